@@ -12,10 +12,11 @@ import (
 // online planning. Events are arrivals, times at which Pick wants to be asked,
 // idle nodes going off, and, for an [EndObserver] or a [TaskObserver], ends of tasks.
 type engine struct {
-	problem *Problem
-	policy  *Policy
-	view    *View
-	plan    *Plan // as far as it is made
+	problem  *Problem
+	policy   *Policy
+	view     *View
+	calendar *calendar // the view's
+	plan     *Plan     // as far as it is made
 
 	// The stages of this run. Stages that also implement a wider interface are
 	// kept under that one too, or nil.
@@ -24,99 +25,105 @@ type engine struct {
 	picker       Picker
 	taskObserver TaskObserver // the picker
 	idlePolicy   NodeParker   // nil: the policy's Parker decides
-	refused      error        // why the stages can't plan, or what one of them answered
+	answers      answerCheck
 
-	order   []int        // tasks by arrival
-	next    int          // index in order of the next arrival
-	placed  int          // number of tasks that are placed
-	givenUp map[int]bool // the tasks of plan.Unplaced
-	from    float64      // when the plan begins, seconds
-	begun   bool         // the tasks that run at the present have their places
+	arrivals arrivals
+	placed   int          // number of tasks that are placed
+	taken    []bool       // by task: it is placed
+	givenUp  map[int]bool // the tasks of plan.Unplaced
+	begun    bool         // the tasks that run at the present have their places
 
 	switchOffs eventQueue // nodes that may go off
 	ends       eventQueue // tasks that run or will; only with a finisher or a watcher
 
 	truth     *truth          // nil: tasks run as predicted
 	shared    *sharedGPUState // nil: no GPU is shared by profile
+	memory    workspace
 	intervals intervalPool
 	started   func(task int) // Options.Started, or nil
-	monitor   *Monitor
-	loops     loopGuard
 }
 
-// newEngine prepares a run.
-func newEngine(p *Problem, policy *Policy, opts *Options) *engine {
+// newEngine prepares a run. Truth and started are as in [Options].
+func newEngine(p *Problem, policy *Policy, truth *Problem, started func(task int)) *engine {
+	classes, memory := len(p.Cluster.Classes), takeWorkspace(p)
+	v := &View{
+		Problem: p, Tuner: policy.Tune(p), OnlyWholeGPUs: true, OnlyGPUsLimited: true,
+		NeverSleeps: math.IsInf(policy.Park.OffAt(&p.Cluster, 0), 1),
+		calendar: calendar{
+			nodes: memory.nodes, free: memory.free, owner: memory.owner,
+			onByClass: make([]int, classes), asleep: make([][]int32, classes),
+		},
+	}
+	v.quotes = quotes{
+		problem: p, tuner: v.Tuner, classes: classes, wants: memory.wants,
+		asked: make([]wantState, len(memory.wants)),
+	}
+	for i := range p.Tasks {
+		v.calendar.keepsReservations = v.calendar.keepsReservations || p.NeedsMoreThanGPUs(i)
+		v.anyMultiGPU = v.anyMultiGPU || p.Tasks[i].isMultiGPU()
+	}
 	e := &engine{
-		problem: p,
-		policy:  policy,
-		view:    newView(p, policy.Tune(p)),
+		problem: p, policy: policy, view: v, calendar: &v.calendar,
 		plan:    &Plan{Policy: policy.Name, Assignments: make([]Assignment, len(p.Tasks)), Nodes: []Node{}},
+		answers: answerCheck{policy: policy, view: v}, arrivals: newArrivals(p, memory.order),
+		taken: make([]bool, len(p.Tasks)), memory: memory,
 	}
-	if opts.Truth != nil {
-		e.truth = newTruth(opts.Truth)
+	if truth != nil {
+		e.truth = newTruth(truth)
 	}
-	e.view.neverSleeps = math.IsInf(policy.Park.OffAt(&p.Cluster, 0), 1)
-	e.queueArrivals()
-	e.view.noteKinds(e.order[:e.arrivedBy(e.nextArrival())])
-	e.view.perGPUMode = policy.Map && e.truth == nil && p.Snapshot == nil && e.view.OnlyWholeGPUs() &&
-		e.nextArrival() == 0
-	if e.view.perGPUMode {
-		e.view.reserve(len(p.Tasks) / 2) // a guess: two tasks to a GPU
+	first := e.arrivals.nextTime()
+	v.noteKinds(e.arrivals.due(first))
+	v.PerGPUMode = policy.Map && truth == nil && p.Snapshot == nil && v.OnlyWholeGPUs && first == 0
+	if v.PerGPUMode {
+		e.calendar.grow(len(p.Tasks) / 2) // a guess: two tasks to a GPU
 	}
 	if policy.Share {
 		e.addSharedNodes()
 	}
 	if w, ok := policy.Park.(AdaptiveParker); ok {
-		e.idlePolicy = w.NewNodeParker(e.view)
+		e.idlePolicy = w.NewNodeParker(v)
 	}
 	e.makeStages()
-	if p.Snapshot != nil && e.refused == nil {
+	if p.Snapshot != nil && e.answers.refused == nil {
 		e.placeRunning(p.Snapshot)
 	}
-	e.started = opts.Started
+	e.started = started
 	return e
 }
 
-// queueArrivals puts the tasks in the order in which they are decided; those that
-// run at the present come first.
-func (e *engine) queueArrivals() {
-	e.order = e.view.order
-	for i := range e.order {
-		e.order[i] = i
-	}
-	if e.problem.Mode == Online {
-		SortByKey(e.order, func(task int) float64 { return e.problem.Tasks[task].Arrival })
-	}
-	if present := e.problem.Snapshot; present != nil {
-		e.from = present.Now
-		present.arrivals(e.order)
-	}
+// release leaves the memory of the run to other runs; the view is of no use any more.
+func (e *engine) release() {
+	m, c := e.memory, e.calendar
+	m.wants, m.nodes, m.free, m.owner = e.view.quotes.wants, c.nodes, c.free, c.owner
+	*e.view, e.memory = View{}, workspace{}
+	workspaces.Put(&m)
 }
 
 // makeStages makes fresh Place and Pick stages for the nodes there are and the
 // tasks that wait.
 func (e *engine) makeStages() {
+	const none = "its constructor made no stage"
 	if e.view.Tuner == nil {
-		e.refused = e.stageError("tune", -1, "its constructor made no stage")
+		e.answers.refused = e.answers.fault("tune", -1, none)
 		return
 	}
 	if e.placer = e.policy.Place(e.view); e.placer == nil {
-		e.refused = e.stageError("place", -1, "its constructor made no stage")
+		e.answers.refused = e.answers.fault("place", -1, none)
 		return
 	}
 	if r, ok := e.placer.(ClusterChecker); ok {
-		if e.refused = r.CheckCluster(); e.refused != nil {
+		if e.answers.refused = r.CheckCluster(); e.answers.refused != nil {
 			return // nothing is asked of it
 		}
 	}
 	e.endObserver, _ = e.placer.(EndObserver)
 	if e.picker = e.policy.Pick(e.view, e.placer); e.picker == nil {
-		e.refused = e.stageError("pick", -1, "its constructor made no stage")
+		e.answers.refused = e.answers.fault("pick", -1, none)
 		return
 	}
 	e.taskObserver, _ = e.picker.(TaskObserver)
-	for n := range e.view.nodes {
-		if e.view.nodes[n].on {
+	for n := range e.calendar.nodes {
+		if e.calendar.nodes[n].on {
 			e.placer.Opened(n)
 		}
 	}
@@ -130,8 +137,8 @@ func (e *engine) makeStages() {
 func (e *engine) tellRunning() {
 	e.ends = e.ends[:0]
 	var tasks []int
-	for _, task := range e.order[:e.next] {
-		if e.view.taken[task] && e.plan.Assignments[task].End > e.view.Now {
+	for _, task := range e.arrivals.decided() {
+		if e.taken[task] && e.plan.Assignments[task].End > e.view.Now {
 			tasks = append(tasks, task)
 		}
 	}
@@ -144,12 +151,12 @@ func (e *engine) tellRunning() {
 // waiting lists the tasks that arrived and are neither placed nor given up, by
 // arrival.
 func (e *engine) waiting() []int {
-	if e.placed+len(e.plan.Unplaced) == e.next {
+	if e.placed+len(e.plan.Unplaced) == e.arrivals.next {
 		return nil
 	}
 	var tasks []int
-	for _, task := range e.order[:e.next] {
-		if !e.view.taken[task] && !e.givenUp[task] {
+	for _, task := range e.arrivals.decided() {
+		if !e.taken[task] && !e.givenUp[task] {
 			tasks = append(tasks, task)
 		}
 	}
@@ -159,17 +166,16 @@ func (e *engine) waiting() []int {
 // run plays all events. Between two of them it looks whether the context has
 // ended.
 func (e *engine) run(ctx context.Context) error {
-	e.monitor = MonitorOf(ctx)
-	e.view.monitor = e.monitor
+	e.view.monitor = MonitorOf(ctx)
 	for {
 		if err := Cancelled(ctx); err != nil {
 			return err
 		}
-		wake, err := e.nextWake()
+		wake, err := e.answers.wake(e.picker.Wake())
 		if err != nil {
 			return err
 		}
-		now := min(e.nextArrival(), wake, e.nextEnd())
+		now := min(e.arrivals.nextTime(), wake, e.nextEnd())
 		if math.IsInf(now, 1) {
 			break
 		}
@@ -178,48 +184,18 @@ func (e *engine) run(ctx context.Context) error {
 		if err := e.offer(ctx); err != nil {
 			return err
 		}
-		if e.view.perGPUMode {
+		if e.view.PerGPUMode {
 			e.mapToNodes()
 		}
 	}
 	e.finish()
-	return e.refused
-}
-
-// nextArrival is when the next batch is decided: at its arrival, or at the
-// next slot where starts are bound to slots.
-func (e *engine) nextArrival() float64 {
-	if e.next == len(e.order) {
-		return math.Inf(1)
-	}
-	return e.decisionTime(e.next)
-}
-
-// decisionTime is when the task at an index of the arrival order is decided.
-func (e *engine) decisionTime(i int) float64 {
-	if e.problem.Mode != Online {
-		return 0
-	}
-	return e.view.nextSlot(max(e.problem.Tasks[e.order[i]].Arrival, e.from))
-}
-
-// arrivedBy is how many tasks are there by now.
-func (e *engine) arrivedBy(now float64) int {
-	if e.problem.Mode != Online {
-		return len(e.order)
-	}
-	n := e.next
-	for n < len(e.order) && e.decisionTime(n) <= now {
-		n++
-	}
-	return n
+	return e.answers.refused
 }
 
 // arrive hands the tasks that are there by now to Pick, in input order. A task
 // that no clocks of any node can save is reported instead.
 func (e *engine) arrive(now float64) {
-	last := e.arrivedBy(now)
-	batch := e.order[e.next:last]
+	batch, first := e.arrivals.due(now), e.arrivals.next
 	if e.problem.Mode == Online {
 		slices.Sort(batch)
 	}
@@ -227,16 +203,84 @@ func (e *engine) arrive(now float64) {
 		e.makeStages()
 		e.tellRunning()
 	}
-	possible := e.view.ready[e.next:e.next:last] // the picker may keep it
-	e.next = last
+	e.arrivals.next += len(batch)
+	possible := e.memory.ready[first:first:e.arrivals.next] // the picker may keep it
 	for _, task := range batch {
-		if why, earliest, ok := e.view.canEverRun(task); ok {
+		if why, earliest, ok := canEverRun(e.view, task); ok {
 			possible = append(possible, task)
 		} else {
 			e.giveUp(task, why, earliest)
 		}
 	}
 	e.picker.Arrive(possible)
+}
+
+// offer plays offers until Pick has none. Between two of them it looks whether
+// the context has ended.
+func (e *engine) offer(ctx context.Context) error {
+	e.answers.waits = 0
+	for {
+		e.countWork()
+		task, ok := e.picker.Next()
+		if !ok {
+			return e.answers.refused
+		}
+		if err := cmp.Or(Cancelled(ctx), e.checkOffer(task)); err != nil {
+			return err
+		}
+		if e.shared != nil {
+			e.shared.setTolerance(e.view, task)
+		}
+		placement, verdict := e.placer.Place(task)
+		switch verdict {
+		case Start:
+			if err := e.answers.placement(task, &placement); err != nil {
+				return err
+			}
+			e.commit(task, &placement)
+			e.answers.rounds, e.answers.waits = 0, 0
+		case Wait:
+			if err := e.answers.wait(task, e.arrivals.next-e.placed-len(e.plan.Unplaced)); err != nil {
+				return err
+			}
+			e.picker.Refused(task)
+		case Reject:
+			e.giveUp(task, "no node has room for it within its limit at the clocks that the policy sets",
+				math.Inf(1))
+		default:
+			return e.answers.fault("place", task, "verdict %d, want start, wait or reject", verdict)
+		}
+	}
+}
+
+// countWork accounts for the work since it was called last, and says how far the plan is.
+func (e *engine) countWork() {
+	m := e.view.monitor
+	if m == nil {
+		return
+	}
+	m.Count(e.view.Evaluations + 1)
+	e.view.Evaluations = 0
+	const every = 1 << 6
+	if e.placed%every == 0 && m.depth == 1 {
+		m.SetPhase(e.policy.Name, e.placed, len(e.problem.Tasks))
+	}
+}
+
+// checkOffer reports an offer of a task that doesn't wait.
+func (e *engine) checkOffer(task int) error {
+	switch {
+	case task < 0 || task >= len(e.problem.Tasks):
+		return e.answers.fault("pick", task, "offers task %d of %d", task, len(e.problem.Tasks))
+	case e.taken[task]:
+		return e.answers.fault("pick", task, "is offered again, and is placed")
+	case e.givenUp[task]:
+		return e.answers.fault("pick", task, "is offered again, and was rejected or can't be placed")
+	case e.problem.Mode == Online && e.problem.Tasks[task].Arrival > e.view.Now:
+		return e.answers.fault("pick", task, "is offered at %v s and arrives at %v s", e.view.Now,
+			e.problem.Tasks[task].Arrival)
+	}
+	return nil
 }
 
 // giveUp lists a task as one that can't be placed; earliest is as in [Unplaced].
@@ -250,26 +294,25 @@ func (e *engine) giveUp(task int, why string, earliest float64) {
 
 // commit makes a placement effective.
 func (e *engine) commit(task int, pl *Placement) {
-	v, end := e.view, pl.Start+pl.Point.Time
 	a := &e.plan.Assignments[task]
 	a.Node, a.Option, a.GPUs = e.occupy(task, pl.Node, pl.GPUs, pl), int32(pl.Option), pl.GPUs
 	if pl.More != nil {
 		e.occupyMore(task, a, pl)
 	}
-	a.Start, a.End = pl.Start, end
+	a.Start, a.End = pl.Start, pl.Start+pl.Point.Time
 	a.Point, a.Reason = pl.Point, pl.Reason
 	if e.truth != nil {
 		e.truth.bookActual(task, a)
 	}
 	if e.shared != nil {
-		e.shared.bookTask(task, a, pl.Shared, v.Now)
+		e.shared.bookTask(task, a, pl.Shared, e.view.Now)
 	}
 	for part := range a.Parts {
-		if n := &v.nodes[part.Node]; a.End > n.off {
+		if n := &e.calendar.nodes[part.Node]; a.End > n.off {
 			n.off = a.End
 		}
 	}
-	e.placed, v.taken[task] = e.placed+1, true
+	e.placed, e.taken[task] = e.placed+1, true
 	if e.started != nil {
 		e.started(task)
 	}
@@ -290,28 +333,18 @@ func (e *engine) occupyMore(task int, a *Assignment, pl *Placement) {
 // occupy has a task take GPUs of a node, or of one that is switched on for it, and
 // tells which node that is.
 func (e *engine) occupy(task, node int, gpus GPUSet, pl *Placement) int32 {
-	v := e.view
 	if node < 0 {
-		node = e.openNode(pl.Class)
-	} else if !v.nodes[node].on {
-		e.wakeShared(node)
+		node = e.openNode(pl.Class, -1)
+	} else if n := &e.calendar.nodes[node]; !n.on { // Place knows that it sleeps: it may be shared
+		e.openNode(int(n.class), node)
 	}
 	if e.idlePolicy != nil {
 		e.idlePolicy.Busy(node)
 	}
-	n := &v.nodes[node]
 	end := pl.Start + pl.Point.Time
-	for s := gpus; s != 0; s &= s - 1 {
-		g := n.first + int32(s.First())
-		if end > v.free[g] {
-			v.free[g] = end
-		}
-	}
-	if end > n.last {
-		n.last = end
-	}
-	if v.keepsReservations && !pl.Shared {
-		v.book(node, task, pl.Option, gpus, end)
+	e.calendar.occupy(node, gpus, end)
+	if e.calendar.keepsReservations && !pl.Shared {
+		e.calendar.reserve(node, &e.problem.Tasks[task], pl.Option, gpus, e.view.Now, end)
 	}
 	return int32(node)
 }
@@ -329,7 +362,11 @@ func (e *engine) notifyStart(task int) {
 		e.taskObserver.Committed(task, told)
 	}
 	if e.endObserver != nil || e.taskObserver != nil {
-		heap.Push(&e.ends, queuedEvent{at: e.nextTaskEvent(task, a), what: task})
+		at := a.End
+		if e.shared.isReserved(task) {
+			at = a.Start
+		}
+		heap.Push(&e.ends, queuedEvent{at: at, what: task})
 	}
 	if e.shared != nil {
 		e.reschedule()
@@ -340,7 +377,7 @@ func (e *engine) notifyStart(task int) {
 func (e *engine) notifyEnd(task int) {
 	a := &e.plan.Assignments[task]
 	if e.truth != nil {
-		e.view.freeEnded(a)
+		e.calendar.release(a)
 	}
 	if e.shared != nil {
 		e.leaveShared(task, a)
@@ -350,70 +387,6 @@ func (e *engine) notifyEnd(task int) {
 	}
 	if e.taskObserver != nil {
 		e.taskObserver.Finished(task, a)
-	}
-}
-
-// openNode switches a node of the class on: one that sleeps, or a new one.
-func (e *engine) openNode(class int) int {
-	v := e.view
-	node := len(v.nodes)
-	if asleep := v.asleep[class]; len(asleep) > 0 {
-		node = int(asleep[len(asleep)-1])
-		v.asleep[class] = asleep[:len(asleep)-1]
-	} else {
-		e.addNode(class)
-	}
-	e.switchOn(node)
-	return node
-}
-
-// switchOn switches on a node that is off. The caller has taken it from the list
-// of those asleep.
-func (e *engine) switchOn(node int) {
-	v := e.view
-	n := &v.nodes[node]
-	class := n.class
-	k := &e.problem.Cluster.Classes[class]
-	since := v.Now
-	if e.problem.Snapshot != nil && !e.begun { // it has been on for long
-		since -= k.TurnOnDelay
-	}
-	ready := since + k.TurnOnDelay
-	n.on, n.since, n.last, n.off = true, since, ready, ready
-	if v.keepsReservations {
-		v.reservations[node] = v.reservations[node][:0]
-	}
-	for g := n.first; g < n.first+n.gpus; g++ {
-		v.free[g] = ready
-	}
-	v.onByClass[class]++
-	e.placer.Opened(node)
-	if e.problem.Mode == Online && !v.perGPUMode {
-		heap.Push(&e.switchOffs, queuedEvent{at: e.offAt(node, n.off), what: node})
-	}
-}
-
-// addNode appends a node of the class, which is off, to the view and to the plan.
-// While GPUs are placed one by one it has a single GPU, and [engine.mapToNodes]
-// makes the plan's nodes.
-func (e *engine) addNode(class int) {
-	v := e.view
-	gpus := e.problem.Cluster.Classes[class].GPUs
-	if v.perGPUMode {
-		gpus = 1
-	} else {
-		e.plan.Nodes = append(e.plan.Nodes, Node{Class: class})
-	}
-	if v.keepsReservations {
-		v.reservations = append(v.reservations, nil)
-	}
-	node := int32(len(v.nodes))
-	v.nodes = append(v.nodes, nodeState{
-		class: int32(class), first: int32(len(v.free)), gpus: int32(gpus),
-	})
-	for range gpus {
-		v.free = append(v.free, 0)
-		v.owner = append(v.owner, node)
 	}
 }
 
@@ -428,7 +401,13 @@ func (e *engine) advance(now float64) {
 		}
 		e.view.Now = min(end, off)
 		if end <= off {
-			e.playTaskEvent(heap.Pop(&e.ends).(queuedEvent).what) //nolint:errcheck // holds entries only
+			task := heap.Pop(&e.ends).(queuedEvent).what //nolint:errcheck // holds entries only
+			if e.shared.isReserved(task) {
+				e.shared.startTask(task, e.view.Now)
+				e.reschedule()
+			} else {
+				e.notifyEnd(task)
+			}
 		} else {
 			e.switchOff()
 		}
@@ -436,52 +415,16 @@ func (e *engine) advance(now float64) {
 	e.view.Now = now
 }
 
-// switchOff switches off the node that is due next, unless it got another task:
-// then the entry moves to when the node is due by now.
-func (e *engine) switchOff() {
-	top := e.switchOffs[0]
-	n := &e.view.nodes[top.what]
-	if e.shared != nil && e.shared.isOffOrBusy(top.what, n.on) {
-		heap.Pop(&e.switchOffs)
-		return
-	}
-	if at := e.offAt(top.what, n.off); at > top.at {
-		e.switchOffs[0].at = at
-		heap.Fix(&e.switchOffs, 0)
-		return
-	}
-	heap.Pop(&e.switchOffs)
-	e.closeNode(top.what, top.at)
-}
-
-// closeNode switches a node off at a time and notes how long it was on. Nodes that
-// may be woken again are listed as asleep; of an unlimited class a new one will
-// do as well.
-func (e *engine) closeNode(node int, at float64) {
-	n := &e.view.nodes[node]
-	n.on = false
-	on := &e.plan.Nodes[node].On
-	if *on == nil {
-		*on = e.intervals.newList()
-	}
-	*on = append(*on, Interval{From: max(0, n.since), To: at})
-	e.view.onByClass[n.class]--
-	if e.problem.Cluster.Classes[n.class].Count > 0 || (e.shared != nil && e.shared.isShared(node)) {
-		e.view.asleep[n.class] = append(e.view.asleep[n.class], int32(node))
-	}
-	e.placer.Closed(node)
-}
-
 // finish closes what is on, and completes the plan.
 func (e *engine) finish() {
-	e.intervals.reserve(len(e.view.nodes))
-	for n := range e.view.nodes {
-		if !e.view.nodes[n].on {
+	e.intervals.reserve(len(e.calendar.nodes))
+	for n := range e.calendar.nodes {
+		if !e.calendar.nodes[n].on {
 			continue
 		}
-		at := e.view.nodes[n].off
+		at := e.calendar.nodes[n].off
 		if e.problem.Mode == Online {
-			at = e.offAt(n, at)
+			at = e.offAt(n)
 		}
 		e.closeNode(n, at)
 	}

@@ -4,37 +4,19 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 )
 
-// Ledger is the energy that a plan takes, by cause. The totals are the sums of
-// the nodes' rows, in their order: they add up exactly.
-type Ledger struct {
-	Run    dvfsmodel.Joule // GPUs that run tasks
-	Idle   dvfsmodel.Joule // GPUs of nodes that are on and run nothing
-	Host   dvfsmodel.Joule // host power of nodes that are on
-	TurnOn dvfsmodel.Joule // switching nodes on
-	Sleep  dvfsmodel.Joule // nodes that are off, until the plan ends
-	Nodes  []NodeEnergy    // by node number
-	End    float64         // when the last node goes off, seconds
-}
-
-// NodeEnergy is one node's row of the ledger.
-type NodeEnergy struct{ Run, Idle, Host, TurnOn, Sleep dvfsmodel.Joule }
-
-// Total is the energy of everything.
-func (l *Ledger) Total() dvfsmodel.Joule { return l.Run + l.Idle + l.Host + l.TurnOn + l.Sleep }
-
 // Account computes the ledger of a plan from its assignments and the intervals
 // in which its nodes are on. Costs are those of EDL eq. (6) and (7), with host
 // and sleep power added.
 func Account(p *Problem, plan *Plan) Ledger {
-	l, _ := account(p, plan, nil)
+	l, _ := account(p, plan)
 	return l
 }
 
-// account is Account. As it looks at every task anyway, it also adds those to
-// misses that end after their deadlines.
-func account(p *Problem, plan *Plan, misses []int) (Ledger, []int) {
+// account is Account. As it looks at every task anyway, it also tells which ones end after
+// their deadlines.
+func account(p *Problem, plan *Plan) (Ledger, []int) {
 	l := Ledger{Nodes: make([]NodeEnergy, len(plan.Nodes))}
-	busy, misses := l.addRuns(p, plan, misses)
+	busy, misses := l.addRuns(p, plan)
 	for i := range plan.Nodes {
 		for _, on := range plan.Nodes[i].On {
 			l.End = max(l.End, on.To)
@@ -48,8 +30,8 @@ func account(p *Problem, plan *Plan, misses []int) (Ledger, []int) {
 }
 
 // addRuns adds the run energy of all tasks to their nodes' rows, and says for how
-// many GPU-seconds each node's GPUs are busy. Tasks that end late are added to misses.
-func (l *Ledger) addRuns(p *Problem, plan *Plan, misses []int) (busy []float64, missed []int) {
+// many GPU-seconds each node's GPUs are busy, and which tasks end late.
+func (l *Ledger) addRuns(p *Problem, plan *Plan) (busy []float64, misses []int) {
 	busy = make([]float64, len(plan.Nodes))
 	apart := plan.Shared.tasks(len(plan.Assignments))
 	for i := range plan.Assignments {
@@ -109,7 +91,6 @@ func (s *Shared) tasks(count int) []bool {
 	return shares
 }
 
-// add adds a node's row to the totals.
 func (l *Ledger) add(row *NodeEnergy) {
 	l.Run += row.Run
 	l.Idle += row.Idle

@@ -6,10 +6,13 @@ import "slices"
 // the batch at time 0 was placed on, sorted by falling finish time, become
 // nodes of l consecutive GPUs each. From here on whole nodes are opened.
 func (e *engine) mapToNodes() {
-	v := e.view
-	old := v.renew()
-	v.byLatestFinish = slices.Grow(v.byLatestFinish[:0], len(old))[:len(old)]
-	order := v.byLatestFinish
+	c, m := e.calendar, &e.memory
+	old := c.nodes
+	c.nodes, m.spare = slices.Grow(m.spare[:0], len(old)), old
+	c.free, c.owner, c.reservations = c.free[:0], c.owner[:0], nil
+	clear(c.onByClass)
+	m.byLatestFinish = slices.Grow(m.byLatestFinish[:0], len(old))[:len(old)]
+	order := m.byLatestFinish
 	for i := range order {
 		order[i] = int32(i)
 	}
@@ -18,44 +21,32 @@ func (e *engine) mapToNodes() {
 	if len(e.problem.Cluster.Classes) > 1 {
 		SortByKey(order, func(n int32) float64 { return float64(old[n].class) })
 	}
-	v.mappedTo = slices.Grow(v.mappedTo[:0], len(old))[:len(old)]
-	v.perGPUMode = false
-	v.reservations, e.plan.Nodes = nil, make([]Node, 0, len(old))
-	clear(v.onByClass)
+	m.mappedTo = slices.Grow(m.mappedTo[:0], len(old))[:len(old)]
+	e.view.PerGPUMode, e.plan.Nodes = false, make([]Node, 0, len(old))
 	e.placer = silentPlacer{}
-	slot := 0
-	for i, single := range order {
-		class := int(old[single].class)
-		gpus := e.problem.Cluster.Classes[class].GPUs
-		if i == 0 || slot == gpus || v.nodes[len(v.nodes)-1].class != old[single].class {
-			e.openNode(class)
-			slot = 0
+	node, slot := -1, 0
+	for _, single := range order {
+		if node < 0 || slot == int(c.nodes[node].gpus) || c.nodes[node].class != old[single].class {
+			node, slot = e.openNode(int(old[single].class), -1), 0
 		}
-		n := &v.nodes[len(v.nodes)-1]
-		v.mappedTo[single] = gpuPlace{node: int32(len(v.nodes) - 1), gpus: 1 << uint(slot)}
-		v.free[int(n.first)+slot] = old[single].last
-		n.last = max(n.last, old[single].last)
-		n.off = max(n.off, old[single].off)
+		to := Part{Node: int32(node), GPUs: 1 << uint(slot)}
+		m.mappedTo[single] = to
+		c.occupy(node, to.GPUs, old[single].last)
+		c.nodes[node].off = max(c.nodes[node].off, old[single].off)
 		slot++
 	}
 	for i := range e.plan.Assignments {
-		if a := &e.plan.Assignments[i]; v.taken[i] {
-			to := v.mappedTo[a.Node]
-			a.Node, a.GPUs = to.node, to.gpus
-			if v.keepsReservations {
-				v.book(int(to.node), i, int(a.Option), a.GPUs, a.End)
+		if a := &e.plan.Assignments[i]; e.taken[i] {
+			to := m.mappedTo[a.Node]
+			a.Node, a.GPUs = to.Node, to.GPUs
+			if c.keepsReservations {
+				c.reserve(int(to.Node), &e.problem.Tasks[i], int(a.Option), a.GPUs, e.view.Now, a.End)
 			}
 		}
 	}
-	if e.next < len(e.order) || len(e.waiting()) > 0 {
+	if e.arrivals.next < len(e.arrivals.order) || len(e.waiting()) > 0 {
 		e.makeStages()
 	}
-}
-
-// gpuPlace is where a single GPU went.
-type gpuPlace struct {
-	node int32
-	gpus GPUSet
 }
 
 // silentPlacer is a Placer for the time of the mapping, and after it if nothing

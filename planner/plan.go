@@ -1,6 +1,8 @@
 package planner
 
 import (
+	"math"
+
 	"github.com/epplan/epplan/dvfsmodel"
 )
 
@@ -129,4 +131,47 @@ func (plan *Plan) PastDue(p *Problem) []int {
 		}
 	}
 	return tasks
+}
+
+// Shared is what a plan says of tasks that share GPUs.
+type Shared struct {
+	Tasks          []int           // those that run on GPUs shared by profile, ascending
+	ClockIntervals []ClockInterval // what each GPU's clock was while anything ran, by GPU and time
+	// Of Tasks: those that take longer than Kappa or their limits allow, ascending.
+	Slowed []int
+}
+
+// ClockInterval is a time over which a GPU runs something at one frequency. Clocks
+// belong to GPUs, not to tasks.
+type ClockInterval struct {
+	Node, GPU int
+	From, To  float64 // seconds
+	MHz       dvfsmodel.MHz
+}
+
+// Ledger is the energy that a plan takes, by cause. The totals are the sums of
+// the nodes' rows, in their order: they add up exactly.
+type Ledger struct {
+	Run    dvfsmodel.Joule // GPUs that run tasks
+	Idle   dvfsmodel.Joule // GPUs of nodes that are on and run nothing
+	Host   dvfsmodel.Joule // host power of nodes that are on
+	TurnOn dvfsmodel.Joule // switching nodes on
+	Sleep  dvfsmodel.Joule // nodes that are off, until the plan ends
+	Nodes  []NodeEnergy    // by node number
+	End    float64         // when the last node goes off, seconds
+}
+
+// NodeEnergy is one node's row of the ledger.
+type NodeEnergy struct{ Run, Idle, Host, TurnOn, Sleep dvfsmodel.Joule }
+
+// Total is the energy of everything.
+func (l *Ledger) Total() dvfsmodel.Joule { return l.Run + l.Idle + l.Host + l.TurnOn + l.Sleep }
+
+// DeadlineSlack is the relative rounding that a finish at the deadline may
+// carry.
+const DeadlineSlack = 1e-9
+
+// isLate reports whether an end time misses a deadline by more than rounding.
+func isLate(end, deadline float64) bool {
+	return end > deadline && end > deadline+DeadlineSlack*max(1, math.Abs(deadline))
 }

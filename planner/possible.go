@@ -12,29 +12,31 @@ const feasibleSlack = 1e-12
 // canEverRun reports whether some node of the cluster, empty and on, could run the
 // task in time; if not, why, and when it would end at the earliest, with its
 // GPUs free and its node switched on.
-func (v *View) canEverRun(task int) (why string, earliest float64, ok bool) {
+func canEverRun(v *View, task int) (why string, earliest float64, ok bool) {
 	t := &v.Problem.Tasks[task]
 	shortest, earliest := math.Inf(1), math.Inf(1)
 	for class := range v.Problem.Cluster.Classes {
-		i := v.wantIndex(task, class)
-		option := v.wants[i].option
+		_, option, wanted := v.Want(task, class)
 		if !v.Problem.Cluster.Classes[class].HasRoom(t, option) {
 			continue
 		}
-		if v.asked[i] == wantKnown {
+		if wanted {
 			return "", 0, true
 		}
+		start := v.StartOnNew(task, class)
+		if v.calendar.onByClass[class] > 0 {
+			start = v.StartFor(task, v.Now)
+		}
 		fastest := t.Options[option].Response.MinTime()
-		shortest, earliest = min(shortest, fastest), min(earliest, v.soonestStart(task, class)+fastest)
+		shortest, earliest = min(shortest, fastest), min(earliest, start+fastest)
 	}
-	why = v.whyTooLong(t, shortest)
+	why = t.whyTooLong(t.Deadline-v.Problem.nextSlot(t.Arrival), shortest)
 	return why, earliest, why == ""
 }
 
-// whyTooLong says why a task can't be done in time that takes so many seconds at
-// least, +Inf where no node has room for it; empty where it can.
-func (v *View) whyTooLong(t *Task, shortest float64) (why string) {
-	left := t.Deadline - v.nextSlot(t.Arrival)
+// whyTooLong says why a task can't be done in the seconds that are left that takes so many
+// at least, +Inf where no node has room for it; empty where it can.
+func (t *Task) whyTooLong(left, shortest float64) (why string) {
 	switch {
 	case len(t.Options) == 0:
 		return "no GPU model of the cluster suits it: it names others, or its workload has no model there"
@@ -51,12 +53,4 @@ func (v *View) whyTooLong(t *Task, shortest float64) (why string) {
 		return fmt.Sprintf("needs %.6g s at the fastest clocks, its limit is %.6g s", shortest, t.Limit)
 	}
 	return fmt.Sprintf("needs %.6g s at the fastest clocks, %.6g s remain to its deadline", shortest, left)
-}
-
-// soonestStart is when a task could start on a node of the class whose GPUs are free.
-func (v *View) soonestStart(task, class int) float64 {
-	if v.onByClass[class] > 0 {
-		return v.StartFor(task, v.Now)
-	}
-	return v.StartOnNew(task, class)
 }

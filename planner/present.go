@@ -2,86 +2,18 @@ package planner
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 )
 
-// Snapshot is a cluster at work: plans go on from there. Tasks that arrived
-// before Now wait since, or run. Nodes on which something runs are on and ready.
-type Snapshot struct {
-	Now     float64 // seconds; 0 offline
-	Running []RunningTask
-}
-
-// RunningTask is a task that runs: since when, on which node class, and until when as
-// it is predicted now. One for which the cluster has no room left is listed as
-// unplaced, and the plan goes on without it.
-type RunningTask struct {
-	Task, Class int
-	Start, End  float64 // seconds; End is after the present
-}
-
-// validate reports the first thing that makes no sense of a problem.
-func (n *Snapshot) validate(p *Problem) error {
-	if p.Mode == Clairvoyant {
-		return fmt.Errorf("a plan from the present is online or offline, not %s", p.Mode)
-	}
-	if p.Mode == Offline && n.Now != 0 {
-		return fmt.Errorf("the present of an offline plan is at %v s, want 0", n.Now)
-	}
-	if !(n.Now >= 0) || math.IsInf(n.Now, 0) {
-		return fmt.Errorf("the present is at %v s, want a finite number of 0 or more", n.Now)
-	}
-	seen := make(map[int]bool, len(n.Running))
-	for _, r := range n.Running {
-		if r.Task < 0 || r.Task >= len(p.Tasks) || seen[r.Task] {
-			return fmt.Errorf("task %d runs, want one of %d, each once", r.Task, len(p.Tasks))
-		}
-		seen[r.Task] = true
-		t := &p.Tasks[r.Task]
-		if r.Class < 0 || r.Class >= len(p.Cluster.Classes) ||
-			t.Option(p.Cluster.Classes[r.Class].Model) < 0 {
-			return fmt.Errorf("job %q runs on node class %d, which doesn't suit it", t.ID, r.Class)
-		}
-		if !(r.Start >= t.Arrival) || !(r.Start <= n.Now) || !(r.End > n.Now) || math.IsInf(r.End, 0) {
-			return fmt.Errorf("job %q runs from %v to %v s, want it from its arrival, %v, or later, "+
-				"and beyond %v", t.ID, r.Start, r.End, t.Arrival, n.Now)
-		}
-	}
-	return nil
-}
-
-// RunningTasks tells by task which ones run at the present; nil where none does.
-func (p *Problem) RunningTasks() []bool {
-	if p.Snapshot == nil || len(p.Snapshot.Running) == 0 {
-		return nil
-	}
-	runs := make([]bool, len(p.Tasks))
-	for _, r := range p.Snapshot.Running {
-		runs[r.Task] = true
-	}
-	return runs
-}
-
-// arrivals puts the tasks that run before all others in the order of arrival.
-func (n *Snapshot) arrivals(order []int) {
-	runs := make(map[int]bool, len(n.Running))
-	for _, r := range n.Running {
-		runs[r.Task] = true
-	}
-	MoveToFront(order, func(task int) bool { return runs[task] })
-}
-
-// placeRunning places the tasks that run, by start.
 func (e *engine) placeRunning(n *Snapshot) {
 	running := make([]int, len(n.Running))
 	for i := range running {
 		running[i] = i
 	}
 	SortByKey(running, func(i int) float64 { return n.Running[i].Start })
-	e.next = len(running) // they come first in the order
-	at := e.packRunning(n, running)
+	e.arrivals.next = len(running) // they come first in the order
+	at := packRunning(e.view, running)
 	nodes := make([]int, 0, len(running)) // by number in at: of the view
 	for _, i := range running {
 		r := &n.Running[i]
@@ -95,8 +27,8 @@ func (e *engine) placeRunning(n *Snapshot) {
 				nodes = append(nodes, -1)
 			}
 		}
-		before := len(e.view.nodes)
-		pl := e.placementOfRunning(r, n.Now, at[i], nodes)
+		before := len(e.calendar.nodes)
+		pl := placementOfRunning(e.view, r, at[i], nodes)
 		e.commit(r.Task, &pl)
 		for _, node := range at[i] {
 			if nodes[node] < 0 {
@@ -111,16 +43,16 @@ func (e *engine) placeRunning(n *Snapshot) {
 // on for them; nil where too few have room. Which ones they run on isn't known: each task
 // takes the first nodes of its class that have enough GPUs left, in the given order, or,
 // where that leaves tasks out, those first that take most of a node.
-func (e *engine) packRunning(n *Snapshot, order []int) [][]int {
-	at, left := e.firstFit(n, order)
+func packRunning(v *View, order []int) [][]int {
+	at, left := firstFit(v, order)
 	if left == 0 {
 		return at
 	}
 	widest := slices.Clone(order)
 	size := func(i int) (perNode, nodes int) {
-		r := &n.Running[i]
-		if option := e.view.Option(r.Task, r.Class); option >= 0 {
-			o := &e.problem.Tasks[r.Task].Options[option]
+		r := &v.Problem.Snapshot.Running[i]
+		if option := v.Option(r.Task, r.Class); option >= 0 {
+			o := &v.Problem.Tasks[r.Task].Options[option]
 			perNode, nodes = o.PerNode(), o.NodeCount()
 		}
 		return perNode, nodes
@@ -130,21 +62,21 @@ func (e *engine) packRunning(n *Snapshot, order []int) [][]int {
 		b, nodes := size(j)
 		return cmp.Or(cmp.Compare(b, a), cmp.Compare(nodes, more))
 	})
-	if other, fewer := e.firstFit(n, widest); fewer < left {
+	if other, fewer := firstFit(v, widest); fewer < left {
 		return other
 	}
 	return at
 }
 
-// firstFit is pack in an order. left is how many tasks it leaves out.
-func (e *engine) firstFit(n *Snapshot, order []int) (at [][]int, left int) {
+// firstFit is packRunning in an order. left is how many tasks it leaves out.
+func firstFit(v *View, order []int) (at [][]int, left int) {
 	type room struct{ class, gpus int }
 	var rooms []room
-	at, on := make([][]int, len(order)), make([]int, len(e.problem.Cluster.Classes))
+	at, on := make([][]int, len(order)), make([]int, len(v.Problem.Cluster.Classes))
 	for _, i := range order {
-		r := &n.Running[i]
-		t, k := &e.problem.Tasks[r.Task], &e.problem.Cluster.Classes[r.Class]
-		option := e.view.Option(r.Task, r.Class)
+		r := &v.Problem.Snapshot.Running[i]
+		t, k := &v.Problem.Tasks[r.Task], &v.Problem.Cluster.Classes[r.Class]
+		option := v.Option(r.Task, r.Class)
 		if !k.HasRoom(t, option) {
 			left++
 			continue
@@ -175,8 +107,8 @@ func (e *engine) firstFit(n *Snapshot, order []int) (at [][]int, left int) {
 
 // placementOfRunning is the placement of a task that runs, on nodes by number, of which those below 0
 // are to be switched on.
-func (e *engine) placementOfRunning(r *RunningTask, now float64, at, nodes []int) Placement {
-	t, option := &e.problem.Tasks[r.Task], e.view.Option(r.Task, r.Class)
+func placementOfRunning(v *View, r *RunningTask, at, nodes []int) Placement {
+	t, option := &v.Problem.Tasks[r.Task], v.Option(r.Task, r.Class)
 	pl := Placement{
 		Class: r.Class, Option: option, Start: r.Start, Point: t.Options[option].Response.Default(),
 		Reason: Reason{Place: PlaceRuns},
@@ -187,7 +119,7 @@ func (e *engine) placementOfRunning(r *RunningTask, now float64, at, nodes []int
 	for i, number := range at {
 		part := Part{-1, FirstGPUs(count)}
 		if node := nodes[number]; node >= 0 {
-			part = Part{int32(node), e.view.freeGPUsAt(node, count, now)}
+			part = Part{int32(node), freeGPUsAt(v, node, count)}
 		}
 		if i == 0 {
 			pl.Node, pl.GPUs = int(part.Node), part.GPUs
@@ -199,11 +131,10 @@ func (e *engine) placementOfRunning(r *RunningTask, now float64, at, nodes []int
 }
 
 // freeGPUsAt are up to count GPUs of a node that is on which are free at the present.
-func (v *View) freeGPUsAt(node, count int, now float64) (free GPUSet) {
-	delay := v.Problem.Cluster.Classes[v.ClassOf(node)].TurnOnDelay
-	first, gpus := v.GPUs(node)
-	for g := 0; g < gpus && free.Len() < count; g++ {
-		if v.FreeFrom(first+g) <= max(now, v.OnSince(node)+delay) {
+func freeGPUsAt(v *View, node, count int) (free GPUSet) {
+	n := v.Node(node)
+	for g := 0; g < n.GPUs && free.Len() < count; g++ {
+		if v.FreeFrom(n.FirstGPU+g) <= max(v.Problem.Snapshot.Now, n.Ready) {
 			free |= 1 << uint(g)
 		}
 	}

@@ -1,13 +1,13 @@
 package planner
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"math/bits"
 	"slices"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // MaxGPUs is the most GPUs that a node may have: a [GPUSet] is a word.
@@ -214,6 +214,16 @@ func (t *Task) PerNode(option int) (cpus, mem float64) {
 	return t.CPUs / nodes, t.MemGiB / nodes
 }
 
+// isMultiGPU reports whether the task needs more than one GPU of some model, or none.
+func (t *Task) isMultiGPU() bool {
+	for i := range t.Options {
+		if t.Options[i].GPUs != 1 {
+			return true
+		}
+	}
+	return false
+}
+
 // IsGang reports whether the task runs on several nodes of some model.
 func (t *Task) IsGang() bool {
 	return slices.ContainsFunc(t.Options, func(o Option) bool { return o.Nodes > 1 })
@@ -227,6 +237,15 @@ func (p *Problem) HasGangs() bool {
 		}
 	}
 	return false
+}
+
+// nextSlot rounds a time up to a whole slot where starts are bound to them.
+func (p *Problem) nextSlot(t float64) float64 {
+	if p.Start == StartContinuous {
+		return t
+	}
+	slot := p.Cluster.Slot
+	return math.Ceil(t/slot) * slot
 }
 
 // admits reports whether a task may run on nodes of the class, by partition.
@@ -297,142 +316,74 @@ func (p *Problem) ClassObjective(class int) dvfsmodel.Objective {
 	return p.Objective.WithHost(p.Cluster.Classes[class].HostW)
 }
 
-// Validate reports the first thing that makes the problem meaningless. Tasks
-// that merely cannot be planned are not errors. A response with a method
-// Validate() error is asked for what is wrong with it.
-func (p *Problem) Validate() error {
-	if len(p.Tasks) == 0 {
-		return errors.New("the batch has no jobs")
-	}
-	if err := p.Cluster.Validate(); err != nil {
-		return err
-	}
-	if err := p.Objective.Validate(); err != nil {
-		return err
-	}
-	if !(p.WaitWeight >= 0) || math.IsInf(p.WaitWeight, 0) {
-		return fmt.Errorf("weight of waiting %v, want a finite number of 0 or more", p.WaitWeight)
-	}
-	if p.WaitWeight > 0 && p.Objective.DelayPower > 0 {
-		return errors.New("a weight of waiting doesn't go with products of energy and time")
-	}
-	if p.Mode < Offline || p.Mode > Clairvoyant {
-		return fmt.Errorf("mode %d, want offline, online or clairvoyant", int(p.Mode))
-	}
-	if p.Start != StartContinuous && p.Start != StartSlot {
-		return fmt.Errorf("start rule %d, want continuous or slot", int(p.Start))
-	}
-	if p.Start == StartSlot && p.Cluster.Slot <= 0 {
-		return errors.New("start rule slot needs a slot length above 0")
-	}
-	var responses dvfsmodel.Validator
-	for i := range p.Tasks {
-		if err := p.Tasks[i].validate(&responses); err != nil {
-			return fmt.Errorf("job %q: %w", p.Tasks[i].ID, err)
-		}
-		if p.Mode == Offline && p.Tasks[i].Arrival > 0 {
-			return fmt.Errorf("job %q arrives at %v s: not an offline problem", p.Tasks[i].ID,
-				p.Tasks[i].Arrival)
-		}
-	}
-	if p.Snapshot != nil {
-		if err := p.Snapshot.validate(p); err != nil {
-			return err
-		}
-	}
-	return p.validateProfiles()
+// Snapshot is a cluster at work: plans go on from there. Tasks that arrived
+// before Now wait since, or run. Nodes on which something runs are on and ready.
+type Snapshot struct {
+	Now     float64 // seconds; 0 offline
+	Running []RunningTask
 }
 
-// Validate reports the first class that makes no sense.
-func (c *Cluster) Validate() error {
-	if len(c.Classes) == 0 {
-		return errors.New("the cluster has no nodes")
-	}
-	if !(c.Slot >= 0) || math.IsInf(c.Slot, 0) {
-		return fmt.Errorf("slot length %v s, want 0 or more", c.Slot)
-	}
-	for i := range c.Classes {
-		if err := c.Classes[i].validate(); err != nil {
-			return fmt.Errorf("node class %q: %w", c.Classes[i].Name, err)
-		}
-	}
-	if c.Sharing != nil {
-		if err := c.Sharing.Validate(); err != nil {
-			return fmt.Errorf("shared GPUs: %w", err)
-		}
-	}
-	return nil
+// RunningTask is a task that runs: since when, on which node class, and until when as
+// it is predicted now. One for which the cluster has no room left is listed as
+// unplaced, and the plan goes on without it.
+type RunningTask struct {
+	Task, Class int
+	Start, End  float64 // seconds; End is after the present
 }
 
-// validate reports the first thing about the class that makes no sense.
-func (k *NodeClass) validate() error {
-	if k.GPUs < 1 || k.GPUs > MaxGPUs {
-		return fmt.Errorf("%d GPUs per node, want 1 to %d", k.GPUs, MaxGPUs)
+// RunningTasks tells by task which ones run at the present; nil where none does.
+func (p *Problem) RunningTasks() []bool {
+	if p.Snapshot == nil || len(p.Snapshot.Running) == 0 {
+		return nil
 	}
-	if k.Count < 0 || k.Count > MaxNodes {
-		return fmt.Errorf("%d nodes, want 1 to %d, or 0 for as many as wanted", k.Count, MaxNodes)
+	runs := make([]bool, len(p.Tasks))
+	for _, r := range p.Snapshot.Running {
+		runs[r.Task] = true
 	}
-	for _, f := range [...]struct {
-		name  string
-		value float64
-	}{
-		{"CPUs", k.CPUs},
-		{"memory", k.MemGiB},
-		{"idle power", float64(k.IdleW)},
-		{"host power", float64(k.HostW)},
-		{"sleep power", float64(k.SleepW)},
-		{"turn-on energy", float64(k.TurnOn)},
-		{"turn-on delay", k.TurnOnDelay},
-	} {
-		if !(f.value >= 0) || math.IsInf(f.value, 0) {
-			return fmt.Errorf("%s is %v, want a finite number of 0 or more", f.name, f.value)
-		}
-	}
-	if k.SharedGB != nil && len(k.SharedGB) != k.GPUs {
-		return fmt.Errorf("memory of %d shared GPUs, want it of each of %d", len(k.SharedGB), k.GPUs)
-	}
-	for _, gb := range k.SharedGB {
-		if !(gb > 0) || math.IsInf(gb, 0) {
-			return fmt.Errorf("a shared GPU has %v GB, want a finite number above 0", gb)
-		}
-	}
-	return k.Steps.Validate()
+	return runs
 }
 
-// validate reports the first thing about the task that makes no sense.
-func (t *Task) validate(responses *dvfsmodel.Validator) error {
-	if !(t.Arrival >= 0) || math.IsInf(t.Arrival, 0) {
-		return fmt.Errorf("arrival %v s, want a finite number of 0 or more", t.Arrival)
-	}
-	if !(t.Deadline >= t.Arrival) || math.IsNaN(t.Due) {
-		return fmt.Errorf("deadline %v s (due %v s), want it not before the arrival, %v s", t.Deadline,
-			t.Due, t.Arrival)
-	}
-	if t.Due > t.Deadline {
-		return fmt.Errorf("due %v s, want it not after the deadline, %v s", t.Due, t.Deadline)
-	}
-	if !(t.Limit > 0) || !(t.Share > 0) || t.Share > 1 {
-		return fmt.Errorf("limit %v s and share %v, want a positive limit and a share in (0, 1]",
-			t.Limit, t.Share)
-	}
-	if !(t.CPUs >= 0) || !(t.MemGiB >= 0) {
-		return fmt.Errorf("%v CPUs and %v GiB, want 0 or more", t.CPUs, t.MemGiB)
-	}
-	if t.Profile != nil && t.IsGang() {
-		return errors.New("it has a profile and runs on several nodes, want GPUs for itself")
-	}
-	for i := range t.Options {
-		o := &t.Options[i]
-		if o.GPUs < 0 || o.Response == nil || (t.Share < 1 && o.GPUs != 1) {
-			return fmt.Errorf("option %q: %d GPUs (share %v) or no model", o.Model, o.GPUs, t.Share)
-		}
-		if o.Nodes < 0 || (o.Nodes > 1 && (o.PerNode() == 0 || o.GPUs%o.Nodes != 0 || t.Share < 1)) {
-			return fmt.Errorf("option %q: %d GPUs (share %v) on %d nodes, want as many whole GPUs on each",
-				o.Model, o.GPUs, t.Share, o.Nodes)
-		}
-		if err := responses.Validate(o.Response); err != nil {
-			return fmt.Errorf("option %q: %w", o.Model, err)
-		}
-	}
-	return nil
+// Sharing is how the GPUs of a cluster respond that tasks share by [UsageProfile].
+type Sharing struct {
+	// Physics are power and run time by a GPU's frequency. A GPU draws its power
+	// while anything runs on it, whatever its tasks use of it. Run times at
+	// default clocks are those at the highest frequency.
+	Physics sharing.Physics
+	// Contention is what sharing was measured to cost in time; nil:
+	// [sharing.Linear].
+	Contention *sharing.Curve
 }
+
+// UsageProfile is what a task uses of each of its GPUs while it runs alone at the
+// highest frequency.
+type UsageProfile struct {
+	// UtilPct is the utilisation by slot, percent. Profiles are laid over each
+	// other slot by slot, whenever their tasks start, and repeat to the end.
+	UtilPct []float64
+	SlotS   float64 // length of a slot, seconds: the same for all tasks
+	MemGB   float64 // memory on each GPU, GB
+	Kappa   float64 // how many times its time alone at the highest frequency it may take
+}
+
+// HasRoom reports whether the class has enough nodes, with the GPUs, the CPUs and the
+// memory that a task needs of each by an option; none has for option -1.
+func (k *NodeClass) HasRoom(t *Task, option int) bool {
+	return option >= 0 && t.Options[option].PerNode() <= k.GPUs &&
+		(k.Count == 0 || t.Options[option].NodeCount() <= k.Count) && k.hasCPUsAndMemory(t, option)
+}
+
+// CanRun reports whether nodes of the class can run a task by an option, -1 for none: there
+// are enough of them, each has what the task needs of it, and they are in one of its
+// partitions.
+func (k *NodeClass) CanRun(t *Task, option int) bool { return k.HasRoom(t, option) && k.admits(t) }
+
+// hasCPUsAndMemory reports whether an empty node has the CPUs and the memory for the task, or for
+// its part on one node.
+func (k *NodeClass) hasCPUsAndMemory(t *Task, option int) bool {
+	cpus, mem := t.PerNode(option)
+	return (k.CPUs == 0 || cpus <= k.CPUs) && (k.MemGiB == 0 || mem <= k.MemGiB)
+}
+
+// FirstGPUs is the set of the n lowest GPUs, as a task gets them on a fresh
+// node.
+func FirstGPUs(n int) GPUSet { return GPUSet(1)<<uint(n) - 1 }

@@ -84,7 +84,7 @@ func (r *residents) now(task, class, node int) (pl planner.Placement, ok bool) {
 func (r *residents) choices(task, class int) []planner.Placement {
 	var all []planner.Placement
 	for _, node := range r.nodes {
-		if r.v.ClassOf(node) == class {
+		if r.v.Node(node).Class == class {
 			if pl, ok := r.now(task, class, node); ok {
 				all = append(all, pl)
 			}

@@ -41,19 +41,6 @@ func (t *Task) bound(start float64) (by BoundBy, margin float32) {
 	return BoundDeadline, float32(t.Deadline - t.Due)
 }
 
-// nameBounds adds to the reasons of tasks that are bound, or late, what bounds them, and
-// to those of tasks without a model that others stand for it. Stages don't: they know the
-// room that is left and a response, not where these come from.
-func (plan *Plan) nameBounds(p *Problem) {
-	for i := range plan.Assignments {
-		a := &plan.Assignments[i]
-		a.Reason.Prior = a.Node >= 0 && p.Tasks[i].Options[a.Option].Prior
-		if a.Node >= 0 && (a.Reason.Clocks == ClocksDeadline || a.Reason.Clocks == ClocksLate) {
-			a.Reason.Bound, a.Reason.Margin = p.Tasks[i].bound(a.Start)
-		}
-	}
-}
-
 // ClockReason is why a task runs at its clocks.
 type ClockReason uint8
 
@@ -103,10 +90,13 @@ func (r Reason) String() string {
 	if r.Prior {
 		text += "; no model: as long as 19 of 20 workloads on the GPU model would take"
 	}
-	return text + "; " + r.placeText()
+	place := PlaceOpened
+	if int(r.Place) < len(placeTexts) {
+		place = r.Place
+	}
+	return text + "; " + placeTexts[place]
 }
 
-// clockText says why the clocks are as they are.
 func (r Reason) clockText() string {
 	switch r.Clocks {
 	case ClocksNoModel:
@@ -167,7 +157,6 @@ func (r Reason) marginText() string {
 	}
 }
 
-// missedText is what can't be met.
 func (r Reason) missedText() string {
 	switch {
 	case r.Bound == BoundDue:
@@ -188,42 +177,22 @@ func (r Reason) slackText() string {
 	return fmt.Sprintf(", %.6g s to spare", r.TimeBudget-r.Want)
 }
 
-// placeText says why the place was chosen.
-func (r Reason) placeText() string {
-	switch r.Place {
-	case PlaceLightest:
-		return "on the GPU that is free first"
-	case PlaceFirst:
-		return "on the first GPU that fits"
-	case PlaceFullest:
-		return "on the fullest GPU that fits"
-	case PlaceEmptiest:
-		return "on the emptiest GPU that fits"
-	case PlaceLatest:
-		return "on the GPU that is free last and still fits"
-	case PlaceMarginal:
-		return "where it adds the least energy"
-	case PlaceMoved:
-		return "moved there to save energy"
-	case PlaceForced:
-		return "no used GPU has the room it wants: the cheapest place in time"
-	case PlaceLate:
-		return "nothing fits in time: earliest finish"
-	case PlaceSoonest:
-		return "as soon as a GPU is free"
-	case PlaceBeside:
-		return "beside others on a GPU that is shared by what they use of it"
-	case PlaceRuns:
-		return "it runs there already"
-	case PlaceTogether:
-		return "where enough nodes are free together"
-	case PlaceScored:
-		return "on the node with the best score of those with room"
-	case PlacePlanned:
-		return "where the plan of all that waits has it"
-	case PlaceHeld:
-		return "held back until a GPU came free"
-	default:
-		return "on a GPU of its own: no used one fits"
-	}
+var placeTexts = [...]string{
+	PlaceOpened:   "on a GPU of its own: no used one fits",
+	PlaceLightest: "on the GPU that is free first",
+	PlaceFirst:    "on the first GPU that fits",
+	PlaceFullest:  "on the fullest GPU that fits",
+	PlaceEmptiest: "on the emptiest GPU that fits",
+	PlaceLatest:   "on the GPU that is free last and still fits",
+	PlaceMarginal: "where it adds the least energy",
+	PlaceMoved:    "moved there to save energy",
+	PlaceForced:   "no used GPU has the room it wants: the cheapest place in time",
+	PlaceLate:     "nothing fits in time: earliest finish",
+	PlaceSoonest:  "as soon as a GPU is free",
+	PlaceBeside:   "beside others on a GPU that is shared by what they use of it",
+	PlaceRuns:     "it runs there already",
+	PlaceTogether: "where enough nodes are free together",
+	PlaceScored:   "on the node with the best score of those with room",
+	PlacePlanned:  "where the plan of all that waits has it",
+	PlaceHeld:     "held back until a GPU came free",
 }

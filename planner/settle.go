@@ -6,15 +6,6 @@ import (
 	"slices"
 )
 
-// DeadlineSlack is the relative rounding that a finish at the deadline may
-// carry.
-const DeadlineSlack = 1e-9
-
-// isLate reports whether an end time misses a deadline by more than rounding.
-func isLate(end, deadline float64) bool {
-	return end > deadline && end > deadline+DeadlineSlack*max(1, math.Abs(deadline))
-}
-
 // complete completes a plan whose assignments and nodes are final: idle gaps are
 // cut where switching off pays and the future is known, nodes that are always
 // on stay on to the end, and status, misses and ledger are computed.
@@ -31,7 +22,7 @@ func (plan *Plan) complete(p *Problem, park Parker) {
 // Recount computes the ledger of a plan, which tasks miss their deadlines, and its
 // status, from its assignments and nodes.
 func (plan *Plan) Recount(p *Problem) {
-	plan.Ledger, plan.Misses = account(p, plan, nil)
+	plan.Ledger, plan.Misses = account(p, plan)
 	switch {
 	case len(plan.Unplaced) > 0:
 		plan.Status = Partial
@@ -117,5 +108,46 @@ func (plan *Plan) addUnused(p *Problem) {
 		for range p.Cluster.Classes[class].Count - used[class] {
 			plan.Nodes = append(plan.Nodes, Node{Class: class})
 		}
+	}
+}
+
+// nameBounds adds to the reasons of tasks that are bound, or late, what bounds them, and
+// to those of tasks without a model that others stand for it. Stages don't: they know the
+// room that is left and a response, not where these come from.
+func (plan *Plan) nameBounds(p *Problem) {
+	for i := range plan.Assignments {
+		a := &plan.Assignments[i]
+		a.Reason.Prior = a.Node >= 0 && p.Tasks[i].Options[a.Option].Prior
+		if a.Node >= 0 && (a.Reason.Clocks == ClocksDeadline || a.Reason.Clocks == ClocksLate) {
+			a.Reason.Bound, a.Reason.Margin = p.Tasks[i].bound(a.Start)
+		}
+	}
+}
+
+// dropUnused leaves out the nodes that were never on.
+func (plan *Plan) dropUnused() {
+	to := make([]int, len(plan.Nodes))
+	kept := plan.Nodes[:0]
+	for n := range plan.Nodes {
+		to[n] = len(kept)
+		if len(plan.Nodes[n].On) > 0 {
+			kept = append(kept, plan.Nodes[n])
+		}
+	}
+	plan.Nodes = kept
+	for i := range plan.Assignments {
+		if a := &plan.Assignments[i]; a.Node >= 0 {
+			a.Node = int32(to[a.Node])
+			for k := range a.More {
+				a.More[k].Node = int32(to[a.More[k].Node])
+			}
+		}
+	}
+	if plan.Shared == nil {
+		return
+	}
+	for i := range plan.Shared.ClockIntervals {
+		s := &plan.Shared.ClockIntervals[i]
+		s.Node = to[s.Node]
 	}
 }

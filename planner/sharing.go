@@ -2,51 +2,19 @@ package planner
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
-	"math"
 	"slices"
 
-	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner/sharing"
 )
 
-// Sharing is how the GPUs of a cluster respond that tasks share by [UsageProfile].
-type Sharing struct {
-	// Physics are power and run time by a GPU's frequency. A GPU draws its power
-	// while anything runs on it, whatever its tasks use of it. Run times at
-	// default clocks are those at the highest frequency.
-	Physics sharing.Physics
-	// Contention is what sharing was measured to cost in time; nil:
-	// [sharing.Linear].
-	Contention *sharing.Curve
-}
-
-// UsageProfile is what a task uses of each of its GPUs while it runs alone at the
-// highest frequency.
-type UsageProfile struct {
-	// UtilPct is the utilisation by slot, percent. Profiles are laid over each
-	// other slot by slot, whenever their tasks start, and repeat to the end.
-	UtilPct []float64
-	SlotS   float64 // length of a slot, seconds: the same for all tasks
-	MemGB   float64 // memory on each GPU, GB
-	Kappa   float64 // how many times its time alone at the highest frequency it may take
-}
-
-// Shared is what a plan says of tasks that share GPUs.
-type Shared struct {
-	Tasks          []int           // those that run on GPUs shared by profile, ascending
-	ClockIntervals []ClockInterval // what each GPU's clock was while anything ran, by GPU and time
-	// Of Tasks: those that take longer than Kappa or their limits allow, ascending.
-	Slowed []int
-}
-
-// ClockInterval is a time over which a GPU runs something at one frequency. Clocks
-// belong to GPUs, not to tasks.
-type ClockInterval struct {
-	Node, GPU int
-	From, To  float64 // seconds
-	MHz       dvfsmodel.MHz
+// SharedGPUs is what tasks hold of the GPUs that may be shared by profile.
+type SharedGPUs struct {
+	// Booked has the tasks with a place until they end, those on nodes that aren't ready
+	// yet included. Its servers are the first nodes, and GPUs have the same numbers.
+	Booked *sharing.State
+	// IndexOf is by task its number in Booked, -1 where it wasn't offered yet; TaskAt is the
+	// task by such a number.
+	IndexOf, TaskAt []int
 }
 
 // CanShareGPUs reports whether tasks with profiles may share the GPUs of a class.
@@ -82,60 +50,32 @@ func (p *Problem) HasSharing() bool {
 // by itself: Kappa times that, within its limit.
 func (t *Task) MaxSharedRunTime(alone float64) float64 { return min(t.Profile.Kappa*alone, t.Limit) }
 
-// Validate reports the first thing that makes no sense.
-func (s *Sharing) Validate() error {
-	if err := s.Physics.Validate(); err != nil {
-		return err
+// instance is the tasks and the nodes that may be shared, as consolidation sees
+// them: as many nodes of an unlimited class as there are tasks. What isn't known
+// to be small is taken to fill a GPU.
+func (p *Problem) instance() *sharing.Instance {
+	in := &sharing.Instance{
+		Name: p.Cluster.Name, Physics: p.Cluster.Sharing.Physics, Contention: p.Cluster.Sharing.Contention,
+		Tasks: make([]sharing.Task, len(p.Tasks)),
 	}
-	if s.Contention != nil {
-		return s.Contention.Validate()
+	most := 0.0
+	for _, class := range p.SharedNodes() {
+		k := &p.Cluster.Classes[class]
+		most = max(most, slices.Max(k.SharedGB))
+		in.Servers = append(in.Servers, sharing.Server{
+			StaticW: float64(k.HostW) * float64(k.GPUs), GPUMemGB: k.SharedGB,
+		})
 	}
-	return nil
-}
-
-// validateProfiles reports the first profile that makes no sense, or isn't laid
-// out as the first one is.
-func (p *Problem) validateProfiles() error {
-	var first *Task
+	first := p.Tasks[slices.IndexFunc(p.Tasks, func(t Task) bool { return t.Profile != nil })].Profile
+	in.SlotS = first.SlotS
+	full := slices.Repeat([]float64{100}, len(first.UtilPct))
 	for i := range p.Tasks {
 		t := &p.Tasks[i]
-		if t.Profile == nil {
-			continue
+		c := sharing.Task{ID: t.ID, Arrival: t.Arrival, GPUs: 1, MemGB: 2 * most, Kappa: 1, UtilPct: full}
+		if f := t.Profile; f != nil {
+			c.MemGB, c.Kappa, c.UtilPct = f.MemGB, f.Kappa, f.UtilPct
 		}
-		if first == nil {
-			first = t
-		}
-		if err := t.Profile.validate(); err != nil {
-			return fmt.Errorf("job %q: %w", t.ID, err)
-		}
-		if a, b := t.Profile, first.Profile; len(a.UtilPct) != len(b.UtilPct) || a.SlotS != b.SlotS {
-			return fmt.Errorf("job %q: its profile has %d slots of %v s, that of job %q %d of %v s: want "+
-				"the same for all",
-				t.ID, len(a.UtilPct), a.SlotS, first.ID, len(b.UtilPct), b.SlotS)
-		}
-		if t.Share < 1 {
-			return fmt.Errorf("job %q: a share of %v and a profile, want one of them", t.ID, t.Share)
-		}
+		in.Tasks[i] = c
 	}
-	return nil
-}
-
-// validate reports the first thing about the profile that makes no sense.
-func (f *UsageProfile) validate() error {
-	if len(f.UtilPct) == 0 {
-		return errors.New("its profile has no slots")
-	}
-	for slot, u := range f.UtilPct {
-		if !(u >= 0 && u <= 100) {
-			return fmt.Errorf("utilisation %v %% in slot %d of its profile, want 0 to 100", u, slot+1)
-		}
-	}
-	if !(f.SlotS > 0) || math.IsInf(f.SlotS, 0) || !(f.MemGB > 0) || math.IsInf(f.MemGB, 0) {
-		return fmt.Errorf("slots of %v s and %v GB in its profile, want finite numbers above 0",
-			f.SlotS, f.MemGB)
-	}
-	if !(f.Kappa >= 1) || math.IsInf(f.Kappa, 0) {
-		return fmt.Errorf("kappa %v in its profile, want a finite number of 1 or more", f.Kappa)
-	}
-	return nil
+	return in
 }

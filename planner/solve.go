@@ -51,10 +51,10 @@ func Solve(ctx context.Context, p *Problem, policy *Policy, opts *Options) (*Pla
 	if err := r.conflict(policy.Name); err != nil {
 		return nil, err
 	}
-	e := newEngine(p, policy, opts)
-	defer e.view.release()
-	if e.refused != nil {
-		return nil, e.refused
+	e := newEngine(p, policy, opts.Truth, opts.Started)
+	defer e.release()
+	if e.answers.refused != nil {
+		return nil, e.answers.refused
 	}
 	if e.truth != nil && e.endObserver == nil {
 		return nil, fmt.Errorf("policy %s books GPUs before they are free: run times must be "+
@@ -104,7 +104,6 @@ type request struct {
 	improve        bool // the policy's Improve pass is run on the plan
 }
 
-// requested is what is asked of a call of [Solve].
 func requested(p *Problem, policy *Policy, opts *Options) request {
 	r := request{truth: opts.Truth != nil, present: p.Snapshot != nil, shares: policy.Share && p.HasSharing()}
 	foreseen := p.Mode != Online || (policy.Hindsight && !r.present)

@@ -1,8 +1,6 @@
 package planner
 
 import (
-	"cmp"
-	"context"
 	"fmt"
 	"math"
 )
@@ -54,126 +52,55 @@ const (
 	maxWaits    = 10_000 // the same, where that is less
 )
 
-// loopGuard tells a Pick stage that thinks from one that goes round in circles.
-type loopGuard struct {
-	rounds int
-	waits  int
+// answerCheck reports what stages answer that the engine can't go on with, and tells a Pick
+// stage that thinks from one that goes round in circles.
+type answerCheck struct {
+	policy  *Policy
+	view    *View
+	refused error // why the stages can't plan, or what Park answered
+	rounds  int   // wakes at one moment
+	waits   int   // offers that were put off
 }
 
-// stageError makes an error of a stage's answer.
-func (e *engine) stageError(stage string, task int, format string, args ...any) error {
-	fault := &StageError{Policy: e.policy.Name, Stage: stage, Msg: fmt.Sprintf(format, args...)}
-	if task >= 0 && task < len(e.problem.Tasks) {
-		fault.Job = e.problem.Tasks[task].ID
+// fault makes an error of a stage's answer.
+func (c *answerCheck) fault(stage string, task int, format string, args ...any) error {
+	err := &StageError{Policy: c.policy.Name, Stage: stage, Msg: fmt.Sprintf(format, args...)}
+	if task >= 0 && task < len(c.view.Problem.Tasks) {
+		err.Job = c.view.Problem.Tasks[task].ID
 	}
-	return fault
+	return err
 }
 
-// nextWake is when Pick wants to be asked again, not before now.
-func (e *engine) nextWake() (float64, error) {
-	wake := e.picker.Wake()
-	if math.IsNaN(wake) {
-		return 0, e.stageError("pick", -1, "wants to be woken at NaN s")
+// wake is when Pick wants to be asked again, not before now.
+func (c *answerCheck) wake(at float64) (float64, error) {
+	if math.IsNaN(at) {
+		return 0, c.fault("pick", -1, "wants to be woken at NaN s")
 	}
-	if wake > e.view.Now {
-		e.loops.rounds = 0
-		return wake, nil
+	if at > c.view.Now {
+		c.rounds = 0
+		return at, nil
 	}
-	if e.loops.rounds++; e.loops.rounds > maxRounds {
-		return 0, e.stageError("pick", -1, "wants to be woken at %v s again and again, offers nothing that "+
-			"is placed, and it is %v s", wake, e.view.Now)
+	if c.rounds++; c.rounds > maxRounds {
+		return 0, c.fault("pick", -1, "wants to be woken at %v s again and again, offers nothing that "+
+			"is placed, and it is %v s", at, c.view.Now)
 	}
-	return e.view.Now, nil
+	return c.view.Now, nil
 }
 
-// offer plays offers until Pick has none. Between two of them it looks whether
-// the context has ended.
-func (e *engine) offer(ctx context.Context) error {
-	e.loops.waits = 0
-	for {
-		e.countWork()
-		task, ok := e.picker.Next()
-		if !ok {
-			return e.refused
-		}
-		if err := cmp.Or(Cancelled(ctx), e.checkOffer(task)); err != nil {
-			return err
-		}
-		if e.shared != nil {
-			e.shared.setTolerance(e.view, task)
-		}
-		placement, verdict := e.placer.Place(task)
-		switch verdict {
-		case Start:
-			if err := e.checkPlacement(task, &placement); err != nil {
-				return err
-			}
-			e.commit(task, &placement)
-			e.loops = loopGuard{}
-		case Wait:
-			if err := e.countPutOff(task); err != nil {
-				return err
-			}
-			e.picker.Refused(task)
-		case Reject:
-			e.giveUp(task, "no node has room for it within its limit at the clocks that the policy sets",
-				math.Inf(1))
-		default:
-			return e.stageError("place", task, "verdict %d, want start, wait or reject", verdict)
-		}
-	}
-}
-
-// countWork accounts for the work since it was called last, and says how far the plan is.
-func (e *engine) countWork() {
-	if e.monitor == nil {
-		return
-	}
-	e.view.CountEvaluations(1)
-	e.monitor.Count(e.view.evaluations)
-	e.view.evaluations = 0
-	const every = 1 << 6
-	if e.placed%every == 0 && e.monitor.depth == 1 {
-		e.monitor.SetPhase(e.policy.Name, e.placed, len(e.problem.Tasks))
-	}
-}
-
-// checkOffer reports an offer of a task that doesn't wait.
-func (e *engine) checkOffer(task int) error {
-	switch {
-	case task < 0 || task >= len(e.problem.Tasks):
-		return e.stageError("pick", task, "offers task %d of %d", task, len(e.problem.Tasks))
-	case e.view.taken[task]:
-		return e.stageError("pick", task, "is offered again, and is placed")
-	case e.givenUp[task]:
-		return e.stageError("pick", task, "is offered again, and was rejected or can't be placed")
-	case e.problem.Mode == Online && e.problem.Tasks[task].Arrival > e.view.Now:
-		return e.stageError("pick", task, "is offered at %v s and arrives at %v s", e.view.Now,
-			e.problem.Tasks[task].Arrival)
+// wait reports one offer too many that is put off while so many tasks wait.
+func (c *answerCheck) wait(task, waiting int) error {
+	classes := len(c.view.Problem.Cluster.Classes)
+	if c.waits++; c.waits > max(maxWaits, waitsByTask*waiting*classes) {
+		return c.fault("pick", task, "is offered again and again, and put off each time")
 	}
 	return nil
 }
 
-// countPutOff reports one offer too many that is put off.
-func (e *engine) countPutOff(task int) error {
-	waiting := e.next - e.placed - len(e.plan.Unplaced)
-	if e.loops.waits++; e.loops.waits > max(maxWaits, waitsByTask*waiting*len(e.problem.Cluster.Classes)) {
-		return e.stageError("pick", task, "is offered again and again, and put off each time")
-	}
-	return nil
-}
-
-// offAt is when a node goes off whose last task ends at the given time.
-func (e *engine) offAt(node int, lastEnd float64) float64 {
-	var at float64
-	if e.idlePolicy != nil {
-		at = e.idlePolicy.OffAt(node, lastEnd)
-	} else {
-		at = e.policy.Park.OffAt(&e.problem.Cluster, lastEnd)
-	}
+// offAt is when Park has a node go off, not before its last task ends.
+func (c *answerCheck) offAt(node int, at, lastEnd float64) float64 {
 	if !(at >= lastEnd-DeadlineSlack*max(1, lastEnd)) { // so is NaN
-		if e.refused == nil {
-			e.refused = e.stageError("park", -1, "node %d goes off at %v s, and its last task ends at %v s",
+		if c.refused == nil {
+			c.refused = c.fault("park", -1, "node %d goes off at %v s, and its last task ends at %v s",
 				node, at, lastEnd)
 		}
 		return lastEnd
@@ -181,54 +108,55 @@ func (e *engine) offAt(node int, lastEnd float64) float64 {
 	return at
 }
 
-// checkPlacement reports a placement that the engine can't book.
-func (e *engine) checkPlacement(task int, pl *Placement) error {
-	v, t := e.view, &e.problem.Tasks[task]
-	if pl.Node < -1 || pl.Node >= len(v.nodes) {
-		if len(v.nodes) == 0 {
-			return e.stageError("place", task, "node %d, want -1 for a new one: there is none yet", pl.Node)
+// placement reports a placement that the engine can't book.
+func (c *answerCheck) placement(task int, pl *Placement) error {
+	v, p := c.view, c.view.Problem
+	t := &p.Tasks[task]
+	if pl.Node < -1 || pl.Node >= v.NodeCount() {
+		if v.NodeCount() == 0 {
+			return c.fault("place", task, "node %d, want -1 for a new one: there is none yet", pl.Node)
 		}
-		return e.stageError("place", task, "node %d, want one of %d, or -1 for a new one", pl.Node,
-			len(v.nodes))
+		return c.fault("place", task, "node %d, want one of %d, or -1 for a new one", pl.Node,
+			v.NodeCount())
 	}
 	class := pl.Class
 	if pl.Node >= 0 {
-		class = v.ClassOf(pl.Node)
+		class = v.Node(pl.Node).Class
 	}
-	if class < 0 || class >= len(e.problem.Cluster.Classes) {
-		return e.stageError("place", task, "node class %d of %d", class, len(e.problem.Cluster.Classes))
+	if class < 0 || class >= len(p.Cluster.Classes) {
+		return c.fault("place", task, "node class %d of %d", class, len(p.Cluster.Classes))
 	}
 	if pl.Option < 0 || pl.Option >= len(t.Options) {
-		return e.stageError("place", task, "option %d of %d", pl.Option, len(t.Options))
+		return c.fault("place", task, "option %d of %d", pl.Option, len(t.Options))
 	}
-	gpus := e.problem.Cluster.Classes[class].GPUs
-	if v.perGPUMode {
+	gpus := p.Cluster.Classes[class].GPUs
+	if v.PerGPUMode {
 		gpus = 1
 	}
 	if nodes := t.Options[pl.Option].NodeCount(); 1+len(pl.More) != nodes {
-		return e.stageError("place", task, "is put on %d nodes, want %d", 1+len(pl.More), nodes)
+		return c.fault("place", task, "is put on %d nodes, want %d", 1+len(pl.More), nodes)
 	}
 	want := t.Options[pl.Option].PerNode()
 	if pl.GPUs.Len() != want || pl.GPUs>>uint(gpus) != 0 {
-		return e.stageError("place", task, "GPUs %v of a node that has %d, want %d of them",
+		return c.fault("place", task, "GPUs %v of a node that has %d, want %d of them",
 			pl.GPUs.Indexes(), gpus, want)
 	}
 	for _, part := range pl.More {
-		if part.Node < -1 || int(part.Node) >= len(v.nodes) ||
-			(part.Node >= 0 && v.ClassOf(int(part.Node)) != class) {
-			return e.stageError("place", task,
+		if part.Node < -1 || int(part.Node) >= v.NodeCount() ||
+			(part.Node >= 0 && v.Node(int(part.Node)).Class != class) {
+			return c.fault("place", task,
 				"node %d among its nodes, want one of class %d, or -1 for a new one", part.Node, class)
 		}
 		if part.GPUs.Len() != want || part.GPUs>>uint(gpus) != 0 {
-			return e.stageError("place", task, "GPUs %v of a node that has %d, want %d of them",
+			return c.fault("place", task, "GPUs %v of a node that has %d, want %d of them",
 				part.GPUs.Indexes(), gpus, want)
 		}
 	}
 	if !(pl.Start >= 0) || math.IsInf(pl.Start, 1) {
-		return e.stageError("place", task, "starts at %v s, want a finite number of 0 or more", pl.Start)
+		return c.fault("place", task, "starts at %v s, want a finite number of 0 or more", pl.Start)
 	}
 	if err := pl.Point.Validate(); err != nil {
-		return e.stageError("tune", task, "%v", err)
+		return c.fault("tune", task, "%v", err)
 	}
 	return nil
 }

@@ -23,20 +23,15 @@ type sharedGPUState struct {
 	plan    *Plan
 	clocks  func(running *sharing.State, gpu int) dvfsmodel.MHz
 	in      *sharing.Instance
-	// By task: its number in the instance, which has those that were offered; -1: not
-	// yet.
-	indexOf     []int
-	taskAt      []int          // by number in the instance
+	SharedGPUs
 	specs       []sharing.Task // by task: what the instance is to know of it
-	booked      *sharing.State // tasks with a place, until they end
-	active      *sharing.State // those of them that run
+	active      *sharing.State // the tasks of Booked that run
 	firstGPU    []int          // by server: its first GPU
 	gpus        []sharedGPU
 	tenants     []tenant // by task
 	endsChanged []int    // tasks that end at another time since it was last looked at
 }
 
-// sharedGPU is a GPU at work.
 type sharedGPU struct {
 	mhz      dvfsmodel.MHz // 0: nothing runs
 	since    float64       // when the frequency was set
@@ -76,15 +71,16 @@ func newSharedGPUState(p *Problem, plan *Plan, tuner Tuner) *sharedGPUState {
 	}
 	y := &sharedGPUState{
 		problem: p, plan: plan, in: p.instance(),
-		tenants: make([]tenant, len(p.Tasks)), indexOf: slices.Repeat([]int{-1}, len(p.Tasks)),
+		tenants: make([]tenant, len(p.Tasks)),
 	}
+	y.IndexOf = slices.Repeat([]int{-1}, len(p.Tasks))
 	y.clocks = func(*sharing.State, int) dvfsmodel.MHz { return y.in.Physics.Max() }
 	if a, ok := tuner.(SharedClockTuner); ok {
 		y.clocks = a.Clock
 	}
-	y.booked, y.active = sharing.NewState(y.in), sharing.NewState(y.in)
+	y.Booked, y.active = sharing.NewState(y.in), sharing.NewState(y.in)
 	y.specs, y.in.Tasks = y.in.Tasks, nil // nothing about a task is used before it is offered
-	y.gpus = make([]sharedGPU, y.booked.GPUs())
+	y.gpus = make([]sharedGPU, y.Booked.GPUs())
 	first := 0
 	for server := range y.in.Servers {
 		y.firstGPU = append(y.firstGPU, first)
@@ -94,54 +90,18 @@ func newSharedGPUState(p *Problem, plan *Plan, tuner Tuner) *sharedGPUState {
 	return y
 }
 
-// instance is the tasks and the nodes that may be shared, as consolidation sees
-// them: as many nodes of an unlimited class as there are tasks. What isn't known
-// to be small is taken to fill a GPU.
-func (p *Problem) instance() *sharing.Instance {
-	in := &sharing.Instance{
-		Name: p.Cluster.Name, Physics: p.Cluster.Sharing.Physics, Contention: p.Cluster.Sharing.Contention,
-		Tasks: make([]sharing.Task, len(p.Tasks)),
-	}
-	most := 0.0
-	for _, class := range p.SharedNodes() {
-		k := &p.Cluster.Classes[class]
-		most = max(most, slices.Max(k.SharedGB))
-		in.Servers = append(in.Servers, sharing.Server{
-			StaticW: float64(k.HostW) * float64(k.GPUs), GPUMemGB: k.SharedGB,
-		})
-	}
-	first := p.Tasks[slices.IndexFunc(p.Tasks, func(t Task) bool { return t.Profile != nil })].Profile
-	in.SlotS = first.SlotS
-	full := slices.Repeat([]float64{100}, len(first.UtilPct))
-	for i := range p.Tasks {
-		t := &p.Tasks[i]
-		c := sharing.Task{ID: t.ID, Arrival: t.Arrival, GPUs: 1, MemGB: 2 * most, Kappa: 1, UtilPct: full}
-		if f := t.Profile; f != nil {
-			c.MemGB, c.Kappa, c.UtilPct = f.MemGB, f.Kappa, f.UtilPct
-		}
-		in.Tasks[i] = c
-	}
-	return in
-}
-
-// addTask makes a task known to the instance that is offered for the first time.
-func (y *sharedGPUState) addTask(task int) {
-	if y.indexOf[task] < 0 {
-		y.indexOf[task] = len(y.taskAt)
-		y.taskAt = append(y.taskAt, task)
-		y.in.Tasks = append(y.in.Tasks, y.specs[task])
-	}
-}
-
-// isShared reports whether a node's GPUs may be shared.
 func (y *sharedGPUState) isShared(node int) bool { return node < len(y.in.Servers) }
 
-// setTolerance notes how much a task may be slowed down that is about to be offered,
-// so that it keeps its limit and its due time: no more than alone, where that
-// is too late.
+// setTolerance makes a task known to the instance that is about to be offered, and how much
+// it may be slowed down so that it keeps its limit and its due time: no more than alone,
+// where that is too late.
 func (y *sharedGPUState) setTolerance(v *View, task int) {
 	t := &y.problem.Tasks[task]
-	y.addTask(task)
+	if y.IndexOf[task] < 0 {
+		y.IndexOf[task] = len(y.TaskAt)
+		y.TaskAt = append(y.TaskAt, task)
+		y.in.Tasks = append(y.in.Tasks, y.specs[task])
+	}
 	if t.Profile == nil {
 		return
 	}
@@ -152,7 +112,12 @@ func (y *sharedGPUState) setTolerance(v *View, task int) {
 				t.TimeBudgetFrom(v.StartOnNew(task, class))/t.Options[option].Response.Default().Time)
 		}
 	}
-	y.in.Tasks[y.indexOf[task]].Kappa = max(1, kappa)
+	y.in.Tasks[y.IndexOf[task]].Kappa = max(1, kappa)
+}
+
+// isReserved reports whether a task hasn't begun on its shared GPUs.
+func (y *sharedGPUState) isReserved(task int) bool {
+	return y != nil && y.tenants[task].phase == phaseReserved
 }
 
 // eachGPU goes through the GPUs of a task that may be shared.
@@ -169,7 +134,7 @@ func (y *sharedGPUState) eachGPU(a *Assignment, do func(gpu int)) {
 
 // bookTask books GPUs for a task, together with others or for itself.
 func (y *sharedGPUState) bookTask(task int, a *Assignment, shared bool, now float64) {
-	y.eachGPU(a, func(gpu int) { y.booked.Add(y.indexOf[task], gpu) })
+	y.eachGPU(a, func(gpu int) { y.Booked.Add(y.IndexOf[task], gpu) })
 	if !shared {
 		return
 	}
@@ -180,7 +145,6 @@ func (y *sharedGPUState) bookTask(task int, a *Assignment, shared bool, now floa
 	}
 }
 
-// startTask lets a task run.
 func (y *sharedGPUState) startTask(task int, now float64) {
 	y.tenants[task].phase, y.tenants[task].at = phaseRunning, now
 	y.plan.Assignments[task].End = math.NaN() // unlike any, so that it counts as moved
@@ -191,7 +155,7 @@ func (y *sharedGPUState) startTask(task int, now float64) {
 // said of it.
 func (y *sharedGPUState) endTask(task int, now float64) {
 	a, n := &y.plan.Assignments[task], &y.tenants[task]
-	y.eachGPU(a, func(gpu int) { y.booked.Remove(y.indexOf[task], gpu) })
+	y.eachGPU(a, func(gpu int) { y.Booked.Remove(y.IndexOf[task], gpu) })
 	if n.phase != phaseRunning {
 		return
 	}
@@ -213,12 +177,12 @@ func (y *sharedGPUState) moveTask(task int, now float64, move func(task, gpu int
 	a := &y.plan.Assignments[task]
 	y.eachGPU(a, func(gpu int) { y.accrueEnergy(gpu, now) })
 	y.eachGPU(a, func(gpu int) {
-		move(y.indexOf[task], gpu)
+		move(y.IndexOf[task], gpu)
 		y.setClock(gpu, now)
 	})
 	y.eachGPU(a, func(gpu int) {
 		for _, beside := range y.active.Tasks(gpu) {
-			y.updateRate(y.taskAt[beside], now)
+			y.updateRate(y.TaskAt[beside], now)
 		}
 	})
 }
@@ -239,7 +203,7 @@ func (y *sharedGPUState) accrueEnergy(gpu int, now float64) {
 		if used > 0 {
 			part = sharing.MeanPct(y.in.Tasks[number].UtilPct) / used
 		}
-		n := &y.tenants[y.taskAt[number]]
+		n := &y.tenants[y.TaskAt[number]]
 		n.energy += part * seconds * y.in.Physics.PowerAt(g.mhz)
 		n.cycles += seconds * float64(g.mhz)
 	}
@@ -259,13 +223,12 @@ func (y *sharedGPUState) setClock(gpu int, now float64) {
 	g.mhz, g.since = mhz, now
 }
 
-// endInterval ends a spell of a GPU.
 func (y *sharedGPUState) endInterval(gpu int, now float64) {
 	g := &y.gpus[gpu]
 	if g.mhz == 0 || now <= g.since {
 		return
 	}
-	server := y.booked.GPU(gpu).Server
+	server := y.Booked.GPU(gpu).Server
 	y.plan.Shared.ClockIntervals = append(y.plan.Shared.ClockIntervals, ClockInterval{
 		Node: server, GPU: gpu - y.firstGPU[server], From: g.since, To: now, MHz: g.mhz,
 	})
@@ -289,8 +252,8 @@ func (y *sharedGPUState) updateRate(task int, now float64) {
 // lastEnd is when the last of a GPU's tasks ends if nothing changes any more.
 func (y *sharedGPUState) lastEnd(gpu int) float64 {
 	last := 0.0
-	for _, number := range y.booked.Tasks(gpu) {
-		last = max(last, y.plan.Assignments[y.taskAt[number]].End)
+	for _, number := range y.Booked.Tasks(gpu) {
+		last = max(last, y.plan.Assignments[y.TaskAt[number]].End)
 	}
 	return last
 }

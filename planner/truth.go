@@ -54,18 +54,3 @@ func (p *Problem) checkActual(predicted *Problem) error {
 	}
 	return nil
 }
-
-// freeEnded frees the GPUs of a task that ran shorter or longer than predicted, and
-// reckons anew when the node's last task ends.
-func (v *View) freeEnded(a *Assignment) {
-	for part := range a.Parts {
-		n := &v.nodes[part.Node]
-		for s := part.GPUs; s != 0; s &= s - 1 {
-			v.free[n.first+int32(s.First())] = a.End
-		}
-		n.last = n.since
-		for _, free := range v.free[n.first : n.first+n.gpus] {
-			n.last = max(n.last, free)
-		}
-	}
-}

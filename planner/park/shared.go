@@ -55,7 +55,7 @@ func (b *breakEven) OffAt(node int, lastEnd float64) float64 {
 		b.noteGap(node, b.v.Now-since) // it slept, and is switched on
 	}
 	b.idle[node] = lastEnd
-	class := b.v.ClassOf(node)
+	class := b.v.Node(node).Class
 	return lastEnd + Threshold(b.gaps[class], breakEvenOf(&b.v.Problem.Cluster.Classes[class])) +
 		thresholdMargin
 }
@@ -68,12 +68,11 @@ func (b *breakEven) Busy(node int) {
 	}
 }
 
-// noteGap remembers a gap of a node, seconds.
 func (b *breakEven) noteGap(node int, gap float64) {
 	if gap <= 0 {
 		return
 	}
-	gaps := &b.gaps[b.v.ClassOf(node)]
+	gaps := &b.gaps[b.v.Node(node).Class]
 	if len(*gaps) == maxGaps {
 		*gaps = append((*gaps)[:0], (*gaps)[1:]...)
 	}

@@ -22,6 +22,9 @@ const (
 	agesKnown = 250
 )
 
+// promiseSlack is the rounding that a promised start may carry, seconds.
+const promiseSlack = 1e-6
+
 // newResidualTimes are ages by which a task that is about to end, or overdue, still runs for
 // a moment.
 func newResidualTimes(spread float64) *residualTimes {
@@ -79,4 +82,13 @@ func (a *residualTimes) draw(rng *rand.Rand, predicted, age float64) float64 {
 		}
 	}
 	return predicted * a.table[agesKnown-1]
+}
+
+// wakeAfter is after which part of a usual run time the waiting tasks are looked
+// at again if nothing happens.
+const wakeAfter = 0.15
+
+// rngOf is the random source of a run.
+func rngOf(seed uint64) *rand.Rand {
+	return rand.New(rand.NewPCG(seed, seed))
 }

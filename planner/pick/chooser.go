@@ -35,10 +35,8 @@ func (q *chooser) Refused(task int) {
 	}
 }
 
-// unbar begins a new event.
 func (q *chooser) unbar() { q.barred = q.barred[:0] }
 
-// isBarred reports whether a pair was refused since the last event.
 func (q *chooser) isBarred(p *pair) bool {
 	return slices.ContainsFunc(q.barred, func(b pair) bool { return b.task == p.task && b.class == p.class })
 }

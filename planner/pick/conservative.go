@@ -60,7 +60,7 @@ func (c *Conservative) wakeDelay(class int, start, gpus float64) (delay float64)
 		return 0 // somebody ended there
 	}
 	left := math.Mod(booked.free[0], float64(k.GPUs)) // of the node that is filled now
-	if k.Count == 0 || left+shareSlack < gpus {
+	if k.Count == 0 || left+planner.ShareSlack < gpus {
 		return k.TurnOnDelay
 	}
 	return 0

@@ -3,6 +3,8 @@ package pick
 import (
 	"math"
 	"slices"
+
+	"github.com/epplan/epplan/planner"
 )
 
 // capacityProfile is how many GPUs of a class are free from each of some rising times on.
@@ -15,12 +17,10 @@ type capacityProfile struct {
 	instant float64
 }
 
-// set makes the curve equal to another one.
 func (c *capacityProfile) set(from *capacityProfile) {
 	c.at, c.free, c.instant = append(c.at[:0], from.at...), append(c.free[:0], from.free...), from.instant
 }
 
-// dropBefore drops what is before a time.
 func (c *capacityProfile) dropBefore(until float64) {
 	past := 0
 	for past+1 < len(c.at) && c.at[past+1] <= until {
@@ -43,7 +43,6 @@ func (c *capacityProfile) addFreed(at, amount float64) {
 	c.at, c.free = slices.Insert(c.at, i, at), slices.Insert(c.free, i, amount)
 }
 
-// sumUp makes a curve of what was noted.
 func (c *capacityProfile) sumUp() {
 	for i := 1; i < len(c.free); i++ {
 		c.free[i] += c.free[i-1]
@@ -53,7 +52,7 @@ func (c *capacityProfile) sumUp() {
 // earliest is the first step of the curve from which on an amount is free for so
 // many seconds; below 0: never.
 func (c *capacityProfile) earliest(amount, seconds float64) int {
-	amount -= shareSlack
+	amount -= planner.ShareSlack
 	for i := 0; i < len(c.at); {
 		if c.free[i] < amount {
 			i++
@@ -74,7 +73,7 @@ func (c *capacityProfile) earliest(amount, seconds float64) int {
 // isFree reports whether an amount is free for so many seconds from the first step of
 // the curve on: earliest would answer 0.
 func (c *capacityProfile) isFree(amount, seconds float64) bool {
-	amount -= shareSlack
+	amount -= planner.ShareSlack
 	end := c.at[0] + seconds - c.instant
 	for i := 0; i == 0 || (i < len(c.at) && c.at[i] < end); i++ {
 		if c.free[i] < amount {
@@ -97,7 +96,7 @@ func (c *capacityProfile) split(at float64) (step int) {
 // firstFree is the first time, not before another one, from which an amount is free
 // for so long; +Inf: never.
 func (c *capacityProfile) firstFree(at, amount, seconds float64) float64 {
-	amount -= shareSlack
+	amount -= planner.ShareSlack
 	at = max(at, c.at[0])
 	step, found := slices.BinarySearch(c.at, at)
 	if !found {

@@ -43,7 +43,7 @@ type tentativePlan struct {
 const anyClass = -1
 
 // plannedTasks are tasks as a draft knows them. Slices by task and class have a row of all
-// classes for each task: see [draft.index].
+// classes for each task: see [tentativePlan.index].
 type plannedTasks struct {
 	arrival []float64 // by task, seconds
 	work    []float64 // by task: GPU-seconds where that is least
@@ -53,7 +53,6 @@ type plannedTasks struct {
 	drawn   []float64 // by task and class: the run time in the future that is being played, seconds
 }
 
-// plannedRunning is a task that runs.
 type plannedRunning struct {
 	item, class int32
 	start, end  float64 // end is known in a drawn future only
@@ -71,7 +70,6 @@ func newTentativePlan(total []float64, flips int, age *residualTimes) tentativeP
 // index is the place of a task and a class in the slices of items.
 func (d *tentativePlan) index(item, class int32) int { return int(item)*d.classes + int(class) }
 
-// add appends a task.
 func (it *plannedTasks) add(classes int, arrival float64, pairs []pair, perKWh float64) {
 	from := len(it.gpus)
 	for range classes {
@@ -88,7 +86,6 @@ func (it *plannedTasks) add(classes int, arrival float64, pairs []pair, perKWh f
 	it.arrival, it.work = append(it.arrival, arrival), append(it.work, work)
 }
 
-// appendFrom appends a task of other items.
 func (it *plannedTasks) appendFrom(classes int, other *plannedTasks, item int) {
 	from, to := item*classes, (item+1)*classes
 	it.gpus, it.time = append(it.gpus, other.gpus[from:to]...), append(it.time, other.time[from:to]...)
@@ -96,7 +93,6 @@ func (it *plannedTasks) appendFrom(classes int, other *plannedTasks, item int) {
 	it.arrival, it.work = append(it.arrival, other.arrival[item]), append(it.work, other.work[item])
 }
 
-// truncate keeps the first tasks.
 func (it *plannedTasks) truncate(classes, count int) {
 	it.arrival, it.work = it.arrival[:count], it.work[:count]
 	count *= classes
@@ -203,8 +199,7 @@ func (d *tentativePlan) setStart(now float64, free []float64) {
 // and tells what all of them cost. It stops when that exceeds a bound.
 func (d *tentativePlan) placeAll(now, bound float64) (cost float64) {
 	for class := range d.curves {
-		c, from := &d.curves[class], &d.start[class]
-		c.at, c.free = append(c.at[:0], from.at...), append(c.free[:0], from.free...)
+		d.curves[class].set(&d.start[class])
 	}
 	for i, item := range d.line[:min(len(d.line), maxPlaced)] {
 		least, best, when := math.Inf(1), int32(0), -1

@@ -45,9 +45,8 @@ func (e *easy) Next() (int, bool) {
 	}
 }
 
-// reserveHead reserves for the head of the queue, which found no room.
 func (e *easy) reserveHead() {
-	e.reserved = newShadowSchedule(&e.waitingLine, e.age)
+	e.reserved = newShadowSchedule(&e.classUsage, e.age)
 	e.reserved.reserve(e.pairsOf[e.waiting[0]])
 }
 

@@ -58,21 +58,18 @@ func newFairness(v *planner.View, limit Fairness) *fairness {
 	}
 }
 
-// beginEvent begins a new event.
 func (f *fairness) beginEvent() {
 	if f != nil {
 		f.barred, f.last, f.stale, f.wake = f.barred[:0], pair{task: noPair}, true, math.Inf(1)
 	}
 }
 
-// arrive notes a task that arrived.
 func (f *fairness) arrive(task int, pairs []pair) {
 	if f != nil {
 		f.reference.arrive(task, pairs)
 	}
 }
 
-// committed notes a start.
 func (f *fairness) committed(task, class int, a *planner.Assignment) {
 	if f != nil {
 		f.reference.noteStart(task, class, a.Start)
@@ -80,7 +77,6 @@ func (f *fairness) committed(task, class int, a *planner.Assignment) {
 	}
 }
 
-// finished notes an end.
 func (f *fairness) finished(task int, a *planner.Assignment) {
 	if f != nil {
 		f.reference.noteEnd(task, a.End-a.Start)
@@ -115,44 +111,6 @@ const (
 	minLongestWait = 0.25
 )
 
-// looksInOne is how many looks at a pair of the line take as long as one evaluation of a
-// place ([planner.Monitor]).
-const looksInOne = 16
-
-// mayStart reports whether a pair fits and makes nobody wait for too long.
-func (l *waitingLine) mayStart(p *pair) bool {
-	if l.looks++; l.looks%looksInOne == 0 {
-		l.v.CountEvaluations(1)
-	}
-	if !l.fits(p) || l.fair == nil {
-		return l.fits(p)
-	}
-	l.fair.updatePlan(l)
-	return l.fair.lastResort.allowsStart(l, p)
-}
-
-// nextOverdue is asked when a rule leaves the rest waiting until a time, unless
-// something happens before. It offers what must not wait, where that takes the
-// least energy.
-func (l *waitingLine) nextOverdue(until float64) (task int, ok bool) {
-	f := l.fair
-	if f == nil || len(l.waiting) == 0 {
-		return 0, false
-	}
-	f.updatePlan(l)
-	if f.wake = f.lastResort.maxPause(l, min(until, l.v.Now+wakeAfter*f.reference.meanRunTime())); f.wake >
-		l.v.Now {
-		return 0, false
-	}
-	f.wake = math.Inf(1)
-	for _, b := range f.lastResort.dueStarts(l.v.Now) {
-		if f.last = f.cheapestAllowed(l, l.pairsOf[b.task]); f.last.task != noPair {
-			return l.offer(slices.Index(l.waiting, b.task), f.last.class)
-		}
-	}
-	return 0, false
-}
-
 // cheapestAllowed is the one of a task's pairs that takes the least energy among those
 // that may start.
 func (f *fairness) cheapestAllowed(l *waitingLine, pairs []pair) (best pair) {
@@ -167,13 +125,4 @@ func (f *fairness) cheapestAllowed(l *waitingLine, pairs []pair) (best pair) {
 		}
 	}
 	return best
-}
-
-// Wake is when the rest may have waited for long enough, for rules that leave
-// room free; apart from that, starts and ends are all that changes an answer.
-func (l *waitingLine) Wake() float64 {
-	if l.fair == nil {
-		return math.Inf(1)
-	}
-	return l.fair.wake
 }

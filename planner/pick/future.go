@@ -51,7 +51,6 @@ func newRollout(how Lookahead, total []float64, age *residualTimes) rollout {
 	}
 }
 
-// learn notes a task that arrived.
 func (f *rollout) learn(arrival float64, pairs []pair) {
 	if len(pairs) == 0 {
 		return
@@ -69,7 +68,6 @@ func (f *rollout) learn(arrival float64, pairs []pair) {
 	f.last = arrival
 }
 
-// noteSavings notes what each class saves of a task's energy.
 func (f *rollout) noteSavings(pairs []pair) {
 	most := 0.0
 	for i := range pairs {
@@ -100,7 +98,6 @@ func (f *rollout) setDelayPrices(d *tentativePlan, now float64) {
 	}
 }
 
-// meanRunTime is the mean of the predicted run times.
 func (f *rollout) meanRunTime() float64 { return f.total / f.learned }
 
 // perKWh is what a kWh is worth, in seconds of waiting: see [Lookahead].
@@ -180,7 +177,7 @@ func (f *rollout) best(
 // isStopped accounts for the work since it was called last, and reports whether nobody waits
 // for the answer any more.
 func (f *rollout) isStopped() bool {
-	f.view.CountEvaluations(f.plan.placed)
+	f.view.Evaluations += f.plan.placed
 	f.plan.placed = 0
 	return f.view.IsStopped()
 }
@@ -264,7 +261,6 @@ func (f *rollout) drawArrivals(now float64) {
 	}
 }
 
-// drawTimes draws how long a task takes on each class.
 func (f *rollout) drawTimes(item int) {
 	it := &f.plan.items
 	for at := item * f.plan.classes; at < (item+1)*f.plan.classes; at++ {
@@ -337,13 +333,12 @@ func (f *rollout) startPlanned(began, now float64) (cost float64) {
 	return cost
 }
 
-// anyFits reports whether some waiting task could start.
 func (f *rollout) anyFits() bool {
 	d := &f.plan
 	for _, item := range d.line {
 		for class := range int32(d.classes) {
 			at := d.index(item, class)
-			if d.items.gpus[at] <= f.rooms[class]+shareSlack && !math.IsInf(d.items.cost[at], 1) {
+			if d.items.gpus[at] <= f.rooms[class]+planner.ShareSlack && !math.IsInf(d.items.cost[at], 1) {
 				return true
 			}
 		}

@@ -31,7 +31,6 @@ func (g *greedy) Arrive(tasks []int) {
 }
 
 func (g *greedy) Next() (int, bool) {
-	g.removeStarted()
 	if task, ok := g.giveUp(); ok {
 		return task, true
 	}

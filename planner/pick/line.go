@@ -1,6 +1,7 @@
 package pick
 
 import (
+	"math"
 	"slices"
 
 	"github.com/epplan/epplan/planner"
@@ -9,10 +10,8 @@ import (
 // waitingLine is the tasks that wait, in order of arrival, of which a picker offers
 // one at a time for one node class. All pickers that choose by class embed it.
 type waitingLine struct {
-	classUsage // GPUs in use
-	runningSet // tasks that run
+	classUsage
 
-	v           *planner.View
 	waiting     []int
 	offered     int       // index in waiting of the task that is being offered; none: nothing is
 	pairsOf     [][]pair  // by task: its pairs while it waits, nil before and after
@@ -21,28 +20,12 @@ type waitingLine struct {
 	looks       int       // at pairs
 }
 
-// noPair marks that no task is being offered.
-const noPair = -1
-
 func newWaitingLine(v *planner.View, limit Fairness) waitingLine {
 	return waitingLine{
-		classUsage: newClassUsage(v), v: v, offered: noPair, pairsOf: make([][]pair, len(v.Problem.Tasks)),
+		classUsage: newClassUsage(v), offered: noPair, pairsOf: make([][]pair, len(v.Problem.Tasks)),
 		fair: newFairness(v, limit),
 	}
 }
-
-// pair is a task on a node class that suits it.
-type pair struct {
-	task, class int
-	planner.Prediction
-	key float64 // what it is ranked by
-}
-
-// kWh is an energy in the unit that the PREDICT paper's weights count.
-func (p *pair) kWh() float64 { return p.Energy.KWh() }
-
-// work is GPU-seconds.
-func (p *pair) work() float64 { return p.GPUs * p.Time }
 
 // enqueue adds tasks at the end of the line. It begins a new event.
 func (l *waitingLine) enqueue(tasks []int) {
@@ -58,7 +41,6 @@ func (l *waitingLine) enqueue(tasks []int) {
 	}
 }
 
-// pairs are a task's pairs in the order of the classes.
 func (l *waitingLine) pairs(task int) []pair {
 	l.v.RestrictToClass(task, planner.AnyClass)
 	var all []pair
@@ -82,15 +64,15 @@ func (l *waitingLine) removeStarted() bool {
 	return true
 }
 
-// offer offers the task at a place in the line for a class.
 func (l *waitingLine) offer(at, class int) (int, bool) {
 	l.offered = at
 	l.v.RestrictToClass(l.waiting[at], class)
 	return l.waiting[at], true
 }
 
-// giveUp offers tasks that no class suits, once.
+// giveUp begins an offer: tasks that no class suits come first, once.
 func (l *waitingLine) giveUp() (task int, ok bool) {
+	l.removeStarted()
 	if len(l.unplaceable) == 0 {
 		return 0, false
 	}
@@ -106,14 +88,59 @@ func (l *waitingLine) Refused(task int) {
 
 // Committed counts what a task takes and remembers that it runs.
 func (l *waitingLine) Committed(task int, a *planner.Assignment) {
-	l.take(task, a, 1)
-	l.add(l.v, task, a)
-	l.fair.committed(task, l.v.ClassOf(int(a.Node)), a)
+	p := l.started(task, a)
+	l.fair.committed(task, p.class, a)
 }
 
 // Finished counts what a task gives back.
 func (l *waitingLine) Finished(task int, a *planner.Assignment) {
-	l.take(task, a, -1)
-	l.remove(task)
+	l.ended(task, a)
 	l.fair.finished(task, a)
+}
+
+// looksInOne is how many looks at a pair of the line take as long as one evaluation of a
+// place ([planner.Monitor]).
+const looksInOne = 16
+
+// mayStart reports whether a pair fits and makes nobody wait for too long.
+func (l *waitingLine) mayStart(p *pair) bool {
+	if l.looks++; l.looks%looksInOne == 0 {
+		l.v.Evaluations++
+	}
+	if !l.fits(p) || l.fair == nil {
+		return l.fits(p)
+	}
+	l.fair.updatePlan(l)
+	return l.fair.lastResort.allowsStart(l, p)
+}
+
+// nextOverdue is asked when a rule leaves the rest waiting until a time, unless
+// something happens before. It offers what must not wait, where that takes the
+// least energy.
+func (l *waitingLine) nextOverdue(until float64) (task int, ok bool) {
+	f := l.fair
+	if f == nil || len(l.waiting) == 0 {
+		return 0, false
+	}
+	f.updatePlan(l)
+	if f.wake = f.lastResort.maxPause(l, min(until, l.v.Now+wakeAfter*f.reference.meanRunTime())); f.wake >
+		l.v.Now {
+		return 0, false
+	}
+	f.wake = math.Inf(1)
+	for _, b := range f.lastResort.dueStarts(l.v.Now) {
+		if f.last = f.cheapestAllowed(l, l.pairsOf[b.task]); f.last.task != noPair {
+			return l.offer(slices.Index(l.waiting, b.task), f.last.class)
+		}
+	}
+	return 0, false
+}
+
+// Wake is when the rest may have waited for long enough, for rules that leave
+// room free; apart from that, starts and ends are all that changes an answer.
+func (l *waitingLine) Wake() float64 {
+	if l.fair == nil {
+		return math.Inf(1)
+	}
+	return l.fair.wake
 }

@@ -2,7 +2,6 @@ package pick
 
 import (
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/epplan/epplan/planner"
@@ -76,7 +75,6 @@ func (q *lookahead) Arrive(tasks []int) {
 }
 
 func (q *lookahead) Next() (int, bool) {
-	q.removeStarted()
 	q.wake = math.Inf(1)
 	if task, ok := q.giveUp(); ok {
 		return task, true
@@ -91,10 +89,6 @@ func (q *lookahead) Next() (int, bool) {
 	}
 	return q.propose(slices.Index(q.waiting, best.task), best)
 }
-
-// wakeAfter is after which part of a usual run time the waiting tasks are looked
-// at again if nothing happens.
-const wakeAfter = 0.15
 
 // choose is the pair to start now; ok is false when waiting is better.
 func (q *lookahead) choose() (best pair, ok bool) {
@@ -127,13 +121,12 @@ func (q *lookahead) startable(all []pair, task int) []pair {
 	return all
 }
 
-// nextPlanned is the next pair that the draft starts.
 func (q *lookahead) nextPlanned() (best pair, ok bool) {
 	if !q.isPlanned {
 		q.fillPlan()
 		q.rollout.setDelayPrices(&q.plan, q.v.Now)
 		q.plan.build(q.v.Now, q.free)
-		q.v.CountEvaluations(q.plan.placed)
+		q.v.Evaluations += q.plan.placed
 		q.plan.placed = 0
 		q.planned, q.isPlanned = q.planned[:0], true
 		for i, item := range q.plan.line {
@@ -171,9 +164,4 @@ func (q *lookahead) fillPlan() {
 		d.items.add(d.classes, q.v.Problem.Tasks[task].Arrival, q.pairsOf[task], q.rollout.perKWh())
 		d.enqueue(int32(len(d.items.arrival) - 1))
 	}
-}
-
-// rngOf is the random source of a run.
-func rngOf(seed uint64) *rand.Rand {
-	return rand.New(rand.NewPCG(seed, seed))
 }

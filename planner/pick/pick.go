@@ -88,7 +88,7 @@ func deadlineFirst(v *planner.View, sortRest func([]int)) *batchQueue {
 func shortestWanted(v *planner.View, task int) float64 {
 	shortest := math.Inf(1)
 	for class := range v.Problem.Cluster.Classes {
-		if q, ok := v.Want(task, class); ok {
+		if q, _, ok := v.Want(task, class); ok {
 			shortest = min(shortest, q.Point.Time)
 		}
 	}

@@ -52,7 +52,6 @@ func (q *posted) Arrive(tasks []int) {
 }
 
 func (q *posted) Next() (int, bool) {
-	q.removeStarted()
 	if task, ok := q.giveUp(); ok {
 		return task, true
 	}
@@ -78,7 +77,7 @@ func (q *posted) Next() (int, bool) {
 
 // surplus is what a pair's bid at a time exceeds its price by.
 func (q *posted) surplus(p *pair, now float64) float64 {
-	q.v.CountEvaluations(1)
+	q.v.Evaluations++
 	least := p.kWh()
 	for i := range q.pairsOf[p.task] {
 		least = min(least, q.pairsOf[p.task][i].kWh())

@@ -2,7 +2,6 @@ package pick
 
 import (
 	"cmp"
-	"math"
 	"slices"
 )
 
@@ -20,7 +19,6 @@ type fallbackPlan struct {
 	order   []int           // scratch
 }
 
-// promisedStart is a task's place in the plan.
 type promisedStart struct {
 	task   int
 	pair   int     // which of the task's; none: it can't start
@@ -28,16 +26,14 @@ type promisedStart struct {
 	latest float64 // its bound, or the start where that is later
 }
 
-// Numbers of the plan of last resort.
 const (
-	mostPromised = 64   // tasks in it
-	promiseSlack = 1e-6 // seconds of rounding
-	leastPause   = 16   // a part of a pause that is looked at is one in so many at least
+	mostPromised = 64 // tasks in the plan
+	leastPause   = 16 // a part of a pause that is looked at is one in so many at least
 )
 
 // replan renews the plan for the tasks that wait, each for so long at most.
 func (r *fallbackPlan) replan(l *waitingLine, bound float64) {
-	r.free = newShadowSchedule(l, r.age)
+	r.free = newShadowSchedule(&l.classUsage, r.age)
 	r.booked = r.free.copyTo(r.booked)
 	kept := r.carryOver(l)
 	if !kept {
@@ -164,21 +160,4 @@ func (r *fallbackPlan) dueStarts(now float64) (all []promisedStart) {
 	}
 	slices.SortStableFunc(all, func(a, b promisedStart) int { return cmp.Compare(a.latest, b.latest) })
 	return all
-}
-
-// book takes the room of a pair that starts at a time, or with sign -1 gives it
-// back.
-func (s *shadowSchedule) book(p *pair, start, sign float64) {
-	c := &s.curves[p.class]
-	c.book(c.split(start), sign*p.GPUs, s.heldSeconds(p))
-}
-
-// bookFrom keeps room for a pair as soon as there is any from a time on, and tells
-// when it starts; +Inf: never.
-func (s *shadowSchedule) bookFrom(p *pair, from float64) (start float64) {
-	start = s.curves[p.class].firstFree(from, p.GPUs, s.heldSeconds(p))
-	if !math.IsInf(start, 1) {
-		s.book(p, start, 1)
-	}
-	return start
 }

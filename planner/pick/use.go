@@ -2,24 +2,27 @@ package pick
 
 import (
 	"math"
+	"slices"
 
 	"github.com/epplan/epplan/planner"
 )
 
-// classUsage counts the GPUs in use of each node class.
+// classUsage is the tasks that run, as predicted, and the GPUs in use of each node class.
 type classUsage struct {
-	problem *planner.Problem
-	view    *planner.View
+	v       *planner.View
 	total   []float64 // GPUs by class; +Inf: as many as wanted
 	busy    []float64
+	running []runningTask
+}
+
+type runningTask struct {
+	pair  pair
+	start float64
 }
 
 func newClassUsage(v *planner.View) classUsage {
 	classes := v.Problem.Cluster.Classes
-	u := classUsage{
-		problem: v.Problem, view: v, total: make([]float64, len(classes)),
-		busy: make([]float64, len(classes)),
-	}
+	u := classUsage{v: v, total: make([]float64, len(classes)), busy: make([]float64, len(classes))}
 	for i := range classes {
 		if u.total[i] = float64(classes[i].Count * classes[i].GPUs); classes[i].Count == 0 {
 			u.total[i] = math.Inf(1)
@@ -28,17 +31,41 @@ func newClassUsage(v *planner.View) classUsage {
 	return u
 }
 
-// take adds the GPUs of a task that starts, or with sign -1 takes off those of one
-// that ends.
-func (u *classUsage) take(task int, a *planner.Assignment, sign float64) {
-	u.busy[u.view.ClassOf(int(a.Node))] += sign * float64(a.GPUCount()) * u.problem.Tasks[task].Share
+// started adds a task, and tells which pair it is.
+func (u *classUsage) started(task int, a *planner.Assignment) pair {
+	p := pair{task: task, class: u.v.Node(int(a.Node)).Class, Prediction: planner.Prediction{
+		Time: max(a.End-a.Start, math.SmallestNonzeroFloat32),
+		GPUs: float64(a.GPUCount()) * u.v.Problem.Tasks[task].Share,
+	}}
+	u.busy[p.class] += p.GPUs
+	u.running = append(u.running, runningTask{pair: p, start: a.Start})
+	return p
+}
+
+func (u *classUsage) ended(task int, a *planner.Assignment) {
+	u.busy[u.v.Node(int(a.Node)).Class] -= float64(a.GPUCount()) * u.v.Problem.Tasks[task].Share
+	u.running = slices.DeleteFunc(u.running, func(r runningTask) bool { return r.pair.task == task })
 }
 
 // fits reports whether a pair's class has as many GPUs free as it needs.
-func (u *classUsage) fits(p *pair) bool { return p.GPUs <= u.total[p.class]-u.busy[p.class]+shareSlack }
+func (u *classUsage) fits(p *pair) bool {
+	return p.GPUs <= u.total[p.class]-u.busy[p.class]+planner.ShareSlack
+}
 
 // usageWith is the part of its class that is in use once a pair has started.
 func (u *classUsage) usageWith(p *pair) float64 { return (u.busy[p.class] + p.GPUs) / u.total[p.class] }
 
-// shareSlack is the rounding that a sum of shares may carry.
-const shareSlack = 1e-9
+// noPair marks that no task is being offered.
+const noPair = -1
+
+// pair is a task on a node class that suits it.
+type pair struct {
+	task, class int
+	planner.Prediction
+	key float64 // what it is ranked by
+}
+
+// kWh is an energy in the unit that the PREDICT paper's weights count.
+func (p *pair) kWh() float64 { return p.Energy.KWh() }
+
+func (p *pair) work() float64 { return p.GPUs * p.Time }

@@ -47,7 +47,6 @@ func (q *value) Arrive(tasks []int) {
 	slices.SortStableFunc(q.ranked, func(a, b pair) int { return cmp.Compare(b.key, a.key) })
 }
 
-// score is a pair's value.
 func (q *value) score(p *pair) float64 {
 	age := 1.0
 	if q.opts.Ageing > 0 {
@@ -57,7 +56,6 @@ func (q *value) score(p *pair) float64 {
 }
 
 func (q *value) Next() (int, bool) {
-	q.removeStarted()
 	if task, ok := q.giveUp(); ok {
 		return task, true
 	}

@@ -30,14 +30,12 @@ type referenceRun struct {
 	count, time float64
 }
 
-// referencePlay is a run of Simple.
 type referencePlay struct {
 	run     []referenceRunning
 	last    float64 // start of the last task: none overtakes
 	longest float64 // wait
 }
 
-// referenceTask is a task that arrived.
 type referenceTask struct {
 	task    int
 	arrival float64
@@ -56,7 +54,6 @@ const (
 	shortPlay = 1
 )
 
-// newReferenceRun has seen no task yet.
 func newReferenceRun(v *planner.View, age *residualTimes) *referenceRun {
 	return &referenceRun{
 		v: v, age: age, rng: rngOf(planner.DefaultSeed), total: newClassUsage(v).total,
@@ -64,10 +61,8 @@ func newReferenceRun(v *planner.View, age *residualTimes) *referenceRun {
 	}
 }
 
-// meanRunTime is the mean of the predicted run times.
 func (y *referenceRun) meanRunTime() float64 { return y.time / y.count }
 
-// arrive notes a task, and draws its run times.
 func (y *referenceRun) arrive(task int, pairs []pair) {
 	b := &referenceTask{task: task, arrival: y.v.Problem.Tasks[task].Arrival, pairs: pairs, class: noPair}
 	for range playCount {
@@ -88,7 +83,6 @@ func (y *referenceRun) noteStart(task, class int, at float64) {
 	}
 }
 
-// noteEnd notes how long a task really took, seconds.
 func (y *referenceRun) noteEnd(task int, took float64) {
 	if b := y.byTask[task]; b != nil {
 		b.took, y.stale = took, true
@@ -149,7 +143,7 @@ func (y *referenceRun) firstFit(s *referencePlay, at *float64, b *referenceTask)
 	for {
 		s.run = slices.DeleteFunc(s.run, func(r referenceRunning) bool { return r.end <= *at })
 		for i := range b.pairs {
-			if b.pairs[i].GPUs <= y.free(s, b.pairs[i].class)+shareSlack {
+			if b.pairs[i].GPUs <= y.free(s, b.pairs[i].class)+planner.ShareSlack {
 				return i
 			}
 		}
@@ -189,7 +183,6 @@ func (y *referenceRun) free(s *referencePlay, class int) float64 {
 	return free
 }
 
-// referenceRunning is a task that runs under Simple.
 type referenceRunning struct {
 	end, gpus float64
 	class     int32

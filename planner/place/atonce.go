@@ -30,7 +30,7 @@ func (p *atOnce) Opened(node int) {
 	for len(p.capacity) <= node {
 		p.capacity = append(p.capacity, freeCapacity{})
 	}
-	k := &p.v.Problem.Cluster.Classes[p.v.ClassOf(node)]
+	k := &p.v.Problem.Cluster.Classes[p.v.Node(node).Class]
 	p.capacity[node] = freeCapacity{
 		isOn: true, free: planner.FirstGPUs(k.GPUs), cpus: infIfZero(k.CPUs), mem: infIfZero(k.MemGiB),
 	}
@@ -60,7 +60,6 @@ func (p *atOnce) take(task int, a *planner.Assignment, sign float64) {
 	}
 }
 
-// takePart is take for one of a task's nodes.
 func (p *atOnce) takePart(r *freeCapacity, t *planner.Task, gpus planner.GPUSet, sign, nodes float64) {
 	r.cpus -= sign * t.CPUs / nodes
 	r.mem -= sign * t.MemGiB / nodes
@@ -71,7 +70,6 @@ func (p *atOnce) takePart(r *freeCapacity, t *planner.Task, gpus planner.GPUSet,
 	r.addShare(gpus.First(), sign*t.Share)
 }
 
-// addShare adds to what is held of a GPU.
 func (r *freeCapacity) addShare(gpu int, share float64) {
 	if r.shares == nil {
 		r.shares = map[int]float64{}
@@ -101,7 +99,7 @@ func (r *freeCapacity) gpusFor(t *planner.Task, option int) (set planner.GPUSet,
 	if t.Share < 1 {
 		best, used := -1, -1.0
 		for gpu, share := range r.shares {
-			if share+t.Share <= 1+shareSlack && (share > used || (share == used && gpu < best)) {
+			if share+t.Share <= 1+planner.ShareSlack && (share > used || (share == used && gpu < best)) {
 				best, used = gpu, share
 			}
 		}
@@ -121,9 +119,6 @@ func lowestGPUs(of planner.GPUSet, count int) (set planner.GPUSet) {
 	return set
 }
 
-// shareSlack is the rounding that a sum of shares may carry.
-const shareSlack = 1e-9
-
 func (p *atOnce) Place(task int) (planner.Placement, planner.Verdict) {
 	if p.v.Problem.Tasks[task].IsGang() {
 		return gangNow(p.v, task, p)
@@ -140,11 +135,8 @@ func (p *atOnce) Place(task int) (planner.Placement, planner.Verdict) {
 		if !ok {
 			continue
 		}
-		start := p.v.StartOnNew(task, class)
-		if node >= 0 {
-			start = p.v.StartFor(task, p.v.OnSince(node)+p.v.Problem.Cluster.Classes[class].TurnOnDelay)
-		}
-		q, room, why := quoteOrFastest(p.v, task, option, class, start)
+		start := startOn(p.v, task, class, node)
+		q, room, why := quoteOrFastest(p.v, task, option, class, start, planner.PlaceSoonest)
 		if cost := taskCost(p.v.Problem, task, option, class, &q); cost < least {
 			least, best = cost, placement(node, class, option, gpus, start, &q, room, why)
 		}
@@ -152,10 +144,8 @@ func (p *atOnce) Place(task int) (planner.Placement, planner.Verdict) {
 	return best, startNow(p.v, task, !math.IsInf(least, 1), suits)
 }
 
-// canUseClass is [capacityNow.canUseClass].
 func (p *atOnce) canUseClass(_, _ int) bool { return true }
 
-// freeGPUsFor is [capacityNow.freeGPUsFor].
 func (p *atOnce) freeGPUsFor(task, node, option int) (set planner.GPUSet, free int, ok bool) {
 	set, ok = p.capacity[node].gpusFor(&p.v.Problem.Tasks[task], option)
 	return set, p.capacity[node].free.Len(), ok
@@ -167,7 +157,7 @@ func (p *atOnce) tightestNode(task, option, class int) (node int, gpus planner.G
 	t, fewest := &p.v.Problem.Tasks[task], math.MaxInt
 	for n := range p.capacity {
 		r := &p.capacity[n]
-		if !r.isOn || p.v.ClassOf(n) != class || r.free.Len() >= fewest {
+		if !r.isOn || p.v.Node(n).Class != class || r.free.Len() >= fewest {
 			continue
 		}
 		if set, fits := r.gpusFor(t, option); fits {

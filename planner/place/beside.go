@@ -23,10 +23,10 @@ type Colocate struct {
 
 // New is the Place stage of one run.
 func (b Colocate) New(v *planner.View) planner.Placer {
-	state := v.Shared()
-	if state == nil {
+	if v.Shared == nil {
 		return AtOnce(v)
 	}
+	state := v.Shared.Booked
 	if b.NewRule != nil {
 		b.Rule = b.NewRule(v)
 	}
@@ -82,7 +82,6 @@ func (p *colocate) take(task int, a *planner.Assignment, sign float64) {
 	}
 }
 
-// freeGPUsFor is [capacityNow.freeGPUsFor].
 func (p *colocate) freeGPUsFor(task, node, option int) (set planner.GPUSet, free int, ok bool) {
 	if !p.isShared(node) {
 		return p.atOnce.freeGPUsFor(task, node, option)
@@ -122,12 +121,11 @@ func (p *colocate) canFitLater(task int) bool {
 	return suits && busy || p.v.RestrictedClass(task) != planner.AnyClass
 }
 
-// suits reports whether an empty node is one for the task.
 func (p *colocate) suits(task, node int) bool { return p.hasRoom(task, node, hostUse{}) }
 
 // hasRoom reports whether a node is one for the task beside what is used of it.
 func (p *colocate) hasRoom(task, node int, used hostUse) bool {
-	t, class := &p.v.Problem.Tasks[task], p.v.ClassOf(node)
+	t, class := &p.v.Problem.Tasks[task], p.v.Node(node).Class
 	k, option := &p.v.Problem.Cluster.Classes[class], p.v.Option(task, class)
 	if option < 0 || t.Options[option].PerNode() > k.GPUs || t.Options[option].GPUs == 0 || t.Share < 1 {
 		return false
@@ -147,7 +145,7 @@ func (p *colocate) choose(task int) (node int, gpus planner.GPUSet, ok bool) {
 			barred = p.excludeNode(barred, n)
 		}
 	}
-	number := p.v.SharedIndex(task)
+	number := p.v.Shared.IndexOf[task]
 	for {
 		first, found := p.opts.Rule.Choose(p.state, number, barred)
 		if !found {
@@ -166,11 +164,10 @@ func (p *colocate) choose(task int) (node int, gpus planner.GPUSet, ok bool) {
 	}
 }
 
-// excludeNode adds the GPUs of a node to a list.
 func (p *colocate) excludeNode(list []int, node int) []int {
-	first, count := p.v.GPUs(node)
-	for gpu := first; gpu < first+count; gpu++ {
-		list = append(list, gpu)
+	n := p.v.Node(node)
+	for g := range n.GPUs {
+		list = append(list, n.FirstGPU+g)
 	}
 	return list
 }
@@ -178,8 +175,8 @@ func (p *colocate) excludeNode(list []int, node int) []int {
 // gpusForPieces are the GPUs of a node that the rule chooses for the pieces of a task,
 // the first one known.
 func (p *colocate) gpusForPieces(task, number, node, gpu int) (gpus planner.GPUSet, ok bool) {
-	count := p.v.Problem.Tasks[task].Options[p.v.Option(task, p.v.ClassOf(node))].GPUs
-	first, _ := p.v.GPUs(node)
+	count := p.v.Problem.Tasks[task].Options[p.v.Option(task, p.v.Node(node).Class)].GPUs
+	first := p.v.Node(node).FirstGPU
 	gpus = 1 << uint(gpu-first)
 	if count == 1 {
 		return gpus, true
@@ -205,7 +202,7 @@ func (p *colocate) gpusForPieces(task, number, node, gpu int) (gpus planner.GPUS
 // have to be at the highest frequency.
 func (p *colocate) isFastEnough(number, node int, gpus planner.GPUSet) bool {
 	t := &p.state.Instance().Tasks[number]
-	first, _ := p.v.GPUs(node)
+	first := p.v.Node(node).FirstGPU
 	for ; gpus != 0; gpus &= gpus - 1 {
 		gpu := first + gpus.First()
 		overload, sum := p.state.OverloadWith(number, gpu, p.sum)
@@ -220,11 +217,11 @@ func (p *colocate) isFastEnough(number, node int, gpus planner.GPUSet) bool {
 // idleNodeInstead is a node of the same class that is on and runs nothing, where the chosen
 // one is off and there is one.
 func (p *colocate) idleNodeInstead(task, node int) int {
-	if p.v.IsOn(node) {
+	if p.v.Node(node).On {
 		return node
 	}
 	for n := range p.used {
-		if p.v.IsOn(n) && p.v.ClassOf(n) == p.v.ClassOf(node) && !p.state.IsServerOn(n) &&
+		if p.v.Node(n).On && p.v.Node(n).Class == p.v.Node(node).Class && !p.state.IsServerOn(n) &&
 			p.hasRoom(task, n, p.used[n]) {
 			return n
 		}
@@ -237,13 +234,13 @@ func (p *colocate) idleNodeInstead(task, node int) int {
 func (p *colocate) tightestUnused(task int) (node int, gpus planner.GPUSet, ok bool) {
 	fewest := math.MaxInt
 	for n := range p.used {
-		option := usableOption(p.v, task, p.v.ClassOf(n))
+		option := usableOption(p.v, task, p.v.Node(n).Class)
 		if option < 0 || !p.hasRoom(task, n, p.used[n]) {
 			continue
 		}
 		free := p.unusedGPUs(n)
 		rank := free.Len()
-		if !p.v.IsOn(n) {
+		if !p.v.Node(n).On {
 			rank += planner.MaxGPUs
 		}
 		want := p.v.Problem.Tasks[task].Options[option].GPUs
@@ -256,11 +253,10 @@ func (p *colocate) tightestUnused(task int) (node int, gpus planner.GPUSet, ok b
 	return node, gpus, ok
 }
 
-// unusedGPUs are the GPUs of a node that nothing uses.
 func (p *colocate) unusedGPUs(node int) (free planner.GPUSet) {
-	first, count := p.v.GPUs(node)
-	for g := range count {
-		if !p.state.IsBusy(first + g) {
+	n := p.v.Node(node)
+	for g := range n.GPUs {
+		if !p.state.IsBusy(n.FirstGPU + g) {
 			free |= 1 << uint(g)
 		}
 	}
@@ -269,20 +265,17 @@ func (p *colocate) unusedGPUs(node int) (free planner.GPUSet) {
 
 // placement starts a task as soon as the node is ready.
 func (p *colocate) placement(task, node int, gpus planner.GPUSet, shared bool) planner.Placement {
-	class := p.v.ClassOf(node)
+	class := p.v.Node(node).Class
 	option := p.v.Option(task, class)
-	start := p.v.StartOnNew(task, class)
-	if p.v.IsOn(node) {
-		start = p.v.StartFor(task, p.v.OnSince(node)+p.v.Problem.Cluster.Classes[class].TurnOnDelay)
-	}
-	q, room, why := quoteOrFastest(p.v, task, option, class, start)
+	start := startOn(p.v, task, class, node)
+	q, room, why := quoteOrFastest(p.v, task, option, class, start, planner.PlaceSoonest)
 	if !shared {
 		return placement(node, class, option, gpus, start, &q, room, why)
 	}
 	q.Point = p.v.Problem.Tasks[task].Options[option].Response.Default()
 	q.Clocks, q.Want = planner.ClocksAdapted, q.Point.Time
 	why = planner.PlaceOpened
-	first, _ := p.v.GPUs(node)
+	first := p.v.Node(node).FirstGPU
 	for _, gpu := range gpus.Indexes() {
 		if p.state.IsBusy(first + gpu) {
 			why = planner.PlaceBeside

@@ -65,9 +65,9 @@ func (r *leastAddedEnergy) cost(s *sharing.State, number, gpu int) (added, load 
 	if slower > min(s.Kappa(gpu), t.Kappa)+sharing.Tolerance {
 		return 0, 0, false
 	}
-	class, task := r.v.ClassOf(node), r.v.TaskAtSharedIndex(number)
+	class, task := r.v.Node(node).Class, r.v.Shared.TaskAt[number]
 	k, start := &r.v.Problem.Cluster.Classes[class], r.v.Now
-	if !r.v.IsOn(node) {
+	if !r.v.Node(node).On {
 		start += k.TurnOnDelay
 		added = float64(k.TurnOn) * float64(k.GPUs)
 	}

@@ -68,7 +68,7 @@ func placeGang(v *planner.View, task int, rule gangRule) (planner.Placement, pla
 func gangNodes(v *planner.View, task, option, class int) []gangNode {
 	var on []gangNode
 	for node := range v.NodeCount() {
-		if v.ClassOf(node) != class || !v.IsOn(node) {
+		if v.Node(node).Class != class || !v.Node(node).On {
 			continue
 		}
 		if start, gpus, ok := v.Earliest(task, option, node); ok {
@@ -112,16 +112,12 @@ func placeTogether(
 	for i := range spots {
 		start = max(start, spots[i].start)
 	}
-	q, room, inTime := quote(v, task, option, class, start)
-	why := planner.PlaceTogether
-	if !inTime {
-		q, why = v.Tuner.Fastest(task, option, class), planner.PlaceLate
-	}
+	q, room, why := quoteOrFastest(v, task, option, class, start, planner.PlaceTogether)
 	pl = placement(spots[0].node, class, option, spots[0].gpus, start, &q, room, why)
 	for _, s := range spots[1:] {
 		pl.More = append(pl.More, planner.Part{Node: int32(s.node), GPUs: s.gpus})
 	}
-	return pl, inTime
+	return pl, why != planner.PlaceLate
 }
 
 // gangCost is what a gang's run and its wait cost by the objective, with the idle time
@@ -148,7 +144,6 @@ func gangCost(v *planner.View, task int, pl *planner.Placement, spots []gangNode
 	return cost
 }
 
-// capacityNow tells what nodes have for a gang now.
 type capacityNow interface {
 	// canUseClass reports whether a class is one for the task.
 	canUseClass(task, class int) bool
@@ -196,15 +191,15 @@ func startNow(v *planner.View, task int, found, suits bool) planner.Verdict {
 
 // gangNodesNow are nodes of a class for a gang that starts now; nil: there are too few.
 func gangNodesNow(v *planner.View, task, option, class int, r capacityNow) []gangNode {
-	k, need := &v.Problem.Cluster.Classes[class], &v.Problem.Tasks[task].Options[option]
+	need := &v.Problem.Tasks[task].Options[option]
 	var spots []gangNode
 	for node := range v.NodeCount() {
-		if v.ClassOf(node) != class || !v.IsOn(node) {
+		if v.Node(node).Class != class || !v.Node(node).On {
 			continue
 		}
 		if gpus, left, ok := r.freeGPUsFor(task, node, option); ok {
 			spots = append(spots, gangNode{
-				node: node, gpus: gpus, start: v.StartFor(task, v.OnSince(node)+k.TurnOnDelay),
+				node: node, gpus: gpus, start: startOn(v, task, class, node),
 				left: left,
 			})
 		}

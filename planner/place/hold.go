@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
 )
 
@@ -19,13 +18,13 @@ import (
 //   - A task whose latest start has come goes to a free GPU, waits for the next
 //     one at faster clocks, or gets a fresh node, whichever costs least.
 //   - A node is opened when those that are on can't do the work in time that
-//     waits and is expected ([hold.demand]). Those that aren't needed for it
+//     waits and is expected ([lateBinding.demand]). Those that aren't needed for it
 //     close: they take only what ends no later than they do anyway.
-//   - A free GPU gets the task that wastes least there ([hold.fillGap]): run times
+//   - A free GPU gets the task that wastes least there ([lateBinding.fillGap]): run times
 //     are stretched or shortened a little so that the GPUs of a node end
 //     together, and at whole slots where starts are bound to them.
 //   - With little waiting and little to come, all that waits is planned to the
-//     end, and what the plan starts now is started ([hold.planTail]).
+//     end, and what the plan starts now is started ([lateBinding.planTail]).
 //
 // A LateBinding is its own [planner.Picker], for what starts next and where is one
 // decision (pick.ByPlacer leaves it to the LateBinding). Tasks of several GPUs or of shares,
@@ -37,33 +36,23 @@ import (
 func LateBinding(v *planner.View) planner.Placer {
 	p := v.Problem
 	price := p.ClassObjective(0)
-	if p.Mode != planner.Online || !v.OnlyWholeGPUs() || len(p.Cluster.Classes) > 1 || price.DelayPower > 0 ||
+	if p.Mode != planner.Online || !v.OnlyWholeGPUs || len(p.Cluster.Classes) > 1 || price.DelayPower > 0 ||
 		price.EnergyWeight <= 0 {
 		return Marginal(v)
 	}
 	k := &p.Cluster.Classes[0]
-	return &lateBinding{
-		v:      v,
-		others: Marginal(v),
-		gpus:   float64(k.GPUs),
+	costs := nodeCosts{
+		v: v, price: price, gpus: float64(k.GPUs), delay: k.TurnOnDelay,
 		idle:   float64(k.IdleW+k.HostW) * price.EnergyWeight,
 		turnOn: float64(k.TurnOn) * price.EnergyWeight,
-		delay:  k.TurnOnDelay,
-		price:  price,
-		task:   -1,
-		asked:  math.Inf(-1),
 	}
+	return &lateBinding{nodeCosts: costs, others: Marginal(v), task: -1, asked: math.Inf(-1)}
 }
 
 type lateBinding struct {
-	v        *planner.View
+	nodeCosts
 	others   planner.Placer // answers offers that another picker makes
 	arrivals arrivalStream
-
-	gpus         float64 // GPUs of a node
-	idle, turnOn float64 // cost of an idle second, and of switching on, by GPU, joules, joules
-	delay        float64 // of switching on, seconds
-	price        dvfsmodel.Objective
 
 	pool         []heldTask // tasks that wait, by latest start, then number
 	work         float64    // run time that waits in the pool, seconds
@@ -93,16 +82,15 @@ type openNode struct {
 	keepsOpen bool    // goes on taking tasks beyond end
 }
 
-// openNodes are the nodes that are on.
 type openNodes []openNode
 
 // eachGPU visits the GPUs of the nodes that are on with the earliest start
 // behind what they run.
 func (all openNodes) eachGPU(v *planner.View, visit func(r, gpu int, free float64)) {
 	for r := range all {
-		first, count := v.GPUs(all[r].node)
-		for g := range count {
-			visit(r, g, v.StartAfter(v.FreeFrom(first+g)))
+		n := v.Node(all[r].node)
+		for g := range n.GPUs {
+			visit(r, g, v.StartAfter(v.FreeFrom(n.FirstGPU+g)))
 		}
 	}
 }
@@ -147,11 +135,11 @@ func (h *lateBinding) Refused(int) {}
 // Arrive puts tasks into the pool.
 func (h *lateBinding) Arrive(tasks []int) {
 	for _, task := range tasks {
-		if _, ok := h.v.Want(task, 0); !ok {
+		if _, _, ok := h.v.Want(task, 0); !ok {
 			h.mustStartNow = append(h.mustStartNow, task)
 			continue
 		}
-		j := h.newHeld(task)
+		j := newHeld(&h.nodeCosts, task)
 		i, _ := slices.BinarySearchFunc(h.pool, j, func(a, b heldTask) int {
 			return cmp.Or(cmp.Compare(a.latest, b.latest), cmp.Compare(a.task, b.task))
 		})
@@ -226,7 +214,7 @@ func (h *lateBinding) refreshNodes() (frees int, gaps float64) {
 	now := h.v.Now
 	for i := range h.openNodes {
 		r := &h.openNodes[i]
-		r.end, r.freeCount = max(now, h.v.LastEnd(r.node)), 0
+		r.end, r.freeCount = max(now, h.v.Node(r.node).LastEnd), 0
 	}
 	h.openNodes.eachGPU(h.v, func(i, _ int, free float64) {
 		r := &h.openNodes[i]
@@ -249,14 +237,14 @@ func (h *lateBinding) refreshNodes() (frees int, gaps float64) {
 
 // start runs a task now for t seconds on a GPU of a node.
 func (h *lateBinding) start(j *heldTask, node, gpu int, t float64) {
-	h.ready, h.verdict = h.placementAt(j, node, gpu, h.v.Now, t, planner.PlaceHeld), planner.Start
+	h.ready, h.verdict = j.placementAt(node, gpu, h.v.Now, t, planner.PlaceHeld), planner.Start
 }
 
 // startOn runs a task now for t seconds on the first free GPU of a row's node.
 func (h *lateBinding) startOn(j *heldTask, r *openNode, t float64) {
-	first, count := h.v.GPUs(r.node)
-	for g := range count {
-		if h.v.StartAfter(h.v.FreeFrom(first+g)) <= h.v.Now {
+	n := h.v.Node(r.node)
+	for g := range n.GPUs {
+		if h.v.StartAfter(h.v.FreeFrom(n.FirstGPU+g)) <= h.v.Now {
 			h.start(j, r.node, g, t)
 			return
 		}
@@ -271,6 +259,6 @@ func (h *lateBinding) startFresh(j *heldTask) bool {
 	if t < j.min || !h.v.CanOpen(j.task, j.option, 0) {
 		return false
 	}
-	h.ready, h.verdict = h.placementAt(j, -1, 0, start, t, planner.PlaceOpened), planner.Start
+	h.ready, h.verdict = j.placementAt(-1, 0, start, t, planner.PlaceOpened), planner.Start
 	return true
 }

@@ -47,7 +47,6 @@ func (h *lateBinding) demand() (keep int, lack float64) {
 	return keep, lack
 }
 
-// isLacking reports whether work is left in some bin.
 func isLacking(need *[bins]float64) bool {
 	for _, n := range need {
 		if n > 0 {

@@ -78,7 +78,6 @@ func (h *lateBinding) planTail() (i int, ok bool) {
 	return 0, false
 }
 
-// newTailPlan has nothing planned yet on the nodes that are on.
 func newTailPlan(h *lateBinding) *tailPlan {
 	p := &tailPlan{
 		h: h, lanes: make([]gpuLane, 0, len(h.openNodes)*int(h.gpus)),

@@ -51,7 +51,6 @@ func windowBin(window float64) int {
 	return int(min(max(0, x), windowBins-1))
 }
 
-// mean is the mean run time, seconds.
 func (s *arrivalStream) mean() float64 { return s.seen / max(1, s.tasks) }
 
 // fade lets rate and count forget as much as they do up to now.

@@ -7,9 +7,19 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
+// nodeCosts are what a node of the cluster costs. Times are seconds, costs joules.
+type nodeCosts struct {
+	v            *planner.View
+	gpus         float64 // of a node
+	idle, turnOn float64 // an idle second, and switching on, by GPU
+	delay        float64 // of switching on
+	price        dvfsmodel.Objective
+}
+
 // heldTask is a task that waits, with what another run time would cost. Times are
 // seconds, costs joules.
 type heldTask struct {
+	on           *nodeCosts
 	task, option int
 	due, limit   float64
 	latest       float64      // when it must be started at the latest to run as it wants
@@ -35,32 +45,25 @@ const (
 	longNear, longFar   = 0.04, 0.2
 )
 
-// newHeld weighs a task that arrived. One that can't be done in time as the
-// tuner would set it must start at once.
-func (h *lateBinding) newHeld(task int) heldTask {
+// newHeld weighs a task that arrived and can be done in time.
+func newHeld(h *nodeCosts, task int) heldTask {
 	t := &h.v.Problem.Tasks[task]
-	j := heldTask{
-		task: task, due: t.Due, limit: t.Limit, option: t.Option(h.v.Problem.Cluster.Classes[0].Model),
-		latest: math.Inf(-1),
-	}
-	want, ok := h.v.Want(task, 0)
-	if !ok {
-		return j
-	}
+	want, option, _ := h.v.Want(task, 0)
+	j := heldTask{on: h, task: task, due: t.Due, limit: t.Limit, option: option}
 	start := h.v.StartFor(task, h.v.Now)
 	longest, exact := dvfsmodel.MaxTime(t.Options[j.option].Response)
 	set := want.Clocks == planner.ClocksFree || want.Clocks == planner.ClocksDeadline
 	j.stretch = exact && set
-	pt := h.roundedToSlots(&j, want.Point, j.timeBudget(start))
+	pt := j.roundedToSlots(want.Point, j.timeBudget(start))
 	j.want, j.cost = pt.Time, h.price.Cost(pt)
 	j.min, j.max = j.want, j.want
 	if set {
 		j.min = min(j.min, t.Options[j.option].Response.MinTime())
-		j.down = h.newCurve(&j, -shortNear, -shortFar)
+		j.down = j.newCurve(-shortNear, -shortFar)
 	}
 	if j.stretch {
 		j.max = max(j.max, longest)
-		j.up = h.newCurve(&j, longNear, longFar)
+		j.up = j.newCurve(longNear, longFar)
 	}
 	latest := t.Due - j.want
 	if math.IsInf(t.Due, 1) {
@@ -71,7 +74,7 @@ func (h *lateBinding) newHeld(task int) heldTask {
 }
 
 // wholeSlots rounds down to whole slots where starts are bound to them.
-func (h *lateBinding) wholeSlots(t float64) float64 {
+func (h *nodeCosts) wholeSlots(t float64) float64 {
 	if h.v.Problem.Start != planner.StartSlot {
 		return t
 	}
@@ -81,11 +84,11 @@ func (h *lateBinding) wholeSlots(t float64) float64 {
 }
 
 // newCurve lays a curve through two relative changes of the run time.
-func (h *lateBinding) newCurve(j *heldTask, near, far float64) stretchCurve {
+func (j *heldTask) newCurve(near, far float64) stretchCurve {
 	rise := func(change float64) (r, cost float64) {
 		t := min(max(j.want*(1+change), j.min), j.max)
-		pt := h.point(j, t, j.timeBudget(h.v.Now))
-		return math.Abs(t/j.want - 1), max(0, h.price.Cost(pt)-j.cost)
+		pt := j.point(t, j.timeBudget(j.on.v.Now))
+		return math.Abs(t/j.want - 1), max(0, j.on.price.Cost(pt)-j.cost)
 	}
 	r1, cost1 := rise(near)
 	r2, cost2 := rise(far)
@@ -128,23 +131,25 @@ func (j *heldTask) pacedRunTime(price float64) float64 {
 
 // point is the cheapest point that takes t seconds; where only some times can
 // be had, at most t. If none can it is what ends in the room, or the fastest.
-func (h *lateBinding) point(j *heldTask, t, room float64) dvfsmodel.Point {
+func (j *heldTask) point(t, room float64) dvfsmodel.Point {
+	v := j.on.v
 	if j.stretch {
-		if pt, ok := dvfsmodel.ForTime(h.v.Problem.Tasks[j.task].Options[j.option].Response, t); ok {
+		if pt, ok := dvfsmodel.ForTime(v.Problem.Tasks[j.task].Options[j.option].Response, t); ok {
 			return pt
 		}
 	}
 	for _, limit := range [...]float64{t, room} {
-		if q, ok := h.v.Tuner.Want(j.task, j.option, 0, limit); ok {
+		if q, ok := v.Tuner.Want(j.task, j.option, 0, limit); ok {
 			return q.Point
 		}
 	}
-	return h.v.Tuner.Fastest(j.task, j.option, 0).Point
+	return v.Tuner.Fastest(j.task, j.option, 0).Point
 }
 
 // roundedToSlots is a point near the given one with a run time of whole slots, if
 // that costs less than idling to the end of the last slot.
-func (h *lateBinding) roundedToSlots(j *heldTask, pt dvfsmodel.Point, room float64) dvfsmodel.Point {
+func (j *heldTask) roundedToSlots(pt dvfsmodel.Point, room float64) dvfsmodel.Point {
+	h := j.on
 	if !j.stretch || h.v.Problem.Start != planner.StartSlot {
 		return pt
 	}
@@ -161,14 +166,14 @@ func (h *lateBinding) roundedToSlots(j *heldTask, pt dvfsmodel.Point, room float
 }
 
 // placementAt is a start of a task that runs for t seconds.
-func (h *lateBinding) placementAt(
-	j *heldTask, node, gpu int, start, t float64, why planner.PlaceReason,
+func (j *heldTask) placementAt(
+	node, gpu int, start, t float64, why planner.PlaceReason,
 ) planner.Placement {
-	want, _ := h.v.Want(j.task, 0)
+	want, _, _ := j.on.v.Want(j.task, 0)
 	room := j.timeBudget(start)
-	pt := h.point(j, min(t, room), room)
+	pt := j.point(min(t, room), room)
 	if t >= room {
-		pt = h.roundedToSlots(j, pt, room)
+		pt = j.roundedToSlots(pt, room)
 	}
 	q := planner.Quote{Point: pt, Clocks: want.Clocks, Want: want.Want}
 	const same = 1e-12 // relative: a smaller difference is rounding

@@ -20,30 +20,23 @@ const (
 func (h *lateBinding) startUrgent(gaps float64) (i int, ok bool) {
 	crowded := h.isCrowded()
 	var soon []float64
-	// Urgent tasks before this one: each waits for a GPU of its own // urgent tasks
-	// before this one: each waits for a GPU of its own.
-	waiting := 0
 	for i := range h.pool {
 		j := &h.pool[i]
 		if j.latest > h.v.Now && !crowded {
 			break
 		}
-		if math.IsInf(j.latest, -1) {
-			h.startAnyway(j)
-			return i, true
-		}
 		if soon == nil {
 			soon = h.openNodes.busyUntil(h.v)
 		}
 		later := math.Inf(1)
-		if waiting < len(soon) {
-			later = h.laterCost(j, soon[waiting])
+		if i < len(soon) { // each urgent task before this one waits for a GPU of its own
+			later = j.laterCost(soon[i])
 		}
 		r, here := h.cheapestNode(j, gaps)
 		fresh := h.freshCost(j, gaps)
 		switch {
 		case math.IsInf(min(here, fresh, later), 1):
-			h.startAnyway(j)
+			h.ready, h.verdict = placeAsLastResort(h.v, j.task)
 			return i, true
 		case here <= min(later, fresh) || crowded && r >= 0:
 			h.startOn(j, &h.openNodes[r], min(j.want, j.timeBudget(h.v.Now)))
@@ -52,7 +45,6 @@ func (h *lateBinding) startUrgent(gaps float64) (i int, ok bool) {
 			h.startFresh(j)
 			return i, true
 		}
-		waiting++
 	}
 	return 0, false
 }
@@ -73,21 +65,16 @@ func (h *lateBinding) isCrowded() bool {
 	return float64(busy) > minSpare*float64(count)*h.gpus
 }
 
-// startAnyway starts a task wherever it still ends in time, or else where it ends first,
-// or gives it up if no node can run it.
-func (h *lateBinding) startAnyway(j *heldTask) {
-	h.ready, h.verdict = placeAsLastResort(h.v, j.task)
-}
-
 // laterCost is what it costs more to start a task then, on a GPU that comes free,
 // than to start it now; +Inf where it could no longer run on a fresh node if that
 // GPU went to another task.
-func (h *lateBinding) laterCost(j *heldTask, start float64) float64 {
-	if j.timeBudget(h.v.StartFor(j.task, start+h.delay)) < j.min {
+func (j *heldTask) laterCost(start float64) float64 {
+	v := j.on.v
+	if j.timeBudget(v.StartFor(j.task, start+j.on.delay)) < j.min {
 		return math.Inf(1)
 	}
 	cost := j.stretchCost(min(j.want, j.timeBudget(start)))
-	if now := j.timeBudget(h.v.Now); now >= j.min {
+	if now := j.timeBudget(v.Now); now >= j.min {
 		cost -= j.stretchCost(min(j.want, now))
 	}
 	return cost

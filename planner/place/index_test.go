@@ -77,7 +77,7 @@ func twoClasses(p *planner.Problem) *planner.Problem {
 func TestLightestPlacesLikeTheScanItStandsFor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawSimple(t, rapid.Bool().Draw(t, "online"))
-		fast, slow := planWith(t, p, place.Lightest), planWith(t, p, place.ByRule(place.LightestRule{}))
+		fast, slow := planWith(t, p, place.Lightest), planWith(t, p, place.ByRule(place.LightestRule))
 		for i := range fast.Assignments {
 			a, b := &fast.Assignments[i], &slow.Assignments[i]
 			if a.Node != b.Node || a.GPUs != b.GPUs || a.Start != b.Start || a.Point != b.Point {

@@ -12,8 +12,8 @@ import (
 // algorithms 2 and 5). Equal GPUs are taken in opening order. While the batch
 // at time 0 is placed, a deadline-prior task always opens a GPU.
 func Lightest(v *planner.View) planner.Placer {
-	if !v.OnlyWholeGPUs() || len(v.Problem.Cluster.Classes) > 1 {
-		return Scan(v, LightestRule{})
+	if !v.OnlyWholeGPUs || len(v.Problem.Cluster.Classes) > 1 {
+		return Scan(v, LightestRule)
 	}
 	return &lightest{
 		v: v, heap: make([]freeGPU, 0, min(len(v.Problem.Tasks)/2, maxReserved)),
@@ -39,7 +39,6 @@ type freeGPU struct {
 	gpu  uint64
 }
 
-// freeFrom is a GPU that is free from a time on.
 func freeFrom(time float64, gpu int) freeGPU {
 	return freeGPU{free: math.Float64bits(time), gpu: uint64(gpu)}
 }
@@ -53,8 +52,8 @@ func (a freeGPU) before(b freeGPU) int {
 }
 
 func (l *lightest) Opened(node int) {
-	first, count := l.v.GPUs(node)
-	for g := first; g < first+count; g++ {
+	n := l.v.Node(node)
+	for g := n.FirstGPU; g < n.FirstGPU+n.GPUs; g++ {
 		l.heap = append(l.heap, freeFrom(l.v.FreeFrom(g), g))
 	}
 }
@@ -63,7 +62,7 @@ func (l *lightest) Opened(node int) {
 func (l *lightest) Closed(int) {}
 
 func (l *lightest) Committed(_ int, a *planner.Assignment) {
-	first, _ := l.v.GPUs(int(a.Node))
+	first := l.v.Node(int(a.Node)).FirstGPU
 	now := freeFrom(a.End, first+a.GPUs.First())
 	if l.size > 0 && l.heap[0].gpu == now.gpu {
 		l.heap[0] = now
@@ -83,7 +82,7 @@ func (l *lightest) Committed(_ int, a *planner.Assignment) {
 
 func (l *lightest) Place(task int) (planner.Placement, planner.Verdict) {
 	const class = 0
-	want, option, ok := l.v.Wanted(task, class)
+	want, option, ok := l.v.Want(task, class)
 	if !ok {
 		return placeAsLastResort(l.v, task)
 	}
@@ -128,7 +127,7 @@ func (l *lightest) openFresh(task int) (planner.Placement, planner.Verdict) {
 // nodeOf is a GPU as its node, and the set of it alone on that node.
 func (l *lightest) nodeOf(gpu int) (node int, set planner.GPUSet) {
 	node = l.v.NodeOf(gpu)
-	first, _ := l.v.GPUs(node)
+	first := l.v.Node(node).FirstGPU
 	return node, 1 << uint(gpu-first)
 }
 
@@ -141,7 +140,7 @@ func (l *lightest) top() (gpu int, ok bool) {
 	for len(l.heap) > 0 {
 		e := l.heap[0]
 		gpu = int(e.gpu)
-		if l.v.IsOn(l.v.NodeOf(gpu)) && e == freeFrom(l.v.FreeFrom(gpu), gpu) {
+		if l.v.Node(l.v.NodeOf(gpu)).On && e == freeFrom(l.v.FreeFrom(gpu), gpu) {
 			return gpu, true
 		}
 		l.size--

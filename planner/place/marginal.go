@@ -53,7 +53,6 @@ func (m *marginal) Place(task int) (planner.Placement, planner.Verdict) {
 	return m.cheap, planner.Start
 }
 
-// tryFresh weighs a node of the class that is off.
 func (m *marginal) tryFresh(task, class int) {
 	option := m.suits[class]
 	if option < 0 || !m.v.CanOpen(task, option, class) {
@@ -82,31 +81,30 @@ func (m *marginal) tryFresh(task, class int) {
 // tryNode weighs the places on a node that is on: each GPU for a task of one
 // GPU, those that are free first for the others.
 func (m *marginal) tryNode(task, node int) {
-	class := m.v.ClassOf(node)
+	class := m.v.Node(node).Class
 	option := m.suits[class]
 	if option < 0 {
 		return
 	}
-	if m.v.Problem.Tasks[task].Options[option].GPUs > 1 || !m.v.OnlyGPUsLimited() {
+	if m.v.Problem.Tasks[task].Options[option].GPUs > 1 || !m.v.OnlyGPUsLimited {
 		if start, gpus, ok := m.v.Earliest(task, option, node); ok {
 			m.try(task, node, class, option, gpus, start)
 		}
 		return
 	}
-	first, count := m.v.GPUs(node)
-	for g := range count {
-		m.try(task, node, class, option, 1<<uint(g), m.v.StartFor(task, m.v.FreeFrom(first+g)))
+	n := m.v.Node(node)
+	for g := range n.GPUs {
+		m.try(task, node, class, option, 1<<uint(g), m.v.StartFor(task, m.v.FreeFrom(n.FirstGPU+g)))
 	}
 }
 
-// try weighs one place.
 func (m *marginal) try(task, node, class, option int, gpus planner.GPUSet, start float64) {
 	p := m.v.Problem
-	want, ok := m.v.Want(task, class)
+	want, _, ok := m.v.Want(task, class)
 	if !ok {
 		return
 	}
-	end := m.v.LastEnd(node)
+	end := m.v.Node(node).LastEnd
 	wait := waitCost(m.v, task, option, start)
 	least := taskCost(p, task, option, class, want) + wait + m.idleCostAdded(class, gpus, start,
 		want.Point.Time, end)

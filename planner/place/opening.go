@@ -31,14 +31,13 @@ func onFreshNode(v *planner.View, task int) (pl planner.Placement, ok bool) {
 	return pl, ok
 }
 
-// onFreshNodeOf places a task on a node of the class that is off.
 func onFreshNodeOf(v *planner.View, task, class int) (pl planner.Placement, ok bool) {
-	want, option, known := v.Wanted(task, class)
+	want, option, known := v.Want(task, class)
 	if option < 0 || !v.CanOpen(task, option, class) {
 		return pl, false
 	}
 	t, count := &v.Problem.Tasks[task], 1
-	if !v.OnlyWholeGPUs() {
+	if !v.OnlyWholeGPUs {
 		count = t.Options[option].GPUs
 	}
 	gpus, start := planner.FirstGPUs(count), v.StartOnNew(task, class)
@@ -56,7 +55,7 @@ func onFreshNodeOf(v *planner.View, task, class int) (pl planner.Placement, ok b
 // if the room is shorter than the task wants.
 func quote(v *planner.View, task, option, class int, start float64) (q planner.Quote, room float64, ok bool) {
 	room = v.Problem.Tasks[task].TimeBudgetFrom(start)
-	if want, known := v.Want(task, class); known && want.Point.Time <= room {
+	if want, _, known := v.Want(task, class); known && want.Point.Time <= room {
 		return *want, room, true
 	}
 	q, ok = v.Tuner.Want(task, option, class, room)
@@ -64,15 +63,24 @@ func quote(v *planner.View, task, option, class int, start float64) (q planner.Q
 }
 
 // quoteOrFastest is quote for a start that is not up for choice: where the due time
-// is lost there, it answers with the fastest clocks.
+// is lost there, it answers with the fastest clocks, and for the reason that it is late.
 func quoteOrFastest(
-	v *planner.View, task, option, class int, start float64,
+	v *planner.View, task, option, class int, start float64, inTime planner.PlaceReason,
 ) (q planner.Quote, room float64, why planner.PlaceReason) {
 	q, room, ok := quote(v, task, option, class, start)
 	if !ok {
 		return v.Tuner.Fastest(task, option, class), room, planner.PlaceLate
 	}
-	return q, room, planner.PlaceSoonest
+	return q, room, inTime
+}
+
+// startOn is the earliest start of a task on a node that has room now, or, with -1, on one of
+// the class that is off.
+func startOn(v *planner.View, task, class, node int) float64 {
+	if node < 0 || !v.Node(node).On {
+		return v.StartOnNew(task, class)
+	}
+	return v.StartFor(task, v.Node(node).Ready)
 }
 
 // taskCost is what a task's run costs by the objective and the class's host power,
@@ -175,8 +183,7 @@ func freeBefore(v *planner.View, node int, gpus planner.GPUSet, than *planner.Pl
 
 // gpusFreeFrom is when the last task on GPUs of a node ends.
 func gpusFreeFrom(v *planner.View, node int, gpus planner.GPUSet) float64 {
-	first, _ := v.GPUs(node)
-	free := 0.0
+	first, free := v.Node(node).FirstGPU, 0.0
 	for ; gpus != 0; gpus &= gpus - 1 {
 		free = max(free, v.FreeFrom(first+gpus.First()))
 	}
@@ -192,10 +199,10 @@ func eachPlace(
 	var few [8]int
 	options := appendOptions(v, few[:0], task)
 	for node := range v.NodeCount() {
-		if !v.IsOn(node) {
+		if !v.Node(node).On {
 			continue
 		}
-		class := v.ClassOf(node)
+		class := v.Node(node).Class
 		option := options[class]
 		if option < 0 {
 			continue

@@ -133,7 +133,6 @@ func (p *replan) admitArrived() {
 	p.arrivedTasks = later
 }
 
-// inserted adds a task to a list in an order.
 func inserted(list []*pendingTask, j *pendingTask, compare func(a, b *pendingTask) int) []*pendingTask {
 	i, _ := slices.BinarySearchFunc(list, j, compare)
 	return slices.Insert(list, i, j)
@@ -147,12 +146,11 @@ func (p *replan) Place(task int) (planner.Placement, planner.Verdict) {
 	d := &p.now
 	start, why, more := 0.0, planner.PlaceOpened, []planner.Part(nil)
 	for i := range d.parts {
-		node, from := p.plan.nodes[d.parts[i].node].id, p.v.StartOnNew(task, d.choice.class)
+		node := p.plan.nodes[d.parts[i].node].id
 		if node >= 0 {
-			ready := p.v.OnSince(node) + p.v.Problem.Cluster.Classes[d.choice.class].TurnOnDelay
-			from, why = p.v.StartFor(task, ready), planner.PlacePlanned
+			why = planner.PlacePlanned
 		}
-		if start = max(start, from); i > 0 {
+		if start = max(start, startOn(p.v, task, d.choice.class, node)); i > 0 {
 			more = append(more, planner.Part{Node: int32(node), GPUs: d.parts[i].gpus})
 		}
 	}
@@ -180,7 +178,7 @@ func (p *replan) Committed(task int, a *planner.Assignment) {
 	}
 	j := p.jobs[task]
 	if j == nil {
-		p.reference.BookRunning(p.v.ClassOf(int(a.Node)),
+		p.reference.BookRunning(p.v.Node(int(a.Node)).Class,
 			float64(a.GPUCount())*p.v.Problem.Tasks[task].Share, a.End)
 		return
 	}

@@ -125,12 +125,10 @@ func compareWork(a, b *pendingTask) int {
 	return cmp.Or(cmp.Compare(a.work, b.work), cmp.Compare(a.task, b.task))
 }
 
-// arrived notes a task and its run time at default clocks.
 func (s *delayAccount) arrived(j *pendingTask, time float64) {
 	s.cost, s.time, s.tasks = s.cost+j.cost, s.time+time, s.tasks+1
 }
 
-// started notes when a task ends that has started.
 func (s *delayAccount) started(j *pendingTask, end float64) {
 	const fade = 1 - 1/memoryTasks
 	s.actualTime, s.defaultTime = s.actualTime*fade+end-j.arrival, s.defaultTime*fade+j.defaultEnd-j.arrival

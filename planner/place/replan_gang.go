@@ -82,7 +82,7 @@ func (l *listScheduler) inFrontOfAll(b *nodeRequest) {
 	l.turns = kept
 }
 
-// trySet is [lister.try] for the nodes of some turns.
+// trySet is [listScheduler.try] for the nodes of some turns.
 func (l *listScheduler) trySet(b *nodeRequest, turns []nodeTurn, best *reservation) {
 	l.set = l.set[:0]
 	for i := range turns {
@@ -91,7 +91,6 @@ func (l *listScheduler) trySet(b *nodeRequest, turns []nodeTurn, best *reservati
 	l.try(b, l.set, best)
 }
 
-// compareTurns orders turns by time, equal ones by node.
 func compareTurns(a, b nodeTurn) int {
 	return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.node, b.node))
 }

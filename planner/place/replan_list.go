@@ -29,7 +29,6 @@ const (
 	sharedGPU                            // that have parts of the GPU now
 )
 
-// listScheduler makes one list schedule.
 type listScheduler struct {
 	p      *replan
 	to     schedule
@@ -54,7 +53,6 @@ type nodeRequest struct {
 	least  float64 // what a run costs at least
 }
 
-// listSchedule plans tasks in an order.
 func (p *replan) listSchedule(order []*pendingTask) *schedule {
 	classes := p.v.Problem.Cluster.Classes
 	l := listScheduler{
@@ -92,7 +90,6 @@ func (l *listScheduler) queue(c *classChoice, sign float64) {
 	l.wanted[c.class] += sign * c.size
 }
 
-// cheapest is the place where a task costs least.
 func (l *listScheduler) cheapest(j *pendingTask) (best reservation) {
 	best.cost = math.Inf(1)
 	for c := range j.choices {
@@ -119,7 +116,7 @@ func (l *listScheduler) cheapest(j *pendingTask) (best reservation) {
 				continue
 			}
 			fresh = fresh && node.used
-			l.p.v.CountEvaluations(1)
+			l.p.v.Evaluations++
 			from := node.ready
 			if whole && !node.gaps { // there is nothing but its turn
 				from = max(from, l.to.frees[node.first+choice.gpus-1])
@@ -192,7 +189,7 @@ type nodeOffer struct {
 	opening     float64 // cost of switching on those that are off
 }
 
-// offers is what the nodes of a set have has.
+// offers is what the nodes of a set have.
 func (l *listScheduler) offers(b *nodeRequest, set []int) (o nodeOffer) {
 	o.holds = true
 	for _, n := range set {
@@ -307,7 +304,6 @@ func (l *listScheduler) take(j *pendingTask, at *reservation) {
 	}
 }
 
-// book books what a task takes of a node.
 func (l *listScheduler) book(t *planner.Task, at *reservation, part *bookedNode, now bool) {
 	b := &l.to.nodes[part.node]
 	lots := l.to.gpus[b.first : b.first+b.count]

@@ -27,7 +27,6 @@ const (
 	overrun = 0.1 // of a mean run: for so long a run goes on that should have ended
 )
 
-// schedule is a plan for the tasks that wait.
 type schedule struct {
 	nodes []plannedNode
 	gpus  []plannedGPU
@@ -38,7 +37,6 @@ type schedule struct {
 	late  []*pendingTask  // what ends late and needn't
 }
 
-// startDecision is a task that starts now.
 type startDecision struct {
 	job    *pendingTask
 	choice *classChoice
@@ -46,19 +44,16 @@ type startDecision struct {
 	parts  []bookedNode // one; those of a gang start together
 }
 
-// bookedNode is what a task takes of a node.
 type bookedNode struct {
 	node int // index in the schedule's
 	gpus planner.GPUSet
 }
 
-// taskEnd is when a task ends by a schedule.
 type taskEnd struct {
 	job *pendingTask
 	at  float64
 }
 
-// plannedNode is a node of a schedule.
 type plannedNode struct {
 	id    int // the node that is on, or -1: one to be switched on
 	class int
@@ -71,7 +66,6 @@ type plannedNode struct {
 	room  freeCapacity // what is left of it beside what runs and what starts now
 }
 
-// plannedGPU is a GPU of a schedule.
 type plannedGPU struct {
 	idle  bool    // nothing runs there, and nothing starts there now
 	until float64 // for an idle one: when the first task of the plan begins
@@ -180,20 +174,19 @@ func (p *replan) readNodes() (open bool) {
 		if !r.isOn {
 			continue
 		}
-		class := v.ClassOf(n)
-		on[class]++
-		first, count := v.GPUs(n)
-		b := plannedNode{id: n, class: class, used: true, first: len(s.gpus), count: count, room: *r}
-		b.ready = v.StartAfter(v.OnSince(n) + classes[class].TurnOnDelay)
+		at := v.Node(n)
+		on[at.Class]++
+		b := plannedNode{id: n, class: at.Class, used: true, first: len(s.gpus), count: at.GPUs, room: *r}
+		b.ready = v.StartAfter(at.Ready)
 		b.last = b.ready
-		for g := range count {
+		for g := range at.GPUs {
 			u := plannedGPU{idle: r.free.Has(g), until: math.Inf(1), free: b.ready}
 			if !u.idle {
-				if u.free = max(b.ready, v.FreeFrom(first+g)); u.free <= v.Now {
+				if u.free = max(b.ready, v.FreeFrom(at.FirstGPU+g)); u.free <= v.Now {
 					u.free = v.Now + overrun*p.delays.time/p.delays.tasks
 				}
 			}
-			open = open || u.idle || !v.OnlyGPUsLimited()
+			open = open || u.idle || !v.OnlyGPUsLimited
 			b.last = max(b.last, u.free)
 			s.gpus, s.frees = append(s.gpus, u), append(s.frees, 0)
 		}
@@ -224,7 +217,6 @@ func (p *replan) readNodes() (open bool) {
 	return open
 }
 
-// sort brings a node's frees up to date.
 func (s *schedule) sort(b *plannedNode) {
 	frees := s.frees[b.first : b.first+b.count]
 	for g := range frees {

@@ -6,19 +6,6 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-// Rule chooses among the places of a task.
-type Rule interface {
-	// Better reports whether place a is to be preferred to place b.
-	Better(a, b *Candidate) bool
-	// Fits reports whether the task may go to the place as it wants to run.
-	Fits(c *Candidate) bool
-	// TryBestOnly tells that the best of all places is taken if Tune can make the
-	// task fit there, and no other is tried; Fits isn't asked.
-	TryBestOnly() bool
-	// Reason is recorded with the assignment.
-	Reason() planner.PlaceReason
-}
-
 // Candidate is a place where a task could start, on a node that is on.
 type Candidate struct {
 	Node   int
@@ -52,11 +39,11 @@ type scan struct {
 
 func (s *scan) Opened(node int) {
 	s.nodes = append(s.nodes, node)
-	first, count := s.v.GPUs(node)
-	if need := first + count - len(s.load); need > 0 {
+	n := s.v.Node(node)
+	if need := n.FirstGPU + n.GPUs - len(s.load); need > 0 {
 		s.load = append(s.load, make([]float64, need)...)
 	}
-	clear(s.load[first : first+count])
+	clear(s.load[n.FirstGPU : n.FirstGPU+n.GPUs])
 }
 
 func (s *scan) Closed(node int) {
@@ -64,13 +51,13 @@ func (s *scan) Closed(node int) {
 }
 
 func (s *scan) Committed(task int, a *planner.Assignment) {
-	class := s.v.ClassOf(int(a.Node))
+	class := s.v.Node(int(a.Node)).Class
 	need := 1.0
-	if want, ok := s.v.Want(task, class); ok {
+	if want, _, ok := s.v.Want(task, class); ok {
 		need = utilisation(&s.v.Problem.Tasks[task], want)
 	}
 	for part := range a.Parts {
-		first, _ := s.v.GPUs(int(part.Node))
+		first := s.v.Node(int(part.Node)).FirstGPU
 		for g := part.GPUs; g != 0; g &= g - 1 {
 			s.load[first+g.First()] += need
 		}
@@ -98,7 +85,7 @@ func (s *scan) Place(task int) (planner.Placement, planner.Verdict) {
 	if !ok {
 		return placeAsLastResort(s.v, task)
 	}
-	return placement(c.Node, c.Class, c.Option, c.GPUs, c.Start, &q, c.Room, s.rule.Reason()), planner.Start
+	return placement(c.Node, c.Class, c.Option, c.GPUs, c.Start, &q, c.Room, s.rule.Reason), planner.Start
 }
 
 // search finds the best place of a task by the rule. Places are each GPU for a
@@ -107,17 +94,17 @@ func (s *scan) search(task int) (found bool) {
 	p := s.v.Problem
 	t := &p.Tasks[task]
 	for _, node := range s.nodes {
-		class := s.v.ClassOf(node)
+		class := s.v.Node(node).Class
 		option := t.Option(p.Cluster.Classes[class].Model)
 		if option < 0 {
 			continue
 		}
-		want, ok := s.v.Want(task, class)
+		want, _, ok := s.v.Want(task, class)
 		if !ok {
 			continue
 		}
 		s.now = Candidate{Node: node, Class: class, Option: option, Want: want, Need: utilisation(t, want)}
-		if t.Options[option].GPUs == 1 && s.v.OnlyGPUsLimited() {
+		if t.Options[option].GPUs == 1 && s.v.OnlyGPUsLimited {
 			found = s.eachGPU(t, task, found)
 			continue
 		}
@@ -131,16 +118,13 @@ func (s *scan) search(task int) (found bool) {
 	return found
 }
 
-// eachGPU considers the GPUs of the node one by one.
 func (s *scan) eachGPU(t *planner.Task, task int, found bool) bool {
 	c := &s.now
-	first, count := s.v.GPUs(c.Node)
-	for g := range count {
-		c.GPUs = 1 << uint(g)
-		c.Free = s.v.FreeFrom(first + g)
+	n := s.v.Node(c.Node)
+	for g := range n.GPUs {
+		c.GPUs, c.Free, c.Load = 1<<uint(g), s.v.FreeFrom(n.FirstGPU+g), s.load[n.FirstGPU+g]
 		c.Start = s.v.StartFor(task, c.Free)
 		c.Room = t.TimeBudgetFrom(c.Start)
-		c.Load = s.load[first+g]
 		found = s.consider(found)
 	}
 	return found
@@ -151,15 +135,14 @@ func (s *scan) consider(found bool) bool {
 	if found && !s.rule.Better(&s.now, &s.best) {
 		return true
 	}
-	if s.rule.TryBestOnly() || s.rule.Fits(&s.now) {
+	if s.rule.Fits == nil || s.rule.Fits(&s.now) {
 		s.best, found = s.now, true
 	}
 	return found
 }
 
-// fullest is the highest load of some GPUs of a node.
 func (s *scan) fullest(node int, gpus planner.GPUSet) float64 {
-	first, _ := s.v.GPUs(node)
+	first := s.v.Node(node).FirstGPU
 	load := 0.0
 	for ; gpus != 0; gpus &= gpus - 1 {
 		load = max(load, s.load[first+gpus.First()])

@@ -87,7 +87,6 @@ const nodeOff = -1
 // first; whenever they are used up, the class's nodes are doubled.
 const initialSpares = 4
 
-// buildFleet makes the fleet.
 func (p *scored) buildFleet() {
 	classes := p.v.Problem.Cluster.Classes
 	p.next = nodeOff
@@ -119,9 +118,8 @@ func (p *scored) modelOf(class int) string {
 	return model
 }
 
-// add appends nodes that are off.
 func (p *scored) add(state *fleet.State, class, count int) {
-	resident := p.v.Problem.Cluster.Classes[class].Count > 0 && p.v.NeverSleeps()
+	resident := p.v.Problem.Cluster.Classes[class].Count > 0 && p.v.NeverSleeps
 	for range count {
 		state.Add(p.kinds[class])
 		if !resident {
@@ -150,7 +148,6 @@ func (p *scored) takeSpare(class int) {
 	p.remakeChooser()
 }
 
-// remakeChooser makes the chooser anew for the state as it is.
 func (p *scored) remakeChooser() {
 	m := p.opts.Workload
 	if m == nil {
@@ -264,7 +261,7 @@ func (p *scored) Opened(node int) {
 	p.advance()
 	f := p.next
 	if f == nodeOff { // it was on before this stage was made: any node of its class stands for it
-		f = p.firstOff(p.v.ClassOf(node))
+		f = p.firstOff(p.v.Node(node).Class)
 	}
 	p.next = nodeOff
 	for len(p.fleet) <= node {
@@ -310,12 +307,10 @@ func (p *scored) Finished(task int, a *planner.Assignment) {
 	}
 }
 
-// canUseClass is [capacityNow.canUseClass].
 func (p *scored) canUseClass(task, class int) bool {
 	return p.demand(task).Accepts(p.kinds[class].Model)
 }
 
-// freeGPUsFor is [capacityNow.freeGPUsFor].
 func (p *scored) freeGPUsFor(task, node, _ int) (set planner.GPUSet, free int, ok bool) {
 	n, d := p.chooser.State().Node(p.fleet[node]), p.demand(task)
 	return n.WholeGPUs(d.GPUs), n.GPUsWithRoom(fleet.WholeGPU).Len(), n.Fits(d)
@@ -338,15 +333,8 @@ func (p *scored) Place(task int) (planner.Placement, planner.Verdict) {
 	}
 	class, node := p.class[f], p.node[f]
 	option := p.v.Option(task, class)
-	start := p.v.StartOnNew(task, class)
-	if node != nodeOff {
-		start = p.v.StartFor(task, p.v.OnSince(node)+p.v.Problem.Cluster.Classes[class].TurnOnDelay)
-	}
+	start := startOn(p.v, task, class, node)
 	p.next = f
-	q, room, ok := quote(p.v, task, option, class, start)
-	if ok {
-		return placement(node, class, option, gpus, start, &q, room, planner.PlaceScored), planner.Start
-	}
-	q = p.v.Tuner.Fastest(task, option, class)
-	return placement(node, class, option, gpus, start, &q, room, planner.PlaceLate), planner.Start
+	q, room, why := quoteOrFastest(p.v, task, option, class, start, planner.PlaceScored)
+	return placement(node, class, option, gpus, start, &q, room, why), planner.Start
 }

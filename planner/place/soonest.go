@@ -10,7 +10,7 @@ import (
 // waiting: what a batch system does that knows nothing of energy. Among equal
 // starts it takes a GPU that is on.
 func Soonest(v *planner.View) planner.Placer {
-	if !v.OnlyWholeGPUs() || len(v.Problem.Cluster.Classes) > 1 {
+	if !v.OnlyWholeGPUs || len(v.Problem.Cluster.Classes) > 1 {
 		return &soonest{v}
 	}
 	return &soonestGPU{lightest{v: v}}
@@ -36,7 +36,7 @@ func (s *soonest) Place(task int) (planner.Placement, planner.Verdict) {
 			return
 		}
 		earliest = start
-		q, room, why := quoteOrFastest(s.v, task, option, class, start)
+		q, room, why := quoteOrFastest(s.v, task, option, class, start, planner.PlaceSoonest)
 		best = placement(node, class, option, gpus, start, &q, room, why)
 	})
 	if math.IsInf(earliest, 1) {
@@ -60,11 +60,11 @@ func (s *soonestGPU) Place(task int) (planner.Placement, planner.Verdict) {
 	start := s.v.StartOnNew(task, class)
 	if found {
 		if onGPU := s.v.StartFor(task, s.v.FreeFrom(gpu)); !fresh || onGPU <= start {
-			q, room, why := quoteOrFastest(s.v, task, option, class, onGPU)
+			q, room, why := quoteOrFastest(s.v, task, option, class, onGPU, planner.PlaceSoonest)
 			node, set := s.nodeOf(gpu)
 			return placement(node, class, option, set, onGPU, &q, room, why), planner.Start
 		}
 	}
-	q, room, why := quoteOrFastest(s.v, task, option, class, start)
+	q, room, why := quoteOrFastest(s.v, task, option, class, start, planner.PlaceSoonest)
 	return placement(-1, class, option, planner.FirstGPUs(1), start, &q, room, why), planner.Start
 }

@@ -38,7 +38,7 @@ func constantClocks(q Params) planner.Policy {
 	add("baseline", 0, func(*planner.Policy) {})
 	add("edl", 0, func(p *planner.Policy) { p.Place, p.Pick = place.Lightest, pick.DeadlineFirst })
 	add("edl,place=latest", 0, func(p *planner.Policy) {
-		p.Place, p.Pick = place.ByRule(place.LatestRule{}), pick.DeadlineFirst
+		p.Place, p.Pick = place.ByRule(place.LatestRule), pick.DeadlineFirst
 	})
 	add("easy", maxQuickQueue, func(p *planner.Policy) {
 		p.Place, p.Pick, p.Map = place.AtOnce, q.Queue.Easy.New, false

@@ -274,11 +274,11 @@ var stages = map[string]map[string]stageChange{
 	"place": {
 		"at-once":   func(p *planner.Policy, _ Params) { p.Place, p.Map = place.AtOnce, false },
 		"lightest":  func(p *planner.Policy, _ Params) { p.Place = place.Lightest },
-		"first-fit": func(p *planner.Policy, _ Params) { p.Place = place.ByRule(place.FirstRule{}) },
-		"best-fit":  func(p *planner.Policy, _ Params) { p.Place = place.ByRule(place.BestRule{}) },
-		"worst-fit": func(p *planner.Policy, _ Params) { p.Place = place.ByRule(place.WorstRule{}) },
+		"first-fit": func(p *planner.Policy, _ Params) { p.Place = place.ByRule(place.FirstRule) },
+		"best-fit":  func(p *planner.Policy, _ Params) { p.Place = place.ByRule(place.BestRule) },
+		"worst-fit": func(p *planner.Policy, _ Params) { p.Place = place.ByRule(place.WorstRule) },
 		"soonest":   func(p *planner.Policy, _ Params) { p.Place = place.Soonest },
-		"latest":    func(p *planner.Policy, _ Params) { p.Place = place.ByRule(place.LatestRule{}) },
+		"latest":    func(p *planner.Policy, _ Params) { p.Place = place.ByRule(place.LatestRule) },
 	},
 	"park": {
 		"drs":   func(p *planner.Policy, q Params) { p.Park = park.DRS{Rho: q.Rho} },

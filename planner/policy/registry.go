@@ -67,25 +67,25 @@ var directPolicies = []registeredPolicy{
 	}},
 	{"edf-bf", "earliest deadline first, best fit by utilisation", func(q Params) planner.Policy {
 		return planner.Policy{
-			Tune: q.optimum(), Place: place.ByRule(place.BestRule{}), Pick: pick.DeadlineFirst,
+			Tune: q.optimum(), Place: place.ByRule(place.BestRule), Pick: pick.DeadlineFirst,
 			Park: park.DRS{Rho: q.Rho}, Map: true,
 		}
 	}},
 	{"edf-wf", "earliest deadline first, worst fit by utilisation", func(q Params) planner.Policy {
 		return planner.Policy{
-			Tune: q.optimum(), Place: place.ByRule(place.WorstRule{}), Pick: pick.DeadlineFirst,
+			Tune: q.optimum(), Place: place.ByRule(place.WorstRule), Pick: pick.DeadlineFirst,
 			Park: park.DRS{Rho: q.Rho}, Map: true,
 		}
 	}},
 	{"edf-bf-time", "earliest deadline first, best fit by finish time", func(q Params) planner.Policy {
 		return planner.Policy{
-			Tune: q.optimum(), Place: place.ByRule(place.LatestRule{}), Pick: pick.DeadlineFirst,
+			Tune: q.optimum(), Place: place.ByRule(place.LatestRule), Pick: pick.DeadlineFirst,
 			Park: park.DRS{Rho: q.Rho}, Map: true,
 		}
 	}},
 	{"lpt-ff", "longest processing time first, first fit", func(q Params) planner.Policy {
 		return planner.Policy{
-			Tune: q.optimum(), Place: place.ByRule(place.FirstRule{}), Pick: pick.LongestFirst,
+			Tune: q.optimum(), Place: place.ByRule(place.FirstRule), Pick: pick.LongestFirst,
 			Park: park.DRS{Rho: q.Rho}, Map: true,
 		}
 	}},
@@ -219,7 +219,7 @@ func edlAlign(q Params) planner.Policy {
 	readjusted, greedy, latest := edl, edl, edl
 	readjusted.Name, readjusted.Tune = "edl:0.8", tune.Optimum(readjust)
 	greedy.Name, greedy.Place, greedy.Map = "marginal", place.Marginal, false
-	latest.Name, latest.Place = "edl,place=latest", place.ByRule(place.LatestRule{})
+	latest.Name, latest.Place = "edl,place=latest", place.ByRule(place.LatestRule)
 	others := []improve.StartPolicy{{Policy: readjusted}, {Policy: greedy}, {Policy: latest}}
 	rescue := []improve.StartPolicy{{Policy: constantClocks(q), MaxTasks: maxConstant}}
 	rescue[0].Name = Constant

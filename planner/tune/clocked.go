@@ -47,7 +47,6 @@ func WithCheapestClocks(tuner func(*planner.Problem) planner.Tuner) func(*planne
 	}
 }
 
-// sharedClocks implements [planner.SharedClockTuner].
 type sharedClocks struct {
 	planner.Tuner // for GPUs that aren't shared
 	rule          consolidate.Clocks

@@ -15,7 +15,7 @@ func Constant(clocks map[string]dvfsmodel.Point) func(*planner.Problem) planner.
 
 type constant struct {
 	p      *planner.Problem
-	clocks map[string]dvfsmodel.Point // by GPU model
+	clocks map[string]dvfsmodel.Point // by GPU model; those it lacks have default clocks
 }
 
 func (c constant) Want(task, option, class int, room float64) (planner.Quote, bool) {
@@ -31,8 +31,8 @@ func (c constant) Fit(_, _, _ int, want planner.Quote, room float64) (planner.Qu
 func (c constant) Fastest(task, option, _ int) planner.Quote {
 	t := &c.p.Tasks[task]
 	o := &t.Options[option]
-	if t.Share == 1 {
-		if pt, ok := dvfsmodel.PointAt(o.Response, c.clocks[o.Model]); ok {
+	if at, set := c.clocks[o.Model]; set && t.Share == 1 {
+		if pt, ok := dvfsmodel.PointAt(o.Response, at); ok {
 			return planner.Quote{Point: pt, Clocks: planner.ClocksConstant, Want: pt.Time}
 		}
 	}

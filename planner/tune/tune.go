@@ -8,20 +8,7 @@ import (
 )
 
 // None leaves every task at its default clocks.
-func None(p *planner.Problem) planner.Tuner { return none{p} }
-
-type none struct{ p *planner.Problem }
-
-func (n none) Want(task, option, _ int, room float64) (planner.Quote, bool) {
-	q := defaultQuote(n.p, task, option)
-	return q, q.Point.Time <= room
-}
-
-func (n none) Fit(_, _, _ int, want planner.Quote, room float64) (planner.Quote, bool) {
-	return want, want.Point.Time <= room
-}
-
-func (n none) Fastest(task, option, _ int) planner.Quote { return defaultQuote(n.p, task, option) }
+func None(p *planner.Problem) planner.Tuner { return constant{p: p} }
 
 // defaultQuote is the default clocks, for a reason that is in the task itself
 // where there is one.

@@ -11,7 +11,6 @@ import (
 // emptyTarget is what can be emptied: a server, or a GPU.
 type emptyTarget struct{ server, gpu int } // -1: not that
 
-// has reports whether a GPU is part of it.
 func (u emptyTarget) has(s *sharing.State, gpu int) bool {
 	return u.gpu == gpu || u.server >= 0 && s.GPU(gpu).Server == u.server
 }

@@ -70,7 +70,6 @@ func placementOf(s *sharing.State, problem consolidate.Problem) consolidate.Plac
 	return consolidate.PlacementOf(s, consolidate.LowestClockFor(problem))
 }
 
-// descentLimits is one descent of the search.
 type descentLimits struct {
 	most  int     // tasks that may be away
 	price float64 // watts that one of them counts for
@@ -203,14 +202,12 @@ func samePlaces(a, b []int) bool {
 	return true
 }
 
-// solution is an answer of the search.
 type solution struct {
 	cost float64
 	away int // tasks that have moved
 	at   [][]int
 }
 
-// bestResult is the best of what was found.
 func (m *search) bestResult() Result {
 	byMoves, least := make([]float64, 0, m.best.away+1), math.Inf(1)
 	for _, cost := range m.least[:m.best.away+1] {

@@ -61,36 +61,26 @@ func newSearch(in *sharing.Instance, problem consolidate.Problem, from [][]int, 
 	for i := range in.Servers {
 		m.faultW += 10 * in.Servers[i].HostW()
 	}
-	tasks := 0
+	var homeless []int
 	for task := range in.Tasks {
 		m.means = append(m.means, sharing.MeanPct(in.Tasks[task].UtilPct))
 		if len(from[task]) > 0 {
-			tasks++
 			m.put(task, from[task])
+		} else {
+			homeless = append(homeless, task)
 		}
 	}
-	m.most = min(m.most, tasks)
+	m.most = min(m.most, len(in.Tasks)-len(homeless))
 	m.least = make([]float64, m.most+1)
 	for k := range m.least {
 		m.least[k] = math.Inf(1)
 	}
 	m.best.cost = math.Inf(1)
-	for _, task := range m.bySize(m.homeless()) {
+	for _, task := range m.bySize(homeless) {
 		m.placeCheapest(task)
 	}
 	m.noteBest()
 	return m
-}
-
-// homeless are the tasks that have no place at the start.
-func (m *search) homeless() []int {
-	var all []int
-	for task, gpus := range m.home {
-		if len(gpus) == 0 {
-			all = append(all, task)
-		}
-	}
-	return all
 }
 
 // bySize sorts tasks, those with the most work or memory first.
@@ -154,7 +144,6 @@ func (m *search) round(heat float64) {
 // score is what the search makes small.
 func (m *search) score() float64 { return m.cost + m.moveCostW*float64(m.away) }
 
-// undo goes back to where the round began.
 func (m *search) undo() {
 	for _, task := range m.touched {
 		m.lift(task)
@@ -171,16 +160,7 @@ func (m *search) noteBest() {
 	if m.cost >= m.least[m.away]-better {
 		return
 	}
-	m.recount()
-	m.least[m.away] = m.cost
-	if b := &m.best; m.cost < b.cost-better || m.cost < b.cost+better && m.away < b.away {
-		b.cost, b.away, b.at = m.cost, m.away, append(b.at[:0], m.at...)
-	}
-}
-
-// recount adds up anew what GPUs and servers take.
-func (m *search) recount() {
-	m.cost = 0
+	m.cost = 0 // added up anew
 	for _, watts := range m.gpuCost {
 		m.cost += watts
 	}
@@ -194,6 +174,10 @@ func (m *search) recount() {
 			m.cost += m.faultW
 		}
 	}
+	m.least[m.away] = m.cost
+	if b := &m.best; m.cost < b.cost-better || m.cost < b.cost+better && m.away < b.away {
+		b.cost, b.away, b.at = m.cost, m.away, append(b.at[:0], m.at...)
+	}
 }
 
 // saveAndLift notes a task's place and takes it off its GPUs.
@@ -204,7 +188,7 @@ func (m *search) saveAndLift(task int) {
 	}
 }
 
-// ruin takes tasks off their GPUs: all of a GPU or of a server, those away, or
+// ruin takes tasks off their GPUs: all of a GPU or of a server, some of those away, or
 // a few of any.
 func (m *search) ruin() {
 	switch m.rng.IntN(8) {
@@ -221,26 +205,20 @@ func (m *search) ruin() {
 			}
 		}
 	case 5:
-		m.liftMoved()
+		for task := range m.at {
+			if m.isAway(task) && m.rng.IntN(2) == 0 {
+				m.saveAndLift(task)
+			}
+		}
 	}
 	for range m.rng.IntN(4) {
 		m.saveAndLift(m.rng.IntN(len(m.at)))
 	}
 }
 
-// clear takes all tasks off a GPU.
 func (m *search) clear(gpu int) {
 	for _, task := range slices.Clone(m.s.Tasks(gpu)) {
 		m.saveAndLift(task)
-	}
-}
-
-// liftMoved takes up some tasks that are away.
-func (m *search) liftMoved() {
-	for task := range m.at {
-		if m.isAway(task) && m.rng.IntN(2) == 0 {
-			m.saveAndLift(task)
-		}
 	}
 }
 
@@ -321,7 +299,6 @@ func (m *search) isOverfull(task, gpu int) bool {
 	return m.mean[gpu]+m.means[task] > fullPct*(min(m.s.Kappa(gpu), m.in.Tasks[task].Kappa)+sharing.Tolerance)
 }
 
-// sleepingKind is a kind of GPUs that sleep.
 type sleepingKind struct {
 	on           bool // whether the server is
 	hostW, memGB float64
@@ -373,13 +350,6 @@ func (m *search) watts(gpu int, overload, kappa, freeGB float64) float64 {
 	return watts
 }
 
-func (m *search) overload(gpu int) float64 {
-	if m.problem == consolidate.Safe {
-		return m.s.Overload(gpu)
-	}
-	return 1
-}
-
 // put places a task that has no place; nowhere, where there are no GPUs.
 func (m *search) put(task int, gpus []int) {
 	for _, gpu := range gpus {
@@ -393,7 +363,6 @@ func (m *search) put(task int, gpus []int) {
 	}
 }
 
-// lift takes a task off its place.
 func (m *search) lift(task int) {
 	if m.isAway(task) {
 		m.away--
@@ -423,12 +392,14 @@ func (m *search) remove(task, gpu int) {
 	m.reprice(gpu)
 }
 
-// reprice works out anew what a GPU takes.
 func (m *search) reprice(gpu int) {
-	watts := 0.0
+	watts, overload := 0.0, 1.0
 	m.mean[gpu] = m.s.MeanPct(gpu)
 	if m.s.IsBusy(gpu) {
-		watts = m.watts(gpu, m.overload(gpu), m.s.Kappa(gpu), m.s.FreeGB(gpu))
+		if m.problem == consolidate.Safe {
+			overload = m.s.Overload(gpu)
+		}
+		watts = m.watts(gpu, overload, m.s.Kappa(gpu), m.s.FreeGB(gpu))
 	}
 	m.cost += watts - m.gpuCost[gpu]
 	m.gpuCost[gpu] = watts

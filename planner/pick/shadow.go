@@ -2,34 +2,7 @@ package pick
 
 import (
 	"math"
-	"slices"
-
-	"github.com/epplan/epplan/planner"
 )
-
-// runningSet is the tasks that run, as predicted.
-type runningSet struct{ running []runningTask }
-
-// runningTask is a task that runs.
-type runningTask struct {
-	pair  pair
-	start float64
-}
-
-// add adds a task that starts.
-func (c *runningSet) add(v *planner.View, task int, a *planner.Assignment) {
-	c.running = append(c.running, runningTask{start: a.Start, pair: pair{
-		task: task, class: v.ClassOf(int(a.Node)), Prediction: planner.Prediction{
-			Time: max(a.End-a.Start, math.SmallestNonzeroFloat32),
-			GPUs: float64(a.GPUCount()) * v.Problem.Tasks[task].Share,
-		},
-	}})
-}
-
-// remove removes a task that ended.
-func (c *runningSet) remove(task int) {
-	c.running = slices.DeleteFunc(c.running, func(r runningTask) bool { return r.pair.task == task })
-}
 
 // shadowSchedule is what is free of each class as the running tasks are expected to end,
 // and what is kept for tasks that come first.
@@ -38,16 +11,15 @@ type shadowSchedule struct {
 	age    *residualTimes
 }
 
-// newShadowSchedule is the shadow of the tasks that run.
-func newShadowSchedule(l *waitingLine, age *residualTimes) *shadowSchedule {
-	s, now := &shadowSchedule{curves: make([]capacityProfile, len(l.total)), age: age}, l.v.Now
+func newShadowSchedule(u *classUsage, age *residualTimes) *shadowSchedule {
+	s, now := &shadowSchedule{curves: make([]capacityProfile, len(u.total)), age: age}, u.v.Now
 	for class := range s.curves {
 		s.curves[class] = capacityProfile{
-			at: []float64{now}, free: []float64{l.total[class] - l.busy[class]}, instant: age.instant,
+			at: []float64{now}, free: []float64{u.total[class] - u.busy[class]}, instant: age.instant,
 		}
 	}
-	for i := range l.running {
-		r := &l.running[i]
+	for i := range u.running {
+		r := &u.running[i]
 		s.curves[r.pair.class].addFreed(now+age.remaining(r.pair.Time, now-r.start), r.pair.GPUs)
 	}
 	for class := range s.curves {
@@ -75,7 +47,6 @@ func (s *shadowSchedule) pass(until float64) {
 	}
 }
 
-// heldSeconds is how long a pair's place is kept.
 func (s *shadowSchedule) heldSeconds(p *pair) float64 { return s.age.remaining(p.Time, 0) }
 
 // firstToStart is the pair that can start first, and the step of its class's curve at
@@ -108,4 +79,21 @@ func (s *shadowSchedule) reserve(pairs []pair) (start float64, best int) {
 // sparesReserved reports whether a pair that starts now leaves what is reserved.
 func (s *shadowSchedule) sparesReserved(p *pair) bool {
 	return s.curves[p.class].isFree(p.GPUs, s.heldSeconds(p))
+}
+
+// book takes the room of a pair that starts at a time, or with sign -1 gives it
+// back.
+func (s *shadowSchedule) book(p *pair, start, sign float64) {
+	c := &s.curves[p.class]
+	c.book(c.split(start), sign*p.GPUs, s.heldSeconds(p))
+}
+
+// bookFrom keeps room for a pair as soon as there is any from a time on, and tells
+// when it starts; +Inf: never.
+func (s *shadowSchedule) bookFrom(p *pair, from float64) (start float64) {
+	start = s.curves[p.class].firstFree(from, p.GPUs, s.heldSeconds(p))
+	if !math.IsInf(start, 1) {
+		s.book(p, start, 1)
+	}
+	return start
 }
