@@ -144,9 +144,6 @@ func averageSamples(samples []Sample, base Setting) ([]Sample, error) {
 	return settings, nil
 }
 
-// positive reports whether a number is finite and above 0.
-func positive(x float64) bool { return x > 0 && !math.IsInf(x, 0) }
-
 // checkEnough reports settings that can't determine any form.
 func checkEnough(settings []Sample) error {
 	n := len(settings)
@@ -239,4 +236,26 @@ func pairError(t, p *curveFit, time, power *observations) float64 {
 		weight += w
 	}
 	return sum / weight
+}
+
+// describe records how well the chosen form fits.
+func (f *Fitted) describe(settings []Sample, base Setting, time, power *observations) {
+	f.Base, f.Settings, f.oneMem = base, len(settings), time.oneMem
+	f.TimeError, f.PowerError = f.timeFit.meanError(), f.powerFit.meanError()
+	if f.oneMem {
+		f.Warnings = append(f.Warnings, ErrOneMemoryClock)
+	}
+	f.Warnings = append(f.Warnings, time.warnings(settings, "time", f.timeFit)...)
+	f.Warnings = append(f.Warnings, power.warnings(settings, "power", f.powerFit)...)
+	f.Covariance = blockDiagonal(time.covariance(f.timeFit), power.covariance(f.powerFit))
+	f.timeFit, f.powerFit = nil, nil
+}
+
+// meanError is the mean |predicted/measured − 1| at settings left out.
+func (c *curveFit) meanError() float64 {
+	sum := 0.0
+	for _, r := range c.unseen {
+		sum += math.Abs(r - 1)
+	}
+	return sum / float64(len(c.unseen))
 }

@@ -22,12 +22,6 @@ func ShapeOf(r Response) (s Shape, ok bool) {
 	return Shape{r: c.Range, p: c.Params.perSecond()}, true
 }
 
-// roundRatio drops the bits of a ratio that rounding may have touched.
-func roundRatio(x float64) float64 {
-	const drop = 6 // of 52: a relative difference below 2e-14
-	return math.Float64frombits(math.Float64bits(x) >> drop << drop)
-}
-
 // hash mixes in a number: each coefficient counts by an odd factor of its own.
 func (s *Shape) hash(n uint64) uint64 {
 	h := n * 0x9e3779b97f4a7c15

@@ -26,15 +26,6 @@ type tableRow struct {
 	convex bool
 }
 
-// coreStep is one core clock with what the energy needs of it.
-type coreStep struct {
-	w   float64 // V²·fc
-	inv float64 // 1/fc
-	mhz MHz
-	fc  float64
-	v   Volt
-}
-
 // NewTable builds a table from supported clock pairs. Voltage gives the
 // normalised core voltage for a normalised core clock and must not fall as the
 // clock rises; nil means the paper's curve, [VoltageFor].

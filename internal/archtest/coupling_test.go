@@ -31,7 +31,6 @@ var largeStill = map[string]int{
 	"cmd/epplan cyclic references":               42,
 	"cmd/epplan files":                           86,
 	"cmd/epplan lines":                           17733,
-	"dvfsmodel cyclic references":                49,
 	"internal/control.Controller methods":        41,
 	"internal/control.Records methods":           34,
 	"internal/daemon.LocalController methods":    41,
