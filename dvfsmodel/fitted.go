@@ -24,9 +24,8 @@ type Fitted struct {
 	// It is nil in a model from [NewFitted].
 	Covariance [][]float64
 
-	time, power       fittedCurve
-	oneMem            bool
-	timeFit, powerFit *curveFit
+	time, power fittedCurve
+	oneMem      bool
 }
 
 var _ Model = (*Fitted)(nil)
@@ -80,9 +79,8 @@ func NewFitted(form Form, base Setting, coefficients []Coefficient) (*Fitted, er
 	if err := form.Validate(); err != nil {
 		return nil, err
 	}
-	if !positive(float64(base.Core)) || !positive(float64(base.Mem)) {
-		return nil, fmt.Errorf("base clocks %g/%g MHz, want positive numbers", float64(base.Core),
-			float64(base.Mem))
+	if err := base.CheckBase(); err != nil {
+		return nil, err
 	}
 	values := make(map[string]float64, len(coefficients))
 	for _, c := range coefficients {

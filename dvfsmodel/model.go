@@ -49,3 +49,10 @@ type Point struct {
 	Power   Watt    // one GPU
 	Energy  Joule   // one GPU
 }
+
+// evaluate is a point with the time, power and energy that the model expects there.
+func evaluate(m Model, at Point) Point {
+	at.Time, at.Power = m.Time(at.Scaling.Fc, at.Scaling.Fm), m.Power(at.Scaling)
+	at.Energy = at.Power.Over(at.Time)
+	return at
+}

@@ -95,13 +95,6 @@ func sameScaling(a, b Scaling) bool {
 	return same(float64(a.V), float64(b.V)) && same(a.Fc, b.Fc) && same(a.Fm, b.Fm)
 }
 
-// evaluate is a point with the time, power and energy that the model expects there.
-func evaluate(m Model, at Point) Point {
-	at.Time, at.Power = m.Time(at.Scaling.Fc, at.Scaling.Fm), m.Power(at.Scaling)
-	at.Energy = at.Power.Over(at.Time)
-	return at
-}
-
 // Frontier responds by any model on a table: the settings that no other one
 // beats in both time and energy, fastest first.
 type Frontier struct {

@@ -48,7 +48,7 @@ func (p *Prior) Settings() []dvfsmodel.Setting { return slices.Clone(p.settings)
 // settings.
 func Learn(workloads [][]dvfsmodel.Sample) (*Prior, error) {
 	for _, samples := range workloads {
-		if err := checkSamples(samples); err != nil {
+		if err := dvfsmodel.CheckSamples(samples); err != nil {
 			return nil, err
 		}
 	}
