@@ -17,16 +17,13 @@ type OnlineSLA struct{}
 
 // Choose is the GPU whose frequency rises least.
 func (OnlineSLA) Choose(s *sharing.State, task int, taken []int) (int, bool) {
-	t := &s.Instance().Tasks[task]
-	sum := make([]float64, s.Slots())
+	t, physics := &s.Instance().Tasks[task], &s.Instance().Physics
+	var overload float64
+	var sum []float64 // buffer
 	rise := func(gpu int) (dvfsmodel.MHz, bool) {
-		for i, u := range s.Load(gpu) {
-			sum[i] = u + t.UtilPct[i]
-		}
-		after, ok := LowestLevel(&s.Instance().Physics, Safe, sum, min(s.Kappa(gpu), t.Kappa),
-			s.Contention(gpu, t))
-		before, _ := LowestLevel(&s.Instance().Physics, Safe, s.Load(gpu), s.Kappa(gpu),
-			s.Contention(gpu, nil))
+		overload, sum = s.OverloadWith(task, gpu, sum)
+		after, ok := physics.LowestLevel(overload, min(s.Kappa(gpu), t.Kappa))
+		before, _ := physics.LowestLevel(s.Overload(gpu), s.Kappa(gpu))
 		return after - before, ok
 	}
 	best, least, ok := 0, dvfsmodel.MHz(math.Inf(1)), false
