@@ -45,7 +45,7 @@ func (c CATSSafe) Choose(s *sharing.State, task int, taken []int) (int, bool) {
 	options := now.candidateGPUs(t, taken)
 	switch len(options) {
 	case 0:
-		return firstAllowed(s, taken, func(gpu int) bool { return s.Fits(task, gpu) })
+		return anyGPU.Choose(s, task, taken)
 	case 1:
 		return options[0], true
 	}

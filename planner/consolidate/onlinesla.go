@@ -42,23 +42,21 @@ func (OnlineSLA) Choose(s *sharing.State, task int, taken []int) (int, bool) {
 	if gpu, ok := bestToWake(s, task, taken); ok {
 		return gpu, true
 	}
-	return firstAllowed(s, taken, func(gpu int) bool { return s.Fits(task, gpu) })
+	return anyGPU.Choose(s, task, taken)
 }
 
 // bestToWake is the sleeping GPU to wake for a task: the largest of a server that is
 // on, else the largest of the server that takes least by GPU.
 func bestToWake(s *sharing.State, task int, taken []int) (best int, ok bool) {
+	hostW := func(gpu int) float64 {
+		host := &s.Instance().Servers[s.GPU(gpu).Server]
+		if s.IsServerOn(s.GPU(gpu).Server) {
+			return -1 // before all that would take something
+		}
+		return host.HostW() / float64(len(host.GPUMemGB))
+	}
 	order := func(a, b int) int {
-		x, y := s.GPU(a), s.GPU(b)
-		if on := compareBool(s.IsServerOn(y.Server), s.IsServerOn(x.Server)); on != 0 {
-			return on
-		}
-		if !s.IsServerOn(x.Server) {
-			if byHost := cmp.Compare(hostWPerGPU(s, x.Server), hostWPerGPU(s, y.Server)); byHost != 0 {
-				return byHost
-			}
-		}
-		return cmp.Compare(y.MemGB, x.MemGB)
+		return cmp.Or(cmp.Compare(hostW(a), hostW(b)), cmp.Compare(s.GPU(b).MemGB, s.GPU(a).MemGB))
 	}
 	for gpu := range s.GPUs() {
 		if s.IsBusy(gpu) || !s.Fits(task, gpu) || slices.Contains(taken, gpu) {
@@ -69,21 +67,4 @@ func bestToWake(s *sharing.State, task int, taken []int) (best int, ok bool) {
 		}
 	}
 	return best, ok
-}
-
-// hostWPerGPU is what a server draws beside its GPUs, by GPU, watts.
-func hostWPerGPU(s *sharing.State, server int) float64 {
-	host := &s.Instance().Servers[server]
-	return host.HostW() / float64(len(host.GPUMemGB))
-}
-
-// compareBool orders false before true.
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }
