@@ -41,7 +41,6 @@ var largeStill = map[string]int{
 	"planner cyclic references":                  77,
 	"planner.View methods":                       46,
 	"planner.engine methods":                     43,
-	"planner/consolidate cyclic references":      34,
 	"planner/consolidate/moves.search methods":   34,
 	"planner/pick cyclic references":             37,
 	"planner/place.lateBinding methods":          36,

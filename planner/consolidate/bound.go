@@ -400,3 +400,7 @@ func (x *relaxation) pruneMixes(limitW float64) bool {
 	}
 	return left == 0
 }
+
+// cut are three pieces: at most one group of an answer has two of them or more
+// (a subset-row inequality, Jepsen et al., 2008).
+type cut [3]int

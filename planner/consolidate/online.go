@@ -30,8 +30,6 @@ type CATSSafe struct {
 const (
 	minFutures, maxFutures = 48, 256
 	futuresByGPU           = 6000 // so many over the number of GPUs, within those
-	// maxOptions is how many running GPUs are looked at, the tightest first.
-	maxOptions = 8
 	// cautionSigmas is by how many standard errors a choice has to beat that of the
 	// simple rule.
 	cautionSigmas = 0.5
