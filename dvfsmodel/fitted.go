@@ -222,7 +222,6 @@ func shapeByName(shapes []*shape, name string) *shape {
 	return nil
 }
 
-// shapeNames lists names for a message.
 func shapeNames(shapes []*shape) string {
 	names := make([]string, len(shapes))
 	for i, s := range shapes {

@@ -240,7 +240,6 @@ func (p *Params) gradients(fitted []Coefficient) (rows [NumParams][]float64) {
 // powers stay, and so does the free optimum's setting.
 func (p Params) Scale(k float64) Params { return p.scaled(k, 1) }
 
-// scaled multiplies the times and the powers.
 func (p Params) scaled(time, power float64) Params {
 	for i, v := range p.values() {
 		switch params[i].Unit {

@@ -220,7 +220,6 @@ func scaled(r Response, time, power float64) Response {
 	return &rescaled{original: r, time: time, power: power}
 }
 
-// scaled multiplies the time and the power.
 func (p Point) scaled(time, power float64) Point {
 	p.Time *= time
 	p.Power *= Watt(power)
@@ -228,7 +227,6 @@ func (p Point) scaled(time, power float64) Point {
 	return p
 }
 
-// scaledModel is a model whose times and powers are multiplied.
 type scaledModel struct {
 	Model
 	time, power float64

@@ -54,7 +54,6 @@ const (
 	bracketTol = 4e-16 // relative width of the bracket: two units in the last place
 )
 
-// positive reports whether a number is finite and above 0.
 func positive(x float64) bool { return x > 0 && !math.IsInf(x, 0) }
 
 // clamp is x, or the bound of [lo, hi] that is next to it.

@@ -22,7 +22,6 @@ func ShapeOf(r Response) (s Shape, ok bool) {
 	return Shape{r: c.Range, p: c.Params.perSecond()}, true
 }
 
-// hash mixes in a number.
 func (s *Shape) hash(n uint64) uint64 {
 	h := n + 1
 	for _, v := range s.p.values() {

@@ -171,7 +171,6 @@ func (x *relaxation) addColumn(c column) {
 	x.columns = append(x.columns, c)
 }
 
-// addMix takes in a number of groups.
 func (x *relaxation) addMix(c int) {
 	n := len(x.subproblem.bundles)
 	entries := []coefficient{coef(x.convexityRow(), 1)}

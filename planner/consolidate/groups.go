@@ -230,7 +230,6 @@ func (p *packing) mostW() float64 {
 	return 4 * (most + host)
 }
 
-// sameTask reports whether two pieces are of one task.
 func (p *packing) sameTask(i, j int) bool { return p.pieces[i].task == p.pieces[j].task }
 
 // total is what groups take together, with the cheapest servers for them.

@@ -138,7 +138,6 @@ func (k *scratchState) fits(t *sampledTask, gpu int) bool {
 // begin starts a stretch of changes that rollback takes back.
 func (k *scratchState) begin() { k.undo, k.undoLoad = k.undo[:0], k.undoLoad[:0] }
 
-// rollback takes changes back.
 func (k *scratchState) rollback() {
 	for i := len(k.undo) - 1; i >= 0; i-- {
 		u := &k.undo[i]
@@ -154,7 +153,6 @@ func (k *scratchState) rollback() {
 	}
 }
 
-// add puts a piece on a GPU.
 func (k *scratchState) add(t *sampledTask, gpu int) {
 	g, load := &k.on[gpu], k.load[gpu*k.slots:][:k.slots]
 	k.undo, k.undoLoad = append(k.undo, undoEntry{gpu, *g}), append(k.undoLoad, load...)

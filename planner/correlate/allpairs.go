@@ -71,7 +71,6 @@ func AllPairs(ctx context.Context, series [][]float64, threads int) (*Matrix, er
 	return m, nil
 }
 
-// tileRange are the series of a tile that begins at one.
 func tileRange(from, n int) [2]int { return [2]int{from, min(n, from+tileRows)} }
 
 // standardised are the series as deviations from their means by the root of

@@ -26,7 +26,6 @@ type workloadView struct {
 	others []float64 // probabilities of the classes that want other models
 }
 
-// classNeed is a class.
 type classNeed struct {
 	p     float64
 	cpu   int64
@@ -50,7 +49,6 @@ func NewFragmentationMeter(m Workload) *FragmentationMeter {
 	return f
 }
 
-// viewOf is the workload for a kind of node.
 func (f *FragmentationMeter) viewOf(k *Kind) *workloadView {
 	if f.last != nil && f.last.kind == k {
 		return f.last
@@ -64,7 +62,6 @@ func (f *FragmentationMeter) viewOf(k *Kind) *workloadView {
 	return c
 }
 
-// newView makes the chart of a kind.
 func (f *FragmentationMeter) newView(k *Kind) *workloadView {
 	c := &workloadView{kind: k}
 	for i := range f.workload {

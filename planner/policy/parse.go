@@ -231,7 +231,6 @@ func setNumber(to *float64, value string, most float64) error {
 	return nil
 }
 
-// useDefaultClocks leaves clocks alone.
 func useDefaultClocks(p *planner.Policy) {
 	p.Tune = tune.None
 	if p.Improve != nil {

@@ -105,7 +105,6 @@ func uselessOption(name, key, value string, given map[string]string) string {
 		strings.Join(acceptingStages(key), ", "))
 }
 
-// isOne reports whether a text is the number 1.
 func isOne(text string) bool {
 	x, err := strconv.ParseFloat(text, 64)
 	return err == nil && x == 1

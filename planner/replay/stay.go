@@ -306,7 +306,6 @@ func (m *stateMean) AdvanceTo(now float64, s *fleet.State) {
 	m.capacity, m.nodes = float64(s.Capacity()), float64(s.Len())
 }
 
-// fillIn fills in the means.
 func (m *stateMean) fillIn(p *StreamResult) {
 	span := m.to - m.from
 	p.Power, p.Cost = dvfsmodel.Watt(m.energy/span), m.cost/span

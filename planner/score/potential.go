@@ -81,7 +81,6 @@ func (p *Potential) Score(d *fleet.Demand, n *fleet.Node) (float64, planner.GPUS
 	})
 }
 
-// nodePotential is the potential of a node.
 func (p *Potential) nodePotential(n *fleet.Node) float64 {
 	s, known := p.known.Lookup(n)
 	if !known {
@@ -175,7 +174,6 @@ func (p *Potential) Update(s *fleet.State) (changed bool) {
 	return p.factor != was
 }
 
-// factor is how many times their price scarce things cost at a load.
 func (p *PotentialPrices) factor(load float64) float64 {
 	switch {
 	case load <= p.From:

@@ -57,14 +57,12 @@ type kindTarget struct {
 	barred  float64       // probability of the others
 }
 
-// targetClass is a class of the target workload.
 type targetClass struct {
 	p           float64
 	cpu         int64
 	milli, gpus int
 }
 
-// targetFor is the target workload for a kind of node.
 func (p *Potential) targetFor(k *fleet.Kind) *kindTarget {
 	t := p.views[k]
 	if t != nil {

@@ -92,7 +92,6 @@ func (o *Sample) check() error {
 	return nil
 }
 
-// fitter is a fit under way.
 type fitter struct {
 	samples  []Sample
 	weight   []float64
@@ -191,7 +190,6 @@ func (f *fitter) downweightOutliers() {
 	}
 }
 
-// difference is how far off the curve a sample is, relative to it.
 func (f *fitter) difference(sample int) float64 {
 	s := &f.samples[sample]
 	return f.curve.Slowdown(s.Occupancy)/s.Slowdown - 1

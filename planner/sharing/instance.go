@@ -162,5 +162,4 @@ func (t *Task) validate(gpus, slots int) error {
 	return nil
 }
 
-// isNotNegative reports whether a number is finite and 0 or more.
 func isNotNegative(x float64) bool { return x >= 0 && !math.IsInf(x, 1) }
