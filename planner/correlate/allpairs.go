@@ -16,9 +16,6 @@ type Matrix struct {
 	r []float64 // the upper triangle without the diagonal, by rows; NaN: undefined
 }
 
-// Len is the number of series.
-func (m *Matrix) Len() int { return m.n }
-
 // At is the correlation of series i and j, the same as of j and i. ok is false
 // where it is undefined, and r is 0 there. A series' correlation with itself
 // isn't computed: it is 1.
