@@ -38,9 +38,17 @@ func Policies() []NamedPolicy {
 			HotCloud(),
 			LowestClock,
 		},
-		{"first", "as hotcloud by the first slot's utilisation", ScoreRule{running(hasRoomAtFirst), nil, wakeGPU}, MaxClock},
+		{
+			"first", "as hotcloud by the first slot's utilisation",
+			ScoreRule{running(hasRoomAtFirst), nil, wakeGPU},
+			MaxClock,
+		},
 		{"bf", "best fit: least utilisation and memory left", ScoreRule{hasRoomFor, leftOver, wakeGPU}, MaxClock},
-		{"dp", "least dot product of demand and what is free", ScoreRule{hasRoomFor, dotProduct, wakeGPU}, MaxClock},
+		{
+			"dp", "least dot product of demand and what is free",
+			ScoreRule{hasRoomFor, dotProduct, wakeGPU},
+			MaxClock,
+		},
 		{"fgd", "least rise of fragmentation", ScoreRule{hasRoomFor, addedFragmentation, wakeGPU}, MaxClock},
 		{
 			"online-sla", "running GPU whose frequency rises least within the SLA, else the best one wakes",

@@ -18,9 +18,10 @@ const (
 // ScoreRule takes the GPU of the least score among those that it allows: of equals, or
 // where nothing is scored, the first.
 type ScoreRule struct {
-	allows    func(s *sharing.State, task, gpu int) bool
-	score     func(s *sharing.State, task int) func(gpu int) float64 // nil: all are equal
-	otherwise Rule                                                   // where it allows none; nil: there is no place
+	allows func(s *sharing.State, task, gpu int) bool
+	score  func(s *sharing.State, task int) func(gpu int) float64 // nil: all are equal
+	// otherwise chooses where it allows none; nil: there is no place.
+	otherwise Rule
 }
 
 // Choose is the GPU of the least score.
