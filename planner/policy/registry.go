@@ -80,7 +80,8 @@ func policyNamed(name string) *registeredPolicy {
 var directPolicies = []registeredPolicy{
 	{
 		"baseline", "default clocks, first come first served, as soon as a GPU is free",
-		stageNames{"clocks": "default", "pick": "fcfs", "place": "soonest", "park": "drs"}, nil,
+		stageNames{"clocks": "default", "pick": "fcfs", "place": "soonest", "park": "drs"},
+		nil,
 	},
 	{
 		"edl", "EDL θ-readjustment, offline and online (algorithms 1–5)",
@@ -156,21 +157,25 @@ var directPolicies = []registeredPolicy{
 	{
 		"cats", "tasks with profiles share GPUs with those unlike them, frequencies adapted (CATS " +
 			"algorithms 1–4)",
-		stageNames{"clocks": "adapted", "pick": "fcfs", "place": "share-cats", "park": "periodic"}, nil,
+		stageNames{"clocks": "adapted", "pick": "fcfs", "place": "share-cats", "park": "periodic"},
+		nil,
 	},
 	{
 		"cats-safe", "our best for sharing: where a task adds least energy and everybody keeps the SLA, " +
 			"contention counted",
-		stageNames{"clocks": "cheapest", "pick": "fcfs", "place": leastAdded, "park": "break-even"}, nil,
+		stageNames{"clocks": "cheapest", "pick": "fcfs", "place": leastAdded, "park": "break-even"},
+		nil,
 	},
 	{
 		"hotcloud", "tasks with profiles share GPUs up to 100 % on average, at the highest " +
 			"frequency (HotCloud)",
-		stageNames{"clocks": "default", "pick": "fcfs", "place": "share-hotcloud", "park": "periodic"}, nil,
+		stageNames{"clocks": "default", "pick": "fcfs", "place": "share-hotcloud", "park": "periodic"},
+		nil,
 	},
 	{
 		"first", "the same by their utilisation at first",
-		stageNames{"clocks": "default", "pick": "fcfs", "place": "share-first", "park": "periodic"}, nil,
+		stageNames{"clocks": "default", "pick": "fcfs", "place": "share-first", "park": "periodic"},
+		nil,
 	},
 }
 
