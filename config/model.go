@@ -112,12 +112,12 @@ func (m *Model) response(p *Profile) (dvfsmodel.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range table.Scalings() {
+	for _, pt := range table.Points() {
+		s := pt.Scaling
 		if t, w := fitted.Time(s.Fc, s.Fm), float64(fitted.Power(s)); !positiveRange.contains(t) ||
 			!positiveRange.contains(w) {
-			core, mem := table.Clocks(s)
 			return nil, fmt.Errorf("it predicts %.6g s and %.6g W at %.6g/%.6g MHz, want positive numbers", t,
-				w, float64(core), float64(mem))
+				w, float64(pt.Core), float64(pt.Mem))
 		}
 	}
 	return dvfsmodel.NewFrontier(fitted, table, at), nil

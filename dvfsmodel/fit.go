@@ -1,6 +1,7 @@
 package dvfsmodel
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -95,8 +96,8 @@ func Fit(samples []Sample, base Setting, opts *FitOptions) (*Fitted, error) {
 	time.distrustOutliers(timeShapes)
 	power.distrustOutliers(powerShapes)
 	setFocusWeights(settings, time, power, opts.Focus)
-	f := chooseForm(forms, time, power)
-	if f == nil {
+	form, t, p := chooseForm(forms, time, power)
+	if t == nil {
 		return nil, &SampleError{
 			Settings: len(settings),
 			Reason: fmt.Sprintf("%d settings are too few for the form, or their clocks don't vary "+
@@ -105,27 +106,42 @@ func Fit(samples []Sample, base Setting, opts *FitOptions) (*Fitted, error) {
 				"clock throughout", len(settings)),
 		}
 	}
-	f.describe(settings, base, time, power)
+	f := &Fitted{
+		Form: form, Base: base, Settings: len(settings), TimeError: t.meanError(), PowerError: p.meanError(),
+		Covariance: blockDiagonal(time.covariance(t), power.covariance(p)),
+		time:       t.fittedCurve, power: p.fittedCurve, oneMem: time.oneMem,
+	}
+	if f.oneMem {
+		f.Warnings = append(f.Warnings, ErrOneMemoryClock)
+	}
+	f.Warnings = append(f.Warnings, time.warnings(settings, "time", t)...)
+	f.Warnings = append(f.Warnings, power.warnings(settings, "power", p)...)
 	return f, nil
 }
 
-// averageSamples checks the samples and averages those at the same setting.
-func averageSamples(samples []Sample, base Setting) ([]Sample, error) {
-	if !positive(float64(base.Core)) || !positive(float64(base.Mem)) {
-		return nil, fmt.Errorf("base clocks %g/%g MHz, want positive numbers", float64(base.Core),
-			float64(base.Mem))
-	}
-	var settings []Sample
-	count := make(map[Setting]int)
-	at := make(map[Setting]int)
+// CheckSamples is a [SampleError] for the first sample that can't have been measured.
+func CheckSamples(samples []Sample) error {
 	for i, s := range samples {
 		for _, x := range [...]float64{float64(s.Core), float64(s.Mem), s.Time, float64(s.Power)} {
 			if !positive(x) {
-				return nil, &SampleError{
+				return &SampleError{
 					Reason: fmt.Sprintf("sample %d has %v, want positive finite numbers", i+1, x),
 				}
 			}
 		}
+	}
+	return nil
+}
+
+// averageSamples checks the samples and averages those at the same setting.
+func averageSamples(samples []Sample, base Setting) ([]Sample, error) {
+	if err := cmp.Or(base.CheckBase(), CheckSamples(samples)); err != nil {
+		return nil, err
+	}
+	var settings []Sample
+	count := make(map[Setting]int)
+	at := make(map[Setting]int)
+	for _, s := range samples {
 		pair := Setting{Core: s.Core, Mem: s.Mem}
 		j, seen := at[pair]
 		if !seen {
@@ -143,9 +159,6 @@ func averageSamples(samples []Sample, base Setting) ([]Sample, error) {
 	}
 	return settings, nil
 }
-
-// positive reports whether a number is finite and above 0.
-func positive(x float64) bool { return x > 0 && !math.IsInf(x, 0) }
 
 // checkEnough reports settings that can't determine any form.
 func checkEnough(settings []Sample) error {
@@ -202,7 +215,7 @@ func setFocusWeights(settings []Sample, time, power *observations, half float64)
 
 // chooseForm fits every shape that the forms need and takes the pair with the least
 // leave-one-setting-out error; nil when none can be fitted.
-func chooseForm(forms []Form, time, power *observations) *Fitted {
+func chooseForm(forms []Form, time, power *observations) (best Form, ofTime, ofPower *curveFit) {
 	times, powers := make(map[string]*curveFit), make(map[string]*curveFit)
 	for _, f := range forms {
 		if _, done := times[f.Time]; !done {
@@ -212,7 +225,6 @@ func chooseForm(forms []Form, time, power *observations) *Fitted {
 			powers[f.Power], _ = power.fitCurve(shapeByName(powerShapes, f.Power), kneeSteps)
 		}
 	}
-	var best *Fitted
 	least := math.Inf(1)
 	for _, f := range forms {
 		t, p := times[f.Time], powers[f.Power]
@@ -220,11 +232,10 @@ func chooseForm(forms []Form, time, power *observations) *Fitted {
 			continue
 		}
 		if miss := pairError(t, p, time, power); miss < least {
-			least = miss
-			best = &Fitted{Form: f, time: t.fittedCurve, power: p.fittedCurve, timeFit: t, powerFit: p}
+			least, best, ofTime, ofPower = miss, f, t, p
 		}
 	}
-	return best
+	return best, ofTime, ofPower
 }
 
 // pairError is the weighted mean of |ln predicted − ln measured| at settings left
@@ -239,4 +250,13 @@ func pairError(t, p *curveFit, time, power *observations) float64 {
 		weight += w
 	}
 	return sum / weight
+}
+
+// meanError is the mean |predicted/measured − 1| at settings left out.
+func (c *curveFit) meanError() float64 {
+	sum := 0.0
+	for _, r := range c.unseen {
+		sum += math.Abs(r - 1)
+	}
+	return sum / float64(len(c.unseen))
 }

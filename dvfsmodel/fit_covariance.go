@@ -33,7 +33,6 @@ func (o *observations) covariance(f *curveFit) [][]float64 {
 	return full
 }
 
-// zeros is a square matrix of zeros.
 func zeros(n int) [][]float64 {
 	m := make([][]float64, n)
 	for i := range m {

@@ -171,7 +171,6 @@ func (p *leastSquares) solveNonNegative() (*solution, bool) {
 	return best, best != nil
 }
 
-// isNonNegative reports whether no coefficient is below 0.
 func (s *solution) isNonNegative() bool {
 	for _, a := range s.active {
 		if !(s.coef[a] >= 0) {

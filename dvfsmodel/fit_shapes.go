@@ -7,63 +7,6 @@ import (
 	"strings"
 )
 
-// Form names how a [Fitted] model describes time and how it describes power.
-// Every form has at most seven coefficients per quantity; a fit takes only
-// those with fewer coefficients than settings.
-//
-//	time           t(fc, fm), normalised clocks
-//	paper          t0 + a/fc + b/fm, all ≥ 0: EDL eq. (2)
-//	knee           t0 + a/fc + b/fm + d·max(1/fc, 1/(k·fm)), all ≥ 0
-//	log-knee       ln t = t0 + a·ln fc + b·ln fm + d·max(0, ln fc/fm − ln k)
-//	log-quadratic  ln t = a quadratic in ln fc and ln fm
-//
-//	power          P(fc, fm)
-//	paper          P0 + γ·fm + c·V²·fc, all ≥ 0: EDL eq. (1)
-//	voltage-knee   P0 + γ·fm + fc·(a + b·max(0, fc−k)), all ≥ 0: V² is flat
-//	               up to the clock k and grows above it
-//	log-quadratic  ln P = a quadratic in ln fc and ln fm
-//
-// With one memory clock the terms in fm are left out.
-type Form struct{ Time, Power string }
-
-// PaperForm is EDL eq. (1) and (2).
-func PaperForm() Form { return Form{Time: namePaper, Power: namePaper} }
-
-// String is "time+power", such as "paper+voltage-knee".
-func (f Form) String() string { return f.Time + "+" + f.Power }
-
-// ParseForm reads what [Form.String] writes.
-func ParseForm(s string) (Form, error) {
-	time, power, ok := strings.Cut(s, "+")
-	f := Form{Time: time, Power: power}
-	if !ok {
-		return Form{}, fmt.Errorf("form %q, want time+power such as %s", s, PaperForm())
-	}
-	return f, f.Validate()
-}
-
-// Validate reports a form that isn't one of [Forms].
-func (f Form) Validate() error {
-	if shapeByName(timeShapes, f.Time) == nil {
-		return fmt.Errorf("unknown time form %q, want %s", f.Time, shapeNames(timeShapes))
-	}
-	if shapeByName(powerShapes, f.Power) == nil {
-		return fmt.Errorf("unknown power form %q, want %s", f.Power, shapeNames(powerShapes))
-	}
-	return nil
-}
-
-// Forms lists the whole family.
-func Forms() []Form {
-	forms := make([]Form, 0, len(timeShapes)*len(powerShapes))
-	for _, t := range timeShapes {
-		for _, p := range powerShapes {
-			forms = append(forms, Form{Time: t.name, Power: p.name})
-		}
-	}
-	return forms
-}
-
 const (
 	namePaper       = "paper"
 	nameKnee        = "knee"
@@ -86,75 +29,6 @@ type shape struct {
 	// axis is what the knee divides; nil for a shape without one.
 	axis func(fc, fm float64) float64
 	row  func(dst *[maxTerms]float64, fc, fm, knee float64)
-}
-
-var timeShapes = []*shape{
-	paperTime,
-	{
-		name: nameKnee, positive: true, single: []int{0, 3}, axis: clockRatio,
-		terms: []string{"t0_s", "core_s", "mem_s", "bound_s"},
-		row: func(dst *[maxTerms]float64, fc, fm, knee float64) {
-			*dst = [maxTerms]float64{1, 1 / fc, 1 / fm, max(1/fc, 1/(knee*fm))}
-		},
-	},
-	{
-		name: nameLogKnee, single: []int{0, 1, 3}, axis: clockRatio,
-		terms: []string{"log_t", "log_fc", "log_fm", "above_knee"},
-		row: func(dst *[maxTerms]float64, fc, fm, knee float64) {
-			c, m := math.Log(fc), math.Log(fm)
-			*dst = [maxTerms]float64{1, c, m, max(0, c-m-math.Log(knee))}
-		},
-	},
-	logQuadratic("log_t"),
-}
-
-var powerShapes = []*shape{
-	paperPower,
-	{
-		name: nameVoltageKnee, positive: true, single: []int{0, 2, 3}, axis: coreClock,
-		terms: []string{"p0_w", "gamma_w", "core_w", "above_knee_w"},
-		row: func(dst *[maxTerms]float64, fc, fm, knee float64) {
-			*dst = [maxTerms]float64{1, fm, fc, fc * max(0, fc-knee)}
-		},
-	},
-	logQuadratic("log_p"),
-}
-
-// logQuadratic is the quadratic in the logarithms of both clocks, with a name for its constant.
-func logQuadratic(constant string) *shape {
-	return &shape{
-		name: nameLogQuad, single: []int{0, 1, 2},
-		terms: []string{constant, "log_fc", "log_fc2", "log_fm", "log_fm2", "log_fc_fm"},
-		row: func(dst *[maxTerms]float64, fc, fm, _ float64) {
-			c, m := math.Log(fc), math.Log(fm)
-			*dst = [maxTerms]float64{1, c, c * c, m, m * m, c * m}
-		},
-	}
-}
-
-// clockRatio is the axis of a knee in the time: from there on the memory clock bounds it.
-func clockRatio(fc, fm float64) float64 { return fc / fm }
-
-// coreClock is the axis of a knee in the power: from there on the voltage rises.
-func coreClock(fc, _ float64) float64 { return fc }
-
-// shapeByName is the shape of that name; nil where there is none.
-func shapeByName(shapes []*shape, name string) *shape {
-	for _, s := range shapes {
-		if s.name == name {
-			return s
-		}
-	}
-	return nil
-}
-
-// shapeNames lists names for a message.
-func shapeNames(shapes []*shape) string {
-	names := make([]string, len(shapes))
-	for i, s := range shapes {
-		names[i] = s.name
-	}
-	return strings.Join(names, ", ")
 }
 
 // columns are the terms that samples with one or several memory clocks can
@@ -202,4 +76,90 @@ func (c *fittedCurve) at(fc, fm float64) float64 {
 		return sum
 	}
 	return math.Exp(sum)
+}
+
+// Coefficient is one named number of a fitted model, such as power.gamma_w,
+// with its standard error (0: unknown, or held at 0).
+type Coefficient struct {
+	Name   string
+	Value  float64
+	StdErr float64
+}
+
+const (
+	timePrefix  = "time."
+	powerPrefix = "power."
+)
+
+// coefficients lists a curve's, without standard errors.
+func (c *fittedCurve) coefficients(prefix string, oneMem bool) []Coefficient {
+	list := make([]Coefficient, 0, 2*(maxTerms+1))
+	fitted := c.columns(oneMem)
+	for i, term := range c.terms {
+		if c.coef[i] != 0 || slices.Contains(fitted, i) {
+			list = append(list, Coefficient{Name: prefix + term, Value: c.coef[i]})
+		}
+	}
+	if c.axis != nil {
+		list = append(list, Coefficient{Name: prefix + kneeTerm, Value: c.knee})
+	}
+	return list
+}
+
+// oneMemory reports whether the values have none of the terms that only several memory
+// clocks determine.
+func (s *shape) oneMemory(values map[string]float64, prefix string) bool {
+	for _, i := range s.columns(false) {
+		if _, has := values[prefix+s.terms[i]]; has && !slices.Contains(s.single, i) {
+			return false
+		}
+	}
+	return true
+}
+
+// takeCoefficients moves the curve's coefficients out of the values.
+func (c *fittedCurve) takeCoefficients(values map[string]float64, prefix string, oneMem bool) error {
+	fitted := c.columns(oneMem)
+	for i, term := range c.terms {
+		name := prefix + term
+		if _, has := values[name]; !has && !slices.Contains(fitted, i) {
+			continue
+		}
+		x, err := takeValue(values, name)
+		if err != nil {
+			return err
+		}
+		if c.positive && x < 0 {
+			return fmt.Errorf("coefficient %s is %v, want 0 or more", name, x)
+		}
+		c.coef[i] = x
+	}
+	if c.axis != nil {
+		knee, err := takeValue(values, prefix+kneeTerm)
+		if err != nil {
+			return err
+		}
+		if knee <= 0 {
+			return fmt.Errorf("coefficient %s%s is %v, want a positive number", prefix, kneeTerm, knee)
+		}
+		c.knee = knee
+	}
+	if x := c.at(1, 1); !positive(x) {
+		return fmt.Errorf("the %s coefficients predict %v at the base clocks, want a positive number",
+			strings.TrimSuffix(prefix, "."), x)
+	}
+	return nil
+}
+
+// takeValue moves one coefficient out of the values.
+func takeValue(values map[string]float64, name string) (float64, error) {
+	x, ok := values[name]
+	if !ok {
+		return 0, fmt.Errorf("coefficient %s is missing", name)
+	}
+	delete(values, name)
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return 0, fmt.Errorf("coefficient %s is %v, want a finite number", name, x)
+	}
+	return x, nil
 }

@@ -22,6 +22,8 @@ type Params struct {
 	T0    float64 // seconds that no clock changes
 }
 
+var _ Model = Params{}
+
 // NumParams is how many coefficients [Params] has.
 const NumParams = 6
 
@@ -238,7 +240,6 @@ func (p *Params) gradients(fitted []Coefficient) (rows [NumParams][]float64) {
 // powers stay, and so does the free optimum's setting.
 func (p Params) Scale(k float64) Params { return p.scaled(k, 1) }
 
-// scaled multiplies the times and the powers.
 func (p Params) scaled(time, power float64) Params {
 	for i, v := range p.values() {
 		switch params[i].Unit {
@@ -274,4 +275,28 @@ func (p Params) Validate() error {
 		return errors.New("coefficients D and t0 are both 0, want a positive run time")
 	}
 	return nil
+}
+
+// At evaluates the model at a setting: time, power, and energy by EDL eq. (3).
+func (p Params) At(s Scaling) Point { return pointAt(p, s, p.Time(s.Fc, s.Fm)) }
+
+// pointAt is [Params.At] where the run time is known.
+func pointAt(p Params, s Scaling, time float64) Point {
+	power := p.Power(s)
+	return Point{Scaling: s, Time: time, Power: power, Energy: power.Over(time)}
+}
+
+// roundRatio drops the bits of a ratio that rounding may have touched.
+func roundRatio(x float64) float64 {
+	const drop = 6 // of 52: a relative difference below 2e-14
+	return math.Float64frombits(math.Float64bits(x) >> drop << drop)
+}
+
+// coreStep is one core clock with what the energy needs of it.
+type coreStep struct {
+	w   float64 // V²·fc
+	inv float64 // 1/fc
+	mhz MHz
+	fc  float64
+	v   Volt
 }

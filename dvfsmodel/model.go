@@ -50,13 +50,9 @@ type Point struct {
 	Energy  Joule   // one GPU
 }
 
-var _ Model = Params{}
-
-// At evaluates the model at a setting: time, power, and energy by EDL eq. (3).
-func (p Params) At(s Scaling) Point { return pointAt(p, s, p.Time(s.Fc, s.Fm)) }
-
-// pointAt is [Params.At] where the run time is known.
-func pointAt(p Params, s Scaling, time float64) Point {
-	power := p.Power(s)
-	return Point{Scaling: s, Time: time, Power: power, Energy: power.Over(time)}
+// evaluate is a point with the time, power and energy that the model expects there.
+func evaluate(m Model, at Point) Point {
+	at.Time, at.Power = m.Time(at.Scaling.Fc, at.Scaling.Fm), m.Power(at.Scaling)
+	at.Energy = at.Power.Over(at.Time)
+	return at
 }

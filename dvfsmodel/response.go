@@ -2,6 +2,7 @@ package dvfsmodel
 
 import (
 	"cmp"
+	"errors"
 	"math"
 	"slices"
 )
@@ -92,13 +93,6 @@ func tableAllows(t *Table, at Point, s Scaling) bool {
 func sameScaling(a, b Scaling) bool {
 	same := func(x, y float64) bool { return math.Abs(x-y) <= rangeTol*y }
 	return same(float64(a.V), float64(b.V)) && same(a.Fc, b.Fc) && same(a.Fm, b.Fm)
-}
-
-// evaluate is a point with the time, power and energy that the model expects there.
-func evaluate(m Model, at Point) Point {
-	at.Time, at.Power = m.Time(at.Scaling.Fc, at.Scaling.Fm), m.Power(at.Scaling)
-	at.Energy = at.Power.Over(at.Time)
-	return at
 }
 
 // Frontier responds by any model on a table: the settings that no other one
@@ -226,7 +220,6 @@ func scaled(r Response, time, power float64) Response {
 	return &rescaled{original: r, time: time, power: power}
 }
 
-// scaled multiplies the time and the power.
 func (p Point) scaled(time, power float64) Point {
 	p.Time *= time
 	p.Power *= Watt(power)
@@ -234,7 +227,6 @@ func (p Point) scaled(time, power float64) Point {
 	return p
 }
 
-// scaledModel is a model whose times and powers are multiplied.
 type scaledModel struct {
 	Model
 	time, power float64
@@ -245,3 +237,33 @@ func (m scaledModel) Time(fc, fm float64) float64 { return m.time * m.Model.Time
 
 // Power is part of [Model].
 func (m scaledModel) Power(s Scaling) Watt { return Watt(m.power) * m.Model.Power(s) }
+
+// rescaled is a response whose times and powers are multiplied, of a kind that
+// only its author knows.
+type rescaled struct {
+	original    Response
+	time, power float64
+}
+
+// Default is the point at the default clocks.
+func (r *rescaled) Default() Point { return r.original.Default().scaled(r.time, r.power) }
+
+// MinTime is the shortest run time.
+func (r *rescaled) MinTime() float64 { return r.time * r.original.MinTime() }
+
+// Optimum asks for the same choice in the measures of the original: there, an
+// energy counts by the power's factor, and the limit is shorter by that of time.
+func (r *rescaled) Optimum(o Objective, limit float64) (Point, error) {
+	o.EnergyWeight *= r.power
+	pt, err := r.original.Optimum(o, limit/r.time)
+	if inf, ok := errors.AsType[*InfeasibleError](err); ok {
+		return Point{}, &InfeasibleError{Limit: limit, MinTime: r.time * inf.MinTime}
+	}
+	return pt.scaled(r.time, r.power), err
+}
+
+// Model is the original's with times and powers multiplied.
+func (r *rescaled) Model() Model { return scaledModel{r.original.Model(), r.time, r.power} }
+
+// Allows reports whether the setting may be set.
+func (r *rescaled) Allows(s Scaling) bool { return r.original.Allows(s) }

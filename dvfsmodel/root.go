@@ -53,3 +53,8 @@ const (
 	rootTol    = 1e-13 // relative change from one step to the next
 	bracketTol = 4e-16 // relative width of the bracket: two units in the last place
 )
+
+func positive(x float64) bool { return x > 0 && !math.IsInf(x, 0) }
+
+// clamp is x, or the bound of [lo, hi] that is next to it.
+func clamp(x, lo, hi float64) float64 { return min(max(x, lo), hi) }

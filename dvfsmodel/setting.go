@@ -17,6 +17,14 @@ func (s Setting) Compare(other Setting) int {
 	return cmp.Or(cmp.Compare(s.Core, other.Core), cmp.Compare(s.Mem, other.Mem))
 }
 
+// CheckBase reports default clocks that aren't finite and positive.
+func (s Setting) CheckBase() error {
+	if !positive(float64(s.Core)) || !positive(float64(s.Mem)) {
+		return fmt.Errorf("base clocks %g/%g MHz, want positive numbers", float64(s.Core), float64(s.Mem))
+	}
+	return nil
+}
+
 // Words are the setting in words: "default clocks", "core 1087 MHz" or "core 1087 MHz,
 // memory 877 MHz".
 func (s Setting) Words() string {

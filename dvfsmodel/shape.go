@@ -22,35 +22,13 @@ func ShapeOf(r Response) (s Shape, ok bool) {
 	return Shape{r: c.Range, p: c.Params.perSecond()}, true
 }
 
-// roundRatio drops the bits of a ratio that rounding may have touched.
-func roundRatio(x float64) float64 {
-	const drop = 6 // of 52: a relative difference below 2e-14
-	return math.Float64frombits(math.Float64bits(x) >> drop << drop)
-}
-
-// hash mixes in a number: each coefficient counts by an odd factor of its own.
 func (s *Shape) hash(n uint64) uint64 {
-	h := n * 0x9e3779b97f4a7c15
-	for i, v := range s.p.values() {
-		h += math.Float64bits(*v) * hashFactors[i]
+	h := n + 1
+	for _, v := range s.p.values() {
+		h = (h ^ math.Float64bits(*v)) * 0x9e3779b97f4a7c15
+		h ^= h >> 32
 	}
-	return (h ^ h>>32) * 0x9e3779b97f4a7c15
-}
-
-// hashFactors are by the place of a coefficient.
-var hashFactors = oddFactors()
-
-// oddFactors are odd numbers without a pattern, from splitmix64. All shapes have the same
-// D, which counts for nothing.
-func oddFactors() (list [NumParams]uint64) {
-	for i := range list {
-		z := uint64(i+1) * 0x9e3779b97f4a7c15
-		z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-		z = (z ^ z>>27) * 0x94d049bb133111eb
-		list[i] = (z ^ z>>31) | 1
-	}
-	list[PlaceOfD] = 0
-	return list
+	return h
 }
 
 // Optima finds the optima of many responses under a few objectives, and remembers those of
@@ -71,8 +49,7 @@ type sharedOptimum struct {
 // shapeSlots is the number of shapes remembered; each may be in one of a few
 // slots, and a newer shape takes an older one's.
 const (
-	shapeBits  = 8
-	shapeSlots = 1 << shapeBits
+	shapeSlots = 256
 	shapeWays  = 4
 )
 
@@ -111,7 +88,7 @@ func (o *Optima) Within(r Response, i int, limit float64) (Point, bool) {
 // those remembered; nil when there is none.
 func (o *Optima) setting(c *Continuous, objective int) *Scaling {
 	key := Shape{r: c.Range, p: c.Params.perSecond()}
-	home, way := uint(key.hash(uint64(objective))>>(64-shapeBits)), o.evict
+	home, way := uint(key.hash(uint64(objective))%shapeSlots), o.evict
 	for i := range uint(shapeWays) {
 		slot := &o.slots[(home+i)%shapeSlots]
 		if slot.shape == key && slot.objective == objective {

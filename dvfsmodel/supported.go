@@ -10,9 +10,9 @@ func SupportedPoints(r Response) []Point {
 	case *Continuous:
 		return r.Range.grid()
 	case *Discrete:
-		return r.Table.points()
+		return r.Table.Points()
 	case *Frontier:
-		return r.table.points()
+		return r.table.Points()
 	case *rescaled:
 		return SupportedPoints(r.original)
 	}
@@ -105,18 +105,6 @@ func (t *Table) settingOf(at, normal Point) Point {
 	}
 	s, _ := t.Contains(at.Core, at.Mem)
 	return Point{Scaling: s, Core: at.Core, Mem: at.Mem}
-}
-
-// points lists every supported setting, by memory clock and then core clock, ascending.
-func (t *Table) points() []Point {
-	all := make([]Point, 0, t.Len())
-	for i := range t.rows {
-		row := &t.rows[i]
-		for j := range row.core {
-			all = append(all, Point{Scaling: row.setting(j), Core: row.core[j].mhz, Mem: row.mem})
-		}
-	}
-	return all
 }
 
 // The clocks of a grid over a range.

@@ -26,15 +26,6 @@ type tableRow struct {
 	convex bool
 }
 
-// coreStep is one core clock with what the energy needs of it.
-type coreStep struct {
-	w   float64 // V²·fc
-	inv float64 // 1/fc
-	mhz MHz
-	fc  float64
-	v   Volt
-}
-
 // NewTable builds a table from supported clock pairs. Voltage gives the
 // normalised core voltage for a normalised core clock and must not fall as the
 // clock rises; nil means the paper's curve, [VoltageFor].
@@ -124,22 +115,22 @@ func (t *Table) Len() int {
 	return n
 }
 
-// Scalings lists every supported setting, by memory clock and then core clock,
-// ascending.
-func (t *Table) Scalings() []Scaling {
-	all := make([]Scaling, 0, t.Len())
+// Points lists every supported setting, without times and powers, by memory clock and
+// then core clock, ascending.
+func (t *Table) Points() []Point {
+	all := make([]Point, 0, t.Len())
 	for i := range t.rows {
 		for j := range t.rows[i].core {
-			all = append(all, t.rows[i].setting(j))
+			all = append(all, t.rows[i].at(j))
 		}
 	}
 	return all
 }
 
-// setting is the row's j-th core clock as a setting.
-func (row *tableRow) setting(j int) Scaling {
+// at is the row's j-th core clock.
+func (row *tableRow) at(j int) Point {
 	c := &row.core[j]
-	return Scaling{V: c.v, Fc: c.fc, Fm: row.fm}
+	return Point{Scaling: Scaling{V: c.v, Fc: c.fc, Fm: row.fm}, Core: c.mhz, Mem: row.mem}
 }
 
 // Clocks converts a normalised setting to MHz.
@@ -163,7 +154,7 @@ func (t *Table) Contains(core, mem MHz) (Scaling, bool) {
 	if !ok {
 		return Scaling{}, false
 	}
-	return row.setting(j), true
+	return row.at(j).Scaling, true
 }
 
 // Nearest is the supported setting closest to the given clocks: the nearest
@@ -171,7 +162,7 @@ func (t *Table) Contains(core, mem MHz) (Scaling, bool) {
 func (t *Table) Nearest(core, mem MHz) Point {
 	row := &t.rows[nearest(len(t.rows), func(i int) float64 { return float64(t.rows[i].mem - mem) })]
 	j := nearest(len(row.core), func(j int) float64 { return float64(row.core[j].mhz - core) })
-	return Point{Scaling: row.setting(j), Core: row.core[j].mhz, Mem: row.mem}
+	return row.at(j)
 }
 
 // nearest is the first of n indexes with the least difference in size.
@@ -278,11 +269,4 @@ func (t *Table) OptimumOf(m Model, o Objective, limit float64) (Point, error) {
 }
 
 // pointAt evaluates a model at the j-th core clock of the i-th row.
-func (t *Table) pointAt(m Model, i, j int) Point {
-	row := &t.rows[i]
-	s := row.setting(j)
-	pt := Point{Scaling: s, Core: row.core[j].mhz, Mem: row.mem}
-	pt.Time, pt.Power = m.Time(s.Fc, s.Fm), m.Power(s)
-	pt.Energy = pt.Power.Over(pt.Time)
-	return pt
-}
+func (t *Table) pointAt(m Model, i, j int) Point { return evaluate(m, t.rows[i].at(j)) }

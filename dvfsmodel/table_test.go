@@ -80,8 +80,8 @@ func checkAgainstSearch(
 	t *rapid.T, table *dvfsmodel.Table, p dvfsmodel.Params, o dvfsmodel.Objective, limit float64,
 ) {
 	best := math.Inf(1)
-	for _, s := range table.Scalings() {
-		if pt := p.At(s); pt.Time <= limit*(1+1e-12) {
+	for _, at := range table.Points() {
+		if pt := p.At(at.Scaling); pt.Time <= limit*(1+1e-12) {
 			best = min(best, o.Cost(pt))
 		}
 	}

@@ -350,7 +350,7 @@ type Sharing struct {
 	// default clocks are those at the highest frequency.
 	Physics sharing.Physics
 	// Contention is what sharing was measured to cost in time; nil:
-	// [sharing.Linear].
+	// [sharing.LinearCurve].
 	Contention *sharing.Curve
 }
 

@@ -44,7 +44,8 @@ func TestADrawnResponseIsExactAtDefaultClocksAndNeverBetterForFreeAtLowerOnes(t 
 			math.Abs(watts-power) > 1e-9*power {
 			t.Fatalf("seed %d: %v s and %v W at default clocks", seed, time, watts)
 		}
-		for _, s := range h.Table.Scalings() {
+		for _, at := range h.Table.Points() {
+			s := at.Scaling
 			if s.Fc <= 1 && s.Fm <= 1 && (m.Time(s.Fc, s.Fm) < 1 || m.Power(s) > power*(1+1e-9)) {
 				t.Fatalf("seed %d: %v s and %v W at %+v", seed, m.Time(s.Fc, s.Fm), m.Power(s), s)
 			}

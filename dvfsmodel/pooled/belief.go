@@ -186,10 +186,8 @@ func leastCost(cost []float64, allowed func(i int) bool) int {
 	return best
 }
 
-// energyOf is ln energy at a setting.
 func energyOf(mean []float64, i, n int) float64 { return mean[i] + mean[n+i] }
 
-// energyVariance is the variance of ln energy at a setting.
 func energyVariance(g *gaussian, i, n int) float64 {
 	return g.row(i)[i] + g.row(n + i)[n+i] + 2*g.row(i)[n+i]
 }

@@ -69,7 +69,6 @@ func averageBySetting(samples []dvfsmodel.Sample, base dvfsmodel.Setting) []sett
 	return list
 }
 
-// indexOf is where a setting is; -1 if it isn't.
 func indexOf(list []settingMean, at dvfsmodel.Setting) int {
 	return slices.IndexFunc(list, func(m settingMean) bool { return m.at == at })
 }
@@ -168,7 +167,6 @@ func learnCurves(all [][]settingMean, before *Curves, weight float64, noise Nois
 	return now
 }
 
-// emRound is one round of expectation and maximisation.
 func (c *Curves) emRound(all [][]settingMean, before *Curves, weight float64, noise [2]float64) *Curves {
 	next := &Curves{Mean: make([]float64, size), Covariance: make([]float64, size*size), Workloads: len(all)}
 	posts := make([]gaussian, len(all))
@@ -249,5 +247,4 @@ func (g *gaussian) variance(weights []float64) float64 {
 	return sum
 }
 
-// sq is a square.
 func sq(x float64) float64 { return x * x }

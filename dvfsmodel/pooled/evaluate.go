@@ -143,7 +143,6 @@ func samplesInOrder(app *dvfsmodel.AppSamples, settings []dvfsmodel.Setting) ([]
 	return list, nil
 }
 
-// leftOutTrial is a left-out workload.
 type leftOutTrial struct {
 	belief *Belief
 	truth  []dvfsmodel.Sample

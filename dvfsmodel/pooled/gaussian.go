@@ -2,7 +2,6 @@ package pooled
 
 import "slices"
 
-// gaussian is a joint normal distribution.
 type gaussian struct {
 	mean []float64
 	cov  []float64 // len(mean) rows

@@ -32,11 +32,8 @@ func (c *Curves) Condition(
 	if len(samples) == 0 {
 		return nil, &dvfsmodel.SampleError{Reason: "no samples, want at least one"}
 	}
-	if err := checkSamples(samples); err != nil {
+	if err := cmp.Or(dvfsmodel.CheckSamples(samples), base.CheckBase()); err != nil {
 		return nil, err
-	}
-	if !positive(float64(base.Core)) || !positive(float64(base.Mem)) {
-		return nil, fmt.Errorf("base clocks %v/%v MHz, want positive numbers", base.Core, base.Mem)
 	}
 	if !(noise.Time >= 0) || !(noise.Power >= 0) {
 		return nil, fmt.Errorf("noise of %v in time and %v in power, want 0 or more", noise.Time, noise.Power)
@@ -47,23 +44,6 @@ func (c *Curves) Condition(
 	p.joint = c.condition(p.measured, p.noise)
 	return p, nil
 }
-
-// checkSamples reports the first sample that can't have been measured.
-func checkSamples(samples []dvfsmodel.Sample) error {
-	for i, s := range samples {
-		for _, x := range [...]float64{float64(s.Core), float64(s.Mem), s.Time, float64(s.Power)} {
-			if !positive(x) {
-				return &dvfsmodel.SampleError{
-					Reason: fmt.Sprintf("sample %d has %v, want positive finite numbers", i+1, x),
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// positive reports whether a number is finite and above 0.
-func positive(x float64) bool { return x > 0 && !math.IsInf(x, 1) }
 
 // Fitted is the mean of the curves as a model, with their covariance.
 func (p *Posterior) Fitted() (*dvfsmodel.Fitted, error) {

@@ -48,7 +48,7 @@ func (p *Prior) Settings() []dvfsmodel.Setting { return slices.Clone(p.settings)
 // settings.
 func Learn(workloads [][]dvfsmodel.Sample) (*Prior, error) {
 	for _, samples := range workloads {
-		if err := checkSamples(samples); err != nil {
+		if err := dvfsmodel.CheckSamples(samples); err != nil {
 			return nil, err
 		}
 	}
@@ -84,7 +84,6 @@ func allSettings(workloads [][]dvfsmodel.Sample) []dvfsmodel.Setting {
 	return slices.Compact(all)
 }
 
-// highestClocks are the highest clocks.
 func highestClocks(settings []dvfsmodel.Setting) dvfsmodel.Setting {
 	var base dvfsmodel.Setting
 	for _, s := range settings {
@@ -129,7 +128,6 @@ func completeTables(
 	return known
 }
 
-// quadraticAt is the value of a quadratic.
 func quadraticAt(coefficients []float64, row *[terms]float64) float64 {
 	sum := 0.0
 	for i, x := range row {
@@ -138,7 +136,6 @@ func quadraticAt(coefficients []float64, row *[terms]float64) float64 {
 	return sum
 }
 
-// shrinkCovariance works out mean and covariance.
 func (p *Prior) shrinkCovariance(base dvfsmodel.Setting) {
 	n, count := len(p.settings), float64(len(p.known))
 	p.joint = newGaussian(2 * n)

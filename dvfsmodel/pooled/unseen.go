@@ -54,7 +54,7 @@ func NewUnseenWorkload(known []KnownWorkload, base dvfsmodel.Setting) (*UnseenWo
 	for i, w := range known {
 		s := dvfsmodel.Sample{Core: base.Core, Mem: base.Mem}
 		s.Time, s.Power = w.Predict(base)
-		if !positive(s.Time) || !positive(float64(s.Power)) {
+		if !(s.Time > 0 && s.Power > 0) || math.IsInf(s.Time*float64(s.Power), 1) {
 			return nil, fmt.Errorf("a known workload takes %v s and %v W at default clocks, want "+
 				"positive numbers", s.Time, s.Power)
 		}

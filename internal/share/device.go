@@ -30,13 +30,6 @@ type GPU struct {
 	Curve *sharing.Curve
 }
 
-func (g *GPU) contention(all []futureUse) sharing.Contention {
-	if g.Curve == nil {
-		return sharing.Linear{}
-	}
-	return g.Curve.ContentionOf(len(all), memoryShare(all))
-}
-
 // memoryShare is the part of a GPU's memory that jobs may take, 0 to 1.
 func memoryShare(all []futureUse) float64 {
 	need, total := memoryNeed(all)
@@ -131,7 +124,10 @@ func (g *GPU) lowestClock(all []futureUse) (mhz dvfsmodel.MHz, overload float64,
 		kappa = min(kappa, all[i].Kappa)
 		draws = min(maxRunCombinations, draws*len(all[i].runs))
 	}
-	contention := g.contention(all)
+	curve := sharing.LinearCurve()
+	if g.Curve != nil {
+		curve = *g.Curve
+	}
 	load := make([]float64, Slots)
 	for draw := range draws {
 		clear(load)
@@ -141,9 +137,8 @@ func (g *GPU) lowestClock(all []futureUse) (mhz dvfsmodel.MHz, overload float64,
 			floats.Add(load, runs[rest%len(runs)])
 			rest /= len(runs)
 		}
-		if o := contention.Overload(load); o > overload {
-			overload = o
-		}
+		overload = max(overload,
+			curve.Slowdown(sharing.Occupancy{LoadPct: load, Tasks: len(all), Memory: memoryShare(all)}))
 	}
 	mhz, ok = g.Physics.LowestLevel(max(1, overload), kappa)
 	return mhz, overload, ok

@@ -261,7 +261,7 @@ func maxGPUsAtOnce(p *planner.Problem, tasks []boundTask) float64 {
 // However many tasks are on a GPU, in a second at frequency f it does at most
 // one second's work at full utilisation, divided by the stretch of f, for its
 // power and its part of the host's. A curve of contention takes no less time
-// than [sharing.Linear], for which that holds.
+// than [sharing.LinearCurve], for which that holds.
 func sharedCost(p *planner.Problem, t *planner.Task, option, class int) float64 {
 	ph, least := &p.Cluster.Sharing.Physics, math.Inf(1)
 	for _, mhz := range ph.LevelsMHz {

@@ -89,7 +89,6 @@ func (d *DueDual) Price(class int, from, to float64) float64 {
 	return d.prices[class].integral(from, to)
 }
 
-// dueSearch looks for prices.
 type dueSearch struct {
 	p            *planner.Problem
 	energy, time float64 // weights
@@ -206,7 +205,6 @@ func (d *dueSearch) choosePricedTimes() {
 	}
 }
 
-// precompute computes what follows from the prices.
 func (c *duePrices) precompute(price *[duePriceCount]float64) {
 	sum := 0.0
 	for j := len(c.ends) - 1; j >= 0; j-- {
@@ -230,7 +228,6 @@ func (c *duePrices) precompute(price *[duePriceCount]float64) {
 	}
 }
 
-// integralTo is the integral of the price from 0 to a moment.
 func (c *duePrices) integralTo(at float64) float64 {
 	n := len(c.ends)
 	if n == 0 || at <= 0 {
@@ -264,7 +261,6 @@ func (o *dueOption) best(c *duePrices, due float64, price *[duePriceCount]float6
 	return time, o.least[k] - price[k]*time + c.integral(due-time, due)
 }
 
-// integral is the integral of the price from one moment to another.
 func (c *duePrices) integral(from, to float64) float64 { return c.integralTo(to) - c.integralTo(from) }
 
 // value is the dual function at the present prices. The tasks' choices are noted.

@@ -124,8 +124,8 @@ func (e *exhaustive) choicesOf(t *planner.Task) (all []choice) {
 		option := &t.Options[o]
 		points := []dvfsmodel.Point{option.Response.Default()}
 		if _, fixed := option.Response.(*dvfsmodel.Fixed); !fixed {
-			for _, s := range e.table.Scalings() {
-				at := e.table.Nearest(e.table.Clocks(s))
+			for _, at := range e.table.Points() {
+				s := at.Scaling
 				at.Time, at.Power = option.Response.Model().Time(s.Fc, s.Fm), option.Response.Model().Power(s)
 				at.Energy = at.Power.Over(at.Time)
 				points = append(points, at)

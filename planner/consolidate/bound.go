@@ -171,7 +171,6 @@ func (x *relaxation) addColumn(c column) {
 	x.columns = append(x.columns, c)
 }
 
-// addMix takes in a number of groups.
 func (x *relaxation) addMix(c int) {
 	n := len(x.subproblem.bundles)
 	entries := []coefficient{coef(x.convexityRow(), 1)}
@@ -400,3 +399,7 @@ func (x *relaxation) pruneMixes(limitW float64) bool {
 	}
 	return left == 0
 }
+
+// cut are three pieces: at most one group of an answer has two of them or more
+// (a subset-row inequality, Jepsen et al., 2008).
+type cut [3]int

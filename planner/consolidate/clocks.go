@@ -18,8 +18,11 @@ func LowestClock(s *sharing.State, gpu int) dvfsmodel.MHz { return LowestClockFo
 // where contention counts.
 func LowestClockFor(problem Problem) Clocks {
 	return func(s *sharing.State, gpu int) dvfsmodel.MHz {
-		mhz, _ := LowestLevel(&s.Instance().Physics, problem, s.Load(gpu), s.Kappa(gpu),
-			s.Contention(gpu, nil))
+		overload := 1.0
+		if problem == Safe {
+			overload = s.Overload(gpu)
+		}
+		mhz, _ := s.Instance().Physics.LowestLevel(overload, s.Kappa(gpu))
 		return mhz
 	}
 }

@@ -65,7 +65,7 @@ func TestJudgeSlowsTasksDownByTheInstancesCurve(t *testing.T) {
 				"by task"), ByMemory: rapid.Float64Range(0, .2).Draw(t, "by memory"),
 		}
 		in := crowded(rapid.Uint64().Draw(t, "seed"), curve)
-		p := consolidate.Place(in, consolidate.HotCloud{}, consolidate.MaxClock)
+		p := consolidate.Place(in, consolidate.HotCloud(), consolidate.MaxClock)
 		v := consolidate.Evaluate(in, p)
 		want := make([]float64, len(in.Tasks))
 		for gpu := range in.GPUs() {

@@ -7,17 +7,9 @@ import (
 	"slices"
 )
 
-const (
-	// maxListed is how many groups a part may have listed.
-	maxListed = 150_000
-	// cutsAtOnce is how many cuts are added before the relaxation is solved
-	// again, and cutRounds how often that is done for one part.
-	cutsAtOnce, cutRounds = 40, 12
-)
-
-// cut are three pieces: at most one group of an answer has two of them or more
-// (a subset-row inequality, Jepsen et al., 2008).
-type cut [3]int
+// cutsAtOnce is how many cuts are added before the relaxation is solved
+// again, and cutRounds how often that is done for one part.
+const cutsAtOnce, cutRounds = 40, 12
 
 // indexCuts lists the cuts of each piece, and adds the columns for what the
 // cuts leave over.

@@ -55,7 +55,7 @@ func bruteGroups(in *sharing.Instance, problem Problem, groups [][]int) float64 
 			kappa = min(kappa, in.Tasks[t].Kappa)
 			mem += in.Tasks[t].MemGB
 		}
-		mhz, ok := LowestLevel(&in.Physics, problem, load, kappa, sharing.Linear{})
+		mhz, ok := LowestLevel(&in.Physics, problem, load, kappa)
 		if !ok {
 			return math.Inf(1)
 		}

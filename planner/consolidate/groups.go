@@ -230,7 +230,6 @@ func (p *packing) mostW() float64 {
 	return 4 * (most + host)
 }
 
-// sameTask reports whether two pieces are of one task.
 func (p *packing) sameTask(i, j int) bool { return p.pieces[i].task == p.pieces[j].task }
 
 // total is what groups take together, with the cheapest servers for them.
@@ -334,4 +333,84 @@ func (p *packing) groupsOf(place Placement) ([]group, bool) {
 		groups = append(groups, g)
 	}
 	return groups, !math.IsInf(p.total(groups), 1)
+}
+
+// A curve of contention makes a group slower than its load does: by the
+// exponent, by how many pieces there are, and by how full the GPU's memory is.
+// So a group may be faster on a larger GPU than the smallest that has its
+// memory, and take a lower frequency there: it is of a class of GPU by choice.
+// What holds by load alone stays a bound, as a curve takes no less time.
+
+// curveOf is the curve that counts in a problem; nil where load alone does.
+func curveOf(in *sharing.Instance, problem Problem) *sharing.Curve {
+	if problem != Safe || in.Contention == nil || *in.Contention == sharing.LinearCurve() {
+		return nil
+	}
+	return in.Contention
+}
+
+// sizeMatters reports whether a group may be faster on a larger GPU.
+func (p *packing) sizeMatters() bool { return p.curve != nil && p.curve.ByMemory > 0 }
+
+// work is how many slots a slot of some load takes on average, GPUs by slot.
+func (p *packing) work(load []float64) float64 {
+	if p.curve == nil || len(load) == 0 {
+		return overload(load)
+	}
+	sum := 0.0
+	for _, u := range load {
+		sum += p.curve.Work(u)
+	}
+	return sum / float64(len(load))
+}
+
+// workWith is the work of two loads together.
+func (p *packing) workWith(load, more []float64) float64 {
+	if len(more) == 0 {
+		return 1
+	}
+	sum := 0.0
+	if p.curve == nil {
+		for k, u := range more {
+			sum += max(1, load[k]+u)
+		}
+	} else {
+		for k, u := range more {
+			sum += p.curve.Work(load[k] + u)
+		}
+	}
+	return sum / float64(len(more))
+}
+
+// interference is what so many pieces cost each other beside their work on a GPU of a
+// class.
+func (p *packing) interference(pieces int, memGB float64, class int) float64 {
+	if p.curve == nil {
+		return 1
+	}
+	return p.curve.OverheadFactor(&sharing.Occupancy{
+		Tasks: pieces, Memory: min(1, memGB/p.hosts.sizes[class]),
+	})
+}
+
+// setPrice is what the group takes on the smallest GPU from a class on that keeps
+// what its tasks allow; false where none does.
+func (g *group) setPrice(p *packing, least int) bool {
+	work := p.work(g.load)
+	g.class = p.hosts.smallestClass(g.memGB)
+	if p.sizeMatters() && g.class >= 0 {
+		g.class = max(g.class, least)
+	}
+	for g.class >= 0 && g.class < len(p.hosts.sizes) {
+		g.over = work * p.interference(len(g.pieces), g.memGB, g.class)
+		if k := p.lowestTier(g.kappa, g.over); k >= 0 {
+			g.watts = p.tiers[g.kappa][k].watts
+			return true
+		}
+		if !p.sizeMatters() {
+			return false
+		}
+		g.class++
+	}
+	return false
 }

@@ -102,3 +102,33 @@ func (e *exactSearch) descend(ctx context.Context, from []group, loose []int, ro
 		e.best, e.bestW = s.best, s.bestW
 	}
 }
+
+// useLargerGPUs has each group of the best answer run as slowly as the GPU allows
+// that it is on, which may be larger than the one that it needs.
+func (e *exactSearch) useLargerGPUs() {
+	if !e.p.sizeMatters() || math.IsInf(e.bestW, 1) {
+		return
+	}
+	groups, ok := e.p.groupsOf(e.p.placement(e.best))
+	if !ok {
+		return
+	}
+	if watts := e.p.total(groups); watts < e.bestW-1e-9 {
+		e.best, e.bestW = groups, watts
+	}
+}
+
+// placed is the best placement and what it takes: the start where nothing
+// better was found, as may be where some sizes of GPU count as smaller ones.
+func (e *exactSearch) placed(start Placement) (Placement, float64) {
+	e.useLargerGPUs()
+	if e.p.hosts.coarse {
+		if v := Evaluate(e.p.in, start); v.FeasibleFor(e.p.problem) && v.PowerW < e.bestW {
+			return start, v.PowerW
+		}
+	}
+	if math.IsInf(e.bestW, 1) {
+		return start, e.bestW
+	}
+	return e.p.placement(e.best), e.bestW
+}

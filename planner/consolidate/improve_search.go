@@ -128,7 +128,6 @@ func (s *localSearch) fullness(g *group) float64 {
 	return x
 }
 
-// noteBest keeps the best answer so far.
 func (s *localSearch) noteBest() {
 	if len(s.loose) > 0 || s.watts >= s.bestW-1e-9 {
 		return
@@ -156,7 +155,6 @@ func (s *localSearch) begin() {
 	s.held = append(s.held[:0], s.loose...)
 }
 
-// save keeps a group as it was before the round.
 func (s *localSearch) save(i int) {
 	if !s.stale[i] {
 		s.stale[i] = true

@@ -160,7 +160,7 @@ func TestLowestIsTheLowestLevelThatKeepsTheSLA(t *testing.T) {
 		{consolidate.Safe, nil, 1, 1350, true},
 		{consolidate.Safe, nil, math.Inf(1), 135, true},
 	} {
-		mhz, ok := consolidate.LowestLevel(&in.Physics, c.problem, c.load, c.kappa, sharing.Linear{})
+		mhz, ok := consolidate.LowestLevel(&in.Physics, c.problem, c.load, c.kappa)
 		if mhz != c.want || ok != c.ok {
 			t.Errorf("%v, load %v, kappa %g: %g MHz, %v, want %g, %v", c.problem, c.load, c.kappa, mhz, ok,
 				c.want, c.ok)

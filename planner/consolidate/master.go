@@ -57,7 +57,6 @@ func newSimplex(right, artificial []float64) *simplex {
 	return l
 }
 
-// add takes in a column.
 func (l *simplex) add(column []coefficient, cost float64) int {
 	l.entries = append(l.entries, column...)
 	l.from = append(l.from, len(l.entries))
@@ -67,7 +66,6 @@ func (l *simplex) add(column []coefficient, cost float64) int {
 	return len(l.cost) - 1
 }
 
-// column lists the coefficients of a column.
 func (l *simplex) column(j int) []coefficient { return l.entries[l.from[j]:l.from[j+1]] }
 
 // reducedCost is what a column would save by unit, negative where it would.

@@ -30,8 +30,6 @@ type CATSSafe struct {
 const (
 	minFutures, maxFutures = 48, 256
 	futuresByGPU           = 6000 // so many over the number of GPUs, within those
-	// maxOptions is how many running GPUs are looked at, the tightest first.
-	maxOptions = 8
 	// cautionSigmas is by how many standard errors a choice has to beat that of the
 	// simple rule.
 	cautionSigmas = 0.5
@@ -45,7 +43,7 @@ func (c CATSSafe) Choose(s *sharing.State, task int, taken []int) (int, bool) {
 	options := now.candidateGPUs(t, taken)
 	switch len(options) {
 	case 0:
-		return firstAllowed(s, taken, func(gpu int) bool { return s.Fits(task, gpu) })
+		return anyGPU.Choose(s, task, taken)
 	case 1:
 		return options[0], true
 	}

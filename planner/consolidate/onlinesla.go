@@ -17,16 +17,13 @@ type OnlineSLA struct{}
 
 // Choose is the GPU whose frequency rises least.
 func (OnlineSLA) Choose(s *sharing.State, task int, taken []int) (int, bool) {
-	t := &s.Instance().Tasks[task]
-	sum := make([]float64, s.Slots())
+	t, physics := &s.Instance().Tasks[task], &s.Instance().Physics
+	var overload float64
+	var sum []float64 // buffer
 	rise := func(gpu int) (dvfsmodel.MHz, bool) {
-		for i, u := range s.Load(gpu) {
-			sum[i] = u + t.UtilPct[i]
-		}
-		after, ok := LowestLevel(&s.Instance().Physics, Safe, sum, min(s.Kappa(gpu), t.Kappa),
-			s.Contention(gpu, t))
-		before, _ := LowestLevel(&s.Instance().Physics, Safe, s.Load(gpu), s.Kappa(gpu),
-			s.Contention(gpu, nil))
+		overload, sum = s.OverloadWith(task, gpu, sum)
+		after, ok := physics.LowestLevel(overload, min(s.Kappa(gpu), t.Kappa))
+		before, _ := physics.LowestLevel(s.Overload(gpu), s.Kappa(gpu))
 		return after - before, ok
 	}
 	best, least, ok := 0, dvfsmodel.MHz(math.Inf(1)), false
@@ -45,23 +42,21 @@ func (OnlineSLA) Choose(s *sharing.State, task int, taken []int) (int, bool) {
 	if gpu, ok := bestToWake(s, task, taken); ok {
 		return gpu, true
 	}
-	return firstAllowed(s, taken, func(gpu int) bool { return s.Fits(task, gpu) })
+	return anyGPU.Choose(s, task, taken)
 }
 
 // bestToWake is the sleeping GPU to wake for a task: the largest of a server that is
 // on, else the largest of the server that takes least by GPU.
 func bestToWake(s *sharing.State, task int, taken []int) (best int, ok bool) {
+	hostW := func(gpu int) float64 {
+		host := &s.Instance().Servers[s.GPU(gpu).Server]
+		if s.IsServerOn(s.GPU(gpu).Server) {
+			return -1 // before all that would take something
+		}
+		return host.HostW() / float64(len(host.GPUMemGB))
+	}
 	order := func(a, b int) int {
-		x, y := s.GPU(a), s.GPU(b)
-		if on := compareBool(s.IsServerOn(y.Server), s.IsServerOn(x.Server)); on != 0 {
-			return on
-		}
-		if !s.IsServerOn(x.Server) {
-			if byHost := cmp.Compare(hostWPerGPU(s, x.Server), hostWPerGPU(s, y.Server)); byHost != 0 {
-				return byHost
-			}
-		}
-		return cmp.Compare(y.MemGB, x.MemGB)
+		return cmp.Or(cmp.Compare(hostW(a), hostW(b)), cmp.Compare(s.GPU(b).MemGB, s.GPU(a).MemGB))
 	}
 	for gpu := range s.GPUs() {
 		if s.IsBusy(gpu) || !s.Fits(task, gpu) || slices.Contains(taken, gpu) {
@@ -72,21 +67,4 @@ func bestToWake(s *sharing.State, task int, taken []int) (best int, ok bool) {
 		}
 	}
 	return best, ok
-}
-
-// hostWPerGPU is what a server draws beside its GPUs, by GPU, watts.
-func hostWPerGPU(s *sharing.State, server int) float64 {
-	host := &s.Instance().Servers[server]
-	return host.HostW() / float64(len(host.GPUMemGB))
-}
-
-// compareBool orders false before true.
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }

@@ -1,8 +1,6 @@
 package consolidate
 
-import (
-	"github.com/epplan/epplan/planner/sharing"
-)
+import "github.com/epplan/epplan/planner/sharing"
 
 // NamedPolicy is a policy of the registry.
 type NamedPolicy struct {
@@ -18,32 +16,40 @@ func (n *NamedPolicy) Place(in *sharing.Instance) Placement { return Place(in, n
 // Policies are those that place one task at a time.
 func Policies() []NamedPolicy {
 	return []NamedPolicy{
-		{"cats", "algorithms 1 to 4 as printed: GPUs that sleep are candidates, too", CATS{}, AdaptedClock},
+		{"cats", "algorithms 1 to 4 as printed: GPUs that sleep are candidates, too", CATS(), AdaptedClock},
 		{
 			"cats-active", "the same, but GPUs wake only where no running one has the memory",
-			CATS{Active: true},
+			ScoreRule{running(hasSpareMemory), dissimilarity, CATS()},
 			AdaptedClock,
 		},
 		{
 			"cats-thresholds",
 			"running GPUs with correlation and mean utilisation below thresholds, else one wakes",
-			CATSThresholds{},
+			ScoreRule{running(isWithinThresholds), dissimilarity, wakeGPU},
 			AdaptedClock,
 		},
 		{
 			"hotcloud", "first running GPU whose mean utilisation stays within 100 %, at f_max",
-			HotCloud{},
+			HotCloud(),
 			MaxClock,
 		},
 		{
 			"hotcloud-lowest-f", "the same placement at the lowest frequency that keeps the SLA",
-			HotCloud{},
+			HotCloud(),
 			LowestClock,
 		},
-		{"first", "as hotcloud by the first slot's utilisation", FirstSlotFit{}, MaxClock},
-		{"bf", "best fit: least utilisation and memory left", BestFit{}, MaxClock},
-		{"dp", "least dot product of demand and what is free", DotProduct{}, MaxClock},
-		{"fgd", "least rise of fragmentation", FGD{}, MaxClock},
+		{
+			"first", "as hotcloud by the first slot's utilisation",
+			ScoreRule{running(hasRoomAtFirst), nil, wakeGPU},
+			MaxClock,
+		},
+		{"bf", "best fit: least utilisation and memory left", ScoreRule{hasRoomFor, leftOver, wakeGPU}, MaxClock},
+		{
+			"dp", "least dot product of demand and what is free",
+			ScoreRule{hasRoomFor, dotProduct, wakeGPU},
+			MaxClock,
+		},
+		{"fgd", "least rise of fragmentation", ScoreRule{hasRoomFor, addedFragmentation, wakeGPU}, MaxClock},
 		{
 			"online-sla", "running GPU whose frequency rises least within the SLA, else the best one wakes",
 			OnlineSLA{},

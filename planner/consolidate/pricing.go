@@ -34,6 +34,9 @@ type column struct {
 	class  int
 }
 
+// maxListed is how many groups a part may have listed.
+const maxListed = 150_000
+
 // pricer finds groups that are worth most by the values of their pieces, less
 // what they take: a search over sets of items in the order of value by weight,
 // bounded by the fractional knapsack of what can still be added. The overload
@@ -349,4 +352,39 @@ func (q *pricer) tightBound(l *searchLevel) float64 {
 		weight += w
 	}
 	return max(best, value-tiers[k].watts)
+}
+
+// interferenceBounds is the least that pieces of a set cost each other beside their work
+// on any GPU, and those of a set with more of them.
+func (q *pricer) interferenceBounds(l *searchLevel) (now, more float64) {
+	if q.p.curve == nil {
+		return 1, 1
+	}
+	const rounding = 1e-12
+	largest := len(q.p.hosts.sizes) - 1
+	return q.p.interference(l.pieces, l.memGB, largest) * (1 - rounding),
+		q.p.interference(l.pieces+1, l.memGB, largest) * (1 - rounding)
+}
+
+// offerSizes takes the set as groups on GPUs of the classes on which it takes
+// less than on smaller ones, where that is worth enough.
+func (q *pricer) offerSizes(l *searchLevel, class int) {
+	tiers := q.p.tiers[l.kappa]
+	most := l.value - tiers[q.p.lowestTier(l.kappa, l.over*l.now)].watts
+	work, least := 0.0, math.Inf(1)
+	for k := class; k < len(q.p.hosts.sizes); k++ {
+		if most > q.targetValue(k) {
+			if work == 0 {
+				work = q.p.work(l.load)
+			}
+			if t := q.p.lowestTier(l.kappa, work*q.p.interference(l.pieces, l.memGB, k)); t >= 0 &&
+				tiers[t].watts < least {
+				least = tiers[t].watts
+				q.addFound(l, k, least)
+			}
+		}
+		if !q.p.sizeMatters() {
+			return
+		}
+	}
 }

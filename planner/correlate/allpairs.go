@@ -16,9 +16,6 @@ type Matrix struct {
 	r []float64 // the upper triangle without the diagonal, by rows; NaN: undefined
 }
 
-// Len is the number of series.
-func (m *Matrix) Len() int { return m.n }
-
 // At is the correlation of series i and j, the same as of j and i. ok is false
 // where it is undefined, and r is 0 there. A series' correlation with itself
 // isn't computed: it is 1.
@@ -71,7 +68,6 @@ func AllPairs(ctx context.Context, series [][]float64, threads int) (*Matrix, er
 	return m, nil
 }
 
-// tileRange are the series of a tile that begins at one.
 func tileRange(from, n int) [2]int { return [2]int{from, min(n, from+tileRows)} }
 
 // standardised are the series as deviations from their means by the root of

@@ -31,7 +31,6 @@ func NewWindow(size int) (*Window, error) {
 	return &Window{ends: make([]moments, size), run: make([]point, size), inverse: reciprocals(size)}, nil
 }
 
-// reciprocals are 1/1 to 1/n.
 func reciprocals(n int) []float64 {
 	all := make([]float64, n)
 	for i := range all {

@@ -11,31 +11,21 @@ type FragmentationMeter struct {
 	below    []struct{ count, sum int } // GPUs of the state at hand with less than each share
 	charts   map[*Kind]*workloadView
 	last     *workloadView
-	memory   []cachedReading
+	memory   StateCache[float64]
 }
 
-// cacheSize is the number of states that a FragmentationMeter remembers, a power of two.
+// cacheSize is the number of states that a FragmentationMeter remembers.
 const cacheSize = 1 << 13
-
-// cachedReading is F of a state: all that F depends on, and GPUs in ascending order.
-type cachedReading struct {
-	chart *workloadView
-	cpu   int64
-	gpu   [MaxGPUs]uint16
-	f     float64
-}
 
 // workloadView is the target workload as the nodes of a kind see it. Each list keeps
 // the workload's order.
 type workloadView struct {
 	kind   *Kind
-	seed   uint64
 	cpu    []classNeed // classes without GPUs
 	gpu    []classNeed
 	others []float64 // probabilities of the classes that want other models
 }
 
-// classNeed is a class.
 type classNeed struct {
 	p     float64
 	cpu   int64
@@ -46,7 +36,7 @@ type classNeed struct {
 // NewFragmentationMeter prepares F for a target workload.
 func NewFragmentationMeter(m Workload) *FragmentationMeter {
 	f := &FragmentationMeter{
-		workload: m, charts: make(map[*Kind]*workloadView), memory: make([]cachedReading, cacheSize),
+		workload: m, charts: make(map[*Kind]*workloadView), memory: NewStateCache[float64](cacheSize),
 	}
 	for i := range m {
 		if m[i].GPUs > 0 {
@@ -59,7 +49,6 @@ func NewFragmentationMeter(m Workload) *FragmentationMeter {
 	return f
 }
 
-// viewOf is the workload for a kind of node.
 func (f *FragmentationMeter) viewOf(k *Kind) *workloadView {
 	if f.last != nil && f.last.kind == k {
 		return f.last
@@ -73,9 +62,8 @@ func (f *FragmentationMeter) viewOf(k *Kind) *workloadView {
 	return c
 }
 
-// newView makes the chart of a kind.
 func (f *FragmentationMeter) newView(k *Kind) *workloadView {
-	c := &workloadView{kind: k, seed: uint64(len(f.charts)+1) * 0x9e3779b97f4a7c15}
+	c := &workloadView{kind: k}
 	for i := range f.workload {
 		m := &f.workload[i]
 		switch {
@@ -93,20 +81,11 @@ func (f *FragmentationMeter) newView(k *Kind) *workloadView {
 
 // OfNode is F_n(M) of a node, milli-GPU.
 func (f *FragmentationMeter) OfNode(n *Node) float64 {
-	c := f.viewOf(n.Kind)
-	state := cachedReading{chart: c, cpu: n.CPU, gpu: n.GPU}
-	sortShares(state.gpu[:n.Kind.GPUs])
-	hash := c.seed ^ uint64(n.CPU)*0xbf58476d1ce4e5b9
-	for _, g := range state.gpu[:n.Kind.GPUs] {
-		hash = (hash ^ uint64(g)) * 0x94d049bb133111eb
+	s, known := f.memory.Lookup(n)
+	if !known {
+		s.Value = f.ofState(f.viewOf(n.Kind), s.CPU, s.GPU[:n.Kind.GPUs])
 	}
-	known := &f.memory[hash>>40&(cacheSize-1)]
-	if known.chart == c && known.cpu == n.CPU && known.gpu == state.gpu {
-		return known.f
-	}
-	state.f = f.ofState(c, n.CPU, state.gpu[:n.Kind.GPUs])
-	*known = state
-	return state.f
+	return s.Value
 }
 
 // ofState adds up in the order of [Fragmentation.OfNode]: the six sums are independent.

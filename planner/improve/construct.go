@@ -135,7 +135,6 @@ func (s *gpuSchedule) formNodes() {
 	}
 }
 
-// gpuEnd is a GPU and when it comes free.
 type gpuEnd struct {
 	end float64
 	gpu int32

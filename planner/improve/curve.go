@@ -29,7 +29,6 @@ type timeCurve struct {
 	cost [priceCount]float64 // joules
 }
 
-// plus adds sign times another curve.
 func (c *timeCurve) plus(o *timeCurve, sign float64) {
 	for g := range c.time {
 		c.time[g] += sign * o.time[g]

@@ -50,7 +50,6 @@ type emitter struct {
 	isle *subplan
 }
 
-// node adds one node with all its tasks.
 func (e *emitter) node(v *server) {
 	class := e.isle.class
 	delay := e.p.Cluster.Classes[class].TurnOnDelay
@@ -126,7 +125,6 @@ type gridPrice struct {
 	frac float64 // from step towards the next one, 0 ≤ frac < 1
 }
 
-// less reports whether a price is lower than another one.
 func (a gridPrice) less(b gridPrice) bool {
 	return a.step < b.step || (a.step == b.step && a.frac < b.frac)
 }

@@ -14,7 +14,6 @@ func (w *listAnnealing) tryGang(i int32) {
 	}
 }
 
-// nodes are those of a job.
 func (j *job) nodes() []int32 { return append([]int32{j.node}, j.more...) }
 
 // joinStart starts a gang when some other job does, on the same nodes or on others, in
@@ -54,7 +53,6 @@ func (w *listAnnealing) joinStart(i int32) {
 	w.moveGang(i, nodes)
 }
 
-// moveGang gives a gang its new nodes and perhaps another level, and ends the move.
 func (w *listAnnealing) moveGang(i int32, nodes []int32) {
 	w.trial.set(i, nodes[0], slices.Clone(nodes[1:]), w.l.jobs[i].level)
 	if w.rng.IntN(2) == 0 {
@@ -107,7 +105,6 @@ func (w *listAnnealing) drawNodes(class, count int, but []int32) []int32 {
 	return nodes[:count]
 }
 
-// swapGangs exchanges two gangs.
 func (w *listAnnealing) swapGangs(i int32) {
 	l := w.l
 	k := int32(w.rng.IntN(len(l.jobs)))

@@ -87,7 +87,6 @@ func (k *play) timeLists(more []int32, limit float64, same int) (ok bool) {
 	return k.sumCosts()
 }
 
-// prepare makes the buffers.
 func (k *play) prepare() {
 	l := k.l
 	n, jobs := len(l.nodes), len(l.jobs)
@@ -128,7 +127,6 @@ func (k *play) restore(same int) {
 	}
 }
 
-// addCheckpoint adds a cut.
 func (k *play) addCheckpoint() {
 	l := k.l
 	if len(k.checkpoints) == cap(k.checkpoints) {
@@ -153,7 +151,6 @@ func (k *play) addCheckpoint() {
 	}
 }
 
-// copyFrom takes over the state of another clock.
 func (t *nodeClock) copyFrom(o *nodeClock) {
 	t.free = append(t.free[:0], o.free...)
 	t.last, t.held = o.last, append(t.held[:0], o.held...)
@@ -188,7 +185,6 @@ func (k *play) playNode(node int32) {
 	}
 }
 
-// noteStart notes the start of a job.
 func (k *play) noteStart(i int32, at float64) {
 	l := k.l
 	if k.recording {

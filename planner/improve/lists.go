@@ -298,7 +298,6 @@ func (l *listSchedule) copyFrom(o *listSchedule) {
 	}
 }
 
-// removeAll takes all jobs off.
 func (l *listSchedule) removeAll() {
 	for i := range l.jobs {
 		l.jobs[i].node, l.jobs[i].more = -1, nil

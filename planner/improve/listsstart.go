@@ -106,7 +106,6 @@ func (l *listSchedule) nodeNumbers(plan *planner.Plan) []int32 {
 	return numbers
 }
 
-// nearest is the level whose time is nearest.
 func nearest(times *[priceCount]float64, want float64) int32 {
 	best := freeOptimum
 	for g := range times {

@@ -80,7 +80,6 @@ func (f Portfolio) isSitePolicy(name string) bool {
 	return slices.ContainsFunc(f.Others, func(s StartPolicy) bool { return s.IsSitePolicy && s.Name == name })
 }
 
-// last is the best plan improved by Last.
 func (f Portfolio) last(
 	ctx context.Context, p *planner.Problem, best candidate, rng *rand.Rand,
 ) (candidate, error) {

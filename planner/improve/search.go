@@ -132,7 +132,6 @@ func (a *gpuAnnealing) tryExchange(p, q, i, j int32) bool {
 	return ok && fu.excess+fv.excess < most
 }
 
-// move puts item i on GPU q.
 func (a *gpuAnnealing) move(i, q int32) {
 	s := a.s
 	p := s.gpuOf[i]
@@ -144,7 +143,6 @@ func (a *gpuAnnealing) move(i, q int32) {
 	a.updateNodes(p, q)
 }
 
-// swap exchanges two items.
 func (a *gpuAnnealing) swap(i, j int32) {
 	s := a.s
 	p, q := s.gpuOf[i], s.gpuOf[j]
@@ -181,7 +179,6 @@ func (a *gpuAnnealing) swapGPUs(p, q int32) {
 	a.updateNodes(p, q)
 }
 
-// updateNodes updates the nodes of two GPUs.
 func (a *gpuAnnealing) updateNodes(p, q int32) {
 	s := a.s
 	j, k := s.gpus[p].server, s.gpus[q].server

@@ -105,7 +105,6 @@ func (s *gpuSchedule) nodeCostAt(v *server, end float64) (total, slope, bend flo
 	return total, slope, bend, true
 }
 
-// refresh updates what is remembered of a GPU.
 func (s *gpuSchedule) refresh(g int32) {
 	none := s.noItem()
 	u := &s.gpus[g]

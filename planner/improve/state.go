@@ -20,7 +20,6 @@ type gpuSchedule struct {
 	stepped  bool    // run times between those at two prices cannot be had: the clocks are a table
 }
 
-// item is a task with its curve.
 type item struct {
 	timeCurve
 	due  float64 // seconds
@@ -168,7 +167,6 @@ func (s *gpuSchedule) total() float64 {
 	return sum
 }
 
-// place places an item on a GPU.
 func (s *gpuSchedule) place(i, g int32) {
 	s.addToList(i, g)
 	s.gpus[g].plus(&s.items[i].timeCurve, 1)
@@ -182,7 +180,6 @@ func (s *gpuSchedule) addToList(i, g int32) {
 	s.gpuOf[i] = g
 }
 
-// remove removes an item from its GPU.
 func (s *gpuSchedule) remove(i int32) {
 	u := &s.gpus[s.gpuOf[i]]
 	at := slices.Index(u.tasks, i)

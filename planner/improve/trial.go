@@ -72,7 +72,6 @@ func (t *trial) set(i, node int32, more []int32, level int32) {
 	t.l.set(i, node, more, min(max(level, 0), priceCount-1))
 }
 
-// setLevel gives a job another level.
 func (t *trial) setLevel(i, level int32) {
 	j := &t.l.jobs[i]
 	t.set(i, j.node, j.more, level)
@@ -173,7 +172,6 @@ func (t *trial) unchangedPrefix() int {
 	return same
 }
 
-// undo takes the move back.
 func (t *trial) undo() {
 	l := t.l
 	for k := range t.count {

@@ -108,7 +108,6 @@ func (w *listAnnealing) end() {
 	}
 }
 
-// retime gives a job another level.
 func (w *listAnnealing) retime(i int32) {
 	w.trial.begin(w.l.jobs[i].node)
 	w.trial.setLevel(i, w.nearbyLevel(i))
@@ -214,7 +213,6 @@ func (w *listAnnealing) drawTarget(i int32) (a, b int32, turn, place int) {
 	return a, b, turn, place
 }
 
-// move puts a job on another node.
 func (w *listAnnealing) move(i int32) {
 	from, to, turn, place := w.drawTarget(i)
 	a, b := &w.l.nodes[from], &w.l.nodes[to]
@@ -234,7 +232,6 @@ func (w *listAnnealing) move(i int32) {
 	w.endWithLevels()
 }
 
-// swap exchanges two jobs of different nodes.
 func (w *listAnnealing) swap(i int32) {
 	l := w.l
 	k := int32(w.rng.IntN(len(l.jobs)))

@@ -68,7 +68,6 @@ type prior struct {
 	own      map[string]*dvfsmodel.Uncertainty // of jobs of a workload
 }
 
-// prior is that of a GPU model, the same one for all jobs.
 func (j *joiner) prior(h *Hardware) *prior {
 	p := j.priors[h.Name]
 	if p == nil {

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"math"
 
@@ -9,10 +10,7 @@ import (
 
 // OwnStage is the value that a stage's key has for a policy without options.
 func OwnStage(name, key string) string {
-	if own, registered := ownStages[name]; registered {
-		return own[key]
-	}
-	return placedStages[key]
+	return cmp.Or(policyNamed(name), &placedPolicy).stages[key]
 }
 
 // DescendClocks is the best plan with constant clocks that coordinate descent finds,

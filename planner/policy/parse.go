@@ -39,10 +39,8 @@ func Names() []string {
 
 // Describe is the registry's line on a policy; empty for an unknown name.
 func Describe(name string) string {
-	for i := range registry {
-		if registry[i].name == name {
-			return registry[i].doc
-		}
+	if r := policyNamed(name); r != nil {
+		return r.doc
 	}
 	return ""
 }
@@ -67,8 +65,8 @@ func Parse(text string, defaults Params) (*planner.Policy, error) {
 	q := defaults.withQueue()
 	name, rest, _ := strings.Cut(text, ",")
 	name, theta, hasTheta := strings.Cut(name, ":")
-	entry := slices.IndexFunc(registry, func(e registeredPolicy) bool { return e.name == name })
-	if entry < 0 {
+	policy := policyNamed(name)
+	if policy == nil {
 		return parsePlaced(text, q)
 	}
 	if hasTheta {
@@ -80,13 +78,12 @@ func Parse(text string, defaults Params) (*planner.Policy, error) {
 			return nil, &SyntaxError{text, len(name) + 1, why}
 		}
 	}
-	return buildWithOptions(text, rest, q, registry[entry].build)
+	return buildWithOptions(text, rest, q, policy.build)
 }
 
 // parsePlaced reads a policy that is named by its placement.
 func parsePlaced(text string, q Params) (*planner.Policy, error) {
-	name, _, _ := strings.Cut(text, ",")
-	name, _, _ = strings.Cut(name, ":")
+	name := nameOf(text)
 	if !slices.Contains(PlacementNames(), strings.ToLower(name)) {
 		all := append(Names(), PlacementNames()...)
 		if key, _, set := strings.Cut(name, "="); set && slices.Contains(optionKeys, key) {
@@ -105,9 +102,9 @@ func parsePlaced(text string, q Params) (*planner.Policy, error) {
 		return nil, err
 	}
 	return buildWithOptions(text, rest, q, func(q Params) planner.Policy {
-		return planner.Policy{
-			Tune: q.optimum(), Place: placement.Stage(), Pick: pick.EDF, Park: park.DRS{Rho: q.Rho},
-		}
+		p := placedPolicy.build(q)
+		p.Place, p.Map = placement.Stage(), false
+		return p
 	})
 }
 
@@ -234,7 +231,6 @@ func setNumber(to *float64, value string, most float64) error {
 	return nil
 }
 
-// useDefaultClocks leaves clocks alone.
 func useDefaultClocks(p *planner.Policy) {
 	p.Tune = tune.None
 	if p.Improve != nil {
@@ -305,7 +301,8 @@ const leastAdded = "share-safe"
 func parseShareStage(name string) (stageChange, bool) {
 	if name == leastAdded {
 		return func(p *planner.Policy, _ Params) {
-			p.Place, p.Map, p.Share = safeColocation.New, false, true
+			safe := place.Colocate{NewRule: place.LeastAddedEnergy, KeepTolerances: true}
+			p.Place, p.Map, p.Share = safe.New, false, true
 		}, true
 	}
 	name, ok := strings.CutPrefix(name, sharePrefix)

@@ -56,7 +56,6 @@ func (p *Placement) seedOr(seed uint64) uint64 {
 	return seed
 }
 
-// registeredPlacement is a registered way to choose nodes.
 type registeredPlacement struct {
 	name string
 	args string // how its arguments are written, for help

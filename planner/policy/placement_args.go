@@ -44,7 +44,6 @@ func readPriced(args string) (Placement, *argError) {
 // maxPrice is the highest price or weight that can be written.
 const maxPrice = 1_000_000
 
-// mixPart is a placement in a mix.
 type mixPart struct {
 	rule   func(fleet.Workload) score.Rule
 	weight float64
@@ -78,7 +77,6 @@ func readMix(args string) (Placement, *argError) {
 	}}, nil
 }
 
-// readIngredient reads NAME=WEIGHT.
 func readIngredient(item string) (mixPart, *argError) {
 	name, value, ok := strings.Cut(item, "=")
 	if !ok {
@@ -158,7 +156,6 @@ func pricesOf(p *score.PotentialPrices) []namedPrice {
 	}
 }
 
-// setPrice reads PRICE=VALUE.
 func setPrice(prices *score.PotentialPrices, item string) *argError {
 	name, text, ok := strings.Cut(item, "=")
 	if !ok {

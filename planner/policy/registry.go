@@ -3,10 +3,10 @@
 package policy
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/epplan/epplan/planner"
-	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/planner/improve"
 	"github.com/epplan/epplan/planner/park"
 	"github.com/epplan/epplan/planner/pick"
@@ -30,174 +30,164 @@ type Params struct {
 // DefaultParams are the paper's: no readjustment, two slots.
 func DefaultParams() Params { return Params{Theta: 1, Rho: 2, Queue: DefaultQueueParams()} }
 
-// registeredPolicy is a registered policy.
+// registeredPolicy is a registered policy: its stages, before an option exchanges one.
 type registeredPolicy struct {
-	name  string
-	doc   string
-	build func(Params) planner.Policy
+	name   string
+	doc    string
+	stages stageNames
+	// more sets the stages that have no name, or all; nil: there are none.
+	more func(*planner.Policy, Params)
+}
+
+// build is the policy with these numbers.
+func (r *registeredPolicy) build(q Params) planner.Policy {
+	p := planner.Policy{Map: true}
+	for _, key := range sortedStages() {
+		if change, err := parseStage(key, r.stages[key]); err == nil {
+			change(&p, q)
+		}
+	}
+	if r.more != nil {
+		r.more(&p, q)
+	}
+	return p
 }
 
 // registry lists every policy, in the order in which they are shown.
 var registry = append(slices.Clone(directPolicies),
-	registeredPolicy{Constant, "the best clocks that are the same for all jobs of a GPU model, as " +
-		"nvidia-smi -lgc sets them; online it knows what is to come", constantClocks},
-	registeredPolicy{"edl-align", "our best offline: the best of several starts, and a search over places, " +
-		"turns and clocks of all jobs", edlAlign})
+	registeredPolicy{
+		Constant, "the best clocks that are the same for all jobs of a GPU model, as " +
+			"nvidia-smi -lgc sets them; online it knows what is to come",
+		stageNames{"clocks": "constant", "park": "drs"},
+		func(p *planner.Policy, q Params) { *p = constantClocks(q) },
+	},
+	registeredPolicy{
+		searching, "our best offline: the best of several starts, and a search over places, " +
+			"turns and clocks of all jobs",
+		optimalStages("", ""),
+		func(p *planner.Policy, q Params) { *p = edlAlign(q) },
+	})
+
+// policyNamed is a registered policy; nil: there is none of that name.
+func policyNamed(name string) *registeredPolicy {
+	if i := slices.IndexFunc(registry, func(r registeredPolicy) bool { return r.name == name }); i >= 0 {
+		return &registry[i]
+	}
+	return nil
+}
 
 // directPolicies are the policies that make a plan by themselves, in one pass.
 var directPolicies = []registeredPolicy{
 	{
 		"baseline", "default clocks, first come first served, as soon as a GPU is free",
-		func(q Params) planner.Policy {
-			return planner.Policy{
-				Tune: tune.None, Place: place.Soonest, Pick: pick.FCFS, Park: park.DRS{Rho: q.Rho}, Map: true,
-			}
-		},
+		stageNames{"clocks": "default", "pick": "fcfs", "place": "soonest", "park": "drs"},
+		nil,
 	},
-	{"edl", "EDL θ-readjustment, offline and online (algorithms 1–5)", func(q Params) planner.Policy {
-		return planner.Policy{
-			Tune: q.optimum(), Place: place.Lightest, Pick: pick.DeadlineFirst,
-			Park: park.DRS{Rho: q.Rho}, Map: true,
-		}
-	}},
-	{"edl-bin", "bin packing: worst fit, then first fit (algorithm 6)", func(q Params) planner.Policy {
-		return planner.Policy{
-			Tune: q.optimum(), Place: place.BinPacking, Pick: pick.EDF, Park: park.DRS{Rho: q.Rho}, Map: true,
-		}
-	}},
-	{"edf-bf", "earliest deadline first, best fit by utilisation", func(q Params) planner.Policy {
-		return planner.Policy{
-			Tune: q.optimum(), Place: place.ByRule(place.BestRule), Pick: pick.DeadlineFirst,
-			Park: park.DRS{Rho: q.Rho}, Map: true,
-		}
-	}},
-	{"edf-wf", "earliest deadline first, worst fit by utilisation", func(q Params) planner.Policy {
-		return planner.Policy{
-			Tune: q.optimum(), Place: place.ByRule(place.WorstRule), Pick: pick.DeadlineFirst,
-			Park: park.DRS{Rho: q.Rho}, Map: true,
-		}
-	}},
-	{"edf-bf-time", "earliest deadline first, best fit by finish time", func(q Params) planner.Policy {
-		return planner.Policy{
-			Tune: q.optimum(), Place: place.ByRule(place.LatestRule), Pick: pick.DeadlineFirst,
-			Park: park.DRS{Rho: q.Rho}, Map: true,
-		}
-	}},
-	{"lpt-ff", "longest processing time first, first fit", func(q Params) planner.Policy {
-		return planner.Policy{
-			Tune: q.optimum(), Place: place.ByRule(place.FirstRule), Pick: pick.LongestFirst,
-			Park: park.DRS{Rho: q.Rho}, Map: true,
-		}
-	}},
+	{
+		"edl", "EDL θ-readjustment, offline and online (algorithms 1–5)",
+		optimalStages("deadline-first", "lightest"), nil,
+	},
+	{
+		"edl-bin", "bin packing: worst fit, then first fit (algorithm 6)",
+		optimalStages("edf", ""),
+		func(p *planner.Policy, _ Params) { p.Place = place.BinPacking },
+	},
+	{
+		"edf-bf", "earliest deadline first, best fit by utilisation",
+		optimalStages("deadline-first", "best-fit"), nil,
+	},
+	{
+		"edf-wf", "earliest deadline first, worst fit by utilisation",
+		optimalStages("deadline-first", "worst-fit"), nil,
+	},
+	{
+		"edf-bf-time", "earliest deadline first, best fit by finish time",
+		optimalStages("deadline-first", "latest"), nil,
+	},
+	{
+		"lpt-ff", "longest processing time first, first fit",
+		optimalStages("lpt", "first-fit"), nil,
+	},
 	{
 		"marginal", "each task where it adds the least energy, idle time and turning on counted",
-		func(q Params) planner.Policy {
-			return planner.Policy{
-				Tune: q.optimum(), Place: place.Marginal, Pick: pick.EDF, Park: park.DRS{Rho: q.Rho},
-			}
-		},
+		optimalStages("edf", ""),
+		func(p *planner.Policy, _ Params) { p.Place, p.Map = place.Marginal, false },
 	},
 	{
 		"late-binding", "least energy online, at the price of waiting: tasks wait until they must start, " +
-			"GPUs of a node end together", func(q Params) planner.Policy {
-			return planner.Policy{
-				Tune: q.optimum(), Place: place.LateBinding, Pick: pick.ByPlacer, Park: park.DRS{Rho: q.Rho},
-			}
+			"GPUs of a node end together",
+		optimalStages("", ""),
+		func(p *planner.Policy, _ Params) {
+			p.Place, p.Pick, p.Map = place.LateBinding, pick.ByPlacer, false
 		},
 	},
 	{
 		"replan", "our best online: what waits is planned anew at each arrival and end; clocks and places " +
-			"keep pace with EASY at default clocks", replan,
+			"keep pace with EASY at default clocks",
+		optimalStages("", ""), replan,
 	},
 	{
 		"simple", "head of the queue, on the first class with room; until it starts everybody " +
-			"waits (PREDICT)", atOnce(func(QueueParams) pickStage { return pick.Simple }),
+			"waits (PREDICT)", optimalStages("simple", "at-once"), nil,
 	},
 	{
 		"simple-backfill", "the same for every task of the queue",
-		atOnce(func(q QueueParams) pickStage { return q.Backfill.New }),
+		optimalStages("simple-backfill", "at-once"), nil,
 	},
 	{
 		"easy", "simple with backfilling that keeps a reservation for the head of the queue",
-		atOnce(func(q QueueParams) pickStage { return q.Easy.New }),
+		optimalStages("easy", "at-once"), nil,
 	},
 	{
 		"greedy", "head of the queue, on the class with the least alpha·s + gamma·kWh, free or not " +
-			"(PREDICT algorithm 1)", atOnce(func(q QueueParams) pickStage { return q.Greedy.New }),
+			"(PREDICT algorithm 1)", optimalStages("greedy", "at-once"), nil,
 	},
 	{
 		"value", "the highest 1/(GPUs·s) − kappa·kWh of all tasks and classes with room (PREDICT " +
-			"algorithm 2)", atOnce(func(q QueueParams) pickStage { return q.Value.New }),
+			"algorithm 2)", optimalStages("value", "at-once"), nil,
 	},
 	{
 		"posted-price", "tasks bid for GPUs whose price rises with their use",
-		atOnce(func(q QueueParams) pickStage { return q.Posted.New }),
+		optimalStages("posted-price", "at-once"), nil,
 	},
 	{
 		"lookahead", "our best for queues: what costs least in many drawn futures, waits and energy",
-		atOnce(func(q QueueParams) pickStage { return q.Look.New }),
+		optimalStages("lookahead", "at-once"), nil,
 	},
 	{
 		"cats", "tasks with profiles share GPUs with those unlike them, frequencies adapted (CATS " +
-			"algorithms 1–4)", func(Params) planner.Policy {
-			return sharingPolicy(consolidate.CATS{},
-				tune.WithSharedClocks(tune.None, consolidate.AdaptedClock))
-		},
+			"algorithms 1–4)",
+		stageNames{"clocks": "adapted", "pick": "fcfs", "place": "share-cats", "park": "periodic"},
+		nil,
 	},
 	{
 		"cats-safe", "our best for sharing: where a task adds least energy and everybody keeps the SLA, " +
-			"contention counted", catsSafe,
+			"contention counted",
+		stageNames{"clocks": "cheapest", "pick": "fcfs", "place": leastAdded, "park": "break-even"},
+		nil,
 	},
 	{
 		"hotcloud", "tasks with profiles share GPUs up to 100 % on average, at the highest " +
-			"frequency (HotCloud)", func(Params) planner.Policy {
-			return sharingPolicy(consolidate.HotCloud{}, tune.None)
-		},
+			"frequency (HotCloud)",
+		stageNames{"clocks": "default", "pick": "fcfs", "place": "share-hotcloud", "park": "periodic"},
+		nil,
 	},
-	{"first", "the same by their utilisation at first", func(Params) planner.Policy {
-		return sharingPolicy(consolidate.FirstSlotFit{}, tune.None)
-	}},
+	{
+		"first", "the same by their utilisation at first",
+		stageNames{"clocks": "default", "pick": "fcfs", "place": "share-first", "park": "periodic"},
+		nil,
+	},
 }
 
-// sharingPolicy is a policy that lets tasks share GPUs by a rule, with periodic sleep.
-func sharingPolicy(rule consolidate.Rule, clocks func(*planner.Problem) planner.Tuner) planner.Policy {
-	return planner.Policy{
-		Tune: clocks, Place: place.Colocate{Rule: rule}.New, Pick: pick.FCFS,
-		Park: park.Periodic{Tau: park.PaperTau}, Share: true,
-	}
-}
-
-// safeColocation places tasks on shared GPUs so that nobody is slowed down more than it
-// tolerates.
-var safeColocation = place.Colocate{NewRule: place.LeastAddedEnergy, KeepTolerances: true}
-
-// catsSafe slows nobody down more than it tolerates.
-func catsSafe(q Params) planner.Policy {
-	p := sharingPolicy(nil, tune.WithCheapestClocks(q.optimum()))
-	p.Place = safeColocation.New
-	p.Park = park.BreakEven{}
-	return p
-}
-
-// atOnce is a policy that starts what Pick chooses at once or leaves it waiting.
-func atOnce(stage func(QueueParams) pickStage) func(Params) planner.Policy {
-	return func(q Params) planner.Policy {
-		return planner.Policy{
-			Tune: q.optimum(), Place: place.AtOnce, Pick: stage(q.Queue), Park: park.DRS{Rho: q.Rho},
-		}
-	}
+// optimalStages are those of a policy that chooses clocks; empty: a stage without a name.
+func optimalStages(pick, place string) stageNames {
+	return stageNames{"clocks": "optimum", "pick": pick, "place": place, "park": "drs"}
 }
 
 // replan keeps each run within the stretch, or what is usual where none is given.
-func replan(q Params) planner.Policy {
+func replan(p *planner.Policy, q Params) {
 	const usual = 1.5
-	stage := place.Replan{Stretch: q.Stretch}
-	if stage.Stretch == 0 {
-		stage.Stretch = usual
-	}
-	return planner.Policy{
-		Tune: q.optimum(), Place: stage.New, Pick: pick.ByPlacer, Park: park.DRS{Rho: q.Rho},
-	}
+	p.Place, p.Pick, p.Map = place.Replan{Stretch: cmp.Or(q.Stretch, usual)}.New, pick.ByPlacer, false
 }
 
 // optimum is the Tune stage that chooses clocks.

@@ -71,7 +71,6 @@ func NewReferences(ctx context.Context, p *planner.Problem, params Params) (r Re
 	return r, nil
 }
 
-// solveText is the plan of a policy string.
 func solveText(ctx context.Context, p *planner.Problem, text string, params Params) (*planner.Plan, error) {
 	policy, err := Parse(text, params)
 	if err != nil {

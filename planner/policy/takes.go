@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -11,45 +12,12 @@ import (
 // follows KEY=, or "" for a stage that has no such name.
 type stageNames map[string]string
 
-// ownStages are the stages of the registered policies before an option exchanges
-// one. Placements have the stages of placedStages.
-var ownStages = map[string]stageNames{
-	"baseline":        {"clocks": "default", "pick": "fcfs", "place": "soonest", "park": "drs"},
-	"edl":             {"clocks": "optimum", "pick": "deadline-first", "place": "lightest", "park": "drs"},
-	"edl-bin":         {"clocks": "optimum", "pick": "edf", "park": "drs"},
-	"edf-bf":          {"clocks": "optimum", "pick": "deadline-first", "place": "best-fit", "park": "drs"},
-	"edf-wf":          {"clocks": "optimum", "pick": "deadline-first", "place": "worst-fit", "park": "drs"},
-	"edf-bf-time":     {"clocks": "optimum", "pick": "deadline-first", "place": "latest", "park": "drs"},
-	"lpt-ff":          {"clocks": "optimum", "pick": "lpt", "place": "first-fit", "park": "drs"},
-	"marginal":        {"clocks": "optimum", "pick": "edf", "park": "drs"},
-	"late-binding":    {"clocks": "optimum", "park": "drs"},
-	"replan":          {"clocks": "optimum", "park": "drs"},
-	"simple":          queueStages("simple"),
-	"simple-backfill": queueStages("simple-backfill"),
-	"easy":            queueStages("easy"),
-	"greedy":          queueStages("greedy"),
-	"value":           queueStages("value"),
-	"posted-price":    queueStages("posted-price"),
-	"lookahead":       queueStages("lookahead"),
-	"cats":            {"clocks": "adapted", "pick": "fcfs", "place": "share-cats", "park": "periodic"},
-	"cats-safe":       {"clocks": "cheapest", "pick": "fcfs", "place": leastAdded, "park": "break-even"},
-	"hotcloud":        {"clocks": "default", "pick": "fcfs", "place": "share-hotcloud", "park": "periodic"},
-	"first":           {"clocks": "default", "pick": "fcfs", "place": "share-first", "park": "periodic"},
-	Constant:          {"clocks": "constant", "park": "drs"},
-	searching:         {"clocks": "optimum", "park": "drs"},
-}
-
-// placedStages are those of a policy that is named by its placement.
-var placedStages = stageNames{"clocks": "optimum", "pick": "edf", "park": "drs"}
+// placedPolicy is a policy that is named by its placement.
+var placedPolicy = registeredPolicy{stages: optimalStages("edf", "")}
 
 // searching is the policy whose stages can't be exchanged, for it starts from the
 // plans of several: only clocks can be left as they are.
 const searching = "edl-align"
-
-// queueStages are the stages of a policy that starts what Pick chooses at once.
-func queueStages(pick string) stageNames {
-	return stageNames{"clocks": "optimum", "pick": pick, "place": "at-once", "park": "drs"}
-}
 
 // stageNumbers are the numbers that a stage asks for, theta aside: it counts where
 // place asks clocks that are an optimum for a shorter run.
@@ -103,11 +71,7 @@ func (s stageNames) canShare() bool { return strings.HasPrefix(s["place"], share
 // uselessOption says why an option does nothing for a policy, and what would take
 // it; empty: it acts. given are all the options.
 func uselessOption(name, key, value string, given map[string]string) string {
-	own, registered := ownStages[name]
-	if !registered {
-		own = placedStages
-	}
-	all := own.withOptions(given)
+	all := cmp.Or(policyNamed(name), &placedPolicy).stages.withOptions(given)
 	_, isStage := stages[key]
 	switch {
 	case name == searching && key == "effort":
@@ -141,7 +105,6 @@ func uselessOption(name, key, value string, given map[string]string) string {
 		strings.Join(acceptingStages(key), ", "))
 }
 
-// isOne reports whether a text is the number 1.
 func isOne(text string) bool {
 	x, err := strconv.ParseFloat(text, 64)
 	return err == nil && x == 1
@@ -186,7 +149,7 @@ func HasOption(text, key string) bool {
 	_, theta, _ := strings.Cut(name, ":")
 	_, given := optionsOf(text)
 	_, said := given[key]
-	return said || key == "theta" && theta != "" && ownStages[nameOf(text)] != nil
+	return said || key == "theta" && theta != "" && policyNamed(nameOf(text)) != nil
 }
 
 // nameOf is what a policy string begins with, without its arguments.
@@ -200,7 +163,7 @@ func nameOf(text string) string {
 func optionsOf(text string) (name string, given map[string]string) {
 	name, given = nameOf(text), map[string]string{}
 	_, rest, _ := strings.Cut(text, ",")
-	if ownStages[name] == nil {
+	if policyNamed(name) == nil {
 		_, rest = cutPlacement(text)
 	}
 	for option := range strings.SplitSeq(rest, ",") {

@@ -93,18 +93,18 @@ func (p *Sampler) sample() {
 	}
 	cpu, gpu := p.state.Power()
 	p.points = append(p.points, LoadPoint{
-		Load: fraction(p.last.Demanded, p.state.Capacity()), CPU: cpu, GPU: gpu,
+		Load: fraction(float64(p.last.Demanded), float64(p.state.Capacity())), CPU: cpu, GPU: gpu,
 		Ratio: p.last.AllocationRatio(), Fragmented: fragmented / fleet.WholeGPU,
 		Arrived: p.last.Arrived, Placed: p.last.Placed(),
 	})
 }
 
-// fraction is a fraction; of nothing, 0.
-func fraction(milli, capacity int64) float64 {
-	if capacity == 0 {
+// fraction is a part; of nothing, 0.
+func fraction(part, all float64) float64 {
+	if all == 0 {
 		return 0
 	}
-	return float64(milli) / float64(capacity)
+	return part / all
 }
 
 // FirstAtLoad is the first point of a curve at a load or past it; false: the curve ends

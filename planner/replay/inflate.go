@@ -109,7 +109,6 @@ func (e *Event) place(c score.Chooser) error {
 	return c.Place(e.Node, e.Demand, e.GPUs)
 }
 
-// count adds the arrival to the tally.
 func (e *Event) count() {
 	milli := int64(e.Demand.GPUMilli())
 	e.Tally.Arrived++

@@ -306,18 +306,9 @@ func (m *stateMean) AdvanceTo(now float64, s *fleet.State) {
 	m.capacity, m.nodes = float64(s.Capacity()), float64(s.Len())
 }
 
-// fillIn fills in the means.
 func (m *stateMean) fillIn(p *StreamResult) {
 	span := m.to - m.from
 	p.Power, p.Cost = dvfsmodel.Watt(m.energy/span), m.cost/span
-	p.Allocated = fraction64(m.allocated, m.capacity*span)
-	p.Asleep = fraction64(m.sleep, m.nodes*span)
-}
-
-// fraction64 is a part, and 0 of nothing.
-func fraction64(a, b float64) float64 {
-	if b == 0 {
-		return 0
-	}
-	return a / b
+	p.Allocated = fraction(m.allocated, m.capacity*span)
+	p.Asleep = fraction(m.sleep, m.nodes*span)
 }

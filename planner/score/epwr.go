@@ -90,7 +90,7 @@ type powerState struct {
 
 // powerStateOf is the occupancy of a node as it is.
 func powerStateOf(n *fleet.Node) powerState {
-	o := powerState{n: n, watts: weightedPower(n)}
+	o := powerState{n: n, watts: n.Cost()}
 	for _, left := range n.GPU[:n.Kind.GPUs] {
 		if left == fleet.WholeGPU {
 			o.idle++

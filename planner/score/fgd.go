@@ -32,11 +32,7 @@ func (f *FGD) Score(d *fleet.Demand, n *fleet.Node) (float64, planner.GPUSet) {
 func bestGPU(d *fleet.Demand, n *fleet.Node, worth func(after fleet.Node) float64) (float64, planner.GPUSet) {
 	if !d.IsShared() {
 		after := *n
-		if d.GPUs > 0 {
-			after.Place(d, n.WholeGPUs(d.GPUs))
-		} else {
-			after.Place(d, 0)
-		}
+		after.Place(d, n.WholeGPUs(d.GPUs))
 		return worth(after), 0
 	}
 	best, gpu := math.Inf(-1), planner.GPUSet(0)

@@ -69,7 +69,6 @@ func (g *scoreGroups) put(_ *activeRule, node int32, scores []float64) {
 	}
 }
 
-// removeNode takes a node off a group's count.
 func (g *scoreGroups) removeNode(from int32) {
 	old := &g.groups[from]
 	old.count--
@@ -82,7 +81,6 @@ func (g *scoreGroups) removeNode(from int32) {
 	g.live = g.live[:len(g.live)-1]
 }
 
-// groupOf finds the group of scores.
 func (g *scoreGroups) groupOf(scores []float64) int32 {
 	newest, known := g.found[hashOf(scores)]
 	for at := newest; known && at >= 0; at = g.groups[at].older {
@@ -98,7 +96,6 @@ func (g *scoreGroups) groupOf(scores []float64) int32 {
 	return g.add(fresh)
 }
 
-// add appends a group.
 func (g *scoreGroups) add(fresh group) int32 {
 	to := int32(len(g.groups))
 	hash := hashOf(fresh.scores[:g.parts])
@@ -112,7 +109,6 @@ func (g *scoreGroups) add(fresh group) int32 {
 	return to
 }
 
-// removeEmpty removes the groups without nodes.
 func (g *scoreGroups) removeEmpty() {
 	was := g.groups
 	moved := make([]int32, len(was))
@@ -132,7 +128,6 @@ func (g *scoreGroups) removeEmpty() {
 	}
 }
 
-// hashOf is the same for the same scores.
 func hashOf(scores []float64) uint64 {
 	hash := uint64(0)
 	for _, x := range scores {

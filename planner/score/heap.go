@@ -12,7 +12,6 @@ type heapElement[E any] interface {
 // heap keeps elements of which the first can be had at once.
 type heap[E heapElement[E]] []E
 
-// push adds an element.
 func (h *heap[E]) push(x E) {
 	*h = append(*h, x)
 	s := *h
@@ -28,7 +27,6 @@ func (h *heap[E]) push(x E) {
 	s[i] = x
 }
 
-// pop takes the first away.
 func (h *heap[E]) pop() {
 	s := *h
 	last := len(s) - 1

@@ -119,7 +119,6 @@ func (c *Index) newRankedNodes(d *fleet.Demand) rankedNodes {
 	return newScoreGroups(v, len(c.nodes), len(c.mix.parts))
 }
 
-// refresh brings a shelf up to date.
 func (c *Index) refresh(s rankedNodes) {
 	v := s.view()
 	if !v.filled || v.epoch != c.epoch {
@@ -130,7 +129,6 @@ func (c *Index) refresh(s rankedNodes) {
 	}
 }
 
-// scoreNode scores a node for a shelf.
 func (c *Index) scoreNode(s rankedNodes, v *demandView, node int32) {
 	n := &c.nodes[node]
 	if !v.canFit(n, c.kinds[node]) {
@@ -174,7 +172,6 @@ func newChangeTracker(s *fleet.State) changeTracker {
 	return t
 }
 
-// touch notes that a node changed.
 func (t *changeTracker) touch(node int) {
 	t.nodes[node] = t.state.Node(node).WithSortedGPUs()
 	t.journal.touch(node)

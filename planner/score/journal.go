@@ -23,7 +23,6 @@ func newJournal(nodes int) journal {
 	return j
 }
 
-// touch makes a node the latest.
 func (j *journal) touch(node int) {
 	j.now++
 	j.stamps[node] = j.now

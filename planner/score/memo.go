@@ -58,5 +58,4 @@ func (m *scoreCache) lookup(shape, class uint32) (scores []float64, known bool) 
 	return m.scores[slot*m.parts : (slot+1)*m.parts], known
 }
 
-// reset makes room for all.
 func (m *scoreCache) reset() { clear(m.keys) }

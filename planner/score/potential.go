@@ -31,7 +31,7 @@ type Potential struct {
 	workload fleet.Workload
 	views    map[*fleet.Kind]*kindTarget
 	holes    [fleet.WholeGPU]uint16 // by what is left of a busy GPU
-	known    potentialCache
+	known    fleet.StateCache[potential]
 	factor   float64
 	step     int // the load, in steps
 }
@@ -67,7 +67,7 @@ func DefaultPotentialPrices() PotentialPrices {
 func NewPotential(m fleet.Workload, prices PotentialPrices) *Potential {
 	return &Potential{
 		prices: prices, workload: m, views: make(map[*fleet.Kind]*kindTarget), holes: holesOf(m),
-		known: newPotentialCache(), factor: 1,
+		known: fleet.NewStateCache[potential](maxPotentials), factor: 1,
 	}
 }
 
@@ -81,31 +81,30 @@ func (p *Potential) Score(d *fleet.Demand, n *fleet.Node) (float64, planner.GPUS
 	})
 }
 
-// nodePotential is the potential of a node.
 func (p *Potential) nodePotential(n *fleet.Node) float64 {
-	v, known := p.known.lookup(n)
+	s, known := p.known.Lookup(n)
 	if !known {
-		v.steady, v.scarce = p.value(n.Kind, v)
+		s.Value = p.value(s)
 	}
-	return v.steady + float64(p.factor*v.scarce)
+	return s.Value.steady + float64(p.factor*s.Value.scarce)
 }
 
 // value is the two parts of the potential of a state.
-func (p *Potential) value(k *fleet.Kind, v *cachedPotential) (steady, scarce float64) {
-	r := residualOf(k, v)
+func (p *Potential) value(s *fleet.CachedState[potential]) (v potential) {
+	r := residualOf(s)
 	next, fragment := p.forecast(&r)
 	unfilled := 0
-	for _, left := range r.gpu[:k.GPUs-r.idle] {
+	for _, left := range r.gpu[:r.kind.GPUs-r.idle] {
 		unfilled += int(p.holes[left])
 	}
 	gpus, cpus := float64(r.left)/fleet.WholeGPU, float64(r.cpu)/1000
-	steady = r.watts + float64(p.prices.Next*next) +
+	v.steady = r.watts + float64(p.prices.Next*next) +
 		float64(p.prices.Spare*max(0, cpus-float64(p.prices.SpareCPUs*gpus)))
-	scarce = float64(p.prices.Fragment*fragment/fleet.WholeGPU) +
+	v.scarce = float64(p.prices.Fragment*fragment/fleet.WholeGPU) +
 		float64(p.prices.Hole*float64(unfilled)/fleet.WholeGPU) +
 		float64(p.prices.Starve*max(0, gpus-cpus/p.prices.StarveCPUs)) +
 		float64(p.prices.Strand*max(0, gpus-cpus/p.prices.StrandCPUs))
-	return steady, scarce
+	return v
 }
 
 // forecast is the watts that the next task is expected to add, and the
@@ -175,7 +174,6 @@ func (p *Potential) Update(s *fleet.State) (changed bool) {
 	return p.factor != was
 }
 
-// factor is how many times their price scarce things cost at a load.
 func (p *PotentialPrices) factor(load float64) float64 {
 	switch {
 	case load <= p.From:

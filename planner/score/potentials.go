@@ -6,59 +6,11 @@ import (
 	"github.com/epplan/epplan/planner/fleet"
 )
 
-// potentialCache remembers the potentials of states that were met: as many as
-// there is room for, the latest.
-type potentialCache struct {
-	kinds  map[*fleet.Kind]uint64 // a seed for the hash of each
-	last   *fleet.Kind
-	seed   uint64 // of the last
-	states []cachedPotential
-}
-
-// cachedPotential is a state and the two parts of its potential.
-type cachedPotential struct {
-	kind           *fleet.Kind
-	cpu            int64
-	gpu            [fleet.MaxGPUs]uint16 // ascending
-	asleep         bool
-	steady, scarce float64
-}
-
-// maxPotentials is how many states are remembered, a power of two.
+// maxPotentials is how many states are remembered.
 const maxPotentials = 1 << 14
 
-func newPotentialCache() potentialCache {
-	return potentialCache{kinds: make(map[*fleet.Kind]uint64), states: make([]cachedPotential, maxPotentials)}
-}
-
-// lookup is the place for the potential of a node's state, and whether it is there.
-// If not, the caller fills it in.
-func (p *potentialCache) lookup(n *fleet.Node) (v *cachedPotential, known bool) {
-	if p.last != n.Kind {
-		p.last, p.seed = n.Kind, p.seedOf(n.Kind)
-	}
-	sorted := n.WithSortedGPUs()
-	hash := p.seed ^ uint64(n.CPU)*0xbf58476d1ce4e5b9
-	for _, g := range sorted.GPU[:n.Kind.GPUs] {
-		hash = (hash ^ uint64(g)) * 0x94d049bb133111eb
-	}
-	v = &p.states[hash>>40&(maxPotentials-1)]
-	if v.kind == n.Kind && v.cpu == n.CPU && v.gpu == sorted.GPU && v.asleep == n.Asleep {
-		return v, true
-	}
-	v.kind, v.cpu, v.gpu, v.asleep = n.Kind, n.CPU, sorted.GPU, n.Asleep
-	return v, false
-}
-
-// seedOf is the seed of a kind, a new one for a new kind.
-func (p *potentialCache) seedOf(k *fleet.Kind) uint64 {
-	seed, known := p.kinds[k]
-	if !known {
-		seed = uint64(len(p.kinds)+1) * 0x9e3779b97f4a7c15
-		p.kinds[k] = seed
-	}
-	return seed
-}
+// potential are the two parts of a state's.
+type potential struct{ steady, scarce float64 }
 
 // residual is what is left of a node, as the potential sees it.
 type residual struct {
@@ -73,8 +25,9 @@ type residual struct {
 }
 
 // residualOf is what is left of a node in a state.
-func residualOf(k *fleet.Kind, v *cachedPotential) residual {
-	r := residual{kind: k, cpu: v.cpu, gpu: v.gpu[:k.GPUs]}
+func residualOf(s *fleet.CachedState[potential]) residual {
+	k := s.Kind
+	r := residual{kind: k, cpu: s.CPU, gpu: s.GPU[:k.GPUs]}
 	for _, g := range r.gpu {
 		r.left += int(g)
 		if g == fleet.WholeGPU {
@@ -85,7 +38,7 @@ func residualOf(k *fleet.Kind, v *cachedPotential) residual {
 	}
 	r.gpuWatts = k.Power.Cost(k.Power.GPU(k.GPUs, k.GPUs-r.idle))
 	r.watts = k.Power.Cost(k.Power.CPU(k.CPU, r.cpu)) + r.gpuWatts
-	if v.asleep {
+	if s.Asleep {
 		r.watts = k.Power.Cost(k.Power.Sleep)
 	}
 	return r
@@ -104,14 +57,12 @@ type kindTarget struct {
 	barred  float64       // probability of the others
 }
 
-// targetClass is a class of the target workload.
 type targetClass struct {
 	p           float64
 	cpu         int64
 	milli, gpus int
 }
 
-// targetFor is the target workload for a kind of node.
 func (p *Potential) targetFor(k *fleet.Kind) *kindTarget {
 	t := p.views[k]
 	if t != nil {

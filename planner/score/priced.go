@@ -34,9 +34,8 @@ func (p *Priced) Score(d *fleet.Demand, n *fleet.Node) (float64, planner.GPUSet)
 	return bestGPU(d, n, func(after fleet.Node) float64 { return before - p.stateCost(&after) })
 }
 
-// stateCost is what a node's state costs.
 func (p *Priced) stateCost(n *fleet.Node) float64 {
 	stranded := max(0, float64(n.FreeMilli())/fleet.WholeGPU-float64(n.CPU)/1000/p.prices.CPUsPerGPU)
-	return weightedPower(n) + float64(p.prices.Fragment*(p.meter.OfNode(n)/fleet.WholeGPU)) +
+	return n.Cost() + float64(p.prices.Fragment*(p.meter.OfNode(n)/fleet.WholeGPU)) +
 		float64(p.prices.Strand*stranded)
 }

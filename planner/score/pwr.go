@@ -15,7 +15,7 @@ type PWR struct{}
 // those where it adds the least: a busy one, or else an idle one.
 func (PWR) Score(d *fleet.Demand, n *fleet.Node) (float64, planner.GPUSet) {
 	p := &n.Kind.Power
-	before := weightedPower(n)
+	before := n.Cost()
 	cpu := p.CPU(n.Kind.CPU, n.CPU-d.CPU)
 	busy := n.BusyGPUs()
 	if !d.IsShared() {
@@ -50,6 +50,3 @@ func (PWR) Stretch(score, lowest, highest float64) float64 {
 func scaleTo100(score, lowest, highest float64) float64 {
 	return math.Trunc((score - lowest) * 100 / (highest - lowest))
 }
-
-// weightedPower is a node's power as it counts.
-func weightedPower(n *fleet.Node) float64 { return n.Cost() }

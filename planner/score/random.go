@@ -19,7 +19,6 @@ func (s *SplitMix) Next() uint64 {
 	return z ^ z>>31
 }
 
-// below draws a number below n.
 func (s *SplitMix) below(n int) int {
 	return int(s.Next() % uint64(n))
 }
@@ -110,7 +109,6 @@ func (c *Random) Choose(d *fleet.Demand) (node int, gpus planner.GPUSet, ok bool
 	return node, c.draw.drawGPUs(d, c.state.Node(node)), true
 }
 
-// note is whether a node has room.
 func (r *fittingNodes) note(node int, fits bool) {
 	word, bit := &r.set[node/64], uint64(1)<<(node%64)
 	switch had := *word&bit != 0; {

@@ -5,30 +5,6 @@ import (
 	"math"
 )
 
-// Contention is what sharing a GPU costs in time.
-type Contention interface {
-	// Overload is how many times as long as alone the tasks of a GPU take at
-	// the same frequency, at least 1, given the sum of their utilisations by
-	// slot, percent.
-	Overload(loadPct []float64) float64
-}
-
-// Linear is contention without overhead: a slot with 140 percent of work takes
-// 1.4 slots. It is the mean over slots of max(1, load).
-type Linear struct{}
-
-// Overload is the mean over slots of what exceeds the slot.
-func (Linear) Overload(loadPct []float64) float64 {
-	if len(loadPct) == 0 {
-		return 1
-	}
-	sum := 0.0
-	for _, u := range loadPct {
-		sum += max(1, u/100)
-	}
-	return sum / float64(len(loadPct))
-}
-
 // Curve is contention as it was measured: how many times as long as alone the
 // tasks of a GPU take,
 //
@@ -41,15 +17,15 @@ func (Linear) Overload(loadPct []float64) float64 {
 // when there is too much of it (caches, memory bandwidth) takes more. ByTask is
 // what every further task costs also while the GPU has time for all of them
 // (switching, launches that wait for each other), ByMemory what a full memory
-// costs (paging, smaller caches). The zero value isn't a curve; [LinearCurve]
-// is [Linear].
+// costs (paging, smaller caches). The zero value isn't a curve.
 type Curve struct {
 	Exponent float64 // of the load where it exceeds the GPU; 1: time is shared without loss
 	ByTask   float64 // by task beside the first
 	ByMemory float64 // by part of the memory taken, 0 to 1
 }
 
-// LinearCurve is the curve that is [Linear].
+// LinearCurve is contention without overhead: a slot with 140 percent of work takes
+// 1.4 slots.
 func LinearCurve() Curve { return Curve{Exponent: 1} }
 
 // Validate reports the first parameter that makes no sense.
@@ -100,6 +76,14 @@ type Occupancy struct {
 	Memory  float64   // the part of the GPU's memory that they take, 0 to 1
 }
 
+// MemoryPart is the part of a GPU's memory that is taken, given what is free.
+func MemoryPart(memGB, freeGB float64) float64 {
+	if memGB == 0 {
+		return 0
+	}
+	return min(1, max(0, (memGB-freeGB)/memGB))
+}
+
 // Slowdown is how many times as long as alone the tasks of a GPU take at the
 // same frequency, at least 1.
 func (c Curve) Slowdown(s Occupancy) float64 {
@@ -111,10 +95,8 @@ func (c *Curve) OverheadFactor(s *Occupancy) float64 {
 	return 1 + c.ByTask*s.otherTasks() + c.ByMemory*s.pressure()
 }
 
-func (c Curve) overload(loadPct []float64) float64 {
-	if c.Exponent == 1 {
-		return Linear{}.Overload(loadPct)
-	}
+// overload is the mean over slots of what exceeds the slot.
+func (c *Curve) overload(loadPct []float64) float64 {
 	if len(loadPct) == 0 {
 		return 1
 	}
@@ -126,7 +108,12 @@ func (c Curve) overload(loadPct []float64) float64 {
 }
 
 // Work is how many slots a slot's work takes, given as slots.
-func (c *Curve) Work(load float64) float64 { return math.Pow(max(1, load), c.Exponent) }
+func (c *Curve) Work(load float64) float64 {
+	if c.Exponent == 1 || load <= 1 {
+		return max(1, load)
+	}
+	return math.Pow(load, c.Exponent)
+}
 
 func (s *Occupancy) otherTasks() float64 { return float64(max(0, s.Tasks-1)) }
 
@@ -135,21 +122,4 @@ func (s *Occupancy) pressure() float64 {
 		return 0
 	}
 	return s.Memory
-}
-
-// ContentionOf is the curve as [Contention] among so many tasks that take that part
-// of a GPU's memory.
-func (c Curve) ContentionOf(tasks int, memory float64) Contention {
-	return curveContention{c, Occupancy{Tasks: tasks, Memory: memory}}
-}
-
-type curveContention struct {
-	curve     Curve
-	occupancy Occupancy
-}
-
-// Overload is the curve's slowdown by that load.
-func (a curveContention) Overload(loadPct []float64) float64 {
-	a.occupancy.LoadPct = loadPct
-	return a.curve.Slowdown(a.occupancy)
 }

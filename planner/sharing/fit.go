@@ -26,7 +26,7 @@ type Fit struct {
 // ErrBadSample says that a sample can't have been observed.
 var ErrBadSample = errors.New("no slowdown that can be observed")
 
-// What the fit believes before there are samples: [Linear], with these
+// What the fit believes before there are samples: [LinearCurve], with these
 // standard deviations, and that a slowdown differs from the curve by priorNoise.
 const (
 	priorExponent = 0.5
@@ -40,7 +40,7 @@ const (
 
 // FitCurve fits a curve to samples: the least squares of relative differences,
 // from which samples that are far off are taken out by and by (Tukey's
-// biweight), together with the distance from [Linear], which counts as much as
+// biweight), together with the distance from [LinearCurve], which counts as much as
 // a few samples do: without any the fit is Linear. Parameters that would speed
 // tasks up are left at those of Linear. The exponent is found by a search, the
 // other two, in which the curve is linear, by solving for them.
@@ -92,7 +92,6 @@ func (o *Sample) check() error {
 	return nil
 }
 
-// fitter is a fit under way.
 type fitter struct {
 	samples  []Sample
 	weight   []float64
@@ -191,7 +190,6 @@ func (f *fitter) downweightOutliers() {
 	}
 }
 
-// difference is how far off the curve a sample is, relative to it.
 func (f *fitter) difference(sample int) float64 {
 	s := &f.samples[sample]
 	return f.curve.Slowdown(s.Occupancy)/s.Slowdown - 1

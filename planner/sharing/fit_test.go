@@ -104,13 +104,19 @@ func TestTheLinearCurveIsLinearContention(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		load := rapid.SliceOf(rapid.Float64Range(0, 400)).Draw(t, "load")
 		n, m := rapid.IntRange(1, 9).Draw(t, "tasks"), rapid.Float64Range(0, 1).Draw(t, "memory")
-		linear := sharing.Linear{}.Overload(load)
-		if got := sharing.LinearCurve().ContentionOf(n, m).Overload(load); got != linear {
+		linear, o := 0.0, sharing.Occupancy{LoadPct: load, Tasks: n, Memory: m}
+		for _, u := range load {
+			linear += max(1, u/100)
+		}
+		if linear /= float64(len(load)); len(load) == 0 {
+			linear = 1
+		}
+		if got := sharing.LinearCurve().Slowdown(o); got != linear {
 			t.Fatalf("%g, want %g", got, linear)
 		}
-		if worse := (sharing.Curve{Exponent: 1.5, ByTask: .1, ByMemory: .1}).ContentionOf(n,
-			m).Overload(load); worse < linear {
-			t.Fatalf("%g, less than %g of Linear", worse, linear)
+		worse := sharing.Curve{Exponent: 1.5, ByTask: .1, ByMemory: .1}
+		if got := worse.Slowdown(o); got < linear {
+			t.Fatalf("%g, less than %g without overhead", got, linear)
 		}
 	})
 }

@@ -17,17 +17,16 @@ type Instance struct {
 	Servers []Server
 	Tasks   []Task // in the order of their arrival
 	// Contention is what sharing a GPU was measured to cost in time; nil:
-	// [Linear].
+	// [LinearCurve].
 	Contention *Curve
 }
 
-// contention is what it costs that so many tasks share a GPU of memGB, of which
-// they leave freeGB.
-func (in *Instance) contention(tasks int, memGB, freeGB float64) Contention {
+// Curve is what sharing a GPU costs in time.
+func (in *Instance) Curve() Curve {
 	if in.Contention == nil {
-		return Linear{}
+		return LinearCurve()
 	}
-	return in.Contention.ContentionOf(tasks, min(1, max(0, (memGB-freeGB)/memGB)))
+	return *in.Contention
 }
 
 // Server is a machine with GPUs. GPUs are numbered over all servers, in order.
@@ -163,5 +162,4 @@ func (t *Task) validate(gpus, slots int) error {
 	return nil
 }
 
-// isNotNegative reports whether a number is finite and 0 or more.
 func isNotNegative(x float64) bool { return x >= 0 && !math.IsInf(x, 1) }

@@ -145,7 +145,9 @@ func (s *State) Kappa(gpu int) float64 { return s.kappa[gpu] }
 
 // Overload is how many times as long as alone the tasks of a GPU take at the
 // same frequency, by the instance's contention.
-func (s *State) Overload(gpu int) float64 { return s.Contention(gpu, nil).Overload(s.Load(gpu)) }
+func (s *State) Overload(gpu int) float64 {
+	return s.slowdown(gpu, len(s.tasks[gpu]), s.freeGB[gpu], s.Load(gpu))
+}
 
 // OverloadWith is [State.Overload] with one more task there, and the load by
 // slot then, percent, which is written to a buffer.
@@ -155,17 +157,13 @@ func (s *State) OverloadWith(task, gpu int, buffer []float64) (overload float64,
 	for slot, u := range t.UtilPct[:s.slots] {
 		loadPct[slot] += u
 	}
-	return s.Contention(gpu, t).Overload(loadPct), loadPct
+	return s.slowdown(gpu, len(s.tasks[gpu])+1, s.freeGB[gpu]-t.MemGB, loadPct), loadPct
 }
 
-// Contention is what sharing a GPU costs in time, with one more task unless it
-// is nil.
-func (s *State) Contention(gpu int, more *Task) Contention {
-	tasks, free := len(s.tasks[gpu]), s.freeGB[gpu]
-	if more != nil {
-		tasks, free = tasks+1, free-more.MemGB
-	}
-	return s.in.contention(tasks, s.gpus[gpu].MemGB, free)
+func (s *State) slowdown(gpu, tasks int, freeGB float64, loadPct []float64) float64 {
+	return s.in.Curve().Slowdown(Occupancy{
+		LoadPct: loadPct, Tasks: tasks, Memory: MemoryPart(s.gpus[gpu].MemGB, freeGB),
+	})
 }
 
 // MeanPct is the mean of a series of utilisations, percent; 0 of an empty one.

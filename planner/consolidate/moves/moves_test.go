@@ -168,7 +168,7 @@ func TestRearrangeMovesNoMoreThanItMayAndIsNeverWorse(t *testing.T) {
 
 func TestManyMovesAreAsGoodAsAPlanFromScratch(t *testing.T) {
 	for _, in := range feasible(10)[:5] {
-		before := consolidate.Place(in, consolidate.HotCloud{}, consolidate.MaxClock)
+		before := consolidate.Place(in, consolidate.HotCloud(), consolidate.MaxClock)
 		_, want := consolidate.Improve(t.Context(), in, consolidate.Safe, before, consolidate.ImproveOptions{})
 		got := Rearrange(t.Context(), in, consolidate.Safe, before.GPUs, Options{Most: len(in.Tasks), Rounds: 6000})
 		if v := consolidate.Evaluate(in, got.Placement); !v.Feasible() || v.PowerW > want*1.001 {
@@ -243,7 +243,7 @@ func TestASearchForMovesThatIsStoppedAtOnceAnswersTheStart(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	in := feasible(16)[0]
-	before := consolidate.Place(in, consolidate.HotCloud{}, consolidate.MaxClock)
+	before := consolidate.Place(in, consolidate.HotCloud(), consolidate.MaxClock)
 	got := Rearrange(ctx, in, consolidate.Safe, before.GPUs, Options{Most: 3})
 	if moves := Between(in, before.GPUs, got.GPUs); len(moves) > 0 {
 		t.Errorf("%v, want no moves", moves)

@@ -71,7 +71,6 @@ func (f *jsonNumber) integer(at jsontext.Pointer, name string, least, most, othe
 	return int(x), err
 }
 
-// element is a place in a list.
 func element(at jsontext.Pointer, i int) jsontext.Pointer { return at.AppendToken(strconv.Itoa(i)) }
 
 // instance is the instance of a file.
@@ -90,7 +89,6 @@ func (f *instanceFile) instance() (*sharing.Instance, error) {
 
 var required = math.NaN()
 
-// physics takes over how power and time respond to the frequency.
 func (f *instanceFile) physics(in *sharing.Instance) (err error) {
 	p := &in.Physics
 	if p.BaseW, err = f.BaseW.float("", "p_gs_w", 0, maxFigure, required); err != nil {
@@ -116,7 +114,6 @@ func (f *instanceFile) physics(in *sharing.Instance) (err error) {
 	return nil
 }
 
-// levels takes over the frequencies that can be set.
 func (f *instanceFile) levels(p *sharing.Physics) error {
 	if n := len(f.Levels); n == 0 || n > maxLevels {
 		return fieldErrorf("/f_levels_mhz", "has %d frequencies, want 1 to %d", n, maxLevels)
@@ -164,7 +161,6 @@ func (f *instanceFile) window(in *sharing.Instance) (err error) {
 	return nil
 }
 
-// servers takes over the servers.
 func (f *instanceFile) servers(in *sharing.Instance) error {
 	if n := len(f.Servers); n == 0 || n > maxServers {
 		return fieldErrorf("/servers", "has %d servers, want 1 to %d", n, maxServers)
@@ -210,7 +206,6 @@ func (f *serverFile) server(at jsontext.Pointer) (s sharing.Server, err error) {
 	return s, nil
 }
 
-// tasks takes over the tasks.
 func (f *instanceFile) tasks(in *sharing.Instance) error {
 	if n := len(f.Tasks); n == 0 || n > maxTasks {
 		return fieldErrorf("/tasks", "has %d tasks, want 1 to %d", n, maxTasks)

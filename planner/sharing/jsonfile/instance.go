@@ -93,7 +93,6 @@ func (n *jsonName) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return nil
 }
 
-// describeToken is a token for a message.
 func describeToken(token jsontext.Token) string {
 	switch token.Kind() {
 	case '"':
@@ -105,7 +104,6 @@ func describeToken(token jsontext.Token) string {
 	}
 }
 
-// describeKind is a kind of value for a message.
 func describeKind(kind jsontext.Kind) string {
 	switch kind {
 	case '{':
