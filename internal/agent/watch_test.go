@@ -190,9 +190,9 @@ func TestThrottledAndIdleClocksAreNobodyElses(t *testing.T) {
 				if err := prepare(h.sims[0]); err != nil {
 					t.Fatal(err)
 				}
-				apply(h, a, "r1", 1, quick, 0)
+				apply(h, a, "r1", 1, coreLow, 0)
 				sleep(time.Minute)
-				h.wantLocked(quick)
+				h.wantLocked(coreLow)
 				end(a, 1)
 			})
 		})

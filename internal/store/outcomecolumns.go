@@ -23,7 +23,7 @@ type outcomeColumn struct {
 	read  func(*record.Outcome) any // nil: only asked for by name, because it is large
 }
 
-// outcomeColumns are the columns of the table outcomes between the id and received_us,
+// outcomeColumns are the columns of the table outcomes less the id, received_us and digest,
 // and detailColumns those of outcome_details after the id. One more figure of a run is a
 // field of [record.Outcome], a line here, and a migration.
 var (
