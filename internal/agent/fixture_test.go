@@ -488,4 +488,6 @@ var (
 	slow    = dvfsmodel.Setting{Core: 1600, Mem: 4000}
 	quick   = dvfsmodel.Setting{Core: 1800, Mem: 4500}
 	coreLow = dvfsmodel.Setting{Core: 1700}
+	// lowest is what files of older agents have, and what [gpu.FaultForeign] sets.
+	lowest = dvfsmodel.Setting{Core: 1600, Mem: 4000}
 )

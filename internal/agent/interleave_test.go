@@ -227,7 +227,7 @@ func (h *host) wantAgreement(a *agent.Agent, unlocked bool) {
 				want, first = r.Wants, false
 				continue
 			}
-			want = dvfsmodel.Setting{Core: faster(want.Core, r.Wants.Core), Mem: faster(want.Mem, r.Wants.Mem)}
+			want = faster(want, r.Wants)
 		}
 		if got := h.locked(i); got != want && (!unlocked || got != free) {
 			h.t.Errorf("GPU %d is locked at %v, want %v: %+v", i, got, want, state.Runs)

@@ -61,7 +61,8 @@ func (e *Entry) held(control gpu.Control) (Held, bool) {
 }
 
 // with is the entry after the controls of a setting were set, too. What was
-// there before they were first set is kept, and asked for where it isn't known yet.
+// there before they were first set is kept, and asked for where it isn't known yet. Above
+// that none is set: no value at all, which leaves it there, counts as the greatest.
 func (e *Entry) with(
 	want dvfsmodel.Setting, at time.Time, prior func(gpu.Control) (Prior, gpu.Value, error), run *live.Run,
 ) (*Entry, error) {
@@ -80,6 +81,10 @@ func (e *Entry) with(
 				return nil, err
 			}
 			h.Since = at
+		}
+		if h.Prior == PriorKnown && v > h.PriorValue {
+			return nil, fmt.Errorf("%w: %s %v %s, it was at %v before", ErrSetting, control, float64(v),
+				control.Unit(), float64(h.PriorValue))
 		}
 		h.Value, h.At, h.Run, h.Job = v, at, run.ID, run.Job
 		next.Controls[control] = h

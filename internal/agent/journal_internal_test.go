@@ -6,9 +6,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/live"
 )
 
 // An agent that somebody goes back to must read what this one writes.
@@ -43,6 +45,26 @@ func TestAnEntryKeepsAValueFromBefore(t *testing.T) {
 	again, err := decodeEntry("GPU-1", data)
 	if err != nil || again.Controls[gpu.CoreClock] != e.Controls[gpu.CoreClock] {
 		t.Errorf("%+v, want %+v; %v", again, e, err)
+	}
+}
+
+func TestNoControlIsSetAboveWhatItWasBefore(t *testing.T) {
+	at := func(v gpu.Value) func(gpu.Control) (Prior, gpu.Value, error) {
+		return func(gpu.Control) (Prior, gpu.Value, error) { return PriorKnown, v, nil }
+	}
+	unheld := &Entry{UUID: "GPU-1"}
+	held, err := unheld.with(dvfsmodel.Setting{Core: 1600}, time.Now(), at(1700), &live.Run{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range []*Entry{unheld, held} { // what is held now isn't asked for again
+		if _, err := e.with(dvfsmodel.Setting{Core: 1700}, time.Now(), at(1700), &live.Run{}); err != nil {
+			t.Error(err)
+		}
+		if _, err := e.with(dvfsmodel.Setting{Core: 1701}, time.Now(), at(1700), &live.Run{}); !errors.Is(err,
+			ErrSetting) {
+			t.Errorf("set above: %v", err)
+		}
 	}
 }
 

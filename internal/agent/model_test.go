@@ -23,12 +23,14 @@ type model struct {
 	runs  int
 }
 
-// faster is the faster of two clocks; 0, the default, is the fastest.
-func faster(a, b dvfsmodel.MHz) dvfsmodel.MHz {
-	if a == 0 || b == 0 {
-		return 0
+// faster is the faster of two values of each control; 0, the default, is the fastest.
+func faster(a, b dvfsmodel.Setting) (s dvfsmodel.Setting) {
+	for c := range gpu.NumControls {
+		if c.Of(a) != 0 && c.Of(b) != 0 {
+			c.Put(&s, max(c.Of(a), c.Of(b)))
+		}
 	}
-	return max(a, b)
+	return s
 }
 
 func (m *model) want(i int) dvfsmodel.Setting {
@@ -46,7 +48,7 @@ func (m *model) want(i int) dvfsmodel.Setting {
 			want, first = s, false
 			continue
 		}
-		want = dvfsmodel.Setting{Core: faster(want.Core, s.Core), Mem: faster(want.Mem, s.Mem)}
+		want = faster(want, s)
 	}
 	return want
 }

@@ -37,14 +37,14 @@ func TestAJournalOfSchema1IsGivenBack(t *testing.T) {
 	h := newHost(t, twoGPUs)
 	kept(t, h.journal, "journal1")
 	for _, sim := range h.sims {
-		if err := sim.Set(gpu.CoreClock, gpu.Value(slow.Core)); err != nil {
+		if err := sim.Set(gpu.CoreClock, gpu.Value(lowest.Core)); err != nil {
 			t.Fatal(err)
 		}
-		if err := sim.Set(gpu.MemClock, gpu.Value(slow.Mem)); err != nil {
+		if err := sim.Set(gpu.MemClock, gpu.Value(lowest.Mem)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	h.wantLocked(slow, slow)
+	h.wantLocked(lowest, lowest)
 	report, err := h.agent(nil).Start(t.Context())
 	want := map[string]agent.EntryResult{h.uuids[0]: agent.EntryRestored, h.uuids[1]: agent.EntryRestored}
 	if got := fates(report); err != nil || !maps.Equal(got, want) {
@@ -157,7 +157,7 @@ func TestRunsOfSchema2AreKnownAgain(t *testing.T) {
 	if len(runs) != 3 {
 		t.Fatalf("%+v", runs)
 	}
-	if r := runs["open"]; r.Job != 2 || !slices.Equal(r.GPUs, h.uuids) || r.Setting != slow ||
+	if r := runs["open"]; r.Job != 2 || !slices.Equal(r.GPUs, h.uuids) || r.Setting != lowest ||
 		r.Limit != live.LimitOf(time.Hour) || r.Upper != 50*time.Minute || !r.Learning {
 		t.Errorf("%+v", r.Run)
 	}

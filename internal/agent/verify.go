@@ -50,13 +50,17 @@ func isAbove(r *gpu.Reading, want dvfsmodel.Setting) bool {
 }
 
 // shownValues are what a reading shows of controls and what they are set to, in words such
-// as "945,877 MHz".
+// as "945,877 MHz". Controls of one unit go together, where any of them is set.
 func shownValues(r *gpu.Reading, want dvfsmodel.Setting) (runs, set string) {
+	isSet := make(map[string]bool) // by unit
+	for control := range gpu.NumControls {
+		isSet[control.Unit()] = isSet[control.Unit()] || control.Of(want) > 0
+	}
 	var running, wanted strings.Builder
 	unit := ""
 	for control := range gpu.NumControls {
 		v, _, ok := control.Shown(r)
-		if !ok {
+		if !ok || !isSet[control.Unit()] {
 			continue
 		}
 		between := ""

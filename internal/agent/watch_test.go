@@ -143,13 +143,15 @@ func TestClocksThatSomebodyElseSetAreLeftToThemUntilTheRunEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		sleep(20 * time.Second)
-		h.wantLocked(slow, free)
+		theirs := quick
+		theirs.Core, theirs.Mem = lowest.Core, lowest.Mem
+		h.wantLocked(theirs, free)
 		if got, err := a.Apply(t.Context(), h.run("r2", 2, quick, 0)); !errors.Is(err,
 			agent.ErrExternalChange) || got.Locked {
 			t.Errorf("another run: %+v, %v", got, err)
 		}
 		end(a, 2)
-		h.wantLocked(slow, free)
+		h.wantLocked(theirs, free)
 		closed, err := a.End(t.Context(), 1, "n1")
 		if err != nil || !strings.Contains(closed.HandsOff, "somebody else") {
 			t.Errorf("%q, %v", closed.HandsOff, err)
@@ -188,9 +190,9 @@ func TestThrottledAndIdleClocksAreNobodyElses(t *testing.T) {
 				if err := prepare(h.sims[0]); err != nil {
 					t.Fatal(err)
 				}
-				apply(h, a, "r1", 1, quick, 0)
+				apply(h, a, "r1", 1, coreLow, 0)
 				sleep(time.Minute)
-				h.wantLocked(quick)
+				h.wantLocked(coreLow)
 				end(a, 1)
 			})
 		})

@@ -103,7 +103,7 @@ func (d *AgentServer) chooseSetting(
 	run.Wish = decision.Wish.RunWish
 	run.Limit, run.Upper = decision.Limit, decision.Upper.Duration()
 	if decision.Apply {
-		run.Setting = dvfsmodel.Setting{Core: decision.Core, Mem: decision.Mem}
+		run.Setting = decision.Setting
 		run.Adapt = decision.Adapt
 	}
 	return fmt.Sprintf("%s: %s", decision.Mode, decision.Reason)

@@ -211,7 +211,7 @@ func fromRecord(d *record.Decision) *Decided {
 func (dr *Decider) decisionRecord(d *Decided) *record.Decision {
 	out := &record.Decision{
 		Cluster: dr.options.Cluster, JobID: int64(d.Job), Node: d.Node, RunID: d.run, Workload: d.Workload,
-		GPUModel: d.GPUModel, Setting: dvfsmodel.Setting{Core: d.Core, Mem: d.Mem},
+		GPUModel: d.GPUModel, Setting: d.Setting,
 		TimeS:  record.Interval{Value: d.Predicted, High: d.Upper},
 		PowerW: record.Interval{Value: d.PowerW}, EnergyJ: record.Interval{Value: d.EnergyJ},
 		Reason: d.Reason, Mode: string(d.Mode), ConfigVersion: d.ConfigVersion, ModelVersion: d.ModelVersion,
