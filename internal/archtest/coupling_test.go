@@ -30,7 +30,7 @@ var largeStill = map[string]int{
 	"cmd/epd.program methods":                    45,
 	"cmd/epplan cyclic references":               41,
 	"cmd/epplan files":                           86,
-	"cmd/epplan lines":                           16531,
+	"cmd/epplan lines":                           16541,
 	"dvfsmodel cyclic references":                49,
 	"internal/control.Controller methods":        41,
 	"internal/control.Records methods":           34,
