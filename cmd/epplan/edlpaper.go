@@ -268,7 +268,7 @@ func computeEDL(ctx context.Context, r *reproducer) (*reproducedPaper, error) {
 	}
 	found.table = findingsTable(found.findings)
 	if slices.Contains(r.sections, "offline") || slices.Contains(r.sections, "online") {
-		found.notes = []string{fmt.Sprintf("random task sets per figure: %d, seed %d", r.sets, r.seed)}
+		found.drawn = fmt.Sprintf("random task sets per figure: %d, seed %d", r.sets, r.seed)
 	}
 	return found, nil
 }

@@ -71,10 +71,16 @@ func reproduceOne(t *terminal, c *cli.Context, p *paper, r *reproducer) error {
 	if err != nil {
 		return err
 	}
+	if found.drawn != "" {
+		t.message("note", found.drawn)
+	}
+	if err := t.printTable(c, found.table); err != nil {
+		return err
+	}
 	for _, note := range found.notes {
 		t.message("note", note)
 	}
-	return t.printTable(c, found.table)
+	return nil
 }
 
 // reproducedPaper is a paper with its figures, computed anew.
@@ -83,7 +89,8 @@ type reproducedPaper struct {
 	findings []finding
 	table    *report.Table // as the paper's own command prints it
 	charts   []report.Chart
-	notes    []string
+	drawn    string   // what was, of which the table consists
+	notes    []string // on the table
 }
 
 // paper is one whose figures can be computed anew.

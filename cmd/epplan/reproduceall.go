@@ -65,6 +65,9 @@ func runReproduceAll(t *terminal, c *cli.Context) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
+		if found.drawn != "" {
+			found.notes = append([]string{found.drawn}, found.notes...)
+		}
 		if p.name == "pwr" && r.pwrDir == "" {
 			found.notes = append(found.notes, "a synthetic trace in place of Alibaba's (--pwr-data)")
 		}

@@ -84,7 +84,7 @@ func computePWR(ctx context.Context, r *reproducer) (*reproducedPaper, error) {
 	progress := r.count("", total)
 	defer progress.Finish()
 	found := &reproducedPaper{
-		notes: []string{fmt.Sprintf("streams per figure: %d, seeds from %d", r.streams, r.firstStream)},
+		drawn: fmt.Sprintf("streams per figure: %d, seeds from %d", r.streams, r.firstStream),
 	}
 	var warnings []error
 	for _, in := range families {
