@@ -49,7 +49,7 @@ func (v *View) noteKinds(tasks []int) bool {
 	}
 	before := v.OnlyWholeGPUs
 	for _, i := range tasks {
-		v.OnlyGPUsLimited = v.OnlyGPUsLimited && !(binds && v.Problem.NeedsMoreThanGPUs(i))
+		v.OnlyGPUsLimited = v.OnlyGPUsLimited && (!binds || !v.Problem.NeedsMoreThanGPUs(i))
 		v.OnlyWholeGPUs = v.OnlyWholeGPUs && v.OnlyGPUsLimited && !v.Problem.Tasks[i].isMultiGPU()
 	}
 	return before && !v.OnlyWholeGPUs
