@@ -142,6 +142,3 @@ func (q *QueueParams) copyToRules(key string) {
 		q.Value.Ageing = q.Look.Ageing
 	}
 }
-
-// pickStage makes a Pick stage: the type of [planner.Policy.Pick].
-type pickStage = func(*planner.View, planner.Placer) planner.Picker
