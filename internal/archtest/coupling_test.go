@@ -252,7 +252,8 @@ func (h *house) summary(product []string, all []figure) string {
 		n, c := r.references()
 		references, cyclic = references+n, cyclic+c
 	}
-	fmt.Fprintf(&b, "%d lines, %d tokens, %d packages, %d types, %d words in names, %.1f functions in 1,000 lines,\n  "+
+	fmt.Fprintf(&b, "%d lines, %d tokens, %d packages, %d types, %d words in names, "+
+		"%.1f functions in 1,000 lines,\n  "+
 		"%d references between files of a package, %d of them in cycles", lines, tokens, len(product),
 		types, len(words), 1000*float64(functions)/float64(lines), references, cyclic)
 	for _, of := range []string{" files", " lines", " methods", " cyclic references"} {

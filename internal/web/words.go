@@ -59,15 +59,6 @@ func ago(t, now time.Time) string {
 	}
 }
 
-// countText is a number of things.
-func countText[T int | int64](n T, thing string) string {
-	text := report.FormatCount(int(n)) + " " + thing
-	if n != 1 {
-		text += "s"
-	}
-	return text
-}
-
 func joulesText(j float64) string { return report.FormatJoules(dvfsmodel.Joule(j)) }
 
 func wattsText(w float64) string { return report.FormatWatts(w) }
