@@ -112,16 +112,16 @@ func (c *answerCheck) offAt(node int, at, lastEnd float64) float64 {
 func (c *answerCheck) placement(task int, pl *Placement) error {
 	v, p := c.view, c.view.Problem
 	t := &p.Tasks[task]
-	if pl.Node < -1 || pl.Node >= v.NodeCount() {
-		if v.NodeCount() == 0 {
+	if pl.Node < -1 || pl.Node >= len(v.calendar.nodes) {
+		if len(v.calendar.nodes) == 0 {
 			return c.fault("place", task, "node %d, want -1 for a new one: there is none yet", pl.Node)
 		}
 		return c.fault("place", task, "node %d, want one of %d, or -1 for a new one", pl.Node,
-			v.NodeCount())
+			len(v.calendar.nodes))
 	}
 	class := pl.Class
 	if pl.Node >= 0 {
-		class = v.Node(pl.Node).Class
+		class = int(v.calendar.nodes[pl.Node].class)
 	}
 	if class < 0 || class >= len(p.Cluster.Classes) {
 		return c.fault("place", task, "node class %d of %d", class, len(p.Cluster.Classes))
@@ -142,8 +142,8 @@ func (c *answerCheck) placement(task int, pl *Placement) error {
 			pl.GPUs.Indexes(), gpus, want)
 	}
 	for _, part := range pl.More {
-		if part.Node < -1 || int(part.Node) >= v.NodeCount() ||
-			(part.Node >= 0 && v.Node(int(part.Node)).Class != class) {
+		if part.Node < -1 || int(part.Node) >= len(v.calendar.nodes) ||
+			(part.Node >= 0 && int(v.calendar.nodes[part.Node].class) != class) {
 			return c.fault("place", task,
 				"node %d among its nodes, want one of class %d, or -1 for a new one", part.Node, class)
 		}

@@ -68,7 +68,7 @@ func placeGang(v *planner.View, task int, rule gangRule) (planner.Placement, pla
 func gangNodes(v *planner.View, task, option, class int) []gangNode {
 	var on []gangNode
 	for node := range v.NodeCount() {
-		if v.Node(node).Class != class || !v.Node(node).On {
+		if n := v.Node(node); n.Class != class || !n.On {
 			continue
 		}
 		if start, gpus, ok := v.Earliest(task, option, node); ok {
@@ -194,7 +194,7 @@ func gangNodesNow(v *planner.View, task, option, class int, r capacityNow) []gan
 	need := &v.Problem.Tasks[task].Options[option]
 	var spots []gangNode
 	for node := range v.NodeCount() {
-		if v.Node(node).Class != class || !v.Node(node).On {
+		if n := v.Node(node); n.Class != class || !n.On {
 			continue
 		}
 		if gpus, left, ok := r.freeGPUsFor(task, node, option); ok {

@@ -77,6 +77,8 @@ type lateBinding struct {
 // openNode is a node that is on, as it is now.
 type openNode struct {
 	node      int
+	first     int     // its lowest GPU
+	gpus      int     // that it has
 	end       float64 // when its last task ends, or now
 	freeCount int     // GPUs that run nothing
 	keepsOpen bool    // goes on taking tasks beyond end
@@ -88,9 +90,9 @@ type openNodes []openNode
 // behind what they run.
 func (all openNodes) eachGPU(v *planner.View, visit func(r, gpu int, free float64)) {
 	for r := range all {
-		n := v.Node(all[r].node)
-		for g := range n.GPUs {
-			visit(r, g, v.StartAfter(v.FreeFrom(n.FirstGPU+g)))
+		first, count := all[r].first, all[r].gpus
+		for g := range count {
+			visit(r, g, v.StartAfter(v.FreeFrom(first+g)))
 		}
 	}
 }
@@ -109,7 +111,8 @@ func (all openNodes) busyUntil(v *planner.View) []float64 {
 
 func (h *lateBinding) Opened(node int) {
 	h.others.Opened(node)
-	h.openNodes = append(h.openNodes, openNode{node: node})
+	n := h.v.Node(node)
+	h.openNodes = append(h.openNodes, openNode{node: node, first: n.FirstGPU, gpus: n.GPUs})
 }
 
 func (h *lateBinding) Closed(node int) {
@@ -242,9 +245,8 @@ func (h *lateBinding) start(j *heldTask, node, gpu int, t float64) {
 
 // startOn runs a task now for t seconds on the first free GPU of a row's node.
 func (h *lateBinding) startOn(j *heldTask, r *openNode, t float64) {
-	n := h.v.Node(r.node)
-	for g := range n.GPUs {
-		if h.v.StartAfter(h.v.FreeFrom(n.FirstGPU+g)) <= h.v.Now {
+	for g := range r.gpus {
+		if h.v.StartAfter(h.v.FreeFrom(r.first+g)) <= h.v.Now {
 			h.start(j, r.node, g, t)
 			return
 		}
@@ -256,7 +258,7 @@ func (h *lateBinding) startOn(j *heldTask, r *openNode, t float64) {
 func (h *lateBinding) startFresh(j *heldTask) bool {
 	start := h.v.StartOnNew(j.task, 0)
 	t := min(j.want, j.timeBudget(start))
-	if t < j.min || !h.v.CanOpen(j.task, j.option, 0) {
+	if t < j.min || !h.v.CanOpen(j.task, int(j.option), 0) {
 		return false
 	}
 	h.ready, h.verdict = j.placementAt(-1, 0, start, t, planner.PlaceOpened), planner.Start

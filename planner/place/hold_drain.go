@@ -54,7 +54,7 @@ func (h *lateBinding) planTail() (i int, ok bool) {
 	for _, i := range longestFirst(h.pool) {
 		j := &h.pool[i]
 		at, run, cost := p.bestLane(j)
-		if h.gpus*(2*h.turnOn+h.idle*j.want) < cost && h.v.CanOpen(j.task, j.option, 0) {
+		if h.gpus*(2*h.turnOn+h.idle*j.want) < cost && h.v.CanOpen(j.task, int(j.option), 0) {
 			p.addNode(j)
 			continue
 		}

@@ -19,14 +19,15 @@ type nodeCosts struct {
 // heldTask is a task that waits, with what another run time would cost. Times are
 // seconds, costs joules.
 type heldTask struct {
-	on           *nodeCosts
-	task, option int
-	due, limit   float64
-	latest       float64      // when it must be started at the latest to run as it wants
-	want, cost   float64      // its own run time, and what the run costs then
-	min, max     float64      // run times that it can have
-	down, up     stretchCurve // what running shorter or longer costs more
-	stretch      bool         // can be made to take any time between min and max exactly
+	on         *nodeCosts
+	task       int
+	due, limit float64
+	latest     float64      // when it must be started at the latest to run as it wants
+	want, cost float64      // its own run time, and what the run costs then
+	min, max   float64      // run times that it can have
+	down, up   stretchCurve // what running shorter or longer costs more
+	option     int32
+	stretch    bool // can be made to take any time between min and max exactly
 }
 
 // timeBudget is the longest that the task may run from a start on, seconds.
@@ -49,7 +50,7 @@ const (
 func newHeld(h *nodeCosts, task int) heldTask {
 	t := &h.v.Problem.Tasks[task]
 	want, option, _ := h.v.Want(task, 0)
-	j := heldTask{on: h, task: task, due: t.Due, limit: t.Limit, option: option}
+	j := heldTask{on: h, task: task, due: t.Due, limit: t.Limit, option: int32(option)}
 	start := h.v.StartFor(task, h.v.Now)
 	longest, exact := dvfsmodel.MaxTime(t.Options[j.option].Response)
 	set := want.Clocks == planner.ClocksFree || want.Clocks == planner.ClocksDeadline
@@ -139,11 +140,11 @@ func (j *heldTask) point(t, room float64) dvfsmodel.Point {
 		}
 	}
 	for _, limit := range [...]float64{t, room} {
-		if q, ok := v.Tuner.Want(j.task, j.option, 0, limit); ok {
+		if q, ok := v.Tuner.Want(j.task, int(j.option), 0, limit); ok {
 			return q.Point
 		}
 	}
-	return v.Tuner.Fastest(j.task, j.option, 0).Point
+	return v.Tuner.Fastest(j.task, int(j.option), 0).Point
 }
 
 // roundedToSlots is a point near the given one with a run time of whole slots, if
@@ -185,5 +186,5 @@ func (j *heldTask) placementAt(
 	case pt.Time < want.Point.Time*(1-same):
 		q.Clocks, room = planner.ClocksShrunk, pt.Time
 	}
-	return placement(node, 0, j.option, planner.GPUSet(1)<<uint(gpu), start, &q, room, why)
+	return placement(node, 0, int(j.option), planner.GPUSet(1)<<uint(gpu), start, &q, room, why)
 }

@@ -111,7 +111,7 @@ func (h *lateBinding) cheapestNode(j *heldTask, gaps float64) (best int, cost fl
 // GPUs' idle time.
 func (h *lateBinding) freshCost(j *heldTask, gaps float64) float64 {
 	room := j.timeBudget(h.v.StartOnNew(j.task, 0))
-	if room < j.min || !h.v.CanOpen(j.task, j.option, 0) {
+	if room < j.min || !h.v.CanOpen(j.task, int(j.option), 0) {
 		return math.Inf(1)
 	}
 	t := min(j.want, room)

@@ -81,30 +81,30 @@ func (m *marginal) tryFresh(task, class int) {
 // tryNode weighs the places on a node that is on: each GPU for a task of one
 // GPU, those that are free first for the others.
 func (m *marginal) tryNode(task, node int) {
-	class := m.v.Node(node).Class
-	option := m.suits[class]
+	n := m.v.Node(node)
+	option := m.suits[n.Class]
 	if option < 0 {
 		return
 	}
 	if m.v.Problem.Tasks[task].Options[option].GPUs > 1 || !m.v.OnlyGPUsLimited {
 		if start, gpus, ok := m.v.Earliest(task, option, node); ok {
-			m.try(task, node, class, option, gpus, start)
+			m.try(task, node, &n, option, gpus, start)
 		}
 		return
 	}
-	n := m.v.Node(node)
 	for g := range n.GPUs {
-		m.try(task, node, class, option, 1<<uint(g), m.v.StartFor(task, m.v.FreeFrom(n.FirstGPU+g)))
+		m.try(task, node, &n, option, 1<<uint(g), m.v.StartFor(task, m.v.FreeFrom(n.FirstGPU+g)))
 	}
 }
 
-func (m *marginal) try(task, node, class, option int, gpus planner.GPUSet, start float64) {
-	p := m.v.Problem
+func (m *marginal) try(
+	task, node int, n *planner.NodeState, option int, gpus planner.GPUSet, start float64,
+) {
+	p, class, end := m.v.Problem, n.Class, n.LastEnd
 	want, _, ok := m.v.Want(task, class)
 	if !ok {
 		return
 	}
-	end := m.v.Node(node).LastEnd
 	wait := waitCost(m.v, task, option, start)
 	least := taskCost(p, task, option, class, want) + wait + m.idleCostAdded(class, gpus, start,
 		want.Point.Time, end)

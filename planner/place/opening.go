@@ -199,16 +199,13 @@ func eachPlace(
 	var few [8]int
 	options := appendOptions(v, few[:0], task)
 	for node := range v.NodeCount() {
-		if !v.Node(node).On {
+		n := v.Node(node)
+		if !n.On || options[n.Class] < 0 {
 			continue
 		}
-		class := v.Node(node).Class
-		option := options[class]
-		if option < 0 {
-			continue
-		}
+		option := options[n.Class]
 		if start, gpus, ok := v.Earliest(task, option, node); ok {
-			visit(node, class, option, gpus, start)
+			visit(node, n.Class, option, gpus, start)
 		}
 	}
 	for class, option := range options {
