@@ -22,7 +22,8 @@ const maxDays = 100_000
 
 // ParseLimit reads Slurm's time limits: "minutes", "minutes:seconds",
 // "hours:minutes:seconds", "days-hours[:minutes[:seconds]]", UNLIMITED, and
-// the words for none stated (Partition_Limit, NOT_SET, INVALID, N/A).
+// the words for none stated (Partition_Limit, NOT_SET, INVALID, N/A). No job runs under a
+// limit of 0: that is none stated, too.
 func ParseLimit(text string) (live.Limit, error) {
 	text = strings.TrimSpace(text)
 	switch strings.ToUpper(text) {
@@ -32,7 +33,7 @@ func ParseLimit(text string) (live.Limit, error) {
 		return live.Limit{}, nil
 	}
 	d, err := ParseDuration(text)
-	if err != nil {
+	if err != nil || d == 0 {
 		return live.Limit{}, err
 	}
 	return live.LimitOf(d), nil
@@ -108,12 +109,12 @@ func AdviseLimit(asked live.Limit, upper time.Duration, margin float64) (LimitAd
 	}, true
 }
 
-// limitFromMinutes reads a limit as JSON and sacct's TimelimitRaw state it.
+// limitFromMinutes reads a limit as JSON and sacct's TimelimitRaw state it; one of 0 is none stated.
 func limitFromMinutes(n jsonNumber) live.Limit {
 	switch {
 	case n.infinite || n.set && n.value == Infinite:
 		return live.Unlimited()
-	case !n.set || n.value == NoVal || n.value < 0 || n.value > maxDays*1440:
+	case !n.set || n.value == NoVal || n.value <= 0 || n.value > maxDays*1440:
 		return live.Limit{}
 	}
 	return live.LimitOf(time.Duration(n.value) * time.Minute)

@@ -53,6 +53,8 @@ func TestTimeLimitsAreReadInAllOfSlurmsForms(t *testing.T) {
 		"infinite":        live.Unlimited(),
 		"Partition_Limit": {},
 		"NOT_SET":         {},
+		"0":               {},
+		"00:00:00":        {},
 		"":                {},
 	} {
 		if got, err := slurm.ParseLimit(text); err != nil || got != want {

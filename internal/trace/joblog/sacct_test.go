@@ -304,6 +304,7 @@ func FuzzReadSacct(f *testing.F) {
 		),
 	)
 	f.Add([]byte("JobID|State|Submit|Start|End\n1|COMPLETED||0000-01-01T00:00:00|0000-01-01T00:00:00\n"))
+	f.Add([]byte("JobID|State|End|ElapsedRaw|Timelimit\n1|COMPLETED|10|1|0\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var jobs []record.HistoryJob
 		tally, err := joblog.ReadSacct(bytes.NewReader(data), "fuzz",
