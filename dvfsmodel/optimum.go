@@ -41,7 +41,8 @@ func (r Range) freeOptimumFor(p Params, o Objective) Point {
 	s.power, s.gamma, s.law = p.watts()
 	s.power += price
 	fc := root(s.slope, r.FcMin, r.FcMax())
-	return p.At(Scaling{V: r.Voltage(fc), Fc: fc, Fm: s.bestFm(fc)})
+	w, _ := r.corePower(s.law, fc)
+	return p.At(Scaling{V: r.Voltage(fc), Fc: fc, Fm: s.bestFm(fc, w)})
 }
 
 // fastest is the cheapest setting among those of least time: clocks that the
@@ -72,24 +73,23 @@ type freeSearch struct {
 
 // slope has the sign of dlog(P·t^k)/dfc along the best memory clock.
 func (s *freeSearch) slope(fc float64) float64 {
-	fm := s.bestFm(fc)
 	w, dw := s.r.corePower(s.law, fc)
+	fm := s.bestFm(fc, w)
 	power := s.power + s.gamma*fm + s.law.unit*w
 	time := s.time + s.core/fc + s.mem/fm
 	return s.law.unit*dw*time*fc*fc - s.k*s.core*power
 }
 
-// bestFm is the cheapest memory clock at a core clock: the root of
+// bestFm is the cheapest memory clock at a core clock, w the core's power there: the root of
 // γB·fm² + γa(1−k)·fm − k·a·A = 0 with A the power and B the time that the
 // memory clock does not change, a = D(1−δ). For k = 1 it is fξ of EDL §4.1.
-func (s *freeSearch) bestFm(fc float64) float64 {
+func (s *freeSearch) bestFm(fc, w float64) float64 {
 	if s.mem == 0 {
 		return s.r.FmMin
 	}
 	if s.gamma == 0 {
 		return s.r.FmMax
 	}
-	w, _ := s.r.corePower(s.law, fc)
 	a := s.power + s.law.unit*w
 	b := s.time + s.core/fc
 	if s.k == 1 {
@@ -140,7 +140,8 @@ func (r Range) AtLimit(p Params, limit float64) Point {
 		if rest := scaled - mem/r.FmMin; rest > 0 {
 			hi = clamp(core/rest, lo, hi)
 		}
-		s.Fc = r.cheapestCore(p, scaled, lo, hi)
+		_, gamma, law := p.watts()
+		s.Fc = r.cheapestCore(core, mem, gamma, law, scaled, lo, hi)
 		s.Fm = clamp(mem/(scaled-core/s.Fc), r.FmMin, r.FmMax)
 	}
 	s.V = r.Voltage(s.Fc)
@@ -158,9 +159,7 @@ func (r Range) AtLimit(p Params, limit float64) Point {
 // At the lowest voltage W′ is constant. Above it, on the V(f) curve, the left
 // side rises and is convex: wherever Newton's method starts, its steps come
 // down to the root from the second one on.
-func (r Range) cheapestCore(p Params, scaled, lo, hi float64) float64 {
-	_, core, mem := p.seconds()
-	_, gamma, law := p.watts()
+func (r Range) cheapestCore(core, mem, gamma float64, law corePower, scaled, lo, hi float64) float64 {
 	turn := gamma * core * mem
 	_, dw := r.corePower(law, lo)
 	if rest := scaled*lo - core; law.unit*dw*rest*rest >= turn {

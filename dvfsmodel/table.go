@@ -208,7 +208,10 @@ func (t *Table) Optimum(p Params, o Objective, limit float64) (Point, error) {
 	if bestRow < 0 {
 		return Point{}, &InfeasibleError{Limit: limit, MinTime: t.MinTime(p)}
 	}
-	return t.pointAt(p, bestRow, bestCore), nil
+	at := t.rows[bestRow].at(bestCore)
+	at.Time, at.Power = p.Time(at.Scaling.Fc, at.Scaling.Fm), p.Power(at.Scaling)
+	at.Energy = at.Power.Over(at.Time)
+	return at, nil
 }
 
 // cheapest is the cheapest core clock of the row within the allowed time, and
