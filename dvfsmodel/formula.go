@@ -67,6 +67,14 @@ var params = [NumParams]Param{
 	},
 }
 
+// most are the largest values of the coefficients.
+var most = func() (list [NumParams]float64) {
+	for i := range params {
+		list[i] = params[i].Max
+	}
+	return list
+}()
+
 // The places of the coefficients that do not follow from one of a fit's.
 const (
 	PlaceOfD     = 3
@@ -97,9 +105,13 @@ func IsOptional(name string) bool {
 func (p *Params) Value(i int) *float64 { return p.values()[i] }
 
 // Time is EDL eq. (2): seconds at normalised clocks.
-func (p Params) Time(fc, fm float64) float64 {
-	return p.T0 + p.D*(p.Delta/fc+(1-p.Delta)/fm)
-}
+func (p Params) Time(fc, fm float64) float64 { return p.stretched(p.stretch(fc, fm)) }
+
+// stretch is how many times as long as at default clocks that takes which clocks change.
+func (p *Params) stretch(fc, fm float64) float64 { return p.Delta/fc + (1-p.Delta)/fm }
+
+// stretched is the run time, seconds, at a stretch.
+func (p *Params) stretched(stretch float64) float64 { return p.T0 + p.D*stretch }
 
 // Power is EDL eq. (1).
 func (p Params) Power(s Scaling) Watt {
@@ -252,23 +264,22 @@ func (p Params) scaled(time, power float64) Params {
 	return p
 }
 
-// perSecond are the coefficients of the same work, as often as it takes a second of D.
-func (p Params) perSecond() Params {
-	p.D, p.T0 = 1, roundRatio(p.T0/p.D)
-	return p
-}
+// repeatForSecond repeats the same work as often as it takes a second of D.
+func (p *Params) repeatForSecond() { p.T0, p.D = roundRatio(p.T0/p.D), 1 }
 
 // Validate reports the first coefficient outside the model's domain.
 func (p Params) Validate() error {
 	for i, v := range p.values() {
-		switch most := params[i].Max; {
-		case *v >= 0 && *v <= most: // as good as always: it is asked for every task of a problem
+		if *v >= 0 && *v <= most[i] { // as good as always: it is asked for every task of a problem
+			continue
+		}
+		switch {
 		case math.IsNaN(*v) || math.IsInf(*v, 0):
 			return fmt.Errorf("%s is %v, want a finite number", params[i].Symbol, *v)
 		case *v < 0:
 			return fmt.Errorf("%s is %v, want 0 or more", params[i].Symbol, *v)
 		default:
-			return fmt.Errorf("%s is %v, want 0 to %v", params[i].Symbol, *v, most)
+			return fmt.Errorf("%s is %v, want 0 to %v", params[i].Symbol, *v, most[i])
 		}
 	}
 	if p.DefaultTime() <= 0 {

@@ -1,6 +1,9 @@
 package dvfsmodel
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // Shape is what the setting of a response's optimum without a limit depends on, beside
 // the objective: the same work repeated more often has the same one. Shapes can be
@@ -19,16 +22,18 @@ func ShapeOf(r Response) (s Shape, ok bool) {
 	if !ok || !(c.Params.D > 0) {
 		return s, false
 	}
-	return Shape{r: c.Range, p: c.Params.perSecond()}, true
+	s = Shape{r: c.Range, p: c.Params}
+	s.p.repeatForSecond()
+	return s, true
 }
 
 func (s *Shape) hash(n uint64) uint64 {
 	h := n + 1
-	for _, v := range s.p.values() {
-		h = (h ^ math.Float64bits(*v)) * 0x9e3779b97f4a7c15
-		h ^= h >> 32
+	for i, v := range s.p.values() {
+		h ^= bits.RotateLeft64(math.Float64bits(*v), 11*i)
 	}
-	return h
+	h *= 0x9e3779b97f4a7c15
+	return h ^ h>>32
 }
 
 // Optima finds the optima of many responses under a few objectives, and remembers those of
@@ -39,11 +44,13 @@ type Optima struct {
 	evict      uint // the way of the next shape, when all are taken
 }
 
-// sharedOptimum is the setting of a shape's optimum.
+// sharedOptimum is a shape's optimum: what it has in common whatever D is.
 type sharedOptimum struct {
 	shape     Shape
 	objective int
 	setting   Scaling
+	stretch   float64
+	power     Watt
 }
 
 // shapeSlots is the number of shapes remembered; each may be in one of a few
@@ -64,11 +71,14 @@ func (o *Optima) Free(r Response, i int) (Point, bool) {
 		pt, err := r.Optimum(o.objectives[i], math.Inf(1))
 		return pt, err == nil
 	}
-	setting := o.setting(c, i)
-	if setting == nil {
+	shared := o.shared(c, i)
+	if shared == nil {
 		return Point{}, false
 	}
-	return c.Params.At(*setting), true
+	time := c.Params.stretched(shared.stretch)
+	return Point{
+		Scaling: shared.setting, Time: time, Power: shared.power, Energy: shared.power.Over(time),
+	}, true
 }
 
 // Within is [Response.Optimum] within a limit that is shorter than the run time of
@@ -84,15 +94,16 @@ func (o *Optima) Within(r Response, i int, limit float64) (Point, bool) {
 	return pt, err == nil
 }
 
-// setting is that of the optimum without a limit, computed when its shape isn't among
-// those remembered; nil when there is none.
-func (o *Optima) setting(c *Continuous, objective int) *Scaling {
-	key := Shape{r: c.Range, p: c.Params.perSecond()}
+// shared is the optimum without a limit, computed when its shape isn't among those
+// remembered; nil when there is none.
+func (o *Optima) shared(c *Continuous, objective int) *sharedOptimum {
+	key := Shape{r: c.Range, p: c.Params}
+	key.p.repeatForSecond()
 	home, way := uint(key.hash(uint64(objective))%shapeSlots), o.evict
 	for i := range uint(shapeWays) {
 		slot := &o.slots[(home+i)%shapeSlots]
 		if slot.shape == key && slot.objective == objective {
-			return &slot.setting
+			return slot
 		}
 		if slot.shape.r == nil {
 			way = i
@@ -105,6 +116,9 @@ func (o *Optima) setting(c *Continuous, objective int) *Scaling {
 	}
 	o.evict = (o.evict + 1) % shapeWays
 	into := &o.slots[(home+way)%shapeSlots]
-	*into = sharedOptimum{shape: key, objective: objective, setting: pt.Scaling}
-	return &into.setting
+	*into = sharedOptimum{
+		shape: key, objective: objective, setting: pt.Scaling, power: pt.Power,
+		stretch: c.Params.stretch(pt.Scaling.Fc, pt.Scaling.Fm),
+	}
+	return into
 }
