@@ -35,12 +35,12 @@ func (s *Shape) hash(n uint64) uint64 {
 // shapes that it was asked for lately. It isn't safe for concurrent use.
 type Optima struct {
 	objectives []Objective
-	slots      [shapeSlots]sharedOptimum
+	slots      [shapeSlots]cachedOptimum
 	evict      uint // the way of the next shape, when all are taken
 }
 
-// sharedOptimum is the setting of a shape's optimum.
-type sharedOptimum struct {
+// cachedOptimum is the setting of a shape's optimum.
+type cachedOptimum struct {
 	shape     Shape
 	objective int
 	setting   Scaling
@@ -56,9 +56,9 @@ const (
 // NewOptima is for objectives that are then known by their index.
 func NewOptima(objectives []Objective) *Optima { return &Optima{objectives: objectives} }
 
-// Free is [Response.Optimum] without a limit under the i-th objective; false where there
+// Unlimited is [Response.Optimum] without a limit under the i-th objective; false where there
 // is none.
-func (o *Optima) Free(r Response, i int) (Point, bool) {
+func (o *Optima) Unlimited(r Response, i int) (Point, bool) {
 	c, ok := r.(*Continuous)
 	if !ok {
 		pt, err := r.Optimum(o.objectives[i], math.Inf(1))
@@ -72,7 +72,7 @@ func (o *Optima) Free(r Response, i int) (Point, bool) {
 }
 
 // Within is [Response.Optimum] within a limit that is shorter than the run time of
-// [Optima.Free], seconds; false where no setting meets it.
+// [Optima.Unlimited], seconds; false where no setting meets it.
 func (o *Optima) Within(r Response, i int, limit float64) (Point, bool) {
 	if c, ok := r.(*Continuous); ok {
 		if !MeetsLimit(c.MinTime(), limit) {
@@ -105,6 +105,6 @@ func (o *Optima) setting(c *Continuous, objective int) *Scaling {
 	}
 	o.evict = (o.evict + 1) % shapeWays
 	into := &o.slots[(home+way)%shapeSlots]
-	*into = sharedOptimum{shape: key, objective: objective, setting: pt.Scaling}
+	*into = cachedOptimum{shape: key, objective: objective, setting: pt.Scaling}
 	return &into.setting
 }
