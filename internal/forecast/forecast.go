@@ -46,12 +46,12 @@ func JobOf(s *slurm.Submission, gpus int, limit live.Limit, source string) *Job 
 }
 
 // predicted is a job for predictions.
-func (f *Forecaster) predicted(j *Job) *predict.Job {
+func (f *Forecaster) predicted(j *Job) *predict.Features {
 	u := f.users.get(j.UID)
 	if u.name == "" && j.UID > 0 && f.options.UserName != nil {
 		f.later(work{uid: j.UID})
 	}
-	return &predict.Job{
+	return &predict.Features{
 		Submit: float64(f.options.Clock().Unix()), Owner: ownerOf(u.name, j.UID),
 		Labels: []string{
 			cut(j.Name), cut(cmp.Or(j.Partition, u.partition)), cut(cmp.Or(j.Account, u.account)),
