@@ -115,7 +115,7 @@ func withoutEnergy(f *predict.Forecast, gpus float64) {
 
 func foreseen(p *predict.Prediction, unit float64) epdapi.PredictedRange {
 	return epdapi.PredictedRange{
-		Value: p.Value * unit, Low: p.Low * unit, High: p.High * unit, Tier: string(p.Rung),
+		Value: p.Value * unit, Low: p.Low * unit, High: p.High * unit, Rung: string(p.Rung),
 	}
 }
 
@@ -126,7 +126,7 @@ func Note(f *epdapi.Forecast, into *record.Decision) {
 		return
 	}
 	into.TimeS, into.EnergyJ, into.PowerW = interval(&f.Time), interval(&f.Energy), interval(&f.Power)
-	into.Tier = rungText(f)
+	into.Rung = rungText(f)
 }
 
 func interval(p *epdapi.PredictedRange) record.Interval {
@@ -138,10 +138,10 @@ func interval(p *epdapi.PredictedRange) record.Interval {
 // rungText is what a forecast rests on, that of time, energy and power apart where
 // they differ.
 func rungText(f *epdapi.Forecast) string {
-	if f.Energy.Tier == f.Time.Tier && f.Power.Tier == f.Time.Tier {
-		return f.Time.Tier
+	if f.Energy.Rung == f.Time.Rung && f.Power.Rung == f.Time.Rung {
+		return f.Time.Rung
 	}
-	return strings.Join([]string{f.Time.Tier, f.Energy.Tier, f.Power.Tier}, "/")
+	return strings.Join([]string{f.Time.Rung, f.Energy.Rung, f.Power.Rung}, "/")
 }
 
 // rungsOf is the reverse of rungText.

@@ -170,7 +170,7 @@ func (f *Forecaster) keepTraining(ctx context.Context, t *training, jobs int) er
 func (t *training) note() string {
 	text := fmt.Sprintf("%d own and %d imported jobs", t.Own, t.Imported)
 	for i := range t.Scores {
-		if s := &t.Scores[i]; s.Target == predict.Time.String() && s.Tier == "" && s.Jobs > 0 {
+		if s := &t.Scores[i]; s.Target == predict.Time.String() && s.Rung == "" && s.Jobs > 0 {
 			return fmt.Sprintf("%s; %.0f%% of %d times inside", text, 100*s.Coverage, s.Jobs)
 		}
 	}

@@ -26,7 +26,7 @@ func (s *Store) PutDecision(ctx context.Context, d *record.Decision) (int64, err
 	args = append(args, record.CleanText(d.Reason), record.CleanText(d.Mode),
 		record.CleanText(d.ConfigVersion), d.ModelVersion,
 		record.CleanText(string(d.Arm)), record.Micro(d.Created).UnixMicro(), nullableNumber(d.DefaultJ),
-		nullableNumber(d.HoldOut), nullableNumber(d.ConstantArm), record.CleanText(d.Tier))
+		nullableNumber(d.HoldOut), nullableNumber(d.ConstantArm), record.CleanText(d.Rung))
 	id, err := write(ctx, s.db, func(ctx context.Context, conn *sql.Conn) (int64, error) {
 		result, err := conn.ExecContext(ctx, `
 INSERT INTO decisions (cluster, job_id, node, token, run_id, workload, gpu_model, core_mhz, mem_mhz,
@@ -74,7 +74,7 @@ func scanDecision(row scanner) (record.Decision, error) {
 		&numbers[4], &numbers[5],
 		&numbers[6], &numbers[7], &numbers[8], &d.Reason, &d.Mode, &d.ConfigVersion, &d.ModelVersion,
 		&d.Arm, &created,
-		&numbers[9], &numbers[10], &numbers[11], &d.Tier)
+		&numbers[9], &numbers[10], &numbers[11], &d.Rung)
 	scanIntervals(numbers[:], &d.TimeS, &d.PowerW, &d.EnergyJ)
 	d.DefaultJ, d.HoldOut, d.ConstantArm = knownNumber(numbers[9]), knownNumber(numbers[10]),
 		knownNumber(numbers[11])
