@@ -45,8 +45,8 @@ func JobOf(s *slurm.Submission, gpus int, limit live.Limit, source string) *Job 
 	}
 }
 
-// predicted is a job for predictions.
-func (f *Forecaster) predicted(j *Job) *predict.Features {
+// featuresOf is a job for predictions.
+func (f *Forecaster) featuresOf(j *Job) *predict.Features {
 	u := f.users.get(j.UID)
 	if u.name == "" && j.UID > 0 && f.options.UserName != nil {
 		f.later(work{uid: j.UID})
@@ -83,7 +83,7 @@ func (f *Forecaster) Predict(j *Job) *epdapi.Forecast {
 	if !f.options.Settings().Enabled || j.GPUs <= 0 {
 		return nil
 	}
-	found, ok := f.live.Predict(predictWait, f.predicted(j), scriptOf(j.Source))
+	found, ok := f.live.Predict(predictWait, f.featuresOf(j), scriptOf(j.Source))
 	if !ok {
 		f.counters.missed.Add(1)
 		return nil

@@ -81,7 +81,7 @@ type Forecaster struct {
 	asks     chan work     // for servers, which may take minutes
 	due      chan struct{} // somebody thinks that a training is due
 	training chan struct{} // one place: trainings follow each other
-	latest   atomic.Pointer[training]
+	latest   atomic.Pointer[trainedVersion]
 	counters counters
 }
 

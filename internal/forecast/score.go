@@ -116,7 +116,7 @@ func (f *Forecaster) Status() *epdapi.ForecastStatus {
 		Aligned:   f.counters.aligned.Load(), AskErrors: f.counters.askErrors.Load(),
 	}
 	if t := f.latest.Load(); t != nil {
-		s.Version, s.Jobs, s.Imported = t.Version, t.Own+t.Imported, t.Imported
+		s.Version, s.Jobs, s.Imported = t.Version, t.OwnJobs+t.ImportedJobs, t.ImportedJobs
 		s.Scripts, s.Codes = t.Scripts, t.Codes
 	}
 	return s
