@@ -44,7 +44,7 @@ func questions(r *rig) map[string]asked {
 		"Savings":       {query.Anybody, []any{time.Time{}}, "", false},
 		"Estimate":      {query.Anybody, []any{script(1001), (*epdapi.Code)(nil), ""}, "", false},
 		"Code":          {query.Anybody, []any{script(1001), &epdapi.Code{}}, "", false},
-		"Standings":     {query.Operators, nil, "", false},
+		"ModelStatuses": {query.Operators, nil, "", false},
 		"Models":        {query.Operators, nil, "ada bob", false},
 		"ModelVersions": {query.Operators, []any{key.Workload, key.GPUModel}, "ada", false},
 		"Fit":           {query.Operators, []any{key.Workload, key.GPUModel}, "ada", false},

@@ -177,8 +177,8 @@ func (t *trainedVersion) note() string {
 	return text
 }
 
-// Standing is how predictions fare, among the models; false before the first training.
-func (f *Forecaster) Standing() (epdapi.ModelStatus, bool) {
+// ModelStatus is how predictions fare, among the models; false before the first training.
+func (f *Forecaster) ModelStatus() (epdapi.ModelStatus, bool) {
 	t := f.latest.Load()
 	if t == nil {
 		return epdapi.ModelStatus{}, false
