@@ -150,7 +150,7 @@ func openHouse(t *testing.T, web string) *house {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	h.Context.Context = ctx
-	h.access.Allow(slurmUID)
+	h.access.AddAdmins(slurmUID)
 	h.openController(web)
 	h.fill()
 	h.openSite()

@@ -79,7 +79,7 @@ func (p *program) controller() node.Controller {
 	}
 	return node.NewRemoteController(controllerHosts(p.Context),
 		munge.NewTransport(munge.New(p.String("munge-socket"))).Trust(func(uid uint32) bool {
-			return p.access.HasFullAccess(int64(uid))
+			return p.access.IsAdmin(int64(uid))
 		}))
 }
 
@@ -122,16 +122,16 @@ func gpuOrder(c *cli.Context) []string {
 func (p *program) allowUsers() {
 	for _, uid := range p.Uint64Slice("allow-uid") {
 		if uid < math.MaxUint32 {
-			p.access.Allow(uint32(uid))
+			p.access.AddAdmins(uint32(uid))
 		}
 	}
 	if uid, ok := slurmUser(p.Context.Context, p.String("slurm")); ok {
-		p.access.Allow(uid)
+		p.access.AddAdmins(uid)
 		return
 	}
 	if named, err := user.Lookup("slurm"); err == nil {
 		if uid, err := strconv.ParseUint(named.Uid, 10, 32); err == nil {
-			p.access.Allow(uint32(uid))
+			p.access.AddAdmins(uint32(uid))
 		}
 	}
 	if runner, err := slurmRunner(p.String("slurm")); runner != nil && err == nil {
@@ -149,7 +149,7 @@ func (p *program) allowSlurmUser(ctx context.Context) {
 		case <-time.After(askUserEvery):
 		}
 		if uid, ok := slurmUser(ctx, p.String("slurm")); ok {
-			p.access.Allow(uid)
+			p.access.AddAdmins(uid)
 			p.log.Info("Slurm says who its user is", "uid", uid)
 			return
 		}

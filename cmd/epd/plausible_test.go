@@ -76,7 +76,7 @@ func newOffice(t tester, path string) *office {
 	desk := &node.ControllerServer{
 		Version: "1", Role: roleController, Control: o.control, Access: &node.Access{}, Started: clock(),
 	}
-	caller := query.Caller{All: true, Control: true}
+	caller := query.Caller{Operator: true, Admin: true}
 	inner := desk.InternalHandler()(caller)
 	site := web.New(web.Options{
 		Source: func(login.Viewer) (web.Source, web.Administration) {

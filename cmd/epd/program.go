@@ -101,7 +101,7 @@ func (p *program) serveAt(l net.Listener, h http.Handler) {
 				return node.ServeSocket(ctx, l, publicMode, h, full)
 			}
 		}
-		if err := serve(ctx, l, h, p.access.HasFullAccess); err != nil {
+		if err := serve(ctx, l, h, p.access.IsAdmin); err != nil {
 			p.fail(fmt.Errorf("nobody is answered at %s any more: %w", l.Addr(), err))
 		}
 	})

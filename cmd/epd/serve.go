@@ -171,7 +171,7 @@ func (p *program) run(l net.Listener) (err error) {
 	}
 	notify(p.log, daemon.SdNotifyReady)
 	p.log.Info("ready", "role", p.role, "socket", p.socket())
-	err = node.ServeSocket(ctx, l, privateMode, p.handler(), p.access.HasFullAccess)
+	err = node.ServeSocket(ctx, l, privateMode, p.handler(), p.access.IsAdmin)
 	notify(p.log, daemon.SdNotifyStopping)
 	if cause := context.Cause(ctx); p.Err() == nil {
 		err = errors.Join(err, cause) // not told to end
@@ -191,7 +191,7 @@ func (p *program) handler() http.Handler {
 	} else {
 		p.controllerServer().Status(mux, node.Peer)
 	}
-	return web.Guard(p.access.RequireFullAccess(node.Peer, mux), p.webHosts)
+	return web.Guard(p.access.RequireAdmin(node.Peer, mux), p.webHosts)
 }
 
 // notify tells systemd, if it started this.

@@ -203,10 +203,10 @@ func (p *program) webSettings() config.Web {
 // callerOf is a viewer as the controller knows callers. Nobody in particular has
 // a uid that no job has.
 func callerOf(v login.Viewer) query.Caller {
-	c := query.Caller{UID: math.MaxUint32, Name: v.Name, All: v.SeesAll(), Control: v.Acts()}
+	c := query.Caller{UID: math.MaxUint32, Name: v.Name, Operator: v.SeesAll(), Admin: v.Acts()}
 	if v.UID >= 0 && v.UID < math.MaxUint32 {
 		c.UID = uint32(v.UID)
-	} else if !c.All {
+	} else if !c.Operator {
 		c.Name = "" // that of a token is no user's
 	}
 	return c
@@ -218,10 +218,10 @@ func (p *program) pages() http.Handler {
 		c := query.CallerOf(r.Context())
 		v := login.Viewer{UID: int64(c.UID), Name: c.Name, Role: login.User}
 		switch {
-		case c.Control:
+		case c.Admin:
 			v.Role = login.Admin
 			v.Name = p.access.Name(c.UID)
-		case c.All:
+		case c.Operator:
 			v.Role = login.Reader
 		}
 		return v

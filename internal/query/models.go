@@ -76,7 +76,7 @@ func validChoice(m *epdapi.ModelChoice) error {
 func (s *Service) UseModel(
 	ctx context.Context, who Caller, m *epdapi.ModelChoice,
 ) (*epdapi.ModelStatus, error) {
-	if err := Controllers.Admits(who); err != nil {
+	if err := Administrators.Admits(who); err != nil {
 		return nil, err
 	}
 	if err := validChoice(m); err != nil {

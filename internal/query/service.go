@@ -180,8 +180,8 @@ func isName(text string, most int) bool {
 	return len(text) <= most && slurm.Printable(text, most+1) == text
 }
 
-// list is never null in JSON.
-func list[T any](of []T) []T {
+// nonNil is never null in JSON.
+func nonNil[T any](of []T) []T {
 	if of == nil {
 		return []T{}
 	}
@@ -201,7 +201,7 @@ func (s *Service) Status(_ context.Context, who Caller) epdapi.ControllerStatus 
 // Reload has the configuration read again. The error is [epdapi.ErrRequest] for one
 // that can't be used.
 func (s *Service) Reload(_ context.Context, who Caller) (*epdapi.ReloadAnswer, error) {
-	if err := Controllers.Admits(who); err != nil {
+	if err := Administrators.Admits(who); err != nil {
 		return nil, err
 	}
 	return s.options.Reload()
