@@ -124,7 +124,7 @@ func (p *program) openLevers(runner slurm.Runner) error {
 	var err error
 	client := slurm.NewClient(runner, epdapi.QueueWait)
 	p.steerer, err = steer.Open(&steer.Options{
-		Source: steer.FromSlurm(p.control.Jobs.Tee(slurm.NewClient(runner, 0)), time.Now),
+		Source: steer.SnapshotFromSlurm(p.control.Jobs.Tee(slurm.NewClient(runner, 0)), time.Now),
 		Levers: lever.New(client), PowerSaving: client.PowerSaving,
 		Settings: func() *steer.Settings {
 			s := p.control.Settings()

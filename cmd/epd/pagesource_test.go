@@ -122,7 +122,7 @@ func (o *office) steered(t *testing.T) *steer.Steerer {
 	t.Helper()
 	clock := func() time.Time { return *o.now.Load() }
 	s, err := steer.Open(&steer.Options{
-		Source: steer.FromSlurm(o.control.Jobs.Tee(&cluster{
+		Source: steer.SnapshotFromSlurm(o.control.Jobs.Tee(&cluster{
 			jobs: []slurm.Job{jobOf(&hers, 900, slurm.Pending)},
 		}), clock), Levers: levers{}, PowerSaving: noPowerSaving,
 		Dir: filepath.Join(t.TempDir(), "levers"),

@@ -218,7 +218,7 @@ func (s *Steerer) step(ctx context.Context, set *Settings, most int) (StepReport
 	s.seen, s.idle = snap.At, idleSince(snap, s.idle)
 	s.naps.observe(snap, s.idle)
 	x := indexSnapshot(snap)
-	s.settle(x)
+	s.reconcile(x)
 	var plan Plan
 	if !s.paused {
 		ours := s.ownChanges()
