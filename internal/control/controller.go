@@ -146,7 +146,7 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 	c.Jobs = jobs.New(&jobs.Options{
 		Records: options.Records.Jobs, Cluster: options.Cluster, Resolve: options.Resolve,
 		ResolveTimeout: options.ResolveTimeout,
-		Account:        options.Account, Fresh: options.Fresh, StoreWait: options.StoreWait,
+		Account:        options.Account, Fresh: options.Fresh, StoreTimeout: options.StoreWait,
 		Clock: options.Clock,
 		Speed: options.Speed, Log: options.Log,
 		SeeUser: c.forecasts.SeeUser, Reports: func(node string) bool { return c.reports.Of(node) != nil },

@@ -35,9 +35,9 @@ type Options struct {
 	Account Accounting
 	// Fresh is for how long what Slurm said of a job is believed.
 	Fresh time.Duration
-	// StoreWait is how long a look-up may take that a job's start waits for.
-	StoreWait time.Duration
-	Clock     func() time.Time
+	// StoreTimeout is how long a look-up may take that a job's start waits for.
+	StoreTimeout time.Duration
+	Clock        func() time.Time
 	// Speed is how much faster than Slurm's clock the GPUs' time goes by. 0: 1.
 	Speed float64
 	Log   *slog.Logger
