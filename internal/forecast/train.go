@@ -86,7 +86,7 @@ func (f *Forecaster) Train(ctx context.Context) error {
 func (f *Forecaster) train(ctx context.Context) error {
 	began := time.Now()
 	defer debug.FreeOSMemory() // what was read and fitted to is garbage by now
-	defer f.options.LittleGarbage()()
+	defer f.options.LowerGCPercent()()
 	version := &trainedVersion{At: f.options.Clock()}
 	var ended []record.EndedJob
 	jobs, err := f.live.Train(ctx, func(ctx context.Context) (all []predict.Past, err error) {

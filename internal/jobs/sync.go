@@ -137,7 +137,7 @@ func (s *syncing) status() epdapi.SyncStatus {
 // syncJobs asks for all jobs. Those that Slurm doesn't name any more are
 // forgotten, unless they were asked for later than all.
 func (t *Tracker) syncJobs(ctx context.Context, source Lister) error {
-	end := t.options.LittleGarbage()
+	end := t.options.LowerGCPercent()
 	n, err := t.takeJobs(ctx, source)
 	end()
 	if n >= manyJobs {

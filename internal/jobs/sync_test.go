@@ -54,7 +54,7 @@ func newTracker(change func(*Options)) *Tracker {
 		StoreTimeout: time.Second / 4,
 		Clock:        time.Now, Log: slog.New(slog.DiscardHandler),
 		SeeUser: func(uint32, string, string, string) {}, Reports: func(string) bool { return false },
-		Write: func(*record.Job) {}, LittleGarbage: func() (end func()) { return func() {} },
+		Write: func(*record.Job) {}, LowerGCPercent: func() (end func()) { return func() {} },
 	}
 	if change != nil {
 		change(&o)

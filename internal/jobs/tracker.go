@@ -47,9 +47,9 @@ type Options struct {
 	Reports func(node string) bool
 	// Write has a job recorded soon.
 	Write func(*record.Job)
-	// LittleGarbage keeps garbage small until what it returns is called: a long list
+	// LowerGCPercent keeps garbage small until what it returns is called: a long list
 	// is garbage soon.
-	LittleGarbage func() (end func())
+	LowerGCPercent func() (end func())
 }
 
 // Tracker knows what Slurm says of jobs and nodes. Its methods may be called by several
