@@ -52,14 +52,14 @@ FROM decisions `
 
 // DecisionByToken is the last decision under a token, or ErrNotFound.
 func (s *Store) DecisionByToken(ctx context.Context, cluster, token string) (record.Decision, error) {
-	d, err := scanDecision(s.db.urgent.QueryRowContext(ctx, selectDecisions+`
+	d, err := scanDecision(s.db.hookRead.QueryRowContext(ctx, selectDecisions+`
 WHERE cluster = ? AND token = ? AND token != '' ORDER BY decision_id DESC LIMIT 1`, cluster, token))
 	return d, lookupError(err, "decision for token %q", token)
 }
 
 // DecisionsOfJob lists the decisions under a job id on all nodes, oldest first.
 func (s *Store) DecisionsOfJob(ctx context.Context, cluster string, jobID int64) ([]record.Decision, error) {
-	rows, err := s.db.urgent.QueryContext(ctx, selectDecisions+
+	rows, err := s.db.hookRead.QueryContext(ctx, selectDecisions+
 		"WHERE cluster = ? AND job_id = ? AND job_id != 0 ORDER BY decision_id", cluster, jobID)
 	return list(rows, err, scanDecision, "decisions for job %d", jobID)
 }
