@@ -92,8 +92,8 @@ func ask[A any](
 	return v, nil
 }
 
-// about is a question about one thing.
-func about[Q, A any](
+// withArgument is a question about one thing, as one without an argument.
+func withArgument[Q, A any](
 	question func(context.Context, query.Caller, Q) (A, error), what Q,
 ) func(context.Context, query.Caller) (A, error) {
 	return func(ctx context.Context, who query.Caller) (A, error) { return question(ctx, who, what) }
@@ -136,13 +136,13 @@ func (p *pageSource) Jobs(ctx context.Context, values url.Values) (*epdapi.JobPa
 
 // Job is everything that is known of a job.
 func (p *pageSource) Job(ctx context.Context, id slurm.JobID) (*epdapi.JobView, error) {
-	return ask(ctx, p, epdapi.PathJobs+"/"+id.String(), about(p.server.Control.Queries.Job, id))
+	return ask(ctx, p, epdapi.PathJobs+"/"+id.String(), withArgument(p.server.Control.Queries.Job, id))
 }
 
 // Series are the time series of a job's runs.
 func (p *pageSource) Series(ctx context.Context, id slurm.JobID) (*epdapi.JobSeries, error) {
 	path := epdapi.PathJobs + "/" + id.String() + epdapi.SuffixSeries
-	return ask(ctx, p, path, about(p.server.Control.Queries.Series, id))
+	return ask(ctx, p, path, withArgument(p.server.Control.Queries.Series, id))
 }
 
 // Levers are those in force.
@@ -179,7 +179,7 @@ func (p *pageSource) Fit(ctx context.Context, workload, gpuModel string) (*epdap
 
 // UseModel chooses the version of a model that counts.
 func (p *pageSource) UseModel(ctx context.Context, m *epdapi.ModelChoice) (*epdapi.ModelStatus, error) {
-	return ask(ctx, p, epdapi.PathModelsUse, about(p.server.Control.Queries.UseModel, m))
+	return ask(ctx, p, epdapi.PathModelsUse, withArgument(p.server.Control.Queries.UseModel, m))
 }
 
 // UndoLevers takes all levers back, which has a time of its own.
