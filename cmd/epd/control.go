@@ -14,7 +14,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/control"
-	node "github.com/epplan/epplan/internal/daemon"
+	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/munge"
 	"github.com/epplan/epplan/internal/query"
@@ -155,8 +155,8 @@ func (p *program) openLevers(runner slurm.Runner) error {
 }
 
 // controllerServer answers what is asked of the controller.
-func (p *program) controllerServer() *node.ControllerServer {
-	return &node.ControllerServer{
+func (p *program) controllerServer() *daemon.ControllerServer {
+	return &daemon.ControllerServer{
 		Version: version, Role: p.role, Node: nodeName(p.Context), Control: p.control, Steerer: p.steerer,
 		Access: p.access, Started: p.started, Health: p.health(), Problems: p.problems,
 	}
@@ -173,8 +173,8 @@ func (p *program) openPublic() error {
 		return err
 	}
 	mux := http.NewServeMux()
-	p.controllerServer().Routes(mux, node.Peer)
-	p.controllerServer().Status(mux, node.Peer)
+	p.controllerServer().Routes(mux, daemon.Peer)
+	p.controllerServer().Status(mux, daemon.Peer)
 	mux.Handle("/", p.pages())
 	p.serveAt(l, web.Guard(mux, p.webHosts))
 	return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/agent"
-	node "github.com/epplan/epplan/internal/daemon"
+	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/munge"
 	"github.com/epplan/epplan/internal/spool"
@@ -49,7 +49,7 @@ func (p *program) joinNode() error {
 		a.Close()
 		return nil
 	})
-	p.node = node.NewAgentServer(node.Options{
+	p.node = daemon.NewAgentServer(daemon.Options{
 		Version: version, Role: p.role, Node: nodeName(p.Context), Agent: a, Controller: p.controller(),
 		Control: p.control, Spool: outbox, Order: gpuOrder(p.Context), SlurmConfs: slurmConfs(p.Context),
 		Simulated: isSimulated(p.String("gpu")), Access: p.access, Log: p.log, Slurm: p.slurm ||
@@ -73,11 +73,11 @@ func clockRange(c *cli.Context) (func(gpu.Identity) agent.Range, error) {
 }
 
 // controller is who decides: in this process, or elsewhere.
-func (p *program) controller() node.Controller {
+func (p *program) controller() daemon.Controller {
 	if p.control != nil {
-		return node.LocalController{Controller: p.control}
+		return daemon.LocalController{Controller: p.control}
 	}
-	return node.NewRemoteController(controllerHosts(p.Context),
+	return daemon.NewRemoteController(controllerHosts(p.Context),
 		munge.NewTransport(munge.New(p.String("munge-socket"))).Trust(func(uid uint32) bool {
 			return p.access.IsAdmin(int64(uid))
 		}))
@@ -106,7 +106,7 @@ func slurmConfs(c *cli.Context) []string {
 	if conf := c.String("slurm-conf"); conf != "" {
 		return []string{conf}
 	}
-	return node.Confs
+	return daemon.Confs
 }
 
 func gpuOrder(c *cli.Context) []string {

@@ -18,7 +18,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/control"
-	node "github.com/epplan/epplan/internal/daemon"
+	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/slurmqueue"
@@ -67,7 +67,7 @@ func (p *program) openSite() {
 
 // pageSource answers what pages ask for a viewer, as the JSON interface would.
 type pageSource struct {
-	server *node.ControllerServer
+	server *daemon.ControllerServer
 	caller query.Caller
 }
 
@@ -226,7 +226,7 @@ func (p *program) pages() http.Handler {
 		}
 		return v
 	})
-	return p.access.ServeUsers(node.Peer, site)
+	return p.access.ServeUsers(daemon.Peer, site)
 }
 
 // webHosts are further names of this machine: pages of other sites are kept away from a
