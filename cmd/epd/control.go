@@ -13,12 +13,12 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/colocate"
 	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/munge"
 	"github.com/epplan/epplan/internal/query"
-	"github.com/epplan/epplan/internal/share"
 	"github.com/epplan/epplan/internal/slurmqueue"
 	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/internal/store"
@@ -131,7 +131,7 @@ func (p *program) openLevers(runner slurm.Runner) error {
 			return &steer.Settings{
 				Version: s.Version, Live: s.Live, Profiles: s.Profiles, Margin: s.Safety.LimitMargin,
 				Upper: p.control.Foresight.Upper, Energy: p.control.Foresight.Energy, Ranking: p.orderer.Ranking(),
-				Shared: func(cluster *share.ClusterState, j *slurm.Job) share.Order {
+				Shared: func(cluster *colocate.ClusterState, j *slurm.Job) colocate.Order {
 					return p.control.Foresight.SharedNodes(p.Context.Context, cluster, j)
 				},
 			}
