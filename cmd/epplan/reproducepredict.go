@@ -130,12 +130,10 @@ const (
 )
 
 // drawQueues draws queues: from a seed and a stream always the same ones.
-func (p *predictReproduction) drawQueues(count int, stream uint64) ([]*knapsackQueue, error) {
-	list := make([]*knapsackQueue, count)
+func (p *predictReproduction) drawQueues(count int, stream uint64) (list []*knapsackQueue, err error) {
+	list = make([]*knapsackQueue, count)
 	for i := range list {
-		const most = maxInstances
-		rng := rand.New(rand.NewPCG(p.seed, stream*most+uint64(i)))
-		var err error
+		rng := rand.New(rand.NewPCG(p.seed, stream*maxInstances+uint64(i)))
 		if list[i], err = drawQueue(rng, p.model); err != nil {
 			return nil, err
 		}
