@@ -40,12 +40,12 @@ func (s *Shape) hash(n uint64) uint64 {
 // shapes that it was asked for lately. It isn't safe for concurrent use.
 type Optima struct {
 	objectives []Objective
-	slots      [shapeSlots]sharedOptimum
+	slots      [shapeSlots]cachedOptimum
 	evict      uint // the way of the next shape, when all are taken
 }
 
-// sharedOptimum is a shape's optimum: what it has in common whatever D is.
-type sharedOptimum struct {
+// cachedOptimum is a shape's optimum: what it has in common whatever D is.
+type cachedOptimum struct {
 	shape     Shape
 	objective int
 	setting   Scaling
@@ -63,26 +63,26 @@ const (
 // NewOptima is for objectives that are then known by their index.
 func NewOptima(objectives []Objective) *Optima { return &Optima{objectives: objectives} }
 
-// Free is [Response.Optimum] without a limit under the i-th objective; false where there
+// Unlimited is [Response.Optimum] without a limit under the i-th objective; false where there
 // is none.
-func (o *Optima) Free(r Response, i int) (Point, bool) {
+func (o *Optima) Unlimited(r Response, i int) (Point, bool) {
 	c, ok := r.(*Continuous)
 	if !ok {
 		pt, err := r.Optimum(o.objectives[i], math.Inf(1))
 		return pt, err == nil
 	}
-	shared := o.shared(c, i)
-	if shared == nil {
+	cached := o.cached(c, i)
+	if cached == nil {
 		return Point{}, false
 	}
-	time := c.Params.stretched(shared.stretch)
+	time := c.Params.stretched(cached.stretch)
 	return Point{
-		Scaling: shared.setting, Time: time, Power: shared.power, Energy: shared.power.Over(time),
+		Scaling: cached.setting, Time: time, Power: cached.power, Energy: cached.power.Over(time),
 	}, true
 }
 
 // Within is [Response.Optimum] within a limit that is shorter than the run time of
-// [Optima.Free], seconds; false where no setting meets it.
+// [Optima.Unlimited], seconds; false where no setting meets it.
 func (o *Optima) Within(r Response, i int, limit float64) (Point, bool) {
 	if c, ok := r.(*Continuous); ok {
 		if !MeetsLimit(c.MinTime(), limit) {
@@ -94,9 +94,9 @@ func (o *Optima) Within(r Response, i int, limit float64) (Point, bool) {
 	return pt, err == nil
 }
 
-// shared is the optimum without a limit, computed when its shape isn't among those
+// cached is the optimum without a limit, computed when its shape isn't among those
 // remembered; nil when there is none.
-func (o *Optima) shared(c *Continuous, objective int) *sharedOptimum {
+func (o *Optima) cached(c *Continuous, objective int) *cachedOptimum {
 	key := Shape{r: c.Range, p: c.Params}
 	key.p.repeatForSecond()
 	home, way := uint(key.hash(uint64(objective))%shapeSlots), o.evict
@@ -116,7 +116,7 @@ func (o *Optima) shared(c *Continuous, objective int) *sharedOptimum {
 	}
 	o.evict = (o.evict + 1) % shapeWays
 	into := &o.slots[(home+way)%shapeSlots]
-	*into = sharedOptimum{
+	*into = cachedOptimum{
 		shape: key, objective: objective, setting: pt.Scaling, power: pt.Power,
 		stretch: c.Params.stretch(pt.Scaling.Fc, pt.Scaling.Fm),
 	}

@@ -116,9 +116,9 @@ func (c *calendar) firstFree(n *nodeState, count int) (gpus GPUSet, free float64
 	return gpus, free
 }
 
-// fits finds GPUs for the task from start on, if a node of the class with these
+// gpusFreeFrom finds GPUs for the task from start on, if a node of the class with these
 // reservations has enough of all. What is reserved counts until it ends, whenever it starts.
-func (k *NodeClass) fits(t *Task, option int, held []reservation, start float64) (GPUSet, bool) {
+func (k *NodeClass) gpusFreeFrom(t *Task, option int, held []reservation, start float64) (GPUSet, bool) {
 	var used [MaxGPUs]float64
 	count := t.Options[option].PerNode()
 	cpus, mem := t.PerNode(option)

@@ -233,7 +233,7 @@ func (v *View) Earliest(task, option, node int) (start float64, gpus GPUSet, ok 
 	slices.Sort(moments)
 	for _, m := range moments {
 		start := v.StartFor(task, m)
-		if gpus, ok := k.fits(t, option, held, start); ok {
+		if gpus, ok := k.gpusFreeFrom(t, option, held, start); ok {
 			return start, gpus, true
 		}
 	}

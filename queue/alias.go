@@ -98,7 +98,7 @@ func columnHeadingOf(name string, given map[string]string) (h columnHeading, ok 
 	if len(words) < 2 {
 		return columnHeading{}, false
 	}
-	unit, known := units[words[len(words)-1]]
+	unit, known := timeUnits[words[len(words)-1]]
 	col, ok := aliases[strings.Join(words[:len(words)-1], "")]
 	if !known || !ok || !timeColumns.has(col) {
 		return columnHeading{}, false

@@ -90,7 +90,7 @@ func parseDuration(c column, text string) (float64, *FieldError) {
 	if unitTime.MatchString(text) {
 		sum := 0.0
 		for _, part := range unitPart.FindAllStringSubmatch(text, -1) {
-			unit, known := units[strings.ToLower(part[2])]
+			unit, known := timeUnits[strings.ToLower(part[2])]
 			if !known {
 				return 0, newFieldError(c, quoted(text)+" has a unit that isn't known, "+quoted(part[2]),
 					"one of s, m, h, d")
@@ -173,8 +173,8 @@ func parseMemory(text string, loose bool) (float64, *FieldError) {
 		"GiB such as 16, or 16G or 512M")
 }
 
-// units are what a name of a time may end in, in seconds.
-var units = map[string]float64{
+// timeUnits are what a name of a time may end in, in seconds.
+var timeUnits = map[string]float64{
 	"s": 1, "sec": 1, "secs": 1, "second": 1, "seconds": 1,
 	"m": minute, "min": minute, "mins": minute, "minute": minute, "minutes": minute,
 	"h": hour, "hr": hour, "hrs": hour, "hour": hour, "hours": hour,

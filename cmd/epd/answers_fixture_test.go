@@ -150,7 +150,7 @@ func openHouse(t *testing.T, web string) *house {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	h.Context.Context = ctx
-	h.access.Allow(slurmUID)
+	h.access.AddAdmins(slurmUID)
 	h.openController(web)
 	h.fill()
 	h.openSite()
@@ -214,7 +214,7 @@ func (h *house) openController(web string) {
 	h.closers = append(h.closers, func() error { return h.control.Close(context.Background()) })
 	h.access.Operators = func() []string { return h.control.Settings().Live.Operators }
 	h.steerer, err = steer.Open(&steer.Options{
-		Source: steer.FromSlurm(h.control.Jobs.Tee(h.slurm), time.Now), Levers: levers{},
+		Source: steer.SnapshotFromSlurm(h.control.Jobs.Tee(h.slurm), time.Now), Levers: levers{},
 		PowerSaving: noPowerSaving,
 		Dir:         filepath.Join(h.dir, "levers"),
 		Settings: func() *steer.Settings {

@@ -13,12 +13,12 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/colocate"
 	"github.com/epplan/epplan/internal/control"
-	node "github.com/epplan/epplan/internal/daemon"
+	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/munge"
 	"github.com/epplan/epplan/internal/query"
-	"github.com/epplan/epplan/internal/share"
 	"github.com/epplan/epplan/internal/slurmqueue"
 	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/internal/store"
@@ -124,14 +124,14 @@ func (p *program) openLevers(runner slurm.Runner) error {
 	var err error
 	client := slurm.NewClient(runner, epdapi.QueueWait)
 	p.steerer, err = steer.Open(&steer.Options{
-		Source: steer.FromSlurm(p.control.Jobs.Tee(slurm.NewClient(runner, 0)), time.Now),
+		Source: steer.SnapshotFromSlurm(p.control.Jobs.Tee(slurm.NewClient(runner, 0)), time.Now),
 		Levers: lever.New(client), PowerSaving: client.PowerSaving,
 		Settings: func() *steer.Settings {
 			s := p.control.Settings()
 			return &steer.Settings{
 				Version: s.Version, Live: s.Live, Profiles: s.Profiles, Margin: s.Safety.LimitMargin,
 				Upper: p.control.Foresight.Upper, Energy: p.control.Foresight.Energy, Ranking: p.orderer.Ranking(),
-				Shared: func(cluster *share.ClusterState, j *slurm.Job) share.Order {
+				Shared: func(cluster *colocate.ClusterState, j *slurm.Job) colocate.Order {
 					return p.control.Foresight.SharedNodes(p.Context.Context, cluster, j)
 				},
 			}
@@ -155,8 +155,8 @@ func (p *program) openLevers(runner slurm.Runner) error {
 }
 
 // controllerServer answers what is asked of the controller.
-func (p *program) controllerServer() *node.ControllerServer {
-	return &node.ControllerServer{
+func (p *program) controllerServer() *daemon.ControllerServer {
+	return &daemon.ControllerServer{
 		Version: version, Role: p.role, Node: nodeName(p.Context), Control: p.control, Steerer: p.steerer,
 		Access: p.access, Started: p.started, Health: p.health(), Problems: p.problems,
 	}
@@ -173,8 +173,8 @@ func (p *program) openPublic() error {
 		return err
 	}
 	mux := http.NewServeMux()
-	p.controllerServer().Routes(mux, node.Peer)
-	p.controllerServer().Status(mux, node.Peer)
+	p.controllerServer().Routes(mux, daemon.Peer)
+	p.controllerServer().Status(mux, daemon.Peer)
 	mux.Handle("/", p.pages())
 	p.serveAt(l, web.Guard(mux, p.webHosts))
 	return nil

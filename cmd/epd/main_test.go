@@ -360,12 +360,12 @@ func TestSlurmsUserIsAllowedOnceSlurmSaysWhoThatIs(t *testing.T) {
 		}
 		p.Context.Context = t.Context()
 		p.allowUsers()
-		if len(p.loops) != 1 || p.access.HasFullAccess(4711) {
-			t.Fatalf("%d loops, allowed: %v", len(p.loops), p.access.HasFullAccess(4711))
+		if len(p.loops) != 1 || p.access.IsAdmin(4711) {
+			t.Fatalf("%d loops, allowed: %v", len(p.loops), p.access.IsAdmin(4711))
 		}
 		says("echo 'SlurmUser               = slurmadm(4711)'")
 		p.loops[0](t.Context())
-		if !p.access.HasFullAccess(4711) || p.access.HasFullAccess(4712) {
+		if !p.access.IsAdmin(4711) || p.access.IsAdmin(4712) {
 			t.Error("Slurm's user isn't allowed")
 		}
 	})

@@ -13,7 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/agent"
-	node "github.com/epplan/epplan/internal/daemon"
+	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/munge"
 	"github.com/epplan/epplan/internal/spool"
@@ -49,7 +49,7 @@ func (p *program) joinNode() error {
 		a.Close()
 		return nil
 	})
-	p.node = node.NewAgentServer(node.Options{
+	p.node = daemon.NewAgentServer(daemon.Options{
 		Version: version, Role: p.role, Node: nodeName(p.Context), Agent: a, Controller: p.controller(),
 		Control: p.control, Spool: outbox, Order: gpuOrder(p.Context), SlurmConfs: slurmConfs(p.Context),
 		Simulated: isSimulated(p.String("gpu")), Access: p.access, Log: p.log, Slurm: p.slurm ||
@@ -73,13 +73,13 @@ func clockRange(c *cli.Context) (func(gpu.Identity) agent.Range, error) {
 }
 
 // controller is who decides: in this process, or elsewhere.
-func (p *program) controller() node.Controller {
+func (p *program) controller() daemon.Controller {
 	if p.control != nil {
-		return node.LocalController{Controller: p.control}
+		return daemon.LocalController{Controller: p.control}
 	}
-	return node.NewRemoteController(controllerHosts(p.Context),
+	return daemon.NewRemoteController(controllerHosts(p.Context),
 		munge.NewTransport(munge.New(p.String("munge-socket"))).Trust(func(uid uint32) bool {
-			return p.access.HasFullAccess(int64(uid))
+			return p.access.IsAdmin(int64(uid))
 		}))
 }
 
@@ -106,7 +106,7 @@ func slurmConfs(c *cli.Context) []string {
 	if conf := c.String("slurm-conf"); conf != "" {
 		return []string{conf}
 	}
-	return node.Confs
+	return daemon.Confs
 }
 
 func gpuOrder(c *cli.Context) []string {
@@ -122,16 +122,16 @@ func gpuOrder(c *cli.Context) []string {
 func (p *program) allowUsers() {
 	for _, uid := range p.Uint64Slice("allow-uid") {
 		if uid < math.MaxUint32 {
-			p.access.Allow(uint32(uid))
+			p.access.AddAdmins(uint32(uid))
 		}
 	}
 	if uid, ok := slurmUser(p.Context.Context, p.String("slurm")); ok {
-		p.access.Allow(uid)
+		p.access.AddAdmins(uid)
 		return
 	}
 	if named, err := user.Lookup("slurm"); err == nil {
 		if uid, err := strconv.ParseUint(named.Uid, 10, 32); err == nil {
-			p.access.Allow(uint32(uid))
+			p.access.AddAdmins(uint32(uid))
 		}
 	}
 	if runner, err := slurmRunner(p.String("slurm")); runner != nil && err == nil {
@@ -149,7 +149,7 @@ func (p *program) allowSlurmUser(ctx context.Context) {
 		case <-time.After(askUserEvery):
 		}
 		if uid, ok := slurmUser(ctx, p.String("slurm")); ok {
-			p.access.Allow(uid)
+			p.access.AddAdmins(uid)
 			p.log.Info("Slurm says who its user is", "uid", uid)
 			return
 		}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
-	node "github.com/epplan/epplan/internal/daemon"
+	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/slurmqueue"
@@ -122,7 +122,7 @@ func (o *office) steered(t *testing.T) *steer.Steerer {
 	t.Helper()
 	clock := func() time.Time { return *o.now.Load() }
 	s, err := steer.Open(&steer.Options{
-		Source: steer.FromSlurm(o.control.Jobs.Tee(&cluster{
+		Source: steer.SnapshotFromSlurm(o.control.Jobs.Tee(&cluster{
 			jobs: []slurm.Job{jobOf(&hers, 900, slurm.Pending)},
 		}), clock), Levers: levers{}, PowerSaving: noPowerSaving,
 		Dir: filepath.Join(t.TempDir(), "levers"),
@@ -170,8 +170,8 @@ func TestPagesShowWhatTheJSONInterfaceAnswers(t *testing.T) {
 		{UID: strangerUID, Role: login.User},
 	}
 	for name, steerer := range map[string]*steer.Steerer{"steered": o.steered(t), "not steered": nil} {
-		server := &node.ControllerServer{
-			Version: "1", Role: roleController, Control: o.control, Access: &node.Access{}, Steerer: steerer,
+		server := &daemon.ControllerServer{
+			Version: "1", Role: roleController, Control: o.control, Access: &daemon.Access{}, Steerer: steerer,
 			Started:  *o.now.Load(),
 			Problems: []epdapi.Problem{{At: *o.now.Load(), Message: "at the start"}},
 		}

@@ -22,7 +22,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/control"
-	node "github.com/epplan/epplan/internal/daemon"
+	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/store"
@@ -73,10 +73,10 @@ func newOffice(t tester, path string) *office {
 	}
 	p.control, p.role = o.control, roleController
 	p.metrics = p.newMetrics()
-	desk := &node.ControllerServer{
-		Version: "1", Role: roleController, Control: o.control, Access: &node.Access{}, Started: clock(),
+	desk := &daemon.ControllerServer{
+		Version: "1", Role: roleController, Control: o.control, Access: &daemon.Access{}, Started: clock(),
 	}
-	caller := query.Caller{All: true, Control: true}
+	caller := query.Caller{Operator: true, Admin: true}
 	inner := desk.InternalHandler()(caller)
 	site := web.New(web.Options{
 		Source: func(login.Viewer) (web.Source, web.Administration) {

@@ -12,7 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/control"
-	node "github.com/epplan/epplan/internal/daemon"
+	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/metrics"
 	"github.com/epplan/epplan/internal/slurmqueue"
@@ -27,11 +27,11 @@ type program struct {
 	log     *slog.Logger
 	role    string
 	started time.Time
-	access  *node.Access
+	access  *daemon.Access
 	control *control.Controller // nil: it runs elsewhere
 	steerer *steer.Steerer      // nil: Slurm isn't steered from here
 	orderer *slurmqueue.Orderer // with a steerer
-	node    *node.AgentServer   // nil: there are no GPUs here
+	node    *daemon.AgentServer // nil: there are no GPUs here
 	metrics *metrics.Metrics
 	site    *web.Site               // nil: there is no controller here
 	passed  map[string]net.Listener // sockets that systemd opened, by the flag for which each stands
@@ -67,7 +67,7 @@ func (p *program) listenAt(flag, path string, mode os.FileMode) (net.Listener, e
 	if l := p.passed[flag]; l != nil {
 		return l, nil
 	}
-	return node.Listen(p.Context.Context, path, mode)
+	return daemon.Listen(p.Context.Context, path, mode)
 }
 
 // listen opens a TCP port, or takes the one that systemd opened.
@@ -95,13 +95,13 @@ func (p *program) serveAt(l net.Listener, h http.Handler) {
 		return nil
 	})
 	p.loops = append(p.loops, func(ctx context.Context) {
-		serve := node.Serve
+		serve := daemon.Serve
 		if l.Addr().Network() == "unix" {
 			serve = func(ctx context.Context, l net.Listener, h http.Handler, full func(int64) bool) error {
-				return node.ServeSocket(ctx, l, publicMode, h, full)
+				return daemon.ServeSocket(ctx, l, publicMode, h, full)
 			}
 		}
-		if err := serve(ctx, l, h, p.access.HasFullAccess); err != nil {
+		if err := serve(ctx, l, h, p.access.IsAdmin); err != nil {
 			p.fail(fmt.Errorf("nobody is answered at %s any more: %w", l.Addr(), err))
 		}
 	})

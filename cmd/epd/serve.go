@@ -15,11 +15,11 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/coreos/go-systemd/v22/daemon"
+	systemd "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/cmd/internal/dryrun"
-	node "github.com/epplan/epplan/internal/daemon"
+	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/statedir"
 	"github.com/epplan/epplan/internal/web"
@@ -51,7 +51,7 @@ func serve(c *cli.Context, role string, stderr io.Writer) error {
 	}
 	err = p.runOwned()
 	// By one whose clocks aren't ours.
-	if err == nil || role == roleController || errors.Is(err, node.ErrTaken) {
+	if err == nil || role == roleController || errors.Is(err, daemon.ErrTaken) {
 		return err
 	}
 	// The agent may not have come as far as giving back old clocks.
@@ -96,7 +96,7 @@ func lockState(state, role string) (release func(), err error) {
 		}
 	}
 	for _, part := range parts {
-		one, err := node.LockState(state, part)
+		one, err := daemon.LockState(state, part)
 		if err != nil {
 			release()
 			return nil, err
@@ -145,7 +145,7 @@ func (p *program) run(l net.Listener) (err error) {
 			err = errors.Join(err, closer())
 		}
 	}()
-	p.access, p.metrics = &node.Access{}, p.newMetrics()
+	p.access, p.metrics = &daemon.Access{}, p.newMetrics()
 	p.allowUsers()
 	p.loops = append(p.loops, p.reload)
 	if p.role != roleAgent {
@@ -169,10 +169,10 @@ func (p *program) run(l net.Listener) (err error) {
 	for _, loop := range p.loops {
 		group.Go(func() { loop(ctx) })
 	}
-	notify(p.log, daemon.SdNotifyReady)
+	notify(p.log, systemd.SdNotifyReady)
 	p.log.Info("ready", "role", p.role, "socket", p.socket())
-	err = node.ServeSocket(ctx, l, privateMode, p.handler(), p.access.HasFullAccess)
-	notify(p.log, daemon.SdNotifyStopping)
+	err = daemon.ServeSocket(ctx, l, privateMode, p.handler(), p.access.IsAdmin)
+	notify(p.log, systemd.SdNotifyStopping)
 	if cause := context.Cause(ctx); p.Err() == nil {
 		err = errors.Join(err, cause) // not told to end
 	}
@@ -183,20 +183,20 @@ func (p *program) run(l net.Listener) (err error) {
 func (p *program) handler() http.Handler {
 	mux := http.NewServeMux()
 	if p.control != nil {
-		p.controllerServer().Routes(mux, node.Peer)
+		p.controllerServer().Routes(mux, daemon.Peer)
 		mux.Handle("/", p.pages())
 	}
 	if p.node != nil {
 		p.node.Routes(mux) // with a status that has the GPUs too
 	} else {
-		p.controllerServer().Status(mux, node.Peer)
+		p.controllerServer().Status(mux, daemon.Peer)
 	}
-	return web.Guard(p.access.RequireFullAccess(node.Peer, mux), p.webHosts)
+	return web.Guard(p.access.RequireAdmin(daemon.Peer, mux), p.webHosts)
 }
 
 // notify tells systemd, if it started this.
 func notify(log *slog.Logger, state string) {
-	if _, err := daemon.SdNotify(false, state); err != nil {
+	if _, err := systemd.SdNotify(false, state); err != nil {
 		log.Warn("systemd can't be told", "error", err)
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/control"
-	node "github.com/epplan/epplan/internal/daemon"
+	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/slurmqueue"
@@ -67,7 +67,7 @@ func (p *program) openSite() {
 
 // pageSource answers what pages ask for a viewer, as the JSON interface would.
 type pageSource struct {
-	server *node.ControllerServer
+	server *daemon.ControllerServer
 	caller query.Caller
 }
 
@@ -92,8 +92,8 @@ func ask[A any](
 	return v, nil
 }
 
-// about is a question about one thing.
-func about[Q, A any](
+// withArgument is a question about one thing, as one without an argument.
+func withArgument[Q, A any](
 	question func(context.Context, query.Caller, Q) (A, error), what Q,
 ) func(context.Context, query.Caller) (A, error) {
 	return func(ctx context.Context, who query.Caller) (A, error) { return question(ctx, who, what) }
@@ -136,13 +136,13 @@ func (p *pageSource) Jobs(ctx context.Context, values url.Values) (*epdapi.JobPa
 
 // Job is everything that is known of a job.
 func (p *pageSource) Job(ctx context.Context, id slurm.JobID) (*epdapi.JobView, error) {
-	return ask(ctx, p, epdapi.PathJobs+"/"+id.String(), about(p.server.Control.Queries.Job, id))
+	return ask(ctx, p, epdapi.PathJobs+"/"+id.String(), withArgument(p.server.Control.Queries.Job, id))
 }
 
 // Series are the time series of a job's runs.
 func (p *pageSource) Series(ctx context.Context, id slurm.JobID) (*epdapi.JobSeries, error) {
 	path := epdapi.PathJobs + "/" + id.String() + epdapi.SuffixSeries
-	return ask(ctx, p, path, about(p.server.Control.Queries.Series, id))
+	return ask(ctx, p, path, withArgument(p.server.Control.Queries.Series, id))
 }
 
 // Levers are those in force.
@@ -179,7 +179,7 @@ func (p *pageSource) Fit(ctx context.Context, workload, gpuModel string) (*epdap
 
 // UseModel chooses the version of a model that counts.
 func (p *pageSource) UseModel(ctx context.Context, m *epdapi.ModelChoice) (*epdapi.ModelStatus, error) {
-	return ask(ctx, p, epdapi.PathModelsUse, about(p.server.Control.Queries.UseModel, m))
+	return ask(ctx, p, epdapi.PathModelsUse, withArgument(p.server.Control.Queries.UseModel, m))
 }
 
 // UndoLevers takes all levers back, which has a time of its own.
@@ -203,10 +203,10 @@ func (p *program) webSettings() config.Web {
 // callerOf is a viewer as the controller knows callers. Nobody in particular has
 // a uid that no job has.
 func callerOf(v login.Viewer) query.Caller {
-	c := query.Caller{UID: math.MaxUint32, Name: v.Name, All: v.SeesAll(), Control: v.Acts()}
+	c := query.Caller{UID: math.MaxUint32, Name: v.Name, Operator: v.SeesAll(), Admin: v.Acts()}
 	if v.UID >= 0 && v.UID < math.MaxUint32 {
 		c.UID = uint32(v.UID)
-	} else if !c.All {
+	} else if !c.Operator {
 		c.Name = "" // that of a token is no user's
 	}
 	return c
@@ -218,15 +218,15 @@ func (p *program) pages() http.Handler {
 		c := query.CallerOf(r.Context())
 		v := login.Viewer{UID: int64(c.UID), Name: c.Name, Role: login.User}
 		switch {
-		case c.Control:
+		case c.Admin:
 			v.Role = login.Admin
 			v.Name = p.access.Name(c.UID)
-		case c.All:
+		case c.Operator:
 			v.Role = login.Reader
 		}
 		return v
 	})
-	return p.access.ServeUsers(node.Peer, site)
+	return p.access.ServeUsers(daemon.Peer, site)
 }
 
 // webHosts are further names of this machine: pages of other sites are kept away from a

@@ -198,15 +198,15 @@ func TestViewersAreTheCallersThatTheyAreAtASocket(t *testing.T) {
 		{login.Viewer{UID: 1000, Name: "ada", Role: login.User}, query.Caller{UID: 1000, Name: "ada"}},
 		{
 			login.Viewer{UID: -1, Name: "bob", Role: login.Reader},
-			query.Caller{UID: math.MaxUint32, Name: "bob", All: true},
+			query.Caller{UID: math.MaxUint32, Name: "bob", Operator: true},
 		},
 		{
 			login.Viewer{UID: -1, Name: "alice", Role: login.Admin},
-			query.Caller{UID: math.MaxUint32, Name: "alice", All: true, Control: true},
+			query.Caller{UID: math.MaxUint32, Name: "alice", Operator: true, Admin: true},
 		},
 		{
 			login.Viewer{UID: 0, Name: "root", Role: login.Admin},
-			query.Caller{UID: 0, Name: "root", All: true, Control: true},
+			query.Caller{UID: 0, Name: "root", Operator: true, Admin: true},
 		},
 	} {
 		if got := callerOf(c.viewer); got != c.want {

@@ -99,13 +99,13 @@ func writeForecast(b *strings.Builder, f *epdapi.Forecast, factors *epdapi.Facto
 		return
 	}
 	writeRow(b, "Expected", "%s (%s to %s), by %s", report.FormatSeconds(f.Time.Value),
-		report.FormatSeconds(f.Time.Low), report.FormatSeconds(f.Time.High), rungText(f.Time.Tier))
+		report.FormatSeconds(f.Time.Low), report.FormatSeconds(f.Time.High), rungText(f.Time.Rung))
 	energy := report.FormatJoules[float64]
 	writeRow(b, "  energy", "%s (%s to %s) of its GPUs, by %s", energy(f.Energy.Value), energy(f.Energy.Low),
-		energy(f.Energy.High), rungText(f.Energy.Tier))
+		energy(f.Energy.High), rungText(f.Energy.Rung))
 	watts := report.FormatWatts[float64]
 	writeRow(b, "  power", "%s (%s to %s) of a GPU, by %s", watts(f.Power.Value), watts(f.Power.Low),
-		watts(f.Power.High), rungText(f.Power.Tier))
+		watts(f.Power.High), rungText(f.Power.Rung))
 	if text := forecastFootprint(f, factors); text != "" {
 		writeRow(b, "  costs", "%s", text)
 	}

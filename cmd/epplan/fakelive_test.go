@@ -113,7 +113,7 @@ func fakeView(id string) *epdapi.JobView {
 		},
 		Submission: &record.Decision{
 			Mode: "enforce", Reason: "submitted", Created: fakeBegin.Add(-time.Minute),
-			Tier:  "repeat/repeat/similar",
+			Rung:  "repeat/repeat/similar",
 			TimeS: record.Interval{Value: live.Known(2460), Low: live.Known(2300), High: live.Known(2700)},
 			EnergyJ: record.Interval{
 				Value: live.Known(760e3), Low: live.Known(740e3), High: live.Known(850e3),
@@ -286,7 +286,7 @@ func fakeEstimate(r *http.Request) any {
 	e := estimateOf(2)
 	e.Limited = s.TimeLimit > 0
 	if s.Comment == "code" {
-		e.Forecast.Time.Tier = fmt.Sprintf("%d files, %d coordinates", code.Files, len(code.Vector))
+		e.Forecast.Time.Rung = fmt.Sprintf("%d files, %d coordinates", code.Files, len(code.Vector))
 	}
 	if !strings.Contains(string(s.Script), "train") || r.URL.Query().Get("gpu_model") == "A100" {
 		e.Known, e.Models, e.Reason = false, []epdapi.EstimateModel{},
@@ -347,9 +347,9 @@ func estimateOf(gpus int) epdapi.Estimate {
 
 func fakeForecast() *epdapi.Forecast {
 	return &epdapi.Forecast{
-		Time:   epdapi.PredictedRange{Value: 2460, Low: 2300, High: 2700, Tier: "repeat"},
-		Energy: epdapi.PredictedRange{Value: 760e3, Low: 690e3, High: 850e3, Tier: "repeat"},
-		Power:  epdapi.PredictedRange{Value: 155, Low: 140, High: 180, Tier: "similar"},
+		Time:   epdapi.PredictedRange{Value: 2460, Low: 2300, High: 2700, Rung: "repeat"},
+		Energy: epdapi.PredictedRange{Value: 760e3, Low: 690e3, High: 850e3, Rung: "repeat"},
+		Power:  epdapi.PredictedRange{Value: 155, Low: 140, High: 180, Rung: "similar"},
 	}
 }
 

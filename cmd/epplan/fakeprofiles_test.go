@@ -3,8 +3,8 @@ package main
 import (
 	"net/http"
 
+	"github.com/epplan/epplan/internal/colocate"
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/share"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
@@ -16,18 +16,18 @@ func fakeProfiles(r *http.Request) any {
 		WorkloadKey: record.WorkloadKey{Cluster: "alpha", Workload: fakeWorkload, GPUModel: "V100"}, Alone: 5,
 		Shared: 2, Last: fakeBegin,
 		LastJob: epdapi.LastJob{ID: 4711, Name: "train", User: "ada", Partition: "gpu"},
-		UseProfile: share.UseProfile{
-			Runs: 5, TimeS: share.Interval{Mean: 3600, Low: live.Known(3400), High: live.Known(3800)},
-			PeakMem: share.Interval{
+		UseProfile: colocate.UseProfile{
+			Runs: 5, TimeS: colocate.Interval{Mean: 3600, Low: live.Known(3400), High: live.Known(3800)},
+			PeakMem: colocate.Interval{
 				Mean: 4 * bytesPerGiB, Low: live.Known(3.5 * bytesPerGiB),
 				High: live.Known(4.5 * bytesPerGiB),
 			}, MemTotal: 16 * bytesPerGiB,
-			Phases: []share.Phase{{From: 0, To: 0.5, Utilisation: 0.9}, {From: 0.5, To: 1, Utilisation: 0.1}},
+			Phases: []colocate.Phase{{From: 0, To: 0.5, Utilisation: 0.9}, {From: 0.5, To: 1, Utilisation: 0.1}},
 		},
 	}
-	for i := range share.Slots {
+	for i := range colocate.Slots {
 		u := 0.9
-		if i >= share.Slots/2 {
+		if i >= colocate.Slots/2 {
 			u = 0.1
 		}
 		known.Mean, known.Low, known.High = append(known.Mean, u), append(known.Low, u-0.05),
@@ -37,10 +37,10 @@ func fakeProfiles(r *http.Request) any {
 		WorkloadKey: record.WorkloadKey{
 			Cluster: "alpha", Workload: "0d6c1f02bb9e4a7788aa01c3x1", GPUModel: "V100",
 		}, Alone: 0, Shared: 1, Last: fakeBegin,
-		UseProfile: share.UseProfile{Unknown: "no run of it had its GPUs alone from start to end"},
+		UseProfile: colocate.UseProfile{Unknown: "no run of it had its GPUs alone from start to end"},
 	}
 	all := epdapi.ProfileList{
-		Rules: share.Rules{Runs: 3, Spread: 0.25, Slowdown: 1.2}, Profiles: []epdapi.WorkloadProfile{},
+		Rules: colocate.Rules{Runs: 3, Spread: 0.25, Slowdown: 1.2}, Profiles: []epdapi.WorkloadProfile{},
 	}
 	for _, p := range []epdapi.WorkloadProfile{known, fresh} {
 		if asked := r.URL.Query().Get("workload"); asked == "" || asked == p.Workload {
@@ -51,8 +51,8 @@ func fakeProfiles(r *http.Request) any {
 }
 
 // fakeShared is how nodes suit a job: beside one in antiphase, alone, and not.
-func fakeShared() *share.Order {
-	return &share.Order{Job: 4714, Nodes: []share.Node{
+func fakeShared() *colocate.Order {
+	return &colocate.Order{Job: 4714, Nodes: []colocate.Node{
 		{Name: "n2", Fits: true, Correlation: -0.97, Slowdown: 1.08, Beside: []slurm.JobID{4709}},
 		{Name: "n3", Rank: 1, Fits: true, RisesW: 101, Slowdown: 1.18, Beside: []slurm.JobID{}},
 		{Name: "n1", Rank: 2, Slowdown: 1, Beside: []slurm.JobID{4708}, Why: "1.40 times the time alone"},

@@ -119,7 +119,7 @@ func writeJob(b *strings.Builder, v *epdapi.JobView) {
 // writeExpected is what was expected of a job when it was submitted, beside what it took.
 func writeExpected(b *strings.Builder, v *epdapi.JobView) {
 	d := v.Submission
-	if d.Tier == "" {
+	if d.Rung == "" {
 		return
 	}
 	took, used := measuredUse(v, d.Created)
@@ -140,7 +140,7 @@ func writeExpected(b *strings.Builder, v *epdapi.JobView) {
 	expected("Expected", d.TimeS, took, report.FormatSeconds)
 	expected("  energy", d.EnergyJ, used, report.FormatJoules[float64])
 	expected("  power", d.PowerW, live.Number{}, report.FormatWatts[float64])
-	writeRow(b, "  by", "%s", strings.Join(rungTexts(d.Tier), "; "))
+	writeRow(b, "  by", "%s", strings.Join(rungTexts(d.Rung), "; "))
 }
 
 // rungTexts is what predictions of time, energy and power rest on.

@@ -9,9 +9,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/cmd/internal/dryrun"
+	"github.com/epplan/epplan/internal/colocate"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/internal/share"
 	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/slurm"
 )
@@ -108,7 +108,7 @@ func leverText(s *steer.Status) string {
 }
 
 // sharedOrderText is in which order nodes suit the next job for a part of a GPU.
-func sharedOrderText(o *share.Order) string {
+func sharedOrderText(o *colocate.Order) string {
 	if o == nil {
 		return ""
 	}

@@ -8,9 +8,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/internal/colocate"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/internal/share"
 	"github.com/epplan/epplan/live"
 )
 
@@ -126,11 +126,11 @@ func writeProfile(b *strings.Builder, p *epdapi.WorkloadProfile) {
 		head   string
 		values []float64
 	}{{"  at most", p.High}, {"  mean", p.Mean}, {"  at least", p.Low}} {
-		if line := profileLine(part.values, share.Slots); line != "" {
+		if line := profileLine(part.values, colocate.Slots); line != "" {
 			writeRow(b, part.head, "%s", line)
 		}
 	}
-	writeRow(b, "", "each for %s", report.FormatSeconds(p.TimeS.Mean/share.Slots))
+	writeRow(b, "", "each for %s", report.FormatSeconds(p.TimeS.Mean/colocate.Slots))
 	for _, phase := range p.Phases {
 		writeRow(b, "  phase", "%s to %s: %s", report.FormatPercent(phase.From),
 			report.FormatPercent(phase.To), report.FormatPercent(phase.Utilisation))
@@ -138,7 +138,7 @@ func writeProfile(b *strings.Builder, p *epdapi.WorkloadProfile) {
 }
 
 // intervalText is an interval as text; empty where there is none.
-func intervalText(v *share.Interval, format func(float64) string) string {
+func intervalText(v *colocate.Interval, format func(float64) string) string {
 	low, known := v.Low.Get()
 	if !known {
 		return ""

@@ -75,11 +75,11 @@ func computePredict(ctx context.Context, r *reproducer) (*reproducedPaper, error
 	findings := predictFindings(r.sections)
 	found := &reproducedPaper{}
 	for _, model := range []trace.EnergyModel{trace.Independent, trace.Coupled} {
-		p := predictPaper{model: model, seed: r.seed, tuning: r.tuning}
-		if err := p.queues(r); err != nil {
+		p := predictReproduction{model: model, seed: r.seed, tuning: r.tuning}
+		if err := p.loadQueues(r); err != nil {
 			return nil, err
 		}
-		if err := p.fillFindings(ctx, r.count, findings); err != nil {
+		if err := p.measureFindings(ctx, r.count, findings); err != nil {
 			return nil, fmt.Errorf("%s energy: %w", model, err)
 		}
 		found.notes = append(found.notes, p.notes()...)
@@ -89,7 +89,7 @@ func computePredict(ctx context.Context, r *reproducer) (*reproducedPaper, error
 	return found, nil
 }
 
-type predictPaper struct {
+type predictReproduction struct {
 	model  trace.EnergyModel
 	seed   uint64
 	tuning int
@@ -97,11 +97,11 @@ type predictPaper struct {
 	kappas map[string]float64 // tuned, by what for
 }
 
-// queues draws the queues, or reads them.
-func (p *predictPaper) queues(r *reproducer) (err error) {
+// loadQueues draws the queues, or reads them.
+func (p *predictReproduction) loadQueues(r *reproducer) (err error) {
 	dir := r.predictDir
 	if dir == "" {
-		p.tests, err = p.draw(r.instances, testStream)
+		p.tests, err = p.drawQueues(r.instances, testStream)
 		return err
 	}
 	pools, err := parseFile(r.t, filepath.Join(dir, "clusters.csv"), trace.ReadKnapsackPools)
@@ -129,13 +129,11 @@ const (
 	tuningStream
 )
 
-// draw draws queues: from a seed and a stream always the same ones.
-func (p *predictPaper) draw(count int, stream uint64) ([]*knapsackQueue, error) {
-	list := make([]*knapsackQueue, count)
+// drawQueues draws queues: from a seed and a stream always the same ones.
+func (p *predictReproduction) drawQueues(count int, stream uint64) (list []*knapsackQueue, err error) {
+	list = make([]*knapsackQueue, count)
 	for i := range list {
-		const most = maxInstances
-		rng := rand.New(rand.NewPCG(p.seed, stream*most+uint64(i)))
-		var err error
+		rng := rand.New(rand.NewPCG(p.seed, stream*maxInstances+uint64(i)))
 		if list[i], err = drawQueue(rng, p.model); err != nil {
 			return nil, err
 		}
@@ -143,25 +141,25 @@ func (p *predictPaper) draw(count int, stream uint64) ([]*knapsackQueue, error) 
 	return list, nil
 }
 
-// means plays queues by policies and returns each policy's mean over them.
-func means(
+// meansByPolicy plays queues by policies and returns each policy's mean over them.
+func meansByPolicy(
 	ctx context.Context, queues []*knapsackQueue, policies []string, done func(),
-) ([]predictMeans, error) {
+) ([]queueMeans, error) {
 	sums, err := playAll(ctx, queues, policies, done)
 	if err != nil {
 		return nil, err
 	}
-	all := make([]predictMeans, len(policies))
+	all := make([]queueMeans, len(policies))
 	for i, s := range sums {
 		all[i/len(queues)].add(s, float64(len(queues)))
 	}
 	return all, nil
 }
 
-// predictMeans is what a queue comes to, by policy the mean over queues.
-type predictMeans struct{ wait, delayed, running, kWh float64 }
+// queueMeans is what a queue comes to, by policy the mean over queues.
+type queueMeans struct{ wait, delayed, running, kWh float64 }
 
-func (m *predictMeans) add(s *planreport.QueueSum, of float64) {
+func (m *queueMeans) add(s *planreport.QueueSum, of float64) {
 	m.wait += s.TotalWait / of
 	m.delayed += float64(s.Delayed) / of
 	m.running += s.Running / of
@@ -170,21 +168,21 @@ func (m *predictMeans) add(s *planreport.QueueSum, of float64) {
 
 // tune finds, for each of the paper's three aims, the weight of a kWh with which
 // the value rule does best on queues of their own.
-func (p *predictPaper) tune(ctx context.Context, done func()) error {
-	queues, err := p.draw(p.tuning, tuningStream)
+func (p *predictReproduction) tune(ctx context.Context, done func()) error {
+	queues, err := p.drawQueues(p.tuning, tuningStream)
 	if err != nil {
 		return err
 	}
 	grid := kappaGrid()
-	found, err := means(ctx, queues, textsOf(grid, valueWith), done)
+	found, err := meansByPolicy(ctx, queues, textsOf(grid, valueWith), done)
 	if err != nil {
 		return err
 	}
 	p.kappas = make(map[string]float64)
-	for aim, of := range map[string]func(*predictMeans) float64{
-		aimWait:    func(m *predictMeans) float64 { return m.wait },
-		aimRunning: func(m *predictMeans) float64 { return m.running },
-		aimEnergy:  func(m *predictMeans) float64 { return m.kWh },
+	for aim, of := range map[string]func(*queueMeans) float64{
+		aimWait:    func(m *queueMeans) float64 { return m.wait },
+		aimRunning: func(m *queueMeans) float64 { return m.running },
+		aimEnergy:  func(m *queueMeans) float64 { return m.kWh },
 	} {
 		best := 0
 		for i := range found {
@@ -210,7 +208,9 @@ func kappaGrid() []float64 {
 
 func valueWith(kappa float64) string { return fmt.Sprintf("value,kappa=%.4g", kappa) }
 
-func (p *predictPaper) fillFindings(ctx context.Context, count newProgress, findings []predictFinding) error {
+func (p *predictReproduction) measureFindings(
+	ctx context.Context, count newProgress, findings []predictFinding,
+) error {
 	rules := make([]string, 0, len(findings))
 	tunes := false
 	for i := range findings {
@@ -238,7 +238,7 @@ func (p *predictPaper) fillFindings(ctx context.Context, count newProgress, find
 		}
 		return rule
 	})
-	found, err := means(ctx, p.tests, policies, done)
+	found, err := meansByPolicy(ctx, p.tests, policies, done)
 	if err != nil {
 		return err
 	}

@@ -85,11 +85,11 @@ func TestTheInstancesComeToWhatTheirReferenceSays(t *testing.T) {
 }
 
 func TestTuningForAnAimDoesBestByThatAimOnTheQueuesItWasTunedOn(t *testing.T) {
-	p := predictPaper{seed: 5, tuning: 3}
+	p := predictReproduction{seed: 5, tuning: 3}
 	if err := p.tune(t.Context(), func() {}); err != nil {
 		t.Fatal(err)
 	}
-	queues, err := p.draw(p.tuning, tuningStream)
+	queues, err := p.drawQueues(p.tuning, tuningStream)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestTuningForAnAimDoesBestByThatAimOnTheQueuesItWasTunedOn(t *testing.T) {
 		valueWith(p.kappas[aimWait]), valueWith(p.kappas[aimRunning]),
 		valueWith(p.kappas[aimEnergy]), ruleValue,
 	}
-	found, err := means(t.Context(), queues, policies, func() {})
+	found, err := meansByPolicy(t.Context(), queues, policies, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,9 +15,9 @@ import (
 type predictFinding struct {
 	section, rule string
 	what, unit    string
-	paper         float64                               // 0: the paper gives none
-	of            func(m, simple *predictMeans) float64 // what the figure is, of a rule's means
-	ours          [2]float64                            // by energy model
+	paper         float64                             // 0: the paper gives none
+	of            func(m, simple *queueMeans) float64 // what the figure is, of a rule's means
+	ours          [2]float64                          // by energy model
 }
 
 // Rules whose figures the paper gives. A rule of table 2 is tuned for an aim.
@@ -43,16 +43,16 @@ func aimOf(rule string) string {
 
 type ruleFigure struct {
 	what, unit string
-	of         func(m *predictMeans) float64
+	of         func(m *queueMeans) float64
 }
 
 func ruleFigures() []ruleFigure {
 	const mega = 1e6
 	return []ruleFigure{
-		{"total waiting time", "Ms", func(m *predictMeans) float64 { return m.wait / mega }},
-		{"jobs that wait", "", func(m *predictMeans) float64 { return m.delayed }},
-		{"total running time", "Ms", func(m *predictMeans) float64 { return m.running / mega }},
-		{"energy", "kWh", func(m *predictMeans) float64 { return m.kWh }},
+		{"total waiting time", "Ms", func(m *queueMeans) float64 { return m.wait / mega }},
+		{"jobs that wait", "", func(m *queueMeans) float64 { return m.delayed }},
+		{"total running time", "Ms", func(m *queueMeans) float64 { return m.running / mega }},
+		{"energy", "kWh", func(m *queueMeans) float64 { return m.kWh }},
 	}
 }
 
@@ -116,7 +116,7 @@ func figure4() []predictFinding {
 
 // runningPower is energy over running time: what the paper's tables say of it.
 func runningPower() []predictFinding {
-	watts := func(m, _ *predictMeans) float64 { return m.kWh * dvfsmodel.JoulesPerKWh / m.running }
+	watts := func(m, _ *queueMeans) float64 { return m.kWh * dvfsmodel.JoulesPerKWh / m.running }
 	f := predictFinding{section: "power", what: "energy by running time", unit: "W", of: watts}
 	simple, value := f, f
 	simple.rule, simple.paper = ruleSimple, 470.69*dvfsmodel.JoulesPerKWh/16_924_533.71
@@ -130,7 +130,7 @@ func absolute(section string, paper map[string][4]float64, rules ...string) []pr
 		for i, m := range ruleFigures() {
 			all = append(all, predictFinding{
 				section: section, rule: rule, what: m.what, unit: m.unit, paper: paper[rule][i],
-				of: func(own, _ *predictMeans) float64 { return m.of(own) },
+				of: func(own, _ *queueMeans) float64 { return m.of(own) },
 			})
 		}
 	}
@@ -141,7 +141,7 @@ func absolute(section string, paper map[string][4]float64, rules ...string) []pr
 func saved(section, rule string, m ruleFigure, paper float64) predictFinding {
 	return predictFinding{
 		section: section, rule: rule, what: m.what + " saved", unit: "%", paper: paper,
-		of: func(own, simple *predictMeans) float64 { return 100 * (1 - m.of(own)/m.of(simple)) },
+		of: func(own, simple *queueMeans) float64 { return 100 * (1 - m.of(own)/m.of(simple)) },
 	}
 }
 
@@ -160,7 +160,7 @@ func predictTable(findings []predictFinding) *report.Table {
 	})
 }
 
-func (p *predictPaper) notes() []string {
+func (p *predictReproduction) notes() []string {
 	notes := []string{fmt.Sprintf("%s energy: %s", p.model, plural(len(p.tests), "queue"))}
 	if p.kappas != nil {
 		notes[0] += fmt.Sprintf("; kappa tuned on %s: %.3g for waiting, %.3g for running time, "+

@@ -140,7 +140,7 @@ func writeForecasts(b *strings.Builder, s *epdapi.ForecastStatus) {
 		fmt.Fprintf(b, " (%s imported)", report.FormatCount(s.Imported))
 	}
 	for i := range s.Scores {
-		if one := &s.Scores[i]; one.Tier == "" {
+		if one := &s.Scores[i]; one.Rung == "" {
 			fmt.Fprintf(b, "; %s of %s within the interval, %s off in the median",
 				report.FormatPercent(one.Coverage),
 				plural(one.Jobs, printable(one.Target), targetPlural(one.Target)),

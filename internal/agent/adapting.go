@@ -16,7 +16,7 @@ import (
 type adapter struct {
 	gpus        *GPUSet
 	runs        *RunSet
-	settler     *settler
+	reconciler  *reconciler
 	poller      *poller
 	undoTimeout time.Duration // of a GPU's turn when a clock is stepped
 	opened      chan struct{} // wakes its loop when a run begins
@@ -54,7 +54,7 @@ func (d *adapter) adapt(ctx context.Context, clock func() time.Time) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.undoTimeout)
 	defer cancel()
-	settling := d.settler.settle(ctx, changed)
+	reconciling := d.reconciler.reconcile(ctx, changed)
 	now := clock()
 	d.runs.eachOpen(func(r *openRun) {
 		if slices.Contains(stepped, r) && r.isAdapted() { // else it is at default clocks, or going there
@@ -62,7 +62,7 @@ func (d *adapter) adapt(ctx context.Context, clock func() time.Time) error {
 			d.steps.Add(1)
 		}
 	})
-	return errors.Join(trouble, settling)
+	return errors.Join(trouble, reconciling)
 }
 
 // adaptedGPUs are the GPUs of the runs whose clocks are adapted.

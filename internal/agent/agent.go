@@ -46,15 +46,15 @@ type Options struct {
 // order: a GPU's turn, the meter's of [poller], the files' of [RunSet], the set's of
 // [RunSet], that of [GPUSet], a GPU's own. No other is taken while [poller] holds its mu.
 type Agent struct {
-	options   Options
-	gpus      *GPUSet
-	runs      *RunSet
-	holder    *holder
-	settler   *settler
-	admission *admission
-	poller    *poller
-	adapter   *adapter
-	guarded   atomic.Int64 // runs that the guard put to default clocks
+	options    Options
+	gpus       *GPUSet
+	runs       *RunSet
+	holder     *holder
+	reconciler *reconciler
+	admission  *admission
+	poller     *poller
+	adapter    *adapter
+	guarded    atomic.Int64 // runs that the guard put to default clocks
 }
 
 // New makes an agent that knows nothing yet: [Agent.Start] is called before
@@ -73,21 +73,21 @@ func New(options Options) *Agent {
 		maxParallel: gpu.MaxSims,
 		known:       make(map[string]*managedGPU), claimed: make(map[string]func()),
 		newGPU: func(dev gpu.Device) *managedGPU {
-			return newManagedGPU(dev, options.CallTimeout, a.settler.settleLate)
+			return newManagedGPU(dev, options.CallTimeout, a.reconciler.reconcileLate)
 		},
 	}
 	a.holder = &holder{
 		gpus: a.gpus, journal: journal{options.Journal}, boot: options.Boot, driver: options.Driver,
-		inUse: func(c *managedGPU) bool { return a.settler.isUntouchable(c) },
+		inUse: func(c *managedGPU) bool { return a.reconciler.isUntouchable(c) },
 	}
-	a.settler = &settler{gpus: a.gpus, runs: a.runs, holder: a.holder, undoTimeout: options.UndoTimeout}
+	a.reconciler = &reconciler{gpus: a.gpus, runs: a.runs, holder: a.holder, undoTimeout: options.UndoTimeout}
 	a.admission = &admission{gpus: a.gpus, holder: a.holder, allowed: options.Range}
 	a.poller = &poller{
-		gpus: a.gpus, runs: a.runs, settler: a.settler, host: options.Host, opened: make(chan struct{}, 1),
+		gpus: a.gpus, runs: a.runs, reconciler: a.reconciler, host: options.Host, opened: make(chan struct{}, 1),
 		last: make(map[string]time.Time),
 	}
 	a.adapter = &adapter{
-		gpus: a.gpus, runs: a.runs, settler: a.settler, poller: a.poller, undoTimeout: options.UndoTimeout,
+		gpus: a.gpus, runs: a.runs, reconciler: a.reconciler, poller: a.poller, undoTimeout: options.UndoTimeout,
 		opened: make(chan struct{}, 1),
 	}
 	return a
@@ -130,12 +130,12 @@ func (a *Agent) Restore(ctx context.Context, reason string, uuids ...string) (Re
 	if len(uuids) > 0 {
 		cards = a.gpus.some(uuids)
 	}
-	affected := a.settler.giveUp(cards, reason)
+	affected := a.reconciler.giveUp(cards, reason)
 	for _, c := range cards {
 		c.clearExternalChange()
 	}
 	report, err := a.holder.replay(ctx, uuids)
-	return report, errors.Join(err, a.settler.settle(ctx, affected))
+	return report, errors.Join(err, a.reconciler.reconcile(ctx, affected))
 }
 
 // RestoreJournal gives back all clocks that a journal names, without an agent and its

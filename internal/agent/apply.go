@@ -18,7 +18,7 @@ type Applied struct {
 
 // Apply opens a run and locks all its GPUs, or none. It returns once they are
 // locked, or back at default clocks; the error says why not, and what couldn't
-// be undone. A run that is open already is settled again. An open run of the
+// be undone. A run that is open already is reconciled again. An open run of the
 // same job is closed first: its Epilog never came.
 func (a *Agent) Apply(ctx context.Context, run live.Run) (Applied, error) {
 	if err := checkRun(&run); err != nil {
@@ -31,15 +31,15 @@ func (a *Agent) Apply(ctx context.Context, run live.Run) (Applied, error) {
 		defer cancel()
 	}
 	superseded := a.replaceOpenRun(ctx, &run)
-	_, heeding := a.settler.applyReturned(ctx, run.GPUs) // what was given back is no word about this run
+	_, heeding := a.reconciler.applyReturned(ctx, run.GPUs) // what was given back is no word about this run
 	refusal := a.admission.check(ctx, &run)
 	keeping := a.registerRun(&run, refusal)
 	cards := a.gpus.some(run.GPUs)
-	settling := a.settler.settle(ctx, cards)
-	if settling == nil && (ctx.Err() != nil || isLate(&run, time.Now())) {
-		settling = a.releaseLate(ctx, run.ID, ErrLate)
+	reconciling := a.reconciler.reconcile(ctx, cards)
+	if reconciling == nil && (ctx.Err() != nil || isLate(&run, time.Now())) {
+		reconciling = a.releaseLate(ctx, run.ID, ErrLate)
 	}
-	return a.applied(run.ID), errors.Join(superseded, heeding, refusal, keeping, settling)
+	return a.applied(run.ID), errors.Join(superseded, heeding, refusal, keeping, reconciling)
 }
 
 // releaseLate puts a run that completed too late to default clocks.
@@ -64,7 +64,7 @@ func (a *Agent) HandsOff(ctx context.Context, id, reason string) error {
 	if err != nil {
 		return err
 	}
-	return a.settler.settle(ctx, a.gpus.some(uuids))
+	return a.reconciler.reconcile(ctx, a.gpus.some(uuids))
 }
 
 // registerRun registers a run and writes it down. One that is refused, or that can't be
@@ -140,6 +140,6 @@ func (a *Agent) end(ctx context.Context, id string, how runEnd) (ClosedRun, erro
 	if err != nil {
 		return ClosedRun{}, err
 	}
-	settling := a.settler.settle(ctx, cards)
-	return closedOf(&rec), errors.Join(settling, a.runs.keepEnd(id))
+	reconciling := a.reconciler.reconcile(ctx, cards)
+	return closedOf(&rec), errors.Join(reconciling, a.runs.keepEnd(id))
 }

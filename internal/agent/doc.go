@@ -12,7 +12,7 @@
 // What a GPU should be at follows from its open runs alone: the fastest of
 // what they want of each control, and default clocks as soon as one of them
 // wants those or anything about it went wrong. Every change of a run ends in
-// its GPUs being settled to that, so that an Epilog, a failed Prolog, the
+// its GPUs being reconciled with that, so that an Epilog, a failed Prolog, the
 // guard and a restore are the same step. Nothing is ever locked that isn't in
 // the journal, and a restart replays the journal before anything else.
 //
@@ -22,7 +22,7 @@
 // Each part has a type of its own, with its state and its lock. A [GPUSet] finds the GPUs and
 // calls their drivers. A [RunSet] has the runs with their files, and says what they want. The
 // holder has the journal: it sets controls, gives them back, and replays what the journal
-// names, whoever wants it. The settler has the holder do what the runs want. The admission
+// names, whoever wants it. The reconciler has the holder do what the runs want. The admission
 // says at which settings GPUs may be locked at all; the poller reads GPUs for the runs on
 // them; the adapter steps clocks. The agent opens, guards and closes runs with them.
 //

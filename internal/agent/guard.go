@@ -26,7 +26,7 @@ func (a *Agent) Guard(ctx context.Context, ask JobProbe) error {
 			now = live.Outlook{}
 		}
 		if !now.Ended.IsZero() { // others' Epilogs run before ours
-			errs = append(errs, a.settler.settle(ctx, a.gpus.some(a.runs.releaseEnded(run.ID))))
+			errs = append(errs, a.reconciler.reconcile(ctx, a.gpus.some(a.runs.releaseEnded(run.ID))))
 			continue
 		}
 		run, open := a.runs.updateForecast(run, now)

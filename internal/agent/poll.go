@@ -21,10 +21,10 @@ const learnEvery = sampleEvery / 10
 // poller reads GPUs and what the node uses beside them, tells the runs, and acts on what
 // it finds.
 type poller struct {
-	gpus    *GPUSet
-	runs    *RunSet
-	settler *settler
-	host    *nodepower.Meter // nil: what the node uses isn't measured
+	gpus       *GPUSet
+	runs       *RunSet
+	reconciler *reconciler
+	host       *nodepower.Meter // nil: what the node uses isn't measured
 	// opened wakes its loop when a run begins, as the run's energy counts from its start.
 	opened chan struct{}
 
@@ -138,7 +138,7 @@ func (p *poller) react(ctx context.Context, found []sampleResult) error {
 			errs = append(errs, p.gpus.open())
 		case errors.Is(f.err, ErrExternalChange):
 			// It was epd restore.
-			if heeded, err := p.settler.applyReturned(ctx, []string{f.gpu.uuid}); len(heeded) > 0 {
+			if heeded, err := p.reconciler.applyReturned(ctx, []string{f.gpu.uuid}); len(heeded) > 0 {
 				errs = append(errs, err)
 				continue
 			}
@@ -147,7 +147,7 @@ func (p *poller) react(ctx context.Context, found []sampleResult) error {
 			errs = append(errs, f.err) // the next sample may go well
 			continue
 		}
-		errs = append(errs, p.settler.settle(ctx, p.settler.giveUp([]*managedGPU{f.gpu}, f.err.Error())))
+		errs = append(errs, p.reconciler.reconcile(ctx, p.reconciler.giveUp([]*managedGPU{f.gpu}, f.err.Error())))
 	}
 	return errors.Join(errs...)
 }

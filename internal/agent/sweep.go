@@ -33,7 +33,7 @@ func (a *Agent) Sweep(ctx context.Context, slurm, processes JobProbe) (SweepResu
 	closed, err := a.closeGoneRuns(ctx, func(*openRun) bool { return true }, slurm, processes)
 	swept.Closed = closed
 	errs = append(errs, err, a.runs.retryKeepEnds())
-	_, err = a.settler.applyReturned(ctx, nil)
+	_, err = a.reconciler.applyReturned(ctx, nil)
 	errs = append(errs, err)
 	report, err := a.holder.sweep(ctx)
 	swept.Report = report

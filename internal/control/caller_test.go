@@ -25,8 +25,8 @@ import (
 
 // The tiers, and callers of each.
 var (
-	root     = query.Caller{UID: 0, Name: "root", All: true, Control: true}
-	operator = query.Caller{UID: 500, Name: "olga", All: true}
+	root     = query.Caller{UID: 0, Name: "root", Operator: true, Admin: true}
+	operator = query.Caller{UID: 500, Name: "olga", Operator: true}
 	ada      = query.Caller{UID: 1000, Name: "ada"}
 	bob      = query.Caller{UID: 1001, Name: "bob"}
 	nameless = query.Caller{UID: 4242}

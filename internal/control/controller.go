@@ -103,7 +103,7 @@ type Controller struct {
 	learner   *learn.Learner
 	forecasts *forecast.Forecaster
 	reports   *nodes.Reports
-	garbage   garbage
+	gcPercent gcPercent
 	counters  counters
 	stop      context.CancelFunc
 	running   sync.WaitGroup
@@ -140,18 +140,18 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 		Settings: func() *config.Predict { return &c.settings.Load().Predict },
 		GPUPower: func() (idle, busy dvfsmodel.Watt) { return c.Foresight.powerOfGPUs() },
 		UserName: options.UserName, Clock: options.Clock, Log: options.Log,
-		Pending:       c.pending.begin,
-		LittleGarbage: c.garbage.little,
+		Pending:        c.pending.begin,
+		LowerGCPercent: c.gcPercent.lower,
 	})
 	c.Jobs = jobs.New(&jobs.Options{
 		Records: options.Records.Jobs, Cluster: options.Cluster, Resolve: options.Resolve,
 		ResolveTimeout: options.ResolveTimeout,
-		Account:        options.Account, Fresh: options.Fresh, StoreWait: options.StoreWait,
+		Account:        options.Account, Fresh: options.Fresh, StoreTimeout: options.StoreWait,
 		Clock: options.Clock,
 		Speed: options.Speed, Log: options.Log,
 		SeeUser: c.forecasts.SeeUser, Reports: func(node string) bool { return c.reports.Of(node) != nil },
-		Write:         func(j *record.Job) { c.decider.WriteJob(j) },
-		LittleGarbage: c.garbage.little,
+		Write:          func(j *record.Job) { c.decider.WriteJob(j) },
+		LowerGCPercent: c.gcPercent.lower,
 	})
 	c.decider = decide.New(&decide.Options{
 		Records: options.Records.Decisions, Cluster: options.Cluster,

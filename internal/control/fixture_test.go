@@ -298,7 +298,7 @@ var (
 // standings are how all models fare.
 func (r *rig) standings() []epdapi.ModelStatus {
 	r.t.Helper()
-	all, err := r.Queries.Standings(context.Background(), query.InProcess())
+	all, err := r.Queries.ModelStatuses(context.Background(), query.InProcess())
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func (s *Settings) footprint(now time.Time, f *epdapi.Forecast) *epdapi.Forecast
 		} {
 			if i == 0 {
 				*to = epdapi.PredictedRange{
-					Value: values[0], Low: values[0], High: values[0], Tier: f.Energy.Tier,
+					Value: values[0], Low: values[0], High: values[0], Rung: f.Energy.Rung,
 				}
 			}
 			to.Low, to.High = min(to.Low, values[1], values[2]), max(to.High, values[1], values[2])

@@ -43,25 +43,25 @@ func (r *rig) submitAs(s *slurm.Submission) (*record.Decision, slurm.SubmitAnswe
 func TestASubmissionIsPredictedAndScoredWhenItEnds(t *testing.T) {
 	r := newRig(t, nil)
 	first, _ := r.submitAs(script(1000))
-	if first.Tier != string(predict.Prior) || first.TimeS.Value != live.Known(1800) ||
+	if first.Rung != string(predict.Prior) || first.TimeS.Value != live.Known(1800) ||
 		first.PowerW.Value != live.Known(200) {
 		t.Errorf("without any history: %+v", first)
 	}
 	r.runScript(script(1000), 1, 3)
 	again, _ := r.submitAs(script(1000))
 	want := memoryBound().Time(1, 1) // some ran at lower clocks
-	if again.Tier != string(predict.Repeat) || math.Abs(again.TimeS.Value.Or(0)-want) > 0.1*want ||
+	if again.Rung != string(predict.Repeat) || math.Abs(again.TimeS.Value.Or(0)-want) > 0.1*want ||
 		!(again.TimeS.High.Or(0) > want) {
 		t.Errorf("the same script: %+v, want %g s", again, want)
 	}
 	other := script(1000)
 	other.Script += "more\n"
-	if edited, _ := r.submitAs(other); edited.Tier != string(predict.Similar) {
+	if edited, _ := r.submitAs(other); edited.Rung != string(predict.Similar) {
 		t.Errorf("another script of the name: %+v", edited)
 	}
 	s := r.status().Forecasts
 	i := slices.IndexFunc(s.Scores, func(s epdapi.ForecastScore) bool {
-		return s.Target == "time" && s.Tier == ""
+		return s.Target == "time" && s.Rung == ""
 	})
 	if !s.Enabled || i < 0 || s.Scores[i].Jobs != 3 || s.Scores[i].Coverage != 1 || s.Missed != 0 {
 		t.Errorf("%+v", s)
@@ -141,7 +141,7 @@ func TestARestartLearnsFromTheRecordsAndFromImportedLogs(t *testing.T) {
 func TestPredictionsCanBeSwitchedOff(t *testing.T) {
 	r := rigAt(t, t.TempDir()+"/epd.db", &hand{now: start}, enforceAll+"[predict]\nenabled = false\n", nil)
 	d, _ := r.submitAs(script(1000))
-	if d.Tier != "" || d.TimeS.Value != (live.Number{}) {
+	if d.Rung != "" || d.TimeS.Value != (live.Number{}) {
 		t.Errorf("%+v", d)
 	}
 	if e := r.estimateOf(nil, script(1000), ""); e.Forecast != nil {
@@ -167,7 +167,7 @@ func TestPredictionsNeverChooseClocksNorShortenLimits(t *testing.T) {
 
 // rungOfTime is what a predicted time rests on.
 func rungOfTime(d *record.Decision) string {
-	rung, _, _ := strings.Cut(d.Tier, "/")
+	rung, _, _ := strings.Cut(d.Rung, "/")
 	return rung
 }
 
@@ -225,7 +225,7 @@ func TestCodeThatWasAnnouncedPredictsAJobThatNeverRan(t *testing.T) {
 	d, _ := r.submitAs(s)
 	want := 12 * memoryBound().Time(1, 1)
 	if got := d.TimeS.Value.Or(0); rungOfTime(d) != string(predict.Code) || math.Abs(got-want) > 0.25*want {
-		t.Errorf("%g s by %q, want about %g", got, d.Tier, want)
+		t.Errorf("%g s by %q, want about %g", got, d.Rung, want)
 	}
 	s.Comment = "epplan:nocode"
 	body := string(must(json.Marshal(&epdapi.CodeRequest{Submission: *s, Code: vectorOf(program(3))})))

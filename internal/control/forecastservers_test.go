@@ -117,7 +117,7 @@ func TestServersEmbedCodeAndRewriteWhatIsStrange(t *testing.T) {
 	r.tell(strange, "fn main() {}\nloops = 12")
 	d, _ := r.submitAs(strange)
 	if got := d.TimeS.Value.Or(0); rungOfTime(d) != string(predict.Code) || math.Abs(got-want) > 0.25*want {
-		t.Errorf("rewritten: %g s by %q, want about %g", got, d.Tier, want)
+		t.Errorf("rewritten: %g s by %q, want about %g", got, d.Rung, want)
 	}
 	if s := r.status().Forecasts; s.Aligned != 1 || s.AskErrors != 0 || s.Codes != 24 {
 		t.Errorf("%+v", s)
@@ -135,8 +135,8 @@ func TestServersEmbedCodeAndRewriteWhatIsStrange(t *testing.T) {
 	// Servers that fail, and jobs that don't want any.
 	broken := job(101)
 	r.tell(broken, "import torch\nepochs = 12")
-	if d, _ := r.submitAs(broken); d.Tier == "" || strings.HasPrefix(d.Tier, "code") {
-		t.Errorf("without an embedding: %q", d.Tier)
+	if d, _ := r.submitAs(broken); d.Rung == "" || strings.HasPrefix(d.Rung, "code") {
+		t.Errorf("without an embedding: %q", d.Rung)
 	}
 	private := job(102)
 	private.Comment = "epplan:nocode"

@@ -20,7 +20,7 @@ const offInARow, window = 3, 64
 // key is the only workload that is known.
 func (r *rig) key() record.WorkloadKey {
 	r.t.Helper()
-	all := r.learner.Standings()
+	all := r.learner.ModelStatuses()
 	if len(all) != 1 {
 		r.t.Fatalf("%d workloads, want 1", len(all))
 	}

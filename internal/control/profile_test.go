@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/colocate"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/query"
-	"github.com/epplan/epplan/internal/share"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
@@ -67,8 +67,8 @@ func (r *rig) learn(from slurm.JobID, name string, runs int, p record.Profile) {
 }
 
 // nodes are two nodes with one shared GPU each.
-func (r *rig) nodes() *share.ClusterState {
-	c := &share.ClusterState{At: r.clock.read()}
+func (r *rig) nodes() *colocate.ClusterState {
+	c := &colocate.ClusterState{At: r.clock.read()}
 	for i := range 2 {
 		c.Nodes = append(c.Nodes, slurm.Node{
 			Name: fmt.Sprintf("n%d", i+1), State: slurm.NodeState{Base: "MIXED"}, Partitions: []string{"gpu"},
@@ -162,7 +162,7 @@ func TestProfilesAreReadByOperators(t *testing.T) {
 	}
 	low, high := all.Profiles[0], all.Profiles[1]
 	if low.Unknown == "" || low.Alone != 1 || high.Unknown != "" || high.Runs != 3 ||
-		len(high.Mean) != share.Slots || len(high.High) != share.Slots ||
+		len(high.Mean) != colocate.Slots || len(high.High) != colocate.Slots ||
 		high.Mean[0] != 0.9 || len(high.Phases) != 2 || high.TimeS.Mean != 64 || high.PeakMem.Mean != 1<<30 ||
 		high.Last.IsZero() {
 		t.Errorf("%+v, %+v", low, high)

@@ -44,19 +44,19 @@ func questions(r *rig) map[string]asked {
 		"Savings":       {query.Anybody, []any{time.Time{}}, "", false},
 		"Estimate":      {query.Anybody, []any{script(1001), (*epdapi.Code)(nil), ""}, "", false},
 		"Code":          {query.Anybody, []any{script(1001), &epdapi.Code{}}, "", false},
-		"Standings":     {query.Operators, nil, "", false},
+		"ModelStatuses": {query.Operators, nil, "", false},
 		"Models":        {query.Operators, nil, "ada bob", false},
 		"ModelVersions": {query.Operators, []any{key.Workload, key.GPUModel}, "ada", false},
 		"Fit":           {query.Operators, []any{key.Workload, key.GPUModel}, "ada", false},
 		"Profiles":      {query.Operators, []any{""}, "", false},
-		"RecordedRuns":  {query.Controllers, []any{&query.RunQuery{Job: 2}}, "bob", false},
-		"UseModel": {query.Controllers, []any{&epdapi.ModelChoice{
+		"RecordedRuns":  {query.Administrators, []any{&query.RunQuery{Job: 2}}, "bob", false},
+		"UseModel": {query.Administrators, []any{&epdapi.ModelChoice{
 			Workload: key.Workload, GPUModel: key.GPUModel,
 		}}, "ada", false},
-		"Forget":     {query.Controllers, []any{&epdapi.RunIDs{}}, "", false},
-		"Remember":   {query.Controllers, []any{[]record.RecordedRun{}}, "", false},
-		"AddHistory": {query.Controllers, []any{&epdapi.History{}}, "", false},
-		"Reload":     {query.Controllers, nil, "", false},
+		"Forget":     {query.Administrators, []any{&epdapi.RunIDs{}}, "", false},
+		"Remember":   {query.Administrators, []any{[]record.RecordedRun{}}, "", false},
+		"AddHistory": {query.Administrators, []any{&epdapi.History{}}, "", false},
+		"Reload":     {query.Administrators, nil, "", false},
 	}
 }
 
@@ -142,16 +142,16 @@ func (r *rig) checkAnswer(name string, of *asked, who query.Caller) {
 	if refused := errors.Is(err, query.ErrForbidden); refused != (of.who.Admits(who) != nil) {
 		r.t.Errorf("%s as %+v: %v", name, who, err)
 	}
-	if hidden := errors.Is(err, store.ErrNotFound); of.gone && !who.All && !who.Control &&
+	if hidden := errors.Is(err, store.ErrNotFound); of.gone && !who.Operator && !who.Admin &&
 		hidden != (who.Name != "bob") {
 		r.t.Errorf("%s of bob's job as %+v: %v", name, who, err)
 	}
 	for user, marks := range whose {
 		found := marks.FindString(text)
 		switch {
-		case found != "" && !who.All && !who.Control && who.Name != user:
+		case found != "" && !who.Operator && !who.Admin && who.Name != user:
 			r.t.Errorf("%s tells %q of %s: %s", name, who.Name, user, found)
-		case found == "" && who.All && err == nil && regexp.MustCompile(user).MatchString(of.names):
+		case found == "" && who.Operator && err == nil && regexp.MustCompile(user).MatchString(of.names):
 			r.t.Errorf("%s tells an operator nothing of %s, so that this can't fail: %s", name, user, text)
 		}
 	}

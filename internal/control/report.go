@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/colocate"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/jobs"
-	"github.com/epplan/epplan/internal/share"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -31,7 +31,7 @@ func sharesGPU(job *jobs.Job) bool {
 	if job == nil {
 		return false
 	}
-	_, shares := share.WishOf(&slurm.Job{TRESPerNode: job.TRESPerNode(), NodeCount: int(job.Nodes)})
+	_, shares := colocate.WishOf(&slurm.Job{TRESPerNode: job.TRESPerNode(), NodeCount: int(job.Nodes)})
 	return shares
 }
 

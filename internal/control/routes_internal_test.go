@@ -24,7 +24,7 @@ func TestTheReferenceSaysWhoMayAskWhat(t *testing.T) {
 		t.Fatal(err)
 	}
 	tiers := map[query.Tier]string{
-		query.Anybody: "anybody", query.Operators: "operators", query.Controllers: "control",
+		query.Anybody: "anybody", query.Operators: "operators", query.Administrators: "control",
 	}
 	served := 0
 	for _, r := range (&api{}).routes() {

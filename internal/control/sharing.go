@@ -7,9 +7,9 @@ import (
 	"slices"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/colocate"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/query"
-	"github.com/epplan/epplan/internal/share"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/planner/sharing"
@@ -21,13 +21,15 @@ import (
 // by what agents reported of those GPUs lately.
 // While the records can't be read there is none, and only the first question
 // waits for them.
-func (f *Foresight) SharedNodes(ctx context.Context, cluster *share.ClusterState, j *slurm.Job) share.Order {
+func (f *Foresight) SharedNodes(
+	ctx context.Context, cluster *colocate.ClusterState, j *slurm.Job,
+) colocate.Order {
 	s := f.settings()
 	models, now := f.gpuModels(), f.options.Clock()
 	var failed error
-	order := share.RankNodes(cluster, j, &share.Options{
+	order := colocate.RankNodes(cluster, j, &colocate.Options{
 		Rules: s.sharing(), Speed: f.options.Speed,
-		Profile: func(j *slurm.Job, gpuModel string) (p *share.UseProfile, rate float64) {
+		Profile: func(j *slurm.Job, gpuModel string) (p *colocate.UseProfile, rate float64) {
 			if failed == nil {
 				p, rate, failed = f.sharedUse(ctx, j, gpuModel)
 			}
@@ -37,26 +39,26 @@ func (f *Foresight) SharedNodes(ctx context.Context, cluster *share.ClusterState
 			return cmp.Or(f.nodes.get(n.Name), query.NodeKind(s.Profiles, n, models).GPUModel)
 		},
 		GPU: s.sharedGPU,
-		RecentSamples: func(node string, jobs []slurm.JobID) []share.UseSample {
+		RecentSamples: func(node string, jobs []slurm.JobID) []colocate.UseSample {
 			return f.reports.RecentSamples(node, jobs, now)
 		},
 	})
 	if failed != nil {
-		order.Note, order.Nodes = slurm.Printable(failed.Error(), maxMessage), []share.Node{}
+		order.Note, order.Nodes = slurm.Printable(failed.Error(), maxMessage), []colocate.Node{}
 	}
 	return order
 }
 
 // sharing are the rules in force.
-func (s *Settings) sharing() share.Rules {
+func (s *Settings) sharing() colocate.Rules {
 	l := &s.Live.Sharing
-	return share.Rules{Runs: l.Runs, Spread: l.Spread, Slowdown: l.Slowdown}
+	return colocate.Rules{Runs: l.Runs, Spread: l.Spread, Slowdown: l.Slowdown}
 }
 
 // profileOf is what a workload does by itself on a GPU model, from its last runs
 // that had their GPUs alone. The error says that the records can't be read.
-func (f *Foresight) profileOf(ctx context.Context, key record.WorkloadKey) (*share.UseProfile, error) {
-	return store.Within(ctx, f.options.StoreWait, func(ctx context.Context) (*share.UseProfile, error) {
+func (f *Foresight) profileOf(ctx context.Context, key record.WorkloadKey) (*colocate.UseProfile, error) {
+	return store.Within(ctx, f.options.StoreWait, func(ctx context.Context) (*colocate.UseProfile, error) {
 		return f.learner.Profile(ctx, key)
 	})
 }
@@ -66,7 +68,7 @@ func (f *Foresight) profileOf(ctx context.Context, key record.WorkloadKey) (*sha
 // read.
 func (f *Foresight) sharedUse(
 	ctx context.Context, j *slurm.Job, gpuModel string,
-) (p *share.UseProfile, rate float64, err error) {
+) (p *colocate.UseProfile, rate float64, err error) {
 	job := f.jobs.Get(j.ID)
 	if job == nil || gpuModel == "" {
 		return nil, 0, nil
@@ -105,7 +107,7 @@ const (
 // sharedGPU is what shared GPUs of a model draw: from idle_w to busy_w of its
 // profile, in proportion to the core clock. What it costs to share one is the same
 // for all models.
-func (s *Settings) sharedGPU(gpuModel string) share.GPU {
+func (s *Settings) sharedGPU(gpuModel string) colocate.GPU {
 	p, err := s.Profiles.Lookup(gpuModel)
 	var levels []dvfsmodel.MHz
 	if err == nil {
@@ -119,7 +121,7 @@ func (s *Settings) sharedGPU(gpuModel string) share.GPU {
 		for mhz := paperMinMHz; mhz <= paperMaxMHz; mhz += paperStepMHz {
 			levels = append(levels, dvfsmodel.MHz(mhz))
 		}
-		return share.GPU{
+		return colocate.GPU{
 			Physics: sharing.Physics{
 				BaseW: paperBaseW, WPerMHz: paperWPerMHz, Beta: paperBeta, LevelsMHz: levels,
 				StepMHz: paperStepMHz,
@@ -130,7 +132,7 @@ func (s *Settings) sharedGPU(gpuModel string) share.GPU {
 	slices.Sort(levels)
 	levels = slices.Compact(levels)
 	top := levels[len(levels)-1]
-	return share.GPU{
+	return colocate.GPU{
 		Physics: sharing.Physics{
 			BaseW: float64(p.IdleW), WPerMHz: float64(p.BusyW-p.IdleW) / float64(top), Beta: paperBeta,
 			LevelsMHz: levels,

@@ -85,7 +85,7 @@ func TestWhoChoseAVersionIsKeptOverARestart(t *testing.T) {
 			}
 		}
 	}
-	token := query.Caller{UID: math.MaxUint32, Name: "alice", All: true, Control: true}
+	token := query.Caller{UID: math.MaxUint32, Name: "alice", Operator: true, Admin: true}
 	for _, c := range []struct {
 		who     query.Caller
 		by, why string
@@ -93,8 +93,8 @@ func TestWhoChoseAVersionIsKeptOverARestart(t *testing.T) {
 	}{
 		{root, "root", "too slow [by eve, 2020-01-01T00:00:00Z]", 1},
 		{token, "alice (token)", "", 2},
-		{query.Caller{UID: 7, Control: true}, "uid 7", "why not", 1},
-		{query.Caller{UID: 8, Name: "a]b, [c", Control: true}, "a)b, (c", "w", 2},
+		{query.Caller{UID: 7, Admin: true}, "uid 7", "why not", 1},
+		{query.Caller{UID: 8, Name: "a]b, [c", Admin: true}, "a)b, (c", "w", 2},
 		{root, "root", "none is better", 0},
 		{token, "alice (token)", "", 0},
 	} {

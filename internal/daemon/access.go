@@ -16,7 +16,7 @@ import (
 )
 
 // Access tells what a uid may do. Root, epd's own user and those that were
-// allowed to may do anything; operators may read everything; other users may ask
+// added are administrators and may do anything; operators may read everything; other users may ask
 // about their own jobs.
 type Access struct {
 	// Operators are names of users; nil: there are none.
@@ -24,9 +24,9 @@ type Access struct {
 
 	limiter userLimiter // of users who ask
 
-	mu      sync.Mutex
-	allowed []uint32
-	names   map[uint32]cachedName
+	mu     sync.Mutex
+	admins []uint32
+	names  map[uint32]cachedName
 }
 
 // cachedName is a user's name, as it was at a time.
@@ -41,28 +41,28 @@ const (
 	nameLifetime = 10 * time.Minute
 )
 
-// Allow lets users do anything from now on.
-func (a *Access) Allow(uids ...uint32) {
+// AddAdmins lets users do anything from now on.
+func (a *Access) AddAdmins(uids ...uint32) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.allowed = append(a.allowed, uids...)
+	a.admins = append(a.admins, uids...)
 }
 
-// HasFullAccess reports whether a uid may do anything.
-func (a *Access) HasFullAccess(uid int64) bool {
+// IsAdmin reports whether a uid may do anything.
+func (a *Access) IsAdmin(uid int64) bool {
 	if uid == 0 || uid == int64(os.Geteuid()) {
 		return true
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return slices.ContainsFunc(a.allowed, func(u uint32) bool { return int64(u) == uid })
+	return slices.ContainsFunc(a.admins, func(u uint32) bool { return int64(u) == uid })
 }
 
-// caller is a user with less than full access.
+// caller is a user who is no administrator.
 func (a *Access) caller(uid uint32) query.Caller {
 	c := query.Caller{UID: uid, Name: a.name(uid)}
 	if a.Operators != nil && c.Name != "" {
-		c.All = slices.Contains(a.Operators(), c.Name)
+		c.Operator = slices.Contains(a.Operators(), c.Name)
 	}
 	return c
 }
@@ -92,10 +92,10 @@ func (a *Access) name(uid uint32) string {
 	return fresh.name
 }
 
-// RequireFullAccess lets those pass who may do anything.
-func (a *Access) RequireFullAccess(who func(*http.Request) int64, h http.Handler) http.Handler {
+// RequireAdmin lets those pass who may do anything.
+func (a *Access) RequireAdmin(who func(*http.Request) int64, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !a.HasFullAccess(who(r)) {
+		if !a.IsAdmin(who(r)) {
 			reply(w, http.StatusForbidden, epdapi.Fault{Error: "only root and Slurm's user may ask"})
 			return
 		}
@@ -104,7 +104,7 @@ func (a *Access) RequireFullAccess(who func(*http.Request) int64, h http.Handler
 }
 
 // serveUsers lets users pass under their names, to a handler that knows what
-// they may ask. What those with full access ask comes first, see [userLimiter].
+// they may ask. What administrators ask comes first, see [userLimiter].
 func (a *Access) serveUsers(who func(*http.Request) int64, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		uid := who(r)
@@ -113,8 +113,8 @@ func (a *Access) serveUsers(who func(*http.Request) int64, h http.Handler) http.
 			return
 		}
 		user := uint32(uid)
-		if a.HasFullAccess(uid) {
-			h.ServeHTTP(w, r.WithContext(query.As(r.Context(), query.Caller{UID: user, Control: true})))
+		if a.IsAdmin(uid) {
+			h.ServeHTTP(w, r.WithContext(query.As(r.Context(), query.Caller{UID: user, Admin: true})))
 			return
 		}
 		a.limiter.serve(w, r, user, h, func(r *http.Request) *http.Request {

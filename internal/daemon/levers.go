@@ -20,7 +20,7 @@ const undoBound = 10 * time.Second
 // leverRoutes adds what may be asked about what is steered in Slurm.
 func (d *ControllerServer) leverRoutes(mux *http.ServeMux, who func(*http.Request) int64) {
 	mux.Handle("GET "+epdapi.PathLevers, d.Access.serveUsers(who, http.HandlerFunc(d.getLevers)))
-	mux.Handle("POST "+epdapi.PathLeversUndo, d.Access.RequireFullAccess(who, http.HandlerFunc(d.undoLevers)))
+	mux.Handle("POST "+epdapi.PathLeversUndo, d.Access.RequireAdmin(who, http.HandlerFunc(d.undoLevers)))
 }
 
 // getLevers and undoLevers are served where something is steered.
@@ -41,7 +41,7 @@ func (d *ControllerServer) Levers(_ context.Context, who query.Caller) (*epdapi.
 		return nil, fmt.Errorf("levers: %w", store.ErrNotFound)
 	}
 	s := d.Steerer.Status()
-	if !who.Control && !who.All {
+	if !who.Admin && !who.Operator {
 		s.Advice = slices.DeleteFunc(s.Advice, func(a steer.Advice) bool {
 			return a.Job == 0 || a.UID != who.UID
 		})
@@ -52,14 +52,14 @@ func (d *ControllerServer) Levers(_ context.Context, who query.Caller) (*epdapi.
 
 // UndoLevers takes back all of them, or as many as can be in a time, whoever still waits.
 // The error is [store.ErrNotFound] where nothing is steered, and [query.ErrForbidden] for
-// callers that don't control epd.
+// callers that are no administrators.
 func (d *ControllerServer) UndoLevers(
 	ctx context.Context, who query.Caller,
 ) (*epdapi.UndoLeversAnswer, error) {
 	if d.Steerer == nil {
 		return nil, fmt.Errorf("levers: %w", store.ErrNotFound)
 	}
-	if err := query.Controllers.Admits(who); err != nil {
+	if err := query.Administrators.Admits(who); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoBound)

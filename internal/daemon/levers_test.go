@@ -53,8 +53,8 @@ func TestUsersSeeWhatConcernsTheirOwnJobsOfTheLevers(t *testing.T) {
 		jobs  []slurm.JobID // with advice
 		notes int
 	}{
-		{query.Caller{UID: 0, Control: true}, []slurm.JobID{3, 2, 1}, []slurm.JobID{2, 1}, 1},
-		{query.Caller{UID: 99, All: true}, []slurm.JobID{3, 2, 1}, []slurm.JobID{2, 1}, 1},
+		{query.Caller{UID: 0, Admin: true}, []slurm.JobID{3, 2, 1}, []slurm.JobID{2, 1}, 1},
+		{query.Caller{UID: 99, Operator: true}, []slurm.JobID{3, 2, 1}, []slurm.JobID{2, 1}, 1},
 		{query.Caller{UID: 10}, nil, []slurm.JobID{1}, 0},
 		{query.Caller{UID: 99}, nil, nil, 0},
 	} {

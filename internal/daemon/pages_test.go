@@ -48,9 +48,9 @@ func TestPagesGetWhatTheirViewerWouldGetAtASocket(t *testing.T) {
 		"nobody": {query.Caller{UID: math.MaxUint32}, 404, 403, 403, 404, 0},
 		"ada":    {query.Caller{UID: 1000, Name: "ada"}, 200, 403, 403, 404, 1},
 		"bob":    {query.Caller{UID: 1001, Name: "bob"}, 404, 403, 403, 404, 0},
-		"reader": {query.Caller{UID: math.MaxUint32, Name: "bob", All: true}, 200, 200, 403, 404, 1},
+		"reader": {query.Caller{UID: math.MaxUint32, Name: "bob", Operator: true}, 200, 200, 403, 404, 1},
 		// There is no configuration to read.
-		"admin": {query.Caller{UID: 0, All: true, Control: true}, 200, 200, 400, 404, 1},
+		"admin": {query.Caller{UID: 0, Operator: true, Admin: true}, 200, 200, 400, 404, 1},
 	} {
 		ask := func(method, path string) (int, string) {
 			w := httptest.NewRecorder()
@@ -72,7 +72,7 @@ func TestPagesGetWhatTheirViewerWouldGetAtASocket(t *testing.T) {
 			t.Errorf("%s lists %s", name, body)
 		}
 		if _, body := ask(http.MethodGet, "/v1/status"); strings.Contains(body, "/state") !=
-			c.caller.Control || !strings.Contains(body, `"version":"1.0"`) {
+			c.caller.Admin || !strings.Contains(body, `"version":"1.0"`) {
 			t.Errorf("%s: status %s", name, body)
 		}
 	}

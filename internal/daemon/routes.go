@@ -15,7 +15,7 @@ import (
 // full access, by a Unix socket, get an answer.
 func (d *AgentServer) Routes(mux *http.ServeMux) {
 	handle := func(pattern string, h http.HandlerFunc) {
-		mux.Handle(pattern, d.options.Access.RequireFullAccess(Peer, h))
+		mux.Handle(pattern, d.options.Access.RequireAdmin(Peer, h))
 	}
 	handle("POST "+epdapi.PathProlog, d.hook(slurm.Prolog, d.prolog))
 	handle("POST "+epdapi.PathEpilog, d.hook(slurm.Epilog, d.epilog))

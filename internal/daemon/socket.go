@@ -28,7 +28,7 @@ const (
 // How many connections may be open at a listener.
 const (
 	maxConns  = 4096             // in all
-	maxOthers = maxConns * 3 / 4 // but for those with full access
+	maxOthers = maxConns * 3 / 4 // but for administrators
 	maxOfOne  = 128              // of a user, or of an address of a network
 )
 
@@ -168,7 +168,7 @@ func nameOf(c net.Conn, uid int64) string {
 	return host
 }
 
-// tryEnter lets a connection in; other is empty for those with full access.
+// tryEnter lets a connection in; other is empty for administrators.
 func (k *connLimiter) tryEnter(other string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -203,7 +203,7 @@ func (k *connLimiter) leave(other string) {
 type peerConn struct {
 	net.Conn
 	uid     int64
-	other   string // by which it is counted; empty: it has full access
+	other   string // by which it is counted; empty: an administrator's
 	limiter *connLimiter
 	once    sync.Once
 }

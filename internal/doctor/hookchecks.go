@@ -22,8 +22,8 @@ func (e *examination) installCommand(ctx context.Context, dir string) string {
 	if e.options.AgentSocket != "" && e.options.AgentSocket != epdapi.AgentSocket {
 		line += " --socket " + slurm.ShellQuote(e.options.AgentSocket)
 	}
-	const usual = "/usr/bin/epplan"
-	if e.options.Path != "" && e.options.Path != usual {
+	const defaultProgram = "/usr/bin/epplan"
+	if e.options.Path != "" && e.options.Path != defaultProgram {
 		line += " --program " + slurm.ShellQuote(e.options.Path)
 	}
 	if state := e.agentState(ctx); state != defaultState && e.role != Head {

@@ -23,7 +23,7 @@ var slurmMissing = &Fault{
 	Fix{Run: "apt-get install slurm-client"},
 }
 
-var slurmOld = &Fault{
+var slurmTooOld = &Fault{
 	"slurm-old", Bad, "Slurm is {version}, older than {least}",
 	"job_submit.lua and the output of squeue differ there, and were never tried",
 	Fix{Run: "sbatch --version    # then update Slurm to {least} or later"},
@@ -44,7 +44,7 @@ func lookVersion(ctx context.Context, e *examination) []Finding {
 	case err != nil:
 		return unknownFinding("scontrol --version: %v", err)
 	case !v.AtLeast(oldestSlurm.Major, oldestSlurm.Minor):
-		return slurmOld.finding("version", v.String(), "least", name(oldestSlurm))
+		return slurmTooOld.finding("version", v.String(), "least", name(oldestSlurm))
 	case v.AtLeast(newestSlurm.Major, newestSlurm.Minor+1):
 		return slurmNew.finding("version", v.String(), "most", name(newestSlurm))
 	}

@@ -16,7 +16,7 @@ func slurmChecks() []Check {
 			[]*Fault{mungeDown, mungeHung, mungeWrong},
 			lookMunge,
 		},
-		{"slurm-version", Both, "Slurm's release", []*Fault{slurmMissing, slurmOld, slurmNew}, lookVersion},
+		{"slurm-version", Both, "Slurm's release", []*Fault{slurmMissing, slurmTooOld, slurmNew}, lookVersion},
 		{"slurmctld", Both, "whether slurmctld answers", []*Fault{ctldDown, ctldHung}, lookCtld},
 		{
 			"slurm-speed", Head, "how long Slurm takes to tell epd of one job, and of all",

@@ -32,7 +32,7 @@ type PredictedRange struct {
 	Value float64 `json:"value"`
 	Low   float64 `json:"lo"`
 	High  float64 `json:"hi"`
-	Tier  string  `json:"rung"` // what it rests on
+	Rung  string  `json:"rung"` // what it rests on
 }
 
 // ForecastFootprint is what the energy of a run comes to, by factors over time.
@@ -46,7 +46,7 @@ type ForecastFootprint struct {
 // ForecastScore tells how predictions of a target turned out.
 type ForecastScore struct {
 	Target      string  `json:"target"` // time, energy or power
-	Tier        string  `json:"rung"`   // empty: any
+	Rung        string  `json:"rung"`   // empty: any
 	Jobs        int     `json:"jobs"`
 	Coverage    float64 `json:"coverage"`     // part of the truths within their interval
 	MedianError float64 `json:"median_error"` // relative, of the last ones

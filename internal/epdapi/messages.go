@@ -59,7 +59,7 @@ type Status struct {
 	// and can't be asked.
 	Controller *ControllerStatus `json:"controller,omitempty"`
 	Troubles   []Problem         `json:"troubles"` // the latest ones, oldest first
-	// Health is for those with full access; nil for others.
+	// Health is for administrators; nil for others.
 	Health *Health `json:"health,omitempty"`
 }
 

@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/epplan/epplan/internal/share"
+	"github.com/epplan/epplan/internal/colocate"
 	"github.com/epplan/epplan/internal/store/record"
 )
 
@@ -15,7 +15,7 @@ const PathProfiles = "/v1/profiles"
 // ProfileList is what workloads do on GPUs by themselves, those that ran last
 // first.
 type ProfileList struct {
-	Rules    share.Rules       `json:"rules"`
+	Rules    colocate.Rules    `json:"rules"`
 	Profiles []WorkloadProfile `json:"profiles"`
 }
 
@@ -25,7 +25,7 @@ type WorkloadProfile struct {
 	Alone  int64     `json:"alone_runs"`  // recorded runs that had their GPUs alone
 	Shared int64     `json:"shared_runs"` // and others, from which nothing is learnt
 	Last   time.Time `json:"last"`        // when the last of them was recorded
-	share.UseProfile
+	colocate.UseProfile
 	LastJob LastJob `json:"last_job,omitzero"` // absent: no job of it is kept
 }
 

@@ -45,13 +45,13 @@ func JobOf(s *slurm.Submission, gpus int, limit live.Limit, source string) *Job 
 	}
 }
 
-// predicted is a job for predictions.
-func (f *Forecaster) predicted(j *Job) *predict.Job {
+// featuresOf is a job for predictions.
+func (f *Forecaster) featuresOf(j *Job) *predict.Features {
 	u := f.users.get(j.UID)
 	if u.name == "" && j.UID > 0 && f.options.UserName != nil {
 		f.later(work{uid: j.UID})
 	}
-	return &predict.Job{
+	return &predict.Features{
 		Submit: float64(f.options.Clock().Unix()), Owner: ownerOf(u.name, j.UID),
 		Labels: []string{
 			cut(j.Name), cut(cmp.Or(j.Partition, u.partition)), cut(cmp.Or(j.Account, u.account)),
@@ -83,7 +83,7 @@ func (f *Forecaster) Predict(j *Job) *epdapi.Forecast {
 	if !f.options.Settings().Enabled || j.GPUs <= 0 {
 		return nil
 	}
-	found, ok := f.live.Predict(predictWait, f.predicted(j), scriptOf(j.Source))
+	found, ok := f.live.Predict(predictWait, f.featuresOf(j), scriptOf(j.Source))
 	if !ok {
 		f.counters.missed.Add(1)
 		return nil
@@ -115,7 +115,7 @@ func withoutEnergy(f *predict.Forecast, gpus float64) {
 
 func foreseen(p *predict.Prediction, unit float64) epdapi.PredictedRange {
 	return epdapi.PredictedRange{
-		Value: p.Value * unit, Low: p.Low * unit, High: p.High * unit, Tier: string(p.Rung),
+		Value: p.Value * unit, Low: p.Low * unit, High: p.High * unit, Rung: string(p.Rung),
 	}
 }
 
@@ -126,7 +126,7 @@ func Note(f *epdapi.Forecast, into *record.Decision) {
 		return
 	}
 	into.TimeS, into.EnergyJ, into.PowerW = interval(&f.Time), interval(&f.Energy), interval(&f.Power)
-	into.Tier = rungText(f)
+	into.Rung = rungText(f)
 }
 
 func interval(p *epdapi.PredictedRange) record.Interval {
@@ -138,10 +138,10 @@ func interval(p *epdapi.PredictedRange) record.Interval {
 // rungText is what a forecast rests on, that of time, energy and power apart where
 // they differ.
 func rungText(f *epdapi.Forecast) string {
-	if f.Energy.Tier == f.Time.Tier && f.Power.Tier == f.Time.Tier {
-		return f.Time.Tier
+	if f.Energy.Rung == f.Time.Rung && f.Power.Rung == f.Time.Rung {
+		return f.Time.Rung
 	}
-	return strings.Join([]string{f.Time.Tier, f.Energy.Tier, f.Power.Tier}, "/")
+	return strings.Join([]string{f.Time.Rung, f.Energy.Rung, f.Power.Rung}, "/")
 }
 
 // rungsOf is the reverse of rungText.

@@ -44,7 +44,7 @@ type Records interface {
 }
 
 // Options are what a forecaster works with. Only UserName, Pending and
-// LittleGarbage may be nil.
+// LowerGCPercent may be nil.
 type Options struct {
 	Records Records
 	Cluster string
@@ -61,9 +61,9 @@ type Options struct {
 	// Pending is told that something waits to be learnt from; what it returns is called
 	// when that is done.
 	Pending func() (done func())
-	// LittleGarbage keeps garbage small until what it returns is called: a training
+	// LowerGCPercent keeps garbage small until what it returns is called: a training
 	// reads much that is garbage soon.
-	LittleGarbage func() (end func())
+	LowerGCPercent func() (end func())
 }
 
 // Forecaster predicts what jobs take when they are submitted. It learns in the
@@ -81,7 +81,7 @@ type Forecaster struct {
 	asks     chan work     // for servers, which may take minutes
 	due      chan struct{} // somebody thinks that a training is due
 	training chan struct{} // one place: trainings follow each other
-	latest   atomic.Pointer[training]
+	latest   atomic.Pointer[trainedVersion]
 	counters counters
 }
 
@@ -113,8 +113,8 @@ func New(options Options) *Forecaster {
 	if options.Pending == nil {
 		options.Pending = nothing
 	}
-	if options.LittleGarbage == nil {
-		options.LittleGarbage = nothing
+	if options.LowerGCPercent == nil {
+		options.LowerGCPercent = nothing
 	}
 	f := &Forecaster{
 		options: options, live: predict.NewLive(nil),

@@ -124,7 +124,7 @@ func TestUsersThatNoJobIsKnownOfAreAskedFor(t *testing.T) {
 		t.Errorf("uid 7 is %q", user)
 	}
 	f := r.Predict(submitted(7))
-	if math.Abs(f.Time.Value-3600) > 1e-6 || f.Time.Tier != string(predict.Similar) {
+	if math.Abs(f.Time.Value-3600) > 1e-6 || f.Time.Rung != string(predict.Similar) {
 		t.Errorf("%+v", f)
 	}
 }

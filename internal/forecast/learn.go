@@ -38,7 +38,7 @@ func (f *Forecaster) learnFrom(ctx context.Context, w *work) {
 // pastOf is a job of the records as predictions learn from it.
 func pastOf(e *record.EndedJob) predict.Past {
 	p := predict.Past{
-		Job: predict.Job{
+		Job: predict.Features{
 			ID:     pastID(strconv.FormatInt(e.ID, 10), e.Submitted),
 			Submit: float64(e.Submitted.Unix()), Owner: e.User,
 			Labels:    []string{string(e.Name), e.Partition, e.Account},
@@ -75,7 +75,7 @@ func pastFrom(r *record.HistoryJob) (predict.Past, bool) {
 		return predict.Past{}, false
 	}
 	return predict.Past{
-		Job: predict.Job{
+		Job: predict.Features{
 			ID:     pastID(r.JobID, r.Submitted),
 			Submit: float64(r.Submitted.Unix()), Owner: r.User,
 			Labels:    []string{cut(string(r.Name)), r.Partition, r.Account},

@@ -75,10 +75,10 @@ func widen(v []float32) []float64 {
 }
 
 // probes estimate jobs from what their scripts and their code look like.
-type probes struct{ script, code *probed }
+type probes struct{ script, code *fittedProbe }
 
-// probed is fitted to features of one kind.
-type probed struct {
+// fittedProbe is fitted to features of one kind.
+type fittedProbe struct {
 	width        int
 	time, energy probe.Probe // energy in kWh; nil: too few are known
 	distances    *probe.Distances
@@ -87,12 +87,12 @@ type probed struct {
 }
 
 const (
-	maxProbed   = 400 // scripts that probes are fitted to, the latest ones
-	leastProbed = 12
+	maxProbed = 400 // scripts that probes are fitted to, the latest ones
+	minProbed = 12
 )
 
 // fitProbes fits probes to the latest scripts and what their runs took.
-func (f *Forecaster) fitProbes(ctx context.Context, ended []record.EndedJob, version *training) error {
+func (f *Forecaster) fitProbes(ctx context.Context, ended []record.EndedJob, version *trainedVersion) error {
 	all, err := f.options.Records.Features(ctx, f.options.Cluster, maxProbed)
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (f *Forecaster) fitProbes(ctx context.Context, ended []record.EndedJob, ver
 func fitProbed(
 	ctx context.Context, all []record.Features, took map[string]*record.EndedJob,
 	of func(*record.Features) []float32,
-) (*probed, int, error) {
+) (*fittedProbe, int, error) {
 	width := usualWidth(all, of)
 	times, energies := &probe.Set{}, &probe.Set{}
 	var sources []string
@@ -146,15 +146,15 @@ func fitProbed(
 		}
 	}
 	n := len(times.Values)
-	if n < leastProbed {
+	if n < minProbed {
 		return nil, n, nil
 	}
-	p := &probed{width: width, set: times, sources: sources}
+	p := &fittedProbe{width: width, set: times, sources: sources}
 	var err error
 	if p.time, err = probe.Fit(ctx, probe.Linear, times); err != nil {
 		return nil, n, err
 	}
-	if len(energies.Values) >= leastProbed {
+	if len(energies.Values) >= minProbed {
 		if p.energy, err = probe.Fit(ctx, probe.Linear, energies); err != nil {
 			return nil, n, err
 		}

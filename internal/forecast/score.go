@@ -42,10 +42,10 @@ func (t *tally) reset(ended []record.EndedJob) {
 
 // add counts a job's predictions.
 func (t *tally) add(e *record.EndedJob) {
-	if e.Tier == "" {
+	if e.Rung == "" {
 		return
 	}
-	rungs, truths := rungsOf(e.Tier), truthOf(e)
+	rungs, truths := rungsOf(e.Rung), truthOf(e)
 	truths[predict.Energy] *= dvfsmodel.JoulesPerKWh
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -99,7 +99,7 @@ func (t *tally) scores() []epdapi.ForecastScore {
 			}
 			sorted := slices.Sorted(slices.Values(c.off))
 			out = append(out, epdapi.ForecastScore{
-				Target: target.String(), Tier: string(rung), Jobs: c.jobs,
+				Target: target.String(), Rung: string(rung), Jobs: c.jobs,
 				Coverage:    float64(c.inside) / float64(c.jobs),
 				MedianError: sorted[len(sorted)/2],
 			})
@@ -116,7 +116,7 @@ func (f *Forecaster) Status() *epdapi.ForecastStatus {
 		Aligned:   f.counters.aligned.Load(), AskErrors: f.counters.askErrors.Load(),
 	}
 	if t := f.latest.Load(); t != nil {
-		s.Version, s.Jobs, s.Imported = t.Version, t.Own+t.Imported, t.Imported
+		s.Version, s.Jobs, s.Imported = t.Version, t.OwnJobs+t.ImportedJobs, t.ImportedJobs
 		s.Scripts, s.Codes = t.Scripts, t.Codes
 	}
 	return s

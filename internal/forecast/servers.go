@@ -84,7 +84,7 @@ func (t *texts) put(source, text string) {
 
 // like are texts of jobs that were learnt from, at most a few of those that an
 // embedding is most like.
-func (t *texts) like(p *probed, e []float64) []string {
+func (t *texts) like(p *fittedProbe, e []float64) []string {
 	const many, few = 30, 3
 	t.mu.Lock()
 	defer t.mu.Unlock()

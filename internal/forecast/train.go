@@ -14,16 +14,16 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 )
 
-// training is a version of what predicts: what it was made of. It is made anew from
+// trainedVersion is a version of what predicts: what it was made of. It is made anew from
 // the records at each start, so that only this is stored.
-type training struct {
-	Version  int64     `json:"-"`
-	Own      int       `json:"own_jobs"`
-	Imported int       `json:"imported_jobs"`
-	Scripts  int       `json:"scripts"` // features that probes are fitted to
-	Codes    int       `json:"codes"`
-	TookS    float64   `json:"took_s"`
-	At       time.Time `json:"-"`
+type trainedVersion struct {
+	Version      int64     `json:"-"`
+	OwnJobs      int       `json:"own_jobs"`
+	ImportedJobs int       `json:"imported_jobs"`
+	Scripts      int       `json:"scripts"` // features that probes are fitted to
+	Codes        int       `json:"codes"`
+	TookS        float64   `json:"took_s"`
+	At           time.Time `json:"-"`
 
 	Scores []epdapi.ForecastScore `json:"scores"`
 }
@@ -86,8 +86,8 @@ func (f *Forecaster) Train(ctx context.Context) error {
 func (f *Forecaster) train(ctx context.Context) error {
 	began := time.Now()
 	defer debug.FreeOSMemory() // what was read and fitted to is garbage by now
-	defer f.options.LittleGarbage()()
-	version := &training{At: f.options.Clock()}
+	defer f.options.LowerGCPercent()()
+	version := &trainedVersion{At: f.options.Clock()}
 	var ended []record.EndedJob
 	jobs, err := f.live.Train(ctx, func(ctx context.Context) (all []predict.Past, err error) {
 		ended, all, err = f.readPast(ctx, version)
@@ -111,7 +111,7 @@ func (f *Forecaster) train(ctx context.Context) error {
 // readPast reads the latest jobs of the records and of imported logs; of those that
 // teach nothing there may be three times as many among them.
 func (f *Forecaster) readPast(
-	ctx context.Context, version *training,
+	ctx context.Context, version *trainedVersion,
 ) ([]record.EndedJob, []predict.Past, error) {
 	most := f.options.Settings().Jobs
 	ended, err := f.options.Records.EndedJobs(ctx, f.options.Cluster, most)
@@ -125,7 +125,7 @@ func (f *Forecaster) readPast(
 		all = append(all, pastOf(&ended[i]))
 		known[all[i].Job.ID] = true
 	}
-	version.Own = len(all)
+	version.OwnJobs = len(all)
 	var imported []predict.Past
 	filter := store.HistoryFilter{Cluster: f.options.Cluster, Latest: 4 * most}
 	err = f.options.Records.VisitHistory(ctx, &filter, func(r record.HistoryJob) error {
@@ -141,12 +141,12 @@ func (f *Forecaster) readPast(
 		return nil, nil, err
 	}
 	all = newest(append(all, imported...), most)
-	version.Imported = max(0, len(all)-version.Own)
+	version.ImportedJobs = max(0, len(all)-version.OwnJobs)
 	return ended, all, nil
 }
 
 // keepTraining stores what a version was made of.
-func (f *Forecaster) keepTraining(ctx context.Context, t *training, jobs int) error {
+func (f *Forecaster) keepTraining(ctx context.Context, t *trainedVersion, jobs int) error {
 	text, err := json.Marshal(t)
 	if err != nil {
 		return fmt.Errorf("store a training: %w", err)
@@ -162,28 +162,28 @@ func (f *Forecaster) keepTraining(ctx context.Context, t *training, jobs int) er
 	f.latest.Store(t)
 	f.counters.trainings.Add(1)
 	f.options.Log.Info("predictions trained",
-		"version", t.Version, "own_jobs", t.Own, "imported_jobs", t.Imported, "took_s", t.TookS)
+		"version", t.Version, "own_jobs", t.OwnJobs, "imported_jobs", t.ImportedJobs, "took_s", t.TookS)
 	return nil
 }
 
 // note is a version for people.
-func (t *training) note() string {
-	text := fmt.Sprintf("%d own and %d imported jobs", t.Own, t.Imported)
+func (t *trainedVersion) note() string {
+	text := fmt.Sprintf("%d own and %d imported jobs", t.OwnJobs, t.ImportedJobs)
 	for i := range t.Scores {
-		if s := &t.Scores[i]; s.Target == predict.Time.String() && s.Tier == "" && s.Jobs > 0 {
+		if s := &t.Scores[i]; s.Target == predict.Time.String() && s.Rung == "" && s.Jobs > 0 {
 			return fmt.Sprintf("%s; %.0f%% of %d times inside", text, 100*s.Coverage, s.Jobs)
 		}
 	}
 	return text
 }
 
-// Standing is how predictions fare, among the models; false before the first training.
-func (f *Forecaster) Standing() (epdapi.ModelStatus, bool) {
+// ModelStatus is how predictions fare, among the models; false before the first training.
+func (f *Forecaster) ModelStatus() (epdapi.ModelStatus, bool) {
 	t := f.latest.Load()
 	if t == nil {
 		return epdapi.ModelStatus{}, false
 	}
 	return epdapi.ModelStatus{
-		WorkloadKey: f.key(), Version: t.Version, Samples: t.Own + t.Imported, Note: t.note(),
+		WorkloadKey: f.key(), Version: t.Version, Samples: t.OwnJobs + t.ImportedJobs, Note: t.note(),
 	}, true
 }

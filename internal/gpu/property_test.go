@@ -270,7 +270,7 @@ func TestWorkThatCannotBeIsRefused(t *testing.T) {
 			t.Errorf("%+v runs", w)
 		}
 	}
-	for range maxWork {
+	for range maxWorkPieces {
 		must(t, g.Run(Work{PID: 1, Model: someParams()}))
 	}
 	if g.Run(Work{PID: 1, Model: someParams()}) == nil {

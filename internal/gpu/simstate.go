@@ -337,8 +337,8 @@ func (s *simState) validate(m *simModel) error {
 	if s.Pico >= picoPerMilli {
 		return fmt.Errorf("%d pJ beyond whole millijoules, want less than %d", s.Pico, uint64(picoPerMilli))
 	}
-	if len(s.Work) > maxWork {
-		return fmt.Errorf("%d pieces of work, want at most %d", len(s.Work), maxWork)
+	if len(s.Work) > maxWorkPieces {
+		return fmt.Errorf("%d pieces of work, want at most %d", len(s.Work), maxWorkPieces)
 	}
 	for i := range s.Work {
 		if err := s.Work[i].validate(); err != nil {
@@ -348,8 +348,8 @@ func (s *simState) validate(m *simModel) error {
 	return nil
 }
 
-// maxWork is how much a GPU does at a time.
-const maxWork = 256
+// maxWorkPieces is how much a GPU does at a time.
+const maxWorkPieces = 256
 
 func (w *Work) validate() error {
 	if err := w.Model.Validate(); err != nil {

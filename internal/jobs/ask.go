@@ -118,7 +118,7 @@ func (t *Tracker) WithSubmission(ctx context.Context, job *Job) (*Job, error) {
 	}
 	s, inMemory := t.table.token(job.Token)
 	if !inMemory {
-		d, err := store.Within(ctx, t.options.StoreWait, func(ctx context.Context) (record.Decision, error) {
+		d, err := store.Within(ctx, t.options.StoreTimeout, func(ctx context.Context) (record.Decision, error) {
 			return t.options.Records.DecisionByToken(ctx, t.options.Cluster, job.Token)
 		})
 		from, ok := parseSource(d.Workload)

@@ -33,7 +33,7 @@ const outcomesIn = 2 * patience
 // note records how jobs with GPUs ended that nobody told of when they began,
 // as no epd ran then: as long as Slurm names them, after MinJobAge nobody does. A job
 // that was queued anew is one of these, too, where only its first run was seen.
-func (m *missed) note(ctx context.Context, ended map[slurm.JobID]held) {
+func (m *missed) note(ctx context.Context, ended map[slurm.JobID]knownJob) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	seen := make(map[slurm.JobID]lookup, len(ended))

@@ -39,7 +39,7 @@ func (t *Tracker) keep(l listed, asked int64) *Job {
 		t.table.drop(l.id, asked)
 		return l.job
 	}
-	return t.table.put(l.id, held{l.job, asked, l.priority})
+	return t.table.put(l.id, knownJob{l.job, asked, l.priority})
 }
 
 // newJob is a job of Slurm's as it is kept: what was known of it before, if nothing has

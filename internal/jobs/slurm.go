@@ -13,7 +13,7 @@ import (
 // named is a job with its id.
 type named struct {
 	id slurm.JobID
-	held
+	knownJob
 }
 
 // all are the jobs that are known, by id.

@@ -137,7 +137,7 @@ func (s *syncing) status() epdapi.SyncStatus {
 // syncJobs asks for all jobs. Those that Slurm doesn't name any more are
 // forgotten, unless they were asked for later than all.
 func (t *Tracker) syncJobs(ctx context.Context, source Lister) error {
-	end := t.options.LittleGarbage()
+	end := t.options.LowerGCPercent()
 	n, err := t.takeJobs(ctx, source)
 	end()
 	if n >= manyJobs {
@@ -167,7 +167,7 @@ func (t *Tracker) takeJobs(ctx context.Context, source Lister) (int, error) {
 	if err != nil {
 		return len(list), err
 	}
-	ended := make(map[slurm.JobID]held)
+	ended := make(map[slurm.JobID]knownJob)
 	now := t.options.Clock()
 	for _, l := range list {
 		t.keep(l, asked)
@@ -175,7 +175,7 @@ func (t *Tracker) takeJobs(ctx context.Context, source Lister) (int, error) {
 			t.table.settleToken(l.job.Token, now)
 		}
 		if l.ended && len(ended) < maxEnded {
-			ended[l.id] = held{l.job, asked, 0}
+			ended[l.id] = knownJob{l.job, asked, 0}
 		}
 	}
 	t.table.prune(asked, ended)

@@ -51,10 +51,10 @@ func (t *Tracker) status() (s struct {
 func newTracker(change func(*Options)) *Tracker {
 	o := Options{
 		Records: none{}, Cluster: "alpha", ResolveTimeout: epdapi.JobWait, Fresh: time.Minute,
-		StoreWait: time.Second / 4,
-		Clock:     time.Now, Log: slog.New(slog.DiscardHandler),
+		StoreTimeout: time.Second / 4,
+		Clock:        time.Now, Log: slog.New(slog.DiscardHandler),
 		SeeUser: func(uint32, string, string, string) {}, Reports: func(string) bool { return false },
-		Write: func(*record.Job) {}, LittleGarbage: func() (end func()) { return func() {} },
+		Write: func(*record.Job) {}, LowerGCPercent: func() (end func()) { return func() {} },
 	}
 	if change != nil {
 		change(&o)

@@ -28,17 +28,17 @@ type table struct {
 	latest  atomic.Int64  // the last question to Slurm, see question
 
 	mu     sync.RWMutex
-	byID   map[slurm.JobID]held
+	byID   map[slurm.JobID]knownJob
 	tokens map[string]submitted
 	// ended are the jobs of Slurm's last list that are over and that it still
 	// remembers.
-	ended   map[slurm.JobID]held
+	ended   map[slurm.JobID]knownJob
 	endedBy int64 // the question for that list
 }
 
-// held is a job with the question that it answers. What changes all the time
+// knownJob is a job with the question that it answers. What changes all the time
 // is kept beside it.
-type held struct {
+type knownJob struct {
 	job      *Job
 	asked    int64
 	priority uint32
@@ -53,7 +53,7 @@ type submitted struct {
 
 func (j *table) init(clock func() time.Time, trust time.Duration) {
 	j.clock, j.started, j.trust = clock, clock(), trust
-	j.byID, j.tokens = make(map[slurm.JobID]held), make(map[string]submitted)
+	j.byID, j.tokens = make(map[slurm.JobID]knownJob), make(map[string]submitted)
 }
 
 // question numbers a question to Slurm: by when it is asked, and later ones are
@@ -82,14 +82,14 @@ func (j *table) get(id slurm.JobID) *Job {
 }
 
 // answer is a job that is known, with the question that it answers.
-func (j *table) answer(id slurm.JobID) held {
+func (j *table) answer(id slurm.JobID) knownJob {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	return j.byID[id]
 }
 
 // endedJob is a job that ended, as Slurm's last list says.
-func (j *table) endedJob(id slurm.JobID) held {
+func (j *table) endedJob(id slurm.JobID) knownJob {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	return j.ended[id]
@@ -104,7 +104,7 @@ func (j *table) token(token string) (submitted, bool) {
 
 // put keeps the answer to a question, and returns the latest that is known of
 // the job. Jobs beyond the bound aren't kept, and asked for each time.
-func (j *table) put(id slurm.JobID, now held) *Job {
+func (j *table) put(id slurm.JobID, now knownJob) *Job {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	old, known := j.byID[id]
@@ -130,7 +130,7 @@ func (j *table) drop(id slurm.JobID, asked int64) {
 // prune forgets the jobs that a whole list of Slurm's doesn't name, and
 // takes over those that it names as ended. Decisions wait for a thousand jobs at
 // most.
-func (j *table) prune(asked int64, ended map[slurm.JobID]held) {
+func (j *table) prune(asked int64, ended map[slurm.JobID]knownJob) {
 	var gone []slurm.JobID
 	j.mu.RLock()
 	for id, h := range j.byID {

@@ -35,9 +35,9 @@ type Options struct {
 	Account Accounting
 	// Fresh is for how long what Slurm said of a job is believed.
 	Fresh time.Duration
-	// StoreWait is how long a look-up may take that a job's start waits for.
-	StoreWait time.Duration
-	Clock     func() time.Time
+	// StoreTimeout is how long a look-up may take that a job's start waits for.
+	StoreTimeout time.Duration
+	Clock        func() time.Time
 	// Speed is how much faster than Slurm's clock the GPUs' time goes by. 0: 1.
 	Speed float64
 	Log   *slog.Logger
@@ -47,9 +47,9 @@ type Options struct {
 	Reports func(node string) bool
 	// Write has a job recorded soon.
 	Write func(*record.Job)
-	// LittleGarbage keeps garbage small until what it returns is called: a long list
+	// LowerGCPercent keeps garbage small until what it returns is called: a long list
 	// is garbage soon.
-	LittleGarbage func() (end func())
+	LowerGCPercent func() (end func())
 }
 
 // Tracker knows what Slurm says of jobs and nodes. Its methods may be called by several

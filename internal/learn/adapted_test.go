@@ -364,7 +364,7 @@ func TestRunsAtOneClockAreNotForgottenWhileClocksAreAdapted(t *testing.T) {
 	for _, core := range []dvfsmodel.MHz{802, 945, 1087, 1380} {
 		put(600*1380/float64(core), core, false)
 	}
-	for range window {
+	for range fitWindow {
 		put(700, 802, true)
 	}
 	put(600, 0, false)
@@ -375,7 +375,7 @@ func TestRunsAtOneClockAreNotForgottenWhileClocksAreAdapted(t *testing.T) {
 	if e := seen(); len(e.recent) != 2 || len(e.older) != 0 {
 		t.Errorf("after a run that took twice as long: %+v", e)
 	}
-	for range lookBack * window {
+	for range lookBack * fitWindow {
 		put(700, 802, true)
 	}
 	if e := seen(); len(e.samples()) != 0 || e.measured || e.usage != 0 {

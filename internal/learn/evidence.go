@@ -55,7 +55,7 @@ func (l *Learner) evidenceOf(
 func (l *Learner) lastOutcomes(
 	ctx context.Context, key record.WorkloadKey,
 ) (recent, older []record.Outcome, err error) {
-	page, err := l.options.Records.OutcomesOf(ctx, key, 0, window)
+	page, err := l.options.Records.OutcomesOf(ctx, key, 0, fitWindow)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -65,7 +65,7 @@ func (l *Learner) lastOutcomes(
 		return recent, nil, nil
 	}
 	for further := 1; further < lookBack && page.Next != 0; further++ {
-		if page, err = l.options.Records.OutcomesOf(ctx, key, page.Next, window); err != nil {
+		if page, err = l.options.Records.OutcomesOf(ctx, key, page.Next, fitWindow); err != nil {
 			return nil, nil, err
 		}
 		older = append(older, slices.DeleteFunc(page.Outcomes, is)...)

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	window      = 64   // outcomes that a model is fitted to
+	fitWindow   = 64   // outcomes that a model is fitted to
 	maxMargin   = 0.5  // run times that scatter more aren't predicted
 	maxFitError = 0.2  // of times at settings left out; a worse fit is no better than the prior
 	sameWithin  = 0.01 // predictions that differ less need no new version: half of what runs differ by
@@ -19,9 +19,9 @@ const (
 	// missesInARow is after how many missed predictions a model isn't used: of runs like
 	// those before, as many in a row miss an interval of coverage once in a thousand times.
 	missesInARow = 3
-	// looseFew is by how much the margin is above the largest residual where they are too
+	// fewResidualsFactor is by how much the margin is above the largest residual where they are too
 	// few for a quantile.
-	looseFew = 1.5
+	fewResidualsFactor = 1.5
 )
 
 // fitTo makes a model of samples, the newest first: a fit where there are
@@ -101,7 +101,7 @@ func (m *Model) residualMargin(samples []dvfsmodel.Sample) float64 {
 	n := len(residuals)
 	rank := int(math.Ceil(coverage * float64(n+1)))
 	if rank > n {
-		return math.Expm1(looseFew * residuals[n-1])
+		return math.Expm1(fewResidualsFactor * residuals[n-1])
 	}
 	return math.Expm1(residuals[rank-1])
 }

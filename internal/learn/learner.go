@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/share"
+	"github.com/epplan/epplan/internal/colocate"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 )
@@ -51,7 +51,7 @@ type Records interface {
 type Settings struct {
 	TimeMargin float64 // by which part bounds of run times are above and below predictions, at least
 	Explore    bool    // some of the runs explore
-	Sharing    share.Rules
+	Sharing    colocate.Rules
 }
 
 // GPU is what is known of a GPU model, whatever runs on it.
@@ -108,7 +108,7 @@ func New(options Options) *Learner {
 	return &Learner{
 		options: options, refits: make(chan refit, refitQueue), queued: make(map[record.WorkloadKey]bool),
 		models:   models{byKey: make(map[record.WorkloadKey]*standing)},
-		profiles: profileCache{byKey: make(map[record.WorkloadKey]*share.UseProfile)},
+		profiles: profileCache{byKey: make(map[record.WorkloadKey]*colocate.UseProfile)},
 	}
 }
 

@@ -17,8 +17,8 @@ import (
 const (
 	generalWeight = 8   // workloads that what is known in general counts for
 	maxEvidence   = 200 // workloads of a GPU model that are learnt from; any beyond
-	fewChanges    = 3   // workloads with new runs from which on it is learnt anew
-	changedPart   = 0.2 // and the part of all of them
+	minChanged    = 3   // workloads with new runs from which on it is learnt anew
+	changedShare  = 0.2 // and the part of all of them
 )
 
 // priors are what workloads have in common, by GPU model.
@@ -103,7 +103,7 @@ func severalSettings(samples []dvfsmodel.Sample) bool {
 func (p *priors) learn(gpuModel string) {
 	p.mu.Lock()
 	g := p.byGPU[gpuModel]
-	if g == nil || float64(len(g.changed)) < max(fewChanges, changedPart*float64(len(g.samples))) {
+	if g == nil || float64(len(g.changed)) < max(minChanged, changedShare*float64(len(g.samples))) {
 		p.mu.Unlock()
 		return
 	}

@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/share"
+	"github.com/epplan/epplan/internal/colocate"
 	"github.com/epplan/epplan/internal/store/record"
 )
 
@@ -17,8 +17,8 @@ const maxProfiles = 20_000
 // after a run of it.
 type profileCache struct {
 	mu    sync.Mutex
-	rules share.Rules
-	byKey map[record.WorkloadKey]*share.UseProfile
+	rules colocate.Rules
+	byKey map[record.WorkloadKey]*colocate.UseProfile
 }
 
 // forget has a workload's profile learnt again.
@@ -29,7 +29,7 @@ func (p *profileCache) forget(key record.WorkloadKey) {
 }
 
 // get is a profile by rules, nil if it must be learnt.
-func (p *profileCache) get(key record.WorkloadKey, rules *share.Rules) *share.UseProfile {
+func (p *profileCache) get(key record.WorkloadKey, rules *colocate.Rules) *colocate.UseProfile {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.rules != *rules {
@@ -41,7 +41,7 @@ func (p *profileCache) get(key record.WorkloadKey, rules *share.Rules) *share.Us
 
 // put keeps what was learnt by rules, unless they are others by now. Profiles
 // beyond the bound are learnt each time.
-func (p *profileCache) put(key record.WorkloadKey, rules *share.Rules, fresh *share.UseProfile) {
+func (p *profileCache) put(key record.WorkloadKey, rules *colocate.Rules, fresh *colocate.UseProfile) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if _, known := p.byKey[key]; p.rules == *rules && (known || len(p.byKey) < maxProfiles) {
@@ -51,22 +51,22 @@ func (p *profileCache) put(key record.WorkloadKey, rules *share.Rules, fresh *sh
 
 // Profile is what a workload does by itself on a GPU model, from its last runs
 // that had their GPUs alone. The error says that the records can't be read.
-func (l *Learner) Profile(ctx context.Context, key record.WorkloadKey) (*share.UseProfile, error) {
+func (l *Learner) Profile(ctx context.Context, key record.WorkloadKey) (*colocate.UseProfile, error) {
 	rules := l.options.Settings().Sharing
 	if known := l.profiles.get(key, &rules); known != nil {
 		return known, nil
 	}
-	recorded, err := l.options.Records.Profiles(ctx, key, 2*share.MaxRuns)
+	recorded, err := l.options.Records.Profiles(ctx, key, 2*colocate.MaxRuns)
 	if err != nil {
 		return nil, err
 	}
-	runs := make([]share.SoloRun, len(recorded))
+	runs := make([]colocate.SoloRun, len(recorded))
 	for i := range recorded {
 		r := &recorded[i]
 		slowdown := r.Slowdown.Or(l.Slowdown(key, r.Setting))
-		runs[i] = share.SoloRun{TimeS: r.TimeS, Slowdown: slowdown, Profile: &r.Profile}
+		runs[i] = colocate.SoloRun{TimeS: r.TimeS, Slowdown: slowdown, Profile: &r.Profile}
 	}
-	fresh := share.Learn(runs, &rules)
+	fresh := colocate.Learn(runs, &rules)
 	l.profiles.put(key, &rules, fresh)
 	return fresh, nil
 }

@@ -65,7 +65,7 @@ func sampled(o *record.Outcome, base dvfsmodel.Setting) (s dvfsmodel.Sample, why
 	}
 	s = dvfsmodel.Sample{Core: set, Mem: o.Setting.Mem, Time: seconds, Power: dvfsmodel.Watt(power)}
 	if !one {
-		core, took, watts, why := unstepped(o, seconds)
+		core, took, watts, why := equivalentRunOf(o, seconds)
 		if why != "" {
 			return s, why
 		}
@@ -131,9 +131,9 @@ func nearlyAlways(clocks []live.Residency, lowest dvfsmodel.MHz) (dvfsmodel.MHz,
 	return lowest, above <= maxAbove*seen
 }
 
-// unstepped is what an adapted run would have taken at the one clock of which its
+// equivalentRunOf is what an adapted run would have taken at the one clock of which its
 // stays say most, with the mean power of a GPU; or why they don't say it.
-func unstepped(o *record.Outcome, seconds float64) (dvfsmodel.MHz, float64, dvfsmodel.Watt, string) {
+func equivalentRunOf(o *record.Outcome, seconds float64) (dvfsmodel.MHz, float64, dvfsmodel.Watt, string) {
 	if len(o.Stays) == 0 || len(o.GPUs) == 0 {
 		return 0, 0, 0, "its clocks were adapted, and it was at none of them for nearly all of the time"
 	}

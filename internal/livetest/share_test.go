@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/colocate"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/gpu"
-	"github.com/epplan/epplan/internal/share"
 )
 
 // shareSeconds is how long the jobs of this test take: several rounds of what is
@@ -114,7 +114,7 @@ func TestTheNextSharedJobGoesBesideTheOneInAntiphase(t *testing.T) {
 	l.slurm("scontrol", "update", "partitionname=main", "state=down") // jobs wait
 	next := l.submitWork("first", "--gres=shard:1")
 	l.eventually("the node with its like is heavier", func() bool { return l.weights() == "2 1" })
-	var o *share.Order
+	var o *colocate.Order
 	l.eventually("epd says so", func() bool { // a moment after it has done so
 		o = l.steered().Shared
 		return o != nil && int64(o.Job) == next && len(o.Nodes) == 2

@@ -48,7 +48,7 @@ func scoreMetric(name, help string, value func(*epdapi.ForecastScore) float64) m
 		}
 		for i := range s.Forecasts.Scores {
 			one := &s.Forecasts.Scores[i]
-			yield(value(one), one.Target, cmp.Or(one.Tier, "any"))
+			yield(value(one), one.Target, cmp.Or(one.Rung, "any"))
 		}
 	})
 }

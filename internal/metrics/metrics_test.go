@@ -32,7 +32,7 @@ func controller(context.Context) epdapi.ControllerStatus {
 			Enabled: true, Jobs: 40, Trainings: 2, Missed: 1, Aligned: 3, AskErrors: 4,
 			Scores: []epdapi.ForecastScore{
 				{Target: "time", Jobs: 9, Coverage: 0.875, MedianError: 0.125},
-				{Target: "time", Tier: "script only", Jobs: 2, Coverage: 1, MedianError: 0.5},
+				{Target: "time", Rung: "script only", Jobs: 2, Coverage: 1, MedianError: 0.5},
 			},
 		},
 		ConfigVersion: "a1b2c3", HoldOut: 0.05, ConstantArm: 0.1, Jobs: 9, Tokens: 2, Decided: 3, Models: 4,

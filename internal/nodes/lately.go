@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/epplan/epplan/internal/colocate"
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/share"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -34,10 +34,10 @@ func (l *lately) add(at time.Time, use float64) {
 }
 
 // samples are those that are kept, the oldest first.
-func (l *lately) samples() []share.UseSample {
-	list := make([]share.UseSample, 0, min(l.count, latelyKept))
+func (l *lately) samples() []colocate.UseSample {
+	list := make([]colocate.UseSample, 0, min(l.count, latelyKept))
 	for i := max(0, l.count-latelyKept); i < l.count; i++ {
-		list = append(list, share.UseSample{
+		list = append(list, colocate.UseSample{
 			At: time.Unix(0, l.at[i%latelyKept]), Use: float64(l.use[i%latelyKept]),
 		})
 	}
@@ -118,7 +118,7 @@ func (r *Reports) unfollow() {
 
 // RecentSamples are what the GPU of a node on which just these jobs run did lately; none
 // where there is none, or its agent has fallen silent.
-func (r *Reports) RecentSamples(node string, jobs []slurm.JobID, now time.Time) []share.UseSample {
+func (r *Reports) RecentSamples(node string, jobs []slurm.JobID, now time.Time) []colocate.UseSample {
 	jobs = slices.Sorted(slices.Values(jobs))
 	r.mu.RLock()
 	defer r.mu.RUnlock()

@@ -53,7 +53,7 @@ func (h hash) number(x float64) hash {
 	return h.word(math.Float64bits(x))
 }
 
-func appendKeys(out []hash, j *Job) []hash {
+func appendKeys(out []hash, j *Features) []hash {
 	owner := emptyHash.text(j.Owner)
 	labels, sizes := owner, emptyHash
 	for _, l := range j.Labels {

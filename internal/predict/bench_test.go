@@ -30,7 +30,7 @@ func made(seed uint64, jobs int) *predict.Table {
 			v *= random.Float64()
 		}
 		power := (80 + 200*fixed.Float64()) * math.Exp(0.05*random.NormFloat64())
-		t.Jobs = append(t.Jobs, predict.Job{
+		t.Jobs = append(t.Jobs, predict.Features{
 			ID: fmt.Sprint("j", i), Submit: clock, Owner: fmt.Sprint("u", user),
 			Labels: []string{fmt.Sprint("n", template)},
 			Sizes:  []float64{gpus}, Requested: math.Ceil(length*fixed.Float64()*4/1800+1) * 1800,

@@ -50,9 +50,9 @@ func newCalibration() *calibration {
 }
 
 // interval is where the logarithm of a value predicted in a situation lies, given its
-// reach. Errors are taken as they are where there are some of jobs that are as much
+// error scale. Errors are taken as they are where there are some of jobs that are as much
 // alike and differ as much, or very many of jobs that are as much alike; else as scores.
-func (c *calibration) interval(s situation, reach, v float64) (low, high float64) {
+func (c *calibration) interval(s situation, errorScale, v float64) (low, high float64) {
 	wider := s.broader()
 	for i, least := range minWindowErrors {
 		if e := c.errors[wider[i]]; e != nil && e.count >= least {
@@ -62,7 +62,7 @@ func (c *calibration) interval(s situation, reach, v float64) (low, high float64
 		}
 	}
 	p := c.poolScores(s)
-	low, high = reach*p.bound(tailShare, false), reach*p.bound(tailShare, true)
+	low, high = errorScale*p.bound(tailShare, false), errorScale*p.bound(tailShare, true)
 	return v - max(minHalfWidth, min(maxHalfWidth, low)), v + max(minHalfWidth, min(maxHalfWidth, high))
 }
 

@@ -53,11 +53,11 @@ const (
 )
 
 // deviationTerms is how many features the line of deviations has; they come first.
-func deviationTerms(j *Job) int { return runTerms + driftTerms*(2+2*len(j.Labels)) }
+func deviationTerms(j *Features) int { return runTerms + driftTerms*(2+2*len(j.Labels)) }
 
 // repeatStatsOf tells what is known of the job at hand, which was run before; nil where it
 // was not.
-func (m *memory) repeatStatsOf(j *Job, s situation) *repeatStats {
+func (m *memory) repeatStatsOf(j *Features, s situation) *repeatStats {
 	if s[0] > bySize {
 		return nil
 	}

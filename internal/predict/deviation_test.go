@@ -56,7 +56,7 @@ func TestRunsDeviateAsTheLatestOnesDid(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		ticket := f.Submit(&Job{
+		ticket := f.Submit(&Features{
 			Submit: now, Owner: "u", Labels: []string{strconv.Itoa(program)}, Requested: math.NaN(),
 		})
 		if i >= jobs/2 {
@@ -81,7 +81,7 @@ func crossed(owner, program, noise float64, left func(o, p int) bool) []*Pending
 	for o := range 20 {
 		for p := range 20 {
 			v := 5 + owner*effectOf(o) + program*effectOf(100+p) + noise*random.NormFloat64()
-			j := &Job{Owner: fmt.Sprint("o", o), Labels: []string{fmt.Sprint("p", p)}, Requested: math.NaN()}
+			j := &Features{Owner: fmt.Sprint("o", o), Labels: []string{fmt.Sprint("p", p)}, Requested: math.NaN()}
 			if !left(o, p) {
 				rows = append(rows, &PendingJob{Job: j, truth: v, features: []float64{math.NaN()}})
 			}
@@ -99,7 +99,7 @@ func TestEffectsSayWhatCombinationsNeverSeenTake(t *testing.T) {
 	e := fitEffects(crossed(1, 0.5, 0.1, left), &linearModel{})
 	for o := range 20 {
 		for p := range 20 {
-			j := &Job{Owner: fmt.Sprint("o", o), Labels: []string{fmt.Sprint("p", p)}, Requested: math.NaN()}
+			j := &Features{Owner: fmt.Sprint("o", o), Labels: []string{fmt.Sprint("p", p)}, Requested: math.NaN()}
 			want := 5 + effectOf(o) + 0.5*effectOf(100+p)
 			if got := e.value(&PendingJob{Job: j}, appendKeys(nil, j)); left(o, p) &&
 				math.Abs(got-want) > 0.2 {
@@ -118,7 +118,7 @@ func TestEffectsThatDoNotMatterAreDrawnToNone(t *testing.T) {
 		for _, r := range rows[20*o : 20*(o+1)] {
 			of += r.truth / 20
 		}
-		j := &Job{Owner: fmt.Sprint("o", o), Labels: []string{"never seen"}, Requested: math.NaN()}
+		j := &Features{Owner: fmt.Sprint("o", o), Labels: []string{"never seen"}, Requested: math.NaN()}
 		drawn += math.Abs(e.value(&PendingJob{Job: j}, appendKeys(nil, j)) - e.offset)
 		undrawn += math.Abs(of - e.offset)
 	}

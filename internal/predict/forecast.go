@@ -84,14 +84,14 @@ type forest struct {
 // PendingJob is a job on its way: what was known and predicted when it was submitted.
 // Guesses, value and truth are logarithms of the target.
 type PendingJob struct {
-	Job        *Job
+	Job        *Features
 	Prediction Prediction
 
 	owner            hash
 	features         []float64 // what the trees are told
 	guesses          [guesses]float64
 	situation        situation
-	errorScale       float64      // of errors in the situation: see the function of that name
+	errorScale       float64      // of errors in the situation: see errorScaleOf
 	repeat           *repeatStats // nil: not run before
 	hasGuesses       bool         // the memory had guesses
 	hasFittedGuesses bool         // the forest had some, too
@@ -112,14 +112,14 @@ func NewForecaster(t Target, s *Settings) *Forecaster {
 }
 
 // Submit predicts a job from those that ended.
-func (f *Forecaster) Submit(j *Job) *PendingJob {
+func (f *Forecaster) Submit(j *Features) *PendingJob {
 	f.waiting++
 	f.memory.setCurrent(j)
 	return f.submit(j)
 }
 
 // submit is Submit of the job at hand, which may never run.
-func (f *Forecaster) submit(j *Job) *PendingJob {
+func (f *Forecaster) submit(j *Features) *PendingJob {
 	t := &PendingJob{Job: j, owner: f.memory.keys[byOwner], features: make([]float64, 0, featureCount(j))}
 	t.features = f.memory.appendFeatures(t.features, j)
 	t.situation, t.errorScale, t.hasGuesses = f.memory.guess(&t.guesses)
@@ -205,7 +205,7 @@ func (f *Forecaster) learnErrors(t *PendingJob) {
 	}
 }
 
-// addScore keeps how far off a prediction was, by its reach.
+// addScore keeps how far off a prediction was, by its error scale.
 func (f *Forecaster) addScore(t *PendingJob) {
 	if t.hasGuesses {
 		f.calibration.addScore(t.situation, (t.truth-t.value)/t.errorScale)
@@ -239,7 +239,7 @@ func (f *Forecaster) Fit(ctx context.Context) error {
 }
 
 // backtest fits trees to the first two thirds or so of the jobs and judges all guesses
-// on the others, so that the ladder and the intervals begin with errors made on jobs
+// on the others, so that the weighting and the intervals begin with errors made on jobs
 // that nothing was fitted to.
 func (f *Forecaster) backtest(ctx context.Context) error {
 	cut := len(f.rows) * 65 / 100
@@ -301,7 +301,7 @@ func (f *Forecaster) fitForest(ctx context.Context, rows []*PendingJob) (*forest
 var noHistoryValues = [...]float64{Time: 3600, Energy: 1, Power: 200}
 
 // withoutHistory is the prediction then: of time, half of what was asked for.
-func withoutHistory(target Target, j *Job) Prediction {
+func withoutHistory(target Target, j *Features) Prediction {
 	v := noHistoryValues[target]
 	if target == Time && j.Requested > 0 {
 		v = j.Requested / 2

@@ -67,7 +67,7 @@ func (s situation) isDistinct(guess int) bool {
 }
 
 // guess fills in what the memory has to say of the job at hand, and tells its situation and
-// how far errors reach there; false where nothing ended yet. The fitted guesses are left
+// the scale of errors there; false where nothing ended yet. The fitted guesses are left
 // alone.
 func (m *memory) guess(g *[guesses]float64) (situation, float64, bool) {
 	var t *track
@@ -104,7 +104,7 @@ func (m *memory) guess(g *[guesses]float64) (situation, float64, bool) {
 	s := situation{
 		uint8(min(at, byShape)), bucketOf(float64(t.count), 2, 4, 8), bucketOf(t.spread(), 0.02, 0.1, 0.3, 1),
 	}
-	return s, errorScale(m.target, s, t), true
+	return s, errorScaleOf(m.target, s, t), true
 }
 
 // bucketOf is how many of some ascending limits a value reaches.

@@ -11,7 +11,7 @@ import (
 
 // Past is a job that ended, with what it ran.
 type Past struct {
-	Job     Job // its first label is its name
+	Job     Features // its first label is its name
 	Outcome Outcome
 	Script  uint64 // hash of what it ran, its owner's script; 0 is not known
 }
@@ -79,7 +79,7 @@ func (l *Live) newState() *liveState {
 
 // Predict is what a job with a script (0: not known) is expected to take; false where
 // that can't be told within a time.
-func (l *Live) Predict(within time.Duration, j *Job, script uint64) (Forecast, bool) {
+func (l *Live) Predict(within time.Duration, j *Features, script uint64) (Forecast, bool) {
 	select {
 	case l.semaphore <- struct{}{}:
 	default:
@@ -97,7 +97,7 @@ func (l *Live) Predict(within time.Duration, j *Job, script uint64) (Forecast, b
 
 // predict is [Live.Predict] in its turn. All targets look the job up by the same
 // keys, which are made once.
-func (s *liveState) predict(j *Job, script uint64) Forecast {
+func (s *liveState) predict(j *Features, script uint64) Forecast {
 	_, known := s.ran[scriptKey(j, script)]
 	if known {
 		j = withScriptName(j, script)
@@ -116,7 +116,7 @@ func (s *liveState) predict(j *Job, script uint64) Forecast {
 }
 
 // withScriptName is a job under its script instead of its name.
-func withScriptName(j *Job, script uint64) *Job {
+func withScriptName(j *Features, script uint64) *Features {
 	out := *j
 	out.Labels = append([]string{"\x00" + strconv.FormatUint(script, 16)},
 		j.Labels[min(1, len(j.Labels)):]...)
@@ -124,7 +124,7 @@ func withScriptName(j *Job, script uint64) *Job {
 }
 
 // scriptKey names a script of an owner on some resources; 0 where none is known.
-func scriptKey(j *Job, script uint64) hash {
+func scriptKey(j *Features, script uint64) hash {
 	if script == 0 {
 		return 0
 	}
@@ -149,7 +149,7 @@ func (l *Live) End(p *Past) {
 // end is [Live.End] in its turn. The first run of a script is learnt from under its
 // name and under its script.
 func (s *liveState) end(p *Past) {
-	jobs := [...]*Job{&p.Job, nil}
+	jobs := [...]*Features{&p.Job, nil}
 	n := 1
 	if key := scriptKey(&p.Job, p.Script); key != 0 {
 		if _, known := s.ran[key]; known {
@@ -283,7 +283,7 @@ func (s *liveState) arrange(past []Past) *Table {
 		}
 	}
 	table := &Table{}
-	add := func(j *Job, o *Outcome) {
+	add := func(j *Features, o *Outcome) {
 		table.Jobs, table.Outcomes = append(table.Jobs, *j), append(table.Outcomes, *o)
 	}
 	for i := range past {

@@ -9,12 +9,12 @@ import (
 func TestNobodyWaitsForAPredictionLongerThanTheBound(t *testing.T) {
 	l := NewLive(nil)
 	l.semaphore <- struct{}{} // somebody else's
-	if f, ok := l.Predict(time.Millisecond, &Job{Owner: "ada", Labels: []string{"n"}, Sizes: []float64{1}},
+	if f, ok := l.Predict(time.Millisecond, &Features{Owner: "ada", Labels: []string{"n"}, Sizes: []float64{1}},
 		0); ok || f != (Forecast{}) {
 		t.Errorf("%+v", f)
 	}
 	<-l.semaphore
-	if _, ok := l.Predict(0, &Job{Owner: "ada", Labels: []string{"n"}, Sizes: []float64{1}}, 0); !ok {
+	if _, ok := l.Predict(0, &Features{Owner: "ada", Labels: []string{"n"}, Sizes: []float64{1}}, 0); !ok {
 		t.Error("none though nobody else is there")
 	}
 }
@@ -28,7 +28,7 @@ func panics(work func()) (did bool) {
 
 func TestAPanicInATrainingStopsNeitherPredictionsNorLaterTrainings(t *testing.T) {
 	late := Past{
-		Job:     Job{ID: "late", Owner: "ada", Labels: []string{"n"}, Sizes: []float64{1}},
+		Job:     Features{ID: "late", Owner: "ada", Labels: []string{"n"}, Sizes: []float64{1}},
 		Outcome: Outcome{End: 10, Completed: true, Value: [3]float64{42, 1, 100}},
 	}
 	goesOn := func(l *Live, when string) {

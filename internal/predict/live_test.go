@@ -42,8 +42,8 @@ func reader(all []predict.Past) func(context.Context) ([]predict.Past, error) {
 
 func TestAScriptThatRanBeforeIsARepeatWhateverItsName(t *testing.T) {
 	l := predict.NewLive(nil)
-	job := func(name string) *predict.Job {
-		return &predict.Job{
+	job := func(name string) *predict.Features {
+		return &predict.Features{
 			ID: name, Submit: 1e6, Owner: "ada", Labels: []string{name, "gpu"}, Sizes: []float64{2, 1},
 			Requested: 7200,
 		}
@@ -118,7 +118,7 @@ func TestWhatEndsDuringATrainingIsNotForgottenNorCountedTwice(t *testing.T) {
 	l := predict.NewLive(quick())
 	all := pasts(4, 20)
 	late := predict.Past{
-		Job: predict.Job{
+		Job: predict.Features{
 			ID: "late", Submit: 1, Owner: "eve", Labels: []string{"n"}, Sizes: []float64{1}, Requested: 3600,
 		},
 		Outcome: predict.Outcome{End: 10, Completed: true, Value: [3]float64{42, 1, 100}},

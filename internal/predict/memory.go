@@ -32,14 +32,14 @@ func newMemory(t Target, s *Settings) *memory {
 }
 
 // shapeOf is the look of a job, from its keys.
-func shapeOf(j *Job, keys []hash) jobShape {
+func shapeOf(j *Features, keys []hash) jobShape {
 	return jobShape{labels: keys[byLabels], sizes: keys[bySizes], requested: j.Requested}
 }
 
-func (m *memory) setCurrent(j *Job) { m.keys = appendKeys(m.keys[:0], j) }
+func (m *memory) setCurrent(j *Features) { m.keys = appendKeys(m.keys[:0], j) }
 
 // add remembers a job that ended, which is at hand then.
-func (m *memory) add(j *Job, o *Outcome) {
+func (m *memory) add(j *Features, o *Outcome) {
 	v := o.ValueOf(m.target)
 	if !isUsable(v) {
 		return
@@ -65,16 +65,16 @@ const (
 )
 
 // requestFeatureCount is how many features say what a job asks for; they come first.
-func requestFeatureCount(j *Job) int { return 1 + len(j.Sizes) }
+func requestFeatureCount(j *Features) int { return 1 + len(j.Sizes) }
 
-func featureCount(j *Job) int {
+func featureCount(j *Features) int {
 	return requestFeatureCount(j) + len(j.Conditions) + timeFeatures +
 		trackFeatures*(keyCount+keysPerLabel*len(j.Labels)) + 2*len(ratioKeys) + afterFeatures
 }
 
 // appendFeatures appends what the trees are told of the job at hand: what it asks for, when,
 // and for each key what is remembered.
-func (m *memory) appendFeatures(x []float64, j *Job) []float64 {
+func (m *memory) appendFeatures(x []float64, j *Features) []float64 {
 	x = append(x, logOf(j.Requested))
 	for _, s := range j.Sizes {
 		x = append(x, logOf(s))

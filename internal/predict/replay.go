@@ -41,7 +41,7 @@ func Learn(ctx context.Context, target Target, table *Table, s *Settings) (*Fore
 }
 
 type replayStep struct {
-	job     *Job
+	job     *Features
 	outcome *Outcome
 	at      int // in the predicted table; -1: in the other one
 	ticket  *PendingJob

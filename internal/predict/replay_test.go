@@ -114,12 +114,12 @@ func TestRepeatedJobsArePredictedFromTheirRunsAndIntervalsHold(t *testing.T) {
 
 func TestNothingKnownIsAPrior(t *testing.T) {
 	f := predict.NewForecaster(predict.Time, nil)
-	p := f.Submit(&predict.Job{ID: "a", Requested: 7200}).Prediction
+	p := f.Submit(&predict.Features{ID: "a", Requested: 7200}).Prediction
 	if p.Rung != predict.Prior || p.Value != 3600 || !(p.Low < p.Value && p.Value < p.High) {
 		t.Errorf("prediction %+v, want half of what was asked for", p)
 	}
 	if p := predict.NewForecaster(predict.Power,
-		nil).Submit(&predict.Job{Requested: math.NaN()}).Prediction; p.Rung != predict.Prior ||
+		nil).Submit(&predict.Features{Requested: math.NaN()}).Prediction; p.Rung != predict.Prior ||
 		!(p.Value > 0) {
 		t.Errorf("prediction %+v", p)
 	}
@@ -127,9 +127,9 @@ func TestNothingKnownIsAPrior(t *testing.T) {
 
 func TestOneEndedJobIsEnoughForARepeat(t *testing.T) {
 	f := predict.NewForecaster(predict.Time, nil)
-	j := &predict.Job{ID: "a", Owner: "u", Labels: []string{"n"}, Requested: math.NaN()}
+	j := &predict.Features{ID: "a", Owner: "u", Labels: []string{"n"}, Requested: math.NaN()}
 	f.End(f.Submit(j), &predict.Outcome{End: 100, Value: [3]float64{100, 0, 0}})
-	p := f.Submit(&predict.Job{
+	p := f.Submit(&predict.Features{
 		ID: "b", Submit: 200, Owner: "u", Labels: []string{"n"}, Requested: math.NaN(),
 	}).Prediction
 	if p.Rung != predict.Repeat || math.Abs(p.Value-100) > 1e-9 {

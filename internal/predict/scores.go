@@ -11,10 +11,10 @@ const (
 	priorErrors = 12 // that every interval is made from besides those that there were
 	// Of them lie beyond a score of 1 on either side, of a score of 2 half of that, and
 	// so on.
-	priorTail        = 0.15
-	priorRuns        = 5   // as many runs as the supposed reach counts for
-	otherTimeFactor  = 3.0 // times as far are jobs that asked for another time
-	similarJobFactor = 5.0 // and jobs that are only similar
+	priorTail          = 0.15
+	priorRuns          = 5   // as many runs as the supposed scale counts for
+	otherRequestFactor = 3.0 // times as far are jobs that asked for another time
+	similarJobFactor   = 5.0 // and jobs that are only similar
 
 	scoreWindow = 300  // scores of a situation that are kept
 	minScore    = 1e-6 // where bounds are looked for
@@ -26,17 +26,17 @@ const (
 // logarithms.
 var priorScale = [...]float64{Time: 0.5, Energy: 0.5, Power: 0.15}
 
-// errorScale is what errors in a situation are measured by, in logarithms: by how much what
+// errorScaleOf is what errors in a situation are measured by, in logarithms: by how much what
 // is remembered of the most similar job differs, drawn to what is supposed, the more
-// the fewer runs there were. An error in reaches is a score: scores of different
+// the fewer runs there were. An error over its scale is a score: scores of different
 // situations tell something of each other.
-func errorScale(target Target, s situation, t *track) float64 {
+func errorScaleOf(target Target, s situation, t *track) float64 {
 	supposed := priorScale[target]
 	switch {
 	case s[0] > bySize:
 		supposed *= similarJobFactor
 	case s[0] == bySize:
-		supposed *= otherTimeFactor
+		supposed *= otherRequestFactor
 	}
 	free := float64(len(t.ring) - 1) // the first run says nothing of differences
 	return (free*math.Log1p(t.spread()) + priorRuns*supposed) / (free + priorRuns)

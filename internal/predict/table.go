@@ -40,7 +40,7 @@ type Layout struct {
 type Table struct {
 	Name     string
 	Layout   Layout
-	Jobs     []Job
+	Jobs     []Features
 	Outcomes []Outcome // by job; End is NaN where the run time isn't stated
 	Lines    []int     // by job
 }
@@ -152,7 +152,7 @@ func (t *tableReader) read() error {
 	if err != nil {
 		return err
 	}
-	j := Job{
+	j := Features{
 		ID: t.Text("job_id"), Submit: numbers[0], Owner: t.Text(l.owner),
 		Requested: numbers[1],
 	}

@@ -48,7 +48,7 @@ func TestTheLadderTakesTheGuessThatWasBestInItsSituation(t *testing.T) {
 		t.Errorf("weights %v in a situation that was never seen, want those that are good elsewhere", w)
 	}
 	if got := heaviest(newGuessWeighting(), alikeRuns, true); got != guessUsual {
-		t.Errorf("guess %d of a ladder that knows nothing, want what is usual", got)
+		t.Errorf("guess %d of a weighting that knows nothing, want what is usual", got)
 	}
 }
 

@@ -19,7 +19,7 @@ func runsOf(user string, n int, seconds, scatter float64, atOnce bool, random *r
 		took, power := seconds*math.Exp(scatter*random.NormFloat64()),
 			118*math.Exp(scatter*random.NormFloat64())
 		out[i] = predict.Past{
-			Job: predict.Job{
+			Job: predict.Features{
 				ID: user + strconv.Itoa(i), Submit: clock, Owner: user,
 				Labels: []string{"train", "gpu", "lab"}, Sizes: []float64{1, 1}, Requested: 7200,
 			},

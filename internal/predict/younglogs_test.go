@@ -48,7 +48,7 @@ func piece(
 
 // repeatsOf counts the jobs of both tables that had ended when one was submitted and
 // agree with it in owner, names and sizes.
-func repeatsOf(j *predict.Job, tables ...*predict.Table) int {
+func repeatsOf(j *predict.Features, tables ...*predict.Table) int {
 	n := 0
 	for _, t := range tables {
 		for i := range t.Jobs {

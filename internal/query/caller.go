@@ -9,20 +9,20 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 )
 
-// Caller is who asks. There are three tiers: control may do everything; operators see
-// everything and change nothing; users see what concerns them alone.
+// Caller is who asks. There are three tiers: administrators may do everything; operators
+// see everything and change nothing; users see what concerns them alone.
 type Caller struct {
-	UID     uint32
-	Name    string // of the user; empty: not known, and so nobody's job is theirs
-	All     bool   // an operator
-	Control bool   // root, Slurm's user, or epd's own
+	UID      uint32
+	Name     string // of the user; empty: not known, and so nobody's job is theirs
+	Operator bool   // sees everything
+	Admin    bool   // root, Slurm's user, or epd's own
 
 	inProcess bool // nobody but this process
 }
 
 // InProcess is the caller that asks in the controller's own process, for nobody: it may
 // do everything.
-func InProcess() Caller { return Caller{All: true, Control: true, inProcess: true} }
+func InProcess() Caller { return Caller{Operator: true, Admin: true, inProcess: true} }
 
 type callerKey struct{}
 
@@ -50,13 +50,13 @@ type Tier int
 const (
 	Anybody Tier = iota
 	Operators
-	Controllers
+	Administrators
 )
 
 // Admits tells by its error, [ErrForbidden], that a caller may not ask.
 func (t Tier) Admits(c Caller) error {
 	switch {
-	case c.Control, t == Anybody, t == Operators && c.All:
+	case c.Admin, t == Anybody, t == Operators && c.Operator:
 		return nil
 	case t == Operators:
 		return fmt.Errorf("%w: only root, Slurm's user and operators may ask that", ErrForbidden)
@@ -65,7 +65,7 @@ func (t Tier) Admits(c Caller) error {
 }
 
 // seesAll reports whether a caller may see what anybody's jobs did.
-func (c Caller) seesAll() bool { return c.All || c.Control }
+func (c Caller) seesAll() bool { return c.Operator || c.Admin }
 
 // sees reports whether a caller may see what a user's jobs did.
 func (c Caller) sees(user string) bool { return c.seesAll() || c.own() != "" && user == c.own() }

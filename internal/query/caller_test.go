@@ -10,19 +10,19 @@ import (
 
 func TestCallersAreOfOneTier(t *testing.T) {
 	for who, want := range map[query.Caller][3]bool{ // anybody, operators, controllers
-		{UID: 0, Name: "root", All: true, Control: true}: {true, true, true},
-		{UID: 500, Name: "olga", All: true}:              {true, true, false},
-		{UID: 1000, Name: "ada"}:                         {true, false, false},
-		{}:                                               {true, false, false},
+		{UID: 0, Name: "root", Operator: true, Admin: true}: {true, true, true},
+		{UID: 500, Name: "olga", Operator: true}:            {true, true, false},
+		{UID: 1000, Name: "ada"}:                            {true, false, false},
+		{}:                                                  {true, false, false},
 	} {
-		for i, tier := range []query.Tier{query.Anybody, query.Operators, query.Controllers} {
+		for i, tier := range []query.Tier{query.Anybody, query.Operators, query.Administrators} {
 			err := tier.Admits(who)
 			if (err == nil) != want[i] || err != nil && !errors.Is(err, query.ErrForbidden) {
 				t.Errorf("%+v, tier %d: %v", who, i, err)
 			}
 		}
 	}
-	if who := query.CallerOf(context.Background()); !who.Control {
+	if who := query.CallerOf(context.Background()); !who.Admin {
 		t.Error("in its own process the controller refuses")
 	}
 }

@@ -18,7 +18,7 @@ func (s *Service) Code(
 		return epdapi.CodeAnswer{}, fmt.Errorf("%w: it says nothing of code", epdapi.ErrRequest)
 	}
 	own := *job
-	if !who.Control {
+	if !who.Admin {
 		own.UID = who.UID
 	}
 	return epdapi.CodeAnswer{

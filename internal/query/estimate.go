@@ -23,7 +23,7 @@ func (s *Service) Estimate(
 		job.UID = who.UID
 	}
 	// Operators ask for others, and change nothing for them.
-	if who.Control || job.UID == who.UID {
+	if who.Admin || job.UID == who.UID {
 		s.reader.announce(&job, code)
 	}
 	e := s.reader.submitted(&job, gpuModel)

@@ -14,7 +14,7 @@ import (
 func (s *Service) AddHistory(
 	ctx context.Context, who Caller, h *epdapi.History,
 ) (*epdapi.HistoryAdded, error) {
-	if err := Controllers.Admits(who); err != nil {
+	if err := Administrators.Admits(who); err != nil {
 		return nil, err
 	}
 	if len(h.Jobs) == 0 || len(h.Jobs) > epdapi.MaxHistory {

@@ -214,7 +214,7 @@ func wishesOf(w *slurm.Wishes, ownFreq bool) *epdapi.Wishes {
 	}
 	return &epdapi.Wishes{
 		OptOut: w.Off, OwnFreq: ownFreq, CoreMHz: w.CoreMHz, MemMHz: w.MemoryMHz, Deadline: w.Deadline,
-		Warnings: list(w.Warnings),
+		Warnings: nonNil(w.Warnings),
 	}
 }
 

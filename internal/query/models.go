@@ -19,13 +19,13 @@ func (o *Options) key(workload, gpuModel string) record.WorkloadKey {
 	return record.WorkloadKey{Cluster: o.Cluster, Workload: workload, GPUModel: gpuModel}
 }
 
-// Standings are how all workloads' models fare. They are for operators.
-func (s *Service) Standings(_ context.Context, who Caller) ([]epdapi.ModelStatus, error) {
+// ModelStatuses are how all workloads' models fare. They are for operators.
+func (s *Service) ModelStatuses(_ context.Context, who Caller) ([]epdapi.ModelStatus, error) {
 	if err := Operators.Admits(who); err != nil {
 		return nil, err
 	}
-	all := s.options.Learner.Standings()
-	if one, known := s.options.Forecasts.Standing(); known {
+	all := s.options.Learner.ModelStatuses()
+	if one, known := s.options.Forecasts.ModelStatus(); known {
 		all = append(all, one)
 	}
 	return all, nil
@@ -34,7 +34,7 @@ func (s *Service) Standings(_ context.Context, who Caller) ([]epdapi.ModelStatus
 // Models are how all workloads' models fare, with what people know the workloads by.
 // They are for operators.
 func (s *Service) Models(ctx context.Context, who Caller) (*epdapi.ModelList, error) {
-	all, err := s.Standings(ctx, who)
+	all, err := s.ModelStatuses(ctx, who)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func validChoice(m *epdapi.ModelChoice) error {
 func (s *Service) UseModel(
 	ctx context.Context, who Caller, m *epdapi.ModelChoice,
 ) (*epdapi.ModelStatus, error) {
-	if err := Controllers.Admits(who); err != nil {
+	if err := Administrators.Admits(who); err != nil {
 		return nil, err
 	}
 	if err := validChoice(m); err != nil {
@@ -103,7 +103,7 @@ func (s *Service) UseModel(
 	if err != nil {
 		return nil, err
 	}
-	return &s.lastJobs.withNames(ctx, []epdapi.ModelStatus{s.options.Learner.Standing(key)})[0], nil
+	return &s.lastJobs.withNames(ctx, []epdapi.ModelStatus{s.options.Learner.ModelStatus(key)})[0], nil
 }
 
 // choiceOf is a choice that a caller makes now.

@@ -46,7 +46,8 @@ func (r *reader) node(
 	v := epdapi.NodeView{Name: name, Partitions: []string{}}
 	if node != nil {
 		v.State = strings.Join(append([]string{node.State.Base}, node.State.Flags...), "+")
-		v.Reason, v.Partitions, v.GPUs = slurm.ValidUTF8(node.Reason), list(node.Partitions), jobs.GPUsOfNode(node)
+		v.Reason, v.Partitions = slurm.ValidUTF8(node.Reason), nonNil(node.Partitions)
+		v.GPUs = jobs.GPUsOfNode(node)
 	}
 	if h == nil {
 		return v
@@ -61,7 +62,7 @@ func (r *reader) node(
 // shownTo is what a caller may see of a report.
 func (r *reader) shownTo(who Caller, m *epdapi.NodeReport) *epdapi.NodeReport {
 	out := *m
-	out.GPUs, out.Runs, out.Troubles = list(slices.Clone(m.GPUs)), []epdapi.NodeRun{}, list(m.Troubles)
+	out.GPUs, out.Runs, out.Troubles = nonNil(slices.Clone(m.GPUs)), []epdapi.NodeRun{}, nonNil(m.Troubles)
 	all := who.seesAll()
 	for i := range m.Runs {
 		if job := r.options.Tracker.Get(slurm.JobID(m.Runs[i].Job)); all || job != nil && job.UID == who.UID {

@@ -224,7 +224,7 @@ func queueNodes(profiles *config.Profiles, nodes []slurm.Node, gpuModels []strin
 		if kind.GPUs == 0 || !nodes[i].State.Usable() {
 			continue
 		}
-		kind.Partitions = list(slices.Sorted(slices.Values(nodes[i].Partitions)))
+		kind.Partitions = nonNil(slices.Sorted(slices.Values(nodes[i].Partitions)))
 		at := slices.IndexFunc(kinds, func(k epdapi.QueueNode) bool {
 			return k.GPUModel == kind.GPUModel && k.GPUs == kind.GPUs &&
 				slices.Equal(k.Partitions, kind.Partitions)

@@ -22,7 +22,7 @@ type RunQuery struct {
 
 // RecordedRuns are recorded runs as they are.
 func (s *Service) RecordedRuns(ctx context.Context, who Caller, q *RunQuery) (*epdapi.RunPage, error) {
-	if err := Controllers.Admits(who); err != nil {
+	if err := Administrators.Admits(who); err != nil {
 		return nil, err
 	}
 	switch {
@@ -37,14 +37,14 @@ func (s *Service) RecordedRuns(ctx context.Context, who Caller, q *RunQuery) (*e
 	if err != nil {
 		return nil, err
 	}
-	return &epdapi.RunPage{Runs: list(page.Runs), Next: page.Next}, nil
+	return &epdapi.RunPage{Runs: nonNil(page.Runs), Next: page.Next}, nil
 }
 
 // Forget takes runs out of the records, and has what learnt from them learn anew. A
 // model that nothing is left for isn't used any more, but for one that an
 // administrator chose.
 func (s *Service) Forget(ctx context.Context, who Caller, ids *epdapi.RunIDs) (*epdapi.RunsChanged, error) {
-	if err := Controllers.Admits(who); err != nil {
+	if err := Administrators.Admits(who); err != nil {
 		return nil, err
 	}
 	if len(ids.Runs)+len(ids.Conflicts) > epdapi.MaxRuns {
@@ -63,7 +63,7 @@ func (s *Service) Forget(ctx context.Context, who Caller, ids *epdapi.RunIDs) (*
 func (s *Service) Remember(
 	ctx context.Context, who Caller, runs []record.RecordedRun,
 ) (*epdapi.RunsChanged, error) {
-	if err := Controllers.Admits(who); err != nil {
+	if err := Administrators.Admits(who); err != nil {
 		return nil, err
 	}
 	for i := range runs {

@@ -15,12 +15,12 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/colocate"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/forecast"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/learn"
 	"github.com/epplan/epplan/internal/nodes"
-	"github.com/epplan/epplan/internal/share"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
@@ -98,7 +98,7 @@ type Settings struct {
 	Live     *config.Live
 	Factors  *config.Factors
 	Profiles *config.Profiles
-	Sharing  share.Rules
+	Sharing  colocate.Rules
 	// HostW is the power of the rest of a node for each of its GPUs.
 	HostW func(gpuModel string) dvfsmodel.Watt
 	// Footprint is what a forecast comes to if its job began now; nil where factors
@@ -143,7 +143,7 @@ type Options struct {
 	// Scripted reports whether job_submit sends batch scripts.
 	Scripted func() bool
 	// Profile is what a workload does by itself on a GPU model.
-	Profile func(ctx context.Context, key record.WorkloadKey) (*share.UseProfile, error)
+	Profile func(ctx context.Context, key record.WorkloadKey) (*colocate.UseProfile, error)
 	// Reload reads the configuration again.
 	Reload func() (*epdapi.ReloadAnswer, error)
 	// UserName is a user's name, "" if there is none; it may take its time.
@@ -180,8 +180,8 @@ func isName(text string, most int) bool {
 	return len(text) <= most && slurm.Printable(text, most+1) == text
 }
 
-// list is never null in JSON.
-func list[T any](of []T) []T {
+// nonNil is never null in JSON.
+func nonNil[T any](of []T) []T {
 	if of == nil {
 		return []T{}
 	}
@@ -201,7 +201,7 @@ func (s *Service) Status(_ context.Context, who Caller) epdapi.ControllerStatus 
 // Reload has the configuration read again. The error is [epdapi.ErrRequest] for one
 // that can't be used.
 func (s *Service) Reload(_ context.Context, who Caller) (*epdapi.ReloadAnswer, error) {
-	if err := Controllers.Admits(who); err != nil {
+	if err := Administrators.Admits(who); err != nil {
 		return nil, err
 	}
 	return s.options.Reload()

@@ -90,11 +90,11 @@ func Measure(strata []Stratum) Estimate {
 		}
 	}
 	if e.Treated == 0 {
-		return Estimate{Needed: minHeldRuns(strata)}
+		return Estimate{Needed: minHeldOutRuns(strata)}
 	}
 	half, known := halfInterval(strata, min(max(e.Baseline/treated, 1.0/maxScaleRatio), maxScaleRatio))
 	if !known {
-		return Estimate{Needed: minHeldRuns(strata)}
+		return Estimate{Needed: minHeldOutRuns(strata)}
 	}
 	e.Saved = e.Baseline - treated
 	e.Low, e.High = e.Saved-half, e.Saved+half
@@ -102,8 +102,8 @@ func Measure(strata []Stratum) Estimate {
 	return e
 }
 
-// minHeldRuns is how many held-out runs it takes until there is an estimate at all.
-func minHeldRuns(strata []Stratum) int64 {
+// minHeldOutRuns is how many held-out runs it takes until there is an estimate at all.
+func minHeldOutRuns(strata []Stratum) int64 {
 	for i := range strata {
 		if strata[i].Treated.Runs > 0 {
 			return 1
@@ -114,10 +114,10 @@ func minHeldRuns(strata []Stratum) int64 {
 
 // armScatter is that of a stratum, relative to the mean.
 type armScatter struct {
-	treated, held         float64 // runs
-	meanTreated, meanHeld float64
-	ofTreated, ofHeld     varianceEstimate
-	ofThird               varianceEstimate
+	treated, heldOut         float64 // runs
+	meanTreated, meanHeldOut float64
+	ofTreated, ofHeldOut     varianceEstimate
+	ofThird                  varianceEstimate
 }
 
 // varianceEstimate is one with its degrees of freedom.
@@ -130,9 +130,9 @@ func scaledScatter(s *Stratum, ratio float64) armScatter {
 	mean := (nt*s.Treated.MeanJ + nh*s.Held.MeanJ/ratio) / (nt + nh)
 	square := mean * mean
 	return armScatter{
-		treated: nt, held: nh, meanTreated: mean, meanHeld: mean * ratio,
+		treated: nt, heldOut: nh, meanTreated: mean, meanHeldOut: mean * ratio,
 		ofTreated: varianceEstimate{s.Treated.VarianceJ2 / square, float64(s.Treated.Freedom)},
-		ofHeld:    varianceEstimate{s.Held.VarianceJ2 / square / (ratio * ratio), float64(s.Held.Freedom)},
+		ofHeldOut: varianceEstimate{s.Held.VarianceJ2 / square / (ratio * ratio), float64(s.Held.Freedom)},
 		ofThird: varianceEstimate{
 			s.Third.VarianceJ2 / max(s.Third.MeanJ*s.Third.MeanJ, math.SmallestNonzeroFloat64),
 			float64(s.Third.Freedom),
@@ -158,7 +158,7 @@ func halfInterval(strata []Stratum, ratio float64) (half float64, known bool) {
 	for i := range strata {
 		if strata[i].HasBothArms() {
 			r := scaledScatter(&strata[i], ratio)
-			all = all.combined(r.ofTreated, math.Inf(1)).combined(r.ofHeld,
+			all = all.combined(r.ofTreated, math.Inf(1)).combined(r.ofHeldOut,
 				math.Inf(1)).combined(r.ofThird, math.Inf(1))
 			rows = append(rows, r)
 		}
@@ -172,11 +172,11 @@ func halfInterval(strata []Stratum, ratio float64) (half float64, known bool) {
 	var sum, weight, spread float64
 	for i := range rows {
 		r := &rows[i]
-		ofHeld := r.ofHeld.combined(r.ofTreated.combined(r.ofThird, math.Inf(1)),
+		ofHeld := r.ofHeldOut.combined(r.ofTreated.combined(r.ofThird, math.Inf(1)),
 			otherArmFreedom).combined(all, allStrataFreedom)
-		ofTreated := r.ofTreated.combined(r.ofHeld.combined(r.ofThird, math.Inf(1)),
+		ofTreated := r.ofTreated.combined(r.ofHeldOut.combined(r.ofThird, math.Inf(1)),
 			otherArmFreedom).combined(all, allStrataFreedom)
-		both := r.ofHeld.combined(r.ofTreated, math.Inf(1)).combined(r.ofThird, math.Inf(1)).combined(all,
+		both := r.ofHeldOut.combined(r.ofTreated, math.Inf(1)).combined(r.ofThird, math.Inf(1)).combined(all,
 			allStrataFreedom)
 		term := func(mean, runs float64, own varianceEstimate) {
 			w := r.treated * mean * r.treated * mean / runs
@@ -184,7 +184,7 @@ func halfInterval(strata []Stratum, ratio float64) (half float64, known bool) {
 			weight += w * both.value
 			spread += w * both.value * w * both.value / own.freedom
 		}
-		term(r.meanHeld, r.held, ofHeld)
+		term(r.meanHeldOut, r.heldOut, ofHeld)
 		term(r.meanTreated, r.treated, ofTreated)
 	}
 	if !(spread > 0) {

@@ -49,7 +49,7 @@ func startLab(t *testing.T, options ...string) *lab {
 func (l *lab) steerer(state string) *steer.Steerer {
 	l.Helper()
 	s, err := steer.Open(&steer.Options{
-		Source: steer.FromSlurm(slurm.NewClient(l.run, patience), time.Now),
+		Source: steer.SnapshotFromSlurm(slurm.NewClient(l.run, patience), time.Now),
 		Levers: lever.New(l.client), PowerSaving: l.client.PowerSaving,
 		Settings: func() *steer.Settings { return &l.settings }, Dir: state,
 	})

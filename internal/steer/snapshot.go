@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/config"
-	"github.com/epplan/epplan/internal/share"
+	"github.com/epplan/epplan/internal/colocate"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 	"github.com/epplan/epplan/slurm/lever"
@@ -37,7 +37,7 @@ type Settings struct {
 	Energy func(j *slurm.Job, gpuModel string) (float64, bool)
 	// Shared is in which order nodes with shared GPUs suit a pending job; nil: that
 	// isn't known.
-	Shared func(*share.ClusterState, *slurm.Job) share.Order
+	Shared func(*colocate.ClusterState, *slurm.Job) colocate.Order
 	// Ranking is the order that a policy wants; nil: deadlines alone count.
 	Ranking *Ranking
 }
@@ -101,7 +101,7 @@ type Plan struct {
 	Notes  []string       // what can't be done, and why
 	Policy string         // whose order it is; empty: deadlines alone count
 	Order  []slurm.JobID
-	Shared *share.Order // of nodes, for the next job that asks for a part of a GPU; nil: there is none
+	Shared *colocate.Order // of nodes, for the next job that asks for a part of a GPU; nil: there is none
 }
 
 // MaxAdvice is how much advice a plan has at most.

@@ -14,10 +14,10 @@ type Slurm interface {
 	Nodes(ctx context.Context) ([]slurm.Node, error)
 }
 
-// FromSlurm is a source that asks Slurm each time. Others may be told its answers,
+// SnapshotFromSlurm is a source that asks Slurm each time. Others may be told its answers,
 // but it shares none that was asked for before, which may be from before a change:
 // Slurm is asked by nobody else through client.
-func FromSlurm(client Slurm, clock func() time.Time) func(context.Context) (*Snapshot, error) {
+func SnapshotFromSlurm(client Slurm, clock func() time.Time) func(context.Context) (*Snapshot, error) {
 	return func(ctx context.Context) (*Snapshot, error) {
 		s := &Snapshot{At: clock()}
 		err := client.EachJob(ctx, func(j *slurm.Job) error {

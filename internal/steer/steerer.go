@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/epplan/epplan/internal/share"
+	"github.com/epplan/epplan/internal/colocate"
 	"github.com/epplan/epplan/internal/spool"
 	"github.com/epplan/epplan/slurm"
 	"github.com/epplan/epplan/slurm/lever"
@@ -106,7 +106,7 @@ type Status struct {
 	Notes   []string      `json:"notes"`             // what can't be done, and why
 	Trouble string        `json:"trouble,omitempty"` // why the last step failed
 	// Of nodes, for the next job that asks for a part of a GPU.
-	Shared *share.Order `json:"shared,omitempty"`
+	Shared *colocate.Order `json:"shared,omitempty"`
 	// Whose order pending jobs are put in; empty: deadlines alone count.
 	Policy string        `json:"policy,omitempty"`
 	Order  []slurm.JobID `json:"order,omitempty"` // the order that is wanted
@@ -218,7 +218,7 @@ func (s *Steerer) step(ctx context.Context, set *Settings, most int) (StepReport
 	s.seen, s.idle = snap.At, idleSince(snap, s.idle)
 	s.naps.observe(snap, s.idle)
 	x := indexSnapshot(snap)
-	s.settle(x)
+	s.reconcile(x)
 	var plan Plan
 	if !s.paused {
 		ours := s.ownChanges()

@@ -26,7 +26,7 @@ func (s *Store) PutDecision(ctx context.Context, d *record.Decision) (int64, err
 	args = append(args, record.CleanText(d.Reason), record.CleanText(d.Mode),
 		record.CleanText(d.ConfigVersion), d.ModelVersion,
 		record.CleanText(string(d.Arm)), record.Micro(d.Created).UnixMicro(), nullableNumber(d.DefaultJ),
-		nullableNumber(d.HoldOut), nullableNumber(d.ConstantArm), record.CleanText(d.Tier))
+		nullableNumber(d.HoldOut), nullableNumber(d.ConstantArm), record.CleanText(d.Rung))
 	id, err := write(ctx, s.db, func(ctx context.Context, conn *sql.Conn) (int64, error) {
 		result, err := conn.ExecContext(ctx, `
 INSERT INTO decisions (cluster, job_id, node, token, run_id, workload, gpu_model, core_mhz, mem_mhz,
@@ -52,14 +52,14 @@ FROM decisions `
 
 // DecisionByToken is the last decision under a token, or ErrNotFound.
 func (s *Store) DecisionByToken(ctx context.Context, cluster, token string) (record.Decision, error) {
-	d, err := scanDecision(s.db.urgent.QueryRowContext(ctx, selectDecisions+`
+	d, err := scanDecision(s.db.hookRead.QueryRowContext(ctx, selectDecisions+`
 WHERE cluster = ? AND token = ? AND token != '' ORDER BY decision_id DESC LIMIT 1`, cluster, token))
 	return d, lookupError(err, "decision for token %q", token)
 }
 
 // DecisionsOfJob lists the decisions under a job id on all nodes, oldest first.
 func (s *Store) DecisionsOfJob(ctx context.Context, cluster string, jobID int64) ([]record.Decision, error) {
-	rows, err := s.db.urgent.QueryContext(ctx, selectDecisions+
+	rows, err := s.db.hookRead.QueryContext(ctx, selectDecisions+
 		"WHERE cluster = ? AND job_id = ? AND job_id != 0 ORDER BY decision_id", cluster, jobID)
 	return list(rows, err, scanDecision, "decisions for job %d", jobID)
 }
@@ -74,7 +74,7 @@ func scanDecision(row scanner) (record.Decision, error) {
 		&numbers[4], &numbers[5],
 		&numbers[6], &numbers[7], &numbers[8], &d.Reason, &d.Mode, &d.ConfigVersion, &d.ModelVersion,
 		&d.Arm, &created,
-		&numbers[9], &numbers[10], &numbers[11], &d.Tier)
+		&numbers[9], &numbers[10], &numbers[11], &d.Rung)
 	scanIntervals(numbers[:], &d.TimeS, &d.PowerW, &d.EnergyJ)
 	d.DefaultJ, d.HoldOut, d.ConstantArm = knownNumber(numbers[9]), knownNumber(numbers[10]),
 		knownNumber(numbers[11])

@@ -50,7 +50,7 @@ func scanEnded(row scanner) (record.EndedJob, error) {
 	var numbers [9]sql.NullFloat64
 	err := row.Scan(&e.Cluster, &e.ID, &submitted, &e.Token, &e.User, &e.Account, &e.Partition, &e.Name,
 		&e.ScriptHash, &e.Workload,
-		&limit, &e.Nodes, &e.GPUs, &e.State, &ended, &took, &energy, &e.Completed, &e.Runs, &e.Tier,
+		&limit, &e.Nodes, &e.GPUs, &e.State, &ended, &took, &energy, &e.Completed, &e.Runs, &e.Rung,
 		&numbers[0], &numbers[1], &numbers[2], &numbers[3], &numbers[4], &numbers[5], &numbers[6],
 		&numbers[7], &numbers[8])
 	e.Submitted, e.Ended = timeOf(submitted), timeOf(ended)

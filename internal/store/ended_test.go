@@ -19,7 +19,7 @@ func TestEndedJobsComeWithWhatWasPredictedAndWhatAllNodesTook(t *testing.T) {
 		}
 	}
 	noted := &record.Decision{
-		Cluster: "alpha", Token: job(1).Token, Created: start, Tier: "similar",
+		Cluster: "alpha", Token: job(1).Token, Created: start, Rung: "similar",
 		TimeS: record.Interval{Value: live.Known(90), Low: live.Known(80), High: live.Known(130)},
 	}
 	if _, err := s.PutDecision(t.Context(), noted); err != nil {
@@ -37,7 +37,7 @@ func TestEndedJobsComeWithWhatWasPredictedAndWhatAllNodesTook(t *testing.T) {
 	}
 	e := all[0]
 	if e.ID != job(1).ID || e.TimeS != live.Known(101) || e.EnergyJ != live.Known(2000) || e.Runs != 2 ||
-		e.Tier != "similar" ||
+		e.Rung != "similar" ||
 		e.PredictedS.High != live.Known(130) || e.PredictedJ.Value != (live.Number{}) ||
 		e.ScriptHash != job(1).ScriptHash {
 		t.Errorf("%+v", e)
@@ -53,7 +53,7 @@ func TestEndedJobsComeWithWhatWasPredictedAndWhatAllNodesTook(t *testing.T) {
 	if all, err := s.Learning.EndedJobs(t.Context(), "alpha", 1); err != nil || len(all) != 0 {
 		t.Errorf("the latest job runs: %+v, %v", all, err)
 	}
-	if d, err := s.DecisionByToken(t.Context(), "alpha", job(1).Token); err != nil || d.Tier != "similar" {
+	if d, err := s.DecisionByToken(t.Context(), "alpha", job(1).Token); err != nil || d.Rung != "similar" {
 		t.Errorf("%+v, %v", d, err)
 	}
 }

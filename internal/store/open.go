@@ -50,9 +50,9 @@ type database struct {
 	write *sql.DB
 	conn  *sql.Conn // the writer's only connection
 	read  *sql.DB
-	// urgent is a pool of its own for reads of one job's rows, which Slurm's hooks wait
+	// hookRead is a pool of its own for reads of one job's rows, which Slurm's hooks wait
 	// for: long reads for people don't hold them up.
-	urgent *sql.DB
+	hookRead *sql.DB
 
 	requests chan *request
 	mu       sync.RWMutex          // guards closed; held for reading while a request is handed over
@@ -115,7 +115,7 @@ func (db *database) open(ctx context.Context, busy time.Duration) error {
 	if db.read, err = openReaders(ctx, db.path, busy, readers); err != nil {
 		return err
 	}
-	if db.urgent, err = openReaders(ctx, db.path, busy, urgentReaders); err != nil {
+	if db.hookRead, err = openReaders(ctx, db.path, busy, urgentReaders); err != nil {
 		return err
 	}
 	db.files, err = filesOf(db.path, first)
@@ -265,7 +265,7 @@ func (s *Store) Close() error {
 // release closes what is open, in reverse order.
 func (db *database) release() error {
 	var errs []error
-	for _, readers := range []*sql.DB{db.urgent, db.read} {
+	for _, readers := range []*sql.DB{db.hookRead, db.read} {
 		if readers != nil {
 			errs = append(errs, readers.Close())
 		}

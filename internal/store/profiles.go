@@ -14,7 +14,7 @@ import (
 func (l *Learning) Profiles(
 	ctx context.Context, key record.WorkloadKey, most int,
 ) ([]record.RunProfile, error) {
-	rows, err := l.db.urgent.QueryContext(ctx, `
+	rows, err := l.db.hookRead.QueryContext(ctx, `
 SELECT run_id, ended_us, time_s, slowdown, core_mhz, mem_mhz, profile
 FROM outcome_profiles AS p JOIN outcomes AS o USING (outcome_id)
 WHERE p.cluster = ? AND p.workload = ? AND p.gpu_model = ? AND p.alone = 1

@@ -22,7 +22,7 @@ func decision(job int64) record.Decision {
 	return record.Decision{
 		ID: job, Cluster: "alpha", JobID: job, Node: "n1", RunID: "run-0", Workload: workload,
 		GPUModel: "V100",
-		Setting:  dvfsmodel.Setting{Core: 1110, Mem: 877}, Tier: "model", Mode: "enforce",
+		Setting:  dvfsmodel.Setting{Core: 1110, Mem: 877}, Rung: "model", Mode: "enforce",
 		ConfigVersion: "a1b2c3", ModelVersion: 3, Arm: live.ArmTreated,
 		TimeS:  record.Interval{Value: live.Known(2882), Low: live.Known(2738), High: live.Known(3055)},
 		PowerW: record.Interval{Value: live.Known(171)}, EnergyJ: record.Interval{Value: live.Known(985600)},

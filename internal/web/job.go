@@ -94,7 +94,7 @@ func aboutJob(v *epdapi.JobView, r *Request) []any {
 			Name: "Workload", Text: epdapi.ShortWorkload(j.Workload) + ", " + by, Href: workloadLink(v, r),
 		})
 	}
-	if v.Submission != nil && v.Submission.Tier != "" {
+	if v.Submission != nil && v.Submission.Rung != "" {
 		d := v.Submission
 		facts = append(facts, page.Fact{
 			Name: "Expected then", Text: intervalText(d.TimeS, report.FormatSeconds) + ", " +

@@ -142,7 +142,7 @@ func modelStateCell(m *epdapi.ModelStatus) page.Cell {
 func workloadPage(ctx context.Context, r *Request) (*View, error) {
 	name, gpu := r.PathValue("name"), r.Query.Get("gpu")
 	if gpu == "" {
-		return workloadAnywhere(ctx, r, name)
+		return workloadIndexPage(ctx, r, name)
 	}
 	fit, err := r.Source.Fit(ctx, name, gpu)
 	if err != nil {
@@ -176,8 +176,8 @@ func workloadPage(ctx context.Context, r *Request) (*View, error) {
 	}, nil
 }
 
-// workloadAnywhere leads to a workload's GPU models.
-func workloadAnywhere(ctx context.Context, r *Request, name string) (*View, error) {
+// workloadIndexPage lists a workload's GPU models.
+func workloadIndexPage(ctx context.Context, r *Request, name string) (*View, error) {
 	all, err := r.Source.Models(ctx)
 	if err != nil {
 		return nil, err

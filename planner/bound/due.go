@@ -50,11 +50,11 @@ type dueTask struct {
 // dueOption is what a task can do on a class: one of its GPUs costs at least
 // most over k of (least[k] − price[k]·t) when it runs for t seconds.
 type dueOption struct {
-	class          int
-	weight         float64 // GPUs
-	shortest, room float64 // of the run, seconds
-	least          [duePriceCount]float64
-	bend           [duePriceCount - 1]float64 // run time from which on k is the largest, seconds, falling
+	class             int
+	weight            float64 // GPUs
+	shortest, longest float64 // of the run, seconds
+	least             [duePriceCount]float64
+	bend              [duePriceCount - 1]float64 // run time from which on k is the largest, seconds, falling
 }
 
 // maxDues is how many due times of a class have a price.
@@ -151,12 +151,12 @@ func (d *dueSearch) option(t *planner.Task, class int, due float64) (o dueOption
 	if t.Share == 1 {
 		o.shortest = min(o.shortest, r.MinTime())
 	}
-	o.room = min(due-max(earliestStart(d.p, t), k.TurnOnDelay), t.Limit*(1+planner.DeadlineSlack))
+	o.longest = min(due-max(earliestStart(d.p, t), k.TurnOnDelay), t.Limit*(1+planner.DeadlineSlack))
 	for n, price := range d.price {
 		goal := dvfsmodel.Objective{
 			EnergyWeight: d.energy, TimeWeight: d.time + d.energy*float64(k.HostW) + price,
 		}
-		pt, ok := cheapest(t, option, goal, o.room)
+		pt, ok := cheapest(t, option, goal, o.longest)
 		if !ok {
 			return o, false
 		}
@@ -245,7 +245,7 @@ func (o *dueOption) best(c *duePrices, due float64, price *[duePriceCount]float6
 	// The cost by itself falls by price[k] a second for run times from bend[k] to
 	// bend[k-1], and not at all from bend[0] on; time before until[k] is worth at least
 	// price[k].
-	high := min(o.room, max(o.bend[0], o.shortest))
+	high := min(o.longest, max(o.bend[0], o.shortest))
 	k := 1
 	for ; k < duePriceCount-1; k++ {
 		low := max(o.bend[k], o.shortest)

@@ -84,11 +84,11 @@ func newIdleDual(p *planner.Problem, tasks []boundTask) *idleDual {
 // over M is found by halving intervals: on [a, b] the function is at least
 // β·l·a plus the tasks' minima for M = b, which fall as M grows.
 func (d *idleDual) value(beta float64) float64 {
-	s := dualSlice{idleDual: d, beta: beta, free: make([]freeMinimum, len(d.tasks))}
+	s := dualSlice{idleDual: d, beta: beta, unbounded: make([]unboundedMinimum, len(d.tasks))}
 	low, high := 0.0, 0.0
 	for i := range d.tasks {
-		s.free[i] = d.minimum(&d.tasks[i], beta, math.Inf(1))
-		low, high = max(low, d.tasks[i].shortest), max(high, s.free[i].time)
+		s.unbounded[i] = d.minimum(&d.tasks[i], beta, math.Inf(1))
+		low, high = max(low, d.tasks[i].shortest), max(high, s.unbounded[i].time)
 	}
 	high = max(low, high) // beyond it, nothing falls any more
 	q := intervalHeap{{low, high, beta*d.gpus*low + s.sum(high)}}
@@ -119,20 +119,20 @@ const (
 // dualSlice is the dual function at one price.
 type dualSlice struct {
 	*idleDual
-	beta float64
-	free []freeMinimum // by task
+	beta      float64
+	unbounded []unboundedMinimum // by task
 }
 
-// freeMinimum is the least of c(t) − β·w·t over all t that the task allows, and
+// unboundedMinimum is the least of c(t) − β·w·t over all t that the task allows, and
 // a run time from which on a longer one allowed doesn't lower it.
-type freeMinimum struct{ value, time float64 }
+type unboundedMinimum struct{ value, time float64 }
 
 // sum adds up the tasks' minima over t ≤ m.
 func (s *dualSlice) sum(m float64) float64 {
 	total := 0.0
 	for i := range s.tasks {
-		if s.free[i].time <= m {
-			total += s.free[i].value
+		if s.unbounded[i].time <= m {
+			total += s.unbounded[i].value
 		} else {
 			total += s.minimum(&s.tasks[i], s.beta, m).value
 		}
@@ -142,9 +142,9 @@ func (s *dualSlice) sum(m float64) float64 {
 
 // minimum is the least of c(t) − β·w·t over t ≤ m and the task's room, on any
 // class.
-func (d *idleDual) minimum(b *boundTask, beta, m float64) freeMinimum {
+func (d *idleDual) minimum(b *boundTask, beta, m float64) unboundedMinimum {
 	t := &d.p.Tasks[b.task]
-	least := freeMinimum{value: math.Inf(1)}
+	least := unboundedMinimum{value: math.Inf(1)}
 	room := min(b.timeBudget, m)
 	for i := range d.p.Cluster.Classes {
 		k := &d.p.Cluster.Classes[i]

@@ -157,7 +157,7 @@ func (x *relaxation) addColumn(c column) {
 			}
 		}
 		for _, e := range entries {
-			if x.subproblem.bundles[b].apart.has(int(e.row)) {
+			if x.subproblem.bundles[b].conflicts.has(int(e.row)) {
 				return
 			}
 		}

@@ -169,10 +169,10 @@ func (y *dualFeasible) raiseBounds(p *packing, cells []classMix) {
 func (p *packing) rootProblem() *subproblem {
 	n := &subproblem{fixed: make([]int, len(p.hosts.sizes))}
 	for i := range p.pieces {
-		b := bundle{piece: p.pieces[i], pieces: []int{i}, apart: newBitSet(len(p.pieces))}
+		b := bundle{piece: p.pieces[i], pieces: []int{i}, conflicts: newBitSet(len(p.pieces))}
 		for j := range p.pieces {
 			if i != j && p.sameTask(i, j) {
-				b.apart.set(j)
+				b.conflicts.set(j)
 			}
 		}
 		n.bundles = append(n.bundles, b)

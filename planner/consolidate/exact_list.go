@@ -147,7 +147,7 @@ func (x *relaxation) fits(c *column) bool {
 			}
 		}
 		for _, j := range c.pieces[:at] {
-			if bundle.apart.has(x.bundle[j]) {
+			if bundle.conflicts.has(x.bundle[j]) {
 				return false
 			}
 		}

@@ -157,7 +157,7 @@ func (n *subproblem) branchTogether(p *packing, a, b int) *subproblem {
 	c.bundles = nil
 	var g group
 	pieces := slices.Concat(n.bundles[a].pieces, n.bundles[b].pieces)
-	if n.bundles[a].apart.has(b) || !g.setPieces(p, pieces, 0) {
+	if n.bundles[a].conflicts.has(b) || !g.setPieces(p, pieces, 0) {
 		c.mixes = nil
 		return c
 	}
@@ -181,12 +181,12 @@ func (n *subproblem) branchTogether(p *packing, a, b int) *subproblem {
 // bundle was made of.
 func (n *subproblem) keepApart(old *subproblem, from [][]int) {
 	for i := range n.bundles {
-		n.bundles[i].apart = newBitSet(len(n.bundles))
+		n.bundles[i].conflicts = newBitSet(len(n.bundles))
 		for j := range n.bundles {
 			for _, a := range from[i] {
 				for _, b := range from[j] {
-					if i != j && old.bundles[a].apart.has(b) {
-						n.bundles[i].apart.set(j)
+					if i != j && old.bundles[a].conflicts.has(b) {
+						n.bundles[i].conflicts.set(j)
 					}
 				}
 			}
@@ -199,8 +199,8 @@ func (n *subproblem) branchApart(a, b int) *subproblem {
 	c := n.copy()
 	c.bundles = slices.Clone(n.bundles)
 	for _, at := range [][2]int{{a, b}, {b, a}} {
-		c.bundles[at[0]].apart = slices.Clone(c.bundles[at[0]].apart)
-		c.bundles[at[0]].apart.set(at[1])
+		c.bundles[at[0]].conflicts = slices.Clone(c.bundles[at[0]].conflicts)
+		c.bundles[at[0]].conflicts.set(at[1])
 	}
 	return c
 }

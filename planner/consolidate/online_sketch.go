@@ -262,15 +262,15 @@ func (k *scratchState) candidateGPUs(t *sampledTask, taken []int) []int {
 
 // sleepingKind is a kind of GPUs that sleep.
 type sleepingKind struct {
-	on                  bool // whether the server is
+	serverOn            bool // whether the server is
 	hostW, memGB, allGB float64
 	gpus                int
 }
 
 func (k *scratchState) sleeping(gpu int) sleepingKind {
 	server := k.gpus[gpu].Server
-	kind := sleepingKind{on: k.busy[server] > 0, memGB: k.gpus[gpu].MemGB}
-	if kind.on {
+	kind := sleepingKind{serverOn: k.busy[server] > 0, memGB: k.gpus[gpu].MemGB}
+	if kind.serverOn {
 		return kind
 	}
 	kind.hostW, kind.gpus = k.in.Servers[server].HostW(), len(k.in.Servers[server].GPUMemGB)
@@ -282,7 +282,7 @@ func (k *scratchState) sleeping(gpu int) sleepingKind {
 
 // isDominatedBy reports whether the kind is no better than another one in anything.
 func (s *sleepingKind) isDominatedBy(other sleepingKind) bool {
-	if s.on || other.on {
+	if s.serverOn || other.serverOn {
 		return *s == other
 	}
 	return other.hostW <= s.hostW && other.gpus >= s.gpus && other.memGB >= s.memGB && other.allGB >= s.allGB

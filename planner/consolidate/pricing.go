@@ -13,10 +13,10 @@ import (
 // stay together.
 type bundle struct {
 	piece
-	pieces []int
-	value  float64
-	weight float64
-	apart  bitSet // items that may not share its group
+	pieces    []int
+	value     float64
+	weight    float64
+	conflicts bitSet // items that may not share its group
 }
 
 // bitSet is a set of small numbers.
@@ -297,7 +297,7 @@ func (q *pricer) listExtensions(child *searchLevel, next []int, it *bundle) bool
 	n := float64(len(child.load))
 	for _, j := range next {
 		other := &q.items[j]
-		if child.memGB+other.memGB > q.sizes+sharing.SlackGB || it.apart.has(j) {
+		if child.memGB+other.memGB > q.sizes+sharing.SlackGB || it.conflicts.has(j) {
 			continue
 		}
 		tiers := q.p.tiers[min(child.kappa, other.kappa)]

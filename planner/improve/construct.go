@@ -131,7 +131,7 @@ func (s *gpuSchedule) formNodes() {
 			s.gpus[g].server = int32(j)
 			v.end = max(v.end, s.gpus[g].time[freeOptimum])
 		}
-		s.settle(int32(j), settleFully)
+		s.chooseEnd(int32(j), fullEndTries)
 	}
 }
 

@@ -75,7 +75,7 @@ func (a *gpuAnnealing) anneal(ctx context.Context, moves int, hot, cold float64)
 		a.tryMove()
 	}
 	for j := range a.s.servers {
-		a.s.settle(int32(j), settleFully)
+		a.s.chooseEnd(int32(j), fullEndTries)
 	}
 	return planner.Cancelled(ctx)
 }
@@ -182,8 +182,8 @@ func (a *gpuAnnealing) swapGPUs(p, q int32) {
 func (a *gpuAnnealing) updateNodes(p, q int32) {
 	s := a.s
 	j, k := s.gpus[p].server, s.gpus[q].server
-	s.settle(j, settleQuick)
+	s.chooseEnd(j, quickEndTries)
 	if k != j {
-		s.settle(k, settleQuick)
+		s.chooseEnd(k, quickEndTries)
 	}
 }

@@ -120,12 +120,12 @@ func (f *rollout) arrivalRates(now float64) (lately, overall float64) {
 
 // trial is a choice and what it cost in the futures so far, in seconds of waiting.
 type trial struct {
-	choice int       // index in choices; none: to wait
-	item   int32     // the task, or none
-	class  int32     // where it starts
-	costs  []float64 // by future
-	sum    float64   // of costs
-	out    bool      // it can't be the best any more
+	choice     int       // index in choices; none: to wait
+	item       int32     // the task, or none
+	class      int32     // where it starts
+	costs      []float64 // by future
+	sum        float64   // of costs
+	eliminated bool      // it can't be the best any more
 }
 
 // futuresPerRound is how many futures are played between two looks at which
@@ -153,7 +153,7 @@ func (f *rollout) best(
 	for n := 1; n <= f.opts.Futures; n++ {
 		f.drawFuture(now)
 		for i := range trials {
-			if t := &trials[i]; !t.out {
+			if t := &trials[i]; !t.eliminated {
 				if f.isStopped() {
 					return pair{}, false
 				}
@@ -186,15 +186,15 @@ func (f *rollout) isStopped() bool {
 // It reports whether none is left.
 func dropWorseTrials(trials []trial) (lead int, decided bool) {
 	for i := range trials {
-		if trials[lead].out || (!trials[i].out && trials[i].sum < trials[lead].sum) {
+		if trials[lead].eliminated || (!trials[i].eliminated && trials[i].sum < trials[lead].sum) {
 			lead = i
 		}
 	}
 	decided = true
 	for i := range trials {
-		if t := &trials[i]; i != lead && !t.out {
-			t.out = t.isSurelyWorse(&trials[lead])
-			decided = decided && t.out
+		if t := &trials[i]; i != lead && !t.eliminated {
+			t.eliminated = t.isSurelyWorse(&trials[lead])
+			decided = decided && t.eliminated
 		}
 	}
 	return lead, decided

@@ -108,7 +108,7 @@ func (l *lightest) Place(task int) (planner.Placement, planner.Verdict) {
 
 // openFresh takes a fresh GPU, or, when there is none, the lightest one by force.
 func (l *lightest) openFresh(task int) (planner.Placement, planner.Verdict) {
-	if pl, ok := onFreshNodeOf(l.v, task, 0); ok {
+	if pl, ok := onFreshNodeOfClass(l.v, task, 0); ok {
 		return pl, planner.Start
 	}
 	gpu, found := l.top()

@@ -13,11 +13,11 @@ import (
 func onFreshNode(v *planner.View, task int) (pl planner.Placement, ok bool) {
 	p := v.Problem
 	if len(p.Cluster.Classes) == 1 {
-		return onFreshNodeOf(v, task, 0)
+		return onFreshNodeOfClass(v, task, 0)
 	}
 	best := math.Inf(1)
 	for class := range p.Cluster.Classes {
-		there, fits := onFreshNodeOf(v, task, class)
+		there, fits := onFreshNodeOfClass(v, task, class)
 		if !fits {
 			continue
 		}
@@ -31,7 +31,7 @@ func onFreshNode(v *planner.View, task int) (pl planner.Placement, ok bool) {
 	return pl, ok
 }
 
-func onFreshNodeOf(v *planner.View, task, class int) (pl planner.Placement, ok bool) {
+func onFreshNodeOfClass(v *planner.View, task, class int) (pl planner.Placement, ok bool) {
 	want, option, known := v.Want(task, class)
 	if option < 0 || !v.CanOpen(task, option, class) {
 		return pl, false

@@ -281,7 +281,7 @@ var stages = map[string]map[string]stageChange{
 		"never": func(p *planner.Policy, _ Params) { p.Park = park.Never{} },
 
 		"periodic":   func(p *planner.Policy, _ Params) { p.Park = park.Periodic{Tau: park.PaperTau} },
-		"break-even": func(p *planner.Policy, _ Params) { p.Park = park.BreakEven{} },
+		"break-even": func(p *planner.Policy, _ Params) { p.Park = park.AdaptiveTimeout{} },
 	},
 }
 

@@ -62,7 +62,7 @@ var registry = append(slices.Clone(directPolicies),
 		func(p *planner.Policy, q Params) { *p = constantClocks(q) },
 	},
 	registeredPolicy{
-		searching, "our best offline: the best of several starts, and a search over places, " +
+		searchPolicy, "our best offline: the best of several starts, and a search over places, " +
 			"turns and clocks of all jobs",
 		optimalStages("", ""),
 		func(p *planner.Policy, q Params) { *p = edlAlign(q) },

@@ -146,7 +146,7 @@ func (c *Index) scoreNode(s rankedNodes, v *demandView, node int32) {
 // of changes.
 type changeTracker struct {
 	stateOwner
-	journal journal
+	journal recentChanges
 	nodes   []fleet.Node
 	kinds   []int32 // by node: its kind
 	all     []*fleet.Kind
@@ -154,7 +154,7 @@ type changeTracker struct {
 
 func newChangeTracker(s *fleet.State) changeTracker {
 	t := changeTracker{
-		stateOwner: stateOwner{s}, journal: newJournal(s.Len()), nodes: make([]fleet.Node, s.Len()),
+		stateOwner: stateOwner{s}, journal: newRecentChanges(s.Len()), nodes: make([]fleet.Node, s.Len()),
 		kinds: make([]int32, s.Len()),
 	}
 	numbers := make(map[*fleet.Kind]int32)

@@ -34,7 +34,7 @@ func (o *optimum) Want(task, option, class int, room float64) (q planner.Quote, 
 		return q, q.Point.Time <= room
 	}
 	response := t.Options[option].Response
-	free, ok := o.optima.Free(response, class)
+	free, ok := o.optima.Unlimited(response, class)
 	switch {
 	case !ok:
 		return q, false

@@ -16,7 +16,7 @@ type EndedJob struct {
 	Completed bool        // on all nodes
 	Runs      int         // one on each node
 
-	// Tier is what the predictions rest on; "": there are none.
-	Tier                                    string
+	// Rung is what the predictions rest on; "": there are none.
+	Rung                                    string
 	PredictedS, PredictedPowerW, PredictedJ Interval
 }

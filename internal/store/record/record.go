@@ -76,7 +76,7 @@ type Decision struct {
 	PowerW        Interval          `json:"power_w"`
 	EnergyJ       Interval          `json:"energy_j"`
 	DefaultJ      live.Number       `json:"default_energy_j"` // at default clocks
-	Tier          string            `json:"rung"`             // what predictions made at submission rest on
+	Rung          string            `json:"rung"`             // what predictions made at submission rest on
 	Reason        string            `json:"reason"`
 	Mode          string            `json:"mode"`
 	ConfigVersion string            `json:"config_version"`

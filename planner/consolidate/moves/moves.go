@@ -71,8 +71,8 @@ func placementOf(s *sharing.State, problem consolidate.Problem) consolidate.Plac
 }
 
 type descentLimits struct {
-	most  int     // tasks that may be away
-	price float64 // watts that one of them counts for
+	maxMoved  int     // tasks that may be away
+	moveCostW float64 // watts that one of them counts for
 }
 
 // What a move counts for beside the power of a GPU.

@@ -96,7 +96,7 @@ func (m *search) bySize(tasks []int) []int {
 // descend searches from where the tasks are, ever colder.
 func (m *search) descend(ctx context.Context, rounds int, by descentLimits) {
 	const hottest, cooling = 1. / 12, 1. / 30
-	m.moveCostW, m.limit, m.skipChance = by.price, by.most, usualSkipChance
+	m.moveCostW, m.limit, m.skipChance = by.moveCostW, by.maxMoved, usualSkipChance
 	hot := m.gpuW(hottest)
 	for round := range rounds {
 		if ctx.Err() != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// settler has the holder bring GPUs to what their runs want: each change of a run ends in
+// reconciler has the holder bring GPUs to what their runs want: each change of a run ends in
 // it. It has no state of its own.
-type settler struct {
+type reconciler struct {
 	gpus        *GPUSet
 	runs        *RunSet
 	holder      *holder
@@ -22,7 +22,7 @@ type settler struct {
 
 // target is what a card's open runs come to, and the run that is named in the
 // journal for it, the youngest.
-func (s *settler) target(c *managedGPU) (want dvfsmodel.Setting, run live.Run) {
+func (s *reconciler) target(c *managedGPU) (want dvfsmodel.Setting, run live.Run) {
 	table, err := c.clocks()
 	want, run = s.runs.wanted(c)
 	if err != nil || !supports(table, want) {
@@ -31,23 +31,25 @@ func (s *settler) target(c *managedGPU) (want dvfsmodel.Setting, run live.Run) {
 	return want, run
 }
 
-// settle brings cards to what their runs want. Where that fails, every run
+// reconcile brings cards to what their runs want. Where that fails, every run
 // on the card is put to default clocks, on all its GPUs.
-func (s *settler) settle(ctx context.Context, cards []*managedGPU) error {
-	failed, err := s.settleEach(ctx, cards)
+func (s *reconciler) reconcile(ctx context.Context, cards []*managedGPU) error {
+	failed, err := s.reconcileEach(ctx, cards)
 	if len(failed) == 0 {
 		return nil
 	}
 	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.undoTimeout)
 	defer cancel()
-	_, undoing := s.settleEach(undo, s.giveUp(failed, err.Error()))
+	_, undoing := s.reconcileEach(undo, s.giveUp(failed, err.Error()))
 	return errors.Join(err, undoing)
 }
 
-// settleEach settles cards side by side and names those where it failed.
-func (s *settler) settleEach(ctx context.Context, cards []*managedGPU) (failed []*managedGPU, err error) {
+// reconcileEach reconciles cards side by side and names those where it failed.
+func (s *reconciler) reconcileEach(
+	ctx context.Context, cards []*managedGPU,
+) (failed []*managedGPU, err error) {
 	errs := make([]error, len(cards))
-	s.gpus.sideBySide(cards, func(i int, c *managedGPU) { errs[i] = s.settleOne(ctx, c) })
+	s.gpus.sideBySide(cards, func(i int, c *managedGPU) { errs[i] = s.reconcileOne(ctx, c) })
 	for i, c := range cards {
 		if errs[i] != nil {
 			failed = append(failed, c)
@@ -58,12 +60,12 @@ func (s *settler) settleEach(ctx context.Context, cards []*managedGPU) (failed [
 
 // giveUp puts the runs on cards to default clocks and returns all their cards
 // with the given ones.
-func (s *settler) giveUp(cards []*managedGPU, reason string) []*managedGPU {
+func (s *reconciler) giveUp(cards []*managedGPU, reason string) []*managedGPU {
 	return s.gpus.some(s.runs.giveUp(cards, reason))
 }
 
-// settleOne brings one card to what its runs want.
-func (s *settler) settleOne(ctx context.Context, c *managedGPU) error {
+// reconcileOne brings one card to what its runs want.
+func (s *reconciler) reconcileOne(ctx context.Context, c *managedGPU) error {
 	if err := c.acquire(ctx); err != nil {
 		return err
 	}
@@ -86,23 +88,23 @@ func (s *settler) settleOne(ctx context.Context, c *managedGPU) error {
 
 // isUntouchable reports whether the card's clocks are to stay as they are: a run wants
 // it locked, or somebody else set them and runs last.
-func (s *settler) isUntouchable(c *managedGPU) bool {
+func (s *reconciler) isUntouchable(c *managedGPU) bool {
 	want, _ := s.target(c)
 	return want != (dvfsmodel.Setting{}) || c.externalReason() != "" && s.runs.isOpenOn(c)
 }
 
-// settleLate settles a GPU whose driver has come back: what it was asked for in
+// reconcileLate reconciles a GPU whose driver has come back: what it was asked for in
 // vain has happened by now. Beside the agent of this journal that is the agent's to do.
-func (s *settler) settleLate(c *managedGPU) {
+func (s *reconciler) reconcileLate(c *managedGPU) {
 	if c.ownedByTwin {
 		return
 	}
-	_ = s.settle(context.Background(), []*managedGPU{c}) // what fails stays in the journal
+	_ = s.reconcile(context.Background(), []*managedGPU{c}) // what fails stays in the journal
 }
 
 // applyReturned puts runs to default clocks whose GPUs' clocks another process gave back, of all
 // GPUs or some, and names those GPUs.
-func (s *settler) applyReturned(ctx context.Context, uuids []string) (heeded []string, err error) {
+func (s *reconciler) applyReturned(ctx context.Context, uuids []string) (heeded []string, err error) {
 	words, err := s.holder.journal.returnedGPUs()
 	if err != nil {
 		return nil, err
@@ -117,7 +119,7 @@ func (s *settler) applyReturned(ctx context.Context, uuids []string) (heeded []s
 		for _, c := range cards {
 			c.clearExternalChange() // nobody else set them
 		}
-		err := s.settle(ctx, affected)
+		err := s.reconcile(ctx, affected)
 		if err == nil {
 			err = s.holder.journal.removeReturned(uuid)
 		}

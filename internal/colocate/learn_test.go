@@ -1,28 +1,28 @@
-package share_test
+package colocate_test
 
 import (
 	"math"
 	"strings"
 	"testing"
 
-	"github.com/epplan/epplan/internal/share"
+	"github.com/epplan/epplan/internal/colocate"
 	"github.com/epplan/epplan/internal/store/record"
 )
 
 func TestRunsThatAgreeMakeAProfileWithNarrowIntervals(t *testing.T) {
-	runs := make([]share.SoloRun, 0, share.MaxRuns+1)
+	runs := make([]colocate.SoloRun, 0, colocate.MaxRuns+1)
 	for i := range 4 {
 		u := 0.01 * float64(i)
-		runs = append(runs, share.SoloRun{
+		runs = append(runs, colocate.SoloRun{
 			TimeS: 64 + float64(i), Slowdown: 1,
 			Profile: recorded(64+i, 2+float64(i)/10, func(s int) float64 {
 				return square(true)(min(s, 63)) + u
 			}),
 		})
 	}
-	p := share.Learn(runs, &rules)
-	if p.Unknown != "" || p.Runs != 4 || len(p.Mean) != share.Slots || len(p.Low) != share.Slots ||
-		len(p.High) != share.Slots {
+	p := colocate.Learn(runs, &rules)
+	if p.Unknown != "" || p.Runs != 4 || len(p.Mean) != colocate.Slots || len(p.Low) != colocate.Slots ||
+		len(p.High) != colocate.Slots {
 		t.Fatalf("%+v", p)
 	}
 	near(t, "the utilisation at first", p.Mean[3], 0.915, 1e-2)
@@ -47,61 +47,61 @@ func TestRunsThatAgreeMakeAProfileWithNarrowIntervals(t *testing.T) {
 }
 
 func TestAProfileThatRestsOnTooLittleIsUnknown(t *testing.T) {
-	good := func() share.SoloRun {
-		return share.SoloRun{TimeS: 64, Slowdown: 1, Profile: recorded(64, 2, square(true))}
+	good := func() colocate.SoloRun {
+		return colocate.SoloRun{TimeS: 64, Slowdown: 1, Profile: recorded(64, 2, square(true))}
 	}
-	with := func(change func(*share.SoloRun)) []share.SoloRun {
+	with := func(change func(*colocate.SoloRun)) []colocate.SoloRun {
 		odd := good()
 		change(&odd)
-		return []share.SoloRun{good(), good(), odd}
+		return []colocate.SoloRun{good(), good(), odd}
 	}
 	for name, c := range map[string]struct {
-		runs []share.SoloRun
+		runs []colocate.SoloRun
 		why  string
 	}{
 		"no run":   {nil, "no run"},
-		"two runs": {[]share.SoloRun{good(), good()}, "2 of 3 runs"},
+		"two runs": {[]colocate.SoloRun{good(), good()}, "2 of 3 runs"},
 		"another shape": {
-			with(func(r *share.SoloRun) { r.Profile = recorded(64, 2, square(false)) }),
+			with(func(r *colocate.SoloRun) { r.Profile = recorded(64, 2, square(false)) }),
 			"utilisation to within",
 		},
-		"another run time": {with(func(r *share.SoloRun) {
+		"another run time": {with(func(r *colocate.SoloRun) {
 			r.TimeS, r.Profile = 128, recorded(128, 2, func(s int) float64 { return square(true)(s / 2) })
 		}), "run time to within"},
 		"no memory": {
-			with(func(r *share.SoloRun) { r.Profile.GPUs[0].PeakMem = -1 }), "memory wasn't measured",
+			with(func(r *colocate.SoloRun) { r.Profile.GPUs[0].PeakMem = -1 }), "memory wasn't measured",
 		},
 		"hardly sampled": {
-			with(func(r *share.SoloRun) { r.Profile = recorded(30, 2, square(true)) }), "2 of 3 runs",
+			with(func(r *colocate.SoloRun) { r.Profile = recorded(30, 2, square(true)) }), "2 of 3 runs",
 		},
 		"without series": {
-			with(func(r *share.SoloRun) { r.Profile.GPUs[0].Utilisation = record.Series{} }), "2 of 3 runs",
+			with(func(r *colocate.SoloRun) { r.Profile.GPUs[0].Utilisation = record.Series{} }), "2 of 3 runs",
 		},
-		"without a profile": {with(func(r *share.SoloRun) { r.Profile = nil }), "2 of 3 runs"},
-		"without GPUs":      {with(func(r *share.SoloRun) { r.Profile.GPUs = nil }), "2 of 3 runs"},
-		"no run time":       {with(func(r *share.SoloRun) { r.TimeS = math.NaN() }), "2 of 3 runs"},
+		"without a profile": {with(func(r *colocate.SoloRun) { r.Profile = nil }), "2 of 3 runs"},
+		"without GPUs":      {with(func(r *colocate.SoloRun) { r.Profile.GPUs = nil }), "2 of 3 runs"},
+		"no run time":       {with(func(r *colocate.SoloRun) { r.TimeS = math.NaN() }), "2 of 3 runs"},
 	} {
-		if p := share.Learn(c.runs, &rules); !strings.Contains(p.Unknown, c.why) {
+		if p := colocate.Learn(c.runs, &rules); !strings.Contains(p.Unknown, c.why) {
 			t.Errorf("%s: %q, want %q", name, p.Unknown, c.why)
 		}
 	}
-	if p := share.Learn([]share.SoloRun{good(), good(), good()}, &rules); p.Unknown != "" {
+	if p := colocate.Learn([]colocate.SoloRun{good(), good(), good()}, &rules); p.Unknown != "" {
 		t.Errorf("three alike: %q", p.Unknown)
 	}
 }
 
 func TestRunsAtLowerClocksCountByTheirTimeAtDefaultClocks(t *testing.T) {
-	runs := make([]share.SoloRun, 0, share.MaxRuns+1)
+	runs := make([]colocate.SoloRun, 0, colocate.MaxRuns+1)
 	for i := range 4 {
 		slowdown := 1 + float64(i)/4
 		seconds := int(64 * slowdown)
-		runs = append(runs, share.SoloRun{
+		runs = append(runs, colocate.SoloRun{
 			TimeS: float64(seconds), Slowdown: slowdown, Profile: recorded(seconds, 2, func(s int) float64 {
 				return square(true)(int(float64(s) / slowdown))
 			}),
 		})
 	}
-	p := share.Learn(runs, &rules)
+	p := colocate.Learn(runs, &rules)
 	if p.Unknown != "" {
 		t.Fatal(p.Unknown)
 	}
@@ -110,22 +110,22 @@ func TestRunsAtLowerClocksCountByTheirTimeAtDefaultClocks(t *testing.T) {
 }
 
 func TestOnlyTheLastRunsCountAndEveryGPUOfARun(t *testing.T) {
-	runs := make([]share.SoloRun, 0, share.MaxRuns+1)
-	for range share.MaxRuns {
-		r := share.SoloRun{TimeS: 64, Slowdown: 1, Profile: recorded(64, 2, func(int) float64 { return 1 })}
+	runs := make([]colocate.SoloRun, 0, colocate.MaxRuns+1)
+	for range colocate.MaxRuns {
+		r := colocate.SoloRun{TimeS: 64, Slowdown: 1, Profile: recorded(64, 2, func(int) float64 { return 1 })}
 		r.Profile.GPUs = append(r.Profile.GPUs, recorded(64, 5, func(int) float64 { return 0 }).GPUs...)
 		runs = append(runs, r)
 	}
-	runs = append(runs, share.SoloRun{
+	runs = append(runs, colocate.SoloRun{
 		TimeS: 640, Slowdown: 1, Profile: recorded(640, 9, func(int) float64 { return 0 }),
 	})
-	p := share.Learn(runs, &rules)
-	if p.Runs != share.MaxRuns || p.Unknown != "" {
+	p := colocate.Learn(runs, &rules)
+	if p.Runs != colocate.MaxRuns || p.Unknown != "" {
 		t.Fatalf("%+v", p)
 	}
 	near(t, "the mean over GPUs", p.Mean[0], 0.5, 1e-9)
 	near(t, "the memory of the GPU that uses most", p.PeakMem.Mean/(1<<30), 5, 1e-9)
-	if len(p.Phases) != 1 || p.Phases[0] != (share.Phase{From: 0, To: 1, Utilisation: 0.5}) {
+	if len(p.Phases) != 1 || p.Phases[0] != (colocate.Phase{From: 0, To: 1, Utilisation: 0.5}) {
 		t.Errorf("a series that doesn't vary has phases %+v", p.Phases)
 	}
 }

@@ -47,8 +47,8 @@ func (s *Steerer) isStale(snap *Snapshot) bool {
 	return old
 }
 
-// settle learns from a snapshot what became of the entries.
-func (s *Steerer) settle(x *snapshotIndex) {
+// reconcile learns from a snapshot what became of the entries.
+func (s *Steerer) reconcile(x *snapshotIndex) {
 	s.forgetFailures(x)
 	for i := range x.snap.Jobs {
 		s.adopt(&x.snap.Jobs[i], x)
@@ -57,9 +57,9 @@ func (s *Steerer) settle(x *snapshotIndex) {
 		e := s.ledger.entries[k]
 		switch k.lever {
 		case lever.Nice, lever.Prefer:
-			s.settleJob(k, e, x)
+			s.reconcileJob(k, e, x)
 		case lever.Weight:
-			s.settleWeight(k, e, x)
+			s.reconcileWeight(k, e, x)
 		case lever.Power:
 			if n, ok := x.nodes[k.node]; len(x.nodes) > 0 && (!ok || !isDown(n)) {
 				s.ledger.drop(k) // Slurm woke it
@@ -127,9 +127,9 @@ func (s *Steerer) closeEntry(k leverKey, e *ledgerEntry, array bool) {
 	s.ledger.drop(k)
 }
 
-// settleJob learns from a snapshot what became of a job's entry. A job that runs
+// reconcileJob learns from a snapshot what became of a job's entry. A job that runs
 // keeps it, as it may be requeued.
-func (s *Steerer) settleJob(k leverKey, e *ledgerEntry, x *snapshotIndex) {
+func (s *Steerer) reconcileJob(k leverKey, e *ledgerEntry, x *snapshotIndex) {
 	j := x.jobs[k.job]
 	if j == nil {
 		if !x.arrays[k.job] {
@@ -164,10 +164,10 @@ func (s *Steerer) noteNotMade(k leverKey, e *ledgerEntry, array bool) {
 	s.ledger.dirty = true
 }
 
-// settleWeight learns from a snapshot what became of a node's weight. Where it is
+// reconcileWeight learns from a snapshot what became of a node's weight. Where it is
 // what it was before us, as after scontrol reconfigure, there is nothing to take
 // back.
-func (s *Steerer) settleWeight(k leverKey, e *ledgerEntry, x *snapshotIndex) {
+func (s *Steerer) reconcileWeight(k leverKey, e *ledgerEntry, x *snapshotIndex) {
 	n := x.nodes[k.node]
 	if n == nil {
 		if len(x.nodes) > 0 {

@@ -1,4 +1,4 @@
-// Package share tells which jobs may share a GPU: what workloads were seen to do
+// Package colocate tells which jobs may share a GPU: what workloads were seen to do
 // over time, and which nodes suit a pending job that asks for a part of a GPU.
 //
 // [Learn] makes the recorded profiles of a workload's runs into one [UseProfile] with
@@ -11,4 +11,4 @@
 //
 // The package asks nobody anything: what Slurm shows, profiles and rules are
 // handed in, and nothing depends on the time of day.
-package share
+package colocate

@@ -1,4 +1,4 @@
-package share_test
+package colocate_test
 
 import (
 	"math"
@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/share"
+	"github.com/epplan/epplan/internal/colocate"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/planner/sharing"
 	"github.com/epplan/epplan/slurm"
@@ -14,7 +14,7 @@ import (
 
 var start = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
-var rules = share.Rules{Runs: 3, Spread: 0.25, Slowdown: 1.2}
+var rules = colocate.Rules{Runs: 3, Spread: 0.25, Slowdown: 1.2}
 
 // recorded is the profile of a run of so many seconds whose utilisation is what
 // a function says of each second.
@@ -39,23 +39,23 @@ func square(first bool) func(int) float64 {
 }
 
 // learnt is the profile of a workload of which three runs did the same.
-func learnt(memGB float64, use func(int) float64) *share.UseProfile {
-	runs := make([]share.SoloRun, 0, 3)
+func learnt(memGB float64, use func(int) float64) *colocate.UseProfile {
+	runs := make([]colocate.SoloRun, 0, 3)
 	for range 3 {
-		runs = append(runs, share.SoloRun{TimeS: 64, Slowdown: 1, Profile: recorded(64, memGB, use)})
+		runs = append(runs, colocate.SoloRun{TimeS: 64, Slowdown: 1, Profile: recorded(64, memGB, use)})
 	}
-	return share.Learn(runs, &rules)
+	return colocate.Learn(runs, &rules)
 }
 
 // cluster is two nodes with one GPU each, which is four shares.
 type cluster struct {
-	share.ClusterState
-	share.Options
-	profiles map[string]*share.UseProfile // by the name of the job
+	colocate.ClusterState
+	colocate.Options
+	profiles map[string]*colocate.UseProfile // by the name of the job
 }
 
 func newCluster(nodes ...string) *cluster {
-	c := &cluster{profiles: map[string]*share.UseProfile{
+	c := &cluster{profiles: map[string]*colocate.UseProfile{
 		"high first": learnt(2, square(true)), "low first": learnt(2, square(false)),
 	}}
 	c.At = start
@@ -72,13 +72,13 @@ func newCluster(nodes ...string) *cluster {
 		levels = append(levels, mhz)
 	}
 	physics := sharing.Physics{BaseW: 23.3, WPerMHz: 0.09, Beta: 0.91, LevelsMHz: levels}
-	c.Options = share.Options{
+	c.Options = colocate.Options{
 		Rules: rules,
-		Profile: func(j *slurm.Job, _ string) (*share.UseProfile, float64) {
+		Profile: func(j *slurm.Job, _ string) (*colocate.UseProfile, float64) {
 			return c.profiles[j.Name], 1
 		},
 		Model: func(n *slurm.Node) string { return n.Gres[0].Type },
-		GPU:   func(string) share.GPU { return share.GPU{Physics: physics, IdleW: 23.3} },
+		GPU:   func(string) colocate.GPU { return colocate.GPU{Physics: physics, IdleW: 23.3} },
 	}
 	return c
 }
@@ -95,8 +95,8 @@ func (c *cluster) runs(id slurm.JobID, name, node string, since int) *slurm.Job 
 }
 
 // order is the order for a pending job of a workload.
-func (c *cluster) order(name string) share.Order {
-	return share.RankNodes(&c.ClusterState, &slurm.Job{
+func (c *cluster) order(name string) colocate.Order {
+	return colocate.RankNodes(&c.ClusterState, &slurm.Job{
 		ID: 99, Name: name, Partition: "gpu", State: slurm.JobState{Base: slurm.Pending},
 		TRESPerNode: "gres:shard:1",
 	}, &c.Options)

@@ -16,9 +16,9 @@ type nodeCosts struct {
 	price        dvfsmodel.Objective
 }
 
-// heldTask is a task that waits, with what another run time would cost. Times are
+// deferredTask is a task that waits, with what another run time would cost. Times are
 // seconds, costs joules.
-type heldTask struct {
+type deferredTask struct {
 	on         *nodeCosts
 	task       int
 	due, limit float64
@@ -31,7 +31,7 @@ type heldTask struct {
 }
 
 // timeBudget is the longest that the task may run from a start on, seconds.
-func (j *heldTask) timeBudget(start float64) float64 { return min(j.due-start, j.limit) }
+func (j *deferredTask) timeBudget(start float64) float64 { return min(j.due-start, j.limit) }
 
 // stretchCurve is the added cost, joules, of a relative change r of the run time in one
 // direction: slope·r + square·r².
@@ -46,11 +46,11 @@ const (
 	longNear, longFar   = 0.04, 0.2
 )
 
-// newHeld weighs a task that arrived and can be done in time.
-func newHeld(h *nodeCosts, task int) heldTask {
+// newDeferred weighs a task that arrived and can be done in time.
+func newDeferred(h *nodeCosts, task int) deferredTask {
 	t := &h.v.Problem.Tasks[task]
 	want, option, _ := h.v.Want(task, 0)
-	j := heldTask{on: h, task: task, due: t.Due, limit: t.Limit, option: int32(option)}
+	j := deferredTask{on: h, task: task, due: t.Due, limit: t.Limit, option: int32(option)}
 	start := h.v.StartFor(task, h.v.Now)
 	longest, exact := dvfsmodel.MaxTime(t.Options[j.option].Response)
 	set := want.Clocks == planner.ClocksFree || want.Clocks == planner.ClocksDeadline
@@ -85,7 +85,7 @@ func (h *nodeCosts) wholeSlots(t float64) float64 {
 }
 
 // newCurve lays a curve through two relative changes of the run time.
-func (j *heldTask) newCurve(near, far float64) stretchCurve {
+func (j *deferredTask) newCurve(near, far float64) stretchCurve {
 	rise := func(change float64) (r, cost float64) {
 		t := min(max(j.want*(1+change), j.min), j.max)
 		pt := j.point(t, j.timeBudget(j.on.v.Now))
@@ -105,7 +105,7 @@ func (j *heldTask) newCurve(near, far float64) stretchCurve {
 }
 
 // stretchCost estimates what running for t costs more than running as the task wants.
-func (j *heldTask) stretchCost(t float64) float64 {
+func (j *deferredTask) stretchCost(t float64) float64 {
 	r := t/j.want - 1
 	switch {
 	case t < j.min || t > j.max:
@@ -119,7 +119,7 @@ func (j *heldTask) stretchCost(t float64) float64 {
 
 // pacedRunTime is the run time below which shortening doesn't pay when each second saved
 // is worth price, joules.
-func (j *heldTask) pacedRunTime(price float64) float64 {
+func (j *deferredTask) pacedRunTime(price float64) float64 {
 	gain := price*j.want - j.down.slope
 	switch {
 	case gain <= 0:
@@ -132,7 +132,7 @@ func (j *heldTask) pacedRunTime(price float64) float64 {
 
 // point is the cheapest point that takes t seconds; where only some times can
 // be had, at most t. If none can it is what ends in the room, or the fastest.
-func (j *heldTask) point(t, room float64) dvfsmodel.Point {
+func (j *deferredTask) point(t, room float64) dvfsmodel.Point {
 	v := j.on.v
 	if j.stretch {
 		if pt, ok := dvfsmodel.ForTime(v.Problem.Tasks[j.task].Options[j.option].Response, t); ok {
@@ -149,7 +149,7 @@ func (j *heldTask) point(t, room float64) dvfsmodel.Point {
 
 // roundedToSlots is a point near the given one with a run time of whole slots, if
 // that costs less than idling to the end of the last slot.
-func (j *heldTask) roundedToSlots(pt dvfsmodel.Point, room float64) dvfsmodel.Point {
+func (j *deferredTask) roundedToSlots(pt dvfsmodel.Point, room float64) dvfsmodel.Point {
 	h := j.on
 	if !j.stretch || h.v.Problem.Start != planner.StartSlot {
 		return pt
@@ -167,7 +167,7 @@ func (j *heldTask) roundedToSlots(pt dvfsmodel.Point, room float64) dvfsmodel.Po
 }
 
 // placementAt is a start of a task that runs for t seconds.
-func (j *heldTask) placementAt(
+func (j *deferredTask) placementAt(
 	node, gpu int, start, t float64, why planner.PlaceReason,
 ) planner.Placement {
 	want, _, _ := j.on.v.Want(j.task, 0)

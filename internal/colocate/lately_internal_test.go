@@ -1,4 +1,4 @@
-package share
+package colocate
 
 import (
 	"math/rand/v2"

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/epplan/epplan/internal/share"
+	"github.com/epplan/epplan/internal/colocate"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 	"github.com/epplan/epplan/slurm/lever"
@@ -29,7 +29,7 @@ func (p *Plan) weighBySuitability(s *Snapshot, set *Settings, wanted map[string]
 	steered := slices.DeleteFunc(slices.Clone(s.Nodes), func(n slurm.Node) bool {
 		return modeOf(n.Partitions, &set.Live) == live.Observe
 	})
-	order := set.Shared(&share.ClusterState{At: s.At, Nodes: steered, Jobs: s.Jobs}, j)
+	order := set.Shared(&colocate.ClusterState{At: s.At, Nodes: steered, Jobs: s.Jobs}, j)
 	p.Shared = &order
 	for i := range order.Nodes {
 		n := &order.Nodes[i]
@@ -37,7 +37,7 @@ func (p *Plan) weighBySuitability(s *Snapshot, set *Settings, wanted map[string]
 	}
 }
 
-func suitabilityText(n *share.Node, j *slurm.Job) string {
+func suitabilityText(n *colocate.Node, j *slurm.Job) string {
 	switch {
 	case !n.Fits:
 		return fmt.Sprintf("job %s doesn't fit beside what runs there: %s", j.ID, n.Why)
@@ -60,7 +60,7 @@ func nextShared(s *Snapshot, set *Settings) *slurm.Job {
 		if j.State.Base != slurm.Pending || j.Held() || !isRunnable(j, s.At) {
 			continue
 		}
-		if _, ok := share.WishOf(j); !ok ||
+		if _, ok := colocate.WishOf(j); !ok ||
 			modeOf(strings.Split(j.Partition, ","), &set.Live) == live.Observe {
 			continue
 		}
@@ -83,7 +83,7 @@ func compareStartOrder(a, b *slurm.Job) int {
 }
 
 // truncateOrder is as much of an order as a status shows.
-func truncateOrder(o *share.Order) *share.Order {
+func truncateOrder(o *colocate.Order) *colocate.Order {
 	if o == nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package share_test
+package colocate_test
 
 import (
 	"math"
@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/internal/share"
+	"github.com/epplan/epplan/internal/colocate"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -14,10 +14,10 @@ import (
 // as so many samples three seconds apart show.
 func (c *cluster) saw(samples int, nodes map[string]func(second int) float64) {
 	const apart = 3
-	c.RecentSamples = func(node string, _ []slurm.JobID) (list []share.UseSample) {
+	c.RecentSamples = func(node string, _ []slurm.JobID) (list []colocate.UseSample) {
 		use := nodes[node]
 		for i := samples; i > 0 && use != nil; i-- {
-			list = append(list, share.UseSample{
+			list = append(list, colocate.UseSample{
 				At: start.Add(-time.Duration(apart*i) * time.Second), Use: use(64 - apart*i),
 			})
 		}
@@ -97,7 +97,7 @@ func TestWhatAGPUDidLatelyIsAskedForByItsJobs(t *testing.T) {
 	c.runs(2, "high first", "n1", 60)
 	c.runs(3, "unheard of", "n2", 60)
 	asked := map[string][]slurm.JobID{}
-	c.RecentSamples = func(node string, jobs []slurm.JobID) []share.UseSample {
+	c.RecentSamples = func(node string, jobs []slurm.JobID) []colocate.UseSample {
 		asked[node] = jobs
 		return nil
 	}

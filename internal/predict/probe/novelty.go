@@ -40,7 +40,7 @@ func NewDistances(s *Set) (*Distances, error) {
 
 // NoveltyOf is the strangeness of an embedding.
 func (d *Distances) NoveltyOf(e []float64) Novelty {
-	apart := d.nearest(e, -1)
+	apart := d.nearest(e, noneExcepted)
 	if d.threshold == 0 {
 		// All that was learnt from looks the same.
 		return Novelty{Score: apart, IsOutside: apart > 0}
@@ -48,12 +48,15 @@ func (d *Distances) NoveltyOf(e []float64) Novelty {
 	return Novelty{Score: apart / d.threshold, IsOutside: apart > d.threshold}
 }
 
-// nearest is the distance to the nearest embedding but one.
-func (d *Distances) nearest(e []float64, but int) float64 {
+// noneExcepted is for an embedding that isn't among those that were learnt from.
+const noneExcepted = -1
+
+// nearest is the distance to the nearest embedding, but for one of those that were learnt from.
+func (d *Distances) nearest(e []float64, except int) float64 {
 	best := math.Inf(1)
 	mine := d.set.style(e)
 	for i, other := range d.set.Embeddings {
-		if i == but {
+		if i == except {
 			continue
 		}
 		sum := 0.0

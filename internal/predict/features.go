@@ -53,8 +53,8 @@ func (t Target) Unit() string {
 	}
 }
 
-// Job is what is known of a job when it is submitted.
-type Job struct {
+// Features are what is known of a job when it is submitted.
+type Features struct {
 	ID     string
 	Submit float64 // s
 	Owner  string

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/epplan/epplan/internal/share"
+	"github.com/epplan/epplan/internal/colocate"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
@@ -17,11 +17,11 @@ import (
 func sharing(ranks map[string]int) *world {
 	w := newWorld()
 	w.settings.Live.Sharing.Weights = true
-	w.settings.Shared = func(c *share.ClusterState, j *slurm.Job) share.Order {
-		o := share.Order{Job: j.ID, Nodes: []share.Node{}}
+	w.settings.Shared = func(c *colocate.ClusterState, j *slurm.Job) colocate.Order {
+		o := colocate.Order{Job: j.ID, Nodes: []colocate.Node{}}
 		for i := range c.Nodes {
 			if rank, ok := ranks[c.Nodes[i].Name]; ok {
-				o.Nodes = append(o.Nodes, share.Node{
+				o.Nodes = append(o.Nodes, colocate.Node{
 					Name: c.Nodes[i].Name, Rank: rank, Fits: rank < 2, Why: "too hot",
 					Beside: []slurm.JobID{3},
 				})
@@ -84,8 +84,8 @@ func TestNoWeightMovesForJobsThatShareNothingOrAreNotToBeTouched(t *testing.T) {
 		"not asked for": func(w *world) { w.settings.Live.Sharing.Weights = false },
 		"nobody knows":  func(w *world) { w.settings.Shared = nil },
 		"an unknown job": func(w *world) {
-			w.settings.Shared = func(_ *share.ClusterState, j *slurm.Job) share.Order {
-				return share.Order{Job: j.ID, Note: "?"}
+			w.settings.Shared = func(_ *colocate.ClusterState, j *slurm.Job) colocate.Order {
+				return colocate.Order{Job: j.ID, Note: "?"}
 			}
 		},
 		"a stranger before": func(w *world) { w.job(2, 11, 200, "epplan:off").TRESPerNode = "gres:shard:1" },

@@ -93,7 +93,7 @@ func newTailPlan(h *lateBinding) *tailPlan {
 }
 
 // longestFirst is the pool by falling run time.
-func longestFirst(pool []heldTask) []int {
+func longestFirst(pool []deferredTask) []int {
 	order := make([]int, len(pool))
 	for i := range order {
 		order[i] = i
@@ -114,7 +114,7 @@ func longestFirst(pool []heldTask) []int {
 // it costs, joules: by what it is shortened, and by what its node ends later. A
 // task that would end after its node is shortened towards that end as far as it
 // pays. It is -1 where the task would be late everywhere.
-func (p *tailPlan) bestLane(j *heldTask) (best int, run, least float64) {
+func (p *tailPlan) bestLane(j *deferredTask) (best int, run, least float64) {
 	h := p.h
 	best, least = -1, math.Inf(1)
 	shortest := h.wholeSlots(j.pacedRunTime(h.idle * h.gpus))
@@ -141,7 +141,7 @@ func (p *tailPlan) bestLane(j *heldTask) (best int, run, least float64) {
 }
 
 // addNode plans a node that is opened for a task when that must start.
-func (p *tailPlan) addNode(j *heldTask) {
+func (p *tailPlan) addNode(j *deferredTask) {
 	h := p.h
 	start := max(h.v.Now, j.latest) + h.delay
 	for g := range int(h.gpus) {

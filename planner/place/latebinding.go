@@ -54,9 +54,9 @@ type lateBinding struct {
 	others   planner.Placer // answers offers that another picker makes
 	arrivals arrivalStream
 
-	pool         []heldTask // tasks that wait, by latest start, then number
-	work         float64    // run time that waits in the pool, seconds
-	mustStartNow []int      // tasks that no clocks of the tuner do in time: they don't wait
+	pool         []deferredTask // tasks that wait, by latest start, then number
+	work         float64        // run time that waits in the pool, seconds
+	mustStartNow []int          // tasks that no clocks of the tuner do in time: they don't wait
 	// Nodes that are on; once look has brought them up to date, those that end last come
 	// first.
 	openNodes openNodes
@@ -142,8 +142,8 @@ func (h *lateBinding) Arrive(tasks []int) {
 			h.mustStartNow = append(h.mustStartNow, task)
 			continue
 		}
-		j := newHeld(&h.nodeCosts, task)
-		i, _ := slices.BinarySearchFunc(h.pool, j, func(a, b heldTask) int {
+		j := newDeferred(&h.nodeCosts, task)
+		i, _ := slices.BinarySearchFunc(h.pool, j, func(a, b deferredTask) int {
 			return cmp.Or(cmp.Compare(a.latest, b.latest), cmp.Compare(a.task, b.task))
 		})
 		h.pool = slices.Insert(h.pool, i, j)
@@ -159,7 +159,7 @@ func (h *lateBinding) Wake() float64 {
 	if len(h.pool) == 0 {
 		return next
 	}
-	i, _ := slices.BinarySearchFunc(h.pool, h.v.Now, func(j heldTask, now float64) int {
+	i, _ := slices.BinarySearchFunc(h.pool, h.v.Now, func(j deferredTask, now float64) int {
 		if j.latest > now {
 			return 1
 		}
@@ -239,12 +239,12 @@ func (h *lateBinding) refreshNodes() (frees int, gaps float64) {
 }
 
 // start runs a task now for t seconds on a GPU of a node.
-func (h *lateBinding) start(j *heldTask, node, gpu int, t float64) {
+func (h *lateBinding) start(j *deferredTask, node, gpu int, t float64) {
 	h.ready, h.verdict = j.placementAt(node, gpu, h.v.Now, t, planner.PlaceHeld), planner.Start
 }
 
 // startOn runs a task now for t seconds on the first free GPU of a row's node.
-func (h *lateBinding) startOn(j *heldTask, r *openNode, t float64) {
+func (h *lateBinding) startOn(j *deferredTask, r *openNode, t float64) {
 	for g := range r.gpus {
 		if h.v.StartAfter(h.v.FreeFrom(r.first+g)) <= h.v.Now {
 			h.start(j, r.node, g, t)
@@ -255,7 +255,7 @@ func (h *lateBinding) startOn(j *heldTask, r *openNode, t float64) {
 
 // startFresh runs a task on a node that is off, if there is one on which it
 // ends in time.
-func (h *lateBinding) startFresh(j *heldTask) bool {
+func (h *lateBinding) startFresh(j *deferredTask) bool {
 	start := h.v.StartOnNew(j.task, 0)
 	t := min(j.want, j.timeBudget(start))
 	if t < j.min || !h.v.CanOpen(j.task, int(j.option), 0) {

@@ -1,17 +1,17 @@
 package score
 
-// journal lists the nodes of a cluster by when they last changed, the latest
+// recentChanges lists the nodes of a cluster by when they last changed, the latest
 // first, each once. Who remembers when it last looked finds what changed since
 // without looking at anything else.
-type journal struct {
+type recentChanges struct {
 	now        uint64
 	stamps     []uint64 // by node: when it last changed
 	next, prev []int32  // by node: its neighbours; none: -1
 	head       int32
 }
 
-func newJournal(nodes int) journal {
-	j := journal{
+func newRecentChanges(nodes int) recentChanges {
+	j := recentChanges{
 		stamps: make([]uint64, nodes), next: make([]int32, nodes), prev: make([]int32, nodes), head: -1,
 	}
 	for i := range nodes {
@@ -23,7 +23,7 @@ func newJournal(nodes int) journal {
 	return j
 }
 
-func (j *journal) touch(node int) {
+func (j *recentChanges) touch(node int) {
 	j.now++
 	j.stamps[node] = j.now
 	i := int32(node)

@@ -68,7 +68,7 @@ func (h *lateBinding) isCrowded() bool {
 // laterCost is what it costs more to start a task then, on a GPU that comes free,
 // than to start it now; +Inf where it could no longer run on a fresh node if that
 // GPU went to another task.
-func (j *heldTask) laterCost(start float64) float64 {
+func (j *deferredTask) laterCost(start float64) float64 {
 	v := j.on.v
 	if j.timeBudget(v.StartFor(j.task, start+j.on.delay)) < j.min {
 		return math.Inf(1)
@@ -82,7 +82,7 @@ func (j *heldTask) laterCost(start float64) float64 {
 
 // cheapestNode is the row with a free GPU where starting a task now leaves the
 // least idle time, and what that costs, joules; -1 and +Inf if there is none.
-func (h *lateBinding) cheapestNode(j *heldTask, gaps float64) (best int, cost float64) {
+func (h *lateBinding) cheapestNode(j *deferredTask, gaps float64) (best int, cost float64) {
 	best, cost = -1, math.Inf(1)
 	room := j.timeBudget(h.v.Now)
 	if room < j.min {
@@ -109,7 +109,7 @@ func (h *lateBinding) cheapestNode(j *heldTask, gaps float64) (best int, cost fl
 // freshCost is what it costs to run a task on a fresh node, joules: switching it
 // on, the wait until it goes off again, which is worth about as much, and its other
 // GPUs' idle time.
-func (h *lateBinding) freshCost(j *heldTask, gaps float64) float64 {
+func (h *lateBinding) freshCost(j *deferredTask, gaps float64) float64 {
 	room := j.timeBudget(h.v.StartOnNew(j.task, 0))
 	if room < j.min || !h.v.CanOpen(j.task, int(j.option), 0) {
 		return math.Inf(1)

@@ -21,16 +21,18 @@ func (p Periodic) OffAt(_ *planner.Cluster, lastEnd float64) float64 {
 	return (math.Floor(lastEnd/p.Tau) + 1) * p.Tau
 }
 
-// BreakEven lets a node wait as long as [Threshold] says for the gaps between
-// tasks that were seen of nodes of its class so far.
-type BreakEven struct{}
+// AdaptiveTimeout is the policy break-even: a node waits as long as [Threshold] says for
+// the last gaps between tasks that were seen of nodes of its class.
+type AdaptiveTimeout struct{}
 
 // OffAt is at once: what the nodes of one run do is said by Watch.
-func (BreakEven) OffAt(_ *planner.Cluster, lastEnd float64) float64 { return lastEnd }
+func (AdaptiveTimeout) OffAt(_ *planner.Cluster, lastEnd float64) float64 { return lastEnd }
 
 // NewNodeParker is the parker of one run.
-func (BreakEven) NewNodeParker(v *planner.View) planner.NodeParker {
-	return &breakEven{v: v, idle: map[int]float64{}, gaps: make([][]float64, len(v.Problem.Cluster.Classes))}
+func (AdaptiveTimeout) NewNodeParker(v *planner.View) planner.NodeParker {
+	return &adaptiveTimeout{
+		v: v, idle: map[int]float64{}, gaps: make([][]float64, len(v.Problem.Cluster.Classes)),
+	}
 }
 
 const (
@@ -43,32 +45,32 @@ const (
 	thresholdMargin = 1e-9
 )
 
-type breakEven struct {
+type adaptiveTimeout struct {
 	v    *planner.View
 	idle map[int]float64 // by node that has nothing to do, or sleeps: since when
 	gaps [][]float64     // by class: how long nodes had nothing to do, the latest
 }
 
 // OffAt waits from the last end on.
-func (b *breakEven) OffAt(node int, lastEnd float64) float64 {
+func (b *adaptiveTimeout) OffAt(node int, lastEnd float64) float64 {
 	if since, known := b.idle[node]; known && lastEnd > since {
 		b.noteGap(node, b.v.Now-since) // it slept, and is switched on
 	}
 	b.idle[node] = lastEnd
 	class := b.v.Node(node).Class
-	return lastEnd + Threshold(b.gaps[class], breakEvenOf(&b.v.Problem.Cluster.Classes[class])) +
+	return lastEnd + Threshold(b.gaps[class], breakEvenTime(&b.v.Problem.Cluster.Classes[class])) +
 		thresholdMargin
 }
 
 // Busy ends the gap of a node.
-func (b *breakEven) Busy(node int) {
+func (b *adaptiveTimeout) Busy(node int) {
 	if since, known := b.idle[node]; known {
 		b.noteGap(node, b.v.Now-since)
 		delete(b.idle, node)
 	}
 }
 
-func (b *breakEven) noteGap(node int, gap float64) {
+func (b *adaptiveTimeout) noteGap(node int, gap float64) {
 	if gap <= 0 {
 		return
 	}
@@ -79,9 +81,9 @@ func (b *breakEven) noteGap(node int, gap float64) {
 	*gaps = append(*gaps, gap)
 }
 
-// breakEvenOf is how long a node of a class idles for what sleeping and waking
+// breakEvenTime is how long a node of a class idles for what sleeping and waking
 // up again costs, seconds.
-func breakEvenOf(k *planner.NodeClass) float64 {
+func breakEvenTime(k *planner.NodeClass) float64 {
 	wake := float64(k.TurnOn) * float64(k.GPUs)
 	saved := float64(k.GPUs)*float64(k.IdleW+k.HostW) - float64(k.SleepW)
 	if wake+k.TurnOnDelay == 0 {

@@ -47,7 +47,7 @@ func (h *lateBinding) fillGap() (i int, ok bool) {
 
 // bestNode is the open node with a free GPU where a task wastes least, and its
 // run time there.
-func (h *lateBinding) bestNode(j *heldTask) (best *openNode, run float64) {
+func (h *lateBinding) bestNode(j *deferredTask) (best *openNode, run float64) {
 	least := math.Inf(1)
 	for n := range h.openNodes {
 		r := &h.openNodes[n]
@@ -76,7 +76,7 @@ func (h *lateBinding) bestTask(r *openNode) (best int, run, least float64) {
 // waste is the least that a task costs on a free GPU of a node beyond what it
 // takes at its own pace, joules, and the run time for it: its own, one that ends
 // with the node, or a shorter one beyond the node's end.
-func (h *lateBinding) waste(j *heldTask, r *openNode) (run, least float64) {
+func (h *lateBinding) waste(j *deferredTask, r *openNode) (run, least float64) {
 	least = math.Inf(1)
 	room, gap := j.timeBudget(h.v.Now), r.end-h.v.Now
 	if room < j.min {

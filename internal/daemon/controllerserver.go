@@ -49,7 +49,7 @@ func (d *ControllerServer) StatusFor(ctx context.Context, who query.Caller) *epd
 		GPUs: []epdapi.GPU{}, Runs: []epdapi.Run{}, Troubles: []epdapi.Problem{}, Totals: totalsOf(&s),
 		Controller: &s,
 	}
-	if who.Control {
+	if who.Admin {
 		status.Health, status.Troubles = d.Health, append(status.Troubles, d.Problems...)
 	}
 	return status

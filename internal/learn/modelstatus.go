@@ -184,13 +184,13 @@ func (l *Learner) retire(ctx context.Context, key record.WorkloadKey, m *Model, 
 // Model is what is known of a workload on a GPU model.
 func (l *Learner) Model(key record.WorkloadKey) View { return l.models.get(key) }
 
-// Standing is how a workload's model fares, also of one that nobody knows.
-func (l *Learner) Standing(key record.WorkloadKey) epdapi.ModelStatus {
+// ModelStatus is how a workload's model fares, also of one that nobody knows.
+func (l *Learner) ModelStatus(key record.WorkloadKey) epdapi.ModelStatus {
 	return l.models.standing(key)
 }
 
-// Standings are how all workloads' models fare, in the order of their keys.
-func (l *Learner) Standings() []epdapi.ModelStatus {
+// ModelStatuses are how all workloads' models fare, in the order of their keys.
+func (l *Learner) ModelStatuses() []epdapi.ModelStatus {
 	keys := l.models.keys()
 	all := make([]epdapi.ModelStatus, len(keys))
 	for i, key := range keys {

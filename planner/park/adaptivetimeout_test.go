@@ -55,13 +55,13 @@ func TestANodeSleepsAtTheEndOfThePeriod(t *testing.T) {
 }
 
 func TestBreakEvenStaysOnThroughGapsThatCostLessThanWaking(t *testing.T) {
-	if plan := spaced(t, park.BreakEven{}, 8); len(plan.Nodes[0].On) != 1 {
+	if plan := spaced(t, park.AdaptiveTimeout{}, 8); len(plan.Nodes[0].On) != 1 {
 		t.Errorf("on %d times, want once: %v", len(plan.Nodes[0].On), plan.Nodes[0].On)
 	}
 }
 
 func TestBreakEvenLearnsToSleepSoonerInLongGaps(t *testing.T) {
-	plan := spaced(t, park.BreakEven{}, 100)
+	plan := spaced(t, park.AdaptiveTimeout{}, 100)
 	idle := float64(plan.Ledger.Idle) / 10
 	// Until ten gaps were seen it idles for ten seconds in each, then for a third
 	// of that.
@@ -72,7 +72,7 @@ func TestBreakEvenLearnsToSleepSoonerInLongGaps(t *testing.T) {
 
 func TestBreakEvenCostsLittleMoreThanTheFutureKnownWould(t *testing.T) {
 	for _, gap := range []float64{0.5, 5, 9, 11, 15, 40, 1000} {
-		l := spaced(t, park.BreakEven{}, gap).Ledger
+		l := spaced(t, park.AdaptiveTimeout{}, gap).Ledger
 		// 30 tasks, 29 gaps, and one waking to begin with; the node may idle on once
 		// more after the last task.
 		best := 100 + 29*math.Min(10*gap, 100)

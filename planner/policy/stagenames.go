@@ -15,9 +15,9 @@ type stageNames map[string]string
 // placedPolicy is a policy that is named by its placement.
 var placedPolicy = registeredPolicy{stages: optimalStages("edf", "")}
 
-// searching is the policy whose stages can't be exchanged, for it starts from the
+// searchPolicy is the policy whose stages can't be exchanged, for it starts from the
 // plans of several: only clocks can be left as they are.
-const searching = "edl-align"
+const searchPolicy = "edl-align"
 
 // stageNumbers are the numbers that a stage asks for, theta aside: it counts where
 // place asks clocks that are an optimum for a shorter run.
@@ -74,13 +74,13 @@ func uselessOption(name, key, value string, given map[string]string) string {
 	all := cmp.Or(policyNamed(name), &placedPolicy).stages.withOptions(given)
 	_, isStage := stages[key]
 	switch {
-	case name == searching && key == "effort":
+	case name == searchPolicy && key == "effort":
 		return ""
 	case key == "effort":
-		return "effort does nothing for " + name + ", which searches for no better plan, want " + searching
-	case name == searching && key == "clocks" && (value == "default" || value == "optimum"):
+		return "effort does nothing for " + name + ", which searches for no better plan, want " + searchPolicy
+	case name == searchPolicy && key == "clocks" && (value == "default" || value == "optimum"):
 		return ""
-	case name == searching && (isStage || key == "stretch" || key == "theta" && !isOne(value)):
+	case name == searchPolicy && (isStage || key == "stretch" || key == "theta" && !isOne(value)):
 		return name + " doesn't take " + key + ", for it starts from plans of several policies: want " +
 			"another policy, such as edl, or clocks=default or optimum"
 	case name == Constant &&

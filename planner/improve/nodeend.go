@@ -5,15 +5,15 @@ import "math"
 // How many ends are tried to find a node's best one: while the search runs, where
 // the last end is close to it, and when the result must be exact.
 const (
-	settleQuick = 6
-	settleFully = 80
+	quickEndTries = 6
+	fullEndTries  = 80
 )
 
-// settle chooses the best end of a node and updates its GPUs.
-func (s *gpuSchedule) settle(j int32, tries int) {
+// chooseEnd chooses the best end of a node and updates its GPUs.
+func (s *gpuSchedule) chooseEnd(j int32, tries int) {
 	v := &s.servers[j]
 	if s.stepped {
-		s.settleSteps(v)
+		s.chooseEndByTable(v)
 	} else {
 		v.end = s.bestEnd(v, tries)
 	}
@@ -70,9 +70,9 @@ func nextEndGuess(low, high, end float64) float64 {
 	return 0.5 * (low + min(high, most*end))
 }
 
-// settleSteps is settle where clocks are a table: it tries the ends at which some
+// chooseEndByTable is chooseEnd where clocks are a table: it tries the ends at which some
 // GPU ends by the price that it has, by the next ones, and by its own optimum.
-func (s *gpuSchedule) settleSteps(v *server) {
+func (s *gpuSchedule) chooseEndByTable(v *server) {
 	best, bestEnd := math.Inf(1), v.end
 	if total, _, _, ok := s.nodeCostAt(v, v.end); ok {
 		best = total

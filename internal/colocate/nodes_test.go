@@ -1,4 +1,4 @@
-package share_test
+package colocate_test
 
 import (
 	"reflect"
@@ -10,14 +10,14 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/epplan/epplan/internal/share"
+	"github.com/epplan/epplan/internal/colocate"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/planner/sharing"
 	"github.com/epplan/epplan/slurm"
 )
 
 // names are the nodes of an order, each with its rank and whether it fits.
-func names(o share.Order) string {
+func names(o colocate.Order) string {
 	all := make([]string, 0, len(o.Nodes))
 	for _, n := range o.Nodes {
 		mark := "-"
@@ -55,11 +55,11 @@ func TestACurveOfContentionSaysWhatItCostsToShare(t *testing.T) {
 	c := newCluster("n1", "n2", "n3")
 	c.runs(1, "high first", "n1", 0)
 	c.runs(2, "low first", "n2", 0)
-	by := func(curve sharing.Curve) []share.Node {
+	by := func(curve sharing.Curve) []colocate.Node {
 		t.Helper()
 		gpu := newCluster().GPU("")
 		gpu.Curve = &curve
-		c.GPU = func(string) share.GPU { return gpu }
+		c.GPU = func(string) colocate.GPU { return gpu }
 		return c.order("high first").Nodes
 	}
 	plain := c.order("high first")
@@ -68,12 +68,12 @@ func TestACurveOfContentionSaysWhatItCostsToShare(t *testing.T) {
 	}
 	// Beside n2's job it takes 1.5 times as long, alone on n3 as long.
 	byTask := by(sharing.Curve{Exponent: 1, ByTask: 0.5})
-	if got := names(share.Order{Nodes: byTask}); got != "n3+0 n1-1 n2-1" ||
+	if got := names(colocate.Order{Nodes: byTask}); got != "n3+0 n1-1 n2-1" ||
 		!strings.Contains(byTask[2].Why, "1.50 times") {
 		t.Errorf("a curve by task: %s, %+v", got, byTask)
 	}
 	byMemory := by(sharing.Curve{Exponent: 1, ByMemory: 0.4}) // both take a quarter of the memory
-	if got := names(share.Order{Nodes: byMemory}); got != "n2+0 n3+1 n1-2" || byMemory[0].Slowdown < 1.1 ||
+	if got := names(colocate.Order{Nodes: byMemory}); got != "n2+0 n3+1 n1-2" || byMemory[0].Slowdown < 1.1 ||
 		byMemory[0].RisesW <= plain.Nodes[0].RisesW {
 		t.Errorf("a curve by memory: %s, %+v", got, byMemory)
 	}
@@ -86,7 +86,7 @@ func TestWhatIsAheadCountsNotWhatIsOver(t *testing.T) {
 	if got := names(c.order("high first")); got != "n1+0 n2-1" {
 		t.Error(got)
 	}
-	c.Profile = func(j *slurm.Job, _ string) (*share.UseProfile, float64) { return c.profiles[j.Name], 0.5 }
+	c.Profile = func(j *slurm.Job, _ string) (*colocate.UseProfile, float64) { return c.profiles[j.Name], 0.5 }
 	if got := names(c.order("high first")); got != "n2+0 n1-1" {
 		t.Errorf("at half the speed half of that is ahead: %s", got)
 	}
@@ -98,7 +98,7 @@ func TestAnUnknownWorkloadHasNoOrder(t *testing.T) {
 	if o := c.order("unheard of"); len(o.Nodes) != 0 || !strings.Contains(o.Note, "nothing is known") {
 		t.Errorf("%+v", o)
 	}
-	c.profiles["new"] = share.Learn([]share.SoloRun{{
+	c.profiles["new"] = colocate.Learn([]colocate.SoloRun{{
 		TimeS: 64, Slowdown: 1, Profile: recorded(64, 2, square(true)),
 	}}, &rules)
 	if o := c.order("new"); len(o.Nodes) != 0 || !strings.Contains(o.Note, "1 of 3 runs") {
@@ -112,7 +112,7 @@ func TestAGPUModelOnWhichTheWorkloadIsUnknownComesLast(t *testing.T) {
 		c.Nodes[i].Gres[0].Type = "t4"
 	}
 	of := c.Profile
-	c.Profile = func(j *slurm.Job, model string) (*share.UseProfile, float64) {
+	c.Profile = func(j *slurm.Job, model string) (*colocate.UseProfile, float64) {
 		if model == "t4" {
 			return nil, 1
 		}
@@ -182,7 +182,7 @@ func TestOnlyNodesOnWhichTheAdministratorSharesGPUsHaveAPlace(t *testing.T) {
 		"gres:gpu:1", "", "gres:shard:9", "gres:gpu:1,gres:shard:1",
 		"gres:shard:1,gres:mps:1", "(", "gres:mps:1",
 	} {
-		o := share.RankNodes(&c.ClusterState,
+		o := colocate.RankNodes(&c.ClusterState,
 			&slurm.Job{ID: 5, Name: "low first", Partition: "gpu", TRESPerNode: gres}, &c.Options)
 		if len(o.Nodes) != 0 {
 			t.Errorf("%q: %+v", gres, o)
@@ -256,13 +256,13 @@ func BenchmarkNodes(b *testing.B) {
 			j.Gres[0].Gres[0].Index = []int{g}
 		}
 	}
-	for _, runs := range []int{3, share.MaxRuns} {
+	for _, runs := range []int{3, colocate.MaxRuns} {
 		b.Run(strconv.Itoa(runs)+" runs of each", func(b *testing.B) {
 			for name, first := range map[string]bool{"high first": true, "low first": false} {
-				recordings := slices.Repeat([]share.SoloRun{{
+				recordings := slices.Repeat([]colocate.SoloRun{{
 					TimeS: 64, Slowdown: 1, Profile: recorded(64, 2, square(first)),
 				}}, runs)
-				c.profiles[name] = share.Learn(recordings, &rules)
+				c.profiles[name] = colocate.Learn(recordings, &rules)
 			}
 			for b.Loop() {
 				if o := c.order("high first"); len(o.Nodes) != len(all) {
