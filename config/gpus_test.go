@@ -39,22 +39,8 @@ func TestEveryBoardOfTheCatalogueIsComplete(t *testing.T) {
 			if l.Default == 0 || l.Max < l.Default || l.Min > l.Default || l.Min > 0 && l.Min < p.IdleW {
 				t.Errorf("power limits %v, %v W idle", l, p.IdleW)
 			}
-			mems := make(map[dvfsmodel.MHz]bool)
-			for _, group := range p.Clocks {
-				if !slices.IsSorted(group.Core) || len(slices.Compact(slices.Clone(group.Core))) != len(group.Core) {
-					t.Errorf("core clocks at %v MHz: %v, want them ascending", group.Mem, group.Core)
-				}
-				for _, mem := range group.Mem {
-					if mems[mem] {
-						t.Errorf("two lists for %v MHz", mem)
-					}
-					mems[mem] = true
-				}
-				for _, clock := range slices.Concat(group.Mem, group.Core) {
-					if clock != dvfsmodel.MHz(int(clock)) {
-						t.Errorf("%v MHz, want whole ones as drivers list them", clock)
-					}
-				}
+			if p.CoreLock == nil {
+				t.Error("nothing says whether the core clock locks")
 			}
 			keys := make(map[string]bool)
 			for _, f := range p.setFields() {
@@ -65,10 +51,30 @@ func TestEveryBoardOfTheCatalogueIsComplete(t *testing.T) {
 					t.Errorf("%s is an estimate, and not there", key)
 				}
 			}
-			if p.CoreLock == nil {
-				t.Error("nothing says whether the core clock locks")
-			}
+			checkClockLists(t, p)
 		})
+	}
+}
+
+// checkClockLists wants one ascending list of whole clocks for each memory clock.
+func checkClockLists(t *testing.T, p *Profile) {
+	t.Helper()
+	mems := make(map[dvfsmodel.MHz]bool)
+	for _, group := range p.Clocks {
+		if !slices.IsSorted(group.Core) || len(slices.Compact(slices.Clone(group.Core))) != len(group.Core) {
+			t.Errorf("core clocks at %v MHz: %v, want them ascending", group.Mem, group.Core)
+		}
+		for _, mem := range group.Mem {
+			if mems[mem] {
+				t.Errorf("two lists for %v MHz", mem)
+			}
+			mems[mem] = true
+		}
+		for _, clock := range slices.Concat(group.Mem, group.Core) {
+			if clock != dvfsmodel.MHz(int(clock)) {
+				t.Errorf("%v MHz, want whole ones as drivers list them", clock)
+			}
+		}
 	}
 }
 
@@ -116,7 +122,8 @@ func TestBoardsAreFoundByWhatDriversAndSlurmCallThem(t *testing.T) {
 		"NVIDIA A100 80GB PCIe": "A100-PCIE-80GB", "nvidia_a100_80gb_pcie": "A100-PCIE-80GB",
 		"NVIDIA A100-PCIE-40GB": "A100-PCIE-40GB", "A100 PCIe 80GB": "A100-PCIE-80GB",
 		"tesla_v100-sxm2-16gb": "V100", "Tesla V100-PCIE-32GB": "V100", "v100": "V100",
-		"V100-SXM2-32GB": "V100", "v100_sxm2": "V100-SXM2", "Tesla V100-PCIe": "V100-PCIE", "tesla_p100-pcie-16gb": "P100", "Tesla P100-SXM2-16GB": "P100-SXM2",
+		"V100-SXM2-32GB": "V100", "v100_sxm2": "V100-SXM2", "Tesla V100-PCIe": "V100-PCIE",
+		"tesla_p100-pcie-16gb": "P100", "Tesla P100-SXM2-16GB": "P100-SXM2",
 		"h100": "H100", "NVIDIA H100 80GB HBM3": "H100", "nvidia_h100_80gb_hbm3": "H100", "H100-80GiB": "H100",
 		"NVIDIA H100 PCIe": "H100-PCIE", "nvidia_h100_nvl": "H100-NVL", "NVIDIA H200": "H200",
 		"H200 141GB": "H200", "NVIDIA GH200 480GB": "GH200", "NVIDIA B200": "B200",
@@ -157,7 +164,8 @@ func TestBoardsWithLikeNamesAreOthers(t *testing.T) {
 
 func TestTheNearestBoardsAreListedFirst(t *testing.T) {
 	for name, want := range map[string]string{
-		"H100X": "H100", "A100-SXM-64GB": "A100-SXM4-80GB", "MI250": "MI250X", "NVIDIA H1000": "H100", "RTX 4090 D": "RTX4090",
+		"H100X": "H100", "A100-SXM-64GB": "A100-SXM4-80GB", "MI250": "MI250X", "NVIDIA H1000": "H100",
+		"RTX 4090 D": "RTX4090",
 	} {
 		_, err := BuiltinProfiles().Lookup(name)
 		if wrong, ok := errors.AsType[*UnknownError](err); !ok || wrong.Known[0] != want {
@@ -237,7 +245,10 @@ func TestEstimatesAndLimitsOfATableAreChecked(t *testing.T) {
 		{with(`estimate = ["clokcs"]`), `g.toml:11:12: gpu.estimate has "clokcs", want keys of this table`},
 		{with(`estimate = ["limit_w_min"]`), `gpu.estimate has "limit_w_min", want keys of this table`},
 		{with("limit_w_min = 300\nlimit_w_max = 200"), "gpu.limit_w_min is 300, want at most"},
-		{with("limit_w_default = 300\nlimit_w_max = 200"), "g.toml:11:19: gpu.limit_w_default is 300, want at most limit_w_max, 200"},
+		{
+			with("limit_w_default = 300\nlimit_w_max = 200"),
+			"g.toml:11:19: gpu.limit_w_default is 300, want at most limit_w_max, 200",
+		},
 		{with(`vendor = "nvidea"`), `gpu.vendor is "nvidea", want one of nvidia, amd`},
 		{with(`memory_lock = "yes"`), `gpu.memory_lock is "yes", want true or false`},
 		{
@@ -253,8 +264,8 @@ func TestEstimatesAndLimitsOfATableAreChecked(t *testing.T) {
 }
 
 func TestWhatATableSaysOfABoardIsShownAndReadAgain(t *testing.T) {
-	text := strings.Replace(gpuTable, "step = 15 } }]", "step = 15 } }, { mem_mhz = [405], core_mhz = { from = 135, "+
-		"to = 150, step = 7.5, whole = true }, plan = false }]", 1) +
+	const low = "{ mem_mhz = [405], core_mhz = { from = 135, to = 150, step = 7.5, whole = true }, plan = false }"
+	text := strings.Replace(gpuTable, "step = 15 } }]", "step = 15 } }, "+low+"]", 1) +
 		"vendor = \"nvidia\"\nmemory_gb = 80\nlimit_w_min = 200\nlimit_w_max = 700\nmemory_lock = false\n" +
 		"energy_scope = \"gpu\"\nestimate = [\"idle_w\", \"clocks\"]\n"
 	c := load(t, text)
@@ -271,8 +282,8 @@ func TestWhatATableSaysOfABoardIsShownAndReadAgain(t *testing.T) {
 	if fmt.Sprintf("%+v", p) != fmt.Sprintf("%+v", q) {
 		t.Errorf("read    %+v\nagain   %+v", p, q)
 	}
-	if low := p.Clocks[1]; !low.Unplanned || !slices.Equal(low.Core, []dvfsmodel.MHz{135, 142, 150}) {
-		t.Errorf("clocks %+v", low)
+	if g := p.Clocks[1]; !g.Unplanned || !slices.Equal(g.Core, []dvfsmodel.MHz{135, 142, 150}) {
+		t.Errorf("clocks %+v", g)
 	}
 	if !slices.Equal(p.PlanEstimates(false), []string{"clocks", "idle_w"}) ||
 		!slices.Equal(p.PlanEstimates(true), []string{"clocks"}) {

@@ -193,7 +193,7 @@ var planKeys = []string{"clocks", "default_core_mhz", "default_mem_mhz", "idle_w
 func (p *Profile) PlanEstimates(ownIdleW bool) []string {
 	var keys []string
 	for _, key := range planKeys {
-		if slices.Contains(p.Estimate, key) && !(ownIdleW && key == "idle_w") {
+		if slices.Contains(p.Estimate, key) && (!ownIdleW || key != "idle_w") {
 			keys = append(keys, key)
 		}
 	}

@@ -290,7 +290,7 @@ func stepsText(clocks []dvfsmodel.MHz) string {
 
 // Row is a line of a table in Markdown: clocks, power, controls, and where they come from.
 func (m *Model) Row() string {
-	var clocks []string
+	clocks := make([]string, 0, len(m.Clocks))
 	for _, c := range m.Clocks {
 		text := number(c.MemMHz) + ": " + stepsText(c.CoreMHz)
 		if !c.Planned {
