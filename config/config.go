@@ -253,20 +253,20 @@ func EstimateWarnings(cluster *planner.Cluster, profiles *Profiles) []error {
 		}
 		if keys := p.PlanEstimates(k.IdleW != p.IdleW); len(keys) > 0 {
 			seen[p.Name] = true
-			warnings = append(warnings, fmt.Errorf("GPU model %s: %s estimated, not measured, and plans rest "+
-				"on that (epplan gpus %s)", p.Name, areText(keys), p.Name))
+			warnings = append(warnings, fmt.Errorf("GPU model %s: the plan rests on estimates of %s, not on "+
+				"measurements (epplan gpus %s)", p.Name, andText(keys), p.Name))
 		}
 	}
 	return warnings
 }
 
-// areText is "a, b and c are", or "a is".
-func areText(keys []string) string {
+// andText is "a, b and c", or "a".
+func andText(keys []string) string {
 	last := len(keys) - 1
 	if last == 0 {
-		return keys[0] + " is"
+		return keys[0]
 	}
-	return strings.Join(keys[:last], ", ") + " and " + keys[last] + " are"
+	return strings.Join(keys[:last], ", ") + " and " + keys[last]
 }
 
 // Profiles are the GPU models that the configuration knows.

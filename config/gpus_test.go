@@ -264,7 +264,8 @@ func TestEstimatesAndLimitsOfATableAreChecked(t *testing.T) {
 }
 
 func TestWhatATableSaysOfABoardIsShownAndReadAgain(t *testing.T) {
-	const low = "{ mem_mhz = [405], core_mhz = { from = 135, to = 150, step = 7.5, whole = true }, plan = false }"
+	const low = "{ mem_mhz = [405], core_mhz = { from = 135, to = 150, step = 7.5, whole = true }, " +
+		"plan = false }"
 	text := strings.Replace(gpuTable, "step = 15 } }]", "step = 15 } }, "+low+"]", 1) +
 		"vendor = \"nvidia\"\nmemory_gb = 80\nlimit_w_min = 200\nlimit_w_max = 700\nmemory_lock = false\n" +
 		"energy_scope = \"gpu\"\nestimate = [\"idle_w\", \"clocks\"]\n"
