@@ -42,12 +42,9 @@ func TestEveryBoardOfTheCatalogueIsComplete(t *testing.T) {
 			if p.CoreLock == nil {
 				t.Error("nothing says whether the core clock locks")
 			}
-			keys := make(map[string]bool)
-			for _, f := range p.setFields() {
-				keys[f.key] = true
-			}
+			fields := p.setFields()
 			for _, key := range p.Estimate {
-				if !keys[key] {
+				if !slices.ContainsFunc(fields, func(f field) bool { return f.key == key }) {
 					t.Errorf("%s is an estimate, and not there", key)
 				}
 			}
