@@ -156,7 +156,7 @@ func (c *Config) fields() []field {
 	faulty := false
 	gpu.read = func(d *document, path string, v any) {
 		c.gpus = takeProfiles(d, path, v)
-		c.profiles = c.profiles.With(&Profiles{list: c.gpus})
+		c.profiles = c.profiles.With(newProfiles(c.gpus, nil))
 		faulty = len(d.faults) > 0
 	}
 	nodes.read = func(d *document, path string, v any) { c.takeNodes(d, path, v, faulty) }
@@ -221,6 +221,52 @@ func checkPolicy(text string) error {
 		return fmt.Errorf("unknown policy %s, did you mean %s?", quoteName(name), quoteName(near))
 	}
 	return errors.New(wrong.Msg)
+}
+
+// CheckClocks reports the nodes whose GPUs can't be planned with clocks: plans refuse
+// them, while epd needs none, as GPUs tell it theirs. The error is a [FileError].
+func (c *Config) CheckClocks() error {
+	var faults []*KeyError
+	for i := range c.cluster.Classes {
+		p, err := c.profiles.Lookup(c.cluster.Classes[i].Model)
+		if err == nil && p.Range == "" {
+			_, err = p.Table()
+		}
+		if err != nil {
+			at := c.origin[fmt.Sprintf("cluster.nodes[%d].gpu_model", i)]
+			faults = append(faults, &KeyError{Pos: at, Msg: err.Error()})
+		}
+	}
+	return fileError(faults)
+}
+
+// EstimateWarnings say of which GPU models of a cluster plans rest on values that nobody
+// measured.
+func EstimateWarnings(cluster *planner.Cluster, profiles *Profiles) []error {
+	var warnings []error
+	seen := make(map[string]bool)
+	for i := range cluster.Classes {
+		k := &cluster.Classes[i]
+		p := profiles.Find(k.Model)
+		if p == nil || seen[p.Name] {
+			continue
+		}
+		if keys := p.PlanEstimates(k.IdleW != p.IdleW); len(keys) > 0 {
+			seen[p.Name] = true
+			warnings = append(warnings, fmt.Errorf("GPU model %s: the plan rests on estimates of %s, not on "+
+				"measurements (epplan gpus %s)", p.Name, andText(keys), p.Name))
+		}
+	}
+	return warnings
+}
+
+// andText is "a, b and c", or "a".
+func andText(keys []string) string {
+	last := len(keys) - 1
+	if last == 0 {
+		return keys[0]
+	}
+	return strings.Join(keys[:last], ", ") + " and " + keys[last]
 }
 
 // Profiles are the GPU models that the configuration knows.

@@ -126,6 +126,26 @@ func boolField(key, doc string, to *bool) field {
 	return f
 }
 
+// knownBoolField is a field with true or false, or nothing where that isn't known.
+func knownBoolField(key, doc string, to **bool) field {
+	var x bool
+	f := boolField(key, doc, &x)
+	take := f.read
+	f.read = func(d *document, path string, v any) {
+		before := len(d.faults)
+		if take(d, path, v); len(d.faults) == before {
+			*to = &x
+		}
+	}
+	f.format = func() string {
+		if *to == nil {
+			return `""`
+		}
+		return strconv.FormatBool(**to)
+	}
+	return f
+}
+
 // maxText is how long a text may be, in bytes: enough for a name, and for a
 // sentence or two.
 const maxText = 1024

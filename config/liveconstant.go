@@ -102,7 +102,7 @@ func (l *Live) checkPair(d *document, at string, p *Profile, pair dvfsmodel.Sett
 	}
 	pairs := p.Pairs()
 	switch {
-	case len(pairs) == 0:
+	case len(pairs) == 0, slices.Contains(p.Estimate, "clocks"):
 		return // only its devices know
 	case !slices.Contains(pairs, pair):
 		near := nearestPair(pairs, pair)

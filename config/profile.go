@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/epplan/epplan/dvfsmodel"
 )
@@ -26,14 +27,34 @@ type Profile struct {
 	// tasks are compared; 0: 1.
 	EnergyWeight float64
 	HostW        dvfsmodel.Watt // by GPU: CPUs, fans and memory of a node that is on
+	Vendor       string         // nvidia or amd; "": not said
+	MemoryGB     float64        // of the board, as its maker states it; 0: not said
+	// PowerLimit is what the driver's power limit can be, 0 where it isn't known.
+	PowerLimit PowerLimit
+	// CoreLock and MemoryLock say whether the driver locks that clock; nil: not known.
+	CoreLock, MemoryLock *bool
+	// EnergyScope is what the driver's energy counter and power limit are of: gpu, module
+	// (several GPUs, or a GPU and a CPU), or none where there is no counter; "": not known.
+	EnergyScope string
+	// Estimate are the keys, as in a [[gpu]] table, whose values nobody measured.
+	Estimate []string
 	// Voltage is the core voltage over the core clock, ascending; between the
 	// points it is linear, beyond them flat. Empty means the paper's curve.
 	Voltage []VoltagePoint
 	Source  string // where the values come from
 }
 
+// PowerLimit is the least and the most that a board's power limit can be, and what it
+// is as delivered.
+type PowerLimit struct{ Min, Default, Max dvfsmodel.Watt }
+
 // ClockGroup is the core clocks that each of some memory clocks supports.
-type ClockGroup struct{ Mem, Core []dvfsmodel.MHz }
+type ClockGroup struct {
+	Mem, Core []dvfsmodel.MHz
+	// Unplanned clocks are supported, and no plan chooses them: memory clocks of an idle
+	// board, or ones of which nothing was measured.
+	Unplanned bool
+}
 
 // VoltagePoint is the core voltage that a core clock needs, in any unit: only
 // the ratio to the one at the default clock counts.
@@ -42,10 +63,13 @@ type VoltagePoint struct {
 	Volts dvfsmodel.Volt
 }
 
-// Pairs lists the supported clocks one by one.
+// Pairs lists the supported clocks that plans may choose one by one.
 func (p *Profile) Pairs() []dvfsmodel.Setting {
 	var pairs []dvfsmodel.Setting
 	for _, g := range p.Clocks {
+		if g.Unplanned {
+			continue
+		}
 		for _, mem := range g.Mem {
 			for _, core := range g.Core {
 				pairs = append(pairs, dvfsmodel.Setting{Core: core, Mem: mem})
@@ -112,6 +136,9 @@ func (p *Profile) validate() (key string, err error) {
 		return "busy_w", fmt.Errorf("gpu.busy_w is %v, want at least idle_w, %v", float64(p.BusyW),
 			float64(p.IdleW))
 	}
+	if key, err := p.PowerLimit.validate(); err != nil {
+		return key, err
+	}
 	if p.Range != "" {
 		if len(p.Clocks) > 0 {
 			return "range", errors.New("a GPU model has clocks or a range, not both")
@@ -139,4 +166,99 @@ func (p *Profile) validate() (key string, err error) {
 				float64(p.Default.Core), float64(p.Default.Mem), float64(near.Core), float64(near.Mem))
 	}
 	return "", nil
+}
+
+// validate reports the key of a limit that isn't between the others, and why.
+func (l PowerLimit) validate() (key string, err error) {
+	most := l.Max
+	if most == 0 {
+		most = l.Default
+	}
+	switch {
+	case l.Max > 0 && l.Default > l.Max:
+		return "limit_w_default", fmt.Errorf("gpu.limit_w_default is %v, want at most limit_w_max, %v",
+			float64(l.Default), float64(l.Max))
+	case most > 0 && l.Min > most, l.Default > 0 && l.Min > l.Default:
+		return "limit_w_min", fmt.Errorf("gpu.limit_w_min is %v, want at most the default and the greatest limit",
+			float64(l.Min))
+	}
+	return "", nil
+}
+
+// planKeys are the keys of a [[gpu]] table that plans rest on.
+var planKeys = []string{"clocks", "default_core_mhz", "default_mem_mhz", "idle_w"}
+
+// PlanEstimates are the keys of values that nobody measured and that plans on nodes with
+// such GPUs rest on. A node class may say how much an idle GPU draws.
+func (p *Profile) PlanEstimates(ownIdleW bool) []string {
+	var keys []string
+	for _, key := range planKeys {
+		if slices.Contains(p.Estimate, key) && (!ownIdleW || key != "idle_w") {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// MeasuredOn is the GPU model with the fewest clocks that has all clocks at which
+// something was measured. The error says which one has most of them.
+func (p *Profiles) MeasuredOn(apps []dvfsmodel.AppSamples) (*Profile, error) {
+	measured := make(map[dvfsmodel.Setting]bool)
+	for _, app := range apps {
+		for _, s := range app.Samples {
+			measured[dvfsmodel.Setting{Core: s.Core, Mem: s.Mem}] = true
+		}
+	}
+	var best *Profile
+	most := 0 // of the settings that one has
+	for _, name := range p.Names() {
+		profile, err := p.Lookup(name)
+		if err != nil {
+			return nil, err
+		}
+		has := 0
+		pairs := profile.Pairs()
+		for _, pair := range pairs {
+			if measured[pair] {
+				has++
+			}
+		}
+		if has > most || has == most && best != nil && len(pairs) < len(best.Pairs()) {
+			best, most = profile, has
+		}
+	}
+	switch {
+	case best == nil:
+		return nil, errors.New("no known GPU model has all the clocks that were measured")
+	case most < len(measured):
+		return nil, fmt.Errorf("no known GPU model has all the clocks that were measured: %s has most, %d of %d",
+			best.Name, most, len(measured))
+	}
+	return best, nil
+}
+
+// CheckUnits refuses measurements that can't be in MHz and watts: GHz, kHz and
+// kW are a thousand times off, while GPUs have memory clocks of a seventeenth of the
+// default one, and core clocks of a tenth.
+func (p *Profile) CheckUnits(apps []dvfsmodel.AppSamples) error {
+	const far = 100
+	for _, app := range apps {
+		for _, s := range app.Samples {
+			for _, clock := range []struct {
+				name         string
+				at, standard dvfsmodel.MHz
+			}{{"core", s.Core, p.Default.Core}, {"memory", s.Mem, p.Default.Mem}} {
+				if clock.standard > 0 && (clock.at*far < clock.standard || clock.at > clock.standard*far) {
+					return fmt.Errorf("application %q: a %s clock of %v MHz, where the default of %s is %v "+
+						"MHz, want clocks in MHz", app.App, clock.name, float64(clock.at), p.Name,
+						float64(clock.standard))
+				}
+			}
+			if float64(s.Power)*far < float64(p.IdleW) {
+				return fmt.Errorf("application %q: %v W, where an idle %s draws %v W, want power in watts",
+					app.App, float64(s.Power), p.Name, float64(p.IdleW))
+			}
+		}
+	}
+	return nil
 }

@@ -4,30 +4,45 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/spelling"
 )
 
 //go:embed profiles.toml
-var builtinProfiles string
+var paperProfiles string
+
+//go:embed gpus.toml
+var boardProfiles string
+
+var builtinProfiles = paperProfiles + "\n" + boardProfiles
 
 // Profiles is a set of GPU models and CPU models. It is immutable.
 type Profiles struct {
-	list []Profile
-	cpus []CPU
+	list  []Profile
+	cpus  []CPU
+	index nameIndex
+}
+
+func newProfiles(list []Profile, cpus []CPU) *Profiles {
+	return &Profiles{list: list, cpus: cpus, index: newNameIndex(list)}
 }
 
 // BuiltinProfiles are the GPU and CPU models that need no file.
-func BuiltinProfiles() *Profiles {
+func BuiltinProfiles() *Profiles { return readBuiltin() }
+
+var readBuiltin = sync.OnceValue(func() *Profiles {
 	p, err := ReadProfiles(strings.NewReader(builtinProfiles), "profiles.toml")
 	if err != nil {
 		panic(err) // part of the program, and tested
 	}
 	return p
-}
+})
 
 // ReadProfiles reads a file of [[gpu]] and [[cpu]] tables. The error is a [FileError]
 // unless the file can't be read at all.
@@ -36,35 +51,34 @@ func ReadProfiles(r io.Reader, name string) (*Profiles, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Profiles{}
-	gpu := field{
-		key: "gpu", read: func(d *document, path string, v any) { p.list = takeProfiles(d, path, v) },
-	}
-	cpu := field{key: "cpu", read: func(d *document, path string, v any) { p.cpus = takeCPUs(d, path, v) }}
+	var list []Profile
+	var cpus []CPU
+	gpu := field{key: "gpu", read: func(d *document, path string, v any) { list = takeProfiles(d, path, v) }}
+	cpu := field{key: "cpu", read: func(d *document, path string, v any) { cpus = takeCPUs(d, path, v) }}
 	d.readFields("", "", d.root, []field{gpu, cpu})
-	if len(p.list) == 0 && len(p.cpus) == 0 && len(d.faults) == 0 {
+	if len(list) == 0 && len(cpus) == 0 && len(d.faults) == 0 {
 		d.faultAt("", "no GPU model, want at least one [[gpu]] or [[cpu]] table")
 	}
 	if err := d.err(); err != nil {
 		return nil, err
 	}
-	return p, nil
+	return newProfiles(list, cpus), nil
 }
 
 // With is the set with others added; one of the same name replaces the old one.
 func (p *Profiles) With(more *Profiles) *Profiles {
-	sum := &Profiles{list: slices.Clone(more.list), cpus: slices.Clone(more.cpus)}
+	list, cpus := slices.Clone(more.list), slices.Clone(more.cpus)
 	for i := range p.list {
-		if sum.byName(p.list[i].Name) == nil {
-			sum.list = append(sum.list, p.list[i])
+		if more.byName(p.list[i].Name) == nil {
+			list = append(list, p.list[i])
 		}
 	}
 	for i := range p.cpus {
 		if _, err := more.CPU(p.cpus[i].Name); err != nil {
-			sum.cpus = append(sum.cpus, p.cpus[i])
+			cpus = append(cpus, p.cpus[i])
 		}
 	}
-	return sum
+	return newProfiles(list, cpus)
 }
 
 // Names lists the GPU models, ascending.
@@ -82,24 +96,7 @@ func (p *Profiles) Lookup(name string) (*Profile, error) {
 	if found := p.Find(name); found != nil {
 		return found, nil
 	}
-	return nil, unknown("GPU model", name, p.Names())
-}
-
-// Find finds a GPU model by its name or an alias; letter case, spaces and dashes don't
-// matter. nil: there is none.
-func (p *Profiles) Find(name string) *Profile {
-	if found := p.byName(name); found != nil {
-		return found
-	}
-	wanted := spelling.Fold(name)
-	for i := range p.list {
-		for _, alias := range p.list[i].Aliases {
-			if spelling.Fold(alias) == wanted {
-				return &p.list[i]
-			}
-		}
-	}
-	return nil
+	return nil, unknownGPU(name, p)
 }
 
 // NameOf is the name of a GPU model's profile, or the name as it is where there is none.
@@ -110,14 +107,125 @@ func (p *Profiles) NameOf(gpuModel string) string {
 	return gpuModel
 }
 
-func (p *Profiles) byName(name string) *Profile {
-	wanted := spelling.Fold(name)
-	for i := range p.list {
-		if spelling.Fold(p.list[i].Name) == wanted {
-			return &p.list[i]
+// nameIndex finds GPU models by what people and drivers call them.
+type nameIndex struct {
+	names, aliases map[string]int // place in the list, by folded name
+	plain          []plainNames   // by place in the list
+}
+
+// plainNames are all names of a GPU model as they are told apart last: folded, without
+// the words that its vendor's drivers put before them, and once more without its memory.
+type plainNames struct {
+	vendor, memory string
+	full, short    []string
+}
+
+// vendorWords are what drivers and people put before the name of a board.
+var vendorWords = map[string][]string{
+	"nvidia": {"nvidia", "tesla", "geforce", "quadro"},
+	"amd":    {"amd", "radeon", "instinct"},
+}
+
+func newNameIndex(list []Profile) nameIndex {
+	x := nameIndex{
+		names: make(map[string]int, len(list)), aliases: make(map[string]int), plain: make([]plainNames, len(list)),
+	}
+	note := func(in map[string]int, name string, i int) {
+		if _, taken := in[name]; !taken {
+			in[name] = i
 		}
 	}
+	for i := range list {
+		p := &list[i]
+		plain := &x.plain[i]
+		plain.vendor = p.Vendor
+		if p.MemoryGB > 0 {
+			plain.memory = strconv.FormatFloat(p.MemoryGB, 'f', -1, 64) + "gb"
+		}
+		note(x.names, spelling.Fold(p.Name), i)
+		for _, name := range append([]string{p.Name}, p.Aliases...) {
+			folded := spelling.Fold(name)
+			note(x.aliases, folded, i)
+			full := plain.strip(folded)
+			plain.full = append(plain.full, full)
+			short, _ := plain.forget(full)
+			plain.short = append(plain.short, short)
+		}
+	}
+	return x
+}
+
+// strip takes the vendor's words from the front of a folded name.
+func (n *plainNames) strip(folded string) string {
+	for again := true; again; {
+		again = false
+		for _, word := range vendorWords[n.vendor] {
+			if rest, found := strings.CutPrefix(folded, word); found && rest != "" {
+				folded, again = rest, true
+			}
+		}
+	}
+	return folded
+}
+
+// forget takes the memory of the board, in GB or GiB, from a plain name; not ok: it isn't in it.
+func (n *plainNames) forget(name string) (short string, ok bool) {
+	if n.memory == "" {
+		return name, false
+	}
+	before, after, ok := strings.Cut(strings.Replace(name, "gib", "gb", 1), n.memory)
+	if !ok {
+		return name, false
+	}
+	return before + after, true
+}
+
+// has reports whether a folded name is one of them: as it is, or with the memory that
+// this board has.
+func (n *plainNames) has(folded string) bool {
+	full := n.strip(folded)
+	if slices.Contains(n.full, full) {
+		return true
+	}
+	short, ok := n.forget(full)
+	return ok && slices.Contains(n.short, short)
+}
+
+// Find finds a GPU model by its name or an alias. Letter case, spaces and dashes don't
+// matter, nor do words of its vendor before it (NVIDIA, Tesla, AMD Instinct) and the memory
+// that it has (A100-40GB). nil: there is none, or a name fits several.
+func (p *Profiles) Find(name string) *Profile {
+	if found := p.byName(name); found != nil {
+		return found
+	}
+	folded := spelling.Fold(name)
+	if i, ok := p.index.aliases[folded]; ok {
+		return &p.list[i]
+	}
+	var found *Profile
+	for i := range p.index.plain {
+		if !p.index.plain[i].has(folded) {
+			continue
+		}
+		if found != nil {
+			return nil
+		}
+		found = &p.list[i]
+	}
+	return found
+}
+
+func (p *Profiles) byName(name string) *Profile {
+	if i, ok := p.index.names[spelling.Fold(name)]; ok {
+		return &p.list[i]
+	}
 	return nil
+}
+
+// unknownGPU is the error for a GPU model that isn't known. No other is guessed, as boards
+// with like names are others (H100 isn't A100): all are listed, the nearest ones first.
+func unknownGPU(name string, p *Profiles) *UnknownError {
+	return &UnknownError{Kind: "GPU model", Name: name, Known: spelling.ByNearness(name, p.Names()), all: true}
 }
 
 // takeProfiles reads [[gpu]] tables; of those with faults nothing is returned.
@@ -134,6 +242,13 @@ func takeProfiles(d *document, path string, v any) []Profile {
 		if key, err := p.validate(); err != nil {
 			d.faultAt(joinKey(at, key), "%v", err)
 			return
+		}
+		for _, key := range p.Estimate {
+			if _, said := values[key]; !said {
+				d.faultAt(joinKey(at, "estimate"), "gpu.estimate has %s, want keys of this table",
+					quoteName(key))
+				return
+			}
 		}
 		names := []string{spelling.Fold(p.Name)}
 		for _, alias := range p.Aliases {
@@ -162,8 +277,9 @@ func (p *Profile) fields() []field {
 	core := numberField("default_core_mhz", "Default core clock, MHz.", &p.Default.Core, positiveRange)
 	mem := numberField("default_mem_mhz", "Default memory clock, MHz.", &p.Default.Mem, positiveRange)
 	clocks := field{
-		key:      "clocks",
-		doc:      "Supported clocks, MHz: each memory clock of a table goes with each of its core clocks.",
+		key: "clocks",
+		doc: "Supported clocks, MHz: each memory clock of a table goes with each of its core clocks. " +
+			"plan = false: plans choose none of these.",
 		expected: "tables with mem_mhz and core_mhz", read: p.takeClocks, format: p.clocksText,
 	}
 	voltage := field{
@@ -186,6 +302,23 @@ func (p *Profile) fields() []field {
 		numberField("host_w_per_gpu", "Watts of everything else in a node that is on, by GPU.", &p.HostW,
 			nonNegativeRange),
 		voltage,
+		choiceField("vendor", "Who made it: names are told alike with and without the words that its "+
+			"driver puts before them.", &p.Vendor, "nvidia", "amd"),
+		numberField("memory_gb", "Memory of one GPU in GB, as its maker states it: names are told alike with "+
+			"and without it.", &p.MemoryGB, positiveRange),
+		numberField("limit_w_min", "The lowest power limit that its driver takes, W.", &p.PowerLimit.Min,
+			positiveRange),
+		numberField("limit_w_default", "Its power limit as delivered, W.", &p.PowerLimit.Default,
+			positiveRange),
+		numberField("limit_w_max", "The highest power limit that its driver takes, W.", &p.PowerLimit.Max,
+			positiveRange),
+		knownBoolField("core_lock", "Whether its driver locks the core clock.", &p.CoreLock),
+		knownBoolField("memory_lock", "Whether its driver locks the memory clock.", &p.MemoryLock),
+		choiceField("energy_scope", "What its driver's energy counter and power limit are of: the gpu, a "+
+			"module (several GPUs, or a GPU with a CPU), or none without a counter.", &p.EnergyScope,
+			"gpu", "module", "none"),
+		lineListField("estimate", "Keys of this table whose values nobody measured; plans that rest on "+
+			"them say so.", &p.Estimate),
 		lineField("source", "Where the values come from.", &p.Source),
 	}
 }
@@ -201,10 +334,13 @@ func (p *Profile) takeClocks(d *document, path string, v any) {
 	pairs := 0
 	d.eachTable(path, v, func(at string, values map[string]any) {
 		var g ClockGroup
+		planned := true
 		d.readFields("gpu.clocks", at, values, []field{
 			requiredField(clockListField("mem_mhz", &g.Mem)),
 			requiredField(clockListField("core_mhz", &g.Core)),
+			boolField("plan", "", &planned),
 		})
+		g.Unplanned = !planned
 		p.Clocks = append(p.Clocks, g)
 		pairs += len(g.Mem) * len(g.Core)
 	})
@@ -236,14 +372,17 @@ func clockListField(key string, to *[]dvfsmodel.MHz) field {
 	return f
 }
 
-// takeSteps reads {from, to, step}; both ends belong to the list.
+// takeSteps reads {from, to, step}; both ends belong to the list. With whole = true each
+// clock is rounded down, as drivers do: they list 142 MHz for 142.5.
 func takeSteps(d *document, path string, values map[string]any) []dvfsmodel.MHz {
 	var from, to, step dvfsmodel.MHz
+	whole := false
 	before := len(d.faults)
 	d.readFields(withoutIndexes(path), path, values, []field{
 		requiredField(numberField("from", "", &from, positiveRange)),
 		requiredField(numberField("to", "", &to, positiveRange)),
 		requiredField(numberField("step", "", &step, positiveRange)),
+		boolField("whole", "", &whole),
 	})
 	if len(d.faults) > before {
 		return nil
@@ -257,6 +396,9 @@ func takeSteps(d *document, path string, values map[string]any) []dvfsmodel.MHz 
 	clocks := make([]dvfsmodel.MHz, int(steps)+1)
 	for i := range clocks {
 		clocks[i] = from + dvfsmodel.MHz(i)*step
+		if whole {
+			clocks[i] = dvfsmodel.MHz(math.Floor(float64(clocks[i])))
+		}
 	}
 	return clocks
 }
@@ -298,7 +440,11 @@ func voltagePoint(v any) (VoltagePoint, bool) {
 func (p *Profile) clocksText() string {
 	groups := make([]string, len(p.Clocks))
 	for i, g := range p.Clocks {
-		groups[i] = "{ mem_mhz = " + numbersText(g.Mem) + ", core_mhz = " + numbersText(g.Core) + " }"
+		groups[i] = "{ mem_mhz = " + numbersText(g.Mem) + ", core_mhz = " + numbersText(g.Core)
+		if g.Unplanned {
+			groups[i] += ", plan = false"
+		}
+		groups[i] += " }"
 	}
 	return "[" + strings.Join(groups, ", ") + "]"
 }

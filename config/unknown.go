@@ -15,10 +15,15 @@ type UnknownError struct {
 	Name    string   // the unknown one
 	Nearest string   // the one that was probably meant, or ""
 	Known   []string // all that exist
+	all     bool     // the message has them all, in this order
 }
 
 // Error names the nearest name, or else the first few known ones.
 func (e *UnknownError) Error() string {
+	if e.all && len(e.Known) > 0 {
+		return fmt.Sprintf("unknown %s %s, want one of %s", e.Kind, quoteName(e.Name),
+			strings.Join(e.Known, ", "))
+	}
 	return fmt.Sprintf("unknown %s %s, %s", e.Kind, quoteName(e.Name),
 		suggestNames(e.Nearest, e.Known, quoteName))
 }

@@ -107,6 +107,15 @@ func (p *Profile) setFields() []field {
 		"range":            p.Range == "",
 		"busy_w":           p.BusyW == 0,
 		"energy_weight":    p.EnergyWeight == 0,
+		"vendor":           p.Vendor == "",
+		"memory_gb":        p.MemoryGB == 0,
+		"limit_w_min":      p.PowerLimit.Min == 0,
+		"limit_w_default":  p.PowerLimit.Default == 0,
+		"limit_w_max":      p.PowerLimit.Max == 0,
+		"core_lock":        p.CoreLock == nil,
+		"memory_lock":      p.MemoryLock == nil,
+		"energy_scope":     p.EnergyScope == "",
+		"estimate":         len(p.Estimate) == 0,
 		"source":           p.Source == "",
 	}
 	return slices.DeleteFunc(p.fields(), func(f field) bool { return absent[f.key] })

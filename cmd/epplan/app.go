@@ -86,6 +86,7 @@ func newApp(t *terminal) *cli.App {
 			powerCommand(t, "suspend", "Slurm's SuspendProgram: switch nodes off by the site's own command"),
 			powerCommand(t, "resume", "Slurm's ResumeProgram: switch nodes on by the site's own command"),
 			configCommand(t),
+			gpusCommand(t),
 			completionCommand(t),
 			manCommand(t, newApp),
 			versionCommand(t),

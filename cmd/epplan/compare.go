@@ -14,6 +14,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/planner"
@@ -135,6 +136,7 @@ func (s *setup) variants(t *terminal, c *cli.Context) ([]variant, error) {
 		if err := sized.join(quiet, c, int(l)); err != nil {
 			return nil, err
 		}
+		quiet.warn(config.EstimateWarnings(&sized.problem.Cluster, sized.config.Profiles()))
 		some, err := sized.policyVariants(c, l)
 		if err != nil {
 			return nil, err

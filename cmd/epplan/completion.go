@@ -36,6 +36,7 @@ func completionValues() completion.Values {
 	policies := func() []string { return slices.Concat(policy.Names(), policy.PlacementNames()) }
 	return completion.Values{
 		"completion":                completion.Shells,
+		"gpus":                      models,
 		"plan --policy":             policies,
 		"explain --policy":          policies,
 		"compare --policy":          policies,

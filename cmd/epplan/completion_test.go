@@ -40,7 +40,7 @@ func TestValuesAreCompletedWhereTheHelpNamesThem(t *testing.T) {
 			t.Errorf("%s has no values", at)
 		}
 		if strings.HasSuffix(at, "--policy") || strings.HasSuffix(at, "--base") ||
-			strings.HasSuffix(at, "--gpu-model") || at == "jobs --state" {
+			strings.HasSuffix(at, "--gpu-model") || at == "gpus" || at == "jobs --state" {
 			continue // too many for a line of help
 		}
 		named := word.FindAllString(usage, -1)

@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/report/gpureport"
 	"github.com/epplan/epplan/planner/sharing/jsonfile"
 )
 
@@ -43,6 +44,9 @@ func configCommand(t *terminal) *cli.Command {
 							return err
 						}
 					}
+					if err := loaded.CheckClocks(); err != nil {
+						return err
+					}
 					t.message("note", c.Args().First()+" is right")
 					return nil
 				},
@@ -77,6 +81,44 @@ func runConfigInit(t *terminal, c *cli.Context) error {
 		_, err := io.WriteString(w, config.DefaultText())
 		return err
 	})
+}
+
+func gpusCommand(t *terminal) *cli.Command {
+	return &cli.Command{
+		Name:      "gpus",
+		Usage:     "list the GPU models that are known: clocks, power, what can be locked",
+		ArgsUsage: "[NAME]",
+		Description: "NAME is a GPU model however nvidia-smi, NVML or Slurm writes it, and only that one is shown then. Keys\n" +
+			"among the estimates weren't measured by anybody: plans that rest on them say so. Clocks \"in no plan\" are in\n" +
+			"the driver's table, and no plan chooses them. Live, the GPU's own driver says what can be locked.\n" +
+			"Example: epplan gpus H100",
+		Flags: []cli.Flag{
+			profilesFlag(), jsonFlag(),
+			&cli.StringFlag{Name: "config", Usage: "TOML `FILE` whose [[gpu]] tables are listed, too"},
+		},
+		Action: t.runs(takes(0, 1, "at most one GPU model", runGPUs)),
+	}
+}
+
+func runGPUs(t *terminal, c *cli.Context) error {
+	s := &setup{}
+	if err := s.configure(t, c); err != nil {
+		return err
+	}
+	known := s.profiles // and those of a configuration, if there is one
+	if c.IsSet("config") {
+		known = s.config.Profiles()
+	}
+	models, err := gpureport.List(known, c.Args().Slice()...)
+	switch {
+	case err != nil:
+		return err
+	case c.Bool("json"):
+		return t.printJSON(models)
+	case c.NArg() > 0:
+		return t.printText(models[0].Text())
+	}
+	return t.printTable(c, gpureport.Table(models))
 }
 
 // loadConfig reads the named file; without one it is the default

@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/planreport"
@@ -116,6 +117,7 @@ func runExplain(t *terminal, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	t.warn(config.EstimateWarnings(&s.problem.Cluster, s.config.Profiles()))
 	e := s.explanation(task, result)
 	return printAnswer(t, c, e, (*explanation).text)
 }

@@ -127,7 +127,7 @@ var drawCases = []struct {
 		core: 1237, arm: live.ArmConstant, reason: "drawn by lot",
 	},
 	{
-		name: "another GPU model", text: strings.Replace(constantly("1237"), "V100 = 1237", "T4 = 1000", 1),
+		name: "another GPU model", text: strings.Replace(constantly("1237"), "V100 = 1237", "T4 = 1005", 1),
 		core: -1, arm: live.ArmTreated, reason: "of the GPUs' energy",
 	},
 	{

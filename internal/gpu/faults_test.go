@@ -207,7 +207,7 @@ func TestWrongSpecsSayWhatIsWanted(t *testing.T) {
 	for spec, want := range map[string]string{
 		"": "want sim", "nvml": "want sim", "sim:0": "from 1 to", "sim:65": "from 1 to", "sim:x": "from 1 to",
 		"sim,colour=red": "simulator option", "sim,": "simulator option", "sim,model=": "simulator option",
-		"sim,model=V10": `did you mean "V100"`, "sim,model=A100": "no clocks",
+		"sim,model=V10": `want one of V100, `, "sim,model=paper": "GPU model paper",
 		"sim,lock=some": "simulator option",
 		"sim,speed=0":   "above 0", "sim,speed=fast": "above 0", "sim,speed=NaN": "above 0",
 		"sim,speed=1e7": "above 0", "sim,speed": "above 0",

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/forecast"
 	"github.com/epplan/epplan/internal/jobs"
@@ -177,22 +178,29 @@ func wantedModel(profiles *config.Profiles, j *slurm.Job, gpuModels []string) st
 }
 
 // typedModel is the GPU model that a type of gres stands for: that of a
-// profile, else the only one that is known whose name holds the type.
+// profile, else the only one that is known whose name holds the type. A bare name such
+// as a100 is rather a board of that family that the site has, if there is only one.
 func typedModel(profiles *config.Profiles, gres string, gpuModels []string) (string, bool) {
 	if gres == "" {
 		return "", false
 	}
-	if p, err := profiles.Lookup(gres); err == nil {
+	wanted := spelling.Fold(gres)
+	p := profiles.Find(gres)
+	if p != nil && slices.Contains(gpuModels, p.Name) {
 		return p.Name, true
 	}
 	var found []string
 	for _, name := range gpuModels {
-		if strings.Contains(spelling.Fold(name), spelling.Fold(gres)) {
+		family, _, _ := strings.Cut(name, "-")
+		if p == nil && strings.Contains(spelling.Fold(name), wanted) || spelling.Fold(family) == wanted {
 			found = append(found, name)
 		}
 	}
-	if len(found) == 1 {
+	switch {
+	case len(found) == 1:
 		return found[0], true
+	case p != nil:
+		return p.Name, true
 	}
 	return gres, false
 }
@@ -309,15 +317,19 @@ func (r *queueReader) modelsText() (string, error) {
 // draw, in plans of the queue.
 const assumedIdleW = 50
 
-// profilesText is GPU models whose clocks agents named and no profile does, as
-// a profiles file; empty without any.
+// profilesText is GPU models whose clocks agents named and no profile does, other than by
+// an estimate, as a profiles file; empty without any.
 func (r *queueReader) profilesText() string {
 	var b strings.Builder
 	for _, name := range r.gpuModels {
 		seen, known := r.options.Clocks(name)
 		p, err := r.set.Profiles.Lookup(name)
-		if !known || err == nil && (len(p.Clocks) > 0 || p.Range != "") {
+		if !known || err == nil && (len(p.Clocks) > 0 && !slices.Contains(p.Estimate, "clocks") || p.Range != "") {
 			continue
+		}
+		pairs := seen.Pairs
+		if err == nil {
+			pairs = plannedPairs(p, seen)
 		}
 		idle, source := float64(assumedIdleW), "the device's own clocks; idle power assumed"
 		if err == nil {
@@ -327,9 +339,9 @@ func (r *queueReader) profilesText() string {
 			float64(r.set.HostW(name)), source)
 		fmt.Fprintf(&b, "default_core_mhz = %v\ndefault_mem_mhz = %v\nclocks = [", float64(seen.Base.Core),
 			float64(seen.Base.Mem))
-		for i, pair := range seen.Pairs {
+		for i, pair := range pairs {
 			switch {
-			case i > 0 && seen.Pairs[i-1].Mem == pair.Mem:
+			case i > 0 && pairs[i-1].Mem == pair.Mem:
 				fmt.Fprintf(&b, ", %v", float64(pair.Core))
 				continue
 			case i > 0:
@@ -337,12 +349,25 @@ func (r *queueReader) profilesText() string {
 			}
 			fmt.Fprintf(&b, "{ mem_mhz = [%v], core_mhz = [%v", float64(pair.Mem), float64(pair.Core))
 		}
-		if len(seen.Pairs) > 0 {
+		if len(pairs) > 0 {
 			b.WriteString("] }")
 		}
 		b.WriteString("]\n")
 	}
 	return b.String()
+}
+
+// plannedPairs are a device's clocks at the memory clocks that plans choose by the profile;
+// all of them where its default ones aren't among these.
+func plannedPairs(p *config.Profile, seen Clocks) []dvfsmodel.Setting {
+	planned := make(map[dvfsmodel.MHz]bool)
+	for _, pair := range p.Pairs() {
+		planned[pair.Mem] = true
+	}
+	if !planned[seen.Base.Mem] {
+		return seen.Pairs
+	}
+	return slices.DeleteFunc(slices.Clone(seen.Pairs), func(s dvfsmodel.Setting) bool { return !planned[s.Mem] })
 }
 
 // deadlineFrom is the seconds that remain to a time; unknown without one.

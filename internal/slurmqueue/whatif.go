@@ -41,7 +41,7 @@ type WhatIf struct {
 	Batch    *Batch
 	Jobs     []queue.Job // by task
 	Unasked  int         // tasks that weren't asked for, by PlanOptions.Most
-	Warnings []error     // about nodes and models that are left out
+	Warnings []error     // about nodes and models that are left out, and about estimates
 }
 
 // PlanQueue plans what waits in a queue as `epplan plan --from-slurm` does: on the
@@ -113,6 +113,7 @@ func (w *WhatIf) problem(
 		return nil, err
 	}
 	cluster, catalog := c.Cluster(), config.NewCatalog(c.Profiles(), models, nil)
+	w.Warnings = append(w.Warnings, config.EstimateWarnings(&cluster, c.Profiles())...)
 	w.Batch = batchOf(q, &cluster, catalog, question.MaxTasks)
 	w.Unasked = w.Batch.Unasked
 	jobs := w.chosenJobs(question)

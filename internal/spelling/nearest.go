@@ -1,6 +1,10 @@
 package spelling
 
-import "strings"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
 
 // longest is how many bytes of a name are worth comparing.
 const longest = 64
@@ -41,6 +45,32 @@ func Nearest(name string, known []string) string {
 		}
 	}
 	return best
+}
+
+// ByNearness are the known names in the order of how near they are to a name: how many
+// characters differ, less twice those with which both begin, or those of a known name that
+// stands in it; in the order of the alphabet among equals.
+func ByNearness(name string, known []string) []string {
+	folded := func(name string) string {
+		name = Fold(name)
+		return name[:min(len(name), longest)]
+	}
+	wrong := folded(name)
+	var d distancer
+	scores := make(map[string]int, len(known))
+	for _, candidate := range known {
+		right, alike := folded(candidate), 0
+		for alike < min(len(wrong), len(right)) && wrong[alike] == right[alike] {
+			alike++
+		}
+		if len(right) > 2 && strings.Contains(wrong, right) { //nolint:mnd // T4 may be in anything
+			alike = len(right)
+		}
+		scores[candidate] = d.distance(wrong, right) - 2*alike
+	}
+	sorted := slices.Sorted(slices.Values(known))
+	slices.SortStableFunc(sorted, func(a, b string) int { return cmp.Compare(scores[a], scores[b]) })
+	return sorted
 }
 
 // Fold is a name without what people write differently in it: letter case,

@@ -260,7 +260,7 @@ func TestEqualNodesAreOfOneKindWithThePowerOfTheirModel(t *testing.T) {
 
 func TestAGPUModelWithoutPowerIsAnErrorWithItsLine(t *testing.T) {
 	for model, want := range map[string]string{
-		"V100M61": `t.csv:3: unknown GPU model "V100M61", did you mean "V100"?`,
+		"V100M61": `t.csv:3: unknown GPU model "V100M61", want one of V100, `,
 		"GTX980":  `t.csv:3: GPU model "GTX980" has no busy_w, which placing tasks needs`,
 		"quux":    `t.csv:3: unknown GPU model "quux", want one of`,
 	} {

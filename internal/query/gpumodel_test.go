@@ -1,0 +1,53 @@
+package query
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
+)
+
+// Slurm's types are often bare names; the site's agents know which board it is.
+func TestABareTypeOfGPUIsTheBoardThatTheSiteHas(t *testing.T) {
+	profiles := config.BuiltinProfiles()
+	for _, c := range []struct {
+		gres  string
+		seen  []string
+		want  string
+		known bool
+	}{
+		{"a100", nil, "A100", true},
+		{"a100", []string{"A100-SXM4-80GB"}, "A100-SXM4-80GB", true},
+		{"a100", []string{"A100", "A100-SXM4-80GB"}, "A100", true},
+		{"a100", []string{"A100-PCIE-40GB", "A100-SXM4-80GB"}, "A100", true},
+		{"nvidia_a100-sxm4-80gb", []string{"A100-SXM4-80GB"}, "A100-SXM4-80GB", true},
+		{"nvidia_a100-sxm4-80gb", []string{"A100"}, "A100-SXM4-80GB", true},
+		{"h100", []string{"H100-PCIE", "V100"}, "H100-PCIE", true},
+		{"a10", []string{"A100", "A100-SXM4-80GB"}, "A10", true},
+		{"x9000", []string{"NVIDIA X9000", "V100"}, "NVIDIA X9000", true},
+		{"x9000", []string{"V100"}, "x9000", false},
+		{"", []string{"V100"}, "", false},
+	} {
+		if got, known := typedModel(profiles, c.gres, c.seen); got != c.want || known != c.known {
+			t.Errorf("%q beside %q: %q, %v, want %q, %v", c.gres, c.seen, got, known, c.want, c.known)
+		}
+	}
+}
+
+// A driver lists the clocks of an idle board, too.
+func TestADevicesClocksArePlannedAtTheMemoryClocksOfItsProfile(t *testing.T) {
+	p, err := config.BuiltinProfiles().Lookup("RTX4090")
+	if err != nil {
+		t.Fatal(err)
+	}
+	top, run, idle := dvfsmodel.Setting{Core: 3120, Mem: 10501}, dvfsmodel.Setting{Core: 2520, Mem: 10251},
+		dvfsmodel.Setting{Core: 405, Mem: 405}
+	all := []dvfsmodel.Setting{idle, run, top}
+	if got := plannedPairs(p, Clocks{Base: run, Pairs: all}); !slices.Equal(got, []dvfsmodel.Setting{run}) {
+		t.Errorf("%v", got)
+	}
+	if got := plannedPairs(p, Clocks{Base: top, Pairs: all}); !slices.Equal(got, all) {
+		t.Errorf("%v", got)
+	}
+}
