@@ -38,3 +38,9 @@ func (s Setting) Words() string {
 	}
 	return fmt.Sprintf("core %v MHz, memory %v MHz", float64(s.Core), float64(s.Mem))
 }
+
+// CapSetting is what the clocks and the power cap of a GPU are set to.
+type CapSetting struct {
+	Setting
+	Cap Watt `json:"cap_w,omitempty"` // 0: the default limit
+}
