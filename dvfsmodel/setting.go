@@ -44,3 +44,18 @@ type CapSetting struct {
 	Setting
 	Cap Watt `json:"cap_w,omitempty"` // 0: the default limit
 }
+
+// Short is the setting as tables show it: "1380/877", with a cap "1380/877 200 W", and a dash for what isn't set.
+func (s CapSetting) Short() string {
+	dash := func(x float64) string {
+		if x == 0 {
+			return "–"
+		}
+		return fmt.Sprintf("%g", x)
+	}
+	short := dash(float64(s.Core)) + "/" + dash(float64(s.Mem))
+	if s.Cap != 0 {
+		short += fmt.Sprintf(" %g W", float64(s.Cap))
+	}
+	return short
+}
