@@ -106,7 +106,7 @@ func (t *table) fitAll() (*model, error) {
 		for q := range m.rest {
 			m.rest[q].of = append(m.rest[q].of, app.at)
 			m.rest[q].value = append(m.rest[q].value, t.residualsOf(app.samples, fit, q))
-			m.rest[q].doubt = append(m.rest[q].doubt, t.doubtOf(app.samples, fit, q))
+			m.rest[q].doubt = append(m.rest[q].doubt, t.doubtOf(energiesOf(app.samples, fit), q))
 		}
 	}
 	for q := range m.rest {
@@ -156,7 +156,7 @@ func (m *model) evaluate(a int, slowdown float64) (Evaluation, error) {
 			s := &app.samples[i]
 			own[q][i] = m.own[a](s).quantity(q)
 			full[q][i] = own[q][i] + rest[i]
-			doubt := m.doubtOf(app.samples, fits[i], q)
+			doubt := m.doubtOf(energiesOf(app.samples, fits[i]), q)
 			others := &ownResiduals{
 				at: without(app.at, i), doubt: without(doubt, i),
 				value: m.residualsOf(without(app.samples, i), fits[i], q),

@@ -36,10 +36,12 @@ type covariance struct {
 
 // The hyperparameters are taken as log-normal before anything is known, around these with these
 // deviations of the logarithm: a per cent, give or take a factor of e² = 7, over distances of
-// 15 %, give or take a factor of 2. Likelihoods decide where tables have anything to say.
+// 15 %, give or take a factor of 2; and noise of .4 %, the spread of a mean of many runs, give or take
+// a fifth: what else few settings leave unexplained is the application's own, not noise.
 const (
 	usualSize, sizeSpread   = 0.01, 2
 	usualReach, reachSpread = 0.15, 0.7
+	usualNoise, noiseSpread = 0.004, 0.2
 	leastSize, mostSize     = 1e-5, 3
 )
 
@@ -156,9 +158,10 @@ func (r *residuals) loss(h *covariance, without int) float64 {
 		return math.Inf(1)
 	}
 	loss := minusTwoL / 2
-	for _, x := range [...]float64{h.step, h.shared, h.own, h.noise} {
+	for _, x := range [...]float64{h.step, h.shared, h.own} {
 		loss += square(math.Log(x/usualSize)/sizeSpread) / 2
 	}
+	loss += square(math.Log(h.noise/usualNoise)/noiseSpread) / 2
 	for _, x := range [...]float64{h.sharedReach, h.ownReach} {
 		loss += square(math.Log(x/usualReach)/reachSpread) / 2
 	}

@@ -114,21 +114,26 @@ func (t *table) measured(s *dvfsmodel.Sample) outcome {
 	return outcome{math.Log(s.Time), math.Log(float64(s.Power) / unit)}
 }
 
-// doubtOf is by how much more a fit's residuals of energy vary at settings than where it predicts the least: a
-// form is fitted with weights (see [dvfsmodel.FitOptions]), and the variance is the inverse of those. Times are wanted
-// everywhere alike, and where caps differ all settings count alike.
-func (t *table) doubtOf(samples []dvfsmodel.Sample, fit curve, q int) []float64 {
-	doubt := slices.Repeat([]float64{1}, len(samples))
+// doubtOf is by how much more a fit's residuals of energy vary at each setting than at the one of least energy:
+// a form is fitted with weights (see [dvfsmodel.FitOptions]), and the variance is the inverse of those. Times
+// are wanted everywhere alike, and where caps differ all settings count alike.
+func (t *table) doubtOf(energies []float64, q int) []float64 {
+	doubt := slices.Repeat([]float64{1}, len(energies))
 	if q != ofEnergy || t.capped {
 		return doubt
 	}
-	least := math.Inf(1)
-	for i := range samples {
-		least = min(least, fit(&samples[i]).quantity(q))
-	}
-	for i := range samples {
-		excess := math.Expm1(fit(&samples[i]).quantity(q) - least)
-		doubt[i] = math.Hypot(1, excess/cmp.Or(t.fit.Focus, dvfsmodel.DefaultFocus))
+	least := slices.Min(energies)
+	for i, e := range energies {
+		doubt[i] = math.Hypot(1, math.Expm1(e-least)/cmp.Or(t.fit.Focus, dvfsmodel.DefaultFocus))
 	}
 	return doubt
+}
+
+// energiesOf is ln energy as a fit has it.
+func energiesOf(samples []dvfsmodel.Sample, fit curve) []float64 {
+	list := make([]float64, len(samples))
+	for i := range samples {
+		list[i] = fit(&samples[i]).quantity(ofEnergy)
+	}
+	return list
 }

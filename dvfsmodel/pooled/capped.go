@@ -40,6 +40,19 @@ func learnBelief(known [][]dvfsmodel.Sample, settings []dvfsmodel.CapSetting) (*
 	return prior.NewBelief(), nil
 }
 
+// noClock stands for a clock that nobody knows.
+const noClock = 1
+
+// asAsked is a setting with 0 for a clock that nobody knows.
+func asAsked(s dvfsmodel.CapSetting) dvfsmodel.CapSetting {
+	for _, clock := range [...]*dvfsmodel.MHz{&s.Core, &s.Mem} {
+		if *clock == noClock {
+			*clock = 0
+		}
+	}
+	return s
+}
+
 // Resolve fills in what runs were at where nothing was asked for: the highest core clock of the table and
 // the default memory clock, each as base has it where that isn't 0, or 1 where nobody knows, and the highest cap.
 // Samples that are at the same setting then are averaged.
@@ -50,7 +63,7 @@ func Resolve(apps []dvfsmodel.AppSamples, base dvfsmodel.Setting) []dvfsmodel.Ap
 			top.Core, top.Mem, top.Cap = max(top.Core, s.Core), max(top.Mem, s.Mem), max(top.Cap, s.Cap)
 		}
 	}
-	top.Core, top.Mem = cmp.Or(top.Core, base.Core, 1), cmp.Or(base.Mem, top.Mem, 1)
+	top.Core, top.Mem = cmp.Or(top.Core, base.Core, noClock), cmp.Or(base.Mem, top.Mem, noClock)
 	resolved := make([]dvfsmodel.AppSamples, len(apps))
 	for j, app := range apps {
 		resolved[j].App = app.App
@@ -69,6 +82,31 @@ func Resolve(apps []dvfsmodel.AppSamples, base dvfsmodel.Setting) []dvfsmodel.Ap
 		}
 	}
 	return resolved
+}
+
+// Uncapped is what was measured under the highest cap of a table, as [Resolve] has it, for models that know nothing of
+// caps; the default clocks, of the table where base is 0; and that cap, 0 where caps don't differ.
+func Uncapped(
+	apps []dvfsmodel.AppSamples, base dvfsmodel.Setting,
+) (plain []dvfsmodel.AppSamples, at dvfsmodel.Setting, highest dvfsmodel.Watt) {
+	apps = Resolve(apps, base)
+	lowest := dvfsmodel.Watt(math.Inf(1))
+	var top dvfsmodel.Setting
+	for _, app := range apps {
+		for _, s := range app.Samples {
+			top.Core, top.Mem = max(top.Core, s.Core), max(top.Mem, s.Mem)
+			lowest, highest = min(lowest, s.Cap), max(highest, s.Cap)
+		}
+	}
+	at = dvfsmodel.Setting{Core: cmp.Or(base.Core, top.Core), Mem: cmp.Or(base.Mem, top.Mem)}
+	if !(lowest < highest) {
+		return apps, at, 0
+	}
+	for i := range apps {
+		apps[i].Samples = slices.DeleteFunc(apps[i].Samples,
+			func(s dvfsmodel.Sample) bool { return s.Cap < highest })
+	}
+	return apps, at, highest
 }
 
 // allCapSettings is all settings, in the order of [Prior.Settings] and then by cap.

@@ -220,8 +220,11 @@ func (t *leftOutTrial) result() LeftOutResult {
 	const percent = 100
 	chosen, best, fastest := t.choose()
 	o := LeftOutResult{
-		Probes: slices.Clone(t.probes), Chosen: t.settings[chosen], Best: t.settings[best],
+		Probes: slices.Clone(t.probes), Chosen: asAsked(t.settings[chosen]), Best: asAsked(t.settings[best]),
 		Regret: max(0, percent*(float64(t.truth[chosen].Energy()/t.truth[best].Energy())-1)),
+	}
+	for i, p := range o.Probes {
+		o.Probes[i] = asAsked(p)
 	}
 	if !math.IsInf(t.slowdown, 1) {
 		slow := 0.0

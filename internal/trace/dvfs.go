@@ -106,7 +106,11 @@ func ReadDVFS(r io.Reader, name string) ([]dvfsmodel.AppSamples, error) {
 		}
 		key := setting{app, s.At()}
 		if line, twice := lines[key]; twice {
-			return t.errorAt(-1, "%.80s at %s was measured on line %d already", app, s.At().Short(), line)
+			at := s.At().Short()
+			if s.Cap == 0 {
+				at += " MHz"
+			}
+			return t.errorAt(-1, "%.80s at %s was measured on line %d already", app, at, line)
 		}
 		lines[key] = t.line
 		i, known := places[app]

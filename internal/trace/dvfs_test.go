@@ -80,7 +80,7 @@ func TestBadTableIsAnErrorWithItsPosition(t *testing.T) {
 		"text":             {header + "a,1,fast,1,1\n", 2, 3, "fast"},
 		"no name":          {header + ",1,1,1,1\n", 2, 1, "name"},
 		"same setting":     {header + "a,1,1,1,1\nb,1,1,1,1\na,1,1,2,2\n", 4, 0, "line 2"},
-		"same cap":         {"app,cap_w,time_s,power_w\na,150,1,1\na,150,1,1\n", 3, 0, "a at –/– 150 W was"},
+		"same cap":         {"app,cap_w,time_s,power_w\na,150,1,1\na,150,1,1\n", 3, 0, "a at –/–@150W was"},
 		"two times":        {"app,core_mhz,time_s,time_ms,power_w\na,1,1,1,1\n", 1, 3, "mean the same"},
 		"binary":           {"\x00\x01\xff\n\x00", 1, 0, "want text"},
 		"long line":        {header + "a,1,1,1,1\n" + strings.Repeat("x", 2<<20), 3, 0, "1 MiB"},
