@@ -140,3 +140,30 @@ func (p *Profile) validate() (key string, err error) {
 	}
 	return "", nil
 }
+
+// CheckUnits refuses measurements that can't be in MHz and watts: GHz, kHz and
+// kW are a thousand times off, while GPUs have memory clocks of a seventeenth of the
+// default one, and core clocks of a tenth.
+func (p *Profile) CheckUnits(apps []dvfsmodel.AppSamples) error {
+	const far = 100
+	for _, app := range apps {
+		for _, s := range app.Samples {
+			for _, clock := range []struct {
+				name         string
+				at, standard dvfsmodel.MHz
+			}{{"core", s.Core, p.Default.Core}, {"memory", s.Mem, p.Default.Mem}} {
+				if clock.standard > 0 && clock.at > 0 &&
+					(clock.at*far < clock.standard || clock.at > clock.standard*far) {
+					return fmt.Errorf("application %q: a %s clock of %v MHz, where the default of %s is %v "+
+						"MHz, want clocks in MHz", app.App, clock.name, float64(clock.at), p.Name,
+						float64(clock.standard))
+				}
+			}
+			if float64(s.Power)*far < float64(p.IdleW) {
+				return fmt.Errorf("application %q: %v W, where an idle %s draws %v W, want power in watts",
+					app.App, float64(s.Power), p.Name, float64(p.IdleW))
+			}
+		}
+	}
+	return nil
+}

@@ -45,7 +45,8 @@ type CapSetting struct {
 	Cap Watt `json:"cap_w,omitempty"` // 0: the default limit
 }
 
-// Short is the setting as tables show it: "1380/877", with a cap "1380/877@200W", and a dash for what isn't set.
+// Short is the setting as tables show it: "1380/877", with a cap "1380/877@200W", and a dash for
+// what isn't set.
 func (s CapSetting) Short() string {
 	dash := func(x float64) string {
 		if x == 0 {

@@ -99,7 +99,7 @@ func runFit(t *terminal, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := checkUnits(apps, profile); err != nil {
+	if err := profile.CheckUnits(apps); err != nil {
 		return fmt.Errorf("%s: %w", c.Args().First(), err)
 	}
 	if c.Bool("evaluate") {
@@ -140,32 +140,6 @@ func measuredOn(
 	t.notef("clocks of a %s: %.0f/%.0f MHz count as default", best.Name, float64(best.Default.Core),
 		float64(best.Default.Mem))
 	return best, nil
-}
-
-// checkUnits refuses measurements that can't be in MHz and watts: GHz, kHz and
-// kW are a thousand times off, while GPUs have memory clocks of a seventeenth of the
-// default one, and core clocks of a tenth.
-func checkUnits(apps []dvfsmodel.AppSamples, p *config.Profile) error {
-	const far = 100
-	for _, app := range apps {
-		for _, s := range app.Samples {
-			for _, clock := range []struct {
-				name         string
-				at, standard dvfsmodel.MHz
-			}{{"core", s.Core, p.Default.Core}, {"memory", s.Mem, p.Default.Mem}} {
-				if clock.standard > 0 && clock.at > 0 && (clock.at*far < clock.standard || clock.at > clock.standard*far) {
-					return fmt.Errorf("application %q: a %s clock of %v MHz, where the default of %s is %v "+
-						"MHz, want clocks in MHz", app.App, clock.name, float64(clock.at), p.Name,
-						float64(clock.standard))
-				}
-			}
-			if float64(s.Power)*far < float64(p.IdleW) {
-				return fmt.Errorf("application %q: %v W, where an idle %s draws %v W, want power in watts",
-					app.App, float64(s.Power), p.Name, float64(p.IdleW))
-			}
-		}
-	}
-	return nil
 }
 
 func settingsOf(apps []dvfsmodel.AppSamples) map[dvfsmodel.Setting]bool {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/urfave/cli/v2"
 
@@ -21,10 +20,11 @@ func evaluateCommand(t *terminal) *cli.Command {
 		Name:      "evaluate",
 		Usage:     "what clocks chosen from a few measured settings and other workloads would cost",
 		ArgsUsage: "FILE.csv",
-		Description: "FILE is as for model fit: a line for each application and setting. Each application in turn is left out: what the others have in common is\n" +
-			"learnt, --probes settings of it are measured, each where most is to be learnt, and clocks are chosen. The\n" +
-			"regret is its measured energy there above the least measured, in percent; errors are those at settings that\n" +
-			"weren't probed, in percent, and missing where there are none or nothing was probed.\n" +
+		Description: "FILE is as for model fit: a line for each application and setting. Each application in turn is left out:\n" +
+			"what the others have in common is learnt, --probes settings of it are measured, each where most is to be\n" +
+			"learnt, and a setting is chosen. The regret is its measured energy there above the least measured, in percent;\n" +
+			"errors are those at settings that weren't probed, in percent, and missing where there are none or nothing was\n" +
+			"probed.\n" +
 			"Example: epplan model evaluate measured.csv --leave-one-workload-out --probes 3",
 		Flags: []cli.Flag{
 			boolFlag(leaveOneOut, "leave each workload out in turn; there is no other way yet"),
@@ -32,7 +32,9 @@ func evaluateCommand(t *terminal) *cli.Command {
 				Name: "probes", Usage: "`COUNT` of settings that are measured of a left-out workload",
 				Value: defaultProbes,
 			}, 0),
-			&cli.StringFlag{Name: "gpu-model", Usage: "GPU `MODEL` that was measured: clocks that aren't set are its default ones"},
+			&cli.StringFlag{
+				Name: "gpu-model", Usage: "GPU `MODEL` that was measured: clocks that aren't set are its default ones",
+			},
 			profilesFlag(),
 			slowdownFlag("choose among settings this `PART` slower than the fastest at most"),
 			jsonFlag(), csvFlag(),
@@ -62,7 +64,7 @@ func runEvaluatePrior(t *terminal, c *cli.Context) error {
 	if name := c.String("gpu-model"); name != "" {
 		profile, err := profiles.Lookup(name)
 		if err == nil {
-			err = checkUnits(apps, profile)
+			err = profile.CheckUnits(apps)
 		}
 		if err != nil {
 			return err
@@ -78,20 +80,4 @@ func runEvaluatePrior(t *terminal, c *cli.Context) error {
 		return t.printJSON(fitreport.Rounded(result))
 	}
 	return t.printTable(c, fitreport.LeftOut(&result))
-}
-
-func slowdownFlag(usage string) cli.Flag {
-	return &cli.Float64Flag{Name: "slowdown", Usage: usage, DefaultText: "as slow as it likes"}
-}
-
-// slowdownOf is the flag's part, or without it as slow as it likes.
-func slowdownOf(c *cli.Context) (float64, error) {
-	part := c.Float64("slowdown")
-	switch {
-	case !c.IsSet("slowdown"):
-		return math.Inf(1), nil
-	case !(part >= 0):
-		return 0, usagef("--slowdown %v, want 0 or more, such as 0.05", part)
-	}
-	return part, nil
 }

@@ -88,8 +88,8 @@ func (th *vector) board() *board {
 	}
 }
 
-// corePower is what the core adds at a clock, if no cap holds it back: A·g·V², the voltage V being 1 up to a knee
-// and rising from there on.
+// corePower is what the core adds at a clock, if no cap holds it back: A·g·V², the voltage V being
+// 1 up to a knee and rising from there on.
 func (b *board) corePower(g float64) float64 {
 	over := (g - b.voltKnee) / voltRound
 	if over < farOver {
@@ -99,9 +99,9 @@ func (b *board) corePower(g float64) float64 {
 	return b.dynamic * g * volts * volts
 }
 
-// predict is what a run takes. A cap C bounds the free power P smoothly, P/(1+(P/C)^q)^(1/q), and lowers the
-// clock to the one whose free power that is: time is what goes with the clock that runs, not with the one that
-// was asked for.
+// predict is what a run takes. A cap C bounds the free power P smoothly, P/(1+(P/C)^q)^(1/q), and
+// lowers the clock to the one whose free power that is: time is what goes with the clock that runs,
+// not with the one that was asked for.
 func (b *board) predict(c conditions) outcome {
 	static := b.static
 	rest := 1 - b.share
@@ -119,8 +119,8 @@ func (b *board) predict(c conditions) outcome {
 	return outcome{b.vector[logTime] + math.Log(rest+b.share*slow), math.Log(power)}
 }
 
-// clockAt is the clock, at most the one asked for, whose free power this is: by Newton's method from above, which
-// a power that curves upwards never oversteps.
+// clockAt is the clock, at most the one asked for, whose free power this is: by Newton's method
+// from above, which a power that curves upwards never oversteps.
 func (b *board) clockAt(power, static, asked float64) float64 {
 	if least := static + b.corePower(lowestClock); least >= power {
 		return lowestClock * power / least
@@ -147,8 +147,8 @@ func (b *board) powerSlope(g float64) float64 {
 	return b.dynamic * volts * (volts + 2*g*b.slope*rising)
 }
 
-// A fit's residuals are judged as Student's t with so many degrees of freedom, of one per cent: a run or two
-// that the model doesn't describe don't bend it.
+// A fit's residuals are judged as Student's t with so many degrees of freedom, of one per cent: a
+// run or two that the model doesn't describe don't bend it.
 const (
 	studentFreedom = 6
 	usualError     = 0.01
@@ -158,8 +158,8 @@ const (
 	enoughGain     = 1e-4
 )
 
-// fitCapped is the most plausible parameters of an application, from where the prior's mean is and from three
-// other places (Levenberg and Marquardt's method).
+// fitCapped is the most plausible parameters of an application, from where the prior's mean is and
+// from three other places (Levenberg and Marquardt's method).
 func fitCapped(runs []observed) vector {
 	f := cappedFit{runs: runs, prior: vaguePrior()}
 	for _, r := range runs {

@@ -22,26 +22,27 @@ type Evaluation struct {
 	dvfsmodel.Evaluation
 	// OwnFit chooses by the application's own fit alone: what a models file holds.
 	OwnFit dvfsmodel.Regret `json:"own_fit"`
-	// DegreesOfFreedom is how many numbers what is added to the application's own fit takes from its energies: the
-	// trace of ∂ln added/∂ln measured. It is below the number of settings; were it the same, the table
-	// would have been learnt by heart.
+	// DegreesOfFreedom is how many numbers what is added to the application's own fit takes from its
+	// energies: the trace of ∂ln added/∂ln measured. It is below the number of settings; were it the
+	// same, the table would have been learnt by heart.
 	DegreesOfFreedom float64 `json:"degrees_of_freedom"`
 	// Violations are the part of the applications that a full fit makes more than [pooled.Tolerance] slower
 	// than the slowdown that is allowed. nil: none is asked for.
 	Violations *float64 `json:"violations,omitempty"`
 }
 
-// EvaluationReport is the evaluation of every application of a table, and of all of them together: means over
-// applications, over settings for the errors, and sums of settings and degrees of freedom.
+// EvaluationReport is the evaluation of every application of a table, and of all of them together:
+// means over applications, over settings for the errors, and sums of settings and degrees of
+// freedom.
 type EvaluationReport struct {
 	Overall Evaluation   `json:"overall"`
 	Apps    []Evaluation `json:"apps"`
 }
 
-// Evaluate fits all applications of a table on one GPU model together, with all settings and with each left out,
-// and measures the choices against the samples. base are the default clocks; those that are
-// 0 are the highest of the table. Which covariance residuals have is learnt from all applications for a full
-// fit, and from the other ones where a setting is left out.
+// Evaluate fits all applications of a table on one GPU model together, with all settings and with
+// each left out, and measures the choices against the samples. base are the default clocks; those
+// that are 0 are the highest of the table. Which covariance residuals have is learnt from all
+// applications for a full fit, and from the other ones where a setting is left out.
 func Evaluate(apps []dvfsmodel.AppSamples, base dvfsmodel.Setting, opts *Options) (*EvaluationReport, error) {
 	if opts == nil {
 		opts = &Options{Slowdown: math.Inf(1)}
@@ -66,8 +67,8 @@ func Evaluate(apps []dvfsmodel.AppSamples, base dvfsmodel.Setting, opts *Options
 	return report, nil
 }
 
-// quantities are the ones whose residuals are modelled: energy, by which settings are chosen, and time, by which
-// they are allowed.
+// quantities are the ones whose residuals are modelled: energy, by which settings are chosen, and
+// time, by which they are allowed.
 const (
 	ofEnergy = iota
 	ofTime
@@ -193,9 +194,10 @@ func words(s *dvfsmodel.Sample) string {
 	return fmt.Sprintf("%g/%g MHz", float64(s.Core), float64(s.Mem))
 }
 
-// regret is that of the setting with the least predicted energy, of those that are predicted to be at most so
-// much slower than the fastest, over the best measured one of those that are; and whether it is slower than
-// that by more than [pooled.Tolerance]. What a violation saves is no regret below 0.
+// regret is that of the setting with the least predicted energy, of those that are predicted to be
+// at most so much slower than the fastest, over the best measured one of those that are; and
+// whether it is slower than that by more than [pooled.Tolerance]. What a violation saves is no
+// regret below 0.
 func (m *model) regret(app *application, p *predictions, slowdown float64) (dvfsmodel.Regret, bool) {
 	fastest, predicted := math.Inf(1), math.Inf(1)
 	for i := range app.samples {

@@ -11,8 +11,8 @@ type residuals struct {
 	places []place     // of the table's settings
 	of     [][]int     // by application: its settings
 	value  [][]float64 // by application and setting
-	// doubt is by how much more than usual an application's own part and noise vary at a setting, for those where
-	// its fit was asked to care less.
+	// doubt is by how much more than usual an application's own part and noise vary at a setting, for
+	// those where its fit was asked to care less.
 	doubt [][]float64
 }
 
@@ -248,7 +248,9 @@ func (r *residuals) ofApplication(a int) *ownResiduals {
 
 // smooth is what is expected of an application's residuals where all of them were seen, and how many
 // numbers of theirs that takes: the trace of the matrix that turns the ones into the others.
-func (r *residuals) smooth(c *common, h *covariance, seen *ownResiduals) (expected []float64, freedom float64) {
+func (r *residuals) smooth(
+	c *common, h *covariance, seen *ownResiduals,
+) (expected []float64, freedom float64) {
 	n := len(seen.at)
 	signal := r.ownCovariance(h, seen.at, seen.doubt)
 	noisy := newMatrix(n)

@@ -20,15 +20,17 @@ type table struct {
 	fit    dvfsmodel.FitOptions
 }
 
-// application is one of a table: a sample a setting, as [pooled.Resolve] has them, and where the setting is in the
-// table.
+// application is one of a table: a sample a setting, as [pooled.Resolve] has them, and where the
+// setting is in the table.
 type application struct {
 	name    string
 	samples []dvfsmodel.Sample
 	at      []int
 }
 
-func newTable(apps []dvfsmodel.AppSamples, base dvfsmodel.Setting, fit *dvfsmodel.FitOptions) (*table, error) {
+func newTable(
+	apps []dvfsmodel.AppSamples, base dvfsmodel.Setting, fit *dvfsmodel.FitOptions,
+) (*table, error) {
 	t := &table{}
 	if fit != nil {
 		t.fit = *fit
@@ -72,7 +74,8 @@ func placeOf(s *dvfsmodel.Sample) place {
 // curve is what is expected of one application from its own measurements alone.
 type curve func(s *dvfsmodel.Sample) outcome
 
-// fitOne fits one application's samples: one of dvfsmodel's forms, or where caps differ the model of [capped].
+// fitOne fits one application's samples: one of dvfsmodel's forms, or where caps differ the model
+// of [capped].
 func (t *table) fitOne(samples []dvfsmodel.Sample) (curve, string, error) {
 	if t.capped {
 		th := fitCapped(t.runsOf(samples))
@@ -104,8 +107,8 @@ func (t *table) runsOf(samples []dvfsmodel.Sample) []observed {
 	return runs
 }
 
-// measured is what a sample took. Power is in units of the highest cap where there are caps, as the model of
-// capped power has it.
+// measured is what a sample took. Power is in units of the highest cap where there are caps, as the
+// model of capped power has it.
 func (t *table) measured(s *dvfsmodel.Sample) outcome {
 	unit := 1.0
 	if t.capped {
@@ -114,9 +117,10 @@ func (t *table) measured(s *dvfsmodel.Sample) outcome {
 	return outcome{math.Log(s.Time), math.Log(float64(s.Power) / unit)}
 }
 
-// doubtOf is by how much more a fit's residuals of energy vary at each setting than at the one of least energy:
-// a form is fitted with weights (see [dvfsmodel.FitOptions]), and the variance is the inverse of those. Times
-// are wanted everywhere alike, and where caps differ all settings count alike.
+// doubtOf is by how much more a fit's residuals of energy vary at each setting than at the one of
+// least energy: a form is fitted with weights (see [dvfsmodel.FitOptions]), and the variance is the
+// inverse of those. Times are wanted everywhere alike, and where caps differ all settings count
+// alike.
 func (t *table) doubtOf(energies []float64, q int) []float64 {
 	doubt := slices.Repeat([]float64{1}, len(energies))
 	if q != ofEnergy || t.capped {

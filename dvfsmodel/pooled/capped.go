@@ -9,8 +9,8 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 )
 
-// learnBelief is what [Learn] makes of known workloads, at settings. Where caps differ, they take the place of
-// memory clocks; it is an error if those differ, too.
+// learnBelief is what [Learn] makes of known workloads, at settings. Where caps differ, they take
+// the place of memory clocks; it is an error if those differ, too.
 func learnBelief(known [][]dvfsmodel.Sample, settings []dvfsmodel.CapSetting) (*Belief, error) {
 	capped := slices.ContainsFunc(settings,
 		func(s dvfsmodel.CapSetting) bool { return s.Cap != settings[0].Cap })
@@ -53,9 +53,9 @@ func asAsked(s dvfsmodel.CapSetting) dvfsmodel.CapSetting {
 	return s
 }
 
-// Resolve fills in what runs were at where nothing was asked for: the highest core clock of the table and
-// the default memory clock, each as base has it where that isn't 0, or 1 where nobody knows, and the highest cap.
-// Samples that are at the same setting then are averaged.
+// Resolve fills in what runs were at where nothing was asked for: the highest core clock of the
+// table and the default memory clock, each as base has it where that isn't 0, or 1 where nobody
+// knows, and the highest cap. Samples that are at the same setting then are averaged.
 func Resolve(apps []dvfsmodel.AppSamples, base dvfsmodel.Setting) []dvfsmodel.AppSamples {
 	var top dvfsmodel.CapSetting
 	for _, app := range apps {
@@ -84,8 +84,9 @@ func Resolve(apps []dvfsmodel.AppSamples, base dvfsmodel.Setting) []dvfsmodel.Ap
 	return resolved
 }
 
-// Uncapped is what was measured under the highest cap of a table, as [Resolve] has it, for models that know nothing of
-// caps; the default clocks, of the table where base is 0; and that cap, 0 where caps don't differ.
+// Uncapped is what was measured under the highest cap of a table, as [Resolve] has it, for models
+// that know nothing of caps; the default clocks, of the table where base is 0; and that cap, 0
+// where caps don't differ.
 func Uncapped(
 	apps []dvfsmodel.AppSamples, base dvfsmodel.Setting,
 ) (plain []dvfsmodel.AppSamples, at dvfsmodel.Setting, highest dvfsmodel.Watt) {
@@ -123,8 +124,8 @@ func allCapSettings(workloads [][]dvfsmodel.Sample) []dvfsmodel.CapSetting {
 	return slices.Compact(all)
 }
 
-// Probes of a dense table are so far apart, in the logarithm of a clock or cap: its settings are mostly within
-// denseStep of another one, and what neighbours take is nearly the same.
+// Probes of a dense table are so far apart, in the logarithm of a clock or cap: its settings are
+// mostly within denseStep of another one, and what neighbours take is nearly the same.
 const (
 	denseStep   = 0.03
 	probesApart = 0.08

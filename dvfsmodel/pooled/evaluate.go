@@ -26,8 +26,8 @@ type LeftOutResult struct {
 	// Coverage is the part of the settings that weren't probed whose energy was
 	// within the 90 % interval.
 	Coverage Percent `json:"coverage"`
-	// Violations is 1 where the choice is more than [Tolerance] slower than the slowdown that is allowed, of all
-	// workloads the part of them. nil: none is asked for.
+	// Violations is 1 where the choice is more than [Tolerance] slower than the slowdown that is
+	// allowed, of all workloads the part of them. nil: none is asked for.
 	Violations *float64 `json:"violations,omitempty"`
 }
 
@@ -71,8 +71,8 @@ type EvaluateOptions struct {
 	Base     dvfsmodel.Setting // default clocks; 0: as [Resolve] has it
 }
 
-// Tolerance is how far a choice may be beyond the allowed slowdown before it counts as a violation: one per cent
-// of the fastest time, what measurements of one setting differ by.
+// Tolerance is how far a choice may be beyond the allowed slowdown before it counts as a violation:
+// one per cent of the fastest time, what measurements of one setting differ by.
 const Tolerance = 0.01
 
 // Evaluate leaves out each workload in turn, learns a prior from the others, and
@@ -83,8 +83,8 @@ func Evaluate(apps []dvfsmodel.AppSamples, probes int) ([]Report, error) {
 	return EvaluateWith(apps, probes, &EvaluateOptions{Slowdown: math.Inf(1)})
 }
 
-// EvaluateWith is [Evaluate] with options. A workload is probed and chosen for at the settings at which it was
-// measured; one with fewer of them than probes is measured everywhere.
+// EvaluateWith is [Evaluate] with options. A workload is probed and chosen for at the settings at
+// which it was measured; one with fewer of them than probes is measured everywhere.
 func EvaluateWith(apps []dvfsmodel.AppSamples, probes int, opts *EvaluateOptions) ([]Report, error) {
 	resolved := Resolve(apps, opts.Base)
 	tables := make([][]dvfsmodel.Sample, len(apps))
@@ -193,8 +193,8 @@ func (t *leftOutTrial) probe() error {
 	return t.Observe(at, t.truth[at].Time, t.truth[at].Power, Noise{})
 }
 
-// choose is the setting that is chosen, and the best measured one, of those that are fast enough: by what is
-// believed, and as measured.
+// choose is the setting that is chosen, and the best measured one, of those that are fast enough:
+// by what is believed, and as measured.
 func (t *leftOutTrial) choose() (chosen, best int, fastest float64) {
 	fastest, expected := math.Inf(1), math.Inf(1)
 	for i := range t.truth {
@@ -215,7 +215,8 @@ func (t *leftOutTrial) choose() (chosen, best int, fastest float64) {
 	return chosen, best, fastest
 }
 
-// result compares what is believed with the truth. What a choice saves that is too slow is no regret below 0.
+// result compares what is believed with the truth. What a choice saves that is too slow is no
+// regret below 0.
 func (t *leftOutTrial) result() LeftOutResult {
 	const percent = 100
 	chosen, best, fastest := t.choose()

@@ -13,13 +13,15 @@ import (
 // maxLine is the longest line of a table, in bytes.
 const maxLine = 1 << 20
 
-// dvfsColumn is a column of a table by its names, with what a number of it is divided by to be in seconds or watts.
+// dvfsColumn is a column of a table by its names, with what a number of it is divided by to be in
+// seconds or watts.
 type dvfsColumn struct {
 	names []string
 	unit  []float64
 }
 
-// The columns of a table, in any order. Those of clocks and the cap may be missing, and energy_j does for power.
+// The columns of a table, in any order. Those of clocks and the cap may be missing, and energy_j
+// does for power.
 var (
 	appColumn   = dvfsColumn{names: []string{"app", "workload"}}
 	coreColumn  = dvfsColumn{names: []string{"core_mhz"}, unit: []float64{1}}
@@ -33,7 +35,7 @@ var (
 
 // dvfsNames lists the names of the columns.
 func dvfsNames() string {
-	var usual, others []string
+	usual, others := make([]string, 0, len(dvfsColumns)), make([]string, 0, len(dvfsColumns))
 	for _, c := range dvfsColumns {
 		usual, others = append(usual, c.names[0]), append(others, c.names[1:]...)
 	}
@@ -78,12 +80,12 @@ func (e *PositionError) Unwrap() error { return e.Err }
 // ErrLineTooLong is the cause of a [PositionError] for a line above 1 MiB.
 var ErrLineTooLong = errors.New("line is longer than 1 MiB")
 
-// ReadDVFS reads a table of measured settings: CSV with a header naming the columns
-// app, core_mhz, mem_mhz, cap_w, time_ms and power_w in any order, then a line for each
-// application and setting. Clocks and caps may be missing or empty: 0, nothing was set. Other names are
-// workload; time_s and epoch_s; mean_power_w, and energy_j where there is no power. Applications
-// come back in the order of their first line, times in seconds. The name stands for the input in errors; every one is
-// a [PositionError] but those of the reader itself.
+// ReadDVFS reads a table of measured settings: CSV with a header naming the columns app, core_mhz,
+// mem_mhz, cap_w, time_ms and power_w in any order, then a line for each application and setting.
+// Clocks and caps may be missing or empty: 0, nothing was set. Other names are workload; time_s and
+// epoch_s; mean_power_w, and energy_j where there is no power. Applications come back in the order
+// of their first line, times in seconds. The name stands for the input in errors; every one is a
+// [PositionError] but those of the reader itself.
 func ReadDVFS(r io.Reader, name string) ([]dvfsmodel.AppSamples, error) {
 	t, err := openTable(r, name)
 	if err != nil {

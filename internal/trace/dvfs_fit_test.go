@@ -65,8 +65,9 @@ func TestChoosingClocksByAFitCostsNoMoreThanTheBestKnownFit(t *testing.T) {
 	}
 }
 
-// jointTables are measured tables, and the mean regrets that fits of all their applications together may have at
-// most: with all settings, and with each left out. keep is the rows that are taken; nil: all.
+// jointTables are measured tables, and the mean regrets that fits of all their applications
+// together may have at most: with all settings, and with each left out. keep is the rows that are
+// taken; nil: all.
 var jointTables = []struct {
 	name, file string
 	base       dvfsmodel.Setting
@@ -82,12 +83,15 @@ var jointTables = []struct {
 	{"gtx980_low", "dvfs/gtx980_low.csv", dvfsmodel.Setting{Core: 1000, Mem: 1000}, nil, 0.0019, 0.0063, true},
 	{"a100_sxm", "dvfs/a100_sxm.csv", dvfsmodel.Setting{}, nil, 0.003, 0.008, false},
 	{"a40_bloom", "dvfs/a40_bloom.csv", dvfsmodel.Setting{}, nil, 0.003, 0.008, false},
-	{"a100 clocks", a100Grid, dvfsmodel.Setting{}, func(s *dvfsmodel.Sample) bool { return s.Cap == 300 }, 0.003, 1, false},
-	{"a100 caps", a100Grid, dvfsmodel.Setting{}, func(s *dvfsmodel.Sample) bool { return s.Core == 1410 }, 0.003, 1, false},
+	{"a100 clocks", a100Grid, dvfsmodel.Setting{}, atHighestCap, 0.003, 1, false},
+	{"a100 caps", a100Grid, dvfsmodel.Setting{}, atHighestClock, 0.003, 1, false},
 	{"a100 both", a100Grid, dvfsmodel.Setting{}, nil, 0.008, 0.009, false},
 	{"zeus_a40", "powercap/zeus_a40.csv", dvfsmodel.Setting{}, nil, 0.022, 0.045, true},
 	{"zeus_v100", "powercap/zeus_v100.csv", dvfsmodel.Setting{}, nil, 0.022, 0.04, true},
 }
+
+func atHighestCap(s *dvfsmodel.Sample) bool   { return s.Cap == 300 }
+func atHighestClock(s *dvfsmodel.Sample) bool { return s.Core == 1410 }
 
 const a100Grid = "powercap/grid_a100_80gb_pcie.csv"
 
@@ -107,7 +111,8 @@ func TestFitsOfAllApplicationsTogetherCostLittleMoreThanTheBestSetting(t *testin
 				t.Fatal(err)
 			}
 			all := report.Overall
-			t.Logf("full fit %.3f %% (own fits alone %.3f), each setting left out %.3f %%; %.0f degrees of freedom of %d",
+			t.Logf("full fit %.3f %% (own fits alone %.3f), each setting left out %.3f %%; %.0f degrees of "+
+				"freedom of %d",
 				100*all.FullFit.Mean, 100*all.OwnFit.Mean, 100*all.LOSO.Mean, all.DegreesOfFreedom, all.Settings)
 			if all.FullFit.Mean > table.full || all.LOSO.Mean > table.loso {
 				t.Errorf("mean regrets %.5f and %.5f, want at most %v and %v", all.FullFit.Mean, all.LOSO.Mean,

@@ -33,7 +33,9 @@ func TestClocksAndCapsMayBeMissingAndColumnsHaveOtherNames(t *testing.T) {
 		in   string
 		want dvfsmodel.Sample
 	}{
-		"caps":      {"workload,cap_w,epoch_s,power_w\na,150,3,90\n", dvfsmodel.Sample{Cap: 150, Time: 3, Power: 90}},
+		"caps": {
+			"workload,cap_w,epoch_s,power_w\na,150,3,90\n", dvfsmodel.Sample{Cap: 150, Time: 3, Power: 90},
+		},
 		"no memory": {"app,core_mhz,time_s,power_w\na,900,3,90\n", dvfsmodel.Sample{Core: 900, Time: 3, Power: 90}},
 		"empty": {
 			"app,core_mhz,mem_mhz,cap_w,time_ms,power_w\na,,877,,3000,90\n",
@@ -80,7 +82,7 @@ func TestBadTableIsAnErrorWithItsPosition(t *testing.T) {
 		"text":             {header + "a,1,fast,1,1\n", 2, 3, "fast"},
 		"no name":          {header + ",1,1,1,1\n", 2, 1, "name"},
 		"same setting":     {header + "a,1,1,1,1\nb,1,1,1,1\na,1,1,2,2\n", 4, 0, "line 2"},
-		"same cap":         {"app,cap_w,time_s,power_w\na,150,1,1\na,150,1,1\n", 3, 0, "a at –/–@150W was"},
+		"same cap":         {"app,cap_w,time_s,power_w\na,150,1,1\na,150,2,1\n", 3, 0, "a at –/–@150W was"},
 		"two times":        {"app,core_mhz,time_s,time_ms,power_w\na,1,1,1,1\n", 1, 3, "mean the same"},
 		"binary":           {"\x00\x01\xff\n\x00", 1, 0, "want text"},
 		"long line":        {header + "a,1,1,1,1\n" + strings.Repeat("x", 2<<20), 3, 0, "1 MiB"},
