@@ -248,7 +248,8 @@ func (p *Profile) CheckUnits(apps []dvfsmodel.AppSamples) error {
 				name         string
 				at, standard dvfsmodel.MHz
 			}{{"core", s.Core, p.Default.Core}, {"memory", s.Mem, p.Default.Mem}} {
-				if clock.standard > 0 && (clock.at*far < clock.standard || clock.at > clock.standard*far) {
+				if clock.standard > 0 && clock.at > 0 &&
+					(clock.at*far < clock.standard || clock.at > clock.standard*far) {
 					return fmt.Errorf("application %q: a %s clock of %v MHz, where the default of %s is %v "+
 						"MHz, want clocks in MHz", app.App, clock.name, float64(clock.at), p.Name,
 						float64(clock.standard))

@@ -9,15 +9,19 @@ import (
 )
 
 // Sample is one measured setting of one workload: clocks, seconds, and the mean
-// power of one GPU.
+// power of one GPU. [Fit] takes samples under one cap only.
 type Sample struct {
 	Core, Mem MHz
 	Time      float64
 	Power     Watt
+	Cap       Watt // power limit of the board; 0: the default one
 }
 
 // Energy is what the sample took, in joules.
 func (s Sample) Energy() Joule { return s.Power.Over(s.Time) }
+
+// At is the setting that was measured.
+func (s Sample) At() CapSetting { return CapSetting{Setting{Core: s.Core, Mem: s.Mem}, s.Cap} }
 
 // MinSettings is how many distinct settings a fit needs at least.
 const MinSettings = 4
@@ -137,6 +141,9 @@ func CheckSamples(samples []Sample) error {
 func averageSamples(samples []Sample, base Setting) ([]Sample, error) {
 	if err := cmp.Or(base.CheckBase(), CheckSamples(samples)); err != nil {
 		return nil, err
+	}
+	if slices.ContainsFunc(samples, func(s Sample) bool { return s.Cap != samples[0].Cap }) {
+		return nil, &SampleError{Reason: "samples under different power caps, want one cap"}
 	}
 	var settings []Sample
 	count := make(map[Setting]int)

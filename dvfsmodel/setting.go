@@ -38,3 +38,25 @@ func (s Setting) Words() string {
 	}
 	return fmt.Sprintf("core %v MHz, memory %v MHz", float64(s.Core), float64(s.Mem))
 }
+
+// CapSetting is what the clocks and the power cap of a GPU are set to.
+type CapSetting struct {
+	Setting
+	Cap Watt `json:"cap_w,omitempty"` // 0: the default limit
+}
+
+// Short is the setting as tables show it: "1380/877", with a cap "1380/877@200W", and a dash for
+// what isn't set.
+func (s CapSetting) Short() string {
+	dash := func(x float64) string {
+		if x == 0 {
+			return "–"
+		}
+		return fmt.Sprintf("%g", x)
+	}
+	short := dash(float64(s.Core)) + "/" + dash(float64(s.Mem))
+	if s.Cap != 0 {
+		short += fmt.Sprintf("@%gW", float64(s.Cap))
+	}
+	return short
+}

@@ -371,3 +371,19 @@ func contentionFlag(otherwise string) cli.Flag {
 		Usage: "`FILE` with what sharing costs, as epplan model contention writes it",
 	}
 }
+
+func slowdownFlag(usage string) cli.Flag {
+	return &cli.Float64Flag{Name: "slowdown", Usage: usage, DefaultText: "as slow as it likes"}
+}
+
+// slowdownOf is the flag's part, or without it as slow as it likes.
+func slowdownOf(c *cli.Context) (float64, error) {
+	part := c.Float64("slowdown")
+	switch {
+	case !c.IsSet("slowdown"):
+		return math.Inf(1), nil
+	case !(part >= 0):
+		return 0, usagef("--slowdown %v, want 0 or more, such as 0.05", part)
+	}
+	return part, nil
+}

@@ -4,14 +4,16 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/dvfsmodel/joint"
+	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/report/fitreport"
 	"github.com/epplan/epplan/internal/trace"
 )
 
@@ -32,9 +34,11 @@ func fitCommand(t *terminal) *cli.Command {
 		Name:      "fit",
 		Usage:     "fit models to measured settings",
 		ArgsUsage: "FILE.csv",
-		Description: "FILE has the columns app, core_mhz, mem_mhz, time_ms and power_w: a line for each application and\n" +
-			"setting, at least 4 settings of each application. The result is a models file for plan --models.\n" +
-			"With --evaluate it is how well such fits predict, and what choosing clocks by them costs.\n" +
+		Description: "FILE has the columns app, core_mhz, mem_mhz, cap_w, time_ms and power_w: a line for each application and\n" +
+			"setting, at least 4 settings of each application. Clocks and caps may be missing or empty: nothing was set.\n" +
+			"The result is a models file for plan --models; where caps differ it is for the highest one.\n" +
+			"With --evaluate it is how well fits of all applications together predict, and what choosing settings by them\n" +
+			"costs, with --slowdown 0.05 among those at most 5 % slower than the fastest.\n" +
 			"Fits are best near the least energy; --focus inf weighs all settings alike, which suits tight deadlines.\n" +
 			"Example: epplan model fit measured.csv --gpu-model GTX1080Ti -o fitted.toml",
 		Flags: []cli.Flag{
@@ -53,6 +57,7 @@ func fitCommand(t *terminal) *cli.Command {
 				Value: dvfsmodel.DefaultFocus,
 			},
 			boolFlag("evaluate", "report errors and regret instead of models"),
+			slowdownFlag("choose among settings this `PART` slower than the fastest at most, with --evaluate"),
 			outputFlag(),
 			boolFlag("json", "print JSON, with --evaluate"),
 			boolFlag("csv", "print CSV, with --evaluate"),
@@ -65,6 +70,8 @@ func runFit(t *terminal, c *cli.Context) error {
 	switch evaluate := c.Bool("evaluate"); {
 	case evaluate && c.IsSet("output"):
 		return usagef("--evaluate prints a table, want no --output with it")
+	case !evaluate && c.IsSet("slowdown"):
+		return usagef("models are of all settings, want --evaluate with --slowdown")
 	case !evaluate && (c.Bool("json") || c.Bool("csv")):
 		return usagef("models are written as TOML, want --evaluate with --json or --csv")
 	}
@@ -122,33 +129,18 @@ func evaluateFits(
 	t *terminal, c *cli.Context, apps []dvfsmodel.AppSamples, profile *config.Profile,
 	opts *dvfsmodel.FitOptions,
 ) error {
-	result, err := dvfsmodel.EvaluateAll(apps, profile.Default, opts)
+	slowdown, err := slowdownOf(c)
+	if err != nil {
+		return err
+	}
+	result, err := joint.Evaluate(apps, profile.Default, &joint.Options{Fit: opts, Slowdown: slowdown})
 	if err != nil {
 		return err
 	}
 	if c.Bool("json") {
 		return t.printJSON(result)
 	}
-	return t.printTable(c, evaluationTable(result))
-}
-
-func evaluationTable(result *dvfsmodel.EvaluationReport) *report.Table {
-	overall := result.Overall
-	overall.App = "(all)"
-	rows := append(slices.Clone(result.Apps), overall)
-	return report.TableOf(rows, func(row *report.Row, e *dvfsmodel.Evaluation) {
-		row.Add(report.Column{Key: "app", Head: "application", Left: true, Max: 32}, report.Text(e.App))
-		row.Add(report.Column{Key: "settings", Head: "settings"}, report.Count(e.Settings))
-		row.Add(report.Column{Key: "form", Head: "form", Left: true}, report.Text(e.Form))
-		row.Add(report.Column{Key: "time_mape", Head: "time error", Unit: report.Fraction},
-			report.Number(e.TimeMAPE))
-		row.Add(report.Column{Key: "power_mape", Head: "power error", Unit: report.Fraction},
-			report.Number(e.PowerMAPE))
-		row.Add(report.Column{Key: "full_fit_regret", Head: "regret, full fit", Unit: report.Fraction},
-			report.Number(e.FullFit.Mean))
-		row.Add(report.Column{Key: "loso_regret", Head: "regret, left out", Unit: report.Fraction},
-			report.Number(e.LOSO.Mean))
-	})
+	return t.printTable(c, fitreport.Evaluation(result))
 }
 
 // writeFits fits every application and writes a models file. Applications that
@@ -158,8 +150,16 @@ func writeFits(
 	opts *dvfsmodel.FitOptions,
 ) error {
 	list := make([]config.Model, 0, len(apps))
+	apps, base, highest := pooled.Uncapped(apps, profile.Default)
+	if base.Core <= 1 || base.Mem <= 1 {
+		return fmt.Errorf("%s and the profile of %s lack core or memory clocks, want them for a model",
+			c.Args().First(), profile.Name)
+	}
+	if highest > 0 {
+		t.notef("models hold clocks only: they are fitted to what was measured under %g W", float64(highest))
+	}
 	for _, app := range apps {
-		fitted, err := dvfsmodel.Fit(app.Samples, profile.Default, opts)
+		fitted, err := dvfsmodel.Fit(app.Samples, base, opts)
 		if err != nil {
 			t.message("error", fmt.Sprintf("application %q: %v", app.App, err))
 			continue

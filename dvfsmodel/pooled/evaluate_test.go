@@ -16,7 +16,12 @@ import (
 
 func read(t *testing.T, name string) []dvfsmodel.AppSamples {
 	t.Helper()
-	f, err := os.Open(shareddata.Path(t, "dvfs/"+name+".csv"))
+	return readFile(t, "dvfs/"+name+".csv")
+}
+
+func readFile(t *testing.T, name string) []dvfsmodel.AppSamples {
+	t.Helper()
+	f, err := os.Open(shareddata.Path(t, name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,6 +97,25 @@ func TestClocksChosenFromAFewProbesAreAtLeastAsGoodAsTheBestKnown(t *testing.T) 
 				t.Errorf("%s, %d probes: mean regret %.4f %%, the best known is %.3f", name, n,
 					r.RegretMean, want)
 			}
+		}
+	}
+}
+
+func TestThreeProbesDoForDenseTablesAndForPowerCaps(t *testing.T) {
+	for name, most := range map[string]float64{ // mean regret in percent
+		"dvfs/a100_sxm.csv":                0.8,
+		"dvfs/a40_bloom.csv":               0.8,
+		"powercap/grid_a100_80gb_pcie.csv": 1.2,
+		"powercap/zeus_a40.csv":            1.2,
+		"powercap/zeus_v100.csv":           1.2,
+	} {
+		reports, err := pooled.Evaluate(readFile(t, name), 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: mean regret %.3f %%, at most %.2f", name, reports[3].RegretMean, reports[3].RegretMax)
+		if reports[3].RegretMean > most {
+			t.Errorf("%s: mean regret %.3f %%, want at most %v", name, reports[3].RegretMean, most)
 		}
 	}
 }

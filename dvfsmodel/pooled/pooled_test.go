@@ -165,7 +165,7 @@ func TestALeftOutWorkloadIsSeenAtItsProbesOnly(t *testing.T) {
 	was := before[2].Workloads[4]
 	for i := range apps[4].Samples {
 		s := &apps[4].Samples[i]
-		if !slices.Contains(was.Probes, dvfsmodel.Setting{Core: s.Core, Mem: s.Mem}) {
+		if !slices.Contains(was.Probes, s.At()) {
 			s.Time, s.Power = s.Time*5, s.Power*3
 		}
 	}

@@ -47,12 +47,16 @@ func (p *Prior) Settings() []dvfsmodel.Setting { return slices.Clone(p.settings)
 // returns a [dvfsmodel.SampleError] without two workloads that were measured at two
 // settings.
 func Learn(workloads [][]dvfsmodel.Sample) (*Prior, error) {
+	return learnAt(workloads, allSettings(workloads))
+}
+
+// learnAt is [Learn] for settings that include those of the workloads, in order.
+func learnAt(workloads [][]dvfsmodel.Sample, settings []dvfsmodel.Setting) (*Prior, error) {
 	for _, samples := range workloads {
 		if err := dvfsmodel.CheckSamples(samples); err != nil {
 			return nil, err
 		}
 	}
-	settings := allSettings(workloads)
 	base := highestClocks(settings)
 	tables := make([][]settingMean, 0, len(workloads))
 	for _, samples := range workloads {

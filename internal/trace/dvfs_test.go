@@ -28,6 +28,39 @@ func TestMeasuredTableIsReadInOrderAndInSeconds(t *testing.T) {
 	}
 }
 
+func TestClocksAndCapsMayBeMissingAndColumnsHaveOtherNames(t *testing.T) {
+	for name, c := range map[string]struct {
+		in   string
+		want dvfsmodel.Sample
+	}{
+		"caps": {
+			"workload,cap_w,epoch_s,power_w\na,150,3,90\n", dvfsmodel.Sample{Cap: 150, Time: 3, Power: 90},
+		},
+		"no memory": {"app,core_mhz,time_s,power_w\na,900,3,90\n", dvfsmodel.Sample{Core: 900, Time: 3, Power: 90}},
+		"empty": {
+			"app,core_mhz,mem_mhz,cap_w,time_ms,power_w\na,,877,,3000,90\n",
+			dvfsmodel.Sample{Mem: 877, Time: 3, Power: 90},
+		},
+		"energy beside power": {
+			"app,core_mhz,cap_w,time_s,energy_j,mean_power_w\na,900,150,3,1,90\n",
+			dvfsmodel.Sample{Core: 900, Cap: 150, Time: 3, Power: 90},
+		},
+		"energy alone": {
+			"app,core_mhz,time_s,energy_j\na,900,3,270\n", dvfsmodel.Sample{Core: 900, Time: 3, Power: 90},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			apps, err := trace.ReadDVFS(strings.NewReader(c.in), "t.csv")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := apps[0].Samples[0]; got != c.want {
+				t.Errorf("%+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
 func TestBadTableIsAnErrorWithItsPosition(t *testing.T) {
 	for name, c := range map[string]struct {
 		in           string
@@ -49,6 +82,8 @@ func TestBadTableIsAnErrorWithItsPosition(t *testing.T) {
 		"text":             {header + "a,1,fast,1,1\n", 2, 3, "fast"},
 		"no name":          {header + ",1,1,1,1\n", 2, 1, "name"},
 		"same setting":     {header + "a,1,1,1,1\nb,1,1,1,1\na,1,1,2,2\n", 4, 0, "line 2"},
+		"same cap":         {"app,cap_w,time_s,power_w\na,150,1,1\na,150,2,1\n", 3, 0, "a at –/–@150W was"},
+		"two times":        {"app,core_mhz,time_s,time_ms,power_w\na,1,1,1,1\n", 1, 3, "mean the same"},
 		"binary":           {"\x00\x01\xff\n\x00", 1, 0, "want text"},
 		"long line":        {header + "a,1,1,1,1\n" + strings.Repeat("x", 2<<20), 3, 0, "1 MiB"},
 		"long header line": {strings.Repeat("x", 2<<20), 1, 0, "1 MiB"},
@@ -92,7 +127,7 @@ func FuzzReadDVFSReturnsSamplesOrAnError(f *testing.F) {
 		}
 		for _, a := range apps {
 			for _, s := range a.Samples {
-				if !(s.Core > 0 && s.Mem > 0 && s.Time >= 0 && s.Power > 0) || a.App == "" {
+				if !(s.Core >= 0 && s.Mem >= 0 && s.Cap >= 0 && s.Time >= 0 && s.Power > 0) || a.App == "" {
 					t.Errorf("application %q has sample %+v", a.App, s)
 				}
 			}

@@ -1,0 +1,249 @@
+package joint
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/dvfsmodel/pooled"
+)
+
+// Options adjust [Evaluate]. A nil pointer means the defaults.
+type Options struct {
+	Fit *dvfsmodel.FitOptions // of each application's own fit
+	// Slowdown is how much slower than the fastest setting a choice may be, as a fraction;
+	// +Inf: as slow as it likes, and so is 0 in nil options.
+	Slowdown float64
+}
+
+// Evaluation is how well fits of all applications of a table together predict and choose. All values
+// are fractions.
+type Evaluation struct {
+	dvfsmodel.Evaluation
+	// OwnFit chooses by the application's own fit alone: what a models file holds.
+	OwnFit dvfsmodel.Regret `json:"own_fit"`
+	// DegreesOfFreedom is how many numbers what is added to the application's own fit takes from its
+	// energies: the trace of ∂ln added/∂ln measured. It is below the number of settings; were it the
+	// same, the table would have been learnt by heart.
+	DegreesOfFreedom float64 `json:"degrees_of_freedom"`
+	// Violations are the part of the applications that a full fit makes more than [pooled.Tolerance] slower
+	// than the slowdown that is allowed. nil: none is asked for.
+	Violations *float64 `json:"violations,omitempty"`
+}
+
+// EvaluationReport is the evaluation of every application of a table, and of all of them together:
+// means over applications, over settings for the errors, and sums of settings and degrees of
+// freedom.
+type EvaluationReport struct {
+	Overall Evaluation   `json:"overall"`
+	Apps    []Evaluation `json:"apps"`
+}
+
+// Evaluate fits all applications of a table on one GPU model together, with all settings and with
+// each left out, and measures the choices against the samples. base are the default clocks; those
+// that are 0 are the highest of the table. Which covariance residuals have is learnt from all
+// applications for a full fit, and from the other ones where a setting is left out.
+func Evaluate(apps []dvfsmodel.AppSamples, base dvfsmodel.Setting, opts *Options) (*EvaluationReport, error) {
+	if opts == nil {
+		opts = &Options{Slowdown: math.Inf(1)}
+	}
+	t, err := newTable(apps, base, opts.Fit)
+	if err != nil {
+		return nil, err
+	}
+	m, err := t.fitAll()
+	if err != nil {
+		return nil, err
+	}
+	report := &EvaluationReport{Apps: make([]Evaluation, 0, len(apps))}
+	for a := range t.apps {
+		e, err := m.evaluate(a, opts.Slowdown)
+		if err != nil {
+			return nil, err
+		}
+		report.Apps = append(report.Apps, e)
+	}
+	report.summarise()
+	return report, nil
+}
+
+// quantities are the ones whose residuals are modelled: energy, by which settings are chosen, and
+// time, by which they are allowed.
+const (
+	ofEnergy = iota
+	ofTime
+	quantities
+)
+
+func (o outcome) quantity(q int) float64 {
+	if q == ofTime {
+		return o.time
+	}
+	return o.time + o.power
+}
+
+// model is the fits of a table's applications and what they leave.
+type model struct {
+	*table
+	own   []curve
+	forms []string
+	rest  [quantities]residuals
+	all   [quantities]covariance // learnt from all applications
+}
+
+// fitAll fits each application on its own.
+func (t *table) fitAll() (*model, error) {
+	m := &model{table: t}
+	for q := range m.rest {
+		m.rest[q].places = t.places
+	}
+	for i := range t.apps {
+		app := &t.apps[i]
+		fit, form, err := t.fitOne(app.samples)
+		if err != nil {
+			return nil, fmt.Errorf("application %s: %w", app.name, err)
+		}
+		m.own, m.forms = append(m.own, fit), append(m.forms, form)
+		for q := range m.rest {
+			m.rest[q].of = append(m.rest[q].of, app.at)
+			m.rest[q].value = append(m.rest[q].value, t.residualsOf(app.samples, fit, q))
+			m.rest[q].doubt = append(m.rest[q].doubt, t.doubtOf(energiesOf(app.samples, fit), q))
+		}
+	}
+	for q := range m.rest {
+		m.all[q] = m.rest[q].learn(-1)
+	}
+	return m, nil
+}
+
+// residualsOf is what a fit leaves of a quantity.
+func (t *table) residualsOf(samples []dvfsmodel.Sample, fit curve, q int) []float64 {
+	list := make([]float64, len(samples))
+	for i := range samples {
+		list[i] = t.measured(&samples[i]).quantity(q) - fit(&samples[i]).quantity(q)
+	}
+	return list
+}
+
+// predictions are logarithms of each quantity at an application's settings.
+type predictions [quantities][]float64
+
+func (m *model) evaluate(a int, slowdown float64) (Evaluation, error) {
+	app := &m.apps[a]
+	n := len(app.samples)
+	var own, full, left predictions
+	e := Evaluation{Evaluation: dvfsmodel.Evaluation{App: app.name, Settings: n, Form: m.forms[a]}}
+	fits := make([]curve, n) // without each setting
+	for i := range fits {
+		fit, _, err := m.fitOne(without(app.samples, i))
+		if err != nil {
+			return e, fmt.Errorf("application %s without %s: %w", app.name, words(&app.samples[i]), err)
+		}
+		fits[i] = fit
+	}
+	for q := range m.rest {
+		r := &m.rest[q]
+		h := m.all[q]
+		c, _ := r.commonWithout(&h, a)
+		blind := r.learn(a)
+		blindly, _ := r.commonWithout(&blind, a)
+		own[q], full[q], left[q] = make([]float64, n), make([]float64, n), make([]float64, n)
+		seen := r.ofApplication(a)
+		rest, freedom := r.smooth(c, &h, seen)
+		if q == ofEnergy {
+			e.DegreesOfFreedom = freedom
+		}
+		for i := range app.samples {
+			s := &app.samples[i]
+			own[q][i] = m.own[a](s).quantity(q)
+			full[q][i] = own[q][i] + rest[i]
+			doubt := m.doubtOf(energiesOf(app.samples, fits[i]), q)
+			others := &ownResiduals{
+				at: without(app.at, i), doubt: without(doubt, i),
+				value: m.residualsOf(without(app.samples, i), fits[i], q),
+			}
+			left[q][i] = fits[i](s).quantity(q) + r.expected(blindly, &blind, others, app.at[i], doubt[i])
+		}
+	}
+	e.OwnFit, _ = m.regret(app, &own, slowdown)
+	var slow bool
+	e.FullFit, slow = m.regret(app, &full, slowdown)
+	e.LOSO, _ = m.regret(app, &left, slowdown)
+	if !math.IsInf(slowdown, 1) {
+		v := 0.0
+		if slow {
+			v = 1
+		}
+		e.Violations = &v
+	}
+	for i := range app.samples {
+		o := m.measured(&app.samples[i])
+		time, energy := left[ofTime][i], left[ofEnergy][i]
+		e.TimeMAPE += math.Abs(math.Exp(time-o.time)-1) / float64(n)
+		e.PowerMAPE += math.Abs(math.Exp(energy-time-o.power)-1) / float64(n)
+	}
+	return e, nil
+}
+
+func without[T any](list []T, i int) []T {
+	rest := make([]T, 0, len(list)-1)
+	return append(append(rest, list[:i]...), list[i+1:]...)
+}
+
+func words(s *dvfsmodel.Sample) string {
+	return fmt.Sprintf("%g/%g MHz", float64(s.Core), float64(s.Mem))
+}
+
+// regret is that of the setting with the least predicted energy, of those that are predicted to be
+// at most so much slower than the fastest, over the best measured one of those that are; and
+// whether it is slower than that by more than [pooled.Tolerance]. What a violation saves is no
+// regret below 0.
+func (m *model) regret(app *application, p *predictions, slowdown float64) (dvfsmodel.Regret, bool) {
+	fastest, predicted := math.Inf(1), math.Inf(1)
+	for i := range app.samples {
+		fastest = min(fastest, app.samples[i].Time)
+		predicted = min(predicted, p[ofTime][i])
+	}
+	chosen, least := -1, math.Inf(1)
+	for i := range app.samples {
+		if p[ofTime][i] <= predicted+math.Log1p(slowdown) &&
+			(chosen < 0 || p[ofEnergy][i] < p[ofEnergy][chosen]) {
+			chosen = i
+		}
+		if app.samples[i].Time <= fastest*(1+slowdown) {
+			least = min(least, float64(app.samples[i].Energy()))
+		}
+	}
+	s := &app.samples[chosen]
+	r := max(0, float64(s.Energy())/least-1)
+	return dvfsmodel.Regret{Mean: r, Max: r}, s.Time > fastest*(1+slowdown+pooled.Tolerance)
+}
+
+// summarise fills in Overall.
+func (r *EvaluationReport) summarise() {
+	all := &r.Overall
+	n := float64(len(r.Apps))
+	for i := range r.Apps {
+		e := &r.Apps[i]
+		all.Settings += e.Settings
+		all.TimeMAPE += e.TimeMAPE * float64(e.Settings)
+		all.PowerMAPE += e.PowerMAPE * float64(e.Settings)
+		all.DegreesOfFreedom += e.DegreesOfFreedom
+		for _, x := range [...]struct{ all, own *dvfsmodel.Regret }{
+			{&all.FullFit, &e.FullFit}, {&all.LOSO, &e.LOSO}, {&all.OwnFit, &e.OwnFit},
+		} {
+			x.all.Mean += x.own.Mean / n
+			x.all.Max = max(x.all.Max, x.own.Max)
+		}
+		if e.Violations != nil {
+			if all.Violations == nil {
+				all.Violations = new(float64)
+			}
+			*all.Violations += *e.Violations / n
+		}
+	}
+	if all.Settings > 0 {
+		all.TimeMAPE /= float64(all.Settings)
+		all.PowerMAPE /= float64(all.Settings)
+	}
+}

@@ -1,0 +1,141 @@
+package joint_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/dvfsmodel/joint"
+)
+
+// board is a GPU that nobody measured: steps of its power that all applications share, and the cap that
+// it keeps.
+type board struct {
+	steps map[dvfsmodel.MHz]float64
+	knee  float64 // clock from which on the voltage rises
+}
+
+// drawTable is measurements of random applications at core clocks and caps (0: none) on a random
+// board: knees of time and voltage, steps of 1 % between clocks, and noise of .3 %.
+func drawTable(
+	rng *rand.Rand, apps int, cores []dvfsmodel.MHz, caps []dvfsmodel.Watt,
+) []dvfsmodel.AppSamples {
+	b := board{steps: make(map[dvfsmodel.MHz]float64), knee: 0.6 + 0.25*rng.Float64()}
+	for _, core := range cores {
+		b.steps[core] = math.Exp(0.01 * rng.NormFloat64())
+	}
+	top := cores[len(cores)-1]
+	list := make([]dvfsmodel.AppSamples, apps)
+	for a := range list {
+		share, memory := 0.2+0.7*rng.Float64(), 0.7+0.6*rng.Float64()
+		static, dynamic, slope := 60+60*rng.Float64(), 80+120*rng.Float64(), 0.8+rng.Float64()
+		free := func(g float64) float64 {
+			v := 1 + slope*max(0, g-b.knee)
+			return static + dynamic*g*v*v
+		}
+		list[a].App = fmt.Sprint("app ", a)
+		for _, core := range cores {
+			for _, limit := range caps {
+				g := float64(core / top)
+				for limit > 0 && free(g) > float64(limit) && g > 0.1 {
+					g -= 0.001
+				}
+				noise := func() float64 { return math.Exp(0.003 * rng.NormFloat64()) }
+				list[a].Samples = append(list[a].Samples, dvfsmodel.Sample{
+					Core: core, Mem: 1215, Cap: limit,
+					Time:  (1 - share + share*max(1/g, 1/memory)) * noise(),
+					Power: dvfsmodel.Watt(free(g) * b.steps[core] * noise()),
+				})
+			}
+		}
+	}
+	return list
+}
+
+func clocks(from, to, step dvfsmodel.MHz) []dvfsmodel.MHz {
+	var list []dvfsmodel.MHz
+	for c := from; c <= to; c += step {
+		list = append(list, c)
+	}
+	return list
+}
+
+func evaluate(t *testing.T, apps []dvfsmodel.AppSamples, slowdown float64) *joint.Evaluation {
+	t.Helper()
+	report, err := joint.Evaluate(apps, dvfsmodel.Setting{}, &joint.Options{Slowdown: slowdown})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &report.Overall
+}
+
+// Tables are drawn after constants were chosen: none of them has seen these.
+func TestFitsOfDrawnTablesChooseNearlyTheBestAndNeverTooSlow(t *testing.T) {
+	for name, kind := range map[string]struct {
+		cores      []dvfsmodel.MHz
+		caps       []dvfsmodel.Watt
+		full, loso float64 // mean regret at most
+	}{
+		"dense":  {clocks(855, 1410, 15), []dvfsmodel.Watt{0}, 0.003, 0.008},
+		"sparse": {clocks(800, 1400, 100), []dvfsmodel.Watt{0}, 0.003, 0.03},
+		"caps":   {[]dvfsmodel.MHz{1410}, []dvfsmodel.Watt{100, 125, 150, 175, 200, 225, 250}, 0.003, 0.05},
+		"both":   {clocks(900, 1400, 125), []dvfsmodel.Watt{100, 150, 200, 250}, 0.003, 0.009},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if testing.Short() && len(kind.cores)*len(kind.caps) > 10 {
+				t.Skip("takes half a minute")
+			}
+			var full, loso, own float64
+			const tables = 2
+			for seed := range uint64(tables) {
+				apps := drawTable(rand.New(rand.NewPCG(seed, 5)), 6, kind.cores, kind.caps)
+				free := evaluate(t, apps, math.Inf(1))
+				full += free.FullFit.Mean / tables
+				loso += free.LOSO.Mean / tables
+				own += free.OwnFit.Mean / tables
+				if !(free.DegreesOfFreedom > 0 && free.DegreesOfFreedom < float64(free.Settings)) {
+					t.Errorf("seed %d: %.1f degrees of freedom of %d settings", seed, free.DegreesOfFreedom,
+						free.Settings)
+				}
+				if slow := *evaluate(t, apps, 0.05).Violations; slow > 0 {
+					t.Errorf("seed %d: %.2f of the choices are too slow", seed, slow)
+				}
+			}
+			t.Logf("full fit %.3f %%, own fits alone %.3f %%, each left out %.3f %%", 100*full, 100*own, 100*loso)
+			if full > kind.full || loso > kind.loso {
+				t.Errorf("regret of full fits %.4f and of settings left out %.4f, want at most %v and %v", full, loso,
+					kind.full, kind.loso)
+			}
+		})
+	}
+}
+
+func TestRepeatedMeasurementsOfASettingAreAveraged(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 5))
+	apps := drawTable(rng, 4, clocks(800, 1400, 150), []dvfsmodel.Watt{0})
+	errorOf := func() float64 {
+		report, err := joint.Evaluate(apps, dvfsmodel.Setting{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return report.Apps[0].TimeMAPE
+	}
+	before := errorOf()
+	apps[1].Samples = append(apps[1].Samples, apps[1].Samples[0]) // measured twice with one result
+	if again := errorOf(); math.Abs(again-before) > 1e-12 {
+		t.Errorf("error %v, with a repeated measurement %v", before, again)
+	}
+}
+
+func TestSamplesThatCanNotBeFittedAreAnError(t *testing.T) {
+	one := []dvfsmodel.AppSamples{{App: "a", Samples: []dvfsmodel.Sample{{Core: 1, Mem: 1, Time: 1, Power: 1}}}}
+	if _, err := joint.Evaluate(one, dvfsmodel.Setting{}, nil); err == nil {
+		t.Error("one setting: no error")
+	}
+	one[0].Samples[0].Time = math.NaN()
+	if _, err := joint.Evaluate(one, dvfsmodel.Setting{}, nil); err == nil {
+		t.Error("NaN: no error")
+	}
+}

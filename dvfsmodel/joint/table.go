@@ -1,0 +1,143 @@
+package joint
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/dvfsmodel/pooled"
+)
+
+// table is the measured settings of applications on one GPU model.
+type table struct {
+	apps   []application
+	base   dvfsmodel.Setting // default clocks, for forms
+	places []place           // of all settings
+	capped bool              // caps differ
+	top    conditions        // what is highest of clocks (MHz) and caps (W)
+	fit    dvfsmodel.FitOptions
+}
+
+// application is one of a table: a sample a setting, as [pooled.Resolve] has them, and where the
+// setting is in the table.
+type application struct {
+	name    string
+	samples []dvfsmodel.Sample
+	at      []int
+}
+
+func newTable(
+	apps []dvfsmodel.AppSamples, base dvfsmodel.Setting, fit *dvfsmodel.FitOptions,
+) (*table, error) {
+	t := &table{}
+	if fit != nil {
+		t.fit = *fit
+	}
+	known := make(map[dvfsmodel.CapSetting]int)
+	lowest := math.Inf(1)
+	for _, app := range pooled.Resolve(apps, base) {
+		if err := dvfsmodel.CheckSamples(app.Samples); err != nil {
+			return nil, fmt.Errorf("application %s: %w", app.App, err)
+		}
+		own := application{name: app.App, samples: app.Samples}
+		for i := range app.Samples {
+			s := &app.Samples[i]
+			at, seen := known[s.At()]
+			if !seen {
+				at = len(t.places)
+				known[s.At()] = at
+				t.places = append(t.places, placeOf(s))
+			}
+			own.at = append(own.at, at)
+			t.top.core, t.top.mem = max(t.top.core, float64(s.Core)), max(t.top.mem, float64(s.Mem))
+			t.top.limit, lowest = max(t.top.limit, float64(s.Cap)), min(lowest, float64(s.Cap))
+		}
+		t.apps = append(t.apps, own)
+	}
+	t.capped = lowest < t.top.limit
+	t.base = dvfsmodel.Setting{
+		Core: cmp.Or(base.Core, dvfsmodel.MHz(t.top.core)), Mem: cmp.Or(base.Mem, dvfsmodel.MHz(t.top.mem)),
+	}
+	return t, nil
+}
+
+func placeOf(s *dvfsmodel.Sample) place {
+	p := place{math.Log(float64(s.Core)), math.Log(float64(s.Mem))}
+	if s.Cap > 0 {
+		p[2] = math.Log(float64(s.Cap))
+	}
+	return p
+}
+
+// curve is what is expected of one application from its own measurements alone.
+type curve func(s *dvfsmodel.Sample) outcome
+
+// fitOne fits one application's samples: one of dvfsmodel's forms, or where caps differ the model
+// of [capped].
+func (t *table) fitOne(samples []dvfsmodel.Sample) (curve, string, error) {
+	if t.capped {
+		th := fitCapped(t.runsOf(samples))
+		b := th.board()
+		return func(s *dvfsmodel.Sample) outcome { return b.predict(t.conditionsOf(s)) }, cappedForm, nil
+	}
+	f, err := dvfsmodel.Fit(samples, t.base, &t.fit)
+	if err != nil {
+		return nil, "", err
+	}
+	return func(s *dvfsmodel.Sample) outcome {
+		p := f.At(s.Core, s.Mem)
+		return outcome{math.Log(p.Time), math.Log(float64(p.Power))}
+	}, f.Form.String(), nil
+}
+
+// cappedForm names the model of capped power where a form is named.
+const cappedForm = "capped"
+
+func (t *table) conditionsOf(s *dvfsmodel.Sample) conditions {
+	return conditions{float64(s.Core) / t.top.core, float64(s.Mem) / t.top.mem, float64(s.Cap) / t.top.limit}
+}
+
+func (t *table) runsOf(samples []dvfsmodel.Sample) []observed {
+	runs := make([]observed, len(samples))
+	for i := range samples {
+		runs[i] = observed{t.conditionsOf(&samples[i]), t.measured(&samples[i])}
+	}
+	return runs
+}
+
+// measured is what a sample took. Power is in units of the highest cap where there are caps, as the
+// model of capped power has it.
+func (t *table) measured(s *dvfsmodel.Sample) outcome {
+	unit := 1.0
+	if t.capped {
+		unit = t.top.limit
+	}
+	return outcome{math.Log(s.Time), math.Log(float64(s.Power) / unit)}
+}
+
+// doubtOf is by how much more a fit's residuals of energy vary at each setting than at the one of
+// least energy: a form is fitted with weights (see [dvfsmodel.FitOptions]), and the variance is the
+// inverse of those. Times are wanted everywhere alike, and where caps differ all settings count
+// alike.
+func (t *table) doubtOf(energies []float64, q int) []float64 {
+	doubt := slices.Repeat([]float64{1}, len(energies))
+	if q != ofEnergy || t.capped {
+		return doubt
+	}
+	least := slices.Min(energies)
+	for i, e := range energies {
+		doubt[i] = math.Hypot(1, math.Expm1(e-least)/cmp.Or(t.fit.Focus, dvfsmodel.DefaultFocus))
+	}
+	return doubt
+}
+
+// energiesOf is ln energy as a fit has it.
+func energiesOf(samples []dvfsmodel.Sample, fit curve) []float64 {
+	list := make([]float64, len(samples))
+	for i := range samples {
+		list[i] = fit(&samples[i]).quantity(ofEnergy)
+	}
+	return list
+}
