@@ -183,17 +183,17 @@ func leastCount(value string) (uint32, error) {
 // limitMinutes is a time limit as job_submit has it: whole minutes, rounded up.
 func limitMinutes(value string) (uint32, error) {
 	limit, err := ParseLimit(value)
-	switch {
+	switch d, zero := ParseDuration(strings.TrimSpace(value)); {
 	case err != nil:
 		return 0, err
+	case zero == nil && d == 0: // none stated in what Slurm prints, a mistake in what is asked for
+		return 0, errors.New("a time limit of 0")
 	case !limit.IsSet():
 		return 0, nil
 	case limit.IsUnlimited():
 		return Infinite, nil
 	}
 	d, _ := limit.Duration()
-	if d < time.Second {
-		return 0, errors.New("a time limit of 0")
-	}
-	return uint32(min(math.MaxInt32, (d+time.Minute-1)/time.Minute)), nil
+	minutes := (d + time.Minute - 1) / time.Minute
+	return uint32(min(math.MaxInt32, minutes)), nil //nolint:gosec // a limit is above 0
 }
