@@ -13,13 +13,14 @@ import (
 
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/internal/gpu/amdgpu"
 	"github.com/epplan/epplan/internal/nodepower"
 	"github.com/epplan/epplan/internal/statedir"
 )
 
 // openGPUs opens the GPUs that the flags name.
 func openGPUs(c *cli.Context) (gpu.Library, error) {
-	which := c.String("gpu")
+	which := whichGPUs(c)
 	faults, err := gpu.ParseFaults(c.String("gpu-faults"))
 	if err != nil {
 		return nil, usagef("--gpu-faults: %w", err)
@@ -27,6 +28,10 @@ func openGPUs(c *cli.Context) (gpu.Library, error) {
 	switch {
 	case which == "nvml":
 		return gpu.OpenNVML()
+	case which == "amd":
+		return amdgpu.Open(amdgpu.Options{
+			Sysfs: sysfs, Notes: claimsFolder(c), Driver: driverID(which), Root: os.Geteuid() == 0,
+		})
 	case isSimulated(which):
 		l, err := gpu.OpenSim(which, &gpu.SimOptions{
 			Dir: filepath.Join(c.String("state"), "sim"), Faults: faults,
@@ -36,8 +41,30 @@ func openGPUs(c *cli.Context) (gpu.Library, error) {
 		}
 		return l, nil
 	}
-	return nil, usagef("--gpu %q, want nvml or sim[:COUNT]", which)
+	return nil, usagef("--gpu %q, want auto, nvml, amd or sim[:COUNT]", which)
 }
+
+// whichGPUs is what the flag says. auto is NVIDIA's, or AMD's where theirs is the only
+// driver: so the Epilog's epd restore needs no flag on either kind of node.
+func whichGPUs(c *cli.Context) string {
+	which := c.String("gpu")
+	if which != "auto" {
+		return which
+	}
+	if !isLoaded("nvidia") && isLoaded("amdgpu") {
+		return "amd"
+	}
+	return "nvml"
+}
+
+// isLoaded reports whether the kernel has a driver.
+func isLoaded(module string) bool {
+	_, err := os.Stat(filepath.Join("/sys/module", module))
+	return err == nil
+}
+
+// sysfs is where AMD's GPUs are looked for; nil: the kernel's folder. Tests have one of their own.
+var sysfs amdgpu.Sysfs
 
 // simError is why there are no simulated GPUs: what --gpu says, or the folder.
 func simError(err error) error {
@@ -77,8 +104,12 @@ func bootID() string {
 }
 
 // driverID tells this load of the driver from others, as well as can be told.
-func driverID() string {
-	info, err := os.Stat("/sys/module/nvidia")
+func driverID(which string) string {
+	module := "nvidia"
+	if which == "amd" {
+		module = "amdgpu"
+	}
+	info, err := os.Stat(filepath.Join("/sys/module", module))
 	if err != nil {
 		return ""
 	}
@@ -91,7 +122,7 @@ const gpuClaims = "/run/epplan-gpus"
 
 // claimsFolder is that, and a folder of their own for simulated GPUs.
 func claimsFolder(c *cli.Context) string {
-	if isSimulated(c.String("gpu")) {
+	if isSimulated(c.String("gpu")) || sysfs != nil { // not the machine's
 		return filepath.Join(c.String("state"), "sim")
 	}
 	return gpuClaims
@@ -100,7 +131,7 @@ func claimsFolder(c *cli.Context) string {
 // agentOptions are those of an agent whose files lie below a folder; without runs it
 // only gives clocks back, whatever becomes of the claims.
 func agentOptions(c *cli.Context, journal, runs string, l gpu.Library) (agent.Options, error) {
-	o := agent.Options{Library: l, Boot: bootID(), Driver: driverID()}
+	o := agent.Options{Library: l, Boot: bootID(), Driver: driverID(whichGPUs(c))}
 	folder, opening := agent.OpenFolder(journal)
 	claims, err := agent.OpenClaims(claimsFolder(c), journal)
 	switch {
@@ -131,7 +162,7 @@ func agentOptions(c *cli.Context, journal, runs string, l gpu.Library) (agent.Op
 func hostMeter(c *cli.Context, log *slog.Logger) *nodepower.Meter {
 	dir := c.String("powercap")
 	if dir == "" {
-		if c.String("gpu") != "nvml" {
+		if isSimulated(c.String("gpu")) {
 			return nil
 		}
 		dir = "/sys/class/powercap"

@@ -149,7 +149,7 @@ func (d *Device) Clocks() (gpu.Clocks, error) {
 }
 
 func (d *Device) readClocks() (gpu.Clocks, error) {
-	open, err := d.library.notes.open(d.id.UUID)
+	open, err := d.library.notes.open(d.id.UUID, false)
 	if err != nil && d.library.root {
 		return gpu.Clocks{}, err
 	}
@@ -274,7 +274,7 @@ func (d *Device) Set(c gpu.Control, v gpu.Value) error {
 		c == gpu.MemClock && !slices.Contains(table.Mem, f) {
 		return fmt.Errorf("GPU %s: lock %v at %v %s: not in its table of clocks", d.id.Bus, c, float64(v), c.Unit())
 	}
-	err = d.fault(gpu.OpSet, d.change(func(open *openNote, n *note) error {
+	err = d.fault(gpu.OpSet, d.change(gpu.OpSet, func(open *openNote, n *note) error {
 		was := n
 		if n == nil {
 			var err error
@@ -346,7 +346,7 @@ func (d *Device) undo(open *openNote, was, before *note) error {
 // them the GPU gets its performance level back. What somebody else set since, by
 // choosing another level, stays.
 func (d *Device) Release(c gpu.Control) error {
-	return d.fault(gpu.OpRelease, d.change(func(open *openNote, n *note) error {
+	return d.fault(gpu.OpRelease, d.change(gpu.OpRelease, func(open *openNote, n *note) error {
 		next := note{}
 		if n != nil {
 			next = *n
@@ -372,8 +372,8 @@ func (d *Device) Release(c gpu.Control) error {
 }
 
 // change changes the GPU while no other process does.
-func (d *Device) change(do func(open *openNote, n *note) error) error {
-	open, err := d.library.notes.open(d.id.UUID)
+func (d *Device) change(op gpu.Op, do func(open *openNote, n *note) error) error {
+	open, err := d.library.notes.open(d.id.UUID, op == gpu.OpSet)
 	if err != nil {
 		return err
 	}

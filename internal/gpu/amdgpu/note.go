@@ -56,28 +56,37 @@ type noteFolder struct {
 type openNote struct {
 	folder *noteFolder
 	uuid   string
-	file   *os.File // nil: in memory
+	file   *os.File // nil: in memory, or absent
+	absent bool     // there is no file
 }
 
 // maxNote is more than any note has.
 const maxNote = 16 << 10
 
-// open waits for the GPU's turn: epd restore may give it back beside an agent that is about to set it.
-func (f *noteFolder) open(uuid string) (*openNote, error) {
+// open waits for the GPU's turn: epd restore may give it back beside an agent that is about
+// to set it. Without create, nothing is made where there is no note.
+func (f *noteFolder) open(uuid string, create bool) (*openNote, error) {
 	n := &openNote{folder: f, uuid: uuid}
 	if f.dir == "" {
 		f.mu.Lock()
 		return n, nil
 	}
+	flags := os.O_RDWR
 	err := statedir.Check(f.dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = statedir.Make(f.dir)
+	if create {
+		flags |= os.O_CREATE
+		if errors.Is(err, fs.ErrNotExist) {
+			err = statedir.Make(f.dir)
+		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("note of %s: %w", uuid, err)
+	if err == nil {
+		n.file, err = statedir.OpenFile(filepath.Join(f.dir, uuid+".amdgpu"), flags, 0o600)
 	}
-	path := filepath.Join(f.dir, uuid+".amdgpu")
-	if n.file, err = statedir.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+	switch {
+	case !create && errors.Is(err, fs.ErrNotExist):
+		n.absent = true
+		return n, nil
+	case err != nil:
 		return nil, fmt.Errorf("note of %s: %w", uuid, err)
 	}
 	err = unix.Flock(int(n.file.Fd()), unix.LOCK_EX)
@@ -91,18 +100,24 @@ func (f *noteFolder) open(uuid string) (*openNote, error) {
 }
 
 func (n *openNote) close() {
-	if n.file == nil {
+	switch {
+	case n.absent:
+	case n.file == nil:
 		n.folder.mu.Unlock()
-		return
+	default:
+		_ = n.file.Close() // which unlocks it
 	}
-	_ = n.file.Close() // which unlocks it
 }
 
 // read is the note, nil where there is none. One that is torn stands for a GPU that was
 // at the kernel's defaults.
 func (n *openNote) read() (*note, error) {
-	data := n.folder.memory[n.uuid]
-	if n.file != nil {
+	var data []byte
+	switch {
+	case n.absent:
+	case n.file == nil:
+		data = n.folder.memory[n.uuid]
+	default:
 		var err error
 		if data, err = io.ReadAll(io.NewSectionReader(n.file, 0, maxNote)); err != nil {
 			return nil, fmt.Errorf("note of %s: %w", n.uuid, err)
@@ -120,6 +135,9 @@ func (n *openNote) read() (*note, error) {
 
 // write replaces the note; nil removes it. What is there meanwhile is a torn one.
 func (n *openNote) write(next *note) error {
+	if n.absent {
+		return nil // only a note that was there is removed
+	}
 	var data []byte
 	if next != nil {
 		var err error
