@@ -18,7 +18,7 @@ import (
 type Device struct {
 	library *Library
 	id      gpu.Identity
-	base    string // the folder of its PCI device
+	files   files
 	hwmon   string // of its sensors, below the base; "": it has none
 
 	ranged  bool // clocks have a lowest and a highest limit, else a choice of levels
@@ -39,12 +39,12 @@ func (d *Device) detectCapability() {
 	if m, err := d.metrics(); err == nil {
 		d.counts = !math.IsNaN(float64(m.energy))
 	}
-	if !d.library.sys.Writable(filepath.Join(d.base, levelFile)) {
+	if !d.files.isWritable(levelFile) {
 		return // a part of a GPU, in a virtual machine
 	}
-	limits, err := d.limits()
+	limits, err := d.files.limits()
 	d.ranged = err == nil && limits.core.Hi > limits.core.Lo &&
-		d.library.sys.Writable(filepath.Join(d.base, limitsFile))
+		d.files.isWritable(limitsFile)
 	for _, one := range []struct {
 		control gpu.Control
 		file    string
@@ -53,10 +53,10 @@ func (d *Device) detectCapability() {
 		{gpu.CoreClock, coreFile, d.ranged},
 		{gpu.MemClock, memFile, limits.mem.Hi > 0},
 	} {
-		levels, err := d.levels(one.file)
+		levels, err := d.files.levels(one.file)
 		can := err == nil && len(levels) > 1
 		if one.control == gpu.MemClock || !d.ranged { // the limits' own file is of the core clock
-			can = can && d.library.sys.Writable(filepath.Join(d.base, one.file))
+			can = can && d.files.isWritable(one.file)
 		}
 		if d.ranged {
 			can = can && one.limited
@@ -96,29 +96,13 @@ func (d *Device) sensor(name string, part float64) (float64, error) {
 	if d.hwmon == "" {
 		return 0, fmt.Errorf("no sensors: %w", gpu.ErrNotSupported)
 	}
-	n, err := d.number(filepath.Join(d.hwmon, name))
+	n, err := d.files.number(filepath.Join(d.hwmon, name))
 	return n / part, err
-}
-
-// number reads a file that has one number, not negative.
-func (d *Device) number(name string) (float64, error) {
-	text, err := d.text(name)
-	if err != nil {
-		return 0, err
-	}
-	if text == "" {
-		return 0, fmt.Errorf("%s is empty: %w", name, gpu.ErrNotSupported)
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("%s is %.40q, want a number", name, text)
-	}
-	return float64(n), nil
 }
 
 // metrics reads the GPU's table.
 func (d *Device) metrics() (metrics, error) {
-	table, err := d.library.sys.ReadFile(filepath.Join(d.base, "gpu_metrics"))
+	table, err := d.library.sys.ReadFile(filepath.Join(d.files.base, "gpu_metrics"))
 	if err != nil {
 		return metrics{}, err
 	}
@@ -169,13 +153,13 @@ func (d *Device) Read() (gpu.Reading, error) {
 			r.Mem = dvfsmodel.MHz(f)
 		}
 	}
-	if percent, err := d.number("gpu_busy_percent"); note(err) {
+	if percent, err := d.files.number("gpu_busy_percent"); note(err) {
 		r.Utilisation = math.Min(percent/100, 1)
 	}
-	if used, err := d.number("mem_info_vram_used"); note(err) {
+	if used, err := d.files.number("mem_info_vram_used"); note(err) {
 		r.MemUsed = int64(used)
 	}
-	if total, err := d.number("mem_info_vram_total"); note(err) {
+	if total, err := d.files.number("mem_info_vram_total"); note(err) {
 		r.MemTotal = int64(total)
 	}
 	if err := d.fault(gpu.OpRead, first); err != nil &&
@@ -245,7 +229,7 @@ func (d *Device) kfdNumber() (string, error) {
 // Sharing tells the division of a GPU into parts that compute by themselves (CPX, DPX and
 // the like), which have no clocks of their own.
 func (d *Device) Sharing() (gpu.Sharing, error) {
-	mode, err := d.text("current_compute_partition")
+	mode, err := d.files.text("current_compute_partition")
 	if err != nil {
 		if err = d.classify(err); isMissing(err) {
 			return gpu.Sharing{}, nil // it can't be divided

@@ -142,10 +142,10 @@ func busOf(address string) string {
 // open makes a device of one address.
 func (l *Library) open(address string) (*Device, error) {
 	d := &Device{
-		library: l, base: filepath.Join("bus/pci/devices", address),
+		library: l, files: files{l.sys, filepath.Join("bus/pci/devices", address)},
 		id: gpu.Identity{Bus: busOf(address), Minor: -1},
 	}
-	unique, err := d.text("unique_id")
+	unique, err := d.files.text("unique_id")
 	if err != nil || strings.Trim(unique, "0") == "" {
 		return nil, errors.Join(errors.New("no unique_id, by which it could be told from others"), err)
 	}
@@ -153,7 +153,7 @@ func (l *Library) open(address string) (*Device, error) {
 		return nil, fmt.Errorf("unique_id %.40q, want 16 hexadecimal digits", unique)
 	}
 	d.id.UUID = "GPU-" + strings.ToLower(unique) // as HIP and ROCR_VISIBLE_DEVICES have it
-	for _, name := range d.folders("drm") {
+	for _, name := range d.files.names("drm") {
 		if m := renderName.FindStringSubmatch(name); m != nil {
 			d.id.Minor, _ = strconv.Atoi(m[1]) //nolint:errcheck // digits
 		}
@@ -162,9 +162,9 @@ func (l *Library) open(address string) (*Device, error) {
 		return nil, errors.New("no device file renderD… by which gres.conf could name it")
 	}
 	d.id.Model = d.model()
-	for _, name := range d.folders("hwmon") {
+	for _, name := range d.files.names("hwmon") {
 		folder := filepath.Join("hwmon", name)
-		if text, err := d.text(filepath.Join(folder, "name")); err == nil && text == "amdgpu" {
+		if text, err := d.files.text(filepath.Join(folder, "name")); err == nil && text == "amdgpu" {
 			d.hwmon = folder
 		}
 	}
@@ -186,10 +186,10 @@ var models = map[string]string{
 
 // model is the board's name, by its own memory where that has one.
 func (d *Device) model() string {
-	if name, err := d.text("product_name"); err == nil && name != "" {
+	if name, err := d.files.text("product_name"); err == nil && name != "" {
 		return name
 	}
-	id, err := d.text("device")
+	id, err := d.files.text("device")
 	if err != nil {
 		return "AMD GPU"
 	}

@@ -79,8 +79,8 @@ func lines(data []byte) []string {
 }
 
 // levels reads a file that lists clocks.
-func (d *Device) levels(name string) ([]clockLevel, error) {
-	text, err := d.text(name)
+func (f files) levels(name string) ([]clockLevel, error) {
+	text, err := f.text(name)
 	if err != nil {
 		return nil, err
 	}
@@ -98,8 +98,8 @@ type clockLimits struct{ core, mem span }
 // limits reads them. Until 2024 the drivers of MI200 and MI300 called the section of the core
 // clock GFXCLK and had the running clock between the two limits. Sections that have
 // voltages, too, are of boards before Vega 20 and are left out.
-func (d *Device) limits() (clockLimits, error) {
-	text, err := d.text(limitsFile)
+func (f files) limits() (clockLimits, error) {
+	text, err := f.text(limitsFile)
 	if err != nil {
 		return clockLimits{}, err
 	}
@@ -170,7 +170,7 @@ func (d *Device) readClocks() (gpu.Clocks, error) {
 	if err != nil {
 		return gpu.Clocks{}, err
 	}
-	mems, err := d.levels(memFile)
+	mems, err := d.files.levels(memFile)
 	if err != nil {
 		return gpu.Clocks{}, err
 	}
@@ -205,7 +205,7 @@ func (d *Device) coreClocks(before span) ([]dvfsmodel.MHz, error) {
 		}
 		list = append(list, before.Hi)
 	} else {
-		found, err := d.levels(coreFile)
+		found, err := d.files.levels(coreFile)
 		if err != nil {
 			return nil, err
 		}
@@ -231,13 +231,13 @@ func (d *Device) noted(open *openNote) (*note, error) {
 
 // observe is what the GPU is at now.
 func (d *Device) observe() (*note, error) {
-	level, err := d.text(levelFile)
+	level, err := d.files.text(levelFile)
 	if err != nil {
 		return nil, err
 	}
 	n := &note{UUID: d.id.UUID, Driver: d.library.driver, Level: level}
 	if d.ranged {
-		limits, err := d.limits()
+		limits, err := d.files.limits()
 		if err != nil {
 			return nil, err
 		}
@@ -248,7 +248,7 @@ func (d *Device) observe() (*note, error) {
 		return n, nil
 	}
 	for c, name := range map[gpu.Control]string{gpu.CoreClock: coreFile, gpu.MemClock: memFile} {
-		found, err := d.levels(name)
+		found, err := d.files.levels(name)
 		if err != nil {
 			return nil, err
 		}
@@ -387,12 +387,12 @@ func (d *Device) change(op gpu.Op, do func(open *openNote, n *note) error) error
 
 // impose makes the GPU's limits what a note says.
 func (d *Device) impose(n *note) error {
-	level, err := d.text(levelFile)
+	level, err := d.files.text(levelFile)
 	if err != nil {
 		return err
 	}
 	if level != levelManual {
-		if err := d.write(levelFile, levelManual); err != nil {
+		if err := d.files.write(levelFile, levelManual); err != nil {
 			return err
 		}
 	}
@@ -408,7 +408,7 @@ func (d *Device) impose(n *note) error {
 
 // restore gives a GPU back that is at limits of ours.
 func (d *Device) restore(n *note) error {
-	level, err := d.text(levelFile)
+	level, err := d.files.text(levelFile)
 	if err != nil {
 		return err
 	}
@@ -423,15 +423,15 @@ func (d *Device) restore(n *note) error {
 	if n.Level == levelManual {
 		return nil
 	}
-	if err := d.write(levelFile, n.Level); err != nil {
+	if err := d.files.write(levelFile, n.Level); err != nil {
 		return err
 	}
 	if n.Level == levelDeterminism {
-		if err := d.commit(limitCommand("s", 1, n.Core.Hi)); err != nil {
+		if err := d.files.commit(limitCommand("s", 1, n.Core.Hi)); err != nil {
 			return err
 		}
 	}
-	if level, err = d.text(levelFile); err == nil && level != n.Level {
+	if level, err = d.files.text(levelFile); err == nil && level != n.Level {
 		err = fmt.Errorf("the performance level is %.40q, it was set to %s", level, n.Level)
 	}
 	return err
@@ -442,9 +442,9 @@ func (d *Device) restore(n *note) error {
 func (d *Device) limit(core, mem span) error {
 	can := d.Capability()
 	if !d.ranged {
-		err := d.choose(coreFile, core.Hi)
+		err := d.files.choose(coreFile, core.Hi)
 		if err == nil && can.Can(gpu.MemClock) {
-			err = d.choose(memFile, mem.Hi)
+			err = d.files.choose(memFile, mem.Hi)
 		}
 		return err
 	}
@@ -452,10 +452,10 @@ func (d *Device) limit(core, mem span) error {
 	if can.Can(gpu.MemClock) && mem.Hi > 0 {
 		commands = append(commands, limitCommand("m", 1, mem.Hi))
 	}
-	if err := d.commit(commands...); err != nil {
+	if err := d.files.commit(commands...); err != nil {
 		return err
 	}
-	limits, err := d.limits()
+	limits, err := d.files.limits()
 	if err == nil && limits.core.Hi > core.Hi {
 		err = fmt.Errorf("the core clock is limited to %v MHz by %s, it was set to %v", float64(limits.core.Hi),
 			limitsFile, float64(core.Hi))
@@ -469,9 +469,9 @@ func limitCommand(domain string, index int, f dvfsmodel.MHz) string {
 }
 
 // commit writes commands and makes them take effect.
-func (d *Device) commit(commands ...string) error {
+func (f files) commit(commands ...string) error {
 	for _, command := range append(commands, "c") {
-		if err := d.write(limitsFile, command); err != nil {
+		if err := f.write(limitsFile, command); err != nil {
 			return err
 		}
 	}
@@ -479,8 +479,8 @@ func (d *Device) commit(commands ...string) error {
 }
 
 // choose lets the firmware use the levels up to a clock.
-func (d *Device) choose(name string, highest dvfsmodel.MHz) error {
-	found, err := d.levels(name)
+func (f files) choose(name string, highest dvfsmodel.MHz) error {
+	found, err := f.levels(name)
 	if err != nil {
 		return err
 	}
@@ -493,5 +493,5 @@ func (d *Device) choose(name string, highest dvfsmodel.MHz) error {
 	if len(chosen) == 0 {
 		return fmt.Errorf("%s has no clock up to %v MHz", name, float64(highest))
 	}
-	return d.write(name, strings.Join(chosen, " "))
+	return f.write(name, strings.Join(chosen, " "))
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -76,9 +77,15 @@ func (f Folder) Writable(name string) bool {
 	return err == nil && info.Mode().Perm()&0o222 != 0
 }
 
+// files are those of one PCI device.
+type files struct {
+	sys  Sysfs
+	base string // the device's folder
+}
+
 // text is a file's text, without blanks around it.
-func (d *Device) text(name string) (string, error) {
-	data, err := d.library.sys.ReadFile(filepath.Join(d.base, name))
+func (f files) text(name string) (string, error) {
+	data, err := f.sys.ReadFile(filepath.Join(f.base, name))
 	if err != nil {
 		return "", err
 	}
@@ -86,8 +93,8 @@ func (d *Device) text(name string) (string, error) {
 }
 
 // write gives the kernel a command.
-func (d *Device) write(name, command string) error {
-	err := d.library.sys.WriteFile(filepath.Join(d.base, name), []byte(command+"\n"))
+func (f files) write(name, command string) error {
+	err := f.sys.WriteFile(filepath.Join(f.base, name), []byte(command+"\n"))
 	if err != nil {
 		return fmt.Errorf("write %q to %s: %w", command, name, err)
 	}
@@ -139,19 +146,37 @@ func isClassified(err error) bool {
 // whereabouts says what became of a GPU of which a file is gone: the GPU itself is, its
 // driver was unloaded or is another one, or there is no such file.
 func (d *Device) whereabouts() error {
-	names, err := d.library.sys.Names(d.base)
-	if err != nil || len(names) == 0 {
+	if len(d.files.names(".")) == 0 {
 		return gpu.ErrLost
 	}
-	if d.hwmon != "" && !slices.Contains(d.folders("hwmon"), filepath.Base(d.hwmon)) ||
-		!slices.Contains(d.folders("drm"), fmt.Sprintf("renderD%d", d.id.Minor)) {
+	if d.hwmon != "" && !slices.Contains(d.files.names("hwmon"), filepath.Base(d.hwmon)) ||
+		!slices.Contains(d.files.names("drm"), fmt.Sprintf("renderD%d", d.id.Minor)) {
 		return gpu.ErrReloaded
 	}
 	return gpu.ErrNotSupported
 }
 
-// folders are the names in a folder of the device's.
-func (d *Device) folders(name string) []string {
-	names, _ := d.library.sys.Names(filepath.Join(d.base, name)) //nolint:errcheck // none
+// names are those in a folder of the device's, none where there is no folder.
+func (f files) names(folder string) []string {
+	names, _ := f.sys.Names(filepath.Join(f.base, folder)) //nolint:errcheck // none
 	return names
+}
+
+// isWritable reports whether the kernel takes commands by a file.
+func (f files) isWritable(name string) bool { return f.sys.Writable(filepath.Join(f.base, name)) }
+
+// number reads a file that has one number, not negative.
+func (f files) number(name string) (float64, error) {
+	text, err := f.text(name)
+	if err != nil {
+		return 0, err
+	}
+	if text == "" {
+		return 0, fmt.Errorf("%s is empty: %w", name, gpu.ErrNotSupported)
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s is %.40q, want a number", name, text)
+	}
+	return float64(n), nil
 }
