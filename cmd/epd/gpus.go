@@ -14,6 +14,7 @@ import (
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/gpu/amdgpu"
+	"github.com/epplan/epplan/internal/gpu/gpuexec"
 	"github.com/epplan/epplan/internal/nodepower"
 	"github.com/epplan/epplan/internal/statedir"
 )
@@ -32,6 +33,12 @@ func openGPUs(c *cli.Context) (gpu.Library, error) {
 		return amdgpu.Open(amdgpu.Options{
 			Sysfs: sysfs, Notes: claimsFolder(c), Driver: driverID(which), Root: os.Geteuid() == 0,
 		})
+	case isByCommands(c):
+		file := commandsFile
+		if _, named, ok := strings.Cut(which, ":"); ok {
+			file = named
+		}
+		return gpuexec.Open(file, gpuexec.Options{})
 	case isSimulated(which):
 		l, err := gpu.OpenSim(which, &gpu.SimOptions{
 			Dir: filepath.Join(c.String("state"), "sim"), Faults: faults,
@@ -41,20 +48,33 @@ func openGPUs(c *cli.Context) (gpu.Library, error) {
 		}
 		return l, nil
 	}
-	return nil, usagef("--gpu %q, want auto, nvml, amd or sim[:COUNT]", which)
+	return nil, usagef("--gpu %q, want auto, nvml, amd, exec[:FILE] or sim[:COUNT]", which)
 }
 
-// whichGPUs is what the flag says. auto is NVIDIA's, or AMD's where theirs is the only
-// driver: so the Epilog's epd restore needs no flag on either kind of node.
+// commandsFile is where a site's commands for its GPUs are.
+const commandsFile = "/etc/epplan/gpu-commands.toml"
+
+// whichGPUs is what the flag says. auto is a site's commands where there are some, else NVIDIA's GPUs,
+// or AMD's where theirs is the only driver: so the Epilog's epd restore needs no flag on
+// any node.
 func whichGPUs(c *cli.Context) string {
 	which := c.String("gpu")
 	if which != "auto" {
 		return which
 	}
+	if _, err := os.Stat(commandsFile); err == nil {
+		return "exec"
+	}
 	if !isLoaded("nvidia") && isLoaded("amdgpu") {
 		return "amd"
 	}
 	return "nvml"
+}
+
+// isByCommands reports whether the GPUs are behind a site's commands, for which epd needn't be root.
+func isByCommands(c *cli.Context) bool {
+	which := whichGPUs(c)
+	return which == "exec" || strings.HasPrefix(which, "exec:")
 }
 
 // isLoaded reports whether the kernel has a driver.
@@ -106,7 +126,7 @@ func bootID() string {
 // driverID tells this load of the driver from others, as well as can be told.
 func driverID(which string) string {
 	module := "nvidia"
-	if which == "amd" {
+	if which != "nvml" && !isLoaded(module) {
 		module = "amdgpu"
 	}
 	info, err := os.Stat(filepath.Join("/sys/module", module))
@@ -125,6 +145,9 @@ func claimsFolder(c *cli.Context) string {
 	if isSimulated(c.String("gpu")) || sysfs != nil { // not the machine's
 		return filepath.Join(c.String("state"), "sim")
 	}
+	if isByCommands(c) && os.Geteuid() != 0 {
+		return filepath.Join(c.String("state"), "gpus") // as one who may run them can't write to root's
+	}
 	return gpuClaims
 }
 
@@ -139,7 +162,7 @@ func agentOptions(c *cli.Context, journal, runs string, l gpu.Library) (agent.Op
 		o.Claims = claims.WithWait()
 	case err == nil:
 		o.Claims = claims
-	case runs != "" && os.Geteuid() == 0: // others can't set clocks
+	case runs != "" && (os.Geteuid() == 0 || isByCommands(c)): // others can't set clocks
 		return o, errors.Join(opening, err)
 	}
 	if opening != nil {

@@ -168,7 +168,7 @@ func TestAReadingOfAnAMDGPU(t *testing.T) {
 // metricsTable is a table of one version with some values, and the rest all bits set.
 func metricsTable(format, content byte, size int) []byte {
 	table := slices.Repeat([]byte{0xff}, size)
-	binary.NativeEndian.PutUint16(table, uint16(size)) //nolint:gosec // small
+	binary.NativeEndian.PutUint16(table, uint16(size))
 	table[2], table[3] = format, content
 	return table
 }
@@ -315,52 +315,59 @@ func TestClocksChosenByHandThatCantBeReadAreLeftAlone(t *testing.T) {
 // Each write fails in each way, once or several times: while the clock is set, while that is
 // undone, and while it is released. The GPU is given back all the same.
 func TestAWriteThatFailsLeavesNothingSet(t *testing.T) {
-	codes := map[syscall.Errno]error{
-		syscall.EINVAL: nil, syscall.EPERM: nil, syscall.EACCES: gpu.ErrPermission, syscall.EBUSY: nil,
-		syscall.ENODEV: gpu.ErrLost,
-	}
 	for _, kind := range []amdgputest.Kind{mi300x, mi100} {
 		k := amdgputest.New(t, kind)
 		d := open(t, k, "")[0]
-		c, err := d.Clocks()
-		must(t, err)
 		for at := 1; ; at++ {
 			failed := false
-			for code, want := range codes {
-				for _, times := range []int{1, 3} {
-					first := k.Writes() + at
-					k.OnWrite = func(n int) error {
-						if n < first || n >= first+times {
-							return nil
-						}
-						failed = true
-						return &os.PathError{Op: "write", Path: "file", Err: code}
-					}
-					setting := d.Set(gpu.CoreClock, gpu.Value(c.Core[0][3]))
-					unset := errors.Is(setting, gpu.ErrPermission) || errors.Is(setting, gpu.ErrNotSupported)
-					if unset && !k.GPUs[0].IsAsLoaded() {
-						t.Errorf("write %d: %v says that nothing is set", at, setting)
-					}
-					if setting != nil && want != nil && times == 1 && !errors.Is(setting, want) {
-						t.Errorf("%v is %v, want %v", code, setting, want)
-					}
-					releasing := d.Release(gpu.CoreClock)
-					for range times {
-						if releasing != nil {
-							releasing = d.Release(gpu.CoreClock)
-						}
-					}
-					if releasing != nil {
-						t.Errorf("%s, write %d, %v: never given back: %v", kind, at, code, releasing)
-					}
-					wantAsAtFirst(t, k.GPUs[0])
-				}
+			for code, want := range map[syscall.Errno]error{
+				syscall.EINVAL: nil, syscall.EPERM: nil, syscall.EACCES: gpu.ErrPermission, syscall.EBUSY: nil,
+				syscall.ENODEV: gpu.ErrLost,
+			} {
+				failed = failWrites(t, k, d, at, 1, code, want) || failed
+				failWrites(t, k, d, at, 3, code, nil)
 			}
 			if !failed {
 				break
 			}
 		}
 	}
+}
+
+// failWrites makes some writes fail, the first of them so many from now on, sets a clock and releases it.
+func failWrites(
+	t *testing.T, k *amdgputest.Kernel, d gpu.Device, at, times int, code syscall.Errno, want error,
+) (failed bool) {
+	t.Helper()
+	c, err := d.Clocks()
+	must(t, err)
+	first := k.Writes() + at
+	k.OnWrite = func(n int) error {
+		if n < first || n >= first+times {
+			return nil
+		}
+		failed = true
+		return &os.PathError{Op: "write", Path: "file", Err: code}
+	}
+	setting := d.Set(gpu.CoreClock, gpu.Value(c.Core[0][3]))
+	unset := errors.Is(setting, gpu.ErrPermission) || errors.Is(setting, gpu.ErrNotSupported)
+	if unset && !k.GPUs[0].IsAsLoaded() {
+		t.Errorf("write %d: %v says that nothing is set", at, setting)
+	}
+	if setting != nil && want != nil && !errors.Is(setting, want) {
+		t.Errorf("%v is %v, want %v", code, setting, want)
+	}
+	releasing := d.Release(gpu.CoreClock)
+	for range times {
+		if releasing != nil {
+			releasing = d.Release(gpu.CoreClock)
+		}
+	}
+	if releasing != nil {
+		t.Errorf("write %d, %v: never given back: %v", at, code, releasing)
+	}
+	wantAsAtFirst(t, k.GPUs[0])
+	return failed
 }
 
 // errKilled ends a process in the middle of what it does.

@@ -81,7 +81,7 @@ func (d *Device) Capability() gpu.Capability {
 
 // PowerLimit is the power cap. The second die of an MI250X has none of its own.
 func (d *Device) PowerLimit() (dvfsmodel.Watt, error) {
-	watts, err := d.sensor("power1_cap", 1e6)
+	watts, err := d.sensor("power1_cap")
 	if err == nil && !(watts > 0) {
 		err = fmt.Errorf("power1_cap is %v: %w", watts, gpu.ErrNotSupported)
 	}
@@ -91,13 +91,13 @@ func (d *Device) PowerLimit() (dvfsmodel.Watt, error) {
 	return dvfsmodel.Watt(watts), nil
 }
 
-// sensor reads a number of the sensors' folder in a part of its unit.
-func (d *Device) sensor(name string, part float64) (float64, error) {
+// sensor reads a number of the sensors' folder: watts and MHz are there as µW and Hz.
+func (d *Device) sensor(name string) (float64, error) {
 	if d.hwmon == "" {
 		return 0, fmt.Errorf("no sensors: %w", gpu.ErrNotSupported)
 	}
 	n, err := d.files.number(filepath.Join(d.hwmon, name))
-	return n / part, err
+	return n / 1e6, err
 }
 
 // metrics reads the GPU's table.
@@ -136,7 +136,7 @@ func (d *Device) Read() (gpu.Reading, error) {
 		r.Energy = dvfsmodel.Joule(nan)
 	}
 	for _, name := range []string{"power1_input", "power1_average"} { // the better one last
-		if watts, err := d.sensor(name, 1e6); err == nil {
+		if watts, err := d.sensor(name); err == nil {
 			got++
 			r.Power = dvfsmodel.Watt(watts)
 		} else if !isMissing(d.classify(err)) {
@@ -144,12 +144,12 @@ func (d *Device) Read() (gpu.Reading, error) {
 		}
 	}
 	if math.IsNaN(float64(r.Core)) {
-		if f, err := d.sensor("freq1_input", 1e6); note(err) {
+		if f, err := d.sensor("freq1_input"); note(err) {
 			r.Core = dvfsmodel.MHz(f)
 		}
 	}
 	if math.IsNaN(float64(r.Mem)) {
-		if f, err := d.sensor("freq2_input", 1e6); note(err) {
+		if f, err := d.sensor("freq2_input"); note(err) {
 			r.Mem = dvfsmodel.MHz(f)
 		}
 	}

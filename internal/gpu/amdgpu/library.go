@@ -136,7 +136,8 @@ func (l *Library) addresses() ([]string, error) {
 // busOf is a PCI address in NVML's long form, by which GPUs sort as numbers do.
 func busOf(address string) string {
 	m := pciAddress.FindStringSubmatch(address)
-	return strings.ToUpper(fmt.Sprintf("%08s:%s:%s.%s", m[1], m[2], m[3], m[4]))
+	domain := strings.Repeat("0", 8-len(m[1])) + m[1]
+	return strings.ToUpper(fmt.Sprintf("%s:%s:%s.%s", domain, m[2], m[3], m[4]))
 }
 
 // open makes a device of one address.
@@ -155,7 +156,7 @@ func (l *Library) open(address string) (*Device, error) {
 	d.id.UUID = "GPU-" + strings.ToLower(unique) // as HIP and ROCR_VISIBLE_DEVICES have it
 	for _, name := range d.files.names("drm") {
 		if m := renderName.FindStringSubmatch(name); m != nil {
-			d.id.Minor, _ = strconv.Atoi(m[1]) //nolint:errcheck // digits
+			d.id.Minor, _ = strconv.Atoi(m[1])
 		}
 	}
 	if d.id.Minor < 0 {

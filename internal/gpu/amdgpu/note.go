@@ -126,11 +126,11 @@ func (n *openNote) read() (*note, error) {
 	if len(data) == 0 {
 		return nil, nil //nolint:nilnil // there is none
 	}
-	var got note
-	if err := json.Unmarshal(data, &got); err != nil || got.UUID != n.uuid {
+	got := &note{}
+	if torn := json.Unmarshal(data, got) != nil || got.UUID != n.uuid; torn {
 		return &note{UUID: n.uuid, Level: levelAuto}, nil
 	}
-	return &got, nil
+	return got, nil
 }
 
 // write replaces the note; nil removes it. What is there meanwhile is a torn one.

@@ -158,7 +158,7 @@ func (d *Device) whereabouts() error {
 
 // names are those in a folder of the device's, none where there is no folder.
 func (f files) names(folder string) []string {
-	names, _ := f.sys.Names(filepath.Join(f.base, folder)) //nolint:errcheck // none
+	names, _ := f.sys.Names(filepath.Join(f.base, folder))
 	return names
 }
 

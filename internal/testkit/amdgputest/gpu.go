@@ -97,8 +97,8 @@ func (g *GPU) IsAsLoaded() bool {
 func (g *GPU) folder() string { return filepath.Join(g.root, "devices", g.Address) }
 
 // make makes the GPU's folders and links.
-func (g *GPU) make(t testing.TB) {
-	t.Helper()
+func (g *GPU) make(tb testing.TB) {
+	tb.Helper()
 	card := fmt.Sprintf("card%d", g.Index)
 	render := 128 + g.Index
 	for _, dir := range []string{
@@ -106,7 +106,7 @@ func (g *GPU) make(t testing.TB) {
 		g.in("drm/" + card), g.in(fmt.Sprintf("drm/renderD%d", render)), g.in(g.hwmon()),
 		"class/kfd/kfd/proc", fmt.Sprintf("class/kfd/kfd/topology/nodes/%d", g.Index+1),
 	} {
-		must(t, os.MkdirAll(filepath.Join(g.root, dir), 0o755))
+		must(tb, os.MkdirAll(filepath.Join(g.root, dir), 0o755))
 	}
 	m := models[g.Kind]
 	for name, text := range map[string]string{
@@ -120,19 +120,19 @@ func (g *GPU) make(t testing.TB) {
 			"cpu_cores_count 0\nsimd_count 416\ndrm_render_minor %d\n", render),
 		fmt.Sprintf("class/kfd/kfd/topology/nodes/%d/gpu_id", g.Index+1): g.kfd() + "\n",
 	} {
-		must(t, os.WriteFile(filepath.Join(g.root, name), []byte(text), 0o644))
+		must(tb, os.WriteFile(filepath.Join(g.root, name), []byte(text), 0o644))
 	}
 	if g.Kind != MI300X {
-		must(t, os.Remove(filepath.Join(g.folder(), "current_compute_partition")))
+		must(tb, os.Remove(filepath.Join(g.folder(), "current_compute_partition")))
 	}
 	for link, to := range map[string]string{
 		"class/drm/" + card + "/device": "../../../devices/" + g.Address,
 		g.in("driver"):                  "../../bus/pci/drivers/amdgpu",
 		"bus/pci/devices/" + g.Address:  "../../../devices/" + g.Address,
 	} {
-		must(t, os.Symlink(to, filepath.Join(g.root, link)))
+		must(tb, os.Symlink(to, filepath.Join(g.root, link)))
 	}
-	must(t, g.render())
+	must(tb, g.render())
 }
 
 func (g *GPU) in(name string) string { return filepath.Join("devices", g.Address, name) }
@@ -140,41 +140,41 @@ func (g *GPU) hwmon() string         { return fmt.Sprintf("hwmon/hwmon%d", g.Sen
 func (g *GPU) kfd() string           { return strconv.Itoa(50000 + g.Index) }
 
 // Run makes a process compute on the GPU.
-func (g *GPU) Run(t testing.TB, pid, bytes int) {
-	t.Helper()
+func (g *GPU) Run(tb testing.TB, pid, bytes int) {
+	tb.Helper()
 	dir := filepath.Join(g.root, "class/kfd/kfd/proc", strconv.Itoa(pid))
-	must(t, os.MkdirAll(dir, 0o755))
-	must(t, os.WriteFile(filepath.Join(dir, "vram_"+g.kfd()), []byte(strconv.Itoa(bytes)+"\n"), 0o644))
+	must(tb, os.MkdirAll(dir, 0o755))
+	must(tb, os.WriteFile(filepath.Join(dir, "vram_"+g.kfd()), []byte(strconv.Itoa(bytes)+"\n"), 0o644))
 }
 
 // Put replaces one of the GPU's files.
-func (g *GPU) Put(t testing.TB, name, text string) {
-	t.Helper()
-	must(t, os.WriteFile(filepath.Join(g.folder(), name), []byte(text), 0o644))
+func (g *GPU) Put(tb testing.TB, name, text string) {
+	tb.Helper()
+	must(tb, os.WriteFile(filepath.Join(g.folder(), name), []byte(text), 0o644))
 }
 
 // Drop removes one of its files.
-func (g *GPU) Drop(t testing.TB, name string) {
-	t.Helper()
-	must(t, os.Remove(filepath.Join(g.folder(), name)))
+func (g *GPU) Drop(tb testing.TB, name string) {
+	tb.Helper()
+	must(tb, os.Remove(filepath.Join(g.folder(), name)))
 }
 
 // Vanish takes the GPU off the bus.
-func (g *GPU) Vanish(t testing.TB) {
-	t.Helper()
-	must(t, os.Remove(filepath.Join(g.root, "bus/pci/devices", g.Address)))
-	must(t, os.RemoveAll(filepath.Join(g.root, fmt.Sprintf("class/drm/card%d", g.Index))))
+func (g *GPU) Vanish(tb testing.TB) {
+	tb.Helper()
+	must(tb, os.Remove(filepath.Join(g.root, "bus/pci/devices", g.Address)))
+	must(tb, os.RemoveAll(filepath.Join(g.root, fmt.Sprintf("class/drm/card%d", g.Index))))
 }
 
 // Unload is what a reload of the driver does to handles: the sensors' folder has another name.
-func (g *GPU) Unload(t testing.TB) {
-	t.Helper()
+func (g *GPU) Unload(tb testing.TB) {
+	tb.Helper()
 	g.reset()
 	old := filepath.Join(g.folder(), g.hwmon())
 	g.Sensor += 10
 	g.rendered = nil
-	must(t, os.Rename(old, filepath.Join(g.folder(), g.hwmon())))
-	must(t, g.save())
+	must(tb, os.Rename(old, filepath.Join(g.folder(), g.hwmon())))
+	must(tb, g.save())
 }
 
 // top is the clock at which the core runs: the GPU is at work always.
@@ -384,7 +384,7 @@ func table(size int, content byte) []byte {
 	for i := range t {
 		t[i] = 0xff
 	}
-	binary.NativeEndian.PutUint16(t, uint16(min(size, math.MaxUint16))) //nolint:gosec // bounded
+	binary.NativeEndian.PutUint16(t, uint16(min(size, math.MaxUint16)))
 	t[2], t[3] = 1, content
 	return t
 }
@@ -398,7 +398,7 @@ type values struct {
 // metrics13 is version 1.3.
 func metrics13(v values) []byte {
 	t := table(120, 3)
-	short := func(at, n int) { binary.NativeEndian.PutUint16(t[at:], uint16(n)) } //nolint:gosec // clocks
+	short := func(at, n int) { binary.NativeEndian.PutUint16(t[at:], uint16(n)) }
 	short(22, v.watts)
 	short(16, 97)
 	short(54, v.top)
@@ -411,7 +411,7 @@ func metrics13(v values) []byte {
 // metrics15 is version 1.5, of a GPU of which three parts have a clock.
 func metrics15(v values) []byte {
 	t := table(360, 5)
-	short := func(at, n int) { binary.NativeEndian.PutUint16(t[at:], uint16(n)) } //nolint:gosec // clocks
+	short := func(at, n int) { binary.NativeEndian.PutUint16(t[at:], uint16(n)) }
 	short(10, v.watts)
 	short(12, 97)
 	short(312, v.lo)

@@ -39,9 +39,9 @@ type fault struct {
 }
 
 // New makes a folder with GPUs of some kinds, in the order of their PCI addresses.
-func New(t testing.TB, kinds ...Kind) *Kernel {
-	t.Helper()
-	k := &Kernel{Root: t.TempDir()}
+func New(tb testing.TB, kinds ...Kind) *Kernel {
+	tb.Helper()
+	k := &Kernel{Root: tb.TempDir()}
 	for i, kind := range kinds {
 		m := models[kind]
 		g := &GPU{
@@ -51,7 +51,7 @@ func New(t testing.TB, kinds ...Kind) *Kernel {
 		}
 		g.reset()
 		k.GPUs = append(k.GPUs, g)
-		g.make(t)
+		g.make(tb)
 	}
 	return k
 }
@@ -79,10 +79,10 @@ func Open(root string) (*Kernel, error) {
 }
 
 // Reopen is the same kernel for another process.
-func Reopen(t testing.TB, k *Kernel) *Kernel {
-	t.Helper()
+func Reopen(tb testing.TB, k *Kernel) *Kernel {
+	tb.Helper()
 	again, err := Open(k.Root)
-	must(t, err)
+	must(tb, err)
 	return again
 }
 
@@ -201,9 +201,9 @@ func (k *Kernel) Writable(name string) bool {
 	return err == nil && info.Mode().Perm()&0o222 != 0
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
+func must(tb testing.TB, err error) {
+	tb.Helper()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
