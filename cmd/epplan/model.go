@@ -168,9 +168,8 @@ func writeFits(
 		for _, w := range fits[i].Warnings {
 			t.warningf("application %q: %v", app.App, w)
 		}
-		m := config.NewModel(app.App, profile.Name, fits[i])
-		m.Source = c.Args().First()
-		list = append(list, m)
+		list = append(list, config.NewModel(app.App, profile.Name, fits[i]))
+		list[len(list)-1].Source = c.Args().First()
 	}
 	if len(list) > 0 {
 		models, err := config.NewModels(list...)
