@@ -35,7 +35,7 @@ func newTable(
 	if fit != nil {
 		t.fit = *fit
 	}
-	known := make(map[dvfsmodel.CapSetting]int)
+	known := make(map[dvfsmodel.Setting]int)
 	lowest := math.Inf(1)
 	for _, app := range pooled.Resolve(apps, base) {
 		if err := dvfsmodel.CheckSamples(app.Samples); err != nil {
