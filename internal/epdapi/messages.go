@@ -87,6 +87,8 @@ type GPU struct {
 	Minor      int           `json:"minor"`
 	LockedCore dvfsmodel.MHz `json:"locked_core_mhz"`
 	LockedMem  dvfsmodel.MHz `json:"locked_mem_mhz"`
+	// LockedCap is the power limit that epd set. The limit in force, by whomever, is cap_w.
+	LockedCap dvfsmodel.Watt `json:"locked_cap_w,omitzero"`
 	dvfsmodel.Setting
 	Power          float64 `json:"power_w"`
 	Stuck          bool    `json:"stuck,omitempty"`
@@ -96,6 +98,14 @@ type GPU struct {
 	// told to; empty: it didn't, or wasn't told yet.
 	Refused string `json:"refused,omitempty"`
 }
+
+// Locked is what epd set.
+func (g *GPU) Locked() dvfsmodel.Setting {
+	return dvfsmodel.Setting{Core: g.LockedCore, Mem: g.LockedMem, Cap: g.LockedCap}
+}
+
+// IsLocked reports whether epd set anything.
+func (g *GPU) IsLocked() bool { return g.Locked() != (dvfsmodel.Setting{}) }
 
 // Run is a run of a job on the node.
 type Run struct {
