@@ -129,6 +129,19 @@ func TestRepeatedMeasurementsOfASettingAreAveraged(t *testing.T) {
 	}
 }
 
+func TestAnApplicationMeasuredOnceUnderACapIsPredictedFromTheOthers(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 5))
+	apps := drawTable(rng, 3, clocks(1000, 1400, 200), []dvfsmodel.Watt{150, 250})
+	apps[0].Samples = apps[0].Samples[:1]
+	report, err := joint.Evaluate(apps, dvfsmodel.Setting{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := report.Apps[0]; e.Settings != 1 || math.IsNaN(e.TimeMAPE) || math.IsNaN(e.PowerMAPE) {
+		t.Errorf("an application with one setting: %+v", e)
+	}
+}
+
 func TestSamplesThatCanNotBeFittedAreAnError(t *testing.T) {
 	one := []dvfsmodel.AppSamples{{App: "a", Samples: []dvfsmodel.Sample{{Core: 1, Mem: 1, Time: 1, Power: 1}}}}
 	if _, err := joint.Evaluate(one, dvfsmodel.Setting{}, nil); err == nil {
