@@ -77,7 +77,7 @@ func statusText(s *epdapi.Status) string {
 func writeGPU(b *strings.Builder, g *epdapi.GPU) {
 	fmt.Fprintf(b, "GPU %d  %s  %s  core %s, memory %s, %.0f W%s", g.Minor, printable(g.Model),
 		printable(g.UUID),
-		clockText(g.Core, g.LockedCore), clockText(g.Mem, g.LockedMem), g.Power, limitText(g))
+		clockText(g.Core, g.LockedCore), clockText(g.Mem, g.LockedMem), g.Power, g.LimitWords())
 	if g.Lost {
 		b.WriteString(", it fell off the bus")
 	}
@@ -167,17 +167,6 @@ func writeSync(b *strings.Builder, what string, s *epdapi.SyncStatus) {
 }
 
 // clockText is a clock that runs, and what it is locked at.
-// limitText is the power limit in force after a comma, and whether epd set it.
-func limitText(g *epdapi.GPU) string {
-	switch {
-	case g.LockedCap > 0:
-		return fmt.Sprintf(", limit %v set to %v W", float64(g.Cap), float64(g.LockedCap))
-	case g.Cap > 0:
-		return fmt.Sprintf(", limit %v W", float64(g.Cap))
-	}
-	return ""
-}
-
 func clockText(now, locked dvfsmodel.MHz) string {
 	text := strconv.FormatFloat(float64(now), 'f', -1, 64)
 	if locked > 0 {

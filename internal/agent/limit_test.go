@@ -175,3 +175,31 @@ func TestARestoreGivesThePowerLimitBack(t *testing.T) {
 	}
 	end(a, 1)
 }
+
+func TestALimitThatIsChangedDuringARunIsInItsOutcome(t *testing.T) {
+	watched(t, agent.WatchHooks{}, func(h *host, a *agent.Agent) {
+		t := h.t
+		apply(h, a, "r1", 1, dvfsmodel.Setting{Core: 1600}, 0, 1)
+		sleep(30 * time.Second)
+		if err := h.sims[1].LimitPower(180); err != nil { // by the operator: the clocks stay
+			t.Fatal(err)
+		}
+		sleep(10 * time.Second)
+		closed, err := a.End(t.Context(), 1, "n1")
+		if err != nil || closed.HandsOff != "" {
+			t.Errorf("%q, %v", closed.HandsOff, err)
+		}
+		out := closed.Record()
+		if other := out.OtherCapsS.Or(0); out.CapW.Or(0) != 250 || !(other >= 9 && other <= 11) {
+			t.Errorf("limit %v, others for %v s", out.CapW, out.OtherCapsS)
+		}
+		apply(h, a, "r2", 2, capped, 0)
+		sleep(30 * time.Second)
+		closed, err = a.End(t.Context(), 2, "n1")
+		if out := closed.Record(); err != nil || out.CapW.Or(0) != 150 || out.OtherCapsS.Or(0) != 0 ||
+			out.Setting != capped {
+			t.Errorf("under a limit of epd's: %v, others for %v s, set %v, %v", out.CapW, out.OtherCapsS,
+				out.Setting, err)
+		}
+	})
+}

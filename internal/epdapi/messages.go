@@ -1,6 +1,7 @@
 package epdapi
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -102,6 +103,18 @@ type GPU struct {
 // Locked is what epd set.
 func (g *GPU) Locked() dvfsmodel.Setting {
 	return dvfsmodel.Setting{Core: g.LockedCore, Mem: g.LockedMem, Cap: g.LockedCap}
+}
+
+// LimitWords are the power limit in force, and what epd set it to, after a comma; nothing where it
+// isn't known.
+func (g *GPU) LimitWords() string {
+	switch {
+	case g.LockedCap > 0:
+		return fmt.Sprintf(", limit %v set to %v W", float64(g.Cap), float64(g.LockedCap))
+	case g.Cap > 0:
+		return fmt.Sprintf(", limit %v W", float64(g.Cap))
+	}
+	return ""
 }
 
 // IsLocked reports whether epd set anything.
