@@ -15,7 +15,7 @@ type table struct {
 	apps   []application
 	base   dvfsmodel.Setting // default clocks, for forms
 	places []place           // of all settings
-	known  map[dvfsmodel.CapSetting]int
+	known  map[dvfsmodel.Setting]int
 	capped bool       // caps differ
 	top    conditions // what is highest of clocks (MHz) and caps (W)
 	fit    dvfsmodel.FitOptions
@@ -32,7 +32,7 @@ type application struct {
 func newTable(
 	apps []dvfsmodel.AppSamples, base dvfsmodel.Setting, fit *dvfsmodel.FitOptions,
 ) (*table, error) {
-	t := &table{known: make(map[dvfsmodel.CapSetting]int)}
+	t := &table{known: make(map[dvfsmodel.Setting]int)}
 	if fit != nil {
 		t.fit = *fit
 	}

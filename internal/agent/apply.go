@@ -18,8 +18,9 @@ type Applied struct {
 
 // Apply opens a run and locks all its GPUs, or none. It returns once they are
 // locked, or back at default clocks; the error says why not, and what couldn't
-// be undone. A run that is open already is reconciled again. An open run of the
-// same job is closed first: its Epilog never came.
+// be undone; or that the driver refuses what the run does without. A run that is open
+// already is reconciled again. An open run of the same job is closed first: its Epilog
+// never came.
 func (a *Agent) Apply(ctx context.Context, run live.Run) (Applied, error) {
 	if err := checkRun(&run); err != nil {
 		return Applied{}, err
@@ -39,7 +40,12 @@ func (a *Agent) Apply(ctx context.Context, run live.Run) (Applied, error) {
 	if reconciling == nil && (ctx.Err() != nil || isLate(&run, time.Now())) {
 		reconciling = a.releaseLate(ctx, run.ID, ErrLate)
 	}
-	return a.applied(run.ID), errors.Join(superseded, heeding, refusal, keeping, reconciling)
+	notices := make([]error, len(cards))
+	for i, c := range cards {
+		notices[i] = c.takeNotice()
+	}
+	return a.applied(run.ID),
+		errors.Join(superseded, heeding, refusal, keeping, reconciling, errors.Join(notices...))
 }
 
 // releaseLate puts a run that completed too late to default clocks.

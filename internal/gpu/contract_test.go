@@ -76,6 +76,7 @@ func checkControls(t *testing.T, d Device) {
 	must(t, err)
 	lowest := map[Control]Value{
 		CoreClock: Value(clocks.Core[0][len(clocks.Core[0])-1]), MemClock: Value(clocks.Mem[len(clocks.Mem)-1]),
+		PowerLimit: Value(d.Capability().Limits.Min),
 	}
 	for c := range NumControls {
 		if !d.Capability().Can(c) {
@@ -84,6 +85,11 @@ func checkControls(t *testing.T, d Device) {
 			}
 			continue
 		}
+		var before Value
+		if c.TellsPrior() {
+			before, err = c.Prior(d)
+			must(t, err)
+		}
 		must(t, d.Set(c, lowest[c]))
 		r := read(t, d)
 		if v, _, ok := c.Shown(&r); ok && v != lowest[c] {
@@ -91,6 +97,15 @@ func checkControls(t *testing.T, d Device) {
 		}
 		if d.Set(c, 1.5) == nil || d.Set(c, -1) == nil || d.Set(c, 1e9) == nil {
 			t.Errorf("%v set to what it isn't", c)
+		}
+		if c.TellsPrior() {
+			if now, err := c.Prior(d); err != nil || now != lowest[c] {
+				t.Errorf("%v is said to be at %v, set to %v: %v", c, float64(now), float64(lowest[c]), err)
+			}
+			must(t, d.Set(c, before))
+			if now, err := c.Prior(d); err != nil || now != before {
+				t.Errorf("%v at %v, given back to %v: %v", c, float64(now), float64(before), err)
+			}
 		}
 		must(t, d.Release(c))
 		must(t, d.Release(c))
