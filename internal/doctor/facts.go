@@ -169,21 +169,11 @@ func (e *examination) readSettings(ctx context.Context) (*settings, error) {
 		for _, line := range slurmconf.HookLines(text, string(hook)) {
 			all = append(all, strings.Trim(line.Text, `"`))
 		}
-		if len(all) > 1 && e.countsHookLines(ctx) {
+		if len(all) > 1 && e.site.mayBeFrom(ctx, 23, 11) {
 			s.values[string(hook)] = strings.Join(all, ",")
 		}
 	}
 	return s, nil
-}
-
-// countsHookLines reports whether each of several lines of a Prolog counts. Slurm's commands tell their
-// release without slurmctld.
-func (e *examination) countsHookLines(ctx context.Context) bool {
-	if e.site.Slurm == nil {
-		return true
-	}
-	v, err := e.site.client().Version(ctx)
-	return err != nil || v.AtLeast(23, 11)
 }
 
 // findController asks the controller's own socket where there is one, and else

@@ -381,8 +381,8 @@ func lookPower(ctx context.Context, e *examination) []Finding {
 				"/usr/local/sbin/epplan-"+p[1])...)
 		}
 	}
-	if endless := []string{"infinite", "none", "-1"}; s.byFile == "" && len(found) == 0 && !e.sleepsWhenTold(ctx) &&
-		slices.Contains(endless, strings.ToLower(s.get("SuspendTime"))) {
+	if s.byFile == "" && len(found) == 0 && strings.EqualFold(s.get("SuspendTime"), "infinite") &&
+		!e.site.mayBeFrom(ctx, 26, 5) {
 		found = append(found, sleepMode.finding("conf", s.path)...)
 	}
 	number, _, _ := strings.Cut(s.get("ResumeTimeout"), " ")
@@ -391,12 +391,6 @@ func lookPower(ctx context.Context, e *examination) []Finding {
 		found = append(found, sleepTimeout.finding("value", s.get("ResumeTimeout"), "conf", s.path)...)
 	}
 	return orOK(found, "Slurm can switch nodes off and on")
-}
-
-// sleepsWhenTold reports whether Slurm switches nodes off that it is told to, whatever its SuspendTime.
-func (e *examination) sleepsWhenTold(ctx context.Context) bool {
-	v, err := e.site.client().Version(ctx)
-	return err != nil || v.AtLeast(26, 5)
 }
 
 var gresOff = &Fault{
