@@ -143,7 +143,7 @@ func (p *program) openLevers(runner slurm.Runner) error {
 	}
 	p.orderer = &slurmqueue.Orderer{
 		Queue: func(ctx context.Context) (*epdapi.Queue, error) {
-			return p.control.Queries.Queue(ctx, query.InProcess())
+			return p.control.Queries.Queue(ctx, query.ForEPD())
 		}, Log: p.log,
 		Settings: func() (*config.Live, *slurmqueue.PlanTerms) {
 			s := p.control.Settings()

@@ -40,6 +40,10 @@ type managedGPU struct {
 	refused      string     // why the driver refused the last lock; empty: it didn't
 	recentWrites writeTimes // of its clocks, lately
 	writes       int        // of its clocks since the agent began
+	// denied are the controls that runs can do without and the driver refused, and notice is that
+	// until somebody was told of it.
+	denied gpu.ControlSet
+	notice error
 
 	externalChange string    // why somebody else is thought to set its clocks
 	strayCount     int       // samples in a row that don't fit the lock
@@ -151,7 +155,9 @@ func (c *managedGPU) prior(control gpu.Control) (Prior, gpu.Value, error) {
 	if control.TellsPrior() {
 		v, err := call(c, control.Prior)
 		if err != nil {
-			return "", 0, fmt.Errorf("read the %s of %s before it is set: %w", control, c.uuid, err)
+			err = fmt.Errorf("read the %s of %s before it is set: %w", control, c.uuid, err)
+			c.deny(control, err)
+			return "", 0, err
 		}
 		return PriorKnown, v, nil
 	}
@@ -166,9 +172,54 @@ func (c *managedGPU) prior(control gpu.Control) (Prior, gpu.Value, error) {
 // can reports whether a control of the card can be set.
 func (c *managedGPU) can(control gpu.Control) bool {
 	c.mu.Lock()
+	dev, denied := c.dev, c.denied
+	c.mu.Unlock()
+	return dev.Capability().Can(control) && !denied.Has(control)
+}
+
+// checkBounds says why the card doesn't take a value whatever its clocks are.
+func (c *managedGPU) checkBounds(control gpu.Control, v gpu.Value) error {
+	c.mu.Lock()
 	dev := c.dev
 	c.mu.Unlock()
-	return dev.Capability().Can(control)
+	return control.CheckBounds(dev.Capability(), v) //nolint:wrapcheck // says all
+}
+
+// isDispensable reports whether a run can do without a control. A control with a value from before
+// that the driver tells only ever holds a GPU down: without it a run takes no longer than with it.
+func isDispensable(control gpu.Control) bool { return control.TellsPrior() }
+
+// deny notes that the driver refuses a control that runs can do without: it isn't set again until
+// the agent starts anew. What may pass isn't noted.
+func (c *managedGPU) deny(control gpu.Control, why error) {
+	if !isDispensable(control) || !errors.Is(why, gpu.ErrPermission) && !errors.Is(why, gpu.ErrNotSupported) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.denied.Has(control) {
+		c.notice = fmt.Errorf("its runs go on without: %w", why)
+	}
+	c.denied |= gpu.ControlsOf(control)
+}
+
+// takeNotice is what nobody was told of yet.
+func (c *managedGPU) takeNotice() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	notice := c.notice
+	c.notice = nil
+	return notice
+}
+
+// possible is a setting without what the card refuses and runs can do without.
+func (c *managedGPU) possible(want dvfsmodel.Setting) dvfsmodel.Setting {
+	for control := range gpu.NumControls {
+		if isDispensable(control) && control.Of(want) != 0 && !c.can(control) {
+			control.Put(&want, 0)
+		}
+	}
+	return want
 }
 
 // clocks is the card's table, read once.

@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -118,14 +119,18 @@ func (h *holder) removeFailedEntry(c *managedGPU) error {
 func (h *holder) set(c *managedGPU, control gpu.Control, v gpu.Value, before *Entry) error {
 	c.noteWrite()
 	err := c.callDriver(func(dev gpu.Device) error { return dev.Set(control, v) })
-	c.noteAnswer(err)
+	if !isDispensable(control) {
+		c.noteAnswer(err)
+	}
 	if err == nil {
 		return nil
 	}
 	if errors.Is(err, gpu.ErrPermission) || errors.Is(err, gpu.ErrNotSupported) {
 		c.dropUnset(before, control, control+1)
 	}
-	return fmt.Errorf("lock the %s of %s at %v %s: %w", control, c.uuid, float64(v), control.Unit(), err)
+	err = fmt.Errorf("lock the %s of %s at %v %s: %w", control, c.uuid, float64(v), control.Unit(), err)
+	c.deny(control, err)
+	return err
 }
 
 // release gives back all controls that the card's entry names, then removes the
@@ -135,11 +140,19 @@ func (h *holder) release(c *managedGPU) (note string, err error) {
 	if entry == nil {
 		return "", nil
 	}
+	wasTrue := c.isLockedAt(entry.Setting())
 	c.record(entry, false)
 	for control := range gpu.NumControls {
 		held, ok := entry.held(control)
 		if !ok {
 			continue
+		}
+		if wasTrue {
+			if now, changed := c.changedSince(control, held); changed {
+				note = joinNotes(note, fmt.Sprintf("somebody else set its %s to %v %s, and so it stays", control,
+					float64(now), control.Unit()))
+				continue
+			}
 		}
 		said, giving := h.giveBack(c, control, held)
 		note, err = joinNotes(note, said), errors.Join(err, giving)
@@ -155,6 +168,16 @@ func (h *holder) release(c *managedGPU) (note string, err error) {
 	}
 	c.record(nil, true)
 	return note, nil
+}
+
+// changedSince is what a control is at that was known to be held, if the driver tells and somebody
+// else changed it since.
+func (c *managedGPU) changedSince(control gpu.Control, held Held) (now gpu.Value, changed bool) {
+	if held.Prior != PriorKnown {
+		return 0, false
+	}
+	now, err := call(c, control.Prior)
+	return now, err == nil && math.Abs(float64(now-held.Value)) > float64(control.Tolerance())
 }
 
 // giveBack gives one control back: to the value from before where that is known, else to

@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"math"
+
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/store/record"
@@ -80,6 +82,12 @@ func (t *totals) add(g *GPUOutcome, out *record.Outcome) {
 	t.peak += float64(max(g.PeakPower, 0))
 	t.usage += max(g.Utilisation, 0)
 	t.memory = max(t.memory, g.PeakMem)
+	if g.Limit > 0 {
+		out.CapW = live.Known(min(out.CapW.Or(math.Inf(1)), float64(g.Limit)))
+	}
+	if g.OtherLimits > 0 {
+		out.OtherCapsS = live.Known(max(out.OtherCapsS.Or(0), g.OtherLimits))
+	}
 	t.gpus++
 	out.Clocks = append(out.Clocks, g.Clocks...)
 	for reason, spent := range map[string]float64{

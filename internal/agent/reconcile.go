@@ -28,7 +28,7 @@ func (s *reconciler) target(c *managedGPU) (want dvfsmodel.Setting, run live.Run
 	if err != nil || !supports(table, want) {
 		want = dvfsmodel.Setting{}
 	}
-	return want, run
+	return c.possible(want), run
 }
 
 // reconcile brings cards to what their runs want. Where that fails, every run
@@ -82,6 +82,23 @@ func (s *reconciler) reconcileOne(ctx context.Context, c *managedGPU) error {
 	}
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("lock %s: %w", c.uuid, context.Cause(ctx))
+	}
+	err := s.holder.lockAt(c, want, &run)
+	if less := c.possible(want); err == nil || less == want {
+		return err
+	}
+	return s.reconcileWithoutDenied(c)
+}
+
+// reconcileWithoutDenied brings a card to what its runs want less what its driver has just refused.
+// The caller has the card's turn.
+func (s *reconciler) reconcileWithoutDenied(c *managedGPU) error {
+	if _, err := s.holder.release(c); err != nil {
+		return err
+	}
+	want, run := s.target(c)
+	if want == (dvfsmodel.Setting{}) {
+		return nil
 	}
 	return s.holder.lockAt(c, want, &run)
 }

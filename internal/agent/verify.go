@@ -109,12 +109,12 @@ func (c *managedGPU) checkExternalChange(r *gpu.Reading) error {
 }
 
 // isExternal reports whether what a reading shows of a control can't come from the lock: it
-// is above it, or below it under load without a reason to throttle.
+// is above it, or below it: of what the GPU runs at, under load without a reason to throttle.
 func isExternal(r *gpu.Reading, want dvfsmodel.Setting) bool {
 	loaded := r.Utilisation > 0 && r.Throttle&(throttling|gpu.ThrottleIdle) == 0
 	for control := range gpu.NumControls {
 		v, tolerance, ok := control.Shown(r)
-		if ok && loaded && v > 0 && v < control.Of(want)-tolerance {
+		if ok && (loaded || control.ShowsWhatIsSet()) && v > 0 && v < control.Of(want)-tolerance {
 			return true
 		}
 	}

@@ -23,6 +23,11 @@ const (
 	// its clock meanwhile its time is off by 5 %, half of the margin that predictions have at
 	// least (live.time_margin, 0.1).
 	maxThrottle = 0.1
+	// maxOtherLimit is the part of the time for which a run may have been under another power limit,
+	// or held down by a limit that isn't today's: as maxAbove.
+	maxOtherLimit = 0.02
+	// sameLimit is by how many watts limits may differ that are the same: drivers round them.
+	sameLimit = 1
 	// mostUntold is the part of an adapted run's time that may be in no stay. It counts as
 	// if it had been at the sample's clock, and so as maxAbove does.
 	mostUntold = 0.02
@@ -92,9 +97,36 @@ func sampled(o *record.Outcome, base dvfsmodel.Setting) (s dvfsmodel.Sample, why
 		why = "its power isn't known"
 	case !(seconds < record.MaxRunTime) || !(throttled <= maxThrottle*seconds):
 		why = "it was throttled for part of the time"
+	case o.OtherCapsS.Or(0) > maxOtherLimit*seconds:
+		why = "its power limit was changed while it ran"
 	}
 	return s, why
 }
+
+// limitOfToday is the power limit of the newest of some runs, which go from new to old; 0: not known. A
+// limit that epd set for one run says nothing of the others.
+func limitOfToday(outcomes []record.Outcome) float64 {
+	for i := range outcomes {
+		if limit, known := outcomes[i].CapW.Get(); known && outcomes[i].Setting.Cap == 0 {
+			return limit
+		}
+	}
+	return 0
+}
+
+// checkLimit says why a run under another limit than today's isn't taken together with those under it:
+// that limit held it down. A run that no limit held down is the same under all that are no lower.
+func checkLimit(o *record.Outcome, today float64) (why string) {
+	limit, known := o.CapW.Get()
+	if !known || today == 0 || o.Setting.Cap != 0 || math.Abs(limit-today) <= sameLimit ||
+		o.ThrottledS[powerCapped] <= maxOtherLimit*o.TimeS.Or(0) {
+		return ""
+	}
+	return fmt.Sprintf("a power limit of %.0f W held it down, today it is %.0f W", limit, today)
+}
+
+// powerCapped is the reason of outcomes for clocks below what was set that is the power limit.
+const powerCapped = "power-cap"
 
 // A run whose clock was adapted is a sample of one clock if it was there for
 // nearly all of its time, or if its stays say well enough what it would have

@@ -3,6 +3,7 @@ package record
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
@@ -138,6 +139,11 @@ type Outcome struct {
 	PeakMemoryBytes live.Number        `json:"peak_memory_bytes"`
 	Clocks          []live.Residency   `json:"clocks"`
 	ThrottledS      map[string]float64 `json:"throttled_s"` // seconds by reason
+	// CapW is the power limit of a GPU that was in force, by whomever: of its GPUs the lowest,
+	// and of several limits in turn the one for the longest time. OtherCapsS is how long others
+	// were in force. They aren't part of what tells two deliveries apart.
+	CapW       live.Number `json:"cap_w,omitzero"`
+	OtherCapsS live.Number `json:"other_caps_s,omitzero"`
 	Course
 	// Stays are time and energy by the core clock that was locked, of a run whose
 	// clock was adapted and that was alone on its GPUs; none from agents that don't
@@ -163,6 +169,20 @@ type Course struct {
 	// Readings are its GPUs' power and core clock; none from agents that don't tell.
 	// They aren't part of what tells two deliveries apart.
 	Readings Readings `json:"readings,omitzero"`
+}
+
+// LimitWords are the power limit of a GPU that was in force, after a comma; nothing where it isn't
+// known.
+func (o *Outcome) LimitWords() string {
+	limit, known := o.CapW.Get()
+	if !known {
+		return ""
+	}
+	words := fmt.Sprintf(", limit %v W a GPU", limit)
+	if s, changed := o.OtherCapsS.Get(); changed {
+		words += fmt.Sprintf(", others for %.0f s", s)
+	}
+	return words
 }
 
 // Key names the outcome's run.

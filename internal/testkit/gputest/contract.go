@@ -79,8 +79,9 @@ func CheckControls(t *testing.T, d gpu.Device) {
 	clocks, err := d.Clocks()
 	must(t, err)
 	lowest := map[gpu.Control]gpu.Value{
-		gpu.CoreClock: gpu.Value(clocks.Core[0][len(clocks.Core[0])-1]),
-		gpu.MemClock:  gpu.Value(clocks.Mem[len(clocks.Mem)-1]),
+		gpu.CoreClock:  gpu.Value(clocks.Core[0][len(clocks.Core[0])-1]),
+		gpu.MemClock:   gpu.Value(clocks.Mem[len(clocks.Mem)-1]),
+		gpu.PowerLimit: gpu.Value(d.Capability().Limits.Min),
 	}
 	for c := range gpu.NumControls {
 		if !d.Capability().Can(c) {
@@ -89,6 +90,11 @@ func CheckControls(t *testing.T, d gpu.Device) {
 			}
 			continue
 		}
+		var before gpu.Value
+		if c.TellsPrior() {
+			before, err = c.Prior(d)
+			must(t, err)
+		}
 		must(t, d.Set(c, lowest[c]))
 		r := read(t, d)
 		if v, _, ok := c.Shown(&r); ok && v != lowest[c] {
@@ -96,6 +102,15 @@ func CheckControls(t *testing.T, d gpu.Device) {
 		}
 		if d.Set(c, 1.5) == nil || d.Set(c, -1) == nil || d.Set(c, 1e9) == nil {
 			t.Errorf("%v set to what it isn't", c)
+		}
+		if c.TellsPrior() {
+			if now, err := c.Prior(d); err != nil || now != lowest[c] {
+				t.Errorf("%v is said to be at %v, set to %v: %v", c, float64(now), float64(lowest[c]), err)
+			}
+			must(t, d.Set(c, before))
+			if now, err := c.Prior(d); err != nil || now != before {
+				t.Errorf("%v at %v, given back to %v: %v", c, float64(now), float64(before), err)
+			}
 		}
 		must(t, d.Release(c))
 		must(t, d.Release(c))
