@@ -162,7 +162,7 @@ var itself = func(args ...string) *exec.Cmd { //nolint:gochecknoglobals // repla
 	if err != nil {
 		path = os.Args[0]
 	}
-	return exec.Command(path, args...) //nolint:gosec,noctx // it is to be killed, not to end
+	return exec.Command(path, args...) //nolint:gosec // this program itself
 }
 
 // holdAnswer is what a process says that has locked a GPU.
@@ -201,7 +201,7 @@ func (l *childLocker) Lock(
 	}
 	lines := make(chan string, 1)
 	go func() {
-		line, _ := bufio.NewReader(io.LimitReader(output, 1<<10)).ReadString('\n') //nolint:errcheck // "" then
+		line, _ := bufio.NewReader(io.LimitReader(output, 1<<10)).ReadString('\n')
 		lines <- line
 	}()
 	var answer holdAnswer
@@ -244,7 +244,8 @@ func (l *childLocker) Restore(ctx context.Context) error {
 	return errors.Join(err, report.Err(), os.RemoveAll(filepath.Join(l.folder, "runs")))
 }
 
-// holdGPU is the process that locks one GPU as an agent does and goes on until it is killed, or its input ends.
+// holdGPU is the process that locks one GPU as an agent does and goes on until it is killed, or
+// its input ends.
 func holdGPU(c *cli.Context, uuid string, stdin io.Reader, stdout io.Writer) error {
 	at, err := parseSetting(c.String("at"))
 	if err != nil {

@@ -92,10 +92,11 @@ func TestACheckFindsWhatIsWrong(t *testing.T) {
 		"limit:transientx1": "limit",
 	} {
 		report, code, failed := check(t, t.TempDir(), "--gpu", "sim:2", "--write", "--gpu-faults", faults)
-		all := strings.Join(report.Trouble, "; ")
+		list := report.Trouble
 		for _, g := range report.GPUs {
-			all += strings.Join(g.Faults, "; ")
+			list = append(list, g.Faults...)
 		}
+		all := strings.Join(list, "; ")
 		if code != exitFailed || report.OK() || !strings.Contains(all, says) {
 			t.Errorf("%s: %d %s\n%s, want %q", faults, code, failed, all, says)
 		}
@@ -125,7 +126,8 @@ func TestACheckThatWasKilledIsClearedUpByTheNextOne(t *testing.T) {
 	must(t, err)
 	all, err := l.Sims()
 	must(t, err)
-	child := itself("gpu-check", "--hold", all[0].Identity().UUID, "--at", "802,0,150", "--gpu", "sim", "--state", state)
+	child := itself("gpu-check", "--hold", all[0].Identity().UUID, "--at", "802,0,150", "--gpu", "sim",
+		"--state", state)
 	input, err := child.StdinPipe()
 	must(t, err)
 	must(t, child.Start())
@@ -145,16 +147,19 @@ func TestACheckThatWasKilledIsClearedUpByTheNextOne(t *testing.T) {
 }
 
 func TestACheckOfAMDsGPUs(t *testing.T) {
-	k := amdNode(t, amdgputest.MI300X, amdgputest.MI210)
+	k := amdNode(t, amdgputest.MI300X, amdgputest.MI210, amdgputest.MI100)
 	must(t, k.GPUs[1].Obey("power_dpm_force_performance_level", "high"))
-	for _, g := range k.GPUs { // the folder's GPUs are always at work
+	for _, g := range k.GPUs[:2] { // the folder's GPUs are always at work
 		g.Put(t, "gpu_busy_percent", "0\n")
 	}
 	asOwnChild(t)
 	t.Setenv(childSysfs, k.Root)
 	report, code, failed := check(t, t.TempDir(), "--gpu", "amd", "--write")
-	if code != exitDone || len(report.GPUs) != 2 {
+	if code != exitDone || len(report.GPUs) != 3 {
 		t.Fatalf("%d %s\n%+v", code, failed, report)
+	}
+	if g := report.GPUs[2]; g.InUse != "it works, though no process is listed" || g.Lock != nil {
+		t.Errorf("%+v", g)
 	}
 	for i, want := range []string{
 		"core clock 1300 MHz, memory clock 1300 MHz, power limit 562 W", "core clock 1100 MHz, power limit 225 W",
@@ -215,7 +220,8 @@ func TestAReportForPeople(t *testing.T) {
 	for _, says := range []string{
 		"epd devel, --gpu sim, ", ": 1 GPUs, only read\n", "GPU 0     V100 at 00000000:17:00.0, device file 0\n",
 		"Can set   core clock, power limit; not memory clock; an energy counter\n",
-		"Clocks    memory 877 MHz: core 802 to 1380 MHz, 5 of them\n", "Call      sharing ", "Idle      30 W", "Load      ",
+		"Clocks    memory 877 MHz: core 802 to 1380 MHz, 5 of them\n", "Call      sharing ", "Idle      30 W",
+		"Load      ",
 		"Known as  V100\n", "No faults.\n",
 	} {
 		if !strings.Contains(out.String(), says) {
@@ -226,8 +232,8 @@ func TestAReportForPeople(t *testing.T) {
 		t.Errorf("%d %s\n%s", code, &failed, &out)
 	}
 	for _, args := range [][]string{{"--seconds", "0"}, {"--seconds", "1e9"}, {"now"}} {
-		if code := run(t.Context(), append([]string{"epd", "gpu-check", "--gpu", "sim"}, args...), &out, &failed); code !=
-			exitUsage {
+		args = append([]string{"epd", "gpu-check", "--gpu", "sim"}, args...)
+		if code := run(t.Context(), args, &out, &failed); code != exitUsage {
 			t.Errorf("%v: status %d", args, code)
 		}
 	}

@@ -34,7 +34,8 @@ type Options struct {
 type Locker interface {
 	// Lock locks a GPU at a setting. The process goes on until kill, which ends it at once and
 	// gives nothing back.
-	Lock(ctx context.Context, uuid string, at dvfsmodel.Setting) (took time.Duration, kill func() error, err error)
+	Lock(ctx context.Context, uuid string, at dvfsmodel.Setting) (
+		took time.Duration, kill func() error, err error)
 	// Restore gives back what such processes left, by their journal alone.
 	Restore(ctx context.Context) error
 }
@@ -46,8 +47,8 @@ type checker struct {
 	names  []string // the boards' numbers and what they are called in the report, in turn
 }
 
-// Check tries all GPUs one after the other. The error is the context's: what is wrong with GPUs is in the
-// report. What was locked is given back whatever becomes of the context.
+// Check tries all GPUs one after the other. The error is the context's: what is wrong with GPUs is
+// in the report. What was locked is given back whatever becomes of the context.
 func Check(ctx context.Context, o Options) (*Report, error) {
 	c := &checker{Options: o, report: &Report{
 		Schema: 1, Version: o.Version, Driver: o.Driver, At: time.Now().UTC().Truncate(time.Second),
@@ -130,6 +131,7 @@ func known[T ~float64](v T) live.Number {
 func (g *GPU) fault(format string, args ...any) {
 	g.Faults = append(g.Faults, fmt.Sprintf(format, args...))
 }
+
 func (g *GPU) remark(format string, args ...any) {
 	g.Remarks = append(g.Remarks, fmt.Sprintf(format, args...))
 }

@@ -37,7 +37,8 @@ func (g *GPU) compare(profiles *config.Profiles) {
 		differs("memory_lock", strconv.FormatBool(g.can(gpu.MemClock)), strconv.FormatBool(*p.MemoryLock))
 	}
 	if limit, known := g.LimitW.Get(); known && p.PowerLimit.Default > 0 {
-		differs("limit_w_default", fmt.Sprintf("%.0f", limit), fmt.Sprintf("%.0f", float64(p.PowerLimit.Default)))
+		delivered := float64(p.PowerLimit.Default)
+		differs("limit_w_default", fmt.Sprintf("%.0f", limit), fmt.Sprintf("%.0f", delivered))
 	}
 	for _, b := range []struct {
 		key   string
@@ -51,8 +52,8 @@ func (g *GPU) compare(profiles *config.Profiles) {
 		}
 	}
 	if p.EnergyScope != "" {
-		differs("energy_scope", strconv.FormatBool(g.Energy)+" counter", strconv.FormatBool(p.EnergyScope != "none")+
-			" counter")
+		counts := p.EnergyScope != "none"
+		differs("energy_scope", strconv.FormatBool(g.Energy)+" counter", strconv.FormatBool(counts)+" counter")
 	}
 	if g.Idle == nil || g.InUse != "" || p.IdleW == 0 {
 		return
@@ -103,7 +104,8 @@ func spanText(pairs []dvfsmodel.Setting) string {
 	text := ""
 	for i := 0; i < len(pairs); {
 		first := i
-		for i++; i < len(pairs) && pairs[i].Mem == pairs[first].Mem; i++ {
+		for i < len(pairs) && pairs[i].Mem == pairs[first].Mem {
+			i++
 		}
 		if text != "" {
 			text += "; "

@@ -71,7 +71,7 @@ func compile(ctx context.Context, compiler, folder, program string) error {
 // start runs it on one GPU alone.
 func start(ctx context.Context, program string, id gpu.Identity) (stop func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, loadTime)
-	cmd := exec.CommandContext(ctx, program, "100") //nolint:gosec // that was just made
+	cmd := exec.CommandContext(ctx, program, "100")
 	cmd.Env = append(os.Environ(), "CUDA_VISIBLE_DEVICES="+id.UUID, "ROCR_VISIBLE_DEVICES="+id.UUID)
 	if err := cmd.Start(); err != nil {
 		cancel()
@@ -87,6 +87,6 @@ func start(ctx context.Context, program string, id gpu.Identity) (stop func(), e
 	}
 	return func() {
 		cancel()
-		<-ended
+		_ = <-ended // it was killed
 	}, nil
 }

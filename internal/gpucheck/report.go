@@ -197,8 +197,8 @@ func (w *Watched) write(b *strings.Builder, what string) {
 	if w == nil {
 		return
 	}
-	fmt.Fprintf(b, "%-9s %s W, at most %s, at %s/%s MHz, used %s, over %.0f s", what, text(w.MeanW), text(w.MaxW),
-		text(w.CoreMHz), text(w.MemMHz), percent(w.Utilisation), w.Seconds)
+	fmt.Fprintf(b, "%-9s %s W, at most %s, at %s/%s MHz, used %s, over %.0f s", what, text(w.MeanW),
+		text(w.MaxW), text(w.CoreMHz), text(w.MemMHz), percent(w.Utilisation), w.Seconds)
 	if _, counted := w.CounterJ.Get(); counted {
 		fmt.Fprintf(b, "; counter %s J, by power %s J", text(w.CounterJ), text(w.IntegratedJ))
 	}
