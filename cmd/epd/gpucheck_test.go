@@ -110,7 +110,8 @@ func TestACheckLeavesGPUsInUseAlone(t *testing.T) {
 	must(t, err)
 	all, err := l.Sims()
 	must(t, err)
-	must(t, all[0].Run(gpu.Work{PID: 42, Model: dvfsmodel.Params{P0: 50, Gamma: 30, C: 100, D: 90, Delta: 0.5, T0: 10}}))
+	work := dvfsmodel.Params{P0: 50, Gamma: 30, C: 100, D: 90, Delta: 0.5, T0: 10}
+	must(t, all[0].Run(gpu.Work{PID: 42, Model: work}))
 	report, code, failed := check(t, state, "--gpu", "sim:2", "--write")
 	if code != exitDone || report.GPUs[0].Lock != nil || report.GPUs[0].InUse != "by 1 processes" ||
 		report.GPUs[1].Lock == nil {

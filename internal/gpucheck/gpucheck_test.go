@@ -80,7 +80,7 @@ const compiler = `#!/bin/sh
 grep -q __global__ "$4" || exit 3
 cat >"$3" <<'END'
 #!/bin/sh
-echo "$CUDA_VISIBLE_DEVICES, $ROCR_VISIBLE_DEVICES, $1" >"$(dirname "$0")/ran"
+echo "$CUDA_VISIBLE_DEVICES and $ROCR_VISIBLE_DEVICES, $1" >"$(dirname "$0")/ran"
 exec sleep 60
 END
 chmod 700 "$3"
@@ -99,7 +99,7 @@ func TestALoadIsMadeByACompiler(t *testing.T) {
 		stop, err := load(context.Background(), gpu.Identity{UUID: "GPU-1"})
 		must(t, err)
 		stop()
-		if ran, err := os.ReadFile(filepath.Join(folder, "ran")); err != nil || string(ran) != "GPU-1, GPU-1, 100\n" {
+		if ran, err := os.ReadFile(filepath.Join(folder, "ran")); err != nil || string(ran) != "GPU-1 and GPU-1, 100\n" {
 			t.Errorf("ran for %q, %v", ran, err)
 		}
 	}

@@ -87,6 +87,6 @@ func start(ctx context.Context, program string, id gpu.Identity) (stop func(), e
 	}
 	return func() {
 		cancel()
-		_ = <-ended // it was killed
+		<-ended //nolint:errcheck // it was killed
 	}, nil
 }
