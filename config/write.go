@@ -149,6 +149,14 @@ func (m *Model) write(out *bytes.Buffer) {
 	put("time_mape", numberText(m.TimeMAPE), m.TimeMAPE > 0)
 	put("power_mape", numberText(m.PowerMAPE), m.PowerMAPE > 0)
 	put("source", strconv.Quote(m.Source), m.Source != "")
+	if len(m.Corrections) > 0 {
+		out.WriteString("corrections = [\n")
+		for _, c := range m.Corrections {
+			fmt.Fprintf(out, "  { core_mhz = %s, mem_mhz = %s, time = %s, power = %s },\n",
+				numberText(float64(c.Core)), numberText(float64(c.Mem)), numberText(c.Time), numberText(c.Power))
+		}
+		out.WriteString("]\n")
+	}
 	if m.Form != dvfsmodel.PaperForm() {
 		out.WriteString("[model.coefficients]\n")
 	}

@@ -226,30 +226,39 @@ func (r *residuals) spacing() float64 {
 	return min(nearest[len(nearest)/2], 2*usualReach)
 }
 
-// expected is what is expected of an application's residuals at one more setting, where others say what
+// expected is what is expected of an application's residuals at settings, where others say what
 // they share and some of the application's were seen.
-func (r *residuals) expected(c *common, h *covariance, seen *ownResiduals, at int, doubt float64) float64 {
+func (r *residuals) expected(
+	c *common, h *covariance, seen *ownResiduals, at []int, doubt []float64,
+) []float64 {
 	n := len(seen.at)
-	if n == 0 {
-		return c.mean.AtVec(at)
+	expected := make([]float64, len(at))
+	for i, a := range at {
+		expected[i] = c.mean.AtVec(a)
 	}
-	own := r.ownCovariance(h, append(slices.Clone(seen.at), at), append(slices.Clone(seen.doubt), doubt))
-	noisy := mat.NewSymDense(n, nil)
-	miss, with := mat.NewVecDense(n, nil), mat.NewVecDense(n, nil)
+	if n == 0 || len(at) == 0 {
+		return expected
+	}
+	own := r.ownCovariance(h, slices.Concat(seen.at, at), slices.Concat(seen.doubt, doubt))
+	noisy, miss := mat.NewSymDense(n, nil), mat.NewVecDense(n, nil)
 	for i, a := range seen.at {
 		for k, b := range seen.at[:i+1] {
 			noisy.SetSym(i, k, c.cov.At(a, b)+own.At(i, k))
 		}
 		miss.SetVec(i, seen.value[i]-c.mean.AtVec(a))
-		with.SetVec(i, c.cov.At(at, a)+own.At(n, i))
 	}
 	h.addNoise(noisy, seen.doubt)
 	var factor mat.Cholesky
 	var weights mat.VecDense
 	if !factor.Factorize(noisy) || factor.SolveVecTo(&weights, miss) != nil {
-		return c.mean.AtVec(at)
+		return expected
 	}
-	return c.mean.AtVec(at) + mat.Dot(with, &weights)
+	for i, a := range at {
+		for k, b := range seen.at {
+			expected[i] += (c.cov.At(a, b) + own.At(n+i, k)) * weights.AtVec(k)
+		}
+	}
+	return expected
 }
 
 // ownResiduals are those of one application at settings.

@@ -26,9 +26,9 @@ func (a *Agent) Apply(ctx context.Context, run live.Run) (Applied, error) {
 		return Applied{}, err
 	}
 	run.GPUs = slices.Compact(slices.Sorted(slices.Values(run.GPUs)))
-	if !run.Deadline.IsZero() {
+	if !run.HookDeadline.IsZero() {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadlineCause(ctx, run.Deadline, ErrLate)
+		ctx, cancel = context.WithDeadlineCause(ctx, run.HookDeadline, ErrLate)
 		defer cancel()
 	}
 	superseded := a.replaceOpenRun(ctx, &run)
@@ -110,7 +110,9 @@ func (a *Agent) replaceOpenRun(ctx context.Context, run *live.Run) error {
 }
 
 // isLate reports whether the hook that waits for a run has given up.
-func isLate(r *live.Run, now time.Time) bool { return !r.Deadline.IsZero() && now.After(r.Deadline) }
+func isLate(r *live.Run, now time.Time) bool {
+	return !r.HookDeadline.IsZero() && now.After(r.HookDeadline)
+}
 
 // End closes the run of a job on a node and gives its GPUs back, unless others
 // run on them. What it returns stays on file until [RunSet.Forget]. The error

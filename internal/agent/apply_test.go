@@ -242,7 +242,7 @@ func TestAnApplyThatCompletesAfterTheHooksDeadlineIsUndone(t *testing.T) {
 			a := h.started()
 			h.faults.Add(gpu.Fault{GPU: 1, Op: gpu.OpSet, Kind: gpu.FaultSlow, Delay: delay})
 			r := h.run("r1", 1, slow, 0, 1)
-			r.Deadline = time.Now().Add(200 * time.Millisecond)
+			r.HookDeadline = time.Now().Add(200 * time.Millisecond)
 			got, err := a.Apply(t.Context(), r)
 			if !errors.Is(err, agent.ErrLate) || got.Locked {
 				t.Errorf("%+v, %v", got, err)

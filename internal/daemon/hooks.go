@@ -37,7 +37,7 @@ func (d *AgentServer) prolog(ctx context.Context, e *slurm.HookEvent) slurm.Hook
 		run.GPUs = append(run.GPUs, id.UUID)
 	}
 	if e.Deadline > 0 {
-		run.Deadline = hookDeadline(time.Now(), time.UnixMilli(e.Deadline))
+		run.HookDeadline = hookDeadline(time.Now(), time.UnixMilli(e.Deadline))
 	}
 	d.outbox.notePartition(run.ID, string(e.Partition))
 	d.closeGoneRuns(ctx, run.GPUs)

@@ -163,7 +163,17 @@ func (e *examination) readSettings(ctx context.Context) (*settings, error) {
 		return nil, fmt.Errorf("neither slurmctld (%w) nor %s tells Slurm's settings", failed,
 			e.options.slurmConf())
 	}
-	return &settings{values: slurmconf.Values(text), path: e.options.slurmConf(), byFile: failed.Error()}, nil
+	s := &settings{values: slurmconf.Values(text), path: e.options.slurmConf(), byFile: failed.Error()}
+	for _, hook := range []slurm.Hook{slurm.Prolog, slurm.Epilog} { // from 23.11 on each line counts
+		var all []string
+		for _, line := range slurmconf.HookLines(text, string(hook)) {
+			all = append(all, strings.Trim(line.Text, `"`))
+		}
+		if len(all) > 1 && e.site.mayBeFrom(ctx, 23, 11) {
+			s.values[string(hook)] = strings.Join(all, ",")
+		}
+	}
+	return s, nil
 }
 
 // findController asks the controller's own socket where there is one, and else

@@ -46,6 +46,16 @@ func (s *Site) exists(path string) bool {
 // client asks Slurm, in a bounded time.
 func (s *Site) client() *slurm.Client { return slurm.NewClient(s.Slurm, slurmTimeout) }
 
+// mayBeFrom reports whether Slurm is of a release or a later one, or can't say. Its commands tell without
+// slurmctld.
+func (s *Site) mayBeFrom(ctx context.Context, major, minor int) bool {
+	if s.Slurm == nil {
+		return true
+	}
+	v, err := s.client().Version(ctx)
+	return err != nil || v.AtLeast(major, minor)
+}
+
 // tryMunge makes a credential and reads it. The result is the socket.
 func (s *Site) tryMunge(ctx context.Context, socket string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, mungeTimeout)

@@ -59,11 +59,11 @@ func (s ControlSet) Has(c Control) bool { return s&(1<<c) != 0 }
 
 // Identity says which GPU a device is. It never changes while the device is open.
 type Identity struct {
-	UUID  string // as NVML prints it, "GPU-…"
+	UUID  string // as the driver's own tools print it, "GPU-…"
 	Bus   string // PCI bus id in NVML's long form, "00000000:3B:00.0"
 	Model string // product name
-	// Minor is the number of the character device, /dev/nvidia<Minor>: how a
-	// line of gres.conf finds its GPU.
+	// Minor is the number of the character device, /dev/nvidia<Minor> or, of AMD's GPUs,
+	// /dev/dri/renderD<Minor>: how a line of gres.conf finds its GPU.
 	Minor int
 }
 

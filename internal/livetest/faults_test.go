@@ -15,6 +15,8 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/gpu"
+
+	"github.com/epplan/epplan/internal/testkit/slurmlab"
 )
 
 // recovered checks what settled does, and what is recorded of the job: one outcome.
@@ -40,6 +42,7 @@ func (l *lab) settled(node string) {
 
 // Every call of the driver goes wrong in every way, one way at a time.
 func TestJobsRunWhateverTheDriverSays(t *testing.T) {
+	slurmlab.AnySlurm(t)
 	const nodes = 8
 	faults := []string{
 		"lock:permission", "lock:unsupported", "lock:transient", "lock:slow=2s", "0/lock:lost",
@@ -97,6 +100,7 @@ func (l *lab) playFault(node, fault string) {
 
 // GPUs that can't be opened when epd starts are taken up as soon as they can.
 func TestGPUsMayComeAfterEPD(t *testing.T) {
+	slurmlab.AnySlurm(t)
 	l := newLab(t, setup{
 		config: enforce, waits: true, flags: map[string][]string{"n1": {"--gpu-faults", "open:transientx1"}},
 	})
@@ -109,6 +113,7 @@ func TestGPUsMayComeAfterEPD(t *testing.T) {
 }
 
 func TestSomebodyElsesClocksAreLeftAloneUntilTheJobEnds(t *testing.T) {
+	slurmlab.AnySlurm(t)
 	l := startLab(t, enforce)
 	for i, disturb := range []func(g *gpu.Sim) error{
 		func(g *gpu.Sim) error { return g.Set(gpu.CoreClock, 1380) },
@@ -254,6 +259,7 @@ func babble(ctx context.Context, c net.Conn, answer string) {
 const mostSubmit = 9 * time.Second
 
 func TestGarbageInPlaceOfAnEPDHurtsNoJob(t *testing.T) {
+	slurmlab.AnySlurm(t)
 	l := startLab(t, enforce)
 	head := func(length int, body string) string {
 		return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"+
@@ -305,6 +311,7 @@ func TestGarbageInPlaceOfAnEPDHurtsNoJob(t *testing.T) {
 // An answer that is none is no answer: the Epilog gives the clocks back by the
 // journal.
 func TestGarbageAtTheEndOfAJobLeavesNothingLocked(t *testing.T) {
+	slurmlab.AnySlurm(t)
 	l := newLab(t, setup{config: enforce, waits: true})
 	job := l.lock("n2", 1)
 	l.stopEPD("n2", syscall.SIGKILL)

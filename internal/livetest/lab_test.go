@@ -47,8 +47,15 @@ func TestMain(m *testing.M) {
 // built is where programs are once they were built.
 var built string
 
-// programs builds epplan and epd once for all tests.
+// programsVariable names a folder with epplan and epd for where they can't be built: in a
+// root of another Slurm there is no compiler.
+const programsVariable = "EPPLAN_LIVE_PROGRAMS"
+
+// programs builds epplan and epd once for all tests, unless they are there.
 var programs = sync.OnceValues(func() (string, error) {
+	if dir := os.Getenv(programsVariable); dir != "" {
+		return dir, nil
+	}
 	dir, err := os.MkdirTemp("", "epplan-live")
 	if err != nil {
 		return "", err
