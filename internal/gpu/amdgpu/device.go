@@ -21,8 +21,9 @@ type Device struct {
 	files   files
 	hwmon   string // of its sensors, below the base; "": it has none
 
-	ranged  bool // clocks have a lowest and a highest limit, else a choice of levels
-	counts  bool // it has an energy counter
+	ranged  bool           // clocks have a lowest and a highest limit, else a choice of levels
+	counts  bool           // it has an energy counter
+	bounds  gpu.PowerRange // of the power limit
 	cantSet [gpu.NumControls]atomic.Bool
 
 	mu     sync.Mutex
@@ -31,38 +32,46 @@ type Device struct {
 
 var _ gpu.Device = (*Device)(nil)
 
-// detectCapability finds out what the GPU can do without changing it.
-func (d *Device) detectCapability() {
+// detectCapability finds out what the GPU can do without changing it. An error that may pass is one:
+// what seems to be missing then may be set, and has to be given back.
+func (d *Device) detectCapability() error {
 	for c := range gpu.NumControls {
 		d.cantSet[c].Store(true)
 	}
 	if m, err := d.metrics(); err == nil {
 		d.counts = !math.IsNaN(float64(m.energy))
 	}
+	var err error
+	if d.bounds, err = d.powerBounds(); err != nil && !d.isLasting(err) {
+		return err
+	}
+	d.cantSet[gpu.PowerLimit].Store(d.bounds.Max == 0)
 	if !d.files.isWritable(levelFile) {
-		return // a part of a GPU, in a virtual machine
+		return nil // a part of a GPU, in a virtual machine
 	}
 	limits, err := d.files.limits()
-	d.ranged = err == nil && limits.core.Hi > limits.core.Lo &&
-		d.files.isWritable(limitsFile)
-	for _, one := range []struct {
-		control gpu.Control
-		file    string
-		limited bool
-	}{
-		{gpu.CoreClock, coreFile, d.ranged},
-		{gpu.MemClock, memFile, limits.mem.Hi > 0},
-	} {
-		levels, err := d.files.levels(one.file)
-		can := err == nil && len(levels) > 1
-		if one.control == gpu.MemClock || !d.ranged { // the limits' own file is of the core clock
-			can = can && d.files.isWritable(one.file)
-		}
-		if d.ranged {
-			can = can && one.limited
-		}
-		d.cantSet[one.control].Store(!can)
+	if err != nil && !d.isLasting(err) {
+		return err
 	}
+	d.ranged = limits.core.Hi > limits.core.Lo && d.files.isWritable(limitsFile)
+	cores, err := d.files.levels(coreFile)
+	if err != nil && !d.isLasting(err) {
+		return err
+	}
+	mems, err := d.files.levels(memFile)
+	if err != nil && !d.isLasting(err) {
+		return err
+	}
+	d.cantSet[gpu.CoreClock].Store(!d.ranged && (len(cores) < 2 || !d.files.isWritable(coreFile)))
+	hasLimit := !d.ranged || limits.mem.Hi > 0
+	d.cantSet[gpu.MemClock].Store(!hasLimit || len(mems) < 2 || !d.files.isWritable(memFile))
+	return nil
+}
+
+// isLasting reports whether an error will be there when the GPU is opened the next time, too: there is no
+// such file, or something unknown is in it.
+func (d *Device) isLasting(err error) bool {
+	return errors.Is(err, errText) || errors.Is(d.classify(err), gpu.ErrNotSupported)
 }
 
 // Identity is what the kernel said when the device was opened.
@@ -70,13 +79,41 @@ func (d *Device) Identity() gpu.Identity { return d.id }
 
 // Capability is by the kernel's files, less what it refused since.
 func (d *Device) Capability() gpu.Capability {
-	can := gpu.Capability{Energy: d.counts}
+	can := gpu.Capability{Energy: d.counts, Limits: d.bounds}
 	for c := range gpu.NumControls {
 		if !d.cantSet[c].Load() {
 			can.Controls |= gpu.ControlsOf(c)
 		}
 	}
 	return can
+}
+
+// powerBounds is what the power limit can be; zero: it can't be set. Where the kernel names no least
+// limit, half of what the board was delivered with is the least that is set.
+func (d *Device) powerBounds() (gpu.PowerRange, error) {
+	if d.hwmon == "" || !d.files.isWritable(filepath.Join(d.hwmon, "power1_cap")) {
+		return gpu.PowerRange{}, nil
+	}
+	var watts [3]float64
+	for i, name := range []string{"power1_cap_min", "power1_cap_default", "power1_cap_max"} {
+		var err error
+		if watts[i], err = d.sensor(name); err != nil {
+			return gpu.PowerRange{}, err
+		}
+	}
+	low, delivered, high := watts[0], watts[1], watts[2]
+	if low == 0 {
+		low = math.Ceil(delivered / 2)
+	}
+	if !(delivered > 0 && low <= delivered && delivered <= high) {
+		return gpu.PowerRange{}, nil
+	}
+	return gpu.PowerRange{Min: dvfsmodel.Watt(low), Max: dvfsmodel.Watt(high)}, nil
+}
+
+// setPower sets the power limit. The kernel takes whole watts.
+func (d *Device) setPower(watts float64) error {
+	return d.files.write(filepath.Join(d.hwmon, "power1_cap"), fmt.Sprintf("%.0f", math.Floor(watts)*1e6))
 }
 
 // PowerLimit is the power cap. The second die of an MI250X has none of its own.
@@ -117,6 +154,7 @@ func (d *Device) Read() (gpu.Reading, error) {
 	r := gpu.Reading{
 		At: d.library.now(), Power: dvfsmodel.Watt(nan), Energy: dvfsmodel.Joule(nan),
 		Core: dvfsmodel.MHz(nan), Mem: dvfsmodel.MHz(nan), Utilisation: nan, MemUsed: -1,
+		Limit: dvfsmodel.Watt(nan),
 	}
 	var first error
 	got := 0
@@ -155,6 +193,9 @@ func (d *Device) Read() (gpu.Reading, error) {
 	}
 	if percent, err := d.files.number("gpu_busy_percent"); note(err) {
 		r.Utilisation = math.Min(percent/100, 1)
+	}
+	if watts, err := d.sensor("power1_cap"); note(err) && watts > 0 {
+		r.Limit = dvfsmodel.Watt(watts)
 	}
 	if used, err := d.files.number("mem_info_vram_used"); note(err) {
 		r.MemUsed = int64(used)

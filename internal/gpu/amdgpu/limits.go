@@ -55,12 +55,12 @@ func parseLevels(list []string) ([]clockLevel, error) {
 		case line == "", asleepLine.MatchString(line):
 			continue
 		case m == nil:
-			return nil, fmt.Errorf("%.60q in a list of clocks, want one such as \"1: 800Mhz\"", line)
+			return nil, fmt.Errorf("%.60q in a list of clocks, want one such as \"1: 800Mhz\": %w", line, errText)
 		}
 		index, err := strconv.Atoi(m[1])
 		mhz, second := strconv.Atoi(m[2])
 		if err := errors.Join(err, second); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w: %w", errText, err)
 		}
 		found = append(found, clockLevel{index, dvfsmodel.MHz(mhz)})
 	}
@@ -260,11 +260,28 @@ func (d *Device) observe() (*note, error) {
 	return n, nil
 }
 
-// Set makes a clock of the table the highest one.
+// Set makes a clock of the table the highest one, or sets the power limit.
 func (d *Device) Set(c gpu.Control, v gpu.Value) error {
 	if d.cantSet[c].Load() {
 		return d.fault(gpu.OpSet, fmt.Errorf("%v: %w", c, gpu.ErrNotSupported))
 	}
+	if err := c.CheckBounds(d.Capability(), v); err != nil {
+		return fmt.Errorf("GPU %s: %w", d.id.Bus, err)
+	}
+	var err error
+	if c == gpu.PowerLimit {
+		err = d.fault(gpu.OpSet, d.setPower(float64(v)))
+	} else {
+		err = d.setClock(c, v)
+	}
+	if errors.Is(err, gpu.ErrNotSupported) {
+		d.cantSet[c].Store(true)
+	}
+	return err
+}
+
+// setClock makes a clock of the table the highest one.
+func (d *Device) setClock(c gpu.Control, v gpu.Value) error {
 	table, err := d.Clocks()
 	if err != nil {
 		return err
@@ -274,7 +291,7 @@ func (d *Device) Set(c gpu.Control, v gpu.Value) error {
 		c == gpu.MemClock && !slices.Contains(table.Mem, f) {
 		return fmt.Errorf("GPU %s: lock %v at %v %s: not in its table of clocks", d.id.Bus, c, float64(v), c.Unit())
 	}
-	err = d.fault(gpu.OpSet, d.change(gpu.OpSet, func(open *openNote, n *note) error {
+	return d.fault(gpu.OpSet, d.change(gpu.OpSet, func(open *openNote, n *note) error {
 		was := n
 		if n == nil {
 			var err error
@@ -299,10 +316,6 @@ func (d *Device) Set(c gpu.Control, v gpu.Value) error {
 		}
 		return nil
 	}))
-	if errors.Is(err, gpu.ErrNotSupported) {
-		d.cantSet[c].Store(true)
-	}
-	return err
 }
 
 // checkRestorable says what keeps a GPU from being set, as it couldn't be given back.
@@ -344,8 +357,18 @@ func (d *Device) undo(open *openNote, was, before *note) error {
 
 // Release makes a clock's highest limit what it was before it was set. With the last of
 // them the GPU gets its performance level back. What somebody else set since, by
-// choosing another level, stays.
+// choosing another level, stays. Of the power limit it sets what the board was delivered with.
 func (d *Device) Release(c gpu.Control) error {
+	if c == gpu.PowerLimit {
+		if d.cantSet[c].Load() {
+			return d.fault(gpu.OpRelease, fmt.Errorf("%v: %w", c, gpu.ErrNotSupported))
+		}
+		delivered, err := d.sensor("power1_cap_default")
+		if err == nil {
+			err = d.setPower(delivered)
+		}
+		return d.fault(gpu.OpRelease, err)
+	}
 	return d.fault(gpu.OpRelease, d.change(gpu.OpRelease, func(open *openNote, n *note) error {
 		next := note{}
 		if n != nil {

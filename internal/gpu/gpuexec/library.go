@@ -139,6 +139,9 @@ func (l *Library) open(r *row) (*Device, error) {
 	if err != nil {
 		return d, err
 	}
+	if err := d.findBounds(); err != nil {
+		return d, err
+	}
 	d.id.Minor = minor
 	return d, nil
 }

@@ -81,7 +81,7 @@ type GPU struct {
 func (g *GPU) reset() {
 	m := models[g.Kind]
 	g.Level, g.Lo, g.Hi, g.Mem = "auto", m.core[0], m.core[1], m.mems[len(m.mems)-1]
-	g.Staged, g.Chosen = [3]int{}, nil
+	g.Staged, g.Chosen, g.Cap = [3]int{}, nil, m.limit
 	if m.cores != nil {
 		g.Lo, g.Hi = m.cores[0], m.cores[len(m.cores)-1]
 	}
@@ -91,7 +91,8 @@ func (g *GPU) reset() {
 func (g *GPU) IsAsLoaded() bool {
 	fresh := GPU{Kind: g.Kind}
 	fresh.reset()
-	return g.Level == fresh.Level && g.Lo == fresh.Lo && g.Hi == fresh.Hi && g.Mem == fresh.Mem
+	return g.Level == fresh.Level && g.Lo == fresh.Lo && g.Hi == fresh.Hi && g.Mem == fresh.Mem &&
+		g.Cap == fresh.Cap
 }
 
 func (g *GPU) folder() string { return filepath.Join(g.root, "devices", g.Address) }
@@ -111,11 +112,14 @@ func (g *GPU) make(tb testing.TB) {
 	m := models[g.Kind]
 	for name, text := range map[string]string{
 		g.in("vendor"): "0x1002\n", g.in("device"): m.device + "\n", g.in("unique_id"): g.Unique + "\n",
-		g.in("product_name"):              m.product + "\n",
-		g.in("mem_info_vram_total"):       "68702699520\n",
-		g.in("mem_info_vram_used"):        "10960896\n",
-		g.in("current_compute_partition"): "SPX\n",
-		g.in(g.hwmon() + "/name"):         "amdgpu\n",
+		g.in("product_name"):                    m.product + "\n",
+		g.in("mem_info_vram_total"):             "68702699520\n",
+		g.in("mem_info_vram_used"):              "10960896\n",
+		g.in("current_compute_partition"):       "SPX\n",
+		g.in(g.hwmon() + "/name"):               "amdgpu\n",
+		g.in(g.hwmon() + "/power1_cap_min"):     "0\n",
+		g.in(g.hwmon() + "/power1_cap_default"): fmt.Sprintf("%d000000\n", m.limit),
+		g.in(g.hwmon() + "/power1_cap_max"):     fmt.Sprintf("%d000000\n", m.limit),
 		fmt.Sprintf("class/kfd/kfd/topology/nodes/%d/properties", g.Index+1): fmt.Sprintf(
 			"cpu_cores_count 0\nsimd_count 416\ndrm_render_minor %d\n", render),
 		fmt.Sprintf("class/kfd/kfd/topology/nodes/%d/gpu_id", g.Index+1): g.kfd() + "\n",
@@ -277,6 +281,13 @@ func (g *GPU) obey(file, command string) error {
 	switch file {
 	case "power_dpm_force_performance_level":
 		return g.force(command)
+	case "power1_cap":
+		microwatts, err := strconv.Atoi(command)
+		if err != nil || microwatts/1e6 > m.limit {
+			return syscall.EINVAL
+		}
+		g.Cap = microwatts / 1e6
+		return nil
 	case "pp_dpm_sclk":
 		if m.cores == nil || g.Level != "manual" {
 			return syscall.EINVAL
