@@ -109,7 +109,8 @@ func makeKey(c *cli.Context, stdout io.Writer) error {
 	err = own.Write(path)
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return fmt.Errorf("%s is there: epd keys show prints what others are to know of it; move it away for a new one", path)
+		return fmt.Errorf("%s is there: epd keys show prints what others are to know of it; move it away for "+
+			"a new one", path)
 	case err != nil:
 		return err
 	}

@@ -69,7 +69,8 @@ func TestAgentsAndControllerProveByKeysOfTheirOwnWhoTheyAre(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "epd.toml")
 	writeFile(t, config, "[live]\nmode = \"enforce\"\nhold_out = 0\n")
 	at := freePort(t)
-	controller := launch(t, t.TempDir(), append(head, "--role", "controller", "--listen", at, "--config", config)...)
+	controller := launch(t, t.TempDir(),
+		append(head, "--role", "controller", "--listen", at, "--config", config)...)
 	agent := launch(t, t.TempDir(), append(n1, "--role", "agent", "--controller", at, "--node", "n1")...)
 	job := slurm.JobID(7)
 	applies := func() bool {
@@ -98,14 +99,16 @@ func TestAgentsAndControllerProveByKeysOfTheirOwnWhoTheyAre(t *testing.T) {
 	client := epdapi.NewRemote(at, munge.NewTransport(other))
 	for name, ask := range map[string]func(context.Context) error{
 		"a decision for another node": func(ctx context.Context) error {
-			return client.Post(ctx, epdapi.PathDecide, &epdapi.DecideRequest{Job: 9, Node: "n1", RunID: "x", GPUModel: "V100", GPUs: 1},
-				new(live.Decision))
+			return client.Post(ctx, epdapi.PathDecide, &epdapi.DecideRequest{
+				Job: 9, Node: "n1", RunID: "x", GPUModel: "V100", GPUs: 1,
+			}, new(live.Decision))
 		},
 		"another node's report": func(ctx context.Context) error {
 			return client.Post(ctx, epdapi.PathReport, &epdapi.NodeReport{Node: "n1"}, new(epdapi.ReportAnswer))
 		},
 		"an outlook for another node": func(ctx context.Context) error {
-			return client.Post(ctx, epdapi.PathOutlook, &epdapi.OutlookRequest{Job: 9, Node: "n1", RunID: "x"}, new(live.Outlook))
+			return client.Post(ctx, epdapi.PathOutlook, &epdapi.OutlookRequest{Job: 9, Node: "n1", RunID: "x"},
+				new(live.Outlook))
 		},
 		"another node's outcome": func(ctx context.Context) error {
 			return client.Post(ctx, epdapi.PathOutcome, map[string]string{"node": "n1"}, new(struct{}))
@@ -146,17 +149,28 @@ func TestAnEPDWithTheKeyOfAnotherDoesntStart(t *testing.T) {
 		flags []string
 		want  string
 	}{
-		"another node's":     {append(n1, "--role", "agent", "--controller", "head:1", "--node", "n2"), "is the key of node n1, and this is n2"},
-		"a node's":           {append(n1, "--role", "controller", "--listen", "127.0.0.1:0"), "is the key of a node, want a controller's"},
-		"none":               {[]string{"--auth", "keys", "--key", "/nowhere/key", "--role", "agent", "--controller", "head:1"}, "/nowhere"},
+		"another node's": {
+			append(n1, "--role", "agent", "--controller", "head:1", "--node", "n2"),
+			"is the key of node n1, and this is n2",
+		},
+		"a node's": {
+			append(n1, "--role", "controller", "--listen", "127.0.0.1:0"),
+			"is the key of a node, want a controller's",
+		},
+		"none": {
+			[]string{"--auth", "keys", "--key", "/nowhere/key", "--role", "agent", "--controller", "head:1"},
+			"/nowhere",
+		},
 		"neither of the two": {[]string{"--auth", "trust"}, `--auth "trust", want munge or keys`},
 	} {
 		complaint := &text{}
 		dir := t.TempDir()
 		args := append([]string{
-			"epd", "--slurm", "off", "--gpu", "sim:1", "--state", filepath.Join(dir, "s"), "--socket", filepath.Join(dir, "x"),
+			"epd", "--slurm", "off", "--gpu", "sim:1", "--state", filepath.Join(dir, "s"),
+			"--socket", filepath.Join(dir, "x"),
 		}, c.flags...)
-		if code := run(t.Context(), args, &text{}, complaint); code == exitDone || !strings.Contains(complaint.String(), c.want) {
+		code := run(t.Context(), args, &text{}, complaint)
+		if code == exitDone || !strings.Contains(complaint.String(), c.want) {
 			t.Errorf("%s: %d: %s", name, code, complaint)
 		}
 	}
@@ -164,7 +178,8 @@ func TestAnEPDWithTheKeyOfAnotherDoesntStart(t *testing.T) {
 
 func TestKeysAreMadeOnceAndEnrolledWholly(t *testing.T) {
 	n1, line := makeKeys(t, "node", "n1")
-	if said, code := keys(t, "make", "--key", n1.key()); code != exitFailed || !strings.Contains(said, "is there") {
+	said, code := keys(t, "make", "--key", n1.key())
+	if code != exitFailed || !strings.Contains(said, "is there") {
 		t.Errorf("a second one: %d %s", code, said)
 	}
 	if said := mustKeys(t, "show", "--key", n1.key()); said != line {
@@ -172,7 +187,8 @@ func TestKeysAreMadeOnceAndEnrolledWholly(t *testing.T) {
 	}
 	n1.believe(t, line)
 	_, another := makeKeys(t, "node", "n1")
-	if said, code := keys(t, "add", "--trusted-keys", n1.trusted(), another); code != exitFailed || !strings.Contains(said, "--replace revokes") {
+	said, code = keys(t, "add", "--trusted-keys", n1.trusted(), another)
+	if code != exitFailed || !strings.Contains(said, "--replace revokes") {
 		t.Errorf("another key of that name: %d %s", code, said)
 	}
 	if said := mustKeys(t, "list", "--trusted-keys", n1.trusted()); said != line {
@@ -187,8 +203,14 @@ func TestKeysAreMadeOnceAndEnrolledWholly(t *testing.T) {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
 	for _, words := range [][]string{
-		{"add"}, {"add", "node", "n1"}, {"remove", "node"}, {"list", "x"}, {"show", "x"}, {"make", "x"},
-		{"remove", "--trusted-keys", n1.trusted(), "node", "n7"}, {"make", "--role", "king", "--key", n1.key() + "2"},
+		{"add"},
+		{"add", "node", "n1"},
+		{"remove", "node"},
+		{"list", "x"},
+		{"show", "x"},
+		{"make", "x"},
+		{"remove", "--trusted-keys", n1.trusted(), "node", "n7"},
+		{"make", "--role", "king", "--key", n1.key() + "2"},
 	} {
 		if said, code := keys(t, words...); code == exitDone || said == "" {
 			t.Errorf("%q: %d %s", words, code, said)

@@ -107,7 +107,8 @@ func (p *program) voucher(role nodekey.Role) (munge.Voucher, error) {
 	case own.Role != role:
 		return nil, fmt.Errorf("%s is the key of a %s, want a %s's", p.String("key"), own.Role, role)
 	case role == nodekey.Node && own.Name != nodeName(p.Context):
-		return nil, fmt.Errorf("%s is the key of node %s, and this is %s", p.String("key"), own.Name, nodeName(p.Context))
+		return nil, fmt.Errorf("%s is the key of node %s, and this is %s", p.String("key"), own.Name,
+			nodeName(p.Context))
 	}
 	return keys, nil
 }

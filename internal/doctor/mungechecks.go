@@ -110,9 +110,13 @@ var keyUnusable = &Fault{
 }
 
 var keyRefused = &Fault{
-	"controller-refuses-key", Bad, "the controller at {address} and this machine don't know each other's keys: {error}",
+	"controller-refuses-key", Bad,
+	"the controller at {address} and this machine don't know each other's keys: {error}",
 	"jobs of this node run at default clocks, and outcomes wait in its spool",
-	Fix{Run: "epd keys show --key {key} | ssh {host} epd keys add --replace -    # and the same the other way round"},
+	Fix{
+		Run: "epd keys show --key {key} | ssh {host} epd keys add --replace -    # and the same the other way " +
+			"round",
+	},
 }
 
 var clockSkewed = &Fault{

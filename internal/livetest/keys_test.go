@@ -125,7 +125,8 @@ func TestWithoutMungeAgentsObeyTheirControllerByKeys(t *testing.T) {
 func (l *lab) stopMunged() {
 	l.Helper()
 	(&patient{lab: l}).signalPID("munged", syscall.SIGKILL)
-	if c, err := exec.CommandContext(l.Context(), "munge", "-n", "-S", filepath.Join(l.dir, "slurm/munge/socket")).Output(); err == nil {
-		l.Fatalf("munge is there still: %s", c)
+	socket := filepath.Join(l.dir, "slurm/munge/socket")
+	if made, err := exec.CommandContext(l.Context(), "munge", "-n", "-S", socket).Output(); err == nil {
+		l.Fatalf("munge is there still: %s", made)
 	}
 }

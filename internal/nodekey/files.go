@@ -155,8 +155,8 @@ func ParseTrusted(source, text string) ([]Public, error) {
 		p := Public{role, name, key}
 		for _, other := range list {
 			if other.who() == p.who() || bytes.Equal(other.Key, p.Key) {
-				return nil, fmt.Errorf("%w: %s:%d: %s and %s: want one key for each, and another one", ErrFile, source, i+1,
-					other.who(), p.who())
+				return nil, fmt.Errorf("%w: %s:%d: %s and %s: want one key for each, and another one", ErrFile, source,
+					i+1, other.who(), p.who())
 			}
 		}
 		list = append(list, p)
@@ -165,7 +165,9 @@ func ParseTrusted(source, text string) ([]Public, error) {
 }
 
 // parseLine reads "node n1 KEY".
-func parseLine(source string, number int, line string, size int) (role Role, name string, key []byte, err error) {
+func parseLine(
+	source string, number int, line string, size int,
+) (role Role, name string, key []byte, err error) {
 	words := strings.Fields(line)
 	if len(words) != 3 { //nolint:mnd // role, name, key
 		return "", "", nil, fmt.Errorf("%w: %s:%d: want a role, a name and a key", ErrFile, source, number)
@@ -176,7 +178,8 @@ func parseLine(source string, number int, line string, size int) (role Role, nam
 	}
 	key, err = base64.StdEncoding.Strict().DecodeString(words[2])
 	if err != nil || len(key) != size {
-		return "", "", nil, fmt.Errorf("%w: %s:%d: the key isn't %d bytes in base64", ErrFile, source, number, size)
+		return "", "", nil, fmt.Errorf("%w: %s:%d: the key isn't %d bytes in base64", ErrFile, source, number,
+			size)
 	}
 	return role, name, key, nil
 }
@@ -202,8 +205,8 @@ func readTrusted(path string) (text string, mode fs.FileMode, err error) {
 	return string(data), info.Mode().Perm(), err
 }
 
-// Enrol adds keys to a list, all or none. One whose owner has another key already takes its place if that is wanted,
-// and is refused otherwise.
+// Enrol adds keys to a list, all or none. One whose owner has another key already takes its place if that
+// is wanted, and is refused otherwise.
 func Enrol(list, keys []Public, replace bool) ([]Public, error) {
 	list = slices.Clone(list)
 	for _, k := range keys {
@@ -212,7 +215,8 @@ func Enrol(list, keys []Public, replace bool) ([]Public, error) {
 		switch {
 		case same >= 0 && same == at:
 		case same >= 0:
-			return nil, fmt.Errorf("%w: %s has the key of %s: want one of its own", ErrFile, k.who(), list[same].who())
+			return nil, fmt.Errorf("%w: %s has the key of %s: want one of its own", ErrFile, k.who(),
+				list[same].who())
 		case at >= 0 && !replace:
 			return nil, fmt.Errorf("%w: %s has another key already, which --replace revokes", ErrFile, k.who())
 		case at >= 0:
@@ -236,5 +240,6 @@ func WriteTrusted(path string, list []Public) error {
 	for _, p := range list {
 		text.WriteString(p.String() + "\n")
 	}
-	return renameio.WriteFile(path, []byte(text.String()), trustedMode, renameio.WithStaticPermissions(trustedMode))
+	return renameio.WriteFile(path, []byte(text.String()), trustedMode,
+		renameio.WithStaticPermissions(trustedMode))
 }

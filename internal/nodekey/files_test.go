@@ -42,11 +42,14 @@ func TestAKeyIsWrittenOnceAndForItsOwnerAlone(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); len(left) != 1 {
 		t.Errorf("left behind: %q", left)
 	}
-	for mode, want := range map[os.FileMode]string{0o640: "has mode 0640, want 0600", 0o604: "0604", 0o666: "0666", 0o400: ""} {
+	for mode, want := range map[os.FileMode]string{
+		0o640: "has mode 0640, want 0600", 0o604: "0604", 0o666: "0666", 0o400: "",
+	} {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := nodekey.ReadSecret(path); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		_, err := nodekey.ReadSecret(path)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("mode %04o: %v", mode, err)
 		}
 	}
@@ -60,7 +63,8 @@ func TestAKeyIsWrittenOnceAndForItsOwnerAlone(t *testing.T) {
 }
 
 func TestAListThatIsWrongIsRefusedWithItsLine(t *testing.T) {
-	n1, n2, head := newKey(t, nodekey.Node, "n1"), newKey(t, nodekey.Node, "n2"), newKey(t, nodekey.Controller, "n1")
+	n1, n2 := newKey(t, nodekey.Node, "n1"), newKey(t, nodekey.Node, "n2")
+	head := newKey(t, nodekey.Controller, "n1")
 	good := "# ours\n" + n1.String() + " # rack 1\n\n" + head.String() + "\n"
 	if list, err := nodekey.ParseTrusted("keys", good); err != nil || len(list) != 2 {
 		t.Errorf("%v, %v", list, err)
@@ -83,7 +87,8 @@ func TestAListThatIsWrongIsRefusedWithItsLine(t *testing.T) {
 }
 
 func TestAKeyTakesThePlaceOfAnotherOnlyWhereThatIsWanted(t *testing.T) {
-	n1, other, n2 := newKey(t, nodekey.Node, "n1").Public, newKey(t, nodekey.Node, "n1").Public, newKey(t, nodekey.Node, "n2").Public
+	n1, other := newKey(t, nodekey.Node, "n1").Public, newKey(t, nodekey.Node, "n1").Public
+	n2 := newKey(t, nodekey.Node, "n2").Public
 	list, err := nodekey.Enrol(nil, []nodekey.Public{n1, n2, n1}, false)
 	if err != nil || len(list) != 2 {
 		t.Fatalf("%v, %v", list, err)
@@ -91,8 +96,8 @@ func TestAKeyTakesThePlaceOfAnotherOnlyWhereThatIsWanted(t *testing.T) {
 	if _, err := nodekey.Enrol(list, []nodekey.Public{other}, false); !errors.Is(err, nodekey.ErrFile) {
 		t.Errorf("without being told to: %v", err)
 	}
-	if got, err := nodekey.Enrol(list, []nodekey.Public{other}, true); err != nil || len(got) != 2 || got[0].String() != other.String() ||
-		list[0].String() != n1.String() {
+	got, err := nodekey.Enrol(list, []nodekey.Public{other}, true)
+	if err != nil || len(got) != 2 || got[0].String() != other.String() || list[0].String() != n1.String() {
 		t.Errorf("%v, %v", got, err)
 	}
 	stolen := n1
@@ -116,10 +121,10 @@ func TestAMachineThatBelievesNobodyIsNotOpened(t *testing.T) {
 	if err := s.Write(filepath.Join(dir, "key")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := nodekey.Open(filepath.Join(dir, "key"), filepath.Join(dir, "none"), time.Now); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("no list: %v", err)
-	}
-	if _, err := nodekey.Open(filepath.Join(dir, "none"), filepath.Join(dir, "none"), time.Now); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("no key: %v", err)
+	for _, key := range []string{"key", "none"} {
+		_, err := nodekey.Open(filepath.Join(dir, key), filepath.Join(dir, "none"), time.Now)
+		if !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s, and no list: %v", key, err)
+		}
 	}
 }

@@ -202,8 +202,8 @@ func (k *Keys) checkFresh(c *munge.Credential, signature []byte) error {
 		return nil // an answer counts for the one request whose nonce it has
 	case c.Encoded.Before(k.started.Add(maxAhead)):
 		// Before the start it may have been used: nobody remembers.
-		return fmt.Errorf("%w: it was made before this epd had run for %s, or the clock where it was made is behind",
-			munge.ErrExpired, maxAhead)
+		return fmt.Errorf("%w: it was made before this epd had run for %s, or the clock where it was made is "+
+			"behind", munge.ErrExpired, maxAhead)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -230,8 +230,8 @@ func takeApart(text string) (role Role, name, when string, payload, signature []
 	return Role(words[0]), words[1], words[2], payload, signature, err == nil
 }
 
-// seenCache has the signatures of a machine that count still and were used: in two generations of a lifetime and what
-// clocks may be ahead, so that none is forgotten that counts.
+// seenCache has the signatures of a machine that count still and were used: in two generations of a
+// lifetime and what clocks may be ahead, so that none is forgotten that counts.
 type seenCache struct {
 	young, old map[string]struct{}
 	born       time.Time

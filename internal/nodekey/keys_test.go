@@ -1,6 +1,7 @@
 package nodekey_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -51,7 +53,7 @@ func newMachine(t *testing.T, role nodekey.Role, name string, believed ...nodeke
 		t.Fatal(err)
 	}
 	m.believe(t, believed...)
-	if m.Keys, err = nodekey.Open(m.key, m.trusted, m.clock.Now); err != nil {
+	if m.Keys, err = nodekey.Open(m.key, m.trusted, m.Now); err != nil {
 		t.Fatal(err)
 	}
 	m.forward(10 * time.Second) // it has run for a while
@@ -93,7 +95,8 @@ func TestAControllerBelievesItsNodesAndANodeItsControllerAndNobodyElse(t *testin
 	if c, err = n1.Decode(t.Context(), encode(t, head, "an answer")); err != nil || c.Node != "head" {
 		t.Errorf("%+v, %v", c, err)
 	}
-	stranger := newMachine(t, nodekey.Node, "n1", head.secret.Public)
+	stranger, long := newMachine(t, nodekey.Node, "n1", head.secret.Public), strings.Repeat("A", 9<<10)
+	const ofHead = "controller:head"
 	for name, c := range map[string]struct {
 		to   *machine
 		text string
@@ -104,14 +107,14 @@ func TestAControllerBelievesItsNodesAndANodeItsControllerAndNobodyElse(t *testin
 		"a node in place of the head":   {n1, encode(t, n2, "x"), nodekey.ErrUnknown},
 		"the head in place of a node":   {head, encode(t, head, "x"), nodekey.ErrUnknown},
 		"what a node sent, reflected":   {n1, encode(t, n1, "x"), nodekey.ErrUnknown},
-		"another name on a good one":    {head, strings.Replace(encode(t, n1, "x"), ":n1:", ":n2:", 1), nodekey.ErrForged},
-		"another role on a good one":    {n2, strings.Replace(encode(t, n1, "x"), ":node:n1:", ":controller:head:", 1), nodekey.ErrForged},
+		"another name on a good one":    {head, altered(encode(t, n1, "x"), ":n1:", ":n2:"), nodekey.ErrForged},
+		"another role on a good one":    {n2, altered(encode(t, n1, "x"), "node:n1", ofHead), nodekey.ErrForged},
 		"a later time on a good one":    {head, redated(t, encode(t, n1, "x")), nodekey.ErrForged},
-		"another payload on a good one": {head, strings.Replace(encode(t, n1, "x"), ":eA==:", ":eQ==:", 1), nodekey.ErrForged},
+		"another payload on a good one": {head, altered(encode(t, n1, "x"), ":eA==:", ":eQ==:"), nodekey.ErrForged},
 		"nothing":                       {head, "", nodekey.ErrInvalid},
 		"of munge":                      {head, "MUNGE:AAAA:", nodekey.ErrInvalid},
 		"more than one":                 {head, encode(t, n1, "x") + ":", nodekey.ErrInvalid},
-		"too long":                      {head, "EPKEY:node:n1:1:" + strings.Repeat("A", 9<<10) + ":", nodekey.ErrInvalid},
+		"too long":                      {head, "EPKEY:node:n1:1:" + long + ":", nodekey.ErrInvalid},
 		"no base64":                     {head, "EPKEY:node:n1:1:!:!", nodekey.ErrInvalid},
 	} {
 		if got, err := c.to.Decode(t.Context(), c.text); !errors.Is(err, c.want) || got.Payload != nil {
@@ -120,11 +123,14 @@ func TestAControllerBelievesItsNodesAndANodeItsControllerAndNobodyElse(t *testin
 	}
 }
 
+// altered is a credential with something else in it.
+func altered(credential, old, by string) string { return strings.Replace(credential, old, by, 1) }
+
 // redated is a credential with another time in it.
 func redated(t *testing.T, credential string) string {
 	t.Helper()
 	words := strings.Split(credential, ":")
-	words[3] = fmt.Sprint(newClock().now.Load() + 1)
+	words[3] = strconv.FormatInt(newClock().now.Load()+1, 10)
 	return strings.Join(words, ":")
 }
 
@@ -155,7 +161,8 @@ func TestACredentialCountsOnceAndForItsMinute(t *testing.T) {
 	credential := encode(t, n1, "x")
 	for i := range 70 { // it never counts again, however long it is kept
 		_, err := head.Decode(t.Context(), credential)
-		if i == 0 && err != nil || i > 0 && !errors.Is(err, munge.ErrReplayed) && !errors.Is(err, munge.ErrExpired) {
+		stale := errors.Is(err, munge.ErrReplayed) || errors.Is(err, munge.ErrExpired)
+		if i == 0 && err != nil || i > 0 && !stale {
 			t.Fatalf("the %dth time: %v", i+1, err)
 		}
 		head.forward(time.Second)
@@ -171,7 +178,7 @@ func TestWhatCountedBeforeARestartDoesntCountAfterIt(t *testing.T) {
 		if _, err := head.Decode(t.Context(), credential); err != nil {
 			t.Fatal(err)
 		}
-		anew, err := nodekey.Open(head.key, head.trusted, head.clock.Now)
+		anew, err := nodekey.Open(head.key, head.trusted, head.Now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -192,7 +199,7 @@ func TestANodeThatSendsTooMuchIsRefusedAndTheOthersArent(t *testing.T) {
 	}
 	var err error
 	for i := 1; err == nil && i < 1<<15; i++ {
-		_, err = head.Decode(t.Context(), encode(t, n1, fmt.Sprint(i)))
+		_, err = head.Decode(t.Context(), encode(t, n1, strconv.Itoa(i)))
 	}
 	if !errors.Is(err, munge.ErrTooMany) {
 		t.Fatal(err)
@@ -245,6 +252,7 @@ func TestAKeyThatIsTakenOutOfTheListIsBelievedNoMore(t *testing.T) {
 type tamperer struct {
 	request func(*http.Request)
 	answer  func(*http.Response)
+	body    string // of the answer; empty: as it is
 }
 
 // between has it stand before a controller, and returns where.
@@ -252,7 +260,7 @@ func (m *tamperer) between(t *testing.T, url string) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		on, err := http.NewRequestWithContext(r.Context(), r.Method, url+r.RequestURI, strings.NewReader(string(body)))
+		on, err := http.NewRequestWithContext(r.Context(), r.Method, url+r.RequestURI, bytes.NewReader(body))
 		if err != nil {
 			t.Error(err)
 			return
@@ -272,6 +280,10 @@ func (m *tamperer) between(t *testing.T, url string) string {
 		}
 		w.Header()[munge.Header] = response.Header[munge.Header]
 		w.WriteHeader(response.StatusCode)
+		if m.body != "" {
+			_, _ = io.WriteString(w, m.body)
+			return
+		}
 		_, _ = io.Copy(w, response.Body)
 	}))
 	t.Cleanup(s.Close)
@@ -287,14 +299,17 @@ func serve(t *testing.T, head *machine) (url string, served *atomic.Int64) {
 		peer, _ := munge.PeerOf(r.Context())
 		body, _ := io.ReadAll(r.Body)
 		_, _ = fmt.Fprintf(w, "%s said %s", peer.Node, body)
-	}), head, munge.Options{Clock: head.clock.Now}))
+	}), head, munge.Options{Clock: head.Now}))
 	t.Cleanup(s.Close)
 	return s.URL, served
 }
 
-func post(t *testing.T, by http.RoundTripper, url, body string) (string, error) {
+// said is what nodes say.
+const said = "hello"
+
+func post(t *testing.T, by http.RoundTripper, url string) (string, error) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, url+"/v1/decide", strings.NewReader(body))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/decide", strings.NewReader(said))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,13 +325,10 @@ func post(t *testing.T, by http.RoundTripper, url, body string) (string, error) 
 func TestRequestAndAnswerAreBoundToEachOther(t *testing.T) {
 	head, n1, n2 := cluster(t)
 	url, served := serve(t, head)
-	if got, err := post(t, munge.NewTransport(n1), url, "hello"); err != nil || got != "200 n1 said hello" {
+	if got, err := post(t, munge.NewTransport(n1), url); err != nil || got != "200 n1 said hello" {
 		t.Fatalf("%q, %v", got, err)
 	}
 	var earlier, credential string
-	replace := func(body string) func(*http.Response) {
-		return func(r *http.Response) { r.Body = io.NopCloser(strings.NewReader(body)) }
-	}
 	for name, c := range map[string]struct {
 		tamper tamperer
 		want   string // of the refusal's words
@@ -325,12 +337,16 @@ func TestRequestAndAnswerAreBoundToEachOther(t *testing.T) {
 		"another body": {tamperer{request: func(r *http.Request) {
 			r.Body, r.ContentLength = io.NopCloser(strings.NewReader("hullo")), 5
 		}}, "its body is another one", false},
-		"another path": {tamperer{request: func(r *http.Request) { r.URL.Path = "/v1/outcome" }}, "its path is another one", false},
+		"another path": {tamperer{request: func(r *http.Request) {
+			r.URL.Path = "/v1/outcome"
+		}}, "its path is another one", false},
 		"another node's credential, of another request": {tamperer{request: func(r *http.Request) {
 			r.Header.Set(munge.Header, encode(t, n2, "epplan/1 request"))
 		}}, "with status 401", false},
-		"another body of the answer": {tamperer{answer: replace("n1 said yes")}, "its body is another one", true},
-		"another status":             {tamperer{answer: func(r *http.Response) { r.StatusCode = 404 }}, "its status is another one", true},
+		"another body of the answer": {tamperer{body: "n1 said yes"}, "its body is another one", true},
+		"another status": {tamperer{answer: func(r *http.Response) {
+			r.StatusCode = http.StatusNotFound
+		}}, "its status is another one", true},
 		"the answer to an earlier request": {tamperer{answer: func(r *http.Response) {
 			r.Header.Set(munge.Header, earlier)
 		}}, "its nonce is another one", true},
@@ -341,19 +357,22 @@ func TestRequestAndAnswerAreBoundToEachOther(t *testing.T) {
 		"another node's answer": {tamperer{answer: func(r *http.Response) {
 			r.Header.Set(munge.Header, encode(t, n2, "epplan/1 reply"))
 		}}, "no such key is known here", true},
-		"no credential": {tamperer{answer: func(r *http.Response) { r.Header.Del(munge.Header) }}, "no credential", true},
+		"no credential": {tamperer{answer: func(r *http.Response) {
+			r.Header.Del(munge.Header)
+		}}, "no credential", true},
 	} {
 		first := &tamperer{answer: func(r *http.Response) { earlier = r.Header.Get(munge.Header) }}
-		if _, err := post(t, munge.NewTransport(n1), first.between(t, url), "hello"); err != nil {
+		if _, err := post(t, munge.NewTransport(n1), first.between(t, url)); err != nil {
 			t.Fatal(err)
 		}
 		before := served.Load()
-		got, err := post(t, munge.NewTransport(n1), c.tamper.between(t, url), "hello")
-		said := got
+		got, err := post(t, munge.NewTransport(n1), c.tamper.between(t, url))
+		complaint := got
 		if err != nil {
-			said = err.Error()
+			complaint = err.Error()
 		}
-		if strings.HasPrefix(got, "200") || !strings.Contains(said, c.want) || (served.Load() > before) != c.comes {
+		if strings.HasPrefix(got, "200") || !strings.Contains(complaint, c.want) ||
+			(served.Load() > before) != c.comes {
 			t.Errorf("%s: %q, %v, want %q", name, got, err, c.want)
 		}
 	}
@@ -364,17 +383,18 @@ func TestARequestThatIsSentAgainIsRefused(t *testing.T) {
 	url, served := serve(t, head)
 	var kept *http.Request
 	first := &tamperer{request: func(r *http.Request) { kept = r.Clone(context.Background()) }}
-	if _, err := post(t, munge.NewTransport(n1), first.between(t, url), "hello"); err != nil {
+	if _, err := post(t, munge.NewTransport(n1), first.between(t, url)); err != nil {
 		t.Fatal(err)
 	}
-	kept.Body = io.NopCloser(strings.NewReader("hello"))
+	kept.Body = io.NopCloser(strings.NewReader(said))
 	response, err := http.DefaultTransport.RoundTrip(kept)
 	if err != nil {
 		t.Fatal(err)
 	}
 	text, _ := io.ReadAll(response.Body)
 	_ = response.Body.Close()
-	if response.StatusCode != http.StatusUnauthorized || !strings.Contains(string(text), "used before") || served.Load() != 1 {
+	if response.StatusCode != http.StatusUnauthorized || !strings.Contains(string(text), "used before") ||
+		served.Load() != 1 {
 		t.Errorf("%d %s", response.StatusCode, text)
 	}
 }
