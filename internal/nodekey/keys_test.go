@@ -134,6 +134,16 @@ func redated(t *testing.T, credential string) string {
 	return strings.Join(words, ":")
 }
 
+func TestAControllersKeyIsntANodesOfThatName(t *testing.T) {
+	head, n1, n2 := cluster(t)
+	as := n1.secret.Public
+	as.Role = nodekey.Controller
+	head.believe(t, as, n2.secret.Public)
+	if _, err := head.Decode(t.Context(), encode(t, n1, "x")); !errors.Is(err, nodekey.ErrUnknown) {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestACredentialCountsOnceAndForItsMinute(t *testing.T) {
 	for _, c := range []struct {
 		ahead time.Duration // of the node's clock
