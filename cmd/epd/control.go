@@ -191,14 +191,14 @@ func (p *program) openRemote() error {
 		return err
 	}
 	mux := http.NewServeMux()
-	voucher, err := voucher(p.Context, nodekey.Controller)
+	proof, err := voucher(p.Context, nodekey.Controller)
 	if err != nil {
 		return err
 	}
 	p.controllerServer().Routes(mux, mungeUID)
 	p.controllerServer().Status(mux, mungeUID)
 	refused := refusalLog{log: p.log}
-	p.serveAt(l, munge.Authenticate(mux, voucher, munge.Options{Refused: refused.note}))
+	p.serveAt(l, munge.Authenticate(mux, proof, munge.Options{Refused: refused.note}))
 	return nil
 }
 
