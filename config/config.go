@@ -169,7 +169,7 @@ func (c *Config) fields() []field {
 		tableField("safety", c.Safety.fields()),
 		tableField("live", append(c.Live.fields(), tableField("pick", c.Live.Pick.fields()),
 			tableField("sharing", c.Live.Sharing.fields()),
-			tableField("adapt", c.Live.Adapt.fields()))),
+			tableField("adapt", c.Live.Adapt.fields()), tableField("cap", c.Live.Cap.fields()))),
 		tableField("predict", c.Predict.fields()),
 		tableField("records", c.Records.fields()),
 		tableField("factors", c.Factors.fields()),

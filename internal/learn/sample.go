@@ -59,6 +59,12 @@ func sampled(o *record.Outcome, base dvfsmodel.Setting) (s dvfsmodel.Sample, why
 	for _, t := range o.ThrottledS {
 		throttled += t
 	}
+	below := dvfsmodel.MHz(0) // the clock that a power limit held it at
+	if capped := o.ThrottledS[powerCapped]; throttled > maxThrottle*seconds && !adapted(o) {
+		if clock, one := onlyClock(o.Clocks); one {
+			below, throttled = clock, throttled-capped
+		}
+	}
 	power := o.MeanPowerW.Or(0)
 	if energy, ok := o.GPUEnergyJ.Get(); ok {
 		power = energy / seconds
@@ -78,6 +84,9 @@ func sampled(o *record.Outcome, base dvfsmodel.Setting) (s dvfsmodel.Sample, why
 	}
 	if s.Core == 0 {
 		s.Core = base.Core
+	}
+	if below > 0 && below < s.Core {
+		s.Core = below
 	}
 	if s.Mem == 0 {
 		s.Mem = base.Mem
@@ -101,6 +110,13 @@ func sampled(o *record.Outcome, base dvfsmodel.Setting) (s dvfsmodel.Sample, why
 		why = "its power limit was changed while it ran"
 	}
 	return s, why
+}
+
+// onlyClock is the core clock at which a run was for nearly all of its time. false: it was at several.
+// What a power limit holds at one clock takes as long and as much power as a run that is locked there.
+func onlyClock(clocks []live.Residency) (dvfsmodel.MHz, bool) {
+	clock, one := nearlyAlways(clocks, 0)
+	return clock, one && clock > 0
 }
 
 // limitOfToday is the power limit of the newest of some runs, which go from new to old; 0: not known. A

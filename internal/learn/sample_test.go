@@ -135,3 +135,42 @@ func TestRunsThatAnotherPowerLimitHeldDownAreNotMixed(t *testing.T) {
 		t.Errorf("where no limit is known, today's is %v", today)
 	}
 }
+
+// A run that its power limit held at one clock is one of that clock, whatever was set.
+func TestARunThatAPowerLimitHeldAtOneClockIsASampleOfIt(t *testing.T) {
+	run := func(set dvfsmodel.Setting, at ...float64) *record.Outcome {
+		o := &record.Outcome{
+			ExitState: record.Completed, TimeS: live.Known(100), MeanPowerW: live.Known(150), Setting: set,
+			CapW: live.Known(150), ThrottledS: map[string]float64{powerCapped: 99},
+		}
+		for i, s := range at {
+			clock := dvfsmodel.Setting{Core: []dvfsmodel.MHz{1087, 1380}[i], Mem: 877}
+			o.Clocks = append(o.Clocks, live.Residency{Setting: clock, Seconds: s})
+		}
+		return o
+	}
+	for name, c := range map[string]struct {
+		o    *record.Outcome
+		want dvfsmodel.MHz // 0: no sample
+	}{
+		"by epd's limit":         {run(dvfsmodel.Setting{Cap: 150}, 99, 1), 1087},
+		"below a lock":           {run(dvfsmodel.Setting{Core: 1237, Cap: 150}, 100), 1087},
+		"by anybody's":           {run(dvfsmodel.Setting{}, 99, 1), 1087},
+		"at several clocks":      {run(dvfsmodel.Setting{Cap: 150}, 60, 40), 0},
+		"at clocks nobody knows": {run(dvfsmodel.Setting{Cap: 150}), 0},
+	} {
+		if s, ok := sampleOf(c.o, base); ok != (c.want > 0) || ok && (s.Core != c.want || s.Time != 100) {
+			t.Errorf("%s: %+v, %v, want %v MHz", name, s, ok, float64(c.want))
+		}
+	}
+	hot := run(dvfsmodel.Setting{}, 100)
+	hot.ThrottledS["thermal"] = 20
+	if s, ok := sampleOf(hot, base); ok {
+		t.Errorf("throttled by heat: %+v", s)
+	}
+	brief := run(dvfsmodel.Setting{}, 0, 95)
+	brief.ThrottledS[powerCapped] = 5
+	if s, ok := sampleOf(brief, base); !ok || s.Core != base.Core {
+		t.Errorf("hardly held down: %+v, %v", s, ok)
+	}
+}

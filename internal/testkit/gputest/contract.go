@@ -104,16 +104,23 @@ func CheckControls(t *testing.T, d gpu.Device) {
 			t.Errorf("%v set to what it isn't", c)
 		}
 		if c.TellsPrior() {
-			if now, err := c.Prior(d); err != nil || now != lowest[c] {
-				t.Errorf("%v is said to be at %v, set to %v: %v", c, float64(now), float64(lowest[c]), err)
-			}
-			must(t, d.Set(c, before))
-			if now, err := c.Prior(d); err != nil || now != before {
-				t.Errorf("%v at %v, given back to %v: %v", c, float64(now), float64(before), err)
-			}
+			checkPrior(t, d, c, lowest[c], before)
 		}
 		must(t, d.Release(c))
 		must(t, d.Release(c))
+	}
+}
+
+// checkPrior is what a device keeps of a control that tells what it is at: it is at what it was
+// set to, and then at what it was before.
+func checkPrior(t *testing.T, d gpu.Device, c gpu.Control, set, before gpu.Value) {
+	t.Helper()
+	if now, err := c.Prior(d); err != nil || now != set {
+		t.Errorf("%v is said to be at %v, set to %v: %v", c, float64(now), float64(set), err)
+	}
+	must(t, d.Set(c, before))
+	if now, err := c.Prior(d); err != nil || now != before {
+		t.Errorf("%v at %v, given back to %v: %v", c, float64(now), float64(before), err)
 	}
 }
 
