@@ -38,7 +38,7 @@ func (d *Device) detectCapability() error {
 	for c := range gpu.NumControls {
 		d.cantSet[c].Store(true)
 	}
-	if m, err := d.metrics(); err == nil {
+	if m, err := d.files.metrics(); err == nil {
 		d.counts = !math.IsNaN(float64(m.energy))
 	}
 	var err error
@@ -138,8 +138,8 @@ func (d *Device) sensor(name string) (float64, error) {
 }
 
 // metrics reads the GPU's table.
-func (d *Device) metrics() (metrics, error) {
-	table, err := d.library.sys.ReadFile(filepath.Join(d.files.base, "gpu_metrics"))
+func (f files) metrics() (metrics, error) {
+	table, err := f.sys.ReadFile(filepath.Join(f.base, "gpu_metrics"))
 	if err != nil {
 		return metrics{}, err
 	}
@@ -166,7 +166,7 @@ func (d *Device) Read() (gpu.Reading, error) {
 		first = errors.Join(first, d.classify(err))
 		return false
 	}
-	if m, err := d.metrics(); note(err) {
+	if m, err := d.files.metrics(); note(err) {
 		r.Power, r.Energy, r.Core, r.Mem = m.power, m.energy, m.core, m.mem
 		r.Utilisation, r.Throttle = m.utilisation, m.throttle
 	}
@@ -219,7 +219,7 @@ const kfd = "class/kfd/kfd"
 // Processes are those that compute with memory on the GPU, by pid. The kernel tells it
 // by a number of its own, which stands in the node of the GPU's device file.
 func (d *Device) Processes() ([]int, error) {
-	number, err := d.kfdNumber()
+	number, err := d.library.kfdNumber(d.id.Minor)
 	if err != nil {
 		return nil, d.fault(gpu.OpProcesses, err)
 	}
@@ -249,19 +249,19 @@ func (d *Device) Processes() ([]int, error) {
 }
 
 // kfdNumber is the number by which the driver's computing part knows the GPU; "" where it doesn't.
-func (d *Device) kfdNumber() (string, error) {
+func (l *Library) kfdNumber(minor int) (string, error) {
 	nodes := kfd + "/topology/nodes"
-	names, err := d.library.sys.Names(nodes)
+	names, err := l.sys.Names(nodes)
 	if err != nil {
 		return "", fmt.Errorf("no %s: %w", nodes, gpu.ErrNotSupported)
 	}
-	want := "drm_render_minor " + strconv.Itoa(d.id.Minor)
+	want := "drm_render_minor " + strconv.Itoa(minor)
 	for _, name := range names {
-		properties, err := d.library.sys.ReadFile(filepath.Join(nodes, name, "properties"))
+		properties, err := l.sys.ReadFile(filepath.Join(nodes, name, "properties"))
 		if err != nil || !slices.Contains(lines(properties), want) {
 			continue
 		}
-		number, err := d.library.sys.ReadFile(filepath.Join(nodes, name, "gpu_id"))
+		number, err := l.sys.ReadFile(filepath.Join(nodes, name, "gpu_id"))
 		return string(trim(number)), err
 	}
 	return "", nil

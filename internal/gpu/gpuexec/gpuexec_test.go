@@ -306,7 +306,7 @@ func TestAListOfGPUsThatCantBeBelieved(t *testing.T) {
 		l, _, err := site(t, strings.Replace(tool, first, c.line, 1), commands)
 		must(t, err)
 		found, err := l.Devices()
-		var here []bool
+		here := make([]bool, 0, len(found))
 		for _, d := range found {
 			here = append(here, d != nil)
 		}

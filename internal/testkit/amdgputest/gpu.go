@@ -267,8 +267,26 @@ func list(clocks []int, now int) string {
 	return b.String()
 }
 
+// load takes over what other processes did to the GPU.
+func (g *GPU) load() error {
+	data, err := os.ReadFile(filepath.Join(g.folder(), "state.json"))
+	if err != nil {
+		return err
+	}
+	was, err := json.Marshal(g)
+	if err != nil || string(was) == string(data) {
+		return err
+	}
+	g.rendered = nil
+	*g = GPU{root: g.root}
+	return json.Unmarshal(data, g)
+}
+
 // Obey does what an administrator writes.
 func (g *GPU) Obey(file, command string) error {
+	if err := g.load(); err != nil {
+		return err
+	}
 	if err := g.obey(file, command); err != nil {
 		return err
 	}
