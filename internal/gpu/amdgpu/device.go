@@ -21,8 +21,9 @@ type Device struct {
 	files   files
 	hwmon   string // of its sensors, below the base; "": it has none
 
-	ranged  bool // clocks have a lowest and a highest limit, else a choice of levels
-	counts  bool // it has an energy counter
+	ranged  bool           // clocks have a lowest and a highest limit, else a choice of levels
+	counts  bool           // it has an energy counter
+	caps    gpu.PowerRange // of the power cap; zero: it can't be set
 	cantSet [gpu.NumControls]atomic.Bool
 
 	mu     sync.Mutex
@@ -39,6 +40,8 @@ func (d *Device) detectCapability() {
 	if m, err := d.metrics(); err == nil {
 		d.counts = !math.IsNaN(float64(m.energy))
 	}
+	d.caps = d.capRange()
+	d.cantSet[gpu.PowerLimit].Store(d.caps == gpu.PowerRange{})
 	if !d.files.isWritable(levelFile) {
 		return // a part of a GPU, in a virtual machine
 	}
@@ -70,7 +73,7 @@ func (d *Device) Identity() gpu.Identity { return d.id }
 
 // Capability is by the kernel's files, less what it refused since.
 func (d *Device) Capability() gpu.Capability {
-	can := gpu.Capability{Energy: d.counts}
+	can := gpu.Capability{Energy: d.counts, Limits: d.caps}
 	for c := range gpu.NumControls {
 		if !d.cantSet[c].Load() {
 			can.Controls |= gpu.ControlsOf(c)
@@ -81,7 +84,7 @@ func (d *Device) Capability() gpu.Capability {
 
 // PowerLimit is the power cap. The second die of an MI250X has none of its own.
 func (d *Device) PowerLimit() (dvfsmodel.Watt, error) {
-	watts, err := d.sensor("power1_cap")
+	watts, err := d.sensor(capFile)
 	if err == nil && !(watts > 0) {
 		err = fmt.Errorf("power1_cap is %v: %w", watts, gpu.ErrNotSupported)
 	}
@@ -117,6 +120,7 @@ func (d *Device) Read() (gpu.Reading, error) {
 	r := gpu.Reading{
 		At: d.library.now(), Power: dvfsmodel.Watt(nan), Energy: dvfsmodel.Joule(nan),
 		Core: dvfsmodel.MHz(nan), Mem: dvfsmodel.MHz(nan), Utilisation: nan, MemUsed: -1,
+		Limit: dvfsmodel.Watt(nan),
 	}
 	var first error
 	got := 0
@@ -152,6 +156,9 @@ func (d *Device) Read() (gpu.Reading, error) {
 		if f, err := d.sensor("freq2_input"); note(err) {
 			r.Mem = dvfsmodel.MHz(f)
 		}
+	}
+	if limit, err := d.PowerLimit(); err == nil {
+		r.Limit = limit
 	}
 	if percent, err := d.files.number("gpu_busy_percent"); note(err) {
 		r.Utilisation = math.Min(percent/100, 1)

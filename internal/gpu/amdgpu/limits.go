@@ -265,6 +265,9 @@ func (d *Device) Set(c gpu.Control, v gpu.Value) error {
 	if d.cantSet[c].Load() {
 		return d.fault(gpu.OpSet, fmt.Errorf("%v: %w", c, gpu.ErrNotSupported))
 	}
+	if c == gpu.PowerLimit {
+		return d.setCap(v)
+	}
 	table, err := d.Clocks()
 	if err != nil {
 		return err
@@ -346,6 +349,9 @@ func (d *Device) undo(open *openNote, was, before *note) error {
 // them the GPU gets its performance level back. What somebody else set since, by
 // choosing another level, stays.
 func (d *Device) Release(c gpu.Control) error {
+	if c == gpu.PowerLimit {
+		return d.releaseCap()
+	}
 	return d.fault(gpu.OpRelease, d.change(gpu.OpRelease, func(open *openNote, n *note) error {
 		next := note{}
 		if n != nil {

@@ -229,7 +229,7 @@ func (d *Device) Read() (gpu.Reading, error) {
 	values := make(map[string]float64)
 	for _, column := range []string{
 		"power_w", "energy_j", "energy_mj", "energy_uj", "core_mhz", "memory_mhz", "utilisation_percent",
-		"memory_used_mib", "memory_total_mib",
+		"memory_used_mib", "memory_total_mib", "limit_w",
 	} {
 		n, err := r.number(column)
 		if err != nil {
@@ -240,7 +240,7 @@ func (d *Device) Read() (gpu.Reading, error) {
 	reading := gpu.Reading{
 		At: d.library.now(), Power: dvfsmodel.Watt(values["power_w"]), Energy: dvfsmodel.Joule(math.NaN()),
 		Core: dvfsmodel.MHz(values["core_mhz"]), Mem: dvfsmodel.MHz(values["memory_mhz"]),
-		Utilisation: values["utilisation_percent"] / 100, MemUsed: -1,
+		Utilisation: values["utilisation_percent"] / 100, MemUsed: -1, Limit: dvfsmodel.Watt(values["limit_w"]),
 	}
 	if reading.Utilisation > 1 {
 		return gpu.Reading{}, d.fault(gpu.OpRead, r.fault("utilisation_percent", "want 0 to 100"))

@@ -141,7 +141,8 @@ func TestWhatCommandsTellOfAGPU(t *testing.T) {
 	}
 	r, err := d.Read()
 	must(t, err)
-	if r.Power != 61.25 || r.Core != 1410 || r.Mem != 1215 || r.Utilisation != 0.37 || r.MemUsed != 120<<20 ||
+	if r.Power != 61.25 || r.Limit != 400 || r.Core != 1410 || r.Mem != 1215 || r.Utilisation != 0.37 ||
+		r.MemUsed != 120<<20 ||
 		r.MemTotal != 40960<<20 || math.Abs(float64(r.Energy)*1000-float64(time.Now().UnixMilli())) > 1e5 {
 		t.Errorf("reading %+v", r)
 	}

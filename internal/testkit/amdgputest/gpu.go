@@ -91,7 +91,8 @@ func (g *GPU) reset() {
 func (g *GPU) IsAsLoaded() bool {
 	fresh := GPU{Kind: g.Kind}
 	fresh.reset()
-	return g.Level == fresh.Level && g.Lo == fresh.Lo && g.Hi == fresh.Hi && g.Mem == fresh.Mem
+	return g.Level == fresh.Level && g.Lo == fresh.Lo && g.Hi == fresh.Hi && g.Mem == fresh.Mem &&
+		g.Cap == models[g.Kind].limit
 }
 
 func (g *GPU) folder() string { return filepath.Join(g.root, "devices", g.Address) }
@@ -196,6 +197,9 @@ func (g *GPU) render() error {
 		"power_dpm_force_performance_level": g.Level + "\n",
 		"pp_dpm_mclk":                       list(m.mems, g.Mem),
 		g.hwmon() + "/power1_cap":           fmt.Sprintf("%d000000\n", g.Cap),
+		g.hwmon() + "/power1_cap_min":       fmt.Sprintf("%d000000\n", m.limit/2),
+		g.hwmon() + "/power1_cap_max":       fmt.Sprintf("%d000000\n", m.limit),
+		g.hwmon() + "/power1_cap_default":   fmt.Sprintf("%d000000\n", m.limit),
 		g.hwmon() + "/power1_average":       fmt.Sprintf("%d000000\n", g.watts()),
 		g.hwmon() + "/freq1_input":          fmt.Sprintf("%d000000\n", g.top()),
 		g.hwmon() + "/freq2_input":          fmt.Sprintf("%d000000\n", g.Mem),
@@ -296,6 +300,14 @@ func (g *GPU) obey(file, command string) error {
 			return syscall.EINVAL
 		}
 		return g.edit(strings.Fields(command))
+	case "power1_cap":
+		const micro = 1_000_000
+		microwatts, err := strconv.Atoi(command)
+		if err != nil || microwatts < m.limit/2*micro || microwatts > m.limit*micro {
+			return syscall.EINVAL
+		}
+		g.Cap = microwatts / micro
+		return nil
 	}
 	return syscall.EACCES
 }
