@@ -101,16 +101,15 @@ func (a *admission) checkGPU(c *managedGPU, run *live.Run) error {
 	return a.checkRange(c, run.Setting)
 }
 
-// checkLockable says which control the card can't set. A memory clock that can't be
-// locked but is the only one in the table of clocks needn't be.
+// checkLockable says that the card can't set the first control of the run's; without a later
+// one it goes on. A memory clock that can't be locked but is the only one in the table of
+// clocks needn't be.
 func (c *managedGPU) checkLockable(run *live.Run, table *gpu.Clocks) error {
 	if !c.can(gpu.MemClock) && len(table.Mem) == 1 && run.Setting.Mem == table.Mem[0] {
 		run.Setting.Mem = 0
 	}
-	for control := range gpu.NumControls {
-		if control.Of(run.Setting) != 0 && !c.can(control) {
-			return fmt.Errorf("%w: %s: %w", ErrSetting, control, gpu.ErrNotSupported)
-		}
+	if first, some := firstControl(run.Setting); some && !c.can(first) {
+		return fmt.Errorf("%w: %s: %w", ErrSetting, first, gpu.ErrNotSupported)
 	}
 	return nil
 }

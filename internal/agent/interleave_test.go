@@ -96,7 +96,7 @@ var starts = []start{
 	}},
 	{name: "clocks that somebody else set", prepare: func(h *host) *agent.Agent {
 		a := running(h, h.started())
-		if err := h.sims[0].Set(gpu.CoreClock, 1900); err != nil {
+		if err := h.sims[0].Fix(gpu.CoreClock, 1900); err != nil {
 			h.t.Fatal(err)
 		}
 		for range 6 {

@@ -30,6 +30,7 @@ func (c *ClosedRun) Record() *record.Outcome {
 	}
 	sum.fill(out, c.Outcome.Partial)
 	out.Restarted = restarted(&c.Outcome)
+	out.Notes = c.Outcome.Notes
 	out.Course, out.Stays = c.Outcome.Course, c.Outcome.Stays
 	if host, known := c.Outcome.Host(); known && out.GPUSource != record.Unmeasured {
 		out.NodeEnergyJ, out.NodeSource = live.Known(sum.energy+float64(host)), record.RAPL

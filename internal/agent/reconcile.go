@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/live"
 )
 
@@ -22,13 +21,13 @@ type reconciler struct {
 
 // target is what a card's open runs come to, and the run that is named in the
 // journal for it, the youngest.
-func (s *reconciler) target(c *managedGPU) (want dvfsmodel.Setting, run live.Run) {
+func (s *reconciler) target(c *managedGPU) (want lock, run live.Run) {
 	table, err := c.clocks()
 	want, run = s.runs.wanted(c)
-	if err != nil || !supports(table, want) {
-		want = dvfsmodel.Setting{}
+	if err != nil || !supports(table, want.Setting) {
+		want = lock{}
 	}
-	return want, run
+	return c.settable(want), run
 }
 
 // reconcile brings cards to what their runs want. Where that fails, every run
@@ -74,7 +73,7 @@ func (s *reconciler) reconcileOne(ctx context.Context, c *managedGPU) error {
 	switch {
 	case c.externalReason() != "" && s.runs.isOpenOn(c):
 		return nil // somebody else's clocks stay while the runs last
-	case want == (dvfsmodel.Setting{}):
+	case want == lock{}:
 		_, err := s.holder.release(c)
 		return err
 	case c.isLockedAt(want):
@@ -83,14 +82,16 @@ func (s *reconciler) reconcileOne(ctx context.Context, c *managedGPU) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("lock %s: %w", c.uuid, context.Cause(ctx))
 	}
-	return s.holder.lockAt(c, want, &run)
+	refused, err := s.holder.lockAt(c, want, &run)
+	s.runs.noteRefused(c, refused)
+	return err
 }
 
 // isUntouchable reports whether the card's clocks are to stay as they are: a run wants
 // it locked, or somebody else set them and runs last.
 func (s *reconciler) isUntouchable(c *managedGPU) bool {
 	want, _ := s.target(c)
-	return want != (dvfsmodel.Setting{}) || c.externalReason() != "" && s.runs.isOpenOn(c)
+	return want != (lock{}) || c.externalReason() != "" && s.runs.isOpenOn(c)
 }
 
 // reconcileLate reconciles a GPU whose driver has come back: what it was asked for in

@@ -210,17 +210,17 @@ func (s *RunSet) whyNotLocked(id string, isLocked func(uuid string) bool) string
 }
 
 // wanted is what a card's open runs come to, and the youngest of them.
-func (s *RunSet) wanted(c *managedGPU) (want dvfsmodel.Setting, run live.Run) {
+func (s *RunSet) wanted(c *managedGPU) (want lock, run live.Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	runs := s.on(c)
 	markSharedRuns(runs)
 	for i, r := range runs {
 		if i == 0 {
-			want, run = r.wants(), r.Run
+			want, run = r.wantsLock(), r.Run
 			continue
 		}
-		want = faster(want, r.wants())
+		want = want.or(r.wantsLock())
 		if r.Started.After(run.Started) {
 			run = r.Run
 		}
@@ -325,6 +325,16 @@ func (s *RunSet) addReading(c *managedGPU, reading gpu.Reading, err error) {
 	}
 }
 
+// noteRefused notes for the runs on a card which of the controls that they want its driver
+// refused.
+func (s *RunSet) noteRefused(c *managedGPU, refused gpu.ControlSet) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.on(c) {
+		r.noteRefused(refused)
+	}
+}
+
 // addHost shares what the node used beside its GPUs among the runs that are open.
 func (s *RunSet) addHost(now time.Time, step nodepower.EnergyStep) {
 	s.mu.Lock()
@@ -369,7 +379,7 @@ func (s *RunSet) states() []RunState {
 		r := s.byID[id]
 		run := RunState{
 			Run: r.Run, Wants: r.wants(), Adapted: r.adaptationState(), HandsOff: r.handsOff, Ended: r.ended,
-			Reread: r.reread,
+			Reread: r.reread, Notes: slices.Clone(r.notes),
 		}
 		if !r.ended {
 			run.Readings = r.sampler.readings.Readings()

@@ -23,6 +23,8 @@ type Outcome struct {
 	Reason  string       `json:"reason"`            // why it was closed
 	GPUs    []GPUOutcome `json:"gpus"`
 	record.Course
+	// Notes are what became of its clocks, for people.
+	Notes []string `json:"notes,omitempty"`
 	// Lowest is the lowest of the settings that the run was at while its clocks
 	// were adapted; zero where they weren't.
 	Lowest dvfsmodel.Setting `json:"lowest,omitzero"`

@@ -268,6 +268,9 @@ func TestClocksAreGivenBackWhenTheJobIsKnownToBeOver(t *testing.T) {
 		over.Store(false)
 		watched(t, w, func(h *host, a *agent.Agent) {
 			t := h.t
+			if err := h.sims[0].Run(anyWork); err != nil {
+				t.Fatal(err)
+			}
 			r := h.run("r1", 1, quick, 0)
 			r.Upper, r.Limit, r.Wish.Fixed = time.Minute, live.LimitOf(time.Hour), fixed
 			if got, err := a.Apply(t.Context(), r); err != nil || !got.Locked {

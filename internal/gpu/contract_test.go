@@ -79,7 +79,7 @@ func checkControls(t *testing.T, d Device) {
 	}
 	for c := range NumControls {
 		if !d.Capability().Can(c) {
-			if d.Set(c, lowest[c]) == nil || d.Release(c) == nil {
+			if d.Set(c, lowest[c]) == nil || d.Fix(c, lowest[c]) == nil || d.Release(c) == nil {
 				t.Errorf("%v set or given back, which it can't", c)
 			}
 			continue
@@ -89,12 +89,32 @@ func checkControls(t *testing.T, d Device) {
 		if v, _, ok := c.Shown(&r); ok && v != lowest[c] {
 			t.Errorf("%v at %v, set to %v", c, float64(v), float64(lowest[c]))
 		}
-		if d.Set(c, 1.5) == nil || d.Set(c, -1) == nil || d.Set(c, 1e9) == nil {
-			t.Errorf("%v set to what it isn't", c)
+		for _, set := range []func(Control, Value) error{d.Set, d.Fix} {
+			if set(c, 1.5) == nil || set(c, -1) == nil || set(c, 1e9) == nil {
+				t.Errorf("%v set to what it isn't", c)
+			}
 		}
 		must(t, d.Release(c))
 		must(t, d.Release(c))
 	}
+	if d.Capability().Can(CoreClock) {
+		checkCoreRange(t, d, Value(clocks.Core[0][0]))
+	}
+}
+
+// checkCoreRange is what any device keeps of its core clock that has nothing to do: it is
+// at a value that was fixed, and no higher than one that was set.
+func checkCoreRange(t *testing.T, d Device, v Value) {
+	t.Helper()
+	must(t, d.Fix(CoreClock, v))
+	if r := read(t, d); Value(r.Core) != v {
+		t.Errorf("core clock at %v MHz, fixed at %v", float64(r.Core), float64(v))
+	}
+	must(t, d.Set(CoreClock, v))
+	if r := read(t, d); Value(r.Core) > v {
+		t.Errorf("core clock at %v MHz, set to %v", float64(r.Core), float64(v))
+	}
+	must(t, d.Release(CoreClock))
 }
 
 func TestSimulatedGPUsKeepTheContract(t *testing.T) {

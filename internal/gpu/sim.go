@@ -217,7 +217,12 @@ func (g *Sim) Clocks() (Clocks, error) {
 
 // Set sets a control until it is released or the driver goes. The error for a
 // value that the GPU doesn't have is not one of this package's.
-func (g *Sim) Set(c Control, v Value) error {
+func (g *Sim) Set(c Control, v Value) error { return g.set(c, v, false) }
+
+// Fix sets a control of which an idle GPU doesn't fall below the value either.
+func (g *Sim) Fix(c Control, v Value) error { return g.set(c, v, true) }
+
+func (g *Sim) set(c Control, v Value, fixed bool) error {
 	return g.call(OpSet, func(s *simState, _ time.Time) (bool, error) {
 		m := g.library.machine.model
 		if !m.capability.Can(c) {
@@ -227,6 +232,7 @@ func (g *Sim) Set(c Control, v Value) error {
 			return false, fmt.Errorf("%v %v %s: invalid argument", c, float64(v), c.Unit())
 		}
 		s.Set[c] = v
+		s.Fixed = s.Fixed.with(c, fixed)
 		s.noteWrite()
 		return true, nil
 	})
@@ -240,6 +246,7 @@ func (g *Sim) Release(c Control) error {
 		}
 		changed := s.Set[c] != 0
 		s.Set[c] = 0
+		s.Fixed = s.Fixed.with(c, false)
 		if changed {
 			s.noteWrite()
 		}
@@ -391,6 +398,16 @@ func (g *Sim) Held(c Control) (Value, error) {
 		return false, nil
 	})
 	return v, err
+}
+
+// IsFixed reports whether a control is set so that it doesn't fall below its value. No
+// real GPU tells.
+func (g *Sim) IsFixed(c Control) (fixed bool, err error) {
+	err = g.library.machine.withState(g.index, func(s *simState, _ time.Time) (bool, error) {
+		fixed = s.Fixed.Has(c)
+		return false, nil
+	})
+	return fixed, err
 }
 
 // LimitPower sets the limit, as nvidia-smi -pl does.

@@ -262,6 +262,7 @@ var (
 		jsonColumn("implausible", func(o *record.Outcome) (any, bool) {
 			return &o.Implausible, !o.Implausible.IsZero()
 		}),
+		jsonColumn("notes", func(o *record.Outcome) (any, bool) { return &o.Notes, len(o.Notes) > 0 }),
 	}
 )
 

@@ -143,6 +143,8 @@ type Outcome struct {
 	// clock was adapted and that was alone on its GPUs; none from agents that don't
 	// tell. They aren't part of what tells two deliveries apart.
 	Stays []dvfsmodel.ClockResidency `json:"stays,omitempty"`
+	// Notes are what became of its clocks beside being locked and given back, for people.
+	Notes []string `json:"notes,omitempty"`
 	// Restarted is what is known of a run that epd was restarted under, whose job was
 	// suspended, or whose Epilog was late, and whose own time and energy aren't. It isn't
 	// part of what tells two deliveries apart.
