@@ -167,6 +167,11 @@ type Course struct {
 	Readings Readings `json:"readings,omitzero"`
 }
 
+// LockedWords say at what its GPUs were locked, and what became of that.
+func (o *Outcome) LockedWords() string {
+	return strings.Join(append([]string{o.Setting.Words()}, o.Notes...), "; ")
+}
+
 // Key names the outcome's run.
 func (o *Outcome) Key() RunKey { return RunKey{o.Node, o.RunID} }
 
