@@ -484,35 +484,6 @@ func TestASweepSparesAGPUThatWasLockedForARunMeanwhile(t *testing.T) {
 	})
 }
 
-// deafLibrary has GPUs that take locks and don't heed them.
-type deafLibrary struct{ gpu.Library }
-
-type deafDevice struct{ gpu.Device }
-
-func (deafDevice) Set(gpu.Control, gpu.Value) error { return nil }
-
-func (l deafLibrary) Devices() ([]gpu.Device, error) {
-	devices, err := l.Library.Devices()
-	for i := range devices {
-		devices[i] = deafDevice{devices[i]}
-	}
-	return devices, err
-}
-
-func TestAGPUThatRunsFasterThanItWasLockedAtIsGivenBack(t *testing.T) {
-	h := newHost(t, twoGPUs)
-	h.options = func(o *agent.Options) { o.Library = deafLibrary{h.library} }
-	if err := h.sims[0].Run(anyWork); err != nil {
-		t.Fatal(err)
-	}
-	a := h.started()
-	got, err := a.Apply(t.Context(), h.run("r1", 1, slow, 0))
-	if err == nil || got.Locked || !strings.Contains(got.HandsOff, "locked at 1600,4000 MHz") {
-		t.Errorf("%+v, %v", got, err)
-	}
-	h.wantFree()
-}
-
 // slowLibrary has GPUs that take a long time to be found, once.
 type slowLibrary struct {
 	gpu.Library

@@ -43,9 +43,9 @@ type managedGPU struct {
 	recentWrites writeTimes     // of its clocks, lately
 	writes       int            // of its clocks since the agent began
 
-	externalChange string    // why somebody else is thought to set its clocks
-	strayCount     int       // samples in a row that don't fit the lock
-	firstStray     time.Time // the first of them
+	externalChange string        // why somebody else is thought to set its clocks
+	watch          lockWatch     // whether it keeps its lock
+	unlockedCore   dvfsmodel.MHz // the highest core clock seen while it wasn't locked; 0: none
 }
 
 func newManagedGPU(dev gpu.Device, timeout time.Duration, late func(*managedGPU)) *managedGPU {
@@ -107,10 +107,12 @@ func (c *managedGPU) journalled() *Entry {
 func (c *managedGPU) record(e *Entry, sure bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.entry, c.isEntryTrue, c.strayCount = e, sure, 0
+	c.entry, c.isEntryTrue = e, sure
+	c.watch.begin(time.Now())
 	c.isUnlocked = e == nil && sure
 	if e == nil {
 		c.externalChange, c.without = "", 0
+		c.watch.wasKept, c.watch.toldBelow = false, false
 	}
 }
 
@@ -162,6 +164,13 @@ func (c *managedGPU) isLockedAt(want lock) bool {
 	return c.isEntryTrue && c.entry != nil && lock{c.entry.Setting(), c.isExact} == want
 }
 
+// forgetLock notes that the card isn't at what its entry says any more, nor somebody else's.
+func (c *managedGPU) forgetLock() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.isEntryTrue, c.externalChange = false, ""
+}
+
 // externalReason is why somebody else is thought to set the card's clocks.
 func (c *managedGPU) externalReason() string {
 	c.mu.Lock()
@@ -173,7 +182,8 @@ func (c *managedGPU) externalReason() string {
 func (c *managedGPU) clearExternalChange() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.externalChange, c.strayCount = "", 0
+	c.externalChange = ""
+	c.watch.begin(time.Now())
 }
 
 // prior is what is known of a control that isn't in the journal: its value where the

@@ -83,8 +83,48 @@ func (s *reconciler) reconcileOne(ctx context.Context, c *managedGPU) error {
 		return fmt.Errorf("lock %s: %w", c.uuid, context.Cause(ctx))
 	}
 	refused, err := s.holder.lockAt(c, want, &run)
-	s.runs.noteRefused(c, refused)
+	s.eachRunOn(c, func(r *openRun) { r.noteRefused(refused) })
 	return err
+}
+
+// reactToLock does what a reading wants that showed how a card keeps its lock: nothing while
+// the lock may come back, else it is set again, left to somebody else, or given up.
+func (s *reconciler) reactToLock(ctx context.Context, c *managedGPU, shown error) error {
+	switch {
+	case errors.Is(shown, errFarBelow), errors.Is(shown, errForeignClocks):
+		s.note(c, shown.Error())
+		return nil
+	default:
+		// It was epd restore.
+		if heeded, err := s.applyReturned(ctx, []string{c.uuid}); len(heeded) > 0 {
+			return err
+		}
+	}
+	switch {
+	case errors.Is(shown, errLockLost):
+		c.forgetLock()
+		if err := s.reconcile(ctx, []*managedGPU{c}); err != nil {
+			return err
+		}
+		s.note(c, shown.Error()+", and is locked again")
+	case errors.Is(shown, ErrExternalChange), errors.Is(shown, errNoEffect):
+		return s.reconcile(ctx, s.giveUp([]*managedGPU{c}, shown.Error()))
+	}
+	return nil
+}
+
+// note notes something of a card's clocks for the runs on it.
+func (s *reconciler) note(c *managedGPU, text string) {
+	s.eachRunOn(c, func(r *openRun) { r.note(text) })
+}
+
+// eachRunOn does something with each run on a card, while nothing else is done with runs.
+func (s *reconciler) eachRunOn(c *managedGPU, do func(*openRun)) {
+	s.runs.eachOpen(func(r *openRun) {
+		if slices.Contains(r.GPUs, c.uuid) {
+			do(r)
+		}
+	})
 }
 
 // isUntouchable reports whether the card's clocks are to stay as they are: a run wants

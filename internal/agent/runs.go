@@ -325,16 +325,6 @@ func (s *RunSet) addReading(c *managedGPU, reading gpu.Reading, err error) {
 	}
 }
 
-// noteRefused notes for the runs on a card which of the controls that they want its driver
-// refused.
-func (s *RunSet) noteRefused(c *managedGPU, refused gpu.ControlSet) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, r := range s.on(c) {
-		r.noteRefused(refused)
-	}
-}
-
 // addHost shares what the node used beside its GPUs among the runs that are open.
 func (s *RunSet) addHost(now time.Time, step nodepower.EnergyStep) {
 	s.mu.Lock()

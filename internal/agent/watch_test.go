@@ -30,6 +30,14 @@ func sleep(d time.Duration) {
 // test lasts.
 func watched(t *testing.T, w agent.WatchHooks, test func(h *host, a *agent.Agent)) {
 	t.Helper()
+	watchedHost(t, w, func(t *testing.T) *host { t.Helper(); return newHost(t, twoGPUs) }, test)
+}
+
+// watchedHost is watched on a host of its own.
+func watchedHost(
+	t *testing.T, w agent.WatchHooks, newHost func(*testing.T) *host, test func(h *host, a *agent.Agent),
+) {
+	t.Helper()
 	if w.Slurm == nil {
 		w.Slurm = alive
 	}
@@ -43,7 +51,7 @@ func watched(t *testing.T, w agent.WatchHooks, test func(h *host, a *agent.Agent
 		w.OnProblem = func(error) {}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		h := newHost(t, twoGPUs)
+		h := newHost(t)
 		a := h.started()
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
@@ -125,57 +133,6 @@ func TestARunOnAGPUThatWasJustLookedAtForAnotherIsMeasuredFromItsStart(t *testin
 				t.Errorf("%s: %+v", id, got)
 			}
 		}
-	})
-}
-
-func TestClocksThatSomebodyElseSetAreLeftToThemUntilTheRunEnds(t *testing.T) {
-	watched(t, agent.WatchHooks{}, func(h *host, a *agent.Agent) {
-		t := h.t
-		for _, s := range h.sims {
-			if err := s.Run(anyWork); err != nil {
-				t.Fatal(err)
-			}
-		}
-		apply(h, a, "r1", 1, quick, 0, 1)
-		sleep(10 * time.Second)
-		h.wantLocked(quick, quick)
-		if err := h.sims[0].InjectFault(gpu.FaultForeign); err != nil { // down to 1600,4000
-			t.Fatal(err)
-		}
-		sleep(20 * time.Second)
-		theirs := quick
-		theirs.Core, theirs.Mem = lowest.Core, lowest.Mem
-		h.wantLocked(theirs, free)
-		if got, err := a.Apply(t.Context(), h.run("r2", 2, quick, 0)); !errors.Is(err,
-			agent.ErrExternalChange) || got.Locked {
-			t.Errorf("another run: %+v, %v", got, err)
-		}
-		end(a, 2)
-		h.wantLocked(theirs, free)
-		closed, err := a.End(t.Context(), 1, "n1")
-		if err != nil || !strings.Contains(closed.HandsOff, "somebody else") {
-			t.Errorf("%q, %v", closed.HandsOff, err)
-		}
-		h.wantFree()
-	})
-}
-
-func TestAnUnlockBySomebodyElseIsNoticedToo(t *testing.T) {
-	watched(t, agent.WatchHooks{}, func(h *host, a *agent.Agent) {
-		t := h.t
-		if err := h.sims[0].Run(anyWork); err != nil {
-			t.Fatal(err)
-		}
-		apply(h, a, "r1", 1, slow, 0)
-		if err := errors.Join(h.sims[0].Release(gpu.CoreClock), h.sims[0].Release(gpu.MemClock)); err != nil {
-			t.Fatal(err)
-		}
-		sleep(10 * time.Second)
-		if runs := a.State().Runs; !strings.Contains(runs[0].HandsOff, "somebody else") {
-			t.Errorf("%+v", runs)
-		}
-		end(a, 1)
-		h.wantFree()
 	})
 }
 
