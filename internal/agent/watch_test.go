@@ -14,6 +14,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 )
 
@@ -154,6 +155,38 @@ func TestThrottledAndIdleClocksAreNobodyElses(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What a run waits at is no clock of its work.
+func TestTheClockAtWorkIsThatOfReadingsAtWork(t *testing.T) {
+	capped := func(t *testing.T) *host {
+		t.Helper()
+		h := newHost(t, "sim:1")
+		if err := errors.Join(h.sims[0].LimitPower(110), h.sims[0].Run(anyWork)); err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	watchedHost(t, agent.WatchHooks{}, capped, func(h *host, a *agent.Agent) {
+		apply(h, a, "r1", 1, dvfsmodel.Setting{Core: 1237}, 0)
+		sleep(time.Minute)
+		r, err := h.sims[0].Read()
+		if err != nil || r.Core >= 1237 || r.Throttle&gpu.ThrottlePowerCap == 0 {
+			h.t.Fatalf("%+v, %v: want one that is capped", r, err)
+		}
+		if err := h.sims[0].Stop(anyWork.PID); err != nil {
+			h.t.Fatal(err)
+		}
+		sleep(time.Minute)
+		closed, err := a.End(h.t.Context(), 1, "n1")
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		want := record.WorkClock{CoreMHz: live.Known(float64(r.Core)), SpreadMHz: live.Known(0)}
+		if out := closed.Record(); out.WorkClock != want || len(out.Clocks) != 2 {
+			h.t.Errorf("clock at work %+v, want %+v; clocks %+v", out.WorkClock, want, out.Clocks)
+		}
+	})
 }
 
 func TestAReloadOrALossWhileARunLastsPutsItToDefaultClocks(t *testing.T) {

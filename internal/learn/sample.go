@@ -23,6 +23,13 @@ const (
 	// its clock meanwhile its time is off by 5 %, half of the margin that predictions have at
 	// least (live.time_margin, 0.1).
 	maxThrottle = 0.1
+	// maxSpread is the standard deviation of the clock at work, as a part of the mean, up to
+	// which a run was at one clock: under a power cap, and by voltage and temperature, it goes up
+	// and down by some steps. A tenth of the time at half of the clock makes .16.
+	maxSpread = 0.05
+	// ranStep is to what the clock that ran is rounded, so that runs at the same one are: the
+	// step of most tables.
+	ranStep = 15
 	// mostUntold is the part of an adapted run's time that may be in no stay. It counts as
 	// if it had been at the sample's clock, and so as maxAbove does.
 	mostUntold = 0.02
@@ -77,6 +84,11 @@ func sampled(o *record.Outcome, base dvfsmodel.Setting) (s dvfsmodel.Sample, why
 	if s.Mem == 0 {
 		s.Mem = base.Mem
 	}
+	ran := false
+	isThrottled := !(throttled <= maxThrottle*seconds)
+	if !adapted(o) && (o.Setting.Core > 0 || isThrottled) { // else the default stands for what ran by default
+		s.Core, ran = clockThatRan(o, s.Core)
+	}
 	seen, above := 0.0, 0.0
 	for _, c := range o.Clocks {
 		if seen += c.Seconds; set > 0 && c.Core > set*(1+aboveBy) {
@@ -84,16 +96,28 @@ func sampled(o *record.Outcome, base dvfsmodel.Setting) (s dvfsmodel.Sample, why
 		}
 	}
 	switch {
-	case !(above <= maxAbove*seen):
+	case !ran && !(above <= maxAbove*seen):
 		why = "it ran at higher clocks than were set for part of the time"
 	case !(s.Core > 0) || !(s.Mem > 0) || s.Core > maxMHz || s.Mem > maxMHz:
 		why = "its clocks aren't known"
 	case !(s.Power > 0) || !(s.Power < maxWatt):
 		why = "its power isn't known"
-	case !(seconds < record.MaxRunTime) || !(throttled <= maxThrottle*seconds):
+	case !(seconds < record.MaxRunTime) || isThrottled && !ran:
 		why = "it was throttled for part of the time"
 	}
 	return s, why
+}
+
+// clockThatRan is the core clock at which a run did its work, where that is known, was one
+// clock, and isn't the one that was set; true then. What kept a GPU from what was set, such
+// as its power cap, doesn't matter at that clock.
+func clockThatRan(o *record.Outcome, set dvfsmodel.MHz) (dvfsmodel.MHz, bool) {
+	mean, known := o.WorkClock.CoreMHz.Get()
+	if !known || !(mean > 0) || o.WorkClock.SpreadMHz.Or(0) > maxSpread*mean ||
+		math.Abs(mean-float64(set)) <= aboveBy*float64(set) {
+		return set, false
+	}
+	return dvfsmodel.MHz(max(1, math.Round(mean/ranStep)) * ranStep), true
 }
 
 // A run whose clock was adapted is a sample of one clock if it was there for

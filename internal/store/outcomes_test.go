@@ -24,6 +24,7 @@ func TestAnOutcomeComesBackAsItWasStored(t *testing.T) {
 	stepped.Stays = stays()
 	over := outcome(4)
 	over.Restarted = record.Restarted{TimeS: live.Known(100)}
+	over.WorkClock = record.WorkClock{CoreMHz: live.Known(1087.5), SpreadMHz: live.Known(12)}
 	over.Notes = []string{"its clocks were set again", "twice"}
 	for _, want := range []*record.Outcome{outcome(1), outcome(2), stepped, over, bare} {
 		put(t, s, want, store.Stored)

@@ -259,6 +259,7 @@ type Implausible struct {
 	PeakPowerW      live.Number                `json:"peak_power_w,omitzero"`
 	Utilisation     live.Number                `json:"utilisation,omitzero"`
 	PeakMemoryBytes live.Number                `json:"peak_memory_bytes,omitzero"`
+	WorkClock       WorkClock                  `json:"work_clock,omitzero"`
 	Restarted       Restarted                  `json:"restarted,omitzero"`
 	Stays           []dvfsmodel.ClockResidency `json:"stays,omitempty"`
 }
@@ -285,6 +286,9 @@ func (o *Outcome) DropImplausible(gpuPower dvfsmodel.Watt) {
 	d.checkNumber(&o.PeakPowerW, &d.into.PeakPowerW, "peak power", "W", power)
 	d.checkNumber(&o.Utilisation, &d.into.Utilisation, "utilisation", "", 1+rounding)
 	d.checkNumber(&o.PeakMemoryBytes, &d.into.PeakMemoryBytes, "peak memory", "bytes", maxMemory)
+	d.checkNumber(&o.WorkClock.CoreMHz, &d.into.WorkClock.CoreMHz, "clock at work", "MHz", maxMHz)
+	d.checkNumber(&o.WorkClock.SpreadMHz, &d.into.WorkClock.SpreadMHz, "spread of the clock at work", "MHz",
+		maxMHz)
 	d.checkRestarted(power)
 	d.checkStays(lasted, power)
 	if len(d.why) > 0 {

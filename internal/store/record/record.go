@@ -143,6 +143,9 @@ type Outcome struct {
 	// clock was adapted and that was alone on its GPUs; none from agents that don't
 	// tell. They aren't part of what tells two deliveries apart.
 	Stays []dvfsmodel.ClockResidency `json:"stays,omitempty"`
+	// WorkClock is the core clock at which its GPUs were at work; none from agents that don't
+	// tell. Like Notes, it isn't part of what tells two deliveries apart.
+	WorkClock WorkClock `json:"work_clock,omitzero"`
 	// Notes are what became of its clocks beside being locked and given back, for people.
 	Notes []string `json:"notes,omitempty"`
 	// Restarted is what is known of a run that epd was restarted under, whose job was
@@ -153,6 +156,12 @@ type Outcome struct {
 	Implausible Implausible `json:"implausible,omitzero"`
 	// Unmatched marks an Epilog without an open run: kept, and in no statistics.
 	Unmatched bool `json:"unmatched"`
+}
+
+// WorkClock is a core clock over the time in which GPUs were at work.
+type WorkClock struct {
+	CoreMHz   live.Number `json:"core_mhz"`   // the mean
+	SpreadMHz live.Number `json:"spread_mhz"` // the standard deviation
 }
 
 // Course is how a run went over time.
