@@ -169,13 +169,14 @@ const (
 	maxLevels      = 64
 	maxStretch     = 100
 	maxWrites      = 6000
+	maxPause       = 10 * time.Second // of writes
 )
 
 // checkAdaptation says what is impossible about an adaptation.
 func checkAdaptation(a *live.Adaptation) error {
 	tau := a.Tau()
 	if !(a.SLA >= 1 && a.SLA <= maxStretch) || tau < minTau || tau > maxTau || a.Writes < 0 ||
-		a.Writes > maxWrites ||
+		a.Writes > maxWrites || !(a.WritePauseS >= 0) || a.WritePause() > maxPause ||
 		len(a.Levels) == 0 || len(a.Levels) > maxLevels || a.Levels[0].Stretch != 1 {
 		return fmt.Errorf("%w: adaptation by %v every %s over %d clocks", ErrSetting, a.SLA, tau,
 			len(a.Levels))
