@@ -175,8 +175,8 @@ func (w *lockWatch) seeKept(r *gpu.Reading, want dvfsmodel.Setting) error {
 // which the GPU runs when nobody sets any, if that is known: a person's or a program's choice.
 func (w *lockWatch) isTheirs(r *gpu.Reading, want dvfsmodel.Setting, unlocked gpu.Value) bool {
 	_, tolerance, _ := gpu.CoreClock.Shown(r)
-	return want.Core > 0 && unlocked > 0 && w.low > gpu.Value(want.Core)+tolerance && w.high-w.low <= tolerance &&
-		w.high < nearly*unlocked && r.Throttle&throttling == 0
+	return want.Core > 0 && unlocked > 0 && r.Throttle&throttling == 0 && w.high-w.low <= tolerance &&
+		w.low > gpu.Value(want.Core)+tolerance && w.high < nearly*unlocked
 }
 
 // nearly is the part of the clock at which a GPU runs when nobody sets any from which on it

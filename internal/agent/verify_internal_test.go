@@ -23,13 +23,17 @@ func TestALockIsLostOnlyWhereReadingsAtWorkStayAboveIt(t *testing.T) {
 		lost  bool
 	}{
 		"it comes down slowly": {
-			10 * time.Millisecond, []gpu.Reading{busy(1000)},
-			[]gpu.Reading{busy(1500), busy(1500), busy(1500), busy(1400), busy(1200), busy(1025)}, false,
+			10 * time.Millisecond,
+			[]gpu.Reading{busy(1000)},
+			[]gpu.Reading{busy(1500), busy(1500), busy(1500), busy(1400), busy(1200), busy(1025)},
+			false,
 		},
-		"some bins above, as it is read":        {time.Second, []gpu.Reading{busy(1020), busy(985)}, nil, false},
-		"above it, and waiting in between":      {time.Second, []gpu.Reading{busy(1500), idle, idle}, nil, true},
-		"above it now and then":                 {time.Second, []gpu.Reading{busy(1500), busy(1000)}, nil, false},
-		"above it, of an unknown utilisation":   {time.Second, []gpu.Reading{{Core: 1500, Utilisation: -1}}, nil, true},
+		"some bins above, as it is read":   {time.Second, []gpu.Reading{busy(1020), busy(985)}, nil, false},
+		"above it, and waiting in between": {time.Second, []gpu.Reading{busy(1500), idle, idle}, nil, true},
+		"above it now and then":            {time.Second, []gpu.Reading{busy(1500), busy(1000)}, nil, false},
+		"above it, of an unknown utilisation": {
+			time.Second, []gpu.Reading{{Core: 1500, Utilisation: -1}}, nil, true,
+		},
 		"above it without anything to do there": {time.Second, []gpu.Reading{{Core: 1500}}, nil, true},
 	} {
 		var w lockWatch
