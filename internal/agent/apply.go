@@ -77,6 +77,11 @@ func (a *Agent) registerRun(run *live.Run, refusal error) error {
 	if refusal != nil {
 		r.handsOff = refusal.Error()
 	}
+	if run.Missed {
+		r.sampler.outcome.Partial = true
+		r.note("its GPUs weren't opened when it began: it was at default clocks until " +
+			time.Now().UTC().Format(time.TimeOnly) + " UTC, and isn't measured from its start")
+	}
 	if energy := a.poller.counters(run); len(energy) > 0 {
 		r.file.Counters = &counters{Boot: a.options.Boot, Driver: a.options.Driver, Energy: energy}
 	}

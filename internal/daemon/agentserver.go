@@ -81,6 +81,7 @@ type AgentServer struct {
 	numbers  *gpuNumbers
 	outbox   *outbox
 	hooks    sync.WaitGroup // that are under way
+	waiting  *latePrologs
 
 	mu       sync.Mutex
 	stopping bool // no Prolog is begun any more
@@ -95,6 +96,7 @@ func NewAgentServer(o Options) *AgentServer {
 		o.Files = os.DirFS("/")
 	}
 	d := &AgentServer{options: o, started: time.Now(), problems: newProblemLog(o.Log, o.Problems)}
+	d.waiting = &latePrologs{agent: o.Agent, byRun: make(map[runOf]lateProlog)}
 	d.numbers = &gpuNumbers{
 		agent: o.Agent, node: o.Node, order: o.Order, confs: o.SlurmConfs, files: o.Files,
 		simulated: o.Simulated,
@@ -195,6 +197,7 @@ func (d *AgentServer) stopHooks(ctx context.Context) {
 	d.mu.Lock()
 	d.stopping = true
 	d.mu.Unlock()
+	d.waiting.stop()
 	done := make(chan struct{})
 	go func() {
 		d.hooks.Wait()
