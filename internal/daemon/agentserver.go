@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/control"
@@ -292,6 +293,9 @@ func (d *AgentServer) gpus(states []agent.GPUState) []epdapi.GPU {
 	return all
 }
 
+// builtinProfiles tell of which GPUs drivers count what modules use.
+var builtinProfiles = sync.OnceValue(config.BuiltinProfiles)
+
 // readGPU is one GPU with what it measures now, whether it answered, and in which part
 // of the time it is used.
 func (d *AgentServer) readGPU(state *agent.GPUState) (out epdapi.GPU, read bool, utilisation live.Number) {
@@ -299,6 +303,9 @@ func (d *AgentServer) readGPU(state *agent.GPUState) (out epdapi.GPU, read bool,
 	out = epdapi.GPU{
 		UUID: id.UUID, Bus: id.Bus, Model: id.Model, Minor: id.Minor, Stuck: state.Stuck, Lost: state.Lost,
 		ExternalChange: state.ExternalChange, Refused: state.Refused,
+	}
+	if builtinProfiles().Find(id.Model).IsModule() {
+		out.PowerOf = epdapi.OfModules
 	}
 	if state.Entry != nil {
 		at := state.Entry.Setting()

@@ -29,7 +29,7 @@ func (d *AgentServer) prolog(ctx context.Context, e *slurm.HookEvent) slurm.Hook
 	}
 	began := time.Now()
 	if !d.waiting.wait(ctx, e, began) {
-		d.openLater(e, began)
+		d.openLater(ctx, e, began)
 		return hookAnswer(false, "", "the GPUs are still being opened: default clocks until they are")
 	}
 	return d.openRun(ctx, e, time.Time{})

@@ -40,9 +40,9 @@ func (l *latePrologs) wait(ctx context.Context, e *slurm.HookEvent, now time.Tim
 }
 
 // begin begins one, after one of the same job before it; ended is to be called at its end.
-func (l *latePrologs) begin(key runOf) (ctx context.Context, ended func()) {
-	l.end(context.Background(), key)
-	ctx, cancel := context.WithCancel(context.Background())
+func (l *latePrologs) begin(ctx context.Context, key runOf) (_ context.Context, ended func()) {
+	l.end(ctx, key)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	one := lateProlog{cancel, make(chan struct{})}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,12 +83,12 @@ func (l *latePrologs) stop() {
 }
 
 // openLater goes through a Prolog once the GPUs are opened.
-func (d *AgentServer) openLater(e *slurm.HookEvent, began time.Time) {
+func (d *AgentServer) openLater(ctx context.Context, e *slurm.HookEvent, began time.Time) {
 	finish, ok := d.beginHook(slurm.Prolog)
 	if !ok {
 		return
 	}
-	ctx, ended := d.waiting.begin(runOf{uint32(e.Job), e.Node})
+	ctx, ended := d.waiting.begin(ctx, runOf{uint32(e.Job), e.Node})
 	event := *e
 	event.Deadline = 0 // nobody waits
 	go func() {

@@ -1,6 +1,7 @@
 package epdapi
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -88,13 +89,25 @@ type GPU struct {
 	LockedCore dvfsmodel.MHz `json:"locked_core_mhz"`
 	LockedMem  dvfsmodel.MHz `json:"locked_mem_mhz"`
 	dvfsmodel.Setting
-	Power          float64 `json:"power_w"`
-	Stuck          bool    `json:"stuck,omitempty"`
-	Lost           bool    `json:"lost,omitempty"`  // it fell off the bus
-	ExternalChange string  `json:"alien,omitempty"` // why somebody else is thought to set its clocks
+	Power float64 `json:"power_w"`
+	// PowerOf is [OfModules] where the power is that of a module, several GPUs or a GPU with
+	// its CPU.
+	PowerOf        string `json:"power_of,omitempty"`
+	Stuck          bool   `json:"stuck,omitempty"`
+	Lost           bool   `json:"lost,omitempty"`  // it fell off the bus
+	ExternalChange string `json:"alien,omitempty"` // why somebody else is thought to set its clocks
 	// Refused is why its driver refused to lock a clock, the last time that it was
 	// told to; empty: it didn't, or wasn't told yet.
 	Refused string `json:"refused,omitempty"`
+}
+
+// PowerText is what it draws now, such as "287 W", or of what that is.
+func (g *GPU) PowerText() string {
+	text := fmt.Sprintf("%.0f W", g.Power)
+	if g.PowerOf == OfModules {
+		text += " of its module"
+	}
+	return text
 }
 
 // Run is a run of a job on the node.

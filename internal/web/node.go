@@ -110,6 +110,9 @@ func gpusTable(n *epdapi.NodeReport) *page.Table {
 		if g.Read {
 			core, mem, power, use = clockOr(g.Core), clockOr(g.Mem), wattsText(g.Power),
 				numberOrDash(g.Utilisation, report.FormatPercent)
+			if g.PowerOf == epdapi.OfModules {
+				power += " (module)"
+			}
 		}
 		trouble := page.Cell{Text: gpuProblem(g)}
 		if trouble.Text == "" {

@@ -22,6 +22,7 @@ func (o *Outcome) Digest() ([sha256.Size]byte, error) {
 			o.Restarted.NodeEnergyJ
 	}
 	measured = measured.withImplausible()
+	measured.GPUSource = measured.GPUSource.ofGPU() // the controller says which GPUs are parts of modules
 	measured.DecisionID, measured.Workload, measured.GPUModel, measured.Arm = 0, "", "", ""
 	measured.Submitted, measured.Restart, measured.ExitState, measured.Slowdown = time.Time{}, 0, "",
 		live.Number{}

@@ -16,11 +16,15 @@ type Source string
 // Sources of energy, from the best to the worst.
 const (
 	Unmeasured Source = ""
-	Counter    Source = "counter"     // the GPU's energy counter
-	Integrated Source = "integrated"  // integrated samples of power
-	RAPL       Source = "rapl"        // the CPUs' energy counters
-	Accounting Source = "acct-gather" // Slurm's AcctGatherEnergy
-	Modelled   Source = "modelled"    // computed from host watts by share
+	Counter    Source = "counter"    // the GPU's energy counter
+	Integrated Source = "integrated" // integrated samples of power
+	// The same where the counter and the power are those of a module, several GPUs or a GPU
+	// with its CPU.
+	ModuleCounter Source = "module-counter"
+	ModuleSamples Source = "module-integrated"
+	RAPL          Source = "rapl"        // the CPUs' energy counters
+	Accounting    Source = "acct-gather" // Slurm's AcctGatherEnergy
+	Modelled      Source = "modelled"    // computed from host watts by share
 )
 
 // Words say by what an energy was measured; empty where nobody knows.
@@ -29,7 +33,11 @@ func (s Source) Words() string {
 	case Counter:
 		return "the GPUs' counters"
 	case Integrated:
-		return "samples of their power"
+		return "samples of their power, worse than a counter"
+	case ModuleCounter:
+		return "the counters of their modules, CPUs included"
+	case ModuleSamples:
+		return "samples of the power of their modules, CPUs included, worse than a counter"
 	case RAPL:
 		return "the CPUs' counters"
 	case Accounting:
@@ -39,6 +47,33 @@ func (s Source) Words() string {
 	case Unmeasured:
 	}
 	return ""
+}
+
+// OfModule is the same source where what it measures is a module's.
+func (s Source) OfModule() Source {
+	switch s {
+	case Counter:
+		return ModuleCounter
+	case Integrated:
+		return ModuleSamples
+	default:
+		return s
+	}
+}
+
+// IsModule reports whether it measures modules.
+func (s Source) IsModule() bool { return s == ModuleCounter || s == ModuleSamples }
+
+// ofGPU is the same source as an agent says it, which doesn't tell modules apart.
+func (s Source) ofGPU() Source {
+	switch s {
+	case ModuleCounter:
+		return Counter
+	case ModuleSamples:
+		return Integrated
+	default:
+		return s
+	}
 }
 
 // Job is what Slurm knows of a job. Ids come again, so that a job is named by
