@@ -57,7 +57,7 @@ func TestACheckOfSimulatedGPUsLocksKillsAndGivesBack(t *testing.T) {
 	for _, g := range report.GPUs {
 		l := g.Lock
 		back, seen := l.BackMS.Get()
-		if !l.Held || !l.Restored || !seen || back > 2000 || l.Shown != "1600 MHz, 5500 MHz, 175 W" {
+		if !l.Held || !l.Restored || !seen || back > 2000 || l.Shown != "1600 MHz, 5000 MHz, 175 W" {
 			t.Errorf("%+v", l)
 		}
 		if g.Load == nil || g.Idle == nil || !(g.Load.MeanW.Or(0) > g.Idle.MeanW.Or(0)) || len(g.Calls) != 5 ||

@@ -155,7 +155,7 @@ func (l *Library) open(address string) (*Device, error) {
 	}
 	d.id.UUID = "GPU-" + strings.ToLower(unique) // as HIP and ROCR_VISIBLE_DEVICES have it
 	for _, name := range d.files.names("drm") {
-		if m := renderName.FindStringSubmatch(name); m != nil {
+		if m := renderName.FindStringSubmatch(name); m != nil && d.id.Minor < 0 {
 			d.id.Minor, _ = strconv.Atoi(m[1])
 		}
 	}
