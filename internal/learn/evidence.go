@@ -127,7 +127,8 @@ func usageOf(o *record.Outcome, base dvfsmodel.Setting) float64 {
 	}
 	slower := 1.0
 	if o.Setting.Core > 0 {
-		slower = max(1, float64(base.Core/o.Setting.Core))
+		core, _ := clockThatRan(o, o.Setting.Core)
+		slower = max(1, float64(base.Core/core))
 	}
 	return usage / (usage + slower*(1-usage))
 }

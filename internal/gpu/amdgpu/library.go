@@ -166,7 +166,7 @@ func (l *Library) open(address string) (*Device, error) {
 	for _, name := range d.files.names("hwmon") {
 		folder := filepath.Join("hwmon", name)
 		if text, err := d.files.text(filepath.Join(folder, "name")); err == nil && text == "amdgpu" {
-			d.hwmon = folder
+			d.sensors = sensors{d.files, folder}
 		}
 	}
 	if err := d.detectCapability(); err != nil {
