@@ -43,7 +43,8 @@ func (dr *Decider) followOrLead(d *Decided) {
 // canLead reports whether another decision is for a node of the same run, and asks
 // the same.
 func (d *Decided) canLead(other *Decided) bool {
-	if d.Node == other.Node || d.shared != other.shared || d.clockHash != other.clockHash {
+	if d.Node == other.Node || d.shared != other.shared || d.clockHash != other.clockHash ||
+		d.Cap > 0 && !other.limit.Takes(d.Cap) {
 		return false
 	}
 	if d.submitted == 0 || other.submitted == 0 {

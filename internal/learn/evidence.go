@@ -1,6 +1,7 @@
 package learn
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -125,9 +126,14 @@ func usageOf(o *record.Outcome, base dvfsmodel.Setting) float64 {
 	if !(usage > 0 && usage <= 1) {
 		return 0
 	}
-	slower := 1.0
-	if o.Setting.Core > 0 {
-		slower = max(1, float64(base.Core/o.Setting.Core))
+	core := cmp.Or(o.Setting.Core, base.Core)
+	if o.ThrottledS[powerCapped] > 0 { // it was at lower clocks than were set
+		for i := range o.Clocks {
+			if f := o.Clocks[i].Core; f > 0 {
+				core = min(core, f)
+			}
+		}
 	}
+	slower := max(1, float64(base.Core/core))
 	return usage / (usage + slower*(1-usage))
 }

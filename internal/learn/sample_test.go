@@ -163,6 +163,12 @@ func TestARunThatAPowerLimitHeldAtOneClockIsASampleOfIt(t *testing.T) {
 			t.Errorf("%s: %+v, %v, want %v MHz", name, s, ok, float64(c.want))
 		}
 	}
+	// Half of 100 s: 39.4 s at default clocks at least, beside 50 s of waiting.
+	waits := run(dvfsmodel.Setting{Cap: 150}, 100)
+	waits.Utilisation = live.Known(0.5)
+	if got, want := usageOf(waits, base), 1087/(1087+1380.0); math.Abs(got-want) > 1e-9 {
+		t.Errorf("at work for %v of the time at default clocks, want %v", got, want)
+	}
 	hot := run(dvfsmodel.Setting{}, 100)
 	hot.ThrottledS["thermal"] = 20
 	if s, ok := sampleOf(hot, base); ok {
