@@ -1,6 +1,8 @@
 package config
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -271,3 +273,11 @@ func andText(keys []string) string {
 
 // Profiles are the GPU models that the configuration knows.
 func (c *Config) Profiles() *Profiles { return c.profiles }
+
+// Digest is the name of a configuration's text, by which what is in force can be
+// told from what is in a file.
+func Digest(text []byte) string {
+	const bytes = 6
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:bytes])
+}

@@ -45,7 +45,7 @@ var (
 	listColumns = []string{"index", "uuid", "bus", "model", "minor", "-"}
 	readColumns = []string{
 		"power_w", "energy_j", "energy_mj", "energy_uj", "core_mhz", "memory_mhz", "utilisation_percent",
-		"memory_used_mib", "memory_total_mib", "limit_w", "mig", "uuid", "-",
+		"memory_used_mib", "memory_total_mib", "limit_w", "limit_min_w", "limit_max_w", "mig", "uuid", "-",
 	}
 	clockColumns   = []string{"memory_mhz", "core_mhz", "-"}
 	processColumns = []string{"pid", "uuid", "-"}
@@ -162,6 +162,12 @@ func (c *GPUCommands) checkTogether(d *document) {
 	want("processes", &c.Processes, "pid")
 	if len(c.Core.Set) > 0 || len(c.Memory.Set) > 0 {
 		want("read", &c.Read, "core_mhz", "memory_mhz") // what was set is looked at
+	}
+	if len(c.Limit.Set) > 0 {
+		want("read", &c.Read, "limit_w")
+	}
+	if slices.Contains(c.Read.Columns, "limit_max_w") {
+		want("read", &c.Read, "limit_min_w")
 	}
 	counters := 0
 	for _, column := range c.Read.Columns {

@@ -50,7 +50,8 @@ func TestAJobOnAGPUBehindCommandsRunsAtItsClock(t *testing.T) {
 	}
 	a, err := d.client.Hook(t.Context(), &event)
 	must(t, err)
-	if core, err := os.ReadFile(filepath.Join(dir, "core")); err != nil || string(core) != "1005\n" || !a.Applied {
+	core, err := os.ReadFile(filepath.Join(dir, "core"))
+	if err != nil || string(core) != "1005\n" || !a.Applied {
 		t.Errorf("locked at %q, %v, answer %+v\n%s", core, err, a, d.log)
 	}
 	event.Kind = slurm.Epilog

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -151,10 +152,17 @@ func claimsFolder(c *cli.Context) string {
 	return gpuClaims
 }
 
+// commandTime is how long a call may take that runs a command: longer than one of a library, and still
+// within the time of a Prolog.
+const commandTime = 1500 * time.Millisecond
+
 // agentOptions are those of an agent whose files lie below a folder; without runs it
 // only gives clocks back, whatever becomes of the claims.
 func agentOptions(c *cli.Context, journal, runs string, l gpu.Library) (agent.Options, error) {
 	o := agent.Options{Library: l, Boot: bootID(), Driver: driverID(whichGPUs(c))}
+	if isByCommands(c) {
+		o.CallTimeout = commandTime
+	}
 	folder, opening := agent.OpenFolder(journal)
 	claims, err := agent.OpenClaims(claimsFolder(c), journal)
 	switch {

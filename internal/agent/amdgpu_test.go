@@ -47,7 +47,7 @@ func (n *amdNode) play(f *fuse) {
 	_, _ = a.Start(n.Context())
 	h := &host{uuids: []string{"GPU-a0b1c2d3e4f50000"}}
 	clocks := map[amdgputest.Kind]dvfsmodel.Setting{
-		amdgputest.MI300X: {Core: 1000, Mem: 1100}, amdgputest.MI100: {Core: 962},
+		amdgputest.MI300X: {Core: 1000, Mem: 1100, Cap: 500}, amdgputest.MI100: {Core: 962, Cap: 200},
 	}
 	apply(h, a, "r1", 1, clocks[n.kernel.GPUs[0].Kind], 0)
 	if f.at == 0 && n.kernel.GPUs[0].IsAsLoaded() {

@@ -20,6 +20,7 @@ import (
 	"github.com/epplan/epplan/internal/doctor"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/munge"
+	"github.com/epplan/epplan/internal/nodekey"
 	"github.com/epplan/epplan/internal/statedir"
 	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/slurm"
@@ -219,7 +220,7 @@ func (m *machine) site() *doctor.Site {
 		},
 		Munge: func(string) doctor.Munge { return m },
 		EPD:   func(string) doctor.EPD { return m },
-		Remote: func(context.Context, string, string) (*epdapi.Status, time.Time, error) {
+		Remote: func(context.Context, string, doctor.Proof) (*epdapi.Status, time.Time, error) {
 			return &epdapi.Status{Version: "v1"}, now.Add(-m.skew), m.remote
 		},
 	}
@@ -323,6 +324,7 @@ func brokenSlurm() []broken {
 // brokenEPD are faults of epd.
 func brokenEPD() []broken {
 	remote := func(m *machine) { m.agent.Role, m.agent.Health.Controllers = "agent", []string{"head:6821"} }
+	byKey := func(m *machine) { remote(m); m.agent.Health.Key = nodekey.DefaultKey }
 	return []broken{
 		{"epd-down", func(m *machine) { m.down = epdapi.ErrUnreachable }},
 		{"epd-hung", func(m *machine) {
@@ -340,6 +342,8 @@ func brokenEPD() []broken {
 		{"submit-socket-missing", func(m *machine) { delete(m.files, epdapi.PublicSocket) }},
 		{"controller-unreachable", func(m *machine) { remote(m); m.remote = epdapi.ErrUnreachable }},
 		{"controller-refuses", func(m *machine) { remote(m); m.remote = munge.ErrUnauthentic }},
+		{"controller-refuses-key", func(m *machine) { byKey(m); m.remote = munge.ErrUnauthentic }},
+		{"key-unusable", func(m *machine) { byKey(m); m.remote = nodekey.ErrFile }},
 		{"clock-skew", func(m *machine) { remote(m); m.skew = 4 * time.Second }},
 		{"clock-skew-large", func(m *machine) { remote(m); m.skew = -time.Hour }},
 		{"version-skew", func(m *machine) { m.agent.Version = "v0" }},
@@ -781,7 +785,8 @@ func TestThePageListsEveryCheckAndEveryFinding(t *testing.T) {
 func (m *machine) faults(t *testing.T, check string) []string {
 	t.Helper()
 	var said []string
-	for _, f := range doctor.Examine(t.Context(), m.site(), doctor.Options{Role: doctor.Both}, only(check)).Findings {
+	r := doctor.Examine(t.Context(), m.site(), doctor.Options{Role: doctor.Both}, only(check))
+	for _, f := range r.Findings {
 		if f.Grade == doctor.Bad || f.Grade == doctor.Warn {
 			said = append(said, f.ID+": "+f.What)
 		}
@@ -857,5 +862,23 @@ func TestASlurmOf2605SwitchesNodesOffWithoutASuspendTime(t *testing.T) {
 		if said := m.faults(t, "power-saving"); len(said) != want {
 			t.Errorf("%s: %q", version, said)
 		}
+	}
+}
+
+// Where Slurm has a key of its own, and epd keys, nobody misses munge.
+func TestWithoutMungeTheRestIsLookedAtAllTheSame(t *testing.T) {
+	m := healthy()
+	m.munge = munge.ErrUnavailable
+	m.files["/etc/slurm/slurm.conf"] = "ClusterName=c\nAuthType=auth/slurm\n"
+	m.agent.Role, m.agent.Health.Controllers = "agent", []string{"head:6821"}
+	m.agent.Health.Key = nodekey.DefaultKey
+	for _, check := range []string{"munge", "slurmctld", "nodes", "prolog", "controller-link"} {
+		if said := m.faults(t, check); len(said) > 0 {
+			t.Errorf("%s: %q", check, said)
+		}
+	}
+	m.agent.Health.Key = "" // epd's agent asks munge still
+	if said := m.faults(t, "munge"); len(said) != 1 || !strings.HasPrefix(said[0], "munge-down") {
+		t.Errorf("epd needs it, and: %q", said)
 	}
 }

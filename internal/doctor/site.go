@@ -31,11 +31,22 @@ type Site struct {
 	Munge func(socket string) Munge
 	// EPD is the epd at a socket.
 	EPD func(socket string) EPD
-	// Remote asks the controller at HOST:PORT, by the munged at a socket, what it
-	// is doing and what time it is there.
-	Remote func(ctx context.Context, address, socket string) (*epdapi.Status, time.Time, error)
+	// Remote asks the controller at HOST:PORT what it is doing and what time it is there.
+	Remote func(ctx context.Context, address string, by Proof) (*epdapi.Status, time.Time, error)
 	// Now is this machine's time.
 	Now func() time.Time
+}
+
+// Proof is how this machine proves to a controller who it is: by a key of its own, or else by the munged
+// at a socket.
+type Proof struct {
+	MungeSocket      string // empty: munge's own
+	Key, TrustedKeys string
+}
+
+// proofOf is how an epd proves who it is.
+func proofOf(h *epdapi.Health) Proof {
+	return Proof{MungeSocket: h.MungeSocket, Key: h.Key, TrustedKeys: h.TrustedKeys}
 }
 
 func (s *Site) exists(path string) bool {

@@ -94,7 +94,7 @@ func epdChecks() []Check {
 		},
 		{
 			"controller-link", Node, "the controllers that this node's agent asks, and their clocks",
-			[]*Fault{linkDown, linkRefused, clockSkewed, clockSkewedFar},
+			[]*Fault{linkDown, linkRefused, keyUnusable, keyRefused, clockSkewed, clockSkewedFar},
 			lookLink,
 		},
 		{

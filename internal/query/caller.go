@@ -10,12 +10,14 @@ import (
 )
 
 // Caller is who asks. There are three tiers: administrators may do everything; operators
-// see everything and change nothing; users see what concerns them alone.
+// see everything and change nothing; users see what concerns them alone. An agent that proves by a key
+// which node it is may speak for that node, and is a user otherwise.
 type Caller struct {
 	UID      uint32
 	Name     string // of the user; empty: not known, and so nobody's job is theirs
 	Operator bool   // sees everything
 	Admin    bool   // root, Slurm's user, or epd's own
+	Node     string // whose agent it is, by its key; empty: no machine is proven
 
 	inProcess bool // nobody but this process
 }
@@ -51,17 +53,29 @@ const (
 	Anybody Tier = iota
 	Operators
 	Administrators
+	Agents // and administrators
 )
 
 // Admits tells by its error, [ErrForbidden], that a caller may not ask.
 func (t Tier) Admits(c Caller) error {
 	switch {
-	case c.Admin, t == Anybody, t == Operators && c.Operator:
+	case c.Admin, t == Anybody, t == Operators && c.Operator, t == Agents && c.Node != "":
 		return nil
 	case t == Operators:
 		return fmt.Errorf("%w: only root, Slurm's user and operators may ask that", ErrForbidden)
 	}
 	return fmt.Errorf("%w: only root and Slurm's user may ask that", ErrForbidden)
+}
+
+// SpeaksFor tells by its error, [ErrForbidden], that a caller may not speak for a node's agent.
+func (c Caller) SpeaksFor(node string) error {
+	switch {
+	case c.Admin, c.Node != "" && c.Node == node:
+		return nil
+	case c.Node == "":
+		return Agents.Admits(c)
+	}
+	return fmt.Errorf("%w: the key of %s speaks for that node alone", ErrForbidden, c.Node)
 }
 
 // seesAll reports whether a caller may see what anybody's jobs did.

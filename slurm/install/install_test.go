@@ -158,12 +158,14 @@ func TestOfSeveralHooksOursAreTheNextToTheJob(t *testing.T) {
 		t.Fatalf("%v %q %q", err, p.ConfBlocked, p.Warnings)
 	}
 	for hook, own := range map[string]string{"prolog": "/srv/last.sh", "epilog": "/srv/first.sh"} {
-		if st := stepFor(t, p, "/etc/slurm/epplan-"+hook+".d/90-site", ""); !strings.Contains(st.Text, "exec "+own+"\n") {
+		st := stepFor(t, p, "/etc/slurm/epplan-"+hook+".d/90-site", "")
+		if !strings.Contains(st.Text, "exec "+own+"\n") {
 			t.Errorf("%s: %+v", hook, st)
 		}
 	}
 	lines := strings.Split(p.Conf, "\n")
-	if lines[0] != "Prolog=/srv/first.sh" || !strings.HasPrefix(lines[1], "Prolog=/etc/slurm/epplan-prolog.d/* ") ||
+	if lines[0] != "Prolog=/srv/first.sh" ||
+		!strings.HasPrefix(lines[1], "Prolog=/etc/slurm/epplan-prolog.d/* ") ||
 		!strings.HasPrefix(lines[2], "Epilog=/etc/slurm/epplan-epilog.d/* ") || lines[3] != "Epilog=/srv/last.sh" {
 		t.Errorf("%q", lines)
 	}

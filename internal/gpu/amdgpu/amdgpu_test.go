@@ -88,13 +88,13 @@ func TestWhatAnAMDGPUIsAndCan(t *testing.T) {
 	if got := open(t, k, "")[1].Identity(); got.Model != "AMD Instinct MI210" || got.Minor != 129 {
 		t.Errorf("without a name of its own: %+v", got)
 	}
-	both, core := gpu.ControlsOf(gpu.CoreClock, gpu.MemClock, gpu.PowerLimit),
-		gpu.ControlsOf(gpu.CoreClock, gpu.PowerLimit)
+	all := gpu.ControlsOf(gpu.CoreClock, gpu.MemClock, gpu.PowerLimit)
+	core := gpu.ControlsOf(gpu.CoreClock, gpu.PowerLimit)
 	for i, want := range []gpu.Capability{
-		{Controls: both, Energy: true, Limits: gpu.PowerRange{Min: 375, Max: 750}},
+		{Controls: all, Energy: true, Limits: gpu.PowerRange{Min: 375, Max: 750}},
 		{Controls: core, Energy: true, Limits: gpu.PowerRange{Min: 150, Max: 300}},
 		{Controls: core, Energy: true, Limits: gpu.PowerRange{Min: 145, Max: 290}},
-		{Controls: both, Limits: gpu.PowerRange{Min: 151, Max: 303}},
+		{Controls: all, Limits: gpu.PowerRange{Min: 152, Max: 303}},
 	} {
 		if got := devices[i].Capability(); got != want {
 			t.Errorf("%s can %+v, want %+v", k.GPUs[i].Kind, got, want)
@@ -155,6 +155,14 @@ func TestAReadingOfAnAMDGPU(t *testing.T) {
 	limit, err := devices[0].PowerLimit()
 	if err != nil || limit != 750 {
 		t.Errorf("power limit %v, %v", limit, err)
+	}
+	must(t, devices[0].Set(gpu.PowerLimit, 500.7)) // the kernel takes whole watts
+	if r, err := devices[0].Read(); err != nil || r.Limit != 500 || k.GPUs[0].Cap != 500 {
+		t.Errorf("limited to %v W, %v", float64(r.Limit), err)
+	}
+	must(t, devices[0].Release(gpu.PowerLimit))
+	if k.GPUs[0].Cap != 750 {
+		t.Errorf("released to %v W", k.GPUs[0].Cap)
 	}
 	k.GPUs[0].Put(t, "hwmon/hwmon3/power1_cap", "0\n") // as the second die of an MI250X
 	if _, err := devices[0].PowerLimit(); !errors.Is(err, gpu.ErrNotSupported) {
@@ -480,7 +488,7 @@ func TestErrorsThatPass(t *testing.T) {
 	if err != nil || r.Utilisation != 0.97 || r.Power != 170 { // of the table
 		t.Errorf("reading %+v, %v", r, err)
 	}
-	for _, name := range []string{"gpu_metrics", "_average", "_input", "_used", "_total"} {
+	for _, name := range []string{"gpu_metrics", "_average", "_input", "_used", "_total", "_cap"} {
 		k.Fail(name, false, syscall.EPERM, -1)
 	}
 	_, err = d.Read()
@@ -488,6 +496,15 @@ func TestErrorsThatPass(t *testing.T) {
 		t.Errorf("reading in a reset, as root: %v", err)
 	}
 	k.Heal()
+	// A GPU that is opened in a reset would seem to have nothing that could be given back.
+	for _, name := range []string{"pp_dpm_sclk", "pp_dpm_mclk", "pp_od_clk_voltage", "power1_cap_min"} {
+		k.Fail(name, false, syscall.EPERM, 1)
+		l, err := amdgpu.Open(amdgpu.Options{Sysfs: k, Root: true})
+		must(t, err)
+		if found, err := l.Devices(); err == nil || found[0] != nil {
+			t.Errorf("%s: opened in a reset: %v, %v", name, found, err)
+		}
+	}
 	if _, err = d.Read(); err != nil {
 		t.Errorf("reading after it: %v", err)
 	}
@@ -560,44 +577,5 @@ func TestListsOfClocksThatArentOnes(t *testing.T) {
 		if _, err := d.Read(); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
-	}
-}
-
-func TestThePowerCapOfAnAMDGPU(t *testing.T) {
-	k := amdgputest.New(t, mi300x)
-	d := open(t, k, "")[0]
-	if want := (gpu.PowerRange{Min: 375, Max: 750}); !d.Capability().Can(gpu.PowerLimit) ||
-		d.Capability().Limits != want {
-		t.Fatalf("capability %+v, want limits %v", d.Capability(), want)
-	}
-	must(t, d.Set(gpu.PowerLimit, 400.5))
-	r, err := d.Read()
-	must(t, err)
-	if limit, err := d.PowerLimit(); err != nil || limit != 400 || r.Limit != 400 { // the stand-in has whole watts
-		t.Errorf("limit %v, in force %v, %v", limit, r.Limit, err)
-	}
-	for _, v := range []gpu.Value{374, 751, gpu.Value(math.NaN())} {
-		if err := d.Set(gpu.PowerLimit, v); err == nil || !strings.Contains(err.Error(), "375 to 750 W") {
-			t.Errorf("limit of %v W: %v", float64(v), err)
-		}
-	}
-	must(t, d.Release(gpu.PowerLimit))
-	if limit, err := d.PowerLimit(); err != nil || limit != 750 {
-		t.Errorf("limit %v, %v: want that as delivered", limit, err)
-	}
-	k.Fail("power1_cap", true, syscall.EACCES, 1)
-	if err := d.Set(gpu.PowerLimit, 400); !errors.Is(err, gpu.ErrPermission) {
-		t.Errorf("a cap that mustn't be written: %v", err)
-	}
-	k.Fail("power1_cap", true, syscall.EOPNOTSUPP, 1)
-	if err := d.Set(gpu.PowerLimit, 400); !errors.Is(err, gpu.ErrNotSupported) || d.Capability().Can(gpu.PowerLimit) {
-		t.Errorf("a cap that the GPU hasn't got: %v, %+v", err, d.Capability())
-	}
-	if !k.GPUs[0].IsAsLoaded() {
-		t.Errorf("left at %+v", k.GPUs[0])
-	}
-	k.GPUs[0].Put(t, "hwmon/hwmon3/power1_cap_max", "nonsense\n")
-	if d := open(t, k, "")[0]; d.Capability().Can(gpu.PowerLimit) || !d.Capability().Can(gpu.CoreClock) {
-		t.Errorf("without a range %+v", d.Capability())
 	}
 }

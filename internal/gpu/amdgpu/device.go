@@ -23,7 +23,7 @@ type Device struct {
 
 	ranged  bool           // clocks have a lowest and a highest limit, else a choice of levels
 	counts  bool           // it has an energy counter
-	caps    gpu.PowerRange // of the power cap; zero: it can't be set
+	bounds  gpu.PowerRange // of the power limit
 	cantSet [gpu.NumControls]atomic.Bool
 
 	mu     sync.Mutex
@@ -32,40 +32,46 @@ type Device struct {
 
 var _ gpu.Device = (*Device)(nil)
 
-// detectCapability finds out what the GPU can do without changing it.
-func (d *Device) detectCapability() {
+// detectCapability finds out what the GPU can do without changing it. An error that may pass is one:
+// what seems to be missing then may be set, and has to be given back.
+func (d *Device) detectCapability() error {
 	for c := range gpu.NumControls {
 		d.cantSet[c].Store(true)
 	}
-	if m, err := d.metrics(); err == nil {
+	if m, err := d.files.metrics(); err == nil {
 		d.counts = !math.IsNaN(float64(m.energy))
 	}
-	d.caps = d.capRange()
-	d.cantSet[gpu.PowerLimit].Store(d.caps == gpu.PowerRange{})
+	var err error
+	if d.bounds, err = d.powerBounds(); err != nil && !d.isLasting(err) {
+		return err
+	}
+	d.cantSet[gpu.PowerLimit].Store(d.bounds.Max == 0)
 	if !d.files.isWritable(levelFile) {
-		return // a part of a GPU, in a virtual machine
+		return nil // a part of a GPU, in a virtual machine
 	}
 	limits, err := d.files.limits()
-	d.ranged = err == nil && limits.core.Hi > limits.core.Lo &&
-		d.files.isWritable(limitsFile)
-	for _, one := range []struct {
-		control gpu.Control
-		file    string
-		limited bool
-	}{
-		{gpu.CoreClock, coreFile, d.ranged},
-		{gpu.MemClock, memFile, limits.mem.Hi > 0},
-	} {
-		levels, err := d.files.levels(one.file)
-		can := err == nil && len(levels) > 1
-		if one.control == gpu.MemClock || !d.ranged { // the limits' own file is of the core clock
-			can = can && d.files.isWritable(one.file)
-		}
-		if d.ranged {
-			can = can && one.limited
-		}
-		d.cantSet[one.control].Store(!can)
+	if err != nil && !d.isLasting(err) {
+		return err
 	}
+	d.ranged = limits.core.Hi > limits.core.Lo && d.files.isWritable(limitsFile)
+	cores, err := d.files.levels(coreFile)
+	if err != nil && !d.isLasting(err) {
+		return err
+	}
+	mems, err := d.files.levels(memFile)
+	if err != nil && !d.isLasting(err) {
+		return err
+	}
+	d.cantSet[gpu.CoreClock].Store(!d.ranged && (len(cores) < 2 || !d.files.isWritable(coreFile)))
+	hasLimit := !d.ranged || limits.mem.Hi > 0
+	d.cantSet[gpu.MemClock].Store(!hasLimit || len(mems) < 2 || !d.files.isWritable(memFile))
+	return nil
+}
+
+// isLasting reports whether an error will be there when the GPU is opened the next time, too: there is no
+// such file, or something unknown is in it.
+func (d *Device) isLasting(err error) bool {
+	return errors.Is(err, errText) || errors.Is(d.classify(err), gpu.ErrNotSupported)
 }
 
 // Identity is what the kernel said when the device was opened.
@@ -73,7 +79,7 @@ func (d *Device) Identity() gpu.Identity { return d.id }
 
 // Capability is by the kernel's files, less what it refused since.
 func (d *Device) Capability() gpu.Capability {
-	can := gpu.Capability{Energy: d.counts, Limits: d.caps}
+	can := gpu.Capability{Energy: d.counts, Limits: d.bounds}
 	for c := range gpu.NumControls {
 		if !d.cantSet[c].Load() {
 			can.Controls |= gpu.ControlsOf(c)
@@ -82,9 +88,37 @@ func (d *Device) Capability() gpu.Capability {
 	return can
 }
 
+// powerBounds is what the power limit can be; zero: it can't be set. Where the kernel names no least
+// limit, half of what the board was delivered with is the least that is set.
+func (d *Device) powerBounds() (gpu.PowerRange, error) {
+	if d.hwmon == "" || !d.files.isWritable(filepath.Join(d.hwmon, "power1_cap")) {
+		return gpu.PowerRange{}, nil
+	}
+	var watts [3]float64
+	for i, name := range []string{"power1_cap_min", "power1_cap_default", "power1_cap_max"} {
+		var err error
+		if watts[i], err = d.sensor(name); err != nil {
+			return gpu.PowerRange{}, err
+		}
+	}
+	low, delivered, high := watts[0], watts[1], watts[2]
+	if low == 0 {
+		low = math.Ceil(delivered / 2)
+	}
+	if !(delivered > 0 && low <= delivered && delivered <= high) {
+		return gpu.PowerRange{}, nil
+	}
+	return gpu.PowerRange{Min: dvfsmodel.Watt(low), Max: dvfsmodel.Watt(high)}, nil
+}
+
+// setPower sets the power limit. The kernel takes whole watts.
+func (d *Device) setPower(watts float64) error {
+	return d.files.write(filepath.Join(d.hwmon, "power1_cap"), fmt.Sprintf("%.0f", math.Floor(watts)*1e6))
+}
+
 // PowerLimit is the power cap. The second die of an MI250X has none of its own.
 func (d *Device) PowerLimit() (dvfsmodel.Watt, error) {
-	watts, err := d.sensor(capFile)
+	watts, err := d.sensor("power1_cap")
 	if err == nil && !(watts > 0) {
 		err = fmt.Errorf("power1_cap is %v: %w", watts, gpu.ErrNotSupported)
 	}
@@ -104,8 +138,8 @@ func (d *Device) sensor(name string) (float64, error) {
 }
 
 // metrics reads the GPU's table.
-func (d *Device) metrics() (metrics, error) {
-	table, err := d.library.sys.ReadFile(filepath.Join(d.files.base, "gpu_metrics"))
+func (f files) metrics() (metrics, error) {
+	table, err := f.sys.ReadFile(filepath.Join(f.base, "gpu_metrics"))
 	if err != nil {
 		return metrics{}, err
 	}
@@ -132,7 +166,7 @@ func (d *Device) Read() (gpu.Reading, error) {
 		first = errors.Join(first, d.classify(err))
 		return false
 	}
-	if m, err := d.metrics(); note(err) {
+	if m, err := d.files.metrics(); note(err) {
 		r.Power, r.Energy, r.Core, r.Mem = m.power, m.energy, m.core, m.mem
 		r.Utilisation, r.Throttle = m.utilisation, m.throttle
 	}
@@ -157,11 +191,11 @@ func (d *Device) Read() (gpu.Reading, error) {
 			r.Mem = dvfsmodel.MHz(f)
 		}
 	}
-	if limit, err := d.PowerLimit(); err == nil {
-		r.Limit = limit
-	}
 	if percent, err := d.files.number("gpu_busy_percent"); note(err) {
 		r.Utilisation = math.Min(percent/100, 1)
+	}
+	if watts, err := d.sensor("power1_cap"); note(err) && watts > 0 {
+		r.Limit = dvfsmodel.Watt(watts)
 	}
 	if used, err := d.files.number("mem_info_vram_used"); note(err) {
 		r.MemUsed = int64(used)
@@ -185,7 +219,7 @@ const kfd = "class/kfd/kfd"
 // Processes are those that compute with memory on the GPU, by pid. The kernel tells it
 // by a number of its own, which stands in the node of the GPU's device file.
 func (d *Device) Processes() ([]int, error) {
-	number, err := d.kfdNumber()
+	number, err := d.library.kfdNumber(d.id.Minor)
 	if err != nil {
 		return nil, d.fault(gpu.OpProcesses, err)
 	}
@@ -215,19 +249,19 @@ func (d *Device) Processes() ([]int, error) {
 }
 
 // kfdNumber is the number by which the driver's computing part knows the GPU; "" where it doesn't.
-func (d *Device) kfdNumber() (string, error) {
+func (l *Library) kfdNumber(minor int) (string, error) {
 	nodes := kfd + "/topology/nodes"
-	names, err := d.library.sys.Names(nodes)
+	names, err := l.sys.Names(nodes)
 	if err != nil {
 		return "", fmt.Errorf("no %s: %w", nodes, gpu.ErrNotSupported)
 	}
-	want := "drm_render_minor " + strconv.Itoa(d.id.Minor)
+	want := "drm_render_minor " + strconv.Itoa(minor)
 	for _, name := range names {
-		properties, err := d.library.sys.ReadFile(filepath.Join(nodes, name, "properties"))
+		properties, err := l.sys.ReadFile(filepath.Join(nodes, name, "properties"))
 		if err != nil || !slices.Contains(lines(properties), want) {
 			continue
 		}
-		number, err := d.library.sys.ReadFile(filepath.Join(nodes, name, "gpu_id"))
+		number, err := l.sys.ReadFile(filepath.Join(nodes, name, "gpu_id"))
 		return string(trim(number)), err
 	}
 	return "", nil

@@ -169,7 +169,9 @@ func (l *Library) open(address string) (*Device, error) {
 			d.hwmon = folder
 		}
 	}
-	d.detectCapability()
+	if err := d.detectCapability(); err != nil {
+		return nil, d.classify(err)
+	}
 	return d, nil
 }
 

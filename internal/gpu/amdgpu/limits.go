@@ -1,24 +1,12 @@
 package amdgpu
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/gpu"
-)
-
-// The kernel's files of clocks.
-const (
-	levelFile  = "power_dpm_force_performance_level"
-	limitsFile = "pp_od_clk_voltage"
-	coreFile   = "pp_dpm_sclk"
-	memFile    = "pp_dpm_mclk"
 )
 
 // Levels of performance that matter here.
@@ -32,97 +20,6 @@ const (
 var levels = []string{
 	levelAuto, "low", "high", levelManual, "profile_standard", "profile_min_sclk", "profile_min_mclk",
 	"profile_peak", levelDeterminism,
-}
-
-// clockLevel is one line of a list of clocks, "1: 800Mhz *".
-type clockLevel struct {
-	index int
-	mhz   dvfsmodel.MHz
-}
-
-var (
-	levelLine   = regexp.MustCompile(`(?i)^([0-9]+):\s*([0-9]+)\s*mhz\s*\*?$`)
-	asleepLine  = regexp.MustCompile(`(?i)^S:\s*[0-9]+\s*mhz\s*\*?$`)
-	sectionLine = regexp.MustCompile(`^[A-Z][A-Z0-9_]*:$`)
-)
-
-// parseLevels reads a list of clocks. That of a GPU in deep sleep stands before the list.
-func parseLevels(list []string) ([]clockLevel, error) {
-	var found []clockLevel
-	for _, line := range list {
-		m := levelLine.FindStringSubmatch(line)
-		switch {
-		case line == "", asleepLine.MatchString(line):
-			continue
-		case m == nil:
-			return nil, fmt.Errorf("%.60q in a list of clocks, want one such as \"1: 800Mhz\"", line)
-		}
-		index, err := strconv.Atoi(m[1])
-		mhz, second := strconv.Atoi(m[2])
-		if err := errors.Join(err, second); err != nil {
-			return nil, err
-		}
-		found = append(found, clockLevel{index, dvfsmodel.MHz(mhz)})
-	}
-	return found, nil
-}
-
-func trim(data []byte) []byte { return bytes.TrimSpace(data) }
-
-// lines are those of a file, without blanks around them.
-func lines(data []byte) []string {
-	list := strings.Split(string(trim(data)), "\n")
-	for i := range list {
-		list[i] = strings.TrimSpace(list[i])
-	}
-	return list
-}
-
-// levels reads a file that lists clocks.
-func (f files) levels(name string) ([]clockLevel, error) {
-	text, err := f.text(name)
-	if err != nil {
-		return nil, err
-	}
-	found, err := parseLevels(lines([]byte(text)))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return found, nil
-}
-
-// clockLimits is within what the firmware may move the clocks now; a span without a highest clock
-// isn't there.
-type clockLimits struct{ core, mem span }
-
-// limits reads them. Until 2024 the drivers of MI200 and MI300 called the section of the core
-// clock GFXCLK and had the running clock between the two limits. Sections that have
-// voltages, too, are of boards before Vega 20 and are left out.
-func (f files) limits() (clockLimits, error) {
-	text, err := f.text(limitsFile)
-	if err != nil {
-		return clockLimits{}, err
-	}
-	sections := make(map[string][]string)
-	section := ""
-	for _, line := range lines([]byte(text)) {
-		if sectionLine.MatchString(line) {
-			section = line
-			continue
-		}
-		sections[section] = append(sections[section], line)
-	}
-	spanOf := func(names ...string) span {
-		for _, name := range names {
-			if found, err := parseLevels(sections[name]); err == nil && len(found) > 0 {
-				return span{found[0].mhz, found[len(found)-1].mhz}
-			}
-		}
-		return span{}
-	}
-	return clockLimits{
-		core: spanOf("OD_SCLK:", "GFXCLK:"), mem: spanOf("OD_MCLK:", "MCLK:"),
-	}, nil
 }
 
 // step is that of core clocks in a GPU's table: the highest clock can be any whole MHz.
@@ -260,14 +157,28 @@ func (d *Device) observe() (*note, error) {
 	return n, nil
 }
 
-// Set makes a clock of the table the highest one.
+// Set makes a clock of the table the highest one, or sets the power limit.
 func (d *Device) Set(c gpu.Control, v gpu.Value) error {
 	if d.cantSet[c].Load() {
 		return d.fault(gpu.OpSet, fmt.Errorf("%v: %w", c, gpu.ErrNotSupported))
 	}
-	if c == gpu.PowerLimit {
-		return d.setCap(v)
+	if err := c.CheckBounds(d.Capability(), v); err != nil {
+		return fmt.Errorf("GPU %s: %w", d.id.Bus, err)
 	}
+	var err error
+	if c == gpu.PowerLimit {
+		err = d.fault(gpu.OpSet, d.setPower(float64(v)))
+	} else {
+		err = d.setClock(c, v)
+	}
+	if errors.Is(err, gpu.ErrNotSupported) {
+		d.cantSet[c].Store(true)
+	}
+	return err
+}
+
+// setClock makes a clock of the table the highest one.
+func (d *Device) setClock(c gpu.Control, v gpu.Value) error {
 	table, err := d.Clocks()
 	if err != nil {
 		return err
@@ -277,7 +188,7 @@ func (d *Device) Set(c gpu.Control, v gpu.Value) error {
 		c == gpu.MemClock && !slices.Contains(table.Mem, f) {
 		return fmt.Errorf("GPU %s: lock %v at %v %s: not in its table of clocks", d.id.Bus, c, float64(v), c.Unit())
 	}
-	err = d.fault(gpu.OpSet, d.change(gpu.OpSet, func(open *openNote, n *note) error {
+	return d.fault(gpu.OpSet, d.change(gpu.OpSet, func(open *openNote, n *note) error {
 		was := n
 		if n == nil {
 			var err error
@@ -302,10 +213,6 @@ func (d *Device) Set(c gpu.Control, v gpu.Value) error {
 		}
 		return nil
 	}))
-	if errors.Is(err, gpu.ErrNotSupported) {
-		d.cantSet[c].Store(true)
-	}
-	return err
 }
 
 // checkRestorable says what keeps a GPU from being set, as it couldn't be given back.
@@ -347,10 +254,17 @@ func (d *Device) undo(open *openNote, was, before *note) error {
 
 // Release makes a clock's highest limit what it was before it was set. With the last of
 // them the GPU gets its performance level back. What somebody else set since, by
-// choosing another level, stays.
+// choosing another level, stays. Of the power limit it sets what the board was delivered with.
 func (d *Device) Release(c gpu.Control) error {
 	if c == gpu.PowerLimit {
-		return d.releaseCap()
+		if d.cantSet[c].Load() {
+			return d.fault(gpu.OpRelease, fmt.Errorf("%v: %w", c, gpu.ErrNotSupported))
+		}
+		delivered, err := d.sensor("power1_cap_default")
+		if err == nil {
+			err = d.setPower(delivered)
+		}
+		return d.fault(gpu.OpRelease, err)
 	}
 	return d.fault(gpu.OpRelease, d.change(gpu.OpRelease, func(open *openNote, n *note) error {
 		next := note{}
@@ -467,37 +381,4 @@ func (d *Device) limit(core, mem span) error {
 			limitsFile, float64(core.Hi))
 	}
 	return err
-}
-
-// limitCommand is the command that makes a clock the lowest (0) or the highest (1).
-func limitCommand(domain string, index int, f dvfsmodel.MHz) string {
-	return fmt.Sprintf("%s %d %.0f", domain, index, float64(f))
-}
-
-// commit writes commands and makes them take effect.
-func (f files) commit(commands ...string) error {
-	for _, command := range append(commands, "c") {
-		if err := f.write(limitsFile, command); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// choose lets the firmware use the levels up to a clock.
-func (f files) choose(name string, highest dvfsmodel.MHz) error {
-	found, err := f.levels(name)
-	if err != nil {
-		return err
-	}
-	var chosen []string
-	for _, l := range found {
-		if l.mhz <= highest {
-			chosen = append(chosen, strconv.Itoa(l.index))
-		}
-	}
-	if len(chosen) == 0 {
-		return fmt.Errorf("%s has no clock up to %v MHz", name, float64(highest))
-	}
-	return f.write(name, strings.Join(chosen, " "))
 }

@@ -165,6 +165,9 @@ func (f files) names(folder string) []string {
 // isWritable reports whether the kernel takes commands by a file.
 func (f files) isWritable(name string) bool { return f.sys.Writable(filepath.Join(f.base, name)) }
 
+// errText tells that a file has something in it that isn't known.
+var errText = errors.New("unknown text")
+
 // number reads a file that has one number, not negative.
 func (f files) number(name string) (float64, error) {
 	text, err := f.text(name)
@@ -176,7 +179,7 @@ func (f files) number(name string) (float64, error) {
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%s is %.40q, want a number", name, text)
+		return 0, fmt.Errorf("%s is %.40q, want a number: %w", name, text, errText)
 	}
 	return float64(n), nil
 }

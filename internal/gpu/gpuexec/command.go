@@ -66,11 +66,11 @@ func (l *Library) run(words []string, values map[string]string) ([]byte, error) 
 // checkProgram says what keeps a program from being run: that it isn't there, or that
 // somebody else may have put it there.
 func checkProgram(path string) error {
-	real, err := filepath.EvalSymlinks(path)
+	file, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return err
 	}
-	return statedir.CheckProgram(real)
+	return statedir.CheckProgram(file)
 }
 
 // bounded keeps what is written up to a bound.

@@ -18,7 +18,8 @@ import (
 type Device struct {
 	library *Library
 	id      gpu.Identity
-	index   string // in the list
+	index   string         // in the list
+	bounds  gpu.PowerRange // of the power limit; zero: it can't be set
 
 	mu     sync.Mutex
 	clocks *gpu.Clocks // nil: not asked yet
@@ -37,6 +38,8 @@ func (l *Library) setting(c gpu.Control) *config.GPUSetting {
 		s = &l.commands.Core
 	case gpu.MemClock:
 		s = &l.commands.Memory
+	case gpu.PowerLimit:
+		s = &l.commands.Limit
 	default:
 		return nil
 	}
@@ -46,11 +49,42 @@ func (l *Library) setting(c gpu.Control) *config.GPUSetting {
 	return s
 }
 
+// setting is the commands of a control of this GPU; nil where there are none.
+func (d *Device) setting(c gpu.Control) *config.GPUSetting {
+	if c == gpu.PowerLimit && d.bounds.Max == 0 {
+		return nil
+	}
+	return d.library.setting(c)
+}
+
+// findBounds looks for what the power limit can be: in what is read, else in what is known of the model.
+func (d *Device) findBounds() error {
+	if d.library.setting(gpu.PowerLimit) == nil {
+		return nil
+	}
+	if slices.Contains(d.library.commands.Read.Columns, "limit_max_w") {
+		r, err := d.readRow()
+		if err != nil {
+			return err
+		}
+		low, err := r.number("limit_min_w")
+		high, second := r.number("limit_max_w")
+		if low > 0 && high >= low {
+			d.bounds = gpu.PowerRange{Min: dvfsmodel.Watt(low), Max: dvfsmodel.Watt(high)}
+		}
+		return errors.Join(err, second)
+	}
+	if p, err := d.library.profiles.Lookup(d.id.Model); err == nil && p.PowerLimit.Min > 0 {
+		d.bounds = gpu.PowerRange{Min: p.PowerLimit.Min, Max: p.PowerLimit.Max}
+	}
+	return nil
+}
+
 // Capability is that for which there are commands.
 func (d *Device) Capability() gpu.Capability {
-	var can gpu.Capability
+	can := gpu.Capability{Limits: d.bounds}
 	for c := range gpu.NumControls {
-		if d.library.setting(c) != nil {
+		if d.setting(c) != nil {
 			can.Controls |= gpu.ControlsOf(c)
 		}
 	}
@@ -148,12 +182,28 @@ func tableOf(pairs []dvfsmodel.Setting) gpu.Clocks {
 	return table
 }
 
-// Set runs the command of a control, with a value of the table of clocks.
+// Set runs the command of a control, with a value of the table of clocks or within the bounds of
+// the power limit.
 func (d *Device) Set(c gpu.Control, v gpu.Value) error {
-	s := d.library.setting(c)
+	s := d.setting(c)
 	if s == nil {
 		return d.fault(gpu.OpSet, fmt.Errorf("%v: %w", c, gpu.ErrNotSupported))
 	}
+	if err := c.CheckBounds(d.Capability(), v); err != nil {
+		return fmt.Errorf("GPU %s: %w", d.id.Bus, err)
+	}
+	values := d.values()
+	if c == gpu.PowerLimit {
+		values["watts"] = numberText(float64(v))
+	} else if err := d.addClock(values, c, v); err != nil {
+		return err
+	}
+	_, err := d.library.run(s.Set, values)
+	return d.fault(gpu.OpSet, err)
+}
+
+// addClock adds what a command that sets a clock may name.
+func (d *Device) addClock(values map[string]string, c gpu.Control, v gpu.Value) error {
 	table, err := d.Clocks()
 	if err != nil {
 		return err
@@ -169,17 +219,15 @@ func (d *Device) Set(c gpu.Control, v gpu.Value) error {
 		return fmt.Errorf("GPU %s: lock %v at %v %s: not in its table of clocks", d.id.Bus, c, float64(v),
 			c.Unit())
 	}
-	values := d.values()
-	values["mhz"], values["lowest_mhz"] = clockText(f), clockText(lowest)
-	_, err = d.library.run(s.Set, values)
-	return d.fault(gpu.OpSet, err)
+	values["mhz"], values["lowest_mhz"] = numberText(float64(f)), numberText(float64(lowest))
+	return nil
 }
 
-func clockText(f dvfsmodel.MHz) string { return strconv.FormatFloat(float64(f), 'f', -1, 64) }
+func numberText(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
 // Release runs the command that gives a control back.
 func (d *Device) Release(c gpu.Control) error {
-	s := d.library.setting(c)
+	s := d.setting(c)
 	if s == nil {
 		return d.fault(gpu.OpRelease, fmt.Errorf("%v: %w", c, gpu.ErrNotSupported))
 	}
@@ -240,7 +288,8 @@ func (d *Device) Read() (gpu.Reading, error) {
 	reading := gpu.Reading{
 		At: d.library.now(), Power: dvfsmodel.Watt(values["power_w"]), Energy: dvfsmodel.Joule(math.NaN()),
 		Core: dvfsmodel.MHz(values["core_mhz"]), Mem: dvfsmodel.MHz(values["memory_mhz"]),
-		Utilisation: values["utilisation_percent"] / 100, MemUsed: -1, Limit: dvfsmodel.Watt(values["limit_w"]),
+		Utilisation: values["utilisation_percent"] / 100, MemUsed: -1,
+		Limit: dvfsmodel.Watt(values["limit_w"]),
 	}
 	if reading.Utilisation > 1 {
 		return gpu.Reading{}, d.fault(gpu.OpRead, r.fault("utilisation_percent", "want 0 to 100"))

@@ -38,7 +38,9 @@ read)
 	test -f "core.$2" && core=$(cat "core.$2")
 	test -f "mem.$2" && mem=$(cat "mem.$2")
 	date +%s%3N >energy
-	echo "61.25, $(cat energy), $core, $mem, 37, 120, 40960, 400.00, Disabled"
+	limit=400.00
+	test -f "limit.$2" && limit=$(cat "limit.$2")
+	echo "61.25, $(cat energy), $core, $mem, 37, 120, 40960, $limit, 100.00, 400.00, Disabled"
 	;;
 clocks)
 	printf '1215, 1410\n1215, 1200\n1215, 1005\n810, 1005\n'
@@ -50,6 +52,8 @@ set-core) echo "$3" >"core.$2"; echo "$4" >"lowest.$2" ;;
 set-mem) echo "$3" >"mem.$2" ;;
 reset-core) rm -f "core.$2" ;;
 reset-mem) rm -f "mem.$2" ;;
+set-limit) echo "$3" >"limit.$2" ;;
+reset-limit) rm -f "limit.$2" ;;
 *) echo "what is $1?" >&2; exit 2 ;;
 esac
 `
@@ -65,7 +69,7 @@ columns = ["index", "uuid", "bus", "model"]
 [read]
 command = ["TOOL", "read", "{uuid}"]
 columns = ["power_w", "energy_mj", "core_mhz", "memory_mhz", "utilisation_percent", "memory_used_mib",
-  "memory_total_mib", "limit_w", "mig"]
+  "memory_total_mib", "limit_w", "limit_min_w", "limit_max_w", "mig"]
 
 [clocks]
 command = ["TOOL", "clocks", "{index}"]
@@ -82,6 +86,10 @@ release = ["TOOL", "reset-core", "{uuid}"]
 [memory]
 set = ["TOOL", "set-mem", "{uuid}", "{mhz}"]
 release = ["TOOL", "reset-mem", "{uuid}"]
+
+[limit]
+set = ["TOOL", "set-limit", "{uuid}", "{watts}"]
+release = ["TOOL", "reset-limit", "{uuid}"]
 `
 
 // site is a machine whose GPUs have these commands, and a script behind them.
@@ -141,8 +149,7 @@ func TestWhatCommandsTellOfAGPU(t *testing.T) {
 	}
 	r, err := d.Read()
 	must(t, err)
-	if r.Power != 61.25 || r.Limit != 400 || r.Core != 1410 || r.Mem != 1215 || r.Utilisation != 0.37 ||
-		r.MemUsed != 120<<20 ||
+	if r.Power != 61.25 || r.Core != 1410 || r.Mem != 1215 || r.Utilisation != 0.37 || r.MemUsed != 120<<20 ||
 		r.MemTotal != 40960<<20 || math.Abs(float64(r.Energy)*1000-float64(time.Now().UnixMilli())) > 1e5 {
 		t.Errorf("reading %+v", r)
 	}
@@ -223,16 +230,17 @@ func TestACommandThatMisbehavesIsAnErrorAndNothingElse(t *testing.T) {
 		"says without end":          {"yes >&2", "printed more than"},
 		"fails":                     {"echo 'sudo: a password is required' >&2; exit 1", "a password is required"},
 		"prints nothing":            {"true", "0 lines"},
-		"prints two lines":          {"echo 1,1,1,1,1,1,1,1,x; echo 1,1,1,1,1,1,1,1,x", "2 lines"},
-		"prints fewer columns":      {"echo 1,2,3", "has 3 columns, want 9"},
-		"prints a word":             {"echo fast,1,1,1,1,1,1,1,x", `line 1: power_w is "fast", want a number`},
-		"prints a negative number":  {"echo 1,1,-5,1,1,1,1,1,x", `core_mhz is "-5"`},
-		"prints an infinite number": {"echo 1,1,inf,1,1,1,1,1,x", `core_mhz is "inf"`},
-		"prints more than 100 %":    {"echo 1,1,1,1,101,1,1,1,x", "want 0 to 100"},
+		"prints two lines":          {"echo 1,1,1,1,1,1,1,1,1,1,x; echo 1,1,1,1,1,1,1,1,1,1,x", "2 lines"},
+		"prints fewer columns":      {"echo 1,2,3", "has 3 columns, want 11"},
+		"prints a word":             {"echo fast,1,1,1,1,1,1,1,1,1,x", `line 1: power_w is "fast", want a number`},
+		"prints a negative number":  {"echo 1,1,-5,1,1,1,1,1,1,1,x", `core_mhz is "-5"`},
+		"prints an infinite number": {"echo 1,1,inf,1,1,1,1,1,1,1,x", `core_mhz is "inf"`},
+		"prints more than 100 %":    {"echo 1,1,1,1,101,1,1,1,1,1,x", "want 0 to 100"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			script := strings.Replace(tool, "read)", "read)\n"+c.read+"\nexit\n", 1)
-			found, _ := devices(t, script, edited(t, "timeout_s = 20", "timeout_s = 1"))
+			toml := edited(t, "timeout_s = 20", "timeout_s = 1")
+			found, _ := devices(t, script, toml[:strings.Index(toml, "[limit]")]) // for which it is read when opened
 			began := time.Now()
 			_, err := found[0].Read()
 			if err == nil || !strings.Contains(err.Error(), c.says) {
@@ -250,9 +258,18 @@ func TestACommandThatMisbehavesIsAnErrorAndNothingElse(t *testing.T) {
 	}
 }
 
+func TestAGPUThatCantBeReadWhenItIsOpenedIsLeftOutUntilItCan(t *testing.T) {
+	l, _, err := site(t, strings.Replace(tool, "read)", "read)\nexit 1\n", 1), commands)
+	must(t, err)
+	// Without its bounds, a limit that was set couldn't be given back.
+	if found, err := l.Devices(); err == nil || len(found) != 2 || found[0] != nil {
+		t.Errorf("%v, %v", found, err)
+	}
+}
+
 func TestValuesThatAreMissing(t *testing.T) {
 	script := strings.Replace(tool, "read)",
-		"read)\necho '[N/A], [Not Supported], N/A, 1215, , 120, 40960, -, [N/A]'\nexit\n", 1)
+		"read)\necho '[N/A], [Not Supported], N/A, 1215, , 120, 40960, -, 100, 400, [N/A]'\nexit\n", 1)
 	found, _ := devices(t, script, commands)
 	r, err := found[0].Read()
 	must(t, err)
@@ -289,7 +306,7 @@ func TestAListOfGPUsThatCantBeBelieved(t *testing.T) {
 		l, _, err := site(t, strings.Replace(tool, first, c.line, 1), commands)
 		must(t, err)
 		found, err := l.Devices()
-		var here []bool
+		here := make([]bool, 0, len(found))
 		for _, d := range found {
 			here = append(here, d != nil)
 		}

@@ -139,6 +139,9 @@ func (l *Library) open(r *row) (*Device, error) {
 	if err != nil {
 		return d, err
 	}
+	if err := d.findBounds(); err != nil {
+		return d, err
+	}
 	d.id.Minor = minor
 	return d, nil
 }
@@ -154,7 +157,7 @@ func (l *Library) minor(r *row, address string) (int, error) {
 		return n, nil
 	}
 	name := filepath.Join(l.root, "proc/driver/nvidia/gpus", address, "information")
-	if information, err := os.ReadFile(name); err == nil { //nolint:gosec // the kernel's
+	if information, err := os.ReadFile(name); err == nil {
 		for line := range strings.Lines(string(information)) {
 			if _, number, ok := strings.Cut(line, "Device Minor:"); ok {
 				return strconv.Atoi(strings.TrimSpace(number))

@@ -81,7 +81,7 @@ type GPU struct {
 func (g *GPU) reset() {
 	m := models[g.Kind]
 	g.Level, g.Lo, g.Hi, g.Mem = "auto", m.core[0], m.core[1], m.mems[len(m.mems)-1]
-	g.Staged, g.Chosen = [3]int{}, nil
+	g.Staged, g.Chosen, g.Cap = [3]int{}, nil, m.limit
 	if m.cores != nil {
 		g.Lo, g.Hi = m.cores[0], m.cores[len(m.cores)-1]
 	}
@@ -92,7 +92,7 @@ func (g *GPU) IsAsLoaded() bool {
 	fresh := GPU{Kind: g.Kind}
 	fresh.reset()
 	return g.Level == fresh.Level && g.Lo == fresh.Lo && g.Hi == fresh.Hi && g.Mem == fresh.Mem &&
-		g.Cap == models[g.Kind].limit
+		g.Cap == fresh.Cap
 }
 
 func (g *GPU) folder() string { return filepath.Join(g.root, "devices", g.Address) }
@@ -112,11 +112,14 @@ func (g *GPU) make(tb testing.TB) {
 	m := models[g.Kind]
 	for name, text := range map[string]string{
 		g.in("vendor"): "0x1002\n", g.in("device"): m.device + "\n", g.in("unique_id"): g.Unique + "\n",
-		g.in("product_name"):              m.product + "\n",
-		g.in("mem_info_vram_total"):       "68702699520\n",
-		g.in("mem_info_vram_used"):        "10960896\n",
-		g.in("current_compute_partition"): "SPX\n",
-		g.in(g.hwmon() + "/name"):         "amdgpu\n",
+		g.in("product_name"):                    m.product + "\n",
+		g.in("mem_info_vram_total"):             "68702699520\n",
+		g.in("mem_info_vram_used"):              "10960896\n",
+		g.in("current_compute_partition"):       "SPX\n",
+		g.in(g.hwmon() + "/name"):               "amdgpu\n",
+		g.in(g.hwmon() + "/power1_cap_min"):     "0\n",
+		g.in(g.hwmon() + "/power1_cap_default"): fmt.Sprintf("%d000000\n", m.limit),
+		g.in(g.hwmon() + "/power1_cap_max"):     fmt.Sprintf("%d000000\n", m.limit),
 		fmt.Sprintf("class/kfd/kfd/topology/nodes/%d/properties", g.Index+1): fmt.Sprintf(
 			"cpu_cores_count 0\nsimd_count 416\ndrm_render_minor %d\n", render),
 		fmt.Sprintf("class/kfd/kfd/topology/nodes/%d/gpu_id", g.Index+1): g.kfd() + "\n",
@@ -197,9 +200,6 @@ func (g *GPU) render() error {
 		"power_dpm_force_performance_level": g.Level + "\n",
 		"pp_dpm_mclk":                       list(m.mems, g.Mem),
 		g.hwmon() + "/power1_cap":           fmt.Sprintf("%d000000\n", g.Cap),
-		g.hwmon() + "/power1_cap_min":       fmt.Sprintf("%d000000\n", m.limit/2),
-		g.hwmon() + "/power1_cap_max":       fmt.Sprintf("%d000000\n", m.limit),
-		g.hwmon() + "/power1_cap_default":   fmt.Sprintf("%d000000\n", m.limit),
 		g.hwmon() + "/power1_average":       fmt.Sprintf("%d000000\n", g.watts()),
 		g.hwmon() + "/freq1_input":          fmt.Sprintf("%d000000\n", g.top()),
 		g.hwmon() + "/freq2_input":          fmt.Sprintf("%d000000\n", g.Mem),
@@ -267,8 +267,26 @@ func list(clocks []int, now int) string {
 	return b.String()
 }
 
+// load takes over what other processes did to the GPU.
+func (g *GPU) load() error {
+	data, err := os.ReadFile(filepath.Join(g.folder(), "state.json"))
+	if err != nil {
+		return err
+	}
+	was, err := json.Marshal(g)
+	if err != nil || string(was) == string(data) {
+		return err
+	}
+	g.rendered = nil
+	*g = GPU{root: g.root}
+	return json.Unmarshal(data, g)
+}
+
 // Obey does what an administrator writes.
 func (g *GPU) Obey(file, command string) error {
+	if err := g.load(); err != nil {
+		return err
+	}
 	if err := g.obey(file, command); err != nil {
 		return err
 	}
@@ -281,6 +299,13 @@ func (g *GPU) obey(file, command string) error {
 	switch file {
 	case "power_dpm_force_performance_level":
 		return g.force(command)
+	case "power1_cap":
+		microwatts, err := strconv.Atoi(command)
+		if err != nil || microwatts/1e6 > m.limit {
+			return syscall.EINVAL
+		}
+		g.Cap = microwatts / 1e6
+		return nil
 	case "pp_dpm_sclk":
 		if m.cores == nil || g.Level != "manual" {
 			return syscall.EINVAL
@@ -300,14 +325,6 @@ func (g *GPU) obey(file, command string) error {
 			return syscall.EINVAL
 		}
 		return g.edit(strings.Fields(command))
-	case "power1_cap":
-		const micro = 1_000_000
-		microwatts, err := strconv.Atoi(command)
-		if err != nil || microwatts < m.limit/2*micro || microwatts > m.limit*micro {
-			return syscall.EINVAL
-		}
-		g.Cap = microwatts / micro
-		return nil
 	}
 	return syscall.EACCES
 }

@@ -126,6 +126,9 @@ func (k *Kernel) ReadFile(name string) ([]byte, error) {
 		return nil, err
 	}
 	if g := k.gpu(name); g != nil && filepath.Base(name) == "gpu_metrics" {
+		if err := g.load(); err != nil {
+			return nil, err
+		}
 		path := filepath.Join(g.folder(), "gpu_metrics") // if a test put one there
 		if data, err := os.ReadFile(path); err == nil {
 			return data, nil
@@ -169,6 +172,9 @@ func (k *Kernel) WriteFile(name string, data []byte) error {
 		err = &os.PathError{Op: "open", Path: name, Err: syscall.ENOENT}
 	}
 	if err != nil {
+		return err
+	}
+	if err := g.load(); err != nil {
 		return err
 	}
 	if err := g.obey(filepath.Base(name), strings.TrimSpace(string(data))); err != nil {
