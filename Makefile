@@ -19,13 +19,16 @@ DEMO := plan testdata/demo/batch.csv \
 	--models testdata/demo/models.toml
 
 # Further flags for go test, such as TESTFLAGS=-v; which benchmarks, how often;
-# how long each fuzz target runs; what runs under the race detector.
+# how long each fuzz target runs; what runs under the race detector; which Slurm live
+# tests run against, where not this machine's, and the packages that have them.
 TESTFLAGS ?=
 BENCH     ?= .
 BENCHPKGS ?= ./...
 COUNT     ?= 1
 FUZZTIME  ?= 10s
 RACEPKGS  ?= ./...
+SLURM     ?=
+LIVEPKGS  ?= ./internal/livetest ./internal/steer ./slurm ./slurm/install
 
 .DEFAULT_GOAL := help
 
@@ -71,9 +74,19 @@ test: ## go vet and every test
 	$(GO) vet ./...
 	$(GO) test -vet=off -timeout 15m $(TESTFLAGS) ./...
 
+# With SLURM=SUITE in a root of another Slurm, where nothing can be built.
 .PHONY: test-live
-test-live: ## only the tests against a real Slurm (needs root and scripts/test-packages.sh)
-	EPPLAN_REQUIRE_SHARED=1 $(GO) test -count 1 -timeout 15m -v ./internal/livetest
+test-live: ## only the tests against a real Slurm (needs root and scripts/test-packages.sh); SLURM=26.05: another one
+ifeq ($(SLURM),)
+	EPPLAN_REQUIRE_SHARED=1 $(GO) test -count 1 -timeout 15m -v $(TESTFLAGS) ./internal/livetest
+else
+	scripts/slurm.sh $(SLURM)
+	mkdir -p $(CACHE)/live
+	CGO_ENABLED=0 $(GO) build -o $(CACHE)/live ./cmd/epplan
+	CGO_ENABLED=1 $(GO) build -o $(CACHE)/live ./cmd/epd
+	EPPLAN_REQUIRE_SHARED=1 EPPLAN_LIVE_PROGRAMS=$(CACHE)/live $(GO) test -count 1 -timeout 15m -v $(TESTFLAGS) \
+		-exec '$(CURDIR)/scripts/slurm.sh $(SLURM)' $(LIVEPKGS)
+endif
 
 .PHONY: race
 race: ## the short tests under the race detector (needs a C compiler)

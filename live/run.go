@@ -27,9 +27,9 @@ type Run struct {
 	Adapt *Adaptation `json:"adapt,omitempty"`
 	// Missed tells that the agent wasn't there for the beginning, as its GPUs weren't opened yet.
 	Missed bool `json:"-"`
-	// Deadline is when the hook that waits for the run's clocks gives up; zero:
+	// HookDeadline is when the hook that waits for the run's clocks gives up; zero:
 	// never.
-	Deadline time.Time `json:"-"`
+	HookDeadline time.Time `json:"-"`
 }
 
 // Wish is what the user of a job asked for.

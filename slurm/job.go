@@ -116,6 +116,9 @@ type Node struct {
 	GresUsed   []Gres
 	Version    string
 	Boot       time.Time
+	// NeverSuspends tells that its SuspendTime is INFINITE: its own, its partition's or that of all
+	// nodes. Slurm says so from 26.05 on.
+	NeverSuspends bool
 }
 
 // Meta is what a JSON answer says about itself.

@@ -16,6 +16,7 @@ type PowerSaving struct {
 	Enabled bool          // it can suspend and resume nodes
 	Suspend time.Duration // SuspendTimeout: for so long a node can't be woken after it was told to sleep
 	Resume  time.Duration // ResumeTimeout: a node that isn't back by then is given up
+	Timed   bool          // SuspendTime isn't INFINITE: nodes sleep unless something keeps them from it
 	// What the site keeps from sleeping. Slurm itself heeds it only when it sends
 	// nodes to sleep of its own accord, not when it is told to. Answers share these
 	// lists: nobody changes them.
@@ -31,6 +32,9 @@ type AwakeNodes struct {
 	Idle  int // so many of them that are idle and awake; 0: none sleeps
 }
 
+// endless is how Slurm prints a SuspendTime that never ends.
+const endless = "INFINITE"
+
 // NoTimeout stands for a timeout of which nothing is known but that it ends: it
 // is longer than any that Slurm takes.
 const NoTimeout = 1 << 30 * time.Second
@@ -41,8 +45,9 @@ func (c *Client) PowerSaving(ctx context.Context) (PowerSaving, error) {
 	if err != nil {
 		return PowerSaving{}, err
 	}
-	// SuspendTime may be set per partition; INFINITE alone does not tell.
+	// SuspendTime may be set per partition, and from 26.05 on per node; INFINITE alone does not tell.
 	saving := PowerSaving{
+		Timed:   s["SuspendTime"] != "" && s["SuspendTime"] != endless,
 		Enabled: s["SuspendProgram"] != "" && s["ResumeProgram"] != "",
 		Suspend: settingSeconds(s["SuspendTimeout"]), Resume: settingSeconds(s["ResumeTimeout"]),
 	}

@@ -2,6 +2,7 @@ package slurm_test
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"slices"
 	"testing"
@@ -85,6 +86,26 @@ func TestWhatTheSiteKeepsFromSleepingIsKnown(t *testing.T) {
 		*settings = "SuspendExcNodes = " + odd + "\n"
 		if got, err = c.PowerSaving(t.Context()); err != nil || got.UnreadReason == "" {
 			t.Errorf("%q: %+v, %v: want that it can't be read", odd, got, err)
+		}
+	}
+}
+
+// Of 26.05, as scontrol show node prints it there; before, it says nothing of it.
+func TestANodesOwnSuspendTimeIsRead(t *testing.T) {
+	const of2605 = "NodeName=n1 Arch=x86_64 CoresPerSocket=1 \n   CPUAlloc=0 CPUEfctv=16 CPUTot=16 CPULoad=5.46\n" +
+		"   State=IDLE ThreadsPerCore=1 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A\n   Partitions=main,low \n" +
+		"   LastBusyTime=2026-11-26T16:44:48 ResumeAfterTime=None%s\n   CfgTRES=cpu=16,mem=62.50G,billing=16\n"
+	for said, want := range map[string]bool{" SuspendTime=INFINITE": true, " SuspendTime=77": false, "": false} {
+		nodes, err := slurm.ParseNodeText("scontrol", fmt.Appendf(nil, of2605, said), time.UTC)
+		if err != nil || len(nodes) != 1 || nodes[0].NeverSuspends != want {
+			t.Errorf("%q: %+v, %v", said, nodes, err)
+		}
+	}
+	settings, c := sleepingSite()
+	for said, want := range map[string]bool{"3600 sec": true, "INFINITE": false, "(null)": false} {
+		*settings = "SuspendTime = " + said + "\n"
+		if got, err := c.PowerSaving(t.Context()); err != nil || got.Timed != want {
+			t.Errorf("%q: %+v, %v", said, got, err)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package slurm_test
 import (
 	"testing"
 	"time"
+	_ "time/tzdata" // a root of another Slurm has no zones
 
 	"pgregory.net/rapid"
 

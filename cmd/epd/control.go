@@ -18,6 +18,7 @@ import (
 	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/munge"
+	"github.com/epplan/epplan/internal/nodekey"
 	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/slurmqueue"
 	"github.com/epplan/epplan/internal/steer"
@@ -143,7 +144,7 @@ func (p *program) openLevers(runner slurm.Runner) error {
 	}
 	p.orderer = &slurmqueue.Orderer{
 		Queue: func(ctx context.Context) (*epdapi.Queue, error) {
-			return p.control.Queries.Queue(ctx, query.InProcess())
+			return p.control.Queries.Queue(ctx, query.ForEPD())
 		}, Log: p.log,
 		Settings: func() (*config.Live, *slurmqueue.PlanTerms) {
 			s := p.control.Settings()
@@ -190,18 +191,20 @@ func (p *program) openRemote() error {
 		return err
 	}
 	mux := http.NewServeMux()
+	proof, err := voucher(p.Context, nodekey.Controller)
+	if err != nil {
+		return err
+	}
 	p.controllerServer().Routes(mux, mungeUID)
 	p.controllerServer().Status(mux, mungeUID)
 	refused := refusalLog{log: p.log}
-	p.serveAt(l, munge.Authenticate(mux, munge.New(p.String("munge-socket")), munge.Options{
-		Refused: refused.note,
-	}))
+	p.serveAt(l, munge.Authenticate(mux, proof, munge.Options{Refused: refused.note}))
 	return nil
 }
 
-// mungeUID is the uid that munge vouches for.
+// mungeUID is the uid that munge vouches for. A key vouches for a node, and no user.
 func mungeUID(r *http.Request) int64 {
-	if peer, ok := munge.PeerOf(r.Context()); ok {
+	if peer, ok := munge.PeerOf(r.Context()); ok && peer.Node == "" {
 		return int64(peer.UID)
 	}
 	return -1

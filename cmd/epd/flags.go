@@ -8,6 +8,7 @@ import (
 
 	"github.com/epplan/epplan/cmd/internal/dryrun"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/nodekey"
 )
 
 // version is set by the linker in make build.
@@ -30,6 +31,12 @@ const (
 	roleAgent      = "agent"
 )
 
+// The ways in which agents and controller prove who they are.
+const (
+	authMunge = "munge"
+	authKeys  = "keys"
+)
+
 // serveFlags are those of every role.
 func serveFlags() []cli.Flag {
 	return append([]cli.Flag{
@@ -42,14 +49,26 @@ func serveFlags() []cli.Flag {
 			Name: "submit-socket", Usage: "`PATH` to answer job_submit.lua and users at", DefaultText: "none",
 		},
 		&cli.StringFlag{
-			Name: "listen", Usage: "`ADDRESS:PORT` where a controller answers agents and users, by munge",
+			Name: "listen", Usage: "`ADDRESS:PORT` where a controller answers agents, and by munge users",
 			DefaultText: "none",
 		},
 		&cli.StringFlag{
 			Name:  "controller",
 			Usage: "`HOST:PORT` of an agent's controller; several, separated by commas, are tried in turn",
 		},
+		&cli.StringFlag{
+			Name: "auth", Value: authMunge,
+			Usage: "`HOW` agents and controller prove who they are: munge, or keys of their own",
+		},
 		&cli.StringFlag{Name: "munge-socket", Usage: "`PATH` of munged's socket", DefaultText: "munge's own"},
+		&cli.StringFlag{
+			Name: "key", Value: nodekey.DefaultKey,
+			Usage: "`FILE` of this machine's own key, where --auth is keys",
+		},
+		&cli.StringFlag{
+			Name: "trusted-keys", Value: nodekey.DefaultTrusted,
+			Usage: "`FILE` of the keys that are believed, where --auth is keys",
+		},
 		&cli.StringFlag{
 			Name: "metrics", Usage: "`ADDRESS:PORT` for Prometheus, without any authentication",
 			DefaultText: "none",
@@ -104,7 +123,8 @@ func gpuFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{
 			Name: "gpu", EnvVars: []string{"EPD_GPU"},
-			Usage: "`WHICH` GPUs: nvml, or simulated ones: sim, sim:4, sim:4,model=V100", Value: "nvml",
+			Usage: "`WHICH` GPUs: auto, nvml, amd, exec:FILE (commands), or simulated ones: sim, sim:4, " +
+				"sim:4,model=V100", Value: "auto",
 		},
 		&cli.StringFlag{
 			Name:  "gpu-faults",

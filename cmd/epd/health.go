@@ -19,10 +19,14 @@ func (p *program) health() *epdapi.Health {
 	if l := p.passed["submit-socket"]; l != nil {
 		submit = l.Addr().String()
 	}
-	return &epdapi.Health{
+	health := &epdapi.Health{
 		UID: uint32(max(0, os.Geteuid())), State: absolute(p.String("state")),
 		Config:       absolute(p.String("config")),
 		SubmitSocket: absolute(submit), MungeSocket: p.String("munge-socket"),
 		Controllers: controllerHosts(p.Context),
 	}
+	if p.String("auth") == authKeys {
+		health.Key, health.TrustedKeys = absolute(p.String("key")), absolute(p.String("trusted-keys"))
+	}
+	return health
 }

@@ -79,7 +79,8 @@ func application(stdout, stderr io.Writer) *cli.App {
 		Commands: []*cli.Command{
 			roleCommand(roleAgent, "choose nothing, obey a controller: epd --role agent", stderr),
 			roleCommand(roleController, "choose, record, touch no GPU: epd --role controller", stderr),
-			dbCommand(stdout, stderr), modelCommand(stdout),
+			dbCommand(stdout, stderr), modelCommand(stdout), keysCommand(os.Stdin, stdout),
+			gpuCheckCommand(stdout, stderr),
 			manCommand(stdout, stderr), completionCommand(stdout), workCommand(stdout),
 			{
 				Name:      "restore",

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"os"
 	"os/user"
@@ -16,6 +17,7 @@ import (
 	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/munge"
+	"github.com/epplan/epplan/internal/nodekey"
 	"github.com/epplan/epplan/internal/spool"
 	"github.com/epplan/epplan/slurm"
 )
@@ -44,13 +46,17 @@ func (p *program) joinNode() error {
 	if err != nil {
 		return err
 	}
+	controller, err := p.controller()
+	if err != nil {
+		return err
+	}
 	a := agent.New(options)
 	p.closers = append(p.closers, func() error {
 		a.Close()
 		return nil
 	})
 	p.node = daemon.NewAgentServer(daemon.Options{
-		Version: version, Role: p.role, Node: nodeName(p.Context), Agent: a, Controller: p.controller(),
+		Version: version, Role: p.role, Node: nodeName(p.Context), Agent: a, Controller: controller,
 		Control: p.control, Spool: outbox, Order: gpuOrder(p.Context), SlurmConfs: slurmConfs(p.Context),
 		Simulated: isSimulated(p.String("gpu")), Access: p.access, Log: p.log, Slurm: p.slurm ||
 			p.control == nil,
@@ -73,14 +79,38 @@ func clockRange(c *cli.Context) (func(gpu.Identity) agent.Range, error) {
 }
 
 // controller is who decides: in this process, or elsewhere.
-func (p *program) controller() daemon.Controller {
+func (p *program) controller() (daemon.Controller, error) {
 	if p.control != nil {
-		return daemon.LocalController{Controller: p.control}
+		return daemon.LocalController{Controller: p.control}, nil
+	}
+	proof, err := voucher(p.Context, nodekey.Node)
+	if err != nil {
+		return nil, err
 	}
 	return daemon.NewRemoteController(controllerHosts(p.Context),
-		munge.NewTransport(munge.New(p.String("munge-socket"))).Trust(func(uid uint32) bool {
+		munge.NewTransport(proof).Trust(func(uid uint32) bool {
 			return p.access.IsAdmin(int64(uid))
-		}))
+		})), nil
+}
+
+// voucher proves who this epd is to those on other machines, and who they are.
+func voucher(c *cli.Context, role nodekey.Role) (munge.Voucher, error) {
+	if c.String("auth") != authKeys {
+		return munge.New(c.String("munge-socket")), nil
+	}
+	keys, err := nodekey.Open(c.String("key"), c.String("trusted-keys"), time.Now)
+	if err != nil {
+		return nil, err
+	}
+	own := keys.Own()
+	switch {
+	case own.Role != role:
+		return nil, fmt.Errorf("%s is the key of a %s, want a %s's", c.String("key"), own.Role, role)
+	case role == nodekey.Node && own.Name != nodeName(c):
+		return nil, fmt.Errorf("%s is the key of node %s, and this is %s", c.String("key"), own.Name,
+			nodeName(c))
+	}
+	return keys, nil
 }
 
 // controllerHosts are the controllers' addresses.

@@ -111,6 +111,8 @@ func (p *program) checkFlags() error {
 	switch {
 	case p.role != roleBoth && p.role != roleController && p.role != roleAgent:
 		return usagef("--role %q, want both, controller or agent", p.role)
+	case p.String("auth") != authMunge && p.String("auth") != authKeys:
+		return usagef("--auth %q, want munge or keys", p.String("auth"))
 	case p.role == roleAgent && len(controllerHosts(p.Context)) == 0:
 		return usagef("an agent needs --controller HOST:PORT")
 	case p.role != roleAgent && p.String("controller") != "":

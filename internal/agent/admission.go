@@ -101,15 +101,27 @@ func (a *admission) checkGPU(c *managedGPU, run *live.Run) error {
 	return a.checkRange(c, run.Setting)
 }
 
-// checkLockable says that the card can't set the first control of the run's; without a later
-// one it goes on. A memory clock that can't be locked but is the only one in the table of
-// clocks needn't be.
+// checkLockable says which control the card can't set, or not to the run's value. A memory clock that
+// can't be locked but is the only one in the table of clocks needn't be, and what a run can do without
+// is taken out of its setting.
 func (c *managedGPU) checkLockable(run *live.Run, table *gpu.Clocks) error {
 	if !c.can(gpu.MemClock) && len(table.Mem) == 1 && run.Setting.Mem == table.Mem[0] {
 		run.Setting.Mem = 0
 	}
-	if first, some := firstControl(run.Setting); some && !c.can(first) {
-		return fmt.Errorf("%w: %s: %w", ErrSetting, first, gpu.ErrNotSupported)
+	for control := range gpu.NumControls {
+		v := control.Of(run.Setting)
+		switch {
+		case v == 0:
+		case c.can(control):
+			if err := c.checkBounds(control, v); err != nil {
+				return fmt.Errorf("%w: %w", ErrSetting, err)
+			}
+		case isDispensable(control, run.Setting):
+			c.deny(control, fmt.Errorf("%s of %s: %w", control, c.uuid, gpu.ErrNotSupported))
+			control.Put(&run.Setting, 0)
+		default:
+			return fmt.Errorf("%w: %s: %w", ErrSetting, control, gpu.ErrNotSupported)
+		}
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/live"
 )
 
@@ -18,28 +19,35 @@ type Applied struct {
 
 // Apply opens a run and locks all its GPUs, or none. It returns once they are
 // locked, or back at default clocks; the error says why not, and what couldn't
-// be undone. A run that is open already is reconciled again. An open run of the
-// same job is closed first: its Epilog never came.
+// be undone; or that the driver refuses what the run does without. A run that is open
+// already is reconciled again. An open run of the same job is closed first: its Epilog
+// never came.
 func (a *Agent) Apply(ctx context.Context, run live.Run) (Applied, error) {
 	if err := checkRun(&run); err != nil {
 		return Applied{}, err
 	}
 	run.GPUs = slices.Compact(slices.Sorted(slices.Values(run.GPUs)))
-	if !run.Deadline.IsZero() {
+	if !run.HookDeadline.IsZero() {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadlineCause(ctx, run.Deadline, ErrLate)
+		ctx, cancel = context.WithDeadlineCause(ctx, run.HookDeadline, ErrLate)
 		defer cancel()
 	}
 	superseded := a.replaceOpenRun(ctx, &run)
 	_, heeding := a.reconciler.applyReturned(ctx, run.GPUs) // what was given back is no word about this run
+	asked := run.Setting
 	refusal := a.admission.check(ctx, &run)
-	keeping := a.registerRun(&run, refusal)
+	keeping := a.registerRun(&run, asked, refusal)
 	cards := a.gpus.some(run.GPUs)
 	reconciling := a.reconciler.reconcile(ctx, cards)
 	if reconciling == nil && (ctx.Err() != nil || isLate(&run, time.Now())) {
 		reconciling = a.releaseLate(ctx, run.ID, ErrLate)
 	}
-	return a.applied(run.ID), errors.Join(superseded, heeding, refusal, keeping, reconciling)
+	notices := make([]error, len(cards))
+	for i, c := range cards {
+		notices[i] = c.takeNotice()
+	}
+	return a.applied(run.ID),
+		errors.Join(superseded, heeding, refusal, keeping, reconciling, errors.Join(notices...))
 }
 
 // releaseLate puts a run that completed too late to default clocks.
@@ -69,13 +77,16 @@ func (a *Agent) HandsOff(ctx context.Context, id, reason string) error {
 
 // registerRun registers a run and writes it down. One that is refused, or that can't be
 // written down, gets default clocks: of the latter nobody would know after a crash.
-func (a *Agent) registerRun(run *live.Run, refusal error) error {
+func (a *Agent) registerRun(run *live.Run, asked dvfsmodel.Setting, refusal error) error {
 	if a.runs.refuse(run.ID, refusal) {
 		return nil
 	}
 	r := &openRun{Run: *run, file: runFile{Schema: runSchema, Run: *run}, sampler: NewSampler(*run)}
 	if refusal != nil {
 		r.handsOff = refusal.Error()
+	}
+	for _, c := range a.gpus.some(run.GPUs) {
+		r.noteDenied(asked, c.deniedControls())
 	}
 	if run.Missed {
 		r.sampler.outcome.Partial = true
@@ -109,7 +120,9 @@ func (a *Agent) replaceOpenRun(ctx context.Context, run *live.Run) error {
 }
 
 // isLate reports whether the hook that waits for a run has given up.
-func isLate(r *live.Run, now time.Time) bool { return !r.Deadline.IsZero() && now.After(r.Deadline) }
+func isLate(r *live.Run, now time.Time) bool {
+	return !r.HookDeadline.IsZero() && now.After(r.HookDeadline)
+}
 
 // End closes the run of a job on a node and gives its GPUs back, unless others
 // run on them. What it returns stays on file until [RunSet.Forget]. The error

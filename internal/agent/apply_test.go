@@ -180,38 +180,37 @@ func TestClocksThatAUserFixedAreExactAndOthersMayFallWhileTheGPUHasNothingToDo(t
 	h.wantFree()
 }
 
-// Of a job's GPUs one refuses the memory clock: it keeps the core clock, the run says so
-// once, and its record has what it was locked at.
+// A GPU refuses its memory clock: it keeps the core clock, the run says so once, and its
+// record has what it was locked at.
 func TestARefusedMemoryClockDoesNotCostTheCoreClock(t *testing.T) {
 	for _, kind := range []gpu.FaultKind{gpu.FaultUnsupported, gpu.FaultPermission} {
 		h := newHost(t, twoGPUs)
 		a := h.started()
-		a.SettleOneByOne()
 		h.faults.Add(gpu.Fault{GPU: 0, Op: gpu.OpSet, Kind: kind, After: 1, Count: 1})
-		if got, err := a.Apply(t.Context(), h.run("r1", 1, slow, 0)); err != nil || !got.Locked {
-			t.Fatalf("%s: %+v, %v", kind, got, err)
+		less := dvfsmodel.Setting{Core: slow.Core, Cap: slow.Cap}
+		for i, said := range []bool{true, false} {
+			job := uint32(i + 1)
+			got, err := a.Apply(t.Context(), h.run(fmt.Sprint("r", job), job, slow, 0))
+			if !got.Locked || (err != nil) != said {
+				t.Errorf("%s: run %d: %+v, %v", kind, job, got, err)
+			}
+			h.wantLocked(less)
+			h.wantNoted(string(kind))
+			writes := a.State().GPUs[entryOf(a)].Writes
+			apply(h, a, fmt.Sprint("r", job), job, slow, 0) // again
+			if got := a.State().GPUs[entryOf(a)].Writes; got != writes {
+				t.Errorf("%s: %d writes, %d before", kind, got, writes)
+			}
+			closed, err := a.End(t.Context(), job, "n1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out := closed.Record(); out.Setting != less || len(out.Notes) != 1 ||
+				!strings.Contains(out.Notes[0], "memory clock") {
+				t.Errorf("%s: %+v, notes %q", kind, out.Setting, out.Notes)
+			}
+			h.wantFree()
 		}
-		core := dvfsmodel.Setting{Core: slow.Core}
-		h.wantLocked(core)
-		h.wantNoted(string(kind))
-		writes := a.State().GPUs[entryOf(a)].Writes
-		apply(h, a, "r1", 1, slow, 0) // again
-		if got := a.State().GPUs[entryOf(a)].Writes; got != writes {
-			t.Errorf("%s: %d writes, %d before", kind, got, writes)
-		}
-		closed, err := a.End(t.Context(), 1, "n1")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if out := closed.Record(); out.Setting != core || len(out.Notes) != 1 ||
-			!strings.Contains(out.Notes[0], "memory clock") {
-			t.Errorf("%s: %+v, notes %q", kind, out.Setting, out.Notes)
-		}
-		h.wantFree()
-		apply(h, a, "r2", 2, slow, 0) // it is asked again
-		h.wantLocked(slow)
-		end(a, 2)
-		h.wantFree()
 	}
 }
 
@@ -219,7 +218,9 @@ func TestARefusedMemoryClockDoesNotCostTheCoreClock(t *testing.T) {
 func TestAGPUThatLocksItsCoreClockAloneIsLockedAtIt(t *testing.T) {
 	h := newHost(t, "sim:2,model=GTX1080Ti,lock=core")
 	a := h.started()
-	if got, err := a.Apply(t.Context(), h.run("r1", 1, slow, 0)); err != nil || !got.Locked {
+	both := dvfsmodel.Setting{Core: slow.Core, Mem: slow.Mem}
+	if got, err := a.Apply(t.Context(), h.run("r1", 1, both, 0)); !got.Locked ||
+		!strings.Contains(err.Error(), "memory clock") {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	h.wantLocked(dvfsmodel.Setting{Core: slow.Core})
@@ -291,14 +292,7 @@ func applyWithFault(t *testing.T, fault gpu.Fault) {
 	if got.Locked != (err == nil) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	refusesMemory := fault.Op == gpu.OpSet && fault.After == 1 &&
-		(fault.Kind == gpu.FaultPermission || fault.Kind == gpu.FaultUnsupported)
-	if refusesMemory { // after the core clock was set
-		h.wantLocked(slow, dvfsmodel.Setting{Core: slow.Core})
-		if err != nil {
-			t.Error(err)
-		}
-	} else if err == nil { // the fault hit nothing, or was mended
+	if err == nil { // the fault hit nothing, or was mended
 		h.wantLocked(slow, slow)
 	} else if h.locked(0) != free {
 		t.Errorf("the other GPU is locked at %v", h.locked(0))
@@ -334,7 +328,7 @@ func TestAnApplyThatCompletesAfterTheHooksDeadlineIsUndone(t *testing.T) {
 			a := h.started()
 			h.faults.Add(gpu.Fault{GPU: 1, Op: gpu.OpSet, Kind: gpu.FaultSlow, Delay: delay})
 			r := h.run("r1", 1, slow, 0, 1)
-			r.Deadline = time.Now().Add(200 * time.Millisecond)
+			r.HookDeadline = time.Now().Add(200 * time.Millisecond)
 			got, err := a.Apply(t.Context(), r)
 			if !errors.Is(err, agent.ErrLate) || got.Locked {
 				t.Errorf("%+v, %v", got, err)

@@ -34,14 +34,17 @@ type managedGPU struct {
 	hung  int          // calls that haven't come back in time
 	lost  bool         // the handle's GPU fell off the bus
 
-	entry        *Entry         // in the journal; nil: nothing is locked by us
-	isEntryTrue  bool           // the clocks are known to be as the entry says
-	isExact      bool           // and exactly so, also while the GPU has nothing to do
-	isUnlocked   bool           // we unlocked it, and nobody of us locked it since
-	without      gpu.ControlSet // what its driver refused since it was locked
-	refused      string         // why the driver refused the last lock; empty: it didn't
-	recentWrites writeTimes     // of its clocks, lately
-	writes       int            // of its clocks since the agent began
+	entry        *Entry     // in the journal; nil: nothing is locked by us
+	isEntryTrue  bool       // the clocks are known to be as the entry says
+	isExact      bool       // and exactly so, also while the GPU has nothing to do
+	isUnlocked   bool       // we unlocked it, and nobody of us locked it since
+	refused      string     // why the driver refused the last lock; empty: it didn't
+	recentWrites writeTimes // of its clocks, lately
+	writes       int        // of its clocks since the agent began
+	// denied are the controls that runs can do without and the driver refused, and notice is that
+	// until somebody was told of it.
+	denied gpu.ControlSet
+	notice error
 
 	externalChange string        // why somebody else is thought to set its clocks
 	watch          lockWatch     // whether it keeps its lock
@@ -78,7 +81,7 @@ func (c *managedGPU) releaseTurn() { <-c.turn }
 func (c *managedGPU) reopen(dev gpu.Device) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.dev, c.id, c.table, c.lost, c.without = dev, dev.Identity(), nil, false, 0
+	c.dev, c.id, c.table, c.lost = dev, dev.Identity(), nil, false
 }
 
 // identity is the card's, as of when it was opened last: a driver that was reloaded
@@ -111,7 +114,7 @@ func (c *managedGPU) record(e *Entry, sure bool) {
 	c.watch.begin(time.Now())
 	c.isUnlocked = e == nil && sure
 	if e == nil {
-		c.externalChange, c.without = "", 0
+		c.externalChange = ""
 		c.watch.wasKept, c.watch.toldBelow = false, false
 	}
 }
@@ -128,27 +131,6 @@ func (c *managedGPU) dropUnset(before *Entry, from, to gpu.Control) {
 	}
 }
 
-// doWithout notes that the card goes on without a control of those that are wanted, and takes
-// it out of them; false: it is the first one, without which there is no lock.
-func (c *managedGPU) doWithout(control gpu.Control, want *lock) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	without := c.without | gpu.ControlsOf(control)
-	rest := want.less(without)
-	if rest == *want {
-		return false
-	}
-	c.without, *want = without, rest
-	return true
-}
-
-// settable is what is wanted of the card less what its driver refused.
-func (c *managedGPU) settable(want lock) lock {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return want.less(c.without)
-}
-
 // recordLock notes that the card is locked as its entry says.
 func (c *managedGPU) recordLock(e *Entry, exact bool) {
 	c.record(e, true)
@@ -162,6 +144,13 @@ func (c *managedGPU) isLockedAt(want lock) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.isEntryTrue && c.entry != nil && lock{c.entry.Setting(), c.isExact} == want
+}
+
+// isLocked reports whether the card is known to be as its entry says.
+func (c *managedGPU) isLocked() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.isEntryTrue && c.entry != nil
 }
 
 // forgetLock notes that the card isn't at what its entry says any more, nor somebody else's.
@@ -192,7 +181,9 @@ func (c *managedGPU) prior(control gpu.Control) (Prior, gpu.Value, error) {
 	if control.TellsPrior() {
 		v, err := call(c, control.Prior)
 		if err != nil {
-			return "", 0, fmt.Errorf("read the %s of %s before it is set: %w", control, c.uuid, err)
+			err = fmt.Errorf("read the %s of %s before it is set: %w", control, c.uuid, err)
+			c.deny(control, err)
+			return "", 0, err
 		}
 		return PriorKnown, v, nil
 	}
@@ -207,9 +198,72 @@ func (c *managedGPU) prior(control gpu.Control) (Prior, gpu.Value, error) {
 // can reports whether a control of the card can be set.
 func (c *managedGPU) can(control gpu.Control) bool {
 	c.mu.Lock()
+	dev, denied := c.dev, c.denied
+	c.mu.Unlock()
+	return dev.Capability().Can(control) && !denied.Has(control)
+}
+
+// checkBounds says why the card doesn't take a value whatever its clocks are.
+func (c *managedGPU) checkBounds(control gpu.Control, v gpu.Value) error {
+	c.mu.Lock()
 	dev := c.dev
 	c.mu.Unlock()
-	return dev.Capability().Can(control)
+	return control.CheckBounds(dev.Capability(), v) //nolint:wrapcheck // says all
+}
+
+// isDispensable reports whether a run of a setting can do without a control. A control with a value
+// from before that the driver tells only ever holds a GPU down: without it a run takes no longer than
+// with it. Nor does it at the default memory clock.
+func isDispensable(control gpu.Control, want dvfsmodel.Setting) bool {
+	return control.TellsPrior() || control == gpu.MemClock && want.Core != 0
+}
+
+// isRefusal reports whether a driver's error says that a control can't be set, or mustn't be.
+func isRefusal(err error) bool {
+	return errors.Is(err, gpu.ErrPermission) || errors.Is(err, gpu.ErrNotSupported)
+}
+
+// deny notes that the driver refuses a control that runs can do without: it isn't set again until
+// the agent starts anew. What may pass isn't noted.
+func (c *managedGPU) deny(control gpu.Control, why error) {
+	if !isRefusal(why) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.denied.Has(control) {
+		c.notice = fmt.Errorf("its runs go on without: %w", why)
+	}
+	c.denied |= gpu.ControlsOf(control)
+}
+
+// deniedControls are the controls that runs can do without and the driver refused.
+func (c *managedGPU) deniedControls() gpu.ControlSet {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.denied
+}
+
+// takeNotice is what nobody was told of yet.
+func (c *managedGPU) takeNotice() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	notice := c.notice
+	c.notice = nil
+	return notice
+}
+
+// possible is a lock without what the card refuses and runs can do without.
+func (c *managedGPU) possible(want lock) lock {
+	for control := range gpu.NumControls {
+		if control.Of(want.Setting) != 0 && isDispensable(control, want.Setting) && !c.can(control) {
+			control.Put(&want.Setting, 0)
+		}
+	}
+	if want.Setting == (dvfsmodel.Setting{}) {
+		return lock{}
+	}
+	return want
 }
 
 // clocks is the card's table, read once.

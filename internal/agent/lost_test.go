@@ -111,6 +111,7 @@ func TestClocksAboveTheLockThatSomebodyChoseAreLeftToThemWhileTheyLast(t *testin
 func TestALockThatIsTakenAwayAgainAndAgainIsGivenUp(t *testing.T) {
 	watchedHost(t, agent.WatchHooks{}, working, func(h *host, a *agent.Agent) {
 		t := h.t
+		slow := dvfsmodel.Setting{Core: 1600, Mem: 4000}
 		apply(h, a, "r1", 1, slow, 0, 1)
 		again := 0
 		for range 20 * 60 {
@@ -162,7 +163,7 @@ func TestALockWithoutEffectIsGivenBack(t *testing.T) {
 		return h
 	}
 	watchedHost(t, agent.WatchHooks{}, deaf, func(h *host, a *agent.Agent) {
-		apply(h, a, "r1", 1, slow, 0)
+		apply(h, a, "r1", 1, dvfsmodel.Setting{Core: 1600, Mem: 4000}, 0)
 		sleep(90 * time.Second)
 		if got := a.State().Runs[0].HandsOff; got != "" {
 			h.t.Errorf("given up at once: %s", got)

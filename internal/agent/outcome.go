@@ -97,6 +97,12 @@ func (t *totals) add(g *GPUOutcome, out *record.Outcome) {
 	t.peak += float64(max(g.PeakPower, 0))
 	t.usage += max(g.Utilisation, 0)
 	t.memory = max(t.memory, g.PeakMem)
+	if g.Limit > 0 {
+		out.CapW = live.Known(min(out.CapW.Or(math.Inf(1)), float64(g.Limit)))
+	}
+	if g.OtherLimits > 0 {
+		out.OtherCapsS = live.Known(max(out.OtherCapsS.Or(0), g.OtherLimits))
+	}
 	t.gpus++
 	t.work.Seconds += g.Work.Seconds
 	t.work.MHz += g.Work.MHz

@@ -27,7 +27,7 @@ func (s *reconciler) target(c *managedGPU) (want lock, run live.Run) {
 	if err != nil || !supports(table, want.Setting) {
 		want = lock{}
 	}
-	return c.settable(want), run
+	return c.possible(want), run
 }
 
 // reconcile brings cards to what their runs want. Where that fails, every run
@@ -82,9 +82,26 @@ func (s *reconciler) reconcileOne(ctx context.Context, c *managedGPU) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("lock %s: %w", c.uuid, context.Cause(ctx))
 	}
-	refused, err := s.holder.lockAt(c, want, &run)
-	s.eachRunOn(c, func(r *openRun) { r.noteRefused(refused) })
-	return err
+	err := s.holder.lockAt(c, want, &run)
+	less := c.possible(want)
+	if err == nil || less == want {
+		return err
+	}
+	s.eachRunOn(c, func(r *openRun) { r.noteDenied(r.Setting, c.deniedControls()) })
+	return s.reconcileWithoutDenied(c)
+}
+
+// reconcileWithoutDenied brings a card to what its runs want less what its driver has just refused.
+// The caller has the card's turn.
+func (s *reconciler) reconcileWithoutDenied(c *managedGPU) error {
+	if _, err := s.holder.release(c); err != nil {
+		return err
+	}
+	want, run := s.target(c)
+	if want == (lock{}) {
+		return nil
+	}
+	return s.holder.lockAt(c, want, &run)
 }
 
 // reactToLock does what a reading wants that showed how a card keeps its lock: nothing while

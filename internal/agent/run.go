@@ -22,7 +22,7 @@ type openRun struct {
 	reread    bool              // it was open when the agent started
 	jobEnded  bool              // its job ended, and its Epilog hasn't come
 	notes     []string          // what became of its clocks, for people
-	refused   gpu.ControlSet    // what drivers refused, of controls that it wanted
+	denied    gpu.ControlSet    // what drivers refused of what it wanted
 	ended     bool
 	kept      bool // its end is in a file
 }
@@ -37,20 +37,27 @@ func (r *openRun) note(note string) {
 	}
 }
 
-// noteRefused notes controls that drivers refused of those that the run wants, for the first
-// time.
-func (r *openRun) noteRefused(controls gpu.ControlSet) {
-	want := r.wants()
+// noteDenied notes which of the controls of a setting that the run asked for a driver refused, for
+// the first time.
+func (r *openRun) noteDenied(asked dvfsmodel.Setting, controls gpu.ControlSet) {
 	for control := range gpu.NumControls {
-		if controls.Has(control) && !r.refused.Has(control) && control.Of(want) != 0 {
-			r.refused |= gpu.ControlsOf(control)
-			r.note("a GPU's driver refused the " + control.String() + ", which stayed as it was")
+		if controls.Has(control) && !r.denied.Has(control) && control.Of(asked) != 0 {
+			r.denied |= gpu.ControlsOf(control)
+			r.note("a GPU's driver refuses the " + control.String() + ", which stayed as it was")
 		}
 	}
 }
 
 // locked is the run's setting without what drivers refused.
-func (r *openRun) locked() dvfsmodel.Setting { return lock{Setting: r.Setting}.less(r.refused).Setting }
+func (r *openRun) locked() dvfsmodel.Setting {
+	at := r.Setting
+	for control := range gpu.NumControls {
+		if r.denied.Has(control) {
+			control.Put(&at, 0)
+		}
+	}
+	return at
+}
 
 // wants is what the run wants of its GPUs.
 func (r *openRun) wants() dvfsmodel.Setting {
@@ -66,27 +73,6 @@ type lock struct {
 	// exact tells that its core clock isn't to fall below the setting's while the GPU has
 	// nothing to do.
 	exact bool
-}
-
-// less is the lock without some controls; the first one that is wanted stays.
-func (l lock) less(without gpu.ControlSet) lock {
-	first, _ := firstControl(l.Setting)
-	for control := range gpu.NumControls {
-		if without.Has(control) && control != first {
-			control.Put(&l.Setting, 0)
-		}
-	}
-	return l
-}
-
-// firstControl is the first control that a setting sets.
-func firstControl(s dvfsmodel.Setting) (first gpu.Control, some bool) {
-	for control := range gpu.NumControls {
-		if control.Of(s) != 0 {
-			return control, true
-		}
-	}
-	return 0, false
 }
 
 // wantsLock is what the run wants of its GPUs, exactly where a user chose the clocks.

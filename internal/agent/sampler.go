@@ -80,6 +80,10 @@ type GPUOutcome struct {
 	PowerCapped float64          `json:"power_capped_s"`
 	Thermal     float64          `json:"thermal_s"`
 	Hardware    float64          `json:"hardware_s"`
+	// Limit is the power limit that was in force, of several that for the longest time, and
+	// OtherLimits is how long others were; 0: not known.
+	Limit       dvfsmodel.Watt `json:"limit_w,omitzero"`
+	OtherLimits float64        `json:"other_limits_s,omitzero"`
 	// Spanned is what its counter says of a run of which a part wasn't seen, from
 	// its start to its end; 0: nothing.
 	Spanned dvfsmodel.Joule `json:"spanned_j,omitzero"`
@@ -103,6 +107,7 @@ const sampleEvery = time.Second
 // Bounds of what a sampler keeps of one GPU.
 const (
 	maxClocks       = 256
+	maxLimits       = 16
 	initialInterval = time.Minute // of a point of a series, until it is full
 	throttling      = gpu.ThrottlePowerCap | gpu.ThrottleThermal | gpu.ThrottleHardware | gpu.ThrottleOther
 )
@@ -125,6 +130,7 @@ type gpuTally struct {
 	used   float64 // seconds with a known utilisation
 	usage  float64 // utilisation × seconds
 	clocks map[[2]dvfsmodel.MHz]float64
+	limits map[dvfsmodel.Watt]float64 // seconds
 	// first is the counter at the run's start, where readings begin later; -1: not
 	// known. count is the counter at the last reading.
 	first, count dvfsmodel.Joule
@@ -147,6 +153,7 @@ func newSampler(run live.Run) *Sampler {
 	for _, uuid := range run.GPUs {
 		s.gpus[uuid] = &gpuTally{
 			out: GPUOutcome{UUID: uuid, PeakMem: -1}, first: -1, clocks: make(map[[2]dvfsmodel.MHz]float64),
+			limits: make(map[dvfsmodel.Watt]float64),
 		}
 	}
 	return s
@@ -217,6 +224,7 @@ func (t *gpuTally) addStep(d float64, r *gpu.Reading) {
 		t.out.Work.add(d*min(1, r.Utilisation), float64(r.Core))
 	}
 	t.addClockTime(d, r)
+	t.addLimitTime(d, r.Limit)
 	book := func(sum *float64, reasons gpu.Throttle) {
 		if r.Throttle&reasons != 0 {
 			*sum += d
@@ -238,6 +246,18 @@ func (t *gpuTally) addClockTime(d float64, r *gpu.Reading) {
 		return
 	}
 	t.clocks[pair] += d
+}
+
+// addLimitTime books the time to the power limit that was read.
+func (t *gpuTally) addLimitTime(d float64, limit dvfsmodel.Watt) {
+	if !gpu.Measured(limit) || limit == 0 {
+		return
+	}
+	if _, seen := t.limits[limit]; seen || len(t.limits) < maxLimits {
+		t.limits[limit] += d
+		return
+	}
+	t.out.OtherLimits += d
 }
 
 // Close makes the outcome.
@@ -264,6 +284,16 @@ func (t *gpuTally) close() GPUOutcome {
 	out.Utilisation = -1
 	if t.used > 0 {
 		out.Utilisation = t.usage / t.used
+	}
+	longest := 0.0
+	for _, limit := range slices.Sorted(maps.Keys(t.limits)) {
+		d := t.limits[limit]
+		if out.OtherLimits += d; d > longest {
+			out.Limit, longest = limit, d
+		}
+	}
+	if out.OtherLimits -= longest; out.Limit == 0 {
+		out.OtherLimits = 0
 	}
 	for pair, d := range t.clocks {
 		out.Clocks = append(out.Clocks, live.Residency{

@@ -36,6 +36,18 @@ func isOfLock(err error) bool {
 	}, func(one error) bool { return errors.Is(err, one) })
 }
 
+// isSetOtherwise reports whether a reading shows that a control is set to something else.
+func isSetOtherwise(r *gpu.Reading, want dvfsmodel.Setting) bool {
+	for control := range gpu.NumControls {
+		v, tolerance, ok := control.Shown(r)
+		if set := control.Of(want); ok && control.ShowsWhatIsSet() && set > 0 && v > 0 &&
+			(v > set+tolerance || v < set-tolerance) {
+			return true
+		}
+	}
+	return false
+}
+
 // isAbove reports whether a reading shows a control above what it is set to.
 func isAbove(r *gpu.Reading, want dvfsmodel.Setting) bool {
 	for control := range gpu.NumControls {
@@ -105,6 +117,8 @@ type lockWatch struct {
 	first     time.Time // the first of them
 	low, high gpu.Value // the core clock in them
 	below     int       // readings far below it in a row
+	otherwise int       // readings in a row of a control that is set to something else
+	changed   time.Time // the first of them
 	isForeign bool      // the clocks are somebody's own
 	toldAbove bool      // of this loss
 	toldBelow bool
@@ -119,6 +133,16 @@ func (w *lockWatch) begin(now time.Time) {
 // see takes a reading of a GPU that runs at a core clock when nobody sets one. The error is one
 // of those above, once for each thing that comes to pass.
 func (w *lockWatch) see(r *gpu.Reading, want dvfsmodel.Setting, unlocked gpu.Value) error {
+	if isSetOtherwise(r, want) { // there is no doubt that it is somebody else, and no lock to be lost
+		if w.otherwise++; w.otherwise == 1 {
+			w.changed = r.At
+		}
+		if w.otherwise >= lostReadings && r.At.Sub(w.changed) >= lostFor {
+			return ErrExternalChange
+		}
+		return nil
+	}
+	w.otherwise = 0
 	if !isAbove(r, want) {
 		return w.seeKept(r, want)
 	}

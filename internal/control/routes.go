@@ -41,9 +41,9 @@ type route struct {
 func (a *api) routes() []route {
 	return []route{
 		{"POST " + epdapi.PathSubmit, query.Administrators, submitTime, forAll(a.postSubmit)},
-		{"POST " + epdapi.PathDecide, query.Administrators, decideTime, forAll(a.postDecide)},
-		{"POST " + epdapi.PathOutcome, query.Administrators, requestTime, forAll(a.postOutcome)},
-		{"POST " + epdapi.PathOutlook, query.Administrators, requestTime, forAll(a.postOutlook)},
+		{"POST " + epdapi.PathDecide, query.Agents, decideTime, a.postDecide},
+		{"POST " + epdapi.PathOutcome, query.Agents, requestTime, a.postOutcome},
+		{"POST " + epdapi.PathOutlook, query.Agents, requestTime, a.postOutlook},
 		{"GET " + epdapi.PathStatus, query.Anybody, requestTime, a.getStatus},
 		{"GET " + epdapi.PathJobs, query.Anybody, requestTime, a.getJobs},
 		{"GET " + epdapi.PathJobs + "/{id}", query.Anybody, requestTime, a.getJob},
@@ -51,7 +51,7 @@ func (a *api) routes() []route {
 		{"GET " + epdapi.PathOverview, query.Anybody, requestTime, plain(a.query.Overview)},
 		{"GET " + epdapi.PathDecisions, query.Anybody, requestTime, a.getDecisions},
 		{"GET " + epdapi.PathNodes, query.Anybody, requestTime, a.getNodes},
-		{"POST " + epdapi.PathReport, query.Administrators, requestTime, forAll(a.postReport)},
+		{"POST " + epdapi.PathReport, query.Agents, requestTime, a.postReport},
 		{"GET " + epdapi.PathModels, query.Operators, requestTime, a.getModels},
 		{"GET " + epdapi.PathFit, query.Operators, requestTime, a.getFit},
 		{"POST " + epdapi.PathModelsUse, query.Administrators, requestTime, posted(a.query.UseModel, true)},
@@ -104,17 +104,23 @@ func (a *api) postSubmit(r *http.Request) (any, error) {
 	return a.controller.Submit(r.Context(), &s)
 }
 
-func (a *api) postDecide(r *http.Request) (any, error) {
+func (a *api) postDecide(r *http.Request, who query.Caller) (any, error) {
 	var request epdapi.DecideRequest
 	if err := DecodeJSON(r.Body, &request); err != nil {
+		return nil, err
+	}
+	if err := who.SpeaksFor(request.Node); err != nil {
 		return nil, err
 	}
 	return a.controller.Decide(r.Context(), &request)
 }
 
-func (a *api) postOutcome(r *http.Request) (any, error) {
+func (a *api) postOutcome(r *http.Request, who query.Caller) (any, error) {
 	var o record.Outcome
 	if err := DecodeJSON(r.Body, &o); err != nil {
+		return nil, err
+	}
+	if err := who.SpeaksFor(o.Node); err != nil {
 		return nil, err
 	}
 	receipt, err := a.controller.Record(r.Context(), &o)
@@ -126,17 +132,23 @@ func (a *api) postOutcome(r *http.Request) (any, error) {
 	}{receipt.String()}, nil
 }
 
-func (a *api) postOutlook(r *http.Request) (any, error) {
+func (a *api) postOutlook(r *http.Request, who query.Caller) (any, error) {
 	var request epdapi.OutlookRequest
 	if err := DecodeJSON(r.Body, &request); err != nil {
+		return nil, err
+	}
+	if err := who.SpeaksFor(request.Node); err != nil {
 		return nil, err
 	}
 	return a.controller.Outlook(r.Context(), request)
 }
 
-func (a *api) postReport(r *http.Request) (any, error) {
+func (a *api) postReport(r *http.Request, who query.Caller) (any, error) {
 	var report epdapi.NodeReport
 	if err := DecodeJSON(http.MaxBytesReader(nil, r.Body, epdapi.MaxReport), &report); err != nil {
+		return nil, err
+	}
+	if err := who.SpeaksFor(report.Node); err != nil {
 		return nil, err
 	}
 	return a.controller.Report(r.Context(), &report)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/munge"
 	"github.com/epplan/epplan/internal/query"
 )
 
@@ -103,10 +104,14 @@ func (a *Access) RequireAdmin(who func(*http.Request) int64, h http.Handler) htt
 	})
 }
 
-// serveUsers lets users pass under their names, to a handler that knows what
-// they may ask. What administrators ask comes first, see [userLimiter].
+// serveUsers lets users pass under their names, and agents with keys of their own under those of their
+// nodes, to a handler that knows what they may ask. What administrators ask comes first, see [userLimiter].
 func (a *Access) serveUsers(who func(*http.Request) int64, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if peer, _ := munge.PeerOf(r.Context()); peer.Node != "" {
+			h.ServeHTTP(w, r.WithContext(query.As(r.Context(), query.Caller{Node: peer.Node})))
+			return
+		}
 		uid := who(r)
 		if uid < 0 || uid > math.MaxUint32 {
 			reply(w, http.StatusForbidden, epdapi.Fault{Error: "who asks isn't known"})

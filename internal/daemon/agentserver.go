@@ -309,7 +309,7 @@ func (d *AgentServer) readGPU(state *agent.GPUState) (out epdapi.GPU, read bool,
 	}
 	if state.Entry != nil {
 		at := state.Entry.Setting()
-		out.LockedCore, out.LockedMem = at.Core, at.Mem
+		out.LockedCore, out.LockedMem, out.LockedCap = at.Core, at.Mem, at.Cap
 	}
 	r, err := agent.CallGPU(d.options.Agent.GPUs(), id.UUID, gpu.Device.Read)
 	if err != nil {
@@ -322,7 +322,15 @@ func (d *AgentServer) readGPU(state *agent.GPUState) (out epdapi.GPU, read bool,
 	return out, true, utilisation
 }
 
-// readClocks are those that were read, 0 where they couldn't be.
+// readClocks are those that were read, and the power limit in force; 0 where they couldn't be.
 func readClocks(r *gpu.Reading) dvfsmodel.Setting {
-	return dvfsmodel.Setting{Core: max(0, r.Core), Mem: max(0, r.Mem)}
+	return dvfsmodel.Setting{Core: measured(r.Core), Mem: measured(r.Mem), Cap: measured(r.Limit)}
+}
+
+// measured is a value that was read, else 0.
+func measured[T ~float64](v T) T {
+	if gpu.Measured(v) {
+		return v
+	}
+	return 0
 }

@@ -48,7 +48,7 @@ func (d *AgentServer) openRun(ctx context.Context, e *slurm.HookEvent, began tim
 		run.GPUs = append(run.GPUs, id.UUID)
 	}
 	if e.Deadline > 0 {
-		run.Deadline = hookDeadline(time.Now(), time.UnixMilli(e.Deadline))
+		run.HookDeadline = hookDeadline(time.Now(), time.UnixMilli(e.Deadline))
 	}
 	d.outbox.notePartition(run.ID, string(e.Partition))
 	d.closeGoneRuns(ctx, run.GPUs)
@@ -105,10 +105,11 @@ func (d *AgentServer) chooseSetting(
 		}
 	}
 	shared, left := d.isShared(run.GPUs)
+	limit, fixed := d.powerLimit(run.GPUs)
 	decision, err := d.options.Controller.Decide(ctx, &epdapi.DecideRequest{
 		Job: e.Job, Node: e.Node, RunID: run.ID, GPUModel: gpus[0].Model, GPUs: len(gpus),
 		Shared: shared, Left: left,
-		Clocks: clockGroups(&table), UID: e.UID, User: e.User, Partition: e.Partition, Comment: e.Comment,
+		Clocks: clockGroups(&table), PowerLimit: limit, CoreFixed: fixed, UID: e.UID, User: e.User, Partition: e.Partition, Comment: e.Comment,
 	})
 	if err != nil {
 		d.problems.note(fmt.Errorf("job %d: decide: %w", e.Job, err))

@@ -24,7 +24,8 @@ const (
 func (ch *chooser) adapt(budget float64) bool {
 	rule, m, d, standard := &ch.settings.Live.Adapt, ch.model.Model, ch.decision, &ch.safe.Standard
 	if rule.ModeOf(ch.job.Partition.Value()) != config.AdaptOn || rule.Writes < minWrites ||
-		ch.job.Nodes != 1 || ch.request.GPUs > rule.MaxGPUs || !m.Covers(standard) {
+		ch.job.Nodes != 1 || ch.request.GPUs > rule.MaxGPUs || !m.Covers(standard) || ch.constantCap() > 0 ||
+		ch.holdsByCap() {
 		return false
 	}
 	sla := min(rule.SLA, ch.safe.Stretch, guardedPart*budget/ch.safe.RequiredTime(standard))

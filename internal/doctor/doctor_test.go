@@ -20,6 +20,7 @@ import (
 	"github.com/epplan/epplan/internal/doctor"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/munge"
+	"github.com/epplan/epplan/internal/nodekey"
 	"github.com/epplan/epplan/internal/statedir"
 	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/slurm"
@@ -220,7 +221,7 @@ func (m *machine) site() *doctor.Site {
 		},
 		Munge: func(string) doctor.Munge { return m },
 		EPD:   func(string) doctor.EPD { return m },
-		Remote: func(context.Context, string, string) (*epdapi.Status, time.Time, error) {
+		Remote: func(context.Context, string, doctor.Proof) (*epdapi.Status, time.Time, error) {
 			return &epdapi.Status{Version: "v1"}, now.Add(-m.skew), m.remote
 		},
 	}
@@ -300,6 +301,7 @@ func brokenSlurm() []broken {
 		{"prolog-not-last", func(m *machine) { m.files["/etc/slurm/prolog.d/a-site"] = "sleep 60" }},
 		{"prolog-flags", func(m *machine) { m.conf["PrologFlags"] = "(null)" }},
 		{"hook-timeout", func(m *machine) { m.conf["PrologEpilogTimeout"] = "2" }},
+		{"hook-timeout", func(m *machine) { m.conf["EpilogTimeout"] = "2" }},
 		{"priority-basic", func(m *machine) { m.conf["PriorityType"] = "priority/basic" }},
 		{"priority-flat", func(m *machine) { m.conf["PriorityWeightPartition"] = "0" }},
 		{"priority-low", func(m *machine) {
@@ -313,6 +315,7 @@ func brokenSlurm() []broken {
 		{"private-data", func(m *machine) { m.conf["PrivateData"], m.agent.Health.UID = "jobs,usage", 1000 }},
 		{"power-saving", func(m *machine) { delete(m.conf, "ResumeProgram") }},
 		{"power-timeout", func(m *machine) { m.conf["ResumeTimeout"] = "30 sec" }},
+		{"power-mode", func(m *machine) { m.conf["SuspendTime"] = "INFINITE" }},
 		{"gres-types", func(m *machine) { m.conf["GresTypes"] = "shard" }},
 		{"gres-count", func(m *machine) { m.agent.GPUs = append(m.agent.GPUs, epdapi.GPU{UUID: "GPU-2"}) }},
 		{"accounting", func(m *machine) { m.conf["AccountingStorageType"] = "accounting_storage/none" }},
@@ -322,6 +325,7 @@ func brokenSlurm() []broken {
 // brokenEPD are faults of epd.
 func brokenEPD() []broken {
 	remote := func(m *machine) { m.agent.Role, m.agent.Health.Controllers = "agent", []string{"head:6821"} }
+	byKey := func(m *machine) { remote(m); m.agent.Health.Key = nodekey.DefaultKey }
 	return []broken{
 		{"epd-down", func(m *machine) { m.down = epdapi.ErrUnreachable }},
 		{"epd-hung", func(m *machine) {
@@ -339,6 +343,8 @@ func brokenEPD() []broken {
 		{"submit-socket-missing", func(m *machine) { delete(m.files, epdapi.PublicSocket) }},
 		{"controller-unreachable", func(m *machine) { remote(m); m.remote = epdapi.ErrUnreachable }},
 		{"controller-refuses", func(m *machine) { remote(m); m.remote = munge.ErrUnauthentic }},
+		{"controller-refuses-key", func(m *machine) { byKey(m); m.remote = munge.ErrUnauthentic }},
+		{"key-unusable", func(m *machine) { byKey(m); m.remote = nodekey.ErrFile }},
 		{"clock-skew", func(m *machine) { remote(m); m.skew = 4 * time.Second }},
 		{"clock-skew-large", func(m *machine) { remote(m); m.skew = -time.Hour }},
 		{"version-skew", func(m *machine) { m.agent.Version = "v0" }},
@@ -776,5 +782,107 @@ func TestThePageListsEveryCheckAndEveryFinding(t *testing.T) {
 		}
 	default:
 		t.Error("docs/doctor.md is out of date: go test ./internal/doctor -update rewrites its tables")
+	}
+}
+
+// faults are what a check says against a machine.
+func (m *machine) faults(t *testing.T, check string) []string {
+	t.Helper()
+	var said []string
+	r := doctor.Examine(t.Context(), m.site(), doctor.Options{Role: doctor.Both}, only(check))
+	for _, f := range r.Findings {
+		if f.Grade == doctor.Bad || f.Grade == doctor.Warn {
+			said = append(said, f.ID+": "+f.What)
+		}
+	}
+	return said
+}
+
+// From 25.05 on each hook has its own timeout, and scontrol shows that of both only where neither is set.
+func TestEachHooksTimeoutIsTheOneThatCounts(t *testing.T) {
+	for _, c := range []struct {
+		both, prolog, epilog string
+		want                 []string // what is said
+	}{
+		{both: "2", want: []string{"PrologEpilogTimeout is 2 s"}},
+		{both: "2", prolog: "30", epilog: "30"},
+		{both: "2", prolog: "30", want: []string{"PrologEpilogTimeout is 2 s"}},
+		{both: "30", prolog: "3", epilog: "4", want: []string{"PrologTimeout is 3 s", "EpilogTimeout is 4 s"}},
+		{both: "65534", prolog: "65534", epilog: "3", want: []string{"EpilogTimeout is 3 s"}},
+	} {
+		m := healthy()
+		m.conf["PrologEpilogTimeout"], m.conf["PrologTimeout"], m.conf["EpilogTimeout"] = c.both, c.prolog, c.epilog
+		var want []string
+		for _, key := range c.want {
+			want = append(want, "hook-timeout: "+key)
+		}
+		if said := m.faults(t, "hook-timeouts"); !slices.Equal(said, want) {
+			t.Errorf("%+v: %q", c, said)
+		}
+	}
+}
+
+func TestPrologsThatRunInTheJobRunAtTheAllocation(t *testing.T) {
+	m := healthy()
+	m.conf["PrologFlags"] = "RunInJob"
+	if said := m.faults(t, "prolog-flags"); len(said) > 0 {
+		t.Errorf("%q", said)
+	}
+}
+
+// From 23.11 on Prologs stand on several lines, and run in their order.
+func TestEachLineOfAPrologCounts(t *testing.T) {
+	lines := func(first, second string) *machine {
+		m := healthy()
+		delete(m.conf, "Prolog")
+		m.conf["Prolog[0]"], m.conf["Prolog[1]"] = first, second
+		m.files["/srv/site"] = "sleep 60"
+		return m
+	}
+	if said := lines("/srv/site", "/etc/slurm/prolog.d/*").faults(t, "prolog"); len(said) > 0 {
+		t.Errorf("ours comes last, and: %q", said)
+	}
+	said := lines("/etc/slurm/prolog.d/*", "/srv/site").faults(t, "prolog")
+	if len(said) != 1 || !strings.HasPrefix(said[0], "prolog-not-last") {
+		t.Errorf("ours comes first, and: %q", said)
+	}
+	// The same by the file, where slurmctld doesn't answer.
+	for version, want := range map[string]int{"slurm-wlm 26.05.5": 1, "slurm-wlm 22.05.8": 0} {
+		m := healthy()
+		m.version, m.munge = version, errors.New("down")
+		m.files["/srv/site"] = "sleep 60"
+		m.files["/etc/slurm/slurm.conf"] = "ClusterName=c\nPrologFlags=Alloc\nJobSubmitPlugins=lua\nGresTypes=gpu\n" +
+			"Prolog=/srv/site\nProlog=/etc/slurm/prolog.d/*\nEpilog=/srv/site\nEpilog=/etc/slurm/epilog.d/*\n"
+		if said := m.faults(t, "epilog"); len(said) != want {
+			t.Errorf("%s: %q", version, said)
+		}
+	}
+}
+
+func TestASlurmOf2605SwitchesNodesOffWithoutASuspendTime(t *testing.T) {
+	for version, want := range map[string]int{"slurm-wlm 25.11.2": 1, "slurm-wlm 26.05.5": 0} {
+		m := healthy()
+		m.version, m.conf["SuspendTime"] = version, "INFINITE"
+		if said := m.faults(t, "power-saving"); len(said) != want {
+			t.Errorf("%s: %q", version, said)
+		}
+	}
+}
+
+// Where Slurm has a key of its own, and epd keys, nobody misses munge.
+func TestWithoutMungeTheRestIsLookedAtAllTheSame(t *testing.T) {
+	m := healthy()
+	m.munge = munge.ErrUnavailable
+	m.files["/etc/slurm/slurm.conf"] = "ClusterName=c\nAuthType=auth/slurm\n"
+	m.agent.Role, m.agent.Health.Controllers = "agent", []string{"head:6821"}
+	m.agent.Health.Key = nodekey.DefaultKey
+	for _, check := range []string{"munge", "slurmctld", "nodes", "prolog", "controller-link"} {
+		if said := m.faults(t, check); len(said) > 0 {
+			t.Errorf("%s: %q", check, said)
+		}
+	}
+	m.agent.Health.Key = "" // epd's agent asks munge still
+	if said := m.faults(t, "munge"); len(said) != 1 || !strings.HasPrefix(said[0], "munge-down") {
+		t.Errorf("epd needs it, and: %q", said)
 	}
 }

@@ -189,7 +189,9 @@ func lookVersions(ctx context.Context, e *examination) []Finding {
 	if e.role != Head && noAgent == nil && agent.Health != nil {
 		for _, address := range agent.Health.Controllers {
 			ctx, cancel := context.WithTimeout(ctx, epdTimeout)
-			s, _, err := e.site.Remote(ctx, address, cmp.Or(e.options.MungeSocket, agent.Health.MungeSocket))
+			by := proofOf(agent.Health)
+			by.MungeSocket = cmp.Or(e.options.MungeSocket, by.MungeSocket)
+			s, _, err := e.site.Remote(ctx, address, by)
 			cancel()
 			add("controller at "+address, s, err)
 		}

@@ -47,7 +47,7 @@ type examination struct {
 	role    Role
 
 	// Found out when it is first asked for.
-	munge       func(context.Context) (string, error)         // the socket; the error says what is wrong
+	munge       func(context.Context) (string, error)         // Slurm's socket, empty: it asks none; the error says what is wrong
 	settings    func(context.Context) (*settings, error)      // slurmctld's, else those of slurm.conf
 	agentStatus func(context.Context) (*epdapi.Status, error) // of this node's epd
 	headStatus  func(context.Context) (*epdapi.Status, error) // of the controller on this machine
@@ -68,7 +68,11 @@ func (s *settings) get(name string) string { return s.values[strings.ToLower(nam
 func newExamination(ctx context.Context, site *Site, o Options) *examination {
 	e := &examination{options: o, site: site}
 	e.munge = lazy(ctx, mungeTimeout, func(ctx context.Context) (string, error) {
-		return e.site.tryMunge(ctx, e.slurmMunge())
+		kind, socket := e.slurmAuth()
+		if kind == slurmAuthOwn {
+			return "", nil
+		}
+		return e.site.tryMunge(ctx, socket)
 	})
 	e.settings = lazy(ctx, slurmTimeout+mungeTimeout, e.readSettings)
 	e.agentStatus = lazy(ctx, epdTimeout, func(ctx context.Context) (*epdapi.Status, error) {
@@ -116,21 +120,24 @@ func (e *examination) submitSocket(ctx context.Context) string {
 	return cmp.Or(given, e.epdHealth(ctx, e.headStatus).SubmitSocket, e.options.publicSocket())
 }
 
-// slurmMunge is the socket of the munged that Slurm asks, by slurm.conf: without
-// munge slurmctld can't be asked for it.
-func (e *examination) slurmMunge() string {
-	if e.options.MungeSocket != "" {
-		return e.options.MungeSocket
-	}
+// slurmAuthOwn is the AuthType of a Slurm that does without munge, from 23.11 on.
+const slurmAuthOwn = "auth/slurm"
+
+// slurmAuth is how Slurm's parts prove who they are, and the socket of the munged that they ask, by slurm.conf: without
+// proof slurmctld can't be asked for it.
+func (e *examination) slurmAuth() (kind, socket string) {
+	socket = e.options.MungeSocket
 	text, err := e.site.Files.Read(e.options.slurmConf())
-	if err == nil {
-		for part := range strings.SplitSeq(slurmconf.Values(text)["authinfo"], ",") {
-			if path, ok := strings.CutPrefix(strings.TrimSpace(part), "socket="); ok {
-				return path
-			}
+	if err != nil {
+		return "", cmp.Or(socket, munge.DefaultSocket)
+	}
+	values := slurmconf.Values(text)
+	for part := range strings.SplitSeq(values["authinfo"], ",") {
+		if path, ok := strings.CutPrefix(strings.TrimSpace(part), "socket="); ok {
+			socket = cmp.Or(socket, path)
 		}
 	}
-	return munge.DefaultSocket
+	return strings.ToLower(values["authtype"]), cmp.Or(socket, munge.DefaultSocket)
 }
 
 func (e *examination) readSettings(ctx context.Context) (*settings, error) {
@@ -163,7 +170,17 @@ func (e *examination) readSettings(ctx context.Context) (*settings, error) {
 		return nil, fmt.Errorf("neither slurmctld (%w) nor %s tells Slurm's settings", failed,
 			e.options.slurmConf())
 	}
-	return &settings{values: slurmconf.Values(text), path: e.options.slurmConf(), byFile: failed.Error()}, nil
+	s := &settings{values: slurmconf.Values(text), path: e.options.slurmConf(), byFile: failed.Error()}
+	for _, hook := range []slurm.Hook{slurm.Prolog, slurm.Epilog} { // from 23.11 on each line counts
+		var all []string
+		for _, line := range slurmconf.HookLines(text, string(hook)) {
+			all = append(all, strings.Trim(line.Text, `"`))
+		}
+		if len(all) > 1 && e.site.mayBeFrom(ctx, 23, 11) {
+			s.values[string(hook)] = strings.Join(all, ",")
+		}
+	}
+	return s, nil
 }
 
 // findController asks the controller's own socket where there is one, and else

@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/munge"
+	"github.com/epplan/epplan/internal/nodekey"
 )
 
 var mungeDown = &Fault{
@@ -33,20 +35,30 @@ var mungeWrong = &Fault{
 // lookMunge makes and reads a credential, by Slurm's munged and by epd's where
 // that is another one.
 func lookMunge(ctx context.Context, e *examination) []Finding {
-	socket, err := e.munge(ctx)
-	sockets := []string{cmp.Or(socket, e.slurmMunge())}
-	found := e.mungeFinding(sockets[0], err)
+	_, err := e.munge(ctx)
+	var sockets []string
+	var found []Finding
+	if kind, socket := e.slurmAuth(); kind != slurmAuthOwn {
+		sockets = append(sockets, socket)
+		found = e.mungeFinding(socket, err)
+	}
 	for _, ask := range []func(context.Context) (*epdapi.Status, error){e.agentStatus, e.headStatus} {
 		s, err := ask(ctx)
 		if err != nil || s.Health == nil || len(s.Health.Controllers) == 0 && s.Role != "controller" {
 			continue // it asks no munged
 		}
-		if other := cmp.Or(s.Health.MungeSocket, munge.DefaultSocket); other != sockets[0] {
+		if s.Health.Key != "" {
+			continue // nor does it
+		}
+		if other := cmp.Or(s.Health.MungeSocket, munge.DefaultSocket); !slices.Contains(sockets, other) {
 			_, err := e.site.tryMunge(ctx, other)
 			found = append(found, e.mungeFinding(other, err)...)
 			sockets = append(sockets, other)
 			break
 		}
+	}
+	if len(sockets) == 0 {
+		return skipFinding("nobody asks munge: Slurm has AuthType=%s, and epd keys", slurmAuthOwn)
 	}
 	return orOK(found, "munge works at %s", strings.Join(sockets, " and "))
 }
@@ -91,6 +103,22 @@ var linkRefused = &Fault{
 		"or Slurm's user"},
 }
 
+var keyUnusable = &Fault{
+	"key-unusable", Bad, "epd's own key, or its list of keys, can't be used: {error}",
+	"jobs of this node run at default clocks, and outcomes wait in its spool",
+	Fix{Run: "epd keys show --key {key}; epd keys list    # whichever complains says why"},
+}
+
+var keyRefused = &Fault{
+	"controller-refuses-key", Bad,
+	"the controller at {address} and this machine don't know each other's keys: {error}",
+	"jobs of this node run at default clocks, and outcomes wait in its spool",
+	Fix{
+		Run: "epd keys show --key {key} | ssh {host} epd keys add --replace -    # and the same the other way " +
+			"round",
+	},
+}
+
 var clockSkewed = &Fault{
 	"clock-skew", Warn, "this machine's clock is {skew} {way} that of {host}",
 	"where an Epilog is late, its run ends when Slurm says, and takes as much more or less; munge refuses " +
@@ -106,7 +134,7 @@ var clockSkewedFar = &Fault{
 
 // lookLink asks the controllers of this node's agent.
 func lookLink(ctx context.Context, e *examination) []Finding {
-	addresses, socket := e.options.Controllers, e.options.MungeSocket
+	addresses, by := e.options.Controllers, Proof{MungeSocket: e.options.MungeSocket}
 	if s, err := e.agentStatus(ctx); err == nil && s.Health != nil {
 		if s.Role == "both" && len(addresses) == 0 {
 			return skipFinding("the controller is in the same process")
@@ -114,7 +142,8 @@ func lookLink(ctx context.Context, e *examination) []Finding {
 		if len(addresses) == 0 {
 			addresses = s.Health.Controllers
 		}
-		socket = cmp.Or(socket, s.Health.MungeSocket)
+		by = proofOf(s.Health)
+		by.MungeSocket = cmp.Or(e.options.MungeSocket, by.MungeSocket)
 	}
 	if len(addresses) == 0 {
 		return unknownFinding("which controller this node's agent asks isn't known: %v", errNoEPD)
@@ -122,7 +151,7 @@ func lookLink(ctx context.Context, e *examination) []Finding {
 	var found []Finding
 	answered := 0
 	for _, address := range addresses {
-		one, ok := e.checkLink(ctx, address, socket)
+		one, ok := e.checkLink(ctx, address, by)
 		found = append(found, one...)
 		if ok {
 			answered++
@@ -134,13 +163,13 @@ func lookLink(ctx context.Context, e *examination) []Finding {
 
 // checkLink asks one controller, and compares clocks.
 func (e *examination) checkLink(
-	ctx context.Context, address, socket string,
+	ctx context.Context, address string, by Proof,
 ) (found []Finding, answered bool) {
 	host, port := hostAndPort(address)
 	words := []string{"address", address, "host", host, "port", port}
 	ctx, cancel := context.WithTimeout(ctx, epdTimeout)
 	defer cancel()
-	_, there, err := e.site.Remote(ctx, address, socket)
+	_, there, err := e.site.Remote(ctx, address, by)
 	skew := time.Duration(0)
 	if !there.IsZero() {
 		skew = e.site.Now().Sub(there)
@@ -158,6 +187,10 @@ func (e *examination) checkLink(
 		return found, true
 	case errors.Is(err, munge.ErrUnavailable):
 		return append(found, unknownFinding("%s: munge doesn't work here", address)...), false
+	case errors.Is(err, nodekey.ErrFile):
+		return append(found, keyUnusable.finding("error", err.Error(), "key", by.Key)...), false
+	case by.Key != "" && (errors.Is(err, munge.ErrUnauthentic) || isRefused(err)):
+		return append(found, keyRefused.finding(append(words, "error", err.Error(), "key", by.Key)...)...), false
 	case errors.Is(err, munge.ErrUnauthentic), isRefused(err):
 		return append(found, linkRefused.finding(append(words, "error", err.Error())...)...), false
 	}

@@ -181,7 +181,7 @@ func unneededLocks(s *epdapi.Status, entries []string) (locked int, orphans []st
 		}
 	}
 	for i := range s.GPUs {
-		if g := &s.GPUs[i]; g.LockedCore > 0 || g.LockedMem > 0 {
+		if g := &s.GPUs[i]; g.IsLocked() {
 			locked++
 			if !held[g.UUID] {
 				orphans = append(orphans, g.UUID)

@@ -31,11 +31,22 @@ type Site struct {
 	Munge func(socket string) Munge
 	// EPD is the epd at a socket.
 	EPD func(socket string) EPD
-	// Remote asks the controller at HOST:PORT, by the munged at a socket, what it
-	// is doing and what time it is there.
-	Remote func(ctx context.Context, address, socket string) (*epdapi.Status, time.Time, error)
+	// Remote asks the controller at HOST:PORT what it is doing and what time it is there.
+	Remote func(ctx context.Context, address string, by Proof) (*epdapi.Status, time.Time, error)
 	// Now is this machine's time.
 	Now func() time.Time
+}
+
+// Proof is how this machine proves to a controller who it is: by a key of its own, or else by the munged
+// at a socket.
+type Proof struct {
+	MungeSocket      string // empty: munge's own
+	Key, TrustedKeys string
+}
+
+// proofOf is how an epd proves who it is.
+func proofOf(h *epdapi.Health) Proof {
+	return Proof{MungeSocket: h.MungeSocket, Key: h.Key, TrustedKeys: h.TrustedKeys}
 }
 
 func (s *Site) exists(path string) bool {
@@ -45,6 +56,16 @@ func (s *Site) exists(path string) bool {
 
 // client asks Slurm, in a bounded time.
 func (s *Site) client() *slurm.Client { return slurm.NewClient(s.Slurm, slurmTimeout) }
+
+// mayBeFrom reports whether Slurm is of a release or a later one, or can't say. Its commands tell without
+// slurmctld.
+func (s *Site) mayBeFrom(ctx context.Context, major, minor int) bool {
+	if s.Slurm == nil {
+		return true
+	}
+	v, err := s.client().Version(ctx)
+	return err != nil || v.AtLeast(major, minor)
+}
 
 // tryMunge makes a credential and reads it. The result is the socket.
 func (s *Site) tryMunge(ctx context.Context, socket string) (string, error) {

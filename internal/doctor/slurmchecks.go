@@ -15,8 +15,8 @@ import (
 )
 
 // Releases of Slurm that epplan is made for: from the first to the last one
-// whose sources and manuals were read.
-var oldestSlurm, newestSlurm = slurm.Version{Major: 22, Minor: 5}, slurm.Version{Major: 25, Minor: 11}
+// that its tests run against.
+var oldestSlurm, newestSlurm = slurm.Version{Major: 22, Minor: 5}, slurm.Version{Major: 26, Minor: 5}
 
 var slurmMissing = &Fault{
 	"slurm-missing", Bad, "scontrol isn't on this machine", "epd asks Slurm by its own commands",
@@ -175,11 +175,20 @@ var timeoutShort = &Fault{
 	Fix{File: "{conf}", Line: "{key}=30", Run: "scontrol reconfigure"},
 }
 
+// lookTimeouts looks at what counts for each hook: from 25.05 on its own timeout, where it is set, in place
+// of the one of both.
 func lookTimeouts(_ context.Context, _ *examination, s *settings) []Finding {
 	var found []Finding
-	for _, key := range []string{"PrologEpilogTimeout", "PrologTimeout", "EpilogTimeout"} {
+	var short []string
+	for _, own := range []string{"PrologTimeout", "EpilogTimeout"} {
+		key := own
+		if s.get(own) == "" {
+			key = "PrologEpilogTimeout"
+		}
 		number, _, _ := strings.Cut(s.get(key), " ")
-		if seconds, err := strconv.ParseUint(number, 10, 32); err == nil && seconds < minHookTime {
+		seconds, err := strconv.ParseUint(number, 10, 32)
+		if err == nil && seconds < minHookTime && !slices.Contains(short, key) {
+			short = append(short, key)
 			found = append(found, timeoutShort.finding("key", key, "value", number, "conf", s.path)...)
 		}
 	}
@@ -341,6 +350,12 @@ var sleepProgram = &Fault{
 	},
 }
 
+var sleepMode = &Fault{
+	"power-mode", Warn, "sleep_after_s is set, and Slurm's SuspendTime is INFINITE",
+	"before 26.05 Slurm refuses to switch any node off, unless a partition has a SuspendTime",
+	Fix{File: "{conf}", Line: "SuspendTime=3600", Run: "scontrol reconfigure"},
+}
+
 var sleepTimeout = &Fault{
 	"power-timeout", Warn, "ResumeTimeout is {value}, shorter than a server boots",
 	"a node that isn't back by then is set DOWN",
@@ -365,6 +380,10 @@ func lookPower(ctx context.Context, e *examination) []Finding {
 			found = append(found, sleepProgram.finding("key", p[0], "hook", p[1], "conf", s.path, "program",
 				"/usr/local/sbin/epplan-"+p[1])...)
 		}
+	}
+	if s.byFile == "" && len(found) == 0 && strings.EqualFold(s.get("SuspendTime"), "infinite") &&
+		!e.site.mayBeFrom(ctx, 26, 5) {
+		found = append(found, sleepMode.finding("conf", s.path)...)
 	}
 	number, _, _ := strings.Cut(s.get("ResumeTimeout"), " ")
 	const boots = 60

@@ -17,6 +17,7 @@ import (
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/munge"
+	"github.com/epplan/epplan/internal/nodekey"
 	"github.com/epplan/epplan/internal/statedir"
 	"github.com/epplan/epplan/slurm"
 )
@@ -33,10 +34,17 @@ func ThisMachine(slurmConf string, trusted ...uint32) *Site {
 	if path, err := exec.LookPath("scontrol"); err == nil {
 		s.Slurm = slurm.ExecRunner{Dir: filepath.Dir(path), Conf: slurmConf, Timeout: slurmTimeout}
 	}
-	s.Remote = func(ctx context.Context, address, socket string) (*epdapi.Status, time.Time, error) {
+	s.Remote = func(ctx context.Context, address string, by Proof) (*epdapi.Status, time.Time, error) {
 		at := controllerTime(ctx, address)
-		status, err := epdapi.NewRemote(address,
-			munge.NewTransport(munge.New(socket), trusted...)).Status(ctx)
+		var voucher munge.Voucher = munge.New(by.MungeSocket)
+		if by.Key != "" {
+			keys, err := nodekey.Open(by.Key, by.TrustedKeys, time.Now)
+			if err != nil {
+				return nil, at, fmt.Errorf("%w: %w", nodekey.ErrFile, err)
+			}
+			voucher = keys
+		}
+		status, err := epdapi.NewRemote(address, munge.NewTransport(voucher, trusted...)).Status(ctx)
 		return status, at, err
 	}
 	return s

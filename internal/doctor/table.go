@@ -63,7 +63,7 @@ func slurmChecks() []Check {
 		{"private-data", Head, "what Slurm hides from epd", []*Fault{privateJobs}, bySettings(lookPrivate)},
 		{
 			"power-saving", Head, "Slurm's power saving, where nodes are to sleep",
-			[]*Fault{sleepProgram, sleepTimeout},
+			[]*Fault{sleepProgram, sleepMode, sleepTimeout},
 			lookPower,
 		},
 		{
@@ -94,7 +94,7 @@ func epdChecks() []Check {
 		},
 		{
 			"controller-link", Node, "the controllers that this node's agent asks, and their clocks",
-			[]*Fault{linkDown, linkRefused, clockSkewed, clockSkewedFar},
+			[]*Fault{linkDown, linkRefused, keyUnusable, keyRefused, clockSkewed, clockSkewedFar},
 			lookLink,
 		},
 		{

@@ -8,5 +8,7 @@ type Health struct {
 	Config       string   `json:"config_file,omitempty"`
 	SubmitSocket string   `json:"submit_socket,omitempty"`
 	MungeSocket  string   `json:"munge_socket,omitempty"` // empty: munge's own
-	Controllers  []string `json:"controllers,omitempty"`  // of an agent, HOST:PORT
+	Key          string   `json:"key_file,omitempty"`     // by which it proves who it is; empty: by munge
+	TrustedKeys  string   `json:"trusted_keys_file,omitempty"`
+	Controllers  []string `json:"controllers,omitempty"` // of an agent, HOST:PORT
 }

@@ -88,6 +88,8 @@ type GPU struct {
 	Minor      int           `json:"minor"`
 	LockedCore dvfsmodel.MHz `json:"locked_core_mhz"`
 	LockedMem  dvfsmodel.MHz `json:"locked_mem_mhz"`
+	// LockedCap is the power limit that epd set. The limit in force, by whomever, is cap_w.
+	LockedCap dvfsmodel.Watt `json:"locked_cap_w,omitzero"`
 	dvfsmodel.Setting
 	Power float64 `json:"power_w"`
 	// PowerOf is [OfModules] where the power is that of a module, several GPUs or a GPU with
@@ -109,6 +111,26 @@ func (g *GPU) PowerText() string {
 	}
 	return text
 }
+
+// Locked is what epd set.
+func (g *GPU) Locked() dvfsmodel.Setting {
+	return dvfsmodel.Setting{Core: g.LockedCore, Mem: g.LockedMem, Cap: g.LockedCap}
+}
+
+// LimitWords are the power limit in force, and what epd set it to, after a comma; nothing where it
+// isn't known.
+func (g *GPU) LimitWords() string {
+	switch {
+	case g.LockedCap > 0:
+		return fmt.Sprintf(", limit %v set to %v W", float64(g.Cap), float64(g.LockedCap))
+	case g.Cap > 0:
+		return fmt.Sprintf(", limit %v W", float64(g.Cap))
+	}
+	return ""
+}
+
+// IsLocked reports whether epd set anything.
+func (g *GPU) IsLocked() bool { return g.Locked() != (dvfsmodel.Setting{}) }
 
 // Run is a run of a job on the node.
 type Run struct {

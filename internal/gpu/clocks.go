@@ -25,8 +25,11 @@ func sortFalling(list []dvfsmodel.MHz) []dvfsmodel.MHz {
 }
 
 // supportsOne reports whether a GPU of such clocks can be set to a value, with whichever
-// of the others: core and memory clocks restrict each other.
-func (c *Clocks) supportsOne(control Control, v Value) bool { return controls[control].supports(c, v) }
+// of the others: core and memory clocks restrict each other. What is no clock is any.
+func (c *Clocks) supportsOne(control Control, v Value) bool {
+	supports := controls[control].supports
+	return supports == nil || supports(c, v)
+}
 
 func (c *Clocks) hasCore(v Value) bool {
 	return slices.ContainsFunc(c.Core, func(list []dvfsmodel.MHz) bool {

@@ -2,7 +2,11 @@
 
 package gpu
 
-import "github.com/NVIDIA/go-nvml/pkg/nvml"
+import (
+	"math"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+)
 
 // nvmlControls are the calls that set controls: which functions of the driver's library
 // they need, and from which architecture on GPUs have them.
@@ -28,5 +32,19 @@ var nvmlControls = [NumControls]struct {
 			return d.SetMemoryLockedClocks(uint32(v), uint32(v))
 		},
 		release: nvml.Device.ResetMemoryLockedClocks,
+	},
+	PowerLimit: {
+		since:       nvml.DEVICE_ARCH_KEPLER,
+		setFunction: "nvmlDeviceSetPowerManagementLimit", releaseFunction: fnDefaultLimit,
+		set: func(d nvml.Device, _, v Value) nvml.Return {
+			return d.SetPowerManagementLimit(uint32(math.Round(1000 * float64(v))))
+		},
+		release: func(d nvml.Device) nvml.Return {
+			delivered, ret := d.GetPowerManagementDefaultLimit()
+			if ret != nvml.SUCCESS {
+				return ret
+			}
+			return d.SetPowerManagementLimit(delivered)
+		},
 	},
 }

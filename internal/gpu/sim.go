@@ -228,11 +228,16 @@ func (g *Sim) set(c Control, v Value, fixed bool) error {
 		if !m.capability.Can(c) {
 			return false, fmt.Errorf("%v: %w", c, ErrNotSupported)
 		}
+		if err := c.CheckBounds(m.capability, v); err != nil {
+			return false, err
+		}
 		if !m.clocks.supportsOne(c, v) {
 			return false, fmt.Errorf("%v %v %s: invalid argument", c, float64(v), c.Unit())
 		}
-		s.Set[c] = v
-		s.Fixed = s.Fixed.with(c, fixed)
+		s.Set[c], s.Fixed = v, s.Fixed.with(c, fixed)
+		if c == PowerLimit && v == Value(s.Limit) {
+			s.Set[c] = 0 // as it was before
+		}
 		s.noteWrite()
 		return true, nil
 	})
@@ -247,6 +252,10 @@ func (g *Sim) Release(c Control) error {
 		changed := s.Set[c] != 0
 		s.Set[c] = 0
 		s.Fixed = s.Fixed.with(c, false)
+		if c == PowerLimit {
+			changed = changed || s.Limit != g.library.machine.model.limit
+			s.Limit = g.library.machine.model.limit
+		}
 		if changed {
 			s.noteWrite()
 		}
@@ -254,11 +263,11 @@ func (g *Sim) Release(c Control) error {
 	})
 }
 
-// PowerLimit is the limit in force.
+// PowerLimit is the limit in force: a simulated GPU has no other.
 func (g *Sim) PowerLimit() (dvfsmodel.Watt, error) {
 	var limit dvfsmodel.Watt
 	err := g.call(OpPowerLimit, func(s *simState, _ time.Time) (bool, error) {
-		limit = s.Limit
+		limit = s.limitInForce()
 		return false, nil
 	})
 	return limit, err
@@ -410,10 +419,11 @@ func (g *Sim) IsFixed(c Control) (fixed bool, err error) {
 	return fixed, err
 }
 
-// LimitPower sets the limit, as nvidia-smi -pl does.
+// LimitPower sets the limit beside epd, as nvidia-smi -pl does: it is what was there before, to
+// whoever sets it next. The board takes any.
 func (g *Sim) LimitPower(limit dvfsmodel.Watt) error {
 	return g.change(func(s *simState, m *simModel) error {
-		s.Limit = limit
+		s.Limit, s.Set[PowerLimit] = limit, 0
 		return s.validate(m)
 	})
 }

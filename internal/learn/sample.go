@@ -30,6 +30,11 @@ const (
 	// ranStep is to what the clock that ran is rounded, so that runs at the same one are: the
 	// step of most tables.
 	ranStep = 15
+	// maxOtherLimit is the part of the time for which a run may have been under another power limit,
+	// or held down by a limit that isn't today's: as maxAbove.
+	maxOtherLimit = 0.02
+	// sameLimit is by how many watts limits may differ that are the same: drivers round them.
+	sameLimit = 1
 	// mostUntold is the part of an adapted run's time that may be in no stay. It counts as
 	// if it had been at the sample's clock, and so as maxAbove does.
 	mostUntold = 0.02
@@ -61,6 +66,12 @@ func sampled(o *record.Outcome, base dvfsmodel.Setting) (s dvfsmodel.Sample, why
 	for _, t := range o.ThrottledS {
 		throttled += t
 	}
+	below := dvfsmodel.MHz(0) // the clock that a power limit held it at
+	if capped := o.ThrottledS[powerCapped]; throttled > maxThrottle*seconds && !adapted(o) {
+		if clock, one := onlyClock(o.Clocks); one {
+			below, throttled = clock, throttled-capped
+		}
+	}
 	power := o.MeanPowerW.Or(0)
 	if energy, ok := o.GPUEnergyJ.Get(); ok {
 		power = energy / seconds
@@ -80,6 +91,9 @@ func sampled(o *record.Outcome, base dvfsmodel.Setting) (s dvfsmodel.Sample, why
 	}
 	if s.Core == 0 {
 		s.Core = base.Core
+	}
+	if below > 0 && below < s.Core {
+		s.Core = below
 	}
 	if s.Mem == 0 {
 		s.Mem = base.Mem
@@ -104,6 +118,8 @@ func sampled(o *record.Outcome, base dvfsmodel.Setting) (s dvfsmodel.Sample, why
 		why = "its power isn't known"
 	case !(seconds < record.MaxRunTime) || isThrottled && !ran:
 		why = "it was throttled for part of the time"
+	case o.OtherCapsS.Or(0) > maxOtherLimit*seconds:
+		why = "its power limit was changed while it ran"
 	}
 	return s, why
 }
@@ -119,6 +135,38 @@ func clockThatRan(o *record.Outcome, set dvfsmodel.MHz) (dvfsmodel.MHz, bool) {
 	}
 	return dvfsmodel.MHz(max(1, math.Round(mean/ranStep)) * ranStep), true
 }
+
+// onlyClock is the core clock at which a run was for nearly all of its time. false: it was at several.
+// What a power limit holds at one clock takes as long and as much power as a run that is locked there.
+func onlyClock(clocks []live.Residency) (dvfsmodel.MHz, bool) {
+	clock, one := nearlyAlways(clocks, 0)
+	return clock, one && clock > 0
+}
+
+// limitOfToday is the power limit of the newest of some runs, which go from new to old; 0: not known. A
+// limit that epd set for one run says nothing of the others.
+func limitOfToday(outcomes []record.Outcome) float64 {
+	for i := range outcomes {
+		if limit, known := outcomes[i].CapW.Get(); known && outcomes[i].Setting.Cap == 0 {
+			return limit
+		}
+	}
+	return 0
+}
+
+// checkLimit says why a run under another limit than today's isn't taken together with those under it:
+// that limit held it down. A run that no limit held down is the same under all that are no lower.
+func checkLimit(o *record.Outcome, today float64) (why string) {
+	limit, known := o.CapW.Get()
+	if !known || today == 0 || o.Setting.Cap != 0 || math.Abs(limit-today) <= sameLimit ||
+		o.ThrottledS[powerCapped] <= maxOtherLimit*o.TimeS.Or(0) {
+		return ""
+	}
+	return fmt.Sprintf("a power limit of %.0f W held it down, today it is %.0f W", limit, today)
+}
+
+// powerCapped is the reason of outcomes for clocks below what was set that is the power limit.
+const powerCapped = "power-cap"
 
 // A run whose clock was adapted is a sample of one clock if it was there for
 // nearly all of its time, or if its stays say well enough what it would have

@@ -36,6 +36,9 @@ func TestOnlyCompletedUnthrottledRunsAreSamples(t *testing.T) {
 		"negative":  func(o *record.Outcome) { o.MeanPowerW = live.Known(-1) },
 		"throttled": func(o *record.Outcome) { o.ThrottledS = map[string]float64{"thermal": 20} },
 		"no clock":  func(o *record.Outcome) { o.Setting.Core = -5 },
+		"another power limit meanwhile": func(o *record.Outcome) {
+			o.CapW, o.OtherCapsS = live.Known(250), live.Known(5)
+		},
 	} {
 		o := good()
 		change(o)
@@ -138,5 +141,73 @@ func TestAnAdaptedRunIsASampleOfTheClockThatItNearlyAlwaysHad(t *testing.T) {
 		if !strings.Contains(why, c.why) || (why == "") != (c.why == "") || why == "" && s.Core != c.core {
 			t.Errorf("%s: at %v MHz, %q; want %v, %q", name, float64(s.Core), why, float64(c.core), c.why)
 		}
+	}
+}
+
+// A run that its power limit held down says something of its workload under that limit alone.
+func TestRunsThatAnotherPowerLimitHeldDownAreNotMixed(t *testing.T) {
+	run := func(limit, held float64) record.Outcome {
+		return record.Outcome{
+			ExitState: record.Completed, TimeS: live.Known(100), MeanPowerW: live.Known(200),
+			CapW: live.Known(limit), ThrottledS: map[string]float64{powerCapped: held},
+		}
+	}
+	own := run(150, 0)
+	own.Setting.Cap = 150
+	unknown := run(0, 5)
+	unknown.CapW = live.Number{}
+	outcomes := []record.Outcome{own, run(250, 5), run(300, 5), run(300, 1), unknown, run(250.5, 5)}
+	today := limitOfToday(outcomes)
+	if today != 250 {
+		t.Fatalf("today's limit %v, want that of the newest run whose limit wasn't epd's", today)
+	}
+	e := &evidence{usage: 1}
+	if got := e.take(outcomes, base, today); len(got) != len(outcomes)-1 {
+		t.Errorf("%d samples of %d runs, one of which another limit held down", len(got), len(outcomes))
+	}
+	if why := checkLimit(&outcomes[2], today); why != "a power limit of 300 W held it down, today it is 250 W" {
+		t.Errorf("%q", why)
+	}
+	if today := limitOfToday(outcomes[:1]); today != 0 || checkLimit(&outcomes[2], today) != "" {
+		t.Errorf("where no limit is known, today's is %v", today)
+	}
+}
+
+// A run that its power limit held at one clock is one of that clock, whatever was set.
+func TestARunThatAPowerLimitHeldAtOneClockIsASampleOfIt(t *testing.T) {
+	run := func(set dvfsmodel.Setting, at ...float64) *record.Outcome {
+		o := &record.Outcome{
+			ExitState: record.Completed, TimeS: live.Known(100), MeanPowerW: live.Known(150), Setting: set,
+			CapW: live.Known(150), ThrottledS: map[string]float64{powerCapped: 99},
+		}
+		for i, s := range at {
+			clock := dvfsmodel.Setting{Core: []dvfsmodel.MHz{1087, 1380}[i], Mem: 877}
+			o.Clocks = append(o.Clocks, live.Residency{Setting: clock, Seconds: s})
+		}
+		return o
+	}
+	for name, c := range map[string]struct {
+		o    *record.Outcome
+		want dvfsmodel.MHz // 0: no sample
+	}{
+		"by epd's limit":         {run(dvfsmodel.Setting{Cap: 150}, 99, 1), 1087},
+		"below a lock":           {run(dvfsmodel.Setting{Core: 1237, Cap: 150}, 100), 1087},
+		"by anybody's":           {run(dvfsmodel.Setting{}, 99, 1), 1087},
+		"at several clocks":      {run(dvfsmodel.Setting{Cap: 150}, 60, 40), 0},
+		"at clocks nobody knows": {run(dvfsmodel.Setting{Cap: 150}), 0},
+	} {
+		if s, ok := sampleOf(c.o, base); ok != (c.want > 0) || ok && (s.Core != c.want || s.Time != 100) {
+			t.Errorf("%s: %+v, %v, want %v MHz", name, s, ok, float64(c.want))
+		}
+	}
+	hot := run(dvfsmodel.Setting{}, 100)
+	hot.ThrottledS["thermal"] = 20
+	if s, ok := sampleOf(hot, base); ok {
+		t.Errorf("throttled by heat: %+v", s)
+	}
+	brief := run(dvfsmodel.Setting{}, 0, 95)
+	brief.ThrottledS[powerCapped] = 5
+	if s, ok := sampleOf(brief, base); !ok || s.Core != base.Core {
+		t.Errorf("hardly held down: %+v, %v", s, ok)
 	}
 }

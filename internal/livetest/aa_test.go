@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/internal/epdapi"
+
+	"github.com/epplan/epplan/internal/testkit/slurmlab"
 )
 
 // TestWhereClocksChangeNothingNothingIsSaved is an A/A trial: what the jobs of both arms
@@ -17,6 +19,7 @@ import (
 // their comparison calls saved is an error of the comparison: of the lot, of what counts,
 // or of measuring.
 func TestWhereClocksChangeNothingNothingIsSaved(t *testing.T) {
+	slurmlab.AnySlurm(t)
 	const workloads, jobs, shorter = 30, 120, 0.4
 	random := rand.New(rand.NewPCG(19, 4))
 	spec := fmt.Sprintf("sim:8,model=%s,speed=%d", compressedGPU, compression)

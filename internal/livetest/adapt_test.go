@@ -15,6 +15,8 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/gpu"
+
+	"github.com/epplan/epplan/internal/testkit/slurmlab"
 )
 
 // Clocks are adapted for jobs that use their GPU in bursts.
@@ -46,6 +48,7 @@ func burstyActs() []act {
 // Jobs run once, so that their workloads are known, and then with clocks that
 // are adapted. Meanwhile the agent of another node is killed.
 func TestAdaptedClocksKeepTheSLAOfBurstyJobsAtLessEnergyThanAnyStaticClock(t *testing.T) {
+	slurmlab.AnySlurm(t)
 	l := newLab(t, setup{
 		config: fmt.Sprintf("[live]\nmode = \"enforce\"\nhold_out = 0\nexplore = 0\n[live.adapt]\n"+
 			"mode = \"on\"\nsla = %v\nwrites_per_minute = %d\n",

@@ -13,6 +13,8 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/live"
+
+	"github.com/epplan/epplan/internal/testkit/slurmlab"
 )
 
 // reload puts a configuration in the place of the one in force and waits until
@@ -170,6 +172,7 @@ func TestThePlaceInGresConfIsNotTheGPUsNumber(t *testing.T) {
 
 // A lost GPU leaves the others served, and is adopted when it is back.
 func TestALostGPULeavesTheOthersServed(t *testing.T) {
+	slurmlab.AnySlurm(t)
 	const gpus = "sim:4,busy"
 	l := newLab(t, setup{
 		config: enforce, flags: map[string][]string{"n1": {"--gpu", gpus, "--gpu-faults", "1/open:lost"}},

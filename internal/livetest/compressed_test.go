@@ -15,6 +15,8 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
+
+	"github.com/epplan/epplan/internal/testkit/slurmlab"
 )
 
 // The run in compressed time: what takes a job a minute takes a second.
@@ -33,6 +35,7 @@ const (
 )
 
 func TestInCompressedTimeEPDLearnsToSaveNearlyAllThatCanBeSaved(t *testing.T) {
+	slurmlab.AnySlurm(t)
 	random := rand.New(rand.NewPCG(6, 5))
 	spec := fmt.Sprintf("sim:8,model=%s,speed=%d", compressedGPU, compression)
 	l := newLab(t, setup{

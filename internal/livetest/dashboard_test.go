@@ -45,6 +45,7 @@ func promtool(t *testing.T, args ...string) {
 }
 
 func TestPrometheusTakesTheAlertsAndTheirTestsPass(t *testing.T) {
+	slurmlab.AnySlurm(t, "promtool")
 	promtool(t, "check", "rules", rulesFile)
 	promtool(t, "test", "rules", rulesTest)
 }
@@ -263,6 +264,7 @@ var grafana = strings.NewReplacer("$__rate_interval", "30s", "$__interval", "5s"
 	"$partition", ".*", "$part", ".*")
 
 func TestEachPanelAndEachMetricOfAnAlertHasDataFromARunningEPD(t *testing.T) {
+	slurmlab.AnySlurm(t, "prometheus")
 	l := newLab(t, setup{config: enforce + "[predict]\nenabled = true\n"})
 	address := slurmlab.Address(l)
 	l.stopEPD("n1", syscall.SIGTERM)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/internal/testkit/shareddata"
+
+	"github.com/epplan/epplan/internal/testkit/slurmlab"
 )
 
 // smallDisk puts small file systems of their own in the place of folders of n1's
@@ -71,6 +73,7 @@ func (l *lab) unlocked(why string) (job int64) {
 // Where the journal can't be written nothing is locked; what is locked is given
 // back on a full disk too.
 func TestAFullDiskOfTheJournalLocksNothingAndKeepsNothingLocked(t *testing.T) {
+	slurmlab.AnySlurm(t)
 	l := startLab(t, enforce)
 	l.smallDisk("journal")
 	free := l.fill("journal")
@@ -92,6 +95,7 @@ func TestAFullDiskOfTheJournalLocksNothingAndKeepsNothingLocked(t *testing.T) {
 // A run that can't be written down gets default clocks; its outcome is recorded
 // from memory.
 func TestAFullDiskOfTheOpenRunsLosesNoOutcome(t *testing.T) {
+	slurmlab.AnySlurm(t)
 	l := startLab(t, enforce)
 	l.smallDisk("runs")
 	free := l.fill("runs")
@@ -111,6 +115,7 @@ func TestAFullDiskOfTheOpenRunsLosesNoOutcome(t *testing.T) {
 
 // On a disk that is full altogether outcomes wait until there is room.
 func TestAFullDiskDelaysOutcomesAndLosesNone(t *testing.T) {
+	slurmlab.AnySlurm(t)
 	l := startLab(t, enforce)
 	l.smallDisk("", "sim") // what the hardware remembers is on no disk
 	job := l.lock("n1", 1)

@@ -15,6 +15,8 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/gpu"
+
+	"github.com/epplan/epplan/internal/testkit/slurmlab"
 )
 
 // recovered checks what settled does, and what is recorded of the job: one outcome.
@@ -40,6 +42,7 @@ func (l *lab) settled(node string) {
 
 // Every call of the driver goes wrong in every way, one way at a time.
 func TestJobsRunWhateverTheDriverSays(t *testing.T) {
+	slurmlab.AnySlurm(t)
 	const nodes = 8
 	faults := []string{
 		"lock:permission", "lock:unsupported", "lock:transient", "lock:slow=2s", "0/lock:lost",
@@ -97,6 +100,7 @@ func (l *lab) playFault(node, fault string) {
 
 // GPUs that can't be opened when epd starts are taken up as soon as they can.
 func TestGPUsMayComeAfterEPD(t *testing.T) {
+	slurmlab.AnySlurm(t)
 	l := newLab(t, setup{
 		config: enforce, waits: true, flags: map[string][]string{"n1": {"--gpu-faults", "open:transientx1"}},
 	})
@@ -110,6 +114,7 @@ func TestGPUsMayComeAfterEPD(t *testing.T) {
 
 // Slurm 26.05 resets the clocks at the end of a step that had its own; others set higher ones.
 func TestALockThatIsLostUnderARunIsSetAgain(t *testing.T) {
+	slurmlab.AnySlurm(t)
 	l := startLab(t, enforce)
 	for i, disturb := range []func(g *gpu.Sim) error{
 		func(g *gpu.Sim) error { return g.Set(gpu.CoreClock, 1380) },
@@ -257,6 +262,7 @@ func babble(ctx context.Context, c net.Conn, answer string) {
 const mostSubmit = 9 * time.Second
 
 func TestGarbageInPlaceOfAnEPDHurtsNoJob(t *testing.T) {
+	slurmlab.AnySlurm(t)
 	l := startLab(t, enforce)
 	head := func(length int, body string) string {
 		return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"+
@@ -308,6 +314,7 @@ func TestGarbageInPlaceOfAnEPDHurtsNoJob(t *testing.T) {
 // An answer that is none is no answer: the Epilog gives the clocks back by the
 // journal.
 func TestGarbageAtTheEndOfAJobLeavesNothingLocked(t *testing.T) {
+	slurmlab.AnySlurm(t)
 	l := newLab(t, setup{config: enforce, waits: true})
 	job := l.lock("n2", 1)
 	l.stopEPD("n2", syscall.SIGKILL)

@@ -47,8 +47,15 @@ func TestMain(m *testing.M) {
 // built is where programs are once they were built.
 var built string
 
-// programs builds epplan and epd once for all tests.
+// programsVariable names a folder with epplan and epd for where they can't be built: in a
+// root of another Slurm there is no compiler.
+const programsVariable = "EPPLAN_LIVE_PROGRAMS"
+
+// programs builds epplan and epd once for all tests, unless they are there.
 var programs = sync.OnceValues(func() (string, error) {
+	if dir := os.Getenv(programsVariable); dir != "" {
+		return dir, nil
+	}
 	dir, err := os.MkdirTemp("", "epplan-live")
 	if err != nil {
 		return "", err
@@ -74,6 +81,7 @@ type setup struct {
 	gpu    string              // epd's --gpu: sim:4
 	flags  map[string][]string // further flags of epds, by node
 	roles  bool                // a controller of its own, and agents on the nodes
+	keys   bool                // these prove who they are by keys, and Slurm does without munge where it can
 	waits  bool                // mostly waits: any number of such labs may run
 	alone  bool                // no other test runs beside it
 	brief  bool                // Slurm's credentials, for which a job that comes back waits, expire soon
@@ -89,6 +97,7 @@ type lab struct {
 	dir, conf, bin string
 	names          []string // of nodes
 	base           int      // of its ports
+	munged         bool     // Slurm asks one
 	port           int      // of the controller
 
 	mu   *sync.Mutex
@@ -128,7 +137,7 @@ func newLab(tb testing.TB, s setup) *lab {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	l := &lab{TB: tb, setup: &s, bin: bin, mu: new(sync.Mutex), epds: make(map[string]*exec.Cmd)}
+	l := &lab{TB: tb, setup: &s, bin: bin, munged: true, mu: new(sync.Mutex), epds: make(map[string]*exec.Cmd)}
 	s.nodes, s.gpus = max(s.nodes, 2), max(s.gpus, 4)
 	if s.gpu == "" {
 		s.gpu = "sim:4,busy"
@@ -139,10 +148,21 @@ func newLab(tb testing.TB, s setup) *lab {
 	l.base = slurmlab.Ports(tb, s.nodes) // given back when all is down
 	l.port = l.base + slurmlab.Spare
 	l.makeFolder(filepath.Dir(up))
+	if s.keys {
+		l.ownAuth()
+	}
 	l.bringUp()
 	tb.Cleanup(l.show)
-	if l.roles {
+	switch {
+	case s.keys:
+		if !l.munged {
+			l.stopMunged()
+		}
+		l.makeKeys()
+	case l.roles:
 		l.startMunge()
+	}
+	if l.roles {
 		l.startEPD(controller)
 	}
 	for _, node := range l.names {
@@ -389,13 +409,17 @@ func (l *lab) launchEPD(node string, flags ...string) {
 		cmd.Args = append(cmd.Args, "--gpu", l.gpu, "--node", node)
 	}
 	at := "127.0.0.1:" + strconv.Itoa(l.port)
+	proof := []string{"--munge-socket", l.mungeSocket()}
+	if l.keys {
+		proof = l.keyFlags(node)
+	}
 	if role == "agent" {
-		cmd.Args = append(cmd.Args, "--controller", at, "--munge-socket", l.mungeSocket())
+		cmd.Args = append(append(cmd.Args, "--controller", at), proof...)
 	} else {
 		cmd.Args = append(cmd.Args, "--config", filepath.Join(l.dir, "config.toml"))
 	}
 	if role == controller {
-		cmd.Args = append(cmd.Args, "--listen", at, "--munge-socket", l.mungeSocket())
+		cmd.Args = append(append(cmd.Args, "--listen", at), proof...)
 	}
 	if role == controller || role == "both" && node == "n1" {
 		cmd.Args = append(cmd.Args, "--submit-socket", filepath.Join(l.dir, "submit.sock"))

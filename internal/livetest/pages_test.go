@@ -15,6 +15,8 @@ import (
 
 	"github.com/epplan/epplan/internal/testkit/doctest"
 	"github.com/epplan/epplan/internal/testkit/shareddata"
+
+	"github.com/epplan/epplan/internal/testkit/slurmlab"
 )
 
 // alone is a machine with epd and no Slurm, as some pages have it.
@@ -33,6 +35,7 @@ func requires(t *testing.T, programs ...string) {
 }
 
 func TestEpdRunsWithoutSlurmAsWritten(t *testing.T) {
+	slurmlab.AnySlurm(t, "cc", "sqlite3", "curl")
 	requires(t, "cc", "sqlite3", "curl")
 	c := doctest.Claim(t, "epd")
 	dir, err := os.MkdirTemp("/tmp", "epplan-page") //nolint:usetesting // sockets want short paths

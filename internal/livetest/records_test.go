@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/epplan/epplan/internal/testkit/slurmlab"
 )
 
 // hold keeps everybody else from writing the records of a node, until what it
@@ -36,6 +38,7 @@ func (l *lab) holdRecords(node string) (release func()) {
 }
 
 func TestRecordsThatSomebodyElseHoldsAreWrittenLater(t *testing.T) {
+	slurmlab.AnySlurm(t)
 	l := startLab(t, enforce)
 	before := l.lock("n1", 1)
 	release := l.holdRecords("n1")
@@ -55,6 +58,7 @@ func TestRecordsThatSomebodyElseHoldsAreWrittenLater(t *testing.T) {
 
 // epd stops and starts beside records that are held, and what waited is kept.
 func TestAnEPDThatIsKilledWhileItsRecordsAreHeldLosesNothing(t *testing.T) {
+	slurmlab.AnySlurm(t)
 	l := startLab(t, enforce)
 	job := l.lock("n1", 1)
 	release := l.holdRecords("n1")
@@ -114,6 +118,7 @@ func (l *lab) spoil(node, file string, from int64) {
 // Records that are damaged are moved aside and not touched; the run that goes on
 // is recorded among new ones.
 func TestAnEPDWhoseRecordsAreDamagedBeginsNewOnes(t *testing.T) {
+	slurmlab.AnySlurm(t)
 	l := startLab(t, enforce)
 	job := l.lock("n1", 1)
 	l.stopEPD("n1", syscall.SIGKILL)
@@ -139,6 +144,7 @@ func TestAnEPDWhoseRecordsAreDamagedBeginsNewOnes(t *testing.T) {
 
 // Damage under a running epd: what can't be recorded waits.
 func TestARunWhoseRecordsAreDamagedUnderItWaitsForThem(t *testing.T) {
+	slurmlab.AnySlurm(t)
 	l := startLab(t, enforce)
 	first := l.submit("true", "--gres=gpu:1", "-w", "n1", fixed)
 	l.ends(first, "COMPLETED")

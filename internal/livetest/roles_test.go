@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/epplan/epplan/internal/testkit/slurmlab"
 )
 
 // munge names the munged of controller and agents, which isn't Slurm's.
@@ -102,22 +104,26 @@ func (l *lab) misses(away, back func()) {
 }
 
 func TestAControllerMayBeStopped(t *testing.T) {
+	slurmlab.AnySlurm(t)
 	l := newLab(t, setup{config: enforce, roles: true})
 	l.misses(func() { l.stopEPD(controller, syscall.SIGTERM) }, func() { l.startEPD(controller) })
 }
 
 func TestAControllerMayBeKilled(t *testing.T) {
+	slurmlab.AnySlurm(t)
 	l := newLab(t, setup{config: enforce, roles: true})
 	l.misses(func() { l.stopEPD(controller, syscall.SIGKILL) }, func() { l.startEPD(controller) })
 }
 
 func TestAControllerMayHang(t *testing.T) {
+	slurmlab.AnySlurm(t)
 	l := newLab(t, setup{config: enforce, roles: true})
 	l.misses(func() { l.signal(controller, syscall.SIGSTOP) },
 		func() { l.signal(controller, syscall.SIGCONT) })
 }
 
 func TestAControllerMayAnswerGarbage(t *testing.T) {
+	slurmlab.AnySlurm(t)
 	l := newLab(t, setup{config: enforce, roles: true})
 	var stop func()
 	l.misses(func() {
@@ -155,6 +161,7 @@ func (l *lab) garbageTCP(answer string) (stop func()) {
 }
 
 func TestMungeMayBeDown(t *testing.T) {
+	slurmlab.AnySlurm(t)
 	l := newLab(t, setup{config: enforce, roles: true})
 	l.misses(func() { l.stopEPD(munge, syscall.SIGKILL) }, func() { l.startMunge() })
 }
@@ -162,6 +169,7 @@ func TestMungeMayBeDown(t *testing.T) {
 // Without the file of a run and without room for its outcome the run's own file
 // waits.
 func TestAFullDiskOfTheSpoolLosesNoOutcome(t *testing.T) {
+	slurmlab.AnySlurm(t)
 	l := startLab(t, enforce)
 	l.smallDisk("spool")
 	job := l.lock("n1", 1)

@@ -15,6 +15,8 @@ import (
 	"github.com/epplan/epplan/internal/colocate"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/gpu"
+
+	"github.com/epplan/epplan/internal/testkit/slurmlab"
 )
 
 // shareSeconds is how long the jobs of this test take: several rounds of what is
@@ -78,6 +80,7 @@ func (l *lab) profiles() []epdapi.WorkloadProfile {
 }
 
 func TestTheNextSharedJobGoesBesideTheOneInAntiphase(t *testing.T) {
+	slurmlab.AnySlurm(t)
 	l := newLab(t, setup{
 		config: "[live]\nmode = \"enforce\"\nhold_out = 1\n[live.sharing]\nweights = true\nslowdown = 1.3\n",
 		roles:  true, waits: true, gpu: "sim:4", args: []string{"--shards", "2"},

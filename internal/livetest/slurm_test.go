@@ -83,6 +83,7 @@ func busy(command string) []string {
 	return []string{
 		"Unable to contact slurm controller", "Socket timed out", "Zero Bytes were transmitted or received",
 		"Transport endpoint is not connected",
+		"Resource temporarily unavailable for job", // from 24.11 on: it is being looked at
 	}
 }
 

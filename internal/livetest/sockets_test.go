@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
+
+	"github.com/epplan/epplan/internal/testkit/slurmlab"
 )
 
 // askerVariable has this program ask a socket, as somebody else.
@@ -94,6 +96,7 @@ func (l *lab) installAsker() {
 const nobody = 65534
 
 func TestASocketRefusesEverybodyWhomItDoesntServe(t *testing.T) {
+	slurmlab.AnySlurm(t)
 	l := startLab(t, enforce)
 	l.installAsker()
 	job := l.lock("n1", 1)
@@ -121,6 +124,7 @@ func TestASocketRefusesEverybodyWhomItDoesntServe(t *testing.T) {
 }
 
 func TestTheSocketsOfAControllerAndItsAgentsRefuseOthers(t *testing.T) {
+	slurmlab.AnySlurm(t)
 	l := newLab(t, setup{config: enforce, roles: true})
 	l.installAsker()
 	paths := everyPath(1)

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Header carries the credential, of a request and of its answer.
+// Header carries the credential, of a request and of its answer, also one that no munge made.
 const Header = "Epplan-Munge"
 
 // What is signed. A credential of a request never vouches for an answer.

@@ -22,6 +22,18 @@ const (
 	maxCalls      = 16 // munged has two threads unless told otherwise
 )
 
+// Voucher makes credentials, and checks those of others: the munged of a [Client], or keys that machines have
+// of their own.
+type Voucher interface {
+	// Encode makes a credential that vouches for a payload.
+	Encode(ctx context.Context, payload []byte, t CredentialTerms) (string, error)
+	// Decode checks one. With [ErrExpired], [ErrRewound] and [ErrReplayed] it is authentic and returned; with
+	// all other errors it is empty.
+	Decode(ctx context.Context, credential string) (Credential, error)
+}
+
+var _ Voucher = (*Client)(nil)
+
 // Client asks a munged. It may be used by many goroutines.
 type Client struct {
 	socket string
@@ -46,6 +58,7 @@ type CredentialTerms struct {
 // Credential is what a decoded credential says.
 type Credential struct {
 	UID, GID uint32 // of the process that had it made
+	Node     string // whose key made it; empty: munge made it, which says no machine
 	Encoded  time.Time
 	Decoded  time.Time // by the clock of the munged that was asked
 	TTL      time.Duration

@@ -17,7 +17,7 @@ var (
 	// ErrReplayed tells of a credential that was used already.
 	ErrReplayed = errors.New("the credential was used before")
 	// ErrInvalid tells of something that is no credential.
-	ErrInvalid = errors.New("this is no munge credential")
+	ErrInvalid = errors.New("this is no credential")
 	// ErrKey tells of a credential that fails its authentication code.
 	ErrKey = errors.New("the credential was made with another munge key, or altered")
 	// ErrNotForUs tells of a credential that only another user may decode.
@@ -28,6 +28,8 @@ var (
 	ErrForbidden = errors.New("not allowed")
 	// ErrUnauthentic tells of an answer that nobody trusted vouches for.
 	ErrUnauthentic = errors.New("the answer isn't authentic")
+	// ErrTooMany tells of somebody who sends more requests than are remembered.
+	ErrTooMany = errors.New("too many requests within a minute")
 	// ErrTooLong tells of a message or payload beyond its bound.
 	ErrTooLong = errors.New("too long")
 )
@@ -40,14 +42,15 @@ func isStale(err error) bool {
 // hintClocks is what to do about clocks that differ.
 const hintClocks = "compare the machines' clocks: chronyc tracking"
 
-func tooOldError(age, limit time.Duration) error {
+// TooOldError is the [ErrExpired] of a credential of an age.
+func TooOldError(age, limit time.Duration) error {
 	return fmt.Errorf("%w: it is %d s old, at most %d s are allowed; it took that long, or the clock where "+
 		"it was made is behind (%s)",
 		ErrExpired, roundedSeconds(age), roundedSeconds(limit), hintClocks)
 }
 
-// fromFutureError says how far ahead a credential is.
-func fromFutureError(age time.Duration) error {
+// FromFutureError is the [ErrRewound] of a credential: it says how far ahead it is.
+func FromFutureError(age time.Duration) error {
 	return fmt.Errorf("%w: the clock where it was made is %d s ahead (%s)", ErrRewound,
 		roundedSeconds(-age), hintClocks)
 }

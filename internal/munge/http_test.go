@@ -175,7 +175,7 @@ func TestARequestWithoutExactlyOneCredentialIsRefusedUnread(t *testing.T) {
 			r := s.request(t, "POST", "/v1/decide", "body")
 			r.Header[munge.Header] = credentials
 			status, text, signed := s.bare(t, r)
-			if status != 401 || signed || !strings.Contains(text, "no munge credential") {
+			if status != 401 || signed || !strings.Contains(text, "no credential") {
 				t.Errorf("%d %q, signed %v", status, text, signed)
 			}
 		})

@@ -33,6 +33,7 @@ type Options struct {
 // Peer is who sent a request.
 type Peer struct {
 	UID, GID uint32
+	Node     string        // whose key the credential is of; empty: munge's doesn't say
 	Age      time.Duration // of the credential; negative: its clock is ahead
 }
 
@@ -44,7 +45,7 @@ func PeerOf(ctx context.Context) (Peer, bool) {
 	return p, ok
 }
 
-// Authenticate lets a request through to next only if a munge credential binds
+// Authenticate lets a request through to next only if a credential binds
 // it, and signs what next answers. Next sees a request of which everything was
 // signed: method, path, query and body; [PeerOf] tells who sent it.
 //
@@ -52,12 +53,12 @@ func PeerOf(ctx context.Context) (Peer, bool) {
 // somebody who may not ask, 408 and 413 for a body that comes too slowly or is
 // too long, 429 for too many requests at once, 503 without munged. They are
 // signed where the caller's nonce is known.
-func Authenticate(next http.Handler, m *Client, o Options) http.Handler {
+func Authenticate(next http.Handler, m Voucher, o Options) http.Handler {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
 	return &authHandler{
-		next: next, munge: m, options: o,
+		next: next, voucher: m, options: o,
 		// A credential counts for a lifetime before and after it was made.
 		nonces:       nonceCache{most: nonceGeneration, keep: 2*credentialLifetime + admitTimeout},
 		admitTimeout: admitTimeout,
@@ -66,7 +67,7 @@ func Authenticate(next http.Handler, m *Client, o Options) http.Handler {
 
 type authHandler struct {
 	next         http.Handler
-	munge        *Client
+	voucher      Voucher
 	options      Options
 	nonces       nonceCache
 	load         userLoad
@@ -117,11 +118,11 @@ func (g *authHandler) admit(w http.ResponseWriter, r *http.Request, from *caller
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), g.admitTimeout)
 	defer cancel()
-	c, err := g.munge.Decode(ctx, text)
+	c, err := g.voucher.Decode(ctx, text)
 	if err != nil && !isStale(err) {
 		return nil, err
 	}
-	from.Peer = Peer{UID: c.UID, GID: c.GID, Age: c.Age()}
+	from.Peer = Peer{UID: c.UID, GID: c.GID, Node: c.Node, Age: c.Age()}
 	asked, unbound := openRequest(c.Payload, r)
 	from.nonce, from.known = asked.nonce, asked.known
 	switch {
@@ -144,9 +145,9 @@ func (g *authHandler) admit(w http.ResponseWriter, r *http.Request, from *caller
 func (g *authHandler) checkFresh(c *Credential, n nonce) error {
 	switch age := c.Age(); {
 	case age > credentialLifetime:
-		return tooOldError(age, credentialLifetime)
+		return TooOldError(age, credentialLifetime)
 	case age < -credentialLifetime:
-		return fromFutureError(age)
+		return FromFutureError(age)
 	case !g.nonces.isNew(c.UID, n, g.options.Clock()):
 		return ErrReplayed
 	}
@@ -198,6 +199,8 @@ func statusOf(err error) int {
 		return http.StatusForbidden
 	case errors.Is(err, ErrUnavailable):
 		return http.StatusServiceUnavailable
+	case errors.Is(err, ErrTooMany):
+		return http.StatusTooManyRequests
 	}
 	return http.StatusUnauthorized
 }
@@ -226,7 +229,7 @@ func (g *authHandler) send(w http.ResponseWriter, r *http.Request, to *caller, s
 	if to.known {
 		// A body that came too slowly has ended the context of its request.
 		ctx := context.WithoutCancel(r.Context())
-		credential, err := g.munge.Encode(ctx, replyStatement(to.nonce, status, body), CredentialTerms{
+		credential, err := g.voucher.Encode(ctx, replyStatement(to.nonce, status, body), CredentialTerms{
 			TTL: credentialLifetime, For: &to.UID,
 		})
 		if err != nil { // the caller trusts no answer now, only people read this one

@@ -25,7 +25,7 @@ const (
 // It keeps no connections: a request that a broken one swallows can't be told
 // from one that was done, and its credential is good for once.
 type Transport struct {
-	munge     *Client
+	voucher   Voucher
 	base      http.RoundTripper
 	trusted   []uint32
 	trustFunc func(uid uint32) bool
@@ -33,9 +33,9 @@ type Transport struct {
 
 // NewTransport is a transport that takes answers from root, and from the users
 // given, such as Slurm's.
-func NewTransport(m *Client, trusted ...uint32) *Transport {
+func NewTransport(m Voucher, trusted ...uint32) *Transport {
 	dialer := net.Dialer{Timeout: dialTimeout}
-	return &Transport{munge: m, trusted: append([]uint32{0}, trusted...), base: &http.Transport{
+	return &Transport{voucher: m, trusted: append([]uint32{0}, trusted...), base: &http.Transport{
 		DialContext:            dialer.DialContext,
 		DisableKeepAlives:      true,
 		DisableCompression:     true,
@@ -63,7 +63,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	n, method := newNonce(), cmp.Or(r.Method, http.MethodGet)
 	statement := requestStatement(n, method, textDigest([]byte(r.URL.RequestURI())), textDigest(body))
-	credential, err := t.munge.Encode(ctx, statement, CredentialTerms{TTL: credentialLifetime})
+	credential, err := t.voucher.Encode(ctx, statement, CredentialTerms{TTL: credentialLifetime})
 	if err != nil {
 		return nil, err
 	}
@@ -116,10 +116,13 @@ func readBody(r *http.Request) ([]byte, error) {
 func (t *Transport) verify(ctx context.Context, r *http.Response, n nonce, body []byte) error {
 	text, err := singleCredential(r.Header)
 	if err != nil {
-		return fmt.Errorf("%w: with status %d: %w (is munge's key the same on both machines?)",
-			ErrUnauthentic, r.StatusCode, err)
+		hint := ""
+		if _, ok := t.voucher.(*Client); ok {
+			hint = " (is munge's key the same on both machines?)"
+		}
+		return fmt.Errorf("%w: with status %d: %w%s", ErrUnauthentic, r.StatusCode, err, hint)
 	}
-	c, err := t.munge.Decode(ctx, text)
+	c, err := t.voucher.Decode(ctx, text)
 	if err != nil {
 		return fmt.Errorf("%w: with status %d: %w", ErrUnauthentic, r.StatusCode, err)
 	}

@@ -159,9 +159,9 @@ func parseDecoded(body []byte) (Credential, error) {
 	case wireOK:
 		return c, nil
 	case wireExpired:
-		return c, tooOldError(c.Age(), c.TTL)
+		return c, TooOldError(c.Age(), c.TTL)
 	case wireRewound:
-		return c, fromFutureError(c.Age())
+		return c, FromFutureError(c.Age())
 	case wireReplayed:
 		return c, ErrReplayed
 	case wireCredInvalid:

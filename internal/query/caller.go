@@ -10,19 +10,21 @@ import (
 )
 
 // Caller is who asks. There are three tiers: administrators may do everything; operators
-// see everything and change nothing; users see what concerns them alone.
+// see everything and change nothing; users see what concerns them alone. An agent that proves by a key
+// which node it is may speak for that node, and is a user otherwise.
 type Caller struct {
 	UID      uint32
 	Name     string // of the user; empty: not known, and so nobody's job is theirs
 	Operator bool   // sees everything
 	Admin    bool   // root, Slurm's user, or epd's own
+	Node     string // whose agent it is, by its key; empty: no machine is proven
 
 	inProcess bool // nobody but this process
 }
 
-// InProcess is the caller that asks in the controller's own process, for nobody: it may
+// ForEPD is the caller of what epd asks itself, for no user, such as its metrics: it may
 // do everything.
-func InProcess() Caller { return Caller{Operator: true, Admin: true, inProcess: true} }
+func ForEPD() Caller { return Caller{Operator: true, Admin: true, inProcess: true} }
 
 type callerKey struct{}
 
@@ -32,12 +34,12 @@ func As(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
-// CallerOf is who asks by a context; without one there, [InProcess].
+// CallerOf is who asks by a context; without one there, [ForEPD].
 func CallerOf(ctx context.Context) Caller {
 	if c, ok := ctx.Value(callerKey{}).(Caller); ok {
 		return c
 	}
-	return InProcess()
+	return ForEPD()
 }
 
 // ErrForbidden tells that a caller isn't allowed to ask that.
@@ -51,17 +53,29 @@ const (
 	Anybody Tier = iota
 	Operators
 	Administrators
+	Agents // and administrators
 )
 
 // Admits tells by its error, [ErrForbidden], that a caller may not ask.
 func (t Tier) Admits(c Caller) error {
 	switch {
-	case c.Admin, t == Anybody, t == Operators && c.Operator:
+	case c.Admin, t == Anybody, t == Operators && c.Operator, t == Agents && c.Node != "":
 		return nil
 	case t == Operators:
 		return fmt.Errorf("%w: only root, Slurm's user and operators may ask that", ErrForbidden)
 	}
 	return fmt.Errorf("%w: only root and Slurm's user may ask that", ErrForbidden)
+}
+
+// SpeaksFor tells by its error, [ErrForbidden], that a caller may not speak for a node's agent.
+func (c Caller) SpeaksFor(node string) error {
+	switch {
+	case c.Admin, c.Node != "" && c.Node == node:
+		return nil
+	case c.Node == "":
+		return Agents.Admits(c)
+	}
+	return fmt.Errorf("%w: the key of %s speaks for that node alone", ErrForbidden, c.Node)
 }
 
 // seesAll reports whether a caller may see what anybody's jobs did.

@@ -366,7 +366,7 @@ func TestNodesOnARealSlurmSleepAndWake(t *testing.T) {
 	l.Logf("%s is asleep after %.1f s; %s, the spare one: %+v", sleeper, time.Since(asked).Seconds(), spare,
 		l.node(spare).State)
 	l.wake(s, sleeper)
-	l.command("scancel", "-u", "nobody")
+	l.command("scancel", "--partition=main") // from 26.05 on nobody is no user to cancel jobs of
 	asked = time.Now()
 	sleeper, _ = l.fallAsleep(s, false) // the one or the other, as their jobs end
 	undone, troubled := 0, false

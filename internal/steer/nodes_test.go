@@ -220,11 +220,13 @@ func TestNodesThatSlurmConfKeepsAwakeStayAwake(t *testing.T) {
 			[]string{"n1", "n3", "n4"},
 			"SuspendExcStates",
 		},
+		{"a node's SuspendTime", slurm.PowerSaving{Timed: true}, []string{"n1", "n2", "n4"}, "SuspendTime"},
 		{"unread", slurm.PowerSaving{UnreadReason: "odd"}, nil, "odd"},
 	} {
 		w := sleeper("n1", "n2", "n3", "n4")
 		w.exempt = c.exempt
 		w.nodes["n2"].State.Flags = []string{"CLOUD"}
+		w.nodes["n3"].NeverSuspends = true
 		s := w.open(t)
 		step(t, s)
 		w.rest(t, s, 10*time.Minute)

@@ -191,6 +191,8 @@ func applyExemptions(nap *NodeSleep, n *slurm.Node, saving *slurm.PowerSaving, n
 		nap.AwakeReason = fmt.Sprintf(why, "SuspendExcParts")
 	case slices.ContainsFunc(n.State.Flags, in(saving.AwakeFlags)):
 		nap.AwakeReason = fmt.Sprintf(why, "SuspendExcStates")
+	case n.NeverSuspends && saving.Timed: // where it is INFINITE for all nodes, that is no exemption
+		nap.AwakeReason = fmt.Sprintf(why, "SuspendTime")
 	case saving.UnreadReason != "":
 		nap.AwakeReason = "what slurm.conf keeps from sleeping can't be read: " + saving.UnreadReason
 	}

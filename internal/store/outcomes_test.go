@@ -26,7 +26,9 @@ func TestAnOutcomeComesBackAsItWasStored(t *testing.T) {
 	over.Restarted = record.Restarted{TimeS: live.Known(100)}
 	over.WorkClock = record.WorkClock{CoreMHz: live.Known(1087.5), SpreadMHz: live.Known(12)}
 	over.Notes = []string{"its clocks were set again", "twice"}
-	for _, want := range []*record.Outcome{outcome(1), outcome(2), stepped, over, bare} {
+	capped := outcome(5)
+	capped.Setting.Cap = 180
+	for _, want := range []*record.Outcome{outcome(1), outcome(2), stepped, over, bare, capped} {
 		put(t, s, want, store.Stored)
 		got, err := s.OutcomesOfJob(t.Context(), "alpha", want.JobID)
 		if err != nil {
@@ -60,7 +62,9 @@ func TestARepeatChangesNothingAndADifferentOneIsKeptAside(t *testing.T) {
 // A controller of before them may have acknowledged the outcome.
 func TestAnOutcomeThatComesAgainWithMoreOfItIsARepeat(t *testing.T) {
 	s, _ := openNew(t)
-	put(t, s, outcome(1), store.Stored)
+	first := outcome(1)
+	first.CapW, first.OtherCapsS = live.Number{}, live.Number{}
+	put(t, s, first, store.Stored)
 	again := outcome(1)
 	again.Stays, again.Restarted = stays(), restarted()
 	put(t, s, again, store.Repeated)

@@ -16,6 +16,16 @@ const (
 	confChangedMark = " # epplan, was: "
 )
 
+// siteSettings are the settings of slurm.conf. Of several Epilogs the first one counts here, before which
+// ours is to run, and of several Prologs the last.
+func siteSettings(conf string) map[string]slurmconf.Line {
+	settings := slurmconf.Settings(conf)
+	if lines := slurmconf.HookLines(conf, string(slurm.Epilog)); len(lines) > 0 {
+		settings[string(slurm.Epilog)] = lines[0]
+	}
+	return settings
+}
+
 // planListSetting adds a word to a comma-separated setting that lacks it.
 func (s *Site) planListSetting(p *Plan, settings map[string]slurmconf.Line, key, word, why string) {
 	old, there := settings[strings.ToLower(key)]
@@ -53,7 +63,7 @@ func editConf(conf string, steps []Step) (edited, blocked string) {
 	if strings.Contains(conf, "\r\n") {
 		end = "\r"
 	}
-	settings := slurmconf.Settings(conf)
+	settings := siteSettings(conf)
 	for _, s := range steps {
 		if path.Base(s.File) != "slurm.conf" {
 			continue

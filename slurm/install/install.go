@@ -140,8 +140,12 @@ func PlanInstall(s Site) (Plan, error) {
 		return Plan{}, err
 	}
 	p.Steps = append(p.Steps, script...)
-	settings := slurmconf.Settings(s.Conf)
+	settings := siteSettings(s.Conf)
 	for _, hook := range []slurm.Hook{slurm.Prolog, slurm.Epilog} {
+		if n := len(slurmconf.HookLines(s.Conf, string(hook))); n > 1 {
+			p.Warnings = append(p.Warnings, fmt.Sprintf("%s is set on %d lines, all of which count from Slurm "+
+				"23.11 on, and only the last before", hookKey(hook), n))
+		}
 		if err := s.planHook(&p, hook, settings); err != nil {
 			return Plan{}, err
 		}

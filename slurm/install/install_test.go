@@ -147,6 +147,38 @@ func TestSlurmConfIsExtendedAndNothingIsReplacedUnnamed(t *testing.T) {
 	}
 }
 
+// From 23.11 on each of several lines counts, in their order: our Prolog comes after the last of
+// them, our Epilog before the first.
+func TestOfSeveralHooksOursAreTheNextToTheJob(t *testing.T) {
+	s := site(func(string, string) error { return nil })
+	s.Conf = "Prolog=/srv/first.sh\nProlog=/srv/last.sh\nEpilog=/srv/first.sh\nEpilog=/srv/last.sh\n" +
+		"PrologFlags=RunInJob\n"
+	p, err := install.PlanInstall(s)
+	if err != nil || p.ConfBlocked != "" || len(p.Warnings) != 2 || !strings.Contains(p.Warnings[0], "2 lines") {
+		t.Fatalf("%v %q %q", err, p.ConfBlocked, p.Warnings)
+	}
+	for hook, own := range map[string]string{"prolog": "/srv/last.sh", "epilog": "/srv/first.sh"} {
+		st := stepFor(t, p, "/etc/slurm/epplan-"+hook+".d/90-site", "")
+		if !strings.Contains(st.Text, "exec "+own+"\n") {
+			t.Errorf("%s: %+v", hook, st)
+		}
+	}
+	lines := strings.Split(p.Conf, "\n")
+	if lines[0] != "Prolog=/srv/first.sh" ||
+		!strings.HasPrefix(lines[1], "Prolog=/etc/slurm/epplan-prolog.d/* ") ||
+		!strings.HasPrefix(lines[2], "Epilog=/etc/slurm/epplan-epilog.d/* ") || lines[3] != "Epilog=/srv/last.sh" {
+		t.Errorf("%q", lines)
+	}
+	conf := s.Conf
+	s.Conf = p.Conf
+	if again, err := install.PlanInstall(s); err != nil || again.Conf != p.Conf {
+		t.Errorf("a second edit: %q, %v", again.Conf, err)
+	}
+	if back, err := install.PlanUndo(s); err != nil || back.Conf != conf {
+		t.Errorf("%q came back as %q, %v", conf, back.Conf, err)
+	}
+}
+
 func TestTheEpilogIsToldWhereTheJournalIs(t *testing.T) {
 	s := site(func(string, string) error { return nil })
 	s.Hooks, s.Journal = "/run/other.sock", "/srv/epd/journal"

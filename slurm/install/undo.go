@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/epplan/epplan/slurm"
@@ -26,14 +27,12 @@ func PlanUndo(s Site) (Plan, error) {
 			Why: "its marked lines become what they were; then scontrol reconfigure",
 		})
 	}
-	settings := slurmconf.Settings(p.Conf)
+	settings := siteSettings(p.Conf)
 	if err := s.planScriptUndo(&p, settings); err != nil {
 		return Plan{}, err
 	}
-	inForce := slurmconf.Settings(s.Conf)
 	for _, hook := range []slurm.Hook{slurm.Prolog, slurm.Epilog} {
-		if err := s.planHookUndo(&p, hook, settings[string(hook)].Text,
-			inForce[string(hook)].Text); err != nil {
+		if err := s.planHookUndo(&p, hook, settings[string(hook)].Text); err != nil {
 			return Plan{}, err
 		}
 	}
@@ -120,14 +119,17 @@ func (s *Site) isBareScript(text string) bool {
 // planHookUndo removes our hook. A folder of ours stays as long as Slurm may still
 // look there: it runs the site's own Prolog, and jobs that run now get their
 // clocks back in its Epilog.
-func (s *Site) planHookUndo(p *Plan, hook slurm.Hook, setting, inForce string) error {
+func (s *Site) planHookUndo(p *Plan, hook slurm.Hook, setting string) error {
 	folder := s.hookFolder(hook)
+	inForce := slices.ContainsFunc(slurmconf.HookLines(s.Conf, string(hook)), func(l slurmconf.Line) bool {
+		return l.Text == folder+"/*"
+	})
 	if dir, ok := strings.CutSuffix(setting, "/*"); ok && plainPath.MatchString(dir) && dir != folder {
 		if err := s.planHookRemoval(p, hook, dir); err != nil {
 			return err
 		}
 	}
-	if inForce == folder+"/*" {
+	if inForce {
 		p.Warnings = append(p.Warnings, folder+" stays until slurm.conf without it is read again: scontrol "+
 			"reconfigure, then undo once more")
 		return nil

@@ -22,6 +22,7 @@ type fakeSlurm struct {
 	weights map[string]int
 	power   map[string]string
 	saving  bool
+	refuses string // what it says of a node's new state; "": it is taken
 	calls   []string
 }
 
@@ -110,6 +111,9 @@ func (f *fakeSlurm) update(args []string) error {
 			f.weights[target] = w
 			return err
 		case "State":
+			if f.refuses != "" {
+				return &slurm.CommandError{Name: "scontrol", Status: 1, Stderr: f.refuses}
+			}
 			f.power[target] = map[string]string{"power_down": "+POWERED_DOWN", "power_up": ""}[value]
 		}
 		return nil

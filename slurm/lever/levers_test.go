@@ -111,6 +111,23 @@ func TestPowerNeedsPowerSaving(t *testing.T) {
 	}
 }
 
+// Programs alone aren't power saving: up to 25.11 Slurm wants a SuspendTime, too.
+func TestASlurmThatSwitchesNoNodeOffHasNoPowerSavingInWhateverWords(t *testing.T) {
+	f, _, l := levers(t)
+	f.saving = true
+	for said, want := range map[string]bool{
+		"slurm_update error: Invalid node state specified": true, // 22.05, 24.11
+		"slurm_update error: Invalid power action":         true, // 26.05
+		"slurm_update error: Invalid user id":              false,
+	} {
+		f.refuses = said
+		err := l.Change(t.Context(), "", powerDown("n1"))
+		if err == nil || errors.Is(err, slurm.ErrNoPowerSaving) != want {
+			t.Errorf("%s: %v", said, err)
+		}
+	}
+}
+
 func TestNoHostileArgumentReachesScontrol(t *testing.T) {
 	f, c, l := levers(t)
 	f.saving = true

@@ -3,6 +3,7 @@ package lever
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/epplan/epplan/slurm"
@@ -52,7 +53,10 @@ func (l *Levers) setPower(ctx context.Context, node, state string) error {
 		return nil
 	}
 	err = fmt.Errorf("set State of node %s: %w", node, err)
-	if strings.Contains(err.Error(), "Invalid node state") {
+	// The words up to 25.11, and those from 26.05 on.
+	if slices.ContainsFunc([]string{"Invalid node state", "Invalid power action"}, func(words string) bool {
+		return strings.Contains(err.Error(), words)
+	}) {
 		return fmt.Errorf("%w: %w", slurm.ErrNoPowerSaving, err)
 	}
 	return err

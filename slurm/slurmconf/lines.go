@@ -92,6 +92,19 @@ func Settings(conf string) map[string]Line {
 	return out
 }
 
+// HookLines gives the lines that set a slurm.conf's Prolog or Epilog, Text being the value. From 23.11 on there may be
+// several, each of which counts: they run in the order of the lines. Before, only the last one counted.
+func HookLines(conf, key string) []Line {
+	var lines []Line
+	for _, l := range linesOf(conf) {
+		name, value, ok := strings.Cut(l.Text, "=")
+		if ok && strings.EqualFold(strings.TrimSpace(name), key) {
+			lines = append(lines, Line{Number: l.Number, Text: strings.TrimSpace(value)})
+		}
+	}
+	return lines
+}
+
 // Values gives the values of a slurm.conf's settings by lower-case name, without quotes. Files that it includes
 // aren't read.
 func Values(conf string) map[string]string {

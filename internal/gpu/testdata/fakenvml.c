@@ -14,11 +14,12 @@ typedef struct {
 	const char *uuid, *name, *bus;
 	unsigned minor, arch, low, core, mem, idle_core, idle_mem, mems, list;
 	unsigned long long energy;
+	unsigned limit; // of power, mW
 } gpu;
 
 static gpu gpus[2] = {
-	{"GPU-aaaaaaaa-0000-0000-0000-000000000000", "Fake A100", "00000000:3B:00.0", 1, 7, 0, 0, 0, 210, 1215, 2, 300, 1000},
-	{"GPU-bbbbbbbb-0000-0000-0000-000000000000", "Fake V100", "00000000:86:00.0", 0, 5, 0, 0, 0, 135, 877, 1, 3, 5000},
+	{"GPU-aaaaaaaa-0000-0000-0000-000000000000", "Fake A100", "00000000:3B:00.0", 1, 7, 0, 0, 0, 210, 1215, 2, 300, 1000, 400000},
+	{"GPU-bbbbbbbb-0000-0000-0000-000000000000", "Fake V100", "00000000:86:00.0", 0, 5, 0, 0, 0, 135, 877, 1, 3, 5000, 250000},
 };
 
 static int fails(const char *fn) {
@@ -92,7 +93,26 @@ int nvmlDeviceGetClockInfo(gpu *d, unsigned type, unsigned *mhz) {
 	return 0;
 }
 
-int nvmlDeviceGetEnforcedPowerLimit(gpu *d, unsigned *mw) { ENTER; (void)d; *mw = 400000; return 0; }
+// The V100's board has a second limit of 240 W, which nobody sets.
+int nvmlDeviceGetEnforcedPowerLimit(gpu *d, unsigned *mw) {
+	ENTER;
+	*mw = d->arch == 5 && d->limit > 240000 ? 240000 : d->limit;
+	return 0;
+}
+int nvmlDeviceGetPowerManagementLimit(gpu *d, unsigned *mw) { ENTER; *mw = d->limit; return 0; }
+int nvmlDeviceGetPowerManagementDefaultLimit(gpu *d, unsigned *mw) { ENTER; *mw = d->arch == 7 ? 400000 : 250000; return 0; }
+int nvmlDeviceGetPowerManagementLimitConstraints(gpu *d, unsigned *lo, unsigned *hi) {
+	ENTER;
+	*lo = 100000;
+	*hi = d->arch == 7 ? 400000 : 250000;
+	return 0;
+}
+int nvmlDeviceSetPowerManagementLimit(gpu *d, unsigned mw) {
+	ENTER;
+	if (mw < 100000 || mw > (d->arch == 7 ? 400000 : 250000)) return 2;
+	d->limit = mw;
+	return 0;
+}
 int nvmlDeviceGetPowerUsage(gpu *d, unsigned *mw) { ENTER; (void)d; *mw = 61234; return 0; }
 int nvmlDeviceGetTotalEnergyConsumption(gpu *d, unsigned long long *mj) { ENTER; *mj = d->energy += 7; return 0; }
 int nvmlDeviceGetUtilizationRates(gpu *d, unsigned *pair) { ENTER; (void)d; pair[0] = 37; pair[1] = 5; return 0; }

@@ -128,8 +128,8 @@ func (o *Outcome) checkBounds() error {
 		return fmt.Errorf("arm %.40q, want %s, %s, %s or %s", o.Arm, live.ArmTreated, live.ArmHeldOut,
 			live.ArmConstant, live.ArmExcluded)
 	case !isPossible(o.Setting):
-		return fmt.Errorf("clocks of %g and %g MHz, want 0 to %d", float64(o.Setting.Core),
-			float64(o.Setting.Mem), maxMHz)
+		return fmt.Errorf("clocks of %g and %g MHz and a power limit of %g W, want 0 to %d MHz and %g W",
+			float64(o.Setting.Core), float64(o.Setting.Mem), float64(o.Setting.Cap), maxMHz, float64(MaxGPUPower))
 	case !(slowdown >= 0 && slowdown <= maxFactor):
 		return fmt.Errorf("%g times as long as at default clocks", slowdown)
 	case len(o.ThrottledS) > maxReason:
@@ -165,7 +165,8 @@ func canonicalNotes(notes []string) ([]string, error) {
 
 // isPossible reports whether there can be such clocks.
 func isPossible(s dvfsmodel.Setting) bool {
-	return s.Core >= 0 && s.Core <= maxMHz && s.Mem >= 0 && s.Mem <= maxMHz
+	return s.Core >= 0 && s.Core <= maxMHz && s.Mem >= 0 && s.Mem <= maxMHz && s.Cap >= 0 &&
+		s.Cap <= MaxGPUPower
 }
 
 // longestClocks are clocks as they are kept: of too many those that were seen longest,
@@ -260,6 +261,8 @@ type Implausible struct {
 	Utilisation     live.Number                `json:"utilisation,omitzero"`
 	PeakMemoryBytes live.Number                `json:"peak_memory_bytes,omitzero"`
 	WorkClock       WorkClock                  `json:"work_clock,omitzero"`
+	CapW            live.Number                `json:"cap_w,omitzero"`
+	OtherCapsS      live.Number                `json:"other_caps_s,omitzero"`
 	Restarted       Restarted                  `json:"restarted,omitzero"`
 	Stays           []dvfsmodel.ClockResidency `json:"stays,omitempty"`
 }
@@ -289,6 +292,8 @@ func (o *Outcome) DropImplausible(gpuPower dvfsmodel.Watt) {
 	d.checkNumber(&o.WorkClock.CoreMHz, &d.into.WorkClock.CoreMHz, "clock at work", "MHz", maxMHz)
 	d.checkNumber(&o.WorkClock.SpreadMHz, &d.into.WorkClock.SpreadMHz, "spread of the clock at work", "MHz",
 		maxMHz)
+	d.checkNumber(&o.CapW, &d.into.CapW, "power limit", "W", float64(MaxGPUPower))
+	d.checkNumber(&o.OtherCapsS, &d.into.OtherCapsS, "time at other power limits", "s", MaxRunTime)
 	d.checkRestarted(power)
 	d.checkStays(lasted, power)
 	if len(d.why) > 0 {

@@ -12,9 +12,9 @@ import (
 // Digest tells what nodes measured apart: it is of a canonical outcome without
 // what the controller adds to it (the decision, how the job ended), without a node
 // energy that was computed from the settings in force, and without readings, stays,
-// the clock at work and notes. These may differ when the same outcome is delivered again: Slurm has
-// forgotten the job by then, or a controller that knew nothing of readings or stays
-// acknowledged it first.
+// power limits, the clock at work and notes. These may differ when the same outcome is
+// delivered again: Slurm has forgotten the job by then, or a controller that knew nothing
+// of them acknowledged it first.
 func (o *Outcome) Digest() ([sha256.Size]byte, error) {
 	measured := *o
 	if o.Restarted.IsComplete() { // the controller says so
@@ -28,6 +28,7 @@ func (o *Outcome) Digest() ([sha256.Size]byte, error) {
 		live.Number{}
 	measured.Readings, measured.Stays, measured.Restarted = Readings{}, nil, Restarted{}
 	measured.WorkClock, measured.Notes = WorkClock{}, nil
+	measured.CapW, measured.OtherCapsS = live.Number{}, live.Number{}
 	if measured.NodeSource == Modelled {
 		measured.NodeEnergyJ, measured.NodeSource = live.Number{}, Unmeasured
 	}

@@ -3,6 +3,7 @@ package record
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
@@ -173,6 +174,11 @@ type Outcome struct {
 	PeakMemoryBytes live.Number        `json:"peak_memory_bytes"`
 	Clocks          []live.Residency   `json:"clocks"`
 	ThrottledS      map[string]float64 `json:"throttled_s"` // seconds by reason
+	// CapW is the power limit of a GPU that was in force, by whomever: of its GPUs the lowest,
+	// and of several limits in turn the one for the longest time. OtherCapsS is how long others
+	// were in force. They aren't part of what tells two deliveries apart.
+	CapW       live.Number `json:"cap_w,omitzero"`
+	OtherCapsS live.Number `json:"other_caps_s,omitzero"`
 	Course
 	// Stays are time and energy by the core clock that was locked, of a run whose
 	// clock was adapted and that was alone on its GPUs; none from agents that don't
@@ -214,6 +220,20 @@ type Course struct {
 // LockedWords say at what its GPUs were locked, and what became of that.
 func (o *Outcome) LockedWords() string {
 	return strings.Join(append([]string{o.Setting.Words()}, o.Notes...), "; ")
+}
+
+// LimitWords are the power limit of a GPU that was in force, after a comma; nothing where it isn't
+// known.
+func (o *Outcome) LimitWords() string {
+	limit, known := o.CapW.Get()
+	if !known {
+		return ""
+	}
+	words := fmt.Sprintf(", limit %v W a GPU", limit)
+	if s, changed := o.OtherCapsS.Get(); changed {
+		words += fmt.Sprintf(", others for %.0f s", s)
+	}
+	return words
 }
 
 // Key names the outcome's run.

@@ -48,6 +48,12 @@ var Runners = []Runner{
 			"tokens that were made",
 	},
 	{
+		Name: "keys", Package: "cmd/epd", Test: "TestThePageOfKeysWorksAsWritten",
+		Pages:   []string{"docs/how-to/without-munge.md"},
+		Prompts: []string{"head# ", "node# "},
+		How:     "folders in place of the /etc/epplan of two machines",
+	},
+	{
 		Name: "packages", Package: "internal/packagetest", Test: "TestThePageOfPackagesWorksAsWritten",
 		Pages:   []string{"docs/packages.md", "packaging/"},
 		Prompts: []string{"# ", "$ "},
