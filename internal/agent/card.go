@@ -36,7 +36,6 @@ type managedGPU struct {
 
 	entry        *Entry     // in the journal; nil: nothing is locked by us
 	isEntryTrue  bool       // the clocks are known to be as the entry says
-	isExact      bool       // and exactly so, also while the GPU has nothing to do
 	isUnlocked   bool       // we unlocked it, and nobody of us locked it since
 	refused      string     // why the driver refused the last lock; empty: it didn't
 	recentWrites writeTimes // of its clocks, lately
@@ -131,19 +130,11 @@ func (c *managedGPU) dropUnset(before *Entry, from, to gpu.Control) {
 	}
 }
 
-// recordLock notes that the card is locked as its entry says.
-func (c *managedGPU) recordLock(e *Entry, exact bool) {
-	c.record(e, true)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.isExact = exact
-}
-
 // isLockedAt reports whether the card is known to be locked so.
 func (c *managedGPU) isLockedAt(want lock) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.isEntryTrue && c.entry != nil && lock{c.entry.Setting(), c.isExact} == want
+	return c.isEntryTrue && c.entry != nil && lock{c.entry.Setting(), c.entry.exact} == want
 }
 
 // isLocked reports whether the card is known to be as its entry says.

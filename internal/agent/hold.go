@@ -52,6 +52,7 @@ func (h *holder) lockAt(c *managedGPU, want lock, run *live.Run) error {
 	if err != nil {
 		return err
 	}
+	next.exact = want.exact
 	if !entry.hasExactly(want.Setting, run) {
 		if err := h.journal.put(next); err != nil {
 			return errors.Join(err, h.removeFailedEntry(c))
@@ -80,7 +81,7 @@ func (h *holder) lockAt(c *managedGPU, want lock, run *live.Run) error {
 	if err := h.journal.checkPresent(c.uuid); err != nil {
 		return err
 	}
-	c.recordLock(next, want.exact)
+	c.record(next, true)
 	return nil
 }
 

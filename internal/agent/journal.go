@@ -49,6 +49,8 @@ type Entry struct {
 	Boot     string               `json:"boot_id"`
 	Driver   string               `json:"driver"`
 	Controls map[gpu.Control]Held `json:"-"`
+
+	exact bool // the clock isn't to fall below its value; in no file, as it is given back alike
 }
 
 // held is what the entry says of a control.

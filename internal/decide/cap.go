@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/epplan/epplan/config"
@@ -26,6 +27,14 @@ func (ch *chooser) capMode() config.CapMode {
 // holdsByCap reports whether a power limit holds the GPUs at the clocks that are chosen.
 func (ch *chooser) holdsByCap() bool {
 	return ch.request.CoreFixed && ch.capMode() == config.CapChosen
+}
+
+// locksBeside reports whether the core clock of a point is locked beside its power limit: not where the
+// limit alone may hold a GPU there, and not at default clocks, which need no holding.
+func (ch *chooser) locksBeside(pt *dvfsmodel.Point) bool {
+	at, standard := dvfsmodel.Setting{Core: pt.Core, Mem: pt.Mem}, &ch.safe.Standard
+	return !ch.request.CoreFixed && slices.Contains(ch.table.Allowed, at) &&
+		(pt.Core != standard.Core || pt.Mem != standard.Mem)
 }
 
 // constantCap is the power limit that is set beside the clocks; 0: none.

@@ -160,8 +160,8 @@ func (ch *chooser) setPoint(pt *dvfsmodel.Point) {
 	if pt.Mem != ch.safe.Standard.Mem {
 		d.Mem = pt.Mem
 	}
-	if pt.Cap > 0 && (ch.request.CoreFixed || d.Mem == 0 && pt.Core == ch.safe.Standard.Core) {
-		d.Core, d.Mem = 0, 0 // the cap holds it, or it needs no holding
+	if pt.Cap > 0 && !ch.locksBeside(pt) {
+		d.Core = 0
 	}
 }
 

@@ -196,7 +196,7 @@ func (d *Device) setClock(c gpu.Control, v gpu.Value) error {
 		if n == nil {
 			var err error
 			if n, err = d.observe(); err == nil {
-				err = d.checkRestorable(n)
+				err = n.checkRestorable(d.ranged)
 			}
 			if err != nil {
 				return err
@@ -218,13 +218,13 @@ func (d *Device) setClock(c gpu.Control, v gpu.Value) error {
 	}))
 }
 
-// checkRestorable says what keeps a GPU from being set, as it couldn't be given back.
-func (d *Device) checkRestorable(n *note) error {
+// checkRestorable says what keeps a GPU from being set that is as noted, as it couldn't be given back.
+func (n *note) checkRestorable(ranged bool) error {
 	switch {
 	case !slices.Contains(levels, n.Level):
 		return fmt.Errorf("the performance level is %.40q, which can't be given back: %w", n.Level,
 			gpu.ErrNotSupported)
-	case n.Level == levelManual && !d.ranged:
+	case n.Level == levelManual && !ranged:
 		return fmt.Errorf("clocks were chosen by hand (%s is manual), and which can't be read: %w", levelFile,
 			gpu.ErrNotSupported)
 	}
