@@ -305,7 +305,8 @@ func TestNoPowerLimitIsSetUnlessItIsAskedFor(t *testing.T) {
 	if c := Default().Live.Cap; c.ModeOf("any") != CapOff || c.LimitOf("any", 300) != 0 {
 		t.Errorf("%+v", c)
 	}
-	const text = "[live.cap]\nmodes = {gpu = \"constant\", pascal = \"chosen\"}\nlimit = 0.75\nlimits = {gpu = 200}"
+	const text = "[live.cap]\nmodes = {gpu = \"constant\", pascal = \"chosen\"}\n" +
+		"limit = 0.75\nlimits = {gpu = 200}"
 	c := load(t, text)
 	var shown strings.Builder
 	if err := c.Show(&shown); err != nil {

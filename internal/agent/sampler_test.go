@@ -187,7 +187,9 @@ func TestThePowerLimitIsTheOneThatWasLongestInForce(t *testing.T) {
 			t.Errorf("%s: limit %v, others for %v s", name, got.Limit, got.OtherLimits)
 		}
 	}
-	many := sampled(101, func(i int) gpu.Reading { return gpu.Reading{Power: 100, Limit: dvfsmodel.Watt(100 + i)} })
+	many := sampled(101, func(i int) gpu.Reading {
+		return gpu.Reading{Power: 100, Limit: dvfsmodel.Watt(100 + i)}
+	})
 	if got := many.GPUs[0]; got.Limit == 0 || !near(got.OtherLimits, 99) {
 		t.Errorf("limit %v, others for %v s of 100", got.Limit, got.OtherLimits)
 	}

@@ -109,7 +109,8 @@ func (d *AgentServer) chooseSetting(
 	decision, err := d.options.Controller.Decide(ctx, &epdapi.DecideRequest{
 		Job: e.Job, Node: e.Node, RunID: run.ID, GPUModel: gpus[0].Model, GPUs: len(gpus),
 		Shared: shared, Left: left,
-		Clocks: clockGroups(&table), PowerLimit: limit, CoreFixed: fixed, UID: e.UID, User: e.User, Partition: e.Partition, Comment: e.Comment,
+		Clocks: clockGroups(&table), PowerLimit: limit, CoreFixed: fixed,
+		UID: e.UID, User: e.User, Partition: e.Partition, Comment: e.Comment,
 	})
 	if err != nil {
 		d.problems.note(fmt.Errorf("job %d: decide: %w", e.Job, err))

@@ -231,3 +231,17 @@ func TestPredictionsKnowThePowerLimitInForce(t *testing.T) {
 		t.Error("no limit was ever of any effect")
 	}
 }
+
+// A node whose own limit is lower doesn't follow one that is set below a higher one.
+func TestANodeFollowsOnlyAPowerLimitThatItCanTake(t *testing.T) {
+	lead := &Decided{Decision: live.Decision{Node: "n1", Setting: dvfsmodel.Setting{Cap: 200}}, submitted: 1}
+	for inForce, want := range map[dvfsmodel.Watt]bool{250: true, 200: false, 180: false, 0: false} {
+		other := &Decided{
+			Decision: live.Decision{Node: "n2"}, submitted: 1,
+			limit: epdapi.PowerLimit{InForce: inForce, Min: 100, Max: 300},
+		}
+		if got := lead.canLead(other); got != want {
+			t.Errorf("under %v W: follows: %v", float64(inForce), got)
+		}
+	}
+}

@@ -108,6 +108,7 @@ func (dr *Decider) decide(r *epdapi.DecideRequest, job *jobs.Job, staleErr error
 			},
 		},
 		run: r.RunID, At: now, stored: make(chan struct{}), gpus: r.GPUs, shared: r.Shared, clockHash: t.hash,
+		limit:     r.PowerLimit,
 		submitted: job.Submitted, restarts: job.Restarts, Fault: faultOf(staleErr),
 		armShares: s.armShares(r.GPUModel),
 	}

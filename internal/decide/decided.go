@@ -8,6 +8,7 @@ import (
 	"unique"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
@@ -27,7 +28,8 @@ type Decided struct {
 	gpus      int
 	shared    bool
 	clockHash uint64 // hash of the device's table
-	submitted int64  // Unix seconds; 0: not known
+	limit     epdapi.PowerLimit
+	submitted int64 // Unix seconds; 0: not known
 	restarts  uint32
 	partition unique.Handle[string] // where it started; zero: slurmd didn't say
 	Fault     Fault

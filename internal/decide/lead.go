@@ -43,7 +43,8 @@ func (dr *Decider) followOrLead(d *Decided) {
 // canLead reports whether another decision is for a node of the same run, and asks
 // the same.
 func (d *Decided) canLead(other *Decided) bool {
-	if d.Node == other.Node || d.shared != other.shared || d.clockHash != other.clockHash {
+	if d.Node == other.Node || d.shared != other.shared || d.clockHash != other.clockHash ||
+		d.Cap > 0 && !other.limit.Takes(d.Cap) {
 		return false
 	}
 	if d.submitted == 0 || other.submitted == 0 {
@@ -66,8 +67,9 @@ func (d *Decided) follow(lead *Decided) {
 
 // storedCanLead reports whether a decision from the store may lead the one for a request.
 func storedCanLead(d *record.Decision, r *epdapi.DecideRequest, s *Settings) bool {
-	return r.GPUs > 0 && !r.Shared && (d.Setting.Cap == 0 || r.PowerLimit.Takes(d.Setting.Cap)) && d.Reason != reasonShared && d.Reason != reasonLeft &&
-		d.Reason != reasonNoGPUs && d.GPUModel == s.ModelName(r.GPUModel)
+	return r.GPUs > 0 && !r.Shared && d.Reason != reasonShared && d.Reason != reasonLeft &&
+		d.Reason != reasonNoGPUs && d.GPUModel == s.ModelName(r.GPUModel) &&
+		(d.Setting.Cap == 0 || r.PowerLimit.Takes(d.Setting.Cap))
 }
 
 // hasSetting reports whether clocks of a decision are among the device's.

@@ -31,7 +31,7 @@ type simSpec struct {
 // parseSimSpec reads "sim", "sim:N" and options after commas:
 //
 //	model=NAME      a GPU model of the profiles (default V100)
-//	lock=none|core|both
+//	lock=none|core|both|limit
 //	energy=off      no energy counter, as before Volta
 //	minor=reverse   /dev/nvidia0 is the last GPU in the driver's order
 //	minor=2/0/1     the GPUs in that order are /dev/nvidia2, /dev/nvidia0, /dev/nvidia1
@@ -74,10 +74,11 @@ func (s *simSpec) set(option string) (err error) {
 	switch key, value, _ := strings.Cut(option, "="); {
 	case key == "model" && value != "":
 		s.model = value
-	case option == "lock=none", option == "lock=core", option == "lock=both":
+	case option == "lock=none", option == "lock=core", option == "lock=both", option == "lock=limit":
 		s.lockSet = true
 		s.lock = map[string]ControlSet{
 			"core": ControlsOf(CoreClock), "both": ControlsOf(CoreClock, MemClock),
+			"limit": ControlsOf(PowerLimit),
 		}[value]
 	case option == "energy=off":
 		s.noEnergy = true
@@ -110,9 +111,9 @@ func (s *simSpec) set(option string) (err error) {
 		}
 		s.speed = speed
 	default:
-		return fmt.Errorf("simulator option %q, want model=NAME, lock=none|core|both, energy=off, "+
-			"minor=reverse, minor=N/N/…, mig, mps, speed=N, busy, bursty=PERIOD/DUTY, load=FILE "+
-			"or wait=SHARE", option)
+		return fmt.Errorf("simulator option %q, want model=NAME, lock=none|core|both|limit, "+
+			"energy=off, minor=reverse, minor=N/N/…, mig, mps, speed=N, busy, bursty=PERIOD/DUTY, "+
+			"load=FILE or wait=SHARE", option)
 	}
 	return err
 }

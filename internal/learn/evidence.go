@@ -1,6 +1,7 @@
 package learn
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -125,10 +126,7 @@ func usageOf(o *record.Outcome, base dvfsmodel.Setting) float64 {
 	if !(usage > 0 && usage <= 1) {
 		return 0
 	}
-	slower := 1.0
-	if o.Setting.Core > 0 {
-		core, _ := clockThatRan(o, o.Setting.Core)
-		slower = max(1, float64(base.Core/core))
-	}
+	core, _ := clockThatRan(o, cmp.Or(o.Setting.Core, base.Core))
+	slower := max(1, float64(base.Core/core))
 	return usage / (usage + slower*(1-usage))
 }

@@ -207,6 +207,12 @@ func TestARunThatAPowerLimitHeldAtOneClockIsASampleOfIt(t *testing.T) {
 			t.Errorf("%s: %+v, %v, want %v MHz", name, s, ok, float64(c.want))
 		}
 	}
+	// Half of 100 s: 39.4 s at default clocks at least, beside 50 s of waiting.
+	waits := run(dvfsmodel.Setting{Cap: 150}, 100)
+	waits.Utilisation = live.Known(0.5)
+	if got, want := usageOf(waits, base), 1080/(1080+1380.0); math.Abs(got-want) > 1e-9 {
+		t.Errorf("at work for %v of the time at default clocks, want %v", got, want)
+	}
 	brief := run(dvfsmodel.Setting{}, 0, 95)
 	brief.ThrottledS[powerCapped] = 5
 	if s, ok := sampleOf(brief, base); !ok || s.Core != base.Core {
