@@ -1,6 +1,8 @@
 package config
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -167,7 +169,7 @@ func (c *Config) fields() []field {
 		tableField("safety", c.Safety.fields()),
 		tableField("live", append(c.Live.fields(), tableField("pick", c.Live.Pick.fields()),
 			tableField("sharing", c.Live.Sharing.fields()),
-			tableField("adapt", c.Live.Adapt.fields()))),
+			tableField("adapt", c.Live.Adapt.fields()), tableField("cap", c.Live.Cap.fields()))),
 		tableField("predict", c.Predict.fields()),
 		tableField("records", c.Records.fields()),
 		tableField("factors", c.Factors.fields()),
@@ -271,3 +273,11 @@ func andText(keys []string) string {
 
 // Profiles are the GPU models that the configuration knows.
 func (c *Config) Profiles() *Profiles { return c.profiles }
+
+// Digest is the name of a configuration's text, by which what is in force can be
+// told from what is in a file.
+func Digest(text []byte) string {
+	const bytes = 6
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:bytes])
+}

@@ -289,6 +289,55 @@ func inlineTable[V any](table map[string]V, format func(V) string) string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
+// partitionTableField is a field with a table: one of several words for each of the
+// partitions that have their own.
+func partitionTableField[T ~string](key, doc, each string, to *map[string]T, words []string) field {
+	return partitionsField(key, doc, each, to,
+		func(d *document, path string, v any) T {
+			var word string
+			choiceField("", "", &word, words...).read(d, path, v)
+			return T(word)
+		}, func(word T) string { return strconv.Quote(string(word)) })
+}
+
+// partitionNumberField is a field with a table: a number for each of the partitions that have their
+// own.
+func partitionNumberField(key, doc string, to *map[string]float64, in numberRange) field {
+	return partitionsField(key, doc, in.String(), to,
+		func(d *document, path string, v any) (x float64) {
+			numberField("", "", &x, in).read(d, path, v)
+			return x
+		}, numberText)
+}
+
+// partitionsField is a field with a table: something for each of the partitions that have their own.
+func partitionsField[T any](
+	key, doc, each string, to *map[string]T, read func(d *document, path string, v any) T, text func(T) string,
+) field {
+	f := field{key: key, doc: doc, expected: "a table of partitions, each with " + each}
+	f.read = func(d *document, path string, v any) {
+		values, ok := v.(map[string]any)
+		if !ok {
+			d.faultAtType(path, v, f.expected)
+			return
+		}
+		all := make(map[string]T, len(values))
+		for _, name := range slices.Sorted(maps.Keys(values)) {
+			if !isLine(name) {
+				d.faultAt(path, "partition %s, want a name of 1 to %d printable bytes",
+					quoteName(name), maxText)
+				continue
+			}
+			all[name] = read(d, joinKey(path, name), values[name])
+		}
+		if *to = all; len(all) == 0 {
+			*to = nil
+		}
+	}
+	f.format = func() string { return inlineTable(*to, text) }
+	return f
+}
+
 // requiredField makes a field one that its table must have.
 func requiredField(f field) field {
 	f.required = true

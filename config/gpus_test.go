@@ -208,10 +208,10 @@ func TestAWrittenNameIsTheRightBoardOrNone(t *testing.T) {
 	})
 }
 
-// sameChip reports whether the memory tells two boards apart: A100 and 80 GB is another
-// board than A100 alone, as is documented.
+// sameChip reports whether the memory tells two boards apart, as is documented: A100 and 80 GB is
+// another board than A100 alone, and with its memory a V100 is what drivers call one.
 func sameChip(name, other string) bool {
-	return name == "A100" && other == "A100-SXM4-80GB" || name == "A100-PCIE-40GB" && other == "A100-PCIE-80GB"
+	return other == "V100" && (name == "V100-SXM2" || name == "V100-PCIE") || name == "A100" && other == "A100-SXM4-80GB" || name == "A100-PCIE-40GB" && other == "A100-PCIE-80GB"
 }
 
 // Slips of the pen are refused, not guessed, unless they are a name of the same board.

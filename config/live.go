@@ -38,6 +38,7 @@ type Live struct {
 	Weights bool
 	Sharing LiveSharing
 	Adapt   LiveAdapt
+	Cap     LiveCap
 	// Prefer reports whether jobs whose user named no kind of node get one to prefer.
 	Prefer bool
 	// SleepAfter is how many seconds a node must be idle before it may be powered
@@ -73,7 +74,7 @@ func defaultLive() Live {
 		Mode: live.Observe, HoldOut: 0.05, Explore: 0.1, ExploreSlowdown: 0.1, TimeMargin: 0.1, MinCore: 0.4,
 		MaxCore: 1.5, MinMem: 0.4, MaxMem: 1.5,
 		Reorder: ReorderOwn, LimitHints: true, Pick: defaultPick(), Sharing: defaultSharing(),
-		Adapt: defaultAdapt(), SleepLearn: true, WakeWait: 300, Account: AccountOff,
+		Adapt: defaultAdapt(), Cap: defaultCap(), SleepLearn: true, WakeWait: 300, Account: AccountOff,
 	}
 }
 
@@ -185,6 +186,7 @@ var modeWords = []string{string(live.Observe), string(live.Advise), string(live.
 // that can't be.
 func (l *Live) checkTogether(d *document, profiles *Profiles) {
 	l.checkConstant(d, profiles)
+	l.Cap.check(d)
 	if l.MinCore > l.MaxCore {
 		d.faultAt("live.min_core", "live.min_core is %v, want at most max_core, %v", l.MinCore, l.MaxCore)
 	}

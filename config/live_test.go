@@ -132,10 +132,17 @@ func TestWrongLiveSettingsAreNamedWithTheirPosition(t *testing.T) { //nolint:fun
 			"number from 0.02 to 0.15",
 		"[live.adapt]\n" +
 			"writes_per_minute = 1.5": "2:21: live.adapt.writes_per_minute is 1.5",
-		"[live]\nadapt = \"on\"":     `2:9: live.adapt is "on", want a table`,
-		"[live.pick]\nwait_s = 3":    "unknown key wait_s in [live.pick]",
-		"[live.sharing]\nruns = 1":   "2:8: live.sharing.runs is 1, want",
-		"[live.sharing]\nspread = 0": "2:10: live.sharing.spread is 0",
+		"[live.cap]\nmode = \"constant\"": "2:8: live.cap.mode is \"constant\", want live.cap.limit with it",
+		"[live.cap]\nmodes = {gpu = \"constant\"}\nlimits = {other = 0.5}": "2:9: live.cap.modes has partition " +
+			"\"gpu\" at \"constant\", want live.cap.limit with it",
+		"[live.cap]\nlimit = -1":               "2:9: live.cap.limit is -1, want a number from 0 to 3000",
+		"[live.cap]\nlimits = {gpu = \"80%\"}": `2:17: live.cap.limits.gpu is "80%", want a number from 0 to 3000`,
+		"[live.cap]\nlimits = 0.8":             "2:10: live.cap.limits is 0.8, want a table of partitions",
+		"[live.cap]\nmode = \"on\"":            `live.cap.mode is "on", want one of off, chosen, constant`,
+		"[live]\nadapt = \"on\"":               `2:9: live.adapt is "on", want a table`,
+		"[live.pick]\nwait_s = 3":              "unknown key wait_s in [live.pick]",
+		"[live.sharing]\nruns = 1":             "2:8: live.sharing.runs is 1, want",
+		"[live.sharing]\nspread = 0":           "2:10: live.sharing.spread is 0",
 		"[live.sharing]\nslowdown = 0.9": "2:12: live.sharing.slowdown is 0.9, " +
 			"want a number from 1",
 		"[live.sharing]\nweights = 1": "2:11: live.sharing.weights is 1",
@@ -231,12 +238,13 @@ func TestNothingIsSharedUnlessItIsAskedFor(t *testing.T) {
 
 func TestNoClockIsAdaptedUnlessItIsAskedFor(t *testing.T) {
 	if a := Default().Live.Adapt; a.ModeOf("any") != AdaptOff || a.SLA != 1.2 || a.Tau != 0.1 ||
-		a.Writes != 30 {
+		a.Writes != 30 || a.WritePause != 1 || a.MaxGPUs != 1 {
 		t.Errorf("%+v", a)
 	}
-	c := load(t, "[live.adapt]\nmodes = {gpu = \"on\"}\nsla = 1.5\ntau_s = 0.05\nwrites_per_minute = 12")
+	c := load(t, "[live.adapt]\nmodes = {gpu = \"on\"}\nsla = 1.5\ntau_s = 0.05\nwrites_per_minute = 12\n"+
+		"write_pause_s = 0\nmax_gpus = 8")
 	if a := c.Live.Adapt; a.ModeOf("gpu") != AdaptOn || a.ModeOf("other") != AdaptOff || a.SLA != 1.5 ||
-		a.Tau != 0.05 || a.Writes != 12 {
+		a.Tau != 0.05 || a.Writes != 12 || a.WritePause != 0 || a.MaxGPUs != 8 {
 		t.Errorf("%+v", a)
 	}
 }
@@ -290,5 +298,30 @@ func TestClocksOfTheConstantArmAreReadByGPUModel(t *testing.T) {
 	}
 	if l := Default().Live; l.ConstantArm != 0 || l.ConstantClocks != nil {
 		t.Errorf("by default %v of the jobs at %v", l.ConstantArm, l.ConstantClocks)
+	}
+}
+
+func TestNoPowerLimitIsSetUnlessItIsAskedFor(t *testing.T) {
+	if c := Default().Live.Cap; c.ModeOf("any") != CapOff || c.LimitOf("any", 300) != 0 {
+		t.Errorf("%+v", c)
+	}
+	const text = "[live.cap]\nmodes = {gpu = \"constant\", pascal = \"chosen\"}\nlimit = 0.75\nlimits = {gpu = 200}"
+	c := load(t, text)
+	var shown strings.Builder
+	if err := c.Show(&shown); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range []*LiveCap{&c.Live.Cap, &load(t, shown.String()).Live.Cap} {
+		for partitions, want := range map[string]CapMode{
+			"gpu": CapConstant, "pascal": CapChosen, "x": CapOff, "gpu,pascal": CapChosen, "pascal,x": CapOff,
+		} {
+			if got := l.ModeOf(partitions); got != want {
+				t.Errorf("partitions %q: %s, want %s", partitions, got, want)
+			}
+		}
+		if a, b, c := l.LimitOf("gpu", 300), l.LimitOf("x", 300), l.LimitOf("gpu,x", 300); a != 200 || b != 225 ||
+			c != 225 {
+			t.Errorf("limits %v, %v and, of both, %v", a, b, c)
+		}
 	}
 }

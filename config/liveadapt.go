@@ -1,6 +1,13 @@
 package config
 
-import "strings"
+import (
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/epplan/epplan/dvfsmodel"
+)
 
 // Adapt reports whether clocks are adapted while jobs run.
 type Adapt string
@@ -23,9 +30,15 @@ type LiveAdapt struct {
 	Tau   float64          // seconds from one look at a GPU to the next
 	// Writes are the clock writes that a GPU may have in any minute.
 	Writes int
+	// WritePause is the time from one of an adapted job to the next, seconds.
+	WritePause float64
+	// MaxGPUs is how many GPUs such a job has at most.
+	MaxGPUs int
 }
 
-func defaultAdapt() LiveAdapt { return LiveAdapt{Mode: AdaptOff, SLA: 1.2, Tau: 0.1, Writes: 30} }
+func defaultAdapt() LiveAdapt {
+	return LiveAdapt{Mode: AdaptOff, SLA: 1.2, Tau: 0.1, Writes: 30, WritePause: 1, MaxGPUs: 1}
+}
 
 // ModeOf is the mode of a partition; of several, with commas between, it is on
 // where it is on in all.
@@ -54,5 +67,100 @@ func (a *LiveAdapt) fields() []field {
 			numberRange{min: 0.02, max: 0.15}),
 		intField("writes_per_minute", "The most clock writes that a GPU has in any minute. Below 3 nothing "+
 			"is adapted.", &a.Writes, 0, 6000),
+		numberField("write_pause_s", "Seconds from one step of a GPU's clock to the next at least: a write "+
+			"holds kernels up that communicate.", &a.WritePause, numberRange{min: 0, max: 10}),
+		intField("max_gpus", "The most GPUs of a job whose clocks are adapted: where several wait for each "+
+			"other, as under NCCL, each write may cost all of them time.", &a.MaxGPUs, 1, 64),
+	}
+}
+
+// CapMode is how power limits of GPUs are set.
+type CapMode string
+
+// Power limits stay as they are; are chosen where the core clock can't be locked, in its place; or
+// are the same for all jobs that keep what they are promised under it.
+const (
+	CapOff      CapMode = "off"
+	CapChosen   CapMode = "chosen"
+	CapConstant CapMode = "constant"
+)
+
+// capWords are the modes, the most careful first.
+var capWords = []string{string(CapOff), string(CapChosen), string(CapConstant)}
+
+// LiveCap is how the power limits of GPUs are set, in partitions that are enforced.
+type LiveCap struct {
+	// Mode is that of partitions which Modes doesn't name.
+	Mode  CapMode
+	Modes map[string]CapMode // by partition
+	// Limit is the constant limit of partitions which Limits doesn't name: a part of the limit in
+	// force up to 1, watts above; 0: none.
+	Limit  float64
+	Limits map[string]float64 // by partition
+}
+
+func defaultCap() LiveCap { return LiveCap{Mode: CapOff} }
+
+// ModeOf is the mode of a partition; of several, with commas between, the most careful one.
+func (c *LiveCap) ModeOf(partitions string) CapMode {
+	careful := CapConstant
+	for partition := range strings.SplitSeq(partitions, ",") {
+		mode, ok := c.Modes[partition]
+		if !ok {
+			mode = c.Mode
+		}
+		if slices.Index(capWords, string(mode)) < slices.Index(capWords, string(careful)) {
+			careful = mode
+		}
+	}
+	return careful
+}
+
+// LimitOf is the constant limit of a partition on a GPU with a limit in force; of several, with
+// commas between, the highest.
+func (c *LiveCap) LimitOf(partitions string, inForce dvfsmodel.Watt) dvfsmodel.Watt {
+	highest := dvfsmodel.Watt(0)
+	for partition := range strings.SplitSeq(partitions, ",") {
+		limit, ok := c.Limits[partition]
+		if !ok {
+			limit = c.Limit
+		}
+		watts := dvfsmodel.Watt(limit)
+		if limit <= 1 {
+			watts = dvfsmodel.Watt(math.Round(limit * float64(inForce)))
+		}
+		highest = max(highest, watts)
+	}
+	return highest
+}
+
+func (c *LiveCap) fields() []field {
+	watts := numberRange{max: maxCapW}
+	return []field{
+		choiceField("mode", "How power limits of GPUs are set, where mode is enforce: off (not at all), "+
+			"chosen (where the\ncore clock can't be locked, in its place) or constant (limit, for jobs that keep "+
+			"what they are promised).", (*string)(&c.Mode), capWords...),
+		partitionTableField("modes", "The same for single partitions, such as {gpu = \"constant\"}.",
+			"off, chosen or constant", &c.Modes, capWords),
+		numberField("limit", "The constant power limit of a GPU: watts, or up to 1 a part of the limit in "+
+			"force. 0: none.", &c.Limit, watts),
+		partitionNumberField("limits", "The same for single partitions, such as {gpu = 0.75, debug = 200}.",
+			&c.Limits, watts),
+	}
+}
+
+// maxCapW is more than any GPU draws.
+const maxCapW = 3000
+
+// check notes partitions with a constant limit and none stated.
+func (c *LiveCap) check(d *document) {
+	if c.Mode == CapConstant && c.Limit == 0 {
+		d.faultAt("live.cap.mode", "live.cap.mode is %q, want live.cap.limit with it, such as 0.8", string(c.Mode))
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Modes)) {
+		if c.Modes[name] == CapConstant && c.LimitOf(name, maxCapW) == 0 {
+			d.faultAt("live.cap.modes", "live.cap.modes has partition %s at \"constant\", want live.cap.limit "+
+				"with it, such as 0.8, or one of its own in live.cap.limits", quoteName(name))
+		}
 	}
 }

@@ -25,8 +25,10 @@ type Model struct {
 	// TimeMAPE and PowerMAPE are the fit's mean |predicted/measured − 1| at
 	// settings left out.
 	TimeMAPE, PowerMAPE float64
-	Source              string         // where the samples came from
-	Pos                 queue.Position // where it was read
+	// Corrections are what a joint fit of many workloads says beyond the form.
+	Corrections []dvfsmodel.Correction
+	Source      string         // where the samples came from
+	Pos         queue.Position // where it was read
 }
 
 // NewModel is a fitted model under the names that jobs and nodes use.
@@ -34,7 +36,7 @@ func NewModel(workload, gpuModel string, f *dvfsmodel.Fitted) Model {
 	m := Model{
 		Workload: workload, GPUModel: gpuModel, Form: f.Form, Base: f.Base,
 		Settings: f.Settings, TimeMAPE: f.TimeError, PowerMAPE: f.PowerError,
-		Coefficients: f.Coefficients(),
+		Coefficients: f.Coefficients(), Corrections: f.Corrections,
 	}
 	if list, ok := f.PaperCoefficients(); ok {
 		m.Coefficients = list
@@ -62,6 +64,15 @@ func (m *Model) Doubt() *dvfsmodel.Uncertainty {
 
 // Fitted rebuilds the model that predicts time and power.
 func (m *Model) Fitted() (*dvfsmodel.Fitted, error) {
+	f, err := m.ofForm()
+	if err == nil && len(m.Corrections) > 0 {
+		f = f.Corrected(m.Corrections)
+	}
+	return f, err
+}
+
+// ofForm is the model without its corrections.
+func (m *Model) ofForm() (*dvfsmodel.Fitted, error) {
 	if m.Form == dvfsmodel.PaperForm() {
 		p, err := dvfsmodel.ParamsFrom(m.Coefficients)
 		if err != nil {
@@ -104,7 +115,7 @@ func (m *Model) response(p *Profile) (dvfsmodel.Response, error) {
 		return nil, fmt.Errorf("default clocks of GPU model %s aren't in its clock list", p.Name)
 	}
 	at := dvfsmodel.Point{Scaling: setting, Core: p.Default.Core, Mem: p.Default.Mem}
-	if m.Form == dvfsmodel.PaperForm() {
+	if m.Form == dvfsmodel.PaperForm() && len(m.Corrections) == 0 {
 		params, err := dvfsmodel.ParamsFrom(m.Coefficients)
 		return &dvfsmodel.Discrete{Params: params, Table: table, At: at}, err
 	}
@@ -125,8 +136,9 @@ func (m *Model) response(p *Profile) (dvfsmodel.Response, error) {
 
 // responseInRange is the response in a range, which is relative to the defaults.
 func (m *Model) responseInRange(p *Profile) (dvfsmodel.Response, error) {
-	if m.Form != dvfsmodel.PaperForm() {
-		return nil, fmt.Errorf("GPU model %s has a range and no clocks: the form must be the paper's, not %s",
+	if m.Form != dvfsmodel.PaperForm() || len(m.Corrections) > 0 {
+		return nil, fmt.Errorf(
+			"GPU model %s has a range and no clocks: the form must be the paper's without corrections, not %s",
 			p.Name, m.Form)
 	}
 	if p.Default != (dvfsmodel.Setting{}) && p.Default != m.Base {

@@ -45,6 +45,11 @@ func (m *Model) fields(values map[string]any) []field {
 			nonNegativeRange),
 		numberField("power_mape", "The same of its powers.", &m.PowerMAPE, nonNegativeRange),
 		lineField("source", "Where the measurements come from.", &m.Source),
+		{
+			key: "corrections", expected: "an array of tables", read: m.takeCorrections,
+			doc: "By which factors time and power differ at clocks from what the form says: tables {core_mhz, " +
+				"mem_mhz, time, power}.",
+		},
 	}
 	if text, ok := values["form"].(string); ok && m.setForm(text) == nil {
 		list = append(list, m.coefficientFields()...)
@@ -105,6 +110,30 @@ func (m *Model) coefficientFields() []field {
 		list = append(list, f)
 	}
 	return append(list, deviations)
+}
+
+// maxCorrection is the most that a correction may multiply or divide by.
+const maxCorrection = 10
+
+// takeCorrections reads the corrections of a model.
+func (m *Model) takeCorrections(d *document, path string, v any) {
+	factor := numberRange{min: 1. / maxCorrection, max: maxCorrection}
+	seen := make(map[dvfsmodel.Setting]bool)
+	d.eachTable(path, v, func(at string, values map[string]any) {
+		var c dvfsmodel.Correction
+		before := len(d.faults)
+		d.readFields("model.corrections", at, values, []field{
+			requiredField(numberField("core_mhz", "", &c.Core, positiveRange)),
+			requiredField(numberField("mem_mhz", "", &c.Mem, positiveRange)),
+			requiredField(numberField("time", "", &c.Time, factor)),
+			requiredField(numberField("power", "", &c.Power, factor)),
+		})
+		if len(d.faults) == before && seen[c.Setting] {
+			d.faultAt(at, "model.corrections has %v/%v MHz twice", float64(c.Core), float64(c.Mem))
+		}
+		seen[c.Setting] = true
+		m.Corrections = append(m.Corrections, c)
+	})
 }
 
 // setError sets a coefficient's standard error, if there is such a coefficient.

@@ -191,6 +191,26 @@ func TestAFaultyModelIsNamedWithItsPosition(t *testing.T) { //nolint:funlen // m
 			"m.toml:17:23: model.std_errors.p0_w is -1.5, want a number from 0",
 		},
 		{
+			"corrections not tables", with("settings = 20", "corrections = [1]"),
+			"m.toml:13:",
+		},
+		{
+			"a correction without a clock", with("settings = 20",
+				"corrections = [{ core_mhz = 1800, time = 1, power = 1 }]"),
+			"m.toml:13:16: model.corrections has no mem_mhz, want a number above 0",
+		},
+		{
+			"a correction out of proportion", with("settings = 20",
+				"corrections = [{ core_mhz = 1800, mem_mhz = 5000, time = 11, power = 1 }]"),
+			"model.corrections.time is 11, want a number from 0.1 to 10",
+		},
+		{
+			"two corrections of a setting", with("settings = 20", "corrections = [\n"+
+				"{ core_mhz = 1800, mem_mhz = 5000, time = 1.1, power = 1 },\n"+
+				"{ core_mhz = 1800, mem_mhz = 5000, time = 1.2, power = 1 }]"),
+			"m.toml:15:1: model.corrections has 1800/5000 MHz twice",
+		},
+		{
 			"settings of a fraction", with("settings = 20", "settings = 0.5"),
 			"m.toml:13:12: model.settings is 0.5, want a whole number",
 		},
@@ -353,6 +373,13 @@ func TestAFittedModelPredictsTheSameAfterAFile(t *testing.T) {
 		if err != nil {
 			rt.Skip(err.Error())
 		}
+		var corrections []dvfsmodel.Correction
+		for i := range rapid.IntRange(0, 3).Draw(rt, "corrections") {
+			corrections = append(corrections, dvfsmodel.Correction{
+				Setting: p.Pairs()[i], Time: draw("time", 0.9, 1.1), Power: draw("power", 0.9, 1.1),
+			})
+		}
+		fitted = fitted.Corrected(corrections)
 		models, err := NewModels(NewModel("w", p.Name, fitted))
 		if err != nil {
 			rt.Fatal(err)

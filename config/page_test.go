@@ -41,6 +41,7 @@ func configTables() []described {
 		{"[live.pick]", readByEPD, c.Live.Pick.fields()},
 		{"[live.sharing]", readByEPD, c.Live.Sharing.fields()},
 		{"[live.adapt]", readByEPD, c.Live.Adapt.fields()},
+		{"[live.cap]", readByEPD, c.Live.Cap.fields()},
 		{"[predict]", readByEPD, c.Predict.fields()},
 		{"[records]", readByEPD, c.Records.fields()},
 		{

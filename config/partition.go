@@ -1,9 +1,7 @@
 package config
 
 import (
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 )
@@ -28,37 +26,6 @@ func (l *Live) ReorderOf(partition string) Reorder {
 		return r
 	}
 	return l.Reorder
-}
-
-// partitionTableField is a field with a table: one of several words for each of the
-// partitions that have their own.
-func partitionTableField[T ~string](key, doc, each string, to *map[string]T, words []string) field {
-	f := field{key: key, doc: doc, expected: "a table of partitions, each with " + each}
-	f.read = func(d *document, path string, v any) {
-		values, ok := v.(map[string]any)
-		if !ok {
-			d.faultAtType(path, v, f.expected)
-			return
-		}
-		all := make(map[string]T, len(values))
-		for _, name := range slices.Sorted(maps.Keys(values)) {
-			if !isLine(name) {
-				d.faultAt(path, "partition %s, want a name of 1 to %d printable bytes",
-					quoteName(name), maxText)
-				continue
-			}
-			var word string
-			choiceField("", "", &word, words...).read(d, joinKey(path, name), values[name])
-			all[name] = T(word)
-		}
-		if *to = all; len(all) == 0 {
-			*to = nil
-		}
-	}
-	f.format = func() string {
-		return inlineTable(*to, func(word T) string { return strconv.Quote(string(word)) })
-	}
-	return f
 }
 
 // maxUserName is the longest user name, in bytes.

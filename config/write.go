@@ -49,6 +49,7 @@ func (c *Config) writeTo(out *bytes.Buffer, show fieldAnnotator) {
 	writeTable(out, "live.pick", "[live.pick]", c.Live.Pick.fields(), show)
 	writeTable(out, "live.sharing", "[live.sharing]", c.Live.Sharing.fields(), show)
 	writeTable(out, "live.adapt", "[live.adapt]", c.Live.Adapt.fields(), show)
+	writeTable(out, "live.cap", "[live.cap]", c.Live.Cap.fields(), show)
 	writeTable(out, "predict", "[predict]", c.Predict.fields(), show)
 	writeTable(out, "records", "[records]", c.Records.fields(), show)
 	writeTable(out, "factors", "[factors]", c.Factors.fields(), show)
@@ -148,6 +149,14 @@ func (m *Model) write(out *bytes.Buffer) {
 	put("time_mape", numberText(m.TimeMAPE), m.TimeMAPE > 0)
 	put("power_mape", numberText(m.PowerMAPE), m.PowerMAPE > 0)
 	put("source", strconv.Quote(m.Source), m.Source != "")
+	if len(m.Corrections) > 0 {
+		out.WriteString("corrections = [\n")
+		for _, c := range m.Corrections {
+			fmt.Fprintf(out, "  { core_mhz = %s, mem_mhz = %s, time = %s, power = %s },\n",
+				numberText(float64(c.Core)), numberText(float64(c.Mem)), numberText(c.Time), numberText(c.Power))
+		}
+		out.WriteString("]\n")
+	}
 	if m.Form != dvfsmodel.PaperForm() {
 		out.WriteString("[model.coefficients]\n")
 	}

@@ -21,7 +21,7 @@ type Sample struct {
 func (s Sample) Energy() Joule { return s.Power.Over(s.Time) }
 
 // At is the setting that was measured.
-func (s Sample) At() CapSetting { return CapSetting{Setting{Core: s.Core, Mem: s.Mem}, s.Cap} }
+func (s Sample) At() Setting { return Setting{Core: s.Core, Mem: s.Mem, Cap: s.Cap} }
 
 // MinSettings is how many distinct settings a fit needs at least.
 const MinSettings = 4

@@ -23,23 +23,27 @@ type Fitted struct {
 	// coefficients held at 0, and of a knee the samples do not locate, are 0.
 	// It is nil in a model from [NewFitted].
 	Covariance [][]float64
+	// Corrections are those that time and power have; see [Fitted.Corrected].
+	Corrections []Correction
 
 	time, power fittedCurve
 	oneMem      bool
+	corrections map[Setting]Correction // by rounded setting
 }
 
 var _ Model = (*Fitted)(nil)
 
 // Time is the run time in seconds at the normalised clocks.
-func (f *Fitted) Time(fc, fm float64) float64 { return f.time.at(fc, fm) }
+func (f *Fitted) Time(fc, fm float64) float64 { return f.time.at(fc, fm) * f.correction(fc, fm).Time }
 
 // Power is the mean power of one GPU. The voltage counts in the paper's form
 // only: in the others it is the one that the GPU's own curve gives the clock.
 func (f *Fitted) Power(s Scaling) Watt {
+	correction := Watt(f.correction(s.Fc, s.Fm).Power)
 	if f.Form.Power == namePaper {
-		return fromLinear(&f.time.coef, &f.power.coef).Power(s)
+		return correction * fromLinear(&f.time.coef, &f.power.coef).Power(s)
 	}
-	return Watt(f.power.at(s.Fc, s.Fm))
+	return correction * Watt(f.power.at(s.Fc, s.Fm))
 }
 
 // At evaluates the model at supported clocks.

@@ -48,6 +48,7 @@ type Point struct {
 	Time    float64 // seconds
 	Power   Watt    // one GPU
 	Energy  Joule   // one GPU
+	Cap     Watt    // the power limit that is set there; 0: none
 }
 
 // evaluate is a point with the time, power and energy that the model expects there.

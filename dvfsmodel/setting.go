@@ -5,16 +5,18 @@ import (
 	"fmt"
 )
 
-// Setting is what the clocks of a GPU are set to; 0 leaves a clock as it is by default.
-// Of a GPU model's default clocks, which count as (1, 1) in a [Scaling], neither is 0.
+// Setting is what the clocks and the power cap of a GPU are set to; 0 leaves one of them as it is
+// by default. Of a GPU model's default clocks, which count as (1, 1) in a [Scaling], neither is 0.
 type Setting struct {
-	Core MHz `json:"core_mhz"` // 0: the default one
-	Mem  MHz `json:"mem_mhz"`  // 0: the default one
+	Core MHz  `json:"core_mhz"`       // 0: the default one
+	Mem  MHz  `json:"mem_mhz"`        // 0: the default one
+	Cap  Watt `json:"cap_w,omitzero"` // 0: the default limit
 }
 
-// Compare orders settings by their core clocks, and then by those of the memory.
+// Compare orders settings by their core clocks, then by those of the memory, and then by their caps.
 func (s Setting) Compare(other Setting) int {
-	return cmp.Or(cmp.Compare(s.Core, other.Core), cmp.Compare(s.Mem, other.Mem))
+	return cmp.Or(cmp.Compare(s.Core, other.Core), cmp.Compare(s.Mem, other.Mem),
+		cmp.Compare(s.Cap, other.Cap))
 }
 
 // CheckBase reports default clocks that aren't finite and positive.
@@ -25,29 +27,27 @@ func (s Setting) CheckBase() error {
 	return nil
 }
 
-// Words are the setting in words: "default clocks", "core 1087 MHz" or "core 1087 MHz,
-// memory 877 MHz".
+// Words are the setting in words: "default clocks", "core 1087 MHz", "core 1087 MHz,
+// memory 877 MHz" or "core 1087 MHz, power at most 200 W".
 func (s Setting) Words() string {
+	words := "default clocks"
 	switch {
-	case s.Core == 0 && s.Mem == 0:
-		return "default clocks"
-	case s.Mem == 0:
-		return fmt.Sprintf("core %v MHz", float64(s.Core))
-	case s.Core == 0:
-		return fmt.Sprintf("memory %v MHz", float64(s.Mem))
+	case s.Core != 0 && s.Mem != 0:
+		words = fmt.Sprintf("core %v MHz, memory %v MHz", float64(s.Core), float64(s.Mem))
+	case s.Core != 0:
+		words = fmt.Sprintf("core %v MHz", float64(s.Core))
+	case s.Mem != 0:
+		words = fmt.Sprintf("memory %v MHz", float64(s.Mem))
 	}
-	return fmt.Sprintf("core %v MHz, memory %v MHz", float64(s.Core), float64(s.Mem))
-}
-
-// CapSetting is what the clocks and the power cap of a GPU are set to.
-type CapSetting struct {
-	Setting
-	Cap Watt `json:"cap_w,omitempty"` // 0: the default limit
+	if s.Cap != 0 {
+		words += fmt.Sprintf(", power at most %v W", float64(s.Cap))
+	}
+	return words
 }
 
 // Short is the setting as tables show it: "1380/877", with a cap "1380/877@200W", and a dash for
 // what isn't set.
-func (s CapSetting) Short() string {
+func (s Setting) Short() string {
 	dash := func(x float64) string {
 		if x == 0 {
 			return "–"

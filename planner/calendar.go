@@ -66,8 +66,8 @@ func (c *calendar) switchOn(node int, since, ready float64) {
 	c.onByClass[n.class]++
 }
 
-// occupy has a task hold GPUs of a node until its end.
-func (c *calendar) occupy(node int, gpus GPUSet, end float64) {
+// holdGPUs has a task hold GPUs of a node until its end.
+func (c *calendar) holdGPUs(node int, gpus GPUSet, end float64) {
 	n := &c.nodes[node]
 	for ; gpus != 0; gpus &= gpus - 1 {
 		if g := n.first + int32(gpus.First()); end > c.free[g] {
@@ -79,8 +79,9 @@ func (c *calendar) occupy(node int, gpus GPUSet, end float64) {
 	}
 }
 
-// reserve keeps what a task holds of a node until its end, and forgets what has ended by now.
-func (c *calendar) reserve(node int, t *Task, option int, gpus GPUSet, now, end float64) {
+// holdResources notes the CPUs, the memory and the part of its GPUs that a task holds of a node
+// until its end, and forgets what has ended by now.
+func (c *calendar) holdResources(node int, t *Task, option int, gpus GPUSet, now, end float64) {
 	cpus, mem := t.PerNode(option)
 	held := slices.DeleteFunc(c.reservations[node], func(r reservation) bool { return r.end <= now })
 	c.reservations[node] = append(held, reservation{

@@ -342,9 +342,9 @@ func (e *engine) occupy(task, node int, gpus GPUSet, pl *Placement) int32 {
 		e.idlePolicy.Busy(node)
 	}
 	end := pl.Start + pl.Point.Time
-	e.calendar.occupy(node, gpus, end)
+	e.calendar.holdGPUs(node, gpus, end)
 	if e.calendar.keepsReservations && !pl.Shared {
-		e.calendar.reserve(node, &e.problem.Tasks[task], pl.Option, gpus, e.view.Now, end)
+		e.calendar.holdResources(node, &e.problem.Tasks[task], pl.Option, gpus, e.view.Now, end)
 	}
 	return int32(node)
 }

@@ -31,7 +31,7 @@ func (e *engine) mapToNodes() {
 		}
 		to := Part{Node: int32(node), GPUs: 1 << uint(slot)}
 		m.mappedTo[single] = to
-		c.occupy(node, to.GPUs, old[single].last)
+		c.holdGPUs(node, to.GPUs, old[single].last)
 		c.nodes[node].off = max(c.nodes[node].off, old[single].off)
 		slot++
 	}
@@ -40,7 +40,7 @@ func (e *engine) mapToNodes() {
 			to := m.mappedTo[a.Node]
 			a.Node, a.GPUs = to.Node, to.GPUs
 			if c.keepsReservations {
-				c.reserve(int(to.Node), &e.problem.Tasks[i], int(a.Option), a.GPUs, e.view.Now, a.End)
+				c.holdResources(int(to.Node), &e.problem.Tasks[i], int(a.Option), a.GPUs, e.view.Now, a.End)
 			}
 		}
 	}

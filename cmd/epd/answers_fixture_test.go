@@ -302,7 +302,7 @@ func (h *house) syncNow(ctx context.Context) error {
 	defer cancel()
 	go h.control.Jobs.Sync(bound, h.slurm, time.Hour)
 	for range 1000 {
-		if _, unknown := h.control.Queries.Queue(ctx, query.InProcess()); unknown == nil {
+		if _, unknown := h.control.Queries.Queue(ctx, query.ForEPD()); unknown == nil {
 			return err
 		}
 		<-time.After(5 * time.Millisecond)

@@ -155,12 +155,12 @@ func TestEveryOperationAnswersEachCallerAsDocumentedAndPagesTellNoMore(t *testin
 			h.checkPage(c, &pages[i].answer, pages[i].by)
 		}
 	}
-	before := jsonOf(t, h.control.Queries.Status(t.Context(), query.InProcess()))
+	before := jsonOf(t, h.control.Queries.Status(t.Context(), query.ForEPD()))
 	for _, c := range callers {
 		h.checkAll(c, func(a *answer) bool { return a.changes() && a.of(c, false) != done })
 		h.refusedActions(c)
 	}
-	after := jsonOf(t, h.control.Queries.Status(t.Context(), query.InProcess()))
+	after := jsonOf(t, h.control.Queries.Status(t.Context(), query.ForEPD()))
 	if after != before || h.steerer.Status().Paused {
 		t.Errorf("what was refused was done:\n%s\n%s", before, after)
 	}

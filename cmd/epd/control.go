@@ -155,7 +155,7 @@ func (p *program) openLevers(runner slurm.Runner) error {
 	}
 	p.orderer = &slurmqueue.Orderer{
 		Queue: func(ctx context.Context) (*epdapi.Queue, error) {
-			return p.control.Queries.Queue(ctx, query.InProcess())
+			return p.control.Queries.Queue(ctx, query.ForEPD())
 		}, Log: p.log,
 		Settings: func() (*config.Live, *slurmqueue.PlanTerms) {
 			s := p.control.Settings()
@@ -202,14 +202,14 @@ func (p *program) openRemote() error {
 		return err
 	}
 	mux := http.NewServeMux()
-	voucher, err := p.voucher(nodekey.Controller)
+	proof, err := voucher(p.Context, nodekey.Controller)
 	if err != nil {
 		return err
 	}
 	p.controllerServer().Routes(mux, mungeUID)
 	p.controllerServer().Status(mux, mungeUID)
 	refused := refusalLog{log: p.log}
-	p.serveAt(l, munge.Authenticate(mux, voucher, munge.Options{Refused: refused.note}))
+	p.serveAt(l, munge.Authenticate(mux, proof, munge.Options{Refused: refused.note}))
 	return nil
 }
 

@@ -123,7 +123,8 @@ func gpuFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{
 			Name: "gpu", EnvVars: []string{"EPD_GPU"},
-			Usage: "`WHICH` GPUs: nvml, or simulated ones: sim, sim:4, sim:4,model=V100", Value: "nvml",
+			Usage: "`WHICH` GPUs: auto, nvml, amd, exec:FILE (commands), or simulated ones: sim, sim:4, " +
+				"sim:4,model=V100", Value: "auto",
 		},
 		&cli.StringFlag{
 			Name:  "gpu-faults",

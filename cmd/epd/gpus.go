@@ -8,18 +8,21 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/internal/gpu/amdgpu"
+	"github.com/epplan/epplan/internal/gpu/gpuexec"
 	"github.com/epplan/epplan/internal/nodepower"
 	"github.com/epplan/epplan/internal/statedir"
 )
 
 // openGPUs opens the GPUs that the flags name.
 func openGPUs(c *cli.Context) (gpu.Library, error) {
-	which := c.String("gpu")
+	which := whichGPUs(c)
 	faults, err := gpu.ParseFaults(c.String("gpu-faults"))
 	if err != nil {
 		return nil, usagef("--gpu-faults: %w", err)
@@ -27,6 +30,16 @@ func openGPUs(c *cli.Context) (gpu.Library, error) {
 	switch {
 	case which == "nvml":
 		return gpu.OpenNVML()
+	case which == "amd":
+		return amdgpu.Open(amdgpu.Options{
+			Sysfs: sysfs, Notes: claimsFolder(c), Driver: driverID(which), Root: os.Geteuid() == 0,
+		})
+	case isByCommands(c):
+		file := commandsFile
+		if _, named, ok := strings.Cut(which, ":"); ok {
+			file = named
+		}
+		return gpuexec.Open(file, gpuexec.Options{})
 	case isSimulated(which):
 		l, err := gpu.OpenSim(which, &gpu.SimOptions{
 			Dir: filepath.Join(c.String("state"), "sim"), Faults: faults,
@@ -36,8 +49,43 @@ func openGPUs(c *cli.Context) (gpu.Library, error) {
 		}
 		return l, nil
 	}
-	return nil, usagef("--gpu %q, want nvml or sim[:COUNT]", which)
+	return nil, usagef("--gpu %q, want auto, nvml, amd, exec[:FILE] or sim[:COUNT]", which)
 }
+
+// commandsFile is where a site's commands for its GPUs are.
+const commandsFile = "/etc/epplan/gpu-commands.toml"
+
+// whichGPUs is what the flag says. auto is a site's commands where there are some, else NVIDIA's GPUs,
+// or AMD's where theirs is the only driver: so the Epilog's epd restore needs no flag on
+// any node.
+func whichGPUs(c *cli.Context) string {
+	which := c.String("gpu")
+	if which != "auto" {
+		return which
+	}
+	if _, err := os.Stat(commandsFile); err == nil {
+		return "exec"
+	}
+	if !isLoaded("nvidia") && isLoaded("amdgpu") {
+		return "amd"
+	}
+	return "nvml"
+}
+
+// isByCommands reports whether the GPUs are behind a site's commands, for which epd needn't be root.
+func isByCommands(c *cli.Context) bool {
+	which := whichGPUs(c)
+	return which == "exec" || strings.HasPrefix(which, "exec:")
+}
+
+// isLoaded reports whether the kernel has a driver.
+func isLoaded(module string) bool {
+	_, err := os.Stat(filepath.Join("/sys/module", module))
+	return err == nil
+}
+
+// sysfs is where AMD's GPUs are looked for; nil: the kernel's folder. Tests have one of their own.
+var sysfs amdgpu.Sysfs
 
 // simError is why there are no simulated GPUs: what --gpu says, or the folder.
 func simError(err error) error {
@@ -77,8 +125,12 @@ func bootID() string {
 }
 
 // driverID tells this load of the driver from others, as well as can be told.
-func driverID() string {
-	info, err := os.Stat("/sys/module/nvidia")
+func driverID(which string) string {
+	module := "nvidia"
+	if which != "nvml" && !isLoaded(module) {
+		module = "amdgpu"
+	}
+	info, err := os.Stat(filepath.Join("/sys/module", module))
 	if err != nil {
 		return ""
 	}
@@ -91,16 +143,26 @@ const gpuClaims = "/run/epplan-gpus"
 
 // claimsFolder is that, and a folder of their own for simulated GPUs.
 func claimsFolder(c *cli.Context) string {
-	if isSimulated(c.String("gpu")) {
+	if isSimulated(c.String("gpu")) || sysfs != nil { // not the machine's
 		return filepath.Join(c.String("state"), "sim")
+	}
+	if isByCommands(c) && os.Geteuid() != 0 {
+		return filepath.Join(c.String("state"), "gpus") // as one who may run them can't write to root's
 	}
 	return gpuClaims
 }
 
+// commandTime is how long a call may take that runs a command: longer than one of a library, and still
+// within the time of a Prolog.
+const commandTime = 1500 * time.Millisecond
+
 // agentOptions are those of an agent whose files lie below a folder; without runs it
 // only gives clocks back, whatever becomes of the claims.
 func agentOptions(c *cli.Context, journal, runs string, l gpu.Library) (agent.Options, error) {
-	o := agent.Options{Library: l, Boot: bootID(), Driver: driverID()}
+	o := agent.Options{Library: l, Boot: bootID(), Driver: driverID(whichGPUs(c))}
+	if isByCommands(c) {
+		o.CallTimeout = commandTime
+	}
 	folder, opening := agent.OpenFolder(journal)
 	claims, err := agent.OpenClaims(claimsFolder(c), journal)
 	switch {
@@ -108,7 +170,7 @@ func agentOptions(c *cli.Context, journal, runs string, l gpu.Library) (agent.Op
 		o.Claims = claims.WithWait()
 	case err == nil:
 		o.Claims = claims
-	case runs != "" && os.Geteuid() == 0: // others can't set clocks
+	case runs != "" && (os.Geteuid() == 0 || isByCommands(c)): // others can't set clocks
 		return o, errors.Join(opening, err)
 	}
 	if opening != nil {
@@ -131,7 +193,7 @@ func agentOptions(c *cli.Context, journal, runs string, l gpu.Library) (agent.Op
 func hostMeter(c *cli.Context, log *slog.Logger) *nodepower.Meter {
 	dir := c.String("powercap")
 	if dir == "" {
-		if c.String("gpu") != "nvml" {
+		if isSimulated(c.String("gpu")) {
 			return nil
 		}
 		dir = "/sys/class/powercap"

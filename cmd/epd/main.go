@@ -80,6 +80,7 @@ func application(stdout, stderr io.Writer) *cli.App {
 			roleCommand(roleAgent, "choose nothing, obey a controller: epd --role agent", stderr),
 			roleCommand(roleController, "choose, record, touch no GPU: epd --role controller", stderr),
 			dbCommand(stdout, stderr), modelCommand(stdout), keysCommand(os.Stdin, stdout),
+			gpuCheckCommand(stdout, stderr),
 			manCommand(stdout, stderr), completionCommand(stdout), workCommand(stdout),
 			{
 				Name:      "restore",

@@ -176,7 +176,7 @@ func TestWhatCannotBeIsRefusedWithAReason(t *testing.T) {
 		},
 		"lowest clock":   {[]string{"--min-core", "-5"}, exitUsage, "--min-core"},
 		"port":           {[]string{"--listen", "nowhere"}, exitFailed, "--listen"},
-		"GPUs":           {[]string{"--gpu", "voodoo"}, exitUsage, "want nvml or sim"},
+		"GPUs":           {[]string{"--gpu", "voodoo"}, exitUsage, "want auto, nvml, amd, exec[:FILE] or sim"},
 		"number of GPUs": {[]string{"--gpu", "sim:-1"}, exitUsage, "--gpu"},
 		"faults":         {[]string{"--gpu-faults", "lock:badly"}, exitUsage, "--gpu-faults"},
 		"configuration":  {[]string{"--config", wrong}, exitFailed, "wrong.toml:2"},

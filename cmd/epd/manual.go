@@ -113,7 +113,7 @@ func completionValues() completion.Values {
 		"completion": completion.Shells,
 		"--role":     words(roleBoth, roleController, roleAgent),
 		"--slurm":    words("auto", "on", "off"),
-		"--gpu":      words("nvml", "sim"),
+		"--gpu":      words("auto", "nvml", "amd", "exec", "sim"),
 		"db export":  store.Tables,
 	}
 }

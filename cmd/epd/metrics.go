@@ -21,10 +21,10 @@ func (p *program) newMetrics() *metrics.Metrics {
 	s := metrics.Sources{Version: version, Role: p.role}
 	if p.role != roleAgent {
 		s.Controller = func(ctx context.Context) epdapi.ControllerStatus {
-			return p.control.Queries.Status(ctx, query.InProcess())
+			return p.control.Queries.Status(ctx, query.ForEPD())
 		}
 		s.Savings = func(ctx context.Context) (epdapi.Savings, error) {
-			return p.control.Queries.Savings(ctx, query.InProcess(), time.Time{})
+			return p.control.Queries.Savings(ctx, query.ForEPD(), time.Time{})
 		}
 		s.Power = func(context.Context) epdapi.ClusterPower { return p.control.Queries.Power() }
 		s.Steering = func(context.Context) metrics.Steering { return steeringMetrics(p.steerer) }

@@ -83,32 +83,32 @@ func (p *program) controller() (daemon.Controller, error) {
 	if p.control != nil {
 		return daemon.LocalController{Controller: p.control}, nil
 	}
-	voucher, err := p.voucher(nodekey.Node)
+	proof, err := voucher(p.Context, nodekey.Node)
 	if err != nil {
 		return nil, err
 	}
 	return daemon.NewRemoteController(controllerHosts(p.Context),
-		munge.NewTransport(voucher).Trust(func(uid uint32) bool {
+		munge.NewTransport(proof).Trust(func(uid uint32) bool {
 			return p.access.IsAdmin(int64(uid))
 		})), nil
 }
 
 // voucher proves who this epd is to those on other machines, and who they are.
-func (p *program) voucher(role nodekey.Role) (munge.Voucher, error) {
-	if p.String("auth") != authKeys {
-		return munge.New(p.String("munge-socket")), nil
+func voucher(c *cli.Context, role nodekey.Role) (munge.Voucher, error) {
+	if c.String("auth") != authKeys {
+		return munge.New(c.String("munge-socket")), nil
 	}
-	keys, err := nodekey.Open(p.String("key"), p.String("trusted-keys"), time.Now)
+	keys, err := nodekey.Open(c.String("key"), c.String("trusted-keys"), time.Now)
 	if err != nil {
 		return nil, err
 	}
 	own := keys.Own()
 	switch {
 	case own.Role != role:
-		return nil, fmt.Errorf("%s is the key of a %s, want a %s's", p.String("key"), own.Role, role)
-	case role == nodekey.Node && own.Name != nodeName(p.Context):
-		return nil, fmt.Errorf("%s is the key of node %s, and this is %s", p.String("key"), own.Name,
-			nodeName(p.Context))
+		return nil, fmt.Errorf("%s is the key of a %s, want a %s's", c.String("key"), own.Role, role)
+	case role == nodekey.Node && own.Name != nodeName(c):
+		return nil, fmt.Errorf("%s is the key of node %s, and this is %s", c.String("key"), own.Name,
+			nodeName(c))
 	}
 	return keys, nil
 }

@@ -70,7 +70,7 @@ func (o *office) work(t *testing.T) {
 	done := make(chan struct{})
 	go func() { o.control.Jobs.Sync(bound, slurms, time.Hour); close(done) }()
 	for heard := false; !heard; runtime.Gosched() {
-		_, unknown := o.control.Queries.Queue(t.Context(), query.InProcess())
+		_, unknown := o.control.Queries.Queue(t.Context(), query.ForEPD())
 		heard = unknown == nil || t.Context().Err() != nil
 	}
 	cancel()
@@ -149,7 +149,7 @@ func TestPagesShowWhatTheJSONInterfaceAnswers(t *testing.T) {
 	o := newOffice(t, filepath.Join(t.TempDir(), "records.db"))
 	defer o.close(t)
 	o.work(t)
-	models, err := o.control.Queries.Models(t.Context(), query.InProcess())
+	models, err := o.control.Queries.Models(t.Context(), query.ForEPD())
 	if err != nil || len(models.Models) == 0 {
 		t.Fatal(models, err)
 	}

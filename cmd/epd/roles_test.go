@@ -30,13 +30,19 @@ type running struct {
 // launch runs an epd by its flags until stop is called, or the test ends.
 func launch(t *testing.T, dir string, flags ...string) *running {
 	t.Helper()
+	return launchWith(t, dir, "sim:2", flags...)
+}
+
+// launchWith is launch with GPUs of a kind.
+func launchWith(t *testing.T, dir, gpus string, flags ...string) *running {
+	t.Helper()
 	if !slices.Contains(flags, roleAgent) {
 		storetest.NeedSQLite(t)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	socket := filepath.Join(dir, "epd.sock")
 	args := append([]string{
-		"epd", "--slurm", "off", "--gpu", "sim:2", "--state", filepath.Join(dir, "state"), "--socket", socket,
+		"epd", "--slurm", "off", "--gpu", gpus, "--state", filepath.Join(dir, "state"), "--socket", socket,
 	}, flags...)
 	d := &running{T: t, client: epdapi.New(socket), log: &text{}}
 	done := make(chan int, 1)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/internal/testkit/amdgputest"
 	"github.com/epplan/epplan/internal/testkit/storetest"
 )
 
@@ -215,9 +216,18 @@ func TestADryRunOfARestoreSaysThatTheJournalIsLeftAlone(t *testing.T) {
 // asChild has the tests' program run epd with these arguments, and nothing else.
 const asChild = "EPD_TEST_ARGUMENTS"
 
+// childSysfs is the folder that such a program takes for the kernel's.
+const childSysfs = "EPD_TEST_SYSFS"
+
 // A process that gave up root doesn't get it back, so that this is a child's.
 func TestEPDAsAChild(t *testing.T) {
 	if line, ok := os.LookupEnv(asChild); ok {
+		if root := os.Getenv(childSysfs); root != "" {
+			kernel, err := amdgputest.Open(root)
+			must(t, err)
+			sysfs = kernel
+		}
+		itself = ownChild
 		os.Exit(run(t.Context(), strings.Split(line, "\n"), os.Stdout, os.Stderr)) //nolint:revive // its exit status is epd's
 	}
 }

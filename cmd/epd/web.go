@@ -61,7 +61,7 @@ func (p *program) openSite() {
 	// Where there are very many records, the first overview takes some tenths of a
 	// second: nobody has to wait for it.
 	p.loops = append(p.loops, func(ctx context.Context) {
-		_, _ = p.control.Queries.Overview(ctx, query.InProcess())
+		_, _ = p.control.Queries.Overview(ctx, query.ForEPD())
 	})
 }
 

@@ -112,7 +112,7 @@ func runConsolidate(t *terminal, c *cli.Context) error {
 	if r.instance, err = readInstance(t, c, c.Args().First()); err != nil {
 		return err
 	}
-	if err := r.setCurrent(c.Args().First()); err != nil {
+	if err := r.readPlacementNow(c.Args().First()); err != nil {
 		return err
 	}
 	if err := fittedContention(t, c, r); err != nil {

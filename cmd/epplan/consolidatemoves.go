@@ -53,8 +53,8 @@ func checkMoves(c *cli.Context, r *consolidation) error {
 	return nil
 }
 
-// setCurrent takes over where the tasks run now.
-func (r *consolidation) setCurrent(name string) error {
+// readPlacementNow takes over where the tasks run now.
+func (r *consolidation) readPlacementNow(name string) error {
 	if r.migration == nil {
 		return nil
 	}

@@ -154,7 +154,7 @@ func writePoints(b *strings.Builder, standard, chosen *epdapi.Point) {
 		return
 	}
 	writeRow(b, "  default", "%s", pointText(standard))
-	if chosen == nil || chosen.Core == standard.Core && chosen.Mem == standard.Mem {
+	if chosen == nil || chosen.Setting == standard.Setting {
 		return
 	}
 	writeRow(b, "  chosen", "%s", pointText(chosen))

@@ -232,9 +232,9 @@ func dryRunRestore(ctx context.Context, t *terminal, c *cli.Context) (stop bool,
 	}
 	var steps []string
 	for i := range s.GPUs {
-		if g := &s.GPUs[i]; g.LockedCore > 0 || g.LockedMem > 0 {
-			steps = append(steps, fmt.Sprintf("give the clocks of %s back, now core %s, memory %s", g.UUID,
-				clockText(g.Core, g.LockedCore), clockText(g.Mem, g.LockedMem)))
+		if g := &s.GPUs[i]; g.IsLocked() {
+			steps = append(steps, fmt.Sprintf("give the clocks of %s back, now core %s, memory %s%s", g.UUID,
+				clockText(g.Core, g.LockedCore), clockText(g.Mem, g.LockedMem), g.LimitWords()))
 		}
 	}
 	return dryrun.Announce(c, steps...)

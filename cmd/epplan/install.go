@@ -154,7 +154,7 @@ func warnLockedGPUs(t *terminal, c *cli.Context, site *install.Site) {
 	}
 	locked := 0
 	for i := range status.GPUs {
-		if g := &status.GPUs[i]; g.LockedCore > 0 || g.LockedMem > 0 {
+		if g := &status.GPUs[i]; g.IsLocked() {
 			locked++
 		}
 	}

@@ -223,7 +223,7 @@ func writeRun(b *strings.Builder, o *epdapi.Outcome, d *epdapi.Decision) {
 	if d != nil {
 		time, energy = d.TimeS.Value, d.EnergyJ.Value
 	}
-	writeRow(b, "  locked", "%s", o.Setting.Words())
+	writeRow(b, "  locked", "%s", slurm.Printable(o.LockedWords(), 800))
 	if s, ok := o.TimeS.Get(); ok {
 		writeRow(b, "  time", "%s%s", report.FormatSeconds(s), againstPredicted(s, time, report.FormatSeconds))
 	} else if s, ok := o.Restarted.TimeS.Get(); ok {
@@ -240,8 +240,8 @@ func writeRun(b *strings.Builder, o *epdapi.Outcome, d *epdapi.Decision) {
 			cmp.Or(o.NodeSource.Words(), "unknown means"))
 	}
 	if w, ok := o.MeanPowerW.Get(); ok {
-		writeRow(b, "  power", "%s, at most %s", report.FormatWatts(w),
-			report.FormatWatts(o.PeakPowerW.Or(w)))
+		writeRow(b, "  power", "%s, at most %s%s", report.FormatWatts(w),
+			report.FormatWatts(o.PeakPowerW.Or(w)), o.LimitWords())
 	}
 	if !o.Implausible.IsZero() {
 		writeRow(b, "  set aside", "%s: it can't be, and counts nowhere",

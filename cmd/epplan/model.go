@@ -36,7 +36,8 @@ func fitCommand(t *terminal) *cli.Command {
 		ArgsUsage: "FILE.csv",
 		Description: "FILE has the columns app, core_mhz, mem_mhz, cap_w, time_ms and power_w: a line for each application and\n" +
 			"setting, at least 4 settings of each application. Clocks and caps may be missing or empty: nothing was set.\n" +
-			"The result is a models file for plan --models; where caps differ it is for the highest one.\n" +
+			"The result is a models file for plan --models; where caps differ it is for the highest one. What several\n" +
+			"applications have in common is in it as corrections of their forms; --form paper leaves it out.\n" +
 			"With --evaluate it is how well fits of all applications together predict, and what choosing settings by them\n" +
 			"costs, with --slowdown 0.05 among those at most 5 % slower than the fastest.\n" +
 			"Fits are best near the least energy; --focus inf weighs all settings alike, which suits tight deadlines.\n" +
@@ -149,7 +150,6 @@ func writeFits(
 	t *terminal, c *cli.Context, apps []dvfsmodel.AppSamples, profile *config.Profile,
 	opts *dvfsmodel.FitOptions,
 ) error {
-	list := make([]config.Model, 0, len(apps))
 	apps, base, highest := pooled.Uncapped(apps, profile.Default)
 	if base.Core <= 1 || base.Mem <= 1 {
 		return fmt.Errorf("%s and the profile of %s lack core or memory clocks, want them for a model",
@@ -158,18 +158,18 @@ func writeFits(
 	if highest > 0 {
 		t.notef("models hold clocks only: they are fitted to what was measured under %g W", float64(highest))
 	}
-	for _, app := range apps {
-		fitted, err := dvfsmodel.Fit(app.Samples, base, opts)
-		if err != nil {
-			t.message("error", fmt.Sprintf("application %q: %v", app.App, err))
+	fits, errs := joint.Fit(apps, base, profile.Pairs(), opts)
+	list := make([]config.Model, 0, len(apps))
+	for i, app := range apps {
+		if errs[i] != nil {
+			t.message("error", fmt.Sprintf("application %q: %v", app.App, errs[i]))
 			continue
 		}
-		for _, w := range fitted.Warnings {
+		for _, w := range fits[i].Warnings {
 			t.warningf("application %q: %v", app.App, w)
 		}
-		m := config.NewModel(app.App, profile.Name, fitted)
-		m.Source = c.Args().First()
-		list = append(list, m)
+		list = append(list, config.NewModel(app.App, profile.Name, fits[i]))
+		list[len(list)-1].Source = c.Args().First()
 	}
 	if len(list) > 0 {
 		models, err := config.NewModels(list...)

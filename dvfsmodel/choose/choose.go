@@ -10,6 +10,7 @@ package choose
 
 import (
 	"math"
+	"slices"
 
 	"github.com/epplan/epplan/dvfsmodel"
 )
@@ -85,7 +86,20 @@ type SafeResponse struct {
 	TimeMargin, LimitMargin float64
 	// Stretch is how many times as long as at default clocks a run may take, both at most.
 	Stretch float64
+
+	// Limit is the power limit that GPUs are under anyway, and Cap one that is set for the run; 0:
+	// none. Above the clock that a limit allows a GPU runs at that clock.
+	Limit, Cap dvfsmodel.Watt
+	// Ladder is the clocks that a GPU under a limit may run at, up by memory clock and then by
+	// core clock.
+	Ladder []dvfsmodel.Setting
+	// ByCap, if it isn't zero, is the range of power limits that hold a GPU at a clock in place
+	// of a lock, each of as much as a run draws there by prediction.
+	ByCap CapRange
 }
+
+// CapRange is the power limits that may be set.
+type CapRange struct{ Min, Max dvfsmodel.Watt }
 
 var _ dvfsmodel.Response = (*SafeResponse)(nil)
 
@@ -97,9 +111,22 @@ func (s *SafeResponse) Model() dvfsmodel.Model {
 	return dvfsmodel.NoFaster(s.Fitted.Fitted, s.Standard.Scaling)
 }
 
+// UpperTime is the time that a run at a point takes at most, seconds. Where a power limit is set,
+// it is that of the clock that the limit leaves a run which draws more than predicted, by as large
+// a part as its time may be longer.
+func (s *SafeResponse) UpperTime(pt *dvfsmodel.Point) float64 {
+	upper := s.Fitted.UpperTime(pt, s.TimeMargin)
+	if pt.Cap > 0 {
+		more := 1 + max(s.Fitted.Margin, s.TimeMargin)
+		slowest := s.Under(pt.Core, pt.Mem, pt.Cap/dvfsmodel.Watt(more))
+		upper = max(upper, s.Fitted.UpperTime(&slowest, s.TimeMargin))
+	}
+	return upper
+}
+
 // RequiredTime is the time that a run at a point must fit into, seconds.
 func (s *SafeResponse) RequiredTime(pt *dvfsmodel.Point) float64 {
-	return max(s.Fitted.UpperTime(pt, s.TimeMargin), pt.Time*(1+s.LimitMargin))
+	return max(s.UpperTime(pt), pt.Time*(1+s.LimitMargin))
 }
 
 // Fits reports whether a run at a point is sure to end within so many seconds, and not
@@ -109,16 +136,48 @@ func (s *SafeResponse) Fits(pt *dvfsmodel.Point, limit float64) bool {
 		min(limit, s.Fitted.UpperTime(&s.Standard, s.TimeMargin)*s.Stretch))
 }
 
-// At is the prediction at clocks.
+// At is the prediction at clocks, under the power limits that there are.
 func (s *SafeResponse) At(core, mem dvfsmodel.MHz) dvfsmodel.Point {
-	return s.Fitted.NoFaster(core, mem, &s.Standard)
+	limit := s.Limit
+	if s.Cap > 0 && (limit == 0 || s.Cap < limit) {
+		limit = s.Cap
+	}
+	pt := s.Under(core, mem, limit)
+	pt.Cap = s.Cap
+	if s.ByCap != (CapRange{}) && (core != s.Standard.Core || mem != s.Standard.Mem) {
+		pt.Cap = dvfsmodel.Watt(math.Ceil(float64(pt.Power)))
+	}
+	return pt
+}
+
+// Under is the prediction at clocks, or at the highest core clock below at which a run keeps a power
+// limit, or at the lowest if it keeps it nowhere; 0: no limit.
+func (s *SafeResponse) Under(core, mem dvfsmodel.MHz, limit dvfsmodel.Watt) dvfsmodel.Point {
+	pt := s.Fitted.NoFaster(core, mem, &s.Standard)
+	if !(limit > 0) {
+		return pt
+	}
+	for _, at := range slices.Backward(s.Ladder) {
+		if pt.Power <= limit {
+			break
+		}
+		if at.Mem == mem && at.Core < pt.Core {
+			pt = s.Fitted.NoFaster(at.Core, mem, &s.Standard)
+		}
+	}
+	return pt
+}
+
+// canSet reports whether a point can be set: where caps hold clocks, the board takes its cap.
+func (s *SafeResponse) canSet(pt *dvfsmodel.Point) bool {
+	return s.ByCap == (CapRange{}) || pt.Cap == 0 || pt.Cap >= s.ByCap.Min && pt.Cap < s.ByCap.Max
 }
 
 // MinTime is the shortest time that a run must fit into, seconds.
 func (s *SafeResponse) MinTime() float64 {
 	shortest := s.RequiredTime(&s.Standard)
 	for _, at := range s.Settings {
-		if pt := s.At(at.Core, at.Mem); s.Fitted.Covers(&pt) {
+		if pt := s.At(at.Core, at.Mem); s.Fitted.Covers(&pt) && s.canSet(&pt) {
 			shortest = min(shortest, s.RequiredTime(&pt))
 		}
 	}
@@ -131,14 +190,14 @@ func (s *SafeResponse) Optimum(o dvfsmodel.Objective, limit float64) (dvfsmodel.
 	var best dvfsmodel.Point
 	least := math.Inf(1)
 	consider := func(pt dvfsmodel.Point) {
-		if !s.Fitted.Covers(&pt) || !s.Fits(&pt, limit) {
+		if !s.Fitted.Covers(&pt) || !s.canSet(&pt) || !s.Fits(&pt, limit) {
 			return
 		}
 		if cost := o.Cost(pt); cost < least || (cost == least && pt.Time < best.Time) {
 			best, least = pt, cost
 		}
 	}
-	consider(s.Standard)
+	consider(s.At(s.Standard.Core, s.Standard.Mem))
 	for _, at := range s.Settings {
 		consider(s.At(at.Core, at.Mem))
 	}

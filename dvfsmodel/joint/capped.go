@@ -2,7 +2,8 @@ package joint
 
 import (
 	"math"
-	"slices"
+
+	"gonum.org/v1/gonum/mat"
 )
 
 // The parameters of [capped], most as logarithms.
@@ -232,9 +233,8 @@ func (f *cappedFit) slopes(th *vector, misses []float64) []vector {
 }
 
 // normal is the matrix and the right side of a step's normal equations.
-func (f *cappedFit) normal(th *vector, misses []float64) (matrix, vector) {
-	m := newMatrix(parameters)
-	var right vector
+func (f *cappedFit) normal(th *vector, misses []float64) (*mat.SymDense, *mat.VecDense) {
+	m, right := mat.NewSymDense(parameters, nil), mat.NewVecDense(parameters, nil)
 	slopes := f.slopes(th, misses)
 	for i := range slopes {
 		w := f.weight(i, misses[i])
@@ -242,9 +242,9 @@ func (f *cappedFit) normal(th *vector, misses []float64) (matrix, vector) {
 			if x == 0 {
 				continue
 			}
-			right[a] += w * x * misses[i]
-			for b, y := range slopes[i] {
-				m.row(a)[b] += w * x * y
+			right.SetVec(a, right.AtVec(a)+w*x*misses[i])
+			for b, y := range slopes[i][:a+1] {
+				m.SetSym(a, b, m.At(a, b)+w*x*y)
 			}
 		}
 	}
@@ -259,17 +259,20 @@ func (f *cappedFit) descend(th vector) (vector, float64) {
 		m, right := f.normal(&th, misses)
 		gain := 0.0
 		for range maxTries {
-			damped := matrix{m.n, slices.Clone(m.cell)}
+			damped := mat.NewSymDense(parameters, nil)
+			damped.CopySym(m)
 			for a := range parameters {
-				damped.row(a)[a] *= 1 + damping
+				damped.SetSym(a, a, damped.At(a, a)*(1+damping))
 			}
-			if !damped.cholesky() {
+			var factor mat.Cholesky
+			var step mat.VecDense
+			if !factor.Factorize(damped) || factor.SolveVecTo(&step, right) != nil {
 				damping *= 10
 				continue
 			}
 			next := th
-			for a, x := range damped.solve(right[:]) {
-				next[a] -= x
+			for a := range next {
+				next[a] -= step.AtVec(a)
 			}
 			moved := f.misses(&next)
 			if l := f.loss(moved); l < loss {

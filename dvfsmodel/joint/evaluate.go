@@ -20,7 +20,7 @@ type Options struct {
 // are fractions.
 type Evaluation struct {
 	dvfsmodel.Evaluation
-	// OwnFit chooses by the application's own fit alone: what a models file holds.
+	// OwnFit chooses by the application's own fit alone.
 	OwnFit dvfsmodel.Regret `json:"own_fit"`
 	// DegreesOfFreedom is how many numbers what is added to the application's own fit takes from its
 	// energies: the trace of ∂ln added/∂ln measured. It is below the number of settings; were it the
@@ -93,17 +93,26 @@ type model struct {
 
 // fitAll fits each application on its own.
 func (t *table) fitAll() (*model, error) {
-	m := &model{table: t}
+	own, forms := make([]curve, len(t.apps)), make([]string, len(t.apps))
+	for i := range t.apps {
+		var err error
+		if own[i], forms[i], err = t.fitOne(t.apps[i].samples); err != nil {
+			return nil, fmt.Errorf("application %s: %w", t.apps[i].name, err)
+		}
+	}
+	m := t.modelOf(own)
+	m.forms = forms
+	return m, nil
+}
+
+// modelOf learns what the applications' own fits leave.
+func (t *table) modelOf(own []curve) *model {
+	m := &model{table: t, own: own}
 	for q := range m.rest {
 		m.rest[q].places = t.places
 	}
-	for i := range t.apps {
+	for i, fit := range own {
 		app := &t.apps[i]
-		fit, form, err := t.fitOne(app.samples)
-		if err != nil {
-			return nil, fmt.Errorf("application %s: %w", app.name, err)
-		}
-		m.own, m.forms = append(m.own, fit), append(m.forms, form)
 		for q := range m.rest {
 			m.rest[q].of = append(m.rest[q].of, app.at)
 			m.rest[q].value = append(m.rest[q].value, t.residualsOf(app.samples, fit, q))
@@ -113,7 +122,7 @@ func (t *table) fitAll() (*model, error) {
 	for q := range m.rest {
 		m.all[q] = m.rest[q].learn(-1)
 	}
-	return m, nil
+	return m
 }
 
 // residualsOf is what a fit leaves of a quantity.
@@ -162,7 +171,8 @@ func (m *model) evaluate(a int, slowdown float64) (Evaluation, error) {
 				at: without(app.at, i), doubt: without(doubt, i),
 				value: m.residualsOf(without(app.samples, i), fits[i], q),
 			}
-			left[q][i] = fits[i](s).quantity(q) + r.expected(blindly, &blind, others, app.at[i], doubt[i])
+			left[q][i] = fits[i](s).quantity(q) +
+				r.expected(blindly, &blind, others, app.at[i:i+1], doubt[i:i+1])[0]
 		}
 	}
 	e.OwnFit, _ = m.regret(app, &own, slowdown)

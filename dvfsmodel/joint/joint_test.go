@@ -1,6 +1,7 @@
 package joint_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -112,6 +113,71 @@ func TestFitsOfDrawnTablesChooseNearlyTheBestAndNeverTooSlow(t *testing.T) {
 	}
 }
 
+// A models file holds forms and corrections: what is chosen by them is what the full fit chooses.
+func TestFitsWithCorrectionsChooseAsFullFitsDo(t *testing.T) {
+	for seed := range uint64(4) {
+		rng := rand.New(rand.NewPCG(seed, 6))
+		cores := clocks(855, 1410, 45)
+		apps := drawTable(rng, 4, cores, []dvfsmodel.Watt{0})
+		apps[1].Samples = apps[1].Samples[3:] // not all at the same settings
+		base := dvfsmodel.Setting{Core: 1410, Mem: 1215}
+		report, err := joint.Evaluate(apps, base, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		supported := []dvfsmodel.Setting{{Core: 870, Mem: 1215}, {Core: 900, Mem: 1215}, {Core: 900, Mem: 810}}
+		fits, errs := joint.Fit(apps, base, supported, nil)
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		between := false
+		for i, f := range fits {
+			want := report.Apps[i].FullFit.Mean
+			if regret := regretOf(f, apps[i].Samples); math.Abs(regret-want) > 1e-12 {
+				t.Errorf("seed %d, %s: regret %v, that of the full fit %v", seed, apps[i].App, regret, want)
+			}
+			for _, c := range f.Corrections {
+				between = between || c.Core == 870
+				if c.Mem != 1215 || math.Abs(c.Time-1) > 0.2 || math.Abs(c.Power-1) > 0.2 {
+					t.Errorf("seed %d, %s: %+v", seed, apps[i].App, c)
+				}
+			}
+		}
+		if !between {
+			t.Errorf("seed %d: no correction at a clock that wasn't measured, between two that were", seed)
+		}
+	}
+}
+
+// One that can't be fitted doesn't cost the others their fits.
+func TestAnApplicationThatCanNotBeFittedHasAnError(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 6))
+	apps := drawTable(rng, 3, clocks(855, 1410, 45), []dvfsmodel.Watt{0})
+	apps[1].Samples = apps[1].Samples[:2]
+	fits, errs := joint.Fit(apps, dvfsmodel.Setting{Core: 1410, Mem: 1215}, nil, nil)
+	if errs[0] != nil || errs[1] == nil || errs[2] != nil || len(fits[0].Corrections) == 0 ||
+		len(fits[2].Corrections) == 0 {
+		t.Errorf("fits %v, errors %v", fits, errs)
+	}
+	alone, _ := joint.Fit(apps[:1], dvfsmodel.Setting{Core: 1410, Mem: 1215}, nil, nil)
+	if len(alone[0].Corrections) > 0 {
+		t.Error("a single application has corrections")
+	}
+}
+
+// regretOf is how much more energy the setting takes that is the best one by a fit.
+func regretOf(f *dvfsmodel.Fitted, samples []dvfsmodel.Sample) float64 {
+	chosen, least, best := 0., math.Inf(1), math.Inf(1)
+	for _, s := range samples {
+		energy := s.Time * float64(s.Power)
+		best = min(best, energy)
+		if e := float64(f.At(s.Core, s.Mem).Energy); e < least {
+			chosen, least = energy, e
+		}
+	}
+	return chosen/best - 1
+}
+
 func TestRepeatedMeasurementsOfASettingAreAveraged(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 5))
 	apps := drawTable(rng, 4, clocks(800, 1400, 150), []dvfsmodel.Watt{0})
@@ -126,6 +192,19 @@ func TestRepeatedMeasurementsOfASettingAreAveraged(t *testing.T) {
 	apps[1].Samples = append(apps[1].Samples, apps[1].Samples[0]) // measured twice with one result
 	if again := errorOf(); math.Abs(again-before) > 1e-12 {
 		t.Errorf("error %v, with a repeated measurement %v", before, again)
+	}
+}
+
+func TestAnApplicationMeasuredOnceUnderACapIsPredictedFromTheOthers(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 5))
+	apps := drawTable(rng, 3, clocks(1000, 1400, 200), []dvfsmodel.Watt{150, 250})
+	apps[0].Samples = apps[0].Samples[:1]
+	report, err := joint.Evaluate(apps, dvfsmodel.Setting{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := report.Apps[0]; e.Settings != 1 || math.IsNaN(e.TimeMAPE) || math.IsNaN(e.PowerMAPE) {
+		t.Errorf("an application with one setting: %+v", e)
 	}
 }
 

@@ -3,6 +3,8 @@ package joint
 import (
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/mat"
 )
 
 // residuals are what the fits of a table's applications leave of one quantity: the logarithm of
@@ -49,64 +51,68 @@ const (
 func alike(square, reach float64) float64 { return math.Exp(-square / 2 / (reach * reach)) }
 
 // sharedCovariance is that of what all applications have in common, at all settings.
-func (r *residuals) sharedCovariance(h *covariance) matrix {
-	s := newMatrix(len(r.places))
-	for i := range s.n {
-		for k := range i + 1 {
-			c := h.shared * h.shared * alike(r.places[i].squareTo(&r.places[k]), h.sharedReach)
-			s.row(i)[k], s.row(k)[i] = c, c
+func (r *residuals) sharedCovariance(h *covariance) *mat.SymDense {
+	n := len(r.places)
+	s := mat.NewSymDense(n, nil)
+	for i := range n {
+		for k := i; k < n; k++ {
+			s.SetSym(i, k, h.shared*h.shared*alike(r.places[i].squareTo(&r.places[k]), h.sharedReach))
 		}
-		s.row(i)[i] += h.step * h.step
+		s.SetSym(i, i, s.At(i, i)+h.step*h.step)
 	}
 	return s
 }
 
 // ownCovariance is that of what one application has to itself, at settings of these doubts, without noise.
-func (r *residuals) ownCovariance(h *covariance, at []int, doubt []float64) matrix {
-	o := newMatrix(len(at))
+func (r *residuals) ownCovariance(h *covariance, at []int, doubt []float64) *mat.SymDense {
+	o := mat.NewSymDense(len(at), nil)
 	for i, a := range at {
 		for k, b := range at[:i+1] {
-			c := h.own * h.own * alike(r.places[a].squareTo(&r.places[b]), h.ownReach) * doubt[i] * doubt[k]
-			o.row(i)[k], o.row(k)[i] = c, c
+			o.SetSym(i, k, h.own*h.own*alike(r.places[a].squareTo(&r.places[b]), h.ownReach)*doubt[i]*doubt[k])
 		}
 	}
 	return o
 }
 
 // addNoise adds that of a measurement to the diagonal.
-func (m matrix) addNoise(h *covariance, doubt []float64) {
+func (h *covariance) addNoise(to *mat.SymDense, doubt []float64) {
 	for i, d := range doubt {
-		m.row(i)[i] += h.noise * h.noise * d * d
+		to.SetSym(i, i, to.At(i, i)+h.noise*h.noise*d*d)
 	}
 }
 
 // evidence is what applications say of the function that they share, as a precision and a
 // precision times mean; and what their own parts add to −2·ln likelihood.
 type evidence struct {
-	precision matrix
-	weighted  []float64
+	precision *mat.SymDense
+	weighted  *mat.VecDense
 	minusTwoL float64
 }
 
 // evidenceOf adds up all applications but one (-1: none is left out).
 func (r *residuals) evidenceOf(h *covariance, without int) *evidence {
-	e := &evidence{precision: newMatrix(len(r.places)), weighted: make([]float64, len(r.places))}
+	e := &evidence{
+		precision: mat.NewSymDense(len(r.places), nil), weighted: mat.NewVecDense(len(r.places), nil),
+	}
 	for a, at := range r.of {
 		if a == without {
 			continue
 		}
 		own := r.ownCovariance(h, at, r.doubt[a])
-		own.addNoise(h, r.doubt[a])
-		if !own.cholesky() {
+		h.addNoise(own, r.doubt[a])
+		var factor mat.Cholesky
+		var inverse mat.SymDense
+		if !factor.Factorize(own) || factor.InverseTo(&inverse) != nil {
 			return nil
 		}
-		z := own.solve(r.value[a])
-		e.minusTwoL += dot(z, r.value[a]) + own.logDeterminant()
-		inverse := own.inverse()
+		y := mat.NewVecDense(len(at), r.value[a])
+		var z mat.VecDense
+		z.MulVec(&inverse, y)
+		e.minusTwoL += mat.Dot(&z, y) + factor.LogDet()
 		for i, p := range at {
-			e.weighted[p] += z[i]
-			for k, q := range at {
-				e.precision.row(p)[q] += inverse.row(i)[k]
+			e.weighted.SetVec(p, e.weighted.AtVec(p)+z.AtVec(i))
+			for k, q := range at[:i+1] {
+				e.precision.SetSym(p, q, e.precision.At(p, q)+inverse.At(i, k))
 			}
 		}
 	}
@@ -115,40 +121,44 @@ func (r *residuals) evidenceOf(h *covariance, without int) *evidence {
 
 // common is the distribution of what all applications share, at all settings.
 type common struct {
-	mean []float64
-	cov  matrix
+	mean *mat.VecDense
+	cov  *mat.SymDense
 }
 
 // commonWithout is what the applications but one say of it (-1: all), and −2·ln of their
 // likelihood; nil where the numbers don't allow it.
 func (r *residuals) commonWithout(h *covariance, without int) (*common, float64) {
 	e := r.evidenceOf(h, without)
-	s := r.sharedCovariance(h)
-	if e == nil || !s.cholesky() {
+	var shared mat.Cholesky
+	if e == nil || !shared.Factorize(r.sharedCovariance(h)) {
 		return nil, 0
 	}
-	inner := s.sandwich(e.precision) // with S = L·Lᵀ, (S⁻¹+M)⁻¹ is L·(1+LᵀML)⁻¹·Lᵀ
-	for i := range inner.n {
-		inner.row(i)[i]++
-	}
-	if !inner.cholesky() {
-		return nil, 0
-	}
-	c := &common{mean: make([]float64, s.n), cov: newMatrix(s.n)}
-	root := newMatrix(s.n) // rows: inner⁻¹ᐟ²·Lᵀ of each setting
-	for i := range s.n {
-		copy(root.row(i), inner.forward(s.row(i)))
-	}
-	for i := range s.n {
-		for k := range i + 1 {
-			x := dot(root.row(i), root.row(k))
-			c.cov.row(i)[k], c.cov.row(k)[i] = x, x
+	// With S = L·Lᵀ, (S⁻¹+M)⁻¹ is L·(1+LᵀML)⁻¹·Lᵀ.
+	var low, innerLow mat.TriDense
+	var half, product, root mat.Dense
+	shared.LTo(&low)
+	half.Mul(e.precision, &low)
+	product.Mul(low.T(), &half)
+	n := len(r.places)
+	inner := mat.NewSymDense(n, nil)
+	for i := range n {
+		for k := i; k < n; k++ {
+			inner.SetSym(i, k, product.At(i, k))
 		}
+		inner.SetSym(i, i, inner.At(i, i)+1)
 	}
-	for i := range s.n {
-		c.mean[i] = dot(c.cov.row(i), e.weighted)
+	var factor mat.Cholesky
+	if !factor.Factorize(inner) {
+		return nil, 0
 	}
-	return c, e.minusTwoL - dot(c.mean, e.weighted) + inner.logDeterminant()
+	factor.LTo(&innerLow)
+	if err := root.Solve(&innerLow, low.T()); err != nil {
+		return nil, 0
+	}
+	c := &common{mean: new(mat.VecDense), cov: new(mat.SymDense)}
+	c.cov.SymOuterK(1, root.T())
+	c.mean.MulVec(c.cov, e.weighted)
+	return c, e.minusTwoL - mat.Dot(c.mean, e.weighted) + factor.LogDet()
 }
 
 // loss is −ln of the likelihood times the prior of the hyperparameters.
@@ -216,24 +226,39 @@ func (r *residuals) spacing() float64 {
 	return min(nearest[len(nearest)/2], 2*usualReach)
 }
 
-// expected is what is expected of an application's residuals at one more setting, where others say what
+// expected is what is expected of an application's residuals at settings, where others say what
 // they share and some of the application's were seen.
-func (r *residuals) expected(c *common, h *covariance, seen *ownResiduals, at int, doubt float64) float64 {
-	own := r.ownCovariance(h, append(slices.Clone(seen.at), at), append(slices.Clone(seen.doubt), doubt))
-	noisy, n := newMatrix(len(seen.at)), len(seen.at)
-	miss, with := make([]float64, n), make([]float64, n)
+func (r *residuals) expected(
+	c *common, h *covariance, seen *ownResiduals, at []int, doubt []float64,
+) []float64 {
+	n := len(seen.at)
+	expected := make([]float64, len(at))
+	for i, a := range at {
+		expected[i] = c.mean.AtVec(a)
+	}
+	if n == 0 || len(at) == 0 {
+		return expected
+	}
+	own := r.ownCovariance(h, slices.Concat(seen.at, at), slices.Concat(seen.doubt, doubt))
+	noisy, miss := mat.NewSymDense(n, nil), mat.NewVecDense(n, nil)
 	for i, a := range seen.at {
-		for k, b := range seen.at {
-			noisy.row(i)[k] = c.cov.row(a)[b] + own.row(i)[k]
+		for k, b := range seen.at[:i+1] {
+			noisy.SetSym(i, k, c.cov.At(a, b)+own.At(i, k))
 		}
-		miss[i] = seen.value[i] - c.mean[a]
-		with[i] = c.cov.row(at)[a] + own.row(n)[i]
+		miss.SetVec(i, seen.value[i]-c.mean.AtVec(a))
 	}
-	noisy.addNoise(h, seen.doubt)
-	if !noisy.cholesky() {
-		return c.mean[at]
+	h.addNoise(noisy, seen.doubt)
+	var factor mat.Cholesky
+	var weights mat.VecDense
+	if !factor.Factorize(noisy) || factor.SolveVecTo(&weights, miss) != nil {
+		return expected
 	}
-	return c.mean[at] + dot(with, noisy.solve(miss))
+	for i, a := range at {
+		for k, b := range seen.at {
+			expected[i] += (c.cov.At(a, b) + own.At(n+i, k)) * weights.AtVec(k)
+		}
+	}
+	return expected
 }
 
 // ownResiduals are those of one application at settings.
@@ -253,25 +278,29 @@ func (r *residuals) smooth(
 ) (expected []float64, freedom float64) {
 	n := len(seen.at)
 	signal := r.ownCovariance(h, seen.at, seen.doubt)
-	noisy := newMatrix(n)
-	expected, miss := make([]float64, n), make([]float64, n)
+	expected, miss := make([]float64, n), mat.NewVecDense(n, nil)
 	for i, a := range seen.at {
-		for k, b := range seen.at {
-			signal.row(i)[k] += c.cov.row(a)[b]
+		for k, b := range seen.at[:i+1] {
+			signal.SetSym(i, k, signal.At(i, k)+c.cov.At(a, b))
 		}
-		copy(noisy.row(i), signal.row(i))
-		expected[i], miss[i] = c.mean[a], seen.value[i]-c.mean[a]
+		expected[i] = c.mean.AtVec(a)
+		miss.SetVec(i, seen.value[i]-expected[i])
 	}
-	noisy.addNoise(h, seen.doubt)
-	if !noisy.cholesky() {
+	noisy := mat.NewSymDense(n, nil)
+	noisy.CopySym(signal)
+	h.addNoise(noisy, seen.doubt)
+	var factor mat.Cholesky
+	var weights, rest mat.VecDense
+	var smoother mat.Dense
+	if !factor.Factorize(noisy) || factor.SolveVecTo(&weights, miss) != nil ||
+		factor.SolveTo(&smoother, signal) != nil {
 		return expected, 0
 	}
-	weights := noisy.solve(miss)
-	for i := range n {
-		expected[i] += dot(signal.row(i), weights)
-		freedom += noisy.solve(signal.row(i))[i]
+	rest.MulVec(signal, &weights)
+	for i := range expected {
+		expected[i] += rest.AtVec(i)
 	}
-	return expected, freedom
+	return expected, mat.Trace(&smoother)
 }
 
 func square(x float64) float64 { return x * x }

@@ -15,8 +15,9 @@ type table struct {
 	apps   []application
 	base   dvfsmodel.Setting // default clocks, for forms
 	places []place           // of all settings
-	capped bool              // caps differ
-	top    conditions        // what is highest of clocks (MHz) and caps (W)
+	known  map[dvfsmodel.Setting]int
+	capped bool       // caps differ
+	top    conditions // what is highest of clocks (MHz) and caps (W)
 	fit    dvfsmodel.FitOptions
 }
 
@@ -31,11 +32,10 @@ type application struct {
 func newTable(
 	apps []dvfsmodel.AppSamples, base dvfsmodel.Setting, fit *dvfsmodel.FitOptions,
 ) (*table, error) {
-	t := &table{}
+	t := &table{known: make(map[dvfsmodel.Setting]int)}
 	if fit != nil {
 		t.fit = *fit
 	}
-	known := make(map[dvfsmodel.CapSetting]int)
 	lowest := math.Inf(1)
 	for _, app := range pooled.Resolve(apps, base) {
 		if err := dvfsmodel.CheckSamples(app.Samples); err != nil {
@@ -44,10 +44,10 @@ func newTable(
 		own := application{name: app.App, samples: app.Samples}
 		for i := range app.Samples {
 			s := &app.Samples[i]
-			at, seen := known[s.At()]
+			at, seen := t.known[s.At()]
 			if !seen {
 				at = len(t.places)
-				known[s.At()] = at
+				t.known[s.At()] = at
 				t.places = append(t.places, placeOf(s))
 			}
 			own.at = append(own.at, at)
@@ -86,10 +86,14 @@ func (t *table) fitOne(samples []dvfsmodel.Sample) (curve, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
+	return curveOf(f), f.Form.String(), nil
+}
+
+func curveOf(f *dvfsmodel.Fitted) curve {
 	return func(s *dvfsmodel.Sample) outcome {
 		p := f.At(s.Core, s.Mem)
 		return outcome{math.Log(p.Time), math.Log(float64(p.Power))}
-	}, f.Form.String(), nil
+	}
 }
 
 // cappedForm names the model of capped power where a form is named.

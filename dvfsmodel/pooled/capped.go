@@ -11,16 +11,16 @@ import (
 
 // learnBelief is what [Learn] makes of known workloads, at settings. Where caps differ, they take
 // the place of memory clocks; it is an error if those differ, too.
-func learnBelief(known [][]dvfsmodel.Sample, settings []dvfsmodel.CapSetting) (*Belief, error) {
+func learnBelief(known [][]dvfsmodel.Sample, settings []dvfsmodel.Setting) (*Belief, error) {
 	capped := slices.ContainsFunc(settings,
-		func(s dvfsmodel.CapSetting) bool { return s.Cap != settings[0].Cap })
+		func(s dvfsmodel.Setting) bool { return s.Cap != settings[0].Cap })
 	if capped && slices.ContainsFunc(settings,
-		func(s dvfsmodel.CapSetting) bool { return s.Mem != settings[0].Mem }) {
+		func(s dvfsmodel.Setting) bool { return s.Mem != settings[0].Mem }) {
 		return nil, errors.New("memory clocks and power caps both vary, want one memory clock or one cap")
 	}
 	plain := make([]dvfsmodel.Setting, len(settings))
 	for i, s := range settings {
-		plain[i] = s.Setting
+		plain[i] = dvfsmodel.Setting{Core: s.Core, Mem: s.Mem}
 		if capped {
 			plain[i].Mem = dvfsmodel.MHz(s.Cap)
 		}
@@ -44,7 +44,7 @@ func learnBelief(known [][]dvfsmodel.Sample, settings []dvfsmodel.CapSetting) (*
 const noClock = 1
 
 // asAsked is a setting with 0 for a clock that nobody knows.
-func asAsked(s dvfsmodel.CapSetting) dvfsmodel.CapSetting {
+func asAsked(s dvfsmodel.Setting) dvfsmodel.Setting {
 	for _, clock := range [...]*dvfsmodel.MHz{&s.Core, &s.Mem} {
 		if *clock == noClock {
 			*clock = 0
@@ -57,7 +57,7 @@ func asAsked(s dvfsmodel.CapSetting) dvfsmodel.CapSetting {
 // table and the default memory clock, each as base has it where that isn't 0, or 1 where nobody
 // knows, and the highest cap. Samples that are at the same setting then are averaged.
 func Resolve(apps []dvfsmodel.AppSamples, base dvfsmodel.Setting) []dvfsmodel.AppSamples {
-	var top dvfsmodel.CapSetting
+	var top dvfsmodel.Setting
 	for _, app := range apps {
 		for _, s := range app.Samples {
 			top.Core, top.Mem, top.Cap = max(top.Core, s.Core), max(top.Mem, s.Mem), max(top.Cap, s.Cap)
@@ -67,7 +67,7 @@ func Resolve(apps []dvfsmodel.AppSamples, base dvfsmodel.Setting) []dvfsmodel.Ap
 	resolved := make([]dvfsmodel.AppSamples, len(apps))
 	for j, app := range apps {
 		resolved[j].App = app.App
-		runs := make(map[dvfsmodel.CapSetting]float64)
+		runs := make(map[dvfsmodel.Setting]float64)
 		for _, s := range app.Samples {
 			s.Core, s.Mem, s.Cap = cmp.Or(s.Core, top.Core), cmp.Or(s.Mem, top.Mem), cmp.Or(s.Cap, top.Cap)
 			runs[s.At()]++
@@ -111,15 +111,15 @@ func Uncapped(
 }
 
 // allCapSettings is all settings, in the order of [Prior.Settings] and then by cap.
-func allCapSettings(workloads [][]dvfsmodel.Sample) []dvfsmodel.CapSetting {
-	var all []dvfsmodel.CapSetting
+func allCapSettings(workloads [][]dvfsmodel.Sample) []dvfsmodel.Setting {
+	var all []dvfsmodel.Setting
 	for _, samples := range workloads {
 		for _, s := range samples {
 			all = append(all, s.At())
 		}
 	}
-	slices.SortFunc(all, func(a, b dvfsmodel.CapSetting) int {
-		return cmp.Or(cmp.Compare(a.Cap, b.Cap), compareSettings(a.Setting, b.Setting))
+	slices.SortFunc(all, func(a, b dvfsmodel.Setting) int {
+		return cmp.Or(cmp.Compare(a.Cap, b.Cap), compareSettings(a, b))
 	})
 	return slices.Compact(all)
 }
@@ -132,7 +132,7 @@ const (
 )
 
 // isDense reports whether most settings have a neighbour within denseStep.
-func isDense(settings []dvfsmodel.CapSetting) bool {
+func isDense(settings []dvfsmodel.Setting) bool {
 	near := 0
 	for i := range settings {
 		for k := range settings {
@@ -146,7 +146,7 @@ func isDense(settings []dvfsmodel.CapSetting) bool {
 }
 
 // distance is the largest difference of logarithms of clocks and caps.
-func distance(a, b *dvfsmodel.CapSetting) float64 {
+func distance(a, b *dvfsmodel.Setting) float64 {
 	far := max(math.Abs(math.Log(float64(a.Core/b.Core))), math.Abs(math.Log(float64(a.Mem/b.Mem))))
 	if a.Cap != b.Cap {
 		far = max(far, math.Abs(math.Log(float64(a.Cap/b.Cap))))

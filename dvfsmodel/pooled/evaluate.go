@@ -14,9 +14,9 @@ import (
 type LeftOutResult struct {
 	App string `json:"app"`
 	// Probes are the settings that were measured, in order.
-	Probes []dvfsmodel.CapSetting `json:"probes"`
-	Chosen dvfsmodel.CapSetting   `json:"chosen"`
-	Best   dvfsmodel.CapSetting   `json:"best"`
+	Probes []dvfsmodel.Setting `json:"probes"`
+	Chosen dvfsmodel.Setting   `json:"chosen"`
+	Best   dvfsmodel.Setting   `json:"best"`
 	// Regret is the measured energy at the chosen setting above the least measured.
 	Regret float64 `json:"regret"`
 	// TimeMAPE and PowerMAPE are the mean absolute errors at settings that weren't
@@ -117,7 +117,7 @@ func EvaluateWith(apps []dvfsmodel.AppSamples, probes int, opts *EvaluateOptions
 		}
 		t := leftOutTrial{
 			Belief: belief, settings: settings, truth: truth, slowdown: opts.Slowdown,
-			dense: dense, probed: make([]bool, len(truth)), probes: make([]dvfsmodel.CapSetting, 0, probes),
+			dense: dense, probed: make([]bool, len(truth)), probes: make([]dvfsmodel.Setting, 0, probes),
 		}
 		for n := range reports {
 			if n > 0 && n <= len(tables[j]) {
@@ -150,7 +150,7 @@ func (r *Report) add(o *LeftOutResult, count float64) {
 
 // samplesInOrder is a workload's samples, one for each setting; of time 0 where it wasn't measured.
 func samplesInOrder(
-	app *dvfsmodel.AppSamples, settings []dvfsmodel.CapSetting,
+	app *dvfsmodel.AppSamples, settings []dvfsmodel.Setting,
 ) ([]dvfsmodel.Sample, error) {
 	if len(app.Samples) == 0 {
 		return nil, fmt.Errorf("application %s has no measurement", app.App)
@@ -164,12 +164,12 @@ func samplesInOrder(
 
 type leftOutTrial struct {
 	*Belief
-	settings []dvfsmodel.CapSetting
+	settings []dvfsmodel.Setting
 	truth    []dvfsmodel.Sample // of time 0 where there is none
 	slowdown float64
 	dense    bool
 	probed   []bool
-	probes   []dvfsmodel.CapSetting
+	probes   []dvfsmodel.Setting
 }
 
 func (t *leftOutTrial) measured(i int) bool { return t.truth[i].Time > 0 }
@@ -180,7 +180,7 @@ func (t *leftOutTrial) probe() error {
 	at := -1
 	if t.dense {
 		at = t.NextProbe(func(i int) bool {
-			return allowed(i) && !slices.ContainsFunc(t.probes, func(p dvfsmodel.CapSetting) bool {
+			return allowed(i) && !slices.ContainsFunc(t.probes, func(p dvfsmodel.Setting) bool {
 				return distance(&p, &t.settings[i]) < probesApart
 			})
 		}, Noise{})

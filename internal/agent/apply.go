@@ -18,16 +18,17 @@ type Applied struct {
 
 // Apply opens a run and locks all its GPUs, or none. It returns once they are
 // locked, or back at default clocks; the error says why not, and what couldn't
-// be undone. A run that is open already is reconciled again. An open run of the
-// same job is closed first: its Epilog never came.
+// be undone; or that the driver refuses what the run does without. A run that is open
+// already is reconciled again. An open run of the same job is closed first: its Epilog
+// never came.
 func (a *Agent) Apply(ctx context.Context, run live.Run) (Applied, error) {
 	if err := checkRun(&run); err != nil {
 		return Applied{}, err
 	}
 	run.GPUs = slices.Compact(slices.Sorted(slices.Values(run.GPUs)))
-	if !run.Deadline.IsZero() {
+	if !run.HookDeadline.IsZero() {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadlineCause(ctx, run.Deadline, ErrLate)
+		ctx, cancel = context.WithDeadlineCause(ctx, run.HookDeadline, ErrLate)
 		defer cancel()
 	}
 	superseded := a.replaceOpenRun(ctx, &run)
@@ -39,7 +40,8 @@ func (a *Agent) Apply(ctx context.Context, run live.Run) (Applied, error) {
 	if reconciling == nil && (ctx.Err() != nil || isLate(&run, time.Now())) {
 		reconciling = a.releaseLate(ctx, run.ID, ErrLate)
 	}
-	return a.applied(run.ID), errors.Join(superseded, heeding, refusal, keeping, reconciling)
+	return a.applied(run.ID),
+		errors.Join(superseded, heeding, refusal, keeping, reconciling)
 }
 
 // releaseLate puts a run that completed too late to default clocks.
@@ -77,6 +79,11 @@ func (a *Agent) registerRun(run *live.Run, refusal error) error {
 	if refusal != nil {
 		r.handsOff = refusal.Error()
 	}
+	if run.Missed {
+		r.sampler.outcome.Partial = true
+		r.note("its GPUs weren't opened when it began: it was at default clocks until " +
+			time.Now().UTC().Format(time.TimeOnly) + " UTC, and isn't measured from its start")
+	}
 	if energy := a.poller.counters(run); len(energy) > 0 {
 		r.file.Counters = &counters{Boot: a.options.Boot, Driver: a.options.Driver, Energy: energy}
 	}
@@ -104,7 +111,9 @@ func (a *Agent) replaceOpenRun(ctx context.Context, run *live.Run) error {
 }
 
 // isLate reports whether the hook that waits for a run has given up.
-func isLate(r *live.Run, now time.Time) bool { return !r.Deadline.IsZero() && now.After(r.Deadline) }
+func isLate(r *live.Run, now time.Time) bool {
+	return !r.HookDeadline.IsZero() && now.After(r.HookDeadline)
+}
 
 // End closes the run of a job on a node and gives its GPUs back, unless others
 // run on them. What it returns stays on file until [RunSet.Forget]. The error

@@ -232,6 +232,10 @@ func (d fusedDevice) Set(c gpu.Control, v gpu.Value) error {
 	return d.fuse.step(func() error { return d.Device.Set(c, v) })
 }
 
+func (d fusedDevice) Fix(c gpu.Control, v gpu.Value) error {
+	return d.fuse.step(func() error { return d.Device.Fix(c, v) })
+}
+
 func (d fusedDevice) Release(c gpu.Control) error {
 	return d.fuse.step(func() error { return d.Device.Release(c) })
 }
@@ -244,6 +248,11 @@ func (d fusedDevice) Read() (r gpu.Reading, err error) {
 func (d fusedDevice) Clocks() (c gpu.Clocks, err error) {
 	err = d.fuse.step(func() error { c, err = d.Device.Clocks(); return err })
 	return c, err
+}
+
+func (d fusedDevice) PowerLimit() (w dvfsmodel.Watt, err error) {
+	err = d.fuse.step(func() error { w, err = d.Device.PowerLimit(); return err })
+	return w, err
 }
 
 // host is a node with two GPUs, its disks, and the agents that come and go.
@@ -485,8 +494,8 @@ func goneAt(at time.Time) agent.JobProbe {
 
 var (
 	free    = dvfsmodel.Setting{}
-	slow    = dvfsmodel.Setting{Core: 1600, Mem: 4000}
-	quick   = dvfsmodel.Setting{Core: 1800, Mem: 4500}
+	slow    = dvfsmodel.Setting{Core: 1600, Mem: 4000, Cap: 120}
+	quick   = dvfsmodel.Setting{Core: 1800, Mem: 4500, Cap: 180}
 	coreLow = dvfsmodel.Setting{Core: 1700}
 	// lowest is what files of older agents have, and what [gpu.FaultForeign] sets.
 	lowest = dvfsmodel.Setting{Core: 1600, Mem: 4000}

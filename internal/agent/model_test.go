@@ -80,6 +80,7 @@ func drawRun(t *rapid.T, h *host, n int) live.Run {
 	r := h.run(fmt.Sprintf("r%d", n), rapid.Uint32Range(1, 5).Draw(t, "job"), dvfsmodel.Setting{
 		Core: rapid.SampledFrom([]dvfsmodel.MHz{0, 1600, 1700, 1800, 2000}).Draw(t, "core"),
 		Mem:  rapid.SampledFrom([]dvfsmodel.MHz{0, 4000, 4500, 5500}).Draw(t, "mem"),
+		Cap:  rapid.SampledFrom([]dvfsmodel.Watt{0, 120, 180, 249}).Draw(t, "cap"),
 	}, gpus...)
 	r.Wish.OptOut = rapid.IntRange(0, 9).Draw(t, "opt out") == 0
 	return r

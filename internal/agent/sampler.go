@@ -23,6 +23,8 @@ type Outcome struct {
 	Reason  string       `json:"reason"`            // why it was closed
 	GPUs    []GPUOutcome `json:"gpus"`
 	record.Course
+	// Notes are what became of its clocks, for people.
+	Notes []string `json:"notes,omitempty"`
 	// Lowest is the lowest of the settings that the run was at while its clocks
 	// were adapted; zero where they weren't.
 	Lowest dvfsmodel.Setting `json:"lowest,omitzero"`
@@ -71,15 +73,32 @@ type GPUOutcome struct {
 	Resets      int              `json:"counter_resets"`
 	Utilisation float64          `json:"utilisation"`
 	PeakMem     int64            `json:"peak_mem_bytes"`
+	Work        WorkClock        `json:"work,omitzero"`
 	Clocks      []live.Residency `json:"clocks"` // by falling time
 	OtherClocks float64          `json:"other_clocks_s"`
 	Throttled   float64          `json:"throttled_s"` // for any reason below
 	PowerCapped float64          `json:"power_capped_s"`
 	Thermal     float64          `json:"thermal_s"`
 	Hardware    float64          `json:"hardware_s"`
+	// Limit is the power limit that was in force, of several that for the longest time, and
+	// OtherLimits is how long others were; 0: not known.
+	Limit       dvfsmodel.Watt `json:"limit_w,omitzero"`
+	OtherLimits float64        `json:"other_limits_s,omitzero"`
 	// Spanned is what its counter says of a run of which a part wasn't seen, from
 	// its start to its end; 0: nothing.
 	Spanned dvfsmodel.Joule `json:"spanned_j,omitzero"`
+}
+
+// WorkClock is a GPU's core clock over the time in which it was at work, as sums by that time.
+type WorkClock struct {
+	Seconds float64 `json:"s"` // utilisation × seconds
+	MHz     float64 `json:"mhz_s"`
+	MHz2    float64 `json:"mhz2_s"` // of squares
+}
+
+// add takes so many seconds at work at a clock.
+func (w *WorkClock) add(seconds, mhz float64) {
+	w.Seconds, w.MHz, w.MHz2 = w.Seconds+seconds, w.MHz+seconds*mhz, w.MHz2+seconds*mhz*mhz
 }
 
 // sampleEvery is how often the GPUs of runs are read, unless a run is to be learnt from.
@@ -88,6 +107,7 @@ const sampleEvery = time.Second
 // Bounds of what a sampler keeps of one GPU.
 const (
 	maxClocks       = 256
+	maxLimits       = 16
 	initialInterval = time.Minute // of a point of a series, until it is full
 	throttling      = gpu.ThrottlePowerCap | gpu.ThrottleThermal | gpu.ThrottleHardware | gpu.ThrottleOther
 )
@@ -110,6 +130,7 @@ type gpuTally struct {
 	used   float64 // seconds with a known utilisation
 	usage  float64 // utilisation × seconds
 	clocks map[[2]dvfsmodel.MHz]float64
+	limits map[dvfsmodel.Watt]float64 // seconds
 	// first is the counter at the run's start, where readings begin later; -1: not
 	// known. count is the counter at the last reading.
 	first, count dvfsmodel.Joule
@@ -132,6 +153,7 @@ func newSampler(run live.Run) *Sampler {
 	for _, uuid := range run.GPUs {
 		s.gpus[uuid] = &gpuTally{
 			out: GPUOutcome{UUID: uuid, PeakMem: -1}, first: -1, clocks: make(map[[2]dvfsmodel.MHz]float64),
+			limits: make(map[dvfsmodel.Watt]float64),
 		}
 	}
 	return s
@@ -198,7 +220,11 @@ func (t *gpuTally) addStep(d float64, r *gpu.Reading) {
 		t.used += d
 		t.usage += d * min(1, r.Utilisation)
 	}
+	if r.Utilisation > 0 && r.Throttle&gpu.ThrottleIdle == 0 && r.Core > 0 {
+		t.out.Work.add(d*min(1, r.Utilisation), float64(r.Core))
+	}
 	t.addClockTime(d, r)
+	t.addLimitTime(d, r.Limit)
 	book := func(sum *float64, reasons gpu.Throttle) {
 		if r.Throttle&reasons != 0 {
 			*sum += d
@@ -220,6 +246,18 @@ func (t *gpuTally) addClockTime(d float64, r *gpu.Reading) {
 		return
 	}
 	t.clocks[pair] += d
+}
+
+// addLimitTime books the time to the power limit that was read.
+func (t *gpuTally) addLimitTime(d float64, limit dvfsmodel.Watt) {
+	if !gpu.Measured(limit) || limit == 0 {
+		return
+	}
+	if _, seen := t.limits[limit]; seen || len(t.limits) < maxLimits {
+		t.limits[limit] += d
+		return
+	}
+	t.out.OtherLimits += d
 }
 
 // Close makes the outcome.
@@ -246,6 +284,16 @@ func (t *gpuTally) close() GPUOutcome {
 	out.Utilisation = -1
 	if t.used > 0 {
 		out.Utilisation = t.usage / t.used
+	}
+	longest := 0.0
+	for _, limit := range slices.Sorted(maps.Keys(t.limits)) {
+		d := t.limits[limit]
+		if out.OtherLimits += d; d > longest {
+			out.Limit, longest = limit, d
+		}
+	}
+	if out.OtherLimits -= longest; out.Limit == 0 {
+		out.OtherLimits = 0
 	}
 	for pair, d := range t.clocks {
 		out.Clocks = append(out.Clocks, live.Residency{

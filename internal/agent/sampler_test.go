@@ -159,3 +159,36 @@ func TestReadingsThatArentLaterAreIgnored(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+func TestThePowerLimitIsTheOneThatWasLongestInForce(t *testing.T) {
+	limits := func(i int) gpu.Reading {
+		r := gpu.Reading{Power: 100, Energy: -1, Core: 1400, Mem: 5000, Limit: 250}
+		switch {
+		case i == 0: // before it is set
+			r.Limit = 300
+		case i > 90:
+			r.Limit = 180
+		}
+		return r
+	}
+	if got := sampled(101, limits).GPUs[0]; got.Limit != 250 || !near(got.OtherLimits, 10) {
+		t.Errorf("limit %v, others for %v s", got.Limit, got.OtherLimits)
+	}
+	if got := sampled(91, limits).GPUs[0]; got.Limit != 250 || got.OtherLimits != 0 {
+		t.Errorf("limit %v, others for %v s: a first reading says nothing of the time before", got.Limit,
+			got.OtherLimits)
+	}
+	for name, limit := range map[string]func(i int) dvfsmodel.Watt{
+		"unread": func(int) dvfsmodel.Watt { return dvfsmodel.Watt(math.NaN()) },
+		"none":   func(int) dvfsmodel.Watt { return 0 },
+	} {
+		got := sampled(101, func(i int) gpu.Reading { return gpu.Reading{Power: 100, Limit: limit(i)} }).GPUs[0]
+		if got.Limit != 0 || got.OtherLimits != 0 {
+			t.Errorf("%s: limit %v, others for %v s", name, got.Limit, got.OtherLimits)
+		}
+	}
+	many := sampled(101, func(i int) gpu.Reading { return gpu.Reading{Power: 100, Limit: dvfsmodel.Watt(100 + i)} })
+	if got := many.GPUs[0]; got.Limit == 0 || !near(got.OtherLimits, 99) {
+		t.Errorf("limit %v, others for %v s of 100", got.Limit, got.OtherLimits)
+	}
+}

@@ -200,7 +200,7 @@ func TestTasksOfAnArrayAreFoundAsSqueueShowsThem(t *testing.T) {
 		}
 	}
 	for id, want := range map[slurm.JobID]string{201: "203_0", 203: "", 204: ""} {
-		view, err := r.Queries.Job(context.Background(), query.InProcess(), id)
+		view, err := r.Queries.Job(context.Background(), query.ForEPD(), id)
 		if err != nil || view.Job.ArrayID != want {
 			t.Errorf("job %d: %+v, %v, want array id %q", id, view, err, want)
 		}

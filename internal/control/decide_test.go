@@ -342,7 +342,7 @@ func TestClocksCostTheLeastMoneyWhereThatIsTheObjective(t *testing.T) {
 		r.job(id, nil)
 		d := r.decide(ask(id))
 		cores = append(cores, float64(d.Core))
-		view, err := r.Queries.Job(t.Context(), query.InProcess(), id)
+		view, err := r.Queries.Job(t.Context(), query.ForEPD(), id)
 		if err != nil || view.Objective.Currency != "EUR" ||
 			math.Abs(view.Objective.EnergyWeight*3.6e6-0.3) > 1e-12 {
 			t.Errorf("%v, the objective is %+v, want 0.3 EUR a kWh", err, view.Objective)

@@ -298,7 +298,7 @@ var (
 // standings are how all models fare.
 func (r *rig) standings() []epdapi.ModelStatus {
 	r.t.Helper()
-	all, err := r.Queries.ModelStatuses(context.Background(), query.InProcess())
+	all, err := r.Queries.ModelStatuses(context.Background(), query.ForEPD())
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -307,7 +307,7 @@ func (r *rig) standings() []epdapi.ModelStatus {
 
 // useModel puts a version of a workload's model in use.
 func (r *rig) useModel(key record.WorkloadKey, version int64, note string) error {
-	_, err := r.Queries.UseModel(context.Background(), query.InProcess(), &epdapi.ModelChoice{
+	_, err := r.Queries.UseModel(context.Background(), query.ForEPD(), &epdapi.ModelChoice{
 		Workload: key.Workload, GPUModel: key.GPUModel, Version: version, Note: note,
 	})
 	return err
@@ -315,7 +315,7 @@ func (r *rig) useModel(key record.WorkloadKey, version int64, note string) error
 
 // freeModel lets fits replace a workload's model again.
 func (r *rig) freeModel(key record.WorkloadKey) error {
-	_, err := r.Queries.UseModel(context.Background(), query.InProcess(), &epdapi.ModelChoice{
+	_, err := r.Queries.UseModel(context.Background(), query.ForEPD(), &epdapi.ModelChoice{
 		Workload: key.Workload, GPUModel: key.GPUModel, Free: true,
 	})
 	return err

@@ -36,7 +36,7 @@ func (r *rig) forget(jobs ...slurm.JobID) *epdapi.RunsChanged {
 			ids.Runs = append(ids.Runs, k.ID)
 		}
 	}
-	done, err := r.Queries.Forget(context.Background(), query.InProcess(), &ids)
+	done, err := r.Queries.Forget(context.Background(), query.ForEPD(), &ids)
 	if err != nil || done.Runs != int64(len(ids.Runs)) {
 		r.t.Fatalf("%+v, %v", done, err)
 	}
@@ -85,8 +85,8 @@ func TestAModelForgetsTheRunsThatAreTakenOut(t *testing.T) {
 			t.Errorf("%v MHz: %+v, want %+v; before %+v", float64(core), a, b, spoilt)
 		}
 	}
-	a, err := r.Queries.Savings(context.Background(), query.InProcess(), time.Time{})
-	b, wrong := clean.Queries.Savings(context.Background(), query.InProcess(), time.Time{})
+	a, err := r.Queries.Savings(context.Background(), query.ForEPD(), time.Time{})
+	b, wrong := clean.Queries.Savings(context.Background(), query.ForEPD(), time.Time{})
 	if err != nil || wrong != nil || a.Treated != b.Treated || a.TreatedEnded != b.TreatedEnded {
 		t.Errorf("savings of %+v, want %+v; %v, %v", a, b, err, wrong)
 	}
@@ -107,7 +107,7 @@ func TestAModelOfRunsThatAreAllTakenOutIsNotUsed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if over, err := r.Queries.Overview(context.Background(), query.InProcess()); err != nil ||
+		if over, err := r.Queries.Overview(context.Background(), query.ForEPD()); err != nil ||
 			over.Savings.TreatedEnded.Ended != 3 {
 			t.Errorf("the overview's savings: %+v, %v", over.Savings, err)
 		}
@@ -120,11 +120,11 @@ func TestAModelOfRunsThatAreAllTakenOutIsNotUsed(t *testing.T) {
 		if m := r.learner.Model(key).Model; (m != nil) != pinned {
 			t.Errorf("pinned %v: it is used: %v", pinned, m)
 		}
-		if over, err := r.Queries.Overview(context.Background(), query.InProcess()); err != nil ||
+		if over, err := r.Queries.Overview(context.Background(), query.ForEPD()); err != nil ||
 			over.Savings.TreatedEnded.Ended != 0 {
 			t.Errorf("the overview's savings are those of before: %+v, %v", over.Savings, err)
 		}
-		back, err := r.Queries.Remember(context.Background(), query.InProcess(), taken)
+		back, err := r.Queries.Remember(context.Background(), query.ForEPD(), taken)
 		if err != nil || back.Runs != 4 || len(back.Models) != 1 || back.Models[0].Version == 0 {
 			t.Errorf("put back: %+v, %v", back, err)
 		}

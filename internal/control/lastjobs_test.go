@@ -30,7 +30,7 @@ func TestAWorkloadIsToldWithTheJobThatPeopleKnowItBy(t *testing.T) {
 	if got := told(); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if fit, err := r.Queries.Fit(t.Context(), query.InProcess(), r.key().Workload, "V100"); err != nil ||
+	if fit, err := r.Queries.Fit(t.Context(), query.ForEPD(), r.key().Workload, "V100"); err != nil ||
 		fit.LastJob != want {
 		t.Errorf("beside its curve: %+v, %v", fit.LastJob, err)
 	}

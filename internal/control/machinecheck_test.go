@@ -124,7 +124,7 @@ func (m *machine) check(t *rapid.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := m.Queries.Savings(t.Context(), query.InProcess(), time.Time{})
+	got, err := m.Queries.Savings(t.Context(), query.ForEPD(), time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ func TestAJobThatBeganAndEndedWithoutEPDIsKnownByItsEnd(t *testing.T) {
 	}
 	state := func(id slurm.JobID) string {
 		t.Helper()
-		page, err := r.Queries.Jobs(context.Background(), query.InProcess(), &epdapi.JobQuery{})
+		page, err := r.Queries.Jobs(context.Background(), query.ForEPD(), &epdapi.JobQuery{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,11 +68,11 @@ func TestAJobThatBeganAndEndedWithoutEPDIsKnownByItsEnd(t *testing.T) {
 			t.Errorf("job %d is %q, want %q", id, got, want)
 		}
 	}
-	if list, err := r.Queries.Jobs(context.Background(), query.InProcess(), &epdapi.JobQuery{}); err != nil ||
+	if list, err := r.Queries.Jobs(context.Background(), query.ForEPD(), &epdapi.JobQuery{}); err != nil ||
 		list.Jobs[len(list.Jobs)-1].State != "REQUEUED" {
 		t.Errorf("%+v, %v: want the first run as requeued", list, err)
 	}
-	view, err := r.Queries.Job(context.Background(), query.InProcess(), 7)
+	view, err := r.Queries.Job(context.Background(), query.ForEPD(), 7)
 	if err != nil || view.Job.State != "COMPLETED" || len(view.Outcomes) != 1 {
 		t.Errorf("%+v, %v", view.Job, err)
 	}
@@ -94,11 +94,11 @@ func TestAJobWhoseOutcomeDoesNotComeIsNotShownAsRunningForEver(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.flush()
-		page, err := r.Queries.Jobs(context.Background(), query.InProcess(), &epdapi.JobQuery{})
+		page, err := r.Queries.Jobs(context.Background(), query.ForEPD(), &epdapi.JobQuery{})
 		if err != nil || len(page.Jobs) != 1 || page.Jobs[0].State != want || page.Jobs[0].Workload == "" {
 			t.Errorf("%+v, %v: want %s", page, err, want)
 		}
-		view, err := r.Queries.Job(context.Background(), query.InProcess(), 7)
+		view, err := r.Queries.Job(context.Background(), query.ForEPD(), 7)
 		if err != nil || view.Job.State != want {
 			t.Errorf("%+v, %v: want %s", view.Job, err, want)
 		}
@@ -111,7 +111,7 @@ func TestAJobWhoseOutcomeDoesNotComeIsNotShownAsRunningForEver(t *testing.T) {
 	r.clock.move(time.Hour)
 	r.record(o, store.Stored)
 	state("TIMEOUT")
-	if list, err := r.Queries.Jobs(context.Background(), query.InProcess(), &epdapi.JobQuery{}); err != nil ||
+	if list, err := r.Queries.Jobs(context.Background(), query.ForEPD(), &epdapi.JobQuery{}); err != nil ||
 		list.Jobs[0].Runs != 1 {
 		t.Errorf("%+v, %v: want the outcome that came after all", list, err)
 	}
@@ -162,7 +162,7 @@ func TestTheRecordsAreAskedOnceForAJobWhoseOutcomeDoesNotCome(t *testing.T) {
 		r.clock.move(2 * patience)
 	}
 	r.flush()
-	if page, err := r.Queries.Jobs(context.Background(), query.InProcess(), &epdapi.JobQuery{}); err != nil ||
+	if page, err := r.Queries.Jobs(context.Background(), query.ForEPD(), &epdapi.JobQuery{}); err != nil ||
 		len(page.Jobs) != 1 ||
 		page.Jobs[0].State != "TIMEOUT" {
 		t.Errorf("%+v, %v", page, err)
@@ -182,7 +182,7 @@ func TestARunThatWasRequeuedWhileTheControllerWasAwayIsOneOfItsSubmission(t *tes
 		t.Errorf("%+v, %v", o, err)
 	}
 	again.record(first, store.Stored)
-	list, err := again.Queries.Jobs(context.Background(), query.InProcess(), &epdapi.JobQuery{})
+	list, err := again.Queries.Jobs(context.Background(), query.ForEPD(), &epdapi.JobQuery{})
 	if err != nil || len(list.Jobs) != 1 || list.Jobs[0].State != "REQUEUED" {
 		t.Errorf("%+v, %v", list, err)
 	}
@@ -211,7 +211,7 @@ func TestAJobThatSlurmNamedOnlyAfterItsStartIsListed(t *testing.T) {
 	})
 	r.record(o, store.Stored)
 	r.flush()
-	list, err := r.Queries.Jobs(context.Background(), query.InProcess(), &epdapi.JobQuery{})
+	list, err := r.Queries.Jobs(context.Background(), query.ForEPD(), &epdapi.JobQuery{})
 	if err != nil || len(list.Jobs) != 1 || list.Jobs[0].State != "COMPLETED" || list.Jobs[0].User != "ada" ||
 		list.Jobs[0].Runs != 1 {
 		t.Errorf("%+v, %v: want the job", list, err)

@@ -54,7 +54,7 @@ func TestSeriesAreOfEndedRunsAndOfThoseThatLast(t *testing.T) {
 	d := r.decide(ask(1))
 	get := func(id slurm.JobID) epdapi.RunSeries {
 		t.Helper()
-		s, err := r.Queries.Series(t.Context(), query.InProcess(), id)
+		s, err := r.Queries.Series(t.Context(), query.ForEPD(), id)
 		if err != nil || len(s.Runs) != 1 {
 			t.Fatalf("%+v, %v", s, err)
 		}
@@ -86,7 +86,7 @@ func TestSeriesAreOfEndedRunsAndOfThoseThatLast(t *testing.T) {
 	if s := get(2); s.Missing == "" || s.Power.Mean == nil || len(s.Power.Mean) != 0 {
 		t.Errorf("without readings: %+v", s)
 	}
-	if _, err := r.Queries.Series(t.Context(), query.InProcess(), 99); !errors.Is(err, store.ErrNotFound) {
+	if _, err := r.Queries.Series(t.Context(), query.ForEPD(), 99); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("of a job that isn't: %v", err)
 	}
 }
@@ -99,7 +99,7 @@ func TestAListShowsTheClocksThatRunsHaveRatherThanThoseDecided(t *testing.T) {
 	r.flush()
 	locked := func(when string, want ...dvfsmodel.Setting) {
 		t.Helper()
-		page, err := r.Queries.Jobs(t.Context(), query.InProcess(), &epdapi.JobQuery{})
+		page, err := r.Queries.Jobs(t.Context(), query.ForEPD(), &epdapi.JobQuery{})
 		if err != nil || len(page.Jobs) != 1 {
 			t.Fatalf("%+v, %v", page, err)
 		}
@@ -169,7 +169,7 @@ func TestClusterPowerIsThatOfFreshReportsAndSaysOfHowMany(t *testing.T) {
 	}
 	r.clock.move(25 * time.Hour)
 	r.hear(report("n3", 50))
-	if list := r.Queries.Nodes(t.Context(), query.InProcess()); len(list.Nodes) != 1 ||
+	if list := r.Queries.Nodes(t.Context(), query.ForEPD()); len(list.Nodes) != 1 ||
 		list.Nodes[0].Name != "n3" ||
 		!list.Nodes[0].Fresh {
 		t.Errorf("reports of yesterday are kept: %+v", list)
@@ -255,7 +255,7 @@ func TestAFitShowsItsRunsItsCurveAndWhichRunsSayNothing(t *testing.T) {
 	o := r.ran(r.decide(ask(failed)), ask(failed).RunID, memoryBound())
 	o.ExitState = "FAILED"
 	r.record(o, store.Stored)
-	fit, err := r.Queries.Fit(t.Context(), query.InProcess(), last.Workload, last.GPUModel)
+	fit, err := r.Queries.Fit(t.Context(), query.ForEPD(), last.Workload, last.GPUModel)
 	if err != nil || len(fit.Points) != 7 || fit.Model == nil || fit.Form == "" || fit.Created.IsZero() {
 		t.Fatalf("%+v, %v", fit, err)
 	}
@@ -277,7 +277,7 @@ func TestAFitShowsItsRunsItsCurveAndWhichRunsSayNothing(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 	}
-	nobody, err := r.Queries.Fit(t.Context(), query.InProcess(), "none", "V100")
+	nobody, err := r.Queries.Fit(t.Context(), query.ForEPD(), "none", "V100")
 	if err != nil || nobody.Model != nil || len(nobody.Points)+len(nobody.Curve) != 0 {
 		t.Errorf("%+v, %v", nobody, err)
 	}
@@ -322,7 +322,7 @@ func TestDecisionsOfAdviceSayWhatWouldHaveBeenSaved(t *testing.T) {
 	r.job(9, nil)
 	r.decide(ask(9))
 	r.flush()
-	list, err := r.Queries.Decisions(t.Context(), query.InProcess(), string(live.Advise), 0, 10)
+	list, err := r.Queries.Decisions(t.Context(), query.ForEPD(), string(live.Advise), 0, 10)
 	if err != nil || len(list.Decisions) != 1 || list.Next != 0 {
 		t.Fatalf("%+v, %v", list, err)
 	}
@@ -371,7 +371,7 @@ func TestAnOverviewShowsSavingsOfAMomentAgoAndNeverOldOnes(t *testing.T) {
 	r := newRig(t, nil)
 	treated := func() int64 {
 		t.Helper()
-		o, err := r.Queries.Overview(t.Context(), query.InProcess())
+		o, err := r.Queries.Overview(t.Context(), query.ForEPD())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -91,7 +91,7 @@ func TestTasksOfArraysThatWaitAreCounted(t *testing.T) {
 			t.Errorf("%q is %d tasks, want %d", lists[(j.ID-10)%10], j.Tasks, want[j.ID])
 		}
 	}
-	o, err := r.Queries.Overview(t.Context(), query.InProcess())
+	o, err := r.Queries.Overview(t.Context(), query.ForEPD())
 	if err != nil || o.Queue.Pending != 100_016 || o.Queue.Running != 1 ||
 		o.Queue.States["PENDING"] != o.Queue.Pending {
 		t.Errorf("%+v, %v", o.Queue, err)
@@ -229,7 +229,7 @@ func (r *rig) sameModel(text, workload string) {
 	}
 	named := script(1000)
 	named.Script = ""
-	e := r.Queries.Estimate(r.t.Context(), query.InProcess(), named, nil, "")
+	e := r.Queries.Estimate(r.t.Context(), query.ForEPD(), named, nil, "")
 	if got, want := response.Default(), e.Models[0].Default; got.Time != want.TimeS ||
 		float64(got.Energy) != want.EnergyJ {
 		r.t.Errorf("by the file %v s and %v J, by the controller %v s and %v J", got.Time,

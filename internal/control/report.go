@@ -55,7 +55,8 @@ func checkReport(r *epdapi.NodeReport) error {
 	for i := range r.GPUs {
 		g := &r.GPUs[i]
 		if !(g.Power >= 0 && g.Power <= mostWatts) || !possible(g.Core) || !possible(g.Mem) ||
-			!possible(g.LockedCore) || !possible(g.LockedMem) {
+			!possible(g.LockedCore) || !possible(g.LockedMem) || !(g.Cap >= 0 && g.Cap <= mostWatts) ||
+			!(g.LockedCap >= 0 && g.LockedCap <= mostWatts) {
 			return fmt.Errorf("%w: GPU %s reports what no GPU can", ErrRequest,
 				slurm.Printable(g.UUID, epdapi.MaxModelName))
 		}

@@ -76,7 +76,7 @@ func BenchmarkReport(b *testing.B) {
 		})
 		b.Run(fmt.Sprintf("list of %d nodes", nodes), func(b *testing.B) {
 			for b.Loop() {
-				r.Queries.Nodes(b.Context(), query.InProcess())
+				r.Queries.Nodes(b.Context(), query.ForEPD())
 			}
 		})
 	}

@@ -25,6 +25,7 @@ func TestTheReferenceSaysWhoMayAskWhat(t *testing.T) {
 	}
 	tiers := map[query.Tier]string{
 		query.Anybody: "anybody", query.Operators: "operators", query.Administrators: "control",
+		query.Agents: "nodes",
 	}
 	served := 0
 	for _, r := range (&api{}).routes() {

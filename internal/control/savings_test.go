@@ -177,7 +177,7 @@ func TestSavingsHaveNoTextOfUsers(t *testing.T) {
 }
 
 func (r *rig) savingsText() ([]byte, error) {
-	s, err := r.Queries.Savings(r.t.Context(), query.InProcess(), start.AddDate(-1, 0, 0))
+	s, err := r.Queries.Savings(r.t.Context(), query.ForEPD(), start.AddDate(-1, 0, 0))
 	return fmt.Appendf(nil, "%+v", s), err
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/control"
@@ -81,6 +82,7 @@ type AgentServer struct {
 	numbers  *gpuNumbers
 	outbox   *outbox
 	hooks    sync.WaitGroup // that are under way
+	waiting  *latePrologs
 
 	mu       sync.Mutex
 	stopping bool // no Prolog is begun any more
@@ -95,6 +97,7 @@ func NewAgentServer(o Options) *AgentServer {
 		o.Files = os.DirFS("/")
 	}
 	d := &AgentServer{options: o, started: time.Now(), problems: newProblemLog(o.Log, o.Problems)}
+	d.waiting = &latePrologs{agent: o.Agent, byRun: make(map[runOf]lateProlog)}
 	d.numbers = &gpuNumbers{
 		agent: o.Agent, node: o.Node, order: o.Order, confs: o.SlurmConfs, files: o.Files,
 		simulated: o.Simulated,
@@ -195,6 +198,7 @@ func (d *AgentServer) stopHooks(ctx context.Context) {
 	d.mu.Lock()
 	d.stopping = true
 	d.mu.Unlock()
+	d.waiting.stop()
 	done := make(chan struct{})
 	go func() {
 		d.hooks.Wait()
@@ -289,6 +293,9 @@ func (d *AgentServer) gpus(states []agent.GPUState) []epdapi.GPU {
 	return all
 }
 
+// builtinProfiles tell of which GPUs drivers count what modules use.
+var builtinProfiles = sync.OnceValue(config.BuiltinProfiles)
+
 // readGPU is one GPU with what it measures now, whether it answered, and in which part
 // of the time it is used.
 func (d *AgentServer) readGPU(state *agent.GPUState) (out epdapi.GPU, read bool, utilisation live.Number) {
@@ -297,9 +304,12 @@ func (d *AgentServer) readGPU(state *agent.GPUState) (out epdapi.GPU, read bool,
 		UUID: id.UUID, Bus: id.Bus, Model: id.Model, Minor: id.Minor, Stuck: state.Stuck, Lost: state.Lost,
 		ExternalChange: state.ExternalChange, Refused: state.Refused,
 	}
+	if builtinProfiles().Find(id.Model).IsModule() {
+		out.PowerOf = epdapi.OfModules
+	}
 	if state.Entry != nil {
 		at := state.Entry.Setting()
-		out.LockedCore, out.LockedMem = at.Core, at.Mem
+		out.LockedCore, out.LockedMem, out.LockedCap = at.Core, at.Mem, at.Cap
 	}
 	r, err := agent.CallGPU(d.options.Agent.GPUs(), id.UUID, gpu.Device.Read)
 	if err != nil {
@@ -312,7 +322,15 @@ func (d *AgentServer) readGPU(state *agent.GPUState) (out epdapi.GPU, read bool,
 	return out, true, utilisation
 }
 
-// readClocks are those that were read, 0 where they couldn't be.
+// readClocks are those that were read, and the power limit in force; 0 where they couldn't be.
 func readClocks(r *gpu.Reading) dvfsmodel.Setting {
-	return dvfsmodel.Setting{Core: max(0, r.Core), Mem: max(0, r.Mem)}
+	return dvfsmodel.Setting{Core: measured(r.Core), Mem: measured(r.Mem), Cap: measured(r.Limit)}
+}
+
+// measured is a value that was read, else 0.
+func measured[T ~float64](v T) T {
+	if gpu.Measured(v) {
+		return v
+	}
+	return 0
 }

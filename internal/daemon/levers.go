@@ -30,7 +30,7 @@ func (d *ControllerServer) getLevers(w http.ResponseWriter, r *http.Request) {
 }
 
 func (d *ControllerServer) undoLevers(w http.ResponseWriter, r *http.Request) {
-	answer, _ := d.UndoLevers(r.Context(), query.InProcess()) // whoever serves this has looked who asks
+	answer, _ := d.UndoLevers(r.Context(), query.ForEPD()) // whoever serves this has looked who asks
 	reply(w, http.StatusOK, answer)
 }
 

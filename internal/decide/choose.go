@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -29,6 +30,8 @@ type chooser struct {
 	// safe answers by the model within what the configuration allows; nil where there is
 	// nothing to choose: no model, no known limit, or somebody chose already.
 	safe *choose.SafeResponse
+	// uncapped is the same under the power limit that there is anyway.
+	uncapped *choose.SafeResponse
 }
 
 // choose goes through the rules, the strongest first.
@@ -71,10 +74,10 @@ func (ch *chooser) fixClocks(wishes *slurm.Wishes) {
 		d.Reason = "the user fixed " + asked + ", outside what the administrator allows: default clocks"
 		return
 	}
-	d.Core, d.Mem = pair.Core, pair.Mem
+	d.Setting = pair
 	if m := ch.model.Model; m != nil {
 		d.ModelVersion = m.Version
-		ch.setPrediction(m.At(pair.Core, pair.Mem))
+		ch.setPrediction(ch.safeResponse().At(pair.Core, pair.Mem))
 	}
 	if d.Mem == t.Base.Mem {
 		d.Mem = 0
@@ -102,9 +105,9 @@ func (ch *chooser) chooseByModel() {
 		d.Reason = "default clocks: " + whyUnknown(ch.staleErr, "the time limit isn't known")
 		return
 	}
-	ch.safe = sure
+	ch.safe, ch.uncapped = sure, sure
 	budget, bound := ch.timeBudget()
-	best, err := ch.safe.Optimum(ch.objective(), budget)
+	best, err := ch.optimum(budget)
 	if err == nil {
 		if pt, learns := ch.probe(&best, budget); learns {
 			ch.takeProbe(&pt)
@@ -118,7 +121,7 @@ func (ch *chooser) chooseByModel() {
 	case err != nil:
 		d.Reason = fmt.Sprintf("default clocks: no others are sure to end within the %s of %s", bound,
 			durationWords(budget))
-	case best.Core == standard.Core && best.Mem == standard.Mem:
+	case best.Core == standard.Core && best.Mem == standard.Mem && best.Cap == 0:
 		d.Reason = "default clocks are the best ones"
 	default:
 		ch.setPoint(&best)
@@ -134,18 +137,31 @@ func (ch *chooser) chooseByModel() {
 // safeResponse is how the workload answers to the clocks that may be set.
 func (ch *chooser) safeResponse() *choose.SafeResponse {
 	m, safety := ch.model.Model, &ch.settings.Safety
-	return &choose.SafeResponse{
+	s := &choose.SafeResponse{
 		Fitted: &m.Model, Settings: ch.table.Allowed, Standard: m.At(ch.table.Base.Core, ch.table.Base.Mem),
 		TimeMargin: ch.settings.Live.TimeMargin, LimitMargin: safety.LimitMargin, Stretch: safety.Stretch,
+		Limit: ch.request.PowerLimit.InForce, Ladder: ch.table.Pairs,
 	}
+	s.Standard = s.Under(s.Standard.Core, s.Standard.Mem, s.Limit)
+	if ch.holdsByCap() {
+		s.Settings = slices.DeleteFunc(slices.Clone(s.Settings), func(at dvfsmodel.Setting) bool {
+			return at.Mem != s.Standard.Mem || at.Core >= s.Standard.Core
+		})
+		s.ByCap = choose.CapRange{Min: ch.request.PowerLimit.Min, Max: ch.request.PowerLimit.InForce}
+	}
+	return s
 }
 
 // setPoint has the run be at a point.
 func (ch *chooser) setPoint(pt *dvfsmodel.Point) {
 	d := ch.decision
 	ch.setPrediction(*pt)
-	if d.Core, d.Mem = pt.Core, 0; pt.Mem != ch.safe.Standard.Mem {
+	d.Setting = dvfsmodel.Setting{Core: pt.Core, Cap: pt.Cap}
+	if pt.Mem != ch.safe.Standard.Mem {
 		d.Mem = pt.Mem
+	}
+	if pt.Cap > 0 && !ch.locksBeside(pt) {
+		d.Core = 0
 	}
 }
 
@@ -168,8 +184,10 @@ func (ch *chooser) applyByMode(what string) {
 func (ch *chooser) revertToDefault(why string) {
 	d := ch.decision
 	d.Reason = why
-	d.Apply, d.Core, d.Mem, d.Adapt = false, 0, 0, nil
-	if m := ch.model.Model; m != nil {
+	d.Apply, d.Setting, d.Adapt = false, dvfsmodel.Setting{}, nil
+	if m := ch.model.Model; ch.safe != nil {
+		ch.setPrediction(ch.safe.Standard)
+	} else if m != nil {
 		ch.setPrediction(m.At(ch.table.Base.Core, ch.table.Base.Mem))
 	}
 }
@@ -207,7 +225,7 @@ func (ch *chooser) energyWords(pt *dvfsmodel.Point) string {
 func (ch *chooser) setPrediction(pt dvfsmodel.Point) {
 	d := ch.decision
 	d.Predicted = live.Known(pt.Time)
-	d.Upper = live.Known(ch.model.Model.UpperTime(&pt, ch.settings.Live.TimeMargin))
+	d.Upper = live.Known(ch.safeResponse().UpperTime(&pt))
 	d.PowerW = live.Known(float64(pt.Power))
 	d.EnergyJ = live.Known(float64(pt.Energy) * float64(ch.request.GPUs))
 }

@@ -121,6 +121,7 @@ func (dr *Decider) decide(r *epdapi.DecideRequest, job *jobs.Job, staleErr error
 	}
 	d.Limit = job.Limit
 	dr.noteClocks(d.GPUModel, t)
+	dr.limits.note(d.GPUModel, r)
 	dr.options.SeeNode(r.Node, d.GPUModel)
 	ch := chooser{
 		settings: s, table: t, request: r, job: job, decision: d, staleErr: staleErr, now: now,

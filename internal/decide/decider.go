@@ -60,6 +60,7 @@ type Decider struct {
 	armKey     [sha256.Size]byte // key of the lot of those held out
 	exploreKey [sha256.Size]byte // and of those that explore
 	tables     tables
+	limits     limitsSeen
 	writer     *writer
 	evicted    atomic.Bool  // decisions of open runs may be in the store only
 	forgotten  atomic.Int64 // those of jobs submitted until then, Unix seconds, may be, too

@@ -92,8 +92,8 @@ func (ch *chooser) constantPoint() (pt *dvfsmodel.Point, unable string) {
 	case !slices.Contains(t.Allowed, pair):
 		return nil, "they are outside what the administrator allows"
 	}
-	at := ch.safe.At(pair.Core, pair.Mem)
-	if budget, _ := ch.timeBudget(); !choose.IsPossible(&at) || !ch.safe.Fits(&at, budget) {
+	at := ch.uncapped.At(pair.Core, pair.Mem)
+	if budget, _ := ch.timeBudget(); !choose.IsPossible(&at) || !ch.uncapped.Fits(&at, budget) {
 		return nil, "a run there isn't sure to end in time"
 	}
 	return &at, ""

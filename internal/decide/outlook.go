@@ -103,6 +103,9 @@ func (dr *Decider) currentUpper(d *Decided) live.Number {
 		at = m.At(base.Core, base.Mem)
 		return live.Known(m.UpperTime(&at, margin) * d.Adapt.SLA)
 	}
+	if d.Apply && d.Cap > 0 {
+		return live.Known(upperUnder(d.Cap, &at, m, base, dr.Clocks(d.GPUModel), margin))
+	}
 	at = m.At(at.Core, at.Mem)
 	return live.Known(m.UpperTime(&at, margin))
 }

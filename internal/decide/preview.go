@@ -21,6 +21,8 @@ func (dr *Decider) Preview(
 		GPUModel: gpuModel, GPUs: int(job.GPUs), Shared: shared,
 		Clocks: dr.clocksOf(s, gpuModel, model.Model),
 	}
+	seen := dr.limits.of(gpuModel)
+	request.PowerLimit, request.CoreFixed = seen.limit, seen.coreFixed
 	d = live.Decision{
 		GPUModel: gpuModel, Workload: job.Source.Workload(int(job.GPUs)),
 		Mode: s.Live.ModeOf(job.Partition.Value()), Arm: live.ArmExcluded,

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -26,12 +27,29 @@ type DecideRequest struct {
 	// which nobody could say whether they ended.
 	Left bool `json:"left,omitempty"`
 	// The GPU's default clocks; 0: from its profile, else the highest.
-	Default   dvfsmodel.Setting `json:"default"`
-	Clocks    []ClockGroup      `json:"clocks"` // the device's table
-	UID       uint32            `json:"uid"`
-	User      slurm.Hex         `json:"user_hex,omitempty"`
-	Partition slurm.Hex         `json:"partition_hex,omitempty"`
-	Comment   slurm.Hex         `json:"comment_hex,omitempty"`
+	Default dvfsmodel.Setting `json:"default"`
+	Clocks  []ClockGroup      `json:"clocks"` // the device's table
+	// PowerLimit is what is known of the power limit of its GPUs; zero: it can't be set.
+	PowerLimit PowerLimit `json:"power_limit,omitzero"`
+	// CoreFixed tells that the core clock can't be locked.
+	CoreFixed bool      `json:"core_fixed,omitempty"`
+	UID       uint32    `json:"uid"`
+	User      slurm.Hex `json:"user_hex,omitempty"`
+	Partition slurm.Hex `json:"partition_hex,omitempty"`
+	Comment   slurm.Hex `json:"comment_hex,omitempty"`
+}
+
+// PowerLimit is the power limit in force on a job's GPUs, of several the lowest, and what their boards
+// all take.
+type PowerLimit struct {
+	InForce dvfsmodel.Watt `json:"in_force_w"`
+	Min     dvfsmodel.Watt `json:"min_w"`
+	Max     dvfsmodel.Watt `json:"max_w"`
+}
+
+// Takes reports whether a limit can be set: the boards take it, and it is below the one in force.
+func (l PowerLimit) Takes(limit dvfsmodel.Watt) bool {
+	return limit > 0 && limit >= l.Min && limit <= l.Max && limit < l.InForce
 }
 
 // ClockGroup is the core clocks that a memory clock supports.
@@ -67,6 +85,11 @@ func (r *DecideRequest) Validate() error {
 		return fmt.Errorf("%w: a text is too long", ErrRequest)
 	case !isClock(r.Default.Core, 0) || !isClock(r.Default.Mem, 0):
 		return fmt.Errorf("%w: default clocks %v, %v MHz", ErrRequest, r.Default.Core, r.Default.Mem)
+	}
+	for _, w := range []dvfsmodel.Watt{r.PowerLimit.InForce, r.PowerLimit.Min, r.PowerLimit.Max} {
+		if !(w >= 0 && w <= record.MaxGPUPower) {
+			return fmt.Errorf("%w: a power limit of %v W", ErrRequest, float64(w))
+		}
 	}
 	pairs := 0
 	for _, g := range r.Clocks {

@@ -1,6 +1,7 @@
 package epdapi
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -87,14 +88,48 @@ type GPU struct {
 	Minor      int           `json:"minor"`
 	LockedCore dvfsmodel.MHz `json:"locked_core_mhz"`
 	LockedMem  dvfsmodel.MHz `json:"locked_mem_mhz"`
+	// LockedCap is the power limit that epd set. The limit in force, by whomever, is cap_w.
+	LockedCap dvfsmodel.Watt `json:"locked_cap_w,omitzero"`
 	dvfsmodel.Setting
-	Power          float64 `json:"power_w"`
-	Stuck          bool    `json:"stuck,omitempty"`
-	Lost           bool    `json:"lost,omitempty"`  // it fell off the bus
-	ExternalChange string  `json:"alien,omitempty"` // why somebody else is thought to set its clocks
+	Power float64 `json:"power_w"`
+	// PowerOf is [OfModules] where the power is that of a module, several GPUs or a GPU with
+	// its CPU.
+	PowerOf        string `json:"power_of,omitempty"`
+	Stuck          bool   `json:"stuck,omitempty"`
+	Lost           bool   `json:"lost,omitempty"`  // it fell off the bus
+	ExternalChange string `json:"alien,omitempty"` // why somebody else is thought to set its clocks
 	// Refused is why its driver refused to lock a clock, the last time that it was
 	// told to; empty: it didn't, or wasn't told yet.
 	Refused string `json:"refused,omitempty"`
+}
+
+// Locked is what epd set.
+func (g *GPU) Locked() dvfsmodel.Setting {
+	return dvfsmodel.Setting{Core: g.LockedCore, Mem: g.LockedMem, Cap: g.LockedCap}
+}
+
+// LimitWords are the power limit in force, and what epd set it to, after a comma; nothing where it
+// isn't known.
+func (g *GPU) LimitWords() string {
+	switch {
+	case g.LockedCap > 0:
+		return fmt.Sprintf(", limit %v set to %v W", float64(g.Cap), float64(g.LockedCap))
+	case g.Cap > 0:
+		return fmt.Sprintf(", limit %v W", float64(g.Cap))
+	}
+	return ""
+}
+
+// IsLocked reports whether epd set anything.
+func (g *GPU) IsLocked() bool { return g.Locked() != (dvfsmodel.Setting{}) }
+
+// PowerText is what it draws now, such as "287 W", or of what that is.
+func (g *GPU) PowerText() string {
+	text := fmt.Sprintf("%.0f W", g.Power)
+	if g.PowerOf == OfModules {
+		text += " of its module"
+	}
+	return text
 }
 
 // Run is a run of a job on the node.

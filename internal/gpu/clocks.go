@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -24,13 +25,25 @@ func sortFalling(list []dvfsmodel.MHz) []dvfsmodel.MHz {
 }
 
 // supportsOne reports whether a GPU of such clocks can be set to a value, with whichever
-// of the others: core and memory clocks restrict each other.
-func (c *Clocks) supportsOne(control Control, v Value) bool { return controls[control].supports(c, v) }
+// of the others: core and memory clocks restrict each other. What is no clock is any.
+func (c *Clocks) supportsOne(control Control, v Value) bool {
+	supports := controls[control].supports
+	return supports == nil || supports(c, v)
+}
 
 func (c *Clocks) hasCore(v Value) bool {
 	return slices.ContainsFunc(c.Core, func(list []dvfsmodel.MHz) bool {
 		return slices.Contains(list, dvfsmodel.MHz(v))
 	})
+}
+
+// lowestCore is the lowest core clock of all.
+func (c *Clocks) lowestCore() Value {
+	lowest := math.Inf(1)
+	for _, list := range c.Core {
+		lowest = min(lowest, float64(slices.Min(list)))
+	}
+	return Value(lowest)
 }
 
 func (c *Clocks) hasMem(v Value) bool { return slices.Contains(c.Mem, dvfsmodel.MHz(v)) }

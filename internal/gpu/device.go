@@ -34,6 +34,9 @@ const (
 	CoreClock Control = iota
 	// MemClock can be set from Ampere on. Which core clocks there are depends on it.
 	MemClock
+	// PowerLimit is the most that the GPU may draw, for which it lowers its clocks. The driver
+	// tells what it is set to.
+	PowerLimit
 )
 
 // Value is what a control is set to, in its unit; 0: to nothing, it is the driver's.
@@ -54,13 +57,21 @@ func ControlsOf(list ...Control) ControlSet {
 // Has reports whether a control is in the set.
 func (s ControlSet) Has(c Control) bool { return s&(1<<c) != 0 }
 
+// with is the set with a control or without it.
+func (s ControlSet) with(c Control, is bool) ControlSet {
+	if is {
+		return s | ControlsOf(c)
+	}
+	return s &^ ControlsOf(c)
+}
+
 // Identity says which GPU a device is. It never changes while the device is open.
 type Identity struct {
-	UUID  string // as NVML prints it, "GPU-…"
+	UUID  string // as the driver's own tools print it, "GPU-…"
 	Bus   string // PCI bus id in NVML's long form, "00000000:3B:00.0"
 	Model string // product name
-	// Minor is the number of the character device, /dev/nvidia<Minor>: how a
-	// line of gres.conf finds its GPU.
+	// Minor is the number of the character device, /dev/nvidia<Minor> or, of AMD's GPUs,
+	// /dev/dri/renderD<Minor>: how a line of gres.conf finds its GPU.
 	Minor int
 }
 
@@ -78,7 +89,11 @@ type Clocks struct {
 type Capability struct {
 	Controls ControlSet // what can be set
 	Energy   bool       // it counts energy
+	Limits   PowerRange // of power, that the board takes; zero: not known
 }
+
+// PowerRange is the least and the most that a power limit can be.
+type PowerRange struct{ Min, Max dvfsmodel.Watt }
 
 // Can reports whether a control can be set.
 func (c Capability) Can(control Control) bool { return c.Controls.Has(control) }
@@ -94,6 +109,9 @@ type Reading struct {
 	MemUsed     int64           // bytes
 	MemTotal    int64           // of the GPU, bytes; 0: not known
 	Throttle    Throttle
+	// Limit is the power limit in force: the lowest of all that are set, by whomever. 0 or NaN: not
+	// known.
+	Limit dvfsmodel.Watt
 }
 
 // Throttle is a set of reasons why clocks are below what was asked.
@@ -124,14 +142,18 @@ type Device interface {
 	Capability() Capability
 	// Clocks is the table of supported clocks.
 	Clocks() (Clocks, error)
-	// Set sets a control to a supported value; it holds until Release, a reboot
-	// or a reload of the driver, whoever runs on the GPU. NVML doesn't tell
-	// afterwards which clocks are locked.
+	// Set sets a control to a supported value, above which it isn't any more. It holds
+	// until Release, a reboot or a reload of the driver, whoever runs on the GPU. The
+	// core clock of a GPU that has nothing to do may fall below, down to the lowest one
+	// of its table. NVML doesn't tell afterwards which clocks are locked.
 	Set(c Control, v Value) error
+	// Fix is Set for a clock that isn't to fall below the value either.
+	Fix(c Control, v Value) error
 	// Release gives a control back to the driver. Releasing what isn't set is
 	// no error.
 	Release(c Control) error
-	// PowerLimit is the limit in force.
+	// PowerLimit is what the power limit is set to, by whomever. A lower one may be in force
+	// ([Reading.Limit]).
 	PowerLimit() (dvfsmodel.Watt, error)
 	Read() (Reading, error)
 	// Processes are the pids that use the GPU now.

@@ -123,6 +123,7 @@ type nvmlDevice struct {
 
 	cantSet   [NumControls]atomic.Bool
 	cantCount atomic.Bool
+	limits    PowerRange // of power, as of when it was opened
 
 	mu     sync.Mutex
 	clocks *Clocks // nil: not asked yet
@@ -169,6 +170,10 @@ const (
 	fnReasonsOld   = "nvmlDeviceGetCurrentClocksThrottleReasons"
 	fnMIG          = "nvmlDeviceGetMigMode"
 	fnMPS          = "nvmlDeviceGetMPSComputeRunningProcesses"
+	fnLimit        = "nvmlDeviceGetPowerManagementLimit"
+	fnDefaultLimit = "nvmlDeviceGetPowerManagementDefaultLimit"
+	fnLimitRange   = "nvmlDeviceGetPowerManagementLimitConstraints"
+	fnLimitInForce = "nvmlDeviceGetEnforcedPowerLimit"
 )
 
 // detectCapability finds out what the GPU can do without changing it. An unknown
@@ -185,6 +190,9 @@ func (d *nvmlDevice) detectCapability() {
 		d.cantSet[c].Store(arch < by.since || !d.library.hasSymbol(by.setFunction) ||
 			!d.library.hasSymbol(by.releaseFunction))
 	}
+	if d.limits = d.readLimits(); d.limits == (PowerRange{}) {
+		d.cantSet[PowerLimit].Store(true)
+	}
 	d.cantCount.Store(true)
 	if d.library.hasSymbol(fnEnergy) {
 		_, ret := d.handle.GetTotalEnergyConsumption()
@@ -192,12 +200,28 @@ func (d *nvmlDevice) detectCapability() {
 	}
 }
 
+// readLimits is what the board takes for a power limit; zero where that or the limit that is set
+// can't be read.
+func (d *nvmlDevice) readLimits() PowerRange {
+	if !d.library.hasSymbol(fnLimit) || !d.library.hasSymbol(fnLimitRange) {
+		return PowerRange{}
+	}
+	if _, ret := d.handle.GetPowerManagementLimit(); ret != nvml.SUCCESS {
+		return PowerRange{}
+	}
+	low, high, ret := d.handle.GetPowerManagementLimitConstraints()
+	if ret != nvml.SUCCESS {
+		return PowerRange{}
+	}
+	return PowerRange{Min: milliwatt(low).watt(), Max: milliwatt(high).watt()}
+}
+
 // Identity is what NVML said when the device was opened.
 func (d *nvmlDevice) Identity() Identity { return d.id }
 
 // Capability is by architecture, less what the GPU refused since.
 func (d *nvmlDevice) Capability() Capability {
-	can := Capability{Energy: !d.cantCount.Load()}
+	can := Capability{Energy: !d.cantCount.Load(), Limits: d.limits}
 	for c := range NumControls {
 		if !d.cantSet[c].Load() {
 			can.Controls |= ControlsOf(c)

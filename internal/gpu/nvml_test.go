@@ -60,6 +60,7 @@ func fakeDriverTests(t *testing.T) {
 		{"telemetry", fakeTelemetry},
 		{"table of clocks", fakeClocks},
 		{"locks", fakeLocks},
+		{"power limit", fakePowerLimit},
 		{"refusals", fakeRefusals},
 		{"partial readings", fakePartialReadings},
 		{"sharing", fakeSharing},
@@ -142,6 +143,10 @@ func fakeLocks(t *testing.T) {
 	ampere, volta := devices[0], devices[1]
 	must(t, ampere.Set(CoreClock, 500))
 	must(t, ampere.Set(MemClock, 810))
+	if r := read(t, ampere); r.Core != 210 || r.Mem != 810 {
+		t.Errorf("clocks %v/%v of a GPU that has nothing to do, want the lowest core clock", r.Core, r.Mem)
+	}
+	t.Setenv("FAKE_NVML", "busy=1")
 	if r := read(t, ampere); r.Core != 500 || r.Mem != 810 {
 		t.Errorf("clocks %v/%v", r.Core, r.Mem)
 	}
@@ -150,6 +155,20 @@ func fakeLocks(t *testing.T) {
 		t.Errorf("clocks %v/%v without the memory lock", r.Core, r.Mem)
 	}
 	must(t, ampere.Release(CoreClock))
+	t.Setenv("FAKE_NVML", "")
+	must(t, ampere.Fix(CoreClock, 500))
+	if r := read(t, ampere); r.Core != 500 {
+		t.Errorf("core clock %v of a GPU that has nothing to do, fixed at 500", r.Core)
+	}
+	must(t, ampere.Release(CoreClock))
+	t.Setenv("FAKE_NVML", "nvmlDeviceGetSupportedMemoryClocks=3") // and so no table
+	_, unlisted := fakeDevices(t)
+	must(t, unlisted[0].Set(CoreClock, 503))
+	if r := read(t, unlisted[0]); r.Core != 503 {
+		t.Errorf("core clock %v, set to 503 of which nobody knows what is lower", r.Core)
+	}
+	t.Setenv("FAKE_NVML", "")
+	must(t, unlisted[0].Release(CoreClock))
 	if err := ampere.Set(CoreClock, 501); err == nil {
 		t.Error("a clock that isn't in the table was locked")
 	}
@@ -158,6 +177,47 @@ func fakeLocks(t *testing.T) {
 	}
 	if err := volta.Set(MemClock, 877); !errors.Is(err, ErrNotSupported) {
 		t.Errorf("memory lock on a V100: %v", err)
+	}
+}
+
+func fakePowerLimit(t *testing.T) {
+	t.Helper()
+	_, devices := fakeDevices(t)
+	volta := devices[1]
+	if limit, err := volta.PowerLimit(); err != nil || limit != 250 {
+		t.Errorf("limit that is set %v, %v: want 250", limit, err)
+	}
+	if r := read(t, volta); r.Limit != 240 {
+		t.Errorf("limit in force %v, want the lower one that nobody set", r.Limit)
+	}
+	if want := (PowerRange{100, 250}); volta.Capability().Limits != want {
+		t.Errorf("limits %v, want %v", volta.Capability().Limits, want)
+	}
+	must(t, volta.Set(PowerLimit, 180.5))
+	if r := read(t, volta); r.Limit != 180.5 {
+		t.Errorf("limit in force %v, set to 180.5", r.Limit)
+	}
+	for _, v := range []Value{99, 251, Value(math.NaN()), Value(math.Inf(1))} {
+		if err := volta.Set(PowerLimit, v); err == nil ||
+			!strings.Contains(err.Error(), "outside what the board takes, 100 to 250 W") {
+			t.Errorf("limit of %v W: %v", float64(v), err)
+		}
+	}
+	must(t, volta.Release(PowerLimit))
+	if limit, err := volta.PowerLimit(); err != nil || limit != 250 {
+		t.Errorf("limit %v, %v: want that as delivered", limit, err)
+	}
+	for _, unread := range []string{
+		"nvmlDeviceGetPowerManagementLimit=3", "nvmlDeviceGetPowerManagementLimitConstraints=3",
+	} {
+		t.Setenv("FAKE_NVML", unread)
+		_, devices := fakeDevices(t)
+		if devices[0].Capability().Can(PowerLimit) || !devices[0].Capability().Can(CoreClock) {
+			t.Errorf("%s: capability %+v", unread, devices[0].Capability())
+		}
+		if err := devices[0].Set(PowerLimit, 200); !errors.Is(err, ErrNotSupported) {
+			t.Errorf("%s: set all the same: %v", unread, err)
+		}
 	}
 }
 

@@ -32,10 +32,38 @@ func (d *nvmlDevice) Clocks() (Clocks, error) {
 	return known.clone(), nil
 }
 
-// Set fixes the range of a clock to one value. NVML rounds what a GPU doesn't
-// support to something near, so that it is refused here, as far as the table
-// can be read.
+// Set sets the range of the core clock from the lowest one of the table on, so that the
+// driver may lower it while nothing runs. Where there is no table, it is at one value.
 func (d *nvmlDevice) Set(c Control, v Value) error {
+	low := v
+	if clocks, err := d.Clocks(); err == nil && c == CoreClock {
+		low = min(v, clocks.lowestCore())
+	}
+	return d.setRange(c, low, v)
+}
+
+// Fix sets the range of a clock to one value.
+func (d *nvmlDevice) Fix(c Control, v Value) error { return d.setRange(c, v, v) }
+
+// setRange sets a control, of a clock to a range. NVML rounds a clock that a GPU doesn't support to
+// something near, so that it is refused here, as far as the table can be read.
+func (d *nvmlDevice) setRange(c Control, low, v Value) error {
+	if d.cantSet[c].Load() {
+		return fmt.Errorf("GPU %s: %v %v: %w", d.id.Bus, OpSet, c, ErrNotSupported)
+	}
+	if err := c.CheckBounds(d.Capability(), v); err != nil {
+		return fmt.Errorf("GPU %s: %w", d.id.Bus, err)
+	}
+	if c == CoreClock || c == MemClock {
+		if err := d.checkClock(c, v); err != nil {
+			return err
+		}
+	}
+	return d.change(OpSet, c, func() nvml.Return { return nvmlControls[c].set(d.handle, low, v) })
+}
+
+// checkClock says why a clock can't be set, as far as that is known.
+func (d *nvmlDevice) checkClock(c Control, v Value) error {
 	clocks, err := d.Clocks()
 	switch {
 	case errors.Is(err, ErrNotSupported):
@@ -48,10 +76,10 @@ func (d *nvmlDevice) Set(c Control, v Value) error {
 		return fmt.Errorf("GPU %s: lock %v at %v %s: not in its table of clocks", d.id.Bus, c, float64(v),
 			c.Unit())
 	}
-	return d.change(OpSet, c, func() nvml.Return { return nvmlControls[c].set(d.handle, v) })
+	return nil
 }
 
-// Release resets the range of a clock.
+// Release resets the range of a clock, or sets the power limit that the board was delivered with.
 func (d *nvmlDevice) Release(c Control) error {
 	return d.change(OpRelease, c, func() nvml.Return { return nvmlControls[c].release(d.handle) })
 }
@@ -73,9 +101,12 @@ func (d *nvmlDevice) change(op Op, c Control, call func() nvml.Return) error {
 	return fmt.Errorf("GPU %s: %v %v: %w", d.id.Bus, op, c, err)
 }
 
-// PowerLimit is the lowest of the limits that are set.
+// PowerLimit is what nvidia-smi -pl sets.
 func (d *nvmlDevice) PowerLimit() (dvfsmodel.Watt, error) {
-	mw, ret := d.handle.GetEnforcedPowerLimit()
+	if !d.library.hasSymbol(fnLimit) {
+		return 0, d.callError(OpPowerLimit, nvml.ERROR_NOT_SUPPORTED)
+	}
+	mw, ret := d.handle.GetPowerManagementLimit()
 	if ret != nvml.SUCCESS {
 		return 0, d.callError(OpPowerLimit, ret)
 	}
@@ -89,11 +120,13 @@ func (d *nvmlDevice) Read() (Reading, error) {
 	r := Reading{
 		At: d.now(), Power: dvfsmodel.Watt(math.NaN()), Energy: dvfsmodel.Joule(math.NaN()),
 		Core: dvfsmodel.MHz(math.NaN()), Mem: dvfsmodel.MHz(math.NaN()), Utilisation: math.NaN(), MemUsed: -1,
+		Limit: dvfsmodel.Watt(math.NaN()),
 	}
 	var first error
 	got := 0
 	for _, read := range []func(*Reading) nvml.Return{
 		d.readEnergy, d.readPower, d.readCore, d.readMem, d.readUtilisation, d.readMemory, d.readThrottle,
+		d.readLimit,
 	} {
 		ret := read(&r)
 		if ret == nvml.SUCCESS {
@@ -129,6 +162,18 @@ func (d *nvmlDevice) readPower(r *Reading) nvml.Return {
 	mw, ret := d.handle.GetPowerUsage()
 	if ret == nvml.SUCCESS {
 		r.Power = milliwatt(mw).watt()
+	}
+	return ret
+}
+
+// readLimit is the limit in force, which may be lower than the one that is set.
+func (d *nvmlDevice) readLimit(r *Reading) nvml.Return {
+	if !d.library.hasSymbol(fnLimitInForce) {
+		return nvml.ERROR_FUNCTION_NOT_FOUND
+	}
+	mw, ret := d.handle.GetEnforcedPowerLimit()
+	if ret == nvml.SUCCESS {
+		r.Limit = milliwatt(mw).watt()
 	}
 	return ret
 }

@@ -239,6 +239,34 @@ func TestAPowerLimitHoldsTheCoreClockDown(t *testing.T) {
 	}
 }
 
+// A GPU under a power limit takes as long and draws as much as at the highest clock that keeps it.
+func TestWorkUnderAPowerLimitIsThatAtTheClockItAllows(t *testing.T) {
+	took := func(set func(*Sim)) (seconds float64, energy dvfsmodel.Joule) {
+		g, clock := oneSim(t, SimOptions{})
+		set(g)
+		must(t, g.Run(Work{PID: 1, Model: someParams()}))
+		clock.advance(1000 * time.Second)
+		done, err := g.Ended()
+		must(t, err)
+		return done[0].Took, done[0].Energy
+	}
+	freeTime, freeEnergy := took(func(*Sim) {})
+	cappedTime, cappedEnergy := took(func(g *Sim) { must(t, g.Set(PowerLimit, 120)) })
+	g, _ := oneSim(t, SimOptions{})
+	must(t, g.Run(Work{PID: 1, Model: someParams()}))
+	must(t, g.Set(PowerLimit, 120))
+	at := Value(read(t, g).Core)
+	clockTime, clockEnergy := took(func(g *Sim) { must(t, g.Set(CoreClock, at)) })
+	if cappedTime != clockTime || cappedEnergy != clockEnergy {
+		t.Errorf("%v s and %v J under the limit, %v s and %v J at the %v MHz that it ran at", cappedTime,
+			cappedEnergy, clockTime, clockEnergy, float64(at))
+	}
+	if !(cappedTime > freeTime && cappedEnergy < freeEnergy) {
+		t.Errorf("%v s and %v J under the limit, %v s and %v J without", cappedTime, cappedEnergy, freeTime,
+			freeEnergy)
+	}
+}
+
 func TestWorkThatSharesAGPUTakesTurns(t *testing.T) {
 	g, clock := oneSim(t, SimOptions{})
 	must(t, g.Run(Work{PID: 9, Model: someParams(), Mem: 5}))

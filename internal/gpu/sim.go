@@ -217,16 +217,27 @@ func (g *Sim) Clocks() (Clocks, error) {
 
 // Set sets a control until it is released or the driver goes. The error for a
 // value that the GPU doesn't have is not one of this package's.
-func (g *Sim) Set(c Control, v Value) error {
+func (g *Sim) Set(c Control, v Value) error { return g.set(c, v, false) }
+
+// Fix sets a control of which an idle GPU doesn't fall below the value either.
+func (g *Sim) Fix(c Control, v Value) error { return g.set(c, v, true) }
+
+func (g *Sim) set(c Control, v Value, fixed bool) error {
 	return g.call(OpSet, func(s *simState, _ time.Time) (bool, error) {
 		m := g.library.machine.model
 		if !m.capability.Can(c) {
 			return false, fmt.Errorf("%v: %w", c, ErrNotSupported)
 		}
+		if err := c.CheckBounds(m.capability, v); err != nil {
+			return false, err
+		}
 		if !m.clocks.supportsOne(c, v) {
 			return false, fmt.Errorf("%v %v %s: invalid argument", c, float64(v), c.Unit())
 		}
-		s.Set[c] = v
+		if s.Set[c] = v; c == PowerLimit && v == Value(s.Limit) {
+			s.Set[c] = 0 // as it was before
+		}
+		s.Fixed = s.Fixed.with(c, fixed)
 		s.noteWrite()
 		return true, nil
 	})
@@ -240,6 +251,11 @@ func (g *Sim) Release(c Control) error {
 		}
 		changed := s.Set[c] != 0
 		s.Set[c] = 0
+		if c == PowerLimit {
+			changed = changed || s.Limit != g.library.machine.model.limit
+			s.Limit = g.library.machine.model.limit
+		}
+		s.Fixed = s.Fixed.with(c, false)
 		if changed {
 			s.noteWrite()
 		}
@@ -247,11 +263,11 @@ func (g *Sim) Release(c Control) error {
 	})
 }
 
-// PowerLimit is the limit in force.
+// PowerLimit is the limit in force: a simulated GPU has no other.
 func (g *Sim) PowerLimit() (dvfsmodel.Watt, error) {
 	var limit dvfsmodel.Watt
 	err := g.call(OpPowerLimit, func(s *simState, _ time.Time) (bool, error) {
-		limit = s.Limit
+		limit = s.limitInForce()
 		return false, nil
 	})
 	return limit, err
@@ -393,10 +409,21 @@ func (g *Sim) Held(c Control) (Value, error) {
 	return v, err
 }
 
-// LimitPower sets the limit, as nvidia-smi -pl does.
+// IsFixed reports whether a control is set so that it doesn't fall below its value. No
+// real GPU tells.
+func (g *Sim) IsFixed(c Control) (fixed bool, err error) {
+	err = g.library.machine.withState(g.index, func(s *simState, _ time.Time) (bool, error) {
+		fixed = s.Fixed.Has(c)
+		return false, nil
+	})
+	return fixed, err
+}
+
+// LimitPower sets the limit beside epd, as nvidia-smi -pl does: it is what was there before, to
+// whoever sets it next. The board takes any.
 func (g *Sim) LimitPower(limit dvfsmodel.Watt) error {
 	return g.change(func(s *simState, m *simModel) error {
-		s.Limit = limit
+		s.Limit, s.Set[PowerLimit] = limit, 0
 		return s.validate(m)
 	})
 }

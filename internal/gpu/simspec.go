@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -177,7 +178,9 @@ func newSimModel(s simSpec, profiles *config.Profiles) (*simModel, error) {
 	if s.busy {
 		m.baseLoad = workOf(m.limit)
 	}
-	m.capability = Capability{Controls: s.lock, Energy: !s.noEnergy}
+	m.capability = Capability{Controls: s.lock, Energy: !s.noEnergy, Limits: PowerRange{
+		Min: cmp.Or(min(p.PowerLimit.Min, m.limit), leastLimit*m.limit), Max: max(p.PowerLimit.Max, m.limit),
+	}}
 	switch {
 	case s.lockSet:
 	case len(m.clocks.Mem) > 1:
@@ -196,6 +199,10 @@ func workOf(power dvfsmodel.Watt) dvfsmodel.Params {
 
 // defaultLimit is the power limit of models of which none is known.
 const defaultLimit dvfsmodel.Watt = 250
+
+// leastLimit is the lowest power limit as a part of the one as delivered, of models of which none
+// is known.
+const leastLimit = 0.4
 
 // clocksOf sorts pairs into a table, both clocks falling.
 func clocksOf(pairs []dvfsmodel.Setting) Clocks {

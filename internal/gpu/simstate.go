@@ -57,9 +57,10 @@ type Work struct {
 // so that looking more often changes no sum.
 type simState struct {
 	UUID       string
-	Set        controlValues `json:",omitzero"`
-	Core, Mem  Value         `json:",omitzero"` // of Set, in files of version 1
-	Limit      dvfsmodel.Watt
+	Set        controlValues  `json:",omitzero"`
+	Fixed      ControlSet     `json:",omitzero"` // those of Set that don't fall below it
+	Core, Mem  Value          `json:",omitzero"` // of Set, in files of version 1
+	Limit      dvfsmodel.Watt // of power, unless one is in Set
 	Sharing    Sharing
 	Lost       bool
 	Missing    bool   `json:",omitempty"` // from the machine's bus
@@ -135,7 +136,7 @@ func (s *simState) operation(m *simModel) operatingPoint {
 	}
 	idle := len(s.Work) == 0 && m.baseLoad == nil
 	if idle {
-		if s.Set[CoreClock] == 0 {
+		if s.Set[CoreClock] == 0 || !s.Fixed.Has(CoreClock) {
 			core = 0 // the lowest there is
 		}
 		o.throttle |= ThrottleIdle
@@ -152,7 +153,7 @@ func (s *simState) operation(m *simModel) operatingPoint {
 	}
 	o.busy = true
 	o.power = s.busyPower(m, o.setting)
-	for o.power.watt() > s.Limit {
+	for o.power.watt() > s.limitInForce() {
 		next, ok := m.nextLowerCore(o.core, o.mem)
 		if !ok {
 			break
@@ -162,6 +163,14 @@ func (s *simState) operation(m *simModel) operatingPoint {
 		o.power = s.busyPower(m, o.setting)
 	}
 	return o
+}
+
+// limitInForce is the power limit that the GPU keeps.
+func (s *simState) limitInForce() dvfsmodel.Watt {
+	if set := s.Set[PowerLimit]; set > 0 {
+		return dvfsmodel.Watt(set)
+	}
+	return s.Limit
 }
 
 func (s *simState) busyPower(m *simModel, at dvfsmodel.Scaling) milliwatt {
@@ -293,6 +302,7 @@ func (s *simState) reading(m *simModel, at time.Time) Reading {
 	r := Reading{
 		At: at, Power: o.power.watt(), Energy: dvfsmodel.Joule(math.NaN()),
 		Core: o.core, Mem: o.mem, Throttle: o.throttle, MemTotal: simMemory,
+		Limit: s.limitInForce(),
 	}
 	if m.capability.Energy {
 		shown := s.Milli
@@ -319,7 +329,7 @@ const simMemory = 16 << 30
 // resetDriver is what is left of a GPU when its driver goes: no lock, no work, an
 // energy counter at zero. Handles opened before are stale.
 func (s *simState) resetDriver(m *simModel) {
-	s.Set, s.Limit = controlValues{}, m.limit
+	s.Set, s.Fixed, s.Limit = controlValues{}, 0, m.limit
 	s.Milli, s.Pico, s.Stuck, s.Work, s.Shown, s.Used = 0, 0, nil, nil, 0, 0
 	s.Generation++
 }
@@ -327,7 +337,11 @@ func (s *simState) resetDriver(m *simModel) {
 // validate reports what can't be the state of a GPU of the model.
 func (s *simState) validate(m *simModel) error {
 	for c := range NumControls {
-		if v := s.Set[c]; v != 0 && !m.clocks.supportsOne(c, v) {
+		v := s.Set[c]
+		if v == 0 {
+			continue
+		}
+		if !m.clocks.supportsOne(c, v) || c.CheckBounds(m.capability, v) != nil {
 			return fmt.Errorf("%v locked at %v %s, which %s doesn't have", c, float64(v), c.Unit(), m.name)
 		}
 	}

@@ -39,7 +39,8 @@ func (l *Learner) evidenceOf(
 		return nil, err
 	}
 	e := &evidence{usage: 1}
-	e.recent, e.older = e.take(recent, base), e.take(older, base)
+	today := limitOfToday(recent)
+	e.recent, e.older = e.take(recent, base, today), e.take(older, base, today)
 	if !e.measured {
 		e.usage = 0
 	}
@@ -73,13 +74,15 @@ func (l *Learner) lastOutcomes(
 	return recent, older, nil
 }
 
-// take are the samples of outcomes.
-func (e *evidence) take(outcomes []record.Outcome, base dvfsmodel.Setting) []dvfsmodel.Sample {
+// take are the samples of outcomes, by the power limit of today.
+func (e *evidence) take(
+	outcomes []record.Outcome, base dvfsmodel.Setting, today float64,
+) []dvfsmodel.Sample {
 	samples := make([]dvfsmodel.Sample, 0, len(outcomes))
 	for i := range outcomes {
 		o := &outcomes[i]
 		s, why := sampled(o, base)
-		if why != "" {
+		if why != "" || checkLimit(o, today) != "" {
 			continue
 		}
 		samples = append(samples, s)
@@ -124,7 +127,8 @@ func usageOf(o *record.Outcome, base dvfsmodel.Setting) float64 {
 	}
 	slower := 1.0
 	if o.Setting.Core > 0 {
-		slower = max(1, float64(base.Core/o.Setting.Core))
+		core, _ := clockThatRan(o, o.Setting.Core)
+		slower = max(1, float64(base.Core/core))
 	}
 	return usage / (usage + slower*(1-usage))
 }

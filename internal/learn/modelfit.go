@@ -31,9 +31,10 @@ func (l *Learner) Fit(ctx context.Context, key record.WorkloadKey) (*epdapi.Mode
 		out.Model = m.Summary()
 		out.MinMem, out.MaxMem = m.Low.Mem, m.High.Mem
 	}
-	samples := l.fitPoints(out, recent, base, m)
+	today := limitOfToday(recent)
+	samples := l.fitPoints(out, recent, base, m, today)
 	first := len(out.Points)
-	before := l.fitPoints(out, older, base, m)
+	before := l.fitPoints(out, older, base, m, today)
 	if !agree(samples, before) {
 		before = nil
 		for i := range out.Points[first:] {
@@ -47,13 +48,13 @@ func (l *Learner) Fit(ctx context.Context, key record.WorkloadKey) (*epdapi.Mode
 	return out, m, nil
 }
 
-// fitPoints shows outcomes in a fit and returns the samples among them.
+// fitPoints shows outcomes in a fit and returns the samples among them, by the power limit of today.
 func (l *Learner) fitPoints(
-	out *epdapi.ModelFit, outcomes []record.Outcome, base dvfsmodel.Setting, m *Model,
+	out *epdapi.ModelFit, outcomes []record.Outcome, base dvfsmodel.Setting, m *Model, today float64,
 ) []dvfsmodel.Sample {
 	samples := make([]dvfsmodel.Sample, 0, len(outcomes))
 	for i := range outcomes {
-		p, s := l.fitPoint(&outcomes[i], base, m)
+		p, s := l.fitPoint(&outcomes[i], base, m, today)
 		if out.Points = append(out.Points, p); p.Used {
 			samples = append(samples, s)
 		}
@@ -63,9 +64,10 @@ func (l *Learner) fitPoints(
 
 // fitPoint is a run as a fit sees it, and its sample if it is one.
 func (l *Learner) fitPoint(
-	o *record.Outcome, base dvfsmodel.Setting, m *Model,
+	o *record.Outcome, base dvfsmodel.Setting, m *Model, today float64,
 ) (epdapi.FitPoint, dvfsmodel.Sample) {
 	s, why := sampled(o, base)
+	why = cmp.Or(why, checkLimit(o, today))
 	p := epdapi.FitPoint{
 		RunID: o.RunID, JobID: o.JobID, Node: o.Node, Arm: o.Arm, Ended: o.Ended, Setting: o.Setting,
 		TimeS: o.TimeS, Used: why == "", Why: why, Weight: 1,

@@ -23,6 +23,18 @@ const (
 	// its clock meanwhile its time is off by 5 %, half of the margin that predictions have at
 	// least (live.time_margin, 0.1).
 	maxThrottle = 0.1
+	// maxOtherLimit is the part of the time for which a run may have been under another power limit,
+	// or held down by a limit that isn't today's: as maxAbove.
+	maxOtherLimit = 0.02
+	// sameLimit is by how many watts limits may differ that are the same: drivers round them.
+	sameLimit = 1
+	// maxSpread is the standard deviation of the clock at work, as a part of the mean, up to
+	// which a run was at one clock: under a power cap, and by voltage and temperature, it goes up
+	// and down by some steps. A tenth of the time at half of the clock makes .16.
+	maxSpread = 0.05
+	// ranStep is to what the clock that ran is rounded, so that runs at the same one are: the
+	// step of most tables.
+	ranStep = 15
 	// mostUntold is the part of an adapted run's time that may be in no stay. It counts as
 	// if it had been at the sample's clock, and so as maxAbove does.
 	mostUntold = 0.02
@@ -77,6 +89,11 @@ func sampled(o *record.Outcome, base dvfsmodel.Setting) (s dvfsmodel.Sample, why
 	if s.Mem == 0 {
 		s.Mem = base.Mem
 	}
+	ran := false
+	isThrottled := !(throttled <= maxThrottle*seconds)
+	if !adapted(o) && (o.Setting.Core > 0 || isThrottled) { // else the default stands for what ran by default
+		s.Core, ran = clockThatRan(o, s.Core)
+	}
 	seen, above := 0.0, 0.0
 	for _, c := range o.Clocks {
 		if seen += c.Seconds; set > 0 && c.Core > set*(1+aboveBy) {
@@ -84,16 +101,55 @@ func sampled(o *record.Outcome, base dvfsmodel.Setting) (s dvfsmodel.Sample, why
 		}
 	}
 	switch {
-	case !(above <= maxAbove*seen):
+	case !ran && !(above <= maxAbove*seen):
 		why = "it ran at higher clocks than were set for part of the time"
 	case !(s.Core > 0) || !(s.Mem > 0) || s.Core > maxMHz || s.Mem > maxMHz:
 		why = "its clocks aren't known"
 	case !(s.Power > 0) || !(s.Power < maxWatt):
 		why = "its power isn't known"
-	case !(seconds < record.MaxRunTime) || !(throttled <= maxThrottle*seconds):
+	case !(seconds < record.MaxRunTime) || isThrottled && !ran:
 		why = "it was throttled for part of the time"
+	case o.OtherCapsS.Or(0) > maxOtherLimit*seconds:
+		why = "its power limit was changed while it ran"
 	}
 	return s, why
+}
+
+// limitOfToday is the power limit of the newest of some runs, which go from new to old; 0: not known. A
+// limit that epd set for one run says nothing of the others.
+func limitOfToday(outcomes []record.Outcome) float64 {
+	for i := range outcomes {
+		if limit, known := outcomes[i].CapW.Get(); known && outcomes[i].Setting.Cap == 0 {
+			return limit
+		}
+	}
+	return 0
+}
+
+// checkLimit says why a run under another limit than today's isn't taken together with those under it:
+// that limit held it down. A run that no limit held down is the same under all that are no lower.
+func checkLimit(o *record.Outcome, today float64) (why string) {
+	limit, known := o.CapW.Get()
+	if !known || today == 0 || o.Setting.Cap != 0 || math.Abs(limit-today) <= sameLimit ||
+		o.ThrottledS[powerCapped] <= maxOtherLimit*o.TimeS.Or(0) {
+		return ""
+	}
+	return fmt.Sprintf("a power limit of %.0f W held it down, today it is %.0f W", limit, today)
+}
+
+// powerCapped is the reason of outcomes for clocks below what was set that is the power limit.
+const powerCapped = "power-cap"
+
+// clockThatRan is the core clock at which a run did its work, where that is known, was one
+// clock, and isn't the one that was set; true then. What kept a GPU from what was set, such
+// as its power cap, doesn't matter at that clock.
+func clockThatRan(o *record.Outcome, set dvfsmodel.MHz) (dvfsmodel.MHz, bool) {
+	mean, known := o.WorkClock.CoreMHz.Get()
+	if !known || !(mean > 0) || o.WorkClock.SpreadMHz.Or(0) > maxSpread*mean ||
+		math.Abs(mean-float64(set)) <= aboveBy*float64(set) {
+		return set, false
+	}
+	return dvfsmodel.MHz(max(1, math.Round(mean/ranStep)) * ranStep), true
 }
 
 // A run whose clock was adapted is a sample of one clock if it was there for

@@ -69,6 +69,9 @@ var agentMetrics = []metric[Agent]{
 var gpuMetrics = []metric[Agent]{
 	gpuMetric(prometheus.GaugeValue, "epplan_gpu_power_watts", "Power of the GPU; gpu is its UUID.",
 		func(g *GPU) (float64, bool) { return g.Power, g.Read }),
+	gpuMetric(prometheus.GaugeValue, "epplan_gpu_power_limit_watts",
+		"Power limit in force, by whomever it was set.",
+		func(g *GPU) (float64, bool) { return float64(g.Clocks.Cap), g.Read && g.Clocks.Cap > 0 }),
 	gpuMetric(prometheus.CounterValue, "epplan_gpu_energy_joules_total",
 		"Energy by the GPU's own counter, since its driver was loaded.",
 		func(g *GPU) (float64, bool) { return g.Energy, g.Read && g.Energy > 0 }),

@@ -74,7 +74,7 @@ func agent(context.Context) metrics.Agent {
 		GPUs: []metrics.GPU{
 			{
 				UUID: "GPU-1", Model: "NVIDIA H200", Partition: "gpu", Read: true, Power: 350, Energy: 1e7,
-				Clocks: dvfsmodel.Setting{Core: 1200, Mem: 2619}, Utilisation: 0.5,
+				Clocks: dvfsmodel.Setting{Core: 1200, Mem: 2619, Cap: 600}, Utilisation: 0.5,
 				Locked: dvfsmodel.Setting{Core: 1200}, Writes: 8,
 			},
 			{
@@ -169,6 +169,7 @@ epplan_outcomes_waiting 3
 epplan_outcomes_aside 4
 epplan_agent_troubles_total 5
 epplan_gpu_power_watts{gpu="GPU-1",gpu_model="NVIDIA H200"} 350
+epplan_gpu_power_limit_watts{gpu="GPU-1",gpu_model="NVIDIA H200"} 600
 epplan_gpu_energy_joules_total{gpu="GPU-1",gpu_model="NVIDIA H200"} 1e+07
 epplan_gpu_utilisation_ratio{gpu="GPU-1",gpu_model="NVIDIA H200"} 0.5
 epplan_gpu_clock_hertz{domain="core",gpu="GPU-1",gpu_model="NVIDIA H200"} 1.2e+09

@@ -22,9 +22,9 @@ type Caller struct {
 	inProcess bool // nobody but this process
 }
 
-// InProcess is the caller that asks in the controller's own process, for nobody: it may
+// ForEPD is the caller of what epd asks itself, for no user, such as its metrics: it may
 // do everything.
-func InProcess() Caller { return Caller{Operator: true, Admin: true, inProcess: true} }
+func ForEPD() Caller { return Caller{Operator: true, Admin: true, inProcess: true} }
 
 type callerKey struct{}
 
@@ -34,12 +34,12 @@ func As(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
-// CallerOf is who asks by a context; without one there, [InProcess].
+// CallerOf is who asks by a context; without one there, [ForEPD].
 func CallerOf(ctx context.Context) Caller {
 	if c, ok := ctx.Value(callerKey{}).(Caller); ok {
 		return c
 	}
-	return InProcess()
+	return ForEPD()
 }
 
 // ErrForbidden tells that a caller isn't allowed to ask that.

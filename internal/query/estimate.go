@@ -115,8 +115,16 @@ func estimateOn(set *Settings, c *Choice) epdapi.EstimateModel {
 	}
 	at := predictor{settings: set, model: c.Model.Model, gpuModel: c.GPUModel, gpus: float64(c.Job.GPUs)}
 	e.Model, e.Default = c.Model.Model.Summary(), at.point(base.Core, base.Mem)
-	if e.Chosen = e.Default; d.Core > 0 {
-		e.Chosen = at.point(d.Core, cmp.Or(d.Mem, base.Mem))
+	if e.Chosen = e.Default; d.Core > 0 || d.Cap > 0 {
+		e.Chosen = at.point(cmp.Or(d.Core, base.Core), cmp.Or(d.Mem, base.Mem))
+	}
+	if d.Cap > 0 { // what it allows was decided by
+		p := e.Chosen
+		p.Cap, p.TimeS, p.UpperS, p.EnergyJ = d.Cap, d.Predicted.Or(p.TimeS), d.Upper.Or(p.UpperS),
+			d.EnergyJ.Or(p.EnergyJ)
+		p.PowerW = d.PowerW.Or(0) * at.gpus
+		p.LowerS = min(p.LowerS, p.TimeS)
+		p.HostJ = float64(set.HostW(c.GPUModel).Over(p.TimeS)) * at.gpus
 	}
 	return e
 }

@@ -26,13 +26,15 @@ func (s *Store) PutDecision(ctx context.Context, d *record.Decision) (int64, err
 	args = append(args, record.CleanText(d.Reason), record.CleanText(d.Mode),
 		record.CleanText(d.ConfigVersion), d.ModelVersion,
 		record.CleanText(string(d.Arm)), record.Micro(d.Created).UnixMicro(), nullableNumber(d.DefaultJ),
-		nullableNumber(d.HoldOut), nullableNumber(d.ConstantArm), record.CleanText(d.Rung))
+		nullableNumber(d.HoldOut), nullableNumber(d.ConstantArm), record.CleanText(d.Rung),
+		float64(d.Setting.Cap))
 	id, err := write(ctx, s.db, func(ctx context.Context, conn *sql.Conn) (int64, error) {
 		result, err := conn.ExecContext(ctx, `
 INSERT INTO decisions (cluster, job_id, node, token, run_id, workload, gpu_model, core_mhz, mem_mhz,
 	time_s, time_low_s, time_high_s, power_w, power_low_w, power_high_w, energy_j, energy_low_j, energy_high_j,
-	reason, mode, config_version, model_version, arm, created_us, default_energy_j, hold_out, constant_arm, rung)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, args...)
+	reason, mode, config_version, model_version, arm, created_us, default_energy_j, hold_out, constant_arm, rung,
+	cap_w)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, args...)
 		if err != nil {
 			return 0, err
 		}
@@ -47,7 +49,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 
 const selectDecisions = `
 SELECT decision_id, cluster, job_id, node, token, run_id, workload, gpu_model, core_mhz, mem_mhz,
 	time_s, time_low_s, time_high_s, power_w, power_low_w, power_high_w, energy_j, energy_low_j, energy_high_j,
-	reason, mode, config_version, model_version, arm, created_us, default_energy_j, hold_out, constant_arm, rung
+	reason, mode, config_version, model_version, arm, created_us, default_energy_j, hold_out, constant_arm, rung,
+	cap_w
 FROM decisions `
 
 // DecisionByToken is the last decision under a token, or ErrNotFound.
@@ -74,7 +77,7 @@ func scanDecision(row scanner) (record.Decision, error) {
 		&numbers[4], &numbers[5],
 		&numbers[6], &numbers[7], &numbers[8], &d.Reason, &d.Mode, &d.ConfigVersion, &d.ModelVersion,
 		&d.Arm, &created,
-		&numbers[9], &numbers[10], &numbers[11], &d.Rung)
+		&numbers[9], &numbers[10], &numbers[11], &d.Rung, &d.Setting.Cap)
 	scanIntervals(numbers[:], &d.TimeS, &d.PowerW, &d.EnergyJ)
 	d.DefaultJ, d.HoldOut, d.ConstantArm = knownNumber(numbers[9]), knownNumber(numbers[10]),
 		knownNumber(numbers[11])

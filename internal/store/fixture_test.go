@@ -78,7 +78,8 @@ func outcome(i int) *record.Outcome {
 		GPUEnergyJ: live.Known(1e5 + float64(i)), GPUSource: record.Counter,
 		NodeEnergyJ: live.Known(2e5 + float64(i)), NodeSource: record.Modelled,
 		MeanPowerW: live.Known(83.5), PeakPowerW: live.Known(120), Utilisation: live.Known(0.7),
-		Clocks:     []live.Residency{{Setting: dvfsmodel.Setting{Core: 1200, Mem: 877}, Seconds: 1190}},
+		Clocks: []live.Residency{{Setting: dvfsmodel.Setting{Core: 1200, Mem: 877}, Seconds: 1190}},
+		CapW:   live.Known(180), OtherCapsS: live.Known(3),
 		ThrottledS: map[string]float64{"power_cap": 12.5}, Course: record.Course{Series: series.Series()},
 	}
 }

@@ -243,6 +243,9 @@ var (
 		numberColumn("utilisation", func(o *record.Outcome) *live.Number { return &o.Utilisation }),
 		numberColumn("peak_memory_bytes", func(o *record.Outcome) *live.Number { return &o.PeakMemoryBytes }),
 		plainColumn("unmatched", func(o *record.Outcome) *bool { return &o.Unmatched }),
+		plainColumn("set_cap_w", func(o *record.Outcome) *dvfsmodel.Watt { return &o.Setting.Cap }),
+		numberColumn("cap_w", func(o *record.Outcome) *live.Number { return &o.CapW }),
+		numberColumn("other_caps_s", func(o *record.Outcome) *live.Number { return &o.OtherCapsS }),
 	}
 	detailColumns = []outcomeColumn{
 		jsonColumn("gpus", func(o *record.Outcome) (any, bool) { return &o.GPUs, len(o.GPUs) > 0 }),
@@ -262,6 +265,10 @@ var (
 		jsonColumn("implausible", func(o *record.Outcome) (any, bool) {
 			return &o.Implausible, !o.Implausible.IsZero()
 		}),
+		jsonColumn("work_clock", func(o *record.Outcome) (any, bool) {
+			return &o.WorkClock, o.WorkClock != (record.WorkClock{})
+		}),
+		jsonColumn("notes", func(o *record.Outcome) (any, bool) { return &o.Notes, len(o.Notes) > 0 }),
 	}
 )
 

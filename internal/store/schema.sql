@@ -54,7 +54,8 @@ CREATE TABLE decisions (
 	default_energy_j REAL, -- predicted at default clocks
 	hold_out         REAL, -- the part of the jobs that the lot held out when it was decided
 	rung             TEXT    NOT NULL DEFAULT '', -- what a prediction rests on; '': a model of the workload, or nothing
-	constant_arm     REAL  -- the part that the lot had run at constant clocks
+	constant_arm     REAL, -- the part that the lot had run at constant clocks
+	cap_w            REAL    NOT NULL DEFAULT 0 -- the power limit that was decided; 0: none
 ) STRICT;
 CREATE INDEX decisions_by_job ON decisions (cluster, job_id, node, decision_id) WHERE job_id != 0;
 CREATE INDEX decisions_by_token ON decisions (cluster, token, decision_id) WHERE token != '';
@@ -93,6 +94,9 @@ CREATE TABLE outcomes (
 	unmatched          INTEGER NOT NULL,
 	received_us        INTEGER NOT NULL,
 	digest             BLOB    NOT NULL,
+	set_cap_w          REAL    NOT NULL DEFAULT 0, -- the power limit that epd set; 0: none
+	cap_w              REAL,                       -- the one in force for the longest time, by whomever
+	other_caps_s       REAL,                       -- how long others were
 	UNIQUE (cluster, run_id, node)
 ) STRICT;
 CREATE INDEX outcomes_by_workload ON outcomes (cluster, workload, gpu_model, outcome_id);
@@ -109,7 +113,9 @@ CREATE TABLE outcome_details (
 	readings    BLOB, -- power and core clock of the GPUs over time
 	stays       TEXT, -- of an adapted run, JSON: list of {core_mhz, seconds_s, work_s, energy_j, rest_s, rest_energy_j, begun}
 	restarted   TEXT, -- of a run that epd was restarted under, JSON: {time_s, gpu_energy_j}
-	implausible TEXT  -- JSON: {why, and what came with the outcome and can't be}
+	implausible TEXT, -- JSON: {why, and what came with the outcome and can't be}
+	notes       TEXT, -- JSON: list of what became of its clocks, for people
+	work_clock  TEXT  -- JSON: {core_mhz, spread_mhz} while its GPUs were at work
 ) STRICT;
 
 -- How a run used its GPUs over time: what may run beside what is told from it.

@@ -97,7 +97,7 @@ func ReadDVFS(r io.Reader, name string) ([]dvfsmodel.AppSamples, error) {
 	}
 	type setting struct {
 		app string
-		at  dvfsmodel.CapSetting
+		at  dvfsmodel.Setting
 	}
 	var apps []dvfsmodel.AppSamples
 	places, lines := make(map[string]int), make(map[setting]int)

@@ -282,6 +282,7 @@ func measuredParts(v *epdapi.JobView, nodes map[string]string) []any {
 			{Head: "Predicted", Unit: "energy", Number: true},
 			{Head: "Off by", Number: true},
 			{Head: "Measured by"},
+			{Head: "Power limit", Number: true},
 			{Head: "In use", Number: true},
 		},
 	}
@@ -304,10 +305,23 @@ func measuredParts(v *epdapi.JobView, nodes map[string]string) []any {
 			{Text: joulesOrDash(energy)},
 			{Text: againstPredicted(o.GPUEnergyJ, energy)},
 			{Text: cmp.Or(o.EnergySource().Words(), dash)},
+			{Text: numberOrDash(o.CapW, wattsText)},
 			{Text: numberOrDash(o.Utilisation, report.FormatPercent)},
 		})
 	}
-	return slices.Concat([]any{t}, restartParts(v), implausibleParts(v), throttleParts(v))
+	return slices.Concat([]any{t}, restartParts(v), implausibleParts(v), limitParts(v), noteParts(v), throttleParts(v))
+}
+
+// noteParts say what became of the runs' clocks.
+func noteParts(v *epdapi.JobView) []any {
+	const most = 10
+	var items []string
+	for i := range v.Outcomes {
+		for _, note := range v.Outcomes[i].Notes {
+			items = append(items, orDash(v.Outcomes[i].Node)+": "+note)
+		}
+	}
+	return noticeOf(page.Info, "Of its clocks:", items[:min(len(items), most)])
 }
 
 // implausibleParts say what of the runs' outcomes can't be.
@@ -356,6 +370,19 @@ func restartParts(v *epdapi.JobView) []any {
 		}
 	}
 	return parts
+}
+
+// limitParts say under which runs the power limit was changed.
+func limitParts(v *epdapi.JobView) []any {
+	const most = 10
+	var items []string
+	for i := range v.Outcomes {
+		if s, ok := v.Outcomes[i].OtherCapsS.Get(); ok && len(items) < most {
+			items = append(items, fmt.Sprintf("%s: another one for %s", orDash(v.Outcomes[i].Node),
+				report.FormatSeconds(s)))
+		}
+	}
+	return noticeOf(page.Warn, "The power limit was changed while it ran:", items)
 }
 
 // throttleParts say for how long GPUs were slower than they were told to be.

@@ -97,6 +97,7 @@ func gpusTable(n *epdapi.NodeReport) *page.Table {
 			{Head: "Locked"},
 			{Head: "Core range", Number: true},
 			{Head: "Power", Number: true},
+			{Head: "Limit", Number: true},
 			{Head: "In use", Number: true},
 			{Head: "Trouble"},
 			{Head: "UUID", Number: true},
@@ -106,10 +107,16 @@ func gpusTable(n *epdapi.NodeReport) *page.Table {
 	slices.SortStableFunc(gpus, func(a, b epdapi.NodeGPU) int { return a.Minor - b.Minor })
 	for i := range gpus {
 		g := &gpus[i]
-		core, mem, power, use := dash, dash, dash, dash
+		core, mem, power, limit, use := dash, dash, dash, dash, dash
 		if g.Read {
 			core, mem, power, use = clockOr(g.Core), clockOr(g.Mem), wattsText(g.Power),
 				numberOrDash(g.Utilisation, report.FormatPercent)
+			if g.PowerOf == epdapi.OfModules {
+				power += " (module)"
+			}
+		}
+		if g.Read && g.Cap > 0 {
+			limit = wattsText(float64(g.Cap))
 		}
 		trouble := page.Cell{Text: gpuProblem(g)}
 		if trouble.Text == "" {
@@ -125,6 +132,7 @@ func gpusTable(n *epdapi.NodeReport) *page.Table {
 			{Text: lockText(g)},
 			{Text: rangeText(g)},
 			{Text: power},
+			{Text: limit},
 			{Text: use},
 			trouble,
 			{Text: g.UUID},
@@ -150,10 +158,10 @@ func clockOr(f dvfsmodel.MHz) string {
 }
 
 func lockText(g *epdapi.NodeGPU) string {
-	if g.LockedCore == 0 && g.LockedMem == 0 {
+	if !g.IsLocked() {
 		return "no"
 	}
-	return dvfsmodel.Setting{Core: g.LockedCore, Mem: g.LockedMem}.Words()
+	return g.Locked().Words()
 }
 
 // rangeText is the core clocks that the driver has.

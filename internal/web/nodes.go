@@ -171,7 +171,7 @@ func coresOf(r *epdapi.NodeReport) string {
 
 func lockedOf(r *epdapi.NodeReport) (n int) {
 	for i := range r.GPUs {
-		if r.GPUs[i].LockedCore > 0 || r.GPUs[i].LockedMem > 0 {
+		if r.GPUs[i].IsLocked() {
 			n++
 		}
 	}
@@ -209,7 +209,7 @@ func clocksTable(list *epdapi.NodeList) *page.Table {
 		}
 		for k := range n.Report.GPUs {
 			g := &n.Report.GPUs[k]
-			key := lockedClocks{g.Model, dvfsmodel.Setting{Core: g.LockedCore, Mem: g.LockedMem}}
+			key := lockedClocks{g.Model, g.Locked()}
 			counts[key]++
 			power[key] += g.Power
 		}

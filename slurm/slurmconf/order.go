@@ -12,7 +12,9 @@ import (
 
 // DriverGPU is a GPU as the driver counts it.
 type DriverGPU struct {
-	Minor int    // of its device file; -1: it doesn't answer
+	// Minor is the number of its device file, 3 of /dev/nvidia3 and 131 of /dev/dri/renderD131; -1: it
+	// doesn't answer.
+	Minor int
 	Model string // product name
 }
 
@@ -27,18 +29,58 @@ var ErrOrder = errors.New("the order of Slurm's GPUs isn't certain")
 //
 // Without AutoDetect the numbers are gres.conf's own order, by device file. With
 // AutoDetect=nvml slurmd sorts the GPUs by PCI bus id, with AutoDetect=nvidia by device
-// file (Slurm's gres_gpu.c, _merge_system_gres_conf, from 22.05 to 26.05).
+// file (Slurm's gres_gpu.c, _merge_system_gres_conf, from 22.05 to 26.05). AutoDetect=rsmi, of AMD's
+// GPUs, is in the order of PCI bus ids, too (gpu_rsmi.c), and knows them by their render nodes.
 func (m *DeviceMap) DriverIndexes(gpus []DriverGPU) ([]int, error) {
 	switch m.AutoDetect {
 	case "", "off":
 		return m.byFile(gpus)
 	case "nvidia":
-		return m.byAutoDetect(gpus, minorOrder)
+		if !hasRenderNodes(gpus) {
+			return m.byAutoDetect(gpus, minorOrder)
+		}
+	case "rsmi":
+		if hasRenderNodes(gpus) {
+			return m.fromRenderNodes().byAutoDetect(countedFromZero(gpus), driverOrder)
+		}
+	}
+	if hasRenderNodes(gpus) {
+		return nil, fmt.Errorf("AutoDetect=%s isn't for AMD's GPUs: %w", slurm.Printable(m.AutoDetect, 40),
+			ErrOrder)
 	}
 	if strings.Contains(m.AutoDetect, "nvml") || m.AutoDetect == "full" { // as slurmd reads it
 		return m.byAutoDetect(gpus, driverOrder)
 	}
-	return nil, fmt.Errorf("AutoDetect=%s isn't for NVIDIA GPUs: %w", slurm.Printable(m.AutoDetect, 40), ErrOrder)
+	return nil, fmt.Errorf("AutoDetect=%s isn't for NVIDIA GPUs: %w", slurm.Printable(m.AutoDetect, 40),
+		ErrOrder)
+}
+
+// firstRenderNode is the number of the kernel's first render node: so far are those of
+// AMD's GPUs from those of NVIDIA's.
+const firstRenderNode = 128
+
+func hasRenderNodes(gpus []DriverGPU) bool {
+	return slices.ContainsFunc(gpus, func(g DriverGPU) bool { return g.Minor >= firstRenderNode })
+}
+
+// countedFromZero is GPUs by the numbers of their render nodes, the first of which is 0.
+func countedFromZero(gpus []DriverGPU) []DriverGPU {
+	list := slices.Clone(gpus)
+	for i := range list {
+		list[i].Minor = max(-1, list[i].Minor-firstRenderNode)
+	}
+	return list
+}
+
+// fromRenderNodes is the configuration with device files so numbered. A file of another kind is none that a
+// GPU has.
+func (m *DeviceMap) fromRenderNodes() *DeviceMap {
+	next := *m
+	next.Devices = slices.Clone(m.Devices)
+	for i := range next.Devices {
+		next.Devices[i].Minor = max(-1, next.Devices[i].Minor-firstRenderNode)
+	}
+	return &next
 }
 
 // byFile finds the GPU of each device file.

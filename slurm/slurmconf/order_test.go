@@ -40,13 +40,19 @@ func a100s(minors ...int) []slurmconf.DriverGPU {
 	return list
 }
 
+func mi210s(renderNodes ...int) []slurmconf.DriverGPU {
+	list := a100s(renderNodes...)
+	for i := range list {
+		if list[i].Minor >= 0 {
+			list[i].Model = "AMD Instinct MI210"
+		}
+	}
+	return list
+}
+
 func TestSlurmsNumbersMeanTheGPUsThatSlurmdGivesOut(t *testing.T) {
 	const off = "Name=gpu File=/dev/nvidia[0-3]"
-	for name, c := range map[string]struct {
-		conf, gres string
-		gpus       []slurmconf.DriverGPU // by PCI bus id
-		want       []int                 // nil: not certain
-	}{
+	checkNumbers(t, map[string]numbersCase{
 		"by file":              {off, "gpu:4", a100s(3, 2, 1, 0), []int{3, 2, 1, 0}},
 		"one missing, by file": {off, "gpu:4", a100s(0, 2, 3), []int{0, -1, 1, 2}},
 		"one dead, by file":    {off, "gpu:4", a100s(0, -1, 2, 3), []int{0, -1, 2, 3}},
@@ -107,7 +113,42 @@ func TestSlurmsNumbersMeanTheGPUsThatSlurmdGivesOut(t *testing.T) {
 			"gpu:2", a100s(0, 1),
 			[]int{-1, 1},
 		},
-	} {
+	})
+}
+
+func TestSlurmsNumbersMeanAMDsGPUsByTheirRenderNodes(t *testing.T) {
+	checkNumbers(t, map[string]numbersCase{
+		"rsmi": {"AutoDetect=rsmi", "gpu:4", mi210s(131, 128, 130, 129), []int{0, 1, 2, 3}},
+		"rsmi, with files": {
+			"AutoDetect=rsmi\nName=gpu File=/dev/dri/renderD[128-131]", "gpu:4", mi210s(131, 128, 130, 129),
+			[]int{0, 1, 2, 3},
+		},
+		"rsmi, one dead":    {"AutoDetect=rsmi", "gpu:4", mi210s(128, -1, 130, 131), []int{0, -1, 2, 3}},
+		"rsmi, one missing": {"AutoDetect=rsmi", "gpu:4", mi210s(128, 130, 131), nil},
+		"rsmi, typed": {
+			"AutoDetect=rsmi", "gpu:mi210:2", mi210s(128, 129), []int{0, 1},
+		},
+		"render nodes by file": {
+			"Name=gpu File=/dev/dri/renderD[128-131]", "gpu:4", mi210s(131, 130, 129, 128), []int{3, 2, 1, 0},
+		},
+		"AMD's by another kind of file": {
+			"Name=gpu File=/dev/dri/card[1-2]", "gpu:2", mi210s(128, 129), []int{-1, -1},
+		},
+		"nvml for AMD's":   {"AutoDetect=nvml", "gpu:2", mi210s(128, 129), nil},
+		"nvidia for AMD's": {"AutoDetect=nvidia", "gpu:2", mi210s(128, 129), nil},
+	})
+}
+
+// numbersCase is a configuration, the GPUs of a node, and which of them Slurm's numbers mean.
+type numbersCase struct {
+	conf, gres string
+	gpus       []slurmconf.DriverGPU // by PCI bus id
+	want       []int                 // nil: not certain
+}
+
+func checkNumbers(t *testing.T, cases map[string]numbersCase) {
+	t.Helper()
+	for name, c := range cases {
 		m, err := slurmconf.ReadGres(confOf(c.conf, c.gres), "etc/slurm", "n1")
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

@@ -63,8 +63,8 @@ func LeftOut(r *pooled.Report) *report.Table {
 	all := pooled.LeftOutResult{
 		App: "(all)", Regret: r.RegretMean, TimeMAPE: r.TimeMAPE, PowerMAPE: r.PowerMAPE, Violations: r.Violations,
 	}
-	clocks := func(o *pooled.LeftOutResult, list ...dvfsmodel.CapSetting) report.Value {
-		if o.Chosen == (dvfsmodel.CapSetting{}) { // of all workloads there are none
+	clocks := func(o *pooled.LeftOutResult, list ...dvfsmodel.Setting) report.Value {
+		if o.Chosen == (dvfsmodel.Setting{}) { // of all workloads there are none
 			return report.Value{}
 		}
 		texts := make([]string, len(list))

@@ -16,6 +16,7 @@ import (
 const (
 	Root      = "root"      // on the node, by the agent's socket
 	Control   = "control"   // root, Slurm's user and epd's own
+	Nodes     = "nodes"     // these, and by its key a node for itself
 	Operators = "operators" // these, and those whom [live] operators names
 	Anybody   = "anybody"   // every user of the cluster; users see what concerns them alone
 )
@@ -100,11 +101,11 @@ func controllerOperations() []Operation {
 	return []Operation{
 		post(Controller, epdapi.PathSubmit, Control, "A job is being submitted: job_submit.lua tells what "+
 			"is known of it.", of[slurm.Submission](), of[slurm.SubmitAnswer]()),
-		post(Controller, epdapi.PathDecide, Control, "An agent asks at which clocks a job runs on its node.",
+		post(Controller, epdapi.PathDecide, Nodes, "An agent asks at which clocks a job runs on its node.",
 			of[epdapi.DecideRequest](), of[live.Decision]()),
-		post(Controller, epdapi.PathOutcome, Control, "An agent tells what a run took. 425: not yet, see "+
+		post(Controller, epdapi.PathOutcome, Nodes, "An agent tells what a run took. 425: not yet, see "+
 			"Retry-After.", of[record.Outcome](), of[receipt]()),
-		post(Controller, epdapi.PathOutlook, Control, "An agent asks until when a run has to end.",
+		post(Controller, epdapi.PathOutlook, Nodes, "An agent asks until when a run has to end.",
 			of[epdapi.OutlookRequest](), of[live.Outlook]()),
 		get(Controller, epdapi.PathStatus, Anybody, "What epd is doing.", of[epdapi.Status]()),
 		get(Controller, epdapi.PathJobs, Anybody, "Jobs, newest first.", of[epdapi.JobPage](),
@@ -124,7 +125,7 @@ func controllerOperations() []Operation {
 			Param{"limit", "at most so many"}),
 		get(Controller, epdapi.PathNodes, Anybody, "Nodes and their GPUs, as their agents told last.",
 			of[epdapi.NodeList]()),
-		post(Controller, epdapi.PathReport, Control, "An agent tells of its node and its GPUs.",
+		post(Controller, epdapi.PathReport, Nodes, "An agent tells of its node and its GPUs.",
 			of[epdapi.NodeReport](), of[epdapi.ReportAnswer]()),
 		get(Controller, epdapi.PathFit, Operators, "The points behind a workload's model, and the "+
 			"model's curve.", of[epdapi.ModelFit](), workload, model),

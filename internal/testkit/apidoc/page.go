@@ -10,7 +10,8 @@ import (
 
 // whoText is who may ask, for people.
 var whoText = map[string]string{
-	Root: "root", Control: "root, Slurm's user", Operators: "these and operators", Anybody: "everybody",
+	Root: "root", Control: "root, Slurm's user", Nodes: "these, and a node for itself by its key",
+	Operators: "these and operators", Anybody: "everybody",
 }
 
 // Markdown is the document as a page.

@@ -1,0 +1,42 @@
+package dvfsmodel
+
+import "math"
+
+// Correction is by which factors a workload's time and power differ at supported clocks from
+// what a form says. A GPU has steps that no form has, such as clocks at which its voltage
+// goes up.
+type Correction struct {
+	Setting
+	Time, Power float64
+}
+
+// Corrected is the fit with corrections at the clocks that they name; at others it stays what
+// it is. Corrections that it had before are replaced.
+func (f *Fitted) Corrected(list []Correction) *Fitted {
+	corrected := *f
+	corrected.Corrections = list
+	corrected.corrections = make(map[Setting]Correction, len(list))
+	for _, c := range list {
+		corrected.corrections[c.rounded()] = c
+	}
+	return &corrected
+}
+
+// correction is that of normalised clocks.
+func (f *Fitted) correction(fc, fm float64) Correction {
+	if len(f.corrections) > 0 {
+		at := Setting{Core: f.Base.Core * MHz(fc), Mem: f.Base.Mem * MHz(fm)}
+		if c, ok := f.corrections[at.rounded()]; ok {
+			return c
+		}
+	}
+	return Correction{Time: 1, Power: 1}
+}
+
+// rounded is a setting to the kHz, by which clocks are equal that were normalised and are MHz again.
+func (s Setting) rounded() Setting {
+	const kHz = 1000
+	return Setting{
+		Core: MHz(math.Round(float64(s.Core) * kHz)), Mem: MHz(math.Round(float64(s.Mem) * kHz)),
+	}
+}

@@ -1,0 +1,56 @@
+package daemon
+
+import (
+	"sync"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/agent"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// settable is what can be set of a GPU, and the power limit in force where that is among it.
+type settable struct {
+	can   gpu.Capability
+	limit dvfsmodel.Watt
+}
+
+// powerLimit is what is known of the power limit of GPUs, zero where it can't be set on all of them,
+// and whether the core clock of any can't be locked.
+func (d *AgentServer) powerLimit(uuids []string) (limit epdapi.PowerLimit, coreFixed bool) {
+	answers := make([]settable, len(uuids))
+	known := make([]bool, len(uuids))
+	var group sync.WaitGroup
+	for i, uuid := range uuids {
+		group.Go(func() {
+			answer, err := agent.CallGPU(d.options.Agent.GPUs(), uuid, settableOf)
+			answers[i], known[i] = answer, err == nil
+		})
+	}
+	group.Wait()
+	limit = epdapi.PowerLimit{InForce: record.MaxGPUPower, Max: record.MaxGPUPower}
+	for i, a := range answers {
+		coreFixed = coreFixed || known[i] && !a.can.Can(gpu.CoreClock)
+		limit.InForce = min(limit.InForce, a.limit)
+		limit.Min, limit.Max = max(limit.Min, a.can.Limits.Min), min(limit.Max, a.can.Limits.Max)
+	}
+	if !(limit.InForce > 0) || len(uuids) == 0 {
+		limit = epdapi.PowerLimit{}
+	}
+	return limit, coreFixed
+}
+
+// settableOf asks a GPU. A limit that can't be read can't be set either.
+func settableOf(dev gpu.Device) (s settable, err error) {
+	if s.can = dev.Capability(); !s.can.Can(gpu.PowerLimit) {
+		return s, nil
+	}
+	if s.limit, err = dev.PowerLimit(); err != nil {
+		return settable{can: s.can}, nil //nolint:nilerr // it is said where it is set
+	}
+	if r, err := dev.Read(); err == nil && gpu.Measured(r.Limit) && r.Limit > 0 {
+		s.limit = min(s.limit, r.Limit)
+	}
+	return s, nil
+}

@@ -1,0 +1,233 @@
+package decide
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/live"
+	"github.com/epplan/epplan/slurm"
+)
+
+// capped is a job that is decided about on GPUs whose power limit can be set.
+type capped struct {
+	*alike
+	limit     epdapi.PowerLimit
+	coreFixed bool
+	live      string // further lines of [live], and [live.cap]
+}
+
+func (c *capped) decide(t *testing.T) *live.Decision {
+	t.Helper()
+	ch := c.chooser(t, c.configuration()+c.live)
+	ch.request.PowerLimit, ch.request.CoreFixed = c.limit, c.coreFixed
+	ch.choose(&slurm.Wishes{Deadline: ch.decision.Wish.Deadline})
+	shares := ch.settings.armShares(ch.decision.GPUModel)
+	ch.drawArm(&shares, 0.5)
+	return ch.decision
+}
+
+// standard is the model's prediction at default clocks, under the power limit in force.
+func (c *capped) standard() dvfsmodel.Point {
+	base := c.profile.Default
+	free := c.model.At(base.Core, base.Mem)
+	return c.under(base.Core, base.Mem, c.limit.InForce, &free)
+}
+
+// at is the prediction under a power limit.
+func (c *capped) at(core, mem dvfsmodel.MHz, limit dvfsmodel.Watt) dvfsmodel.Point {
+	standard := c.standard()
+	return c.under(core, mem, limit, &standard)
+}
+
+// under is the prediction under a power limit by the plainest means.
+func (c *capped) under(
+	core, mem dvfsmodel.MHz, limit dvfsmodel.Watt, standard *dvfsmodel.Point,
+) dvfsmodel.Point {
+	pt := c.model.NoFaster(core, mem, standard)
+	for _, pair := range slices.Backward(slices.SortedFunc(slices.Values(c.profile.Pairs()), comparePairs)) {
+		if pt.Power > limit && pair.Mem == mem && pair.Core < pt.Core {
+			pt = c.model.NoFaster(pair.Core, mem, standard)
+		}
+	}
+	return pt
+}
+
+// careless is why a setting with a power limit may not be set.
+func (c *capped) careless(d *live.Decision) string {
+	base := c.profile.Default
+	at := dvfsmodel.Setting{Core: d.Core, Mem: d.Mem}
+	if at.Core == 0 {
+		at.Core = base.Core
+	}
+	if at.Mem == 0 {
+		at.Mem = base.Mem
+	}
+	uncertain := 1 + dvfsmodel.Watt(max(c.model.Margin, c.timeMargin))
+	runs, slowest := c.at(at.Core, at.Mem, d.Cap), c.at(at.Core, at.Mem, d.Cap/uncertain)
+	standard := c.standard()
+	upper := max(c.model.UpperTime(&runs, c.timeMargin), c.model.UpperTime(&slowest, c.timeMargin))
+	most := c.alike.limit.Seconds()
+	if c.deadline > 0 {
+		most = min(most, c.deadline.Seconds()-c.deadlineMargin)
+	}
+	const rounding = 1 + 1e-9
+	switch {
+	case !c.limit.Takes(d.Cap):
+		return "the board doesn't take it, or it is no lower"
+	case math.Abs(d.Predicted.Or(0)-runs.Time) > 1e-9*runs.Time:
+		return fmt.Sprintf("takes %v s, predicted are %v", runs.Time, d.Predicted)
+	case math.Abs(d.PowerW.Or(0)-float64(runs.Power)) > 1e-9*float64(runs.Power):
+		return fmt.Sprintf("takes %v W, predicted are %v", runs.Power, d.PowerW)
+	case upper > d.Upper.Or(0)*rounding:
+		return fmt.Sprintf("may take %v s, the bound is %v", upper, d.Upper)
+	case upper > most*rounding || runs.Time*(1+c.limitMargin) > most*rounding:
+		return fmt.Sprintf("may take %v s of %v", upper, most)
+	case upper > c.stretch*c.model.UpperTime(&standard, c.timeMargin)*rounding:
+		return fmt.Sprintf("may take %v s, too much of %v", upper, c.model.UpperTime(&standard, c.timeMargin))
+	}
+	return ""
+}
+
+func drawCapped(rng *rand.Rand, from *modelPool, lines string) *capped {
+	c := &capped{alike: from.draw(rng), live: "[live.cap]\n" + lines}
+	power := c.model.At(c.profile.Default.Core, c.profile.Default.Mem).Power
+	c.limit = epdapi.PowerLimit{InForce: power * dvfsmodel.Watt(0.8+0.6*rng.Float64())}
+	c.limit.Min, c.limit.Max = c.limit.InForce*0.4, c.limit.InForce
+	return c
+}
+
+// A constant power limit is set beside the clocks where the run keeps what it is promised under it, by
+// the clock that the limit allows; else the run is as without one.
+func TestAConstantPowerLimitKeepsPromises(t *testing.T) {
+	rng := rand.New(rand.NewPCG(20, 1))
+	from := newPool(t, rng, 40)
+	set, binds, left := 0, 0, 0
+	for range cases(3000) {
+		c := drawCapped(rng, from, "mode = \"constant\"\nlimit = 0.7\n")
+		c.coreFixed = rng.IntN(4) == 0
+		d := c.decide(t)
+		off := *c
+		off.live = ""
+		without := off.decide(t)
+		switch {
+		case d.Cap == 0:
+			left++
+			if !c.coreFixed && (d.Setting != without.Setting || d.Apply != without.Apply) {
+				t.Fatalf("%v without a limit, %v where none is wanted: %v", d.Setting, without.Setting, c)
+			}
+		case d.Cap != dvfsmodel.Watt(math.Round(0.7*float64(c.limit.InForce))):
+			t.Fatalf("limit %v of %v", d.Cap, c.limit)
+		case c.careless(d) != "":
+			t.Fatalf("%v: %s: %v", d.Setting, c.careless(d), c)
+		case c.coreFixed && d.Core != 0:
+			t.Fatalf("%v where the core clock can't be locked", d.Setting)
+		case !d.Apply || d.Arm != live.ArmTreated || !strings.Contains(d.Reason, "power at most"):
+			t.Fatalf("%+v", d)
+		default:
+			set++
+			if d.Core == 0 && c.at(c.profile.Default.Core, c.profile.Default.Mem, d.Cap).Core !=
+				c.profile.Default.Core {
+				binds++
+			}
+		}
+	}
+	if set == 0 || left == 0 || binds == 0 {
+		t.Errorf("set %d times, of which it binds %d times, and left %d times", set, binds, left)
+	}
+}
+
+// Where the core clock can't be locked a power limit of as much as a run draws holds it there.
+func TestAPowerLimitIsChosenWhereTheClockCannotBeLocked(t *testing.T) {
+	rng := rand.New(rand.NewPCG(20, 2))
+	from := newPool(t, rng, 40)
+	set := 0
+	for range cases(3000) {
+		c := drawCapped(rng, from, "mode = \"chosen\"\n")
+		locked := c.decide(t)
+		if locked.Cap != 0 {
+			t.Fatalf("%v where the clock can be locked", locked.Setting)
+		}
+		c.coreFixed = true
+		d := c.decide(t)
+		if d.Cap == 0 {
+			if d.Apply {
+				t.Fatalf("%v where the clock can't be locked", d.Setting)
+			}
+			continue
+		}
+		set++
+		if d.Core != 0 || d.Mem != 0 {
+			t.Fatalf("%v", d.Setting)
+		}
+		if why := c.careless(d); why != "" {
+			t.Fatalf("%v: %s: %v", d.Setting, why, c)
+		}
+		if d.EnergyJ.Or(0) > d.DefaultJ.Or(0)*(1+1e-9) && c.objective == "energy" && c.timeWeight == 0 &&
+			c.profile.HostW == 0 {
+			t.Fatalf("%v takes %v, by default %v", d.Setting, d.EnergyJ, d.DefaultJ)
+		}
+	}
+	if set == 0 {
+		t.Error("none was ever set")
+	}
+}
+
+// The lot holds jobs out at the power limit that there is, and nothing is set unless it is wanted.
+func TestJobsThatAreHeldOutKeepTheirPowerLimit(t *testing.T) {
+	rng := rand.New(rand.NewPCG(20, 3))
+	from := newPool(t, rng, 40)
+	held := 0
+	for range cases(500) {
+		c := drawCapped(rng, from, "mode = \"constant\"\nlimit = 0.9\n")
+		ch := c.chooser(t, c.configuration()+c.live)
+		ch.request.PowerLimit = c.limit
+		ch.choose(&slurm.Wishes{})
+		was := ch.decision.Cap
+		ch.drawArm(&armShares{holdOut: live.Known(1)}, 0.5)
+		if d := ch.decision; was > 0 && (d.Arm != live.ArmHeldOut || d.Apply || d.Setting != dvfsmodel.Setting{}) {
+			t.Fatalf("%+v", d)
+		}
+		if was > 0 {
+			held++
+		}
+		c.live = ""
+		if d := c.decide(t); d.Cap != 0 {
+			t.Fatalf("%v where none is wanted", d.Setting)
+		}
+		c.live, c.limit = "[live.cap]\nmode = \"constant\"\nlimit = 0.9\n", epdapi.PowerLimit{}
+		if d := c.decide(t); d.Cap != 0 {
+			t.Fatalf("%v where none can be set", d.Setting)
+		}
+	}
+	if held == 0 {
+		t.Error("none was ever held out")
+	}
+}
+
+// Predictions at clocks above the one that the power limit in force allows are those at that clock.
+func TestPredictionsKnowThePowerLimitInForce(t *testing.T) {
+	rng := rand.New(rand.NewPCG(20, 4))
+	from := newPool(t, rng, 40)
+	bound := 0
+	for range cases(500) {
+		c := drawCapped(rng, from, "")
+		ch := c.chooser(t, c.configuration())
+		ch.request.PowerLimit = c.limit
+		want := c.standard()
+		if got := ch.safeResponse().Standard; got != want {
+			t.Fatalf("%+v under %v, want %+v", got, c.limit, want)
+		}
+		if want.Core < c.profile.Default.Core {
+			bound++
+		}
+	}
+	if bound == 0 {
+		t.Error("no limit was ever of any effect")
+	}
+}
