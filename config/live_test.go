@@ -238,12 +238,13 @@ func TestNothingIsSharedUnlessItIsAskedFor(t *testing.T) {
 
 func TestNoClockIsAdaptedUnlessItIsAskedFor(t *testing.T) {
 	if a := Default().Live.Adapt; a.ModeOf("any") != AdaptOff || a.SLA != 1.2 || a.Tau != 0.1 ||
-		a.Writes != 30 {
+		a.Writes != 30 || a.WritePause != 1 || a.MaxGPUs != 1 {
 		t.Errorf("%+v", a)
 	}
-	c := load(t, "[live.adapt]\nmodes = {gpu = \"on\"}\nsla = 1.5\ntau_s = 0.05\nwrites_per_minute = 12")
+	c := load(t, "[live.adapt]\nmodes = {gpu = \"on\"}\nsla = 1.5\ntau_s = 0.05\nwrites_per_minute = 12\n"+
+		"write_pause_s = 0\nmax_gpus = 8")
 	if a := c.Live.Adapt; a.ModeOf("gpu") != AdaptOn || a.ModeOf("other") != AdaptOff || a.SLA != 1.5 ||
-		a.Tau != 0.05 || a.Writes != 12 {
+		a.Tau != 0.05 || a.Writes != 12 || a.WritePause != 0 || a.MaxGPUs != 8 {
 		t.Errorf("%+v", a)
 	}
 }

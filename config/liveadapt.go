@@ -30,9 +30,15 @@ type LiveAdapt struct {
 	Tau   float64          // seconds from one look at a GPU to the next
 	// Writes are the clock writes that a GPU may have in any minute.
 	Writes int
+	// WritePause is the time from one of an adapted job to the next, seconds.
+	WritePause float64
+	// MaxGPUs is how many GPUs such a job has at most.
+	MaxGPUs int
 }
 
-func defaultAdapt() LiveAdapt { return LiveAdapt{Mode: AdaptOff, SLA: 1.2, Tau: 0.1, Writes: 30} }
+func defaultAdapt() LiveAdapt {
+	return LiveAdapt{Mode: AdaptOff, SLA: 1.2, Tau: 0.1, Writes: 30, WritePause: 1, MaxGPUs: 1}
+}
 
 // ModeOf is the mode of a partition; of several, with commas between, it is on
 // where it is on in all.
@@ -61,6 +67,10 @@ func (a *LiveAdapt) fields() []field {
 			numberRange{min: 0.02, max: 0.15}),
 		intField("writes_per_minute", "The most clock writes that a GPU has in any minute. Below 3 nothing "+
 			"is adapted.", &a.Writes, 0, 6000),
+		numberField("write_pause_s", "Seconds from one step of a GPU's clock to the next at least: a write "+
+			"holds kernels up that communicate.", &a.WritePause, numberRange{min: 0, max: 10}),
+		intField("max_gpus", "The most GPUs of a job whose clocks are adapted: where several wait for each "+
+			"other, as under NCCL, each write may cost all of them time.", &a.MaxGPUs, 1, 64),
 	}
 }
 

@@ -44,6 +44,10 @@ type Profile struct {
 	Source  string // where the values come from
 }
 
+// IsModule reports whether what its driver counts is the energy of a module, several GPUs or
+// a GPU with its CPU. No profile says that it isn't.
+func (p *Profile) IsModule() bool { return p != nil && p.EnergyScope == "module" }
+
 // PowerLimit is the least and the most that a board's power limit can be, and what it
 // is as delivered.
 type PowerLimit struct{ Min, Default, Max dvfsmodel.Watt }

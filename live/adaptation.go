@@ -15,6 +15,9 @@ type Adaptation struct {
 	SLA    float64 `json:"sla"`
 	TauS   float64 `json:"tau_s"`             // from one look at the GPUs to the next
 	Writes int     `json:"writes_per_minute"` // clock writes of a GPU in any minute
+	// WritePauseS is how long after a change of the clock the next one may be at the earliest,
+	// seconds, unless another run comes to the GPU.
+	WritePauseS float64 `json:"write_pause_s,omitzero"`
 	// Levels are the clocks, falling. The first one is the ceiling, the default clock,
 	// at which nothing is lost, and the last one the floor.
 	Levels []AdaptLevel `json:"levels"`
@@ -22,6 +25,9 @@ type Adaptation struct {
 
 // Tau is the time from one look at the GPUs to the next.
 func (a *Adaptation) Tau() time.Duration { return Known(a.TauS).Duration() }
+
+// WritePause is the time from one change of the clock to the next at least.
+func (a *Adaptation) WritePause() time.Duration { return Known(a.WritePauseS).Duration() }
 
 // AdaptLevel is a core clock at which an adapted run may be.
 type AdaptLevel struct {

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -57,7 +58,7 @@ func TestACheckOfSimulatedGPUsLocksKillsAndGivesBack(t *testing.T) {
 	for _, g := range report.GPUs {
 		l := g.Lock
 		back, seen := l.BackMS.Get()
-		if !l.Held || !l.Restored || !seen || back > 2000 || l.Shown != "1600 MHz, 5500 MHz, 175 W" {
+		if !l.Held || !l.Restored || !seen || back > 2000 || l.Shown != "1600 MHz, 5000 MHz, 175 W" {
 			t.Errorf("%+v", l)
 		}
 		if g.Load == nil || g.Idle == nil || !(g.Load.MeanW.Or(0) > g.Idle.MeanW.Or(0)) || len(g.Calls) != 5 ||
@@ -119,26 +120,48 @@ func TestACheckLeavesGPUsInUseAlone(t *testing.T) {
 	}
 }
 
-// What a check left that was killed itself is given back by the next one.
-func TestACheckThatWasKilledIsClearedUpByTheNextOne(t *testing.T) {
+// holder is a process that holds a simulated GPU locked, and the end of its input.
+func holder(t *testing.T, state string) (s *gpu.Sim, child *exec.Cmd, input io.Closer) {
+	t.Helper()
 	asOwnChild(t)
-	state := t.TempDir()
 	l, err := gpu.OpenSim("sim", &gpu.SimOptions{Dir: filepath.Join(state, "sim")})
 	must(t, err)
 	all, err := l.Sims()
 	must(t, err)
-	child := itself("gpu-check", "--hold", all[0].Identity().UUID, "--at", "802,0,150", "--gpu", "sim",
+	child = itself("gpu-check", "--hold", all[0].Identity().UUID, "--at", "802,0,150", "--gpu", "sim",
 		"--state", state)
-	input, err := child.StdinPipe()
+	input, err = child.StdinPipe()
 	must(t, err)
 	must(t, child.Start())
-	defer input.Close() //nolint:errcheck // the process is dead
+	t.Cleanup(func() { _ = input.Close() })
 	for until := time.Now().Add(30 * time.Second); ; {
-		if v, err := all[0].Held(gpu.PowerLimit); err == nil && v == 150 || time.Now().After(until) {
-			break
+		v, err := all[0].Held(gpu.PowerLimit)
+		must(t, err)
+		if v == 150 {
+			return all[0], child, input
+		}
+		if time.Now().After(until) {
+			t.Fatal("it isn't locked")
 		}
 		<-time.After(5 * time.Millisecond)
 	}
+}
+
+func TestTheProcessThatHoldsALockGivesBackWhenTheCheckIsGone(t *testing.T) {
+	s, child, input := holder(t, t.TempDir())
+	must(t, input.Close()) // as when the check is killed
+	must(t, child.Wait())
+	for _, c := range []gpu.Control{gpu.CoreClock, gpu.PowerLimit} {
+		if v, err := s.Held(c); err != nil || v != 0 {
+			t.Errorf("the %s is left at %v, %v", c, float64(v), err)
+		}
+	}
+}
+
+// What a check left that was killed with that process is given back by the next one.
+func TestACheckThatWasKilledIsClearedUpByTheNextOne(t *testing.T) {
+	state := t.TempDir()
+	_, child, _ := holder(t, state)
 	must(t, child.Process.Kill())
 	_ = child.Wait()
 	report, code, failed := check(t, state, "--gpu", "sim", "--write")

@@ -223,7 +223,7 @@ func writeRun(b *strings.Builder, o *epdapi.Outcome, d *epdapi.Decision) {
 	if d != nil {
 		time, energy = d.TimeS.Value, d.EnergyJ.Value
 	}
-	writeRow(b, "  locked", "%s", o.Setting.Words())
+	writeRow(b, "  locked", "%s", slurm.Printable(o.LockedWords(), 800))
 	if s, ok := o.TimeS.Get(); ok {
 		writeRow(b, "  time", "%s%s", report.FormatSeconds(s), againstPredicted(s, time, report.FormatSeconds))
 	} else if s, ok := o.Restarted.TimeS.Get(); ok {

@@ -177,7 +177,7 @@ func comparedText(s *epdapi.Savings) string {
 	if s.Workloads > 0 && s.Alone > 0 {
 		text += "; the others have no run in one of the arms, and what they saved isn't measured"
 	}
-	return text
+	return text + s.ModuleWords()
 }
 
 func endedText(e epdapi.EndingCounts) string {

@@ -75,9 +75,9 @@ func statusText(s *epdapi.Status) string {
 }
 
 func writeGPU(b *strings.Builder, g *epdapi.GPU) {
-	fmt.Fprintf(b, "GPU %d  %s  %s  core %s, memory %s, %.0f W%s", g.Minor, printable(g.Model),
+	fmt.Fprintf(b, "GPU %d  %s  %s  core %s, memory %s, %s%s", g.Minor, printable(g.Model),
 		printable(g.UUID),
-		clockText(g.Core, g.LockedCore), clockText(g.Mem, g.LockedMem), g.Power, g.LimitWords())
+		clockText(g.Core, g.LockedCore), clockText(g.Mem, g.LockedMem), g.PowerText(), g.LimitWords())
 	if g.Lost {
 		b.WriteString(", it fell off the bus")
 	}

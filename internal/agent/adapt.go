@@ -110,6 +110,9 @@ func (d *clockStepper) lowest() dvfsmodel.MHz { return d.rule.Levels[d.lowestLev
 // how many clock writes there may still be in this minute.
 func (d *clockStepper) step(now time.Time, util float64, left int) (changed bool) {
 	d.book(now, util)
+	if now.Sub(d.changed) < d.rule.WritePause() {
+		return false
+	}
 	want := d.bestLevel(now)
 	urgent := d.spareMargin(d.level) < -rounding
 	if !d.canAfford(want, left, urgent) {
@@ -235,9 +238,13 @@ func (d *clockStepper) lossRate(level int) float64 {
 }
 
 // spareMargin is what is left of the spare time, seconds, if all is work until the step
-// after the next one; below 0 the level must not be.
+// after the next one that may change the clock; below 0 the level must not be.
 func (d *clockStepper) spareMargin(level int) float64 {
-	return d.spareSeconds(level) - d.stepDelay*d.lossRate(level)
+	delay := d.stepDelay
+	if level != d.level {
+		delay += d.rule.WritePauseS
+	}
+	return d.spareSeconds(level) - delay*d.lossRate(level)
 }
 
 // bestLevel is the level that is best, were clock writes free.

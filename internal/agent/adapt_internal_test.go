@@ -151,6 +151,7 @@ func (j *jobLoad) pass(w *world, seconds float64) {
 func TestTheSLAHoldsAtEveryMomentForAnyUtilisation(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rule := v100(rapid.Float64Range(1, 2).Draw(rt, "sla"), rapid.IntRange(0, 60).Draw(rt, "writes"))
+		rule.WritePauseS = rapid.SampledFrom([]float64{0, 1, 5, 10}).Draw(rt, "pause")
 		first := 0
 		for i, l := range rule.Levels {
 			if l.Stretch <= rule.SLA {
@@ -185,6 +186,11 @@ func TestTheSLAHoldsAtEveryMomentForAnyUtilisation(t *testing.T) {
 		}
 		if got := w.mostWrites(); got > rule.Writes {
 			rt.Fatalf("%d writes in a minute, want at most %d", got, rule.Writes)
+		}
+		for i := 1; i < len(w.all); i++ {
+			if pause := w.all[i].Sub(w.all[i-1]); pause < rule.WritePause() {
+				rt.Fatalf("%s from one write to the next, want %s at least", pause, rule.WritePause())
+			}
 		}
 	})
 }
@@ -291,6 +297,8 @@ func TestAnAdaptationThatCannotBeIsRefused(t *testing.T) {
 		"no sla":     func(a *live.Adaptation) { a.SLA = math.NaN() },
 		"tau":        func(a *live.Adaptation) { a.TauS = 0 },
 		"writes":     func(a *live.Adaptation) { a.Writes = -1 },
+		"pause":      func(a *live.Adaptation) { a.WritePauseS = 11 },
+		"no pause":   func(a *live.Adaptation) { a.WritePauseS = math.NaN() },
 		"no levels":  func(a *live.Adaptation) { a.Levels = nil },
 		"no ceiling": func(a *live.Adaptation) { a.Levels = a.Levels[1:] },
 		"order":      func(a *live.Adaptation) { a.Levels[2].Core = 1300 },

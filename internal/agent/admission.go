@@ -101,26 +101,21 @@ func (a *admission) checkGPU(c *managedGPU, run *live.Run) error {
 	return a.checkRange(c, run.Setting)
 }
 
-// checkLockable says which control the card can't set, or not to the run's value. A memory clock that
-// can't be locked but is the only one in the table of clocks needn't be, and what a run can do without
-// is taken out of its setting.
+// checkLockable says that the card can't set the first control of the run's, or can't set one to the run's
+// value; without a later control it goes on. A memory clock that can't be locked but is the only one in
+// the table of clocks needn't be.
 func (c *managedGPU) checkLockable(run *live.Run, table *gpu.Clocks) error {
 	if !c.can(gpu.MemClock) && len(table.Mem) == 1 && run.Setting.Mem == table.Mem[0] {
 		run.Setting.Mem = 0
 	}
+	if first, some := firstControl(run.Setting); some && !c.can(first) {
+		return fmt.Errorf("%w: %s: %w", ErrSetting, first, gpu.ErrNotSupported)
+	}
 	for control := range gpu.NumControls {
-		v := control.Of(run.Setting)
-		switch {
-		case v == 0:
-		case c.can(control):
+		if v := control.Of(run.Setting); v != 0 && c.can(control) {
 			if err := c.checkBounds(control, v); err != nil {
 				return fmt.Errorf("%w: %w", ErrSetting, err)
 			}
-		case isDispensable(control):
-			c.deny(control, fmt.Errorf("%s of %s: %w", control, c.uuid, gpu.ErrNotSupported))
-			control.Put(&run.Setting, 0)
-		default:
-			return fmt.Errorf("%w: %s: %w", ErrSetting, control, gpu.ErrNotSupported)
 		}
 	}
 	return nil
@@ -181,13 +176,14 @@ const (
 	maxLevels      = 64
 	maxStretch     = 100
 	maxWrites      = 6000
+	maxPause       = 10 * time.Second // of writes
 )
 
 // checkAdaptation says what is impossible about an adaptation.
 func checkAdaptation(a *live.Adaptation) error {
 	tau := a.Tau()
 	if !(a.SLA >= 1 && a.SLA <= maxStretch) || tau < minTau || tau > maxTau || a.Writes < 0 ||
-		a.Writes > maxWrites ||
+		a.Writes > maxWrites || !(a.WritePauseS >= 0) || a.WritePause() > maxPause ||
 		len(a.Levels) == 0 || len(a.Levels) > maxLevels || a.Levels[0].Stretch != 1 {
 		return fmt.Errorf("%w: adaptation by %v every %s over %d clocks", ErrSetting, a.SLA, tau,
 			len(a.Levels))

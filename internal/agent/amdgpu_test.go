@@ -1,8 +1,12 @@
 package agent_test
 
 import (
+	"context"
 	"path/filepath"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
@@ -85,20 +89,34 @@ func TestACrashAtAnyStepLeavesNoAMDGPULimited(t *testing.T) {
 	}
 }
 
+// The firmware may take a limit for advice, as it may on MI300.
 func TestAnAMDGPUThatRunsAboveItsLimitIsGivenBack(t *testing.T) {
-	n := newAMDNode(t, amdgputest.MI210)
-	n.kernel.GPUs[0].Put(t, "gpu_metrics", "") // so that the sensors tell the clock
-	a := n.agent(&fuse{})
-	if _, err := a.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	n.kernel.Deaf = true // the firmware takes the limit for advice, as it may on MI300
-	_, err := a.Apply(t.Context(), (&host{uuids: []string{"GPU-a0b1c2d3e4f50000"}}).run("r1", 1,
-		dvfsmodel.Setting{Core: 1000}, 0))
-	if err == nil {
-		t.Error("a limit that isn't kept passed for one")
-	}
-	if !n.kernel.GPUs[0].IsAsLoaded() {
-		t.Errorf("%+v", n.kernel.GPUs[0])
-	}
+	synctest.Test(t, func(t *testing.T) {
+		n := newAMDNode(t, amdgputest.MI210)
+		n.kernel.GPUs[0].Put(t, "gpu_metrics", "") // so that the sensors tell the clock
+		a := n.agent(&fuse{})
+		if _, err := a.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		n.kernel.Deaf = true
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			a.Watch(ctx, agent.WatchHooks{
+				Slurm: alive, Processes: alive, OnClosed: func(agent.ClosedRun) {}, OnProblem: func(error) {},
+			})
+			close(done)
+		}()
+		h := &host{uuids: []string{"GPU-a0b1c2d3e4f50000"}}
+		apply(h, a, "r1", 1, dvfsmodel.Setting{Core: 1000}, 0)
+		sleep(3 * time.Minute)
+		if got := a.State().Runs[0].HandsOff; !strings.Contains(got, "no effect") {
+			t.Errorf("a limit that isn't kept passed for one: %q", got)
+		}
+		if !n.kernel.GPUs[0].IsAsLoaded() {
+			t.Errorf("%+v", n.kernel.GPUs[0])
+		}
+		cancel()
+		<-done
+	})
 }

@@ -40,12 +40,8 @@ func (a *Agent) Apply(ctx context.Context, run live.Run) (Applied, error) {
 	if reconciling == nil && (ctx.Err() != nil || isLate(&run, time.Now())) {
 		reconciling = a.releaseLate(ctx, run.ID, ErrLate)
 	}
-	notices := make([]error, len(cards))
-	for i, c := range cards {
-		notices[i] = c.takeNotice()
-	}
 	return a.applied(run.ID),
-		errors.Join(superseded, heeding, refusal, keeping, reconciling, errors.Join(notices...))
+		errors.Join(superseded, heeding, refusal, keeping, reconciling)
 }
 
 // releaseLate puts a run that completed too late to default clocks.
@@ -82,6 +78,11 @@ func (a *Agent) registerRun(run *live.Run, refusal error) error {
 	r := &openRun{Run: *run, file: runFile{Schema: runSchema, Run: *run}, sampler: NewSampler(*run)}
 	if refusal != nil {
 		r.handsOff = refusal.Error()
+	}
+	if run.Missed {
+		r.sampler.outcome.Partial = true
+		r.note("its GPUs weren't opened when it began: it was at default clocks until " +
+			time.Now().UTC().Format(time.TimeOnly) + " UTC, and isn't measured from its start")
 	}
 	if energy := a.poller.counters(run); len(energy) > 0 {
 		r.file.Counters = &counters{Boot: a.options.Boot, Driver: a.options.Driver, Energy: energy}

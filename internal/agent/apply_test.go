@@ -29,9 +29,9 @@ func TestASettingThatMustNotBeIsRefusedAndNothingIsTouched(t *testing.T) {
 			r.Setting.Mem = 4000
 			r.Setting.Core = 1600
 		}, agent.ErrSetting},
-		"memory can't be locked": {
-			"sim:2,model=GTX1080Ti,lock=core", func(*host, *live.Run) {}, gpu.ErrNotSupported,
-		},
+		"memory alone can't be locked": {"sim:2,model=GTX1080Ti,lock=core", func(_ *host, r *live.Run) {
+			r.Setting.Core = 0
+		}, gpu.ErrNotSupported},
 		"nothing can be locked": {"sim:2,model=GTX1080Ti,lock=none", func(_ *host, r *live.Run) {
 			r.Setting.Mem = 0
 		}, gpu.ErrNotSupported},
@@ -148,6 +148,91 @@ func TestApplyingARunTwiceChangesNothing(t *testing.T) {
 	h.wantFree()
 }
 
+func TestClocksThatAUserFixedAreExactAndOthersMayFallWhileTheGPUHasNothingToDo(t *testing.T) {
+	h := newHost(t, twoGPUs)
+	a := h.started()
+	wantFixed := func(when string, want bool) {
+		t.Helper()
+		if fixed, err := h.sims[0].IsFixed(gpu.CoreClock); err != nil || fixed != want {
+			t.Errorf("%s: fixed %v, %v, want %v", when, fixed, err, want)
+		}
+	}
+	fixed := h.run("r2", 2, slow, 0)
+	fixed.Wish.Fixed = true
+	applyRun := func(r live.Run) {
+		t.Helper()
+		if got, err := a.Apply(t.Context(), r); err != nil || !got.Locked {
+			t.Fatalf("%+v, %v", got, err)
+		}
+	}
+	applyRun(h.run("r1", 1, slow, 0))
+	wantFixed("chosen", false)
+	applyRun(fixed)
+	wantFixed("chosen, and fixed at the same", true)
+	applyRun(h.run("r3", 3, quick, 0))
+	wantFixed("a faster one than the fixed one", false)
+	end(a, 3)
+	wantFixed("without it", true)
+	end(a, 2)
+	wantFixed("without the fixed one", false)
+	h.wantLocked(slow)
+	end(a, 1)
+	h.wantFree()
+}
+
+// Of a job's GPUs one refuses the memory clock: it keeps the core clock, the run says so
+// once, and its record has what it was locked at.
+func TestARefusedMemoryClockDoesNotCostTheCoreClock(t *testing.T) {
+	for _, kind := range []gpu.FaultKind{gpu.FaultUnsupported, gpu.FaultPermission} {
+		h := newHost(t, twoGPUs)
+		a := h.started()
+		a.SettleOneByOne()
+		h.faults.Add(gpu.Fault{GPU: 0, Op: gpu.OpSet, Kind: kind, After: 1, Count: 1})
+		if got, err := a.Apply(t.Context(), h.run("r1", 1, slow, 0)); err != nil || !got.Locked {
+			t.Fatalf("%s: %+v, %v", kind, got, err)
+		}
+		core := dvfsmodel.Setting{Core: slow.Core, Cap: slow.Cap}
+		h.wantLocked(core)
+		h.wantNoted(string(kind))
+		writes := a.State().GPUs[entryOf(a)].Writes
+		apply(h, a, "r1", 1, slow, 0) // again
+		if got := a.State().GPUs[entryOf(a)].Writes; got != writes {
+			t.Errorf("%s: %d writes, %d before", kind, got, writes)
+		}
+		closed, err := a.End(t.Context(), 1, "n1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out := closed.Record(); out.Setting != core || len(out.Notes) != 1 ||
+			!strings.Contains(out.Notes[0], "memory clock") {
+			t.Errorf("%s: %+v, notes %q", kind, out.Setting, out.Notes)
+		}
+		h.wantFree()
+		apply(h, a, "r2", 2, slow, 0) // it is asked again
+		h.wantLocked(slow)
+		end(a, 2)
+		h.wantFree()
+	}
+}
+
+// A GPU that can't lock its memory clock at all isn't left at default clocks either.
+func TestAGPUThatLocksItsCoreClockAloneIsLockedAtIt(t *testing.T) {
+	h := newHost(t, "sim:2,model=GTX1080Ti,lock=core")
+	a := h.started()
+	if got, err := a.Apply(t.Context(), h.run("r1", 1, slow, 0)); err != nil || !got.Locked {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	h.wantLocked(dvfsmodel.Setting{Core: slow.Core})
+	memory := dvfsmodel.Setting{Mem: slow.Mem}
+	if got, err := a.Apply(t.Context(), h.run("r2", 2, memory, 1)); !errors.Is(err, gpu.ErrNotSupported) ||
+		got.Locked {
+		t.Errorf("the memory clock alone: %+v, %v", got, err)
+	}
+	end(a, 1)
+	end(a, 2)
+	h.wantFree()
+}
+
 func TestALockOverALockKeepsWhatWasBeforeTheFirst(t *testing.T) {
 	h := newHost(t, twoGPUs)
 	a := h.started()
@@ -206,7 +291,14 @@ func applyWithFault(t *testing.T, fault gpu.Fault) {
 	if got.Locked != (err == nil) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if err == nil { // the fault hit nothing, or was mended
+	refusesMemory := fault.Op == gpu.OpSet && fault.After == 1 &&
+		(fault.Kind == gpu.FaultPermission || fault.Kind == gpu.FaultUnsupported)
+	if refusesMemory { // after the core clock was set
+		h.wantLocked(slow, dvfsmodel.Setting{Core: slow.Core})
+		if err != nil {
+			t.Error(err)
+		}
+	} else if err == nil { // the fault hit nothing, or was mended
 		h.wantLocked(slow, slow)
 	} else if h.locked(0) != free {
 		t.Errorf("the other GPU is locked at %v", h.locked(0))
@@ -390,35 +482,6 @@ func TestASweepSparesAGPUThatWasLockedForARunMeanwhile(t *testing.T) {
 		}
 		h.wantLocked(quick)
 	})
-}
-
-// deafLibrary has GPUs that take locks and don't heed them.
-type deafLibrary struct{ gpu.Library }
-
-type deafDevice struct{ gpu.Device }
-
-func (deafDevice) Set(gpu.Control, gpu.Value) error { return nil }
-
-func (l deafLibrary) Devices() ([]gpu.Device, error) {
-	devices, err := l.Library.Devices()
-	for i := range devices {
-		devices[i] = deafDevice{devices[i]}
-	}
-	return devices, err
-}
-
-func TestAGPUThatRunsFasterThanItWasLockedAtIsGivenBack(t *testing.T) {
-	h := newHost(t, twoGPUs)
-	h.options = func(o *agent.Options) { o.Library = deafLibrary{h.library} }
-	if err := h.sims[0].Run(anyWork); err != nil {
-		t.Fatal(err)
-	}
-	a := h.started()
-	got, err := a.Apply(t.Context(), h.run("r1", 1, slow, 0))
-	if err == nil || got.Locked || !strings.Contains(got.HandsOff, "locked at 1600,4000 MHz") {
-		t.Errorf("%+v, %v", got, err)
-	}
-	h.wantFree()
 }
 
 // slowLibrary has GPUs that take a long time to be found, once.

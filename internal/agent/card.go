@@ -34,20 +34,18 @@ type managedGPU struct {
 	hung  int          // calls that haven't come back in time
 	lost  bool         // the handle's GPU fell off the bus
 
-	entry        *Entry     // in the journal; nil: nothing is locked by us
-	isEntryTrue  bool       // the clocks are known to be as the entry says
-	isUnlocked   bool       // we unlocked it, and nobody of us locked it since
-	refused      string     // why the driver refused the last lock; empty: it didn't
-	recentWrites writeTimes // of its clocks, lately
-	writes       int        // of its clocks since the agent began
-	// denied are the controls that runs can do without and the driver refused, and notice is that
-	// until somebody was told of it.
-	denied gpu.ControlSet
-	notice error
+	entry        *Entry         // in the journal; nil: nothing is locked by us
+	isEntryTrue  bool           // the clocks are known to be as the entry says
+	isExact      bool           // and exactly so, also while the GPU has nothing to do
+	isUnlocked   bool           // we unlocked it, and nobody of us locked it since
+	without      gpu.ControlSet // what its driver refused since it was locked
+	refused      string         // why the driver refused the last lock; empty: it didn't
+	recentWrites writeTimes     // of its clocks, lately
+	writes       int            // of its clocks since the agent began
 
-	externalChange string    // why somebody else is thought to set its clocks
-	strayCount     int       // samples in a row that don't fit the lock
-	firstStray     time.Time // the first of them
+	externalChange string        // why somebody else is thought to set its clocks
+	watch          lockWatch     // whether it keeps its lock
+	unlockedCore   dvfsmodel.MHz // the highest core clock seen while it wasn't locked; 0: none
 }
 
 func newManagedGPU(dev gpu.Device, timeout time.Duration, late func(*managedGPU)) *managedGPU {
@@ -80,7 +78,7 @@ func (c *managedGPU) releaseTurn() { <-c.turn }
 func (c *managedGPU) reopen(dev gpu.Device) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.dev, c.id, c.table, c.lost = dev, dev.Identity(), nil, false
+	c.dev, c.id, c.table, c.lost, c.without = dev, dev.Identity(), nil, false, 0
 }
 
 // identity is the card's, as of when it was opened last: a driver that was reloaded
@@ -109,10 +107,12 @@ func (c *managedGPU) journalled() *Entry {
 func (c *managedGPU) record(e *Entry, sure bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.entry, c.isEntryTrue, c.strayCount = e, sure, 0
+	c.entry, c.isEntryTrue = e, sure
+	c.watch.begin(time.Now())
 	c.isUnlocked = e == nil && sure
 	if e == nil {
-		c.externalChange = ""
+		c.externalChange, c.without = "", 0
+		c.watch.wasKept, c.watch.toldBelow = false, false
 	}
 }
 
@@ -128,11 +128,54 @@ func (c *managedGPU) dropUnset(before *Entry, from, to gpu.Control) {
 	}
 }
 
-// isLockedAt reports whether the card is known to be locked at a setting.
-func (c *managedGPU) isLockedAt(want dvfsmodel.Setting) bool {
+// doWithout notes that the card goes on without a control of those that are wanted, and takes
+// it out of them; false: it is the first one, without which there is no lock.
+func (c *managedGPU) doWithout(control gpu.Control, want *lock) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.isEntryTrue && c.entry != nil && c.entry.Setting() == want
+	without := c.without | gpu.ControlsOf(control)
+	rest := want.less(without)
+	if rest == *want {
+		return false
+	}
+	c.without, *want = without, rest
+	return true
+}
+
+// settable is what is wanted of the card less what its driver refused.
+func (c *managedGPU) settable(want lock) lock {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return want.less(c.without)
+}
+
+// recordLock notes that the card is locked as its entry says.
+func (c *managedGPU) recordLock(e *Entry, exact bool) {
+	c.record(e, true)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.isExact = exact
+}
+
+// isLockedAt reports whether the card is known to be locked so.
+func (c *managedGPU) isLockedAt(want lock) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.isEntryTrue && c.entry != nil && lock{c.entry.Setting(), c.isExact} == want
+}
+
+// isAtEntry reports whether the card is known to be at what its entry says.
+func (c *managedGPU) isAtEntry() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.isEntryTrue && c.entry != nil
+}
+
+// forgetLock notes that the card isn't at what its entry says any more, nor somebody else's.
+func (c *managedGPU) forgetLock() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.isEntryTrue, c.externalChange = false, ""
 }
 
 // externalReason is why somebody else is thought to set the card's clocks.
@@ -146,7 +189,8 @@ func (c *managedGPU) externalReason() string {
 func (c *managedGPU) clearExternalChange() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.externalChange, c.strayCount = "", 0
+	c.externalChange = ""
+	c.watch.begin(time.Now())
 }
 
 // prior is what is known of a control that isn't in the journal: its value where the
@@ -155,9 +199,7 @@ func (c *managedGPU) prior(control gpu.Control) (Prior, gpu.Value, error) {
 	if control.TellsPrior() {
 		v, err := call(c, control.Prior)
 		if err != nil {
-			err = fmt.Errorf("read the %s of %s before it is set: %w", control, c.uuid, err)
-			c.deny(control, err)
-			return "", 0, err
+			return "", 0, fmt.Errorf("read the %s of %s before it is set: %w", control, c.uuid, err)
 		}
 		return PriorKnown, v, nil
 	}
@@ -172,9 +214,9 @@ func (c *managedGPU) prior(control gpu.Control) (Prior, gpu.Value, error) {
 // can reports whether a control of the card can be set.
 func (c *managedGPU) can(control gpu.Control) bool {
 	c.mu.Lock()
-	dev, denied := c.dev, c.denied
+	dev := c.dev
 	c.mu.Unlock()
-	return dev.Capability().Can(control) && !denied.Has(control)
+	return dev.Capability().Can(control)
 }
 
 // checkBounds says why the card doesn't take a value whatever its clocks are.
@@ -183,43 +225,6 @@ func (c *managedGPU) checkBounds(control gpu.Control, v gpu.Value) error {
 	dev := c.dev
 	c.mu.Unlock()
 	return control.CheckBounds(dev.Capability(), v) //nolint:wrapcheck // says all
-}
-
-// isDispensable reports whether a run can do without a control. A control with a value from before
-// that the driver tells only ever holds a GPU down: without it a run takes no longer than with it.
-func isDispensable(control gpu.Control) bool { return control.TellsPrior() }
-
-// deny notes that the driver refuses a control that runs can do without: it isn't set again until
-// the agent starts anew. What may pass isn't noted.
-func (c *managedGPU) deny(control gpu.Control, why error) {
-	if !isDispensable(control) || !errors.Is(why, gpu.ErrPermission) && !errors.Is(why, gpu.ErrNotSupported) {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.denied.Has(control) {
-		c.notice = fmt.Errorf("its runs go on without: %w", why)
-	}
-	c.denied |= gpu.ControlsOf(control)
-}
-
-// takeNotice is what nobody was told of yet.
-func (c *managedGPU) takeNotice() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	notice := c.notice
-	c.notice = nil
-	return notice
-}
-
-// possible is a setting without what the card refuses and runs can do without.
-func (c *managedGPU) possible(want dvfsmodel.Setting) dvfsmodel.Setting {
-	for control := range gpu.NumControls {
-		if isDispensable(control) && control.Of(want) != 0 && !c.can(control) {
-			control.Put(&want, 0)
-		}
-	}
-	return want
 }
 
 // clocks is the card's table, read once.

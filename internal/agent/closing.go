@@ -50,7 +50,7 @@ func (r *openRun) outcome(how runEnd, now time.Time) Outcome {
 	}
 	sampler.outcome.Partial = r.sampler.outcome.Partial || how.late
 	out := sampler.Close(at)
-	out.Reason = how.reason
+	out.Reason, out.Notes = how.reason, r.notes
 	if out.Partial && !how.late {
 		out.Lasted = lasted.Seconds()
 		sampler.addCounters(&out, at.Add(-slack))
@@ -130,7 +130,7 @@ func (s *RunSet) close(id string, how runEnd) (runFile, error) {
 	}
 	r.ended = true
 	outcome := r.outcome(how, time.Now())
-	r.file.Outcome, r.file.HandsOff = &outcome, r.handsOff
+	r.file.Outcome, r.file.HandsOff, r.file.Run.Setting = &outcome, r.handsOff, r.locked()
 	return r.file, nil
 }
 

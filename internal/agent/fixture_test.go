@@ -232,6 +232,10 @@ func (d fusedDevice) Set(c gpu.Control, v gpu.Value) error {
 	return d.fuse.step(func() error { return d.Device.Set(c, v) })
 }
 
+func (d fusedDevice) Fix(c gpu.Control, v gpu.Value) error {
+	return d.fuse.step(func() error { return d.Device.Fix(c, v) })
+}
+
 func (d fusedDevice) Release(c gpu.Control) error {
 	return d.fuse.step(func() error { return d.Device.Release(c) })
 }

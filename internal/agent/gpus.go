@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -33,12 +34,15 @@ type GPUSet struct {
 	inventory    []gpu.Identity         // as the driver counted them last; empty where one couldn't be opened
 	partlyOpened bool                   // the last opening failed, of one GPU or all
 	hungCalls    int                    // calls that were to find GPUs and haven't come back in time
+	opened       chan struct{}          // closed once all of them have; nil: there are none
+	closed       bool                   // no GPU is made known any more
 }
 
 // open gets handles of all GPUs, and waits for that no longer than the time to undo
-// something. Cards of GPUs that aren't found keep theirs. While a call hangs, no
-// other is made: sweeps and samples don't leave ever more goroutines to a driver that
-// never answers.
+// something: without persistence mode eight GPUs take half a minute. What is found later
+// is made known then ([GPUSet.WaitOpened]). Cards of GPUs that aren't found keep theirs. While
+// a call hangs, no other is made: sweeps and samples don't leave ever more goroutines to a
+// driver that never answers.
 func (s *GPUSet) open() error {
 	s.mu.Lock()
 	deaf := s.hungCalls
@@ -55,21 +59,43 @@ func (s *GPUSet) open() error {
 	defer timer.Stop()
 	select {
 	case found := <-answers:
-		err := s.add(found.value) // whatever became of the others
-		if found.err != nil {
-			err = errors.Join(fmt.Errorf("open the GPUs: %w", found.err), err)
-		}
-		s.noteOpening(err)
-		return err
+		return s.take(found)
 	case <-timer.C:
 	}
 	s.countHung(1)
+	s.noteOpening(ErrStuck)
 	go func() {
-		<-answers // too late to be of use: the next call finds the GPUs as they are then
+		_ = s.take(<-answers) // what couldn't be opened is tried again by the next sweep
 		s.countHung(-1)
 	}()
-	s.noteOpening(ErrStuck)
 	return fmt.Errorf("open the GPUs: %w", ErrStuck)
+}
+
+// take makes the GPUs known that a call found, whatever became of the others.
+func (s *GPUSet) take(found callResult[[]gpu.Device]) error {
+	err := s.add(found.value)
+	if found.err != nil {
+		err = errors.Join(fmt.Errorf("open the GPUs: %w", found.err), err)
+	}
+	s.noteOpening(err)
+	return err
+}
+
+// WaitOpened waits until no call that is to find GPUs hangs, which is at once unless the
+// driver takes long.
+func (s *GPUSet) WaitOpened(ctx context.Context) error {
+	s.mu.Lock()
+	opened := s.opened
+	s.mu.Unlock()
+	if opened == nil {
+		return nil
+	}
+	select {
+	case <-opened:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("open the GPUs: %w", context.Cause(ctx))
+	}
 }
 
 // noteOpening notes how opening the GPUs went.
@@ -94,11 +120,24 @@ func (s *GPUSet) countHung(change int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hungCalls += change
+	switch {
+	case s.hungCalls > 0 && s.opened == nil:
+		s.opened = make(chan struct{})
+	case s.hungCalls == 0 && s.opened != nil:
+		close(s.opened)
+		s.opened = nil
+	}
 }
 
 // add makes GPUs known, those that could be opened and that no other process looks
 // after. One whose name can't be a file's can't be journalled, and is left alone.
 func (s *GPUSet) add(found []gpu.Device) error {
+	s.mu.Lock()
+	closed := s.closed
+	s.mu.Unlock()
+	if closed {
+		return nil
+	}
 	inventory := make([]gpu.Identity, len(found))
 	var uuids []string
 	var errs []error
@@ -226,6 +265,7 @@ func (s *GPUSet) claim(uuids []string) map[string]error {
 func (s *GPUSet) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.closed = true
 	for _, release := range s.claimed {
 		release()
 	}

@@ -27,14 +27,16 @@ type holder struct {
 	replayed atomic.Bool // the journal was read since the start
 }
 
-// lockAt journals a setting, locks the card at it and looks whether it runs so. The
+// lockAt journals a setting, and locks the card at it. Whether it runs so is seen by its
+// readings at work ([managedGPU.checkLock]). The
 // journal always names at least what is locked: it is written before a clock is
 // locked, and again after one was given back. Whether it is still there is looked at
-// before a lock and after it: another process may have given the clocks back. The
-// caller has the card's turn, and releases the card after an error.
-func (h *holder) lockAt(c *managedGPU, want dvfsmodel.Setting, run *live.Run) error {
+// before a lock and after it: another process may have given the clocks back. A control
+// that the driver refuses is left alone and returned, if it isn't the first one. The caller has
+// the card's turn, and releases the card after an error.
+func (h *holder) lockAt(c *managedGPU, want lock, run *live.Run) (refused gpu.ControlSet, err error) {
 	if err := h.adopt(c); err != nil {
-		return err
+		return 0, err
 	}
 	entry := c.journalled()
 	if entry == nil {
@@ -45,43 +47,89 @@ func (h *holder) lockAt(c *managedGPU, want dvfsmodel.Setting, run *live.Run) er
 		}
 	} else {
 		if err := h.journal.checkPresent(c.uuid); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	next, err := entry.with(want, time.Now(), c.prior, run)
+	unreadable, err := c.dropUnreadable(&want, entry)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if !entry.hasExactly(want, run) {
+	next, err := entry.with(want.Setting, time.Now(), c.prior, run)
+	if err != nil {
+		return 0, err
+	}
+	if !entry.hasExactly(want.Setting, run) {
 		if err := h.journal.put(next); err != nil {
-			return errors.Join(err, h.removeFailedEntry(c))
+			return 0, errors.Join(err, h.removeFailedEntry(c))
 		}
 	}
 	c.record(next, false)
+	next, refused, err = h.setControls(c, &want, entry, next)
+	if err != nil {
+		return 0, err
+	}
+	if err := h.journal.checkPresent(c.uuid); err != nil {
+		return 0, err
+	}
+	c.recordLock(next, want.exact)
+	return refused | unreadable, nil
+}
+
+// dropUnreadable takes controls out of what is wanted whose driver would tell what they are at and
+// refuses to: what can't be given back isn't set.
+func (c *managedGPU) dropUnreadable(want *lock, entry *Entry) (refused gpu.ControlSet, err error) {
 	for control := range gpu.NumControls {
-		if v := control.Of(want); v != 0 {
-			if err := h.set(c, control, v, entry); err != nil {
-				c.dropUnset(entry, control+1, gpu.NumControls)
-				return err
-			}
+		if _, held := entry.held(control); held || control.Of(want.Setting) == 0 || !control.TellsPrior() {
 			continue
 		}
-		if held, ok := next.held(control); ok {
-			if _, err := h.giveBack(c, control, held); err != nil {
-				return err
+		if _, _, err := c.prior(control); err != nil {
+			if !isRefusal(err) || !c.doWithout(control, want) {
+				return 0, err
 			}
-			next = next.without(control)
-			if err := h.journal.put(next); err != nil {
-				return err
-			}
-			c.record(next, false)
+			refused |= gpu.ControlsOf(control)
 		}
 	}
-	if err := errors.Join(h.journal.checkPresent(c.uuid), verify(c, want)); err != nil {
-		return err
+	return refused, nil
+}
+
+// setControls sets the controls that are wanted and gives the others back that the next
+// entry has. It returns the entry of what is set then. What the driver refuses is taken out
+// of what is wanted, unless it is the first control.
+func (h *holder) setControls(
+	c *managedGPU, want *lock, entry, next *Entry,
+) (_ *Entry, refused gpu.ControlSet, err error) {
+	for control := range gpu.NumControls {
+		held, isHeld := next.held(control)
+		switch v := control.Of(want.Setting); {
+		case v != 0:
+			err := h.set(c, control, v, want.exact, entry)
+			if err == nil {
+				continue
+			}
+			if _, wasHeld := entry.held(control); wasHeld || !isRefusal(err) || !c.doWithout(control, want) {
+				c.dropUnset(entry, control+1, gpu.NumControls)
+				return nil, 0, err
+			}
+			refused |= gpu.ControlsOf(control)
+		case isHeld:
+			if _, err := h.giveBack(c, control, held); err != nil {
+				return nil, 0, err
+			}
+		default:
+			continue
+		}
+		next = next.without(control)
+		if err := h.journal.put(next); err != nil {
+			return nil, 0, err
+		}
+		c.record(next, false)
 	}
-	c.record(next, true)
-	return nil
+	return next, refused, nil
+}
+
+// isRefusal reports whether a driver's error says that a control can't be set, or mustn't be.
+func isRefusal(err error) bool {
+	return errors.Is(err, gpu.ErrPermission) || errors.Is(err, gpu.ErrNotSupported)
 }
 
 // adopt makes an entry from before the agent had the GPU the card's: its clocks may still
@@ -114,23 +162,24 @@ func (h *holder) removeFailedEntry(c *managedGPU) error {
 	return h.journal.retire(c.uuid)
 }
 
-// set sets one control. A refusal leaves it as it was: where it wasn't set before,
+// set sets one control, also exactly. A refusal leaves it as it was: where it wasn't set before,
 // there is nothing to give back.
-func (h *holder) set(c *managedGPU, control gpu.Control, v gpu.Value, before *Entry) error {
+func (h *holder) set(c *managedGPU, control gpu.Control, v gpu.Value, exact bool, before *Entry) error {
 	c.noteWrite()
-	err := c.callDriver(func(dev gpu.Device) error { return dev.Set(control, v) })
-	if !isDispensable(control) {
-		c.noteAnswer(err)
-	}
+	err := c.callDriver(func(dev gpu.Device) error {
+		if exact {
+			return dev.Fix(control, v)
+		}
+		return dev.Set(control, v)
+	})
+	c.noteAnswer(err)
 	if err == nil {
 		return nil
 	}
-	if errors.Is(err, gpu.ErrPermission) || errors.Is(err, gpu.ErrNotSupported) {
+	if isRefusal(err) {
 		c.dropUnset(before, control, control+1)
 	}
-	err = fmt.Errorf("lock the %s of %s at %v %s: %w", control, c.uuid, float64(v), control.Unit(), err)
-	c.deny(control, err)
-	return err
+	return fmt.Errorf("lock the %s of %s at %v %s: %w", control, c.uuid, float64(v), control.Unit(), err)
 }
 
 // release gives back all controls that the card's entry names, then removes the
@@ -140,7 +189,7 @@ func (h *holder) release(c *managedGPU) (note string, err error) {
 	if entry == nil {
 		return "", nil
 	}
-	wasTrue := c.isLockedAt(entry.Setting())
+	wasTrue := c.isAtEntry()
 	c.record(entry, false)
 	for control := range gpu.NumControls {
 		held, ok := entry.held(control)
@@ -168,6 +217,33 @@ func (h *holder) release(c *managedGPU) (note string, err error) {
 	}
 	c.record(nil, true)
 	return note, nil
+}
+
+// giveBackTold gives back what the driver tells to be still as the card's entry has it, such as a power
+// limit, of a card with somebody else's clocks. The caller has the card's turn.
+func (h *holder) giveBackTold(c *managedGPU) error {
+	entry := c.journalled()
+	for control := range gpu.NumControls {
+		held, ok := entry.held(control)
+		if !ok || held.Prior != PriorKnown {
+			continue
+		}
+		if _, changed := c.changedSince(control, held); !changed {
+			if _, err := h.giveBack(c, control, held); err != nil {
+				return err
+			}
+		}
+		next := entry.without(control)
+		if next.Setting() == (dvfsmodel.Setting{}) {
+			continue // the last one: it stays in the entry, and is found changed
+		}
+		if err := h.journal.put(next); err != nil {
+			return err
+		}
+		c.record(next, c.isAtEntry())
+		entry = next
+	}
+	return nil
 }
 
 // changedSince is what a control is at that was known to be held, if the driver tells and somebody

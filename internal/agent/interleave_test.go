@@ -95,10 +95,21 @@ var starts = []start{
 		return a
 	}},
 	{name: "clocks that somebody else set", prepare: func(h *host) *agent.Agent {
-		a := running(h, h.started())
-		if err := h.sims[0].Set(gpu.CoreClock, 1900); err != nil {
+		a := h.started()
+		fix := func(v gpu.Value) {
+			if err := h.sims[0].Fix(gpu.CoreClock, v); err != nil {
+				h.t.Fatal(err)
+			}
+		}
+		apply(h, a, "r0", 9, free, 0)
+		fix(2000) // as if it ran so by default
+		_ = a.Sample(context.Background())
+		if err := h.sims[0].Release(gpu.CoreClock); err != nil {
 			h.t.Fatal(err)
 		}
+		end(a, 9)
+		running(h, a)
+		fix(1900)
 		for range 6 {
 			<-time.After(time.Second)
 			_ = a.Sample(context.Background())

@@ -31,12 +31,26 @@ func (c *ClosedRun) Record() *record.Outcome {
 		sum.add(&c.Outcome.GPUs[i], out)
 	}
 	sum.fill(out, c.Outcome.Partial)
+	out.WorkClock = sum.work.record()
 	out.Restarted = restarted(&c.Outcome)
+	out.Notes = c.Outcome.Notes
 	out.Course, out.Stays = c.Outcome.Course, c.Outcome.Stays
 	if host, known := c.Outcome.Host(); known && out.GPUSource != record.Unmeasured {
 		out.NodeEnergyJ, out.NodeSource = live.Known(sum.energy+float64(host)), record.RAPL
 	}
 	return out
+}
+
+// record is the mean and the standard deviation.
+func (w *WorkClock) record() (out record.WorkClock) {
+	if !(w.Seconds > 0) {
+		return out
+	}
+	mean := w.MHz / w.Seconds
+	return record.WorkClock{
+		CoreMHz:   live.Known(mean),
+		SpreadMHz: live.Known(math.Sqrt(max(0, w.MHz2/w.Seconds-mean*mean))),
+	}
 }
 
 // restarted is what is known of a run of which the agent saw a part alone.
@@ -67,6 +81,7 @@ type totals struct {
 	energy, power, peak, usage float64
 	memory                     int64
 	gpus                       int
+	work                       WorkClock
 	source                     record.Source
 }
 
@@ -89,6 +104,9 @@ func (t *totals) add(g *GPUOutcome, out *record.Outcome) {
 		out.OtherCapsS = live.Known(max(out.OtherCapsS.Or(0), g.OtherLimits))
 	}
 	t.gpus++
+	t.work.Seconds += g.Work.Seconds
+	t.work.MHz += g.Work.MHz
+	t.work.MHz2 += g.Work.MHz2
 	out.Clocks = append(out.Clocks, g.Clocks...)
 	for reason, spent := range map[string]float64{
 		"power-cap": g.PowerCapped, "thermal": g.Thermal,

@@ -124,7 +124,7 @@ func (p *poller) sampleOne(c *managedGPU) (util float64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return reading.Utilisation, c.checkExternalChange(&reading)
+	return reading.Utilisation, c.checkLock(&reading)
 }
 
 // react puts the runs on cards to default clocks where a sample says so.
@@ -136,12 +136,9 @@ func (p *poller) react(ctx context.Context, found []sampleResult) error {
 			continue
 		case errors.Is(f.err, gpu.ErrReloaded):
 			errs = append(errs, p.gpus.open())
-		case errors.Is(f.err, ErrExternalChange):
-			// It was epd restore.
-			if heeded, err := p.reconciler.applyReturned(ctx, []string{f.gpu.uuid}); len(heeded) > 0 {
-				errs = append(errs, err)
-				continue
-			}
+		case isOfLock(f.err):
+			errs = append(errs, p.reconciler.reactToLock(ctx, f.gpu, f.err))
+			continue
 		case errors.Is(f.err, gpu.ErrLost):
 		default:
 			errs = append(errs, f.err) // the next sample may go well

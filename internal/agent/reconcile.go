@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/live"
 )
 
@@ -22,13 +21,13 @@ type reconciler struct {
 
 // target is what a card's open runs come to, and the run that is named in the
 // journal for it, the youngest.
-func (s *reconciler) target(c *managedGPU) (want dvfsmodel.Setting, run live.Run) {
+func (s *reconciler) target(c *managedGPU) (want lock, run live.Run) {
 	table, err := c.clocks()
 	want, run = s.runs.wanted(c)
-	if err != nil || !supports(table, want) {
-		want = dvfsmodel.Setting{}
+	if err != nil || !supports(table, want.Setting) {
+		want = lock{}
 	}
-	return c.possible(want), run
+	return c.settable(want), run
 }
 
 // reconcile brings cards to what their runs want. Where that fails, every run
@@ -73,8 +72,8 @@ func (s *reconciler) reconcileOne(ctx context.Context, c *managedGPU) error {
 	want, run := s.target(c)
 	switch {
 	case c.externalReason() != "" && s.runs.isOpenOn(c):
-		return nil // somebody else's clocks stay while the runs last
-	case want == (dvfsmodel.Setting{}):
+		return s.holder.giveBackTold(c) // somebody else's clocks stay while the runs last
+	case want == lock{}:
 		_, err := s.holder.release(c)
 		return err
 	case c.isLockedAt(want):
@@ -83,31 +82,56 @@ func (s *reconciler) reconcileOne(ctx context.Context, c *managedGPU) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("lock %s: %w", c.uuid, context.Cause(ctx))
 	}
-	err := s.holder.lockAt(c, want, &run)
-	if less := c.possible(want); err == nil || less == want {
-		return err
-	}
-	return s.reconcileWithoutDenied(c)
+	refused, err := s.holder.lockAt(c, want, &run)
+	s.eachRunOn(c, func(r *openRun) { r.noteRefused(refused) })
+	return err
 }
 
-// reconcileWithoutDenied brings a card to what its runs want less what its driver has just refused.
-// The caller has the card's turn.
-func (s *reconciler) reconcileWithoutDenied(c *managedGPU) error {
-	if _, err := s.holder.release(c); err != nil {
-		return err
-	}
-	want, run := s.target(c)
-	if want == (dvfsmodel.Setting{}) {
+// reactToLock does what a reading wants that showed how a card keeps its lock: nothing while
+// the lock may come back, else it is set again, left to somebody else, or given up.
+func (s *reconciler) reactToLock(ctx context.Context, c *managedGPU, shown error) error {
+	switch {
+	case errors.Is(shown, errFarBelow), errors.Is(shown, errForeignClocks):
+		s.note(c, shown.Error())
 		return nil
+	default:
+		// It was epd restore.
+		if heeded, err := s.applyReturned(ctx, []string{c.uuid}); len(heeded) > 0 {
+			return err
+		}
 	}
-	return s.holder.lockAt(c, want, &run)
+	switch {
+	case errors.Is(shown, errLockLost):
+		c.forgetLock()
+		if err := s.reconcile(ctx, []*managedGPU{c}); err != nil {
+			return err
+		}
+		s.note(c, shown.Error()+", and is locked again")
+	case errors.Is(shown, ErrExternalChange), errors.Is(shown, errNoEffect), errors.Is(shown, errLimitChanged):
+		return s.reconcile(ctx, s.giveUp([]*managedGPU{c}, shown.Error()))
+	}
+	return nil
+}
+
+// note notes something of a card's clocks for the runs on it.
+func (s *reconciler) note(c *managedGPU, text string) {
+	s.eachRunOn(c, func(r *openRun) { r.note(text) })
+}
+
+// eachRunOn does something with each run on a card, while nothing else is done with runs.
+func (s *reconciler) eachRunOn(c *managedGPU, do func(*openRun)) {
+	s.runs.eachOpen(func(r *openRun) {
+		if slices.Contains(r.GPUs, c.uuid) {
+			do(r)
+		}
+	})
 }
 
 // isUntouchable reports whether the card's clocks are to stay as they are: a run wants
 // it locked, or somebody else set them and runs last.
 func (s *reconciler) isUntouchable(c *managedGPU) bool {
 	want, _ := s.target(c)
-	return want != (dvfsmodel.Setting{}) || c.externalReason() != "" && s.runs.isOpenOn(c)
+	return want != (lock{}) || c.externalReason() != "" && s.runs.isOpenOn(c)
 }
 
 // reconcileLate reconciles a GPU whose driver has come back: what it was asked for in

@@ -21,9 +21,36 @@ type openRun struct {
 	residency *residencyTracker // where it has an adapter
 	reread    bool              // it was open when the agent started
 	jobEnded  bool              // its job ended, and its Epilog hasn't come
+	notes     []string          // what became of its clocks, for people
+	refused   gpu.ControlSet    // what drivers refused, of controls that it wanted
 	ended     bool
 	kept      bool // its end is in a file
 }
+
+// maxNotes is how many notes of a run are kept, the first ones.
+const maxNotes = 8
+
+// note notes what became of the run's clocks, once.
+func (r *openRun) note(note string) {
+	if note != "" && len(r.notes) < maxNotes && !slices.Contains(r.notes, note) {
+		r.notes = append(r.notes, note)
+	}
+}
+
+// noteRefused notes controls that drivers refused of those that the run wants, for the first
+// time.
+func (r *openRun) noteRefused(controls gpu.ControlSet) {
+	want := r.wants()
+	for control := range gpu.NumControls {
+		if controls.Has(control) && !r.refused.Has(control) && control.Of(want) != 0 {
+			r.refused |= gpu.ControlsOf(control)
+			r.note("a GPU's driver refused the " + control.String() + ", which stayed as it was")
+		}
+	}
+}
+
+// locked is the run's setting without what drivers refused.
+func (r *openRun) locked() dvfsmodel.Setting { return lock{Setting: r.Setting}.less(r.refused).Setting }
 
 // wants is what the run wants of its GPUs.
 func (r *openRun) wants() dvfsmodel.Setting {
@@ -31,6 +58,41 @@ func (r *openRun) wants() dvfsmodel.Setting {
 		return dvfsmodel.Setting{}
 	}
 	return r.steppedTo((*clockStepper).core)
+}
+
+// lock is what a GPU is to be set to.
+type lock struct {
+	dvfsmodel.Setting
+	// exact tells that its core clock isn't to fall below the setting's while the GPU has
+	// nothing to do.
+	exact bool
+}
+
+// less is the lock without some controls; the first one that is wanted stays.
+func (l lock) less(without gpu.ControlSet) lock {
+	first, _ := firstControl(l.Setting)
+	for control := range gpu.NumControls {
+		if without.Has(control) && control != first {
+			control.Put(&l.Setting, 0)
+		}
+	}
+	return l
+}
+
+// firstControl is the first control that a setting sets.
+func firstControl(s dvfsmodel.Setting) (first gpu.Control, some bool) {
+	for control := range gpu.NumControls {
+		if control.Of(s) != 0 {
+			return control, true
+		}
+	}
+	return 0, false
+}
+
+// wantsLock is what the run wants of its GPUs, exactly where a user chose the clocks.
+func (r *openRun) wantsLock() lock {
+	want := r.wants()
+	return lock{want, r.Wish.Fixed && want != (dvfsmodel.Setting{})}
 }
 
 // steppedTo is the run's setting with the core clock of its stepper, if it has one: of all
@@ -84,6 +146,7 @@ type RunState struct {
 	Wants    dvfsmodel.Setting // now
 	Adapted  *AdaptationState  // nil: its clocks stay as they are
 	HandsOff string            // why its GPUs are at default clocks
+	Notes    []string          // what became of its clocks
 	Ended    bool              // but not yet forgotten
 	Reread   bool              // it was open when the agent started
 	// Readings are its GPUs' power and core clock until now; none of a run that
@@ -100,6 +163,15 @@ func markSharedRuns(runs []*openRun) {
 	for _, r := range runs {
 		r.sampler.markShared()
 	}
+}
+
+// or is what suits two runs: the faster setting, exactly where one of them wants its core clock so.
+func (l lock) or(other lock) lock {
+	both := lock{Setting: faster(l.Setting, other.Setting)}
+	for _, one := range []lock{l, other} {
+		both.exact = both.exact || one.exact && both.Core != 0 && both.Core == one.Core
+	}
+	return both
 }
 
 // faster is the setting of the greater values of two; the default is the fastest.

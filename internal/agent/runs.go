@@ -210,17 +210,17 @@ func (s *RunSet) whyNotLocked(id string, isLocked func(uuid string) bool) string
 }
 
 // wanted is what a card's open runs come to, and the youngest of them.
-func (s *RunSet) wanted(c *managedGPU) (want dvfsmodel.Setting, run live.Run) {
+func (s *RunSet) wanted(c *managedGPU) (want lock, run live.Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	runs := s.on(c)
 	markSharedRuns(runs)
 	for i, r := range runs {
 		if i == 0 {
-			want, run = r.wants(), r.Run
+			want, run = r.wantsLock(), r.Run
 			continue
 		}
-		want = faster(want, r.wants())
+		want = want.or(r.wantsLock())
 		if r.Started.After(run.Started) {
 			run = r.Run
 		}
@@ -369,7 +369,7 @@ func (s *RunSet) states() []RunState {
 		r := s.byID[id]
 		run := RunState{
 			Run: r.Run, Wants: r.wants(), Adapted: r.adaptationState(), HandsOff: r.handsOff, Ended: r.ended,
-			Reread: r.reread,
+			Reread: r.reread, Notes: slices.Clone(r.notes),
 		}
 		if !r.ended {
 			run.Readings = r.sampler.readings.Readings()

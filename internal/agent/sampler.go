@@ -23,6 +23,8 @@ type Outcome struct {
 	Reason  string       `json:"reason"`            // why it was closed
 	GPUs    []GPUOutcome `json:"gpus"`
 	record.Course
+	// Notes are what became of its clocks, for people.
+	Notes []string `json:"notes,omitempty"`
 	// Lowest is the lowest of the settings that the run was at while its clocks
 	// were adapted; zero where they weren't.
 	Lowest dvfsmodel.Setting `json:"lowest,omitzero"`
@@ -71,6 +73,7 @@ type GPUOutcome struct {
 	Resets      int              `json:"counter_resets"`
 	Utilisation float64          `json:"utilisation"`
 	PeakMem     int64            `json:"peak_mem_bytes"`
+	Work        WorkClock        `json:"work,omitzero"`
 	Clocks      []live.Residency `json:"clocks"` // by falling time
 	OtherClocks float64          `json:"other_clocks_s"`
 	Throttled   float64          `json:"throttled_s"` // for any reason below
@@ -84,6 +87,18 @@ type GPUOutcome struct {
 	// Spanned is what its counter says of a run of which a part wasn't seen, from
 	// its start to its end; 0: nothing.
 	Spanned dvfsmodel.Joule `json:"spanned_j,omitzero"`
+}
+
+// WorkClock is a GPU's core clock over the time in which it was at work, as sums by that time.
+type WorkClock struct {
+	Seconds float64 `json:"s"` // utilisation × seconds
+	MHz     float64 `json:"mhz_s"`
+	MHz2    float64 `json:"mhz2_s"` // of squares
+}
+
+// add takes so many seconds at work at a clock.
+func (w *WorkClock) add(seconds, mhz float64) {
+	w.Seconds, w.MHz, w.MHz2 = w.Seconds+seconds, w.MHz+seconds*mhz, w.MHz2+seconds*mhz*mhz
 }
 
 // sampleEvery is how often the GPUs of runs are read, unless a run is to be learnt from.
@@ -204,6 +219,9 @@ func (t *gpuTally) addStep(d float64, r *gpu.Reading) {
 	if gpu.Measured(r.Utilisation) {
 		t.used += d
 		t.usage += d * min(1, r.Utilisation)
+	}
+	if r.Utilisation > 0 && r.Throttle&gpu.ThrottleIdle == 0 && r.Core > 0 {
+		t.out.Work.add(d*min(1, r.Utilisation), float64(r.Core))
 	}
 	t.addClockTime(d, r)
 	t.addLimitTime(d, r.Limit)

@@ -14,6 +14,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 )
 
@@ -30,6 +31,14 @@ func sleep(d time.Duration) {
 // test lasts.
 func watched(t *testing.T, w agent.WatchHooks, test func(h *host, a *agent.Agent)) {
 	t.Helper()
+	watchedHost(t, w, func(t *testing.T) *host { t.Helper(); return newHost(t, twoGPUs) }, test)
+}
+
+// watchedHost is watched on a host of its own.
+func watchedHost(
+	t *testing.T, w agent.WatchHooks, newHost func(*testing.T) *host, test func(h *host, a *agent.Agent),
+) {
+	t.Helper()
 	if w.Slurm == nil {
 		w.Slurm = alive
 	}
@@ -43,7 +52,7 @@ func watched(t *testing.T, w agent.WatchHooks, test func(h *host, a *agent.Agent
 		w.OnProblem = func(error) {}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		h := newHost(t, twoGPUs)
+		h := newHost(t)
 		a := h.started()
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
@@ -128,57 +137,6 @@ func TestARunOnAGPUThatWasJustLookedAtForAnotherIsMeasuredFromItsStart(t *testin
 	})
 }
 
-func TestClocksThatSomebodyElseSetAreLeftToThemUntilTheRunEnds(t *testing.T) {
-	watched(t, agent.WatchHooks{}, func(h *host, a *agent.Agent) {
-		t := h.t
-		for _, s := range h.sims {
-			if err := s.Run(anyWork); err != nil {
-				t.Fatal(err)
-			}
-		}
-		apply(h, a, "r1", 1, quick, 0, 1)
-		sleep(10 * time.Second)
-		h.wantLocked(quick, quick)
-		if err := h.sims[0].InjectFault(gpu.FaultForeign); err != nil { // down to 1600,4000
-			t.Fatal(err)
-		}
-		sleep(20 * time.Second)
-		theirs := quick
-		theirs.Core, theirs.Mem = lowest.Core, lowest.Mem
-		h.wantLocked(theirs, free)
-		if got, err := a.Apply(t.Context(), h.run("r2", 2, quick, 0)); !errors.Is(err,
-			agent.ErrExternalChange) || got.Locked {
-			t.Errorf("another run: %+v, %v", got, err)
-		}
-		end(a, 2)
-		h.wantLocked(theirs, free)
-		closed, err := a.End(t.Context(), 1, "n1")
-		if err != nil || !strings.Contains(closed.HandsOff, "somebody else") {
-			t.Errorf("%q, %v", closed.HandsOff, err)
-		}
-		h.wantFree()
-	})
-}
-
-func TestAnUnlockBySomebodyElseIsNoticedToo(t *testing.T) {
-	watched(t, agent.WatchHooks{}, func(h *host, a *agent.Agent) {
-		t := h.t
-		if err := h.sims[0].Run(anyWork); err != nil {
-			t.Fatal(err)
-		}
-		apply(h, a, "r1", 1, slow, 0)
-		if err := errors.Join(h.sims[0].Release(gpu.CoreClock), h.sims[0].Release(gpu.MemClock)); err != nil {
-			t.Fatal(err)
-		}
-		sleep(10 * time.Second)
-		if runs := a.State().Runs; !strings.Contains(runs[0].HandsOff, "somebody else") {
-			t.Errorf("%+v", runs)
-		}
-		end(a, 1)
-		h.wantFree()
-	})
-}
-
 func TestThrottledAndIdleClocksAreNobodyElses(t *testing.T) {
 	for name, prepare := range map[string]func(g *gpu.Sim) error{
 		"power cap": func(g *gpu.Sim) error { return errors.Join(g.Run(anyWork), g.LimitPower(1)) },
@@ -197,6 +155,38 @@ func TestThrottledAndIdleClocksAreNobodyElses(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What a run waits at is no clock of its work.
+func TestTheClockAtWorkIsThatOfReadingsAtWork(t *testing.T) {
+	capped := func(t *testing.T) *host {
+		t.Helper()
+		h := newHost(t, "sim:1")
+		if err := errors.Join(h.sims[0].LimitPower(110), h.sims[0].Run(anyWork)); err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	watchedHost(t, agent.WatchHooks{}, capped, func(h *host, a *agent.Agent) {
+		apply(h, a, "r1", 1, dvfsmodel.Setting{Core: 1237}, 0)
+		sleep(time.Minute)
+		r, err := h.sims[0].Read()
+		if err != nil || r.Core >= 1237 || r.Throttle&gpu.ThrottlePowerCap == 0 {
+			h.t.Fatalf("%+v, %v: want one that is capped", r, err)
+		}
+		if err := h.sims[0].Stop(anyWork.PID); err != nil {
+			h.t.Fatal(err)
+		}
+		sleep(time.Minute)
+		closed, err := a.End(h.t.Context(), 1, "n1")
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		want := record.WorkClock{CoreMHz: live.Known(float64(r.Core)), SpreadMHz: live.Known(0)}
+		if out := closed.Record(); out.WorkClock != want || len(out.Clocks) != 2 {
+			h.t.Errorf("clock at work %+v, want %+v; clocks %+v", out.WorkClock, want, out.Clocks)
+		}
+	})
 }
 
 func TestAReloadOrALossWhileARunLastsPutsItToDefaultClocks(t *testing.T) {
@@ -268,6 +258,9 @@ func TestClocksAreGivenBackWhenTheJobIsKnownToBeOver(t *testing.T) {
 		over.Store(false)
 		watched(t, w, func(h *host, a *agent.Agent) {
 			t := h.t
+			if err := h.sims[0].Run(anyWork); err != nil {
+				t.Fatal(err)
+			}
 			r := h.run("r1", 1, quick, 0)
 			r.Upper, r.Limit, r.Wish.Fixed = time.Minute, live.LimitOf(time.Hour), fixed
 			if got, err := a.Apply(t.Context(), r); err != nil || !got.Locked {

@@ -32,7 +32,7 @@ func TestARunIsAdaptedBetweenItsSafeFloorAndItsCeiling(t *testing.T) {
 	r.job(2, nil)
 	d := r.decide(ask(2))
 	a := d.Adapt
-	if a == nil || !d.Apply || a.SLA != 1.2 || a.TauS != 0.1 || a.Writes != 30 ||
+	if a == nil || !d.Apply || a.SLA != 1.2 || a.TauS != 0.1 || a.Writes != 30 || a.WritePauseS != 1 ||
 		d.Arm != live.ArmTreated || d.Mem != 0 {
 		t.Fatalf("%+v of %+v", a, d)
 	}
@@ -59,6 +59,25 @@ func TestARunIsAdaptedBetweenItsSafeFloorAndItsCeiling(t *testing.T) {
 	o, err := r.Outlook(t.Context(), epdapi.OutlookRequest{Job: 2, Node: "n1", RunID: "run-2"})
 	if err != nil || math.Abs(o.UpperS.Or(0)-d.Upper.Or(0)) > 1e-6 {
 		t.Errorf("outlook %+v, %v, decided %v", o, err, d.Upper)
+	}
+}
+
+// Clock writes hold up GPUs that wait for each other.
+func TestAJobOfSeveralGPUsIsAdaptedOnlyWhereThatIsAskedFor(t *testing.T) {
+	for text, want := range map[string]bool{
+		adaptAll: false, adaptAll + "max_gpus = 3\n": false, adaptAll + "max_gpus = 4\n": true,
+	} {
+		r := newRig(t, func(o *Options) { o.Settings = settings(t, text) })
+		decide := func(id slurm.JobID) live.Decision {
+			r.job(id, func(j *slurm.Job) { j.Allocated = slurm.TRES{"gres/gpu": 4} })
+			request := ask(id)
+			request.GPUs = 4
+			return r.decide(request)
+		}
+		r.record(r.ran(decide(1), ask(1).RunID, coreBound()), store.Stored)
+		if d := decide(2); (d.Adapt != nil) != want || d.ModelVersion == 0 {
+			t.Errorf("%s: adapted %+v, want %v: %s", text, d.Adapt, want, d.Reason)
+		}
 	}
 }
 

@@ -44,6 +44,9 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 			return 0, err
 		}
 	}
+	if settings.IsModule(o.GPUModel) {
+		o.GPUSource = o.GPUSource.OfModule()
+	}
 	settings.completeNodeEnergy(&o)
 	receipt, err := c.options.Records.Runs.PutOutcome(ctx, &o)
 	if err != nil {
@@ -134,7 +137,7 @@ func (s *Settings) mostPower(model string) dvfsmodel.Watt {
 
 // completeNodeEnergy completes an outcome without a measured energy of its node: that
 // of its GPUs, and the host power of so many GPUs for as long as it ran. It is
-// marked as modelled. An outcome without time or GPU energy gets none.
+// marked as modelled. Of modules that is their own energy. An outcome without time or GPU energy gets none.
 func (s *Settings) completeNodeEnergy(o *record.Outcome) {
 	if o.NodeSource != record.Unmeasured && o.NodeSource != record.Modelled {
 		return
@@ -146,5 +149,8 @@ func (s *Settings) completeNodeEnergy(o *record.Outcome) {
 		return
 	}
 	host := dvfsmodel.Watt(len(o.GPUs)) * s.HostPower(o.GPUModel)
+	if o.GPUSource.IsModule() { // the CPUs are in it
+		host = 0
+	}
 	o.NodeEnergyJ, o.NodeSource = live.Known(gpus+float64(host.Over(lasted))), record.Modelled
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/control"
@@ -81,6 +82,7 @@ type AgentServer struct {
 	numbers  *gpuNumbers
 	outbox   *outbox
 	hooks    sync.WaitGroup // that are under way
+	waiting  *latePrologs
 
 	mu       sync.Mutex
 	stopping bool // no Prolog is begun any more
@@ -95,6 +97,7 @@ func NewAgentServer(o Options) *AgentServer {
 		o.Files = os.DirFS("/")
 	}
 	d := &AgentServer{options: o, started: time.Now(), problems: newProblemLog(o.Log, o.Problems)}
+	d.waiting = &latePrologs{agent: o.Agent, byRun: make(map[runOf]lateProlog)}
 	d.numbers = &gpuNumbers{
 		agent: o.Agent, node: o.Node, order: o.Order, confs: o.SlurmConfs, files: o.Files,
 		simulated: o.Simulated,
@@ -195,6 +198,7 @@ func (d *AgentServer) stopHooks(ctx context.Context) {
 	d.mu.Lock()
 	d.stopping = true
 	d.mu.Unlock()
+	d.waiting.stop()
 	done := make(chan struct{})
 	go func() {
 		d.hooks.Wait()
@@ -289,6 +293,9 @@ func (d *AgentServer) gpus(states []agent.GPUState) []epdapi.GPU {
 	return all
 }
 
+// builtinProfiles tell of which GPUs drivers count what modules use.
+var builtinProfiles = sync.OnceValue(config.BuiltinProfiles)
+
 // readGPU is one GPU with what it measures now, whether it answered, and in which part
 // of the time it is used.
 func (d *AgentServer) readGPU(state *agent.GPUState) (out epdapi.GPU, read bool, utilisation live.Number) {
@@ -296,6 +303,9 @@ func (d *AgentServer) readGPU(state *agent.GPUState) (out epdapi.GPU, read bool,
 	out = epdapi.GPU{
 		UUID: id.UUID, Bus: id.Bus, Model: id.Model, Minor: id.Minor, Stuck: state.Stuck, Lost: state.Lost,
 		ExternalChange: state.ExternalChange, Refused: state.Refused,
+	}
+	if builtinProfiles().Find(id.Model).IsModule() {
+		out.PowerOf = epdapi.OfModules
 	}
 	if state.Entry != nil {
 		at := state.Entry.Setting()

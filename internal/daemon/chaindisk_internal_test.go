@@ -151,6 +151,10 @@ func (d mortal) Set(c gpu.Control, v gpu.Value) error {
 	return d.tape.outside("lock", func() error { return d.Device.Set(c, v) })
 }
 
+func (d mortal) Fix(c gpu.Control, v gpu.Value) error {
+	return d.tape.outside("lock", func() error { return d.Device.Fix(c, v) })
+}
+
 func (d mortal) Release(c gpu.Control) error {
 	return d.tape.outside("unlock", func() error { return d.Device.Release(c) })
 }

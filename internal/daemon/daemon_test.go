@@ -490,3 +490,14 @@ func TestAReloadOfTheDriverCostsNoLaterJobItsClocks(t *testing.T) {
 		t.Errorf("status %+v, error %v", s, err)
 	}
 }
+
+func TestThePowerOfAModuleIsMarked(t *testing.T) {
+	for spec, want := range map[string]string{"sim": "", "sim,model=GH200": epdapi.OfModules} {
+		h := open(t, t.TempDir(), spec, "", &judge{})
+		s, err := h.client.Status(t.Context())
+		if err != nil || s.GPUs[0].PowerOf != want ||
+			strings.Contains(s.GPUs[0].PowerText(), "of its module") != (want != "") {
+			t.Errorf("%s: %+v, %v", spec, s, err)
+		}
+	}
+}

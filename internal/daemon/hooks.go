@@ -27,6 +27,17 @@ func (d *AgentServer) prolog(ctx context.Context, e *slurm.HookEvent) slurm.Hook
 	case len(e.MIG) > 0:
 		return hookAnswer(false, "", "parts of a GPU (MIG) have no clocks of their own")
 	}
+	began := time.Now()
+	if !d.waiting.wait(ctx, e, began) {
+		d.openLater(ctx, e, began)
+		return hookAnswer(false, "", "the GPUs are still being opened: default clocks until they are")
+	}
+	return d.openRun(ctx, e, time.Time{})
+}
+
+// openRun is a Prolog of a job with GPUs. The job of one that had to wait until the GPUs
+// were opened began before.
+func (d *AgentServer) openRun(ctx context.Context, e *slurm.HookEvent, began time.Time) slurm.HookAnswer {
 	gpus, err := d.numbers.jobGPUs(ctx, e)
 	if err != nil {
 		d.problems.note(fmt.Errorf("job %d: %w", e.Job, err))
@@ -51,6 +62,9 @@ func (d *AgentServer) prolog(ctx context.Context, e *slurm.HookEvent) slurm.Hook
 		return hookAnswer(false, "", errRenumbered.Error())
 	}
 	run.Started = time.Now() // the job waited for the choice
+	if !began.IsZero() {
+		run.Started, run.Missed = began, true
+	}
 	applied, err := d.options.Agent.Apply(ctx, run)
 	d.problems.note(err)
 	if d.isStopping() { // without waiting for this any longer
@@ -161,6 +175,7 @@ func (d *AgentServer) isShared(uuids []string) (shared, left bool) {
 // GPUs are those that the Prolog noted: Slurm doesn't always say them again.
 func (d *AgentServer) epilog(ctx context.Context, e *slurm.HookEvent) slurm.HookAnswer {
 	key := runOf{uint32(e.Job), e.Node}
+	d.waiting.end(ctx, key)
 	d.outbox.noteEpilog(key, epilogInfoOf(e)) // first: the run may be delivered as soon as it ended
 	closed, err := d.options.Agent.End(ctx, uint32(e.Job), e.Node)
 	switch {

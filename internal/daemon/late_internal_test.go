@@ -26,10 +26,11 @@ type ledger struct {
 	ended   time.Time
 	away    error // of Outlook
 	endings int   // questions at the end of a run
+	decided live.Decision
 }
 
-func (*ledger) Decide(context.Context, *epdapi.DecideRequest) (live.Decision, error) {
-	return live.Decision{}, nil
+func (l *ledger) Decide(context.Context, *epdapi.DecideRequest) (live.Decision, error) {
+	return l.decided, nil
 }
 
 func (l *ledger) Record(_ context.Context, outcome []byte) error {
@@ -54,9 +55,19 @@ func (*ledger) Report(context.Context, *epdapi.NodeReport) (epdapi.ReportAnswer,
 // time.
 func noded(t *testing.T, l *ledger, test func(t *testing.T, d *AgentServer)) {
 	t.Helper()
+	nodedWith(t, l, "", test)
+}
+
+// nodedWith is noded on a node where something goes wrong with GPUs.
+func nodedWith(t *testing.T, l *ledger, faults string, test func(t *testing.T, d *AgentServer)) {
+	t.Helper()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		library, err := gpu.OpenSim("sim,busy", nil)
+		wrong, err := gpu.ParseFaults(faults)
+		if err != nil {
+			t.Fatal(err)
+		}
+		library, err := gpu.OpenSim("sim,busy", &gpu.SimOptions{Faults: wrong})
 		if err != nil {
 			t.Fatal(err)
 		}

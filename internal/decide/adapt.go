@@ -19,12 +19,13 @@ const (
 )
 
 // adapt decides that a run's clock be adapted, if that is wanted and can be: on
-// one node, by a model, within the limit. What the run may take then is the SLA's
+// one node, on no more GPUs than are wanted, by a model, within the limit. What the run may take then is the SLA's
 // part of what it takes at default clocks at most.
 func (ch *chooser) adapt(budget float64) bool {
 	rule, m, d, standard := &ch.settings.Live.Adapt, ch.model.Model, ch.decision, &ch.safe.Standard
 	if rule.ModeOf(ch.job.Partition.Value()) != config.AdaptOn || rule.Writes < minWrites ||
-		ch.job.Nodes != 1 || !m.Covers(standard) || ch.constantCap() > 0 || ch.holdsByCap() {
+		ch.job.Nodes != 1 || ch.request.GPUs > rule.MaxGPUs || !m.Covers(standard) || ch.constantCap() > 0 ||
+		ch.holdsByCap() {
 		return false
 	}
 	sla := min(rule.SLA, ch.safe.Stretch, guardedPart*budget/ch.safe.RequiredTime(standard))
@@ -40,7 +41,9 @@ func (ch *chooser) adapt(budget float64) bool {
 	ch.setPrediction(at)
 	d.Upper = live.Known(m.UpperTime(standard, ch.safe.TimeMargin) * sla)
 	d.Core, d.Arm = levels[first].Core, live.ArmTreated
-	d.Adapt = &live.Adaptation{SLA: sla, TauS: rule.Tau, Writes: rule.Writes, Levels: levels}
+	d.Adapt = &live.Adaptation{
+		SLA: sla, TauS: rule.Tau, Writes: rule.Writes, WritePauseS: rule.WritePause, Levels: levels,
+	}
 	ch.applyByMode(fmt.Sprintf("adapted between core %v and %v MHz while it runs, at most %.2f times as long "+
 		"as at default clocks, by %s",
 		float64(levels[len(levels)-1].Core), float64(levels[0].Core), sla, m))

@@ -45,8 +45,9 @@ type machine struct {
 	notes   []string // of levers
 	skew    time.Duration
 	runs    map[string]error // of other programs, by their name
-	hangs   string           // a command that never ends
-	refused error            // what epd has against its folders
+	says    map[string]string
+	hangs   string // a command that never ends
+	refused error  // what epd has against its folders
 	asked   []string
 }
 
@@ -216,7 +217,7 @@ func (m *machine) site() *doctor.Site {
 			if name == "systemctl" {
 				return "LoadState=loaded\nActiveState=active\nUnitFileState=enabled\n", m.runs[name]
 			}
-			return "", m.runs[name]
+			return m.says[name], m.runs[name]
 		},
 		Munge: func(string) doctor.Munge { return m },
 		EPD:   func(string) doctor.EPD { return m },
@@ -361,6 +362,9 @@ func brokenEPD() []broken {
 		{"gpu-permission", func(m *machine) { m.agent.GPUs[0].Refused = "permission denied" }},
 		{"gpu-alien", func(m *machine) {
 			m.agent.GPUs[0].ExternalChange = "it runs faster than it was locked at"
+		}},
+		{"gpu-persistence", func(m *machine) {
+			m.says = map[string]string{"nvidia-smi": "GPU-1, Enabled\nGPU-2, Disabled\n"}
 		}},
 		{"lock-without-run", func(m *machine) { m.agent.GPUs[0].LockedMem = 877 }},
 		{"journal-left", func(m *machine) {
@@ -720,7 +724,7 @@ func TestADoctorOnlyLooks(t *testing.T) {
 	m := healthy()
 	m.examine(t, doctor.Both)
 	allowed := regexp.MustCompile(
-		`^(scontrol (--version|ping|show (config|node -d))|squeue --json --all --states=all( --jobs=7)?|luac5\.1 -p \S+|lua5\.1 -e require "socket\.unix"|epd db check --state \S+|systemctl show --property=\S+ \S+)$`,
+		`^(scontrol (--version|ping|show (config|node -d))|squeue --json --all --states=all( --jobs=7)?|luac5\.1 -p \S+|lua5\.1 -e require "socket\.unix"|epd db check --state \S+|systemctl show --property=\S+ \S+|nvidia-smi --query-gpu=uuid,persistence_mode --format=csv,noheader)$`,
 	)
 	for _, line := range m.asked {
 		if !allowed.MatchString(line) {

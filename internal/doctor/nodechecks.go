@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -91,6 +92,44 @@ func lookGPUs(ctx context.Context, e *examination) []Finding {
 		numbered = "; Slurm's numbers by " + n.By
 	}
 	return orOK(found, "%d GPUs; none is known to refuse a lock%s", len(s.GPUs), numbered)
+}
+
+var gpuPersistence = &Fault{
+	"gpu-persistence", Warn, "persistence mode is off: {gpus}",
+	"GPUs take seconds to open when nothing holds the driver, eight of them half a minute: jobs that come " +
+		"meanwhile begin at default clocks",
+	Fix{
+		Run: "systemctl enable --now nvidia-persistenced    # or nvidia-smi -pm 1 at each boot",
+	},
+}
+
+// nvidiaSMI is the driver's own program.
+const nvidiaSMI = "nvidia-smi"
+
+// lookPersistence asks the driver's own program, as it is of the driver and no matter of epd's.
+func lookPersistence(ctx context.Context, e *examination) []Finding {
+	said, err := e.site.Run(ctx, nvidiaSMI, "--query-gpu=uuid,persistence_mode", "--format=csv,noheader")
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return skipFinding("there is no %s here", nvidiaSMI)
+	case err != nil:
+		return unknownFinding("%s: %v", nvidiaSMI, err)
+	}
+	gpus, off := 0, []string(nil)
+	for line := range strings.Lines(said) {
+		uuid, mode, ok := strings.Cut(strings.TrimSpace(line), ",")
+		if !ok {
+			continue
+		}
+		gpus++
+		if strings.EqualFold(strings.TrimSpace(mode), "Disabled") {
+			off = append(off, uuid)
+		}
+	}
+	if len(off) > 0 {
+		return gpuPersistence.finding("gpus", shortList(off))
+	}
+	return okFinding("persistence mode of %d GPUs is on, or they have none", gpus)
 }
 
 var lockOrphaned = &Fault{

@@ -113,6 +113,11 @@ func epdChecks() []Check {
 			[]*Fault{gpusNone, gpuNumbers, gpuLost, gpuStuck, gpuRefused, gpuForeignClocks},
 			lookGPUs,
 		},
+		{
+			"persistence", Node, "whether the driver holds GPUs that nobody uses open",
+			[]*Fault{gpuPersistence},
+			lookPersistence,
+		},
 		{"journal", Node, "locks that no run needs", []*Fault{lockOrphaned, journalOrphaned}, lookJournal},
 		{
 			"spool", Node, "outcomes that the controller hasn't taken",

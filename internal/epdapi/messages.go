@@ -91,10 +91,13 @@ type GPU struct {
 	// LockedCap is the power limit that epd set. The limit in force, by whomever, is cap_w.
 	LockedCap dvfsmodel.Watt `json:"locked_cap_w,omitzero"`
 	dvfsmodel.Setting
-	Power          float64 `json:"power_w"`
-	Stuck          bool    `json:"stuck,omitempty"`
-	Lost           bool    `json:"lost,omitempty"`  // it fell off the bus
-	ExternalChange string  `json:"alien,omitempty"` // why somebody else is thought to set its clocks
+	Power float64 `json:"power_w"`
+	// PowerOf is [OfModules] where the power is that of a module, several GPUs or a GPU with
+	// its CPU.
+	PowerOf        string `json:"power_of,omitempty"`
+	Stuck          bool   `json:"stuck,omitempty"`
+	Lost           bool   `json:"lost,omitempty"`  // it fell off the bus
+	ExternalChange string `json:"alien,omitempty"` // why somebody else is thought to set its clocks
 	// Refused is why its driver refused to lock a clock, the last time that it was
 	// told to; empty: it didn't, or wasn't told yet.
 	Refused string `json:"refused,omitempty"`
@@ -119,6 +122,15 @@ func (g *GPU) LimitWords() string {
 
 // IsLocked reports whether epd set anything.
 func (g *GPU) IsLocked() bool { return g.Locked() != (dvfsmodel.Setting{}) }
+
+// PowerText is what it draws now, such as "287 W", or of what that is.
+func (g *GPU) PowerText() string {
+	text := fmt.Sprintf("%.0f W", g.Power)
+	if g.PowerOf == OfModules {
+		text += " of its module"
+	}
+	return text
+}
 
 // Run is a run of a job on the node.
 type Run struct {

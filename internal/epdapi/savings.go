@@ -1,6 +1,7 @@
 package epdapi
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -11,11 +12,16 @@ import (
 // Savings is what treated jobs used less than held-out ones of the same workload
 // on the same GPU model. Workloads without both aren't in it.
 type Savings struct {
-	Since     time.Time `json:"since,omitzero"` // the zero time: all that is known
-	GPU       Saving    `json:"gpu"`
-	Node      Saving    `json:"node"`
-	Workloads int       `json:"workloads"` // on a GPU model each, that were compared at the GPU
-	Alone     int       `json:"alone"`     // that weren't: one of the arms has no run
+	Since time.Time `json:"since,omitzero"` // the zero time: all that is known
+	GPU   Saving    `json:"gpu"`
+	Node  Saving    `json:"node"`
+	// EnergyOf is [OfModules] where all energies of GPUs are those of modules.
+	EnergyOf string `json:"energy_of,omitempty"`
+	// Module is the same as GPU of GPUs whose counters are those of modules, several GPUs or a
+	// GPU with its CPU: they are in GPU only where there are no others. Absent: there are none.
+	Module    *Saving `json:"module,omitempty"`
+	Workloads int     `json:"workloads"` // on a GPU model each, that were compared at the GPU
+	Alone     int     `json:"alone"`     // that weren't: one of the arms has no run
 	// Treated and HeldOut are all completed jobs, compared or not.
 	Treated int64 `json:"treated_runs"`
 	HeldOut int64 `json:"held_out_runs"`
@@ -35,6 +41,23 @@ type Savings struct {
 	// ByWorkload are those that were compared at the GPU, the ones with the most
 	// energy first, at most [MaxWorkloads]. Operators alone are told.
 	ByWorkload []WorkloadSaving `json:"by_workload,omitempty"`
+}
+
+// OfModules is what an energy or a power is of, if not of GPUs alone.
+const OfModules = "module"
+
+// ModuleWords say which energies of GPUs have CPUs in them; "" where none has.
+func (s *Savings) ModuleWords() string {
+	const kWh = 3.6e6
+	switch m := s.Module; {
+	case s.EnergyOf == OfModules:
+		return "; energies of GPUs are those of their modules, CPUs included"
+	case m != nil:
+		return fmt.Sprintf("; apart from the GPUs, by counters of modules, CPUs included: %.3g kWh saved, %.3g to "+
+			"%.3g in 95 of 100 cases, by %d runs against %d held out", m.SavedJ/kWh, m.LowJ/kWh, m.HighJ/kWh,
+			m.Runs, m.Against)
+	}
+	return ""
 }
 
 // MaxWorkloads is how many workloads an answer tells apart.

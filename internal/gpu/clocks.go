@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -34,6 +35,15 @@ func (c *Clocks) hasCore(v Value) bool {
 	return slices.ContainsFunc(c.Core, func(list []dvfsmodel.MHz) bool {
 		return slices.Contains(list, dvfsmodel.MHz(v))
 	})
+}
+
+// lowestCore is the lowest core clock of all.
+func (c *Clocks) lowestCore() Value {
+	lowest := math.Inf(1)
+	for _, list := range c.Core {
+		lowest = min(lowest, float64(slices.Min(list)))
+	}
+	return Value(lowest)
 }
 
 func (c *Clocks) hasMem(v Value) bool { return slices.Contains(c.Mem, dvfsmodel.MHz(v)) }

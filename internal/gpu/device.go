@@ -57,6 +57,14 @@ func ControlsOf(list ...Control) ControlSet {
 // Has reports whether a control is in the set.
 func (s ControlSet) Has(c Control) bool { return s&(1<<c) != 0 }
 
+// with is the set with a control or without it.
+func (s ControlSet) with(c Control, is bool) ControlSet {
+	if is {
+		return s | ControlsOf(c)
+	}
+	return s &^ ControlsOf(c)
+}
+
 // Identity says which GPU a device is. It never changes while the device is open.
 type Identity struct {
 	UUID  string // as the driver's own tools print it, "GPU-…"
@@ -134,10 +142,13 @@ type Device interface {
 	Capability() Capability
 	// Clocks is the table of supported clocks.
 	Clocks() (Clocks, error)
-	// Set sets a control to a supported value; it holds until Release, a reboot
-	// or a reload of the driver, whoever runs on the GPU. NVML doesn't tell
-	// afterwards which clocks are locked.
+	// Set sets a control to a supported value, above which it isn't any more. It holds
+	// until Release, a reboot or a reload of the driver, whoever runs on the GPU. The
+	// core clock of a GPU that has nothing to do may fall below, down to the lowest one
+	// of its table. NVML doesn't tell afterwards which clocks are locked.
 	Set(c Control, v Value) error
+	// Fix is Set for a clock that isn't to fall below the value either.
+	Fix(c Control, v Value) error
 	// Release gives a control back to the driver. Releasing what isn't set is
 	// no error.
 	Release(c Control) error

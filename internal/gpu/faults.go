@@ -316,6 +316,7 @@ func (s *simState) applyFaults(m *simModel, kinds []FaultKind) error {
 		case FaultReload:
 			s.resetDriver(m)
 		case FaultForeign:
+			s.Fixed = 0
 			last := len(m.clocks.Mem) - 1
 			if m.capability.Can(MemClock) {
 				s.Set[MemClock] = Value(m.clocks.Mem[last])

@@ -143,6 +143,10 @@ func fakeLocks(t *testing.T) {
 	ampere, volta := devices[0], devices[1]
 	must(t, ampere.Set(CoreClock, 500))
 	must(t, ampere.Set(MemClock, 810))
+	if r := read(t, ampere); r.Core != 210 || r.Mem != 810 {
+		t.Errorf("clocks %v/%v of a GPU that has nothing to do, want the lowest core clock", r.Core, r.Mem)
+	}
+	t.Setenv("FAKE_NVML", "busy=1")
 	if r := read(t, ampere); r.Core != 500 || r.Mem != 810 {
 		t.Errorf("clocks %v/%v", r.Core, r.Mem)
 	}
@@ -151,6 +155,20 @@ func fakeLocks(t *testing.T) {
 		t.Errorf("clocks %v/%v without the memory lock", r.Core, r.Mem)
 	}
 	must(t, ampere.Release(CoreClock))
+	t.Setenv("FAKE_NVML", "")
+	must(t, ampere.Fix(CoreClock, 500))
+	if r := read(t, ampere); r.Core != 500 {
+		t.Errorf("core clock %v of a GPU that has nothing to do, fixed at 500", r.Core)
+	}
+	must(t, ampere.Release(CoreClock))
+	t.Setenv("FAKE_NVML", "nvmlDeviceGetSupportedMemoryClocks=3") // and so no table
+	_, unlisted := fakeDevices(t)
+	must(t, unlisted[0].Set(CoreClock, 503))
+	if r := read(t, unlisted[0]); r.Core != 503 {
+		t.Errorf("core clock %v, set to 503 of which nobody knows what is lower", r.Core)
+	}
+	t.Setenv("FAKE_NVML", "")
+	must(t, unlisted[0].Release(CoreClock))
 	if err := ampere.Set(CoreClock, 501); err == nil {
 		t.Error("a clock that isn't in the table was locked")
 	}

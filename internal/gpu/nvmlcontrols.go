@@ -13,19 +13,22 @@ import (
 var nvmlControls = [NumControls]struct {
 	since                        nvml.DeviceArchitecture
 	setFunction, releaseFunction string
-	set                          func(nvml.Device, Value) nvml.Return
-	release                      func(nvml.Device) nvml.Return
+	// set sets a range. Controls that are at one value take its upper end.
+	set     func(d nvml.Device, low, high Value) nvml.Return
+	release func(nvml.Device) nvml.Return
 }{
 	CoreClock: {
 		since:       nvml.DEVICE_ARCH_VOLTA,
 		setFunction: "nvmlDeviceSetGpuLockedClocks", releaseFunction: "nvmlDeviceResetGpuLockedClocks",
-		set:     func(d nvml.Device, v Value) nvml.Return { return d.SetGpuLockedClocks(uint32(v), uint32(v)) },
+		set: func(d nvml.Device, low, high Value) nvml.Return {
+			return d.SetGpuLockedClocks(uint32(low), uint32(high))
+		},
 		release: nvml.Device.ResetGpuLockedClocks,
 	},
 	MemClock: {
 		since:       nvml.DEVICE_ARCH_AMPERE,
 		setFunction: "nvmlDeviceSetMemoryLockedClocks", releaseFunction: "nvmlDeviceResetMemoryLockedClocks",
-		set: func(d nvml.Device, v Value) nvml.Return {
+		set: func(d nvml.Device, _, v Value) nvml.Return {
 			return d.SetMemoryLockedClocks(uint32(v), uint32(v))
 		},
 		release: nvml.Device.ResetMemoryLockedClocks,
@@ -33,7 +36,7 @@ var nvmlControls = [NumControls]struct {
 	PowerLimit: {
 		since:       nvml.DEVICE_ARCH_KEPLER,
 		setFunction: "nvmlDeviceSetPowerManagementLimit", releaseFunction: fnDefaultLimit,
-		set: func(d nvml.Device, v Value) nvml.Return {
+		set: func(d nvml.Device, _, v Value) nvml.Return {
 			return d.SetPowerManagementLimit(uint32(math.Round(1000 * float64(v))))
 		},
 		release: func(d nvml.Device) nvml.Return {

@@ -32,9 +32,22 @@ func (d *nvmlDevice) Clocks() (Clocks, error) {
 	return known.clone(), nil
 }
 
-// Set sets a control. NVML rounds a clock that a GPU doesn't support to something near, so that
-// it is refused here, as far as the table can be read.
+// Set sets the range of the core clock from the lowest one of the table on, so that the
+// driver may lower it while nothing runs. Where there is no table, it is at one value.
 func (d *nvmlDevice) Set(c Control, v Value) error {
+	low := v
+	if clocks, err := d.Clocks(); err == nil && c == CoreClock {
+		low = min(v, clocks.lowestCore())
+	}
+	return d.setRange(c, low, v)
+}
+
+// Fix sets the range of a clock to one value.
+func (d *nvmlDevice) Fix(c Control, v Value) error { return d.setRange(c, v, v) }
+
+// setRange sets a control, of a clock to a range. NVML rounds a clock that a GPU doesn't support to
+// something near, so that it is refused here, as far as the table can be read.
+func (d *nvmlDevice) setRange(c Control, low, v Value) error {
 	if d.cantSet[c].Load() {
 		return fmt.Errorf("GPU %s: %v %v: %w", d.id.Bus, OpSet, c, ErrNotSupported)
 	}
@@ -46,7 +59,7 @@ func (d *nvmlDevice) Set(c Control, v Value) error {
 			return err
 		}
 	}
-	return d.change(OpSet, c, func() nvml.Return { return nvmlControls[c].set(d.handle, v) })
+	return d.change(OpSet, c, func() nvml.Return { return nvmlControls[c].set(d.handle, low, v) })
 }
 
 // checkClock says why a clock can't be set, as far as that is known.

@@ -217,7 +217,12 @@ func (g *Sim) Clocks() (Clocks, error) {
 
 // Set sets a control until it is released or the driver goes. The error for a
 // value that the GPU doesn't have is not one of this package's.
-func (g *Sim) Set(c Control, v Value) error {
+func (g *Sim) Set(c Control, v Value) error { return g.set(c, v, false) }
+
+// Fix sets a control of which an idle GPU doesn't fall below the value either.
+func (g *Sim) Fix(c Control, v Value) error { return g.set(c, v, true) }
+
+func (g *Sim) set(c Control, v Value, fixed bool) error {
 	return g.call(OpSet, func(s *simState, _ time.Time) (bool, error) {
 		m := g.library.machine.model
 		if !m.capability.Can(c) {
@@ -232,6 +237,7 @@ func (g *Sim) Set(c Control, v Value) error {
 		if s.Set[c] = v; c == PowerLimit && v == Value(s.Limit) {
 			s.Set[c] = 0 // as it was before
 		}
+		s.Fixed = s.Fixed.with(c, fixed)
 		s.noteWrite()
 		return true, nil
 	})
@@ -249,6 +255,7 @@ func (g *Sim) Release(c Control) error {
 			changed = changed || s.Limit != g.library.machine.model.limit
 			s.Limit = g.library.machine.model.limit
 		}
+		s.Fixed = s.Fixed.with(c, false)
 		if changed {
 			s.noteWrite()
 		}
@@ -400,6 +407,16 @@ func (g *Sim) Held(c Control) (Value, error) {
 		return false, nil
 	})
 	return v, err
+}
+
+// IsFixed reports whether a control is set so that it doesn't fall below its value. No
+// real GPU tells.
+func (g *Sim) IsFixed(c Control) (fixed bool, err error) {
+	err = g.library.machine.withState(g.index, func(s *simState, _ time.Time) (bool, error) {
+		fixed = s.Fixed.Has(c)
+		return false, nil
+	})
+	return fixed, err
 }
 
 // LimitPower sets the limit beside epd, as nvidia-smi -pl does: it is what was there before, to

@@ -131,6 +131,33 @@ func TestABusyGPUDrawsWhatWorkDoesWithoutAny(t *testing.T) {
 	near(t, "power of work", float64(read(t, g).Power), float64(someParams().Power(at(t, g, 802))), 0.001)
 }
 
+func TestALockedGPUFallsToTheLowestClockWhileItHasNothingToDo(t *testing.T) {
+	g, clock := oneSim(t, SimOptions{Dir: t.TempDir()})
+	lowest := read(t, g).Core
+	for _, set := range []struct {
+		by   func(Control, Value) error
+		idle dvfsmodel.MHz
+	}{{g.Set, lowest}, {g.Fix, 1087}, {g.Set, lowest}} {
+		must(t, set.by(CoreClock, 1087))
+		must(t, g.Run(Work{PID: 7, Model: someParams()}))
+		if r := read(t, g); r.Core != 1087 {
+			t.Errorf("core clock %v MHz at work, set to 1087", float64(r.Core))
+		}
+		clock.advance(time.Hour)
+		if r := read(t, g); r.Core != set.idle {
+			t.Errorf("core clock %v MHz with nothing to do, want %v", float64(r.Core), float64(set.idle))
+		}
+		if fixed, err := g.IsFixed(CoreClock); err != nil || fixed != (set.idle == 1087) {
+			t.Errorf("fixed %v, %v", fixed, err)
+		}
+	}
+	must(t, g.Fix(CoreClock, 1087))
+	must(t, g.Release(CoreClock))
+	if fixed, err := g.IsFixed(CoreClock); err != nil || fixed {
+		t.Errorf("fixed %v, %v after it was given back", fixed, err)
+	}
+}
+
 func TestWorkRunsAtTheSpeedAndPowerOfItsModel(t *testing.T) {
 	for _, core := range []dvfsmodel.MHz{802, 945, 1087, 1237, 1380} {
 		g, clock := oneSim(t, SimOptions{})

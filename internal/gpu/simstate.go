@@ -58,6 +58,7 @@ type Work struct {
 type simState struct {
 	UUID       string
 	Set        controlValues  `json:",omitzero"`
+	Fixed      ControlSet     `json:",omitzero"` // those of Set that don't fall below it
 	Core, Mem  Value          `json:",omitzero"` // of Set, in files of version 1
 	Limit      dvfsmodel.Watt // of power, unless one is in Set
 	Sharing    Sharing
@@ -135,7 +136,7 @@ func (s *simState) operation(m *simModel) operatingPoint {
 	}
 	idle := len(s.Work) == 0 && m.baseLoad == nil
 	if idle {
-		if s.Set[CoreClock] == 0 {
+		if s.Set[CoreClock] == 0 || !s.Fixed.Has(CoreClock) {
 			core = 0 // the lowest there is
 		}
 		o.throttle |= ThrottleIdle
@@ -328,7 +329,7 @@ const simMemory = 16 << 30
 // resetDriver is what is left of a GPU when its driver goes: no lock, no work, an
 // energy counter at zero. Handles opened before are stale.
 func (s *simState) resetDriver(m *simModel) {
-	s.Set, s.Limit = controlValues{}, m.limit
+	s.Set, s.Fixed, s.Limit = controlValues{}, 0, m.limit
 	s.Milli, s.Pico, s.Stuck, s.Work, s.Shown, s.Used = 0, 0, nil, nil, 0, 0
 	s.Generation++
 }

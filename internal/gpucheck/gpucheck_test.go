@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/gpucheck"
 )
@@ -75,6 +76,69 @@ func TestWhatTheCatalogueSaysOtherwiseIsFound(t *testing.T) {
 	}
 }
 
+// locker locks a simulated GPU in this process, and gives back less than it should.
+type locker struct {
+	gpu     *gpu.Sim
+	unset   []gpu.Control // before it would be killed
+	release []gpu.Control
+}
+
+func (l locker) Lock(_ context.Context, _ string, at dvfsmodel.Setting) (time.Duration, func() error, error) {
+	for c := range gpu.NumControls {
+		if v := c.Of(at); v != 0 {
+			if err := l.gpu.Set(c, v); err != nil {
+				return 0, nil, err
+			}
+		}
+	}
+	return time.Millisecond, func() error { return l.free(l.unset) }, nil
+}
+
+func (l locker) Restore(context.Context) error { return l.free(l.release) }
+
+func (l locker) free(list []gpu.Control) error {
+	for _, c := range list {
+		if err := l.gpu.Release(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestALockThatIsLostOrLeftIsAFault(t *testing.T) {
+	core, limit := []gpu.Control{gpu.CoreClock}, []gpu.Control{gpu.PowerLimit}
+	both := append(slices.Clone(core), limit...)
+	for _, c := range []struct {
+		unset, release []gpu.Control
+		says           string
+	}{
+		{nil, both, ""},
+		{nil, core, "it isn't as before"},
+		{nil, limit, "after it was given back, it was at"},
+		{limit, both, "after the process that had locked it was killed: the power limit is at"},
+		{core, both, "after the process that had locked it was killed: the core clock is at"},
+	} {
+		l, err := gpu.OpenSim("sim", nil)
+		must(t, err)
+		sims, err := l.Sims()
+		must(t, err)
+		r, err := gpucheck.Check(t.Context(), gpucheck.Options{
+			Library: l, Profiles: config.BuiltinProfiles(), Watch: 20 * time.Millisecond, Every: time.Millisecond,
+			Load: func(context.Context, gpu.Identity) (func(), error) {
+				work := dvfsmodel.Params{P0: 20, Gamma: 10, C: 50, D: 90, Delta: 0.5, T0: 10}
+				return func() {}, sims[0].Run(gpu.Work{PID: 1, Model: work})
+			},
+			Locker: locker{sims[0], c.unset, c.release},
+		})
+		must(t, err)
+		faults := strings.Join(r.GPUs[0].Faults, "; ")
+		if r.OK() != (c.says == "") || !strings.Contains(faults, c.says) || r.GPUs[0].Lock.Restored &&
+			len(c.release) < 2 {
+			t.Errorf("%v, %v: %s", c.unset, c.release, faults)
+		}
+	}
+}
+
 // A stand-in of a compiler, whose programs sleep.
 const compiler = `#!/bin/sh
 grep -q __global__ "$4" || exit 3
@@ -99,7 +163,8 @@ func TestALoadIsMadeByACompiler(t *testing.T) {
 		stop, err := load(context.Background(), gpu.Identity{UUID: "GPU-1"})
 		must(t, err)
 		stop()
-		if ran, err := os.ReadFile(filepath.Join(folder, "ran")); err != nil || string(ran) != "GPU-1 and GPU-1, 100\n" {
+		ran, err := os.ReadFile(filepath.Join(folder, "ran"))
+		if err != nil || string(ran) != "GPU-1 and GPU-1, 100\n" {
 			t.Errorf("ran for %q, %v", ran, err)
 		}
 	}

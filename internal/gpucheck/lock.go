@@ -24,16 +24,23 @@ const (
 // loadedPart is how far below the clock of a GPU at work it is locked, so that the difference is seen.
 const loadedPart = 0.85
 
-// tried is the setting that is tried: a core clock of the GPU's first memory clock, in the middle of
-// them or well below the one at which it works, that memory clock, and a power limit between the
-// least and the one in force.
-func tried(d gpu.Device, g *GPU) (dvfsmodel.Setting, error) {
+// tried is the setting that is tried: a memory clock, which is the catalogue's default or else the
+// highest; one of its core clocks, in the middle of them or well below the one at which the GPU works;
+// and a power limit between the least and the one in force.
+func (c *checker) tried(d gpu.Device, g *GPU) (dvfsmodel.Setting, error) {
 	var at dvfsmodel.Setting
 	if len(g.Clocks) == 0 {
 		return at, errors.New("it has no table of clocks")
 	}
 	can := d.Capability()
-	if row := g.Clocks[0]; can.Can(gpu.CoreClock) {
+	row := g.Clocks[0]
+	if p, err := c.Profiles.Lookup(g.Model); err == nil { // some boards never work at their highest
+		isDefault := func(r ClockRow) bool { return r.MemMHz == p.Default.Mem }
+		if i := slices.IndexFunc(g.Clocks, isDefault); i >= 0 {
+			row = g.Clocks[i]
+		}
+	}
+	if can.Can(gpu.CoreClock) {
 		at.Core = row.Core[len(row.Core)/2]
 		if g.Load != nil {
 			bound := dvfsmodel.MHz(loadedPart * g.Load.CoreMHz.Or(0))
@@ -86,7 +93,7 @@ func (c *checker) stateOf(uuid string) (gpu.Device, state, error) {
 // tryLock locks a GPU in a process, kills that process, gives back by its journal, and looks at each step.
 func (c *checker) tryLock(ctx context.Context, g *GPU, d gpu.Device) {
 	uuid := d.Identity().UUID
-	at, err := tried(d, g)
+	at, err := c.tried(d, g)
 	if err != nil {
 		g.remark("no lock was tried: %v", err)
 		return

@@ -126,14 +126,7 @@ func usageOf(o *record.Outcome, base dvfsmodel.Setting) float64 {
 	if !(usage > 0 && usage <= 1) {
 		return 0
 	}
-	core := cmp.Or(o.Setting.Core, base.Core)
-	if o.ThrottledS[powerCapped] > 0 { // it was at lower clocks than were set
-		for i := range o.Clocks {
-			if f := o.Clocks[i].Core; f > 0 {
-				core = min(core, f)
-			}
-		}
-	}
+	core, _ := clockThatRan(o, cmp.Or(o.Setting.Core, base.Core))
 	slower := max(1, float64(base.Core/core))
 	return usage / (usage + slower*(1-usage))
 }

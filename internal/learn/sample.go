@@ -28,6 +28,13 @@ const (
 	maxOtherLimit = 0.02
 	// sameLimit is by how many watts limits may differ that are the same: drivers round them.
 	sameLimit = 1
+	// maxSpread is the standard deviation of the clock at work, as a part of the mean, up to
+	// which a run was at one clock: under a power cap, and by voltage and temperature, it goes up
+	// and down by some steps. A tenth of the time at half of the clock makes .16.
+	maxSpread = 0.05
+	// ranStep is to what the clock that ran is rounded, so that runs at the same one are: the
+	// step of most tables.
+	ranStep = 15
 	// mostUntold is the part of an adapted run's time that may be in no stay. It counts as
 	// if it had been at the sample's clock, and so as maxAbove does.
 	mostUntold = 0.02
@@ -59,12 +66,6 @@ func sampled(o *record.Outcome, base dvfsmodel.Setting) (s dvfsmodel.Sample, why
 	for _, t := range o.ThrottledS {
 		throttled += t
 	}
-	below := dvfsmodel.MHz(0) // the clock that a power limit held it at
-	if capped := o.ThrottledS[powerCapped]; throttled > maxThrottle*seconds && !adapted(o) {
-		if clock, one := onlyClock(o.Clocks); one {
-			below, throttled = clock, throttled-capped
-		}
-	}
 	power := o.MeanPowerW.Or(0)
 	if energy, ok := o.GPUEnergyJ.Get(); ok {
 		power = energy / seconds
@@ -85,11 +86,13 @@ func sampled(o *record.Outcome, base dvfsmodel.Setting) (s dvfsmodel.Sample, why
 	if s.Core == 0 {
 		s.Core = base.Core
 	}
-	if below > 0 && below < s.Core {
-		s.Core = below
-	}
 	if s.Mem == 0 {
 		s.Mem = base.Mem
+	}
+	ran := false
+	isThrottled := !(throttled <= maxThrottle*seconds)
+	if !adapted(o) && (o.Setting.Core > 0 || isThrottled) { // else the default stands for what ran by default
+		s.Core, ran = clockThatRan(o, s.Core)
 	}
 	seen, above := 0.0, 0.0
 	for _, c := range o.Clocks {
@@ -98,25 +101,18 @@ func sampled(o *record.Outcome, base dvfsmodel.Setting) (s dvfsmodel.Sample, why
 		}
 	}
 	switch {
-	case !(above <= maxAbove*seen):
+	case !ran && !(above <= maxAbove*seen):
 		why = "it ran at higher clocks than were set for part of the time"
 	case !(s.Core > 0) || !(s.Mem > 0) || s.Core > maxMHz || s.Mem > maxMHz:
 		why = "its clocks aren't known"
 	case !(s.Power > 0) || !(s.Power < maxWatt):
 		why = "its power isn't known"
-	case !(seconds < record.MaxRunTime) || !(throttled <= maxThrottle*seconds):
+	case !(seconds < record.MaxRunTime) || isThrottled && !ran:
 		why = "it was throttled for part of the time"
 	case o.OtherCapsS.Or(0) > maxOtherLimit*seconds:
 		why = "its power limit was changed while it ran"
 	}
 	return s, why
-}
-
-// onlyClock is the core clock at which a run was for nearly all of its time. false: it was at several.
-// What a power limit holds at one clock takes as long and as much power as a run that is locked there.
-func onlyClock(clocks []live.Residency) (dvfsmodel.MHz, bool) {
-	clock, one := nearlyAlways(clocks, 0)
-	return clock, one && clock > 0
 }
 
 // limitOfToday is the power limit of the newest of some runs, which go from new to old; 0: not known. A
@@ -143,6 +139,18 @@ func checkLimit(o *record.Outcome, today float64) (why string) {
 
 // powerCapped is the reason of outcomes for clocks below what was set that is the power limit.
 const powerCapped = "power-cap"
+
+// clockThatRan is the core clock at which a run did its work, where that is known, was one
+// clock, and isn't the one that was set; true then. What kept a GPU from what was set, such
+// as its power cap, doesn't matter at that clock.
+func clockThatRan(o *record.Outcome, set dvfsmodel.MHz) (dvfsmodel.MHz, bool) {
+	mean, known := o.WorkClock.CoreMHz.Get()
+	if !known || !(mean > 0) || o.WorkClock.SpreadMHz.Or(0) > maxSpread*mean ||
+		math.Abs(mean-float64(set)) <= aboveBy*float64(set) {
+		return set, false
+	}
+	return dvfsmodel.MHz(max(1, math.Round(mean/ranStep)) * ranStep), true
+}
 
 // A run whose clock was adapted is a sample of one clock if it was there for
 // nearly all of its time, or if its stays say well enough what it would have

@@ -48,6 +48,43 @@ func TestOnlyCompletedUnthrottledRunsAreSamples(t *testing.T) {
 	}
 }
 
+// A power cap, a temperature or a step's own clocks kept a run from the clock that was set:
+// it is a sample of the one at which it did its work, if that was one.
+func TestARunIsASampleOfTheClockThatRan(t *testing.T) {
+	capped := map[string]float64{"power-cap": 99}
+	for name, c := range map[string]struct {
+		set, mean, spread float64
+		throttled         map[string]float64
+		core              dvfsmodel.MHz
+		why               string
+	}{
+		"as set":                        {945, 945, 0, nil, 945, ""},
+		"a step of the table below":     {945, 930, 4, nil, 945, ""},
+		"some steps below":              {945, 876, 10, nil, 870, ""},
+		"capped":                        {1380, 1195, 20, capped, 1200, ""},
+		"capped, and not steady":        {1380, 1195, 200, capped, 0, "throttled"},
+		"above it all the time":         {945, 1201, 10, nil, 1200, ""},
+		"above it for some of the time": {945, 1000, 200, nil, 0, "higher clocks"},
+		"default, as it runs by itself": {0, 1300, 10, nil, 1380, ""},
+		"default, and capped":           {0, 1195, 20, capped, 1200, ""},
+		"default, capped, not steady":   {0, 1195, 100, capped, 0, "throttled"},
+	} {
+		o := &record.Outcome{
+			ExitState: record.Completed, TimeS: live.Known(100), MeanPowerW: live.Known(200),
+			Setting: dvfsmodel.Setting{Core: dvfsmodel.MHz(c.set)}, ThrottledS: c.throttled,
+			WorkClock: record.WorkClock{CoreMHz: live.Known(c.mean), SpreadMHz: live.Known(c.spread)},
+			Clocks: []live.Residency{
+				{Setting: dvfsmodel.Setting{Core: dvfsmodel.MHz(c.mean + c.spread), Mem: 877}, Seconds: 50},
+				{Setting: dvfsmodel.Setting{Core: dvfsmodel.MHz(c.mean - c.spread), Mem: 877}, Seconds: 50},
+			},
+		}
+		s, why := sampled(o, base)
+		if !strings.Contains(why, c.why) || (why == "") != (c.why == "") || why == "" && s.Core != c.core {
+			t.Errorf("%s: at %v MHz, %q; want %v, %q", name, float64(s.Core), why, float64(c.core), c.why)
+		}
+	}
+}
+
 func TestARunWhoseClockWasAdaptedIsNoSampleOfOneClock(t *testing.T) {
 	o := &record.Outcome{
 		ExitState: record.Completed, TimeS: live.Known(100), MeanPowerW: live.Known(150),
@@ -147,15 +184,22 @@ func TestARunThatAPowerLimitHeldAtOneClockIsASampleOfIt(t *testing.T) {
 			clock := dvfsmodel.Setting{Core: []dvfsmodel.MHz{1087, 1380}[i], Mem: 877}
 			o.Clocks = append(o.Clocks, live.Residency{Setting: clock, Seconds: s})
 		}
+		if len(at) > 0 {
+			mean, spread := 1087., 2.
+			if len(at) > 1 && at[1] > 1 {
+				mean, spread = 1200, 143
+			}
+			o.WorkClock = record.WorkClock{CoreMHz: live.Known(mean), SpreadMHz: live.Known(spread)}
+		}
 		return o
 	}
 	for name, c := range map[string]struct {
 		o    *record.Outcome
 		want dvfsmodel.MHz // 0: no sample
 	}{
-		"by epd's limit":         {run(dvfsmodel.Setting{Cap: 150}, 99, 1), 1087},
-		"below a lock":           {run(dvfsmodel.Setting{Core: 1237, Cap: 150}, 100), 1087},
-		"by anybody's":           {run(dvfsmodel.Setting{}, 99, 1), 1087},
+		"by epd's limit":         {run(dvfsmodel.Setting{Cap: 150}, 99, 1), 1080},
+		"below a lock":           {run(dvfsmodel.Setting{Core: 1237, Cap: 150}, 100), 1080},
+		"by anybody's":           {run(dvfsmodel.Setting{}, 99, 1), 1080},
 		"at several clocks":      {run(dvfsmodel.Setting{Cap: 150}, 60, 40), 0},
 		"at clocks nobody knows": {run(dvfsmodel.Setting{Cap: 150}), 0},
 	} {
@@ -166,13 +210,8 @@ func TestARunThatAPowerLimitHeldAtOneClockIsASampleOfIt(t *testing.T) {
 	// Half of 100 s: 39.4 s at default clocks at least, beside 50 s of waiting.
 	waits := run(dvfsmodel.Setting{Cap: 150}, 100)
 	waits.Utilisation = live.Known(0.5)
-	if got, want := usageOf(waits, base), 1087/(1087+1380.0); math.Abs(got-want) > 1e-9 {
+	if got, want := usageOf(waits, base), 1080/(1080+1380.0); math.Abs(got-want) > 1e-9 {
 		t.Errorf("at work for %v of the time at default clocks, want %v", got, want)
-	}
-	hot := run(dvfsmodel.Setting{}, 100)
-	hot.ThrottledS["thermal"] = 20
-	if s, ok := sampleOf(hot, base); ok {
-		t.Errorf("throttled by heat: %+v", s)
 	}
 	brief := run(dvfsmodel.Setting{}, 0, 95)
 	brief.ThrottledS[powerCapped] = 5

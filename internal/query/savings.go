@@ -25,19 +25,40 @@ func (s *Service) Savings(ctx context.Context, who Caller, since time.Time) (epd
 	}
 	constant := epdapi.ConstantArm{Part: settings.Live.ConstantArm}
 	comparisons := comparisonsOf(strata)
-	var gpu, node []savings.Arms
+	isModule := func(one *comparison) bool { return settings.Profiles.Find(one.key.GPUModel).IsModule() }
+	onlyModules := len(comparisons) > 0
+	for i := range comparisons {
+		onlyModules = onlyModules && isModule(&comparisons[i])
+	}
+	if onlyModules {
+		sum.EnergyOf = epdapi.OfModules
+	}
+	var gpu, module, node []savings.Arms
 	for i := range comparisons {
 		one := &comparisons[i]
-		gpu, node = append(gpu, one.gpu), append(node, one.node)
+		node = append(node, one.node)
+		isApart := isModule(one) && !onlyModules
+		if isApart {
+			module = append(module, one.gpu)
+		} else {
+			gpu = append(gpu, one.gpu)
+		}
 		sum.Treated += one.gpu.Treated.Runs
 		sum.HeldOut += one.gpu.Held.Runs
 		constant.Runs += one.gpu.Constant.Runs
 		add(&sum.TreatedEnded, one.ended[live.ArmTreated])
 		add(&sum.HeldOutEnded, one.ended[live.ArmHeldOut])
 		add(&constant.Ended, one.ended[live.ArmConstant])
+		if isApart {
+			continue
+		}
 		sum.Modelled.Runs += one.predicted.Runs
 		sum.Modelled.DefaultJ += one.predicted.DefaultJ
 		sum.Modelled.UsedJ += one.predicted.GPUJ
+	}
+	if len(module) > 0 {
+		of := saving(module, (*savings.Arms).SavedStratum)
+		sum.Module = &of
 	}
 	sum.GPU, sum.Node = saving(gpu, (*savings.Arms).SavedStratum), saving(node, (*savings.Arms).SavedStratum)
 	if constant.Part > 0 || constant.Ended.Ended+constant.Runs > 0 {

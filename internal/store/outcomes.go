@@ -265,6 +265,10 @@ var (
 		jsonColumn("implausible", func(o *record.Outcome) (any, bool) {
 			return &o.Implausible, !o.Implausible.IsZero()
 		}),
+		jsonColumn("work_clock", func(o *record.Outcome) (any, bool) {
+			return &o.WorkClock, o.WorkClock != (record.WorkClock{})
+		}),
+		jsonColumn("notes", func(o *record.Outcome) (any, bool) { return &o.Notes, len(o.Notes) > 0 }),
 	}
 )
 

@@ -24,6 +24,8 @@ func TestAnOutcomeComesBackAsItWasStored(t *testing.T) {
 	stepped.Stays = stays()
 	over := outcome(4)
 	over.Restarted = record.Restarted{TimeS: live.Known(100)}
+	over.WorkClock = record.WorkClock{CoreMHz: live.Known(1087.5), SpreadMHz: live.Known(12)}
+	over.Notes = []string{"its clocks were set again", "twice"}
 	capped := outcome(5)
 	capped.Setting.Cap = 180
 	for _, want := range []*record.Outcome{outcome(1), outcome(2), stepped, over, bare, capped} {
@@ -129,13 +131,15 @@ func TestHostileTextIsKeptAsText(t *testing.T) {
 	o := outcome(1)
 	o.Node = "n'); DROP TABLE outcomes; --\x00\xff"
 	o.ExitState = strings.Repeat("é", 32)
+	o.Notes = []string{"\x00'"}
 	put(t, s, o, store.Stored)
 	put(t, s, o, store.Repeated)
 	got, err := s.OutcomesOfJob(t.Context(), "alpha", o.JobID)
 	if err != nil || len(got) != 1 {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	if got[0].Node != "n'); DROP TABLE outcomes; --\uFFFD\uFFFD" || got[0].ExitState != o.ExitState {
+	if got[0].Node != "n'); DROP TABLE outcomes; --\uFFFD\uFFFD" || got[0].ExitState != o.ExitState ||
+		got[0].Notes[0] != "\uFFFD'" {
 		t.Errorf("node %q, state %q", got[0].Node, got[0].ExitState)
 	}
 }

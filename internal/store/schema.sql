@@ -113,7 +113,9 @@ CREATE TABLE outcome_details (
 	readings    BLOB, -- power and core clock of the GPUs over time
 	stays       TEXT, -- of an adapted run, JSON: list of {core_mhz, seconds_s, work_s, energy_j, rest_s, rest_energy_j, begun}
 	restarted   TEXT, -- of a run that epd was restarted under, JSON: {time_s, gpu_energy_j}
-	implausible TEXT  -- JSON: {why, and what came with the outcome and can't be}
+	implausible TEXT, -- JSON: {why, and what came with the outcome and can't be}
+	notes       TEXT, -- JSON: list of what became of its clocks, for people
+	work_clock  TEXT  -- JSON: {core_mhz, spread_mhz} while its GPUs were at work
 ) STRICT;
 
 -- How a run used its GPUs over time: what may run beside what is told from it.

@@ -309,7 +309,19 @@ func measuredParts(v *epdapi.JobView, nodes map[string]string) []any {
 			{Text: numberOrDash(o.Utilisation, report.FormatPercent)},
 		})
 	}
-	return slices.Concat([]any{t}, restartParts(v), implausibleParts(v), limitParts(v), throttleParts(v))
+	return slices.Concat([]any{t}, restartParts(v), implausibleParts(v), limitParts(v), noteParts(v), throttleParts(v))
+}
+
+// noteParts say what became of the runs' clocks.
+func noteParts(v *epdapi.JobView) []any {
+	const most = 10
+	var items []string
+	for i := range v.Outcomes {
+		for _, note := range v.Outcomes[i].Notes {
+			items = append(items, orDash(v.Outcomes[i].Node)+": "+note)
+		}
+	}
+	return noticeOf(page.Info, "Of its clocks:", items[:min(len(items), most)])
 }
 
 // implausibleParts say what of the runs' outcomes can't be.

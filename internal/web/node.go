@@ -111,6 +111,9 @@ func gpusTable(n *epdapi.NodeReport) *page.Table {
 		if g.Read {
 			core, mem, power, use = clockOr(g.Core), clockOr(g.Mem), wattsText(g.Power),
 				numberOrDash(g.Utilisation, report.FormatPercent)
+			if g.PowerOf == epdapi.OfModules {
+				power += " (module)"
+			}
 		}
 		if g.Read && g.Cap > 0 {
 			limit = wattsText(float64(g.Cap))

@@ -40,6 +40,14 @@ func savingsParts(s *epdapi.Savings) []any {
 		{Name: "Measured at the GPUs", Text: savingSentence(&s.GPU, "held out")},
 		{Name: "Measured for nodes", Text: savingSentence(&s.Node, "held out")},
 	}
+	switch {
+	case s.EnergyOf == epdapi.OfModules:
+		facts[0].Name = "Measured of the GPUs' modules, CPUs included"
+	case s.Module != nil:
+		facts = append(facts, page.Fact{
+			Name: "Measured of modules, CPUs included", Text: savingSentence(s.Module, "held out"),
+		})
+	}
 	facts = append(facts, constantFacts(s)...)
 	if s.Modelled.Runs > 0 {
 		facts = append(facts, page.Fact{

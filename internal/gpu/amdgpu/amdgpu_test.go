@@ -310,6 +310,30 @@ func TestALimitOfAnotherIsKept(t *testing.T) {
 	}
 }
 
+// Kernels until 2025 keep what somebody staged once, and commit it with whatever is committed next.
+func TestWhatSomebodyElseStagedLongAgoIsntCommitted(t *testing.T) {
+	k := amdgputest.New(t, mi300x)
+	g, d := k.GPUs[0], open(t, k, notes(t))[0]
+	for _, command := range []string{"manual", "s 0 800", "s 1 900", "m 1 900", "auto"} {
+		file := "pp_od_clk_voltage"
+		if command == "manual" || command == "auto" {
+			file = "power_dpm_force_performance_level"
+		}
+		must(t, g.Obey(file, command))
+	}
+	must(t, d.Set(gpu.MemClock, 1100))
+	if g.Lo != 500 || g.Hi != 2100 || g.Mem != 1100 {
+		t.Errorf("core %d to %d, memory %d MHz", g.Lo, g.Hi, g.Mem)
+	}
+	must(t, d.Set(gpu.CoreClock, 1000))
+	must(t, d.Release(gpu.MemClock))
+	if g.Lo != 500 || g.Hi != 1000 || g.Mem != 1300 {
+		t.Errorf("core %d to %d, memory %d MHz", g.Lo, g.Hi, g.Mem)
+	}
+	must(t, d.Release(gpu.CoreClock))
+	wantAsAtFirst(t, g)
+}
+
 func TestClocksChosenByHandThatCantBeReadAreLeftAlone(t *testing.T) {
 	k := amdgputest.New(t, mi100)
 	g, d := k.GPUs[0], open(t, k, notes(t))[0]

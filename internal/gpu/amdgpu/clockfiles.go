@@ -125,20 +125,20 @@ func (f files) commit(commands ...string) error {
 	return nil
 }
 
-// choose lets the firmware use the levels up to a clock.
-func (f files) choose(name string, highest dvfsmodel.MHz) error {
+// choose lets the firmware use the levels within limits.
+func (f files) choose(name string, limits span) error {
 	found, err := f.levels(name)
 	if err != nil {
 		return err
 	}
 	var chosen []string
 	for _, l := range found {
-		if l.mhz <= highest {
+		if limits.Lo <= l.mhz && l.mhz <= limits.Hi {
 			chosen = append(chosen, strconv.Itoa(l.index))
 		}
 	}
 	if len(chosen) == 0 {
-		return fmt.Errorf("%s has no clock up to %v MHz", name, float64(highest))
+		return fmt.Errorf("%s has no clock from %v to %v MHz", name, float64(limits.Lo), float64(limits.Hi))
 	}
 	return f.write(name, strings.Join(chosen, " "))
 }

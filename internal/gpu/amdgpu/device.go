@@ -19,7 +19,7 @@ type Device struct {
 	library *Library
 	id      gpu.Identity
 	files   files
-	hwmon   string // of its sensors, below the base; "": it has none
+	sensors sensors
 
 	ranged  bool           // clocks have a lowest and a highest limit, else a choice of levels
 	counts  bool           // it has an energy counter
@@ -42,7 +42,7 @@ func (d *Device) detectCapability() error {
 		d.counts = !math.IsNaN(float64(m.energy))
 	}
 	var err error
-	if d.bounds, err = d.powerBounds(); err != nil && !d.isLasting(err) {
+	if d.bounds, err = d.sensors.powerBounds(); err != nil && !d.isLasting(err) {
 		return err
 	}
 	d.cantSet[gpu.PowerLimit].Store(d.bounds.Max == 0)
@@ -88,37 +88,9 @@ func (d *Device) Capability() gpu.Capability {
 	return can
 }
 
-// powerBounds is what the power limit can be; zero: it can't be set. Where the kernel names no least
-// limit, half of what the board was delivered with is the least that is set.
-func (d *Device) powerBounds() (gpu.PowerRange, error) {
-	if d.hwmon == "" || !d.files.isWritable(filepath.Join(d.hwmon, "power1_cap")) {
-		return gpu.PowerRange{}, nil
-	}
-	var watts [3]float64
-	for i, name := range []string{"power1_cap_min", "power1_cap_default", "power1_cap_max"} {
-		var err error
-		if watts[i], err = d.sensor(name); err != nil {
-			return gpu.PowerRange{}, err
-		}
-	}
-	low, delivered, high := watts[0], watts[1], watts[2]
-	if low == 0 {
-		low = math.Ceil(delivered / 2)
-	}
-	if !(delivered > 0 && low <= delivered && delivered <= high) {
-		return gpu.PowerRange{}, nil
-	}
-	return gpu.PowerRange{Min: dvfsmodel.Watt(low), Max: dvfsmodel.Watt(high)}, nil
-}
-
-// setPower sets the power limit. The kernel takes whole watts.
-func (d *Device) setPower(watts float64) error {
-	return d.files.write(filepath.Join(d.hwmon, "power1_cap"), fmt.Sprintf("%.0f", math.Floor(watts)*1e6))
-}
-
 // PowerLimit is the power cap. The second die of an MI250X has none of its own.
 func (d *Device) PowerLimit() (dvfsmodel.Watt, error) {
-	watts, err := d.sensor("power1_cap")
+	watts, err := d.sensors.read("power1_cap")
 	if err == nil && !(watts > 0) {
 		err = fmt.Errorf("power1_cap is %v: %w", watts, gpu.ErrNotSupported)
 	}
@@ -126,15 +98,6 @@ func (d *Device) PowerLimit() (dvfsmodel.Watt, error) {
 		return 0, d.fault(gpu.OpPowerLimit, err)
 	}
 	return dvfsmodel.Watt(watts), nil
-}
-
-// sensor reads a number of the sensors' folder: watts and MHz are there as µW and Hz.
-func (d *Device) sensor(name string) (float64, error) {
-	if d.hwmon == "" {
-		return 0, fmt.Errorf("no sensors: %w", gpu.ErrNotSupported)
-	}
-	n, err := d.files.number(filepath.Join(d.hwmon, name))
-	return n / 1e6, err
 }
 
 // metrics reads the GPU's table.
@@ -174,7 +137,7 @@ func (d *Device) Read() (gpu.Reading, error) {
 		r.Energy = dvfsmodel.Joule(nan)
 	}
 	for _, name := range []string{"power1_input", "power1_average"} { // the better one last
-		if watts, err := d.sensor(name); err == nil {
+		if watts, err := d.sensors.read(name); err == nil {
 			got++
 			r.Power = dvfsmodel.Watt(watts)
 		} else if !isMissing(d.classify(err)) {
@@ -182,19 +145,19 @@ func (d *Device) Read() (gpu.Reading, error) {
 		}
 	}
 	if math.IsNaN(float64(r.Core)) {
-		if f, err := d.sensor("freq1_input"); note(err) {
+		if f, err := d.sensors.read("freq1_input"); note(err) {
 			r.Core = dvfsmodel.MHz(f)
 		}
 	}
 	if math.IsNaN(float64(r.Mem)) {
-		if f, err := d.sensor("freq2_input"); note(err) {
+		if f, err := d.sensors.read("freq2_input"); note(err) {
 			r.Mem = dvfsmodel.MHz(f)
 		}
 	}
 	if percent, err := d.files.number("gpu_busy_percent"); note(err) {
 		r.Utilisation = math.Min(percent/100, 1)
 	}
-	if watts, err := d.sensor("power1_cap"); note(err) && watts > 0 {
+	if watts, err := d.sensors.read("power1_cap"); note(err) && watts > 0 {
 		r.Limit = dvfsmodel.Watt(watts)
 	}
 	if used, err := d.files.number("mem_info_vram_used"); note(err) {

@@ -155,7 +155,7 @@ func (l *Library) open(address string) (*Device, error) {
 	}
 	d.id.UUID = "GPU-" + strings.ToLower(unique) // as HIP and ROCR_VISIBLE_DEVICES have it
 	for _, name := range d.files.names("drm") {
-		if m := renderName.FindStringSubmatch(name); m != nil {
+		if m := renderName.FindStringSubmatch(name); m != nil && d.id.Minor < 0 {
 			d.id.Minor, _ = strconv.Atoi(m[1])
 		}
 	}
@@ -166,7 +166,7 @@ func (l *Library) open(address string) (*Device, error) {
 	for _, name := range d.files.names("hwmon") {
 		folder := filepath.Join("hwmon", name)
 		if text, err := d.files.text(filepath.Join(folder, "name")); err == nil && text == "amdgpu" {
-			d.hwmon = folder
+			d.sensors = sensors{d.files, folder}
 		}
 	}
 	if err := d.detectCapability(); err != nil {

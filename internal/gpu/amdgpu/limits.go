@@ -158,7 +158,12 @@ func (d *Device) observe() (*note, error) {
 }
 
 // Set makes a clock of the table the highest one, or sets the power limit.
-func (d *Device) Set(c gpu.Control, v gpu.Value) error {
+func (d *Device) Set(c gpu.Control, v gpu.Value) error { return d.set(c, v, false) }
+
+// Fix makes a core clock the lowest one, too.
+func (d *Device) Fix(c gpu.Control, v gpu.Value) error { return d.set(c, v, true) }
+
+func (d *Device) set(c gpu.Control, v gpu.Value, fixed bool) error {
 	if d.cantSet[c].Load() {
 		return d.fault(gpu.OpSet, fmt.Errorf("%v: %w", c, gpu.ErrNotSupported))
 	}
@@ -167,9 +172,9 @@ func (d *Device) Set(c gpu.Control, v gpu.Value) error {
 	}
 	var err error
 	if c == gpu.PowerLimit {
-		err = d.fault(gpu.OpSet, d.setPower(float64(v)))
+		err = d.fault(gpu.OpSet, d.sensors.setPower(float64(v)))
 	} else {
-		err = d.setClock(c, v)
+		err = d.setClock(c, v, fixed)
 	}
 	if errors.Is(err, gpu.ErrNotSupported) {
 		d.cantSet[c].Store(true)
@@ -177,8 +182,8 @@ func (d *Device) Set(c gpu.Control, v gpu.Value) error {
 	return err
 }
 
-// setClock makes a clock of the table the highest one.
-func (d *Device) setClock(c gpu.Control, v gpu.Value) error {
+// setClock makes a clock of the table the highest one, or the only one.
+func (d *Device) setClock(c gpu.Control, v gpu.Value, fixed bool) error {
 	table, err := d.Clocks()
 	if err != nil {
 		return err
@@ -204,7 +209,9 @@ func (d *Device) setClock(c gpu.Control, v gpu.Value) error {
 		if before.Hi > 0 && f > before.Hi {
 			return fmt.Errorf("the %v was limited to %v %s already", c, float64(before.Hi), c.Unit())
 		}
-		*set = f
+		if *set = f; c == gpu.CoreClock {
+			next.FixedCore = fixed
+		}
 		if err := open.write(&next); err != nil {
 			return err
 		}
@@ -260,9 +267,9 @@ func (d *Device) Release(c gpu.Control) error {
 		if d.cantSet[c].Load() {
 			return d.fault(gpu.OpRelease, fmt.Errorf("%v: %w", c, gpu.ErrNotSupported))
 		}
-		delivered, err := d.sensor("power1_cap_default")
+		delivered, err := d.sensors.read("power1_cap_default")
 		if err == nil {
-			err = d.setPower(delivered)
+			err = d.sensors.setPower(delivered)
 		}
 		return d.fault(gpu.OpRelease, err)
 	}
@@ -281,6 +288,7 @@ func (d *Device) Release(c gpu.Control) error {
 			return nil
 		}
 		*set = 0
+		next.FixedCore = next.FixedCore && c != gpu.CoreClock
 		if next.SetCore == 0 && next.SetMem == 0 {
 			return d.undo(open, nil, n)
 		}
@@ -319,6 +327,9 @@ func (d *Device) impose(n *note) error {
 	core, mem := n.Core, n.Mem
 	if n.SetCore > 0 {
 		core.Hi = n.SetCore
+		if n.FixedCore {
+			core.Lo = n.SetCore - 1 // the kernel wants it below the highest
+		}
 	}
 	if n.SetMem > 0 {
 		mem.Hi = n.SetMem
@@ -362,9 +373,9 @@ func (d *Device) restore(n *note) error {
 func (d *Device) limit(core, mem span) error {
 	can := d.Capability()
 	if !d.ranged {
-		err := d.files.choose(coreFile, core.Hi)
+		err := d.files.choose(coreFile, core)
 		if err == nil && can.Can(gpu.MemClock) {
-			err = d.files.choose(memFile, mem.Hi)
+			err = d.files.choose(memFile, mem)
 		}
 		return err
 	}

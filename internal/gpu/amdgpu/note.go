@@ -34,6 +34,8 @@ type note struct {
 	// What is set, 0: nothing.
 	SetCore dvfsmodel.MHz `json:"set_core_mhz"`
 	SetMem  dvfsmodel.MHz `json:"set_memory_mhz"`
+	// FixedCore tells that the core clock isn't to fall below what is set either.
+	FixedCore bool `json:"fixed_core,omitempty"`
 }
 
 // of is what a note has of a control: where the limits from before are, and what is set.

@@ -149,7 +149,7 @@ func (d *Device) whereabouts() error {
 	if len(d.files.names(".")) == 0 {
 		return gpu.ErrLost
 	}
-	if d.hwmon != "" && !slices.Contains(d.files.names("hwmon"), filepath.Base(d.hwmon)) ||
+	if d.sensors.folder != "" && !slices.Contains(d.files.names("hwmon"), filepath.Base(d.sensors.folder)) ||
 		!slices.Contains(d.files.names("drm"), fmt.Sprintf("renderD%d", d.id.Minor)) {
 		return gpu.ErrReloaded
 	}

@@ -184,7 +184,12 @@ func tableOf(pairs []dvfsmodel.Setting) gpu.Clocks {
 
 // Set runs the command of a control, with a value of the table of clocks or within the bounds of
 // the power limit.
-func (d *Device) Set(c gpu.Control, v gpu.Value) error {
+func (d *Device) Set(c gpu.Control, v gpu.Value) error { return d.set(c, v, false) }
+
+// Fix runs the same command with the clock as the lowest one, too.
+func (d *Device) Fix(c gpu.Control, v gpu.Value) error { return d.set(c, v, true) }
+
+func (d *Device) set(c gpu.Control, v gpu.Value, fixed bool) error {
 	s := d.setting(c)
 	if s == nil {
 		return d.fault(gpu.OpSet, fmt.Errorf("%v: %w", c, gpu.ErrNotSupported))
@@ -197,6 +202,9 @@ func (d *Device) Set(c gpu.Control, v gpu.Value) error {
 		values["watts"] = numberText(float64(v))
 	} else if err := d.addClock(values, c, v); err != nil {
 		return err
+	}
+	if fixed {
+		values["lowest_mhz"] = values["mhz"]
 	}
 	_, err := d.library.run(s.Set, values)
 	return d.fault(gpu.OpSet, err)

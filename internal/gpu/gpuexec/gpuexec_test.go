@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -264,6 +265,29 @@ func TestAGPUThatCantBeReadWhenItIsOpenedIsLeftOutUntilItCan(t *testing.T) {
 	// Without its bounds, a limit that was set couldn't be given back.
 	if found, err := l.Devices(); err == nil || len(found) != 2 || found[0] != nil {
 		t.Errorf("%v, %v", found, err)
+	}
+}
+
+func TestWhatACommandStartedEndsWithIt(t *testing.T) {
+	script := strings.Replace(tool, "read)", "read)\nsleep 60 & echo $! >child; wait\nexit\n", 1)
+	toml := edited(t, "timeout_s = 20", "timeout_s = 0.5")
+	found, dir := devices(t, script, toml[:strings.Index(toml, "[limit]")])
+	if _, err := found[0].Read(); err == nil {
+		t.Error("no error")
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "child"))
+	must(t, err)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	must(t, err)
+	for until := time.Now().Add(10 * time.Second); ; {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil || strings.Contains(string(stat), ") Z ") {
+			return
+		}
+		if time.Now().After(until) {
+			t.Fatalf("the command's child runs on: %s", stat)
+		}
+		<-time.After(10 * time.Millisecond)
 	}
 }
 

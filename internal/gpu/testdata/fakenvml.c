@@ -2,7 +2,8 @@
 // like a V100, that remember their locks. The variable FAKE_NVML makes
 // functions return a code: "nvmlDeviceGetPowerUsage=15,nvmlInit_v2=9". Of a GPU it
 // says: "second=15", opening it returns that code; "gone=1", the first one isn't
-// counted any more; "renumbered=1", the device files of the two are swapped. The
+// counted any more; "renumbered=1", the device files of the two are swapped;
+// "busy=1", locked core clocks are at the upper end of their range. The
 // first GPU in the driver's order has the second device file.
 // Functions that newer drivers have are left out on purpose.
 #include <stdio.h>
@@ -11,14 +12,14 @@
 
 typedef struct {
 	const char *uuid, *name, *bus;
-	unsigned minor, arch, core, mem, idle_core, idle_mem, mems, list;
+	unsigned minor, arch, low, core, mem, idle_core, idle_mem, mems, list;
 	unsigned long long energy;
 	unsigned limit; // of power, mW
 } gpu;
 
 static gpu gpus[2] = {
-	{"GPU-aaaaaaaa-0000-0000-0000-000000000000", "Fake A100", "00000000:3B:00.0", 1, 7, 0, 0, 210, 1215, 2, 300, 1000, 400000},
-	{"GPU-bbbbbbbb-0000-0000-0000-000000000000", "Fake V100", "00000000:86:00.0", 0, 5, 0, 0, 135, 877, 1, 3, 5000, 250000},
+	{"GPU-aaaaaaaa-0000-0000-0000-000000000000", "Fake A100", "00000000:3B:00.0", 1, 7, 0, 0, 0, 210, 1215, 2, 300, 1000, 400000},
+	{"GPU-bbbbbbbb-0000-0000-0000-000000000000", "Fake V100", "00000000:86:00.0", 0, 5, 0, 0, 0, 135, 877, 1, 3, 5000, 250000},
 };
 
 static int fails(const char *fn) {
@@ -80,14 +81,15 @@ int nvmlDeviceGetSupportedGraphicsClocks(gpu *d, unsigned mem, unsigned *count, 
 	return fill(d->list, count, mhz, d->idle_core + 5 * (d->list - 1), 5);
 }
 
-int nvmlDeviceSetGpuLockedClocks(gpu *d, unsigned lo, unsigned hi) { ENTER; if (lo != hi) return 2; d->core = lo; return 0; }
-int nvmlDeviceResetGpuLockedClocks(gpu *d) { ENTER; d->core = 0; return 0; }
+int nvmlDeviceSetGpuLockedClocks(gpu *d, unsigned lo, unsigned hi) { ENTER; if (lo > hi) return 2; d->low = lo; d->core = hi; return 0; }
+int nvmlDeviceResetGpuLockedClocks(gpu *d) { ENTER; d->low = d->core = 0; return 0; }
 int nvmlDeviceSetMemoryLockedClocks(gpu *d, unsigned lo, unsigned hi) { ENTER; if (lo != hi) return 2; d->mem = lo; return 0; }
 int nvmlDeviceResetMemoryLockedClocks(gpu *d) { ENTER; d->mem = 0; return 0; }
 int nvmlDeviceGetClockInfo(gpu *d, unsigned type, unsigned *mhz) {
 	ENTER;
 	if (type == 2) *mhz = d->mem ? d->mem : d->idle_mem;
-	else *mhz = d->core ? d->core : d->idle_core;
+	else if (d->core && fails("busy")) *mhz = d->core;
+	else *mhz = d->low > d->idle_core ? d->low : d->idle_core;
 	return 0;
 }
 

@@ -31,6 +31,8 @@ const (
 	maxWord   = 64             // exit states, sources, reasons for throttling
 	maxClocks = 256            // pairs that are kept
 	maxReason = 16             // for throttling
+	maxNotes  = 32
+	maxNote   = 1000 // bytes
 	maxMHz    = 100_000
 	maxFactor = 1e6  // of a slowdown
 	maxSpent  = 1e12 // seconds of all GPUs in one state
@@ -57,7 +59,8 @@ func (o *Outcome) Canonical() (Outcome, error) {
 		c.Arm = live.ArmExcluded
 	}
 	c.Submitted, c.Started, c.Ended = Micro(c.Submitted), Micro(c.Started), Micro(c.Ended)
-	if err := c.checkBounds(); err != nil {
+	err := c.checkBounds()
+	if err != nil {
 		return c, fmt.Errorf("%w: run %s: %w", ErrInvalid, c.RunID, err)
 	}
 	if len(c.GPUs) == 0 {
@@ -68,6 +71,9 @@ func (o *Outcome) Canonical() (Outcome, error) {
 	}
 	if len(c.ThrottledS) == 0 {
 		c.ThrottledS = nil
+	}
+	if c.Notes, err = canonicalNotes(c.Notes); err != nil {
+		return c, fmt.Errorf("%w: run %s: %w", ErrInvalid, c.RunID, err)
 	}
 	if len(c.Stays) == 0 {
 		c.Stays = nil
@@ -140,6 +146,21 @@ func (o *Outcome) checkBounds() error {
 		}
 	}
 	return nil
+}
+
+// canonicalNotes are an outcome's notes as they are kept.
+func canonicalNotes(notes []string) ([]string, error) {
+	if len(notes) > maxNotes {
+		return nil, fmt.Errorf("%d notes, at most %d are allowed", len(notes), maxNotes)
+	}
+	var clean []string
+	for _, note := range notes {
+		if len(note) > maxNote {
+			return nil, fmt.Errorf("a note of %d bytes, at most %d are allowed", len(note), maxNote)
+		}
+		clean = append(clean, CleanText(note))
+	}
+	return clean, nil
 }
 
 // isPossible reports whether there can be such clocks.
@@ -241,6 +262,7 @@ type Implausible struct {
 	PeakMemoryBytes live.Number                `json:"peak_memory_bytes,omitzero"`
 	CapW            live.Number                `json:"cap_w,omitzero"`
 	OtherCapsS      live.Number                `json:"other_caps_s,omitzero"`
+	WorkClock       WorkClock                  `json:"work_clock,omitzero"`
 	Restarted       Restarted                  `json:"restarted,omitzero"`
 	Stays           []dvfsmodel.ClockResidency `json:"stays,omitempty"`
 }
@@ -269,6 +291,9 @@ func (o *Outcome) DropImplausible(gpuPower dvfsmodel.Watt) {
 	d.checkNumber(&o.PeakMemoryBytes, &d.into.PeakMemoryBytes, "peak memory", "bytes", maxMemory)
 	d.checkNumber(&o.CapW, &d.into.CapW, "power limit", "W", float64(MaxGPUPower))
 	d.checkNumber(&o.OtherCapsS, &d.into.OtherCapsS, "time at other power limits", "s", MaxRunTime)
+	d.checkNumber(&o.WorkClock.CoreMHz, &d.into.WorkClock.CoreMHz, "clock at work", "MHz", maxMHz)
+	d.checkNumber(&o.WorkClock.SpreadMHz, &d.into.WorkClock.SpreadMHz, "spread of the clock at work", "MHz",
+		maxMHz)
 	d.checkRestarted(power)
 	d.checkStays(lasted, power)
 	if len(d.why) > 0 {

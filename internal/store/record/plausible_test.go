@@ -203,6 +203,8 @@ func TestWhatNoAgentSendsIsRefused(t *testing.T) {
 		"a long reason": func(o *record.Outcome) {
 			o.ThrottledS = map[string]float64{strings.Repeat("a", 65): 1}
 		},
+		"too many notes": func(o *record.Outcome) { o.Notes = make([]string, 33) },
+		"a long note":    func(o *record.Outcome) { o.Notes = []string{strings.Repeat("n", 1001)} },
 		"too many reasons": func(o *record.Outcome) {
 			o.ThrottledS = make(map[string]float64)
 			for i := range 17 {

@@ -17,11 +17,15 @@ type Source string
 // Sources of energy, from the best to the worst.
 const (
 	Unmeasured Source = ""
-	Counter    Source = "counter"     // the GPU's energy counter
-	Integrated Source = "integrated"  // integrated samples of power
-	RAPL       Source = "rapl"        // the CPUs' energy counters
-	Accounting Source = "acct-gather" // Slurm's AcctGatherEnergy
-	Modelled   Source = "modelled"    // computed from host watts by share
+	Counter    Source = "counter"    // the GPU's energy counter
+	Integrated Source = "integrated" // integrated samples of power
+	// The same where the counter and the power are those of a module, several GPUs or a GPU
+	// with its CPU.
+	ModuleCounter Source = "module-counter"
+	ModuleSamples Source = "module-integrated"
+	RAPL          Source = "rapl"        // the CPUs' energy counters
+	Accounting    Source = "acct-gather" // Slurm's AcctGatherEnergy
+	Modelled      Source = "modelled"    // computed from host watts by share
 )
 
 // Words say by what an energy was measured; empty where nobody knows.
@@ -30,7 +34,11 @@ func (s Source) Words() string {
 	case Counter:
 		return "the GPUs' counters"
 	case Integrated:
-		return "samples of their power"
+		return "samples of their power, worse than a counter"
+	case ModuleCounter:
+		return "the counters of their modules, CPUs included"
+	case ModuleSamples:
+		return "samples of the power of their modules, CPUs included, worse than a counter"
 	case RAPL:
 		return "the CPUs' counters"
 	case Accounting:
@@ -40,6 +48,33 @@ func (s Source) Words() string {
 	case Unmeasured:
 	}
 	return ""
+}
+
+// OfModule is the same source where what it measures is a module's.
+func (s Source) OfModule() Source {
+	switch s {
+	case Counter:
+		return ModuleCounter
+	case Integrated:
+		return ModuleSamples
+	default:
+		return s
+	}
+}
+
+// IsModule reports whether it measures modules.
+func (s Source) IsModule() bool { return s == ModuleCounter || s == ModuleSamples }
+
+// ofGPU is the same source as an agent says it, which doesn't tell modules apart.
+func (s Source) ofGPU() Source {
+	switch s {
+	case ModuleCounter:
+		return Counter
+	case ModuleSamples:
+		return Integrated
+	default:
+		return s
+	}
 }
 
 // Job is what Slurm knows of a job. Ids come again, so that a job is named by
@@ -149,6 +184,11 @@ type Outcome struct {
 	// clock was adapted and that was alone on its GPUs; none from agents that don't
 	// tell. They aren't part of what tells two deliveries apart.
 	Stays []dvfsmodel.ClockResidency `json:"stays,omitempty"`
+	// WorkClock is the core clock at which its GPUs were at work; none from agents that don't
+	// tell. Like Notes, it isn't part of what tells two deliveries apart.
+	WorkClock WorkClock `json:"work_clock,omitzero"`
+	// Notes are what became of its clocks beside being locked and given back, for people.
+	Notes []string `json:"notes,omitempty"`
 	// Restarted is what is known of a run that epd was restarted under, whose job was
 	// suspended, or whose Epilog was late, and whose own time and energy aren't. It isn't
 	// part of what tells two deliveries apart.
@@ -157,6 +197,12 @@ type Outcome struct {
 	Implausible Implausible `json:"implausible,omitzero"`
 	// Unmatched marks an Epilog without an open run: kept, and in no statistics.
 	Unmatched bool `json:"unmatched"`
+}
+
+// WorkClock is a core clock over the time in which GPUs were at work.
+type WorkClock struct {
+	CoreMHz   live.Number `json:"core_mhz"`   // the mean
+	SpreadMHz live.Number `json:"spread_mhz"` // the standard deviation
 }
 
 // Course is how a run went over time.
@@ -183,6 +229,11 @@ func (o *Outcome) LimitWords() string {
 		words += fmt.Sprintf(", others for %.0f s", s)
 	}
 	return words
+}
+
+// LockedWords say at what its GPUs were locked, and what became of that.
+func (o *Outcome) LockedWords() string {
+	return strings.Join(append([]string{o.Setting.Words()}, o.Notes...), "; ")
 }
 
 // Key names the outcome's run.

@@ -85,7 +85,7 @@ func CheckControls(t *testing.T, d gpu.Device) {
 	}
 	for c := range gpu.NumControls {
 		if !d.Capability().Can(c) {
-			if d.Set(c, lowest[c]) == nil || d.Release(c) == nil {
+			if d.Set(c, lowest[c]) == nil || d.Fix(c, lowest[c]) == nil || d.Release(c) == nil {
 				t.Errorf("%v set or given back, which it can't", c)
 			}
 			continue
@@ -100,8 +100,10 @@ func CheckControls(t *testing.T, d gpu.Device) {
 		if v, _, ok := c.Shown(&r); ok && v != lowest[c] {
 			t.Errorf("%v at %v, set to %v", c, float64(v), float64(lowest[c]))
 		}
-		if d.Set(c, 1.5) == nil || d.Set(c, -1) == nil || d.Set(c, 1e9) == nil {
-			t.Errorf("%v set to what it isn't", c)
+		for _, set := range []func(gpu.Control, gpu.Value) error{d.Set, d.Fix} {
+			if set(c, 1.5) == nil || set(c, -1) == nil || set(c, 1e9) == nil {
+				t.Errorf("%v set to what it isn't", c)
+			}
 		}
 		if c.TellsPrior() {
 			checkPrior(t, d, c, lowest[c], before)
@@ -109,6 +111,24 @@ func CheckControls(t *testing.T, d gpu.Device) {
 		must(t, d.Release(c))
 		must(t, d.Release(c))
 	}
+	if d.Capability().Can(gpu.CoreClock) {
+		checkCoreRange(t, d, gpu.Value(clocks.Core[0][0]))
+	}
+}
+
+// checkCoreRange is what any device keeps of its core clock that has nothing to do: it is
+// at a value that was fixed, and no higher than one that was set.
+func checkCoreRange(t *testing.T, d gpu.Device, v gpu.Value) {
+	t.Helper()
+	must(t, d.Fix(gpu.CoreClock, v))
+	if r := read(t, d); gpu.Value(r.Core) != v {
+		t.Errorf("core clock at %v MHz, fixed at %v", float64(r.Core), float64(v))
+	}
+	must(t, d.Set(gpu.CoreClock, v))
+	if r := read(t, d); gpu.Value(r.Core) > v {
+		t.Errorf("core clock at %v MHz, set to %v", float64(r.Core), float64(v))
+	}
+	must(t, d.Release(gpu.CoreClock))
 }
 
 // checkPrior is what a device keeps of a control that tells what it is at: it is at what it was

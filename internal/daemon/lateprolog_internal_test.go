@@ -1,0 +1,105 @@
+package daemon
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/live"
+	"github.com/epplan/epplan/slurm"
+)
+
+// firstJob is a Prolog of the first job after a boot.
+func firstJob() *slurm.HookEvent {
+	return &slurm.HookEvent{
+		Version: slurm.ProtocolVersion, Kind: slurm.Prolog, Job: 7, Node: "n1", GPUs: []int{0}, GPUsKnown: true,
+		Deadline: time.Now().Add(maxHookTime).UnixMilli(),
+	}
+}
+
+// lowered is a controller that chooses clocks.
+func lowered() *ledger {
+	return &ledger{decided: live.Decision{
+		Mode: live.Enforce, Apply: true, Setting: dvfsmodel.Setting{Core: 945}, Reason: "chosen",
+	}}
+}
+
+// slowOpen is what eight GPUs without persistence mode take.
+const slowOpen = "open:slow=30sx1"
+
+func TestAJobThatComesWhileGPUsAreOpenedGetsItsClocksOnceTheyAre(t *testing.T) {
+	l := lowered()
+	nodedWith(t, l, slowOpen, func(t *testing.T, d *AgentServer) {
+		t.Helper()
+		began := time.Now() // the start waited for five seconds
+		answer := d.prolog(t.Context(), firstJob())
+		if took := time.Since(began); answer.Applied || took > time.Second ||
+			!strings.Contains(string(answer.Reason), "being opened") {
+			t.Errorf("%+v after %s", answer, took)
+		}
+		sleep(30 * time.Second)
+		runs := d.options.Agent.State().Runs
+		if len(runs) != 1 || runs[0].Wants.Core != 945 || runs[0].HandsOff != "" ||
+			!runs[0].Started.Equal(began) {
+			t.Fatalf("%+v", runs)
+		}
+		event := firstJob()
+		event.Kind = slurm.Epilog
+		d.epilog(t.Context(), event)
+		synctest.Wait()
+		if len(l.kept) != 1 {
+			t.Fatalf("%d outcomes", len(l.kept))
+		}
+		// Of a part that nobody saw nothing is learnt.
+		if o := l.kept[0]; o.TimeS != (live.Number{}) || o.GPUEnergyJ != (live.Number{}) ||
+			o.Setting.Core != 945 || !strings.Contains(o.LockedWords(), "weren't opened when it began") {
+			t.Errorf("%+v", o)
+		}
+	})
+}
+
+func TestAPrologWaitsForGPUsThatAreOpenedSoon(t *testing.T) {
+	nodedWith(t, lowered(), "open:slow=5500msx1", func(t *testing.T, d *AgentServer) {
+		t.Helper()
+		if answer := d.prolog(t.Context(), firstJob()); !answer.Applied {
+			t.Errorf("%+v", answer)
+		}
+		if runs := d.options.Agent.State().Runs; len(runs) != 1 || len(runs[0].Notes) > 0 {
+			t.Errorf("%+v", runs)
+		}
+	})
+}
+
+func TestAJobThatEndsBeforeGPUsAreOpenedIsNotBegunAfterwards(t *testing.T) {
+	nodedWith(t, lowered(), slowOpen, func(t *testing.T, d *AgentServer) {
+		t.Helper()
+		d.prolog(t.Context(), firstJob())
+		sleep(5 * time.Second)
+		event := firstJob()
+		event.Kind = slurm.Epilog
+		d.epilog(t.Context(), event)
+		sleep(time.Minute)
+		if state := d.options.Agent.State(); len(state.Runs) != 0 || len(state.GPUs) != 1 ||
+			state.GPUs[0].Entry != nil {
+			t.Errorf("%+v", state)
+		}
+	})
+}
+
+func TestAnEPDThatStopsDoesNotWaitForGPUs(t *testing.T) {
+	nodedWith(t, lowered(), "open:slow=1hx1", func(t *testing.T, d *AgentServer) {
+		t.Helper()
+		d.prolog(t.Context(), firstJob())
+		began := time.Now()
+		d.stopHooks(t.Context())
+		if took := time.Since(began); took > 0 {
+			t.Errorf("stopping took %s", took)
+		}
+		sleep(2 * time.Hour) // the driver comes back
+		if runs := d.options.Agent.State().Runs; len(runs) != 0 {
+			t.Errorf("%+v", runs)
+		}
+	})
+}
