@@ -150,11 +150,24 @@ const powerCapped = "power-cap"
 // as its power cap, doesn't matter at that clock.
 func clockThatRan(o *record.Outcome, set dvfsmodel.MHz) (dvfsmodel.MHz, bool) {
 	mean, known := o.WorkClock.CoreMHz.Get()
-	if !known || !(mean > 0) || o.WorkClock.SpreadMHz.Or(0) > maxSpread*mean ||
+	if !known {
+		return heldAt(o, set)
+	}
+	if !(mean > 0) || o.WorkClock.SpreadMHz.Or(0) > maxSpread*mean ||
 		math.Abs(mean-float64(set)) <= aboveBy*float64(set) {
 		return set, false
 	}
 	return dvfsmodel.MHz(max(1, math.Round(mean/ranStep)) * ranStep), true
+}
+
+// heldAt is the core clock at which a power limit held a run for nearly all of its time, below what
+// was set; true then. Its GPUs don't say when they were at work, or its agent doesn't.
+func heldAt(o *record.Outcome, set dvfsmodel.MHz) (dvfsmodel.MHz, bool) {
+	clock, one := nearlyAlways(o.Clocks, 0)
+	if one && clock > 0 && clock < set && o.ThrottledS[powerCapped] > maxThrottle*o.TimeS.Or(0) {
+		return clock, true
+	}
+	return set, false
 }
 
 // A run whose clock was adapted is a sample of one clock if it was there for

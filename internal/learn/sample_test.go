@@ -193,15 +193,21 @@ func TestARunThatAPowerLimitHeldAtOneClockIsASampleOfIt(t *testing.T) {
 		}
 		return o
 	}
+	untold := func(o *record.Outcome) *record.Outcome {
+		o.WorkClock = record.WorkClock{}
+		return o
+	}
 	for name, c := range map[string]struct {
 		o    *record.Outcome
 		want dvfsmodel.MHz // 0: no sample
 	}{
-		"by epd's limit":         {run(dvfsmodel.Setting{Cap: 150}, 99, 1), 1080},
-		"below a lock":           {run(dvfsmodel.Setting{Core: 1237, Cap: 150}, 100), 1080},
-		"by anybody's":           {run(dvfsmodel.Setting{}, 99, 1), 1080},
-		"at several clocks":      {run(dvfsmodel.Setting{Cap: 150}, 60, 40), 0},
-		"at clocks nobody knows": {run(dvfsmodel.Setting{Cap: 150}), 0},
+		"by epd's limit":                        {run(dvfsmodel.Setting{Cap: 150}, 99, 1), 1080},
+		"below a lock":                          {run(dvfsmodel.Setting{Core: 1237, Cap: 150}, 100), 1080},
+		"by anybody's":                          {run(dvfsmodel.Setting{}, 99, 1), 1080},
+		"by an agent that doesn't tell of work": {untold(run(dvfsmodel.Setting{}, 99, 1)), 1087},
+		"the same, at several clocks":           {untold(run(dvfsmodel.Setting{}, 60, 40)), 0},
+		"at several clocks":                     {run(dvfsmodel.Setting{Cap: 150}, 60, 40), 0},
+		"at clocks nobody knows":                {run(dvfsmodel.Setting{Cap: 150}), 0},
 	} {
 		if s, ok := sampleOf(c.o, base); ok != (c.want > 0) || ok && (s.Core != c.want || s.Time != 100) {
 			t.Errorf("%s: %+v, %v, want %v MHz", name, s, ok, float64(c.want))
