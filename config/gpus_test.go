@@ -211,7 +211,10 @@ func TestAWrittenNameIsTheRightBoardOrNone(t *testing.T) {
 // sameChip reports whether the memory tells two boards apart, as is documented: A100 and 80 GB is
 // another board than A100 alone, and with its memory a V100 is what drivers call one.
 func sameChip(name, other string) bool {
-	return other == "V100" && (name == "V100-SXM2" || name == "V100-PCIE") || name == "A100" && other == "A100-SXM4-80GB" || name == "A100-PCIE-40GB" && other == "A100-PCIE-80GB"
+	return slices.Contains(map[string][]string{
+		"A100": {"A100-SXM4-80GB"}, "A100-PCIE-40GB": {"A100-PCIE-80GB"},
+		"V100-SXM2": {"V100"}, "V100-PCIE": {"V100"},
+	}[name], other)
 }
 
 // Slips of the pen are refused, not guessed, unless they are a name of the same board.

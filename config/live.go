@@ -50,9 +50,23 @@ type Live struct {
 	// WakeWait is how many seconds a job may wait for nodes that sleep: those that
 	// may take longer to come back stay awake.
 	WakeWait float64
+	// Account is which energy of a job Slurm's accounting is given.
+	Account AccountEnergy
 	// Operators are the users who may see everybody's jobs.
 	Operators []string
 }
+
+// AccountEnergy is which energy of a job Slurm's accounting is given.
+type AccountEnergy string
+
+// The energies that may be given.
+const (
+	AccountOff  AccountEnergy = "off"  // none
+	AccountGPU  AccountEnergy = "gpu"  // that of its GPUs
+	AccountNode AccountEnergy = "node" // that of its nodes, where all of them measure it
+)
+
+var accountWords = []string{string(AccountOff), string(AccountGPU), string(AccountNode)}
 
 // defaultLive touches nothing.
 func defaultLive() Live {
@@ -60,7 +74,7 @@ func defaultLive() Live {
 		Mode: live.Observe, HoldOut: 0.05, Explore: 0.1, ExploreSlowdown: 0.1, TimeMargin: 0.1, MinCore: 0.4,
 		MaxCore: 1.5, MinMem: 0.4, MaxMem: 1.5,
 		Reorder: ReorderOwn, LimitHints: true, Pick: defaultPick(), Sharing: defaultSharing(),
-		Adapt: defaultAdapt(), Cap: defaultCap(), SleepLearn: true, WakeWait: 300,
+		Adapt: defaultAdapt(), Cap: defaultCap(), SleepLearn: true, WakeWait: 300, Account: AccountOff,
 	}
 }
 
@@ -157,6 +171,10 @@ func (l *Live) fields() []field {
 			"take longer to come back\n"+
 			"stay awake. Slurm's SuspendTimeout and ResumeTimeout count, and what was seen.", &l.WakeWait,
 			numberRange{max: 1e9}),
+		choiceField("account_energy", "Which measured energy of a job that ended Slurm's accounting is given, "+
+			"for sacct: none (off), that\n"+
+			"of its GPUs (gpu), or that of its nodes (node), where all of them measure it. From Slurm 25.11 on\n"+
+			"it is ConsumedEnergy, before a word in the AdminComment.", (*string)(&l.Account), accountWords...),
 		l.operatorsField(),
 	}
 }

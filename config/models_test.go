@@ -373,13 +373,15 @@ func TestAFittedModelPredictsTheSameAfterAFile(t *testing.T) {
 		if err != nil {
 			rt.Skip(err.Error())
 		}
-		var corrections []dvfsmodel.Correction
-		for i := range rapid.IntRange(0, 3).Draw(rt, "corrections") {
-			corrections = append(corrections, dvfsmodel.Correction{
+		corrections := make([]dvfsmodel.Correction, rapid.IntRange(0, 3).Draw(rt, "corrections"))
+		for i := range corrections {
+			corrections[i] = dvfsmodel.Correction{
 				Setting: p.Pairs()[i], Time: draw("time", 0.9, 1.1), Power: draw("power", 0.9, 1.1),
-			})
+			}
 		}
-		fitted = fitted.Corrected(corrections)
+		if len(corrections) > 0 {
+			fitted = fitted.Corrected(corrections)
+		}
 		models, err := NewModels(NewModel("w", p.Name, fitted))
 		if err != nil {
 			rt.Fatal(err)

@@ -60,7 +60,7 @@ func (e *CommandError) Error() string {
 func (e *CommandError) Unwrap() error { return e.Err }
 
 // allowedCommands are all that an ExecRunner starts.
-var allowedCommands = []string{"squeue", "sinfo", "scontrol", "sacct"}
+var allowedCommands = []string{"squeue", "sinfo", "scontrol", "sacct", "sacctmgr"}
 
 // ExecRunner starts Slurm's client commands: no shell, a fixed environment, bounded time and output.
 type ExecRunner struct {
@@ -73,7 +73,7 @@ type ExecRunner struct {
 
 var _ Streamer = ExecRunner{}
 
-// Run starts Dir/name with args. Only squeue, sinfo, scontrol and sacct run.
+// Run starts Dir/name with args. Only squeue, sinfo, scontrol, sacct and sacctmgr run.
 func (r ExecRunner) Run(ctx context.Context, name string, args ...string) (out []byte, err error) {
 	r.MaxStream = int64(cmp.Or(max(0, r.MaxOutput), 256<<20))
 	err = r.Stream(ctx, func(in io.Reader) (err error) {

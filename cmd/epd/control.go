@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/accounting"
 	"github.com/epplan/epplan/internal/colocate"
 	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/internal/daemon"
@@ -65,6 +66,16 @@ func (p *program) joinControl() error {
 		OnOutcome: func(o *record.Outcome, partition string) { countEnergy(p.metrics, o, partition) },
 	}
 	if runner != nil {
+		energies := accounting.New(accounting.Options{
+			Slurm: slurm.NewClient(runner, epdapi.QueueWait), Records: records, Cluster: options.Cluster,
+			Kind: func() config.AccountEnergy { return p.control.Settings().Live.Account }, Now: time.Now, Log: p.log,
+		})
+		p.loops = append(p.loops, energies.Run)
+		count := options.OnOutcome
+		options.OnOutcome = func(o *record.Outcome, partition string) {
+			count(o, partition)
+			energies.Ended(o)
+		}
 		options.Resolve, p.slurm = slurm.NewClient(runner, epdapi.JobWait).Job, true
 		options.Account = slurm.NewClient(runner, epdapi.QueueWait).Accounting
 	}

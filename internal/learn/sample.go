@@ -94,14 +94,8 @@ func sampled(o *record.Outcome, base dvfsmodel.Setting) (s dvfsmodel.Sample, why
 	if !adapted(o) && (o.Setting.Core > 0 || isThrottled) { // else the default stands for what ran by default
 		s.Core, ran = clockThatRan(o, s.Core)
 	}
-	seen, above := 0.0, 0.0
-	for _, c := range o.Clocks {
-		if seen += c.Seconds; set > 0 && c.Core > set*(1+aboveBy) {
-			above += c.Seconds
-		}
-	}
 	switch {
-	case !ran && !(above <= maxAbove*seen):
+	case !ran && wasAbove(o.Clocks, set):
 		why = "it ran at higher clocks than were set for part of the time"
 	case !(s.Core > 0) || !(s.Mem > 0) || s.Core > maxMHz || s.Mem > maxMHz:
 		why = "its clocks aren't known"
@@ -113,6 +107,17 @@ func sampled(o *record.Outcome, base dvfsmodel.Setting) (s dvfsmodel.Sample, why
 		why = "its power limit was changed while it ran"
 	}
 	return s, why
+}
+
+// wasAbove reports whether a run was at higher clocks than were set for too long; 0: none was.
+func wasAbove(clocks []live.Residency, set dvfsmodel.MHz) bool {
+	seen, above := 0.0, 0.0
+	for _, c := range clocks {
+		if seen += c.Seconds; set > 0 && c.Core > set*(1+aboveBy) {
+			above += c.Seconds
+		}
+	}
+	return !(above <= maxAbove*seen)
 }
 
 // limitOfToday is the power limit of the newest of some runs, which go from new to old; 0: not known. A

@@ -309,7 +309,8 @@ func measuredParts(v *epdapi.JobView, nodes map[string]string) []any {
 			{Text: numberOrDash(o.Utilisation, report.FormatPercent)},
 		})
 	}
-	return slices.Concat([]any{t}, restartParts(v), implausibleParts(v), limitParts(v), noteParts(v), throttleParts(v))
+	return slices.Concat([]any{t}, restartParts(v), implausibleParts(v), limitParts(v), noteParts(v),
+		throttleParts(v))
 }
 
 // noteParts say what became of the runs' clocks.

@@ -1,0 +1,156 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// tokenPrefix marks a planner's word in a job's AdminComment.
+const tokenPrefix = "epplan:"
+
+// ValidToken accepts the id behind epplan: 1 to 64 letters, digits, dashes or underscores.
+func ValidToken(id string) error {
+	if id == "" || len(id) > 64 || strings.IndexFunc(id, isBadHostRune) >= 0 || strings.Contains(id, ".") {
+		return fmt.Errorf("token %q: %w", Printable(id, 80), ErrInvalid)
+	}
+	return nil
+}
+
+// ParseToken finds the planner's word in an AdminComment: its id, and the text
+// that belongs to others. Words that look like one but are not valid, and all
+// but the last valid one, stay with the others' text or are dropped with it.
+func ParseToken(comment string) (id, foreign string, found bool) {
+	var kept []string
+	for part := range strings.SplitSeq(comment, ";") {
+		word := strings.TrimSpace(part)
+		candidate, ok := strings.CutPrefix(word, tokenPrefix)
+		if ok && ValidToken(candidate) == nil {
+			id, found = candidate, true
+			continue
+		}
+		kept = append(kept, part)
+	}
+	return id, strings.Join(kept, ";"), found
+}
+
+// MergeToken puts the planner's word behind the text of others, which is kept
+// as it is; an older word of ours is replaced. An empty id takes ours away.
+func MergeToken(comment, id string) (string, error) {
+	_, foreign, _ := ParseToken(comment)
+	if id == "" {
+		return foreign, nil
+	}
+	if err := ValidToken(id); err != nil {
+		return "", err
+	}
+	merged := tokenPrefix + id
+	if foreign != "" {
+		merged = foreign + ";" + merged
+	}
+	return merged, validComment(merged)
+}
+
+// Words in an AdminComment that say what a job took, and what it saved.
+const (
+	energyWord = "epplan-energy-j:"
+	savedWord  = "epplan-saved-j:"
+)
+
+// ErrForeignText tells that an AdminComment has text that Slurm wouldn't give back as it is.
+var ErrForeignText = errors.New("the AdminComment has text that Slurm would change")
+
+// EnergyComment puts what a job took, and what it saved where that is known, behind the text of others in an
+// AdminComment; older words of ours are replaced. What Slurm would change of others' text isn't touched:
+// it makes ` of quotes, takes blanks away at the ends, and before 24.11 writes capitals small, which
+// keepsCase denies.
+func EnergyComment(comment string, joules float64, saved *float64, keepsCase bool) (string, error) {
+	var kept []string
+	for part := range strings.SplitSeq(comment, ";") {
+		word := strings.TrimSpace(part)
+		if !strings.HasPrefix(word, energyWord) && !strings.HasPrefix(word, savedWord) {
+			kept = append(kept, part)
+		}
+	}
+	others := strings.Join(kept, ";")
+	_, foreign, _ := ParseToken(others)
+	if strings.ContainsFunc(foreign, changes) || strings.TrimSpace(others) != others ||
+		!keepsCase && strings.ToLower(foreign) != foreign {
+		return "", fmt.Errorf("%w: %q", ErrForeignText, Printable(foreign, 80))
+	}
+	words := others
+	if words != "" {
+		words += ";"
+	}
+	words += energyWord + wholeJoules(joules)
+	if saved != nil {
+		words += ";" + savedWord + wholeJoules(*saved)
+	}
+	return words, validComment(words)
+}
+
+// changes reports whether Slurm might give a letter back as another one.
+func changes(r rune) bool { return r < ' ' || r > '~' || strings.ContainsRune("\"'`\\", r) }
+
+// wholeJoules is an energy without a fraction.
+func wholeJoules(joules float64) string { return strconv.FormatFloat(math.Round(joules), 'f', 0, 64) }
+
+// Accounted gives what Slurm's accounting has of a job by its plain number: of several of that number, or
+// several starts of one, the last.
+func (c *Client) Accounted(ctx context.Context, id JobID) (AccountingRecord, error) {
+	if err := validJob(id); err != nil {
+		return AccountingRecord{}, err
+	}
+	return coalesce(ctx, c, "sacct "+id.String(), func(ctx context.Context) (AccountingRecord, error) {
+		out, err := c.command(ctx, "sacct", "--parsable2", "--allocations", "--duplicates", "--delimiter=\x1f",
+			"--jobs="+id.String(), "--format="+strings.Join(AccountingColumns, ","))
+		if err != nil {
+			return AccountingRecord{}, err
+		}
+		rows, rejected, err := ParseAccounting("sacct", out, "\x1f", time.UTC)
+		if err != nil {
+			return AccountingRecord{}, err
+		}
+		var last *AccountingRecord
+		for i := range rows {
+			if r := &rows[i]; r.ID == id && r.Step == "" && (last == nil || !r.Submit.Before(last.Submit)) {
+				last = r
+			}
+		}
+		switch {
+		case last == nil && len(rejected) > 0: // its AdminComment tears the line, say
+			return AccountingRecord{}, fmt.Errorf("sacct: job %s: %w: %s", id, ErrForeignText, rejected[0].Reason)
+		case last == nil:
+			return AccountingRecord{}, fmt.Errorf("sacct: job %s: %w", id, ErrNotFound)
+		}
+		return *last, nil
+	})
+}
+
+// AccountEnergy gives a job that ended an energy in Slurm's accounting, as sacct shows it in ConsumedEnergy and AllocTRES. What was
+// there is lost. It takes 25.11 or later, and root, SlurmUser or an administrator of slurmdbd.
+func (c *Client) AccountEnergy(ctx context.Context, id JobID, joules float64) error {
+	return c.modifyAccounted(ctx, id, "tres=energy="+wholeJoules(max(0, joules)))
+}
+
+// AccountComment gives a job that ended an AdminComment in Slurm's accounting, as [EnergyComment] made it; the same
+// users may.
+func (c *Client) AccountComment(ctx context.Context, id JobID, comment string) error {
+	if err := validComment(comment); err != nil {
+		return err
+	}
+	return c.modifyAccounted(ctx, id, "admincomment="+comment)
+}
+
+func (c *Client) modifyAccounted(ctx context.Context, id JobID, setting string) error {
+	if err := validJob(id); err != nil {
+		return err
+	}
+	_, err := c.command(ctx, "sacctmgr", "--immediate", "modify", "job", "where", "jobid="+id.String(), "set",
+		setting)
+	return err
+}
