@@ -14,6 +14,10 @@ import (
 // siteLimit is the power limit that the site has set on the GPUs of n1: 300 W as delivered.
 const siteLimit = dvfsmodel.Watt(280)
 
+// atWork are GPUs that say that they are at work, nearly all of the time: a site's limit of 280 W holds them
+// down to a clock, and a run counts at the clock at which it did its work.
+const atWork = "sim:4,bursty=1000/0.9999"
+
 // underSiteLimit sets the site's limit and has epd learn from a job, which it returns, that runs under it.
 func (l *lab) underSiteLimit() (first int64) {
 	l.Helper()
@@ -113,7 +117,9 @@ func (l *lab) hasLimits(first, job int64, limit dvfsmodel.Watt) {
 // limit is back after it, however it ends.
 func TestAJobRunsUnderItsPowerLimitAndTheSitesOwnIsBackHoweverItEnds(t *testing.T) {
 	// No clock may be set but the default one, so that the limit alone holds the GPUs.
-	l := startLab(t, enforce+"min_core = 1\n[live.cap]\nmodes = {main = \"constant\"}\nlimit = 0.8\n")
+	l := newLab(t, setup{
+		config: enforce + "min_core = 1\n[live.cap]\nmodes = {main = \"constant\"}\nlimit = 0.8\n", gpu: atWork,
+	})
 	first := l.underSiteLimit()
 
 	ended, limit := l.capped()
@@ -153,7 +159,7 @@ func TestAJobRunsUnderItsPowerLimitAndTheSitesOwnIsBackHoweverItEnds(t *testing.
 // Where the core clock can't be locked a power limit that epd chooses holds GPUs at a clock.
 func TestAPowerLimitHoldsGPUsWhoseClocksCannotBeLocked(t *testing.T) {
 	l := newLab(t, setup{
-		config: enforce + "[live.cap]\nmode = \"chosen\"\n", gpu: "sim:4,busy,lock=limit",
+		config: enforce + "[live.cap]\nmode = \"chosen\"\n", gpu: atWork + ",lock=limit",
 	})
 	first := l.underSiteLimit()
 	job, limit := l.capped()
