@@ -207,6 +207,27 @@ func TestWithoutCommandsThereIsNoControlAndTheCatalogueHasTheClocks(t *testing.T
 	}
 }
 
+func TestAClockThatIsFixedIsTheLowestToo(t *testing.T) {
+	found, dir := devices(t, tool+"\n", edited(t, `"set-core", "{uuid}", "{mhz}", "{lowest_mhz}"`,
+		`"set-core", "{uuid}", "{lowest_mhz} to {mhz}", "*"`))
+	clocks, err := found[0].Clocks()
+	must(t, err)
+	cores := clocks.Core[0]
+	lowest := cores[len(cores)-1]
+	for _, c := range []struct {
+		set  func(gpu.Control, gpu.Value) error
+		want string
+	}{
+		{found[0].Set, fmt.Sprintf("%v to 1200\n", float64(lowest))}, {found[0].Fix, "1200 to 1200\n"},
+	} {
+		must(t, c.set(gpu.CoreClock, 1200))
+		set, err := os.ReadFile(filepath.Join(dir, "core."+found[0].Identity().UUID))
+		if err != nil || string(set) != c.want {
+			t.Errorf("%q, %v, want %q", set, err, c.want)
+		}
+	}
+}
+
 func TestWhatNoShellEverSees(t *testing.T) {
 	found, dir := devices(t, tool+"\n", edited(t, `"set-core", "{uuid}", "{mhz}", "{lowest_mhz}"`,
 		`"set-core", "{uuid}", "{mhz} $(touch hacked); touch hacked", "*"`))
