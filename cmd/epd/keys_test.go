@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/internal/testkit/storetest"
+
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/munge"
 	"github.com/epplan/epplan/internal/nodekey"
@@ -141,6 +143,7 @@ func TestAgentsAndControllerProveByKeysOfTheirOwnWhoTheyAre(t *testing.T) {
 }
 
 func TestAnEPDWithTheKeyOfAnotherDoesntStart(t *testing.T) {
+	storetest.NeedSQLite(t)
 	head, headLine := makeKeys(t, "controller", "head")
 	n1, line := makeKeys(t, "node", "n1")
 	head.believe(t, line)
