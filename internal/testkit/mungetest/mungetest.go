@@ -109,19 +109,28 @@ func (m *Munged) Again(tb testing.TB) {
 	}
 }
 
-// Stop ends the munged and returns when it has gone.
+// Stop ends the munged and returns when it has gone. It is told again and again: munged looks
+// whether it was told and then waits for a connection, and a signal in between is lost on it.
 func (m *Munged) Stop(tb testing.TB) {
 	tb.Helper()
 	if m.cmd == nil {
 		return
 	}
-	_ = m.cmd.Process.Signal(syscall.SIGTERM) // it may have gone
-	select {
-	case <-m.done:
-	case <-time.After(stopTime):
-		_ = m.cmd.Process.Kill()
-		<-m.done
-		tb.Error("munged had to be killed")
+	again := time.NewTicker(lookEvery)
+	defer again.Stop()
+	late := time.After(stopTime)
+	for gone := false; !gone; {
+		_ = m.cmd.Process.Signal(syscall.SIGTERM) // it may have gone
+		select {
+		case <-m.done:
+			gone = true
+		case <-again.C:
+		case <-late:
+			_ = m.cmd.Process.Kill()
+			<-m.done
+			tb.Error("munged had to be killed")
+			gone = true
+		}
 	}
 	m.cmd = nil
 }
