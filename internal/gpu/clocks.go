@@ -18,6 +18,15 @@ func newClocks(byMem map[dvfsmodel.MHz][]dvfsmodel.MHz) Clocks {
 	return c
 }
 
+// ClocksOf sorts pairs into a table, both clocks falling.
+func ClocksOf(pairs []dvfsmodel.Setting) Clocks {
+	byMem := make(map[dvfsmodel.MHz][]dvfsmodel.MHz)
+	for _, p := range pairs {
+		byMem[p.Mem] = append(byMem[p.Mem], p.Core)
+	}
+	return newClocks(byMem)
+}
+
 func sortFalling(list []dvfsmodel.MHz) []dvfsmodel.MHz {
 	sorted := slices.Compact(slices.Sorted(slices.Values(list)))
 	slices.Reverse(sorted)
@@ -37,8 +46,8 @@ func (c *Clocks) hasCore(v Value) bool {
 	})
 }
 
-// lowestCore is the lowest core clock of all.
-func (c *Clocks) lowestCore() Value {
+// LowestCore is the lowest core clock of all.
+func (c *Clocks) LowestCore() Value {
 	lowest := math.Inf(1)
 	for _, list := range c.Core {
 		lowest = min(lowest, float64(slices.Min(list)))
@@ -48,8 +57,8 @@ func (c *Clocks) lowestCore() Value {
 
 func (c *Clocks) hasMem(v Value) bool { return slices.Contains(c.Mem, dvfsmodel.MHz(v)) }
 
-// clone is a copy that shares nothing.
-func (c *Clocks) clone() Clocks {
+// Clone is a copy that shares nothing.
+func (c *Clocks) Clone() Clocks {
 	out := Clocks{Mem: slices.Clone(c.Mem), Core: make([][]dvfsmodel.MHz, len(c.Core))}
 	for i := range c.Core {
 		out.Core[i] = slices.Clone(c.Core[i])

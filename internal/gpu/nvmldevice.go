@@ -29,7 +29,7 @@ func (d *nvmlDevice) Clocks() (Clocks, error) {
 		d.clocks = known
 		d.mu.Unlock()
 	}
-	return known.clone(), nil
+	return known.Clone(), nil
 }
 
 // Set sets the range of the core clock from the lowest one of the table on, so that the
@@ -37,7 +37,7 @@ func (d *nvmlDevice) Clocks() (Clocks, error) {
 func (d *nvmlDevice) Set(c Control, v Value) error {
 	low := v
 	if clocks, err := d.Clocks(); err == nil && c == CoreClock {
-		low = min(v, clocks.lowestCore())
+		low = min(v, clocks.LowestCore())
 	}
 	return d.setRange(c, low, v)
 }

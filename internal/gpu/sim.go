@@ -209,7 +209,7 @@ func (g *Sim) Capability() Capability { return g.library.machine.model.capabilit
 func (g *Sim) Clocks() (Clocks, error) {
 	var c Clocks
 	err := g.call(OpClocks, func(*simState, time.Time) (bool, error) {
-		c = g.library.machine.model.clocks.clone()
+		c = g.library.machine.model.clocks.Clone()
 		return false, nil
 	})
 	return c, err

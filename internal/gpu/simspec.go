@@ -170,7 +170,7 @@ func newSimModel(s simSpec, profiles *config.Profiles) (*simModel, error) {
 		return nil, fmt.Errorf("simulator: %w", err)
 	}
 	m := &simModel{
-		name: p.Name, table: table, clocks: clocksOf(p.Pairs()), def: p.Default,
+		name: p.Name, table: table, clocks: ClocksOf(p.Pairs()), def: p.Default,
 		idle: inMilliwatt(p.IdleW), limit: p.BusyW, speed: s.speed, load: s.load,
 	}
 	if m.limit == 0 {
@@ -204,12 +204,3 @@ const defaultLimit dvfsmodel.Watt = 250
 // leastLimit is the lowest power limit as a part of the one as delivered, of models of which none
 // is known.
 const leastLimit = 0.4
-
-// clocksOf sorts pairs into a table, both clocks falling.
-func clocksOf(pairs []dvfsmodel.Setting) Clocks {
-	byMem := make(map[dvfsmodel.MHz][]dvfsmodel.MHz)
-	for _, p := range pairs {
-		byMem[p.Mem] = append(byMem[p.Mem], p.Core)
-	}
-	return newClocks(byMem)
-}

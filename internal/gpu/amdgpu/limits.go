@@ -38,11 +38,7 @@ func (d *Device) Clocks() (gpu.Clocks, error) {
 		}
 		d.clocks = &table
 	}
-	table := gpu.Clocks{Mem: slices.Clone(d.clocks.Mem)}
-	for _, list := range d.clocks.Core {
-		table.Core = append(table.Core, slices.Clone(list))
-	}
-	return table, nil
+	return d.clocks.Clone(), nil
 }
 
 func (d *Device) readClocks() (gpu.Clocks, error) {

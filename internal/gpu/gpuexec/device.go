@@ -115,14 +115,10 @@ func (d *Device) Clocks() (gpu.Clocks, error) {
 		if err != nil {
 			return gpu.Clocks{}, d.fault(gpu.OpClocks, err)
 		}
-		table := tableOf(pairs)
+		table := gpu.ClocksOf(pairs)
 		d.clocks = &table
 	}
-	table := gpu.Clocks{Mem: slices.Clone(d.clocks.Mem)}
-	for _, list := range d.clocks.Core {
-		table.Core = append(table.Core, slices.Clone(list))
-	}
-	return table, nil
+	return d.clocks.Clone(), nil
 }
 
 func (d *Device) pairs() ([]dvfsmodel.Setting, error) {
@@ -157,29 +153,6 @@ func (d *Device) pairs() ([]dvfsmodel.Setting, error) {
 		return nil, fmt.Errorf("no clocks listed: %w", gpu.ErrNotSupported)
 	}
 	return pairs, nil
-}
-
-// tableOf sorts pairs, both clocks falling.
-func tableOf(pairs []dvfsmodel.Setting) gpu.Clocks {
-	byFall := func(a, b dvfsmodel.MHz) int { return int(b - a) }
-	var table gpu.Clocks
-	for _, p := range pairs {
-		if !slices.Contains(table.Mem, p.Mem) {
-			table.Mem = append(table.Mem, p.Mem)
-		}
-	}
-	slices.SortFunc(table.Mem, byFall)
-	for _, mem := range table.Mem {
-		var cores []dvfsmodel.MHz
-		for _, p := range pairs {
-			if p.Mem == mem {
-				cores = append(cores, p.Core)
-			}
-		}
-		slices.SortFunc(cores, byFall)
-		table.Core = append(table.Core, slices.Compact(cores))
-	}
-	return table
 }
 
 // Set runs the command of a control, with a value of the table of clocks or within the bounds of
@@ -217,17 +190,15 @@ func (d *Device) addClock(values map[string]string, c gpu.Control, v gpu.Value) 
 		return err
 	}
 	f := dvfsmodel.MHz(v)
-	lowest := dvfsmodel.MHz(math.Inf(1))
 	known := c == gpu.MemClock && slices.Contains(table.Mem, f)
 	for _, cores := range table.Core {
 		known = known || c == gpu.CoreClock && slices.Contains(cores, f)
-		lowest = min(lowest, cores[len(cores)-1])
 	}
 	if !known {
 		return fmt.Errorf("GPU %s: lock %v at %v %s: not in its table of clocks", d.id.Bus, c, float64(v),
 			c.Unit())
 	}
-	values["mhz"], values["lowest_mhz"] = numberText(float64(f)), numberText(float64(lowest))
+	values["mhz"], values["lowest_mhz"] = numberText(float64(f)), numberText(float64(table.LowestCore()))
 	return nil
 }
 
