@@ -16,7 +16,7 @@ import (
 // watts that a GPU draws more when it is busy, the mean over the cluster,
 //
 //	Φ = P + nextPart·Σ p_m·X_m + factor·b·(fragmentPart·F(M) + S)
-//	  − b·Σ scarcity_m·(q_m/Q_m)·room_m
+//	  − b·Σ (q_m/Q_m)·room_m over the classes for which room is scarce
 //
 // P is the node's power. X_m is the watts that the next task of class m would
 // add here, block where it has no room. F(M) is FGD's expected fragmentation, in
@@ -24,7 +24,7 @@ import (
 // r_m is what class m asks for with each GPU, and q_m its part of the GPUs that M
 // asks for. The factor is 1 until the cluster fills up, and 1 + rise in the end.
 // [roomPrices] explains the last sum: what tasks of a class could still use on the
-// node, as far as all nodes together have little of it.
+// node, if all nodes together have little of it.
 type Potential struct {
 	Absolute
 	workload fleet.Workload

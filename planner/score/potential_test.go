@@ -2,6 +2,7 @@ package score_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -19,13 +20,13 @@ type plainPotential struct {
 	b      float64
 	asked  float64 // GPUs that a task of m asks for
 	factor float64
-	scarce []float64 // by class of m
+	scarce []bool    // by class of m
 	share  []float64 // q_m/Q_m
 }
 
 func newPlainPotential(m fleet.Workload, room float64, s *fleet.State) *plainPotential {
 	p := &plainPotential{
-		m: m, room: room, s: s, scarce: make([]float64, len(m)), share: make([]float64, len(m)),
+		m: m, room: room, s: s, scarce: make([]bool, len(m)), share: make([]float64, len(m)),
 	}
 	gpus := 0.0
 	for i := range s.Len() {
@@ -78,7 +79,7 @@ func (p *plainPotential) setScarcity(class int, gpus float64) {
 	p.share[class] = own / claim
 	ahead := min(p.room, 1-float64(p.s.Allocated())/1000/gpus)
 	spoken := min(claim*gpus, there) * ahead / max(0.001, room)
-	p.scarce[class] = math.Round(4*min(1, max(0, (spoken-0.8)/0.2))) / 4
+	p.scarce[class] = spoken >= 0.9
 }
 
 // q is a class's part of the GPUs asked for.
@@ -127,7 +128,9 @@ func (p *plainPotential) of(n *fleet.Node) float64 {
 			perGPU := float64(p.m[i].CPU) / float64(p.m[i].GPUMilli())
 			stranded += p.q(i) * max(0, g-c/perGPU)
 		}
-		worth += p.scarce[i] * p.share[i] * p.roomOn(i, n)
+		if p.scarce[i] {
+			worth += p.share[i] * p.roomOn(i, n)
+		}
 	}
 	fragments := fleet.NewFragmentation(p.m).OfNode(n) / 1000
 	return n.Cost() + 0.17*next + p.factor*p.b*(0.15*fragments+stranded) - p.b*worth
@@ -185,10 +188,8 @@ func TestThePotentialIsWhatItsFormulaSays(t *testing.T) {
 		room := rapid.SampledFrom([]float64{0, 0.3, 0.5, 1}).Draw(t, "room")
 		plain, p := newPlainPotential(m, room, s), score.NewPotential(m, room)
 		p.Update(s)
-		for _, x := range plain.scarce {
-			if x > 0 {
-				scarce++
-			}
+		if slices.Contains(plain.scarce, true) {
+			scarce++
 		}
 		for i := range s.Len() {
 			for j := range demands {
@@ -309,7 +310,7 @@ func TestPricesRiseWithTheVCPUInUse(t *testing.T) {
 	}
 }
 
-// Ten nodes of two T4 each draw the least; a third of the GPUs are asked for by
+// Ten nodes of two T4 each draw the least; a quarter of the GPUs are asked for by
 // tasks that run on nothing else.
 func TestRoomIsKeptForTasksThatFewNodesCanTake(t *testing.T) {
 	kinds := make([]*fleet.Kind, 0, 15)
@@ -322,8 +323,8 @@ func TestRoomIsKeptForTasksThatFewNodesCanTake(t *testing.T) {
 	any1 := fleet.Demand{CPU: 4000, GPUs: 1, Milli: fleet.WholeGPU}
 	picky := any1
 	picky.Spec = "T4"
-	m := fleet.Workload{{Demand: any1, P: 0.7}, {Demand: picky, P: 0.3}}
-	for room, want := range map[float64]int{0: 20, 0.5: 11, 1: 8} {
+	m := fleet.Workload{{Demand: any1, P: 0.75}, {Demand: picky, P: 0.25}}
+	for room, want := range map[float64]int{0: 20, 0.5: 12, 1: 9} {
 		s := fleet.NewState(kinds)
 		c := score.NewIndex(score.Rule{
 			Parts: []score.WeightedScorer{{Scorer: score.NewPotential(m, room), Weight: 1}},

@@ -27,7 +27,7 @@ func (p *Potential) fill(s *fleet.CachedState[potential]) {
 	s.Value = potential{
 		steady: r.watts + float64(nextPart*next),
 		scarce: float64(p.busyGPU * (float64(fragmentPart*fragment/fleet.WholeGPU) + stranded)),
-		room:   p.rooms.on(&r, s.Value.room), epoch: p.epoch - 1,
+		room:   p.rooms.fill(&r, s.Value.room), epoch: p.epoch - 1,
 	}
 }
 

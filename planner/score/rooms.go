@@ -2,7 +2,6 @@ package score
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"github.com/epplan/epplan/planner/fleet"
@@ -11,7 +10,7 @@ import (
 // roomPrices say what room for tasks of each class is worth. A class's room on a
 // node is the GPUs that its tasks could still use there, were no others to come:
 // it knows of GPU models, of whole nodes that a task of eight GPUs needs, and of
-// vCPU. Room is scarce as far as all nodes together have less of it than is likely
+// vCPU. Room is scarce when all nodes together have little more of it than is likely
 // to be asked for while the load grows by a part of the cluster.
 //
 // Who asks for it is the class and all that have no more nodes to go to: their part
@@ -19,17 +18,18 @@ import (
 type roomPrices struct {
 	ahead    float64 // the part of the cluster by which the load grows
 	classes  []roomClass
-	capacity float64 // milli-GPU of the cluster
-	sums     []int64 // by class: the room on all nodes
+	on       map[*fleet.Kind][]int32 // by kind: the classes that have room on an empty node
+	capacity float64                 // milli-GPU of the cluster
+	sums     []int64                 // by class: the room on all nodes
 }
 
 type roomClass struct {
-	demand   fleet.Demand
-	part     float64 // q_m
-	held     float64 // milli-GPU that all who have no other nodes ask for at a load of 1, or that there are
-	share    float64 // q_m/Q_m
-	accepts  map[*fleet.Kind]bool
-	scarcity float64
+	demand  fleet.Demand
+	part    float64 // q_m
+	held    float64 // milli-GPU that all who have no other nodes ask for at a load of 1, or that there are
+	share   float64 // q_m/Q_m
+	accepts map[*fleet.Kind]bool
+	scarce  bool
 }
 
 // maxRoomClasses is for how many classes room has a price: those that ask for most.
@@ -67,7 +67,14 @@ func (p *roomPrices) adopt(m fleet.Workload, s *fleet.State) {
 		c.share = c.part / claim
 		c.held = min(claim/asked*p.capacity, float64(there))
 	}
-	p.sums = make([]int64, len(p.classes))
+	p.sums, p.on = make([]int64, len(p.classes)), make(map[*fleet.Kind][]int32)
+	for k := range kinds {
+		for i := range p.classes {
+			if p.classes[i].accepts[k] {
+				p.on[k] = append(p.on[k], int32(i))
+			}
+		}
+	}
 }
 
 // acceptingKinds is the kinds of which an empty node has room for a task.
@@ -91,13 +98,10 @@ func hasNoOther(kinds, others map[*fleet.Kind]bool) bool {
 	return true
 }
 
-// Room is scarce in steps, from where so much of it is spoken for.
-const (
-	scarceFrom  = 0.8
-	scarceSteps = 4
-)
+// scarceFrom is the part of the room that is spoken for from which it is scarce.
+const scarceFrom = 0.9
 
-// follow tells how scarce room is now; roomOn is what a node has of it.
+// follow tells for which classes room is scarce now; roomOn is what a node has of it.
 func (p *roomPrices) follow(s *fleet.State, roomOn func(*fleet.Node) []uint16) (changed bool) {
 	if len(p.classes) == 0 {
 		return false
@@ -111,50 +115,44 @@ func (p *roomPrices) follow(s *fleet.State, roomOn func(*fleet.Node) []uint16) (
 	ahead := min(p.ahead, 1-float64(s.Allocated())/max(1, p.capacity))
 	for i := range p.classes {
 		c := &p.classes[i]
-		spokenFor := float64(c.held*ahead) / float64(max(1, p.sums[i]))
-		part := min(1, max(0, (spokenFor-scarceFrom)/(1-scarceFrom)))
-		scarcity := math.Round(float64(scarceSteps*part)) / scarceSteps
-		changed = changed || scarcity != c.scarcity
-		c.scarcity = scarcity
+		was := c.scarce
+		c.scarce = float64(c.held*ahead) >= float64(scarceFrom*float64(max(1, p.sums[i])))
+		changed = changed || c.scarce != was
 	}
 	return changed
 }
 
-// worth is what room is worth, in GPUs.
+// worth is what scarce room is worth, in GPUs.
 func (p *roomPrices) worth(room []uint16) float64 {
 	sum := 0.0
 	for i, milli := range room {
-		if c := &p.classes[i]; c.scarcity > 0 {
-			sum += float64(c.scarcity * c.share * float64(milli))
+		if c := &p.classes[i]; c.scarce {
+			sum += float64(c.share * float64(milli))
 		}
 	}
 	return sum / fleet.WholeGPU
 }
 
-// on is the room for each class on a node, in the list given if it is long enough.
-func (p *roomPrices) on(r *residual, room []uint16) []uint16 {
+// fill is the room for each class on a node, in the list given if it is long enough.
+func (p *roomPrices) fill(r *residual, room []uint16) []uint16 {
 	if len(room) != len(p.classes) {
 		room = make([]uint16, len(p.classes))
 	}
-	for i := range p.classes {
-		c := &p.classes[i]
-		room[i] = 0
-		if c.accepts[r.kind] {
-			room[i] = uint16(r.roomFor(&c.demand))
-		}
+	clear(room)
+	for _, i := range p.on[r.kind] {
+		room[i] = uint16(r.roomFor(&p.classes[i].demand))
 	}
 	return room
 }
 
 // roomFor is the milli-GPU that tasks like this one could use.
 func (r *residual) roomFor(d *fleet.Demand) int {
-	count := 0
+	count := r.idle / d.GPUs
 	if d.IsShared() {
-		for _, left := range r.gpu {
-			count += int(left) / d.Milli
+		count = r.idle * (fleet.WholeGPU / d.Milli)
+		for i := len(r.gpu) - r.idle - 1; i >= 0 && int(r.gpu[i]) >= d.Milli; i-- {
+			count += int(r.gpu[i]) / d.Milli
 		}
-	} else {
-		count = r.idle / d.GPUs
 	}
 	if d.CPU > 0 {
 		count = min(count, int(r.cpu/d.CPU))
