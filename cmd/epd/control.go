@@ -142,7 +142,7 @@ func (p *program) openLevers(runner slurm.Runner) error {
 			s := p.control.Settings()
 			return &steer.Settings{
 				Version: s.Version, Live: s.Live, Profiles: s.Profiles, Margin: s.Safety.LimitMargin,
-				Upper: p.control.Foresight.Upper, Energy: p.control.Foresight.Energy, Ranking: p.orderer.Ranking(),
+				Upper: p.control.Foresight.Upper, Energy: p.control.Foresight.Energy, Ranking: p.planner.Ranking(),
 				Shared: func(cluster *colocate.ClusterState, j *slurm.Job) colocate.Order {
 					return p.control.Foresight.SharedNodes(p.Context.Context, cluster, j)
 				},
@@ -153,7 +153,7 @@ func (p *program) openLevers(runner slurm.Runner) error {
 	if err != nil {
 		return err
 	}
-	p.orderer = &slurmqueue.Orderer{
+	p.planner = &slurmqueue.LivePlanner{
 		Queue: func(ctx context.Context) (*epdapi.Queue, error) {
 			return p.control.Queries.Queue(ctx, query.ForEPD())
 		}, Log: p.log,
@@ -162,7 +162,7 @@ func (p *program) openLevers(runner slurm.Runner) error {
 			return &s.Live, planTerms(s)
 		},
 	}
-	p.loops = append(p.loops, p.orderer.Run, func(ctx context.Context) { p.steerer.Run(ctx, steerEvery) })
+	p.loops = append(p.loops, p.planner.Run, func(ctx context.Context) { p.steerer.Run(ctx, steerEvery) })
 	return nil
 }
 

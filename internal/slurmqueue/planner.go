@@ -15,9 +15,9 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// Orderer keeps the order that the configured policy wants, for the levers. It
+// LivePlanner keeps the order that the configured policy wants, for the levers. It
 // is safe for concurrent use.
-type Orderer struct {
+type LivePlanner struct {
 	Queue    func(context.Context) (*epdapi.Queue, error)
 	Settings func() (*config.Live, *PlanTerms) // those in force
 	Clock    func() time.Time                  // nil: time.Now
@@ -38,11 +38,11 @@ const (
 )
 
 // Ranking is the order at present; nil: no policy is asked.
-func (o *Orderer) Ranking() *steer.Ranking { return o.last.Load() }
+func (o *LivePlanner) Ranking() *steer.Ranking { return o.last.Load() }
 
 // Run makes the order anew every so often until the context ends. It never
 // delays whoever asks for it.
-func (o *Orderer) Run(ctx context.Context) {
+func (o *LivePlanner) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		wait := time.NewTimer(o.Renew(ctx))
 		select {
@@ -54,13 +54,13 @@ func (o *Orderer) Run(ctx context.Context) {
 }
 
 // Renew makes the order anew and says when to do so again.
-func (o *Orderer) Renew(ctx context.Context) time.Duration {
+func (o *LivePlanner) Renew(ctx context.Context) time.Duration {
 	begun := o.now()
 	again := o.renew(ctx)
 	return max(again, renewBusyFactor*o.now().Sub(begun))
 }
 
-func (o *Orderer) renew(ctx context.Context) time.Duration {
+func (o *LivePlanner) renew(ctx context.Context) time.Duration {
 	live, terms := o.Settings()
 	every := time.Duration(live.Pick.Every * float64(time.Second))
 	policy, err := live.Pick.Parse()
@@ -97,7 +97,7 @@ func (o *Orderer) renew(ctx context.Context) time.Duration {
 
 // order makes the order. A policy that panics is one that failed: jobs are decided
 // without an order.
-func (o *Orderer) order(
+func (o *LivePlanner) order(
 	ctx context.Context, terms *PlanTerms, policy *planner.Policy,
 ) (order *Order, err error) {
 	defer func() {
@@ -126,14 +126,14 @@ func (o *Order) places() map[slurm.JobID]int {
 	return places
 }
 
-func (o *Orderer) now() time.Time {
+func (o *LivePlanner) now() time.Time {
 	if o.Clock == nil {
 		return time.Now()
 	}
 	return o.Clock()
 }
 
-func (o *Orderer) log() *slog.Logger {
+func (o *LivePlanner) log() *slog.Logger {
 	if o.Log == nil {
 		return slog.New(slog.DiscardHandler)
 	}

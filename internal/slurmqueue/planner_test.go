@@ -16,9 +16,9 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// site is what an orderer works with.
+// site is what a planner works with.
 type site struct {
-	slurmqueue.Orderer
+	slurmqueue.LivePlanner
 	live  config.Live
 	queue *epdapi.Queue
 	err   error
