@@ -153,13 +153,20 @@ func (p *program) openLevers(runner slurm.Runner) error {
 	if err != nil {
 		return err
 	}
+	rules := p.control.Foresight.PlanRules()
 	p.planner = &slurmqueue.LivePlanner{
 		Queue: func(ctx context.Context) (*epdapi.Queue, error) {
 			return p.control.Queries.Queue(ctx, query.ForEPD())
-		}, Log: p.log,
+		}, Log: p.log, InForce: p.control.Plan,
 		Settings: func() (*config.Live, *slurmqueue.PlanTerms) {
 			s := p.control.Settings()
-			return &s.Live, planTerms(s)
+			terms := planTerms(s)
+			terms.Admissible, terms.HeldOut = rules.Admissible, rules.HeldOut
+			return &s.Live, terms
+		},
+		Watch: func() slurmqueue.QueueState {
+			digest, pending := p.control.Foresight.Queue()
+			return slurmqueue.QueueState{Digest: digest, Pending: pending}
 		},
 	}
 	p.loops = append(p.loops, p.planner.Run, func(ctx context.Context) { p.steerer.Run(ctx, steerEvery) })

@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/learn"
+	"github.com/epplan/epplan/internal/liveplan"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
@@ -27,6 +28,7 @@ type chooser struct {
 	staleErr error // why what is known of the job isn't fresh; nil: it is
 	now      time.Time
 	decision *live.Decision
+	planned  func() liveplan.Advice // by the plan in force; nil: it doesn't count for the job
 	// safe answers by the model within what the configuration allows; nil where there is
 	// nothing to choose: no model, no known limit, or somebody chose already.
 	safe *choose.SafeResponse
@@ -132,6 +134,7 @@ func (ch *chooser) chooseByModel() {
 			d.Arm = live.ArmExcluded
 		}
 	}
+	ch.followPlan(budget)
 }
 
 // safeResponse is how the workload answers to the clocks that may be set.

@@ -5,125 +5,198 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"sync/atomic"
 	"time"
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/liveplan"
 	"github.com/epplan/epplan/internal/steer"
-	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
-// LivePlanner keeps the order that the configured policy wants, for the levers. It
+// LivePlanner keeps a plan in force, or the order of one, as it is configured. It
 // is safe for concurrent use.
 type LivePlanner struct {
 	Queue    func(context.Context) (*epdapi.Queue, error)
 	Settings func() (*config.Live, *PlanTerms) // those in force
-	Clock    func() time.Time                  // nil: time.Now
-	Log      *slog.Logger                      // nil: none
+	InForce  *liveplan.InForce                 // where the plan is put
+	// Watch is what jobs and nodes there are now; nil: the plan is only made anew by the clock.
+	Watch func() QueueState
+	Clock func() time.Time // nil: time.Now
+	Log   *slog.Logger     // nil: none
 
-	last atomic.Pointer[steer.Ranking]
+	// Of the goroutine that runs it.
+	seen    uint64        // the queue that was planned last, by its digest
+	atLeast time.Duration // that must pass until the next plan
+	last    string        // what was logged last
 }
 
-// Bounds of an order's making.
+// QueueState is what a plan is made anew for.
+type QueueState struct {
+	Digest  uint64        // another one for other jobs, states of them, or nodes
+	Pending []slurm.JobID // records that wait for GPUs
+}
+
+// Bounds of making plans.
 const (
 	orderTimeLimit = 10 * time.Second // to play the queue; what has started by then has a place
-	renewSoon      = 5 * time.Second  // until another try after a failure
-	// An order that takes long waits so many times as long: a tenth of a processor.
+	renewSoon      = 5 * time.Second  // until another try after a failure, or a look at the queue
+	// A plan that takes long waits so many times as long: a tenth of a processor.
 	renewBusyFactor = 9
-	// An order that isn't renewed is believed so long, or ten times as long as it is to
-	// be.
-	maxOrderAge = 10 * time.Minute
 )
 
-// Ranking is the order at present; nil: no policy is asked.
-func (o *LivePlanner) Ranking() *steer.Ranking { return o.last.Load() }
+// Ranking is the order of the plan at present; nil: there is none.
+func (o *LivePlanner) Ranking() *steer.Ranking {
+	plan := o.InForce.Plan(o.now())
+	if plan == nil {
+		return nil
+	}
+	r := &steer.Ranking{
+		Policy: plan.Policy, At: plan.At, Until: plan.Until, Without: plan.Without, Trouble: plan.Trouble,
+		Place: make(map[slurm.JobID]int, len(plan.Jobs)),
+	}
+	if plan.Stale != "" {
+		r.Trouble, r.Until = plan.Stale, time.Time{}
+	}
+	for i := range plan.Jobs {
+		id := slurm.JobID(plan.Jobs[i].Job)
+		if _, placed := r.Place[id]; !placed && !plan.Jobs[i].HeldOut {
+			r.Place[id] = len(r.Place)
+		}
+	}
+	return r
+}
 
-// Run makes the order anew every so often until the context ends. It never
-// delays whoever asks for it.
+// Run makes the plan anew every so often, and when jobs or nodes have changed, until the
+// context ends. It never delays whoever asks for it.
 func (o *LivePlanner) Run(ctx context.Context) {
 	for ctx.Err() == nil {
-		wait := time.NewTimer(o.Renew(ctx))
-		select {
-		case <-ctx.Done():
-		case <-wait.C:
-		}
-		wait.Stop()
+		o.wait(ctx, o.Renew(ctx))
 	}
 }
 
-// Renew makes the order anew and says when to do so again.
+// wait waits for so long, or until what was planned has changed: not before as much time
+// has passed as a plan must leave to others.
+func (o *LivePlanner) wait(ctx context.Context, most time.Duration) {
+	for waited := time.Duration(0); waited < most && ctx.Err() == nil; {
+		pause := most - waited
+		if o.Watch != nil {
+			pause = min(pause, renewSoon)
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+		timer.Stop()
+		waited += pause
+		if o.Watch != nil && o.hasChanged() && waited >= o.atLeast {
+			return
+		}
+	}
+}
+
+// hasChanged looks at the queue: whether another plan is due.
+func (o *LivePlanner) hasChanged() bool {
+	plan := o.InForce.Plan(o.now())
+	if plan == nil || plan.OrderOnly {
+		return false
+	}
+	state := o.Watch()
+	o.InForce.Observe(state.Pending)
+	return state.Digest != o.seen || !plan.NextEnd.IsZero() && o.now().After(plan.NextEnd.Add(renewSoon))
+}
+
+// Renew makes the plan anew and says when to do so again.
 func (o *LivePlanner) Renew(ctx context.Context) time.Duration {
 	begun := o.now()
 	again := o.renew(ctx)
-	return max(again, renewBusyFactor*o.now().Sub(begun))
+	o.atLeast = renewBusyFactor * o.now().Sub(begun)
+	return max(again, o.atLeast)
 }
 
 func (o *LivePlanner) renew(ctx context.Context) time.Duration {
-	live, terms := o.Settings()
-	every := time.Duration(live.Pick.Every * float64(time.Second))
-	policy, err := live.Pick.Parse()
-	if err == nil && (policy == nil || live.OnlyObserves()) {
-		o.last.Store(nil)
-		return min(every, renewSoon) // the settings may change
+	settings, terms := o.Settings()
+	wanted, ok := settings.Planning()
+	if !ok {
+		o.InForce.Drop()
+		return min(live.Known(settings.Pick.Every).Duration(), renewSoon) // the settings may change
 	}
-	before := o.last.Load()
-	next := &steer.Ranking{Policy: live.Pick.Policy, At: o.now()}
-	next.Until = next.At.Add(max(maxOrderAge, 10*every)) //nolint:mnd // see oldest
-	var order *Order
-	if err == nil {
-		order, err = o.order(ctx, terms, policy)
+	every := live.Known(wanted.Every).Duration()
+	var state QueueState
+	if o.Watch != nil {
+		state = o.Watch()
+		o.seen = state.Digest
 	}
-	if err == nil {
-		next.Place, next.Without = order.places(), order.Without
-		o.last.Store(next)
+	at := o.now()
+	plan, err := o.plan(ctx, terms, &wanted, at)
+	switch {
+	case err == nil:
+		o.last = ""
+		plan.TookS = o.now().Sub(at).Seconds()
+		o.InForce.Put(plan, state.Pending, wanted.StaleJobs)
+		return every
+	case ctx.Err() != nil:
 		return every
 	}
-	if ctx.Err() != nil {
-		return every
+	if before := o.InForce.Plan(at); before == nil || before.Policy != wanted.Policy ||
+		before.OrderOnly != wanted.OrderOnly {
+		o.InForce.Put(&live.Plan{
+			Policy: wanted.Policy, At: at, Until: at.Add(live.Known(wanted.Stale).Duration()),
+			Jobs: []live.PlannedJob{}, OrderOnly: wanted.OrderOnly,
+		}, nil, wanted.StaleJobs)
 	}
-	if before != nil && before.Policy == next.Policy {
-		kept := *before
-		next = &kept
+	o.InForce.Fail(err.Error())
+	if said := wanted.Policy + err.Error(); o.last != said {
+		o.last = said
+		o.log().Warn("pending jobs can't be planned", "policy", wanted.Policy, "error", err)
 	}
-	if said := fmt.Sprint(err); next.Trouble != said {
-		next.Trouble = said
-		o.log().Warn("the order of pending jobs can't be made", "policy", next.Policy, "error", err)
-	}
-	o.last.Store(next)
 	return min(every, renewSoon)
 }
 
-// order makes the order. A policy that panics is one that failed: jobs are decided
-// without an order.
-func (o *LivePlanner) order(
-	ctx context.Context, terms *PlanTerms, policy *planner.Policy,
-) (order *Order, err error) {
+// plan makes the plan. A policy that panics is one that failed: jobs are decided without a
+// plan.
+func (o *LivePlanner) plan(
+	ctx context.Context, terms *PlanTerms, wanted *config.Planning, at time.Time,
+) (plan *live.Plan, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("panic: %v", r)
-			// Else it is in the log.
-			if before := o.last.Load(); before == nil || before.Trouble != err.Error() {
+			if o.last != wanted.Policy+err.Error() { // else it is in the log
 				o.log().Error("a policy panicked", "error", err, "stack", string(debug.Stack()))
 			}
 		}
 	}()
-	bounded, cancel := context.WithTimeout(ctx, orderTimeLimit)
+	limit := planTimeLimit
+	if wanted.OrderOnly {
+		limit = orderTimeLimit
+	}
+	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	q, err := o.Queue(bounded)
 	if err != nil {
 		return nil, err
 	}
-	return NewOrder(bounded, q, terms, policy)
-}
-
-func (o *Order) places() map[slurm.JobID]int {
-	places := make(map[slurm.JobID]int, len(o.Jobs))
-	for place, id := range o.Jobs {
-		places[id] = place
+	if !wanted.OrderOnly {
+		return NewPlan(bounded, q, terms, wanted, at)
 	}
-	return places
+	policy, err := wanted.Parse()
+	if err != nil {
+		return nil, err
+	}
+	order, err := NewOrder(bounded, q, terms, policy)
+	if err != nil {
+		return nil, err
+	}
+	plan = &live.Plan{
+		Policy: wanted.Policy, At: at, Until: at.Add(live.Known(wanted.Stale).Duration()),
+		Jobs: make([]live.PlannedJob, len(order.Jobs)), Without: order.Without, OrderOnly: true,
+	}
+	for place, id := range order.Jobs {
+		plan.Jobs[place].Job = uint32(id)
+	}
+	return plan, nil
 }
 
 func (o *LivePlanner) now() time.Time {
