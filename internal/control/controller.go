@@ -107,6 +107,7 @@ type Controller struct {
 	forecasts *forecast.Forecaster
 	reports   *nodes.Reports
 	gcPercent gcPercent
+	waiting   waiting
 	counters  counters
 	stop      context.CancelFunc
 	running   sync.WaitGroup
@@ -161,7 +162,8 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 	c.decider = decide.New(&decide.Options{
 		Records: options.Records.Decisions, Cluster: options.Cluster,
 		Settings: func() *decide.Settings { return &c.settings.Load().Settings },
-		Jobs:     c.Jobs, Models: c.learner, Plan: c.Plan, StoreWait: options.StoreWait, Clock: options.Clock,
+		Jobs:     c.Jobs, Models: c.learner, Plan: c.Plan, Waiting: c.waiting.For,
+		StoreWait: options.StoreWait, Clock: options.Clock,
 		Seed: options.Seed, Log: options.Log, SeeNode: c.nodes.put, Unwritten: &c.unwritten,
 	})
 	c.Foresight = &Foresight{
@@ -175,6 +177,7 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 	}
 	c.running.Go(func() { c.learner.Run(background) })
 	c.running.Go(func() { c.retain(background) })
+	c.running.Go(func() { c.keepWaiting(background) })
 	c.running.Go(func() { c.decider.Run(background) })
 	c.running.Go(func() { c.forecasts.Run(background) })
 	return c, nil

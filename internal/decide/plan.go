@@ -60,6 +60,14 @@ func (p PlanRules) Admissible(workload, gpuModel string, limit float64) ([]dvfsm
 	return clocks, true
 }
 
+// waitingWords says that others wait for the run's GPUs, where that counted; empty: it didn't.
+func waitingWords(waited float64) string {
+	if waited == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", while others wait for %.0f%% of its GPUs", 100*waited)
+}
+
 // drawnOut reports whether the lot has the job run as without a plan.
 func (p *armShares) drawnOut(lot float64) bool {
 	return lot < p.holdOut.Or(0) || lot >= 1-p.constant.Or(0)
