@@ -32,7 +32,7 @@ const (
 var largeStill = map[string]int{
 	"cmd/epplan cyclic references": 35,
 	"cmd/epplan files":             84,
-	"cmd/epplan lines":             15976,
+	"cmd/epplan lines":             15995,
 }
 
 // figure is one number of a package or type.
