@@ -6,11 +6,9 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/planner/replay"
 )
@@ -77,8 +75,8 @@ func replayCommand(t *terminal) *cli.Command {
 			}, 1),
 			workersFlag(),
 			jsonFlag(), csvFlag(), htmlFlag(),
-		}, departureFlags(), historyFlags()),
-		Action: t.runs(runReplay),
+		}, departureFlags(), historyFlags(), sweepFlags()),
+		Action: t.runs(swept(runReplay)),
 	}
 }
 
@@ -118,12 +116,11 @@ func runReplay(t *terminal, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	progress := report.NewProgress(t.stderr, t.progress, time.Now, "replay", in.runCount())
-	runs, err := in.runAll(c.Context, c.Int("jobs"), progress)
-	progress.Finish()
+	all, err := eachPart(t, c, in.parts(c.Int("jobs")))
 	if err != nil {
 		return err
 	}
+	runs := in.byPolicy(all)
 	t.warn(in.unplaceableArrivals(runs))
 	if err := out.write(c.Context, t, in, runs); err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/internal/sweep"
 	"github.com/epplan/epplan/internal/trace/joblog"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/join"
@@ -133,7 +134,7 @@ func replayHistory(t *terminal, c *cli.Context) error {
 	if err := h.join(c); err != nil {
 		return err
 	}
-	runs, err := h.run(c.Context)
+	runs, err := h.run(c)
 	if err != nil {
 		return err
 	}
@@ -142,7 +143,8 @@ func replayHistory(t *terminal, c *cli.Context) error {
 
 var historyReplayFlags = []string{
 	"format", "cluster", "models", "workload", "profiles", "draws", "learning", "timezone", "policy", "seed",
-	"json", "csv", "html",
+	"json", "csv", "html", arrayFlagName, sweep.FolderFlag, sweep.TaskFlag, sbatchArgsFlag, programFlag,
+	"dry-run",
 }
 
 func (h *historyReplay) prepare(c *cli.Context) (err error) {

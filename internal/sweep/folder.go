@@ -78,6 +78,9 @@ func Join(path string, m *Manifest) (*Folder, error) {
 	return f, f.check(begun)
 }
 
+// Describe is a folder that is neither opened nor made, to say what would be done.
+func Describe(path string, m *Manifest) (*Folder, error) { return newFolder(path, m) }
+
 func newFolder(path string, m *Manifest) (*Folder, error) {
 	absolute, err := filepath.Abs(path)
 	return &Folder{path: absolute, id: m.ID(), m: m}, err

@@ -257,7 +257,7 @@ func (g *gathering) submit(ctx context.Context, parts []int) error {
 	if err != nil {
 		return err
 	}
-	script := g.folder.file(tasksFolder, strconv.Itoa(number)+".sh")
+	script := g.folder.script(number)
 	if err := g.folder.replace(script, []byte(g.array.Command.Script(g.folder.path, number))); err != nil {
 		return err
 	}

@@ -203,7 +203,7 @@ func (w *world) gather(ctx context.Context, tasks int) (*sweep.Folder, error) {
 		w.tb.Fatal(err)
 	}
 	return f, f.Gather(ctx, &sweep.Array{
-		Slurm: w, Tasks: tasks, Command: sweep.Command{Program: "epplan", Dir: "/", Args: []string{"square"}},
+		Slurm: w, Tasks: tasks, Command: sweep.Command{Program: "epplan", Dir: "/", Options: []string{"square"}},
 		Wait: func(ctx context.Context, _ time.Duration) error {
 			if err := ctx.Err(); err != nil {
 				return err
