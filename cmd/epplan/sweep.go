@@ -3,18 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -154,16 +148,10 @@ type sweeping struct {
 	command  sweep.Command
 	options  []string      // of sbatch
 	client   *slurm.Client // nil: there is no Slurm
-	line     *report.Progress
-
-	mu       sync.Mutex // of what follows
-	told     time.Time  // when a line was printed last
-	toldDone int        // parts that it said are done
-	done     int        // parts, as they are done here
 }
 
 func newSweeping(t *terminal, c *cli.Context, parts []string) (*sweeping, error) {
-	s := &sweeping{t: t, c: c, told: t.now()}
+	s := &sweeping{t: t, c: c, client: sweep.FindSlurm()}
 	inputs, err := sweep.ReadInputs(t.sources)
 	if errors.Is(err, sweep.ErrStream) || slices.Contains(t.sources, "-") {
 		return nil, usagef("standard input or a pipe is read, want files with --%s: every task reads them",
@@ -172,11 +160,7 @@ func newSweeping(t *terminal, c *cli.Context, parts []string) (*sweeping, error)
 	if err != nil {
 		return nil, err
 	}
-	program, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	name, err := programName(program)
+	program, name, err := sweep.ThisProgram("epplan", version)
 	if err != nil {
 		return nil, err
 	}
@@ -202,25 +186,6 @@ func newSweeping(t *terminal, c *cli.Context, parts []string) (*sweeping, error)
 		}
 	}
 	return s, nil
-}
-
-// programName is the program with its version, and its own digest where the version
-// doesn't say what is in it.
-func programName(path string) (string, error) {
-	name := fmt.Sprintf("epplan %s %s/%s", version, runtime.GOOS, runtime.GOARCH)
-	if version != "devel" && version != "unknown" && !strings.HasSuffix(version, "-dirty") {
-		return name, nil
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = file.Close() }() // only read
-	sum := sha256.New()
-	if _, err := io.Copy(sum, file); err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("%s %x", name, sum.Sum(nil)[:6]), nil
 }
 
 // unsweptFlags are those that say nothing about the parts: how they are shown, and who does them.
@@ -272,9 +237,7 @@ func (s *sweeping) run(w *sweep.Work) (*sweep.Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.line = report.NewProgress(s.t.stderr, s.t.progress, s.t.now, "sweep", len(s.manifest.Parts))
 	err = s.work(folder, w)
-	s.line.Finish()
 	switch {
 	case s.c.Err() != nil:
 		s.t.notef("what is done is kept in %s: the same command goes on from there", folder.Path())
@@ -294,36 +257,30 @@ func (s *sweeping) run(w *sweep.Work) (*sweep.Folder, error) {
 }
 
 func (s *sweeping) work(folder *sweep.Folder, w *sweep.Work) error {
-	tasks, err := s.reachSlurm()
-	if err != nil {
-		return err
+	line := &sweep.Line{Now: s.t.now, Print: s.tell}
+	if s.t.progress {
+		line.Progress = report.NewProgress(s.t.stderr, true, s.t.now, "sweep", len(s.manifest.Parts))
+		defer line.Progress.Finish()
 	}
 	if s.client == nil {
 		s.t.notef("no sbatch on the PATH: this machine does all of %s", plural(len(s.manifest.Parts), "part"))
-		return folder.RunHere(s.c.Context, w, s.tick)
+		return folder.RunHere(s.c.Context, w, line.Show)
+	}
+	tasks, err := s.mostTasks()
+	if err != nil {
+		return err
 	}
 	return folder.Gather(s.c.Context, &sweep.Array{
-		Slurm: s.client, Tasks: tasks, Options: s.options, Command: s.command, Tell: s.tell, Show: s.show,
+		Slurm: s.client, Tasks: tasks, Options: s.options, Command: s.command, Tell: s.tell, Show: line.Show,
 	})
 }
 
-// slurmTimeout bounds each of Slurm's commands.
-const slurmTimeout = time.Minute
-
-// reachSlurm finds Slurm, if this machine has its commands, and says how many tasks an
-// array may have.
-func (s *sweeping) reachSlurm() (tasks int, err error) {
-	tasks = cmp.Or(s.c.Int(arrayFlagName), min(usualTasks, len(s.manifest.Parts)))
-	sbatch, err := exec.LookPath("sbatch")
-	if err != nil {
-		return tasks, nil //nolint:nilerr // there is no Slurm
+// mostTasks is how many tasks an array may have.
+func (s *sweeping) mostTasks() (int, error) {
+	tasks := cmp.Or(s.c.Int(arrayFlagName), usualTasks)
+	if s.client == nil {
+		return tasks, nil
 	}
-	if sbatch, err = filepath.Abs(sbatch); err != nil {
-		return 0, err
-	}
-	s.client = slurm.NewClient(slurm.ExecRunner{
-		Dir: filepath.Dir(sbatch), Conf: os.Getenv("SLURM_CONF"), Timeout: slurmTimeout,
-	}, slurmTimeout)
 	most, err := s.client.MaxArrayTasks(s.c.Context)
 	if err != nil {
 		return tasks, withHint(err, "without --"+arrayFlagName+" this machine does the work")
@@ -337,7 +294,7 @@ func (s *sweeping) announce(path string) error {
 	if err != nil {
 		return err
 	}
-	tasks, err := s.reachSlurm()
+	tasks, err := s.mostTasks()
 	if err != nil { // the script doesn't depend on it
 		s.t.warn([]error{err})
 	}
@@ -358,38 +315,4 @@ func (s *sweeping) tell(text string) {
 		_, _ = io.WriteString(s.t.stderr, "\r\x1b[K")
 	}
 	s.t.message("note", text)
-}
-
-// tick counts a part that is done here.
-func (s *sweeping) tick() {
-	s.mu.Lock()
-	s.done++
-	state := sweep.Progress{Done: s.done, Total: len(s.manifest.Parts)}
-	s.mu.Unlock()
-	s.show(state)
-}
-
-// tellEvery is how often it is said how far a sweep is where there is no terminal.
-const tellEvery = 30 * time.Second
-
-func (s *sweeping) show(p sweep.Progress) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var parts []string
-	for _, of := range present(
-		counted{p.Failed, "failed"}, counted{p.Running, "tasks run"}, counted{p.Waiting, "wait"},
-	) {
-		parts = append(parts, report.FormatCount(of.n)+" "+of.what)
-	}
-	now := s.t.now()
-	if s.t.progress {
-		s.line.Show("sweep", p.Done+p.Failed, p.Total, strings.Join(parts, ", "))
-		return
-	}
-	if now.Sub(s.told) < tellEvery || p.Done == s.toldDone {
-		return
-	}
-	s.told, s.toldDone = now, p.Done
-	text := fmt.Sprintf("%s of %s parts are done", report.FormatCount(p.Done), report.FormatCount(p.Total))
-	s.tell(strings.Join(append([]string{text}, parts...), ", "))
 }

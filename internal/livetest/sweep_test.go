@@ -144,7 +144,7 @@ func (s *sweeper) slurm(name string, args ...string) string {
 // node down, and interrupts: with EPPLAN_SWEEP_PLANS=1000 over so many plans.
 func TestASweepByAJobArrayIsTheSameAsOnOneMachine(t *testing.T) {
 	slurmlab.AnySlurm(t)
-	plans := 120
+	plans := 60
 	if text := os.Getenv(sweepVariable); text != "" {
 		var err error
 		if plans, err = strconv.Atoi(text); err != nil {
@@ -161,9 +161,11 @@ func TestASweepByAJobArrayIsTheSameAsOnOneMachine(t *testing.T) {
 	began = time.Now()
 	// A node has one task at a time, so that others wait.
 	array := []string{
-		"--csv", "--slurm-array=" + strconv.Itoa(6*s.plans/120), "--slurm-dir=" + s.folder,
+		"--csv", "--slurm-array=" + strconv.Itoa(max(4, s.plans/20)), "--slurm-dir=" + s.folder,
 		"--sbatch-args=--exclusive --time=10 --no-requeue",
 	}
+
+	stage := func(what string) { t.Logf("%s after %v", what, time.Since(began).Round(time.Millisecond)) }
 
 	first := s.start(array...)
 	s.until("some parts are done", func() bool { return s.done() > 0 })
@@ -173,6 +175,8 @@ func TestASweepByAJobArrayIsTheSameAsOnOneMachine(t *testing.T) {
 	}
 	_ = first.Wait()
 	s.killTask()
+
+	stage("who waited was killed")
 
 	second := s.start(array...) // waits for them, until it is interrupted
 	s.until("it waits", func() bool { return strings.Contains(second.said(), "of an earlier call is waited for") })
@@ -187,6 +191,7 @@ func TestASweepByAJobArrayIsTheSameAsOnOneMachine(t *testing.T) {
 		t.Errorf("interrupted, it said %s", text)
 	}
 	s.until("the array is cancelled", func() bool { return s.slurm("squeue", "--noheader") == "" })
+	stage("the array was cancelled")
 	kept := s.done()
 	if kept == 0 || kept >= s.plans {
 		t.Fatalf("%d of %d parts are kept", kept, s.plans)
@@ -200,6 +205,7 @@ func TestASweepByAJobArrayIsTheSameAsOnOneMachine(t *testing.T) {
 	if err := third.Wait(); err != nil {
 		t.Fatalf("%v: %s", err, third.said())
 	}
+	stage("all was done")
 	got, err := os.ReadFile(third.out)
 	if err != nil {
 		t.Fatal(err)
@@ -273,7 +279,7 @@ func newSweeper(t *testing.T, plans int) *sweeper {
 	} {
 		text, err := os.ReadFile(filepath.Join(demo, from))
 		if from == "batch.csv" {
-			text = tenTimes(text)
+			text = fourTimes(text)
 		}
 		if err == nil {
 			err = os.WriteFile(filepath.Join(work, to), text, 0o644)
@@ -312,11 +318,11 @@ func showLogs(t *testing.T, folder string) {
 	}
 }
 
-// tenTimes is a batch with each job ten times, so that a task takes a second.
-func tenTimes(batch []byte) []byte {
+// fourTimes is a batch with each job four times, so that tasks take a moment.
+func fourTimes(batch []byte) []byte {
 	header, jobs, _ := strings.Cut(string(batch), "\n")
 	out := header + "\n"
-	for i := range 10 {
+	for i := range 4 {
 		for line := range strings.Lines(jobs) {
 			out += strconv.Itoa(i) + "-" + line
 		}

@@ -3,7 +3,6 @@ package sweep
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -50,7 +49,7 @@ const (
 	lookShare        = 20 // of the time that it took so far
 	askShare         = 10
 	// A shared folder may show late what another machine wrote.
-	settleLooks = 3
+	settleLooks = 2
 )
 
 // maxTries is how often a part is begun by tasks that are killed before it is done.
@@ -104,7 +103,8 @@ func (f *Folder) Gather(ctx context.Context, a *Array) error {
 	}
 	err := g.run(ctx)
 	if ctx.Err() != nil {
-		return errors.Join(ctx.Err(), g.cancel(context.WithoutCancel(ctx)))
+		g.cancel(context.WithoutCancel(ctx))
+		return ctx.Err()
 	}
 	return err
 }
@@ -394,16 +394,16 @@ func (g *gathering) taskText(run *arrayRun, k int, task string) string {
 }
 
 // cancel cancels what was submitted or found.
-func (g *gathering) cancel(ctx context.Context) error {
+func (g *gathering) cancel(ctx context.Context) {
 	ctx, end := context.WithTimeout(ctx, cancelTime)
 	defer end()
 	for _, run := range g.arrays {
+		text := fmt.Sprintf("job array %s is cancelled", run.job.ID)
 		if err := g.array.Slurm.Cancel(ctx, run.job); err != nil {
-			return fmt.Errorf("cancel job array %s: %w", run.job.ID, err)
+			text = fmt.Sprintf("job array %s isn't cancelled, and goes on: %v", run.job.ID, err)
 		}
-		g.array.Tell(fmt.Sprintf("job array %s is cancelled", run.job.ID))
+		g.array.Tell(text)
 	}
-	return nil
 }
 
 // PartsError is a sweep of which some parts aren't done.

@@ -400,7 +400,7 @@ func TestAPanicIsAFailureOfItsPart(t *testing.T) {
 		}
 		return w.do(i)
 	}
-	err = f.RunHere(t.Context(), work, func() {})
+	err = f.RunHere(t.Context(), work, func(sweep.Progress) {})
 	if err == nil || err.Error() != "1 of 3 parts failed:\n  part 1: exit status 2: panic: no such node" {
 		t.Errorf("%v", err)
 	}

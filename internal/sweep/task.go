@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -32,14 +33,22 @@ func (f *Folder) RunTask(ctx context.Context, task string, w *Work) error {
 	return f.do(ctx, parts, w, func(part int) error { return f.begin(task, part) }, func() {})
 }
 
-// RunHere does on this machine what isn't done yet; tick is called after each part.
-func (f *Folder) RunHere(ctx context.Context, w *Work, tick func()) error {
+// RunHere does on this machine what isn't done yet, and says how far it is.
+func (f *Folder) RunHere(ctx context.Context, w *Work, show func(Progress)) error {
 	if err := f.forgetFailures(); err != nil {
 		return err
 	}
 	all := make([]int, len(f.m.Parts))
 	for i := range all {
 		all[i] = i
+	}
+	var mu sync.Mutex
+	state := Progress{Total: len(all)}
+	tick := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		state.Done++
+		show(state)
 	}
 	if err := f.do(ctx, all, w, func(int) error { return nil }, tick); err != nil {
 		return err
