@@ -15,15 +15,17 @@ import (
 // said is a Slurm that says the same to everything, and what it was asked.
 func said(out string, err error) (*slurm.Client, *[]string) {
 	var asked []string
-	return slurm.NewClient(slurm.RunnerFunc(func(_ context.Context, name string, args ...string) ([]byte, error) {
+	run := func(_ context.Context, name string, args ...string) ([]byte, error) {
 		asked = append([]string{name}, args...)
 		return []byte(out), err
-	}), 0), &asked
+	}
+	return slurm.NewClient(slurm.RunnerFunc(run), 0), &asked
 }
 
 func TestAnArrayIsSubmittedAndItsOwnOptionsCount(t *testing.T) {
 	client, asked := said("4712;west\n", nil)
-	job, err := client.SubmitArray(t.Context(), "/a/b.sh", "sweep", slurm.OutputPath("/100%/x")+"_%a", 3, "-p", "cpu")
+	output := slurm.OutputPath("/100%/x") + "_%a"
+	job, err := client.SubmitArray(t.Context(), "/a/b.sh", "sweep", output, 3, "-p", "cpu")
 	if err != nil || job != (slurm.ArrayJob{ID: 4712, Cluster: "west"}) {
 		t.Errorf("%+v, %v", job, err)
 	}

@@ -53,7 +53,7 @@ func sweepFlags() []cli.Flag {
 
 // partedWork is work of many parts, each a T, that don't need each other. T is written to files.
 type partedWork[T any] struct {
-	label   string                                       // of the line that says how far it is; empty: the work has its own
+	label   string                                       // of the line that says how far it is; empty: none
 	names   []string                                     // of the parts, in words
 	atOnce  int                                          // 0: as many as processors
 	prepare func(ctx context.Context, parts []int) error // nil: nothing is to be prepared
@@ -190,8 +190,8 @@ func newSweeping(t *terminal, c *cli.Context, parts []string) (*sweeping, error)
 
 // unsweptFlags are those that say nothing about the parts: how they are shown, and who does them.
 var unsweptFlags = []string{
-	arrayFlagName, sweep.FolderFlag, sweep.TaskFlag, sbatchArgsFlag, programFlag, "dry-run", "json", "csv", "html",
-	"svg", "curve", "jobs",
+	arrayFlagName, sweep.FolderFlag, sweep.TaskFlag, sbatchArgsFlag, programFlag, "dry-run", "json", "csv",
+	"html", "svg", "curve", "jobs",
 }
 
 // sweptOptions are a command and its flags, as one may type them, that say what its parts are.

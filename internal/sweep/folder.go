@@ -33,6 +33,8 @@ const (
 	tasksFolder  = "tasks"
 )
 
+var folders = []string{partsFolder, failedFolder, tasksFolder}
+
 // Folder is a sweep in a folder that all machines share.
 type Folder struct {
 	path string // absolute
@@ -47,19 +49,43 @@ func Open(path string, m *Manifest) (*Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range []string{partsFolder, failedFolder, tasksFolder} {
+	begun, err := readManifest(f.file(manifestFile))
+	if err != nil {
+		return nil, err
+	}
+	if begun == nil {
+		if err := f.checkUnused(); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range folders {
 		if err := os.MkdirAll(f.file(name), 0o755); err != nil {
 			return nil, err
 		}
 	}
-	begun, err := readManifest(f.file(manifestFile))
-	switch {
-	case err != nil:
-		return nil, err
-	case begun == nil:
+	if begun == nil {
 		return f, f.replace(f.file(manifestFile), m.text())
 	}
 	return f, f.check(begun)
+}
+
+// checkUnused refuses a folder without a manifest that has anything else in it than what
+// one has that was killed before it wrote its manifest.
+func (f *Folder) checkUnused() error {
+	files, err := os.ReadDir(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		if name := file.Name(); !slices.Contains(folders, name) && !strings.HasPrefix(name, "."+manifestFile) {
+			return fmt.Errorf("%s has %s in it, and no sweep: want a folder of its own, that is empty or not there",
+				f.path, name)
+		}
+	}
+	return nil
 }
 
 // Join opens the folder of a sweep that was begun with the same manifest.

@@ -262,8 +262,8 @@ func (g *gathering) submit(ctx context.Context, parts []int) error {
 		return err
 	}
 	// Once Slurm was asked, its answer must be known: what it took is to be cancelled.
-	job, err := g.array.Slurm.SubmitArray(context.WithoutCancel(ctx), script, g.folder.jobName(), g.folder.outputOf(number), len(shares),
-		g.array.Options...)
+	job, err := g.array.Slurm.SubmitArray(context.WithoutCancel(ctx), script, g.folder.jobName(),
+		g.folder.outputOf(number), len(shares), g.array.Options...)
 	if err != nil {
 		return err
 	}
@@ -277,8 +277,8 @@ func (g *gathering) submit(ctx context.Context, parts []int) error {
 	if len(g.tries) > 0 {
 		again = " once more"
 	}
-	g.array.Tell(fmt.Sprintf("job array %s does %d of %d parts%s in %d tasks", job.ID, len(parts), len(g.folder.m.Parts), again,
-		len(shares)))
+	g.array.Tell(fmt.Sprintf("job array %s does %d of %d parts%s in %d tasks", job.ID, len(parts),
+		len(g.folder.m.Parts), again, len(shares)))
 	return err
 }
 
@@ -337,8 +337,8 @@ func (g *gathering) cluster() string {
 	return g.arrays[len(g.arrays)-1].job.Cluster
 }
 
-// assess gives up the parts of which nothing will come: those of tasks that ended by themselves
-// with an error, and those that were begun too often.
+// assess gives up the parts of which nothing will come: those of tasks that somebody cancelled, those of
+// tasks that ended by themselves with an error, and those that were begun too often.
 func (g *gathering) assess() {
 	missing := make(map[int]bool)
 	for _, i := range g.open() {
@@ -364,6 +364,9 @@ func (g *gathering) assess() {
 				}
 				g.tries[i] += times
 				switch {
+				case g.states[jobTask{run.job.ID, k}].Base == slurm.Cancelled:
+					g.status[i] = status
+					g.givenUp[i] = g.taskText(&run, k, task) + " was cancelled"
 				case ended && status > 0 && status <= signalStatus:
 					g.status[i] = status
 					g.givenUp[i] = fmt.Sprintf("%s ended: %s", g.taskText(&run, k, task), g.folder.lastLine(task))
@@ -374,6 +377,9 @@ func (g *gathering) assess() {
 				}
 			}
 		}
+	}
+	if !slices.ContainsFunc(g.arrays, func(r arrayRun) bool { return r.shares == nil }) {
+		clear(unseen) // they wait for their turn
 	}
 	for i := range unseen {
 		if g.tries[i]++; g.tries[i] >= maxTries {

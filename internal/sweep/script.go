@@ -28,15 +28,15 @@ func (c *Command) Script(folder string, array int) string {
 # Array %[1]d of a sweep by epplan. A task may run twice: what is done is left as it is.
 folder=%[2]s
 task="%[1]d_$SLURM_ARRAY_TASK_ID"
-cd -- %[3]s || exit
 GOMAXPROCS="${SLURM_CPUS_ON_NODE:-1}"
 export GOMAXPROCS
-%[4]s "--%[5]s=$folder" "--%[6]s=$task" -- %[8]s
+cd -- %[3]s &&
+	%[4]s "--%[5]s=$folder" "--%[6]s=$task" -- %[8]s
 status=$?
 echo "$status" >"$folder/%[7]s/$task.ended"
 exit "$status"
-`, array, slurm.ShellQuote(folder), slurm.ShellQuote(c.Dir), quoteAll(append([]string{c.Program}, c.Options...)),
-		FolderFlag, TaskFlag, tasksFolder, quoteAll(c.Operands))
+`, array, slurm.ShellQuote(folder), slurm.ShellQuote(c.Dir),
+		quoteAll(append([]string{c.Program}, c.Options...)), FolderFlag, TaskFlag, tasksFolder, quoteAll(c.Operands))
 }
 
 // quoteAll makes texts words of a shell's command.

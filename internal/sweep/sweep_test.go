@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -387,6 +388,28 @@ func TestTasksThatEndByThemselvesWithAnErrorArentRepeated(t *testing.T) {
 	}
 }
 
+func TestWhatSomebodyCancelsIsntSubmittedAgain(t *testing.T) {
+	w := newWorld(t, t.TempDir(), 4)
+	w.tick = func() error {
+		if len(w.alive()) > 0 {
+			return w.Cancel(t.Context(), slurm.ArrayJob{ID: w.next})
+		}
+		return nil
+	}
+	_, err := w.gather(t.Context(), 2) // one of the two tasks is done before
+	failed, ok := errors.AsType[*sweep.PartsError](err)
+	if !ok || len(failed.Parts) != 2 || w.submitted != 1 ||
+		!strings.HasSuffix(failed.Parts[0].Message, ", CANCELLED) was cancelled") {
+		t.Errorf("%v after %d arrays", err, w.submitted)
+	}
+	w.tick = func() error { return nil }
+	f, err := w.gather(t.Context(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.check(f)
+}
+
 func TestAPanicIsAFailureOfItsPart(t *testing.T) {
 	w := newWorld(t, t.TempDir(), 3)
 	f, err := sweep.Open(w.dir, w.manifest)
@@ -455,6 +478,11 @@ func TestASweepIsntMixedWithAnotherOne(t *testing.T) {
 	if _, err := sweep.Open(dir, begun); err != nil {
 		t.Error(err)
 	}
+	if _, err := sweep.Open(filepath.Dir(name), begun); err == nil ||
+		!strings.HasSuffix(err.Error(), " has batch.csv in it, and no sweep: want a folder of its own, "+
+			"that is empty or not there") {
+		t.Errorf("a folder with something else: %v", err)
+	}
 	if _, err := sweep.ReadInputs([]string{"/dev/null"}); !errors.Is(err, sweep.ErrStream) {
 		t.Errorf("a stream was read: %v", err)
 	}
@@ -477,5 +505,34 @@ func TestSbatchGetsTheSitesOptions(t *testing.T) {
 	if !slices.Equal(w.options, a.Options) ||
 		!slices.Equal(w.told, []string{"job array 101 does 5 of 5 parts in 2 tasks"}) {
 		t.Errorf("options %q; %q", w.options, w.told)
+	}
+}
+
+func TestTheScriptOfAnArrayIsOneForAnyShellAndAnyName(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "it's\na $HOME `x`\\ \"folder\"")
+	f, err := sweep.Open(dir, &sweep.Manifest{Program: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(dir, "an epplan")
+	text := "#!/bin/sh\npwd\nprintf '<%s>\\n' \"$@\" $GOMAXPROCS\nexit 7\n"
+	if err := os.WriteFile(program, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	command := sweep.Command{
+		Program: program, Dir: dir, Options: []string{"compare", "--policy=a b,c=$(date)"},
+		Operands: []string{"-x", "it's"},
+	}
+	run := exec.CommandContext(t.Context(), "sh", "-c", command.Script(f.Path(), 3))
+	run.Env = append(os.Environ(), "SLURM_ARRAY_TASK_ID=5", "SLURM_CPUS_ON_NODE=4")
+	out, err := run.CombinedOutput()
+	want := dir + "\n<compare>\n<--policy=a b,c=$(date)>\n<--slurm-dir=" + dir + ">\n<--slurm-task=3_5>\n" +
+		"<-->\n<-x>\n<it's>\n<4>\n"
+	if string(out) != want || run.ProcessState.ExitCode() != 7 {
+		t.Errorf("%v: %s\nwant %s", err, out, want)
+	}
+	ended, err := os.ReadFile(filepath.Join(dir, "tasks", "3_5.ended"))
+	if err != nil || string(ended) != "7\n" {
+		t.Errorf("it ended with %q, %v", ended, err)
 	}
 }
