@@ -139,6 +139,10 @@ func savingsText(s *epdapi.Savings) string {
 	if !s.GPU.IsCertain() {
 		writeRow(&b, "", "%s", uncertaintyText(&s.GPU))
 	}
+	if s.Time.Runs > 0 {
+		writeRow(&b, "Time", "at chosen clocks %s", s.Time.Words("held out"))
+		writeRow(&b, "", "%s", s.StretchWords())
+	}
 	if s.TreatedCompleteLess() {
 		writeRow(&b, "", "beware: fewer jobs complete at chosen clocks (%s) than held out (%s), and only "+
 			"these are compared",

@@ -54,6 +54,9 @@ func writeConstant(b *strings.Builder, s *epdapi.Savings) {
 		}
 	}
 	compare(constantComparisons(c))
+	if c.Time.Runs > 0 {
+		writeRow(b, "", "time: %s", c.Time.Words("held out"))
+	}
 	writeRow(b, "Added", "by choosing clocks for each job, against constant clocks:")
 	added := addedComparisons(c)
 	compare(added)
@@ -108,6 +111,7 @@ func constantFacts(c *epdapi.ConstantArm) page.Facts {
 		}
 	}
 	add("Constant clocks against default ones", constantComparisons(c))
+	facts = append(facts, page.Fact{Name: "Constant clocks, run time", Text: c.Time.Words("held out")})
 	add("Chosen clocks against constant ones", addedComparisons(c))
 	return facts
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 
 	"github.com/epplan/epplan/internal/epdapi"
@@ -41,6 +42,9 @@ func savingsLead(s *epdapi.Savings) string {
 	if s.Node.Runs > 0 {
 		text += " Of whole nodes: " + savingText(&s.Node) + "."
 	}
+	if s.Time.Runs > 0 {
+		text += " Jobs took " + s.Time.Words("held out") + "."
+	}
 	if !s.GPU.IsCertain() {
 		text += " That may be chance."
 	}
@@ -62,6 +66,7 @@ func savingsTiles(s *epdapi.Savings) page.Tiles {
 		}
 		tiles = append(tiles, tile)
 	}
+	tiles = append(tiles, timeTile(&s.Time))
 	if s.Modelled.Runs > 0 {
 		tiles = append(tiles, page.Tile{
 			Label: "GPUs, believed", Value: energyText(s.Modelled.SavedJ()),
@@ -94,6 +99,21 @@ func savingTile(label string, e *epdapi.Saving) page.Tile {
 		t.Kind, t.Note = page.Warn, t.Note+": too few runs to be sure"
 	} else if e.SavedJ < 0 {
 		t.Kind = page.Bad
+	}
+	return t
+}
+
+// timeTile is what was paid in time.
+func timeTile(l *epdapi.Longer) page.Tile {
+	t := page.Tile{Label: "Run time, measured", Value: "–", Note: "too little to compare"}
+	if l.Runs == 0 {
+		return t
+	}
+	share := func(s float64) string { return report.FormatPercent(l.Part(s)) }
+	t.Value = fmt.Sprintf("%+.1f %%", 100*l.Part(l.LongerS))
+	t.Note = "than held out; " + share(l.LowS) + " to " + share(l.HighS)
+	if !l.IsCertain() {
+		t.Kind, t.Note = page.Warn, t.Note+": may be chance"
 	}
 	return t
 }
@@ -187,6 +207,12 @@ func workloadSavings(s *epdapi.Savings) []any {
 			report.Number(w.LowJ/w.BaselineJ))
 		row.Add(report.Column{Head: "high", Unit: report.Fraction, Digits: 2, Group: 2},
 			report.Number(w.HighJ/w.BaselineJ))
+		row.Add(report.Column{Head: "longer", Unit: report.Fraction, Digits: 2, Group: 3},
+			report.Number(w.Time.Part(w.Time.LongerS)))
+		row.Add(report.Column{Head: "low", Unit: report.Fraction, Digits: 2, Group: 3},
+			report.Number(w.Time.Part(w.Time.LowS)))
+		row.Add(report.Column{Head: "high", Unit: report.Fraction, Digits: 2, Group: 3},
+			report.Number(w.Time.Part(w.Time.HighS)))
 		row.Add(report.Column{Head: "how sure", Left: true}, report.Text(certain))
 	})
 	note := "Only workloads with runs in both arms."
@@ -221,6 +247,9 @@ func comparedFacts(s *epdapi.Savings) page.Facts {
 				" is what the compared runs would have used at default clocks",
 		})
 	}
+	facts = append(facts, page.Fact{
+		Name: "Run time", Text: "at chosen clocks " + s.Time.Words("held out") + "; " + s.StretchWords(),
+	})
 	needed := "no more: the interval is clear of 0"
 	switch {
 	case s.GPU.Needed > 0:
@@ -240,7 +269,7 @@ func savingsMethod() []any {
 		&page.Notice{Kind: page.Info, Text: "What this doesn't say:", Items: []string{
 			"nothing of workloads that lack a run in one of the arms;",
 			"nothing of energy that idle GPUs use, and of jobs that don't complete;",
-			"nothing of longer run times: a job that saves energy may take longer, within its limit.",
+			"nothing of when jobs began: a longer run may have others wait longer.",
 		}},
 	}
 }
