@@ -191,10 +191,8 @@ const taskListLength = "4096"
 
 // environment is all the command sees. SLURM_TIME_FORMAT stays unset: with it sacct --json fails.
 func (r ExecRunner) environment() []string {
-	env := []string{
-		"PATH=/usr/bin:/bin", "LC_ALL=C", "TZ=UTC", "HOME=/", "SLURM_BITSTR_LEN=" + taskListLength,
-	}
-	return append(env, r.conf()...)
+	return append(r.conf(), "PATH=/usr/bin:/bin", "LC_ALL=C", "TZ=UTC", "HOME=/",
+		"SLURM_BITSTR_LEN="+taskListLength)
 }
 
 // conf is the variable that names Slurm's configuration; none: it is Slurm's own.

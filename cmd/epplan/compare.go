@@ -284,11 +284,11 @@ func compareAll(t *terminal, c *cli.Context, variants []variant) ([]planreport.R
 
 // name tells a row from others, in words.
 func (v *variant) name() string {
-	name := "policy " + v.policy.Name
+	words := []string{"policy " + v.policy.Name}
 	for _, p := range v.params {
-		name += ", " + p.Key + " " + p.Value.Display(report.Scale{}, report.Plain)
+		words = append(words, p.Key+" "+p.Value.Display(report.Scale{}, report.Plain))
 	}
-	return name
+	return strings.Join(words, ", ")
 }
 
 func warnUnfinished(t *terminal, c *cli.Context, runs []planreport.Run) {

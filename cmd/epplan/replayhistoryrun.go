@@ -111,42 +111,49 @@ func (h *historyReplay) parts(baseline *planner.Policy) *partedWork[historyPart]
 			w.names = append(w.names, fmt.Sprintf("policy %s, draw %d", name, i+1))
 		}
 	}
-	// One part follows the other, so that what they have in common is kept.
-	var constant *planner.Policy
-	var clocks map[string]dvfsmodel.Point
-	var problem *planner.Problem
-	draw := -1
-	w.do = func(ctx context.Context, i int) (part historyPart, err error) {
-		if i > 0 && constant == nil {
-			if constant, clocks, err = h.constantClocks(ctx); err != nil {
-				return part, err
-			}
-		}
-		var cost *historyCost
-		switch i -= 2; {
-		case i == -1:
-			return historyPart{Clocks: clocks}, nil
-		case i == -2:
-			cost, err = h.planCost(ctx, h.setup.problem, baseline)
-		default:
-			p := constant
-			if k := i % (1 + len(h.policies)); k > 0 {
-				p = h.policies[k-1]
-			}
-			if now := i / (1 + len(h.policies)); now != draw {
-				if problem, err = h.problemFor(&responseDraw{seed: h.setup.seed + uint64(now)}); err != nil {
-					return part, err
-				}
-				draw = now
-			}
-			cost, err = h.planCost(ctx, problem, p)
-		}
-		if err != nil {
+	w.do = (&historyDraws{historyReplay: h, baseline: baseline, draw: -1}).do
+	return w
+}
+
+// historyDraws does parts one after the other, so that it keeps what they have in common.
+type historyDraws struct {
+	*historyReplay
+	baseline *planner.Policy
+	constant *planner.Policy // nil: not known yet
+	clocks   map[string]dvfsmodel.Point
+	draw     int              // of the last part; -1: there was none
+	problem  *planner.Problem // as that draw has it
+}
+
+func (d *historyDraws) do(ctx context.Context, i int) (part historyPart, err error) {
+	if i > 0 && d.constant == nil {
+		if d.constant, d.clocks, err = d.constantClocks(ctx); err != nil {
 			return part, err
 		}
-		return historyPart{Cost: *cost}, nil
 	}
-	return w
+	problem, p := d.setup.problem, d.baseline
+	switch {
+	case i == 1:
+		return historyPart{Clocks: d.clocks}, nil
+	case i > 1:
+		draw, k := (i-2)/(1+len(d.policies)), (i-2)%(1+len(d.policies))
+		if p = d.constant; k > 0 {
+			p = d.policies[k-1]
+		}
+		if draw != d.draw {
+			d.draw = -1
+			if d.problem, err = d.problemFor(&responseDraw{seed: d.setup.seed + uint64(draw)}); err != nil {
+				return part, err
+			}
+			d.draw = draw
+		}
+		problem = d.problem
+	}
+	cost, err := d.planCost(ctx, problem, p)
+	if err != nil {
+		return part, err
+	}
+	return historyPart{Cost: *cost}, nil
 }
 
 func (h *historyReplay) planCost(

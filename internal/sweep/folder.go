@@ -59,7 +59,7 @@ func Open(path string, m *Manifest) (*Folder, error) {
 		}
 	}
 	for _, name := range folders {
-		if err := os.MkdirAll(f.file(name), 0o755); err != nil {
+		if err := os.MkdirAll(f.file(name), 0o750); err != nil {
 			return nil, err
 		}
 	}
@@ -266,7 +266,7 @@ func (f *Folder) newArray(parts []int, tasks int) (array int, shares [][]int, er
 	}
 	for array = 1; ; array++ {
 		path := f.file(tasksFolder, strconv.Itoa(array)+".json")
-		claimed, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+		claimed, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if errors.Is(err, fs.ErrExist) {
 			continue
 		}
@@ -305,7 +305,7 @@ func (f *Folder) share(task string) ([]int, error) {
 
 // begin notes that a task begins a part.
 func (f *Folder) begin(task string, i int) error {
-	file, err := os.OpenFile(f.file(tasksFolder, task+".begun"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	file, err := os.OpenFile(f.file(tasksFolder, task+".begun"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -313,11 +313,11 @@ func (f *Folder) begin(task string, i int) error {
 	return errors.Join(err, file.Close())
 }
 
-// begun are how often a task began which parts.
-func (f *Folder) begun(task string) (map[int]int, error) {
+// begun are how often a task began which parts, as far as anybody knows.
+func (f *Folder) begun(task string) map[int]int {
 	text, err := os.ReadFile(f.file(tasksFolder, task+".begun"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+	if err != nil {
+		return nil
 	}
 	times := make(map[int]int)
 	for line := range strings.Lines(string(text)) {
@@ -325,7 +325,7 @@ func (f *Folder) begun(task string) (map[int]int, error) {
 			times[i]++
 		}
 	}
-	return times, nil
+	return times
 }
 
 // ended is the exit status of a task; false: it didn't end by itself.

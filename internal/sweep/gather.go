@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -344,49 +343,51 @@ func (g *gathering) assess() {
 	for _, i := range g.open() {
 		missing[i] = true
 	}
-	unseen := maps.Clone(missing) // in no task that is known
+	unknown := false // what one of the arrays was to do
 	for _, run := range g.arrays {
+		unknown = unknown || run.shares == nil
 		for k, share := range run.shares {
-			task := taskName(run.number, k)
-			status, ended := g.folder.ended(task)
-			begun, err := g.folder.begun(task)
-			if err != nil {
-				begun = nil
-			}
+			share = slices.DeleteFunc(slices.Clone(share), func(i int) bool { return !missing[i] })
 			for _, i := range share {
-				if !missing[i] {
-					continue
-				}
-				delete(unseen, i)
-				times := begun[i]
-				if len(begun) == 0 {
-					times = 1 // it never came to any
-				}
-				g.tries[i] += times
-				switch {
-				case g.states[jobTask{run.job.ID, k}].Base == slurm.Cancelled:
-					g.status[i] = status
-					g.givenUp[i] = g.taskText(&run, k, task) + " was cancelled"
-				case ended && status > 0 && status <= signalStatus:
-					g.status[i] = status
-					g.givenUp[i] = fmt.Sprintf("%s ended: %s", g.taskText(&run, k, task), g.folder.lastLine(task))
-				case g.tries[i] >= maxTries:
-					g.status[i] = status
-					g.givenUp[i] = fmt.Sprintf("not done in %d tries, the last one by %s", g.tries[i],
-						g.taskText(&run, k, task))
-				}
+				delete(missing, i)
 			}
+			g.assessTask(&run, k, share)
 		}
 	}
-	if !slices.ContainsFunc(g.arrays, func(r arrayRun) bool { return r.shares == nil }) {
-		clear(unseen) // they wait for their turn
-	}
-	for i := range unseen {
+	for i := range missing { // of tasks that nobody knows, or to be done yet
+		if !unknown {
+			break
+		}
 		if g.tries[i]++; g.tries[i] >= maxTries {
 			g.givenUp[i] = fmt.Sprintf("not done in %d tries", g.tries[i])
 		}
 	}
 	g.state.Running, g.state.Waiting = 0, 0
+}
+
+// assessTask looks at what a task hasn't done of its share.
+func (g *gathering) assessTask(run *arrayRun, k int, missing []int) {
+	task := taskName(run.number, k)
+	status, ended := g.folder.ended(task)
+	begun := g.folder.begun(task)
+	for _, i := range missing {
+		g.tries[i] += begun[i]
+		if len(begun) == 0 {
+			g.tries[i]++ // it never came to any
+		}
+		switch {
+		case g.states[jobTask{run.job.ID, k}].Base == slurm.Cancelled:
+			g.givenUp[i] = g.taskText(run, k, task) + " was cancelled"
+		case ended && status > 0 && status <= signalStatus:
+			g.givenUp[i] = fmt.Sprintf("%s ended: %s", g.taskText(run, k, task), g.folder.lastLine(task))
+		case g.tries[i] >= maxTries:
+			g.givenUp[i] = fmt.Sprintf("not done in %d tries, the last one by %s", g.tries[i],
+				g.taskText(run, k, task))
+		}
+		if g.givenUp[i] != "" {
+			g.status[i] = status
+		}
+	}
 }
 
 // taskText names a task as Slurm does, how it ended if Slurm still knows that, and

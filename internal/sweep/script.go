@@ -36,7 +36,8 @@ status=$?
 echo "$status" >"$folder/%[7]s/$task.ended"
 exit "$status"
 `, array, slurm.ShellQuote(folder), slurm.ShellQuote(c.Dir),
-		quoteAll(append([]string{c.Program}, c.Options...)), FolderFlag, TaskFlag, tasksFolder, quoteAll(c.Operands))
+		quoteAll(append([]string{c.Program}, c.Options...)), FolderFlag, TaskFlag, tasksFolder,
+		quoteAll(c.Operands))
 }
 
 // quoteAll makes texts words of a shell's command.

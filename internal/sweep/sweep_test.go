@@ -121,14 +121,14 @@ func (w *world) alive() []int {
 }
 
 // step has one of the tasks run, which may be killed at any of its parts.
-func (w *world) step() {
+func (w *world) step(ctx context.Context) {
 	alive := w.alive()
 	if len(alive) == 0 {
 		return
 	}
 	task := &w.tasks[alive[w.draw(len(alive), "task")]]
 	name := fmt.Sprintf("%s_%d", task.array, task.Task)
-	ctx, kill := context.WithCancel(context.Background())
+	ctx, kill := context.WithCancel(ctx)
 	defer kill()
 	killAt := -1
 	if w.kills > 0 && w.draw(2, "killed") == 1 {
@@ -209,7 +209,7 @@ func (w *world) gather(ctx context.Context, tasks int) (*sweep.Folder, error) {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			w.step()
+			w.step(context.WithoutCancel(ctx))
 			return w.tick()
 		},
 		Tell: func(text string) { w.told = append(w.told, text) }, Show: func(sweep.Progress) {},
@@ -233,7 +233,6 @@ func (w *world) check(f *sweep.Folder) {
 // TestPartsAreTheSameHoweverTheyAreDividedOrderedAndKilled kills tasks, nodes and those who
 // wait at any time, and calls again until all is done.
 func TestPartsAreTheSameHoweverTheyAreDividedOrderedAndKilled(t *testing.T) {
-	errKilled := errors.New("killed")
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "sweep") //nolint:usetesting // one for each try
 		if err != nil {
@@ -244,41 +243,45 @@ func TestPartsAreTheSameHoweverTheyAreDividedOrderedAndKilled(t *testing.T) {
 		w.draw = func(n int, what string) int { return rapid.IntRange(0, n-1).Draw(t, what) }
 		w.kills = rapid.IntRange(0, 12).Draw(t, "kills")
 		stops := rapid.IntRange(0, 4).Draw(t, "stops")
-		for call := 0; ; call++ {
-			if call > 60 {
-				t.Fatal("it comes to no end")
-			}
-			ctx, interrupt := context.WithCancel(context.Background())
-			waits := 0
-			w.tick = func() error {
-				waits++
-				if waits > 2000 {
-					t.Fatal("it waits for ever")
-				}
-				w.deaf = w.draw(4, "deaf") == 1
-				if stops == 0 || w.draw(6, "stop") != 1 {
-					return nil
-				}
-				stops--
-				if w.draw(2, "by Ctrl-C") == 1 {
-					interrupt()
-					return ctx.Err()
-				}
-				return errKilled
-			}
-			w.deaf = false
-			f, err := w.gather(ctx, 1+w.draw(8, "tasks"))
-			interrupt()
+		for range 60 {
+			f, err := w.gatherUntilStopped(&stops)
 			if errors.Is(err, context.Canceled) && len(w.alive()) > 0 {
 				t.Fatal("tasks are left after Ctrl-C")
 			}
 			if err == nil {
 				w.check(f)
-				break
+				return
 			}
 		}
+		t.Fatal("it comes to no end")
 	})
 }
+
+// gatherUntilStopped is a call that may be killed or interrupted at any time, so often at most.
+func (w *world) gatherUntilStopped(stops *int) (*sweep.Folder, error) {
+	ctx, interrupt := context.WithCancel(context.Background())
+	defer interrupt()
+	waits := 0
+	w.tick = func() error {
+		if waits++; waits > 2000 {
+			w.tb.Fatalf("it waits for ever")
+		}
+		w.deaf = w.draw(4, "deaf") == 1
+		if *stops == 0 || w.draw(6, "stop") != 1 {
+			return nil
+		}
+		*stops--
+		if w.draw(2, "by Ctrl-C") == 1 {
+			interrupt()
+			return ctx.Err()
+		}
+		return errKilled
+	}
+	w.deaf = false
+	return w.gather(ctx, 1+w.draw(8, "tasks"))
+}
+
+var errKilled = errors.New("killed")
 
 func TestAPartThatCantBeDoneIsTriedOnceByACall(t *testing.T) {
 	w := newWorld(t, t.TempDir(), 9)
@@ -496,7 +499,7 @@ func TestSbatchGetsTheSitesOptions(t *testing.T) {
 	}
 	a := sweep.Array{
 		Slurm: w, Tasks: 2, Options: []string{"--partition=cpu"},
-		Wait: func(context.Context, time.Duration) error { w.step(); return nil },
+		Wait: func(ctx context.Context, _ time.Duration) error { w.step(ctx); return nil },
 		Tell: func(text string) { w.told = append(w.told, text) }, Show: func(sweep.Progress) {},
 	}
 	if err := f.Gather(t.Context(), &a); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json"
@@ -64,18 +65,18 @@ func checkExported(t reflect.Type, seen map[reflect.Type]bool) error {
 		return nil
 	}
 	seen[t] = true
-	switch t.Kind() {
-	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
-		return checkExported(t.Elem(), seen)
-	case reflect.Struct:
-		for i := range t.NumField() {
-			field := t.Field(i)
-			if !field.IsExported() {
-				return fmt.Errorf("%v.%s isn't exported, and would be lost", t, field.Name)
-			}
-			if err := checkExported(field.Type, seen); err != nil {
-				return err
-			}
+	if t.Kind() != reflect.Struct {
+		if slices.Contains([]reflect.Kind{reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map}, t.Kind()) {
+			return checkExported(t.Elem(), seen)
+		}
+		return nil
+	}
+	for field := range t.Fields() {
+		if !field.IsExported() {
+			return fmt.Errorf("%v.%s isn't exported, and would be lost", t, field.Name)
+		}
+		if err := checkExported(field.Type, seen); err != nil {
+			return err
 		}
 	}
 	return nil

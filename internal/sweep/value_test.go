@@ -42,8 +42,11 @@ func TestAValueIsTheSameToTheLastBitOnceItWasWritten(t *testing.T) {
 		t.Errorf("%+v\nbecame %+v", in, out)
 	}
 	text, err = sweep.Encode(math.NaN())
+	if err != nil {
+		t.Fatal(err)
+	}
 	var x float64
-	if err = sweep.Decode(text, &x); err != nil || !math.IsNaN(x) {
+	if err := sweep.Decode(text, &x); err != nil || !math.IsNaN(x) {
 		t.Errorf("NaN became %v, %v", x, err)
 	}
 }
