@@ -284,7 +284,7 @@ func compareAll(t *terminal, c *cli.Context, variants []variant) ([]planreport.R
 
 // name tells a row from others, in words.
 func (v *variant) name() string {
-	words := []string{"policy " + v.policy.Name}
+	words := append(make([]string, 0, 1+len(v.params)), "policy "+v.policy.Name)
 	for _, p := range v.params {
 		words = append(words, p.Key+" "+p.Value.Display(report.Scale{}, report.Plain))
 	}

@@ -52,7 +52,8 @@ const OfModules = "module"
 
 // StretchWords say how much longer a job may take, now.
 func (s *Savings) StretchWords() string {
-	return fmt.Sprintf("each job may take up to %v times as long as at default clocks, within its limit", s.Stretch)
+	return fmt.Sprintf("each job may take up to %v times as long as at default clocks, within its limit",
+		s.Stretch)
 }
 
 // ModuleWords say which energies of GPUs have CPUs in them; "" where none has.

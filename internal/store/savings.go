@@ -36,7 +36,8 @@ GROUP BY o.job_id, CASE WHEN o.job_id > 0 THEN o.submitted_us END,
 	jobSums = `
 	COUNT(gpu_j) AS gn, TOTAL(gpu_j) AS g, TOTAL(gpu_j * gpu_j) AS g2,
 	COUNT(node_j) AS nn, TOTAL(node_j) AS n, TOTAL(node_j * node_j) AS n2,
-	COUNT(predicted_j) AS pn, TOTAL(predicted_j) AS p, TOTAL(CASE WHEN predicted_j IS NOT NULL THEN gpu_j END) AS pg,
+	COUNT(predicted_j) AS pn, TOTAL(predicted_j) AS p,
+	TOTAL(CASE WHEN predicted_j IS NOT NULL THEN gpu_j END) AS pg,
 	COUNT(longest_s) AS tn, TOTAL(longest_s) AS t, TOTAL(longest_s * longest_s) AS t2`
 	// jobsBetween are the compared jobs of ?1 that ended from ?2 on and before ?3,
 	// with what they did on nodes where they ended sooner.
@@ -76,7 +77,8 @@ ORDER BY ` + stratumKey
 		COUNT(node_j) AS done_node_runs, TOTAL(node_j) AS done_node_j, TOTAL(node_j * node_j) AS done_node_j2,
 		COUNT(predicted_j) AS predicted_runs, TOTAL(predicted_j) AS predicted_j,
 		TOTAL(CASE WHEN predicted_j IS NOT NULL THEN gpu_j END) AS predicted_gpu_j,
-		COUNT(longest_s) AS done_time_runs, TOTAL(longest_s) AS done_time_s, TOTAL(longest_s * longest_s) AS done_time_s2
+		COUNT(longest_s) AS done_time_runs, TOTAL(longest_s) AS done_time_s,
+		TOTAL(longest_s * longest_s) AS done_time_s2
 	FROM (` + jobsBetween + `) GROUP BY ` + stratumKey + `
 	UNION ALL SELECT ` + sumColumns + ` FROM energy_sums WHERE cluster = ?1 AND day >= ?4 AND ended > 0
 	UNION ALL
@@ -166,8 +168,8 @@ func scanSums(row scanner) (stratumSums, error) {
 	var t stratumSums
 	err := row.Scan(&t.Cluster, &t.Workload, &t.GPUModel, &t.HoldOut, &t.ConstantArm, &t.Arm, &t.setting.Core,
 		&t.setting.Mem,
-		&t.endings.Ended, &t.endings.Completed, &t.gpu.runs, &t.gpu.total, &t.gpu.square, &t.node.runs, &t.node.total,
-		&t.node.square,
+		&t.endings.Ended, &t.endings.Completed, &t.gpu.runs, &t.gpu.total, &t.gpu.square,
+		&t.node.runs, &t.node.total, &t.node.square,
 		&t.predicted.Runs, &t.predicted.DefaultJ, &t.predicted.GPUJ, &t.time.runs, &t.time.total, &t.time.square)
 	for _, e := range []*sums{&t.gpu, &t.node, &t.time} {
 		if !arePlausible(e.total, e.square/maxSum) {

@@ -106,13 +106,12 @@ func (s *scroll) upgrade(t *rapid.T) {
 		t.Fatal(err)
 	}
 	s.store = nil
-	script := "PRAGMA user_version = 15;"
 	for _, table := range []string{"energy_sums", "outcome_months"} {
 		for _, column := range []string{"done_time_runs", "done_time_s", "done_time_s2"} {
-			script += "ALTER TABLE " + table + " DROP COLUMN " + column + ";"
+			execute(s.tb, s.path, "ALTER TABLE "+table+" DROP COLUMN "+column)
 		}
 	}
-	execute(s.tb, s.path, script)
+	execute(s.tb, s.path, "PRAGMA user_version = 15")
 	s.open(t)
 }
 
