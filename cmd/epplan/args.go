@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/cmd/internal/jobarray"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/spelling"
 	"github.com/epplan/epplan/planner"
@@ -131,7 +132,7 @@ func (a *parsedArgs) takeFlag(arg string, rest []string) ([]string, error) {
 
 // bareValues are what flags stand for that may be given without a value. With one they
 // are --flag=VALUE: the next word isn't theirs.
-var bareValues = map[string]string{arrayFlagName: "0"}
+var bareValues = map[string]string{jobarray.ArrayFlag: "0"}
 
 // refuseRepeated refuses a flag that is given before, unless it may be repeated: the library
 // would take the last value and say nothing.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/cmd/internal/jobarray"
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/planreport"
@@ -48,7 +49,7 @@ func compareCommand(t *terminal) *cli.Command {
 			timeLimitFlag("`TIME` that each policy may take, such as 10s, in place of a number "+
 				"of evaluations"),
 			jsonFlag(), csvFlag(), htmlFlag(),
-		), sweepFlags()...),
+		), jobarray.Flags()...),
 		Action: t.runs(takes(1, maxBatches, "one batch file or several", swept(runCompare))),
 	}
 }
@@ -239,7 +240,7 @@ type plannedRow struct {
 // those unfinished that aren't done.
 func compareAll(t *terminal, c *cli.Context, variants []variant) ([]planreport.Run, error) {
 	limit := c.Duration("time-limit")
-	shown := t.progress && !isSweep(c)
+	shown := t.progress && !jobarray.IsSet(c)
 	line := &rowsProgress{
 		line: report.NewProgress(t.stderr, shown, t.now, "compare", len(variants)), rows: len(variants),
 	}

@@ -106,14 +106,13 @@ var touchers = map[string][]string{
 	"submitscript.go": {"Announce", "CommandContext"},
 	"importlog.go":    {"AddHistory"},
 	"estimate.go":     {"Announce"}, // a question, with what it is about
-	"sweep.go":        {"Gather"},
 }
 
 // changing are functions that change something elsewhere: of epdapi's client, of
 // package slurm, and os/exec's.
 var changing = []string{
 	"Hook", "Restore", "Submit", "Announce", "Power", "UndoLevers", "Reload", "AddHistory",
-	"UseModel", "Post", "Gather", "SubmitArray", "Cancel",
+	"UseModel", "Post",
 	"WriteSteps", "TouchScript", "Command", "CommandContext", "StartProcess",
 }
 

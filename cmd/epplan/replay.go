@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/cmd/internal/jobarray"
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/planner/replay"
 )
@@ -75,7 +76,7 @@ func replayCommand(t *terminal) *cli.Command {
 			}, 1),
 			workersFlag(),
 			jsonFlag(), csvFlag(), htmlFlag(),
-		}, departureFlags(), historyFlags(), sweepFlags()),
+		}, departureFlags(), historyFlags(), jobarray.Flags()),
 		Action: t.runs(swept(runReplay)),
 	}
 }

@@ -11,9 +11,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/cmd/internal/jobarray"
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/store/record"
-	"github.com/epplan/epplan/internal/sweep"
 	"github.com/epplan/epplan/internal/trace/joblog"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/join"
@@ -141,11 +141,10 @@ func replayHistory(t *terminal, c *cli.Context) error {
 	return h.print(c, runs)
 }
 
-var historyReplayFlags = []string{
+var historyReplayFlags = append(jobarray.FlagNames(),
 	"format", "cluster", "models", "workload", "profiles", "draws", "learning", "timezone", "policy", "seed",
-	"json", "csv", "html", arrayFlagName, sweep.FolderFlag, sweep.TaskFlag, sbatchArgsFlag, programFlag,
-	"dry-run",
-}
+	"json", "csv", "html",
+)
 
 func (h *historyReplay) prepare(c *cli.Context) (err error) {
 	if c.String("cluster") == "" {
