@@ -97,8 +97,9 @@ func Check(c *cli.Context) error {
 }
 
 func sbatchOptions(c *cli.Context) []string {
-	var words []string
-	for _, text := range c.StringSlice(sbatchFlag) {
+	texts := c.StringSlice(sbatchFlag)
+	words := make([]string, 0, len(texts))
+	for _, text := range texts {
 		words = append(words, slurm.ShellWords(text)...)
 	}
 	return words
