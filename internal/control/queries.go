@@ -22,6 +22,7 @@ func (c *Controller) newQuery() *query.Service {
 			}
 		},
 		Status: c.status, Tracker: c.Jobs, Learner: c.learner, Forecasts: c.forecasts, Reports: c.reports,
+		Plan:      c.Plan,
 		GPUModels: c.Foresight.gpuModels,
 		Clocks: func(gpuModel string) (query.Clocks, bool) {
 			seen := c.decider.Clocks(gpuModel)
