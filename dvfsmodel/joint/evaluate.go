@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/dvfsmodel/capped"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
 )
 
@@ -75,11 +76,14 @@ const (
 	quantities
 )
 
+// outcome is ln time and ln power.
+type outcome capped.Outcome
+
 func (o outcome) quantity(q int) float64 {
 	if q == ofTime {
-		return o.time
+		return o.Time
 	}
-	return o.time + o.power
+	return o.Time + o.Power
 }
 
 // model is the fits of a table's applications and what they leave.
@@ -189,8 +193,8 @@ func (m *model) evaluate(a int, slowdown float64) (Evaluation, error) {
 	for i := range app.samples {
 		o := m.measured(&app.samples[i])
 		time, energy := left[ofTime][i], left[ofEnergy][i]
-		e.TimeMAPE += math.Abs(math.Exp(time-o.time)-1) / float64(n)
-		e.PowerMAPE += math.Abs(math.Exp(energy-time-o.power)-1) / float64(n)
+		e.TimeMAPE += math.Abs(math.Exp(time-o.Time)-1) / float64(n)
+		e.PowerMAPE += math.Abs(math.Exp(energy-time-o.Power)-1) / float64(n)
 	}
 	return e, nil
 }

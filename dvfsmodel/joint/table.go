@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/dvfsmodel/capped"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
 )
 
@@ -16,8 +17,8 @@ type table struct {
 	base   dvfsmodel.Setting // default clocks, for forms
 	places []place           // of all settings
 	known  map[dvfsmodel.Setting]int
-	capped bool       // caps differ
-	top    conditions // what is highest of clocks (MHz) and caps (W)
+	capped bool              // caps differ
+	top    capped.Conditions // what is highest of clocks (MHz) and caps (W)
 	fit    dvfsmodel.FitOptions
 }
 
@@ -51,14 +52,14 @@ func newTable(
 				t.places = append(t.places, placeOf(s))
 			}
 			own.at = append(own.at, at)
-			t.top.core, t.top.mem = max(t.top.core, float64(s.Core)), max(t.top.mem, float64(s.Mem))
-			t.top.limit, lowest = max(t.top.limit, float64(s.Cap)), min(lowest, float64(s.Cap))
+			t.top.Core, t.top.Mem = max(t.top.Core, float64(s.Core)), max(t.top.Mem, float64(s.Mem))
+			t.top.Limit, lowest = max(t.top.Limit, float64(s.Cap)), min(lowest, float64(s.Cap))
 		}
 		t.apps = append(t.apps, own)
 	}
-	t.capped = lowest < t.top.limit
+	t.capped = lowest < t.top.Limit
 	t.base = dvfsmodel.Setting{
-		Core: cmp.Or(base.Core, dvfsmodel.MHz(t.top.core)), Mem: cmp.Or(base.Mem, dvfsmodel.MHz(t.top.mem)),
+		Core: cmp.Or(base.Core, dvfsmodel.MHz(t.top.Core)), Mem: cmp.Or(base.Mem, dvfsmodel.MHz(t.top.Mem)),
 	}
 	return t, nil
 }
@@ -75,12 +76,12 @@ func placeOf(s *dvfsmodel.Sample) place {
 type curve func(s *dvfsmodel.Sample) outcome
 
 // fitOne fits one application's samples: one of dvfsmodel's forms, or where caps differ the model
-// of [capped].
+// of package capped.
 func (t *table) fitOne(samples []dvfsmodel.Sample) (curve, string, error) {
 	if t.capped {
-		th := fitCapped(t.runsOf(samples))
-		b := th.board()
-		return func(s *dvfsmodel.Sample) outcome { return b.predict(t.conditionsOf(s)) }, cappedForm, nil
+		th := capped.Fit(t.runsOf(samples))
+		b := th.Board()
+		return func(s *dvfsmodel.Sample) outcome { return outcome(b.Predict(t.conditionsOf(s))) }, cappedForm, nil
 	}
 	f, err := dvfsmodel.Fit(samples, t.base, &t.fit)
 	if err != nil {
@@ -99,14 +100,16 @@ func curveOf(f *dvfsmodel.Fitted) curve {
 // cappedForm names the model of capped power where a form is named.
 const cappedForm = "capped"
 
-func (t *table) conditionsOf(s *dvfsmodel.Sample) conditions {
-	return conditions{float64(s.Core) / t.top.core, float64(s.Mem) / t.top.mem, float64(s.Cap) / t.top.limit}
+func (t *table) conditionsOf(s *dvfsmodel.Sample) capped.Conditions {
+	return capped.Conditions{
+		Core: float64(s.Core) / t.top.Core, Mem: float64(s.Mem) / t.top.Mem, Limit: float64(s.Cap) / t.top.Limit,
+	}
 }
 
-func (t *table) runsOf(samples []dvfsmodel.Sample) []observed {
-	runs := make([]observed, len(samples))
+func (t *table) runsOf(samples []dvfsmodel.Sample) []capped.Run {
+	runs := make([]capped.Run, len(samples))
 	for i := range samples {
-		runs[i] = observed{t.conditionsOf(&samples[i]), t.measured(&samples[i])}
+		runs[i] = capped.Run{Conditions: t.conditionsOf(&samples[i]), Outcome: capped.Outcome(t.measured(&samples[i]))}
 	}
 	return runs
 }
@@ -116,7 +119,7 @@ func (t *table) runsOf(samples []dvfsmodel.Sample) []observed {
 func (t *table) measured(s *dvfsmodel.Sample) outcome {
 	unit := 1.0
 	if t.capped {
-		unit = t.top.limit
+		unit = t.top.Limit
 	}
 	return outcome{math.Log(s.Time), math.Log(float64(s.Power) / unit)}
 }
