@@ -116,6 +116,16 @@ func (c *LiveCap) ModeOf(partitions string) CapMode {
 	return careful
 }
 
+// IsChosenEverywhere reports whether limits are chosen in all partitions.
+func (c *LiveCap) IsChosenEverywhere() bool {
+	for _, mode := range c.Modes {
+		if mode != CapChosen {
+			return false
+		}
+	}
+	return c.Mode == CapChosen
+}
+
 // LimitOf is the constant limit of a partition on a GPU with a limit in force; of several, with
 // commas between, the highest.
 func (c *LiveCap) LimitOf(partitions string, inForce dvfsmodel.Watt) dvfsmodel.Watt {

@@ -6,7 +6,10 @@
 // The package is pure: no clocks, no files, no random numbers.
 package capped
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // The places of [Params], most of which are logarithms.
 const (
@@ -118,4 +121,84 @@ func (b *Board) powerSlope(g float64) float64 {
 	}
 	volts := 1 + b.slope*voltRound*over
 	return b.dynamic * volts * (volts + 2*g*b.slope*rising)
+}
+
+// Natural are parameters as files have them, in the order of [List].
+type Natural [parameters]float64
+
+// Parameter is one of [Params] as files have it.
+type Parameter struct {
+	Name  string
+	Watts bool // in units of the table's highest cap
+	// Least and Most are the bounds of what it can be; Least itself only where it is Inclusive.
+	Least, Most float64
+	Inclusive   bool
+	raw         func(float64) float64 // as the parameters have it
+	natural     func(float64) float64
+}
+
+// List describes the parameters, in their order.
+func List() [parameters]Parameter {
+	same := func(x float64) float64 { return x }
+	logistic := func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+	logit := func(x float64) float64 { return math.Log(x / (1 - x)) }
+	positive := func(name string) Parameter {
+		return Parameter{Name: name, Most: math.MaxFloat64, raw: math.Log, natural: math.Exp}
+	}
+	exponent := func(name string) Parameter {
+		const most = 100
+		return Parameter{Name: name, Least: -most, Most: most, Inclusive: true, raw: same, natural: same}
+	}
+	watts := func(name string) Parameter {
+		p := positive(name)
+		p.Watts = true
+		return p
+	}
+	return [parameters]Parameter{
+		logTime:     positive("time.scale_s"),
+		coreShare:   {Name: "time.core_share", Most: 1, Inclusive: true, raw: logit, natural: logistic},
+		timeKnee:    positive("time.core_knee"),
+		staticW:     watts("power.static_w"),
+		dynamicW:    watts("power.dynamic_w"),
+		voltSlope:   positive("power.voltage_slope"),
+		voltKnee:    positive("power.voltage_knee"),
+		capRatio:    positive("power.cap_ratio"),
+		capEdge:     positive("power.cap_edge"),
+		memoryTime:  exponent("time.memory_exponent"),
+		memoryPower: exponent("power.memory_exponent"),
+	}
+}
+
+// Allows reports whether the parameter can have a value.
+func (p *Parameter) Allows(x float64) bool {
+	return (x > p.Least || p.Inclusive && x == p.Least) && x <= p.Most
+}
+
+// Range says in words what it can be.
+func (p *Parameter) Range() string {
+	if p.Most == math.MaxFloat64 {
+		return "a positive number"
+	}
+	return fmt.Sprintf("%v to %v", p.Least, p.Most)
+}
+
+// Natural are the board's parameters as files have them, in the order of [List].
+func (b *Board) Natural() Natural { return b.params.Natural() }
+
+// Natural are the parameters as files have them, in the order of [List].
+func (th *Params) Natural() Natural {
+	var values Natural
+	for i, p := range List() {
+		values[i] = p.natural(th[i])
+	}
+	return values
+}
+
+// Params is the inverse of [Params.Natural].
+func (values *Natural) Params() *Params {
+	var th Params
+	for i, p := range List() {
+		th[i] = p.raw(values[i])
+	}
+	return &th
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/dvfsmodel/capped"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
 )
 
@@ -18,7 +17,7 @@ type table struct {
 	places []place           // of all settings
 	known  map[dvfsmodel.Setting]int
 	capped bool              // caps differ
-	top    capped.Conditions // what is highest of clocks (MHz) and caps (W)
+	top    dvfsmodel.Setting // the highest clocks and cap
 	fit    dvfsmodel.FitOptions
 }
 
@@ -37,7 +36,7 @@ func newTable(
 	if fit != nil {
 		t.fit = *fit
 	}
-	lowest := math.Inf(1)
+	lowest := dvfsmodel.Watt(math.Inf(1))
 	for _, app := range pooled.Resolve(apps, base) {
 		if err := dvfsmodel.CheckSamples(app.Samples); err != nil {
 			return nil, fmt.Errorf("application %s: %w", app.App, err)
@@ -52,14 +51,14 @@ func newTable(
 				t.places = append(t.places, placeOf(s))
 			}
 			own.at = append(own.at, at)
-			t.top.Core, t.top.Mem = max(t.top.Core, float64(s.Core)), max(t.top.Mem, float64(s.Mem))
-			t.top.Limit, lowest = max(t.top.Limit, float64(s.Cap)), min(lowest, float64(s.Cap))
+			t.top.Core, t.top.Mem = max(t.top.Core, s.Core), max(t.top.Mem, s.Mem)
+			t.top.Cap, lowest = max(t.top.Cap, s.Cap), min(lowest, s.Cap)
 		}
 		t.apps = append(t.apps, own)
 	}
-	t.capped = lowest < t.top.Limit
+	t.capped = lowest < t.top.Cap
 	t.base = dvfsmodel.Setting{
-		Core: cmp.Or(base.Core, dvfsmodel.MHz(t.top.Core)), Mem: cmp.Or(base.Mem, dvfsmodel.MHz(t.top.Mem)),
+		Core: cmp.Or(base.Core, t.top.Core), Mem: cmp.Or(base.Mem, t.top.Mem),
 	}
 	return t, nil
 }
@@ -76,52 +75,23 @@ func placeOf(s *dvfsmodel.Sample) place {
 type curve func(s *dvfsmodel.Sample) outcome
 
 // fitOne fits one application's samples: one of dvfsmodel's forms, or where caps differ the model
-// of package capped.
-func (t *table) fitOne(samples []dvfsmodel.Sample) (curve, string, error) {
+// of a capped GPU.
+func (t *table) fitOne(samples []dvfsmodel.Sample) (*dvfsmodel.Fitted, error) {
 	if t.capped {
-		th := capped.Fit(t.runsOf(samples))
-		b := th.Board()
-		return func(s *dvfsmodel.Sample) outcome { return outcome(b.Predict(t.conditionsOf(s))) }, cappedForm, nil
+		return dvfsmodel.FitCapped(samples, t.top)
 	}
-	f, err := dvfsmodel.Fit(samples, t.base, &t.fit)
-	if err != nil {
-		return nil, "", err
-	}
-	return curveOf(f), f.Form.String(), nil
+	return dvfsmodel.Fit(samples, t.base, &t.fit)
 }
 
 func curveOf(f *dvfsmodel.Fitted) curve {
 	return func(s *dvfsmodel.Sample) outcome {
-		p := f.At(s.Core, s.Mem)
+		p := f.Under(s.Cap).At(s.Core, s.Mem)
 		return outcome{math.Log(p.Time), math.Log(float64(p.Power))}
 	}
 }
 
-// cappedForm names the model of capped power where a form is named.
-const cappedForm = "capped"
-
-func (t *table) conditionsOf(s *dvfsmodel.Sample) capped.Conditions {
-	return capped.Conditions{
-		Core: float64(s.Core) / t.top.Core, Mem: float64(s.Mem) / t.top.Mem, Limit: float64(s.Cap) / t.top.Limit,
-	}
-}
-
-func (t *table) runsOf(samples []dvfsmodel.Sample) []capped.Run {
-	runs := make([]capped.Run, len(samples))
-	for i := range samples {
-		runs[i] = capped.Run{Conditions: t.conditionsOf(&samples[i]), Outcome: capped.Outcome(t.measured(&samples[i]))}
-	}
-	return runs
-}
-
-// measured is what a sample took. Power is in units of the highest cap where there are caps, as the
-// model of capped power has it.
-func (t *table) measured(s *dvfsmodel.Sample) outcome {
-	unit := 1.0
-	if t.capped {
-		unit = t.top.Limit
-	}
-	return outcome{math.Log(s.Time), math.Log(float64(s.Power) / unit)}
+func measured(s *dvfsmodel.Sample) outcome {
+	return outcome{math.Log(s.Time), math.Log(float64(s.Power))}
 }
 
 // doubtOf is by how much more a fit's residuals of energy vary at each setting than at the one of

@@ -147,7 +147,7 @@ func (ch *chooser) safeResponse() *choose.SafeResponse {
 		s.Settings = slices.DeleteFunc(slices.Clone(s.Settings), func(at dvfsmodel.Setting) bool {
 			return at.Mem != s.Standard.Mem || at.Core >= s.Standard.Core
 		})
-		s.ByCap = choose.CapRange{Min: ch.request.PowerLimit.Min, Max: ch.request.PowerLimit.InForce}
+		s.ByCap = dvfsmodel.CapRange{Min: ch.request.PowerLimit.Min, Max: ch.request.PowerLimit.InForce}
 	}
 	return s
 }
