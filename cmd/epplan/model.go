@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -12,7 +11,6 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/joint"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
-	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/fitreport"
 	"github.com/epplan/epplan/internal/trace"
 )
@@ -228,59 +226,13 @@ func runShow(t *terminal, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	rows := make([]shownModel, 0, len(models.All()))
+	rows := make([]fitreport.Model, 0, len(models.All()))
 	for _, m := range models.All() {
-		row, err := showModel(&m, profiles, slowdown)
+		row, err := fitreport.NewModel(&m, profiles, slowdown)
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.Pos, err)
 		}
 		rows = append(rows, row)
 	}
-	return t.printTable(c, shownModelTable(rows))
-}
-
-// shownModel is a model with its clocks: the default ones, and those with the least energy.
-type shownModel struct {
-	workload, gpuModel, form string
-	standard, best           dvfsmodel.Point
-}
-
-func showModel(m *config.Model, profiles *config.Profiles, slowdown float64) (shownModel, error) {
-	profile, err := profiles.Lookup(m.GPUModel)
-	if err != nil {
-		return shownModel{}, err
-	}
-	response, err := m.CappedResponse(profile)
-	if err != nil {
-		return shownModel{}, err
-	}
-	standard := response.Default()
-	best, err := response.Optimum(dvfsmodel.MinEnergy(), standard.Time*(1+slowdown))
-	return shownModel{m.Workload, profile.Name, m.Form.String(), standard, best}, err
-}
-
-func shownModelTable(list []shownModel) *report.Table {
-	capped := slices.ContainsFunc(list,
-		func(m shownModel) bool { return m.form == dvfsmodel.CappedForm().String() })
-	return report.TableOf(list, func(row *report.Row, m *shownModel) {
-		row.Add(report.Column{Key: "workload", Head: "workload", Left: true, Max: 32}, report.Text(m.workload))
-		row.Add(report.Column{Key: "gpu_model", Head: "GPU", Left: true}, report.Text(m.gpuModel))
-		row.Add(report.Column{Key: "form", Head: "form", Left: true}, report.Text(m.form))
-		row.Add(report.Column{Key: "default_time_s", Head: "default time", Unit: report.Seconds},
-			report.Number(m.standard.Time))
-		row.Add(report.Column{Key: "default_power_w", Head: "power", Unit: report.Watts},
-			report.Number(m.standard.Power))
-		row.Add(report.Column{Key: "default_energy_j", Head: "energy", Unit: report.Joules},
-			report.Number(m.standard.Energy))
-		row.Add(report.Column{Key: "core_mhz", Head: "best core", Note: "MHz"}, report.Number(m.best.Core))
-		row.Add(report.Column{Key: "mem_mhz", Head: "memory", Note: "MHz"}, report.Number(m.best.Mem))
-		if capped {
-			row.Add(report.Column{Key: "cap_w", Head: "cap", Unit: report.Watts}, report.NonZero(m.best.Cap))
-		}
-		row.Add(report.Column{Key: "time_s", Head: "time", Unit: report.Seconds}, report.Number(m.best.Time))
-		row.Add(report.Column{Key: "energy_j", Head: "energy", Unit: report.Joules},
-			report.Number(m.best.Energy))
-		row.Add(report.Column{Key: "saving", Head: "saving", Unit: report.Fraction},
-			report.Number(1-float64(m.best.Energy/m.standard.Energy)))
-	})
+	return t.printTable(c, fitreport.Models(rows))
 }

@@ -32,7 +32,7 @@ const (
 var largeStill = map[string]int{
 	"cmd/epplan cyclic references": 41,
 	"cmd/epplan files":             86,
-	"cmd/epplan lines":             16482,
+	"cmd/epplan lines":             16480,
 }
 
 // figure is one number of a package or type.
