@@ -120,7 +120,8 @@ func (m *Model) coefficientFields() []field {
 // capFields are the keys of models of what was measured under several power caps.
 func (m *Model) capFields() []field {
 	caps := field{
-		key: "caps_w", doc: "With the form capped: power caps that were measured, W, ascending. Plans choose among them.",
+		key: "caps_w", doc: "With the form capped: power caps that were measured, W, ascending. Plans choose " +
+			"among them.",
 		expected: "an array of 1 to 1000 caps, ascending",
 	}
 	caps.read = func(d *document, path string, v any) {
@@ -140,8 +141,8 @@ func (m *Model) capFields() []field {
 		}
 	}
 	return []field{
-		requiredField(numberField("base_cap_w", "With the form capped: power cap to which coefficients are relative, "+
-			"W: the highest that was measured.", &m.Base.Cap, positiveRange)),
+		requiredField(numberField("base_cap_w", "With the form capped: power cap to which coefficients are "+
+			"relative, W: the highest that was measured.", &m.Base.Cap, positiveRange)),
 		requiredField(caps),
 	}
 }

@@ -57,6 +57,7 @@ base_mem_mhz = 877
 coefficients = { time.t0_s = 0, time.core_s = 2, power.p0_w = 50, power.core_w = 100, power.above_knee_w = 30, power.knee = 0.9 }
 `
 
+//nolint:lll // a file as it is
 const cappedModel = `[[model]]
 workload = "solver"
 gpu_model = "A100-PCIE-40GB"
@@ -466,7 +467,7 @@ func TestAModelOfCapsPredictsTheSameAfterAFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var samples []dvfsmodel.Sample
+	samples := make([]dvfsmodel.Sample, 0, 12)
 	for _, core := range []dvfsmodel.MHz{810, 1005, 1200, 1410} {
 		for _, limit := range []dvfsmodel.Watt{120, 180, 250} {
 			at := truth.Under(limit).At(core, 1215)

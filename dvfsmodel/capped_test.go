@@ -12,11 +12,16 @@ func cappedModel(t *testing.T) *dvfsmodel.Fitted {
 	t.Helper()
 	m, err := dvfsmodel.NewFitted(dvfsmodel.CappedForm(), dvfsmodel.Setting{Core: 1400, Mem: 1200, Cap: 300},
 		[]dvfsmodel.Coefficient{
-			{Name: "time.scale_s", Value: 40}, {Name: "time.core_share", Value: 0.7},
-			{Name: "time.core_knee", Value: 1.1}, {Name: "time.memory_exponent", Value: 0.5},
-			{Name: "power.static_w", Value: 70}, {Name: "power.dynamic_w", Value: 140},
-			{Name: "power.voltage_slope", Value: 1.3}, {Name: "power.voltage_knee", Value: 0.7},
-			{Name: "power.memory_exponent", Value: 0.2}, {Name: "power.cap_ratio", Value: 1},
+			{Name: "time.scale_s", Value: 40},
+			{Name: "time.core_share", Value: 0.7},
+			{Name: "time.core_knee", Value: 1.1},
+			{Name: "time.memory_exponent", Value: 0.5},
+			{Name: "power.static_w", Value: 70},
+			{Name: "power.dynamic_w", Value: 140},
+			{Name: "power.voltage_slope", Value: 1.3},
+			{Name: "power.voltage_knee", Value: 0.7},
+			{Name: "power.memory_exponent", Value: 0.2},
+			{Name: "power.cap_ratio", Value: 1},
 			{Name: "power.cap_edge", Value: 20},
 		})
 	if err != nil {
@@ -119,7 +124,7 @@ func TestCapsAreOfRunsThatDrawWhatTheModelSays(t *testing.T) {
 
 func TestFitsFindTheModelOfACappedGPU(t *testing.T) {
 	truth := cappedModel(t)
-	var samples []dvfsmodel.Sample
+	samples := make([]dvfsmodel.Sample, 0, 16)
 	for _, core := range []dvfsmodel.MHz{800, 1000, 1200, 1400} {
 		for _, limit := range []dvfsmodel.Watt{150, 200, 250, 300} {
 			at := truth.Under(limit).At(core, 1200)

@@ -49,7 +49,8 @@ func newPlannedGrid(t *testing.T) *plannedGrid {
 	t.Helper()
 	data, dir := shareddata.Path(t, "powercap/grid_a100_80gb_pcie.csv"), t.TempDir()
 	g := &plannedGrid{t: t, measured: make(map[gridSetting]struct{ time, energy float64 })}
-	batch := "id,workload,limit_s\n"
+	var batch strings.Builder
+	batch.WriteString("id,workload,limit_s\n")
 	for _, row := range shareddata.Rows(t, data) {
 		at := gridSetting{row["app"], row["core_mhz"], row["cap_w"]}
 		took := struct{ time, energy float64 }{
@@ -57,7 +58,7 @@ func newPlannedGrid(t *testing.T) *plannedGrid {
 		}
 		g.measured[at] = took
 		if at.core == "1410" && at.capW == "300" {
-			batch += fmt.Sprintf("%s,%s,%.3f\n", at.app, at.app, 1.06*took.time)
+			fmt.Fprintf(&batch, "%s,%s,%.3f\n", at.app, at.app, 1.06*took.time)
 		}
 	}
 	write := func(name, text string) string {
@@ -68,9 +69,10 @@ func newPlannedGrid(t *testing.T) *plannedGrid {
 		return path
 	}
 	profiles, models := write("gpus.toml", gridProfile), filepath.Join(dir, "models.toml")
-	g.batch = write("batch.csv", batch)
+	g.batch = write("batch.csv", batch.String())
 	g.files = []string{
-		"--profiles", profiles, "--models", models, "--cluster", write("cluster.toml", gridCluster), "--policy", "edl",
+		"--profiles", profiles, "--models", models, "--cluster", write("cluster.toml", gridCluster),
+		"--policy", "edl",
 	}
 	g.run("model", "fit", data, "--profiles", profiles, "--gpu-model", "A100-grid", "-o", models)
 	return g
@@ -159,7 +161,8 @@ func TestAPlanShowsTheCapsThatItSets(t *testing.T) {
 			t.Errorf("%s has the cap %v", job.ID, job.CapW)
 		}
 	}
-	if text := g.plan("--caps"); !strings.Contains(text, "core/mem@cap") || !strings.Contains(text, "1410/1512@250W") {
+	text := g.plan("--caps")
+	if !strings.Contains(text, "core/mem@cap") || !strings.Contains(text, "1410/1512@250W") {
 		t.Errorf("no caps in\n%s", text)
 	}
 	for _, format := range []string{"--json", "--csv", "--rows=10"} {
