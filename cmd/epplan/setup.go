@@ -68,8 +68,8 @@ func problemFlags() []cli.Flag {
 		boolFlag("clairvoyant", "use all jobs from the start, also those that arrive later"),
 		boolFlag(priorFlag, "run jobs without a model at the clocks that suit the workloads with one, for "+
 			"as long as 19 of 20 of these would take"),
-		boolFlag(capsFlag, "set power caps too, of workloads whose models know them on GPU models whose limits are "+
-			"known; without it only where live.cap.mode is chosen"),
+		boolFlag(capsFlag, "set power caps too, of workloads whose models know them on GPU models whose limits "+
+			"are known; without it only where live.cap.mode is chosen"),
 		&cli.Float64Flag{
 			Name: "stretch", DefaultText: "1.5",
 			Usage: "`FACTOR` over first come, first served within which jobs without deadline end",
