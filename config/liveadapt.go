@@ -126,6 +126,16 @@ func (c *LiveCap) IsChosenEverywhere() bool {
 	return c.Mode == CapChosen
 }
 
+// IsChosenSomewhere reports whether limits are chosen in some partition.
+func (c *LiveCap) IsChosenSomewhere() bool {
+	for _, mode := range c.Modes {
+		if mode == CapChosen {
+			return true
+		}
+	}
+	return c.Mode == CapChosen
+}
+
 // LimitOf is the constant limit of a partition on a GPU with a limit in force; of several, with
 // commas between, the highest.
 func (c *LiveCap) LimitOf(partitions string, inForce dvfsmodel.Watt) dvfsmodel.Watt {
@@ -148,8 +158,9 @@ func (c *LiveCap) fields() []field {
 	watts := numberRange{max: maxCapW}
 	return []field{
 		choiceField("mode", "How power limits of GPUs are set, where mode is enforce: off (not at all), "+
-			"chosen (where the\ncore clock can't be locked, in its place) or constant (limit, for jobs that keep "+
-			"what they are promised).", (*string)(&c.Mode), capWords...),
+			"chosen (where the\ncore clock can't be locked, in its place, and beside it where runs under several "+
+			"limits say\nthat it pays; plans choose them, too) or constant (limit, for jobs that keep what they are\n"+
+			"promised).", (*string)(&c.Mode), capWords...),
 		partitionTableField("modes", "The same for single partitions, such as {gpu = \"constant\"}.",
 			"off, chosen or constant", &c.Modes, capWords),
 		numberField("limit", "The constant power limit of a GPU: watts, or up to 1 a part of the limit in "+

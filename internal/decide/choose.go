@@ -225,7 +225,11 @@ func (ch *chooser) energyWords(pt *dvfsmodel.Point) string {
 func (ch *chooser) setPrediction(pt dvfsmodel.Point) {
 	d := ch.decision
 	d.Predicted = live.Known(pt.Time)
-	d.Upper = live.Known(ch.safeResponse().UpperTime(&pt))
+	upper := ch.safeResponse().UpperTime(&pt)
+	if m := ch.cappedModel(); m != nil && pt.Cap > 0 {
+		upper = max(upper, pt.Time*(1+m.Margin))
+	}
+	d.Upper = live.Known(upper)
 	d.PowerW = live.Known(float64(pt.Power))
 	d.EnergyJ = live.Known(float64(pt.Energy) * float64(ch.request.GPUs))
 }
