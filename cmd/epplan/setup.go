@@ -264,7 +264,7 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 	if c.Bool(priorFlag) {
 		known.UsePrior()
 	}
-	if s.setsCaps(c) {
+	if c.Bool(capsFlag) || !c.IsSet(capsFlag) && s.config.Live.Cap.IsChosenEverywhere() {
 		known.UseCaps()
 	}
 	tasks, warnings, err := join.Tasks(s.batch, &cluster, known, margins)
@@ -278,16 +278,7 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 	if !c.Bool("from-slurm") { // nobody states power there
 		t.warn(warnings)
 	}
-	if c.Bool(priorFlag) && !slices.ContainsFunc(tasks, func(t planner.Task) bool {
-		return slices.ContainsFunc(t.Options, func(o planner.Option) bool { return o.Prior })
-	}) {
-		t.notef("--%s changes nothing: no job without a model may run on a GPU model with models "+
-			"of %d workloads or more", priorFlag, pooled.MinKnown)
-	}
-	if c.Bool(capsFlag) && !slices.ContainsFunc(tasks, func(t planner.Task) bool { return t.CanBeCapped() }) {
-		t.notef("--%s changes nothing: no job has a model of power caps on a GPU model whose limits are known, "+
-			"for the power that it states", capsFlag)
-	}
+	noteUnused(t, c, tasks)
 	s.problem = &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks)}
 	goal := s.config.Goal()
 	goal.Set(s.problem)
@@ -305,13 +296,18 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 	return policy.ImplyDue(c.Context, s.problem, stretch)
 }
 
-// setsCaps reports whether power caps are among the settings: where they are asked for, or epd may
-// choose them in all partitions.
-func (s *setup) setsCaps(c *cli.Context) bool {
-	if c.IsSet(capsFlag) {
-		return c.Bool(capsFlag)
+// noteUnused notes flags that change nothing.
+func noteUnused(t *terminal, c *cli.Context, tasks []planner.Task) {
+	if c.Bool(priorFlag) && !slices.ContainsFunc(tasks, func(t planner.Task) bool {
+		return slices.ContainsFunc(t.Options, func(o planner.Option) bool { return o.Prior })
+	}) {
+		t.notef("--%s changes nothing: no job without a model may run on a GPU model with models "+
+			"of %d workloads or more", priorFlag, pooled.MinKnown)
 	}
-	return s.config.Live.Cap.IsChosenEverywhere()
+	if c.Bool(capsFlag) && !slices.ContainsFunc(tasks, func(t planner.Task) bool { return t.CanBeCapped() }) {
+		t.notef("--%s changes nothing: no job has a model of power caps on a GPU model whose limits are known, "+
+			"for the power that it states", capsFlag)
+	}
 }
 
 // runOn says of which GPU model run times are where the batch doesn't: that of the

@@ -32,7 +32,7 @@ const (
 var largeStill = map[string]int{
 	"cmd/epplan cyclic references": 41,
 	"cmd/epplan files":             86,
-	"cmd/epplan lines":             16480,
+	"cmd/epplan lines":             16481,
 }
 
 // figure is one number of a package or type.

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -275,7 +276,9 @@ func knowingLimits(t *testing.T, rng *rand.Rand, from *modelPool, lines string) 
 		fitted.Caps = append(fitted.Caps, dvfsmodel.Watt(math.Round(float64(part*at.Cap))))
 	}
 	m := *c.model
-	m.Capped = &choose.Capped{Fitted: fitted, Low: dvfsmodel.Setting{Core: 1, Mem: 1}, Margin: 0.05 * rng.Float64()}
+	m.Capped = &choose.Capped{
+		Fitted: fitted, Low: dvfsmodel.Setting{Core: 1, Mem: 1}, Margin: 0.05 * rng.Float64(),
+	}
 	c.model = &m
 	return c
 }
@@ -310,39 +313,41 @@ func TestAPowerLimitIsChosenBesideClocksByRunsUnderSeveral(t *testing.T) {
 		if d.Core != 0 {
 			both++
 		}
-		base, m := c.profile.Default, c.model.Capped
-		at := dvfsmodel.Setting{Core: d.Core, Mem: d.Mem}
-		if at.Core == 0 {
-			at.Core = base.Core
+		if why := c.carelessTogether(d); why != "" {
+			t.Fatalf("%v: %s: %v", d.Setting, why, c)
 		}
-		if at.Mem == 0 {
-			at.Mem = base.Mem
-		}
-		standard := c.standard()
-		predicted := d.Predicted.Or(0)
-		runs, slowest := c.at(at.Core, at.Mem, d.Cap), c.at(at.Core, at.Mem, d.Cap/(1+dvfsmodel.Watt(
-			max(c.model.Margin, c.timeMargin))))
-		upper := max(c.model.UpperTime(&runs, c.timeMargin), c.model.UpperTime(&slowest, c.timeMargin),
-			predicted*(1+max(m.Margin, c.timeMargin)))
-		most := c.alike.limit.Seconds()
-		if c.deadline > 0 {
-			most = min(most, c.deadline.Seconds()-c.deadlineMargin)
-		}
-		most = min(most, c.stretch*c.model.UpperTime(&standard, c.timeMargin)) * (1 + 1e-9)
-		factor := standard.Time / m.Under(c.limit.InForce).At(base.Core, base.Mem).Time
-		want := max(standard.Time, m.Under(d.Cap).At(at.Core, at.Mem).Time*factor)
-		switch {
-		case !c.limit.Takes(d.Cap) || !slices.Contains(m.Caps, d.Cap):
-			t.Fatalf("limit %v of %+v and %v", d.Cap, c.limit, m.Caps)
-		case upper > most || upper > d.Upper.Or(0)*(1+1e-9):
-			t.Fatalf("%v may take %v s of %v, its bound is %v", d.Setting, upper, most, d.Upper)
-		case at.Core <= base.Core && at.Mem <= base.Mem && math.Abs(predicted-want) > 1e-9*want:
-			t.Fatalf("%v is predicted at %v s, want %v", d.Setting, predicted, want)
-		case !d.Apply || d.Arm != live.ArmTreated || !strings.Contains(d.Reason, "power at most"):
+		if !d.Apply || d.Arm != live.ArmTreated || !strings.Contains(d.Reason, "power at most") {
 			t.Fatalf("%+v", d)
 		}
 	}
 	if set < 20 || both == 0 {
 		t.Errorf("a limit was set %d times, %d times beside a clock", set, both)
 	}
+}
+
+// carelessTogether is why clocks and a limit may not be set that were chosen together.
+func (c *capped) carelessTogether(d *live.Decision) string {
+	base, m := c.profile.Default, c.model.Capped
+	at := dvfsmodel.Setting{Core: cmp.Or(d.Core, base.Core), Mem: cmp.Or(d.Mem, base.Mem)}
+	standard, predicted := c.standard(), d.Predicted.Or(0)
+	uncertain := 1 + dvfsmodel.Watt(max(c.model.Margin, c.timeMargin))
+	runs, slowest := c.at(at.Core, at.Mem, d.Cap), c.at(at.Core, at.Mem, d.Cap/uncertain)
+	upper := max(c.model.UpperTime(&runs, c.timeMargin), c.model.UpperTime(&slowest, c.timeMargin),
+		predicted*(1+max(m.Margin, c.timeMargin)))
+	most := c.alike.limit.Seconds()
+	if c.deadline > 0 {
+		most = min(most, c.deadline.Seconds()-c.deadlineMargin)
+	}
+	most = min(most, c.stretch*c.model.UpperTime(&standard, c.timeMargin)) * (1 + 1e-9)
+	factor := standard.Time / m.Under(c.limit.InForce).At(base.Core, base.Mem).Time
+	want := max(standard.Time, m.Under(d.Cap).At(at.Core, at.Mem).Time*factor)
+	switch {
+	case !c.limit.Takes(d.Cap) || !slices.Contains(m.Caps, d.Cap):
+		return fmt.Sprintf("limit %v of %+v and %v", d.Cap, c.limit, m.Caps)
+	case upper > most || upper > d.Upper.Or(0)*(1+1e-9):
+		return fmt.Sprintf("may take %v s of %v, its bound is %v", upper, most, d.Upper)
+	case at.Core <= base.Core && at.Mem <= base.Mem && math.Abs(predicted-want) > 1e-9*want:
+		return fmt.Sprintf("is predicted at %v s, want %v", predicted, want)
+	}
+	return ""
 }

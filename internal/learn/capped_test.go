@@ -39,13 +39,14 @@ func runsUnder(t *testing.T, key record.WorkloadKey, limits ...dvfsmodel.Watt) [
 	t.Helper()
 	truth, random := cappedTruth(t), rand.New(rand.NewPCG(7, 1))
 	noise := func() float64 { return math.Exp(0.005 * random.NormFloat64()) }
-	var runs []record.Outcome
+	runs := make([]record.Outcome, 0, len(limits)*len(clocks))
 	for _, limit := range limits {
 		for _, core := range clocks {
 			pt := truth.Under(limit).At(core, base.Mem)
 			free := truth.Under(1000).At(core, base.Mem)
 			o := record.Outcome{
-				RunID: fmt.Sprintf("r%d", len(runs)), Cluster: key.Cluster, Workload: key.Workload, GPUModel: key.GPUModel,
+				RunID: fmt.Sprintf("r%d", len(runs)), Cluster: key.Cluster, Workload: key.Workload,
+				GPUModel:  key.GPUModel,
 				ExitState: record.Completed, Ended: start, GPUs: []string{"GPU-a"}, CapW: live.Known(float64(limit)),
 				Setting: dvfsmodel.Setting{Core: core}, TimeS: live.Known(pt.Time * noise()),
 				MeanPowerW: live.Known(float64(pt.Power) * noise()),

@@ -42,46 +42,13 @@ func TestARunUnderAMeasuredPowerLimitIsOneAtTheClockThatItAllows(t *testing.T) {
 // On that A100, of jobs that may take from 3 to 15 % longer, those whose clocks and limit are chosen
 // together take less energy than those whose clocks alone are, and none takes longer than it may.
 func TestClocksAndLimitsChosenTogetherTakeLessThanClocksAlone(t *testing.T) {
-	base := dvfsmodel.Setting{Core: 1410, Mem: 1512}
 	for _, app := range readMeasured(t, a100Grid) {
-		s := choose.SafeResponse{
-			Fitted: uncapped(t, &app, base), TimeMargin: 0.01, Stretch: 2, Limit: 300,
-		}
-		for core := dvfsmodel.MHz(210); core <= base.Core; core += 15 {
-			s.Ladder = append(s.Ladder, dvfsmodel.Setting{Core: core, Mem: base.Mem})
-		}
-		s.Standard = s.Under(base.Core, base.Mem, s.Limit)
-		took := make(map[dvfsmodel.Setting]dvfsmodel.Sample)
-		runs := slices.Clone(app.Samples)
-		for i := range runs {
-			runs[i].Mem = base.Mem
-			took[runs[i].At()] = runs[i]
-			if at := (dvfsmodel.Setting{Core: runs[i].Core, Mem: base.Mem}); !slices.Contains(s.Settings, at) {
-				s.Settings = append(s.Settings, at)
-			}
-		}
-		fitted, err := dvfsmodel.FitCapped(runs, dvfsmodel.Setting{Core: base.Core, Mem: base.Mem, Cap: 300})
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := choose.Capped{Fitted: fitted, Low: dvfsmodel.Setting{Core: 1005, Mem: base.Mem, Cap: 150}}
-		standard := took[dvfsmodel.Setting{Core: base.Core, Mem: base.Mem, Cap: 300}]
+		g := newLimited(t, &app)
+		standard := g.took[dvfsmodel.Setting{Core: 1410, Mem: 1512, Cap: 300}]
 		var alone, together float64
 		for _, slower := range []float64{1.03, 1.05, 1.08, 1.1, 1.15} {
 			limit := slower * standard.Time
-			best, err := s.Optimum(dvfsmodel.MinEnergy(), limit)
-			if err != nil {
-				t.Fatal(err)
-			}
-			clock := standard
-			if best.Core != s.Standard.Core {
-				clock = took[dvfsmodel.Setting{Core: best.Core, Mem: base.Mem, Cap: 300}]
-			}
-			both := clock
-			if pt, ok := s.BetterUnderCap(&m, fitted.Caps[:len(fitted.Caps)-1], &best, dvfsmodel.MinEnergy(),
-				limit); ok {
-				both = took[dvfsmodel.Setting{Core: pt.Core, Mem: pt.Mem, Cap: pt.Cap}]
-			}
+			clock, both := g.chosen(t, limit)
 			if both.Time > limit || both.Energy() > clock.Energy()*1.001 {
 				t.Errorf("%s within ×%v: at %+v %v s and %v J, by clocks alone %v J", app.App, slower, both.At(),
 					both.Time, both.Energy(), clock.Energy())
@@ -94,6 +61,59 @@ func TestClocksAndLimitsChosenTogetherTakeLessThanClocksAlone(t *testing.T) {
 			t.Errorf("%s: %v saved with limits, %v without", app.App, together, alone)
 		}
 	}
+}
+
+// limited is an application of the grid: how it responds by its models, and what it took.
+type limited struct {
+	choose.SafeResponse
+	model choose.Capped
+	took  map[dvfsmodel.Setting]dvfsmodel.Sample
+}
+
+func newLimited(t *testing.T, app *dvfsmodel.AppSamples) *limited {
+	t.Helper()
+	top := dvfsmodel.Setting{Core: 1410, Mem: 1512, Cap: 300}
+	g := &limited{took: make(map[dvfsmodel.Setting]dvfsmodel.Sample)}
+	g.SafeResponse = choose.SafeResponse{
+		Fitted: uncapped(t, app, dvfsmodel.Setting{Core: top.Core, Mem: top.Mem}), TimeMargin: 0.01, Stretch: 2,
+		Limit: top.Cap,
+	}
+	for core := dvfsmodel.MHz(210); core <= top.Core; core += 15 {
+		g.Ladder = append(g.Ladder, dvfsmodel.Setting{Core: core, Mem: top.Mem})
+	}
+	g.Standard = g.Under(top.Core, top.Mem, top.Cap)
+	runs := slices.Clone(app.Samples)
+	for i := range runs {
+		runs[i].Mem = top.Mem
+		g.took[runs[i].At()] = runs[i]
+		if at := (dvfsmodel.Setting{Core: runs[i].Core, Mem: top.Mem}); !slices.Contains(g.Settings, at) {
+			g.Settings = append(g.Settings, at)
+		}
+	}
+	fitted, err := dvfsmodel.FitCapped(runs, top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.model = choose.Capped{Fitted: fitted, Low: dvfsmodel.Setting{Core: 1005, Mem: top.Mem, Cap: 150}}
+	return g
+}
+
+// chosen is what was measured at the setting of clocks alone, and at that of both.
+func (g *limited) chosen(t *testing.T, limit float64) (clock, both dvfsmodel.Sample) {
+	t.Helper()
+	best, err := g.Optimum(dvfsmodel.MinEnergy(), limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := dvfsmodel.Setting{Core: best.Core, Mem: best.Mem, Cap: g.Limit}
+	if best.Core == g.Standard.Core { // the clock that the limit leaves one at default clocks
+		at.Core = g.Fitted.Base.Core
+	}
+	caps := g.model.Caps[:len(g.model.Caps)-1]
+	if pt, ok := g.BetterUnderCap(&g.model, caps, &best, dvfsmodel.MinEnergy(), limit); ok {
+		return g.took[at], g.took[dvfsmodel.Setting{Core: pt.Core, Mem: pt.Mem, Cap: pt.Cap}]
+	}
+	return g.took[at], g.took[at]
 }
 
 // uncapped is a fit to an application's runs under the highest limit.
