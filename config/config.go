@@ -168,6 +168,7 @@ func (c *Config) fields() []field {
 		tableField("policy", c.Policy.fields()),
 		tableField("safety", c.Safety.fields()),
 		tableField("live", append(c.Live.fields(), tableField("pick", c.Live.Pick.fields()),
+			tableField("plan", c.Live.Plan.fields()),
 			tableField("sharing", c.Live.Sharing.fields()),
 			tableField("adapt", c.Live.Adapt.fields()), tableField("cap", c.Live.Cap.fields()))),
 		tableField("predict", c.Predict.fields()),

@@ -66,7 +66,7 @@ func (o *objective) fields() []field {
 			"some energy.", &o.timeWeight, nonNegativeRange),
 		numberField("wait_weight", "Weight of a second that a job waits, for each of its GPUs or by its "+
 			"share of one: above 0, an\n"+
-			"earlier start is worth some energy. Only with energy.", &o.waitWeight, nonNegativeRange),
+			"earlier start is worth some energy; epd slows no job for less than others' waiting costs. Only with energy.", &o.waitWeight, nonNegativeRange),
 		numberField("cost_per_gpu_hour", "What an hour of a GPU with a job costs beside energy, in the "+
 			"currency of [factors]. Only with cost.",
 			&o.costPerGPUHour, numberRange{max: 1e6}),

@@ -32,6 +32,7 @@ type Live struct {
 	Reorder  Reorder
 	Reorders map[string]Reorder // by partition
 	Pick     LivePick
+	Plan     LivePlan
 	// LimitHints reports whether users hear at a submission of a shorter limit that would do.
 	LimitHints bool
 	// Weights reports whether nodes that draw less get lower weights in Slurm.
@@ -73,7 +74,7 @@ func defaultLive() Live {
 	return Live{
 		Mode: live.Observe, HoldOut: 0.05, Explore: 0.1, ExploreSlowdown: 0.1, TimeMargin: 0.1, MinCore: 0.4,
 		MaxCore: 1.5, MinMem: 0.4, MaxMem: 1.5,
-		Reorder: ReorderOwn, LimitHints: true, Pick: defaultPick(), Sharing: defaultSharing(),
+		Reorder: ReorderOwn, LimitHints: true, Pick: defaultPick(), Plan: defaultPlan(), Sharing: defaultSharing(),
 		Adapt: defaultAdapt(), Cap: defaultCap(), SleepLearn: true, WakeWait: 300, Account: AccountOff,
 	}
 }
@@ -187,6 +188,7 @@ var modeWords = []string{string(live.Observe), string(live.Advise), string(live.
 func (l *Live) checkTogether(d *document, profiles *Profiles) {
 	l.checkConstant(d, profiles)
 	l.Cap.check(d)
+	l.Plan.check(d, &l.Pick)
 	if l.MinCore > l.MaxCore {
 		d.faultAt("live.min_core", "live.min_core is %v, want at most max_core, %v", l.MinCore, l.MaxCore)
 	}

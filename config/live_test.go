@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -255,12 +256,18 @@ func TestTheOrderOfTheQueueIsADeadlineOrAPolicy(t *testing.T) {
 	if want := (LivePick{"value,kappa=1e-5", 20, 3600, 2.5}); c.Live.Pick != want {
 		t.Errorf("%+v", c.Live.Pick)
 	}
-	if p, err := c.Live.Pick.Parse(); err != nil || p == nil || p.Name != "value,kappa=1e-5" {
-		t.Errorf("%+v, %v", p, err)
+	if _, wanted := c.Live.Planning(); wanted {
+		t.Error("an order is made though nothing is touched")
+	}
+	c.Live.Mode = live.Advise
+	plan, wanted := c.Live.Planning()
+	if p, err := plan.Parse(); err != nil || p.Name != "value,kappa=1e-5" || !wanted || !plan.OrderOnly ||
+		plan.Every != 20 || plan.Stale != 600 || plan.Window != 1000 {
+		t.Errorf("%+v, %v, %+v", p, err, plan)
 	}
 	c = load(t, "[live]\nmode = \"enforce\"")
-	if p, err := c.Live.Pick.Parse(); err != nil || p != nil || c.Live.Pick.Ageing != 86400 {
-		t.Errorf("without a policy: %+v, %v, %+v", p, err, c.Live.Pick)
+	if p, wanted := c.Live.Planning(); wanted || c.Live.Pick.Ageing != 86400 {
+		t.Errorf("without a policy: %+v, %+v", p, c.Live.Pick)
 	}
 	c = load(t, "[live.pick]\npolicy = \"easy\"")
 	var text strings.Builder
@@ -324,5 +331,40 @@ func TestNoPowerLimitIsSetUnlessItIsAskedFor(t *testing.T) {
 			c != 225 {
 			t.Errorf("limits %v, %v and, of both, %v", a, b, c)
 		}
+	}
+}
+
+func TestAPlanMayDoNoMoreThanEPD(t *testing.T) {
+	c := load(t, "[live]\nmode = \"enforce\"\nmodes = {debug = \"advise\", free = \"observe\"}\n"+
+		"[live.plan]\nmode = \"observe\"\nmodes = {gpu = \"enforce\", debug = \"enforce\", free = \"enforce\", "+
+		"old = \"off\"}\npolicy = \"best\"\nwindow = 20000\nstale_jobs = 0.5")
+	for partitions, want := range map[string]PlanMode{
+		"gpu": PlanEnforce, "debug": PlanAdvise, "free": PlanObserve, "old": PlanOff, "other": PlanObserve,
+		"gpu,debug": PlanAdvise, "gpu,old": PlanOff,
+	} {
+		if got := c.Live.PlanModeOf(partitions); got != want {
+			t.Errorf("partitions %q: %s, want %s", partitions, got, want)
+		}
+	}
+	for partition, want := range map[string]live.Mode{
+		"gpu": live.Enforce, "debug": live.Advise, "old": live.Observe, "other": live.Observe,
+	} {
+		if got := c.Live.OrderModeOf(partition); got != want {
+			t.Errorf("the order of partition %q: %s, want %s", partition, got, want)
+		}
+	}
+	plan, wanted := c.Live.Planning()
+	if p, err := plan.Parse(); err != nil || !wanted || plan.OrderOnly || plan.Window != 20000 ||
+		plan.StaleJobs != 0.5 || plan.Every != 60 || p.Improve == nil {
+		t.Errorf("%+v, %v, %+v", p, err, plan)
+	}
+	if p, wanted := Default().Live.Planning(); wanted || Default().Live.PlanModeOf("any") != PlanOff {
+		t.Errorf("unasked for: %+v", p)
+	}
+	_, err := Load(strings.NewReader("[live]\nmode = \"enforce\"\n[live.pick]\npolicy = \"value\"\n"+
+		"[live.plan]\nmode = \"advise\"\n"), "site.toml", nil)
+	const want = "live.pick.policy is \"value\" beside a plan by \"edl\""
+	if text := fmt.Sprint(err); !strings.Contains(text, want) || !strings.Contains(text, ":6:") {
+		t.Error(text)
 	}
 }

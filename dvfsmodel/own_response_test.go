@@ -3,8 +3,11 @@ package dvfsmodel_test
 import (
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/epplan/epplan/dvfsmodel"
 )
@@ -118,4 +121,54 @@ func TestAFrontierWithoutSettingsMeetsNoLimit(t *testing.T) {
 	if _, err := empty.Optimum(dvfsmodel.MinEnergy(), math.Inf(1)); !errors.Is(err, dvfsmodel.ErrInfeasible) {
 		t.Errorf("error is %v, want ErrInfeasible", err)
 	}
+}
+
+// TestAResponseWithinSomeClocksChoosesAmongThemAlone draws which may be set: whatever is asked of the
+// narrowed response, it is answered by the cheapest of these, or by the default clocks.
+func TestAResponseWithinSomeClocksChoosesAmongThemAlone(t *testing.T) {
+	base := dvfsmodel.Setting{Core: 1000, Mem: 900}
+	var pairs []dvfsmodel.Setting
+	for core := dvfsmodel.MHz(400); core <= 1200; core += 100 {
+		pairs = append(pairs, dvfsmodel.Setting{Core: core, Mem: 900}, dvfsmodel.Setting{Core: core, Mem: 500})
+	}
+	table, err := dvfsmodel.NewTable(base, pairs, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	params := dvfsmodel.Params{P0: 40, Gamma: 20, C: 150, D: 600, Delta: 0.6, T0: 50}
+	at := table.Nearest(base.Core, base.Mem)
+	rapid.Check(t, func(t *rapid.T) {
+		some := rapid.SliceOf(rapid.SampledFrom(pairs)).Draw(t, "clocks that may be set")
+		price := dvfsmodel.PricedTime(dvfsmodel.Watt(rapid.Float64Range(0, 200).Draw(t, "price")))
+		limit := rapid.Float64Range(300, 3000).Draw(t, "limit")
+		for _, free := range []dvfsmodel.Response{
+			&dvfsmodel.Discrete{Params: params, Table: table, At: at}, dvfsmodel.NewFrontier(params, table, at),
+		} {
+			r := dvfsmodel.Within(free, func(s dvfsmodel.Setting) bool { return slices.Contains(some, s) })
+			best, err := r.Optimum(price, limit)
+			least := leastCost(free, table, append(some, base), price, limit)
+			if math.IsInf(least, 1) != (err != nil) || err == nil && math.Abs(price.Cost(best)-least) > 1e-9*least {
+				t.Fatalf("%T: %+v at %v, %v; want %v", free, best, price.Cost(best), err, least)
+			}
+			if pt := (dvfsmodel.Setting{Core: best.Core, Mem: best.Mem}); err == nil && pt != base &&
+				!slices.Contains(some, pt) {
+				t.Fatalf("%T: %v may not be set", free, pt)
+			}
+		}
+	})
+}
+
+// leastCost is that of the cheapest of some settings of a table within a limit; +Inf: there is none.
+func leastCost(
+	r dvfsmodel.Response, table *dvfsmodel.Table, of []dvfsmodel.Setting, price dvfsmodel.Objective,
+	limit float64,
+) float64 {
+	least := math.Inf(1)
+	for _, pt := range table.Points() {
+		one, ok := dvfsmodel.PointAt(r, pt)
+		if ok && slices.Contains(of, dvfsmodel.Setting{Core: pt.Core, Mem: pt.Mem}) && one.Time <= limit {
+			least = min(least, price.Cost(one))
+		}
+	}
+	return least
 }

@@ -294,3 +294,28 @@ func (r *rescaled) Model() Model { return scaledModel{r.original.Model(), r.time
 
 // Allows reports whether the setting may be set.
 func (r *rescaled) Allows(s Scaling) bool { return r.original.Allows(s) }
+
+// Within is a response on a table of clocks with those of them that may be set, and with the
+// default ones, which always may; any other response as it is.
+func Within(r Response, mayBeSet func(Setting) bool) Response {
+	standard := r.Default()
+	keeps := func(pair Setting) bool {
+		return pair == Setting{Core: standard.Core, Mem: standard.Mem} || mayBeSet(pair)
+	}
+	var table *Table
+	switch r := r.(type) {
+	case *Discrete:
+		table = r.Table.within(keeps)
+	case *Frontier:
+		table = r.table.within(keeps)
+	default:
+		return r
+	}
+	if len(table.rows) == 0 {
+		return &Fixed{At: standard}
+	}
+	if d, ok := r.(*Discrete); ok {
+		return &Discrete{Params: d.Params, Table: table, At: d.At}
+	}
+	return NewFrontier(r.Model(), table, standard)
+}

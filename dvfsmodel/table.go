@@ -103,6 +103,22 @@ func isConvex(steps []coreStep) bool {
 	return true
 }
 
+// within is the table with some of its pairs.
+func (t *Table) within(keeps func(Setting) bool) *Table {
+	narrowed := &Table{base: t.base}
+	for i := range t.rows {
+		row := t.rows[i]
+		row.core = slices.DeleteFunc(slices.Clone(row.core), func(c coreStep) bool {
+			return !keeps(Setting{Core: c.mhz, Mem: row.mem})
+		})
+		if len(row.core) > 0 {
+			row.convex = isConvex(row.core)
+			narrowed.rows = append(narrowed.rows, row)
+		}
+	}
+	return narrowed
+}
+
 // Base is the clocks that count as (1, 1).
 func (t *Table) Base() Setting { return t.base }
 

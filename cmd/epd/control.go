@@ -142,7 +142,7 @@ func (p *program) openLevers(runner slurm.Runner) error {
 			s := p.control.Settings()
 			return &steer.Settings{
 				Version: s.Version, Live: s.Live, Profiles: s.Profiles, Margin: s.Safety.LimitMargin,
-				Upper: p.control.Foresight.Upper, Energy: p.control.Foresight.Energy, Ranking: p.orderer.Ranking(),
+				Upper: p.control.Foresight.Upper, Energy: p.control.Foresight.Energy, Ranking: p.planner.Ranking(),
 				Shared: func(cluster *colocate.ClusterState, j *slurm.Job) colocate.Order {
 					return p.control.Foresight.SharedNodes(p.Context.Context, cluster, j)
 				},
@@ -153,16 +153,23 @@ func (p *program) openLevers(runner slurm.Runner) error {
 	if err != nil {
 		return err
 	}
-	p.orderer = &slurmqueue.Orderer{
+	rules := p.control.Foresight.PlanRules()
+	p.planner = &slurmqueue.LivePlanner{
 		Queue: func(ctx context.Context) (*epdapi.Queue, error) {
 			return p.control.Queries.Queue(ctx, query.ForEPD())
-		}, Log: p.log,
+		}, Log: p.log, InForce: p.control.Plan,
 		Settings: func() (*config.Live, *slurmqueue.PlanTerms) {
 			s := p.control.Settings()
-			return &s.Live, planTerms(s)
+			terms := planTerms(s)
+			terms.Admissible, terms.HeldOut = rules.Admissible, rules.HeldOut
+			return &s.Live, terms
+		},
+		Watch: func() slurmqueue.QueueState {
+			digest, pending := p.control.Foresight.Queue()
+			return slurmqueue.QueueState{Digest: digest, Pending: pending}
 		},
 	}
-	p.loops = append(p.loops, p.orderer.Run, func(ctx context.Context) { p.steerer.Run(ctx, steerEvery) })
+	p.loops = append(p.loops, p.planner.Run, func(ctx context.Context) { p.steerer.Run(ctx, steerEvery) })
 	return nil
 }
 

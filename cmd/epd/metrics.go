@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -27,12 +28,22 @@ func (p *program) newMetrics() *metrics.Metrics {
 			return p.control.Queries.Savings(ctx, query.ForEPD(), time.Time{})
 		}
 		s.Power = func(context.Context) epdapi.ClusterPower { return p.control.Queries.Power() }
+		s.Plan = func(context.Context) (live.Plan, bool) { return planMetrics(p.control) }
 		s.Steering = func(context.Context) metrics.Steering { return steeringMetrics(p.steerer) }
 	}
 	if p.role != roleController {
 		s.Agent = func(ctx context.Context) metrics.Agent { return p.node.Measure(ctx) }
 	}
 	return metrics.New(s)
+}
+
+// planMetrics is the plan in force; false: there is none.
+func planMetrics(c *control.Controller) (live.Plan, bool) {
+	plan := c.Plan.Plan(time.Now())
+	if plan == nil || plan.OrderOnly {
+		return live.Plan{}, false
+	}
+	return *plan, true
 }
 
 // steeringMetrics is what is steered in Slurm; nothing where nothing is.

@@ -28,10 +28,10 @@ type program struct {
 	role    string
 	started time.Time
 	access  *daemon.Access
-	control *control.Controller // nil: it runs elsewhere
-	steerer *steer.Steerer      // nil: Slurm isn't steered from here
-	orderer *slurmqueue.Orderer // with a steerer
-	node    *daemon.AgentServer // nil: there are no GPUs here
+	control *control.Controller     // nil: it runs elsewhere
+	steerer *steer.Steerer          // nil: Slurm isn't steered from here
+	planner *slurmqueue.LivePlanner // with a steerer
+	node    *daemon.AgentServer     // nil: there are no GPUs here
 	metrics *metrics.Metrics
 	site    *web.Site               // nil: there is no controller here
 	passed  map[string]net.Listener // sockets that systemd opened, by the flag for which each stands

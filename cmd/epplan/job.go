@@ -114,6 +114,9 @@ func writeJob(b *strings.Builder, v *epdapi.JobView) {
 		writeExpected(b, v)
 	}
 	writeWishes(b, v.Wishes)
+	if v.Plan != nil {
+		writeRow(b, "Plan", "%s", slurm.Printable(v.Plan.Words(dateTime), 400))
+	}
 }
 
 // writeExpected is what was expected of a job when it was submitted, beside what it took.

@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/internal/colocate"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/slurm"
 )
@@ -22,9 +23,9 @@ func leversCommand(t *terminal) *cli.Command {
 		Usage: "what epd changed in Slurm beside clocks, and its advice; or take it back",
 		Description: "Counts jobs whose nice or preference, and nodes whose weight or power has a part of " +
 			"epd's, and lists what\n" +
-			"it would do or what users might do. With a policy in [live.pick] it also shows the order that is wanted of the\n" +
-			"pending jobs, and with weights in [live.sharing] how nodes suit the next job for a part of a " +
-			"GPU (for operators).\n" +
+			"it would do or what users might do. With [live.plan] it also shows the plan in force of what waits and how\n" +
+			"starts kept to it, with it or a policy in [live.pick] the order that is wanted of pending jobs, and with\n" +
+			"weights in [live.sharing] how nodes suit the next job for a part of a GPU (for operators).\n" +
 			"With --undo everything is taken back, and nothing is changed again\n" +
 			"before the configuration is another one.\n" +
 			"Example: epplan levers",
@@ -47,10 +48,22 @@ func runLevers(t *terminal, c *cli.Context) error {
 	if c.Bool("json") {
 		return t.printJSON(now)
 	}
-	if err := t.printText(leverText(&now.Status)); err != nil || len(now.Advice) == 0 {
+	if err := t.printText(leverText(&now.Status) + planreport.InForceText(now.Plan, dateTime)); err != nil {
 		return err
 	}
-	return t.printTable(c, adviceTable(now.Advice))
+	const most = 20
+	for _, table := range []*report.Table{
+		planreport.InForceTable(now.Plan, most, dateTime), planreport.InForceStarts(now.Plan, dateTime),
+		adviceTable(now.Advice),
+	} {
+		if table == nil {
+			continue
+		}
+		if err := t.printTable(c, table); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func undoLevers(t *terminal, c *cli.Context) error {
@@ -153,6 +166,9 @@ func orderText(order []slurm.JobID) string {
 }
 
 func adviceTable(list []steer.Advice) *report.Table {
+	if len(list) == 0 {
+		return nil
+	}
 	return report.TableOf(list, func(row *report.Row, a *steer.Advice) {
 		about := a.Node
 		if a.Job > 0 {

@@ -133,6 +133,12 @@ func (s *SafeResponse) Fits(pt *dvfsmodel.Point, limit float64) bool {
 		min(limit, s.Fitted.UpperTime(&s.Standard, s.TimeMargin)*s.Stretch))
 }
 
+// Admits reports whether a run may be at a point: it can be set, its prediction can be used, and
+// the run is sure to end within so many seconds.
+func (s *SafeResponse) Admits(pt *dvfsmodel.Point, limit float64) bool {
+	return s.Fitted.Covers(pt) && s.canSet(pt) && s.Fits(pt, limit)
+}
+
 // At is the prediction at clocks, under the power limits that there are.
 func (s *SafeResponse) At(core, mem dvfsmodel.MHz) dvfsmodel.Point {
 	limit := s.Limit
@@ -187,7 +193,7 @@ func (s *SafeResponse) Optimum(o dvfsmodel.Objective, limit float64) (dvfsmodel.
 	var best dvfsmodel.Point
 	least := math.Inf(1)
 	consider := func(pt dvfsmodel.Point) {
-		if !s.Fitted.Covers(&pt) || !s.canSet(&pt) || !s.Fits(&pt, limit) {
+		if !s.Admits(&pt, limit) {
 			return
 		}
 		if cost := o.Cost(pt); cost < least || (cost == least && pt.Time < best.Time) {
@@ -202,6 +208,28 @@ func (s *SafeResponse) Optimum(o dvfsmodel.Objective, limit float64) (dvfsmodel.
 		return best, &dvfsmodel.InfeasibleError{Limit: limit, MinTime: s.MinTime()}
 	}
 	return best, nil
+}
+
+// NoSlower is the point at wanted clocks, or else the cheapest at which a run takes no longer than it
+// is predicted to take there; false: none may be set whose run is sure to end within the limit.
+func (s *SafeResponse) NoSlower(
+	wanted dvfsmodel.Setting, o dvfsmodel.Objective, limit float64,
+) (dvfsmodel.Point, bool) {
+	pt := s.At(wanted.Core, wanted.Mem)
+	isStandard := wanted.Core == s.Standard.Core && wanted.Mem == s.Standard.Mem
+	if (isStandard || slices.Contains(s.Settings, wanted)) && s.Admits(&pt, limit) {
+		return pt, true
+	}
+	if !IsPossible(&pt) {
+		return pt, false
+	}
+	faster := *s
+	faster.Settings = slices.DeleteFunc(slices.Clone(s.Settings), func(pair dvfsmodel.Setting) bool {
+		at := s.At(pair.Core, pair.Mem)
+		return !(at.Time <= pt.Time)
+	})
+	best, err := faster.Optimum(o, limit)
+	return best, err == nil && best.Time <= pt.Time
 }
 
 // Allows reports whether a setting is the default one, or one of those that may be set.

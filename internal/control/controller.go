@@ -16,6 +16,7 @@ import (
 	"github.com/epplan/epplan/internal/forecast"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/learn"
+	"github.com/epplan/epplan/internal/liveplan"
 	"github.com/epplan/epplan/internal/nodes"
 	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/store"
@@ -93,6 +94,8 @@ type Controller struct {
 	// Queries is what answers pages and commands.
 	Queries   *query.Service
 	Foresight *Foresight
+	// Plan is the plan in force of what waits, if whoever plans puts one there.
+	Plan *liveplan.InForce
 
 	options   Options
 	settings  atomic.Pointer[Settings]
@@ -104,6 +107,7 @@ type Controller struct {
 	forecasts *forecast.Forecaster
 	reports   *nodes.Reports
 	gcPercent gcPercent
+	waiting   waiting
 	counters  counters
 	stop      context.CancelFunc
 	running   sync.WaitGroup
@@ -128,7 +132,9 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 	}
 	setDefaults(&options)
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
-	c := &Controller{options: options, started: options.Clock(), stop: stop, reports: nodes.New()}
+	c := &Controller{
+		options: options, started: options.Clock(), stop: stop, reports: nodes.New(), Plan: new(liveplan.InForce),
+	}
 	c.settings.Store(options.Settings)
 	c.learner = learn.New(learn.Options{
 		Records: options.Records.Models, Cluster: options.Cluster,
@@ -156,7 +162,8 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 	c.decider = decide.New(&decide.Options{
 		Records: options.Records.Decisions, Cluster: options.Cluster,
 		Settings: func() *decide.Settings { return &c.settings.Load().Settings },
-		Jobs:     c.Jobs, Models: c.learner, StoreWait: options.StoreWait, Clock: options.Clock,
+		Jobs:     c.Jobs, Models: c.learner, Plan: c.Plan, Waiting: c.waiting.For,
+		StoreWait: options.StoreWait, Clock: options.Clock,
 		Seed: options.Seed, Log: options.Log, SeeNode: c.nodes.put, Unwritten: &c.unwritten,
 	})
 	c.Foresight = &Foresight{
@@ -170,6 +177,7 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 	}
 	c.running.Go(func() { c.learner.Run(background) })
 	c.running.Go(func() { c.retain(background) })
+	c.running.Go(func() { c.keepWaiting(background) })
 	c.running.Go(func() { c.decider.Run(background) })
 	c.running.Go(func() { c.forecasts.Run(background) })
 	return c, nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/epplan/epplan/internal/decide"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/liveplan"
 	"github.com/epplan/epplan/live"
 )
 
@@ -35,11 +36,29 @@ func (c *Controller) Decide(ctx context.Context, r *epdapi.DecideRequest) (live.
 	c.counters.decideTook(took)
 	if made {
 		c.counters.decided(&d.Decision)
+		c.noteStart(r, d)
 	}
 	c.options.OnDecide(Observed{
 		Took: took, Mode: d.Mode, Arm: d.Arm, Apply: d.Apply, Again: again, Fault: d.Fault,
 	})
 	return d.Decision, nil
+}
+
+// noteStart counts how a job's start keeps to the plan in force.
+func (c *Controller) noteStart(r *epdapi.DecideRequest, d *decide.Decided) {
+	if r.GPUs == 0 || r.Shared {
+		return
+	}
+	s := &liveplan.Start{
+		Job: r.Job, User: string(r.User), GPUModel: d.GPUModel, At: d.At,
+	}
+	if d.Apply {
+		s.Setting = d.Setting
+	}
+	if job := c.Jobs.Get(r.Job); job != nil {
+		s.Array, s.User = job.Array(), job.User.Value()
+	}
+	c.Plan.Started(s)
 }
 
 // Outlook says whether a run still lasts, how long it may, and how long it will at most:

@@ -1,6 +1,9 @@
 package control
 
 import (
+	"encoding/binary"
+	"hash/fnv"
+	"io"
 	"maps"
 	"math"
 	"slices"
@@ -92,6 +95,38 @@ func (f *Foresight) workloadOf(id slurm.JobID) string {
 		return ""
 	}
 	return job.Source.Workload(int(job.GPUs))
+}
+
+// PlanRules are those by which clocks of queued jobs are chosen.
+func (f *Foresight) PlanRules() decide.PlanRules { return decide.NewPlanRules(f.decider) }
+
+// Queue is a digest of the jobs and nodes that Slurm has, which is another one when jobs came, began
+// or ended, or nodes came or went; and which jobs wait for GPUs.
+func (f *Foresight) Queue() (digest uint64, pending []slurm.JobID) {
+	h := fnv.New64a()
+	note := func(id uint64, text string) {
+		var raw [8]byte
+		binary.LittleEndian.PutUint64(raw[:], id)
+		_, _ = h.Write(raw[:])
+		_, _ = io.WriteString(h, text)
+	}
+	for id, job := range f.jobs.All() {
+		state := job.State()
+		if job.GPUs == 0 || state.Ended() {
+			continue
+		}
+		note(uint64(id), string(state))
+		if state == slurm.Pending {
+			note(uint64(job.Tasks()), "") //nolint:gosec // a count
+			pending = append(pending, id)
+		}
+	}
+	for _, n := range f.jobs.Nodes() {
+		if n.State.Usable() {
+			note(0, n.Name)
+		}
+	}
+	return h.Sum64(), pending
 }
 
 // powerOfGPUs is the least and the most that one of the GPUs uses that a job may get, by

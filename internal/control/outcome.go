@@ -55,6 +55,7 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 	}
 	if receipt == store.Stored {
 		c.counters.ran(&o)
+		c.Plan.Ended(id, len(o.GPUs), o.TimeS, o.GPUEnergyJ)
 		c.noteImplausible(&o)
 		if job == nil && id != 0 {
 			job = c.Jobs.Get(id)

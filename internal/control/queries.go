@@ -14,6 +14,7 @@ func (c *Controller) newQuery() *query.Service {
 			s := c.settings.Load()
 			return &query.Settings{
 				Version: s.Version, Goal: s.Goal, Live: &s.Live, Factors: &s.Factors, Profiles: s.Profiles,
+				Stretch: s.Safety.Stretch,
 				Sharing: s.sharing(), HostW: s.HostPower, Footprint: s.footprint,
 				Choose: func(q *query.Choice) (live.Decision, dvfsmodel.Setting) {
 					return c.decider.Preview(&s.Settings, q.Job, q.Shared, q.GPUModel, q.Model, q.Wishes, q.Now)
@@ -21,6 +22,7 @@ func (c *Controller) newQuery() *query.Service {
 			}
 		},
 		Status: c.status, Tracker: c.Jobs, Learner: c.learner, Forecasts: c.forecasts, Reports: c.reports,
+		Plan:      c.Plan,
 		GPUModels: c.Foresight.gpuModels,
 		Clocks: func(gpuModel string) (query.Clocks, bool) {
 			seen := c.decider.Clocks(gpuModel)

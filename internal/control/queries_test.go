@@ -13,6 +13,7 @@ import (
 	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -35,6 +36,7 @@ func questions(r *rig) map[string]asked {
 		"Status":        {query.Anybody, nil, "", false},
 		"Overview":      {query.Anybody, nil, "ada bob", false},
 		"Queue":         {query.Anybody, nil, "ada bob", false},
+		"Plan":          {query.Anybody, nil, "ada bob", false},
 		"Nodes":         {query.Anybody, nil, "ada bob", false},
 		"Jobs":          {query.Anybody, []any{&epdapi.JobQuery{}}, "ada bob", false},
 		"Job":           {query.Anybody, []any{slurm.JobID(2)}, "bob", true},
@@ -87,6 +89,9 @@ func (r *rig) askFor(who query.Caller, name string, with []any) (answer string, 
 func TestEachQuestionTellsCallersOnlyWhatTheyMaySee(t *testing.T) {
 	r := withJobs(t)
 	r.listBoth()
+	r.Plan.Put(&live.Plan{Policy: "edl", Until: r.clock.read().Add(time.Hour), Jobs: []live.PlannedJob{
+		{Job: 1, User: "ada"}, {Job: 2, User: "bob"},
+	}}, nil, 1)
 	all := questions(r)
 	service := reflect.TypeFor[*query.Service]()
 	for m := range service.Methods() {

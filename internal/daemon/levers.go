@@ -36,7 +36,7 @@ func (d *ControllerServer) undoLevers(w http.ResponseWriter, r *http.Request) {
 
 // Levers are those in force, with the advice that a caller may see. The error is
 // [store.ErrNotFound] where nothing is steered.
-func (d *ControllerServer) Levers(_ context.Context, who query.Caller) (*epdapi.Levers, error) {
+func (d *ControllerServer) Levers(ctx context.Context, who query.Caller) (*epdapi.Levers, error) {
 	if d.Steerer == nil {
 		return nil, fmt.Errorf("levers: %w", store.ErrNotFound)
 	}
@@ -47,7 +47,11 @@ func (d *ControllerServer) Levers(_ context.Context, who query.Caller) (*epdapi.
 		})
 		s.Left, s.Notes, s.Trouble, s.Order, s.Shared = nil, nil, "", nil, nil
 	}
-	return &epdapi.Levers{Status: s}, nil
+	levers := &epdapi.Levers{Status: s}
+	if d.Control != nil {
+		levers.Plan = d.Control.Queries.Plan(ctx, who)
+	}
+	return levers, nil
 }
 
 // UndoLevers takes back all of them, or as many as can be in a time, whoever still waits.

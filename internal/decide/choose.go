@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/learn"
+	"github.com/epplan/epplan/internal/liveplan"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
@@ -27,6 +28,8 @@ type chooser struct {
 	staleErr error // why what is known of the job isn't fresh; nil: it is
 	now      time.Time
 	decision *live.Decision
+	waited   float64                // part of the run's GPUs for which other jobs wait
+	planned  func() liveplan.Advice // by the plan in force; nil: it doesn't count for the job
 	// safe answers by the model within what the configuration allows; nil where there is
 	// nothing to choose: no model, no known limit, or somebody chose already.
 	safe *choose.SafeResponse
@@ -122,16 +125,17 @@ func (ch *chooser) chooseByModel() {
 		d.Reason = fmt.Sprintf("default clocks: no others are sure to end within the %s of %s", bound,
 			durationWords(budget))
 	case best.Core == standard.Core && best.Mem == standard.Mem && best.Cap == 0:
-		d.Reason = "default clocks are the best ones"
+		d.Reason = "default clocks are the best ones" + waitingWords(ch.waited)
 	default:
 		ch.setPoint(&best)
 		d.Arm = live.ArmTreated
-		ch.applyByMode(fmt.Sprintf("%s: %s and %.0f%% of the time at default clocks, by %s",
-			d.Words(), ch.energyWords(&best), 100*best.Time/standard.Time, m))
+		ch.applyByMode(fmt.Sprintf("%s: %s and %.0f%% of the time at default clocks, by %s%s",
+			d.Words(), ch.energyWords(&best), 100*best.Time/standard.Time, m, waitingWords(ch.waited)))
 		if d.Mode != live.Enforce {
 			d.Arm = live.ArmExcluded
 		}
 	}
+	ch.followPlan(budget)
 }
 
 // safeResponse is how the workload answers to the clocks that may be set.
@@ -197,9 +201,12 @@ func (ch *chooser) timeBudget() (limit float64, bound string) {
 	return ch.job.RunLimit(ch.now, ch.decision.Wish.Deadline, ch.settings.Safety.DeadlineMargin)
 }
 
-// objective is what clocks are chosen by, the host's power included.
+// objective is what clocks are chosen by, the host's power included, and what it costs that others
+// wait for the run's GPUs.
 func (ch *chooser) objective() dvfsmodel.Objective {
-	return ch.settings.Goal.Objective.WithHost(ch.hostPower())
+	o := ch.settings.Goal.Objective.WithHost(ch.hostPower())
+	o.TimeWeight += ch.settings.Goal.WaitWeight * ch.waited
+	return o
 }
 
 // hostPower is the watts of the rest of the node for each of its GPUs.

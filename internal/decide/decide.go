@@ -13,6 +13,7 @@ import (
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/jobs"
+	"github.com/epplan/epplan/internal/liveplan"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
@@ -128,11 +129,18 @@ func (dr *Decider) decide(r *epdapi.DecideRequest, job *jobs.Job, staleErr error
 		settings: s, table: t, request: r, job: job, decision: d, staleErr: staleErr, now: now,
 		explores: drawLot(&dr.exploreKey, r.Job) < s.Live.Explore,
 	}
+	if s.Goal.WaitWeight > 0 && gpus > 0 {
+		ch.waited = float64(min(gpus, max(0, dr.options.Waiting(r.Job, r.Node)))) / float64(gpus)
+	}
 	ch.model = dr.options.Models.Model(record.WorkloadKey{
 		Cluster: dr.options.Cluster, Workload: d.Workload, GPUModel: d.GPUModel,
 	})
+	lot := drawLot(&dr.armKey, r.Job)
+	if !made.armShares.drawnOut(lot) {
+		ch.planned = func() liveplan.Advice { return dr.options.Plan.For(r.Job, job.Array(), now) }
+	}
 	ch.choose(&wishes)
-	ch.drawArm(&made.armShares, drawLot(&dr.armKey, r.Job))
+	ch.drawArm(&made.armShares, lot)
 	if err := dr.Trouble(); err != nil {
 		made.Fault = cmp.Or(made.Fault, FaultRecords)
 		if d.Apply {

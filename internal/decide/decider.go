@@ -12,6 +12,7 @@ import (
 
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/learn"
+	"github.com/epplan/epplan/internal/liveplan"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
@@ -37,6 +38,10 @@ type Options struct {
 	Settings func() *Settings
 	Jobs     *jobs.Tracker
 	Models   *learn.Learner
+	Plan     *liveplan.InForce
+	// Waiting is how many GPUs jobs wait for, other than one, that could have those of a node; it must
+	// be quick. It is asked where waiting has a price.
+	Waiting func(job slurm.JobID, node string) int
 	// StoreWait is how long records may wait to be written before jobs are left
 	// at default clocks, and how long a look-up may take.
 	StoreWait time.Duration

@@ -1,6 +1,7 @@
 package epdapi
 
 import (
+	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
@@ -121,9 +122,33 @@ type JobView struct {
 	Outcomes   []Outcome        `json:"outcomes"`
 	// Estimate is what would be decided if the job started now; nil once it did.
 	Estimate *Estimate `json:"estimate"`
+	// Plan is what the plan in force has for it while it waits; absent: there is none.
+	Plan *JobPlan `json:"plan,omitempty"`
 	// ConfigVersion is the configuration in force now, Objective what it asks for.
 	ConfigVersion string    `json:"config_version"`
 	Objective     Objective `json:"objective"`
+}
+
+// JobPlan is what the plan in force has for a job that waits.
+type JobPlan struct {
+	Policy  string           `json:"policy"`
+	Mode    string           `json:"mode"`    // what the plan may do: off, observe, advise or enforce
+	Planned *live.PlannedJob `json:"planned"` // null: nothing
+	Why     string           `json:"why"`     // nothing is planned for it; empty: it is
+}
+
+// Words are what is planned, in a sentence. Times are written by when.
+func (p *JobPlan) Words(when func(time.Time) string) string {
+	if p.Planned == nil {
+		return "plan " + p.Policy + " has nothing for it: " + p.Why
+	}
+	j := p.Planned
+	text := fmt.Sprintf("plan %s (%s) has it from %s to %s on %s, at %s: %s", p.Policy, p.Mode, when(j.Start),
+		when(j.End), j.NodeClass, j.Words(), j.Reason)
+	if j.HeldOut {
+		text += "; held out by lot, to run as without a plan"
+	}
+	return text
 }
 
 // DecisionOf is the decision that a run was under; nil without one.

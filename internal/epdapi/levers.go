@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/epplan/epplan/internal/steer"
+	"github.com/epplan/epplan/live"
 )
 
 // Paths of levers; taking them back is for root and Slurm's user.
@@ -13,7 +14,12 @@ const (
 )
 
 // Levers are what is steered in Slurm beside clocks, and advice.
-type Levers struct{ steer.Status }
+type Levers struct {
+	steer.Status
+
+	// Plan is the plan in force of what waits; absent: there is none.
+	Plan *live.Plan `json:"plan,omitempty"`
+}
 
 // UndoLeversAnswer says what became of levers that were to be taken back.
 type UndoLeversAnswer struct {

@@ -63,6 +63,12 @@ func (job *Job) Slurm(id slurm.JobID) slurm.Job {
 	return j
 }
 
+// State is the job's state as Slurm said last.
+func (job *Job) State() slurm.State { return job.state.state() }
+
+// Array is the number of the array that the job is a task of; 0: of none.
+func (job *Job) Array() slurm.JobID { return job.unusual().arrayJob }
+
 // ArrayID is which task of an array a job is, such as 4_3; "" if it is none.
 func (job *Job) ArrayID() string {
 	if r := job.unusual(); r.arrayJob != 0 && r.arrayTask >= 0 {

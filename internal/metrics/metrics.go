@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/live"
 )
 
 // Bounds of a scrape.
@@ -31,6 +32,8 @@ type Sources struct {
 	// Steering and Power are a controller's.
 	Steering func(context.Context) Steering
 	Power    func(context.Context) epdapi.ClusterPower
+	// Plan is the plan in force of what waits; false: there is none.
+	Plan func(context.Context) (live.Plan, bool)
 }
 
 // Metrics are the metrics of an epd.
@@ -71,6 +74,9 @@ func New(s Sources) *Metrics {
 	register(m, slices.Concat(statusMetrics, forecastMetrics), s.Controller)
 	register(m, steeringMetrics, s.Steering)
 	register(m, powerMetrics, s.Power)
+	if s.Plan != nil {
+		m.registry.MustRegister(&collector[live.Plan]{planMetrics, s.Plan})
+	}
 	register(m, slices.Concat(agentMetrics, gpuMetrics, []metric[Agent]{partitionPower()}), s.Agent)
 	return m
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/metrics"
+	"github.com/epplan/epplan/live"
 )
 
 // controller is a controller that has something of everything.
@@ -64,6 +65,17 @@ func steering(context.Context) metrics.Steering {
 	}
 }
 
+func plan(context.Context) (live.Plan, bool) {
+	return live.Plan{
+		Jobs: make([]live.PlannedJob, 3), Without: 2, EnergyJ: 4e6, At: time.Unix(1_700_000_000, 0), TookS: 0.5,
+		Stale: "it is old",
+		Record: live.PlanRecord{
+			Made: 9, Failed: 1, Ended: 5, PlannedJ: 1000, MeasuredJ: 1100, Longer: 2,
+			Starts: map[live.PlanKept]int64{live.KeptAsPlanned: 6, live.KeptEarlier: 1},
+		},
+	}, true
+}
+
 func power(context.Context) epdapi.ClusterPower {
 	return epdapi.ClusterPower{GPUW: 1234.5, GPUs: 8, Nodes: 2, Silent: 1, Oldest: 12}
 }
@@ -90,7 +102,7 @@ func agent(context.Context) metrics.Agent {
 func whole() *metrics.Metrics {
 	m := metrics.New(metrics.Sources{
 		Version: "v1.2", Role: "both", Controller: controller, Savings: savings, Agent: agent,
-		Steering: steering, Power: power,
+		Steering: steering, Power: power, Plan: plan,
 	})
 	m.Took(metrics.Decide, 90*time.Microsecond)
 	m.Took("no such request", time.Hour)
@@ -119,6 +131,11 @@ epplan_errors_total{kind="munge-expired"} 2
 epplan_errors_total{kind="outcome-refused"} 2
 epplan_errors_total{kind="record-lost"} 6
 epplan_submissions_total 100
+epplan_plan_tasks 3
+epplan_plan_stale 1
+epplan_plan_starts_total{how="as_planned"} 6
+epplan_plan_starts_total{how="earlier"} 1
+epplan_plan_runs_measured_joules_total 1100
 epplan_outcomes_total 50
 epplan_outcomes_implausible_total 15
 epplan_refits_total 7
@@ -297,7 +314,7 @@ func TestEachRoleHasItsOwnMetrics(t *testing.T) {
 func TestNoLabelNamesAJobOrAUser(t *testing.T) {
 	allowed := []string{
 		"version", "goversion", "role", "request", "kind", "mode", "arm", "part", "partition", "gpu",
-		"gpu_model", "domain", "what", "target", "rung", "lever",
+		"gpu_model", "domain", "what", "target", "rung", "lever", "how",
 	}
 	for name, all := range series(t, whole()) {
 		for _, labels := range all {

@@ -65,7 +65,7 @@ func TestThePageListsTheMetricsAsTheyAre(t *testing.T) {
 	all := families(t, whole())
 	controllers := families(t, metrics.New(metrics.Sources{Agent: agent}))
 	agents := families(t, metrics.New(metrics.Sources{
-		Controller: controller, Savings: savings, Steering: steering, Power: power,
+		Controller: controller, Savings: savings, Steering: steering, Power: power, Plan: plan,
 	}))
 	tables := map[string]map[string]described{"both roles": {}, "the controller": {}, "the agent": {}}
 	for name, f := range all {

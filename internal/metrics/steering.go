@@ -1,9 +1,13 @@
 package metrics
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/live"
 )
 
 // Steering is what is steered in Slurm now. Counts are since the start.
@@ -33,6 +37,41 @@ var steeringMetrics = []metric[Steering]{
 		yield(float64(s.Weights), "weight")
 		yield(float64(s.Asleep), "sleep")
 	}),
+}
+
+// planMetrics are the figures of the plan in force of what waits; missing where there is none.
+var planMetrics = []metric[live.Plan]{
+	gauge("epplan_plan_tasks", "Tasks of the plan in force.", func(p *live.Plan) float64 {
+		return float64(len(p.Jobs))
+	}),
+	gauge("epplan_plan_unplaced_tasks", "Tasks that wait and have no place in it.",
+		func(p *live.Plan) float64 { return float64(p.Without) }),
+	gauge("epplan_plan_energy_joules", "What the GPUs of its tasks are to take.",
+		func(p *live.Plan) float64 { return p.EnergyJ }),
+	gauge("epplan_plan_timestamp_seconds", "When it was made, in Unix time.",
+		func(p *live.Plan) float64 { return float64(p.At.UnixMilli()) / 1e3 }),
+	gauge("epplan_plan_seconds", "How long it took to make.", func(p *live.Plan) float64 { return p.TookS }),
+	gauge("epplan_plan_stale", "1 while it counts no more, else 0.",
+		func(p *live.Plan) float64 { return boolValue(p.Stale != "") }),
+	counter("epplan_plans_total", "Plans that were made.", func(p *live.Plan) float64 {
+		return float64(p.Record.Made)
+	}),
+	counter("epplan_plans_failed_total", "Plans that couldn't be made.",
+		func(p *live.Plan) float64 { return float64(p.Record.Failed) }),
+	labelled(prometheus.CounterValue, "epplan_plan_starts_total", "Jobs that started, by how they kept to "+
+		"the plan in force.", []string{"how"}, func(p *live.Plan, yield sample) {
+		for _, how := range slices.Sorted(maps.Keys(p.Record.Starts)) {
+			yield(float64(p.Record.Starts[how]), string(how))
+		}
+	}),
+	counter("epplan_plan_runs_total", "Runs at planned clocks that ended and were measured.",
+		func(p *live.Plan) float64 { return float64(p.Record.Ended) }),
+	counter("epplan_plan_runs_longer_total", "Those that took over a tenth longer than planned.",
+		func(p *live.Plan) float64 { return float64(p.Record.Longer) }),
+	counter("epplan_plan_runs_planned_joules_total", "What the GPUs of these runs were to take.",
+		func(p *live.Plan) float64 { return p.Record.PlannedJ }),
+	counter("epplan_plan_runs_measured_joules_total", "What they took.",
+		func(p *live.Plan) float64 { return p.Record.MeasuredJ }),
 }
 
 // powerMetrics are the figures of what agents reported.

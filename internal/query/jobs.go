@@ -201,6 +201,7 @@ func (r *reader) viewLatest(ctx context.Context, view *epdapi.JobView, h *histor
 	}
 	wishes := slurm.ParseWishes(live.Comment.Value(), latest.Submitted)
 	view.Wishes = wishesOf(&wishes, live.OwnFreq)
+	view.Plan = r.plannedFor(slurm.JobID(latest.ID), live) //nolint:gosec // ids of Slurm's have 26 bits
 	if len(own.decisions) == 0 {
 		view.Estimate = r.described(live, false, "")
 	}

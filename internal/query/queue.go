@@ -114,7 +114,7 @@ func queuedJob(profiles *config.Profiles, j *slurm.Job, gpuModels []string, now 
 		ID: int64(j.ID), Name: slurm.ValidUTF8(j.Name), User: slurm.ValidUTF8(j.User),
 		Partition: slurm.ValidUTF8(j.Partition),
 		State:     string(j.State.Base), Held: waits(j), Nodes: j.NodeCount,
-		GPUModel: wantedModel(profiles, j, gpuModels), DeadlineS: deadlineFrom(now, j.Deadline, wishes.Deadline),
+		GPUModel: WantedModel(profiles, j, gpuModels), DeadlineS: deadlineFrom(now, j.Deadline, wishes.Deadline),
 		HandsOff: wishes.Off || wishes.HasFixedClocks() || j.GPUFreq != "",
 	}
 	if j.State.Base == slurm.Pending {
@@ -163,8 +163,8 @@ func waits(j *slurm.Job) bool {
 	return w == slurm.WaitHeld || w == slurm.WaitLater
 }
 
-// wantedModel is the GPU model that a job names as the type of its gres.
-func wantedModel(profiles *config.Profiles, j *slurm.Job, gpuModels []string) string {
+// WantedModel is the GPU model that a job names as the type of its gres.
+func WantedModel(profiles *config.Profiles, j *slurm.Job, gpuModels []string) string {
 	perNode, err := slurm.ParseGres(j.TRESPerNode)
 	if err != nil {
 		return ""

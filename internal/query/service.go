@@ -20,6 +20,7 @@ import (
 	"github.com/epplan/epplan/internal/forecast"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/learn"
+	"github.com/epplan/epplan/internal/liveplan"
 	"github.com/epplan/epplan/internal/nodes"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
@@ -97,6 +98,7 @@ type Settings struct {
 	Goal     config.Goal
 	Live     *config.Live
 	Factors  *config.Factors
+	Stretch  float64 // times that a job may take as long as at default clocks
 	Profiles *config.Profiles
 	Sharing  colocate.Rules
 	// HostW is the power of the rest of a node for each of its GPUs.
@@ -136,6 +138,7 @@ type Options struct {
 	Learner   *learn.Learner
 	Forecasts *forecast.Forecaster
 	Reports   *nodes.Reports
+	Plan      *liveplan.InForce
 	// GPUModels are those of which anything is known, in order.
 	GPUModels func() []string
 	// Clocks are those of a GPU model; false: no agent named them since the start.

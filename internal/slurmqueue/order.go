@@ -37,7 +37,7 @@ const MaxPlanned = 1000
 func NewOrder(
 	ctx context.Context, q *epdapi.Queue, terms *PlanTerms, policy *planner.Policy,
 ) (*Order, error) {
-	q, known := limitArrays(q), terms.Profiles
+	q, known := limitArrays(q, MaxPlanned), terms.Profiles
 	further, err := Profiles(q)
 	if err != nil {
 		return nil, err
@@ -69,10 +69,10 @@ func NewOrder(
 	return s.playOrder(ctx, policy)
 }
 
-// limitArrays is a queue without most of the tasks of arrays that an order has no room
-// for: those that wait longest have some, every array keeps one. What can't be said
+// limitArrays is a queue without most of the tasks of arrays beyond so many tasks that there
+// is room for: those that wait longest have some, every array keeps one. What can't be said
 // of a job is taken as not known, so that it keeps no others from their places.
-func limitArrays(q *epdapi.Queue) *epdapi.Queue {
+func limitArrays(q *epdapi.Queue, room int) *epdapi.Queue {
 	out := *q
 	out.Jobs = slices.Clone(q.Jobs)
 	oldest := make([]*epdapi.QueuedJob, len(out.Jobs))
@@ -88,7 +88,6 @@ func limitArrays(q *epdapi.Queue) *epdapi.Queue {
 	slices.SortStableFunc(oldest, func(a, b *epdapi.QueuedJob) int {
 		return cmp.Compare(b.AgeS.Or(0), a.AgeS.Or(0))
 	})
-	room := MaxPlanned
 	for _, j := range oldest {
 		if j.State != string(slurm.Pending) || j.Held {
 			continue

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/planner"
@@ -15,6 +16,7 @@ import (
 	"github.com/epplan/epplan/planner/join"
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/queue"
+	"github.com/epplan/epplan/slurm"
 )
 
 // ErrNothingWaits tells that no job waits that can be planned.
@@ -25,6 +27,11 @@ type PlanTerms struct {
 	Profiles *config.Profiles
 	Goal     config.Goal
 	Safety   config.Safety
+	// Admissible are the clocks that epd would set for a job of a workload on a GPU model with such a
+	// time limit, seconds (+Inf: none); not ok: that isn't known. Nil: all that GPUs have may be set.
+	Admissible func(workload, gpuModel string, limit float64) (clocks []dvfsmodel.Setting, ok bool)
+	// HeldOut reports whether a job is drawn by lot to run as without a plan; nil: none is.
+	HeldOut func(slurm.JobID) bool
 }
 
 // PlanOptions is what a plan of the queue is to be like. The zero value is planned by
@@ -70,7 +77,7 @@ func PlanQueue(
 	if err != nil {
 		return nil, err
 	}
-	options := planner.Options{Seed: 1}
+	options := planner.Options{Seed: planner.DefaultSeed}
 	plan, err := policy.SolveChecked(ctx, problem, chosen, &options)
 	if err != nil {
 		return nil, err
@@ -114,7 +121,7 @@ func (w *WhatIf) problem(
 	}
 	cluster, catalog := c.Cluster(), config.NewCatalog(c.Profiles(), models, nil)
 	w.Warnings = append(w.Warnings, config.EstimateWarnings(&cluster, c.Profiles())...)
-	w.Batch = batchOf(q, &cluster, catalog, question.MaxTasks)
+	w.Batch = batchOf(terms.leaveHeldOut(q), &cluster, catalog, question.MaxTasks)
 	w.Unasked = w.Batch.Unasked
 	jobs := w.chosenJobs(question)
 	if len(jobs) == 0 {
@@ -127,6 +134,7 @@ func (w *WhatIf) problem(
 	if err != nil {
 		return nil, err
 	}
+	terms.restrictClocks(tasks, jobs)
 	p := &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks)}
 	terms.Goal.Set(p)
 	if err := w.Batch.AddRunning(p, partitions); err != nil {
@@ -144,4 +152,48 @@ func (w *WhatIf) chosenJobs(question PlanOptions) []queue.Job {
 		}
 	}
 	return jobs
+}
+
+// leaveHeldOut is a queue in which jobs that are held out stay at default clocks.
+func (t *PlanTerms) leaveHeldOut(q *epdapi.Queue) *epdapi.Queue {
+	if t.HeldOut == nil {
+		return q
+	}
+	out := *q
+	out.Jobs = slices.Clone(q.Jobs)
+	for i := range out.Jobs {
+		j := &out.Jobs[i]
+		j.HandsOff = j.HandsOff || t.HeldOut(slurm.JobID(j.ID)) //nolint:gosec // it was one of Slurm's
+	}
+	return &out
+}
+
+// restrictClocks leaves tasks the clocks that epd would set for their jobs.
+func (t *PlanTerms) restrictClocks(tasks []planner.Task, jobs []queue.Job) {
+	if t.Admissible == nil {
+		return
+	}
+	type question struct {
+		workload, gpuModel string
+		limit              float64
+	}
+	known := make(map[question]dvfsmodel.Response)
+	for i := range tasks {
+		if jobs[i].Workload == "" {
+			continue
+		}
+		for k := range tasks[i].Options {
+			o := &tasks[i].Options[k]
+			ask := question{jobs[i].Workload, o.Model, jobs[i].Limit}
+			if known[ask] == nil {
+				known[ask] = o.Response
+				if clocks, ok := t.Admissible(ask.workload, ask.gpuModel, ask.limit); ok {
+					known[ask] = dvfsmodel.Within(o.Response, func(pair dvfsmodel.Setting) bool {
+						return slices.Contains(clocks, pair)
+					})
+				}
+			}
+			o.Response = known[ask]
+		}
+	}
 }

@@ -73,7 +73,7 @@ func (p *Plan) order(s *Snapshot, set *Settings, ours *OwnChanges) {
 		if extent == config.ReorderOwn {
 			key.uid = j.UID
 		}
-		if place, ok := places[j.ID]; ok {
+		if place, ok := places[j.ID]; ok && set.Live.OrderModeOf(j.Partition) != live.Observe {
 			e.place, moved[key] = place, true
 		}
 		if wishes.Deadline.After(s.At) {
@@ -84,10 +84,34 @@ func (p *Plan) order(s *Snapshot, set *Settings, ours *OwnChanges) {
 	}
 	keys := slices.SortedFunc(maps.Keys(moved), jobGroup.compare)
 	for _, key := range keys {
-		p.orderGroup(key, groups[key], set.Live.ModeOf(key.partition) == live.Enforce)
+		enforce, planned := set.Live.ModeOf(key.partition) == live.Enforce, set.Live.OrderModeOf(key.partition)
+		list := groups[key]
+		if enforce && planned != live.Enforce {
+			p.adviseOrder(key, list)
+			list = slices.Clone(list)
+			for i := range list {
+				list[i].place = noPlace
+			}
+		}
+		p.orderGroup(key, list, enforce)
 	}
 	if p.Policy != "" {
 		p.list(keys, groups)
+	}
+}
+
+// adviseOrder says which jobs a plan would put behind others, where deadlines alone may.
+func (p *Plan) adviseOrder(key jobGroup, list []pendingJob) {
+	advised := Plan{Policy: p.Policy}
+	advised.orderGroup(key, list, false)
+	placed := make(map[slurm.JobID]bool, len(list))
+	for i := range list {
+		placed[list[i].job.ID] = list[i].place != noPlace && list[i].deadline.IsZero()
+	}
+	for _, a := range advised.Advice {
+		if placed[a.Job] {
+			p.advise(a)
+		}
 	}
 }
 

@@ -320,3 +320,50 @@ func BenchmarkAPolicysOrderOfALongQueue(b *testing.B) {
 		}
 	}
 }
+
+// TestAPlanMovesNoMoreThanItsModeSays: the job with the deadline goes first whatever the plan may do.
+func TestAPlanMovesNoMoreThanItsModeSays(t *testing.T) {
+	for mode, want := range map[config.PlanMode]struct {
+		nices  []int64 // of jobs 1 to 4
+		advice bool    // about job 1
+		order  []slurm.JobID
+	}{
+		config.PlanOff:     {[]int64{101, 101, 101, 0}, false, []slurm.JobID{4}},
+		config.PlanObserve: {[]int64{101, 101, 101, 0}, false, []slurm.JobID{4}},
+		config.PlanAdvise:  {[]int64{101, 101, 101, 0}, true, []slurm.JobID{4, 3, 2, 1}},
+		config.PlanEnforce: {[]int64{103, 102, 101, 0}, false, []slurm.JobID{4, 3, 2, 1}},
+	} {
+		w := newWorld()
+		w.settings.Live.Plan.Modes = map[string]config.PlanMode{"gpu": mode, "other": config.PlanObserve}
+		for id := range slurm.JobID(3) {
+			w.job(id+1, 10, 1000, "")
+		}
+		w.job(4, 10, 900, "epplan:deadline=+5h")
+		w.rankAs("edl", 3, 2, 1)
+		s := w.open(t)
+		step(t, s)
+		step(t, s)
+		nices := make([]int64, 0, len(w.jobs))
+		for id := range slurm.JobID(4) {
+			nices = append(nices, w.jobs[id+1].Nice)
+		}
+		advised := make(map[slurm.JobID]bool)
+		for _, a := range s.Status().Advice {
+			advised[a.Job] = true
+		}
+		if !slices.Equal(nices, want.nices) || !slices.Equal(s.Status().Order, want.order) {
+			t.Errorf("%s: nices %v, want %v; order %v, want %v", mode, nices, want.nices, s.Status().Order, want.order)
+		}
+		if advised[1] != want.advice || !want.advice && len(advised) > 0 {
+			t.Errorf("%s: advice about %v, about job 1: %v is wanted", mode, advised, want.advice)
+		}
+		if _, err := s.UndoAll(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for id, j := range w.jobs {
+			if j.Nice != 0 {
+				t.Errorf("%s: undone, and job %d has a nice of %d", mode, id, j.Nice)
+			}
+		}
+	}
+}

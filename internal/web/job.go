@@ -59,6 +59,9 @@ func jobPage(ctx context.Context, r *Request) (*View, error) {
 	}
 	view.add("stays", "Where its clock stayed", residencyParts(v)...)
 	view.add("series", "Over time", seriesParts(v, series, r.Now)...)
+	if v.Plan != nil {
+		view.add("plan", "In the plan in force", page.Text(v.Plan.Words(dateTime)))
+	}
 	if levers, err := leversFor(ctx, r); err == nil && levers != nil {
 		view.add("levers", "In Slurm's queue", jobLevers(levers, id)...)
 	}

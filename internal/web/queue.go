@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"html/template"
 	"net/url"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
@@ -61,6 +63,10 @@ func queuePage(ctx context.Context, r *Request) (*View, error) {
 		{ID: "filter", Still: true, Parts: []any{f.form(q.Jobs)}},
 		{ID: "queue", Parts: parts},
 		{ID: "order", Heading: "Order and levers", Parts: orderParts(levers, r)},
+	}
+	if levers != nil && levers.Plan != nil {
+		view.Sections = append(view.Sections,
+			Section{ID: "plan", Heading: "The plan in force", Parts: planParts(levers.Plan, r)})
 	}
 	return view, nil
 }
@@ -306,6 +312,45 @@ func orderParts(l *epdapi.Levers, r *Request) []any {
 	parts := []any{facts}
 	if l.Trouble != "" {
 		parts = append(parts, &page.Notice{Kind: page.Bad, Text: "The last step failed: " + l.Trouble})
+	}
+	return parts
+}
+
+// planParts is the plan in force, and what it has for the jobs that are to start next.
+func planParts(p *live.Plan, r *Request) []any {
+	facts := page.Facts{
+		{Name: "Policy", Text: p.Policy},
+		{Name: "Made", Text: ago(p.At, r.Now) + ", in " + report.FormatSeconds(p.TookS)},
+		{Name: "Tasks", Text: report.FormatCount(len(p.Jobs))},
+	}
+	if r.Viewer.SeesAll() {
+		facts = append(facts, page.Fact{Name: "Their GPUs' energy", Text: joulesText(p.EnergyJ)},
+			page.Fact{Name: "Without a place", Text: report.FormatCount(p.Without)})
+	}
+	if part, ok := p.Record.AsPlanned().Get(); ok {
+		facts = append(facts, page.Fact{Name: "Starts as planned", Text: report.FormatPercent(part)})
+	}
+	if p.Record.Ended > 0 && r.Viewer.SeesAll() {
+		facts = append(facts, page.Fact{
+			Name: "Runs at its clocks", Text: fmt.Sprintf("%d, planned %s, measured %s", p.Record.Ended,
+				joulesText(p.Record.PlannedJ), joulesText(p.Record.MeasuredJ)),
+		})
+	}
+	parts := []any{facts}
+	if p.Stale != "" {
+		parts = append(parts, &page.Notice{
+			Kind: page.Warn, Text: "It counts no more: " + p.Stale + ". Jobs get the clocks that they would have " +
+				"without it.",
+		})
+	}
+	if p.Trouble != "" {
+		parts = append(parts, &page.Notice{Kind: page.Warn, Text: "There is no newer one: " + p.Trouble})
+	}
+	if t := planreport.InForceTable(p, rowsPerPage, dateTime); t != nil {
+		parts = append(parts, t.Page("What is planned next", "", rowsPerPage))
+	}
+	if t := planreport.InForceStarts(p, dateTime); t != nil {
+		parts = append(parts, t.Page("How the last starts kept to it", "", rowsPerPage))
 	}
 	return parts
 }

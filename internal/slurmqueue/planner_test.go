@@ -11,34 +11,38 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/liveplan"
 	"github.com/epplan/epplan/internal/slurmqueue"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
-// site is what an orderer works with.
+// site is what a planner works with.
 type site struct {
-	slurmqueue.Orderer
+	slurmqueue.LivePlanner
 	live  config.Live
 	queue *epdapi.Queue
 	err   error
 	now   time.Time
 	asked int
+	terms *slurmqueue.PlanTerms
 }
 
 func newSite() *site {
 	s := &site{
-		live: config.Default().Live, now: time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC),
+		terms: usual(),
+		live:  config.Default().Live, now: time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC),
 		queue: &epdapi.Queue{
 			Nodes: v100s(1), Jobs: []epdapi.QueuedJob{waits(1, 1, 1000, 100), waits(2, 1, 10, 50)},
 		},
 	}
+	s.InForce = new(liveplan.InForce)
 	s.live.Mode, s.live.Pick.Policy = live.Advise, "value"
 	s.Queue = func(context.Context) (*epdapi.Queue, error) {
 		s.asked++
 		return s.queue, s.err
 	}
-	s.Settings = func() (*config.Live, *slurmqueue.PlanTerms) { return &s.live, usual() }
+	s.Settings = func() (*config.Live, *slurmqueue.PlanTerms) { return &s.live, s.terms }
 	s.Clock = func() time.Time { return s.now }
 	return s
 }

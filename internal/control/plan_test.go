@@ -1,0 +1,141 @@
+package control
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/query"
+	"github.com/epplan/epplan/live"
+	"github.com/epplan/epplan/slurm"
+)
+
+const planned = enforceAll + "explore = 0\n[live.plan]\nmode = \"enforce\"\npolicy = \"edl:0.8\"\n"
+
+// plan puts a plan in force that has jobs at clocks on a V100.
+func (r *rig) plan(clocks map[slurm.JobID]dvfsmodel.Setting) {
+	now := r.clock.read()
+	p := &live.Plan{Policy: "edl:0.8", At: now, Until: now.Add(time.Hour)}
+	queued := make([]slurm.JobID, 0, len(clocks))
+	for id, at := range clocks {
+		queued = append(queued, id)
+		p.Jobs = append(p.Jobs, live.PlannedJob{
+			Job: uint32(id), Task: id.String(), User: "ada", Start: now, End: now.Add(time.Hour), NodeClass: "v100x4",
+			GPUModel: "V100", GPUs: 1, Setting: at, Reason: "readjusted",
+		})
+	}
+	r.Plan.Put(p, queued, 0.2)
+}
+
+// TestWhatPlansAreToldMayBeSetIsWhatADecisionTakes asks for each pair of clocks and each limit.
+func TestWhatPlansAreToldMayBeSetIsWhatADecisionTakes(t *testing.T) {
+	r := taught(t)
+	r.under(planned + "[safety]\nstretch = 1.3\n")
+	id, taken, refused := slurm.JobID(100), 0, 0
+	for _, limit := range []time.Duration{9 * time.Minute, 11 * time.Minute, 14 * time.Minute, time.Hour} {
+		admissible, ok := r.Foresight.PlanRules().Admissible(r.key().Workload, "V100", limit.Seconds())
+		if !ok || !slices.Contains(admissible, base) {
+			t.Fatalf("%v, %v", admissible, ok)
+		}
+		for _, core := range ask(1).Clocks[0].Core {
+			id++
+			at := dvfsmodel.Setting{Core: core, Mem: 877}
+			r.job(id, func(j *slurm.Job) { j.TimeLimit, j.Start = live.LimitOf(limit), r.clock.read() })
+			r.plan(map[slurm.JobID]dvfsmodel.Setting{id: at})
+			d := r.decide(ask(id))
+			follows := strings.HasPrefix(d.Reason, "by plan edl:0.8: ")
+			if core == base.Core {
+				continue // whether anything is sure to be in time isn't the plan's
+			}
+			if want := slices.Contains(admissible, at); follows != want || want && d.Core != core {
+				t.Errorf("within %s at %s, admissible %v: %s", limit, at.Words(), want, d.Reason)
+			}
+			if follows {
+				taken++
+			} else {
+				refused++
+			}
+		}
+	}
+	if taken == 0 || refused == 0 {
+		t.Errorf("%d taken, %d refused", taken, refused)
+	}
+}
+
+func TestAllNodesOfARunHaveThePlansClocksThoughItIsMadeAnew(t *testing.T) {
+	r := taught(t)
+	r.under(planned)
+	r.spread(100)
+	r.plan(map[slurm.JobID]dvfsmodel.Setting{100: {Core: 1237, Mem: 877}})
+	first := r.decide(onNode("n1"))
+	if first.Core != 1237 || !first.Apply || first.Arm != live.ArmTreated {
+		t.Fatalf("%+v", first)
+	}
+	r.plan(map[slurm.JobID]dvfsmodel.Setting{100: {Core: 945, Mem: 877}})
+	same(t, "the second node", first, r.decide(onNode("n2")))
+	r.Plan.Drop()
+	same(t, "the third node", first, r.decide(onNode("n3")))
+}
+
+// TestJobsThatTheLotHoldsOutRunAsWithoutAPlan: those, and no others.
+func TestJobsThatTheLotHoldsOutRunAsWithoutAPlan(t *testing.T) {
+	r := taught(t)
+	r.under(strings.Replace(planned, "hold_out = 0\n", "hold_out = 0.3\n", 1))
+	heldOut := 0
+	for id := slurm.JobID(100); id < 160; id++ {
+		r.job(id, nil)
+		r.plan(map[slurm.JobID]dvfsmodel.Setting{id: {Core: 1237, Mem: 877}})
+		d := r.decide(ask(id))
+		if d.HoldOut != r.Foresight.PlanRules().HeldOut(id) || d.HoldOut == (d.Core == 1237) ||
+			d.HoldOut == strings.HasPrefix(d.Reason, "by plan") {
+			t.Errorf("%+v", d)
+		}
+		if d.HoldOut {
+			heldOut++
+		}
+	}
+	if heldOut < 5 || heldOut > 35 {
+		t.Errorf("%d of 60 are held out", heldOut)
+	}
+}
+
+func TestAPlanThatCountsNoMoreLeavesTheClocksOfTheJobAlone(t *testing.T) {
+	r := taught(t)
+	r.under(planned)
+	r.job(100, nil)
+	alone := r.decide(ask(100))
+	r.job(101, nil)
+	r.plan(map[slurm.JobID]dvfsmodel.Setting{101: {Core: 1237, Mem: 877}})
+	r.clock.move(2 * time.Hour)
+	d := r.decide(ask(101))
+	if d.Core != alone.Core || !strings.HasPrefix(d.Reason, alone.Reason) ||
+		!strings.Contains(d.Reason, "(plan edl:0.8: it is stale: ") {
+		t.Errorf("%s\nwant %s", d.Reason, alone.Reason)
+	}
+}
+
+func TestWhatIsPlannedIsShownToWhomTheJobIs(t *testing.T) {
+	r := taught(t)
+	r.under(planned)
+	r.job(100, func(j *slurm.Job) {
+		j.State.Base, j.Allocated = slurm.Pending, nil
+		j.Requested = slurm.TRES{"gres/gpu": 1}
+	})
+	r.plan(map[slurm.JobID]dvfsmodel.Setting{100: {Core: 1237, Mem: 877}})
+	for name, seen := range map[string]bool{"ada": true, "bob": false} {
+		who := query.Caller{UID: 1000, Name: name}
+		p := r.Queries.Plan(t.Context(), who)
+		if (len(p.Jobs) == 1) != seen {
+			t.Errorf("%s sees %+v", name, p)
+		}
+		v, err := r.Queries.Job(t.Context(), who, 100)
+		if (err == nil) != seen {
+			t.Errorf("%s: %v", name, err)
+		}
+		if seen && (v.Plan == nil || v.Plan.Mode != "enforce" || v.Plan.Planned.Core != 1237) {
+			t.Errorf("%+v", v.Plan)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package control
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/epplan/epplan/slurm"
+)
+
+// TestWhoWaitsForANodesGPUsIsCounted: jobs that could start there but for GPUs, and no others.
+func TestWhoWaitsForANodesGPUsIsCounted(t *testing.T) {
+	r := newRig(t, nil)
+	node := func(name, gres string, partitions ...string) slurm.Node {
+		list, err := slurm.ParseGres(gres)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slurm.Node{Name: name, Partitions: partitions, Gres: list, State: slurm.NodeState{Base: "IDLE"}}
+	}
+	if err := takeNodes(t.Context(), r.Controller, nodesAlone{
+		node("n1", "gpu:v100:4", "gpu", "debug"), node("n2", "gpu:t4:4", "gpu"), node("n3", "gpu:t4:4", "other"),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	waits := func(id slurm.JobID, gpus float64, change func(*slurm.Job)) {
+		r.job(id, func(j *slurm.Job) {
+			j.State.Base, j.Allocated = slurm.Pending, nil
+			j.Requested, j.Reason = slurm.TRES{"gres/gpu": gpus}, "Resources"
+			if change != nil {
+				change(j)
+			}
+		})
+	}
+	waits(1, 2, nil)
+	waits(2, 8, func(j *slurm.Job) { j.TRESPerNode = "gres/gpu:v100:8" })
+	waits(3, 16, func(j *slurm.Job) { j.Reason = "JobHeldUser" })
+	waits(4, 32, func(j *slurm.Job) { j.Reason = "QOSMaxGRESPerUser" })
+	waits(5, 64, func(j *slurm.Job) { j.Partition = "debug,other" })
+	r.job(6, nil) // it runs
+	r.waiting.last.Store(r.whoWaits())
+	for node, want := range map[string]int{"n1": 2 + 8 + 64, "n2": 2, "n3": 64, "n9": 0} {
+		if got := r.waiting.For(99, node); got != want {
+			t.Errorf("%d GPUs are waited for on %s, want %d", got, node, want)
+		}
+	}
+	if got := r.waiting.For(2, "n1"); got != 66 { // the queue still lists it as it starts
+		t.Errorf("beside job 2 %d GPUs are waited for, want 66", got)
+	}
+	if got := r.waiting.For(2, "n2"); got != 2 {
+		t.Errorf("job 2 can't have n2: %d, want 2", got)
+	}
+}
+
+// TestWaitersSpeedAJobUpWhereWaitingHasAPrice asks the controller itself.
+func TestWaitersSpeedAJobUpWhereWaitingHasAPrice(t *testing.T) {
+	decided := func(weight string, waiters bool) string {
+		r := taught(t)
+		r.under(enforceAll + "explore = 0\n[objective]\nwait_weight = " + weight + "\n")
+		gres, err := slurm.ParseGres("gpu:v100:4")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := takeNodes(t.Context(), r.Controller, nodesAlone{
+			{Name: "n1", Partitions: []string{"gpu"}, Gres: gres, State: slurm.NodeState{Base: "IDLE"}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if waiters {
+			r.job(90, func(j *slurm.Job) {
+				j.State.Base, j.Allocated, j.Reason = slurm.Pending, nil, "Priority"
+				j.Requested = slurm.TRES{"gres/gpu": 4}
+			})
+		}
+		r.waiting.last.Store(r.whoWaits())
+		r.job(100, nil)
+		d := r.decide(ask(100))
+		_, why, _ := strings.Cut(d.Reason, ", while ")
+		return d.Words() + why
+	}
+	free, alone, waited := decided("0", true), decided("1000", false), decided("1000", true)
+	if free != "core 802 MHz" || alone != free || waited != "core 1087 MHzothers wait for 100% of its GPUs" {
+		t.Errorf("%q where waiting is free, %q where nobody waits, %q where others do", free, alone, waited)
+	}
+}

@@ -1,0 +1,130 @@
+package decide
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/jobs"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
+	"github.com/epplan/epplan/slurm"
+)
+
+// A plan of all that waits chooses clocks for what comes of them to others: a job is made faster so
+// that a GPU is free in time, or slower where nobody waits for it. It only chooses among the clocks
+// that the job may have anyway, and not for jobs that are drawn to run as without it.
+
+// PlanRules is what a plan must know of how clocks are chosen.
+type PlanRules struct{ decider *Decider }
+
+// NewPlanRules are the rules of a decider.
+func NewPlanRules(dr *Decider) PlanRules { return PlanRules{dr} }
+
+// HeldOut reports whether the lot has a job run at default clocks, whatever it is.
+func (p PlanRules) HeldOut(job slurm.JobID) bool {
+	return drawLot(&p.decider.armKey, job) < p.decider.options.Settings().Live.HoldOut
+}
+
+// Admissible are the clocks that may be chosen for a job of a workload on a GPU model if it must end
+// within so many seconds, the default ones among them; false: nothing is known of it there.
+func (p PlanRules) Admissible(workload, gpuModel string, limit float64) ([]dvfsmodel.Setting, bool) {
+	dr := p.decider
+	s := dr.options.Settings()
+	model := dr.options.Models.Model(record.WorkloadKey{
+		Cluster: dr.options.Cluster, Workload: workload, GPUModel: gpuModel,
+	})
+	if model.Model == nil {
+		return nil, false
+	}
+	request := &epdapi.DecideRequest{GPUModel: gpuModel, Clocks: dr.clocksOf(s, gpuModel, model.Model)}
+	seen := dr.limits.of(gpuModel)
+	request.PowerLimit, request.CoreFixed = seen.limit, seen.coreFixed
+	ch := chooser{
+		settings: s, table: dr.tables.get(s, request), model: model, request: request,
+		job: jobs.Described(0, "", "", ""),
+	}
+	if len(ch.table.Pairs) == 0 {
+		return nil, false
+	}
+	safe := ch.safeResponse()
+	clocks := []dvfsmodel.Setting{{Core: safe.Standard.Core, Mem: safe.Standard.Mem}}
+	for _, pair := range safe.Settings {
+		if pt := safe.At(pair.Core, pair.Mem); pair != clocks[0] && safe.Admits(&pt, limit) {
+			clocks = append(clocks, pair)
+		}
+	}
+	return clocks, true
+}
+
+// waitingWords says that others wait for the run's GPUs, where that counted; empty: it didn't.
+func waitingWords(waited float64) string {
+	if waited == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", while others wait for %.0f%% of its GPUs", 100*waited)
+}
+
+// drawnOut reports whether the lot has the job run as without a plan.
+func (p *armShares) drawnOut(lot float64) bool {
+	return lot < p.holdOut.Or(0) || lot >= 1-p.constant.Or(0)
+}
+
+// followPlan has the run be at the clocks that the plan in force has for it, or at the nearest that are
+// no slower, if it may be there within the budget. Else the clocks stay those that were chosen, and the
+// reason says why.
+func (ch *chooser) followPlan(budget float64) {
+	mode := ch.settings.Live.PlanModeOf(ch.job.Partition.Value())
+	if ch.planned == nil || mode == config.PlanOff || mode == config.PlanObserve {
+		return
+	}
+	d, advice := ch.decision, ch.planned()
+	planned := advice.Job
+	if advice.Policy == "" {
+		return
+	}
+	aside := func(format string, args ...any) {
+		d.Reason += " (plan " + advice.Policy + ": " + fmt.Sprintf(format, args...) + ")"
+	}
+	if planned == nil {
+		aside("%s", advice.Why)
+		return
+	}
+	if planned.GPUModel != d.GPUModel {
+		aside("it has the job on %s", planned.GPUModel)
+		return
+	}
+	wanted := plannedClocks(planned, &ch.safe.Standard)
+	pt, ok := ch.safe.NoSlower(wanted, ch.objective(), budget)
+	switch {
+	case !ok:
+		aside("%s isn't sure to end in time, or not allowed", planned.Words())
+		return
+	case mode == config.PlanAdvise || d.Mode != live.Enforce:
+		aside("it would have the job at %s", planned.Words())
+		return
+	}
+	why := fmt.Sprintf("%s; planned to start at %s on %s", planned.Reason,
+		planned.Start.UTC().Format(time.RFC3339), planned.NodeClass)
+	by := "by plan " + advice.Policy
+	if at := (dvfsmodel.Setting{Core: pt.Core, Mem: pt.Mem}); at != wanted {
+		by += ", the nearest to " + planned.Words() + " that may be set"
+	}
+	if pt.Core == ch.safe.Standard.Core && pt.Mem == ch.safe.Standard.Mem && pt.Cap == 0 {
+		ch.revertToDefault(by + ": default clocks; " + why)
+		return
+	}
+	ch.setPoint(&pt)
+	ch.applyByMode(fmt.Sprintf("%s: %s: %s and %.0f%% of the time at default clocks, by %s; %s", by, d.Words(),
+		ch.energyWords(&pt), 100*pt.Time/ch.safe.Standard.Time, ch.model.Model, why))
+}
+
+// plannedClocks are the clocks that a plan has for a job, the default ones by their numbers.
+func plannedClocks(planned *live.PlannedJob, standard *dvfsmodel.Point) dvfsmodel.Setting {
+	return dvfsmodel.Setting{
+		Core: cmp.Or(planned.Core, standard.Core), Mem: cmp.Or(planned.Mem, standard.Mem),
+	}
+}

@@ -1,0 +1,145 @@
+package slurmqueue
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/live"
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/policy"
+	"github.com/epplan/epplan/slurm"
+)
+
+// planTimeLimit is how long making a plan may take. A search is cut then, and its best
+// plan counts; a policy that has none by then fails.
+const planTimeLimit = 30 * time.Second
+
+// NewPlan plans what waits as [PlanQueue] does, from a moment on: the order in which
+// records are listed changes nothing. GPUs whose clocks aren't known take part with default ones.
+// A queue in which nothing waits has an empty plan.
+func NewPlan(
+	ctx context.Context, q *epdapi.Queue, terms *PlanTerms, wanted *config.Planning, at time.Time,
+) (*live.Plan, error) {
+	made := &live.Plan{
+		Policy: wanted.Policy, At: at, Until: at.Add(live.Known(wanted.Stale).Duration()),
+		Jobs: []live.PlannedJob{},
+	}
+	chosen, err := wanted.Parse()
+	if err != nil {
+		return nil, err
+	}
+	q = limitArrays(sortedQueue(q), wanted.Window)
+	own := *terms
+	if own.Profiles, err = withFurther(terms.Profiles, q); err != nil {
+		return nil, err
+	}
+	if q.Nodes, own.Profiles, err = assumeClocks(q.Nodes, own.Profiles); err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(q.Jobs, waitsForGPUs) {
+		return made, nil
+	}
+	var w WhatIf
+	problem, err := w.problem(ctx, q, &own, PlanOptions{MaxTasks: wanted.Window})
+	if w.Batch != nil {
+		made.Without = w.Batch.Left.total() + w.Batch.Unasked
+		made.NextEnd = w.Batch.nextEnd(at)
+	}
+	if errors.Is(err, ErrNothingWaits) {
+		return made, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	monitor := new(planner.Monitor)
+	monitored, end := monitor.Begin(ctx)
+	defer end()
+	plan, err := policy.SolveChecked(monitored, problem, chosen, nil)
+	if err != nil {
+		return nil, fmt.Errorf("plan the queue: %w", err)
+	}
+	w.takePlan(made, problem, plan, q, &own)
+	return made, nil
+}
+
+// withFurther are the GPU models of a site with those that epd describes.
+func withFurther(known *config.Profiles, q *epdapi.Queue) (*config.Profiles, error) {
+	further, err := Profiles(q)
+	if err != nil || further == nil {
+		return known, err
+	}
+	return known.With(further), nil
+}
+
+func waitsForGPUs(j epdapi.QueuedJob) bool { return j.State == string(slurm.Pending) && !j.Held }
+
+// sortedQueue is a queue in an order of its own.
+func sortedQueue(q *epdapi.Queue) *epdapi.Queue {
+	out := *q
+	out.Jobs, out.Nodes = slices.Clone(q.Jobs), slices.Clone(q.Nodes)
+	slices.SortStableFunc(out.Jobs, func(a, b epdapi.QueuedJob) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortStableFunc(out.Nodes, func(a, b epdapi.QueueNode) int {
+		return cmp.Or(strings.Compare(a.GPUModel, b.GPUModel), cmp.Compare(a.GPUs, b.GPUs),
+			slices.Compare(a.Partitions, b.Partitions), cmp.Compare(a.Count, b.Count))
+	})
+	return &out
+}
+
+// nextEnd is when the first of the jobs that run is expected to end.
+func (b *Batch) nextEnd(at time.Time) time.Time {
+	var next time.Time
+	for i := range b.runningJobs {
+		end := at.Add(live.Known(b.runningJobs[i].remaining).Duration())
+		if next.IsZero() || end.Before(next) {
+			next = end
+		}
+	}
+	return next
+}
+
+// takePlan notes what is planned for each task.
+func (w *WhatIf) takePlan(
+	made *live.Plan, problem *planner.Problem, plan *planner.Plan, q *epdapi.Queue, terms *PlanTerms,
+) {
+	records := make(map[slurm.JobID]*epdapi.QueuedJob, len(q.Jobs))
+	for i := range q.Jobs {
+		records[slurm.JobID(q.Jobs[i].ID)] = &q.Jobs[i] //nolint:gosec // it was one of Slurm's
+	}
+	order := make([]int, 0, len(w.Jobs))
+	for i := range w.Jobs {
+		if plan.Assignments[i].Node < 0 {
+			made.Without++
+			continue
+		}
+		order = append(order, i)
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Compare(plan.Assignments[a].Start, plan.Assignments[b].Start)
+	})
+	after := func(seconds float64) time.Time { return made.At.Add(live.Known(seconds).Duration()) }
+	for _, i := range order {
+		a, id := &plan.Assignments[i], w.Batch.RecordOf[i].ID
+		task, class := &problem.Tasks[i], &problem.Cluster.Classes[plan.Nodes[a.Node].Class]
+		record := records[id]
+		p := live.PlannedJob{
+			Job: uint32(id), Task: task.ID, User: record.User, Partition: record.Partition,
+			Start: after(a.Start), End: after(a.End), NodeClass: class.Name, GPUModel: class.Model,
+			GPUs: a.GPUCount(), TimeS: a.Point.Time, EnergyJ: float64(a.Energy(task)),
+			HeldOut: terms.HeldOut != nil && terms.HeldOut(id), Reason: a.Reason.String(),
+		}
+		standard := task.Options[a.Option].Response.Default()
+		if a.Point.Core != standard.Core || a.Point.Mem != standard.Mem {
+			p.Setting = dvfsmodel.Setting{Core: a.Point.Core, Mem: a.Point.Mem}
+		}
+		made.EnergyJ += p.EnergyJ
+		made.Jobs = append(made.Jobs, p)
+	}
+}

@@ -1,0 +1,427 @@
+package slurmqueue_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/liveplan"
+	"github.com/epplan/epplan/internal/slurmqueue"
+	"github.com/epplan/epplan/live"
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/slurm"
+)
+
+// planned are the terms of a plan by a policy that is wanted everywhere.
+func planned(policy string) *config.Planning {
+	c := config.Default().Live
+	c.Plan.Mode, c.Plan.Policy = config.PlanEnforce, policy
+	p, _ := c.Planning()
+	return &p
+}
+
+// workloads are models of so many workloads on the V100.
+func workloads(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "[[model]]\nworkload = \"w%d\"\ngpu_model = \"V100\"\nform = \"paper\"\n"+
+			"base_core_mhz = 1380\nbase_mem_mhz = 877\nsettings = 8\np0_w = %d\ngamma_w = 10\nc_w = %d\n"+
+			"d_s = %d\ndelta = %.2f\nt0_s = 20\n", i, 40+5*i, 90+20*i, 300+400*i, 0.2+0.6*float64(i)/float64(n))
+	}
+	return b.String()
+}
+
+// day is a queue as it is every so often over a day, on a small cluster: what waits starts first
+// come, first served, and takes as long as by its model, or its limit.
+func day(rng *rand.Rand, snapshots int) []*epdapi.Queue {
+	const step, models = 600.0, 6
+	type job struct {
+		epdapi.QueuedJob
+		submitted, begun, takes float64
+	}
+	var waiting, running []*job
+	days := make([]*epdapi.Queue, 0, snapshots)
+	next := int64(100)
+	for i := range snapshots {
+		now := step * float64(i)
+		for range rng.IntN(6) {
+			next++
+			limit := 600 + 600*float64(rng.IntN(20))
+			j := &job{QueuedJob: waits(next, 1<<rng.IntN(4), limit, 0), submitted: now, takes: limit * rng.Float64()}
+			switch rng.IntN(6) {
+			case 0:
+				j.RuntimeS, j.PowerW = live.Known(limit/2), live.Known(200)
+			case 1:
+				j.HandsOff = true
+				j.Workload = "w0"
+			case 2:
+			default:
+				j.Workload = fmt.Sprintf("w%d", rng.IntN(models))
+			}
+			if rng.IntN(8) == 0 {
+				j.ArrayJob, j.ArrayTasks, j.Tasks = next, "0-2", 3
+			}
+			if rng.IntN(8) == 0 {
+				j.DeadlineS = live.Known(2 * limit)
+			}
+			j.User = []string{"ada", "bob"}[rng.IntN(2)]
+			waiting = append(waiting, j)
+		}
+		running = slices.DeleteFunc(running, func(j *job) bool { return j.begun+j.takes <= now })
+		free := 32
+		for _, j := range running {
+			free -= j.GPUs
+		}
+		waiting = slices.DeleteFunc(waiting, func(j *job) bool {
+			if j.GPUs > free || j.Tasks > 1 {
+				return false
+			}
+			free -= j.GPUs
+			j.begun, j.State, j.GPUModel = now, string(slurm.Running), "V100"
+			running = append(running, j)
+			return true
+		})
+		q := &epdapi.Queue{
+			Models: workloads(models),
+			Nodes:  []epdapi.QueueNode{{GPUModel: "V100", GPUs: 8, Count: 4, Partitions: []string{"gpu"}}},
+		}
+		for _, j := range waiting {
+			j.AgeS = live.Known(now - j.submitted)
+			q.Jobs = append(q.Jobs, j.QueuedJob)
+		}
+		for _, j := range running {
+			j.AgeS, j.EndsS = live.Known(now-j.begun), live.Known(j.Limit.Seconds()-(now-j.begun))
+			q.Jobs = append(q.Jobs, j.QueuedJob)
+		}
+		days = append(days, q)
+	}
+	return days
+}
+
+// recordedDays are queues that were drawn, and those that a controller listed over a day of the lab.
+func recordedDays(t *testing.T) map[string][]*epdapi.Queue {
+	t.Helper()
+	days := map[string][]*epdapi.Queue{"drawn": day(rand.New(rand.NewPCG(7, 1)), 20)}
+	files, err := filepath.Glob("testdata/*.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(data)) {
+			q := new(epdapi.Queue)
+			if err := json.Unmarshal([]byte(line), q); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			days[filepath.Base(name)] = append(days[filepath.Base(name)], q)
+		}
+	}
+	return days
+}
+
+// TestTheLivePlanOfARecordedDayIsTheOfflineOne holds what is in force, after each snapshot of a queue,
+// against what epplan plan --from-slurm says of it, and against the engine itself.
+func TestTheLivePlanOfARecordedDayIsTheOfflineOne(t *testing.T) {
+	terms := usual()
+	terms.HeldOut = func(id slurm.JobID) bool { return id%7 == 0 }
+	terms.Admissible = func(_, _ string, limit float64) (clocks []dvfsmodel.Setting, ok bool) {
+		for core := dvfsmodel.MHz(135); core <= 1380; core += 7.5 {
+			if float64(core) > 700+20_000/limit {
+				clocks = append(clocks, dvfsmodel.Setting{Core: dvfsmodel.MHz(int(core)), Mem: 877})
+			}
+		}
+		return clocks, true
+	}
+	var seen daySeen
+	for name, snapshots := range recordedDays(t) {
+		for i, q := range snapshots {
+			text := []string{"edl:0.8", "value", "edl-bin", "cats-safe"}[i%4]
+			if i == 5 {
+				text = config.Best
+			}
+			t.Run(fmt.Sprintf("%s/%d by %s", name, i, text), func(t *testing.T) {
+				seen.compare(t, renewed(t, q, terms, text), q, terms, text)
+			})
+		}
+	}
+	t.Logf("%d tasks, %d at lower clocks, %d shortened by theta", seen.tasks, seen.slowed, seen.shortened)
+	if seen.slowed == 0 || seen.tasks < 100 {
+		t.Error("the days show nothing")
+	}
+}
+
+// daySeen counts what was compared.
+type daySeen struct{ tasks, slowed, shortened int }
+
+// renewed is the plan that a planner puts in force for a queue.
+func renewed(t *testing.T, q *epdapi.Queue, terms *slurmqueue.PlanTerms, policy string) *live.Plan {
+	t.Helper()
+	settings := config.Default().Live
+	settings.Plan.Mode, settings.Plan.Policy = config.PlanEnforce, policy
+	p := slurmqueue.LivePlanner{
+		Queue:    func(context.Context) (*epdapi.Queue, error) { return q, nil },
+		Settings: func() (*config.Live, *slurmqueue.PlanTerms) { return &settings, terms },
+		InForce:  new(liveplan.InForce), Clock: func() time.Time { return dayStart },
+	}
+	p.Renew(t.Context())
+	inForce := p.InForce.Plan(dayStart)
+	if inForce == nil || inForce.Trouble != "" || inForce.Stale != "" {
+		t.Fatalf("%+v", inForce)
+	}
+	return inForce
+}
+
+// compare holds a plan in force against the offline ones of the same queue.
+func (s *daySeen) compare(
+	t *testing.T, inForce *live.Plan, q *epdapi.Queue, terms *slurmqueue.PlanTerms, policy string,
+) {
+	t.Helper()
+	if policy == config.Best {
+		policy = "edl-align"
+	}
+	offline, err := slurmqueue.PlanQueue(t.Context(), q, terms, slurmqueue.PlanOptions{Policy: policy})
+	if err != nil {
+		t.Fatal(err)
+	}
+	direct, err := planner.Solve(t.Context(), offline.Result.Problem, policyOf(t, policy), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := byTask(inForce)
+	if len(got) != len(offline.Jobs) {
+		t.Errorf("%d tasks in force, %d offline", len(got), len(offline.Jobs))
+	}
+	for task, job := range offline.Jobs {
+		a, j := &offline.Result.Plan.Assignments[task], got[job.ID]
+		s.tasks++
+		if j.Core > 0 && j.Core < 1380 {
+			s.slowed++
+		}
+		if strings.HasPrefix(j.Reason, "readjusted") {
+			s.shortened++
+		}
+		if j.HeldOut && j.Setting != (dvfsmodel.Setting{}) {
+			t.Errorf("job %s is held out at %s", job.ID, j.Words())
+		}
+		want := live.PlannedJob{
+			Start: after(a.Start), End: after(a.End), Setting: dvfsmodel.Setting{Core: a.Point.Core, Mem: a.Point.Mem},
+			Reason: a.Reason.String(),
+		}
+		if want.Core == 1380 && want.Mem == 877 {
+			want.Setting = dvfsmodel.Setting{}
+		}
+		is := live.PlannedJob{Start: j.Start, End: j.End, Setting: j.Setting, Reason: j.Reason}
+		if is != want {
+			t.Errorf("job %s in force %+v\noffline %+v", job.ID, is, want)
+		}
+		// A search depends on the order of tasks; SolveChecked has its own.
+		if policy != "edl-align" && !reflect.DeepEqual(*a, direct.Assignments[task]) {
+			t.Errorf("job %s offline %+v\nby the engine itself %+v", job.ID, *a, direct.Assignments[task])
+		}
+	}
+}
+
+var dayStart = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+
+func after(seconds float64) time.Time { return dayStart.Add(live.Known(seconds).Duration()) }
+
+func byTask(p *live.Plan) map[string]live.PlannedJob {
+	all := make(map[string]live.PlannedJob, len(p.Jobs))
+	for _, j := range p.Jobs {
+		all[j.Task] = j
+	}
+	return all
+}
+
+// drawnQueue is one of a drawn day.
+func drawnQueue(t *rapid.T) *epdapi.Queue {
+	seed := rapid.Uint64().Draw(t, "seed")
+	snapshots := day(rand.New(rand.NewPCG(seed, 2)), rapid.IntRange(1, 8).Draw(t, "snapshots"))
+	q := snapshots[len(snapshots)-1]
+	if rapid.Bool().Draw(t, "two kinds") {
+		q.Nodes = append(q.Nodes, epdapi.QueueNode{GPUModel: "T4", GPUs: 4, Count: 3, Partitions: []string{"gpu"}},
+			epdapi.QueueNode{GPUModel: "V100", GPUs: 8, Count: 2, Partitions: []string{"other"}})
+	}
+	return q
+}
+
+func TestThePlanDoesNotDependOnTheOrderOfRecords(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		q := drawnQueue(t)
+		wanted := planned(rapid.SampledFrom([]string{"edl:0.7", "value", "edl-bin"}).Draw(t, "policy"))
+		wanted.Window = rapid.IntRange(1, 30).Draw(t, "window")
+		first, err := slurmqueue.NewPlan(t.Context(), q, usual(), wanted, dayStart)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := *q
+		other.Jobs = rapid.Permutation(q.Jobs).Draw(t, "jobs")
+		other.Nodes = rapid.Permutation(q.Nodes).Draw(t, "nodes")
+		again, err := slurmqueue.NewPlan(t.Context(), &other, usual(), wanted, dayStart)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(first, again) {
+			t.Fatalf("%+v\nwant %+v", again, first)
+		}
+	})
+}
+
+// TestAPlanKeepsToTheClocksThatMayBeSet draws which those are by workload and limit.
+func TestAPlanKeepsToTheClocksThatMayBeSet(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		q := drawnQueue(t)
+		lowest := dvfsmodel.MHz(rapid.IntRange(500, 1380).Draw(t, "lowest"))
+		terms := usual()
+		terms.Admissible = func(string, string, float64) (all []dvfsmodel.Setting, ok bool) {
+			for core := lowest; core <= 1380; core++ {
+				all = append(all, dvfsmodel.Setting{Core: core, Mem: 877})
+			}
+			return all, true
+		}
+		held := slurm.JobID(rapid.IntRange(2, 4).Draw(t, "every held out"))
+		terms.HeldOut = func(id slurm.JobID) bool { return id%held == 0 }
+		p, err := slurmqueue.NewPlan(t.Context(), q, terms, planned("edl:0.7"), dayStart)
+		if err != nil {
+			t.Fatal(err)
+		}
+		handsOff := make(map[uint32]bool)
+		tasks := 0
+		for i := range q.Jobs {
+			j := &q.Jobs[i]
+			handsOff[uint32(j.ID)] = j.HandsOff
+			if j.State == string(slurm.Pending) {
+				tasks += j.Tasks
+			}
+		}
+		if len(p.Jobs)+p.Without != tasks {
+			t.Fatalf("%d planned and %d without a place, of %d", len(p.Jobs), p.Without, tasks)
+		}
+		for i, j := range p.Jobs {
+			switch {
+			case j.Core != 0 && j.Core < lowest:
+				t.Fatalf("job %s at %s, the lowest is %v MHz", j.Task, j.Words(), float64(lowest))
+			case (handsOff[j.Job] || j.HeldOut) && j.Setting != (dvfsmodel.Setting{}):
+				t.Fatalf("job %s at %s", j.Task, j.Words())
+			case j.HeldOut != (j.Job%uint32(held) == 0):
+				t.Fatalf("job %s is held out: %v", j.Task, j.HeldOut)
+			case i > 0 && j.Start.Before(p.Jobs[i-1].Start):
+				t.Fatalf("job %s is to start before the one before it", j.Task)
+			}
+		}
+	})
+}
+
+func TestJobsThatAreHeldOutHaveNoPlaceInTheOrder(t *testing.T) {
+	s := newSite()
+	s.live.Mode, s.live.Pick.Policy = live.Enforce, config.PickDeadline
+	s.live.Plan.Mode, s.live.Plan.Policy = config.PlanEnforce, "value"
+	s.queue.Jobs = append(s.queue.Jobs, waits(3, 1, 100, 10))
+	s.terms.HeldOut = func(id slurm.JobID) bool { return id == 2 }
+	s.Renew(t.Context())
+	if r := s.Ranking(); r == nil || !maps.Equal(r.Place, map[slurm.JobID]int{3: 0, 1: 1}) {
+		t.Errorf("%+v", r)
+	}
+	if p := s.InForce.Plan(s.now); len(p.Jobs) != 3 || p.Jobs[0].Job != 2 || !p.Jobs[0].HeldOut {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestAPlanIsMadeAnewWhenTheQueueChanges(t *testing.T) {
+	s := newSite()
+	s.live.Plan.Mode = config.PlanObserve
+	state := slurmqueue.QueueState{Digest: 1, Pending: []slurm.JobID{1, 2}}
+	runFor := func(t *testing.T, d time.Duration, meanwhile func()) int {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), d)
+		defer cancel()
+		time.AfterFunc(d/2, meanwhile)
+		s.asked = 0
+		s.Run(ctx)
+		return s.asked
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s.Clock, s.Watch = nil, func() slurmqueue.QueueState { return state }
+		if n := runFor(t, 50*time.Second, func() {}); n != 1 {
+			t.Errorf("nothing changed, and %d plans", n)
+		}
+		if n := runFor(t, 50*time.Second, func() { state.Digest++ }); n != 2 {
+			t.Errorf("jobs changed once, and %d plans", n)
+		}
+		s.live.Plan.Every = 600
+		s.queue.Jobs = append(s.queue.Jobs, runs(9, 1, 61))
+		if n := runFor(t, 100*time.Second, func() {}); n != 2 {
+			t.Errorf("a job didn't end when it was expected to, and %d plans", n)
+		}
+	})
+}
+
+func TestAPlanThatIsStaleSaysSo(t *testing.T) {
+	s := newSite()
+	s.live.Plan.Mode, s.live.Mode = config.PlanEnforce, live.Enforce
+	state := slurmqueue.QueueState{Pending: []slurm.JobID{1, 2}}
+	s.Watch = func() slurmqueue.QueueState { return state }
+	s.Renew(t.Context())
+	if a := s.InForce.For(1, 0, s.now); a.Job == nil || a.Policy != "edl" {
+		t.Fatalf("%+v", a)
+	}
+	s.InForce.Observe([]slurm.JobID{1, 2, 3, 4, 5})
+	if a := s.InForce.For(1, 0, s.now); a.Job != nil ||
+		a.Why != "it is stale: it doesn't know 3 of the 5 jobs that wait" {
+		t.Errorf("%+v", a)
+	}
+	if r := s.Ranking(); r.Trouble == "" || !s.now.After(r.Until) {
+		t.Errorf("%+v", r)
+	}
+	s.InForce.Observe([]slurm.JobID{1, 2, 3})
+	if a := s.InForce.For(1, 0, s.now); a.Job == nil {
+		t.Errorf("one of three is new: %+v", a)
+	}
+	if a := s.InForce.For(3, 0, s.now); a.Job != nil || a.Why != "it doesn't have the job" {
+		t.Errorf("%+v", a)
+	}
+	late := s.now.Add(10*time.Minute + time.Second)
+	if a := s.InForce.For(1, 0, late); a.Job != nil || !strings.Contains(a.Why, "couldn't be made anew") {
+		t.Errorf("%+v", a)
+	}
+	s.live.Plan.Mode, s.live.Pick.Policy = config.PlanOff, config.PickDeadline
+	s.Renew(t.Context())
+	if a := s.InForce.For(1, 0, s.now); a != (liveplan.Advice{}) || s.Ranking() != nil {
+		t.Errorf("off: %+v", a)
+	}
+}
+
+func TestTasksOfAnArrayTakeWhatIsPlannedOneAfterTheOther(t *testing.T) {
+	f := new(liveplan.InForce)
+	p := &live.Plan{Policy: "edl", Until: dayStart.Add(time.Hour)}
+	for i := range 3 {
+		p.Jobs = append(p.Jobs, live.PlannedJob{Job: 10, Task: fmt.Sprintf("10_%d", i)})
+	}
+	f.Put(p, []slurm.JobID{10}, 1)
+	ids := []slurm.JobID{11, 11, 12, 10, 10} // the last one keeps the number of the array
+	got := make([]string, 0, len(ids))
+	for _, id := range ids {
+		got = append(got, f.For(id, 10, dayStart).Job.Task)
+	}
+	if want := []string{"10_0", "10_0", "10_1", "10_2", "10_2"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
