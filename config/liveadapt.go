@@ -43,16 +43,7 @@ func defaultAdapt() LiveAdapt {
 // ModeOf is the mode of a partition; of several, with commas between, it is on
 // where it is on in all.
 func (a *LiveAdapt) ModeOf(partitions string) Adapt {
-	for partition := range strings.SplitSeq(partitions, ",") {
-		mode, ok := a.Modes[partition]
-		if !ok {
-			mode = a.Mode
-		}
-		if mode != AdaptOn {
-			return mode
-		}
-	}
-	return AdaptOn
+	return mostCareful(partitions, a.Modes, a.Mode, adaptWords)
 }
 
 func (a *LiveAdapt) fields() []field {
@@ -103,17 +94,7 @@ func defaultCap() LiveCap { return LiveCap{Mode: CapOff} }
 
 // ModeOf is the mode of a partition; of several, with commas between, the most careful one.
 func (c *LiveCap) ModeOf(partitions string) CapMode {
-	careful := CapConstant
-	for partition := range strings.SplitSeq(partitions, ",") {
-		mode, ok := c.Modes[partition]
-		if !ok {
-			mode = c.Mode
-		}
-		if slices.Index(capWords, string(mode)) < slices.Index(capWords, string(careful)) {
-			careful = mode
-		}
-	}
-	return careful
+	return mostCareful(partitions, c.Modes, c.Mode, capWords)
 }
 
 // IsChosenEverywhere reports whether limits are chosen in all partitions.
