@@ -36,6 +36,7 @@ func TestADatabaseOfSchema7HasTheSumsOfItsOutcomes(t *testing.T) {
 		}
 		d := decision(i)
 		d.RunID, d.HoldOut, d.DefaultJ = o.RunID, live.Known(0.05), live.Known(1e5)
+		o.Setting.Cap, d.Setting.Cap = 0, 0 // that schema knew of none
 		var err error
 		if o.DecisionID, err = s.PutDecision(t.Context(), d); err != nil {
 			t.Fatal(err)
