@@ -28,22 +28,6 @@ func (l *Live) ReorderOf(partition string) Reorder {
 	return l.Reorder
 }
 
-// mostCareful is what holds for a job that may start in any of some partitions, with commas between: of
-// what each of them has of its own, or else otherwise, the one that is first among the words.
-func mostCareful[M ~string](partitions string, own map[string]M, otherwise M, words []string) M {
-	careful := M(words[len(words)-1])
-	for partition := range strings.SplitSeq(partitions, ",") {
-		mode, ok := own[partition]
-		if !ok {
-			mode = otherwise
-		}
-		if slices.Index(words, string(mode)) < slices.Index(words, string(careful)) {
-			careful = mode
-		}
-	}
-	return careful
-}
-
 // maxUserName is the longest user name, in bytes.
 const maxUserName = 256
 
