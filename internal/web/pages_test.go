@@ -454,14 +454,15 @@ type timedOut struct{ *cluster }
 
 func (timedOut) Jobs(context.Context, url.Values) (*epdapi.JobPage, error) {
 	row := jobRow(0)
-	row.Locked = []dvfsmodel.Setting{{}, {Core: 945, Mem: 877}}
+	row.Locked = []dvfsmodel.Setting{{}, {Core: 945, Mem: 877}, {Core: 945, Mem: 877, Cap: 210}}
 	return &epdapi.JobPage{Jobs: []epdapi.JobRow{row, jobRow(1)}}, nil
 }
 
 func TestTheListOfJobsShowsTheClocksThatRunsHad(t *testing.T) {
 	p := look(t, timedOut{newCluster()}, admin, "/jobs")
 	rows := p.rows(t, "jobs-table")
-	if len(rows) != 2 || !slices.Contains(rows[0], "default clocks; core 945 MHz, memory 877 MHz") ||
+	if len(rows) != 2 || !slices.Contains(rows[0], "default clocks; core 945 MHz, memory 877 MHz; "+
+		"core 945 MHz, memory 877 MHz, power at most 210 W") ||
 		!slices.Contains(rows[1], "core 1110 MHz, memory 877 MHz") {
 		t.Errorf("%q", rows)
 	}
