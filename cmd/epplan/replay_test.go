@@ -26,8 +26,8 @@ func TestPoliciesAreSeparatedAtCommasThatArentTheirArguments(t *testing.T) {
 		{[]string{"priced:1,2,3,fgd"}, []string{"priced:1,2,3", "fgd"}},
 		{[]string{"mix:pwr=1,fgd=2,mix:fgd=1,random=2"}, []string{"mix:pwr=1,fgd=2", "mix:fgd=1,random=2"}},
 		{
-			[]string{"potential:hole=3, pwr", "pwr+fgd:0.1, Random"},
-			[]string{"potential:hole=3", "pwr", "pwr+fgd:0.1", "Random"},
+			[]string{"potential:room=0.3, pwr", "pwr+fgd:0.1, Random"},
+			[]string{"potential:room=0.3", "pwr", "pwr+fgd:0.1", "Random"},
 		},
 		{[]string{"fgd,nosuch"}, []string{"fgd", "nosuch"}},
 		{[]string{","}, []string{"", ""}},

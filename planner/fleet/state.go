@@ -14,6 +14,8 @@ type State struct {
 	nodes     []Node
 	capacity  int64 // milli-GPU
 	allocated int64 // milli-GPU
+	cpus      int64 // milli-vCPU
+	usedCPUs  int64 // milli-vCPU
 	cpu, gpu  dvfsmodel.Watt
 	cost      float64
 	asleep    int
@@ -32,6 +34,7 @@ func NewState(kinds []*Kind) *State {
 func (s *State) Add(k *Kind) {
 	s.nodes = append(s.nodes, NewNode(k))
 	s.capacity += int64(k.GPUs) * WholeGPU
+	s.cpus += k.CPU
 	s.addPower(&s.nodes[len(s.nodes)-1], 1)
 }
 
@@ -55,6 +58,9 @@ func (s *State) Capacity() int64 { return s.capacity }
 // Allocated is the milli-GPU that running tasks hold.
 func (s *State) Allocated() int64 { return s.allocated }
 
+// CPUs is the milli-vCPU of all nodes, and how much of them running tasks hold.
+func (s *State) CPUs() (capacity, allocated int64) { return s.cpus, s.usedCPUs }
+
 // Power is the estimated overall power consumption (EOPC, PWR+FGD paper,
 // equation 3) by CPUs and GPUs. It is exact while the kinds' powers are whole
 // watts.
@@ -75,6 +81,7 @@ func (s *State) Place(node int, d *Demand, gpus planner.GPUSet) error {
 	n.Place(d, gpus)
 	s.addPower(n, 1)
 	s.allocated += int64(d.GPUMilli())
+	s.usedCPUs += d.CPU
 	return nil
 }
 
@@ -85,6 +92,7 @@ func (s *State) Release(node int, d *Demand, gpus planner.GPUSet) {
 	n.Release(d, gpus)
 	s.addPower(n, 1)
 	s.allocated -= int64(d.GPUMilli())
+	s.usedCPUs -= d.CPU
 }
 
 // Sleep switches an empty node off; Place wakes it.

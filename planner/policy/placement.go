@@ -107,7 +107,7 @@ func placements() []registeredPlacement {
 			"watts + F a GPU fragmented + S a GPU stranded below C vCPU (200,100,13)", readPriced,
 		},
 		{
-			"potential", "[:P=V[,…]]",
+			"potential", "[:room=R]",
 			"least watts, of this task and the next, with room spoilt at its price: epplan's default",
 			readPotential,
 		},

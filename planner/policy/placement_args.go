@@ -112,71 +112,32 @@ func singleScorers() []string {
 	return names
 }
 
-// readPotential reads PRICE=VALUE, separated by commas.
+// readPotential reads room=R.
 func readPotential(args string) (Placement, *argError) {
-	prices := score.DefaultPotentialPrices()
-	offset := 0
-	for item := range strings.SplitSeq(args, ",") {
-		if args == "" {
-			break
+	room := score.DefaultRoom
+	if args != "" {
+		name, text, ok := strings.Cut(args, "=")
+		x, err := strconv.ParseFloat(text, 64)
+		switch {
+		case !ok:
+			return Placement{}, &argError{0, fmt.Sprintf("%q, want room=R", args)}
+		case slices.Contains(formerPrices, name):
+			return Placement{}, &argError{0, fmt.Sprintf("%s is no parameter any more: prices follow from the "+
+				"workload and the cluster; room=R says how far ahead room is kept", name)}
+		case name != "room":
+			return Placement{}, &argError{0, fmt.Sprintf("unknown parameter %q, want room", name)}
+		case err != nil || !(x >= 0 && x <= 1):
+			return Placement{}, &argError{len(name) + 1, fmt.Sprintf("%q, want a number from 0 to 1", text)}
 		}
-		if fault := setPrice(&prices, item); fault != nil {
-			return Placement{}, &argError{offset + fault.offset, fault.msg}
-		}
-		offset += len(item) + 1
+		room = x
 	}
 	return Placement{rule: func(m fleet.Workload) score.Rule {
-		return score.Rule{Parts: []score.WeightedScorer{{Scorer: score.NewPotential(m, prices), Weight: 1}}}
+		return score.Rule{Parts: []score.WeightedScorer{{Scorer: score.NewPotential(m, room), Weight: 1}}}
 	}}, nil
 }
 
-// namedPrice is a price of the potential by its name on the command line.
-type namedPrice struct {
-	name  string
-	value *float64
-	ratio bool // it is vCPU for each GPU, and so above 0
-}
-
-// pricesOf lists the prices by name.
-func pricesOf(p *score.PotentialPrices) []namedPrice {
-	return []namedPrice{
-		{"next", &p.Next, false},
-		{"block", &p.Block, false},
-		{"spare", &p.Spare, false},
-		{"sparecpus", &p.SpareCPUs, true},
-		{"fragment", &p.Fragment, false},
-		{"hole", &p.Hole, false},
-		{"starve", &p.Starve, false},
-		{"starvecpus", &p.StarveCPUs, true},
-		{"strand", &p.Strand, false},
-		{"strandcpus", &p.StrandCPUs, true},
-		{"rise", &p.Rise, false},
-		{"from", &p.From, false},
-		{"to", &p.To, false},
-	}
-}
-
-func setPrice(prices *score.PotentialPrices, item string) *argError {
-	name, text, ok := strings.Cut(item, "=")
-	if !ok {
-		return &argError{0, fmt.Sprintf("%q, want price=value", item)}
-	}
-	all := pricesOf(prices)
-	i := slices.IndexFunc(all, func(p namedPrice) bool { return p.name == name })
-	if i < 0 {
-		names := make([]string, len(all))
-		for j := range all {
-			names[j] = all[j].name
-		}
-		return &argError{0, fmt.Sprintf("unknown price %q, want one of %s", name, strings.Join(names, ", "))}
-	}
-	x, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(x >= 0 && x <= maxPrice) {
-		return &argError{len(name) + 1, fmt.Sprintf("%q, want a number from 0 to %d", text, maxPrice)}
-	}
-	if all[i].ratio && x == 0 {
-		return &argError{len(name) + 1, "0 vCPU a GPU, want more"}
-	}
-	*all[i].value = x
-	return nil
+// formerPrices could be set while the potential had prices of its own.
+var formerPrices = []string{
+	"next", "block", "spare", "sparecpus", "fragment", "hole", "starve", "starvecpus", "strand", "strandcpus",
+	"rise", "from", "to",
 }

@@ -23,7 +23,7 @@ func ourRules(m fleet.Workload) map[string]func() score.Rule {
 		"Potential": func() score.Rule {
 			return score.Rule{
 				Parts: []score.WeightedScorer{{
-					Scorer: score.NewPotential(m, score.DefaultPotentialPrices()), Weight: 1,
+					Scorer: score.NewPotential(m, score.DefaultRoom), Weight: 1,
 				}},
 			}
 		},

@@ -9,8 +9,27 @@ import (
 // maxPotentials is how many states are remembered.
 const maxPotentials = 1 << 14
 
-// potential are the two parts of a state's.
-type potential struct{ steady, scarce float64 }
+// potential is that of a state: the parts of which it is added up, and the sum at
+// the prices of an epoch.
+type potential struct {
+	steady, scarce float64
+	room           []uint16 // by class of [roomPrices], milli-GPU
+	total          float64
+	epoch          uint32
+}
+
+// fill works out the parts of a state's potential.
+func (p *Potential) fill(s *fleet.CachedState[potential]) {
+	r := residualOf(s)
+	view := p.targetFor(r.kind)
+	next, fragment := view.forecast(&r)
+	stranded := view.stranded(float64(r.left)/fleet.WholeGPU, float64(r.cpu)/fleet.WholeGPU)
+	s.Value = potential{
+		steady: r.watts + float64(nextPart*next),
+		scarce: float64(p.busyGPU * (float64(fragmentPart*fragment/fleet.WholeGPU) + stranded)),
+		room:   p.rooms.fill(&r, s.Value.room), epoch: p.epoch - 1,
+	}
+}
 
 // residual is what is left of a node, as the potential sees it.
 type residual struct {
@@ -55,6 +74,7 @@ func (r *residual) addedPower(cpu int64, waking int) float64 {
 type kindTarget struct {
 	classes []targetClass // that it accepts, ascending by milli
 	barred  float64       // probability of the others
+	needs   []cpuNeed     // of all classes with GPUs
 }
 
 type targetClass struct {
@@ -62,6 +82,10 @@ type targetClass struct {
 	cpu         int64
 	milli, gpus int
 }
+
+// cpuNeed is the vCPU that a class asks for with each GPU, and its part of the GPUs
+// that the workload asks for.
+type cpuNeed struct{ perGPU, part float64 }
 
 func (p *Potential) targetFor(k *fleet.Kind) *kindTarget {
 	t := p.views[k]
@@ -71,6 +95,10 @@ func (p *Potential) targetFor(k *fleet.Kind) *kindTarget {
 	t = &kindTarget{}
 	for i := range p.workload {
 		c := &p.workload[i]
+		if c.GPUs > 0 && c.CPU > 0 {
+			milli := float64(c.GPUMilli())
+			t.needs = append(t.needs, cpuNeed{float64(c.CPU) / milli, float64(c.P*milli) / p.asked})
+		}
 		if !c.Accepts(k.Model) {
 			t.barred += c.P
 			continue
@@ -80,4 +108,44 @@ func (p *Potential) targetFor(k *fleet.Kind) *kindTarget {
 	slices.SortStableFunc(t.classes, func(a, b targetClass) int { return a.milli - b.milli })
 	p.views[k] = t
 	return t
+}
+
+// forecast is the watts that the next task is expected to add, block where it has
+// no room, and the milli-GPU that it is expected to be unable to use
+// ([fleet.Fragmentation], but for rounding).
+func (t *kindTarget) forecast(r *residual) (watts, fragment float64) {
+	watts, fragment = float64(t.barred*block), float64(t.barred*float64(r.left))
+	at, small := 0, 0 // GPUs with too little left, and how much that is
+	for i := range t.classes {
+		c := &t.classes[i]
+		for at < r.kind.GPUs && int(r.gpu[at]) < c.milli {
+			small += int(r.gpu[at])
+			at++
+		}
+		waking := c.gpus
+		if c.milli <= r.mostOfABusy {
+			waking = 0
+		}
+		switch {
+		case c.cpu > r.cpu || waking > r.idle:
+			watts += float64(c.p * block)
+			fragment += float64(c.p * float64(r.left))
+			continue
+		case c.gpus == 0:
+			fragment += float64(c.p * float64(r.left))
+		default:
+			fragment += float64(c.p * float64(small))
+		}
+		watts += float64(c.p * r.addedPower(c.cpu, waking))
+	}
+	return watts, fragment
+}
+
+// stranded is the free GPUs that the free vCPU are expected not to serve.
+func (t *kindTarget) stranded(gpus, cpus float64) float64 {
+	sum := 0.0
+	for _, need := range t.needs {
+		sum += float64(need.part * max(0, gpus-cpus/need.perGPU))
+	}
+	return sum
 }

@@ -55,7 +55,7 @@ func scorers(m fleet.Workload) []score.Scorer {
 		score.GpuPacking{},
 		score.GpuClustering{},
 		score.NewExpectedPWR(m), score.NewPriced(m, score.DefaultPrices()), &tide{},
-		score.NewPotential(m, score.DefaultPotentialPrices()),
+		score.NewPotential(m, score.DefaultRoom),
 	}
 }
 

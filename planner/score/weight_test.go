@@ -19,9 +19,7 @@ func TestScorersByPowerCompareWeightedWatts(t *testing.T) {
 		"epwr":   func() score.Scorer { return score.NewExpectedPWR(m) },
 		"priced": func() score.Scorer { return score.NewPriced(m, score.Prices{CPUsPerGPU: 1}) },
 		"potential": func() score.Scorer {
-			return score.NewPotential(m, score.PotentialPrices{
-				Next: 1, SpareCPUs: 1, StarveCPUs: 1, StrandCPUs: 1, To: 1,
-			})
+			return score.NewPotential(m, score.DefaultRoom)
 		},
 	} {
 		for _, weights := range [][2]float64{{0, 0}, {1, 1}, {3, 3}, {1.4, 1}, {1.6, 1}, {0, 0.5}, {1, 0.8}} {
