@@ -74,6 +74,10 @@ test: ## go vet and every test
 	$(GO) vet ./...
 	$(GO) test -vet=off -timeout 15m $(TESTFLAGS) ./...
 
+.PHONY: test-long
+test-long: ## properties of all policies on 10,000 drawn problems each (about ten minutes)
+	EPPLAN_LONG=1 $(GO) test -count 1 -timeout 1h -v $(TESTFLAGS) -run RandomProblems ./planner/policy
+
 # With SLURM=SUITE in a root of another Slurm, where nothing can be built.
 .PHONY: test-live
 test-live: ## only the tests against a real Slurm (needs root and scripts/test-packages.sh); SLURM=26.05: another one

@@ -13,6 +13,7 @@ import (
 	"github.com/epplan/epplan/internal/predict"
 	"github.com/epplan/epplan/internal/predict/source"
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/report/savingsreport"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -131,7 +132,7 @@ func forecastFootprint(f *epdapi.Forecast, factors *epdapi.Factors) string {
 	}
 	at := func(j float64) string {
 		all := factors.FootprintOf(j)
-		return footprintText(factors, &all)
+		return savingsreport.FootprintText(factors, &all)
 	}
 	text := at(f.Energy.Value)
 	if text == "" {

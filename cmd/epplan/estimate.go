@@ -15,6 +15,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/follow"
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/report/savingsreport"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -210,7 +211,7 @@ func writeCost(b *strings.Builder, e *epdapi.Estimate, m *epdapi.EstimateModel) 
 	cost := func(p *epdapi.Point) string {
 		all := e.Factors.FootprintOf(p.EnergyJ + p.HostJ)
 		text := energyText(p.EnergyJ + p.HostJ)
-		if more := footprintText(&e.Factors, &all); more != "" {
+		if more := savingsreport.FootprintText(&e.Factors, &all); more != "" {
 			text += ", " + more
 		}
 		return text

@@ -221,6 +221,10 @@ func fakeSavings(r *http.Request) any {
 		Node: epdapi.Saving{
 			Runs: 420, Against: 23, SavedJ: 60e6, LowJ: 31e6, HighJ: 89e6, BaselineJ: 600e6,
 		},
+		Time: epdapi.Longer{
+			Runs: 420, Against: 23, LongerS: 1.26e5, LowS: 9e4, HighS: 1.62e5, BaselineS: 1.8e6,
+		},
+		Stretch:   1.5,
 		Workloads: 12, Alone: 31, Treated: 611, HeldOut: 40, HoldOut: 0.05,
 		TreatedEnded: epdapi.EndingCounts{Ended: 630, Completed: 611},
 		HeldOutEnded: epdapi.EndingCounts{Ended: 41, Completed: 40},
@@ -231,6 +235,7 @@ func fakeSavings(r *http.Request) any {
 				Workload: "5ca1ab1e5ca1ab1e5ca1ab1ex4", GPUModel: "V100", Saving: epdapi.Saving{
 					Runs: 300, Against: 15, SavedJ: 60e6, LowJ: 45e6, HighJ: 75e6, BaselineJ: 300e6,
 				},
+				Time:    epdapi.Longer{Runs: 300, Against: 15, LongerS: 1.2e5, LowS: 1e5, HighS: 1.4e5, BaselineS: 1.2e6},
 				LastJob: epdapi.LastJob{ID: 4711, Name: "resnet50", User: "ada", Partition: "gpu"},
 			},
 			{
@@ -248,6 +253,7 @@ func fakeSavings(r *http.Request) any {
 		s.GPU = epdapi.Saving{
 			Runs: 30, Against: 4, SavedJ: 1e6, LowJ: -2e6, HighJ: 4e6, BaselineJ: 9e6, Needed: 32,
 		}
+		s.Time = epdapi.Longer{Runs: 30, Against: 4, LongerS: -100, LowS: -400, HighS: 200, BaselineS: 9000}
 		s.TreatedEnded.Completed = 500
 	case since.Year() == 2024:
 		s = epdapi.Savings{
@@ -264,6 +270,7 @@ func fakeSavings(r *http.Request) any {
 				Runs: 400, Against: 41, SavedJ: 14.4e6, LowJ: -3.6e6, HighJ: 32.4e6,
 				BaselineJ: 360e6, Needed: 25,
 			},
+			Time: epdapi.Longer{Runs: 41, Against: 23, LongerS: 4e3, LowS: 2e3, HighS: 6e3, BaselineS: 2e5},
 		}
 	default:
 		s.Since = since

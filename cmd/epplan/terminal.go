@@ -280,9 +280,7 @@ func dateTime(at time.Time) string {
 }
 
 // writeRow writes a line with a name before it.
-func writeRow(b *strings.Builder, name, format string, args ...any) {
-	fmt.Fprintf(b, "%-12s"+format+"\n", append([]any{name}, args...)...)
-}
+var writeRow = report.WriteRow
 
 // orDash is somebody's text, or a dash where there is none.
 func orDash(text string) string {
@@ -296,13 +294,7 @@ func orDash(text string) string {
 type outputFile struct{ flag, name string }
 
 // energyText is an energy in kilowatt-hours, or in joules if it is small.
-func energyText(joules float64) string {
-	const small = 0.01 * dvfsmodel.JoulesPerKWh
-	if math.Abs(joules) < small {
-		return report.FormatJoules(joules)
-	}
-	return report.FormatKWh(joules)
-}
+var energyText = report.EnergyText
 
 // trimZeros is a number without zeros at its end.
 func trimZeros(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -21,6 +22,13 @@ type board struct {
 // drawTable is measurements of random applications at core clocks and caps (0: none) on a random
 // board: knees of time and voltage, steps of 1 % between clocks, and noise of .3 %.
 func drawTable(
+	rng *rand.Rand, apps int, cores []dvfsmodel.MHz, caps []dvfsmodel.Watt,
+) []dvfsmodel.AppSamples {
+	return scattered(rng, drawExact(rng, apps, cores, caps), 0.003)
+}
+
+// drawExact is drawTable without noise.
+func drawExact(
 	rng *rand.Rand, apps int, cores []dvfsmodel.MHz, caps []dvfsmodel.Watt,
 ) []dvfsmodel.AppSamples {
 	b := board{steps: make(map[dvfsmodel.MHz]float64), knee: 0.6 + 0.25*rng.Float64()}
@@ -43,13 +51,26 @@ func drawTable(
 				for limit > 0 && free(g) > float64(limit) && g > 0.1 {
 					g -= 0.001
 				}
-				noise := func() float64 { return math.Exp(0.003 * rng.NormFloat64()) }
 				list[a].Samples = append(list[a].Samples, dvfsmodel.Sample{
 					Core: core, Mem: 1215, Cap: limit,
-					Time:  (1 - share + share*max(1/g, 1/memory)) * noise(),
-					Power: dvfsmodel.Watt(free(g) * b.steps[core] * noise()),
+					Time:  1 - share + share*max(1/g, 1/memory),
+					Power: dvfsmodel.Watt(free(g) * b.steps[core]),
 				})
 			}
+		}
+	}
+	return list
+}
+
+// scattered is measurements of applications that scatter by a part, in time and in power.
+func scattered(rng *rand.Rand, exact []dvfsmodel.AppSamples, by float64) []dvfsmodel.AppSamples {
+	list := slices.Clone(exact)
+	for a := range list {
+		list[a].Samples = slices.Clone(list[a].Samples)
+		for i := range list[a].Samples {
+			s := &list[a].Samples[i]
+			s.Time *= math.Exp(by * rng.NormFloat64())
+			s.Power *= dvfsmodel.Watt(math.Exp(by * rng.NormFloat64()))
 		}
 	}
 	return list
@@ -145,6 +166,42 @@ func TestFitsWithCorrectionsChooseAsFullFitsDo(t *testing.T) {
 		}
 		if !between {
 			t.Errorf("seed %d: no correction at a clock that wasn't measured, between two that were", seed)
+		}
+	}
+}
+
+// By what single runs scatter, corrections help, or are as good as none: what noise says isn't taken
+// for steps of the board. Clocks are judged by what they really take.
+func TestCorrectionsDoNotFollowNoise(t *testing.T) {
+	const tables = 60
+	for _, kind := range []struct{ scatter, most float64 }{{0.003, 0.5}, {0.01, 0.9}, {0.02, 1}} {
+		var own, corrected float64
+		for seed := range uint64(tables) {
+			rng := rand.New(rand.NewPCG(seed, 7))
+			step := dvfsmodel.MHz(15 * (1 + rng.IntN(4)))
+			cores := clocks(1410-step*dvfsmodel.MHz(5+rng.IntN(11)), 1410, step)
+			exact := drawExact(rng, 2+rng.IntN(5), cores, []dvfsmodel.Watt{0})
+			apps := scattered(rng, exact, kind.scatter)
+			base := dvfsmodel.Setting{Core: 1410, Mem: 1215}
+			fits, errs := joint.Fit(apps, base, nil, nil)
+			if err := errors.Join(errs...); err != nil {
+				t.Fatal(err)
+			}
+			for a := range apps {
+				alone, err := dvfsmodel.Fit(apps[a].Samples, base, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				n := float64(tables * len(apps))
+				own += regretOf(alone, exact[a].Samples) / n
+				corrected += regretOf(fits[a], exact[a].Samples) / n
+			}
+		}
+		t.Logf("scatter of %.1f %%: regret %.3f %%, by own fits alone %.3f %%",
+			100*kind.scatter, 100*corrected, 100*own)
+		if corrected > kind.most*own {
+			t.Errorf("scatter of %.1f %%: regret %.5f, want at most %v times the %.5f of own fits",
+				100*kind.scatter, corrected, kind.most, own)
 		}
 	}
 }

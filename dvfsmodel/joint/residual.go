@@ -37,14 +37,13 @@ type covariance struct {
 }
 
 // The hyperparameters are taken as log-normal before anything is known, around these with these
-// deviations of the logarithm: a per cent, give or take a factor of e² = 7, over distances of
-// 15 %, give or take a factor of 2; and noise of .4 %, the spread of a mean of many runs, give or take
-// a fifth: what else few settings leave unexplained is the application's own, not noise.
+// deviations of the logarithm: a per cent, and noise of .4 %, the spread of a mean of many runs, give
+// or take a factor of e² = 7, since single runs scatter by 2 % and more; over distances of 15 %, give
+// or take a factor of 2.
 const (
-	usualSize, sizeSpread   = 0.01, 2
-	usualReach, reachSpread = 0.15, 0.7
-	usualNoise, noiseSpread = 0.004, 0.2
-	leastSize, mostSize     = 1e-5, 3
+	usualSize, usualNoise, sizeSpread = 0.01, 0.004, 2
+	usualReach, reachSpread           = 0.15, 0.7
+	leastSize, mostSize               = 1e-5, 3
 )
 
 // alike is exp(−d²/2r²): how alike a smooth function is at two places.
@@ -171,7 +170,7 @@ func (r *residuals) loss(h *covariance, without int) float64 {
 	for _, x := range [...]float64{h.step, h.shared, h.own} {
 		loss += square(math.Log(x/usualSize)/sizeSpread) / 2
 	}
-	loss += square(math.Log(h.noise/usualNoise)/noiseSpread) / 2
+	loss += square(math.Log(h.noise/usualNoise)/sizeSpread) / 2
 	for _, x := range [...]float64{h.sharedReach, h.ownReach} {
 		loss += square(math.Log(x/usualReach)/reachSpread) / 2
 	}
@@ -183,7 +182,7 @@ func (r *residuals) loss(h *covariance, without int) float64 {
 func (r *residuals) learn(without int) covariance {
 	h := covariance{usualSize / 2, usualSize, usualSize, usualSize / 2, usualReach, usualReach}
 	best := r.loss(&h, without)
-	nearest := r.spacing() / 2
+	nearest := leastReach * r.spacing()
 	all := [...]*float64{&h.step, &h.shared, &h.own, &h.noise, &h.sharedReach, &h.ownReach}
 	const first, last, enough = 2, 1.3, 1e-3
 	for factor := float64(first); factor > last; factor = math.Sqrt(factor) {
@@ -209,8 +208,11 @@ func (r *residuals) learn(without int) covariance {
 	return h
 }
 
-// spacing is the median distance from a setting to the nearest other one. What an application has to itself
-// reaches half that far at least: less far it couldn't be told from noise.
+// leastReach is how many times the usual spacing what an application has to itself reaches at least:
+// what is another at each setting couldn't be told from noise.
+const leastReach = 1.5
+
+// spacing is the median distance from a setting to the nearest other one.
 func (r *residuals) spacing() float64 {
 	nearest := make([]float64, 0, len(r.places))
 	for i := range r.places {

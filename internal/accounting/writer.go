@@ -273,7 +273,7 @@ func (w *Writer) savedBy(ctx context.Context, runs []record.Outcome, joules floa
 		}
 		w.strata, w.strataAt = strata, now
 	}
-	var held record.EnergyMean
+	var held record.Mean
 	for i := range w.strata {
 		s := &w.strata[i]
 		if s.WorkloadKey != key || s.Arm != live.ArmHeldOut {
@@ -284,14 +284,14 @@ func (w *Writer) savedBy(ctx context.Context, runs []record.Outcome, joules floa
 			mean = s.Node
 		}
 		if mean.Runs > 0 {
-			total := held.MeanJ*float64(held.Runs) + mean.MeanJ*float64(mean.Runs)
+			total := held.Value*float64(held.Runs) + mean.Value*float64(mean.Runs)
 			held.Runs += mean.Runs
-			held.MeanJ = total / float64(held.Runs)
+			held.Value = total / float64(held.Runs)
 		}
 	}
 	if held.Runs < heldRuns {
 		return nil
 	}
-	saved := held.MeanJ - joules
+	saved := held.Value - joules
 	return &saved
 }

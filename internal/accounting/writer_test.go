@@ -176,11 +176,11 @@ func TestWhatSavedIsSaidWhereHeldOutJobsTellIt(t *testing.T) {
 		s.strata = []record.Stratum{
 			{
 				WorkloadKey: record.WorkloadKey{Cluster: "c", Workload: "w", GPUModel: "V100"}, Arm: live.ArmHeldOut,
-				GPU: record.EnergyMean{Runs: c.held, MeanJ: 2000},
+				GPU: record.Mean{Runs: c.held, Value: 2000},
 			},
 			{
 				WorkloadKey: record.WorkloadKey{Cluster: "c", Workload: "other", GPUModel: "V100"}, Arm: live.ArmHeldOut,
-				GPU: record.EnergyMean{Runs: 100, MeanJ: 9000},
+				GPU: record.Mean{Runs: 100, Value: 9000},
 			},
 		}
 		s.ends("n2", 500)

@@ -30,9 +30,9 @@ const (
 // largeStill are the packages and types that are beyond a limit, each with the figure
 // that it has: it may become smaller, and its entry with it, and not larger.
 var largeStill = map[string]int{
-	"cmd/epplan cyclic references": 41,
-	"cmd/epplan files":             86,
-	"cmd/epplan lines":             16501,
+	"cmd/epplan cyclic references": 35,
+	"cmd/epplan files":             84,
+	"cmd/epplan lines":             15995,
 }
 
 // figure is one number of a package or type.

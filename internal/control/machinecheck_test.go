@@ -255,19 +255,19 @@ func compareKinds(a, b jobKind) int {
 }
 
 // pool adds runs at the same clocks to a mean, and their scatter to its variance.
-func pool(to *record.EnergyMean, energies []float64) {
+func pool(to *record.Mean, energies []float64) {
 	mean, n := 0.0, float64(len(energies))
 	for _, e := range energies {
 		mean += e / n
 	}
-	within := to.VarianceJ2 * float64(to.Freedom)
+	within := to.Variance * float64(to.Freedom)
 	for _, e := range energies {
 		within += (e - mean) * (e - mean)
 	}
 	all := float64(to.Runs) + n
-	to.MeanJ = (to.MeanJ*float64(to.Runs) + mean*n) / all
+	to.Value = (to.Value*float64(to.Runs) + mean*n) / all
 	to.Runs += int64(len(energies))
 	if to.Freedom += int64(len(energies)) - 1; to.Freedom > 0 {
-		to.VarianceJ2 = within / float64(to.Freedom)
+		to.Variance = within / float64(to.Freedom)
 	}
 }

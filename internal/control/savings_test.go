@@ -46,6 +46,35 @@ func (r *rig) savings() epdapi.Savings {
 	return s
 }
 
+// What a saving costs is stated beside it: each workload's treated runs take longer than those held
+// out by a part of its own.
+func TestSavingsSayHowMuchLongerJobsTook(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.Settings = settings(t, "[safety]\nstretch = 1.25\n") })
+	for workload, longer := range map[string]float64{"a": 1.2, "b": 1} {
+		for arm, times := range map[live.Arm][]float64{
+			live.ArmHeldOut: {98, 100, 102}, live.ArmTreated: {99, 99, 101, 101},
+		} {
+			for i, s := range times {
+				if arm == live.ArmTreated {
+					s *= longer
+				}
+				r.ended(&record.Outcome{
+					RunID: fmt.Sprintf("%s-%s-%d", workload, arm, i), Workload: workload, GPUModel: "V100", Arm: arm,
+					ExitState: record.Completed, GPUEnergyJ: live.Known(8000), TimeS: live.Known(s),
+				})
+			}
+		}
+	}
+	s := r.savings()
+	if l := s.Time; l.Runs != 8 || l.Against != 6 || math.Abs(l.LongerS-4*20) > 1e-9 ||
+		math.Abs(l.BaselineS-800) > 1e-9 || !(l.LowS > 60 && l.HighS < 100) || s.Stretch != 1.25 {
+		t.Errorf("%+v, stretch %v, want 80 s longer than 800 s", l, s.Stretch)
+	}
+	if got := s.Time.Words("held out"); !strings.HasPrefix(got, "10.0 % longer than held out; between") {
+		t.Error(got)
+	}
+}
+
 func TestSavingsSayHowManyHeldOutRunsAreMissing(t *testing.T) {
 	r := newRig(t, func(o *Options) {
 		o.Settings = settings(t, "[factors]\ncost_per_kwh = 0.3\ncurrency = \"EUR\"\n"+

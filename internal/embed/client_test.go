@@ -339,6 +339,18 @@ func TestSecretsAreScrubbed(t *testing.T) {
 		"-----BEGIN PRIVATE KEY-----\ns3cr3tvalue",
 		"export DB_PASS=s3cr3tvalue", `os.environ["SLACK_WEBHOOK_URL"] = "https://example.com/s3cr3tvalue"`,
 		"id = ghp_s3cr3tvalue", "glpat-s3cr3tvalue",
+		"curl -u ada:s3cr3tvalue https://example.com", "curl --user 'ada:s3cr3tvalue' https://example.com",
+		"sshpass -p s3cr3tvalue ssh node", "sshpass -ps3cr3tvalue ssh node",
+		"mysql -h db -u ada -ps3cr3tvalue runs",
+		"curl -d hi https://hooks.slack.com/services/T0/B0/s3cr3tvalue",
+		"wget https://discord.com/api/webhooks/12/s3cr3tvalue", "key = AIzaSys3cr3tvalues3cr3tvalues3cr3tvalue",
+		"https://x.blob.core.windows.net/c?sv=2022&sig=s3cr3tvalue%3D",
+		"AccountName=a;AccountKey=s3cr3tvalue==;x=y",
+		"dckr_pat_s3cr3tvalue", "AGE-SECRET-KEY-1s3cr3tvalue", "SG.s3cr3tvalue.s3cr3tvalue",
+		"redis://:s3cr3tvalue@cache:6379/0", "https://ada:s3cr3t/val/ue@example.com", "MYPW=s3cr3tvalue",
+		"pwd=s3cr3tvalue", `pass = "s3cr3tvalue"`, "echo s3cr3tvalue | kinit ada", "echo 's3cr3t value' | sudo -S true",
+		"docker login -u ada -p s3cr3tvalue registry", "openssl enc -pass pass:s3cr3tvalue",
+		"export STRIPE=sk_live_s3cr3tvalue", "nvapi-s3cr3tvalue", "npm_s3cr3tvalue", "pypi-s3cr3tvalue",
 	} {
 		if got := embed.Scrub(text); strings.Contains(got, "s3cr3t") {
 			t.Errorf("%q became %q", text, got)
@@ -347,6 +359,9 @@ func TestSecretsAreScrubbed(t *testing.T) {
 	for _, text := range []string{
 		"epochs = 10", "tokens = 4096", "model = resnet50(weights=None)",
 		"https://example.com/a:b", "def f():\n\tpass\n\treturn forward", "forward_pass = model(x)",
+		"passes = 3", "bypass(x)", "srun -u python train.py", "echo start | tee log", "srun -p gpu -n 4 ./a.out",
+		"python -u train.py --user-dir x", "sbatch -p gpu job.sh", "for pass in range(3):",
+		"https://example.com/x?key2=1",
 	} {
 		if got := embed.Scrub(text); got != text {
 			t.Errorf("%q became %q", text, got)

@@ -23,9 +23,25 @@ var secretPatterns = sync.OnceValue(func() []*regexp.Regexp {
 		),
 		regexp.MustCompile(`(?i)(\bauthorization["']?\s*[:=,]\s*["']?\w+\s+)[^\s"']+()`),
 		regexp.MustCompile(`(?i)(\bbearer\s+)[\w.~+/=-]{8,}()`),
-		regexp.MustCompile(`(://)[^/\s:@"']+:[^/\s@"']+(@)`),
+		// Names such as MYPW, pwd and db_pass.
+		regexp.MustCompile(`(?i)(\b(?:[a-z0-9.]+[_-])*[a-z]*(?:pwd|pass|pw)["'\])]*(?:[=:]["']?|\s*[=:]\s*["']))[^\s"',;)]{3,}()`),
+		// In addresses, the user may be missing, and the password may have a slash.
+		regexp.MustCompile(`(://)[^/\s:@"']*:[^\s@"']+(@)`),
+		regexp.MustCompile(`(?i)([?&](?:sig|signature|key|code|auth)=)[^&\s"']+()`),
+		regexp.MustCompile(`(?i)((?:account|sharedaccess)key=)[^;\s"']+()`),
+		regexp.MustCompile(`((?:hooks\.slack\.com|discord(?:app)?\.com/api/webhooks|[\w.-]*webhook[\w.-]*)/)[\w/@.-]{8,}()`),
+		// What programs are given on their command line.
+		regexp.MustCompile(`(\s(?:-u|-U|--user|--proxy-user)[ =]?["']?[^\s:"'/=]+:)[^\s"']+()`),
+		regexp.MustCompile(`(\b(?:sshpass|mysql\w*|mariadb\w*)\b[^\n|;&]*?\s-p\s?["']?)[^\s"'-][^\s"']*()`),
+		regexp.MustCompile(`(\blogin\b[^\n|;&]*?\s-p[ =]?["']?)[^\s"'-][^\s"']*()`),
+		regexp.MustCompile(`(\b(?:echo|printf)\s+(?:-\w+\s+)?["']?)[^\n|]+?(["']?\s*\|\s*(?:kinit|sudo|su|docker|podman|passwd|gpg|openssl|cryptsetup|smbclient|ssh-add)\b)`),
+		regexp.MustCompile(`(?i)(\bpass(?:in|out)?[: ](?:pass:)?)[^\s"'=(){}:]{4,}()`),
+		// Tokens that say by themselves what they are.
 		regexp.MustCompile(`()\b(?:AKIA|ASIA)[0-9A-Z]{16}\b()`),
-		regexp.MustCompile(`()\b(?:gh[pousr]_|github_pat_|glpat-|hf_|sk-|xox[abprs]-|wandb_)[\w-]{10,}()`),
+		regexp.MustCompile(`()\bAIza[\w-]{30,}()`),
+		regexp.MustCompile(`()\bAGE-SECRET-KEY-[0-9A-Za-z]+()`),
+		regexp.MustCompile(`()\bSG\.[\w-]{6,}(?:\.[\w-]+)?()`),
+		regexp.MustCompile(`()\b(?:gh[pousr]_|github_pat_|glpat-|hf_|sk-|[rs]k_(?:live|test)_|xox[abeprs]-|wandb_|dckr_pat_|npm_|pypi-|shpat_|dop_v1_|nvapi-)[\w-]{10,}()`),
 		regexp.MustCompile(`()\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*()`),
 		regexp.MustCompile(`()\b[0-9a-fA-F]{32,}\b()`),
 	}

@@ -15,6 +15,10 @@ type Savings struct {
 	Since time.Time `json:"since,omitzero"` // the zero time: all that is known
 	GPU   Saving    `json:"gpu"`
 	Node  Saving    `json:"node"`
+	// Time is what it cost in time: how much longer the treated jobs took.
+	Time Longer `json:"time"`
+	// Stretch is how many times as long as at default clocks a job may run at most, now.
+	Stretch float64 `json:"stretch"`
 	// EnergyOf is [OfModules] where all energies of GPUs are those of modules.
 	EnergyOf string `json:"energy_of,omitempty"`
 	// Module is the same as GPU of GPUs whose counters are those of modules, several GPUs or a
@@ -46,6 +50,12 @@ type Savings struct {
 // OfModules is what an energy or a power is of, if not of GPUs alone.
 const OfModules = "module"
 
+// StretchWords say how much longer a job may take, now.
+func (s *Savings) StretchWords() string {
+	return fmt.Sprintf("each job may take up to %v times as long as at default clocks, within its limit",
+		s.Stretch)
+}
+
 // ModuleWords say which energies of GPUs have CPUs in them; "" where none has.
 func (s *Savings) ModuleWords() string {
 	const kWh = 3.6e6
@@ -68,6 +78,7 @@ type WorkloadSaving struct {
 	Workload string `json:"workload"`
 	GPUModel string `json:"gpu_model"`
 	Saving
+	Time    Longer  `json:"time"`
 	LastJob LastJob `json:"last_job,omitzero"` // absent: no job of it is kept
 }
 
@@ -81,6 +92,7 @@ type ConstantArm struct {
 	// this arm there.
 	GPU  Saving `json:"gpu"`
 	Node Saving `json:"node"`
+	Time Longer `json:"time"` // how much longer these runs took than held-out ones
 	// AddedGPU and AddedNode are what treated runs used less than these.
 	AddedGPU  AddedSaving `json:"added_gpu"`
 	AddedNode AddedSaving `json:"added_node"`
@@ -158,6 +170,39 @@ type Saving struct {
 	// nobody can tell.
 	Needed int64 `json:"needed_held_out_runs"`
 }
+
+// Longer is how much longer jobs took than those they were compared with, with the bounds of its 95 %
+// interval. A job's time is that on the node where it was longest.
+type Longer struct {
+	Runs      int64   `json:"runs"`          // treated ones
+	Against   int64   `json:"held_out_runs"` // that they were compared with
+	LongerS   float64 `json:"longer_s"`      // all treated runs together; below 0: shorter
+	LowS      float64 `json:"low_s"`
+	HighS     float64 `json:"high_s"`
+	BaselineS float64 `json:"baseline_s"` // what the treated runs would have taken
+}
+
+// Part is a time as a part of what the treated runs would have taken.
+func (l *Longer) Part(seconds float64) float64 { return seconds / l.BaselineS }
+
+// Words are how much longer jobs took than those against which they were compared, as these are called.
+func (l *Longer) Words(against string) string {
+	if l.Runs == 0 {
+		return "nothing to compare"
+	}
+	part, low, high, how := 100*l.Part(l.LongerS), 100*l.Part(l.LowS), 100*l.Part(l.HighS), "longer"
+	if part < 0 {
+		part, low, high, how = -part, -high, -low, "shorter"
+	}
+	text := fmt.Sprintf("%.1f %% %s than %s; between %.1f %% and %.1f %%", part, how, against, low, high)
+	if !l.IsCertain() {
+		text += ": may be chance"
+	}
+	return text
+}
+
+// IsCertain reports whether the interval says that jobs took longer, or less long.
+func (l *Longer) IsCertain() bool { return l.Runs > 0 && (l.LowS > 0 || l.HighS < 0) }
 
 // IsCertain reports whether the interval says that something was saved, or lost.
 func (s *Saving) IsCertain() bool { return s.Runs > 0 && (s.LowJ > 0 || s.HighJ < 0) }

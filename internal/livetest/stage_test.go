@@ -73,10 +73,11 @@ type stage struct {
 
 // played is a job's run.
 type played struct {
-	job  int64
-	act  *act
-	gpu  *gpu.Sim
-	exit *os.File
+	job          int64
+	act          *act
+	gpu          *gpu.Sim
+	exit         *os.File
+	began, ended time.Time // of its work; when that was seen
 }
 
 func newStage(l *lab, acts []act, scatter float64, random *rand.Rand) *stage {
@@ -136,7 +137,7 @@ func (s *stage) enter(said []string) error {
 	if err := errors.Join(notID, notPlace, err); err != nil {
 		return err
 	}
-	p := &played{job: job, act: &s.acts[index], gpu: s.sims[said[2]][place], exit: exit}
+	p := &played{job: job, act: &s.acts[index], gpu: s.sims[said[2]][place], exit: exit, began: time.Now()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.on[said[2]+"/"+said[3]] = p
@@ -159,6 +160,7 @@ func (s *stage) play() int {
 			s.Errorf("job %d: %v", p.job, err)
 		}
 		delete(s.on, place)
+		p.ended = time.Now()
 		s.done[p.job] = p
 	}
 	return len(s.done)

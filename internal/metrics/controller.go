@@ -192,7 +192,31 @@ var savingMetrics = slices.Concat(
 			}
 			return &s.Constant.GPU, &s.Constant.Node
 		}),
+	timeMetrics(),
 )
+
+// timeMetrics are the figures of what savings cost in time.
+func timeMetrics() []metric[epdapi.Savings] {
+	figure := func(suffix, help string, value func(*epdapi.Longer) float64) metric[epdapi.Savings] {
+		return labelled(prometheus.GaugeValue, "epplan_longer"+suffix, help, []string{"arm"},
+			func(s *epdapi.Savings, yield sample) {
+				yield(value(&s.Time), "treated")
+				if s.Constant != nil {
+					yield(value(&s.Constant.Time), "constant")
+				}
+			})
+	}
+	return []metric[epdapi.Savings]{
+		figure("_seconds", "Estimate of how much longer runs took than they would have at default clocks, from "+
+			"held-out runs of the same workloads.", func(l *epdapi.Longer) float64 { return l.LongerS }),
+		figure("_low_seconds", "Lower bound of its 95 % interval.",
+			func(l *epdapi.Longer) float64 { return l.LowS }),
+		figure("_high_seconds", "Upper bound of its 95 % interval.",
+			func(l *epdapi.Longer) float64 { return l.HighS }),
+		figure("_baseline_seconds", "What these runs would have taken at default clocks.",
+			func(l *epdapi.Longer) float64 { return l.BaselineS }),
+	}
+}
 
 // comparisonMetrics are the figures of a comparison of two arms, by part of the machine; nil: there is
 // none.

@@ -33,10 +33,10 @@ func (s *Service) Savings(ctx context.Context, who Caller, since time.Time) (epd
 	if onlyModules {
 		sum.EnergyOf = epdapi.OfModules
 	}
-	var gpu, module, node []savings.Arms
+	var gpu, module, node, times []savings.Arms
 	for i := range comparisons {
 		one := &comparisons[i]
-		node = append(node, one.node)
+		node, times = append(node, one.node), append(times, one.time)
 		isApart := isModule(one) && !onlyModules
 		if isApart {
 			module = append(module, one.gpu)
@@ -61,9 +61,11 @@ func (s *Service) Savings(ctx context.Context, who Caller, since time.Time) (epd
 		sum.Module = &of
 	}
 	sum.GPU, sum.Node = saving(gpu, (*savings.Arms).SavedStratum), saving(node, (*savings.Arms).SavedStratum)
+	sum.Time, sum.Stretch = longer(times, (*savings.Arms).SavedStratum), settings.Stretch
 	if constant.Part > 0 || constant.Ended.Ended+constant.Runs > 0 {
 		constant.GPU, constant.Node = saving(gpu, (*savings.Arms).ConstantStratum),
 			saving(node, (*savings.Arms).ConstantStratum)
+		constant.Time = longer(times, (*savings.Arms).ConstantStratum)
 		constant.AddedGPU = epdapi.AddedSaving(saving(gpu, (*savings.Arms).AddedStratum))
 		constant.AddedNode = epdapi.AddedSaving(saving(node, (*savings.Arms).AddedStratum))
 		sum.Constant = &constant
@@ -86,15 +88,17 @@ func add(to *epdapi.EndingCounts, more record.EndingCounts) {
 // byWorkload is what each workload on a GPU model saved at the GPUs, where both
 // arms have runs.
 func byWorkload(comparisons []comparison) []epdapi.WorkloadSaving {
-	own := make(map[record.WorkloadKey][]savings.Arms)
+	own, times := make(map[record.WorkloadKey][]savings.Arms), make(map[record.WorkloadKey][]savings.Arms)
 	for i := range comparisons {
-		own[comparisons[i].key] = append(own[comparisons[i].key], comparisons[i].gpu)
+		one := &comparisons[i]
+		own[one.key], times[one.key] = append(own[one.key], one.gpu), append(times[one.key], one.time)
 	}
 	var all []epdapi.WorkloadSaving
 	for key, some := range own {
 		if s := saving(some, (*savings.Arms).SavedStratum); s.Runs > 0 {
 			all = append(all, epdapi.WorkloadSaving{
 				Workload: key.Workload, GPUModel: key.GPUModel, Saving: s,
+				Time: longer(times[key], (*savings.Arms).SavedStratum),
 			})
 		}
 	}
@@ -107,10 +111,10 @@ func byWorkload(comparisons []comparison) []epdapi.WorkloadSaving {
 
 // comparison is the jobs whose arms may be compared.
 type comparison struct {
-	key       record.WorkloadKey
-	gpu, node savings.Arms
-	ended     map[live.Arm]record.EndingCounts
-	predicted record.PredictedUse // of the treated ones
+	key             record.WorkloadKey
+	gpu, node, time savings.Arms
+	ended           map[live.Arm]record.EndingCounts
+	predicted       record.PredictedUse // of the treated ones
 }
 
 // comparisonsOf puts the arms together that may be compared: their strata are in a row.
@@ -129,11 +133,12 @@ func comparisonsOf(strata []record.Stratum) []comparison {
 		one.ended[s.Arm] = s.Endings
 		switch s.Arm {
 		case live.ArmTreated:
-			one.gpu.Treated, one.node.Treated, one.predicted = s.GPU, s.Node, s.Predicted
+			one.gpu.Treated, one.node.Treated, one.time.Treated = s.GPU, s.Node, s.Time
+			one.predicted = s.Predicted
 		case live.ArmHeldOut:
-			one.gpu.Held, one.node.Held = s.GPU, s.Node
+			one.gpu.Held, one.node.Held, one.time.Held = s.GPU, s.Node, s.Time
 		case live.ArmConstant:
-			one.gpu.Constant, one.node.Constant = s.GPU, s.Node
+			one.gpu.Constant, one.node.Constant, one.time.Constant = s.GPU, s.Node, s.Time
 		case live.ArmExcluded:
 		}
 	}
@@ -157,6 +162,15 @@ func workloads(comparisons []comparison, measured bool) (compared, alone int) {
 		}
 	}
 	return compared, alone
+}
+
+// longer is the estimate of how much longer the runs of one of two arms took.
+func longer(all []savings.Arms, compare func(*savings.Arms) savings.Stratum) epdapi.Longer {
+	e := saving(all, compare)
+	return epdapi.Longer{
+		Runs: e.Runs, Against: e.Against, BaselineS: e.BaselineJ,
+		LongerS: 0 - e.SavedJ, LowS: 0 - e.HighJ, HighS: 0 - e.LowJ,
+	}
 }
 
 // saving is the estimate that compares two of the arms, as it is told.

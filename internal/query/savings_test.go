@@ -11,7 +11,7 @@ import (
 // Arms are compared only with those of the same parts of the lot.
 func TestArmsOfOtherPartsOfTheLotAreApart(t *testing.T) {
 	key := record.WorkloadKey{Cluster: "alpha", Workload: "a", GPUModel: "V100"}
-	one := record.EnergyMean{Runs: 1, MeanJ: 5}
+	one := record.Mean{Runs: 1, Value: 5}
 	strata := []record.Stratum{
 		{WorkloadKey: key, HoldOut: 0.05, Arm: live.ArmHeldOut, GPU: one},
 		{WorkloadKey: key, HoldOut: 0.05, ConstantArm: 0.1, Arm: live.ArmConstant, GPU: one},

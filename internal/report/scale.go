@@ -166,6 +166,15 @@ func FormatKWh[T ~float64](e T) string {
 	return CommonScale(KilowattHours, SignificantDigits, float64(e)).With(float64(e))
 }
 
+// EnergyText is an energy in kilowatt-hours, or in joules if it is small.
+func EnergyText(joules float64) string {
+	const small = 0.01 * dvfsmodel.JoulesPerKWh
+	if math.Abs(joules) < small {
+		return FormatJoules(joules)
+	}
+	return FormatKWh(joules)
+}
+
 // FormatWatts writes a power with the prefix that suits it.
 func FormatWatts[T ~float64](p T) string {
 	return CommonScale(Watts, SignificantDigits, float64(p)).With(float64(p))

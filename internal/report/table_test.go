@@ -108,7 +108,7 @@ func TestEveryValueReadsBackTheSame(t *testing.T) {
 			t.Fatal(err)
 		}
 		rows, err := csv.NewReader(&asCSV).ReadAll()
-		if err != nil || queue.UnescapeFormula(rows[1][0]) != strings.ReplaceAll(text, "\r\n", "\n") {
+		if err != nil || queue.UnescapeFormula(rows[1][0]) != queue.Printable(text) {
 			t.Fatalf("%q became %q, %v", text, rows, err)
 		}
 	})

@@ -3,6 +3,7 @@ package report
 import (
 	"bufio"
 	"cmp"
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -37,6 +38,11 @@ func (o *TextOptions) Paint(style, text string) string {
 		return text
 	}
 	return "\x1b[" + style + "m" + text + "\x1b[0m"
+}
+
+// WriteRow writes a line with a name before it.
+func WriteRow(b *strings.Builder, name, format string, args ...any) {
+	fmt.Fprintf(b, "%-12s"+format+"\n", append([]any{name}, args...)...)
 }
 
 // WriteText writes the table in aligned columns. Columns without any value are

@@ -86,11 +86,12 @@ func (v *Value) AppendJSON(dst []byte) []byte {
 	}
 }
 
-// csv is the value as a cell of a CSV file; no text of it is a formula.
+// csv is the value as a cell of a CSV file; no text of it is a formula, and none has marks in it that
+// hide what stands there or reverse its direction.
 func (v *Value) csv() string {
 	switch v.kind {
 	case textKind:
-		return queue.EscapeFormula(v.text)
+		return queue.EscapeFormula(queue.Printable(v.text))
 	case jsonKind:
 		return v.text
 	case numberKind:

@@ -43,8 +43,8 @@ type runs struct{ n, sum, squares float64 }
 func (r *runs) add(x float64) { r.n, r.sum, r.squares = r.n+1, r.sum+x, r.squares+x*x }
 
 // mean is that of runs by their clocks, as the store has it.
-func mean(groups ...runs) record.EnergyMean {
-	var m record.EnergyMean
+func mean(groups ...runs) record.Mean {
+	var m record.Mean
 	within, sum := 0.0, 0.0
 	for _, g := range groups {
 		if g.n > 0 {
@@ -55,10 +55,10 @@ func mean(groups ...runs) record.EnergyMean {
 		}
 	}
 	if m.Runs > 0 {
-		m.MeanJ = sum / float64(m.Runs)
+		m.Value = sum / float64(m.Runs)
 	}
 	if m.Freedom > 0 {
-		m.VarianceJ2 = within / float64(m.Freedom)
+		m.Variance = within / float64(m.Freedom)
 	}
 	return m
 }

@@ -11,7 +11,7 @@ import (
 // Arms is what completed jobs of one kind used in each arm of the lot: jobs of one
 // workload on one GPU model, while the same parts of the jobs were in the arms.
 type Arms struct {
-	Treated, Constant, Held record.EnergyMean
+	Treated, Constant, Held record.Mean
 }
 
 // SavedStratum compares the treated runs with those held out.
@@ -30,14 +30,14 @@ func (a *Arms) ConstantStratum() Stratum {
 // Stratum is two arms of jobs of one kind: the treated one, or the one in its place
 // whose saving is estimated, and the held-out one, or what else that is compared with.
 type Stratum struct {
-	Treated, Held record.EnergyMean
+	Treated, Held record.Mean
 	// Third is another arm, of which only the scatter counts.
-	Third record.EnergyMean
+	Third record.Mean
 }
 
 // HasBothArms reports whether both arms have a run.
 func (s *Stratum) HasBothArms() bool {
-	return s.Treated.Runs > 0 && s.Held.Runs > 0 && s.Treated.MeanJ > 0 && s.Held.MeanJ > 0
+	return s.Treated.Runs > 0 && s.Held.Runs > 0 && s.Treated.Value > 0 && s.Held.Value > 0
 }
 
 // Estimate is what the treated runs of the compared strata saved, in joules, with
@@ -85,8 +85,8 @@ func Measure(strata []Stratum) Estimate {
 			n := float64(s.Treated.Runs)
 			e.Treated += s.Treated.Runs
 			e.Held += s.Held.Runs
-			e.Baseline += n * s.Held.MeanJ
-			treated += n * s.Treated.MeanJ
+			e.Baseline += n * s.Held.Value
+			treated += n * s.Treated.Value
 		}
 	}
 	if e.Treated == 0 {
@@ -127,14 +127,14 @@ type varianceEstimate struct{ value, freedom float64 }
 // both, at a ratio of held-out to treated energies.
 func scaledScatter(s *Stratum, ratio float64) armScatter {
 	nt, nh := float64(s.Treated.Runs), float64(s.Held.Runs)
-	mean := (nt*s.Treated.MeanJ + nh*s.Held.MeanJ/ratio) / (nt + nh)
+	mean := (nt*s.Treated.Value + nh*s.Held.Value/ratio) / (nt + nh)
 	square := mean * mean
 	return armScatter{
 		treated: nt, heldOut: nh, meanTreated: mean, meanHeldOut: mean * ratio,
-		ofTreated: varianceEstimate{s.Treated.VarianceJ2 / square, float64(s.Treated.Freedom)},
-		ofHeldOut: varianceEstimate{s.Held.VarianceJ2 / square / (ratio * ratio), float64(s.Held.Freedom)},
+		ofTreated: varianceEstimate{s.Treated.Variance / square, float64(s.Treated.Freedom)},
+		ofHeldOut: varianceEstimate{s.Held.Variance / square / (ratio * ratio), float64(s.Held.Freedom)},
 		ofThird: varianceEstimate{
-			s.Third.VarianceJ2 / max(s.Third.MeanJ*s.Third.MeanJ, math.SmallestNonzeroFloat64),
+			s.Third.Variance / max(s.Third.Value*s.Third.Value, math.SmallestNonzeroFloat64),
 			float64(s.Third.Freedom),
 		},
 	}

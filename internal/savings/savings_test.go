@@ -10,7 +10,7 @@ import (
 )
 
 // normal is the mean of energies drawn from a normal distribution.
-func normal(random *rand.Rand, n int, expected, deviation float64) record.EnergyMean {
+func normal(random *rand.Rand, n int, expected, deviation float64) record.Mean {
 	var r runs
 	for range n {
 		r.add(expected + deviation*random.NormFloat64())
@@ -23,8 +23,8 @@ func seeded(seed uint64) *rand.Rand {
 }
 
 func TestTheSavingIsTheDifferenceOfTheMeansByStratum(t *testing.T) {
-	arm := func(runs int64, meanJ, variance float64) record.EnergyMean {
-		return record.EnergyMean{Runs: runs, MeanJ: meanJ, VarianceJ2: variance, Freedom: runs - 1}
+	arm := func(runs int64, meanJ, variance float64) record.Mean {
+		return record.Mean{Runs: runs, Value: meanJ, Variance: variance, Freedom: runs - 1}
 	}
 	e := savings.Measure([]savings.Stratum{
 		{Treated: arm(10, 80, 4), Held: arm(3, 100, 5)},
@@ -43,7 +43,7 @@ func TestTheSavingIsTheDifferenceOfTheMeansByStratum(t *testing.T) {
 }
 
 func TestNothingIsSaidWithoutScatterOrAnArm(t *testing.T) {
-	one := record.EnergyMean{Runs: 1, MeanJ: 5}
+	one := record.Mean{Runs: 1, Value: 5}
 	for name, c := range map[string]struct {
 		strata []savings.Stratum
 		needed int64
@@ -57,7 +57,7 @@ func TestNothingIsSaidWithoutScatterOrAnArm(t *testing.T) {
 			t.Errorf("%s: %+v", name, e)
 		}
 	}
-	same := record.EnergyMean{Runs: 3, MeanJ: 5, Freedom: 2}
+	same := record.Mean{Runs: 3, Value: 5, Freedom: 2}
 	if e := savings.Measure([]savings.Stratum{{Treated: same, Held: same}}); e.Saved != 0 || e.Low != 0 ||
 		e.High != 0 || e.Needed != 0 {
 		t.Errorf("runs that are all alike: %+v", e)
@@ -90,8 +90,8 @@ func TestAsManyRunsAsAreNeededDoInMostCases(t *testing.T) {
 	const trials = 2000
 	random, certain := seeded(3), 0
 	first := savings.Measure([]savings.Stratum{{
-		Treated: record.EnergyMean{Runs: 100, MeanJ: 95, VarianceJ2: 400, Freedom: 99},
-		Held:    record.EnergyMean{Runs: 10, MeanJ: 100, VarianceJ2: 400, Freedom: 9},
+		Treated: record.Mean{Runs: 100, Value: 95, Variance: 400, Freedom: 99},
+		Held:    record.Mean{Runs: 10, Value: 100, Variance: 400, Freedom: 9},
 	}})
 	if first.Low > 0 || first.Needed < 50 {
 		t.Fatalf("%+v", first)

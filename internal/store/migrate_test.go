@@ -194,7 +194,7 @@ func checkHealed(t *testing.T, s *store.Store) {
 	var ended, measured int64
 	for _, st := range strata {
 		ended, measured = ended+st.Endings.Ended, measured+st.GPU.Runs
-		if st.GPU.Runs > 0 && !(st.GPU.MeanJ > 1e5 && st.GPU.MeanJ < 1.1e5) {
+		if st.GPU.Runs > 0 && !(st.GPU.Value > 1e5 && st.GPU.Value < 1.1e5) {
 			t.Errorf("%+v", st)
 		}
 	}
@@ -233,7 +233,7 @@ VALUES ('alpha', 'pruned', 'V100', '%s', '2026-01', 9, 900, 9000, 9900, 8, 8000,
 		t.Fatalf("%+v", strata)
 	}
 	for _, st := range strata {
-		if st.GPU.Runs != 8 || st.GPU.MeanJ != 1000 || st.Node.Runs != 7 {
+		if st.GPU.Runs != 8 || st.GPU.Value != 1000 || st.Node.Runs != 7 {
 			t.Errorf("%+v", st)
 		}
 	}

@@ -188,12 +188,12 @@ func (l *ledger) checkStrata(t *rapid.T) {
 	}
 	for _, stratum := range strata {
 		all := energies[stratum.Workload+string(stratum.Arm)]
-		want := record.EnergyMean{Runs: int64(len(all)), Freedom: int64(len(all) - 1)}
+		want := record.Mean{Runs: int64(len(all)), Freedom: int64(len(all) - 1)}
 		for _, e := range all {
-			want.MeanJ += e / float64(len(all))
+			want.Value += e / float64(len(all))
 		}
 		for _, e := range all {
-			want.VarianceJ2 += (e - want.MeanJ) * (e - want.MeanJ) / max(1, float64(len(all)-1))
+			want.Variance += (e - want.Value) * (e - want.Value) / max(1, float64(len(all)-1))
 		}
 		if !sameMean(stratum.GPU, want) {
 			t.Fatalf("stratum %+v, not %+v", stratum, want)

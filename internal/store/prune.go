@@ -121,7 +121,8 @@ const (
 INSERT INTO outcome_months (cluster, workload, gpu_model, arm, month, hold_out, constant_arm, core_mhz,
 	mem_mhz,
 	runs, time_s, gpu_energy_j, node_energy_j, done_gpu_runs, done_gpu_j, done_gpu_j2,
-	done_node_runs, done_node_j, done_node_j2, predicted_runs, predicted_j, predicted_gpu_j)
+	done_node_runs, done_node_j, done_node_j2, predicted_runs, predicted_j, predicted_gpu_j,
+	done_time_runs, done_time_s, done_time_s2)
 SELECT cluster, workload, gpu_model, arm, strftime('%Y-%m', ended_us / 1000000, 'unixepoch') AS month,
 	hold_out, constant_arm, core_mhz, mem_mhz, SUM(runs), TOTAL(time_s), TOTAL(gpu_energy_j), TOTAL(node_energy_j), ` + jobSums + prunedJobs + `
 GROUP BY cluster, workload, gpu_model, arm, month, hold_out, constant_arm, core_mhz, mem_mhz
@@ -133,7 +134,7 @@ ON CONFLICT DO UPDATE SET
 	done_node_runs = done_node_runs + excluded.done_node_runs,
 	done_node_j = done_node_j + excluded.done_node_j, done_node_j2 = done_node_j2 + excluded.done_node_j2,
 	predicted_runs = predicted_runs + excluded.predicted_runs,
-	predicted_j = predicted_j + excluded.predicted_j, predicted_gpu_j = predicted_gpu_j + excluded.predicted_gpu_j`
+	predicted_j = predicted_j + excluded.predicted_j, predicted_gpu_j = predicted_gpu_j + excluded.predicted_gpu_j, ` + addTimes
 
 	sumPrunedEver = `
 INSERT INTO energy_sums (cluster, day, ` + sumColumns + `)

@@ -80,10 +80,10 @@ func sameStrata(tb testing.TB, got, want []record.Stratum) {
 	}
 }
 
-func sameMean(a, b record.EnergyMean) bool {
+func sameMean(a, b record.Mean) bool {
 	near := func(x, y, scale float64) bool { return math.Abs(x-y) <= 1e-9*scale }
-	return a.Runs == b.Runs && a.Freedom == b.Freedom && near(a.MeanJ, b.MeanJ, 1+b.MeanJ) &&
-		near(a.VarianceJ2, b.VarianceJ2, 1+b.MeanJ*b.MeanJ)
+	return a.Runs == b.Runs && a.Freedom == b.Freedom && near(a.Value, b.Value, 1+b.Value) &&
+		near(a.Variance, b.Variance, 1+b.Value*b.Value)
 }
 
 func TestStrataAreMeansByWorkloadAndArm(t *testing.T) {
@@ -100,12 +100,12 @@ func TestStrataAreMeansByWorkloadAndArm(t *testing.T) {
 	if err != nil || len(strata) != 2 {
 		t.Fatalf("%+v, %v", strata, err)
 	}
-	if got, want := strata[0].GPU, (record.EnergyMean{Runs: 1, MeanJ: 150}); strata[0].Arm !=
+	if got, want := strata[0].GPU, (record.Mean{Runs: 1, Value: 150}); strata[0].Arm !=
 		live.ArmHeldOut || got != want {
 		t.Errorf("held out: %+v", strata[0])
 	}
-	if got, want := strata[1].GPU, (record.EnergyMean{
-		Runs: 3, MeanJ: 110, VarianceJ2: 100,
+	if got, want := strata[1].GPU, (record.Mean{
+		Runs: 3, Value: 110, Variance: 100,
 		Freedom: 2,
 	}); !sameMean(got, want) {
 		t.Errorf("treated: %+v", got)

@@ -25,6 +25,7 @@ SELECT o.cluster, o.workload, o.gpu_model, o.arm, MAX(COALESCE(o.ended_us, o.rec
 	MIN(o.exit_state = 'COMPLETED') AS done,
 	CASE WHEN MIN(o.exit_state = 'COMPLETED') AND COUNT(o.gpu_energy_j) = COUNT(*) THEN SUM(o.gpu_energy_j) END AS gpu_j,
 	CASE WHEN MIN(o.exit_state = 'COMPLETED') AND COUNT(o.node_energy_j) = COUNT(*) THEN SUM(o.node_energy_j) END AS node_j,
+	CASE WHEN MIN(o.exit_state = 'COMPLETED') AND COUNT(o.time_s) = COUNT(*) THEN MAX(o.time_s) END AS longest_s,
 	CASE WHEN MIN(o.exit_state = 'COMPLETED') AND COUNT(o.gpu_energy_j) = COUNT(*) AND COUNT(d.default_energy_j) = COUNT(*)
 		THEN SUM(d.default_energy_j) END AS predicted_j
 FROM outcomes AS o LEFT JOIN decisions AS d ON d.decision_id = o.decision_id`
@@ -35,7 +36,9 @@ GROUP BY o.job_id, CASE WHEN o.job_id > 0 THEN o.submitted_us END,
 	jobSums = `
 	COUNT(gpu_j) AS gn, TOTAL(gpu_j) AS g, TOTAL(gpu_j * gpu_j) AS g2,
 	COUNT(node_j) AS nn, TOTAL(node_j) AS n, TOTAL(node_j * node_j) AS n2,
-	COUNT(predicted_j) AS pn, TOTAL(predicted_j) AS p, TOTAL(CASE WHEN predicted_j IS NOT NULL THEN gpu_j END) AS pg`
+	COUNT(predicted_j) AS pn, TOTAL(predicted_j) AS p,
+	TOTAL(CASE WHEN predicted_j IS NOT NULL THEN gpu_j END) AS pg,
+	COUNT(longest_s) AS tn, TOTAL(longest_s) AS t, TOTAL(longest_s * longest_s) AS t2`
 	// jobsBetween are the compared jobs of ?1 that ended from ?2 on and before ?3,
 	// with what they did on nodes where they ended sooner.
 	jobsBetween = jobsOf + " WHERE" + comparedOutcomes + `AND o.outcome_id IN (
@@ -51,7 +54,7 @@ HAVING MAX(COALESCE(o.ended_us, o.received_us)) >= ?2 AND MAX(COALESCE(o.ended_u
 const strataParts = `
 SELECT ?1, ` + stratumKey +
 	`, SUM(ended), SUM(done), SUM(done_gpu_runs), SUM(done_gpu_j), SUM(done_gpu_j2), SUM(done_node_runs), SUM(done_node_j), SUM(done_node_j2),
-	SUM(predicted_runs), SUM(predicted_j), SUM(predicted_gpu_j) FROM (`
+	SUM(predicted_runs), SUM(predicted_j), SUM(predicted_gpu_j), SUM(done_time_runs), SUM(done_time_s), SUM(done_time_s2) FROM (`
 
 const strataOrder = `)
 GROUP BY ` + stratumKey + `
@@ -64,7 +67,7 @@ var (
 SELECT cluster, ` + sumColumns + ` FROM energy_sums WHERE cluster = ?1 AND day = 0 AND ended > 0
 UNION ALL
 SELECT cluster, ` + sumColumns +
-		` FROM energy_sums WHERE cluster = ?1 AND day = -1 AND done_gpu_runs + done_node_runs > 0
+		` FROM energy_sums WHERE cluster = ?1 AND day = -1 AND done_gpu_runs + done_node_runs + done_time_runs > 0
 ORDER BY ` + stratumKey
 	// strataSince reads the jobs from ?2 on to the end of its day, ?3, the sums of
 	// the days from ?4 on, and those of pruned jobs from a month on.
@@ -73,17 +76,19 @@ ORDER BY ` + stratumKey
 		COUNT(gpu_j) AS done_gpu_runs, TOTAL(gpu_j) AS done_gpu_j, TOTAL(gpu_j * gpu_j) AS done_gpu_j2,
 		COUNT(node_j) AS done_node_runs, TOTAL(node_j) AS done_node_j, TOTAL(node_j * node_j) AS done_node_j2,
 		COUNT(predicted_j) AS predicted_runs, TOTAL(predicted_j) AS predicted_j,
-		TOTAL(CASE WHEN predicted_j IS NOT NULL THEN gpu_j END) AS predicted_gpu_j
+		TOTAL(CASE WHEN predicted_j IS NOT NULL THEN gpu_j END) AS predicted_gpu_j,
+		COUNT(longest_s) AS done_time_runs, TOTAL(longest_s) AS done_time_s,
+		TOTAL(longest_s * longest_s) AS done_time_s2
 	FROM (` + jobsBetween + `) GROUP BY ` + stratumKey + `
 	UNION ALL SELECT ` + sumColumns + ` FROM energy_sums WHERE cluster = ?1 AND day >= ?4 AND ended > 0
 	UNION ALL
 	SELECT ` + stratumKey + `, 0, 0,
 		done_gpu_runs, done_gpu_j, done_gpu_j2, done_node_runs, done_node_j, done_node_j2,
-		predicted_runs, predicted_j, predicted_gpu_j
-	FROM outcome_months WHERE cluster = ?1 AND month >= ?5 AND workload != '' AND arm != 'excluded' AND done_gpu_runs + done_node_runs > 0` + strataOrder
+		predicted_runs, predicted_j, predicted_gpu_j, done_time_runs, done_time_s, done_time_s2
+	FROM outcome_months WHERE cluster = ?1 AND month >= ?5 AND workload != '' AND arm != 'excluded' AND done_gpu_runs + done_node_runs + done_time_runs > 0` + strataOrder
 )
 
-// Strata are the mean energies of completed jobs by workload, GPU model, the parts
+// Strata are the mean energies and run times of completed jobs by workload, GPU model, the parts
 // that the lot had in its arms, and arm: what savings are computed from. They cover jobs that ended
 // since a time, on the last of their nodes; of pruned ones, whose details are
 // gone, the whole months from that time's month on. The zero time is ever, and
@@ -119,15 +124,16 @@ func (s *Store) Strata(ctx context.Context, cluster string, since time.Time) ([]
 type stratumSums struct {
 	record.Stratum // without means
 
-	setting   dvfsmodel.Setting
-	gpu, node energySums
-	predicted record.PredictedUse
-	endings   record.EndingCounts
+	setting         dvfsmodel.Setting
+	gpu, node, time sums
+	predicted       record.PredictedUse
+	endings         record.EndingCounts
 }
 
-type energySums struct {
-	runs      int64
-	j, square float64
+// sums are those of energies, in joules, or of times, in seconds.
+type sums struct {
+	runs          int64
+	total, square float64
 }
 
 // mergeNeighbours adds up neighbours of the same stratum and clocks.
@@ -148,25 +154,26 @@ func (t *stratumSums) add(o *stratumSums) {
 	t.endings.Completed += o.endings.Completed
 	t.gpu.add(o.gpu)
 	t.node.add(o.node)
+	t.time.add(o.time)
 	t.predicted.Runs += o.predicted.Runs
 	t.predicted.DefaultJ += o.predicted.DefaultJ
 	t.predicted.GPUJ += o.predicted.GPUJ
 }
 
-func (e *energySums) add(o energySums) {
-	e.runs, e.j, e.square = e.runs+o.runs, e.j+o.j, e.square+o.square
+func (e *sums) add(o sums) {
+	e.runs, e.total, e.square = e.runs+o.runs, e.total+o.total, e.square+o.square
 }
 
 func scanSums(row scanner) (stratumSums, error) {
 	var t stratumSums
 	err := row.Scan(&t.Cluster, &t.Workload, &t.GPUModel, &t.HoldOut, &t.ConstantArm, &t.Arm, &t.setting.Core,
 		&t.setting.Mem,
-		&t.endings.Ended, &t.endings.Completed, &t.gpu.runs, &t.gpu.j, &t.gpu.square, &t.node.runs, &t.node.j,
-		&t.node.square,
-		&t.predicted.Runs, &t.predicted.DefaultJ, &t.predicted.GPUJ)
-	for _, e := range []*energySums{&t.gpu, &t.node} {
-		if !arePlausible(e.j, e.square/maxSum) {
-			*e = energySums{}
+		&t.endings.Ended, &t.endings.Completed, &t.gpu.runs, &t.gpu.total, &t.gpu.square,
+		&t.node.runs, &t.node.total, &t.node.square,
+		&t.predicted.Runs, &t.predicted.DefaultJ, &t.predicted.GPUJ, &t.time.runs, &t.time.total, &t.time.square)
+	for _, e := range []*sums{&t.gpu, &t.node, &t.time} {
+		if !arePlausible(e.total, e.square/maxSum) {
+			*e = sums{}
 		}
 	}
 	if !arePlausible(t.predicted.DefaultJ, t.predicted.GPUJ) {
@@ -204,6 +211,7 @@ func stratumOf(parts []stratumSums) record.Stratum {
 		p := &parts[i]
 		p.gpu.addTo(&out.GPU)
 		p.node.addTo(&out.Node)
+		p.time.addTo(&out.Time)
 		out.Endings.Ended += p.endings.Ended
 		out.Endings.Completed += p.endings.Completed
 		out.Predicted.Runs += p.predicted.Runs
@@ -214,18 +222,18 @@ func stratumOf(parts []stratumSums) record.Stratum {
 }
 
 // addTo adds runs with the same clocks to a mean and its variance.
-func (e *energySums) addTo(m *record.EnergyMean) {
+func (e *sums) addTo(m *record.Mean) {
 	if e.runs == 0 {
 		return
 	}
 	all := float64(m.Runs + e.runs)
-	m.MeanJ += (e.j - float64(e.runs)*m.MeanJ) / all
+	m.Value += (e.total - float64(e.runs)*m.Value) / all
 	m.Runs += e.runs
 	if e.runs < 2 { //nolint:mnd // one run has no scatter
 		return
 	}
-	within := max(0, e.square-e.j*e.j/float64(e.runs))
+	within := max(0, e.square-e.total*e.total/float64(e.runs))
 	freedom := m.Freedom + e.runs - 1
-	m.VarianceJ2 = (m.VarianceJ2*float64(m.Freedom) + within) / float64(freedom)
+	m.Variance = (m.Variance*float64(m.Freedom) + within) / float64(freedom)
 	m.Freedom = freedom
 }

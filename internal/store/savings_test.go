@@ -40,7 +40,7 @@ func both(t *testing.T, s *store.Store, want []record.Stratum) {
 			t.Fatal(err)
 		}
 		for i := range got {
-			got[i].Node = record.EnergyMean{}
+			got[i].Node = record.Mean{}
 		}
 		t.Log(when)
 		sameStrata(t, got, want)
@@ -50,7 +50,7 @@ func both(t *testing.T, s *store.Store, want []record.Stratum) {
 	}
 }
 
-func stratum(holdOut float64, gpu record.EnergyMean, predicted record.PredictedUse) record.Stratum {
+func stratum(holdOut float64, gpu record.Mean, predicted record.PredictedUse) record.Stratum {
 	return record.Stratum{
 		WorkloadKey: workload(0), HoldOut: holdOut, Arm: live.ArmTreated, GPU: gpu, Predicted: predicted,
 	}
@@ -67,7 +67,7 @@ func TestScatterIsThatOfRunsAtTheSameClocks(t *testing.T) {
 		decidedRun(t, s, i, run.core, 0.05, run.joules, nil)
 	}
 	both(t, s, []record.Stratum{stratum(0.05,
-		record.EnergyMean{Runs: 5, MeanJ: 1012. / 5, VarianceJ2: (50. + 2) / 2, Freedom: 2},
+		record.Mean{Runs: 5, Value: 1012. / 5, Variance: (50. + 2) / 2, Freedom: 2},
 		record.PredictedUse{Runs: 5, DefaultJ: 1000, GPUJ: 1012})})
 }
 
@@ -82,7 +82,7 @@ func TestScatterInTheConstantArmIsThatOfAllItsRuns(t *testing.T) {
 		decidedRun(t, s, i, run.core, 0.05, run.joules, func(o *record.Outcome) { o.Arm = live.ArmConstant })
 	}
 	want := stratum(0.05,
-		record.EnergyMean{Runs: 3, MeanJ: 120, VarianceJ2: (400. + 100 + 900) / 2, Freedom: 2},
+		record.Mean{Runs: 3, Value: 120, Variance: (400. + 100 + 900) / 2, Freedom: 2},
 		record.PredictedUse{Runs: 3, DefaultJ: 600, GPUJ: 360})
 	want.Arm = live.ArmConstant
 	both(t, s, []record.Stratum{want})
@@ -95,9 +95,9 @@ func TestAnotherHoldOutIsAnotherStratum(t *testing.T) {
 	decidedRun(t, s, 0, 1000, 0.2, 100, nil)
 	decidedRun(t, s, 1, 1000, 0.05, 120, nil)
 	both(t, s, []record.Stratum{
-		stratum(0.05, record.EnergyMean{Runs: 1, MeanJ: 120},
+		stratum(0.05, record.Mean{Runs: 1, Value: 120},
 			record.PredictedUse{Runs: 1, DefaultJ: 200, GPUJ: 120}),
-		stratum(0.2, record.EnergyMean{Runs: 1, MeanJ: 100},
+		stratum(0.2, record.Mean{Runs: 1, Value: 100},
 			record.PredictedUse{Runs: 1, DefaultJ: 200, GPUJ: 100}),
 	})
 }
@@ -124,7 +124,7 @@ func TestAnotherConstantArmIsAnotherStratum(t *testing.T) {
 	}
 	want := make([]record.Stratum, 3)
 	for i, part := range []float64{0, 0.1, 0.2} {
-		want[i] = stratum(0.05, record.EnergyMean{Runs: 1, MeanJ: float64(100 * (i + 1))},
+		want[i] = stratum(0.05, record.Mean{Runs: 1, Value: float64(100 * (i + 1))},
 			record.PredictedUse{})
 		want[i].Arm, want[i].ConstantArm = live.ArmConstant, part
 	}
@@ -150,7 +150,7 @@ func TestTheNodesOfAJobAreOneRun(t *testing.T) {
 		o.JobID, o.Submitted, o.ExitState = 7, start, "REQUEUED"
 	})
 	both(t, s,
-		[]record.Stratum{stratum(0.05, record.EnergyMean{Runs: 2, MeanJ: 203, VarianceJ2: 18, Freedom: 1},
+		[]record.Stratum{stratum(0.05, record.Mean{Runs: 2, Value: 203, Variance: 18, Freedom: 1},
 			record.PredictedUse{Runs: 2, DefaultJ: 1200, GPUJ: 406})})
 }
 

@@ -189,6 +189,9 @@ CREATE TABLE energy_sums (
 	predicted_runs  INTEGER NOT NULL, -- those of done_gpu_runs with a prediction at default clocks
 	predicted_j     REAL    NOT NULL, -- what they were thought to take there
 	predicted_gpu_j REAL    NOT NULL, -- and what they took
+	done_time_runs  INTEGER NOT NULL DEFAULT 0, -- completed jobs whose time is known, on the node where it was longest
+	done_time_s     REAL    NOT NULL DEFAULT 0,
+	done_time_s2    REAL    NOT NULL DEFAULT 0,
 	PRIMARY KEY (cluster, day, workload, gpu_model, hold_out, constant_arm, arm, core_mhz, mem_mhz)
 ) STRICT, WITHOUT ROWID;
 
@@ -216,6 +219,9 @@ CREATE TABLE outcome_months (
 	predicted_runs  INTEGER NOT NULL, -- as in energy_sums
 	predicted_j     REAL    NOT NULL,
 	predicted_gpu_j REAL    NOT NULL,
+	done_time_runs  INTEGER NOT NULL DEFAULT 0, -- as in energy_sums
+	done_time_s     REAL    NOT NULL DEFAULT 0,
+	done_time_s2    REAL    NOT NULL DEFAULT 0,
 	PRIMARY KEY (cluster, workload, gpu_model, arm, month, hold_out, constant_arm, core_mhz, mem_mhz)
 ) STRICT, WITHOUT ROWID;
 

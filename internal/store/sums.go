@@ -26,7 +26,8 @@ const (
 	stratumKey = `workload, gpu_model, hold_out, constant_arm, arm, core_mhz, mem_mhz`
 
 	sumColumns = stratumKey + `, ended, done, done_gpu_runs, done_gpu_j, done_gpu_j2,
-	done_node_runs, done_node_j, done_node_j2, predicted_runs, predicted_j, predicted_gpu_j`
+	done_node_runs, done_node_j, done_node_j2, predicted_runs, predicted_j, predicted_gpu_j,
+	done_time_runs, done_time_s, done_time_s2`
 
 	addSums = `
 ON CONFLICT DO UPDATE SET ended = ended + excluded.ended, done = done + excluded.done,
@@ -34,7 +35,10 @@ ON CONFLICT DO UPDATE SET ended = ended + excluded.ended, done = done + excluded
 	done_gpu_j2 = done_gpu_j2 + excluded.done_gpu_j2, done_node_runs = done_node_runs + excluded.done_node_runs,
 	done_node_j = done_node_j + excluded.done_node_j, done_node_j2 = done_node_j2 + excluded.done_node_j2,
 	predicted_runs = predicted_runs + excluded.predicted_runs, predicted_j = predicted_j + excluded.predicted_j,
-	predicted_gpu_j = predicted_gpu_j + excluded.predicted_gpu_j`
+	predicted_gpu_j = predicted_gpu_j + excluded.predicted_gpu_j, ` + addTimes
+
+	addTimes = `done_time_runs = done_time_runs + excluded.done_time_runs,
+	done_time_s = done_time_s + excluded.done_time_s, done_time_s2 = done_time_s2 + excluded.done_time_s2`
 )
 
 // addJobSums is a statement that adds what jobs came to, those of the compared
@@ -44,7 +48,8 @@ func addJobSums(condition string) string {
 	return hideParameters(`
 INSERT INTO energy_sums (cluster, day, ` + sumColumns + `)
 SELECT cluster, CASE every WHEN 1 THEN 0 ELSE day END, ` + stratumKey + `,
-	?1 * ended, ?1 * done, ?1 * gn, ?1 * g, ?1 * g2, ?1 * nn, ?1 * n, ?1 * n2, ?1 * pn, ?1 * p, ?1 * pg
+	?1 * ended, ?1 * done, ?1 * gn, ?1 * g, ?1 * g2, ?1 * nn, ?1 * n, ?1 * n2, ?1 * pn, ?1 * p, ?1 * pg,
+	?1 * tn, ?1 * t, ?1 * t2
 FROM (SELECT 0 AS every UNION ALL SELECT 1), (
 	SELECT cluster, MAX(1, ended_us / 86400000000) AS day, ` + stratumKey + `,
 		COUNT(*) AS ended, SUM(done) AS done, ` + jobSums + `
@@ -60,7 +65,8 @@ INSERT INTO energy_sums (cluster, day, ` + sumColumns + `)
 SELECT cluster, CASE every WHEN 1 THEN 0 ELSE day END, ` + stratumKey + `, 1, done,
 	gpu_j IS NOT NULL, COALESCE(gpu_j, 0.0), COALESCE(gpu_j * gpu_j, 0.0),
 	node_j IS NOT NULL, COALESCE(node_j, 0.0), COALESCE(node_j * node_j, 0.0),
-	predicted_j IS NOT NULL, COALESCE(predicted_j, 0.0), CASE WHEN predicted_j IS NULL THEN 0.0 ELSE gpu_j END
+	predicted_j IS NOT NULL, COALESCE(predicted_j, 0.0), CASE WHEN predicted_j IS NULL THEN 0.0 ELSE gpu_j END,
+	longest_s IS NOT NULL, COALESCE(longest_s, 0.0), COALESCE(longest_s * longest_s, 0.0)
 FROM (SELECT 0 AS every UNION ALL SELECT 1), (
 	SELECT o.cluster, MAX(1, COALESCE(o.ended_us, o.received_us) / 86400000000) AS day, o.workload, o.gpu_model,
 		o.arm,
@@ -69,6 +75,7 @@ FROM (SELECT 0 AS every UNION ALL SELECT 1), (
 		o.exit_state = 'COMPLETED' AS done,
 		CASE WHEN o.exit_state = 'COMPLETED' THEN o.gpu_energy_j END AS gpu_j,
 		CASE WHEN o.exit_state = 'COMPLETED' THEN o.node_energy_j END AS node_j,
+		CASE WHEN o.exit_state = 'COMPLETED' THEN o.time_s END AS longest_s,
 		CASE WHEN o.exit_state = 'COMPLETED' AND o.gpu_energy_j IS NOT NULL THEN d.default_energy_j END AS predicted_j
 	FROM outcomes AS o LEFT JOIN decisions AS d ON d.decision_id = o.decision_id
 	WHERE` + comparedOutcomes + `AND o.outcome_id = ?1)

@@ -20,6 +20,7 @@ import (
 
 // scroll is all outcomes that came, as a store should count them.
 type scroll struct {
+	tb    testing.TB
 	store *store.Store
 	path  string
 	now   time.Time
@@ -96,6 +97,24 @@ func (s *scroll) open(t *rapid.T) {
 	s.store = opened
 }
 
+// upgrade has the sums of times be as an epd left them that didn't know of them, and opens the store.
+func (s *scroll) upgrade(t *rapid.T) {
+	if len(s.gone) > 0 {
+		t.Skip("how long pruned jobs took nobody knows any more")
+	}
+	if err := s.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.store = nil
+	for _, table := range []string{"energy_sums", "outcome_months"} {
+		for _, column := range []string{"done_time_runs", "done_time_s", "done_time_s2"} {
+			execute(s.tb, s.path, "ALTER TABLE "+table+" DROP COLUMN "+column)
+		}
+	}
+	execute(s.tb, s.path, "PRAGMA user_version = 15")
+	s.open(t)
+}
+
 // draw is an outcome: one of few jobs, on one of few nodes, that ended on one of
 // few days.
 func (s *scroll) draw(t *rapid.T) scrolled {
@@ -126,7 +145,10 @@ func (s *scroll) draw(t *rapid.T) scrolled {
 		}
 		return live.Known(float64(rapid.IntRange(1, 1e6).Draw(t, name)))
 	}
-	o.GPUEnergyJ, o.NodeEnergyJ, o.TimeS = energy("gpu"), energy("node"), live.Known(600)
+	o.GPUEnergyJ, o.NodeEnergyJ, o.TimeS = energy("gpu"), energy("node"), live.Number{}
+	if rapid.IntRange(0, 6).Draw(t, "time unknown") > 0 { // long enough that the power can be
+		o.TimeS = live.Known(float64(rapid.IntRange(600, 1e5).Draw(t, "time")))
+	}
 	o.Setting.Core = dvfsmodel.MHz(rapid.SampledFrom([]int{900, 1200}).Draw(t, "core"))
 	d := decision(int(job))
 	d.JobID, d.RunID, d.Node = max(job, 1), o.RunID, o.Node
@@ -185,8 +207,8 @@ func (s *scroll) prune(t *rapid.T) {
 
 // cell is the sums of jobs of a stratum at the same clocks.
 type cell struct {
-	ended, done, gpuRuns, nodeRuns, predicted    int64
-	gpu, gpu2, node, node2, defaultJ, predicted1 float64
+	ended, done, gpuRuns, nodeRuns, timeRuns, predicted       int64
+	gpu, gpu2, node, node2, time, time2, defaultJ, predicted1 float64
 }
 
 // jobKey tells jobs apart, within what is compared.
@@ -216,7 +238,7 @@ func (s *scroll) strata(since time.Time) map[string]cell {
 		}
 		if pruned {
 			one.ended, one.done = 0, 0
-			if one.gpuRuns+one.nodeRuns == 0 {
+			if one.gpuRuns+one.nodeRuns+one.timeRuns == 0 {
 				continue
 			}
 		}
@@ -225,6 +247,7 @@ func (s *scroll) strata(since time.Time) map[string]cell {
 			c.gpuRuns+one.gpuRuns, c.nodeRuns+one.nodeRuns, c.predicted+one.predicted
 		c.gpu, c.gpu2, c.node, c.node2 = c.gpu+one.gpu, c.gpu2+one.gpu*one.gpu, c.node+one.node,
 			c.node2+one.node*one.node
+		c.timeRuns, c.time, c.time2 = c.timeRuns+one.timeRuns, c.time+one.time, c.time2+one.time*one.time
 		c.defaultJ, c.predicted1 = c.defaultJ+one.defaultJ, c.predicted1+one.predicted1
 		cells[key] = c
 	}
@@ -235,7 +258,7 @@ func (s *scroll) strata(since time.Time) map[string]cell {
 // clocks, and when it ended.
 func countJob(runs []scrolled) (key string, c cell, end time.Time) {
 	lot, constant, core := math.Inf(1), math.Inf(1), math.Inf(1)
-	done, gpu, node, predicted := true, true, true, true
+	done, gpu, node, timed, predicted := true, true, true, true, true
 	for i := range runs {
 		o := &runs[i]
 		lot, constant = min(lot, o.decision.HoldOut.Or(-1)), min(constant, o.decision.ConstantArm.Or(0))
@@ -254,6 +277,8 @@ func countJob(runs []scrolled) (key string, c cell, end time.Time) {
 		done = done && o.ExitState == record.Completed
 		g, gpuKnown := o.GPUEnergyJ.Get()
 		n, nodeKnown := o.NodeEnergyJ.Get()
+		took, timeKnown := o.TimeS.Get()
+		timed, c.time = timed && timeKnown, max(c.time, took)
 		d, predictedKnown := o.decision.DefaultJ.Get()
 		gpu, node, predicted = gpu && gpuKnown, node && nodeKnown, predicted && predictedKnown
 		c.gpu, c.node, c.defaultJ = c.gpu+g, c.node+n, c.defaultJ+d
@@ -266,6 +291,9 @@ func countJob(runs []scrolled) (key string, c cell, end time.Time) {
 		}
 		if node {
 			one.nodeRuns, one.node = 1, c.node
+		}
+		if timed {
+			one.timeRuns, one.time = 1, c.time
 		}
 		if gpu && predicted {
 			one.predicted, one.defaultJ, one.predicted1 = 1, c.defaultJ, c.gpu
@@ -302,6 +330,7 @@ func (s *scroll) check(t *rapid.T) {
 				w.Predicted.DefaultJ+c.defaultJ, w.Predicted.GPUJ+c.predicted1
 			addMean(&w.GPU, c.gpuRuns, c.gpu, c.gpu2)
 			addMean(&w.Node, c.nodeRuns, c.node, c.node2)
+			addMean(&w.Time, c.timeRuns, c.time, c.time2)
 			want[of] = w
 		}
 		strata, err := s.store.Strata(t.Context(), "alpha", since)
@@ -317,7 +346,7 @@ func (s *scroll) check(t *rapid.T) {
 			if !ok || g.Endings != w.Endings || g.Predicted.Runs != w.Predicted.Runs ||
 				!near(g.Predicted.DefaultJ, w.Predicted.DefaultJ) ||
 				!near(g.Predicted.GPUJ, w.Predicted.GPUJ) || !sameMean(g.GPU, w.GPU) ||
-				!sameMean(g.Node, w.Node) {
+				!sameMean(g.Node, w.Node) || !sameMean(g.Time, w.Time) {
 				t.Fatalf("since %s: %+v, not %+v", since, g, w)
 			}
 		}
@@ -373,32 +402,32 @@ func mapsKeys[K cmp.Ordered, V any](m map[K]V) func(func(K) bool) {
 }
 
 // addMean adds runs at the same clocks to a mean, by its definition.
-func addMean(m *record.EnergyMean, runs int64, sum, squares float64) {
+func addMean(m *record.Mean, runs int64, sum, squares float64) {
 	if runs == 0 {
 		return
 	}
-	within := m.VarianceJ2 * float64(m.Freedom)
-	m.MeanJ = (m.MeanJ*float64(m.Runs) + sum) / float64(m.Runs+runs)
+	within := m.Variance * float64(m.Freedom)
+	m.Value = (m.Value*float64(m.Runs) + sum) / float64(m.Runs+runs)
 	m.Runs += runs
 	if runs > 1 {
 		m.Freedom += runs - 1
-		m.VarianceJ2 = (within + max(0, squares-sum*sum/float64(runs))) / float64(m.Freedom)
+		m.Variance = (within + max(0, squares-sum*sum/float64(runs))) / float64(m.Freedom)
 	}
 }
 
 // Whatever comes, again, late or on several nodes, and whatever is pruned: what is
 // kept up to date is what all outcomes together say.
 func TestSumsThatAreKeptAreThoseOfAllOutcomes(t *testing.T) {
-	dir, n := tempDir(t), 0
+	dir, n, tb := tempDir(t), 0, t
 	rapid.Check(t, func(t *rapid.T) {
 		n++
-		s := &scroll{path: filepath.Join(dir, strconv.Itoa(n)+".db"), now: start}
+		s := &scroll{tb: tb, path: filepath.Join(dir, strconv.Itoa(n)+".db"), now: start}
 		defer func() { _ = s.store.Close() }()
 		s.open(t)
 		t.Repeat(map[string]func(*rapid.T){
 			"deliver": s.deliver, "deliver more": s.deliver, "and more": s.deliver, "prune": s.prune,
 			"reopen": s.open, "check": s.check,
-			"forget": s.forget, "remember": s.remember,
+			"forget": s.forget, "remember": s.remember, "upgrade": s.upgrade,
 		})
 		s.check(t)
 	})

@@ -31,6 +31,9 @@ func savedTile(s *epdapi.Savings) page.Tile {
 			t.Kind = page.Bad
 		}
 	}
+	if l := &s.Time; l.Runs > 0 {
+		t.Note += fmt.Sprintf("; run time %+.1f %%", 100*l.Part(l.LongerS))
+	}
 	return t
 }
 
@@ -46,6 +49,11 @@ func savingsParts(s *epdapi.Savings) []any {
 	case s.Module != nil:
 		facts = append(facts, page.Fact{
 			Name: "Measured of modules, CPUs included", Text: savingSentence(s.Module, "held out"),
+		})
+	}
+	if s.Time.Runs > 0 {
+		facts = append(facts, page.Fact{
+			Name: "Run time", Text: "at chosen clocks " + s.Time.Words("held out") + "; " + s.StretchWords(),
 		})
 	}
 	facts = append(facts, constantFacts(s)...)
@@ -117,6 +125,9 @@ func constantFacts(s *epdapi.Savings) page.Facts {
 		facts = append(facts, page.Fact{
 			Name: "At constant clocks, of nodes", Text: savingSentence(&c.Node, "held out"),
 		})
+	}
+	if c.Time.Runs > 0 {
+		facts = append(facts, page.Fact{Name: "At constant clocks, run time", Text: c.Time.Words("held out")})
 	}
 	return append(facts, page.Fact{
 		Name: "Runs of the constant arm", Text: report.FormatCount(int(c.Runs)) + "; " + statedShare(c.Part) +

@@ -89,7 +89,7 @@ func TestAPlanEndsWithThePageThatAskedForIt(t *testing.T) {
 	handler := site.Socket(func(*http.Request) login.Viewer { return operator })
 	ask := func(ctx context.Context) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
-		r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/whatif?policy=edl", http.NoBody)
+		r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/whatif?policy=edl&jobs=5", http.NoBody)
 		r.Host = "localhost"
 		handler.ServeHTTP(w, r)
 		return w

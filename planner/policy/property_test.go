@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"os"
 	"reflect"
 	"slices"
 	"strconv"
@@ -18,9 +19,12 @@ import (
 )
 
 // checkMany is rapid.Check with so many random cases; with -short a fifth of them,
-// as rapid has it. It returns their number.
+// as rapid has it, and with EPPLAN_LONG set four times as many. It returns their number.
 func checkMany(t *testing.T, cases int, property func(*rapid.T)) int {
 	t.Helper()
+	if os.Getenv("EPPLAN_LONG") != "" {
+		cases *= 4
+	}
 	checks := flag.Lookup("rapid.checks")
 	before := checks.Value.String()
 	if err := checks.Value.Set(strconv.Itoa(cases)); err != nil {
@@ -117,7 +121,7 @@ func (s seen) note(p *planner.Problem, plan *planner.Plan) {
 func TestEveryPolicysPlansPassCheckOnRandomProblems(t *testing.T) {
 	t.Parallel()
 	found, plans := seen{}, map[string]int{}
-	problems := checkMany(t, 10_000, func(t *rapid.T) {
+	problems := checkMany(t, 2_500, func(t *rapid.T) {
 		p, variant := drawProblem(t, atZero, atZero, atWholeSeconds, atAnyTime), drawVariant(t)
 		for _, name := range drawPolicies(t) {
 			plan := solve(t, p, name+variant)

@@ -17,6 +17,7 @@ import (
 	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/bound"
+	"github.com/epplan/epplan/queue"
 )
 
 type planWriter func(io.Writer, *planreport.Result) error
@@ -162,7 +163,7 @@ func TestPlanCSVHasARowForEveryJobOfTheBatch(t *testing.T) {
 	}
 	for i := range r.Problem.Tasks {
 		row, unplaced := rows[i+1], r.Plan.Assignments[i].Node < 0
-		if row[0] != r.Problem.Tasks[i].ID || (row[1] == "") != unplaced ||
+		if row[0] != queue.Printable(r.Problem.Tasks[i].ID) || (row[1] == "") != unplaced ||
 			strings.HasPrefix(row[len(row)-1], "not planned: ") != unplaced {
 			t.Errorf("job %d is %q", i, row)
 		}

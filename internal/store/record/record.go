@@ -364,7 +364,7 @@ type EndingCounts struct {
 	Completed int64 `json:"completed"` // of those
 }
 
-// Stratum is what is known of the energy of the completed jobs of one workload
+// Stratum is what is known of the energies and run times of the completed jobs of one workload
 // on one GPU model in one arm. A run is a job on all its nodes: it was drawn once.
 type Stratum struct {
 	WorkloadKey
@@ -372,21 +372,22 @@ type Stratum struct {
 	// ConstantArm is the part of them that it had run at constant clocks.
 	ConstantArm float64      `json:"constant_arm"`
 	Arm         live.Arm     `json:"arm"`
-	GPU         EnergyMean   `json:"gpu_energy"`
-	Node        EnergyMean   `json:"node_energy"`
+	GPU         Mean         `json:"gpu_energy"`
+	Node        Mean         `json:"node_energy"`
+	Time        Mean         `json:"time"` // of a job, on the node where it took longest
 	Predicted   PredictedUse `json:"predicted"`
 	Endings     EndingCounts `json:"endings"`
 }
 
-// EnergyMean is the mean of energies with what its error needs.
-type EnergyMean struct {
-	Runs  int64   `json:"runs"` // those with a known energy
-	MeanJ float64 `json:"mean_j"`
-	// VarianceJ2 is that of single runs around the mean of those with the same clocks,
+// Mean is the mean of energies, in joules, or of times, in seconds, with what its error needs.
+type Mean struct {
+	Runs  int64   `json:"runs"` // those with a known energy, or time
+	Value float64 `json:"mean"`
+	// Variance is that of single runs around the mean of those with the same clocks,
 	// or, in the constant arm, of all, unbiased; Freedom are its degrees of freedom, 0:
 	// nothing is known.
-	VarianceJ2 float64 `json:"variance_j2"`
-	Freedom    int64   `json:"freedom"`
+	Variance float64 `json:"variance"`
+	Freedom  int64   `json:"freedom"`
 }
 
 // PredictedUse compares runs with what was thought of them when they were decided.

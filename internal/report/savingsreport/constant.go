@@ -1,4 +1,4 @@
-package main
+package savingsreport
 
 import (
 	"strings"
@@ -43,25 +43,28 @@ func writeConstant(b *strings.Builder, s *epdapi.Savings) {
 	if c == nil {
 		return
 	}
-	writeRow(b, "Constant", "%s at constant clocks, by lot; saved against default clocks:",
-		plural(int(c.Runs), "run"))
+	report.WriteRow(b, "Constant", "%s at constant clocks, by lot; saved against default clocks:",
+		report.Plural(int(c.Runs), "run"))
 	compare := func(all []armComparison) {
 		for _, m := range all {
-			writeRow(b, "", "%s: %s", m.name, savingText(m.saving))
+			report.WriteRow(b, "", "%s: %s", m.name, savingText(m.saving))
 		}
 		if len(all) == 0 {
-			writeRow(b, "", "too little to compare")
+			report.WriteRow(b, "", "too little to compare")
 		}
 	}
 	compare(constantComparisons(c))
-	writeRow(b, "Added", "by choosing clocks for each job, against constant clocks:")
+	if c.Time.Runs > 0 {
+		report.WriteRow(b, "", "time: %s", c.Time.Words("held out"))
+	}
+	report.WriteRow(b, "Added", "by choosing clocks for each job, against constant clocks:")
 	added := addedComparisons(c)
 	compare(added)
 	if len(added) > 0 && !added[0].saving.IsCertain() {
-		writeRow(b, "", "%s", addedUncertaintyText(c))
+		report.WriteRow(b, "", "%s", addedUncertaintyText(c))
 	}
 	if s.ConstantCompletesUnlike() {
-		writeRow(b, "", "beware: %s", unlikeEndsText(s))
+		report.WriteRow(b, "", "beware: %s", unlikeEndsText(s))
 	}
 }
 
@@ -99,7 +102,7 @@ func constantTiles(c *epdapi.ConstantArm) page.Tiles {
 func constantFacts(c *epdapi.ConstantArm) page.Facts {
 	facts := page.Facts{{
 		Name: "At constant clocks",
-		Text: plural(int(c.Runs), "run") + ", " + report.FormatCount(int(c.AddedGPU.Against)) +
+		Text: report.Plural(int(c.Runs), "run") + ", " + report.FormatCount(int(c.AddedGPU.Against)) +
 			" of them compared with those at chosen clocks; " + endedText(c.Ended) + " completed",
 	}}
 	add := func(name string, all []armComparison) {
@@ -108,6 +111,7 @@ func constantFacts(c *epdapi.ConstantArm) page.Facts {
 		}
 	}
 	add("Constant clocks against default ones", constantComparisons(c))
+	facts = append(facts, page.Fact{Name: "Constant clocks, run time", Text: c.Time.Words("held out")})
 	add("Chosen clocks against constant ones", addedComparisons(c))
 	return facts
 }

@@ -1,6 +1,7 @@
-package main
+package savingsreport
 
 import (
+	"fmt"
 	"io"
 
 	"github.com/epplan/epplan/internal/epdapi"
@@ -8,10 +9,11 @@ import (
 	"github.com/epplan/epplan/internal/report/page"
 )
 
-func writeSavingsPage(t *terminal, w io.Writer, s *epdapi.Savings) error {
+// WritePage writes what was saved as a report in HTML. Its foot says in facts where that comes from.
+func WritePage(w io.Writer, s *epdapi.Savings, facts page.Facts) error {
 	r := &page.Report{
 		Title: "What was saved " + periodText(s), Lead: savingsLead(s), Parts: []any{savingsTiles(s)},
-		Foot: t.provenance(page.Fact{Name: "Runs", Text: savingsRunsText(s)}),
+		Foot: append(page.Facts{{Name: "Runs", Text: savingsRunsText(s)}}, facts...),
 	}
 	r.Parts = append(r.Parts, savingsNotices(s)...)
 	if all := savingsEstimates(s); len(all) > 0 {
@@ -41,6 +43,9 @@ func savingsLead(s *epdapi.Savings) string {
 	if s.Node.Runs > 0 {
 		text += " Of whole nodes: " + savingText(&s.Node) + "."
 	}
+	if s.Time.Runs > 0 {
+		text += " Jobs took " + s.Time.Words("held out") + "."
+	}
 	if !s.GPU.IsCertain() {
 		text += " That may be chance."
 	}
@@ -62,11 +67,12 @@ func savingsTiles(s *epdapi.Savings) page.Tiles {
 		}
 		tiles = append(tiles, tile)
 	}
+	tiles = append(tiles, timeTile(&s.Time))
 	if s.Modelled.Runs > 0 {
 		tiles = append(tiles, page.Tile{
-			Label: "GPUs, believed", Value: energyText(s.Modelled.SavedJ()),
+			Label: "GPUs, believed", Value: report.EnergyText(s.Modelled.SavedJ()),
 			Note: report.FormatPercent(s.Modelled.SavedJ()/s.Modelled.DefaultJ) +
-				" by " + plural(int(s.Modelled.Runs), "run") + ", not measured",
+				" by " + report.Plural(int(s.Modelled.Runs), "run") + ", not measured",
 		})
 	}
 	if s.Constant != nil {
@@ -78,7 +84,7 @@ func savingsTiles(s *epdapi.Savings) page.Tiles {
 	best, of := widestSaving(s)
 	if f := &s.Factors; best.Runs > 0 && (f.CostPerKWh > 0 || f.CarbonPerKWh > 0 || f.WaterPerKWh > 0) {
 		all := f.FootprintOf(best.SavedJ)
-		tiles = append(tiles, page.Tile{Label: "Worth", Value: footprintText(f, &all), Note: "of the " + of})
+		tiles = append(tiles, page.Tile{Label: "Worth", Value: FootprintText(f, &all), Note: "of the " + of})
 	}
 	return tiles
 }
@@ -87,13 +93,28 @@ func savingsTiles(s *epdapi.Savings) page.Tiles {
 func savingTile(label string, e *epdapi.Saving) page.Tile {
 	share := func(x float64) string { return report.FormatPercent(x / e.BaselineJ) }
 	t := page.Tile{
-		Label: label, Value: energyText(e.SavedJ), Note: share(e.SavedJ) + "; " + share(e.LowJ) +
+		Label: label, Value: report.EnergyText(e.SavedJ), Note: share(e.SavedJ) + "; " + share(e.LowJ) +
 			" to " + share(e.HighJ), Kind: page.Good,
 	}
 	if !e.IsCertain() {
 		t.Kind, t.Note = page.Warn, t.Note+": too few runs to be sure"
 	} else if e.SavedJ < 0 {
 		t.Kind = page.Bad
+	}
+	return t
+}
+
+// timeTile is what was paid in time.
+func timeTile(l *epdapi.Longer) page.Tile {
+	t := page.Tile{Label: "Run time, measured", Value: "–", Note: "too little to compare"}
+	if l.Runs == 0 {
+		return t
+	}
+	share := func(s float64) string { return report.FormatPercent(l.Part(s)) }
+	t.Value = fmt.Sprintf("%+.1f %%", 100*l.Part(l.LongerS))
+	t.Note = "than held out; " + share(l.LowS) + " to " + share(l.HighS)
+	if !l.IsCertain() {
+		t.Kind, t.Note = page.Warn, t.Note+": may be chance"
 	}
 	return t
 }
@@ -120,7 +141,7 @@ func savingsNotices(s *epdapi.Savings) []any {
 		add(page.Bad, unlikeEndsText(s)+".")
 	}
 	if s.Alone > 0 {
-		add(page.Info, plural(s.Alone, "workload has", "workloads have")+" no run in one of the arms: what "+
+		add(page.Info, report.Plural(s.Alone, "workload has", "workloads have")+" no run in one of the arms: what "+
 			"they saved isn't measured, and is in none of these figures but what is believed.")
 	}
 	return parts
@@ -133,7 +154,7 @@ func savingsEstimates(s *epdapi.Savings) []report.Estimate {
 			all = append(all, report.Estimate{
 				Name: m.name + what, Value: m.saving.SavedJ, Low: m.saving.LowJ, High: m.saving.HighJ,
 				Note: report.FormatCount(int(m.saving.Runs)) +
-					" against " + plural(int(m.saving.Against), "run"),
+					" against " + report.Plural(int(m.saving.Against), "run"),
 			})
 		}
 	}
@@ -144,7 +165,7 @@ func savingsEstimates(s *epdapi.Savings) []report.Estimate {
 	}
 	if s.Modelled.Runs > 0 {
 		all = append(all, report.Estimate{
-			Name: "GPUs, believed", Value: s.Modelled.SavedJ(), Note: plural(int(s.Modelled.Runs), "run"),
+			Name: "GPUs, believed", Value: s.Modelled.SavedJ(), Note: report.Plural(int(s.Modelled.Runs), "run"),
 			Believed: true,
 		})
 	}
@@ -171,7 +192,7 @@ func workloadSavings(s *epdapi.Savings) []any {
 		if w.IsCertain() {
 			certain = "sure"
 		} else if w.Needed > 0 {
-			certain = "may be chance: about " + plural(int(w.Needed), "more held-out run")
+			certain = "may be chance: about " + report.Plural(int(w.Needed), "more held-out run")
 		}
 		row.Add(report.Column{Head: "workload", Left: true, Max: 80},
 			report.Text(w.LastJob.WordsOf(w.Workload)))
@@ -187,6 +208,12 @@ func workloadSavings(s *epdapi.Savings) []any {
 			report.Number(w.LowJ/w.BaselineJ))
 		row.Add(report.Column{Head: "high", Unit: report.Fraction, Digits: 2, Group: 2},
 			report.Number(w.HighJ/w.BaselineJ))
+		row.Add(report.Column{Head: "longer", Unit: report.Fraction, Digits: 2, Group: 3},
+			report.Number(w.Time.Part(w.Time.LongerS)))
+		row.Add(report.Column{Head: "low", Unit: report.Fraction, Digits: 2, Group: 3},
+			report.Number(w.Time.Part(w.Time.LowS)))
+		row.Add(report.Column{Head: "high", Unit: report.Fraction, Digits: 2, Group: 3},
+			report.Number(w.Time.Part(w.Time.HighS)))
 		row.Add(report.Column{Head: "how sure", Left: true}, report.Text(certain))
 	})
 	note := "Only workloads with runs in both arms."
@@ -200,11 +227,11 @@ func comparedFacts(s *epdapi.Savings) page.Facts {
 	facts := page.Facts{
 		{Name: "Workloads", Text: comparedText(s)},
 		{
-			Name: "At chosen clocks", Text: plural(int(s.Treated), "run") + ", " +
+			Name: "At chosen clocks", Text: report.Plural(int(s.Treated), "run") + ", " +
 				report.FormatCount(int(s.GPU.Runs)) + " of them compared",
 		},
 		{
-			Name: "Held out", Text: plural(int(s.HeldOut), "run") +
+			Name: "Held out", Text: report.Plural(int(s.HeldOut), "run") +
 				" at default clocks, " + report.FormatCount(int(s.GPU.Against)) + " of them compared",
 		},
 		{
@@ -217,14 +244,17 @@ func comparedFacts(s *epdapi.Savings) page.Facts {
 	}
 	if s.GPU.BaselineJ > 0 {
 		facts = append(facts, page.Fact{
-			Name: "Baseline", Text: energyText(s.GPU.BaselineJ) +
+			Name: "Baseline", Text: report.EnergyText(s.GPU.BaselineJ) +
 				" is what the compared runs would have used at default clocks",
 		})
 	}
+	facts = append(facts, page.Fact{
+		Name: "Run time", Text: "at chosen clocks " + s.Time.Words("held out") + "; " + s.StretchWords(),
+	})
 	needed := "no more: the interval is clear of 0"
 	switch {
 	case s.GPU.Needed > 0:
-		needed = "about " + plural(int(s.GPU.Needed), "more held-out run") +
+		needed = "about " + report.Plural(int(s.GPU.Needed), "more held-out run") +
 			", after which the interval is clear of 0 in four of five cases"
 	case s.GPU.Runs == 0 || !s.GPU.IsCertain():
 		needed = "not known yet"
@@ -240,7 +270,7 @@ func savingsMethod() []any {
 		&page.Notice{Kind: page.Info, Text: "What this doesn't say:", Items: []string{
 			"nothing of workloads that lack a run in one of the arms;",
 			"nothing of energy that idle GPUs use, and of jobs that don't complete;",
-			"nothing of longer run times: a job that saves energy may take longer, within its limit.",
+			"nothing of when jobs began: a longer run may have others wait longer.",
 		}},
 	}
 }
