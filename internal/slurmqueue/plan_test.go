@@ -504,3 +504,23 @@ func TestOfTasksThatStartTogetherThePolicysFirstComesFirst(t *testing.T) {
 		t.Errorf("%+v, %v", p, err)
 	}
 }
+
+// TestAPlanWaitsForRunsAtTheClocksThatTheyHave: one that was slowed down ends later than at default clocks.
+func TestAPlanWaitsForRunsAtTheClocksThatTheyHave(t *testing.T) {
+	running := runs(9, 4, 5000)
+	running.Workload, running.GPUModel = "w0", "V100" // 320 s at default clocks, of which 100 s are over
+	q := &epdapi.Queue{
+		Nodes: v100s(4), Models: workloads(1), Jobs: []epdapi.QueuedJob{running, waits(1, 4, 900, 90)},
+	}
+	for runTime, want := range map[float64]float64{0: 220, 400: 300, 900: 800} {
+		terms := usual()
+		if runTime > 0 {
+			terms.RunTimes = func() map[slurm.JobID]float64 { return map[slurm.JobID]float64{9: runTime} }
+		}
+		p, err := slurmqueue.NewPlan(t.Context(), q, terms, planned("edl"), dayStart)
+		if err != nil || len(p.Jobs) != 1 || p.Jobs[0].Start.Sub(dayStart).Round(time.Second) !=
+			live.Known(want).Duration() || !p.NextEnd.Equal(p.Jobs[0].Start) {
+			t.Errorf("a run of %v s: %+v, %v; want a start after %v s", runTime, p, err, want)
+		}
+	}
+}
