@@ -30,11 +30,15 @@ func trialArms(waitWeight float64) []trialArm {
 	objective := fmt.Sprintf("[objective]\nwait_weight = %v\n", waitWeight)
 	enforced := objective + "[live]\nmode = \"enforce\"\nhold_out = 0\nexplore = 0\nreorder = \"all\"\n"
 	plan := func(policy string) trialArm {
-		return trialArm{"plan " + policy, enforced +
-			"[live.plan]\nmode = \"enforce\"\nevery_s = 1\nstale_s = 30\nstale_jobs = 1\npolicy = \"" + policy + "\"\n"}
+		return trialArm{
+			"plan " + policy,
+			fmt.Sprintf("%s[live.plan]\nmode = \"enforce\"\nevery_s = 1\nstale_s = 30\nstale_jobs = 1\npolicy = %q\n",
+				enforced, policy),
+		}
 	}
 	return []trialArm{
-		{"nothing", objective + "[live]\nmode = \"observe\"\n"}, {"clocks of each job", enforced},
+		{"nothing", objective + "[live]\nmode = \"observe\"\n"},
+		{"clocks of each job", enforced},
 		plan("edl"), plan("value"), plan("best"),
 	}
 }
@@ -174,7 +178,7 @@ func (s *stage) run(jobs []trialJob, count *int) *trialResult {
 			next++
 			continue
 		}
-		time.Sleep(10 * time.Millisecond)
+		<-time.After(10 * time.Millisecond)
 	}
 	*count += len(jobs)
 	r := &trialResult{joules: s.joules() - joules, makespan: time.Since(begin).Seconds(), overdue: len(deadline)}

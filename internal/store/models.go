@@ -9,8 +9,13 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 )
 
+// KeptVersions is how many versions of a workload's model stay, beside the one in use: a workload that runs
+// all day is fitted anew all day.
+const KeptVersions = 20
+
 // PutModel stores a further version of a workload's model and returns its
-// number. If m.InUse, it takes the place of the one in use.
+// number. If m.InUse, it takes the place of the one in use. Of the versions before it the last
+// [KeptVersions] stay, and the one in use.
 func (l *Learning) PutModel(ctx context.Context, m *record.Model) (int64, error) {
 	if m.Cluster == "" || m.Workload == "" || m.Form == "" || m.Created.IsZero() {
 		return 0, fmt.Errorf("%w: a model needs cluster, workload, form and time", record.ErrInvalid)
@@ -44,6 +49,12 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			m.Cluster, m.Workload, m.GPUModel, version, record.CleanText(m.Form), coefficients,
 			covariance, m.Samples,
 			record.Micro(m.Created).UnixMicro(), m.InUse, record.CleanText(m.Note))
+		if err != nil {
+			return 0, err
+		}
+		_, err = conn.ExecContext(ctx, `
+DELETE FROM models WHERE cluster = ? AND workload = ? AND gpu_model = ? AND version < ? AND in_use = 0`,
+			m.Cluster, m.Workload, m.GPUModel, version-KeptVersions)
 		return version, err
 	})
 	if err != nil {

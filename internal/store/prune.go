@@ -25,8 +25,8 @@ type PruneResult struct {
 //   - jobs of logs that were imported before it;
 //   - features of scripts that weren't submitted since.
 //
-// Models stay, and so do the run ids of pruned outcomes, so that a late repeat
-// isn't counted again. When it ends early, what it has done is complete and the
+// Models stay, as many as [KeptVersions] says, and so do the run ids of pruned outcomes, so that a
+// late repeat isn't counted again. When it ends early, what it has done is complete and the
 // rest remains.
 func (s *Store) Prune(ctx context.Context, before time.Time) (PruneResult, error) {
 	var p PruneResult

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -217,6 +218,42 @@ func model(note string, inUse bool) *record.Model {
 	return &record.Model{
 		WorkloadKey: workload(0), Form: "paper", Coefficients: json.RawMessage(`{"p0":1}`),
 		Covariance: []float64{1, 0.5, 0.5, 2}, Samples: 3, Created: start, InUse: inUse, Note: note,
+	}
+}
+
+// A workload that is fitted anew all day keeps its last versions, and the one that somebody chose, however
+// old.
+func TestOldVersionsOfAModelAreRemovedButTheOneInUse(t *testing.T) {
+	s, path := openNew(t)
+	ctx := t.Context()
+	other := model("of another workload", true)
+	other.WorkloadKey = workload(1)
+	if _, err := s.Learning.PutModel(ctx, other); err != nil {
+		t.Fatal(err)
+	}
+	const fits, chosen = 110, 3
+	for i := range fits {
+		if _, err := s.Learning.PutModel(ctx, model(strconv.Itoa(i+1), i < chosen)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, path, nil)
+	all, err := s.Learning.Models(ctx, workload(0))
+	if err != nil || len(all) != store.KeptVersions+2 {
+		t.Fatalf("%d versions, %v, want the newest, %d before it and the one in use", len(all), err,
+			store.KeptVersions)
+	}
+	if first, last := all[0], all[len(all)-1]; first.Version != fits || !last.InUse || last.Version != chosen {
+		t.Errorf("versions %d to %d", first.Version, last.Version)
+	}
+	if next, err := s.Learning.PutModel(ctx, model("one more", true)); err != nil || next != fits+1 {
+		t.Errorf("version %d, %v", next, err)
+	}
+	if rest, err := s.Learning.Models(ctx, workload(1)); err != nil || len(rest) != 1 {
+		t.Errorf("%d versions of another workload, %v", len(rest), err)
 	}
 }
 
