@@ -17,6 +17,7 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/web"
 	"github.com/epplan/epplan/internal/web/login"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -370,6 +371,60 @@ func TestAQueueThatIsntKnownIsNoError(t *testing.T) {
 	p := look(t, silent{newCluster()}, admin, "/queue")
 	if p.status != http.StatusOK || !strings.Contains(p.text, "queue isn&#39;t known") {
 		t.Errorf("%d: %s", p.status, words(p.root))
+	}
+}
+
+// planning is a cluster with a plan in force.
+type planning struct{ *cluster }
+
+func (p planning) Levers(ctx context.Context) (*epdapi.Levers, error) {
+	l, err := p.cluster.Levers(ctx)
+	job := live.PlannedJob{
+		Job: 5000, Task: "5000_7", User: "ada", Start: shownAt, End: shownAt.Add(time.Hour), NodeClass: "v100x4",
+		GPUModel: "V100", Setting: dvfsmodel.Setting{Core: 1087}, Reason: "readjusted " + hostile,
+	}
+	l.Plan = &live.Plan{
+		Policy: "edl:0.8", At: shownAt, TookS: .4, EnergyJ: 5e6, Without: 3, Jobs: []live.PlannedJob{job},
+		Stale: "it doesn't know 4 of the 9 jobs that wait",
+		Record: live.PlanRecord{
+			Starts: map[live.PlanKept]int64{live.KeptAsPlanned: 3, live.KeptLater: 1}, Ended: 2, PlannedJ: 1e6,
+			MeasuredJ: 2e6,
+		},
+		Recent: []live.PlanStart{{Job: 4999, User: "eve", At: shownAt, GPUModel: "T4", How: live.KeptElsewhere}},
+	}
+	return l, err
+}
+
+func (p planning) Job(ctx context.Context, id slurm.JobID) (*epdapi.JobView, error) {
+	v, err := p.cluster.Job(ctx, id)
+	if v != nil {
+		v.Plan = &epdapi.JobPlan{Policy: "edl:0.8", Mode: "enforce", Why: "it is stale"}
+	}
+	return v, err
+}
+
+func TestThePlanInForceIsShownWithHowStartsKeptToIt(t *testing.T) {
+	c := planning{newCluster()}
+	for path, all := range map[string][]string{
+		"/queue": {
+			"The plan in force", "edl:0.8", "It counts no more: it doesn't know 4 of the 9 jobs", "5000_7", "v100x4",
+			"core 1087 MHz", "75", "planned 1.000 MJ, measured 2.000 MJ", "4999", "on another GPU model",
+		},
+		"/jobs/4711": {"In the plan in force", "plan edl:0.8 has nothing for it: it is stale"},
+	} {
+		p := look(t, c, admin, path)
+		text := words(p.root)
+		for _, want := range all {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s doesn't say %q:\n%s", path, want, text)
+			}
+		}
+		if strings.Contains(p.text, "<img src=x") {
+			t.Errorf("%s has what a user wrote as it is", path)
+		}
+	}
+	if p := look(t, newCluster(), admin, "/queue"); strings.Contains(p.text, "The plan in force") {
+		t.Error("a plan is shown where there is none")
 	}
 }
 
