@@ -17,6 +17,7 @@ type Catalog struct {
 	responses map[[2]string]dvfsmodel.Response
 	doubts    map[[2]string]*dvfsmodel.Uncertainty
 	prior     bool
+	caps      bool
 }
 
 // ErrNoModels tells that a workload is named and there are no models at all.
@@ -34,6 +35,10 @@ func NewCatalog(profiles *Profiles, models *Models, scaling *dvfsmodel.Range) *C
 // UsePrior has jobs without a model respond as the workloads do that have one on the GPU
 // model, where there are enough of them.
 func (c *Catalog) UsePrior() { c.prior = true }
+
+// UseCaps has power caps among the settings of workloads whose models know them, on GPU models whose
+// limits are known.
+func (c *Catalog) UseCaps() { c.caps = true }
 
 // typicalPowerOverIdle is the power assumed for a job that states none, as a
 // multiple of its GPU's idle power. It only weighs such jobs among others.
@@ -54,6 +59,9 @@ func (c *Catalog) Hardware(gpuModel string) (join.Hardware, error) {
 	}
 	h := join.Hardware{
 		Name: profile.Name, Default: profile.DefaultPoint(), Typical: typicalPowerOverIdle * profile.IdleW,
+	}
+	if c.caps {
+		h.Caps = profile.PowerLimit.Caps()
 	}
 	if profile.Range != "" {
 		r, err := dvfsmodel.RangeByName(profile.Range)
@@ -88,6 +96,7 @@ func (c *Catalog) priorFor(profile *Profile) (*pooled.UnseenWorkload, error) {
 		if err != nil {
 			return nil, err
 		}
+		fitted = fitted.Under(profile.PowerLimit.Default)
 		known = append(known, pooled.KnownWorkload{
 			Predict: func(at dvfsmodel.Setting) (float64, dvfsmodel.Watt) {
 				pt := fitted.At(at.Core, at.Mem)
@@ -128,7 +137,11 @@ func (c *Catalog) Workload(workload, gpuModel string) (dvfsmodel.Response, error
 	if err != nil {
 		return nil, err
 	}
-	response, err := model.Response(profile)
+	respond := model.Response
+	if c.caps {
+		respond = model.CappedResponse
+	}
+	response, err := respond(profile)
 	if err != nil {
 		return nil, err
 	}

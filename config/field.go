@@ -310,6 +310,22 @@ func partitionNumberField(key, doc string, to *map[string]float64, in numberRang
 		}, numberText)
 }
 
+// mostCareful is what holds for a job that may start in any of some partitions, with commas between: of
+// what each of them has of its own, or else otherwise, the one that is first among the words.
+func mostCareful[M ~string](partitions string, own map[string]M, otherwise M, words []string) M {
+	careful := M(words[len(words)-1])
+	for partition := range strings.SplitSeq(partitions, ",") {
+		mode, ok := own[partition]
+		if !ok {
+			mode = otherwise
+		}
+		if slices.Index(words, string(mode)) < slices.Index(words, string(careful)) {
+			careful = mode
+		}
+	}
+	return careful
+}
+
 // partitionsField is a field with a table: something for each of the partitions that have their own.
 func partitionsField[T any](
 	key, doc, each string, to *map[string]T, read func(d *document, path string, v any) T, text func(T) string,

@@ -1,9 +1,6 @@
 package config
 
 import (
-	"slices"
-	"strings"
-
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/live"
 )
@@ -82,17 +79,7 @@ func defaultLive() Live {
 // ModeOf is the mode of a partition. A job may name several, with commas between,
 // and start in any of them: the most careful mode counts then.
 func (l *Live) ModeOf(partitions string) live.Mode {
-	careful := live.Enforce
-	for partition := range strings.SplitSeq(partitions, ",") {
-		mode, ok := l.Modes[partition]
-		if !ok {
-			mode = l.Mode
-		}
-		if slices.Index(modeWords, string(mode)) < slices.Index(modeWords, string(careful)) {
-			careful = mode
-		}
-	}
-	return careful
+	return mostCareful(partitions, l.Modes, l.Mode, modeWords)
 }
 
 // OnlyObserves reports whether no partition is to be touched, nor advised about.

@@ -43,16 +43,7 @@ func defaultAdapt() LiveAdapt {
 // ModeOf is the mode of a partition; of several, with commas between, it is on
 // where it is on in all.
 func (a *LiveAdapt) ModeOf(partitions string) Adapt {
-	for partition := range strings.SplitSeq(partitions, ",") {
-		mode, ok := a.Modes[partition]
-		if !ok {
-			mode = a.Mode
-		}
-		if mode != AdaptOn {
-			return mode
-		}
-	}
-	return AdaptOn
+	return mostCareful(partitions, a.Modes, a.Mode, adaptWords)
 }
 
 func (a *LiveAdapt) fields() []field {
@@ -103,17 +94,27 @@ func defaultCap() LiveCap { return LiveCap{Mode: CapOff} }
 
 // ModeOf is the mode of a partition; of several, with commas between, the most careful one.
 func (c *LiveCap) ModeOf(partitions string) CapMode {
-	careful := CapConstant
-	for partition := range strings.SplitSeq(partitions, ",") {
-		mode, ok := c.Modes[partition]
-		if !ok {
-			mode = c.Mode
-		}
-		if slices.Index(capWords, string(mode)) < slices.Index(capWords, string(careful)) {
-			careful = mode
+	return mostCareful(partitions, c.Modes, c.Mode, capWords)
+}
+
+// IsChosenEverywhere reports whether limits are chosen in all partitions.
+func (c *LiveCap) IsChosenEverywhere() bool {
+	for _, mode := range c.Modes {
+		if mode != CapChosen {
+			return false
 		}
 	}
-	return careful
+	return c.Mode == CapChosen
+}
+
+// IsChosenSomewhere reports whether limits are chosen in some partition.
+func (c *LiveCap) IsChosenSomewhere() bool {
+	for _, mode := range c.Modes {
+		if mode == CapChosen {
+			return true
+		}
+	}
+	return c.Mode == CapChosen
 }
 
 // LimitOf is the constant limit of a partition on a GPU with a limit in force; of several, with
@@ -138,8 +139,9 @@ func (c *LiveCap) fields() []field {
 	watts := numberRange{max: maxCapW}
 	return []field{
 		choiceField("mode", "How power limits of GPUs are set, where mode is enforce: off (not at all), "+
-			"chosen (where the\ncore clock can't be locked, in its place) or constant (limit, for jobs that keep "+
-			"what they are promised).", (*string)(&c.Mode), capWords...),
+			"chosen (where the\ncore clock can't be locked, in its place, and beside it where runs under several "+
+			"limits say\nthat it pays; plans choose them, too) or constant (limit, for jobs that keep what they are\n"+
+			"promised).", (*string)(&c.Mode), capWords...),
 		partitionTableField("modes", "The same for single partitions, such as {gpu = \"constant\"}.",
 			"off, chosen or constant", &c.Modes, capWords),
 		numberField("limit", "The constant power limit of a GPU: watts, or up to 1 a part of the limit in "+

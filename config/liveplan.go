@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/epplan/epplan/internal/spelling"
 	"github.com/epplan/epplan/live"
@@ -72,17 +71,7 @@ func (p *LivePlan) fields() []field {
 // modeOf is the plan's mode of a partition; of several, with commas between, the most
 // careful one.
 func (p *LivePlan) modeOf(partitions string) PlanMode {
-	careful := PlanEnforce
-	for partition := range strings.SplitSeq(partitions, ",") {
-		mode, ok := p.Modes[partition]
-		if !ok {
-			mode = p.Mode
-		}
-		if slices.Index(planWords, string(mode)) < slices.Index(planWords, string(careful)) {
-			careful = mode
-		}
-	}
-	return careful
+	return mostCareful(partitions, p.Modes, p.Mode, planWords)
 }
 
 // isOff reports whether no partition has a plan.

@@ -16,7 +16,9 @@ type Model struct {
 	Workload string
 	GPUModel string
 	Form     dvfsmodel.Form
-	Base     dvfsmodel.Setting // the clocks that coefficients are normalised to
+	// Base is the clocks that coefficients are normalised to, and of [dvfsmodel.CappedForm] the cap.
+	Base dvfsmodel.Setting
+	Caps []dvfsmodel.Watt // of that form: those that were measured, ascending
 	// Coefficients by the names they have in the file: for the paper's form
 	// those of [dvfsmodel.ParamList], for any other those of
 	// [dvfsmodel.Fitted.Coefficients] by name. A standard error of 0 is unknown.
@@ -34,7 +36,7 @@ type Model struct {
 // NewModel is a fitted model under the names that jobs and nodes use.
 func NewModel(workload, gpuModel string, f *dvfsmodel.Fitted) Model {
 	m := Model{
-		Workload: workload, GPUModel: gpuModel, Form: f.Form, Base: f.Base,
+		Workload: workload, GPUModel: gpuModel, Form: f.Form, Base: f.Base, Caps: f.Caps,
 		Settings: f.Settings, TimeMAPE: f.TimeError, PowerMAPE: f.PowerError,
 		Coefficients: f.Coefficients(), Corrections: f.Corrections,
 	}
@@ -89,8 +91,23 @@ func (m *Model) ofForm() (*dvfsmodel.Fitted, error) {
 //
 // A model in the paper's form was fitted with the paper's voltage curve, which
 // therefore goes before the profile's.
-func (m *Model) Response(p *Profile) (dvfsmodel.Response, error) {
-	response, err := m.response(p)
+func (m *Model) Response(p *Profile) (dvfsmodel.Response, error) { return m.responseUnder(p, nil) }
+
+// CappedResponse is [Model.Response] with power caps among the settings: those that were measured, as
+// far as the profile's limits allow them. A model without caps, or a profile without limits, has
+// none.
+func (m *Model) CappedResponse(p *Profile) (dvfsmodel.Response, error) {
+	var caps []dvfsmodel.Watt
+	for _, w := range m.Caps {
+		if p.PowerLimit.Caps().Has(w) {
+			caps = append(caps, w)
+		}
+	}
+	return m.responseUnder(p, caps)
+}
+
+func (m *Model) responseUnder(p *Profile, caps []dvfsmodel.Watt) (dvfsmodel.Response, error) {
+	response, err := m.response(p, caps)
 	if err != nil {
 		return nil, fmt.Errorf("model of workload %s on %s: %w", quoteName(m.Workload),
 			quoteName(m.GPUModel), err)
@@ -98,7 +115,7 @@ func (m *Model) Response(p *Profile) (dvfsmodel.Response, error) {
 	return response, nil
 }
 
-func (m *Model) response(p *Profile) (dvfsmodel.Response, error) {
+func (m *Model) response(p *Profile, caps []dvfsmodel.Watt) (dvfsmodel.Response, error) {
 	if p.Range != "" {
 		return m.responseInRange(p)
 	}
@@ -123,15 +140,26 @@ func (m *Model) response(p *Profile) (dvfsmodel.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	fitted = fitted.Under(p.PowerLimit.Default)
+	for _, limit := range append([]dvfsmodel.Watt{p.PowerLimit.Default}, caps...) {
+		if err := checkPredictions(fitted.Under(limit), table); err != nil {
+			return nil, err
+		}
+	}
+	return dvfsmodel.NewCappedFrontier(fitted, table, at, caps), nil
+}
+
+// checkPredictions reports the first setting at which a model predicts what can't be.
+func checkPredictions(fitted *dvfsmodel.Fitted, table *dvfsmodel.Table) error {
 	for _, pt := range table.Points() {
 		s := pt.Scaling
 		if t, w := fitted.Time(s.Fc, s.Fm), float64(fitted.Power(s)); !positiveRange.contains(t) ||
 			!positiveRange.contains(w) {
-			return nil, fmt.Errorf("it predicts %.6g s and %.6g W at %.6g/%.6g MHz, want positive numbers", t,
+			return fmt.Errorf("it predicts %.6g s and %.6g W at %.6g/%.6g MHz, want positive numbers", t,
 				w, float64(pt.Core), float64(pt.Mem))
 		}
 	}
-	return dvfsmodel.NewFrontier(fitted, table, at), nil
+	return nil
 }
 
 // responseInRange is the response in a range, which is relative to the defaults.

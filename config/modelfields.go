@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -48,7 +49,7 @@ func (m *Model) fields(values map[string]any) []field {
 		{
 			key: "corrections", expected: "an array of tables", read: m.takeCorrections,
 			doc: "By which factors time and power differ at clocks from what the form says: tables {core_mhz, " +
-				"mem_mhz, time, power}.",
+				"mem_mhz, time, power}, and cap_w with the form capped.",
 		},
 	}
 	if text, ok := values["form"].(string); ok && m.setForm(text) == nil {
@@ -96,7 +97,11 @@ func (m *Model) coefficientFields() []field {
 				})
 			},
 		}
-		return []field{requiredField(table), deviations}
+		list := []field{requiredField(table), deviations}
+		if m.Form == dvfsmodel.CappedForm() {
+			list = append(list, m.capFields()...)
+		}
+		return list
 	}
 	m.Coefficients = dvfsmodel.Params{}.Coefficients()
 	list := make([]field, 0, dvfsmodel.NumParams+1)
@@ -112,6 +117,36 @@ func (m *Model) coefficientFields() []field {
 	return append(list, deviations)
 }
 
+// capFields are the keys of models of what was measured under several power caps.
+func (m *Model) capFields() []field {
+	caps := field{
+		key: "caps_w", doc: "With the form capped: power caps that were measured, W, ascending. Plans choose " +
+			"among them.",
+		expected: "an array of 1 to 1000 caps, ascending",
+	}
+	caps.read = func(d *document, path string, v any) {
+		list, ok := v.([]any)
+		const most = 1000
+		if !ok || len(list) == 0 || len(list) > most {
+			d.faultAtType(path, v, caps.expected)
+			return
+		}
+		for i, element := range list {
+			x, isNumber := toNumber(element)
+			if !isNumber || !positiveRange.contains(x) || i > 0 && dvfsmodel.Watt(x) <= m.Caps[i-1] {
+				d.faultAtType(fmt.Sprintf("%s[%d]", path, i), element, caps.expected)
+				return
+			}
+			m.Caps = append(m.Caps, dvfsmodel.Watt(x))
+		}
+	}
+	return []field{
+		requiredField(numberField("base_cap_w", "With the form capped: power cap to which coefficients are "+
+			"relative, W: the highest that was measured.", &m.Base.Cap, positiveRange)),
+		requiredField(caps),
+	}
+}
+
 // maxCorrection is the most that a correction may multiply or divide by.
 const maxCorrection = 10
 
@@ -122,14 +157,22 @@ func (m *Model) takeCorrections(d *document, path string, v any) {
 	d.eachTable(path, v, func(at string, values map[string]any) {
 		var c dvfsmodel.Correction
 		before := len(d.faults)
-		d.readFields("model.corrections", at, values, []field{
+		fields := []field{
 			requiredField(numberField("core_mhz", "", &c.Core, positiveRange)),
 			requiredField(numberField("mem_mhz", "", &c.Mem, positiveRange)),
 			requiredField(numberField("time", "", &c.Time, factor)),
 			requiredField(numberField("power", "", &c.Power, factor)),
-		})
+		}
+		under := ""
+		if m.Form == dvfsmodel.CappedForm() {
+			fields = append(fields, requiredField(numberField("cap_w", "", &c.Cap, positiveRange)))
+		}
+		d.readFields("model.corrections", at, values, fields)
+		if c.Cap > 0 {
+			under = fmt.Sprintf(" under %v W", float64(c.Cap))
+		}
 		if len(d.faults) == before && seen[c.Setting] {
-			d.faultAt(at, "model.corrections has %v/%v MHz twice", float64(c.Core), float64(c.Mem))
+			d.faultAt(at, "model.corrections has %v/%v MHz%s twice", float64(c.Core), float64(c.Mem), under)
 		}
 		seen[c.Setting] = true
 		m.Corrections = append(m.Corrections, c)

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/spelling"
 )
 
@@ -131,6 +132,11 @@ func (m *Model) validate() error {
 	if !positiveRange.contains(float64(m.Base.Core)) || !positiveRange.contains(float64(m.Base.Mem)) {
 		return fmt.Errorf("base clocks %v/%v MHz, want %v", float64(m.Base.Core), float64(m.Base.Mem),
 			positiveRange)
+	}
+	if isCapped := m.Form == dvfsmodel.CappedForm(); isCapped != positiveRange.contains(float64(m.Base.Cap)) ||
+		isCapped != (len(m.Caps) > 0) {
+		return fmt.Errorf("form %s, a base cap of %v W and %d caps, want caps with the form %s and only there",
+			m.Form, float64(m.Base.Cap), len(m.Caps), dvfsmodel.CappedForm())
 	}
 	for _, c := range m.Coefficients {
 		if !anyRange.contains(c.Value) || !nonNegativeRange.contains(c.StdErr) {

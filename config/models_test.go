@@ -57,6 +57,21 @@ base_mem_mhz = 877
 coefficients = { time.t0_s = 0, time.core_s = 2, power.p0_w = 50, power.core_w = 100, power.above_knee_w = 30, power.knee = 0.9 }
 `
 
+//nolint:lll // a file as it is
+const cappedModel = `[[model]]
+workload = "solver"
+gpu_model = "A100-PCIE-40GB"
+form = "capped"
+base_core_mhz = 1410
+base_mem_mhz = 1215
+base_cap_w = 250
+caps_w = [150, 200, 250]
+corrections = [{ core_mhz = 1410, mem_mhz = 1215, cap_w = 200, time = 1.1, power = 0.9 }]
+[model.coefficients]
+time = { scale_s = 30, core_share = 0.6, core_knee = 0.9, memory_exponent = 0.5 }
+power = { static_w = 80, dynamic_w = 120, voltage_slope = 1.2, voltage_knee = 0.7, cap_ratio = 1, cap_edge = 12, memory_exponent = 0.2 }
+`
+
 func readModels(t *testing.T, text string) *Models {
 	t.Helper()
 	models, err := ReadModels(strings.NewReader(text), "m.toml")
@@ -209,6 +224,41 @@ func TestAFaultyModelIsNamedWithItsPosition(t *testing.T) { //nolint:funlen // m
 				"{ core_mhz = 1800, mem_mhz = 5000, time = 1.1, power = 1 },\n"+
 				"{ core_mhz = 1800, mem_mhz = 5000, time = 1.2, power = 1 }]"),
 			"m.toml:15:1: model.corrections has 1800/5000 MHz twice",
+		},
+		{
+			"corrections twice under a cap", strings.Replace(cappedModel, "corrections = [{", "corrections = ["+
+				"{ core_mhz = 1410, mem_mhz = 1215, cap_w = 200, time = 1, power = 1 }, {", 1),
+			"m.toml:9:87: model.corrections has 1410/1215 MHz under 200 W twice",
+		},
+		{
+			"a correction without its cap", strings.Replace(cappedModel, ", cap_w = 200", "", 1),
+			"m.toml:9:16: model.corrections has no cap_w, want a number above 0",
+		},
+		{
+			"caps of a form that knows none", with("settings = 20", "caps_w = [200]"),
+			"m.toml:13:1: unknown key caps_w in [[model]], want one of",
+		},
+		{
+			"no caps", strings.Replace(cappedModel, "caps_w = [150, 200, 250]\n", "", 1),
+			"m.toml:1:1: [[model]] has no caps_w, want an array of 1 to 1000 caps, ascending",
+		},
+		{
+			"caps that fall", strings.Replace(cappedModel, "150, 200", "200, 150", 1),
+			"m.toml:8:16: model.caps_w has 150, want an array of 1 to 1000 caps, ascending",
+		},
+		{
+			"no base cap", strings.Replace(cappedModel, "base_cap_w = 250\n", "", 1),
+			"m.toml:1:1: [[model]] has no base_cap_w, want a number above 0",
+		},
+		{
+			"a share above 1", strings.Replace(cappedModel, "core_share = 0.6", "core_share = 1.6", 1),
+			`m.toml:1:1: model of workload "solver" on "A100-PCIE-40GB": ` +
+				"coefficient time.core_share is 1.6, want 0 to 1",
+		},
+		{
+			"no static power", strings.Replace(cappedModel, "static_w = 80, ", "", 1),
+			`m.toml:1:1: model of workload "solver" on "A100-PCIE-40GB": ` +
+				"form capped lacks coefficient power.static_w",
 		},
 		{
 			"settings of a fraction", with("settings = 20", "settings = 0.5"),
@@ -409,6 +459,93 @@ func TestAFittedModelPredictsTheSameAfterAFile(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestAModelOfCapsPredictsTheSameAfterAFile(t *testing.T) {
+	m := readModels(t, cappedModel).All()[0]
+	truth, err := m.Fitted()
+	if err != nil {
+		t.Fatal(err)
+	}
+	samples := make([]dvfsmodel.Sample, 0, 12)
+	for _, core := range []dvfsmodel.MHz{810, 1005, 1200, 1410} {
+		for _, limit := range []dvfsmodel.Watt{120, 180, 250} {
+			at := truth.Under(limit).At(core, 1215)
+			samples = append(samples,
+				dvfsmodel.Sample{Core: core, Mem: 1215, Cap: limit, Time: at.Time, Power: at.Power})
+		}
+	}
+	fitted, err := dvfsmodel.FitCapped(samples, dvfsmodel.Setting{Core: 1410, Mem: 1215, Cap: 250})
+	if err != nil {
+		t.Fatal(err)
+	}
+	corrected := fitted.Corrected([]dvfsmodel.Correction{
+		{Setting: dvfsmodel.Setting{Core: 810, Mem: 1215, Cap: 120}, Time: 1.01, Power: 0.98},
+	})
+	models, err := NewModels(NewModel("w", "A100-PCIE-40GB", corrected))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := WriteModels(&out, models); err != nil {
+		t.Fatal(err)
+	}
+	again, err := ReadModels(&out, "m.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !sameModels(models, again) {
+		t.Fatalf("read %+v, want %+v", again.All(), models.All())
+	}
+	m = again.All()[0]
+	rebuilt, err := m.Fitted()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range samples {
+		a, b := corrected.Under(s.Cap).At(s.Core, s.Mem), rebuilt.Under(s.Cap).At(s.Core, s.Mem)
+		if !near(a.Time, b.Time) || !near(float64(a.Power), float64(b.Power)) {
+			t.Errorf("%v/%v MHz under %v W: %+v, want %+v", s.Core, s.Mem, s.Cap, b, a)
+		}
+		plain := fitted.Under(s.Cap).At(s.Core, s.Mem)
+		if ratio := b.Time / plain.Time; (s.Core == 810 && s.Cap == 120) != (math.Abs(ratio-1.01) < 1e-9) {
+			t.Errorf("%v MHz under %v W takes %v times as long as without correction", s.Core, s.Cap, ratio)
+		}
+	}
+}
+
+// Caps are among the settings only as far as the board takes them, and only when they are asked for.
+func TestCapsOfAModelAreChosenWithinTheLimitsOfTheBoard(t *testing.T) {
+	m := readModels(t, cappedModel).All()[0]
+	p := *builtin(t, "A100-PCIE-40GB")
+	for _, c := range []struct {
+		limit PowerLimit
+		caps  string
+	}{
+		{PowerLimit{Min: 100, Default: 250, Max: 250}, "[150 200]"},
+		{PowerLimit{Min: 160, Default: 250, Max: 250}, "[200]"},
+		{PowerLimit{Min: 100, Default: 200, Max: 250}, "[150]"},
+		{PowerLimit{Min: 100, Default: 300, Max: 300}, "[150 200 250]"},
+		{PowerLimit{}, "[]"},
+		{PowerLimit{Default: 250}, "[]"},
+	} {
+		p.PowerLimit = c.limit
+		response, err := m.CappedResponse(&p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if caps := fmt.Sprint(dvfsmodel.Caps(response)); caps != c.caps {
+			t.Errorf("limits %+v: caps %s, want %s", c.limit, caps, c.caps)
+		}
+		plain, err := m.Response(&p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if caps := dvfsmodel.Caps(plain); len(caps) > 0 || plain.Default() != response.Default() {
+			t.Errorf("limits %+v: caps %v that nobody asked for, or %+v by default and %+v with caps", c.limit, caps,
+				plain.Default(), response.Default())
+		}
+	}
 }
 
 func TestStandardErrorsOfThePapersCoefficientsCoverTheTruth(t *testing.T) {

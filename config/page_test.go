@@ -73,7 +73,7 @@ func configTables() []described {
 
 // otherTables are those of files that aren't configurations.
 func otherTables() []described {
-	paper, fitted := &Model{}, &Model{}
+	paper, fitted, capped := &Model{}, &Model{}, &Model{}
 	return []described{
 		{
 			"[[cpu]]", "A CPU model, in a file for `--power` of `epplan replay`; the first one is that of " +
@@ -88,6 +88,11 @@ func otherTables() []described {
 		{
 			"[[model]] of another form", "The same keys, but `coefficients` as a table.",
 			fitted.fields(map[string]any{"form": "log-knee+log-quadratic"}),
+		},
+		{
+			"[[model]] of the form capped",
+			"Where several power caps were measured. The keys of another form, and two more.",
+			capped.capFields(),
 		},
 	}
 }

@@ -52,6 +52,15 @@ func (p *Profile) IsModule() bool { return p != nil && p.EnergyScope == "module"
 // is as delivered.
 type PowerLimit struct{ Min, Default, Max dvfsmodel.Watt }
 
+// Caps are the power caps that may be set: those that the driver takes below the limit as delivered.
+// Of a board whose limits aren't known there are none.
+func (l PowerLimit) Caps() dvfsmodel.CapRange {
+	if l.Min == 0 {
+		return dvfsmodel.CapRange{}
+	}
+	return dvfsmodel.CapRange{Min: l.Min, Max: l.Default}
+}
+
 // ClockGroup is the core clocks that each of some memory clocks supports.
 type ClockGroup struct {
 	Mem, Core []dvfsmodel.MHz
@@ -81,6 +90,32 @@ func (p *Profile) Pairs() []dvfsmodel.Setting {
 		}
 	}
 	return pairs
+}
+
+// PairsUnder are those clocks under each cap at which something was measured and that may be set, and
+// under the default limit.
+func (p *Profile) PairsUnder(apps []dvfsmodel.AppSamples) []dvfsmodel.Setting {
+	caps := []dvfsmodel.Watt{}
+	for _, app := range apps {
+		for i := range app.Samples {
+			if w := app.Samples[i].Cap; p.PowerLimit.Caps().Has(w) && !slices.Contains(caps, w) {
+				caps = append(caps, w)
+			}
+		}
+	}
+	if standard := p.PowerLimit.Default; standard > 0 {
+		caps = append(caps, standard)
+	}
+	slices.Sort(caps)
+	pairs := p.Pairs()
+	all := make([]dvfsmodel.Setting, 0, len(caps)*len(pairs))
+	for _, w := range caps {
+		for _, s := range pairs {
+			s.Cap = w
+			all = append(all, s)
+		}
+	}
+	return all
 }
 
 // Table builds the table of supported clocks, normalised to the default ones.

@@ -146,6 +146,8 @@ func (m *Model) write(out *bytes.Buffer) {
 	put("form", strconv.Quote(formText(m.Form)), true)
 	put("base_core_mhz", numberText(float64(m.Base.Core)), true)
 	put("base_mem_mhz", numberText(float64(m.Base.Mem)), true)
+	put("base_cap_w", numberText(float64(m.Base.Cap)), m.Base.Cap > 0)
+	put("caps_w", numbersText(m.Caps), len(m.Caps) > 0)
 	put("settings", strconv.Itoa(m.Settings), m.Settings > 0)
 	put("time_mape", numberText(m.TimeMAPE), m.TimeMAPE > 0)
 	put("power_mape", numberText(m.PowerMAPE), m.PowerMAPE > 0)
@@ -153,8 +155,13 @@ func (m *Model) write(out *bytes.Buffer) {
 	if len(m.Corrections) > 0 {
 		out.WriteString("corrections = [\n")
 		for _, c := range m.Corrections {
-			fmt.Fprintf(out, "  { core_mhz = %s, mem_mhz = %s, time = %s, power = %s },\n",
-				numberText(float64(c.Core)), numberText(float64(c.Mem)), numberText(c.Time), numberText(c.Power))
+			under := ""
+			if c.Cap > 0 {
+				under = "cap_w = " + numberText(float64(c.Cap)) + ", "
+			}
+			fmt.Fprintf(out, "  { core_mhz = %s, mem_mhz = %s, %stime = %s, power = %s },\n",
+				numberText(float64(c.Core)), numberText(float64(c.Mem)), under, numberText(c.Time),
+				numberText(c.Power))
 		}
 		out.WriteString("]\n")
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/epplan/epplan/dvfsmodel/capped"
 )
 
 // Fitted is a model that [Fit] chose, or one rebuilt from its coefficients by
@@ -25,21 +27,37 @@ type Fitted struct {
 	Covariance [][]float64
 	// Corrections are those that time and power have; see [Fitted.Corrected].
 	Corrections []Correction
+	// Caps are the power caps that a fit of [CappedForm] saw, ascending; none in a model from
+	// [NewFitted].
+	Caps []Watt
 
 	time, power fittedCurve
 	oneMem      bool
 	corrections map[Setting]Correction // by rounded setting
+	capped      *capped.Board          // of CappedForm, in place of both curves
+	limit       Watt                   // that it predicts for then
 }
 
 var _ Model = (*Fitted)(nil)
 
 // Time is the run time in seconds at the normalised clocks.
-func (f *Fitted) Time(fc, fm float64) float64 { return f.time.at(fc, fm) * f.correction(fc, fm).Time }
+func (f *Fitted) Time(fc, fm float64) float64 {
+	correction := f.correction(fc, fm).Time
+	if f.capped != nil {
+		seconds, _ := f.underCap(fc, fm)
+		return correction * seconds
+	}
+	return f.time.at(fc, fm) * correction
+}
 
 // Power is the mean power of one GPU. The voltage counts in the paper's form
 // only: in the others it is the one that the GPU's own curve gives the clock.
 func (f *Fitted) Power(s Scaling) Watt {
 	correction := Watt(f.correction(s.Fc, s.Fm).Power)
+	if f.capped != nil {
+		_, power := f.underCap(s.Fc, s.Fm)
+		return correction * power
+	}
 	if f.Form.Power == namePaper {
 		return correction * fromLinear(&f.time.coef, &f.power.coef).Power(s)
 	}
@@ -66,6 +84,9 @@ func (f *Fitted) Params() (Params, bool) {
 
 // Coefficients lists what [NewFitted] needs to rebuild the model.
 func (f *Fitted) Coefficients() []Coefficient {
+	if f.capped != nil {
+		return f.cappedCoefficients()
+	}
 	list := f.time.coefficients(timePrefix, f.oneMem)
 	list = append(list, f.power.coefficients(powerPrefix, f.oneMem)...)
 	if len(f.Covariance) == len(list) {
@@ -80,8 +101,10 @@ func (f *Fitted) Coefficients() []Coefficient {
 // [Fitted.Coefficients] listed. Coefficients that only several memory clocks
 // determine may be missing, all of them or none; standard errors are not used.
 func NewFitted(form Form, base Setting, coefficients []Coefficient) (*Fitted, error) {
-	if err := form.Validate(); err != nil {
-		return nil, err
+	if form != CappedForm() {
+		if err := form.Validate(); err != nil {
+			return nil, err
+		}
 	}
 	if err := base.CheckBase(); err != nil {
 		return nil, err
@@ -93,6 +116,21 @@ func NewFitted(form Form, base Setting, coefficients []Coefficient) (*Fitted, er
 		}
 		values[c.Name] = c.Value
 	}
+	f, err := rebuild(form, base, values)
+	if err != nil {
+		return nil, err
+	}
+	for name := range values {
+		return nil, fmt.Errorf("form %s has no coefficient %s", form, name)
+	}
+	return f, nil
+}
+
+// rebuild is NewFitted of coefficients by name, and leaves those that the form doesn't have.
+func rebuild(form Form, base Setting, values map[string]float64) (*Fitted, error) {
+	if form == CappedForm() {
+		return newCapped(base, values)
+	}
 	f := &Fitted{Form: form, Base: base}
 	f.time = fittedCurve{shape: shapeByName(timeShapes, form.Time)}
 	f.power = fittedCurve{shape: shapeByName(powerShapes, form.Power)}
@@ -100,13 +138,7 @@ func NewFitted(form Form, base Setting, coefficients []Coefficient) (*Fitted, er
 	if err := f.time.takeCoefficients(values, timePrefix, f.oneMem); err != nil {
 		return nil, err
 	}
-	if err := f.power.takeCoefficients(values, powerPrefix, f.oneMem); err != nil {
-		return nil, err
-	}
-	for name := range values {
-		return nil, fmt.Errorf("form %s has no coefficient %s", form, name)
-	}
-	return f, nil
+	return f, f.power.takeCoefficients(values, powerPrefix, f.oneMem)
 }
 
 // Form names how a [Fitted] model describes time and how it describes power.
@@ -131,11 +163,19 @@ type Form struct{ Time, Power string }
 // PaperForm is EDL eq. (1) and (2).
 func PaperForm() Form { return Form{Time: namePaper, Power: namePaper} }
 
-// String is "time+power", such as "paper+voltage-knee".
-func (f Form) String() string { return f.Time + "+" + f.Power }
+// String is "time+power", such as "paper+voltage-knee"; that of [CappedForm] is its name alone.
+func (f Form) String() string {
+	if f == CappedForm() {
+		return f.Time
+	}
+	return f.Time + "+" + f.Power
+}
 
 // ParseForm reads what [Form.String] writes.
 func ParseForm(s string) (Form, error) {
+	if s == CappedForm().String() {
+		return CappedForm(), nil
+	}
 	time, power, ok := strings.Cut(s, "+")
 	f := Form{Time: time, Power: power}
 	if !ok {

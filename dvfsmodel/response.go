@@ -17,7 +17,7 @@ type Response interface {
 	// Optimum is the cheapest point within the limit, seconds (+Inf: none), or an
 	// [InfeasibleError].
 	Optimum(o Objective, limit float64) (Point, error)
-	// Model is what predicts time and power.
+	// Model is what predicts time and power, under the power limit that is the default one.
 	Model() Model
 	// Allows reports whether the setting may be set, up to rounding.
 	Allows(s Scaling) bool
@@ -100,24 +100,45 @@ func sameScaling(a, b Scaling) bool {
 type Frontier struct {
 	model  Model
 	table  *Table
+	caps   []Watt // that may be set beside clocks
 	at     Point
 	points []Point
+	plain  *Frontier // without caps; nil: itself
 }
 
 // NewFrontier evaluates the model at every setting of the table. The default
 // clocks are at: lower ones are no faster ([NoFaster]).
-func NewFrontier(m Model, t *Table, at Point) *Frontier {
+func NewFrontier(m Model, t *Table, at Point) *Frontier { return newFrontier(m, t, at, nil) }
+
+// NewCappedFrontier is [NewFrontier] of settings with power caps, too: those of the table under each
+// of the caps, and under the limit that the model predicts for, which is the default one.
+func NewCappedFrontier(m *Fitted, t *Table, at Point, caps []Watt) *Frontier {
+	plain := newFrontier(m, t, at, nil)
+	if !m.IsCapped() || len(caps) == 0 {
+		return plain
+	}
+	f := newFrontier(m, t, at, caps)
+	f.plain = plain
+	return f
+}
+
+func newFrontier(m Model, t *Table, at Point, caps []Watt) *Frontier {
 	m = NoFaster(m, at.Scaling)
-	all := make([]Point, 0, t.Len())
-	for i := range t.rows {
-		for j := range t.rows[i].core {
-			all = append(all, t.pointAt(m, i, j))
+	all := make([]Point, 0, t.Len()*(1+len(caps)))
+	for _, limit := range append([]Watt{0}, caps...) {
+		under, _ := modelUnder(m, limit)
+		for i := range t.rows {
+			for j := range t.rows[i].core {
+				pt := t.rows[i].at(j)
+				pt.Cap = limit
+				all = append(all, evaluate(under, pt))
+			}
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Point) int {
 		return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Energy, b.Energy))
 	})
-	f := &Frontier{model: m, table: t, at: evaluate(m, at)}
+	f := &Frontier{model: m, table: t, caps: caps, at: evaluate(m, at)}
 	for _, pt := range all {
 		if n := len(f.points); n == 0 || pt.Energy < f.points[n-1].Energy {
 			f.points = append(f.points, pt)
@@ -206,9 +227,15 @@ func scaled(r Response, time, power float64) Response {
 	case *Discrete:
 		return &Discrete{Params: r.Params.scaled(time, power), Table: r.Table, At: r.At}
 	case *Frontier:
+		if r.plain != nil && power != 1 {
+			r = r.plain // nobody knows what caps do to a run that draws more or less
+		}
 		other := &Frontier{
-			model: scaledModel{r.model, time, power}, table: r.table, at: r.at.scaled(time, power),
+			model: scaledModel{r.model, time, power}, table: r.table, caps: r.caps, at: r.at.scaled(time, power),
 			points: make([]Point, len(r.points)),
+		}
+		if r.plain != nil {
+			other.plain, _ = scaled(r.plain, time, 1).(*Frontier)
 		}
 		for i := range r.points {
 			other.points[i] = r.points[i].scaled(time, power)

@@ -19,6 +19,13 @@ func (s Setting) Compare(other Setting) int {
 		cmp.Compare(s.Cap, other.Cap))
 }
 
+// CapRange is the power caps that may be set for a GPU: from Min on and below Max, the limit that it is
+// under by default. The zero value has none.
+type CapRange struct{ Min, Max Watt }
+
+// Has reports whether a cap may be set.
+func (r CapRange) Has(w Watt) bool { return r.Min > 0 && w >= r.Min && w < r.Max }
+
 // CheckBase reports default clocks that aren't finite and positive.
 func (s Setting) CheckBase() error {
 	if !positive(float64(s.Core)) || !positive(float64(s.Mem)) {

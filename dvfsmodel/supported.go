@@ -1,6 +1,9 @@
 package dvfsmodel
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // SupportedPoints lists the settings among which a response chooses, without times and
 // powers: those of its table, or an even grid over its range. A workload without a
@@ -12,7 +15,14 @@ func SupportedPoints(r Response) []Point {
 	case *Discrete:
 		return r.Table.Points()
 	case *Frontier:
-		return r.table.Points()
+		all := r.table.Points()
+		for _, limit := range r.caps {
+			for _, pt := range r.table.Points() {
+				pt.Cap = limit
+				all = append(all, pt)
+			}
+		}
+		return all
 	case *rescaled:
 		return SupportedPoints(r.original)
 	}
@@ -70,14 +80,33 @@ func At(r Response, s Scaling) Point {
 }
 
 // PointAt is a response at a setting, whose times and powers don't matter: at its
-// clocks where there is a table of them, at its normalised setting elsewhere. It is
-// false where that can't be set, or nobody knows what it would do.
+// clocks where there is a table of them, at its normalised setting elsewhere, and under its cap. It
+// is false where that can't be set, or nobody knows what it would do.
 func PointAt(r Response, at Point) (Point, bool) {
-	if at = settingOf(r, at); at.Scaling == (Scaling{}) {
+	limit := at.Cap
+	if at = settingOf(r, at); at.Scaling == (Scaling{}) || limit != 0 && !slices.Contains(Caps(r), limit) {
 		return Point{}, false
 	}
-	return evaluate(r.Model(), at), true
+	at.Cap = limit
+	model, ok := modelUnder(r.Model(), limit)
+	return evaluate(model, at), ok
 }
+
+// Caps are the power caps below the default limit among which a response chooses; none where it
+// chooses clocks only.
+func Caps(r Response) []Watt {
+	switch r := r.(type) {
+	case *Frontier:
+		return r.caps
+	case *rescaled:
+		return Caps(r.original)
+	}
+	return nil
+}
+
+// ModelAt is what predicts time and power at a setting's cap: [Response.Model] where that is 0.
+// It is false where the response knows nothing of caps.
+func ModelAt(r Response, at *Point) (Model, bool) { return modelUnder(r.Model(), at.Cap) }
 
 // settingOf is a setting as a response has it; zero: it doesn't have it.
 func settingOf(r Response, at Point) Point {

@@ -28,6 +28,14 @@ type Plan struct {
 	Recent []PlanStart `json:"recent"`
 	// NextEnd is when the first of the jobs that run is expected to end; zero: none runs.
 	NextEnd time.Time `json:"-"`
+	// Needs are the nodes that run nothing at the plan's time and get a task, the first first.
+	Needs []NodeNeed `json:"-"`
+}
+
+// NodeNeed is a node that runs nothing, and when a plan has a task on it.
+type NodeNeed struct {
+	GPUModel string
+	At       time.Time
 }
 
 // PlannedJob is what a plan has for a job that waits, or for a task of an array.

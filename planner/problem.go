@@ -102,7 +102,8 @@ type Option struct {
 	GPUs     int // GPUs it needs there, of all its nodes together; 0: it runs on CPUs alone
 	Nodes    int // nodes of one class with equal parts of them, which start together; 0, and 1: one
 	Response dvfsmodel.Response
-	Assumed  bool // its power is neither stated nor modelled, but assumed
+	Caps     dvfsmodel.CapRange // power caps that may be set for it there; the zero value has none
+	Assumed  bool               // its power is neither stated nor modelled, but assumed
 	// Prior says that it has no model, and responds as other workloads on the GPU model
 	// do: in as much time as 19 of 20 of them take at most.
 	Prior bool
@@ -222,6 +223,11 @@ func (t *Task) isMultiGPU() bool {
 		}
 	}
 	return false
+}
+
+// CanBeCapped reports whether a power cap may be set for the task somewhere.
+func (t *Task) CanBeCapped() bool {
+	return slices.ContainsFunc(t.Options, func(o Option) bool { return len(dvfsmodel.Caps(o.Response)) > 0 })
 }
 
 // IsGang reports whether the task runs on several nodes of some model.

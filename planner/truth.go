@@ -3,6 +3,8 @@ package planner
 import (
 	"errors"
 	"fmt"
+
+	"github.com/epplan/epplan/dvfsmodel"
 )
 
 // truth is how tasks turn out, and what was believed of those that started.
@@ -16,10 +18,11 @@ func newTruth(p *Problem) *truth {
 }
 
 // bookActual notes an assignment as it was decided and makes it what it turns out to
-// be: same place, start and clocks, true run time and power.
+// be: same place, start, clocks and cap, true run time and power.
 func (t *truth) bookActual(task int, a *Assignment) {
 	t.believed[task] = *a
-	model, s := t.problem.Tasks[task].Options[a.Option].Response.Model(), a.Point.Scaling
+	s := a.Point.Scaling
+	model, _ := dvfsmodel.ModelAt(t.problem.Tasks[task].Options[a.Option].Response, &a.Point)
 	a.Point.Time, a.Point.Power = model.Time(s.Fc, s.Fm), model.Power(s)
 	a.Point.Energy = a.Point.Power.Over(a.Point.Time)
 	a.End = a.Start + a.Point.Time

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -342,4 +343,98 @@ func (c *Client) Accounting(ctx context.Context, since time.Time) (Accounting, e
 		}
 		return answer, nil
 	})
+}
+
+// ArrayJob is a job array that was submitted, on a cluster if it was named.
+type ArrayJob struct {
+	ID      JobID
+	Cluster string // as sbatch says it; empty: the usual one
+}
+
+// ArrayTask is a task of a job array as squeue shows it.
+type ArrayTask struct {
+	Job   JobID // the array's
+	Task  int
+	State JobState
+}
+
+// SubmitArray submits a script as a job array with the tasks 0 to tasks-1. The
+// options are sbatch's; name, tasks and output come after them, so that they count.
+// What the tasks print goes to output, in which Slurm fills in %a (sbatch(1), filename pattern).
+func (c *Client) SubmitArray(
+	ctx context.Context, script, name, output string, tasks int, options ...string,
+) (ArrayJob, error) {
+	if tasks < 1 || tasks > maxArrayTask {
+		return ArrayJob{}, fmt.Errorf("%d tasks: %w", tasks, ErrInvalid)
+	}
+	out, err := c.command(ctx, sbatch, SubmitArrayArgs(script, name, output, tasks, options...)...)
+	if err != nil {
+		return ArrayJob{}, err
+	}
+	id, cluster, _ := strings.Cut(strings.TrimSpace(string(out)), ";")
+	job, err := ParseJobID(id)
+	if err != nil {
+		return ArrayJob{}, &ParseError{Source: sbatch, Line: 1, Msg: err.Error()}
+	}
+	return ArrayJob{ID: job, Cluster: cluster}, nil
+}
+
+// ArrayTasks gives the tasks of a user's job arrays of a name, those that ended among
+// them while slurmctld remembers them (MinJobAge). The name has no comma in it.
+func (c *Client) ArrayTasks(ctx context.Context, uid int, name, cluster string) ([]ArrayTask, error) {
+	args := []string{
+		"--noheader", "--array", "--states=all", "--user=" + strconv.Itoa(uid), "--name=" + name,
+		"--format=%i %T",
+	}
+	if cluster != "" {
+		args = append(args, "--clusters="+cluster)
+	}
+	out, err := c.command(ctx, "squeue", args...)
+	if err != nil {
+		return nil, err
+	}
+	var tasks []ArrayTask
+	line := 0
+	for text := range strings.Lines(string(out)) {
+		line++
+		words := strings.Fields(text)
+		if len(words) == 0 || words[0] == "CLUSTER:" {
+			continue
+		}
+		ref, err := ParseJobRef(words[0])
+		if err == nil && (len(words) != 2 || ref.Task < 0) {
+			err = errors.New("want a task of an array and its state")
+		}
+		if err != nil {
+			return nil, &ParseError{Source: "squeue --array", Line: line, Msg: err.Error()}
+		}
+		tasks = append(tasks, ArrayTask{Job: ref.Job, Task: ref.Task, State: ParseJobState(words[1])})
+	}
+	return tasks, nil
+}
+
+// Cancel cancels a job, or an array with all of its tasks. One that has ended is no error.
+func (c *Client) Cancel(ctx context.Context, job ArrayJob) error {
+	args := []string{"--quiet", job.ID.String()}
+	if job.Cluster != "" {
+		args = append(args, "--clusters="+job.Cluster)
+	}
+	_, err := c.command(ctx, "scancel", args...)
+	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrNotPending) {
+		return nil
+	}
+	return err
+}
+
+// MaxArrayTasks is how many tasks an array may have (MaxArraySize).
+func (c *Client) MaxArrayTasks(ctx context.Context) (int, error) {
+	settings, err := c.Settings(ctx)
+	if err != nil {
+		return 0, err
+	}
+	most, err := strconv.Atoi(settings["MaxArraySize"])
+	if err != nil {
+		return 0, fmt.Errorf("MaxArraySize is %q, want a number", Printable(settings["MaxArraySize"], 40))
+	}
+	return most, nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -60,9 +61,13 @@ func (e *CommandError) Error() string {
 func (e *CommandError) Unwrap() error { return e.Err }
 
 // allowedCommands are all that an ExecRunner starts.
-var allowedCommands = []string{"squeue", "sinfo", "scontrol", "sacct", "sacctmgr"}
+var allowedCommands = []string{"squeue", "sinfo", "scontrol", "sacct", "sacctmgr", sbatch, "scancel"}
 
-// ExecRunner starts Slurm's client commands: no shell, a fixed environment, bounded time and output.
+// sbatch hands its environment on to the job, so that it alone has the caller's.
+const sbatch = "sbatch"
+
+// ExecRunner starts Slurm's client commands: no shell, a fixed environment but for sbatch's, bounded
+// time and output.
 type ExecRunner struct {
 	Dir       string        // absolute folder of the binaries; "" means /usr/bin
 	Conf      string        // SLURM_CONF, or "" for Slurm's own
@@ -73,7 +78,7 @@ type ExecRunner struct {
 
 var _ Streamer = ExecRunner{}
 
-// Run starts Dir/name with args. Only squeue, sinfo, scontrol, sacct and sacctmgr run.
+// Run starts Dir/name with args. Only squeue, sinfo, scontrol, sacct, sacctmgr, sbatch and scancel run.
 func (r ExecRunner) Run(ctx context.Context, name string, args ...string) (out []byte, err error) {
 	r.MaxStream = int64(cmp.Or(max(0, r.MaxOutput), 256<<20))
 	err = r.Stream(ctx, func(in io.Reader) (err error) {
@@ -96,8 +101,11 @@ func (r ExecRunner) command(
 			return nil, nil, fmt.Errorf("run %s: NUL in an argument: %w", name, ErrInvalid)
 		}
 	}
-	cmd := exec.CommandContext(ctx, filepath.Join(dir, name), args...) //nolint:gosec // one of four names in a fixed folder, no shell
+	cmd := exec.CommandContext(ctx, filepath.Join(dir, name), args...) //nolint:gosec // one of a few names in a fixed folder, no shell
 	cmd.Env = r.environment()
+	if name == sbatch {
+		cmd.Env = append(os.Environ(), r.conf()...)
+	}
 	cmd.Dir = "/"
 	cmd.WaitDelay = time.Second
 	complaint := &complaintBuffer{}
@@ -183,13 +191,16 @@ const taskListLength = "4096"
 
 // environment is all the command sees. SLURM_TIME_FORMAT stays unset: with it sacct --json fails.
 func (r ExecRunner) environment() []string {
-	env := []string{
-		"PATH=/usr/bin:/bin", "LC_ALL=C", "TZ=UTC", "HOME=/", "SLURM_BITSTR_LEN=" + taskListLength,
+	return append(r.conf(), "PATH=/usr/bin:/bin", "LC_ALL=C", "TZ=UTC", "HOME=/",
+		"SLURM_BITSTR_LEN="+taskListLength)
+}
+
+// conf is the variable that names Slurm's configuration; none: it is Slurm's own.
+func (r ExecRunner) conf() []string {
+	if r.Conf == "" {
+		return nil
 	}
-	if r.Conf != "" {
-		env = append(env, "SLURM_CONF="+r.Conf)
-	}
-	return env
+	return []string{"SLURM_CONF=" + r.Conf}
 }
 
 func commandError(ctx context.Context, name string, err error, full bool, complaint *complaintBuffer) error {

@@ -197,3 +197,12 @@ func limitMinutes(value string) (uint32, error) {
 	minutes := (d + time.Minute - 1) / time.Minute
 	return uint32(min(math.MaxInt32, minutes)), nil //nolint:gosec // a limit is above 0
 }
+
+// SubmitArrayArgs are sbatch's arguments for SubmitArray.
+func SubmitArrayArgs(script, name, output string, tasks int, options ...string) []string {
+	args := append([]string{"--parsable"}, options...)
+	return append(args, "--job-name="+name, "--array=0-"+strconv.Itoa(tasks-1), "--output="+output, script)
+}
+
+// OutputPath is a path as sbatch's --output takes it, which fills in what follows a %.
+func OutputPath(path string) string { return strings.ReplaceAll(path, "%", "%%") }

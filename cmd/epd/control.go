@@ -161,7 +161,7 @@ func (p *program) openLevers(runner slurm.Runner) error {
 		Settings: func() (*config.Live, *slurmqueue.PlanTerms) {
 			s := p.control.Settings()
 			terms := planTerms(s)
-			terms.Admissible, terms.HeldOut = rules.Admissible, rules.HeldOut
+			terms.Admissible, terms.HeldOut, terms.RunTimes = rules.Admissible, rules.HeldOut, rules.RunTimes
 			return &s.Live, terms
 		},
 		Watch: func() slurmqueue.QueueState {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/cmd/internal/jobarray"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/spelling"
 	"github.com/epplan/epplan/planner"
@@ -115,6 +116,10 @@ func (a *parsedArgs) takeFlag(arg string, rest []string) ([]string, error) {
 	if err := a.refuseRepeated(flag, arg); err != nil {
 		return nil, err
 	}
+	if bare, ok := bareValues[flag.Names()[0]]; ok && !hasValue {
+		a.options[len(a.options)-1] += "=" + bare
+		return rest, nil
+	}
 	if !hasValue {
 		if len(rest) == 0 || a.isFlag(rest[0]) {
 			return nil, usagef("%s has no value, want one after it", arg)
@@ -124,6 +129,10 @@ func (a *parsedArgs) takeFlag(arg string, rest []string) ([]string, error) {
 	}
 	return rest, checkValue(flag, value)
 }
+
+// bareValues are what flags stand for that may be given without a value. With one they
+// are --flag=VALUE: the next word isn't theirs.
+var bareValues = map[string]string{jobarray.ArrayFlag: "0"}
 
 // refuseRepeated refuses a flag that is given before, unless it may be repeated: the library
 // would take the last value and say nothing.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/cmd/internal/jobarray"
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/planreport"
@@ -36,7 +37,7 @@ func compareCommand(t *terminal) *cli.Command {
 			"Example: epplan compare batch.csv --cluster cluster.toml --models models.toml --policy baseline --policy edl\n" +
 			"Example: epplan compare tasks.csv --cluster paper --policy edl --policy edf-bf --theta 1,0.9 " +
 			"--gpus-per-node 1,4,16",
-		Flags: append(problemFlags(),
+		Flags: append(append(problemFlags(),
 			&cli.StringSliceFlag{
 				Name: "policy", Aliases: []string{"p"}, DefaultText: "all",
 				Usage: "a `POLICY`; repeat it for more",
@@ -48,8 +49,8 @@ func compareCommand(t *terminal) *cli.Command {
 			timeLimitFlag("`TIME` that each policy may take, such as 10s, in place of a number "+
 				"of evaluations"),
 			jsonFlag(), csvFlag(), htmlFlag(),
-		),
-		Action: t.runs(takes(1, maxBatches, "one batch file or several", runCompare)),
+		), jobarray.Flags()...),
+		Action: t.runs(takes(1, maxBatches, "one batch file or several", swept(runCompare))),
 	}
 }
 
@@ -102,7 +103,7 @@ func runCompare(t *terminal, c *cli.Context) error {
 		}
 		variants = append(variants, some...)
 	}
-	runs, err := compareAll(c.Context, t, variants, c.Duration("time-limit"))
+	runs, err := compareAll(t, c, variants)
 	if err != nil {
 		return err
 	}
@@ -227,44 +228,68 @@ func orDefault(values []float64, fallback float64) []float64 {
 // jobs, and it takes some seconds.
 const maxEvaluations = 50_000_000
 
+// plannedRow is what planning a variant comes to.
+type plannedRow struct {
+	Summary    planreport.Summary
+	Planning   time.Duration
+	Unfinished bool
+}
+
 // compareAll plans every variant, as many at a time as there are processors, each for as
 // long as it may take. Rows come in the order of the variants. An interruption leaves
 // those unfinished that aren't done.
-func compareAll(
-	ctx context.Context, t *terminal, variants []variant, limit time.Duration,
-) ([]planreport.Run, error) {
-	if err := addReferences(ctx, t, variants); err != nil {
-		return nil, err
-	}
+func compareAll(t *terminal, c *cli.Context, variants []variant) ([]planreport.Run, error) {
+	limit := c.Duration("time-limit")
+	shown := t.progress && !jobarray.IsSet(c)
 	line := &rowsProgress{
-		line: report.NewProgress(t.stderr, t.progress, t.now, "compare", len(variants)), rows: len(variants),
+		line: report.NewProgress(t.stderr, shown, t.now, "compare", len(variants)), rows: len(variants),
 	}
 	defer line.line.Finish()
-	runs := make([]planreport.Run, len(variants))
-	err := sideBySide(ctx, 0, len(variants), func(ctx context.Context, i int) (err error) {
-		v := &variants[i]
-		line.begin(v.policy.Name)
-		defer line.end(v.policy.Name, &runs[i])
-		monitor := &planner.Monitor{MaxWork: maxEvaluations}
-		if t.progress {
-			monitor.OnProgress = func(p planner.Progress) { line.tell(v.policy.Name, p) }
-		}
-		if limit > 0 {
-			monitor.MaxWork = 0
-			var end context.CancelFunc
-			ctx, end = context.WithTimeout(ctx, limit)
-			defer end()
-		}
-		runs[i], err = v.run(ctx, monitor)
-		return err
+	rows, err := eachPart(t, c, &partedWork[plannedRow]{
+		names: textsOf(variants, func(v variant) string { return v.name() }),
+		prepare: func(ctx context.Context, rows []int) error {
+			return addReferences(ctx, t, variants, rows)
+		},
+		do: func(ctx context.Context, i int) (plannedRow, error) {
+			v := &variants[i]
+			line.begin(v.policy.Name)
+			monitor := &planner.Monitor{MaxWork: maxEvaluations}
+			if shown {
+				monitor.OnProgress = func(p planner.Progress) { line.tell(v.policy.Name, p) }
+			}
+			if limit > 0 {
+				monitor.MaxWork = 0
+				var end context.CancelFunc
+				ctx, end = context.WithTimeout(ctx, limit)
+				defer end()
+			}
+			run, err := v.run(ctx, monitor)
+			line.end(v.policy.Name, &run)
+			return plannedRow{run.Summary, run.Planning, run.Unfinished}, err
+		},
 	})
 	if err != nil {
 		return nil, err
 	}
-	if ctx.Err() != nil && !slices.ContainsFunc(runs, func(r planreport.Run) bool { return r.Planned() }) {
-		return nil, ctx.Err()
+	runs := make([]planreport.Run, len(rows))
+	for i, row := range rows {
+		runs[i] = planreport.Run{
+			Params: variants[i].params, Summary: row.Summary, Planning: row.Planning, Unfinished: row.Unfinished,
+		}
+	}
+	if c.Err() != nil && !slices.ContainsFunc(runs, func(r planreport.Run) bool { return r.Planned() }) {
+		return nil, c.Err()
 	}
 	return runs, nil
+}
+
+// name tells a row from others, in words.
+func (v *variant) name() string {
+	words := append(make([]string, 0, 1+len(v.params)), "policy "+v.policy.Name)
+	for _, p := range v.params {
+		words = append(words, p.Key+" "+p.Value.Display(report.Scale{}, report.Plain))
+	}
+	return strings.Join(words, ", ")
 }
 
 func warnUnfinished(t *terminal, c *cli.Context, runs []planreport.Run) {
@@ -288,9 +313,9 @@ func warnUnfinished(t *terminal, c *cli.Context, runs []planreport.Run) {
 	t.notef("unfinished: %s (%s)", strings.Join(names, ", "), why)
 }
 
-// addReferences plans what variants are held against, once for those of the same
+// addReferences plans what some of the variants are held against, once for those of the same
 // problem and numbers.
-func addReferences(ctx context.Context, t *terminal, variants []variant) error {
+func addReferences(ctx context.Context, t *terminal, variants []variant, rows []int) error {
 	monitor, done := t.planningMonitor()
 	defer done()
 	ctx, end := monitor.Begin(ctx)
@@ -300,7 +325,7 @@ func addReferences(ctx context.Context, t *terminal, variants []variant) error {
 		params  policy.Params
 	}
 	known := make(map[key]policy.References)
-	for i := range variants {
+	for _, i := range rows {
 		v := &variants[i]
 		k := key{v.setup.problem, v.setup.params}
 		k.params.Theta = 0 // clocks are the default ones

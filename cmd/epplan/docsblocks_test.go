@@ -36,6 +36,7 @@ var prepared = map[string][]string{
 	"docs/prediction.md": {
 		`head -n 381 history.csv > train.csv`, `(head -n 1 history.csv; tail -n 99 history.csv) > test.csv`,
 	},
+	"docs/how-to/sweep-on-slurm.md": {`cp batch.csv week06.csv`, `cp batch.csv week07.csv`},
 	"docs/how-to/measure-your-application.md": {
 		`printf '#!/bin/sh\nsleep 0.$(($(cat "$STANDIN/clock") %% 1000 / 10 + 15))\n' > my-application && chmod 755 my-application`,
 	},

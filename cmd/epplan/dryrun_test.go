@@ -58,7 +58,24 @@ var touching = map[string]struct{ args, says []string }{
 	"epplan install slurm": {
 		[]string{"--dir", "DIR/site", "--no-lua-check"}, []string{"epplan.lua: the hook"},
 	},
+	"epplan compare": {
+		[]string{"DIR/batch.csv", "--cluster=DIR/cluster.toml", "--models=DIR/models.toml", "--slurm-array"},
+		[]string{
+			"#!/bin/sh\n", "compare --cluster=DIR/cluster.toml --models=DIR/models.toml " +
+				`"--slurm-dir=$folder" "--slurm-task=$task" -- DIR/batch.csv`,
+		},
+	},
+	"epplan replay": {
+		[]string{
+			"DIR/history.csv", "--format=jobs", "--cluster=DIR/cluster.toml", "--seed=7", "--slurm-array=4",
+			"--slurm-dir=DIR/swept", "--slurm-epplan=/opt/my epplan",
+		},
+		[]string{"\nfolder=DIR/swept\n", "'/opt/my epplan' replay ", " --seed=7 ", " -- DIR/history.csv\n"},
+	},
 }
+
+// withoutSocket are those of them that ask no epd.
+var withoutSocket = []string{"epplan install slurm", "epplan compare", "epplan replay"}
 
 func hasDryRun(f cli.Flag) bool { return slices.Contains(f.Names(), "dry-run") }
 
@@ -211,7 +228,7 @@ func TestADryRunSaysWhatItWouldDoAndDoesNothing(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(touching)) {
 		c := touching[name]
 		args := strings.Fields(strings.TrimPrefix(name, "epplan "))
-		if name != "epplan install slurm" {
+		if !slices.Contains(withoutSocket, name) {
 			args = append(args, "--socket", socket)
 		}
 		args = append(args, "--dry-run")

@@ -81,6 +81,7 @@ type jobSetting struct {
 	Fm     float64 `json:"fm"`
 	Core   float64 `json:"core_mhz,omitempty"`
 	Mem    float64 `json:"mem_mhz,omitempty"`
+	Cap    float64 `json:"cap_w,omitempty"`
 	Time   float64 `json:"time_s"`
 	Power  float64 `json:"power_w"`
 	Energy float64 `json:"energy_j"`
@@ -89,7 +90,7 @@ type jobSetting struct {
 func newSetting(pt dvfsmodel.Point, weight float64) *jobSetting {
 	return &jobSetting{
 		V: float64(pt.Scaling.V), Fc: pt.Scaling.Fc, Fm: pt.Scaling.Fm, Core: float64(pt.Core),
-		Mem:  float64(pt.Mem),
+		Mem: float64(pt.Mem), Cap: float64(pt.Cap),
 		Time: pt.Time, Power: float64(pt.Power) * weight, Energy: float64(pt.Energy) * weight,
 	}
 }
@@ -243,6 +244,9 @@ func (s *jobSetting) String() string {
 	clocks := fmt.Sprintf("core ×%.3f, memory ×%.3f", s.Fc, s.Fm)
 	if s.Core > 0 {
 		clocks = fmt.Sprintf("core %.0f MHz, memory %.0f MHz", s.Core, s.Mem)
+	}
+	if s.Cap > 0 {
+		clocks += fmt.Sprintf(", power at most %g W", s.Cap)
 	}
 	return fmt.Sprintf("%s: %s at %s = %s", clocks, report.FormatSeconds(s.Time),
 		report.FormatWatts(s.Power), report.FormatJoules(s.Energy))

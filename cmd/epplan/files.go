@@ -27,6 +27,7 @@ func (t *terminal) read(name string, f func(r io.Reader, name string) error) err
 
 // readRaw is read for a file's bytes as they are.
 func (t *terminal) readRaw(name string, f func(r io.Reader, name string) error) error {
+	t.sources = append(t.sources, name)
 	switch name {
 	case "":
 		return usagef("the name of a file is empty")

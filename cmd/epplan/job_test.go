@@ -171,3 +171,34 @@ func TestAnExplanationSaysAtWhichClocksAnAdaptedRunStayed(t *testing.T) {
 		t.Errorf("of a run that was under another decision:\n%s", text)
 	}
 }
+
+// The list has a column of power limits where one was set, and only there.
+func TestTheListOfJobsShowsPowerLimitsThatWereSet(t *testing.T) {
+	list := func(settings ...dvfsmodel.Setting) string {
+		jobs := make([]epdapi.JobRow, len(settings))
+		for i, s := range settings {
+			jobs[i] = epdapi.JobRow{Job: epdapi.Job{ID: int64(i + 1)}, Setting: s}
+		}
+		if len(jobs) > 2 {
+			jobs[2].Locked = []dvfsmodel.Setting{{}, {Cap: 180}}
+		}
+		var out bytes.Buffer
+		if err := jobTable(jobs).WriteCSV(&out); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	core := dvfsmodel.Setting{Core: 1087}
+	if text := list(core, dvfsmodel.Setting{}); strings.Contains(text, "cap_w") {
+		t.Errorf("a column of limits that nobody set:\n%s", text)
+	}
+	text := list(core, dvfsmodel.Setting{Core: 1087, Cap: 200}, core)
+	lines := strings.Split(text, "\n")
+	for i, want := range []string{
+		",core_mhz,mem_mhz,cap_w,time_s,", ",1087,,,", ",1087,,200,", ",,,default/180,",
+	} {
+		if !strings.Contains(lines[i], want) {
+			t.Errorf("line %d, want %q:\n%s", i+1, want, text)
+		}
+	}
+}

@@ -97,6 +97,7 @@ func jobTable(jobs []epdapi.JobRow) *report.Table {
 		}
 		return report.Number(x)
 	}
+	capped := slices.ContainsFunc(jobs, func(j epdapi.JobRow) bool { return j.IsCapped() })
 	return report.TableOf(jobs, func(row *report.Row, j *epdapi.JobRow) {
 		timeS, energyJ := j.TimeAndEnergy()
 		submitted := ""
@@ -116,9 +117,13 @@ func jobTable(jobs []epdapi.JobRow) *report.Table {
 		row.Add(report.Column{Key: "mode", Head: "mode", Left: true}, report.NonEmpty(j.Mode))
 		row.Add(report.Column{Key: "arm", Head: "arm", Left: true}, report.NonEmpty(string(j.Arm)))
 		row.Add(report.Column{Key: "core_mhz", Head: "core", Note: "MHz"},
-			ranClockValue(j, func(s dvfsmodel.Setting) dvfsmodel.MHz { return s.Core }))
+			ranAtValue(j, func(s dvfsmodel.Setting) dvfsmodel.MHz { return s.Core }))
 		row.Add(report.Column{Key: "mem_mhz", Head: "memory", Note: "MHz"},
-			ranClockValue(j, func(s dvfsmodel.Setting) dvfsmodel.MHz { return s.Mem }))
+			ranAtValue(j, func(s dvfsmodel.Setting) dvfsmodel.MHz { return s.Mem }))
+		if capped {
+			row.Add(report.Column{Key: "cap_w", Head: "cap", Note: "W"},
+				ranAtValue(j, func(s dvfsmodel.Setting) dvfsmodel.Watt { return s.Cap }))
+		}
 		row.Add(report.Column{Key: "time_s"}, number(j.TimeS.Get()))
 		row.Add(report.Column{Key: "energy_j"}, number(j.EnergyJ.Get()))
 		row.Add(report.Column{Head: "time", Unit: report.Seconds}, number(timeS.Get()))
@@ -129,25 +134,25 @@ func jobTable(jobs []epdapi.JobRow) *report.Table {
 	})
 }
 
-// ranClockValue is a clock that a job's runs had, in MHz; missing: the default one. Where
+// ranAtValue is a clock or a power limit that a job's runs had; missing: the default one. Where
 // they had several it is all of them, with a stroke between.
-func ranClockValue(j *epdapi.JobRow, of func(dvfsmodel.Setting) dvfsmodel.MHz) report.Value {
-	var clocks []dvfsmodel.MHz
+func ranAtValue[T ~float64](j *epdapi.JobRow, of func(dvfsmodel.Setting) T) report.Value {
+	var all []T
 	for _, s := range j.Settings() {
-		if f := of(s); !slices.Contains(clocks, f) {
-			clocks = append(clocks, f)
+		if x := of(s); !slices.Contains(all, x) {
+			all = append(all, x)
 		}
 	}
 	switch {
-	case len(clocks) == 1 && clocks[0] == 0:
+	case len(all) == 1 && all[0] == 0:
 		return report.Value{}
-	case len(clocks) == 1:
-		return report.Number(clocks[0])
+	case len(all) == 1:
+		return report.Number(all[0])
 	}
-	return report.Text(strings.Join(textsOf(clocks, func(f dvfsmodel.MHz) string {
-		if f == 0 {
+	return report.Text(strings.Join(textsOf(all, func(x T) string {
+		if x == 0 {
 			return "default"
 		}
-		return trimZeros(float64(f))
+		return trimZeros(float64(x))
 	}), "/"))
 }

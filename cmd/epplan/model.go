@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"math"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -12,7 +11,6 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/joint"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
-	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/fitreport"
 	"github.com/epplan/epplan/internal/trace"
 )
@@ -36,8 +34,9 @@ func fitCommand(t *terminal) *cli.Command {
 		ArgsUsage: "FILE.csv",
 		Description: "FILE has the columns app, core_mhz, mem_mhz, cap_w, time_ms and power_w: a line for each application and\n" +
 			"setting, at least 4 settings of each application. Clocks and caps may be missing or empty: nothing was set.\n" +
-			"The result is a models file for plan --models; where caps differ it is for the highest one. What several\n" +
-			"applications have in common is in it as corrections of their forms; --form paper leaves it out.\n" +
+			"The result is a models file for plan --models, with the caps where they differ: plan --caps chooses among them.\n" +
+			"What several applications have in common is in it as corrections of their forms; --form paper leaves it out,\n" +
+			"and takes what was measured under the highest cap.\n" +
 			"With --evaluate it is how well fits of all applications together predict, and what choosing settings by them\n" +
 			"costs, with --slowdown 0.05 among those at most 5 % slower than the fastest.\n" +
 			"Fits are best near the least energy; --focus inf weighs all settings alike, which suits tight deadlines.\n" +
@@ -150,15 +149,23 @@ func writeFits(
 	t *terminal, c *cli.Context, apps []dvfsmodel.AppSamples, profile *config.Profile,
 	opts *dvfsmodel.FitOptions,
 ) error {
-	apps, base, highest := pooled.Uncapped(apps, profile.Default)
+	plain, base, highest := pooled.Uncapped(apps, profile.Default)
 	if base.Core <= 1 || base.Mem <= 1 {
 		return fmt.Errorf("%s and the profile of %s lack core or memory clocks, want them for a model",
 			c.Args().First(), profile.Name)
 	}
-	if highest > 0 {
-		t.notef("models hold clocks only: they are fitted to what was measured under %g W", float64(highest))
+	supported := profile.Pairs()
+	switch {
+	case highest == 0:
+		apps = plain
+	case len(opts.Forms) > 0:
+		apps = plain
+		t.notef("the form knows clocks only: it is fitted to what was measured under %g W", float64(highest))
+	default:
+		apps = pooled.Resolve(apps, profile.Default)
+		supported = profile.PairsUnder(apps)
 	}
-	fits, errs := joint.Fit(apps, base, profile.Pairs(), opts)
+	fits, errs := joint.Fit(apps, base, supported, opts)
 	list := make([]config.Model, 0, len(apps))
 	for i, app := range apps {
 		if errs[i] != nil {
@@ -194,10 +201,12 @@ func showCommand(t *terminal) *cli.Command {
 		ArgsUsage: "MODELS.toml",
 		Description: "For each model: run time, power and energy of one repetition at default clocks, and " +
 			"the clocks, run time\n" +
-			"and energy where it uses the least.\n" +
+			"and energy where it uses the least, and the power cap there, if the model knows caps and the GPU takes them.\n" +
+			"--slowdown 0.05 is for those at most 5 % slower than at default clocks.\n" +
 			"Example: epplan model show models.toml",
 		Flags: []cli.Flag{
 			profilesFlag(),
+			slowdownFlag("choose among settings this `PART` slower than the default ones at most"),
 			jsonFlag(), csvFlag(),
 		},
 		Action: t.runs(takes(1, 1, "one models file", runShow)),
@@ -205,6 +214,10 @@ func showCommand(t *terminal) *cli.Command {
 }
 
 func runShow(t *terminal, c *cli.Context) error {
+	slowdown, err := slowdownOf(c)
+	if err != nil {
+		return err
+	}
 	models, err := parseFile(t, c.Args().First(), config.ReadModels)
 	if err != nil {
 		return fmt.Errorf("read models: %w", err)
@@ -213,53 +226,13 @@ func runShow(t *terminal, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	rows := make([]shownModel, 0, len(models.All()))
+	rows := make([]fitreport.Model, 0, len(models.All()))
 	for _, m := range models.All() {
-		row, err := showModel(&m, profiles)
+		row, err := fitreport.NewModel(&m, profiles, slowdown)
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.Pos, err)
 		}
 		rows = append(rows, row)
 	}
-	return t.printTable(c, shownModelTable(rows))
-}
-
-// shownModel is a model with its clocks: the default ones, and those with the least energy.
-type shownModel struct {
-	workload, gpuModel, form string
-	standard, best           dvfsmodel.Point
-}
-
-func showModel(m *config.Model, profiles *config.Profiles) (shownModel, error) {
-	profile, err := profiles.Lookup(m.GPUModel)
-	if err != nil {
-		return shownModel{}, err
-	}
-	response, err := m.Response(profile)
-	if err != nil {
-		return shownModel{}, err
-	}
-	best, err := response.Optimum(dvfsmodel.MinEnergy(), math.Inf(1))
-	return shownModel{m.Workload, profile.Name, m.Form.String(), response.Default(), best}, err
-}
-
-func shownModelTable(list []shownModel) *report.Table {
-	return report.TableOf(list, func(row *report.Row, m *shownModel) {
-		row.Add(report.Column{Key: "workload", Head: "workload", Left: true, Max: 32}, report.Text(m.workload))
-		row.Add(report.Column{Key: "gpu_model", Head: "GPU", Left: true}, report.Text(m.gpuModel))
-		row.Add(report.Column{Key: "form", Head: "form", Left: true}, report.Text(m.form))
-		row.Add(report.Column{Key: "default_time_s", Head: "default time", Unit: report.Seconds},
-			report.Number(m.standard.Time))
-		row.Add(report.Column{Key: "default_power_w", Head: "power", Unit: report.Watts},
-			report.Number(m.standard.Power))
-		row.Add(report.Column{Key: "default_energy_j", Head: "energy", Unit: report.Joules},
-			report.Number(m.standard.Energy))
-		row.Add(report.Column{Key: "core_mhz", Head: "best core", Note: "MHz"}, report.Number(m.best.Core))
-		row.Add(report.Column{Key: "mem_mhz", Head: "memory", Note: "MHz"}, report.Number(m.best.Mem))
-		row.Add(report.Column{Key: "time_s", Head: "time", Unit: report.Seconds}, report.Number(m.best.Time))
-		row.Add(report.Column{Key: "energy_j", Head: "energy", Unit: report.Joules},
-			report.Number(m.best.Energy))
-		row.Add(report.Column{Key: "saving", Head: "saving", Unit: report.Fraction},
-			report.Number(1-float64(m.best.Energy/m.standard.Energy)))
-	})
+	return t.printTable(c, fitreport.Models(rows))
 }

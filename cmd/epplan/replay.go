@@ -6,11 +6,10 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/cmd/internal/jobarray"
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/planner/replay"
 )
@@ -77,8 +76,8 @@ func replayCommand(t *terminal) *cli.Command {
 			}, 1),
 			workersFlag(),
 			jsonFlag(), csvFlag(), htmlFlag(),
-		}, departureFlags(), historyFlags()),
-		Action: t.runs(runReplay),
+		}, departureFlags(), historyFlags(), jobarray.Flags()),
+		Action: t.runs(swept(runReplay)),
 	}
 }
 
@@ -118,12 +117,11 @@ func runReplay(t *terminal, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	progress := report.NewProgress(t.stderr, t.progress, time.Now, "replay", in.runCount())
-	runs, err := in.runAll(c.Context, c.Int("jobs"), progress)
-	progress.Finish()
+	all, err := eachPart(t, c, in.parts(c.Int("jobs")))
 	if err != nil {
 		return err
 	}
+	runs := in.byPolicy(all)
 	t.warn(in.unplaceableArrivals(runs))
 	if err := out.write(c.Context, t, in, runs); err != nil {
 		return err

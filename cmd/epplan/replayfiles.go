@@ -64,7 +64,7 @@ func (f *replayFiles) writeRun(t *terminal, in *inflation, run *inflationRun, p,
 	name := fmt.Sprintf("%s_%s_%d.csv", in.label, fileName(in.policies[p].Name), in.seeds[s])
 	if f.curve != "" {
 		err := t.writeCompressed(inFolder(f.curve, name), func(w io.Writer) error {
-			return report.WriteCurve(w, run.curve)
+			return report.WriteCurve(w, run.Curve)
 		})
 		if err != nil {
 			return err
@@ -85,7 +85,7 @@ func (f *replayFiles) writeRun(t *terminal, in *inflation, run *inflationRun, p,
 	}
 	task := func(i int) string { return in.trace.pods[d.rows[i]].Name }
 	return t.writeCompressed(inFolder(f.decisions, name), func(w io.Writer) error {
-		return report.WriteDecisions(w, run.log.Decisions, task, node)
+		return report.WriteDecisions(w, run.Log.Decisions, task, node)
 	})
 }
 
@@ -157,14 +157,14 @@ func (in *inflation) charts(runs [][]inflationRun) []report.Chart {
 			c.Lines = append(c.Lines, in.meanSeries(runs, p, at))
 		}
 		line(&first, func(s, row int) float64 {
-			power := float64(runs[p][s].curve[row].Power())
+			power := float64(runs[p][s].Curve[row].Power())
 			if in.base < 0 {
 				return power / 1000
 			}
-			return 100 * (1 - power/float64(runs[in.base][s].curve[row].Power()))
+			return 100 * (1 - power/float64(runs[in.base][s].Curve[row].Power()))
 		})
-		line(&ratio, func(s, row int) float64 { return runs[p][s].curve[row].Ratio })
-		line(&fragmented, func(s, row int) float64 { return runs[p][s].curve[row].Fragmented })
+		line(&ratio, func(s, row int) float64 { return runs[p][s].Curve[row].Ratio })
+		line(&fragmented, func(s, row int) float64 { return runs[p][s].Curve[row].Fragmented })
 	}
 	return []report.Chart{first, ratio, fragmented}
 }
@@ -174,11 +174,11 @@ func (in *inflation) charts(runs [][]inflationRun) []report.Chart {
 func (in *inflation) meanSeries(runs [][]inflationRun, p int, at func(seed, row int) float64) report.Series {
 	rows := math.MaxInt
 	for s := range runs[p] {
-		rows = min(rows, len(runs[p][s].curve))
+		rows = min(rows, len(runs[p][s].Curve))
 	}
 	line := report.Series{Name: in.policies[p].Name, X: make([]float64, rows), Y: make([]float64, rows)}
 	for row := range rows {
-		line.X[row] = meanSDOf(len(in.seeds), func(s int) float64 { return runs[p][s].curve[row].Load }).mean
+		line.X[row] = meanSDOf(len(in.seeds), func(s int) float64 { return runs[p][s].Curve[row].Load }).mean
 		line.Y[row] = meanSDOf(len(in.seeds), func(s int) float64 { return at(s, row) }).mean
 	}
 	return line

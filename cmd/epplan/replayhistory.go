@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/cmd/internal/jobarray"
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/trace/joblog"
@@ -133,17 +134,17 @@ func replayHistory(t *terminal, c *cli.Context) error {
 	if err := h.join(c); err != nil {
 		return err
 	}
-	runs, err := h.run(c.Context)
+	runs, err := h.run(c)
 	if err != nil {
 		return err
 	}
 	return h.print(c, runs)
 }
 
-var historyReplayFlags = []string{
+var historyReplayFlags = append(jobarray.FlagNames(),
 	"format", "cluster", "models", "workload", "profiles", "draws", "learning", "timezone", "policy", "seed",
 	"json", "csv", "html",
-}
+)
 
 func (h *historyReplay) prepare(c *cli.Context) (err error) {
 	if c.String("cluster") == "" {

@@ -3,12 +3,13 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"slices"
-	"time"
+
+	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/planner/tune"
@@ -24,19 +25,19 @@ type historyRun struct {
 
 // historyCost is what one run comes to. Groups are by user and by partition.
 type historyCost struct {
-	jobs, total   float64 // J: of GPUs that run jobs; of the whole cluster
-	wait, longest float64 // s: mean and longest
-	stretch       float64 // run time by the one at default clocks, all jobs together
-	overLimit     int     // jobs that would have broken their limit
-	unplaced      int
-	groups        [2]map[string]groupCost
+	Jobs, Total   float64 // J: of GPUs that run jobs; of the whole cluster
+	Wait, Longest float64 // s: mean and longest
+	Stretch       float64 // run time by the one at default clocks, all jobs together
+	OverLimit     int     // jobs that would have broken their limit
+	Unplaced      int
+	Groups        [2]map[string]groupCost
 }
 
 type groupCost struct {
-	jobs   int // one that is split counts once
-	tasks  int // one for each of its nodes
-	joules float64
-	wait   float64 // s, of all
+	Jobs   int // one that is split counts once
+	Tasks  int // one for each of its nodes
+	Joules float64
+	Wait   float64 // s, of all
 }
 
 // Groups of jobs.
@@ -64,47 +65,95 @@ func (h *historyReplay) constantClocks(
 	return p, plan.Clocks, nil
 }
 
+// historyPart is what a part of a replay comes to.
+type historyPart struct {
+	Cost   historyCost
+	Clocks map[string]dvfsmodel.Point // the best constant ones; nil: it isn't about them
+}
+
 // run plans the history by the baseline, which comes first, and by constant clocks
 // and each policy in each draw.
-func (h *historyReplay) run(ctx context.Context) ([]historyRun, error) {
-	progress := report.NewProgress(h.terminal.stderr, h.terminal.progress, time.Now, "replay",
-		2+(1+len(h.policies))*h.draws)
-	defer progress.Finish()
+func (h *historyReplay) run(c *cli.Context) ([]historyRun, error) {
 	baseline, err := policy.Parse(baselinePolicy, h.setup.params)
 	if err != nil {
 		return nil, err
 	}
-	cost, err := h.planCost(ctx, h.setup.problem, baseline)
+	parts, err := eachPart(h.terminal, c, h.parts(baseline))
 	if err != nil {
 		return nil, err
 	}
-	progress.Add(1)
 	// Default clocks are the same in all draws.
-	runs := []historyRun{{name: baseline.Name, draws: slices.Repeat([]historyCost{*cost}, h.draws)}}
-	constant, clocks, err := h.constantClocks(ctx)
-	if err != nil {
-		return nil, err
+	runs := []historyRun{
+		{name: baseline.Name, draws: slices.Repeat([]historyCost{parts[0].Cost}, h.draws)},
+		{name: policy.Constant, clocks: parts[1].Clocks},
 	}
-	progress.Add(1)
-	policies := append([]*planner.Policy{constant}, h.policies...)
-	for _, p := range policies {
+	for _, p := range h.policies {
 		runs = append(runs, historyRun{name: p.Name})
 	}
-	runs[1].clocks = clocks
-	for i := range h.draws {
-		p, err := h.problemFor(&responseDraw{seed: h.setup.seed + uint64(i)})
-		if err != nil {
-			return nil, err
-		}
-		for k := range policies {
-			if cost, err = h.planCost(ctx, p, policies[k]); err != nil {
-				return nil, err
-			}
-			runs[1+k].draws = append(runs[1+k].draws, *cost)
-			progress.Add(1)
-		}
+	for i, part := range parts[2:] {
+		run := &runs[1+i%(1+len(h.policies))]
+		run.draws = append(run.draws, part.Cost)
 	}
 	return runs, nil
+}
+
+// parts are the baseline, the best constant clocks, and in each draw these clocks and the policies.
+func (h *historyReplay) parts(baseline *planner.Policy) *partedWork[historyPart] {
+	w := &partedWork[historyPart]{
+		label: "replay", atOnce: 1, names: []string{"policy " + baseline.Name, "policy " + policy.Constant},
+	}
+	for i := range h.draws {
+		for k := range 1 + len(h.policies) {
+			name := policy.Constant
+			if k > 0 {
+				name = h.policies[k-1].Name
+			}
+			w.names = append(w.names, fmt.Sprintf("policy %s, draw %d", name, i+1))
+		}
+	}
+	w.do = (&historyDraws{historyReplay: h, baseline: baseline, draw: -1}).do
+	return w
+}
+
+// historyDraws does parts one after the other, so that it keeps what they have in common.
+type historyDraws struct {
+	*historyReplay
+	baseline *planner.Policy
+	constant *planner.Policy // nil: not known yet
+	clocks   map[string]dvfsmodel.Point
+	draw     int              // of the last part; -1: there was none
+	problem  *planner.Problem // as that draw has it
+}
+
+func (d *historyDraws) do(ctx context.Context, i int) (part historyPart, err error) {
+	if i > 0 && d.constant == nil {
+		if d.constant, d.clocks, err = d.constantClocks(ctx); err != nil {
+			return part, err
+		}
+	}
+	problem, p := d.setup.problem, d.baseline
+	switch {
+	case i == 1:
+		return historyPart{Clocks: d.clocks}, nil
+	case i > 1:
+		draw, k := (i-2)/(1+len(d.policies)), (i-2)%(1+len(d.policies))
+		if p = d.constant; k > 0 {
+			p = d.policies[k-1]
+		}
+		if draw != d.draw {
+			d.draw = -1
+			if d.problem, err = d.problemFor(&responseDraw{seed: d.setup.seed + uint64(draw)}); err != nil {
+				return part, err
+			}
+			d.draw = draw
+		}
+		problem = d.problem
+	}
+	cost, err := d.planCost(ctx, problem, p)
+	if err != nil {
+		return part, err
+	}
+	return historyPart{Cost: *cost}, nil
 }
 
 func (h *historyReplay) planCost(
@@ -118,9 +167,9 @@ func (h *historyReplay) planCost(
 }
 
 func (h *historyReplay) costOf(p *planner.Problem, plan *planner.Plan) *historyCost {
-	c := &historyCost{total: float64(plan.Ledger.Total()), unplaced: len(plan.Unplaced)}
-	for g := range c.groups {
-		c.groups[g] = make(map[string]groupCost)
+	c := &historyCost{Total: float64(plan.Ledger.Total()), Unplaced: len(plan.Unplaced)}
+	for g := range c.Groups {
+		c.Groups[g] = make(map[string]groupCost)
 	}
 	placed, took, would, seen := 0, 0.0, 0.0, -1
 	for i := range plan.Assignments {
@@ -132,25 +181,25 @@ func (h *historyReplay) costOf(p *planner.Problem, plan *planner.Plan) *historyC
 		j, past := &h.jobs[i], &h.past[h.jobs[i].past]
 		energy, wait := float64(a.Energy(&p.Tasks[i])), a.Start-p.Tasks[i].Arrival
 		took, would = took+a.End-a.Start, would+j.span
-		c.jobs += energy
-		c.wait += wait
-		c.longest = max(c.longest, wait)
+		c.Jobs += energy
+		c.Wait += wait
+		c.Longest = max(c.Longest, wait)
 		if a.End-a.Start > j.limit*(1+costTolerance) {
-			c.overLimit++
+			c.OverLimit++
 		}
 		for g, name := range [...]string{byUser: past.User, byPartition: past.Partition} {
-			one := c.groups[g][name]
-			if one.tasks++; j.past != seen {
-				one.jobs++
+			one := c.Groups[g][name]
+			if one.Tasks++; j.past != seen {
+				one.Jobs++
 			}
-			one.joules += energy
-			one.wait += wait
-			c.groups[g][name] = one
+			one.Joules += energy
+			one.Wait += wait
+			c.Groups[g][name] = one
 		}
 		seen = j.past
 	}
-	c.wait /= float64(max(1, placed))
-	c.stretch = took / would
+	c.Wait /= float64(max(1, placed))
+	c.Stretch = took / would
 	return c
 }
 

@@ -126,16 +126,16 @@ func (h *historyReplay) policyReport(run, base *historyRun) historyPolicy {
 			return 1 - quantity(&run.draws[i])/quantity(&base.draws[i])
 		})
 	}
-	jobs, total := func(c *historyCost) float64 { return c.jobs }, func(c *historyCost) float64 {
-		return c.total
+	jobs, total := func(c *historyCost) float64 { return c.Jobs }, func(c *historyCost) float64 {
+		return c.Total
 	}
 	p := historyPolicy{
 		Policy: run.name, JobEnergy: of(jobs), Energy: of(total), Saved: saved(total), JobSaved: saved(jobs),
-		MeanWait:  of(func(c *historyCost) float64 { return c.wait }),
-		Longest:   of(func(c *historyCost) float64 { return c.longest }),
-		Stretch:   of(func(c *historyCost) float64 { return c.stretch }),
-		OverLimit: of(func(c *historyCost) float64 { return float64(c.overLimit) }),
-		NotPlaced: run.draws[0].unplaced,
+		MeanWait:  of(func(c *historyCost) float64 { return c.Wait }),
+		Longest:   of(func(c *historyCost) float64 { return c.Longest }),
+		Stretch:   of(func(c *historyCost) float64 { return c.Stretch }),
+		OverLimit: of(func(c *historyCost) float64 { return float64(c.OverLimit) }),
+		NotPlaced: run.draws[0].Unplaced,
 	}
 	if run.clocks != nil {
 		p.Clocks = make(map[string]clockPair, len(run.clocks))
@@ -144,7 +144,7 @@ func (h *historyReplay) policyReport(run, base *historyRun) historyPolicy {
 		}
 	}
 	for g, list := range [...]*[]historyGroup{byUser: &p.Users, byPartition: &p.Partitions} {
-		for _, name := range slices.Sorted(maps.Keys(run.draws[0].groups[g])) {
+		for _, name := range slices.Sorted(maps.Keys(run.draws[0].Groups[g])) {
 			*list = append(*list, h.group(run, base, g, name))
 		}
 		slices.SortStableFunc(*list, func(a, b historyGroup) int {
@@ -155,14 +155,14 @@ func (h *historyReplay) policyReport(run, base *historyRun) historyPolicy {
 }
 
 func (h *historyReplay) group(run, base *historyRun, g int, name string) historyGroup {
-	at := func(r *historyRun, draw int) groupCost { return r.draws[draw].groups[g][name] }
+	at := func(r *historyRun, draw int) groupCost { return r.draws[draw].Groups[g][name] }
 	return historyGroup{
-		Name: name, Jobs: at(run, 0).jobs, Tasks: at(run, 0).tasks,
-		Energy: intervalOf(h.draws, func(i int) float64 { return at(run, i).joules }),
-		Saved:  intervalOf(h.draws, func(i int) float64 { return 1 - at(run, i).joules/at(base, i).joules }),
+		Name: name, Jobs: at(run, 0).Jobs, Tasks: at(run, 0).Tasks,
+		Energy: intervalOf(h.draws, func(i int) float64 { return at(run, i).Joules }),
+		Saved:  intervalOf(h.draws, func(i int) float64 { return 1 - at(run, i).Joules/at(base, i).Joules }),
 		MeanWait: intervalOf(h.draws, func(i int) float64 {
 			one := at(run, i)
-			return one.wait / float64(one.tasks)
+			return one.Wait / float64(one.Tasks)
 		}),
 	}
 }

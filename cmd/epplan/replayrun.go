@@ -59,30 +59,41 @@ func (in *inflation) weighted() bool {
 
 func (in *inflation) runCount() int { return len(in.policies) * len(in.seeds) }
 
+// inflationRun is a run of one policy on one stream.
 type inflationRun struct {
-	curve    []replay.LoadPoint
-	readings []replay.Reading // at all loads
-	tally    replay.Tally
-	log      *replay.DecisionLog // nil unless it was asked for
+	Curve    []replay.LoadPoint
+	Readings []replay.Reading // at all loads
+	Tally    replay.Tally
+	Log      *replay.DecisionLog // nil unless it was asked for
 }
 
-// runAll runs every policy on every stream, some at a time; runs are by policy,
-// then by seed.
-func (in *inflation) runAll(
-	ctx context.Context, jobs int, progress *report.Progress,
-) ([][]inflationRun, error) {
-	runs := make([][]inflationRun, len(in.policies))
-	for i := range runs {
-		runs[i] = make([]inflationRun, len(in.seeds))
-	}
-	return runs, sideBySide(ctx, jobs, in.runCount(), func(ctx context.Context, i int) (err error) {
-		defer progress.Add(1)
-		s, p := i/len(in.policies), i%len(in.policies)
-		if runs[p][s], err = in.run(ctx, in.policies[p], in.seeds[s]); err != nil {
-			return fmt.Errorf("policy %s, seed %d: %w", in.policies[p].Name, in.seeds[s], err)
+// parts are the runs of every policy on every stream, by stream, then by policy.
+func (in *inflation) parts(atOnce int) *partedWork[inflationRun] {
+	w := &partedWork[inflationRun]{label: "replay", atOnce: atOnce}
+	for _, seed := range in.seeds {
+		for _, p := range in.policies {
+			w.names = append(w.names, fmt.Sprintf("policy %s, seed %d", p.Name, seed))
 		}
-		return nil
-	})
+	}
+	w.do = func(ctx context.Context, i int) (inflationRun, error) {
+		s, p := i/len(in.policies), i%len(in.policies)
+		run, err := in.run(ctx, in.policies[p], in.seeds[s])
+		if err != nil {
+			return run, fmt.Errorf("%s: %w", w.names[i], err)
+		}
+		return run, nil
+	}
+	return w
+}
+
+// byPolicy are runs in the order of parts, by policy, then by seed.
+func (in *inflation) byPolicy(all []inflationRun) [][]inflationRun {
+	runs := make([][]inflationRun, len(in.policies))
+	for i := range all {
+		p := i % len(in.policies)
+		runs[p] = append(runs[p], all[i])
+	}
+	return runs
 }
 
 func (in *inflation) run(ctx context.Context, p *policy.Placement, seed uint64) (inflationRun, error) {
@@ -98,15 +109,15 @@ func (in *inflation) run(ctx context.Context, p *policy.Placement, seed uint64) 
 	observers := []replay.Observer{sampler, gauge}
 	out := inflationRun{}
 	if in.log {
-		out.log = &replay.DecisionLog{Decisions: make([]replay.Decision, 0, len(d.rows))}
-		observers = append(observers, out.log)
+		out.Log = &replay.DecisionLog{Decisions: make([]replay.Decision, 0, len(d.rows))}
+		observers = append(observers, out.Log)
 	}
 	chooser := p.Chooser(in.workload, state, seed)
-	if out.tally, err = replay.Inflate(ctx, chooser, replay.NewStream(in.demands, d.rows),
+	if out.Tally, err = replay.Inflate(ctx, chooser, replay.NewStream(in.demands, d.rows),
 		observers...); err != nil {
 		return inflationRun{}, err
 	}
-	out.curve, out.readings = sampler.Points(), gauge.Readings()
+	out.Curve, out.Readings = sampler.Points(), gauge.Readings()
 	return out, nil
 }
 
@@ -116,8 +127,8 @@ func (in *inflation) unplaceableArrivals(runs [][]inflationRun) []error {
 	for _, reason := range []replay.DropReason{replay.NoModel, replay.TooLarge} {
 		dropped, arrived := 0, 0
 		for i := range runs[0] {
-			dropped += runs[0][i].tally.By[reason]
-			arrived += runs[0][i].tally.Arrived
+			dropped += runs[0][i].Tally.By[reason]
+			arrived += runs[0][i].Tally.Arrived
 		}
 		if dropped > 0 {
 			warnings = append(warnings, fmt.Errorf("%s: %s of %s arrivals are dropped by every policy: %s",

@@ -104,11 +104,13 @@ func replayDepartures(t *terminal, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	progress := report.NewProgress(t.stderr, t.progress, time.Now, "replay", len(d.runsOf)*len(d.in.seeds))
-	err = d.runAll(c.Context, c.Int("jobs"), progress)
-	progress.Finish()
+	passages, err := eachPart(t, c, d.parts(c.Int("jobs")))
 	if err != nil {
 		return err
+	}
+	for i := range passages {
+		seeds := len(d.in.seeds)
+		d.runsOf[i/seeds].passages[i%seeds] = passages[i]
 	}
 	return t.withHTML(c, func(w io.Writer) error { return writeDeparturesPage(t, w, d) },
 		func() error { return t.printTable(c, d.table()) })
@@ -237,18 +239,25 @@ func (d *departures) readDurations(t *terminal, name string) error {
 	return nil
 }
 
-func (d *departures) runAll(ctx context.Context, jobs int, progress *report.Progress) error {
-	seeds := len(d.in.seeds)
-	return sideBySide(ctx, jobs, len(d.runsOf)*seeds, func(ctx context.Context, i int) error {
-		defer progress.Add(1)
-		r, s := &d.runsOf[i/seeds], i%seeds
-		passage, err := d.play(ctx, r, d.in.seeds[s])
-		if err != nil {
-			return fmt.Errorf("policy %s, seed %d: %w", d.in.policies[r.policy].Name, d.in.seeds[s], err)
+// parts are the rows of the table, each on every seed.
+func (d *departures) parts(atOnce int) *partedWork[replay.StreamResult] {
+	w := &partedWork[replay.StreamResult]{label: "replay", atOnce: atOnce}
+	for i := range d.runsOf {
+		r := &d.runsOf[i]
+		for _, seed := range d.in.seeds {
+			w.names = append(w.names, fmt.Sprintf("policy %s, load %v, park %s, seed %d", d.in.policies[r.policy].Name,
+				d.in.loads[r.load], d.parks[r.park].name, seed))
 		}
-		r.passages[s] = *passage
-		return nil
-	})
+	}
+	w.do = func(ctx context.Context, i int) (replay.StreamResult, error) {
+		r, seed := &d.runsOf[i/len(d.in.seeds)], d.in.seeds[i%len(d.in.seeds)]
+		passage, err := d.play(ctx, r, seed)
+		if err != nil {
+			return replay.StreamResult{}, fmt.Errorf("policy %s, seed %d: %w", d.in.policies[r.policy].Name, seed, err)
+		}
+		return *passage, nil
+	}
+	return w
 }
 
 // play is one run. Runs of the same load and seed get the same stream.

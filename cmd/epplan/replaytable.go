@@ -67,7 +67,7 @@ func (in *inflation) reduction(
 
 // reading is what a run had come to at one of all loads.
 func (in *inflation) reading(run *inflationRun, load float64) *replay.Reading {
-	return &run.readings[slices.Index(in.allLoads(), load)]
+	return &run.Readings[slices.Index(in.allLoads(), load)]
 }
 
 func (in *inflation) cost(runs []inflationRun, load float64) meanSD {
@@ -85,7 +85,7 @@ func (in *inflation) power(runs []inflationRun, load float64) meanSD {
 // fragmentation is the fragmentation at the first point of the curves at a load.
 func (in *inflation) fragmentation(runs []inflationRun, load float64) meanSD {
 	return meanSDOf(len(runs), func(seed int) float64 {
-		if p, ok := replay.FirstAtLoad(runs[seed].curve, load); ok {
+		if p, ok := replay.FirstAtLoad(runs[seed].Curve, load); ok {
 			return p.Fragmented
 		}
 		return math.NaN()
@@ -145,9 +145,9 @@ func (t *inflationRow) addPeopleColumns(runs [][]inflationRun, policy int) {
 	t.Add(report.Column{Head: "fragmented", Note: "GPUs at " + loadText(highest)},
 		t.in.fragmentation(runs[policy], highest).text(n, 0, 1))
 	t.Add(report.Column{Head: "placed"},
-		meanSDOf(n, func(i int) float64 { return float64(runs[policy][i].tally.Placed()) }).text(n, 0, 1))
+		meanSDOf(n, func(i int) float64 { return float64(runs[policy][i].Tally.Placed()) }).text(n, 0, 1))
 	t.Add(report.Column{Head: "dropped"},
-		meanSDOf(n, func(i int) float64 { return float64(runs[policy][i].tally.Dropped()) }).text(n, 0, 1))
+		meanSDOf(n, func(i int) float64 { return float64(runs[policy][i].Tally.Dropped()) }).text(n, 0, 1))
 }
 
 // addNumber adds a column for machines, and one for the deviation where there are
@@ -180,14 +180,14 @@ func (t *inflationRow) addMachineColumns(runs [][]inflationRun, policy int) {
 		t.addNumber("fragmented_gpu"+at, t.in.fragmentation(own, load))
 	}
 	count := func(key string, of func(*replay.Tally) int) {
-		t.addNumber(key, meanSDOf(len(own), func(i int) float64 { return float64(of(&own[i].tally)) }))
+		t.addNumber(key, meanSDOf(len(own), func(i int) float64 { return float64(of(&own[i].Tally)) }))
 	}
 	count("arrived_pods", func(y *replay.Tally) int { return y.Arrived })
 	count("placed_pods", (*replay.Tally).Placed)
 	count("dropped_no_model", func(y *replay.Tally) int { return y.By[replay.NoModel] })
 	count("dropped_too_large", func(y *replay.Tally) int { return y.By[replay.TooLarge] })
 	count("dropped_full", func(y *replay.Tally) int { return y.By[replay.Full] })
-	last := func(i int) *replay.LoadPoint { return &own[i].curve[len(own[i].curve)-1] }
+	last := func(i int) *replay.LoadPoint { return &own[i].Curve[len(own[i].Curve)-1] }
 	t.addNumber("final_eopc_w", meanSDOf(len(own), func(i int) float64 { return float64(last(i).Power()) }))
 	t.addNumber("final_grar", meanSDOf(len(own), func(i int) float64 { return last(i).Ratio }))
 }

@@ -88,10 +88,11 @@ func computePWR(ctx context.Context, r *reproducer) (*reproducedPaper, error) {
 	}
 	var warnings []error
 	for _, in := range families {
-		runs, err := in.runAll(ctx, r.jobs, progress)
+		all, err := in.parts(r.jobs).here(ctx, progress)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", in.label, err)
 		}
+		runs := in.byPolicy(all)
 		found.findings = append(found.findings, in.paperFindings(runs, r.sections)...)
 		warnings = append(warnings, in.unplaceableArrivals(runs)...)
 		charts := in.charts(runs)

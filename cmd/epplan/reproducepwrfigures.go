@@ -124,12 +124,12 @@ func (f *familyFigures) power() {
 	fgd := slices.IndexFunc(f.in.policies, f.in.named("fgd"))
 	watts := func(_, row int) float64 {
 		return f.mean(fgd, row, func(p int, s int) float64 {
-			return float64(f.runs[p][s].curve[row].Power())
+			return float64(f.runs[p][s].Curve[row].Power())
 		})
 	}
 	share := func(_, row int) float64 {
 		return f.mean(fgd, row, func(p int, s int) float64 {
-			return float64(f.runs[p][s].curve[row].GPU / f.runs[p][s].curve[row].Power())
+			return float64(f.runs[p][s].Curve[row].GPU / f.runs[p][s].Curve[row].Power())
 		})
 	}
 	low, high := f.in.extremes(0, 1, onlyFGD, watts)
@@ -148,7 +148,7 @@ func (f *familyFigures) power() {
 func (f *familyFigures) savings() {
 	saving := func(p, row int) float64 {
 		return f.mean(p, row, func(p, s int) float64 {
-			return 100 * (1 - float64(f.runs[p][s].curve[row].Power()/f.runs[f.in.base][s].curve[row].Power()))
+			return 100 * (1 - float64(f.runs[p][s].Curve[row].Power()/f.runs[f.in.base][s].Curve[row].Power()))
 		})
 	}
 	for _, c := range savingClaims {
@@ -177,7 +177,7 @@ func (f *familyFigures) savings() {
 // ratios are figures 2 and 7 to 10.
 func (f *familyFigures) ratios() {
 	ratio := func(p, row int) float64 {
-		return f.mean(p, row, func(p, s int) float64 { return f.runs[p][s].curve[row].Ratio })
+		return f.mean(p, row, func(p, s int) float64 { return f.runs[p][s].Curve[row].Ratio })
 	}
 	for _, c := range ratioClaims {
 		if c.family == f.as {
@@ -233,7 +233,7 @@ func (f *familyFigures) perfectUntil(ratio func(p, row int) float64) float64 {
 // mean is that of a quantity over the streams at a row; NaN past the end.
 func (f *familyFigures) mean(p, row int, of func(p, s int) float64) float64 {
 	for s := range f.runs[p] {
-		if row >= len(f.runs[p][s].curve) {
+		if row >= len(f.runs[p][s].Curve) {
 			return math.NaN()
 		}
 	}

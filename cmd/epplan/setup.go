@@ -68,6 +68,8 @@ func problemFlags() []cli.Flag {
 		boolFlag("clairvoyant", "use all jobs from the start, also those that arrive later"),
 		boolFlag(priorFlag, "run jobs without a model at the clocks that suit the workloads with one, for "+
 			"as long as 19 of 20 of these would take"),
+		boolFlag(capsFlag, "set power caps too, of workloads whose models know them on GPU models whose limits "+
+			"are known; without it only where live.cap.mode is chosen"),
 		&cli.Float64Flag{
 			Name: "stretch", DefaultText: "1.5",
 			Usage: "`FACTOR` over first come, first served within which jobs without deadline end",
@@ -78,6 +80,9 @@ func problemFlags() []cli.Flag {
 
 // priorFlag has jobs without a model planned as others respond.
 const priorFlag = "prior"
+
+// capsFlag has power caps among the settings.
+const capsFlag = "caps"
 
 // runtimeModelFlag says on which GPU model run times were measured.
 const runtimeModelFlag = "runtime-gpu-model"
@@ -259,6 +264,9 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 	if c.Bool(priorFlag) {
 		known.UsePrior()
 	}
+	if c.Bool(capsFlag) || !c.IsSet(capsFlag) && s.config.Live.Cap.IsChosenEverywhere() {
+		known.UseCaps()
+	}
 	tasks, warnings, err := join.Tasks(s.batch, &cluster, known, margins)
 	if _, ok := errors.AsType[*join.RuntimeModelError](err); ok {
 		return withHint(err, "--"+runtimeModelFlag+" MODEL says it for the whole batch, runtime_gpu_model "+
@@ -270,12 +278,7 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 	if !c.Bool("from-slurm") { // nobody states power there
 		t.warn(warnings)
 	}
-	if c.Bool(priorFlag) && !slices.ContainsFunc(tasks, func(t planner.Task) bool {
-		return slices.ContainsFunc(t.Options, func(o planner.Option) bool { return o.Prior })
-	}) {
-		t.notef("--%s changes nothing: no job without a model may run on a GPU model with models "+
-			"of %d workloads or more", priorFlag, pooled.MinKnown)
-	}
+	noteUnused(t, c, tasks)
 	s.problem = &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks)}
 	goal := s.config.Goal()
 	goal.Set(s.problem)
@@ -291,6 +294,20 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 		return err
 	}
 	return policy.ImplyDue(c.Context, s.problem, stretch)
+}
+
+// noteUnused notes flags that change nothing.
+func noteUnused(t *terminal, c *cli.Context, tasks []planner.Task) {
+	if c.Bool(priorFlag) && !slices.ContainsFunc(tasks, func(t planner.Task) bool {
+		return slices.ContainsFunc(t.Options, func(o planner.Option) bool { return o.Prior })
+	}) {
+		t.notef("--%s changes nothing: no job without a model may run on a GPU model with models "+
+			"of %d workloads or more", priorFlag, pooled.MinKnown)
+	}
+	if c.Bool(capsFlag) && !slices.ContainsFunc(tasks, func(t planner.Task) bool { return t.CanBeCapped() }) {
+		t.notef("--%s changes nothing: no job has a model of power caps on a GPU model whose limits are known, "+
+			"for the power that it states", capsFlag)
+	}
 }
 
 // runOn says of which GPU model run times are where the batch doesn't: that of the

@@ -43,6 +43,7 @@ type terminal struct {
 
 	outputs []outputFile  // files that the command is to write
 	inputs  []fs.FileInfo // regular files that it has begun to read
+	sources []string      // all that it has begun to read, as it was named
 }
 
 // The exit statuses.

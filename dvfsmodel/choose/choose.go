@@ -95,11 +95,8 @@ type SafeResponse struct {
 	Ladder []dvfsmodel.Setting
 	// ByCap, if it isn't zero, is the range of power limits that hold a GPU at a clock in place
 	// of a lock, each of as much as a run draws there by prediction.
-	ByCap CapRange
+	ByCap dvfsmodel.CapRange
 }
-
-// CapRange is the power limits that may be set.
-type CapRange struct{ Min, Max dvfsmodel.Watt }
 
 var _ dvfsmodel.Response = (*SafeResponse)(nil)
 
@@ -150,7 +147,7 @@ func (s *SafeResponse) At(core, mem dvfsmodel.MHz) dvfsmodel.Point {
 	}
 	pt := s.Under(core, mem, limit)
 	pt.Cap = s.Cap
-	if s.ByCap != (CapRange{}) && (core != s.Standard.Core || mem != s.Standard.Mem) {
+	if s.ByCap != (dvfsmodel.CapRange{}) && (core != s.Standard.Core || mem != s.Standard.Mem) {
 		pt.Cap = dvfsmodel.Watt(math.Ceil(float64(pt.Power)))
 	}
 	return pt
@@ -176,7 +173,7 @@ func (s *SafeResponse) Under(core, mem dvfsmodel.MHz, limit dvfsmodel.Watt) dvfs
 
 // canSet reports whether a point can be set: where caps hold clocks, the board takes its cap.
 func (s *SafeResponse) canSet(pt *dvfsmodel.Point) bool {
-	return s.ByCap == (CapRange{}) || pt.Cap == 0 || pt.Cap >= s.ByCap.Min && pt.Cap < s.ByCap.Max
+	return s.ByCap == (dvfsmodel.CapRange{}) || pt.Cap == 0 || pt.Cap >= s.ByCap.Min && pt.Cap < s.ByCap.Max
 }
 
 // MinTime is the shortest time that a run must fit into, seconds.

@@ -1,7 +1,8 @@
 package joint
 
 import (
-	"errors"
+	"cmp"
+	"fmt"
 	"math"
 	"slices"
 
@@ -15,19 +16,25 @@ const (
 	perUnit         = 1e5
 )
 
-// Fit fits the applications of a table on one GPU model, all measured under one power cap, and
-// corrects each one's fit by what they have in common: at the settings that any of them was
-// measured at, and at those of supported of which the memory clock was measured. An application
-// that can't be fitted has an error in place of a fit. A single application, or one that must have
-// a form, isn't corrected.
+// Fit fits the applications of a table on one GPU model, and corrects each one's fit by what they
+// have in common: at the settings that any of them was measured at, and at those of supported of
+// which the memory clock was measured. Where power caps differ, all samples have one, and so have
+// the supported settings. An application that can't be fitted has an error in place of a fit. A
+// single application, or one that must have a form, isn't corrected.
 func Fit(
 	apps []dvfsmodel.AppSamples, base dvfsmodel.Setting, supported []dvfsmodel.Setting,
 	opts *dvfsmodel.FitOptions,
 ) (fits []*dvfsmodel.Fitted, errs []error) {
 	fits, errs = make([]*dvfsmodel.Fitted, len(apps)), make([]error, len(apps))
+	fit := func(samples []dvfsmodel.Sample) (*dvfsmodel.Fitted, error) {
+		return dvfsmodel.Fit(samples, base, opts)
+	}
+	if top, differ := highest(apps); differ {
+		fit = func(samples []dvfsmodel.Sample) (*dvfsmodel.Fitted, error) { return fitCapped(samples, top) }
+	}
 	var fitted []int
 	for i := range apps {
-		if fits[i], errs[i] = dvfsmodel.Fit(apps[i].Samples, base, opts); errs[i] == nil {
+		if fits[i], errs[i] = fit(apps[i].Samples); errs[i] == nil {
 			fitted = append(fitted, i)
 		}
 	}
@@ -47,6 +54,42 @@ func Fit(
 	return fits, errs
 }
 
+// highest is the highest clocks and the highest cap of a table, and whether caps differ.
+func highest(apps []dvfsmodel.AppSamples) (top dvfsmodel.Setting, differ bool) {
+	lowest := dvfsmodel.Watt(math.Inf(1))
+	for _, app := range apps {
+		for i := range app.Samples {
+			s := &app.Samples[i]
+			lowest = min(lowest, s.Cap)
+			top.Core, top.Mem, top.Cap = max(top.Core, s.Core), max(top.Mem, s.Mem), max(top.Cap, s.Cap)
+		}
+	}
+	return top, lowest < top.Cap
+}
+
+// fitCapped is [dvfsmodel.FitCapped] of enough settings, with errors at settings left out.
+func fitCapped(samples []dvfsmodel.Sample, top dvfsmodel.Setting) (*dvfsmodel.Fitted, error) {
+	f, err := dvfsmodel.FitCapped(samples, top)
+	if err != nil {
+		return nil, err
+	}
+	if f.Settings < dvfsmodel.MinSettings {
+		return nil, &dvfsmodel.SampleError{Settings: f.Settings, Reason: fmt.Sprintf(
+			"%d distinct settings, want at least %d", f.Settings, dvfsmodel.MinSettings)}
+	}
+	for i := range samples {
+		s := &samples[i]
+		others, err := dvfsmodel.FitCapped(without(samples, i), top)
+		if err != nil {
+			return nil, err
+		}
+		at := others.Under(s.Cap).At(s.Core, s.Mem)
+		f.TimeError += math.Abs(at.Time/s.Time-1) / float64(len(samples))
+		f.PowerError += math.Abs(float64(at.Power/s.Power)-1) / float64(len(samples))
+	}
+	return f, nil
+}
+
 // correctionsOf are those of each application's own fit.
 func correctionsOf(
 	apps []dvfsmodel.AppSamples, own []*dvfsmodel.Fitted, base dvfsmodel.Setting,
@@ -55,9 +98,6 @@ func correctionsOf(
 	t, err := newTable(apps, base, fit)
 	if err != nil {
 		return nil, err
-	}
-	if t.capped {
-		return nil, errors.New("power caps differ, want measurements under one")
 	}
 	curves := make([]curve, len(own))
 	for i, f := range own {
@@ -82,13 +122,13 @@ func correctionsOf(
 func (t *table) withSupported(supported []dvfsmodel.Setting) []dvfsmodel.Sample {
 	all := make([]dvfsmodel.Sample, len(t.places), len(t.places)+len(supported))
 	mems := make(map[dvfsmodel.MHz]bool)
-	var under dvfsmodel.Watt
+	var under dvfsmodel.Watt // where caps don't differ
 	for at, i := range t.known {
 		all[i] = dvfsmodel.Sample{Core: at.Core, Mem: at.Mem, Cap: at.Cap}
 		mems[at.Mem], under = true, at.Cap
 	}
 	for _, s := range supported {
-		sample := dvfsmodel.Sample{Core: s.Core, Mem: s.Mem, Cap: under}
+		sample := dvfsmodel.Sample{Core: s.Core, Mem: s.Mem, Cap: cmp.Or(s.Cap, under)}
 		if _, measured := t.known[sample.At()]; !measured && mems[s.Mem] {
 			all = append(all, sample)
 		}
@@ -122,6 +162,9 @@ func (m *model) corrections(a int, all []dvfsmodel.Sample) []dvfsmodel.Correctio
 			Setting: dvfsmodel.Setting{Core: all[i].Core, Mem: all[i].Mem},
 			Time:    factorOf(time), Power: factorOf(power),
 		})
+		if m.capped {
+			list[len(list)-1].Cap = all[i].Cap
+		}
 	}
 	slices.SortFunc(list, func(a, b dvfsmodel.Correction) int { return a.Compare(b.Setting) })
 	return list

@@ -75,6 +75,9 @@ const (
 	quantities
 )
 
+// outcome is ln time and ln power.
+type outcome struct{ time, power float64 }
+
 func (o outcome) quantity(q int) float64 {
 	if q == ofTime {
 		return o.time
@@ -95,10 +98,11 @@ type model struct {
 func (t *table) fitAll() (*model, error) {
 	own, forms := make([]curve, len(t.apps)), make([]string, len(t.apps))
 	for i := range t.apps {
-		var err error
-		if own[i], forms[i], err = t.fitOne(t.apps[i].samples); err != nil {
+		f, err := t.fitOne(t.apps[i].samples)
+		if err != nil {
 			return nil, fmt.Errorf("application %s: %w", t.apps[i].name, err)
 		}
+		own[i], forms[i] = curveOf(f), f.Form.String()
 	}
 	m := t.modelOf(own)
 	m.forms = forms
@@ -129,7 +133,7 @@ func (t *table) modelOf(own []curve) *model {
 func (t *table) residualsOf(samples []dvfsmodel.Sample, fit curve, q int) []float64 {
 	list := make([]float64, len(samples))
 	for i := range samples {
-		list[i] = t.measured(&samples[i]).quantity(q) - fit(&samples[i]).quantity(q)
+		list[i] = measured(&samples[i]).quantity(q) - fit(&samples[i]).quantity(q)
 	}
 	return list
 }
@@ -144,11 +148,11 @@ func (m *model) evaluate(a int, slowdown float64) (Evaluation, error) {
 	e := Evaluation{Evaluation: dvfsmodel.Evaluation{App: app.name, Settings: n, Form: m.forms[a]}}
 	fits := make([]curve, n) // without each setting
 	for i := range fits {
-		fit, _, err := m.fitOne(without(app.samples, i))
+		fit, err := m.fitOne(without(app.samples, i))
 		if err != nil {
 			return e, fmt.Errorf("application %s without %s: %w", app.name, words(&app.samples[i]), err)
 		}
-		fits[i] = fit
+		fits[i] = curveOf(fit)
 	}
 	for q := range m.rest {
 		r := &m.rest[q]
@@ -187,7 +191,7 @@ func (m *model) evaluate(a int, slowdown float64) (Evaluation, error) {
 		e.Violations = &v
 	}
 	for i := range app.samples {
-		o := m.measured(&app.samples[i])
+		o := measured(&app.samples[i])
 		time, energy := left[ofTime][i], left[ofEnergy][i]
 		e.TimeMAPE += math.Abs(math.Exp(time-o.time)-1) / float64(n)
 		e.PowerMAPE += math.Abs(math.Exp(energy-time-o.power)-1) / float64(n)

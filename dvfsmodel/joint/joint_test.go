@@ -136,17 +136,27 @@ func TestFitsOfDrawnTablesChooseNearlyTheBestAndNeverTooSlow(t *testing.T) {
 
 // A models file holds forms and corrections: what is chosen by them is what the full fit chooses.
 func TestFitsWithCorrectionsChooseAsFullFitsDo(t *testing.T) {
-	for seed := range uint64(4) {
+	t.Run("clocks", func(t *testing.T) { fitsChooseAsFullFitsDo(t, 4, clocks(855, 1410, 45), 0) })
+	t.Run("clocks and caps", func(t *testing.T) {
+		fitsChooseAsFullFitsDo(t, 1, clocks(810, 1410, 150), 140, 180, 220, 260)
+	})
+}
+
+func fitsChooseAsFullFitsDo(t *testing.T, seeds uint64, cores []dvfsmodel.MHz, caps ...dvfsmodel.Watt) {
+	t.Helper()
+	limit := caps[len(caps)/2]
+	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 6))
-		cores := clocks(855, 1410, 45)
-		apps := drawTable(rng, 4, cores, []dvfsmodel.Watt{0})
+		apps := drawTable(rng, 4, cores, caps)
 		apps[1].Samples = apps[1].Samples[3:] // not all at the same settings
 		base := dvfsmodel.Setting{Core: 1410, Mem: 1215}
 		report, err := joint.Evaluate(apps, base, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		supported := []dvfsmodel.Setting{{Core: 870, Mem: 1215}, {Core: 900, Mem: 1215}, {Core: 900, Mem: 810}}
+		supported := []dvfsmodel.Setting{
+			{Core: 870, Mem: 1215, Cap: limit}, {Core: 900, Mem: 1215, Cap: limit}, {Core: 900, Mem: 810, Cap: limit},
+		}
 		fits, errs := joint.Fit(apps, base, supported, nil)
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(err)
@@ -158,7 +168,7 @@ func TestFitsWithCorrectionsChooseAsFullFitsDo(t *testing.T) {
 				t.Errorf("seed %d, %s: regret %v, that of the full fit %v", seed, apps[i].App, regret, want)
 			}
 			for _, c := range f.Corrections {
-				between = between || c.Core == 870
+				between = between || c.Core == 870 && c.Cap == limit
 				if c.Mem != 1215 || math.Abs(c.Time-1) > 0.2 || math.Abs(c.Power-1) > 0.2 {
 					t.Errorf("seed %d, %s: %+v", seed, apps[i].App, c)
 				}
@@ -228,7 +238,7 @@ func regretOf(f *dvfsmodel.Fitted, samples []dvfsmodel.Sample) float64 {
 	for _, s := range samples {
 		energy := s.Time * float64(s.Power)
 		best = min(best, energy)
-		if e := float64(f.At(s.Core, s.Mem).Energy); e < least {
+		if e := float64(f.Under(s.Cap).At(s.Core, s.Mem).Energy); e < least {
 			chosen, least = energy, e
 		}
 	}

@@ -16,8 +16,8 @@ type table struct {
 	base   dvfsmodel.Setting // default clocks, for forms
 	places []place           // of all settings
 	known  map[dvfsmodel.Setting]int
-	capped bool       // caps differ
-	top    conditions // what is highest of clocks (MHz) and caps (W)
+	capped bool              // caps differ
+	top    dvfsmodel.Setting // the highest clocks and cap
 	fit    dvfsmodel.FitOptions
 }
 
@@ -36,7 +36,7 @@ func newTable(
 	if fit != nil {
 		t.fit = *fit
 	}
-	lowest := math.Inf(1)
+	lowest := dvfsmodel.Watt(math.Inf(1))
 	for _, app := range pooled.Resolve(apps, base) {
 		if err := dvfsmodel.CheckSamples(app.Samples); err != nil {
 			return nil, fmt.Errorf("application %s: %w", app.App, err)
@@ -51,14 +51,14 @@ func newTable(
 				t.places = append(t.places, placeOf(s))
 			}
 			own.at = append(own.at, at)
-			t.top.core, t.top.mem = max(t.top.core, float64(s.Core)), max(t.top.mem, float64(s.Mem))
-			t.top.limit, lowest = max(t.top.limit, float64(s.Cap)), min(lowest, float64(s.Cap))
+			t.top.Core, t.top.Mem = max(t.top.Core, s.Core), max(t.top.Mem, s.Mem)
+			t.top.Cap, lowest = max(t.top.Cap, s.Cap), min(lowest, s.Cap)
 		}
 		t.apps = append(t.apps, own)
 	}
-	t.capped = lowest < t.top.limit
+	t.capped = lowest < t.top.Cap
 	t.base = dvfsmodel.Setting{
-		Core: cmp.Or(base.Core, dvfsmodel.MHz(t.top.core)), Mem: cmp.Or(base.Mem, dvfsmodel.MHz(t.top.mem)),
+		Core: cmp.Or(base.Core, t.top.Core), Mem: cmp.Or(base.Mem, t.top.Mem),
 	}
 	return t, nil
 }
@@ -75,50 +75,23 @@ func placeOf(s *dvfsmodel.Sample) place {
 type curve func(s *dvfsmodel.Sample) outcome
 
 // fitOne fits one application's samples: one of dvfsmodel's forms, or where caps differ the model
-// of [capped].
-func (t *table) fitOne(samples []dvfsmodel.Sample) (curve, string, error) {
+// of a capped GPU.
+func (t *table) fitOne(samples []dvfsmodel.Sample) (*dvfsmodel.Fitted, error) {
 	if t.capped {
-		th := fitCapped(t.runsOf(samples))
-		b := th.board()
-		return func(s *dvfsmodel.Sample) outcome { return b.predict(t.conditionsOf(s)) }, cappedForm, nil
+		return dvfsmodel.FitCapped(samples, t.top)
 	}
-	f, err := dvfsmodel.Fit(samples, t.base, &t.fit)
-	if err != nil {
-		return nil, "", err
-	}
-	return curveOf(f), f.Form.String(), nil
+	return dvfsmodel.Fit(samples, t.base, &t.fit)
 }
 
 func curveOf(f *dvfsmodel.Fitted) curve {
 	return func(s *dvfsmodel.Sample) outcome {
-		p := f.At(s.Core, s.Mem)
+		p := f.Under(s.Cap).At(s.Core, s.Mem)
 		return outcome{math.Log(p.Time), math.Log(float64(p.Power))}
 	}
 }
 
-// cappedForm names the model of capped power where a form is named.
-const cappedForm = "capped"
-
-func (t *table) conditionsOf(s *dvfsmodel.Sample) conditions {
-	return conditions{float64(s.Core) / t.top.core, float64(s.Mem) / t.top.mem, float64(s.Cap) / t.top.limit}
-}
-
-func (t *table) runsOf(samples []dvfsmodel.Sample) []observed {
-	runs := make([]observed, len(samples))
-	for i := range samples {
-		runs[i] = observed{t.conditionsOf(&samples[i]), t.measured(&samples[i])}
-	}
-	return runs
-}
-
-// measured is what a sample took. Power is in units of the highest cap where there are caps, as the
-// model of capped power has it.
-func (t *table) measured(s *dvfsmodel.Sample) outcome {
-	unit := 1.0
-	if t.capped {
-		unit = t.top.limit
-	}
-	return outcome{math.Log(s.Time), math.Log(float64(s.Power) / unit)}
+func measured(s *dvfsmodel.Sample) outcome {
+	return outcome{math.Log(s.Time), math.Log(float64(s.Power))}
 }
 
 // doubtOf is by how much more a fit's residuals of energy vary at each setting than at the one of

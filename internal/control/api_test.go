@@ -21,6 +21,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/learn"
+	"github.com/epplan/epplan/internal/liveplan"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
@@ -323,12 +324,16 @@ func (c *Controller) has(d *live.Decision) bool {
 // runs beside.
 func unstarted(options *Options) *Controller {
 	setDefaults(options)
-	c := &Controller{options: *options, started: start}
+	c := &Controller{
+		options: *options, started: start, Jobs: jobs.New(&jobs.Options{Clock: options.Clock}),
+		Plan: new(liveplan.InForce),
+	}
 	c.settings.Store(options.Settings)
 	c.decider = decide.New(&decide.Options{
 		Records: &memory{}, Cluster: options.Cluster,
 		Settings:  func() *decide.Settings { return &options.Settings.Settings },
-		Jobs:      jobs.New(&jobs.Options{Clock: options.Clock}),
+		Jobs:      c.Jobs,
+		Plan:      c.Plan,
 		Models:    learn.New(learn.Options{Cluster: options.Cluster}),
 		StoreWait: options.StoreWait, Clock: options.Clock, Log: options.Log, SeeNode: c.nodes.put,
 		Unwritten: &c.unwritten,

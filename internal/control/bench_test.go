@@ -109,16 +109,28 @@ func wideTable() []epdapi.ClockGroup {
 const knownJobs = 100_000
 
 func BenchmarkDecide(b *testing.B) {
-	for name, clocks := range map[string][]epdapi.ClockGroup{
-		"5 clocks": ask(1).Clocks, "140 clocks": wideTable(),
+	for name, of := range map[string]struct {
+		clocks  []epdapi.ClockGroup
+		planned bool
+	}{
+		"5 clocks": {ask(1).Clocks, false}, "140 clocks": {wideTable(), false},
+		"140 clocks by a plan": {wideTable(), true},
 	} {
 		b.Run(name, func(b *testing.B) {
 			r := newRig(b, func(o *Options) { o.Records = recordsIn(&discard{everything: o.everything()}) })
 			before := inHeap()
 			r.knowMany(knownJobs)
 			known := inHeap() - before
+			if of.planned {
+				r.under(planned)
+				clocks := make(map[slurm.JobID]dvfsmodel.Setting, knownJobs)
+				for id := range slurm.JobID(knownJobs) {
+					clocks[id+1] = dvfsmodel.Setting{Core: of.clocks[0].Core[int(id)%50], Mem: 877}
+				}
+				r.plan(clocks)
+			}
 			request := ask(1)
-			request.Clocks = clocks
+			request.Clocks = of.clocks
 			took := make([]time.Duration, 0, b.N)
 			applied := 0
 			b.ResetTimer()

@@ -101,6 +101,28 @@ func TestJobsThatTheLotHoldsOutRunAsWithoutAPlan(t *testing.T) {
 	}
 }
 
+// TestWhereDefaultClocksAreTheBestTheLotLeavesJobsAtThem: no arm has such jobs, and the plan has other
+// clocks for them.
+func TestWhereDefaultClocksAreTheBestTheLotLeavesJobsAtThem(t *testing.T) {
+	r := taught(t)
+	r.under(strings.Replace(planned, "hold_out = 0\n", "hold_out = 0.3\n", 1) + bestAtDefault)
+	heldOut := 0
+	for id := slurm.JobID(100); id < 140; id++ {
+		r.job(id, nil)
+		r.plan(map[slurm.JobID]dvfsmodel.Setting{id: {Core: 1237, Mem: 877}})
+		d, held := r.decide(ask(id)), r.Foresight.PlanRules().HeldOut(id)
+		if d.Arm != live.ArmExcluded || held == (d.Core == 1237) {
+			t.Errorf("held out %v: %+v", held, d)
+		}
+		if held {
+			heldOut++
+		}
+	}
+	if heldOut == 0 {
+		t.Error("none is held out")
+	}
+}
+
 func TestAPlanThatCountsNoMoreLeavesTheClocksOfTheJobAlone(t *testing.T) {
 	r := taught(t)
 	r.under(planned)
@@ -137,5 +159,16 @@ func TestWhatIsPlannedIsShownToWhomTheJobIs(t *testing.T) {
 		if seen && (v.Plan == nil || v.Plan.Mode != "enforce" || v.Plan.Planned.Core != 1237) {
 			t.Errorf("%+v", v.Plan)
 		}
+	}
+}
+
+func TestRunTimesAreThoseAtTheClocksThatWereDecided(t *testing.T) {
+	r := taught(t)
+	r.under(planned)
+	r.job(100, nil)
+	r.plan(map[slurm.JobID]dvfsmodel.Setting{100: {Core: 802, Mem: 877}})
+	d := r.decide(ask(100))
+	if got := r.Foresight.PlanRules().RunTimes()[100]; got != d.Predicted.Or(0) || d.Core != 802 {
+		t.Errorf("%v s, want %v at %s", got, d.Predicted, d.Words())
 	}
 }

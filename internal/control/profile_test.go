@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -219,6 +220,15 @@ func TestARunAtLowerClocksGoesBySlower(t *testing.T) {
 	if want := (pt.T0 + pt.D*(pt.Delta*1380/802+1-pt.Delta)) /
 		(pt.T0 + pt.D); !(slow > 1+(want-1)/2 && slow < 1+2*(want-1)) {
 		t.Errorf("%v times the time, want about %v", slow, want)
+	}
+	free := r.learner.Model(key).Model.At(1380, 877)
+	low := r.learner.Model(key).Model.At(810, 877)
+	limited := r.learner.Slowdown(key, dvfsmodel.Setting{Cap: low.Power})
+	if !(math.Abs(limited-slow) < 0.03) {
+		t.Errorf("%v times the time under a limit that holds it at 810 MHz, %v at 802 MHz", limited, slow)
+	}
+	if same := r.learner.Slowdown(key, dvfsmodel.Setting{Cap: free.Power * 1.1}); same != 1 {
+		t.Errorf("%v times the time under a limit that doesn't hold it down", same)
 	}
 	if r.learner.Slowdown(key, dvfsmodel.Setting{}) != 1 ||
 		r.learner.Slowdown(record.WorkloadKey{}, dvfsmodel.Setting{Core: 802}) != 1 {

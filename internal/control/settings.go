@@ -80,5 +80,8 @@ func DefaultSettings() *Settings { return NewSettings(config.Default(), "default
 
 // learning are the settings that learning goes by.
 func (s *Settings) learning() learn.Settings {
-	return learn.Settings{TimeMargin: s.Live.TimeMargin, Explore: s.Live.Explore > 0, Sharing: s.sharing()}
+	return learn.Settings{
+		TimeMargin: s.Live.TimeMargin, Explore: s.Live.Explore > 0, Caps: s.Live.Cap.IsChosenSomewhere(),
+		Sharing: s.sharing(),
+	}
 }

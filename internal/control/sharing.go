@@ -90,7 +90,7 @@ func (f *Foresight) sharedUse(
 	rate = 1.0
 	for _, node := range j.Nodes {
 		if d := f.decider.Kept(j.ID, node); d != nil && d.Apply {
-			rate = 1 / f.learner.Slowdown(key, dvfsmodel.Setting{Core: d.Core, Mem: d.Mem})
+			rate = 1 / f.learner.Slowdown(key, d.Setting)
 		}
 	}
 	return p, rate, nil

@@ -14,7 +14,8 @@ import (
 // Under a power limit a GPU runs at the highest clock at which it keeps it: a run there takes as long
 // and as much power as at that clock. So a limit is one more way to be at a clock. Where the clock can
 // be locked a lock is the better one: nothing is left to how much a run draws. A limit is chosen where
-// it can't be, and is set beside the clocks where the administrator wants one for all jobs.
+// it can't be, and is set beside the clocks where the administrator wants one for all jobs, or where
+// runs under several limits say that both together cost less than clocks alone.
 
 // capMode is how power limits are set for the job.
 func (ch *chooser) capMode() config.CapMode {
@@ -62,7 +63,26 @@ func (ch *chooser) optimum(budget float64) (dvfsmodel.Point, error) {
 			return best, nil
 		}
 	}
-	return ch.uncapped.Optimum(ch.objective(), budget)
+	best, err := ch.uncapped.Optimum(ch.objective(), budget)
+	if err != nil {
+		return best, err
+	}
+	if m := ch.cappedModel(); m != nil {
+		caps := slices.DeleteFunc(slices.Clone(m.Caps),
+			func(w dvfsmodel.Watt) bool { return !ch.request.PowerLimit.Takes(w) })
+		if pt, ok := ch.uncapped.BetterUnderCap(m, caps, &best, ch.objective(), budget); ok {
+			return pt, nil
+		}
+	}
+	return best, nil
+}
+
+// cappedModel is the model of clocks and power limits by which both are chosen; nil: clocks alone are.
+func (ch *chooser) cappedModel() *choose.Capped {
+	if m := ch.model.Model; m != nil && !ch.request.CoreFixed && ch.capMode() == config.CapChosen {
+		return m.Capped
+	}
+	return nil
 }
 
 // upperUnder is how long a run at clocks and under a power limit takes at most by a model, on a GPU of

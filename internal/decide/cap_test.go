@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/dvfsmodel/choose"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
@@ -244,4 +246,108 @@ func TestANodeFollowsOnlyAPowerLimitThatItCanTake(t *testing.T) {
 			t.Errorf("under %v W: follows: %v", float64(inForce), got)
 		}
 	}
+}
+
+// knowingLimits is a job whose model knows runs under several limits, in which half of the power at
+// default clocks is saved by a limit that hardly slows anything.
+func knowingLimits(t *testing.T, rng *rand.Rand, from *modelPool, lines string) *capped {
+	t.Helper()
+	c := drawCapped(rng, from, lines)
+	at := c.profile.Default
+	at.Cap = dvfsmodel.Watt(math.Round(float64(c.limit.InForce)))
+	free := c.model.At(at.Core, at.Mem)
+	fitted, err := dvfsmodel.NewFitted(dvfsmodel.CappedForm(), at, []dvfsmodel.Coefficient{
+		{Name: "time.scale_s", Value: free.Time},
+		{Name: "time.core_share", Value: rng.Float64()},
+		{Name: "time.core_knee", Value: 0.7 + 0.5*rng.Float64()},
+		{Name: "time.memory_exponent", Value: 0.5},
+		{Name: "power.static_w", Value: float64(free.Power) * 0.3},
+		{Name: "power.dynamic_w", Value: float64(free.Power) * (0.3 + 0.3*rng.Float64())},
+		{Name: "power.voltage_slope", Value: 2},
+		{Name: "power.voltage_knee", Value: 0.6 + 0.2*rng.Float64()},
+		{Name: "power.memory_exponent", Value: 0.2},
+		{Name: "power.cap_ratio", Value: 1},
+		{Name: "power.cap_edge", Value: 20},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []dvfsmodel.Watt{0.3, 0.5, 0.7, 0.8, 0.9, 1} {
+		fitted.Caps = append(fitted.Caps, dvfsmodel.Watt(math.Round(float64(part*at.Cap))))
+	}
+	m := *c.model
+	m.Capped = &choose.Capped{
+		Fitted: fitted, Low: dvfsmodel.Setting{Core: 1, Mem: 1}, Margin: 0.05 * rng.Float64(),
+	}
+	c.model = &m
+	return c
+}
+
+// Clocks and a power limit are chosen together where runs under several limits say that it pays: within
+// what the board takes, and as sure to be in time as clocks alone.
+func TestAPowerLimitIsChosenBesideClocksByRunsUnderSeveral(t *testing.T) {
+	rng := rand.New(rand.NewPCG(20, 9))
+	from := newPool(t, rng, 40)
+	set, both := 0, 0
+	for range cases(3000) {
+		c := knowingLimits(t, rng, from, "mode = \"chosen\"\n")
+		d := c.decide(t)
+		off := *c
+		off.live = ""
+		without := off.decide(t)
+		if without.Cap != 0 {
+			t.Fatalf("%v where no limit is chosen", without.Setting)
+		}
+		fixed := *c
+		fixed.coreFixed = true
+		if at := fixed.decide(t); at.Core != 0 {
+			t.Fatalf("%v where the core clock can't be locked", at.Setting)
+		}
+		if d.Cap == 0 {
+			if d.Setting != without.Setting {
+				t.Fatalf("%v, and %v where limits aren't chosen", d.Setting, without.Setting)
+			}
+			continue
+		}
+		set++
+		if d.Core != 0 {
+			both++
+		}
+		if why := c.carelessTogether(d); why != "" {
+			t.Fatalf("%v: %s: %v", d.Setting, why, c)
+		}
+		if !d.Apply || d.Arm != live.ArmTreated || !strings.Contains(d.Reason, "power at most") {
+			t.Fatalf("%+v", d)
+		}
+	}
+	if set < 20 || both == 0 {
+		t.Errorf("a limit was set %d times, %d times beside a clock", set, both)
+	}
+}
+
+// carelessTogether is why clocks and a limit may not be set that were chosen together.
+func (c *capped) carelessTogether(d *live.Decision) string {
+	base, m := c.profile.Default, c.model.Capped
+	at := dvfsmodel.Setting{Core: cmp.Or(d.Core, base.Core), Mem: cmp.Or(d.Mem, base.Mem)}
+	standard, predicted := c.standard(), d.Predicted.Or(0)
+	uncertain := 1 + dvfsmodel.Watt(max(c.model.Margin, c.timeMargin))
+	runs, slowest := c.at(at.Core, at.Mem, d.Cap), c.at(at.Core, at.Mem, d.Cap/uncertain)
+	upper := max(c.model.UpperTime(&runs, c.timeMargin), c.model.UpperTime(&slowest, c.timeMargin),
+		predicted*(1+max(m.Margin, c.timeMargin)))
+	most := c.alike.limit.Seconds()
+	if c.deadline > 0 {
+		most = min(most, c.deadline.Seconds()-c.deadlineMargin)
+	}
+	most = min(most, c.stretch*c.model.UpperTime(&standard, c.timeMargin)) * (1 + 1e-9)
+	factor := standard.Time / m.Under(c.limit.InForce).At(base.Core, base.Mem).Time
+	want := max(standard.Time, m.Under(d.Cap).At(at.Core, at.Mem).Time*factor)
+	switch {
+	case !c.limit.Takes(d.Cap) || !slices.Contains(m.Caps, d.Cap):
+		return fmt.Sprintf("limit %v of %+v and %v", d.Cap, c.limit, m.Caps)
+	case upper > most || upper > d.Upper.Or(0)*(1+1e-9):
+		return fmt.Sprintf("may take %v s of %v, its bound is %v", upper, most, d.Upper)
+	case at.Core <= base.Core && at.Mem <= base.Mem && math.Abs(predicted-want) > 1e-9*want:
+		return fmt.Sprintf("is predicted at %v s, want %v", predicted, want)
+	}
+	return ""
 }

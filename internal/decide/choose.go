@@ -151,7 +151,7 @@ func (ch *chooser) safeResponse() *choose.SafeResponse {
 		s.Settings = slices.DeleteFunc(slices.Clone(s.Settings), func(at dvfsmodel.Setting) bool {
 			return at.Mem != s.Standard.Mem || at.Core >= s.Standard.Core
 		})
-		s.ByCap = choose.CapRange{Min: ch.request.PowerLimit.Min, Max: ch.request.PowerLimit.InForce}
+		s.ByCap = dvfsmodel.CapRange{Min: ch.request.PowerLimit.Min, Max: ch.request.PowerLimit.InForce}
 	}
 	return s
 }
@@ -232,7 +232,11 @@ func (ch *chooser) energyWords(pt *dvfsmodel.Point) string {
 func (ch *chooser) setPrediction(pt dvfsmodel.Point) {
 	d := ch.decision
 	d.Predicted = live.Known(pt.Time)
-	d.Upper = live.Known(ch.safeResponse().UpperTime(&pt))
+	upper := ch.safeResponse().UpperTime(&pt)
+	if m := ch.cappedModel(); m != nil && pt.Cap > 0 {
+		upper = max(upper, pt.Time*(1+m.Margin))
+	}
+	d.Upper = live.Known(upper)
 	d.PowerW = live.Known(float64(pt.Power))
 	d.EnergyJ = live.Known(float64(pt.Energy) * float64(ch.request.GPUs))
 }

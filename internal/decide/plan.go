@@ -60,6 +60,20 @@ func (p PlanRules) Admissible(workload, gpuModel string, limit float64) ([]dvfsm
 	return clocks, true
 }
 
+// RunTimes are how long the jobs that were decided on are predicted to take, seconds.
+func (p PlanRules) RunTimes() map[slurm.JobID]float64 {
+	dr := p.decider
+	dr.mu.Lock()
+	defer dr.mu.Unlock()
+	all := make(map[slurm.JobID]float64, len(dr.decided))
+	for key, d := range dr.decided {
+		if seconds, known := d.Predicted.Get(); known && seconds > all[key.job] {
+			all[key.job] = seconds
+		}
+	}
+	return all
+}
+
 // waitingWords says that others wait for the run's GPUs, where that counted; empty: it didn't.
 func waitingWords(waited float64) string {
 	if waited == 0 {

@@ -297,13 +297,14 @@ func orderingText(c *config.Config) string {
 	for _, extent := range c.Live.Reorders {
 		extents = append(extents, extent)
 	}
+	plan, wanted := c.Live.Planning()
 	switch {
 	case !slices.ContainsFunc(extents, func(r config.Reorder) bool { return r != config.ReorderOff }):
 		return ""
-	case c.Live.Pick.Policy == config.PickDeadline:
+	case !wanted:
 		return "jobs with deadlines go first"
 	}
-	return "jobs are put in the order of " + c.Live.Pick.Policy
+	return "jobs are put in the order of " + plan.Policy
 }
 
 func enforcesAnywhere(l *config.Live) bool {

@@ -3,6 +3,7 @@ package epdapi
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -35,8 +36,8 @@ type JobRow struct {
 	Job
 	Mode    string            `json:"mode"`    // of its latest decision; empty: there is none
 	Arm     live.Arm          `json:"arm"`     // as above
-	Setting dvfsmodel.Setting `json:"setting"` // decided clocks; 0: the default
-	// Locked are the clocks that its runs really had, each pair once: of those that
+	Setting dvfsmodel.Setting `json:"setting"` // decided clocks and power limit; 0: the default
+	// Locked are the clocks and power limits that its runs really had, each once: of those that
 	// ended and of those that agents report. Absent: nobody told of any yet.
 	Locked  []dvfsmodel.Setting `json:"locked,omitempty"`
 	Runs    int                 `json:"runs"`   // ended ones; a run is one job on one node
@@ -54,12 +55,17 @@ func (r *JobRow) TimeAndEnergy() (timeS, energyJ live.Number) {
 	return r.Restarted.TimeS.Else(r.TimeS), r.Restarted.GPUEnergyJ.Else(r.EnergyJ)
 }
 
-// Settings are the clocks that its runs had, or else are to have.
+// Settings are the clocks and power limits that its runs had, or else are to have.
 func (r *JobRow) Settings() []dvfsmodel.Setting {
 	if len(r.Locked) > 0 {
 		return r.Locked
 	}
 	return []dvfsmodel.Setting{r.Setting}
+}
+
+// IsCapped reports whether a power limit was set for one of its runs, or else is to be.
+func (r *JobRow) IsCapped() bool {
+	return slices.ContainsFunc(r.Settings(), func(s dvfsmodel.Setting) bool { return s.Cap > 0 })
 }
 
 // JobPage is a part of a list of jobs, those that were submitted last first. It

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/epplan/epplan/internal/statedir"
@@ -49,11 +48,11 @@ func (m *simMachine) withState(i int, f func(s *simState, now time.Time) (change
 		_, err := m.apply(i, f)
 		return err
 	}
-	unlock, err := lockFile(filepath.Join(m.dir, simFile+".lock"))
+	lock, err := statedir.OpenAlone(filepath.Join(m.dir, simFile+".lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return fmt.Errorf("simulator: lock the state: %w", err)
 	}
-	defer unlock()
+	defer func() { _ = lock.Close() }()
 	if err := m.load(); err != nil {
 		return err
 	}
@@ -174,22 +173,4 @@ func (m *simMachine) save() error {
 		return fmt.Errorf("simulator: save the state: %w", err)
 	}
 	return nil
-}
-
-// lockFile waits for the file's lock, which falls with the process.
-func lockFile(path string) (unlock func(), err error) {
-	file, err := statedir.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX)
-		if !errors.Is(err, syscall.EINTR) {
-			break
-		}
-	}
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return func() { _ = file.Close() }, nil
 }

@@ -26,6 +26,8 @@ type evidence struct {
 	// adapted were at work, at least; 0 where that isn't known.
 	usage    float64
 	measured bool // there are such runs
+	// underLimits are the runs at the clocks and power limits that they were set to.
+	underLimits []dvfsmodel.Sample
 }
 
 // samples are all of them.
@@ -46,7 +48,14 @@ func (l *Learner) evidenceOf(
 		e.usage = 0
 	}
 	if !agree(e.recent, e.older) {
-		e.older = nil
+		e.older, older = nil, nil
+	}
+	for _, outcomes := range [...][]record.Outcome{recent, older} {
+		for i := range outcomes {
+			if s, ok := cappedSample(&outcomes[i], base); ok {
+				e.underLimits = append(e.underLimits, s)
+			}
+		}
 	}
 	return e, nil
 }

@@ -97,6 +97,11 @@ func (m *Model) residualMargin(samples []dvfsmodel.Sample) float64 {
 		pt := m.At(samples[i].Core, samples[i].Mem)
 		residuals[i] = math.Abs(math.Log(samples[i].Time / pt.Time))
 	}
+	return marginOf(residuals)
+}
+
+// marginOf is that margin, of residuals of logarithms, which it sorts.
+func marginOf(residuals []float64) float64 {
 	slices.Sort(residuals)
 	n := len(residuals)
 	rank := int(math.Ceil(coverage * float64(n+1)))

@@ -51,6 +51,7 @@ type Records interface {
 type Settings struct {
 	TimeMargin float64 // by which part bounds of run times are above and below predictions, at least
 	Explore    bool    // some of the runs explore
+	Caps       bool    // power limits are chosen somewhere
 	Sharing    colocate.Rules
 }
 

@@ -16,6 +16,10 @@ import (
 type Model struct {
 	choose.Model
 
+	// Capped is the model of runs under several power limits, of clocks and limits together; nil: there are
+	// no such runs, or limits aren't chosen.
+	Capped *choose.Capped
+
 	Version int64
 	Prior   bool // what workloads have in common, after a few samples
 	Samples int
@@ -38,6 +42,8 @@ type storedModel struct {
 	Settings   int     `json:"settings,omitempty"`
 	TimeError  float64 `json:"time_error,omitempty"`
 	PowerError float64 `json:"power_error,omitempty"`
+
+	Capped *storedCapped `json:"capped,omitempty"`
 }
 
 type coefficient struct {
@@ -61,6 +67,7 @@ func modelRecord(key record.WorkloadKey, m *Model) (*record.Model, error) {
 		BaseCore: m.Base.Core, BaseMem: m.Base.Mem, Margin: m.Margin, Prior: m.Prior,
 		MinCore: m.Low.Core, MaxCore: m.High.Core, MinMem: m.Low.Mem, MaxMem: m.High.Mem,
 		Settings: m.Settings, TimeError: m.TimeError, PowerError: m.PowerError,
+		Capped: storeCapped(m.Capped),
 	}
 	for _, c := range m.Coefficients() {
 		stored.Coefficients = append(stored.Coefficients, coefficient(c))
@@ -114,7 +121,7 @@ func parseModel(r *record.Model) (*Model, error) {
 		return nil, errors.New("its measured clocks or its margin are impossible")
 	}
 	fitted.Settings, fitted.TimeError, fitted.PowerError = s.Settings, s.TimeError, s.PowerError
-	return &Model{Prior: s.Prior, Model: choose.Model{
+	return &Model{Prior: s.Prior, Capped: s.Capped.model(), Model: choose.Model{
 		Fitted: fitted, Margin: s.Margin,
 		Low:  dvfsmodel.Setting{Core: s.MinCore, Mem: s.MinMem},
 		High: dvfsmodel.Setting{Core: s.MaxCore, Mem: s.MaxMem},

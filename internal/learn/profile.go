@@ -72,9 +72,9 @@ func (l *Learner) Profile(ctx context.Context, key record.WorkloadKey) (*colocat
 }
 
 // Slowdown is how many times its time at default clocks a workload takes at a
-// setting, by its model; 1 where that says nothing.
+// setting, a power limit included, by its model; 1 where that says nothing.
 func (l *Learner) Slowdown(key record.WorkloadKey, at dvfsmodel.Setting) float64 {
-	if at.Core == 0 && at.Mem == 0 {
+	if at == (dvfsmodel.Setting{}) {
 		return 1
 	}
 	view := l.models.get(key)
@@ -82,9 +82,24 @@ func (l *Learner) Slowdown(key record.WorkloadKey, at dvfsmodel.Setting) float64
 	if !ok {
 		return 1
 	}
-	pt := view.Model.At(cmp.Or(at.Core, standard.Core), cmp.Or(at.Mem, standard.Mem))
+	at.Core, at.Mem = cmp.Or(at.Core, standard.Core), cmp.Or(at.Mem, standard.Mem)
+	pt := view.Model.underLimit(at)
 	if !view.Model.Covers(&pt) || !(pt.Time > 0 && standard.Time > 0) {
 		return 1
 	}
-	return pt.Time / standard.Time
+	slower := pt.Time / standard.Time
+	if at.Cap > 0 { // no limit makes a run faster, whatever curves through a few samples say
+		slower = max(1, slower)
+	}
+	return slower
+}
+
+// underLimit is the prediction at a setting: under its power limit, if it has one, that of the clock
+// which the limit leaves, though no lower than runs were measured at.
+func (m *Model) underLimit(at dvfsmodel.Setting) dvfsmodel.Point {
+	pt := m.At(at.Core, at.Mem)
+	for at.Cap > 0 && pt.Power > at.Cap && pt.Core-ranStep >= m.Low.Core {
+		pt = m.At(pt.Core-ranStep, at.Mem)
+	}
+	return pt
 }

@@ -63,11 +63,14 @@ func (l *Learner) refit(ctx context.Context, key record.WorkloadKey) error {
 	if err != nil {
 		return l.noModel(ctx, key, old, samples, err)
 	}
+	if l.options.Settings().Caps {
+		fresh.Capped = fitCapped(seen.underLimits, base)
+	}
 	var explore []Candidate
 	if gpu := l.options.GPU(key.GPUModel); l.options.Settings().Explore {
 		explore = candidates(known, noise, &gpu)
 	}
-	if old != nil && fresh.like(old, samples) {
+	if old != nil && fresh.like(old, samples) && sameCapped(fresh.Capped, old.Capped, seen.underLimits) {
 		l.models.change(key, func(st *standing) { st.candidates = explore })
 		return nil
 	}

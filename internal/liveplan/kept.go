@@ -59,7 +59,7 @@ func (f *InForce) Started(s *Start) {
 	f.recent = f.recent[max(0, len(f.recent)-maxRecent):]
 	delete(f.due, s.Job)
 	if p := kept.Planned; p != nil && !p.HeldOut && p.GPUModel == s.GPUModel &&
-		p.Core == s.Core && (p.Mem == s.Mem || s.Mem == 0) {
+		p.Core == s.Core && p.Mem == s.Mem {
 		f.runs(s.Job, runsByPlan{p.GPUs, p.TimeS, p.EnergyJ})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/forecast"
 	"github.com/epplan/epplan/internal/jobs"
+	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
@@ -118,13 +119,8 @@ func estimateOn(set *Settings, c *Choice) epdapi.EstimateModel {
 	if e.Chosen = e.Default; d.Core > 0 || d.Cap > 0 {
 		e.Chosen = at.point(cmp.Or(d.Core, base.Core), cmp.Or(d.Mem, base.Mem))
 	}
-	if d.Cap > 0 { // what it allows was decided by
-		p := e.Chosen
-		p.Cap, p.TimeS, p.UpperS, p.EnergyJ = d.Cap, d.Predicted.Or(p.TimeS), d.Upper.Or(p.UpperS),
-			d.EnergyJ.Or(p.EnergyJ)
-		p.PowerW = d.PowerW.Or(0) * at.gpus
-		p.LowerS = min(p.LowerS, p.TimeS)
-		p.HostJ = float64(set.HostW(c.GPUModel).Over(p.TimeS)) * at.gpus
+	if d.Cap > 0 {
+		at.underLimit(e.Chosen, d.Cap, record.Interval{Value: d.Predicted, High: d.Upper}, d.PowerW, d.EnergyJ)
 	}
 	return e
 }

@@ -235,10 +235,25 @@ func (r *reader) viewDecision(
 	}
 	at := predictor{settings: settings, model: m, gpuModel: d.GPUModel, gpus: gpus}
 	out.Model, out.Default = m.Summary(), at.point(m.Base.Core, m.Base.Mem)
-	if d.Setting.Core > 0 {
-		out.Chosen = at.point(d.Setting.Core, cmp.Or(d.Setting.Mem, m.Base.Mem))
+	if d.Setting.Core > 0 || d.Setting.Cap > 0 {
+		out.Chosen = at.point(cmp.Or(d.Setting.Core, m.Base.Core), cmp.Or(d.Setting.Mem, m.Base.Mem))
+	}
+	if d.Setting.Cap > 0 {
+		at.underLimit(out.Chosen, d.Setting.Cap, d.TimeS, d.PowerW.Value, d.EnergyJ.Value)
 	}
 	return out, nil
+}
+
+// underLimit makes a point at clocks one under a power limit too, with what was decided by: what a limit
+// allows is left to the decision. Power is of one GPU, the energy of all.
+func (p *predictor) underLimit(
+	pt *epdapi.Point, limit dvfsmodel.Watt, took record.Interval, power, energy live.Number,
+) {
+	pt.Cap, pt.TimeS, pt.UpperS = limit, took.Value.Or(pt.TimeS), took.High.Or(pt.UpperS)
+	pt.EnergyJ = energy.Or(pt.EnergyJ)
+	pt.PowerW = power.Or(0) * p.gpus
+	pt.LowerS = min(pt.LowerS, pt.TimeS)
+	pt.HostJ = float64(p.settings.HostW(p.gpuModel).Over(pt.TimeS)) * p.gpus
 }
 
 // predictor says what a job's GPUs would take at given clocks.

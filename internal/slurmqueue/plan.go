@@ -62,11 +62,20 @@ func NewPlan(
 	monitor := new(planner.Monitor)
 	monitored, end := monitor.Begin(ctx)
 	defer end()
-	plan, err := policy.SolveChecked(monitored, problem, chosen, nil)
+	decided := make([]int, len(problem.Tasks)) // by task: as which one the policy decided about it
+	count := 0
+	plan, err := policy.SolveChecked(monitored, problem, chosen, &planner.Options{
+		Seed: planner.DefaultSeed, Started: func(task int) {
+			if decided[task] == 0 {
+				count++
+				decided[task] = count
+			}
+		},
+	})
 	if err != nil {
 		return nil, fmt.Errorf("plan the queue: %w", err)
 	}
-	w.takePlan(made, problem, plan, q, &own)
+	w.takePlan(made, problem, plan, decided, q, &own)
 	return made, nil
 }
 
@@ -105,9 +114,11 @@ func (b *Batch) nextEnd(at time.Time) time.Time {
 	return next
 }
 
-// takePlan notes what is planned for each task.
+// takePlan notes what is planned for each task, in the order of their starts; of those that start
+// together the one comes first about which the policy decided first.
 func (w *WhatIf) takePlan(
-	made *live.Plan, problem *planner.Problem, plan *planner.Plan, q *epdapi.Queue, terms *PlanTerms,
+	made *live.Plan, problem *planner.Problem, plan *planner.Plan, decided []int, q *epdapi.Queue,
+	terms *PlanTerms,
 ) {
 	records := make(map[slurm.JobID]*epdapi.QueuedJob, len(q.Jobs))
 	for i := range q.Jobs {
@@ -122,8 +133,10 @@ func (w *WhatIf) takePlan(
 		order = append(order, i)
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Compare(plan.Assignments[a].Start, plan.Assignments[b].Start)
+		return cmp.Or(cmp.Compare(plan.Assignments[a].Start, plan.Assignments[b].Start),
+			cmp.Compare(decided[a], decided[b]))
 	})
+	made.Needs = nodeNeeds(made, problem, plan)
 	after := func(seconds float64) time.Time { return made.At.Add(live.Known(seconds).Duration()) }
 	for _, i := range order {
 		a, id := &plan.Assignments[i], w.Batch.RecordOf[i].ID
@@ -138,8 +151,43 @@ func (w *WhatIf) takePlan(
 		standard := task.Options[a.Option].Response.Default()
 		if a.Point.Core != standard.Core || a.Point.Mem != standard.Mem {
 			p.Setting = dvfsmodel.Setting{Core: a.Point.Core, Mem: a.Point.Mem}
+			if p.Mem == standard.Mem { // as decisions say it
+				p.Mem = 0
+			}
 		}
 		made.EnergyJ += p.EnergyJ
 		made.Jobs = append(made.Jobs, p)
 	}
+}
+
+// nodeNeeds are the nodes that run nothing at the present and get a task, the first first.
+func nodeNeeds(made *live.Plan, problem *planner.Problem, plan *planner.Plan) []live.NodeNeed {
+	runs := problem.RunningTasks()
+	busy, first := make(map[int32]bool), make(map[int32]float64)
+	for i := range plan.Assignments {
+		a := &plan.Assignments[i]
+		if a.Node < 0 {
+			continue
+		}
+		for part := range a.Parts {
+			if runs != nil && runs[i] {
+				busy[part.Node] = true
+			} else if at, seen := first[part.Node]; !seen || a.Start < at {
+				first[part.Node] = a.Start
+			}
+		}
+	}
+	needs := make([]live.NodeNeed, 0, len(first))
+	for node, at := range first {
+		if !busy[node] {
+			needs = append(needs, live.NodeNeed{
+				GPUModel: problem.Cluster.Classes[plan.Nodes[node].Class].Model,
+				At:       made.At.Add(live.Known(at).Duration()),
+			})
+		}
+	}
+	slices.SortFunc(needs, func(a, b live.NodeNeed) int {
+		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.GPUModel, b.GPUModel))
+	})
+	return needs
 }

@@ -59,10 +59,23 @@ func (o *LivePlanner) Ranking() *steer.Ranking {
 	if plan.Stale != "" {
 		r.Trouble, r.Until = plan.Stale, time.Time{}
 	}
+	if !plan.OrderOnly {
+		r.GPUModel, r.HeldOut = make(map[slurm.JobID]string), make(map[slurm.JobID]bool)
+		r.Needs = plan.Needs
+	}
 	for i := range plan.Jobs {
-		id := slurm.JobID(plan.Jobs[i].Job)
-		if _, placed := r.Place[id]; !placed && !plan.Jobs[i].HeldOut {
-			r.Place[id] = len(r.Place)
+		j := &plan.Jobs[i]
+		id := slurm.JobID(j.Job)
+		if j.HeldOut {
+			r.HeldOut[id] = true
+			continue
+		}
+		if _, placed := r.Place[id]; placed {
+			continue
+		}
+		r.Place[id] = len(r.Place)
+		if !plan.OrderOnly {
+			r.GPUModel[id] = j.GPUModel
 		}
 	}
 	return r

@@ -11,6 +11,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report/planreport"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/bound"
 	"github.com/epplan/epplan/planner/join"
@@ -32,6 +33,9 @@ type PlanTerms struct {
 	Admissible func(workload, gpuModel string, limit float64) (clocks []dvfsmodel.Setting, ok bool)
 	// HeldOut reports whether a job is drawn by lot to run as without a plan; nil: none is.
 	HeldOut func(slurm.JobID) bool
+	// RunTimes are how long jobs that run are predicted to take at the clocks that they have, seconds;
+	// nil, and others: as at default ones.
+	RunTimes func() map[slurm.JobID]float64
 }
 
 // PlanOptions is what a plan of the queue is to be like. The zero value is planned by
@@ -121,7 +125,7 @@ func (w *WhatIf) problem(
 	}
 	cluster, catalog := c.Cluster(), config.NewCatalog(c.Profiles(), models, nil)
 	w.Warnings = append(w.Warnings, config.EstimateWarnings(&cluster, c.Profiles())...)
-	w.Batch = batchOf(terms.leaveHeldOut(q), &cluster, catalog, question.MaxTasks)
+	w.Batch = batchOf(terms.asDecided(q), &cluster, catalog, question.MaxTasks)
 	w.Unasked = w.Batch.Unasked
 	jobs := w.chosenJobs(question)
 	if len(jobs) == 0 {
@@ -154,16 +158,26 @@ func (w *WhatIf) chosenJobs(question PlanOptions) []queue.Job {
 	return jobs
 }
 
-// leaveHeldOut is a queue in which jobs that are held out stay at default clocks.
-func (t *PlanTerms) leaveHeldOut(q *epdapi.Queue) *epdapi.Queue {
-	if t.HeldOut == nil {
+// asDecided is a queue in which jobs that are held out stay at default clocks, and jobs that run take
+// as long as at the clocks that they have.
+func (t *PlanTerms) asDecided(q *epdapi.Queue) *epdapi.Queue {
+	if t.HeldOut == nil && t.RunTimes == nil {
 		return q
 	}
 	out := *q
 	out.Jobs = slices.Clone(q.Jobs)
+	var runTimes map[slurm.JobID]float64
+	if t.RunTimes != nil {
+		runTimes = t.RunTimes()
+	}
 	for i := range out.Jobs {
 		j := &out.Jobs[i]
-		j.HandsOff = j.HandsOff || t.HeldOut(slurm.JobID(j.ID)) //nolint:gosec // it was one of Slurm's
+		id := slurm.JobID(j.ID) //nolint:gosec // it was one of Slurm's
+		if j.State == string(slurm.Pending) {
+			j.HandsOff = j.HandsOff || t.HeldOut != nil && t.HeldOut(id)
+		} else if seconds, known := runTimes[id]; known {
+			j.Workload, j.RuntimeS = "", live.Known(seconds)
+		}
 	}
 	return &out
 }

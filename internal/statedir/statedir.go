@@ -91,6 +91,25 @@ func OpenFile(path string, flag int, perm fs.FileMode) (*os.File, error) {
 	return f, nil
 }
 
+// OpenAlone is [OpenFile] once no other process, and nobody else in this one, has the file open by it:
+// it waits for them to close theirs, or to end.
+func OpenAlone(path string, flag int, perm fs.FileMode) (*os.File, error) {
+	f, err := OpenFile(path, flag, perm)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
+		if !errors.Is(err, syscall.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
 // CheckFile says by its error what keeps a file from being opened by a program that
 // follows links: the checks of its folder and of the file, which need not be there.
 func CheckFile(path string) error {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // stranger is a user who is neither root nor who runs the tests.
@@ -242,6 +243,30 @@ func TestOnlyAFileOfOursIsOpened(t *testing.T) {
 	}
 	must(t, os.Chmod(dir, 0o777))
 	insecure(t, CheckFile(path), dir, "others may write to it")
+}
+
+func TestAFileIsOpenedOnceNobodyElseHasIt(t *testing.T) {
+	path := filepath.Join(folder(t, filepath.Join(public(t), "own"), 0o700), "state")
+	first, err := OpenAlone(path, os.O_CREATE|os.O_RDWR, 0o600)
+	must(t, err)
+	opened := make(chan error, 1)
+	go func() {
+		f, err := OpenAlone(path, os.O_RDWR, 0o600)
+		if err == nil {
+			err = f.Close()
+		}
+		opened <- err
+	}()
+	select {
+	case err := <-opened:
+		t.Fatalf("opened while another has it: %v", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	must(t, first.Close())
+	must(t, <-opened)
+	if _, err := OpenAlone(path+"2", os.O_RDWR, 0o600); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file that isn't there: %v", err)
+	}
 }
 
 func TestAFreeNameIsOneThatNothingHas(t *testing.T) {

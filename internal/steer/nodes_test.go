@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
@@ -242,6 +243,46 @@ func TestNodesThatSlurmConfKeepsAwakeStayAwake(t *testing.T) {
 		w.rest(t, s, 2*time.Minute)
 		if got := w.asleep(); got != nil {
 			t.Errorf("%s: %q sleep, which slurm.conf keeps awake by now", c.name, got)
+		}
+	}
+}
+
+// TestAPlanKeepsAwakeWhatItNeedsSoonAndNoMore: though a job waits, nodes beyond the plan's sleep.
+func TestAPlanKeepsAwakeWhatItNeedsSoonAndNoMore(t *testing.T) {
+	for soon, want := range map[int][]string{
+		0: {"n1", "n2", "n3"}, // n4 is the one that always stays awake
+		2: {"n1", "n2"},
+		4: nil,
+	} {
+		w := sleeper("n1", "n2", "n3", "n4")
+		w.job(1, 10, 100, "").Partition = "gpu"
+		w.settings.Live.Plan.Mode = config.PlanEnforce
+		plan := func() {
+			w.rankAs("edl", 1)
+			w.settings.Ranking.GPUModel = map[slurm.JobID]string{1: "V100"}
+			w.settings.Ranking.Needs = nil
+			for i := range 4 {
+				at := w.now.Add(24 * time.Hour)
+				if i < soon {
+					at = w.now.Add(10 * time.Second)
+				}
+				w.settings.Ranking.Needs = append(w.settings.Ranking.Needs, live.NodeNeed{GPUModel: "V100", At: at})
+			}
+		}
+		plan()
+		s := w.open(t)
+		step(t, s)
+		for range 30 {
+			w.now = w.now.Add(2 * time.Minute)
+			plan()
+			step(t, s)
+		}
+		if got := w.asleep(); !slices.Equal(got, want) {
+			t.Errorf("%d nodes are needed soon: %q sleep, want %q", soon, got, want)
+		}
+		w.settings.Live.Plan.Mode = config.PlanObserve
+		if _, err := s.UndoAll(t.Context()); err != nil || len(w.asleep()) != 0 {
+			t.Errorf("undone: %v, %q sleep", err, w.asleep())
 		}
 	}
 }

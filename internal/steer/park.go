@@ -58,24 +58,75 @@ func (p *Plan) powerDownIdle(s *Snapshot, set *Settings, ours *OwnChanges) {
 			tired = append(tired, n)
 		}
 	}
-	wanted := demandedPartitions(s)
+	wanted, needed := demandedPartitions(s), p.plannedNeeds(s, set, ours)
 	slices.SortStableFunc(tired, func(a, b *slurm.Node) int {
 		return cmp.Or(cmp.Compare(idleWatts(b, set.Profiles), idleWatts(a, set.Profiles)),
 			strings.Compare(a.Name, b.Name))
 	})
 	for _, n := range tired {
-		if awake.isNeeded(n, ours) ||
-			slices.ContainsFunc(n.Partitions, func(name string) bool { return wanted[name] }) {
+		if awake.isNeeded(n, ours) {
+			continue
+		}
+		why := "idle since " + ours.Idle[n.Name].Format(time.RFC3339)
+		if spare, planned := needed.spare(n, set); planned {
+			if !spare {
+				continue
+			}
+			why += ", and not in the plan until sleeping pays"
+		} else if slices.ContainsFunc(n.Partitions, func(name string) bool { return wanted[name] }) {
 			continue
 		}
 		awake.addNode(n, ours, -1)
-		why := "idle since " + ours.Idle[n.Name].Format(time.RFC3339)
 		if modeOf(n.Partitions, &set.Live) == live.Enforce {
 			p.Wants = append(p.Wants, WantedChange{powerDown(n.Name), why})
 			continue
 		}
 		p.advise(Advice{Kind: KindSleep, Node: n.Name, Text: "power down: " + why})
 	}
+}
+
+// plannedNodes are the free nodes that are awake, by GPU model, beyond those that a plan needs before
+// sleeping would have paid; nil: there is no plan.
+type plannedNodes map[string]int
+
+// plannedNeeds counts the nodes that a plan needs.
+func (p *Plan) plannedNeeds(s *Snapshot, set *Settings, ours *OwnChanges) plannedNodes {
+	plan := set.planOf(s)
+	if plan == nil {
+		return nil
+	}
+	beyond := make(plannedNodes)
+	pays := make(map[string]time.Duration) // by GPU model: for how long a node must sleep
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		profile := profileOf(n, set.Profiles)
+		if profile == nil || !isFree(n) || ours.Asleep[n.Name] {
+			continue
+		}
+		beyond[profile.Name]++
+		pays[profile.Name] = max(pays[profile.Name], durationOf(set.Live.SleepAfter), ours.Sleeps[n.Name].MinIdle)
+	}
+	for _, need := range plan.Needs {
+		if !need.At.After(s.At.Add(pays[need.GPUModel])) {
+			beyond[need.GPUModel]--
+		}
+	}
+	return beyond
+}
+
+// spare takes a node from those that the plan doesn't need, if there are some. Not planned: the plan may
+// not decide about the node, or doesn't know it.
+func (b plannedNodes) spare(n *slurm.Node, set *Settings) (spare, planned bool) {
+	profile := profileOf(n, set.Profiles)
+	if b == nil || profile == nil || len(n.Partitions) == 0 ||
+		set.Live.PlanModeOf(strings.Join(n.Partitions, ",")) != config.PlanEnforce {
+		return false, false
+	}
+	if b[profile.Name] <= 0 {
+		return false, true
+	}
+	b[profile.Name]--
+	return true, true
 }
 
 // awakeCounts counts the idle nodes that are awake, where some have to be.

@@ -367,3 +367,43 @@ func TestAPlanMovesNoMoreThanItsModeSays(t *testing.T) {
 		}
 	}
 }
+
+// TestAPlanThatCountsNoMoreHoldsNobodyBack: stale, gone with a restart, or of a queue that is empty by now.
+func TestAPlanThatCountsNoMoreHoldsNobodyBack(t *testing.T) {
+	for what, change := range map[string]func(w *world){
+		"stale": func(w *world) {
+			w.settings.Ranking.Until, w.settings.Ranking.Trouble = time.Time{}, "it doesn't know 3 of the 5 jobs"
+		},
+		"no plan after a restart": func(w *world) { w.settings.Ranking = nil },
+		"turned off": func(w *world) {
+			w.settings.Live.Plan.Mode, w.settings.Ranking = config.PlanOff, nil
+		},
+		"an empty plan": func(w *world) { w.rankAs("edl") },
+	} {
+		w := newWorld()
+		w.settings.Live.Plan.Mode = config.PlanEnforce
+		for id := range slurm.JobID(3) {
+			w.job(id+1, 10, 1000, "")
+		}
+		w.rankAs("edl", 3, 2, 1)
+		s := w.open(t)
+		step(t, s)
+		if w.jobs[1].Nice == 0 || w.jobs[2].Nice == 0 {
+			t.Fatalf("nices %v", w.nices())
+		}
+		change(w)
+		s = w.open(t) // another process goes on from the ledger
+		w.now = w.now.Add(time.Minute)
+		step(t, s)
+		for id, j := range w.jobs {
+			if j.Nice != 0 {
+				t.Errorf("%s: job %d has a nice of %d", what, id, j.Nice)
+			}
+		}
+		if what == "stale" && !slices.ContainsFunc(s.Status().Notes, func(note string) bool {
+			return strings.Contains(note, "it doesn't know 3 of the 5 jobs")
+		}) {
+			t.Errorf("nothing says that it is stale: %+v", s.Status().Notes)
+		}
+	}
+}

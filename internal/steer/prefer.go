@@ -22,6 +22,7 @@ func (p *Plan) preferFeatures(s *Snapshot, set *Settings, ours *OwnChanges) {
 	if !set.Live.Prefer || set.Energy == nil || set.Profiles == nil {
 		return
 	}
+	plan := set.planOf(s)
 	choices := make(map[string]map[string]string) // by partition: a feature for each GPU model
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
@@ -35,6 +36,14 @@ func (p *Plan) preferFeatures(s *Snapshot, set *Settings, ours *OwnChanges) {
 			choices[j.Partition] = features
 		}
 		feature, why := leastEnergyFeature(j, features, set)
+		if by := set.Live.PlanModeOf(j.Partition); plan != nil && by == config.PlanEnforce {
+			if plan.HeldOut[j.ID] {
+				continue
+			}
+			if model := plan.GPUModel[j.ID]; model != "" {
+				feature, why = plannedFeature(features, model, plan.Policy)
+			}
+		}
 		switch {
 		case feature == "":
 		case mode == live.Enforce:
@@ -48,6 +57,15 @@ func (p *Plan) preferFeatures(s *Snapshot, set *Settings, ours *OwnChanges) {
 			})
 		}
 	}
+}
+
+// plannedFeature is the feature of the GPU model on which a plan has a job; empty where there is no
+// other one, or no feature for it.
+func plannedFeature(features map[string]string, model, policy string) (feature, why string) {
+	if len(features) < 2 {
+		return "", ""
+	}
+	return features[model], "plan " + policy + " has it on " + model
 }
 
 // takesAnyGPU reports whether a job takes any GPU: its user named neither features

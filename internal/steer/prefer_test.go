@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
@@ -93,5 +94,28 @@ func TestAPreferenceIsAdvisedInAdviseMode(t *testing.T) {
 	if st := s.Status(); len(st.Advice) != 2 || st.Advice[0].Kind != steer.KindPrefer ||
 		!strings.HasPrefix(st.Advice[0].Text, "--prefer=ampere: on A100 it needs 30 % less energy") {
 		t.Errorf("%+v", st.Advice)
+	}
+}
+
+// TestAJobPrefersTheGPUModelOfAPlanThatIsEnforced: one that is held out prefers nothing, whatever it needs.
+func TestAJobPrefersTheGPUModelOfAPlanThatIsEnforced(t *testing.T) {
+	w := choosy(map[string]float64{"A100": 700, "V100": 1000})
+	w.settings.Live.Plan.Mode = config.PlanEnforce
+	w.rankAs("edl", 1, 2)
+	w.settings.Ranking.GPUModel = map[slurm.JobID]string{1: "V100"}
+	w.settings.Ranking.HeldOut = map[slurm.JobID]bool{2: true}
+	s := w.open(t)
+	step(t, s)
+	if w.jobs[1].Prefer != "volta" || w.jobs[2].Prefer != "" {
+		t.Errorf("prefer %q and %q", w.jobs[1].Prefer, w.jobs[2].Prefer)
+	}
+	w.settings.Live.Plan.Mode = config.PlanObserve
+	step(t, s)
+	step(t, s)
+	if w.jobs[1].Prefer != "ampere" || w.jobs[2].Prefer != "ampere" {
+		t.Errorf("only observed: prefer %q and %q", w.jobs[1].Prefer, w.jobs[2].Prefer)
+	}
+	if _, err := s.UndoAll(t.Context()); err != nil || w.jobs[1].Prefer != "" {
+		t.Errorf("undone: %q, %v", w.jobs[1].Prefer, err)
 	}
 }

@@ -50,6 +50,20 @@ type Ranking struct {
 	Place   map[slurm.JobID]int // by job, the first 0
 	Without int                 // jobs of the queue that have no place
 	Trouble string              // why there is no newer one
+	// Of a plan that is meant with all it has, which an order alone isn't: the GPU models on which it has
+	// jobs, by their profiles' names; those that are to be as without it; and when it needs nodes that run
+	// nothing. Nil: of an order alone.
+	GPUModel map[slurm.JobID]string
+	HeldOut  map[slurm.JobID]bool
+	Needs    []live.NodeNeed
+}
+
+// planOf is the plan that is meant with all it has, where it says something yet; nil: there is none.
+func (set *Settings) planOf(s *Snapshot) *Ranking {
+	if r := set.Ranking; r != nil && r.GPUModel != nil && !s.At.After(r.Until) {
+		return r
+	}
+	return nil
 }
 
 // OwnChanges is what was changed before a snapshot, as [NewPlan] needs it: it must not

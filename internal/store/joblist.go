@@ -39,8 +39,8 @@ type ListedJob struct {
 	Shown   string            // its state, as [JobFilter] has it
 	Mode    string            // of its latest decision, as are the next two; empty: there is none
 	Arm     live.Arm          // of the decision
-	Setting dvfsmodel.Setting // decided clocks
-	// Locked are the clocks that its ended runs had, each pair once, the lowest first.
+	Setting dvfsmodel.Setting // decided clocks and power limit
+	// Locked are the clocks and power limits that its ended runs had, each once, the lowest first.
 	Locked  []dvfsmodel.Setting
 	Runs    int         // ended ones
 	TimeS   live.Number // of the longest
@@ -113,12 +113,13 @@ const selectRows = `
 SELECT j.seq, j.cluster, j.job_id, j.submitted_us, j.token, j.user, j.account, j.partition, j.name,
 	j.script_hash, j.workload,
 	j.limit_s, j.nodes, j.gpus, j.state, j.shown, COALESCE(d.mode, ''), COALESCE(d.arm, ''), COALESCE(d.core_mhz, 0), COALESCE(d.mem_mhz, 0),
+	COALESCE(d.cap_w, 0),
 	COUNT(o.outcome_id), MAX(o.time_s),
 	CASE WHEN COUNT(o.gpu_energy_j) = COUNT(o.outcome_id) THEN SUM(o.gpu_energy_j) END,
 	CASE WHEN COUNT(x.restarted) > 0 THEN MAX(COALESCE(o.time_s, x.restarted ->> '$.time_s')) END,
 	CASE WHEN COUNT(x.restarted) > 0 AND COUNT(COALESCE(o.gpu_energy_j, x.restarted ->> '$.gpu_energy_j')) = COUNT(o.outcome_id)
 		THEN SUM(COALESCE(o.gpu_energy_j, x.restarted ->> '$.gpu_energy_j')) END,
-	GROUP_CONCAT(DISTINCT CASE WHEN NOT o.unmatched THEN o.core_mhz || ' ' || o.mem_mhz END)
+	GROUP_CONCAT(DISTINCT CASE WHEN NOT o.unmatched THEN o.core_mhz || ' ' || o.mem_mhz || ' ' || o.set_cap_w END)
 FROM (SELECT *, (SELECT COALESCE(MIN(n.submitted_us), 1 << 62) FROM jobs AS n
 		WHERE n.cluster = jobs.cluster AND n.job_id = jobs.job_id
 			AND n.submitted_us > jobs.submitted_us) AS until_us
@@ -141,7 +142,7 @@ func scanListed(row scanner, j *ListedJob) (seq int64, err error) {
 	err = row.Scan(&seq, &j.Cluster, &j.ID, &submitted, &j.Token, &j.User, &j.Account, &j.Partition, &j.Name,
 		&j.ScriptHash, &j.Workload,
 		&limit, &j.Nodes, &j.GPUs, &j.State, &j.Shown, &j.Mode, &j.Arm, &j.Setting.Core, &j.Setting.Mem,
-		&j.Runs, &took, &energy, &restartedS, &restartedJ, &locked)
+		&j.Setting.Cap, &j.Runs, &took, &energy, &restartedS, &restartedJ, &locked)
 	j.Locked = settingsOf(locked.String)
 	j.Submitted = timeOf(submitted)
 	j.Limit = limitOf(limit)
@@ -150,12 +151,12 @@ func scanListed(row scanner, j *ListedJob) (seq int64, err error) {
 	return seq, err
 }
 
-// settingsOf reads "1087.0 877.0,0.0 0.0", the lowest first.
+// settingsOf reads "1087.0 877.0 0.0,0.0 0.0 250.0", the lowest first.
 func settingsOf(text string) []dvfsmodel.Setting {
 	var all []dvfsmodel.Setting
 	for pair := range strings.SplitSeq(text, ",") {
 		var s dvfsmodel.Setting
-		if _, err := fmt.Sscan(pair, &s.Core, &s.Mem); err == nil {
+		if _, err := fmt.Sscan(pair, &s.Core, &s.Mem, &s.Cap); err == nil {
 			all = append(all, s)
 		}
 	}

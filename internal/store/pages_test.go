@@ -36,6 +36,7 @@ func TestADatabaseOfSchema7HasTheSumsOfItsOutcomes(t *testing.T) {
 		}
 		d := decision(i)
 		d.RunID, d.HoldOut, d.DefaultJ = o.RunID, live.Known(0.05), live.Known(1e5)
+		o.Setting.Cap, d.Setting.Cap = 0, 0 // that schema knew of none
 		var err error
 		if o.DecisionID, err = s.PutDecision(t.Context(), d); err != nil {
 			t.Fatal(err)
@@ -126,8 +127,8 @@ func TestAListedJobHasItsLatestDecisionAndWhatItsRunsCameTo(t *testing.T) {
 				o.GPUEnergyJ, o.Submitted = live.Number{}, time.Time{}
 			}
 			d := decision(1)
-			d.Node, d.RunID, d.Created, d.Setting.Core = fmt.Sprint("n", node), o.RunID, o.Started,
-				dvfsmodel.Setting{Core: 900}.Core
+			d.Node, d.RunID, d.Created = fmt.Sprint("n", node), o.RunID, o.Started
+			d.Setting.Core, d.Setting.Cap = 900, 210
 			if _, err := s.PutDecision(t.Context(), d); err != nil {
 				t.Fatal(err)
 			}
@@ -144,7 +145,7 @@ func TestAListedJobHasItsLatestDecisionAndWhatItsRunsCameTo(t *testing.T) {
 		t.Errorf("%+v", late)
 	}
 	if early.Runs != 2 || early.TimeS != live.Known(101) || early.EnergyJ != live.Known(2000) ||
-		early.Mode != "enforce" || early.Setting.Core != 900 {
+		early.Mode != "enforce" || early.Setting.Core != 900 || early.Setting.Cap != 210 {
 		t.Errorf("%+v", early)
 	}
 }
@@ -164,6 +165,11 @@ func TestAListedJobHasTheClocksThatItsRunsReallyHad(t *testing.T) {
 		{dvfsmodel.Setting{Core: 1087, Mem: 877}, false, []dvfsmodel.Setting{{Core: 1087, Mem: 877}}},
 		{dvfsmodel.Setting{Core: 1087, Mem: 877}, false, []dvfsmodel.Setting{{Core: 1087, Mem: 877}}},
 		{dvfsmodel.Setting{}, false, []dvfsmodel.Setting{{}, {Core: 1087, Mem: 877}}},
+		{
+			dvfsmodel.Setting{Core: 1087, Mem: 877, Cap: 200},
+			false,
+			[]dvfsmodel.Setting{{}, {Core: 1087, Mem: 877}, {Core: 1087, Mem: 877, Cap: 200}},
+		},
 	} {
 		o := outcome(n)
 		o.JobID, o.Submitted, o.Started, o.Setting, o.Unmatched = j.ID, j.Submitted,

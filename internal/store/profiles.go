@@ -15,7 +15,7 @@ func (l *Learning) Profiles(
 	ctx context.Context, key record.WorkloadKey, most int,
 ) ([]record.RunProfile, error) {
 	rows, err := l.db.hookRead.QueryContext(ctx, `
-SELECT run_id, ended_us, time_s, slowdown, core_mhz, mem_mhz, profile
+SELECT run_id, ended_us, time_s, slowdown, core_mhz, mem_mhz, set_cap_w, profile
 FROM outcome_profiles AS p JOIN outcomes AS o USING (outcome_id)
 WHERE p.cluster = ? AND p.workload = ? AND p.gpu_model = ? AND p.alone = 1
 	AND o.unmatched = 0 AND o.exit_state = ? AND o.time_s > 0
@@ -25,7 +25,8 @@ ORDER BY outcome_id DESC LIMIT ?`, key.Cluster, key.Workload, key.GPUModel, reco
 		var ended sql.NullInt64
 		var slowdown sql.NullFloat64
 		var blob []byte
-		err := row.Scan(&p.RunID, &ended, &p.TimeS, &slowdown, &p.Setting.Core, &p.Setting.Mem, &blob)
+		err := row.Scan(&p.RunID, &ended, &p.TimeS, &slowdown, &p.Setting.Core, &p.Setting.Mem, &p.Setting.Cap,
+			&blob)
 		if err != nil {
 			return p, err
 		}

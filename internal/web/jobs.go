@@ -66,8 +66,9 @@ func jobsForm(q *epdapi.JobQuery, r *Request) any {
 func jobsTable(jobs []epdapi.JobRow) *page.Table {
 	t := &page.Table{
 		ID: "jobs-table", Caption: "Jobs",
-		Note: "Clocks are those that its runs had, or are to have where no agent told of any yet. Time is " +
-			"that of the longest run; energy that of all GPUs, as far as it was measured.",
+		Note: "Clocks, and power limits that were set, are those that its runs had, or are to have where no " +
+			"agent told of any yet. Time is that of the longest run; energy that of all GPUs, as far as it " +
+			"was measured.",
 		Empty: "no such job is known",
 		Columns: []page.Column{
 			{Head: "Job", Number: true},

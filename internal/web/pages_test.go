@@ -17,6 +17,7 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/web"
 	"github.com/epplan/epplan/internal/web/login"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -373,6 +374,60 @@ func TestAQueueThatIsntKnownIsNoError(t *testing.T) {
 	}
 }
 
+// planning is a cluster with a plan in force.
+type planning struct{ *cluster }
+
+func (p planning) Levers(ctx context.Context) (*epdapi.Levers, error) {
+	l, err := p.cluster.Levers(ctx)
+	job := live.PlannedJob{
+		Job: 5000, Task: "5000_7", User: "ada", Start: shownAt, End: shownAt.Add(time.Hour), NodeClass: "v100x4",
+		GPUModel: "V100", Setting: dvfsmodel.Setting{Core: 1087}, Reason: "readjusted " + hostile,
+	}
+	l.Plan = &live.Plan{
+		Policy: "edl:0.8", At: shownAt, TookS: .4, EnergyJ: 5e6, Without: 3, Jobs: []live.PlannedJob{job},
+		Stale: "it doesn't know 4 of the 9 jobs that wait",
+		Record: live.PlanRecord{
+			Starts: map[live.PlanKept]int64{live.KeptAsPlanned: 3, live.KeptLater: 1}, Ended: 2, PlannedJ: 1e6,
+			MeasuredJ: 2e6,
+		},
+		Recent: []live.PlanStart{{Job: 4999, User: "eve", At: shownAt, GPUModel: "T4", How: live.KeptElsewhere}},
+	}
+	return l, err
+}
+
+func (p planning) Job(ctx context.Context, id slurm.JobID) (*epdapi.JobView, error) {
+	v, err := p.cluster.Job(ctx, id)
+	if v != nil {
+		v.Plan = &epdapi.JobPlan{Policy: "edl:0.8", Mode: "enforce", Why: "it is stale"}
+	}
+	return v, err
+}
+
+func TestThePlanInForceIsShownWithHowStartsKeptToIt(t *testing.T) {
+	c := planning{newCluster()}
+	for path, all := range map[string][]string{
+		"/queue": {
+			"The plan in force", "edl:0.8", "It counts no more: it doesn't know 4 of the 9 jobs", "5000_7", "v100x4",
+			"core 1087 MHz", "75", "planned 1.000 MJ, measured 2.000 MJ", "4999", "on another GPU model",
+		},
+		"/jobs/4711": {"In the plan in force", "plan edl:0.8 has nothing for it: it is stale"},
+	} {
+		p := look(t, c, admin, path)
+		text := words(p.root)
+		for _, want := range all {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s doesn't say %q:\n%s", path, want, text)
+			}
+		}
+		if strings.Contains(p.text, "<img src=x") {
+			t.Errorf("%s has what a user wrote as it is", path)
+		}
+	}
+	if p := look(t, newCluster(), admin, "/queue"); strings.Contains(p.text, "The plan in force") {
+		t.Error("a plan is shown where there is none")
+	}
+}
+
 func TestAJobsPageSaysWhyAndHowItTurnedOut(t *testing.T) {
 	p := look(t, newCluster(), admin, "/jobs/4711")
 	text := words(p.root)
@@ -454,14 +509,15 @@ type timedOut struct{ *cluster }
 
 func (timedOut) Jobs(context.Context, url.Values) (*epdapi.JobPage, error) {
 	row := jobRow(0)
-	row.Locked = []dvfsmodel.Setting{{}, {Core: 945, Mem: 877}}
+	row.Locked = []dvfsmodel.Setting{{}, {Core: 945, Mem: 877}, {Core: 945, Mem: 877, Cap: 210}}
 	return &epdapi.JobPage{Jobs: []epdapi.JobRow{row, jobRow(1)}}, nil
 }
 
 func TestTheListOfJobsShowsTheClocksThatRunsHad(t *testing.T) {
 	p := look(t, timedOut{newCluster()}, admin, "/jobs")
 	rows := p.rows(t, "jobs-table")
-	if len(rows) != 2 || !slices.Contains(rows[0], "default clocks; core 945 MHz, memory 877 MHz") ||
+	if len(rows) != 2 || !slices.Contains(rows[0], "default clocks; core 945 MHz, memory 877 MHz; "+
+		"core 945 MHz, memory 877 MHz, power at most 210 W") ||
 		!slices.Contains(rows[1], "core 1110 MHz, memory 877 MHz") {
 		t.Errorf("%q", rows)
 	}

@@ -51,7 +51,9 @@ const (
 	End     Kind = "end"     // a task ends its run time after its start
 	Model   Kind = "model"   // run time, power and energy are the model's
 	// The GPU supports the setting, and the MHz are the setting's.
-	Clocks   Kind = "clocks"
+	Clocks Kind = "clocks"
+	// A power cap is one that may be set there: the GPU takes it, and it is below the default limit.
+	Cap      Kind = "cap"
 	Limit    Kind = "limit"    // no task runs longer than its limit
 	Deadline Kind = "deadline" // a task that ends late is listed as a miss
 	Misses   Kind = "misses"   // nothing else is

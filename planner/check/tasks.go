@@ -150,6 +150,13 @@ func (c *checker) checkSetting(i int, t *planner.Task, a *planner.Assignment) {
 	if !response.Allows(pt.Scaling) {
 		c.report(Clocks, i, int(a.Node), "setting %+v isn't supported", pt.Scaling)
 	}
+	if !t.Options[a.Option].Caps.Has(pt.Cap) && pt.Cap != 0 {
+		c.report(Cap, i, int(a.Node), "runs under a cap of %v W, want none or %v W up to below %v W", pt.Cap,
+			t.Options[a.Option].Caps.Min, t.Options[a.Option].Caps.Max)
+	}
+	if t.Share < 1 && pt.Cap != 0 {
+		c.report(Cap, i, int(a.Node), "runs under a cap of %v W on a part of a GPU, want none", pt.Cap)
+	}
 	if t.Share < 1 && settingsDiffer(pt.Scaling, response.Default().Scaling) {
 		c.report(Clocks, i, int(a.Node), "setting %+v on a part of a GPU, want the default clocks",
 			pt.Scaling)
@@ -185,7 +192,12 @@ func clocksAgree(response dvfsmodel.Response, pt *dvfsmodel.Point) bool {
 
 // checkModel checks run time, power and energy against the model.
 func (c *checker) checkModel(i int, t *planner.Task, a *planner.Assignment) {
-	model, pt := t.Options[a.Option].Response.Model(), &a.Point
+	pt := &a.Point
+	model, known := dvfsmodel.ModelAt(t.Options[a.Option].Response, pt)
+	if !known {
+		c.report(Cap, i, int(a.Node), "runs under a cap of %v W, of which its model knows nothing", pt.Cap)
+		return
+	}
 	seconds, power := model.Time(pt.Scaling.Fc, pt.Scaling.Fm), model.Power(pt.Scaling)
 	if differs(pt.Time, seconds, seconds) {
 		c.report(Model, i, int(a.Node), "takes %v s, the model says %v s", pt.Time, seconds)

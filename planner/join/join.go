@@ -24,6 +24,8 @@ type Hardware struct {
 	Range   *dvfsmodel.Range // used when there is no table
 	Default dvfsmodel.Point  // the setting at default clocks
 	Typical dvfsmodel.Watt   // assumed for a job that doesn't say its power
+	// Caps are the power caps that plans may set; the zero value has none.
+	Caps dvfsmodel.CapRange
 	// Unseen is how jobs without a model respond; nil: they run at default clocks.
 	Unseen *pooled.UnseenWorkload
 }

@@ -346,7 +346,9 @@ func (j *joiner) assumePowers(job *queue.Job, all []knownRun) {
 
 // option is the job's response on the GPU model.
 func (j *joiner) option(job *queue.Job, k *knownRun) (planner.Option, error) {
-	o := planner.Option{Model: k.hardware.Name, GPUs: k.gpus, Nodes: k.nodes, Assumed: k.assumed}
+	o := planner.Option{
+		Model: k.hardware.Name, GPUs: k.gpus, Nodes: k.nodes, Assumed: k.assumed, Caps: k.hardware.Caps,
+	}
 	switch m := job.Model; {
 	case m != nil:
 		o.Response = k.hardware.respond(*m)

@@ -13,6 +13,7 @@ type waitingLine struct {
 	classUsage
 
 	waiting     []int
+	places      []int     // by task: a place in waiting that it isn't behind
 	offered     int       // index in waiting of the task that is being offered; none: nothing is
 	pairsOf     [][]pair  // by task: its pairs while it waits, nil before and after
 	unplaceable []int     // tasks that no class suits: Place is to give them up
@@ -23,7 +24,7 @@ type waitingLine struct {
 func newWaitingLine(v *planner.View, limit Fairness) waitingLine {
 	return waitingLine{
 		classUsage: newClassUsage(v), offered: noPair, pairsOf: make([][]pair, len(v.Problem.Tasks)),
-		fair: newFairness(v, limit),
+		fair: newFairness(v, limit), places: make([]int, len(v.Problem.Tasks)),
 	}
 }
 
@@ -33,6 +34,7 @@ func (l *waitingLine) enqueue(tasks []int) {
 	l.fair.beginEvent()
 	for _, task := range tasks {
 		if l.pairsOf[task] = l.pairs(task); len(l.pairsOf[task]) > 0 {
+			l.places[task] = len(l.waiting)
 			l.waiting = append(l.waiting, task)
 			l.fair.arrive(task, l.pairsOf[task])
 		} else {
@@ -62,6 +64,17 @@ func (l *waitingLine) removeStarted() bool {
 	l.waiting = slices.Delete(l.waiting, l.offered, l.offered+1)
 	l.offered = noPair
 	return true
+}
+
+// placeOf is the place of a task that waits. Others leave the line and none joins it before the end, so
+// that it never moves back.
+func (l *waitingLine) placeOf(task int) int {
+	at := min(l.places[task], len(l.waiting)-1)
+	for l.waiting[at] != task {
+		at--
+	}
+	l.places[task] = at
+	return at
 }
 
 func (l *waitingLine) offer(at, class int) (int, bool) {
@@ -130,7 +143,7 @@ func (l *waitingLine) nextOverdue(until float64) (task int, ok bool) {
 	f.wake = math.Inf(1)
 	for _, b := range f.lastResort.dueStarts(l.v.Now) {
 		if f.last = f.cheapestAllowed(l, l.pairsOf[b.task]); f.last.task != noPair {
-			return l.offer(slices.Index(l.waiting, b.task), f.last.class)
+			return l.offer(l.placeOf(b.task), f.last.class)
 		}
 	}
 	return 0, false

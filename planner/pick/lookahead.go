@@ -87,7 +87,7 @@ func (q *lookahead) Next() (int, bool) {
 		q.isPlanned = false
 		return q.nextOverdue(q.wake)
 	}
-	return q.propose(slices.Index(q.waiting, best.task), best)
+	return q.propose(q.placeOf(best.task), best)
 }
 
 // choose is the pair to start now; ok is false when waiting is better.

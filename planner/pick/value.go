@@ -63,7 +63,7 @@ func (q *value) Next() (int, bool) {
 		p := &q.ranked[q.next]
 		q.next++
 		if q.pairsOf[p.task] != nil && q.mayStart(p) {
-			return q.offer(slices.Index(q.waiting, p.task), p.class)
+			return q.offer(q.placeOf(p.task), p.class)
 		}
 	}
 	return q.nextOverdue(math.Inf(1))

@@ -15,7 +15,9 @@ func AtOnce(v *planner.View) planner.Placer { return &atOnce{v: v} }
 type atOnce struct {
 	v        *planner.View
 	capacity []freeCapacity // by node
-	unshared bool           // leave out classes whose GPUs may be shared
+	// By class and number of GPUs: how many nodes are on that have so many free.
+	withFree [][planner.MaxGPUs + 1]int
+	unshared bool // leave out classes whose GPUs may be shared
 }
 
 // freeCapacity is what is left of a node that is on.
@@ -34,6 +36,10 @@ func (p *atOnce) Opened(node int) {
 	p.capacity[node] = freeCapacity{
 		isOn: true, free: planner.FirstGPUs(k.GPUs), cpus: infIfZero(k.CPUs), mem: infIfZero(k.MemGiB),
 	}
+	if p.withFree == nil {
+		p.withFree = make([][planner.MaxGPUs + 1]int, len(p.v.Problem.Cluster.Classes))
+	}
+	p.withFree[p.v.Node(node).Class][k.GPUs]++
 }
 
 // infIfZero is what there is of something that 0 doesn't limit.
@@ -44,7 +50,10 @@ func infIfZero(x float64) float64 {
 	return x
 }
 
-func (p *atOnce) Closed(node int) { p.capacity[node] = freeCapacity{} }
+func (p *atOnce) Closed(node int) {
+	p.withFree[p.v.Node(node).Class][p.capacity[node].free.Len()]--
+	p.capacity[node] = freeCapacity{}
+}
 
 func (p *atOnce) Committed(task int, a *planner.Assignment) { p.take(task, a, 1) }
 
@@ -56,18 +65,21 @@ func (p *atOnce) take(task int, a *planner.Assignment, sign float64) {
 	t := &p.v.Problem.Tasks[task]
 	nodes := float64(1 + len(a.More))
 	for part := range a.Parts {
-		p.takePart(&p.capacity[part.Node], t, part.GPUs, sign, nodes)
+		p.takePart(part, t, sign, nodes)
 	}
 }
 
-func (p *atOnce) takePart(r *freeCapacity, t *planner.Task, gpus planner.GPUSet, sign, nodes float64) {
+func (p *atOnce) takePart(part planner.Part, t *planner.Task, sign, nodes float64) {
+	r, of := &p.capacity[part.Node], &p.withFree[p.v.Node(int(part.Node)).Class]
+	of[r.free.Len()]--
+	defer func() { of[r.free.Len()]++ }()
 	r.cpus -= sign * t.CPUs / nodes
 	r.mem -= sign * t.MemGiB / nodes
 	if t.Share == 1 {
-		r.free ^= gpus
+		r.free ^= part.GPUs
 		return
 	}
-	r.addShare(gpus.First(), sign*t.Share)
+	r.addShare(part.GPUs.First(), sign*t.Share)
 }
 
 func (r *freeCapacity) addShare(gpu int, share float64) {
@@ -126,7 +138,11 @@ func (p *atOnce) Place(task int) (planner.Placement, planner.Verdict) {
 	var best planner.Placement
 	least, suits := math.Inf(1), false
 	for class := range p.v.Problem.Cluster.Classes {
-		option := usableOption(p.v, task, class)
+		option := p.v.Option(task, class)
+		if option < 0 || p.v.RestrictedClass(task) != planner.AnyClass && !p.mayFit(task, option, class) {
+			continue // where it is offered for one class, it waits whether that suits it or not
+		}
+		option = usableOption(p.v, task, class)
 		if option < 0 || (p.unshared && p.v.Problem.CanShareGPUs(class)) {
 			continue
 		}
@@ -151,11 +167,38 @@ func (p *atOnce) freeGPUsFor(task, node, option int) (set planner.GPUSet, free i
 	return set, p.capacity[node].free.Len(), ok
 }
 
+// leastFree is the least number of free GPUs of a node of a class that is on and has as many as a task
+// needs of each; false: none has.
+func (p *atOnce) leastFree(task, option, class int) (int, bool) {
+	if p.withFree == nil {
+		return 0, false
+	}
+	for free := p.v.Problem.Tasks[task].Options[option].PerNode(); free <= planner.MaxGPUs; free++ {
+		if p.withFree[class][free] > 0 {
+			return free, true
+		}
+	}
+	return 0, false
+}
+
+// mayFit is false where a node of a class certainly has no room for a task now.
+func (p *atOnce) mayFit(task, option, class int) bool {
+	if p.v.Problem.Tasks[task].Share < 1 {
+		return true // GPUs that aren't free may have room for it
+	}
+	_, free := p.leastFree(task, option, class)
+	return free || p.v.CanOpen(task, option, class)
+}
+
 // tightestNode is the node of a class with the fewest GPUs left once a task is there; -1
 // stands for one that sleeps.
 func (p *atOnce) tightestNode(task, option, class int) (node int, gpus planner.GPUSet, ok bool) {
 	t, fewest := &p.v.Problem.Tasks[task], math.MaxInt
+	tightest, some := p.leastFree(task, option, class)
 	for n := range p.capacity {
+		if t.Share == 1 && (!some || fewest == tightest) {
+			break // no other has fewer
+		}
 		r := &p.capacity[n]
 		if !r.isOn || p.v.Node(n).Class != class || r.free.Len() >= fewest {
 			continue

@@ -74,7 +74,7 @@ func (p *colocate) take(task int, a *planner.Assignment, sign float64) {
 	t, nodes := &p.v.Problem.Tasks[task], float64(1+len(a.More))
 	for part := range a.Parts {
 		if !p.isShared(int(part.Node)) {
-			p.takePart(&p.capacity[part.Node], t, part.GPUs, sign, nodes)
+			p.takePart(part, t, sign, nodes)
 			continue
 		}
 		p.used[part.Node].cpus += sign * t.CPUs / nodes

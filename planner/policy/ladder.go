@@ -116,7 +116,7 @@ func pairsOf(options []*planner.Option) (all []screenedPair) {
 		}
 		normal, all = o.Response.Default(), all[:0]
 		for _, at := range supported {
-			all = append(all, screenedPair{at: at, normal: at.Scaling == normal.Scaling})
+			all = append(all, screenedPair{at: at, normal: at.Scaling == normal.Scaling && at.Cap == 0})
 		}
 		if len(supported) > 0 {
 			break

@@ -17,12 +17,17 @@ import (
 func Solve(
 	ctx context.Context, p *planner.Problem, policy *planner.Policy, options *planner.Options,
 ) (*planner.Plan, error) {
-	if options != nil && (options.Truth != nil || options.Started != nil) {
+	if options != nil && options.Truth != nil {
 		return planner.Solve(ctx, p, policy, options)
 	}
 	o := problemOrderOf(p)
 	if o.tasks == nil && o.classes == nil {
 		return planner.Solve(ctx, p, policy, options)
+	}
+	if options != nil && options.Started != nil && o.tasks != nil {
+		told, started := *options, options.Started
+		told.Started = func(task int) { started(o.tasks[task]) }
+		options = &told
 	}
 	plan, err := planner.Solve(ctx, o.problem(p), policy, options)
 	if err != nil {

@@ -73,13 +73,13 @@ func Usage(c *cli.Command) string {
 	b.WriteString("| flag | meaning | default |\n|------|---------|---------|\n")
 	for _, f := range c.Flags {
 		doc, ok := f.(cli.DocGenerationFlag)
-		if !ok {
+		if v, visible := f.(cli.VisibleFlag); !ok || visible && !v.IsVisible() {
 			continue
 		}
 		names := "--" + strings.Join(f.Names(), ", -")
 		placeholder, usage := splitUsage(doc)
 		if placeholder != "" {
-			names = "--" + f.Names()[0] + " " + placeholder + strings.TrimPrefix(names, "--"+f.Names()[0])
+			names = "--" + f.Names()[0] + gap(placeholder) + placeholder + strings.TrimPrefix(names, "--"+f.Names()[0])
 		}
 		byDefault := strings.Trim(doc.GetDefaultText(), `"`)
 		if _, isBool := f.(*cli.BoolFlag); isBool {
@@ -92,6 +92,14 @@ func Usage(c *cli.Command) string {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", names, tableCell(usage), byDefault)
 	}
 	return b.String() + "\n"
+}
+
+// gap is what stands between a flag and its value: nothing where it may be left out, [=N].
+func gap(placeholder string) string {
+	if strings.HasPrefix(placeholder, "[") {
+		return ""
+	}
+	return " "
 }
 
 func tableCell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }

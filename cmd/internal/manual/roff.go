@@ -141,7 +141,7 @@ func (p *roffPage) options(flags []cli.Flag) {
 			names = append(names, `\fB`+dashes+roffEscapes.Replace(name)+`\fR`)
 		}
 		if placeholder != "" {
-			names[0] += ` \fI` + roffEscapes.Replace(placeholder) + `\fR`
+			names[0] += gap(placeholder) + `\fI` + roffEscapes.Replace(placeholder) + `\fR`
 		}
 		p.line(".TP\n%s", strings.Join(names, ", "))
 		usage = asSentence(usage)

@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"sync"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/statedir"
@@ -82,7 +80,7 @@ func (f *noteFolder) open(uuid string, create bool) (*openNote, error) {
 		}
 	}
 	if err == nil {
-		n.file, err = statedir.OpenFile(filepath.Join(f.dir, uuid+".amdgpu"), flags, 0o600)
+		n.file, err = statedir.OpenAlone(filepath.Join(f.dir, uuid+".amdgpu"), flags, 0o600)
 	}
 	switch {
 	case !create && errors.Is(err, fs.ErrNotExist):
@@ -90,13 +88,6 @@ func (f *noteFolder) open(uuid string, create bool) (*openNote, error) {
 		return n, nil
 	case err != nil:
 		return nil, fmt.Errorf("note of %s: %w", uuid, err)
-	}
-	err = unix.Flock(int(n.file.Fd()), unix.LOCK_EX)
-	for errors.Is(err, unix.EINTR) {
-		err = unix.Flock(int(n.file.Fd()), unix.LOCK_EX)
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("note of %s: %w", uuid, err), n.file.Close())
 	}
 	return n, nil
 }

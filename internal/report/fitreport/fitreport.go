@@ -1,4 +1,4 @@
-// Package fitreport shows how well models of workloads predict and choose.
+// Package fitreport shows what models of workloads say, and how well they predict and choose.
 package fitreport
 
 import (

@@ -86,13 +86,13 @@ type errorShifts map[modelErrorSource]dvfsmodel.Joule
 
 // add takes account of a job that runs at a point, by what its response rests on: its
 // energy follows time and power, and so does what else is on for as long as it runs.
-func (s errorShifts) add(o *planner.Option, at dvfsmodel.Scaling, run, beside dvfsmodel.Joule) {
+func (s errorShifts) add(o *planner.Option, at *dvfsmodel.Point, run, beside dvfsmodel.Joule) {
 	for i := range o.Uncertainties {
 		d := &o.Uncertainties[i]
 		time, power := d.Time, d.Power
-		if d.Clocks && at != o.Response.Default().Scaling {
+		if d.Clocks && (at.Scaling != o.Response.Default().Scaling || at.Cap != 0) {
 			time, power = time-(1-d.LevelShare), power-(1-d.LevelShare)
-			off := d.Uncertainty.Clocks(at)
+			off := d.Uncertainty.Clocks(at.Scaling)
 			s[modelErrorSource{d.Uncertainty, clocksTime}] += (run + beside) * dvfsmodel.Joule(off.Time)
 			s[modelErrorSource{d.Uncertainty, clocksPower}] += run * dvfsmodel.Joule(off.Power)
 		}
@@ -121,7 +121,7 @@ func (r *Result) errorShiftsOf(plan *planner.Plan) errorShifts {
 		if busy > 0 {
 			part = beside * dvfsmodel.Joule(work(a)/busy)
 		}
-		all.add(o, a.Point.Scaling, run, part)
+		all.add(o, &a.Point, run, part)
 	})
 	return all
 }
@@ -172,7 +172,7 @@ func (s *Summary) addPrior(r *Result) {
 		sum.Jobs++
 		run := a.Energy(t)
 		taken, before = taken+run, before+o.Response.Default().Energy*dvfsmodel.Joule(o.GPUs)
-		all.add(o, a.Point.Scaling, run, 0)
+		all.add(o, &a.Point, run, 0)
 	}
 	if sum.Jobs == 0 {
 		return

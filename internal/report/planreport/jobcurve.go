@@ -168,6 +168,9 @@ func jobCurveTable(jobs []*jobCurve) *page.Table {
 			if pt.Core > 0 {
 				clocks = fmt.Sprintf("%.0f/%.0f MHz", float64(pt.Core), float64(pt.Mem))
 			}
+			if pt.Cap != 0 {
+				clocks += fmt.Sprintf(", at most %g W", float64(pt.Cap))
+			}
 			rows = append(rows, []report.Value{
 				report.Text(j.id), report.Text(what), report.Text(clocks), report.Number(pt.Time),
 				report.Number(pt.Power), report.Number(j.energy(pt)),

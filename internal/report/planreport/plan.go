@@ -134,6 +134,9 @@ func (s *Summary) constantValue() report.Value {
 		pair := []jsonField{
 			{key: "core_mhz", value: report.Number(at.Core)}, {key: "mem_mhz", value: report.Number(at.Mem)},
 		}
+		if at.Cap != 0 {
+			pair = append(pair, jsonField{key: "cap_w", value: report.Number(at.Cap)})
+		}
 		if at.Core == 0 { // the GPU model has no table
 			pair = []jsonField{
 				{key: "fc", value: report.Number(at.Scaling.Fc)}, {key: "fm", value: report.Number(at.Scaling.Fm)},
@@ -231,9 +234,9 @@ func (r *Result) infeasibleTable() *report.Table {
 	})
 }
 
-// jobColumns are those of a job in JSON and CSV.
-func jobColumns() []report.Column {
-	return []report.Column{
+// jobColumns are those of a job in JSON and CSV, with that of power caps where any is set.
+func jobColumns(capped bool) []report.Column {
+	columns := []report.Column{
 		{Key: "id"},
 		{Key: "node"},
 		{Key: "node_class"},
@@ -247,18 +250,26 @@ func jobColumns() []report.Column {
 		{Key: "fm"},
 		{Key: "core_mhz", Optional: true},
 		{Key: "mem_mhz", Optional: true},
+		{Key: "cap_w", Optional: true},
 		{Key: "power_w"},
 		{Key: "energy_j"},
 		{Key: "reason"},
 	}
+	if !capped {
+		return slices.Delete(columns, capColumn, capColumn+1)
+	}
+	return columns
 }
 
-// deadlineColumn is where in jobColumns the deadline is.
-const deadlineColumn = 7
+// Where in jobColumns the deadline is, and the power cap.
+const (
+	deadlineColumn = 7
+	capColumn      = 13
+)
 
 // jobTable has a row for each planned job; for a CSV file one for the other ones too.
 func (r *Result) jobTable(csv bool) *report.Table {
-	columns := jobColumns()
+	columns := jobColumns(countCapped(r) > 0)
 	return &report.Table{Columns: columns, Rows: func(yield func([]report.Value) bool) {
 		row, runs := make([]report.Value, len(columns)), r.Problem.RunningTasks()
 		left := r.Plan.Unplaced // by task, ascending
@@ -300,7 +311,7 @@ func (r *Result) fillJob(row []report.Value, task int, csv bool) {
 	default:
 		nodes = partObjects(a)
 	}
-	copy(row, []report.Value{
+	values := []report.Value{
 		report.Text(t.ID),
 		node,
 		report.Text(r.Problem.Cluster.Classes[r.Plan.Nodes[a.Node].Class].Name),
@@ -314,10 +325,15 @@ func (r *Result) fillJob(row []report.Value, task int, csv bool) {
 		report.Number(a.Point.Scaling.Fm),
 		report.NonZero(a.Point.Core),
 		report.NonZero(a.Point.Mem),
+		report.NonZero(a.Point.Cap),
 		report.Number(a.Power(t)),
 		report.Number(a.Energy(t)),
 		report.Text(a.Reason.String()),
-	})
+	}
+	if len(row) < len(values) {
+		values = slices.Delete(values, capColumn, capColumn+1)
+	}
+	copy(row, values)
 }
 
 // partTexts is a cell with a text for each node of a job, semicolons between them.

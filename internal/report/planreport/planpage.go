@@ -112,9 +112,13 @@ func (p *PlanPage) lead(s *Summary) string {
 			s.objectiveText(s.ObjectiveBound, scale) + ", and this one is " + part + " " + side
 	}
 	slower, same, faster := p.Result.countSpeeds()
-	return text + ". " + fmt.Sprintf("Core clocks are below the default for %s, at it for %s and "+
+	text += ". " + fmt.Sprintf("Core clocks are below the default for %s, at it for %s and "+
 		"above it for %s.",
 		report.Plural(slower, "job"), report.FormatCount(same), report.FormatCount(faster))
+	if capped := countCapped(p.Result); capped > 0 {
+		text += " " + report.Plural(capped, "job runs", "jobs run") + " under a power cap."
+	}
+	return text
 }
 
 // tiles are the figures that the text output has in its head.

@@ -165,6 +165,9 @@ func (r *Result) textJobTable(count int) *report.Table {
 	if inMHz {
 		clocks.Note = "MHz"
 	}
+	if countCapped(r) > 0 {
+		clocks.Head += "@cap"
+	}
 	columns := []report.Column{
 		{Head: "job", Left: true, Max: maxName},
 		{Head: "node"},
@@ -202,12 +205,27 @@ func (r *Result) hasClocksInMHz() bool {
 	return true
 }
 
-// clockText is core and memory clock, in MHz or as multiples of the default.
-func clockText(at *dvfsmodel.Point, inMHz bool) string {
-	if inMHz {
-		return fmt.Sprintf("%.0f/%.0f", float64(at.Core), float64(at.Mem))
+// countCapped is how many planned jobs run under a power cap.
+func countCapped(r *Result) (count int) {
+	for _, a := range r.eachPlanned {
+		if a.Point.Cap != 0 {
+			count++
+		}
 	}
-	return fmt.Sprintf("%.3f/%.3f", at.Scaling.Fc, at.Scaling.Fm)
+	return count
+}
+
+// clockText is core and memory clock, in MHz or as multiples of the default, and the power cap if one is
+// set.
+func clockText(at *dvfsmodel.Point, inMHz bool) string {
+	text := fmt.Sprintf("%.3f/%.3f", at.Scaling.Fc, at.Scaling.Fm)
+	if inMHz {
+		text = fmt.Sprintf("%.0f/%.0f", float64(at.Core), float64(at.Mem))
+	}
+	if at.Cap != 0 {
+		text += fmt.Sprintf("@%gW", float64(at.Cap))
+	}
+	return text
 }
 
 // nodeName is the node's number, with its class where there are several.

@@ -216,6 +216,9 @@ func (p *ganttChart) tooltip(b *bar) []string {
 	if a.Point.Core > 0 {
 		clocks = fmt.Sprintf("core %.0f MHz, memory %.0f MHz", float64(a.Point.Core), float64(a.Point.Mem))
 	}
+	if a.Point.Cap != 0 {
+		clocks += fmt.Sprintf(", power at most %g W", float64(a.Point.Cap))
+	}
 	times := report.CommonScale(report.Seconds, report.SignificantDigits, p.grid.end)
 	lines := []string{
 		t.ID + " on " + onNodes(a),

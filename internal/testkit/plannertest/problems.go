@@ -199,3 +199,33 @@ func TwoByFour() *planner.Problem {
 		},
 	}
 }
+
+// Capped is a response that knows power caps: of 150, 200 and 250 W, on a GPU of those core clocks that
+// is under 300 W by default.
+func Capped(tb testing.TB) dvfsmodel.Response {
+	tb.Helper()
+	base := dvfsmodel.Setting{Core: 1400, Mem: 5000, Cap: 300}
+	model, err := dvfsmodel.NewFitted(dvfsmodel.CappedForm(), base, []dvfsmodel.Coefficient{
+		{Name: "time.scale_s", Value: 40},
+		{Name: "time.core_share", Value: 0.7},
+		{Name: "time.core_knee", Value: 1.1},
+		{Name: "time.memory_exponent", Value: 0.5},
+		{Name: "power.static_w", Value: 70},
+		{Name: "power.dynamic_w", Value: 140},
+		{Name: "power.voltage_slope", Value: 1.3},
+		{Name: "power.voltage_knee", Value: 0.7},
+		{Name: "power.memory_exponent", Value: 0.2},
+		{Name: "power.cap_ratio", Value: 1},
+		{Name: "power.cap_edge", Value: 20},
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	table, err := dvfsmodel.NewTable(base, []dvfsmodel.Setting{
+		{Core: 1000, Mem: 5000}, {Core: 1200, Mem: 5000}, {Core: 1400, Mem: 5000},
+	}, nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return dvfsmodel.NewCappedFrontier(model, table, table.Nearest(1400, 5000), []dvfsmodel.Watt{150, 200, 250})
+}

@@ -1,0 +1,177 @@
+package learn
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/dvfsmodel/choose"
+	"github.com/epplan/epplan/dvfsmodel/pooled"
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// Runs under several power limits say more than the clocks that the limits left them: how sharply a
+// board keeps a limit, and what clocks and a limit together do. A model of both is fitted beside the one
+// of clocks, where limits are chosen.
+
+// cappedSample is what an outcome says of its workload at the clocks that were set under the power
+// limit that was in force; false: nothing.
+func cappedSample(o *record.Outcome, base dvfsmodel.Setting) (dvfsmodel.Sample, bool) {
+	limit := o.CapW.Or(float64(o.Setting.Cap))
+	if adapted(o) || !(limit > 0) || !(limit < maxWatt) {
+		return dvfsmodel.Sample{}, false
+	}
+	atSet := *o // as if it had kept its clocks: that the limit held it down is in the model
+	atSet.ThrottledS = maps.Clone(o.ThrottledS)
+	delete(atSet.ThrottledS, powerCapped)
+	atSet.WorkClock = record.WorkClock{}
+	s, why := sampled(&atSet, base)
+	s.Cap = dvfsmodel.Watt(math.Round(limit))
+	return s, why == ""
+}
+
+// Of a model of clocks and limits: in how many parts settings are left out in turn, and how many of
+// them and of limits there must be.
+const (
+	cappedFolds    = 5
+	cappedSettings = 6
+	cappedLimits   = 2
+)
+
+// fitCapped is the model of runs at several clocks and limits; nil where they are too few, or no model
+// predicts their times well.
+func fitCapped(samples []dvfsmodel.Sample, base dvfsmodel.Setting) *choose.Capped {
+	if len(samples) == 0 {
+		return nil
+	}
+	settings := pooled.Resolve([]dvfsmodel.AppSamples{{Samples: samples}}, base)[0].Samples
+	top, low := base, settings[0].At()
+	limits := make(map[dvfsmodel.Watt]bool)
+	for i := range settings {
+		at := settings[i].At()
+		limits[at.Cap] = true
+		top = dvfsmodel.Setting{
+			Core: max(top.Core, at.Core), Mem: max(top.Mem, at.Mem), Cap: max(top.Cap, at.Cap),
+		}
+		low = dvfsmodel.Setting{
+			Core: min(low.Core, at.Core), Mem: min(low.Mem, at.Mem), Cap: min(low.Cap, at.Cap),
+		}
+	}
+	if len(settings) < cappedSettings || len(limits) < cappedLimits {
+		return nil
+	}
+	fitted, err := dvfsmodel.FitCapped(settings, top)
+	if err != nil {
+		return nil
+	}
+	off, ok := leftOut(settings, samples, top)
+	if !ok {
+		return nil
+	}
+	fitted.TimeError = mean(off)
+	m := &choose.Capped{Fitted: fitted, Low: low, Margin: marginOf(off)}
+	if fitted.TimeError > maxFitError || m.Margin > maxMargin {
+		return nil
+	}
+	return m
+}
+
+// leftOut are how far off the logarithms of run times are by models that didn't see their settings.
+func leftOut(settings, samples []dvfsmodel.Sample, top dvfsmodel.Setting) ([]float64, bool) {
+	fold := make(map[dvfsmodel.Setting]int, len(settings))
+	for i := range settings {
+		fold[settings[i].At()] = i % cappedFolds
+	}
+	models := make([]*dvfsmodel.Fitted, cappedFolds)
+	for f := range models {
+		var seen []dvfsmodel.Sample
+		for i := range settings {
+			if i%cappedFolds != f {
+				seen = append(seen, settings[i])
+			}
+		}
+		var err error
+		if models[f], err = dvfsmodel.FitCapped(seen, top); err != nil {
+			return nil, false
+		}
+	}
+	off := make([]float64, len(samples))
+	for i := range samples {
+		s := &samples[i]
+		at := models[fold[s.At()]].Under(s.Cap).At(s.Core, s.Mem)
+		if off[i] = math.Abs(math.Log(s.Time / at.Time)); math.IsNaN(off[i]) {
+			return nil, false
+		}
+	}
+	return off, true
+}
+
+func mean(list []float64) float64 {
+	sum := 0.0
+	for _, x := range list {
+		sum += x
+	}
+	return sum / float64(len(list))
+}
+
+// sameCapped reports whether two models of clocks and limits, nil for none, predict nearly the same at
+// some settings.
+func sameCapped(a, b *choose.Capped, at []dvfsmodel.Sample) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	if a.Base != b.Base || a.Low != b.Low || !slices.Equal(a.Caps, b.Caps) ||
+		math.Abs(a.Margin-b.Margin) > sameWithin {
+		return false
+	}
+	for i := range at {
+		p, q := a.Under(at[i].Cap).At(at[i].Core, at[i].Mem), b.Under(at[i].Cap).At(at[i].Core, at[i].Mem)
+		if math.Abs(p.Time-q.Time) > sameWithin*q.Time ||
+			math.Abs(float64(p.Power-q.Power)) > sameWithin*float64(q.Power) {
+			return false
+		}
+	}
+	return true
+}
+
+// storedCapped is a model of clocks and limits as it is stored.
+type storedCapped struct {
+	Base         dvfsmodel.Setting `json:"base"`
+	Low          dvfsmodel.Setting `json:"low"`
+	Caps         []dvfsmodel.Watt  `json:"caps_w"`
+	Coefficients []coefficient     `json:"coefficients"`
+	Margin       float64           `json:"time_margin"`
+	Settings     int               `json:"settings"`
+	TimeError    float64           `json:"time_error"`
+}
+
+func storeCapped(m *choose.Capped) *storedCapped {
+	if m == nil {
+		return nil
+	}
+	stored := &storedCapped{
+		Base: m.Base, Low: m.Low, Caps: m.Caps, Margin: m.Margin, Settings: m.Settings, TimeError: m.TimeError,
+	}
+	for _, c := range m.Coefficients() {
+		stored.Coefficients = append(stored.Coefficients, coefficient(c))
+	}
+	return stored
+}
+
+// model rebuilds it; nil where that isn't possible: clocks are chosen by the model of clocks then.
+func (s *storedCapped) model() *choose.Capped {
+	if s == nil || !(s.Margin >= 0) || !(s.Low.Core > 0) || !(s.Low.Mem > 0) {
+		return nil
+	}
+	list := make([]dvfsmodel.Coefficient, len(s.Coefficients))
+	for i, c := range s.Coefficients {
+		list[i] = dvfsmodel.Coefficient(c)
+	}
+	fitted, err := dvfsmodel.NewFitted(dvfsmodel.CappedForm(), s.Base, list)
+	if err != nil {
+		return nil
+	}
+	fitted.Caps, fitted.Settings, fitted.TimeError = s.Caps, s.Settings, s.TimeError
+	return &choose.Capped{Fitted: fitted, Low: s.Low, Margin: s.Margin}
+}
