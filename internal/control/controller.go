@@ -135,6 +135,9 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 	c := &Controller{
 		options: options, started: options.Clock(), stop: stop, reports: nodes.New(), Plan: new(liveplan.InForce),
 	}
+	if options.Speed > 0 { // jobs are shorter by as much
+		c.Plan.Tolerance = time.Duration(float64(liveplan.UsualTolerance) / options.Speed)
+	}
 	c.settings.Store(options.Settings)
 	c.learner = learn.New(learn.Options{
 		Records: options.Records.Models, Cluster: options.Cluster,

@@ -15,6 +15,9 @@ import (
 // InForce is the plan in force. Nobody waits for one: there is one, or none. The zero value
 // has none. It is safe for concurrent use.
 type InForce struct {
+	// Tolerance is by how much a start may be off its plan and still be as planned; 0: two minutes.
+	Tolerance time.Duration
+
 	mu    sync.Mutex
 	plan  *live.Plan            // never changed once it is here; nil: there is none
 	tasks map[slurm.JobID][]int // by record: its tasks in the plan, in the order of their starts

@@ -1,6 +1,7 @@
 package liveplan
 
 import (
+	"cmp"
 	"maps"
 	"time"
 
@@ -9,9 +10,9 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// Tolerance is by how much a start may be off its plan and still be as planned: until an order is in
+// UsualTolerance is by how much a start may be off its plan and still be as planned: until an order is in
 // Slurm, and Slurm's scheduler has gone by it, passes about as much.
-const Tolerance = 2 * time.Minute
+const UsualTolerance = 2 * time.Minute
 
 // Bounds of what is remembered of starts.
 const (
@@ -95,9 +96,9 @@ func (f *InForce) howItStarts(s *Start) (live.PlanKept, *live.PlannedJob) {
 		return live.KeptHeldOut, planned
 	case planned.GPUModel != s.GPUModel:
 		return live.KeptElsewhere, planned
-	case planned.Start.After(s.At.Add(Tolerance)):
+	case planned.Start.After(s.At.Add(f.tolerance())):
 		return live.KeptEarlier, planned
-	case wasDue && s.At.Sub(due) > Tolerance, s.At.Sub(planned.Start) > Tolerance:
+	case wasDue && s.At.Sub(due) > f.tolerance(), s.At.Sub(planned.Start) > f.tolerance():
 		return live.KeptLater, planned
 	}
 	return live.KeptAsPlanned, planned
@@ -150,3 +151,6 @@ func (f *InForce) Ended(job slurm.JobID, gpus int, timeS, energyJ live.Number) {
 		f.record.Longer++
 	}
 }
+
+// tolerance is by how much a start may be off its plan and still be as planned.
+func (f *InForce) tolerance() time.Duration { return cmp.Or(f.Tolerance, UsualTolerance) }

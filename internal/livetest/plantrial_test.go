@@ -109,7 +109,7 @@ func BenchmarkPlansAgainstClocksAlone(b *testing.B) {
 func runTrial(b *testing.B, seed uint64, loads []float64, arms []trialArm) {
 	b.Helper()
 	random := rand.New(rand.NewPCG(seed, 21))
-	spec := fmt.Sprintf("sim:8,model=%s,speed=%d", compressedGPU, compression)
+	spec := fmt.Sprintf("sim:8,model=H200,speed=%d", compression) // as Slurm's Gres says
 	l := newLab(b, setup{
 		config: arms[1].config, roles: true, nodes: 2, gpus: 8, gpu: spec, alone: true,
 		conf:  []string{"PriorityType=priority/multifactor", "PriorityWeightAge=1000"},
