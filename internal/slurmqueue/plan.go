@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -62,21 +63,49 @@ func NewPlan(
 	monitor := new(planner.Monitor)
 	monitored, end := monitor.Begin(ctx)
 	defer end()
-	decided := make([]int, len(problem.Tasks)) // by task: as which one the policy decided about it
-	count := 0
-	plan, err := policy.SolveChecked(monitored, problem, chosen, &planner.Options{
-		Seed: planner.DefaultSeed, Started: func(task int) {
-			if decided[task] == 0 {
-				count++
-				decided[task] = count
-			}
-		},
-	})
+	plan, decided, err := solveEach(monitored, problem, chosen)
 	if err != nil {
 		return nil, fmt.Errorf("plan the queue: %w", err)
 	}
 	w.takePlan(made, problem, plan, decided, q, &own)
 	return made, nil
+}
+
+// mostSolved is how often a queue is planned at most until each task has a place.
+const mostSolved = 3
+
+// solveEach plans a queue, and once more without the deadlines that can't be met: Slurm runs those jobs
+// all the same. decided is, by task, as which one the policy decided about it.
+func solveEach(
+	ctx context.Context, problem *planner.Problem, chosen *planner.Policy,
+) (plan *planner.Plan, decided []int, err error) {
+	for round := range mostSolved {
+		count := 0
+		decided = make([]int, len(problem.Tasks))
+		plan, err = policy.SolveChecked(ctx, problem, chosen, &planner.Options{
+			Seed: planner.DefaultSeed, Started: func(task int) {
+				if decided[task] == 0 {
+					count++
+					decided[task] = count
+				}
+			},
+		})
+		if err != nil || round == mostSolved-1 || !dropMissed(problem, plan) {
+			break
+		}
+	}
+	return plan, decided, err
+}
+
+// dropMissed takes away the deadlines of tasks that have no place in a plan, and reports whether there
+// are any.
+func dropMissed(problem *planner.Problem, plan *planner.Plan) (dropped bool) {
+	for i := range problem.Tasks {
+		if t := &problem.Tasks[i]; plan.Assignments[i].Node < 0 && !math.IsInf(t.Deadline, 1) {
+			t.Deadline, dropped = math.Inf(1), true
+		}
+	}
+	return dropped
 }
 
 // withFurther are the GPU models of a site with those that epd describes.

@@ -494,6 +494,27 @@ func BenchmarkLivePlan(b *testing.B) {
 
 // TestOfTasksThatStartTogetherThePolicysFirstComesFirst: when less comes free than is planned, it is the
 // policy's own choice that gets it.
+// A deadline that can't be met doesn't cost a job its place: Slurm runs it all the same, and others wait
+// for its GPUs.
+func TestJobsWhoseDeadlineIsLostHaveAPlace(t *testing.T) {
+	for _, text := range []string{"edl", "value", "edl-bin", "cats-safe", config.Best} {
+		q := crowd(9)
+		pending := 0
+		for i := range q.Jobs {
+			if q.Jobs[i].State != string(slurm.Pending) {
+				continue
+			}
+			if pending++; pending%2 == 0 {
+				q.Jobs[i].DeadlineS = live.Known(1)
+			}
+		}
+		p, err := slurmqueue.NewPlan(t.Context(), q, usual(), planned(text), dayStart)
+		if err != nil || len(p.Jobs) != pending || p.Without != 0 || pending < 4 {
+			t.Errorf("%s: %d of %d jobs have a place, %d don't: %v", text, len(p.Jobs), pending, p.Without, err)
+		}
+	}
+}
+
 func TestOfTasksThatStartTogetherThePolicysFirstComesFirst(t *testing.T) {
 	q := &epdapi.Queue{
 		Nodes: []epdapi.QueueNode{{GPUModel: "V100", GPUs: 4, Count: 2}},
