@@ -144,6 +144,7 @@ func (s *sweeper) slurm(name string, args ...string) string {
 // node down, and interrupts: with EPPLAN_SWEEP_PLANS=1000 over so many plans.
 func TestASweepByAJobArrayIsTheSameAsOnOneMachine(t *testing.T) {
 	slurmlab.AnySlurm(t)
+	slurmlab.Script(t) // without a lab nothing is built
 	plans := 60
 	if text := os.Getenv(sweepVariable); text != "" {
 		var err error
