@@ -20,8 +20,8 @@ type runningJob struct {
 	elapsed, remaining float64 // seconds
 }
 
-// minRemaining is what a job that overran its prediction is taken to need yet, as
-// a part of what it ran, and at least, in seconds.
+// remainingShare is what a job that overran its prediction is taken to need yet, as a part of what it
+// ran, and minRemaining up to how much of that one is that is about to reach its limit, in seconds.
 const (
 	remainingShare = 0.1
 	minRemaining   = 60
@@ -76,7 +76,7 @@ func (b *Batch) remainingTime(j *epdapi.QueuedJob, ran float64) float64 {
 	if left := max(expected-ran, remainingShare*ran); known && (!limited || left < rest) {
 		rest = left
 	}
-	return max(rest, minRemaining)
+	return max(rest, min(minRemaining, max(1, remainingShare*ran)))
 }
 
 // classWith is the first class of a GPU model (empty: of any) with a node on which so
