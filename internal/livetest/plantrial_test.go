@@ -99,9 +99,15 @@ func BenchmarkPlansAgainstClocksAlone(b *testing.B) {
 	if only, err := strconv.ParseFloat(os.Getenv("EPPLAN_TRIAL_LOAD"), 64); err == nil {
 		loads = []float64{only}
 	}
+	arms := trialArms(weight)
+	if only := os.Getenv("EPPLAN_TRIAL_ARMS"); only != "" { // names, commas between
+		arms = slices.DeleteFunc(arms, func(a trialArm) bool {
+			return !slices.Contains(strings.Split(only, ","), a.name)
+		})
+	}
 	for range b.N {
 		for seed := range seeds {
-			runTrial(b, uint64(first+seed), loads, trialArms(weight))
+			runTrial(b, uint64(first+seed), loads, arms)
 		}
 	}
 }
@@ -111,7 +117,7 @@ func runTrial(b *testing.B, seed uint64, loads []float64, arms []trialArm) {
 	random := rand.New(rand.NewPCG(seed, 21))
 	spec := fmt.Sprintf("sim:8,model=H200,speed=%d", compression) // as Slurm's Gres says
 	l := newLab(b, setup{
-		config: arms[1].config, roles: true, nodes: 2, gpus: 8, gpu: spec, alone: true,
+		config: trialArms(0)[1].config, roles: true, nodes: 2, gpus: 8, gpu: spec, alone: true,
 		conf:  []string{"PriorityType=priority/multifactor", "PriorityWeightAge=1000"},
 		flags: map[string][]string{controller: {"--gpu", spec}},
 		lua: func(text string) string {
@@ -144,7 +150,8 @@ func runTrial(b *testing.B, seed uint64, loads []float64, arms []trialArm) {
 			r.arm = arms[i].name
 			slices.Sort(r.waits)
 			// As it comes: all of it takes long.
-			fmt.Fprintf(os.Stderr, "seed %d load %v %-18s %8.0f J, %5.1f s, wait mean %.2f p95 %.2f s, missed %d of %d, starts %v\n",
+			fmt.Fprintf(os.Stderr, "seed %d load %v %-18s %8.0f J, %5.1f s, wait mean %.2f p95 %.2f s, missed %d of %d, "+
+				"starts %v\n",
 				seed, load, r.arm, r.joules, r.makespan, meanOf(r.waits), quantile(r.waits, 0.95), r.missed,
 				r.overdue, r.starts.Starts)
 		}
