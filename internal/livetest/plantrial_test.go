@@ -150,8 +150,8 @@ func runTrial(b *testing.B, seed uint64, loads []float64, arms []trialArm) {
 			r.arm = arms[i].name
 			slices.Sort(r.waits)
 			// As it comes: all of it takes long.
-			fmt.Fprintf(os.Stderr, "seed %d load %v %-18s %8.0f J, %5.1f s, wait mean %.2f p95 %.2f s, missed %d of %d, "+
-				"starts %v\n",
+			fmt.Fprintf(os.Stderr, "seed %d load %v %-18s %8.0f J, %5.1f s, wait mean %.2f p95 %.2f s, "+
+				"missed %d of %d, starts %v\n",
 				seed, load, r.arm, r.joules, r.makespan, meanOf(r.waits), quantile(r.waits, 0.95), r.missed,
 				r.overdue, r.starts.Starts)
 		}
