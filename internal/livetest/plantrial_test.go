@@ -125,7 +125,8 @@ func runTrial(b *testing.B, seed uint64, longer float64, loads []float64, arms [
 	spec := fmt.Sprintf("sim:8,model=H200,speed=%d", compression) // as Slurm's Gres says
 	l := newLab(b, setup{
 		config: trialArms(0)[1].config, roles: true, nodes: 2, gpus: 8, gpu: spec, alone: true,
-		conf:  []string{"PriorityType=priority/multifactor", "PriorityWeightPartition=100000"}, // else Nice orders nothing
+		// Else Nice orders nothing.
+		conf:  []string{"PriorityType=priority/multifactor", "PriorityWeightPartition=100000"},
 		flags: map[string][]string{controller: {"--gpu", spec}},
 		lua: func(text string) string {
 			return strings.ReplaceAll(unhurried(text), "BREAKER   = 5", "BREAKER   = 0.1")

@@ -351,7 +351,7 @@ func TestStepsAreMoreOftenWhereAnOrderIsInForce(t *testing.T) {
 			s, err := steer.Open(&steer.Options{
 				Source: func(context.Context) (*steer.Snapshot, error) {
 					asked++
-					time.Sleep(c.takes)
+					<-time.After(c.takes)
 					return &steer.Snapshot{At: time.Now()}, nil
 				},
 				Levers: newWorld(), PowerSaving: newWorld().PowerSaving,
