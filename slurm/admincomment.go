@@ -61,8 +61,8 @@ const niceMark = "-nice"
 // TokenWithNice is an id that says that the job was given such a nice as it was submitted.
 func TokenWithNice(id string, nice int64) string { return id + niceMark + strconv.FormatInt(nice, 10) }
 
-// NiceAtSubmit is the nice that the planner gave the job as it was submitted, by its word in the AdminComment;
-// 0: none.
+// NiceAtSubmit is the nice that the planner gave the job as it was submitted, by its word in the
+// AdminComment; 0: none.
 func (j *Job) NiceAtSubmit() int64 {
 	id, _, _ := ParseToken(j.AdminComment)
 	at := strings.LastIndex(id, niceMark)

@@ -69,8 +69,8 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 	return answer, nil
 }
 
-// niceAtSubmit is the nice with which a job comes behind those that are in order already, until it has its own
-// place; 0: none. A job that Slurm mustn't or couldn't start yet gets none, and one with a deadline goes first.
+// niceAtSubmit is the nice with which a job comes behind those that are in order already, until it has its
+// own place; 0: none. A job that couldn't start yet gets none, and one with a deadline goes first.
 func (c *Controller) niceAtSubmit(s *slurm.Submission, wishes *slurm.Wishes) int64 {
 	partition := string(s.Partition)
 	if c.options.NiceAtSubmit == nil || strings.Contains(partition, ",") || s.Held ||

@@ -93,10 +93,7 @@ func TestJobsStartInThePlansOrderAtItsClocks(t *testing.T) {
 		planned.GPUModel == "" || !planned.End.After(planned.Start) {
 		t.Errorf("planned first is %+v, want job %d at a lower clock", planned, quick)
 	}
-	ordered := func() bool {
-		order, _ := l.queued()
-		return slices.Equal(order, wanted)
-	}
+	ordered := func() bool { return l.isQueued(wanted) }
 	l.within(patience, "the queue is in the plan's order", ordered)
 	l.newcomer()
 
@@ -124,6 +121,13 @@ func TestJobsStartInThePlansOrderAtItsClocks(t *testing.T) {
 
 	l.withoutPlan(config+"\"off\"\n", running[1], jobs[0])
 	l.undrained()
+}
+
+// isQueued reports whether these jobs wait, in this order.
+func (l *lab) isQueued(wanted []string) bool {
+	l.Helper()
+	order, _ := l.queued()
+	return slices.Equal(order, wanted)
 }
 
 // newcomer submits a job, which passes nobody that was put behind others, and cancels it.

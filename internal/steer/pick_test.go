@@ -100,8 +100,8 @@ func TestAPlanHasCountedDeadlinesItself(t *testing.T) {
 	}
 }
 
-// TestANewcomerPassesNobodyInOrder: it begins behind those that were put behind others, gets its place with the
-// next plan, and everything is taken back like any other nice.
+// TestANewcomerPassesNobodyInOrder: it begins behind those that were put behind others, gets its place with
+// the next plan, and everything is taken back like any other nice.
 func TestANewcomerPassesNobodyInOrder(t *testing.T) {
 	w := newWorld()
 	w.settings.Live.Reorder = config.ReorderAll

@@ -155,7 +155,6 @@ func TestTheLuaHookPutsAJobBehindOthersWhereItsUserGaveItNoNice(t *testing.T) {
 			socket, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 				_, _ = fmt.Fprintf(w, `{"v":1,"admin_comment_hex":"%s",%s}`, hex.EncodeToString([]byte(word)), c.answer)
 			})
-			//nolint:lll // a program
 			out := luaProgram(t, waiting(t, luaModule(t, socket, ""), "1"), `
 slurm.NICE_OFFSET = `+c.offset+`
 local jd = { name = "a", admin_comment = "site", tres_per_node = "gres:gpu:1", nice = `+c.own+` }
