@@ -161,7 +161,8 @@ func (p *program) openLevers(runner slurm.Runner) error {
 		Settings: func() (*config.Live, *slurmqueue.PlanTerms) {
 			s := p.control.Settings()
 			terms := planTerms(s)
-			terms.Admissible, terms.HeldOut, terms.RunTimes = rules.Admissible, rules.HeldOut, rules.RunTimes
+			terms.Admissible, terms.Constant, terms.Arm = rules.Admissible, rules.Constant, rules.Arm
+			terms.RunTimes = rules.RunTimes
 			return &s.Live, terms
 		},
 		Watch: func() slurmqueue.QueueState {

@@ -171,17 +171,26 @@ func (w *WhatIf) takePlan(
 		a, id := &plan.Assignments[i], w.Batch.RecordOf[i].ID
 		task, class := &problem.Tasks[i], &problem.Cluster.Classes[plan.Nodes[a.Node].Class]
 		record := records[id]
+		arm := terms.arm(id, class.Model)
 		p := live.PlannedJob{
 			Job: uint32(id), Task: task.ID, User: record.User, Partition: record.Partition,
 			Start: after(a.Start), End: after(a.End), NodeClass: class.Name, GPUModel: class.Model,
 			GPUs: a.GPUCount(), TimeS: a.Point.Time, EnergyJ: float64(a.Energy(task)),
-			HeldOut: terms.HeldOut != nil && terms.HeldOut(id), Reason: a.Reason.String(),
+			HeldOut: arm != live.ArmTreated, Reason: a.Reason.String(),
 		}
 		standard := task.Options[a.Option].Response.Default()
+		if arm == live.ArmConstant { // its own clocks are all that the job has
+			if hardware, err := w.Batch.catalog.Hardware(class.Model); err == nil {
+				standard = hardware.Default
+			}
+		}
 		if a.Point.Core != standard.Core || a.Point.Mem != standard.Mem {
 			p.Setting = dvfsmodel.Setting{Core: a.Point.Core, Mem: a.Point.Mem}
 			if p.Mem == standard.Mem { // as decisions say it
 				p.Mem = 0
+			}
+			if arm == live.ArmConstant {
+				p.Reason = "drawn by lot to run at constant clocks"
 			}
 		}
 		made.EnergyJ += p.EnergyJ

@@ -137,11 +137,21 @@ func recordedDays(t *testing.T) map[string][]*epdapi.Queue {
 	return days
 }
 
+// heldOut is a lot that holds some jobs out.
+func heldOut(which func(slurm.JobID) bool) func(slurm.JobID, string) live.Arm {
+	return func(id slurm.JobID, _ string) live.Arm {
+		if which(id) {
+			return live.ArmHeldOut
+		}
+		return live.ArmTreated
+	}
+}
+
 // TestTheLivePlanOfARecordedDayIsTheOfflineOne holds what is in force, after each snapshot of a queue,
 // against what epplan plan --from-slurm says of it, and against the engine itself.
 func TestTheLivePlanOfARecordedDayIsTheOfflineOne(t *testing.T) {
 	terms := usual()
-	terms.HeldOut = func(id slurm.JobID) bool { return id%7 == 0 }
+	terms.Arm = heldOut(func(id slurm.JobID) bool { return id%7 == 0 })
 	terms.Admissible = func(_, _ string, limit float64) (clocks []dvfsmodel.Setting, ok bool) {
 		for core := dvfsmodel.MHz(135); core <= 1380; core += 7.5 {
 			if float64(core) > 700+20_000/limit {
@@ -302,7 +312,7 @@ func TestAPlanKeepsToTheClocksThatMayBeSet(t *testing.T) {
 			return all, true
 		}
 		held := slurm.JobID(rapid.IntRange(2, 4).Draw(t, "every held out"))
-		terms.HeldOut = func(id slurm.JobID) bool { return id%held == 0 }
+		terms.Arm = heldOut(func(id slurm.JobID) bool { return id%held == 0 })
 		p, err := slurmqueue.NewPlan(t.Context(), q, terms, planned("edl:0.7"), dayStart)
 		if err != nil {
 			t.Fatal(err)
@@ -339,7 +349,7 @@ func TestJobsThatAreHeldOutHaveNoPlaceInTheOrder(t *testing.T) {
 	s.live.Mode, s.live.Pick.Policy = live.Enforce, config.PickDeadline
 	s.live.Plan.Mode, s.live.Plan.Policy = config.PlanEnforce, "value"
 	s.queue.Jobs = append(s.queue.Jobs, waits(3, 1, 100, 10))
-	s.terms.HeldOut = func(id slurm.JobID) bool { return id == 2 }
+	s.terms.Arm = heldOut(func(id slurm.JobID) bool { return id == 2 })
 	s.Renew(t.Context())
 	if r := s.Ranking(); r == nil || !maps.Equal(r.Place, map[slurm.JobID]int{3: 0, 1: 1}) {
 		t.Errorf("%+v", r)
@@ -466,7 +476,7 @@ func hugeQueue(waiting int) *epdapi.Queue {
 func BenchmarkLivePlan(b *testing.B) {
 	q := hugeQueue(10_000)
 	terms := usual()
-	terms.HeldOut = func(id slurm.JobID) bool { return id%20 == 0 }
+	terms.Arm = heldOut(func(id slurm.JobID) bool { return id%20 == 0 })
 	terms.Admissible = func(_, _ string, limit float64) (clocks []dvfsmodel.Setting, ok bool) {
 		for core := dvfsmodel.MHz(135); core <= 1380; core++ {
 			if float64(core) > 500+20_000/limit {
@@ -543,5 +553,50 @@ func TestAPlanWaitsForRunsAtTheClocksThatTheyHave(t *testing.T) {
 			live.Known(want).Duration() || !p.NextEnd.Equal(p.Jobs[0].Start) {
 			t.Errorf("a run of %v s: %+v, %v; want a start after %v s", runTime, p, err, want)
 		}
+	}
+}
+
+// TestJobsOfTheConstantArmArePlannedAtItsClocks: they get those whatever a plan has, and queue as without one.
+func TestJobsOfTheConstantArmArePlannedAtItsClocks(t *testing.T) {
+	q := &epdapi.Queue{Nodes: v100s(4), Models: workloads(1)}
+	for id := int64(1); id <= 4; id++ {
+		j := waits(id, 1, 100_000, float64(100-id))
+		j.Workload = "w0"
+		q.Jobs = append(q.Jobs, j)
+	}
+	constant := dvfsmodel.Setting{Core: 1237, Mem: 877}
+	terms := usual()
+	terms.Admissible = func(string, string, float64) ([]dvfsmodel.Setting, bool) {
+		return []dvfsmodel.Setting{{Core: 1005, Mem: 877}}, true
+	}
+	terms.Arm = func(id slurm.JobID, gpuModel string) live.Arm {
+		if gpuModel == "V100" {
+			return map[slurm.JobID]live.Arm{
+				1: live.ArmConstant, 2: live.ArmHeldOut, 3: live.ArmConstant, 4: live.ArmTreated,
+			}[id]
+		}
+		if id == 2 {
+			return live.ArmHeldOut
+		}
+		return live.ArmTreated
+	}
+	terms.Constant = func(string, string, float64) dvfsmodel.Setting { return constant }
+	p, err := slurmqueue.NewPlan(t.Context(), q, terms, planned("edl-bin"), dayStart)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := byTask(p)
+	for task, core := range map[string]dvfsmodel.MHz{"1": 1237, "2": 0, "3": 1237} {
+		if j := got[task]; j.Core != core || !j.HeldOut {
+			t.Errorf("job %s: %+v", task, j)
+		}
+	}
+	if j := got["4"]; j.HeldOut || j.Core == 1237 {
+		t.Errorf("a treated job: %+v", j)
+	}
+	terms.Constant = func(string, string, float64) dvfsmodel.Setting { return dvfsmodel.Setting{} }
+	if p, err = slurmqueue.NewPlan(t.Context(), q, terms, planned("edl-bin"), dayStart); err != nil ||
+		byTask(p)["1"].Setting != (dvfsmodel.Setting{}) {
+		t.Errorf("not at constant clocks: %+v, %v", p, err)
 	}
 }
