@@ -137,7 +137,7 @@ func (p *program) openLevers(runner slurm.Runner) error {
 	client := slurm.NewClient(runner, epdapi.QueueWait)
 	p.steerer, err = steer.Open(&steer.Options{
 		Source: steer.SnapshotFromSlurm(p.control.Jobs.Tee(slurm.NewClient(runner, 0)), time.Now),
-		Levers: lever.New(client), PowerSaving: client.PowerSaving,
+		Levers: lever.New(client), PowerSaving: client.PowerSaving, Booted: client.Booted,
 		Settings: func() *steer.Settings {
 			s := p.control.Settings()
 			return &steer.Settings{

@@ -31,11 +31,14 @@ type Options struct {
 	Levers Levers
 	// PowerSaving reports whether Slurm can power nodes down and wake them.
 	PowerSaving func(context.Context) (slurm.PowerSaving, error)
-	Settings    func() *Settings // those in force
-	Dir         string           // folder of the ledger, for this steerer alone
-	Disk        spool.FS         // nil: the operating system's
-	Clock       func() time.Time // nil: time.Now
-	Log         *slog.Logger     // nil: none
+	// Booted is when slurmctld began to run: one that was killed may have lost changes from before. Nil:
+	// that isn't known.
+	Booted   func(context.Context) (time.Time, error)
+	Settings func() *Settings // those in force
+	Dir      string           // folder of the ledger, for this steerer alone
+	Disk     spool.FS         // nil: the operating system's
+	Clock    func() time.Time // nil: time.Now
+	Log      *slog.Logger     // nil: none
 	// MaxChanges is how many changes a step makes at most; 0: 50.
 	MaxChanges int
 }
@@ -218,6 +221,11 @@ func (s *Steerer) step(ctx context.Context, set *Settings, most int) (StepReport
 	s.seen, s.idle = snap.At, idleSince(snap, s.idle)
 	s.naps.observe(snap, s.idle)
 	x := indexSnapshot(snap)
+	if err := s.askBooted(ctx, x); err != nil {
+		err = fmt.Errorf("ask slurm since when it runs: %w", err)
+		s.publish(nil, StepReport{}, err)
+		return StepReport{}, err
+	}
 	s.reconcile(x)
 	var plan Plan
 	if !s.paused {
