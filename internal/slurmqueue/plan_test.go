@@ -423,6 +423,27 @@ func TestAPlanThatIsStaleSaysSo(t *testing.T) {
 	}
 }
 
+// TestAPlanOfAnOldQueueIsAsOld: while Slurm doesn't answer what is known of it stays as it is, and no plan of that
+// is a new one.
+func TestAPlanOfAnOldQueueIsAsOld(t *testing.T) {
+	s := newSite()
+	s.live.Plan.Mode, s.live.Mode = config.PlanEnforce, live.Enforce
+	s.queue.At = s.now
+	for s.now.Before(s.queue.At.Add(12 * time.Minute)) {
+		again := s.Renew(t.Context())
+		age := s.now.Sub(s.queue.At)
+		if p := s.InForce.Plan(s.now); (p.Stale != "") != (age > 10*time.Minute) || (p.Trouble != "") != (age >= 10*time.Minute) {
+			t.Fatalf("a queue from %s ago: %q, %q", age, p.Stale, p.Trouble)
+		}
+		s.now = s.now.Add(again)
+	}
+	s.queue.At = s.now.Add(-20 * time.Second)
+	s.Renew(t.Context())
+	if p := s.InForce.Plan(s.now.Add(10 * time.Minute)); p.Stale != "" || p.Trouble != "" {
+		t.Errorf("a new queue: %q, %q", p.Stale, p.Trouble)
+	}
+}
+
 func TestTasksOfAnArrayTakeWhatIsPlannedOneAfterTheOther(t *testing.T) {
 	f := new(liveplan.InForce)
 	p := &live.Plan{Policy: "edl", Until: dayStart.Add(time.Hour)}

@@ -2,6 +2,7 @@ package slurmqueue
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -191,18 +192,46 @@ func (o *LivePlanner) plan(
 	if err != nil {
 		return nil, err
 	}
+	until := knownAt(q, at).Add(live.Known(wanted.Stale).Duration())
+	if !until.After(at) {
+		return nil, fmt.Errorf("%w from %s", errOldQueue, q.At.UTC().Format(time.RFC3339))
+	}
+	if plan, err = o.planOf(bounded, q, terms, wanted, at); err == nil {
+		plan.Until = until
+	}
+	return plan, err
+}
+
+// errOldQueue tells that Slurm hasn't answered for long.
+var errOldQueue = errors.New("Slurm doesn't answer: the last that is known of its queue is") //nolint:staticcheck // a name
+
+// freshFor is for how long a queue is as good as the present one: within this time Slurm is asked again.
+const freshFor = 30 * time.Second
+
+// knownAt is when the queue was as a plan of now takes it: a plan of an old one is as old.
+func knownAt(q *epdapi.Queue, now time.Time) time.Time {
+	if q.At.IsZero() || now.Sub(q.At) <= freshFor {
+		return now
+	}
+	return q.At
+}
+
+// planOf plans a queue, or its order.
+func (o *LivePlanner) planOf(
+	ctx context.Context, q *epdapi.Queue, terms *PlanTerms, wanted *config.Planning, at time.Time,
+) (*live.Plan, error) {
 	if !wanted.OrderOnly {
-		return NewPlan(bounded, q, terms, wanted, at)
+		return NewPlan(ctx, q, terms, wanted, at)
 	}
 	policy, err := wanted.Parse()
 	if err != nil {
 		return nil, err
 	}
-	order, err := NewOrder(bounded, q, terms, policy)
+	order, err := NewOrder(ctx, q, terms, policy)
 	if err != nil {
 		return nil, err
 	}
-	plan = &live.Plan{
+	plan := &live.Plan{
 		Policy: wanted.Policy, At: at, Until: at.Add(live.Known(wanted.Stale).Duration()),
 		Jobs: make([]live.PlannedJob, len(order.Jobs)), Without: order.Without, OrderOnly: true,
 	}
