@@ -74,11 +74,13 @@ func NewPlan(
 // mostSolved is how often a queue is planned at most until each task has a place.
 const mostSolved = 3
 
-// solveEach plans a queue, and once more without the deadlines that can't be met: Slurm runs those jobs
-// all the same. decided is, by task, as which one the policy decided about it.
+// solveEach plans a queue without the deadlines that can't be met: Slurm runs those jobs all the same. Which
+// ones are lost to others shows only when it is planned: then it is once more. decided is, by task, as which
+// one the policy decided about it.
 func solveEach(
 	ctx context.Context, problem *planner.Problem, chosen *planner.Policy,
 ) (plan *planner.Plan, decided []int, err error) {
+	dropImpossible(problem)
 	for round := range mostSolved {
 		count := 0
 		decided = make([]int, len(problem.Tasks))
@@ -95,6 +97,21 @@ func solveEach(
 		}
 	}
 	return plan, decided, err
+}
+
+// dropImpossible takes away the deadlines that tasks would miss on GPUs of their own, too: no plan has a
+// place for them.
+func dropImpossible(problem *planner.Problem) {
+	for i := range problem.Tasks {
+		t := &problem.Tasks[i]
+		fastest := math.Inf(1)
+		for k := range t.Options {
+			fastest = min(fastest, t.Options[k].Response.MinTime())
+		}
+		if !dvfsmodel.MeetsLimit(fastest, t.Deadline-t.Arrival) {
+			t.Deadline = math.Inf(1)
+		}
+	}
 }
 
 // dropMissed takes away the deadlines of tasks that have no place in a plan, and reports whether there

@@ -423,8 +423,8 @@ func TestAPlanThatIsStaleSaysSo(t *testing.T) {
 	}
 }
 
-// TestAPlanOfAnOldQueueIsAsOld: while Slurm doesn't answer what is known of it stays as it is, and no plan of that
-// is a new one.
+// TestAPlanOfAnOldQueueIsAsOld: while Slurm doesn't answer what is known of it stays as it is, and no plan of
+// that is a new one.
 func TestAPlanOfAnOldQueueIsAsOld(t *testing.T) {
 	s := newSite()
 	s.live.Plan.Mode, s.live.Mode = config.PlanEnforce, live.Enforce
@@ -432,7 +432,8 @@ func TestAPlanOfAnOldQueueIsAsOld(t *testing.T) {
 	for s.now.Before(s.queue.At.Add(12 * time.Minute)) {
 		again := s.Renew(t.Context())
 		age := s.now.Sub(s.queue.At)
-		if p := s.InForce.Plan(s.now); (p.Stale != "") != (age > 10*time.Minute) || (p.Trouble != "") != (age >= 10*time.Minute) {
+		if p := s.InForce.Plan(s.now); (p.Stale != "") != (age > 10*time.Minute) ||
+			(p.Trouble != "") != (age >= 10*time.Minute) {
 			t.Fatalf("a queue from %s ago: %q, %q", age, p.Stale, p.Trouble)
 		}
 		s.now = s.now.Add(again)
@@ -493,9 +494,20 @@ func hugeQueue(waiting int) *epdapi.Queue {
 	return q
 }
 
-// BenchmarkLivePlan makes a plan of 10,000 waiting jobs on 5,000 GPUs.
+// lostDeadlines gives a fifth of the jobs that wait a deadline that nobody can keep.
+func lostDeadlines(q *epdapi.Queue) *epdapi.Queue {
+	for i := range q.Jobs {
+		if j := &q.Jobs[i]; j.State == string(slurm.Pending) && j.ID%5 == 0 {
+			j.DeadlineS = live.Known(float64(1 + j.ID%100))
+		}
+	}
+	return q
+}
+
+// BenchmarkLivePlan makes a plan of 10,000 waiting jobs on 5,000 GPUs, without deadlines and with a fifth that
+// are lost.
 func BenchmarkLivePlan(b *testing.B) {
-	q := hugeQueue(10_000)
+	q, lost := hugeQueue(10_000), lostDeadlines(hugeQueue(10_000))
 	terms := usual()
 	terms.Arm = heldOut(func(id slurm.JobID) bool { return id%20 == 0 })
 	terms.Admissible = func(_, _ string, limit float64) (clocks []dvfsmodel.Setting, ok bool) {
@@ -507,24 +519,24 @@ func BenchmarkLivePlan(b *testing.B) {
 		return clocks, true
 	}
 	for _, text := range []string{"edl", "edl:0.8", "value", "edl-bin", config.Best} {
-		b.Run(text, func(b *testing.B) {
-			wanted := planned(text)
-			wanted.Window = 10_000
-			tasks := 0
-			for b.Loop() {
-				p, err := slurmqueue.NewPlan(b.Context(), q, terms, wanted, dayStart)
-				if err != nil {
-					b.Fatal(err)
+		for name, q := range map[string]*epdapi.Queue{text: q, text + ", lost": lost} {
+			b.Run(name, func(b *testing.B) {
+				wanted := planned(text)
+				wanted.Window = 10_000
+				tasks := 0
+				for b.Loop() {
+					p, err := slurmqueue.NewPlan(b.Context(), q, terms, wanted, dayStart)
+					if err != nil {
+						b.Fatal(err)
+					}
+					tasks = len(p.Jobs)
 				}
-				tasks = len(p.Jobs)
-			}
-			b.ReportMetric(float64(tasks), "tasks")
-		})
+				b.ReportMetric(float64(tasks), "tasks")
+			})
+		}
 	}
 }
 
-// TestOfTasksThatStartTogetherThePolicysFirstComesFirst: when less comes free than is planned, it is the
-// policy's own choice that gets it.
 // A deadline that can't be met doesn't cost a job its place: Slurm runs it all the same, and others wait
 // for its GPUs.
 func TestJobsWhoseDeadlineIsLostHaveAPlace(t *testing.T) {
@@ -546,6 +558,8 @@ func TestJobsWhoseDeadlineIsLostHaveAPlace(t *testing.T) {
 	}
 }
 
+// TestOfTasksThatStartTogetherThePolicysFirstComesFirst: when less comes free than is planned, it is the
+// policy's own choice that gets it.
 func TestOfTasksThatStartTogetherThePolicysFirstComesFirst(t *testing.T) {
 	q := &epdapi.Queue{
 		Nodes: []epdapi.QueueNode{{GPUModel: "V100", GPUs: 4, Count: 2}},

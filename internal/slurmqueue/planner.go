@@ -203,7 +203,7 @@ func (o *LivePlanner) plan(
 }
 
 // errOldQueue tells that Slurm hasn't answered for long.
-var errOldQueue = errors.New("Slurm doesn't answer: the last that is known of its queue is") //nolint:staticcheck // a name
+var errOldQueue = errors.New("the last that is known of Slurm's queue is")
 
 // freshFor is for how long a queue is as good as the present one: within this time Slurm is asked again.
 const freshFor = 30 * time.Second
