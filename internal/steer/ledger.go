@@ -29,8 +29,8 @@ const (
 	phaseInForce   phase = "in_force" // the value is After
 	phaseUndoing   phase = "undoing"  // about to be taken back: the value is After or Before
 	phaseTakenOver phase = "left"     // somebody else changed the value: it's theirs
-	// The value is Before: tasks of an array that started before may still have former values, and a change
-	// that wasn't made may come late.
+	// The value is Before: ours may come back, with a slurmctld that lost the last change, by a change that it
+	// makes late, and with tasks of an array that started before.
 	phaseUndone phase = "undone"
 )
 

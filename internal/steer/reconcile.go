@@ -141,10 +141,14 @@ func (s *Steerer) confirm(e *ledgerEntry) {
 	}
 }
 
-// closeEntry ends an entry whose value is the one before again. One that stays knows its values: an array's
-// for the tasks that started meanwhile.
-func (s *Steerer) closeEntry(k leverKey, e *ledgerEntry, stays bool) {
-	if stays {
+// settledAfter is after which time Slurm neither loses a change nor makes one late: it writes them down some
+// seconds later, and takes none whose credential is five minutes old.
+const settledAfter = 6 * time.Minute
+
+// closeEntry ends an entry whose value is the one before again. A job's stays for a while, an array's for
+// the tasks that started meanwhile: our values may come back.
+func (s *Steerer) closeEntry(k leverKey, e *ledgerEntry) {
+	if k.job != 0 {
 		e.notePast(e.After)
 		e.Phase, e.Was = phaseUndone, ""
 		s.ledger.dirty = true
@@ -165,18 +169,22 @@ func (s *Steerer) reconcileJob(k leverKey, e *ledgerEntry, x *snapshotIndex) {
 	}
 	value := valueOf(j, k.lever)
 	switch {
-	case e.Phase == phaseTakenOver, e.Phase == phaseUndone && (!e.isOwnValue(value) || !x.canUndo(k)):
+	case e.Phase == phaseTakenOver:
+	case e.Phase == phaseUndone && (!e.isOwnValue(value) || !x.canUndo(k)):
+		if !x.arrays[k.job] && x.snap.At.Sub(e.At) > settledAfter {
+			s.ledger.drop(k)
+		}
 	case value == e.After && e.Phase != phaseUndone:
 		s.confirm(e)
 	case e.Phase == phaseUndoing && value == e.Before:
-		s.closeEntry(k, e, x.arrays[k.job])
+		s.closeEntry(k, e)
 	case e.Phase == phaseIntended && value == e.Was:
 		s.noteNotMade(k, e)
 	case e.isOwnValue(value): // a change that slurmctld lost, or made late
 		e.After, e.Phase, e.Was = value, phaseInForce, ""
 		s.ledger.dirty = true
 	case value == e.Before && x.mayBeLost(e):
-		s.closeEntry(k, e, x.arrays[k.job])
+		s.closeEntry(k, e)
 	default:
 		e.Phase, e.Was = phaseTakenOver, ""
 		s.ledger.dirty = true
@@ -189,7 +197,7 @@ func (s *Steerer) reconcileJob(k leverKey, e *ledgerEntry, x *snapshotIndex) {
 // make it: the value stays known as ours.
 func (s *Steerer) noteNotMade(k leverKey, e *ledgerEntry) {
 	if e.Was == e.Before {
-		s.closeEntry(k, e, k.job != 0)
+		s.closeEntry(k, e)
 		return
 	}
 	e.notePast(e.After)

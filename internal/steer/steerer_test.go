@@ -89,6 +89,31 @@ func TestChangesThatSlurmLostAreMadeAgain(t *testing.T) {
 	}
 }
 
+// What was taken back comes back, too; once it is sure to be written down, a job's nice is its user's.
+func TestANiceThatComesBackAfterItWasTakenBackIsTakenBackAgain(t *testing.T) {
+	w := pair()
+	s := w.open(t)
+	step(t, s)
+	w.jobs[2].Comment = ""
+	step(t, s)
+	w.now = w.now.Add(time.Minute)
+	w.booted = w.now
+	w.setNice(1, 101)
+	s = w.open(t)
+	for range 2 {
+		step(t, s)
+	}
+	if st := s.Status(); w.jobs[1].Nice != 7 || len(st.Left) > 0 || st.Nice > 0 {
+		t.Errorf("nices %v, %+v", w.nices(), st)
+	}
+	w.now = w.now.Add(10 * time.Minute)
+	step(t, s)
+	w.setNice(1, 101)
+	if r := step(t, s); r != (steer.StepReport{}) || w.jobs[1].Nice != 101 {
+		t.Errorf("%+v, nices %v", r, w.nices())
+	}
+}
+
 // A slurmctld that hangs takes a change after epd has given up waiting for it.
 func TestAChangeThatComesLateIsKnownAsOurs(t *testing.T) {
 	w := pair()
