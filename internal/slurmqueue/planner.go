@@ -11,6 +11,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/liveplan"
+	"github.com/epplan/epplan/internal/pause"
 	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
@@ -93,18 +94,15 @@ func (o *LivePlanner) Run(ctx context.Context) {
 // wait waits for so long, or until what was planned has changed: not before as much time
 // has passed as a plan must leave to others.
 func (o *LivePlanner) wait(ctx context.Context, most time.Duration) {
-	for waited := time.Duration(0); waited < most && ctx.Err() == nil; {
-		pause := most - waited
+	for waited := time.Duration(0); waited < most; {
+		rest := most - waited
 		if o.Watch != nil {
-			pause = min(pause, renewSoon)
+			rest = min(rest, renewSoon)
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
+		if pause.For(ctx, rest) != nil {
+			return
 		}
-		timer.Stop()
-		waited += pause
+		waited += rest
 		if o.Watch != nil && o.hasChanged() && waited >= o.atLeast {
 			return
 		}
