@@ -14,7 +14,8 @@ import (
 )
 
 // planned is a plan in force that is made anew every other second.
-const planned = enforce + "reorder = \"all\"\n[live.plan]\nmode = \"enforce\"\npolicy = \"value\"\nevery_s = 2\n"
+const planned = enforce + "reorder = \"all\"\n[live.plan]\nmode = \"enforce\"\npolicy = \"value\"\n" +
+	"every_s = 2\n"
 
 // nices are the nice of jobs that wait, by job.
 func (l *lab) nices() map[string]string {
@@ -180,6 +181,19 @@ func TestAPlanGrowsStaleWhileSlurmctldIsAway(t *testing.T) {
 	l.undrained()
 }
 
+// setNode changes a node in Slurm.
+func (l *lab) setNode(node string, values ...string) {
+	l.Helper()
+	l.slurm("scontrol", append([]string{"update", "nodename=" + node}, values...)...)
+}
+
+// takeDown has a node be down until it is resumed; one that isn't drained comes back when its slurmd reports.
+func (l *lab) takeDown(node string) {
+	l.Helper()
+	l.setNode(node, "state=drain", "reason=test")
+	l.setNode(node, "state=down", "reason=test")
+}
+
 // The plan's first wants a node that is down: it keeps nobody else from others. What ran there waits once
 // more, and its clocks are given back.
 func TestAPlanGoesOnWithoutANodeThatIsDown(t *testing.T) {
@@ -188,15 +202,15 @@ func TestAPlanGoesOnWithoutANodeThatIsDown(t *testing.T) {
 	})
 	lasts := l.submit(l.untilTold(), "--gres=gpu:4", "-w", "n1", "-t", "60")
 	lost := l.lockBy("n2", 4, func() int64 {
-		return l.submit(l.untilTold(), "--gres=gpu:4", "-w", "n2", "-t", "60", "--requeue", "--comment=epplan:fixed=1500")
+		return l.submit(l.untilTold(), "--gres=gpu:4", "-w", "n2", "-t", "60", "--requeue",
+			"--comment=epplan:fixed=1500")
 	})
 	work := func(limit string, args ...string) string {
 		return name(l.submit("true", append(args, "--gres=gpu:4", "-t", limit)...))
 	}
 	jobs := []string{work("50"), work("40"), work("5", "-w", "n2")}
 	l.inOrder("in the plan's order", jobs[2], jobs[1], jobs[0])
-	l.slurm("scontrol", "update", "nodename=n2", "state=drain", "reason=test") // else it comes back when its slurmd reports
-	l.slurm("scontrol", "update", "nodename=n2", "state=down", "reason=test")
+	l.takeDown("n2")
 	l.eventually("its clocks are given back", func() bool { return len(l.hardware("n2")) == 0 })
 	l.within(patience, "the plan has what ran there, on what is left", func() bool {
 		p := l.steered().Plan
@@ -214,7 +228,7 @@ func TestAPlanGoesOnWithoutANodeThatIsDown(t *testing.T) {
 		})
 	}
 	t.Logf("the others ran %s after the node was free", time.Since(begin))
-	l.slurm("scontrol", "update", "nodename=n2", "state=resume")
+	l.setNode("n2", "state=resume")
 	l.finish(lost)
 	for _, job := range []string{jobs[2], name(lost)} {
 		l.within(patience, "job "+job+" ends", func() bool {
@@ -283,8 +297,8 @@ type mishap struct {
 	play func()
 }
 
-// Faults in an order that is drawn, while jobs of some seconds come and go under a plan: all of them complete,
-// none waits beside an idle GPU, and in the end nothing of epd's is left.
+// Faults in an order that is drawn, while jobs of some seconds come and go under a plan: all of them
+// complete, none waits beside an idle GPU, and in the end nothing of epd's is left.
 func TestJobsUnderAPlanGoOnWhateverHappens(t *testing.T) {
 	seed, err := strconv.ParseUint(os.Getenv(faultsVariable), 10, 64)
 	if err != nil {
@@ -352,16 +366,15 @@ func (l *lab) mishaps(random *rand.Rand) []mishap {
 		}},
 		{"a node is down", func() {
 			on := node()
-			l.slurm("scontrol", "update", "nodename="+on, "state=drain", "reason=test") // else its slurmd brings it back
-			l.slurm("scontrol", "update", "nodename="+on, "state=down", "reason=test")
+			l.takeDown(on)
 			short()
-			l.slurm("scontrol", "update", "nodename="+on, "state=resume")
+			l.setNode(on, "state=resume")
 		}},
 		{"a node is drained", func() {
 			on := node()
-			l.slurm("scontrol", "update", "nodename="+on, "state=drain", "reason=test")
+			l.setNode(on, "state=drain", "reason=test")
 			short()
-			l.slurm("scontrol", "update", "nodename="+on, "state=resume")
+			l.setNode(on, "state=resume")
 		}},
 		{"everything is taken back", func() {
 			l.levers("--undo")

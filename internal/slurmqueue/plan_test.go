@@ -504,8 +504,8 @@ func lostDeadlines(q *epdapi.Queue) *epdapi.Queue {
 	return q
 }
 
-// BenchmarkLivePlan makes a plan of 10,000 waiting jobs on 5,000 GPUs, without deadlines and with a fifth that
-// are lost.
+// BenchmarkLivePlan makes a plan of 10,000 waiting jobs on 5,000 GPUs, without deadlines and with a fifth
+// that are lost.
 func BenchmarkLivePlan(b *testing.B) {
 	q, lost := hugeQueue(10_000), lostDeadlines(hugeQueue(10_000))
 	terms := usual()
@@ -642,7 +642,8 @@ func TestAPlanWaitsForRunsAtTheClocksThatTheyHave(t *testing.T) {
 	}
 }
 
-// TestJobsOfTheConstantArmArePlannedAtItsClocks: they get those whatever a plan has, and queue as without one.
+// TestJobsOfTheConstantArmArePlannedAtItsClocks: they get those whatever a plan has, and queue as without
+// one.
 func TestJobsOfTheConstantArmArePlannedAtItsClocks(t *testing.T) {
 	q := &epdapi.Queue{Nodes: v100s(4), Models: workloads(1)}
 	for id := int64(1); id <= 4; id++ {

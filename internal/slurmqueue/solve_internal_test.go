@@ -40,8 +40,8 @@ func TestDeadlinesThatNobodyCanKeepTakeNoRoundOfTheirOwn(t *testing.T) {
 			limit := float64(60 * rapid.IntRange(1, 60).Draw(t, "minutes"))
 			q.Jobs = append(q.Jobs, epdapi.QueuedJob{
 				ID: int64(id + 1), User: "ada", State: "PENDING", Nodes: 1, Limit: live.LimitOfSeconds(limit),
-				GPUs: rapid.IntRange(1, 4).Draw(t, "gpus"), AgeS: live.Known(float64(100 - id)), RuntimeS: live.Known(limit),
-				PowerW:    live.Known(100),
+				GPUs: rapid.IntRange(1, 4).Draw(t, "gpus"), AgeS: live.Known(float64(100 - id)),
+				RuntimeS: live.Known(limit), PowerW: live.Known(100),
 				DeadlineS: live.Known(limit * rapid.Float64Range(0.5, 4).Draw(t, "room")),
 			})
 		}
