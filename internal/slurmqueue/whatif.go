@@ -156,10 +156,11 @@ func (w *WhatIf) problem(
 // more than those that are free.
 func noteBacklog(p *planner.Problem, waiting int) {
 	classes := p.Cluster.Classes
-	free := make([]int, len(classes))
+	all := make([]int, len(classes))
 	for class := range classes {
-		free[class] = classes[class].Count * classes[class].GPUs
+		all[class] = classes[class].Count * classes[class].GPUs
 	}
+	free, backlog := slices.Clone(all), planner.NewBacklog(all)
 	if p.Snapshot != nil {
 		for i := range p.Snapshot.Running {
 			r := &p.Snapshot.Running[i]
@@ -167,22 +168,19 @@ func noteBacklog(p *planner.Problem, waiting int) {
 		}
 	}
 	for i := range p.Tasks[:waiting] {
-		t, could := &p.Tasks[i], 0
-		for class := range classes {
-			if k := &classes[class]; k.CanRun(t, t.Option(k.Model)) {
-				could += k.Count * k.GPUs
-			}
-		}
-		for class := range classes {
+		t := &p.Tasks[i]
+		backlog.Add(1, func(class int) float64 {
 			k := &classes[class]
-			if option := t.Option(k.Model); could > 0 && k.CanRun(t, option) {
-				k.Backlog += float64(t.Options[option].GPUs) * t.Share / float64(could)
+			option := t.Option(k.Model)
+			if !k.CanRun(t, option) {
+				return 0
 			}
-		}
+			return float64(t.Options[option].GPUs) * t.Share
+		})
 	}
 	for class := range classes {
-		if k := &classes[class]; k.Count > 0 {
-			k.Backlog = max(0, k.Backlog-float64(free[class])/float64(k.Count*k.GPUs))
+		if all[class] > 0 {
+			classes[class].Backlog = max(0, backlog.By[class]-float64(free[class])/float64(all[class]))
 		}
 	}
 }
