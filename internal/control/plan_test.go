@@ -190,7 +190,8 @@ func TestWhatPlansAreToldOfTheConstantArmIsWhatADecisionTakes(t *testing.T) {
 		r.plan(map[slurm.JobID]dvfsmodel.Setting{id: {Core: 1237, Mem: 877}})
 		d := r.decide(ask(id))
 		arm := rules.Arm(id, "V100")
-		if d.Arm != arm || (arm == live.ArmTreated) != strings.HasPrefix(d.Reason, "by plan") && limit == time.Hour {
+		byPlan := strings.HasPrefix(d.Reason, "by plan")
+		if d.Arm != arm || (arm == live.ArmTreated) != byPlan && limit == time.Hour {
 			t.Errorf("told %s, decided %+v", arm, d)
 		}
 		if arm != live.ArmConstant {

@@ -118,7 +118,7 @@ func TestANiceThatComesBackAfterItWasTakenBackIsTakenBackAgain(t *testing.T) {
 func TestAChangeThatComesLateIsKnownAsOurs(t *testing.T) {
 	w := pair()
 	s := w.open(t)
-	hangs := func(u lever.Undo) error { return slurm.ErrUnreachable }
+	hangs := func(lever.Undo) error { return slurm.ErrUnreachable }
 	w.fail = hangs
 	if _, err := s.Step(t.Context()); !errors.Is(err, slurm.ErrUnreachable) {
 		t.Fatal(err)

@@ -233,5 +233,6 @@ func Capped(tb testing.TB) dvfsmodel.Response {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return dvfsmodel.NewCappedFrontier(CappedModel(tb, base), table, table.Nearest(1400, 5000), []dvfsmodel.Watt{150, 200, 250})
+	return dvfsmodel.NewCappedFrontier(CappedModel(tb, base), table, table.Nearest(1400, 5000),
+		[]dvfsmodel.Watt{150, 200, 250})
 }
