@@ -120,7 +120,7 @@ func runTrial(b *testing.B, seed uint64, loads []float64, arms []trialArm) {
 	spec := fmt.Sprintf("sim:8,model=H200,speed=%d", compression) // as Slurm's Gres says
 	l := newLab(b, setup{
 		config: trialArms(0)[1].config, roles: true, nodes: 2, gpus: 8, gpu: spec, alone: true,
-		conf:  []string{"PriorityType=priority/multifactor", "PriorityWeightAge=1000"},
+		conf:  []string{"PriorityType=priority/multifactor", "PriorityWeightPartition=100000"}, // else Nice orders nothing
 		flags: map[string][]string{controller: {"--gpu", spec}},
 		lua: func(text string) string {
 			return strings.ReplaceAll(unhurried(text), "BREAKER   = 5", "BREAKER   = 0.1")
@@ -201,8 +201,8 @@ func (s *stage) run(jobs []trialJob, count *int) *trialResult {
 	}
 	s.mu.Unlock()
 	r.starts = s.starts()
-	for how, n := range before.Starts {
-		r.starts.Starts[how] -= n
+	for how := range r.starts.Starts {
+		r.starts.Starts[how] -= before.Starts[how]
 	}
 	return r
 }
