@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -85,6 +86,7 @@ func TestJobsStartInThePlansOrderAtItsClocks(t *testing.T) {
 		return slices.Equal(order, wanted)
 	}
 	l.within(patience, "the queue is in the plan's order", ordered)
+	l.newcomer()
 
 	l.stopEPD(controller, os.Interrupt)
 	l.startEPD(controller)
@@ -110,6 +112,23 @@ func TestJobsStartInThePlansOrderAtItsClocks(t *testing.T) {
 
 	l.withoutPlan(config+"\"off\"\n", running[1], jobs[0])
 	l.undrained()
+}
+
+// newcomer submits a job, which passes nobody that was put behind others, and cancels it.
+func (l *lab) newcomer() {
+	l.Helper()
+	id := name(l.submit("sleep 600", "--gres=gpu:4", "-N1", "-t", "55"))
+	defer l.slurm("scancel", id)
+	own := name(l.submit("sleep 600", "--gres=gpu:4", "-N1", "-t", "55", "--nice=7"))
+	defer l.slurm("scancel", own)
+	// As it came: what the next step makes of its nice is the plan's.
+	said := l.slurm("scontrol", "--oneliner", "show", "job", id)
+	if !regexp.MustCompile(`AdminComment=\S*epplan:\w+-nice[1-9]`).MatchString(said) {
+		l.Errorf("a newcomer passes those that are in order: %s", said)
+	}
+	if nice := l.slurm("squeue", "-h", "-j", own, "-o", "%y"); nice == "0" {
+		l.Errorf("job %s has a nice of %s, its user's is 7", own, nice)
+	}
 }
 
 // withoutPlan takes everything back and turns the plan off: when a running job is cancelled, the one that was

@@ -210,9 +210,10 @@ func (w *world) steerer(tb rapid.TB, most int) *steer.Steerer {
 	tb.Helper()
 	s, err := steer.Open(&steer.Options{
 		Source: w.snapshot, Levers: w, PowerSaving: w.PowerSaving,
-		Booted:   func(context.Context) (time.Time, error) { return w.booted, nil },
-		Settings: func() *steer.Settings { return &w.settings },
-		Dir:      "levers", Disk: w.disk, Clock: func() time.Time { return w.now }, MaxChanges: most,
+		Booted:           func(context.Context) (time.Time, error) { return w.booted, nil },
+		DefaultPartition: func(context.Context) (string, error) { return "gpu", nil },
+		Settings:         func() *steer.Settings { return &w.settings },
+		Dir:              "levers", Disk: w.disk, Clock: func() time.Time { return w.now }, MaxChanges: most,
 	})
 	if err != nil {
 		tb.Fatal(err)

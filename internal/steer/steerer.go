@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"sync"
 	"time"
@@ -33,12 +34,14 @@ type Options struct {
 	PowerSaving func(context.Context) (slurm.PowerSaving, error)
 	// Booted is when slurmctld began to run: one that was killed may have lost changes from before. Nil:
 	// that isn't known.
-	Booted   func(context.Context) (time.Time, error)
-	Settings func() *Settings // those in force
-	Dir      string           // folder of the ledger, for this steerer alone
-	Disk     spool.FS         // nil: the operating system's
-	Clock    func() time.Time // nil: time.Now
-	Log      *slog.Logger     // nil: none
+	Booted func(context.Context) (time.Time, error)
+	// DefaultPartition is where jobs go whose users name no partition; nil: that isn't known.
+	DefaultPartition func(context.Context) (string, error)
+	Settings         func() *Settings // those in force
+	Dir              string           // folder of the ledger, for this steerer alone
+	Disk             spool.FS         // nil: the operating system's
+	Clock            func() time.Time // nil: time.Now
+	Log              *slog.Logger     // nil: none
 	// MaxChanges is how many changes a step makes at most; 0: 50.
 	MaxChanges int
 }
@@ -74,8 +77,14 @@ type Steerer struct {
 		asked time.Time
 	}
 
-	shown  sync.Mutex // guards status: Status doesn't wait for a step
+	usual struct { // the default partition, and when it was asked
+		partition string
+		asked     time.Time
+	}
+
+	shown  sync.Mutex // guards what follows: Status doesn't wait for a step
 	status Status
+	lines  map[jobGroup]int64 // of groups in order: the most by which one of their jobs was lowered
 }
 
 // StepReport is what a step did.
@@ -255,6 +264,7 @@ func (s *Steerer) step(ctx context.Context, set *Settings, most int) (StepReport
 		if cannot != "" && plan.needsPowerSaving(ours) {
 			plan.dropPowerChanges(ours, cannot)
 		}
+		s.addDefaultPartition(ctx, plan.lines)
 	}
 	moves, report := s.changesFor(x, plan.Wants)
 	moves = s.onlyWeights(moves)
@@ -268,6 +278,43 @@ func (s *Steerer) step(ctx context.Context, set *Settings, most int) (StepReport
 	err = errors.Join(err, s.ledger.save())
 	s.publish(&plan, report, err)
 	return report, err
+}
+
+// orderTTL is for how long the order that was seen last says where newcomers belong.
+const orderTTL = time.Minute
+
+// NiceAtSubmit is the nice with which a job that a user submits to a partition (empty: the default one) is no
+// more urgent than those that were put behind others there, which it would pass until it has a place; 0: none
+// was.
+func (s *Steerer) NiceAtSubmit(partition string, uid uint32) int64 {
+	s.shown.Lock()
+	defer s.shown.Unlock()
+	if s.options.Clock().Sub(s.status.At) > orderTTL || s.status.Trouble != "" {
+		return 0
+	}
+	return max(s.lines[jobGroup{partition: partition}], s.lines[jobGroup{partition: partition, uid: uid}])
+}
+
+// addDefaultPartition has the lines of the default partition count where no partition is named, too.
+func (s *Steerer) addDefaultPartition(ctx context.Context, lines map[jobGroup]int64) {
+	if len(lines) == 0 || s.options.DefaultPartition == nil {
+		return
+	}
+	if now := s.options.Clock(); s.usual.asked.IsZero() || now.Sub(s.usual.asked) >= orderTTL {
+		partition, err := s.options.DefaultPartition(ctx)
+		if err != nil {
+			return // the next step asks again; until then such jobs have the nice that they come with
+		}
+		s.usual.partition, s.usual.asked = partition, now
+	}
+	if s.usual.partition == "" {
+		return
+	}
+	for key, most := range maps.Clone(lines) {
+		if key.partition == s.usual.partition {
+			lines[jobGroup{uid: key.uid}] = most
+		}
+	}
 }
 
 // checkSaving asks, now and then, whether Slurm has power saving; where nodes
