@@ -5,29 +5,13 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/testkit/plannertest"
 )
 
 // cappedModel is a workload on a GPU whose limit is 300 W by default.
 func cappedModel(t *testing.T) *dvfsmodel.Fitted {
 	t.Helper()
-	m, err := dvfsmodel.NewFitted(dvfsmodel.CappedForm(), dvfsmodel.Setting{Core: 1400, Mem: 1200, Cap: 300},
-		[]dvfsmodel.Coefficient{
-			{Name: "time.scale_s", Value: 40},
-			{Name: "time.core_share", Value: 0.7},
-			{Name: "time.core_knee", Value: 1.1},
-			{Name: "time.memory_exponent", Value: 0.5},
-			{Name: "power.static_w", Value: 70},
-			{Name: "power.dynamic_w", Value: 140},
-			{Name: "power.voltage_slope", Value: 1.3},
-			{Name: "power.voltage_knee", Value: 0.7},
-			{Name: "power.memory_exponent", Value: 0.2},
-			{Name: "power.cap_ratio", Value: 1},
-			{Name: "power.cap_edge", Value: 20},
-		})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return plannertest.CappedModel(t, dvfsmodel.Setting{Core: 1400, Mem: 1200, Cap: 300})
 }
 
 func cappedFrontier(t *testing.T, caps ...dvfsmodel.Watt) (*dvfsmodel.Frontier, *dvfsmodel.Table) {

@@ -293,6 +293,19 @@ func (c *Client) Settings(ctx context.Context) (map[string]string, error) {
 	})
 }
 
+// Booted is when slurmctld began to run.
+func (c *Client) Booted(ctx context.Context) (time.Time, error) {
+	s, err := c.Settings(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	at, err := ParseTime(s["BOOT_TIME"], time.UTC)
+	if err == nil && at.IsZero() {
+		err = fmt.Errorf("BOOT_TIME of scontrol show config: %w", ErrInvalid)
+	}
+	return at, err
+}
+
 // Version gives the release of the client commands.
 func (c *Client) Version(ctx context.Context) (Version, error) {
 	out, err := c.command(ctx, "scontrol", "--version")

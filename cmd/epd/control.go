@@ -142,7 +142,8 @@ func (p *program) openLevers(runner slurm.Runner) error {
 	client := slurm.NewClient(runner, epdapi.QueueWait)
 	p.steerer, err = steer.Open(&steer.Options{
 		Source: steer.SnapshotFromSlurm(p.control.Jobs.Tee(slurm.NewClient(runner, 0)), time.Now),
-		Levers: lever.New(client), PowerSaving: client.PowerSaving, DefaultPartition: client.DefaultPartition,
+		Levers: lever.New(client), PowerSaving: client.PowerSaving, Booted: client.Booted,
+		DefaultPartition: client.DefaultPartition,
 		Settings: func() *steer.Settings {
 			s := p.control.Settings()
 			return &steer.Settings{
@@ -166,7 +167,8 @@ func (p *program) openLevers(runner slurm.Runner) error {
 		Settings: func() (*config.Live, *slurmqueue.PlanTerms) {
 			s := p.control.Settings()
 			terms := planTerms(s)
-			terms.Admissible, terms.HeldOut, terms.RunTimes = rules.Admissible, rules.HeldOut, rules.RunTimes
+			terms.Admissible, terms.Constant, terms.Arm = rules.Admissible, rules.Constant, rules.Arm
+			terms.RunTimes = rules.RunTimes
 			return &s.Live, terms
 		},
 		Watch: func() slurmqueue.QueueState {

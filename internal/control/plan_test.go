@@ -79,6 +79,11 @@ func TestAllNodesOfARunHaveThePlansClocksThoughItIsMadeAnew(t *testing.T) {
 	same(t, "the third node", first, r.decide(onNode("n3")))
 }
 
+// heldOut reports whether plans are told that the lot holds a job out.
+func (r *rig) heldOut(id slurm.JobID) bool {
+	return r.Foresight.PlanRules().Arm(id, "V100") == live.ArmHeldOut
+}
+
 // TestJobsThatTheLotHoldsOutRunAsWithoutAPlan: those, and no others.
 func TestJobsThatTheLotHoldsOutRunAsWithoutAPlan(t *testing.T) {
 	r := taught(t)
@@ -88,7 +93,7 @@ func TestJobsThatTheLotHoldsOutRunAsWithoutAPlan(t *testing.T) {
 		r.job(id, nil)
 		r.plan(map[slurm.JobID]dvfsmodel.Setting{id: {Core: 1237, Mem: 877}})
 		d := r.decide(ask(id))
-		if d.HoldOut != r.Foresight.PlanRules().HeldOut(id) || d.HoldOut == (d.Core == 1237) ||
+		if d.HoldOut != r.heldOut(id) || d.HoldOut == (d.Core == 1237) ||
 			d.HoldOut == strings.HasPrefix(d.Reason, "by plan") {
 			t.Errorf("%+v", d)
 		}
@@ -110,7 +115,7 @@ func TestWhereDefaultClocksAreTheBestTheLotLeavesJobsAtThem(t *testing.T) {
 	for id := slurm.JobID(100); id < 140; id++ {
 		r.job(id, nil)
 		r.plan(map[slurm.JobID]dvfsmodel.Setting{id: {Core: 1237, Mem: 877}})
-		d, held := r.decide(ask(id)), r.Foresight.PlanRules().HeldOut(id)
+		d, held := r.decide(ask(id)), r.heldOut(id)
 		if d.Arm != live.ArmExcluded || held == (d.Core == 1237) {
 			t.Errorf("held out %v: %+v", held, d)
 		}
@@ -170,5 +175,37 @@ func TestRunTimesAreThoseAtTheClocksThatWereDecided(t *testing.T) {
 	d := r.decide(ask(100))
 	if got := r.Foresight.PlanRules().RunTimes()[100]; got != d.Predicted.Or(0) || d.Core != 802 {
 		t.Errorf("%v s, want %v at %s", got, d.Predicted, d.Words())
+	}
+}
+
+// TestWhatPlansAreToldOfTheConstantArmIsWhatADecisionTakes: who is in it, and which clocks it gets.
+func TestWhatPlansAreToldOfTheConstantArmIsWhatADecisionTakes(t *testing.T) {
+	r := taught(t)
+	arm := "hold_out = 0.2\nconstant_arm = 0.3\nconstant_clocks = {V100 = 802}\n"
+	r.under(strings.Replace(planned, "hold_out = 0\n", arm, 1))
+	rules, constant, unable := r.Foresight.PlanRules(), 0, 0
+	for id := slurm.JobID(100); id < 200; id++ {
+		limit := []time.Duration{12 * time.Minute, time.Hour}[id%2]
+		r.job(id, func(j *slurm.Job) { j.TimeLimit, j.Start = live.LimitOf(limit), r.clock.read() })
+		r.plan(map[slurm.JobID]dvfsmodel.Setting{id: {Core: 1237, Mem: 877}})
+		d := r.decide(ask(id))
+		arm := rules.Arm(id, "V100")
+		byPlan := strings.HasPrefix(d.Reason, "by plan")
+		if d.Arm != arm || (arm == live.ArmTreated) != byPlan && limit == time.Hour {
+			t.Errorf("told %s, decided %+v", arm, d)
+		}
+		if arm != live.ArmConstant {
+			continue
+		}
+		clocks := rules.Constant(r.key().Workload, "V100", limit.Seconds())
+		if clocks.Core != d.Core {
+			t.Errorf("told %s within %s, decided %+v", clocks.Words(), limit, d)
+		}
+		if constant++; clocks == (dvfsmodel.Setting{}) {
+			unable++
+		}
+	}
+	if constant == 0 || unable == 0 || unable == constant {
+		t.Errorf("%d in the constant arm, %d not at its clocks", constant, unable)
 	}
 }

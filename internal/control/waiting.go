@@ -10,6 +10,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/query"
+	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -22,8 +23,9 @@ type waiting struct {
 
 // waitingJobs are the jobs that waited for GPUs at some moment.
 type waitingJobs struct {
-	byPlace map[waitPlace]float64   // GPUs that are waited for, by GPU
-	places  map[string]waitPlace    // of nodes, by name
+	byPlace *planner.Backlog
+	places  []waitPlace
+	placeOf map[string]int          // by node: its place
 	counted map[slurm.JobID]waitJob // jobs that are in it, which may have started since
 }
 
@@ -37,7 +39,7 @@ type waitJob struct {
 }
 
 // mayHave reports whether a job could have GPUs of a place.
-func (j *waitJob) mayHave(at waitPlace) bool {
+func (j *waitJob) mayHave(at *waitPlace) bool {
 	if j.gpuModel != "" && j.gpuModel != at.gpuModel {
 		return false
 	}
@@ -53,12 +55,12 @@ func (w *waiting) Backlog(job slurm.JobID, node string) float64 {
 	if now == nil {
 		return 0
 	}
-	at, known := now.places[node]
+	at, known := now.placeOf[node]
 	if !known {
 		return 0
 	}
-	backlog := now.byPlace[at]
-	if own, counted := now.counted[job]; counted && own.mayHave(at) {
+	backlog := now.byPlace.By[at]
+	if own, counted := now.counted[job]; counted && own.mayHave(&now.places[at]) {
 		backlog -= own.backlog
 	}
 	return backlog
@@ -86,11 +88,8 @@ func (c *Controller) keepWaiting(ctx context.Context) {
 // whoWaits are the jobs that could start but for GPUs, or for their turn to have them.
 func (c *Controller) whoWaits() *waitingJobs {
 	profiles, gpuModels := c.settings.Load().Profiles, c.Foresight.gpuModels()
-	w := &waitingJobs{
-		byPlace: make(map[waitPlace]float64), places: make(map[string]waitPlace),
-		counted: make(map[slurm.JobID]waitJob),
-	}
-	gpus := make(map[waitPlace]int) // that nodes have
+	w := &waitingJobs{placeOf: make(map[string]int), counted: make(map[slurm.JobID]waitJob)}
+	var gpus []int // by place
 	nodes := c.Jobs.Nodes()
 	for i := range nodes {
 		n := &nodes[i]
@@ -100,9 +99,15 @@ func (c *Controller) whoWaits() *waitingJobs {
 		}
 		partitions := slices.Sorted(slices.Values(n.Partitions))
 		at := waitPlace{strings.Join(partitions, ","), query.NodeKind(profiles, n, gpuModels).GPUModel}
-		w.places[n.Name] = at
-		gpus[at] += count
+		place := slices.Index(w.places, at)
+		if place < 0 {
+			place = len(w.places)
+			w.places, gpus = append(w.places, at), append(gpus, 0)
+		}
+		w.placeOf[n.Name] = place
+		gpus[place] += count
 	}
+	w.byPlace = planner.NewBacklog(gpus)
 	for id, job := range c.Jobs.All() {
 		if job.GPUs == 0 || job.GPUs > epdapi.MaxGPUs || job.State() != slurm.Pending {
 			continue
@@ -114,21 +119,15 @@ func (c *Controller) whoWaits() *waitingJobs {
 		one := waitJob{
 			partitions: strings.Split(j.Partition, ","), gpuModel: query.WantedModel(profiles, &j, gpuModels),
 		}
-		could := 0
-		for at, count := range gpus {
-			if one.mayHave(at) {
-				could += count
+		could := w.byPlace.Add(float64(job.Tasks()), func(place int) float64 {
+			if !one.mayHave(&w.places[place]) {
+				return 0
 			}
-		}
-		if could == 0 {
-			continue
-		}
-		one.backlog = float64(job.GPUs) / float64(could)
-		w.counted[id] = one
-		for at := range gpus {
-			if one.mayHave(at) {
-				w.byPlace[at] += one.backlog * float64(job.Tasks())
-			}
+			return float64(job.GPUs)
+		})
+		if could > 0 {
+			one.backlog = float64(job.GPUs) / float64(could)
+			w.counted[id] = one
 		}
 	}
 	return w

@@ -13,6 +13,7 @@ import (
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/internal/pause"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
@@ -32,16 +33,8 @@ const (
 // context ends. Nothing depends on it, so that what fails is no trouble: the next
 // one comes.
 func (d *AgentServer) reportLoop(ctx context.Context) {
-	pause := time.Duration(0)
-	for {
-		timer := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		case <-timer.C:
-		}
-		pause = d.report(ctx)
+	for rest := time.Duration(0); pause.For(ctx, rest) == nil; {
+		rest = d.report(ctx)
 	}
 }
 

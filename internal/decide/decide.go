@@ -136,7 +136,7 @@ func (dr *Decider) decide(r *epdapi.DecideRequest, job *jobs.Job, staleErr error
 		Cluster: dr.options.Cluster, Workload: d.Workload, GPUModel: d.GPUModel,
 	})
 	lot := drawLot(&dr.armKey, r.Job)
-	if !made.armShares.drawnOut(lot) {
+	if made.armShares.arm(lot) == live.ArmTreated {
 		ch.planned = func() liveplan.Advice { return dr.options.Plan.For(r.Job, job.Array(), now) }
 	}
 	ch.choose(&wishes)

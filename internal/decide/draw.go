@@ -37,18 +37,29 @@ func (s *Settings) armShares(gpuModel string) armShares {
 	return p
 }
 
-// drawArm puts a job into the arm that the lot, from 0 to 1, says: held out are the
-// lowest, at constant clocks the highest.
+// arm is the one into which the lot, from 0 to 1, puts a job that is eligible: held out are the lowest, at
+// constant clocks the highest. All but treated ones run as without a plan.
+func (p *armShares) arm(lot float64) live.Arm {
+	switch {
+	case lot < p.holdOut.Or(0):
+		return live.ArmHeldOut
+	case lot >= 1-p.constant.Or(0):
+		return live.ArmConstant
+	}
+	return live.ArmTreated
+}
+
+// drawArm puts a job into the arm that the lot says.
 func (ch *chooser) drawArm(p *armShares, lot float64) {
 	d := ch.decision
 	if d.Mode != live.Enforce || ch.safe == nil {
 		return
 	}
-	part, drawsConstant := p.constant.Get()
 	var constant *dvfsmodel.Point
 	var unable string
-	if drawsConstant {
-		constant, unable = ch.constantPoint()
+	if _, drawn := p.constant.Get(); drawn {
+		budget, _ := ch.timeBudget()
+		constant, unable = ch.constantPoint(budget)
 	}
 	instead := d.Words()
 	if d.Arm != live.ArmTreated {
@@ -57,11 +68,11 @@ func (ch *chooser) drawArm(p *armShares, lot float64) {
 		}
 		d.Arm, instead = live.ArmTreated, "constant clocks, "+ch.constantWords()
 	}
-	switch {
-	case lot < p.holdOut.Or(0):
+	switch arm := p.arm(lot); {
+	case arm == live.ArmHeldOut:
 		ch.revertToDefault("held out by lot, to compare with " + instead)
 		d.HoldOut, d.Arm = true, live.ArmHeldOut
-	case !drawsConstant || lot < 1-part:
+	case arm != live.ArmConstant:
 	case constant == nil:
 		ch.revertToDefault("drawn by lot to run at constant clocks, " + ch.constantWords() + ", but " + unable +
 			": default clocks")
@@ -77,8 +88,8 @@ func (ch *chooser) drawArm(p *armShares, lot float64) {
 }
 
 // constantPoint is the point at the constant clocks of the job's GPU model, if the run may
-// be there by all that holds for chosen ones, or else nil and why not.
-func (ch *chooser) constantPoint() (pt *dvfsmodel.Point, unable string) {
+// be there by all that holds for chosen ones and within the budget, or else nil and why not.
+func (ch *chooser) constantPoint(budget float64) (pt *dvfsmodel.Point, unable string) {
 	t := ch.table
 	pair := ch.settings.Live.ConstantClocks[ch.decision.GPUModel]
 	if pair.Mem == 0 {
@@ -93,7 +104,7 @@ func (ch *chooser) constantPoint() (pt *dvfsmodel.Point, unable string) {
 		return nil, "they are outside what the administrator allows"
 	}
 	at := ch.uncapped.At(pair.Core, pair.Mem)
-	if budget, _ := ch.timeBudget(); !choose.IsPossible(&at) || !ch.uncapped.Fits(&at, budget) {
+	if !choose.IsPossible(&at) || !ch.uncapped.Fits(&at, budget) {
 		return nil, "a run there isn't sure to end in time"
 	}
 	return &at, ""

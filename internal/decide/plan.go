@@ -24,33 +24,31 @@ type PlanRules struct{ decider *Decider }
 // NewPlanRules are the rules of a decider.
 func NewPlanRules(dr *Decider) PlanRules { return PlanRules{dr} }
 
-// HeldOut reports whether the lot has a job run at default clocks, whatever it is.
-func (p PlanRules) HeldOut(job slurm.JobID) bool {
-	return drawLot(&p.decider.armKey, job) < p.decider.options.Settings().Live.HoldOut
+// Arm is that into which the lot puts a job, if it is eligible, on GPUs of a model.
+func (p PlanRules) Arm(job slurm.JobID, gpuModel string) live.Arm {
+	shares := p.decider.options.Settings().armShares(gpuModel)
+	return shares.arm(drawLot(&p.decider.armKey, job))
+}
+
+// Constant are the clocks that a job of the constant arm gets, as [PlanRules.Admissible] has it of chosen
+// ones; the zero value: the default ones.
+func (p PlanRules) Constant(workload, gpuModel string, limit float64) dvfsmodel.Setting {
+	if ch := p.chooser(workload, gpuModel); ch != nil {
+		if pt, _ := ch.constantPoint(limit); pt != nil {
+			return dvfsmodel.Setting{Core: pt.Core, Mem: pt.Mem}
+		}
+	}
+	return dvfsmodel.Setting{}
 }
 
 // Admissible are the clocks that may be chosen for a job of a workload on a GPU model if it must end
 // within so many seconds, the default ones among them; false: nothing is known of it there.
 func (p PlanRules) Admissible(workload, gpuModel string, limit float64) ([]dvfsmodel.Setting, bool) {
-	dr := p.decider
-	s := dr.options.Settings()
-	model := dr.options.Models.Model(record.WorkloadKey{
-		Cluster: dr.options.Cluster, Workload: workload, GPUModel: gpuModel,
-	})
-	if model.Model == nil {
+	ch := p.chooser(workload, gpuModel)
+	if ch == nil || len(ch.table.Pairs) == 0 {
 		return nil, false
 	}
-	request := &epdapi.DecideRequest{GPUModel: gpuModel, Clocks: dr.clocksOf(s, gpuModel, model.Model)}
-	seen := dr.limits.of(gpuModel)
-	request.PowerLimit, request.CoreFixed = seen.limit, seen.coreFixed
-	ch := chooser{
-		settings: s, table: dr.tables.get(s, request), model: model, request: request,
-		job: jobs.Described(0, "", "", ""),
-	}
-	if len(ch.table.Pairs) == 0 {
-		return nil, false
-	}
-	safe := ch.safeResponse()
+	safe := ch.safe
 	clocks := []dvfsmodel.Setting{{Core: safe.Standard.Core, Mem: safe.Standard.Mem}}
 	for _, pair := range safe.Settings {
 		if pt := safe.At(pair.Core, pair.Mem); pair != clocks[0] && safe.Admits(&pt, limit) {
@@ -58,6 +56,28 @@ func (p PlanRules) Admissible(workload, gpuModel string, limit float64) ([]dvfsm
 		}
 	}
 	return clocks, true
+}
+
+// chooser is that of a job of a workload on a GPU model; nil: nothing is known of it there.
+func (p PlanRules) chooser(workload, gpuModel string) *chooser {
+	dr := p.decider
+	s := dr.options.Settings()
+	model := dr.options.Models.Model(record.WorkloadKey{
+		Cluster: dr.options.Cluster, Workload: workload, GPUModel: gpuModel,
+	})
+	if model.Model == nil {
+		return nil
+	}
+	request := &epdapi.DecideRequest{GPUModel: gpuModel, Clocks: dr.clocksOf(s, gpuModel, model.Model)}
+	seen := dr.limits.of(gpuModel)
+	request.PowerLimit, request.CoreFixed = seen.limit, seen.coreFixed
+	ch := &chooser{
+		settings: s, table: dr.tables.get(s, request), model: model, request: request,
+		job: jobs.Described(0, "", "", ""), decision: &live.Decision{GPUModel: s.ModelName(gpuModel)},
+	}
+	ch.safe = ch.safeResponse()
+	ch.uncapped = ch.safe
+	return ch
 }
 
 // RunTimes are how long the jobs that were decided on are predicted to take, seconds.
@@ -80,11 +100,6 @@ func waitingWords(backlog float64) string {
 		return ""
 	}
 	return fmt.Sprintf(", while others wait for %.0f%% of the GPUs there", 100*backlog)
-}
-
-// drawnOut reports whether the lot has the job run as without a plan.
-func (p *armShares) drawnOut(lot float64) bool {
-	return lot < p.holdOut.Or(0) || lot >= 1-p.constant.Or(0)
 }
 
 // followPlan has the run be at the clocks that the plan in force has for it, or at the nearest that are

@@ -168,11 +168,11 @@ func TestAPlanThatMayNotActChangesNoDecision(t *testing.T) {
 
 func TestTheLotLeavesJobsOutOfThePlan(t *testing.T) {
 	p := armShares{holdOut: live.Known(0.1)}
-	if !p.drawnOut(0.05) || p.drawnOut(0.1) || p.drawnOut(0.99) {
+	if p.arm(0.05) != live.ArmHeldOut || p.arm(0.1) != live.ArmTreated || p.arm(0.99) != live.ArmTreated {
 		t.Error("a tenth is held out")
 	}
 	p.constant = live.Known(0.2)
-	if !p.drawnOut(0.8) || p.drawnOut(0.79) {
+	if p.arm(0.05) != live.ArmHeldOut || p.arm(0.8) != live.ArmConstant || p.arm(0.79) != live.ArmTreated {
 		t.Error("a fifth is at constant clocks")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/epplan/epplan/internal/pause"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 )
@@ -148,11 +149,7 @@ func (w *writer) write(ctx context.Context, e *writeTask) {
 			return
 		}
 		w.failed.Store(&err)
-		timer := time.NewTimer(retryWrite)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if pause.For(ctx, retryWrite) != nil {
 			w.lost.Add(1)
 			return
 		}

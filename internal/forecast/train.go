@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/pause"
 	"github.com/epplan/epplan/internal/predict"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
@@ -64,12 +65,8 @@ func (f *Forecaster) trainLoop(ctx context.Context) {
 			f.TrainSoon()
 			rest = max(rest, trainAgain)
 		}
-		timer := time.NewTimer(rest)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if pause.For(ctx, rest) != nil {
 			return
-		case <-timer.C:
 		}
 	}
 }

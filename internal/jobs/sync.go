@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/pause"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -68,16 +69,8 @@ func (t *Tracker) Sync(ctx context.Context, source Lister, every time.Duration) 
 
 // again asks until the context ends.
 func (s *syncing) again(ctx context.Context, every time.Duration, ask func(context.Context) error) {
-	pause := time.Duration(0)
-	for {
-		timer := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		case <-timer.C:
-		}
-		if pause = s.wait(); pause > 0 {
+	for rest := time.Duration(0); pause.For(ctx, rest) == nil; {
+		if rest = s.wait(); rest > 0 {
 			continue
 		}
 		begin := time.Now()
@@ -89,7 +82,7 @@ func (s *syncing) again(ctx context.Context, every time.Duration, ask func(conte
 			return
 		}
 		s.report(err)
-		pause = s.note(at, err, every, time.Since(begin))
+		rest = s.note(at, err, every, time.Since(begin))
 	}
 }
 

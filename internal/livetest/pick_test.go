@@ -51,24 +51,31 @@ func (l *lab) queued() (order, nice []string) {
 	return order, nice
 }
 
+// wholeNode is the work of the jobs of [lab.crowd].
+const wholeNode = "sleep 600"
+
+// crowd fills all nodes, each with a job that runs until it is cancelled, and has further such jobs wait, by
+// their limits.
+func (l *lab) crowd(limits ...string) (running []int64, waiting []string) {
+	l.Helper()
+	for _, on := range l.names {
+		running = append(running, l.submit(wholeNode, "--gres=gpu:4", "-N1", "-w", on, "-t", "60"))
+	}
+	l.eventually("the cluster is full", func() bool {
+		return !slices.ContainsFunc(running, func(job int64) bool { return l.state(job) != "RUNNING" })
+	})
+	for _, limit := range limits {
+		waiting = append(waiting, name(l.submit(wholeNode, "--gres=gpu:4", "-N1", "-t", limit)))
+	}
+	return running, waiting
+}
+
 func TestSlurmStartsJobsInThePolicysOrder(t *testing.T) {
 	config := enforce + "reorder = \"all\"\n[live.pick]\nevery_s = 1\npolicy = "
 	l := newLab(t, setup{config: config + "\"deadline\"\n", roles: true, waits: true})
-	const node, long = "--gres=gpu:4", "sleep 600"
-	running := make([]int64, 0, len(l.names))
-	for _, on := range l.names {
-		running = append(running, l.submit(long, node, "-N1", "-w", on, "-t", "60"))
-	}
-	l.eventually("the cluster is full", func() bool {
-		return l.state(running[0]) == "RUNNING" && l.state(running[1]) == "RUNNING"
-	})
 	// By the policy the shortest limit comes first: the last one submitted.
-	limits := []string{"50", "40", "30"}
-	jobs := make([]string, 0, len(limits))
-	for _, limit := range limits {
-		jobs = append(jobs, name(l.submit(long, node, "-N1", "-t", limit)))
-	}
-	held := name(l.submit(long, node, "-N1", "-t", "5", "-H"))
+	running, jobs := l.crowd("50", "40", "30")
+	held := name(l.submit(wholeNode, "--gres=gpu:4", "-N1", "-t", "5", "-H"))
 	if order, _ := l.queued(); !slices.Equal(order[:3], jobs) {
 		t.Fatalf("Slurm's own order is %v, want that of submission, %v", order, jobs)
 	}

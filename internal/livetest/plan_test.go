@@ -62,7 +62,6 @@ func TestJobsStartInThePlansOrderAtItsClocks(t *testing.T) {
 		config: config + "\"enforce\"\n", roles: true, waits: true,
 		gpu: "sim:4,busy,model=H200", // as Slurm's Gres says
 	})
-	const node, long = "--gres=gpu:4", "sleep 600"
 	known := func() int64 { return l.submit(l.untilTold(), "--gres=gpu:1", "-t", "30") }
 	first := l.known(known)
 	<-time.After(3 * time.Second) // of work
@@ -70,18 +69,7 @@ func TestJobsStartInThePlansOrderAtItsClocks(t *testing.T) {
 	l.models(controller, 1)
 	l.free(l.names...)
 
-	running := make([]int64, 0, len(l.names))
-	for _, on := range l.names {
-		running = append(running, l.submit(long, node, "-N1", "-w", on, "-t", "60"))
-	}
-	l.eventually("the cluster is full", func() bool {
-		return l.state(running[0]) == "RUNNING" && l.state(running[1]) == "RUNNING"
-	})
-	limits := []string{"50", "40", "30"}
-	jobs := make([]string, 0, len(limits))
-	for _, limit := range limits {
-		jobs = append(jobs, name(l.submit(long, node, "-N1", "-t", limit)))
-	}
+	running, jobs := l.crowd("50", "40", "30")
 	quick := known()
 	p := l.plan(4, "what waits is planned")
 	wanted := make([]string, 0, len(p.Jobs)) // what the others take epd predicts by the first one

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/epplan/epplan/internal/pause"
 )
 
 // Options say whom to ask, and how.
@@ -80,7 +82,7 @@ func New(o *Options) (*Server, error) {
 		}
 	}
 	if s.o.Wait == nil {
-		s.o.Wait = wait
+		s.o.Wait = pause.For
 	}
 	s.http = &http.Client{
 		Timeout: s.o.Timeout,
@@ -107,17 +109,6 @@ func (s *Server) unavailable(why error) error {
 func local(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || (ip != nil && ip.IsLoopback())
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }
 
 // readKey reads a key. Errors name the file, never what is in it.

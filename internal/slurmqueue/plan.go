@@ -82,11 +82,13 @@ func searchTime(wanted *config.Planning) time.Duration {
 // mostSolved is how often a queue is planned at most until each task has a place.
 const mostSolved = 3
 
-// solveEach plans a queue, and once more without the deadlines that can't be met: Slurm runs those jobs
-// all the same. decided is, by task, as which one the policy decided about it.
+// solveEach plans a queue without the deadlines that can't be met: Slurm runs those jobs all the same. Which
+// ones are lost to others shows only when it is planned: then it is once more. decided is, by task, as which
+// one the policy decided about it.
 func solveEach(
 	ctx context.Context, problem *planner.Problem, chosen *planner.Policy,
 ) (plan *planner.Plan, decided []int, err error) {
+	dropImpossible(problem)
 	for round := range mostSolved {
 		count := 0
 		decided = make([]int, len(problem.Tasks))
@@ -103,6 +105,21 @@ func solveEach(
 		}
 	}
 	return plan, decided, err
+}
+
+// dropImpossible takes away the deadlines that tasks would miss on GPUs of their own, too: no plan has a
+// place for them.
+func dropImpossible(problem *planner.Problem) {
+	for i := range problem.Tasks {
+		t := &problem.Tasks[i]
+		fastest := math.Inf(1)
+		for k := range t.Options {
+			fastest = min(fastest, t.Options[k].Response.MinTime())
+		}
+		if !dvfsmodel.MeetsLimit(fastest, t.Deadline-t.Arrival) {
+			t.Deadline = math.Inf(1)
+		}
+	}
 }
 
 // dropMissed takes away the deadlines of tasks that have no place in a plan, and reports whether there
@@ -179,17 +196,26 @@ func (w *WhatIf) takePlan(
 		a, id := &plan.Assignments[i], w.Batch.RecordOf[i].ID
 		task, class := &problem.Tasks[i], &problem.Cluster.Classes[plan.Nodes[a.Node].Class]
 		record := records[id]
+		arm := terms.arm(id, class.Model)
 		p := live.PlannedJob{
 			Job: uint32(id), Task: task.ID, User: record.User, Partition: record.Partition,
 			Start: after(a.Start), End: after(a.End), NodeClass: class.Name, GPUModel: class.Model,
 			GPUs: a.GPUCount(), TimeS: a.Point.Time, EnergyJ: float64(a.Energy(task)),
-			HeldOut: terms.HeldOut != nil && terms.HeldOut(id), Reason: a.Reason.String(),
+			HeldOut: arm != live.ArmTreated, Reason: a.Reason.String(),
 		}
 		standard := task.Options[a.Option].Response.Default()
+		if arm == live.ArmConstant { // its own clocks are all that the job has
+			if hardware, err := w.Batch.catalog.Hardware(class.Model); err == nil {
+				standard = hardware.Default
+			}
+		}
 		if a.Point.Core != standard.Core || a.Point.Mem != standard.Mem {
 			p.Setting = dvfsmodel.Setting{Core: a.Point.Core, Mem: a.Point.Mem}
 			if p.Mem == standard.Mem { // as decisions say it
 				p.Mem = 0
+			}
+			if arm == live.ArmConstant {
+				p.Reason = "drawn by lot to run at constant clocks"
 			}
 		}
 		made.EnergyJ += p.EnergyJ

@@ -137,11 +137,21 @@ func recordedDays(t *testing.T) map[string][]*epdapi.Queue {
 	return days
 }
 
+// heldOut is a lot that holds some jobs out.
+func heldOut(which func(slurm.JobID) bool) func(slurm.JobID, string) live.Arm {
+	return func(id slurm.JobID, _ string) live.Arm {
+		if which(id) {
+			return live.ArmHeldOut
+		}
+		return live.ArmTreated
+	}
+}
+
 // TestTheLivePlanOfARecordedDayIsTheOfflineOne holds what is in force, after each snapshot of a queue,
 // against what epplan plan --from-slurm says of it, and against the engine itself.
 func TestTheLivePlanOfARecordedDayIsTheOfflineOne(t *testing.T) {
 	terms := usual()
-	terms.HeldOut = func(id slurm.JobID) bool { return id%7 == 0 }
+	terms.Arm = heldOut(func(id slurm.JobID) bool { return id%7 == 0 })
 	terms.Admissible = func(_, _ string, limit float64) (clocks []dvfsmodel.Setting, ok bool) {
 		for core := dvfsmodel.MHz(135); core <= 1380; core += 7.5 {
 			if float64(core) > 700+20_000/limit {
@@ -302,7 +312,7 @@ func TestAPlanKeepsToTheClocksThatMayBeSet(t *testing.T) {
 			return all, true
 		}
 		held := slurm.JobID(rapid.IntRange(2, 4).Draw(t, "every held out"))
-		terms.HeldOut = func(id slurm.JobID) bool { return id%held == 0 }
+		terms.Arm = heldOut(func(id slurm.JobID) bool { return id%held == 0 })
 		p, err := slurmqueue.NewPlan(t.Context(), q, terms, planned("edl:0.7"), dayStart)
 		if err != nil {
 			t.Fatal(err)
@@ -339,7 +349,7 @@ func TestJobsThatAreHeldOutHaveNoPlaceInTheOrder(t *testing.T) {
 	s.live.Mode, s.live.Pick.Policy = live.Enforce, config.PickDeadline
 	s.live.Plan.Mode, s.live.Plan.Policy = config.PlanEnforce, "value"
 	s.queue.Jobs = append(s.queue.Jobs, waits(3, 1, 100, 10))
-	s.terms.HeldOut = func(id slurm.JobID) bool { return id == 2 }
+	s.terms.Arm = heldOut(func(id slurm.JobID) bool { return id == 2 })
 	s.Renew(t.Context())
 	if r := s.Ranking(); r == nil || !maps.Equal(r.Place, map[slurm.JobID]int{3: 0, 1: 1}) {
 		t.Errorf("%+v", r)
@@ -413,6 +423,28 @@ func TestAPlanThatIsStaleSaysSo(t *testing.T) {
 	}
 }
 
+// TestAPlanOfAnOldQueueIsAsOld: while Slurm doesn't answer what is known of it stays as it is, and no plan of
+// that is a new one.
+func TestAPlanOfAnOldQueueIsAsOld(t *testing.T) {
+	s := newSite()
+	s.live.Plan.Mode, s.live.Mode = config.PlanEnforce, live.Enforce
+	s.queue.At = s.now
+	for s.now.Before(s.queue.At.Add(12 * time.Minute)) {
+		again := s.Renew(t.Context())
+		age := s.now.Sub(s.queue.At)
+		if p := s.InForce.Plan(s.now); (p.Stale != "") != (age > 10*time.Minute) ||
+			(p.Trouble != "") != (age >= 10*time.Minute) {
+			t.Fatalf("a queue from %s ago: %q, %q", age, p.Stale, p.Trouble)
+		}
+		s.now = s.now.Add(again)
+	}
+	s.queue.At = s.now.Add(-20 * time.Second)
+	s.Renew(t.Context())
+	if p := s.InForce.Plan(s.now.Add(10 * time.Minute)); p.Stale != "" || p.Trouble != "" {
+		t.Errorf("a new queue: %q, %q", p.Stale, p.Trouble)
+	}
+}
+
 func TestTasksOfAnArrayTakeWhatIsPlannedOneAfterTheOther(t *testing.T) {
 	f := new(liveplan.InForce)
 	p := &live.Plan{Policy: "edl", Until: dayStart.Add(time.Hour)}
@@ -462,11 +494,22 @@ func hugeQueue(waiting int) *epdapi.Queue {
 	return q
 }
 
-// BenchmarkLivePlan makes a plan of 10,000 waiting jobs on 5,000 GPUs.
+// lostDeadlines gives a fifth of the jobs that wait a deadline that nobody can keep.
+func lostDeadlines(q *epdapi.Queue) *epdapi.Queue {
+	for i := range q.Jobs {
+		if j := &q.Jobs[i]; j.State == string(slurm.Pending) && j.ID%5 == 0 {
+			j.DeadlineS = live.Known(float64(1 + j.ID%100))
+		}
+	}
+	return q
+}
+
+// BenchmarkLivePlan makes a plan of 10,000 waiting jobs on 5,000 GPUs, without deadlines and with a fifth
+// that are lost.
 func BenchmarkLivePlan(b *testing.B) {
-	q := hugeQueue(10_000)
+	q, lost := hugeQueue(10_000), lostDeadlines(hugeQueue(10_000))
 	terms := usual()
-	terms.HeldOut = func(id slurm.JobID) bool { return id%20 == 0 }
+	terms.Arm = heldOut(func(id slurm.JobID) bool { return id%20 == 0 })
 	terms.Admissible = func(_, _ string, limit float64) (clocks []dvfsmodel.Setting, ok bool) {
 		for core := dvfsmodel.MHz(135); core <= 1380; core++ {
 			if float64(core) > 500+20_000/limit {
@@ -476,19 +519,21 @@ func BenchmarkLivePlan(b *testing.B) {
 		return clocks, true
 	}
 	for _, text := range []string{"edl", "edl:0.8", "value", "edl-bin", config.Best} {
-		b.Run(text, func(b *testing.B) {
-			wanted := planned(text)
-			wanted.Window = 10_000
-			tasks := 0
-			for b.Loop() {
-				p, err := slurmqueue.NewPlan(b.Context(), q, terms, wanted, dayStart)
-				if err != nil {
-					b.Fatal(err)
+		for name, q := range map[string]*epdapi.Queue{text: q, text + ", lost": lost} {
+			b.Run(name, func(b *testing.B) {
+				wanted := planned(text)
+				wanted.Window = 10_000
+				tasks := 0
+				for b.Loop() {
+					p, err := slurmqueue.NewPlan(b.Context(), q, terms, wanted, dayStart)
+					if err != nil {
+						b.Fatal(err)
+					}
+					tasks = len(p.Jobs)
 				}
-				tasks = len(p.Jobs)
-			}
-			b.ReportMetric(float64(tasks), "tasks")
-		})
+				b.ReportMetric(float64(tasks), "tasks")
+			})
+		}
 	}
 }
 
@@ -543,8 +588,6 @@ func TestAPlanSlowsNobodyForLessThanOthersWaitingCosts(t *testing.T) {
 	}
 }
 
-// TestOfTasksThatStartTogetherThePolicysFirstComesFirst: when less comes free than is planned, it is the
-// policy's own choice that gets it.
 // A deadline that can't be met doesn't cost a job its place: Slurm runs it all the same, and others wait
 // for its GPUs.
 func TestJobsWhoseDeadlineIsLostHaveAPlace(t *testing.T) {
@@ -566,6 +609,8 @@ func TestJobsWhoseDeadlineIsLostHaveAPlace(t *testing.T) {
 	}
 }
 
+// TestOfTasksThatStartTogetherThePolicysFirstComesFirst: when less comes free than is planned, it is the
+// policy's own choice that gets it.
 func TestOfTasksThatStartTogetherThePolicysFirstComesFirst(t *testing.T) {
 	q := &epdapi.Queue{
 		Nodes: []epdapi.QueueNode{{GPUModel: "V100", GPUs: 4, Count: 2}},
@@ -594,5 +639,51 @@ func TestAPlanWaitsForRunsAtTheClocksThatTheyHave(t *testing.T) {
 			live.Known(want).Duration() || !p.NextEnd.Equal(p.Jobs[0].Start) {
 			t.Errorf("a run of %v s: %+v, %v; want a start after %v s", runTime, p, err, want)
 		}
+	}
+}
+
+// TestJobsOfTheConstantArmArePlannedAtItsClocks: they get those whatever a plan has, and queue as without
+// one.
+func TestJobsOfTheConstantArmArePlannedAtItsClocks(t *testing.T) {
+	q := &epdapi.Queue{Nodes: v100s(4), Models: workloads(1)}
+	for id := int64(1); id <= 4; id++ {
+		j := waits(id, 1, 100_000, float64(100-id))
+		j.Workload = "w0"
+		q.Jobs = append(q.Jobs, j)
+	}
+	constant := dvfsmodel.Setting{Core: 1237, Mem: 877}
+	terms := usual()
+	terms.Admissible = func(string, string, float64) ([]dvfsmodel.Setting, bool) {
+		return []dvfsmodel.Setting{{Core: 1005, Mem: 877}}, true
+	}
+	terms.Arm = func(id slurm.JobID, gpuModel string) live.Arm {
+		if gpuModel == "V100" {
+			return map[slurm.JobID]live.Arm{
+				1: live.ArmConstant, 2: live.ArmHeldOut, 3: live.ArmConstant, 4: live.ArmTreated,
+			}[id]
+		}
+		if id == 2 {
+			return live.ArmHeldOut
+		}
+		return live.ArmTreated
+	}
+	terms.Constant = func(string, string, float64) dvfsmodel.Setting { return constant }
+	p, err := slurmqueue.NewPlan(t.Context(), q, terms, planned("edl-bin"), dayStart)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := byTask(p)
+	for task, core := range map[string]dvfsmodel.MHz{"1": 1237, "2": 0, "3": 1237} {
+		if j := got[task]; j.Core != core || !j.HeldOut {
+			t.Errorf("job %s: %+v", task, j)
+		}
+	}
+	if j := got["4"]; j.HeldOut || j.Core == 1237 {
+		t.Errorf("a treated job: %+v", j)
+	}
+	terms.Constant = func(string, string, float64) dvfsmodel.Setting { return dvfsmodel.Setting{} }
+	if p, err = slurmqueue.NewPlan(t.Context(), q, terms, planned("edl-bin"), dayStart); err != nil ||
+		byTask(p)["1"].Setting != (dvfsmodel.Setting{}) {
+		t.Errorf("not at constant clocks: %+v, %v", p, err)
 	}
 }

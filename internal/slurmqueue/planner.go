@@ -2,6 +2,7 @@ package slurmqueue
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -10,6 +11,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/liveplan"
+	"github.com/epplan/epplan/internal/pause"
 	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
@@ -93,18 +95,15 @@ func (o *LivePlanner) Run(ctx context.Context) {
 // wait waits for so long, or until what was planned has changed: not before as much time
 // has passed as a plan must leave to others.
 func (o *LivePlanner) wait(ctx context.Context, most time.Duration) {
-	for waited := time.Duration(0); waited < most && ctx.Err() == nil; {
-		pause := most - waited
+	for waited := time.Duration(0); waited < most; {
+		rest := most - waited
 		if o.Watch != nil {
-			pause = min(pause, lookEvery)
+			rest = min(rest, lookEvery)
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
+		if pause.For(ctx, rest) != nil {
+			return
 		}
-		timer.Stop()
-		waited += pause
+		waited += rest
 		if o.Watch != nil && o.hasChanged() && waited >= o.atLeast {
 			return
 		}
@@ -192,18 +191,46 @@ func (o *LivePlanner) plan(
 	if err != nil {
 		return nil, err
 	}
+	until := knownAt(q, at).Add(live.Known(wanted.Stale).Duration())
+	if !until.After(at) {
+		return nil, fmt.Errorf("%w from %s", errOldQueue, q.At.UTC().Format(time.RFC3339))
+	}
+	if plan, err = o.planOf(bounded, q, terms, wanted, at); err == nil {
+		plan.Until = until
+	}
+	return plan, err
+}
+
+// errOldQueue tells that Slurm hasn't answered for long.
+var errOldQueue = errors.New("the last that is known of Slurm's queue is")
+
+// freshFor is for how long a queue is as good as the present one: within this time Slurm is asked again.
+const freshFor = 30 * time.Second
+
+// knownAt is when the queue was as a plan of now takes it: a plan of an old one is as old.
+func knownAt(q *epdapi.Queue, now time.Time) time.Time {
+	if q.At.IsZero() || now.Sub(q.At) <= freshFor {
+		return now
+	}
+	return q.At
+}
+
+// planOf plans a queue, or its order.
+func (o *LivePlanner) planOf(
+	ctx context.Context, q *epdapi.Queue, terms *PlanTerms, wanted *config.Planning, at time.Time,
+) (*live.Plan, error) {
 	if !wanted.OrderOnly {
-		return NewPlan(bounded, q, terms, wanted, at)
+		return NewPlan(ctx, q, terms, wanted, at)
 	}
 	policy, err := wanted.Parse()
 	if err != nil {
 		return nil, err
 	}
-	order, err := NewOrder(bounded, q, terms, policy)
+	order, err := NewOrder(ctx, q, terms, policy)
 	if err != nil {
 		return nil, err
 	}
-	plan = &live.Plan{
+	plan := &live.Plan{
 		Policy: wanted.Policy, At: at, Until: at.Add(live.Known(wanted.Stale).Duration()),
 		Jobs: make([]live.PlannedJob, len(order.Jobs)), Without: order.Without, OrderOnly: true,
 	}

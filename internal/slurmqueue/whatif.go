@@ -31,8 +31,11 @@ type PlanTerms struct {
 	// Admissible are the clocks that epd would set for a job of a workload on a GPU model with such a
 	// time limit, seconds (+Inf: none); not ok: that isn't known. Nil: all that GPUs have may be set.
 	Admissible func(workload, gpuModel string, limit float64) (clocks []dvfsmodel.Setting, ok bool)
-	// HeldOut reports whether a job is drawn by lot to run as without a plan; nil: none is.
-	HeldOut func(slurm.JobID) bool
+	// Arm is that into which a job is drawn by lot on GPUs of a model (empty: of one without constant
+	// clocks): all but treated ones run as without a plan. Nil: all are treated.
+	Arm func(job slurm.JobID, gpuModel string) live.Arm
+	// Constant are the clocks that a job of the constant arm gets; the zero value: the default ones.
+	Constant func(workload, gpuModel string, limit float64) dvfsmodel.Setting
 	// RunTimes are how long jobs that run are predicted to take at the clocks that they have, seconds;
 	// nil, and others: as at default ones.
 	RunTimes func() map[slurm.JobID]float64
@@ -138,7 +141,7 @@ func (w *WhatIf) problem(
 	if err != nil {
 		return nil, err
 	}
-	terms.restrictClocks(tasks, jobs)
+	terms.restrictClocks(tasks, jobs, w.Batch.RecordOf)
 	p := &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks)}
 	terms.Goal.Set(p)
 	if err := w.Batch.AddRunning(p, partitions); err != nil {
@@ -153,10 +156,11 @@ func (w *WhatIf) problem(
 // more than those that are free.
 func noteBacklog(p *planner.Problem, waiting int) {
 	classes := p.Cluster.Classes
-	free := make([]int, len(classes))
+	all := make([]int, len(classes))
 	for class := range classes {
-		free[class] = classes[class].Count * classes[class].GPUs
+		all[class] = classes[class].Count * classes[class].GPUs
 	}
+	free, backlog := slices.Clone(all), planner.NewBacklog(all)
 	if p.Snapshot != nil {
 		for i := range p.Snapshot.Running {
 			r := &p.Snapshot.Running[i]
@@ -164,22 +168,19 @@ func noteBacklog(p *planner.Problem, waiting int) {
 		}
 	}
 	for i := range p.Tasks[:waiting] {
-		t, could := &p.Tasks[i], 0
-		for class := range classes {
-			if k := &classes[class]; k.CanRun(t, t.Option(k.Model)) {
-				could += k.Count * k.GPUs
-			}
-		}
-		for class := range classes {
+		t := &p.Tasks[i]
+		backlog.Add(1, func(class int) float64 {
 			k := &classes[class]
-			if option := t.Option(k.Model); could > 0 && k.CanRun(t, option) {
-				k.Backlog += float64(t.Options[option].GPUs) * t.Share / float64(could)
+			option := t.Option(k.Model)
+			if !k.CanRun(t, option) {
+				return 0
 			}
-		}
+			return float64(t.Options[option].GPUs) * t.Share
+		})
 	}
 	for class := range classes {
-		if k := &classes[class]; k.Count > 0 {
-			k.Backlog = max(0, k.Backlog-float64(free[class])/float64(k.Count*k.GPUs))
+		if all[class] > 0 {
+			classes[class].Backlog = max(0, backlog.By[class]-float64(free[class])/float64(all[class]))
 		}
 	}
 }
@@ -197,7 +198,7 @@ func (w *WhatIf) chosenJobs(question PlanOptions) []queue.Job {
 // asDecided is a queue in which jobs that are held out stay at default clocks, and jobs that run take
 // as long as at the clocks that they have.
 func (t *PlanTerms) asDecided(q *epdapi.Queue) *epdapi.Queue {
-	if t.HeldOut == nil && t.RunTimes == nil {
+	if t.Arm == nil && t.RunTimes == nil {
 		return q
 	}
 	out := *q
@@ -210,7 +211,7 @@ func (t *PlanTerms) asDecided(q *epdapi.Queue) *epdapi.Queue {
 		j := &out.Jobs[i]
 		id := slurm.JobID(j.ID) //nolint:gosec // it was one of Slurm's
 		if j.State == string(slurm.Pending) {
-			j.HandsOff = j.HandsOff || t.HeldOut != nil && t.HeldOut(id)
+			j.HandsOff = j.HandsOff || t.arm(id, "") == live.ArmHeldOut
 		} else if seconds, known := runTimes[id]; known {
 			j.Workload, j.RuntimeS = "", live.Known(seconds)
 		}
@@ -218,14 +219,23 @@ func (t *PlanTerms) asDecided(q *epdapi.Queue) *epdapi.Queue {
 	return &out
 }
 
+// arm is that into which a job is drawn on GPUs of a model.
+func (t *PlanTerms) arm(job slurm.JobID, gpuModel string) live.Arm {
+	if t.Arm == nil {
+		return live.ArmTreated
+	}
+	return t.Arm(job, gpuModel)
+}
+
 // restrictClocks leaves tasks the clocks that epd would set for their jobs.
-func (t *PlanTerms) restrictClocks(tasks []planner.Task, jobs []queue.Job) {
+func (t *PlanTerms) restrictClocks(tasks []planner.Task, jobs []queue.Job, records []QueueRecord) {
 	if t.Admissible == nil {
 		return
 	}
 	type question struct {
 		workload, gpuModel string
 		limit              float64
+		constant           bool // what is asked for are the clocks of the constant arm
 	}
 	known := make(map[question]dvfsmodel.Response)
 	for i := range tasks {
@@ -234,10 +244,14 @@ func (t *PlanTerms) restrictClocks(tasks []planner.Task, jobs []queue.Job) {
 		}
 		for k := range tasks[i].Options {
 			o := &tasks[i].Options[k]
-			ask := question{jobs[i].Workload, o.Model, jobs[i].Limit}
+			ask := question{
+				jobs[i].Workload, o.Model, jobs[i].Limit, t.arm(records[i].ID, o.Model) == live.ArmConstant,
+			}
 			if known[ask] == nil {
 				known[ask] = o.Response
-				if clocks, ok := t.Admissible(ask.workload, ask.gpuModel, ask.limit); ok {
+				if ask.constant {
+					known[ask] = fixedAt(o.Response, t.Constant(ask.workload, ask.gpuModel, ask.limit))
+				} else if clocks, ok := t.Admissible(ask.workload, ask.gpuModel, ask.limit); ok {
 					known[ask] = dvfsmodel.Within(o.Response, func(pair dvfsmodel.Setting) bool {
 						return slices.Contains(clocks, pair)
 					})
@@ -246,4 +260,13 @@ func (t *PlanTerms) restrictClocks(tasks []planner.Task, jobs []queue.Job) {
 			o.Response = known[ask]
 		}
 	}
+}
+
+// fixedAt is a response at some clocks alone; at the default ones where it hasn't got them.
+func fixedAt(r dvfsmodel.Response, clocks dvfsmodel.Setting) dvfsmodel.Response {
+	at := r.Default()
+	if pt, ok := dvfsmodel.PointAt(r, dvfsmodel.Point{Core: clocks.Core, Mem: clocks.Mem}); ok {
+		at = pt
+	}
+	return &dvfsmodel.Fixed{At: at}
 }

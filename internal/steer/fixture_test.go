@@ -38,6 +38,7 @@ type world struct {
 	fail     func(u lever.Undo) error // before a change
 	crash    int                      // the call at which the process ends; 0: none
 	after    bool                     // the crash comes after the call's effect
+	booted   time.Time                // of slurmctld
 	meddle   int                      // the call before which somebody takes back what was steered; 0: none
 }
 
@@ -209,6 +210,7 @@ func (w *world) steerer(tb rapid.TB, most int) *steer.Steerer {
 	tb.Helper()
 	s, err := steer.Open(&steer.Options{
 		Source: w.snapshot, Levers: w, PowerSaving: w.PowerSaving,
+		Booted:           func(context.Context) (time.Time, error) { return w.booted, nil },
 		DefaultPartition: func(context.Context) (string, error) { return "gpu", nil },
 		Settings:         func() *steer.Settings { return &w.settings },
 		Dir:              "levers", Disk: w.disk, Clock: func() time.Time { return w.now }, MaxChanges: most,

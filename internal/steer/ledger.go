@@ -29,7 +29,9 @@ const (
 	phaseInForce   phase = "in_force" // the value is After
 	phaseUndoing   phase = "undoing"  // about to be taken back: the value is After or Before
 	phaseTakenOver phase = "left"     // somebody else changed the value: it's theirs
-	phaseUndone    phase = "undone"   // of an array: tasks that started before may still have former values
+	// The value is Before: ours may come back, with a slurmctld that lost the last change, by a change that it
+	// makes late, and with tasks of an array that started before.
+	phaseUndone phase = "undone"
 )
 
 // ledgerEntry is one value that was changed, or may have been.
@@ -74,11 +76,16 @@ func (e *ledgerEntry) isOwnValue(value string) bool {
 	return value != e.Before && (value == e.After || slices.Contains(e.Past, value))
 }
 
+// notePast keeps a value that was in force, or may come to be.
+func (e *ledgerEntry) notePast(value string) {
+	e.Past = append(slices.DeleteFunc(e.Past, func(p string) bool { return p == value }), value)
+	e.Past = e.Past[max(0, len(e.Past)-maxPastValues):]
+}
+
 // setTarget notes that a value is about to be set.
 func (e *ledgerEntry) setTarget(from, to string) {
 	if from != e.Before {
-		e.Past = append(slices.DeleteFunc(e.Past, func(p string) bool { return p == from }), from)
-		e.Past = e.Past[max(0, len(e.Past)-maxPastValues):]
+		e.notePast(from)
 	}
 	e.Was, e.After, e.Phase = from, to, phaseIntended
 }

@@ -50,7 +50,7 @@ func (l *lab) steerer(state string) *steer.Steerer {
 	l.Helper()
 	s, err := steer.Open(&steer.Options{
 		Source: steer.SnapshotFromSlurm(slurm.NewClient(l.run, patience), time.Now),
-		Levers: lever.New(l.client), PowerSaving: l.client.PowerSaving,
+		Levers: lever.New(l.client), PowerSaving: l.client.PowerSaving, Booted: l.client.Booted,
 		Settings: func() *steer.Settings { return &l.settings }, Dir: state,
 	})
 	if err != nil {

@@ -13,11 +13,10 @@ import (
 
 // leverChange is one change, or one taken back.
 type leverChange struct {
-	key   leverKey
-	undo  bool       // it is taken back
-	array bool       // of a job array: tasks may have started with former values
-	from  string     // the value that is there, of a change
-	want  lever.Undo // of a change
+	key  leverKey
+	undo bool       // it is taken back
+	from string     // the value that is there, of a change
+	want lever.Undo // of a change
 }
 
 // changesFor are what must be done to get from the entries to the wants: first what is
@@ -38,7 +37,7 @@ func (s *Steerer) changesFor(x *snapshotIndex, wants []WantedChange) ([]leverCha
 			report.Waiting++
 			continue
 		}
-		list = append(list, leverChange{key: k, undo: true, array: x.arrays[k.job]})
+		list = append(list, leverChange{key: k, undo: true})
 	}
 	for i := range wants {
 		u := wants[i].Undo
@@ -148,7 +147,7 @@ func (s *Steerer) noteApplied(m *leverChange, e *ledgerEntry, report *StepReport
 		return
 	}
 	report.Undone++
-	s.closeEntry(m.key, e, m.array)
+	s.closeEntry(m.key, e)
 	s.log.Debug("a lever was moved back", "lever", m.key.String(), "to", e.Before)
 }
 

@@ -1,8 +1,10 @@
 package steer
 
 import (
+	"context"
 	"maps"
 	"strconv"
+	"time"
 
 	"github.com/epplan/epplan/slurm"
 	"github.com/epplan/epplan/slurm/lever"
@@ -13,6 +15,7 @@ type snapshotIndex struct {
 	jobs   map[slurm.JobID]*slurm.Job // that haven't ended
 	arrays map[slurm.JobID]bool       // that have tasks which haven't ended
 	nodes  map[string]*slurm.Node
+	booted time.Time // when slurmctld began to run; zero: it doesn't matter, or isn't known
 }
 
 func indexSnapshot(s *Snapshot) *snapshotIndex {
@@ -45,6 +48,30 @@ func (s *Steerer) isStale(snap *Snapshot) bool {
 		old = old || snap.At.Before(e.At)
 	}
 	return old
+}
+
+// askBooted asks since when slurmctld runs where a job has its own value again though ours was in force.
+func (s *Steerer) askBooted(ctx context.Context, x *snapshotIndex) (err error) {
+	if s.options.Booted == nil {
+		return nil
+	}
+	for k, e := range s.ledger.entries {
+		if j := x.jobs[k.job]; j != nil && e.Phase != phaseTakenOver && e.Phase != phaseUndone &&
+			valueOf(j, k.lever) == e.Before && e.After != e.Before {
+			x.booted, err = s.options.Booted(ctx)
+			return err
+		}
+	}
+	return nil
+}
+
+// bootPrecision is that of the time since when slurmctld runs.
+const bootPrecision = time.Second
+
+// mayBeLost reports whether slurmctld may have lost the last change of an entry: it writes changes down
+// some seconds later.
+func (x *snapshotIndex) mayBeLost(e *ledgerEntry) bool {
+	return e.At.Before(x.booted.Add(bootPrecision))
 }
 
 // reconcile learns from a snapshot what became of the entries.
@@ -129,12 +156,15 @@ func (s *Steerer) confirm(e *ledgerEntry) {
 	}
 }
 
-// closeEntry ends an entry whose value is the one before again. An array's entry
-// stays for the tasks that started meanwhile.
-func (s *Steerer) closeEntry(k leverKey, e *ledgerEntry, array bool) {
-	if array {
-		e.Past = append(e.Past, e.After)
-		e.Past = e.Past[max(0, len(e.Past)-maxPastValues):]
+// settledAfter is after which time Slurm neither loses a change nor makes one late: it writes them down some
+// seconds later, and takes none whose credential is five minutes old.
+const settledAfter = 6 * time.Minute
+
+// closeEntry ends an entry whose value is the one before again. A job's stays for a while, an array's for
+// the tasks that started meanwhile: our values may come back.
+func (s *Steerer) closeEntry(k leverKey, e *ledgerEntry) {
+	if k.job != 0 {
+		e.notePast(e.After)
 		e.Phase, e.Was = phaseUndone, ""
 		s.ledger.dirty = true
 		return
@@ -154,13 +184,22 @@ func (s *Steerer) reconcileJob(k leverKey, e *ledgerEntry, x *snapshotIndex) {
 	}
 	value := valueOf(j, k.lever)
 	switch {
-	case e.Phase == phaseTakenOver, e.Phase == phaseUndone:
-	case value == e.After:
+	case e.Phase == phaseTakenOver:
+	case e.Phase == phaseUndone && (!e.isOwnValue(value) || !x.canUndo(k)):
+		if !x.arrays[k.job] && x.snap.At.Sub(e.At) > settledAfter {
+			s.ledger.drop(k)
+		}
+	case value == e.After && e.Phase != phaseUndone:
 		s.confirm(e)
 	case e.Phase == phaseUndoing && value == e.Before:
-		s.closeEntry(k, e, x.arrays[k.job])
+		s.closeEntry(k, e)
 	case e.Phase == phaseIntended && value == e.Was:
-		s.noteNotMade(k, e, x.arrays[k.job])
+		s.noteNotMade(k, e)
+	case e.isOwnValue(value): // a change that slurmctld lost, or made late
+		e.After, e.Phase, e.Was = value, phaseInForce, ""
+		s.ledger.dirty = true
+	case value == e.Before && x.mayBeLost(e):
+		s.closeEntry(k, e)
 	default:
 		e.Phase, e.Was = phaseTakenOver, ""
 		s.ledger.dirty = true
@@ -169,12 +208,14 @@ func (s *Steerer) reconcileJob(k leverKey, e *ledgerEntry, x *snapshotIndex) {
 	}
 }
 
-// noteNotMade notes that an intended change wasn't made.
-func (s *Steerer) noteNotMade(k leverKey, e *ledgerEntry, array bool) {
+// noteNotMade notes that an intended change wasn't made. A slurmctld that didn't answer in time may still
+// make it: the value stays known as ours.
+func (s *Steerer) noteNotMade(k leverKey, e *ledgerEntry) {
 	if e.Was == e.Before {
-		s.closeEntry(k, e, array)
+		s.closeEntry(k, e)
 		return
 	}
+	e.notePast(e.After)
 	e.After, e.Phase, e.Was = e.Was, phaseInForce, ""
 	s.ledger.dirty = true
 }
@@ -200,7 +241,7 @@ func (s *Steerer) reconcileWeight(k leverKey, e *ledgerEntry, x *snapshotIndex) 
 	case weight == e.Before:
 		s.ledger.drop(k)
 	case e.Phase == phaseIntended && weight == e.Was:
-		s.noteNotMade(k, e, false)
+		s.noteNotMade(k, e)
 	case e.Phase != phaseTakenOver:
 		e.Phase, e.Was = phaseTakenOver, ""
 		s.ledger.dirty = true

@@ -32,6 +32,9 @@ type Options struct {
 	Levers Levers
 	// PowerSaving reports whether Slurm can power nodes down and wake them.
 	PowerSaving func(context.Context) (slurm.PowerSaving, error)
+	// Booted is when slurmctld began to run: one that was killed may have lost changes from before. Nil:
+	// that isn't known.
+	Booted func(context.Context) (time.Time, error)
 	// DefaultPartition is where jobs go whose users name no partition; nil: that isn't known.
 	DefaultPartition func(context.Context) (string, error)
 	Settings         func() *Settings // those in force
@@ -246,6 +249,11 @@ func (s *Steerer) step(ctx context.Context, set *Settings, most int) (StepReport
 	s.seen, s.idle = snap.At, idleSince(snap, s.idle)
 	s.naps.observe(snap, s.idle)
 	x := indexSnapshot(snap)
+	if err := s.askBooted(ctx, x); err != nil {
+		err = fmt.Errorf("ask slurm since when it runs: %w", err)
+		s.publish(nil, StepReport{}, err)
+		return StepReport{}, err
+	}
 	s.reconcile(x)
 	var plan Plan
 	if !s.paused {

@@ -62,6 +62,103 @@ func TestAUserWhoChangesOrUndoesNiceIsLeftAlone(t *testing.T) {
 	}
 }
 
+// A slurmctld that is killed comes back with what it had written down some seconds before.
+func TestChangesThatSlurmLostAreMadeAgain(t *testing.T) {
+	for name, lost := range map[string]int64{"all": 7, "the last one": 101} {
+		w := pair()
+		s := w.open(t)
+		step(t, s)
+		w.base[2] = 800 // job 1 goes further back
+		w.rank(w.jobs[2])
+		step(t, s)
+		if w.jobs[1].Nice != 201 {
+			t.Fatalf("nices %v", w.nices())
+		}
+		w.now = w.now.Add(900 * time.Millisecond)
+		w.booted = w.now.Truncate(time.Second)
+		w.setNice(1, lost)
+		for range 2 {
+			step(t, s)
+		}
+		if st := s.Status(); w.jobs[1].Nice != 201 || len(st.Left) > 0 || st.Nice != 1 {
+			t.Errorf("%s: nices %v, %+v", name, w.nices(), st)
+		}
+		w.setNice(1, lost)
+		if r, err := s.UndoAll(t.Context()); err != nil || r.Waiting+r.Failed > 0 || w.jobs[1].Nice != 7 {
+			t.Errorf("%s: %+v, %v, nices %v", name, r, err, w.nices())
+		}
+	}
+}
+
+// What was taken back comes back, too; once it is sure to be written down, a job's nice is its user's.
+func TestANiceThatComesBackAfterItWasTakenBackIsTakenBackAgain(t *testing.T) {
+	w := pair()
+	s := w.open(t)
+	step(t, s)
+	w.jobs[2].Comment = ""
+	step(t, s)
+	w.now = w.now.Add(time.Minute)
+	w.booted = w.now
+	w.setNice(1, 101)
+	s = w.open(t)
+	for range 2 {
+		step(t, s)
+	}
+	if st := s.Status(); w.jobs[1].Nice != 7 || len(st.Left) > 0 || st.Nice > 0 {
+		t.Errorf("nices %v, %+v", w.nices(), st)
+	}
+	w.now = w.now.Add(10 * time.Minute)
+	step(t, s)
+	w.setNice(1, 101)
+	if r := step(t, s); r != (steer.StepReport{}) || w.jobs[1].Nice != 101 {
+		t.Errorf("%+v, nices %v", r, w.nices())
+	}
+}
+
+// A slurmctld that hangs takes a change after epd has given up waiting for it.
+func TestAChangeThatComesLateIsKnownAsOurs(t *testing.T) {
+	w := pair()
+	s := w.open(t)
+	hangs := func(lever.Undo) error { return slurm.ErrUnreachable }
+	w.fail = hangs
+	if _, err := s.Step(t.Context()); !errors.Is(err, slurm.ErrUnreachable) {
+		t.Fatal(err)
+	}
+	if _, err := s.Step(t.Context()); !errors.Is(err, slurm.ErrUnreachable) { // not made yet, and tried again
+		t.Fatal(err)
+	}
+	w.fail = nil
+	w.jobs[2].Comment = ""
+	step(t, s)        // it isn't wanted any more
+	w.setNice(1, 101) // now
+	for range 2 {
+		step(t, s)
+	}
+	if st := s.Status(); w.jobs[1].Nice != 7 || len(st.Left) > 0 {
+		t.Errorf("nices %v, %+v", w.nices(), st)
+	}
+
+	w = pair()
+	s = w.open(t)
+	step(t, s)
+	w.base[2], w.fail = 800, hangs
+	w.rank(w.jobs[2])
+	if _, err := s.Step(t.Context()); !errors.Is(err, slurm.ErrUnreachable) {
+		t.Fatal(err)
+	}
+	w.fail = nil
+	w.base[2] = 900
+	w.rank(w.jobs[2])
+	step(t, s)
+	w.setNice(1, 201) // late
+	for range 2 {
+		step(t, s)
+	}
+	if st := s.Status(); w.jobs[1].Nice != 101 || len(st.Left) > 0 {
+		t.Errorf("nices %v, %+v", w.nices(), st)
+	}
+}
+
 func TestAJobThatIsHeldMeanwhileIsNeitherReleasedNorForgotten(t *testing.T) {
 	w := pair()
 	s := w.open(t)

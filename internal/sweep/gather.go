@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/epplan/epplan/internal/pause"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -98,7 +99,7 @@ func (f *Folder) Gather(ctx context.Context, a *Array) error {
 		states: make(map[jobTask]slurm.JobState),
 	}
 	if g.array.Wait == nil {
-		g.array.Wait = waitByClock
+		g.array.Wait = pause.For
 	}
 	err := g.run(ctx)
 	if ctx.Err() != nil {
@@ -106,17 +107,6 @@ func (f *Folder) Gather(ctx context.Context, a *Array) error {
 		return ctx.Err()
 	}
 	return err
-}
-
-func waitByClock(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }
 
 // jobName is that of the arrays of the sweep in this folder.

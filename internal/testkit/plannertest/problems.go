@@ -200,11 +200,9 @@ func TwoByFour() *planner.Problem {
 	}
 }
 
-// Capped is a response that knows power caps: of 150, 200 and 250 W, on a GPU of those core clocks that
-// is under 300 W by default.
-func Capped(tb testing.TB) dvfsmodel.Response {
+// CappedModel is a workload on a GPU whose clocks and limit are those of base by default.
+func CappedModel(tb testing.TB, base dvfsmodel.Setting) *dvfsmodel.Fitted {
 	tb.Helper()
-	base := dvfsmodel.Setting{Core: 1400, Mem: 5000, Cap: 300}
 	model, err := dvfsmodel.NewFitted(dvfsmodel.CappedForm(), base, []dvfsmodel.Coefficient{
 		{Name: "time.scale_s", Value: 40},
 		{Name: "time.core_share", Value: 0.7},
@@ -221,11 +219,20 @@ func Capped(tb testing.TB) dvfsmodel.Response {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	return model
+}
+
+// Capped is a response that knows power caps: of 150, 200 and 250 W, on a GPU of those core clocks that
+// is under 300 W by default.
+func Capped(tb testing.TB) dvfsmodel.Response {
+	tb.Helper()
+	base := dvfsmodel.Setting{Core: 1400, Mem: 5000, Cap: 300}
 	table, err := dvfsmodel.NewTable(base, []dvfsmodel.Setting{
 		{Core: 1000, Mem: 5000}, {Core: 1200, Mem: 5000}, {Core: 1400, Mem: 5000},
 	}, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return dvfsmodel.NewCappedFrontier(model, table, table.Nearest(1400, 5000), []dvfsmodel.Watt{150, 200, 250})
+	return dvfsmodel.NewCappedFrontier(CappedModel(tb, base), table, table.Nearest(1400, 5000),
+		[]dvfsmodel.Watt{150, 200, 250})
 }

@@ -1,0 +1,77 @@
+package slurmqueue
+
+import (
+	"reflect"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/live"
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/policy"
+)
+
+// inRounds is solveEach as one would say it first: what has no place for its deadline goes without, until all
+// have one.
+func inRounds(t *rapid.T, problem *planner.Problem, chosen *planner.Policy) (plan *planner.Plan, rounds int) {
+	for {
+		rounds++
+		plan, err := policy.SolveChecked(t.Context(), problem, chosen, &planner.Options{Seed: planner.DefaultSeed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rounds == mostSolved || !dropMissed(problem, plan) {
+			return plan, rounds
+		}
+	}
+}
+
+// TestDeadlinesThatNobodyCanKeepTakeNoRoundOfTheirOwn draws queues with deadlines, some of them lost whatever
+// runs, others to other jobs.
+func TestDeadlinesThatNobodyCanKeepTakeNoRoundOfTheirOwn(t *testing.T) {
+	saved := 0
+	rapid.Check(t, func(t *rapid.T) {
+		q := &epdapi.Queue{Nodes: []epdapi.QueueNode{
+			{GPUModel: "V100", GPUs: 4, Count: rapid.IntRange(1, 3).Draw(t, "nodes")},
+		}}
+		for id := range rapid.IntRange(1, 20).Draw(t, "jobs") {
+			limit := float64(60 * rapid.IntRange(1, 60).Draw(t, "minutes"))
+			q.Jobs = append(q.Jobs, epdapi.QueuedJob{
+				ID: int64(id + 1), User: "ada", State: "PENDING", Nodes: 1, Limit: live.LimitOfSeconds(limit),
+				GPUs: rapid.IntRange(1, 4).Draw(t, "gpus"), AgeS: live.Known(float64(100 - id)),
+				RuntimeS: live.Known(limit), PowerW: live.Known(100),
+				DeadlineS: live.Known(limit * rapid.Float64Range(0.5, 4).Draw(t, "room")),
+			})
+		}
+		chosen, err := policy.Parse(rapid.SampledFrom([]string{"edl", "value", "edl-bin"}).Draw(t, "policy"),
+			policy.DefaultParams())
+		if err != nil {
+			t.Fatal(err)
+		}
+		problem := func() *planner.Problem {
+			settings := config.Default()
+			p, err := new(WhatIf).problem(t.Context(), q, &PlanTerms{
+				Profiles: config.BuiltinProfiles(), Goal: settings.Goal(), Safety: settings.Safety,
+			}, PlanOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p
+		}
+		want, rounds := inRounds(t, problem(), chosen)
+		got, _, err := solveEach(t.Context(), problem(), chosen)
+		if err != nil || !reflect.DeepEqual(got.Assignments, want.Assignments) {
+			t.Fatalf("%+v\nin rounds %+v, %v", got, want, err)
+		}
+		first := problem()
+		dropImpossible(first)
+		if _, fewer := inRounds(t, first, chosen); fewer < rounds {
+			saved++
+		}
+	})
+	if saved == 0 {
+		t.Error("no round was ever saved")
+	}
+}
