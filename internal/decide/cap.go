@@ -126,6 +126,12 @@ func (l *limitsSeen) note(gpuModel string, r *epdapi.DecideRequest) {
 	l.byModel[gpuModel] = limitSeen{r.PowerLimit, r.CoreFixed}
 }
 
+// PowerLimitOf is the power limit of a GPU model that an agent said last; zero: none did since the start,
+// or none can be set.
+func PowerLimitOf(dr *Decider, gpuModel string) epdapi.PowerLimit {
+	return dr.limits.of(gpuModel).limit
+}
+
 // of is what was said last of a GPU model.
 func (l *limitsSeen) of(gpuModel string) limitSeen {
 	l.mu.Lock()
