@@ -28,6 +28,21 @@ const worthCap = 0.01
 func (s *SafeResponse) BetterUnderCap(
 	m *Capped, caps []dvfsmodel.Watt, best *dvfsmodel.Point, o dvfsmodel.Objective, limit float64,
 ) (dvfsmodel.Point, bool) {
+	return s.betterUnderCap(m, caps, best, o, limit, math.Inf(1))
+}
+
+// NoSlowerUnderCap is [SafeResponse.BetterUnderCap] among the settings at which a run takes no longer than it
+// is predicted to take at the point best.
+func (s *SafeResponse) NoSlowerUnderCap(
+	m *Capped, caps []dvfsmodel.Watt, best *dvfsmodel.Point, o dvfsmodel.Objective, limit float64,
+) (dvfsmodel.Point, bool) {
+	return s.betterUnderCap(m, caps, best, o, limit, best.Time)
+}
+
+// betterUnderCap looks among settings at which a run is predicted to take so long at most.
+func (s *SafeResponse) betterUnderCap(
+	m *Capped, caps []dvfsmodel.Watt, best *dvfsmodel.Point, o dvfsmodel.Objective, limit, longest float64,
+) (dvfsmodel.Point, bool) {
 	standard, base := &s.Standard, s.Fitted.Base // where a limit is in force, standard is the clock that runs
 	predict, ok := s.together(m)
 	if !ok {
@@ -43,7 +58,7 @@ func (s *SafeResponse) BetterUnderCap(
 			return
 		}
 		pt := predict(core, mem, w)
-		if pt.Cap = w; !IsPossible(&pt) || !s.fitsTogether(m, &pt, limit) {
+		if pt.Cap = w; !IsPossible(&pt) || pt.Time > longest || !s.fitsTogether(m, &pt, limit) {
 			return
 		}
 		under := *s

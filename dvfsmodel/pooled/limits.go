@@ -194,4 +194,3 @@ func TopOf(workloads [][]dvfsmodel.Sample, least dvfsmodel.Setting) dvfsmodel.Se
 	}
 	return least
 }
-
