@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -77,8 +78,9 @@ func newSite(t *testing.T, b *board, seed uint64, capMode string) *site {
 	t.Helper()
 	s := &site{
 		board: b, rng: rand.New(rand.NewPCG(seed, 5)), refitted: make(chan struct{}, 1),
-		settings: settings(t, "[safety]\nlimit_margin = 0\nstretch = 2.2\n[live]\nmode = \"enforce\"\nhold_out = 0\n"+
-			"explore = 0.5\ntime_margin = 0.05\nexplore_slowdown = 0.3\n[live.cap]\nmode = \""+capMode+"\"\n"),
+		settings: settings(t, "[safety]\nlimit_margin = 0\nstretch = 2.2\n"+
+			"[live]\nmode = \"enforce\"\nhold_out = 0\nexplore = 0.5\n"+
+			"time_margin = 0.05\nexplore_slowdown = 0.3\n[live.cap]\nmode = \""+capMode+"\"\n"),
 		records: &kept{outcomes: make(map[record.WorkloadKey][]record.Outcome)},
 	}
 	s.learner = learn.New(learn.Options{
@@ -165,7 +167,7 @@ func (s *site) run(key record.WorkloadKey, truth work, d *live.Decision) {
 	took := s.at(truth, d.Setting)
 	noise := func() float64 { return math.Exp(0.005 * s.rng.NormFloat64()) }
 	o := record.Outcome{
-		RunID: fmt.Sprint(len(s.records.outcomes[key])), Cluster: key.Cluster, Workload: key.Workload,
+		RunID: strconv.Itoa(len(s.records.outcomes[key])), Cluster: key.Cluster, Workload: key.Workload,
 		GPUModel: key.GPUModel, ExitState: record.Completed, Ended: start, GPUs: []string{"GPU-a"},
 		Setting: d.Setting, CapW: live.Known(float64(took.Cap)), TimeS: live.Known(took.Time * noise()),
 		MeanPowerW: live.Known(float64(took.Power) * noise()), WorkClock: s.clock(truth, took),
@@ -184,7 +186,7 @@ func (b *board) drawWork(t *testing.T, rng *rand.Rand) work {
 	at := b.base
 	at.Cap = b.limit.InForce
 	between := func(low, high float64) float64 { return low + (high-low)*rng.Float64() }
-	var all work
+	all := make(work, 0, 2)
 	seconds, part := between(300, 900), between(0.2, 0.5)
 	static, slope, knee := between(50, 70), between(1.2, 1.8), between(0.6, 0.75)
 	for _, phase := range []struct{ part, core, dynamic float64 }{
@@ -229,8 +231,11 @@ func (s *site) best(truth work, longest float64) float64 {
 	return least
 }
 
+// limitsTried counts limits that were set.
+type limitsTried struct{ probes, choices int }
+
 // trial is how far above the best a workload's choices are after some runs, on a mean of several time limits.
-func (s *site) trial(t *testing.T, key record.WorkloadKey, truth work, seen *struct{ probes, choices int }) float64 {
+func (s *site) trial(t *testing.T, key record.WorkloadKey, truth work, seen *limitsTried) float64 {
 	t.Helper()
 	const runs = 10
 	standard := s.at(truth, dvfsmodel.Setting{})
@@ -264,14 +269,14 @@ func TestProbesOfClocksAndLimitsComeNearerTheBestThanThoseOfClocks(t *testing.T)
 	b := a100()
 	rng := rand.New(rand.NewPCG(20, 77))
 	var alone, together float64
-	var seen struct{ probes, choices int }
+	var seen limitsTried
 	trials := cases(15)
 	for trial := range trials {
-		clocks, both := newSite(t, b, uint64(trial), "off"), newSite(t, b, uint64(trial), "chosen") //nolint:gosec // few
+		clocks, both := newSite(t, b, uint64(trial), "off"), newSite(t, b, uint64(trial), "chosen")
 		for w := range workloads {
 			truth := b.drawWork(t, rng)
 			key := record.WorkloadKey{Cluster: "alpha", Workload: fmt.Sprint("w", w), GPUModel: gpuModel}
-			var none struct{ probes, choices int }
+			var none limitsTried
 			alone += clocks.trial(t, key, truth, &none) / float64(workloads*trials)
 			if none.probes+none.choices > 0 {
 				t.Fatal("a limit where none is chosen")
@@ -286,6 +291,67 @@ func TestProbesOfClocksAndLimitsComeNearerTheBestThanThoseOfClocks(t *testing.T)
 	}
 }
 
+// exploring is a job that may explore at clocks, and at clocks under limits.
+type exploring struct {
+	*capped
+	clocks, limits []learn.Candidate
+}
+
+func drawExploring(t *testing.T, rng *rand.Rand, from *modelPool) *exploring {
+	t.Helper()
+	e := &exploring{capped: knowingLimits(t, rng, from, "mode = \"chosen\"\n")}
+	if rng.IntN(2) == 0 {
+		m := *e.model
+		m.Capped = nil
+		e.model = &m
+	}
+	for range 4 {
+		at := drawPair(rng, e.profile.Pairs())
+		e.clocks = append(e.clocks, learn.Candidate{At: at, Gain: 0.1})
+		at.Cap = dvfsmodel.Watt(math.Round(float64(e.limit.InForce) * (0.3 + 0.8*rng.Float64())))
+		expected := 1 + rng.Float64()*rng.Float64()
+		e.limits = append(e.limits, learn.Candidate{
+			At: at, Gain: 0.1, Expected: expected, AtMost: expected * (1 + 0.2*rng.Float64()),
+		})
+	}
+	return e
+}
+
+// decide is what is decided by lines of the configuration, with what can be learnt of limits.
+func (e *exploring) decide(t *testing.T, lines string, limits []learn.Candidate, held float64) *live.Decision {
+	t.Helper()
+	ch := e.chooser(t, e.configuration()+lines)
+	ch.request.PowerLimit, ch.request.CoreFixed = e.limit, e.coreFixed
+	ch.explores, ch.model.Candidates, ch.model.LimitCandidates = true, e.clocks, limits
+	ch.choose(&slurm.Wishes{Deadline: ch.decision.Wish.Deadline})
+	ch.drawArm(&armShares{holdOut: live.Known(held)}, 0.5)
+	return ch.decision
+}
+
+// carelessProbe is why a probe under a limit may not be.
+func (e *exploring) carelessProbe(d *live.Decision) string {
+	standard := e.standard()
+	i := slices.IndexFunc(e.limits, func(l learn.Candidate) bool {
+		return l.At.Cap == d.Cap && (l.At.Core == cmp.Or(d.Core, e.profile.Default.Core) ||
+			d.Core == 0 && l.At.Core == standard.Core) // it runs there anyway
+	})
+	most := e.alike.limit.Seconds()
+	if e.deadline > 0 {
+		most = min(most, e.deadline.Seconds()-e.deadlineMargin)
+	}
+	most = min(most, e.stretch*e.model.UpperTime(&standard, e.timeMargin)) * (1 + 1e-9)
+	switch {
+	case i < 0 || !e.capped.limit.Takes(d.Cap):
+		return "nobody says that anything is learnt there, or the board doesn't take it"
+	case e.limits[i].AtMost*standard.Time > most || d.Upper.Or(0) > most:
+		return fmt.Sprintf("may take %v s, at most %v s by others' runs, of %v", d.Upper,
+			e.limits[i].AtMost*standard.Time, most)
+	case d.Arm != live.ArmTreated || !d.Apply:
+		return "isn't set, or doesn't count as treated"
+	}
+	return ""
+}
+
 // Where no limit is chosen beside clocks, what could be learnt of limits changes nothing; where one is, a
 // probe keeps what any run must, and is held out like any other.
 func TestProbesOfLimitsAreOnlyWhereLimitsAreChosen(t *testing.T) {
@@ -293,65 +359,28 @@ func TestProbesOfLimitsAreOnlyWhereLimitsAreChosen(t *testing.T) {
 	from := newPool(t, rng, 40)
 	probes := 0
 	for range cases(2000) {
-		c := knowingLimits(t, rng, from, "mode = \"chosen\"\n")
-		if rng.IntN(2) == 0 {
-			m := *c.model
-			m.Capped = nil
-			c.model = &m
-		}
-		var clocks, limits []learn.Candidate
-		for range 4 {
-			at := drawPair(rng, c.profile.Pairs())
-			clocks = append(clocks, learn.Candidate{At: at, Gain: 0.1})
-			at.Cap = dvfsmodel.Watt(math.Round(float64(c.limit.InForce) * (0.3 + 0.8*rng.Float64())))
-			expected := 1 + rng.Float64()*rng.Float64()
-			limits = append(limits, learn.Candidate{
-				At: at, Gain: 0.1, Expected: expected, AtMost: expected * (1 + 0.2*rng.Float64()),
-			})
-		}
-		decide := func(lines string, coreFixed bool, list []learn.Candidate, held float64) *live.Decision {
-			ch := c.chooser(t, c.configuration()+lines)
-			ch.request.PowerLimit, ch.request.CoreFixed = c.limit, coreFixed
-			ch.explores, ch.model.Candidates, ch.model.LimitCandidates = true, clocks, list
-			ch.choose(&slurm.Wishes{Deadline: ch.decision.Wish.Deadline})
-			ch.drawArm(&armShares{holdOut: live.Known(held)}, 0.5)
-			return ch.decision
-		}
-		for _, lines := range []string{"", "[live.cap]\nmode = \"constant\"\nlimit = 0.8\n"} {
-			if with, without := decide(lines, false, limits, 0), decide(lines, false, nil, 0); with.Setting !=
-				without.Setting || with.Reason != without.Reason || with.Upper != without.Upper {
-				t.Fatalf("%q: %+v, without limits %+v", lines, with, without)
+		e := drawExploring(t, rng, from)
+		onlyLimits := *e.capped
+		onlyLimits.coreFixed = true
+		fixed := exploring{&onlyLimits, e.clocks, e.limits}
+		for _, with := range []struct {
+			*exploring
+			lines string
+		}{{e, ""}, {e, "[live.cap]\nmode = \"constant\"\nlimit = 0.8\n"}, {&fixed, e.live}} {
+			a, b := with.decide(t, with.lines, e.limits, 0), with.decide(t, with.lines, nil, 0)
+			if a.Setting != b.Setting || a.Reason != b.Reason || a.Upper != b.Upper || a.Arm != b.Arm {
+				t.Fatalf("%q: %+v, where nothing can be learnt of limits %+v", with.lines, a, b)
 			}
 		}
-		if with, without := decide(c.live, true, limits, 0), decide(c.live, true, nil, 0); with.Setting !=
-			without.Setting || with.Reason != without.Reason {
-			t.Fatalf("where the core clock can't be locked: %+v, without limits %+v", with, without)
-		}
-		d := decide(c.live, false, limits, 0)
+		d := e.decide(t, e.live, e.limits, 0)
 		if d.Cap == 0 || !strings.HasPrefix(d.Reason, probeReason) {
 			continue
 		}
 		probes++
-		standard := c.standard()
-		i := slices.IndexFunc(limits, func(l learn.Candidate) bool {
-			return l.At.Cap == d.Cap && (l.At.Core == cmp.Or(d.Core, c.profile.Default.Core) ||
-				d.Core == 0 && l.At.Core == standard.Core) // it runs there anyway
-		})
-		most := c.alike.limit.Seconds()
-		if c.deadline > 0 {
-			most = min(most, c.deadline.Seconds()-c.deadlineMargin)
+		if why := e.carelessProbe(d); why != "" {
+			t.Fatalf("%v of %+v: %s: %v", d.Setting, e.limits, why, e.capped)
 		}
-		most = min(most, c.stretch*c.model.UpperTime(&standard, c.timeMargin)) * (1 + 1e-9)
-		switch {
-		case i < 0 || !c.limit.Takes(d.Cap):
-			t.Fatalf("%v of %+v: %v", d.Setting, limits, c)
-		case limits[i].AtMost*standard.Time > most || d.Upper.Or(0) > most:
-			t.Fatalf("%v may take %v s, at most %v s by others' runs, of %v: %v", d.Setting, d.Upper,
-				limits[i].AtMost*standard.Time, most, c)
-		case d.Arm != live.ArmTreated || !d.Apply:
-			t.Fatalf("%+v", d)
-		}
-		if held := decide(c.live, false, limits, 1); held.Apply || held.Arm != live.ArmHeldOut || held.Cap != 0 {
+		if held := e.decide(t, e.live, e.limits, 1); held.Apply || held.Arm != live.ArmHeldOut || held.Cap != 0 {
 			t.Fatalf("held out: %+v", held)
 		}
 	}

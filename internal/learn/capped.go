@@ -42,7 +42,9 @@ const (
 // fitCapped is the model of runs at several clocks and limits, with what workloads have in common under
 // limits, if anything is. Where the runs are too few to judge it by themselves, it is trusted as far as what
 // is common says; nil without that, or where no model predicts their times well.
-func fitCapped(samples []dvfsmodel.Sample, base dvfsmodel.Setting, common *commonLimits, stretch float64) *choose.Capped {
+func fitCapped(
+	samples []dvfsmodel.Sample, base dvfsmodel.Setting, common *commonLimits, stretch float64,
+) *choose.Capped {
 	if len(samples) == 0 {
 		return nil
 	}

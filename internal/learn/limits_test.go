@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -44,7 +45,8 @@ func runAt(
 	noise := func() float64 { return math.Exp(0.005 * random.NormFloat64()) }
 	pt := truth.Under(at.Cap).At(at.Core, base.Mem)
 	o := record.Outcome{
-		RunID: fmt.Sprint(random.Uint64()), Cluster: key.Cluster, Workload: key.Workload, GPUModel: key.GPUModel,
+		RunID:   strconv.FormatUint(random.Uint64(), 10),
+		Cluster: key.Cluster, Workload: key.Workload, GPUModel: key.GPUModel,
 		ExitState: record.Completed, Ended: start, GPUs: []string{"GPU-a"}, CapW: live.Known(float64(at.Cap)),
 		Setting: dvfsmodel.Setting{Core: at.Core}, TimeS: live.Known(pt.Time * noise()),
 		MeanPowerW: live.Known(float64(pt.Power) * noise()),
@@ -56,8 +58,8 @@ func runAt(
 	return o
 }
 
-// knowingOthers is a learner of V100s that may be limited from 100 W to 300 W, after others ran at clocks under
-// limits.
+// knowingOthers is a learner of V100s that may be limited from 100 W to 300 W, after others ran at clocks
+// under limits.
 func knowingOthers(t *testing.T, random *rand.Rand, others int, caps bool) (*Learner, *remembered) {
 	t.Helper()
 	kept := &remembered{outcomes: make(map[record.WorkloadKey][]record.Outcome)}
@@ -90,9 +92,9 @@ func knowingOthers(t *testing.T, random *rand.Rand, others int, caps bool) (*Lea
 // hold there; two others say nothing.
 func TestANewWorkloadKnowsWhatOthersRanLikeUnderLimits(t *testing.T) {
 	random := rand.New(rand.NewPCG(20, 5))
-	l, kept := knowingOthers(t, random, 8, true)
+	l, kept := knowingOthers(t, random, 6, true)
 	within, all, worst := 0, 0, 0.
-	for w := range 12 {
+	for w := range 8 {
 		key, truth := keyOf(fmt.Sprint("new", w)), drawUnder(t, random)
 		for _, core := range []dvfsmodel.MHz{base.Core, clocks[1]} {
 			kept.outcomes[key] = append(kept.outcomes[key],
@@ -151,48 +153,52 @@ func TestWhatIsCommonOfLimitsForgetsTheRunsThatAreTakenOut(t *testing.T) {
 	}
 }
 
+// afterOneRun is what is known of a workload that ran once at default clocks.
+func afterOneRun(t *testing.T, random *rand.Rand, l *Learner, kept *remembered) (View, *dvfsmodel.Fitted) {
+	t.Helper()
+	key, truth := keyOf("new"), drawUnder(t, random)
+	at := dvfsmodel.Setting{Core: base.Core, Cap: 300}
+	kept.outcomes[key] = []record.Outcome{runAt(key, truth, at, random)}
+	if err := l.refit(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	return l.Model(key), truth
+}
+
 // Limits are worth trying where they hold a workload down, within what boards take and jobs may take longer;
 // where limits aren't chosen nothing of them is learnt.
 func TestLimitsAreTriedWhereTheyHoldAWorkloadDown(t *testing.T) {
 	random := rand.New(rand.NewPCG(20, 7))
-	for _, others := range []int{0, 6} {
-		tried := 0
-		for range 6 {
-			l, kept := knowingOthers(t, random, others, true)
-			key, truth := keyOf("new"), drawUnder(t, random)
-			kept.outcomes[key] = []record.Outcome{
-				runAt(key, truth, dvfsmodel.Setting{Core: base.Core, Cap: 300}, random),
+	alone, nobody := knowingOthers(t, random, 0, true)
+	among, kept := knowingOthers(t, random, 4, true)
+	tried := make(map[*Learner]int)
+	for i := range 8 {
+		l, runs := alone, nobody
+		if i%2 == 0 {
+			l, runs = among, kept
+		}
+		view, truth := afterOneRun(t, random, l, runs)
+		draws := truth.Under(300).At(base.Core, base.Mem).Power
+		for _, c := range view.LimitCandidates {
+			if c.At.Cap == 0 {
+				continue
 			}
-			if err := l.refit(t.Context(), key); err != nil {
-				t.Fatal(err)
+			tried[l]++
+			if c.At.Cap < 100 || c.At.Cap >= 300 || c.At.Cap > 1.15*draws {
+				t.Errorf("%+v of a workload that draws %v W", c, draws)
 			}
-			draws := truth.Under(300).At(base.Core, base.Mem).Power
-			for _, c := range l.Model(key).LimitCandidates {
-				if c.At.Cap == 0 {
-					continue
-				}
-				tried++
-				if c.At.Cap < 100 || c.At.Cap >= 300 || c.At.Cap > 1.15*draws {
-					t.Errorf("%+v of a workload that draws %v W", c, draws)
-				}
-				if !(c.Expected <= 1.5) || !(c.AtMost >= c.Expected) {
-					t.Errorf("%+v", c)
-				}
+			if !(c.Expected <= 1.5) || !(c.AtMost >= c.Expected) {
+				t.Errorf("%+v", c)
 			}
 		}
-		if tried == 0 {
-			t.Errorf("%d others: no limit is tried", others)
-		}
 	}
-	l, kept := knowingOthers(t, random, 6, false)
-	key := keyOf("new")
-	kept.outcomes[key] = []record.Outcome{
-		runAt(key, drawUnder(t, random), dvfsmodel.Setting{Core: base.Core, Cap: 300}, random),
+	if tried[alone] == 0 || tried[among] == 0 {
+		t.Errorf("%d limits tried where nothing is known of others, %d where something is", tried[alone],
+			tried[among])
 	}
-	if err := l.refit(t.Context(), key); err != nil {
-		t.Fatal(err)
-	}
-	if v := l.Model(key); v.LimitCandidates != nil || v.Model.Capped != nil || len(v.Candidates) == 0 {
-		t.Errorf("limits aren't chosen anywhere: %+v", v)
+	among, kept = knowingOthers(t, random, 4, false)
+	view, _ := afterOneRun(t, random, among, kept)
+	if view.LimitCandidates != nil || view.Model.Capped != nil || len(view.Candidates) == 0 {
+		t.Errorf("limits aren't chosen anywhere: %+v", view)
 	}
 }
