@@ -68,8 +68,9 @@ func TestUndominatedSettingsAreThoseThatNoneBeats(t *testing.T) {
 			caps[i] = dvfsmodel.Watt(100 + rng.IntN(200))
 		}
 		f, _ := cappedFrontier(t, caps...)
-		var all []dvfsmodel.Point
-		for _, at := range dvfsmodel.SupportedPoints(f) {
+		settings := dvfsmodel.SupportedPoints(f)
+		all := make([]dvfsmodel.Point, 0, len(settings))
+		for _, at := range settings {
 			pt, ok := dvfsmodel.PointAt(f, at)
 			if !ok {
 				t.Fatalf("%v can't be set", at)

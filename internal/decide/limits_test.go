@@ -284,8 +284,8 @@ func TestProbesOfClocksAndLimitsComeNearerTheBestThanThoseOfClocks(t *testing.T)
 			together += both.trial(t, key, truth, &seen) / float64(workloads*trials)
 		}
 	}
-	t.Logf("%d workloads: %.2f %% above the best by clocks alone, %.2f %% with limits; a limit in %d probes, and "+
-		"in %d choices", workloads*trials, 100*alone, 100*together, seen.probes, seen.choices)
+	t.Logf("%d workloads: %.2f %% above the best by clocks alone, %.2f %% with limits; a limit in %d probes, "+
+		"and in %d choices", workloads*trials, 100*alone, 100*together, seen.probes, seen.choices)
 	if !(together < 0.95*alone) || seen.probes == 0 || seen.choices == 0 {
 		t.Errorf("%.2f %% above the best with limits, %.2f %% without; %+v", 100*together, 100*alone, seen)
 	}
@@ -318,7 +318,9 @@ func drawExploring(t *testing.T, rng *rand.Rand, from *modelPool) *exploring {
 }
 
 // decide is what is decided by lines of the configuration, with what can be learnt of limits.
-func (e *exploring) decide(t *testing.T, lines string, limits []learn.Candidate, held float64) *live.Decision {
+func (e *exploring) decide(
+	t *testing.T, lines string, limits []learn.Candidate, held float64,
+) *live.Decision {
 	t.Helper()
 	ch := e.chooser(t, e.configuration()+lines)
 	ch.request.PowerLimit, ch.request.CoreFixed = e.limit, e.coreFixed
@@ -341,7 +343,7 @@ func (e *exploring) carelessProbe(d *live.Decision) string {
 	}
 	most = min(most, e.stretch*e.model.UpperTime(&standard, e.timeMargin)) * (1 + 1e-9)
 	switch {
-	case i < 0 || !e.capped.limit.Takes(d.Cap):
+	case i < 0 || !e.limit.Takes(d.Cap):
 		return "nobody says that anything is learnt there, or the board doesn't take it"
 	case e.limits[i].AtMost*standard.Time > most || d.Upper.Or(0) > most:
 		return fmt.Sprintf("may take %v s, at most %v s by others' runs, of %v", d.Upper,

@@ -122,8 +122,8 @@ func TestANewWorkloadKnowsWhatOthersRanLikeUnderLimits(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d of %d settings within the margin, on the mean %.2f, the worst off by %.1f %%", within, all, margins,
-		100*worst)
+	t.Logf("%d of %d settings within the margin, on the mean %.2f, the worst off by %.1f %%", within, all,
+		margins, 100*worst)
 	if within < all*95/100 || margins > 0.35 {
 		t.Errorf("%d of %d settings are within the margin, on the mean %v; the worst is off by %v", within, all,
 			margins, worst)
