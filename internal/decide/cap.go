@@ -68,17 +68,17 @@ func (ch *chooser) optimum(budget float64) (dvfsmodel.Point, error) {
 		return best, err
 	}
 	if m := ch.cappedModel(); m != nil {
-		if pt, ok := ch.uncapped.BetterUnderCap(m, ch.capsOf(m), &best, ch.objective(), budget); ok {
+		caps := takenCaps(m, ch.request.PowerLimit)
+		if pt, ok := ch.uncapped.BetterUnderCap(m, caps, &best, ch.objective(), budget); ok {
 			return pt, nil
 		}
 	}
 	return best, nil
 }
 
-// capsOf are the power limits of a model that can be set.
-func (ch *chooser) capsOf(m *choose.Capped) []dvfsmodel.Watt {
-	return slices.DeleteFunc(slices.Clone(m.Caps),
-		func(w dvfsmodel.Watt) bool { return !ch.request.PowerLimit.Takes(w) })
+// takenCaps are the power limits of a model that can be set.
+func takenCaps(m *choose.Capped, board epdapi.PowerLimit) []dvfsmodel.Watt {
+	return slices.DeleteFunc(slices.Clone(m.Caps), func(w dvfsmodel.Watt) bool { return !board.Takes(w) })
 }
 
 // cappedModel is the model of clocks and power limits by which both are chosen; nil: clocks alone are.

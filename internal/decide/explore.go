@@ -27,7 +27,7 @@ func (ch *chooser) probe(best *dvfsmodel.Point, budget float64) (dvfsmodel.Point
 	}
 	m := ch.model.Model
 	longest := max(best.Time, ch.safe.Standard.Time) * (1 + ch.settings.Live.ExploreSlowdown)
-	for _, c := range ch.candidates() {
+	for _, c := range candidates(ch) {
 		if !slices.Contains(ch.table.Allowed, dvfsmodel.Setting{Core: c.At.Core, Mem: c.At.Mem}) {
 			continue
 		}
@@ -50,7 +50,7 @@ func (ch *chooser) probe(best *dvfsmodel.Point, budget float64) (dvfsmodel.Point
 
 // candidates are the settings at which most can be learnt: with power limits where these are chosen beside
 // clocks.
-func (ch *chooser) candidates() []learn.Candidate {
+func candidates(ch *chooser) []learn.Candidate {
 	if !ch.request.CoreFixed && ch.capMode() == config.CapChosen && len(ch.model.LimitCandidates) > 0 {
 		return ch.model.LimitCandidates
 	}
