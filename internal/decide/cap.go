@@ -68,17 +68,12 @@ func (ch *chooser) optimum(budget float64) (dvfsmodel.Point, error) {
 		return best, err
 	}
 	if m := ch.cappedModel(); m != nil {
-		caps := takenCaps(m, ch.request.PowerLimit)
+		caps := ch.request.PowerLimit.Among(m.Caps)
 		if pt, ok := ch.uncapped.BetterUnderCap(m, caps, &best, ch.objective(), budget); ok {
 			return pt, nil
 		}
 	}
 	return best, nil
-}
-
-// takenCaps are the power limits of a model that can be set.
-func takenCaps(m *choose.Capped, board epdapi.PowerLimit) []dvfsmodel.Watt {
-	return slices.DeleteFunc(slices.Clone(m.Caps), func(w dvfsmodel.Watt) bool { return !board.Takes(w) })
 }
 
 // cappedModel is the model of clocks and power limits by which both are chosen; nil: clocks alone are.

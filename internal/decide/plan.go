@@ -130,7 +130,7 @@ func (ch *chooser) followPlan(budget float64) {
 		by += ", the nearest to " + planned.Words() + " that may be set"
 	}
 	if m := ch.cappedModel(); m != nil && pt.Cap == 0 { // plans know clocks only
-		caps := takenCaps(m, ch.request.PowerLimit)
+		caps := ch.request.PowerLimit.Among(m.Caps)
 		if under, ok := ch.safe.NoSlowerUnderCap(m, caps, &pt, ch.objective(), budget); ok {
 			pt = under
 			by += ", and by the job's own choice of a power limit, under which it takes no longer"
