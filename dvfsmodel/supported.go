@@ -1,6 +1,7 @@
 package dvfsmodel
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -27,6 +28,27 @@ func SupportedPoints(r Response) []Point {
 		return SupportedPoints(r.original)
 	}
 	return nil
+}
+
+// Undominated are the settings of a response than which none is both faster and takes less energy, from the
+// fastest to the one of the least energy. A workload without a model has none.
+func Undominated(r Response) []Point {
+	all := SupportedPoints(r)
+	for i := range all {
+		if pt, ok := PointAt(r, all[i]); ok {
+			all[i] = pt
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Point) int {
+		return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Energy, b.Energy))
+	})
+	var best []Point
+	for _, pt := range all {
+		if n := len(best); pt.Energy > 0 && (n == 0 || pt.Energy < best[n-1].Energy) {
+			best = append(best, pt)
+		}
+	}
+	return best
 }
 
 // HasModel reports whether a response says anything of clocks other than the default ones.

@@ -1,6 +1,7 @@
 package dvfsmodel_test
 
 import (
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -54,5 +55,48 @@ func TestSupportedSettingsAreThoseThatAResponseAllows(t *testing.T) {
 	}
 	if want := []dvfsmodel.Setting{pairs[2], pairs[1], pairs[0]}; !slices.Equal(clocks, want) {
 		t.Errorf("%v, want %v", clocks, want)
+	}
+}
+
+// What no other setting beats is found by comparing each with each, and the least energy within any time is
+// the last of it that is no slower.
+func TestUndominatedSettingsAreThoseThatNoneBeats(t *testing.T) {
+	rng := rand.New(rand.NewPCG(20, 80))
+	for range 200 {
+		caps := make([]dvfsmodel.Watt, rng.IntN(5))
+		for i := range caps {
+			caps[i] = dvfsmodel.Watt(100 + rng.IntN(200))
+		}
+		f, _ := cappedFrontier(t, caps...)
+		settings := dvfsmodel.SupportedPoints(f)
+		all := make([]dvfsmodel.Point, 0, len(settings))
+		for _, at := range settings {
+			pt, ok := dvfsmodel.PointAt(f, at)
+			if !ok {
+				t.Fatalf("%v can't be set", at)
+			}
+			all = append(all, pt)
+		}
+		got := dvfsmodel.Undominated(f)
+		for _, pt := range all {
+			beaten := slices.ContainsFunc(all, func(o dvfsmodel.Point) bool {
+				return o.Time <= pt.Time && o.Energy <= pt.Energy && (o.Time < pt.Time || o.Energy < pt.Energy)
+			})
+			there := slices.ContainsFunc(got, func(o dvfsmodel.Point) bool {
+				return o.Time == pt.Time && o.Energy == pt.Energy
+			})
+			if beaten == there {
+				t.Fatalf("%v: beaten %v, shown %v, under %v", pt, beaten, there, caps)
+			}
+		}
+		limit := got[0].Time * (1 + rng.Float64())
+		best, err := f.Optimum(dvfsmodel.MinEnergy(), limit)
+		last := slices.IndexFunc(got, func(o dvfsmodel.Point) bool { return o.Time > limit })
+		if last < 0 {
+			last = len(got)
+		}
+		if err != nil || got[last-1] != best {
+			t.Fatalf("%v, %v, want %v", best, err, got[last-1])
+		}
 	}
 }

@@ -200,3 +200,53 @@ func TestAPlanSetsCapsWhereTheConfigurationDoes(t *testing.T) {
 		}
 	}
 }
+
+// The frontier of a model of clocks and caps is each setting that no other one beats in both time and energy:
+// every other one of the grid is as slow as one of it, or slower, and takes no less energy.
+func TestTheFrontierOfAModelIsWhatNoOtherSettingBeats(t *testing.T) {
+	g := newPlannedGrid(t)
+	show := func(args ...string) []map[string]any {
+		var rows []map[string]any
+		text := g.run(append([]string{"model", "show", g.files[3], "--profiles", g.files[1], "--json"}, args...)...)
+		if err := json.Unmarshal([]byte(text), &rows); err != nil {
+			t.Fatalf("%v: %s", err, text)
+		}
+		return rows
+	}
+	best, number := make(map[string]map[string]any), func(row map[string]any, key string) float64 {
+		x, _ := row[key].(float64)
+		return x
+	}
+	for _, row := range show() {
+		best[row["workload"].(string)] = row
+	}
+	last, capped := make(map[string]map[string]any), 0
+	for _, row := range show("--frontier") {
+		name := row["workload"].(string)
+		if before := last[name]; before != nil && !(number(row, "time_s") > number(before, "time_s") &&
+			number(row, "energy_j") < number(before, "energy_j")) {
+			t.Errorf("%v comes after %v", row, before)
+		}
+		if last[name] = row; number(row, "cap_w") > 0 {
+			capped++
+		}
+		if least := number(best[name], "energy_j"); number(row, "energy_j") < least*(1-1e-9) {
+			t.Errorf("%v takes less than the best setting, which takes %v J", row, least)
+		}
+	}
+	if len(last) != 3 || capped == 0 {
+		t.Fatalf("%d workloads, %d settings under a cap", len(last), capped)
+	}
+	for name, row := range last {
+		for _, key := range []string{"core_mhz", "cap_w", "time_s", "energy_j"} {
+			if row[key] != best[name][key] {
+				t.Errorf("%s ends with %v, the best setting is %v", name, row, best[name])
+			}
+		}
+	}
+	for _, row := range show("--frontier", "--slowdown", "0.05") {
+		if number(row, "slowdown") > 0.05+1e-9 {
+			t.Errorf("%v is slower than it may be", row)
+		}
+	}
+}

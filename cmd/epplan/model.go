@@ -203,15 +203,21 @@ func showCommand(t *terminal) *cli.Command {
 			"the clocks, run time\n" +
 			"and energy where it uses the least, and the power cap there, if the model knows caps and the GPU takes them.\n" +
 			"--slowdown 0.05 is for those at most 5 % slower than at default clocks.\n" +
+			"--frontier shows all settings, of clocks and of the caps that the model knows, than which none is both faster\n" +
+			"and takes less energy, from the fastest to the one of the least energy.\n" +
 			"Example: epplan model show models.toml",
 		Flags: []cli.Flag{
 			profilesFlag(),
 			slowdownFlag("choose among settings this `PART` slower than the default ones at most"),
+			boolFlag(frontierFlag, "show all settings that no other one beats in both time and energy"),
 			jsonFlag(), csvFlag(),
 		},
 		Action: t.runs(takes(1, 1, "one models file", runShow)),
 	}
 }
+
+// frontierFlag has all settings shown among which a choice of time and energy is.
+const frontierFlag = "frontier"
 
 func runShow(t *terminal, c *cli.Context) error {
 	slowdown, err := slowdownOf(c)
@@ -233,6 +239,9 @@ func runShow(t *terminal, c *cli.Context) error {
 			return fmt.Errorf("%s: %w", m.Pos, err)
 		}
 		rows = append(rows, row)
+	}
+	if c.Bool(frontierFlag) {
+		return t.printTable(c, fitreport.Frontiers(rows))
 	}
 	return t.printTable(c, fitreport.Models(rows))
 }

@@ -6,14 +6,14 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// prior is what is known of an application's parameters before it is measured: independent normals.
-type prior struct{ mean, spread Params }
+// Prior is what is known of an application's parameters before it is measured: independent normals.
+type Prior struct{ mean, spread Params }
 
-// vaguePrior holds for any GPU: half of the time goes with the core clock up to 90 % of the highest
+// Vague holds for any GPU: half of the time goes with the core clock up to 90 % of the highest
 // one, a third of the highest power is static, the voltage rises from 75 % of the highest clock on, and
 // a cap is kept within 5 %; each give or take a factor of about two.
-func vaguePrior() *prior {
-	var p prior
+func Vague() *Prior {
+	var p Prior
 	set := func(i int, mean, spread float64) { p.mean[i], p.spread[i] = mean, spread }
 	set(logTime, 0, openLevel)
 	set(coreShare, 0.5, 2)
@@ -49,13 +49,25 @@ const (
 	enoughGain     = 1e-4
 )
 
-// Fit is the most plausible parameters of an application, from where the prior's mean is and
-// from three other places (Levenberg and Marquardt's method).
+// Fit is the most plausible parameters of an application of which nothing was known.
 func Fit(runs []Run) Params {
-	f := fitting{runs: runs, prior: vaguePrior()}
+	f := newFitting(runs, Vague())
+	return f.best()
+}
+
+// newFitting has the prior's level be that of the runs: how long an application takes is open.
+func newFitting(runs []Run, p *Prior) *fitting {
+	f := &fitting{runs: runs, prior: *p}
+	f.prior.mean[logTime] = 0
 	for _, r := range runs {
 		f.prior.mean[logTime] += r.Time / float64(len(runs))
 	}
+	return f
+}
+
+// best is the most plausible parameters, from where the prior's mean is and from three other places
+// (Levenberg and Marquardt's method).
+func (f *fitting) best() Params {
 	start := f.prior.mean
 	best, least := start, math.Inf(1)
 	for _, shift := range [...]struct{ share, knee float64 }{{-1.5, 0}, {}, {1.5, 0}, {0, -0.25}} {
@@ -71,7 +83,7 @@ func Fit(runs []Run) Params {
 
 type fitting struct {
 	runs  []Run
-	prior *prior
+	prior Prior
 }
 
 // misses are the residuals in their deviations: two for each run, then those of the prior.

@@ -28,26 +28,28 @@ const worthCap = 0.01
 func (s *SafeResponse) BetterUnderCap(
 	m *Capped, caps []dvfsmodel.Watt, best *dvfsmodel.Point, o dvfsmodel.Objective, limit float64,
 ) (dvfsmodel.Point, bool) {
+	return s.betterUnderCap(m, caps, best, o, limit, math.Inf(1))
+}
+
+// NoSlowerUnderCap is [SafeResponse.BetterUnderCap] among the settings at which a run takes no longer than it
+// is predicted to take at the point best.
+func (s *SafeResponse) NoSlowerUnderCap(
+	m *Capped, caps []dvfsmodel.Watt, best *dvfsmodel.Point, o dvfsmodel.Objective, limit float64,
+) (dvfsmodel.Point, bool) {
+	return s.betterUnderCap(m, caps, best, o, limit, best.Time)
+}
+
+// betterUnderCap looks among settings at which a run is predicted to take so long at most.
+func (s *SafeResponse) betterUnderCap(
+	m *Capped, caps []dvfsmodel.Watt, best *dvfsmodel.Point, o dvfsmodel.Objective, limit, longest float64,
+) (dvfsmodel.Point, bool) {
 	standard, base := &s.Standard, s.Fitted.Base // where a limit is in force, standard is the clock that runs
-	free := m.Under(s.Limit).At(base.Core, base.Mem)
-	if !IsPossible(&free) {
+	predict, ok := s.together(m)
+	if !ok {
 		return dvfsmodel.Point{}, false
-	}
-	// Both models are of the same runs: their default is the same.
-	time, power := standard.Time/free.Time, float64(standard.Power/free.Power)
-	predict := func(core, mem dvfsmodel.MHz, w dvfsmodel.Watt) dvfsmodel.Point {
-		pt := m.Under(w).At(core, mem)
-		pt.Time, pt.Power = pt.Time*time, pt.Power*dvfsmodel.Watt(power)
-		if core <= base.Core && mem <= base.Mem {
-			pt.Time = max(pt.Time, standard.Time)
-		}
-		pt.Energy = pt.Power.Over(pt.Time)
-		return pt
 	}
 	without := predict(best.Core, best.Mem, s.Limit)
 	found, least := dvfsmodel.Point{}, o.Cost(without)*(1-worthCap)
-	margin := max(m.Margin, s.TimeMargin, s.LimitMargin)
-	longest := min(limit, s.Fitted.UpperTime(standard, s.TimeMargin)*s.Stretch)
 	consider := func(core, mem dvfsmodel.MHz, w dvfsmodel.Watt) {
 		if core == standard.Core && core != base.Core { // it runs there anyway, where it isn't asked for
 			return
@@ -56,7 +58,7 @@ func (s *SafeResponse) BetterUnderCap(
 			return
 		}
 		pt := predict(core, mem, w)
-		if pt.Cap = w; !IsPossible(&pt) || !dvfsmodel.MeetsLimit(pt.Time*(1+margin), longest) {
+		if pt.Cap = w; !IsPossible(&pt) || pt.Time > longest || !s.fitsTogether(m, &pt, limit) {
 			return
 		}
 		under := *s
@@ -75,4 +77,59 @@ func (s *SafeResponse) BetterUnderCap(
 		}
 	}
 	return found, found.Cap > 0 && !math.IsInf(least, 0)
+}
+
+// together is what a run takes at clocks under a power limit by the model of both; false: it can't be used.
+func (s *SafeResponse) together(
+	m *Capped,
+) (predict func(core, mem dvfsmodel.MHz, w dvfsmodel.Watt) dvfsmodel.Point, ok bool) {
+	standard, base := &s.Standard, s.Fitted.Base
+	free := m.Under(s.Limit).At(base.Core, base.Mem)
+	if !IsPossible(&free) {
+		return nil, false
+	}
+	// Both models are of the same runs: their default is the same.
+	time, power := standard.Time/free.Time, float64(standard.Power/free.Power)
+	return func(core, mem dvfsmodel.MHz, w dvfsmodel.Watt) dvfsmodel.Point {
+		pt := m.Under(w).At(core, mem)
+		pt.Time, pt.Power = pt.Time*time, pt.Power*dvfsmodel.Watt(power)
+		if core <= base.Core && mem <= base.Mem {
+			pt.Time = max(pt.Time, standard.Time)
+		}
+		pt.Energy = pt.Power.Over(pt.Time)
+		return pt
+	}, true
+}
+
+// fitsTogether reports whether a run is sure to end within the limit, seconds, by the model of clocks and
+// power limit.
+func (s *SafeResponse) fitsTogether(m *Capped, pt *dvfsmodel.Point, limit float64) bool {
+	margin := max(m.Margin, s.TimeMargin, s.LimitMargin)
+	return dvfsmodel.MeetsLimit(pt.Time*(1+margin), s.Longest(limit))
+}
+
+// UnderCap is the point at clocks that are asked for under a power limit: by the model of both, or where m
+// is nil by that of clocks alone. False: a run there isn't sure to end within the limit, seconds, by each
+// model that there is.
+func (s *SafeResponse) UnderCap(
+	m *Capped, at dvfsmodel.Setting, limit float64,
+) (dvfsmodel.Point, bool) {
+	under := *s
+	under.Cap = at.Cap
+	pt := under.At(at.Core, at.Mem)
+	if !IsPossible(&pt) || !under.Fits(&pt, limit) {
+		return pt, false
+	}
+	if m != nil {
+		predict, ok := s.together(m)
+		if !ok {
+			return pt, false
+		}
+		pt = predict(at.Core, at.Mem, at.Cap)
+		if pt.Cap = at.Cap; !IsPossible(&pt) || !s.fitsTogether(m, &pt, limit) {
+			return pt, false
+		}
+	}
+	pt.Core = at.Core // though the limit leaves it a lower one
+	return pt, true
 }

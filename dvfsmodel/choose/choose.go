@@ -129,8 +129,12 @@ func (s *SafeResponse) RequiredTime(pt *dvfsmodel.Point) float64 {
 // Fits reports whether a run at a point is sure to end within so many seconds, and not
 // much later than at default clocks.
 func (s *SafeResponse) Fits(pt *dvfsmodel.Point, limit float64) bool {
-	return dvfsmodel.MeetsLimit(s.RequiredTime(pt),
-		min(limit, s.Fitted.UpperTime(&s.Standard, s.TimeMargin)*s.Stretch))
+	return dvfsmodel.MeetsLimit(s.RequiredTime(pt), s.Longest(limit))
+}
+
+// Longest is how long a run may take that must end within so many seconds.
+func (s *SafeResponse) Longest(limit float64) float64 {
+	return min(limit, s.Fitted.UpperTime(&s.Standard, s.TimeMargin)*s.Stretch)
 }
 
 // Admits reports whether a run may be at a point: it can be set, its prediction can be used, and

@@ -82,6 +82,7 @@ func DefaultSettings() *Settings { return NewSettings(config.Default(), "default
 func (s *Settings) learning() learn.Settings {
 	return learn.Settings{
 		TimeMargin: s.Live.TimeMargin, Explore: s.Live.Explore > 0, Caps: s.Live.Cap.IsChosenSomewhere(),
+		Stretch: s.Safety.Stretch,
 		Sharing: s.sharing(),
 	}
 }

@@ -68,8 +68,7 @@ func (ch *chooser) optimum(budget float64) (dvfsmodel.Point, error) {
 		return best, err
 	}
 	if m := ch.cappedModel(); m != nil {
-		caps := slices.DeleteFunc(slices.Clone(m.Caps),
-			func(w dvfsmodel.Watt) bool { return !ch.request.PowerLimit.Takes(w) })
+		caps := ch.request.PowerLimit.Among(m.Caps)
 		if pt, ok := ch.uncapped.BetterUnderCap(m, caps, &best, ch.objective(), budget); ok {
 			return pt, nil
 		}
@@ -124,6 +123,12 @@ func (l *limitsSeen) note(gpuModel string, r *epdapi.DecideRequest) {
 		l.byModel = make(map[string]limitSeen)
 	}
 	l.byModel[gpuModel] = limitSeen{r.PowerLimit, r.CoreFixed}
+}
+
+// PowerLimitOf is the power limit of a GPU model that an agent said last; zero: none did since the start,
+// or none can be set.
+func PowerLimitOf(dr *Decider, gpuModel string) epdapi.PowerLimit {
+	return dr.limits.of(gpuModel).limit
 }
 
 // of is what was said last of a GPU model.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/choose"
 	"github.com/epplan/epplan/internal/learn"
@@ -13,7 +14,8 @@ import (
 // Of the runs of a workload that has a model, a part explores: it runs at the
 // clocks after which the next choice is expected to be best, if it takes hardly
 // longer there and is as sure to keep its limit as any other run. Such a run
-// counts as treated: what exploring costs is part of what epd costs.
+// counts as treated: what exploring costs is part of what epd costs. Where power
+// limits are chosen beside clocks it explores both.
 
 // probeReason begins the reason of a decision that explores.
 const probeReason = "probe: "
@@ -25,16 +27,34 @@ func (ch *chooser) probe(best *dvfsmodel.Point, budget float64) (dvfsmodel.Point
 	}
 	m := ch.model.Model
 	longest := max(best.Time, ch.safe.Standard.Time) * (1 + ch.settings.Live.ExploreSlowdown)
-	for _, c := range ch.model.Candidates {
-		if !slices.Contains(ch.table.Allowed, c.At) {
+	for _, c := range candidates(ch) {
+		if !slices.Contains(ch.table.Allowed, dvfsmodel.Setting{Core: c.At.Core, Mem: c.At.Mem}) {
 			continue
 		}
 		pt := ch.safe.At(c.At.Core, c.At.Mem)
-		if choose.IsPossible(&pt) && expectedTime(m, &pt) <= longest && ch.safe.Fits(&pt, budget) {
-			return pt, pt.Core != best.Core || pt.Mem != best.Mem
+		expected, sure := expectedTime(m, &pt), choose.IsPossible(&pt) && ch.safe.Fits(&pt, budget)
+		if c.At.Cap > 0 {
+			if !ch.request.PowerLimit.Takes(c.At.Cap) {
+				continue
+			}
+			pt, sure = ch.safe.UnderCap(ch.cappedModel(), c.At, budget)
+			expected = c.Expected * ch.safe.Standard.Time
+			sure = sure && c.AtMost*ch.safe.Standard.Time <= ch.safe.Longest(budget)
+		}
+		if sure && expected <= longest {
+			return pt, pt.Core != best.Core || pt.Mem != best.Mem || pt.Cap != best.Cap
 		}
 	}
 	return dvfsmodel.Point{}, false
+}
+
+// candidates are the settings at which most can be learnt: with power limits where these are chosen beside
+// clocks.
+func candidates(ch *chooser) []learn.Candidate {
+	if !ch.request.CoreFixed && ch.capMode() == config.CapChosen && len(ch.model.LimitCandidates) > 0 {
+		return ch.model.LimitCandidates
+	}
+	return ch.model.Candidates
 }
 
 // takeProbe has the run explore.

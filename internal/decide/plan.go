@@ -16,7 +16,9 @@ import (
 
 // A plan of all that waits chooses clocks for what comes of them to others: a job is made faster so
 // that a GPU is free in time, or slower where nobody waits for it. It only chooses among the clocks
-// that the job may have anyway, and not for jobs that are drawn to run as without it.
+// that the job may have anyway, and not for jobs that are drawn to run as without it. It knows clocks only:
+// where power limits are chosen beside them, the job chooses one, and then takes no longer than at the plan's
+// clocks.
 
 // PlanRules is what a plan must know of how clocks are chosen.
 type PlanRules struct{ decider *Decider }
@@ -141,6 +143,13 @@ func (ch *chooser) followPlan(budget float64) {
 	by := "by plan " + advice.Policy
 	if at := (dvfsmodel.Setting{Core: pt.Core, Mem: pt.Mem}); at != wanted {
 		by += ", the nearest to " + planned.Words() + " that may be set"
+	}
+	if m := ch.cappedModel(); m != nil && pt.Cap == 0 { // plans know clocks only
+		caps := ch.request.PowerLimit.Among(m.Caps)
+		if under, ok := ch.safe.NoSlowerUnderCap(m, caps, &pt, ch.objective(), budget); ok {
+			pt = under
+			by += ", and by the job's own choice of a power limit, under which it takes no longer"
+		}
 	}
 	if pt.Core == ch.safe.Standard.Core && pt.Mem == ch.safe.Standard.Mem && pt.Cap == 0 {
 		ch.revertToDefault(by + ": default clocks; " + why)

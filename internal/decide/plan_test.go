@@ -176,3 +176,51 @@ func TestTheLotLeavesJobsOutOfThePlan(t *testing.T) {
 		t.Error("a fifth is at constant clocks")
 	}
 }
+
+// A plan knows no power limits. Where they are chosen beside clocks, a job that has a plan's clocks has a
+// limit of its own choice, under which it takes no longer than it would at them, or none.
+func TestAJobAtAPlansClocksChoosesAPowerLimitThatMakesItNoSlower(t *testing.T) {
+	rng := rand.New(rand.NewPCG(20, 79))
+	from := newPool(t, rng, 40)
+	limited, plain := 0, 0
+	for range cases(3000) {
+		c := knowingLimits(t, rng, from, "mode = \"chosen\"\n")
+		plan := drawAdvice(rng, c.alike)
+		decide := func(lines string) (*live.Decision, *chooser) {
+			ch := c.chooser(t, c.configuration()+planEnforced+lines)
+			ch.request.PowerLimit = c.limit
+			ch.planned = func() liveplan.Advice { return plan }
+			ch.choose(&slurm.Wishes{Deadline: ch.decision.Wish.Deadline})
+			return ch.decision, ch
+		}
+		d, _ := decide(c.live)
+		clocks, ch := decide("")
+		if clocks.Cap != 0 {
+			t.Fatalf("%v where no limit is chosen", clocks.Setting)
+		}
+		if !strings.HasPrefix(d.Reason, "by plan edl") {
+			continue
+		}
+		if d.Cap == 0 {
+			plain++
+			if d.Setting != clocks.Setting || d.Reason != clocks.Reason {
+				t.Fatalf("%+v, and %+v where no limit is chosen", d, clocks)
+			}
+			continue
+		}
+		limited++
+		if why := c.carelessTogether(d); why != "" {
+			t.Fatalf("%v: %s: %v", d.Setting, why, c)
+		}
+		at := c.setting(clocks)
+		if pt := ch.safe.At(at.Core, at.Mem); d.Predicted.Or(0) > pt.Time*(1+1e-9) {
+			t.Fatalf("%v takes %v s, at the plan's clocks %v s", d.Setting, d.Predicted, pt.Time)
+		}
+		if !strings.Contains(d.Reason, "by the job's own choice of a power limit") {
+			t.Fatal(d.Reason)
+		}
+	}
+	if limited < 20 || plain == 0 {
+		t.Errorf("%d jobs at a plan's clocks under a limit, %d without", limited, plain)
+	}
+}

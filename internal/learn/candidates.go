@@ -19,6 +19,9 @@ const (
 type Candidate struct {
 	At   dvfsmodel.Setting
 	Gain float64
+	// Expected and AtMost are how many times as long as at default clocks a run takes under the power limit of
+	// the setting; 0: it has none.
+	Expected, AtMost float64
 }
 
 // candidates are the settings of a GPU at which something can be learnt of a
@@ -37,7 +40,7 @@ func candidates(known *pooled.Posterior, noise pooled.Noise, gpu *GPU) []Candida
 	var list []Candidate
 	for i, gain := range b.Gains(noise) {
 		if gain >= probeGain && !math.IsInf(gain, 0) {
-			list = append(list, Candidate{all[i], gain})
+			list = append(list, Candidate{At: all[i], Gain: gain})
 		}
 	}
 	slices.SortStableFunc(list, func(a, b Candidate) int { return cmp.Compare(b.Gain, a.Gain) })

@@ -39,9 +39,12 @@ const (
 	cappedLimits   = 2
 )
 
-// fitCapped is the model of runs at several clocks and limits; nil where they are too few, or no model
-// predicts their times well.
-func fitCapped(samples []dvfsmodel.Sample, base dvfsmodel.Setting) *choose.Capped {
+// fitCapped is the model of runs at several clocks and limits, with what workloads have in common under
+// limits, if anything is. Where the runs are too few to judge it by themselves, it is trusted as far as what
+// is common says; nil without that, or where no model predicts their times well.
+func fitCapped(
+	samples []dvfsmodel.Sample, base dvfsmodel.Setting, common *commonLimits, stretch float64,
+) *choose.Capped {
 	if len(samples) == 0 {
 		return nil
 	}
@@ -58,14 +61,21 @@ func fitCapped(samples []dvfsmodel.Sample, base dvfsmodel.Setting) *choose.Cappe
 			Core: min(low.Core, at.Core), Mem: min(low.Mem, at.Mem), Cap: min(low.Cap, at.Cap),
 		}
 	}
-	if len(settings) < cappedSettings || len(limits) < cappedLimits {
+	few := len(settings) < cappedSettings || len(limits) < cappedLimits
+	if common != nil {
+		return common.model(settings, samples, base, few, stretch)
+	}
+	if few {
 		return nil
 	}
-	fitted, err := dvfsmodel.FitCapped(settings, top)
+	fit := func(samples []dvfsmodel.Sample) (*dvfsmodel.Fitted, error) {
+		return dvfsmodel.FitCapped(samples, top)
+	}
+	fitted, err := fit(settings)
 	if err != nil {
 		return nil
 	}
-	off, ok := leftOut(settings, samples, top)
+	off, ok := leftOut(settings, samples, fit)
 	if !ok {
 		return nil
 	}
@@ -78,7 +88,9 @@ func fitCapped(samples []dvfsmodel.Sample, base dvfsmodel.Setting) *choose.Cappe
 }
 
 // leftOut are how far off the logarithms of run times are by models that didn't see their settings.
-func leftOut(settings, samples []dvfsmodel.Sample, top dvfsmodel.Setting) ([]float64, bool) {
+func leftOut(
+	settings, samples []dvfsmodel.Sample, fit func([]dvfsmodel.Sample) (*dvfsmodel.Fitted, error),
+) ([]float64, bool) {
 	fold := make(map[dvfsmodel.Setting]int, len(settings))
 	for i := range settings {
 		fold[settings[i].At()] = i % cappedFolds
@@ -92,7 +104,7 @@ func leftOut(settings, samples []dvfsmodel.Sample, top dvfsmodel.Setting) ([]flo
 			}
 		}
 		var err error
-		if models[f], err = dvfsmodel.FitCapped(seen, top); err != nil {
+		if models[f], err = fit(seen); err != nil {
 			return nil, false
 		}
 	}

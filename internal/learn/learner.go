@@ -19,6 +19,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/colocate"
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 )
@@ -52,6 +53,7 @@ type Settings struct {
 	TimeMargin float64 // by which part bounds of run times are above and below predictions, at least
 	Explore    bool    // some of the runs explore
 	Caps       bool    // power limits are chosen somewhere
+	Stretch    float64 // times as long as at default clocks a run may take
 	Sharing    colocate.Rules
 }
 
@@ -61,6 +63,7 @@ type GPU struct {
 	Allowed []dvfsmodel.Setting // that may be set on it
 	Default dvfsmodel.Setting   // clocks of its profile; 0: it doesn't say
 	HostW   dvfsmodel.Watt      // of the rest of the node for each GPU
+	Limit   epdapi.PowerLimit   // of the device that was seen last; zero: it has none that can be set
 }
 
 // Options are what a learner works with. Only Pending may be nil.

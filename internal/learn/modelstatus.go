@@ -14,14 +14,14 @@ import (
 
 // standing is how a workload's model fares.
 type standing struct {
-	model      *Model        // nil: none is in use
-	candidates []Candidate   // by the last fit
-	misses     int           // runs in a row that the prediction missed
-	hits       int           // runs since it was made, or since the start, that it did not miss
-	pinned     bool          // an administrator chose the version
-	chosen     epdapi.Chosen // who did, or let fits replace it again; the zero one: nobody, or not known
-	note       string        // why none is in use
-	usage      float64       // as View has it
+	model   *Model        // nil: none is in use
+	explore explore       // by the last fit
+	misses  int           // runs in a row that the prediction missed
+	hits    int           // runs since it was made, or since the start, that it did not miss
+	pinned  bool          // an administrator chose the version
+	chosen  epdapi.Chosen // who did, or let fits replace it again; the zero one: nobody, or not known
+	note    string        // why none is in use
+	usage   float64       // as View has it
 }
 
 // View is what is known of a workload on a GPU model at a moment.
@@ -29,8 +29,9 @@ type View struct {
 	Model *Model // nil: none is in use
 	Hits  int    // runs since it was made, or since the start, that it did not miss
 	Note  string // why none is in use; empty: that isn't known
-	// Candidates are the settings at which most can be learnt, the most first.
-	Candidates []Candidate
+	// Candidates are the settings at which most can be learnt, the most first. LimitCandidates are those of
+	// clocks and power limits together: a limit of 0 is the one in force.
+	Candidates, LimitCandidates []Candidate
 	// Usage is the part of their time at default clocks in which the last runs were at
 	// work, at least; 0: not known.
 	Usage float64
@@ -64,7 +65,10 @@ func (s *models) get(key record.WorkloadKey) View {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if st := s.byKey[key]; st != nil {
-		return View{Model: st.model, Hits: st.hits, Note: st.note, Candidates: st.candidates, Usage: st.usage}
+		return View{
+			Model: st.model, Hits: st.hits, Note: st.note, Candidates: st.explore.clocks,
+			LimitCandidates: st.explore.limits, Usage: st.usage,
+		}
 	}
 	return View{}
 }

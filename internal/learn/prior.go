@@ -32,6 +32,10 @@ type gpuPrior struct {
 	base    dvfsmodel.Setting
 	samples map[record.WorkloadKey][]dvfsmodel.Sample
 	changed map[record.WorkloadKey]bool // since it was learnt
+	// underLimits are the runs of workloads that ran under several power limits, and common is what these
+	// have in common; nil: they are too few.
+	underLimits map[record.WorkloadKey][]dvfsmodel.Sample
+	common      *commonLimits
 }
 
 // get is what is known of workloads on a GPU model.
@@ -44,8 +48,11 @@ func (p *priors) get(gpuModel string, base dvfsmodel.Setting) *pooled.Curves {
 	return pooled.Builtin()
 }
 
-// note keeps the last runs of a workload, for later ones.
-func (p *priors) note(key record.WorkloadKey, samples []dvfsmodel.Sample, base dvfsmodel.Setting) {
+// note keeps the last runs of a workload, for later ones: at the clocks that ran, and under the power
+// limits that were in force.
+func (p *priors) note(
+	key record.WorkloadKey, samples, underLimits []dvfsmodel.Sample, base dvfsmodel.Setting,
+) {
 	if !severalSettings(samples) {
 		return
 	}
@@ -55,7 +62,8 @@ func (p *priors) note(key record.WorkloadKey, samples []dvfsmodel.Sample, base d
 	if g == nil || g.base != base {
 		g = &gpuPrior{
 			base: base, samples: make(map[record.WorkloadKey][]dvfsmodel.Sample),
-			changed: make(map[record.WorkloadKey]bool),
+			changed:     make(map[record.WorkloadKey]bool),
+			underLimits: make(map[record.WorkloadKey][]dvfsmodel.Sample),
 		}
 		if p.byGPU == nil {
 			p.byGPU = make(map[string]*gpuPrior)
@@ -66,10 +74,14 @@ func (p *priors) note(key record.WorkloadKey, samples []dvfsmodel.Sample, base d
 		for other := range g.samples {
 			delete(g.samples, other)
 			delete(g.changed, other)
+			delete(g.underLimits, other)
 			break
 		}
 	}
 	g.samples[key], g.changed[key] = samples, true
+	if delete(g.underLimits, key); severalLimits(underLimits) {
+		g.underLimits[key] = underLimits
+	}
 }
 
 // forget drops the runs of a workload, some of which were taken out of the records,
@@ -83,7 +95,8 @@ func (p *priors) forget(key record.WorkloadKey) {
 	}
 	delete(g.samples, key)
 	delete(g.changed, key)
-	g.curves = nil
+	delete(g.underLimits, key)
+	g.curves, g.common = nil, nil
 	for other := range g.samples {
 		g.changed[other] = true
 	}
@@ -113,15 +126,16 @@ func (p *priors) learn(gpuModel string) {
 	for _, key := range slices.SortedFunc(maps.Keys(g.samples), record.WorkloadKey.Compare) {
 		workloads = append(workloads, g.samples[key])
 	}
-	base := g.base
+	base, under := g.base, maps.Clone(g.underLimits)
 	p.mu.Unlock()
 	curves := pooled.LearnCurves(workloads, base, pooled.Builtin(), generalWeight, noiseOf(workloads))
-	if curves.Validate() != nil {
-		return
-	}
+	common := learnCommon(under, base)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.byGPU[gpuModel] == g {
+	if p.byGPU[gpuModel] != g {
+		return
+	}
+	if g.common = common; curves.Validate() == nil {
 		g.curves = curves
 	}
 }
@@ -153,7 +167,7 @@ func (l *Learner) learnFromStore(ctx context.Context) {
 			l.options.Log.Warn("what workloads have in common can't be learnt from the records", "error", err)
 			return
 		}
-		l.priors.note(key, known.samples(), base)
+		l.priors.note(key, known.samples(), known.underLimits, base)
 	}
 	for gpuModel := range seen {
 		l.priors.learn(gpuModel)

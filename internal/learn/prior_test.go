@@ -21,7 +21,7 @@ func TestWhatWorkloadsHaveInCommonForgetsTheRunsThatAreTakenOut(t *testing.T) {
 		samples = append(samples, dvfsmodel.Sample{Core: core, Mem: 877, Time: pt.Time, Power: pt.Power})
 	}
 	for _, workload := range []string{"a", "b", "c", "d"} {
-		p.note(key(workload), samples, base)
+		p.note(key(workload), samples, nil, base)
 	}
 	p.learn("V100")
 	with := p.get("V100", base)

@@ -52,7 +52,7 @@ func (l *Learner) refit(ctx context.Context, key record.WorkloadKey) error {
 		l.models.change(key, func(st *standing) { st.usage = seen.usage })
 	}
 	samples := seen.samples()
-	l.priors.note(key, samples, base)
+	l.priors.note(key, samples, seen.underLimits, base)
 	l.priors.learn(key.GPUModel)
 	prior := l.priors.get(key.GPUModel, base)
 	fresh, known, noise, err := fitTo(samples, base, prior)
@@ -63,18 +63,24 @@ func (l *Learner) refit(ctx context.Context, key record.WorkloadKey) error {
 	if err != nil {
 		return l.noModel(ctx, key, old, samples, err)
 	}
-	if l.options.Settings().Caps {
-		fresh.Capped = fitCapped(seen.underLimits, base)
+	now, gpu := l.options.Settings(), l.options.GPU(key.GPUModel)
+	var common *commonLimits
+	if now.Caps {
+		common = l.priors.limits(key.GPUModel, base)
+		fresh.Capped = fitCapped(seen.underLimits, base, common, now.Stretch)
 	}
-	var explore []Candidate
-	if gpu := l.options.GPU(key.GPUModel); l.options.Settings().Explore {
-		explore = candidates(known, noise, &gpu)
+	var probes explore
+	if now.Explore {
+		probes.clocks = candidates(known, noise, &gpu)
+	}
+	if now.Explore && now.Caps {
+		probes.limits = limitCandidates(seen.underLimits, noise, base, common, &gpu, now.Stretch)
 	}
 	if old != nil && fresh.like(old, samples) && sameCapped(fresh.Capped, old.Capped, seen.underLimits) {
-		l.models.change(key, func(st *standing) { st.candidates = explore })
+		l.models.change(key, func(st *standing) { st.explore = probes })
 		return nil
 	}
-	return l.adopt(ctx, key, fresh, explore)
+	return l.adopt(ctx, key, fresh, probes)
 }
 
 // noModel notes why a workload gets no new model. The one in use stays, unless
@@ -105,7 +111,7 @@ func (l *Learner) noModel(
 
 // adopt stores a new version and puts it in use, unless one is pinned.
 func (l *Learner) adopt(
-	ctx context.Context, key record.WorkloadKey, fresh *Model, explore []Candidate,
+	ctx context.Context, key record.WorkloadKey, fresh *Model, probes explore,
 ) error {
 	fresh.Created = l.options.Clock()
 	r, err := modelRecord(key, fresh)
@@ -124,7 +130,7 @@ func (l *Learner) adopt(
 	if !pinned {
 		l.models.change(key, func(st *standing) {
 			st.model, st.note, st.misses, st.hits, st.chosen = fresh, "", 0, 0, epdapi.Chosen{}
-			st.candidates = explore
+			st.explore = probes
 		})
 	}
 	return nil

@@ -12,6 +12,8 @@ import (
 type Model struct {
 	workload, gpuModel, form string
 	standard, best           dvfsmodel.Point
+	// frontier is the settings that no other one beats in both time and energy, the fastest first.
+	frontier []dvfsmodel.Point
 }
 
 // NewModel asks a model for the setting of the least energy that is so much slower than the default one at
@@ -27,7 +29,41 @@ func NewModel(m *config.Model, profiles *config.Profiles, slowdown float64) (Mod
 	}
 	standard := response.Default()
 	best, err := response.Optimum(dvfsmodel.MinEnergy(), standard.Time*(1+slowdown))
-	return Model{m.Workload, profile.Name, m.Form.String(), standard, best}, err
+	frontier := slices.DeleteFunc(dvfsmodel.Undominated(response),
+		func(pt dvfsmodel.Point) bool { return !dvfsmodel.MeetsLimit(pt.Time, standard.Time*(1+slowdown)) })
+	return Model{m.Workload, profile.Name, m.Form.String(), standard, best, frontier}, err
+}
+
+// Frontiers is a row for each setting of each model that no other one beats in both time and energy.
+func Frontiers(list []Model) *report.Table {
+	type setting struct {
+		*Model
+		at dvfsmodel.Point
+	}
+	var rows []setting
+	capped := false
+	for i := range list {
+		for _, pt := range list[i].frontier {
+			rows = append(rows, setting{&list[i], pt})
+			capped = capped || pt.Cap > 0
+		}
+	}
+	return report.TableOf(rows, func(row *report.Row, s *setting) {
+		row.Add(report.Column{Key: "workload", Head: "workload", Left: true, Max: 32}, report.Text(s.workload))
+		row.Add(report.Column{Key: "gpu_model", Head: "GPU", Left: true}, report.Text(s.gpuModel))
+		row.Add(report.Column{Key: "core_mhz", Head: "core", Note: "MHz"}, report.Number(s.at.Core))
+		row.Add(report.Column{Key: "mem_mhz", Head: "memory", Note: "MHz"}, report.Number(s.at.Mem))
+		if capped {
+			row.Add(report.Column{Key: "cap_w", Head: "cap", Unit: report.Watts}, report.NonZero(s.at.Cap))
+		}
+		row.Add(report.Column{Key: "time_s", Head: "time", Unit: report.Seconds}, report.Number(s.at.Time))
+		row.Add(report.Column{Key: "power_w", Head: "power", Unit: report.Watts}, report.Number(s.at.Power))
+		row.Add(report.Column{Key: "energy_j", Head: "energy", Unit: report.Joules}, report.Number(s.at.Energy))
+		row.Add(report.Column{Key: "slowdown", Head: "slower", Unit: report.Fraction},
+			report.Number(s.at.Time/s.standard.Time-1))
+		row.Add(report.Column{Key: "saving", Head: "saving", Unit: report.Fraction},
+			report.Number(1-float64(s.at.Energy/s.standard.Energy)))
+	})
 }
 
 // Models is a row for each of them.
