@@ -59,7 +59,13 @@ func (d *nvmlDevice) setRange(c Control, low, v Value) error {
 			return err
 		}
 	}
-	return d.change(OpSet, c, func() nvml.Return { return nvmlControls[c].set(d.handle, low, v) })
+	set := func() error {
+		return d.change(OpSet, c, func() nvml.Return { return nvmlControls[c].set(d, low, v) })
+	}
+	if c == WorkloadProfile {
+		return d.request(v, set)
+	}
+	return set()
 }
 
 // checkClock says why a clock can't be set, as far as that is known.
@@ -81,7 +87,7 @@ func (d *nvmlDevice) checkClock(c Control, v Value) error {
 
 // Release resets the range of a clock, or sets the power limit that the board was delivered with.
 func (d *nvmlDevice) Release(c Control) error {
-	return d.change(OpRelease, c, func() nvml.Return { return nvmlControls[c].release(d.handle) })
+	return d.change(OpRelease, c, func() nvml.Return { return nvmlControls[c].release(d) })
 }
 
 // change makes a call that needs a capability, and remembers when the GPU
