@@ -31,6 +31,9 @@ func (c *Controller) newQuery() *query.Service {
 			}
 			return query.Clocks{Base: seen.Base, Pairs: seen.Pairs}, true
 		},
+		Workload: func(workload, partition, gpuModel string) string {
+			return c.decider.Workload(workload, partition, gpuModel)
+		},
 		Scripted: func() bool { return c.counters.scripts.Load() > 0 },
 		Profile:  c.Foresight.profileOf, Reload: c.reload, UserName: c.options.UserName,
 		Clock: c.options.Clock, Log: c.options.Log,

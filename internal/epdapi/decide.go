@@ -31,6 +31,8 @@ type DecideRequest struct {
 	Clocks  []ClockGroup      `json:"clocks"` // the device's table
 	// PowerLimit is what is known of the power limit of its GPUs; zero: it can't be set.
 	PowerLimit PowerLimit `json:"power_limit,omitzero"`
+	// Profiles are the names of the workload power profiles that can be put in force on all of its GPUs.
+	Profiles []string `json:"power_profiles,omitempty"`
 	// CoreFixed tells that the core clock can't be locked.
 	CoreFixed bool      `json:"core_fixed,omitempty"`
 	UID       uint32    `json:"uid"`
@@ -52,6 +54,11 @@ func (l PowerLimit) Takes(limit dvfsmodel.Watt) bool {
 	return limit > 0 && limit >= l.Min && limit <= l.Max && limit < l.InForce
 }
 
+// HasProfile reports whether a power profile can be put in force on all GPUs.
+func (r *DecideRequest) HasProfile(p dvfsmodel.PowerProfile) bool {
+	return p != 0 && slices.Contains(r.Profiles, p.String())
+}
+
 // ClockGroup is the core clocks that a memory clock supports.
 type ClockGroup struct {
 	Mem  dvfsmodel.MHz   `json:"mem_mhz"`
@@ -64,8 +71,10 @@ const (
 	MaxModelName = 200    // bytes of a GPU model's name
 	maxClocks    = 20_000 // pairs
 	MaxMHz       = 20_000
-	maxRunID     = 100 // as in the names of an agent's files
-	maxUserHex   = 1024
+	// MaxProfileName is how many bytes the name of a power profile has at most.
+	MaxProfileName = 40
+	maxRunID       = 100 // as in the names of an agent's files
+	maxUserHex     = 1024
 )
 
 // Validate says what is impossible about a request, as an [ErrRequest].
@@ -90,6 +99,12 @@ func (r *DecideRequest) Validate() error {
 		if !(w >= 0 && w <= record.MaxGPUPower) {
 			return fmt.Errorf("%w: a power limit of %v W", ErrRequest, float64(w))
 		}
+	}
+	if len(r.Profiles) > int(dvfsmodel.MaxPowerProfile) || slices.ContainsFunc(r.Profiles, func(name string) bool {
+		return !IsPrintable(name, MaxProfileName)
+	}) {
+		return fmt.Errorf("%w: %d power profiles, want at most %d printable names", ErrRequest, len(r.Profiles),
+			dvfsmodel.MaxPowerProfile)
 	}
 	pairs := 0
 	for _, g := range r.Clocks {

@@ -1,0 +1,63 @@
+package decide
+
+import (
+	"testing"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/jobs"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
+	"github.com/epplan/epplan/slurm"
+)
+
+func TestTheProfileIsThePartitionsWhereGPUsMayBeSet(t *testing.T) {
+	s := settings(t, "[live]\nmode = \"enforce\"\nmodes = {watched = \"observe\"}\n"+
+		"[live.profile]\nname = \"Max-Q\"\nnames = {fast = \"Max-P\", plain = \"off\", odd = \"HPC\"}\n")
+	type change func(*epdapi.DecideRequest, *jobs.Job, *slurm.Wishes)
+	for name, c := range map[string]struct {
+		partition string
+		change    change
+		want      dvfsmodel.PowerProfile
+	}{
+		"the default one":         {"gpu", nil, dvfsmodel.MaxQ},
+		"the partition's own":     {"fast", nil, dvfsmodel.MaxP},
+		"off there":               {"plain", nil, 0},
+		"not enforced":            {"watched", nil, 0},
+		"the GPUs haven't got it": {"odd", nil, 0},
+		"several partitions":      {"gpu,other", nil, dvfsmodel.MaxQ},
+		"that differ":             {"gpu,fast", nil, 0},
+		"opted out":               {"gpu", func(_ *epdapi.DecideRequest, _ *jobs.Job, w *slurm.Wishes) { w.Off = true }, 0},
+		"own clocks":              {"gpu", func(_ *epdapi.DecideRequest, j *jobs.Job, _ *slurm.Wishes) { j.OwnFreq = true }, 0},
+		"shared":                  {"gpu", func(r *epdapi.DecideRequest, _ *jobs.Job, _ *slurm.Wishes) { r.Shared = true }, 0},
+		"no GPUs":                 {"gpu", func(r *epdapi.DecideRequest, _ *jobs.Job, _ *slurm.Wishes) { r.GPUs = 0 }, 0},
+	} {
+		r := &epdapi.DecideRequest{
+			GPUs: 1, Clocks: []epdapi.ClockGroup{{Mem: 877, Core: []dvfsmodel.MHz{1380}}},
+			Profiles: []string{"Max-P", "Max-Q", "what a newer epd knows"},
+		}
+		job, wishes := jobs.Described(0, "", c.partition, ""), slurm.Wishes{}
+		if c.change != nil {
+			c.change(r, job, &wishes)
+		}
+		if got := profileFor(s, r, job, &wishes); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+func TestANodeFollowsOnlyAProfileThatItHas(t *testing.T) {
+	lead := &Decided{
+		Decision: live.Decision{Node: "n1", Setting: dvfsmodel.Setting{Profile: dvfsmodel.MaxQ}}, submitted: 1,
+	}
+	stored, s := &record.Decision{Setting: lead.Setting}, settings(t, "")
+	for has, want := range map[string]bool{"Max-Q": true, "Max-P": false} {
+		other := &Decided{Decision: live.Decision{Node: "n2"}, submitted: 1, profiles: []string{has}}
+		if got := lead.canLead(other); got != want {
+			t.Errorf("with %s: follows: %v", has, got)
+		}
+		if got := storedCanLead(stored, &epdapi.DecideRequest{GPUs: 1, Profiles: []string{has}}, s); got != want {
+			t.Errorf("with %s: follows what is stored: %v", has, got)
+		}
+	}
+}
