@@ -24,7 +24,7 @@ func (dr *Decider) Preview(
 	}
 	seen := dr.limits.of(gpuModel)
 	request.PowerLimit, request.CoreFixed = seen.limit, seen.coreFixed
-	profile := dr.expectedProfile(s, job.Partition.Value(), gpuModel)
+	profile := expectedProfile(s, seen.profiles, job.Partition.Value())
 	d = live.Decision{
 		GPUModel: gpuModel, Workload: record.UnderProfile(job.Source.Workload(int(job.GPUs)), profile),
 		Mode: s.Live.ModeOf(job.Partition.Value()), Arm: live.ArmExcluded,
@@ -37,6 +37,13 @@ func (dr *Decider) Preview(
 	ch.choose(wishes)
 	d.Profile = profile
 	return d, ch.table.Base
+}
+
+// WorkloadIn is the key under which runs of a workload on a GPU model are known that start in a partition, by
+// the settings in force and by what agents last said of the model.
+func WorkloadIn(dr *Decider, workload, partition, gpuModel string) string {
+	seen := dr.limits.of(gpuModel).profiles
+	return record.UnderProfile(workload, expectedProfile(dr.options.Settings(), seen, partition))
 }
 
 // clocksOf is the clocks of a GPU model: those that an agent named since the

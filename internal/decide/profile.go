@@ -1,10 +1,11 @@
 package decide
 
 import (
+	"slices"
+
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/jobs"
-	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
@@ -25,17 +26,11 @@ func profileFor(s *Settings, r *epdapi.DecideRequest, job *jobs.Job, wishes *slu
 	return p
 }
 
-// Workload is the key under which runs of a workload on a GPU model are known that start in a partition, by
-// the settings in force and by what agents last said of the model.
-func (dr *Decider) Workload(workload, partition, gpuModel string) string {
-	return record.UnderProfile(workload, dr.expectedProfile(dr.options.Settings(), partition, gpuModel))
-}
-
-// expectedProfile is the power profile of a job that isn't to be left alone.
-func (dr *Decider) expectedProfile(s *Settings, partition, gpuModel string) dvfsmodel.PowerProfile {
+// expectedProfile is the power profile of a job that isn't to be left alone, on a GPU model that was seen to
+// have some.
+func expectedProfile(s *Settings, seen []string, partition string) dvfsmodel.PowerProfile {
 	p := s.Live.Profile.Of(partition)
-	seen := epdapi.DecideRequest{Profiles: dr.limits.of(gpuModel).profiles}
-	if p == 0 || s.Live.ModeOf(partition) != live.Enforce || !seen.HasProfile(p) {
+	if p == 0 || s.Live.ModeOf(partition) != live.Enforce || !slices.Contains(seen, p.String()) {
 		return 0
 	}
 	return p

@@ -196,11 +196,11 @@ func (d *nvmlDevice) detectCapability() {
 		d.cantSet[c].Store(arch < by.since || !d.library.hasSymbol(by.setFunction) ||
 			!d.library.hasSymbol(by.releaseFunction))
 	}
-	if d.limits = d.readLimits(); d.limits == (PowerRange{}) {
+	if d.limits = readLimits(d); d.limits == (PowerRange{}) {
 		d.cantSet[PowerLimit].Store(true)
 	}
 	if !d.cantSet[WorkloadProfile].Load() {
-		d.profiles = d.readProfiles()
+		d.profiles = readProfiles(d)
 		d.cantSet[WorkloadProfile].Store(len(d.profiles) == 0)
 	}
 	d.cantCount.Store(true)
@@ -212,7 +212,7 @@ func (d *nvmlDevice) detectCapability() {
 
 // readLimits is what the board takes for a power limit; zero where that or the limit that is set
 // can't be read.
-func (d *nvmlDevice) readLimits() PowerRange {
+func readLimits(d *nvmlDevice) PowerRange {
 	if !d.library.hasSymbol(fnLimit) || !d.library.hasSymbol(fnLimitRange) {
 		return PowerRange{}
 	}

@@ -52,14 +52,14 @@ var nvmlControls = [NumControls]struct {
 		setFunction: fnProfiles, releaseFunction: fnProfiles,
 		set: func(d *nvmlDevice, _, v Value) nvml.Return {
 			set, _ := profilesIn(v)
-			return d.changeProfiles(nvml.POWER_PROFILE_OPERATION_SET, profileMask(set))
+			return changeProfiles(d, nvml.POWER_PROFILE_OPERATION_SET, profileMask(set))
 		},
 		release: func(d *nvmlDevice) nvml.Return {
 			now, ret := d.handle.WorkloadPowerProfileGetCurrentProfiles()
 			if ret != nvml.SUCCESS {
 				return ret
 			}
-			return d.changeProfiles(nvml.POWER_PROFILE_OPERATION_CLEAR, now.RequestedProfilesMask)
+			return changeProfiles(d, nvml.POWER_PROFILE_OPERATION_CLEAR, now.RequestedProfilesMask)
 		},
 	},
 }

@@ -55,7 +55,7 @@ func (d *nvmlDevice) setRange(c Control, low, v Value) error {
 		return fmt.Errorf("GPU %s: %w", d.id.Bus, err)
 	}
 	if c == CoreClock || c == MemClock {
-		if err := d.checkClock(c, v); err != nil {
+		if err := checkClock(d, c, v); err != nil {
 			return err
 		}
 	}
@@ -63,13 +63,13 @@ func (d *nvmlDevice) setRange(c Control, low, v Value) error {
 		return d.change(OpSet, c, func() nvml.Return { return nvmlControls[c].set(d, low, v) })
 	}
 	if c == WorkloadProfile {
-		return d.request(v, set)
+		return request(d, v, set)
 	}
 	return set()
 }
 
 // checkClock says why a clock can't be set, as far as that is known.
-func (d *nvmlDevice) checkClock(c Control, v Value) error {
+func checkClock(d *nvmlDevice, c Control, v Value) error {
 	clocks, err := d.Clocks()
 	switch {
 	case errors.Is(err, ErrNotSupported):

@@ -28,7 +28,7 @@ func profileMask(s ProfileSet) (m nvml.Mask255) {
 
 // changeProfiles requests profiles beside others, or takes requests back. The functions of older drivers
 // have been deprecated since CUDA 13.1, whose drivers have one in their place.
-func (d *nvmlDevice) changeProfiles(op nvml.PowerProfileOperation, mask nvml.Mask255) nvml.Return {
+func changeProfiles(d *nvmlDevice, op nvml.PowerProfileOperation, mask nvml.Mask255) nvml.Return {
 	if mask == (nvml.Mask255{}) {
 		return nvml.SUCCESS
 	}
@@ -57,7 +57,7 @@ func profileTypes(m *nvml.Mask255) (list []nvml.PowerProfileType) {
 
 // readProfiles is what the driver says of the GPU's profiles; none where they can't be requested, or what
 // is requested can't be read.
-func (d *nvmlDevice) readProfiles() profileRules {
+func readProfiles(d *nvmlDevice) profileRules {
 	hasOld := d.library.hasSymbol(fnProfileSet) && d.library.hasSymbol(fnProfileClear)
 	if !d.library.hasSymbol(fnProfileInfo) || !hasOld && !d.library.hasSymbol(fnProfileNew) {
 		return nil
@@ -103,7 +103,7 @@ func (d *nvmlDevice) Admissible() (ProfileSet, error) {
 // Withdraw takes a request back.
 func (d *nvmlDevice) Withdraw(p dvfsmodel.PowerProfile) error {
 	return d.change(OpRelease, WorkloadProfile, func() nvml.Return {
-		return d.changeProfiles(nvml.POWER_PROFILE_OPERATION_CLEAR, profileMask(ProfilesOf(p)))
+		return changeProfiles(d, nvml.POWER_PROFILE_OPERATION_CLEAR, profileMask(ProfilesOf(p)))
 	})
 }
 
@@ -116,7 +116,7 @@ const (
 
 // request requests a profile if that puts it in force, and looks whether it is. One that isn't is taken
 // back: then nothing is set, as [ErrNotSupported] says.
-func (d *nvmlDevice) request(v Value, set func() error) error {
+func request(d *nvmlDevice, v Value, set func() error) error {
 	wanted, _ := profilesIn(v)
 	before, err := d.Profiles()
 	if err != nil {
