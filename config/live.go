@@ -73,7 +73,8 @@ func defaultLive() Live {
 		Mode: live.Observe, HoldOut: 0.05, Explore: 0.1, ExploreSlowdown: 0.1, TimeMargin: 0.1, MinCore: 0.4,
 		MaxCore: 1.5, MinMem: 0.4, MaxMem: 1.5,
 		Reorder: ReorderOwn, LimitHints: true, Pick: defaultPick(), Plan: defaultPlan(), Sharing: defaultSharing(),
-		Adapt: defaultAdapt(), Cap: defaultCap(), Profile: LiveProfile{Name: ProfileOff}, SleepLearn: true, WakeWait: 300, Account: AccountOff,
+		Adapt: defaultAdapt(), Cap: defaultCap(), Profile: LiveProfile{Name: ProfileOff},
+		SleepLearn: true, WakeWait: 300, Account: AccountOff,
 	}
 }
 

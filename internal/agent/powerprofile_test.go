@@ -38,11 +38,13 @@ func TestOnlyTheProfileThatEpdRequestedIsGivenBack(t *testing.T) {
 			[]dvfsmodel.PowerProfile{dvfsmodel.ComputeBound},
 		},
 		"the same before": {
-			[]dvfsmodel.PowerProfile{dvfsmodel.MaxQ}, []dvfsmodel.PowerProfile{dvfsmodel.MaxQ},
+			[]dvfsmodel.PowerProfile{dvfsmodel.MaxQ},
+			[]dvfsmodel.PowerProfile{dvfsmodel.MaxQ},
 			[]dvfsmodel.PowerProfile{dvfsmodel.MaxQ},
 		},
 		"another meanwhile": {
-			nil, []dvfsmodel.PowerProfile{dvfsmodel.MaxQ, dvfsmodel.MemoryBound},
+			nil,
+			[]dvfsmodel.PowerProfile{dvfsmodel.MaxQ, dvfsmodel.MemoryBound},
 			[]dvfsmodel.PowerProfile{dvfsmodel.MemoryBound},
 		},
 		"taken back by somebody else": {nil, nil, nil},

@@ -174,7 +174,9 @@ func TestAListedJobHasTheClocksThatItsRunsReallyHad(t *testing.T) {
 			dvfsmodel.Setting{Core: 1087, Mem: 877, Profile: dvfsmodel.MaxQ},
 			false,
 			[]dvfsmodel.Setting{
-				{}, {Core: 1087, Mem: 877}, {Core: 1087, Mem: 877, Profile: dvfsmodel.MaxQ},
+				{},
+				{Core: 1087, Mem: 877},
+				{Core: 1087, Mem: 877, Profile: dvfsmodel.MaxQ},
 				{Core: 1087, Mem: 877, Cap: 200},
 			},
 		},
