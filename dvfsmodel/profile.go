@@ -52,12 +52,12 @@ func (p PowerProfile) String() string {
 // "profile-20", where it has no name.
 func ParsePowerProfile(name string) (PowerProfile, error) {
 	if i := slices.Index(profileNames, name); i >= 0 {
-		return PowerProfile(i + 1), nil //nolint:gosec // there are few
+		return PowerProfile(i + 1), nil
 	}
 	if text, ok := strings.CutPrefix(name, unnamedProfile); ok {
 		n, err := strconv.Atoi(text)
 		if err == nil && n >= len(profileNames) && n < int(MaxPowerProfile) {
-			return PowerProfile(n + 1), nil //nolint:gosec // it is in range
+			return PowerProfile(n + 1), nil
 		}
 	}
 	return 0, fmt.Errorf("power profile %.40q, want one of %s", name, strings.Join(profileNames, ", "))

@@ -20,7 +20,8 @@ func TestAPowerProfileComesBackFromItsName(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"", "max-q", "profile-3", "profile-52", "profile-x", "Max-Q "} {
-		if p, err := dvfsmodel.ParsePowerProfile(name); err == nil || !strings.Contains(err.Error(), "Max-P, Max-Q") {
+		p, err := dvfsmodel.ParsePowerProfile(name)
+		if err == nil || !strings.Contains(err.Error(), "Max-P, Max-Q") {
 			t.Errorf("%q is %v, %v", name, p, err)
 		}
 	}
@@ -28,7 +29,8 @@ func TestAPowerProfileComesBackFromItsName(t *testing.T) {
 		t.Error("a profile that there can't be is written")
 	}
 	at := dvfsmodel.Setting{Core: 945, Cap: 200, Profile: dvfsmodel.MaxQ}
-	if at.Words() != "core 945 MHz, power at most 200 W, power profile Max-Q" || at.Short() != "945/–@200W+Max-Q" {
+	if at.Words() != "core 945 MHz, power at most 200 W, power profile Max-Q" ||
+		at.Short() != "945/–@200W+Max-Q" {
 		t.Errorf("%s; %s", at.Words(), at.Short())
 	}
 }

@@ -81,7 +81,8 @@ func (f *Foresight) upperAtDefault(workload, partition string) time.Duration {
 // foresee is what a workload does at default clocks in a partition.
 func (f *Foresight) foresee(workload, partition, gpuModel string) (learn.View, dvfsmodel.Point, bool) {
 	m := f.learner.Model(record.WorkloadKey{
-		Cluster: f.options.Cluster, Workload: decide.WorkloadIn(f.decider, workload, partition, gpuModel), GPUModel: gpuModel,
+		Cluster: f.options.Cluster, GPUModel: gpuModel,
+		Workload: decide.WorkloadIn(f.decider, workload, partition, gpuModel),
 	})
 	pt, ok := m.AtDefault()
 	return m, pt, ok

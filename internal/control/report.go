@@ -68,9 +68,8 @@ func checkReport(r *epdapi.NodeReport) error {
 
 // arePossible reports whether these may be the names of a GPU's power profiles.
 func arePossible(profiles []string) bool {
-	return len(profiles) <= int(dvfsmodel.MaxPowerProfile) && !slices.ContainsFunc(profiles, func(name string) bool {
-		return !epdapi.IsPrintable(name, epdapi.MaxProfileName)
-	})
+	strange := func(name string) bool { return !epdapi.IsPrintable(name, epdapi.MaxProfileName) }
+	return len(profiles) <= int(dvfsmodel.MaxPowerProfile) && !slices.ContainsFunc(profiles, strange)
 }
 
 // possible reports whether there can be such a clock; 0 is none.

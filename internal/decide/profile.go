@@ -16,7 +16,9 @@ import (
 // profile. Where the GPUs haven't got it, or whatever leaves the GPUs alone, there is none.
 
 // profileFor is the power profile of a run; 0: none.
-func profileFor(s *Settings, r *epdapi.DecideRequest, job *jobs.Job, wishes *slurm.Wishes) dvfsmodel.PowerProfile {
+func profileFor(
+	s *Settings, r *epdapi.DecideRequest, job *jobs.Job, wishes *slurm.Wishes,
+) dvfsmodel.PowerProfile {
 	partition := job.Partition.Value()
 	p := s.Live.Profile.Of(partition)
 	if p == 0 || s.Live.ModeOf(partition) != live.Enforce || r.GPUs == 0 || r.Shared || wishes.Off ||

@@ -14,10 +14,14 @@ import (
 func TestTheProfileIsThePartitionsWhereGPUsMayBeSet(t *testing.T) {
 	s := settings(t, "[live]\nmode = \"enforce\"\nmodes = {watched = \"observe\"}\n"+
 		"[live.profile]\nname = \"Max-Q\"\nnames = {fast = \"Max-P\", plain = \"off\", odd = \"HPC\"}\n")
-	type change func(*epdapi.DecideRequest, *jobs.Job, *slurm.Wishes)
+	type asked struct {
+		r      epdapi.DecideRequest
+		job    *jobs.Job
+		wishes slurm.Wishes
+	}
 	for name, c := range map[string]struct {
 		partition string
-		change    change
+		change    func(*asked)
 		want      dvfsmodel.PowerProfile
 	}{
 		"the default one":         {"gpu", nil, dvfsmodel.MaxQ},
@@ -27,20 +31,19 @@ func TestTheProfileIsThePartitionsWhereGPUsMayBeSet(t *testing.T) {
 		"the GPUs haven't got it": {"odd", nil, 0},
 		"several partitions":      {"gpu,other", nil, dvfsmodel.MaxQ},
 		"that differ":             {"gpu,fast", nil, 0},
-		"opted out":               {"gpu", func(_ *epdapi.DecideRequest, _ *jobs.Job, w *slurm.Wishes) { w.Off = true }, 0},
-		"own clocks":              {"gpu", func(_ *epdapi.DecideRequest, j *jobs.Job, _ *slurm.Wishes) { j.OwnFreq = true }, 0},
-		"shared":                  {"gpu", func(r *epdapi.DecideRequest, _ *jobs.Job, _ *slurm.Wishes) { r.Shared = true }, 0},
-		"no GPUs":                 {"gpu", func(r *epdapi.DecideRequest, _ *jobs.Job, _ *slurm.Wishes) { r.GPUs = 0 }, 0},
+		"opted out":               {"gpu", func(a *asked) { a.wishes.Off = true }, 0},
+		"own clocks":              {"gpu", func(a *asked) { a.job.OwnFreq = true }, 0},
+		"shared":                  {"gpu", func(a *asked) { a.r.Shared = true }, 0},
+		"no GPUs":                 {"gpu", func(a *asked) { a.r.GPUs = 0 }, 0},
 	} {
-		r := &epdapi.DecideRequest{
+		a := asked{job: jobs.Described(0, "", c.partition, ""), r: epdapi.DecideRequest{
 			GPUs: 1, Clocks: []epdapi.ClockGroup{{Mem: 877, Core: []dvfsmodel.MHz{1380}}},
 			Profiles: []string{"Max-P", "Max-Q", "what a newer epd knows"},
-		}
-		job, wishes := jobs.Described(0, "", c.partition, ""), slurm.Wishes{}
+		}}
 		if c.change != nil {
-			c.change(r, job, &wishes)
+			c.change(&a)
 		}
-		if got := profileFor(s, r, job, &wishes); got != c.want {
+		if got := profileFor(s, &a.r, a.job, &a.wishes); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}

@@ -100,9 +100,8 @@ func (r *DecideRequest) Validate() error {
 			return fmt.Errorf("%w: a power limit of %v W", ErrRequest, float64(w))
 		}
 	}
-	if len(r.Profiles) > int(dvfsmodel.MaxPowerProfile) || slices.ContainsFunc(r.Profiles, func(name string) bool {
-		return !IsPrintable(name, MaxProfileName)
-	}) {
+	strange := func(name string) bool { return !IsPrintable(name, MaxProfileName) }
+	if len(r.Profiles) > int(dvfsmodel.MaxPowerProfile) || slices.ContainsFunc(r.Profiles, strange) {
 		return fmt.Errorf("%w: %d power profiles, want at most %d printable names", ErrRequest, len(r.Profiles),
 			dvfsmodel.MaxPowerProfile)
 	}

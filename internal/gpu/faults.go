@@ -27,7 +27,9 @@ const (
 	OpAny        Op = "*"
 )
 
-var ops = []Op{OpOpen, OpClocks, OpSet, OpRelease, OpPowerLimit, OpProfiles, OpRead, OpProcesses, OpSharing, OpAny}
+var ops = []Op{
+	OpOpen, OpClocks, OpSet, OpRelease, OpPowerLimit, OpProfiles, OpRead, OpProcesses, OpSharing, OpAny,
+}
 
 // FaultKind is what goes wrong.
 type FaultKind string

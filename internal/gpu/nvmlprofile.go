@@ -48,7 +48,7 @@ func profileTypes(m *nvml.Mask255) (list []nvml.PowerProfileType) {
 	for i, word := range m.Mask {
 		for bit := range 32 {
 			if word&(1<<bit) != 0 {
-				list = append(list, nvml.PowerProfileType(32*i+bit)) //nolint:gosec // below 256
+				list = append(list, nvml.PowerProfileType(32*i+bit))
 			}
 		}
 	}
@@ -132,7 +132,7 @@ func request(d *nvmlDevice, v Value, set func() error) error {
 	var now Profiles
 	for look := range profileLooks {
 		if look > 0 {
-			time.Sleep(profilePause)
+			<-time.After(profilePause)
 		}
 		if now, err = d.Profiles(); err != nil {
 			return err

@@ -43,7 +43,8 @@ type SimLibrary struct {
 // "sim:4,model=GTX1080Ti,lock=core" asks for, or finds them as they were left
 // in the options' folder. Options after the count are model=NAME (default
 // V100), lock=none|core|both|limit (default: the core clock, the memory clock
-// where the model has several, and the power limit), profiles (it has workload power profiles), energy=off, minor=reverse or the
+// where the model has several, and the power limit), profiles (it has workload
+// power profiles), energy=off, minor=reverse or the
 // minor numbers as minor=2/0/1, mig, mps, speed=N
 // (work takes an Nth of its model's time, at the same power), busy, and
 // bursty=PERIOD/DUTY, load=FILE and wait=SHARE for a load that waits in between.

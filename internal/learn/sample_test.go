@@ -41,8 +41,8 @@ func TestOnlyCompletedUnthrottledRunsAreSamples(t *testing.T) {
 		"negative":                            func(o *record.Outcome) { o.MeanPowerW = live.Known(-1) },
 		"throttled":                           func(o *record.Outcome) { o.ThrottledS = map[string]float64{"thermal": 20} },
 		"no clock":                            func(o *record.Outcome) { o.Setting.Core = -5 },
-		"without the profile of its workload": func(o *record.Outcome) { o.Workload = "w@Max-Q" },
-		"under a profile that isn't its workload's": func(o *record.Outcome) { o.Setting.Profile = dvfsmodel.MaxQ },
+		"no profile": func(o *record.Outcome) { o.Workload = "w@Max-Q" },
+		"another profile": func(o *record.Outcome) { o.Setting.Profile = dvfsmodel.MaxQ },
 		"another power limit meanwhile": func(o *record.Outcome) {
 			o.CapW, o.OtherCapsS = live.Known(250), live.Known(5)
 		},

@@ -43,7 +43,8 @@ func decisionOf(d *record.JobDecision) epdapi.JobDecision {
 		Apply: d.Mode == string(live.Enforce) && d.Setting.WithoutProfile() != (dvfsmodel.Setting{}),
 	}
 	energy, known := d.EnergyJ.Value.Get()
-	if standard, predicted := d.DefaultJ.Get(); known && predicted && d.Setting.WithoutProfile() != (dvfsmodel.Setting{}) {
+	chosen := d.Setting.WithoutProfile() != dvfsmodel.Setting{}
+	if standard, predicted := d.DefaultJ.Get(); known && predicted && chosen {
 		out.Would = live.Known(standard - energy)
 	}
 	return out

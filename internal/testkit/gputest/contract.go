@@ -187,7 +187,8 @@ func checkProfiles(t *testing.T, d gpu.Device) {
 	state(gpu.Profiles{Requested: gpu.ProfilesOf(dvfsmodel.MaxP), Enforced: gpu.ProfilesOf(dvfsmodel.MaxP)})
 	must(t, d.Release(gpu.WorkloadProfile))
 	state(gpu.Profiles{})
-	if d.Set(gpu.WorkloadProfile, maxP+maxQ) == nil || d.Set(gpu.WorkloadProfile, value(dvfsmodel.MaxPowerProfile)) == nil {
+	if d.Set(gpu.WorkloadProfile, maxP+maxQ) == nil ||
+		d.Set(gpu.WorkloadProfile, value(dvfsmodel.MaxPowerProfile)) == nil {
 		t.Error("two profiles at once were requested, or one that the GPU doesn't have")
 	}
 	state(gpu.Profiles{})
