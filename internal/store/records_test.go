@@ -40,8 +40,8 @@ func decision(i int) *record.Decision {
 		GPUModel: "V100",
 		Setting:  dvfsmodel.Setting{Core: 1200, Mem: 877, Cap: 180, Profile: dvfsmodel.MaxQ},
 		TimeS:    interval(100),
-		PowerW:  interval(80),
-		EnergyJ: record.Interval{Value: live.Known(8000)}, Reason: "deadline-bound", Mode: "enforce",
+		PowerW:   interval(80),
+		EnergyJ:  record.Interval{Value: live.Known(8000)}, Reason: "deadline-bound", Mode: "enforce",
 		ConfigVersion: "c1", ModelVersion: 3, Arm: live.ArmHeldOut, Created: start,
 	}
 }
