@@ -55,6 +55,27 @@ func MergeToken(comment, id string) (string, error) {
 	return merged, validComment(merged)
 }
 
+// niceMark is before the nice in the id of a job that was submitted with one of ours.
+const niceMark = "-nice"
+
+// TokenWithNice is an id that says that the job was given such a nice as it was submitted.
+func TokenWithNice(id string, nice int64) string { return id + niceMark + strconv.FormatInt(nice, 10) }
+
+// NiceAtSubmit is the nice that the planner gave the job as it was submitted, by its word in the
+// AdminComment; 0: none.
+func (j *Job) NiceAtSubmit() int64 {
+	id, _, _ := ParseToken(j.AdminComment)
+	at := strings.LastIndex(id, niceMark)
+	if at < 0 {
+		return 0
+	}
+	nice, err := strconv.ParseInt(id[at+len(niceMark):], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return nice
+}
+
 // Words in an AdminComment that say what a job took, and what it saved.
 const (
 	energyWord = "epplan-energy-j:"

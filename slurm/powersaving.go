@@ -3,6 +3,7 @@ package slurm
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -53,6 +54,21 @@ func (c *Client) PowerSaving(ctx context.Context) (PowerSaving, error) {
 	}
 	c.awake.update(&saving, [...]string{s["SuspendExcNodes"], s["SuspendExcParts"], s["SuspendExcStates"]})
 	return saving, nil
+}
+
+// DefaultPartition asks slurmctld where jobs go whose users name no partition; "": there is none.
+func (c *Client) DefaultPartition(ctx context.Context) (string, error) {
+	out, err := c.command(ctx, "scontrol", "--oneliner", "show", "partition")
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(out)) {
+		words := strings.Fields(line)
+		if len(words) > 0 && slices.Contains(words, "Default=YES") {
+			return strings.TrimPrefix(words[0], "PartitionName="), nil
+		}
+	}
+	return "", nil
 }
 
 // awakeCache is what the site keeps from sleeping as it was read last: that may be a

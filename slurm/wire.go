@@ -84,6 +84,8 @@ type SubmitAnswer struct {
 	Version      int `json:"v"`
 	AdminComment Hex `json:"admin_comment_hex,omitempty"`
 	Message      Hex `json:"message_hex,omitempty"` // one line for the user
+	// Nice is what a job gets whose user gave it none, if AdminComment, which says so, is set; 0: none.
+	Nice int64 `json:"nice,omitempty"`
 }
 
 // HookEvent is what epplan prolog and epplan epilog say.

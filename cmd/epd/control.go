@@ -76,6 +76,11 @@ func (p *program) joinControl() error {
 			count(o, partition)
 			energies.Ended(o)
 		}
+		if !p.Bool("no-levers") {
+			options.NiceAtSubmit = func(partition string, uid uint32) int64 {
+				return p.steerer.NiceAtSubmit(partition, uid)
+			}
+		}
 		options.Resolve, p.slurm = slurm.NewClient(runner, epdapi.JobWait).Job, true
 		options.Account = slurm.NewClient(runner, epdapi.QueueWait).Accounting
 	}
@@ -137,7 +142,7 @@ func (p *program) openLevers(runner slurm.Runner) error {
 	client := slurm.NewClient(runner, epdapi.QueueWait)
 	p.steerer, err = steer.Open(&steer.Options{
 		Source: steer.SnapshotFromSlurm(p.control.Jobs.Tee(slurm.NewClient(runner, 0)), time.Now),
-		Levers: lever.New(client), PowerSaving: client.PowerSaving,
+		Levers: lever.New(client), PowerSaving: client.PowerSaving, DefaultPartition: client.DefaultPartition,
 		Settings: func() *steer.Settings {
 			s := p.control.Settings()
 			return &steer.Settings{

@@ -29,7 +29,10 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 	}
 	now := c.options.Clock()
 	wishes := slurm.ParseWishes(string(s.Comment), now)
-	token := rand.Text()
+	token, nice := rand.Text(), c.niceAtSubmit(s, &wishes)
+	if nice > 0 {
+		token = slurm.TokenWithNice(token, nice)
+	}
 	comment, err := slurm.MergeToken(string(s.Admin), token)
 	if err != nil {
 		return answer, nil //nolint:nilerr // the comment of others isn't to be touched then, and the job goes by its name
@@ -62,8 +65,19 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 	forecast.Note(expected, noted)
 	c.decider.WriteSubmission(noted)
 	c.forecasts.KeepScript(job, !wishes.NoCode)
-	answer.AdminComment = slurm.Hex(comment)
+	answer.AdminComment, answer.Nice = slurm.Hex(comment), nice
 	return answer, nil
+}
+
+// niceAtSubmit is the nice with which a job comes behind those that are in order already, until it has its
+// own place; 0: none. A job that couldn't start yet gets none, and one with a deadline goes first.
+func (c *Controller) niceAtSubmit(s *slurm.Submission, wishes *slurm.Wishes) int64 {
+	partition := string(s.Partition)
+	if c.options.NiceAtSubmit == nil || strings.Contains(partition, ",") || s.Held ||
+		s.BeginTime > 0 || wishes.Off || !wishes.Deadline.IsZero() {
+		return 0
+	}
+	return c.options.NiceAtSubmit(partition, s.UID)
 }
 
 // adviseLimit is a word to the user of a job whose limit is far longer than its

@@ -84,3 +84,40 @@ func TestWaitersSpeedAJobUpWhereWaitingHasAPrice(t *testing.T) {
 		t.Errorf("%q where waiting is free, %q where nobody waits, %q where others do", free, alone, waited)
 	}
 }
+
+// TestANewcomersNiceIsSaidTogetherWithTheWordForIt: of jobs that may be put behind others.
+func TestANewcomersNiceIsSaidTogetherWithTheWordForIt(t *testing.T) {
+	r := newRig(t, func(o *Options) {
+		o.NiceAtSubmit = func(partition string, _ uint32) int64 {
+			if partition == "" || partition == "gpu" {
+				return 12
+			}
+			return 0
+		}
+	})
+	for what, c := range map[string]struct {
+		change func(*slurm.Submission)
+		want   int64
+	}{
+		"a partition":           {func(*slurm.Submission) {}, 12},
+		"the default partition": {func(s *slurm.Submission) { s.Partition = "" }, 12},
+		"another partition":     {func(s *slurm.Submission) { s.Partition = "cpu" }, 0},
+		"two partitions":        {func(s *slurm.Submission) { s.Partition = "gpu,cpu" }, 0},
+		"held":                  {func(s *slurm.Submission) { s.Held = true }, 0},
+		"later":                 {func(s *slurm.Submission) { s.BeginTime = 1e9 }, 0},
+		"no GPU":                {func(s *slurm.Submission) { s.TRESPerNode = "" }, 0},
+		"opted out":             {func(s *slurm.Submission) { s.Comment = "epplan:off" }, 0},
+		"a deadline":            {func(s *slurm.Submission) { s.Comment = "epplan:deadline=+5h" }, 0},
+		"another's words":       {func(s *slurm.Submission) { s.Admin = slurm.Hex(strings.Repeat("x", 2000)) }, 0},
+	} {
+		s := slurm.Submission{
+			Version: 1, Kind: "batch", UID: 1000, Name: "train", Partition: "gpu", TRESPerNode: "gres/gpu:1",
+		}
+		c.change(&s)
+		answer, err := r.Submit(t.Context(), &s)
+		job := slurm.Job{AdminComment: string(answer.AdminComment)}
+		if err != nil || answer.Nice != c.want || job.NiceAtSubmit() != c.want {
+			t.Errorf("%s: %+v, %v, want a nice of %d", what, answer, err, c.want)
+		}
+	}
+}

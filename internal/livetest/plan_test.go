@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -92,11 +93,9 @@ func TestJobsStartInThePlansOrderAtItsClocks(t *testing.T) {
 		planned.GPUModel == "" || !planned.End.After(planned.Start) {
 		t.Errorf("planned first is %+v, want job %d at a lower clock", planned, quick)
 	}
-	ordered := func() bool {
-		order, _ := l.queued()
-		return slices.Equal(order, wanted)
-	}
+	ordered := func() bool { return l.isQueued(wanted) }
 	l.within(patience, "the queue is in the plan's order", ordered)
+	l.newcomer()
 
 	l.stopEPD(controller, os.Interrupt)
 	l.startEPD(controller)
@@ -122,6 +121,30 @@ func TestJobsStartInThePlansOrderAtItsClocks(t *testing.T) {
 
 	l.withoutPlan(config+"\"off\"\n", running[1], jobs[0])
 	l.undrained()
+}
+
+// isQueued reports whether these jobs wait, in this order.
+func (l *lab) isQueued(wanted []string) bool {
+	l.Helper()
+	order, _ := l.queued()
+	return slices.Equal(order, wanted)
+}
+
+// newcomer submits a job, which passes nobody that was put behind others, and cancels it.
+func (l *lab) newcomer() {
+	l.Helper()
+	id := name(l.submit("sleep 600", "--gres=gpu:4", "-N1", "-t", "55"))
+	defer l.slurm("scancel", id)
+	own := name(l.submit("sleep 600", "--gres=gpu:4", "-N1", "-t", "55", "--nice=7"))
+	defer l.slurm("scancel", own)
+	// As it came: what the next step makes of its nice is the plan's.
+	said := l.slurm("scontrol", "--oneliner", "show", "job", id)
+	if !regexp.MustCompile(`AdminComment=\S*epplan:\w+-nice[1-9]`).MatchString(said) {
+		l.Errorf("a newcomer passes those that are in order: %s", said)
+	}
+	if nice := l.slurm("squeue", "-h", "-j", own, "-o", "%y"); nice == "0" {
+		l.Errorf("job %s has a nice of %s, its user's is 7", own, nice)
+	}
 }
 
 // withoutPlan takes everything back and turns the plan off: when a running job is cancelled, the one that was

@@ -209,8 +209,9 @@ func (w *world) steerer(tb rapid.TB, most int) *steer.Steerer {
 	tb.Helper()
 	s, err := steer.Open(&steer.Options{
 		Source: w.snapshot, Levers: w, PowerSaving: w.PowerSaving,
-		Settings: func() *steer.Settings { return &w.settings },
-		Dir:      "levers", Disk: w.disk, Clock: func() time.Time { return w.now }, MaxChanges: most,
+		DefaultPartition: func(context.Context) (string, error) { return "gpu", nil },
+		Settings:         func() *steer.Settings { return &w.settings },
+		Dir:              "levers", Disk: w.disk, Clock: func() time.Time { return w.now }, MaxChanges: most,
 	})
 	if err != nil {
 		tb.Fatal(err)

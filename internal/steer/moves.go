@@ -226,6 +226,9 @@ func (s *Steerer) publish(plan *Plan, report StepReport, err error) {
 		st.Policy, st.Order = s.status.Policy, s.status.Order
 	}
 	s.status = st
+	if plan != nil {
+		s.lines = plan.lines
+	}
 }
 
 // Status is how it fares. It asks nobody, and so always answers at once.

@@ -3,6 +3,7 @@ package steer_test
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -95,6 +96,75 @@ func TestAPlanHasCountedDeadlinesItself(t *testing.T) {
 		step(t, w.open(t))
 		if got := w.queue(); !slices.Equal(got, want) {
 			t.Errorf("%s: order %v, want %v; nices %v", mode, got, want, w.nices())
+		}
+	}
+}
+
+// TestANewcomerPassesNobodyInOrder: it begins behind those that were put behind others, gets its place with
+// the next plan, and everything is taken back like any other nice.
+func TestANewcomerPassesNobodyInOrder(t *testing.T) {
+	w := newWorld()
+	w.settings.Live.Reorder = config.ReorderAll
+	for id := range slurm.JobID(3) {
+		w.job(id+1, 10, 1000, "").AdminComment = "epplan:T" + strconv.Itoa(int(id))
+	}
+	w.rankAs("edl", 3, 2, 1)
+	s := w.open(t)
+	if n := s.NiceAtSubmit("gpu", 10); n != 0 {
+		t.Errorf("before anybody is in order a newcomer gets a nice of %d", n)
+	}
+	step(t, s)
+	nice := s.NiceAtSubmit("gpu", 77)
+	if nice != 2 || s.NiceAtSubmit("", 77) != nice || s.NiceAtSubmit("other", 77) != 0 {
+		t.Fatalf("a newcomer gets a nice of %d, in the default partition %d, elsewhere %d; nices %v", nice,
+			s.NiceAtSubmit("", 77), s.NiceAtSubmit("other", 77), w.nices())
+	}
+	for id := slurm.JobID(4); id <= 6; id++ { // 5's user has it begin elsewhere, 6 isn't in the plan
+		w.job(id, 77, 1000, "").AdminComment = slurm.TokenWithNice("epplan:N", nice)
+		w.setNice(id, nice)
+	}
+	w.setNice(5, 40)
+	if got := w.queue(); !slices.Equal(got, []slurm.JobID{3, 2, 1, 4, 6, 5}) {
+		t.Errorf("newcomers are in the queue at %v", got)
+	}
+	w.rankAs("edl", 4, 3, 2, 1)
+	step(t, s)
+	if got := w.queue(); !slices.Equal(got, []slurm.JobID{4, 6, 3, 2, 1, 5}) ||
+		w.jobs[4].Nice != 0 || w.jobs[6].Nice != 0 || w.jobs[5].Nice != 40 {
+		t.Errorf("order %v, nices %v", got, w.nices())
+	}
+	w.job(7, 77, 1000, "").AdminComment = slurm.TokenWithNice("epplan:N", nice)
+	w.setNice(7, nice) // since the last step
+	if _, err := s.UndoAll(t.Context()); err != nil || w.jobs[7].Nice != 0 || w.jobs[1].Nice != 0 ||
+		w.jobs[5].Nice != 40 || s.NiceAtSubmit("gpu", 77) != 0 {
+		t.Errorf("undone: %v, nices %v", err, w.nices())
+	}
+}
+
+// TestANewcomerHasItsOwnPlaceWhereOrdersAreOldOrUnseen: epd may be away, or Slurm say nothing of comments.
+func TestANewcomerHasItsOwnPlaceWhereOrdersAreOldOrUnseen(t *testing.T) {
+	for what, change := range map[string]func(w *world){
+		"it stands":       func(*world) {},
+		"old":             func(w *world) { w.now = w.now.Add(2 * time.Minute) },
+		"no comments":     func(w *world) { w.jobs[1].AdminComment = "" },
+		"advised only":    func(w *world) { w.settings.Live.Mode = live.Advise },
+		"of another user": func(w *world) { w.settings.Live.Reorder = config.ReorderOwn },
+	} {
+		w := newWorld()
+		w.settings.Live.Reorder = config.ReorderAll
+		w.job(1, 10, 1000, "").AdminComment = "epplan:T"
+		w.job(2, 10, 1000, "")
+		w.rankAs("edl", 2, 1)
+		s := w.open(t)
+		if what != "old" {
+			change(w)
+		}
+		step(t, s)
+		if what == "old" {
+			change(w)
+		}
+		if n := s.NiceAtSubmit("gpu", 20); n > 0 != (what == "it stands") {
+			t.Errorf("%s: a nice of %d", what, n)
 		}
 	}
 }

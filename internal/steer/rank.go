@@ -26,6 +26,7 @@ type groupRanker struct {
 	key     jobGroup
 	enforce bool
 	noRoom  bool
+	most    int64 // by which one is lowered
 }
 
 // orderGroup lowers what must be lowered so that the group is in order. Among
@@ -51,6 +52,9 @@ func (p *Plan) orderGroup(key jobGroup, list []pendingJob, enforce bool) {
 	}
 	// In this order nothing is ever put behind what it is to come before, while
 	// only some of it is done yet.
+	if enforce && r.most > 0 {
+		p.lines[key] = r.most
+	}
 	slices.Reverse(urgent)
 	slices.Reverse(ranked)
 	p.Wants = append(append(append(p.Wants, others...), ranked...), urgent...)
@@ -92,6 +96,7 @@ func (r *groupRanker) rankLine(list []pendingJob) []WantedChange {
 		}
 		if offset > 0 {
 			wants = r.want(wants, e, offset)
+			r.most = max(r.most, offset)
 		}
 		r.limit, r.predecessor = min(r.limit, e.basePriority-offset), e.job.ID
 		if !e.deadline.IsZero() || e.place != noPlace {

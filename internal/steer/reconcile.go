@@ -52,6 +52,7 @@ func (s *Steerer) reconcile(x *snapshotIndex) {
 	s.forgetFailures(x)
 	for i := range x.snap.Jobs {
 		s.adopt(&x.snap.Jobs[i], x)
+		s.adoptNewcomer(&x.snap.Jobs[i], x)
 	}
 	for _, k := range s.ledger.keys() {
 		e := s.ledger.entries[k]
@@ -104,6 +105,20 @@ func (s *Steerer) adopt(j *slurm.Job, x *snapshotIndex) {
 		}
 		s.ledger.dirty = true
 	}
+}
+
+// adoptNewcomer takes over the nice that a job was submitted with, by our word in its AdminComment.
+func (s *Steerer) adoptNewcomer(j *slurm.Job, x *snapshotIndex) {
+	k := leverKey{lever: lever.Nice, job: j.ID}
+	nice := j.NiceAtSubmit()
+	if nice <= 0 || j.Nice != nice || s.ledger.entries[k] != nil || x.jobs[j.ID] == nil {
+		return
+	}
+	s.ledger.entries[k] = &ledgerEntry{
+		Undo:  lever.Undo{Lever: lever.Nice, Job: j.ID, Before: "0", After: valueOf(j, lever.Nice)},
+		Phase: phaseInForce, At: x.snap.At,
+	}
+	s.ledger.dirty = true
 }
 
 // confirm notes that the value is the one that was set.

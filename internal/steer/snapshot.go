@@ -1,6 +1,7 @@
 package steer
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -116,6 +117,8 @@ type Plan struct {
 	Policy string         // whose order it is; empty: deadlines alone count
 	Order  []slurm.JobID
 	Shared *colocate.Order // of nodes, for the next job that asks for a part of a GPU; nil: there is none
+
+	lines map[jobGroup]int64 // of groups that are put in order: the most by which a job is lowered
 }
 
 // MaxAdvice is how much advice a plan has at most.
@@ -133,8 +136,11 @@ func (p *Plan) advise(a Advice) {
 // NewPlan is what ought to be in force. It depends on its arguments alone. Asked
 // again after the wanted values are in force, it wants the same ones.
 func NewPlan(s *Snapshot, set *Settings, ours *OwnChanges) Plan {
-	var p Plan
+	p := Plan{lines: make(map[jobGroup]int64)}
 	p.order(s, set, ours)
+	if !slices.ContainsFunc(s.Jobs, hasToken) {
+		p.lines = nil // a nice that a job was submitted with wouldn't be known as ours
+	}
 	if len(s.Nodes) > 0 {
 		p.preferFeatures(s, set, ours)
 		p.weights(s, set, ours)
@@ -142,6 +148,11 @@ func NewPlan(s *Snapshot, set *Settings, ours *OwnChanges) Plan {
 	}
 	p.limits(s, set)
 	return p
+}
+
+func hasToken(j slurm.Job) bool {
+	_, _, found := slurm.ParseToken(j.AdminComment)
+	return found
 }
 
 // limits advises shorter time limits.

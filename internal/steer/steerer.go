@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"sync"
 	"time"
@@ -31,11 +32,13 @@ type Options struct {
 	Levers Levers
 	// PowerSaving reports whether Slurm can power nodes down and wake them.
 	PowerSaving func(context.Context) (slurm.PowerSaving, error)
-	Settings    func() *Settings // those in force
-	Dir         string           // folder of the ledger, for this steerer alone
-	Disk        spool.FS         // nil: the operating system's
-	Clock       func() time.Time // nil: time.Now
-	Log         *slog.Logger     // nil: none
+	// DefaultPartition is where jobs go whose users name no partition; nil: that isn't known.
+	DefaultPartition func(context.Context) (string, error)
+	Settings         func() *Settings // those in force
+	Dir              string           // folder of the ledger, for this steerer alone
+	Disk             spool.FS         // nil: the operating system's
+	Clock            func() time.Time // nil: time.Now
+	Log              *slog.Logger     // nil: none
 	// MaxChanges is how many changes a step makes at most; 0: 50.
 	MaxChanges int
 }
@@ -71,8 +74,14 @@ type Steerer struct {
 		asked time.Time
 	}
 
-	shown  sync.Mutex // guards status: Status doesn't wait for a step
+	usual struct { // the default partition, and when it was asked
+		partition string
+		asked     time.Time
+	}
+
+	shown  sync.Mutex // guards what follows: Status doesn't wait for a step
 	status Status
+	lines  map[jobGroup]int64 // of groups in order: the most by which one of their jobs was lowered
 }
 
 // StepReport is what a step did.
@@ -148,7 +157,9 @@ func Open(o *Options) (*Steerer, error) {
 func (s *Steerer) Run(ctx context.Context, every time.Duration) {
 	said := ""
 	for ctx.Err() == nil {
+		begin := time.Now()
 		_, err := s.Step(ctx)
+		took := time.Since(begin)
 		switch {
 		case err == nil:
 			said = ""
@@ -158,7 +169,7 @@ func (s *Steerer) Run(ctx context.Context, every time.Duration) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(s.pause(every)):
+		case <-time.After(s.pause(every, took)):
 		}
 	}
 	if err := s.undoWeights(ctx); err != nil {
@@ -167,9 +178,22 @@ func (s *Steerer) Run(ctx context.Context, every time.Duration) {
 	}
 }
 
+// Where jobs are put in a policy's order, one that comes is before those that were put behind others until
+// it has its place, and may start: so it is looked for often, though Slurm is left alone for some times
+// as long as a step took.
+const (
+	orderEvery = 2 * time.Second
+	restFactor = 4
+)
+
 // pause is how long it is until the next step.
-func (s *Steerer) pause(most time.Duration) time.Duration {
-	return s.options.Settings().Live.RenewalWithin(most)
+func (s *Steerer) pause(most, took time.Duration) time.Duration {
+	set := s.options.Settings()
+	pause := set.Live.RenewalWithin(most)
+	if set.Ranking != nil {
+		pause = min(pause, orderEvery)
+	}
+	return min(most, max(pause, restFactor*took))
 }
 
 // Step asks Slurm, takes back what isn't wanted any more, and sets what is
@@ -232,6 +256,7 @@ func (s *Steerer) step(ctx context.Context, set *Settings, most int) (StepReport
 		if cannot != "" && plan.needsPowerSaving(ours) {
 			plan.dropPowerChanges(ours, cannot)
 		}
+		s.addDefaultPartition(ctx, plan.lines)
 	}
 	moves, report := s.changesFor(x, plan.Wants)
 	moves = s.onlyWeights(moves)
@@ -245,6 +270,43 @@ func (s *Steerer) step(ctx context.Context, set *Settings, most int) (StepReport
 	err = errors.Join(err, s.ledger.save())
 	s.publish(&plan, report, err)
 	return report, err
+}
+
+// orderTTL is for how long the order that was seen last says where newcomers belong.
+const orderTTL = time.Minute
+
+// NiceAtSubmit is the nice with which a job that a user submits to a partition (empty: the default one) is no
+// more urgent than those that were put behind others there, which it would pass until it has a place; 0: none
+// was.
+func (s *Steerer) NiceAtSubmit(partition string, uid uint32) int64 {
+	s.shown.Lock()
+	defer s.shown.Unlock()
+	if s.options.Clock().Sub(s.status.At) > orderTTL || s.status.Trouble != "" {
+		return 0
+	}
+	return max(s.lines[jobGroup{partition: partition}], s.lines[jobGroup{partition: partition, uid: uid}])
+}
+
+// addDefaultPartition has the lines of the default partition count where no partition is named, too.
+func (s *Steerer) addDefaultPartition(ctx context.Context, lines map[jobGroup]int64) {
+	if len(lines) == 0 || s.options.DefaultPartition == nil {
+		return
+	}
+	if now := s.options.Clock(); s.usual.asked.IsZero() || now.Sub(s.usual.asked) >= orderTTL {
+		partition, err := s.options.DefaultPartition(ctx)
+		if err != nil {
+			return // the next step asks again; until then such jobs have the nice that they come with
+		}
+		s.usual.partition, s.usual.asked = partition, now
+	}
+	if s.usual.partition == "" {
+		return
+	}
+	for key, most := range maps.Clone(lines) {
+		if key.partition == s.usual.partition {
+			lines[jobGroup{uid: key.uid}] = most
+		}
+	}
 }
 
 // checkSaving asks, now and then, whether Slurm has power saving; where nodes

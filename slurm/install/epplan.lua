@@ -138,7 +138,13 @@ local function plan(jd, uid)
     -- never drop what others wrote there
     if type(before) ~= "string" then before = "" end
     local ours = admin:sub(#before + 1) -- one line: another would look like a field to whoever reads Slurm's text
-    if admin:sub(1, #before) == before and not ours:find("%c") then jd.admin_comment = admin end
+    if admin:sub(1, #before) == before and not ours:find("%c") then
+      jd.admin_comment = admin
+      -- behind those that are in order already: what was put there is taken back by the word in the comment
+      local nice = tonumber(body:match('"nice"%s*:%s*(%d+)') or "")
+      local own = get(jd, "nice")
+      if nice and nice >= 1 and nice <= 1048576 and slurm.NICE_OFFSET and (own == nil or own == NO_VAL) then jd.nice = slurm.NICE_OFFSET + nice end
+    end
   end
   local message = unhex(body:match('"message_hex"%s*:%s*"(%x*)"') or "")
   if message and message ~= "" then slurm.log_user("%s", (message:sub(1, 300):gsub("%c", " "))) end

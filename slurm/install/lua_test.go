@@ -137,6 +137,40 @@ func TestTheLuaHookCarriesAnyBytesAndSetsTheToken(t *testing.T) {
 	}
 }
 
+// TestTheLuaHookPutsAJobBehindOthersWhereItsUserGaveItNoNice, and only together with the word that says so.
+func TestTheLuaHookPutsAJobBehindOthersWhereItsUserGaveItNoNice(t *testing.T) {
+	for _, c := range []struct{ own, offset, answer, want string }{
+		{"nil", "2147483648", `"nice":30`, "2147483678"},
+		{"4294967294", "2147483648", `"nice":30`, "2147483678"},
+		{"2147483648", "2147483648", `"nice":30`, "2147483648"}, // --nice=0 is a user's word
+		{"2147483650", "2147483648", `"nice":30`, "2147483650"},
+		{"nil", "nil", `"nice":30`, "nil"},
+		{"nil", "2147483648", `"nice":0`, "nil"},
+		{"nil", "2147483648", `"nice":-30`, "nil"},
+		{"nil", "2147483648", `"nice":1048577`, "nil"},
+		{"nil", "2147483648", `"nice":"30"`, "nil"},
+		{"nil", "2147483648", `"other":30`, "nil"},
+	} {
+		for word, kept := range map[string]bool{"site;epplan:ab12-nice30": true, "epplan:ab12-nice30": false} {
+			socket, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = fmt.Fprintf(w, `{"v":1,"admin_comment_hex":"%s",%s}`, hex.EncodeToString([]byte(word)), c.answer)
+			})
+			out := luaProgram(t, waiting(t, luaModule(t, socket, ""), "1"), `
+slurm.NICE_OFFSET = `+c.offset+`
+local jd = { name = "a", admin_comment = "site", tres_per_node = "gres:gpu:1", nice = `+c.own+` }
+submit(jd)
+print("nice", jd.nice and string.format("%.0f", jd.nice) or "nil")`)
+			want := c.want
+			if !kept { // what others wrote would be lost: nothing is set
+				want = c.own
+			}
+			if !strings.Contains(out, "nice\t"+want+"\n") {
+				t.Errorf("%+v, word %q: %s, want %s", c, word, out, want)
+			}
+		}
+	}
+}
+
 func TestTheLuaHookFailsOpenWithABreaker(t *testing.T) {
 	hang := make(chan struct{})
 	defer close(hang)
