@@ -37,6 +37,7 @@ type Live struct {
 	Sharing LiveSharing
 	Adapt   LiveAdapt
 	Cap     LiveCap
+	Profile LiveProfile
 	// Prefer reports whether jobs whose user named no kind of node get one to prefer.
 	Prefer bool
 	// SleepAfter is how many seconds a node must be idle before it may be powered
@@ -72,7 +73,8 @@ func defaultLive() Live {
 		Mode: live.Observe, HoldOut: 0.05, Explore: 0.1, ExploreSlowdown: 0.1, TimeMargin: 0.1, MinCore: 0.4,
 		MaxCore: 1.5, MinMem: 0.4, MaxMem: 1.5,
 		Reorder: ReorderOwn, LimitHints: true, Pick: defaultPick(), Plan: defaultPlan(), Sharing: defaultSharing(),
-		Adapt: defaultAdapt(), Cap: defaultCap(), SleepLearn: true, WakeWait: 300, Account: AccountOff,
+		Adapt: defaultAdapt(), Cap: defaultCap(), Profile: LiveProfile{Name: ProfileOff},
+		SleepLearn: true, WakeWait: 300, Account: AccountOff,
 	}
 }
 

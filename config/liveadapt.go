@@ -151,6 +151,54 @@ func (c *LiveCap) fields() []field {
 	}
 }
 
+// ProfileName is the name of a workload power profile, or that there is none.
+type ProfileName string
+
+// ProfileOff is no profile.
+const ProfileOff ProfileName = "off"
+
+// profileWords are off and the names of profiles.
+func profileWords() []string {
+	return append([]string{string(ProfileOff)}, dvfsmodel.PowerProfileNames()...)
+}
+
+// LiveProfile is the workload power profile of GPUs in partitions that are enforced.
+type LiveProfile struct {
+	// Name is that of partitions which Names doesn't name.
+	Name  ProfileName
+	Names map[string]ProfileName // by partition
+}
+
+// Of is the profile of a partition; of several, with commas between, the one that all of them have.
+func (p *LiveProfile) Of(partitions string) dvfsmodel.PowerProfile {
+	var all ProfileName
+	for partition := range strings.SplitSeq(partitions, ",") {
+		name, ok := p.Names[partition]
+		if !ok {
+			name = p.Name
+		}
+		if all != "" && name != all {
+			return 0
+		}
+		all = name
+	}
+	profile, err := dvfsmodel.ParsePowerProfile(string(all))
+	if err != nil { // it is off
+		return 0
+	}
+	return profile
+}
+
+func (p *LiveProfile) fields() []field {
+	return []field{
+		choiceField("name", "The workload power profile that is requested of GPUs while a job runs, where mode "+
+			"is enforce\nand the GPUs have it, as NVIDIA's have from Blackwell on: for all jobs alike, held out "+
+			"or not.\nEach profile has models of its own.", (*string)(&p.Name), profileWords()...),
+		partitionTableField("names", "The same for single partitions, such as {gpu = \"Max-Q\"}.",
+			"off or the name of a profile", &p.Names, profileWords()),
+	}
+}
+
 // maxCapW is more than any GPU draws.
 const maxCapW = 3000
 

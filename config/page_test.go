@@ -43,6 +43,7 @@ func configTables() []described {
 		{"[live.sharing]", readByEPD, c.Live.Sharing.fields()},
 		{"[live.adapt]", readByEPD, c.Live.Adapt.fields()},
 		{"[live.cap]", readByEPD, c.Live.Cap.fields()},
+		{"[live.profile]", readByEPD, c.Live.Profile.fields()},
 		{"[predict]", readByEPD, c.Predict.fields()},
 		{"[records]", readByEPD, c.Records.fields()},
 		{

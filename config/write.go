@@ -51,6 +51,7 @@ func (c *Config) writeTo(out *bytes.Buffer, show fieldAnnotator) {
 	writeTable(out, "live.sharing", "[live.sharing]", c.Live.Sharing.fields(), show)
 	writeTable(out, "live.adapt", "[live.adapt]", c.Live.Adapt.fields(), show)
 	writeTable(out, "live.cap", "[live.cap]", c.Live.Cap.fields(), show)
+	writeTable(out, "live.profile", "[live.profile]", c.Live.Profile.fields(), show)
 	writeTable(out, "predict", "[predict]", c.Predict.fields(), show)
 	writeTable(out, "records", "[records]", c.Records.fields(), show)
 	writeTable(out, "factors", "[factors]", c.Factors.fields(), show)

@@ -5,18 +5,28 @@ import (
 	"fmt"
 )
 
-// Setting is what the clocks and the power cap of a GPU are set to; 0 leaves one of them as it is
-// by default. Of a GPU model's default clocks, which count as (1, 1) in a [Scaling], neither is 0.
+// Setting is what the clocks, the power cap and the power profile of a GPU are set to; 0 leaves one of
+// them as it is by default. Of a GPU model's default clocks, which count as (1, 1) in a [Scaling], neither is 0.
 type Setting struct {
 	Core MHz  `json:"core_mhz"`       // 0: the default one
 	Mem  MHz  `json:"mem_mhz"`        // 0: the default one
 	Cap  Watt `json:"cap_w,omitzero"` // 0: the default limit
+	// Profile is the one that is requested beside what others request. Models know nothing of it: runs
+	// under another one are another workload's.
+	Profile PowerProfile `json:"power_profile,omitzero"`
 }
 
-// Compare orders settings by their core clocks, then by those of the memory, and then by their caps.
+// WithoutProfile is the setting that is chosen for a run: its power profile is its partition's.
+func (s Setting) WithoutProfile() Setting {
+	s.Profile = 0
+	return s
+}
+
+// Compare orders settings by their core clocks, then by those of the memory, by their caps, and then by
+// their profiles.
 func (s Setting) Compare(other Setting) int {
 	return cmp.Or(cmp.Compare(s.Core, other.Core), cmp.Compare(s.Mem, other.Mem),
-		cmp.Compare(s.Cap, other.Cap))
+		cmp.Compare(s.Cap, other.Cap), cmp.Compare(s.Profile, other.Profile))
 }
 
 // CapRange is the power caps that may be set for a GPU: from Min on and below Max, the limit that it is
@@ -49,11 +59,14 @@ func (s Setting) Words() string {
 	if s.Cap != 0 {
 		words += fmt.Sprintf(", power at most %v W", float64(s.Cap))
 	}
+	if s.Profile != 0 {
+		words += ", power profile " + s.Profile.String()
+	}
 	return words
 }
 
 // Short is the setting as tables show it: "1380/877", with a cap "1380/877@200W", and a dash for
-// what isn't set.
+// what isn't set; a power profile follows, "1380/877+Max-Q".
 func (s Setting) Short() string {
 	dash := func(x float64) string {
 		if x == 0 {
@@ -64,6 +77,9 @@ func (s Setting) Short() string {
 	short := dash(float64(s.Core)) + "/" + dash(float64(s.Mem))
 	if s.Cap != 0 {
 		short += fmt.Sprintf("@%gW", float64(s.Cap))
+	}
+	if s.Profile != 0 {
+		short += "+" + s.Profile.String()
 	}
 	return short
 }

@@ -284,12 +284,12 @@ func holdGPU(c *cli.Context, uuid string, stdin io.Reader, stdout io.Writer) err
 	return errors.Join(err, stopping)
 }
 
-// parseSetting reads "CORE,MEM,CAP", 0 for what is left alone.
+// parseSetting reads "CORE,MEM,CAP,PROFILE", 0 for what is left alone.
 func parseSetting(text string) (dvfsmodel.Setting, error) {
 	var at dvfsmodel.Setting
 	parts := strings.Split(text, ",")
 	if len(parts) != int(gpu.NumControls) {
-		return at, usagef("--at %q, want core, memory and limit", text)
+		return at, usagef("--at %q, want core, memory, limit and profile", text)
 	}
 	for control := range gpu.NumControls {
 		v, err := strconv.ParseFloat(parts[control], 64)

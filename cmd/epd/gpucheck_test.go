@@ -243,7 +243,7 @@ func TestAReportForPeople(t *testing.T) {
 	}, &out, &failed)
 	for _, says := range []string{
 		"epd devel, --gpu sim, ", ": 1 GPUs, only read\n", "GPU 0     V100 at 00000000:17:00.0, device file 0\n",
-		"Can set   core clock, power limit; not memory clock; an energy counter\n",
+		"Can set   core clock, power limit; not memory clock, power profile; an energy counter\n",
 		"Clocks    memory 877 MHz: core 802 to 1380 MHz, 5 of them\n", "Call      sharing ", "Idle      30 W",
 		"Load      ",
 		"Known as  V100\n", "No faults.\n",

@@ -234,7 +234,7 @@ func dryRunRestore(ctx context.Context, t *terminal, c *cli.Context) (stop bool,
 	for i := range s.GPUs {
 		if g := &s.GPUs[i]; g.IsLocked() {
 			steps = append(steps, fmt.Sprintf("give the clocks of %s back, now core %s, memory %s%s", g.UUID,
-				clockText(g.Core, g.LockedCore), clockText(g.Mem, g.LockedMem), g.LimitWords()))
+				clockText(g.Core, g.LockedCore), clockText(g.Mem, g.LockedMem), g.LimitWords()+g.ProfileWords()))
 		}
 	}
 	return dryrun.Announce(c, steps...)

@@ -77,7 +77,8 @@ func statusText(s *epdapi.Status) string {
 func writeGPU(b *strings.Builder, g *epdapi.GPU) {
 	fmt.Fprintf(b, "GPU %d  %s  %s  core %s, memory %s, %s%s", g.Minor, printable(g.Model),
 		printable(g.UUID),
-		clockText(g.Core, g.LockedCore), clockText(g.Mem, g.LockedMem), g.PowerText(), g.LimitWords())
+		clockText(g.Core, g.LockedCore), clockText(g.Mem, g.LockedMem), g.PowerText(),
+		g.LimitWords()+g.ProfileWords())
 	if g.Lost {
 		b.WriteString(", it fell off the bus")
 	}

@@ -55,7 +55,8 @@ func (a *admission) check(ctx context.Context, run *live.Run) error {
 	if !a.holder.replayed.Load() {
 		return ErrJournal
 	}
-	if _, limited := run.Limit.Duration(); limited && run.Upper == 0 && !run.Wish.Fixed {
+	_, limited := run.Limit.Duration()
+	if limited && run.Upper == 0 && !run.Wish.Fixed && run.Setting.WithoutProfile() != (dvfsmodel.Setting{}) {
 		return fmt.Errorf("%w: a limit, and no bound of the run time", ErrSetting)
 	}
 	for _, uuid := range run.GPUs {
@@ -129,8 +130,8 @@ func (a *admission) checkRange(c *managedGPU, want dvfsmodel.Setting) error {
 	spans := a.allowed(c.identity())
 	for control := range gpu.NumControls {
 		if v := control.Of(want); !spans[control].within(v) {
-			return fmt.Errorf("%w: %s %v %s is outside the administrator's range", ErrSetting, control,
-				float64(v), control.Unit())
+			return fmt.Errorf("%w: %s %s is outside the administrator's range", ErrSetting, control,
+				control.Words(v))
 		}
 	}
 	return nil

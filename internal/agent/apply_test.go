@@ -191,7 +191,7 @@ func TestARefusedMemoryClockDoesNotCostTheCoreClock(t *testing.T) {
 		if got, err := a.Apply(t.Context(), h.run("r1", 1, slow, 0)); err != nil || !got.Locked {
 			t.Fatalf("%s: %+v, %v", kind, got, err)
 		}
-		core := dvfsmodel.Setting{Core: slow.Core, Cap: slow.Cap}
+		core := dvfsmodel.Setting{Core: slow.Core, Cap: slow.Cap, Profile: slow.Profile}
 		h.wantLocked(core)
 		h.wantNoted(string(kind))
 		writes := a.State().GPUs[entryOf(a)].Writes

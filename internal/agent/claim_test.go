@@ -175,7 +175,7 @@ func TestARestoreLeavesTheGPUsOfAnotherAgentAlone(t *testing.T) {
 }
 
 func TestALostGPULeavesTheOthersServedAndIsAdoptedWhenItIsBack(t *testing.T) {
-	h := newHost(t, "sim:4,model=GTX1080Ti")
+	h := newHost(t, "sim:4,model=GTX1080Ti,profiles")
 	before := h.started()
 	for i := range h.sims {
 		apply(h, before, "r"+h.uuids[i], uint32(i+1), slow, i)

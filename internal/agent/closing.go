@@ -56,7 +56,8 @@ func (r *openRun) outcome(how runEnd, now time.Time) Outcome {
 		sampler.addCounters(&out, at.Add(-slack))
 	}
 	if r.stepper != nil {
-		out.Lowest, out.Slowdown = r.steppedTo((*clockStepper).lowest), r.stepper.slowdown()
+		lowest := lock{Setting: r.steppedTo((*clockStepper).lowest)}
+		out.Lowest, out.Slowdown = lowest.less(r.refused).Setting, r.stepper.slowdown()
 		if _, believed := sampler.SoFar(); believed && sampler == r.sampler {
 			out.Stays = r.residency.residencies()
 		}

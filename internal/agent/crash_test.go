@@ -127,7 +127,7 @@ const (
 // lets another process start. It returns how many steps were taken.
 func (s *scenario) playUntil(t *testing.T, f *fuse, how crash, hard bool) int {
 	t.Helper()
-	h := newHost(t, map[bool]string{false: twoGPUs, true: "sim:4,model=GTX1080Ti"}[hard])
+	h := newHost(t, map[bool]string{false: twoGPUs, true: "sim:4,model=GTX1080Ti,profiles"}[hard])
 	if hard {
 		h.hardship()
 	} else {

@@ -250,6 +250,28 @@ func (d fusedDevice) Clocks() (c gpu.Clocks, err error) {
 	return c, err
 }
 
+func (d fusedDevice) profiled() gpu.ProfileDevice {
+	p, ok := d.Device.(gpu.ProfileDevice)
+	if !ok {
+		panic("a GPU without power profiles")
+	}
+	return p
+}
+
+func (d fusedDevice) Profiles() (p gpu.Profiles, err error) {
+	err = d.fuse.step(func() error { p, err = d.profiled().Profiles(); return err })
+	return p, err
+}
+
+func (d fusedDevice) Admissible() (p gpu.ProfileSet, err error) {
+	err = d.fuse.step(func() error { p, err = d.profiled().Admissible(); return err })
+	return p, err
+}
+
+func (d fusedDevice) Withdraw(p dvfsmodel.PowerProfile) error {
+	return d.fuse.step(func() error { return d.profiled().Withdraw(p) })
+}
+
 func (d fusedDevice) PowerLimit() (w dvfsmodel.Watt, err error) {
 	err = d.fuse.step(func() error { w, err = d.Device.PowerLimit(); return err })
 	return w, err
@@ -312,7 +334,7 @@ func (p process) Claim(uuid string) (func(), error) {
 // profiles are read once: hosts are many.
 var profiles = sync.OnceValue(config.BuiltinProfiles)
 
-const twoGPUs = "sim:2,model=GTX1080Ti"
+const twoGPUs = "sim:2,model=GTX1080Ti,profiles"
 
 func newHost(t *testing.T, spec string) *host {
 	t.Helper()
@@ -494,8 +516,8 @@ func goneAt(at time.Time) agent.JobProbe {
 
 var (
 	free    = dvfsmodel.Setting{}
-	slow    = dvfsmodel.Setting{Core: 1600, Mem: 4000, Cap: 120}
-	quick   = dvfsmodel.Setting{Core: 1800, Mem: 4500, Cap: 180}
+	slow    = dvfsmodel.Setting{Core: 1600, Mem: 4000, Cap: 120, Profile: dvfsmodel.MaxQ}
+	quick   = dvfsmodel.Setting{Core: 1800, Mem: 4500, Cap: 180, Profile: dvfsmodel.MaxQ}
 	coreLow = dvfsmodel.Setting{Core: 1700}
 	// lowest is what files of older agents have, and what [gpu.FaultForeign] sets.
 	lowest = dvfsmodel.Setting{Core: 1600, Mem: 4000}

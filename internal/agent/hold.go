@@ -3,7 +3,6 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"math"
 	"sync/atomic"
 	"time"
 
@@ -50,6 +49,9 @@ func (h *holder) lockAt(c *managedGPU, want lock, run *live.Run) (refused gpu.Co
 			return 0, err
 		}
 	}
+	if entry, err = h.giveBackOther(c, &want, entry); err != nil {
+		return 0, err
+	}
 	unreadable, err := c.dropUnreadable(&want, entry)
 	if err != nil {
 		return 0, err
@@ -73,6 +75,24 @@ func (h *holder) lockAt(c *managedGPU, want lock, run *live.Run) (refused gpu.Co
 	}
 	c.recordLock(next, want.exact)
 	return refused | unreadable, nil
+}
+
+// giveBackOther gives back what the entry has of controls that are set beside what is there, such as a power
+// profile, where another value is wanted, and returns the entry without. The journal has it until the next
+// one is written.
+func (h *holder) giveBackOther(c *managedGPU, want *lock, entry *Entry) (*Entry, error) {
+	for control := range gpu.NumControls {
+		v := control.Of(want.Setting)
+		held, isHeld := entry.held(control)
+		if !isHeld || v == 0 || v == held.Value || !control.IsChoice() {
+			continue
+		}
+		if _, err := h.giveBack(c, control, held); err != nil {
+			return nil, err
+		}
+		entry = entry.without(control)
+	}
+	return entry, nil
 }
 
 // dropUnreadable takes controls out of what is wanted whose driver would tell what they are at and
@@ -179,7 +199,7 @@ func (h *holder) set(c *managedGPU, control gpu.Control, v gpu.Value, exact bool
 	if isRefusal(err) {
 		c.dropUnset(before, control, control+1)
 	}
-	return fmt.Errorf("lock the %s of %s at %v %s: %w", control, c.uuid, float64(v), control.Unit(), err)
+	return fmt.Errorf("lock the %s of %s at %s: %w", control, c.uuid, control.Words(v), err)
 }
 
 // release gives back all controls that the card's entry names, then removes the
@@ -198,8 +218,8 @@ func (h *holder) release(c *managedGPU) (note string, err error) {
 		}
 		if wasTrue {
 			if now, changed := c.changedSince(control, held); changed {
-				note = joinNotes(note, fmt.Sprintf("somebody else set its %s to %v %s, and so it stays", control,
-					float64(now), control.Unit()))
+				note = joinNotes(note, fmt.Sprintf("somebody else set its %s to %s, and so it stays", control,
+					control.Words(now)))
 				continue
 			}
 		}
@@ -253,7 +273,7 @@ func (c *managedGPU) changedSince(control gpu.Control, held Held) (now gpu.Value
 		return 0, false
 	}
 	now, err := call(c, control.Prior)
-	return now, err == nil && math.Abs(float64(now-held.Value)) > float64(control.Tolerance())
+	return now, err == nil && !control.IsAt(now, held.Value)
 }
 
 // giveBack gives one control back: to the value from before where that is known, else to
@@ -262,7 +282,7 @@ func (c *managedGPU) changedSince(control gpu.Control, held Held) (now gpu.Value
 func (h *holder) giveBack(c *managedGPU, control gpu.Control, held Held) (note string, err error) {
 	back := func(dev gpu.Device) error { return dev.Release(control) }
 	if held.Prior == PriorKnown {
-		back = func(dev gpu.Device) error { return dev.Set(control, held.PriorValue) }
+		back = func(dev gpu.Device) error { return control.GiveBack(dev, held.Value, held.PriorValue) }
 	}
 	for range 2 {
 		c.noteWrite()

@@ -159,7 +159,7 @@ func TestTheHostsEnergyIsFilledInOnlyForASmallPartOfARun(t *testing.T) {
 // However runs overlap, no more and no less than the whole host is shared.
 func TestThePartsOfTheHostAddUpToOne(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		h := newHost(t, "sim:4,model=GTX1080Ti")
+		h := newHost(t, "sim:4,model=GTX1080Ti,profiles")
 		a := h.started()
 		for i := range rapid.IntRange(1, 6).Draw(rt, "runs") {
 			gpus := rapid.SliceOfNDistinct(rapid.IntRange(0, 3), 1, 4, rapid.ID[int]).Draw(rt, "gpus")

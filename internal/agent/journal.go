@@ -82,7 +82,7 @@ func (e *Entry) with(
 			}
 			h.Since = at
 		}
-		if h.Prior == PriorKnown && v > h.PriorValue {
+		if h.Prior == PriorKnown && control.IsAbove(v, h.PriorValue) {
 			return nil, fmt.Errorf("%w: %s %v %s, it was at %v before", ErrSetting, control, float64(v),
 				control.Unit(), float64(h.PriorValue))
 		}
@@ -180,7 +180,7 @@ func decodeEntry(uuid string, data []byte) (*Entry, error) {
 		}
 		h := one.Held
 		h.Value = *one.value(control)
-		if !h.isValid() || h.Value != max(one.LockedMHz, one.Value) {
+		if !h.isValid(control) || h.Value != max(one.LockedMHz, one.Value) {
 			return nil, fmt.Errorf("journal of %s: %w: %s", uuid, errForeign, control)
 		}
 		e.Controls[control] = h
@@ -192,12 +192,12 @@ func decodeEntry(uuid string, data []byte) (*Entry, error) {
 }
 
 // isValid reports whether an agent can have written it.
-func (h *Held) isValid() bool {
+func (h *Held) isValid(control gpu.Control) bool {
 	switch h.Prior {
 	case PriorUnlocked, PriorUnknown:
 		return h.Value > 0 && h.PriorValue == 0
 	case PriorKnown:
-		return h.Value > 0 && h.PriorValue > 0
+		return h.Value > 0 && control.IsPrior(h.PriorValue)
 	}
 	return false
 }

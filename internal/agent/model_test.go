@@ -23,10 +23,11 @@ type model struct {
 	runs  int
 }
 
-// faster is the faster of two values of each control; 0, the default, is the fastest.
+// faster is the faster of two values of each control; 0, the default, is the fastest. Of two power profiles
+// none is.
 func faster(a, b dvfsmodel.Setting) (s dvfsmodel.Setting) {
 	for c := range gpu.NumControls {
-		if c.Of(a) != 0 && c.Of(b) != 0 {
+		if c.Of(a) != 0 && c.Of(b) != 0 && (c != gpu.WorkloadProfile || a.Profile == b.Profile) {
 			c.Put(&s, max(c.Of(a), c.Of(b)))
 		}
 	}
@@ -81,6 +82,8 @@ func drawRun(t *rapid.T, h *host, n int) live.Run {
 		Core: rapid.SampledFrom([]dvfsmodel.MHz{0, 1600, 1700, 1800, 2000}).Draw(t, "core"),
 		Mem:  rapid.SampledFrom([]dvfsmodel.MHz{0, 4000, 4500, 5500}).Draw(t, "mem"),
 		Cap:  rapid.SampledFrom([]dvfsmodel.Watt{0, 120, 180, 249}).Draw(t, "cap"),
+		Profile: rapid.SampledFrom([]dvfsmodel.PowerProfile{0, dvfsmodel.MaxQ, dvfsmodel.MaxP}).
+			Draw(t, "profile"),
 	}, gpus...)
 	r.Wish.OptOut = rapid.IntRange(0, 9).Draw(t, "opt out") == 0
 	return r
@@ -88,7 +91,7 @@ func drawRun(t *rapid.T, h *host, n int) live.Run {
 
 func TestOverlappingRunsLockTheFastestOfWhatTheyWant(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		m := &model{host: newHost(t, "sim:3,model=GTX1080Ti"), open: map[uint32]live.Run{}}
+		m := &model{host: newHost(t, "sim:3,model=GTX1080Ti,profiles"), open: map[uint32]live.Run{}}
 		m.agent = m.host.started()
 		ctx := context.Background()
 		rt.Repeat(map[string]func(*rapid.T){

@@ -132,7 +132,7 @@ func TestALostGPUKeepsItsEntryUntilItIsBack(t *testing.T) {
 
 func TestAGPUThatIsNotThereKeepsItsEntry(t *testing.T) {
 	h := left(t)
-	only := newHost(t, "sim:1,model=GTX1080Ti") // the first of the two
+	only := newHost(t, "sim:1,model=GTX1080Ti,profiles") // the first of the two
 	only.journal = h.journal
 	report, err := agent.RestoreJournal(t.Context(), agent.Options{
 		Journal: fused{only.journal, &fuse{}}, Library: only.library, Boot: "boot-1", Driver: "driver-1",

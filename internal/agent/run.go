@@ -174,15 +174,10 @@ func (l lock) or(other lock) lock {
 	return both
 }
 
-// faster is the setting of the greater values of two; the default is the fastest.
+// faster is the setting of the faster values of two; the default is the fastest.
 func faster(s, t dvfsmodel.Setting) dvfsmodel.Setting {
 	for control := range gpu.NumControls {
-		v, w := control.Of(s), control.Of(t)
-		if v == 0 || w == 0 {
-			control.Put(&s, 0)
-			continue
-		}
-		control.Put(&s, max(v, w))
+		control.Put(&s, control.Faster(control.Of(s), control.Of(t)))
 	}
 	return s
 }

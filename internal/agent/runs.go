@@ -201,7 +201,7 @@ func (s *RunSet) whyNotLocked(id string, isLocked func(uuid string) bool) string
 		return r.handsOff
 	case len(r.GPUs) == 0:
 		return "it has no GPU"
-	case r.wants() == (dvfsmodel.Setting{}):
+	case r.wants().WithoutProfile() == (dvfsmodel.Setting{}):
 		return "default clocks are wanted"
 	case !slices.ContainsFunc(r.GPUs, func(uuid string) bool { return !isLocked(uuid) }):
 		return ""
@@ -274,14 +274,14 @@ func (s *RunSet) releaseEnded(id string) (uuids []string) {
 	return r.GPUs
 }
 
-// lowered are the runs at lowered clocks.
+// lowered are the runs at lowered clocks, whatever their power profile.
 func (s *RunSet) lowered() []live.Run {
-	ids := s.open(func(r *openRun) bool { return r.Setting != (dvfsmodel.Setting{}) })
+	ids := s.open(func(r *openRun) bool { return r.Setting.WithoutProfile() != (dvfsmodel.Setting{}) })
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var low []live.Run
 	for _, id := range ids {
-		if r, ok := s.byID[id]; ok && r.wants() != (dvfsmodel.Setting{}) {
+		if r, ok := s.byID[id]; ok && r.wants().WithoutProfile() != (dvfsmodel.Setting{}) {
 			low = append(low, r.Run)
 		}
 	}

@@ -53,7 +53,7 @@ func (c *Controller) noteStart(r *epdapi.DecideRequest, d *decide.Decided) {
 		Job: r.Job, User: string(r.User), GPUModel: d.GPUModel, At: d.At,
 	}
 	if d.Apply {
-		s.Setting = d.Setting
+		s.Setting = d.WithoutProfile()
 	}
 	if job := c.Jobs.Get(r.Job); job != nil {
 		s.Array, s.User = job.Array(), job.User.Value()

@@ -48,7 +48,7 @@ func (f *Foresight) Upper(j *slurm.Job) (time.Duration, bool) {
 	if workload == "" {
 		return 0, false
 	}
-	longest := f.upperAtDefault(workload)
+	longest := f.upperAtDefault(workload, j.Partition)
 	return longest, longest > 0
 }
 
@@ -59,7 +59,7 @@ func (f *Foresight) Energy(j *slurm.Job, gpuModel string) (float64, bool) {
 	if workload == "" {
 		return 0, false
 	}
-	_, pt, ok := f.foresee(workload, gpuModel)
+	_, pt, ok := f.foresee(workload, j.Partition, gpuModel)
 	return float64(pt.Energy) * float64(f.jobs.Get(j.ID).GPUs), ok
 }
 
@@ -68,20 +68,21 @@ const fewRuns = 3
 
 // upperAtDefault is how long a workload runs at most at default clocks on the
 // slowest GPU model on which it ran more than a few times; 0: there is none.
-func (f *Foresight) upperAtDefault(workload string) time.Duration {
+func (f *Foresight) upperAtDefault(workload, partition string) time.Duration {
 	longest := 0.0
 	for _, name := range f.gpuModels() {
-		if m, pt, ok := f.foresee(workload, name); ok && m.Model.Samples+m.Hits > fewRuns {
+		if m, pt, ok := f.foresee(workload, partition, name); ok && m.Model.Samples+m.Hits > fewRuns {
 			longest = max(longest, m.Model.UpperTime(&pt, f.settings().Live.TimeMargin))
 		}
 	}
 	return time.Duration(longest * float64(time.Second))
 }
 
-// foresee is what a workload does at default clocks.
-func (f *Foresight) foresee(workload, gpuModel string) (learn.View, dvfsmodel.Point, bool) {
+// foresee is what a workload does at default clocks in a partition.
+func (f *Foresight) foresee(workload, partition, gpuModel string) (learn.View, dvfsmodel.Point, bool) {
 	m := f.learner.Model(record.WorkloadKey{
-		Cluster: f.options.Cluster, Workload: workload, GPUModel: gpuModel,
+		Cluster: f.options.Cluster, GPUModel: gpuModel,
+		Workload: decide.WorkloadIn(f.decider, workload, partition, gpuModel),
 	})
 	pt, ok := m.AtDefault()
 	return m, pt, ok

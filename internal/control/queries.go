@@ -2,6 +2,7 @@ package control
 
 import (
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/decide"
 	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/live"
 )
@@ -30,6 +31,9 @@ func (c *Controller) newQuery() *query.Service {
 				return query.Clocks{}, false
 			}
 			return query.Clocks{Base: seen.Base, Pairs: seen.Pairs}, true
+		},
+		Workload: func(workload, partition, gpuModel string) string {
+			return decide.WorkloadIn(c.decider, workload, partition, gpuModel)
 		},
 		Scripted: func() bool { return c.counters.scripts.Load() > 0 },
 		Profile:  c.Foresight.profileOf, Reload: c.reload, UserName: c.options.UserName,

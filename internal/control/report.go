@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/colocate"
@@ -56,12 +57,19 @@ func checkReport(r *epdapi.NodeReport) error {
 		g := &r.GPUs[i]
 		if !(g.Power >= 0 && g.Power <= mostWatts) || !possible(g.Core) || !possible(g.Mem) ||
 			!possible(g.LockedCore) || !possible(g.LockedMem) || !(g.Cap >= 0 && g.Cap <= mostWatts) ||
-			!(g.LockedCap >= 0 && g.LockedCap <= mostWatts) {
+			!(g.LockedCap >= 0 && g.LockedCap <= mostWatts) || !arePossible(g.Profiles) ||
+			!arePossible(g.ProfilesInForce) || g.LockedProfile > dvfsmodel.MaxPowerProfile {
 			return fmt.Errorf("%w: GPU %s reports what no GPU can", ErrRequest,
 				slurm.Printable(g.UUID, epdapi.MaxModelName))
 		}
 	}
 	return nil
+}
+
+// arePossible reports whether these may be the names of a GPU's power profiles.
+func arePossible(profiles []string) bool {
+	strange := func(name string) bool { return !epdapi.IsPrintable(name, epdapi.MaxProfileName) }
+	return len(profiles) <= int(dvfsmodel.MaxPowerProfile) && !slices.ContainsFunc(profiles, strange)
 }
 
 // possible reports whether there can be such a clock; 0 is none.

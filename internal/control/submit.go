@@ -88,8 +88,8 @@ func (c *Controller) adviseLimit(s *slurm.Submission, from jobs.Source, mode liv
 	if mode == live.Observe || !settings.Live.LimitHints || shared || gpus == 0 || s.Limit().IsUnlimited() {
 		return ""
 	}
-	advice, _ := slurm.AdviseLimit(s.Limit(), c.Foresight.upperAtDefault(from.Workload(gpus)),
-		settings.Safety.LimitMargin)
+	upper := c.Foresight.upperAtDefault(from.Workload(gpus), string(s.Partition))
+	advice, _ := slurm.AdviseLimit(s.Limit(), upper, settings.Safety.LimitMargin)
 	if advice.Text == "" {
 		return ""
 	}

@@ -309,13 +309,16 @@ func (d *AgentServer) readGPU(state *agent.GPUState) (out epdapi.GPU, read bool,
 	}
 	if state.Entry != nil {
 		at := state.Entry.Setting()
-		out.LockedCore, out.LockedMem, out.LockedCap = at.Core, at.Mem, at.Cap
+		out.LockedCore, out.LockedMem, out.LockedCap, out.LockedProfile = at.Core, at.Mem, at.Cap, at.Profile
 	}
 	r, err := agent.CallGPU(d.options.Agent.GPUs(), id.UUID, gpu.Device.Read)
 	if err != nil {
 		return out, false, utilisation
 	}
 	out.Setting, out.Power = readClocks(&r), max(0, float64(r.Power))
+	if p, err := agent.CallGPU(d.options.Agent.GPUs(), id.UUID, profilesOf); err == nil && p.has != 0 {
+		out.Profiles, out.ProfilesInForce = p.has.Names(), p.now.Enforced.Names()
+	}
 	if gpu.Measured(r.Utilisation) {
 		utilisation = live.Known(r.Utilisation)
 	}

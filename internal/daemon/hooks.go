@@ -71,7 +71,7 @@ func (d *AgentServer) openRun(ctx context.Context, e *slurm.HookEvent, began tim
 		d.problems.note(d.options.Agent.HandsOff(ctx, run.ID, stopping))
 		return hookAnswer(false, run.ID, stopping)
 	}
-	if applied.HandsOff != "" && run.Setting != (dvfsmodel.Setting{}) {
+	if applied.HandsOff != "" && run.Setting.WithoutProfile() != (dvfsmodel.Setting{}) {
 		reason = applied.HandsOff
 	}
 	return hookAnswer(applied.Locked, run.ID, reason)
@@ -106,10 +106,11 @@ func (d *AgentServer) chooseSetting(
 	}
 	shared, left := d.isShared(run.GPUs)
 	limit, fixed := d.powerLimit(run.GPUs)
+	profiles := d.admissibleProfiles(run.GPUs)
 	decision, err := d.options.Controller.Decide(ctx, &epdapi.DecideRequest{
 		Job: e.Job, Node: e.Node, RunID: run.ID, GPUModel: gpus[0].Model, GPUs: len(gpus),
 		Shared: shared, Left: left,
-		Clocks: clockGroups(&table), PowerLimit: limit, CoreFixed: fixed,
+		Clocks: clockGroups(&table), PowerLimit: limit, CoreFixed: fixed, Profiles: profiles.Names(),
 		UID: e.UID, User: e.User, Partition: e.Partition, Comment: e.Comment,
 	})
 	if err != nil {
@@ -122,6 +123,7 @@ func (d *AgentServer) chooseSetting(
 		run.Setting = decision.Setting
 		run.Adapt = decision.Adapt
 	}
+	run.Setting.Profile = decision.Profile // that of the partition, whatever the clocks
 	return fmt.Sprintf("%s: %s", decision.Mode, decision.Reason)
 }
 

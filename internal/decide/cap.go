@@ -99,11 +99,12 @@ func upperUnder(
 	return s.UpperTime(&pt)
 }
 
-// limitSeen is what an agent said of the power limit of a GPU model, and whether its core clock can't be
-// locked.
+// limitSeen is what an agent said of the power limit of a GPU model, of its power profiles, and whether its
+// core clock can't be locked.
 type limitSeen struct {
 	limit     epdapi.PowerLimit
 	coreFixed bool
+	profiles  []string // workload power profiles
 }
 
 // limitsSeen is what agents said last, by GPU model.
@@ -122,7 +123,7 @@ func (l *limitsSeen) note(gpuModel string, r *epdapi.DecideRequest) {
 	if l.byModel == nil {
 		l.byModel = make(map[string]limitSeen)
 	}
-	l.byModel[gpuModel] = limitSeen{r.PowerLimit, r.CoreFixed}
+	l.byModel[gpuModel] = limitSeen{r.PowerLimit, r.CoreFixed, r.Profiles}
 }
 
 // PowerLimitOf is the power limit of a GPU model that an agent said last; zero: none did since the start,

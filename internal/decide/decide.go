@@ -109,7 +109,7 @@ func (dr *Decider) decide(r *epdapi.DecideRequest, job *jobs.Job, staleErr error
 			},
 		},
 		run: r.RunID, At: now, stored: make(chan struct{}), gpus: r.GPUs, shared: r.Shared, clockHash: t.hash,
-		limit:     r.PowerLimit,
+		limit: r.PowerLimit, profiles: r.Profiles,
 		submitted: job.Submitted, restarts: job.Restarts, Fault: faultOf(staleErr),
 		armShares: s.armShares(r.GPUModel),
 	}
@@ -117,9 +117,10 @@ func (dr *Decider) decide(r *epdapi.DecideRequest, job *jobs.Job, staleErr error
 		made.partition = job.Partition
 	}
 	d := &made.Decision
+	profile := profileFor(s, r, job, &wishes)
 	d.ID = dr.decisionID(r, now)
 	if job.Source != (jobs.Source{}) && gpus > 0 {
-		d.Workload = job.Source.Workload(gpus)
+		d.Workload = record.UnderProfile(job.Source.Workload(gpus), profile)
 	}
 	d.Limit = job.Limit
 	dr.noteClocks(d.GPUModel, t)
@@ -141,6 +142,7 @@ func (dr *Decider) decide(r *epdapi.DecideRequest, job *jobs.Job, staleErr error
 	}
 	ch.choose(&wishes)
 	ch.drawArm(&made.armShares, lot)
+	d.Profile = profile
 	if err := dr.Trouble(); err != nil {
 		made.Fault = cmp.Or(made.Fault, FaultRecords)
 		if d.Apply {

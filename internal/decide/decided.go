@@ -29,7 +29,8 @@ type Decided struct {
 	shared    bool
 	clockHash uint64 // hash of the device's table
 	limit     epdapi.PowerLimit
-	submitted int64 // Unix seconds; 0: not known
+	profiles  []string // that can be put in force on its GPUs
+	submitted int64    // Unix seconds; 0: not known
 	restarts  uint32
 	partition unique.Handle[string] // where it started; zero: slurmd didn't say
 	Fault     Fault
@@ -205,7 +206,7 @@ func fromRecord(d *record.Decision) *Decided {
 		HoldOut: d.Arm == live.ArmHeldOut, Arm: d.Arm,
 		Created: d.Created,
 	}
-	old.Apply = mode == live.Enforce && d.Setting != dvfsmodel.Setting{}
+	old.Apply = mode == live.Enforce && d.Setting.WithoutProfile() != dvfsmodel.Setting{}
 	return old
 }
 

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"slices"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -44,7 +45,8 @@ func (dr *Decider) followOrLead(d *Decided) {
 // the same.
 func (d *Decided) canLead(other *Decided) bool {
 	if d.Node == other.Node || d.shared != other.shared || d.clockHash != other.clockHash ||
-		d.Cap > 0 && !other.limit.Takes(d.Cap) {
+		d.Cap > 0 && !other.limit.Takes(d.Cap) ||
+		d.Profile != 0 && !slices.Contains(other.profiles, d.Profile.String()) {
 		return false
 	}
 	if d.submitted == 0 || other.submitted == 0 {
@@ -69,7 +71,8 @@ func (d *Decided) follow(lead *Decided) {
 func storedCanLead(d *record.Decision, r *epdapi.DecideRequest, s *Settings) bool {
 	return r.GPUs > 0 && !r.Shared && d.Reason != reasonShared && d.Reason != reasonLeft &&
 		d.Reason != reasonNoGPUs && d.GPUModel == s.ModelName(r.GPUModel) &&
-		(d.Setting.Cap == 0 || r.PowerLimit.Takes(d.Setting.Cap))
+		(d.Setting.Cap == 0 || r.PowerLimit.Takes(d.Setting.Cap)) &&
+		(d.Setting.Profile == 0 || r.HasProfile(d.Setting.Profile))
 }
 
 // hasSetting reports whether clocks of a decision are among the device's.

@@ -7,6 +7,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/learn"
+	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
@@ -23,8 +24,9 @@ func (dr *Decider) Preview(
 	}
 	seen := dr.limits.of(gpuModel)
 	request.PowerLimit, request.CoreFixed = seen.limit, seen.coreFixed
+	profile := expectedProfile(s, seen.profiles, job.Partition.Value())
 	d = live.Decision{
-		GPUModel: gpuModel, Workload: job.Source.Workload(int(job.GPUs)),
+		GPUModel: gpuModel, Workload: record.UnderProfile(job.Source.Workload(int(job.GPUs)), profile),
 		Mode: s.Live.ModeOf(job.Partition.Value()), Arm: live.ArmExcluded,
 		Wish: live.Wish{Deadline: wishes.Deadline}, Created: now,
 	}
@@ -33,7 +35,15 @@ func (dr *Decider) Preview(
 		decision: &d,
 	}
 	ch.choose(wishes)
+	d.Profile = profile
 	return d, ch.table.Base
+}
+
+// WorkloadIn is the key under which runs of a workload on a GPU model are known that start in a partition, by
+// the settings in force and by what agents last said of the model.
+func WorkloadIn(dr *Decider, workload, partition, gpuModel string) string {
+	seen := dr.limits.of(gpuModel).profiles
+	return record.UnderProfile(workload, expectedProfile(dr.options.Settings(), seen, partition))
 }
 
 // clocksOf is the clocks of a GPU model: those that an agent named since the

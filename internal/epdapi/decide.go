@@ -31,6 +31,8 @@ type DecideRequest struct {
 	Clocks  []ClockGroup      `json:"clocks"` // the device's table
 	// PowerLimit is what is known of the power limit of its GPUs; zero: it can't be set.
 	PowerLimit PowerLimit `json:"power_limit,omitzero"`
+	// Profiles are the names of the workload power profiles that can be put in force on all of its GPUs.
+	Profiles []string `json:"power_profiles,omitempty"`
 	// CoreFixed tells that the core clock can't be locked.
 	CoreFixed bool      `json:"core_fixed,omitempty"`
 	UID       uint32    `json:"uid"`
@@ -57,6 +59,11 @@ func (l PowerLimit) Among(limits []dvfsmodel.Watt) []dvfsmodel.Watt {
 	return slices.DeleteFunc(slices.Clone(limits), func(w dvfsmodel.Watt) bool { return !l.Takes(w) })
 }
 
+// HasProfile reports whether a power profile can be put in force on all GPUs.
+func (r *DecideRequest) HasProfile(p dvfsmodel.PowerProfile) bool {
+	return p != 0 && slices.Contains(r.Profiles, p.String())
+}
+
 // ClockGroup is the core clocks that a memory clock supports.
 type ClockGroup struct {
 	Mem  dvfsmodel.MHz   `json:"mem_mhz"`
@@ -69,8 +76,10 @@ const (
 	MaxModelName = 200    // bytes of a GPU model's name
 	maxClocks    = 20_000 // pairs
 	MaxMHz       = 20_000
-	maxRunID     = 100 // as in the names of an agent's files
-	maxUserHex   = 1024
+	// MaxProfileName is how many bytes the name of a power profile has at most.
+	MaxProfileName = 40
+	maxRunID       = 100 // as in the names of an agent's files
+	maxUserHex     = 1024
 )
 
 // Validate says what is impossible about a request, as an [ErrRequest].
@@ -95,6 +104,11 @@ func (r *DecideRequest) Validate() error {
 		if !(w >= 0 && w <= record.MaxGPUPower) {
 			return fmt.Errorf("%w: a power limit of %v W", ErrRequest, float64(w))
 		}
+	}
+	strange := func(name string) bool { return !IsPrintable(name, MaxProfileName) }
+	if len(r.Profiles) > int(dvfsmodel.MaxPowerProfile) || slices.ContainsFunc(r.Profiles, strange) {
+		return fmt.Errorf("%w: %d power profiles, want at most %d printable names", ErrRequest, len(r.Profiles),
+			dvfsmodel.MaxPowerProfile)
 	}
 	pairs := 0
 	for _, g := range r.Clocks {

@@ -2,6 +2,8 @@ package epdapi
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -90,6 +92,11 @@ type GPU struct {
 	LockedMem  dvfsmodel.MHz `json:"locked_mem_mhz"`
 	// LockedCap is the power limit that epd set. The limit in force, by whomever, is cap_w.
 	LockedCap dvfsmodel.Watt `json:"locked_cap_w,omitzero"`
+	// LockedProfile is the workload power profile that epd set, Profiles those that the GPU has, and
+	// ProfilesInForce those in force, by whomever.
+	LockedProfile   dvfsmodel.PowerProfile `json:"locked_power_profile,omitzero"`
+	Profiles        []string               `json:"power_profiles,omitempty"`
+	ProfilesInForce []string               `json:"power_profiles_in_force,omitempty"`
 	dvfsmodel.Setting
 	Power float64 `json:"power_w"`
 	// PowerOf is [OfModules] where the power is that of a module, several GPUs or a GPU with
@@ -105,7 +112,7 @@ type GPU struct {
 
 // Locked is what epd set.
 func (g *GPU) Locked() dvfsmodel.Setting {
-	return dvfsmodel.Setting{Core: g.LockedCore, Mem: g.LockedMem, Cap: g.LockedCap}
+	return dvfsmodel.Setting{Core: g.LockedCore, Mem: g.LockedMem, Cap: g.LockedCap, Profile: g.LockedProfile}
 }
 
 // LimitWords are the power limit in force, and what epd set it to, after a comma; nothing where it
@@ -118,6 +125,19 @@ func (g *GPU) LimitWords() string {
 		return fmt.Sprintf(", limit %v W", float64(g.Cap))
 	}
 	return ""
+}
+
+// ProfileWords are the power profiles in force, and the one that epd set, after a comma; nothing where
+// there is none.
+func (g *GPU) ProfileWords() string {
+	words := ""
+	if len(g.ProfilesInForce) > 0 {
+		words = ", power profile " + strings.Join(g.ProfilesInForce, " and ")
+	}
+	if g.LockedProfile != 0 && !slices.Contains(g.ProfilesInForce, g.LockedProfile.String()) {
+		words += ", power profile " + g.LockedProfile.String() + " was set and isn't in force"
+	}
+	return words
 }
 
 // IsLocked reports whether epd set anything.

@@ -18,7 +18,7 @@ func SetContract(readOnly, controls func(*testing.T, Device)) bool {
 func TestSimulatedGPUsKeepTheContract(t *testing.T) {
 	for _, spec := range []string{
 		"sim", "sim:3", "sim:2,model=GTX1080Ti", "sim,lock=none", "sim,model=RTX2070S,lock=core",
-		"sim,energy=off", "sim:2,minor=reverse,mig", "sim,mps",
+		"sim,energy=off", "sim:2,minor=reverse,mig", "sim,mps", "sim,profiles", "sim,lock=none,profiles",
 	} {
 		for _, dir := range []string{"", t.TempDir()} {
 			l, _ := openSim(t, spec, SimOptions{Dir: dir})

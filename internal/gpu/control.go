@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/epplan/epplan/dvfsmodel"
 )
@@ -35,6 +36,17 @@ var controls = [...]controlInfo{
 			return Value(limit), err
 		},
 	},
+	WorkloadProfile: {
+		key: "power_profile", name: "power profile", unit: "profile",
+		field: settingField{
+			get: func(s *dvfsmodel.Setting) Value { return Value(ProfilesOf(s.Profile)) },
+			put: func(s *dvfsmodel.Setting, v Value) {
+				set, _ := profilesIn(v)
+				s.Profile = set.one()
+			},
+		},
+		isChoice: true, prior: requestedBefore, giveBack: withdrawUnless,
+	},
 }
 
 // controlInfo is one line of the table.
@@ -56,6 +68,10 @@ type controlInfo struct {
 	asSet bool
 	// prior asks the driver what the control is at. nil: the driver doesn't tell.
 	prior func(Device) (Value, error)
+	// isChoice: its values have no order. One is set beside those that are there, and is given back alone.
+	isChoice bool
+	// giveBack gives back one that was set; nil: to what was there before.
+	giveBack func(d Device, set, before Value) error
 }
 
 // settingField is where a [dvfsmodel.Setting] has a control.
@@ -110,8 +126,60 @@ func (c Control) Prior(d Device) (Value, error) { return controls[c].prior(d) }
 // runs at.
 func (c Control) ShowsWhatIsSet() bool { return controls[c].asSet }
 
+// IsChoice reports whether the control's values have no order. Of two none is the faster one, so that a
+// GPU whose runs want different ones is set to none.
+func (c Control) IsChoice() bool { return controls[c].isChoice }
+
+// Faster is the one of two values that suits whoever wants either; 0, nothing, is the fastest.
+func (c Control) Faster(v, w Value) Value {
+	if v == 0 || w == 0 || c.IsChoice() && v != w {
+		return 0
+	}
+	return max(v, w)
+}
+
+// IsAbove reports whether a value is above what was there before, where it mustn't be.
+func (c Control) IsAbove(v, before Value) bool { return !c.IsChoice() && v > before }
+
+// IsAt reports whether the control is still at what it was set to, by what the driver says now.
+func (c Control) IsAt(now, set Value) bool {
+	if c.IsChoice() {
+		there, _ := profilesIn(now)
+		ours, _ := profilesIn(set)
+		return there&ours == ours
+	}
+	return math.Abs(float64(now-set)) <= float64(c.Tolerance())
+}
+
+// IsPrior reports whether a driver may have told a value before the control was set.
+func (c Control) IsPrior(v Value) bool { return v > 0 || c.IsChoice() && v == 0 }
+
+// GiveBack gives back a value that was set, to one from before that is known.
+func (c Control) GiveBack(d Device, set, before Value) error {
+	if giveBack := controls[c].giveBack; giveBack != nil {
+		return giveBack(d, set, before)
+	}
+	return d.Set(c, before) //nolint:wrapcheck // names the GPU
+}
+
+// Words are a value in words, such as "945 MHz" or "Max-Q".
+func (c Control) Words(v Value) string {
+	if c.IsChoice() {
+		set, _ := profilesIn(v)
+		return set.String()
+	}
+	return fmt.Sprintf("%v %s", float64(v), c.Unit())
+}
+
 // CheckBounds says why a GPU doesn't take a value whatever its clocks are.
 func (c Control) CheckBounds(can Capability, v Value) error {
+	if c.IsChoice() {
+		if set, ok := profilesIn(v); !ok || set&can.Profiles != set || v != Value(ProfilesOf(set.one())) ||
+			set == 0 {
+			return fmt.Errorf("%s %s isn't one of the GPU's, which has %s", c, c.Words(v), can.Profiles)
+		}
+		return nil
+	}
 	bounds := controls[c].bounds
 	if bounds == nil {
 		return nil

@@ -9,20 +9,21 @@ import (
 func TestEachControlHasALineOfItsOwn(t *testing.T) {
 	keys, names := map[string]bool{}, map[string]bool{}
 	var all dvfsmodel.Setting
+	value := func(c Control) Value { return Value(uint(1) << c) } // which a control of any kind may have
 	for c := range NumControls {
 		if keys[c.Key()] || names[c.String()] || c.Key() == "" || c.String() == "" || c.Unit() == "" {
 			t.Errorf("control %d: key %q, name %q, unit %q", c, c.Key(), c.String(), c.Unit())
 		}
 		keys[c.Key()], names[c.String()] = true, true
-		c.Put(&all, Value(c)+1)
+		c.Put(&all, value(c))
 	}
 	for c := range NumControls {
-		if v := c.Of(all); v != Value(c)+1 {
-			t.Errorf("%v shares its field of a setting: %v, want %v", c, float64(v), float64(c+1))
+		if v := c.Of(all); v != value(c) {
+			t.Errorf("%v shares its field of a setting: %v, want %v", c, float64(v), float64(value(c)))
 		}
 		var one dvfsmodel.Setting
-		if c.Put(&one, 7); one == (dvfsmodel.Setting{}) || c.Of(one) != 7 {
-			t.Errorf("%v of %+v is %v, want 7", c, one, float64(c.Of(one)))
+		if c.Put(&one, 8); one == (dvfsmodel.Setting{}) || c.Of(one) != 8 {
+			t.Errorf("%v of %+v is %v, want 8", c, one, float64(c.Of(one)))
 		}
 		if !ControlsOf(c).Has(c) || ControlSet(0).Has(c) || !allControls.Has(c) {
 			t.Errorf("%v in the wrong sets", c)

@@ -37,6 +37,9 @@ const (
 	// PowerLimit is the most that the GPU may draw, for which it lowers its clocks. The driver
 	// tells what it is set to.
 	PowerLimit
+	// WorkloadProfile is a power profile that is requested. Its values are a [ProfileSet] of one, and what
+	// was there before is the set of all that are requested. What has it is a [ProfileDevice].
+	WorkloadProfile
 )
 
 // Value is what a control is set to, in its unit; 0: to nothing, it is the driver's.
@@ -90,6 +93,7 @@ type Capability struct {
 	Controls ControlSet // what can be set
 	Energy   bool       // it counts energy
 	Limits   PowerRange // of power, that the board takes; zero: not known
+	Profiles ProfileSet // that it has
 }
 
 // PowerRange is the least and the most that a power limit can be.

@@ -20,13 +20,16 @@ const (
 	OpSet        Op = "lock" // of a control; so called since there were clocks alone
 	OpRelease    Op = "unlock"
 	OpPowerLimit Op = "limit"
+	OpProfiles   Op = "profiles" // of power
 	OpRead       Op = "read"
 	OpProcesses  Op = "processes"
 	OpSharing    Op = "sharing"
 	OpAny        Op = "*"
 )
 
-var ops = []Op{OpOpen, OpClocks, OpSet, OpRelease, OpPowerLimit, OpRead, OpProcesses, OpSharing, OpAny}
+var ops = []Op{
+	OpOpen, OpClocks, OpSet, OpRelease, OpPowerLimit, OpProfiles, OpRead, OpProcesses, OpSharing, OpAny,
+}
 
 // FaultKind is what goes wrong.
 type FaultKind string

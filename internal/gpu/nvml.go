@@ -123,7 +123,8 @@ type nvmlDevice struct {
 
 	cantSet   [NumControls]atomic.Bool
 	cantCount atomic.Bool
-	limits    PowerRange // of power, as of when it was opened
+	limits    PowerRange   // of power, as of when it was opened
+	profiles  profileRules // of power, as of when it was opened
 
 	mu     sync.Mutex
 	clocks *Clocks // nil: not asked yet
@@ -174,6 +175,11 @@ const (
 	fnDefaultLimit = "nvmlDeviceGetPowerManagementDefaultLimit"
 	fnLimitRange   = "nvmlDeviceGetPowerManagementLimitConstraints"
 	fnLimitInForce = "nvmlDeviceGetEnforcedPowerLimit"
+	fnProfiles     = "nvmlDeviceWorkloadPowerProfileGetCurrentProfiles"
+	fnProfileInfo  = "nvmlDeviceWorkloadPowerProfileGetProfilesInfo"
+	fnProfileSet   = "nvmlDeviceWorkloadPowerProfileSetRequestedProfiles"
+	fnProfileClear = "nvmlDeviceWorkloadPowerProfileClearRequestedProfiles"
+	fnProfileNew   = "nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1"
 )
 
 // detectCapability finds out what the GPU can do without changing it. An unknown
@@ -190,8 +196,12 @@ func (d *nvmlDevice) detectCapability() {
 		d.cantSet[c].Store(arch < by.since || !d.library.hasSymbol(by.setFunction) ||
 			!d.library.hasSymbol(by.releaseFunction))
 	}
-	if d.limits = d.readLimits(); d.limits == (PowerRange{}) {
+	if d.limits = readLimits(d); d.limits == (PowerRange{}) {
 		d.cantSet[PowerLimit].Store(true)
+	}
+	if !d.cantSet[WorkloadProfile].Load() {
+		d.profiles = readProfiles(d)
+		d.cantSet[WorkloadProfile].Store(len(d.profiles) == 0)
 	}
 	d.cantCount.Store(true)
 	if d.library.hasSymbol(fnEnergy) {
@@ -202,7 +212,7 @@ func (d *nvmlDevice) detectCapability() {
 
 // readLimits is what the board takes for a power limit; zero where that or the limit that is set
 // can't be read.
-func (d *nvmlDevice) readLimits() PowerRange {
+func readLimits(d *nvmlDevice) PowerRange {
 	if !d.library.hasSymbol(fnLimit) || !d.library.hasSymbol(fnLimitRange) {
 		return PowerRange{}
 	}
@@ -221,7 +231,7 @@ func (d *nvmlDevice) Identity() Identity { return d.id }
 
 // Capability is by architecture, less what the GPU refused since.
 func (d *nvmlDevice) Capability() Capability {
-	can := Capability{Energy: !d.cantCount.Load(), Limits: d.limits}
+	can := Capability{Energy: !d.cantCount.Load(), Limits: d.limits, Profiles: d.profiles.all()}
 	for c := range NumControls {
 		if !d.cantSet[c].Load() {
 			can.Controls |= ControlsOf(c)

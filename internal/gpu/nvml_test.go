@@ -15,6 +15,7 @@ import (
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/testkit/shareddata"
 )
 
@@ -27,12 +28,20 @@ func TestNVMLOnAFakeDriver(t *testing.T) {
 		fakeDriverTests(t)
 		return
 	}
+	for name, defined := range map[string]string{"older": "-DOLDER", "newer": "-DNEWER"} {
+		t.Run(name, func(t *testing.T) { runFakeDriver(t, defined) })
+	}
+}
+
+// runFakeDriver runs the tests with a driver of today's, or one that has the functions of CUDA 13.1.
+func runFakeDriver(t *testing.T, defined string) {
+	t.Helper()
 	dir := t.TempDir()
 	compiler := cmp.Or(os.Getenv("CC"), "gcc") // as go build has it
 	_, err := exec.LookPath(compiler)
 	shareddata.Need(t, err == nil, "the fake driver needs "+compiler)
 	library := filepath.Join(dir, "libnvidia-ml.so.1")
-	build := exec.CommandContext(t.Context(), compiler, "-shared", "-fPIC", "-o", library,
+	build := exec.CommandContext(t.Context(), compiler, "-shared", "-fPIC", defined, "-o", library,
 		"testdata/fakenvml.c")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -61,6 +70,7 @@ func fakeDriverTests(t *testing.T) {
 		{"table of clocks", fakeClocks},
 		{"locks", fakeLocks},
 		{"power limit", fakePowerLimit},
+		{"power profiles", fakeProfiles},
 		{"refusals", fakeRefusals},
 		{"partial readings", fakePartialReadings},
 		{"sharing", fakeSharing},
@@ -92,6 +102,37 @@ func fakeContract(t *testing.T) {
 	for _, d := range devices {
 		checkReadOnly(t, d)
 		checkControls(t, d)
+	}
+}
+
+func fakeProfiles(t *testing.T) {
+	t.Helper()
+	t.Setenv("FAKE_NVML", "profiles=1")
+	_, devices := fakeDevices(t)
+	d := devices[0]
+	if has := d.Capability().Profiles.String(); has != "Max-P, Max-Q, Network" {
+		t.Errorf("profiles %s", has)
+	}
+	for _, d := range devices {
+		checkControls(t, d)
+	}
+	maxQ := Value(ProfilesOf(dvfsmodel.MaxQ))
+	t.Setenv("FAKE_NVML", "profiles=1,late=2")
+	must(t, d.Set(WorkloadProfile, maxQ))
+	must(t, WorkloadProfile.GiveBack(d, maxQ, 0))
+	t.Setenv("FAKE_NVML", "profiles=1,late=99")
+	if err := d.Set(WorkloadProfile, maxQ); !errors.Is(err, ErrNotSupported) {
+		t.Errorf("a profile that isn't in force: %v", err)
+	}
+	t.Setenv("FAKE_NVML", "profiles=1")
+	if now, err := ProfilesOn(d); err != nil || now != (Profiles{}) {
+		t.Errorf("and it isn't taken back: %+v, %v", now, err)
+	}
+	must(t, d.Set(WorkloadProfile, maxQ)) // the refusal was of that moment
+	must(t, d.Release(WorkloadProfile))
+	t.Setenv("FAKE_NVML", "profiles=1,"+fnProfileSet+"=4,"+fnProfileNew+"=4")
+	if err := d.Set(WorkloadProfile, maxQ); !errors.Is(err, ErrPermission) {
+		t.Errorf("without the right: %v", err)
 	}
 }
 

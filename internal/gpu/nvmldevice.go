@@ -55,15 +55,21 @@ func (d *nvmlDevice) setRange(c Control, low, v Value) error {
 		return fmt.Errorf("GPU %s: %w", d.id.Bus, err)
 	}
 	if c == CoreClock || c == MemClock {
-		if err := d.checkClock(c, v); err != nil {
+		if err := checkClock(d, c, v); err != nil {
 			return err
 		}
 	}
-	return d.change(OpSet, c, func() nvml.Return { return nvmlControls[c].set(d.handle, low, v) })
+	set := func() error {
+		return d.change(OpSet, c, func() nvml.Return { return nvmlControls[c].set(d, low, v) })
+	}
+	if c == WorkloadProfile {
+		return request(d, v, set)
+	}
+	return set()
 }
 
 // checkClock says why a clock can't be set, as far as that is known.
-func (d *nvmlDevice) checkClock(c Control, v Value) error {
+func checkClock(d *nvmlDevice, c Control, v Value) error {
 	clocks, err := d.Clocks()
 	switch {
 	case errors.Is(err, ErrNotSupported):
@@ -81,7 +87,7 @@ func (d *nvmlDevice) checkClock(c Control, v Value) error {
 
 // Release resets the range of a clock, or sets the power limit that the board was delivered with.
 func (d *nvmlDevice) Release(c Control) error {
-	return d.change(OpRelease, c, func() nvml.Return { return nvmlControls[c].release(d.handle) })
+	return d.change(OpRelease, c, func() nvml.Return { return nvmlControls[c].release(d) })
 }
 
 // change makes a call that needs a capability, and remembers when the GPU

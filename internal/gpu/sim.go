@@ -43,7 +43,8 @@ type SimLibrary struct {
 // "sim:4,model=GTX1080Ti,lock=core" asks for, or finds them as they were left
 // in the options' folder. Options after the count are model=NAME (default
 // V100), lock=none|core|both|limit (default: the core clock, the memory clock
-// where the model has several, and the power limit), energy=off, minor=reverse or the
+// where the model has several, and the power limit), profiles (it has workload
+// power profiles), energy=off, minor=reverse or the
 // minor numbers as minor=2/0/1, mig, mps, speed=N
 // (work takes an Nth of its model's time, at the same power), busy, and
 // bursty=PERIOD/DUTY, load=FILE and wait=SHARE for a load that waits in between.
@@ -234,8 +235,15 @@ func (g *Sim) set(c Control, v Value, fixed bool) error {
 		if !m.clocks.supportsOne(c, v) {
 			return false, fmt.Errorf("%v %v %s: invalid argument", c, float64(v), c.Unit())
 		}
-		if s.Set[c] = v; c == PowerLimit && v == Value(s.Limit) {
+		switch {
+		case c == WorkloadProfile:
+			if err := s.request(v); err != nil {
+				return false, err
+			}
+		case c == PowerLimit && v == Value(s.Limit):
 			s.Set[c] = 0 // as it was before
+		default:
+			s.Set[c] = v
 		}
 		s.Fixed = s.Fixed.with(c, fixed)
 		s.noteWrite()
@@ -424,6 +432,14 @@ func (g *Sim) IsFixed(c Control) (fixed bool, err error) {
 func (g *Sim) LimitPower(limit dvfsmodel.Watt) error {
 	return g.change(func(s *simState, m *simModel) error {
 		s.Limit, s.Set[PowerLimit] = limit, 0
+		return s.validate(m)
+	})
+}
+
+// RequestProfiles has others request power profiles beside epd, as nvidia-smi does, and no others.
+func (g *Sim) RequestProfiles(set ProfileSet) error {
+	return g.change(func(s *simState, m *simModel) error {
+		s.Set[WorkloadProfile] = Value(set)
 		return s.validate(m)
 	})
 }

@@ -20,6 +20,7 @@ type simSpec struct {
 	model    string
 	lock     ControlSet // the clocks that can be locked; by the model when lockSet is false
 	lockSet  bool
+	profiles bool
 	noEnergy bool
 	minors   []int // by GPU
 	sharing  Sharing
@@ -32,6 +33,7 @@ type simSpec struct {
 //
 //	model=NAME      a GPU model of the profiles (default V100)
 //	lock=none|core|both|limit
+//	profiles        the GPUs have workload power profiles, as Blackwell's
 //	energy=off      no energy counter, as before Volta
 //	minor=reverse   /dev/nvidia0 is the last GPU in the driver's order
 //	minor=2/0/1     the GPUs in that order are /dev/nvidia2, /dev/nvidia0, /dev/nvidia1
@@ -80,6 +82,8 @@ func (s *simSpec) set(option string) (err error) {
 			"core": ControlsOf(CoreClock), "both": ControlsOf(CoreClock, MemClock),
 			"limit": ControlsOf(PowerLimit),
 		}[value]
+	case option == "profiles":
+		s.profiles = true
 	case option == "energy=off":
 		s.noEnergy = true
 	case option == "minor=reverse":
@@ -111,7 +115,7 @@ func (s *simSpec) set(option string) (err error) {
 		}
 		s.speed = speed
 	default:
-		return fmt.Errorf("simulator option %q, want model=NAME, lock=none|core|both|limit, "+
+		return fmt.Errorf("simulator option %q, want model=NAME, lock=none|core|both|limit, profiles, "+
 			"energy=off, minor=reverse, minor=N/N/…, mig, mps, speed=N, busy, bursty=PERIOD/DUTY, "+
 			"load=FILE or wait=SHARE", option)
 	}
@@ -185,9 +189,13 @@ func newSimModel(s simSpec, profiles *config.Profiles) (*simModel, error) {
 	switch {
 	case s.lockSet:
 	case len(m.clocks.Mem) > 1:
-		m.capability.Controls = allControls
+		m.capability.Controls = ControlsOf(CoreClock, MemClock, PowerLimit)
 	default:
-		m.capability.Controls = allControls &^ ControlsOf(MemClock)
+		m.capability.Controls = ControlsOf(CoreClock, PowerLimit)
+	}
+	if s.profiles {
+		m.capability.Controls |= ControlsOf(WorkloadProfile)
+		m.capability.Profiles = simProfiles.all()
 	}
 	return m, nil
 }

@@ -134,6 +134,7 @@ func (s *simState) operation(m *simModel) operatingPoint {
 	if f := s.Set[MemClock]; f > 0 {
 		mem, o.throttle = dvfsmodel.MHz(f), o.throttle|ThrottleLocked
 	}
+	core = min(core, s.profiles().ceiling(m.def.Core))
 	idle := len(s.Work) == 0 && m.baseLoad == nil
 	if idle {
 		if s.Set[CoreClock] == 0 || !s.Fixed.Has(CoreClock) {
@@ -339,6 +340,12 @@ func (s *simState) validate(m *simModel) error {
 	for c := range NumControls {
 		v := s.Set[c]
 		if v == 0 {
+			continue
+		}
+		if c.IsChoice() {
+			if set, ok := profilesIn(v); !ok || set&m.capability.Profiles != set {
+				return fmt.Errorf("%v %s, which %s doesn't have", c, c.Words(v), m.name)
+			}
 			continue
 		}
 		if !m.clocks.supportsOne(c, v) || c.CheckBounds(m.capability, v) != nil {

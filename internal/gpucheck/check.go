@@ -99,6 +99,9 @@ func (c *checker) look(ctx context.Context, index int, d gpu.Device) *GPU {
 		Index: index, Bus: id.Bus, Model: id.Model, Minor: id.Minor, Energy: d.Capability().Energy,
 		Clocks: []ClockRow{}, Calls: []Call{}, Differs: []Difference{}, Faults: []string{}, Remarks: []string{},
 	}
+	if can := d.Capability(); can.Can(gpu.WorkloadProfile) {
+		g.Profiles = can.Profiles.Names()
+	}
 	limits := d.Capability().Limits
 	g.LimitWMin, g.LimitWMax = known(limits.Min), known(limits.Max)
 	for control := range gpu.NumControls {

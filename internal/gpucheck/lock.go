@@ -26,7 +26,7 @@ const loadedPart = 0.85
 
 // tried is the setting that is tried: a memory clock, which is the catalogue's default or else the
 // highest; one of its core clocks, in the middle of them or well below the one at which the GPU works;
-// and a power limit between the least and the one in force.
+// a power limit between the least and the one in force; and the profile Max-Q, where the GPU has it.
 func (c *checker) tried(d gpu.Device, g *GPU) (dvfsmodel.Setting, error) {
 	var at dvfsmodel.Setting
 	if len(g.Clocks) == 0 {
@@ -57,6 +57,11 @@ func (c *checker) tried(d gpu.Device, g *GPU) (dvfsmodel.Setting, error) {
 		low := float64(can.Limits.Min)
 		at.Cap = dvfsmodel.Watt(int(low + (limit-low)/2))
 	}
+	if can.Can(gpu.WorkloadProfile) {
+		if free, err := gpu.AdmissibleProfiles(d); err == nil && free.Has(dvfsmodel.MaxQ) {
+			at.Profile = dvfsmodel.MaxQ
+		}
+	}
 	if at == (dvfsmodel.Setting{}) {
 		return at, errors.New("nothing of it can be set")
 	}
@@ -69,6 +74,7 @@ type state struct {
 	clocks     gpu.Clocks
 	limit      dvfsmodel.Watt
 	sharing    gpu.Sharing
+	profiles   gpu.Profiles
 }
 
 // stateOf asks a device that was opened anew: what one knows from before proves nothing.
@@ -79,13 +85,16 @@ func (c *checker) stateOf(uuid string) (gpu.Device, state, error) {
 			continue
 		}
 		s := state{capability: d.Capability()}
-		var limiting, listing, sharing error
+		var limiting, listing, sharing, profiling error
 		s.clocks, listing = d.Clocks()
 		if s.limit, limiting = d.PowerLimit(); errors.Is(limiting, gpu.ErrNotSupported) {
 			limiting = nil
 		}
 		s.sharing, sharing = d.Sharing()
-		return d, s, errors.Join(listing, limiting, sharing)
+		if s.capability.Can(gpu.WorkloadProfile) {
+			s.profiles, profiling = gpu.ProfilesOn(d)
+		}
+		return d, s, errors.Join(listing, limiting, sharing, profiling)
 	}
 	return nil, state{}, errors.Join(errors.New("the GPU isn't there any more"), err)
 }
@@ -186,6 +195,14 @@ func shown(d gpu.Device, at dvfsmodel.Setting) (text, wrong string) {
 				float64(set))
 		}
 	}
+	if at.Profile != 0 {
+		now, err := gpu.ProfilesOn(d)
+		parts = append(parts, "power profile "+now.Enforced.String())
+		if err != nil || !now.Enforced.Has(at.Profile) {
+			wrong = fmt.Sprintf("the power profile %v was requested, in force is %v (%v)", at.Profile,
+				now.Enforced, err)
+		}
+	}
 	return strings.Join(parts, ", "), wrong
 }
 
@@ -193,7 +210,11 @@ func shown(d gpu.Device, at dvfsmodel.Setting) (text, wrong string) {
 func settingText(at dvfsmodel.Setting) string {
 	var parts []string
 	for control := range gpu.NumControls {
-		if v := control.Of(at); v != 0 {
+		switch v := control.Of(at); {
+		case v == 0:
+		case control.IsChoice():
+			parts = append(parts, fmt.Sprintf("%s %s", control, control.Words(v)))
+		default:
 			parts = append(parts, fmt.Sprintf("%s %.0f %s", control, float64(v), control.Unit()))
 		}
 	}

@@ -35,6 +35,7 @@ type GPU struct {
 	LimitW    live.Number  `json:"limit_w"`
 	LimitWMin live.Number  `json:"limit_w_min"`
 	LimitWMax live.Number  `json:"limit_w_max"`
+	Profiles  []string     `json:"power_profiles,omitempty"` // workload power profiles that it has
 	Calls     []Call       `json:"calls"`
 	Idle      *Watched     `json:"idle"`
 	Load      *Watched     `json:"load"` // null: none was run
@@ -158,6 +159,9 @@ func (g *GPU) write(b *strings.Builder) {
 			float64(row.Core[len(row.Core)-1]), float64(row.Core[0]), len(row.Core))
 	}
 	fmt.Fprintf(b, "Limit     %s W, of %s to %s W\n", text(g.LimitW), text(g.LimitWMin), text(g.LimitWMax))
+	if len(g.Profiles) > 0 {
+		fmt.Fprintf(b, "Profiles  %s\n", strings.Join(g.Profiles, ", "))
+	}
 	for _, c := range g.Calls {
 		fmt.Fprintf(b, "Call      %-10s %6.1f ms, at most %.1f of %d", c.Name, c.MedianMS, c.MaxMS, c.Count)
 		if c.Error != "" {

@@ -62,7 +62,7 @@ func learnCommon(byKey map[record.WorkloadKey][]dvfsmodel.Sample, base dvfsmodel
 }
 
 // limits is what workloads on a GPU model have in common under power limits; nil: nothing yet.
-func (p *priors) limits(gpuModel string, base dvfsmodel.Setting) *commonLimits {
+func (p *priors) limits(gpuModel priorKey, base dvfsmodel.Setting) *commonLimits {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if g := p.byGPU[gpuModel]; g != nil && g.base == base {

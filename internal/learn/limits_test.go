@@ -145,13 +145,13 @@ func TestANewWorkloadKnowsWhatOthersRanLikeUnderLimits(t *testing.T) {
 // Runs that are taken out of the records are no longer in what is common of limits.
 func TestWhatIsCommonOfLimitsForgetsTheRunsThatAreTakenOut(t *testing.T) {
 	l, _ := knowingOthers(t, rand.New(rand.NewPCG(20, 6)), minUnderLimits, true)
-	if l.priors.limits("V100", base) == nil {
+	if l.priors.limits(priorKey{gpuModel: "V100"}, base) == nil {
 		t.Fatal("nothing is common")
 	}
-	if l.priors.forget(keyOf("other0")); l.priors.limits("V100", base) != nil {
+	if l.priors.forget(keyOf("other0")); l.priors.limits(priorKey{gpuModel: "V100"}, base) != nil {
 		t.Error("until it has learnt anew it goes by what it learnt")
 	}
-	if l.priors.learn("V100"); l.priors.limits("V100", base) != nil {
+	if l.priors.learn(priorKey{gpuModel: "V100"}); l.priors.limits(priorKey{gpuModel: "V100"}, base) != nil {
 		t.Error("it goes by too few workloads")
 	}
 }

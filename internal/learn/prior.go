@@ -21,10 +21,20 @@ const (
 	changedShare  = 0.2 // and the part of all of them
 )
 
-// priors are what workloads have in common, by GPU model.
+// priors are what workloads have in common, by GPU model and power profile.
 type priors struct {
 	mu    sync.Mutex
-	byGPU map[string]*gpuPrior
+	byGPU map[priorKey]*gpuPrior
+}
+
+// priorKey names a GPU model under a power profile.
+type priorKey struct {
+	gpuModel string
+	profile  dvfsmodel.PowerProfile
+}
+
+func priorOf(key record.WorkloadKey) priorKey {
+	return priorKey{key.GPUModel, record.ProfileOf(key.Workload)}
 }
 
 type gpuPrior struct {
@@ -39,7 +49,7 @@ type gpuPrior struct {
 }
 
 // get is what is known of workloads on a GPU model.
-func (p *priors) get(gpuModel string, base dvfsmodel.Setting) *pooled.Curves {
+func (p *priors) get(gpuModel priorKey, base dvfsmodel.Setting) *pooled.Curves {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if g := p.byGPU[gpuModel]; g != nil && g.curves != nil && g.base == base {
@@ -58,7 +68,7 @@ func (p *priors) note(
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	g := p.byGPU[key.GPUModel]
+	g := p.byGPU[priorOf(key)]
 	if g == nil || g.base != base {
 		g = &gpuPrior{
 			base: base, samples: make(map[record.WorkloadKey][]dvfsmodel.Sample),
@@ -66,9 +76,9 @@ func (p *priors) note(
 			underLimits: make(map[record.WorkloadKey][]dvfsmodel.Sample),
 		}
 		if p.byGPU == nil {
-			p.byGPU = make(map[string]*gpuPrior)
+			p.byGPU = make(map[priorKey]*gpuPrior)
 		}
-		p.byGPU[key.GPUModel] = g
+		p.byGPU[priorOf(key)] = g
 	}
 	if _, known := g.samples[key]; !known && len(g.samples) >= maxEvidence {
 		for other := range g.samples {
@@ -89,7 +99,7 @@ func (p *priors) note(
 func (p *priors) forget(key record.WorkloadKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	g := p.byGPU[key.GPUModel]
+	g := p.byGPU[priorOf(key)]
 	if g == nil || g.samples[key] == nil {
 		return
 	}
@@ -113,7 +123,7 @@ func severalSettings(samples []dvfsmodel.Sample) bool {
 
 // learn learns anew from workloads on a GPU model, if enough of them have new
 // runs.
-func (p *priors) learn(gpuModel string) {
+func (p *priors) learn(gpuModel priorKey) {
 	p.mu.Lock()
 	g := p.byGPU[gpuModel]
 	if g == nil || float64(len(g.changed)) < max(minChanged, changedShare*float64(len(g.samples))) {
@@ -153,9 +163,9 @@ func noiseOf(workloads [][]dvfsmodel.Sample) pooled.Noise {
 
 // learnFromStore learns from the workloads whose models are in the store.
 func (l *Learner) learnFromStore(ctx context.Context) {
-	seen := make(map[string]int)
+	seen := make(map[priorKey]int)
 	for _, key := range l.models.keys() {
-		if seen[key.GPUModel]++; seen[key.GPUModel] > maxEvidence {
+		if seen[priorOf(key)]++; seen[priorOf(key)] > maxEvidence {
 			continue
 		}
 		base, ok := l.Base(key.GPUModel, l.models.get(key).Model)

@@ -23,18 +23,19 @@ func TestWhatWorkloadsHaveInCommonForgetsTheRunsThatAreTakenOut(t *testing.T) {
 	for _, workload := range []string{"a", "b", "c", "d"} {
 		p.note(key(workload), samples, nil, base)
 	}
-	p.learn("V100")
-	with := p.get("V100", base)
+	p.learn(priorKey{gpuModel: "V100"})
+	with := p.get(priorKey{gpuModel: "V100"}, base)
 	p.forget(key("none"))
-	if p.get("V100", base) != with {
+	if p.get(priorKey{gpuModel: "V100"}, base) != with {
 		t.Error("it forgot what it didn't learn")
 	}
 	p.forget(key("d"))
-	if p.get("V100", base) == with {
+	if p.get(priorKey{gpuModel: "V100"}, base) == with {
 		t.Error("until it has learnt anew it goes by what it learnt")
 	}
-	p.learn("V100")
-	if now := p.get("V100", base); now == with || len(p.byGPU["V100"].samples) != 3 {
+	p.learn(priorKey{gpuModel: "V100"})
+	now := p.get(priorKey{gpuModel: "V100"}, base)
+	if now == with || len(p.byGPU[priorKey{gpuModel: "V100"}].samples) != 3 {
 		t.Errorf("it goes by what it learnt: %v", now == with)
 	}
 }

@@ -53,8 +53,8 @@ func (l *Learner) refit(ctx context.Context, key record.WorkloadKey) error {
 	}
 	samples := seen.samples()
 	l.priors.note(key, samples, seen.underLimits, base)
-	l.priors.learn(key.GPUModel)
-	prior := l.priors.get(key.GPUModel, base)
+	l.priors.learn(priorOf(key))
+	prior := l.priors.get(priorOf(key), base)
 	fresh, known, noise, err := fitTo(samples, base, prior)
 	if err != nil && len(seen.older) > 0 { // perhaps the work is another one now
 		samples = seen.recent
@@ -66,7 +66,7 @@ func (l *Learner) refit(ctx context.Context, key record.WorkloadKey) error {
 	now, gpu := l.options.Settings(), l.options.GPU(key.GPUModel)
 	var common *commonLimits
 	if now.Caps {
-		common = l.priors.limits(key.GPUModel, base)
+		common = l.priors.limits(priorOf(key), base)
 		fresh.Capped = fitCapped(seen.underLimits, base, common, now.Stretch)
 	}
 	var probes explore

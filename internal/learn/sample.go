@@ -59,6 +59,8 @@ func sampled(o *record.Outcome, base dvfsmodel.Setting) (s dvfsmodel.Sample, why
 		return s, "its start wasn't seen"
 	case o.ExitState != record.Completed:
 		return s, "it didn't complete"
+	case record.ProfileOf(o.Workload) != o.Setting.Profile:
+		return s, "it didn't get the power profile that it was decided to be under, or not to its end"
 	case !timed || !(seconds > 0):
 		return s, "how long it took isn't known"
 	}

@@ -27,15 +27,22 @@ func TestOnlyCompletedUnthrottledRunsAreSamples(t *testing.T) {
 		s != (dvfsmodel.Sample{Core: 945, Mem: 877, Time: 100, Power: 200}) {
 		t.Errorf("a good run: %+v, %t", s, ok)
 	}
+	under := good()
+	under.Workload, under.Setting.Profile = record.UnderProfile("w", dvfsmodel.MaxQ), dvfsmodel.MaxQ
+	if _, ok := sampleOf(under, base); !ok {
+		t.Error("a run under the profile of its workload is no sample")
+	}
 	for name, change := range map[string]func(*record.Outcome){
-		"failed":    func(o *record.Outcome) { o.ExitState = "FAILED" },
-		"unmatched": func(o *record.Outcome) { o.Unmatched = true },
-		"no time":   func(o *record.Outcome) { o.TimeS = live.Number{} },
-		"zero time": func(o *record.Outcome) { o.TimeS = live.Known(0) },
-		"no power":  func(o *record.Outcome) { o.MeanPowerW = live.Number{} },
-		"negative":  func(o *record.Outcome) { o.MeanPowerW = live.Known(-1) },
-		"throttled": func(o *record.Outcome) { o.ThrottledS = map[string]float64{"thermal": 20} },
-		"no clock":  func(o *record.Outcome) { o.Setting.Core = -5 },
+		"failed":          func(o *record.Outcome) { o.ExitState = "FAILED" },
+		"unmatched":       func(o *record.Outcome) { o.Unmatched = true },
+		"no time":         func(o *record.Outcome) { o.TimeS = live.Number{} },
+		"zero time":       func(o *record.Outcome) { o.TimeS = live.Known(0) },
+		"no power":        func(o *record.Outcome) { o.MeanPowerW = live.Number{} },
+		"negative":        func(o *record.Outcome) { o.MeanPowerW = live.Known(-1) },
+		"throttled":       func(o *record.Outcome) { o.ThrottledS = map[string]float64{"thermal": 20} },
+		"no clock":        func(o *record.Outcome) { o.Setting.Core = -5 },
+		"no profile":      func(o *record.Outcome) { o.Workload = "w@Max-Q" },
+		"another profile": func(o *record.Outcome) { o.Setting.Profile = dvfsmodel.MaxQ },
 		"another power limit meanwhile": func(o *record.Outcome) {
 			o.CapW, o.OtherCapsS = live.Known(250), live.Known(5)
 		},

@@ -40,10 +40,11 @@ func (s *Service) Decisions(
 func decisionOf(d *record.JobDecision) epdapi.JobDecision {
 	out := epdapi.JobDecision{
 		Decision: d.Decision, Name: slurm.ValidUTF8(string(d.Name)), User: d.User, Partition: d.Partition,
-		Apply: d.Mode == string(live.Enforce) && d.Setting != (dvfsmodel.Setting{}),
+		Apply: d.Mode == string(live.Enforce) && d.Setting.WithoutProfile() != (dvfsmodel.Setting{}),
 	}
 	energy, known := d.EnergyJ.Value.Get()
-	if standard, predicted := d.DefaultJ.Get(); known && predicted && d.Setting != (dvfsmodel.Setting{}) {
+	chosen := d.Setting.WithoutProfile() != dvfsmodel.Setting{}
+	if standard, predicted := d.DefaultJ.Get(); known && predicted && chosen {
 		out.Would = live.Known(standard - energy)
 	}
 	return out

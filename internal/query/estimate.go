@@ -84,7 +84,7 @@ func (r *reader) described(job *jobs.Job, shared bool, only string) *epdapi.Esti
 		if only != "" && name != set.Profiles.NameOf(only) {
 			continue
 		}
-		view := r.options.Learner.Model(r.options.key(e.Workload, name))
+		view := r.options.Learner.Model(r.options.keyIn(job.Partition.Value(), e.Workload, name))
 		if view.Model == nil && view.Note == "" {
 			continue
 		}

@@ -19,6 +19,11 @@ func (o *Options) key(workload, gpuModel string) record.WorkloadKey {
 	return record.WorkloadKey{Cluster: o.Cluster, Workload: workload, GPUModel: gpuModel}
 }
 
+// keyIn is the key of a workload's runs on a GPU model that start in a partition.
+func (o *Options) keyIn(partition, workload, gpuModel string) record.WorkloadKey {
+	return o.key(o.Workload(workload, partition, gpuModel), gpuModel)
+}
+
 // ModelStatuses are how all workloads' models fare. They are for operators.
 func (s *Service) ModelStatuses(_ context.Context, who Caller) ([]epdapi.ModelStatus, error) {
 	if err := Operators.Admits(who); err != nil {

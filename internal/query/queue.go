@@ -215,9 +215,9 @@ func (r *queueReader) workload(ctx context.Context, job *jobs.Job, out *epdapi.Q
 	out.HandsOff = out.HandsOff || known.OwnFreq || out.Shared
 	workload, found := known.Source.Workload(out.GPUs), ""
 	for _, name := range r.gpuModels {
-		key := r.options.key(workload, name)
+		key := r.options.keyIn(known.Partition.Value(), workload, name)
 		if m := r.options.Learner.Model(key).Model; m != nil {
-			r.models[key], found = m, workload
+			r.models[key], found = m, key.Workload
 		}
 	}
 	return found

@@ -143,6 +143,9 @@ type Options struct {
 	GPUModels func() []string
 	// Clocks are those of a GPU model; false: no agent named them since the start.
 	Clocks func(gpuModel string) (Clocks, bool)
+	// Workload is the key under which runs of a workload are known that start in a partition on a GPU
+	// model: by the power profile that they get there.
+	Workload func(workload, partition, gpuModel string) string
 	// Scripted reports whether job_submit sends batch scripts.
 	Scripted func() bool
 	// Profile is what a workload does by itself on a GPU model.

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
 )
 
@@ -27,14 +28,14 @@ func (s *Store) PutDecision(ctx context.Context, d *record.Decision) (int64, err
 		record.CleanText(d.ConfigVersion), d.ModelVersion,
 		record.CleanText(string(d.Arm)), record.Micro(d.Created).UnixMicro(), nullableNumber(d.DefaultJ),
 		nullableNumber(d.HoldOut), nullableNumber(d.ConstantArm), record.CleanText(d.Rung),
-		float64(d.Setting.Cap))
+		float64(d.Setting.Cap), profileColumn(d.Setting.Profile))
 	id, err := write(ctx, s.db, func(ctx context.Context, conn *sql.Conn) (int64, error) {
 		result, err := conn.ExecContext(ctx, `
 INSERT INTO decisions (cluster, job_id, node, token, run_id, workload, gpu_model, core_mhz, mem_mhz,
 	time_s, time_low_s, time_high_s, power_w, power_low_w, power_high_w, energy_j, energy_low_j, energy_high_j,
 	reason, mode, config_version, model_version, arm, created_us, default_energy_j, hold_out, constant_arm, rung,
-	cap_w)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, args...)
+	cap_w, power_profile)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, args...)
 		if err != nil {
 			return 0, err
 		}
@@ -50,7 +51,7 @@ const selectDecisions = `
 SELECT decision_id, cluster, job_id, node, token, run_id, workload, gpu_model, core_mhz, mem_mhz,
 	time_s, time_low_s, time_high_s, power_w, power_low_w, power_high_w, energy_j, energy_low_j, energy_high_j,
 	reason, mode, config_version, model_version, arm, created_us, default_energy_j, hold_out, constant_arm, rung,
-	cap_w
+	cap_w, power_profile
 FROM decisions `
 
 // DecisionByToken is the last decision under a token, or ErrNotFound.
@@ -77,10 +78,32 @@ func scanDecision(row scanner) (record.Decision, error) {
 		&numbers[4], &numbers[5],
 		&numbers[6], &numbers[7], &numbers[8], &d.Reason, &d.Mode, &d.ConfigVersion, &d.ModelVersion,
 		&d.Arm, &created,
-		&numbers[9], &numbers[10], &numbers[11], &d.Rung, &d.Setting.Cap)
+		&numbers[9], &numbers[10], &numbers[11], &d.Rung, &d.Setting.Cap,
+		intoProfile{&d.Setting.Profile})
 	scanIntervals(numbers[:], &d.TimeS, &d.PowerW, &d.EnergyJ)
 	d.DefaultJ, d.HoldOut, d.ConstantArm = knownNumber(numbers[9]), knownNumber(numbers[10]),
 		knownNumber(numbers[11])
 	d.Created = timeOf(created)
 	return d, err
+}
+
+// profileColumn is a power profile as its column has it.
+func profileColumn(p dvfsmodel.PowerProfile) string {
+	if p == 0 {
+		return ""
+	}
+	return p.String()
+}
+
+// intoProfile scans such a column. A profile that isn't known, of a newer epd, is none.
+type intoProfile struct{ to *dvfsmodel.PowerProfile }
+
+// Scan is part of [sql.Scanner].
+func (p intoProfile) Scan(src any) error {
+	name, ok := src.(string)
+	if !ok {
+		return fmt.Errorf("a power profile of type %T", src)
+	}
+	*p.to, _ = dvfsmodel.ParsePowerProfile(name)
+	return nil
 }

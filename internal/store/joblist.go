@@ -113,13 +113,14 @@ const selectRows = `
 SELECT j.seq, j.cluster, j.job_id, j.submitted_us, j.token, j.user, j.account, j.partition, j.name,
 	j.script_hash, j.workload,
 	j.limit_s, j.nodes, j.gpus, j.state, j.shown, COALESCE(d.mode, ''), COALESCE(d.arm, ''), COALESCE(d.core_mhz, 0), COALESCE(d.mem_mhz, 0),
-	COALESCE(d.cap_w, 0),
+	COALESCE(d.cap_w, 0), COALESCE(d.power_profile, ''),
 	COUNT(o.outcome_id), MAX(o.time_s),
 	CASE WHEN COUNT(o.gpu_energy_j) = COUNT(o.outcome_id) THEN SUM(o.gpu_energy_j) END,
 	CASE WHEN COUNT(x.restarted) > 0 THEN MAX(COALESCE(o.time_s, x.restarted ->> '$.time_s')) END,
 	CASE WHEN COUNT(x.restarted) > 0 AND COUNT(COALESCE(o.gpu_energy_j, x.restarted ->> '$.gpu_energy_j')) = COUNT(o.outcome_id)
 		THEN SUM(COALESCE(o.gpu_energy_j, x.restarted ->> '$.gpu_energy_j')) END,
-	GROUP_CONCAT(DISTINCT CASE WHEN NOT o.unmatched THEN o.core_mhz || ' ' || o.mem_mhz || ' ' || o.set_cap_w END)
+	GROUP_CONCAT(DISTINCT CASE WHEN NOT o.unmatched THEN o.core_mhz || ' ' || o.mem_mhz || ' ' || o.set_cap_w
+		|| ' ' || COALESCE(NULLIF(o.set_power_profile, ''), 'none') END)
 FROM (SELECT *, (SELECT COALESCE(MIN(n.submitted_us), 1 << 62) FROM jobs AS n
 		WHERE n.cluster = jobs.cluster AND n.job_id = jobs.job_id
 			AND n.submitted_us > jobs.submitted_us) AS until_us
@@ -142,7 +143,7 @@ func scanListed(row scanner, j *ListedJob) (seq int64, err error) {
 	err = row.Scan(&seq, &j.Cluster, &j.ID, &submitted, &j.Token, &j.User, &j.Account, &j.Partition, &j.Name,
 		&j.ScriptHash, &j.Workload,
 		&limit, &j.Nodes, &j.GPUs, &j.State, &j.Shown, &j.Mode, &j.Arm, &j.Setting.Core, &j.Setting.Mem,
-		&j.Setting.Cap, &j.Runs, &took, &energy, &restartedS, &restartedJ, &locked)
+		&j.Setting.Cap, intoProfile{&j.Setting.Profile}, &j.Runs, &took, &energy, &restartedS, &restartedJ, &locked)
 	j.Locked = settingsOf(locked.String)
 	j.Submitted = timeOf(submitted)
 	j.Limit = limitOf(limit)
@@ -156,7 +157,9 @@ func settingsOf(text string) []dvfsmodel.Setting {
 	var all []dvfsmodel.Setting
 	for pair := range strings.SplitSeq(text, ",") {
 		var s dvfsmodel.Setting
-		if _, err := fmt.Sscan(pair, &s.Core, &s.Mem, &s.Cap); err == nil {
+		var profile string
+		if _, err := fmt.Sscan(pair, &s.Core, &s.Mem, &s.Cap, &profile); err == nil {
+			s.Profile, _ = dvfsmodel.ParsePowerProfile(profile)
 			all = append(all, s)
 		}
 	}

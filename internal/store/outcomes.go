@@ -246,6 +246,10 @@ var (
 		plainColumn("set_cap_w", func(o *record.Outcome) *dvfsmodel.Watt { return &o.Setting.Cap }),
 		numberColumn("cap_w", func(o *record.Outcome) *live.Number { return &o.CapW }),
 		numberColumn("other_caps_s", func(o *record.Outcome) *live.Number { return &o.OtherCapsS }),
+		{
+			"set_power_profile", func(o *record.Outcome) (any, error) { return profileColumn(o.Setting.Profile), nil },
+			func(o *record.Outcome) any { return intoProfile{&o.Setting.Profile} },
+		},
 	}
 	detailColumns = []outcomeColumn{
 		jsonColumn("gpus", func(o *record.Outcome) (any, bool) { return &o.GPUs, len(o.GPUs) > 0 }),

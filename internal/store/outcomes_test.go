@@ -27,7 +27,7 @@ func TestAnOutcomeComesBackAsItWasStored(t *testing.T) {
 	over.WorkClock = record.WorkClock{CoreMHz: live.Known(1087.5), SpreadMHz: live.Known(12)}
 	over.Notes = []string{"its clocks were set again", "twice"}
 	capped := outcome(5)
-	capped.Setting.Cap = 180
+	capped.Setting.Cap, capped.Setting.Profile = 180, dvfsmodel.MaxQ
 	for _, want := range []*record.Outcome{outcome(1), outcome(2), stepped, over, bare, capped} {
 		put(t, s, want, store.Stored)
 		got, err := s.OutcomesOfJob(t.Context(), "alpha", want.JobID)

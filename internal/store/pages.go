@@ -57,7 +57,7 @@ const selectJobDecisions = `
 SELECT d.decision_id, d.cluster, d.job_id, d.node, d.token, d.run_id, d.workload, d.gpu_model, d.core_mhz,
 	d.mem_mhz, d.time_s, d.time_low_s, d.time_high_s, d.power_w, d.power_low_w, d.power_high_w,
 	d.energy_j, d.energy_low_j, d.energy_high_j, d.reason, d.mode, d.config_version, d.model_version,
-	d.arm, d.created_us, d.default_energy_j, d.hold_out, d.constant_arm, d.rung, d.cap_w,
+	d.arm, d.created_us, d.default_energy_j, d.hold_out, d.constant_arm, d.rung, d.cap_w, d.power_profile,
 	COALESCE(j.name, ''), COALESCE(j.user, ''), COALESCE(j.partition, '')`
 
 const (

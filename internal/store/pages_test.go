@@ -36,7 +36,7 @@ func TestADatabaseOfSchema7HasTheSumsOfItsOutcomes(t *testing.T) {
 		}
 		d := decision(i)
 		d.RunID, d.HoldOut, d.DefaultJ = o.RunID, live.Known(0.05), live.Known(1e5)
-		o.Setting.Cap, d.Setting.Cap = 0, 0 // that schema knew of none
+		o.Setting.Cap, d.Setting.Cap, d.Setting.Profile = 0, 0, 0 // that schema knew of none
 		var err error
 		if o.DecisionID, err = s.PutDecision(t.Context(), d); err != nil {
 			t.Fatal(err)
@@ -169,6 +169,16 @@ func TestAListedJobHasTheClocksThatItsRunsReallyHad(t *testing.T) {
 			dvfsmodel.Setting{Core: 1087, Mem: 877, Cap: 200},
 			false,
 			[]dvfsmodel.Setting{{}, {Core: 1087, Mem: 877}, {Core: 1087, Mem: 877, Cap: 200}},
+		},
+		{
+			dvfsmodel.Setting{Core: 1087, Mem: 877, Profile: dvfsmodel.MaxQ},
+			false,
+			[]dvfsmodel.Setting{
+				{},
+				{Core: 1087, Mem: 877},
+				{Core: 1087, Mem: 877, Profile: dvfsmodel.MaxQ},
+				{Core: 1087, Mem: 877, Cap: 200},
+			},
 		},
 	} {
 		o := outcome(n)

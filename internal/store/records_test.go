@@ -37,9 +37,11 @@ func decision(i int) *record.Decision {
 	return &record.Decision{
 		Cluster: "alpha", JobID: int64(1000 + i), Node: "n1", Token: fmt.Sprintf("token-%d", i), RunID: "r",
 		Workload: "w0",
-		GPUModel: "V100", Setting: dvfsmodel.Setting{Core: 1200, Mem: 877, Cap: 180}, TimeS: interval(100),
-		PowerW:  interval(80),
-		EnergyJ: record.Interval{Value: live.Known(8000)}, Reason: "deadline-bound", Mode: "enforce",
+		GPUModel: "V100",
+		Setting:  dvfsmodel.Setting{Core: 1200, Mem: 877, Cap: 180, Profile: dvfsmodel.MaxQ},
+		TimeS:    interval(100),
+		PowerW:   interval(80),
+		EnergyJ:  record.Interval{Value: live.Known(8000)}, Reason: "deadline-bound", Mode: "enforce",
 		ConfigVersion: "c1", ModelVersion: 3, Arm: live.ArmHeldOut, Created: start,
 	}
 }

@@ -55,7 +55,8 @@ CREATE TABLE decisions (
 	hold_out         REAL, -- the part of the jobs that the lot held out when it was decided
 	rung             TEXT    NOT NULL DEFAULT '', -- what a prediction rests on; '': a model of the workload, or nothing
 	constant_arm     REAL, -- the part that the lot had run at constant clocks
-	cap_w            REAL    NOT NULL DEFAULT 0 -- the power limit that was decided; 0: none
+	cap_w            REAL    NOT NULL DEFAULT 0, -- the power limit that was decided; 0: none
+	power_profile    TEXT    NOT NULL DEFAULT '' -- the workload power profile that was decided; '': none
 ) STRICT;
 CREATE INDEX decisions_by_job ON decisions (cluster, job_id, node, decision_id) WHERE job_id != 0;
 CREATE INDEX decisions_by_token ON decisions (cluster, token, decision_id) WHERE token != '';
@@ -97,6 +98,7 @@ CREATE TABLE outcomes (
 	set_cap_w          REAL    NOT NULL DEFAULT 0, -- the power limit that epd set; 0: none
 	cap_w              REAL,                       -- the one in force for the longest time, by whomever
 	other_caps_s       REAL,                       -- how long others were
+	set_power_profile  TEXT    NOT NULL DEFAULT '', -- the workload power profile that epd set; '': none
 	UNIQUE (cluster, run_id, node)
 ) STRICT;
 CREATE INDEX outcomes_by_workload ON outcomes (cluster, workload, gpu_model, outcome_id);

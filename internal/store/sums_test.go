@@ -111,6 +111,11 @@ func (s *scroll) upgrade(t *rapid.T) {
 			execute(s.tb, s.path, "ALTER TABLE "+table+" DROP COLUMN "+column)
 		}
 	}
+	for table, column := range map[string]string{
+		"decisions": "power_profile", "outcomes": "set_power_profile",
+	} {
+		execute(s.tb, s.path, "ALTER TABLE "+table+" DROP COLUMN "+column)
+	}
 	execute(s.tb, s.path, "PRAGMA user_version = 15")
 	s.open(t)
 }

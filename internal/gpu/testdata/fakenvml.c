@@ -3,8 +3,9 @@
 // functions return a code: "nvmlDeviceGetPowerUsage=15,nvmlInit_v2=9". Of a GPU it
 // says: "second=15", opening it returns that code; "gone=1", the first one isn't
 // counted any more; "renumbered=1", the device files of the two are swapped;
-// "busy=1", locked core clocks are at the upper end of their range. The
-// first GPU in the driver's order has the second device file.
+// "busy=1", locked core clocks are at the upper end of their range; "profiles=1", the first one has
+// workload power profiles (Max-P, Max-Q, which it excludes, and Network), as a Blackwell; "late=N", a
+// profile is in force after being asked for N times. The first GPU in the driver's order has the second device file.
 // Functions that newer drivers have are left out on purpose.
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@ typedef struct {
 	unsigned minor, arch, low, core, mem, idle_core, idle_mem, mems, list;
 	unsigned long long energy;
 	unsigned limit; // of power, mW
+	unsigned requested, asked; // profiles, and how often they were asked for since
 } gpu;
 
 static gpu gpus[2] = {
@@ -54,7 +56,7 @@ int nvmlDeviceGetHandleByUUID(const char *uuid, gpu **d) {
 int nvmlDeviceGetUUID(gpu *d, char *out, unsigned n) { ENTER; snprintf(out, n, "%s", d->uuid); return 0; }
 int nvmlDeviceGetName(gpu *d, char *out, unsigned n) { ENTER; snprintf(out, n, "%s", d->name); return 0; }
 int nvmlDeviceGetMinorNumber(gpu *d, unsigned *minor) { ENTER; *minor = fails("renumbered") ? 1 - d->minor : d->minor; return 0; }
-int nvmlDeviceGetArchitecture(gpu *d, unsigned *arch) { ENTER; *arch = d->arch; return 0; }
+int nvmlDeviceGetArchitecture(gpu *d, unsigned *arch) { ENTER; *arch = d->arch == 7 && fails("profiles") ? 10 : d->arch; return 0; }
 
 typedef struct { char legacy[16]; unsigned domain, bus, device, id, sub; char bus_id[32]; } pci;
 int nvmlDeviceGetPciInfo_v3(gpu *d, pci *p) {
@@ -113,6 +115,55 @@ int nvmlDeviceSetPowerManagementLimit(gpu *d, unsigned mw) {
 	d->limit = mw;
 	return 0;
 }
+// Max-P goes before Max-Q, and each excludes the other.
+typedef struct { unsigned mask[8]; } mask255;
+typedef struct { unsigned version, id, priority; mask255 conflicts; } profile;
+typedef struct { unsigned version; mask255 all; profile list[255]; } profiles_info;
+typedef struct { unsigned version; mask255 all, requested, enforced; } profiles_now;
+typedef struct { unsigned version; mask255 requested; } profiles_request;
+int nvmlDeviceWorkloadPowerProfileGetProfilesInfo(gpu *d, profiles_info *info) {
+	ENTER;
+	if (d->arch != 7 || !fails("profiles")) return 3;
+	if (info->version != (sizeof *info | 1 << 24)) return 25;
+	info->all.mask[0] = 1 | 2 | 16;
+	for (unsigned i = 0; i < 5; i++) { info->list[i].id = i; info->list[i].priority = 10 + i; }
+	info->list[0].conflicts.mask[0] = 2;
+	info->list[1].conflicts.mask[0] = 1;
+	return 0;
+}
+int nvmlDeviceWorkloadPowerProfileGetCurrentProfiles(gpu *d, profiles_now *now) {
+	ENTER;
+	if (d->arch != 7 || !fails("profiles")) return 3;
+	if (now->version != (sizeof *now | 1 << 24)) return 25;
+	now->all.mask[0] = 1 | 2 | 16;
+	now->requested.mask[0] = now->enforced.mask[0] = d->requested;
+	if (d->requested & 1) now->enforced.mask[0] &= ~2u;
+	if (d->asked++ < (unsigned)fails("late")) now->enforced.mask[0] = 0;
+	return 0;
+}
+int nvmlDeviceWorkloadPowerProfileSetRequestedProfiles(gpu *d, profiles_request *r) {
+	ENTER;
+	if (r->version != (sizeof *r | 1 << 24) || r->requested.mask[0] & ~(1 | 2 | 16)) return 2;
+	d->requested |= r->requested.mask[0];
+	d->asked = 0;
+	return 0;
+}
+int nvmlDeviceWorkloadPowerProfileClearRequestedProfiles(gpu *d, profiles_request *r) {
+	ENTER;
+	if (r->version != (sizeof *r | 1 << 24)) return 2;
+	d->requested &= ~r->requested.mask[0];
+	return 0;
+}
+#ifdef NEWER
+typedef struct { unsigned operation; mask255 profiles; } profiles_update;
+int nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1(gpu *d, profiles_update *u) {
+	ENTER;
+	if (u->operation > 1) return 2;
+	d->requested = u->operation ? d->requested | u->profiles.mask[0] : d->requested & ~u->profiles.mask[0];
+	d->asked = 0;
+	return 0;
+}
+#endif
 int nvmlDeviceGetPowerUsage(gpu *d, unsigned *mw) { ENTER; (void)d; *mw = 61234; return 0; }
 int nvmlDeviceGetTotalEnergyConsumption(gpu *d, unsigned long long *mj) { ENTER; *mj = d->energy += 7; return 0; }
 int nvmlDeviceGetUtilizationRates(gpu *d, unsigned *pair) { ENTER; (void)d; pair[0] = 37; pair[1] = 5; return 0; }

@@ -166,7 +166,7 @@ func canonicalNotes(notes []string) ([]string, error) {
 // isPossible reports whether there can be such clocks.
 func isPossible(s dvfsmodel.Setting) bool {
 	return s.Core >= 0 && s.Core <= maxMHz && s.Mem >= 0 && s.Mem <= maxMHz && s.Cap >= 0 &&
-		s.Cap <= MaxGPUPower
+		s.Cap <= MaxGPUPower && s.Profile <= dvfsmodel.MaxPowerProfile
 }
 
 // longestClocks are clocks as they are kept: of too many those that were seen longest,

@@ -3,11 +3,13 @@
 package gputest
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/gpu"
 )
 
@@ -79,9 +81,10 @@ func CheckControls(t *testing.T, d gpu.Device) {
 	clocks, err := d.Clocks()
 	must(t, err)
 	lowest := map[gpu.Control]gpu.Value{
-		gpu.CoreClock:  gpu.Value(clocks.Core[0][len(clocks.Core[0])-1]),
-		gpu.MemClock:   gpu.Value(clocks.Mem[len(clocks.Mem)-1]),
-		gpu.PowerLimit: gpu.Value(d.Capability().Limits.Min),
+		gpu.CoreClock:       gpu.Value(clocks.Core[0][len(clocks.Core[0])-1]),
+		gpu.MemClock:        gpu.Value(clocks.Mem[len(clocks.Mem)-1]),
+		gpu.PowerLimit:      gpu.Value(d.Capability().Limits.Min),
+		gpu.WorkloadProfile: gpu.Value(gpu.ProfilesOf(dvfsmodel.MaxQ)),
 	}
 	for c := range gpu.NumControls {
 		if !d.Capability().Can(c) {
@@ -111,6 +114,7 @@ func CheckControls(t *testing.T, d gpu.Device) {
 		must(t, d.Release(c))
 		must(t, d.Release(c))
 	}
+	checkProfiles(t, d)
 	if d.Capability().Can(gpu.CoreClock) {
 		checkCoreRange(t, d, gpu.Value(clocks.Core[0][0]))
 	}
@@ -135,13 +139,59 @@ func checkCoreRange(t *testing.T, d gpu.Device, v gpu.Value) {
 // set to, and then at what it was before.
 func checkPrior(t *testing.T, d gpu.Device, c gpu.Control, set, before gpu.Value) {
 	t.Helper()
-	if now, err := c.Prior(d); err != nil || now != set {
+	if now, err := c.Prior(d); err != nil || !c.IsAt(now, set) {
 		t.Errorf("%v is said to be at %v, set to %v: %v", c, float64(now), float64(set), err)
 	}
-	must(t, d.Set(c, before))
+	must(t, c.GiveBack(d, set, before))
 	if now, err := c.Prior(d); err != nil || now != before {
 		t.Errorf("%v at %v, given back to %v: %v", c, float64(now), float64(before), err)
 	}
+}
+
+// checkProfiles is what any device keeps of its power profiles: one is in force beside others that it
+// doesn't exclude, and is given back alone; one that wouldn't be in force isn't requested.
+func checkProfiles(t *testing.T, d gpu.Device) {
+	t.Helper()
+	can := d.Capability()
+	admissible, err := gpu.AdmissibleProfiles(d)
+	if err != nil || can.Can(gpu.WorkloadProfile) != (admissible != 0) || admissible != can.Profiles {
+		t.Errorf("profiles %v can be set, of %v: %v", admissible, can.Profiles, err)
+	}
+	if !can.Can(gpu.WorkloadProfile) {
+		if _, err := gpu.ProfilesOn(d); !errors.Is(err, gpu.ErrNotSupported) {
+			t.Errorf("profiles of a GPU that has none: %v", err)
+		}
+		return
+	}
+	state := func(want gpu.Profiles) {
+		t.Helper()
+		if now, err := gpu.ProfilesOn(d); err != nil || now != want {
+			t.Errorf("profiles %+v, %v; want %+v", now, err, want)
+		}
+	}
+	value := func(p dvfsmodel.PowerProfile) gpu.Value { return gpu.Value(gpu.ProfilesOf(p)) }
+	maxP, maxQ := value(dvfsmodel.MaxP), value(dvfsmodel.MaxQ)
+	both := gpu.ProfilesOf(dvfsmodel.MaxP, dvfsmodel.MaxQ)
+
+	must(t, d.Set(gpu.WorkloadProfile, maxQ))
+	state(gpu.Profiles{Requested: gpu.ProfilesOf(dvfsmodel.MaxQ), Enforced: gpu.ProfilesOf(dvfsmodel.MaxQ)})
+	must(t, d.Set(gpu.WorkloadProfile, maxP)) // which excludes the other and goes before it
+	state(gpu.Profiles{Requested: both, Enforced: gpu.ProfilesOf(dvfsmodel.MaxP)})
+	must(t, gpu.WorkloadProfile.GiveBack(d, maxQ, 0))
+	state(gpu.Profiles{Requested: gpu.ProfilesOf(dvfsmodel.MaxP), Enforced: gpu.ProfilesOf(dvfsmodel.MaxP)})
+	if err := d.Set(gpu.WorkloadProfile, maxQ); !errors.Is(err, gpu.ErrNotSupported) {
+		t.Errorf("a profile that isn't in force was requested: %v", err)
+	}
+	state(gpu.Profiles{Requested: gpu.ProfilesOf(dvfsmodel.MaxP), Enforced: gpu.ProfilesOf(dvfsmodel.MaxP)})
+	must(t, gpu.WorkloadProfile.GiveBack(d, maxP, maxP)) // it was requested before
+	state(gpu.Profiles{Requested: gpu.ProfilesOf(dvfsmodel.MaxP), Enforced: gpu.ProfilesOf(dvfsmodel.MaxP)})
+	must(t, d.Release(gpu.WorkloadProfile))
+	state(gpu.Profiles{})
+	if d.Set(gpu.WorkloadProfile, maxP+maxQ) == nil ||
+		d.Set(gpu.WorkloadProfile, value(dvfsmodel.MaxPowerProfile)) == nil {
+		t.Error("two profiles at once were requested, or one that the GPU doesn't have")
+	}
+	state(gpu.Profiles{})
 }
 
 func read(t *testing.T, d gpu.Device) gpu.Reading {

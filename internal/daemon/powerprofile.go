@@ -1,0 +1,45 @@
+package daemon
+
+import (
+	"sync"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/agent"
+	"github.com/epplan/epplan/internal/gpu"
+)
+
+// gpuProfiles are the workload power profiles that a GPU has, and those of now.
+type gpuProfiles struct {
+	has gpu.ProfileSet
+	now gpu.Profiles
+}
+
+// profilesOf asks a GPU; one that has none isn't asked further.
+func profilesOf(dev gpu.Device) (p gpuProfiles, err error) {
+	if p.has = dev.Capability().Profiles; p.has != 0 {
+		p.now, err = gpu.ProfilesOn(dev)
+	}
+	return p, err
+}
+
+// admissibleProfiles are the workload power profiles that can be put in force on all of some GPUs.
+func (d *AgentServer) admissibleProfiles(uuids []string) gpu.ProfileSet {
+	if len(uuids) == 0 {
+		return 0
+	}
+	sets := make([]gpu.ProfileSet, len(uuids))
+	var group sync.WaitGroup
+	for i, uuid := range uuids {
+		group.Go(func() {
+			if set, err := agent.CallGPU(d.options.Agent.GPUs(), uuid, gpu.AdmissibleProfiles); err == nil {
+				sets[i] = set
+			}
+		})
+	}
+	group.Wait()
+	all := gpu.ProfilesOf(dvfsmodel.MaxPowerProfile)*2 - 1
+	for _, set := range sets {
+		all &= set
+	}
+	return all
+}
