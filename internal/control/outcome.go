@@ -39,7 +39,14 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrNotYet, err)
 	}
-	if (o.DecisionID == 0 || o.Workload == "") && (job != nil || submitted != 0) {
+	if o.DecisionID == 0 && (o.Unmatched || job == nil && submitted == 0 && c.asksSlurm()) {
+		o.Workload, o.Arm = "", live.ArmExcluded // nobody but its sender knows
+	}
+	if o.Unmatched && !sent.Unmatched {
+		c.counters.elsewhere.Add(1)
+		c.options.Log.Warn("an outcome of a job that Slurm had on other nodes: it is kept, and counts nowhere", "run",
+			o.RunID, "job", o.JobID, "node", o.Node)
+	} else if (o.DecisionID == 0 || o.Workload == "") && (job != nil || submitted != 0) {
 		if err := c.attributeLate(ctx, id, &o, submitted, job); err != nil {
 			return 0, err
 		}
@@ -77,6 +84,9 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 	}
 	return receipt, nil
 }
+
+// asksSlurm reports whether there is a Slurm to ask about jobs.
+func (c *Controller) asksSlurm() bool { return c.options.Resolve != nil || c.options.Account != nil }
 
 // noteImplausible tells of an outcome that came with what can't be.
 func (c *Controller) noteImplausible(o *record.Outcome) {

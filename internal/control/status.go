@@ -21,7 +21,7 @@ type counters struct {
 	decisions, applied       atomic.Int64
 	heldOut, constant        atomic.Int64
 	outcomes, outcomeErrors  atomic.Int64
-	implausible              atomic.Int64
+	implausible, elsewhere   atomic.Int64
 	lastImplausible          atomic.Pointer[string]
 	adaptedRuns, sharedRuns  atomic.Int64
 	slowestDecide            atomic.Int64 // nanoseconds
