@@ -87,6 +87,7 @@ func (p *program) joinControl() error {
 		defer cancel()
 		return p.control.Close(ctx)
 	})
+	p.openMachines(runner)
 	p.access.Operators = func() []string { return p.control.Settings().Live.Operators }
 	if runner != nil {
 		client := slurm.NewClient(runner, epdapi.QueueWait)
@@ -173,6 +174,22 @@ func (p *program) openLevers(runner slurm.Runner) error {
 	return nil
 }
 
+// openMachines finds out for which nodes those speak who ask over the network.
+func (p *program) openMachines(runner slurm.Runner) {
+	m := daemon.NewMachines(p.log)
+	m.AdminHosts = func() []string { return p.control.Settings().Live.AdminHosts }
+	m.NodeHosts = func() []string { return p.control.Settings().Live.NodeHosts }
+	if runner != nil {
+		m.Nodes, m.Node = p.control.Jobs.Nodes, slurm.NewClient(runner, epdapi.JobWait).Node
+		p.loops = append(p.loops, m.Run)
+	}
+	p.access.Machines = m
+	p.access.Refused = func(remote string, err error) {
+		p.metrics.Failed("refused-caller")
+		p.refusals.note(remote, err)
+	}
+}
+
 // controllerServer answers what is asked of the controller.
 func (p *program) controllerServer() *daemon.ControllerServer {
 	return &daemon.ControllerServer{
@@ -215,8 +232,10 @@ func (p *program) openRemote() error {
 	}
 	p.controllerServer().Routes(mux, mungeUID)
 	p.controllerServer().Status(mux, mungeUID)
-	refused := refusalLog{log: p.log}
-	p.serveAt(l, munge.Authenticate(mux, proof, munge.Options{Refused: refused.note}))
+	p.serveAt(l, munge.Authenticate(mux, proof, munge.Options{Refused: func(remote string, err error) {
+		p.metrics.Failed("refused-request")
+		p.refusals.note(remote, err)
+	}}))
 	return nil
 }
 

@@ -37,6 +37,8 @@ type program struct {
 	passed  map[string]net.Listener // sockets that systemd opened, by the flag for which each stands
 	slurm   bool                    // somebody can ask Slurm
 	reloads chan os.Signal          // has SIGHUPs
+	// refusals are those at the controller's port.
+	refusals refusalLog
 
 	problems []epdapi.Problem // of the start
 

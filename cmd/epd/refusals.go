@@ -2,6 +2,7 @@ package main
 
 import (
 	"log/slog"
+	"net"
 	"sync"
 	"time"
 
@@ -23,6 +24,30 @@ type refusalLog struct {
 	since      time.Time
 	logged     int
 	suppressed int
+	told       map[string]time.Time // what was logged, by machine and reason
+}
+
+// One reason of one machine is logged once in such a time.
+const (
+	refusalTold = time.Hour
+	maxTold     = 1000
+)
+
+// isNew reports whether a refusal hasn't been logged lately.
+func (r *refusalLog) isNew(remote, reason string, now time.Time) bool {
+	host, _, err := net.SplitHostPort(remote)
+	if err != nil {
+		host = remote
+	}
+	key := host + " " + reason
+	if at, told := r.told[key]; told && now.Sub(at) < refusalTold {
+		return false
+	}
+	if r.told == nil || len(r.told) >= maxTold {
+		r.told = make(map[string]time.Time)
+	}
+	r.told[key] = now
+	return true
 }
 
 // note logs one.
@@ -39,6 +64,11 @@ func (r *refusalLog) note(remote string, err error) {
 		r.suppressed++
 		return
 	}
+	reason := slurm.Printable(err.Error(), 400)
+	if !r.isNew(remote, reason, time.Now()) {
+		r.suppressed++
+		return
+	}
 	r.logged++
-	r.log.Warn("a request is refused", "from", remote, "error", slurm.Printable(err.Error(), 400))
+	r.log.Warn("a request is refused", "from", remote, "error", reason)
 }

@@ -34,6 +34,7 @@ func serve(c *cli.Context, role string, stderr io.Writer) error {
 		Context: c, log: slog.New(slog.NewTextHandler(stderr, nil)), role: role, started: time.Now(),
 		reloads: make(chan os.Signal, 1),
 	}
+	p.refusals.log = p.log
 	var err error
 	if p.passed, err = passedSockets(); err != nil {
 		return err
