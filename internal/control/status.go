@@ -86,7 +86,7 @@ func (c *Controller) status() epdapi.ControllerStatus {
 		HeldOut: n.heldOut.Load(), Constant: n.constant.Load(), BadRequests: n.badRequests.Load(),
 		Outcomes:      n.outcomes.Load(),
 		OutcomeErrors: n.outcomeErrors.Load(), Refits: refits, Retired: retired,
-		Implausible: n.implausible.Load(),
+		Implausible: n.implausible.Load(), Elsewhere: n.elsewhere.Load(),
 		AdaptedRuns: n.adaptedRuns.Load(), SharedRuns: n.sharedRuns.Load(),
 		SlowestDecideS: math.Round(float64(n.slowestDecide.Load())/1e3) / 1e6,
 	}

@@ -63,7 +63,7 @@ type GPU struct {
 	HostW   dvfsmodel.Watt      // of the rest of the node for each GPU
 }
 
-// Options are what a learner works with. Only Pending may be nil.
+// Options are what a learner works with. Only UserOf and Pending may be nil.
 type Options struct {
 	Records Records
 	Cluster string
@@ -72,6 +72,8 @@ type Options struct {
 	GPU      func(gpuModel string) GPU
 	Clock    func() time.Time
 	Log      *slog.Logger
+	// UserOf is whose jobs a workload's are, "" if that isn't known; nil: each is of a user of its own.
+	UserOf func(ctx context.Context, workload string) string
 	// Pending is told that a refit is due; what it returns is called when that is done.
 	Pending func() (done func())
 }
@@ -89,6 +91,7 @@ type Learner struct {
 
 	mu     sync.Mutex
 	queued map[record.WorkloadKey]bool // refits
+	users  map[string]string           // by workload
 }
 
 // refit is a workload whose model is due to be fitted anew.

@@ -21,20 +21,20 @@ func TestWhatWorkloadsHaveInCommonForgetsTheRunsThatAreTakenOut(t *testing.T) {
 		samples = append(samples, dvfsmodel.Sample{Core: core, Mem: 877, Time: pt.Time, Power: pt.Power})
 	}
 	for _, workload := range []string{"a", "b", "c", "d"} {
-		p.note(key(workload), samples, base)
+		p.note(key(workload), workloadRuns{samples: samples, user: workload}, base)
 	}
 	p.learn("V100")
-	with := p.get("V100", base)
+	with := p.get("V100", base, "")
 	p.forget(key("none"))
-	if p.get("V100", base) != with {
+	if p.get("V100", base, "") != with {
 		t.Error("it forgot what it didn't learn")
 	}
 	p.forget(key("d"))
-	if p.get("V100", base) == with {
+	if p.get("V100", base, "") == with {
 		t.Error("until it has learnt anew it goes by what it learnt")
 	}
 	p.learn("V100")
-	if now := p.get("V100", base); now == with || len(p.byGPU["V100"].samples) != 3 {
+	if now := p.get("V100", base, ""); now == with || len(p.byGPU["V100"].samples) != 3 {
 		t.Errorf("it goes by what it learnt: %v", now == with)
 	}
 }
