@@ -232,10 +232,12 @@ func (p *program) openRemote() error {
 	}
 	p.controllerServer().Routes(mux, mungeUID)
 	p.controllerServer().Status(mux, mungeUID)
-	p.serveAt(l, munge.Authenticate(mux, proof, munge.Options{Refused: func(remote string, err error) {
+	door := p.door()
+	door.Proves = true
+	p.serveBy(l, munge.Authenticate(daemon.Proven(mux), proof, munge.Options{Refused: func(remote string, err error) {
 		p.metrics.Failed("refused-request")
 		p.refusals.note(remote, err)
-	}}))
+	}}), door)
 	return nil
 }
 

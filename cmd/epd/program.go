@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -91,7 +92,30 @@ const (
 )
 
 // serveAt adds a listener that is served until the end.
-func (p *program) serveAt(l net.Listener, h http.Handler) {
+func (p *program) serveAt(l net.Listener, h http.Handler) { p.serveBy(l, h, p.door()) }
+
+// door lets administrators in before others.
+func (p *program) door() daemon.Door {
+	return daemon.Door{Full: p.access.IsAdmin, Refused: p.connectionRefused}
+}
+
+// connectionRefused counts a connection that was one too many.
+func (p *program) connectionRefused(from string, madeRoom bool) {
+	kind, why := "refused-connection", errTooManyConnections
+	if madeRoom {
+		kind, why = "evicted-connection", errMadeRoom
+	}
+	p.metrics.Failed(kind)
+	p.refusals.note(from, why)
+}
+
+var (
+	errTooManyConnections = errors.New("too many connections are open: one more isn't let in")
+	errMadeRoom           = errors.New("too many connections are open: one that proved nothing made room")
+)
+
+// serveBy adds a listener that is served until the end, to whom a door lets in.
+func (p *program) serveBy(l net.Listener, h http.Handler, door daemon.Door) {
 	p.closers = append(p.closers, func() error {
 		_ = l.Close() // serving has closed it, if it came to that
 		return nil
@@ -99,11 +123,11 @@ func (p *program) serveAt(l net.Listener, h http.Handler) {
 	p.loops = append(p.loops, func(ctx context.Context) {
 		serve := daemon.Serve
 		if l.Addr().Network() == "unix" {
-			serve = func(ctx context.Context, l net.Listener, h http.Handler, full func(int64) bool) error {
-				return daemon.ServeSocket(ctx, l, publicMode, h, full)
+			serve = func(ctx context.Context, l net.Listener, h http.Handler, door daemon.Door) error {
+				return daemon.ServeSocket(ctx, l, publicMode, h, door)
 			}
 		}
-		if err := serve(ctx, l, h, p.access.IsAdmin); err != nil {
+		if err := serve(ctx, l, h, door); err != nil {
 			p.fail(fmt.Errorf("nobody is answered at %s any more: %w", l.Addr(), err))
 		}
 	})
