@@ -87,7 +87,7 @@ func (p *program) joinControl() error {
 		defer cancel()
 		return p.control.Close(ctx)
 	})
-	p.openMachines(runner)
+	openMachines(p, runner)
 	p.access.Operators = func() []string { return p.control.Settings().Live.Operators }
 	if runner != nil {
 		client := slurm.NewClient(runner, epdapi.QueueWait)
@@ -175,7 +175,7 @@ func (p *program) openLevers(runner slurm.Runner) error {
 }
 
 // openMachines finds out for which nodes those speak who ask over the network.
-func (p *program) openMachines(runner slurm.Runner) {
+func openMachines(p *program, runner slurm.Runner) {
 	m := daemon.NewMachines(p.log)
 	m.AdminHosts = func() []string { return p.control.Settings().Live.AdminHosts }
 	m.NodeHosts = func() []string { return p.control.Settings().Live.NodeHosts }
@@ -183,11 +183,7 @@ func (p *program) openMachines(runner slurm.Runner) {
 		m.Nodes, m.Node = p.control.Jobs.Nodes, slurm.NewClient(runner, epdapi.JobWait).Node
 		p.loops = append(p.loops, m.Run)
 	}
-	p.access.Machines = m
-	p.access.Refused = func(remote string, err error) {
-		p.metrics.Failed("refused-caller")
-		p.refusals.note(remote, err)
-	}
+	p.access.Machines, p.access.Refused = m, p.refusals.caller
 }
 
 // controllerServer answers what is asked of the controller.
@@ -212,7 +208,7 @@ func (p *program) openPublic() error {
 	p.controllerServer().Routes(mux, daemon.Peer)
 	p.controllerServer().Status(mux, daemon.Peer)
 	mux.Handle("/", p.pages())
-	p.serveAt(l, web.Guard(mux, p.webHosts))
+	p.serveAt(l, web.Guard(mux, p.webHosts), doorOf(p))
 	return nil
 }
 
@@ -232,12 +228,10 @@ func (p *program) openRemote() error {
 	}
 	p.controllerServer().Routes(mux, mungeUID)
 	p.controllerServer().Status(mux, mungeUID)
-	door := p.door()
+	door := doorOf(p)
 	door.Proves = true
-	p.serveBy(l, munge.Authenticate(daemon.Proven(mux), proof, munge.Options{Refused: func(remote string, err error) {
-		p.metrics.Failed("refused-request")
-		p.refusals.note(remote, err)
-	}}), door)
+	refused := munge.Options{Refused: p.refusals.request}
+	p.serveAt(l, munge.Authenticate(daemon.Proven(mux), proof, refused), door)
 	return nil
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -91,31 +90,14 @@ const (
 	publicMode  = 0o666
 )
 
-// serveAt adds a listener that is served until the end.
-func (p *program) serveAt(l net.Listener, h http.Handler) { p.serveBy(l, h, p.door()) }
-
-// door lets administrators in before others.
-func (p *program) door() daemon.Door {
-	return daemon.Door{Full: p.access.IsAdmin, Refused: p.connectionRefused}
+// doorOf lets a program's administrators in before others.
+func doorOf(p *program) daemon.Door {
+	p.refusals.log, p.refusals.count = p.log, p.metrics.Failed
+	return daemon.Door{Full: p.access.IsAdmin, Refused: p.refusals.connection}
 }
 
-// connectionRefused counts a connection that was one too many.
-func (p *program) connectionRefused(from string, madeRoom bool) {
-	kind, why := "refused-connection", errTooManyConnections
-	if madeRoom {
-		kind, why = "evicted-connection", errMadeRoom
-	}
-	p.metrics.Failed(kind)
-	p.refusals.note(from, why)
-}
-
-var (
-	errTooManyConnections = errors.New("too many connections are open: one more isn't let in")
-	errMadeRoom           = errors.New("too many connections are open: one that proved nothing made room")
-)
-
-// serveBy adds a listener that is served until the end, to whom a door lets in.
-func (p *program) serveBy(l net.Listener, h http.Handler, door daemon.Door) {
+// serveAt adds a listener that is served until the end, to whom a door lets in.
+func (p *program) serveAt(l net.Listener, h http.Handler, door daemon.Door) {
 	p.closers = append(p.closers, func() error {
 		_ = l.Close() // serving has closed it, if it came to that
 		return nil

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"log/slog"
 	"net"
 	"sync"
@@ -18,7 +19,8 @@ const (
 
 // refusalLog logs requests that were refused, and counts those that are too many.
 type refusalLog struct {
-	log *slog.Logger
+	log   *slog.Logger
+	count func(kind string) // nil: nobody counts them
 
 	mu         sync.Mutex
 	since      time.Time
@@ -71,4 +73,32 @@ func (r *refusalLog) note(remote string, err error) {
 	}
 	r.logged++
 	r.log.Warn("a request is refused", "from", remote, "error", reason)
+}
+
+// refused counts one and logs it.
+func (r *refusalLog) refused(kind, remote string, err error) {
+	if r.count != nil {
+		r.count(kind)
+	}
+	r.note(remote, err)
+}
+
+// request is one that nobody proved.
+func (r *refusalLog) request(remote string, err error) { r.refused("refused-request", remote, err) }
+
+// caller is somebody who is known and may not ask that.
+func (r *refusalLog) caller(remote string, err error) { r.refused("refused-caller", remote, err) }
+
+var (
+	errTooManyConnections = errors.New("too many connections are open: one more isn't let in")
+	errMadeRoom           = errors.New("too many connections are open: one that proved nothing made room")
+)
+
+// connection is one of too many.
+func (r *refusalLog) connection(remote string, madeRoom bool) {
+	if madeRoom {
+		r.refused("evicted-connection", remote, errMadeRoom)
+		return
+	}
+	r.refused("refused-connection", remote, errTooManyConnections)
 }

@@ -34,7 +34,6 @@ func serve(c *cli.Context, role string, stderr io.Writer) error {
 		Context: c, log: slog.New(slog.NewTextHandler(stderr, nil)), role: role, started: time.Now(),
 		reloads: make(chan os.Signal, 1),
 	}
-	p.refusals.log = p.log
 	var err error
 	if p.passed, err = passedSockets(); err != nil {
 		return err
@@ -174,7 +173,7 @@ func (p *program) run(l net.Listener) (err error) {
 	}
 	notify(p.log, systemd.SdNotifyReady)
 	p.log.Info("ready", "role", p.role, "socket", p.socket())
-	err = daemon.ServeSocket(ctx, l, privateMode, p.handler(), p.door())
+	err = daemon.ServeSocket(ctx, l, privateMode, p.handler(), doorOf(p))
 	notify(p.log, systemd.SdNotifyStopping)
 	if cause := context.Cause(ctx); p.Err() == nil {
 		err = errors.Join(err, cause) // not told to end

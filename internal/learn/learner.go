@@ -84,6 +84,7 @@ type Learner struct {
 	options  Options
 	models   models
 	priors   priors
+	owners   owners
 	profiles profileCache
 	refits   chan refit
 	fitted   atomic.Int64 // versions made
@@ -91,7 +92,6 @@ type Learner struct {
 
 	mu     sync.Mutex
 	queued map[record.WorkloadKey]bool // refits
-	users  map[string]string           // by workload
 }
 
 // refit is a workload whose model is due to be fitted anew.
@@ -110,7 +110,8 @@ func New(options Options) *Learner {
 		options.Pending = func() func() { return func() {} }
 	}
 	return &Learner{
-		options: options, refits: make(chan refit, refitQueue), queued: make(map[record.WorkloadKey]bool),
+		options: options, owners: owners{ask: options.UserOf}, refits: make(chan refit, refitQueue),
+		queued:   make(map[record.WorkloadKey]bool),
 		models:   models{byKey: make(map[record.WorkloadKey]*standing)},
 		profiles: profileCache{byKey: make(map[record.WorkloadKey]*colocate.UseProfile)},
 	}

@@ -240,29 +240,37 @@ func (l *Learner) noteRuns(ctx context.Context, key record.WorkloadKey, known *e
 	if known.idle {
 		return
 	}
-	l.priors.note(key, workloadRuns{known.samples(), l.userOf(ctx, key.Workload), known.nodeParts()}, base)
+	l.priors.note(key, workloadRuns{known.samples(), l.owners.of(ctx, key.Workload), known.nodeParts()}, base)
 }
 
-// userOf is whose a workload is; "": nobody can say.
-func (l *Learner) userOf(ctx context.Context, workload string) string {
-	if l.options.UserOf == nil {
+// owners knows whose workloads are.
+type owners struct {
+	ask func(ctx context.Context, workload string) string // nil: each is of a user of its own
+
+	mu    sync.Mutex
+	known map[string]string // by workload
+}
+
+// of is whose a workload is; "": nobody can say.
+func (o *owners) of(ctx context.Context, workload string) string {
+	if o.ask == nil {
 		return workload
 	}
-	l.mu.Lock()
-	user, known := l.users[workload]
-	l.mu.Unlock()
+	o.mu.Lock()
+	user, known := o.known[workload]
+	o.mu.Unlock()
 	if known {
 		return user
 	}
-	if user = l.options.UserOf(ctx, workload); user == "" {
+	if user = o.ask(ctx, workload); user == "" {
 		return ""
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	const maxUsers = 100_000 // workloads whose user is remembered
-	if l.users == nil || len(l.users) >= maxUsers {
-		l.users = make(map[string]string)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	const most = 100_000
+	if o.known == nil || len(o.known) >= most {
+		o.known = make(map[string]string)
 	}
-	l.users[workload] = user
+	o.known[workload] = user
 	return user
 }

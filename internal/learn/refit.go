@@ -54,7 +54,7 @@ func (l *Learner) refit(ctx context.Context, key record.WorkloadKey) error {
 	samples := seen.samples()
 	l.noteRuns(ctx, key, seen, base)
 	l.priors.learn(key.GPUModel)
-	prior := l.priors.get(key.GPUModel, base, l.userOf(ctx, key.Workload))
+	prior := l.priors.get(key.GPUModel, base, l.owners.of(ctx, key.Workload))
 	fresh, known, noise, err := fitTo(samples, base, prior)
 	if err != nil && len(seen.older) > 0 { // perhaps the work is another one now
 		samples = seen.recent
