@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/epplan/epplan/internal/spelling"
 	"github.com/epplan/epplan/live"
@@ -129,6 +130,19 @@ func (l *Live) Planning() (Planning, bool) {
 	const renewals = 10
 	p.Stale = max(p.Stale, renewals*p.Every)
 	return Planning{LivePlan: p, OrderOnly: true}, true
+}
+
+// RenewalWithin is how often what follows from the queue is worked out: as often as the order or the plan
+// of it is made anew, and within so long.
+func (l *Live) RenewalWithin(most time.Duration) time.Duration {
+	every := l.Pick.Every
+	if !l.Plan.isOff() {
+		every = l.Plan.Every
+	}
+	if every <= 0 {
+		return most
+	}
+	return min(most, live.Known(every).Duration())
 }
 
 // Parse is the policy that makes the plan.

@@ -54,6 +54,13 @@ func (o Objective) WithHost(w Watt) Objective {
 	return o
 }
 
+// WithBacklog adds what it costs that others wait while a GPU is held: each of so many GPUs that are
+// waited for by GPU, its second at the weight.
+func (o Objective) WithBacklog(weight, backlog float64) Objective {
+	o.TimeWeight += weight * backlog
+	return o
+}
+
 // Validate reports weights that are negative or not finite.
 func (o Objective) Validate() error {
 	for _, w := range [...]float64{o.EnergyWeight, o.TimeWeight} {

@@ -70,6 +70,9 @@ type NodeClass struct {
 	// Memory by GPU of a node, GB, where tasks with profiles may share GPUs; nil: they
 	// may not.
 	SharedGB []float64
+	// Backlog is how many GPUs tasks wait for by GPU of the class at the present: so many wait a second
+	// longer for each second that one is held. 0: it isn't known, and costs nothing.
+	Backlog float64
 }
 
 // Task is a job joined with its models: what the planner knows of it. [NewTask] has
@@ -317,9 +320,10 @@ func (p *Problem) AnyNeedsMoreThanGPUs() bool {
 }
 
 // ClassObjective is what one GPU's second costs beside the energy that its model knows,
-// watts: the objective's price of time and the class's host power.
+// watts: the objective's price of time, that of the waiting of others, and the class's host power.
 func (p *Problem) ClassObjective(class int) dvfsmodel.Objective {
-	return p.Objective.WithHost(p.Cluster.Classes[class].HostW)
+	k := &p.Cluster.Classes[class]
+	return p.Objective.WithHost(k.HostW).WithBacklog(p.WaitWeight, k.Backlog)
 }
 
 // Snapshot is a cluster at work: plans go on from there. Tasks that arrived

@@ -165,7 +165,7 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 	c.decider = decide.New(&decide.Options{
 		Records: options.Records.Decisions, Cluster: options.Cluster,
 		Settings: func() *decide.Settings { return &c.settings.Load().Settings },
-		Jobs:     c.Jobs, Models: c.learner, Plan: c.Plan, Waiting: c.waiting.For,
+		Jobs:     c.Jobs, Models: c.learner, Plan: c.Plan, Backlog: c.waiting.Backlog,
 		StoreWait: options.StoreWait, Clock: options.Clock,
 		Seed: options.Seed, Log: options.Log, SeeNode: c.nodes.put, Unwritten: &c.unwritten,
 	})

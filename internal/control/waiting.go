@@ -13,16 +13,16 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// waiting is how many GPUs jobs wait for that could have those of a node: what a job there
-// keeps from others while it runs. It is worked out in the background, as often as Slurm is asked
-// for its queue, and only where waiting has a price.
+// waiting is how many GPUs jobs wait for by GPU that they could have: so many wait a second longer for
+// each second that a job holds a GPU. It is worked out in the background, and only where waiting has a
+// price.
 type waiting struct {
 	last atomic.Pointer[waitingJobs]
 }
 
 // waitingJobs are the jobs that waited for GPUs at some moment.
 type waitingJobs struct {
-	byPlace map[waitPlace]int       // GPUs that are waited for
+	byPlace map[waitPlace]float64   // GPUs that are waited for, by GPU
 	places  map[string]waitPlace    // of nodes, by name
 	counted map[slurm.JobID]waitJob // jobs that are in it, which may have started since
 }
@@ -31,9 +31,9 @@ type waitingJobs struct {
 type waitPlace struct{ partitions, gpuModel string }
 
 type waitJob struct {
-	gpus       int
 	partitions []string
-	gpuModel   string // empty: any
+	gpuModel   string  // empty: any
+	backlog    float64 // one task's GPUs, by GPU that it could have
 }
 
 // mayHave reports whether a job could have GPUs of a place.
@@ -46,8 +46,9 @@ func (j *waitJob) mayHave(at waitPlace) bool {
 	})
 }
 
-// For is how many GPUs jobs other than one wait for that could have those of a node.
-func (w *waiting) For(job slurm.JobID, node string) int {
+// Backlog is how many GPUs jobs other than one wait for that could have those of a node, by GPU that
+// they could have.
+func (w *waiting) Backlog(job slurm.JobID, node string) float64 {
 	now := w.last.Load()
 	if now == nil {
 		return 0
@@ -56,11 +57,11 @@ func (w *waiting) For(job slurm.JobID, node string) int {
 	if !known {
 		return 0
 	}
-	gpus := now.byPlace[at]
+	backlog := now.byPlace[at]
 	if own, counted := now.counted[job]; counted && own.mayHave(at) {
-		gpus -= own.gpus
+		backlog -= own.backlog
 	}
-	return gpus
+	return backlog
 }
 
 // waitingEvery is how often who waits is worked out.
@@ -68,18 +69,16 @@ const waitingEvery = 10 * time.Second
 
 // keepWaiting keeps up with who waits, until the context ends.
 func (c *Controller) keepWaiting(ctx context.Context) {
-	tick := time.NewTicker(waitingEvery)
-	defer tick.Stop()
-	for {
-		if c.settings.Load().Goal.WaitWeight > 0 {
+	for ctx.Err() == nil {
+		s := c.settings.Load()
+		if s.Goal.WaitWeight > 0 {
 			c.waiting.last.Store(c.whoWaits())
 		} else {
 			c.waiting.last.Store(nil)
 		}
 		select {
 		case <-ctx.Done():
-			return
-		case <-tick.C:
+		case <-time.After(s.Live.RenewalWithin(waitingEvery)):
 		}
 	}
 }
@@ -88,18 +87,21 @@ func (c *Controller) keepWaiting(ctx context.Context) {
 func (c *Controller) whoWaits() *waitingJobs {
 	profiles, gpuModels := c.settings.Load().Profiles, c.Foresight.gpuModels()
 	w := &waitingJobs{
-		byPlace: make(map[waitPlace]int), places: make(map[string]waitPlace),
+		byPlace: make(map[waitPlace]float64), places: make(map[string]waitPlace),
 		counted: make(map[slurm.JobID]waitJob),
 	}
+	gpus := make(map[waitPlace]int) // that nodes have
 	nodes := c.Jobs.Nodes()
 	for i := range nodes {
 		n := &nodes[i]
-		if jobs.GPUsOfNode(n) == 0 {
+		count := jobs.GPUsOfNode(n)
+		if count == 0 {
 			continue
 		}
 		partitions := slices.Sorted(slices.Values(n.Partitions))
 		at := waitPlace{strings.Join(partitions, ","), query.NodeKind(profiles, n, gpuModels).GPUModel}
-		w.places[n.Name], w.byPlace[at] = at, 0
+		w.places[n.Name] = at
+		gpus[at] += count
 	}
 	for id, job := range c.Jobs.All() {
 		if job.GPUs == 0 || job.GPUs > epdapi.MaxGPUs || job.State() != slurm.Pending {
@@ -110,13 +112,22 @@ func (c *Controller) whoWaits() *waitingJobs {
 			continue // held, not due, or kept back by a limit, whatever is free
 		}
 		one := waitJob{
-			gpus: int(job.GPUs), partitions: strings.Split(j.Partition, ","),
-			gpuModel: query.WantedModel(profiles, &j, gpuModels),
+			partitions: strings.Split(j.Partition, ","), gpuModel: query.WantedModel(profiles, &j, gpuModels),
 		}
-		w.counted[id] = one
-		for at := range w.byPlace {
+		could := 0
+		for at, count := range gpus {
 			if one.mayHave(at) {
-				w.byPlace[at] += one.gpus * job.Tasks()
+				could += count
+			}
+		}
+		if could == 0 {
+			continue
+		}
+		one.backlog = float64(job.GPUs) / float64(could)
+		w.counted[id] = one
+		for at := range gpus {
+			if one.mayHave(at) {
+				w.byPlace[at] += one.backlog * float64(job.Tasks())
 			}
 		}
 	}

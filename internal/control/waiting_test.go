@@ -38,16 +38,17 @@ func TestWhoWaitsForANodesGPUsIsCounted(t *testing.T) {
 	waits(5, 64, func(j *slurm.Job) { j.Partition = "debug,other" })
 	r.job(6, nil) // it runs
 	r.waiting.last.Store(r.whoWaits())
-	for node, want := range map[string]int{"n1": 2 + 8 + 64, "n2": 2, "n3": 64, "n9": 0} {
-		if got := r.waiting.For(99, node); got != want {
-			t.Errorf("%d GPUs are waited for on %s, want %d", got, node, want)
+	// Each partition's nodes have 8 GPUs, and each model's in one of them 4.
+	for node, want := range map[string]float64{"n1": 2./8 + 8./4 + 64./8, "n2": 2. / 8, "n3": 64. / 8, "n9": 0} {
+		if got := r.waiting.Backlog(99, node); got != want {
+			t.Errorf("%v GPUs are waited for by GPU on %s, want %v", got, node, want)
 		}
 	}
-	if got := r.waiting.For(2, "n1"); got != 66 { // the queue still lists it as it starts
-		t.Errorf("beside job 2 %d GPUs are waited for, want 66", got)
+	if got := r.waiting.Backlog(2, "n1"); got != 2./8+64./8 { // the queue still lists it as it starts
+		t.Errorf("beside job 2 %v GPUs are waited for by GPU, want %v", got, 2./8+64./8)
 	}
-	if got := r.waiting.For(2, "n2"); got != 2 {
-		t.Errorf("job 2 can't have n2: %d, want 2", got)
+	if got := r.waiting.Backlog(2, "n2"); got != 2./8 {
+		t.Errorf("job 2 can't have n2: %v, want %v", got, 2./8)
 	}
 }
 
@@ -78,7 +79,8 @@ func TestWaitersSpeedAJobUpWhereWaitingHasAPrice(t *testing.T) {
 		return d.Words() + why
 	}
 	free, alone, waited := decided("0", true), decided("1000", false), decided("1000", true)
-	if free != "core 802 MHz" || alone != free || waited != "core 1087 MHzothers wait for 100% of its GPUs" {
+	const fast = "core 1087 MHzothers wait for 100% of the GPUs there"
+	if free != "core 802 MHz" || alone != free || waited != fast {
 		t.Errorf("%q where waiting is free, %q where nobody waits, %q where others do", free, alone, waited)
 	}
 }

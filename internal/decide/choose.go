@@ -28,7 +28,7 @@ type chooser struct {
 	staleErr error // why what is known of the job isn't fresh; nil: it is
 	now      time.Time
 	decision *live.Decision
-	waited   float64                // part of the run's GPUs for which other jobs wait
+	backlog  float64                // GPUs that other jobs wait for, by GPU that they could have
 	planned  func() liveplan.Advice // by the plan in force; nil: it doesn't count for the job
 	// safe answers by the model within what the configuration allows; nil where there is
 	// nothing to choose: no model, no known limit, or somebody chose already.
@@ -125,12 +125,12 @@ func (ch *chooser) chooseByModel() {
 		d.Reason = fmt.Sprintf("default clocks: no others are sure to end within the %s of %s", bound,
 			durationWords(budget))
 	case best.Core == standard.Core && best.Mem == standard.Mem && best.Cap == 0:
-		d.Reason = "default clocks are the best ones" + waitingWords(ch.waited)
+		d.Reason = "default clocks are the best ones" + waitingWords(ch.backlog)
 	default:
 		ch.setPoint(&best)
 		d.Arm = live.ArmTreated
 		ch.applyByMode(fmt.Sprintf("%s: %s and %.0f%% of the time at default clocks, by %s%s",
-			d.Words(), ch.energyWords(&best), 100*best.Time/standard.Time, m, waitingWords(ch.waited)))
+			d.Words(), ch.energyWords(&best), 100*best.Time/standard.Time, m, waitingWords(ch.backlog)))
 		if d.Mode != live.Enforce {
 			d.Arm = live.ArmExcluded
 		}
@@ -204,9 +204,8 @@ func (ch *chooser) timeBudget() (limit float64, bound string) {
 // objective is what clocks are chosen by, the host's power included, and what it costs that others
 // wait for the run's GPUs.
 func (ch *chooser) objective() dvfsmodel.Objective {
-	o := ch.settings.Goal.Objective.WithHost(ch.hostPower())
-	o.TimeWeight += ch.settings.Goal.WaitWeight * ch.waited
-	return o
+	goal := &ch.settings.Goal
+	return goal.Objective.WithHost(ch.hostPower()).WithBacklog(goal.WaitWeight, ch.backlog)
 }
 
 // hostPower is the watts of the rest of the node for each of its GPUs.

@@ -133,7 +133,7 @@ func (dr *Decider) decide(r *epdapi.DecideRequest, job *jobs.Job, staleErr error
 		explores: drawLot(&dr.exploreKey, r.Job) < s.Live.Explore,
 	}
 	if s.Goal.WaitWeight > 0 && gpus > 0 {
-		ch.waited = float64(min(gpus, max(0, dr.options.Waiting(r.Job, r.Node)))) / float64(gpus)
+		ch.backlog = max(0, dr.options.Backlog(r.Job, r.Node))
 	}
 	ch.model = dr.options.Models.Model(record.WorkloadKey{
 		Cluster: dr.options.Cluster, Workload: d.Workload, GPUModel: d.GPUModel,

@@ -39,9 +39,9 @@ type Options struct {
 	Jobs     *jobs.Tracker
 	Models   *learn.Learner
 	Plan     *liveplan.InForce
-	// Waiting is how many GPUs jobs wait for, other than one, that could have those of a node; it must
-	// be quick. It is asked where waiting has a price.
-	Waiting func(job slurm.JobID, node string) int
+	// Backlog is how many GPUs jobs wait for, other than one, that could have those of a node, by GPU
+	// that they could have; it must be quick. It is asked where waiting has a price.
+	Backlog func(job slurm.JobID, node string) float64
 	// StoreWait is how long records may wait to be written before jobs are left
 	// at default clocks, and how long a look-up may take.
 	StoreWait time.Duration

@@ -75,11 +75,11 @@ func (p PlanRules) RunTimes() map[slurm.JobID]float64 {
 }
 
 // waitingWords says that others wait for the run's GPUs, where that counted; empty: it didn't.
-func waitingWords(waited float64) string {
-	if waited == 0 {
+func waitingWords(backlog float64) string {
+	if backlog == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", while others wait for %.0f%% of its GPUs", 100*waited)
+	return fmt.Sprintf(", while others wait for %.0f%% of the GPUs there", 100*backlog)
 }
 
 // drawnOut reports whether the lot has the job run as without a plan.

@@ -23,12 +23,12 @@ func TestAJobIsSlowedForNoMoreThanItsWaitersAreWorth(t *testing.T) {
 	for range cases(2000) {
 		a := from.draw(rng)
 		a.objective, a.timeWeight = "energy", 0
-		weight, waited := 400*rng.Float64(), []float64{0, 0.25, 1}[rng.IntN(3)]
+		weight, waited := 400*rng.Float64(), []float64{0, 0.25, 1, 5}[rng.IntN(4)]
 		decided := func(weight, waited float64) (*chooser, *live.Decision) {
 			price := fmt.Sprintf("wait_weight = %v\n", weight)
 			text := strings.Replace(a.configuration(), "time_weight = 0\n", price, 1)
 			ch := a.chooser(t, text)
-			ch.waited = waited
+			ch.backlog = waited
 			ch.choose(&slurm.Wishes{Deadline: ch.decision.Wish.Deadline})
 			return ch, ch.decision
 		}

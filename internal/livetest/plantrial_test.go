@@ -27,8 +27,9 @@ type trialArm struct{ name, config string }
 
 // trialArms are the arms, the ones to compare with first. waitWeight is the price of waiting, W.
 func trialArms(waitWeight float64) []trialArm {
+	const each = "[live]\nmode = \"enforce\"\nhold_out = 0\nexplore = 0\nreorder = \"all\"\n[live.pick]\nevery_s = 1\n"
 	objective := fmt.Sprintf("[objective]\nwait_weight = %v\n", waitWeight)
-	enforced := objective + "[live]\nmode = \"enforce\"\nhold_out = 0\nexplore = 0\nreorder = \"all\"\n"
+	enforced := objective + each
 	plan := func(policy string) trialArm {
 		return trialArm{
 			"plan " + policy,
@@ -39,6 +40,7 @@ func trialArms(waitWeight float64) []trialArm {
 	return []trialArm{
 		{"nothing", objective + "[live]\nmode = \"observe\"\n"},
 		{"clocks of each job", enforced},
+		{"clocks, waiting free", each},
 		plan("edl"), plan("value"), plan("best"),
 	}
 }

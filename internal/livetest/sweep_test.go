@@ -31,6 +31,7 @@ type sweeper struct {
 	args              []string
 	folder            string // of the sweep
 	plans             int
+	held              []string // tasks, the last one first
 }
 
 // command is a call of epplan by a user of the lab.
@@ -125,15 +126,24 @@ func (s *sweeper) killTask() {
 				return true
 			}
 		}
+		states := s.slurm("squeue", "--noheader", "--format=%T")
+		if last := len(s.held) - 1; last > 0 && !strings.Contains(states, "RUNNING") {
+			_ = s.slurmCommand("scontrol", "release", s.held[last]).Run() // it may have ended
+			s.held = s.held[:last]
+		}
 		return false
 	})
 }
 
-func (s *sweeper) slurm(name string, args ...string) string {
-	s.Helper()
+func (s *sweeper) slurmCommand(name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(s.Context(), name, args...)
 	cmd.Env = append(os.Environ(), "SLURM_CONF="+s.conf)
-	out, err := cmd.CombinedOutput()
+	return cmd
+}
+
+func (s *sweeper) slurm(name string, args ...string) string {
+	s.Helper()
+	out, err := s.slurmCommand(name, args...).CombinedOutput()
 	if err != nil {
 		s.Fatalf("%s %q: %v\n%s", name, args, err, out)
 	}
@@ -162,7 +172,7 @@ func TestASweepByAJobArrayIsTheSameAsOnOneMachine(t *testing.T) {
 	began = time.Now()
 	// A node has one task at a time, so that others wait.
 	array := []string{
-		"--csv", "--slurm-array=" + strconv.Itoa(max(4, s.plans/20)), "--slurm-dir=" + s.folder,
+		"--csv", "--slurm-array=" + strconv.Itoa(s.tasksOf()), "--slurm-dir=" + s.folder,
 		"--sbatch-args=--exclusive --time=10 --no-requeue",
 	}
 	s.killAll(array)
@@ -201,10 +211,23 @@ func TestASweepByAJobArrayIsTheSameAsOnOneMachine(t *testing.T) {
 	}
 }
 
-// killAll begins a sweep, and kills two of its tasks and who waits for them.
+// tasksOf is how many tasks the array has.
+func (s *sweeper) tasksOf() int { return max(4, s.plans/20) }
+
+// killAll begins a sweep, and kills two of its tasks and who waits for them. Tasks that haven't started are
+// held, so that there are some to kill however fast they are, and one is left.
 func (s *sweeper) killAll(array []string) {
 	s.Helper()
 	c := s.start(array...)
+	s.until("the array is there", func() bool { return s.slurm("squeue", "--noheader") != "" })
+	id, _, _ := strings.Cut(s.slurm("squeue", "--noheader", "--format=%F"), "\n")
+	for task := s.tasksOf() - 1; task >= 2; task-- { // the last one surely waits, others may have started
+		s.held = append(s.held, fmt.Sprintf("%s_%d", id, task))
+	}
+	s.slurm("scontrol", "hold", s.held[0])
+	for _, task := range s.held[1:] {
+		_ = s.slurmCommand("scontrol", "hold", task).Run()
+	}
 	s.until("some parts are done", func() bool { return s.done() > 0 })
 	s.killTask()
 	if err := c.Process.Kill(); err != nil { // the tasks go on
@@ -230,6 +253,7 @@ func (s *sweeper) interrupt(array []string) {
 		s.Errorf("interrupted, it said %s", text)
 	}
 	s.until("the array is cancelled", func() bool { return s.slurm("squeue", "--noheader") == "" })
+	s.held = nil
 }
 
 // finish has the rest done, although a task is killed and a node is lost.

@@ -63,12 +63,20 @@ func NewPlan(
 	monitor := new(planner.Monitor)
 	monitored, end := monitor.Begin(ctx)
 	defer end()
-	plan, decided, err := solveEach(monitored, problem, chosen)
+	search, done := context.WithTimeoutCause(monitored, searchTime(wanted), planner.ErrCut)
+	defer done()
+	plan, decided, err := solveEach(search, problem, chosen)
 	if err != nil {
 		return nil, fmt.Errorf("plan the queue: %w", err)
 	}
 	w.takePlan(made, problem, plan, decided, q, &own)
 	return made, nil
+}
+
+// searchTime is how long a better plan may be looked for: the next one is to be made in time, though
+// planning takes a tenth of a processor at most.
+func searchTime(wanted *config.Planning) time.Duration {
+	return min(planTimeLimit, live.Known(wanted.Every/(1+renewBusyFactor)).Duration())
 }
 
 // mostSolved is how often a queue is planned at most until each task has a place.

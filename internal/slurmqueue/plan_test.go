@@ -492,6 +492,57 @@ func BenchmarkLivePlan(b *testing.B) {
 	}
 }
 
+// TestAPlanSlowsNobodyForLessThanOthersWaitingCosts: the longer the queue, the faster the clocks, where
+// waiting has a price; in a partition in which nobody else waits they are as slow as ever.
+func TestAPlanSlowsNobodyForLessThanOthersWaitingCosts(t *testing.T) {
+	took := func(policy string, weight float64, others int) (crowded, alone float64) {
+		q := &epdapi.Queue{Models: workloads(1), Nodes: []epdapi.QueueNode{
+			{GPUModel: "V100", GPUs: 4, Count: 1, Partitions: []string{"a"}},
+			{GPUModel: "V100", GPUs: 8, Count: 1, Partitions: []string{"b"}},
+		}}
+		add := func(id int64, partition string) {
+			j := waits(id, 4, 3600, float64(1000-id))
+			j.Workload, j.Partition = "w0", partition
+			q.Jobs = append(q.Jobs, j)
+		}
+		add(1, "b")
+		for id := range int64(others) + 1 {
+			add(id+2, "a")
+		}
+		terms := usual()
+		terms.Goal.WaitWeight = weight
+		p, err := slurmqueue.NewPlan(t.Context(), q, terms, planned(policy), dayStart)
+		if err != nil || len(p.Jobs) != others+2 {
+			t.Fatalf("%+v, %v", p, err)
+		}
+		for i := range p.Jobs {
+			switch p.Jobs[i].Job {
+			case 1:
+				alone = p.Jobs[i].TimeS
+			case 2:
+				crowded = p.Jobs[i].TimeS
+			}
+		}
+		return crowded, alone
+	}
+	for _, policy := range []string{"edl", "value", "edl-bin", config.Best} {
+		few, alone := took(policy, 20, 1)
+		many, still := took(policy, 20, 40)
+		free, freeAlone := took(policy, 0, 40)
+		if !(many < few && few <= free) {
+			t.Errorf("%s: a job takes %v s before another one, %v before forty, %v where waiting is free", policy, few,
+				many, free)
+		}
+		if policy == config.Best {
+			continue // it sees more than a job by itself
+		}
+		if alone != still || alone != freeAlone {
+			t.Errorf("%s: alone in its partition it takes %v s, %v when others wait elsewhere, %v where "+
+				"waiting is free", policy, alone, still, freeAlone)
+		}
+	}
+}
+
 // TestOfTasksThatStartTogetherThePolicysFirstComesFirst: when less comes free than is planned, it is the
 // policy's own choice that gets it.
 // A deadline that can't be met doesn't cost a job its place: Slurm runs it all the same, and others wait

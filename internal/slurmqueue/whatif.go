@@ -144,8 +144,44 @@ func (w *WhatIf) problem(
 	if err := w.Batch.AddRunning(p, partitions); err != nil {
 		return nil, err
 	}
+	noteBacklog(p, len(jobs))
 	p.Start = c.Start(p.Mode)
 	return p, policy.ImplyDue(ctx, p, terms.Safety.Stretch)
+}
+
+// noteBacklog counts the GPUs that tasks wait for, of which there are so many, by GPU that each could have:
+// more than those that are free.
+func noteBacklog(p *planner.Problem, waiting int) {
+	classes := p.Cluster.Classes
+	free := make([]int, len(classes))
+	for class := range classes {
+		free[class] = classes[class].Count * classes[class].GPUs
+	}
+	if p.Snapshot != nil {
+		for i := range p.Snapshot.Running {
+			r := &p.Snapshot.Running[i]
+			free[r.Class] -= p.Tasks[r.Task].Options[0].GPUs
+		}
+	}
+	for i := range p.Tasks[:waiting] {
+		t, could := &p.Tasks[i], 0
+		for class := range classes {
+			if k := &classes[class]; k.CanRun(t, t.Option(k.Model)) {
+				could += k.Count * k.GPUs
+			}
+		}
+		for class := range classes {
+			k := &classes[class]
+			if option := t.Option(k.Model); could > 0 && k.CanRun(t, option) {
+				k.Backlog += float64(t.Options[option].GPUs) * t.Share / float64(could)
+			}
+		}
+	}
+	for class := range classes {
+		if k := &classes[class]; k.Count > 0 {
+			k.Backlog = max(0, k.Backlog-float64(free[class])/float64(k.Count*k.GPUs))
+		}
+	}
 }
 
 func (w *WhatIf) chosenJobs(question PlanOptions) []queue.Job {

@@ -50,7 +50,7 @@ type jobGroup struct {
 // the others as a policy would start them, by making some less urgent. Nothing
 // ever becomes more urgent than its user left it.
 func (p *Plan) order(s *Snapshot, set *Settings, ours *OwnChanges) {
-	places := p.places(s, set)
+	places, planned := p.places(s, set), set.planOf(s) != nil
 	groups := make(map[jobGroup][]pendingJob)
 	moved := make(map[jobGroup]bool)
 	for i := range s.Jobs {
@@ -84,19 +84,32 @@ func (p *Plan) order(s *Snapshot, set *Settings, ours *OwnChanges) {
 	}
 	keys := slices.SortedFunc(maps.Keys(moved), jobGroup.compare)
 	for _, key := range keys {
-		enforce, planned := set.Live.ModeOf(key.partition) == live.Enforce, set.Live.OrderModeOf(key.partition)
+		enforce := set.Live.ModeOf(key.partition) == live.Enforce
 		list := groups[key]
-		if enforce && planned != live.Enforce {
+		switch {
+		case enforce && set.Live.OrderModeOf(key.partition) != live.Enforce:
 			p.adviseOrder(key, list)
 			list = slices.Clone(list)
 			for i := range list {
 				list[i].place = noPlace
 			}
+		case planned:
+			leaveDeadlinesToPlan(list)
 		}
 		p.orderGroup(key, list, enforce)
 	}
 	if p.Policy != "" {
 		p.list(keys, groups)
+	}
+}
+
+// leaveDeadlinesToPlan leaves deadlines to the plan that has counted them: it knows which can be met, and
+// which are far off.
+func leaveDeadlinesToPlan(list []pendingJob) {
+	for i := range list {
+		if list[i].place != noPlace {
+			list[i].deadline = time.Time{}
+		}
 	}
 }
 

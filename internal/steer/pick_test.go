@@ -77,6 +77,28 @@ func TestAPromisedDeadlineComesBeforeAPolicysOrder(t *testing.T) {
 	}
 }
 
+// TestAPlanHasCountedDeadlinesItself: it puts a job behind others whose deadline can't be met any more, or is
+// far off; a job that it doesn't know yet goes by its deadline.
+func TestAPlanHasCountedDeadlinesItself(t *testing.T) {
+	for mode, want := range map[config.PlanMode][]slurm.JobID{
+		config.PlanEnforce: {4, 2, 1, 3}, config.PlanAdvise: {4, 3, 1, 2},
+	} {
+		w := newWorld()
+		w.settings.Live.Reorder = config.ReorderAll
+		w.settings.Live.Plan.Mode = mode
+		w.job(1, 10, 1000, "")
+		w.job(2, 10, 990, "")
+		w.job(3, 10, 980, deadline(2*time.Hour))
+		w.job(4, 10, 970, deadline(time.Hour))
+		w.rankAs("edl", 2, 1, 3)
+		w.settings.Ranking.GPUModel = make(map[slurm.JobID]string) // a plan's, not an order's
+		step(t, w.open(t))
+		if got := w.queue(); !slices.Equal(got, want) {
+			t.Errorf("%s: order %v, want %v; nices %v", mode, got, want, w.nices())
+		}
+	}
+}
+
 func TestWhatAPolicyDoesntNameStaysWhereItIs(t *testing.T) {
 	w := newWorld()
 	w.settings.Live.Reorder = config.ReorderAll

@@ -141,12 +141,11 @@ func Open(o *Options) (*Steerer, error) {
 	return s, nil
 }
 
-// Run steps now and then every so often until the context ends. What is in force
+// Run steps now and then every so often, or as often as there is another order of the queue,
+// until the context ends. What is in force
 // then stays: a later Steerer goes on from it, or takes it back. But the order of
 // nodes for jobs that share GPUs is of the moment, and is taken back.
 func (s *Steerer) Run(ctx context.Context, every time.Duration) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
 	said := ""
 	for ctx.Err() == nil {
 		_, err := s.Step(ctx)
@@ -159,13 +158,18 @@ func (s *Steerer) Run(ctx context.Context, every time.Duration) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-tick.C:
+		case <-time.After(s.pause(every)):
 		}
 	}
 	if err := s.undoWeights(ctx); err != nil {
 		s.log.Warn("the order of nodes with shared GPUs isn't taken back: the next start does it",
 			"error", err)
 	}
+}
+
+// pause is how long it is until the next step.
+func (s *Steerer) pause(most time.Duration) time.Duration {
+	return s.options.Settings().Live.RenewalWithin(most)
 }
 
 // Step asks Slurm, takes back what isn't wanted any more, and sets what is
