@@ -52,7 +52,16 @@ type Machines struct {
 // resolved are addresses of a name.
 type resolved struct {
 	addrs []netip.Addr
-	until time.Time
+	at    time.Time
+	known bool // somebody could say
+}
+
+// isFresh reports whether addresses are no older than that, or than what is believed if nobody could say.
+func (r *resolved) isFresh(now time.Time, most time.Duration) bool {
+	if !r.known {
+		most = failuresFor
+	}
+	return !r.at.IsZero() && now.Sub(r.at) < most
 }
 
 // heardNode is from where a node was heard last.
@@ -117,9 +126,9 @@ func (m *Machines) IsOwn(a netip.Addr) bool {
 	now := m.Clock()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if now.After(m.own.until) {
+	if !m.own.isFresh(now, failuresFor) {
 		if addrs, err := m.Own(); err == nil {
-			m.own = resolved{addrs, now.Add(failuresFor)}
+			m.own = resolved{addrs, now, true}
 		}
 	}
 	return slices.Contains(m.own.addrs, a)
@@ -132,28 +141,28 @@ func (m *Machines) MayAdminister(ctx context.Context, a netip.Addr) bool {
 
 func (m *Machines) isOneOf(ctx context.Context, a netip.Addr, hosts []string) bool {
 	return slices.ContainsFunc(hosts, func(host string) bool {
-		return slices.Contains(m.addressesOf(ctx, host), a)
+		return slices.Contains(m.addressesOf(ctx, host, addressesFor), a)
 	})
 }
 
-// addressesOf are those of a host, by name or address.
-func (m *Machines) addressesOf(ctx context.Context, host string) []netip.Addr {
+// addressesOf are those of a host, by name or address, as of so long ago at most.
+func (m *Machines) addressesOf(ctx context.Context, host string, most time.Duration) []netip.Addr {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{plain(a)}
 	}
 	now := m.Clock()
 	m.mu.Lock()
-	known, ok := m.names[host]
+	known := m.names[host]
 	m.mu.Unlock()
-	if ok && now.Before(known.until) {
+	if known.isFresh(now, most) {
 		return known.addrs
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupBound)
 	defer cancel()
 	found, err := m.Lookup(ctx, host)
-	fresh := resolved{known.addrs, now.Add(failuresFor)} // while nobody can say, what was said
+	fresh := resolved{known.addrs, now, false} // while nobody can say, what was said
 	if err == nil {
-		fresh = resolved{make([]netip.Addr, len(found)), now.Add(addressesFor)}
+		fresh = resolved{make([]netip.Addr, len(found)), now, true}
 		for i := range found {
 			fresh.addrs[i] = plain(found[i])
 		}
@@ -167,14 +176,21 @@ func (m *Machines) addressesOf(ctx context.Context, host string) []netip.Addr {
 	return fresh.addrs
 }
 
-// node is a node of Slurm's; false: Slurm has none, or doesn't say.
-func (m *Machines) node(ctx context.Context, name string) (slurm.Node, bool) {
-	if m.Nodes != nil {
-		list := m.Nodes()
-		if i := slices.IndexFunc(list, func(n slurm.Node) bool { return n.Name == name }); i >= 0 {
-			return list[i], true
-		}
+// listed is a node of Slurm's last list; false: it isn't there.
+func (m *Machines) listed(name string) (slurm.Node, bool) {
+	if m.Nodes == nil {
+		return slurm.Node{}, false
 	}
+	list := m.Nodes()
+	i := slices.IndexFunc(list, func(n slurm.Node) bool { return n.Name == name })
+	if i < 0 {
+		return slurm.Node{}, false
+	}
+	return list[i], true
+}
+
+// ask asks Slurm for a node, once a minute; false: Slurm has none, or doesn't say.
+func (m *Machines) ask(ctx context.Context, name string) (slurm.Node, bool) {
 	now := m.Clock()
 	m.mu.Lock()
 	before := m.asked[name]
@@ -195,12 +211,24 @@ func (m *Machines) node(ctx context.Context, name string) (slurm.Node, bool) {
 	return n, fresh.known
 }
 
-// isNodes reports whether an address is one of a node's, as Slurm has it.
-func (m *Machines) isNodes(ctx context.Context, a netip.Addr, n *slurm.Node) bool {
+// isNodes reports whether an address is one of a node's, as Slurm has it, by names as of so long ago at most.
+func (m *Machines) isNodes(ctx context.Context, a netip.Addr, n *slurm.Node, most time.Duration) bool {
 	hosts := []string{n.Address, n.HostName, n.Name}
 	return slices.ContainsFunc(hosts, func(host string) bool {
-		return host != "" && slices.Contains(m.addressesOf(ctx, host), a)
+		return host != "" && slices.Contains(m.addressesOf(ctx, host, most), a)
 	})
+}
+
+// find is a node of Slurm's, and whether an address is one of its. What is known may be of before the node got
+// that address: then Slurm and the names are asked anew.
+func (m *Machines) find(ctx context.Context, a netip.Addr, name string) (n slurm.Node, known, its bool) {
+	if n, known = m.listed(name); known && m.isNodes(ctx, a, &n, addressesFor) {
+		return n, true, true
+	}
+	if now, ok := m.ask(ctx, name); ok {
+		n, known = now, true
+	}
+	return n, known, known && m.isNodes(ctx, a, &n, failuresFor)
 }
 
 // ownerOf is a node that has an address, by what is known of nodes' addresses without asking.
@@ -231,15 +259,14 @@ func (m *Machines) SpeaksFor(ctx context.Context, from, origin netip.Addr, node 
 	if m.IsOwn(from) || m.NodeHosts != nil && m.isOneOf(ctx, from, m.NodeHosts()) {
 		return nil
 	}
-	n, known := m.node(ctx, node)
-	proven := known && m.isNodes(ctx, from, &n)
+	n, known, proven := m.find(ctx, from, node)
 	if !proven {
 		if owner := m.ownerOf(from); owner != "" {
 			return fmt.Errorf("%w: %s is the address of node %s, which speaks for itself alone", query.ErrForbidden, from,
 				owner)
 		}
 	}
-	if owner := m.ownerOf(origin); known && owner != "" && owner != node && !m.isNodes(ctx, origin, &n) {
+	if owner := m.ownerOf(origin); known && owner != "" && owner != node && !m.isNodes(ctx, origin, &n, addressesFor) {
 		return fmt.Errorf("%w: the credential was made on node %s, which speaks for itself alone", query.ErrForbidden,
 			owner)
 	}
@@ -300,7 +327,7 @@ func (m *Machines) Run(ctx context.Context) {
 		for _, n := range m.Nodes() {
 			for _, host := range []string{n.Address, n.HostName, n.Name} {
 				if host != "" && ctx.Err() == nil {
-					m.addressesOf(ctx, host)
+					m.addressesOf(ctx, host, addressesFor)
 				}
 			}
 		}

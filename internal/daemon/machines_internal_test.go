@@ -118,6 +118,43 @@ func TestWhileNoNameResolvesANodeIsHeardFromOneAddress(t *testing.T) {
 	}
 }
 
+// A node of a cloud comes back under another address, which Slurm learns when it registers.
+func TestANodeWithANewAddressIsHeardAtOnce(t *testing.T) {
+	n := newNetwork()
+	if err := n.says("10.0.0.2", "n2"); err != nil {
+		t.Fatal(err)
+	}
+	_ = n.says("10.0.0.1", "n1")
+	asked := 0
+	n.Node = func(_ context.Context, name string) (slurm.Node, error) {
+		asked++
+		return slurm.Node{Name: name, Address: "10.0.5.2", HostName: name}, nil
+	}
+	if err := n.says("10.0.5.2", "n2"); err != nil {
+		t.Error(err)
+	}
+	for range 100 {
+		if n.says("10.0.5.3", "n2") == nil {
+			t.Fatal("any address will do")
+		}
+	}
+	if asked != 1 {
+		t.Errorf("Slurm was asked %d times", asked)
+	}
+	n.now = n.now.Add(2 * failuresFor)
+	lookup := n.Lookup
+	n.Lookup = func(ctx context.Context, name string) ([]netip.Addr, error) {
+		if name == "n1" {
+			return []netip.Addr{netip.MustParseAddr("10.0.5.1")}, nil
+		}
+		return lookup(ctx, name)
+	}
+	n.Node = nil
+	if err := n.says("10.0.5.1", "n1"); err != nil {
+		t.Errorf("a name that resolves to another address: %v", err)
+	}
+}
+
 // paper is a voucher whose credentials are readable, and all of root's.
 type paper struct {
 	mu   sync.Mutex
