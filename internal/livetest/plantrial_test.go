@@ -88,7 +88,8 @@ type trialResult struct {
 //
 //	EPPLAN_TRIAL=5 go test -run '^$' -bench PlansAgainstClocksAlone -benchtime 1x -timeout 3h ./internal/livetest
 //
-// runs five seeds at each load. The arms of a seed share a Slurm, one after the other in an order that is
+// runs five seeds at each load, EPPLAN_TRIAL_LONGER=3 jobs that take three times as long: Slurm's own pace
+// weighs less then. The arms of a seed share a Slurm, one after the other in an order that is
 // drawn, after epd has learnt all workloads; what is measured are the GPUs' own counters.
 func BenchmarkPlansAgainstClocksAlone(b *testing.B) {
 	seeds, err := strconv.Atoi(os.Getenv("EPPLAN_TRIAL"))
@@ -97,6 +98,10 @@ func BenchmarkPlansAgainstClocksAlone(b *testing.B) {
 	}
 	first, _ := strconv.Atoi(os.Getenv("EPPLAN_TRIAL_FROM"))
 	weight, _ := strconv.ParseFloat(os.Getenv("EPPLAN_TRIAL_WAIT"), 64)
+	longer, err := strconv.ParseFloat(os.Getenv("EPPLAN_TRIAL_LONGER"), 64)
+	if err != nil {
+		longer = 1
+	}
 	loads := []float64{0.6, 1.2}
 	if only, err := strconv.ParseFloat(os.Getenv("EPPLAN_TRIAL_LOAD"), 64); err == nil {
 		loads = []float64{only}
@@ -109,18 +114,19 @@ func BenchmarkPlansAgainstClocksAlone(b *testing.B) {
 	}
 	for range b.N {
 		for seed := range seeds {
-			runTrial(b, uint64(first+seed), loads, arms)
+			runTrial(b, uint64(first+seed), longer, loads, arms)
 		}
 	}
 }
 
-func runTrial(b *testing.B, seed uint64, loads []float64, arms []trialArm) {
+func runTrial(b *testing.B, seed uint64, longer float64, loads []float64, arms []trialArm) {
 	b.Helper()
 	random := rand.New(rand.NewPCG(seed, 21))
 	spec := fmt.Sprintf("sim:8,model=H200,speed=%d", compression) // as Slurm's Gres says
 	l := newLab(b, setup{
 		config: trialArms(0)[1].config, roles: true, nodes: 2, gpus: 8, gpu: spec, alone: true,
-		conf:  []string{"PriorityType=priority/multifactor", "PriorityWeightAge=1000"},
+		// Else Nice orders nothing.
+		conf:  []string{"PriorityType=priority/multifactor", "PriorityWeightPartition=100000"},
 		flags: map[string][]string{controller: {"--gpu", spec}},
 		lua: func(text string) string {
 			return strings.ReplaceAll(unhurried(text), "BREAKER   = 5", "BREAKER   = 0.1")
@@ -129,7 +135,7 @@ func runTrial(b *testing.B, seed uint64, loads []float64, arms []trialArm) {
 	acts := drawActs(random, trialWorkloads)
 	for i := range acts { // limits that no clock breaks: deadlines are what binds here
 		const shorter, room = 0.6, 4
-		acts[i].truth = acts[i].truth.Scale(shorter)
+		acts[i].truth = acts[i].truth.Scale(shorter * longer)
 		acts[i].limit = time.Duration(math.Ceil(room*acts[i].truth.DefaultTime()/60)) * time.Minute
 	}
 	s := newStage(l, acts, workScatter, random)
@@ -201,8 +207,8 @@ func (s *stage) run(jobs []trialJob, count *int) *trialResult {
 	}
 	s.mu.Unlock()
 	r.starts = s.starts()
-	for how, n := range before.Starts {
-		r.starts.Starts[how] -= n
+	for how := range r.starts.Starts {
+		r.starts.Starts[how] -= before.Starts[how]
 	}
 	return r
 }

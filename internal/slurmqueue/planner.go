@@ -41,7 +41,8 @@ type QueueState struct {
 // Bounds of making plans.
 const (
 	orderTimeLimit = 10 * time.Second // to play the queue; what has started by then has a place
-	renewSoon      = 5 * time.Second  // until another try after a failure, or a look at the queue
+	renewSoon      = 5 * time.Second  // until another try after a failure
+	lookEvery      = time.Second      // at what is known of the queue
 	// A plan that takes long waits so many times as long: a tenth of a processor.
 	renewBusyFactor = 9
 )
@@ -95,7 +96,7 @@ func (o *LivePlanner) wait(ctx context.Context, most time.Duration) {
 	for waited := time.Duration(0); waited < most && ctx.Err() == nil; {
 		pause := most - waited
 		if o.Watch != nil {
-			pause = min(pause, renewSoon)
+			pause = min(pause, lookEvery)
 		}
 		timer := time.NewTimer(pause)
 		select {

@@ -148,7 +148,9 @@ func Open(o *Options) (*Steerer, error) {
 func (s *Steerer) Run(ctx context.Context, every time.Duration) {
 	said := ""
 	for ctx.Err() == nil {
+		begin := time.Now()
 		_, err := s.Step(ctx)
+		took := time.Since(begin)
 		switch {
 		case err == nil:
 			said = ""
@@ -158,7 +160,7 @@ func (s *Steerer) Run(ctx context.Context, every time.Duration) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(s.pause(every)):
+		case <-time.After(s.pause(every, took)):
 		}
 	}
 	if err := s.undoWeights(ctx); err != nil {
@@ -167,9 +169,22 @@ func (s *Steerer) Run(ctx context.Context, every time.Duration) {
 	}
 }
 
+// Where jobs are put in a policy's order, one that comes is before those that were put behind others until
+// it has its place, and may start: so it is looked for often, though Slurm is left alone for some times
+// as long as a step took.
+const (
+	orderEvery = 2 * time.Second
+	restFactor = 4
+)
+
 // pause is how long it is until the next step.
-func (s *Steerer) pause(most time.Duration) time.Duration {
-	return s.options.Settings().Live.RenewalWithin(most)
+func (s *Steerer) pause(most, took time.Duration) time.Duration {
+	set := s.options.Settings()
+	pause := set.Live.RenewalWithin(most)
+	if set.Ranking != nil {
+		pause = min(pause, orderEvery)
+	}
+	return min(most, max(pause, restFactor*took))
 }
 
 // Step asks Slurm, takes back what isn't wanted any more, and sets what is

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/internal/testkit/spooltest"
 	"github.com/epplan/epplan/slurm"
@@ -327,6 +328,46 @@ func TestRunStepsUntilItsEndAndSaysTheSameTroubleOnce(t *testing.T) {
 			t.Errorf("asked %d times, said %d times:\n%s", asked, n, log.String())
 		}
 	})
+}
+
+// TestStepsAreMoreOftenWhereAnOrderIsInForce: but Slurm is left alone for four times as long as it took.
+func TestStepsAreMoreOftenWhereAnOrderIsInForce(t *testing.T) {
+	for _, c := range []struct {
+		ranking *steer.Ranking
+		every   float64 // of the plan, seconds
+		takes   time.Duration
+		want    int // steps in a minute
+	}{
+		{nil, 60, 0, 3},
+		{&steer.Ranking{}, 60, 0, 30},
+		{&steer.Ranking{}, 1, 0, 60},
+		{&steer.Ranking{}, 60, time.Second, 12},
+		{&steer.Ranking{}, 60, 10 * time.Second, 2},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			settings := &steer.Settings{Ranking: c.ranking}
+			settings.Live.Plan.Mode, settings.Live.Plan.Every = config.PlanEnforce, c.every
+			asked := 0
+			s, err := steer.Open(&steer.Options{
+				Source: func(context.Context) (*steer.Snapshot, error) {
+					asked++
+					<-time.After(c.takes)
+					return &steer.Snapshot{At: time.Now()}, nil
+				},
+				Levers: newWorld(), PowerSaving: newWorld().PowerSaving,
+				Settings: func() *steer.Settings { return settings }, Dir: "levers", Disk: spooltest.New(),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute-time.Millisecond)
+			defer cancel()
+			s.Run(ctx, 20*time.Second)
+			if asked != c.want {
+				t.Errorf("%+v: %d steps", c, asked)
+			}
+		})
+	}
 }
 
 func TestTheLedgerIsKeptOnTheRealDiskToo(t *testing.T) {
