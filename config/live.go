@@ -171,8 +171,8 @@ func (l *Live) fields() []field {
 			"network for what changes\n"+
 			"epd: to read its configuration again, to use another model, to take levers back. On the controller's\n"+
 			"own machine they always may.", &l.AdminHosts),
-		machinesField("node_hosts", "Machines, by name or address, from where the agents of any node may speak, such "+
-			"as a gateway that\n"+
+		machinesField("node_hosts", "Machines, by name or address, from where the agents of any node may speak, "+
+			"such as a gateway that\n"+
 			"nodes are behind. From elsewhere a node speaks for itself alone.", &l.NodeHosts),
 	}
 }

@@ -36,7 +36,8 @@ func (p *placedJob) resolve(_ context.Context, id slurm.JobID) (slurm.Job, error
 	return p.job(id), nil
 }
 
-// A job is decided about on the nodes that Slurm has it on, also where what was known of it is of before its start.
+// A job is decided about on the nodes that Slurm has it on, also where what was known of it is of before
+// its start.
 func TestADecisionIsForANodeThatSlurmHasTheJobOn(t *testing.T) {
 	p := &placedJob{}
 	p.put("PENDING", "")

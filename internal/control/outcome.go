@@ -44,8 +44,8 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 	}
 	if o.Unmatched && !sent.Unmatched {
 		c.counters.elsewhere.Add(1)
-		c.options.Log.Warn("an outcome of a job that Slurm had on other nodes: it is kept, and counts nowhere", "run",
-			o.RunID, "job", o.JobID, "node", o.Node)
+		c.options.Log.Warn("an outcome of a job that Slurm had on other nodes: it is kept, and counts nowhere",
+			"run", o.RunID, "job", o.JobID, "node", o.Node)
 	} else if (o.DecisionID == 0 || o.Workload == "") && (job != nil || submitted != 0) {
 		if err := c.attributeLate(ctx, id, &o, submitted, job); err != nil {
 			return 0, err

@@ -23,11 +23,11 @@ const (
 type Door struct {
 	// Full names users who are let in also when others have taken all connections that they may.
 	Full func(uid int64) bool
-	// Proves tells that who asks is proved by each request, as [Proven] says: until then a connection is anybody's,
-	// and makes room for another one where there are too many.
+	// Proves tells that who asks is proved by each request, as [Proven] says: until then a connection is
+	// anybody's, and makes room for another one where there are too many.
 	Proves bool
-	// Refused hears of a connection that is closed for there are too many: it wasn't let in, or made room. It must
-	// not block, and may be nil.
+	// Refused hears of a connection that is closed for there are too many: it wasn't let in, or made room. It
+	// must not block, and may be nil.
 	Refused func(from string, madeRoom bool)
 }
 
@@ -134,8 +134,8 @@ func networkOf(a netip.Addr) string {
 	return a.String()
 }
 
-// enter lets a connection in if there is room, or if one that proved nothing can make it: that is the second one,
-// to be closed.
+// enter lets a connection in if there is room, or if one that proved nothing can make it: that is the
+// second one, to be closed.
 func (k *connLimiter) enter(c *peerConn) (in bool, out *peerConn) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

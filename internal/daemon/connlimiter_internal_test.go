@@ -103,7 +103,8 @@ func TestAUsersOtherUIDsLeaveRoomForOtherUsers(t *testing.T) {
 		t.Errorf("%d connections of the uids of one range leave no room: %v", c.others, in)
 	}
 	c = newCrowd(t, false)
-	if err := os.WriteFile(c.uids.path, []byte("ada:100000:65536\nbad\n:::\nbob:300000:x\n"), 0o600); err != nil {
+	file := []byte("ada:100000:65536\nbad\n:::\nbob:300000:x\n")
+	if err := os.WriteFile(c.uids.path, file, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for uid := range int64(rangeOfUIDs) {

@@ -25,9 +25,10 @@ const (
 	maxMachines = 100_000
 )
 
-// Machines tells by the address that a request comes from for which nodes root there may speak, and whether it
-// may do what administrators do. Munge's key is the same everywhere, so a credential says which user asks and
-// proves no machine: what can't be had without the machine is its address. All are options but Log.
+// Machines tells by the address that a request comes from for which nodes root there may speak, and whether
+// it may do what administrators do. Munge's key is the same everywhere, so a credential says which user
+// asks and proves no machine: what can't be had without the machine is its address. All are options but
+// Log.
 type Machines struct {
 	// Nodes are Slurm's, as it listed them last.
 	Nodes func() []slurm.Node
@@ -219,8 +220,8 @@ func (m *Machines) isNodes(ctx context.Context, a netip.Addr, n *slurm.Node, mos
 	})
 }
 
-// find is a node of Slurm's, and whether an address is one of its. What is known may be of before the node got
-// that address: then Slurm and the names are asked anew.
+// find is a node of Slurm's, and whether an address is one of its. What is known may be of before the node
+// got that address: then Slurm and the names are asked anew.
 func (m *Machines) find(ctx context.Context, a netip.Addr, name string) (n slurm.Node, known, its bool) {
 	if n, known = m.listed(name); known && m.isNodes(ctx, a, &n, addressesFor) {
 		return n, true, true
@@ -251,10 +252,10 @@ func (m *Machines) ownerOf(a netip.Addr) string {
 	return ""
 }
 
-// SpeaksFor tells by its error, [query.ErrForbidden], that root at an address may not speak for a node; origin is
-// where munge says that its credential was made. This machine and those of NodeHosts speak for any. A node that
-// comes from an address that Slurm doesn't know, as one with several networks, speaks for itself alone from
-// there, and only while it isn't heard from elsewhere.
+// SpeaksFor tells by its error, [query.ErrForbidden], that root at an address may not speak for a node;
+// origin is where munge says that its credential was made. This machine and those of NodeHosts speak for
+// any. A node that comes from an address that Slurm doesn't know, as one with several networks, speaks for
+// itself alone from there, and only while it isn't heard from elsewhere.
 func (m *Machines) SpeaksFor(ctx context.Context, from, origin netip.Addr, node string) error {
 	if m.IsOwn(from) || m.NodeHosts != nil && m.isOneOf(ctx, from, m.NodeHosts()) {
 		return nil
@@ -262,13 +263,14 @@ func (m *Machines) SpeaksFor(ctx context.Context, from, origin netip.Addr, node 
 	n, known, proven := m.find(ctx, from, node)
 	if !proven {
 		if owner := m.ownerOf(from); owner != "" {
-			return fmt.Errorf("%w: %s is the address of node %s, which speaks for itself alone", query.ErrForbidden, from,
-				owner)
+			return fmt.Errorf("%w: %s is the address of node %s, which speaks for itself alone", query.ErrForbidden,
+				from, owner)
 		}
 	}
-	if owner := m.ownerOf(origin); known && owner != "" && owner != node && !m.isNodes(ctx, origin, &n, addressesFor) {
-		return fmt.Errorf("%w: the credential was made on node %s, which speaks for itself alone", query.ErrForbidden,
-			owner)
+	owner := m.ownerOf(origin)
+	if known && owner != "" && owner != node && !m.isNodes(ctx, origin, &n, addressesFor) {
+		return fmt.Errorf("%w: the credential was made on node %s, which speaks for itself alone",
+			query.ErrForbidden, owner)
 	}
 	return m.hear(node, from, proven)
 }
@@ -317,8 +319,8 @@ func (m *Machines) hear(node string, from netip.Addr, proven bool) error {
 	return nil
 }
 
-// Run keeps up with the addresses of Slurm's nodes until the context ends, so that it is known whose an address
-// is before its node speaks.
+// Run keeps up with the addresses of Slurm's nodes until the context ends, so that it is known whose an
+// address is before its node speaks.
 func (m *Machines) Run(ctx context.Context) {
 	const every = 20 * time.Second
 	tick := time.NewTicker(every)

@@ -22,8 +22,8 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// network is a cluster of n1, which has a name that resolves, n2, which Slurm knows by its address, and n3, which
-// comes from an address that Slurm doesn't know.
+// network is a cluster of n1, which has a name that resolves, n2, which Slurm knows by its address, and n3,
+// which comes from an address that Slurm doesn't know.
 type network struct {
 	*Machines
 	now time.Time
@@ -179,7 +179,8 @@ func TestAdministratorsElsewhereSeeAndDontChange(t *testing.T) {
 		Refused:  func(remote string, err error) { refused = append(refused, remote+" "+err.Error()) },
 	}
 	mux := http.NewServeMux()
-	mux.Handle("POST /undo", access.RequireAdmin(mungeUser, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
+	nothing := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	mux.Handle("POST /undo", access.RequireAdmin(mungeUser, nothing))
 	mux.Handle("/", access.serveUsers(mungeUser, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who := query.CallerOf(r.Context())
 		node := strings.TrimPrefix(r.URL.Path, "/for/")

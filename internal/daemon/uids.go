@@ -83,6 +83,5 @@ func uidRange(uid uint32) string {
 	if uid < firstSubordinate {
 		return ""
 	}
-	return "uids from " + strconv.FormatUint(uint64(firstSubordinate+(uid-firstSubordinate)/rangeOfUIDs*rangeOfUIDs),
-		10)
+	return "uids of range " + strconv.FormatUint(uint64((uid-firstSubordinate)/rangeOfUIDs), 10)
 }

@@ -106,9 +106,9 @@ func (t *Tracker) Find(ctx context.Context, id slurm.JobID, ranBefore bool) (*Jo
 	return nil, errors.Join(ErrUnknown, err)
 }
 
-// FindOn is what is known of a job that is said to start on a node: as [Tracker.Find]. Where that says that the
-// job is elsewhere, or waits, Slurm is asked now, for what is known may be of before its start. If it says so,
-// too, the error is [ErrElsewhere].
+// FindOn is what is known of a job that is said to start on a node: as [Tracker.Find]. Where that says that
+// the job is elsewhere, or waits, Slurm is asked now, for what is known may be of before its start. If it
+// says so, too, the error is [ErrElsewhere].
 func (t *Tracker) FindOn(ctx context.Context, id slurm.JobID, node string, ranBefore bool) (*Job, error) {
 	job, staleErr := t.Find(ctx, id, ranBefore)
 	if job == nil || t.options.Resolve == nil || job.MayRunOn(node) {
@@ -129,8 +129,8 @@ func (t *Tracker) FindOn(ctx context.Context, id slurm.JobID, node string, ranBe
 // ErrElsewhere means that a job isn't on a node, as Slurm says.
 var ErrElsewhere = errors.New("Slurm doesn't have the job on this node")
 
-// MayRunOn reports whether a job can be on a node, as Slurm has it: while its Epilogs run, Slurm names only the
-// nodes that are left.
+// MayRunOn reports whether a job can be on a node, as Slurm has it: while its Epilogs run, Slurm names only
+// the nodes that are left.
 func (job *Job) MayRunOn(node string) bool {
 	return job.inEpilog() || job.state.state() != slurm.Pending && listsNode(job.unusual().nodeList, node)
 }

@@ -151,9 +151,9 @@ var errGone = errors.New("slurm doesn't know the job any more")
 
 // Settle adds to the outcome of a run how its job (0: it has none) ended. The Epilog
 // itself isn't told of time limits and cancellations. Where nobody knows, what the
-// Epilog knew stands. An outcome that nobody decided about is [record.Outcome.Unmatched] if Slurm says that its job
-// ran on other nodes. It returns when the job was submitted, Unix seconds, 0 if nobody
-// knows, and the job if Slurm still knows it. An error says why it is too early to tell.
+// Epilog knew stands. An outcome that nobody decided about is [record.Outcome.Unmatched] if Slurm says that
+// its job ran on other nodes. It returns when the job was submitted, Unix seconds, 0 if nobody knows, and
+// the job if Slurm still knows it. An error says why it is too early to tell.
 func (t *Tracker) Settle(
 	ctx context.Context, id slurm.JobID, o *record.Outcome, run Run,
 ) (submitted int64, job *Job, err error) {

@@ -36,13 +36,15 @@ func runsOf(rng *rand.Rand, w *dvfsmodel.Params, cores ...dvfsmodel.MHz) []dvfsm
 	return samples
 }
 
-// idleRuns are those of a GPU that stands idle, or is said to: no clock slows it down, and lower ones take less.
+// idleRuns are those of a GPU that stands idle, or is said to: no clock slows it down, and lower ones take
+// less.
 func idleRuns(cores ...dvfsmodel.MHz) []dvfsmodel.Sample {
 	var samples []dvfsmodel.Sample
 	for _, core := range cores {
 		for range 5 {
 			samples = append(samples, dvfsmodel.Sample{
-				Core: core, Mem: base.Mem, Time: 600, Power: 40 + dvfsmodel.Watt(200*math.Pow(float64(core/base.Core), 3)),
+				Core: core, Mem: base.Mem, Time: 600,
+				Power: 40 + dvfsmodel.Watt(200*math.Pow(float64(core/base.Core), 3)),
 			})
 		}
 	}
@@ -62,22 +64,26 @@ func honest(rng *rand.Rand) *priors {
 	return p
 }
 
-// By which part of what it takes at default clocks a user's or a node's records, however many, may slow down a job
-// of another user by the first choice for it. docs/security.md states them.
+// By which part of what it takes at default clocks a user's or a node's records, however many, may slow
+// down a job of another user by the first choice for it. docs/security.md states them.
 const (
 	userBound = 0.06
 	nodeBound = 0.12
 )
 
-// firstChoice is the time at the clocks that are chosen for a workload after its first runs, relative to that at
-// default clocks.
-func firstChoice(t *testing.T, hostW dvfsmodel.Watt, p *priors, w *dvfsmodel.Params, first []dvfsmodel.Sample, user string) float64 {
+// firstChoice is the time at the clocks that are chosen for a workload after its first runs, relative to
+// that at default clocks.
+func firstChoice(
+	t *testing.T, hostW dvfsmodel.Watt, p *priors, w *dvfsmodel.Params, first []dvfsmodel.Sample, user string,
+) float64 {
 	t.Helper()
 	m, _, _, err := fitTo(first, base, p.get("V100", base, user))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := choose.SafeResponse{Fitted: &m.Model, Standard: m.At(base.Core, base.Mem), TimeMargin: 0.1, Stretch: 1.5}
+	s := choose.SafeResponse{
+		Fitted: &m.Model, Standard: m.At(base.Core, base.Mem), TimeMargin: 0.1, Stretch: 1.5,
+	}
 	for core := base.Core; core >= 802; core -= 15 {
 		s.Settings = append(s.Settings, dvfsmodel.Setting{Core: core, Mem: base.Mem})
 	}
@@ -94,20 +100,21 @@ func firstChoice(t *testing.T, hostW dvfsmodel.Watt, p *priors, w *dvfsmodel.Par
 
 func TestTheRecordsOfOneUserOrNodeSlowDownOthersFirstChoicesOnlySoMuch(t *testing.T) {
 	const drawn = 20
+	mallory := func(int) workloadRuns { return workloadRuns{user: "mallory"} }
 	for _, c := range []struct {
 		name  string
 		count int
 		bound float64
 		of    func(i int) workloadRuns
 	}{
-		{"4 idle workloads of a user", 4, userBound, func(int) workloadRuns { return workloadRuns{user: "mallory"} }},
+		{"4 idle workloads of a user", 4, userBound, mallory},
 		{"60 of a user", 60, userBound, func(i int) workloadRuns {
 			return workloadRuns{user: "mallory", nodes: map[string]float64{fmt.Sprintf("n%d", i): 1}}
 		}},
 		{"60 of a node", 60, nodeBound, func(i int) workloadRuns {
 			return workloadRuns{user: fmt.Sprintf("m%d", i), nodes: map[string]float64{"n9": 1}}
 		}},
-		{"400 of a user", 400, userBound, func(int) workloadRuns { return workloadRuns{user: "mallory"} }},
+		{"400 of a user", 400, userBound, mallory},
 	} {
 		for _, hostW := range []dvfsmodel.Watt{0, 100, 200} {
 			sum, most := 0.0, 0.0
@@ -121,13 +128,14 @@ func TestTheRecordsOfOneUserOrNodeSlowDownOthersFirstChoicesOnlySoMuch(t *testin
 				for i := range c.count {
 					runs := c.of(i)
 					runs.samples = idleRuns(clocks...)
-					p.note(record.WorkloadKey{Cluster: "alpha", Workload: fmt.Sprintf("idle%d", i), GPUModel: "V100"}, runs, base)
+					p.note(keyOf(fmt.Sprintf("idle%d", i)), runs, base)
 				}
 				p.learn("V100")
 				moved := firstChoice(t, hostW, p, &victim, first, "victim") - before
 				sum, most = sum+moved, max(most, moved)
 			}
-			t.Logf("%s, hosts of %v W: %.3f of the time at default clocks in the mean, %.3f at most", c.name, float64(hostW), sum/drawn, most)
+			t.Logf("%s, hosts of %v W: %.3f of the time at default clocks in the mean, %.3f at most", c.name,
+				float64(hostW), sum/drawn, most)
 			if most > c.bound {
 				t.Errorf("%s: another user's job takes %.3f of its time longer, want at most %v", c.name, most, c.bound)
 			}
@@ -138,7 +146,8 @@ func TestTheRecordsOfOneUserOrNodeSlowDownOthersFirstChoicesOnlySoMuch(t *testin
 func TestAUsersOwnWorkloadsCountInFullForThatUser(t *testing.T) {
 	var all []workloadRuns
 	for i := range 10 {
-		all = append(all, workloadRuns{user: "ada", nodes: map[string]float64{"n1": 0.5, fmt.Sprintf("m%d", i): 0.5}})
+		nodes := map[string]float64{"n1": 0.5, fmt.Sprintf("m%d", i): 0.5}
+		all = append(all, workloadRuns{user: "ada", nodes: nodes})
 	}
 	for i := range 9 {
 		all = append(all, workloadRuns{user: fmt.Sprintf("u%d", i), nodes: map[string]float64{"n2": 1}})
@@ -194,8 +203,8 @@ func TestIdleGPUsTeachNothingOfOtherWorkloads(t *testing.T) {
 		known.recent = known.take(outcomes, base, 0)
 		l.noteRuns(t.Context(), keyOf("w"), known, base)
 		if got := len(l.priors.byGPU) == 0; len(known.recent) != len(clocks) || got != want {
-			t.Errorf("utilisation %v (-1: not known), %d samples: kept out %v, want %v", utilisation, len(known.recent),
-				got, want)
+			t.Errorf("utilisation %v (-1: not known), %d samples: kept out %v, want %v", utilisation,
+				len(known.recent), got, want)
 		}
 	}
 }

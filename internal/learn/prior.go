@@ -21,10 +21,10 @@ const (
 	changedShare  = 0.2 // and the part of all of them
 )
 
-// What one user's workloads count for together, for other users', and those of the runs of one node: whoever
-// records what isn't so moves the mean that others begin with by no more than userVotes in generalWeight and
-// userVotes of the way, and a node by nodeVotes in generalWeight and nodeVotes. Their own workloads count in full
-// for a user's.
+// What one user's workloads count for together, for other users', and those of the runs of one node:
+// whoever records what isn't so moves the mean that others begin with by no more than userVotes in
+// generalWeight and userVotes of the way, and a node by nodeVotes in generalWeight and nodeVotes. Their own
+// workloads count in full for a user's.
 const (
 	userVotes = 2
 	nodeVotes = 4
@@ -236,7 +236,9 @@ func (l *Learner) learnFromStore(ctx context.Context) {
 }
 
 // noteRuns keeps the runs of a workload, for other ones. A GPU that stands idle says nothing of work.
-func (l *Learner) noteRuns(ctx context.Context, key record.WorkloadKey, known *evidence, base dvfsmodel.Setting) {
+func (l *Learner) noteRuns(
+	ctx context.Context, key record.WorkloadKey, known *evidence, base dvfsmodel.Setting,
+) {
 	if known.idle {
 		return
 	}

@@ -48,8 +48,8 @@ func NewTransport(m Voucher, trusted ...uint32) *Transport {
 	}}
 }
 
-// rootDialer connects from a port that only root has, if this is root: a server keeps places for those, which users
-// of the machine can't take.
+// rootDialer connects from a port that only root has, if this is root: a server keeps places for those,
+// which users of the machine can't take.
 type rootDialer struct {
 	plain net.Dialer
 	root  bool

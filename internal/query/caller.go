@@ -10,8 +10,8 @@ import (
 )
 
 // Caller is who asks. There are three tiers: administrators may do everything; operators
-// see everything and change nothing; users see what concerns them alone. An agent that proves by a key, or by its
-// machine's address, which node it is may speak for that node.
+// see everything and change nothing; users see what concerns them alone. An agent that proves by a key, or
+// by its machine's address, which node it is may speak for that node.
 type Caller struct {
 	UID      uint32
 	Name     string // of the user; empty: not known, and so nobody's job is theirs
@@ -68,8 +68,8 @@ const (
 func (t Tier) Admits(c Caller) error {
 	switch {
 	case c.Admin && c.Machine != nil && t == Administrators:
-		return fmt.Errorf("%w: administrators may do that on the controller's machine, or on those that admin_hosts of "+
-			"[live] names", ErrForbidden)
+		return fmt.Errorf("%w: administrators may do that on the controller's machine, or on those that "+
+			"admin_hosts of [live] names", ErrForbidden)
 	case c.Admin, t == Anybody, t == Operators && c.Operator, t == Agents && c.Node != "":
 		return nil
 	case t == Operators:
