@@ -112,9 +112,11 @@ func TestForgedOutcomesTeachNothing(t *testing.T) {
 			})
 			r.clock.move(11 * time.Minute)
 			pt := coreBound()
-			o := r.ran(live.Decision{Job: 1, Node: "n1", Workload: "0123456789abcdef01234567x1",
+			o := r.ran(live.Decision{
+				Job: 1, Node: "n1", Workload: "0123456789abcdef01234567x1",
 				GPUModel: "V100-SXM2-16GB", Arm: live.ArmTreated, Apply: true,
-				Setting: dvfsmodel.Setting{Core: 802, Mem: 877}}, "run-1", pt)
+				Setting: dvfsmodel.Setting{Core: 802, Mem: 877},
+			}, "run-1", pt)
 			o.Started, o.Ended = start.Add(time.Second), start.Add(10*time.Minute)
 			o.TimeS = live.Known(599)
 			if _, err := r.Record(t.Context(), o); err != nil {

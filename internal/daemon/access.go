@@ -114,7 +114,7 @@ func (a *Access) admin(uid uint32, r *http.Request) query.Caller {
 func (a *Access) RequireAdmin(who func(*http.Request) int64, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		uid := who(r)
-		if !a.IsAdmin(uid) || uid > math.MaxUint32 {
+		if uid < 0 || uid > math.MaxUint32 || !a.IsAdmin(uid) {
 			reply(w, http.StatusForbidden, epdapi.Fault{Error: "only root and Slurm's user may ask"})
 			return
 		}

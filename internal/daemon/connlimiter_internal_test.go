@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -36,6 +35,7 @@ type crowd struct {
 }
 
 func newCrowd(t *testing.T, proves bool) *crowd {
+	t.Helper()
 	k := newConnLimiter(nil, Door{Full: func(uid int64) bool { return uid == 0 }, Proves: proves})
 	k.uids.path = filepath.Join(t.TempDir(), "subuid")
 	return &crowd{k, t}
@@ -226,8 +226,7 @@ func TestAFloodOfHalfRequestsKeepsNoAgentOut(t *testing.T) {
 	}
 	client := http.Client{Transport: munge.NewTransport(&paper{}), Timeout: 5 * time.Second}
 	for range 20 {
-		response, err := client.Post("http://"+l.Addr().String()+"/v1/decide", "application/json",
-			strings.NewReader("{}"))
+		response, err := post(t, &client, "http://"+l.Addr().String()+"/v1/decide")
 		if err != nil {
 			t.Errorf("an agent isn't answered: %v", err)
 			continue

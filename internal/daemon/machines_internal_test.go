@@ -34,8 +34,10 @@ func newNetwork() *network {
 	n.Machines = &Machines{
 		Nodes: func() []slurm.Node {
 			return []slurm.Node{
-				{Name: "n1", Address: "n1", HostName: "n1"}, {Name: "n2", Address: "10.0.0.2", HostName: "n2"},
-				{Name: "n3", Address: "n3", HostName: "n3"}, {Name: "n4", Address: "n4", HostName: "n4"},
+				{Name: "n1", Address: "n1", HostName: "n1"},
+				{Name: "n2", Address: "10.0.0.2", HostName: "n2"},
+				{Name: "n3", Address: "n3", HostName: "n3"},
+				{Name: "n4", Address: "n4", HostName: "n4"},
 			}
 		},
 		AdminHosts: func() []string { return []string{"login"} },
@@ -67,17 +69,23 @@ func TestANodeSpeaksForItselfAlone(t *testing.T) {
 		from, node string
 		ok         bool
 	}{
-		{"10.0.0.1", "n1", true}, {"10.0.0.2", "n2", true},
-		{"10.0.0.1", "n2", false}, {"10.0.0.2", "n1", false},
-		{"10.0.0.2", "n3", false},                             // that was never heard
-		{"127.0.0.1", "n1", true}, {"10.0.0.100", "n2", true}, // the controller's machine
-		{"10.9.9.9", "n1", true}, {"10.9.9.9", "n2", true}, // a gateway that is named
+		{"10.0.0.1", "n1", true},
+		{"10.0.0.2", "n2", true},
+		{"10.0.0.1", "n2", false},
+		{"10.0.0.2", "n1", false},
+		{"10.0.0.2", "n3", false}, // that was never heard
+		{"127.0.0.1", "n1", true},
+		{"10.0.0.100", "n2", true}, // the controller's machine
+		{"10.9.9.9", "n1", true},
+		{"10.9.9.9", "n2", true},  // a gateway that is named
 		{"10.7.0.3", "n1", false}, // an address that nobody knows, of a node that is heard from its own
 		{"10.7.0.3", "n3", true},  // a second network of n3
 		{"10.7.0.3", "n4", false},
 		{"10.7.0.4", "n3", false},
-		{"10.0.0.3", "n3", true}, {"10.7.0.3", "n3", false}, // its own address counts more
-		{"10.7.0.5", "none", true}, {"10.0.0.1", "none", false},
+		{"10.0.0.3", "n3", true},
+		{"10.7.0.3", "n3", false}, // its own address counts more
+		{"10.7.0.5", "none", true},
+		{"10.0.0.1", "none", false},
 	} {
 		err := n.says(c.from, c.node)
 		if (err == nil) != c.ok || err != nil && !errors.Is(err, query.ErrForbidden) {
@@ -186,9 +194,9 @@ func TestAdministratorsElsewhereSeeAndDontChange(t *testing.T) {
 		node := strings.TrimPrefix(r.URL.Path, "/for/")
 		err := who.SpeaksFor(node)
 		if node == r.URL.Path { // for no node
-			err = query.Tier(map[string]query.Tier{
+			err = map[string]query.Tier{
 				"/see": query.Operators, "/change": query.Administrators, "/agents": query.Agents,
-			}[r.URL.Path]).Admits(who)
+			}[r.URL.Path].Admits(who)
 		}
 		if err != nil {
 			reply(w, http.StatusForbidden, epdapi.Fault{Error: err.Error()})
@@ -206,16 +214,23 @@ func TestAdministratorsElsewhereSeeAndDontChange(t *testing.T) {
 		from, path string
 		ok         bool
 	}{
-		{"10.0.0.1", "/see", true}, {"10.0.0.1", "/agents", true},
-		{"10.0.0.1", "/change", false}, {"10.0.0.1", "/undo", false},
-		{"10.0.0.1", "/for/n1", true}, {"10.0.0.1", "/for/n2", false},
-		{"127.0.0.1", "/change", true}, {"127.0.0.1", "/undo", true}, {"127.0.0.1", "/for/n2", true},
-		{"10.0.9.1", "/change", true}, {"10.0.9.1", "/undo", true}, // admin_hosts names it
-		{"10.9.9.9", "/change", false}, {"10.9.9.9", "/for/n2", true}, // node_hosts does
+		{"10.0.0.1", "/see", true},
+		{"10.0.0.1", "/agents", true},
+		{"10.0.0.1", "/change", false},
+		{"10.0.0.1", "/undo", false},
+		{"10.0.0.1", "/for/n1", true},
+		{"10.0.0.1", "/for/n2", false},
+		{"127.0.0.1", "/change", true},
+		{"127.0.0.1", "/undo", true},
+		{"127.0.0.1", "/for/n2", true},
+		{"10.0.9.1", "/change", true},
+		{"10.0.9.1", "/undo", true}, // admin_hosts names it
+		{"10.9.9.9", "/change", false},
+		{"10.9.9.9", "/for/n2", true}, // node_hosts does
 	} {
 		from = c.from + ":4711"
 		before := len(refused)
-		response, err := client.Post(server.URL+c.path, "application/json", strings.NewReader("{}"))
+		response, err := post(t, &client, server.URL+c.path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -241,4 +256,14 @@ func mungeUser(r *http.Request) int64 {
 		panic(fmt.Sprintf("%s without a credential", r.URL))
 	}
 	return int64(peer.UID)
+}
+
+// post asks nothing in particular.
+func post(t *testing.T, client *http.Client, url string) (*http.Response, error) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client.Do(r)
 }

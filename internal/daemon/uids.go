@@ -10,9 +10,9 @@ import (
 
 // Subordinate uids: what one user may take on, as in containers.
 const (
-	subordinateFile   = "/etc/subuid"
-	subordinateMinute = time.Minute // the file is looked at again
-	maxSubordinate    = 1 << 20     // bytes of it
+	subordinateFile = "/etc/subuid"
+	subordinateFor  = time.Minute // the file is looked at again
+	maxSubordinate  = 1 << 20     // bytes of it
 	// firstSubordinate is the first uid that is given out so, and rangeOfUIDs how many a user gets, unless
 	// login.defs says something else.
 	firstSubordinate = 100_000
@@ -38,7 +38,7 @@ type uidsOf struct {
 func (s *subordinateUIDs) owner(uid uint32) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now := time.Now(); now.Sub(s.looked) >= subordinateMinute {
+	if now := time.Now(); now.Sub(s.looked) >= subordinateFor {
 		s.looked = now
 		s.read()
 	}
@@ -61,7 +61,7 @@ func (s *subordinateUIDs) read() {
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxSubordinate {
 		return
 	}
-	text, err := os.ReadFile(path)
+	text, err := os.ReadFile(path) //nolint:gosec // root's own file
 	if err != nil {
 		return
 	}

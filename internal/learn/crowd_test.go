@@ -22,7 +22,7 @@ func drawnWorkload(rng *rand.Rand, low, high float64) dvfsmodel.Params {
 
 // runsOf are two runs each at some clocks, with a scatter of 1 %.
 func runsOf(rng *rand.Rand, w *dvfsmodel.Params, cores ...dvfsmodel.MHz) []dvfsmodel.Sample {
-	var samples []dvfsmodel.Sample
+	samples := make([]dvfsmodel.Sample, 0, 2*len(cores))
 	for _, core := range cores {
 		fc := float64(core / base.Core)
 		pt := w.At(dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: 1})
@@ -39,7 +39,7 @@ func runsOf(rng *rand.Rand, w *dvfsmodel.Params, cores ...dvfsmodel.MHz) []dvfsm
 // idleRuns are those of a GPU that stands idle, or is said to: no clock slows it down, and lower ones take
 // less.
 func idleRuns(cores ...dvfsmodel.MHz) []dvfsmodel.Sample {
-	var samples []dvfsmodel.Sample
+	samples := make([]dvfsmodel.Sample, 0, 5*len(cores))
 	for _, core := range cores {
 		for range 5 {
 			samples = append(samples, dvfsmodel.Sample{
@@ -144,7 +144,7 @@ func TestTheRecordsOfOneUserOrNodeSlowDownOthersFirstChoicesOnlySoMuch(t *testin
 }
 
 func TestAUsersOwnWorkloadsCountInFullForThatUser(t *testing.T) {
-	var all []workloadRuns
+	all := make([]workloadRuns, 0, 19)
 	for i := range 10 {
 		nodes := map[string]float64{"n1": 0.5, fmt.Sprintf("m%d", i): 0.5}
 		all = append(all, workloadRuns{user: "ada", nodes: nodes})
@@ -192,7 +192,7 @@ func TestIdleGPUsTeachNothingOfOtherWorkloads(t *testing.T) {
 	for utilisation, want := range map[float64]bool{0: true, 0.04: true, 0.5: false, -1: false} {
 		l, _ := onStore(t)
 		known := &evidence{idle: true}
-		var outcomes []record.Outcome
+		outcomes := make([]record.Outcome, 0, len(clocks))
 		for _, core := range clocks {
 			o := completedAt(core)
 			if utilisation >= 0 {
