@@ -53,6 +53,9 @@ type Live struct {
 	Account AccountEnergy
 	// Operators are the users who may see everybody's jobs.
 	Operators []string
+	// AdminHosts are the machines, beside the controller's, where administrators may ask for what changes epd;
+	// NodeHosts those from where the agents of any node may speak.
+	AdminHosts, NodeHosts []string
 }
 
 // AccountEnergy is which energy of a job Slurm's accounting is given.
@@ -166,6 +169,13 @@ func (l *Live) fields() []field {
 			"of its GPUs (gpu), or that of its nodes (node), where all of them measure it. From Slurm 25.11 on\n"+
 			"it is ConsumedEnergy, before a word in the AdminComment.", (*string)(&l.Account), accountWords...),
 		l.operatorsField(),
+		machinesField("admin_hosts", "Machines, by name or address, where root and Slurm's user may ask over the "+
+			"network for what changes\n"+
+			"epd: to read its configuration again, to use another model, to take levers back. On the controller's\n"+
+			"own machine they always may.", &l.AdminHosts),
+		machinesField("node_hosts", "Machines, by name or address, from where the agents of any node may speak, "+
+			"such as a gateway that\n"+
+			"nodes are behind. From elsewhere a node speaks for itself alone.", &l.NodeHosts),
 	}
 }
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 	"unicode"
@@ -45,3 +46,23 @@ func (l *Live) operatorsField() field {
 }
 
 func isNotUserNameRune(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(",:/", r) }
+
+func machinesField(name, doc string, list *[]string) field {
+	return checkedListField(name, doc, list, func(hosts []string, i int) string {
+		switch {
+		case !isMachine(hosts[i]):
+			return ", want the name of a machine, or its address, without a port"
+		case slices.Index(hosts, hosts[i]) < i:
+			return " twice"
+		}
+		return ""
+	})
+}
+
+// isMachine reports whether a text can be the name or the address of one machine.
+func isMachine(text string) bool {
+	if a, err := netip.ParseAddr(text); err == nil {
+		return !a.IsUnspecified()
+	}
+	return isHost(text) && !strings.ContainsAny(text, ":[]") && !strings.HasPrefix(text, "-")
+}

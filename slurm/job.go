@@ -116,6 +116,8 @@ type Node struct {
 	GresUsed   []Gres
 	Version    string
 	Boot       time.Time
+	Address    string // where slurmctld finds it: an address or a name
+	HostName   string // of the machine
 	// NeverSuspends tells that its SuspendTime is INFINITE: its own, its partition's or that of all
 	// nodes. Slurm says so from 26.05 on.
 	NeverSuspends bool

@@ -143,7 +143,8 @@ func TestRecordedScontrolGivesNodesAndSettings(t *testing.T) {
 	}
 	n := nodes[1]
 	if len(nodes) != 2 || n.Name != "n2" || n.State.Base != "MIXED" || n.Weight != 1 || n.CPUs != 16 ||
-		n.CPUsInUse != 3 || n.MemoryMB != 64000 || n.Version != "22.05.8" {
+		n.CPUsInUse != 3 || n.MemoryMB != 64000 || n.Version != "22.05.8" ||
+		n.Address != "127.0.0.1" || n.HostName != "vm" {
 		t.Errorf("%+v", n)
 	}
 	if len(n.GresUsed) != 2 || n.GresUsed[1].Name != "shard" || n.GresUsed[1].Count != 0 ||

@@ -26,6 +26,7 @@ func ParseNodeText(source string, data []byte, zone *time.Location) ([]Node, err
 			Partitions: splitList(v["Partitions"]), CPUs: t.integer("CPUTot"),
 			CPUsInUse: t.integer("CPUAlloc"), MemoryMB: int64(t.integer("RealMemory")),
 			Version: t.known("Version"), Boot: t.time("BootTime"),
+			Address: t.known("NodeAddr"), HostName: t.known("NodeHostName"),
 			NeverSuspends: v["SuspendTime"] == endless,
 		}
 		t.fail(ValidNode(n.Name))

@@ -150,6 +150,7 @@ func openHouse(t *testing.T, web string) *house {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	h.Context.Context = ctx
+	h.metrics = h.newMetrics()
 	h.access.AddAdmins(slurmUID)
 	h.openController(web)
 	h.fill()
@@ -180,7 +181,7 @@ func openHouse(t *testing.T, web string) *house {
 func (h *house) openPrivate() error {
 	l, err := h.listenAt("socket", h.doors["private"], publicMode)
 	if err == nil {
-		h.serveAt(l, h.handler())
+		h.serveAt(l, h.handler(), doorOf(h.program))
 	}
 	return err
 }

@@ -92,6 +92,7 @@ func (p *program) joinControl() error {
 		defer cancel()
 		return p.control.Close(ctx)
 	})
+	openMachines(p, runner)
 	p.access.Operators = func() []string { return p.control.Settings().Live.Operators }
 	if runner != nil {
 		client := slurm.NewClient(runner, epdapi.QueueWait)
@@ -180,6 +181,18 @@ func (p *program) openLevers(runner slurm.Runner) error {
 	return nil
 }
 
+// openMachines finds out for which nodes those speak who ask over the network.
+func openMachines(p *program, runner slurm.Runner) {
+	m := daemon.NewMachines(p.log)
+	m.AdminHosts = func() []string { return p.control.Settings().Live.AdminHosts }
+	m.NodeHosts = func() []string { return p.control.Settings().Live.NodeHosts }
+	if runner != nil {
+		m.Nodes, m.Node = p.control.Jobs.Nodes, slurm.NewClient(runner, epdapi.JobWait).Node
+		p.loops = append(p.loops, m.Run)
+	}
+	p.access.Machines, p.access.Refused = m, p.refusals.caller
+}
+
 // controllerServer answers what is asked of the controller.
 func (p *program) controllerServer() *daemon.ControllerServer {
 	return &daemon.ControllerServer{
@@ -202,7 +215,7 @@ func (p *program) openPublic() error {
 	p.controllerServer().Routes(mux, daemon.Peer)
 	p.controllerServer().Status(mux, daemon.Peer)
 	mux.Handle("/", p.pages())
-	p.serveAt(l, web.Guard(mux, p.webHosts))
+	p.serveAt(l, web.Guard(mux, p.webHosts), doorOf(p))
 	return nil
 }
 
@@ -222,8 +235,10 @@ func (p *program) openRemote() error {
 	}
 	p.controllerServer().Routes(mux, mungeUID)
 	p.controllerServer().Status(mux, mungeUID)
-	refused := refusalLog{log: p.log}
-	p.serveAt(l, munge.Authenticate(mux, proof, munge.Options{Refused: refused.note}))
+	door := doorOf(p)
+	door.Proves = true
+	refused := munge.Options{Refused: p.refusals.request}
+	p.serveAt(l, munge.Authenticate(daemon.Proven(mux), proof, refused), door)
 	return nil
 }
 

@@ -112,6 +112,6 @@ func (p *program) openMetrics() error {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", p.metrics.Handler())
-	p.serveAt(l, mux)
+	p.serveAt(l, mux, doorOf(p))
 	return nil
 }

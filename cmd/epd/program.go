@@ -37,6 +37,8 @@ type program struct {
 	passed  map[string]net.Listener // sockets that systemd opened, by the flag for which each stands
 	slurm   bool                    // somebody can ask Slurm
 	reloads chan os.Signal          // has SIGHUPs
+	// refusals are those at the controller's port.
+	refusals refusalLog
 
 	problems []epdapi.Problem // of the start
 
@@ -88,8 +90,14 @@ const (
 	publicMode  = 0o666
 )
 
-// serveAt adds a listener that is served until the end.
-func (p *program) serveAt(l net.Listener, h http.Handler) {
+// doorOf lets a program's administrators in before others.
+func doorOf(p *program) daemon.Door {
+	p.refusals.log, p.refusals.count = p.log, p.metrics.Failed
+	return daemon.Door{Full: p.access.IsAdmin, Refused: p.refusals.connection}
+}
+
+// serveAt adds a listener that is served until the end, to whom a door lets in.
+func (p *program) serveAt(l net.Listener, h http.Handler, door daemon.Door) {
 	p.closers = append(p.closers, func() error {
 		_ = l.Close() // serving has closed it, if it came to that
 		return nil
@@ -97,11 +105,11 @@ func (p *program) serveAt(l net.Listener, h http.Handler) {
 	p.loops = append(p.loops, func(ctx context.Context) {
 		serve := daemon.Serve
 		if l.Addr().Network() == "unix" {
-			serve = func(ctx context.Context, l net.Listener, h http.Handler, full func(int64) bool) error {
-				return daemon.ServeSocket(ctx, l, publicMode, h, full)
+			serve = func(ctx context.Context, l net.Listener, h http.Handler, door daemon.Door) error {
+				return daemon.ServeSocket(ctx, l, publicMode, h, door)
 			}
 		}
-		if err := serve(ctx, l, h, p.access.IsAdmin); err != nil {
+		if err := serve(ctx, l, h, door); err != nil {
 			p.fail(fmt.Errorf("nobody is answered at %s any more: %w", l.Addr(), err))
 		}
 	})

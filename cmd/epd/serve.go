@@ -173,7 +173,7 @@ func (p *program) run(l net.Listener) (err error) {
 	}
 	notify(p.log, systemd.SdNotifyReady)
 	p.log.Info("ready", "role", p.role, "socket", p.socket())
-	err = daemon.ServeSocket(ctx, l, privateMode, p.handler(), p.access.IsAdmin)
+	err = daemon.ServeSocket(ctx, l, privateMode, p.handler(), doorOf(p))
 	notify(p.log, systemd.SdNotifyStopping)
 	if cause := context.Cause(ctx); p.Err() == nil {
 		err = errors.Join(err, cause) // not told to end

@@ -263,7 +263,7 @@ func (p *program) openWeb() error {
 		p.log.Warn("pages are served where nobody can log in: there is no token_file in [web]", "address",
 			l.Addr().String())
 	}
-	p.serveAt(l, p.site.Network())
+	p.serveAt(l, p.site.Network(), doorOf(p))
 	return nil
 }
 

@@ -132,13 +132,24 @@ func vagueCurves() *Curves {
 func LearnCurves(
 	workloads [][]dvfsmodel.Sample, base dvfsmodel.Setting, before *Curves, weight float64, noise Noise,
 ) *Curves {
-	all := make([][]settingMean, 0, len(workloads))
-	for _, samples := range workloads {
+	return LearnWeightedCurves(workloads, nil, base, before, weight, noise)
+}
+
+// LearnWeightedCurves is [LearnCurves] where workloads count for more or less than one; nil: each for one.
+func LearnWeightedCurves(
+	workloads [][]dvfsmodel.Sample, weights []float64, base dvfsmodel.Setting, before *Curves, weight float64,
+	noise Noise,
+) *Curves {
+	all, counts := make([][]settingMean, 0, len(workloads)), make([]float64, 0, len(workloads))
+	for i, samples := range workloads {
 		if list := averageBySetting(samples, base); len(list) > 1 {
-			all = append(all, list)
+			all, counts = append(all, list), append(counts, 1)
+			if weights != nil {
+				counts[len(counts)-1] = weights[i]
+			}
 		}
 	}
-	return learnCurves(all, before, weight, noise)
+	return learnCurves(all, counts, before, weight, noise)
 }
 
 // Noise is how much runs at one setting differ: the standard deviations of
@@ -148,8 +159,8 @@ type Noise struct{ Time, Power float64 }
 // variances are those of ln time and ln power.
 func (n Noise) variances() [2]float64 { return [2]float64{n.Time * n.Time, n.Power * n.Power} }
 
-// learnCurves is [LearnCurves] for settings that were averaged.
-func learnCurves(all [][]settingMean, before *Curves, weight float64, noise Noise) *Curves {
+// learnCurves is [LearnWeightedCurves] for settings that were averaged; nil: each workload counts for one.
+func learnCurves(all [][]settingMean, counts []float64, before *Curves, weight float64, noise Noise) *Curves {
 	start := before
 	if start == nil {
 		start, weight = vagueCurves(), 0
@@ -161,23 +172,31 @@ func learnCurves(all [][]settingMean, before *Curves, weight float64, noise Nois
 	if len(all) == 0 {
 		return now
 	}
+	if counts == nil {
+		counts = slices.Repeat([]float64{1}, len(all))
+	}
 	for range emRounds {
-		now = now.emRound(all, start, weight, noise.variances())
+		now = now.emRound(all, counts, start, weight, noise.variances())
 	}
 	return now
 }
 
-func (c *Curves) emRound(all [][]settingMean, before *Curves, weight float64, noise [2]float64) *Curves {
+func (c *Curves) emRound(
+	all [][]settingMean, counts []float64, before *Curves, weight float64, noise [2]float64,
+) *Curves {
 	next := &Curves{Mean: make([]float64, size), Covariance: make([]float64, size*size), Workloads: len(all)}
 	posts := make([]gaussian, len(all))
-	total := weight + float64(len(all))
+	total := weight
+	for _, n := range counts {
+		total += n
+	}
 	for i, x := range before.Mean {
 		next.Mean[i] = weight * x
 	}
 	for j, list := range all {
 		posts[j] = c.condition(list, noise)
 		for i, x := range posts[j].mean {
-			next.Mean[i] += x
+			next.Mean[i] += counts[j] * x
 		}
 	}
 	for i := range next.Mean {
@@ -185,9 +204,9 @@ func (c *Curves) emRound(all [][]settingMean, before *Curves, weight float64, no
 	}
 	addCovariance(next.Covariance, before.Covariance, before.Mean, next.Mean, weight/total)
 	for j := range posts {
-		addCovariance(next.Covariance, posts[j].cov, posts[j].mean, next.Mean, 1/total)
+		addCovariance(next.Covariance, posts[j].cov, posts[j].mean, next.Mean, counts[j]/total)
 	}
-	next.residuals(all, posts, before, weight, noise)
+	next.residuals(all, counts, posts, before, weight, noise)
 	return next
 }
 
@@ -206,7 +225,7 @@ func addCovariance(sum, cov, mean, around []float64, weight float64) {
 // residuals are the mean squares around the workloads' own curves, less what the
 // runs' noise explains.
 func (c *Curves) residuals(
-	all [][]settingMean, posts []gaussian, before *Curves, weight float64, noise [2]float64,
+	all [][]settingMean, counts []float64, posts []gaussian, before *Curves, weight float64, noise [2]float64,
 ) {
 	const each = 4 // settings that a workload known before counts for
 	count := each * weight
@@ -215,9 +234,9 @@ func (c *Curves) residuals(
 		for i := range list {
 			m := &list[i]
 			wt, wp := rows(&m.row)
-			time += max(0, posts[j].expectedSquare(wt[:], m.time)-noise[0]/m.runs)
-			power += max(0, posts[j].expectedSquare(wp[:], m.power)-noise[1]/m.runs)
-			count++
+			time += counts[j] * max(0, posts[j].expectedSquare(wt[:], m.time)-noise[0]/m.runs)
+			power += counts[j] * max(0, posts[j].expectedSquare(wp[:], m.power)-noise[1]/m.runs)
+			count += counts[j]
 		}
 	}
 	c.TimeResidual, c.PowerResidual = math.Sqrt(max(minSpread, time/count)),

@@ -108,7 +108,7 @@ func completeTables(
 		y := make([]float64, 2*n)
 		if len(list) < n {
 			if curves == nil {
-				curves = learnCurves(tables, nil, 0, Noise{})
+				curves = learnCurves(tables, nil, nil, 0, Noise{})
 			}
 			own := curves.condition(list, [2]float64{})
 			for i, at := range settings {
@@ -150,7 +150,7 @@ func (p *Prior) shrinkCovariance(base dvfsmodel.Setting) {
 	}
 	apart := p.deviations(base)
 	part := shrinkage / (shrinkage + count)
-	curves := learnCurves(apart, nil, 0, Noise{})
+	curves := learnCurves(apart, nil, nil, 0, Noise{})
 	p.joint.cov = curves.covarianceAt(curves.Covariance, apart[0])
 	for i := range p.joint.cov {
 		p.joint.cov[i] *= part

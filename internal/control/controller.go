@@ -145,7 +145,7 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 	c.learner = learn.New(learn.Options{
 		Records: options.Records.Models, Cluster: options.Cluster,
 		Settings: func() learn.Settings { return c.settings.Load().learning() },
-		GPU:      c.gpu, Clock: options.Clock, Log: options.Log, Pending: c.pending.begin,
+		GPU:      c.gpu, UserOf: c.userOfWorkload, Clock: options.Clock, Log: options.Log, Pending: c.pending.begin,
 	})
 	c.forecasts = forecast.New(forecast.Options{
 		Records: options.Records.Forecasts, Cluster: options.Cluster,
@@ -264,4 +264,15 @@ func (c *Controller) gpu(gpuModel string) learn.GPU {
 		gpu.Default = p.Default
 	}
 	return gpu
+}
+
+// userOfWorkload is whose jobs a workload's are, by the records; "": they don't tell.
+func (c *Controller) userOfWorkload(ctx context.Context, workload string) string {
+	page, err := c.options.Records.Jobs.JobRows(ctx, &store.JobFilter{
+		Cluster: c.options.Cluster, Workload: workload,
+	}, 0, 1)
+	if err != nil || len(page.Jobs) == 0 {
+		return ""
+	}
+	return page.Jobs[0].User
 }

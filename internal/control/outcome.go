@@ -39,8 +39,8 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrNotYet, err)
 	}
-	if (o.DecisionID == 0 || o.Workload == "") && (job != nil || submitted != 0) {
-		if err := c.attributeLate(ctx, id, &o, submitted, job); err != nil {
+	if !sent.Unmatched && (o.DecisionID == 0 || o.Workload == "") {
+		if err := c.attributeUndecided(ctx, id, &o, submitted, job); err != nil {
 			return 0, err
 		}
 	}
@@ -77,6 +77,30 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 	}
 	return receipt, nil
 }
+
+// attributeUndecided gives an outcome the workload that Slurm says its job is of, and none where only its sender
+// says so.
+func (c *Controller) attributeUndecided(
+	ctx context.Context, id slurm.JobID, o *record.Outcome, submitted int64, job *jobs.Job,
+) error {
+	known := job != nil || submitted != 0
+	if o.DecisionID == 0 && (o.Unmatched || !known && c.asksSlurm()) {
+		o.Workload, o.Arm = "", live.ArmExcluded
+	}
+	if o.Unmatched {
+		c.counters.elsewhere.Add(1)
+		c.options.Log.Warn("an outcome of a job that Slurm had on other nodes: it is kept, and counts nowhere",
+			"run", o.RunID, "job", o.JobID, "node", o.Node)
+		return nil
+	}
+	if !known {
+		return nil
+	}
+	return c.attributeLate(ctx, id, o, submitted, job)
+}
+
+// asksSlurm reports whether there is a Slurm to ask about jobs.
+func (c *Controller) asksSlurm() bool { return c.options.Resolve != nil || c.options.Account != nil }
 
 // noteImplausible tells of an outcome that came with what can't be.
 func (c *Controller) noteImplausible(o *record.Outcome) {

@@ -21,7 +21,7 @@ type counters struct {
 	decisions, applied       atomic.Int64
 	heldOut, constant        atomic.Int64
 	outcomes, outcomeErrors  atomic.Int64
-	implausible              atomic.Int64
+	implausible, elsewhere   atomic.Int64
 	lastImplausible          atomic.Pointer[string]
 	adaptedRuns, sharedRuns  atomic.Int64
 	slowestDecide            atomic.Int64 // nanoseconds
@@ -86,7 +86,7 @@ func (c *Controller) status() epdapi.ControllerStatus {
 		HeldOut: n.heldOut.Load(), Constant: n.constant.Load(), BadRequests: n.badRequests.Load(),
 		Outcomes:      n.outcomes.Load(),
 		OutcomeErrors: n.outcomeErrors.Load(), Refits: refits, Retired: retired,
-		Implausible: n.implausible.Load(),
+		Implausible: n.implausible.Load(), Elsewhere: n.elsewhere.Load(),
 		AdaptedRuns: n.adaptedRuns.Load(), SharedRuns: n.sharedRuns.Load(),
 		SlowestDecideS: math.Round(float64(n.slowestDecide.Load())/1e3) / 1e6,
 	}

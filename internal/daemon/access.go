@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"os"
@@ -22,6 +23,10 @@ import (
 type Access struct {
 	// Operators are names of users; nil: there are none.
 	Operators func() []string
+	// Machines tell for whom administrators speak who ask over a network; nil: for everybody.
+	Machines *Machines
+	// Refused hears of what an administrator elsewhere may not ask; it may be nil.
+	Refused func(remote string, err error)
 
 	limiter userLimiter // of users who ask
 
@@ -93,15 +98,39 @@ func (a *Access) name(uid uint32) string {
 	return fresh.name
 }
 
+// admin is an administrator, as far as that is one where a request comes from.
+func (a *Access) admin(uid uint32, r *http.Request) query.Caller {
+	c := query.Caller{UID: uid, Admin: true}
+	peer, remote := munge.PeerOf(r.Context())
+	from := addressOf(r.RemoteAddr)
+	if !remote || a.Machines == nil || a.Machines.MayAdminister(r.Context(), from) {
+		return c
+	}
+	c.Machine = &machineAsking{a.Machines, r, from, peer.Origin}
+	return c
+}
+
 // RequireAdmin lets those pass who may do anything.
 func (a *Access) RequireAdmin(who func(*http.Request) int64, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !a.IsAdmin(who(r)) {
+		uid := who(r)
+		if uid < 0 || uid > math.MaxUint32 || !a.IsAdmin(uid) {
 			reply(w, http.StatusForbidden, epdapi.Fault{Error: "only root and Slurm's user may ask"})
+			return
+		}
+		if err := query.Administrators.Admits(a.admin(uint32(uid), r)); err != nil {
+			a.refused(r, err)
+			reply(w, http.StatusForbidden, epdapi.Fault{Error: err.Error()})
 			return
 		}
 		h.ServeHTTP(w, r)
 	})
+}
+
+func (a *Access) refused(r *http.Request, err error) {
+	if a.Refused != nil {
+		a.Refused(r.RemoteAddr, err)
+	}
 }
 
 // serveUsers lets users pass under their names, and agents with keys of their own under those of their
@@ -119,7 +148,13 @@ func (a *Access) serveUsers(who func(*http.Request) int64, h http.Handler) http.
 		}
 		user := uint32(uid)
 		if a.IsAdmin(uid) {
-			h.ServeHTTP(w, r.WithContext(query.As(r.Context(), query.Caller{UID: user, Admin: true})))
+			admin := a.admin(user, r)
+			if admin.Machine != nil {
+				w = &refusalWriter{ResponseWriter: w, refused: func() {
+					a.refused(r, fmt.Errorf("uid %d: %w: %s", user, query.ErrForbidden, r.URL.Path))
+				}}
+			}
+			h.ServeHTTP(w, r.WithContext(query.As(r.Context(), admin)))
 			return
 		}
 		a.limiter.serve(w, r, user, h, func(r *http.Request) *http.Request {
@@ -127,3 +162,20 @@ func (a *Access) serveUsers(who func(*http.Request) int64, h http.Handler) http.
 		})
 	})
 }
+
+// refusalWriter tells of an answer that somebody isn't allowed something.
+type refusalWriter struct {
+	http.ResponseWriter
+	refused func()
+}
+
+// WriteHeader writes the status.
+func (w *refusalWriter) WriteHeader(status int) {
+	if status == http.StatusForbidden {
+		w.refused()
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap is for [http.ResponseController].
+func (w *refusalWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -191,7 +191,7 @@ func openWith(t *testing.T, dir, spec, faults string, j *judge, with func(*daemo
 	mux := http.NewServeMux()
 	d.Routes(mux)
 	group.Go(func() {
-		if err := daemon.Serve(ctx, l, mux, access.IsAdmin); err != nil {
+		if err := daemon.Serve(ctx, l, mux, daemon.Door{Full: access.IsAdmin}); err != nil {
 			t.Errorf("serve: %v", err)
 		}
 	})

@@ -15,7 +15,7 @@ const lookEvery = 5 * time.Second
 // socket's file was removed, as by somebody who cleans /run, another one is
 // opened: nobody could connect any more.
 func ServeSocket(
-	ctx context.Context, l net.Listener, mode os.FileMode, handler http.Handler, full func(uid int64) bool,
+	ctx context.Context, l net.Listener, mode os.FileMode, handler http.Handler, door Door,
 ) error {
 	path := l.Addr().String()
 	for {
@@ -24,7 +24,7 @@ func ServeSocket(
 			defer stop()
 			waitUntilMoved(serving, l, path)
 		}()
-		err := Serve(serving, l, handler, full)
+		err := Serve(serving, l, handler, door)
 		stop()
 		if err != nil || ctx.Err() != nil {
 			return err

@@ -25,7 +25,7 @@ func TestASocketThatWasRemovedComesBack(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- daemon.ServeSocket(ctx, l, 0o600, mux, func(int64) bool { return true })
+		ended <- daemon.ServeSocket(ctx, l, 0o600, mux, daemon.Door{Full: func(int64) bool { return true }})
 	}()
 	answers := func() bool {
 		_, err := epdapi.New(path).Status(t.Context())

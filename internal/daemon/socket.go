@@ -10,8 +10,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
-	"sync"
 	"syscall"
 	"time"
 
@@ -23,13 +21,6 @@ const (
 	headerBound  = time.Second
 	requestBound = 15 * time.Second
 	idleBound    = 2 * time.Minute
-)
-
-// How many connections may be open at a listener.
-const (
-	maxConns  = 4096             // in all
-	maxOthers = maxConns * 3 / 4 // but for administrators
-	maxOfOne  = 128              // of a user, or of an address of a network
 )
 
 // maxSocketPath is how many bytes the path of a socket may have, see unix(7).
@@ -94,9 +85,8 @@ func removeStaleSocket(ctx context.Context, path string) error {
 }
 
 // Serve answers requests at a listener until the context ends. Handlers learn
-// by [Peer] who asks, where the kernel tells. Whom full names is let in also
-// when others have taken all connections that they may.
-func Serve(ctx context.Context, l net.Listener, handler http.Handler, full func(uid int64) bool) error {
+// by [Peer] who asks, where the kernel tells.
+func Serve(ctx context.Context, l net.Listener, handler http.Handler, door Door) error {
 	server := &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: headerBound,
@@ -105,11 +95,11 @@ func Serve(ctx context.Context, l net.Listener, handler http.Handler, full func(
 		IdleTimeout:       idleBound,
 		MaxHeaderBytes:    16 << 10,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			if p, ok := c.(*peerConn); ok {
-				return context.WithValue(ctx, peerKey{}, p.uid)
-			}
-			return ctx
+			return context.WithValue(ctx, peerKey{}, c)
 		},
+	}
+	if door.Proves {
+		server.SetKeepAlivesEnabled(false) // one that has proved who asks is one of nobody afterwards
 	}
 	stopped := context.AfterFunc(ctx, func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), headerBound)
@@ -119,102 +109,13 @@ func Serve(ctx context.Context, l net.Listener, handler http.Handler, full func(
 		}
 	})
 	defer stopped()
-	if err := server.Serve(&connLimiter{Listener: l, full: full, open: make(map[string]int)}); !errors.Is(err,
-		http.ErrServerClosed) {
+	if err := server.Serve(newConnLimiter(l, door)); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
 }
 
-// connLimiter bounds how many connections are open, and how many of them a user
-// or a machine may have: further ones are closed at once.
-type connLimiter struct {
-	net.Listener
-	full func(uid int64) bool
-
-	mu     sync.Mutex
-	all    int
-	others int
-	open   map[string]int // of others: by user, or by address
-}
-
-// Accept is the next connection that may come in.
-func (k *connLimiter) Accept() (net.Conn, error) {
-	for {
-		c, err := k.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		p := &peerConn{Conn: c, uid: peerOf(c), limiter: k}
-		if !k.full(p.uid) {
-			p.other = nameOf(c, p.uid)
-		}
-		if k.tryEnter(p.other) {
-			return p, nil
-		}
-		_ = c.Close()
-	}
-}
-
-// nameOf is by what the connections of somebody are counted.
-func nameOf(c net.Conn, uid int64) string {
-	if uid >= 0 {
-		return strconv.FormatInt(uid, 10)
-	}
-	host, _, err := net.SplitHostPort(c.RemoteAddr().String())
-	if err != nil {
-		return "nobody"
-	}
-	return host
-}
-
-// tryEnter lets a connection in; other is empty for administrators.
-func (k *connLimiter) tryEnter(other string) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	switch {
-	case k.all >= maxConns:
-		return false
-	case other == "":
-	case k.others >= maxOthers || k.open[other] >= maxOfOne:
-		return false
-	default:
-		k.others++
-		k.open[other]++
-	}
-	k.all++
-	return true
-}
-
-func (k *connLimiter) leave(other string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.all--
-	if other == "" {
-		return
-	}
-	k.others--
-	if k.open[other]--; k.open[other] == 0 {
-		delete(k.open, other)
-	}
-}
-
-// peerConn is a connection whose other end is known.
-type peerConn struct {
-	net.Conn
-	uid     int64
-	other   string // by which it is counted; empty: an administrator's
-	limiter *connLimiter
-	once    sync.Once
-}
-
-// Close closes it.
-func (c *peerConn) Close() error {
-	c.once.Do(func() { c.limiter.leave(c.other) })
-	return c.Conn.Close()
-}
-
-// peerKey is where a connection's context has its peer.
+// peerKey is where a request's context has its connection.
 type peerKey struct{}
 
 // nobody is a peer that isn't known.
@@ -223,8 +124,8 @@ const nobody = -1
 // Peer is the uid at the other end of a request's Unix socket, as the kernel
 // says; negative elsewhere.
 func Peer(r *http.Request) int64 {
-	if uid, ok := r.Context().Value(peerKey{}).(int64); ok {
-		return uid
+	if c, ok := r.Context().Value(peerKey{}).(*peerConn); ok {
+		return c.uid
 	}
 	return nobody
 }

@@ -21,37 +21,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestUsersAndMachinesHaveOnlySoManyConnectionsOpen(t *testing.T) {
-	k := &connLimiter{open: make(map[string]int)}
-	for range maxOfOne {
-		if !k.tryEnter("4711") {
-			t.Fatal("not let in")
-		}
-	}
-	if k.tryEnter("4711") {
-		t.Error("one more is let in")
-	}
-	if !k.tryEnter("") {
-		t.Error("Slurm isn't let in")
-	}
-	k.leave("4711")
-	if !k.tryEnter("4711") {
-		t.Error("not let in again")
-	}
-	for i := range maxConns { // others, as many as there can be
-		k.tryEnter("10.0.0." + strconv.Itoa(i))
-	}
-	if k.others != maxOthers || !k.tryEnter("") {
-		t.Errorf("%d others have left no room for Slurm", k.others)
-	}
-	for k.all < maxConns {
-		k.tryEnter("")
-	}
-	if k.tryEnter("") || k.tryEnter("4711") {
-		t.Error("more than all are let in")
-	}
-}
-
 func TestASocketWhoseQueueIsFullIsServed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
@@ -153,7 +122,7 @@ func TestTheOtherEndOfAConnectionIsKnownAndCountedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &connLimiter{Listener: l, full: func(int64) bool { return false }, open: make(map[string]int)}
+	k := newConnLimiter(l, Door{})
 	defer k.Close() //nolint:errcheck // it was open
 	caller, err := new(net.Dialer).DialContext(t.Context(), "unix", path)
 	if err != nil {
@@ -169,7 +138,7 @@ func TestTheOtherEndOfAConnectionIsKnownAndCountedOnce(t *testing.T) {
 	}
 	_ = c.Close()
 	_ = c.Close()
-	if k.all != 0 || len(k.open) != 0 {
-		t.Errorf("%d open, of users %v", k.all, k.open)
+	if k.all != 0 || len(k.groups) != 0 {
+		t.Errorf("%d open, of users %v", k.all, k.groups)
 	}
 }

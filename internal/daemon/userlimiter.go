@@ -16,8 +16,9 @@ import (
 // What users may ask at the same time. Slurm's own questions and those of
 // agents aren't among it.
 const (
-	maxPerUser  = 4  // questions of one user
-	maxOfUsers  = 64 // of all users
+	maxPerUser  = 4              // questions of one user
+	maxOfUsers  = 64             // of all users
+	maxOfRange  = maxOfUsers / 2 // of the uids of a range, which may be one user's
 	maxQuestion = 1 << 20
 	bodyBound   = 2 * time.Second // for a user's question to come
 	turnBound   = 3 * time.Second // for its turn
@@ -30,34 +31,43 @@ const (
 type userLimiter struct {
 	mu    sync.Mutex
 	all   int
-	of    map[uint32]int
+	of    map[string]int
+	uids  subordinateUIDs
 	turns chan struct{}
 }
 
 // userTurns is how many questions of users are worked on at once.
 func userTurns() int { return max(1, runtime.GOMAXPROCS(0)/2) }
 
-// tryEnter reports whether a user may ask one more question.
-func (c *userLimiter) tryEnter(uid uint32) bool {
+// tryEnter reports whether a user may ask one more question; its place is for leave.
+func (c *userLimiter) tryEnter(uid uint32) (place []string, ok bool) {
+	who, many := c.uids.owner(uid), uidRange(uid)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.of == nil {
-		c.of, c.turns = make(map[uint32]int), make(chan struct{}, userTurns())
+		c.of, c.turns = make(map[string]int), make(chan struct{}, userTurns())
 	}
-	if c.all >= maxOfUsers || c.of[uid] >= maxPerUser {
-		return false
+	if c.all >= maxOfUsers || c.of[who] >= maxPerUser || many != "" && c.of[many] >= maxOfRange {
+		return nil, false
+	}
+	if place = []string{who}; many != "" {
+		place = append(place, many)
 	}
 	c.all++
-	c.of[uid]++
-	return true
+	for _, name := range place {
+		c.of[name]++
+	}
+	return place, true
 }
 
-func (c *userLimiter) leave(uid uint32) {
+func (c *userLimiter) leave(place []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.all--
-	if c.of[uid]--; c.of[uid] == 0 {
-		delete(c.of, uid)
+	for _, name := range place {
+		if c.of[name]--; c.of[name] == 0 {
+			delete(c.of, name)
+		}
 	}
 }
 
@@ -79,12 +89,13 @@ func (c *userLimiter) acquireTurn(ctx context.Context) bool {
 func (c *userLimiter) serve(
 	w http.ResponseWriter, r *http.Request, uid uint32, h http.Handler, as func(*http.Request) *http.Request,
 ) {
-	if !c.tryEnter(uid) {
+	place, ok := c.tryEnter(uid)
+	if !ok {
 		reply(w, http.StatusTooManyRequests,
 			epdapi.Fault{Error: "too many questions at once: wait for the answers"})
 		return
 	}
-	defer c.leave(uid)
+	defer c.leave(place)
 	body, err := readQuestion(w, r)
 	if err != nil {
 		status := http.StatusRequestTimeout

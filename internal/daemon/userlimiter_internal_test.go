@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -149,5 +151,38 @@ func TestAUsersQuestionIsBounded(t *testing.T) {
 	if status, text := o.ask(t, 1000, strings.Repeat("x", maxQuestion+1), time.Second); status !=
 		http.StatusRequestEntityTooLarge {
 		t.Errorf("%d, %.80q", status, text)
+	}
+}
+
+// Sixteen uids of one user took all places of users.
+func TestAUsersOtherUIDsLeavePlacesForOthersQuestions(t *testing.T) {
+	var c userLimiter
+	c.uids.path = filepath.Join(t.TempDir(), "subuid")
+	enter := func(uid uint32) bool {
+		_, ok := c.tryEnter(uid)
+		return ok
+	}
+	for uid := range uint32(100) {
+		for range maxPerUser {
+			enter(firstSubordinate + uid)
+		}
+	}
+	if c.all != maxOfRange || !enter(1000) {
+		t.Errorf("%d questions of the uids of one range leave no place", c.all)
+	}
+	c = userLimiter{}
+	c.uids.path = filepath.Join(t.TempDir(), "subuid")
+	if err := os.WriteFile(c.uids.path, []byte("ada:100000:65536\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	places, _ := c.tryEnter(firstSubordinate)
+	for uid := range uint32(100) {
+		enter(firstSubordinate + uid)
+	}
+	if c.all != maxPerUser {
+		t.Errorf("ada asks %d questions by other uids, want %d", c.all, maxPerUser)
+	}
+	if c.leave(places); !enter(firstSubordinate+200) || enter(firstSubordinate+201) {
+		t.Error("a place that became free is nobody's, or everybody's")
 	}
 }

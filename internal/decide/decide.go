@@ -30,7 +30,7 @@ const (
 
 // Decide chooses the clocks of a job's GPUs on a node, by a request that is valid. Asked
 // again for the same run it gives the same answer; nodes of one run get the same clocks.
-// Of a job that Slurm says it doesn't have nothing is kept. Whatever goes wrong is a
+// Of a job that Slurm says it doesn't have, or not on that node, nothing is kept. Whatever goes wrong is a
 // decision for default clocks.
 //
 // Made reports that this very call decided, and what it decided is kept; again, that the
@@ -44,8 +44,11 @@ func (dr *Decider) Decide(
 		return earlier, false, true
 	}
 	job, staleErr := dr.find(ctx, r, earlier != nil)
-	if errors.Is(staleErr, slurm.ErrNotFound) {
-		return dr.noSuchJob(r), false, false
+	switch {
+	case errors.Is(staleErr, slurm.ErrNotFound):
+		return dr.notOurs(r, FaultUnknown, reasonNoJob), false, false
+	case errors.Is(staleErr, jobs.ErrElsewhere):
+		return dr.notOurs(r, FaultElsewhere, staleErr.Error()+": default clocks"), false, false
 	}
 	job = job.StartedIn(string(r.Partition))
 	var lead *Decided
@@ -71,21 +74,21 @@ func (dr *Decider) Decide(
 // find is what is known of a request's job, or else what the request says of it. The
 // error says why it isn't as fresh as it should be.
 func (dr *Decider) find(ctx context.Context, r *epdapi.DecideRequest, ranBefore bool) (*jobs.Job, error) {
-	job, staleErr := dr.options.Jobs.Find(ctx, r.Job, ranBefore)
+	job, staleErr := dr.options.Jobs.FindOn(ctx, r.Job, r.Node, ranBefore)
 	if job == nil {
 		job = jobs.Described(r.UID, string(r.User), string(r.Partition), string(r.Comment))
 	}
 	return job, staleErr
 }
 
-// noSuchJob is the answer about a job that Slurm doesn't have: default clocks,
-// whatever the request says of it. Should a job get that id later, it isn't this one.
-func (dr *Decider) noSuchJob(r *epdapi.DecideRequest) *Decided {
+// notOurs is the answer about a job that Slurm doesn't have, or not on the node: default clocks, whatever the
+// request says of it. Should a job get that id later, or come to that node, it isn't this one.
+func (dr *Decider) notOurs(r *epdapi.DecideRequest, fault Fault, reason string) *Decided {
 	s, now := dr.options.Settings(), dr.options.Clock()
-	return &Decided{Fault: FaultUnknown, Decision: live.Decision{
+	return &Decided{Fault: fault, Decision: live.Decision{
 		ID: dr.decisionID(r, now), Job: uint32(r.Job), Node: r.Node,
 		Mode:   s.Live.ModeOf(jobs.Described(r.UID, "", string(r.Partition), "").Partition.Value()),
-		Reason: reasonNoJob, GPUModel: s.ModelName(r.GPUModel), ConfigVersion: s.Version,
+		Reason: reason, GPUModel: s.ModelName(r.GPUModel), ConfigVersion: s.Version,
 		Arm:     live.ArmExcluded,
 		Created: now,
 	}}

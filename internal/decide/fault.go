@@ -12,11 +12,12 @@ type Fault string
 
 // Faults of decisions; the first one counts.
 const (
-	NoFault      Fault = ""
-	FaultRequest Fault = "bad_request"
-	FaultUnknown Fault = "unknown_job" // Slurm can't be asked about the job, or doesn't know it
-	FaultSlurm   Fault = "slurm"       // what is known of the job is old: Slurm doesn't answer
-	FaultRecords Fault = "records"     // they can't be read or written
+	NoFault        Fault = ""
+	FaultRequest   Fault = "bad_request"
+	FaultUnknown   Fault = "unknown_job" // Slurm can't be asked about the job, or doesn't know it
+	FaultElsewhere Fault = "elsewhere"   // Slurm doesn't have the job on the node that asks
+	FaultSlurm     Fault = "slurm"       // what is known of the job is old: Slurm doesn't answer
+	FaultRecords   Fault = "records"     // they can't be read or written
 )
 
 // faultOf is the fault behind the error that says why what is known of a job isn't fresh.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/epplan/epplan/internal/store"
@@ -103,6 +104,52 @@ func (t *Tracker) Find(ctx context.Context, id slurm.JobID, ranBefore bool) (*Jo
 		return job, errors.Join(err, lookup)
 	}
 	return nil, errors.Join(ErrUnknown, err)
+}
+
+// FindOn is what is known of a job that is said to start on a node: as [Tracker.Find]. Where that says that
+// the job is elsewhere, or waits, Slurm is asked now, for what is known may be of before its start. If it
+// says so, too, the error is [ErrElsewhere].
+func (t *Tracker) FindOn(ctx context.Context, id slurm.JobID, node string, ranBefore bool) (*Job, error) {
+	job, staleErr := t.Find(ctx, id, ranBefore)
+	if job == nil || t.options.Resolve == nil || job.MayRunOn(node) {
+		return job, staleErr
+	}
+	now, err := t.resolve(ctx, id)
+	switch {
+	case errors.Is(err, slurm.ErrNotFound):
+		return nil, errors.Join(ErrUnknown, err)
+	case err != nil: // what was known counts
+		return job, staleErr
+	case !now.MayRunOn(node):
+		return nil, fmt.Errorf("%w: %s", ErrElsewhere, now.whereabouts())
+	}
+	return t.WithSubmission(ctx, now)
+}
+
+// ErrElsewhere means that a job isn't on a node, as Slurm says.
+var ErrElsewhere = errors.New("Slurm doesn't have the job on this node")
+
+// MayRunOn reports whether a job can be on a node, as Slurm has it: while its Epilogs run, Slurm names only
+// the nodes that are left.
+func (job *Job) MayRunOn(node string) bool {
+	return job.inEpilog() || job.state.state() != slurm.Pending && listsNode(job.unusual().nodeList, node)
+}
+
+// listsNode reports whether a list of Slurm's may name a node: one that is empty tells nothing.
+func listsNode(list, node string) bool {
+	if list == "" || list == node {
+		return true
+	}
+	nodes, err := slurm.ExpandHostlist(list)
+	return err != nil || slices.Contains(nodes, node)
+}
+
+// whereabouts says where a job is, as Slurm has it.
+func (job *Job) whereabouts() string {
+	if list := job.unusual().nodeList; list != "" {
+		return "it is on " + slurm.Printable(list, MaxText)
+	}
+	return "it is " + string(job.state.state())
 }
 
 // ErrUnknown means that nothing is known of a job.

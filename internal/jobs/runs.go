@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,8 +29,9 @@ type ending struct {
 	state     slurm.State
 	submitted int64 // Unix seconds; 0: not known
 	restarts  uint32
-	at        int64 // Unix seconds; 0: not known
-	suspended bool  // for a while
+	at        int64  // Unix seconds; 0: not known
+	suspended bool   // for a while
+	nodes     string // that it ran on, as Slurm lists them; "": not known
 }
 
 // Run is when a run of a job began.
@@ -56,7 +58,7 @@ func (job *Job) runState(run Run) (runState, ending) {
 		suspended := job.unusual().suspended
 		return runEnded, ending{
 			s.Base, job.Submitted, job.Restarts, job.unusual().end,
-			suspended > 0 && suspended >= run.Began.Add(-Skew).Unix(),
+			suspended > 0 && suspended >= run.Began.Add(-Skew).Unix(), job.settledNodes(),
 		}
 	}
 	return runLasts, ending{}
@@ -75,6 +77,14 @@ func (job *Job) endOf(run Run) int64 {
 		return end.at
 	}
 	return 0
+}
+
+// settledNodes are the nodes that a job ran on, as Slurm lists them; "": not known, as while its Epilogs run.
+func (job *Job) settledNodes() string {
+	if job.inEpilog() {
+		return ""
+	}
+	return job.unusual().nodeList
 }
 
 // End is when a run ended, also while its job's Epilogs run; zero: it didn't, or that
@@ -141,8 +151,9 @@ var errGone = errors.New("slurm doesn't know the job any more")
 
 // Settle adds to the outcome of a run how its job (0: it has none) ended. The Epilog
 // itself isn't told of time limits and cancellations. Where nobody knows, what the
-// Epilog knew stands. It returns when the job was submitted, Unix seconds, 0 if nobody
-// knows, and the job if Slurm still knows it. An error says why it is too early to tell.
+// Epilog knew stands. An outcome that nobody decided about is [record.Outcome.Unmatched] if Slurm says that
+// its job ran on other nodes. It returns when the job was submitted, Unix seconds, 0 if nobody knows, and
+// the job if Slurm still knows it. An error says why it is too early to tell.
 func (t *Tracker) Settle(
 	ctx context.Context, id slurm.JobID, o *record.Outcome, run Run,
 ) (submitted int64, job *Job, err error) {
@@ -156,6 +167,7 @@ func (t *Tracker) Settle(
 		if end.submitted > 0 {
 			o.Submitted = timeOf(end.submitted)
 		}
+		o.Unmatched = o.DecisionID == 0 && !listsNode(end.nodes, o.Node)
 		switch {
 		case end.suspended:
 			o.MoveToRestarted(record.Restarted{Suspended: true})
@@ -291,6 +303,7 @@ type accounted struct {
 	submitted, start, end int64
 	state                 stateCode
 	suspended             bool // for a while
+	nodes                 string
 }
 
 // endingOf is how a run of a job ended. The error is errGone where there is no
@@ -324,7 +337,7 @@ func (a *accounts) endingOf(
 		}
 		state := r.state.state()
 		if state.Ended() || state == slurm.Requeued {
-			return ending{state: state, submitted: r.submitted, restarts: uint32(i), at: r.end, suspended: r.suspended}, nil //nolint:gosec // a few runs
+			return ending{state: state, submitted: r.submitted, restarts: uint32(i), at: r.end, suspended: r.suspended, nodes: r.nodes}, nil //nolint:gosec // a few runs
 		}
 		return ending{}, fmt.Errorf("accounting says that it is %s", state)
 	}
@@ -350,6 +363,7 @@ func (a *accounts) refresh(ctx context.Context, ask Accounting, since time.Time)
 		if len(a.byID) < maxAccounts {
 			a.byID[j.ID] = append(a.byID[j.ID], accounted{
 				unix(j.Submit), unix(j.Start), unix(j.End), codeOf(j.State.Base), j.Suspended > 0,
+				strings.Clone(j.NodeList),
 			})
 		}
 	}

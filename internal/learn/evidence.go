@@ -26,6 +26,9 @@ type evidence struct {
 	// adapted were at work, at least; 0 where that isn't known.
 	usage    float64
 	measured bool // there are such runs
+	// idle tells that in all runs, as far as that is known, the GPUs did next to nothing.
+	idle  bool
+	nodes map[string]int // of the runs
 	// underLimits are the runs at the clocks and power limits that they were set to.
 	underLimits []dvfsmodel.Sample
 }
@@ -41,7 +44,7 @@ func (l *Learner) evidenceOf(
 	if err != nil {
 		return nil, err
 	}
-	e := &evidence{usage: 1}
+	e := &evidence{usage: 1, idle: true}
 	today := limitOfToday(recent)
 	e.recent, e.older = e.take(recent, base, today), e.take(older, base, today)
 	if !e.measured {
@@ -89,6 +92,9 @@ func (e *evidence) take(
 	outcomes []record.Outcome, base dvfsmodel.Setting, today float64,
 ) []dvfsmodel.Sample {
 	samples := make([]dvfsmodel.Sample, 0, len(outcomes))
+	if e.nodes == nil {
+		e.nodes = make(map[string]int)
+	}
 	for i := range outcomes {
 		o := &outcomes[i]
 		s, why := sampled(o, base)
@@ -96,11 +102,29 @@ func (e *evidence) take(
 			continue
 		}
 		samples = append(samples, s)
+		e.nodes[o.Node]++
+		e.idle = e.idle && o.Utilisation.Or(1) < idleBelow
 		if !adapted(o) {
 			e.usage, e.measured = min(e.usage, usageOf(o, base)), true
 		}
 	}
 	return samples
+}
+
+// idleBelow is the utilisation below which a GPU counts as idle: its power and time follow no clock.
+const idleBelow = 0.05
+
+// nodeParts are the parts of the runs that were on each node.
+func (e *evidence) nodeParts() map[string]float64 {
+	all := 0
+	for _, runs := range e.nodes {
+		all += runs
+	}
+	parts := make(map[string]float64, len(e.nodes))
+	for node, runs := range e.nodes {
+		parts[node] = float64(runs) / float64(all)
+	}
+	return parts
 }
 
 // agree reports whether two groups of runs take about as long at the clocks that

@@ -66,7 +66,7 @@ type GPU struct {
 	Limit   epdapi.PowerLimit   // of the device that was seen last; zero: it has none that can be set
 }
 
-// Options are what a learner works with. Only Pending may be nil.
+// Options are what a learner works with. Only UserOf and Pending may be nil.
 type Options struct {
 	Records Records
 	Cluster string
@@ -75,6 +75,8 @@ type Options struct {
 	GPU      func(gpuModel string) GPU
 	Clock    func() time.Time
 	Log      *slog.Logger
+	// UserOf is whose jobs a workload's are, "" if that isn't known; nil: each is of a user of its own.
+	UserOf func(ctx context.Context, workload string) string
 	// Pending is told that a refit is due; what it returns is called when that is done.
 	Pending func() (done func())
 }
@@ -85,6 +87,7 @@ type Learner struct {
 	options  Options
 	models   models
 	priors   priors
+	owners   owners
 	profiles profileCache
 	refits   chan refit
 	fitted   atomic.Int64 // versions made
@@ -110,7 +113,8 @@ func New(options Options) *Learner {
 		options.Pending = func() func() { return func() {} }
 	}
 	return &Learner{
-		options: options, refits: make(chan refit, refitQueue), queued: make(map[record.WorkloadKey]bool),
+		options: options, owners: owners{ask: options.UserOf}, refits: make(chan refit, refitQueue),
+		queued:   make(map[record.WorkloadKey]bool),
 		models:   models{byKey: make(map[record.WorkloadKey]*standing)},
 		profiles: profileCache{byKey: make(map[record.WorkloadKey]*colocate.UseProfile)},
 	}

@@ -2,14 +2,12 @@ package learn
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/choose"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
-	"github.com/epplan/epplan/internal/store/record"
 )
 
 // Of what workloads on a GPU model have in common under power limits.
@@ -34,23 +32,28 @@ func severalLimits(samples []dvfsmodel.Sample) bool {
 	return slices.ContainsFunc(samples, func(s dvfsmodel.Sample) bool { return s.Cap != samples[0].Cap })
 }
 
-// learnCommon is what workloads have in common by their runs; nil: they are too few.
-func learnCommon(byKey map[record.WorkloadKey][]dvfsmodel.Sample, base dvfsmodel.Setting) *commonLimits {
-	if len(byKey) < minUnderLimits {
-		return nil
-	}
-	keys := slices.SortedFunc(maps.Keys(byKey), record.WorkloadKey.Compare)
+// learnCommon is what workloads have in common by their runs under several limits, of which each user's
+// first ones count; nil: they are too few.
+func learnCommon(all []workloadRuns, base dvfsmodel.Setting) *commonLimits {
 	workloads := make([][]dvfsmodel.Sample, 0, maxUnderLimits)
-	common := &commonLimits{low: base}
+	common, ofUser := &commonLimits{low: base}, make(map[string]int)
 	common.low.Cap = dvfsmodel.Watt(math.Inf(1))
-	for _, key := range keys[:min(len(keys), maxUnderLimits)] {
-		workloads = append(workloads, byKey[key])
-		for _, s := range byKey[key] {
+	for i := range all {
+		runs := all[i].underLimits
+		if ofUser[all[i].user] >= minUnderLimits || len(workloads) == maxUnderLimits || !severalLimits(runs) {
+			continue
+		}
+		ofUser[all[i].user]++
+		workloads = append(workloads, runs)
+		for _, s := range runs {
 			common.low = dvfsmodel.Setting{
 				Core: min(common.low.Core, s.Core), Mem: min(common.low.Mem, s.Mem), Cap: min(common.low.Cap, s.Cap),
 			}
 			common.caps = append(common.caps, s.Cap)
 		}
+	}
+	if len(workloads) < minUnderLimits {
+		return nil
 	}
 	slices.Sort(common.caps)
 	common.caps = slices.Compact(common.caps)

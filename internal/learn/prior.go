@@ -21,6 +21,15 @@ const (
 	changedShare  = 0.2 // and the part of all of them
 )
 
+// What one user's workloads count for together, for other users', and those of the runs of one node:
+// whoever records what isn't so moves the mean that others begin with by no more than userVotes in
+// generalWeight and userVotes of the way, and a node by nodeVotes in generalWeight and nodeVotes. Their own
+// workloads count in full for a user's.
+const (
+	userVotes = 2
+	nodeVotes = 4
+)
+
 // priors are what workloads have in common, by GPU model and power profile.
 type priors struct {
 	mu    sync.Mutex
@@ -40,30 +49,84 @@ func priorOf(key record.WorkloadKey) priorKey {
 type gpuPrior struct {
 	curves  *pooled.Curves
 	base    dvfsmodel.Setting
-	samples map[record.WorkloadKey][]dvfsmodel.Sample
+	samples map[record.WorkloadKey]workloadRuns
 	changed map[record.WorkloadKey]bool // since it was learnt
-	// underLimits are the runs of workloads that ran under several power limits, and common is what these
-	// have in common; nil: they are too few.
-	underLimits map[record.WorkloadKey][]dvfsmodel.Sample
-	common      *commonLimits
+	// common is what workloads that ran under several power limits have in common; nil: they are too few.
+	common *commonLimits
+	// learnt is what curves were learnt from, and own what was learnt from that for users whose workloads don't
+	// count in full for others; empty until it is asked for.
+	learnt []workloadRuns
+	own    map[string]*pooled.Curves
 }
 
-// get is what is known of workloads on a GPU model.
-func (p *priors) get(gpuModel priorKey, base dvfsmodel.Setting) *pooled.Curves {
+// workloadRuns are the last runs of a workload, of whom and where.
+type workloadRuns struct {
+	samples     []dvfsmodel.Sample
+	underLimits []dvfsmodel.Sample // those under power limits that are known
+	user        string
+	nodes       map[string]float64 // parts of the runs
+}
+
+// get is what is known of workloads on a GPU model, for those of a user.
+func (p *priors) get(gpuModel priorKey, base dvfsmodel.Setting, user string) *pooled.Curves {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if g := p.byGPU[gpuModel]; g != nil && g.curves != nil && g.base == base {
-		return g.curves
+	g := p.byGPU[gpuModel]
+	if g == nil || g.curves == nil || g.base != base {
+		return pooled.Builtin()
 	}
-	return pooled.Builtin()
+	if own, known := g.own[user]; known {
+		return own
+	}
+	curves := g.curves
+	if weights, full := weightsFor(g.learnt, user), weightsFor(g.learnt, ""); !slices.Equal(weights, full) {
+		if own := learnWeighted(g.learnt, weights, base); own.Validate() == nil {
+			curves = own
+		}
+	}
+	g.own[user] = curves
+	return curves
 }
 
-// note keeps the last runs of a workload, for later ones: at the clocks that ran, and under the power
-// limits that were in force.
-func (p *priors) note(
-	key record.WorkloadKey, samples, underLimits []dvfsmodel.Sample, base dvfsmodel.Setting,
-) {
-	if !severalSettings(samples) {
+// weightsFor is what workloads count for where those of a user are predicted; "": of any other one.
+func weightsFor(all []workloadRuns, user string) []float64 {
+	weights := make([]float64, len(all))
+	ofUser, ofNode := make(map[string]float64), make(map[string]float64)
+	for i := range all {
+		ofUser[all[i].user]++
+	}
+	for i := range all {
+		weights[i] = min(1, userVotes/ofUser[all[i].user])
+		for node, part := range all[i].nodes {
+			ofNode[node] += weights[i] * part
+		}
+	}
+	for i := range all {
+		if w := &all[i]; user != "" && w.user == user {
+			weights[i] = 1
+		} else if len(w.nodes) > 0 {
+			counts := 0.0
+			for _, node := range slices.Sorted(maps.Keys(w.nodes)) { // sums in one order give one result
+				counts += w.nodes[node] * min(1, nodeVotes/ofNode[node])
+			}
+			weights[i] *= min(1, counts)
+		}
+	}
+	return weights
+}
+
+func learnWeighted(all []workloadRuns, weights []float64, base dvfsmodel.Setting) *pooled.Curves {
+	workloads := make([][]dvfsmodel.Sample, len(all))
+	for i := range all {
+		workloads[i] = all[i].samples
+	}
+	return pooled.LearnWeightedCurves(workloads, weights, base, pooled.Builtin(), generalWeight,
+		noiseOf(workloads, weights))
+}
+
+// note keeps the last runs of a workload, for later ones.
+func (p *priors) note(key record.WorkloadKey, runs workloadRuns, base dvfsmodel.Setting) {
+	if !severalSettings(runs.samples) {
 		return
 	}
 	p.mu.Lock()
@@ -71,9 +134,8 @@ func (p *priors) note(
 	g := p.byGPU[priorOf(key)]
 	if g == nil || g.base != base {
 		g = &gpuPrior{
-			base: base, samples: make(map[record.WorkloadKey][]dvfsmodel.Sample),
-			changed:     make(map[record.WorkloadKey]bool),
-			underLimits: make(map[record.WorkloadKey][]dvfsmodel.Sample),
+			base: base, samples: make(map[record.WorkloadKey]workloadRuns),
+			changed: make(map[record.WorkloadKey]bool),
 		}
 		if p.byGPU == nil {
 			p.byGPU = make(map[priorKey]*gpuPrior)
@@ -81,17 +143,22 @@ func (p *priors) note(
 		p.byGPU[priorOf(key)] = g
 	}
 	if _, known := g.samples[key]; !known && len(g.samples) >= maxEvidence {
-		for other := range g.samples {
-			delete(g.samples, other)
-			delete(g.changed, other)
-			delete(g.underLimits, other)
-			break
+		other := g.crowded()
+		delete(g.samples, other)
+		delete(g.changed, other)
+	}
+	g.samples[key], g.changed[key] = runs, true
+}
+
+// crowded is a workload of the user who has most of them.
+func (g *gpuPrior) crowded() (of record.WorkloadKey) {
+	count, most := make(map[string]int), 0
+	for key, runs := range g.samples {
+		if count[runs.user]++; count[runs.user] > most {
+			most, of = count[runs.user], key
 		}
 	}
-	g.samples[key], g.changed[key] = samples, true
-	if delete(g.underLimits, key); severalLimits(underLimits) {
-		g.underLimits[key] = underLimits
-	}
+	return of
 }
 
 // forget drops the runs of a workload, some of which were taken out of the records,
@@ -100,13 +167,12 @@ func (p *priors) forget(key record.WorkloadKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	g := p.byGPU[priorOf(key)]
-	if g == nil || g.samples[key] == nil {
+	if g == nil || g.samples[key].samples == nil {
 		return
 	}
 	delete(g.samples, key)
 	delete(g.changed, key)
-	delete(g.underLimits, key)
-	g.curves, g.common = nil, nil
+	g.curves, g.common, g.learnt, g.own = nil, nil, nil, nil
 	for other := range g.samples {
 		g.changed[other] = true
 	}
@@ -131,33 +197,32 @@ func (p *priors) learn(gpuModel priorKey) {
 		return
 	}
 	clear(g.changed)
-	workloads := make([][]dvfsmodel.Sample, 0, len(g.samples))
+	workloads := make([]workloadRuns, 0, len(g.samples))
 	// Sums in one order give one result.
 	for _, key := range slices.SortedFunc(maps.Keys(g.samples), record.WorkloadKey.Compare) {
 		workloads = append(workloads, g.samples[key])
 	}
-	base, under := g.base, maps.Clone(g.underLimits)
+	base := g.base
 	p.mu.Unlock()
-	curves := pooled.LearnCurves(workloads, base, pooled.Builtin(), generalWeight, noiseOf(workloads))
-	common := learnCommon(under, base)
+	curves := learnWeighted(workloads, weightsFor(workloads, ""), base)
+	common := learnCommon(workloads, base)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.byGPU[gpuModel] != g {
 		return
 	}
 	if g.common = common; curves.Validate() == nil {
-		g.curves = curves
+		g.curves, g.learnt, g.own = curves, workloads, make(map[string]*pooled.Curves)
 	}
 }
 
 // noiseOf is the mean of how much runs of each workload differ.
-func noiseOf(workloads [][]dvfsmodel.Sample) pooled.Noise {
-	var time, power float64
-	for _, samples := range workloads {
-		n := pooled.NoiseOf(samples)
-		time, power = time+n.Time*n.Time, power+n.Power*n.Power
+func noiseOf(workloads [][]dvfsmodel.Sample, weights []float64) pooled.Noise {
+	var time, power, count float64
+	for i, samples := range workloads {
+		n, weight := pooled.NoiseOf(samples), weights[i]
+		time, power, count = time+weight*n.Time*n.Time, power+weight*n.Power*n.Power, count+weight
 	}
-	count := float64(len(workloads))
 	return pooled.Noise{Time: math.Sqrt(time / count), Power: math.Sqrt(power / count)}
 }
 
@@ -177,9 +242,53 @@ func (l *Learner) learnFromStore(ctx context.Context) {
 			l.options.Log.Warn("what workloads have in common can't be learnt from the records", "error", err)
 			return
 		}
-		l.priors.note(key, known.samples(), known.underLimits, base)
+		l.noteRuns(ctx, key, known, base)
 	}
 	for gpuModel := range seen {
 		l.priors.learn(gpuModel)
 	}
+}
+
+// noteRuns keeps the runs of a workload, for other ones. A GPU that stands idle says nothing of work.
+func (l *Learner) noteRuns(
+	ctx context.Context, key record.WorkloadKey, known *evidence, base dvfsmodel.Setting,
+) {
+	if known.idle {
+		return
+	}
+	l.priors.note(key, workloadRuns{
+		known.samples(), known.underLimits, l.owners.of(ctx, key.Workload), known.nodeParts(),
+	}, base)
+}
+
+// owners knows whose workloads are.
+type owners struct {
+	ask func(ctx context.Context, workload string) string // nil: each is of a user of its own
+
+	mu    sync.Mutex
+	known map[string]string // by workload
+}
+
+// of is whose a workload is; "": nobody can say.
+func (o *owners) of(ctx context.Context, workload string) string {
+	if o.ask == nil {
+		return workload
+	}
+	o.mu.Lock()
+	user, known := o.known[workload]
+	o.mu.Unlock()
+	if known {
+		return user
+	}
+	if user = o.ask(ctx, workload); user == "" {
+		return ""
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	const most = 100_000
+	if o.known == nil || len(o.known) >= most {
+		o.known = make(map[string]string)
+	}
+	o.known[workload] = user
+	return user
 }

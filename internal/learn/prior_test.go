@@ -21,21 +21,20 @@ func TestWhatWorkloadsHaveInCommonForgetsTheRunsThatAreTakenOut(t *testing.T) {
 		samples = append(samples, dvfsmodel.Sample{Core: core, Mem: 877, Time: pt.Time, Power: pt.Power})
 	}
 	for _, workload := range []string{"a", "b", "c", "d"} {
-		p.note(key(workload), samples, nil, base)
+		p.note(key(workload), workloadRuns{samples: samples, user: workload}, base)
 	}
 	p.learn(priorKey{gpuModel: "V100"})
-	with := p.get(priorKey{gpuModel: "V100"}, base)
+	with := p.get(priorKey{gpuModel: "V100"}, base, "")
 	p.forget(key("none"))
-	if p.get(priorKey{gpuModel: "V100"}, base) != with {
+	if p.get(priorKey{gpuModel: "V100"}, base, "") != with {
 		t.Error("it forgot what it didn't learn")
 	}
 	p.forget(key("d"))
-	if p.get(priorKey{gpuModel: "V100"}, base) == with {
+	if p.get(priorKey{gpuModel: "V100"}, base, "") == with {
 		t.Error("until it has learnt anew it goes by what it learnt")
 	}
 	p.learn(priorKey{gpuModel: "V100"})
-	now := p.get(priorKey{gpuModel: "V100"}, base)
-	if now == with || len(p.byGPU[priorKey{gpuModel: "V100"}].samples) != 3 {
+	if now := p.get(priorKey{gpuModel: "V100"}, base, ""); now == with || len(p.byGPU[priorKey{gpuModel: "V100"}].samples) != 3 {
 		t.Errorf("it goes by what it learnt: %v", now == with)
 	}
 }

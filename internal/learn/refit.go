@@ -52,9 +52,9 @@ func (l *Learner) refit(ctx context.Context, key record.WorkloadKey) error {
 		l.models.change(key, func(st *standing) { st.usage = seen.usage })
 	}
 	samples := seen.samples()
-	l.priors.note(key, samples, seen.underLimits, base)
+	l.noteRuns(ctx, key, seen, base)
 	l.priors.learn(priorOf(key))
-	prior := l.priors.get(priorOf(key), base)
+	prior := l.priors.get(priorOf(key), base, l.owners.of(ctx, key.Workload))
 	fresh, known, noise, err := fitTo(samples, base, prior)
 	if err != nil && len(seen.older) > 0 { // perhaps the work is another one now
 		samples = seen.recent

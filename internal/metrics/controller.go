@@ -155,6 +155,7 @@ var errorMetric = labelled(prometheus.CounterValue, "epplan_errors_total", "Thin
 // addErrors adds what a controller counts by itself.
 func addErrors(all map[string]float64, s *status) {
 	all["bad-request"] += float64(s.BadRequests)
+	all["outcome-elsewhere"] += float64(s.Elsewhere)
 	all["outcome-refused"] += float64(s.OutcomeErrors)
 	all["record-lost"] += float64(s.Lost)
 	if s.Forecasts != nil {

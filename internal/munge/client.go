@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 	"syscall"
 	"time"
@@ -58,11 +59,14 @@ type CredentialTerms struct {
 // Credential is what a decoded credential says.
 type Credential struct {
 	UID, GID uint32 // of the process that had it made
-	Node     string // whose key made it; empty: munge made it, which says no machine
-	Encoded  time.Time
-	Decoded  time.Time // by the clock of the munged that was asked
-	TTL      time.Duration
-	Payload  []byte
+	Node     string // whose key made it; empty: munge made it
+	// Origin is where munge says that it was made; invalid: it doesn't. Whoever has munge's key can have it say
+	// anything.
+	Origin  netip.Addr
+	Encoded time.Time
+	Decoded time.Time // by the clock of the munged that was asked
+	TTL     time.Duration
+	Payload []byte
 }
 
 // Age is how long ago the credential was made. Where it is negative, clocks

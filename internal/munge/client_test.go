@@ -442,3 +442,16 @@ func FuzzMungedsAnswer(f *testing.F) {
 		}
 	})
 }
+
+func TestACredentialSaysWhereItWasMade(t *testing.T) {
+	d := mungetest.Start(t, nil)
+	m := munge.New(d.Socket)
+	c, err := m.Decode(t.Context(), strings.TrimSpace(run(t, 0, "x", "munge", "--socket", d.Socket)))
+	if err != nil || !c.Origin.IsValid() {
+		t.Fatalf("made at %v, %v", c.Origin, err)
+	}
+	other := strings.TrimSpace(run(t, 0, "x", "munge", "--socket", d.Socket))
+	if said := run(t, 0, other, "unmunge", "--socket", d.Socket); !strings.Contains(said, c.Origin.String()) {
+		t.Errorf("made at %v, and munge says:\n%s", c.Origin, said)
+	}
+}

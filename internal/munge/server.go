@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"time"
 )
 
@@ -34,6 +35,7 @@ type Options struct {
 type Peer struct {
 	UID, GID uint32
 	Node     string        // whose key the credential is of; empty: munge's doesn't say
+	Origin   netip.Addr    // where munge says that the credential was made; invalid: it doesn't
 	Age      time.Duration // of the credential; negative: its clock is ahead
 }
 
@@ -122,7 +124,7 @@ func (g *authHandler) admit(w http.ResponseWriter, r *http.Request, from *caller
 	if err != nil && !isStale(err) {
 		return nil, err
 	}
-	from.Peer = Peer{UID: c.UID, GID: c.GID, Node: c.Node, Age: c.Age()}
+	from.Peer = Peer{UID: c.UID, GID: c.GID, Node: c.Node, Origin: c.Origin, Age: c.Age()}
 	asked, unbound := openRequest(c.Payload, r)
 	from.nonce, from.known = asked.nonce, asked.known
 	switch {

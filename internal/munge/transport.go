@@ -4,11 +4,16 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
+	"os"
 	"slices"
+	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -34,13 +39,57 @@ type Transport struct {
 // NewTransport is a transport that takes answers from root, and from the users
 // given, such as Slurm's.
 func NewTransport(m Voucher, trusted ...uint32) *Transport {
-	dialer := net.Dialer{Timeout: dialTimeout}
+	dialer := rootDialer{plain: net.Dialer{Timeout: dialTimeout}, root: os.Geteuid() == 0}
 	return &Transport{voucher: m, trusted: append([]uint32{0}, trusted...), base: &http.Transport{
 		DialContext:            dialer.DialContext,
 		DisableKeepAlives:      true,
 		DisableCompression:     true,
 		MaxResponseHeaderBytes: maxHeaders,
 	}}
+}
+
+// rootDialer connects from a port that only root has, if this is root: a server keeps places for those,
+// which users of the machine can't take.
+type rootDialer struct {
+	plain net.Dialer
+	root  bool
+	// fails is until when such ports aren't tried, since something on the way doesn't like them.
+	fails atomic.Int64
+}
+
+// Of the ports below 1024 those above the ones that servers have.
+const (
+	lowestRootPort  = 700
+	highestRootPort = 1023
+	rootPortTries   = 4 // of ports that others may have
+	plainFor        = 10 * time.Minute
+)
+
+// DialContext connects.
+func (d *rootDialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	if !d.root || time.Now().UnixNano() < d.fails.Load() {
+		return d.plain.DialContext(ctx, network, address)
+	}
+	for range rootPortTries {
+		dialer := d.plain
+		dialer.LocalAddr = &net.TCPAddr{Port: lowestRootPort + rand.IntN(highestRootPort-lowestRootPort+1)} //nolint:gosec // any port will do
+		c, err := dialer.DialContext(ctx, network, address)
+		switch {
+		case err == nil || errors.Is(err, syscall.ECONNREFUSED) || ctx.Err() != nil:
+			if ctx.Err() != nil && err != nil {
+				d.fails.Store(time.Now().Add(plainFor).UnixNano())
+			}
+			return c, err
+		case errors.Is(err, syscall.EADDRINUSE), errors.Is(err, syscall.EADDRNOTAVAIL):
+			continue
+		}
+		break // a capability is missing, or packets from such ports get lost
+	}
+	c, err := d.plain.DialContext(ctx, network, address)
+	if err == nil {
+		d.fails.Store(time.Now().Add(plainFor).UnixNano())
+	}
+	return c, err
 }
 
 // Trust has answers taken also from those whom a function names, who may

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"net/netip"
 	"time"
 )
 
@@ -147,7 +148,8 @@ func parseDecoded(body []byte) (Credential, error) {
 	f.bytes(3)              // cipher, code, compression
 	f.bytes(uint32(f.u8())) // realm
 	c := Credential{TTL: time.Duration(f.u32()) * time.Second}
-	f.bytes(uint32(f.u8())) // where it was made: an address that proves nothing
+	c.Origin, _ = netip.AddrFromSlice(f.bytes(uint32(f.u8())))
+	c.Origin = c.Origin.Unmap()
 	c.Encoded, c.Decoded = f.time(), f.time()
 	c.UID, c.GID = f.u32(), f.u32()
 	f.bytes(8) // who may decode

@@ -10,16 +10,24 @@ import (
 )
 
 // Caller is who asks. There are three tiers: administrators may do everything; operators
-// see everything and change nothing; users see what concerns them alone. An agent that proves by a key
-// which node it is may speak for that node, and is a user otherwise.
+// see everything and change nothing; users see what concerns them alone. An agent that proves by a key, or
+// by its machine's address, which node it is may speak for that node.
 type Caller struct {
 	UID      uint32
 	Name     string // of the user; empty: not known, and so nobody's job is theirs
 	Operator bool   // sees everything
 	Admin    bool   // root, Slurm's user, or epd's own
-	Node     string // whose agent it is, by its key; empty: no machine is proven
+	Node     string // whose agent it is, by its key; empty: no machine is proven by one
+	// Machine is where an administrator asks, if that is no machine of administrators: one there may see
+	// everything, and change nothing but by the agents for which it speaks. Nil: no such machine.
+	Machine Machine
 
 	inProcess bool // nobody but this process
+}
+
+// Machine tells by its error, [ErrForbidden], for which nodes root there may not speak.
+type Machine interface {
+	SpeaksFor(node string) error
 }
 
 // ForEPD is the caller of what epd asks itself, for no user, such as its metrics: it may
@@ -59,6 +67,9 @@ const (
 // Admits tells by its error, [ErrForbidden], that a caller may not ask.
 func (t Tier) Admits(c Caller) error {
 	switch {
+	case c.Admin && c.Machine != nil && t == Administrators:
+		return fmt.Errorf("%w: administrators may do that on the controller's machine, or on those that "+
+			"admin_hosts of [live] names", ErrForbidden)
 	case c.Admin, t == Anybody, t == Operators && c.Operator, t == Agents && c.Node != "":
 		return nil
 	case t == Operators:
@@ -70,6 +81,8 @@ func (t Tier) Admits(c Caller) error {
 // SpeaksFor tells by its error, [ErrForbidden], that a caller may not speak for a node's agent.
 func (c Caller) SpeaksFor(node string) error {
 	switch {
+	case c.Admin && c.Machine != nil:
+		return c.Machine.SpeaksFor(node)
 	case c.Admin, c.Node != "" && c.Node == node:
 		return nil
 	case c.Node == "":

@@ -12,11 +12,13 @@ import (
 	"time"
 )
 
+const wrongToken = "wrong-wrong-wrong-wrong"
+
 // fails has a browser log in with wrong tokens, each of which must be refused.
 func (b *browser) fails(times int) {
 	b.t.Helper()
 	for i := range times {
-		if a := b.login("wrong-wrong-wrong-wrong"); a.status != http.StatusForbidden || len(b.cookies) > 0 {
+		if a := b.login(wrongToken); a.status != http.StatusForbidden || len(b.cookies) > 0 {
 			b.t.Fatalf("the %d. wrong one: %d", i+1, a.status)
 		}
 	}
@@ -35,7 +37,7 @@ func TestOneWhoseLoginsFailKeepsNobodyElseBehindAProxyOut(t *testing.T) {
 	p.from(t, "10.0.0.7").fails(5)
 	// What its client said before counts for nothing.
 	for _, forwarded := range []string{"10.0.0.7", "10.0.0.9, 10.0.0.7", "::ffff:10.0.0.7"} {
-		if a := p.from(t, forwarded).login(adminToken); a.status != http.StatusTooManyRequests {
+		if a := p.from(t, forwarded).login(wrongToken); a.status != http.StatusTooManyRequests {
 			t.Errorf("%q, whose logins failed: %d", forwarded, a.status)
 		}
 	}
@@ -45,7 +47,7 @@ func TestOneWhoseLoginsFailKeepsNobodyElseBehindAProxyOut(t *testing.T) {
 		}
 	}
 	p.from(t, "2001:db8::1").fails(5) // somebody has as many addresses as a network of 64 bits
-	if a := p.from(t, "2001:db8::2").login(adminToken); a.status != http.StatusTooManyRequests {
+	if a := p.from(t, "2001:db8::2").login(wrongToken); a.status != http.StatusTooManyRequests {
 		t.Errorf("from another address of the same network: %d", a.status)
 	}
 	if a := p.from(t, "2001:db8:0:1::1").login(adminToken); a.status != http.StatusSeeOther {
@@ -58,7 +60,7 @@ func TestWhoSaysThatItIsManyIsBoundedAsOne(t *testing.T) {
 	for i := range 10 {
 		p.from(t, fmt.Sprintf("10.0.1.%d", i)).fails(5)
 	}
-	if a := p.from(t, "10.0.2.1").login(adminToken); a.status != http.StatusTooManyRequests {
+	if a := p.from(t, "10.0.2.1").login(wrongToken); a.status != http.StatusTooManyRequests {
 		t.Errorf("after 50 by one proxy: %d", a.status)
 	}
 }
@@ -71,7 +73,7 @@ func TestATunnelThatManyShareHasALargerBound(t *testing.T) {
 		t.Errorf("after 49: %d", a.status)
 	}
 	b.fails(1)
-	if a := p.browser(t).login(adminToken); a.status != http.StatusTooManyRequests {
+	if a := p.browser(t).login(wrongToken); a.status != http.StatusTooManyRequests {
 		t.Errorf("after 50: %d", a.status)
 	}
 }
@@ -156,9 +158,12 @@ func TestLoginsThatFailAreBounded(t *testing.T) {
 	p := openPort(t)
 	b := p.from(t, "10.0.0.7")
 	b.fails(5)
-	if a := b.login(adminToken); a.status != http.StatusTooManyRequests ||
+	if a := b.login(wrongToken); a.status != http.StatusTooManyRequests ||
 		a.header.Get("Retry-After") != "60" || len(b.cookies) > 0 {
 		t.Errorf("the sixth: %d, retry after %q", a.status, a.header.Get("Retry-After"))
+	}
+	if a := p.from(t, "10.0.0.7").login(adminToken); a.status != http.StatusSeeOther {
+		t.Errorf("a right token after wrong ones of others at that address: %d", a.status)
 	}
 	p.now = p.now.Add(time.Minute)
 	if a := b.login(adminToken); a.status != http.StatusSeeOther {
@@ -196,6 +201,22 @@ func TestWithoutAPortInTheHostsNameTheCookieHasTheOneThatEpdListensAt(t *testing
 			t.Errorf("%q: the cookie is called %s", host, name)
 		} else {
 			names[name] = true
+		}
+	}
+}
+
+// Whoever sends wrong tokens all the time, under whatever names, keeps nobody out who has a right one.
+func TestARightTokenPassesWhateverWrongOnesDo(t *testing.T) {
+	p := openPort(t)
+	for i := range 210 { // as many as everybody together may
+		p.from(t, fmt.Sprintf("10.0.%d.1", i)).login(wrongToken)
+	}
+	for _, forwarded := range []string{"10.0.1.1", "10.1.1.1", ""} {
+		if a := p.from(t, forwarded).login(wrongToken); a.status != http.StatusTooManyRequests {
+			t.Errorf("a further wrong one from %q: %d", forwarded, a.status)
+		}
+		if a := p.from(t, forwarded).login(adminToken); a.status != http.StatusSeeOther {
+			t.Errorf("a right one from %q: %d", forwarded, a.status)
 		}
 	}
 }

@@ -1,0 +1,342 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/epplan/epplan/internal/query"
+	"github.com/epplan/epplan/slurm"
+)
+
+// Bounds of what is known of machines.
+const (
+	addressesFor = 10 * time.Minute // addresses of a name are believed
+	failuresFor  = time.Minute      // that it has none
+	lookupBound  = 250 * time.Millisecond
+	// heardFor is how long a node that is heard from one address is heard from no other.
+	heardFor    = 10 * time.Minute
+	maxMachines = 100_000
+)
+
+// Machines tells by the address that a request comes from for which nodes root there may speak, and whether
+// it may do what administrators do. Munge's key is the same everywhere, so a credential says which user
+// asks and proves no machine: what can't be had without the machine is its address. All are options but
+// Log.
+type Machines struct {
+	// Nodes are Slurm's, as it listed them last.
+	Nodes func() []slurm.Node
+	// Node asks Slurm for one that isn't in the list.
+	Node func(ctx context.Context, name string) (slurm.Node, error)
+	// AdminHosts and NodeHosts are further machines, by name or address: from where administrators may ask, and
+	// from where agents of any node do.
+	AdminHosts, NodeHosts func() []string
+	Lookup                func(ctx context.Context, name string) ([]netip.Addr, error)
+	Own                   func() ([]netip.Addr, error) // this machine's
+	Clock                 func() time.Time
+	Log                   *slog.Logger
+
+	mu    sync.Mutex
+	names map[string]resolved
+	heard map[string]heardNode   // by node
+	bound map[netip.Addr]boundTo // addresses that Slurm doesn't know
+	own   resolved               // under ""
+	asked map[string]askedNode   // nodes that weren't in the list
+}
+
+// resolved are addresses of a name.
+type resolved struct {
+	addrs []netip.Addr
+	at    time.Time
+	known bool // somebody could say
+}
+
+// isFresh reports whether addresses are no older than that, or than what is believed if nobody could say.
+func (r *resolved) isFresh(now time.Time, most time.Duration) bool {
+	if !r.known {
+		most = failuresFor
+	}
+	return !r.at.IsZero() && now.Sub(r.at) < most
+}
+
+// heardNode is from where a node was heard last.
+type heardNode struct {
+	from   netip.Addr
+	proven bool // it is an address of the node by Slurm
+	at     time.Time
+}
+
+// askedNode is what Slurm said of one node.
+type askedNode struct {
+	slurm.Node
+	known bool
+	until time.Time
+}
+
+// boundTo is the node that speaks from an address.
+type boundTo struct {
+	node string
+	at   time.Time
+}
+
+// NewMachines are machines by this one's interfaces and its resolver.
+func NewMachines(log *slog.Logger) *Machines {
+	return &Machines{
+		Clock: time.Now, Log: log, Own: interfaceAddresses,
+		Lookup: func(ctx context.Context, name string) ([]netip.Addr, error) {
+			return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
+		},
+	}
+}
+
+// interfaceAddresses are those of this machine.
+func interfaceAddresses() ([]netip.Addr, error) {
+	all, err := net.InterfaceAddrs()
+	list := make([]netip.Addr, 0, len(all))
+	for _, a := range all {
+		if p, err := netip.ParsePrefix(a.String()); err == nil {
+			list = append(list, plain(p.Addr()))
+		}
+	}
+	return list, err
+}
+
+// plain is an address in the one form that it is compared in.
+func plain(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
+
+// addressOf is where a request or a connection comes from; invalid: from no network.
+func addressOf(remote string) netip.Addr {
+	at, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return plain(at.Addr())
+}
+
+// IsOwn reports whether an address is this machine's.
+func (m *Machines) IsOwn(a netip.Addr) bool {
+	if a.IsLoopback() {
+		return true
+	}
+	now := m.Clock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.own.isFresh(now, failuresFor) {
+		if addrs, err := m.Own(); err == nil {
+			m.own = resolved{addrs, now, true}
+		}
+	}
+	return slices.Contains(m.own.addrs, a)
+}
+
+// MayAdminister reports whether administrators at an address may do what they may on this machine.
+func (m *Machines) MayAdminister(ctx context.Context, a netip.Addr) bool {
+	return m.IsOwn(a) || m.AdminHosts != nil && m.isOneOf(ctx, a, m.AdminHosts())
+}
+
+func (m *Machines) isOneOf(ctx context.Context, a netip.Addr, hosts []string) bool {
+	return slices.ContainsFunc(hosts, func(host string) bool {
+		return slices.Contains(m.addressesOf(ctx, host, addressesFor), a)
+	})
+}
+
+// addressesOf are those of a host, by name or address, as of so long ago at most.
+func (m *Machines) addressesOf(ctx context.Context, host string, most time.Duration) []netip.Addr {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{plain(a)}
+	}
+	now := m.Clock()
+	m.mu.Lock()
+	known := m.names[host]
+	m.mu.Unlock()
+	if known.isFresh(now, most) {
+		return known.addrs
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookupBound)
+	defer cancel()
+	found, err := m.Lookup(ctx, host)
+	fresh := resolved{known.addrs, now, false} // while nobody can say, what was said
+	if err == nil {
+		fresh = resolved{make([]netip.Addr, len(found)), now, true}
+		for i := range found {
+			fresh.addrs[i] = plain(found[i])
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.names == nil || len(m.names) >= maxMachines {
+		m.names = make(map[string]resolved)
+	}
+	m.names[host] = fresh
+	return fresh.addrs
+}
+
+// listed is a node of Slurm's last list; false: it isn't there.
+func (m *Machines) listed(name string) (slurm.Node, bool) {
+	if m.Nodes == nil {
+		return slurm.Node{}, false
+	}
+	list := m.Nodes()
+	i := slices.IndexFunc(list, func(n slurm.Node) bool { return n.Name == name })
+	if i < 0 {
+		return slurm.Node{}, false
+	}
+	return list[i], true
+}
+
+// ask asks Slurm for a node, once a minute; false: Slurm has none, or doesn't say.
+func (m *Machines) ask(ctx context.Context, name string) (slurm.Node, bool) {
+	now := m.Clock()
+	m.mu.Lock()
+	before := m.asked[name]
+	m.mu.Unlock()
+	if m.Node == nil || now.Before(before.until) {
+		return before.Node, before.known
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookupBound)
+	defer cancel()
+	n, err := m.Node(ctx, name)
+	fresh := askedNode{n, err == nil, now.Add(failuresFor)}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.asked == nil || len(m.asked) >= maxMachines {
+		m.asked = make(map[string]askedNode)
+	}
+	m.asked[name] = fresh
+	return n, fresh.known
+}
+
+// isNodes reports whether an address is one of a node's, as Slurm has it, by names as of so long ago at most.
+func (m *Machines) isNodes(ctx context.Context, a netip.Addr, n *slurm.Node, most time.Duration) bool {
+	hosts := []string{n.Address, n.HostName, n.Name}
+	return slices.ContainsFunc(hosts, func(host string) bool {
+		return host != "" && slices.Contains(m.addressesOf(ctx, host, most), a)
+	})
+}
+
+// find is a node of Slurm's, and whether an address is one of its. What is known may be of before the node
+// got that address: then Slurm and the names are asked anew.
+func (m *Machines) find(ctx context.Context, a netip.Addr, name string) (n slurm.Node, known, its bool) {
+	if n, known = m.listed(name); known && m.isNodes(ctx, a, &n, addressesFor) {
+		return n, true, true
+	}
+	if now, ok := m.ask(ctx, name); ok {
+		n, known = now, true
+	}
+	return n, known, known && m.isNodes(ctx, a, &n, failuresFor)
+}
+
+// ownerOf is a node that has an address, by what is known of nodes' addresses without asking.
+func (m *Machines) ownerOf(a netip.Addr) string {
+	if m.Nodes == nil {
+		return ""
+	}
+	list := m.Nodes()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range list {
+		n := &list[i]
+		for _, host := range []string{n.Address, n.HostName, n.Name} {
+			if literal, err := netip.ParseAddr(host); err == nil && plain(literal) == a ||
+				slices.Contains(m.names[host].addrs, a) {
+				return n.Name
+			}
+		}
+	}
+	return ""
+}
+
+// SpeaksFor tells by its error, [query.ErrForbidden], that root at an address may not speak for a node;
+// origin is where munge says that its credential was made. This machine and those of NodeHosts speak for
+// any. A node that comes from an address that Slurm doesn't know, as one with several networks, speaks for
+// itself alone from there, and only while it isn't heard from elsewhere.
+func (m *Machines) SpeaksFor(ctx context.Context, from, origin netip.Addr, node string) error {
+	if m.IsOwn(from) || m.NodeHosts != nil && m.isOneOf(ctx, from, m.NodeHosts()) {
+		return nil
+	}
+	n, known, proven := m.find(ctx, from, node)
+	if !proven {
+		if owner := m.ownerOf(from); owner != "" {
+			return fmt.Errorf("%w: %s is the address of node %s, which speaks for itself alone", query.ErrForbidden,
+				from, owner)
+		}
+	}
+	owner := m.ownerOf(origin)
+	if known && owner != "" && owner != node && !m.isNodes(ctx, origin, &n, addressesFor) {
+		return fmt.Errorf("%w: the credential was made on node %s, which speaks for itself alone",
+			query.ErrForbidden, owner)
+	}
+	return m.hear(node, from, proven)
+}
+
+// machineAsking is where a request comes from.
+type machineAsking struct {
+	machines     *Machines
+	request      *http.Request
+	from, origin netip.Addr
+}
+
+// SpeaksFor is [Machines.SpeaksFor].
+func (m *machineAsking) SpeaksFor(node string) error {
+	return m.machines.SpeaksFor(m.request.Context(), m.from, m.origin, node)
+}
+
+// hear notes that a node speaks from an address, unless it is another one's or the node is elsewhere.
+func (m *Machines) hear(node string, from netip.Addr, proven bool) error {
+	now := m.Clock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	last, heard := m.heard[node]
+	lately := heard && now.Sub(last.at) < heardFor
+	by, taken := m.bound[from]
+	switch {
+	case proven:
+	case lately && last.from != from:
+		return fmt.Errorf("%w: node %s speaks from %s, and %s isn't its address in Slurm; if it is, name it in "+
+			"node_hosts of [live]", query.ErrForbidden, node, last.from, from)
+	case taken && by.node != node && now.Sub(by.at) < heardFor:
+		return fmt.Errorf("%w: node %s speaks from %s, which Slurm doesn't know as an address of %s; if several "+
+			"nodes come from there, name it in node_hosts of [live]", query.ErrForbidden, by.node, from, node)
+	default:
+		if !taken || by.node != node {
+			m.Log.Info("a node comes from an address that isn't its own in Slurm", "node", node, "from", from)
+		}
+		if m.bound == nil || len(m.bound) >= maxMachines {
+			m.bound = make(map[netip.Addr]boundTo)
+		}
+		m.bound[from] = boundTo{node, now}
+	}
+	if m.heard == nil || len(m.heard) >= maxMachines {
+		m.heard = make(map[string]heardNode)
+	}
+	m.heard[node] = heardNode{from, proven, now}
+	return nil
+}
+
+// Run keeps up with the addresses of Slurm's nodes until the context ends, so that it is known whose an
+// address is before its node speaks.
+func (m *Machines) Run(ctx context.Context) {
+	const every = 20 * time.Second
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		for _, n := range m.Nodes() {
+			for _, host := range []string{n.Address, n.HostName, n.Name} {
+				if host != "" && ctx.Err() == nil {
+					m.addressesOf(ctx, host, addressesFor)
+				}
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
