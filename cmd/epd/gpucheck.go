@@ -177,9 +177,8 @@ const lockBound = 30 * time.Second
 func (l *childLocker) Lock(
 	ctx context.Context, uuid string, at dvfsmodel.Setting,
 ) (took time.Duration, kill func() error, err error) {
-	cmd := itself("gpu-check", "--hold", uuid, "--at", fmt.Sprintf("%v,%v,%v", float64(at.Core), float64(at.Mem),
-		float64(at.Cap)), "--gpu", whichGPUs(l.Context), "--gpu-faults", l.String("gpu-faults"), "--state",
-		l.String("state"))
+	cmd := itself("gpu-check", "--hold", uuid, "--at", settingText(at), "--gpu", whichGPUs(l.Context),
+		"--gpu-faults", l.String("gpu-faults"), "--state", l.String("state"))
 	input, err := cmd.StdinPipe()
 	if err != nil {
 		return 0, nil, err
@@ -282,6 +281,15 @@ func holdGPU(c *cli.Context, uuid string, stdin io.Reader, stdout io.Writer) err
 	}
 	_, stopping := a.Stop(context.WithoutCancel(c.Context))
 	return errors.Join(err, stopping)
+}
+
+// settingText is a setting as parseSetting reads it.
+func settingText(at dvfsmodel.Setting) string {
+	values := make([]string, gpu.NumControls)
+	for control := range gpu.NumControls {
+		values[control] = strconv.FormatFloat(float64(control.Of(at)), 'f', -1, 64)
+	}
+	return strings.Join(values, ",")
 }
 
 // parseSetting reads "CORE,MEM,CAP,PROFILE", 0 for what is left alone.

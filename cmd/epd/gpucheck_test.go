@@ -128,7 +128,7 @@ func holder(t *testing.T, state string) (s *gpu.Sim, child *exec.Cmd, input io.C
 	must(t, err)
 	all, err := l.Sims()
 	must(t, err)
-	child = itself("gpu-check", "--hold", all[0].Identity().UUID, "--at", "802,0,150", "--gpu", "sim",
+	child = itself("gpu-check", "--hold", all[0].Identity().UUID, "--at", "802,0,150,0", "--gpu", "sim",
 		"--state", state)
 	input, err = child.StdinPipe()
 	must(t, err)

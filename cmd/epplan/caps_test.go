@@ -218,11 +218,11 @@ func TestTheFrontierOfAModelIsWhatNoOtherSettingBeats(t *testing.T) {
 		return x
 	}
 	for _, row := range show() {
-		best[row["workload"].(string)] = row
+		best[fmt.Sprint(row["workload"])] = row
 	}
 	last, capped := make(map[string]map[string]any), 0
 	for _, row := range show("--frontier") {
-		name := row["workload"].(string)
+		name := fmt.Sprint(row["workload"])
 		if before := last[name]; before != nil && !(number(row, "time_s") > number(before, "time_s") &&
 			number(row, "energy_j") < number(before, "energy_j")) {
 			t.Errorf("%v comes after %v", row, before)

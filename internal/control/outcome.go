@@ -78,8 +78,8 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 	return receipt, nil
 }
 
-// attributeUndecided gives an outcome the workload that Slurm says its job is of, and none where only its sender
-// says so.
+// attributeUndecided gives an outcome the workload that Slurm says its job is of, and none where only its
+// sender says so.
 func (c *Controller) attributeUndecided(
 	ctx context.Context, id slurm.JobID, o *record.Outcome, submitted int64, job *jobs.Job,
 ) error {

@@ -184,7 +184,8 @@ func TestAUserWithManyWorkloadsPushesOutNoneOfOthers(t *testing.T) {
 		}
 	}
 	if others != 12 || len(p.byGPU[priorKey{gpuModel: "V100"}].samples) != maxEvidence {
-		t.Errorf("%d of 12 workloads of others are left, of %d", others, len(p.byGPU[priorKey{gpuModel: "V100"}].samples))
+		t.Errorf("%d of 12 workloads of others are left, of %d", others,
+			len(p.byGPU[priorKey{gpuModel: "V100"}].samples))
 	}
 }
 

@@ -34,7 +34,8 @@ func TestWhatWorkloadsHaveInCommonForgetsTheRunsThatAreTakenOut(t *testing.T) {
 		t.Error("until it has learnt anew it goes by what it learnt")
 	}
 	p.learn(priorKey{gpuModel: "V100"})
-	if now := p.get(priorKey{gpuModel: "V100"}, base, ""); now == with || len(p.byGPU[priorKey{gpuModel: "V100"}].samples) != 3 {
+	now := p.get(priorKey{gpuModel: "V100"}, base, "")
+	if now == with || len(p.byGPU[priorKey{gpuModel: "V100"}].samples) != 3 {
 		t.Errorf("it goes by what it learnt: %v", now == with)
 	}
 }
