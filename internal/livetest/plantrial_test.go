@@ -154,7 +154,7 @@ func runTrial(b *testing.B, seed uint64, longer float64, loads []float64, arms [
 		for _, i := range random.Perm(len(arms)) {
 			l.write("config.toml", arms[i].config, 0o644)
 			l.reloadController()
-			r := s.run(jobs, &count)
+			r := s.run(jobs, &count, time.Duration(longer*10*float64(time.Millisecond)))
 			r.arm = arms[i].name
 			slices.Sort(r.waits)
 			// As it comes: all of it takes long.
@@ -166,8 +166,8 @@ func runTrial(b *testing.B, seed uint64, longer float64, loads []float64, arms [
 	}
 }
 
-// run has the jobs come at their times and waits for all of them.
-func (s *stage) run(jobs []trialJob, count *int) *trialResult {
+// run has the jobs come at their times and waits for all of them; every so often it looks at them.
+func (s *stage) run(jobs []trialJob, count *int, look time.Duration) *trialResult {
 	s.Helper()
 	before, joules := s.starts(), s.joules()
 	begin := time.Now()
@@ -175,7 +175,7 @@ func (s *stage) run(jobs []trialJob, count *int) *trialResult {
 	deadline := make(map[int64]time.Time)
 	already := *count
 	for next := 0; s.play()-already < len(jobs); {
-		if time.Since(begin) > patience*4 {
+		if time.Since(begin) > patience*10 {
 			s.Fatalf("%d of %d jobs ended", s.play()-already, len(jobs))
 		}
 		if next < len(jobs) && time.Since(begin) >= jobs[next].at {
@@ -193,7 +193,7 @@ func (s *stage) run(jobs []trialJob, count *int) *trialResult {
 			next++
 			continue
 		}
-		<-time.After(10 * time.Millisecond)
+		<-time.After(look)
 	}
 	*count += len(jobs)
 	r := &trialResult{joules: s.joules() - joules, makespan: time.Since(begin).Seconds(), overdue: len(deadline)}
