@@ -334,8 +334,9 @@ func (e *exploring) decide(
 func (e *exploring) carelessProbe(d *live.Decision) string {
 	standard := e.standard()
 	i := slices.IndexFunc(e.limits, func(l learn.Candidate) bool {
-		return l.At.Cap == d.Cap && (l.At.Core == cmp.Or(d.Core, e.profile.Default.Core) ||
-			d.Core == 0 && l.At.Core == standard.Core) // it runs there anyway
+		return l.At.Cap == d.Cap && l.At.Mem == cmp.Or(d.Mem, standard.Mem) &&
+			(l.At.Core == cmp.Or(d.Core, e.profile.Default.Core) ||
+				d.Core == 0 && l.At.Core == standard.Core) // it runs there anyway
 	})
 	most := e.alike.limit.Seconds()
 	if e.deadline > 0 {
