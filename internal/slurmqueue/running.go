@@ -20,10 +20,10 @@ type runningJob struct {
 	elapsed, remaining float64 // seconds
 }
 
-// remainingShare is what a job that overran its prediction is taken to need yet, as a part of what it
-// ran, and minRemaining up to how much of that one is that is about to reach its limit, in seconds.
+// remainingShare is what a job is taken to need yet at least, as a part of what it ran, and minRemaining up to
+// how much of that one is that is about to reach its limit, in seconds.
 const (
-	remainingShare = 0.1
+	remainingShare = 0.02
 	minRemaining   = 60
 )
 
@@ -73,7 +73,8 @@ func (b *Batch) remainingTime(j *epdapi.QueuedJob, ran float64) float64 {
 	if responses := b.responses(j); len(responses) > 0 {
 		expected, known = responses[0].Default().Time, true
 	}
-	if left := max(expected-ran, remainingShare*ran); known && (!limited || left < rest) {
+	// One that is longer than expected by so much is taken to need as much again.
+	if left := max(math.Abs(expected-ran), remainingShare*ran); known && (!limited || left < rest) {
 		rest = left
 	}
 	return max(rest, min(minRemaining, max(1, remainingShare*ran)))

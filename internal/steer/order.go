@@ -224,6 +224,9 @@ func (e *pendingJob) compare(f *pendingJob) int {
 	return cmp.Or(cmp.Compare(f.basePriority, e.basePriority), cmp.Compare(e.job.ID, f.job.ID))
 }
 
+// priority is what it has at present.
+func (e *pendingJob) priority() int64 { return e.basePriority - e.ourNice }
+
 // compareFirst is what a comparison answers where one of two comes first: whether it is the
 // first of them.
 func compareFirst(yes bool) int {

@@ -2,6 +2,7 @@ package steer_test
 
 import (
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -138,6 +139,61 @@ func TestANewcomerPassesNobodyInOrder(t *testing.T) {
 	if _, err := s.UndoAll(t.Context()); err != nil || w.jobs[7].Nice != 0 || w.jobs[1].Nice != 0 ||
 		w.jobs[5].Nice != 40 || s.NiceAtSubmit("gpu", 77) != 0 {
 		t.Errorf("undone: %v, nices %v", err, w.nices())
+	}
+}
+
+// TestALongLineIsKeptInOrderByFewChanges, as jobs come anywhere in it and the first ones start: each is a
+// command. It comes forward again, and everything is taken back.
+func TestALongLineIsKeptInOrderByFewChanges(t *testing.T) {
+	for _, n := range []int{20, 100, 400} {
+		w := newWorld()
+		w.settings.Live.Reorder = config.ReorderAll
+		w.settings.Live.Plan.Mode = config.PlanEnforce
+		rng := rand.New(rand.NewPCG(uint64(n), 2))
+		var order []slurm.JobID
+		next := slurm.JobID(1)
+		add := func(nice int64) {
+			w.job(next, 10, 100_000+rng.Int64N(3), "").AdminComment = slurm.TokenWithNice("epplan:T", nice)
+			w.setNice(next, nice)
+			order = slices.Insert(order, rng.IntN(len(order)+1), next)
+			next++
+		}
+		for range n {
+			add(0)
+		}
+		s := w.open(t)
+		const rounds, each = 300, 2
+		changed, most := 0, int64(0)
+		for round := range rounds {
+			w.rankAs("edl", order...)
+			w.settings.Ranking.GPUModel = make(map[slurm.JobID]string)
+			r := step(t, s)
+			if got := w.queue(); !slices.Equal(got, order) {
+				t.Fatalf("%d jobs, round %d: %v, want %v", n, round, got, order)
+			}
+			if round > 0 {
+				changed += r.Set + r.Undone
+			}
+			most = max(most, s.NiceAtSubmit("gpu", 10))
+			for range each {
+				delete(w.jobs, order[0])
+				order = order[1:]
+				add(s.NiceAtSubmit("gpu", 10))
+			}
+		}
+		t.Logf("%d jobs, %d come and %d start a step: %.1f changes, a nice of up to %d", n, each, each,
+			float64(changed)/rounds, most)
+		if mean := float64(changed) / rounds; mean > 10 || most > int64(n)*40 {
+			t.Errorf("%d jobs: %.1f changes a step, a nice of up to %d", n, mean, most)
+		}
+		if _, err := s.UndoAll(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for id, j := range w.jobs {
+			if j.Nice != 0 {
+				t.Errorf("undone, and job %d has a nice of %d", id, j.Nice)
+			}
+		}
 	}
 }
 

@@ -1,8 +1,10 @@
 package steer
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -52,12 +54,14 @@ func (p *Plan) orderGroup(key jobGroup, list []pendingJob, enforce bool) {
 	}
 	// In this order nothing is ever put behind what it is to come before, while
 	// only some of it is done yet.
+	nice := make(map[slurm.JobID]int64, len(list))
+	for i := range list {
+		nice[list[i].job.ID] = list[i].job.Nice
+	}
 	if enforce && r.most > 0 {
 		p.lines[key] = r.most
 	}
-	slices.Reverse(urgent)
-	slices.Reverse(ranked)
-	p.Wants = append(append(append(p.Wants, others...), ranked...), urgent...)
+	p.Wants = append(append(append(p.Wants, others...), lowersFirst(ranked, nice)...), lowersFirst(urgent, nice)...)
 	if r.noRoom {
 		p.Notes = append(p.Notes, fmt.Sprintf("partition %s: "+lowPrioritiesNote, key.partition))
 	}
@@ -73,10 +77,105 @@ func (s *Status) NotesOnLowPriorities() []string {
 	})
 }
 
+// lowersFirst puts wanted changes of a line, from its front on, in an order to make them in: first jobs that
+// are lowered, from the end of the line on, then those that come forward, from its front on.
+func lowersFirst(wants []WantedChange, nice map[slurm.JobID]int64) []WantedChange {
+	ordered := make([]WantedChange, 0, len(wants))
+	var raised []WantedChange
+	for i := range wants {
+		if after, err := strconv.ParseInt(wants[i].After, 10, 64); err == nil && after < nice[wants[i].Job] {
+			raised = append(raised, wants[i])
+		} else {
+			ordered = append(ordered, wants[i])
+		}
+	}
+	slices.Reverse(ordered)
+	return append(ordered, raised...)
+}
+
+// A long line isn't packed as tightly as it could be: else each job that comes between others would have all
+// behind it change, each by a command.
+const (
+	longLine    = 16 // jobs
+	lineSpacing = 8  // points between two
+	tightFront  = 4  // jobs at the front that are lowered by no more than they must be
+	looseness   = 16 // how much more the others may be lowered, in jobs of the line
+)
+
+// spacing is how a line is kept in order with few changes.
+type spacing struct {
+	stays []bool  // by place: it may stay at its priority
+	next  []int64 // the priority of the next one that stays, at that place or behind; 0: there is none
+	slack int64
+}
+
+// spacingOf has as many jobs of a line stay as are in order already.
+func spacingOf(list []pendingJob) *spacing {
+	s := &spacing{
+		stays: make([]bool, len(list)), next: make([]int64, len(list)+1), slack: looseness * int64(len(list)),
+	}
+	before := func(a, b int) bool { // in Slurm's order
+		x, y := &list[a], &list[b]
+		return cmp.Or(cmp.Compare(y.priority(), x.priority()), cmp.Compare(x.job.ID, y.job.ID)) < 0
+	}
+	var ends []int // by length: the end of the best sequence that is so long
+	from := make([]int, len(list))
+	for i := range list {
+		at := sort.Search(len(ends), func(k int) bool { return !before(ends[k], i) })
+		from[i] = -1
+		if at > 0 {
+			from[i] = ends[at-1]
+		}
+		if at == len(ends) {
+			ends = append(ends, i)
+		} else {
+			ends[at] = i
+		}
+	}
+	if len(ends) > 0 {
+		for i := ends[len(ends)-1]; i >= 0; i = from[i] {
+			s.stays[i] = true
+		}
+	}
+	for i := len(list) - 1; i >= 0; i-- {
+		if s.next[i] = s.next[i+1]; s.stays[i] {
+			s.next[i] = list[i].priority()
+		}
+	}
+	return s
+}
+
+// offset is by how much the job at a place is lowered to have at most a priority of limit.
+func (s *spacing) offset(list []pendingJob, i int, limit int64) int64 {
+	e := &list[i]
+	if s == nil || i < tightFront || e.agePart < ageSteps {
+		return e.minOffset(limit)
+	}
+	need := max(0, e.basePriority-limit)
+	if s.stays[i] && e.ourNice >= need && e.ourNice-need <= s.slack {
+		return e.ourNice
+	}
+	if need == 0 {
+		return 0
+	}
+	space, between := int64(lineSpacing), int64(1)
+	for k := i + 1; k < len(list) && !s.stays[k]; k++ {
+		between++
+	}
+	if next := s.next[i+1]; next > 0 && next < limit {
+		space = min(space, (limit-next)/(between+1))
+	}
+	return need + space
+}
+
 // rankLine lowers entrants so that each comes behind the one before, and all behind
 // those of earlier lines.
 func (r *groupRanker) rankLine(list []pendingJob) []WantedChange {
 	var wants []WantedChange
+	var loose *spacing
+	if r.enforce && len(list) > longLine {
+		loose = spacingOf(list)
+	}
 	for i := range list {
 		e := &list[i]
 		if !r.begun {
@@ -87,7 +186,7 @@ func (r *groupRanker) rankLine(list []pendingJob) []WantedChange {
 		if r.limit < 1 {
 			r.limit, r.noRoom = 1, true
 		}
-		offset := e.minOffset(r.limit)
+		offset := loose.offset(list, i, r.limit)
 		if offset > maxOffset || e.userNice+offset > maxNice {
 			r.plan.Notes = append(r.plan.Notes,
 				fmt.Sprintf("partition %s: job %s would have to be lowered by %d, more than is done",
