@@ -20,8 +20,8 @@ type runningJob struct {
 	elapsed, remaining float64 // seconds
 }
 
-// remainingShare is what a job is taken to need yet at least, as a part of what it ran, and minRemaining up to
-// how much of that one is that is about to reach its limit, in seconds.
+// remainingShare is what a job is taken to need yet at least, as a part of what it ran, and minRemaining
+// up to how much of that one is that is about to reach its limit, in seconds.
 const (
 	remainingShare = 0.02
 	minRemaining   = 60

@@ -61,7 +61,7 @@ func (p *Plan) orderGroup(key jobGroup, list []pendingJob, enforce bool) {
 	if enforce && r.most > 0 {
 		p.lines[key] = r.most
 	}
-	p.Wants = append(append(append(p.Wants, others...), lowersFirst(ranked, nice)...), lowersFirst(urgent, nice)...)
+	p.Wants = slices.Concat(p.Wants, others, lowersFirst(ranked, nice), lowersFirst(urgent, nice))
 	if r.noRoom {
 		p.Notes = append(p.Notes, fmt.Sprintf("partition %s: "+lowPrioritiesNote, key.partition))
 	}
