@@ -9,6 +9,7 @@ import (
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/jobs"
+	"github.com/epplan/epplan/internal/pause"
 	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/slurm"
@@ -71,17 +72,14 @@ const waitingEvery = 10 * time.Second
 
 // keepWaiting keeps up with who waits, until the context ends.
 func (c *Controller) keepWaiting(ctx context.Context) {
-	for ctx.Err() == nil {
+	for rest := time.Duration(0); pause.For(ctx, rest) == nil; {
 		s := c.settings.Load()
 		if s.Goal.WaitWeight > 0 {
 			c.waiting.last.Store(c.whoWaits())
 		} else {
 			c.waiting.last.Store(nil)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(s.Live.RenewalWithin(waitingEvery)):
-		}
+		rest = s.Live.RenewalWithin(waitingEvery)
 	}
 }
 

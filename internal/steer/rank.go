@@ -106,13 +106,15 @@ const (
 type spacing struct {
 	stays []bool  // by place: it may stay at its priority
 	next  []int64 // the priority of the next one that stays, at that place or behind; 0: there is none
+	until []int64 // how many don't stay from that place on, until one does
 	slack int64
 }
 
 // spacingOf has as many jobs of a line stay as are in order already.
 func spacingOf(list []pendingJob) *spacing {
 	s := &spacing{
-		stays: make([]bool, len(list)), next: make([]int64, len(list)+1), slack: looseness * int64(len(list)),
+		stays: make([]bool, len(list)), next: make([]int64, len(list)+1), until: make([]int64, len(list)+1),
+		slack: looseness * int64(len(list)),
 	}
 	before := func(a, b int) bool { // in Slurm's order
 		x, y := &list[a], &list[b]
@@ -138,8 +140,8 @@ func spacingOf(list []pendingJob) *spacing {
 		}
 	}
 	for i := len(list) - 1; i >= 0; i-- {
-		if s.next[i] = s.next[i+1]; s.stays[i] {
-			s.next[i] = list[i].priority()
+		if s.next[i], s.until[i] = s.next[i+1], s.until[i+1]+1; s.stays[i] {
+			s.next[i], s.until[i] = list[i].priority(), 0
 		}
 	}
 	return s
@@ -158,12 +160,9 @@ func (s *spacing) offset(list []pendingJob, i int, limit int64) int64 {
 	if need == 0 {
 		return 0
 	}
-	space, between := int64(lineSpacing), int64(1)
-	for k := i + 1; k < len(list) && !s.stays[k]; k++ {
-		between++
-	}
+	space := int64(lineSpacing)
 	if next := s.next[i+1]; next > 0 && next < limit {
-		space = min(space, (limit-next)/(between+1))
+		space = min(space, (limit-next)/(s.until[i+1]+2)) // it, those until the next one, and that one
 	}
 	return need + space
 }

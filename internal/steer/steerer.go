@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/colocate"
+	"github.com/epplan/epplan/internal/pause"
 	"github.com/epplan/epplan/internal/spool"
 	"github.com/epplan/epplan/slurm"
 	"github.com/epplan/epplan/slurm/lever"
@@ -68,6 +69,7 @@ type Steerer struct {
 	idle     map[string]time.Time // by node: since when it has been idle
 	naps     sleepHistory
 	seen     time.Time // the last snapshot
+	steps    *Settings // those of the last step
 	shared   bool      // weights may be by what suits jobs that share GPUs
 	leaving  bool      // the run ends: nothing but weights is moved
 	paused   bool      // everything was taken back, and nothing is wanted
@@ -159,20 +161,16 @@ func Open(o *Options) (*Steerer, error) {
 // nodes for jobs that share GPUs is of the moment, and is taken back.
 func (s *Steerer) Run(ctx context.Context, every time.Duration) {
 	said := ""
-	for ctx.Err() == nil {
+	for rest := time.Duration(0); pause.For(ctx, rest) == nil; {
 		begin := time.Now()
 		_, err := s.Step(ctx)
-		took := time.Since(begin)
+		rest = s.pause(every, time.Since(begin))
 		switch {
 		case err == nil:
 			said = ""
 		case err.Error() != said && ctx.Err() == nil:
 			said = err.Error()
 			s.log.Warn("slurm's queue can't be steered", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(s.pause(every, took)):
 		}
 	}
 	if err := s.undoWeights(ctx); err != nil {
@@ -191,12 +189,13 @@ const (
 
 // pause is how long it is until the next step.
 func (s *Steerer) pause(most, took time.Duration) time.Duration {
-	set := s.options.Settings()
-	pause := set.Live.RenewalWithin(most)
-	if set.Ranking != nil {
-		pause = min(pause, orderEvery)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rest := s.steps.Live.RenewalWithin(most)
+	if s.steps.Ranking != nil {
+		rest = min(rest, orderEvery)
 	}
-	return min(most, max(pause, restFactor*took))
+	return min(most, max(rest, restFactor*took))
 }
 
 // Step asks Slurm, takes back what isn't wanted any more, and sets what is
@@ -206,6 +205,7 @@ func (s *Steerer) Step(ctx context.Context) (StepReport, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	set := s.options.Settings()
+	s.steps = set
 	if s.paused && set.Version != s.pausedBy {
 		s.paused = false
 	}
