@@ -1,0 +1,184 @@
+package loadtest_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/epplan/epplan/internal/testkit/bigslurm"
+	"github.com/epplan/epplan/internal/testkit/mungetest"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
+	"github.com/epplan/epplan/internal/testkit/storetest"
+)
+
+// loadVariable has the load that this process is to make, as JSON: it runs in a network
+// of its own.
+const loadVariable = "EPPLAN_TEST_LOAD"
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(loadVariable); text != "" {
+		os.Exit(child(text))
+	}
+	os.Exit(m.Run())
+}
+
+// child makes the load and prints what came of it.
+func child(text string) int {
+	var l load
+	err := json.Unmarshal([]byte(text), &l)
+	if err == nil {
+		var r *result
+		if r, err = l.run(); err == nil {
+			err = json.NewEncoder(os.Stdout).Encode(r)
+		}
+	}
+	if err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// programs builds epd and the stand-in for Slurm's commands.
+func programs(tb testing.TB) string {
+	tb.Helper()
+	dir := tb.TempDir()
+	for _, name := range []string{"cmd/epd", "internal/testkit/bigslurm/standin"} {
+		build := exec.CommandContext(tb.Context(), "go", "build", "-o", filepath.Join(dir, filepath.Base(name)),
+			"../../"+name)
+		build.Env = append(os.Environ(), "CGO_ENABLED=1")
+		if out, err := build.CombinedOutput(); err != nil {
+			tb.Fatalf("build %s: %v\n%s", name, err, out)
+		}
+	}
+	return dir
+}
+
+// need ends a test on a machine that can't have it.
+func need(tb testing.TB) {
+	tb.Helper()
+	storetest.NeedSQLite(tb)
+	_, err := exec.LookPath("ip")
+	shareddata.Need(tb, os.Geteuid() == 0 && err == nil, "a network of its own needs root and ip (iproute2)")
+}
+
+// make runs a load in a process and a network of its own.
+func (l load) make(tb testing.TB) *result {
+	tb.Helper()
+	dir, err := os.MkdirTemp("", "load") //nolint:usetesting // a socket's path has 107 bytes at most
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+	l.Dir = dir
+	text, err := json.Marshal(l)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	program, err := os.Executable()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	command := exec.CommandContext(tb.Context(), program)
+	command.Env = append(os.Environ(), loadVariable+"="+string(text))
+	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	var complaint bytes.Buffer
+	command.Stderr = &complaint
+	out, err := command.Output()
+	if err != nil {
+		log, _ := os.ReadFile(filepath.Join(dir, "epd.log")) // it says more, if it is there
+		tb.Fatalf("%v: %s\n%s", err, complaint.Bytes(), last(log, 4000))
+	}
+	r := new(result)
+	if err := json.Unmarshal(out, r); err != nil {
+		tb.Fatalf("%q: %v", out, err)
+	}
+	return r
+}
+
+// last are the last bytes of a text.
+func last(text []byte, most int) []byte { return text[max(0, len(text)-most):] }
+
+// whole checks what must hold under any load.
+func (r *result) whole(tb testing.TB, what string) {
+	tb.Helper()
+	if r.Decisions == 0 || r.Unknown > 0 || len(r.Failed) > 0 {
+		tb.Errorf("%s: of %d decisions %d were of jobs that weren't known; failed: %q", what, r.Decisions, r.Unknown,
+			r.Failed)
+	}
+	if r.Outcomes != r.Sent || r.Lost != 0 || r.Runs != r.Sent {
+		tb.Errorf("%s: %d outcomes sent, %d taken, %d in the records, %d lost", what, r.Sent, r.Outcomes, r.Runs,
+			r.Lost)
+	}
+	if r.Reporting != r.Agents {
+		tb.Errorf("%s: %d nodes report, want %d", what, r.Reporting, r.Agents)
+	}
+	if r.Jobs != r.WantJobs {
+		tb.Errorf("%s: %d jobs known at the end, want %d", what, r.Jobs, r.WantJobs)
+	}
+}
+
+func TestNoJobIsUnknownAndNothingIsLostUnderLoad(t *testing.T) {
+	need(t)
+	munged := mungetest.Start(t, nil)
+	nodes := mungetest.Start(t, munged.Key)
+	bin := programs(t)
+	for _, release := range []string{bigslurm.Old, bigslurm.New} {
+		t.Run(release, func(t *testing.T) {
+			l := load{
+				Release: release, Jobs: 2000, Agents: 20, Programs: bin, Munge: munged.Socket, NodesMunge: nodes.Socket,
+				Rate: 20, For: 8 * time.Second, Brief: true,
+			}
+			l.make(t).whole(t, release)
+		})
+	}
+}
+
+var (
+	release = flag.String("release", bigslurm.Old, "of the Slurm whose commands there are")
+	lasting = flag.Duration("lasting", 60*time.Second, "how long decisions are asked for, in each part")
+	rate    = flag.Float64("rate", 50, "decisions a second")
+	only    = flag.Int("jobs", 0, "only the part with so many jobs and 1,000 agents")
+	profile = flag.String("profile", "", "folder for a profile of epd's processor time")
+)
+
+// BenchmarkLoad says how what a controller takes grows with Slurm's queue and with
+// the cluster, all on one core: make load.
+func BenchmarkLoad(b *testing.B) {
+	need(b)
+	munged := mungetest.Start(b, nil)
+	nodes := mungetest.Start(b, munged.Key)
+	bin := programs(b)
+	parts := [][2]int{{1000, 1000}, {10_000, 1000}, {100_000, 10}, {100_000, 100}, {100_000, 1000}, {1000, 10}}
+	if *only > 0 {
+		parts = [][2]int{{*only, 1000}}
+	}
+	for b.Loop() {
+		var table bytes.Buffer
+		w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', tabwriter.AlignRight)
+		_, _ = fmt.Fprintln(w, "jobs\tagents\tdecisions\tknown p50, p99\tasked p50, p99\tall p50, p99 ms\tunknown\t"+
+			"age of view mean, max s\tCPU of a core\tRSS mean, max MB\tbytes a run\tMB a day of reports\t")
+		for _, part := range parts {
+			l := load{
+				Release: *release, Jobs: part[0], Agents: part[1], Programs: bin, Munge: munged.Socket, NodesMunge: nodes.Socket,
+				Rate: *rate, For: *lasting, Profile: *profile,
+			}
+			r := l.make(b)
+			r.whole(b, fmt.Sprint(part))
+			_, _ = fmt.Fprintf(w, "%d\t%d\t%d\t%.1f, %.1f\t%.1f, %.1f\t%.1f, %.1f\t%d\t%.0f, %.0f\t%.2f\t%.0f, %.0f\t%.0f\t%.0f\t\n",
+				part[0], part[1], r.Decisions, r.Known.P50, r.Known.P99, r.Asked.P50, r.Asked.P99, r.All.P50, r.All.P99,
+				r.Unknown, r.AgeMean, r.AgeMax, r.CPU, r.RSSMean, r.RSSMax, r.BytesPerRun, r.ReportsMBPerDay)
+			_ = w.Flush()
+			b.Logf("%d jobs, %d agents: %+v", part[0], part[1], *r)
+		}
+		b.Logf("%s, %g decisions/s\n%s", *release, *rate, table.String())
+	}
+}
