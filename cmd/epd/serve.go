@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sync"
 	"syscall"
@@ -147,6 +148,7 @@ func (p *program) run(l net.Listener) (err error) {
 			err = errors.Join(err, closer())
 		}
 	}()
+	keepAnswering()
 	p.access, p.metrics = &daemon.Access{}, p.newMetrics()
 	p.allowUsers()
 	p.loops = append(p.loops, p.reload)
@@ -179,6 +181,15 @@ func (p *program) run(l net.Listener) (err error) {
 		err = errors.Join(err, cause) // not told to end
 	}
 	return err
+}
+
+// keepAnswering has epd on one core run two goroutines at a time: while one reads a long list of Slurm's, or
+// trains predictions, nothing but the kernel's scheduler makes room at once for one that is asked something.
+// Go's own lets a goroutine work for 10 ms, and looks as often whether a request has come.
+func keepAnswering() {
+	if runtime.GOMAXPROCS(0) == 1 && os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(2)
+	}
 }
 
 // handler answers at the socket of hooks and administrators.

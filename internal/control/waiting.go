@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unique"
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/jobs"
@@ -26,8 +27,8 @@ type waiting struct {
 type waitingJobs struct {
 	byPlace *planner.Backlog
 	places  []waitPlace
-	placeOf map[string]int          // by node: its place
-	counted map[slurm.JobID]waitJob // jobs that are in it, which may have started since
+	placeOf map[string]int           // by node: its place
+	counted map[slurm.JobID]*waitJob // jobs that are in it, which may have started since
 }
 
 // waitPlace is what decides who may have the GPUs of a node.
@@ -36,6 +37,7 @@ type waitPlace struct{ partitions, gpuModel string }
 type waitJob struct {
 	partitions []string
 	gpuModel   string  // empty: any
+	here       []bool  // by place: it could have its GPUs
 	backlog    float64 // one task's GPUs, by GPU that it could have
 }
 
@@ -61,7 +63,7 @@ func (w *waiting) Backlog(job slurm.JobID, node string) float64 {
 		return 0
 	}
 	backlog := now.byPlace.By[at]
-	if own, counted := now.counted[job]; counted && own.mayHave(&now.places[at]) {
+	if own, counted := now.counted[job]; counted && own.here[at] {
 		backlog -= own.backlog
 	}
 	return backlog
@@ -86,7 +88,7 @@ func (c *Controller) keepWaiting(ctx context.Context) {
 // whoWaits are the jobs that could start but for GPUs, or for their turn to have them.
 func (c *Controller) whoWaits() *waitingJobs {
 	profiles, gpuModels := c.settings.Load().Profiles, c.Foresight.gpuModels()
-	w := &waitingJobs{placeOf: make(map[string]int), counted: make(map[slurm.JobID]waitJob)}
+	w := &waitingJobs{placeOf: make(map[string]int), counted: make(map[slurm.JobID]*waitJob)}
 	var gpus []int // by place
 	nodes := c.Jobs.Nodes()
 	for i := range nodes {
@@ -106,19 +108,25 @@ func (c *Controller) whoWaits() *waitingJobs {
 		gpus[place] += count
 	}
 	w.byPlace = planner.NewBacklog(gpus)
+	kinds := make(map[waitKey]*waitJob) // of very many jobs there are few
 	for id, job := range c.Jobs.All() {
-		if job.GPUs == 0 || job.GPUs > epdapi.MaxGPUs || job.State() != slurm.Pending {
-			continue
+		if job.GPUs == 0 || job.GPUs > epdapi.MaxGPUs || job.State() != slurm.Pending || !job.WaitsForTurn() {
+			continue // it doesn't wait, or is held, not due, or kept back by a limit, whatever is free
 		}
-		j := job.Slurm(id)
-		if kind := j.WaitKind(); kind != slurm.WaitTurn {
-			continue // held, not due, or kept back by a limit, whatever is free
-		}
-		one := waitJob{
-			partitions: strings.Split(j.Partition, ","), gpuModel: query.WantedModel(profiles, &j, gpuModels),
+		key := waitKey{job.Partition, job.TRESPerNode(), job.GPUs}
+		one := kinds[key]
+		if one == nil {
+			one = &waitJob{
+				partitions: strings.Split(job.Partition.Value(), ","),
+				gpuModel:   query.WantedModel(profiles, &slurm.Job{TRESPerNode: key.perNode}, gpuModels),
+			}
+			for place := range w.places {
+				one.here = append(one.here, one.mayHave(&w.places[place]))
+			}
+			kinds[key] = one
 		}
 		could := w.byPlace.Add(float64(job.Tasks()), func(place int) float64 {
-			if !one.mayHave(&w.places[place]) {
+			if !one.here[place] {
 				return 0
 			}
 			return float64(job.GPUs)
@@ -129,4 +137,11 @@ func (c *Controller) whoWaits() *waitingJobs {
 		}
 	}
 	return w
+}
+
+// waitKey is what of a job decides for which GPUs it waits, and how many.
+type waitKey struct {
+	partition unique.Handle[string]
+	perNode   string
+	gpus      uint32
 }

@@ -1,9 +1,16 @@
 package control
 
 import (
+	"fmt"
+	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/epplan/epplan/internal/query"
+	"github.com/epplan/epplan/live"
+	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -119,5 +126,102 @@ func TestANewcomersNiceIsSaidTogetherWithTheWordForIt(t *testing.T) {
 		if err != nil || answer.Nice != c.want || job.NiceAtSubmit() != c.want {
 			t.Errorf("%s: %+v, %v, want a nice of %d", what, answer, err, c.want)
 		}
+	}
+}
+
+// whoWaitsOneByOne is whoWaits by a look at each job as Slurm has it: how many GPUs are waited for by
+// GPU of each node, beside a job, 0: none.
+func whoWaitsOneByOne(c *Controller, beside slurm.JobID) map[string]float64 {
+	profiles, gpuModels := c.settings.Load().Profiles, c.Foresight.gpuModels()
+	w := c.whoWaits()
+	by := planner.NewBacklog(w.byPlace.GPUs)
+	for id, job := range c.Jobs.All() {
+		j := job.Slurm(id)
+		if id == beside || job.GPUs == 0 || job.State() != slurm.Pending || j.WaitKind() != slurm.WaitTurn {
+			continue
+		}
+		one := waitJob{
+			partitions: strings.Split(j.Partition, ","), gpuModel: query.WantedModel(profiles, &j, gpuModels),
+		}
+		by.Add(float64(job.Tasks()), func(place int) float64 {
+			if !one.mayHave(&w.places[place]) {
+				return 0
+			}
+			return float64(job.GPUs)
+		})
+	}
+	backlog := make(map[string]float64)
+	for node, place := range w.placeOf {
+		backlog[node] = by.By[place]
+	}
+	return backlog
+}
+
+// manyWaiters have so many jobs wait for the GPUs of so many nodes.
+func manyWaiters(tb testing.TB, jobs, nodes int) *rig {
+	tb.Helper()
+	r := newRig(tb, nil)
+	lot := rand.New(rand.NewPCG(3, 4))
+	pick := func(from ...string) string { return from[lot.IntN(len(from))] }
+	list := make(nodesAlone, nodes)
+	for i := range list {
+		gres, err := slurm.ParseGres(pick("gpu:v100:4", "gpu:t4:4", "gpu:8"))
+		if err != nil {
+			tb.Fatal(err)
+		}
+		list[i] = slurm.Node{
+			Name: fmt.Sprintf("n%d", i), Partitions: strings.Split(pick("gpu", "gpu,debug", "other"), ","), Gres: gres,
+			State: slurm.NodeState{Base: "IDLE"},
+		}
+	}
+	if err := takeNodes(tb.Context(), r.Controller, list); err != nil {
+		tb.Fatal(err)
+	}
+	waiters := make([]slurm.Job, jobs)
+	for i := range waiters {
+		gpus := 1 << lot.IntN(4)
+		waiters[i] = slurm.Job{
+			ID: slurm.JobID(i + 1), Name: fmt.Sprintf("job-%d", i), User: fmt.Sprintf("user%d", i%100), UID: uint32(i % 100),
+			Partition: pick("gpu", "gpu,debug", "debug,other", "other", "nowhere"), Submit: r.clock.read(), NodeCount: 1,
+			State:  slurm.JobState{Base: slurm.State(pick("PENDING", "PENDING", "PENDING", "RUNNING"))},
+			Reason: pick("Priority", "Resources", "JobHeldUser", "Dependency", "QOSMaxGRESPerUser"), ArrayTask: -1,
+			TRESPerNode: fmt.Sprintf(pick("gres/gpu:%d", "gres/gpu:v100:%d", "gres/gpu:t4:%d"), gpus),
+			TimeLimit:   live.LimitOf(time.Hour), Requested: slurm.TRES{"gres/gpu": float64(gpus)},
+		}
+		if i%10 == 0 {
+			waiters[i].ArrayJob, waiters[i].ArrayTasks = waiters[i].ID, "0-9"
+		}
+	}
+	r.Jobs.Observe(waiters)
+	return r
+}
+
+func TestWhoWaitsIsWhatALookAtEachJobFinds(t *testing.T) {
+	r := manyWaiters(t, 500, 30)
+	r.waiting.last.Store(r.whoWaits())
+	for _, beside := range []slurm.JobID{9999, 1, 2, 3, 11, 77} {
+		for node, want := range whoWaitsOneByOne(r.Controller, beside) {
+			if got := r.waiting.Backlog(beside, node); math.Abs(got-want) > 1e-9*(1+want) {
+				t.Errorf("beside job %d %v GPUs are waited for by GPU on %s, want %v", beside, got, node, want)
+			}
+		}
+	}
+}
+
+func BenchmarkWhoWaits(b *testing.B) {
+	for _, jobs := range []int{1000, 10_000, knownJobs} {
+		b.Run(fmt.Sprintf("%d jobs", jobs), func(b *testing.B) {
+			r := manyWaiters(b, jobs, 1000)
+			b.Run("by kind", func(b *testing.B) {
+				for b.Loop() {
+					r.whoWaits()
+				}
+			})
+			b.Run("one by one", func(b *testing.B) {
+				for b.Loop() {
+					whoWaitsOneByOne(r.Controller, 0)
+				}
+			})
+		})
 	}
 }

@@ -44,6 +44,8 @@ type Machines struct {
 
 	mu    sync.Mutex
 	names map[string]resolved
+	hosts map[netip.Addr][]string // names by their addresses
+	list  nodeList
 	heard map[string]heardNode   // by node
 	bound map[netip.Addr]boundTo // addresses that Slurm doesn't know
 	own   resolved               // under ""
@@ -170,11 +172,62 @@ func (m *Machines) addressesOf(ctx context.Context, host string, most time.Durat
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.names == nil || len(m.names) >= maxMachines {
-		m.names = make(map[string]resolved)
-	}
-	m.names[host] = fresh
+	m.setName(host, fresh)
 	return fresh.addrs
+}
+
+// setName keeps the addresses of a name. The caller holds m.mu.
+func (m *Machines) setName(host string, now resolved) {
+	if m.names == nil || len(m.names) >= maxMachines {
+		m.names, m.hosts = make(map[string]resolved), make(map[netip.Addr][]string)
+	}
+	for _, a := range m.names[host].addrs {
+		m.hosts[a] = slices.DeleteFunc(m.hosts[a], func(other string) bool { return other == host })
+		if len(m.hosts[a]) == 0 {
+			delete(m.hosts, a)
+		}
+	}
+	m.names[host] = now
+	for _, a := range now.addrs {
+		m.hosts[a] = append(m.hosts[a], host)
+	}
+}
+
+// nodeList is a list of Slurm's nodes by what they are looked up by: of several nodes the first.
+type nodeList struct {
+	nodes  []slurm.Node
+	byName map[string]int
+	byHost map[string]int // by each of a node's names
+	byAddr map[netip.Addr]int
+}
+
+// hostsOf are the names and addresses that a node has in Slurm.
+func hostsOf(n *slurm.Node) []string { return []string{n.Address, n.HostName, n.Name} }
+
+func newNodeList(nodes []slurm.Node) nodeList {
+	l := nodeList{nodes, make(map[string]int, len(nodes)), make(map[string]int), make(map[netip.Addr]int)}
+	for i := range slices.Backward(nodes) {
+		n := &nodes[i]
+		l.byName[n.Name] = i
+		for _, host := range hostsOf(n) {
+			if host == "" {
+				continue
+			}
+			l.byHost[host] = i
+			if literal, err := netip.ParseAddr(host); err == nil {
+				l.byAddr[plain(literal)] = i
+			}
+		}
+	}
+	return l
+}
+
+// current is Slurm's last list. A list is never changed, only replaced. The caller holds m.mu.
+func (m *Machines) current(nodes []slurm.Node) *nodeList {
+	if len(nodes) != len(m.list.nodes) || len(nodes) > 0 && &nodes[0] != &m.list.nodes[0] {
+		m.list = newNodeList(nodes)
+	}
+	return &m.list
 }
 
 // listed is a node of Slurm's last list; false: it isn't there.
@@ -182,12 +235,14 @@ func (m *Machines) listed(name string) (slurm.Node, bool) {
 	if m.Nodes == nil {
 		return slurm.Node{}, false
 	}
-	list := m.Nodes()
-	i := slices.IndexFunc(list, func(n slurm.Node) bool { return n.Name == name })
-	if i < 0 {
+	nodes := m.Nodes()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i, known := m.current(nodes).byName[name]
+	if !known {
 		return slurm.Node{}, false
 	}
-	return list[i], true
+	return nodes[i], true
 }
 
 // ask asks Slurm for a node, once a minute; false: Slurm has none, or doesn't say.
@@ -214,8 +269,7 @@ func (m *Machines) ask(ctx context.Context, name string) (slurm.Node, bool) {
 
 // isNodes reports whether an address is one of a node's, as Slurm has it, by names as of so long ago at most.
 func (m *Machines) isNodes(ctx context.Context, a netip.Addr, n *slurm.Node, most time.Duration) bool {
-	hosts := []string{n.Address, n.HostName, n.Name}
-	return slices.ContainsFunc(hosts, func(host string) bool {
+	return slices.ContainsFunc(hostsOf(n), func(host string) bool {
 		return host != "" && slices.Contains(m.addressesOf(ctx, host, most), a)
 	})
 }
@@ -232,24 +286,26 @@ func (m *Machines) find(ctx context.Context, a netip.Addr, name string) (n slurm
 	return n, known, known && m.isNodes(ctx, a, &n, failuresFor)
 }
 
-// ownerOf is a node that has an address, by what is known of nodes' addresses without asking.
+// ownerOf is a node that has an address, by what is known of nodes' addresses without asking; of several
+// the first in Slurm's list.
 func (m *Machines) ownerOf(a netip.Addr) string {
 	if m.Nodes == nil {
 		return ""
 	}
-	list := m.Nodes()
+	nodes := m.Nodes()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for i := range list {
-		n := &list[i]
-		for _, host := range []string{n.Address, n.HostName, n.Name} {
-			if literal, err := netip.ParseAddr(host); err == nil && plain(literal) == a ||
-				slices.Contains(m.names[host].addrs, a) {
-				return n.Name
-			}
+	list := m.current(nodes)
+	first, found := list.byAddr[a]
+	for _, host := range m.hosts[a] {
+		if i, known := list.byHost[host]; known && (!found || i < first) {
+			first, found = i, true
 		}
 	}
-	return ""
+	if !found {
+		return ""
+	}
+	return nodes[first].Name
 }
 
 // SpeaksFor tells by its error, [query.ErrForbidden], that root at an address may not speak for a node;
@@ -326,8 +382,9 @@ func (m *Machines) Run(ctx context.Context) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
-		for _, n := range m.Nodes() {
-			for _, host := range []string{n.Address, n.HostName, n.Name} {
+		nodes := m.Nodes()
+		for i := range nodes {
+			for _, host := range hostsOf(&nodes[i]) {
 				if host != "" && ctx.Err() == nil {
 					m.addressesOf(ctx, host, addressesFor)
 				}

@@ -86,6 +86,11 @@ func (job *Job) Tasks() int {
 	return n
 }
 
+// WaitsForTurn reports whether a job that waits does so for GPUs, or for its turn to have them.
+func (job *Job) WaitsForTurn() bool {
+	return (&slurm.Job{Reason: job.about.Value().reason}).WaitKind() == slurm.WaitTurn
+}
+
 // TRESPerNode is what a job asks for on each node, as Slurm says it.
 func (job *Job) TRESPerNode() string { return job.about.Value().perNode }
 

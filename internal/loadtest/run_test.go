@@ -38,8 +38,8 @@ type load struct {
 	Jobs, Agents         int
 	Rate                 float64 // decisions a second
 	For                  time.Duration
-	Brief                bool   // agents report at once, instead of over a quarter of a minute
-	Profile              string // folder
+	Brief                bool // agents report at once, instead of over a quarter of a minute
+	OneThread            bool // epd runs one goroutine at a time
 }
 
 // spread is of times in milliseconds.
@@ -119,10 +119,14 @@ func (w *world) start(ctx context.Context) error {
 	}
 	defer log.Close() //nolint:errcheck // the process has it
 	socket := filepath.Join(w.Dir, "socket")
-	w.epd = exec.CommandContext(ctx, filepath.Join(w.Programs, "epd"), "--role", "controller", "--slurm", "on",
+	w.epd = exec.CommandContext(ctx, "taskset", "--cpu-list", "0", filepath.Join(w.Programs, "epd"),
+		"--role", "controller", "--slurm", "on",
 		"--listen", "0.0.0.0:"+port, "--munge-socket", w.Munge, "--socket", socket, "--config", config,
 		"--state", filepath.Join(w.Dir, "state"))
-	w.epd.Env = append(os.Environ(), "GOMAXPROCS=1", "PATH="+w.cluster.Dir+":"+os.Getenv("PATH"))
+	w.epd.Env = append(os.Environ(), "PATH="+w.cluster.Dir+":"+os.Getenv("PATH"))
+	if w.OneThread {
+		w.epd.Env = append(w.epd.Env, "GOMAXPROCS=1")
+	}
 	w.epd.Stdout, w.epd.Stderr = log, log
 	w.epd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := w.epd.Start(); err != nil {
