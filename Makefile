@@ -20,7 +20,8 @@ DEMO := plan testdata/demo/batch.csv \
 
 # Further flags for go test, such as TESTFLAGS=-v; which benchmarks, how often;
 # how long each fuzz target runs; what runs under the race detector; which Slurm live
-# tests run against, where not this machine's, and the packages that have them.
+# tests run against, where not this machine's, and the packages that have them; flags of
+# the load test, such as LOADFLAGS='-jobs 100000 -release 24.11.5 -rate 10'.
 TESTFLAGS ?=
 BENCH     ?= .
 BENCHPKGS ?= ./...
@@ -28,6 +29,7 @@ COUNT     ?= 1
 FUZZTIME  ?= 10s
 RACEPKGS  ?= ./...
 SLURM     ?=
+LOADFLAGS ?=
 LIVEPKGS  ?= ./internal/livetest ./internal/steer ./slurm ./slurm/install
 
 .DEFAULT_GOAL := help
@@ -113,6 +115,11 @@ $(GOLANGCI):
 .PHONY: bench
 bench: ## the benchmarks (BENCH=regexp BENCHPKGS=packages COUNT=n)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(BENCHPKGS)
+
+# One controller on one core; it needs root, munge, ip and taskset, and a machine with little else to do.
+.PHONY: load
+load: ## what a controller takes at up to 100,000 jobs and 1,000 agents (about fifteen minutes; LOADFLAGS)
+	EPPLAN_REQUIRE_SHARED=1 $(GO) test -run '^$$' -bench Load -benchtime 1x -timeout 1h -v ./internal/loadtest $(LOADFLAGS)
 
 .PHONY: cover
 cover: ## test coverage, in coverage.out and by package

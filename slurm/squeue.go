@@ -116,7 +116,7 @@ func (h hostsJSON) readJSON(from jsonReader) error { return h.readMember(from, "
 
 // ScanJobs reads the answer of squeue --json, which need not fit in memory: each job
 // is given as soon as it is read, and is the callee's for the call only; its texts,
-// lists and maps may be kept. Bytes that are not UTF-8 are kept as \xNN. A record that
+// lists and maps may be kept, and aren't changed: jobs share what they have in common. Bytes that are not UTF-8 are kept as \xNN. A record that
 // cannot be read ends it with a *ParseError. An answer that breaks off or turns into something else is
 // an error after the jobs before that, so what they change must wait for the end.
 // An error of each ends it and comes back as it is.
@@ -125,6 +125,7 @@ func ScanJobs(source string, r io.Reader, each func(*Job) error) (Meta, error) {
 	var raw jobJSON
 	var job Job
 	var refused error
+	common := common{texts: make(map[string]string), tres: make(map[string]TRES)}
 	named := fieldPointers(&raw)
 	err := a.readAll(map[string]func() error{"jobs": func() error {
 		raw = jobJSON{}
@@ -132,7 +133,7 @@ func ScanJobs(source string, r io.Reader, each func(*Job) error) (Meta, error) {
 			return err
 		}
 		var err error
-		if job, err = raw.job(); err != nil {
+		if job, err = raw.job(&common); err != nil {
 			return err
 		}
 		refused = each(&job)
@@ -144,7 +145,37 @@ func ScanJobs(source string, r io.Reader, each func(*Job) error) (Meta, error) {
 	return a.meta, err
 }
 
-func (r *jobJSON) job() (Job, error) {
+// common is what the jobs of a list have in common: of very many there are few users, partitions and sizes. It
+// grows to a bound.
+type common struct {
+	texts map[string]string
+	tres  map[string]TRES
+}
+
+const mostCommon = 10_000 // of each
+
+// text is a text that jobs share.
+func (c *common) text(s *string) {
+	if shared, ok := c.texts[*s]; ok {
+		*s = shared
+	} else if len(c.texts) < mostCommon {
+		c.texts[*s] = *s
+	}
+}
+
+// parseTRES is ParseTRES, once for each text.
+func (c *common) parseTRES(text string) (TRES, error) {
+	if out, ok := c.tres[text]; ok {
+		return out, nil
+	}
+	out, err := ParseTRES(text)
+	if err == nil && len(c.tres) < mostCommon {
+		c.tres[text] = out
+	}
+	return out, err
+}
+
+func (r *jobJSON) job(c *common) (Job, error) {
 	j := Job{
 		ID: r.ID.jobID(), ArrayJob: r.ArrayJob.jobID(), ArrayTask: -1, ArrayTasks: string(r.ArrayTasks),
 		HetJob: r.HetJob.jobID(), Name: string(r.Name), Comment: string(r.Comment),
@@ -174,19 +205,24 @@ func (r *jobJSON) job() (Job, error) {
 	if j.HetJob != 0 {
 		j.HetOffset = r.HetOffset.boundedOr(0)
 	}
-	return j, j.readPackedFields(r)
+	for _, s := range []*string{
+		&j.User, &j.Account, &j.Partition, &j.QOS, &j.Reason, &j.Features, &j.Prefer, &j.GPUFreq, &j.TRESPerNode,
+	} {
+		c.text(s)
+	}
+	return j, j.readPackedFields(r, c)
 }
 
 // readPackedFields fills what is packed in strings: nodes, TRES, devices.
-func (j *Job) readPackedFields(r *jobJSON) error {
+func (j *Job) readPackedFields(r *jobJSON, c *common) error {
 	var err error
 	if j.Nodes, err = ExpandHostlist(j.NodeList); err != nil {
 		return fmt.Errorf("nodes: %w", err)
 	}
-	if j.Requested, err = ParseTRES(string(r.TRESReq)); err != nil {
+	if j.Requested, err = c.parseTRES(string(r.TRESReq)); err != nil {
 		return fmt.Errorf("tres_req_str: %w", err)
 	}
-	if j.Allocated, err = ParseTRES(string(r.TRESAlloc)); err != nil {
+	if j.Allocated, err = c.parseTRES(string(r.TRESAlloc)); err != nil {
 		return fmt.Errorf("tres_alloc_str: %w", err)
 	}
 	return j.readDevices(r)

@@ -40,7 +40,7 @@ func (p *program) joinControl() error {
 		return err
 	}
 	p.closers = append(p.closers, records.Close)
-	runner, err := slurmRunner(p.String("slurm"))
+	runner, err := slurmRunner(p.String("slurm"), epdapi.QueueWait)
 	if err != nil {
 		return err
 	}
@@ -95,10 +95,14 @@ func (p *program) joinControl() error {
 	openMachines(p, runner)
 	p.access.Operators = func() []string { return p.control.Settings().Live.Operators }
 	if runner != nil {
-		client := slurm.NewClient(runner, epdapi.QueueWait)
-		p.loops = append(p.loops, func(ctx context.Context) { p.control.Jobs.Sync(ctx, client, 0) })
+		long, err := slurmRunner(p.String("slurm"), epdapi.ListWait)
+		if err != nil {
+			return err
+		}
+		lists := slurm.NewClient(long, epdapi.ListWait)
+		p.loops = append(p.loops, func(ctx context.Context) { p.control.Jobs.Sync(ctx, lists, 0) })
 		if !p.Bool("no-levers") {
-			if err := p.openLevers(runner); err != nil {
+			if err := p.openLevers(runner, lists); err != nil {
 				return err
 			}
 		}
@@ -137,12 +141,12 @@ func openRecords(ctx context.Context, state string, noteProblem func(error)) (*s
 // steerEvery is how often Slurm's queue and nodes are steered.
 const steerEvery = 20 * time.Second
 
-// openLevers steers Slurm's queue and nodes.
-func (p *program) openLevers(runner slurm.Runner) error {
+// openLevers steers Slurm's queue and nodes, as lists of them say.
+func (p *program) openLevers(runner slurm.Runner, lists *slurm.Client) error {
 	var err error
 	client := slurm.NewClient(runner, epdapi.QueueWait)
 	p.steerer, err = steer.Open(&steer.Options{
-		Source: steer.SnapshotFromSlurm(p.control.Jobs.Tee(slurm.NewClient(runner, 0)), time.Now),
+		Source: steer.SnapshotFromSlurm(p.control.Jobs.Tee(lists), time.Now),
 		Levers: lever.New(client), PowerSaving: client.PowerSaving, Booted: client.Booted,
 		DefaultPartition: client.DefaultPartition,
 		Settings: func() *steer.Settings {
@@ -237,8 +241,10 @@ func (p *program) openRemote() error {
 	p.controllerServer().Status(mux, mungeUID)
 	door := doorOf(p)
 	door.Proves = true
-	refused := munge.Options{Refused: p.refusals.request}
-	p.serveAt(l, munge.Authenticate(daemon.Proven(mux), proof, refused), door)
+	options := munge.Options{Refused: p.refusals.request, Patient: func(r *http.Request) bool {
+		return r.URL.Path == epdapi.PathReport || r.URL.Path == epdapi.PathOutcome // a Prolog waits for others
+	}}
+	p.serveAt(l, munge.Authenticate(daemon.Proven(mux), proof, options), door)
 	return nil
 }
 
@@ -283,8 +289,8 @@ func (p *program) readSettings() (*control.Settings, error) {
 	return control.ReadSettings(f, path)
 }
 
-// slurmRunner runs Slurm's commands; nil: nobody is asked.
-func slurmRunner(how string) (slurm.Runner, error) {
+// slurmRunner runs Slurm's commands, each for so long at most; nil: nobody is asked.
+func slurmRunner(how string, most time.Duration) (slurm.Runner, error) {
 	path, missing := exec.LookPath("scontrol")
 	switch {
 	case how != "on" && how != "auto" && how != "off":
@@ -295,6 +301,6 @@ func slurmRunner(how string) (slurm.Runner, error) {
 		return nil, fmt.Errorf("--slurm on: %w", missing)
 	}
 	return slurm.ExecRunner{
-		Dir: filepath.Dir(path), Conf: os.Getenv("SLURM_CONF"), Timeout: epdapi.QueueWait,
+		Dir: filepath.Dir(path), Conf: os.Getenv("SLURM_CONF"), Timeout: most,
 	}, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/statedir"
 )
@@ -26,7 +27,7 @@ func (p *program) dryRunSteps() ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		runner, err := slurmRunner(p.String("slurm"))
+		runner, err := slurmRunner(p.String("slurm"), epdapi.QueueWait)
 		if err != nil {
 			return nil, err
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/daemon"
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/munge"
 	"github.com/epplan/epplan/internal/nodekey"
@@ -164,7 +165,7 @@ func (p *program) allowUsers() {
 			p.access.AddAdmins(uint32(uid))
 		}
 	}
-	if runner, err := slurmRunner(p.String("slurm")); runner != nil && err == nil {
+	if runner, err := slurmRunner(p.String("slurm"), epdapi.QueueWait); runner != nil && err == nil {
 		p.loops = append(p.loops, p.allowSlurmUser)
 	}
 }
@@ -188,7 +189,7 @@ func (p *program) allowSlurmUser(ctx context.Context) {
 
 // slurmUser is Slurm's user, if Slurm says.
 func slurmUser(ctx context.Context, how string) (uint32, bool) {
-	runner, err := slurmRunner(how)
+	runner, err := slurmRunner(how, epdapi.QueueWait)
 	if runner == nil || err != nil {
 		return 0, false
 	}

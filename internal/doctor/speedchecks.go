@@ -56,7 +56,7 @@ func lookSpeed(ctx context.Context, e *examination) []Finding {
 	switch {
 	case isTimeout(err):
 		found = append(found,
-			queueSlow.finding("bound", slurmTimeout.String(), "wait", epdapi.QueueWait.String())...)
+			queueSlow.finding("bound", slurmTimeout.String(), "wait", epdapi.ListWait.String())...)
 	case err != nil:
 		return unknownFinding("squeue: %v", err)
 	}

@@ -11,6 +11,8 @@ import (
 const (
 	JobWait   = 500 * time.Millisecond
 	QueueWait = 30 * time.Second
+	// ListWait is for the list of all jobs: from 23.02 on squeue takes half a minute to print 100,000.
+	ListWait = 2 * time.Minute
 )
 
 // ControllerStatus is how a controller fares. Counts are since its start.

@@ -29,8 +29,8 @@ const (
 	syncRest = 9
 	// syncPause is the longest pause after failures.
 	syncPause  = time.Minute
-	maxTrouble = 400         // bytes of what goes wrong that are shown
-	syncBound  = time.Minute // of one question
+	maxTrouble = 400             // bytes of what goes wrong that are shown
+	syncBound  = epdapi.ListWait // of one question
 	// manyJobs is the length of a list from which on the memory that reading it
 	// took is given back at once.
 	manyJobs = 10_000

@@ -207,21 +207,23 @@ func (w *world) measure(ctx context.Context) error {
 	return nil
 }
 
-// settle waits until the controller has a list of Slurm's from after the last job, and asks how it fares.
+// settle asks how the controller fares: of a short queue once it has a list of Slurm's from after the last job.
 func (w *world) settle(ctx context.Context) error {
 	end := time.Now()
 	var s *epdapi.Status
-	err := within(ctx, 4*time.Minute, "a later list of Slurm's", func() (done bool) {
+	err := within(ctx, time.Minute, "a later list of Slurm's", func() (done bool) {
 		var err error
 		s, err = w.client.Status(ctx)
-		return err == nil && s.Controller.Queue.At.After(end)
+		return err == nil && (!w.Brief || s.Controller.Queue.At.After(end))
 	})
 	if err != nil {
 		return err
 	}
 	c := s.Controller
 	w.out.Outcomes, w.out.Lost, w.out.Jobs, w.out.SlowestMS = c.Outcomes, c.Lost, c.Jobs, c.SlowestDecideS*1e3
-	w.out.WantJobs = w.next - 1 - int(w.out.Sent) // those that ended are kept apart
+	if w.Brief {
+		w.out.WantJobs = w.next - 1 - int(w.out.Sent) // those that ended are kept apart
+	}
 	return nil
 }
 

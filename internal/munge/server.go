@@ -18,6 +18,8 @@ const (
 	headerTimeout   = time.Second
 	nonceGeneration = 32 << 10 // nonces
 	maxPerUser      = 16       // requests at once, of anybody but root
+	// maxPatient is how many requests that nobody waits for munged is asked about at once: a quarter of all.
+	maxPatient = maxCalls / 4
 )
 
 // Options say whom [Authenticate] lets through.
@@ -27,6 +29,10 @@ type Options struct {
 	// Refused hears of each refused request: where it came from and why.
 	// It must not block. It may be nil.
 	Refused func(remote string, err error)
+	// Patient tells of a request, of which nothing is proved yet, that nobody waits for its answer: munged
+	// is asked about a few of these at a time, so that however many come at once, they keep it from no
+	// other request for long. Nil: of none.
+	Patient func(r *http.Request) bool
 	// Clock is time.Now unless given.
 	Clock func() time.Time
 }
@@ -64,6 +70,7 @@ func Authenticate(next http.Handler, m Voucher, o Options) http.Handler {
 		// A credential counts for a lifetime before and after it was made.
 		nonces:       nonceCache{most: nonceGeneration, keep: 2*credentialLifetime + admitTimeout},
 		admitTimeout: admitTimeout,
+		patient:      make(chan struct{}, maxPatient),
 	}
 }
 
@@ -74,6 +81,7 @@ type authHandler struct {
 	nonces       nonceCache
 	load         userLoad
 	admitTimeout time.Duration // with munged, and with bodies
+	patient      chan struct{} // questions to munged for requests that nobody waits for
 }
 
 // caller is what is known of who sent a request.
@@ -107,6 +115,42 @@ func (g *authHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.send(w, r, &from, a.status, a.body.Bytes())
 }
 
+// takeTurn waits, for a request that nobody waits for, until munged is asked about few others.
+func (g *authHandler) takeTurn(ctx context.Context, r *http.Request) (done func(), err error) {
+	if g.options.Patient == nil || !g.options.Patient(r) {
+		return func() {}, nil
+	}
+	select {
+	case g.patient <- struct{}{}:
+		return func() { <-g.patient }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: too many such requests at once", ErrUnavailable)
+	}
+}
+
+// decode checks the credential of a request.
+func (g *authHandler) decode(ctx context.Context, r *http.Request, credential string) (Credential, error) {
+	done, err := g.takeTurn(ctx, r)
+	if err != nil {
+		return Credential{}, err
+	}
+	defer done()
+	return g.voucher.Decode(ctx, credential)
+}
+
+// sign makes the credential of an answer.
+func (g *authHandler) sign(r *http.Request, payload []byte, t CredentialTerms) (string, error) {
+	// A body that came too slowly has ended the context of its request.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), g.admitTimeout)
+	defer cancel()
+	done, err := g.takeTurn(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	return g.voucher.Encode(ctx, payload, t)
+}
+
 // admit checks a request and reads its body. The body of a stranger isn't read.
 func (g *authHandler) admit(w http.ResponseWriter, r *http.Request, from *caller) ([]byte, error) {
 	if r.Method != http.MethodGet && r.Method != http.MethodPost {
@@ -120,7 +164,7 @@ func (g *authHandler) admit(w http.ResponseWriter, r *http.Request, from *caller
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), g.admitTimeout)
 	defer cancel()
-	c, err := g.voucher.Decode(ctx, text)
+	c, err := g.decode(ctx, r, text)
 	if err != nil && !isStale(err) {
 		return nil, err
 	}
@@ -229,9 +273,7 @@ func (g *authHandler) refuse(w http.ResponseWriter, r *http.Request, to *caller,
 // send answers, signed if the caller is known.
 func (g *authHandler) send(w http.ResponseWriter, r *http.Request, to *caller, status int, body []byte) {
 	if to.known {
-		// A body that came too slowly has ended the context of its request.
-		ctx := context.WithoutCancel(r.Context())
-		credential, err := g.voucher.Encode(ctx, replyStatement(to.nonce, status, body), CredentialTerms{
+		credential, err := g.sign(r, replyStatement(to.nonce, status, body), CredentialTerms{
 			TTL: credentialLifetime, For: &to.UID,
 		})
 		if err != nil { // the caller trusts no answer now, only people read this one

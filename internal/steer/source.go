@@ -2,6 +2,7 @@ package steer
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/epplan/epplan/slurm"
@@ -18,8 +19,10 @@ type Slurm interface {
 // but it shares none that was asked for before, which may be from before a change:
 // Slurm is asked by nobody else through client.
 func SnapshotFromSlurm(client Slurm, clock func() time.Time) func(context.Context) (*Snapshot, error) {
+	var last atomic.Int64 // jobs of the last one: a long list isn't copied again and again as it grows
 	return func(ctx context.Context) (*Snapshot, error) {
-		s := &Snapshot{At: clock()}
+		known := last.Load()
+		s := &Snapshot{At: clock(), Jobs: make([]slurm.Job, 0, known+known/16)}
 		err := client.EachJob(ctx, func(j *slurm.Job) error {
 			s.Jobs = append(s.Jobs, *j)
 			if j.State.Base.Ended() { // it says since when its nodes have been idle
@@ -32,6 +35,7 @@ func SnapshotFromSlurm(client Slurm, clock func() time.Time) func(context.Contex
 		if err != nil {
 			return nil, err
 		}
+		last.Store(int64(len(s.Jobs)))
 		s.Nodes, err = client.Nodes(ctx)
 		return s, err
 	}
