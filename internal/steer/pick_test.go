@@ -142,6 +142,56 @@ func TestANewcomerPassesNobodyInOrder(t *testing.T) {
 	}
 }
 
+// TestANewcomerWaitsForItsPlaceBehindTheOthers, as long as the order in force is of a queue from before it came.
+func TestANewcomerWaitsForItsPlaceBehindTheOthers(t *testing.T) {
+	for _, ofPlan := range []bool{false, true} {
+		w := newWorld()
+		w.settings.Live.Reorder = config.ReorderAll
+		w.settings.Live.Plan.Mode = config.PlanEnforce
+		rank := func(ids ...slurm.JobID) {
+			w.rankAs("edl", ids...)
+			if ofPlan {
+				w.settings.Ranking.GPUModel = make(map[slurm.JobID]string)
+			}
+		}
+		for id := range slurm.JobID(3) {
+			w.job(id+1, 10, 1000, "").AdminComment = "epplan:T" + strconv.Itoa(int(id))
+		}
+		w.now = w.now.Add(300 * time.Millisecond)
+		rank(3, 2, 1)
+		s := w.open(t)
+		step(t, s)
+		nice := s.NiceAtSubmit("gpu", 77)
+		for id, comment := range map[slurm.JobID]string{4: "", 5: "epplan:deadline=+2h"} {
+			j := w.job(id, 77, 1000, comment)
+			j.AdminComment = slurm.TokenWithNice("epplan:N", nice)
+			j.Submit, j.Eligible = w.now.Truncate(time.Second), w.now.Truncate(time.Second)
+			w.setNice(id, nice)
+		}
+		want := []slurm.JobID{3, 2, 1, 4, 5}
+		if !ofPlan { // its order doesn't count deadlines
+			want = []slurm.JobID{5, 3, 2, 1, 4}
+		}
+		for range 2 {
+			w.now = w.now.Add(2 * time.Second)
+			step(t, s)
+			if got := w.queue(); !slices.Equal(got, want) {
+				t.Fatalf("of a plan %v: order %v, want %v; nices %v", ofPlan, got, want, w.nices())
+			}
+		}
+		rank(3, 5, 2, 1) // 4 has no place
+		w.now = w.now.Add(2 * time.Second)
+		step(t, s)
+		want = []slurm.JobID{3, 4, 5, 2, 1}
+		if !ofPlan {
+			want = []slurm.JobID{5, 3, 2, 1, 4}
+		}
+		if got := w.queue(); !slices.Equal(got, want) || ofPlan && w.jobs[4].Nice != 0 {
+			t.Errorf("of a plan %v, placed: order %v, want %v; nices %v", ofPlan, got, want, w.nices())
+		}
+	}
+}
+
 // TestALongLineIsKeptInOrderByFewChanges, as jobs come anywhere in it and the first ones start: each is a
 // command. It comes forward again, and everything is taken back.
 func TestALongLineIsKeptInOrderByFewChanges(t *testing.T) {
