@@ -101,12 +101,12 @@ func (p *Plan) order(s *Snapshot, set *Settings, ours *OwnChanges) {
 		case planned:
 			leaveDeadlinesToPlan(list)
 		}
-		p.orderGroup(key, list, enforce)
+		p.orderGroup(key, list, enforce, planned && set.Live.OrderModeOf(key.partition) == live.Enforce)
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(newcomers), jobGroup.compare) {
 		list := newcomers[key]
 		for i := range list {
-			offset := max(list[i].ourNice, p.lines[key])
+			offset := max(list[i].ourNice, p.lines[key].most)
 			p.Wants = append(p.Wants, list[i].niceChange(offset, "policy "+p.Policy+" has no place for it yet"))
 		}
 	}
@@ -139,7 +139,7 @@ func leaveDeadlinesToPlan(list []pendingJob) {
 // adviseOrder says which jobs a plan would put behind others, where deadlines alone may.
 func (p *Plan) adviseOrder(key jobGroup, list []pendingJob) {
 	advised := Plan{Policy: p.Policy}
-	advised.orderGroup(key, list, false)
+	advised.orderGroup(key, list, false, false)
 	placed := make(map[slurm.JobID]bool, len(list))
 	for i := range list {
 		placed[list[i].job.ID] = list[i].place != noPlace && list[i].deadline.IsZero()
