@@ -145,8 +145,8 @@ func ScanJobs(source string, r io.Reader, each func(*Job) error) (Meta, error) {
 	return a.meta, err
 }
 
-// common is what the jobs of a list have in common: of very many there are few users, partitions and sizes. It
-// grows to a bound.
+// common is what the jobs of a list have in common: of very many there are few users, partitions and sizes.
+// It grows to a bound.
 type common struct {
 	texts map[string]string
 	tres  map[string]TRES

@@ -199,8 +199,8 @@ func keepAnswering() {
 	}
 }
 
-// keepSmall has half as much garbage as usual, in percent of what is kept: of a long queue that is much for a while,
-// and collecting it costs little.
+// keepSmall has half as much garbage as usual, in percent of what is kept: of a long queue that is much for
+// a while, and collecting it costs little.
 func keepSmall() {
 	const percent = 50
 	if os.Getenv("GOGC") == "" {

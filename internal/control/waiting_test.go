@@ -184,8 +184,9 @@ func manyWaiters(tb testing.TB, jobs, nodes int) *rig {
 	for i := range waiters {
 		gpus := 1 << lot.IntN(4)
 		waiters[i] = slurm.Job{
-			ID: slurm.JobID(i + 1), Name: fmt.Sprintf("job-%d", i), User: fmt.Sprintf("user%d", i%100), UID: uint32(i % 100),
-			Partition: pick("gpu", "gpu,debug", "debug,other", "other", "nowhere"), Submit: r.clock.read(), NodeCount: 1,
+			ID: slurm.JobID(i + 1), Name: fmt.Sprintf("job-%d", i), User: fmt.Sprintf("user%d", i%100),
+			UID: uint32(i % 100), Partition: pick("gpu", "gpu,debug", "debug,other", "other", "nowhere"),
+			Submit: r.clock.read(), NodeCount: 1,
 			State:  slurm.JobState{Base: slurm.State(pick("PENDING", "PENDING", "PENDING", "RUNNING"))},
 			Reason: pick("Priority", "Resources", "JobHeldUser", "Dependency", "QOSMaxGRESPerUser"), ArrayTask: -1,
 			TRESPerNode: fmt.Sprintf(pick("gres/gpu:%d", "gres/gpu:v100:%d", "gres/gpu:t4:%d"), gpus),

@@ -30,7 +30,7 @@ func (m *Machines) ownerOneByOne(a netip.Addr) string {
 // TestOwnersAreThoseThatALookAtEachNodeFinds: names move between addresses and nodes, share them, and are
 // forgotten; lists are replaced.
 func TestOwnersAreThoseThatALookAtEachNodeFinds(t *testing.T) {
-	lot := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // no secret
+	lot := rand.New(rand.NewPCG(1, 2))
 	address := func() netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(lot.IntN(12))}) }
 	name := func() string {
 		if lot.IntN(3) == 0 {
@@ -53,7 +53,7 @@ func TestOwnersAreThoseThatALookAtEachNodeFinds(t *testing.T) {
 	for range 3000 {
 		switch lot.IntN(6) {
 		case 0:
-			list = nil
+			list = make([]slurm.Node, 0, 10)
 			for range lot.IntN(10) {
 				list = append(list, slurm.Node{Name: name(), HostName: name(), Address: name()})
 			}

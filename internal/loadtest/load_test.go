@@ -177,12 +177,14 @@ func BenchmarkLoad(b *testing.B) {
 	for b.Loop() {
 		var table bytes.Buffer
 		w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', tabwriter.AlignRight)
-		_, _ = fmt.Fprintln(w, "jobs\tagents\tdecisions\tknown p50, p99\tasked p50, p99\tall p50, p99 ms\tunknown\t"+
+		_, _ = fmt.Fprintln(w, "jobs\tagents\tdecisions\tknown p50, p99\tasked p50, p99\tall p50, p99 ms\t"+
+			"unknown\t"+
 			"age of view mean, max s\tCPU of a core\tRSS mean, max MB\tbytes a run\tMB a day of reports\t")
 		for _, part := range parts {
 			l := load{
-				Release: *release, Jobs: part[0], Agents: part[1], Programs: bin, Munge: munged.Socket, NodesMunge: nodes.Socket,
-				Rate: *rate, For: *lasting, OneThread: *oneThread,
+				Release: *release, Jobs: part[0], Agents: part[1], Programs: bin, Munge: munged.Socket,
+				NodesMunge: nodes.Socket,
+				Rate:       *rate, For: *lasting, OneThread: *oneThread,
 			}
 			r := l.make(b)
 			if faults := r.faults(); len(faults) > 0 {

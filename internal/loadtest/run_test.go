@@ -78,20 +78,23 @@ type world struct {
 
 // run makes the load.
 func (l *load) run() (*result, error) {
-	for _, args := range [][]string{{"link", "set", "lo", "up"}, {"route", "add", "local", bigslurm.Network, "dev", "lo"}} {
-		if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
+	ctx, cancel := context.WithTimeout(context.Background(), 9*time.Minute)
+	defer cancel()
+	for _, args := range [][]string{
+		{"link", "set", "lo", "up"}, {"route", "add", "local", bigslurm.Network, "dev", "lo"},
+	} {
+		if out, err := exec.CommandContext(ctx, "ip", args...).CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("ip %s: %w: %s", strings.Join(args, " "), err, out)
 		}
 	}
 	w := &world{load: l, cluster: &bigslurm.Cluster{
-		Dir: filepath.Join(l.Dir, "bin"), Release: l.Release, Jobs: l.Jobs, Nodes: l.Agents, Began: time.Now().Unix(),
+		Dir: filepath.Join(l.Dir, "bin"), Release: l.Release, Jobs: l.Jobs, Nodes: l.Agents,
+		Began: time.Now().Unix(),
 	}}
 	w.next, w.waiting = l.Jobs+1, w.cluster.Running()+1
 	if err := w.cluster.Create(filepath.Join(l.Programs, "standin")); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 9*time.Minute)
-	defer cancel()
 	if err := w.start(ctx); err != nil {
 		return nil, err
 	}
@@ -203,7 +206,8 @@ func (w *world) measure(ctx context.Context) error {
 	}
 	w.out.BytesPerRun = float64(recordsSize(w.Dir)-before) / float64(max(1, w.out.Sent))
 	w.out.Agents, w.out.Decisions = w.Agents, len(w.known)+len(w.asked)
-	w.out.Known, w.out.Asked, w.out.All = spreadOf(w.known), spreadOf(w.asked), spreadOf(slices.Concat(w.known, w.asked))
+	w.out.Known, w.out.Asked = spreadOf(w.known), spreadOf(w.asked)
+	w.out.All = spreadOf(slices.Concat(w.known, w.asked))
 	return nil
 }
 
@@ -246,7 +250,7 @@ func (w *world) report(ctx context.Context, i int) {
 		w.fail("report", err)
 		return
 	}
-	rest := time.Duration(rand.Float64() * float64(15*time.Second)) //nolint:gosec // no secret
+	rest := time.Duration(rand.Float64() * float64(15*time.Second))
 	if w.Brief {
 		rest /= 10
 	}
@@ -339,14 +343,14 @@ func (w *world) job(ctx context.Context, i int) {
 			w.fail("start", err)
 			return
 		}
-		<-time.After(time.Duration(rand.Float64() * float64(time.Second))) //nolint:gosec // no secret
+		<-time.After(time.Duration(rand.Float64() * float64(time.Second)))
 	}
 	run := fmt.Sprintf("run-%d-%d", id, i)
 	bound, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	begin := time.Now()
 	d, err := w.agents[r.Node].Decide(bound, &epdapi.DecideRequest{
-		Job: slurm.JobID(id), Node: bigslurm.NodeName(r.Node), RunID: run, GPUModel: gpuModel, GPUs: r.GPUs, //nolint:gosec // small
+		Job: slurm.JobID(id), Node: bigslurm.NodeName(r.Node), RunID: run, GPUModel: gpuModel, GPUs: r.GPUs,
 		Clocks: clocks, UID: 1000, Partition: slurm.Hex(bigslurm.Partition(id)),
 	})
 	took := float64(time.Since(begin)) / float64(time.Millisecond)
@@ -375,7 +379,7 @@ func (w *world) job(ctx context.Context, i int) {
 // draw chooses a job: its number, where it is, and whether Slurm's list has it there.
 func (w *world) draw(i int) (id int, r bigslurm.Run, listed bool) {
 	now := time.Now().Unix()
-	r = bigslurm.Run{Node: rand.IntN(w.Agents), GPUs: 1 + i%2, Submitted: now, Start: now} //nolint:gosec // no secret
+	r = bigslurm.Run{Node: rand.IntN(w.Agents), GPUs: 1 + i%2, Submitted: now, Start: now}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -384,7 +388,8 @@ func (w *world) draw(i int) (id int, r bigslurm.Run, listed bool) {
 		return id, bigslurm.Run{Node: (id - 1) % w.Agents, GPUs: 2}, true
 	case i%5 < 3 && w.waiting <= w.Jobs:
 		id, r.Submitted = w.waiting, now-3600
-		for w.waiting++; (w.waiting-1)%20 == 7; w.waiting++ { // an array: each task gets a number of its own
+		if w.waiting++; (w.waiting-1)%20 == 7 { // an array: each task gets a number of its own
+			w.waiting++
 		}
 		return id, r, false
 	}
@@ -393,7 +398,9 @@ func (w *world) draw(i int) (id int, r bigslurm.Run, listed bool) {
 }
 
 // end has a job end, and hands its outcome over.
-func (w *world) end(ctx context.Context, id int, r bigslurm.Run, run string, d *live.Decision, began time.Time) {
+func (w *world) end(
+	ctx context.Context, id int, r bigslurm.Run, run string, d *live.Decision, began time.Time,
+) {
 	<-time.After(2 * time.Second)
 	ended := time.Now()
 	r.End = ended.Unix() + 1
