@@ -48,7 +48,7 @@ type spread struct{ P50, P99, Max float64 }
 // result is what came of a load.
 type result struct {
 	Agents, Decisions, Unknown         int
-	Known, Asked, All                  spread // of decisions: of jobs in Slurm's last list as they are, of others
+	Known, Asked, All                  spread // of decisions: of jobs that are as in Slurm's last list, of others
 	Failed                             []string
 	Sent, Outcomes, Runs, Lost         int64
 	Jobs, WantJobs, Reporting          int
@@ -211,7 +211,7 @@ func (w *world) measure(ctx context.Context) error {
 	return nil
 }
 
-// settle asks how the controller fares: of a short queue once it has a list of Slurm's from after the last job.
+// settle asks how the controller fares: of a short queue once it has a list from after the last job.
 func (w *world) settle(ctx context.Context) error {
 	end := time.Now()
 	var s *epdapi.Status
