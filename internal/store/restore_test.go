@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/store"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 )
 
 // The children of tests here: what they do to the database, and from where.
@@ -268,5 +270,51 @@ func TestAKilledBackupLeavesTheOneThatWasThere(t *testing.T) {
 		if ids := outcomesIn(t, backup); ids != "run-000000" && ids != "run-000001" {
 			t.Errorf("the backup has %q", ids)
 		}
+	}
+}
+
+// Whoever copies continuously, as litestream or the sqlite3 program, reads the log that epd goes on to
+// write and to merge.
+func TestAnotherProcessReadsAndCopiesWhileEpdWritesAndMergesItsLog(t *testing.T) {
+	program, err := exec.LookPath("sqlite3")
+	shareddata.Need(t, err == nil, "another program that copies is sqlite3")
+	s, path := openNew(t)
+	reader := raw(t, path)
+	ctx, stop := context.WithCancel(t.Context())
+	var writer sync.WaitGroup
+	first := make(chan struct{})
+	writer.Go(func() {
+		for i := 0; ctx.Err() == nil; i++ {
+			if _, err := s.PutOutcome(t.Context(), outcome(i)); err != nil {
+				t.Error(err)
+				return
+			}
+			if i == 200 {
+				close(first)
+			}
+		}
+	})
+	<-first
+	last := 0
+	for i := range 5 {
+		var now int
+		if err := reader.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM outcomes").Scan(&now); err != nil || now < last {
+			t.Errorf("another process sees %d runs after %d: %v", now, last, err)
+		}
+		last = now
+		copied := fmt.Sprintf("%s/copy%d.db", filepath.Dir(path), i)
+		out, err := exec.CommandContext(t.Context(), program, "file:"+(&url.URL{Path: path}).EscapedPath(),
+			".timeout 5000", ".backup "+copied, "PRAGMA wal_checkpoint(PASSIVE)").CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		if ids := strings.Split(outcomesIn(t, copied), ","); len(ids) < last {
+			t.Errorf("the copy has %d runs, %d were there before", len(ids), last)
+		}
+	}
+	stop()
+	writer.Wait()
+	if err := s.WriteProblem(); err != nil {
+		t.Error(err)
 	}
 }
