@@ -145,7 +145,7 @@ func copyChecked(ctx context.Context, path string, part *os.File, options *CopyO
 			return c, err
 		}
 	}
-	if first, err = lastOutcome(ctx, conn); err != nil {
+	if err := conn.QueryRowContext(ctx, lastOutcome).Scan(&first); err != nil {
 		return c, err
 	}
 	stop := watch(part, all, options.Progress)
@@ -154,8 +154,8 @@ func copyChecked(ctx context.Context, path string, part *os.File, options *CopyO
 	if err != nil {
 		return c, err
 	}
-	last, err := lastOutcome(ctx, conn)
-	if err != nil {
+	var last int64
+	if err := conn.QueryRowContext(ctx, lastOutcome).Scan(&last); err != nil {
 		return c, err
 	}
 	if err := part.Sync(); err != nil {
@@ -175,16 +175,15 @@ func copyChecked(ctx context.Context, path string, part *os.File, options *CopyO
 	return c, err
 }
 
-// lastOutcome is the number of the last outcome that a database ever had.
-func lastOutcome(ctx context.Context, db rowQuerier) (last int64, err error) {
-	err = db.QueryRowContext(ctx,
-		"SELECT COALESCE(MAX(seq), 0) FROM sqlite_sequence WHERE name = 'outcomes'").Scan(&last)
-	return last, err
-}
+// lastOutcome asks for the number of the last outcome that a database ever had.
+const lastOutcome = "SELECT COALESCE(MAX(seq), 0) FROM sqlite_sequence WHERE name = 'outcomes'"
 
 // inspectCopy reads all of a database that nobody writes. One that is damaged is [ErrCorrupt], one of a
 // newer epd [ErrNewer]. It returns what the database has, and the number of its last outcome.
 func inspectCopy(ctx context.Context, path string) (c Copied, last int64, err error) {
+	if err := inspect(ctx, path, defaultBusy); err != nil { // of a newer epd, too
+		return c, 0, err
+	}
 	found, err := Check(ctx, path)
 	if err == nil && len(found) > 0 {
 		err = fmt.Errorf("%w: %s", ErrCorrupt, strings.Join(found, "; "))
@@ -202,18 +201,11 @@ func inspectCopy(ctx context.Context, path string) (c Copied, last int64, err er
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	c = Copied{File: path, Bytes: info.Size(), Rows: make(map[string]int64)}
-	if c.Schema, err = userVersion(ctx, db); err != nil {
-		return c, 0, err
+	if c.Schema, err = versionOf(ctx, path); err == nil && c.Schema == 0 {
+		err = errors.New("it has no records of epd")
 	}
-	steps, err := migrations()
 	if err != nil {
 		return c, 0, err
-	}
-	if err := knownVersion(path, c.Schema, newestSchema(steps)); err != nil {
-		return c, 0, err
-	}
-	if c.Schema < oldestSchema {
-		return c, 0, errors.New("it has no records of epd")
 	}
 	for _, table := range tables {
 		var there bool
@@ -228,7 +220,7 @@ func inspectCopy(ctx context.Context, path string) (c Copied, last int64, err er
 			return c, 0, err
 		}
 	}
-	last, err = lastOutcome(ctx, db)
+	err = db.QueryRowContext(ctx, lastOutcome).Scan(&last)
 	return c, last, err
 }
 
