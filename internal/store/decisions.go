@@ -84,7 +84,7 @@ FROM outcomes AS o %s CROSS JOIN old_runs AS r
 	ON r.outcome_id = o.outcome_id AND r.decided_us IS NOT NULL`
 
 // oldReason is why what was decided for a run that isn't kept in detail any more.
-const oldReason = "why isn''t kept for as long"
+const oldReason = "the reason isn''t kept for so long"
 
 // oldDecisionColumns are its columns in the order of selectDecisions.
 const oldDecisionColumns = `decision_id, cluster, job_id, node, token, run_id, workload, gpu_model, core_mhz,
