@@ -75,7 +75,9 @@ func dbCommand(stdout, stderr io.Writer) *cli.Command {
 					}
 					return printCopied(c, stdout, &copied)
 				}),
-				&cli.BoolFlag{Name: "replace", Usage: "replace FILE if it is there, once the copy is sound", DisableDefaultText: true},
+				&cli.BoolFlag{
+					Name: "replace", Usage: "replace FILE if it is there, once the copy is sound", DisableDefaultText: true,
+				},
 				jsonFlag()),
 			withFlags(sub("restore", "FILE", "put a backup in the place of the records, while epd doesn't run",
 				"epd db restore /backup/records.db", 1, func(c *cli.Context, path string) error {

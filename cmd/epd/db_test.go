@@ -49,23 +49,26 @@ func TestABackupOfARunningControllerIsRestored(t *testing.T) {
 		t.Errorf("%s: %v", out, err)
 	}
 	dbCommandOf(t, exitFailed, "backup", "--state", state, backup) // it is there
-	if out, _ := dbCommandOf(t, exitDone, "backup", "--state", state, "--replace", backup); !strings.Contains(out, "1 run") {
+	if out, _ = dbCommandOf(t, exitDone, "backup", "--state", state, "--replace", backup); !strings.Contains(out,
+		"1 run") {
 		t.Errorf("said is %q", out)
 	}
-	if _, log := dbCommandOf(t, exitFailed, "restore", "--state", state, backup); !strings.Contains(log, "another epd") {
+	if _, log := dbCommandOf(t, exitFailed, "restore", "--state", state, backup); !strings.Contains(log,
+		"another epd") {
 		t.Errorf("while the controller runs: %s", log)
 	}
 	if code := controller.stop(); code != exitDone {
 		t.Fatalf("status %d: %s", code, controller.log)
 	}
-	if out, _ := dbCommandOf(t, exitDone, "restore", "--state", state, "--dry-run", backup); !strings.Contains(out, "would copy") {
+	if out, _ = dbCommandOf(t, exitDone, "restore", "--state", state, "--dry-run", backup); !strings.Contains(out,
+		"would copy") {
 		t.Errorf("under --dry-run it says %q", out)
 	}
 	if left, err := filepath.Glob(filepath.Join(state, "records.db.*")); err != nil || len(left) > 0 {
 		t.Errorf("--dry-run left %q, %v", left, err)
 	}
-	if out, _ := dbCommandOf(t, exitDone, "restore", "--state", state, backup); !strings.Contains(out, "what it replaced is "+
-		filepath.Join(state, "records.db.replaced-")) {
+	if out, _ = dbCommandOf(t, exitDone, "restore", "--state", state, backup); !strings.Contains(out,
+		"what it replaced is "+filepath.Join(state, "records.db.replaced-")) {
 		t.Errorf("said is %q", out)
 	}
 	if n := recorded(t, state); n != 1 {
@@ -76,9 +79,10 @@ func TestABackupOfARunningControllerIsRestored(t *testing.T) {
 func TestRecordsMoveToAnotherFolder(t *testing.T) {
 	controller, state := recording(t)
 	next := t.TempDir()
-	must(t, os.Chmod(next, 0o700)) //nolint:gosec // a folder
+	must(t, os.Chmod(next, 0o700))
 	file := filepath.Join(state, "records.db")
-	if _, log := dbCommandOf(t, exitFailed, "restore", "--state", next, file); !strings.Contains(log, "isn't a backup") {
+	if _, log := dbCommandOf(t, exitFailed, "restore", "--state", next, file); !strings.Contains(log,
+		"isn't a backup") {
 		t.Errorf("from a controller that runs: %s", log)
 	}
 	if code := controller.stop(); code != exitDone {

@@ -124,7 +124,9 @@ func backup(ctx context.Context, path, dest string, options CopyOptions) (c Copi
 }
 
 // copyChecked copies a database into an empty file, makes it durable, and reads all of it again.
-func copyChecked(ctx context.Context, path string, part *os.File, options *CopyOptions) (c Copied, err error) {
+func copyChecked(
+	ctx context.Context, path string, part *os.File, options *CopyOptions,
+) (c Copied, err error) {
 	db, err := sql.Open("sqlite3", dsn(path, defaultBusy))
 	if err != nil {
 		return c, err
@@ -136,7 +138,8 @@ func copyChecked(ctx context.Context, path string, part *os.File, options *CopyO
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
 	var mode, all, first int64
-	const about = `SELECT auto_vacuum, page_count * page_size FROM pragma_auto_vacuum, pragma_page_count, pragma_page_size`
+	const about = `
+SELECT auto_vacuum, page_count * page_size FROM pragma_auto_vacuum, pragma_page_count, pragma_page_size`
 	if err := conn.QueryRowContext(ctx, about).Scan(&mode, &all); err != nil {
 		return c, err
 	}
@@ -210,10 +213,10 @@ func inspectCopy(ctx context.Context, path string) (c Copied, last int64, err er
 	for _, table := range tables {
 		var there bool
 		var rows int64
-		err := db.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?)",
-			table).Scan(&there)
+		err := db.QueryRowContext(ctx,
+			"SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?)", table).Scan(&there)
 		if err == nil && there { // else of an older epd
-			err = db.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+table).Scan(&rows) //nolint:gosec // one of our own names
+			err = db.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+table).Scan(&rows)
 			c.Rows[table] = rows
 		}
 		if err != nil {
@@ -227,7 +230,9 @@ func inspectCopy(ctx context.Context, path string) (c Copied, last int64, err er
 // Restore puts a copy of a backup in a database's place; the backup stays. What is there is kept beside it as
 // <database>.replaced-<time>, and at each moment one of the two is at the path, whole. Nothing else may have
 // the database open: [ErrBusy] then, as far as SQLite can tell; the caller holds epd off.
-func Restore(ctx context.Context, backup, path string, now time.Time, progress func(written, all int64)) (Copied, error) {
+func Restore(
+	ctx context.Context, backup, path string, now time.Time, progress func(written, all int64),
+) (Copied, error) {
 	c, err := restore(ctx, backup, path, now, progress)
 	if err != nil {
 		return Copied{}, fmt.Errorf("restore %s from %s: %w", path, backup, typedError(err))
@@ -330,7 +335,8 @@ func mergeLog(ctx context.Context, path string) (err error) {
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
 	var busy, frames, done int
-	if err := conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &done); err != nil {
+	row := conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+	if err := row.Scan(&busy, &frames, &done); err != nil {
 		return err
 	}
 	if busy != 0 {

@@ -76,7 +76,8 @@ FROM (`+selectDetailed+` LIMIT ?1) JOIN outcomes AS o USING (outcome_id, receive
 	LEFT JOIN outcome_details USING (outcome_id) LEFT JOIN decisions AS d ON `+sameDecision+`
 WHERE received_us < ?2 ORDER BY received_us, outcome_id`, compactStep, before)
 	runs, err := collect(rows, err, func(row scanner) (d detailed, err error) {
-		err = row.Scan(&d.id, &d.received, &d.gpus, intoJSON{&d.outcome.Clocks}, intoJSON{&d.outcome.ThrottledS}, intoJSON{&d.outcome.WorkClock},
+		err = row.Scan(&d.id, &d.received, &d.gpus, intoJSON{&d.outcome.Clocks},
+			intoJSON{&d.outcome.ThrottledS}, intoJSON{&d.outcome.WorkClock},
 			&d.mode, &d.config)
 		return d, err
 	})
@@ -243,9 +244,10 @@ FROM pragma_auto_vacuum, pragma_page_count, pragma_freelist_count, pragma_page_s
 	if err != nil {
 		return 0, err
 	}
+	defer func() { _ = rows.Close() }()
 	for rows.Next() { // each is a page
 	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+	if err := rows.Err(); err != nil {
 		return 0, err
 	}
 	var left int64

@@ -69,7 +69,7 @@ func (s *Store) DecisionsOfJob(ctx context.Context, cluster string, jobID int64)
 }
 
 // oldDecisions are the decisions of runs that aren't kept in detail any more, with the columns
-// of selectDecisions, and the outcome's id; %s is how outcomes are found.
+// of selectDecisions, and the outcome's id. How outcomes are found, and joinOldRuns, follow.
 const oldDecisions = `
 SELECT o.decision_id, o.cluster, o.job_id, o.node, '' AS token, o.run_id, o.workload, o.gpu_model,
 	COALESCE(r.decided_core_mhz, o.core_mhz) AS core_mhz, COALESCE(r.decided_mem_mhz, o.mem_mhz) AS mem_mhz,
@@ -80,8 +80,9 @@ SELECT o.decision_id, o.cluster, o.job_id, o.node, '' AS token, o.run_id, o.work
 	COALESCE(r.decided_arm, o.arm) AS arm, r.decided_us AS created_us, r.default_energy_j, r.hold_out, r.constant_arm,
 	'' AS rung, COALESCE(r.decided_cap_w, o.set_cap_w) AS cap_w,
 	COALESCE(r.decided_profile, o.set_power_profile) AS power_profile, o.outcome_id
-FROM outcomes AS o %s CROSS JOIN old_runs AS r
-	ON r.outcome_id = o.outcome_id AND r.decided_us IS NOT NULL`
+FROM outcomes AS o `
+
+const joinOldRuns = ` CROSS JOIN old_runs AS r ON r.outcome_id = o.outcome_id AND r.decided_us IS NOT NULL`
 
 // oldReason is why what was decided for a run that isn't kept in detail any more.
 const oldReason = "the reason isn''t kept for so long"
@@ -93,17 +94,17 @@ const oldDecisionColumns = `decision_id, cluster, job_id, node, token, run_id, w
 	reason, mode, config_version, decided_model, arm, created_us, default_energy_j, hold_out, constant_arm, rung,
 	cap_w, power_profile`
 
-var (
+const (
 	decisionsOfJob = selectDecisions + `
 WHERE cluster = ?1 AND job_id = ?2 AND job_id != 0
 UNION ALL SELECT ` + oldDecisionColumns + `
-FROM (` + fmt.Sprintf(oldDecisions, "INDEXED BY outcomes_by_job") +
+FROM (` + oldDecisions + `INDEXED BY outcomes_by_job` + joinOldRuns +
 		` WHERE o.cluster = ?1 AND o.job_id = ?2 AND o.job_id != 0)
 ORDER BY decision_id`
 
 	// restoreDecisions puts those of a list of runs back to where they were.
 	restoreDecisions = "INSERT INTO decisions (" + decisionColumns + ") SELECT " + oldDecisionColumns + `
-FROM (` + fmt.Sprintf(oldDecisions, "") + ` WHERE o.outcome_id IN (SELECT value FROM json_each(?1)))
+FROM (` + oldDecisions + joinOldRuns + ` WHERE o.outcome_id IN (SELECT value FROM json_each(?1)))
 WHERE true ON CONFLICT DO NOTHING`
 )
 

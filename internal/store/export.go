@@ -18,7 +18,8 @@ import (
 var tables = []string{
 	"jobs", "decisions", "outcomes", "outcome_details", "outcome_profiles", "outcome_conflicts", "models",
 	"models_out",
-	"old_runs", "texts", "compacted", "outcome_months", "pruned_runs", "history", "features", "run_days", "energy_sums",
+	"old_runs", "texts", "compacted", "outcome_months", "pruned_runs", "history", "features", "run_days",
+	"energy_sums",
 }
 
 // Tables are the names of the tables that [Store.Export] knows.

@@ -189,7 +189,9 @@ func TestOneWriteThatFailsDoesNotHarmOthersInItsTransaction(t *testing.T) {
 func TestTheWriterSyncsEveryCommit(t *testing.T) {
 	s, _ := openNew(t)
 	got := make(map[string]string)
-	for _, pragma := range []string{"journal_mode", "synchronous", "foreign_keys", "locking_mode", "wal_autocheckpoint"} {
+	for _, pragma := range []string{
+		"journal_mode", "synchronous", "foreign_keys", "locking_mode", "wal_autocheckpoint",
+	} {
 		err := s.Apply(t.Context(), func(ctx context.Context, conn *sql.Conn) error {
 			var value string
 			err := conn.QueryRowContext(ctx, "PRAGMA "+pragma).Scan(&value)

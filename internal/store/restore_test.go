@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -50,7 +51,10 @@ func killedAfter(t *testing.T, d time.Duration, path, source string) {
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(d)
+	select {
+	case <-time.After(d):
+	case <-t.Context().Done():
+	}
 	_ = child.Process.Kill()
 	if err := child.Wait(); err == nil || log.Len() > 0 {
 		t.Fatalf("the child ended by itself: %v %s", err, log.String())
@@ -64,8 +68,8 @@ func outcomesIn(t *testing.T, path string) (ids string) {
 		t.Fatalf("%s: Check found %q, %v", path, found, err)
 	}
 	db := raw(t, path)
-	if err := db.QueryRowContext(t.Context(),
-		"SELECT group_concat(run_id) FROM (SELECT run_id FROM outcomes ORDER BY outcome_id)").Scan(&ids); err != nil {
+	const all = "SELECT group_concat(run_id) FROM (SELECT run_id FROM outcomes ORDER BY outcome_id)"
+	if err := db.QueryRowContext(t.Context(), all).Scan(&ids); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Close(); err != nil {
@@ -76,12 +80,12 @@ func outcomesIn(t *testing.T, path string) (ids string) {
 
 func TestABackupUnderConcurrentWritesIsOfOneMoment(t *testing.T) {
 	s, path := openNew(t)
-	ctx, stop := context.WithCancel(t.Context())
+	var stop atomic.Bool
 	var writer sync.WaitGroup
 	acknowledged := 0
 	first := make(chan struct{})
 	writer.Go(func() {
-		for i := 0; ctx.Err() == nil; i++ {
+		for i := 0; !stop.Load(); i++ {
 			if _, err := s.PutOutcome(t.Context(), outcome(i)); err != nil {
 				t.Error(err)
 				return
@@ -92,7 +96,7 @@ func TestABackupUnderConcurrentWritesIsOfOneMoment(t *testing.T) {
 		}
 	})
 	<-first
-	var counts []int64
+	counts := make([]int64, 0, 5)
 	for i := range 5 {
 		c, err := store.BackupWith(t.Context(), path, path+".copy", store.CopyOptions{Replace: i > 0})
 		if err != nil {
@@ -105,7 +109,7 @@ func TestABackupUnderConcurrentWritesIsOfOneMoment(t *testing.T) {
 			t.Errorf("%d runs up to %s, said are %v", len(ids), ids[len(ids)-1], c.Rows)
 		}
 	}
-	stop()
+	stop.Store(true)
 	writer.Wait()
 	if counts[0] < 101 || counts[4] > int64(acknowledged) {
 		t.Errorf("copies have %v runs of %d", counts, acknowledged)
@@ -131,7 +135,8 @@ func TestABackupReplacesAFileOnlyWhenToldAndOnlyByASoundOne(t *testing.T) {
 		}
 	}
 	broken := brokenCopy(t, path)
-	if _, err := store.BackupWith(t.Context(), broken, copied, store.CopyOptions{Replace: true}); !errors.Is(err, store.ErrCorrupt) {
+	over := store.CopyOptions{Replace: true}
+	if _, err := store.BackupWith(t.Context(), broken, copied, over); !errors.Is(err, store.ErrCorrupt) {
 		t.Errorf("a damaged copy: %v", err)
 	}
 	if string(contents(t, copied)) != "mine" {
@@ -187,8 +192,8 @@ func TestARestoredDatabaseIsTheBackupAndWhatItReplacedStaysAside(t *testing.T) {
 	if err != nil || c.Rows["outcomes"] != 1 || c.File != path {
 		t.Fatalf("%+v, %v", c, err)
 	}
-	if got, was, left := outcomesIn(t, path), outcomesIn(t, c.Aside), outcomesIn(t, backup); got != "run-000000" ||
-		was != "run-000001" || left != got {
+	got, was, left := outcomesIn(t, path), outcomesIn(t, c.Aside), outcomesIn(t, backup)
+	if got != "run-000000" || was != "run-000001" || left != got {
 		t.Errorf("restored %s, aside %s, the backup has %s", got, was, left)
 	}
 	put(t, open(t, path, nil), outcome(5), store.Stored)
@@ -280,11 +285,11 @@ func TestAnotherProcessReadsAndCopiesWhileEpdWritesAndMergesItsLog(t *testing.T)
 	shareddata.Need(t, err == nil, "another program that copies is sqlite3")
 	s, path := openNew(t)
 	reader := raw(t, path)
-	ctx, stop := context.WithCancel(t.Context())
+	var stop atomic.Bool
 	var writer sync.WaitGroup
 	first := make(chan struct{})
 	writer.Go(func() {
-		for i := 0; ctx.Err() == nil; i++ {
+		for i := 0; !stop.Load(); i++ {
 			if _, err := s.PutOutcome(t.Context(), outcome(i)); err != nil {
 				t.Error(err)
 				return
@@ -298,7 +303,8 @@ func TestAnotherProcessReadsAndCopiesWhileEpdWritesAndMergesItsLog(t *testing.T)
 	last := 0
 	for i := range 5 {
 		var now int
-		if err := reader.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM outcomes").Scan(&now); err != nil || now < last {
+		err := reader.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM outcomes").Scan(&now)
+		if err != nil || now < last {
 			t.Errorf("another process sees %d runs after %d: %v", now, last, err)
 		}
 		last = now
@@ -312,7 +318,7 @@ func TestAnotherProcessReadsAndCopiesWhileEpdWritesAndMergesItsLog(t *testing.T)
 			t.Errorf("the copy has %d runs, %d were there before", len(ids), last)
 		}
 	}
-	stop()
+	stop.Store(true)
 	writer.Wait()
 	if err := s.WriteProblem(); err != nil {
 		t.Error(err)

@@ -104,7 +104,8 @@ func (y *year) run(tb testing.TB, i int) {
 
 // last is an outcome as that of run i.
 func (y *year) last(i int, o *record.Outcome) *record.Outcome {
-	o.Cluster, o.RunID, o.JobID, o.Node = "cluster", nameOf("run", i), int64(100_000+i), fmt.Sprintf("gpu%04d", i%50)
+	o.Cluster, o.RunID, o.JobID = "cluster", nameOf("run", i), int64(100_000+i)
+	o.Node = fmt.Sprintf("gpu%04d", i%50)
 	return o
 }
 
@@ -134,7 +135,8 @@ func (y *year) outcome(i int, took, power float64) *record.Outcome {
 	o.Profile.Alone = true
 	for g := range y.gpus {
 		id := hexOf("gpu", 8*(i%50)+g)
-		o.GPUs = append(o.GPUs, fmt.Sprintf("GPU-%s-%s-%s-%s-%s", id[:8], id[8:12], id[12:16], id[16:20], id[20:32]))
+		o.GPUs = append(o.GPUs,
+			fmt.Sprintf("GPU-%s-%s-%s-%s-%s", id[:8], id[8:12], id[12:16], id[16:20], id[20:32]))
 		use, memory := record.NewProfileSampler(time.Second), record.NewProfileSampler(time.Second)
 		const step = 15 * time.Second
 		for at := time.Duration(0); at < lasted; at += step {
@@ -216,8 +218,8 @@ func TestARunTakesAKilobyteOnceItIsCompacted(t *testing.T) {
 		if _, err := y.store.Prune(t.Context(), y.now.Add(24*time.Hour)); err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%d GPUs, each workload runs %d times: %.0f bytes a run in detail, %.0f compacted, %.0f pruned\n%s", c.gpus,
-			c.each, a, b, bytesARun(t, path, runs)-fixed/float64(runs), tables)
+		t.Logf("%d GPUs, each workload runs %d times: bytes a run: %.0f in detail, %.0f compacted, %.0f pruned\n%s",
+			c.gpus, c.each, a, b, bytesARun(t, path, runs)-fixed/float64(runs), tables)
 		if b > c.most {
 			t.Errorf("%d GPUs, each workload runs %d times: %.0f bytes a run compacted, want at most %.0f\n%s",
 				c.gpus, c.each, b, c.most, tables)
