@@ -60,8 +60,8 @@ func TestABackupOfARunningControllerIsRestored(t *testing.T) {
 	if code := controller.stop(); code != exitDone {
 		t.Fatalf("status %d: %s", code, controller.log)
 	}
-	if out, _ = dbCommandOf(t, exitDone, "restore", "--state", state, "--dry-run", backup); !strings.Contains(out,
-		"would copy") {
+	out, _ = dbCommandOf(t, exitDone, "restore", "--state", state, "--dry-run", backup)
+	if !strings.Contains(out, "would copy") {
 		t.Errorf("under --dry-run it says %q", out)
 	}
 	if left, err := filepath.Glob(filepath.Join(state, "records.db.*")); err != nil || len(left) > 0 {

@@ -77,8 +77,8 @@ SELECT o.decision_id, o.cluster, o.job_id, o.node, '' AS token, o.run_id, o.work
 	r.predicted_j, r.predicted_low_j, r.predicted_high_j, '` + oldReason + `' AS reason,
 	(SELECT text FROM texts WHERE text_id = r.decided_mode) AS mode,
 	(SELECT text FROM texts WHERE text_id = r.decided_config) AS config_version, r.decided_model,
-	COALESCE(r.decided_arm, o.arm) AS arm, r.decided_us AS created_us, r.default_energy_j, r.hold_out, r.constant_arm,
-	'' AS rung, COALESCE(r.decided_cap_w, o.set_cap_w) AS cap_w,
+	COALESCE(r.decided_arm, o.arm) AS arm, r.decided_us AS created_us, r.default_energy_j, r.hold_out,
+	r.constant_arm, '' AS rung, COALESCE(r.decided_cap_w, o.set_cap_w) AS cap_w,
 	COALESCE(r.decided_profile, o.set_power_profile) AS power_profile, o.outcome_id
 FROM outcomes AS o `
 

@@ -187,7 +187,8 @@ FROM pragma_page_count, pragma_freelist_count, pragma_page_size`).Scan(&pages, &
 func bytesByTable(tb testing.TB, path string, runs int) string {
 	tb.Helper()
 	out, err := exec.CommandContext(tb.Context(), "sqlite3", "-readonly", "-box", path, fmt.Sprintf(`
-SELECT name, round(SUM(pgsize) / %[1]d.0) AS bytes_a_run, round(SUM(payload) / %[1]d.0) AS payload, SUM(ncell) AS rows
+SELECT name, round(SUM(pgsize) / %[1]d.0) AS bytes_a_run, round(SUM(payload) / %[1]d.0) AS payload,
+	SUM(ncell) AS rows
 FROM dbstat WHERE name != 'sqlite_schema' GROUP BY name HAVING bytes_a_run > 0 ORDER BY SUM(pgsize) DESC`, runs)).
 		CombinedOutput()
 	if err != nil {

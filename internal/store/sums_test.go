@@ -200,7 +200,8 @@ func (s *scroll) deliver(t *rapid.T) {
 
 // compact has what came before a time take less room.
 func (s *scroll) compact(t *rapid.T) {
-	n, err := s.store.Compact(t.Context(), s.now.Add(-time.Duration(rapid.IntRange(0, 60).Draw(t, "in detail"))*time.Hour))
+	before := s.now.Add(-time.Duration(rapid.IntRange(0, 60).Draw(t, "in detail")) * time.Hour)
+	n, err := s.store.Compact(t.Context(), before)
 	if err != nil {
 		t.Fatal(err)
 	}
