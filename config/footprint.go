@@ -45,8 +45,8 @@ func (r *Records) fields() []field {
 			&r.KeepDays, 0, most),
 		intField("detail_days",
 			"Days for which epd keeps a run in full detail. What remains of older ones takes a third of the\n"+
-			"room: savings, models and lists of jobs stay as they are; the curves of a run, and why its clocks\n"+
-			"were chosen, go. 0: as long as keep_days.", &r.DetailDays, 0, most),
+				"room: savings, models and lists of jobs stay as they are; the curves of a run, and why its clocks\n"+
+				"were chosen, go. 0: as long as keep_days.", &r.DetailDays, 0, most),
 	}
 }
 
