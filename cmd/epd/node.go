@@ -43,9 +43,10 @@ func (p *program) joinNode() error {
 		return err
 	}
 	outbox, err := spool.Open(filepath.Join(state, "spool"), nil)
-	if err != nil {
+	if outbox == nil {
 		return err
 	}
+	p.noteProblem(err) // it is tried again
 	controller, err := p.controller()
 	if err != nil {
 		return err
