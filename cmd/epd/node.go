@@ -84,6 +84,9 @@ func (p *program) controller() (daemon.Controller, error) {
 	if p.control != nil {
 		return daemon.LocalController{Controller: p.control}, nil
 	}
+	if p.noRecords != nil {
+		return absentController{p.noRecords}, nil
+	}
 	proof, err := voucher(p.Context, nodekey.Node)
 	if err != nil {
 		return nil, err

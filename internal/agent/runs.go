@@ -184,10 +184,11 @@ func (s *RunSet) refuse(id string, refusal error) (known bool) {
 }
 
 // begin makes a run known, and begins its adaptation. One that couldn't be written down is
-// put to default clocks.
+// put to default clocks; that is tried again, for the run not to be lost with the agent.
 func (s *RunSet) begin(r *openRun, writing error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	r.unwritten = writing != nil
 	if writing != nil && r.handsOff == "" {
 		r.handsOff = writing.Error()
 	}
