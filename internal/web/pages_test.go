@@ -460,6 +460,23 @@ func TestAJobsPageSaysWhyAndHowItTurnedOut(t *testing.T) {
 	}
 }
 
+// shortened is a cluster in which an administrator shortened a running job's limit.
+type shortened struct{ *cluster }
+
+func (c shortened) Job(ctx context.Context, id slurm.JobID) (*epdapi.JobView, error) {
+	v, err := c.cluster.Job(ctx, id)
+	now := live.LimitOf(time.Minute)
+	v.Job.Limit, v.LimitNow = live.LimitOf(time.Hour), &now
+	return v, err
+}
+
+func TestAJobsPageShowsTheLimitThatSlurmHasNow(t *testing.T) {
+	text := words(look(t, shortened{newCluster()}, admin, "/jobs/4711").root)
+	if want := "60.00 s now, 1:00:00 when its clocks were decided"; !strings.Contains(text, want) {
+		t.Errorf("no %q in %s", want, text)
+	}
+}
+
 // waits is a cluster in which job 1 waits.
 type waits struct{ *cluster }
 
