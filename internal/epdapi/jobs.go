@@ -197,7 +197,7 @@ func (w *Wishes) Words(when func(time.Time) string) []string {
 	if w.CoreMHz > 0 {
 		wishes = append(wishes, "fixed at "+dvfsmodel.Setting{
 			Core: dvfsmodel.MHz(w.CoreMHz), Mem: dvfsmodel.MHz(w.MemMHz),
-		}.Words())
+		}.Words()+", kept even where its time limit comes near")
 	}
 	if !w.Deadline.IsZero() {
 		wishes = append(wishes, "to end by "+when(w.Deadline))
