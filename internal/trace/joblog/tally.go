@@ -96,6 +96,12 @@ func (t *Tally) SkippedLines() int64 {
 	return n
 }
 
+// Records is how many lines, or records of JSON, said something of a job, those that make no sense
+// among them.
+func (t *Tally) Records() int64 {
+	return t.Jobs + t.Steps + t.NotEnded + t.NeverRan + t.Repeated + t.SkippedLines()
+}
+
 // LineError is what is wrong with a line of a log.
 type LineError struct {
 	Name string
