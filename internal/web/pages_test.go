@@ -135,6 +135,12 @@ func TestALongNameOfAJobIsWholeBelowTheTitleAlone(t *testing.T) {
 	}
 }
 
+func TestJobsCanBeListedByALaunchThatFailed(t *testing.T) {
+	if text := words(look(t, newCluster(), admin, "/jobs").root); !strings.Contains(text, "LAUNCH_FAILED") {
+		t.Errorf("no such state in %s", text)
+	}
+}
+
 func TestAWaitingJobIsFoundUnderEachOfItsPartitions(t *testing.T) {
 	c := newCluster()
 	c.queue.Jobs[3].Name, c.queue.Jobs[3].Partition = "in-several", "obs,main"
