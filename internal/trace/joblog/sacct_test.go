@@ -326,7 +326,7 @@ func TestEveryStateOfSlurmsIsKnown(t *testing.T) {
 	for state, over := range map[string]bool{
 		"LAUNCH_FAILED": true, "BOOT_FAIL": true, "NODE_FAIL": true, "OUT_OF_MEMORY": true, "DEADLINE": true,
 		"REVOKED": true, "REQUEUED": true, "PREEMPTED": true, "PENDING": false, "RUNNING": false,
-		"SUSPENDED": false,
+		"SUSPENDED":  false,
 		"COMPLETING": false, "CONFIGURING": false, "EXPEDITING": false, "POWER_UP_NODE": false,
 		"RECONFIG_FAIL": false, "REQUEUE_FED": false, "REQUEUE_HOLD": false, "RESIZING": false,
 		"RESV_DEL_HOLD": false, "SIGNALING": false, "SPECIAL_EXIT": false, "STAGE_OUT": false, "STOPPED": false,
