@@ -90,6 +90,11 @@ func serveFlags() []cli.Flag {
 			Name:  "no-levers",
 			Usage: "leave Slurm's queue and nodes alone: another epd of the cluster steers them",
 		},
+		&cli.BoolFlag{
+			Name: "standby",
+			Usage: "wait until Slurm says that the slurmctld of this machine is in charge, and end when " +
+				"another's is: for controllers beside a slurmctld and its backup, with one state folder",
+		},
 		&cli.StringFlag{
 			Name: "gpu-order",
 			Usage: "`UUIDS` by their numbers in Slurm, separated by commas, where " +

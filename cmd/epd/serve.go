@@ -68,8 +68,8 @@ func (p *program) runOwned() error {
 	if err := statedir.Make(p.String("state")); err != nil {
 		return err
 	}
-	disown, err := lockState(p.String("state"), p.role)
-	if err != nil {
+	disown, err := p.takeState()
+	if err != nil || disown == nil {
 		return err
 	}
 	defer disown()
@@ -81,6 +81,24 @@ func (p *program) runOwned() error {
 	signal.Notify(p.reloads, syscall.SIGHUP) // from now on: it ends nothing in any role
 	defer signal.Stop(p.reloads)
 	return p.run(l)
+}
+
+// takeState makes the state folder this process's own: one that stands by waits until it's its turn. A nil
+// function: the context ended before.
+func (p *program) takeState() (release func(), err error) {
+	if !p.Bool("standby") {
+		return lockState(p.String("state"), p.role)
+	}
+	turn, err := p.newCharge()
+	if err != nil {
+		return nil, err
+	}
+	_, err = p.awaitCharge(turn, func() (err error) {
+		release, err = lockState(p.String("state"), p.role)
+		return err
+	})
+	p.loops = append(p.loops, func(ctx context.Context) { p.keepCharge(ctx, turn) })
+	return release, err
 }
 
 // lockState makes a state folder this process's own, in each part that a role plays.
@@ -121,6 +139,11 @@ func (p *program) checkFlags() error {
 		(p.isSocketWanted("listen") || p.isSocketWanted("submit-socket") || p.isSocketWanted("web")):
 		return usagef("an agent has no --listen, no --submit-socket and no --web, it answers at its " +
 			"Unix socket alone")
+	case p.Bool("standby") && p.role != roleController:
+		return usagef("--standby is for controllers, this is --role %s", p.role)
+	case p.Bool("standby") && len(p.passed) > 0:
+		return usagef("--standby doesn't go with sockets that systemd opens: who asks there would wait for " +
+			"a controller that stands by")
 	case p.role == roleController && !p.isSocketWanted("listen"):
 		return usagef("a controller needs --listen ADDRESS:PORT for its agents")
 	}

@@ -52,6 +52,7 @@ type jobGroup struct {
 func (p *Plan) order(s *Snapshot, set *Settings, ours *OwnChanges) {
 	places, planned := p.places(s, set), set.planOf(s) != nil
 	groups := make(map[jobGroup][]pendingJob)
+	newcomers := make(map[jobGroup][]pendingJob)
 	moved := make(map[jobGroup]bool)
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
@@ -78,8 +79,12 @@ func (p *Plan) order(s *Snapshot, set *Settings, ours *OwnChanges) {
 		}
 		if wishes.Deadline.After(s.At) {
 			e.deadline = wishes.Deadline
-			moved[key] = true
 		}
+		if set.awaitsPlace(s, &e) {
+			newcomers[key] = append(newcomers[key], e)
+			continue
+		}
+		moved[key] = moved[key] || !e.deadline.IsZero()
 		groups[key] = append(groups[key], e)
 	}
 	keys := slices.SortedFunc(maps.Keys(moved), jobGroup.compare)
@@ -96,11 +101,29 @@ func (p *Plan) order(s *Snapshot, set *Settings, ours *OwnChanges) {
 		case planned:
 			leaveDeadlinesToPlan(list)
 		}
-		p.orderGroup(key, list, enforce)
+		p.orderGroup(key, list, enforce, planned && set.Live.OrderModeOf(key.partition) == live.Enforce)
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(newcomers), jobGroup.compare) {
+		list := newcomers[key]
+		for i := range list {
+			offset := max(list[i].ourNice, p.lines[key].most)
+			p.Wants = append(p.Wants, list[i].niceChange(offset, "policy "+p.Policy+" has no place for it yet"))
+		}
 	}
 	if p.Policy != "" {
 		p.list(keys, groups)
 	}
+}
+
+// awaitsPlace reports whether a job that was lowered as it was submitted came after the queue was looked at
+// whose order counts: it stays behind until it has its place, or hasn't got one. Where a plan doesn't count
+// deadlines, one puts it in order at once.
+func (set *Settings) awaitsPlace(s *Snapshot, e *pendingJob) bool {
+	r := set.Ranking
+	return r != nil && !s.At.After(r.Until) && e.place == noPlace && e.ourNice > 0 &&
+		!e.job.Eligible.Before(r.At.Truncate(time.Second)) && // Slurm says times in whole seconds
+		(e.deadline.IsZero() || set.planOf(s) != nil) &&
+		set.Live.OrderModeOf(e.job.Partition) == live.Enforce && set.Live.ModeOf(e.job.Partition) == live.Enforce
 }
 
 // leaveDeadlinesToPlan leaves deadlines to the plan that has counted them: it knows which can be met, and
@@ -116,7 +139,7 @@ func leaveDeadlinesToPlan(list []pendingJob) {
 // adviseOrder says which jobs a plan would put behind others, where deadlines alone may.
 func (p *Plan) adviseOrder(key jobGroup, list []pendingJob) {
 	advised := Plan{Policy: p.Policy}
-	advised.orderGroup(key, list, false)
+	advised.orderGroup(key, list, false, false)
 	placed := make(map[slurm.JobID]bool, len(list))
 	for i := range list {
 		placed[list[i].job.ID] = list[i].place != noPlace && list[i].deadline.IsZero()
