@@ -85,7 +85,8 @@ func TestAJobIsShownWithTheLimitThatSlurmHasNow(t *testing.T) {
 	v := fakeView("4711")
 	now := live.LimitOf(time.Minute)
 	v.Job.Limit, v.LimitNow = live.LimitOf(time.Hour), &now
-	if want := "time limit 60.00 s now, 1:00:00 when its clocks were decided\n"; !strings.Contains(jobText(v), want) {
+	const want = "time limit 60.00 s now, 1:00:00 when its clocks were decided\n"
+	if !strings.Contains(jobText(v), want) {
 		t.Errorf("no %q in\n%s", want, jobText(v))
 	}
 }

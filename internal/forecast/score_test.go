@@ -3,6 +3,7 @@ package forecast
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"testing"
 
 	"github.com/epplan/epplan/internal/epdapi"
@@ -52,7 +53,7 @@ func TestAnArrayCountsAsOnePrediction(t *testing.T) {
 func TestTheMedianErrorIsOfTheLastPredictions(t *testing.T) {
 	var counted tally
 	for i := range 2 * maxOff {
-		job := predictedJob(fmt.Sprint(i), map[bool]float64{true: 400, false: 80}[i < maxOff])
+		job := predictedJob(strconv.Itoa(i), map[bool]float64{true: 400, false: 80}[i < maxOff])
 		counted.add(&job)
 	}
 	if got := counted.scores()[0]; got.Jobs != 2*maxOff || got.Coverage != 0.5 || got.MedianError != 0.25 {

@@ -25,7 +25,8 @@ type Aside struct {
 // returns nil: that is the acknowledgement. It stops at the first error of
 // send, except that an entry refused with ErrRejected is moved aside, as is one
 // that is damaged, and that one for which it is too early, ErrLater, stays and
-// holds up no other, nor does one of a newer epd. Entries that are added meanwhile wait for the next delivery.
+// holds up no other, nor does one of a newer epd. Entries that are added
+// meanwhile wait for the next delivery.
 func (s *Spool) Deliver(
 	ctx context.Context, send func(ctx context.Context, id string, body []byte) error,
 ) (DeliveryReport, error) {
