@@ -327,8 +327,8 @@ func (c *Client) Ping(ctx context.Context) error {
 	return fmt.Errorf("%w: %s", ErrUnreachable, Printable(strings.TrimSpace(string(out)), 200))
 }
 
-// InCharge is the machine, as SlurmctldHost names it, whose slurmctld is in charge: the first one that answers,
-// in the order in which Slurm has them take over. Without one it is ErrUnreachable.
+// InCharge is the machine, as SlurmctldHost names it, whose slurmctld is in charge: the first one that
+// answers, in the order in which Slurm has them take over. Without one it is ErrUnreachable.
 func (c *Client) InCharge(ctx context.Context) (string, error) {
 	out, err := c.command(ctx, "scontrol", "ping") // it fails when any of them is down
 	for line := range strings.Lines(string(out)) {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -39,7 +40,7 @@ const (
 
 // serveFlags are those of every role.
 func serveFlags() []cli.Flag {
-	return append([]cli.Flag{
+	return slices.Concat([]cli.Flag{
 		dryrun.Flag(),
 		&cli.StringFlag{
 			Name: "socket", Usage: "`PATH` to listen at for hooks and administrators",
@@ -83,6 +84,27 @@ func serveFlags() []cli.Flag {
 		},
 		&cli.StringFlag{Name: "node", Usage: "`NAME` of this node in Slurm", DefaultText: "the host's name"},
 		&cli.StringFlag{Name: "cluster", Usage: "`NAME` of the cluster in the records", Value: "cluster"},
+	}, slurmFlags(), []cli.Flag{
+		&cli.StringFlag{
+			Name: "powercap", Usage: "`DIR` of the CPUs' energy counters",
+			DefaultText: "/sys/class/powercap, none beside simulated GPUs",
+		},
+		&cli.Float64Flag{
+			Name: "min-core", Usage: "`MHZ` below which no GPU of this node is locked", DefaultText: "none",
+		},
+		&cli.Float64Flag{
+			Name: "min-mem", Usage: "`MHZ` below which no memory of this node's GPUs is locked",
+			DefaultText: "none",
+		},
+		&cli.Uint64SliceFlag{
+			Name: "allow-uid", Usage: "further `UID` that may ask, beside root and Slurm's user",
+		},
+	}, gpuFlags())
+}
+
+// slurmFlags say how Slurm is asked and moved.
+func slurmFlags() []cli.Flag {
+	return []cli.Flag{
 		&cli.StringFlag{
 			Name: "slurm", Usage: "whether to ask Slurm about jobs: `HOW` is auto, on or off", Value: "auto",
 		},
@@ -106,21 +128,7 @@ func serveFlags() []cli.Flag {
 			Usage:       "`FILE` of Slurm, with gres.conf beside it, until a Prolog says which slurmd reads",
 			DefaultText: "/etc/slurm/slurm.conf and the like",
 		},
-		&cli.StringFlag{
-			Name: "powercap", Usage: "`DIR` of the CPUs' energy counters",
-			DefaultText: "/sys/class/powercap, none beside simulated GPUs",
-		},
-		&cli.Float64Flag{
-			Name: "min-core", Usage: "`MHZ` below which no GPU of this node is locked", DefaultText: "none",
-		},
-		&cli.Float64Flag{
-			Name: "min-mem", Usage: "`MHZ` below which no memory of this node's GPUs is locked",
-			DefaultText: "none",
-		},
-		&cli.Uint64SliceFlag{
-			Name: "allow-uid", Usage: "further `UID` that may ask, beside root and Slurm's user",
-		},
-	}, gpuFlags()...)
+	}
 }
 
 // gpuFlags say which GPUs there are.

@@ -68,7 +68,7 @@ func (p *program) runOwned() error {
 	if err := statedir.Make(p.String("state")); err != nil {
 		return err
 	}
-	disown, err := p.takeState()
+	disown, err := takeState(p)
 	if err != nil || disown == nil {
 		return err
 	}
@@ -81,24 +81,6 @@ func (p *program) runOwned() error {
 	signal.Notify(p.reloads, syscall.SIGHUP) // from now on: it ends nothing in any role
 	defer signal.Stop(p.reloads)
 	return p.run(l)
-}
-
-// takeState makes the state folder this process's own: one that stands by waits until it's its turn. A nil
-// function: the context ended before.
-func (p *program) takeState() (release func(), err error) {
-	if !p.Bool("standby") {
-		return lockState(p.String("state"), p.role)
-	}
-	turn, err := p.newCharge()
-	if err != nil {
-		return nil, err
-	}
-	_, err = p.awaitCharge(turn, func() (err error) {
-		release, err = lockState(p.String("state"), p.role)
-		return err
-	})
-	p.loops = append(p.loops, func(ctx context.Context) { p.keepCharge(ctx, turn) })
-	return release, err
 }
 
 // lockState makes a state folder this process's own, in each part that a role plays.

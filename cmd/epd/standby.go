@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -21,17 +22,18 @@ const (
 	chargeTimes = 2
 )
 
+// maxChargeTrouble bounds what is told of an answer of Slurm's.
+const maxChargeTrouble = 200
+
 // errNotInCharge ends a controller: another machine's slurmctld is in charge.
 var errNotInCharge = errors.New("another machine's slurmctld is in charge: its epd goes on with the records")
 
-// charge knows whether the slurmctld of this machine is in charge.
-type charge struct {
-	slurm *slurm.Client
-	host  string // as SlurmctldHost has it, of this machine
-}
-
-// newCharge asks by the commands of Slurm that --slurm names.
-func (p *program) newCharge() (*charge, error) {
+// takeState makes the state folder this process's own: one that stands by waits until it's its turn. A nil
+// function: the context ended before.
+func takeState(p *program) (release func(), err error) {
+	if !p.Bool("standby") {
+		return lockState(p.String("state"), p.role)
+	}
 	runner, err := slurmRunner(p.String("slurm"))
 	if err != nil {
 		return nil, err
@@ -39,7 +41,24 @@ func (p *program) newCharge() (*charge, error) {
 	if runner == nil {
 		return nil, usagef("--standby needs scontrol, which says which slurmctld is in charge")
 	}
-	return &charge{slurm: slurm.NewClient(runner, chargeWait), host: nodeName(p.Context)}, nil
+	c := &charge{slurm: slurm.NewClient(runner, chargeWait), host: nodeName(p.Context), log: p.log}
+	p.loops = append(p.loops, func(ctx context.Context) {
+		if c.isLost(ctx) {
+			p.fail(errNotInCharge)
+		}
+	})
+	return release, c.await(p.Context.Context, func() (err error) {
+		release, err = lockState(p.String("state"), p.role)
+		return err
+	})
+}
+
+// charge knows whether the slurmctld of this machine is in charge.
+type charge struct {
+	slurm *slurm.Client
+	host  string // this machine, as SlurmctldHost names it
+	log   *slog.Logger
+	said  string // what it waits for
 }
 
 // isOurs reports whether this machine's slurmctld is in charge; an error: nobody can tell.
@@ -54,46 +73,39 @@ func shortName(host string) string {
 	return short
 }
 
-// awaitCharge waits until this machine's slurmctld is in charge and take, which makes the state folder this
-// process's own, succeeds: the epd that had it may not have ended yet. It is false when the context ends.
-func (p *program) awaitCharge(c *charge, take func() error) (bool, error) {
-	p.log.Info("standing by", "host", c.host)
-	notify(p.log, systemd.SdNotifyReady)
-	said := ""
-	say := func(what string) {
-		if what != said {
-			p.log.Info("standing by", "reason", what)
-			notify(p.log, "STATUS=standing by: "+what)
-			said = what
-		}
-	}
+// await waits until this machine's slurmctld is in charge and take succeeds, which makes the state folder this
+// process's own: the epd that had it may not have ended yet. It gives up without an error when the context ends.
+func (c *charge) await(ctx context.Context, take func() error) error {
+	notify(c.log, systemd.SdNotifyReady)
 	for {
-		ours, err := c.isOurs(p.Context.Context)
-		switch {
-		case err != nil:
-			say("which slurmctld is in charge isn't known: " + slurm.Printable(err.Error(), maxChargeTrouble))
-		case !ours:
-			say("the slurmctld of another machine is in charge")
-		default:
-			err := take()
-			if err == nil || !errors.Is(err, daemon.ErrTaken) {
-				return err == nil, err
+		reason := "the slurmctld of another machine is in charge"
+		ours, err := c.isOurs(ctx)
+		if ours {
+			if err = take(); err == nil || !errors.Is(err, daemon.ErrTaken) {
+				return err
 			}
-			say(err.Error())
 		}
-		if pause.For(p.Context.Context, chargeEvery) != nil {
-			return false, nil
+		if err != nil {
+			reason = slurm.Printable(err.Error(), maxChargeTrouble)
+		}
+		if reason != c.said {
+			c.log.Info("standing by", "host", c.host, "reason", reason)
+			notify(c.log, "STATUS=standing by: "+reason)
+			c.said = reason
+		}
+		if pause.For(ctx, chargeEvery) != nil {
+			return nil //nolint:nilerr // it was told to end
 		}
 	}
 }
 
-// maxChargeTrouble bounds what is told of an answer of Slurm's.
-const maxChargeTrouble = 200
-
-// keepCharge ends the program once another machine's slurmctld is in charge. While nobody can tell, as when
-// no slurmctld runs, it goes on.
-func (p *program) keepCharge(ctx context.Context, c *charge) {
-	for others := 0; pause.For(ctx, chargeEvery) == nil; {
+// isLost waits until another machine's slurmctld is in charge, and is false when the context ends. While nobody
+// can tell, as when no slurmctld runs, it goes on.
+func (c *charge) isLost(ctx context.Context) bool {
+	for others := 0; others < chargeTimes; {
+		if pause.For(ctx, chargeEvery) != nil {
+			return false
+		}
 		switch ours, err := c.isOurs(ctx); {
 		case err != nil:
 		case ours:
@@ -101,9 +113,6 @@ func (p *program) keepCharge(ctx context.Context, c *charge) {
 		default:
 			others++
 		}
-		if others >= chargeTimes {
-			p.fail(errNotInCharge)
-			return
-		}
 	}
+	return true
 }

@@ -45,10 +45,10 @@ func openHeads(t *testing.T) *heads {
 	return h
 }
 
-// up says which slurmctlds answer.
-func (h *heads) up(first, second string) {
+// first says whether the first slurmctld answers; the other one does.
+func (h *heads) first(is string) {
 	h.Helper()
-	text := fmt.Sprintf("Slurmctld(primary) at head1 is %s\nSlurmctld(backup) at head2 is %s\n", first, second)
+	text := fmt.Sprintf("Slurmctld(primary) at head1 is %s\nSlurmctld(backup) at head2 is UP\n", is)
 	next := h.ping + ".new"
 	writeFile(h, next, text)
 	if err := os.Rename(next, h.ping); err != nil {
@@ -99,11 +99,11 @@ func (h *heads) answers(i int) {
 	}
 }
 
-// TestABackupGoesOnWhereAKilledControllerWas, under load: no outcome is lost or doubled, no run is decided twice,
-// decisions come again soon, and the first one takes over again once its slurmctld is back.
+// TestABackupGoesOnWhereAKilledControllerWas, under load: no outcome is lost or doubled, no run is decided
+// twice, decisions come again soon, and the first one takes over again once its slurmctld is back.
 func TestABackupGoesOnWhereAKilledControllerWas(t *testing.T) {
 	h := openHeads(t)
-	h.up("UP", "UP")
+	h.first("UP")
 	second, first := h.start(1), h.start(0)
 	h.answers(0)
 	agent := launch(t, t.TempDir(), "--role", "agent", "--controller", h.at[0]+","+h.at[1], "--munge-socket",
@@ -136,7 +136,7 @@ func TestABackupGoesOnWhereAKilledControllerWas(t *testing.T) {
 		}
 	}
 	long(slurm.Prolog)
-	h.up("DOWN", "UP")
+	h.first("DOWN")
 	if err := first.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestABackupGoesOnWhereAKilledControllerWas(t *testing.T) {
 	}
 	long(slurm.Epilog)
 	first = h.start(0)
-	h.up("UP", "UP")
+	h.first("UP")
 	_ = second.Wait()
 	if code := second.ProcessState.ExitCode(); code != exitFailed {
 		t.Errorf("the second one ended with %d", code)
@@ -204,7 +204,7 @@ func (h *heads) recordedOnce(jobs slurm.JobID, applied int) {
 // TestAControllerThatStandsByEndsWhenItIsTold, and refuses what it can't do.
 func TestAControllerThatStandsByEndsWhenItIsTold(t *testing.T) {
 	h := openHeads(t)
-	h.up("UP", "UP")
+	h.first("UP")
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan int, 1)
 	go func() { done <- run(ctx, h.args(1), new(text), new(text)) }()

@@ -24,10 +24,13 @@ const (
 	abHoldOut = 0.25
 )
 
+// abDeltas are which part of the workloads' run time the core's clock has.
+var abDeltas = []float64{0.1, 0.4, 0.8}
+
 // abActs are three workloads, the first memory bound, the last core bound.
 func abActs(longer float64) []act {
-	var acts []act
-	for i, delta := range []float64{0.1, 0.4, 0.8} {
+	acts := make([]act, 0, len(abDeltas))
+	for i, delta := range abDeltas {
 		const room = 4
 		seconds := 400 * longer
 		acts = append(acts, act{
@@ -40,8 +43,8 @@ func abActs(longer float64) []act {
 }
 
 // BenchmarkSavingsAgainstTheTruth has a real Slurm run 60 jobs of three workloads twice, with clocks chosen
-// and at default ones, and holds against the difference what epplan savings says after the first time: whether
-// what the treated jobs saved, and how much longer they took, is in the interval.
+// and at default ones, and holds what epplan savings says after the first time against the difference:
+// whether what the treated jobs saved, and how much longer they took, is in the interval.
 //
 //	EPPLAN_TRIAL=20 go test -run '^$' -bench SavingsAgainstTheTruth -benchtime 1x -timeout 2h ./internal/livetest
 //
@@ -70,83 +73,114 @@ func BenchmarkSavingsAgainstTheTruth(b *testing.B) {
 	}
 }
 
-// abRun is one run; it reports 1 for what was in its interval.
-func abRun(b *testing.B, seed uint64, longer float64) (energy, duration int) {
+// abTrial is one run.
+type abTrial struct {
+	*stage
+	order []int     // the workloads of the jobs
+	part  []float64 // how much of its workload's work each has
+}
+
+// newABTrial begins one, in which clocks are chosen.
+func newABTrial(b *testing.B, seed uint64, longer float64) *abTrial {
 	b.Helper()
 	random := rand.New(rand.NewPCG(seed, 22))
 	spec := fmt.Sprintf("sim:8,model=%s,speed=%d", compressedGPU, compression)
-	rules := func(mode string) string {
-		return fmt.Sprintf("[live]\nmode = %q\nhold_out = %v\n", mode, abHoldOut)
-	}
 	l := newLab(b, setup{
-		config: rules("enforce"), roles: true, nodes: 2, gpus: 8, gpu: spec, alone: true,
+		config: abRules("enforce"), roles: true, nodes: 2, gpus: 8, gpu: spec, alone: true,
 		flags: map[string][]string{controller: {"--gpu", spec}},
 		lua: func(text string) string {
 			return strings.ReplaceAll(unhurried(text), "BREAKER   = 5", "BREAKER   = 0.1")
 		},
 	})
-	s := newStage(l, abActs(longer), workScatter, random)
-	defer s.close()
-	order := make([]int, abJobs) // workloads
-	scale := make([]float64, abJobs)
-	for i := range order {
-		order[i], scale[i] = i%len(s.acts), math.Exp(workScatter*random.NormFloat64())
+	t := &abTrial{
+		stage: newStage(l, abActs(longer), workScatter, random),
+		order: make([]int, abJobs), part: make([]float64, abJobs),
 	}
-	random.Shuffle(abJobs, func(i, k int) { order[i], order[k] = order[k], order[i] })
-	play := func() []int64 {
-		ids := make([]int64, abJobs)
-		already := s.play()
-		for i := range ids {
-			ids[i] = s.submitPart(&s.acts[order[i]], scale[i])
-			const side = 4 // by side at first, so that something is learnt meanwhile
-			l.within(patience, "jobs end", func() bool { return already+i+1-s.play() < side+i/2 })
-		}
-		l.within(patience, "all jobs end", func() bool { return s.play() == already+abJobs })
-		l.within(patience, "all is recorded", func() bool {
-			st := l.status(controller)
-			return st != nil && st.Totals != nil && st.Totals.Outcomes >= int64(already+abJobs)
-		})
-		return ids
+	for i := range t.order {
+		t.order[i], t.part[i] = i%len(t.acts), math.Exp(workScatter*random.NormFloat64())
 	}
-	chosen := play()
+	random.Shuffle(abJobs, func(i, k int) { t.order[i], t.order[k] = t.order[k], t.order[i] })
+	return t
+}
+
+func abRules(mode string) string {
+	return fmt.Sprintf("[live]\nmode = %q\nhold_out = %v\n", mode, abHoldOut)
+}
+
+// playAll runs all jobs, few at a time at first, so that something is learnt meanwhile.
+func (t *abTrial) playAll() []int64 {
+	t.Helper()
+	ids := make([]int64, abJobs)
+	already := t.play()
+	for i := range ids {
+		ids[i] = t.submitPart(&t.acts[t.order[i]], t.part[i])
+		const side = 4
+		t.within(patience, "jobs end", func() bool { return already+i+1-t.play() < side+i/2 })
+	}
+	t.within(patience, "all jobs end", func() bool { return t.play() == already+abJobs })
+	t.within(patience, "all is recorded", func() bool {
+		st := t.status(controller)
+		return st != nil && st.Totals != nil && st.Totals.Outcomes >= int64(already+abJobs)
+	})
+	return ids
+}
+
+// said is what epplan savings says now.
+func (t *abTrial) said() *epdapi.Savings {
+	t.Helper()
 	said := new(epdapi.Savings)
-	out, err := exec.CommandContext(b.Context(), filepath.Join(l.bin, "epplan"), "savings", "--json", "--socket",
-		l.socket(controller)).Output()
+	out, err := exec.CommandContext(t.Context(), filepath.Join(t.bin, "epplan"), "savings", "--json", "--socket",
+		t.socket(controller)).Output()
 	if err == nil {
 		err = json.Unmarshal(out, said)
 	}
 	if err != nil {
-		b.Fatalf("epplan savings: %v\n%s", err, out)
+		t.Fatalf("epplan savings: %v\n%s", err, out)
 	}
-	l.write("config.toml", rules("observe"), 0o644)
-	l.reloadController()
-	usual := play()
+	return said
+}
+
+// truth is what the treated jobs of the compared workloads used less, and how much longer they took, than the
+// same jobs at default clocks.
+func (t *abTrial) truth(chosen, usual []int64, said *epdapi.Savings) (treated int, joules, seconds float64) {
+	t.Helper()
 	work := make(map[int64]gpu.FinishedWork)
-	for _, e := range s.ended() {
+	for _, e := range t.ended() {
 		work[int64(e.PID)] = e
 	}
 	compared := make(map[string]bool)
-	for _, w := range said.ByWorkload {
-		compared[w.Workload] = true
+	for i := range said.ByWorkload {
+		compared[said.ByWorkload[i].Workload] = true
 	}
-	records := s.records("n1")
-	var joules, seconds float64
-	treated := 0
+	records := t.records("n1")
 	for i, job := range chosen {
-		list, err := records.DecisionsOfJob(b.Context(), "cluster", job)
+		list, err := records.DecisionsOfJob(t.Context(), "cluster", job)
 		if err != nil || len(list) != 1 {
-			b.Fatalf("job %d: decisions %+v, %v", job, list, err)
+			t.Fatalf("job %d: decisions %+v, %v", job, list, err)
 		}
 		if list[0].Arm != live.ArmTreated || !compared[list[0].Workload] {
 			continue
 		}
-		a, then := work[job], work[usual[i]]
-		if a.PID == 0 || then.PID == 0 {
-			b.Fatalf("jobs %d and %d: %+v, %+v", job, usual[i], a, then)
+		now, then := work[job], work[usual[i]]
+		if now.PID == 0 || then.PID == 0 {
+			t.Fatalf("jobs %d and %d: %+v, %+v", job, usual[i], now, then)
 		}
 		treated++
-		joules, seconds = joules+float64(then.Energy-a.Energy), seconds+a.Took-then.Took
+		joules, seconds = joules+float64(then.Energy-now.Energy), seconds+now.Took-then.Took
 	}
+	return treated, joules, seconds
+}
+
+// abRun is one run; it reports 1 for what was in its interval.
+func abRun(b *testing.B, seed uint64, longer float64) (energy, duration int) {
+	b.Helper()
+	t := newABTrial(b, seed, longer)
+	defer t.close()
+	chosen := t.playAll()
+	said := t.said()
+	t.write("config.toml", abRules("observe"), 0o644)
+	t.reloadController()
+	treated, joules, seconds := t.truth(chosen, t.playAll(), said)
 	if treated == 0 || int64(treated) != said.GPU.Runs || int64(treated) != said.Time.Runs {
 		b.Errorf("%d treated runs are compared, said %d and %d", treated, said.GPU.Runs, said.Time.Runs)
 	}
@@ -156,8 +190,8 @@ func abRun(b *testing.B, seed uint64, longer float64) (energy, duration int) {
 	if said.Time.LowS <= seconds && seconds <= said.Time.HighS {
 		duration = 1
 	}
-	fmt.Fprintf(os.Stderr, "seed %d: %d of %d compared runs; saved %.0f J, said %.0f (%.0f to %.0f) of %.0f; "+
-		"longer %.1f s, said %.1f (%.1f to %.1f) of %.1f\n", seed, treated, said.GPU.Runs, joules, said.GPU.SavedJ,
+	fmt.Fprintf(os.Stderr, "seed %d: %d compared runs; saved %.0f J, said %.0f (%.0f to %.0f) of %.0f; "+
+		"longer %.1f s, said %.1f (%.1f to %.1f) of %.1f\n", seed, treated, joules, said.GPU.SavedJ,
 		said.GPU.LowJ, said.GPU.HighJ, said.GPU.BaselineJ, seconds, said.Time.LongerS, said.Time.LowS,
 		said.Time.HighS, said.Time.BaselineS)
 	return energy, duration

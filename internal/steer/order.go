@@ -55,36 +55,19 @@ func (p *Plan) order(s *Snapshot, set *Settings, ours *OwnChanges) {
 	newcomers := make(map[jobGroup][]pendingJob)
 	moved := make(map[jobGroup]bool)
 	for i := range s.Jobs {
-		j := &s.Jobs[i]
-		extent := set.Live.ReorderOf(j.Partition)
-		if extent == config.ReorderOff || set.Live.ModeOf(j.Partition) == live.Observe ||
-			ours.Untouchable[j.ID] || !canReorder(j, s.At) {
+		e, ok := set.pendingJob(s, &s.Jobs[i], ours)
+		if !ok {
 			continue
 		}
-		wishes := wishesOf(j)
-		if wishes.Off {
-			continue
-		}
-		e := pendingJob{job: j, userNice: j.Nice, place: noPlace, agePart: agePartOf(j, s.At, &set.Live.Pick)}
-		if own, ok := ours.UserNice[j.ID]; ok {
-			e.userNice, e.ourNice = own, j.Nice-own
-		}
-		e.basePriority = int64(j.Priority) + e.ourNice
-		key := jobGroup{partition: j.Partition}
-		if extent == config.ReorderOwn {
-			key.uid = j.UID
-		}
-		if place, ok := places[j.ID]; ok && set.Live.OrderModeOf(j.Partition) != live.Observe {
-			e.place, moved[key] = place, true
-		}
-		if wishes.Deadline.After(s.At) {
-			e.deadline = wishes.Deadline
+		key := set.groupOf(e.job)
+		if place, ok := places[e.job.ID]; ok && set.Live.OrderModeOf(key.partition) != live.Observe {
+			e.place = place
 		}
 		if set.awaitsPlace(s, &e) {
 			newcomers[key] = append(newcomers[key], e)
 			continue
 		}
-		moved[key] = moved[key] || !e.deadline.IsZero()
+		moved[key] = moved[key] || e.place != noPlace || !e.deadline.IsZero()
 		groups[key] = append(groups[key], e)
 	}
 	keys := slices.SortedFunc(maps.Keys(moved), jobGroup.compare)
@@ -113,6 +96,36 @@ func (p *Plan) order(s *Snapshot, set *Settings, ours *OwnChanges) {
 	if p.Policy != "" {
 		p.list(keys, groups)
 	}
+}
+
+// pendingJob is a job that may be put behind another, as yet without a place; not ok: it may not.
+func (set *Settings) pendingJob(s *Snapshot, j *slurm.Job, ours *OwnChanges) (e pendingJob, ok bool) {
+	if set.Live.ReorderOf(j.Partition) == config.ReorderOff || set.Live.ModeOf(j.Partition) == live.Observe ||
+		ours.Untouchable[j.ID] || !canReorder(j, s.At) {
+		return e, false
+	}
+	wishes := wishesOf(j)
+	if wishes.Off {
+		return e, false
+	}
+	e = pendingJob{job: j, userNice: j.Nice, place: noPlace, agePart: agePartOf(j, s.At, &set.Live.Pick)}
+	if own, changed := ours.UserNice[j.ID]; changed {
+		e.userNice, e.ourNice = own, j.Nice-own
+	}
+	e.basePriority = int64(j.Priority) + e.ourNice
+	if wishes.Deadline.After(s.At) {
+		e.deadline = wishes.Deadline
+	}
+	return e, true
+}
+
+// groupOf is the group in which a job is put in order.
+func (set *Settings) groupOf(j *slurm.Job) jobGroup {
+	key := jobGroup{partition: j.Partition}
+	if set.Live.ReorderOf(j.Partition) == config.ReorderOwn {
+		key.uid = j.UID
+	}
+	return key
 }
 
 // awaitsPlace reports whether a job that was lowered as it was submitted came after the queue was looked at

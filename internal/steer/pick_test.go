@@ -142,7 +142,8 @@ func TestANewcomerPassesNobodyInOrder(t *testing.T) {
 	}
 }
 
-// TestANewcomerWaitsForItsPlaceBehindTheOthers, as long as the order in force is of a queue from before it came.
+// TestANewcomerWaitsForItsPlaceBehindTheOthers, as long as the order in force is of a queue from before it
+// came.
 func TestANewcomerWaitsForItsPlaceBehindTheOthers(t *testing.T) {
 	for _, ofPlan := range []bool{false, true} {
 		w := newWorld()

@@ -33,8 +33,8 @@ type groupRanker struct {
 
 // orderGroup lowers what must be lowered so that the group is in order. Among
 // equal priorities Slurm takes the job of the lower number. Jobs that neither
-// have a deadline nor a place only come behind those with a deadline. planned: it is by a plan that has counted
-// deadlines.
+// have a deadline nor a place only come behind those with a deadline. planned: the places are of a plan that
+// has counted deadlines.
 func (p *Plan) orderGroup(key jobGroup, list []pendingJob, enforce, planned bool) {
 	slices.SortFunc(list, func(a, b pendingJob) int { return a.compare(&b) })
 	placed := slices.IndexFunc(list, func(e pendingJob) bool { return e.deadline.IsZero() })
