@@ -37,7 +37,7 @@ const closeBound = 5 * time.Second
 func (p *program) joinControl() error {
 	records, err := openRecords(p.Context.Context, p.String("state"), p.noteProblem)
 	if p.role == roleBoth && errors.Is(err, store.ErrFull) {
-		return p.goWithoutRecords(err)
+		return goWithoutRecords(p, err)
 	}
 	if err != nil {
 		return err

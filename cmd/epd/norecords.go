@@ -20,12 +20,12 @@ var recordsRetry = 15 * time.Second
 // disk is full or can't be written: clocks are given back, jobs run at default clocks, and
 // what becomes of runs waits here. Once the records can be opened epd ends, to be started
 // with a controller again.
-func (p *program) goWithoutRecords(err error) error {
+func goWithoutRecords(p *program, err error) error {
 	p.noRecords = fmt.Errorf("no controller: jobs run at default clocks, and outcomes wait: %w", err)
 	p.noteProblem(p.noRecords)
 	p.role = roleAgent
 	p.metrics = p.newMetrics()
-	p.loops = append(p.loops, p.awaitRecords)
+	p.loops = append(p.loops, func(ctx context.Context) { awaitRecords(ctx, p) })
 	if !p.isSocketWanted("submit-socket") {
 		return nil
 	}
@@ -40,7 +40,7 @@ func (p *program) goWithoutRecords(err error) error {
 }
 
 // awaitRecords ends the program once the records can be opened.
-func (p *program) awaitRecords(ctx context.Context) {
+func awaitRecords(ctx context.Context, p *program) {
 	path := filepath.Join(p.String("state"), "records.db")
 	for pause.For(ctx, recordsRetry) == nil {
 		records, err := store.Open(ctx, path, nil)

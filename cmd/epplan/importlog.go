@@ -84,7 +84,7 @@ func logFlags() []cli.Flag {
 		boolFlag("strict", "refuse the log at the first line that makes no sense"),
 		&cli.Float64Flag{
 			Name:  "max-bad",
-			Usage: "refuse the log if more than this `SHARE` of its lines make no sense", Value: defaultMaxBad,
+			Usage: "refuse the log if more than this `SHARE` of its lines make no sense", Value: joblog.MaxBad,
 		},
 		boolFlag("hash-names", "write hashes in place of the names of users, accounts and jobs"),
 		&cli.StringFlag{
@@ -95,10 +95,6 @@ func logFlags() []cli.Flag {
 		jsonFlag(), dryrun.Flag(),
 	}
 }
-
-// defaultMaxBad is the part of a log's lines that may make no sense: some are torn or cut off in logs of
-// real clusters, one in thousands; more than one in twenty is another format, or another delimiter.
-const defaultMaxBad = 0.05
 
 func zoneOf(name string) (*time.Location, error) {
 	if name == "" {
@@ -145,7 +141,7 @@ func runImportLog(t *terminal, c *cli.Context, format string, o *joblog.Options,
 		return usagef("--max-bad %v, want a share from 0 to 1, such as 0.05", c.Float64("max-bad"))
 	}
 	if err := in.run(); err != nil {
-		if _, bad := errors.AsType[*badLogError](err); bad {
+		if _, bad := errors.AsType[*joblog.BadLogError](err); bad {
 			in.warnSkipped()
 		}
 		return err
@@ -165,20 +161,6 @@ func (in *logImport) warnSkipped() {
 	for _, k := range in.report.Skipped {
 		in.t.message("warning", kindText(&k, "left out"))
 	}
-}
-
-// badLogError tells that too many lines of a log make no sense.
-type badLogError struct {
-	name           string
-	skipped, lines int64
-	most           float64 // part of them that may be
-}
-
-// Error says how many, and how many there may be.
-func (e *badLogError) Error() string {
-	return fmt.Sprintf("%s: %s of %s make no sense (%s), want %s at most (--max-bad)", e.name,
-		report.FormatCount(int(e.skipped)), plural(int(e.lines), "line"),
-		report.FormatPercent(float64(e.skipped)/float64(e.lines)), report.FormatPercent(e.most))
 }
 
 type logImport struct {
@@ -230,17 +212,8 @@ func (in *logImport) readLog(visit joblog.Visit) error {
 		if tally := in.report.Tally; tally.Jobs == 0 && tally.SkippedLines() > 0 {
 			return fmt.Errorf("%s: no line makes sense; %s", name, kindText(&tally.Skipped[0], "left out"))
 		}
-		return in.checkShare()
+		return in.report.CheckBad(in.c.Float64("max-bad"))
 	})
-}
-
-// checkShare refuses a log of which too many lines make no sense.
-func (in *logImport) checkShare() error {
-	skipped, lines := in.report.SkippedLines(), in.report.Records()
-	if most := in.c.Float64("max-bad"); float64(skipped) > most*float64(lines) {
-		return &badLogError{in.report.File, skipped, lines, most}
-	}
-	return nil
 }
 
 // progress is a line on a terminal by the bytes of a file.
@@ -355,7 +328,7 @@ func (in *logImport) storeInEpd() error {
 		return withSocketHint(err)
 	}
 	hint := "import it again: what is stored isn't stored twice"
-	if _, bad := errors.AsType[*badLogError](err); bad { // of standard input, which is read once
+	if _, bad := errors.AsType[*joblog.BadLogError](err); bad { // of standard input, which is read once
 		hint = "standard input is stored as it comes; of a file nothing would have been"
 	}
 	return withHint(
