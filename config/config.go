@@ -86,7 +86,7 @@ func withoutNodes(profiles *Profiles) *Config {
 		Safety:    Safety{LimitMargin: 0.1, Stretch: 1.5},
 		Live:      defaultLive(),
 		Predict:   defaultPredict(),
-		Records:   Records{KeepDays: 400},
+		Records:   Records{KeepDays: 400, DetailDays: 90},
 		Factors:   Factors{PUE: 1},
 		Web:       defaultWeb(),
 		objective: objective{name: nameEnergy, energyWeight: 1},

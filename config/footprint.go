@@ -4,7 +4,8 @@ import "github.com/epplan/epplan/dvfsmodel"
 
 // Records says what is kept of jobs that ended.
 type Records struct {
-	KeepDays int // 0: for ever
+	KeepDays   int // 0: for ever
+	DetailDays int // 0: as long as they are kept
 }
 
 // Factors turn energy into what it costs. A factor of 0 is one that wasn't
@@ -42,6 +43,10 @@ func (r *Records) fields() []field {
 	return []field{
 		intField("keep_days", "Days for which epd keeps what it knows of a job that ended; 0: for ever.",
 			&r.KeepDays, 0, most),
+		intField("detail_days",
+			"Days for which epd keeps a run in full detail. What remains of older ones takes a third of the\n"+
+				"room: savings, models and lists of jobs stay as they are; the curves of a run, and why its clocks\n"+
+				"were chosen, go. 0: as long as keep_days.", &r.DetailDays, 0, most),
 	}
 }
 

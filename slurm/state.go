@@ -9,7 +9,8 @@ import (
 // State is the base state of a job in Slurm's words, upper case.
 type State string
 
-// The job states of Slurm 22.05 to 26.x.
+// The job states of Slurm 22.05 to 26.x, and flags that stand in a state's place where Slurm prints one
+// word.
 const (
 	Pending     State = "PENDING"
 	Running     State = "RUNNING"
@@ -27,12 +28,26 @@ const (
 	OutOfMemory State = "OUT_OF_MEMORY"
 	Requeued    State = "REQUEUED"
 	Revoked     State = "REVOKED"
-	UnknownJob  State = "UNKNOWN"
+	// LaunchFailed is a flag: the job couldn't be launched on its nodes, such as for a Prolog that failed.
+	// Beside it stands what became of the job, PENDING or FAILED; alone it is how the job ended.
+	LaunchFailed State = "LAUNCH_FAILED"
+	UnknownJob   State = "UNKNOWN"
 )
 
 var endStates = []State{
 	Completed, Cancelled, Failed, Timeout, NodeFail, Preempted, BootFail, Deadline, OutOfMemory, Revoked,
+	LaunchFailed,
 }
+
+// stateFlags are what Slurm sets beside a base state (https://slurm.schedmd.com/job_state_codes.html, 26.05).
+var stateFlags = []State{
+	Completing, Configuring, "EXPEDITING", LaunchFailed, "POWER_UP_NODE", "RECONFIG_FAIL", Requeued,
+	"REQUEUE_FED", "REQUEUE_HOLD", "RESIZING", "RESV_DEL_HOLD", Revoked, "SIGNALING", "SPECIAL_EXIT",
+	"STAGE_OUT", "STOPPED", "UPDATE_DB",
+}
+
+// IsFlag reports whether Slurm sets the state beside another one.
+func (s State) IsFlag() bool { return slices.Contains(stateFlags, s) }
 
 // Ended says whether the job will not run again under this record.
 func (s State) Ended() bool { return slices.Contains(endStates, s) }
@@ -52,7 +67,8 @@ func (j JobState) Is(s State) bool { return j.Base == s || slices.Contains(j.Fla
 func (j JobState) Ended() bool { return j.Base.Ended() && !j.Is(Completing) }
 
 // ParseJobState reads "CANCELLED by 65534", "CANCELLED+", "RUNNING" or, as JSON
-// has it from 23.11, several words of which the first is the base state.
+// has it from 23.11, several words of which the first that is no flag is the base state. Of
+// flags alone the first stands for it.
 func ParseJobState(words ...string) JobState {
 	var out JobState
 	for _, word := range words {
@@ -67,6 +83,8 @@ func ParseJobState(words ...string) JobState {
 		case name == "":
 		case out.Base == "":
 			out.Base = State(name)
+		case out.Base.IsFlag() && !State(name).IsFlag():
+			out.Base, out.Flags = State(name), append(out.Flags, out.Base)
 		default:
 			out.Flags = append(out.Flags, State(name))
 		}

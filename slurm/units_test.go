@@ -196,6 +196,22 @@ func TestStatesOfJobsAndNodes(t *testing.T) {
 	if s := slurm.ParseJobState(); s.Base != slurm.UnknownJob {
 		t.Errorf("%+v", s)
 	}
+	// A launch that failed is a flag; alone it is how the job ended.
+	for _, words := range [][]string{{"FAILED", "LAUNCH_FAILED"}, {"LAUNCH_FAILED", "FAILED"}} {
+		if s := slurm.ParseJobState(words...); s.Base != slurm.Failed || !s.Is(slurm.LaunchFailed) || !s.Ended() {
+			t.Errorf("%q: %+v", words, s)
+		}
+	}
+	if s := slurm.ParseJobState("PENDING", "LAUNCH_FAILED"); s.Ended() || s.Base != slurm.Pending {
+		t.Errorf("%+v", s)
+	}
+	if s := slurm.ParseJobState("LAUNCH_FAILED"); !s.Ended() || s.Base != slurm.LaunchFailed {
+		t.Errorf("%+v", s)
+	}
+	if s := slurm.ParseJobState("COMPLETING", "LAUNCH_FAILED", "FAILED"); s.Ended() || s.Base != slurm.Failed ||
+		!s.Is(slurm.Completing) || !s.Is(slurm.LaunchFailed) {
+		t.Errorf("%+v", s)
+	}
 	for text, want := range map[string]string{
 		"idle~": "POWERED_DOWN", "IDLE+POWERED_DOWN": "POWERED_DOWN",
 		"mixed*": "NOT_RESPONDING", "MIXED+DRAIN": "DRAIN", "allocated#": "POWERING_UP",

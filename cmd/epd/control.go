@@ -36,6 +36,9 @@ const closeBound = 5 * time.Second
 // joinControl opens the records and starts the controller on them.
 func (p *program) joinControl() error {
 	records, err := openRecords(p.Context.Context, p.String("state"), p.noteProblem)
+	if p.role == roleBoth && errors.Is(err, store.ErrFull) {
+		return goWithoutRecords(p, err)
+	}
 	if err != nil {
 		return err
 	}

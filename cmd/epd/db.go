@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,9 +11,13 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/cmd/internal/dryrun"
+	"github.com/epplan/epplan/internal/daemon"
+	"github.com/epplan/epplan/internal/statedir"
 	"github.com/epplan/epplan/internal/store"
 )
 
@@ -60,10 +65,24 @@ func dbCommand(stdout, stderr io.Writer) *cli.Command {
 				}
 				return err
 			}),
-			sub("backup", "FILE", "copy the records to a new file, while epd runs too",
+			withFlags(sub("backup", "FILE", "copy the records to a new file, while epd runs too",
 				"epd db backup /backup/records.db", 1, func(c *cli.Context, path string) error {
-					return store.Backup(c.Context, path, c.Args().First())
+					copied, err := store.BackupWith(c.Context, path, c.Args().First(), store.CopyOptions{
+						Replace: c.Bool("replace"), Progress: copyProgress(stderr),
+					})
+					if err != nil {
+						return err
+					}
+					return printCopied(c, stdout, &copied)
 				}),
+				&cli.BoolFlag{
+					Name: "replace", Usage: "replace FILE if it is there, once the copy is sound", DisableDefaultText: true,
+				},
+				jsonFlag()),
+			withFlags(sub("restore", "FILE", "put a backup in the place of the records, while epd doesn't run",
+				"epd db restore /backup/records.db", 1, func(c *cli.Context, path string) error {
+					return restoreRecords(c, path, stdout, stderr)
+				}), dryrun.Flag(), jsonFlag()),
 			sub("export", "TABLE", "write a table as JSON lines: "+strings.Join(store.Tables(), ", "),
 				"epd db export outcomes", 1, func(c *cli.Context, path string) (err error) {
 					if _, err := os.Stat(path); err != nil {
@@ -78,6 +97,86 @@ func dbCommand(stdout, stderr io.Writer) *cli.Command {
 				}),
 		}, forgetCommands(stdout, stderr)...),
 	}
+}
+
+// withFlags is a command with further flags.
+func withFlags(c *cli.Command, flags ...cli.Flag) *cli.Command {
+	c.Flags = append(c.Flags, flags...)
+	return c
+}
+
+func jsonFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "json", Usage: "say what the copy has as JSON", DisableDefaultText: true}
+}
+
+// restoreRecords puts a backup in the place of the records. Neither they nor the backup may be those of
+// an epd that runs: what it writes meanwhile would be lost.
+func restoreRecords(c *cli.Context, path string, stdout, stderr io.Writer) error {
+	backup := c.Args().First()
+	if err := statedir.Check(filepath.Dir(path)); err != nil {
+		return err
+	}
+	release, err := daemon.LockState(filepath.Dir(path), roleController)
+	if err != nil {
+		return err
+	}
+	defer release()
+	from := filepath.Dir(backup)
+	if _, err := os.Stat(filepath.Join(from, roleController+".lock")); err == nil && from != filepath.Dir(path) {
+		release, err := daemon.LockState(from, roleController)
+		if err != nil {
+			return fmt.Errorf("%s isn't a backup: %w", backup, err)
+		}
+		defer release()
+	}
+	steps := []string{"copy " + backup + " to " + path}
+	if _, err := os.Lstat(path); err == nil {
+		steps = []string{"keep " + path + " beside itself as records.db.replaced-<time>", steps[0]}
+	}
+	if stop, err := dryrun.Announce(c, steps...); stop {
+		return err
+	}
+	copied, err := store.Restore(c.Context, backup, path, time.Now(), copyProgress(stderr))
+	if err != nil {
+		return err
+	}
+	return printCopied(c, stdout, &copied)
+}
+
+// copyProgress says how far a copy is that takes long.
+func copyProgress(stderr io.Writer) func(written, all int64) {
+	said := false
+	return func(written, all int64) {
+		switch {
+		case written >= 0:
+			said = true
+			_, _ = fmt.Fprintf(stderr, "copied %s of about %s\n", megabytes(written), megabytes(all))
+		case said:
+			_, _ = fmt.Fprintln(stderr, "checking the copy")
+		}
+	}
+}
+
+// megabytes is a number of bytes for people.
+func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
+
+// printCopied says what a copy has.
+func printCopied(c *cli.Context, stdout io.Writer, copied *store.Copied) error {
+	if c.Bool("json") {
+		text, err := json.Marshal(copied)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(stdout, "%s\n", text)
+		return err
+	}
+	_, err := fmt.Fprintf(stdout, "%s: %s, checked: %s, %s, %s\n", copied.File, megabytes(copied.Bytes),
+		countText(copied.Rows["jobs"], "job"), countText(copied.Rows["outcomes"], "run"),
+		countText(copied.Rows["models"], "model version"))
+	if err == nil && copied.Aside != "" {
+		_, err = fmt.Fprintf(stdout, "what it replaced is %s\n", copied.Aside)
+	}
+	return err
 }
 
 // actAsOwner has root act as the user whose folder it is, and reports whether it does:

@@ -25,7 +25,7 @@ func TestEveryCommandThatTouchesSomethingHasADryRun(t *testing.T) {
 	}
 	touching := []string{
 		"epd", "epd agent", "epd controller", "epd restore", "epd model use", "epd db forget",
-		"epd db remember",
+		"epd db remember", "epd db restore",
 	}
 	for name, has := range found {
 		if touches := slices.Contains(touching, name); touches != has {

@@ -44,9 +44,10 @@ func (p *program) joinNode() error {
 		return err
 	}
 	outbox, err := spool.Open(filepath.Join(state, "spool"), nil)
-	if err != nil {
+	if outbox == nil {
 		return err
 	}
+	p.noteProblem(err) // it is tried again
 	controller, err := p.controller()
 	if err != nil {
 		return err
@@ -83,6 +84,9 @@ func clockRange(c *cli.Context) (func(gpu.Identity) agent.Range, error) {
 func (p *program) controller() (daemon.Controller, error) {
 	if p.control != nil {
 		return daemon.LocalController{Controller: p.control}, nil
+	}
+	if p.noRecords != nil {
+		return absentController{p.noRecords}, nil //nolint:nilerr // who asks it is told
 	}
 	proof, err := voucher(p.Context, nodekey.Node)
 	if err != nil {

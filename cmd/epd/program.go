@@ -40,7 +40,8 @@ type program struct {
 	// refusals are those at the controller's port.
 	refusals refusalLog
 
-	problems []epdapi.Problem // of the start
+	problems  []epdapi.Problem // of the start
+	noRecords error            // why this is an agent alone that was to be a controller, too
 
 	fail    context.CancelCauseFunc // ends the program
 	loops   []func(context.Context) // run until the end

@@ -64,6 +64,7 @@ func completionValues() completion.Values {
 		"reproduce predict --only":  words("table1", "table2", "figure4", "power"),
 		"reproduce cats --only":     words("testbed", "table1", "table2", "pai", "philly"),
 		"jobs --state": words("PENDING", "RUNNING", "COMPLETED", "FAILED", "CANCELLED",
-			"TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY"),
+			"TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE",
+			"LAUNCH_FAILED"),
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -30,7 +31,8 @@ func importSacctCommand(t *terminal) *cli.Command {
 		Description: "FILE, - is standard input, is what sacct --parsable2, --parsable or --json prints, with its header and\n" +
 			"columns in any order; it may be compressed by gzip. Steps are folded into their jobs; jobs that run, wait or\n" +
 			"never ran are left out, and so are lines that make no sense, which are counted by what is wrong with\n" +
-			"them. Importing a log again adds nothing. Without --out and --socket the log is only checked.\n" +
+			"them; where they are more than --max-bad, nothing is imported, and the exit status is 1. Importing a\n" +
+			"log again adds nothing. Without --out and --socket the log is only checked.\n" +
 			"docs/history.md says what to ask sacct for.\n" +
 			"Example: epplan import sacct sacct.txt --out imported.csv",
 		Flags: append(logFlags(),
@@ -56,7 +58,8 @@ func importSWFCommand(t *terminal) *cli.Command {
 		Description: "FILE, - is standard input, is a log as the Parallel Workloads Archive has them; it " +
 			"may be compressed by gzip.\n" +
 			"Users, groups, programs and queues are its numbers. Lines that make no sense are left out and counted by what\n" +
-			"is wrong with them. Importing a log again adds nothing. Without --out and --socket the log is only checked.\n" +
+			"is wrong with them; where they are more than --max-bad, nothing is imported, and the exit status is 1.\n" +
+			"Importing a log again adds nothing. Without --out and --socket the log is only checked.\n" +
 			"Example: epplan import swf log.swf --out parallel.csv",
 		Flags: logFlags(),
 		Action: func(c *cli.Context) error {
@@ -79,6 +82,10 @@ func logFlags() []cli.Flag {
 			DefaultText: "what the log says, else epd's",
 		},
 		boolFlag("strict", "refuse the log at the first line that makes no sense"),
+		&cli.Float64Flag{
+			Name:  "max-bad",
+			Usage: "refuse the log if more than this `SHARE` of its lines make no sense", Value: joblog.MaxBad,
+		},
 		boolFlag("hash-names", "write hashes in place of the names of users, accounts and jobs"),
 		&cli.StringFlag{
 			Name:        "hash-key",
@@ -130,8 +137,13 @@ func runImportLog(t *terminal, c *cli.Context, format string, o *joblog.Options,
 		return usagef("--hash-names is about a table, want --out too")
 	case c.IsSet("hash-key") && !c.Bool("hash-names"):
 		return usagef("--hash-key goes with --hash-names")
+	case !(c.Float64("max-bad") >= 0 && c.Float64("max-bad") <= 1):
+		return usagef("--max-bad %v, want a share from 0 to 1, such as 0.05", c.Float64("max-bad"))
 	}
 	if err := in.run(); err != nil {
+		if _, bad := errors.AsType[*joblog.BadLogError](err); bad {
+			in.warnSkipped()
+		}
 		return err
 	}
 	if stop, err := dryrun.Announce(c, in.steps()...); stop {
@@ -140,10 +152,15 @@ func runImportLog(t *terminal, c *cli.Context, format string, o *joblog.Options,
 	if c.Bool("json") {
 		return t.printJSON(&in.report)
 	}
-	for _, k := range in.report.Skipped {
-		t.message("warning", kindText(&k, "left out"))
-	}
+	in.warnSkipped()
 	return t.printText(in.report.text())
+}
+
+// warnSkipped names the lines that were left out, by what is wrong with them.
+func (in *logImport) warnSkipped() {
+	for _, k := range in.report.Skipped {
+		in.t.message("warning", kindText(&k, "left out"))
+	}
 }
 
 type logImport struct {
@@ -195,7 +212,7 @@ func (in *logImport) readLog(visit joblog.Visit) error {
 		if tally := in.report.Tally; tally.Jobs == 0 && tally.SkippedLines() > 0 {
 			return fmt.Errorf("%s: no line makes sense; %s", name, kindText(&tally.Skipped[0], "left out"))
 		}
-		return nil
+		return in.report.CheckBad(in.c.Float64("max-bad"))
 	})
 }
 
@@ -311,6 +328,9 @@ func (in *logImport) storeInEpd() error {
 		return withSocketHint(err)
 	}
 	hint := "import it again: what is stored isn't stored twice"
+	if _, bad := errors.AsType[*joblog.BadLogError](err); bad { // of standard input, which is read once
+		hint = "standard input is stored as it comes; of a file nothing would have been"
+	}
 	return withHint(
 		fmt.Errorf("%s stored, then: %w", plural(int(in.report.Stored), "job was", "jobs were"), err), hint)
 }

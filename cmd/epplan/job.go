@@ -98,7 +98,7 @@ func writeJob(b *strings.Builder, v *epdapi.JobView) {
 	writeRow(b, "Partition", "%s", orDash(j.Partition))
 	writeRow(b, "State", "%s", orDash(j.State))
 	writeRow(b, "Submitted", "%s", dateTime(j.Submitted))
-	limit := "time limit " + j.Limit.Words(report.FormatSeconds)
+	limit := "time limit " + v.LimitWords(report.FormatSeconds)
 	writeRow(b, "Size", "%s, %s, %s", plural(j.GPUs, "GPU"), plural(j.Nodes, "node"), limit)
 	by := "user and name"
 	if j.Scripted {

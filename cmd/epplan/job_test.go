@@ -81,6 +81,16 @@ func TestAListShowsWhatRunsCameToThatCountNowhereAndSaysSo(t *testing.T) {
 	}
 }
 
+func TestAJobIsShownWithTheLimitThatSlurmHasNow(t *testing.T) {
+	v := fakeView("4711")
+	now := live.LimitOf(time.Minute)
+	v.Job.Limit, v.LimitNow = live.LimitOf(time.Hour), &now
+	const want = "time limit 60.00 s now, 1:00:00 when its clocks were decided\n"
+	if !strings.Contains(jobText(v), want) {
+		t.Errorf("no %q in\n%s", want, jobText(v))
+	}
+}
+
 func TestAListShowsTheClocksThatRunsHadRatherThanThoseDecided(t *testing.T) {
 	row := epdapi.JobRow{
 		Job: *fakeView("4711").Job, Mode: "enforce", Arm: live.ArmTreated,

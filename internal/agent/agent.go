@@ -115,9 +115,11 @@ func (a *Agent) Start(ctx context.Context) (Report, error) {
 	return report, errors.Join(opening, reading, replaying)
 }
 
-// Stop gives every clock back. Runs stay open, on file.
+// Stop gives every clock back. Runs stay open, on file: those that couldn't be written down before
+// are tried once more.
 func (a *Agent) Stop(ctx context.Context) (Report, error) {
-	return a.Restore(ctx, "the agent stopped")
+	report, err := a.Restore(ctx, "the agent stopped")
+	return report, errors.Join(err, a.runs.retryWrites())
 }
 
 // Restore gives back the clocks of the named GPUs, of all where none is named,

@@ -223,19 +223,45 @@ func (s *RunSet) Forget(id string) error {
 	return nil
 }
 
-// retryKeepEnds writes down ends that couldn't be before.
-func (s *RunSet) retryKeepEnds() error {
+// retryWrites writes down runs, and ends of runs, that couldn't be before.
+func (s *RunSet) retryWrites() error {
 	s.mu.Lock()
-	var left []string
+	var open, ended []string
 	for id, r := range s.byID {
-		if r.ended && !r.kept {
-			left = append(left, id)
+		switch {
+		case r.ended && !r.kept:
+			ended = append(ended, id)
+		case !r.ended && r.unwritten:
+			open = append(open, id)
 		}
 	}
 	s.mu.Unlock()
-	errs := make([]error, 0, len(left))
-	for _, id := range left {
+	errs := make([]error, 0, len(open)+len(ended))
+	for _, id := range open {
+		errs = append(errs, s.keepOpen(id))
+	}
+	for _, id := range ended {
 		errs = append(errs, s.keepEnd(id))
 	}
 	return errors.Join(errs...)
+}
+
+// keepOpen writes an open run's file that couldn't be written when the run began, unless it ended
+// meanwhile.
+func (s *RunSet) keepOpen(id string) error {
+	s.fileMu.Lock() // an end is written after it
+	defer s.fileMu.Unlock()
+	s.mu.Lock()
+	r, ok := s.byID[id]
+	if !ok || r.ended {
+		s.mu.Unlock()
+		return nil
+	}
+	rec := r.file
+	s.mu.Unlock()
+	err := s.write(&rec)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.unwritten = err != nil
+	return err
 }

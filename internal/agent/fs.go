@@ -19,6 +19,9 @@ import (
 // errForeign tells that a file isn't one this version wrote.
 var errForeign = errors.New("not written by this version")
 
+// errNewer tells that a file is one of a later version.
+var errNewer = errors.New("written by a newer epd")
+
 // FS is one folder of files, without folders below it.
 type FS interface {
 	// Create opens a new or emptied file for writing.
@@ -270,6 +273,17 @@ func isFileName(id string) bool {
 func decodeStrict(data []byte, into any) error {
 	in := json.NewDecoder(bytes.NewReader(data))
 	in.DisallowUnknownFields()
+	return decodeOne(in, into)
+}
+
+// decode is decodeStrict, but passes over fields that aren't known: a newer epd with the same
+// schema may have written them, to which somebody goes back.
+func decode(data []byte, into any) error {
+	return decodeOne(json.NewDecoder(bytes.NewReader(data)), into)
+}
+
+// decodeOne reads one JSON value, and nothing behind it.
+func decodeOne(in *json.Decoder, into any) error {
 	if err := in.Decode(into); err != nil {
 		return err
 	}

@@ -159,10 +159,11 @@ func (e *Entry) encode() ([]byte, error) {
 	return data, nil
 }
 
-// decodeEntry reads the journal's file of a GPU.
+// decodeEntry reads the journal's file of a GPU. Fields that aren't known are passed over; a control
+// that isn't makes the file foreign, as what it was before can't be given back.
 func decodeEntry(uuid string, data []byte) (*Entry, error) {
 	var file entryFile
-	if err := decodeStrict(data, &file); err != nil {
+	if err := decode(data, &file); err != nil {
 		return nil, fmt.Errorf("journal of %s: %w: %w", uuid, errForeign, err)
 	}
 	e := &file.Entry

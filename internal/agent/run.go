@@ -23,6 +23,7 @@ type openRun struct {
 	jobEnded  bool              // its job ended, and its Epilog hasn't come
 	notes     []string          // what became of its clocks, for people
 	refused   gpu.ControlSet    // what drivers refused, of controls that it wanted
+	unwritten bool              // it has no file, as none could be written: it is tried again
 	ended     bool
 	kept      bool // its end is in a file
 }

@@ -36,9 +36,13 @@ type counters struct {
 	Energy map[string]dvfsmodel.Joule `json:"energy_j"`
 }
 
-// decodeRun reads a run's file.
+// decodeRun reads a run's file. Fields that aren't known are passed over. Its error is
+// errForeign, or errNewer.
 func decodeRun(id string, data []byte) (*runFile, error) {
 	r, err := readRun(data)
+	if errors.Is(err, errNewer) {
+		return nil, fmt.Errorf("run %s: %w", id, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w: %w", id, errForeign, err)
 	}
@@ -66,7 +70,10 @@ func readRun(data []byte) (*runFile, error) {
 		return readOld[runFile2](data)
 	case runSchema:
 		var r runFile
-		return &r, decodeStrict(data, &r)
+		return &r, decode(data, &r)
+	}
+	if version.Schema > runSchema {
+		return nil, fmt.Errorf("%w: schema %d, want 1 to %d", errNewer, version.Schema, runSchema)
 	}
 	return nil, fmt.Errorf("schema %d, want 1 to %d", version.Schema, runSchema)
 }

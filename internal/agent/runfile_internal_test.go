@@ -59,17 +59,16 @@ func TestARunsFileOfVersion2SaysWhatItsSuccessorSays(t *testing.T) {
 	}
 }
 
-// What isn't in the format is told, however deep it lies.
-func TestARunsFileHasNoOtherFields(t *testing.T) {
-	for _, version := range []string{"runs2", "runs3"} {
-		text, err := os.ReadFile(filepath.Join("testdata", version, "adapted.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+// What isn't in the format of an older version is told, however deep it lies; in the present one it is passed
+// over, as a newer epd may have written it.
+func TestARunsFileOfAnOlderVersionHasNoOtherFields(t *testing.T) {
+	for version, strict := range map[string]bool{"runs2": true, "runs3": false} {
+		text, want := fixtureRun(t, filepath.Join("testdata", version, "adapted.json"))
 		for _, field := range []string{`"run":{`, `"wish":{`, `"adapt":{`} {
-			spoilt := bytes.Replace(text, []byte(field), []byte(field+`"other":1,`), 1)
-			if _, err := decodeRun("adapted", spoilt); err == nil || bytes.Equal(spoilt, text) {
-				t.Errorf("%s: another field in %s is read", version, field)
+			more := bytes.Replace(text, []byte(field), []byte(field+`"other":1,`), 1)
+			got, err := decodeRun("adapted", more)
+			if (err != nil) != strict || bytes.Equal(more, text) || !strict && !reflect.DeepEqual(got, want) {
+				t.Errorf("%s with another field in %s: %v, %+v", version, field, err, got)
 			}
 		}
 	}

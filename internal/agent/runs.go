@@ -50,7 +50,8 @@ func (s *RunSet) write(r *runFile) error {
 }
 
 // load reads the runs of before the start. Files that can't be read are moved
-// aside and named: their clocks are the journal's business.
+// aside and named: their clocks are the journal's business. Those of a newer epd are named, and
+// stay for when it is back.
 func (s *RunSet) load() (notes []string, err error) {
 	names, foreign, err := liveFiles(s.folder, true)
 	if err != nil {
@@ -66,6 +67,11 @@ func (s *RunSet) load() (notes []string, err error) {
 			continue
 		}
 		r, decoding := decodeRun(id, data)
+		if errors.Is(decoding, errNewer) {
+			notes = append(notes, fmt.Sprintf("the run's file %q stays as it is, and the run unrecorded "+
+				"until that epd is back: %v", id+current, decoding))
+			continue
+		}
 		if problem := errors.Join(reading, decoding); problem != nil {
 			notes = append(notes, s.moveAside(id+current, problem))
 			continue
@@ -178,10 +184,11 @@ func (s *RunSet) refuse(id string, refusal error) (known bool) {
 }
 
 // begin makes a run known, and begins its adaptation. One that couldn't be written down is
-// put to default clocks.
+// put to default clocks; that is tried again, for the run not to be lost with the agent.
 func (s *RunSet) begin(r *openRun, writing error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	r.unwritten = writing != nil
 	if writing != nil && r.handsOff == "" {
 		r.handsOff = writing.Error()
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -177,5 +178,49 @@ func TestRunsOfSchema2AreKnownAgain(t *testing.T) {
 	}
 	if _, err := a.End(t.Context(), 2, "n1"); err != nil {
 		t.Error(err)
+	}
+}
+
+// Who goes back to this epd from one that writes more into the same files gives each control back to
+// what it was before, and goes on with the runs.
+func TestFieldsOfANewerEPDWithTheSameSchemaArePassedOver(t *testing.T) {
+	h := newHost(t, twoGPUs)
+	h.journal.put(h.uuids[0]+".json", strings.NewReplacer(`"schema":1`, `"colour":{"of":[1]},"schema":1`,
+		`"prior":`, `"asked_by":"x","prior":`).Replace(knownPrior(h)))
+	if err := h.sims[0].Set(gpu.CoreClock, 1600); err != nil {
+		t.Fatal(err)
+	}
+	const run = `"colour":3,"run":{"run":"%s","colour":3,"job":%d,"node":"n1","gpus":["GPU-1"],"setting":{},` +
+		`"wish":{"colour":3},"started":"2026-01-02T12:00:00Z"}`
+	h.runs.put("open.json", `{"schema":3,`+fmt.Sprintf(run, "open", 2)+`}`)
+	h.runs.put("ended.json", `{"schema":3,`+fmt.Sprintf(run, "ended", 3)+
+		`,"outcome":{"colour":3,"started":"2026-01-02T12:00:00Z","ended":"2026-01-02T12:03:00Z","reason":"x"}}`)
+	a := h.agent(nil)
+	report, err := a.Start(t.Context())
+	if err != nil || len(report.Notes) > 0 || fates(report)[h.uuids[0]] != agent.EntryRestored {
+		t.Errorf("%+v, %v", report, err)
+	}
+	if v, err := h.sims[0].Held(gpu.CoreClock); err != nil || v != 1700 {
+		t.Errorf("core clock at %v, %v, want 1700", float64(v), err)
+	}
+	if ended := a.Runs().Ended(); len(ended) != 1 || ended[0].Run.ID != "ended" || len(a.State().Runs) != 2 {
+		t.Errorf("ended %+v of %+v", ended, a.State().Runs)
+	}
+}
+
+// What a newer epd wrote in a schema of its own is there when that epd is back.
+func TestARunsFileOfANewerSchemaStaysAndIsNamed(t *testing.T) {
+	h := newHost(t, twoGPUs)
+	const text = `{"schema":4,"job":"7"}`
+	h.runs.put("new.json", text)
+	for range 2 {
+		report, err := h.agent(nil).Start(t.Context())
+		if err != nil || len(report.Notes) != 1 || !strings.Contains(report.Notes[0],
+			"written by a newer epd: schema 4, want 1 to 3") {
+			t.Errorf("%+v, %v", report, err)
+		}
+	}
+	if got := string(h.runs.names["new.json"].data); got != text || len(h.runs.files(".aside")) > 0 {
+		t.Errorf("%q; files %v", got, h.runs.files(""))
 	}
 }

@@ -21,7 +21,7 @@ type SweepResult struct {
 }
 
 // Sweep closes runs whose jobs are gone, and tries again what went wrong before:
-// entries that were kept, ends that couldn't be written down, a journal that
+// entries that were kept, runs and ends that couldn't be written down, a journal that
 // couldn't be read, GPUs that couldn't be opened or were lost since. The error joins
 // all that went wrong now.
 func (a *Agent) Sweep(ctx context.Context, slurm, processes JobProbe) (SweepResult, error) {
@@ -32,7 +32,7 @@ func (a *Agent) Sweep(ctx context.Context, slurm, processes JobProbe) (SweepResu
 	}
 	closed, err := a.closeGoneRuns(ctx, func(*openRun) bool { return true }, slurm, processes)
 	swept.Closed = closed
-	errs = append(errs, err, a.runs.retryKeepEnds())
+	errs = append(errs, err, a.runs.retryWrites())
 	_, err = a.reconciler.applyReturned(ctx, nil)
 	errs = append(errs, err)
 	report, err := a.holder.sweep(ctx)

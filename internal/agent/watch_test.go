@@ -536,3 +536,46 @@ func TestWhatEndedWhileThereWasNoAgentIsClosedAtOnceAtTheStart(t *testing.T) {
 		}
 	})
 }
+
+// A run that began while the disk was full is known after a restart, if there was room meanwhile: at a
+// sweep, or when the agent stops.
+func TestARunThatCouldNotBeWrittenDownIsWrittenOnceThereIsRoom(t *testing.T) {
+	for name, later := range map[string]func(*agent.Agent) error{
+		"a sweep": func(a *agent.Agent) error {
+			_, err := a.Sweep(t.Context(), alive, alive)
+			return err
+		},
+		"the stop": func(a *agent.Agent) error {
+			_, err := a.Stop(t.Context())
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t, twoGPUs)
+			f := &fuse{}
+			a := h.agent(f)
+			if _, err := a.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			f.fail, f.last = 1, 1<<30
+			if got, err := a.Apply(t.Context(), h.run("r1", 1, slow, 0)); !errors.Is(err, errFull) || got.Locked {
+				t.Errorf("%+v, %v", got, err)
+			}
+			if err := later(a); err == nil {
+				t.Error("written upon a full disk")
+			}
+			f.fail = 0
+			if err := later(a); err != nil {
+				t.Error(err)
+			}
+			again := h.started()
+			if runs := again.State().Runs; len(runs) != 1 || runs[0].ID != "r1" || !runs[0].Reread {
+				t.Errorf("%+v", runs)
+			}
+			h.wantFree()
+			if closed, err := again.End(t.Context(), 1, "n1"); err != nil || closed.Run.ID != "r1" {
+				t.Errorf("%+v, %v", closed, err)
+			}
+		})
+	}
+}

@@ -161,3 +161,42 @@ func TestANameThatIsNotInItsFileIsFound(t *testing.T) {
 	page := "[`A.Do`](a.go) [`A.Done`](a.go) [`B`](a.go) [`c`](a.go) [`Do`](a.go) [`B.c`](a.go)"
 	wantViolations(t, misplacedNames(page, read), "declare A.Done", "declare Do", "declare B.c")
 }
+
+// nearLimit matches what is said of the guard: what becomes of a run whose limit comes near.
+var nearLimit = regexp.MustCompile(`(?i)limits?\s+(comes|came)\s+near|(comes|came)\s+near\s+(its|their)\s+limit`)
+
+// unexempted are the paragraphs, rows and points of a page that speak of the guard and don't say that
+// clocks of a user's choice are exempt.
+func unexempted(name, text string) []string {
+	var found []string
+	for _, part := range regexp.MustCompile(`\n\n|\n\|`).Split(text, -1) {
+		if match := nearLimit.FindString(part); match != "" && !strings.Contains(part, "fix") {
+			found = append(found, fmt.Sprintf("%s: %q, and not a word on epplan:fixed", name, match))
+		}
+	}
+	return found
+}
+
+func TestEachWordOnTheGuardSaysThatFixedClocksAreExempt(t *testing.T) {
+	root := rootDir(t)
+	spoken := 0
+	for _, name := range projectFiles(t, root) {
+		if !strings.HasSuffix(name, ".md") || name == "CHANGELOG.md" {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if nearLimit.Match(text) {
+			spoken++
+		}
+		report(t, unexempted(name, string(text)))
+	}
+	if spoken < 5 {
+		t.Errorf("the guard is spoken of in %d pages only: do these words still find it?", spoken)
+	}
+	if got := unexempted("x", "a\n\nwhere the limit\ncomes near,\n\nclocks go back; fixed\n"); len(got) != 1 {
+		t.Errorf("%q", got)
+	}
+}

@@ -39,6 +39,9 @@ type RunRecords interface {
 	PutOutcome(ctx context.Context, o *record.Outcome) (store.Receipt, error)
 	Prune(ctx context.Context, before time.Time) (store.PruneResult, error)
 	Oldest(ctx context.Context) (time.Time, error)
+	Compact(ctx context.Context, before time.Time) (int64, error)
+	OldestInDetail(ctx context.Context) (time.Time, error)
+	Shrink(ctx context.Context) (int64, error)
 }
 
 // RecordsIn are those of a store.

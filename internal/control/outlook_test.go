@@ -3,12 +3,14 @@ package control
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"testing"
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
@@ -78,6 +80,38 @@ func TestALimitThatAnAdministratorShortenedIsSeen(t *testing.T) {
 	r.clock.move(2 * time.Minute)
 	if o := r.outlook(); o.Life != live.LifeAlive || !o.Limit.IsUnlimited() {
 		t.Errorf("without a limit: %+v", o)
+	}
+}
+
+// What was decided by is shown beside what Slurm has now: a limit that `scontrol update` changed.
+func TestAJobIsShownWithTheLimitThatSlurmHasNow(t *testing.T) {
+	r, s, _ := running(t)
+	r.flush()
+	inSeconds := func(s float64) string { return fmt.Sprintf("%.0f s", s) }
+	show := func() *epdapi.JobView {
+		t.Helper()
+		view, err := r.Queries.Job(t.Context(), query.ForEPD(), 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nearLimit(t, "what was decided by", view.Job.Limit, 3600)
+		return view
+	}
+	if view := show(); view.LimitNow != nil || view.LimitWords(inSeconds) != "3600 s" {
+		t.Errorf("unchanged: %v, %s", view.LimitNow, view.LimitWords(inSeconds))
+	}
+	for limit, want := range map[live.Limit]string{
+		live.LimitOf(time.Minute): "60 s now, 3600 s when its clocks were decided",
+		live.Unlimited():          "unlimited now, 3600 s when its clocks were decided",
+	} {
+		s.change(100, func(j *slurm.Job) { j.TimeLimit = limit })
+		if err := takeList(t.Context(), r.Controller, s); err != nil {
+			t.Fatal(err)
+		}
+		if view := show(); view.LimitNow == nil || *view.LimitNow != limit ||
+			view.LimitWords(inSeconds) != want {
+			t.Errorf("%v, %s, want %s", view.LimitNow, view.LimitWords(inSeconds), want)
+		}
 	}
 }
 

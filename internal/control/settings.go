@@ -21,16 +21,18 @@ type Settings struct {
 	Factors  config.Factors
 	Predict  config.Predict
 	Web      config.Web
-	KeepDays int                  // of records; 0: for ever
-	series   *config.FactorSeries // factors over time; nil: they are constant
-	curve    *sharing.Curve       // what it costs to share a GPU; nil: by load alone
+	KeepDays int // of records; 0: for ever
+	// DetailDays is for how many of them runs are kept in full detail; 0: all of them.
+	DetailDays int
+	series     *config.FactorSeries // factors over time; nil: they are constant
+	curve      *sharing.Curve       // what it costs to share a GPU; nil: by load alone
 }
 
 // NewSettings takes the settings from a configuration.
 func NewSettings(c *config.Config, version string) *Settings {
 	return &Settings{
 		Settings: decide.NewSettings(c, version), Factors: c.Factors, Predict: c.Predict,
-		Web: c.Web, KeepDays: c.Records.KeepDays,
+		Web: c.Web, KeepDays: c.Records.KeepDays, DetailDays: c.Records.DetailDays,
 	}
 }
 

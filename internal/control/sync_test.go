@@ -23,6 +23,10 @@ type memory struct {
 	pruned []time.Time // up to when
 	oldest time.Time   // record
 	err    error
+
+	compacted      []time.Time // up to when
+	oldestInDetail time.Time
+	shrunk         int
 }
 
 func (*memory) WriteProblem() error                                         { return nil }
@@ -52,6 +56,29 @@ func (m *memory) Prune(ctx context.Context, before time.Time) (store.PruneResult
 		m.oldest = time.Time{}
 	}
 	return store.PruneResult{Outcomes: 1}, errors.Join(m.err, ctx.Err())
+}
+
+func (m *memory) Compact(ctx context.Context, before time.Time) (int64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.compacted = append(m.compacted, before)
+	if m.oldestInDetail.Before(before) {
+		m.oldestInDetail = time.Time{}
+	}
+	return 1, errors.Join(m.err, ctx.Err())
+}
+
+func (m *memory) OldestInDetail(context.Context) (time.Time, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.oldestInDetail, nil
+}
+
+func (m *memory) Shrink(context.Context) (int64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.shrunk++
+	return 0, nil
 }
 
 func (m *memory) Oldest(context.Context) (time.Time, error) {
@@ -154,6 +181,42 @@ func TestAClockThatIsYearsAheadCostsAWeekOfRecordsAnHour(t *testing.T) {
 		if got := m.all(); !slices.EqualFunc(got, want, time.Time.Equal) {
 			t.Errorf("an hour later removed up to %v, want %v", got, want)
 		}
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestOldRunsAreCompactedDailyAtMostAWeekOfThemAnHour(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		c, m := bare(t, nil)
+		first := began.AddDate(0, 0, -400)
+		m.oldestInDetail = first
+		forever := *c.Settings()
+		forever.KeepDays = 0 // which doesn't keep them from it
+		if err := c.Reload(func() (*Settings, error) { return &forever, nil }); err != nil {
+			t.Fatal(err)
+		}
+		pass(70*time.Minute + time.Second)
+		synctest.Wait()
+		m.mu.Lock()
+		want := []time.Time{first.Add(7 * 24 * time.Hour), began.Add(70*time.Minute).AddDate(0, 0, -90)}
+		if !slices.EqualFunc(m.compacted, want, time.Time.Equal) || m.shrunk != 2 {
+			t.Errorf("compacted up to %v, want %v; room was given back %d times", m.compacted, want, m.shrunk)
+		}
+		m.mu.Unlock()
+		whole := forever
+		whole.DetailDays = 0
+		if err := c.Reload(func() (*Settings, error) { return &whole, nil }); err != nil {
+			t.Fatal(err)
+		}
+		pass(2 * 24 * time.Hour)
+		m.mu.Lock()
+		if len(m.compacted) != 2 {
+			t.Errorf("compacted up to %v, though all is kept in detail", m.compacted)
+		}
+		m.mu.Unlock()
 		if err := c.Close(t.Context()); err != nil {
 			t.Error(err)
 		}

@@ -117,6 +117,10 @@ func (o *outbox) deliver(ctx context.Context) {
 		o.problems.note(fmt.Errorf("the outcome of run %s is not recorded, it lies in the spool's "+
 			"folder aside: %w", aside.ID, aside.Reason))
 	}
+	for _, newer := range report.Newer {
+		o.problems.note(fmt.Errorf("the outcome of run %s is not recorded, it stays in the spool for a "+
+			"newer epd: %w", newer.ID, newer.Reason))
+	}
 	if err != nil && ctx.Err() == nil {
 		o.problems.note(fmt.Errorf("%w, will try again", err))
 	}

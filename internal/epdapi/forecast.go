@@ -45,9 +45,9 @@ type ForecastFootprint struct {
 
 // ForecastScore tells how predictions of a target turned out.
 type ForecastScore struct {
-	Target      string  `json:"target"` // time, energy or power
-	Rung        string  `json:"rung"`   // empty: any
-	Jobs        int     `json:"jobs"`
+	Target      string  `json:"target"`       // time, energy or power
+	Rung        string  `json:"rung"`         // empty: any
+	Jobs        int     `json:"jobs"`         // submissions: an array counts as one
 	Coverage    float64 `json:"coverage"`     // part of the truths within their interval
 	MedianError float64 `json:"median_error"` // relative, of the last ones
 }

@@ -120,6 +120,9 @@ type JobView struct {
 	Wishes     *Wishes          `json:"wishes"`     // nil: the job is over, or has none
 	Decisions  []Decision       `json:"decisions"`
 	Outcomes   []Outcome        `json:"outcomes"`
+	// LimitNow is its wall time as Slurm has it now, where that was changed since its clocks were decided,
+	// by limit_s of the job; absent: it wasn't, or the job is over.
+	LimitNow *live.Limit `json:"limit_now_s,omitempty"`
 	// Estimate is what would be decided if the job started now; nil once it did.
 	Estimate *Estimate `json:"estimate"`
 	// Plan is what the plan in force has for it while it waits; absent: there is none.
@@ -127,6 +130,16 @@ type JobView struct {
 	// ConfigVersion is the configuration in force now, Objective what it asks for.
 	ConfigVersion string    `json:"config_version"`
 	Objective     Objective `json:"objective"`
+}
+
+// LimitWords are the job's time limit, as it is now and as its clocks were decided by. Durations are
+// written by format.
+func (v *JobView) LimitWords(format func(seconds float64) string) string {
+	decided := v.Job.Limit.Words(format)
+	if v.LimitNow == nil {
+		return decided
+	}
+	return v.LimitNow.Words(format) + " now, " + decided + " when its clocks were decided"
 }
 
 // JobPlan is what the plan in force has for a job that waits.
@@ -184,7 +197,7 @@ func (w *Wishes) Words(when func(time.Time) string) []string {
 	if w.CoreMHz > 0 {
 		wishes = append(wishes, "fixed at "+dvfsmodel.Setting{
 			Core: dvfsmodel.MHz(w.CoreMHz), Mem: dvfsmodel.MHz(w.MemMHz),
-		}.Words())
+		}.Words()+", kept even where its time limit comes near")
 	}
 	if !w.Deadline.IsZero() {
 		wishes = append(wishes, "to end by "+when(w.Deadline))

@@ -11,29 +11,29 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 )
 
-// tally counts how predictions turned out, by target and rung.
+// tally counts how predictions turned out, by target and rung. What was predicted at one submission
+// counts once, however many jobs it was of: the tasks of an array have one prediction, made before the
+// first of them ran, and would count it as often as there are tasks. Of these the mean counts: the part
+// within the interval, and by how much it was off.
 type tally struct {
-	mu sync.Mutex
-	of map[tallyKey]*tallied
+	mu      sync.Mutex
+	inOrder []*submissionTally // of the first job that ended
+	byToken map[string]*submissionTally
 }
 
-type tallyKey struct {
-	target predict.Target
-	rung   string // "": any
-}
-
-// tallied are predictions whose truth is known.
-type tallied struct {
+// submissionTally is how the predictions of one submission turned out.
+type submissionTally [predict.Power + 1]struct {
+	rung         string
 	jobs, inside int
-	off          []float64 // relative errors of the last ones
+	off          float64 // sum of relative errors
 }
 
-const maxOff = 500 // errors of which the median is told
+const maxOff = 500 // errors of which the median is told, the last ones
 
 // reset counts anew.
 func (t *tally) reset(ended []record.EndedJob) {
 	t.mu.Lock()
-	t.of = make(map[tallyKey]*tallied)
+	t.inOrder, t.byToken = nil, nil
 	t.mu.Unlock()
 	for i := range ended {
 		t.add(&ended[i])
@@ -47,10 +47,18 @@ func (t *tally) add(e *record.EndedJob) {
 	}
 	rungs, truths := rungsOf(e.Rung), truthOf(e)
 	truths[predict.Energy] *= dvfsmodel.JoulesPerKWh
+	predicted := [...]*record.Interval{
+		predict.Time: &e.PredictedS, predict.Energy: &e.PredictedJ, predict.Power: &e.PredictedPowerW,
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	predicted := map[predict.Target]*record.Interval{
-		predict.Time: &e.PredictedS, predict.Energy: &e.PredictedJ, predict.Power: &e.PredictedPowerW,
+	s := t.byToken[e.Token]
+	if s == nil {
+		s = &submissionTally{}
+		if t.byToken == nil {
+			t.byToken = make(map[string]*submissionTally)
+		}
+		t.byToken[e.Token], t.inOrder = s, append(t.inOrder, s)
 	}
 	for target, p := range predicted {
 		v, ok := p.Value.Get()
@@ -58,30 +66,13 @@ func (t *tally) add(e *record.EndedJob) {
 		if !ok || !(truth > 0) || math.IsInf(truth, 1) {
 			continue
 		}
-		inside := p.Low.Or(math.Inf(1)) <= truth && truth <= p.High.Or(0)
-		for _, rung := range []string{"", rungs[target]} {
-			t.count(tallyKey{target, rung}, inside, math.Abs(v-truth)/truth)
+		of := &s[target]
+		of.rung = rungs[target]
+		of.jobs++
+		if p.Low.Or(math.Inf(1)) <= truth && truth <= p.High.Or(0) {
+			of.inside++
 		}
-	}
-}
-
-func (t *tally) count(key tallyKey, inside bool, off float64) {
-	if t.of == nil {
-		t.of = make(map[tallyKey]*tallied)
-	}
-	c := t.of[key]
-	if c == nil {
-		c = &tallied{}
-		t.of[key] = c
-	}
-	if len(c.off) < maxOff {
-		c.off = append(c.off, off)
-	} else {
-		c.off[c.jobs%maxOff] = off
-	}
-	c.jobs++
-	if inside {
-		c.inside++
+		of.off += math.Abs(v-truth) / truth
 	}
 }
 
@@ -93,16 +84,23 @@ func (t *tally) scores() []epdapi.ForecastScore {
 	rungs := []predict.Rung{"", predict.Repeat, predict.Similar, predict.Code, predict.Script, predict.Prior}
 	for _, target := range []predict.Target{predict.Time, predict.Energy, predict.Power} {
 		for _, rung := range rungs {
-			c := t.of[tallyKey{target, string(rung)}]
-			if c == nil {
+			score := epdapi.ForecastScore{Target: target.String(), Rung: string(rung)}
+			inside, off := 0.0, []float64{}
+			for _, s := range t.inOrder {
+				of := &s[target]
+				if of.jobs == 0 || rung != "" && of.rung != string(rung) {
+					continue
+				}
+				score.Jobs++
+				inside += float64(of.inside) / float64(of.jobs)
+				off = append(off, of.off/float64(of.jobs))
+			}
+			if score.Jobs == 0 {
 				continue
 			}
-			sorted := slices.Sorted(slices.Values(c.off))
-			out = append(out, epdapi.ForecastScore{
-				Target: target.String(), Rung: string(rung), Jobs: c.jobs,
-				Coverage:    float64(c.inside) / float64(c.jobs),
-				MedianError: sorted[len(sorted)/2],
-			})
+			off = slices.Sorted(slices.Values(off[max(0, len(off)-maxOff):]))
+			score.Coverage, score.MedianError = inside/float64(score.Jobs), off[len(off)/2]
+			out = append(out, score)
 		}
 	}
 	return out

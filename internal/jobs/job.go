@@ -113,7 +113,7 @@ var jobStates = []slurm.State{
 	slurm.Completed,
 	slurm.Cancelled, slurm.Failed, slurm.Timeout, slurm.NodeFail, slurm.Preempted, slurm.BootFail,
 	slurm.Deadline,
-	slurm.OutOfMemory, slurm.Requeued, slurm.Revoked,
+	slurm.OutOfMemory, slurm.Requeued, slurm.Revoked, slurm.LaunchFailed,
 }
 
 func codeOf(s slurm.State) stateCode {

@@ -39,3 +39,12 @@ func TestAnOutcomeThatIsSettledWaitsNoMore(t *testing.T) {
 			len(tracker.waiting.since))
 	}
 }
+
+// A job is kept with any state that Slurm may say.
+func TestEveryEndStateIsKept(t *testing.T) {
+	for _, s := range []slurm.State{slurm.Completed, slurm.BootFail, slurm.LaunchFailed, slurm.Revoked} {
+		if got := codeOf(s).state(); got != s {
+			t.Errorf("%s is kept as %s", s, got)
+		}
+	}
+}

@@ -58,7 +58,7 @@ var agentMetrics = []metric[Agent]{
 	counter("epplan_clock_steps_total", "Clock changes of runs whose clocks are adapted.",
 		func(a *Agent) float64 { return float64(a.Steps) }),
 	counter("epplan_guard_acts_total", "Runs that were put back to default clocks because their time limit "+
-		"was at risk.", func(a *Agent) float64 { return float64(a.Guarded) }),
+		"was at risk; those with epplan:fixed never are.", func(a *Agent) float64 { return float64(a.Guarded) }),
 	gauge("epplan_gpu_numbers_unknown",
 		"1 while it isn't certain which GPUs Slurm's numbers mean, and no clock is touched, else 0.",
 		func(a *Agent) float64 { return boolValue(a.Unnumbered) }),

@@ -199,6 +199,10 @@ func (r *reader) viewLatest(ctx context.Context, view *epdapi.JobView, h *histor
 	if live == nil || live.Submitted != latest.Submitted.Unix() {
 		return nil
 	}
+	// Records have it to the microsecond.
+	if math.Abs(live.Limit.Seconds()-latest.Limit.Seconds()) > 1e-3 { // somebody changed it since
+		view.LimitNow = &live.Limit
+	}
 	wishes := slurm.ParseWishes(live.Comment.Value(), latest.Submitted)
 	view.Wishes = wishesOf(&wishes, live.OwnFreq)
 	view.Plan = r.plannedFor(slurm.JobID(latest.ID), live) //nolint:gosec // ids of Slurm's have 26 bits

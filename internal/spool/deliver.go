@@ -12,9 +12,10 @@ import (
 type DeliveryReport struct {
 	Delivered int
 	Aside     []Aside // what was moved aside
+	Newer     []Aside // what a newer epd wrote: it stays in the spool, for that one
 }
 
-// Aside is an entry that was moved aside, and why.
+// Aside is an entry that wasn't offered, or was refused for good, and why.
 type Aside struct {
 	ID     string
 	Reason error
@@ -24,16 +25,21 @@ type Aside struct {
 // returns nil: that is the acknowledgement. It stops at the first error of
 // send, except that an entry refused with ErrRejected is moved aside, as is one
 // that is damaged, and that one for which it is too early, ErrLater, stays and
-// holds up no other. Entries that are added meanwhile wait for the next delivery.
+// holds up no other, nor does one of a newer epd. Entries that are added
+// meanwhile wait for the next delivery.
 func (s *Spool) Deliver(
 	ctx context.Context, send func(ctx context.Context, id string, body []byte) error,
 ) (DeliveryReport, error) {
 	s.delivering.Lock()
 	defer s.delivering.Unlock()
 	s.mu.Lock()
+	err := s.load()
 	waiting := slices.Clone(s.entries)
 	s.mu.Unlock()
 	var report DeliveryReport
+	if err != nil {
+		return report, err
+	}
 	for _, e := range waiting {
 		if err := ctx.Err(); err != nil {
 			return report, err
@@ -56,9 +62,13 @@ func (s *Spool) deliverEntry(
 		})
 		return s.remove(e)
 	}
-	if err == nil {
+	switch {
+	case err == nil:
 		err = send(ctx, e.id, body)
-	} else if !errors.Is(err, errDamaged) {
+	case errors.Is(err, errNewer):
+		report.Newer = append(report.Newer, Aside{ID: e.id, Reason: err})
+		return nil
+	case !errors.Is(err, errDamaged):
 		return err
 	}
 	switch {

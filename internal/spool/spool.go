@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/epplan/epplan/internal/statedir"
 )
 
 // Errors of a spool, wrapped with what was being done.
@@ -51,13 +53,17 @@ type Spool struct {
 	delivering sync.Mutex // one delivery at a time keeps the order
 
 	mu      sync.Mutex // guards what follows and the folder's names
+	loaded  bool       // the folder was read
 	entries []entry    // in order
 	bytes   int64
 	next    uint64
 }
 
 // Open opens the spool in a folder, which is made if there is none. What a
-// crash left half-written is removed: nobody was told that it is in.
+// crash left half-written is removed: nobody was told that it is in. A folder that
+// the disk doesn't let be read, made or cleaned now, as one that is full or read-only,
+// is an error beside a spool that tries again whenever it is used; one that isn't epd's alone
+// is a [statedir.InsecureError] and no spool.
 func Open(dir string, options *Options) (*Spool, error) {
 	settings := Options{}
 	if options != nil {
@@ -67,15 +73,29 @@ func Open(dir string, options *Options) (*Spool, error) {
 	if s.fs == nil {
 		s.fs = disk{}
 	}
-	if err := s.load(); err != nil {
-		return nil, fmt.Errorf("open spool %s: %w", dir, err)
+	err := s.load()
+	if _, insecure := errors.AsType[*statedir.InsecureError](err); insecure {
+		return nil, err
 	}
-	return s, nil
+	return s, err
 }
 
-// load reads the folder. A name in it may not be durable after a crash; but then
-// Add promised nothing, and makes it durable when it is asked again.
+// load reads the folder, once. The caller holds mu, or is the only one.
 func (s *Spool) load() error {
+	if s.loaded {
+		return nil
+	}
+	s.entries, s.bytes = nil, 0
+	if err := s.readFolder(); err != nil {
+		return fmt.Errorf("open spool %s: %w", s.dir, fullError(err))
+	}
+	s.loaded = true
+	return nil
+}
+
+// readFolder finds the entries. A name may not be durable after a crash; but then
+// Add promised nothing, and makes it durable when it is asked again.
+func (s *Spool) readFolder() error {
 	if err := s.fs.MakeDir(filepath.Join(s.dir, asideDir)); err != nil {
 		return err
 	}
@@ -110,13 +130,22 @@ func (s *Spool) Add(id string, body []byte) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.add(id, addChecksum(body)); err != nil {
-		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-			err = fmt.Errorf("%w: %w", ErrFull, err)
-		}
+	err := s.load()
+	if err == nil {
+		err = fullError(s.add(id, addChecksum(body)))
+	}
+	if err != nil {
 		return fmt.Errorf("spool entry %s: %w", id, err)
 	}
 	return nil
+}
+
+// fullError makes the system's errors of a full disk [ErrFull].
+func fullError(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	}
+	return err
 }
 
 func (s *Spool) add(id string, data []byte) error {
@@ -208,12 +237,24 @@ func (s *Spool) remove(e entry) error {
 	return s.syncDir()
 }
 
-// setAside moves an entry out of the way.
+// setAside moves an entry out of the way, to a name that nothing has: numbers begin
+// anew with a spool that is empty when it is opened, and one outcome may be refused twice.
 func (s *Spool) setAside(e entry) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	aside := filepath.Join(s.dir, asideDir)
-	if err := s.fs.Rename(filepath.Join(s.dir, e.name()), filepath.Join(aside, e.name())); err != nil {
+	there, err := s.fs.List(aside)
+	if err != nil {
+		return err
+	}
+	name, err := statedir.FreeName(e.name(), func(name string) (bool, error) {
+		_, taken := there[name]
+		return taken, nil
+	})
+	if err == nil {
+		err = s.fs.Rename(filepath.Join(s.dir, e.name()), filepath.Join(aside, name))
+	}
+	if err != nil {
 		return err
 	}
 	s.dropEntry(e)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/epplan/epplan/internal/spool"
@@ -275,6 +276,106 @@ func TestAFolderOrAnEntryOfSomebodyElseIsNotTaken(t *testing.T) {
 		if _, err := spool.Open(dir, nil); err == nil ||
 			!strings.Contains(err.Error(), "chmod go-w "+folder) {
 			t.Errorf("%s: %v", folder, err)
+		}
+	}
+}
+
+// Numbers begin anew with a spool that was empty when it was opened: what was refused before
+// stays all the same.
+func TestAnEntryMovedAsideNeverOverwritesAnEarlierOne(t *testing.T) {
+	dir := t.TempDir()
+	refuse := receiver{refuse: func(string) error { return spool.ErrRejected }}
+	for _, body := range []string{"first", "second", "third"} {
+		s := open(t, dir, nil)
+		if err := s.Add("a", []byte(body)); err != nil {
+			t.Fatal(err)
+		}
+		if report, err := s.Deliver(t.Context(), refuse.send); err != nil || len(report.Aside) != 1 {
+			t.Fatalf("%+v, %v", report, err)
+		}
+	}
+	aside, err := open(t, dir, nil).Aside()
+	if err != nil || len(aside) != 3 {
+		t.Fatalf("aside are %q, %v", aside, err)
+	}
+	for i, want := range []string{"first", "second", "third"} {
+		text, err := os.ReadFile(aside[i])
+		if err != nil || !strings.HasSuffix(string(text), "\n"+want) {
+			t.Errorf("%s has %q, %v, want %s", aside[i], text, err, want)
+		}
+	}
+}
+
+// Who goes back to this epd keeps what a newer one left, for when that one is back.
+func TestAnEntryOfANewerVersionStaysAndHoldsNothingUp(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, nil)
+	add(t, s, "newer")
+	add(t, s, "good")
+	rewrite(t, filepath.Join(dir, "*-newer.entry"), func(data []byte) []byte {
+		return bytes.Replace(data, []byte("epplan-spool 1 "), []byte("epplan-spool 2 "), 1)
+	})
+	var r receiver
+	for _, delivered := range []int{1, 0} {
+		report, err := s.Deliver(t.Context(), r.send)
+		if err != nil || report.Delivered != delivered || len(report.Aside) != 0 || len(report.Newer) != 1 ||
+			!strings.Contains(report.Newer[0].Reason.Error(), "version 2, want 1") {
+			t.Errorf("%+v, %v", report, err)
+		}
+	}
+	if s := open(t, dir, nil); s.Len() != 1 || !slices.Equal(r.order, []string{"good"}) {
+		t.Errorf("%d entries after a restart; delivered %q", s.Len(), r.order)
+	}
+}
+
+// brokenDisk is a disk that refuses all that changes something while it is broken.
+type brokenDisk struct {
+	spool.FS
+	broken error
+}
+
+func (d *brokenDisk) MakeDir(dir string) error {
+	if d.broken != nil {
+		return d.broken
+	}
+	return d.FS.MakeDir(dir)
+}
+
+func (d *brokenDisk) Remove(path string) error {
+	if d.broken != nil {
+		return d.broken
+	}
+	return d.FS.Remove(path)
+}
+
+// A start upon a disk that is full or read-only loses nothing: the spool is there as soon as
+// the disk is well again.
+func TestASpoolThatCannotBeOpenedYetIsTriedAgain(t *testing.T) {
+	for why, full := range map[error]bool{syscall.ENOSPC: true, syscall.EROFS: false} {
+		dir := filepath.Join(t.TempDir(), "spool")
+		add(t, open(t, dir, nil), "old")
+		half := filepath.Join(dir, "00000000000000000009-half.entry.part")
+		if err := os.WriteFile(half, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		d := &brokenDisk{spool.Disk(), why}
+		s, err := spool.Open(dir, &spool.Options{FS: d})
+		if s == nil || !errors.Is(err, why) {
+			t.Fatalf("%v, %v", s, err)
+		}
+		var r receiver
+		if _, err := s.Deliver(t.Context(), r.send); !errors.Is(err, why) {
+			t.Errorf("delivered: %v", err)
+		}
+		if err := s.Add("new", nil); !errors.Is(err, why) ||
+			errors.Is(err, spool.ErrFull) != full {
+			t.Errorf("added: %v", err)
+		}
+		d.broken = nil
+		add(t, s, "new")
+		if report, err := s.Deliver(t.Context(), r.send); err != nil || report.Delivered != 2 ||
+			!slices.Equal(r.order, []string{"old", "new"}) {
+			t.Errorf("%+v, %v, delivered %q", report, err, r.order)
 		}
 	}
 }

@@ -95,7 +95,8 @@ type ledger struct {
 	disk    spool.FS
 	dir     string
 	entries map[leverKey]*ledgerEntry
-	dirty   bool // the file isn't up to date
+	dirty   bool  // the file isn't up to date
+	newer   error // the file is a newer epd's, and stays as it is: nothing is written, and so nothing set
 }
 
 const (
@@ -105,8 +106,11 @@ const (
 	ledgerSchema    = 1
 )
 
-// errForeign tells that the file isn't one this version wrote.
-var errForeign = errors.New("not written by this version")
+// errForeign tells that the file isn't one this version wrote, errNewer that it is one of a later.
+var (
+	errForeign = errors.New("not written by this version")
+	errNewer   = errors.New("written by a newer epd")
+)
 
 // ledgerJSON is the ledger's file.
 type ledgerJSON struct {
@@ -115,8 +119,9 @@ type ledgerJSON struct {
 }
 
 // openLedger reads the ledger of a folder. One that can't be understood is moved
-// aside and comes back as an error beside an empty ledger; only with no ledger
-// at all the error is one of the file system.
+// aside and comes back as an error beside an empty ledger; one of a newer epd stays where it is,
+// beside an empty ledger that can't be saved. Only with no ledger at all the error is one of the
+// file system.
 func openLedger(disk spool.FS, dir string, now time.Time) (l *ledger, aside, err error) {
 	l = &ledger{disk: disk, dir: dir, entries: make(map[leverKey]*ledgerEntry)}
 	if err := disk.MakeDir(dir); err != nil {
@@ -134,6 +139,11 @@ func openLedger(disk spool.FS, dir string, now time.Time) (l *ledger, aside, err
 		return l, nil, nil
 	}
 	clear(l.entries)
+	if errors.Is(aside, errNewer) {
+		l.newer = fmt.Errorf("%w: nothing is set while %s, which names what that epd set in Slurm, is there; "+
+			"if it isn't coming back, undo that by hand and move the file away", aside, path)
+		return l, nil, nil
+	}
 	if err := l.moveAside(now); err != nil {
 		return nil, nil, fmt.Errorf("move the ledger of levers aside: %w", errors.Join(err, aside))
 	}
@@ -160,11 +170,17 @@ func (l *ledger) moveAside(now time.Time) error {
 	return err
 }
 
-// decode reads the ledger's file.
+// decode reads the ledger's file. Fields that aren't known are passed over: a newer epd with the same
+// schema may have written them.
 func (l *ledger) decode(data []byte) error {
+	var version struct {
+		Schema int `json:"schema"`
+	}
+	if err := json.Unmarshal(data, &version); err == nil && version.Schema > ledgerSchema {
+		return fmt.Errorf("ledger of levers: %w: schema %d, want %d", errNewer, version.Schema, ledgerSchema)
+	}
 	var p ledgerJSON
 	in := json.NewDecoder(bytes.NewReader(data))
-	in.DisallowUnknownFields()
 	if err := in.Decode(&p); err != nil {
 		return fmt.Errorf("ledger of levers: %w: %w", errForeign, err)
 	}
@@ -220,6 +236,9 @@ func (l *ledger) drop(k leverKey) {
 // save makes the entries durable. After an error the file has either the old or
 // the new ones.
 func (l *ledger) save() error {
+	if l.newer != nil {
+		return l.newer
+	}
 	if !l.dirty {
 		return nil
 	}

@@ -151,7 +151,7 @@ func Open(o *Options) (*Steerer, error) {
 			"error", aside)
 	}
 	s.ledger = l
-	s.publish(nil, StepReport{}, aside)
+	s.publish(nil, StepReport{}, errors.Join(aside, l.newer))
 	return s, nil
 }
 

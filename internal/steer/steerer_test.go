@@ -341,7 +341,7 @@ func TestAnAnswerFromBeforeTheLastChangeIsNotJudgedBy(t *testing.T) {
 
 func TestALedgerThatCannotBeReadIsMovedAsideAndSaid(t *testing.T) {
 	for _, text := range []string{
-		"", "{", `{"schema":2,"entries":[]}`, `{"schema":1,"entries":[null]}`, `{"schema":1,"entries":[]} x`,
+		"", "{", `{"schema":0,"entries":[]}`, `{"schema":1,"entries":[null]}`, `{"schema":1,"entries":[]} x`,
 		`{"schema":1,"entries":[{"lever":"nice","job":1,"before":"x","after":"5","phase":"in_force","at":"2026-03-02T12:00:00Z"}]}`,
 		`{"schema":1,"entries":[{"lever":"reboot","node":"n1","before":"1","after":"5","phase":"in_force","at":"2026-03-02T12:00:00Z"}]}`,
 		`{"schema":1,"entries":[{"lever":"weight","node":"-x","before":"1","after":"5","phase":"in_force","at":"2026-03-02T12:00:00Z"}]}`,
@@ -362,6 +362,43 @@ func TestALedgerThatCannotBeReadIsMovedAsideAndSaid(t *testing.T) {
 		if r := step(t, s); r.Set != 1 || s.Status().Trouble != "" {
 			t.Errorf("%q: %+v", text, r)
 		}
+	}
+}
+
+// Who goes back to this epd finds what the newer one set named still when that one is back, and sets nothing
+// over it meanwhile.
+func TestALedgerOfANewerEPDStaysAndNothingIsSet(t *testing.T) {
+	w := pair()
+	path, text := filepath.Join("levers", "levers.json"), `{"schema":2,"entries":{"job":7}}`
+	write := func(text string) {
+		f, err := w.disk.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(text)
+	s := w.open(t)
+	for range 2 {
+		if trouble := s.Status().Trouble; !strings.Contains(trouble, "written by a newer epd: schema 2, want 1") ||
+			!strings.Contains(trouble, path) {
+			t.Errorf("trouble %q", trouble)
+		}
+		if r, err := s.Step(t.Context()); err == nil || r.Set != 0 || w.jobs[1].Nice != 7 {
+			t.Errorf("%+v, %v, nices %v", r, err, w.nices())
+		}
+	}
+	if got, err := w.disk.Read(path); err != nil || string(got) != text || len(w.disk.Names()) != 1 {
+		t.Errorf("%q, %v, files %q", got, err, w.disk.Names())
+	}
+	if err := w.disk.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	write(`{"colour":3,"schema":1,"entries":[]}`)
+	if s := w.open(t); s.Status().Trouble != "" || step(t, s).Set != 1 {
+		t.Errorf("%+v", s.Status())
 	}
 }
 

@@ -23,6 +23,10 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, storeUntilKilled(path))
 		os.Exit(1)
 	}
+	if path := os.Getenv(copyDB); path != "" {
+		fmt.Fprintln(os.Stderr, copyUntilKilled(path, os.Getenv(copySource)))
+		os.Exit(1)
+	}
 	os.Exit(m.Run())
 }
 

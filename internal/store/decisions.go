@@ -47,12 +47,13 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 
 	return id, nil
 }
 
-const selectDecisions = `
-SELECT decision_id, cluster, job_id, node, token, run_id, workload, gpu_model, core_mhz, mem_mhz,
+const (
+	decisionColumns = `decision_id, cluster, job_id, node, token, run_id, workload, gpu_model, core_mhz, mem_mhz,
 	time_s, time_low_s, time_high_s, power_w, power_low_w, power_high_w, energy_j, energy_low_j, energy_high_j,
 	reason, mode, config_version, model_version, arm, created_us, default_energy_j, hold_out, constant_arm, rung,
-	cap_w, power_profile
-FROM decisions `
+	cap_w, power_profile`
+	selectDecisions = "SELECT " + decisionColumns + " FROM decisions "
+)
 
 // DecisionByToken is the last decision under a token, or ErrNotFound.
 func (s *Store) DecisionByToken(ctx context.Context, cluster, token string) (record.Decision, error) {
@@ -63,10 +64,49 @@ WHERE cluster = ? AND token = ? AND token != '' ORDER BY decision_id DESC LIMIT 
 
 // DecisionsOfJob lists the decisions under a job id on all nodes, oldest first.
 func (s *Store) DecisionsOfJob(ctx context.Context, cluster string, jobID int64) ([]record.Decision, error) {
-	rows, err := s.db.hookRead.QueryContext(ctx, selectDecisions+
-		"WHERE cluster = ? AND job_id = ? AND job_id != 0 ORDER BY decision_id", cluster, jobID)
+	rows, err := s.db.hookRead.QueryContext(ctx, decisionsOfJob, cluster, jobID)
 	return list(rows, err, scanDecision, "decisions for job %d", jobID)
 }
+
+// oldDecisions are the decisions of runs that aren't kept in detail any more, with the columns
+// of selectDecisions, and the outcome's id. How outcomes are found, and joinOldRuns, follow.
+const oldDecisions = `
+SELECT o.decision_id, o.cluster, o.job_id, o.node, '' AS token, o.run_id, o.workload, o.gpu_model,
+	COALESCE(r.decided_core_mhz, o.core_mhz) AS core_mhz, COALESCE(r.decided_mem_mhz, o.mem_mhz) AS mem_mhz,
+	r.predicted_s, r.predicted_low_s, r.predicted_high_s, r.predicted_w, r.predicted_low_w, r.predicted_high_w,
+	r.predicted_j, r.predicted_low_j, r.predicted_high_j, '` + oldReason + `' AS reason,
+	(SELECT text FROM texts WHERE text_id = r.decided_mode) AS mode,
+	(SELECT text FROM texts WHERE text_id = r.decided_config) AS config_version, r.decided_model,
+	COALESCE(r.decided_arm, o.arm) AS arm, r.decided_us AS created_us, r.default_energy_j, r.hold_out,
+	r.constant_arm, '' AS rung, COALESCE(r.decided_cap_w, o.set_cap_w) AS cap_w,
+	COALESCE(r.decided_profile, o.set_power_profile) AS power_profile, o.outcome_id
+FROM outcomes AS o `
+
+const joinOldRuns = ` CROSS JOIN old_runs AS r ON r.outcome_id = o.outcome_id AND r.decided_us IS NOT NULL`
+
+// oldReason is why what was decided for a run that isn't kept in detail any more.
+const oldReason = "the reason isn''t kept for so long"
+
+// oldDecisionColumns are its columns in the order of selectDecisions.
+const oldDecisionColumns = `decision_id, cluster, job_id, node, token, run_id, workload, gpu_model, core_mhz,
+	mem_mhz, predicted_s, predicted_low_s, predicted_high_s, predicted_w, predicted_low_w, predicted_high_w,
+	predicted_j, predicted_low_j, predicted_high_j,
+	reason, mode, config_version, decided_model, arm, created_us, default_energy_j, hold_out, constant_arm, rung,
+	cap_w, power_profile`
+
+const (
+	decisionsOfJob = selectDecisions + `
+WHERE cluster = ?1 AND job_id = ?2 AND job_id != 0
+UNION ALL SELECT ` + oldDecisionColumns + `
+FROM (` + oldDecisions + `INDEXED BY outcomes_by_job` + joinOldRuns +
+		` WHERE o.cluster = ?1 AND o.job_id = ?2 AND o.job_id != 0)
+ORDER BY decision_id`
+
+	// restoreDecisions puts those of a list of runs back to where they were.
+	restoreDecisions = "INSERT INTO decisions (" + decisionColumns + ") SELECT " + oldDecisionColumns + `
+FROM (` + oldDecisions + joinOldRuns + ` WHERE o.outcome_id IN (SELECT value FROM json_each(?1)))
+WHERE true ON CONFLICT DO NOTHING`
+)
 
 // scanDecision reads a row of selectDecisions.
 func scanDecision(row scanner) (record.Decision, error) {

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"syscall"
 )
 
 // Errors of a store, wrapped with what was being done.
@@ -56,9 +57,13 @@ func typedError(err error) error {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	case codeFull, codeIO, codeReadOnly, codePerm:
 		return fmt.Errorf("%w: %w", ErrFull, err)
-	default:
-		return err
 	}
+	for _, disk := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO} {
+		if errors.Is(err, disk) {
+			return fmt.Errorf("%w: %w", ErrFull, err)
+		}
+	}
+	return err
 }
 
 // breaksBatch reports whether an error may have ended the whole transaction, and

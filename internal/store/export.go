@@ -18,8 +18,8 @@ import (
 var tables = []string{
 	"jobs", "decisions", "outcomes", "outcome_details", "outcome_profiles", "outcome_conflicts", "models",
 	"models_out",
-	"outcome_months",
-	"pruned_runs", "history", "features", "run_days", "energy_sums",
+	"old_runs", "texts", "compacted", "outcome_months", "pruned_runs", "history", "features", "run_days",
+	"energy_sums",
 }
 
 // Tables are the names of the tables that [Store.Export] knows.
@@ -122,6 +122,8 @@ func exportValue(column string, value any) (any, error) {
 			return exportProfile(v)
 		case "readings":
 			return exportReadings(v)
+		case "course":
+			return exportCourse(v)
 		}
 	}
 	return value, nil
@@ -150,6 +152,19 @@ func exportProfile(blob []byte) (any, error) {
 		}
 	}
 	return gpus, nil
+}
+
+// exportCourse is what remains of the course of a run, with the names that its details had.
+func exportCourse(blob []byte) (any, error) {
+	var o record.Outcome
+	if err := decodeCourse(blob, &o); err != nil {
+		return nil, err
+	}
+	return struct {
+		Clocks     []live.Residency   `json:"clocks"`
+		ThrottledS map[string]float64 `json:"throttled_s,omitempty"`
+		WorkClock  record.WorkClock   `json:"work_clock,omitzero"`
+	}{o.Clocks, o.ThrottledS, o.WorkClock}, nil
 }
 
 // exportReadings are readings for people: of unknown points all is null.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/epplan/epplan/internal/store"
 )
@@ -23,6 +24,12 @@ func exported(tb testing.TB, s *store.Store, table string) []string {
 func TestEveryTableIsExportedAsJSONLines(t *testing.T) {
 	s, path := openNew(t)
 	fill(t, s)
+	if n, err := s.Compact(t.Context(), start.Add(time.Hour)); err != nil || n != 1 {
+		t.Fatal(n, err)
+	}
+	detailed := outcome(3)
+	detailed.Profile = profile()
+	put(t, s, detailed, store.Stored)
 	want := tableNames(t, path)
 	got := map[string]bool{}
 	for _, table := range store.Tables() {
@@ -44,6 +51,18 @@ func TestEveryTableIsExportedAsJSONLines(t *testing.T) {
 	}
 	if err := s.Export(t.Context(), nil, "sqlite_schema"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("an unknown table: %v", err)
+	}
+}
+
+func TestAnExportedCourseCanBeRead(t *testing.T) {
+	s, _ := openNew(t)
+	put(t, s, outcome(0), store.Stored)
+	if n, err := s.Compact(t.Context(), start.Add(time.Hour)); err != nil || n != 1 {
+		t.Fatal(n, err)
+	}
+	const want = `"course":{"clocks":[{"core_mhz":1200,"mem_mhz":877,"seconds_s":1190}],"throttled_s":{"power_cap":12.5}}`
+	if line := exported(t, s, "old_runs")[0]; !strings.Contains(line, want) {
+		t.Errorf("no %s in %s", want, line)
 	}
 }
 

@@ -189,7 +189,9 @@ func TestOneWriteThatFailsDoesNotHarmOthersInItsTransaction(t *testing.T) {
 func TestTheWriterSyncsEveryCommit(t *testing.T) {
 	s, _ := openNew(t)
 	got := make(map[string]string)
-	for _, pragma := range []string{"journal_mode", "synchronous", "foreign_keys"} {
+	for _, pragma := range []string{
+		"journal_mode", "synchronous", "foreign_keys", "locking_mode", "wal_autocheckpoint",
+	} {
 		err := s.Apply(t.Context(), func(ctx context.Context, conn *sql.Conn) error {
 			var value string
 			err := conn.QueryRowContext(ctx, "PRAGMA "+pragma).Scan(&value)
@@ -200,7 +202,8 @@ func TestTheWriterSyncsEveryCommit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got["journal_mode"] != "wal" || got["synchronous"] != "2" || got["foreign_keys"] != "1" { // 2 is FULL
+	if got["journal_mode"] != "wal" || got["synchronous"] != "2" || got["foreign_keys"] != "1" || // 2 is FULL
+		got["locking_mode"] != "normal" || got["wal_autocheckpoint"] != "1000" { // others may read and copy
 		t.Errorf("the writer works with %v", got)
 	}
 }

@@ -31,7 +31,7 @@ type RecordedRunPage struct {
 // Outcomes as a filter lists them: with all that is recorded of them.
 var selectRecordedRuns = selectOutcomeColumns + `, received_us, digest, readings,
 	(SELECT profile FROM outcome_profiles AS p WHERE p.outcome_id = outcomes.outcome_id)
-FROM outcomes %s LEFT JOIN outcome_details USING (outcome_id) WHERE `
+FROM outcomes %s ` + joinDetails + "WHERE "
 
 const selectConflictRuns = "SELECT conflict_id, received_us, digest, body FROM outcome_conflicts WHERE "
 
@@ -193,6 +193,7 @@ func forget(ctx context.Context, conn *sql.Conn, outcomes, conflicts []int64) (f
 		args      []any
 		removed   *int64
 	}{
+		{restoreDecisions, []any{some}, nil}, // they stay
 		{addSomeJobs, []any{-1, whole}, nil},
 		{subtractFromDays, []any{some}, nil},
 		{"DELETE FROM run_days WHERE runs <= 0", nil, nil},

@@ -112,8 +112,10 @@ func (s *Store) JobRows(ctx context.Context, filter *JobFilter, before int64, li
 const selectRows = `
 SELECT j.seq, j.cluster, j.job_id, j.submitted_us, j.token, j.user, j.account, j.partition, j.name,
 	j.script_hash, j.workload,
-	j.limit_s, j.nodes, j.gpus, j.state, j.shown, COALESCE(d.mode, ''), COALESCE(d.arm, ''), COALESCE(d.core_mhz, 0), COALESCE(d.mem_mhz, 0),
-	COALESCE(d.cap_w, 0), COALESCE(d.power_profile, ''),
+	j.limit_s, j.nodes, j.gpus, j.state, j.shown, COALESCE(d.mode, (SELECT text FROM texts WHERE text_id = r.decided_mode), ''),
+	COALESCE(d.arm, r.decided_arm, e.arm, ''), COALESCE(d.core_mhz, r.decided_core_mhz, e.core_mhz, 0),
+	COALESCE(d.mem_mhz, r.decided_mem_mhz, e.mem_mhz, 0), COALESCE(d.cap_w, r.decided_cap_w, e.set_cap_w, 0),
+	COALESCE(d.power_profile, r.decided_profile, e.set_power_profile, ''),
 	COUNT(o.outcome_id), MAX(o.time_s),
 	CASE WHEN COUNT(o.gpu_energy_j) = COUNT(o.outcome_id) THEN SUM(o.gpu_energy_j) END,
 	CASE WHEN COUNT(x.restarted) > 0 THEN MAX(COALESCE(o.time_s, x.restarted ->> '$.time_s')) END,
@@ -133,6 +135,11 @@ LEFT JOIN decisions AS d ON d.decision_id = (SELECT MAX(l.decision_id)
 	FROM decisions AS l INDEXED BY decisions_by_job
 	WHERE l.cluster = j.cluster AND l.job_id = j.job_id AND l.job_id != 0 AND l.created_us >= j.submitted_us
 		AND l.created_us < j.until_us)
+LEFT JOIN outcomes AS e ON d.decision_id IS NULL AND e.outcome_id = (SELECT l.outcome_id
+	FROM outcomes AS l INDEXED BY outcomes_by_job CROSS JOIN old_runs AS q ON q.outcome_id = l.outcome_id
+	WHERE l.cluster = j.cluster AND l.job_id = j.job_id AND l.job_id != 0 AND q.decided_us >= j.submitted_us
+		AND q.decided_us < j.until_us ORDER BY l.decision_id DESC LIMIT 1)
+LEFT JOIN old_runs AS r ON r.outcome_id = e.outcome_id
 GROUP BY j.seq ORDER BY j.submitted_us DESC, j.seq DESC`
 
 // scanListed reads a row of selectRows and returns its key.
@@ -206,6 +213,7 @@ func (s *Store) pageOf(ctx context.Context, f *JobFilter, before int64, limit in
 	for _, column := range keys {
 		where.add(true, column.name+" = ?", column.value)
 	}
+	where.add(index == "jobs_by_state", "shown != 'COMPLETED'")
 	where.add(true, "submitted_us >= ?", submitBound(f.From))
 	where.add(!f.Until.IsZero(), "submitted_us < ?", f.Until.UnixMicro())
 	if before != 0 {
@@ -268,7 +276,7 @@ func (f *JobFilter) index() (name string, keys []indexKey) {
 		return "jobs_by_workload", []indexKey{cluster, {"workload", f.Workload}}
 	case f.User != "":
 		return "jobs_by_user", []indexKey{cluster, {"user", f.User}}
-	case f.State != "":
+	case f.State != "" && f.State != record.Completed: // most jobs are, and have no place in it
 		return "jobs_by_state", []indexKey{cluster, {"shown", f.State}}
 	case f.Partition != "":
 		return "jobs_by_partition", []indexKey{cluster, {"partition", f.Partition}}

@@ -85,7 +85,7 @@ func migrate(ctx context.Context, conn *sql.Conn, path string) error {
 		return apply(ctx, conn, []migration{{newestSchema(steps), newSchema}})
 	}
 	dropParts(path)
-	err = Backup(ctx, path, backupName(path, version))
+	_, err = BackupWith(ctx, path, backupName(path, version), CopyOptions{unchecked: true})
 	if errors.Is(err, os.ErrExist) {
 		err = renewBackup(ctx, path, version)
 	}
@@ -128,7 +128,7 @@ func renewBackup(ctx context.Context, path string, version int) error {
 		return err
 	}
 	fresh := copied + ".again.part"
-	if err := Backup(ctx, path, fresh); err != nil {
+	if _, err := BackupWith(ctx, path, fresh, CopyOptions{unchecked: true}); err != nil {
 		return err
 	}
 	defer func() { _ = os.Remove(fresh) }() // where it isn't in its place

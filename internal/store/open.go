@@ -102,8 +102,11 @@ func (db *database) open(ctx context.Context, busy time.Duration) error {
 			return err
 		}
 	}
-	if db.write, err = sql.Open("sqlite3",
-		dsn(db.path, busy, "_journal_mode", "WAL", "_txlock", "immediate")); err != nil {
+	pragmas := []string{"_journal_mode", "WAL", "_txlock", "immediate"}
+	if first.Size() == 0 { // can't be had later without copying all of it
+		pragmas = append(pragmas, "_auto_vacuum", "incremental")
+	}
+	if db.write, err = sql.Open("sqlite3", dsn(db.path, busy, pragmas...)); err != nil {
 		return err
 	}
 	if db.conn, err = db.write.Conn(ctx); err != nil {

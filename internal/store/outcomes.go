@@ -192,11 +192,12 @@ func (s *Store) OutcomesOfJob(ctx context.Context, cluster string, jobID int64) 
 
 // scanOutcome reads a row of selectOutcomes and returns its id.
 func scanOutcome(row scanner, o *record.Outcome) (id int64, err error) {
-	into := make([]any, 1, 1+len(readColumns))
+	into := make([]any, 1, 3+len(readColumns))
 	into[0] = &id
 	for i := range readColumns {
 		into = append(into, readColumns[i].read(o))
 	}
+	into = append(into, intoCourse{o}, intoJSON{&o.GPUs}) // of a run that isn't kept in detail any more
 	if err := row.Scan(into...); err != nil {
 		return 0, fmt.Errorf("run %.40q: %w", o.RunID, err)
 	}
@@ -385,14 +386,17 @@ var (
 		return c.read == nil
 	})
 
-	selectOutcomeColumns = "SELECT outcome_id, " + columnNames(readColumns)
-	selectOutcomes       = selectOutcomeColumns +
-		" FROM outcomes LEFT JOIN outcome_details USING (outcome_id) "
-	insertOutcome = insertion()
-	insertDetails = fmt.Sprintf("INSERT INTO outcome_details (outcome_id, %s) VALUES (?%s)",
+	selectOutcomeColumns = "SELECT outcome_id, " + columnNames(readColumns) +
+		", course, (SELECT text FROM texts WHERE text_id = gpu_list)"
+	selectOutcomes = selectOutcomeColumns + " FROM outcomes " + joinDetails
+	insertOutcome  = insertion()
+	insertDetails  = fmt.Sprintf("INSERT INTO outcome_details (outcome_id, %s) VALUES (?%s)",
 		columnNames(detailColumns),
 		strings.Repeat(", ?", len(detailColumns)))
 )
+
+// joinDetails joins outcomes with what else is known of them.
+const joinDetails = "LEFT JOIN outcome_details USING (outcome_id) LEFT JOIN old_runs USING (outcome_id) "
 
 func insertion() string {
 	parameter := func(name string) string {

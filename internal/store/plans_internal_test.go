@@ -41,7 +41,7 @@ func TestNoQueryOfAPageReadsAWholeTable(t *testing.T) {
 		for _, line := range plan(t, s, query, args...) {
 			for _, table := range []string{
 				"jobs", "j", "l", "n", "outcomes", "o", "decisions", "d", "l",
-				"outcome_details", "outcome_profiles", "b", "r",
+				"outcome_details", "outcome_profiles", "b", "r", "e", "q", "old_runs", "texts",
 			} {
 				if strings.HasPrefix(line+" ", "SCAN "+table+" ") && !derived[name][table] {
 					t.Errorf("%s: %s", name, line)
@@ -76,6 +76,7 @@ func TestNoQueryOfAPageReadsAWholeTable(t *testing.T) {
 		t.Errorf("decisions aren't read from the last one on: %s", all)
 	}
 	check("decisions of a user", lastDecisionsOf, "alpha", "ada", "", 10)
+	check("decisions of a job", decisionsOfJob, "alpha", 7)
 	check("last jobs", lastJobs, "alpha", `["w","v"]`)
 	check("days", runDays, "alpha", 0)
 	check("readings", runReadings, "alpha", 7)

@@ -18,17 +18,20 @@ import (
 const (
 	jobsOf = `
 SELECT o.cluster, o.workload, o.gpu_model, o.arm, MAX(COALESCE(o.ended_us, o.received_us)) AS ended_us,
-	MIN(COALESCE(d.hold_out, -1)) AS hold_out, MIN(COALESCE(d.constant_arm, 0)) AS constant_arm,
-	MIN(COALESCE(d.core_mhz, o.core_mhz)) AS core_mhz, MIN(COALESCE(d.mem_mhz, o.mem_mhz)) AS mem_mhz,
+	MIN(COALESCE(d.hold_out, r.hold_out, -1)) AS hold_out,
+	MIN(COALESCE(d.constant_arm, r.constant_arm, 0)) AS constant_arm,
+	MIN(COALESCE(d.core_mhz, r.decided_core_mhz, o.core_mhz)) AS core_mhz,
+	MIN(COALESCE(d.mem_mhz, r.decided_mem_mhz, o.mem_mhz)) AS mem_mhz,
 	COUNT(*) AS runs, TOTAL(o.time_s) AS time_s, TOTAL(o.gpu_energy_j) AS gpu_energy_j,
 	TOTAL(o.node_energy_j) AS node_energy_j,
 	MIN(o.exit_state = 'COMPLETED') AS done,
 	CASE WHEN MIN(o.exit_state = 'COMPLETED') AND COUNT(o.gpu_energy_j) = COUNT(*) THEN SUM(o.gpu_energy_j) END AS gpu_j,
 	CASE WHEN MIN(o.exit_state = 'COMPLETED') AND COUNT(o.node_energy_j) = COUNT(*) THEN SUM(o.node_energy_j) END AS node_j,
 	CASE WHEN MIN(o.exit_state = 'COMPLETED') AND COUNT(o.time_s) = COUNT(*) THEN MAX(o.time_s) END AS longest_s,
-	CASE WHEN MIN(o.exit_state = 'COMPLETED') AND COUNT(o.gpu_energy_j) = COUNT(*) AND COUNT(d.default_energy_j) = COUNT(*)
-		THEN SUM(d.default_energy_j) END AS predicted_j
-FROM outcomes AS o LEFT JOIN decisions AS d ON d.decision_id = o.decision_id`
+	CASE WHEN MIN(o.exit_state = 'COMPLETED') AND COUNT(o.gpu_energy_j) = COUNT(*) AND COUNT(COALESCE(d.default_energy_j, r.default_energy_j)) = COUNT(*)
+		THEN SUM(COALESCE(d.default_energy_j, r.default_energy_j)) END AS predicted_j
+FROM outcomes AS o LEFT JOIN decisions AS d ON d.decision_id = o.decision_id
+	LEFT JOIN old_runs AS r ON r.outcome_id = o.outcome_id`
 	byJob = `
 GROUP BY o.job_id, CASE WHEN o.job_id > 0 THEN o.submitted_us END,
 	CASE WHEN o.job_id <= 0 OR o.submitted_us IS NULL THEN o.outcome_id END,

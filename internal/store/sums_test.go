@@ -28,6 +28,8 @@ type scroll struct {
 	gone  []scrolled // pruned ones
 	out   []taken    // taken out
 	since []time.Time
+
+	compacted int64 // outcomes
 }
 
 // scrolled is an outcome with its decision and when it came.
@@ -99,13 +101,16 @@ func (s *scroll) open(t *rapid.T) {
 
 // upgrade has the sums of times be as an epd left them that didn't know of them, and opens the store.
 func (s *scroll) upgrade(t *rapid.T) {
-	if len(s.gone) > 0 {
-		t.Skip("how long pruned jobs took nobody knows any more")
+	if len(s.gone) > 0 || s.compacted > 0 {
+		t.Skip("how long pruned jobs took nobody knows any more, and no older epd knows compacted ones")
 	}
 	if err := s.store.Close(); err != nil {
 		t.Fatal(err)
 	}
 	s.store = nil
+	for _, table := range []string{"old_runs", "texts", "compacted"} {
+		execute(s.tb, s.path, "DROP TABLE "+table)
+	}
 	for _, table := range []string{"energy_sums", "outcome_months"} {
 		for _, column := range []string{"done_time_runs", "done_time_s", "done_time_s2"} {
 			execute(s.tb, s.path, "ALTER TABLE "+table+" DROP COLUMN "+column)
@@ -157,6 +162,7 @@ func (s *scroll) draw(t *rapid.T) scrolled {
 	o.Setting.Core = dvfsmodel.MHz(rapid.SampledFrom([]int{900, 1200}).Draw(t, "core"))
 	d := decision(int(job))
 	d.JobID, d.RunID, d.Node = max(job, 1), o.RunID, o.Node
+	d.Token, d.Workload, d.GPUModel = "", o.Workload, o.GPUModel // a row with the outcome's, once it is compacted
 	d.HoldOut, d.DefaultJ = live.Known(rapid.SampledFrom([]float64{0.05, 0.2}).Draw(t, "lot")),
 		energy("default")
 	d.ConstantArm = rapid.SampledFrom([]live.Number{{}, live.Known(0), live.Known(0.1)}).Draw(t,
@@ -190,6 +196,16 @@ func (s *scroll) deliver(t *rapid.T) {
 		}
 	}
 	s.now = s.now.Add(time.Duration(rapid.IntRange(0, 20).Draw(t, "later")) * time.Hour)
+}
+
+// compact has what came before a time take less room.
+func (s *scroll) compact(t *rapid.T) {
+	before := s.now.Add(-time.Duration(rapid.IntRange(0, 60).Draw(t, "in detail")) * time.Hour)
+	n, err := s.store.Compact(t.Context(), before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.compacted += n
 }
 
 // prune removes what came before a time.
@@ -431,7 +447,7 @@ func TestSumsThatAreKeptAreThoseOfAllOutcomes(t *testing.T) {
 		s.open(t)
 		t.Repeat(map[string]func(*rapid.T){
 			"deliver": s.deliver, "deliver more": s.deliver, "and more": s.deliver, "prune": s.prune,
-			"reopen": s.open, "check": s.check,
+			"compact": s.compact, "reopen": s.open, "check": s.check,
 			"forget": s.forget, "remember": s.remember, "upgrade": s.upgrade,
 		})
 		s.check(t)

@@ -196,6 +196,27 @@ func TestWhoSeesWhat(t *testing.T) {
 	}
 }
 
+// What a page leaves out, it says.
+func TestEachPageSaysWhatItsReaderSees(t *testing.T) {
+	const own = "You see your own jobs only. Nodes, counts and savings are of the whole cluster."
+	users := login.Viewer{UID: 1000, Name: "ada", Role: login.User}
+	for _, path := range []string{"/", "/queue", "/jobs", "/jobs/4711", "/nodes", "/nodes/n1"} {
+		for said, v := range map[bool]login.Viewer{true: users, false: admin} {
+			if p := look(t, newCluster(), v, path); p.status != http.StatusOK ||
+				strings.Contains(words(p.root), own) != said {
+				t.Errorf("%s at %s, status %d: said %v, want %v", v.Role, path, p.status, !said, said)
+			}
+		}
+	}
+	queue := words(look(t, newCluster(), users, "/queue").root)
+	if !strings.Contains(queue, "Your GPU jobs that wait or run") {
+		t.Error("the queue doesn't say whose jobs it lists")
+	}
+	if p := look(t, newCluster(), users, "/nowhere"); strings.Contains(words(p.root), own) {
+		t.Error("said of a page that isn't there")
+	}
+}
+
 func TestWithoutALoginAPortShowsNothingOrAggregates(t *testing.T) {
 	p := openPort(t)
 	b := p.browser(t)
@@ -211,7 +232,8 @@ func TestWithoutALoginAPortShowsNothingOrAggregates(t *testing.T) {
 	}
 	p.settings.Anonymous = config.AnonymousAggregates
 	a := b.get("/")
-	if a.status != http.StatusOK || !strings.Contains(a.body, "What was saved") {
+	if a.status != http.StatusOK || !strings.Contains(a.body, "What was saved") ||
+		!strings.Contains(a.body, "logged in: no job, user or workload is shown.") {
 		t.Errorf("%d", a.status)
 	}
 	for _, word := range []string{"train-", "ada", "grace", "n1", "/jobs", workload, "&lt;b&gt;"} {

@@ -75,7 +75,6 @@ func aboutJob(v *epdapi.JobView, r *Request) []any {
 	if j == nil {
 		return []any{&page.Notice{Kind: page.Info, Text: "Slurm said nothing of this job."}}
 	}
-	limit := j.Limit.Words(report.FormatSeconds)
 	by := "by user and name"
 	if j.Scripted {
 		by = "by user and script"
@@ -90,7 +89,7 @@ func aboutJob(v *epdapi.JobView, r *Request) []any {
 		{Name: "Partition", Text: orDash(j.Partition)},
 		{Name: "Submitted", Text: dateTime(j.Submitted)},
 		{Name: "Size", Text: report.Plural(j.GPUs, "GPU") + " on " + report.Plural(j.Nodes, "node")},
-		{Name: "Time limit", Text: limit},
+		{Name: "Time limit", Text: v.LimitWords(report.FormatSeconds)},
 	}...)
 	if j.Workload != "" {
 		facts = append(facts, page.Fact{

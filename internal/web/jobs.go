@@ -14,7 +14,7 @@ import (
 // jobStates are the states by which jobs can be listed.
 var jobStates = []string{
 	"RUNNING", "COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL", "OUT_OF_MEMORY",
-	"PREEMPTED", "ENDED",
+	"PREEMPTED", "BOOT_FAIL", "DEADLINE", "LAUNCH_FAILED", "ENDED",
 }
 
 // jobsPage is the jobs that epd decided about, newest first.

@@ -135,6 +135,12 @@ func TestALongNameOfAJobIsWholeBelowTheTitleAlone(t *testing.T) {
 	}
 }
 
+func TestJobsCanBeListedByALaunchThatFailed(t *testing.T) {
+	if text := words(look(t, newCluster(), admin, "/jobs").root); !strings.Contains(text, "LAUNCH_FAILED") {
+		t.Errorf("no such state in %s", text)
+	}
+}
+
 func TestAWaitingJobIsFoundUnderEachOfItsPartitions(t *testing.T) {
 	c := newCluster()
 	c.queue.Jobs[3].Name, c.queue.Jobs[3].Partition = "in-several", "obs,main"
@@ -457,6 +463,23 @@ func TestAJobsPageSaysWhyAndHowItTurnedOut(t *testing.T) {
 	})
 	if pictures < 2 || tables < pictures {
 		t.Errorf("%d pictures, %d of them with their numbers", pictures, tables)
+	}
+}
+
+// shortened is a cluster in which an administrator shortened a running job's limit.
+type shortened struct{ *cluster }
+
+func (c shortened) Job(ctx context.Context, id slurm.JobID) (*epdapi.JobView, error) {
+	v, err := c.cluster.Job(ctx, id)
+	now := live.LimitOf(time.Minute)
+	v.Job.Limit, v.LimitNow = live.LimitOf(time.Hour), &now
+	return v, err
+}
+
+func TestAJobsPageShowsTheLimitThatSlurmHasNow(t *testing.T) {
+	text := words(look(t, shortened{newCluster()}, admin, "/jobs/4711").root)
+	if want := "60.00 s now, 1:00:00 when its clocks were decided"; !strings.Contains(text, want) {
+		t.Errorf("no %q in %s", want, text)
 	}
 }
 

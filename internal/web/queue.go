@@ -27,6 +27,9 @@ func queuePage(ctx context.Context, r *Request) (*View, error) {
 		Title: "Queue",
 		Lead:  "GPU jobs that wait or run, as Slurm lists them, with what epd expects of them.",
 	}
+	if !r.Viewer.SeesAll() {
+		view.Lead = "Your GPU jobs that wait or run, as Slurm lists them, with what epd expects of them."
+	}
 	q, err := r.Source.Queue(ctx)
 	if isUnavailable(err) {
 		view.Sections = []Section{{ID: "queue", Parts: []any{&page.Notice{

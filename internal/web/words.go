@@ -133,7 +133,7 @@ func stateKind(state string) page.Severity {
 		return page.Good
 	case "RUNNING", "COMPLETING", "CONFIGURING":
 		return page.Info
-	case "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE":
+	case "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE", "LAUNCH_FAILED":
 		return page.Bad
 	case "CANCELLED", "PREEMPTED", "SUSPENDED":
 		return page.Warn

@@ -320,3 +320,22 @@ func FuzzReadSacct(f *testing.F) {
 		checkTable(t, jobs)
 	})
 }
+
+// Every state and flag that Slurm's documentation lists is known: its job is over, or counted as not ended.
+func TestEveryStateOfSlurmsIsKnown(t *testing.T) {
+	for state, over := range map[string]bool{
+		"LAUNCH_FAILED": true, "BOOT_FAIL": true, "NODE_FAIL": true, "OUT_OF_MEMORY": true, "DEADLINE": true,
+		"REVOKED": true, "REQUEUED": true, "PREEMPTED": true, "PENDING": false, "RUNNING": false,
+		"SUSPENDED":  false,
+		"COMPLETING": false, "CONFIGURING": false, "EXPEDITING": false, "POWER_UP_NODE": false,
+		"RECONFIG_FAIL": false, "REQUEUE_FED": false, "REQUEUE_HOLD": false, "RESIZING": false,
+		"RESV_DEL_HOLD": false, "SIGNALING": false, "SPECIAL_EXIT": false, "STAGE_OUT": false, "STOPPED": false,
+		"UPDATE_DB": false,
+	} {
+		jobs, tally := all(t, header+line("1", "a", "State", state))
+		if len(tally.Skipped) > 0 || over != (len(jobs) == 1 && jobs[0].State == state) ||
+			over == (tally.NotEnded == 1) {
+			t.Errorf("%s: %+v, %+v", state, jobs, tally)
+		}
+	}
+}

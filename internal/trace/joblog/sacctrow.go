@@ -384,6 +384,7 @@ var underwayStates = []slurm.State{
 	slurm.Pending, slurm.Running, slurm.Suspended, slurm.Completing, slurm.Configuring, "RESIZING",
 	"STAGE_OUT", "SIGNALING",
 	"STOPPED", "SPECIAL_EXIT", "RESV_DEL_HOLD", "REQUEUE_FED", "REQUEUE_HOLD", "POWER_UP_NODE", "UPDATE_DB",
+	"EXPEDITING", "RECONFIG_FAIL",
 }
 
 func isUnderway(s slurm.State) bool { return slices.Contains(underwayStates, s) }

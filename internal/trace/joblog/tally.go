@@ -96,6 +96,35 @@ func (t *Tally) SkippedLines() int64 {
 	return n
 }
 
+// MaxBad is the part of a log's lines that may make no sense where nobody says another one: some are torn
+// or cut off in logs of real clusters, one in thousands; more than one in twenty is rather another format,
+// or another delimiter.
+const MaxBad = 0.05
+
+// BadLogError tells that too many lines of a log make no sense.
+type BadLogError struct {
+	Name           string
+	Skipped, Lines int64
+	Most           float64 // part of them that may be
+}
+
+// Error says how many, and how many there may be.
+func (e *BadLogError) Error() string {
+	return fmt.Sprintf("%s: %d of %d lines make no sense (%.3g %%), want %.3g %% at most (--max-bad)", e.Name,
+		e.Skipped, e.Lines, 100*float64(e.Skipped)/float64(e.Lines), 100*e.Most)
+}
+
+// CheckBad is a [BadLogError] where more than a part of the lines, or of the records of JSON, that say
+// something of a job make no sense.
+func (t *Tally) CheckBad(most float64) error {
+	skipped := t.SkippedLines()
+	lines := t.Jobs + t.Steps + t.NotEnded + t.NeverRan + t.Repeated + skipped
+	if float64(skipped) > most*float64(lines) {
+		return &BadLogError{t.name, skipped, lines, most}
+	}
+	return nil
+}
+
 // LineError is what is wrong with a line of a log.
 type LineError struct {
 	Name string

@@ -40,6 +40,17 @@ type Viewer struct {
 // SeesAll reports whether everybody's jobs are shown.
 func (v Viewer) SeesAll() bool { return v.Role >= Reader }
 
+// Scope says what of pages the viewer sees, where that isn't everything; else it is empty.
+func (v Viewer) Scope() string {
+	switch {
+	case v.SeesAll():
+		return ""
+	case v.Role == User:
+		return "You see your own jobs only. Nodes, counts and savings are of the whole cluster."
+	}
+	return "You aren't logged in: no job, user or workload is shown."
+}
+
 // Acts reports whether actions are offered, and done.
 func (v Viewer) Acts() bool { return v.Role >= Admin }
 
