@@ -1,6 +1,8 @@
 package config
 
 import (
+	"slices"
+
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/live"
 )
@@ -22,6 +24,10 @@ type Live struct {
 	// TimeMargin is the least that a run may take longer than predicted, as a
 	// fraction: the interval of a prediction is never narrower.
 	TimeMargin float64
+	// MaxSlowdown is how many times as long as at default clocks a job may run at the clocks that
+	// epd sets, in partitions that MaxSlowdowns doesn't name.
+	MaxSlowdown  float64
+	MaxSlowdowns map[string]float64 // by partition
 	// MinCore and MaxCore are the core clocks that may be set, relative to the
 	// default one; MinMem and MaxMem the memory clocks.
 	MinCore, MaxCore, MinMem, MaxMem float64
@@ -73,8 +79,8 @@ var accountWords = []string{string(AccountOff), string(AccountGPU), string(Accou
 // defaultLive touches nothing.
 func defaultLive() Live {
 	return Live{
-		Mode: live.Observe, HoldOut: 0.05, Explore: 0.1, ExploreSlowdown: 0.1, TimeMargin: 0.1, MinCore: 0.4,
-		MaxCore: 1.5, MinMem: 0.4, MaxMem: 1.5,
+		Mode: live.Observe, HoldOut: 0.05, Explore: 0.1, ExploreSlowdown: 0.1, TimeMargin: 0.1, MaxSlowdown: 1.1,
+		MinCore: 0.4, MaxCore: 1.5, MinMem: 0.4, MaxMem: 1.5,
 		Reorder: ReorderOwn, LimitHints: true, Pick: defaultPick(), Plan: defaultPlan(), Sharing: defaultSharing(),
 		Adapt: defaultAdapt(), Cap: defaultCap(), Profile: LiveProfile{Name: ProfileOff},
 		SleepLearn: true, WakeWait: 300, Account: AccountOff,
@@ -85,6 +91,21 @@ func defaultLive() Live {
 // and start in any of them: the most careful mode counts then.
 func (l *Live) ModeOf(partitions string) live.Mode {
 	return mostCareful(partitions, l.Modes, l.Mode, modeWords)
+}
+
+// SlowdownOf is how many times as long as at default clocks a job of a partition may run. Of
+// several, with commas between, the least counts.
+func (l *Live) SlowdownOf(partitions string) float64 {
+	return ofPartitions(partitions, l.MaxSlowdowns, l.MaxSlowdown, slices.Min)
+}
+
+// MostSlowdown is how many times as long as at default clocks a job may run wherever that is most.
+func (l *Live) MostSlowdown() float64 {
+	most := l.MaxSlowdown
+	for _, x := range l.MaxSlowdowns {
+		most = max(most, x)
+	}
+	return most
 }
 
 // OnlyObserves reports whether no partition is to be touched, nor advised about.
@@ -113,6 +134,7 @@ const rounding = 1e-9
 func (l *Live) fields() []field {
 	part := numberRange{max: 1}
 	share := numberRange{max: 10, above: true}
+	factor := numberRange{min: 1, max: MaxFactor}
 	return []field{
 		choiceField("mode",
 			"What epd does to jobs: observe (touch nothing), advise (say what it would do) or\n"+
@@ -133,6 +155,13 @@ func (l *Live) fields() []field {
 			&l.ExploreSlowdown, numberRange{max: 1}),
 		numberField("time_margin", "The least that a run may take longer than predicted, as a fraction.",
 			&l.TimeMargin, numberRange{max: 10}),
+		numberField("max_slowdown", "How much longer a job may run: at the clocks that epd sets no more than "+
+			"this multiple of its time at\n"+
+			"default clocks, by the upper ends of both predictions. Users may say otherwise for their own job\n"+
+			"(epplan:slowdown=1.05). How much later a job may end: max_turnaround in [safety].",
+			&l.MaxSlowdown, factor),
+		partitionNumberField("max_slowdowns", "The same for single partitions, such as {long = 1.3, debug = 1}.",
+			&l.MaxSlowdowns, factor),
 		numberField("min_core", "The lowest core clock that may be set, relative to the default one.",
 			&l.MinCore, share),
 		numberField("max_core", "The highest core clock that may be set, relative to the default one.",

@@ -36,9 +36,13 @@ func runReload(t *terminal, c *cli.Context) error {
 		faults := strings.Join(textsOf(wrong.Fault.Faults, printable), "\n")
 		return withHint(errors.New(faults), "nothing has changed: the configuration that was in force stays")
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
+	}
+	for _, warning := range answer.Warnings {
+		t.warningf("%s", printable(warning))
+	}
+	switch {
 	case c.Bool("json"):
 		return t.printJSON(answer)
 	case answer.Version == answer.Before:

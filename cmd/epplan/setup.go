@@ -72,7 +72,8 @@ func problemFlags() []cli.Flag {
 			"are known; without it only where live.cap.mode is chosen"),
 		&cli.Float64Flag{
 			Name: "stretch", DefaultText: "1.5",
-			Usage: "`FACTOR` over first come, first served within which jobs without deadline end",
+			Usage: "`FACTOR` over first come, first served within which jobs without deadline end; else " +
+				"max_turnaround in [safety] of --config",
 		},
 		seedFlag(),
 	}
@@ -228,6 +229,7 @@ func (s *setup) configure(t *terminal, c *cli.Context) error {
 		if err != nil {
 			return fmt.Errorf("read configuration: %w", err)
 		}
+		t.warn(s.config.Warnings())
 		if c.String("config") == "" && !s.config.HasNodes() {
 			return noNodes(name)
 		}
@@ -247,12 +249,12 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 		}
 		cluster, margins = config.PaperCluster(gpusPerNode), join.Margins{}
 	}
-	stretch := s.config.Safety.Stretch
+	stretch := s.config.Safety.MaxTurnaround
 	if c.IsSet("stretch") {
 		stretch = c.Float64("stretch")
 	}
-	if !(stretch >= 1 && stretch <= config.MaxStretch) {
-		return usagef("--stretch %v, want 1 to %.0f", stretch, float64(config.MaxStretch))
+	if !(stretch >= 1 && stretch <= config.MaxFactor) {
+		return usagef("--stretch %v, want 1 to %.0f", stretch, float64(config.MaxFactor))
 	}
 	if err := s.contention(t, c, &cluster); err != nil {
 		return err

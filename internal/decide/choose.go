@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -30,6 +31,7 @@ type chooser struct {
 	decision *live.Decision
 	backlog  float64                // GPUs that other jobs wait for, by GPU that they could have
 	planned  func() liveplan.Advice // by the plan in force; nil: it doesn't count for the job
+	slowdown float64                // that the user wishes; 0: the partition's holds
 	// safe answers by the model within what the configuration allows; nil where there is
 	// nothing to choose: no model, no known limit, or somebody chose already.
 	safe *choose.SafeResponse
@@ -40,6 +42,7 @@ type chooser struct {
 // choose goes through the rules, the strongest first.
 func (ch *chooser) choose(wishes *slurm.Wishes) {
 	d := ch.decision
+	ch.slowdown = wishes.Slowdown
 	switch {
 	case ch.request.GPUs == 0:
 		d.Reason = reasonNoGPUs
@@ -140,10 +143,10 @@ func (ch *chooser) chooseByModel() {
 
 // safeResponse is how the workload answers to the clocks that may be set.
 func (ch *chooser) safeResponse() *choose.SafeResponse {
-	m, safety := ch.model.Model, &ch.settings.Safety
+	m := ch.model.Model
 	s := &choose.SafeResponse{
 		Fitted: &m.Model, Settings: ch.table.Allowed, Standard: m.At(ch.table.Base.Core, ch.table.Base.Mem),
-		TimeMargin: ch.settings.Live.TimeMargin, LimitMargin: safety.LimitMargin, Stretch: safety.Stretch,
+		TimeMargin: ch.settings.Live.TimeMargin, LimitMargin: ch.settings.Safety.LimitMargin, Stretch: ch.maxSlowdown(),
 		Limit: ch.request.PowerLimit.InForce, Ladder: ch.table.Pairs,
 	}
 	s.Standard = s.Under(s.Standard.Core, s.Standard.Mem, s.Limit)
@@ -154,6 +157,11 @@ func (ch *chooser) safeResponse() *choose.SafeResponse {
 		s.ByCap = dvfsmodel.CapRange{Min: ch.request.PowerLimit.Min, Max: ch.request.PowerLimit.InForce}
 	}
 	return s
+}
+
+// maxSlowdown is how many times as long as at default clocks the run may take.
+func (ch *chooser) maxSlowdown() float64 {
+	return cmp.Or(ch.slowdown, ch.settings.Live.SlowdownOf(ch.job.Partition.Value()))
 }
 
 // setPoint has the run be at a point.

@@ -354,6 +354,10 @@ func brokenEPD() []broken {
 			m.modes["/etc/epplan/config.toml"], m.agent.Health.UID = 0o600, 1000
 		}},
 		{"config-stale", func(m *machine) { m.agent.Controller.ConfigVersion = "0" }},
+		{"config-old-key", func(m *machine) {
+			const text = "[safety]\nstretch = 1.5\n"
+			m.files["/etc/epplan/config.toml"], m.agent.Controller.ConfigVersion = text, config.Digest([]byte(text))
+		}},
 		{"slurm-sync", func(m *machine) { m.agent.Controller.Queue.Failures = 4 }},
 		{"gpus-none", func(m *machine) { m.agent.GPUs = nil }},
 		{"gpu-lost", func(m *machine) { m.agent.GPUs[0].Lost = true }},

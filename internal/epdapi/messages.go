@@ -214,4 +214,6 @@ type Fault struct {
 type ReloadAnswer struct {
 	Version string `json:"version"` // of the configuration in force
 	Before  string `json:"before"`  // of the one that was
+	// Warnings say what should be written otherwise in it.
+	Warnings []string `json:"warnings,omitempty"`
 }

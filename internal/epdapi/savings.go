@@ -2,7 +2,9 @@ package epdapi
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/epplan/epplan/config"
@@ -17,8 +19,10 @@ type Savings struct {
 	Node  Saving    `json:"node"`
 	// Time is what it cost in time: how much longer the treated jobs took.
 	Time Longer `json:"time"`
-	// Stretch is how many times as long as at default clocks a job may run at most, now.
-	Stretch float64 `json:"stretch"`
+	// MaxSlowdown is how many times as long as at default clocks a job may run at most, now, in
+	// partitions that MaxSlowdowns doesn't name.
+	MaxSlowdown  float64            `json:"max_slowdown"`
+	MaxSlowdowns map[string]float64 `json:"max_slowdowns,omitempty"`
 	// EnergyOf is [OfModules] where all energies of GPUs are those of modules.
 	EnergyOf string `json:"energy_of,omitempty"`
 	// Module is the same as GPU of GPUs whose counters are those of modules, several GPUs or a
@@ -50,10 +54,23 @@ type Savings struct {
 // OfModules is what an energy or a power is of, if not of GPUs alone.
 const OfModules = "module"
 
-// StretchWords say how much longer a job may take, now.
-func (s *Savings) StretchWords() string {
-	return fmt.Sprintf("each job may take up to %v times as long as at default clocks, within its limit",
-		s.Stretch)
+// SlowdownWords say how much longer a job may take, now.
+func (s *Savings) SlowdownWords() string {
+	text := fmt.Sprintf("each job may take up to %v times as long as at default clocks, within its limit "+
+		"(max_slowdown", s.MaxSlowdown)
+	const most = 8
+	names := slices.Sorted(maps.Keys(s.MaxSlowdowns))
+	for i, name := range names[:min(most, len(names))] {
+		sep := ", "
+		if i == 0 {
+			sep = "; in partition "
+		}
+		text += fmt.Sprintf("%s%s %v", sep, name, s.MaxSlowdowns[name])
+	}
+	if more := len(names) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text + ")"
 }
 
 // ModuleWords say which energies of GPUs have CPUs in them; "" where none has.

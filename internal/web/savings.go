@@ -53,7 +53,7 @@ func savingsParts(s *epdapi.Savings) []any {
 	}
 	if s.Time.Runs > 0 {
 		facts = append(facts, page.Fact{
-			Name: "Run time", Text: "at chosen clocks " + s.Time.Words("held out") + "; " + s.StretchWords(),
+			Name: "Run time", Text: "at chosen clocks " + s.Time.Words("held out") + "; " + s.SlowdownWords(),
 		})
 	}
 	facts = append(facts, constantFacts(s)...)

@@ -35,7 +35,7 @@ func Text(s *epdapi.Savings) string {
 	}
 	if s.Time.Runs > 0 {
 		report.WriteRow(&b, "Time", "at chosen clocks %s", s.Time.Words("held out"))
-		report.WriteRow(&b, "", "%s", s.StretchWords())
+		report.WriteRow(&b, "", "%s", s.SlowdownWords())
 	}
 	if s.TreatedCompleteLess() {
 		report.WriteRow(&b, "", "beware: fewer jobs complete at chosen clocks (%s) than held out (%s), and only "+
