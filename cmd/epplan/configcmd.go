@@ -134,11 +134,7 @@ func loadConfig(t *terminal, c *cli.Context, least int) (*config.Config, error) 
 	if err != nil {
 		return nil, err
 	}
-	loaded, err := parseFile(t, c.Args().First(), func(r io.Reader, name string) (*config.Config, error) {
+	return parseFile(t, c.Args().First(), func(r io.Reader, name string) (*config.Config, error) {
 		return config.Load(r, name, profiles)
 	})
-	if err == nil {
-		t.warn(loaded.Warnings())
-	}
-	return loaded, err
 }

@@ -36,20 +36,14 @@ func runReload(t *terminal, c *cli.Context) error {
 		faults := strings.Join(textsOf(wrong.Fault.Faults, printable), "\n")
 		return withHint(errors.New(faults), "nothing has changed: the configuration that was in force stays")
 	}
-	if err != nil {
-		return err
-	}
-	for _, warning := range answer.Warnings {
-		t.warningf("%s", printable(warning))
-	}
 	switch {
+	case err != nil:
+		return err
 	case c.Bool("json"):
 		return t.printJSON(answer)
-	case answer.Version == answer.Before:
-		return t.printText("configuration " + printable(answer.Version) + " in force, as before\n")
 	}
-	return t.printText("configuration " + printable(answer.Version) + " in force, " +
-		"before it was " + printable(answer.Before) + "\n")
+	t.warn(answer.Notes())
+	return t.printText(printable(answer.Words()) + "\n")
 }
 
 func hasStatus(err error, status int) bool {

@@ -72,8 +72,7 @@ func problemFlags() []cli.Flag {
 			"are known; without it only where live.cap.mode is chosen"),
 		&cli.Float64Flag{
 			Name: "stretch", DefaultText: "1.5",
-			Usage: "`FACTOR` over first come, first served within which jobs without deadline end; else " +
-				"max_turnaround in [safety] of --config",
+			Usage: "`FACTOR` over first come, first served within which jobs without deadline end (max_turnaround)",
 		},
 		seedFlag(),
 	}
@@ -229,7 +228,6 @@ func (s *setup) configure(t *terminal, c *cli.Context) error {
 		if err != nil {
 			return fmt.Errorf("read configuration: %w", err)
 		}
-		t.warn(s.config.Warnings())
 		if c.String("config") == "" && !s.config.HasNodes() {
 			return noNodes(name)
 		}

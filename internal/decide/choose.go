@@ -146,8 +146,9 @@ func (ch *chooser) safeResponse() *choose.SafeResponse {
 	m := ch.model.Model
 	s := &choose.SafeResponse{
 		Fitted: &m.Model, Settings: ch.table.Allowed, Standard: m.At(ch.table.Base.Core, ch.table.Base.Mem),
-		TimeMargin: ch.settings.Live.TimeMargin, LimitMargin: ch.settings.Safety.LimitMargin, Stretch: ch.maxSlowdown(),
-		Limit: ch.request.PowerLimit.InForce, Ladder: ch.table.Pairs,
+		TimeMargin: ch.settings.Live.TimeMargin, LimitMargin: ch.settings.Safety.LimitMargin,
+		Stretch: cmp.Or(ch.slowdown, ch.settings.Live.SlowdownOf(ch.job.Partition.Value())),
+		Limit:   ch.request.PowerLimit.InForce, Ladder: ch.table.Pairs,
 	}
 	s.Standard = s.Under(s.Standard.Core, s.Standard.Mem, s.Limit)
 	if ch.holdsByCap() {
@@ -157,11 +158,6 @@ func (ch *chooser) safeResponse() *choose.SafeResponse {
 		s.ByCap = dvfsmodel.CapRange{Min: ch.request.PowerLimit.Min, Max: ch.request.PowerLimit.InForce}
 	}
 	return s
-}
-
-// maxSlowdown is how many times as long as at default clocks the run may take.
-func (ch *chooser) maxSlowdown() float64 {
-	return cmp.Or(ch.slowdown, ch.settings.Live.SlowdownOf(ch.job.Partition.Value()))
 }
 
 // setPoint has the run be at a point.

@@ -43,7 +43,7 @@ type QueuedJob struct {
 	EndsS      live.Number `json:"ends_s"`            // a running job's limit, from now on
 	Workload   string      `json:"workload"`          // key of a model; empty: there is none
 	HandsOff   bool        `json:"hands_off"`         // the user wants default clocks, or chose others
-	Slowdown   float64     `json:"slowdown,omitzero"` // times as long as at default clocks that it may run, by its user's wish
+	Slowdown   float64     `json:"slowdown,omitzero"` // how much longer it may run, by its user's wish
 	RuntimeS   live.Number `json:"runtime_s"`         // predicted where there is no model, for so many jobs
 	PowerW     live.Number `json:"power_w"`           // of each GPU, likewise
 }

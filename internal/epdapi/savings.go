@@ -54,6 +54,15 @@ type Savings struct {
 // OfModules is what an energy or a power is of, if not of GPUs alone.
 const OfModules = "module"
 
+// MostSlowdown is how many times as long as at default clocks a job may take wherever that is most.
+func (s *Savings) MostSlowdown() float64 {
+	most := s.MaxSlowdown
+	for _, x := range s.MaxSlowdowns {
+		most = max(most, x)
+	}
+	return most
+}
+
 // SlowdownWords say how much longer a job may take, now.
 func (s *Savings) SlowdownWords() string {
 	text := fmt.Sprintf("each job may take up to %v times as long as at default clocks, within its limit "+
