@@ -28,16 +28,19 @@ type Live struct {
 	// epd sets, in partitions that MaxSlowdowns doesn't name.
 	MaxSlowdown  float64
 	MaxSlowdowns map[string]float64 // by partition
+	// MinGain is the least part of the energy at default clocks, of GPUs with their share of the node,
+	// that others must save to be set unless a job is faster there, in partitions that MinGains doesn't name.
+	MinGain  float64
+	MinGains map[string]float64 // by partition
 	// MinCore and MaxCore are the core clocks that may be set, relative to the
 	// default one; MinMem and MaxMem the memory clocks.
 	MinCore, MaxCore, MinMem, MaxMem float64
 	// Reorder is that of partitions which Reorders doesn't name.
-	Reorder  Reorder
-	Reorders map[string]Reorder // by partition
-	Pick     LivePick
-	Plan     LivePlan
-	// LimitHints reports whether users hear at a submission of a shorter limit that would do.
-	LimitHints bool
+	Reorder   Reorder
+	Reorders  map[string]Reorder // by partition
+	Pick      LivePick
+	Plan      LivePlan
+	LimitHint LimitHint
 	// Weights reports whether nodes that draw less get lower weights in Slurm.
 	Weights bool
 	Sharing LiveSharing
@@ -80,8 +83,8 @@ var accountWords = []string{string(AccountOff), string(AccountGPU), string(Accou
 func defaultLive() Live {
 	return Live{
 		Mode: live.Observe, HoldOut: 0.05, Explore: 0.1, ExploreSlowdown: 0.1, TimeMargin: 0.1, MaxSlowdown: 1.1,
-		MinCore: 0.4, MaxCore: 1.5, MinMem: 0.4, MaxMem: 1.5,
-		Reorder: ReorderOwn, LimitHints: true, Pick: defaultPick(), Plan: defaultPlan(), Sharing: defaultSharing(),
+		MinGain: 0.02, MinCore: 0.4, MaxCore: 1.5, MinMem: 0.4, MaxMem: 1.5,
+		Reorder: ReorderOwn, LimitHint: defaultLimitHint(), Pick: defaultPick(), Plan: defaultPlan(), Sharing: defaultSharing(),
 		Adapt: defaultAdapt(), Cap: defaultCap(), Profile: LiveProfile{Name: ProfileOff},
 		SleepLearn: true, WakeWait: 300, Account: AccountOff,
 	}
@@ -97,6 +100,12 @@ func (l *Live) ModeOf(partitions string) live.Mode {
 // several, with commas between, the least counts.
 func (l *Live) SlowdownOf(partitions string) float64 {
 	return ofPartitions(partitions, l.MaxSlowdowns, l.MaxSlowdown, slices.Min)
+}
+
+// MinGainOf is the least that other clocks must save for a job of a partition. Of several, with commas
+// between, the most counts.
+func (l *Live) MinGainOf(partitions string) float64 {
+	return ofPartitions(partitions, l.MinGains, l.MinGain, slices.Max)
 }
 
 // MostSlowdown is how many times as long as at default clocks a job may run wherever that is most.
@@ -162,6 +171,11 @@ func (l *Live) fields() []field {
 			&l.MaxSlowdown, factor),
 		partitionNumberField("max_slowdowns", "The same for single partitions, such as {long = 1.3, debug = 1}.",
 			&l.MaxSlowdowns, factor),
+		numberField("min_gain", "The least that clocks must save to be set: a part of the energy at default "+
+			"clocks, of the GPUs with\n"+
+			"their share of the node, whatever the objective; 0: nothing is too little. Clocks at which a job is\n"+
+			"faster, runs that explore, and clocks that a user or constant_clocks states are apart.", &l.MinGain, part),
+		partitionNumberField("min_gains", "The same for single partitions, such as {long = 0.01}.", &l.MinGains, part),
 		numberField("min_core", "The lowest core clock that may be set, relative to the default one.",
 			&l.MinCore, share),
 		numberField("max_core", "The highest core clock that may be set, relative to the default one.",
@@ -175,9 +189,12 @@ func (l *Live) fields() []field {
 			"those of the same user (own) or all of the partition.", (*string)(&l.Reorder), reorderWords...),
 		partitionTableField("reorders", "The same for single partitions, such as {debug = \"off\"}.",
 			"off, own or all", &l.Reorders, reorderWords),
-		boolField("limit_hints", "Whether sbatch tells the user of a job whose limit is more than twice "+
-			"what its last runs took\n"+
-			"that a shorter one would do, where mode is advise or enforce.", &l.LimitHints),
+		l.LimitHint.partitionsField(),
+		intField("limit_hint_runs", "The least runs on each GPU model on which the workload is known, for that.",
+			&l.LimitHint.Runs, minHintRuns, maxHintRuns),
+		checkedField(lineField("limit_hint_text", "What it says: {limit} is the limit that would do, {longest} the "+
+			"longest that it is thought to take, {runs}\n"+
+			"how many runs say so.", &l.LimitHint.Text), checkHintText),
 		boolField("weights", "Whether Slurm is told to prefer nodes that draw less, by their weights.",
 			&l.Weights),
 		boolField("prefer",

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/live"
@@ -440,4 +441,66 @@ func TestHowMuchLongerAJobMayRunIsSaidByPartition(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "live.max_slowdowns.a is 0.9, want a number from 1 to") {
 		t.Errorf("a wrong one: %v", err)
 	}
+}
+
+func TestHintsAreSaidEverywhereOrInSomePartitions(t *testing.T) {
+	for text, want := range map[string]map[string]bool{
+		"":                    {"": false, "gpu": false},
+		"limit_hints = true":  {"": true, "gpu": true, "gpu,cpu": true},
+		"limit_hints = false": {"": false, "gpu": false},
+		"limit_hints = {}":    {"": false, "gpu": false},
+		"limit_hints = {gpu = true, cpu = false}": {"": false, "gpu": true, "cpu": false, "gpu,cpu": false, "gpu,x": false},
+		"limit_hints = {a = true, b = true}":      {"a,b": true, "b": true},
+	} {
+		c := load(t, "[live]\n"+text)
+		var shown strings.Builder
+		if err := c.Show(&shown); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []*Config{c, load(t, shown.String())} {
+			for partitions, want := range want {
+				if got := c.Live.LimitHint.For(partitions); got != want {
+					t.Errorf("%s, partitions %q: %v", text, partitions, got)
+				}
+			}
+		}
+	}
+	for text, want := range map[string]string{
+		"limit_hints = 1":                                        "live.limit_hints is 1, want true, false, or a table of partitions, each with",
+		"limit_hints = {gpu = \"on\"}":                           "live.limit_hints.gpu is \"on\", want true or false",
+		"limit_hint_runs = 2":                                    "live.limit_hint_runs is 2, want a whole number from 3 to 20",
+		"limit_hint_text = \"\"":                                 "live.limit_hint_text is \"\", want a line of text",
+		"limit_hint_text = \"a\\nb\"":                            "want a line of text",
+		"limit_hint_text = \"{limits}\"":                         "live.limit_hint_text: \"{limits}\" isn't known, want {limit}, {longest} or {runs}",
+		"limit_hint_text = \"{limit} }\"":                        "isn't known",
+		"limit_hint_text = \"\\u202ex\"":                         "it has '\\u202e', want text that can be read",
+		"limit_hint_text = \"x\\u200b\"":                         "it has '\\u200b', want text that can be read",
+		"limit_hint_text = \"" + strings.Repeat("x", 201) + "\"": "it has 201 bytes, want at most 200",
+	} {
+		_, err := Load(strings.NewReader("[live]\n"+text+"\n"), "c.toml", nil)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "c.toml:2:") {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+	c := load(t, "[live]\nlimit_hint_text = \"{limit}{runs} {longest} {limit} %d\"\n")
+	if got := c.Live.LimitHint.Words("{runs}", "l", 7); got != "{runs}7 l {runs} %d" {
+		t.Error(got)
+	}
+}
+
+// FuzzLimitHintText: a text that is taken is one line that can be read, whatever is put in.
+func FuzzLimitHintText(f *testing.F) {
+	for _, text := range []string{defaultLimitHint().Text, "{limit}", "{", "%s\x1b[2J", "\u202e{runs}", "{{limit}}", "\xff"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if !isLine(text) || checkHintText(text) != nil {
+			return
+		}
+		h := LimitHint{Text: text}
+		words := h.Words("1-00:00:00", "0-01:00:00", 12)
+		if strings.ContainsFunc(words, func(r rune) bool { return !unicode.IsPrint(r) }) || strings.Contains(words, "{") {
+			t.Errorf("%q of %q", words, text)
+		}
+	})
 }

@@ -122,7 +122,7 @@ func TestJobsThatTheLotHoldsOutRunAsWithoutAPlan(t *testing.T) {
 // clocks for them.
 func TestWhereDefaultClocksAreTheBestTheLotLeavesJobsAtThem(t *testing.T) {
 	r := taught(t)
-	r.under(strings.Replace(planned, "hold_out = 0\n", "hold_out = 0.3\n", 1) + bestAtDefault)
+	r.under(strings.Replace(planned, "hold_out = 0\n", "hold_out = 0.3\nmin_gain = 0\n", 1) + bestAtDefault)
 	heldOut := 0
 	for id := slurm.JobID(100); id < 140; id++ {
 		r.job(id, nil)

@@ -35,7 +35,7 @@ type alike struct {
 	objective                        string
 	timeWeight                       float64
 	limitMargin, deadlineMargin      float64
-	timeMargin, stretch              float64
+	timeMargin, stretch, minGain     float64
 	minCore, maxCore, minMem, maxMem float64
 }
 
@@ -115,9 +115,10 @@ func drawAlike(rng *rand.Rand, p *config.Profile, m *learn.Model) *alike {
 func (a *alike) configuration() string {
 	return fmt.Sprintf("[safety]\nlimit_margin = %v\ndeadline_margin_s = %v\n[objective]\n"+
 		"name = %q\ntime_weight = %v\n"+
-		"[live]\nmode = \"enforce\"\nhold_out = 0\nexplore = 0\nmax_slowdown = %v\ntime_margin = %v\nmin_core = %v\n"+
+		"[live]\nmode = \"enforce\"\nhold_out = 0\nexplore = 0\nmin_gain = %v\nmax_slowdown = %v\n"+
+		"time_margin = %v\nmin_core = %v\n"+
 		"max_core = %v\nmin_mem = %v\nmax_mem = %v\n",
-		a.limitMargin, a.deadlineMargin, a.objective, a.timeWeight, a.stretch, a.timeMargin, a.minCore,
+		a.limitMargin, a.deadlineMargin, a.objective, a.timeWeight, a.minGain, a.stretch, a.timeMargin, a.minCore,
 		a.maxCore, a.minMem, a.maxMem)
 }
 

@@ -114,7 +114,9 @@ func (ch *chooser) chooseByModel() {
 	ch.safe, ch.uncapped = sure, sure
 	budget, bound := ch.timeBudget()
 	best, err := ch.optimum(budget)
+	var little string
 	if err == nil {
+		best, little = worthSetting(ch, &best, budget)
 		if pt, learns := ch.probe(&best, budget); learns {
 			ch.takeProbe(&pt)
 			return
@@ -127,6 +129,8 @@ func (ch *chooser) chooseByModel() {
 	case err != nil:
 		d.Reason = fmt.Sprintf("default clocks: no others are sure to end within the %s of %s", bound,
 			durationWords(budget))
+	case best.Core == standard.Core && best.Mem == standard.Mem && best.Cap == 0 && little != "":
+		d.Reason = "default clocks: " + little + waitingWords(ch.backlog)
 	case best.Core == standard.Core && best.Mem == standard.Mem && best.Cap == 0:
 		d.Reason = "default clocks are the best ones" + waitingWords(ch.backlog)
 	default:
@@ -139,6 +143,24 @@ func (ch *chooser) chooseByModel() {
 		}
 	}
 	ch.followPlan(budget)
+}
+
+// worthSetting is a point, or the one at default clocks where the point saves too little energy, GPUs with
+// their share of the node, and is no faster; and then why.
+func worthSetting(ch *chooser, pt *dvfsmodel.Point, budget float64) (dvfsmodel.Point, string) {
+	standard := ch.safe.At(ch.safe.Standard.Core, ch.safe.Standard.Mem) // under a constant power limit
+	least := ch.settings.Live.MinGainOf(ch.job.Partition.Value())
+	gain := 1 - float64(ch.energyWithHost(pt)/ch.energyWithHost(&standard))
+	if *pt == standard || least == 0 || gain >= least || pt.Time < standard.Time ||
+		!dvfsmodel.MeetsLimit(ch.safe.RequiredTime(&standard), budget) {
+		return *pt, ""
+	}
+	at := dvfsmodel.Setting{Core: pt.Core, Cap: pt.Cap}
+	if pt.Mem != standard.Mem {
+		at.Mem = pt.Mem
+	}
+	return standard, fmt.Sprintf("%s would save %.1f%% energy, less than %v%% (min_gain)", at.Words(), 100*gain,
+		100*least)
 }
 
 // safeResponse is how the workload answers to the clocks that may be set.

@@ -61,7 +61,8 @@ func drawnDecision(t *testing.T, rng *rand.Rand, a *alike) string {
 	}
 	text := fmt.Sprintf("[safety]\nlimit_margin = %v\ndeadline_margin_s = %v\n[objective]\n"+
 		"name = %q\ntime_weight = %v\n"+
-		"[live]\nmode = %q\nhold_out = 0.1\nexplore = 0.2\nmax_slowdown = %v\ntime_margin = %v\nmin_core = %v\nmax_core = %v\n"+
+		"[live]\nmode = %q\nhold_out = 0.1\nexplore = 0.2\nmin_gain = 0\n"+
+		"max_slowdown = %v\ntime_margin = %v\nmin_core = %v\nmax_core = %v\n"+
 		"min_mem = %v\nmax_mem = %v\n",
 		a.limitMargin, a.deadlineMargin, a.objective, a.timeWeight, mode, a.stretch, a.timeMargin, a.minCore,
 		a.maxCore, a.minMem, a.maxMem) + constant

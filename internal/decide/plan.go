@@ -55,7 +55,9 @@ func (p PlanRules) Admissible(q *liveplan.ClockQuestion) ([]dvfsmodel.Setting, b
 	clocks := []dvfsmodel.Setting{{Core: safe.Standard.Core, Mem: safe.Standard.Mem}}
 	for _, pair := range safe.Settings {
 		if pt := safe.At(pair.Core, pair.Mem); pair != clocks[0] && safe.Admits(&pt, q.Limit) {
-			clocks = append(clocks, pair)
+			if _, little := worthSetting(ch, &pt, q.Limit); little == "" {
+				clocks = append(clocks, pair)
+			}
 		}
 	}
 	return clocks, true
@@ -152,6 +154,10 @@ func (ch *chooser) followPlan(budget float64) {
 			pt = under
 			by += ", and by the job's own choice of a power limit, under which it takes no longer"
 		}
+	}
+	if worth, little := worthSetting(ch, &pt, budget); little != "" {
+		pt = worth
+		by += ", " + little
 	}
 	if pt.Core == ch.safe.Standard.Core && pt.Mem == ch.safe.Standard.Mem && pt.Cap == 0 {
 		ch.revertToDefault(by + ": default clocks; " + why)
