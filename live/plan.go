@@ -62,7 +62,7 @@ type PlanKept string
 
 // What became of a planned start.
 const (
-	KeptAsPlanned PlanKept = "as_planned" // within two minutes, on the planned GPU model
+	KeptAsPlanned PlanKept = "as_planned" // within two minutes or a tenth of its time, on the planned GPU model
 	KeptEarlier   PlanKept = "earlier"    // Slurm found room before
 	KeptLater     PlanKept = "later"      // Slurm let it wait though plans had it start
 	KeptElsewhere PlanKept = "elsewhere"  // on another GPU model

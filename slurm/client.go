@@ -327,6 +327,27 @@ func (c *Client) Ping(ctx context.Context) error {
 	return fmt.Errorf("%w: %s", ErrUnreachable, Printable(strings.TrimSpace(string(out)), 200))
 }
 
+// InCharge is the machine, as SlurmctldHost names it, whose slurmctld is in charge: the first one that
+// answers, in the order in which Slurm has them take over. Without one it is ErrUnreachable.
+func (c *Client) InCharge(ctx context.Context) (string, error) {
+	out, err := c.command(ctx, "scontrol", "ping") // it fails when any of them is down
+	for line := range strings.Lines(string(out)) {
+		// Slurmctld(primary) at head1 is UP
+		words := strings.Fields(line)
+		at := slices.Index(words, "at")
+		if at < 0 || at+3 >= len(words) || !strings.HasPrefix(words[0], "Slurmctld(") {
+			continue
+		}
+		if words[at+2] == "is" && words[at+3] == "UP" {
+			return words[at+1], nil
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	return "", fmt.Errorf("%w: %s", ErrUnreachable, Printable(strings.TrimSpace(string(out)), 200))
+}
+
 // Accounting is the answer to Client.Accounting.
 type Accounting struct {
 	Jobs     []AccountingRecord // jobs only, no steps

@@ -77,8 +77,8 @@ func (p *program) joinControl() error {
 			energies.Ended(o)
 		}
 		if !p.Bool("no-levers") {
-			options.NiceAtSubmit = func(partition string, uid uint32) int64 {
-				return p.steerer.NiceAtSubmit(partition, uid)
+			options.NiceAtSubmit = func(partition string, uid uint32, deadline bool) int64 {
+				return p.steerer.NiceAtSubmit(partition, uid, deadline)
 			}
 		}
 		options.Resolve, p.slurm = slurm.NewClient(runner, epdapi.JobWait).Job, true

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -39,7 +40,7 @@ const (
 
 // serveFlags are those of every role.
 func serveFlags() []cli.Flag {
-	return append([]cli.Flag{
+	return slices.Concat([]cli.Flag{
 		dryrun.Flag(),
 		&cli.StringFlag{
 			Name: "socket", Usage: "`PATH` to listen at for hooks and administrators",
@@ -83,24 +84,7 @@ func serveFlags() []cli.Flag {
 		},
 		&cli.StringFlag{Name: "node", Usage: "`NAME` of this node in Slurm", DefaultText: "the host's name"},
 		&cli.StringFlag{Name: "cluster", Usage: "`NAME` of the cluster in the records", Value: "cluster"},
-		&cli.StringFlag{
-			Name: "slurm", Usage: "whether to ask Slurm about jobs: `HOW` is auto, on or off", Value: "auto",
-		},
-		&cli.BoolFlag{
-			Name:  "no-levers",
-			Usage: "leave Slurm's queue and nodes alone: another epd of the cluster steers them",
-		},
-		&cli.StringFlag{
-			Name: "gpu-order",
-			Usage: "`UUIDS` by their numbers in Slurm, separated by commas, where " +
-				"gres.conf doesn't tell",
-			DefaultText: "none",
-		},
-		&cli.StringFlag{
-			Name: "slurm-conf", EnvVars: []string{"SLURM_CONF"},
-			Usage:       "`FILE` of Slurm, with gres.conf beside it, until a Prolog says which slurmd reads",
-			DefaultText: "/etc/slurm/slurm.conf and the like",
-		},
+	}, slurmFlags(), []cli.Flag{
 		&cli.StringFlag{
 			Name: "powercap", Usage: "`DIR` of the CPUs' energy counters",
 			DefaultText: "/sys/class/powercap, none beside simulated GPUs",
@@ -115,7 +99,36 @@ func serveFlags() []cli.Flag {
 		&cli.Uint64SliceFlag{
 			Name: "allow-uid", Usage: "further `UID` that may ask, beside root and Slurm's user",
 		},
-	}, gpuFlags()...)
+	}, gpuFlags())
+}
+
+// slurmFlags say how Slurm is asked and moved.
+func slurmFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{
+			Name: "slurm", Usage: "whether to ask Slurm about jobs: `HOW` is auto, on or off", Value: "auto",
+		},
+		&cli.BoolFlag{
+			Name:  "no-levers",
+			Usage: "leave Slurm's queue and nodes alone: another epd of the cluster steers them",
+		},
+		&cli.BoolFlag{
+			Name: "standby",
+			Usage: "wait until Slurm says that the slurmctld of this machine is in charge, and end when " +
+				"another's is: for controllers beside a slurmctld and its backup, with one state folder",
+		},
+		&cli.StringFlag{
+			Name: "gpu-order",
+			Usage: "`UUIDS` by their numbers in Slurm, separated by commas, where " +
+				"gres.conf doesn't tell",
+			DefaultText: "none",
+		},
+		&cli.StringFlag{
+			Name: "slurm-conf", EnvVars: []string{"SLURM_CONF"},
+			Usage:       "`FILE` of Slurm, with gres.conf beside it, until a Prolog says which slurmd reads",
+			DefaultText: "/etc/slurm/slurm.conf and the like",
+		},
+	}
 }
 
 // gpuFlags say which GPUs there are.

@@ -68,8 +68,8 @@ func (p *program) runOwned() error {
 	if err := statedir.Make(p.String("state")); err != nil {
 		return err
 	}
-	disown, err := lockState(p.String("state"), p.role)
-	if err != nil {
+	disown, err := takeState(p)
+	if err != nil || disown == nil {
 		return err
 	}
 	defer disown()
@@ -121,6 +121,11 @@ func (p *program) checkFlags() error {
 		(p.isSocketWanted("listen") || p.isSocketWanted("submit-socket") || p.isSocketWanted("web")):
 		return usagef("an agent has no --listen, no --submit-socket and no --web, it answers at its " +
 			"Unix socket alone")
+	case p.Bool("standby") && p.role != roleController:
+		return usagef("--standby is for controllers, this is --role %s", p.role)
+	case p.Bool("standby") && len(p.passed) > 0:
+		return usagef("--standby doesn't go with sockets that systemd opens: who asks there would wait for " +
+			"a controller that stands by")
 	case p.role == roleController && !p.isSocketWanted("listen"):
 		return usagef("a controller needs --listen ADDRESS:PORT for its agents")
 	}

@@ -71,7 +71,7 @@ type Options struct {
 	Clock     func() time.Time // nil: time.Now
 	// NiceAtSubmit is the nice of a job that a user submits to a partition, behind those that are in order
 	// already; 0: none. It must be quick. Nil: there is no order.
-	NiceAtSubmit func(partition string, uid uint32) int64
+	NiceAtSubmit func(partition string, uid uint32, deadline bool) int64
 	// Load reads the configuration again; nil: it can't be.
 	Load func() (*Settings, error)
 	// Speed is how much faster than Slurm's clock the GPUs' time goes by:

@@ -70,14 +70,14 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 }
 
 // niceAtSubmit is the nice with which a job comes behind those that are in order already, until it has its
-// own place; 0: none. A job that couldn't start yet gets none, and one with a deadline goes first.
+// own place; 0: none. A job that couldn't start yet gets none.
 func (c *Controller) niceAtSubmit(s *slurm.Submission, wishes *slurm.Wishes) int64 {
 	partition := string(s.Partition)
 	if c.options.NiceAtSubmit == nil || strings.Contains(partition, ",") || s.Held ||
-		s.BeginTime > 0 || wishes.Off || !wishes.Deadline.IsZero() {
+		s.BeginTime > 0 || wishes.Off {
 		return 0
 	}
-	return c.options.NiceAtSubmit(partition, s.UID)
+	return c.options.NiceAtSubmit(partition, s.UID, !wishes.Deadline.IsZero())
 }
 
 // adviseLimit is a word to the user of a job whose limit is far longer than its

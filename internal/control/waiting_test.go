@@ -88,8 +88,11 @@ func TestWaitersSpeedAJobUpWhereWaitingHasAPrice(t *testing.T) {
 // TestANewcomersNiceIsSaidTogetherWithTheWordForIt: of jobs that may be put behind others.
 func TestANewcomersNiceIsSaidTogetherWithTheWordForIt(t *testing.T) {
 	r := newRig(t, func(o *Options) {
-		o.NiceAtSubmit = func(partition string, _ uint32) int64 {
-			if partition == "" || partition == "gpu" {
+		o.NiceAtSubmit = func(partition string, _ uint32, deadline bool) int64 {
+			switch {
+			case deadline:
+				return 7
+			case partition == "" || partition == "gpu":
 				return 12
 			}
 			return 0
@@ -107,7 +110,7 @@ func TestANewcomersNiceIsSaidTogetherWithTheWordForIt(t *testing.T) {
 		"later":                 {func(s *slurm.Submission) { s.BeginTime = 1e9 }, 0},
 		"no GPU":                {func(s *slurm.Submission) { s.TRESPerNode = "" }, 0},
 		"opted out":             {func(s *slurm.Submission) { s.Comment = "epplan:off" }, 0},
-		"a deadline":            {func(s *slurm.Submission) { s.Comment = "epplan:deadline=+5h" }, 0},
+		"a deadline":            {func(s *slurm.Submission) { s.Comment = "epplan:deadline=+5h" }, 7},
 		"another's words":       {func(s *slurm.Submission) { s.Admin = slurm.Hex(strings.Repeat("x", 2000)) }, 0},
 	} {
 		s := slurm.Submission{

@@ -23,7 +23,8 @@ type ClockQuestion struct {
 // InForce is the plan in force. Nobody waits for one: there is one, or none. The zero value
 // has none. It is safe for concurrent use.
 type InForce struct {
-	// Tolerance is by how much a start may be off its plan and still be as planned; 0: two minutes.
+	// Tolerance is by how much the start of a short job may be off its plan and still be as planned; 0: two
+	// minutes. Of others it's a tenth of their planned time.
 	Tolerance time.Duration
 
 	mu    sync.Mutex

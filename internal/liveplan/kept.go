@@ -10,7 +10,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// UsualTolerance is by how much a start may be off its plan and still be as planned: until an order is in
+// UsualTolerance is by how much the start of a short job may be off its plan and still be as planned: until an order is in
 // Slurm, and Slurm's scheduler has gone by it, passes about as much.
 const UsualTolerance = 2 * time.Minute
 
@@ -91,14 +91,15 @@ func (f *InForce) howItStarts(s *Start) (live.PlanKept, *live.PlannedJob) {
 	}
 	planned := &f.plan.Jobs[at]
 	due, wasDue := f.due[s.Job]
+	tolerance := f.toleranceOf(planned)
 	switch {
 	case planned.HeldOut:
 		return live.KeptHeldOut, planned
 	case planned.GPUModel != s.GPUModel:
 		return live.KeptElsewhere, planned
-	case planned.Start.After(s.At.Add(f.tolerance())):
+	case planned.Start.After(s.At.Add(tolerance)):
 		return live.KeptEarlier, planned
-	case wasDue && s.At.Sub(due) > f.tolerance(), s.At.Sub(planned.Start) > f.tolerance():
+	case wasDue && s.At.Sub(due) > tolerance, s.At.Sub(planned.Start) > tolerance:
 		return live.KeptLater, planned
 	}
 	return live.KeptAsPlanned, planned
@@ -127,8 +128,9 @@ func (f *InForce) noteDue(plan *live.Plan) {
 	maps.DeleteFunc(f.counted, func(_ slurm.JobID, at time.Time) bool { return plan.At.Sub(at) > sameRun })
 }
 
-// longer is by which part of its planned time a run may take more and be as planned.
-const longer = 0.1
+// offPlan is by which part of its planned time a run may take more, or start at another time, and be as
+// planned: when a GPU comes free is known no better than how long jobs run.
+const offPlan = 0.1
 
 // Ended counts what a run of a job on some GPUs took that ran at a plan's clocks. Numbers that
 // aren't known count nothing.
@@ -147,10 +149,12 @@ func (f *InForce) Ended(job slurm.JobID, gpus int, timeS, energyJ live.Number) {
 	f.record.Ended++
 	f.record.PlannedJ += p.energyJ * float64(min(gpus, p.gpus)) / float64(p.gpus)
 	f.record.MeasuredJ += e
-	if t > (1+longer)*p.timeS {
+	if t > (1+offPlan)*p.timeS {
 		f.record.Longer++
 	}
 }
 
-// tolerance is by how much a start may be off its plan and still be as planned.
-func (f *InForce) tolerance() time.Duration { return cmp.Or(f.Tolerance, UsualTolerance) }
+// toleranceOf is by how much a job's start may be off its plan and still be as planned.
+func (f *InForce) toleranceOf(j *live.PlannedJob) time.Duration {
+	return max(cmp.Or(f.Tolerance, UsualTolerance), live.Known(offPlan*j.TimeS).Duration())
+}

@@ -108,3 +108,21 @@ func TestAnOrderAloneCountsNoStarts(t *testing.T) {
 		t.Errorf("%+v", p.Record)
 	}
 }
+
+// TestALongJobMayStartATenthOfItsTimeOff: when a GPU comes free is known no better.
+func TestALongJobMayStartATenthOfItsTimeOff(t *testing.T) {
+	planned := start.Add(time.Hour)
+	for off, how := range map[time.Duration]live.PlanKept{
+		-990 * time.Second: live.KeptAsPlanned, 990 * time.Second: live.KeptAsPlanned,
+		-1010 * time.Second: live.KeptEarlier, 1010 * time.Second: live.KeptLater,
+	} {
+		f := new(liveplan.InForce)
+		plan := planOf(start)
+		plan.Until, plan.Jobs[1].TimeS = start.Add(2*time.Hour), 10_000
+		f.Put(plan, all, 1)
+		f.Started(startOf(2, planned.Add(off)))
+		if got := f.Plan(planned).Record.Starts; got[how] != 1 {
+			t.Errorf("%v off: %v, want %s", off, got, how)
+		}
+	}
+}

@@ -159,9 +159,9 @@ func runTrial(b *testing.B, seed uint64, longer float64, loads []float64, arms [
 			slices.Sort(r.waits)
 			// As it comes: all of it takes long.
 			fmt.Fprintf(os.Stderr, "seed %d load %v %-18s %8.0f J, %5.1f s, wait mean %.2f p95 %.2f s, "+
-				"missed %d of %d, starts %v\n",
-				seed, load, r.arm, r.joules, r.makespan, meanOf(r.waits), quantile(r.waits, 0.95), r.missed,
-				r.overdue, r.starts.Starts)
+				"at once %d, missed %d of %d, starts %v\n",
+				seed, load, r.arm, r.joules, r.makespan, meanOf(r.waits), quantile(r.waits, 0.95), startedAtOnce(r.waits),
+				r.missed, r.overdue, r.starts.Starts)
 		}
 	}
 }
@@ -234,6 +234,17 @@ func (s *stage) starts() live.PlanRecord {
 		return plan.Record
 	}
 	return live.PlanRecord{Starts: map[live.PlanKept]int64{}}
+}
+
+// startedAtOnce counts the jobs that had nothing to wait for: of them a plan says nothing.
+func startedAtOnce(waits []float64) (n int) {
+	const soon = 1.5 // seconds
+	for _, w := range waits {
+		if w < soon {
+			n++
+		}
+	}
+	return n
 }
 
 func meanOf(all []float64) (mean float64) {

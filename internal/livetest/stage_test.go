@@ -114,35 +114,47 @@ func newStage(l *lab, acts []act, scatter float64, random *rand.Rand) *stage {
 	return s
 }
 
-// submit submits a job, with further arguments of sbatch.
+// submit submits a job whose work is drawn, with further arguments of sbatch.
 func (s *stage) submit(a *act, args ...string) int64 {
 	s.Helper()
+	return s.submitPart(a, 0, args...)
+}
+
+// submitPart submits a job whose work is such a part of its workload's; 0: it is drawn.
+func (s *stage) submitPart(a *act, part float64, args ...string) int64 {
+	s.Helper()
 	line := fmt.Sprintf("d=%s; mkfifo $d/$SLURM_JOB_ID; echo %s $SLURM_JOB_ID $SLURMD_NODENAME "+
-		"$SLURM_JOB_GPUS >$d/entry; read x <$d/$SLURM_JOB_ID",
+		"$SLURM_JOB_GPUS ${PART:-0} >$d/entry; read x <$d/$SLURM_JOB_ID",
 		s.folder, a.name)
+	if part > 0 { // not in the script, by which workloads are told apart
+		args = append(args, fmt.Sprintf("--export=ALL,PART=%v", part))
+	}
 	return s.lab.submit(line,
 		append(args, "--gres=gpu:1", "-J", a.name, "-t", strconv.Itoa(int(a.limit.Minutes())))...)
 }
 
 // enter starts a job's work.
 func (s *stage) enter(said []string) error {
-	const words = 4
+	const words = 5
 	if len(said) != words {
-		return errors.New("want workload, job, node and GPU")
+		return errors.New("want workload, job, node, GPU and part")
 	}
 	index := slices.IndexFunc(s.acts, func(a act) bool { return a.name == said[0] })
 	job, notID := strconv.ParseInt(said[1], 10, 32)
 	place, notPlace := strconv.Atoi(said[3])
+	part, notPart := strconv.ParseFloat(said[4], 64)
 	exit, err := os.OpenFile(filepath.Join(s.folder, said[1]), os.O_RDWR, 0)
-	if err := errors.Join(notID, notPlace, err); err != nil {
+	if err := errors.Join(notID, notPlace, notPart, err); err != nil {
 		return err
 	}
 	p := &played{job: job, act: &s.acts[index], gpu: s.sims[said[2]][place], exit: exit, began: time.Now()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.on[said[2]+"/"+said[3]] = p
-	work := p.act.truth.Scale(math.Exp(s.scatter * s.random.NormFloat64()))
-	return p.gpu.Run(gpu.Work{PID: int(job), Model: work, Phases: p.act.phases})
+	if part == 0 {
+		part = math.Exp(s.scatter * s.random.NormFloat64())
+	}
+	return p.gpu.Run(gpu.Work{PID: int(job), Model: p.act.truth.Scale(part), Phases: p.act.phases})
 }
 
 // play lets the jobs go whose work is done, and returns how many did so far.

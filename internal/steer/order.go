@@ -52,34 +52,22 @@ type jobGroup struct {
 func (p *Plan) order(s *Snapshot, set *Settings, ours *OwnChanges) {
 	places, planned := p.places(s, set), set.planOf(s) != nil
 	groups := make(map[jobGroup][]pendingJob)
+	newcomers := make(map[jobGroup][]pendingJob)
 	moved := make(map[jobGroup]bool)
 	for i := range s.Jobs {
-		j := &s.Jobs[i]
-		extent := set.Live.ReorderOf(j.Partition)
-		if extent == config.ReorderOff || set.Live.ModeOf(j.Partition) == live.Observe ||
-			ours.Untouchable[j.ID] || !canReorder(j, s.At) {
+		e, ok := set.pendingJob(s, &s.Jobs[i], ours)
+		if !ok {
 			continue
 		}
-		wishes := wishesOf(j)
-		if wishes.Off {
+		key := set.groupOf(e.job)
+		if place, ok := places[e.job.ID]; ok && set.Live.OrderModeOf(key.partition) != live.Observe {
+			e.place = place
+		}
+		if set.awaitsPlace(s, &e) {
+			newcomers[key] = append(newcomers[key], e)
 			continue
 		}
-		e := pendingJob{job: j, userNice: j.Nice, place: noPlace, agePart: agePartOf(j, s.At, &set.Live.Pick)}
-		if own, ok := ours.UserNice[j.ID]; ok {
-			e.userNice, e.ourNice = own, j.Nice-own
-		}
-		e.basePriority = int64(j.Priority) + e.ourNice
-		key := jobGroup{partition: j.Partition}
-		if extent == config.ReorderOwn {
-			key.uid = j.UID
-		}
-		if place, ok := places[j.ID]; ok && set.Live.OrderModeOf(j.Partition) != live.Observe {
-			e.place, moved[key] = place, true
-		}
-		if wishes.Deadline.After(s.At) {
-			e.deadline = wishes.Deadline
-			moved[key] = true
-		}
+		moved[key] = moved[key] || e.place != noPlace || !e.deadline.IsZero()
 		groups[key] = append(groups[key], e)
 	}
 	keys := slices.SortedFunc(maps.Keys(moved), jobGroup.compare)
@@ -96,11 +84,59 @@ func (p *Plan) order(s *Snapshot, set *Settings, ours *OwnChanges) {
 		case planned:
 			leaveDeadlinesToPlan(list)
 		}
-		p.orderGroup(key, list, enforce)
+		p.orderGroup(key, list, enforce, planned && set.Live.OrderModeOf(key.partition) == live.Enforce)
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(newcomers), jobGroup.compare) {
+		list := newcomers[key]
+		for i := range list {
+			offset := max(list[i].ourNice, p.lines[key].most)
+			p.Wants = append(p.Wants, list[i].niceChange(offset, "policy "+p.Policy+" has no place for it yet"))
+		}
 	}
 	if p.Policy != "" {
 		p.list(keys, groups)
 	}
+}
+
+// pendingJob is a job that may be put behind another, as yet without a place; not ok: it may not.
+func (set *Settings) pendingJob(s *Snapshot, j *slurm.Job, ours *OwnChanges) (e pendingJob, ok bool) {
+	if set.Live.ReorderOf(j.Partition) == config.ReorderOff || set.Live.ModeOf(j.Partition) == live.Observe ||
+		ours.Untouchable[j.ID] || !canReorder(j, s.At) {
+		return e, false
+	}
+	wishes := wishesOf(j)
+	if wishes.Off {
+		return e, false
+	}
+	e = pendingJob{job: j, userNice: j.Nice, place: noPlace, agePart: agePartOf(j, s.At, &set.Live.Pick)}
+	if own, changed := ours.UserNice[j.ID]; changed {
+		e.userNice, e.ourNice = own, j.Nice-own
+	}
+	e.basePriority = int64(j.Priority) + e.ourNice
+	if wishes.Deadline.After(s.At) {
+		e.deadline = wishes.Deadline
+	}
+	return e, true
+}
+
+// groupOf is the group in which a job is put in order.
+func (set *Settings) groupOf(j *slurm.Job) jobGroup {
+	key := jobGroup{partition: j.Partition}
+	if set.Live.ReorderOf(j.Partition) == config.ReorderOwn {
+		key.uid = j.UID
+	}
+	return key
+}
+
+// awaitsPlace reports whether a job that was lowered as it was submitted came after the queue was looked at
+// whose order counts: it stays behind until it has its place, or hasn't got one. Where a plan doesn't count
+// deadlines, one puts it in order at once.
+func (set *Settings) awaitsPlace(s *Snapshot, e *pendingJob) bool {
+	r := set.Ranking
+	return r != nil && !s.At.After(r.Until) && e.place == noPlace && e.ourNice > 0 &&
+		!e.job.Eligible.Before(r.At.Truncate(time.Second)) && // Slurm says times in whole seconds
+		(e.deadline.IsZero() || set.planOf(s) != nil) &&
+		set.Live.OrderModeOf(e.job.Partition) == live.Enforce && set.Live.ModeOf(e.job.Partition) == live.Enforce
 }
 
 // leaveDeadlinesToPlan leaves deadlines to the plan that has counted them: it knows which can be met, and
@@ -116,7 +152,7 @@ func leaveDeadlinesToPlan(list []pendingJob) {
 // adviseOrder says which jobs a plan would put behind others, where deadlines alone may.
 func (p *Plan) adviseOrder(key jobGroup, list []pendingJob) {
 	advised := Plan{Policy: p.Policy}
-	advised.orderGroup(key, list, false)
+	advised.orderGroup(key, list, false, false)
 	placed := make(map[slurm.JobID]bool, len(list))
 	for i := range list {
 		placed[list[i].job.ID] = list[i].place != noPlace && list[i].deadline.IsZero()

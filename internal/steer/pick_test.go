@@ -111,14 +111,14 @@ func TestANewcomerPassesNobodyInOrder(t *testing.T) {
 	}
 	w.rankAs("edl", 3, 2, 1)
 	s := w.open(t)
-	if n := s.NiceAtSubmit("gpu", 10); n != 0 {
+	if n := s.NiceAtSubmit("gpu", 10, false); n != 0 {
 		t.Errorf("before anybody is in order a newcomer gets a nice of %d", n)
 	}
 	step(t, s)
-	nice := s.NiceAtSubmit("gpu", 77)
-	if nice != 2 || s.NiceAtSubmit("", 77) != nice || s.NiceAtSubmit("other", 77) != 0 {
+	nice := s.NiceAtSubmit("gpu", 77, false)
+	if nice != 2 || s.NiceAtSubmit("", 77, false) != nice || s.NiceAtSubmit("other", 77, false) != 0 {
 		t.Fatalf("a newcomer gets a nice of %d, in the default partition %d, elsewhere %d; nices %v", nice,
-			s.NiceAtSubmit("", 77), s.NiceAtSubmit("other", 77), w.nices())
+			s.NiceAtSubmit("", 77, false), s.NiceAtSubmit("other", 77, false), w.nices())
 	}
 	for id := slurm.JobID(4); id <= 6; id++ { // 5's user has it begin elsewhere, 6 isn't in the plan
 		w.job(id, 77, 1000, "").AdminComment = slurm.TokenWithNice("epplan:N", nice)
@@ -137,8 +137,62 @@ func TestANewcomerPassesNobodyInOrder(t *testing.T) {
 	w.job(7, 77, 1000, "").AdminComment = slurm.TokenWithNice("epplan:N", nice)
 	w.setNice(7, nice) // since the last step
 	if _, err := s.UndoAll(t.Context()); err != nil || w.jobs[7].Nice != 0 || w.jobs[1].Nice != 0 ||
-		w.jobs[5].Nice != 40 || s.NiceAtSubmit("gpu", 77) != 0 {
+		w.jobs[5].Nice != 40 || s.NiceAtSubmit("gpu", 77, false) != 0 {
 		t.Errorf("undone: %v, nices %v", err, w.nices())
+	}
+}
+
+// TestANewcomerWaitsForItsPlaceBehindTheOthers, as long as the order in force is of a queue from before it
+// came.
+func TestANewcomerWaitsForItsPlaceBehindTheOthers(t *testing.T) {
+	for _, ofPlan := range []bool{false, true} {
+		w := newWorld()
+		w.settings.Live.Reorder = config.ReorderAll
+		w.settings.Live.Plan.Mode = config.PlanEnforce
+		rank := func(ids ...slurm.JobID) {
+			w.rankAs("edl", ids...)
+			if ofPlan {
+				w.settings.Ranking.GPUModel = make(map[slurm.JobID]string)
+			}
+		}
+		for id := range slurm.JobID(3) {
+			w.job(id+1, 10, 1000, "").AdminComment = "epplan:T" + strconv.Itoa(int(id))
+		}
+		w.now = w.now.Add(300 * time.Millisecond)
+		rank(3, 2, 1)
+		s := w.open(t)
+		step(t, s)
+		nice := s.NiceAtSubmit("gpu", 77, false)
+		if with := s.NiceAtSubmit("gpu", 77, true); nice != 2 || ofPlan != (with == nice) || !ofPlan && with != 0 {
+			t.Errorf("of a plan %v: a nice of %d, with a deadline %d", ofPlan, nice, with)
+		}
+		for id, comment := range map[slurm.JobID]string{4: "", 5: "epplan:deadline=+2h"} {
+			j := w.job(id, 77, 1000, comment)
+			j.AdminComment = slurm.TokenWithNice("epplan:N", nice)
+			j.Submit, j.Eligible = w.now.Truncate(time.Second), w.now.Truncate(time.Second)
+			w.setNice(id, nice)
+		}
+		want := []slurm.JobID{3, 2, 1, 4, 5}
+		if !ofPlan { // its order doesn't count deadlines
+			want = []slurm.JobID{5, 3, 2, 1, 4}
+		}
+		for range 2 {
+			w.now = w.now.Add(2 * time.Second)
+			step(t, s)
+			if got := w.queue(); !slices.Equal(got, want) {
+				t.Fatalf("of a plan %v: order %v, want %v; nices %v", ofPlan, got, want, w.nices())
+			}
+		}
+		rank(3, 5, 2, 1) // 4 has no place
+		w.now = w.now.Add(2 * time.Second)
+		step(t, s)
+		want = []slurm.JobID{3, 4, 5, 2, 1}
+		if !ofPlan {
+			want = []slurm.JobID{5, 3, 2, 1, 4}
+		}
+		if got := w.queue(); !slices.Equal(got, want) || ofPlan && w.jobs[4].Nice != 0 {
+			t.Errorf("of a plan %v, placed: order %v, want %v; nices %v", ofPlan, got, want, w.nices())
+		}
 	}
 }
 
@@ -174,11 +228,11 @@ func TestALongLineIsKeptInOrderByFewChanges(t *testing.T) {
 			if round > 0 {
 				changed += r.Set + r.Undone
 			}
-			most = max(most, s.NiceAtSubmit("gpu", 10))
+			most = max(most, s.NiceAtSubmit("gpu", 10, false))
 			for range each {
 				delete(w.jobs, order[0])
 				order = order[1:]
-				add(s.NiceAtSubmit("gpu", 10))
+				add(s.NiceAtSubmit("gpu", 10, false))
 			}
 		}
 		t.Logf("%d jobs, %d come and %d start a step: %.1f changes, a nice of up to %d", n, each, each,
@@ -219,7 +273,7 @@ func TestANewcomerHasItsOwnPlaceWhereOrdersAreOldOrUnseen(t *testing.T) {
 		if what == "old" {
 			change(w)
 		}
-		if n := s.NiceAtSubmit("gpu", 20); n > 0 != (what == "it stands") {
+		if n := s.NiceAtSubmit("gpu", 20, false); n > 0 != (what == "it stands") {
 			t.Errorf("%s: a nice of %d", what, n)
 		}
 	}

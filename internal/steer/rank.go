@@ -33,8 +33,9 @@ type groupRanker struct {
 
 // orderGroup lowers what must be lowered so that the group is in order. Among
 // equal priorities Slurm takes the job of the lower number. Jobs that neither
-// have a deadline nor a place only come behind those with a deadline.
-func (p *Plan) orderGroup(key jobGroup, list []pendingJob, enforce bool) {
+// have a deadline nor a place only come behind those with a deadline. planned: the places are of a plan that
+// has counted deadlines.
+func (p *Plan) orderGroup(key jobGroup, list []pendingJob, enforce, planned bool) {
 	slices.SortFunc(list, func(a, b pendingJob) int { return a.compare(&b) })
 	placed := slices.IndexFunc(list, func(e pendingJob) bool { return e.deadline.IsZero() })
 	if placed < 0 {
@@ -59,7 +60,7 @@ func (p *Plan) orderGroup(key jobGroup, list []pendingJob, enforce bool) {
 		nice[list[i].job.ID] = list[i].job.Nice
 	}
 	if enforce && r.most > 0 {
-		p.lines[key] = r.most
+		p.lines[key] = line{r.most, planned}
 	}
 	p.Wants = slices.Concat(p.Wants, others, lowersFirst(ranked, nice), lowersFirst(urgent, nice))
 	if r.noRoom {

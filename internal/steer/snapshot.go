@@ -118,7 +118,13 @@ type Plan struct {
 	Order  []slurm.JobID
 	Shared *colocate.Order // of nodes, for the next job that asks for a part of a GPU; nil: there is none
 
-	lines map[jobGroup]int64 // of groups that are put in order: the most by which a job is lowered
+	lines map[jobGroup]line // of groups that are put in order
+}
+
+// line is the end of a group that is in order, where newcomers come.
+type line struct {
+	most    int64 // by which a job of it is lowered
+	planned bool  // a plan has counted deadlines: they come there, too
 }
 
 // MaxAdvice is how much advice a plan has at most.
@@ -136,7 +142,7 @@ func (p *Plan) advise(a Advice) {
 // NewPlan is what ought to be in force. It depends on its arguments alone. Asked
 // again after the wanted values are in force, it wants the same ones.
 func NewPlan(s *Snapshot, set *Settings, ours *OwnChanges) Plan {
-	p := Plan{lines: make(map[jobGroup]int64)}
+	p := Plan{lines: make(map[jobGroup]line)}
 	p.order(s, set, ours)
 	if !slices.ContainsFunc(s.Jobs, hasToken) {
 		p.lines = nil // a nice that a job was submitted with wouldn't be known as ours

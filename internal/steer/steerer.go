@@ -86,7 +86,7 @@ type Steerer struct {
 
 	shown  sync.Mutex // guards what follows: Status doesn't wait for a step
 	status Status
-	lines  map[jobGroup]int64 // of groups in order: the most by which one of their jobs was lowered
+	lines  map[jobGroup]line // of groups in order
 }
 
 // StepReport is what a step did.
@@ -285,18 +285,24 @@ const orderTTL = time.Minute
 
 // NiceAtSubmit is the nice with which a job that a user submits to a partition (empty: the default one) is no
 // more urgent than those that were put behind others there, which it would pass until it has a place; 0: none
-// was.
-func (s *Steerer) NiceAtSubmit(partition string, uid uint32) int64 {
+// was. One with a deadline goes first, unless a plan says when it's its turn.
+func (s *Steerer) NiceAtSubmit(partition string, uid uint32, deadline bool) int64 {
 	s.shown.Lock()
 	defer s.shown.Unlock()
 	if s.options.Clock().Sub(s.status.At) > orderTTL || s.status.Trouble != "" {
 		return 0
 	}
-	return max(s.lines[jobGroup{partition: partition}], s.lines[jobGroup{partition: partition, uid: uid}])
+	most := int64(0)
+	for _, key := range []jobGroup{{partition: partition}, {partition: partition, uid: uid}} {
+		if end := s.lines[key]; end.planned || !deadline {
+			most = max(most, end.most)
+		}
+	}
+	return most
 }
 
 // addDefaultPartition has the lines of the default partition count where no partition is named, too.
-func (s *Steerer) addDefaultPartition(ctx context.Context, lines map[jobGroup]int64) {
+func (s *Steerer) addDefaultPartition(ctx context.Context, lines map[jobGroup]line) {
 	if len(lines) == 0 || s.options.DefaultPartition == nil {
 		return
 	}
@@ -310,9 +316,9 @@ func (s *Steerer) addDefaultPartition(ctx context.Context, lines map[jobGroup]in
 	if s.usual.partition == "" {
 		return
 	}
-	for key, most := range maps.Clone(lines) {
+	for key, end := range maps.Clone(lines) {
 		if key.partition == s.usual.partition {
-			lines[jobGroup{uid: key.uid}] = most
+			lines[jobGroup{uid: key.uid}] = end
 		}
 	}
 }
