@@ -142,9 +142,7 @@ const rounding = 1e-9
 
 func (l *Live) fields() []field {
 	part := numberRange{max: 1}
-	share := numberRange{max: 10, above: true}
-	factor := numberRange{min: 1, max: MaxFactor}
-	return []field{
+	return slices.Concat([]field{
 		choiceField("mode",
 			"What epd does to jobs: observe (touch nothing), advise (say what it would do) or\n"+
 				"enforce (set clocks).", (*string)(&l.Mode), modeWords...),
@@ -162,28 +160,7 @@ func (l *Live) fields() []field {
 		numberField("explore_slowdown", "How much longer such a run may take than at default clocks or at "+
 			"those it would have had, as a fraction.",
 			&l.ExploreSlowdown, numberRange{max: 1}),
-		numberField("time_margin", "The least that a run may take longer than predicted, as a fraction.",
-			&l.TimeMargin, numberRange{max: 10}),
-		numberField("max_slowdown", "How much longer a job may run: at the clocks that epd sets no more than "+
-			"this multiple of its time at\n"+
-			"default clocks, by the upper ends of both predictions. Users may say otherwise for their own job\n"+
-			"(epplan:slowdown=1.05). How much later a job may end: max_turnaround in [safety].",
-			&l.MaxSlowdown, factor),
-		partitionNumberField("max_slowdowns", "The same for single partitions, such as {long = 1.3, debug = 1}.",
-			&l.MaxSlowdowns, factor),
-		numberField("min_gain", "The least that clocks must save to be set: a part of the energy at default "+
-			"clocks, of the GPUs with\n"+
-			"their share of the node, whatever the objective; 0: nothing is too little. Clocks at which a job is\n"+
-			"faster, runs that explore, and clocks that a user or constant_clocks states are apart.", &l.MinGain, part),
-		partitionNumberField("min_gains", "The same for single partitions, such as {long = 0.01}.", &l.MinGains, part),
-		numberField("min_core", "The lowest core clock that may be set, relative to the default one.",
-			&l.MinCore, share),
-		numberField("max_core", "The highest core clock that may be set, relative to the default one.",
-			&l.MaxCore, share),
-		numberField("min_mem", "The lowest memory clock that may be set, relative to the default one.",
-			&l.MinMem, share),
-		numberField("max_mem", "The highest memory clock that may be set, relative to the default one.",
-			&l.MaxMem, share),
+	}, l.boundFields(), []field{
 		choiceField("reorder", "Which pending jobs may be put later for one with a deadline, where mode is "+
 			"enforce: none (off),\n"+
 			"those of the same user (own) or all of the partition.", (*string)(&l.Reorder), reorderWords...),
@@ -222,6 +199,36 @@ func (l *Live) fields() []field {
 		machinesField("node_hosts", "Machines, by name or address, from where the agents of any node may speak, "+
 			"such as a gateway that\n"+
 			"nodes are behind. From elsewhere a node speaks for itself alone.", &l.NodeHosts),
+	})
+}
+
+// boundFields are how far clocks may go, and what they must save.
+func (l *Live) boundFields() []field {
+	part, factor := numberRange{max: 1}, numberRange{min: 1, max: MaxFactor}
+	share := numberRange{max: 10, above: true}
+	return []field{
+		numberField("time_margin", "The least that a run may take longer than predicted, as a fraction.",
+			&l.TimeMargin, numberRange{max: 10}),
+		numberField("max_slowdown", "How much longer a job may run: at the clocks that epd sets no more than "+
+			"this multiple of its time at\n"+
+			"default clocks, by the upper ends of both predictions. Users may say otherwise for their own job\n"+
+			"(epplan:slowdown=1.05). How much later a job may end: max_turnaround in [safety].",
+			&l.MaxSlowdown, factor),
+		partitionNumberField("max_slowdowns", "The same for single partitions, such as {long = 1.3, debug = 1}.",
+			&l.MaxSlowdowns, factor),
+		numberField("min_gain", "The least that clocks must save to be set: a part of the energy at default "+
+			"clocks, of the GPUs with\n"+
+			"their share of the node, whatever the objective; 0: nothing is too little. Clocks at which a job is\n"+
+			"faster, runs that explore, and clocks that a user or constant_clocks states are apart.", &l.MinGain, part),
+		partitionNumberField("min_gains", "The same for single partitions, such as {long = 0.01}.", &l.MinGains, part),
+		numberField("min_core", "The lowest core clock that may be set, relative to the default one.",
+			&l.MinCore, share),
+		numberField("max_core", "The highest core clock that may be set, relative to the default one.",
+			&l.MaxCore, share),
+		numberField("min_mem", "The lowest memory clock that may be set, relative to the default one.",
+			&l.MinMem, share),
+		numberField("max_mem", "The highest memory clock that may be set, relative to the default one.",
+			&l.MaxMem, share),
 	}
 }
 
