@@ -12,6 +12,8 @@ GOLANGCI         := $(CACHE)/bin/$(GOLANGCI_VERSION)/golangci-lint
 # The newest one whose modules all come from hosts that a closed network lets through.
 NFPM_VERSION := v2.45.2
 NFPM         := $(CACHE)/bin/nfpm-$(NFPM_VERSION)/nfpm
+GOMOD_VERSION := v1.9.0
+GOMOD        := $(CACHE)/bin/cyclonedx-gomod-$(GOMOD_VERSION)/cyclonedx-gomod
 
 # What `make demo` plans, and how.
 DEMO := plan testdata/demo/batch.csv \
@@ -55,6 +57,18 @@ man: build build-epd ## write the manual pages to bin/man
 packages: build build-epd $(NFPM) ## build deb and rpm packages into bin/packages
 	rm -rf bin/packages
 	GO='$(GO)' NFPM=$(NFPM) packaging/build.sh '$(VERSION)' bin/epplan bin/epd $(CACHE)/packages bin/packages
+
+# The same program gives the same list: without a serial number, and with the time of the last commit.
+.PHONY: sbom
+sbom: build build-epd $(GOMOD) ## list the modules in bin/epplan and bin/epd, as CycloneDX in bin/*.cdx.json
+	for program in epplan epd; do \
+		$(GOMOD) bin -json -noserial -version '$(VERSION)' -output bin/$$program.cdx.json bin/$$program && \
+		sed -i 's/"timestamp": "[^"]*"/"timestamp": "'"$$(TZ=UTC git log -1 --format=%cd --date=format-local:%Y-%m-%dT%H:%M:%SZ)"'"/' \
+			bin/$$program.cdx.json || exit 1; \
+	done
+
+$(GOMOD):
+	GOBIN=$(@D) GOFLAGS= CGO_ENABLED=0 $(GO) install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(GOMOD_VERSION)
 
 $(NFPM):
 	GOBIN=$(@D) GOFLAGS= CGO_ENABLED=0 $(GO) install github.com/goreleaser/nfpm/v2/cmd/nfpm@$(NFPM_VERSION)

@@ -220,3 +220,26 @@ func TestTheSocketsStandForFlagsThatTheirServicesHave(t *testing.T) {
 		}
 	}
 }
+
+// TestTheDocumentedCapabilitiesAreTheUnitsWithoutThoseOfDrivers: who copies them loses nothing else.
+func TestTheDocumentedCapabilitiesAreTheUnitsWithoutThoseOfDrivers(t *testing.T) {
+	page, err := os.ReadFile("../../docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const key = "CapabilityBoundingSet="
+	_, documented, _ := strings.Cut(string(page), "\n"+key+"\n"+key)
+	documented, _, _ = strings.Cut(documented, "\n")
+	for name, last := range map[string]string{"epd-agent": "", "epd": " CAP_NET_BIND_SERVICE"} {
+		set := readUnit(t, filepath.Join(unitFolder, name+".service"))["Service.CapabilityBoundingSet"]
+		if len(set) != 1 {
+			t.Fatalf("%s: %q", name, set)
+		}
+		want := slices.DeleteFunc(strings.Fields(set[0]), func(c string) bool {
+			return c == "CAP_SYS_MODULE" || c == "CAP_MKNOD"
+		})
+		if got := strings.TrimSuffix(documented, last); got != strings.Join(want, " ") {
+			t.Errorf("%s: documented %q, want %q", name, got, want)
+		}
+	}
+}
