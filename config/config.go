@@ -151,8 +151,8 @@ func (c *Config) splitStretch() {
 		*key.to, c.origin[key.path] = c.stretch, at
 		means = append(means, fmt.Sprintf(key.name, c.stretch)+" ("+key.what+")")
 	}
-	text := "stretch in [safety] counts no more: max_slowdown in [live] and max_turnaround in [safety] took its " +
-		"place, and are set; take it out"
+	text := "stretch in [safety] counts no more: max_slowdown in [live] and max_turnaround in [safety] took " +
+		"its place, and are set; take it out"
 	if len(means) > 0 {
 		text = "stretch in [safety] was two things, which are two keys now; it is read as " +
 			strings.Join(means, " and ") + ", which should be written in its place"

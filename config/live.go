@@ -84,7 +84,8 @@ func defaultLive() Live {
 	return Live{
 		Mode: live.Observe, HoldOut: 0.05, Explore: 0.1, ExploreSlowdown: 0.1, TimeMargin: 0.1, MaxSlowdown: 1.1,
 		MinGain: 0.02, MinCore: 0.4, MaxCore: 1.5, MinMem: 0.4, MaxMem: 1.5,
-		Reorder: ReorderOwn, LimitHint: defaultLimitHint(), Pick: defaultPick(), Plan: defaultPlan(), Sharing: defaultSharing(),
+		Reorder: ReorderOwn, LimitHint: defaultLimitHint(),
+		Pick: defaultPick(), Plan: defaultPlan(), Sharing: defaultSharing(),
 		Adapt: defaultAdapt(), Cap: defaultCap(), Profile: LiveProfile{Name: ProfileOff},
 		SleepLearn: true, WakeWait: 300, Account: AccountOff,
 	}
@@ -169,8 +170,8 @@ func (l *Live) fields() []field {
 		l.LimitHint.partitionsField(),
 		intField("limit_hint_runs", "The least runs on each GPU model on which the workload is known, for that.",
 			&l.LimitHint.Runs, minHintRuns, maxHintRuns),
-		checkedField(lineField("limit_hint_text", "What it says: {limit} is the limit that would do, {longest} the "+
-			"longest that it is thought to take, {runs}\n"+
+		checkedField(lineField("limit_hint_text", "What it says: {limit} is the limit that would do, {longest} "+
+			"the longest that it is thought to take, {runs}\n"+
 			"how many runs say so.", &l.LimitHint.Text), checkHintText),
 		boolField("weights", "Whether Slurm is told to prefer nodes that draw less, by their weights.",
 			&l.Weights),
@@ -219,8 +220,10 @@ func (l *Live) boundFields() []field {
 		numberField("min_gain", "The least that clocks must save to be set: a part of the energy at default "+
 			"clocks, of the GPUs with\n"+
 			"their share of the node, whatever the objective; 0: nothing is too little. Clocks at which a job is\n"+
-			"faster, runs that explore, and clocks that a user or constant_clocks states are apart.", &l.MinGain, part),
-		partitionNumberField("min_gains", "The same for single partitions, such as {long = 0.01}.", &l.MinGains, part),
+			"faster, runs that explore, and clocks that a user or constant_clocks states are apart.",
+			&l.MinGain, part),
+		partitionNumberField("min_gains", "The same for single partitions, such as {long = 0.01}.",
+			&l.MinGains, part),
 		numberField("min_core", "The lowest core clock that may be set, relative to the default one.",
 			&l.MinCore, share),
 		numberField("max_core", "The highest core clock that may be set, relative to the default one.",

@@ -380,27 +380,33 @@ func TestAPlanMayDoNoMoreThanEPD(t *testing.T) {
 // A file with the key that was two things means what it did: where it has the keys that took its
 // place these count, and what should be written is said.
 func TestAnOldStretchStandsForTheKeysThatTookItsPlace(t *testing.T) {
+	const was = "stretch in [safety] was two things, which are two keys now; it is read as "
 	for text, want := range map[string]struct {
 		run, end float64
 		warning  string
 	}{
 		"": {run: 1.1, end: 1.5},
-		"[safety]\nstretch = 1.3\n": {1.3, 1.3, "c.toml:2:1: stretch in [safety] was two things, which are two keys " +
-			"now; it is read as max_slowdown = 1.3 in [live] (how much longer a job may run) and max_turnaround = 1.3 in " +
-			"[safety] (how much later it may end), which should be written in its place"},
-		"[safety]\nstretch = 2\n[live]\nmax_slowdown = 1.2\n": {1.2, 2, "c.toml:2:1: stretch in [safety] was two " +
-			"things, which are two keys now; it is read as max_turnaround = 2 in [safety] (how much later it may end), " +
-			"which should be written in its place"},
-		"[safety]\nmax_turnaround = 3\nstretch = 2\n": {2, 3, "c.toml:3:1: stretch in [safety] was two things, " +
-			"which are two keys now; it is read as max_slowdown = 2 in [live] (how much longer a job may run), which " +
-			"should be written in its place"},
-		"[safety]\nmax_turnaround = 3\nstretch = 2\n[live]\nmax_slowdown = 1\n": {1, 3, "c.toml:3:1: stretch in " +
-			"[safety] counts no more: max_slowdown in [live] and max_turnaround in [safety] took its place, and are " +
-			"set; take it out"},
+		"[safety]\nstretch = 1.3\n": {
+			1.3, 1.3, "c.toml:2:1: " + was + "max_slowdown = 1.3 in [live] (how much longer a job may run) and " +
+				"max_turnaround = 1.3 in [safety] (how much later it may end), which should be written in its place",
+		},
+		"[safety]\nstretch = 2\n[live]\nmax_slowdown = 1.2\n": {
+			1.2, 2, "c.toml:2:1: " + was + "max_turnaround = 2 in [safety] (how much later it may end), which " +
+				"should be written in its place",
+		},
+		"[safety]\nmax_turnaround = 3\nstretch = 2\n": {
+			2, 3, "c.toml:3:1: " + was + "max_slowdown = 2 in [live] (how much longer a job may run), which should " +
+				"be written in its place",
+		},
+		"[safety]\nmax_turnaround = 3\nstretch = 2\n[live]\nmax_slowdown = 1\n": {
+			1, 3, "c.toml:3:1: stretch in [safety] counts no more: max_slowdown in [live] and max_turnaround in " +
+				"[safety] took its place, and are set; take it out",
+		},
 	} {
 		c := load(t, text)
 		if c.Live.MaxSlowdown != want.run || c.Safety.MaxTurnaround != want.end {
-			t.Errorf("%q: %v and %v, want %v and %v", text, c.Live.MaxSlowdown, c.Safety.MaxTurnaround, want.run, want.end)
+			t.Errorf("%q: %v and %v, want %v and %v", text, c.Live.MaxSlowdown, c.Safety.MaxTurnaround,
+				want.run, want.end)
 		}
 		var warnings []string
 		for _, w := range c.Warnings() {
@@ -414,12 +420,14 @@ func TestAnOldStretchStandsForTheKeysThatTookItsPlace(t *testing.T) {
 			t.Fatal(err)
 		}
 		again := load(t, shown.String())
-		if len(again.Warnings()) > 0 || again.Live.MaxSlowdown != want.run || again.Safety.MaxTurnaround != want.end {
+		if len(again.Warnings()) > 0 || again.Live.MaxSlowdown != want.run ||
+			again.Safety.MaxTurnaround != want.end {
 			t.Errorf("%q, shown and read again: %v, %v", text, again.Live, again.Warnings())
 		}
 	}
 	_, err := Load(strings.NewReader("[safety]\nstretch = 0.5\nstrech = 2\n"), "c.toml", nil)
-	if err == nil || !strings.Contains(err.Error(), "c.toml:2:11: safety.stretch is 0.5, want a number from 1 to") ||
+	if err == nil ||
+		!strings.Contains(err.Error(), "c.toml:2:11: safety.stretch is 0.5, want a number from 1 to") ||
 		strings.Contains(err.Error(), "did you mean stretch") {
 		t.Errorf("a wrong one: %v", err)
 	}
@@ -449,8 +457,10 @@ func TestHintsAreSaidEverywhereOrInSomePartitions(t *testing.T) {
 		"limit_hints = true":  {"": true, "gpu": true, "gpu,cpu": true},
 		"limit_hints = false": {"": false, "gpu": false},
 		"limit_hints = {}":    {"": false, "gpu": false},
-		"limit_hints = {gpu = true, cpu = false}": {"": false, "gpu": true, "cpu": false, "gpu,cpu": false, "gpu,x": false},
-		"limit_hints = {a = true, b = true}":      {"a,b": true, "b": true},
+		"limit_hints = {gpu = true, cpu = false}": {
+			"": false, "gpu": true, "cpu": false, "gpu,cpu": false, "gpu,x": false,
+		},
+		"limit_hints = {a = true, b = true}": {"a,b": true, "b": true},
 	} {
 		c := load(t, "[live]\n"+text)
 		var shown strings.Builder
@@ -465,17 +475,18 @@ func TestHintsAreSaidEverywhereOrInSomePartitions(t *testing.T) {
 			}
 		}
 	}
+	long := strings.Repeat("x", 201)
 	for text, want := range map[string]string{
-		"limit_hints = 1":                                        "live.limit_hints is 1, want true, false, or a table of partitions, each with",
-		"limit_hints = {gpu = \"on\"}":                           "live.limit_hints.gpu is \"on\", want true or false",
-		"limit_hint_runs = 2":                                    "live.limit_hint_runs is 2, want a whole number from 3 to 20",
-		"limit_hint_text = \"\"":                                 "live.limit_hint_text is \"\", want a line of text",
-		"limit_hint_text = \"a\\nb\"":                            "want a line of text",
-		"limit_hint_text = \"{limits}\"":                         "live.limit_hint_text: \"{limits}\" isn't known, want {limit}, {longest} or {runs}",
-		"limit_hint_text = \"{limit} }\"":                        "isn't known",
-		"limit_hint_text = \"\\u202ex\"":                         "it has '\\u202e', want text that can be read",
-		"limit_hint_text = \"x\\u200b\"":                         "it has '\\u200b', want text that can be read",
-		"limit_hint_text = \"" + strings.Repeat("x", 201) + "\"": "it has 201 bytes, want at most 200",
+		"limit_hints = 1":                    "live.limit_hints is 1, want true, false, or a table of partitions",
+		"limit_hints = {gpu = \"on\"}":       "live.limit_hints.gpu is \"on\", want true or false",
+		"limit_hint_runs = 2":                "live.limit_hint_runs is 2, want a whole number from 3 to 20",
+		"limit_hint_text = \"\"":             "live.limit_hint_text is \"\", want a line of text",
+		"limit_hint_text = \"a\\nb\"":        "want a line of text",
+		"limit_hint_text = \"{limits}\"":     "\"{limits}\" isn't known, want {limit}, {longest} or {runs}",
+		"limit_hint_text = \"{limit} }\"":    "isn't known",
+		"limit_hint_text = \"\\u202ex\"":     "it has '\\u202e', want text that can be read",
+		"limit_hint_text = \"x\\u200b\"":     "it has '\\u200b', want text that can be read",
+		"limit_hint_text = \"" + long + "\"": "it has 201 bytes, want at most 200",
 	} {
 		_, err := Load(strings.NewReader("[live]\n"+text+"\n"), "c.toml", nil)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "c.toml:2:") {
@@ -490,7 +501,9 @@ func TestHintsAreSaidEverywhereOrInSomePartitions(t *testing.T) {
 
 // FuzzLimitHintText: a text that is taken is one line that can be read, whatever is put in.
 func FuzzLimitHintText(f *testing.F) {
-	for _, text := range []string{defaultLimitHint().Text, "{limit}", "{", "%s\x1b[2J", "\u202e{runs}", "{{limit}}", "\xff"} {
+	for _, text := range []string{
+		defaultLimitHint().Text, "{limit}", "{", "%s\x1b[2J", "\u202e{runs}", "{{limit}}", "\xff",
+	} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -499,7 +512,8 @@ func FuzzLimitHintText(f *testing.F) {
 		}
 		h := LimitHint{Text: text}
 		words := h.Words("1-00:00:00", "0-01:00:00", 12)
-		if strings.ContainsFunc(words, func(r rune) bool { return !unicode.IsPrint(r) }) || strings.Contains(words, "{") {
+		isHidden := func(r rune) bool { return !unicode.IsPrint(r) }
+		if strings.ContainsFunc(words, isHidden) || strings.Contains(words, "{") {
 			t.Errorf("%q of %q", words, text)
 		}
 	})

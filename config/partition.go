@@ -49,8 +49,8 @@ const (
 func defaultLimitHint() LimitHint {
 	const runs = 4
 	return LimitHint{
-		Runs: runs, Text: "--time={limit} would probably do, and may start sooner: by its last runs it takes hardly " +
-			"more than {longest}",
+		Runs: runs, Text: "--time={limit} would probably do, and may start sooner: by its last runs it takes " +
+			"hardly more than {longest}",
 	}
 }
 
@@ -70,14 +70,16 @@ func (h *LimitHint) For(partitions string) bool {
 
 // Words are the text, with what it is about.
 func (h *LimitHint) Words(limit, longest string, runs int) string {
-	return strings.NewReplacer("{limit}", limit, "{longest}", longest, "{runs}", strconv.Itoa(runs)).Replace(h.Text)
+	known := strings.NewReplacer("{limit}", limit, "{longest}", longest, "{runs}", strconv.Itoa(runs))
+	return known.Replace(h.Text)
 }
 
 // partitionsField takes true or false, or a table of partitions; those that it doesn't name are told nothing.
 func (h *LimitHint) partitionsField() field {
 	f := partitionsField("limit_hints", "Whether sbatch tells the user of a job whose limit is more than twice "+
 		"what its last runs took\n"+
-		"that a shorter one would do, where mode is advise or enforce: everywhere, or in single partitions, such as\n"+
+		"that a shorter one would do, where mode is advise or enforce: everywhere, or in single partitions, such "+
+		"as\n"+
 		"{gpu = true}. Administrators see it in any case, by epplan levers.", "true or false", &h.OnIn,
 		func(d *document, path string, v any) (on bool) {
 			boolField("", "", &on).read(d, path, v)

@@ -199,7 +199,8 @@ func TestWishesInAComment(t *testing.T) {
 		}
 	}
 	for _, comment := range []string{
-		"epplan:slowdown=0.9", "epplan:slowdown=", "epplan:slowdown=nan", "epplan:slowdown=11", "epplan:slowdown=5%",
+		"epplan:slowdown=0.9", "epplan:slowdown=", "epplan:slowdown=nan", "epplan:slowdown=11",
+		"epplan:slowdown=5%",
 		"epplan:fixed=0,0", "epplan:fixed=1200,", "epplan:fixed=-1,5", "epplan:fixed=99999999999999999999",
 		"epplan:fixed=1200,5001,7", "epplan:fixed", "epplan:deadline=", "epplan:deadline=-2h",
 		"epplan:deadline=+0s", "epplan:deadline=25:00", "epplan:deadline=+9999999h", "epplan:deadline=++2h",

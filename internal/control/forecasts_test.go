@@ -69,7 +69,7 @@ func TestASubmissionIsPredictedAndScoredWhenItEnds(t *testing.T) {
 }
 
 func TestASubmissionsLimitIsSpokenOfAfterSeveralRunsAndWhereThatIsWanted(t *testing.T) {
-	const said = "--time=0-"
+	const said, advised = "--time=0-", "mode = \"advise\"\nlimit_hints = true\n"
 	for text, want := range map[string]string{
 		"mode = \"advise\"\n":                                                  "", // administrators alone are told
 		"mode = \"enforce\"\n":                                                 "",
@@ -80,7 +80,7 @@ func TestASubmissionsLimitIsSpokenOfAfterSeveralRunsAndWhereThatIsWanted(t *test
 		"mode = \"advise\"\nlimit_hints = {gpu = true}\n":                      said,
 		"mode = \"advise\"\nlimit_hints = {other = true}\n":                    "",
 		"mode = \"advise\"\nmodes = {gpu = \"observe\"}\nlimit_hints = true\n": "",
-		"mode = \"advise\"\nlimit_hints = true\nlimit_hint_text = \"%s %n ask <b>$(id)</b> for {limit}: {runs} runs\"\n": "epplan: " +
+		advised + "limit_hint_text = \"%s %n ask <b>$(id)</b> for {limit}: {runs} runs\"\n": "epplan: " +
 			"%s %n ask <b>$(id)</b> for 0-00:13:00: 4 runs",
 	} {
 		r := rigAt(t, t.TempDir()+"/epd.db", &hand{now: start}, "[live]\nhold_out = 0\nexplore = 0\n"+text, nil)

@@ -253,9 +253,9 @@ func TestANodeFollowsOnlyAPowerLimitThatItCanTake(t *testing.T) {
 
 // knowingLimits is a job whose model knows runs under several limits, in which half of the power at
 // default clocks is saved by a limit that hardly slows anything.
-func knowingLimits(t *testing.T, rng *rand.Rand, from *modelPool, lines string) *capped {
+func knowingLimits(t *testing.T, rng *rand.Rand, from *modelPool) *capped {
 	t.Helper()
-	c := drawCapped(rng, from, lines)
+	c := drawCapped(rng, from, "mode = \"chosen\"\n")
 	at := c.profile.Default
 	at.Cap = dvfsmodel.Watt(math.Round(float64(c.limit.InForce)))
 	free := c.model.At(at.Core, at.Mem)
@@ -293,7 +293,7 @@ func TestAPowerLimitIsChosenBesideClocksByRunsUnderSeveral(t *testing.T) {
 	from := newPool(t, rng, 40)
 	set, both := 0, 0
 	for range cases(3000) {
-		c := knowingLimits(t, rng, from, "mode = \"chosen\"\n")
+		c := knowingLimits(t, rng, from)
 		d := c.decide(t)
 		off := *c
 		off.live = ""
@@ -355,9 +355,9 @@ func (c *capped) carelessTogether(d *live.Decision) string {
 	return ""
 }
 
-// No clocks are set that save less energy than min_gain of that at default clocks, GPUs with their share of the
-// node, whatever the objective, unless a run is faster there, or default clocks aren't sure to end in time, or
-// the run is one to learn from.
+// No clocks are set that save less energy than min_gain of that at default clocks, GPUs with their share
+// of the node, whatever the objective, unless a run is faster there, or default clocks aren't sure to end in
+// time, or the run is one to learn from.
 func TestNothingIsSetThatSavesLessThanTheLeastGain(t *testing.T) {
 	from := newPool(t, rand.New(rand.NewPCG(19, 9)), 40)
 	var seen gainSeen
@@ -374,7 +374,7 @@ func TestNothingIsSetThatSavesLessThanTheLeastGain(t *testing.T) {
 		}
 		explores := rapid.Bool().Draw(rt, "explores")
 		for range 40 {
-			c := knowingLimits(t, rng, from, "mode = \"chosen\"\n")
+			c := knowingLimits(t, rng, from)
 			c.minGain = 0.9
 			text := strings.Replace(c.configuration(), "min_gain = 0.9\n", fmt.Sprintf(by, minGain), 1) + more
 			if withCaps {

@@ -299,7 +299,7 @@ type exploring struct {
 
 func drawExploring(t *testing.T, rng *rand.Rand, from *modelPool) *exploring {
 	t.Helper()
-	e := &exploring{capped: knowingLimits(t, rng, from, "mode = \"chosen\"\n")}
+	e := &exploring{capped: knowingLimits(t, rng, from)}
 	if rng.IntN(2) == 0 {
 		m := *e.model
 		m.Capped = nil

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/epplan/epplan/config"
@@ -69,12 +70,12 @@ func (s *Savings) SlowdownWords() string {
 		"(max_slowdown", s.MaxSlowdown)
 	const most = 8
 	names := slices.Sorted(maps.Keys(s.MaxSlowdowns))
-	for i, name := range names[:min(most, len(names))] {
-		sep := ", "
-		if i == 0 {
-			sep = "; in partition "
-		}
-		text += fmt.Sprintf("%s%s %v", sep, name, s.MaxSlowdowns[name])
+	own := make([]string, min(most, len(names)))
+	for i, name := range names[:len(own)] {
+		own[i] = fmt.Sprintf("%s %v", name, s.MaxSlowdowns[name])
+	}
+	if len(own) > 0 {
+		text += "; in partition " + strings.Join(own, ", ")
 	}
 	if more := len(names) - most; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
