@@ -35,6 +35,8 @@ type Config struct {
 	gpus      []Profile                 // of the file itself
 	profiles  *Profiles                 // all that nodes may name
 	origin    map[string]queue.Position // of the keys that the file set
+	stretch   float64                   // safety.stretch, which was what two keys are now; 0: not set
+	warnings  []error
 }
 
 // Best is the policy that stands for the best one there is.
@@ -55,13 +57,14 @@ func (p Policy) Params() policy.Params { return policy.Params{Theta: p.Theta, Rh
 type Safety struct {
 	LimitMargin    float64 // predicted run time × (1 + LimitMargin) must meet the limit
 	DeadlineMargin float64 // seconds by which a job must end before its deadline
-	// Stretch is the longest that a job without a deadline may take, as a
-	// multiple of when it would end first come first served at default clocks.
-	Stretch float64
+	// MaxTurnaround is how many times as long as first come, first served at default clocks a
+	// job without a deadline may take from its submission to its end. How long it may run is
+	// another matter: [Live.MaxSlowdown].
+	MaxTurnaround float64
 }
 
-// MaxStretch is the largest Stretch that is taken.
-const MaxStretch = 1e6
+// MaxFactor is the largest MaxTurnaround, and the largest MaxSlowdown, that is taken.
+const MaxFactor = 1e6
 
 // Words of the start rule.
 const (
@@ -83,7 +86,7 @@ func withoutNodes(profiles *Profiles) *Config {
 	}
 	return &Config{
 		Policy:    Policy{Offline: Best, Online: Best, Theta: 1, Rho: 2},
-		Safety:    Safety{LimitMargin: 0.1, Stretch: 1.5},
+		Safety:    Safety{LimitMargin: 0.1, MaxTurnaround: 1.5},
 		Live:      defaultLive(),
 		Predict:   defaultPredict(),
 		Records:   Records{KeepDays: 400, DetailDays: 90},
@@ -120,8 +123,45 @@ func Load(r io.Reader, name string, profiles *Profiles) (*Config, error) {
 	for path, at := range d.offsets {
 		c.origin[path] = d.positionAt(at.key)
 	}
+	c.splitStretch()
 	return c, nil
 }
+
+// splitStretch has an older configuration mean what it did: its stretch stands for both keys
+// that took its place, wherever the file doesn't have them.
+func (c *Config) splitStretch() {
+	if c.stretch == 0 {
+		return
+	}
+	at := c.origin["safety.stretch"]
+	var means []string
+	for _, key := range []struct {
+		path, name, what string
+		to               *float64
+	}{
+		{"live.max_slowdown", "max_slowdown = %v in [live]", "how much longer a job may run", &c.Live.MaxSlowdown},
+		{
+			"safety.max_turnaround", "max_turnaround = %v in [safety]", "how much later it may end",
+			&c.Safety.MaxTurnaround,
+		},
+	} {
+		if _, set := c.origin[key.path]; set {
+			continue
+		}
+		*key.to, c.origin[key.path] = c.stretch, at
+		means = append(means, fmt.Sprintf(key.name, c.stretch)+" ("+key.what+")")
+	}
+	text := "stretch in [safety] counts no more: max_slowdown in [live] and max_turnaround in [safety] took " +
+		"its place, and are set; take it out"
+	if len(means) > 0 {
+		text = "stretch in [safety] was two things, which are two keys now; it is read as " +
+			strings.Join(means, " and ") + ", which should be written in its place"
+	}
+	c.warnings = append(c.warnings, &KeyError{Pos: at, Msg: text})
+}
+
+// Warnings say what should be written otherwise in the file, which is taken all the same.
+func (c *Config) Warnings() []error { return c.warnings }
 
 // NodesAt is where the file says how many GPUs the nodes of a class have; the zero
 // position where it has no classes.
@@ -166,7 +206,7 @@ func (c *Config) fields() []field {
 		gpu,
 		tableField("objective", c.objective.fields()),
 		tableField("policy", c.Policy.fields()),
-		tableField("safety", c.Safety.fields()),
+		tableField("safety", append(c.Safety.fields(), c.stretchField())),
 		tableField("live", append(c.Live.fields(), tableField("pick", c.Live.Pick.fields()),
 			tableField("plan", c.Live.Plan.fields()),
 			tableField("sharing", c.Live.Sharing.fields()),
@@ -200,12 +240,19 @@ func (s *Safety) fields() []field {
 			&s.LimitMargin, numberRange{max: 100}),
 		numberField("deadline_margin_s", "Seconds by which a job must end before its deadline.",
 			&s.DeadlineMargin, nonNegativeRange),
-		numberField("stretch",
-			"A job without a deadline must end within this multiple of when it would end\n"+
-				"first come first served at default clocks. By epd no job is predicted to take longer\n"+
-				"than this multiple of its time at default clocks.", &s.Stretch,
-			numberRange{min: 1, max: MaxStretch}),
+		numberField("max_turnaround",
+			"How much later a job without a deadline may end: within this multiple of the time from its\n"+
+				"submission to its end that first come, first served at default clocks would take. Plans go by\n"+
+				"it, those of epd too. How much longer a job may run: max_slowdown in [live].",
+			&s.MaxTurnaround, numberRange{min: 1, max: MaxFactor}),
 	}
+}
+
+// stretchField takes the key that was both max_turnaround and [Live.MaxSlowdown] once.
+func (c *Config) stretchField() field {
+	f := numberField("stretch", "", &c.stretch, numberRange{min: 1, max: MaxFactor})
+	f.isOld = true
+	return f
 }
 
 // checkPolicy accepts what [policy.Parse] does, and [Best].

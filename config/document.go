@@ -120,16 +120,20 @@ func (d *document) err() error { return fileError(d.faults) }
 // readFields takes the fields of a table and notes unknown and missing keys. The
 // name is how messages call the table: [policy]; empty for the whole file.
 func (d *document) readFields(name, path string, values map[string]any, fields []field) {
-	known := make([]string, len(fields))
-	for i, f := range fields {
-		known[i] = f.key
+	known := make([]string, 0, len(fields))
+	wanted := make([]string, 0, len(fields))
+	for _, f := range fields {
+		known = append(known, f.key)
+		if !f.isOld {
+			wanted = append(wanted, f.key)
+		}
 	}
 	var meant []string
 	for key := range values {
 		if !slices.Contains(known, key) {
-			near := spelling.Nearest(key, known)
+			near := spelling.Nearest(key, wanted)
 			meant = append(meant, near)
-			d.unknownKey(name, joinKey(path, key), key, suggestNames(near, known, strings.Clone))
+			d.unknownKey(name, joinKey(path, key), key, suggestNames(near, wanted, strings.Clone))
 		}
 	}
 	for _, f := range fields {

@@ -17,7 +17,7 @@ import (
 func ExampleLoad() {
 	const file = `[safety]
 limit_margn = 0.1
-stretch = 0.5
+max_turnaround = 0.5
 `
 	_, err := config.Load(strings.NewReader(file), "epplan.toml", nil)
 	if faulty, ok := errors.AsType[*config.FileError](err); ok {
@@ -27,7 +27,7 @@ stretch = 0.5
 	}
 	// Output:
 	// epplan.toml:2:1: unknown key limit_margn in [safety], did you mean limit_margin?
-	// epplan.toml:3:11: safety.stretch is 0.5, want a number from 1 to 1e+06
+	// epplan.toml:3:18: safety.max_turnaround is 0.5, want a number from 1 to 1e+06
 }
 
 // A batch, the built-in GPU models and a cluster become a plan.

@@ -29,6 +29,7 @@ type field struct {
 	// where.
 	isDerived bool
 	from      string
+	isOld     bool // it is still read, and suggested to nobody
 }
 
 // maxNumber bounds every number, so that sums stay finite.
@@ -324,6 +325,20 @@ func mostCareful[M ~string](partitions string, own map[string]M, otherwise M, wo
 		}
 	}
 	return careful
+}
+
+// ofPartitions is what holds for a job that may start in any of some partitions, with commas between:
+// one of what each of them has of its own, or else otherwise.
+func ofPartitions[T any](partitions string, own map[string]T, otherwise T, choose func([]T) T) T {
+	var all []T
+	for partition := range strings.SplitSeq(partitions, ",") {
+		x, ok := own[partition]
+		if !ok {
+			x = otherwise
+		}
+		all = append(all, x)
+	}
+	return choose(all)
 }
 
 // partitionsField is a field with a table: something for each of the partitions that have their own.

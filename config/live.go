@@ -1,6 +1,8 @@
 package config
 
 import (
+	"slices"
+
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/live"
 )
@@ -22,16 +24,23 @@ type Live struct {
 	// TimeMargin is the least that a run may take longer than predicted, as a
 	// fraction: the interval of a prediction is never narrower.
 	TimeMargin float64
+	// MaxSlowdown is how many times as long as at default clocks a job may run at the clocks that
+	// epd sets, in partitions that MaxSlowdowns doesn't name.
+	MaxSlowdown  float64
+	MaxSlowdowns map[string]float64 // by partition
+	// MinGain is the least part of the energy at default clocks, of GPUs with their share of the node,
+	// that others must save to be set unless a job is faster there, in partitions that MinGains doesn't name.
+	MinGain  float64
+	MinGains map[string]float64 // by partition
 	// MinCore and MaxCore are the core clocks that may be set, relative to the
 	// default one; MinMem and MaxMem the memory clocks.
 	MinCore, MaxCore, MinMem, MaxMem float64
 	// Reorder is that of partitions which Reorders doesn't name.
-	Reorder  Reorder
-	Reorders map[string]Reorder // by partition
-	Pick     LivePick
-	Plan     LivePlan
-	// LimitHints reports whether users hear at a submission of a shorter limit that would do.
-	LimitHints bool
+	Reorder   Reorder
+	Reorders  map[string]Reorder // by partition
+	Pick      LivePick
+	Plan      LivePlan
+	LimitHint LimitHint
 	// Weights reports whether nodes that draw less get lower weights in Slurm.
 	Weights bool
 	Sharing LiveSharing
@@ -73,9 +82,10 @@ var accountWords = []string{string(AccountOff), string(AccountGPU), string(Accou
 // defaultLive touches nothing.
 func defaultLive() Live {
 	return Live{
-		Mode: live.Observe, HoldOut: 0.05, Explore: 0.1, ExploreSlowdown: 0.1, TimeMargin: 0.1, MinCore: 0.4,
-		MaxCore: 1.5, MinMem: 0.4, MaxMem: 1.5,
-		Reorder: ReorderOwn, LimitHints: true, Pick: defaultPick(), Plan: defaultPlan(), Sharing: defaultSharing(),
+		Mode: live.Observe, HoldOut: 0.05, Explore: 0.1, ExploreSlowdown: 0.1, TimeMargin: 0.1, MaxSlowdown: 1.1,
+		MinGain: 0.02, MinCore: 0.4, MaxCore: 1.5, MinMem: 0.4, MaxMem: 1.5,
+		Reorder: ReorderOwn, LimitHint: defaultLimitHint(),
+		Pick: defaultPick(), Plan: defaultPlan(), Sharing: defaultSharing(),
 		Adapt: defaultAdapt(), Cap: defaultCap(), Profile: LiveProfile{Name: ProfileOff},
 		SleepLearn: true, WakeWait: 300, Account: AccountOff,
 	}
@@ -85,6 +95,27 @@ func defaultLive() Live {
 // and start in any of them: the most careful mode counts then.
 func (l *Live) ModeOf(partitions string) live.Mode {
 	return mostCareful(partitions, l.Modes, l.Mode, modeWords)
+}
+
+// SlowdownOf is how many times as long as at default clocks a job of a partition may run. Of
+// several, with commas between, the least counts.
+func (l *Live) SlowdownOf(partitions string) float64 {
+	return ofPartitions(partitions, l.MaxSlowdowns, l.MaxSlowdown, slices.Min)
+}
+
+// MinGainOf is the least that other clocks must save for a job of a partition. Of several, with commas
+// between, the most counts.
+func (l *Live) MinGainOf(partitions string) float64 {
+	return ofPartitions(partitions, l.MinGains, l.MinGain, slices.Max)
+}
+
+// MostSlowdown is how many times as long as at default clocks a job may run wherever that is most.
+func (l *Live) MostSlowdown() float64 {
+	most := l.MaxSlowdown
+	for _, x := range l.MaxSlowdowns {
+		most = max(most, x)
+	}
+	return most
 }
 
 // OnlyObserves reports whether no partition is to be touched, nor advised about.
@@ -112,8 +143,7 @@ const rounding = 1e-9
 
 func (l *Live) fields() []field {
 	part := numberRange{max: 1}
-	share := numberRange{max: 10, above: true}
-	return []field{
+	return slices.Concat([]field{
 		choiceField("mode",
 			"What epd does to jobs: observe (touch nothing), advise (say what it would do) or\n"+
 				"enforce (set clocks).", (*string)(&l.Mode), modeWords...),
@@ -131,24 +161,18 @@ func (l *Live) fields() []field {
 		numberField("explore_slowdown", "How much longer such a run may take than at default clocks or at "+
 			"those it would have had, as a fraction.",
 			&l.ExploreSlowdown, numberRange{max: 1}),
-		numberField("time_margin", "The least that a run may take longer than predicted, as a fraction.",
-			&l.TimeMargin, numberRange{max: 10}),
-		numberField("min_core", "The lowest core clock that may be set, relative to the default one.",
-			&l.MinCore, share),
-		numberField("max_core", "The highest core clock that may be set, relative to the default one.",
-			&l.MaxCore, share),
-		numberField("min_mem", "The lowest memory clock that may be set, relative to the default one.",
-			&l.MinMem, share),
-		numberField("max_mem", "The highest memory clock that may be set, relative to the default one.",
-			&l.MaxMem, share),
+	}, l.boundFields(), []field{
 		choiceField("reorder", "Which pending jobs may be put later for one with a deadline, where mode is "+
 			"enforce: none (off),\n"+
 			"those of the same user (own) or all of the partition.", (*string)(&l.Reorder), reorderWords...),
 		partitionTableField("reorders", "The same for single partitions, such as {debug = \"off\"}.",
 			"off, own or all", &l.Reorders, reorderWords),
-		boolField("limit_hints", "Whether sbatch tells the user of a job whose limit is more than twice "+
-			"what its last runs took\n"+
-			"that a shorter one would do, where mode is advise or enforce.", &l.LimitHints),
+		l.LimitHint.partitionsField(),
+		intField("limit_hint_runs", "The least runs on each GPU model on which the workload is known, for that.",
+			&l.LimitHint.Runs, minHintRuns, maxHintRuns),
+		checkedField(lineField("limit_hint_text", "What it says: {limit} is the limit that would do, {longest} "+
+			"the longest that it is thought to take, {runs}\n"+
+			"how many runs say so.", &l.LimitHint.Text), checkHintText),
 		boolField("weights", "Whether Slurm is told to prefer nodes that draw less, by their weights.",
 			&l.Weights),
 		boolField("prefer",
@@ -176,6 +200,38 @@ func (l *Live) fields() []field {
 		machinesField("node_hosts", "Machines, by name or address, from where the agents of any node may speak, "+
 			"such as a gateway that\n"+
 			"nodes are behind. From elsewhere a node speaks for itself alone.", &l.NodeHosts),
+	})
+}
+
+// boundFields are how far clocks may go, and what they must save.
+func (l *Live) boundFields() []field {
+	part, factor := numberRange{max: 1}, numberRange{min: 1, max: MaxFactor}
+	share := numberRange{max: 10, above: true}
+	return []field{
+		numberField("time_margin", "The least that a run may take longer than predicted, as a fraction.",
+			&l.TimeMargin, numberRange{max: 10}),
+		numberField("max_slowdown", "How much longer a job may run: at the clocks that epd sets no more than "+
+			"this multiple of its time at\n"+
+			"default clocks, by the upper ends of both predictions. Users may say otherwise for their own job\n"+
+			"(epplan:slowdown=1.05). How much later a job may end: max_turnaround in [safety].",
+			&l.MaxSlowdown, factor),
+		partitionNumberField("max_slowdowns", "The same for single partitions, such as {long = 1.3, debug = 1}.",
+			&l.MaxSlowdowns, factor),
+		numberField("min_gain", "The least that clocks must save to be set: a part of the energy at default "+
+			"clocks, of the GPUs with\n"+
+			"their share of the node, whatever the objective; 0: nothing is too little. Clocks at which a job is\n"+
+			"faster, runs that explore, and clocks that a user or constant_clocks states are apart.",
+			&l.MinGain, part),
+		partitionNumberField("min_gains", "The same for single partitions, such as {long = 0.01}.",
+			&l.MinGains, part),
+		numberField("min_core", "The lowest core clock that may be set, relative to the default one.",
+			&l.MinCore, share),
+		numberField("max_core", "The highest core clock that may be set, relative to the default one.",
+			&l.MaxCore, share),
+		numberField("min_mem", "The lowest memory clock that may be set, relative to the default one.",
+			&l.MinMem, share),
+		numberField("max_mem", "The highest memory clock that may be set, relative to the default one.",
+			&l.MaxMem, share),
 	}
 }
 

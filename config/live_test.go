@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/live"
@@ -374,4 +375,146 @@ func TestAPlanMayDoNoMoreThanEPD(t *testing.T) {
 	if text := fmt.Sprint(err); !strings.Contains(text, want) || !strings.Contains(text, ":6:") {
 		t.Error(text)
 	}
+}
+
+// A file with the key that was two things means what it did: where it has the keys that took its
+// place these count, and what should be written is said.
+func TestAnOldStretchStandsForTheKeysThatTookItsPlace(t *testing.T) {
+	const was = "stretch in [safety] was two things, which are two keys now; it is read as "
+	for text, want := range map[string]struct {
+		run, end float64
+		warning  string
+	}{
+		"": {run: 1.1, end: 1.5},
+		"[safety]\nstretch = 1.3\n": {
+			1.3, 1.3, "c.toml:2:1: " + was + "max_slowdown = 1.3 in [live] (how much longer a job may run) and " +
+				"max_turnaround = 1.3 in [safety] (how much later it may end), which should be written in its place",
+		},
+		"[safety]\nstretch = 2\n[live]\nmax_slowdown = 1.2\n": {
+			1.2, 2, "c.toml:2:1: " + was + "max_turnaround = 2 in [safety] (how much later it may end), which " +
+				"should be written in its place",
+		},
+		"[safety]\nmax_turnaround = 3\nstretch = 2\n": {
+			2, 3, "c.toml:3:1: " + was + "max_slowdown = 2 in [live] (how much longer a job may run), which should " +
+				"be written in its place",
+		},
+		"[safety]\nmax_turnaround = 3\nstretch = 2\n[live]\nmax_slowdown = 1\n": {
+			1, 3, "c.toml:3:1: stretch in [safety] counts no more: max_slowdown in [live] and max_turnaround in " +
+				"[safety] took its place, and are set; take it out",
+		},
+	} {
+		c := load(t, text)
+		if c.Live.MaxSlowdown != want.run || c.Safety.MaxTurnaround != want.end {
+			t.Errorf("%q: %v and %v, want %v and %v", text, c.Live.MaxSlowdown, c.Safety.MaxTurnaround,
+				want.run, want.end)
+		}
+		var warnings []string
+		for _, w := range c.Warnings() {
+			warnings = append(warnings, w.Error())
+		}
+		if got := strings.Join(warnings, "\n"); got != want.warning {
+			t.Errorf("%q: %q, want %q", text, got, want.warning)
+		}
+		var shown strings.Builder
+		if err := c.Show(&shown); err != nil {
+			t.Fatal(err)
+		}
+		again := load(t, shown.String())
+		if len(again.Warnings()) > 0 || again.Live.MaxSlowdown != want.run ||
+			again.Safety.MaxTurnaround != want.end {
+			t.Errorf("%q, shown and read again: %v, %v", text, again.Live, again.Warnings())
+		}
+	}
+	_, err := Load(strings.NewReader("[safety]\nstretch = 0.5\nstrech = 2\n"), "c.toml", nil)
+	if err == nil ||
+		!strings.Contains(err.Error(), "c.toml:2:11: safety.stretch is 0.5, want a number from 1 to") ||
+		strings.Contains(err.Error(), "did you mean stretch") {
+		t.Errorf("a wrong one: %v", err)
+	}
+}
+
+func TestHowMuchLongerAJobMayRunIsSaidByPartition(t *testing.T) {
+	c := load(t, "[live]\nmax_slowdown = 1.2\nmax_slowdowns = {long = 1.5, debug = 1}\n")
+	for partitions, want := range map[string]float64{
+		"": 1.2, "gpu": 1.2, "long": 1.5, "debug": 1, "long,gpu": 1.2, "long,debug,gpu": 1, "long,long": 1.5,
+	} {
+		if got := c.Live.SlowdownOf(partitions); got != want {
+			t.Errorf("partitions %q: %v, want %v", partitions, got, want)
+		}
+	}
+	if got := c.Live.MostSlowdown(); got != 1.5 {
+		t.Errorf("at most %v anywhere", got)
+	}
+	_, err := Load(strings.NewReader("[live]\nmax_slowdowns = {a = 0.9}\n"), "c.toml", nil)
+	if err == nil || !strings.Contains(err.Error(), "live.max_slowdowns.a is 0.9, want a number from 1 to") {
+		t.Errorf("a wrong one: %v", err)
+	}
+}
+
+func TestHintsAreSaidEverywhereOrInSomePartitions(t *testing.T) {
+	for text, want := range map[string]map[string]bool{
+		"":                    {"": false, "gpu": false},
+		"limit_hints = true":  {"": true, "gpu": true, "gpu,cpu": true},
+		"limit_hints = false": {"": false, "gpu": false},
+		"limit_hints = {}":    {"": false, "gpu": false},
+		"limit_hints = {gpu = true, cpu = false}": {
+			"": false, "gpu": true, "cpu": false, "gpu,cpu": false, "gpu,x": false,
+		},
+		"limit_hints = {a = true, b = true}": {"a,b": true, "b": true},
+	} {
+		c := load(t, "[live]\n"+text)
+		var shown strings.Builder
+		if err := c.Show(&shown); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []*Config{c, load(t, shown.String())} {
+			for partitions, want := range want {
+				if got := c.Live.LimitHint.For(partitions); got != want {
+					t.Errorf("%s, partitions %q: %v", text, partitions, got)
+				}
+			}
+		}
+	}
+	long := strings.Repeat("x", 201)
+	for text, want := range map[string]string{
+		"limit_hints = 1":                    "live.limit_hints is 1, want true, false, or a table of partitions",
+		"limit_hints = {gpu = \"on\"}":       "live.limit_hints.gpu is \"on\", want true or false",
+		"limit_hint_runs = 2":                "live.limit_hint_runs is 2, want a whole number from 3 to 20",
+		"limit_hint_text = \"\"":             "live.limit_hint_text is \"\", want a line of text",
+		"limit_hint_text = \"a\\nb\"":        "want a line of text",
+		"limit_hint_text = \"{limits}\"":     "\"{limits}\" isn't known, want {limit}, {longest} or {runs}",
+		"limit_hint_text = \"{limit} }\"":    "isn't known",
+		"limit_hint_text = \"\\u202ex\"":     "it has '\\u202e', want text that can be read",
+		"limit_hint_text = \"x\\u200b\"":     "it has '\\u200b', want text that can be read",
+		"limit_hint_text = \"" + long + "\"": "it has 201 bytes, want at most 200",
+	} {
+		_, err := Load(strings.NewReader("[live]\n"+text+"\n"), "c.toml", nil)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "c.toml:2:") {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+	c := load(t, "[live]\nlimit_hint_text = \"{limit}{runs} {longest} {limit} %d\"\n")
+	if got := c.Live.LimitHint.Words("{runs}", "l", 7); got != "{runs}7 l {runs} %d" {
+		t.Error(got)
+	}
+}
+
+// FuzzLimitHintText: a text that is taken is one line that can be read, whatever is put in.
+func FuzzLimitHintText(f *testing.F) {
+	for _, text := range []string{
+		defaultLimitHint().Text, "{limit}", "{", "%s\x1b[2J", "\u202e{runs}", "{{limit}}", "\xff",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if !isLine(text) || checkHintText(text) != nil {
+			return
+		}
+		h := LimitHint{Text: text}
+		words := h.Words("1-00:00:00", "0-01:00:00", 12)
+		isHidden := func(r rune) bool { return !unicode.IsPrint(r) }
+		if strings.ContainsFunc(words, isHidden) || strings.Contains(words, "{") {
+			t.Errorf("%q of %q", words, text)
+		}
+	})
 }

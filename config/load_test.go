@@ -102,8 +102,8 @@ func TestEachFaultIsNamedWithItsPositionAndWhatWasMeant(t *testing.T) { //nolint
 			"safety.deadline_margin_s is +inf, want a number from 0 to 1e+15",
 		},
 		{
-			"stretch below 1", "[safety]\nstretch = 0.9\n",
-			"safety.stretch is 0.9, want a number from 1 to 1e+06",
+			"turnaround below 1", "[safety]\nmax_turnaround = 0.9\n",
+			"safety.max_turnaround is 0.9, want a number from 1 to 1e+06",
 		},
 		{
 			"no GPUs", "[[cluster.nodes]]\ngpu_model = \"V100\"\ngpus = 0\n",
@@ -310,7 +310,7 @@ func wantFault(t *testing.T, text, want string) {
 }
 
 func TestAllFaultsAreReportedInTheOrderOfTheFile(t *testing.T) {
-	_, err := Load(strings.NewReader("[safety]\nstretch = 0\nx = 1\n[policy]\nrho = -1\n"+
+	_, err := Load(strings.NewReader("[safety]\nmax_turnaround = 0\nx = 1\n[policy]\nrho = -1\n"+
 		"[objective]\nname = 1\n"), "c.toml", nil)
 	file, ok := errors.AsType[*FileError](err)
 	if !ok {
@@ -377,7 +377,7 @@ nodes = [{ gpu_model = "tesla v100", gpus = 8, idle_w_per_gpu = 0 }, { name = "o
 	if want := (Policy{Offline: Best, Online: Best, Theta: 0.9, Rho: 2}); c.Policy != want {
 		t.Errorf("policy %+v, want %+v", c.Policy, want)
 	}
-	if want := (Safety{LimitMargin: 0.1, DeadlineMargin: 30, Stretch: 1.5}); c.Safety != want {
+	if want := (Safety{LimitMargin: 0.1, DeadlineMargin: 30, MaxTurnaround: 1.5}); c.Safety != want {
 		t.Errorf("safety %+v, want %+v", c.Safety, want)
 	}
 	if want := (dvfsmodel.Objective{EnergyWeight: 1, TimeWeight: 2, DelayPower: 1}); c.Goal().Objective !=

@@ -1,8 +1,10 @@
 package config
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -27,6 +29,96 @@ func (l *Live) ReorderOf(partition string) Reorder {
 		return r
 	}
 	return l.Reorder
+}
+
+// LimitHint is what sbatch tells users whose job's limit is far longer than its last runs were.
+type LimitHint struct {
+	On   bool
+	OnIn map[string]bool // by partition; nil: On holds everywhere
+	Runs int             // the least that say so, on each GPU model
+	Text string          // with {limit}, {longest} and {runs}
+}
+
+// Bounds of hints.
+const (
+	minHintRuns = 3
+	maxHintRuns = 20
+	maxHintText = 200 // bytes
+)
+
+func defaultLimitHint() LimitHint {
+	const runs = 4
+	return LimitHint{
+		Runs: runs, Text: "--time={limit} would probably do, and may start sooner: by its last runs it takes " +
+			"hardly more than {longest}",
+	}
+}
+
+// For reports whether users of a partition are told. Where a job names several, with commas between, those
+// of all of them must be.
+func (h *LimitHint) For(partitions string) bool {
+	if h.OnIn == nil {
+		return h.On
+	}
+	for partition := range strings.SplitSeq(partitions, ",") {
+		if !h.OnIn[partition] {
+			return false
+		}
+	}
+	return true
+}
+
+// Words are the text, with what it is about.
+func (h *LimitHint) Words(limit, longest string, runs int) string {
+	known := strings.NewReplacer("{limit}", limit, "{longest}", longest, "{runs}", strconv.Itoa(runs))
+	return known.Replace(h.Text)
+}
+
+// partitionsField takes true or false, or a table of partitions; those that it doesn't name are told nothing.
+func (h *LimitHint) partitionsField() field {
+	f := partitionsField("limit_hints", "Whether sbatch tells the user of a job whose limit is more than twice "+
+		"what its last runs took\n"+
+		"that a shorter one would do, where mode is advise or enforce: everywhere, or in single partitions, such "+
+		"as\n"+
+		"{gpu = true}. Administrators see it in any case, by epplan levers.", "true or false", &h.OnIn,
+		func(d *document, path string, v any) (on bool) {
+			boolField("", "", &on).read(d, path, v)
+			return on
+		}, strconv.FormatBool)
+	takeTable, tableText := f.read, f.format
+	f.expected = "true, false, or a table of partitions, each with true or false"
+	f.read = func(d *document, path string, v any) {
+		switch x := v.(type) {
+		case bool:
+			h.On, h.OnIn = x, nil
+		case map[string]any:
+			takeTable(d, path, v)
+		default:
+			d.faultAtType(path, v, f.expected)
+		}
+	}
+	f.format = func() string {
+		if h.OnIn == nil {
+			return strconv.FormatBool(h.On)
+		}
+		return tableText()
+	}
+	return f
+}
+
+// checkHintText accepts printable text whose braces hold what is known.
+func checkHintText(text string) error {
+	if len(text) > maxHintText {
+		return fmt.Errorf("it has %d bytes, want at most %d", len(text), maxHintText)
+	}
+	if i := strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }); i >= 0 {
+		return fmt.Errorf("it has %+q, want text that can be read", []rune(text[i:])[0])
+	}
+	rest := strings.NewReplacer("{limit}", "", "{longest}", "", "{runs}", "").Replace(text)
+	if i := strings.IndexAny(rest, "{}"); i >= 0 {
+		return fmt.Errorf("%s isn't known, want {limit}, {longest} or {runs}", quoteName(rest[i:]))
+	}
+	return nil
 }
 
 // maxUserName is the longest user name, in bytes.

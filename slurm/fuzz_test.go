@@ -152,7 +152,7 @@ func checkTexts(t *testing.T, s string) {
 func FuzzParseWishes(f *testing.F) {
 	for _, s := range []string{
 		"epplan:off", "epplan:fixed=1200,5001", "epplan:deadline=+2h",
-		"epplan:deadline=18:00", "x;epplan:deadline=2026-11-22T10:00:00Z", "epplan:\xff",
+		"epplan:deadline=18:00", "epplan:slowdown=1.05", "x;epplan:deadline=2026-11-22T10:00:00Z", "epplan:\xff",
 	} {
 		f.Add(s)
 	}

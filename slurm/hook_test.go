@@ -185,16 +185,22 @@ func TestWishesInAComment(t *testing.T) {
 		"epplan:deadline=2026-11-22T10:00:00Z;epplan:fixed=900,5001": {
 			Deadline: time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC), CoreMHz: 900, MemoryMHz: 5001,
 		},
-		"epplan:off epplan:fixed=1,1": {Off: true},
-		"prefix-epplan:off":           {},
+		"epplan:slowdown=1.05":                    {Slowdown: 1.05},
+		"epplan:slowdown=1.5 epplan:deadline=+2h": {Slowdown: 1.5, Deadline: now.Add(2 * time.Hour)},
+		"epplan:off;epplan:slowdown=2":            {Off: true},
+		"epplan:off epplan:fixed=1,1":             {Off: true},
+		"prefix-epplan:off":                       {},
 	} {
 		got := slurm.ParseWishes(comment, now)
 		if got.Off != want.Off || got.CoreMHz != want.CoreMHz || got.MemoryMHz != want.MemoryMHz ||
+			got.Slowdown != want.Slowdown ||
 			!got.Deadline.Equal(want.Deadline) || len(got.Warnings) != 0 {
 			t.Errorf("%q: %+v", comment, got)
 		}
 	}
 	for _, comment := range []string{
+		"epplan:slowdown=0.9", "epplan:slowdown=", "epplan:slowdown=nan", "epplan:slowdown=11",
+		"epplan:slowdown=5%",
 		"epplan:fixed=0,0", "epplan:fixed=1200,", "epplan:fixed=-1,5", "epplan:fixed=99999999999999999999",
 		"epplan:fixed=1200,5001,7", "epplan:fixed", "epplan:deadline=", "epplan:deadline=-2h",
 		"epplan:deadline=+0s", "epplan:deadline=25:00", "epplan:deadline=+9999999h", "epplan:deadline=++2h",

@@ -3,13 +3,14 @@ package slurm
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
 )
 
 // Wishes is what a user asked of the planner in --comment: epplan:off,
-// epplan:fixed=1200,5001, epplan:deadline=…, epplan:nocode. They bind that user's
+// epplan:fixed=1200,5001, epplan:deadline=…, epplan:slowdown=1.05, epplan:nocode. They bind that user's
 // own job and nothing else.
 type Wishes struct {
 	Off       bool
@@ -17,6 +18,7 @@ type Wishes struct {
 	CoreMHz   int  // 0: not fixed
 	MemoryMHz int  // 0: the default
 	Deadline  time.Time
+	Slowdown  float64  // times as long as at default clocks that the job may run; 0: not stated
 	Warnings  []string // words that begin with epplan: and mean nothing
 }
 
@@ -26,6 +28,7 @@ func (w *Wishes) HasFixedClocks() bool { return w.CoreMHz > 0 }
 const (
 	maxClockMHz = 20_000
 	maxDeadline = 366 * 24 * time.Hour
+	maxSlowdown = 10
 )
 
 // ParseWishes reads a job's comment; times of day and durations count from now,
@@ -45,7 +48,7 @@ func ParseWishes(comment string, now time.Time) Wishes {
 		}
 	}
 	if w.Off {
-		w.CoreMHz, w.MemoryMHz, w.Deadline = 0, 0, time.Time{}
+		w.CoreMHz, w.MemoryMHz, w.Deadline, w.Slowdown = 0, 0, time.Time{}, 0
 	}
 	return w
 }
@@ -62,10 +65,18 @@ func (w *Wishes) add(wish string, now time.Time) error {
 	case strings.EqualFold(wish, "nocode"):
 		w.NoCode = true
 		return nil
-	case key == "fixed" && w.HasFixedClocks(), key == "deadline" && !w.Deadline.IsZero():
+	case key == "fixed" && w.HasFixedClocks(), key == "deadline" && !w.Deadline.IsZero(),
+		key == "slowdown" && w.Slowdown > 0:
 		return errDuplicateWish
 	case key == "fixed":
 		return w.setFixed(value)
+	case key == "slowdown":
+		x, err := strconv.ParseFloat(value, 64)
+		if err != nil || !(x >= 1 && x <= maxSlowdown) {
+			return fmt.Errorf("want a number from 1 to %d: times as long as at default clocks", maxSlowdown)
+		}
+		w.Slowdown = x
+		return nil
 	case key == "deadline":
 		at, err := parseDeadline(value, now)
 		if err != nil {
@@ -74,7 +85,7 @@ func (w *Wishes) add(wish string, now time.Time) error {
 		w.Deadline = at
 		return nil
 	}
-	return errors.New("want off, nocode, fixed=CORE,MEMORY or deadline=TIME")
+	return errors.New("want off, nocode, fixed=CORE,MEMORY, deadline=TIME or slowdown=FACTOR")
 }
 
 func (w *Wishes) setFixed(value string) error {

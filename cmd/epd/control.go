@@ -289,7 +289,14 @@ func (p *program) readSettings() (*control.Settings, error) {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
 	defer f.Close() //nolint:errcheck // read only
-	return control.ReadSettings(f, path)
+	settings, err := control.ReadSettings(f, path)
+	if err != nil {
+		return nil, err
+	}
+	for _, warning := range settings.Warnings {
+		p.log.Warn("configuration", "warning", warning)
+	}
+	return settings, nil
 }
 
 // slurmRunner runs Slurm's commands, each for so long at most; nil: nobody is asked.

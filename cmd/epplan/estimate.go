@@ -42,7 +42,7 @@ func estimateCommand(t *terminal) *cli.Command {
 			&cli.StringFlag{Name: "partition", Aliases: []string{"p"}, Usage: "`NAME` of the partition"},
 			&cli.StringFlag{Name: "job-name", Aliases: []string{"J"}, Usage: "`NAME` of the job"},
 			&cli.StringFlag{
-				Name: "comment", Usage: "`TEXT` with wishes, such as epplan:off or epplan:deadline=18:00",
+				Name: "comment", Usage: "`TEXT` with wishes, such as epplan:off, epplan:deadline=18:00 or epplan:slowdown=1.05",
 			},
 			&cli.StringFlag{
 				Name: "gpu-model", Usage: "this GPU `MODEL` only", DefaultText: "all that it ran on",

@@ -224,7 +224,7 @@ func fakeSavings(r *http.Request) any {
 		Time: epdapi.Longer{
 			Runs: 420, Against: 23, LongerS: 1.26e5, LowS: 9e4, HighS: 1.62e5, BaselineS: 1.8e6,
 		},
-		Stretch:   1.5,
+		MaxSlowdown: 1.1, MaxSlowdowns: map[string]float64{"long": 1.3, "debug": 1},
 		Workloads: 12, Alone: 31, Treated: 611, HeldOut: 40, HoldOut: 0.05,
 		TreatedEnded: epdapi.EndingCounts{Ended: 630, Completed: 611},
 		HeldOutEnded: epdapi.EndingCounts{Ended: 41, Completed: 40},

@@ -53,7 +53,7 @@ func (t *terminal) readRaw(name string, f func(r io.Reader, name string) error) 
 	return f(file, name)
 }
 
-// parseFile reads a file with one of the packages' readers.
+// parseFile reads a file with one of the packages' readers, and passes on what these warn of.
 func parseFile[T any](
 	t *terminal, name string, reader func(io.Reader, string) (T, error),
 ) (parsed T, err error) {
@@ -61,6 +61,9 @@ func parseFile[T any](
 		parsed, err = reader(r, name)
 		return err
 	})
+	if w, ok := any(parsed).(interface{ Warnings() []error }); ok && err == nil {
+		t.warn(w.Warnings())
+	}
 	return parsed, err
 }
 

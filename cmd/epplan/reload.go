@@ -41,11 +41,9 @@ func runReload(t *terminal, c *cli.Context) error {
 		return err
 	case c.Bool("json"):
 		return t.printJSON(answer)
-	case answer.Version == answer.Before:
-		return t.printText("configuration " + printable(answer.Version) + " in force, as before\n")
 	}
-	return t.printText("configuration " + printable(answer.Version) + " in force, " +
-		"before it was " + printable(answer.Before) + "\n")
+	t.warn(answer.Notes())
+	return t.printText(printable(answer.Words()) + "\n")
 }
 
 func hasStatus(err error, status int) bool {

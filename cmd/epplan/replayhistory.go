@@ -230,7 +230,7 @@ func (h *historyReplay) join(c *cli.Context) error {
 		return err
 	}
 	h.setup.params = h.setup.config.Policy.Params()
-	if err := policy.ImplyDue(c.Context, h.setup.problem, h.setup.config.Safety.Stretch); err != nil {
+	if err := policy.ImplyDue(c.Context, h.setup.problem, h.setup.config.Safety.MaxTurnaround); err != nil {
 		return err
 	}
 	return h.choose(c)

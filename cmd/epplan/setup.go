@@ -72,7 +72,7 @@ func problemFlags() []cli.Flag {
 			"are known; without it only where live.cap.mode is chosen"),
 		&cli.Float64Flag{
 			Name: "stretch", DefaultText: "1.5",
-			Usage: "`FACTOR` over first come, first served within which jobs without deadline end",
+			Usage: "`FACTOR` over first come, first served within which jobs without deadline end (max_turnaround)",
 		},
 		seedFlag(),
 	}
@@ -247,12 +247,12 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 		}
 		cluster, margins = config.PaperCluster(gpusPerNode), join.Margins{}
 	}
-	stretch := s.config.Safety.Stretch
+	stretch := s.config.Safety.MaxTurnaround
 	if c.IsSet("stretch") {
 		stretch = c.Float64("stretch")
 	}
-	if !(stretch >= 1 && stretch <= config.MaxStretch) {
-		return usagef("--stretch %v, want 1 to %.0f", stretch, float64(config.MaxStretch))
+	if !(stretch >= 1 && stretch <= config.MaxFactor) {
+		return usagef("--stretch %v, want 1 to %.0f", stretch, float64(config.MaxFactor))
 	}
 	if err := s.contention(t, c, &cluster); err != nil {
 		return err

@@ -165,12 +165,11 @@ func (t *terminal) warningf(format string, args ...any) {
 
 func (t *terminal) warn(warnings []error) {
 	const most = 5
-	for i, w := range warnings {
-		if i == most {
-			t.warningf("… and %d more", len(warnings)-most)
-			return
-		}
+	for _, w := range warnings[:min(most, len(warnings))] {
 		t.message("warning", w.Error())
+	}
+	if more := len(warnings) - most; more > 0 {
+		t.warningf("… and %d more", more)
 	}
 }
 

@@ -104,8 +104,9 @@ func (s *SafeResponse) together(
 // fitsTogether reports whether a run is sure to end within the limit, seconds, by the model of clocks and
 // power limit.
 func (s *SafeResponse) fitsTogether(m *Capped, pt *dvfsmodel.Point, limit float64) bool {
-	margin := max(m.Margin, s.TimeMargin, s.LimitMargin)
-	return dvfsmodel.MeetsLimit(pt.Time*(1+margin), s.Longest(limit))
+	margin := max(m.Margin, s.TimeMargin)
+	return dvfsmodel.MeetsLimit(pt.Time*(1+max(margin, s.LimitMargin)), limit) &&
+		dvfsmodel.MeetsLimit(pt.Time*(1+margin), s.slowest())
 }
 
 // UnderCap is the point at clocks that are asked for under a power limit: by the model of both, or where m

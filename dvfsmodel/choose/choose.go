@@ -127,14 +127,18 @@ func (s *SafeResponse) RequiredTime(pt *dvfsmodel.Point) float64 {
 }
 
 // Fits reports whether a run at a point is sure to end within so many seconds, and not
-// much later than at default clocks.
+// much later than at default clocks. The margin of limits is none of run times: default clocks
+// are never too slow.
 func (s *SafeResponse) Fits(pt *dvfsmodel.Point, limit float64) bool {
-	return dvfsmodel.MeetsLimit(s.RequiredTime(pt), s.Longest(limit))
+	return dvfsmodel.MeetsLimit(s.RequiredTime(pt), limit) && dvfsmodel.MeetsLimit(s.UpperTime(pt), s.slowest())
 }
 
 // Longest is how long a run may take that must end within so many seconds.
-func (s *SafeResponse) Longest(limit float64) float64 {
-	return min(limit, s.Fitted.UpperTime(&s.Standard, s.TimeMargin)*s.Stretch)
+func (s *SafeResponse) Longest(limit float64) float64 { return min(limit, s.slowest()) }
+
+// slowest is how long a run may take whatever its limit.
+func (s *SafeResponse) slowest() float64 {
+	return s.Fitted.UpperTime(&s.Standard, s.TimeMargin) * s.Stretch
 }
 
 // Admits reports whether a run may be at a point: it can be set, its prediction can be used, and

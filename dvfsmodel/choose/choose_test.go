@@ -71,7 +71,7 @@ func TestTheOptimumIsTheCheapestSettingThatIsSureToEndInTime(t *testing.T) {
 			}
 			shortest = min(shortest, s.RequiredTime(&pt))
 			if dvfsmodel.MeetsLimit(s.RequiredTime(&pt), limit) &&
-				dvfsmodel.MeetsLimit(s.RequiredTime(&pt),
+				dvfsmodel.MeetsLimit(s.UpperTime(&pt),
 					s.Stretch*s.Fitted.UpperTime(&s.Standard, s.TimeMargin)) {
 				least = min(least, o.Cost(pt))
 			}

@@ -17,7 +17,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-const adaptAll = "[live]\nmode = \"enforce\"\nhold_out = 0\nexplore = 0\n[live.adapt]\nmode = \"on\"\n"
+const adaptAll = "[live]\nmode = \"enforce\"\nhold_out = 0\nexplore = 0\nmax_slowdown = 1.5\n[live.adapt]\nmode = \"on\"\n"
 
 // adaptRig knows a workload that ran once.
 func adaptRig(t *testing.T, text string, truth dvfsmodel.Params) *rig {
@@ -175,7 +175,7 @@ func TestNothingIsAdaptedWhereThatIsNotWanted(t *testing.T) {
 		"advice":           {text: mode("advise") + on},
 		"observed":         {text: mode("observe") + on},
 		"held out":         {text: "[live]\nmode = \"enforce\"\nhold_out = 1\n" + on},
-		"explored":         {text: "[live]\nmode = \"enforce\"\nhold_out = 0\nexplore = 1\n" + on},
+		"explored":         {text: enforceAll + "explore = 1\n" + on},
 		"opted out": {
 			text: adaptAll, ask: func(r *epdapi.DecideRequest) { r.Comment = "epplan:off" },
 			change: func(j *slurm.Job) { j.Comment = "epplan:off" },

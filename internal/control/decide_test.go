@@ -298,7 +298,7 @@ func TestAWrongConfigurationChangesNothing(t *testing.T) {
 		r.Settings() != before {
 		t.Errorf("no settings: %v", err)
 	}
-	if err := r.Reload(func() (*Settings, error) { return settings(t, "[safety]\nstretch = 2"), nil }); err !=
+	if err := r.Reload(func() (*Settings, error) { return settings(t, "[live]\nmax_slowdown = 2"), nil }); err !=
 		nil || r.Settings() == before {
 		t.Errorf("right settings: %v", err)
 	}

@@ -115,7 +115,7 @@ var drawCases = []struct {
 		job:    func(j *slurm.Job) { j.Comment = "epplan:deadline=+700s" },
 	},
 	{
-		name: "the stretch forbids them", text: constantly("802", "[safety]\nstretch = 1.05"),
+		name: "the slowdown forbids them", text: constantly("802", "max_slowdown = 1.05"),
 		arm: live.ArmConstant, reason: "but a run there isn't sure to end in time: default clocks",
 	},
 	{
@@ -363,7 +363,7 @@ func TestTroubleWithRecordsLeavesNobodyInAnArm(t *testing.T) {
 
 // Whatever is asked, and whatever is configured: a job of the constant arm is at
 // default clocks or at its model's constant ones, which its node has, and the run is
-// sure to end within its limit, its deadline and its stretch. Who opted out, asked for
+// sure to end within its limit, its deadline and as slowly as it may run. Who opted out, asked for
 // clocks or shares is in no arm.
 func TestNoJobOfTheConstantArmBreaksItsPromises(t *testing.T) {
 	r := knowing(t, memoryBound())
@@ -371,10 +371,9 @@ func TestNoJobOfTheConstantArmBreaksItsPromises(t *testing.T) {
 	id := slurm.JobID(100)
 	rapid.Check(t, func(t *rapid.T) {
 		pair := rapid.SampledFrom(clocks).Draw(t, "pair")
-		stretch := rapid.Float64Range(1, 2).Draw(t, "stretch")
-		r.under(constantly(fmt.Sprint(float64(pair)),
+		slowdown := rapid.Float64Range(1, 2).Draw(t, "slowdown")
+		r.under(constantly(fmt.Sprint(float64(pair)), fmt.Sprintf("max_slowdown = %v", slowdown),
 			fmt.Sprintf("adapt = {mode = %q}", rapid.SampledFrom([]string{"on", "off"}).Draw(t, "adapt")),
-			fmt.Sprintf("[safety]\nstretch = %v", stretch),
 			fmt.Sprintf("[objective]\nname = %q",
 				rapid.SampledFrom([]string{"energy", "edp", "time"}).Draw(t, "objective"))))
 		comment := rapid.SampledFrom([]string{
@@ -428,9 +427,9 @@ func TestNoJobOfTheConstantArmBreaksItsPromises(t *testing.T) {
 		case !d.Apply && d.Core == 0 && d.Mem == 0:
 		case d.Core != pair || d.Mem != 0 || !slices.Contains(has, pair) || d.Adapt != nil:
 			t.Fatalf("constant clocks are %v MHz of %v: %+v", pair, has, d)
-		case !(d.Upper.Or(math.Inf(1)) <= min(promised, stretch*atDefault)*(1+1e-9)):
-			t.Fatalf("%v s at most, %v s promised, at default clocks %v s and a stretch of %v: %+v", d.Upper,
-				promised, atDefault, stretch, d)
+		case !(d.Upper.Or(math.Inf(1)) <= min(promised, slowdown*atDefault)*(1+1e-9)):
+			t.Fatalf("%v s at most, %v s promised, at default clocks %v s and at most %v times that: %+v", d.Upper,
+				promised, atDefault, slowdown, d)
 		}
 	})
 }

@@ -109,7 +109,7 @@ var v100Clocks = []dvfsmodel.MHz{1380, 1237, 1102, 1087, 945, 802, 705, 600, 502
 // at least 90 % of the way from default clocks to the least that is possible; no
 // job breaks its limit.
 func TestAFewRunsOfEachWorkloadAreEnoughToChooseWell(t *testing.T) {
-	const config = "[live]\nmode = \"enforce\"\nhold_out = 0.2\n"
+	const config = "[live]\nmode = \"enforce\"\nhold_out = 0.2\nmax_slowdown = 1.5\n"
 	for seed := range uint64(2) {
 		c := newCampaign(t, seed, config, v100Clocks)
 		var last, all, probes sum
@@ -145,7 +145,7 @@ func (s *sum) add(o sum) {
 // Every probe keeps the limit by its upper bound, takes hardly longer than it
 // would have otherwise, and says what it is.
 func TestAProbeIsBoundedAndSaysSo(t *testing.T) {
-	const config = "[live]\nmode = \"enforce\"\nhold_out = 0\nexplore = 1\nexplore_slowdown = 0.1\n"
+	const config = "[live]\nmode = \"enforce\"\nhold_out = 0\nexplore = 1\nexplore_slowdown = 0.1\nmax_slowdown = 1.5\n"
 	c := newCampaign(t, 5, config, v100Clocks)
 	probes, deadlines := 0, 0
 	for i := range slurm.JobID(120) {
@@ -183,7 +183,7 @@ func TestAProbeIsBoundedAndSaysSo(t *testing.T) {
 			Fitted: &view.Model.Model, Settings: clocks.Allowed,
 			Standard:   view.Model.At(clocks.Base.Core, clocks.Base.Mem),
 			TimeMargin: rules.Live.TimeMargin, LimitMargin: rules.Safety.LimitMargin,
-			Stretch: rules.Safety.Stretch,
+			Stretch: rules.Live.MaxSlowdown,
 		}
 		otherwise, _ := sure.Optimum(rules.Goal.Objective.WithHost(rules.HostPower(d.GPUModel)), limit.Seconds())
 		if longest := 1.1 * max(sure.Standard.Time, otherwise.Time); d.Predicted.Or(math.Inf(1)) >

@@ -91,7 +91,7 @@ type rig struct {
 	t     testing.TB
 }
 
-const enforceAll = "[live]\nmode = \"enforce\"\nhold_out = 0\n"
+const enforceAll = "[live]\nmode = \"enforce\"\nhold_out = 0\nmax_slowdown = 1.5\n"
 
 func settings(tb testing.TB, text string) *Settings {
 	tb.Helper()

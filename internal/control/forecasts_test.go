@@ -69,23 +69,34 @@ func TestASubmissionIsPredictedAndScoredWhenItEnds(t *testing.T) {
 }
 
 func TestASubmissionsLimitIsSpokenOfAfterSeveralRunsAndWhereThatIsWanted(t *testing.T) {
-	for hints, want := range map[string]bool{
-		"": true, "limit_hints = true\n": true,
-		"limit_hints = false\n": false,
+	const said, advised = "--time=0-", "mode = \"advise\"\nlimit_hints = true\n"
+	for text, want := range map[string]string{
+		"mode = \"advise\"\n":                                                  "", // administrators alone are told
+		"mode = \"enforce\"\n":                                                 "",
+		"mode = \"advise\"\nlimit_hints = true\n":                              said,
+		"mode = \"enforce\"\nlimit_hints = true\n":                             said,
+		"mode = \"observe\"\nlimit_hints = true\n":                             "",
+		"mode = \"advise\"\nlimit_hints = false\n":                             "",
+		"mode = \"advise\"\nlimit_hints = {gpu = true}\n":                      said,
+		"mode = \"advise\"\nlimit_hints = {other = true}\n":                    "",
+		"mode = \"advise\"\nmodes = {gpu = \"observe\"}\nlimit_hints = true\n": "",
+		advised + "limit_hint_text = \"%s %n ask <b>$(id)</b> for {limit}: {runs} runs\"\n": "epplan: " +
+			"%s %n ask <b>$(id)</b> for 0-00:13:00: 4 runs",
 	} {
-		r := rigAt(t, t.TempDir()+"/epd.db", &hand{now: start}, "[live]\nmode = \"advise\"\n"+hints, nil)
+		r := rigAt(t, t.TempDir()+"/epd.db", &hand{now: start}, "[live]\nhold_out = 0\nexplore = 0\n"+text, nil)
 		long := script(1000)
 		long.Partition, long.TimeLimit = "gpu", 600
-		for runs := range fewRuns + 1 {
+		least := r.Settings().Live.LimitHint.Runs
+		for runs := range least {
 			if _, answer := r.submitAs(long); answer.Message != "" {
-				t.Errorf("%s after %d runs: %q", hints, runs, answer.Message)
+				t.Errorf("%s after %d runs: %q", text, runs, answer.Message)
 			}
 			r.runScript(long, slurm.JobID(runs+1), 1)
 		}
 		_, answer := r.submitAs(long)
-		if text := string(answer.Message); strings.Contains(text, "--time=0-") != want ||
-			want && !strings.Contains(text, "by its last runs") {
-			t.Errorf("%s after %d: %q", hints, fewRuns+1, text)
+		if got := string(answer.Message); !strings.Contains(got, want) || want == "" && got != "" ||
+			want == said && !strings.Contains(got, "by its last runs") {
+			t.Errorf("%s after %d: %q, want %q", text, least, got, want)
 		}
 	}
 }

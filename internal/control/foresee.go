@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"hash/fnv"
 	"io"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -69,13 +70,42 @@ const fewRuns = 3
 // upperAtDefault is how long a workload runs at most at default clocks on the
 // slowest GPU model on which it ran more than a few times; 0: there is none.
 func (f *Foresight) upperAtDefault(workload, partition string) time.Duration {
-	longest := 0.0
-	for _, name := range f.gpuModels() {
-		if m, pt, ok := f.foresee(workload, partition, name); ok && m.Model.Samples+m.Hits > fewRuns {
-			longest = max(longest, m.Model.UpperTime(&pt, f.settings().Live.TimeMargin))
+	var longest time.Duration
+	for runs, upper := range f.uppersAtDefault(workload, partition) {
+		if runs > fewRuns {
+			longest = max(longest, upper)
 		}
 	}
-	return time.Duration(longest * float64(time.Second))
+	return longest
+}
+
+// surelyAtDefault is how long a workload runs at most at default clocks on the slowest GPU model on which it
+// is known, and by how many runs; 0: on one of them there aren't at least so many.
+func (f *Foresight) surelyAtDefault(workload, partition string, least int) (longest time.Duration, all int) {
+	for runs, upper := range f.uppersAtDefault(workload, partition) {
+		if runs < least {
+			return 0, 0
+		}
+		longest, all = max(longest, upper), all+runs
+	}
+	return longest, all
+}
+
+// uppersAtDefault are by GPU model how many runs a workload is known by, and how long it runs at most at
+// default clocks.
+func (f *Foresight) uppersAtDefault(workload, partition string) iter.Seq2[int, time.Duration] {
+	return func(yield func(int, time.Duration) bool) {
+		for _, name := range f.gpuModels() {
+			m, pt, ok := f.foresee(workload, partition, name)
+			if !ok {
+				continue
+			}
+			upper := m.Model.UpperTime(&pt, f.settings().Live.TimeMargin)
+			if !yield(m.Model.Samples+m.Hits, time.Duration(upper*float64(time.Second))) {
+				return
+			}
+		}
+	}
 }
 
 // foresee is what a workload does at default clocks in a partition.

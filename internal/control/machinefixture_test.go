@@ -106,7 +106,7 @@ var machineTexts = []string{
 	"[live]\nmode = \"advise\"\nhold_out = 0.4\n",
 	"[live]\nmode = \"observe\"\n",
 	"[live]\nmode = \"enforce\"\nhold_out = 1\n[records]\nkeep_days = 3\n",
-	"[live]\nmode = \"enforce\"\nhold_out = 0.4\nmax_core = 0.9\n[safety]\nstretch = 1.05\n" +
+	"[live]\nmode = \"enforce\"\nhold_out = 0.4\nmax_core = 0.9\nmax_slowdown = 1.05\n" +
 		"[records]\nkeep_days = 3\ndetail_days = 1\n",
 }
 

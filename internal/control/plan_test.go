@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/liveplan"
 	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
@@ -32,17 +33,30 @@ func (r *rig) plan(clocks map[slurm.JobID]dvfsmodel.Setting) {
 // TestWhatPlansAreToldMayBeSetIsWhatADecisionTakes asks for each pair of clocks and each limit.
 func TestWhatPlansAreToldMayBeSetIsWhatADecisionTakes(t *testing.T) {
 	r := taught(t)
-	r.under(planned + "[safety]\nstretch = 1.3\n")
+	r.under(strings.Replace(planned, "max_slowdown = 1.5", "max_slowdowns = {gpu = 1.02}", 1))
 	id, taken, refused := slurm.JobID(100), 0, 0
-	for _, limit := range []time.Duration{9 * time.Minute, 11 * time.Minute, 14 * time.Minute, time.Hour} {
-		admissible, ok := r.Foresight.PlanRules().Admissible(r.key().Workload, "V100", limit.Seconds())
+	var most [5]int // clocks, by limit
+	for i, limit := range []time.Duration{
+		9 * time.Minute, 11 * time.Minute, 14 * time.Minute, time.Hour, time.Hour,
+	} {
+		q := &liveplan.ClockQuestion{
+			Workload: r.key().Workload, GPUModel: "V100", Partition: "gpu", Limit: limit.Seconds(),
+		}
+		comment := ""
+		if i == 4 {
+			q.Slowdown, comment = 1.6, "epplan:slowdown=1.6"
+		}
+		admissible, ok := r.Foresight.PlanRules().Admissible(q)
+		most[i] = len(admissible)
 		if !ok || !slices.Contains(admissible, base) {
 			t.Fatalf("%v, %v", admissible, ok)
 		}
 		for _, core := range ask(1).Clocks[0].Core {
 			id++
 			at := dvfsmodel.Setting{Core: core, Mem: 877}
-			r.job(id, func(j *slurm.Job) { j.TimeLimit, j.Start = live.LimitOf(limit), r.clock.read() })
+			r.job(id, func(j *slurm.Job) {
+				j.TimeLimit, j.Start, j.Comment = live.LimitOf(limit), r.clock.read(), comment
+			})
 			r.plan(map[slurm.JobID]dvfsmodel.Setting{id: at})
 			d := r.decide(ask(id))
 			follows := strings.HasPrefix(d.Reason, "by plan edl:0.8: ")
@@ -59,8 +73,9 @@ func TestWhatPlansAreToldMayBeSetIsWhatADecisionTakes(t *testing.T) {
 			}
 		}
 	}
-	if taken == 0 || refused == 0 {
-		t.Errorf("%d taken, %d refused", taken, refused)
+	if taken == 0 || refused == 0 || most[4] <= most[3] {
+		t.Errorf("%d taken, %d refused; clocks %v, want more where the user allows a longer run", taken, refused,
+			most)
 	}
 }
 
@@ -110,7 +125,7 @@ func TestJobsThatTheLotHoldsOutRunAsWithoutAPlan(t *testing.T) {
 // clocks for them.
 func TestWhereDefaultClocksAreTheBestTheLotLeavesJobsAtThem(t *testing.T) {
 	r := taught(t)
-	r.under(strings.Replace(planned, "hold_out = 0\n", "hold_out = 0.3\n", 1) + bestAtDefault)
+	r.under(strings.Replace(planned, "hold_out = 0\n", "hold_out = 0.3\nmin_gain = 0\n", 1) + bestAtDefault)
 	heldOut := 0
 	for id := slurm.JobID(100); id < 140; id++ {
 		r.job(id, nil)
@@ -197,7 +212,9 @@ func TestWhatPlansAreToldOfTheConstantArmIsWhatADecisionTakes(t *testing.T) {
 		if arm != live.ArmConstant {
 			continue
 		}
-		clocks := rules.Constant(r.key().Workload, "V100", limit.Seconds())
+		clocks := rules.Constant(&liveplan.ClockQuestion{
+			Workload: r.key().Workload, GPUModel: "V100", Limit: limit.Seconds(),
+		})
 		if clocks.Core != d.Core {
 			t.Errorf("told %s within %s, decided %+v", clocks.Words(), limit, d)
 		}

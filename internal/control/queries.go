@@ -15,7 +15,6 @@ func (c *Controller) newQuery() *query.Service {
 			s := c.settings.Load()
 			return &query.Settings{
 				Version: s.Version, Goal: s.Goal, Live: &s.Live, Factors: &s.Factors, Profiles: s.Profiles,
-				Stretch: s.Safety.Stretch,
 				Sharing: s.sharing(), HostW: s.HostPower, Footprint: s.footprint,
 				Choose: func(q *query.Choice) (live.Decision, dvfsmodel.Setting) {
 					return c.decider.Preview(&s.Settings, q.Job, q.Shared, q.GPUModel, q.Model, q.Wishes, q.Now)

@@ -15,5 +15,10 @@ func (c *Controller) reload() (*epdapi.ReloadAnswer, error) {
 	if err := c.Reload(c.options.Load); err != nil {
 		return nil, fmt.Errorf("%w: %w", epdapi.ErrRequest, err)
 	}
-	return &epdapi.ReloadAnswer{Version: c.Settings().Version, Before: before}, nil
+	s := c.Settings()
+	answer := &epdapi.ReloadAnswer{Version: s.Version, Before: before}
+	for _, warning := range s.Warnings {
+		answer.Warnings = append(answer.Warnings, warning.Error())
+	}
+	return answer, nil
 }

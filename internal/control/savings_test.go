@@ -49,7 +49,7 @@ func (r *rig) savings() epdapi.Savings {
 // What a saving costs is stated beside it: each workload's treated runs take longer than those held
 // out by a part of its own.
 func TestSavingsSayHowMuchLongerJobsTook(t *testing.T) {
-	r := newRig(t, func(o *Options) { o.Settings = settings(t, "[safety]\nstretch = 1.25\n") })
+	r := newRig(t, func(o *Options) { o.Settings = settings(t, "[live]\nmax_slowdown = 1.25\n") })
 	for workload, longer := range map[string]float64{"a": 1.2, "b": 1} {
 		for arm, times := range map[live.Arm][]float64{
 			live.ArmHeldOut: {98, 100, 102}, live.ArmTreated: {99, 99, 101, 101},
@@ -67,8 +67,8 @@ func TestSavingsSayHowMuchLongerJobsTook(t *testing.T) {
 	}
 	s := r.savings()
 	if l := s.Time; l.Runs != 8 || l.Against != 6 || math.Abs(l.LongerS-4*20) > 1e-9 ||
-		math.Abs(l.BaselineS-800) > 1e-9 || !(l.LowS > 60 && l.HighS < 100) || s.Stretch != 1.25 {
-		t.Errorf("%+v, stretch %v, want 80 s longer than 800 s", l, s.Stretch)
+		math.Abs(l.BaselineS-800) > 1e-9 || !(l.LowS > 60 && l.HighS < 100) || s.MaxSlowdown != 1.25 {
+		t.Errorf("%+v, max_slowdown %v, want 80 s longer than 800 s", l, s.MaxSlowdown)
 	}
 	if got := s.Time.Words("held out"); !strings.HasPrefix(got, "10.0 % longer than held out; between") {
 		t.Error(got)
@@ -145,7 +145,7 @@ func TestTheModelledSavingIsWhatWasPredictedAtDefaultClocksLessWhatWasUsed(t *te
 func TestTroubleWithRecordsTakesHeldOutRunsOutOfTheComparison(t *testing.T) {
 	r := newRig(t, func(o *Options) {
 		o.StoreWait = 10 * time.Millisecond
-		o.Settings = settings(t, "[live]\nmode = \"enforce\"\nhold_out = 1\n")
+		o.Settings = settings(t, "[live]\nmode = \"enforce\"\nhold_out = 1\nmax_slowdown = 1.5\n")
 	})
 	for id := range slurm.JobID(6) {
 		r.run(id+1, memoryBound())

@@ -24,6 +24,7 @@ type Settings struct {
 	KeepDays int // of records; 0: for ever
 	// DetailDays is for how many of them runs are kept in full detail; 0: all of them.
 	DetailDays int
+	Warnings   []error              // about what should be written otherwise in the file
 	series     *config.FactorSeries // factors over time; nil: they are constant
 	curve      *sharing.Curve       // what it costs to share a GPU; nil: by load alone
 }
@@ -32,7 +33,7 @@ type Settings struct {
 func NewSettings(c *config.Config, version string) *Settings {
 	return &Settings{
 		Settings: decide.NewSettings(c, version), Factors: c.Factors, Predict: c.Predict,
-		Web: c.Web, KeepDays: c.Records.KeepDays, DetailDays: c.Records.DetailDays,
+		Web: c.Web, KeepDays: c.Records.KeepDays, DetailDays: c.Records.DetailDays, Warnings: c.Warnings(),
 	}
 }
 
@@ -84,7 +85,7 @@ func DefaultSettings() *Settings { return NewSettings(config.Default(), "default
 func (s *Settings) learning() learn.Settings {
 	return learn.Settings{
 		TimeMargin: s.Live.TimeMargin, Explore: s.Live.Explore > 0, Caps: s.Live.Cap.IsChosenSomewhere(),
-		Stretch: s.Safety.Stretch,
-		Sharing: s.sharing(),
+		MaxSlowdown: s.Live.MostSlowdown(),
+		Sharing:     s.sharing(),
 	}
 }

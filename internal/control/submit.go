@@ -85,13 +85,14 @@ func (c *Controller) niceAtSubmit(s *slurm.Submission, wishes *slurm.Wishes) int
 func (c *Controller) adviseLimit(s *slurm.Submission, from jobs.Source, mode live.Mode) string {
 	settings := c.settings.Load()
 	gpus, shared := jobs.GPUsOf(s)
-	if mode == live.Observe || !settings.Live.LimitHints || shared || gpus == 0 || s.Limit().IsUnlimited() {
+	hint := &settings.Live.LimitHint
+	if mode == live.Observe || !hint.For(string(s.Partition)) || shared || gpus == 0 || s.Limit().IsUnlimited() {
 		return ""
 	}
-	upper := c.Foresight.upperAtDefault(from.Workload(gpus), string(s.Partition))
-	advice, _ := slurm.AdviseLimit(s.Limit(), upper, settings.Safety.LimitMargin)
-	if advice.Text == "" {
+	upper, runs := c.Foresight.surelyAtDefault(from.Workload(gpus), string(s.Partition), hint.Runs)
+	advice, found := slurm.AdviseLimit(s.Limit(), upper, settings.Safety.LimitMargin)
+	if !found {
 		return ""
 	}
-	return "epplan: " + advice.Text
+	return "epplan: " + hint.Words(slurm.FormatLimit(advice.Limit), slurm.FormatLimit(upper), runs)
 }

@@ -44,6 +44,7 @@ func TestARunWhileTheControllerWasAwayIsKnownByItsJob(t *testing.T) {
 
 func TestAUserHearsOfALimitThatWouldDoOnlyWhereItIsFarTooLong(t *testing.T) {
 	r := newRig(t, nil)
+	r.under(enforceAll + "limit_hints = true\n")
 	submission := func(partition string, minutes uint32) *slurm.Submission {
 		return &slurm.Submission{
 			Version: slurm.ProtocolVersion, UID: 1000, Name: "train", Partition: slurm.Hex(partition),

@@ -33,7 +33,7 @@ func (ch *chooser) adapt(budget float64) bool {
 		return false
 	}
 	levels := ch.adaptLevels()
-	if len(levels) == 0 {
+	if len(levels) == 0 || savedAtMost(levels) < ch.settings.Live.MinGainOf(ch.job.Partition.Value()) {
 		return false
 	}
 	first := ch.firstLevel(levels, sla)
@@ -77,6 +77,15 @@ func (ch *chooser) adaptLevels() []live.AdaptLevel {
 		return nil
 	}
 	return thinOut(all, maxAdaptLevels)
+}
+
+// savedAtMost is the part of the energy at default clocks that the cheapest of some levels saves.
+func savedAtMost(levels []live.AdaptLevel) float64 {
+	least := 1.0
+	for i := range levels {
+		least = min(least, levels[i].Cost)
+	}
+	return 1 - least
 }
 
 // thinOut is a list with at most so many of its entries, the first and the last

@@ -9,9 +9,12 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/choose"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/liveplan"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
@@ -250,9 +253,9 @@ func TestANodeFollowsOnlyAPowerLimitThatItCanTake(t *testing.T) {
 
 // knowingLimits is a job whose model knows runs under several limits, in which half of the power at
 // default clocks is saved by a limit that hardly slows anything.
-func knowingLimits(t *testing.T, rng *rand.Rand, from *modelPool, lines string) *capped {
+func knowingLimits(t *testing.T, rng *rand.Rand, from *modelPool) *capped {
 	t.Helper()
-	c := drawCapped(rng, from, lines)
+	c := drawCapped(rng, from, "mode = \"chosen\"\n")
 	at := c.profile.Default
 	at.Cap = dvfsmodel.Watt(math.Round(float64(c.limit.InForce)))
 	free := c.model.At(at.Core, at.Mem)
@@ -290,7 +293,7 @@ func TestAPowerLimitIsChosenBesideClocksByRunsUnderSeveral(t *testing.T) {
 	from := newPool(t, rng, 40)
 	set, both := 0, 0
 	for range cases(3000) {
-		c := knowingLimits(t, rng, from, "mode = \"chosen\"\n")
+		c := knowingLimits(t, rng, from)
 		d := c.decide(t)
 		off := *c
 		off.live = ""
@@ -350,4 +353,91 @@ func (c *capped) carelessTogether(d *live.Decision) string {
 		return fmt.Sprintf("is predicted at %v s, want %v", predicted, want)
 	}
 	return ""
+}
+
+// No clocks are set that save less energy than min_gain of that at default clocks, GPUs with their share
+// of the node, whatever the objective, unless a run is faster there, or default clocks aren't sure to end in
+// time, or the run is one to learn from.
+func TestNothingIsSetThatSavesLessThanTheLeastGain(t *testing.T) {
+	from := newPool(t, rand.New(rand.NewPCG(19, 9)), 40)
+	var seen gainSeen
+	rapid.Check(t, func(rt *rapid.T) {
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
+		minGain := rapid.SampledFrom([]float64{0, 0.02, 0.05, 0.2}).Draw(rt, "least gain")
+		by := rapid.SampledFrom([]string{
+			"min_gain = %v\n", "min_gains = { p = %v, other = 0.9 }\n",
+		}).Draw(rt, "key")
+		withCaps, planned := rapid.Bool().Draw(rt, "caps"), rapid.Bool().Draw(rt, "plan")
+		more := planEnforced
+		if rapid.IntRange(0, 3).Draw(rt, "adapt") == 0 {
+			more += "[live.adapt]\nmode = \"on\"\n"
+		}
+		explores := rapid.Bool().Draw(rt, "explores")
+		for range 40 {
+			c := knowingLimits(t, rng, from)
+			c.minGain = 0.9
+			text := strings.Replace(c.configuration(), "min_gain = 0.9\n", fmt.Sprintf(by, minGain), 1) + more
+			if withCaps {
+				text += c.live
+			}
+			ch := c.chooser(t, text)
+			if withCaps {
+				ch.request.PowerLimit = c.limit
+			}
+			if planned {
+				plan := drawAdvice(rng, c.alike)
+				ch.planned = func() liveplan.Advice { return plan }
+			}
+			ch.backlog, ch.explores = float64(rng.IntN(3)), explores
+			ch.choose(&slurm.Wishes{Deadline: ch.decision.Wish.Deadline})
+			if ch.settings.Live.MinGainOf("p") != minGain {
+				rt.Fatalf("min_gain is %v", ch.settings.Live.MinGainOf("p"))
+			}
+			if wrong := seen.wrong(ch, minGain); wrong != "" {
+				rt.Fatalf("%v %s, want at least %v: %s", ch.decision.Setting, wrong, minGain, ch.decision.Reason)
+			}
+		}
+	})
+	t.Logf("%+v", seen)
+	if seen.set == 0 || seen.adapted == 0 || seen.planned == 0 || seen.little == 0 {
+		t.Error("some case never came")
+	}
+}
+
+// gainSeen counts what became of runs, little of them for too small a gain.
+type gainSeen struct{ set, adapted, planned, little int }
+
+// wrong is what is wrong about a decision: by what it says it takes, once more.
+func (s *gainSeen) wrong(ch *chooser, minGain float64) string {
+	d, standard := ch.decision, &ch.safe.Standard
+	byPlan := strings.HasPrefix(d.Reason, "by plan")
+	switch {
+	case strings.Contains(d.Reason, "(min_gain)") && !d.Apply:
+		s.little++
+		return ""
+	case !d.Apply || strings.HasPrefix(d.Reason, probeReason) && !byPlan:
+		return ""
+	case d.Adapt != nil:
+		s.adapted++
+		least := 1.0
+		for _, l := range d.Adapt.Levels {
+			least = min(least, l.Cost)
+		}
+		if 1-least < minGain {
+			return fmt.Sprintf("saves %v at most", 1-least)
+		}
+		return ""
+	case byPlan:
+		s.planned++
+	default:
+		s.set++
+	}
+	host, seconds := float64(ch.settings.HostPower(d.GPUModel)), d.Predicted.Or(0)
+	saved := 1 - (d.EnergyJ.Or(0)+host*seconds)/(float64(standard.Energy)+host*standard.Time)
+	limit, _ := ch.timeBudget()
+	if saved >= minGain-1e-9 || minGain == 0 || seconds < standard.Time ||
+		!dvfsmodel.MeetsLimit(ch.safe.RequiredTime(standard), limit) {
+		return ""
+	}
+	return fmt.Sprintf("saves %v", saved)
 }

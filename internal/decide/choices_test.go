@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,7 +35,7 @@ type alike struct {
 	objective                        string
 	timeWeight                       float64
 	limitMargin, deadlineMargin      float64
-	timeMargin, stretch              float64
+	timeMargin, stretch, minGain     float64
 	minCore, maxCore, minMem, maxMem float64
 }
 
@@ -112,11 +113,12 @@ func drawAlike(rng *rand.Rand, p *config.Profile, m *learn.Model) *alike {
 
 // configuration is the one of the job's cluster.
 func (a *alike) configuration() string {
-	return fmt.Sprintf("[safety]\nlimit_margin = %v\ndeadline_margin_s = %v\nstretch = %v\n[objective]\n"+
+	return fmt.Sprintf("[safety]\nlimit_margin = %v\ndeadline_margin_s = %v\n[objective]\n"+
 		"name = %q\ntime_weight = %v\n"+
-		"[live]\nmode = \"enforce\"\nhold_out = 0\nexplore = 0\ntime_margin = %v\nmin_core = %v\n"+
+		"[live]\nmode = \"enforce\"\nhold_out = 0\nexplore = 0\nmin_gain = %v\nmax_slowdown = %v\n"+
+		"time_margin = %v\nmin_core = %v\n"+
 		"max_core = %v\nmin_mem = %v\nmax_mem = %v\n",
-		a.limitMargin, a.deadlineMargin, a.stretch, a.objective, a.timeWeight, a.timeMargin, a.minCore,
+		a.limitMargin, a.deadlineMargin, a.objective, a.timeWeight, a.minGain, a.stretch, a.timeMargin, a.minCore,
 		a.maxCore, a.minMem, a.maxMem)
 }
 
@@ -350,4 +352,40 @@ func (a *alike) careless(at dvfsmodel.Setting) string {
 		return "barred by the administrator"
 	}
 	return ""
+}
+
+// TestAJobRunsNoLongerThanItsPartitionOrItsUserSays draws bounds: the default one, the partition's, and a
+// user's own, which counts before both.
+func TestAJobRunsNoLongerThanItsPartitionOrItsUserSays(t *testing.T) {
+	rng := rand.New(rand.NewPCG(19, 8))
+	from := newPool(t, rng, 40)
+	var slowed [3]int
+	for range cases(2000) {
+		a := from.draw(rng)
+		a.limit, a.deadline, a.objective = live.Unlimited(), 0, "energy"
+		a.minCore, a.maxCore, a.minMem, a.maxMem = 0.1, 1.5, 0.1, 1.5
+		text := "[live]\nmode = \"enforce\"\nhold_out = 0\nexplore = 0\nmin_core = 0.1\nmin_mem = 0.1\n"
+		wishes, kind := slurm.Wishes{}, rng.IntN(3)
+		switch a.stretch, a.timeMargin, a.limitMargin = 1.1, 0.1, 0.1; kind {
+		case 1:
+			a.stretch = 1 + rng.Float64()
+			text += fmt.Sprintf("max_slowdown = 10\nmax_slowdowns = { p = %v, other = 1 }\n", a.stretch)
+		case 2:
+			wishes.Slowdown = 1 + rng.Float64()
+			a.stretch = wishes.Slowdown
+			text += "max_slowdowns = { p = 1.2 }\n"
+		}
+		ch := a.chooser(t, text)
+		ch.choose(&wishes)
+		if why := a.careless(a.setting(ch.decision)); why != "" {
+			t.Fatalf("%s, want at most %v: %s", why, a.stretch, ch.decision.Reason)
+		}
+		if ch.decision.Predicted.Or(0) > ch.safe.Standard.Time*1.0001 {
+			slowed[kind]++
+		}
+	}
+	t.Logf("%v were slowed down", slowed)
+	if slices.Contains(slowed[:], 0) {
+		t.Error("some case never came")
+	}
 }

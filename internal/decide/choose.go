@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -30,6 +31,7 @@ type chooser struct {
 	decision *live.Decision
 	backlog  float64                // GPUs that other jobs wait for, by GPU that they could have
 	planned  func() liveplan.Advice // by the plan in force; nil: it doesn't count for the job
+	slowdown float64                // that the user wishes; 0: the partition's holds
 	// safe answers by the model within what the configuration allows; nil where there is
 	// nothing to choose: no model, no known limit, or somebody chose already.
 	safe *choose.SafeResponse
@@ -40,6 +42,7 @@ type chooser struct {
 // choose goes through the rules, the strongest first.
 func (ch *chooser) choose(wishes *slurm.Wishes) {
 	d := ch.decision
+	ch.slowdown = wishes.Slowdown
 	switch {
 	case ch.request.GPUs == 0:
 		d.Reason = reasonNoGPUs
@@ -111,7 +114,9 @@ func (ch *chooser) chooseByModel() {
 	ch.safe, ch.uncapped = sure, sure
 	budget, bound := ch.timeBudget()
 	best, err := ch.optimum(budget)
+	var little string
 	if err == nil {
+		best, little = worthSetting(ch, &best, budget)
 		if pt, learns := ch.probe(&best, budget); learns {
 			ch.takeProbe(&pt)
 			return
@@ -124,6 +129,8 @@ func (ch *chooser) chooseByModel() {
 	case err != nil:
 		d.Reason = fmt.Sprintf("default clocks: no others are sure to end within the %s of %s", bound,
 			durationWords(budget))
+	case best.Core == standard.Core && best.Mem == standard.Mem && best.Cap == 0 && little != "":
+		d.Reason = "default clocks: " + little + waitingWords(ch.backlog)
 	case best.Core == standard.Core && best.Mem == standard.Mem && best.Cap == 0:
 		d.Reason = "default clocks are the best ones" + waitingWords(ch.backlog)
 	default:
@@ -138,13 +145,32 @@ func (ch *chooser) chooseByModel() {
 	ch.followPlan(budget)
 }
 
+// worthSetting is a point, or the one at default clocks where the point saves too little energy, GPUs with
+// their share of the node, and is no faster; and then why.
+func worthSetting(ch *chooser, pt *dvfsmodel.Point, budget float64) (dvfsmodel.Point, string) {
+	standard := ch.safe.At(ch.safe.Standard.Core, ch.safe.Standard.Mem) // under a constant power limit
+	least := ch.settings.Live.MinGainOf(ch.job.Partition.Value())
+	gain := 1 - float64(ch.energyWithHost(pt)/ch.energyWithHost(&standard))
+	if *pt == standard || least == 0 || gain >= least || pt.Time < standard.Time ||
+		!dvfsmodel.MeetsLimit(ch.safe.RequiredTime(&standard), budget) {
+		return *pt, ""
+	}
+	at := dvfsmodel.Setting{Core: pt.Core, Cap: pt.Cap}
+	if pt.Mem != standard.Mem {
+		at.Mem = pt.Mem
+	}
+	return standard, fmt.Sprintf("%s would save %.1f%% energy, less than %v%% (min_gain)", at.Words(), 100*gain,
+		100*least)
+}
+
 // safeResponse is how the workload answers to the clocks that may be set.
 func (ch *chooser) safeResponse() *choose.SafeResponse {
-	m, safety := ch.model.Model, &ch.settings.Safety
+	m := ch.model.Model
 	s := &choose.SafeResponse{
 		Fitted: &m.Model, Settings: ch.table.Allowed, Standard: m.At(ch.table.Base.Core, ch.table.Base.Mem),
-		TimeMargin: ch.settings.Live.TimeMargin, LimitMargin: safety.LimitMargin, Stretch: safety.Stretch,
-		Limit: ch.request.PowerLimit.InForce, Ladder: ch.table.Pairs,
+		TimeMargin: ch.settings.Live.TimeMargin, LimitMargin: ch.settings.Safety.LimitMargin,
+		Stretch: cmp.Or(ch.slowdown, ch.settings.Live.SlowdownOf(ch.job.Partition.Value())),
+		Limit:   ch.request.PowerLimit.InForce, Ladder: ch.table.Pairs,
 	}
 	s.Standard = s.Under(s.Standard.Core, s.Standard.Mem, s.Limit)
 	if ch.holdsByCap() {

@@ -59,11 +59,12 @@ func drawnDecision(t *testing.T, rng *rand.Rand, a *alike) string {
 		constant = fmt.Sprintf("constant_arm = 0.3\nconstant_clocks = { %q = [%v, %v] }\n", a.profile.Name,
 			float64(pair.Core), float64(pair.Mem))
 	}
-	text := fmt.Sprintf("[safety]\nlimit_margin = %v\ndeadline_margin_s = %v\nstretch = %v\n[objective]\n"+
+	text := fmt.Sprintf("[safety]\nlimit_margin = %v\ndeadline_margin_s = %v\n[objective]\n"+
 		"name = %q\ntime_weight = %v\n"+
-		"[live]\nmode = %q\nhold_out = 0.1\nexplore = 0.2\ntime_margin = %v\nmin_core = %v\nmax_core = %v\n"+
+		"[live]\nmode = %q\nhold_out = 0.1\nexplore = 0.2\nmin_gain = 0\n"+
+		"max_slowdown = %v\ntime_margin = %v\nmin_core = %v\nmax_core = %v\n"+
 		"min_mem = %v\nmax_mem = %v\n",
-		a.limitMargin, a.deadlineMargin, a.stretch, a.objective, a.timeWeight, mode, a.timeMargin, a.minCore,
+		a.limitMargin, a.deadlineMargin, a.objective, a.timeWeight, mode, a.stretch, a.timeMargin, a.minCore,
 		a.maxCore, a.minMem, a.maxMem) + constant
 	if rng.IntN(5) == 0 {
 		text += "[live.adapt]\nmode = \"on\"\n"

@@ -78,8 +78,8 @@ func newSite(t *testing.T, b *board, seed uint64, capMode string) *site {
 	t.Helper()
 	s := &site{
 		board: b, rng: rand.New(rand.NewPCG(seed, 5)), refitted: make(chan struct{}, 1),
-		settings: settings(t, "[safety]\nlimit_margin = 0\nstretch = 2.2\n"+
-			"[live]\nmode = \"enforce\"\nhold_out = 0\nexplore = 0.5\n"+
+		settings: settings(t, "[safety]\nlimit_margin = 0\n"+
+			"[live]\nmode = \"enforce\"\nhold_out = 0\nexplore = 0.5\nmax_slowdown = 2.2\n"+
 			"time_margin = 0.05\nexplore_slowdown = 0.3\n[live.cap]\nmode = \""+capMode+"\"\n"),
 		records: &kept{outcomes: make(map[record.WorkloadKey][]record.Outcome)},
 	}
@@ -89,7 +89,7 @@ func newSite(t *testing.T, b *board, seed uint64, capMode string) *site {
 		Settings: func() learn.Settings {
 			return learn.Settings{
 				TimeMargin: s.settings.Live.TimeMargin, Explore: true, Caps: s.settings.Live.Cap.IsChosenSomewhere(),
-				Stretch: s.settings.Safety.Stretch,
+				MaxSlowdown: s.settings.Live.MostSlowdown(),
 			}
 		},
 		GPU: func(string) learn.GPU {
@@ -299,7 +299,7 @@ type exploring struct {
 
 func drawExploring(t *testing.T, rng *rand.Rand, from *modelPool) *exploring {
 	t.Helper()
-	e := &exploring{capped: knowingLimits(t, rng, from, "mode = \"chosen\"\n")}
+	e := &exploring{capped: knowingLimits(t, rng, from)}
 	if rng.IntN(2) == 0 {
 		m := *e.model
 		m.Capped = nil

@@ -9,6 +9,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/jobs"
+	"github.com/epplan/epplan/internal/liveplan"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
@@ -34,48 +35,51 @@ func (p PlanRules) Arm(job slurm.JobID, gpuModel string) live.Arm {
 
 // Constant are the clocks that a job of the constant arm gets, as [PlanRules.Admissible] has it of chosen
 // ones; the zero value: the default ones.
-func (p PlanRules) Constant(workload, gpuModel string, limit float64) dvfsmodel.Setting {
-	if ch := p.chooser(workload, gpuModel); ch != nil {
-		if pt, _ := ch.constantPoint(limit); pt != nil {
+func (p PlanRules) Constant(q *liveplan.ClockQuestion) dvfsmodel.Setting {
+	if ch := p.chooser(q); ch != nil {
+		if pt, _ := ch.constantPoint(q.Limit); pt != nil {
 			return dvfsmodel.Setting{Core: pt.Core, Mem: pt.Mem}
 		}
 	}
 	return dvfsmodel.Setting{}
 }
 
-// Admissible are the clocks that may be chosen for a job of a workload on a GPU model if it must end
-// within so many seconds, the default ones among them; false: nothing is known of it there.
-func (p PlanRules) Admissible(workload, gpuModel string, limit float64) ([]dvfsmodel.Setting, bool) {
-	ch := p.chooser(workload, gpuModel)
+// Admissible are the clocks that may be chosen for a job, the default ones among them; false: nothing
+// is known of its workload on the GPU model.
+func (p PlanRules) Admissible(q *liveplan.ClockQuestion) ([]dvfsmodel.Setting, bool) {
+	ch := p.chooser(q)
 	if ch == nil || len(ch.table.Pairs) == 0 {
 		return nil, false
 	}
 	safe := ch.safe
 	clocks := []dvfsmodel.Setting{{Core: safe.Standard.Core, Mem: safe.Standard.Mem}}
 	for _, pair := range safe.Settings {
-		if pt := safe.At(pair.Core, pair.Mem); pair != clocks[0] && safe.Admits(&pt, limit) {
-			clocks = append(clocks, pair)
+		if pt := safe.At(pair.Core, pair.Mem); pair != clocks[0] && safe.Admits(&pt, q.Limit) {
+			if _, little := worthSetting(ch, &pt, q.Limit); little == "" {
+				clocks = append(clocks, pair)
+			}
 		}
 	}
 	return clocks, true
 }
 
-// chooser is that of a job of a workload on a GPU model; nil: nothing is known of it there.
-func (p PlanRules) chooser(workload, gpuModel string) *chooser {
+// chooser is that of a job; nil: nothing is known of its workload on the GPU model.
+func (p PlanRules) chooser(q *liveplan.ClockQuestion) *chooser {
 	dr := p.decider
 	s := dr.options.Settings()
 	model := dr.options.Models.Model(record.WorkloadKey{
-		Cluster: dr.options.Cluster, Workload: workload, GPUModel: gpuModel,
+		Cluster: dr.options.Cluster, Workload: q.Workload, GPUModel: q.GPUModel,
 	})
 	if model.Model == nil {
 		return nil
 	}
-	request := &epdapi.DecideRequest{GPUModel: gpuModel, Clocks: dr.clocksOf(s, gpuModel, model.Model)}
-	seen := dr.limits.of(gpuModel)
+	request := &epdapi.DecideRequest{GPUModel: q.GPUModel, Clocks: dr.clocksOf(s, q.GPUModel, model.Model)}
+	seen := dr.limits.of(q.GPUModel)
 	request.PowerLimit, request.CoreFixed = seen.limit, seen.coreFixed
 	ch := &chooser{
 		settings: s, table: dr.tables.get(s, request), model: model, request: request,
-		job: jobs.Described(0, "", "", ""), decision: &live.Decision{GPUModel: s.ModelName(gpuModel)},
+		job: jobs.Described(0, "", q.Partition, ""), decision: &live.Decision{GPUModel: s.ModelName(q.GPUModel)},
+		slowdown: q.Slowdown,
 	}
 	ch.safe = ch.safeResponse()
 	ch.uncapped = ch.safe
@@ -150,6 +154,10 @@ func (ch *chooser) followPlan(budget float64) {
 			pt = under
 			by += ", and by the job's own choice of a power limit, under which it takes no longer"
 		}
+	}
+	if worth, little := worthSetting(ch, &pt, budget); little != "" {
+		pt = worth
+		by += ", " + little
 	}
 	if pt.Core == ch.safe.Standard.Core && pt.Mem == ch.safe.Standard.Mem && pt.Cap == 0 {
 		ch.revertToDefault(by + ": default clocks; " + why)

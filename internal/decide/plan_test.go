@@ -184,7 +184,7 @@ func TestAJobAtAPlansClocksChoosesAPowerLimitThatMakesItNoSlower(t *testing.T) {
 	from := newPool(t, rng, 40)
 	limited, plain := 0, 0
 	for range cases(3000) {
-		c := knowingLimits(t, rng, from, "mode = \"chosen\"\n")
+		c := knowingLimits(t, rng, from)
 		plan := drawAdvice(rng, c.alike)
 		decide := func(lines string) (*live.Decision, *chooser) {
 			ch := c.chooser(t, c.configuration()+planEnforced+lines)

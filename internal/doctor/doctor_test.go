@@ -322,6 +322,12 @@ func brokenSlurm() []broken {
 	}
 }
 
+// hasOldKey has the configuration hold a key that others took the place of.
+func hasOldKey(m *machine) {
+	const text = "[safety]\nstretch = 1.5\n"
+	m.files["/etc/epplan/config.toml"], m.agent.Controller.ConfigVersion = text, config.Digest([]byte(text))
+}
+
 // brokenEPD are faults of epd.
 func brokenEPD() []broken {
 	remote := func(m *machine) { m.agent.Role, m.agent.Health.Controllers = "agent", []string{"head:6821"} }
@@ -354,6 +360,7 @@ func brokenEPD() []broken {
 			m.modes["/etc/epplan/config.toml"], m.agent.Health.UID = 0o600, 1000
 		}},
 		{"config-stale", func(m *machine) { m.agent.Controller.ConfigVersion = "0" }},
+		{"config-old-key", hasOldKey},
 		{"slurm-sync", func(m *machine) { m.agent.Controller.Queue.Failures = 4 }},
 		{"gpus-none", func(m *machine) { m.agent.GPUs = nil }},
 		{"gpu-lost", func(m *machine) { m.agent.GPUs[0].Lost = true }},

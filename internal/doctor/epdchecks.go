@@ -231,6 +231,12 @@ var configStale = &Fault{
 	Fix{Run: "{program} reload --socket {socket}"},
 }
 
+var configOld = &Fault{
+	"config-old-key", Warn, "{warning}",
+	"epd goes by it as it says, but the file doesn't say what holds",
+	Fix{Run: "{program} config check {file}    # says what to write; then: epplan reload"},
+}
+
 func lookConfig(ctx context.Context, e *examination) []Finding {
 	path := e.configPath(ctx)
 	if path == "" {
@@ -262,7 +268,11 @@ func lookConfig(ctx context.Context, e *examination) []Finding {
 	if err == nil && config.Digest([]byte(text)) != controller.ConfigVersion {
 		return configStale.finding(append(words, "socket", slurm.ShellQuote(e.options.adminSocket()))...)
 	}
-	return okFinding("%s; %s", path, modesText(&c.Live))
+	if old := c.Warnings(); len(old) > 0 {
+		return configOld.finding(append(words, "warning", old[0].Error())...)
+	}
+	return okFinding("%s; %s; a job may run up to %v times as long as at default clocks (max_slowdown)", path,
+		modesText(&c.Live), c.Live.MostSlowdown())
 }
 
 func modesText(l *config.Live) string {

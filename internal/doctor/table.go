@@ -104,7 +104,7 @@ func epdChecks() []Check {
 		},
 		{
 			"config", Head, "the configuration: right, readable by epd, in force; its modes",
-			[]*Fault{configWrong, configMissing, configClosed, configStale},
+			[]*Fault{configWrong, configMissing, configClosed, configStale, configOld},
 			lookConfig,
 		},
 		{"slurm-sync", Head, "whether Slurm answers epd", []*Fault{syncFails}, lookSync},

@@ -181,7 +181,9 @@ type Wishes struct {
 	CoreMHz  int       `json:"core_mhz"` // fixed clocks; 0: not fixed
 	MemMHz   int       `json:"mem_mhz"`
 	Deadline time.Time `json:"deadline,omitzero"`
-	Warnings []string  `json:"warnings"`
+	// Slowdown is how many times as long as at default clocks the job may run; 0: not stated.
+	Slowdown float64  `json:"slowdown,omitzero"`
+	Warnings []string `json:"warnings"`
 }
 
 // Words are what a user asked for, each wish in words, but for the warnings.
@@ -201,6 +203,9 @@ func (w *Wishes) Words(when func(time.Time) string) []string {
 	}
 	if !w.Deadline.IsZero() {
 		wishes = append(wishes, "to end by "+when(w.Deadline))
+	}
+	if w.Slowdown > 0 {
+		wishes = append(wishes, fmt.Sprintf("to take at most %v times as long as at default clocks", w.Slowdown))
 	}
 	return wishes
 }

@@ -1,6 +1,7 @@
 package epdapi
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -214,4 +215,23 @@ type Fault struct {
 type ReloadAnswer struct {
 	Version string `json:"version"` // of the configuration in force
 	Before  string `json:"before"`  // of the one that was
+	// Warnings say what should be written otherwise in it.
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Words say which configuration is in force now.
+func (a *ReloadAnswer) Words() string {
+	if a.Version == a.Before {
+		return "configuration " + a.Version + " in force, as before"
+	}
+	return "configuration " + a.Version + " in force, before it was " + a.Before
+}
+
+// Notes are the warnings.
+func (a *ReloadAnswer) Notes() []error {
+	all := make([]error, len(a.Warnings))
+	for i, text := range a.Warnings {
+		all[i] = errors.New(text)
+	}
+	return all
 }

@@ -35,16 +35,17 @@ type QueuedJob struct {
 	ArrayTasks string      `json:"array_tasks,omitzero"` // Slurm's list of those tasks, such as 0-3,7%2
 	Nodes      int         `json:"nodes"`
 	GPUs       int         `json:"gpus"`
-	Shared     bool        `json:"shared"`     // it asks for parts of GPUs
-	GPUModel   string      `json:"gpu_model"`  // that the job wants, or runs on; empty: any, or not known
-	AgeS       live.Number `json:"age_s"`      // since its submission; of one that runs since its start
-	Limit      live.Limit  `json:"limit_s"`    // wall time: seconds, "unlimited", or null where none is known
-	DeadlineS  live.Number `json:"deadline_s"` // from now on
-	EndsS      live.Number `json:"ends_s"`     // a running job's limit, from now on
-	Workload   string      `json:"workload"`   // key of a model; empty: there is none
-	HandsOff   bool        `json:"hands_off"`  // the user wants default clocks, or chose others
-	RuntimeS   live.Number `json:"runtime_s"`  // predicted where there is no model, for so many jobs
-	PowerW     live.Number `json:"power_w"`    // of each GPU, likewise
+	Shared     bool        `json:"shared"`            // it asks for parts of GPUs
+	GPUModel   string      `json:"gpu_model"`         // that the job wants, or runs on; empty: any, or not known
+	AgeS       live.Number `json:"age_s"`             // since its submission; of one that runs since its start
+	Limit      live.Limit  `json:"limit_s"`           // wall time: seconds, "unlimited", or null where none is known
+	DeadlineS  live.Number `json:"deadline_s"`        // from now on
+	EndsS      live.Number `json:"ends_s"`            // a running job's limit, from now on
+	Workload   string      `json:"workload"`          // key of a model; empty: there is none
+	HandsOff   bool        `json:"hands_off"`         // the user wants default clocks, or chose others
+	Slowdown   float64     `json:"slowdown,omitzero"` // how much longer it may run, by its user's wish
+	RuntimeS   live.Number `json:"runtime_s"`         // predicted where there is no model, for so many jobs
+	PowerW     live.Number `json:"power_w"`           // of each GPU, likewise
 }
 
 // QueueNode is a kind of node.

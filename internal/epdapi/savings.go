@@ -2,7 +2,10 @@ package epdapi
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/epplan/epplan/config"
@@ -17,8 +20,10 @@ type Savings struct {
 	Node  Saving    `json:"node"`
 	// Time is what it cost in time: how much longer the treated jobs took.
 	Time Longer `json:"time"`
-	// Stretch is how many times as long as at default clocks a job may run at most, now.
-	Stretch float64 `json:"stretch"`
+	// MaxSlowdown is how many times as long as at default clocks a job may run at most, now, in
+	// partitions that MaxSlowdowns doesn't name.
+	MaxSlowdown  float64            `json:"max_slowdown"`
+	MaxSlowdowns map[string]float64 `json:"max_slowdowns,omitempty"`
 	// EnergyOf is [OfModules] where all energies of GPUs are those of modules.
 	EnergyOf string `json:"energy_of,omitempty"`
 	// Module is the same as GPU of GPUs whose counters are those of modules, several GPUs or a
@@ -50,10 +55,32 @@ type Savings struct {
 // OfModules is what an energy or a power is of, if not of GPUs alone.
 const OfModules = "module"
 
-// StretchWords say how much longer a job may take, now.
-func (s *Savings) StretchWords() string {
-	return fmt.Sprintf("each job may take up to %v times as long as at default clocks, within its limit",
-		s.Stretch)
+// MostSlowdown is how many times as long as at default clocks a job may take wherever that is most.
+func (s *Savings) MostSlowdown() float64 {
+	most := s.MaxSlowdown
+	for _, x := range s.MaxSlowdowns {
+		most = max(most, x)
+	}
+	return most
+}
+
+// SlowdownWords say how much longer a job may take, now.
+func (s *Savings) SlowdownWords() string {
+	text := fmt.Sprintf("each job may take up to %v times as long as at default clocks, within its limit "+
+		"(max_slowdown", s.MaxSlowdown)
+	const most = 8
+	names := slices.Sorted(maps.Keys(s.MaxSlowdowns))
+	own := make([]string, min(most, len(names)))
+	for i, name := range names[:len(own)] {
+		own[i] = fmt.Sprintf("%s %v", name, s.MaxSlowdowns[name])
+	}
+	if len(own) > 0 {
+		text += "; in partition " + strings.Join(own, ", ")
+	}
+	if more := len(names) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text + ")"
 }
 
 // ModuleWords say which energies of GPUs have CPUs in them; "" where none has.

@@ -53,8 +53,9 @@ type Settings struct {
 	TimeMargin float64 // by which part bounds of run times are above and below predictions, at least
 	Explore    bool    // some of the runs explore
 	Caps       bool    // power limits are chosen somewhere
-	Stretch    float64 // times as long as at default clocks a run may take
-	Sharing    colocate.Rules
+	// MaxSlowdown is how many times as long as at default clocks a run may take, wherever that is most.
+	MaxSlowdown float64
+	Sharing     colocate.Rules
 }
 
 // GPU is what is known of a GPU model, whatever runs on it.

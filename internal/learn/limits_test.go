@@ -64,7 +64,9 @@ func knowingOthers(t *testing.T, random *rand.Rand, others int, caps bool) (*Lea
 	t.Helper()
 	kept := &remembered{outcomes: make(map[record.WorkloadKey][]record.Outcome)}
 	o := optionsOf(kept)
-	o.Settings = func() Settings { return Settings{TimeMargin: 0.1, Caps: caps, Explore: true, Stretch: 1.5} }
+	o.Settings = func() Settings {
+		return Settings{TimeMargin: 0.1, Caps: caps, Explore: true, MaxSlowdown: 1.5}
+	}
 	o.GPU = func(string) GPU {
 		gpu := GPU{Base: base, HostW: 25, Limit: epdapi.PowerLimit{InForce: 300, Min: 100, Max: 300}}
 		for _, core := range clocks {

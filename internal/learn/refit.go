@@ -67,14 +67,14 @@ func (l *Learner) refit(ctx context.Context, key record.WorkloadKey) error {
 	var common *commonLimits
 	if now.Caps {
 		common = l.priors.limits(priorOf(key), base)
-		fresh.Capped = fitCapped(seen.underLimits, base, common, now.Stretch)
+		fresh.Capped = fitCapped(seen.underLimits, base, common, now.MaxSlowdown)
 	}
 	var probes explore
 	if now.Explore {
 		probes.clocks = candidates(known, noise, &gpu)
 	}
 	if now.Explore && now.Caps {
-		probes.limits = limitCandidates(seen.underLimits, noise, base, common, &gpu, now.Stretch)
+		probes.limits = limitCandidates(seen.underLimits, noise, base, common, &gpu, now.MaxSlowdown)
 	}
 	if old != nil && fresh.like(old, samples) && sameCapped(fresh.Capped, old.Capped, seen.underLimits) {
 		l.models.change(key, func(st *standing) { st.explore = probes })

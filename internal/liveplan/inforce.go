@@ -12,6 +12,14 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
+// ClockQuestion asks which clocks a waiting job may have if it starts on a GPU model.
+type ClockQuestion struct {
+	Workload, GPUModel string
+	Partition          string  // or several, with commas between
+	Limit              float64 // seconds; +Inf: none
+	Slowdown           float64 // how much longer it may run, by its user's wish; 0: as the partition has it
+}
+
 // InForce is the plan in force. Nobody waits for one: there is one, or none. The zero value
 // has none. It is safe for concurrent use.
 type InForce struct {

@@ -39,7 +39,7 @@ func TestInCompressedTimeEPDLearnsToSaveNearlyAllThatCanBeSaved(t *testing.T) {
 	random := rand.New(rand.NewPCG(6, 5))
 	spec := fmt.Sprintf("sim:8,model=%s,speed=%d", compressedGPU, compression)
 	l := newLab(t, setup{
-		config: "[live]\nmode = \"enforce\"\nhold_out = 0.2\n", roles: true, nodes: 3, gpus: 8,
+		config: "[live]\nmode = \"enforce\"\nhold_out = 0.2\nmax_slowdown = 1.5\n", roles: true, nodes: 3, gpus: 8,
 		gpu: spec, alone: true,
 		flags: map[string][]string{controller: {"--gpu", spec}},
 		lua: func(text string) string { // the deadline of a busy machine, and a breaker in compressed time

@@ -13,7 +13,7 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 )
 
-const enforce = "[live]\nmode = \"enforce\"\nhold_out = 0\nexplore = 0\n"
+const enforce = "[live]\nmode = \"enforce\"\nhold_out = 0\nexplore = 0\nmax_slowdown = 1.5\n"
 
 // fixed is a comment that wishes for a core clock of the simulated V100.
 const fixed = "--comment=epplan:fixed=1087"

@@ -27,7 +27,7 @@ type trialArm struct{ name, config string }
 
 // trialArms are the arms, the ones to compare with first. waitWeight is the price of waiting, W.
 func trialArms(waitWeight float64) []trialArm {
-	const each = "[live]\nmode = \"enforce\"\nhold_out = 0\nexplore = 0\nreorder = \"all\"\n[live.pick]\nevery_s = 1\n"
+	const each = "[live]\nmode = \"enforce\"\nhold_out = 0\nexplore = 0\nmax_slowdown = 1.5\nreorder = \"all\"\n[live.pick]\nevery_s = 1\n"
 	objective := fmt.Sprintf("[objective]\nwait_weight = %v\n", waitWeight)
 	enforced := objective + each
 	plan := func(policy string) trialArm {

@@ -104,7 +104,7 @@ func newABTrial(b *testing.B, seed uint64, longer float64) *abTrial {
 }
 
 func abRules(mode string) string {
-	return fmt.Sprintf("[live]\nmode = %q\nhold_out = %v\n", mode, abHoldOut)
+	return fmt.Sprintf("[live]\nmode = %q\nhold_out = %v\nmax_slowdown = 1.5\n", mode, abHoldOut)
 }
 
 // playAll runs all jobs, few at a time at first, so that something is learnt meanwhile.

@@ -214,12 +214,13 @@ func (r *reader) viewLatest(ctx context.Context, view *epdapi.JobView, h *histor
 
 // wishesOf are a user's wishes, nil without any.
 func wishesOf(w *slurm.Wishes, ownFreq bool) *epdapi.Wishes {
-	if !w.Off && !ownFreq && !w.HasFixedClocks() && w.Deadline.IsZero() && len(w.Warnings) == 0 {
+	if !w.Off && !ownFreq && !w.HasFixedClocks() && w.Deadline.IsZero() && w.Slowdown == 0 &&
+		len(w.Warnings) == 0 {
 		return nil
 	}
 	return &epdapi.Wishes{
 		OptOut: w.Off, OwnFreq: ownFreq, CoreMHz: w.CoreMHz, MemMHz: w.MemoryMHz, Deadline: w.Deadline,
-		Warnings: nonNil(w.Warnings),
+		Slowdown: w.Slowdown, Warnings: nonNil(w.Warnings),
 	}
 }
 

@@ -115,7 +115,7 @@ func queuedJob(profiles *config.Profiles, j *slurm.Job, gpuModels []string, now 
 		Partition: slurm.ValidUTF8(j.Partition),
 		State:     string(j.State.Base), Held: waits(j), Nodes: j.NodeCount,
 		GPUModel: WantedModel(profiles, j, gpuModels), DeadlineS: deadlineFrom(now, j.Deadline, wishes.Deadline),
-		HandsOff: wishes.Off || wishes.HasFixedClocks() || j.GPUFreq != "",
+		HandsOff: wishes.Off || wishes.HasFixedClocks() || j.GPUFreq != "", Slowdown: wishes.Slowdown,
 	}
 	if j.State.Base == slurm.Pending {
 		out.Reason = slurm.ValidUTF8(j.Reason)

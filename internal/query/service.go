@@ -98,7 +98,6 @@ type Settings struct {
 	Goal     config.Goal
 	Live     *config.Live
 	Factors  *config.Factors
-	Stretch  float64 // times that a job may take as long as at default clocks
 	Profiles *config.Profiles
 	Sharing  colocate.Rules
 	// HostW is the power of the rest of a node for each of its GPUs.

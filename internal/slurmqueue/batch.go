@@ -45,8 +45,10 @@ type queuedRecord struct {
 
 // QueueRecord is a job of Slurm's as it lists it.
 type QueueRecord struct {
-	ID     slurm.JobID
-	Waited float64 // seconds since it was submitted
+	ID        slurm.JobID
+	Waited    float64 // seconds since it was submitted
+	Partition string  // or several, with commas between
+	Slowdown  float64 // how much longer it may run, by its user's wish; 0: not stated
 }
 
 // Unplannable counts jobs that can't be planned, by reason.
@@ -164,7 +166,10 @@ func (b *Batch) add(q *epdapi.QueuedJob) {
 		b.Unknown += tasks
 	}
 	job := jobOf(q, responses)
-	record := QueueRecord{ID: slurm.JobID(q.ID), Waited: q.AgeS.Or(0)} //nolint:gosec // it was one of Slurm's
+	record := QueueRecord{
+		ID: slurm.JobID(q.ID), Waited: q.AgeS.Or(0), //nolint:gosec // it was one of Slurm's
+		Partition: q.Partition, Slowdown: q.Slowdown,
+	}
 	f := queuedRecord{job: job, of: record, tasks: tasks}
 	if q.Partition != "" {
 		f.within = strings.Split(q.Partition, ",")

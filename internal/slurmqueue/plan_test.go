@@ -152,9 +152,9 @@ func heldOut(which func(slurm.JobID) bool) func(slurm.JobID, string) live.Arm {
 func TestTheLivePlanOfARecordedDayIsTheOfflineOne(t *testing.T) {
 	terms := usual()
 	terms.Arm = heldOut(func(id slurm.JobID) bool { return id%7 == 0 })
-	terms.Admissible = func(_, _ string, limit float64) (clocks []dvfsmodel.Setting, ok bool) {
+	terms.Admissible = func(q *liveplan.ClockQuestion) (clocks []dvfsmodel.Setting, ok bool) {
 		for core := dvfsmodel.MHz(135); core <= 1380; core += 7.5 {
-			if float64(core) > 700+20_000/limit {
+			if float64(core) > 700+20_000/q.Limit {
 				clocks = append(clocks, dvfsmodel.Setting{Core: dvfsmodel.MHz(int(core)), Mem: 877})
 			}
 		}
@@ -305,7 +305,7 @@ func TestAPlanKeepsToTheClocksThatMayBeSet(t *testing.T) {
 		q := drawnQueue(t)
 		lowest := dvfsmodel.MHz(rapid.IntRange(500, 1380).Draw(t, "lowest"))
 		terms := usual()
-		terms.Admissible = func(string, string, float64) (all []dvfsmodel.Setting, ok bool) {
+		terms.Admissible = func(*liveplan.ClockQuestion) (all []dvfsmodel.Setting, ok bool) {
 			for core := lowest; core <= 1380; core++ {
 				all = append(all, dvfsmodel.Setting{Core: core, Mem: 877})
 			}
@@ -510,9 +510,9 @@ func BenchmarkLivePlan(b *testing.B) {
 	q, lost := hugeQueue(10_000), lostDeadlines(hugeQueue(10_000))
 	terms := usual()
 	terms.Arm = heldOut(func(id slurm.JobID) bool { return id%20 == 0 })
-	terms.Admissible = func(_, _ string, limit float64) (clocks []dvfsmodel.Setting, ok bool) {
+	terms.Admissible = func(q *liveplan.ClockQuestion) (clocks []dvfsmodel.Setting, ok bool) {
 		for core := dvfsmodel.MHz(135); core <= 1380; core++ {
-			if float64(core) > 500+20_000/limit {
+			if float64(core) > 500+20_000/q.Limit {
 				clocks = append(clocks, dvfsmodel.Setting{Core: core, Mem: 877})
 			}
 		}
@@ -653,7 +653,7 @@ func TestJobsOfTheConstantArmArePlannedAtItsClocks(t *testing.T) {
 	}
 	constant := dvfsmodel.Setting{Core: 1237, Mem: 877}
 	terms := usual()
-	terms.Admissible = func(string, string, float64) ([]dvfsmodel.Setting, bool) {
+	terms.Admissible = func(*liveplan.ClockQuestion) ([]dvfsmodel.Setting, bool) {
 		return []dvfsmodel.Setting{{Core: 1005, Mem: 877}}, true
 	}
 	terms.Arm = func(id slurm.JobID, gpuModel string) live.Arm {
@@ -667,7 +667,7 @@ func TestJobsOfTheConstantArmArePlannedAtItsClocks(t *testing.T) {
 		}
 		return live.ArmTreated
 	}
-	terms.Constant = func(string, string, float64) dvfsmodel.Setting { return constant }
+	terms.Constant = func(*liveplan.ClockQuestion) dvfsmodel.Setting { return constant }
 	p, err := slurmqueue.NewPlan(t.Context(), q, terms, planned("edl-bin"), dayStart)
 	if err != nil {
 		t.Fatal(err)
@@ -681,7 +681,7 @@ func TestJobsOfTheConstantArmArePlannedAtItsClocks(t *testing.T) {
 	if j := got["4"]; j.HeldOut || j.Core == 1237 {
 		t.Errorf("a treated job: %+v", j)
 	}
-	terms.Constant = func(string, string, float64) dvfsmodel.Setting { return dvfsmodel.Setting{} }
+	terms.Constant = func(*liveplan.ClockQuestion) dvfsmodel.Setting { return dvfsmodel.Setting{} }
 	if p, err = slurmqueue.NewPlan(t.Context(), q, terms, planned("edl-bin"), dayStart); err != nil ||
 		byTask(p)["1"].Setting != (dvfsmodel.Setting{}) {
 		t.Errorf("not at constant clocks: %+v, %v", p, err)

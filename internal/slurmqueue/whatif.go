@@ -10,6 +10,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/liveplan"
 	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/planner"
@@ -28,14 +29,14 @@ type PlanTerms struct {
 	Profiles *config.Profiles
 	Goal     config.Goal
 	Safety   config.Safety
-	// Admissible are the clocks that epd would set for a job of a workload on a GPU model with such a
-	// time limit, seconds (+Inf: none); not ok: that isn't known. Nil: all that GPUs have may be set.
-	Admissible func(workload, gpuModel string, limit float64) (clocks []dvfsmodel.Setting, ok bool)
+	// Admissible are the clocks that epd would set for a job; not ok: that isn't known. Nil: all that
+	// GPUs have may be set.
+	Admissible func(*liveplan.ClockQuestion) (clocks []dvfsmodel.Setting, ok bool)
 	// Arm is that into which a job is drawn by lot on GPUs of a model (empty: of one without constant
 	// clocks): all but treated ones run as without a plan. Nil: all are treated.
 	Arm func(job slurm.JobID, gpuModel string) live.Arm
 	// Constant are the clocks that a job of the constant arm gets; the zero value: the default ones.
-	Constant func(workload, gpuModel string, limit float64) dvfsmodel.Setting
+	Constant func(*liveplan.ClockQuestion) dvfsmodel.Setting
 	// RunTimes are how long jobs that run are predicted to take at the clocks that they have, seconds;
 	// nil, and others: as at default ones.
 	RunTimes func() map[slurm.JobID]float64
@@ -149,7 +150,7 @@ func (w *WhatIf) problem(
 	}
 	noteBacklog(p, len(jobs))
 	p.Start = c.Start(p.Mode)
-	return p, policy.ImplyDue(ctx, p, terms.Safety.Stretch)
+	return p, policy.ImplyDue(ctx, p, terms.Safety.MaxTurnaround)
 }
 
 // noteBacklog counts the GPUs that tasks wait for, of which there are so many, by GPU that each could have:
@@ -233,9 +234,8 @@ func (t *PlanTerms) restrictClocks(tasks []planner.Task, jobs []queue.Job, recor
 		return
 	}
 	type question struct {
-		workload, gpuModel string
-		limit              float64
-		constant           bool // what is asked for are the clocks of the constant arm
+		liveplan.ClockQuestion
+		constant bool // what is asked for are the clocks of the constant arm
 	}
 	known := make(map[question]dvfsmodel.Response)
 	for i := range tasks {
@@ -245,13 +245,17 @@ func (t *PlanTerms) restrictClocks(tasks []planner.Task, jobs []queue.Job, recor
 		for k := range tasks[i].Options {
 			o := &tasks[i].Options[k]
 			ask := question{
-				jobs[i].Workload, o.Model, jobs[i].Limit, t.arm(records[i].ID, o.Model) == live.ArmConstant,
+				liveplan.ClockQuestion{
+					Workload: jobs[i].Workload, GPUModel: o.Model, Limit: jobs[i].Limit,
+					Partition: records[i].Partition, Slowdown: records[i].Slowdown,
+				},
+				t.arm(records[i].ID, o.Model) == live.ArmConstant,
 			}
 			if known[ask] == nil {
 				known[ask] = o.Response
 				if ask.constant {
-					known[ask] = fixedAt(o.Response, t.Constant(ask.workload, ask.gpuModel, ask.limit))
-				} else if clocks, ok := t.Admissible(ask.workload, ask.gpuModel, ask.limit); ok {
+					known[ask] = fixedAt(o.Response, t.Constant(&ask.ClockQuestion))
+				} else if clocks, ok := t.Admissible(&ask.ClockQuestion); ok {
 					known[ask] = dvfsmodel.Within(o.Response, func(pair dvfsmodel.Setting) bool {
 						return slices.Contains(clocks, pair)
 					})

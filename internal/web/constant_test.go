@@ -61,6 +61,25 @@ func TestThePagesTellOfTheConstantArm(t *testing.T) {
 	}
 }
 
+// Beside what was saved stands by how much a job may take longer, whether or not it is known how much it was.
+func TestASavingIsShownWithTheBoundOnRunTimes(t *testing.T) {
+	s := epdapi.Savings{
+		GPU:         epdapi.Saving{Runs: 30, Against: 4, SavedJ: 1e6, LowJ: 8e5, HighJ: 12e5, BaselineJ: 9e6},
+		MaxSlowdown: 1.1, MaxSlowdowns: map[string]float64{"long": 1.3},
+	}
+	for _, took := range []epdapi.Longer{{}, {Runs: 30, Against: 4, LongerS: 80, BaselineS: 1000}} {
+		s.Time = took
+		if note := savedTile(&s).Note; !strings.Contains(note, "a job may take up to 1.3 times as long") {
+			t.Errorf("%+v: %q", took, note)
+		}
+		const want = "up to 1.1 times as long as at default clocks, within its limit (max_slowdown; in " +
+			"partition long 1.3)"
+		if text := fmt.Sprint(savingsParts(&s)...); !strings.Contains(text, want) {
+			t.Errorf("%+v: %s", took, text)
+		}
+	}
+}
+
 func TestDaysHaveAColumnOfTheConstantArmWhereThereIsOne(t *testing.T) {
 	o := epdapi.Overview{Days: []epdapi.Day{
 		{Runs: 5, Completed: 4, Treated: 3, HeldOut: 1}, {Runs: 6, Treated: 4},

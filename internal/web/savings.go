@@ -34,6 +34,9 @@ func savedTile(s *epdapi.Savings) page.Tile {
 	if l := &s.Time; l.Runs > 0 {
 		t.Note += fmt.Sprintf("; run time %+.1f %%", 100*l.Part(l.LongerS))
 	}
+	if g.Runs > 0 {
+		t.Note += fmt.Sprintf("; a job may take up to %v times as long", s.MostSlowdown())
+	}
 	return t
 }
 
@@ -51,11 +54,11 @@ func savingsParts(s *epdapi.Savings) []any {
 			Name: "Measured of modules, CPUs included", Text: savingSentence(s.Module, "held out"),
 		})
 	}
+	bound := page.Fact{Name: "Run time", Text: s.SlowdownWords()}
 	if s.Time.Runs > 0 {
-		facts = append(facts, page.Fact{
-			Name: "Run time", Text: "at chosen clocks " + s.Time.Words("held out") + "; " + s.StretchWords(),
-		})
+		bound.Text = "at chosen clocks " + s.Time.Words("held out") + "; " + bound.Text
 	}
+	facts = append(facts, bound)
 	facts = append(facts, constantFacts(s)...)
 	if s.Modelled.Runs > 0 {
 		facts = append(facts, page.Fact{

@@ -249,7 +249,7 @@ func comparedFacts(s *epdapi.Savings) page.Facts {
 		})
 	}
 	facts = append(facts, page.Fact{
-		Name: "Run time", Text: "at chosen clocks " + s.Time.Words("held out") + "; " + s.StretchWords(),
+		Name: "Run time", Text: "at chosen clocks " + s.Time.Words("held out") + "; " + s.SlowdownWords(),
 	})
 	needed := "no more: the interval is clear of 0"
 	switch {

@@ -33,10 +33,12 @@ func Text(s *epdapi.Savings) string {
 	if !s.GPU.IsCertain() {
 		report.WriteRow(&b, "", "%s", uncertaintyText(&s.GPU))
 	}
+	of := "Time"
 	if s.Time.Runs > 0 {
-		report.WriteRow(&b, "Time", "at chosen clocks %s", s.Time.Words("held out"))
-		report.WriteRow(&b, "", "%s", s.StretchWords())
+		report.WriteRow(&b, of, "at chosen clocks %s", s.Time.Words("held out"))
+		of = ""
 	}
+	report.WriteRow(&b, of, "%s", s.SlowdownWords())
 	if s.TreatedCompleteLess() {
 		report.WriteRow(&b, "", "beware: fewer jobs complete at chosen clocks (%s) than held out (%s), and only "+
 			"these are compared",
