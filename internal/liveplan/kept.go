@@ -10,8 +10,8 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// UsualTolerance is by how much the start of a short job may be off its plan and still be as planned: until an
-// order is in Slurm, and Slurm's scheduler has gone by it, passes about as much.
+// UsualTolerance is by how much the start of a short job may be off its plan and still be as planned: until
+// an order is in Slurm, and Slurm's scheduler has gone by it, passes about as much.
 const UsualTolerance = 2 * time.Minute
 
 // Bounds of what is remembered of starts.
