@@ -132,5 +132,5 @@ func (s *SafeResponse) UnderCap(
 		}
 	}
 	pt.Core = at.Core // though the limit leaves it a lower one
-	return pt, true
+	return pt, under.Fits(&pt, limit)
 }
