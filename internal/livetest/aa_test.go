@@ -24,7 +24,8 @@ func TestWhereClocksChangeNothingNothingIsSaved(t *testing.T) {
 	random := rand.New(rand.NewPCG(19, 4))
 	spec := fmt.Sprintf("sim:8,model=%s,speed=%d", compressedGPU, compression)
 	l := newLab(t, setup{
-		config: "[live]\nmode = \"enforce\"\nhold_out = 0.4\nmax_slowdown = 1.5\n", roles: true, nodes: 2, gpus: 8,
+		config: "[live]\nmode = \"enforce\"\nhold_out = 0.4\nmax_slowdown = 1.5\nmin_gain = 0\n",
+		roles:  true, nodes: 2, gpus: 8,
 		gpu: spec, alone: true,
 		flags: map[string][]string{controller: {"--gpu", spec}},
 		lua: func(text string) string { // as in compressed time
