@@ -50,8 +50,8 @@ func burstyActs() []act {
 func TestAdaptedClocksKeepTheSLAOfBurstyJobsAtLessEnergyThanAnyStaticClock(t *testing.T) {
 	slurmlab.AnySlurm(t)
 	l := newLab(t, setup{
-		config: fmt.Sprintf("[live]\nmode = \"enforce\"\nhold_out = 0\nexplore = 0\nmax_slowdown = 1.5\nmin_gain = 0\n"+
-			"[live.adapt]\n"+
+		config: fmt.Sprintf("[live]\nmode = \"enforce\"\nhold_out = 0\nexplore = 0\nmax_slowdown = 1.5\n"+
+			"min_gain = 0\n[live.adapt]\n"+
 			"mode = \"on\"\nsla = %v\nwrites_per_minute = %d\n",
 			adaptedSLA, adaptedWrites),
 		nodes: 3, gpu: fmt.Sprintf("sim:4,model=%s,bursty,wait=%v", adaptedGPU, waitingShare),
