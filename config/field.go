@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -314,17 +315,11 @@ func partitionNumberField(key, doc string, to *map[string]float64, in numberRang
 // mostCareful is what holds for a job that may start in any of some partitions, with commas between: of
 // what each of them has of its own, or else otherwise, the one that is first among the words.
 func mostCareful[M ~string](partitions string, own map[string]M, otherwise M, words []string) M {
-	careful := M(words[len(words)-1])
-	for partition := range strings.SplitSeq(partitions, ",") {
-		mode, ok := own[partition]
-		if !ok {
-			mode = otherwise
-		}
-		if slices.Index(words, string(mode)) < slices.Index(words, string(careful)) {
-			careful = mode
-		}
-	}
-	return careful
+	return ofPartitions(partitions, own, otherwise, func(all []M) M {
+		return slices.MinFunc(all, func(a, b M) int {
+			return cmp.Compare(slices.Index(words, string(a)), slices.Index(words, string(b)))
+		})
+	})
 }
 
 // ofPartitions is what holds for a job that may start in any of some partitions, with commas between:

@@ -317,35 +317,42 @@ func (c *Client) Version(ctx context.Context) (Version, error) {
 
 // Ping says whether a slurmctld answers; without one it is ErrUnreachable.
 func (c *Client) Ping(ctx context.Context) error {
-	out, err := c.command(ctx, "scontrol", "ping")
-	if strings.Contains(string(out), " is UP") {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUnreachable, err)
-	}
-	return fmt.Errorf("%w: %s", ErrUnreachable, Printable(strings.TrimSpace(string(out)), 200))
+	_, err := c.ping(ctx, func(line string) bool { return strings.Contains(line, " is UP") })
+	return err
 }
 
-// InCharge is the machine, as SlurmctldHost names it, whose slurmctld is in charge: the first one that
-// answers, in the order in which Slurm has them take over. Without one it is ErrUnreachable.
-func (c *Client) InCharge(ctx context.Context) (string, error) {
-	out, err := c.command(ctx, "scontrol", "ping") // it fails when any of them is down
+// ping is the first line of scontrol's answer that says what is wanted; without one it is ErrUnreachable.
+// The command fails when any slurmctld is down.
+func (c *Client) ping(ctx context.Context, wanted func(line string) bool) (string, error) {
+	out, err := c.command(ctx, "scontrol", "ping")
 	for line := range strings.Lines(string(out)) {
-		// Slurmctld(primary) at head1 is UP
-		words := strings.Fields(line)
-		at := slices.Index(words, "at")
-		if at < 0 || at+3 >= len(words) || !strings.HasPrefix(words[0], "Slurmctld(") {
-			continue
-		}
-		if words[at+2] == "is" && words[at+3] == "UP" {
-			return words[at+1], nil
+		if wanted(line) {
+			return line, nil
 		}
 	}
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
 	return "", fmt.Errorf("%w: %s", ErrUnreachable, Printable(strings.TrimSpace(string(out)), 200))
+}
+
+// InCharge is the machine, as SlurmctldHost names it, whose slurmctld is in charge: the first one that
+// answers, in the order in which Slurm has them take over. Without one it is ErrUnreachable.
+func (c *Client) InCharge(ctx context.Context) (string, error) {
+	line, err := c.ping(ctx, func(line string) bool { return upHost(line) != "" })
+	return upHost(line), err
+}
+
+// upHost is the machine that a line such as "Slurmctld(primary) at head1 is UP" names; "": it says something
+// else.
+func upHost(line string) string {
+	words := strings.Fields(line)
+	at := slices.Index(words, "at")
+	if at < 0 || at+3 >= len(words) || !strings.HasPrefix(words[0], "Slurmctld(") ||
+		words[at+2] != "is" || words[at+3] != "UP" {
+		return ""
+	}
+	return words[at+1]
 }
 
 // Accounting is the answer to Client.Accounting.

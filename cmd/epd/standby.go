@@ -15,11 +15,11 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// How often Slurm is asked which slurmctld is in charge, how long that may take, and after how many answers
-// that it is another machine's a controller ends.
+// How often Slurm is asked which slurmctld is in charge, and after how many answers that it is another machine's a
+// controller ends. An answer may take as long as other questions: scontrol ping waits for a machine that is
+// gone before it asks the next.
 const (
 	chargeEvery = 2 * time.Second
-	chargeWait  = 5 * time.Second
 	chargeTimes = 2
 )
 
@@ -42,7 +42,7 @@ func takeState(p *program) (release func(), err error) {
 	if runner == nil {
 		return nil, usagef("--standby needs scontrol, which says which slurmctld is in charge")
 	}
-	c := &charge{slurm: slurm.NewClient(runner, chargeWait), host: nodeName(p.Context), log: p.log}
+	c := &charge{slurm: slurm.NewClient(runner, epdapi.QueueWait), host: nodeName(p.Context), log: p.log}
 	p.loops = append(p.loops, func(ctx context.Context) {
 		if c.isLost(ctx) {
 			p.fail(errNotInCharge)

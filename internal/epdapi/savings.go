@@ -57,11 +57,8 @@ const OfModules = "module"
 
 // MostSlowdown is how many times as long as at default clocks a job may take wherever that is most.
 func (s *Savings) MostSlowdown() float64 {
-	most := s.MaxSlowdown
-	for _, x := range s.MaxSlowdowns {
-		most = max(most, x)
-	}
-	return most
+	rules := config.Live{MaxSlowdown: s.MaxSlowdown, MaxSlowdowns: s.MaxSlowdowns}
+	return rules.MostSlowdown()
 }
 
 // SlowdownWords say how much longer a job may take, now.

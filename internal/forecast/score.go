@@ -52,21 +52,13 @@ func (t *tally) add(e *record.EndedJob) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := t.byToken[e.Token]
-	if s == nil {
-		s = &submissionTally{}
-		if t.byToken == nil {
-			t.byToken = make(map[string]*submissionTally)
-		}
-		t.byToken[e.Token], t.inOrder = s, append(t.inOrder, s)
-	}
 	for target, p := range predicted {
 		v, ok := p.Value.Get()
 		truth := truths[target]
 		if !ok || !(truth > 0) || math.IsInf(truth, 1) {
 			continue
 		}
-		of := &s[target]
+		of := &t.ofSubmission(e.Token)[target]
 		of.rung = rungs[target]
 		of.jobs++
 		if p.Low.Or(math.Inf(1)) <= truth && truth <= p.High.Or(0) {
@@ -74,6 +66,20 @@ func (t *tally) add(e *record.EndedJob) {
 		}
 		of.off += math.Abs(v-truth) / truth
 	}
+}
+
+// ofSubmission is that of one submission, which is kept from its first prediction that turned out on. The
+// lock is held.
+func (t *tally) ofSubmission(token string) *submissionTally {
+	s := t.byToken[token]
+	if s == nil {
+		s = &submissionTally{}
+		if t.byToken == nil {
+			t.byToken = make(map[string]*submissionTally)
+		}
+		t.byToken[token], t.inOrder = s, append(t.inOrder, s)
+	}
+	return s
 }
 
 // scores are by target, all rungs together first.
