@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/testkit/shareddata"
+	"github.com/epplan/epplan/internal/testkit/spooltest"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -27,22 +27,6 @@ func smallDisk(t *testing.T, state string) {
 	t.Cleanup(func() { _ = syscall.Unmount(sim, syscall.MNT_DETACH) })
 }
 
-// fill takes all room of a folder's disk.
-func fill(t *testing.T, file string) {
-	t.Helper()
-	f, err := os.Create(filepath.Clean(file))
-	must(t, err)
-	defer f.Close() //nolint:errcheck // what was written counts
-	for size := 1 << 16; size > 0; {
-		if _, err := f.Write(make([]byte, size)); err == nil {
-			continue
-		} else if !errors.Is(err, syscall.ENOSPC) {
-			t.Fatal(err)
-		}
-		size /= 2
-	}
-}
-
 // mended undoes what a test did to a disk.
 type mended func(t *testing.T)
 
@@ -57,7 +41,7 @@ func TestAStateFolderThatCannotBeWrittenAtTheStartLosesNoRun(t *testing.T) {
 		"full": func(t *testing.T, state string) mended {
 			t.Helper()
 			filler := filepath.Join(state, "filler")
-			fill(t, filler)
+			spooltest.Fill(t, filler)
 			return func(t *testing.T) {
 				t.Helper()
 				must(t, os.Remove(filler))

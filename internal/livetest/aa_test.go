@@ -2,11 +2,9 @@ package livetest_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"math/rand/v2"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/epplan/epplan/internal/epdapi"
@@ -22,16 +20,8 @@ func TestWhereClocksChangeNothingNothingIsSaved(t *testing.T) {
 	slurmlab.AnySlurm(t)
 	const workloads, jobs, shorter = 30, 120, 0.4
 	random := rand.New(rand.NewPCG(19, 4))
-	spec := fmt.Sprintf("sim:8,model=%s,speed=%d", compressedGPU, compression)
-	l := newLab(t, setup{
-		config: "[live]\nmode = \"enforce\"\nhold_out = 0.4\nmax_slowdown = 1.5\nmin_gain = 0\n",
-		roles:  true, nodes: 2, gpus: 8,
-		gpu: spec, alone: true,
-		flags: map[string][]string{controller: {"--gpu", spec}},
-		lua: func(text string) string { // as in compressed time
-			return strings.ReplaceAll(unhurried(text), "BREAKER   = 5", "BREAKER   = 0.1")
-		},
-	})
+	l := newLab(t, inCompressedTime(
+		"[live]\nmode = \"enforce\"\nhold_out = 0.4\nmax_slowdown = 1.5\nmin_gain = 0\n", compressedGPU, 2))
 	acts := drawActs(random, workloads)
 	for i := range acts {
 		// The core clock costs nothing and gives nothing; the memory clock of this model is fixed.

@@ -34,18 +34,23 @@ const (
 	probes      = "probe: " // begins the reason of a decision that explores
 )
 
-func TestInCompressedTimeEPDLearnsToSaveNearlyAllThatCanBeSaved(t *testing.T) {
-	slurmlab.AnySlurm(t)
-	random := rand.New(rand.NewPCG(6, 5))
-	spec := fmt.Sprintf("sim:8,model=%s,speed=%d", compressedGPU, compression)
-	l := newLab(t, setup{
-		config: "[live]\nmode = \"enforce\"\nhold_out = 0.2\nmax_slowdown = 1.5\n", roles: true, nodes: 3, gpus: 8,
-		gpu: spec, alone: true,
+// inCompressedTime is a lab of nodes with eight GPUs of a model, where what takes a minute takes a second.
+func inCompressedTime(config, model string, nodes int) setup {
+	spec := fmt.Sprintf("sim:8,model=%s,speed=%d", model, compression)
+	return setup{
+		config: config, roles: true, nodes: nodes, gpus: 8, gpu: spec, alone: true,
 		flags: map[string][]string{controller: {"--gpu", spec}},
 		lua: func(text string) string { // the deadline of a busy machine, and a breaker in compressed time
 			return strings.ReplaceAll(unhurried(text), "BREAKER   = 5", "BREAKER   = 0.1")
 		},
-	})
+	}
+}
+
+func TestInCompressedTimeEPDLearnsToSaveNearlyAllThatCanBeSaved(t *testing.T) {
+	slurmlab.AnySlurm(t)
+	random := rand.New(rand.NewPCG(6, 5))
+	l := newLab(t, inCompressedTime("[live]\nmode = \"enforce\"\nhold_out = 0.2\nmax_slowdown = 1.5\n",
+		compressedGPU, 3))
 	s := newStage(l, drawActs(random, repertoire), workScatter, random)
 	defer s.close()
 	of := make(map[int64]*act)

@@ -1,13 +1,13 @@
 package livetest_test
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
 
 	"github.com/epplan/epplan/internal/testkit/shareddata"
+	"github.com/epplan/epplan/internal/testkit/spooltest"
 
 	"github.com/epplan/epplan/internal/testkit/slurmlab"
 )
@@ -36,19 +36,7 @@ func (l *lab) fill(folder string) (free func()) {
 	l.Helper()
 	// Foreign files are moved aside: this one is where nobody looks.
 	path := filepath.Join(l.dir, "n1", folder, "filler.aside")
-	f, err := os.Create(path)
-	if err != nil {
-		l.Fatal(err)
-	}
-	defer f.Close() //nolint:errcheck // what was written counts
-	for size := 1 << 16; size > 0; {
-		if _, err := f.Write(make([]byte, size)); err == nil {
-			continue
-		} else if !errors.Is(err, syscall.ENOSPC) {
-			l.Fatal(err)
-		}
-		size /= 2
-	}
+	spooltest.Fill(l, path)
 	return func() {
 		if err := os.Remove(path); err != nil {
 			l.Error(err)

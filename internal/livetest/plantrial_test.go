@@ -92,46 +92,52 @@ type trialResult struct {
 // weighs less then. The arms of a seed share a Slurm, one after the other in an order that is
 // drawn, after epd has learnt all workloads; what is measured are the GPUs' own counters.
 func BenchmarkPlansAgainstClocksAlone(b *testing.B) {
-	seeds, err := strconv.Atoi(os.Getenv("EPPLAN_TRIAL"))
-	if err != nil {
-		seeds = 1
-	}
-	first, _ := strconv.Atoi(os.Getenv("EPPLAN_TRIAL_FROM"))
-	weight, _ := strconv.ParseFloat(os.Getenv("EPPLAN_TRIAL_WAIT"), 64)
-	longer, err := strconv.ParseFloat(os.Getenv("EPPLAN_TRIAL_LONGER"), 64)
-	if err != nil {
-		longer = 1
-	}
+	seeds, longer := trialSeeds(), trialNumber("LONGER", 1)
 	loads := []float64{0.6, 1.2}
-	if only, err := strconv.ParseFloat(os.Getenv("EPPLAN_TRIAL_LOAD"), 64); err == nil {
+	if only := trialNumber("LOAD", 0); only > 0 {
 		loads = []float64{only}
 	}
-	arms := trialArms(weight)
+	arms := trialArms(trialNumber("WAIT", 0))
 	if only := os.Getenv("EPPLAN_TRIAL_ARMS"); only != "" { // names, commas between
 		arms = slices.DeleteFunc(arms, func(a trialArm) bool {
 			return !slices.Contains(strings.Split(only, ","), a.name)
 		})
 	}
 	for range b.N {
-		for seed := range seeds {
-			runTrial(b, uint64(first+seed), longer, loads, arms)
+		for _, seed := range seeds {
+			runTrial(b, seed, longer, loads, arms)
 		}
 	}
+}
+
+// trialNumber is what the environment says of a trial, or otherwise.
+func trialNumber(name string, otherwise float64) float64 {
+	if x, err := strconv.ParseFloat(os.Getenv("EPPLAN_TRIAL_"+name), 64); err == nil {
+		return x
+	}
+	return otherwise
+}
+
+// trialSeeds are the seeds of a trial: as many as EPPLAN_TRIAL says, or one.
+func trialSeeds() []uint64 {
+	count, err := strconv.Atoi(os.Getenv("EPPLAN_TRIAL"))
+	if err != nil {
+		count = 1
+	}
+	seeds := make([]uint64, count)
+	for i := range seeds {
+		seeds[i] = uint64(trialNumber("FROM", 0)) + uint64(i)
+	}
+	return seeds
 }
 
 func runTrial(b *testing.B, seed uint64, longer float64, loads []float64, arms []trialArm) {
 	b.Helper()
 	random := rand.New(rand.NewPCG(seed, 21))
-	spec := fmt.Sprintf("sim:8,model=H200,speed=%d", compression) // as Slurm's Gres says
-	l := newLab(b, setup{
-		config: trialArms(0)[1].config, roles: true, nodes: 2, gpus: 8, gpu: spec, alone: true,
-		// Else Nice orders nothing.
-		conf:  []string{"PriorityType=priority/multifactor", "PriorityWeightPartition=100000"},
-		flags: map[string][]string{controller: {"--gpu", spec}},
-		lua: func(text string) string {
-			return strings.ReplaceAll(unhurried(text), "BREAKER   = 5", "BREAKER   = 0.1")
-		},
-	})
+	of := inCompressedTime(trialArms(0)[1].config, "H200", 2) // as Slurm's Gres says
+	// Else Nice orders nothing.
+	of.conf = []string{"PriorityType=priority/multifactor", "PriorityWeightPartition=100000"}
+	l := newLab(b, of)
 	acts := drawActs(random, trialWorkloads)
 	for i := range acts { // limits that no clock breaks: deadlines are what binds here
 		const shorter, room = 0.6, 4

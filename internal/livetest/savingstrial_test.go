@@ -8,8 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -52,24 +50,16 @@ func abActs(longer float64) []act {
 // hooks take on a busy machine weighs less. Each run begins without records. The truth is the simulated GPUs' own
 // account of the work of each job, which is the same both times.
 func BenchmarkSavingsAgainstTheTruth(b *testing.B) {
-	seeds, err := strconv.Atoi(os.Getenv("EPPLAN_TRIAL"))
-	if err != nil {
-		seeds = 1
-	}
-	first, _ := strconv.Atoi(os.Getenv("EPPLAN_TRIAL_FROM"))
-	longer, err := strconv.ParseFloat(os.Getenv("EPPLAN_TRIAL_LONGER"), 64)
-	if err != nil {
-		longer = 1
-	}
+	seeds, longer := trialSeeds(), trialNumber("LONGER", 1)
 	for range b.N {
 		energies, times := 0, 0
-		for seed := range seeds {
-			energy, duration := abRun(b, uint64(first+seed), longer)
+		for _, seed := range seeds {
+			energy, duration := abRun(b, seed, longer)
 			energies, times = energies+energy, times+duration
 		}
 		b.ReportMetric(float64(energies), "savings-in-interval")
 		b.ReportMetric(float64(times), "slowdowns-in-interval")
-		b.ReportMetric(float64(seeds), "runs")
+		b.ReportMetric(float64(len(seeds)), "runs")
 	}
 }
 
@@ -84,14 +74,7 @@ type abTrial struct {
 func newABTrial(b *testing.B, seed uint64, longer float64) *abTrial {
 	b.Helper()
 	random := rand.New(rand.NewPCG(seed, 22))
-	spec := fmt.Sprintf("sim:8,model=%s,speed=%d", compressedGPU, compression)
-	l := newLab(b, setup{
-		config: abRules("enforce"), roles: true, nodes: 2, gpus: 8, gpu: spec, alone: true,
-		flags: map[string][]string{controller: {"--gpu", spec}},
-		lua: func(text string) string {
-			return strings.ReplaceAll(unhurried(text), "BREAKER   = 5", "BREAKER   = 0.1")
-		},
-	})
+	l := newLab(b, inCompressedTime(abRules("enforce"), compressedGPU, 2))
 	t := &abTrial{
 		stage: newStage(l, abActs(longer), workScatter, random),
 		order: make([]int, abJobs), part: make([]float64, abJobs),

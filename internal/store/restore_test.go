@@ -78,24 +78,35 @@ func outcomesIn(t *testing.T, path string) (ids string) {
 	return ids
 }
 
-func TestABackupUnderConcurrentWritesIsOfOneMoment(t *testing.T) {
-	s, path := openNew(t)
-	var stop atomic.Bool
+// writing has outcomes be written until what it returns is called, which tells how many were: so many before
+// it returns.
+func writing(t *testing.T, s *store.Store, first int) (stop func() (acknowledged int)) {
+	t.Helper()
+	var stopped atomic.Bool
 	var writer sync.WaitGroup
-	acknowledged := 0
-	first := make(chan struct{})
+	acknowledged, begun := 0, make(chan struct{})
 	writer.Go(func() {
-		for i := 0; !stop.Load(); i++ {
+		for i := 0; !stopped.Load(); i++ {
 			if _, err := s.PutOutcome(t.Context(), outcome(i)); err != nil {
 				t.Error(err)
 				return
 			}
-			if acknowledged = i + 1; i == 100 {
-				close(first)
+			if acknowledged = i + 1; acknowledged == first {
+				close(begun)
 			}
 		}
 	})
-	<-first
+	<-begun
+	return func() int {
+		stopped.Store(true)
+		writer.Wait()
+		return acknowledged
+	}
+}
+
+func TestABackupUnderConcurrentWritesIsOfOneMoment(t *testing.T) {
+	s, path := openNew(t)
+	stop := writing(t, s, 101)
 	counts := make([]int64, 0, 5)
 	for i := range 5 {
 		c, err := store.BackupWith(t.Context(), path, path+".copy", store.CopyOptions{Replace: i > 0})
@@ -109,8 +120,7 @@ func TestABackupUnderConcurrentWritesIsOfOneMoment(t *testing.T) {
 			t.Errorf("%d runs up to %s, said are %v", len(ids), ids[len(ids)-1], c.Rows)
 		}
 	}
-	stop.Store(true)
-	writer.Wait()
+	acknowledged := stop()
 	if counts[0] < 101 || counts[4] > int64(acknowledged) {
 		t.Errorf("copies have %v runs of %d", counts, acknowledged)
 	}
@@ -285,21 +295,7 @@ func TestAnotherProcessReadsAndCopiesWhileEpdWritesAndMergesItsLog(t *testing.T)
 	shareddata.Need(t, err == nil, "another program that copies is sqlite3")
 	s, path := openNew(t)
 	reader := raw(t, path)
-	var stop atomic.Bool
-	var writer sync.WaitGroup
-	first := make(chan struct{})
-	writer.Go(func() {
-		for i := 0; !stop.Load(); i++ {
-			if _, err := s.PutOutcome(t.Context(), outcome(i)); err != nil {
-				t.Error(err)
-				return
-			}
-			if i == 200 {
-				close(first)
-			}
-		}
-	})
-	<-first
+	stop := writing(t, s, 201)
 	last := 0
 	for i := range 5 {
 		var now int
@@ -318,8 +314,7 @@ func TestAnotherProcessReadsAndCopiesWhileEpdWritesAndMergesItsLog(t *testing.T)
 			t.Errorf("the copy has %d runs, %d were there before", len(ids), last)
 		}
 	}
-	stop.Store(true)
-	writer.Wait()
+	stop()
 	if err := s.WriteProblem(); err != nil {
 		t.Error(err)
 	}
