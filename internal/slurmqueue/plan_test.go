@@ -609,8 +609,8 @@ func TestJobsWhoseDeadlineIsLostHaveAPlace(t *testing.T) {
 	}
 }
 
-// TestAPlannedJobEndsEarlyEnoughToBeAsLateAsIsAsPlanned draws how long a job may still take: its clocks leave a
-// tenth of its time before the deadline, or all that there is.
+// TestAPlannedJobEndsEarlyEnoughToBeAsLateAsIsAsPlanned draws a deadline: a job's clocks leave a
+// tenth of its time before it, or all that there is.
 func TestAPlannedJobEndsEarlyEnoughToBeAsLateAsIsAsPlanned(t *testing.T) {
 	const shortest = 320.0 // of w0
 	rapid.Check(t, func(t *rapid.T) {
