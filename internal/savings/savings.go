@@ -185,7 +185,8 @@ func halfInterval(strata []Stratum, ratio float64) (half float64, known bool) {
 			spread += w * both.value * w * both.value / own.freedom
 		}
 		term(r.meanHeldOut, r.heldOut, ofHeld)
-		term(r.meanTreated, r.treated, ofTreated)
+		// What these very runs saved is asked for, too: at default clocks they would scatter about that mean.
+		term(max(r.meanTreated, r.meanHeldOut), r.treated, ofTreated)
 	}
 	if !(spread > 0) {
 		return 0, true // all runs are alike
