@@ -367,8 +367,8 @@ type matrix struct {
 	t      *testing.T
 	dir    string
 	empty  []byte // a database without records
-	every  int    // one of so many trials is made
-	offset int
+	every  int    // one of so many trials is made, by lot
+	lot    *rand.Rand
 	desks  int
 	job    slurm.JobID
 	shared *desk          // of trials that it outlives
@@ -380,7 +380,10 @@ type matrix struct {
 func newMatrix(t *testing.T, every int) *matrix {
 	t.Helper()
 	storetest.NeedSQLite(t)
-	x := &matrix{t: t, dir: chainDir(t), every: every, points: map[string]int{}, at: map[string]int{}}
+	x := &matrix{
+		t: t, dir: chainDir(t), every: every, lot: rand.New(rand.NewPCG(1, 1)), points: map[string]int{},
+		at: map[string]int{},
+	}
 	path := filepath.Join(x.dir, "empty")
 	s, err := store.Open(t.Context(), path, nil)
 	if err != nil {
@@ -460,7 +463,7 @@ func (x *matrix) wholeDesk(b blow) *desk {
 // try makes a trial, if it is one of those that are made.
 func (x *matrix) try(layer string, b blow) {
 	x.t.Helper()
-	if x.offset++; x.offset%x.every != 0 {
+	if x.lot.IntN(x.every) > 0 {
 		return
 	}
 	at := x.shared
@@ -535,9 +538,12 @@ func faultRules(t *testing.T) (rules []string) {
 // Whoever is killed, at any of its operations, whatever is wrong with the GPUs or the network: no GPU stays at
 // clocks that are nobody's, each run is recorded once, nothing stays on the node, and the database is whole.
 func TestAKillAnywhereLeavesNoGPUSetNoRunLostAndTheDatabaseWhole(t *testing.T) {
-	every, least := 1, 10_000
-	if testing.Short() {
+	every, least := 2, 10_000
+	switch {
+	case testing.Short():
 		every, least = 97, 100
+	case os.Getenv("EPPLAN_LONG") != "":
+		every, least = 1, 20_000
 	}
 	for c := range gpu.NumControls {
 		if !slices.ContainsFunc(controls, func(s dvfsmodel.Setting) bool {
