@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -333,6 +334,66 @@ func TestARestoreBesideTheAgentAtAnyStepLeavesNoLockWithoutAnEntry(t *testing.T)
 		}
 		return points
 	})
+}
+
+// hangs are calls of a driver that come back long after the agent gave up waiting for them.
+var hangs = map[gpu.Op]time.Duration{
+	gpu.OpSet: 2 * time.Second, gpu.OpRelease: 2 * time.Second, gpu.OpPowerLimit: 2 * time.Second,
+	gpu.OpProfiles: 2 * time.Second, gpu.OpRead: 2 * time.Second, gpu.OpClocks: 2 * time.Second,
+	gpu.OpOpen: 20 * time.Second,
+}
+
+// playHanging plays a run with a call that hangs until its fuse blows, and lets another process start once all
+// calls of the dead one have come back: before that it isn't gone. It returns how many steps were taken.
+func playHanging(t *testing.T, want dvfsmodel.Setting, hang gpu.Fault, f *fuse) (steps int) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t, twoGPUs)
+		h.claims = &claims{owners: map[string]*fuse{}}
+		h.options = func(o *agent.Options) { o.Grace = 1 }
+		h.faults.Add(hang)
+		a := h.agent(f)
+		a.SettleOneByOne()
+		_, _ = a.Start(t.Context())
+		apply(h, a, "r1", 1, want, 0, 1)
+		<-time.After(time.Minute)
+		h.wantNoted("when all calls are back")
+		_, _ = a.Sweep(t.Context(), alive, alive)
+		end(a, 1)
+		<-time.After(time.Minute)
+		_, _ = a.Sweep(t.Context(), alive, alive)
+		h.wantNoted("at the end")
+		steps = f.steps
+		if f.at == 0 {
+			h.wantFree()
+		}
+		before := a.Runs().Ended()
+		f.dead = true
+		h.faults.Clear()
+		h.recover(before, killed)
+	})
+	return steps
+}
+
+func TestACrashAtAnyStepWhileACallHangsLeavesNoGPULockedAfterTheNextStart(t *testing.T) {
+	crashes := 0
+	for c := range gpu.NumControls {
+		var want dvfsmodel.Setting
+		c.Put(&want, c.Of(slow))
+		for op, delay := range hangs {
+			for after := range 2 {
+				hang := gpu.Fault{Op: op, Kind: gpu.FaultSlow, Delay: delay, After: after, Count: 1}
+				steps := playHanging(t, want, hang, &fuse{})
+				for n := 1 + after; n <= steps; n += 2 {
+					playHanging(t, want, hang, &fuse{at: n, after: true})
+					if crashes++; t.Failed() {
+						t.Fatalf("%s, %s, step %d of %d", c, hang, n, steps)
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%d crashes", crashes)
 }
 
 func TestADiskThatIsFullAtAnyStepLeavesNothingLockedAndNoRunAtOddClocks(t *testing.T) {

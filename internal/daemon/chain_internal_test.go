@@ -13,10 +13,9 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
-	"github.com/epplan/epplan/internal/control"
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/spool"
-	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/testkit/spooltest"
 	"github.com/epplan/epplan/internal/testkit/storetest"
 	"github.com/epplan/epplan/live"
@@ -39,6 +38,14 @@ var crashMatrix = []struct {
 		"",
 	},
 	{"restore", []string{"rename", "sync folder", "unlock", "remove"}, ""},
+	{
+		"node, network and controller, with any fault of the GPUs", nil,
+		"internal/daemon.TestAKillAnywhereLeavesNoGPUSetNoRunLostAndTheDatabaseWhole",
+	},
+	{
+		"agent, a call of the driver hangs", nil,
+		"internal/agent.TestACrashAtAnyStepWhileACallHangsLeavesNoGPULockedAfterTheNextStart",
+	},
 	{"agent alone", nil, "internal/agent.TestACrashAtAnyStepLeavesNoGPULockedAfterTheNextStart"},
 	{
 		"epd restore beside the agent", nil,
@@ -61,7 +68,7 @@ var crashMatrix = []struct {
 	{"hooks, kill -9", nil, "cmd/epd.TestHooksEndWellWheneverTheirEPDIsKilled"},
 }
 
-// machine is a node with a GPU, and a controller on it.
+// machine is a node with GPUs, and the way to a controller: on it, or elsewhere.
 type machine struct {
 	t       *testing.T
 	disk    *spooltest.FS
@@ -71,53 +78,64 @@ type machine struct {
 
 	answered bool // the Prolog was
 	epilogs  int  // that came
+
+	desk     *desk              // elsewhere; nil: it is in the node's process
+	chosen   *dvfsmodel.Setting // what is decided, whatever the controller says; nil: what it says
+	requests int                // that were sent to the desk
+	trouble  trouble            // what happens to one of them
+	troubled int                // to which, from 1; 0: to none
 }
 
 // process is an epd on it.
 type process struct {
 	*AgentServer
-	tape    *tape
-	control *control.Controller
-	store   *store.Store
+	tape *tape
+	own  *desk // nil: it is elsewhere
 }
 
 func (m *machine) process() *process {
 	m.t.Helper()
 	p := &process{tape: &tape{disk: m.disk, doing: "start"}}
-	var err error
-	if p.store, err = store.Open(m.t.Context(), m.records, nil); err != nil {
-		m.t.Fatal(err)
+	var controller Controller = NewRemoteController([]string{"controller:1"}, line{p.tape, m})
+	if m.desk == nil {
+		p.own = newDesk(m.t, m.records, p.tape)
+		controller = LocalController{p.own.control}
 	}
-	settings := control.DefaultSettings()
-	settings.Live.Mode = "enforce"
-	mortal := mortalRecords{p.store, p.tape}
-	records := control.RecordsIn(p.store)
-	records.Runs, records.Decisions = mortal, mortal
-	p.control, err = control.New(m.t.Context(), control.Options{
-		Records: records, Cluster: "alpha", Settings: settings, StoreWait: time.Minute,
-	})
-	if err != nil {
-		m.t.Fatal(err)
+	if m.chosen != nil {
+		controller = choice{controller, *m.chosen}
 	}
 	outbox, err := spool.Open("/spool", &spool.Options{FS: spoolDisk{p.tape}})
 	if err != nil && !m.disk.Crashed() {
 		m.t.Fatal(err)
 	}
 	p.AgentServer = NewAgentServer(Options{
-		Node: "n1", Controller: LocalController{p.control}, Spool: outbox, Simulated: true,
+		Node: "n1", Controller: controller, Spool: outbox, Simulated: true, Slurm: m.desk != nil,
 		Agent: agent.New(agent.Options{
 			Journal: agentDisk{spoolDisk{p.tape}, "/journal"}, Runs: agentDisk{spoolDisk{p.tape}, "/runs"},
 			Library: mortalGPUs{m.library, p.tape}, Boot: "boot-" + strconv.Itoa(m.boot), Grace: 1,
+			CallTimeout: time.Minute, UndoTimeout: time.Minute,
 		}),
 	})
 	return p
 }
 
+// choice is a controller whose decisions are made.
+type choice struct {
+	Controller
+	setting dvfsmodel.Setting
+}
+
+func (c choice) Decide(ctx context.Context, r *epdapi.DecideRequest) (live.Decision, error) {
+	d, err := c.Controller.Decide(ctx, r)
+	d.Apply, d.Setting = err == nil, c.setting
+	return d, err
+}
+
 // end closes what a process, dead or not, had open.
 func (m *machine) end(p *process) {
 	m.t.Helper()
-	if err := errors.Join(p.control.Close(context.Background()), p.store.Close()); err != nil {
-		m.t.Error(err)
+	if p.own != nil {
+		p.own.close()
 	}
 }
 
@@ -190,7 +208,7 @@ func crashed(t *testing.T, dir string, restores bool, at int, after, powerCut bo
 	if m.library, err = gpu.OpenSim("sim", nil); err != nil {
 		t.Fatal(err)
 	}
-	for _, folder := range []string{"/journal", "/runs", "/spool", marker} {
+	for _, folder := range []string{"/journal", "/runs", "/spool"} {
 		if err := m.disk.MakeDir(folder); err != nil {
 			t.Fatal(err)
 		}
@@ -258,7 +276,7 @@ func (m *machine) recover(powerCut bool, lot *rand.Rand) {
 // wantOnce wants the run's outcome to be recorded once.
 func (m *machine) wantOnce(p *process) {
 	m.t.Helper()
-	all, err := p.store.OutcomesOfJob(m.t.Context(), "alpha", 7)
+	all, err := p.own.store.OutcomesOfJob(m.t.Context(), "alpha", 7)
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -313,7 +331,6 @@ func checkMatrix(t *testing.T, hit map[[2]string]int) {
 			delete(hit, cell)
 		}
 	}
-	delete(hit, [2]string{"start", "sync folder"})
 	for cell, times := range hit {
 		t.Errorf("%d processes died at %s: %s, which isn't in the matrix", times, cell[0], cell[1])
 	}

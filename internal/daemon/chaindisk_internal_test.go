@@ -1,17 +1,15 @@
 package daemon
 
 import (
-	"context"
 	"errors"
 	"path/filepath"
 	"slices"
 	"sync"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/spool"
-	"github.com/epplan/epplan/internal/store"
-	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/testkit/spooltest"
 )
 
@@ -21,28 +19,43 @@ type tape struct {
 	disk  *spooltest.FS
 	doing string
 	last  [2]string // what it did when it died
+	kinds []string  // of all steps so far
 }
-
-// marker is a folder without files: to make it durable changes nothing, and is a step.
-const marker = "/none"
 
 // step does something on the disk.
 func (t *tape) step(kind string, do func() error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.note(kind)
+	return do()
+}
+
+// note notes what the process is about to do. The caller holds mu.
+func (t *tape) note(kind string) {
 	if !t.disk.Crashed() {
 		t.last = [2]string{t.doing, kind}
+		t.kinds = append(t.kinds, kind)
 	}
-	return do()
 }
 
 // outside does something elsewhere, before and after which the process may die.
 func (t *tape) outside(kind string, do func() error) error {
-	if err := t.step(kind, func() error { return t.disk.SyncDir(marker) }); err != nil {
+	t.mu.Lock()
+	t.note(kind)
+	lives, err := t.disk.Elsewhere()
+	t.mu.Unlock()
+	if !lives {
 		return err
 	}
-	err := do()
-	return errors.Join(err, t.step(kind, func() error { return t.disk.SyncDir(marker) }))
+	return errors.Join(do(), err)
+}
+
+// look is a question to something elsewhere, which changes nothing: the dead ask none.
+func (t *tape) look(ask func() error) error {
+	if t.dead() {
+		return spooltest.ErrCrashed
+	}
+	return ask()
 }
 
 func (t *tape) dead() bool {
@@ -159,33 +172,64 @@ func (d mortal) Release(c gpu.Control) error {
 	return d.tape.outside("unlock", func() error { return d.Device.Release(c) })
 }
 
+func (d mortal) Withdraw(p dvfsmodel.PowerProfile) error {
+	return d.tape.outside("unlock", func() error { return d.profiled().Withdraw(p) })
+}
+
+func (d mortal) profiled() gpu.ProfileDevice {
+	p, ok := d.Device.(gpu.ProfileDevice)
+	if !ok {
+		panic("a GPU without power profiles")
+	}
+	return p
+}
+
+func (d mortal) Profiles() (p gpu.Profiles, err error) {
+	err = d.tape.look(func() error { p, err = d.profiled().Profiles(); return err })
+	return p, err
+}
+
+func (d mortal) Admissible() (p gpu.ProfileSet, err error) {
+	err = d.tape.look(func() error { p, err = d.profiled().Admissible(); return err })
+	return p, err
+}
+
+func (d mortal) PowerLimit() (w dvfsmodel.Watt, err error) {
+	err = d.tape.look(func() error { w, err = d.Device.PowerLimit(); return err })
+	return w, err
+}
+
+func (d mortal) Read() (r gpu.Reading, err error) {
+	err = d.tape.look(func() error { r, err = d.Device.Read(); return err })
+	return r, err
+}
+
+func (d mortal) Clocks() (c gpu.Clocks, err error) {
+	err = d.tape.look(func() error { c, err = d.Device.Clocks(); return err })
+	return c, err
+}
+
+func (d mortal) Sharing() (s gpu.Sharing, err error) {
+	err = d.tape.look(func() error { s, err = d.Device.Sharing(); return err })
+	return s, err
+}
+
+func (d mortal) Processes() (pids []int, err error) {
+	err = d.tape.look(func() error { pids, err = d.Device.Processes(); return err })
+	return pids, err
+}
+
 type mortalGPUs struct {
 	gpu.Library
 	tape *tape
 }
 
-func (l mortalGPUs) Devices() ([]gpu.Device, error) {
-	all, err := l.Library.Devices()
+func (l mortalGPUs) Devices() (all []gpu.Device, err error) {
+	err = l.tape.look(func() error { all, err = l.Library.Devices(); return err })
 	for i := range all {
-		all[i] = mortal{all[i], l.tape}
+		if all[i] != nil { // one that can't be opened
+			all[i] = mortal{all[i], l.tape}
+		}
 	}
 	return all, err
-}
-
-// mortalRecords are those of a process that may die before or after a commit.
-type mortalRecords struct {
-	*store.Store
-	tape *tape
-}
-
-func (r mortalRecords) PutOutcome(ctx context.Context, o *record.Outcome) (receipt store.Receipt, err error) {
-	err = r.tape.outside("commit", func() error { receipt, err = r.Store.PutOutcome(ctx, o); return err })
-	return receipt, err
-}
-
-func (r mortalRecords) PutDecision(ctx context.Context, d *record.Decision) (int64, error) {
-	if r.tape.dead() {
-		return 0, store.ErrClosed
-	}
-	return r.Store.PutDecision(ctx, d)
 }

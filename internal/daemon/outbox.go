@@ -126,10 +126,35 @@ func (o *outbox) deliver(ctx context.Context) {
 	}
 }
 
-// spoolOutcome moves a run's outcome into the spool.
+// spoolOutcome moves a run's outcome into the spool. Where it lies there already, epd was killed before it
+// forgot the run, and has forgotten what its Epilog said: what lies there stands.
 func (o *outbox) spoolOutcome(ctx context.Context, c *agent.ClosedRun) error {
 	key := runOf{c.Run.Job, c.Run.Node}
 	told, came := o.epilogOf(c)
+	spooled, err := o.spool.Holds(c.Run.ID)
+	if err != nil {
+		return fmt.Errorf("run %s of job %d: %w", c.Run.ID, c.Run.Job, err)
+	}
+	if !spooled {
+		if err := o.putRun(ctx, c, told, came); err != nil {
+			return err
+		}
+	}
+	o.noteEnded(key) // first: it is always known of a run that it ended
+	if err := o.agent.Runs().Forget(c.Run.ID); err != nil {
+		return err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if came {
+		delete(o.epilogs, key)
+	}
+	delete(o.partitions, c.Run.ID)
+	return nil
+}
+
+// putRun adds the outcome of a run to the spool, with what its Epilog said, if one came.
+func (o *outbox) putRun(ctx context.Context, c *agent.ClosedRun, told epilogInfo, came bool) error {
 	if came {
 		corrected, err := o.agent.Runs().EndedAt(c.Run.ID, o.endedAt(ctx, &c.Run, told))
 		if errors.Is(err, agent.ErrNoRun) {
@@ -144,16 +169,6 @@ func (o *outbox) spoolOutcome(ctx context.Context, c *agent.ClosedRun) error {
 	if err := o.put(outcome); err != nil {
 		return fmt.Errorf("run %s of job %d: %w", c.Run.ID, c.Run.Job, err)
 	}
-	o.noteEnded(key) // first: it is always known of a run that it ended
-	if err := o.agent.Runs().Forget(c.Run.ID); err != nil {
-		return err
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if came {
-		delete(o.epilogs, key)
-	}
-	delete(o.partitions, c.Run.ID)
 	return nil
 }
 

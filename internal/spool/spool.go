@@ -173,6 +173,29 @@ func (s *Spool) add(id string, data []byte) error {
 	return s.syncDir()
 }
 
+// Holds reports whether an entry of an id is in the spool, whole and durably: whoever was killed before
+// it knew need not add it again.
+func (s *Spool) Holds(id string) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.load(); err != nil {
+		return false, err
+	}
+	if !slices.ContainsFunc(s.entries, func(e entry) bool {
+		if e.id != id {
+			return false
+		}
+		_, err := s.read(e)
+		return err == nil
+	}) {
+		return false, nil
+	}
+	if err := s.syncDir(); err != nil {
+		return false, fmt.Errorf("spool %s: %w", s.dir, err)
+	}
+	return true, nil
+}
+
 // hasSame reports whether the same entry is in the spool already.
 func (s *Spool) hasSame(id string, data []byte) bool {
 	for _, e := range s.entries {

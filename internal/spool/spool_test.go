@@ -117,6 +117,29 @@ func TestAddingTheSameEntryAgainChangesNothing(t *testing.T) {
 	}
 }
 
+// Who was killed between an entry and what made it asks whether it is there.
+func TestASpoolHoldsWhatIsInItWhole(t *testing.T) {
+	dir := t.TempDir()
+	add(t, open(t, dir, nil), "a")
+	s := open(t, dir, nil)
+	for id, want := range map[string]bool{"a": true, "b": false} {
+		if held, err := s.Holds(id); held != want || err != nil {
+			t.Errorf("%s: %v, %v", id, held, err)
+		}
+	}
+	rewrite(t, filepath.Join(dir, "*-a.entry"), func(data []byte) []byte { return data[:len(data)-1] })
+	if held, err := s.Holds("a"); held || err != nil {
+		t.Errorf("half of a: %v, %v", held, err)
+	}
+	var r receiver
+	if _, err := s.Deliver(t.Context(), r.send); err != nil {
+		t.Error(err)
+	}
+	if held, err := s.Holds("a"); held || err != nil {
+		t.Errorf("a is delivered: %v, %v", held, err)
+	}
+}
+
 func TestAFullSpoolSaysSoAndKeepsWhatIsIn(t *testing.T) {
 	s := open(t, t.TempDir(), &spool.Options{MaxBytes: 1000})
 	var err error

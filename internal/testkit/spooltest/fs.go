@@ -78,6 +78,10 @@ func (f *FS) step() (do bool, err error) {
 	return true, nil
 }
 
+// Elsewhere counts an operation on something else than this file system, such as a device, as one of its own:
+// it reports whether the process that does both comes to do it. The error is that of a crash.
+func (f *FS) Elsewhere() (do bool, err error) { return f.step() }
+
 // Reboot is the file system after a crash of the process (powerCut false: what
 // was done is there) or of the machine: what wasn't synced is there or not, by lot.
 func (f *FS) Reboot(powerCut bool, lot *rand.Rand) *FS {
