@@ -77,7 +77,7 @@ type hookRig struct {
 
 func newHookRig(tb testing.TB) *hookRig {
 	tb.Helper()
-	library, err := gpu.OpenSim("sim:2", nil)
+	library, err := gpu.OpenSim("sim:2", &gpu.SimOptions{Profiles: builtinProfiles()})
 	if err != nil {
 		tb.Fatal(err)
 	}
