@@ -527,64 +527,182 @@ func (m *model) commands() map[string]func(*rapid.T) {
 	}
 }
 
+// hardWorld is a host on which drivers, disks and processes fail.
+type hardWorld struct {
+	host  *host
+	agent *agent.Agent
+	fuse  *fuse
+	runs  int
+	lost  bool // a GPU may have fallen off the bus, until the next boot
+}
+
+// kill ends the agent's process, which is there until its calls of the driver have come back.
+func (w *hardWorld) kill() {
+	w.fuse.mu.Lock()
+	w.fuse.dead = true
+	w.fuse.mu.Unlock()
+	const longest = 10 * time.Second
+	sleep(longest)
+}
+
+// start starts an agent's process, in place of one that was killed.
+func (w *hardWorld) start() {
+	w.kill()
+	w.fuse = &fuse{}
+	w.agent = w.host.agent(w.fuse)
+	_, _ = w.agent.Start(context.Background())
+}
+
+func (w *hardWorld) check(t *rapid.T) {
+	synctest.Wait()
+	for i := range w.host.sims {
+		if w.host.locked(i) != free && len(w.host.journal.files(w.host.uuids[i]+".json")) == 0 {
+			t.Fatalf("GPU %d is locked at %v without an entry", i, w.host.locked(i))
+		}
+	}
+}
+
+func (w *hardWorld) fault(t *rapid.T) {
+	fault := gpu.Fault{
+		GPU: rapid.IntRange(-1, 1).Draw(t, "gpu"),
+		Op: rapid.SampledFrom([]gpu.Op{
+			gpu.OpOpen, gpu.OpClocks, gpu.OpSet, gpu.OpRelease, gpu.OpRead, gpu.OpSharing, gpu.OpPowerLimit,
+			gpu.OpProfiles, gpu.OpProcesses, gpu.OpAny,
+		}).Draw(t, "op"),
+		Kind: rapid.SampledFrom([]gpu.FaultKind{
+			gpu.FaultPermission, gpu.FaultUnsupported, gpu.FaultTransient, gpu.FaultReload, gpu.FaultReset,
+			gpu.FaultStuck, gpu.FaultSlow, gpu.FaultLost,
+		}).Draw(t, "kind"),
+		After: rapid.IntRange(0, 3).Draw(t, "after"),
+		Count: rapid.IntRange(1, 3).Draw(t, "count"),
+	}
+	if fault.Kind == gpu.FaultSlow {
+		fault.Delay = rapid.SampledFrom([]time.Duration{
+			100 * time.Millisecond, 700 * time.Millisecond, 7 * time.Second,
+		}).Draw(t, "delay")
+	}
+	w.lost = w.lost || fault.Kind == gpu.FaultLost
+	w.host.faults.Add(fault)
+}
+
+// fill has some of the next steps on disks fail.
+func (w *hardWorld) fill(t *rapid.T) {
+	w.fuse.mu.Lock()
+	defer w.fuse.mu.Unlock()
+	w.fuse.fail = w.fuse.steps + rapid.IntRange(1, 20).Draw(t, "after")
+	w.fuse.last = w.fuse.fail + rapid.IntRange(0, 20).Draw(t, "for")
+	w.fuse.reads = rapid.Bool().Draw(t, "reading goes on")
+}
+
+// dies has the process end at one of its next steps.
+func (w *hardWorld) dies(t *rapid.T) {
+	w.fuse.mu.Lock()
+	defer w.fuse.mu.Unlock()
+	w.fuse.at = w.fuse.steps + rapid.IntRange(1, 40).Draw(t, "in")
+	w.fuse.after = rapid.Bool().Draw(t, "after it")
+}
+
+// watch has the agent watch for some time.
+func (w *hardWorld) watch(t *rapid.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.agent.Watch(ctx, agent.WatchHooks{
+			Slurm: alive, Processes: alive, OnClosed: func(agent.ClosedRun) {}, OnProblem: func(error) {},
+		})
+	}()
+	sleep(time.Duration(rapid.IntRange(1, 90).Draw(t, "seconds")) * time.Second)
+	cancel()
+	<-done
+}
+
+func (w *hardWorld) commands() map[string]func(*rapid.T) {
+	ctx := context.Background()
+	return map[string]func(*rapid.T){
+		"": w.check, "fault": w.fault, "fill": w.fill, "dies": w.dies, "watch": w.watch,
+		"apply": func(t *rapid.T) {
+			w.runs++
+			got, err := w.agent.Apply(ctx, drawRun(t, w.host, w.runs))
+			if err == nil && !got.Locked && got.HandsOff == "" {
+				t.Fatalf("apply: %+v", got)
+			}
+		},
+		"end":     func(t *rapid.T) { end(w.agent, rapid.Uint32Range(1, 5).Draw(t, "job")) },
+		"sample":  func(*rapid.T) { _ = w.agent.Sample(ctx) },
+		"sweep":   func(*rapid.T) { _, _ = w.agent.Sweep(ctx, alive, alive) },
+		"gone":    func(*rapid.T) { _, _ = w.agent.Sweep(ctx, ignoreMissing, ignoreMissing) },
+		"restore": func(*rapid.T) { _, _ = w.agent.Restore(ctx, "test") },
+		"forget": func(*rapid.T) {
+			for _, c := range w.agent.Runs().Ended() {
+				_ = w.agent.Runs().Forget(c.Run.ID)
+			}
+		},
+		"epd restore": func(*rapid.T) {
+			w.fuse.mu.Lock()
+			dead := w.fuse.dead
+			w.fuse.mu.Unlock()
+			if dead {
+				w.kill()
+			}
+			f := &fuse{}
+			_, _ = agent.RestoreJournal(ctx, agent.Options{
+				Journal: fused{w.host.journal, f}, Library: fusedLibrary{w.host.library, f},
+				Claims: process{w.host.claims, f}, Boot: w.host.boot, Driver: "driver-1",
+			})
+		},
+		"restart": func(*rapid.T) { w.start() },
+		"reboot": func(t *rapid.T) {
+			w.kill()
+			w.reboot(rapid.Bool().Draw(t, "the folder survives"))
+			w.start()
+		},
+	}
+}
+
+func (w *hardWorld) reboot(folder bool) {
+	w.host.journal.losePower(folder)
+	w.host.runs.losePower(folder)
+	w.host.boot += "+1"
+	_ = w.host.library.Reboot()
+}
+
 // Whatever goes wrong in between: what is locked is journalled, and once the
 // faults are gone and all has ended, nothing is left.
 func TestFaultsAtRandomLeaveNothingLockedOnceTheyAreGone(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		h := newHost(t, twoGPUs)
-		h.options = func(o *agent.Options) { o.Grace = 1 }
-		a := h.started()
-		ctx := context.Background()
-		runs := 0
-		rt.Repeat(map[string]func(*rapid.T){
-			"": func(t *rapid.T) {
-				for i := range h.sims {
-					if h.locked(i) != free && len(h.journal.files(h.uuids[i]+".json")) == 0 {
-						t.Fatalf("GPU %d is locked without an entry", i)
-					}
-				}
-			},
-			"fault": func(t *rapid.T) {
-				h.faults.Add(gpu.Fault{
-					GPU: rapid.IntRange(-1, 1).Draw(t, "gpu"),
-					Op: rapid.SampledFrom([]gpu.Op{
-						gpu.OpOpen, gpu.OpClocks, gpu.OpSet, gpu.OpRelease, gpu.OpRead, gpu.OpSharing,
-					}).Draw(t, "op"),
-					Kind: rapid.SampledFrom([]gpu.FaultKind{
-						gpu.FaultPermission, gpu.FaultUnsupported, gpu.FaultTransient, gpu.FaultReload,
-						gpu.FaultReset,
-					}).Draw(t, "kind"),
-					After: rapid.IntRange(0, 3).Draw(t, "after"),
-					Count: rapid.IntRange(1, 3).Draw(t, "count"),
-				})
-			},
-			"apply": func(t *rapid.T) {
-				runs++
-				got, err := a.Apply(ctx, drawRun(t, h, runs))
-				if err == nil && !got.Locked && got.HandsOff == "" {
-					t.Fatalf("apply: %+v", got)
-				}
-			},
-			"end":     func(t *rapid.T) { end(a, rapid.Uint32Range(1, 5).Draw(t, "job")) },
-			"sample":  func(*rapid.T) { _ = a.Sample(ctx) },
-			"sweep":   func(*rapid.T) { _, _ = a.Sweep(ctx, alive, alive) },
-			"restore": func(*rapid.T) { _, _ = a.Restore(ctx, "test") },
-			"restart": func(*rapid.T) {
-				a = h.agent(nil)
-				_, _ = a.Start(ctx)
-			},
-		})
-		h.faults.Clear()
-		if swept, err := a.Sweep(ctx, ignoreMissing, ignoreMissing); err != nil {
-			rt.Fatalf("last sweep: %v %+v", err, swept)
-		}
-		for i := range h.sims {
-			if h.locked(i) != free {
-				rt.Fatalf("GPU %d is left locked", i)
+		inBubble(t, rt, func(t *testing.T) {
+			w := &hardWorld{host: newHost(t, twoGPUs), fuse: &fuse{}}
+			w.host.options = func(o *agent.Options) { o.Grace = 1 }
+			w.host.claims = &claims{owners: map[string]*fuse{}}
+			w.start()
+			rt.Repeat(w.commands())
+			w.host.faults.Clear()
+			w.fuse.mu.Lock()
+			dead := w.fuse.dead || w.fuse.at > 0
+			w.fuse.fail = 0
+			w.fuse.mu.Unlock()
+			if w.lost {
+				w.kill()
+				w.reboot(false)
 			}
-		}
-		if left := h.journal.files(".json"); len(left) > 0 {
-			rt.Fatalf("left in the journal: %v", left)
-		}
+			if dead || w.lost {
+				w.start()
+			}
+			sleep(time.Minute) // what hung has come back
+			_, _ = w.agent.Sweep(t.Context(), ignoreMissing, ignoreMissing) // which may find word of epd restore
+			if _, err := w.agent.Sweep(t.Context(), ignoreMissing, ignoreMissing); err != nil {
+				rt.Fatalf("last sweep: %v", err)
+			}
+			w.check(rt)
+			for i := range w.host.sims {
+				if w.host.locked(i) != free {
+					rt.Fatalf("GPU %d is left locked", i)
+				}
+			}
+			if left := append(w.host.journal.files(".json"), w.host.journal.files(".returned")...); len(left) > 0 {
+				rt.Fatalf("left in the journal: %v", left)
+			}
+		})
 	})
 }
