@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,6 +31,7 @@ type model struct {
 	ended map[string]*modelRun // that aren't forgotten
 	runs  int
 
+	mu     sync.Mutex                  // guards what the watch uses, too
 	gone   map[uint32]time.Time        // when jobs ended whose Epilogs never come
 	closed map[string]*agent.ClosedRun // by sweeps, since they were last looked at
 }
@@ -203,7 +205,11 @@ func (m *model) start(t *rapid.T) {
 		defer close(done)
 		m.agent.Watch(ctx, agent.WatchHooks{
 			Slurm: m.outlook, Processes: alive,
-			OnClosed: func(c agent.ClosedRun) { m.closed[c.Run.ID] = &c },
+			OnClosed: func(c agent.ClosedRun) {
+				m.mu.Lock()
+				defer m.mu.Unlock()
+				m.closed[c.Run.ID] = &c
+			},
 			OnProblem: func(err error) {
 				if !strings.Contains(err.Error(), "another process gave its clocks back") {
 					m.host.t.Errorf("trouble: %v", err)
@@ -222,6 +228,8 @@ func (m *model) start(t *rapid.T) {
 
 // outlook is what Slurm says of a run.
 func (m *model) outlook(_ context.Context, r live.Run) (live.Outlook, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if at, gone := m.gone[r.Job]; gone {
 		return live.Outlook{Life: live.LifeGone, Ended: at}, nil
 	}
@@ -314,6 +322,8 @@ func (m *model) over(t *rapid.T, r *modelRun, c *agent.ClosedRun, at time.Time) 
 // pass lets time pass, and takes note of the runs that sweeps closed.
 func (m *model) pass(t *rapid.T, d time.Duration) {
 	sleep(d)
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	for id, c := range m.closed {
 		r := m.open[c.Run.Job]
 		if r == nil || r.ID != id || r.gone.IsZero() {
@@ -378,7 +388,9 @@ func (m *model) end(t *rapid.T) {
 		t.Fatalf("end of job %d, open: %v: %v", job, r, err)
 	}
 	if r != nil {
+		m.mu.Lock()
 		delete(m.gone, job)
+		m.mu.Unlock()
 		r.gone = time.Time{}
 		m.over(t, r, &closed, time.Now())
 	}
@@ -511,11 +523,13 @@ func (m *model) commands() map[string]func(*rapid.T) {
 		},
 		"gone": func(t *rapid.T) {
 			r := m.drawOpen(t)
-			if _, before := m.gone[r.Job]; before {
+			if !r.gone.IsZero() {
 				t.Skip("it is gone already")
 			}
 			r.gone = time.Now()
+			m.mu.Lock()
 			m.gone[r.Job] = r.gone
+			m.mu.Unlock()
 			m.pass(t, 31*time.Second)
 		},
 		"seconds": func(t *rapid.T) {
@@ -689,7 +703,7 @@ func TestFaultsAtRandomLeaveNothingLockedOnceTheyAreGone(t *testing.T) {
 			if dead || w.lost {
 				w.start()
 			}
-			sleep(time.Minute) // what hung has come back
+			sleep(time.Minute)                                              // what hung has come back
 			_, _ = w.agent.Sweep(t.Context(), ignoreMissing, ignoreMissing) // which may find word of epd restore
 			if _, err := w.agent.Sweep(t.Context(), ignoreMissing, ignoreMissing); err != nil {
 				rt.Fatalf("last sweep: %v", err)

@@ -273,6 +273,14 @@ func (r *requestRig) answer(
 	if method == http.MethodPost {
 		handler = r.controller(tb).Handler()
 	}
+	return answerOf(tb, handler, method, target, body, who)
+}
+
+// answerOf is what a handler answers.
+func answerOf(
+	tb testing.TB, handler http.Handler, method string, target *url.URL, body []byte, who query.Caller,
+) *httptest.ResponseRecorder {
+	tb.Helper()
 	request := (&http.Request{
 		Method: method, URL: target, Host: "epd", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: make(http.Header), Body: io.NopCloser(bytes.NewReader(body)), RequestURI: target.RequestURI(),
