@@ -472,6 +472,23 @@ func (m *machine) restart(*rapid.T) {
 	m.open()
 }
 
+// die has an agent ask, and the process end before what it told must be in the records. So does a controller
+// whose machine is gone, whose standby goes on with the records.
+func (m *machine) die(t *rapid.T) {
+	before := m.clock.read()
+	m.ask(t)
+	for _, r := range m.runs {
+		r.lost = r.lost || !r.decision.Created.Before(before)
+	}
+	m.stop()
+	m.running.Wait()
+	if err := m.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	m.clock.move(time.Minute)
+	m.open()
+}
+
 // retain removes old records, some days later.
 func (m *machine) retain(t *rapid.T) {
 	m.clock.move(time.Duration(rapid.IntRange(0, 3).Draw(t, "days")) * 24 * time.Hour)
@@ -540,7 +557,7 @@ func TestAControllerKeepsItsPromisesInAnyOrderOfEvents(t *testing.T) {
 			"finish": m.finish, "vanish": m.vanish,
 			"limit": m.relimit, "send": m.send, "send another": m.send, "spoil": m.spoil,
 			"unmatched": m.unmatched, "reload": m.reload,
-			"fail": m.fail, "restart": m.restart, "retain": m.retain, "list": func(*rapid.T) { m.hear() },
+			"fail": m.fail, "restart": m.restart, "die": m.die, "retain": m.retain, "list": func(*rapid.T) { m.hear() },
 			"slurmctld": func(*rapid.T) { m.away = !m.away },
 		})
 		m.finishAll(rt)
