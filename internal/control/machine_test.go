@@ -89,6 +89,23 @@ func (m *machine) report(t *rapid.T) {
 	}
 }
 
+// outlook has an agent ask for a run that lasts: Slurm's word of its end comes through, and nothing changes.
+func (m *machine) outlook(t *rapid.T) {
+	for _, r := range m.runs {
+		if r.outcome != nil {
+			continue
+		}
+		o, err := m.Outlook(t.Context(), epdapi.OutlookRequest{
+			Job: r.request.Job, Node: r.request.Node, RunID: r.request.RunID,
+		})
+		j := m.jobs[r.request.Job]
+		running := !m.away && j != nil && going(j) && !r.decision.Created.Before(j.Submit) && j.Restarts == 0
+		if err != nil || running && (o.Life != live.LifeAlive || !o.Ended.IsZero()) {
+			t.Fatalf("job %+v: %+v, %v", j, o, err)
+		}
+	}
+}
+
 // suspend has Slurm hold a job for a while: what its runs took is no measure of its work.
 func (m *machine) suspend(t *rapid.T) {
 	m.clock.move(time.Minute)
@@ -553,7 +570,7 @@ func TestAControllerKeepsItsPromisesInAnyOrderOfEvents(t *testing.T) {
 		defer func() { m.close() }()
 		m.learn(rt)
 		rt.Repeat(map[string]func(*rapid.T){
-			"": m.check, "submit": m.submit, "report": m.report, "suspend": m.suspend, "ask": m.ask, "ask for another": m.ask, "end": m.end,
+			"": m.check, "submit": m.submit, "report": m.report, "suspend": m.suspend, "outlook": m.outlook, "ask": m.ask, "ask for another": m.ask, "end": m.end,
 			"finish": m.finish, "vanish": m.vanish,
 			"limit": m.relimit, "send": m.send, "send another": m.send, "spoil": m.spoil,
 			"unmatched": m.unmatched, "reload": m.reload,
