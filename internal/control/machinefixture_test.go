@@ -130,6 +130,7 @@ func (m *machine) open() {
 	m.Controller, err = New(context.Background(), Options{
 		Records: recordsIn(m.faulty), Cluster: "alpha", Settings: settings(m.t, m.text),
 		Clock: m.clock.read, Seed: 7, StoreWait: 10 * time.Second, Resolve: m.resolve,
+		ResolveTimeout: time.Minute, // of a machine that is busy
 	})
 	if err != nil {
 		m.t.Fatal(err)
