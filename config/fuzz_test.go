@@ -80,3 +80,44 @@ func FuzzReadModels(f *testing.F) {
 		}
 	})
 }
+
+// Whatever a file of factors says: it is refused with its line, or the factors of any time can be.
+func FuzzReadSeries(f *testing.F) {
+	const head = "time,carbon_g_per_kwh,water_l_per_kwh,cost_per_kwh\n"
+	for _, s := range []string{
+		head + "2026-01-01T00:00:00Z,100,,0.3\n2026-01-01T01:00:00Z,90,1,\n", head, "time\n", "", "time,cost_per_kwh\nx,1\n",
+		head + "2026-01-01T00:00:00Z,-1,1e999,NaN\n", "time,cost_per_kwh\n9999-12-31T23:59:59Z,1\n0001-01-01T00:00:00Z,1\n",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if _, err := ReadSeries(strings.NewReader(s), "fuzz.csv"); err != nil &&
+			!strings.Contains(err.Error(), "fuzz.csv") {
+			t.Fatalf("the error names no file: %v", err)
+		}
+	})
+}
+
+// Whatever a file of a site's GPU commands says: it is refused with its line, or each command has a program that
+// nobody else can put in its place, and each table tells the columns that are needed.
+func FuzzReadGPUCommands(f *testing.F) {
+	for _, s := range []string{
+		"timeout_s = 1\n[list]\ncommand = [\"/usr/bin/x\"]\ncolumns = [\"bus\", \"uuid\", \"model\"]\n", "", "[list]\n", "list = 3\n",
+		"[list]\ncommand = []\n", "timeout_s = -1\n", "[read]\nseparator = \"\"\n",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		c, err := ReadGPUCommands(strings.NewReader(s), "fuzz.toml")
+		if err != nil {
+			if !strings.Contains(err.Error(), "fuzz.toml") {
+				t.Fatalf("the error names no file: %v", err)
+			}
+			return
+		}
+		if c.Timeout <= 0 || len(c.List.Command) == 0 || !strings.HasPrefix(c.List.Command[0], "/") ||
+			c.List.Separator == "" {
+			t.Fatalf("%+v", c)
+		}
+	})
+}

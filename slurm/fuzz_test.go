@@ -1,6 +1,7 @@
 package slurm_test
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -235,4 +236,68 @@ func BenchmarkParse10000AccountingRows(b *testing.B) {
 			b.Fatal(len(out), rejected, err)
 		}
 	}
+}
+
+// Whatever the environment of a hook says: it is refused, or names a job and a node that can be, and GPUs by
+// numbers that can be.
+func FuzzHookEnvironment(f *testing.F) {
+	const env = "SLURM_JOB_ID=7\nSLURMD_NODENAME=n1\n"
+	for _, s := range []string{
+		env, env + "SLURM_JOB_GPUS=0,2\nCUDA_VISIBLE_DEVICES=GPU-a,GPU-b\nSLURM_SCRIPT_CONTEXT=prolog_slurmd",
+		env + "SLURM_JOB_GPUS=0-99999\nCUDA_VISIBLE_DEVICES=MIG-x\nSLURM_JOB_END_TIME=9e18", "SLURM_JOB_ID=7",
+		env + "SLURM_JOB_EXIT_CODE=256\nSLURM_JOB_UID=-1\nSLURM_JOB_PARTITION=\xff\nSLURM_CONF=../x", "",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		e, err := slurm.ParseHookEnv(slurm.Prolog, strings.Split(s, "\n"))
+		if err != nil {
+			return
+		}
+		if e.Job == 0 || slurm.ValidNode(e.Node) != nil {
+			t.Fatalf("%+v", e)
+		}
+		for _, g := range e.GPUs {
+			if g < 0 || g >= slurm.MaxGresIndex {
+				t.Fatalf("GPU %d: %+v", g, e)
+			}
+		}
+		for _, line := range e.Warnings {
+			if !utf8.ValidString(line) || strings.ContainsAny(line, "\n\x1b") {
+				t.Errorf("%q", line)
+			}
+		}
+	})
+}
+
+// Whatever scontrol prints of its configuration: nodes that are kept awake have names, and times aren't negative.
+func FuzzPowerSaving(f *testing.F) {
+	for _, s := range []string{
+		"SuspendProgram = /bin/x\nSuspendTime = 60 sec\nResumeTimeout = 600 sec\nSuspendExcNodes = n[1-9]:2,login\n",
+		"SuspendTime = INFINITE\nSuspendExcNodes = n[", "SuspendExcNodes = :,:\nSuspendExcParts = a,,b", "=", "",
+		"SuspendExcNodes = n1:99999999999999999999",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		for key := range slurm.ParseConfigText([]byte(s)) {
+			if key != strings.TrimSpace(key) {
+				t.Fatalf("%q", key)
+			}
+		}
+		saving, err := slurm.NewClient(slurm.RunnerFunc(
+			func(context.Context, string, ...string) ([]byte, error) { return []byte(s), nil }),
+			time.Second).PowerSaving(t.Context())
+		if err != nil {
+			return
+		}
+		for _, a := range saving.Awake {
+			if len(a.Nodes) == 0 || a.Idle < 0 {
+				t.Fatalf("%+v", a)
+			}
+		}
+		if saving.Suspend < 0 || saving.Resume < 0 {
+			t.Fatalf("%+v", saving)
+		}
+	})
 }

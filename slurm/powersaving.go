@@ -124,8 +124,13 @@ func parseAwake(text string) ([]AwakeNodes, error) {
 		if a.Nodes, err = ExpandHostlist(hosts); err != nil {
 			return nil, fmt.Errorf("SuspendExcNodes: %w", err)
 		}
-		all = append(all, a)
 		start = next
+		switch {
+		case len(a.Nodes) > 0:
+			all = append(all, a)
+		case counted:
+			return nil, fmt.Errorf("SuspendExcNodes: %q: want nodes before the colon", Printable(part, 80))
+		}
 	}
 	return all, nil
 }

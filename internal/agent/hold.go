@@ -232,7 +232,7 @@ func (h *holder) release(c *managedGPU) (note string, err error) {
 	if entry.Driver != "" && entry.Driver != h.driver {
 		note = joinNotes(note, "the driver was reloaded since")
 	}
-	if err := errors.Join(h.journal.retire(c.uuid), h.journal.removeReturned(c.uuid)); err != nil {
+	if err := h.journal.retire(c.uuid); err != nil {
 		return note, err
 	}
 	c.record(nil, true)

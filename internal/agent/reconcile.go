@@ -74,8 +74,7 @@ func (s *reconciler) reconcileOne(ctx context.Context, c *managedGPU) error {
 	case c.externalReason() != "" && s.runs.isOpenOn(c):
 		return s.holder.giveBackTold(c) // somebody else's clocks stay while the runs last
 	case want == lock{}:
-		_, err := s.holder.release(c)
-		return err
+		return s.release(c)
 	case c.isLockedAt(want):
 		return nil
 	}
@@ -85,6 +84,16 @@ func (s *reconciler) reconcileOne(ctx context.Context, c *managedGPU) error {
 	refused, err := s.holder.lockAt(c, want, &run)
 	s.eachRunOn(c, func(r *openRun) { r.noteRefused(refused) })
 	return err
+}
+
+// release gives a card back that no run wants locked. Word that another process gave its clocks back stays
+// while runs are open on it: they may want it locked again, and are to hear of it.
+func (s *reconciler) release(c *managedGPU) error {
+	held := c.journalled() != nil
+	if _, err := s.holder.release(c); err != nil || !held || s.runs.isOpenOn(c) {
+		return err
+	}
+	return s.holder.journal.removeReturned(c.uuid)
 }
 
 // reactToLock does what a reading wants that showed how a card keeps its lock: nothing while

@@ -105,6 +105,9 @@ func (h *holder) replayOne(ctx context.Context, uuid string, spare bool) Restore
 		return h.replayBeside(c)
 	}
 	note, err := h.release(c)
+	if err == nil {
+		err = h.journal.removeReturned(uuid)
+	}
 	if err != nil {
 		return Restored{UUID: uuid, Result: EntryKept, Note: note, Err: err}
 	}

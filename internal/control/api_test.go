@@ -17,11 +17,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/decide"
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/jobs"
-	"github.com/epplan/epplan/internal/learn"
-	"github.com/epplan/epplan/internal/liveplan"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
@@ -282,7 +278,6 @@ func FuzzDecideRequests(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	options := Options{Cluster: "alpha", Settings: settings(f, enforceAll)}
-	setDefaults(&options)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var request epdapi.DecideRequest
 		if err := DecodeJSON(bytes.NewReader(body), &request); err != nil {
@@ -323,20 +318,7 @@ func (c *Controller) has(d *live.Decision) bool {
 // unstarted is a controller that knows of no job: its store has nothing, and nothing
 // runs beside.
 func unstarted(options *Options) *Controller {
-	setDefaults(options)
-	c := &Controller{
-		options: *options, started: start, Jobs: jobs.New(&jobs.Options{Clock: options.Clock}),
-		Plan: new(liveplan.InForce),
-	}
-	c.settings.Store(options.Settings)
-	c.decider = decide.New(&decide.Options{
-		Records: &memory{}, Cluster: options.Cluster,
-		Settings:  func() *decide.Settings { return &options.Settings.Settings },
-		Jobs:      c.Jobs,
-		Plan:      c.Plan,
-		Models:    learn.New(learn.Options{Cluster: options.Cluster}),
-		StoreWait: options.StoreWait, Clock: options.Clock, Log: options.Log, SeeNode: c.nodes.put,
-		Unwritten: &c.unwritten,
-	})
-	return c
+	of := *options
+	of.Records = recordsIn(&memory{})
+	return assemble(of)
 }

@@ -136,10 +136,25 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 	if options.Records.Runs == nil || options.Cluster == "" {
 		return nil, errors.New("a controller needs a store and a cluster")
 	}
-	setDefaults(&options)
+	c := assemble(options)
+	if err := c.learner.Load(ctx); err != nil {
+		return nil, fmt.Errorf("start the controller: %w", err)
+	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	c.stop = stop
+	c.running.Go(func() { c.learner.Run(background) })
+	c.running.Go(func() { c.retain(background) })
+	c.running.Go(func() { c.keepWaiting(background) })
+	c.running.Go(func() { c.decider.Run(background) })
+	c.running.Go(func() { c.forecasts.Run(background) })
+	return c, nil
+}
+
+// assemble makes a controller whose parts know each other: nothing runs beside, and no models are in use.
+func assemble(options Options) *Controller {
+	setDefaults(&options)
 	c := &Controller{
-		options: options, started: options.Clock(), stop: stop, reports: nodes.New(), Plan: new(liveplan.InForce),
+		options: options, started: options.Clock(), reports: nodes.New(), Plan: new(liveplan.InForce),
 	}
 	if options.Speed > 0 { // jobs are shorter by as much
 		c.Plan.Tolerance = time.Duration(float64(liveplan.UsualTolerance) / options.Speed)
@@ -180,16 +195,7 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 		nodes: &c.nodes, reports: c.reports,
 	}
 	c.Queries = c.newQuery()
-	if err := c.learner.Load(ctx); err != nil {
-		stop()
-		return nil, fmt.Errorf("start the controller: %w", err)
-	}
-	c.running.Go(func() { c.learner.Run(background) })
-	c.running.Go(func() { c.retain(background) })
-	c.running.Go(func() { c.keepWaiting(background) })
-	c.running.Go(func() { c.decider.Run(background) })
-	c.running.Go(func() { c.forecasts.Run(background) })
-	return c, nil
+	return c
 }
 
 func setDefaults(o *Options) {

@@ -12,6 +12,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/testkit/storetest"
@@ -37,9 +39,79 @@ func (m *machine) submit(t *rapid.T) {
 		Comment:   rapid.SampledFrom(wishWords).Draw(t, "comment"),
 		GPUFreq:   rapid.SampledFrom([]string{"", "", "", "", "", "medium"}).Draw(t, "--gpu-freq"),
 	}
+	if rapid.Bool().Draw(t, "by the hook") {
+		m.hook(t, j)
+	}
 	m.jobs[id], m.most[id] = j, j.TimeLimit
 	if rapid.Bool().Draw(t, "listed") || before != nil {
 		m.hear()
+	}
+}
+
+// hook has a job's submission come from slurmctld, whose answer is in the job's comment.
+func (m *machine) hook(t *rapid.T, j *slurm.Job) {
+	answer, err := m.Submit(t.Context(), &slurm.Submission{
+		Version: slurm.ProtocolVersion, Kind: "batch", UID: j.UID, Name: slurm.Hex(j.Name),
+		Partition: slurm.Hex(j.Partition), Comment: slurm.Hex(j.Comment), TRESPerNode: "gres/gpu:1",
+		TRESFreq: slurm.Hex(j.GPUFreq),
+	})
+	if m.submissions++; err != nil || answer.AdminComment == "" {
+		t.Fatalf("a submission is answered %+v, %v", answer, err)
+	}
+	j.AdminComment = string(answer.AdminComment)
+}
+
+// report has a node's agent tell how it fares: nothing but what is shown of the node comes of it.
+func (m *machine) report(t *rapid.T) {
+	watts := float64(rapid.IntRange(0, 300).Draw(t, "watts"))
+	r := &epdapi.NodeReport{
+		Node: rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "node"), Version: "1", At: m.clock.read(),
+		GPUs: []epdapi.NodeGPU{{
+			GPU: epdapi.GPU{UUID: "GPU-a", Model: "Tesla V100-SXM2-16GB", Power: watts}, Read: true,
+		}},
+	}
+	for _, run := range m.runs {
+		if run.outcome == nil && run.request.Node == r.Node && len(r.Runs) < epdapi.MaxReportRuns {
+			r.Runs = append(r.Runs, epdapi.NodeRun{Run: epdapi.Run{
+				ID: run.request.RunID, Job: uint32(run.request.Job), GPUs: []string{"GPU-a"},
+				Setting: run.decision.Setting, Started: run.decision.Created,
+			}})
+		}
+	}
+	if _, err := m.Report(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	list := m.Queries.Nodes(t.Context(), query.ForEPD())
+	i := slices.IndexFunc(list.Nodes, func(n epdapi.NodeView) bool { return n.Name == r.Node })
+	if i < 0 || list.Nodes[i].Report == nil || len(list.Nodes[i].Report.Runs) != len(r.Runs) ||
+		list.Nodes[i].Report.GPUs[0].Power != watts {
+		t.Fatalf("a node reported %+v, shown are %+v", r, list)
+	}
+}
+
+// outlook has an agent ask for a run that lasts: Slurm's word of its end comes through, and nothing changes.
+func (m *machine) outlook(t *rapid.T) {
+	for _, r := range m.runs {
+		if r.outcome != nil {
+			continue
+		}
+		o, err := m.Outlook(t.Context(), epdapi.OutlookRequest{
+			Job: r.request.Job, Node: r.request.Node, RunID: r.request.RunID,
+		})
+		j := m.jobs[r.request.Job]
+		running := !m.away && j != nil && going(j) && !r.decision.Created.Before(j.Submit) && j.Restarts == 0
+		if err != nil || running && (o.Life != live.LifeAlive || !o.Ended.IsZero()) {
+			t.Fatalf("job %+v: %+v, %v", j, o, err)
+		}
+	}
+}
+
+// suspend has Slurm hold a job for a while: what its runs took is no measure of its work.
+func (m *machine) suspend(t *rapid.T) {
+	m.clock.move(time.Minute)
+	if j := m.pick(t, going); j != nil {
+		j.Suspended, m.suspended[j.ID] = m.clock.read(), true
+		m.clock.move(time.Minute)
 	}
 }
 
@@ -313,6 +385,7 @@ func (m *machine) send(t *rapid.T) {
 func (m *machine) deliver(t *rapid.T, r *agentRun) {
 	m.clock.move(20 * time.Second)
 	receipt, err := m.Record(t.Context(), r.outcome)
+	m.count(err)
 	switch {
 	case err == nil && r.kept == nil && receipt == store.Stored:
 		m.read(t, r)
@@ -323,6 +396,13 @@ func (m *machine) deliver(t *rapid.T, r *agentRun) {
 	case errors.Is(err, store.ErrClosed), err != nil && m.faulty.err() != nil:
 	default:
 		t.Fatalf("the outcome of run %s, recorded %t: %s, %v", r.request.RunID, r.kept != nil, receipt, err)
+	}
+}
+
+// count counts an outcome that was taken.
+func (m *machine) count(err error) {
+	if err == nil {
+		m.taken++
 	}
 }
 
@@ -341,6 +421,7 @@ func (m *machine) spoil(t *rapid.T) {
 	other := *r.outcome
 	other.GPUEnergyJ = live.Known(other.GPUEnergyJ.Or(0) + 1000)
 	receipt, err := m.Record(t.Context(), &other)
+	m.count(err)
 	if err != nil && !errors.Is(err, ErrNotYet) && !errors.Is(err,
 		store.ErrClosed) || err == nil && receipt != store.Conflicting {
 		t.Fatalf("other readings of run %s: %s, %v", r.request.RunID, receipt, err)
@@ -356,7 +437,8 @@ func (m *machine) unmatched(t *rapid.T) {
 		GPUEnergyJ: live.Known(1e5), GPUSource: record.Counter, TimeS: live.Known(500),
 		ExitState: record.Completed,
 	}
-	if _, err := m.Record(t.Context(), o); err != nil && m.faulty.err() == nil && !errors.Is(err,
+	_, err := m.Record(t.Context(), o)
+	if m.count(err); err != nil && m.faulty.err() == nil && !errors.Is(err,
 		store.ErrClosed) {
 		t.Fatal(err)
 	}
@@ -403,6 +485,23 @@ func (m *machine) fail(t *rapid.T) {
 // restart ends the process and starts another one.
 func (m *machine) restart(*rapid.T) {
 	m.close()
+	m.clock.move(time.Minute)
+	m.open()
+}
+
+// die has an agent ask, and the process end before what it told must be in the records. So does a controller
+// whose machine is gone, whose standby goes on with the records.
+func (m *machine) die(t *rapid.T) {
+	before := m.clock.read()
+	m.ask(t)
+	for _, r := range m.runs {
+		r.lost = r.lost || !r.decision.Created.Before(before)
+	}
+	m.stop()
+	m.running.Wait()
+	if err := m.store.Close(); err != nil {
+		t.Fatal(err)
+	}
 	m.clock.move(time.Minute)
 	m.open()
 }
@@ -465,17 +564,17 @@ func TestAControllerKeepsItsPromisesInAnyOrderOfEvents(t *testing.T) {
 		m := &machine{
 			t: t, path: filepath.Join(dir, strconv.Itoa(n)+".db"), clock: &hand{now: start}, text: enforceAll,
 			jobs: map[slurm.JobID]*slurm.Job{}, most: map[slurm.JobID]live.Limit{},
-			kept: map[string]*agentRun{}, next: 1000,
+			suspended: map[slurm.JobID]bool{}, kept: map[string]*agentRun{}, next: 1000,
 		}
 		m.open()
 		defer func() { m.close() }()
 		m.learn(rt)
 		rt.Repeat(map[string]func(*rapid.T){
-			"": m.check, "submit": m.submit, "ask": m.ask, "ask for another": m.ask, "end": m.end,
+			"": m.check, "submit": m.submit, "report": m.report, "suspend": m.suspend, "outlook": m.outlook, "ask": m.ask, "ask for another": m.ask, "end": m.end,
 			"finish": m.finish, "vanish": m.vanish,
 			"limit": m.relimit, "send": m.send, "send another": m.send, "spoil": m.spoil,
 			"unmatched": m.unmatched, "reload": m.reload,
-			"fail": m.fail, "restart": m.restart, "retain": m.retain, "list": func(*rapid.T) { m.hear() },
+			"fail": m.fail, "restart": m.restart, "die": m.die, "retain": m.retain, "list": func(*rapid.T) { m.hear() },
 			"slurmctld": func(*rapid.T) { m.away = !m.away },
 		})
 		m.finishAll(rt)

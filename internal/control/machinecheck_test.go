@@ -2,6 +2,7 @@ package control
 
 import (
 	"cmp"
+	"fmt"
 	"io"
 	"maps"
 	"math"
@@ -14,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/savings"
 	"github.com/epplan/epplan/internal/store/record"
@@ -25,17 +27,17 @@ func stringsReader(text string) io.Reader { return strings.NewReader(text) }
 
 // quickDir is a folder in memory where there is such a place: what syncing takes is no
 // part of these tests.
-func quickDir(t *testing.T) string {
-	t.Helper()
+func quickDir(tb testing.TB) string {
+	tb.Helper()
 	const memory = "/dev/shm"
 	if info, err := os.Stat(memory); err != nil || !info.IsDir() {
-		return t.TempDir()
+		return tb.TempDir()
 	}
 	dir, err := os.MkdirTemp(memory, "epplan-control") //nolint:usetesting // TempDir is on disk
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }
 
@@ -97,7 +99,14 @@ func (m *machine) read(t *rapid.T, r *agentRun) {
 	}
 	r.kept, m.kept[r.request.RunID] = o, r
 	joules, took := o.GPUEnergyJ, o.TimeS
-	if o.Restarted.Late { // it ended on its node well after its job did: it is kept apart
+	j := m.jobs[r.request.Job]
+	suspended := !m.away && j != nil && j.Restarts == 0 && !r.decision.Created.Before(j.Submit) &&
+		j.Suspended.After(r.decision.Created)
+	if suspended && !o.Restarted.Suspended || o.Restarted.Suspended && !m.suspended[r.request.Job] {
+		t.Fatalf("job %+v was suspended: %t; recorded %+v", j, suspended, o)
+	}
+	// It ended on its node well after its job did, or its job was suspended: it is kept apart.
+	if o.Restarted.Late || o.Restarted.Suspended {
 		joules, took = o.Restarted.GPUEnergyJ, o.Restarted.TimeS
 	}
 	if joules != r.outcome.GPUEnergyJ || took != r.outcome.TimeS || o.Setting != r.outcome.Setting {
@@ -128,7 +137,18 @@ func (m *machine) check(t *rapid.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := m.plainly()
+	if problem := differs(&got, m.plainly()); problem != "" {
+		t.Fatal(problem)
+	}
+	status := m.status()
+	if status.Outcomes != m.taken || status.Submissions != m.submissions ||
+		status.Applied+status.HeldOut > status.Decisions {
+		t.Fatalf("%d outcomes were taken and %d submissions came: %+v", m.taken, m.submissions, status)
+	}
+}
+
+// differs says where a saving that is shown isn't what a plain sum over all that was recorded comes to.
+func differs(got *epdapi.Savings, want []savings.Stratum) string {
 	e := savings.Measure(want)
 	for name, pair := range map[string][2]float64{
 		"runs":     {float64(got.GPU.Runs), float64(e.Treated)},
@@ -137,9 +157,10 @@ func (m *machine) check(t *rapid.T) {
 		"baseline": {got.GPU.BaselineJ, e.Baseline}, "all treated": {float64(got.Treated), treatedIn(want)},
 	} {
 		if math.Abs(pair[0]-pair[1]) > 1e-6*max(1, math.Abs(pair[1])) {
-			t.Fatalf("%s: %v, by a plain sum %v\n%+v\n%+v", name, pair[0], pair[1], got, want)
+			return fmt.Sprintf("%s: %v, by a plain sum %v\n%+v\n%+v", name, pair[0], pair[1], got, want)
 		}
 	}
+	return ""
 }
 
 func treatedIn(strata []savings.Stratum) (runs float64) {

@@ -69,14 +69,18 @@ type machine struct {
 	store  *store.Store
 	faulty *faulty
 
-	jobs map[slurm.JobID]*slurm.Job // as Slurm has them
-	most map[slurm.JobID]live.Limit
-	away bool // slurmctld doesn't answer
-	next int
-	runs []*agentRun
-	kept map[string]*agentRun // recorded ones, by run
+	jobs      map[slurm.JobID]*slurm.Job // as Slurm has them
+	most      map[slurm.JobID]live.Limit
+	suspended map[slurm.JobID]bool // at some time
+	away      bool                 // slurmctld doesn't answer
+	next      int
+	runs      []*agentRun
+	kept      map[string]*agentRun // recorded ones, by run
 
 	rounds int // of removing old records
+
+	// What came since the controller's start.
+	submissions, taken int64
 }
 
 // faulty is a store that fails while it is told to.
@@ -117,6 +121,7 @@ func (m *machine) open() {
 	if err != nil {
 		m.t.Fatal(err)
 	}
+	m.submissions, m.taken = 0, 0
 	before := m.faulty
 	m.store, m.faulty = s, &faulty{broken: broken{everything: everythingIn{s, s.Learning}}}
 	if before != nil {
@@ -125,6 +130,7 @@ func (m *machine) open() {
 	m.Controller, err = New(context.Background(), Options{
 		Records: recordsIn(m.faulty), Cluster: "alpha", Settings: settings(m.t, m.text),
 		Clock: m.clock.read, Seed: 7, StoreWait: 10 * time.Second, Resolve: m.resolve,
+		ResolveTimeout: time.Minute, // of a machine that is busy
 	})
 	if err != nil {
 		m.t.Fatal(err)

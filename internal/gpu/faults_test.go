@@ -355,3 +355,20 @@ func TestWrongMinorNumbersSayWhatIsWanted(t *testing.T) {
 		}
 	}
 }
+
+func FuzzLoad(f *testing.F) {
+	for _, text := range []string{"3.5,2\n# x\n\n1,1", "", "1", "1,2,3", "1e999,1", "-1,1", "NaN,1", "1," + strings.Repeat("1", 70_000)} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		phases, err := parseLoad(strings.NewReader(text))
+		if (err == nil) != (len(phases) > 0) {
+			t.Fatalf("%v, %v", phases, err)
+		}
+		for _, p := range phases {
+			if !(p.Busy > 0 && p.Wait > 0 && p.Busy+p.Wait < 1e7) {
+				t.Fatalf("%+v", p)
+			}
+		}
+	})
+}

@@ -68,7 +68,7 @@ func verifyChecksum(data []byte) ([]byte, error) {
 	if !whole || !bytes.HasPrefix(header, []byte(checksumMagic)) {
 		return nil, fmt.Errorf("%w: no header", errDamaged)
 	}
-	if want := addChecksum(body); !bytes.Equal(want[:len(header)], header) {
+	if !bytes.Equal(addChecksum(body), data) {
 		return nil, fmt.Errorf("%w: its %d bytes aren't those that were written", errDamaged, len(body))
 	}
 	return body, nil

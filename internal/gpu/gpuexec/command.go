@@ -97,12 +97,17 @@ type row struct {
 	cells   map[string]string
 }
 
-// table runs a command that prints a table. Empty lines are none.
+// table runs a command that prints a table.
 func (l *Library) table(t *config.GPUTable, values map[string]string) ([]row, error) {
 	out, err := l.run(t.Command, values)
 	if err != nil {
 		return nil, err
 	}
+	return rowsOf(t, out)
+}
+
+// rowsOf reads a table. Empty lines are none.
+func rowsOf(t *config.GPUTable, out []byte) ([]row, error) {
 	var rows []row
 	number := 0
 	for line := range strings.Lines(string(out)) {
