@@ -67,6 +67,7 @@ func (p *program) joinControl() error {
 		Load: p.readSettings, UserName: userName,
 		OnDecide:  func(o control.Observed) { countDecision(p.metrics, o) },
 		OnOutcome: func(o *record.Outcome, partition string) { countEnergy(p.metrics, o, partition) },
+		OnStrange: p.refusals.strange,
 	}
 	if runner != nil {
 		energies := accounting.New(accounting.Options{

@@ -4,17 +4,22 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/http"
 	"sync"
 	"time"
 
+	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/slurm"
 )
 
-// Of requests that are refused so many are logged in such a time: anybody on the
-// network may send them.
+// Of requests that are refused so many are logged: anybody on the network may send them. What one machine, or
+// one user at a socket, is refused leaves room for what others are.
 const (
-	refusalsLogged = 10
+	refusalsLogged = 50 // reasons of one machine, in such a time
+	refusalTold    = time.Hour
+	refusalsOfAll  = 100 // in such a time
 	refusalsTime   = time.Minute
+	maxTold        = 1000 // machines
 )
 
 // refusalLog logs requests that were refused, and counts those that are too many.
@@ -26,53 +31,59 @@ type refusalLog struct {
 	since      time.Time
 	logged     int
 	suppressed int
-	told       map[string]time.Time // what was logged, by machine and reason
+	machines   map[string]*toldReasons
 }
 
-// One reason of one machine is logged once in such a time.
-const (
-	refusalTold = time.Hour
-	maxTold     = 1000
-)
+// toldReasons are the reasons that were logged of one machine.
+type toldReasons struct {
+	since time.Time
+	told  map[string]struct{}
+}
 
-// isNew reports whether a refusal hasn't been logged lately.
-func (r *refusalLog) isNew(remote, reason string, now time.Time) bool {
-	host, _, err := net.SplitHostPort(remote)
-	if err != nil {
-		host = remote
+// isNew reports whether a refusal hasn't been logged lately, and there is room for it.
+func (r *refusalLog) isNew(from, reason string, now time.Time) bool {
+	m := r.machines[from]
+	if m == nil || now.Sub(m.since) >= refusalTold {
+		m = &toldReasons{now, make(map[string]struct{})}
+		if r.machines == nil || len(r.machines) >= maxTold {
+			r.machines = make(map[string]*toldReasons)
+		}
+		r.machines[from] = m
 	}
-	key := host + " " + reason
-	if at, told := r.told[key]; told && now.Sub(at) < refusalTold {
+	if _, told := m.told[reason]; told || len(m.told) >= refusalsLogged {
 		return false
 	}
-	if r.told == nil || len(r.told) >= maxTold {
-		r.told = make(map[string]time.Time)
-	}
-	r.told[key] = now
+	m.told[reason] = struct{}{}
 	return true
 }
 
 // note logs one.
 func (r *refusalLog) note(remote string, err error) {
+	from, _, notHost := net.SplitHostPort(remote)
+	if notHost != nil {
+		from = remote
+	}
+	reason := slurm.Printable(err.Error(), 400)
+	r.say(from, reason, "a request is refused", "from", remote, "error", reason)
+}
+
+// say logs a message for a reason of a machine, or of a node.
+func (r *refusalLog) say(from, reason, message string, attrs ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if now := time.Now(); now.Sub(r.since) >= refusalsTime {
+	now := time.Now()
+	if now.Sub(r.since) >= refusalsTime {
 		if r.suppressed > 0 {
 			r.log.Warn("further requests were refused", "count", r.suppressed, "since", r.since)
 		}
 		r.since, r.logged, r.suppressed = now, 0, 0
 	}
-	if r.logged >= refusalsLogged {
-		r.suppressed++
-		return
-	}
-	reason := slurm.Printable(err.Error(), 400)
-	if !r.isNew(remote, reason, time.Now()) {
+	if r.logged >= refusalsOfAll || !r.isNew(from, reason, now) {
 		r.suppressed++
 		return
 	}
 	r.logged++
-	r.log.Warn("a request is refused", "from", remote, "error", reason)
+	r.log.Warn(message, attrs...)
 }
 
 // refused counts one and logs it.
@@ -86,8 +97,22 @@ func (r *refusalLog) refused(kind, remote string, err error) {
 // request is one that nobody proved.
 func (r *refusalLog) request(remote string, err error) { r.refused("refused-request", remote, err) }
 
-// caller is somebody who is known and may not ask that.
-func (r *refusalLog) caller(remote string, err error) { r.refused("refused-caller", remote, err) }
+// caller is somebody who is known, and may not ask that, or not so much, or says what can't be.
+func (r *refusalLog) caller(from string, status int, err error) {
+	kind := "refused-caller"
+	if status == http.StatusBadRequest || status == http.StatusRequestEntityTooLarge {
+		kind = "refused-message"
+	}
+	r.refused(kind, from, err)
+}
+
+// strange is what a node's agent says and can't be. Most kinds are counted where they are found.
+func (r *refusalLog) strange(s *control.Strange) {
+	if s.Kind == control.StrangeAgain && r.count != nil {
+		r.count(s.Kind)
+	}
+	r.say("node "+s.Node, s.What, s.What, s.Attrs()...)
+}
 
 var (
 	errTooManyConnections = errors.New("too many connections are open: one more isn't let in")

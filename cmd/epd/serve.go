@@ -157,6 +157,7 @@ func (p *program) run(l net.Listener) (err error) {
 	keepAnswering()
 	keepSmall()
 	p.access, p.metrics = &daemon.Access{}, p.newMetrics()
+	p.refusals.log, p.refusals.count = p.log, p.metrics.Failed
 	p.allowUsers()
 	p.loops = append(p.loops, p.reload)
 	if p.role != roleAgent {

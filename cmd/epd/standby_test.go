@@ -34,10 +34,17 @@ func openHeads(t *testing.T) *heads {
 	if err := os.Mkdir(bin, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	// It fails when one of them is down, as Slurm's does; nothing else is answered.
-	script := "#!/bin/sh\n[ \"$1\" = ping ] || exit 1\ncat '" + h.ping + "'\nexit 1\n"
-	if err := os.WriteFile(filepath.Join(bin, "scontrol"), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
+	// It fails when one of them is down, as Slurm's does; nothing else is answered, until Slurm has forgotten
+	// all jobs, and that isn't waited for then.
+	script := "#!/bin/sh\n[ \"$1\" = ping ] && cat '" + h.ping + "' && exit 1\n" +
+		"[ -e '" + h.forgotten() + "' ] || exit 1\n" +
+		"case \"$*\" in *--version*) echo slurm-wlm 22.05.8; exit 0;; esac\n" +
+		"case \"$0\" in */sacct) echo Slurm accounting storage is disabled >&2;;\n" +
+		"*) echo slurm_load_jobs error: Invalid job id specified >&2;; esac\nexit 1\n"
+	for _, name := range []string{"scontrol", "squeue", "sacct"} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	writeFile(t, filepath.Join(h.dir, "c.toml"), "[live]\nmode = \"enforce\"\nhold_out = 0\n")
@@ -55,6 +62,9 @@ func (h *heads) first(is string) {
 		h.Fatal(err)
 	}
 }
+
+// forgotten is a file that is there once Slurm has forgotten all jobs.
+func (h *heads) forgotten() string { return filepath.Join(h.dir, "forgotten") }
 
 func (h *heads) state() string { return filepath.Join(h.dir, "state") }
 
@@ -164,6 +174,7 @@ func TestABackupGoesOnWhereAKilledControllerWas(t *testing.T) {
 	for range jobs {
 		play()
 	}
+	writeFile(t, h.forgotten(), "")
 	agent.eventually("every outcome is recorded", func() bool { return agent.status().Unrecorded == 0 })
 	if err := first.Process.Kill(); err != nil {
 		t.Fatal(err)

@@ -37,6 +37,9 @@ type Records struct {
 // RunRecords are runs that ended, for as long as they are kept.
 type RunRecords interface {
 	PutOutcome(ctx context.Context, o *record.Outcome) (store.Receipt, error)
+	// HasAnotherOfRun reports whether another outcome counts of the same job on the same node, as it was
+	// submitted at the same time.
+	HasAnotherOfRun(ctx context.Context, o *record.Outcome) (bool, error)
 	Prune(ctx context.Context, before time.Time) (store.PruneResult, error)
 	Oldest(ctx context.Context) (time.Time, error)
 	Compact(ctx context.Context, before time.Time) (int64, error)
@@ -91,7 +94,36 @@ type Options struct {
 	// OnOutcome is told of each outcome that is stored for the first time, and of
 	// the partition of its job, "" if that isn't known any more; as OnDecide.
 	OnOutcome func(o *record.Outcome, partition string)
+	// OnStrange is told of what the agent of a node says of jobs and can't be; as OnDecide, and from
+	// [Controller.Record]. Nil: it is logged.
+	OnStrange func(*Strange)
 }
+
+// Strange is what the agent of a node says and can't be: nothing comes of it, and it is kept apart. Job and
+// Run are what it says it of. What is the same for all of a kind.
+type Strange struct {
+	Kind, Node, What, Detail string
+	Job                      int64
+	Run                      string
+}
+
+// Attrs are what a log says of it.
+func (s *Strange) Attrs() []any {
+	attrs := []any{"node", s.Node, "job", s.Job, "run", s.Run}
+	if s.Detail != "" {
+		attrs = append(attrs, "detail", s.Detail)
+	}
+	return attrs
+}
+
+// Kinds of what is strange: as decisions and the status count it, but for [StrangeAgain], which nobody else
+// counts.
+const (
+	StrangeDecision = "elsewhere"         // a decision for a job that Slurm doesn't have there
+	StrangeOutcome  = "outcome-elsewhere" // an outcome of one
+	StrangeValue    = "outcome-implausible"
+	StrangeAgain    = "outcome-again" // one more outcome of a run
+)
 
 // Controller decides. Its methods may be called by several goroutines.
 type Controller struct {
@@ -115,6 +147,7 @@ type Controller struct {
 	gcPercent gcPercent
 	waiting   waiting
 	counters  counters
+	recording [64]sync.Mutex // of the outcomes of some jobs
 	stop      context.CancelFunc
 	running   sync.WaitGroup
 	unwritten gauge // jobs and decisions
@@ -222,6 +255,10 @@ func setDefaults(o *Options) {
 	}
 	if o.OnOutcome == nil {
 		o.OnOutcome = func(*record.Outcome, string) {}
+	}
+	if o.OnStrange == nil {
+		log := o.Log
+		o.OnStrange = func(s *Strange) { log.Warn(s.What, s.Attrs()...) }
 	}
 }
 

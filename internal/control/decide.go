@@ -38,6 +38,13 @@ func (c *Controller) Decide(ctx context.Context, r *epdapi.DecideRequest) (live.
 		c.counters.decided(&d.Decision)
 		c.noteStart(r, d)
 	}
+	if d.Fault == decide.FaultElsewhere || d.Fault == decide.FaultUnknown && d.IsOfNoJob() {
+		c.options.OnStrange(&Strange{
+			StrangeDecision, r.Node,
+			"clocks are asked for of a job that Slurm doesn't have there: default clocks", d.Reason,
+			int64(r.Job), r.RunID,
+		})
+	}
 	c.options.OnDecide(Observed{
 		Took: took, Mode: d.Mode, Arm: d.Arm, Apply: d.Apply, Again: again, Fault: d.Fault,
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -97,7 +98,7 @@ func TestForgedOutcomesTeachNothing(t *testing.T) {
 		{"of a job elsewhere", "COMPLETED", "n2", false, true, false},
 		{"of its own job", "COMPLETED", "n1", false, false, true},
 		{"of a job on several nodes", "COMPLETED", "n[1-2]", false, false, true},
-		{"of no job", "COMPLETED", "n1", true, false, false},
+		{"of no job", "COMPLETED", "n1", true, true, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := &placedJob{}
@@ -133,6 +134,63 @@ func TestForgedOutcomesTeachNothing(t *testing.T) {
 			}
 			if n := r.status().Elsewhere; (n == 1) != c.unmatched {
 				t.Errorf("%d are counted", n)
+			}
+		})
+	}
+}
+
+// Of a job on a node one outcome counts, whatever ids of runs its agent makes up: also where each was
+// decided.
+func TestOfARunOneOutcomeCounts(t *testing.T) {
+	for _, decided := range []bool{false, true} {
+		t.Run(fmt.Sprintf("decided %v", decided), func(t *testing.T) {
+			p := &placedJob{}
+			p.put("RUNNING", "n1")
+			var strange atomic.Int64
+			r := newRig(t, func(o *Options) {
+				o.Resolve = p.resolve
+				o.OnStrange = func(s *Strange) {
+					if s.Kind != StrangeAgain || s.Node != "n1" {
+						t.Errorf("%+v", s)
+					}
+					strange.Add(1)
+				}
+			})
+			r.clock.move(2 * time.Second)
+			const runs = 20
+			for i := range runs {
+				if q := ask(1); decided {
+					q.RunID = fmt.Sprintf("run-%d", i)
+					r.decide(q)
+				}
+			}
+			r.clock.move(11 * time.Minute)
+			p.put("COMPLETED", "n1")
+			var all sync.WaitGroup
+			for i := range runs {
+				o := r.ran(live.Decision{Job: 1, Node: "n1", Arm: live.ArmTreated}, fmt.Sprintf("run-%d", i), coreBound())
+				o.Started, o.Ended, o.TimeS = start.Add(time.Second), start.Add(10*time.Minute), live.Known(599)
+				all.Go(func() {
+					for range 2 { // and once more
+						if _, err := r.Record(context.Background(), o); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			all.Wait()
+			page, err := r.store.OutcomesOfJob(t.Context(), "alpha", 1)
+			if err != nil || len(page) != runs {
+				t.Fatalf("%d outcomes, %v", len(page), err)
+			}
+			count := 0
+			for i := range page {
+				if !page[i].Unmatched {
+					count++
+				}
+			}
+			if count != 1 || strange.Load() != runs-1 {
+				t.Errorf("%d of %d count, %d are told of", count, runs, strange.Load())
 			}
 		})
 	}

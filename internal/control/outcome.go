@@ -48,7 +48,7 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 		o.GPUSource = o.GPUSource.OfModule()
 	}
 	settings.completeNodeEnergy(&o)
-	receipt, err := c.options.Records.Runs.PutOutcome(ctx, &o)
+	receipt, err := c.put(ctx, id, &o)
 	if err != nil {
 		c.counters.outcomeErrors.Add(1)
 		return 0, err
@@ -78,19 +78,50 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 	return receipt, nil
 }
 
+// put stores an outcome. A job that is queued anew has another submit time, so that a job submitted at one
+// time has one run on a node: what comes of it under another run's id is kept, and counts nowhere.
+func (c *Controller) put(ctx context.Context, id slurm.JobID, o *record.Outcome) (store.Receipt, error) {
+	if o.Unmatched || id == 0 || o.Submitted.IsZero() {
+		return c.options.Records.Runs.PutOutcome(ctx, o)
+	}
+	lock := &c.recording[int(id)%len(c.recording)]
+	lock.Lock()
+	defer lock.Unlock()
+	another, err := c.options.Records.Runs.HasAnotherOfRun(ctx, o)
+	if err != nil {
+		return 0, err
+	}
+	if another {
+		o.Unmatched, o.Workload, o.Arm = true, "", live.ArmExcluded
+	}
+	receipt, err := c.options.Records.Runs.PutOutcome(ctx, o)
+	if err == nil && (another && receipt == store.Stored || receipt == store.Conflicting) {
+		c.options.OnStrange(&Strange{
+			StrangeAgain, o.Node, "another outcome of a run that has one: it is kept, and counts nowhere", "",
+			o.JobID, o.RunID,
+		})
+	}
+	return receipt, err
+}
+
 // attributeUndecided gives an outcome the workload that Slurm says its job is of, and none where only its
 // sender says so.
 func (c *Controller) attributeUndecided(
 	ctx context.Context, id slurm.JobID, o *record.Outcome, submitted int64, job *jobs.Job,
 ) error {
 	known := job != nil || submitted != 0
-	if o.DecisionID == 0 && (o.Unmatched || !known && c.asksSlurm()) {
+	if o.DecisionID == 0 && !known && c.asksSlurm() {
+		o.Unmatched = true // nobody but its sender says that there was such a job
+	}
+	if o.DecisionID == 0 && o.Unmatched {
 		o.Workload, o.Arm = "", live.ArmExcluded
 	}
 	if o.Unmatched {
 		c.counters.elsewhere.Add(1)
-		c.options.Log.Warn("an outcome of a job that Slurm had on other nodes: it is kept, and counts nowhere",
-			"run", o.RunID, "job", o.JobID, "node", o.Node)
+		c.options.OnStrange(&Strange{
+			StrangeOutcome, o.Node,
+			"an outcome of a job that Slurm doesn't have there: it is kept, and counts nowhere", "", o.JobID, o.RunID,
+		})
 		return nil
 	}
 	if !known {
@@ -111,8 +142,10 @@ func (c *Controller) noteImplausible(o *record.Outcome) {
 	what := fmt.Sprintf("run %s of job %d on %s: %s", o.RunID, o.JobID,
 		slurm.Printable(o.Node, epdapi.MaxModelName), o.Implausible.Why)
 	c.counters.lastImplausible.Store(&what)
-	c.options.Log.Warn("what an outcome says can't be: it is kept, and counts nowhere", "run", o.RunID, "job",
-		o.JobID, "node", o.Node, "what", o.Implausible.Why)
+	c.options.OnStrange(&Strange{
+		StrangeValue, o.Node, "what an outcome says can't be: it is kept, and counts nowhere",
+		o.Implausible.Why, o.JobID, o.RunID,
+	})
 }
 
 // attributeLate gives an outcome the workload that wasn't known when its run began:

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -25,8 +26,9 @@ type Access struct {
 	Operators func() []string
 	// Machines tell for whom administrators speak who ask over a network; nil: for everybody.
 	Machines *Machines
-	// Refused hears of what an administrator elsewhere may not ask; it may be nil.
-	Refused func(remote string, err error)
+	// Refused hears of what somebody may not ask, and of messages of machines elsewhere that make no sense,
+	// with the status that was answered. It must not block, and may be nil.
+	Refused func(from string, status int, err error)
 
 	limiter userLimiter // of users who ask
 
@@ -115,22 +117,30 @@ func (a *Access) RequireAdmin(who func(*http.Request) int64, h http.Handler) htt
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		uid := who(r)
 		if uid < 0 || uid > math.MaxUint32 || !a.IsAdmin(uid) {
-			reply(w, http.StatusForbidden, epdapi.Fault{Error: "only root and Slurm's user may ask"})
+			why := epdapi.Fault{Error: "only root and Slurm's user may ask"}
+			reply(a.telling(w, r, uid), http.StatusForbidden, why)
 			return
 		}
 		if err := query.Administrators.Admits(a.admin(uint32(uid), r)); err != nil {
-			a.refused(r, err)
-			reply(w, http.StatusForbidden, epdapi.Fault{Error: err.Error()})
+			reply(a.telling(w, r, uid), http.StatusForbidden, epdapi.Fault{Error: err.Error()})
 			return
 		}
 		h.ServeHTTP(w, r)
 	})
 }
 
-func (a *Access) refused(r *http.Request, err error) {
-	if a.Refused != nil {
-		a.Refused(r.RemoteAddr, err)
+// telling is a response that tells [Access.Refused] if it refuses a request of a user, or of a machine.
+func (a *Access) telling(w http.ResponseWriter, r *http.Request, uid int64) http.ResponseWriter {
+	if a.Refused == nil {
+		return w
 	}
+	from := r.RemoteAddr
+	if !addressOf(from).IsValid() {
+		from = "uid " + strconv.FormatInt(uid, 10)
+	}
+	return &refusalWriter{ResponseWriter: w, told: func(status int, why string) {
+		a.Refused(from, status, fmt.Errorf("%s %s by uid %d: %s", r.Method, r.URL.Path, uid, why))
+	}}
 }
 
 // serveUsers lets users pass under their names, and agents with keys of their own under those of their
@@ -138,43 +148,58 @@ func (a *Access) refused(r *http.Request, err error) {
 func (a *Access) serveUsers(who func(*http.Request) int64, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if peer, _ := munge.PeerOf(r.Context()); peer.Node != "" {
+			w = a.telling(w, r, 0)
 			h.ServeHTTP(w, r.WithContext(query.As(r.Context(), query.Caller{Node: peer.Node})))
 			return
 		}
 		uid := who(r)
 		if uid < 0 || uid > math.MaxUint32 {
-			reply(w, http.StatusForbidden, epdapi.Fault{Error: "who asks isn't known"})
+			reply(a.telling(w, r, uid), http.StatusForbidden, epdapi.Fault{Error: "who asks isn't known"})
 			return
 		}
 		user := uint32(uid)
 		if a.IsAdmin(uid) {
 			admin := a.admin(user, r)
 			if admin.Machine != nil {
-				w = &refusalWriter{ResponseWriter: w, refused: func() {
-					a.refused(r, fmt.Errorf("uid %d: %w: %s", user, query.ErrForbidden, r.URL.Path))
-				}}
+				w = a.telling(w, r, uid)
 			}
 			h.ServeHTTP(w, r.WithContext(query.As(r.Context(), admin)))
 			return
 		}
-		a.limiter.serve(w, r, user, h, func(r *http.Request) *http.Request {
+		a.limiter.serve(a.telling(w, r, uid), r, user, h, func(r *http.Request) *http.Request {
 			return r.WithContext(query.As(r.Context(), a.caller(user)))
 		})
 	})
 }
 
-// refusalWriter tells of an answer that somebody isn't allowed something.
+// refusalWriter tells of an answer that somebody isn't allowed something, or said what can't be.
 type refusalWriter struct {
 	http.ResponseWriter
-	refused func()
+	told   func(status int, why string)
+	status int // that is to be told, once it is known why
 }
 
 // WriteHeader writes the status.
 func (w *refusalWriter) WriteHeader(status int) {
-	if status == http.StatusForbidden {
-		w.refused()
+	switch status {
+	case http.StatusForbidden, http.StatusBadRequest, http.StatusRequestEntityTooLarge,
+		http.StatusTooManyRequests:
+		w.status = status
 	}
 	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write writes the body, which says why.
+func (w *refusalWriter) Write(body []byte) (int, error) {
+	if w.status != 0 {
+		var fault epdapi.Fault
+		if json.Unmarshal(body, &fault) != nil || fault.Error == "" {
+			fault.Error = http.StatusText(w.status)
+		}
+		w.told(w.status, fault.Error)
+		w.status = 0
+	}
+	return w.ResponseWriter.Write(body)
 }
 
 // Unwrap is for [http.ResponseController].

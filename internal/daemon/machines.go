@@ -20,9 +20,11 @@ const (
 	addressesFor = 10 * time.Minute // addresses of a name are believed
 	failuresFor  = time.Minute      // that it has none
 	lookupBound  = 250 * time.Millisecond
+	askEvery     = time.Second // Slurm is asked about nodes for one address
 	// heardFor is how long a node that is heard from one address is heard from no other.
 	heardFor    = 10 * time.Minute
 	maxMachines = 100_000
+	maxNodeName = 80 // bytes of it in messages
 )
 
 // Machines tells by the address that a request comes from for which nodes root there may speak, and whether
@@ -50,6 +52,8 @@ type Machines struct {
 	bound map[netip.Addr]boundTo // addresses that Slurm doesn't know
 	own   resolved               // under ""
 	asked map[string]askedNode   // nodes that weren't in the list
+	// askers are addresses, with when Slurm was asked last about a node for them.
+	askers map[netip.Addr]time.Time
 }
 
 // resolved are addresses of a name.
@@ -245,13 +249,22 @@ func (m *Machines) listed(name string) (slurm.Node, bool) {
 	return nodes[i], true
 }
 
-// ask asks Slurm for a node, once a minute; false: Slurm has none, or doesn't say.
-func (m *Machines) ask(ctx context.Context, name string) (slurm.Node, bool) {
+// ask asks Slurm for a node that is said to be at an address, once a minute; false: Slurm has none, or
+// doesn't say. Each question is a process: one address has as few asked as a node needs, whatever names it
+// says.
+func (m *Machines) ask(ctx context.Context, from netip.Addr, name string) (slurm.Node, bool) {
 	now := m.Clock()
 	m.mu.Lock()
 	before := m.asked[name]
+	isAsked := m.Node != nil && !now.Before(before.until) && now.Sub(m.askers[from]) >= askEvery
+	if isAsked {
+		if m.askers == nil || len(m.askers) >= maxMachines {
+			m.askers = make(map[netip.Addr]time.Time)
+		}
+		m.askers[from] = now
+	}
 	m.mu.Unlock()
-	if m.Node == nil || now.Before(before.until) {
+	if !isAsked {
 		return before.Node, before.known
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupBound)
@@ -267,6 +280,16 @@ func (m *Machines) ask(ctx context.Context, name string) (slurm.Node, bool) {
 	return n, fresh.known
 }
 
+// hasOthers reports whether Slurm's nodes are known, and that it can be asked for one that isn't among them.
+func (m *Machines) hasOthers() bool { return m.Node != nil && m.Nodes != nil && len(m.Nodes()) > 0 }
+
+// isHere reports whether this machine has one of a node's addresses, as far as they are known.
+func (m *Machines) isHere(ctx context.Context, n *slurm.Node) bool {
+	return slices.ContainsFunc(hostsOf(n), func(host string) bool {
+		return host != "" && slices.ContainsFunc(m.addressesOf(ctx, host, addressesFor), m.IsOwn)
+	})
+}
+
 // isNodes reports whether an address is one of a node's, as Slurm has it, by names as of so long ago at most.
 func (m *Machines) isNodes(ctx context.Context, a netip.Addr, n *slurm.Node, most time.Duration) bool {
 	return slices.ContainsFunc(hostsOf(n), func(host string) bool {
@@ -280,7 +303,7 @@ func (m *Machines) find(ctx context.Context, a netip.Addr, name string) (n slurm
 	if n, known = m.listed(name); known && m.isNodes(ctx, a, &n, addressesFor) {
 		return n, true, true
 	}
-	if now, ok := m.ask(ctx, name); ok {
+	if now, ok := m.ask(ctx, a, name); ok {
 		n, known = now, true
 	}
 	return n, known, known && m.isNodes(ctx, a, &n, failuresFor)
@@ -311,9 +334,11 @@ func (m *Machines) ownerOf(a netip.Addr) string {
 // SpeaksFor tells by its error, [query.ErrForbidden], that root at an address may not speak for a node;
 // origin is where munge says that its credential was made. This machine and those of NodeHosts speak for
 // any. A node that comes from an address that Slurm doesn't know, as one with several networks, speaks for
-// itself alone from there, and only while it isn't heard from elsewhere.
+// itself alone from there, and only while it isn't heard from elsewhere. One that Slurm has on this machine
+// comes from no other, and one that Slurm doesn't have from none.
 func (m *Machines) SpeaksFor(ctx context.Context, from, origin netip.Addr, node string) error {
 	if m.IsOwn(from) || m.NodeHosts != nil && m.isOneOf(ctx, from, m.NodeHosts()) {
+		m.hearTrusted(node, from)
 		return nil
 	}
 	n, known, proven := m.find(ctx, from, node)
@@ -321,6 +346,13 @@ func (m *Machines) SpeaksFor(ctx context.Context, from, origin netip.Addr, node 
 		if owner := m.ownerOf(from); owner != "" {
 			return fmt.Errorf("%w: %s is the address of node %s, which speaks for itself alone", query.ErrForbidden,
 				from, owner)
+		}
+		if slurm.ValidNode(node) != nil || !known && m.hasOthers() {
+			return fmt.Errorf("%w: Slurm has no node %s", query.ErrForbidden, slurm.Printable(node, maxNodeName))
+		}
+		if known && m.isHere(ctx, &n) {
+			return fmt.Errorf("%w: Slurm has node %s on the controller's machine, and %s isn't that",
+				query.ErrForbidden, node, from)
 		}
 	}
 	owner := m.ownerOf(origin)
@@ -341,6 +373,22 @@ type machineAsking struct {
 // SpeaksFor is [Machines.SpeaksFor].
 func (m *machineAsking) SpeaksFor(node string) error {
 	return m.machines.SpeaksFor(m.request.Context(), m.from, m.origin, node)
+}
+
+// hearTrusted notes that a node speaks from an address from where any node may: it isn't elsewhere then.
+func (m *Machines) hearTrusted(node string, from netip.Addr) {
+	now := m.Clock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.setHeard(node, heardNode{from, true, now})
+}
+
+// setHeard keeps from where a node was heard. The caller holds m.mu.
+func (m *Machines) setHeard(node string, now heardNode) {
+	if m.heard == nil || len(m.heard) >= maxMachines {
+		m.heard = make(map[string]heardNode)
+	}
+	m.heard[node] = now
 }
 
 // hear notes that a node speaks from an address, unless it is another one's or the node is elsewhere.
@@ -368,10 +416,7 @@ func (m *Machines) hear(node string, from netip.Addr, proven bool) error {
 		}
 		m.bound[from] = boundTo{node, now}
 	}
-	if m.heard == nil || len(m.heard) >= maxMachines {
-		m.heard = make(map[string]heardNode)
-	}
-	m.heard[node] = heardNode{from, proven, now}
+	m.setHeard(node, heardNode{from, proven, now})
 	return nil
 }
 

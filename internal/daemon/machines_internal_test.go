@@ -184,7 +184,9 @@ func TestAdministratorsElsewhereSeeAndDontChange(t *testing.T) {
 	var refused []string
 	access := &Access{
 		Machines: newNetwork().Machines,
-		Refused:  func(remote string, err error) { refused = append(refused, remote+" "+err.Error()) },
+		Refused: func(from string, status int, err error) {
+			refused = append(refused, fmt.Sprintf("%s %d %v", from, status, err))
+		},
 	}
 	mux := http.NewServeMux()
 	nothing := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
@@ -266,4 +268,50 @@ func post(t *testing.T, client *http.Client, url string) (*http.Response, error)
 		t.Fatal(err)
 	}
 	return client.Do(r)
+}
+
+// A node that is heard on the controller's machine, or by a gateway, is nobody elsewhere; one that Slurm
+// has on the controller's machine isn't before it is heard either, and a name that Slurm doesn't have is
+// nobody's.
+func TestNobodySpeaksForANodeOfTheControllersMachineNorForNone(t *testing.T) {
+	n := newNetwork()
+	list := append(n.Nodes(), slurm.Node{Name: "head", Address: "10.0.0.100", HostName: "head"})
+	n.Nodes = func() []slurm.Node { return list }
+	asked := 0
+	n.Node = func(_ context.Context, name string) (slurm.Node, error) {
+		asked++
+		for _, known := range list {
+			if known.Name == name {
+				return known, nil
+			}
+		}
+		return slurm.Node{}, fmt.Errorf("node %s: %w", name, slurm.ErrNotFound)
+	}
+	for _, c := range []struct {
+		from, node string
+		ok         bool
+	}{
+		{"10.7.0.3", "head", false}, // that wasn't heard yet
+		{"127.0.0.1", "head", true},
+		{"10.7.0.3", "head", false},
+		{"10.0.0.100", "n3", true},
+		{"10.7.0.3", "n3", false}, // it is heard on the controller's machine
+		{"10.9.9.9", "n4", true},
+		{"10.7.0.4", "n4", false}, // and by a gateway
+		{"10.7.0.5", "n99", false},
+		{"10.7.0.6", "../n1", false},
+	} {
+		n.now = n.now.Add(2 * askEvery)
+		err := n.says(c.from, c.node)
+		if (err == nil) != c.ok || err != nil && !errors.Is(err, query.ErrForbidden) {
+			t.Errorf("%s for %s: %v, want that it may: %v", c.from, c.node, err, c.ok)
+		}
+	}
+	asked = 0
+	for i := range 1000 {
+		_ = n.says("10.7.0.8", fmt.Sprintf("n%d", 1000+i))
+	}
+	if asked != 1 {
+		t.Errorf("Slurm was asked %d times for what one address said at once", asked)
+	}
 }

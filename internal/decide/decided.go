@@ -59,6 +59,9 @@ func (d *Decided) storedID(ctx context.Context) (int64, error) {
 	}
 }
 
+// IsOfNoJob reports whether Slurm said that it has no such job.
+func (d *Decided) IsOfNoJob() bool { return d.Reason == reasonNoJob }
+
 // Kept is the decision that counts for a job on a node; nil: there is none in memory.
 func (dr *Decider) Kept(job slurm.JobID, node string) *Decided {
 	dr.mu.Lock()

@@ -59,7 +59,7 @@ type ControllerStatus struct {
 	// it was the last time.
 	Implausible     int64  `json:"outcomes_implausible"`
 	LastImplausible string `json:"outcomes_implausible_last,omitempty"`
-	// Elsewhere are outcomes of jobs that Slurm had on other nodes than those that sent them: they count
+	// Elsewhere are outcomes of jobs that Slurm doesn't have on the nodes that sent them: they count
 	// nowhere.
 	Elsewhere int64 `json:"outcomes_elsewhere,omitzero"`
 }

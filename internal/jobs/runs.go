@@ -149,10 +149,13 @@ func (e *ending) late(o *record.Outcome) bool {
 // errGone means that nobody can say how a job ended.
 var errGone = errors.New("slurm doesn't know the job any more")
 
-// Settle adds to the outcome of a run how its job (0: it has none) ended. The Epilog
-// itself isn't told of time limits and cancellations. Where nobody knows, what the
-// Epilog knew stands. An outcome that nobody decided about is [record.Outcome.Unmatched] if Slurm says that
-// its job ran on other nodes. It returns when the job was submitted, Unix seconds, 0 if nobody knows, and
+// errNotThere means that Slurm knows the job, and it can't have had the run that is asked about.
+var errNotThere = errors.New("slurm doesn't have the job there")
+
+// Settle adds to the outcome of a run how its job (0: it has none) ended. The Epilog itself isn't told of
+// time limits and cancellations. Where nobody knows, what the Epilog knew stands. An outcome that nobody
+// decided about is [record.Outcome.Unmatched] if Slurm says that its job ran on other nodes, is elsewhere,
+// or was submitted after it. It returns when the job was submitted, Unix seconds, 0 if nobody knows, and
 // the job if Slurm still knows it. An error says why it is too early to tell.
 func (t *Tracker) Settle(
 	ctx context.Context, id slurm.JobID, o *record.Outcome, run Run,
@@ -160,7 +163,7 @@ func (t *Tracker) Settle(
 	if o.Unmatched || id == 0 || t.options.Resolve == nil && t.options.Account == nil {
 		return 0, nil, nil // nobody knows the job
 	}
-	end, job, err := t.endingOf(ctx, id, run, o.Ended)
+	end, job, err := t.endingOf(ctx, id, run, o)
 	switch {
 	case err == nil:
 		o.ExitState, o.Restart = string(end.state), int(end.restarts)
@@ -177,36 +180,75 @@ func (t *Tracker) Settle(
 	case !errors.Is(err, errGone) && t.waiting.longer(o.Key(), t.options.Clock()):
 		return 0, nil, fmt.Errorf("how job %d ended: %w", o.JobID, err)
 	default:
-		t.options.Log.Info("how a job ended isn't known", "job", o.JobID, "run", o.RunID, "reason", err)
+		o.Unmatched = o.DecisionID == 0 && errors.Is(err, errNotThere)
+		if t.unknown.isNew(o.Node, t.options.Clock()) {
+			t.options.Log.Info("how a job ended isn't known", "job", o.JobID, "run", o.RunID, "node", o.Node,
+				"reason", err)
+		}
 	}
 	t.waiting.end(o.Key())
 	return end.submitted, job, nil
 }
 
-// endingOf is how a run ended: by Slurm's last list, by asking Slurm, or by its
+// endingOf is how the run of an outcome ended: by Slurm's last list, by asking Slurm, or by its
 // accounting, which doesn't tell the job.
 func (t *Tracker) endingOf(
-	ctx context.Context, id slurm.JobID, run Run, ended time.Time,
+	ctx context.Context, id slurm.JobID, run Run, o *record.Outcome,
 ) (ending, *Job, error) {
 	if h := t.table.endedJob(id); h.job != nil {
 		if f, end := h.job.runState(run); f == runEnded {
 			return end, h.job, nil
 		}
 	}
+	isLater := false
 	job, err := t.resolve(ctx, id)
 	if err == nil {
 		switch f, end := job.runState(run); f {
 		case runEnded:
 			return end, job, nil
 		case runLasts:
-			return ending{}, nil, fmt.Errorf("it is %s", job.state.state())
+			err := fmt.Errorf("it is %s", job.state.state())
+			if !job.MayRunOn(o.Node) {
+				err = fmt.Errorf("%w: %w", errNotThere, err)
+			}
+			return ending{}, nil, err
 		case idReused:
+			isLater = true
 		}
 	} else if !errors.Is(err, slurm.ErrNotFound) && !errors.Is(err, errNoSlurm) {
 		return ending{}, nil, err
 	}
-	end, err := t.accounts.endingOf(ctx, t.options.Account, id, run, ended)
+	end, err := t.accounts.endingOf(ctx, t.options.Account, id, run, o.Ended)
+	if isLater && err != nil {
+		err = fmt.Errorf("%w: it was submitted later: %w", errNotThere, err)
+	}
 	return end, nil, err
+}
+
+// onceEach remembers of which nodes something was told lately.
+type onceEach struct {
+	mu   sync.Mutex
+	told map[string]time.Time
+}
+
+// Bounds of what is told of nodes.
+const (
+	tellAgain = time.Hour
+	maxTold   = 20_000
+)
+
+// isNew reports whether that wasn't told of a node lately, and notes that it is.
+func (e *onceEach) isNew(node string, now time.Time) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if at, known := e.told[node]; known && now.Sub(at) < tellAgain {
+		return false
+	}
+	if e.told == nil || len(e.told) >= maxTold {
+		e.told = make(map[string]time.Time)
+	}
+	e.told[node] = now
+	return true
 }
 
 // waiting are the outcomes that wait, by run, with when they came first.

@@ -67,7 +67,8 @@ type Tracker struct {
 	counts   epdapi.QueueCounts // as of one of Slurm's lists
 
 	accounts accounts
-	waiting  waiting // outcomes
+	waiting  waiting  // outcomes
+	unknown  onceEach // nodes whose jobs ended nobody knows how
 	missed   missed
 	asking   chan struct{} // questions to Slurm about one job
 

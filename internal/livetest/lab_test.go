@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -88,6 +89,7 @@ type setup struct {
 	lua    func(string) string // changes epplan.lua
 	site   string              // the body of the site's own slurm_job_submit, with CALL for our line
 	squeue string              // what runs before epd's squeue, such as a pause
+	apart  string              // a node that is a machine of its own, with an address of its own
 }
 
 // lab is a real Slurm with an epd for each node.
@@ -99,6 +101,7 @@ type lab struct {
 	base           int      // of its ports
 	munged         bool     // Slurm asks one
 	port           int      // of the controller
+	machine        *machine // that of the node apart; nil: there is none
 
 	mu   *sync.Mutex
 	epds map[string]*exec.Cmd
@@ -148,11 +151,17 @@ func newLab(tb testing.TB, s setup) *lab {
 	l.base = slurmlab.Ports(tb, s.nodes) // given back when all is down
 	l.port = l.base + slurmlab.Spare
 	l.makeFolder(filepath.Dir(up))
+	if s.apart != "" {
+		l.layMachine()
+	}
 	if s.keys {
 		l.ownAuth()
 	}
 	l.bringUp()
 	tb.Cleanup(l.show)
+	if s.apart != "" {
+		l.moveThere(s.apart)
+	}
 	switch {
 	case s.keys:
 		if !l.munged {
@@ -374,6 +383,15 @@ func (l *lab) submitHook() {
 	}
 }
 
+// controllerAt is where the controller listens.
+func (l *lab) controllerAt() string {
+	host := "127.0.0.1"
+	if l.machine != nil {
+		host = l.machine.head
+	}
+	return net.JoinHostPort(host, strconv.Itoa(l.port))
+}
+
 func (l *lab) socket(node string) string { return filepath.Join(l.dir, node+".sock") }
 
 // startEPD starts the epd of a node, with further flags in place of the lab's
@@ -404,11 +422,14 @@ func (l *lab) launchEPD(node string, flags ...string) {
 	}
 	epd := slurmlab.Preferred(filepath.Join(l.bin, "epd"), "--role", role, "--state",
 		filepath.Join(l.dir, node), "--socket", l.socket(node), "--slurm", "on")
+	if node == l.apart && l.machine != nil {
+		epd = append(l.machine.inside(), epd...)
+	}
 	cmd := exec.Command(epd[0], epd[1:]...) //nolint:noctx // our own, stopped below
 	if node != controller {
 		cmd.Args = append(cmd.Args, "--gpu", l.gpu, "--node", node)
 	}
-	at := "127.0.0.1:" + strconv.Itoa(l.port)
+	at := l.controllerAt()
 	proof := []string{"--munge-socket", l.mungeSocket()}
 	if l.keys {
 		proof = l.keyFlags(node)

@@ -32,8 +32,10 @@ func (l *lab) startMunge() {
 	if _, err := os.Stat(filepath.Join(dir, "key")); err != nil {
 		l.write(munge+"/key", strings.Repeat("a key of tests ", 70), 0o600)
 	}
-	cmd := exec.Command("munged", "--foreground", "--force", "--key-file="+dir+"/key", "--socket="+l.mungeSocket(), //nolint:noctx // stopped with the epds
-		"--pid-file="+dir+"/pid", "--log-file="+dir+"/log", "--seed-file="+dir+"/seed", "--num-threads=2")
+	munged := slurmlab.Preferred("munged", "--foreground", "--force", "--key-file="+dir+"/key",
+		"--socket="+l.mungeSocket(), "--pid-file="+dir+"/pid", "--log-file="+dir+"/log", "--seed-file="+dir+"/seed",
+		"--num-threads=2")
+	cmd := exec.Command(munged[0], munged[1:]...) //nolint:noctx // stopped with the epds
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		l.Fatal(err)

@@ -114,6 +114,14 @@ func TestASocketRefusesEverybodyWhomItDoesntServe(t *testing.T) {
 		t.Errorf("status by root: %s", got)
 	}
 	l.usersSee(job, paths)
+	told := strings.Count(l.read("n1.log"), "by uid 65534")
+	if told < len(paths)/2 {
+		t.Errorf("%d refusals of nobody's are in the log", told)
+	}
+	l.usersSee(job, everyPath(job))
+	if again := strings.Count(l.read("n1.log"), "by uid 65534") - told; again != 0 {
+		t.Errorf("what is refused again is in the log %d times more", again)
+	}
 	if got := l.hardware("n1"); len(got) != 1 {
 		t.Errorf("locked %v, want what was locked before", got)
 	}

@@ -190,6 +190,18 @@ func (s *Store) OutcomesOfJob(ctx context.Context, cluster string, jobID int64) 
 	}, "outcomes of job %d", jobID)
 }
 
+// HasAnotherOfRun reports whether an outcome counts that is another run's by its id, of the same job on the
+// same node, submitted at the same time.
+func (s *Store) HasAnotherOfRun(ctx context.Context, o *record.Outcome) (another bool, err error) {
+	err = s.db.read.QueryRowContext(ctx, `
+SELECT EXISTS (SELECT 1 FROM outcomes
+	WHERE job_id = ? AND cluster = ? AND node = ? AND submitted_us = ? AND run_id != ? AND NOT unmatched)`, o.JobID, o.Cluster, o.Node, record.Micro(o.Submitted).UnixMicro(), o.RunID).Scan(&another)
+	if err != nil {
+		return false, fmt.Errorf("outcomes of job %d on %.80q: %w", o.JobID, o.Node, err)
+	}
+	return another, nil
+}
+
 // scanOutcome reads a row of selectOutcomes and returns its id.
 func scanOutcome(row scanner, o *record.Outcome) (id int64, err error) {
 	into := make([]any, 1, 3+len(readColumns))
