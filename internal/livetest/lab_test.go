@@ -288,8 +288,8 @@ func (l *lab) read(name string) string {
 }
 
 // hook is a site's Prolog or Epilog with our line in it. It says what it was
-// told, and when our line began and ended, and waits before our line and after it while a file of its node's
-// is there.
+// told, and when our line began and ended, and waits before our line and after it
+// while a file of its node's is there.
 func (l *lab) hook(kind string) string {
 	fallback := ""
 	if kind == "epilog" {

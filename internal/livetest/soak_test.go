@@ -2,7 +2,6 @@ package livetest_test
 
 import (
 	"bufio"
-	"database/sql"
 	"flag"
 	"fmt"
 	"io"
@@ -26,7 +25,8 @@ var (
 )
 
 // What a soak is like: clocks, plans and the queue's order all act.
-const soakConfig = "[live]\nmode = \"enforce\"\nhold_out = 0.1\nexplore = 0.1\nmax_slowdown = 1.5\nreorder = \"all\"\n" +
+const soakConfig = "[live]\nmode = \"enforce\"\nhold_out = 0.1\nexplore = 0.1\n" +
+	"max_slowdown = 1.5\nreorder = \"all\"\n" +
 	"[live.plan]\nmode = \"enforce\"\npolicy = \"value\"\nevery_s = 5\nstale_s = 30\n"
 
 // soakAhead is how many jobs wait or run at most.
@@ -53,9 +53,6 @@ type soak struct {
 	part      string        // of a line of it
 }
 
-// jobEnd is what Slurm says of a job that ended.
-type jobEnd struct{ name, state string }
-
 // appointment is something to do later.
 type appointment struct {
 	at time.Time
@@ -78,7 +75,7 @@ func newSoak(tb testing.TB, jobs int, seed uint64) *soak {
 		kinds: make(map[string]int), faults: make(map[string]int), missing: make(map[string][]window),
 		ends: make(map[int64]jobEnd),
 	}
-	file, err := os.OpenFile(filepath.Join(l.dir, "slurm", "log", "jobcomp.log"), os.O_RDONLY|os.O_CREATE, 0o666)
+	file, err := os.Open(filepath.Join(l.dir, "slurm", "log", "jobcomp.log"))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -87,44 +84,17 @@ func newSoak(tb testing.TB, jobs int, seed uint64) *soak {
 	return s
 }
 
-// readEnds reads what slurmctld has written of jobs that ended; a job that was put back into the queue ends
-// again later.
-func (s *soak) readEnds() {
-	for {
-		text, err := s.log.ReadString('\n')
-		if s.part += text; err != nil {
-			if err != io.EOF { //nolint:errorlint // as bufio says it
-				s.Error(err)
-			}
-			break
-		}
-		id, name, state := int64(0), "", ""
-		for field := range strings.FieldsSeq(s.part) {
-			key, value, _ := strings.Cut(field, "=")
-			switch key {
-			case "JobId":
-				id, _ = strconv.ParseInt(value, 10, 64)
-			case "Name":
-				name = value
-			case "JobState":
-				state = value
-			}
-		}
-		s.ends[id], s.part = jobEnd{name, state}, ""
-	}
-	s.watch.ended.Store(int64(len(s.ends)))
-}
-
 // run submits jobs and has things fail until all jobs ended. Every so often it says how it is.
 func (s *soak) run(faultEvery time.Duration, progress io.Writer) {
 	s.Helper()
-	begin, told := time.Now(), time.Now()
+	begin, told, since := time.Now(), time.Now(), time.Now()
+	say := func(format string, args ...any) {
+		_, _ = fmt.Fprintf(progress, "soak: %s: %s\n", time.Since(begin).Round(time.Second),
+			fmt.Sprintf(format, args...))
+	}
 	var end func()
 	next := time.Now().Add(s.upTo(2 * faultEvery))
-	ended, since := 0, time.Now()
-	say := func(format string, args ...any) {
-		_, _ = fmt.Fprintf(progress, "soak: %s: %s\n", time.Since(begin).Round(time.Second), fmt.Sprintf(format, args...))
-	}
+	ended := 0
 	for ended < s.submitted || s.submitted < s.jobs || end != nil {
 		now := time.Now()
 		if !s.closed {
@@ -133,8 +103,11 @@ func (s *soak) run(faultEvery time.Duration, progress io.Writer) {
 				s.submitAny()
 			}
 		}
-		if now.Sub(begin).Minutes() > *soakMinutes {
+		part := float64(ended) / float64(s.jobs)
+		if minutes := now.Sub(begin).Minutes(); minutes > *soakMinutes {
 			s.jobs = min(s.jobs, s.submitted)
+		} else {
+			part = max(part, minutes / *soakMinutes)
 		}
 		if s.readEnds(); len(s.ends) > ended {
 			ended, since = len(s.ends), now
@@ -148,7 +121,7 @@ func (s *soak) run(faultEvery time.Duration, progress io.Writer) {
 			end()
 			end, next = nil, time.Now().Add(s.upTo(2*faultEvery))
 		case s.submitted < s.jobs:
-			all := s.faultsOf(ended < s.jobs/3)
+			all := s.faultsOf(part < 1.0/3)
 			fault := all[s.random.IntN(len(all))]
 			s.faults[fault.name]++
 			say("%s", fault.name)
@@ -179,9 +152,11 @@ func (s *soak) keep(now time.Time) {
 	}
 }
 
-// soon has one of Slurm's commands run in some seconds, of which it isn't much of a matter whether it succeeds.
+// soon has one of Slurm's commands run in some seconds; it may come too late for the job.
 func (s *soak) soon(within time.Duration, name string, args ...string) {
-	s.later = append(s.later, appointment{time.Now().Add(s.upTo(within)), func() { _, _ = s.trySlurm(name, args...) }})
+	s.later = append(s.later, appointment{
+		time.Now().Add(s.upTo(within)), func() { _, _ = s.trySlurm(name, args...) },
+	})
 }
 
 // submitAny submits a job of a kind that is drawn. Its name says how it is to end.
@@ -226,7 +201,9 @@ func (s *soak) submitAny() {
 	default:
 		kind = "with wishes"
 		gpus(1)
-		wishes := []string{"epplan:fixed=1095", "epplan:off", "epplan:deadline=+1h", "epplan:slowdown=1.2", "nonsense"}
+		wishes := []string{
+			"epplan:fixed=1095", "epplan:off", "epplan:deadline=+1h", "epplan:slowdown=1.2", "nonsense",
+		}
 		args = append(args, "--comment="+wishes[s.random.IntN(len(wishes))])
 	}
 	job := s.submit(line, append(args, "-J", end)...)
@@ -240,192 +217,6 @@ func (s *soak) submitAny() {
 	}
 }
 
-// finish takes everything back while jobs wait, waits until nothing is left to do, and looks for what must
-// not be.
-func (s *soak) finish() {
-	s.Helper()
-	s.takesBack()
-	s.within(patience, "the queue is empty", func() bool {
-		jobs, err := s.trySlurm("squeue", "-h", "-o", "%A")
-		return err == nil && jobs == ""
-	})
-	for _, node := range s.names {
-		s.within(patience, "everything of "+node+" is recorded", func() bool {
-			st := s.status(node)
-			return st != nil && len(st.Runs) == 0 && st.Unrecorded == 0 && len(s.left(node)) == 0 &&
-				len(s.hardware(node)) == 0
-		})
-	}
-	s.undrained()
-	if c := s.says(controller).Controller; c.Lost > 0 || c.Unwritten > 0 || c.Trouble != "" {
-		s.Errorf("the controller lost %d records, %d wait; %s", c.Lost, c.Unwritten, c.Trouble)
-	}
-}
-
-// takesBack has jobs wait, some with a nice of their user's, lets the plan order them, and takes that back.
-func (s *soak) takesBack() {
-	s.Helper()
-	own := make(map[string]string)
-	var jobs []string
-	for range s.names {
-		jobs = append(jobs, name(s.submit("sleep 600", "--gres=gpu:8", "-N1", "-t", "60", "-J", "CANCELLED")))
-	}
-	for i := range 3 {
-		job := name(s.submit("sleep 600", "--gres=gpu:8", "-N1", "-t", "50", "--nice="+strconv.Itoa(3*i), "-J", "CANCELLED"))
-		jobs, own[job] = append(jobs, job), strconv.Itoa(3*i)
-	}
-	// It takes no time, and comes before the others.
-	jobs = append(jobs, name(s.submit(": workload 0; sleep 0.0", "--gres=gpu:1", "-t", "5", "-J", "CANCELLED")))
-	s.within(patience, "the queue is put in the plan's order", func() bool { return s.steered().Nice > 0 })
-	s.allUndone(own)
-	if now := s.steered(); now.Nice > 0 || now.Prefer > 0 || now.Weights > 0 {
-		s.Errorf("left are %+v", now)
-	}
-	s.slurm("scancel", jobs...)
-	s.submitted += len(jobs)
-}
-
-// call is a hook's question.
-type hookCall struct {
-	job        int64
-	node       string
-	begin, end time.Time
-	gpus       string
-}
-
-func (s *soak) hookCalls(kind string) []hookCall {
-	var all []hookCall
-	for line := range strings.Lines(s.read(kind + ".calls")) {
-		var c hookCall
-		var begin, end int64
-		if n, err := fmt.Sscan(line, &c.job, &c.node, &begin, &end, &c.gpus); n < 4 { // without GPUs it is an error, too
-			s.Errorf("%s.calls: %q: %v", kind, line, err)
-		}
-		c.begin, c.end = time.Unix(0, begin), time.Unix(0, end)
-		all = append(all, c)
-	}
-	return all
-}
-
-// place is a job on a node.
-type place struct {
-	job  int64
-	node string
-}
-
-// excuse is why nothing may be known of a run, by its Prolog; "": there is no reason.
-func (s *soak) excuse(c *hookCall) string {
-	const hook = 1800 * time.Millisecond // of the two seconds that it waits
-	for _, w := range s.missing[c.node] {
-		if c.end.After(w.from) && (w.to.IsZero() || c.begin.Before(w.to.Add(time.Second))) {
-			return "its agent was away or had a full disk"
-		}
-	}
-	if c.end.Sub(c.begin) > hook {
-		return "its agent didn't answer in time"
-	}
-	if c.gpus == "" { // of jobs that start as slurmctld is started again, seen on 22.05
-		return "Slurm told its Prolog of no GPUs"
-	}
-	return ""
-}
-
-// recordedRun is what is recorded of a run.
-type recordedRun struct {
-	state     string
-	unmatched bool
-}
-
-// account holds what is recorded against what Slurm and the hooks say: each job ended as it was to, and each
-// of its runs has one outcome, or a reason why it has none. All epds must have ended.
-func (s *soak) account() (runs int, none map[string]int) {
-	s.Helper()
-	s.readEnds()
-	if len(s.ends) != s.submitted {
-		s.Errorf("Slurm says of %d jobs how they ended, want %d", len(s.ends), s.submitted)
-	}
-	for id, e := range s.ends {
-		if e.state != e.name && !(e.name == "CANCELLED" && e.state == "COMPLETED") {
-			s.Errorf("job %d is %s, want %s", id, e.state, e.name)
-		}
-	}
-	recorded := s.outcomesByPlace()
-	prologs, epilogs, starts := make(map[place][]hookCall), make(map[place]int), make(map[int64]int)
-	for _, c := range s.hookCalls("prolog") {
-		starts[c.job]++
-		prologs[place{c.job, c.node}] = append(prologs[place{c.job, c.node}], c)
-	}
-	for _, c := range s.hookCalls("epilog") {
-		epilogs[place{c.job, c.node}]++
-	}
-	none = make(map[string]int)
-	for at, calls := range prologs {
-		count := max(len(calls), epilogs[at])
-		runs += count
-		states := recorded[at]
-		delete(recorded, at)
-		if len(states) > count {
-			s.Errorf("job %d on %s: outcomes %+v of %d runs", at.job, at.node, states, count)
-		}
-		lacking := count - len(states)
-		without := func(why string) {
-			if lacking > 0 && why != "" {
-				none[why]++
-				lacking--
-			}
-		}
-		for range epilogs[at] - len(calls) { // the second run of a job, some seconds after the first one
-			without("Slurm ran no Prolog")
-		}
-		for i := range calls {
-			without(s.excuse(&calls[i]))
-		}
-		if lacking > 0 {
-			s.Errorf("job %d on %s: outcomes %+v, want %d: of the others nobody knows why", at.job, at.node, states, count)
-		}
-		for _, r := range states {
-			switch end := s.ends[at.job].state; {
-			case r.unmatched:
-				none["(known by its Epilog alone)"]++
-			case starts[at.job] == 1 && count == 1 && r.state != end:
-				s.Errorf("job %d on %s is recorded as %q, Slurm says %s", at.job, at.node, r.state, end)
-			}
-		}
-	}
-	for at, states := range recorded {
-		s.Errorf("job %d on %s: outcomes %+v, and no Prolog", at.job, at.node, states)
-	}
-	return runs, none
-}
-
-// outcomesByPlace are all outcomes.
-func (s *soak) outcomesByPlace() map[place][]recordedRun {
-	s.Helper()
-	db, err := sql.Open("sqlite3", filepath.Join(s.dir, controller, "records.db"))
-	if err != nil {
-		s.Fatal(err)
-	}
-	defer db.Close() //nolint:errcheck // nothing was written
-	rows, err := db.QueryContext(s.Context(), "SELECT job_id, node, exit_state, unmatched FROM outcomes")
-	if err != nil {
-		s.Fatal(err)
-	}
-	defer rows.Close() //nolint:errcheck // as above
-	all := make(map[place][]recordedRun)
-	for rows.Next() {
-		var at place
-		var r recordedRun
-		if err := rows.Scan(&at.job, &at.node, &r.state, &r.unmatched); err != nil {
-			s.Fatal(err)
-		}
-		all[at] = append(all[at], r)
-	}
-	if err := rows.Err(); err != nil {
-		s.Fatal(err)
-	}
-	return all
-}
-
 // soakResult is what a soak came to.
 type soakResult struct {
 	*soak
@@ -433,7 +224,7 @@ type soakResult struct {
 	runs     int
 	none     map[string]int
 	slopes   []soakSlope
-	ahead    int // jobs that ended
+	jobs     int // that ended
 	third    float64
 	last     float64
 	writeLog float64
@@ -446,9 +237,9 @@ func (s *soak) play(sampleEvery, faultEvery time.Duration, progress io.Writer) *
 	stop := s.watch.watch(sampleEvery)
 	s.run(faultEvery, progress)
 	stop()
-	r := &soakResult{soak: s, took: time.Since(begin), ahead: len(s.ends)}
-	r.slopes = s.watch.slopes(r.ahead)
-	r.third, r.last, r.writeLog = s.watch.bytesPerJob(r.ahead)
+	r := &soakResult{soak: s, took: time.Since(begin), jobs: len(s.ends)}
+	r.slopes = s.watch.slopes(r.jobs)
+	r.third, r.last, r.writeLog = s.watch.bytesPerJob(r.jobs)
 	return r
 }
 
@@ -464,10 +255,30 @@ func (r *soakResult) settle() {
 }
 
 func (r *soakResult) String() string {
-	return fmt.Sprintf("%d jobs (%s), %d runs on nodes in %s, %.1f jobs a second\nfaults: %s\nruns without an outcome, and "+
-		"why: %s\n%srecords: %.0f bytes a job in the third quarter, %.0f in the last one; their log %.1f MB at most\n",
-		r.ahead, counted(r.kinds), r.runs, r.took.Round(time.Second), float64(r.ahead)/r.took.Seconds(), counted(r.faults),
-		counted(r.none), soakTable(r.slopes), r.third, r.last, r.writeLog/(1<<20))
+	return fmt.Sprintf("%d jobs (%s), %d runs on nodes in %s, %.1f jobs a second\nfaults: %s\n"+
+		"runs without an outcome, and why: %s\n%s"+
+		"records: %.0f bytes a job in the third quarter, %.0f in the last one; their log %.1f MB at most\n",
+		r.jobs, counted(r.kinds), r.runs, r.took.Round(time.Second), float64(r.jobs)/r.took.Seconds(),
+		counted(r.faults), counted(r.none), soakTable(r.slopes), r.third, r.last, r.writeLog/(1<<20))
+}
+
+// growing tells of measures that grow. All must be known of the controller and of the agent that wasn't
+// started again.
+func (r *soakResult) growing(grows func(*soakSlope) bool) {
+	r.Helper()
+	known := make(map[string]int)
+	for i := range r.slopes {
+		of := &r.slopes[i]
+		known[of.process]++
+		if grows(of) {
+			r.Errorf("%s of %s: %+.1f to %+.1f for 1,000 jobs", of.name, of.process, of.Low, of.High)
+		}
+	}
+	for _, process := range []string{controller, r.names[0]} {
+		if known[process] != len(soakMeasures) {
+			r.Errorf("of %s %d measures are known, want %d", process, known[process], len(soakMeasures))
+		}
+	}
 }
 
 // A small soak, in which only what grows with each job can be seen to.
@@ -481,11 +292,7 @@ func TestNothingGrowsAndNoOutcomeIsLostWhateverFails(t *testing.T) {
 	r := s.play(time.Second/2, 2*time.Second, io.Discard)
 	r.settle()
 	t.Log(r)
-	for _, of := range r.slopes {
-		if (of.name == "goroutines" || of.name == "descriptors" || of.name == "children") && of.Low > perThousand {
-			t.Errorf("%s of %s grow with jobs", of.name, of.process)
-		}
-	}
+	r.growing(func(of *soakSlope) bool { return of.unit == 1 && of.Low > perThousand })
 }
 
 // BenchmarkSoak is a long one: make soak.
@@ -505,11 +312,7 @@ func BenchmarkSoak(b *testing.B) {
 		}
 		r.settle()
 		_, _ = fmt.Fprintf(os.Stderr, "seed %d: %s", *soakSeed, r)
-		for i := range r.slopes {
-			if r.slopes[i].rises() {
-				b.Errorf("%s of %s rises", r.slopes[i].name, r.slopes[i].process)
-			}
-		}
+		r.growing((*soakSlope).rises)
 		const most = 1.25
 		if r.last > most*r.third {
 			b.Errorf("a job takes %.0f bytes of the records, and took %.0f before", r.last, r.third)

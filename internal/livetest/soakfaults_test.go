@@ -49,9 +49,9 @@ func (s *soak) hang(name string) (end func()) {
 
 // driverFaults are those of a driver that an agent may be started with; what jobs do is the same with each.
 var driverFaults = []string{
-	"lock:permission", "lock:unsupported", "lock:transient", "lock:slow=2s", "unlock:transientx2", "unlock:slow=1s",
-	"read:permission", "read:transient", "read:slow=2s", "0/read:reset@2", "0/read:reload@2", "clocks:transientx1",
-	"0/*:permission", "0/*:transient", "*:slow=300ms", "0/lock:lost",
+	"lock:permission", "lock:unsupported", "lock:transient", "lock:slow=2s", "unlock:transientx2",
+	"unlock:slow=1s", "read:permission", "read:transient", "read:slow=2s", "0/read:reset@2",
+	"0/read:reload@2", "clocks:transientx1", "0/*:permission", "0/*:transient", "*:slow=300ms", "0/lock:lost",
 }
 
 // driverFails starts an agent anew with a driver that has a fault.
@@ -104,8 +104,9 @@ func (s *soak) slurmctldIsAway(sig syscall.Signal) (end func()) {
 	}
 }
 
-// slurmdIsAway takes a node out of service, as its administrator does, and starts its slurmd again if what ran
-// there ended meanwhile: one that is stopped while it starts a job leaves that job and the node as they are.
+// slurmdIsAway takes a node out of service, as its administrator does, and starts its slurmd again if what
+// ran there ended meanwhile: one that is stopped while it starts a job leaves that job, and the node, as they
+// are.
 func (s *soak) slurmdIsAway(node string) (end func()) {
 	s.setNode(node, "state=drain", "reason=soak")
 	return func() {
@@ -138,7 +139,7 @@ func (s *soak) faultsOf(mortal bool) []soakFault {
 		}},
 		{"slurmctld restarted", func() func() { return s.slurmctldIsAway(syscall.SIGTERM) }},
 		{"slurmctld hung", func() func() { return s.slurmctldIsAway(syscall.SIGSTOP) }},
-		{"nodes drained for a new slurmd", func() func() { return s.slurmdIsAway(any()) }},
+		{"nodes drained, slurmd restarted", func() func() { return s.slurmdIsAway(any()) }},
 		{"nodes down", func() func() {
 			node := other()
 			s.takeDown(node)

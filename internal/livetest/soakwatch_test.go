@@ -23,7 +23,8 @@ import (
 
 // The columns of a sample: of a process, and of what is kept.
 var soakColumns = []string{
-	"resident_kb", "heap_kb", "goroutines", "descriptors", "threads", "children", "spool", "journal", "records_kb", "log_kb",
+	"resident_kb", "heap_kb", "goroutines", "descriptors", "threads", "children", "spool", "journal",
+	"records_kb", "log_kb",
 }
 
 // soakSample is what one epd had at a moment; what couldn't be told is NaN.
@@ -207,7 +208,8 @@ func (w *soakWatch) write(file string) error {
 	err := out.Write(append([]string{"second", "jobs_ended", "process", "pid"}, soakColumns...))
 	for _, s := range w.samples {
 		row := []string{
-			fmt.Sprintf("%.1f", s.at.Seconds()), strconv.FormatFloat(s.ended, 'f', 0, 64), s.process, strconv.Itoa(s.pid),
+			fmt.Sprintf("%.1f", s.at.Seconds()), strconv.FormatFloat(s.ended, 'f', 0, 64), s.process,
+			strconv.Itoa(s.pid),
 		}
 		for _, x := range s.values {
 			cell := ""
@@ -238,7 +240,8 @@ type soakMeasure struct {
 }
 
 var soakMeasures = []soakMeasure{
-	{"resident_kb", 1024, 1024}, {"heap_kb", 1024, 1024}, {"goroutines", 1, 1}, {"descriptors", 1, 1}, {"children", 1, 1},
+	{"resident_kb", 1024, 1024}, {"heap_kb", 1024, 1024},
+	{"goroutines", 1, 1}, {"descriptors", 1, 1}, {"children", 1, 1},
 }
 
 // soakSlope is how one measure of one process went in the second half of a soak.
