@@ -2,14 +2,15 @@ package livetest_test
 
 import (
 	"bufio"
+	"cmp"
 	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -66,7 +67,7 @@ func newSoak(tb testing.TB, jobs int, seed uint64) *soak {
 	l := newLab(tb, setup{
 		config: soakConfig, roles: true, nodes: 3, gpus: 8, gpu: "sim:8,busy,model=H200", brief: true,
 		scrape: true,
-		conf:   []string{"MinJobAge=60", "PriorityType=priority/multifactor", "PriorityWeightPartition=100000"},
+		conf:   []string{"MinJobAge=300", "PriorityType=priority/multifactor", "PriorityWeightPartition=100000"},
 		args:   []string{"--shards", "2"},
 	})
 	l.smallDisk(l.names[len(l.names)-1], "journal", "runs", "spool")
@@ -159,61 +160,72 @@ func (s *soak) soon(within time.Duration, name string, args ...string) {
 	})
 }
 
+// soakKind is a kind of jobs: how many of 100 submissions are of it, how they are submitted, and how they are
+// to end.
+type soakKind struct {
+	name  string
+	share int
+	args  []string
+	end   string // "": COMPLETED
+	work  string // beside that of the workload
+	count int    // of jobs; 0: one
+	later []string
+	in    time.Duration // at most, until later
+}
+
+var soakKinds = []soakKind{
+	{name: "on one GPU", share: 30, args: []string{"--gres=gpu:1"}},
+	{name: "of arrays", share: 15, args: []string{"--gres=gpu:1", "--array=0-5"}, count: 6},
+	{name: "on two GPUs", share: 6, args: []string{"--gres=gpu:2"}},
+	{name: "on four GPUs", share: 6, args: []string{"--gres=gpu:4"}},
+	{name: "on two nodes", share: 4, args: []string{"--gres=gpu:2", "-N", "2"}},
+	{name: "on a part of a GPU", share: 12, args: []string{"--gres=shard:1"}},
+	{name: "that fail", share: 7, args: []string{"--gres=gpu:1"}, end: "FAILED", work: "; exit 3"},
+	{
+		name: "that are cancelled", share: 6, args: []string{"--gres=gpu:1"}, end: "CANCELLED", work: "; sleep 60",
+		later: []string{"scancel"}, in: 5 * time.Second,
+	},
+	{
+		name: "put back into the queue", share: 4, args: []string{"--gres=gpu:1"}, work: "; sleep 2",
+		later: []string{"scontrol", "requeue"}, in: 4 * time.Second,
+	},
+	{name: "with a wish", share: 2, args: []string{"--gres=gpu:1", "--comment=epplan:fixed=1095"}},
+	{name: "with a wish", share: 2, args: []string{"--gres=gpu:1", "--comment=epplan:off"}},
+	{name: "with a wish", share: 4, args: []string{"--gres=gpu:1", "--comment=epplan:deadline=+1h"}},
+	{name: "with a wish", share: 2, args: []string{"--gres=gpu:1", "--comment=epplan:slowdown=1.2"}},
+}
+
+// outOfTime are jobs that Slurm ends at their limit: some, as each takes more than a minute.
+var outOfTime = soakKind{
+	name: "that run out of time", args: []string{"--gres=gpu:1", "-t", "1"}, end: "TIMEOUT", work: "; sleep 300",
+}
+
+func (s *soak) drawKind() *soakKind {
+	const fewOf = 400
+	if s.submitted%fewOf == 0 {
+		return &outOfTime
+	}
+	draw := s.random.IntN(100)
+	for i := range soakKinds {
+		if draw -= soakKinds[i].share; draw < 0 {
+			return &soakKinds[i]
+		}
+	}
+	return &soakKinds[0]
+}
+
 // submitAny submits a job of a kind that is drawn. Its name says how it is to end.
 func (s *soak) submitAny() {
 	s.Helper()
-	workload := s.random.IntN(soakWorkloads)
-	line := fmt.Sprintf(": workload %d; sleep %.1f", workload, float64(workload%4)*0.4)
-	args := []string{"--requeue", "-t", strconv.Itoa(2 + s.random.IntN(30))}
-	kind, end, count := "", "COMPLETED", 1
-	gpus := func(n int) { args = append(args, fmt.Sprintf("--gres=gpu:%d", n)) }
-	switch draw := s.random.IntN(100); {
-	case s.submitted%400 == 0:
-		kind, end, line = "that run out of time", "TIMEOUT", "sleep 300"
-		gpus(1)
-		args = append(args, "-t", "1")
-	case draw < 30:
-		kind = "on one GPU"
-		gpus(1)
-	case draw < 45:
-		kind, count = "of arrays", 6
-		gpus(1)
-		args = append(args, "--array=0-5")
-	case draw < 57:
-		kind = "on several GPUs"
-		gpus(2 + 2*s.random.IntN(2))
-	case draw < 61:
-		kind = "on two nodes"
-		gpus(2)
-		args = append(args, "-N", "2")
-	case draw < 73:
-		kind = "on a part of a GPU"
-		args = append(args, "--gres=shard:1")
-	case draw < 80:
-		kind, end, line = "that fail", "FAILED", line+"; exit 3"
-		gpus(1)
-	case draw < 86:
-		kind, end, line = "that are cancelled", "CANCELLED", "sleep 60"
-		gpus(1)
-	case draw < 90:
-		kind, line = "put back into the queue", line+"; sleep 2"
-		gpus(1)
-	default:
-		kind = "with wishes"
-		gpus(1)
-		wishes := []string{
-			"epplan:fixed=1095", "epplan:off", "epplan:deadline=+1h", "epplan:slowdown=1.2", "nonsense",
-		}
-		args = append(args, "--comment="+wishes[s.random.IntN(len(wishes))])
-	}
-	job := s.submit(line, append(args, "-J", end)...)
+	workload, k := s.random.IntN(soakWorkloads), s.drawKind()
+	end, count := cmp.Or(k.end, "COMPLETED"), max(1, k.count)
+	args := append([]string{"--requeue", "-J", end, "-t", strconv.Itoa(2 + s.random.IntN(30))}, k.args...)
+	line := fmt.Sprintf(": workload %d; sleep %.1f%s", workload, float64(workload%4)*0.4, k.work)
+	job := s.submit(line, args...)
 	s.submitted += count
-	s.kinds[kind] += count
-	switch {
-	case end == "CANCELLED":
-		s.soon(5*time.Second, "scancel", name(job))
-	case strings.HasPrefix(kind, "put back"):
-		s.soon(4*time.Second, "scontrol", "requeue", name(job))
+	s.kinds[k.name] += count
+	if len(k.later) > 0 {
+		s.soon(k.in, k.later[0], append(slices.Clone(k.later[1:]), name(job))...)
 	}
 }
 

@@ -68,11 +68,12 @@ func (s *soak) finish() {
 func (s *soak) takesBack() {
 	s.Helper()
 	own := make(map[string]string)
-	var jobs []string
+	const waiting = 3
+	jobs := make([]string, 0, len(s.names)+waiting+1)
 	for range s.names {
 		jobs = append(jobs, name(s.submit("sleep 600", "--gres=gpu:8", "-N1", "-t", "60", "-J", "CANCELLED")))
 	}
-	for i := range 3 {
+	for i := range waiting {
 		nice := strconv.Itoa(3 * i)
 		job := name(s.submit("sleep 600", "--gres=gpu:8", "-N1", "-t", "50", "--nice="+nice, "-J", "CANCELLED"))
 		jobs, own[job] = append(jobs, job), nice
@@ -118,18 +119,20 @@ type place struct {
 }
 
 // excuse is why nothing may be known of a run, by its Prolog; "": there is no reason.
-func (s *soak) excuse(c *hookCall) string {
+func (s *soak) excuse(c *hookCall, said string) string {
 	const hook = 1800 * time.Millisecond // of the two seconds that it waits
 	for _, w := range s.missing[c.node] {
 		if c.end.After(w.from) && (w.to.IsZero() || c.begin.Before(w.to.Add(time.Second))) {
 			return "its agent was away or had a full disk"
 		}
 	}
-	if c.end.Sub(c.begin) > hook {
+	switch {
+	case c.end.Sub(c.begin) > hook:
 		return "its agent didn't answer in time"
-	}
-	if c.gpus == "" { // of jobs that start as slurmctld is started again, seen on 22.05
+	case c.gpus == "": // of jobs that start in the first seconds of a slurmctld, seen on 22.05
 		return "Slurm told its Prolog of no GPUs"
+	case strings.Contains(said, "job "+name(c.job)+": nothing tells which GPU"):
+		return "gres.conf couldn't be read in time"
 	}
 	return ""
 }
@@ -140,67 +143,92 @@ type recordedRun struct {
 	unmatched bool
 }
 
+// placed is what hooks and records say of a job on a node.
+type placed struct {
+	prologs []hookCall
+	epilogs int
+	runs    []recordedRun
+}
+
 // account holds what is recorded against what Slurm and the hooks say: each job ended as it was to, and each
 // of its runs has one outcome, or a reason why it has none. All epds must have ended.
 func (s *soak) account() (runs int, none map[string]int) {
+	s.Helper()
+	s.endedAsMeant()
+	all, starts := make(map[place]*placed), make(map[int64]int)
+	of := func(job int64, node string) *placed {
+		at := place{job, node}
+		if all[at] == nil {
+			all[at] = new(placed)
+		}
+		return all[at]
+	}
+	for _, c := range s.hookCalls("prolog") {
+		starts[c.job]++
+		p := of(c.job, c.node)
+		p.prologs = append(p.prologs, c)
+	}
+	for _, c := range s.hookCalls("epilog") {
+		of(c.job, c.node).epilogs++
+	}
+	for at, list := range s.outcomesByPlace() {
+		of(at.job, at.node).runs = list
+	}
+	none = make(map[string]int)
+	said := s.read("prolog.log")
+	for at, p := range all {
+		runs += max(len(p.prologs), p.epilogs)
+		s.accountAt(at, p, starts[at.job] == 1, said, none)
+	}
+	return runs, none
+}
+
+// endedAsMeant checks how jobs ended.
+func (s *soak) endedAsMeant() {
 	s.Helper()
 	s.readEnds()
 	if len(s.ends) != s.submitted {
 		s.Errorf("Slurm says of %d jobs how they ended, want %d", len(s.ends), s.submitted)
 	}
 	for id, e := range s.ends {
-		if e.state != e.name && !(e.name == "CANCELLED" && e.state == "COMPLETED") {
+		tooLate := e.name == "CANCELLED" && e.state == "COMPLETED" // to be cancelled
+		if e.state != e.name && !tooLate {
 			s.Errorf("job %d is %s, want %s", id, e.state, e.name)
 		}
 	}
-	recorded := s.outcomesByPlace()
-	prologs, epilogs, starts := make(map[place][]hookCall), make(map[place]int), make(map[int64]int)
-	for _, c := range s.hookCalls("prolog") {
-		starts[c.job]++
-		prologs[place{c.job, c.node}] = append(prologs[place{c.job, c.node}], c)
-	}
-	for _, c := range s.hookCalls("epilog") {
-		epilogs[place{c.job, c.node}]++
-	}
-	none = make(map[string]int)
-	for at, calls := range prologs {
-		count := max(len(calls), epilogs[at])
-		runs += count
-		states := recorded[at]
-		delete(recorded, at)
-		if len(states) > count {
-			s.Errorf("job %d on %s: outcomes %+v of %d runs", at.job, at.node, states, count)
-		}
-		lacking := count - len(states)
-		without := func(why string) {
-			if lacking > 0 && why != "" {
-				none[why]++
-				lacking--
-			}
-		}
-		for range epilogs[at] - len(calls) { // the second run of a job, some seconds after the first one
-			without("Slurm ran no Prolog")
-		}
-		for i := range calls {
-			without(s.excuse(&calls[i]))
-		}
-		if lacking > 0 {
-			s.Errorf("job %d on %s: outcomes %+v, want %d: of the others nobody knows why", at.job, at.node, states,
-				count)
-		}
-		for _, r := range states {
-			switch end := s.ends[at.job].state; {
-			case r.unmatched:
-				none["(known by its Epilog alone)"]++
-			case starts[at.job] == 1 && count == 1 && r.state != end:
-				s.Errorf("job %d on %s is recorded as %q, Slurm says %s", at.job, at.node, r.state, end)
-			}
+}
+
+// accountAt accounts for the runs of a job on a node; once: it is the only run of the job. Why others have no
+// outcome is counted.
+func (s *soak) accountAt(at place, p *placed, once bool, said string, none map[string]int) {
+	s.Helper()
+	count := max(len(p.prologs), p.epilogs)
+	lacking := count - len(p.runs)
+	without := func(why string) {
+		if lacking > 0 && why != "" {
+			none[why]++
+			lacking--
 		}
 	}
-	for at, states := range recorded {
-		s.Errorf("job %d on %s: outcomes %+v, and no Prolog", at.job, at.node, states)
+	for range p.epilogs - len(p.prologs) { // the second run of a job, some seconds after the first one
+		without("Slurm ran no Prolog")
 	}
-	return runs, none
+	for i := range p.prologs {
+		without(s.excuse(&p.prologs[i], said))
+	}
+	if lacking != 0 {
+		s.Errorf("job %d on %s: outcomes %+v, want %d, and nothing says why", at.job, at.node, p.runs, count)
+	}
+	for _, r := range p.runs {
+		switch end := s.ends[at.job].state; {
+		case r.unmatched:
+			none["(known by its Epilog alone)"]++
+		case r.state == "":
+			none["(how it ended isn't known)"]++
+		case once && count == 1 && r.state != end:
+			s.Errorf("job %d on %s is recorded as %q, Slurm says %s", at.job, at.node, r.state, end)
+		}
+	}
 }
 
 // outcomesByPlace are all outcomes.

@@ -121,16 +121,16 @@ func (s *soak) slurmdIsAway(node string) (end func()) {
 // faultsOf are the faults that may come; mortal: the controller may be killed, too. The agent of the first
 // node lives throughout.
 func (s *soak) faultsOf(mortal bool) []soakFault {
-	any := func() string { return s.names[s.random.IntN(len(s.names))] }
+	anyone := func() string { return s.names[s.random.IntN(len(s.names))] }
 	mortals := s.names[1:]
 	other := func() string { return mortals[s.random.IntN(len(mortals))] }
 	last := s.names[len(s.names)-1]
 	all := []soakFault{
 		{"agents killed", func() func() { return s.restart(other(), syscall.SIGKILL) }},
 		{"agents stopped", func() func() { return s.restart(other(), syscall.SIGTERM) }},
-		{"agents hung", func() func() { return s.hang(any()) }},
+		{"agents hung", func() func() { return s.hang(anyone()) }},
 		{"drivers with faults", func() func() { return s.driverFails(other()) }},
-		{"GPUs with faults", func() func() { return s.gpuFails(any()) }},
+		{"GPUs with faults", func() func() { return s.gpuFails(anyone()) }},
 		{"GPUs with faults", func() func() { return s.gpuFails(s.names[0]) }},
 		{"controllers hung", func() func() { return s.hang(controller) }},
 		{"munged killed", func() func() {
@@ -139,7 +139,7 @@ func (s *soak) faultsOf(mortal bool) []soakFault {
 		}},
 		{"slurmctld restarted", func() func() { return s.slurmctldIsAway(syscall.SIGTERM) }},
 		{"slurmctld hung", func() func() { return s.slurmctldIsAway(syscall.SIGSTOP) }},
-		{"nodes drained, slurmd restarted", func() func() { return s.slurmdIsAway(any()) }},
+		{"nodes drained, slurmd restarted", func() func() { return s.slurmdIsAway(anyone()) }},
 		{"nodes down", func() func() {
 			node := other()
 			s.takeDown(node)

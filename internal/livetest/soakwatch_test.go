@@ -21,9 +21,11 @@ import (
 	"time"
 )
 
-// The columns of a sample: of a process, and of what is kept.
+// The columns of a sample: of a process, and of what is kept. Of what is resident, own_kb isn't the program's
+// file, of which more comes into memory the more of it has run; heap_kb is what Go's heap may grow to before
+// it is collected, twice or less of what is in use.
 var soakColumns = []string{
-	"resident_kb", "heap_kb", "goroutines", "descriptors", "threads", "children", "spool", "journal",
+	"resident_kb", "own_kb", "heap_kb", "goroutines", "descriptors", "threads", "children", "spool", "journal",
 	"records_kb", "log_kb",
 }
 
@@ -93,7 +95,11 @@ func (w *soakWatch) watch(every time.Duration) (stop func()) {
 
 // get is what is answered; nothing by who stands still.
 func get(client *http.Client, url string) string {
-	response, err := client.Get(url)
+	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return ""
+	}
+	response, err := client.Do(request)
 	if err != nil {
 		return ""
 	}
@@ -123,7 +129,8 @@ func (w *soakWatch) sample(name string) {
 	s := soakSample{
 		process: name, pid: pid, at: time.Since(w.begin), ended: float64(w.ended.Load()),
 		values: []float64{
-			numberAfter(string(status), "VmRSS:"), numberAfter(metrics, "\ngo_memstats_next_gc_bytes ") / 1024,
+			numberAfter(string(status), "VmRSS:"), numberAfter(string(status), "RssAnon:"),
+			numberAfter(metrics, "\ngo_memstats_next_gc_bytes ") / 1024,
 			numberAfter(metrics, "\ngo_goroutines "), entries(fmt.Sprintf("/proc/%d/fd", pid), ""),
 			numberAfter(string(status), "Threads:"), children(pid),
 			entries(filepath.Join(state, "spool"), ".entry"), entries(filepath.Join(state, "journal"), ".json"),
@@ -193,7 +200,7 @@ func (w *soakWatch) line() string {
 		for _, s := range slices.Backward(w.samples) {
 			if s.process == name {
 				all = append(all, fmt.Sprintf("%s %.0f MB %.0f goroutines %.0f descriptors", name, s.values[0]/1024,
-					s.values[2], s.values[3]))
+					s.values[3], s.values[4]))
 				break
 			}
 		}
@@ -240,8 +247,12 @@ type soakMeasure struct {
 }
 
 var soakMeasures = []soakMeasure{
-	{"resident_kb", 1024, 1024}, {"heap_kb", 1024, 1024},
-	{"goroutines", 1, 1}, {"descriptors", 1, 1}, {"children", 1, 1},
+	{"resident_kb", 1024, 1024},
+	{"own_kb", 1024, 1024},
+	{"heap_kb", 1024, 1024},
+	{"goroutines", 1, 1},
+	{"descriptors", 1, 1},
+	{"children", 1, 1},
 }
 
 // soakSlope is how one measure of one process went in the second half of a soak.
@@ -257,21 +268,29 @@ type soakSlope struct {
 // rises reports whether a measure rose, and by something.
 func (s *soakSlope) rises() bool { return s.Low > 0 && s.Mid*s.jobs/1000 >= s.least }
 
-// slopes are those of the processes that lived through the second half, by jobs that ended.
+// settled are the samples of an epd in the second half of a soak, as far as it had been there for a sixth of
+// all jobs by then: what it remembers of jobs is bounded, and that many fill it. None where it was started
+// again too late for a quarter of the jobs to be left.
+func (w *soakWatch) settled(name string, jobs float64) []soakSample {
+	all := slices.DeleteFunc(slices.Clone(w.samples), func(s soakSample) bool { return s.process != name })
+	if len(all) == 0 {
+		return nil
+	}
+	pid := all[len(all)-1].pid
+	first := slices.IndexFunc(all, func(s soakSample) bool { return s.pid == pid })
+	from := max(jobs/2, all[first].ended+jobs/6)
+	if from > 3*jobs/4 {
+		return nil
+	}
+	return slices.DeleteFunc(all[first:], func(s soakSample) bool { return s.ended < from })
+}
+
+// slopes are those of the epds of which there are enough samples, by jobs that ended.
 func (w *soakWatch) slopes(jobs int) []soakSlope {
 	const parts, fewest = 30, 12
 	var all []soakSlope
 	for _, name := range w.processes() {
-		half := slices.DeleteFunc(slices.Clone(w.samples), func(s soakSample) bool {
-			return s.process != name || s.ended < float64(jobs)/2
-		})
-		pids := make(map[int]bool)
-		for i := range half {
-			pids[half[i].pid] = true
-		}
-		if len(pids) != 1 {
-			continue
-		}
+		half := w.settled(name, float64(jobs))
 		for _, m := range soakMeasures {
 			var xs, ys []float64
 			for i := range half {
@@ -321,7 +340,7 @@ func (w *soakWatch) bytesPerJob(jobs int) (third, last, log float64) {
 func soakTable(all []soakSlope) string {
 	var text strings.Builder
 	t := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(t, "process\tmeasure\tsamples\tat half\tat the end\tfor 1,000 jobs\t99 % interval\t")
+	_, _ = fmt.Fprintln(t, "process\tmeasure\tsamples\tat first\tat last\tfor 1,000 jobs\t99 % interval\t")
 	for i := range all {
 		s, said := &all[i], "level"
 		if s.rises() {
