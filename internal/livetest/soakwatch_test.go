@@ -210,6 +210,8 @@ func (w *soakWatch) line() string {
 
 // write writes all samples to a file.
 func (w *soakWatch) write(file string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	var text bytes.Buffer
 	out := csv.NewWriter(&text)
 	err := out.Write(append([]string{"second", "jobs_ended", "process", "pid"}, soakColumns...))
