@@ -24,6 +24,7 @@ import (
 	"github.com/epplan/epplan/internal/statedir"
 	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/install"
 )
 
 var update = flag.Bool("update", false, "rewrite the tables of docs/doctor.md")
@@ -55,6 +56,18 @@ var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 const text = "[live]\nmode = \"enforce\"\nsleep_after_s = 600\n"
 
+// olderModule is epplan.lua as another version of epplan wrote it.
+const olderModule = "-- epplan.lua\n-- epplan install: befe444b0ad49704\nlocal SOCKET    = \"/run/epplan/submit.sock\"\n"
+
+// luaModule is epplan.lua as an installation writes it.
+var luaModule = func() string {
+	module, err := install.LuaModule("/etc/slurm", epdapi.PublicSocket, "")
+	if err != nil {
+		panic(err)
+	}
+	return module
+}()
+
 func healthy() *machine {
 	health := &epdapi.Health{
 		State: "/var/lib/epplan", Config: "/etc/epplan/config.toml", SubmitSocket: epdapi.PublicSocket,
@@ -64,8 +77,7 @@ func healthy() *machine {
 			"/etc/slurm/slurm.conf": "ClusterName=c\n",
 			"/etc/slurm/job_submit.lua": "function slurm_job_submit(a, b, c)\n  pcall(function() " +
 				"EPPLAN = EPPLAN or dofile(\"/etc/slurm/epplan.lua\"); EPPLAN.submit(a, c) end) -- epplan\nend\n",
-			"/etc/slurm/epplan.lua": "local SOCKET    = \"/run/epplan/submit.sock\"\n" +
-				"local PROGRAM   = \"\"\n",
+			"/etc/slurm/epplan.lua":           luaModule,
 			"/etc/slurm/prolog.d/ours":        "epplan prolog",
 			"/etc/slurm/epilog.d/ours":        "epplan epilog",
 			"/usr/lib/job_submit_lua.so":      "",
@@ -285,7 +297,8 @@ func brokenSlurm() []broken {
 		{"submit-script-missing", func(m *machine) { delete(m.files, "/etc/slurm/job_submit.lua") }},
 		{"submit-script-foreign", func(m *machine) { m.files["/etc/slurm/job_submit.lua"] = "return 0\n" }},
 		{"submit-module-missing", func(m *machine) { delete(m.files, "/etc/slurm/epplan.lua") }},
-		{"submit-module-changed", func(*machine) {}},
+		{"submit-module-changed", func(m *machine) { m.files["/etc/slurm/epplan.lua"] += "-- the site's own\n" }},
+		{"submit-module-old", func(m *machine) { m.files["/etc/slurm/epplan.lua"] = olderModule }},
 		{"submit-socket-other", func(m *machine) {
 			m.files["/etc/slurm/epplan.lua"] = "local SOCKET    = \"/elsewhere\"\n"
 		}},

@@ -98,6 +98,12 @@ var moduleChanged = &Fault{
 	Fix{Run: "mv {file} {file}.own && {install}"},
 }
 
+var moduleOther = &Fault{
+	"submit-module-old", Warn, "{file} is of another version of epplan",
+	"what newer versions do at a submission isn't done",
+	Fix{Run: "{install}"},
+}
+
 // lookScript looks at job_submit.lua and at our module that it calls.
 func lookScript(ctx context.Context, e *examination, s *settings) []Finding {
 	dir := path.Dir(s.path)
@@ -133,6 +139,10 @@ func lookScript(ctx context.Context, e *examination, s *settings) []Finding {
 	}
 	if _, unchanged := install.Installed(text); !unchanged {
 		return moduleChanged.finding(words(module)...)
+	}
+	if ours, err := install.LuaModule(path.Dir(module), install.ModuleValue(text, "SOCKET"),
+		install.ModuleValue(text, "PROGRAM")); err == nil && ours != text {
+		return moduleOther.finding(words(module)...)
 	}
 	return okFinding("%s calls %s", script, module)
 }

@@ -128,9 +128,9 @@ func (f *InForce) noteDue(plan *live.Plan) {
 	maps.DeleteFunc(f.counted, func(_ slurm.JobID, at time.Time) bool { return plan.At.Sub(at) > sameRun })
 }
 
-// offPlan is by which part of its planned time a run may take more, or start at another time, and be as
-// planned: when a GPU comes free is known no better than how long jobs run.
-const offPlan = 0.1
+// OffPlan is by which part of its planned time a run may take more, or start at another time, and be as
+// planned: when a GPU comes free is known no better than how long jobs run. Plans keep deadlines all the same.
+const OffPlan = 0.1
 
 // Ended counts what a run of a job on some GPUs took that ran at a plan's clocks. Numbers that
 // aren't known count nothing.
@@ -149,12 +149,12 @@ func (f *InForce) Ended(job slurm.JobID, gpus int, timeS, energyJ live.Number) {
 	f.record.Ended++
 	f.record.PlannedJ += p.energyJ * float64(min(gpus, p.gpus)) / float64(p.gpus)
 	f.record.MeasuredJ += e
-	if t > (1+offPlan)*p.timeS {
+	if t > (1+OffPlan)*p.timeS {
 		f.record.Longer++
 	}
 }
 
 // toleranceOf is by how much a job's start may be off its plan and still be as planned.
 func (f *InForce) toleranceOf(j *live.PlannedJob) time.Duration {
-	return max(cmp.Or(f.Tolerance, UsualTolerance), live.Known(offPlan*j.TimeS).Duration())
+	return max(cmp.Or(f.Tolerance, UsualTolerance), live.Known(OffPlan*j.TimeS).Duration())
 }

@@ -103,10 +103,12 @@ func BenchmarkPlansAgainstClocksAlone(b *testing.B) {
 			return !slices.Contains(strings.Split(only, ","), a.name)
 		})
 	}
-	for range b.N {
-		for _, seed := range seeds {
-			runTrial(b, seed, longer, loads, arms)
-		}
+	for _, seed := range seeds {
+		b.Run(fmt.Sprintf("seed %d", seed), func(b *testing.B) { // whose lab ends with it
+			for range b.N {
+				runTrial(b, seed, longer, loads, arms)
+			}
+		})
 	}
 }
 

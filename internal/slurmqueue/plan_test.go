@@ -609,6 +609,27 @@ func TestJobsWhoseDeadlineIsLostHaveAPlace(t *testing.T) {
 	}
 }
 
+// TestAPlannedJobEndsEarlyEnoughToBeAsLateAsIsAsPlanned draws a deadline: a job's clocks leave a
+// tenth of its time before it, or all that there is.
+func TestAPlannedJobEndsEarlyEnoughToBeAsLateAsIsAsPlanned(t *testing.T) {
+	const shortest = 320.0 // of w0
+	rapid.Check(t, func(t *rapid.T) {
+		deadline := rapid.Float64Range(shortest, 3*shortest).Draw(t, "deadline")
+		job := waits(1, 1, 3000, 90)
+		job.Workload, job.DeadlineS = "w0", live.Known(deadline)
+		q := &epdapi.Queue{Nodes: v100s(4), Models: workloads(1), Jobs: []epdapi.QueuedJob{job}}
+		text := rapid.SampledFrom([]string{"edl", "edl-bin", "value", config.Best}).Draw(t, "policy")
+		p, err := slurmqueue.NewPlan(t.Context(), q, usual(), planned(text), dayStart)
+		if err != nil || len(p.Jobs) != 1 {
+			t.Fatalf("%+v, %v", p, err)
+		}
+		ends := p.Jobs[0].End.Sub(dayStart).Seconds()
+		if latest := max(deadline-liveplan.OffPlan*shortest, shortest); ends > latest+1 {
+			t.Fatalf("%s: ends after %v s, want %v at most", text, ends, latest)
+		}
+	})
+}
+
 // TestOfTasksThatStartTogetherThePolicysFirstComesFirst: when less comes free than is planned, it is the
 // policy's own choice that gets it.
 func TestOfTasksThatStartTogetherThePolicysFirstComesFirst(t *testing.T) {

@@ -143,6 +143,7 @@ func (w *WhatIf) problem(
 		return nil, err
 	}
 	terms.restrictClocks(tasks, jobs, w.Batch.RecordOf)
+	leaveRoom(tasks)
 	p := &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks)}
 	terms.Goal.Set(p)
 	if err := w.Batch.AddRunning(p, partitions); err != nil {
@@ -151,6 +152,16 @@ func (w *WhatIf) problem(
 	noteBacklog(p, len(jobs))
 	p.Start = c.Start(p.Mode)
 	return p, policy.ImplyDue(ctx, p, terms.Safety.MaxTurnaround)
+}
+
+// leaveRoom has tasks end before their deadlines where they can, so that one that is as much later as counts
+// as planned meets it.
+func leaveRoom(tasks []planner.Task) {
+	for i := range tasks {
+		t := &tasks[i]
+		shortest := minRunTime(t)
+		t.Due = min(t.Due, max(t.Deadline-liveplan.OffPlan*shortest, t.Arrival+shortest))
+	}
 }
 
 // noteBacklog counts the GPUs that tasks wait for, of which there are so many, by GPU that each could have:
