@@ -23,7 +23,8 @@ DEMO := plan testdata/demo/batch.csv \
 # Further flags for go test, such as TESTFLAGS=-v; which benchmarks, how often;
 # how long each fuzz target runs; what runs under the race detector; which Slurm live
 # tests run against, where not this machine's, and the packages that have them; flags of
-# the load test, such as LOADFLAGS='-jobs 100000 -release 24.11.5 -rate 10'.
+# the load test, such as LOADFLAGS='-jobs 100000 -release 24.11.5 -rate 10', and of the soak,
+# such as SOAKFLAGS='-jobs 5000 -seed 7 -minutes 30'.
 TESTFLAGS ?=
 BENCH     ?= .
 BENCHPKGS ?= ./...
@@ -32,6 +33,7 @@ FUZZTIME  ?= 10s
 RACEPKGS  ?= ./...
 SLURM     ?=
 LOADFLAGS ?=
+SOAKFLAGS ?=
 LIVEPKGS  ?= ./internal/livetest ./internal/steer ./slurm ./slurm/install
 
 .DEFAULT_GOAL := help
@@ -134,6 +136,12 @@ bench: ## the benchmarks (BENCH=regexp BENCHPKGS=packages COUNT=n)
 .PHONY: load
 load: ## what a controller takes at up to 100,000 jobs and 1,000 agents (about fifteen minutes; LOADFLAGS)
 	EPPLAN_REQUIRE_SHARED=1 $(GO) test -run '^$$' -bench Load -benchtime 1x -timeout 1h -v ./internal/loadtest $(LOADFLAGS)
+
+# A real Slurm, as test-live has it; progress and figures on stderr, samples in .cache/soak.
+.PHONY: soak
+soak: ## 20,000 short jobs while things fail: what grows, and what is lost (some hours; SOAKFLAGS)
+	EPPLAN_REQUIRE_SHARED=1 $(GO) test -run '^$$' -bench Soak -benchtime 1x -timeout 24h -v ./internal/livetest \
+		-samples $(CACHE)/soak $(SOAKFLAGS)
 
 .PHONY: cover
 cover: ## test coverage, in coverage.out and by package

@@ -78,7 +78,7 @@ type Gres struct {
 const MaxGresIndex = 1024
 
 // ParseGres reads "gpu:h200:2(IDX:0-1),shard:2(IDX:0)", "gres/gpu:4",
-// "gres:gpu:1", "gpu:tesla:2(S:0-1)" and "shard:0(IDX:N/A)".
+// "gres:gpu:1", "gpu:tesla:2(S:0-1)", "shard:0(IDX:N/A)" and "shard:(null):0(IDX:N/A)".
 func ParseGres(text string) ([]Gres, error) {
 	text = strings.TrimSpace(text)
 	if isUnset(text) {
@@ -115,7 +115,11 @@ func splitOutsideParens(text string) []string {
 	return append(out, text[start:])
 }
 
+// noType is what scontrol prints in the place of a type that a device doesn't have.
+const noType = ":(null):"
+
 func parseOneGres(text string) (Gres, error) {
+	text = strings.Replace(text, noType, ":", 1)
 	head, note, hasNote := strings.Cut(text, "(")
 	g := Gres{Count: 1}
 	head = strings.TrimPrefix(strings.TrimPrefix(head, "gres/"), "gres:")

@@ -105,7 +105,10 @@ func TestGresStringsGivePositions(t *testing.T) {
 		"gpu:h200":              {Name: "gpu", Type: "h200", Count: 1},
 		"gpu:h200:8(S:0-1)":     {Name: "gpu", Type: "h200", Count: 8},
 		"shard:h200:0(IDX:N/A)": {Name: "shard", Type: "h200"},
-		"gpu:3(IDX:0,2-3)":      {Name: "gpu", Count: 3, Index: []int{0, 2, 3}},
+		// Of a node that has come back, on 22.05.
+		"shard:(null):0(IDX:N/A)": {Name: "shard"},
+		"gpu:(null):2(IDX:0-1)":   {Name: "gpu", Count: 2, Index: []int{0, 1}},
+		"gpu:3(IDX:0,2-3)":        {Name: "gpu", Count: 3, Index: []int{0, 2, 3}},
 	} {
 		got, err := slurm.ParseGres(text)
 		if err != nil || len(got) != 1 || got[0].Name != want.Name || got[0].Type != want.Type ||

@@ -83,6 +83,7 @@ type AgentServer struct {
 	outbox   *outbox
 	hooks    sync.WaitGroup // that are under way
 	waiting  *latePrologs
+	order    *hookOrder
 
 	mu       sync.Mutex
 	stopping bool // no Prolog is begun any more
@@ -97,6 +98,7 @@ func NewAgentServer(o Options) *AgentServer {
 		o.Files = os.DirFS("/")
 	}
 	d := &AgentServer{options: o, started: time.Now(), problems: newProblemLog(o.Log, o.Problems)}
+	d.order = newHookOrder()
 	d.waiting = &latePrologs{agent: o.Agent, byRun: make(map[runOf]lateProlog)}
 	d.numbers = &gpuNumbers{
 		agent: o.Agent, node: o.Node, order: o.Order, confs: o.SlurmConfs, files: o.Files,

@@ -27,6 +27,11 @@ func (d *AgentServer) prolog(ctx context.Context, e *slurm.HookEvent) slurm.Hook
 	case len(e.MIG) > 0:
 		return hookAnswer(false, "", "parts of a GPU (MIG) have no clocks of their own")
 	}
+	end, ok := d.order.prolog(e)
+	if !ok {
+		return hookAnswer(false, "", "the job had ended before its Prolog was read")
+	}
+	defer end()
 	began := time.Now()
 	if !d.waiting.wait(ctx, e, began) {
 		d.openLater(ctx, e, began)
@@ -177,9 +182,11 @@ func (d *AgentServer) isShared(uuids []string) (shared, left bool) {
 // GPUs are those that the Prolog noted: Slurm doesn't always say them again.
 func (d *AgentServer) epilog(ctx context.Context, e *slurm.HookEvent) slurm.HookAnswer {
 	key := runOf{uint32(e.Job), e.Node}
+	begun := d.order.epilog(ctx, e)
 	d.waiting.end(ctx, key)
 	d.outbox.noteEpilog(key, epilogInfoOf(e)) // first: the run may be delivered as soon as it ended
 	closed, err := d.options.Agent.End(ctx, uint32(e.Job), e.Node)
+	begun(!errors.Is(err, agent.ErrNoRun))
 	switch {
 	case errors.Is(err, agent.ErrNoRun):
 		d.outbox.dropEpilog(key)

@@ -27,9 +27,11 @@ type ledger struct {
 	away    error // of Outlook
 	endings int   // questions at the end of a run
 	decided live.Decision
+	takes   time.Duration // to decide
 }
 
 func (l *ledger) Decide(context.Context, *epdapi.DecideRequest) (live.Decision, error) {
+	<-time.After(l.takes)
 	return l.decided, nil
 }
 

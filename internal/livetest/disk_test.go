@@ -12,11 +12,10 @@ import (
 	"github.com/epplan/epplan/internal/testkit/slurmlab"
 )
 
-// smallDisk puts small file systems of their own in the place of folders of n1's
+// smallDisk puts small file systems of their own in the place of folders of a node's
 // state, and starts its epd upon them.
-func (l *lab) smallDisk(folders ...string) {
+func (l *lab) smallDisk(node string, folders ...string) {
 	l.Helper()
-	const node = "n1"
 	l.stopEPD(node, os.Interrupt)
 	for _, folder := range folders {
 		path := filepath.Join(l.dir, node, folder)
@@ -30,12 +29,12 @@ func (l *lab) smallDisk(folders ...string) {
 	l.startEPD(node)
 }
 
-// fill takes all room of the file system of a folder of n1's, until what it
+// fill takes all room of the file system of a folder of a node's, until what it
 // returns is called.
-func (l *lab) fill(folder string) (free func()) {
+func (l *lab) fill(node, folder string) (free func()) {
 	l.Helper()
 	// Foreign files are moved aside: this one is where nobody looks.
-	path := filepath.Join(l.dir, "n1", folder, "filler.aside")
+	path := filepath.Join(l.dir, node, folder, "filler.aside")
 	spooltest.Fill(l, path)
 	return func() {
 		if err := os.Remove(path); err != nil {
@@ -63,15 +62,15 @@ func (l *lab) unlocked(why string) (job int64) {
 func TestAFullDiskOfTheJournalLocksNothingAndKeepsNothingLocked(t *testing.T) {
 	slurmlab.AnySlurm(t)
 	l := startLab(t, enforce)
-	l.smallDisk("journal")
-	free := l.fill("journal")
+	l.smallDisk("n1", "journal")
+	free := l.fill("n1", "journal")
 	job := l.unlocked("without a journal")
 	l.ends(job, "COMPLETED")
 	l.recordedBy("n1", 1)
 	free()
 
 	during := l.lock("n1", 2)
-	free = l.fill("journal")
+	free = l.fill("n1", "journal")
 	l.completes(during)
 	l.recordedBy("n1", 2)
 	l.free("n1")
@@ -85,15 +84,15 @@ func TestAFullDiskOfTheJournalLocksNothingAndKeepsNothingLocked(t *testing.T) {
 func TestAFullDiskOfTheOpenRunsLosesNoOutcome(t *testing.T) {
 	slurmlab.AnySlurm(t)
 	l := startLab(t, enforce)
-	l.smallDisk("runs")
-	free := l.fill("runs")
+	l.smallDisk("n1", "runs")
+	free := l.fill("n1", "runs")
 	job := l.unlocked("for a run that is in no file")
 	l.ends(job, "COMPLETED")
 	l.recordedBy("n1", 1)
 	free()
 
 	during := l.lock("n1", 1)
-	free = l.fill("runs")
+	free = l.fill("n1", "runs")
 	l.completes(during)
 	l.recordedBy("n1", 2)
 	free()
@@ -105,9 +104,9 @@ func TestAFullDiskOfTheOpenRunsLosesNoOutcome(t *testing.T) {
 func TestAFullDiskDelaysOutcomesAndLosesNone(t *testing.T) {
 	slurmlab.AnySlurm(t)
 	l := startLab(t, enforce)
-	l.smallDisk("", "sim") // what the hardware remembers is on no disk
+	l.smallDisk("n1", "", "sim") // what the hardware remembers is on no disk
 	job := l.lock("n1", 1)
-	free := l.fill("")
+	free := l.fill("n1", "")
 	l.completes(job)
 	l.free("n1")
 	during := l.submit("sleep 1", "--gres=gpu:1", "-w", "n1", fixed)

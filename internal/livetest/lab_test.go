@@ -90,6 +90,7 @@ type setup struct {
 	site   string              // the body of the site's own slurm_job_submit, with CALL for our line
 	squeue string              // what runs before epd's squeue, such as a pause
 	apart  string              // a node that is a machine of its own, with an address of its own
+	scrape bool                // epds show metrics, at ports of their own
 }
 
 // lab is a real Slurm with an epd for each node.
@@ -296,7 +297,8 @@ func (l *lab) read(name string) string {
 }
 
 // hook is a site's Prolog or Epilog with our line in it. It says what it was
-// told, and waits before our line and after it while a file of its node's is there.
+// told, and when our line began and ended, and waits before our line and after it
+// while a file of its node's is there.
 func (l *lab) hook(kind string) string {
 	fallback := ""
 	if kind == "epilog" {
@@ -310,7 +312,9 @@ while [ -e %[1]s/before-%[3]s.$SLURMD_NODENAME ]; do sleep 0.1; done
 begin=$(date +%%s%%N)
 %[2]s/epplan %[3]s --socket %[1]s/$SLURMD_NODENAME.sock%[4]s </dev/null >>%[1]s/%[3]s.log 2>&1
 status=$?
-echo $(($(date +%%s%%N) - begin)) >>%[1]s/%[3]s.took
+end=$(date +%%s%%N)
+echo $((end - begin)) >>%[1]s/%[3]s.took
+echo "$SLURM_JOB_ID $SLURMD_NODENAME $begin $end $SLURM_JOB_GPUS" >>%[1]s/%[3]s.calls
 echo "$SLURM_JOB_ID" >>%[1]s/%[3]s.done
 while [ -e %[1]s/%[3]s.$SLURMD_NODENAME ]; do sleep 0.1; done
 exit $status
@@ -394,6 +398,12 @@ func (l *lab) controllerAt() string {
 
 func (l *lab) socket(node string) string { return filepath.Join(l.dir, node+".sock") }
 
+// metricsAddress is where an epd shows its metrics.
+func (l *lab) metricsAddress(name string) string {
+	const first = slurmlab.Spare + 2 // up.sh and slurmlab leave these to us, up to the first slurmd's
+	return "127.0.0.1:" + strconv.Itoa(l.base+first+slices.Index(append([]string{controller}, l.names...), name))
+}
+
 // startEPD starts the epd of a node, with further flags in place of the lab's
 // where there are any, and waits until it answers.
 func (l *lab) startEPD(node string, flags ...string) {
@@ -444,6 +454,9 @@ func (l *lab) launchEPD(node string, flags ...string) {
 	}
 	if role == controller || role == "both" && node == "n1" {
 		cmd.Args = append(cmd.Args, "--submit-socket", filepath.Join(l.dir, "submit.sock"))
+	}
+	if l.scrape {
+		cmd.Args = append(cmd.Args, "--metrics", l.metricsAddress(node))
 	}
 	cmd.Args = append(cmd.Args, flags...)
 	cmd.Env = append(os.Environ(), "SLURM_CONF="+l.conf)

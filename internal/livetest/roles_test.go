@@ -173,9 +173,9 @@ func TestMungeMayBeDown(t *testing.T) {
 func TestAFullDiskOfTheSpoolLosesNoOutcome(t *testing.T) {
 	slurmlab.AnySlurm(t)
 	l := startLab(t, enforce)
-	l.smallDisk("spool")
+	l.smallDisk("n1", "spool")
 	job := l.lock("n1", 1)
-	free := l.fill("spool")
+	free := l.fill("n1", "spool")
 	l.completes(job)
 	l.free("n1")
 	l.eventually("epd says that it can't", func() bool { return strings.Contains(l.read("n1.log"), "spool") })

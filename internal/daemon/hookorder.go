@@ -1,0 +1,80 @@
+package daemon
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/epplan/epplan/slurm"
+)
+
+// hookOrder has a job's Prolog and Epilog on a node taken as they were sent. Where the agent stood still from
+// before the one until after the other, both wait to be read, and are read at once. By when a hook stops to
+// wait is in the order of when it was sent; hooks that don't say so are taken as they come.
+type hookOrder struct {
+	mu      sync.Mutex // guards what follows
+	prologs map[runOf]hookUnderWay
+	epilogs map[runOf]int64 // of jobs without a run: the deadline, in Unix milliseconds
+}
+
+// hookUnderWay is a Prolog that is being answered.
+type hookUnderWay struct {
+	deadline int64
+	done     chan struct{}
+}
+
+// remembered is how long an Epilog may come before the Prolog that was sent before it.
+const remembered = 10 * time.Minute
+
+func newHookOrder() *hookOrder {
+	return &hookOrder{prologs: make(map[runOf]hookUnderWay), epilogs: make(map[runOf]int64)}
+}
+
+// prolog begins a Prolog, which calls what is returned at its end; false: the Epilog of its run came before.
+func (h *hookOrder) prolog(e *slurm.HookEvent) (end func(), ok bool) {
+	key := runOf{uint32(e.Job), e.Node}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if e.Deadline > 0 && e.Deadline <= h.epilogs[key] {
+		return nil, false
+	}
+	one := hookUnderWay{e.Deadline, make(chan struct{})}
+	h.prologs[key] = one
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.prologs[key].done == one.done {
+			delete(h.prologs, key)
+		}
+		close(one.done)
+	}, true
+}
+
+// epilog begins an Epilog, once a Prolog under way that was sent before it has ended. What is returned is told
+// whether there was a run.
+func (h *hookOrder) epilog(ctx context.Context, e *slurm.HookEvent) (end func(found bool)) {
+	key := runOf{uint32(e.Job), e.Node}
+	h.mu.Lock()
+	h.epilogs[key] = max(h.epilogs[key], e.Deadline)
+	one, waits := h.prologs[key]
+	h.mu.Unlock()
+	if waits && one.deadline <= e.Deadline {
+		select {
+		case <-one.done:
+		case <-ctx.Done():
+		}
+	}
+	return func(found bool) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if found {
+			delete(h.epilogs, key)
+		}
+		old := time.Now().Add(-remembered).UnixMilli()
+		for k, deadline := range h.epilogs {
+			if deadline < old {
+				delete(h.epilogs, k)
+			}
+		}
+	}
+}
