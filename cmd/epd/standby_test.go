@@ -84,6 +84,15 @@ func (h *heads) start(i int) *exec.Cmd {
 	return cmd
 }
 
+// kill ends the controller of a machine as a machine that dies does.
+func (h *heads) kill(controller *exec.Cmd) {
+	h.Helper()
+	if err := controller.Process.Kill(); err != nil {
+		h.Fatal(err)
+	}
+	_ = controller.Wait()
+}
+
 // args are the arguments of the controller of a machine.
 func (h *heads) args(i int) []string {
 	return []string{
@@ -148,11 +157,8 @@ func TestABackupGoesOnWhereAKilledControllerWas(t *testing.T) {
 	}
 	long(slurm.Prolog)
 	h.first("DOWN")
-	if err := first.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	h.kill(first)
 	killed := time.Now()
-	_ = first.Wait()
 	missed := 0
 	for !play() {
 		if missed++; time.Since(killed) > time.Minute {
@@ -176,10 +182,7 @@ func TestABackupGoesOnWhereAKilledControllerWas(t *testing.T) {
 	}
 	writeFile(t, h.forgotten(), "")
 	agent.eventually("every outcome is recorded", func() bool { return agent.status().Unrecorded == 0 })
-	if err := first.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = first.Wait()
+	h.kill(first)
 	h.recordedOnce(job, applied)
 }
 

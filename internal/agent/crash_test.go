@@ -343,8 +343,8 @@ var hangs = map[gpu.Op]time.Duration{
 	gpu.OpOpen: 20 * time.Second,
 }
 
-// playHanging plays a run with a call that hangs until its fuse blows, and lets another process start once all
-// calls of the dead one have come back: before that it isn't gone. It returns how many steps were taken.
+// playHanging plays a run with a call that hangs until its fuse blows, and lets another process start once
+// all calls of the dead one have come back: before that it isn't gone. It returns how many steps were taken.
 func playHanging(t *testing.T, want dvfsmodel.Setting, hang gpu.Fault, f *fuse) (steps int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -38,42 +38,46 @@ func FuzzFilesOfAnAgent(f *testing.F) {
 	}
 	f.Add("", "")
 	f.Add("{", "null")
-	f.Fuzz(func(t *testing.T, entry, run string) {
-		h := newHost(t, twoGPUs)
-		for _, s := range h.sims {
-			if err := s.Set(gpu.CoreClock, gpu.Value(coreLow.Core)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		h.journal.put(firstGPU+".json", entry)
-		h.runs.put("r1.json", run)
-		a := h.agent(nil)
-		report, err := a.Start(context.Background())
-		if err != nil {
+	f.Fuzz(startsFrom)
+}
+
+// startsFrom has an agent start from a journal entry and a run's file.
+func startsFrom(t *testing.T, entry, run string) {
+	t.Helper()
+	h := newHost(t, twoGPUs)
+	for _, s := range h.sims {
+		if err := s.Set(gpu.CoreClock, gpu.Value(coreLow.Core)); err != nil {
 			t.Fatal(err)
 		}
-		for _, g := range report.GPUs {
-			if g.Result == agent.EntrySetAside && h.locked(0) != free {
-				t.Fatalf("the GPU is locked at %v: %+v", h.locked(0), report)
-			}
+	}
+	h.journal.put(firstGPU+".json", entry)
+	h.runs.put("r1.json", run)
+	a := h.agent(nil)
+	report, err := a.Start(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range report.GPUs {
+		if g.Result == agent.EntrySetAside && h.locked(0) != free {
+			t.Fatalf("the GPU is locked at %v: %+v", h.locked(0), report)
 		}
-		if h.locked(1) != coreLow && !strings.Contains(strings.ToLower(entry), strings.ToLower(secondGPU)) {
-			t.Fatalf("the other GPU is locked at %v: %+v", h.locked(1), report)
+	}
+	if h.locked(1) != coreLow && !strings.Contains(strings.ToLower(entry), strings.ToLower(secondGPU)) {
+		t.Fatalf("the other GPU is locked at %v: %+v", h.locked(1), report)
+	}
+	for _, r := range a.State().Runs {
+		if r.ID != "r1" || !r.Ended && r.Wants != free {
+			t.Fatalf("%+v", r)
 		}
-		for _, r := range a.State().Runs {
-			if r.ID != "r1" || !r.Ended && r.Wants != free {
-				t.Fatalf("%+v", r)
-			}
-			_, _ = a.End(context.Background(), r.Job, r.Node)
+		_, _ = a.End(context.Background(), r.Job, r.Node)
+	}
+	for _, c := range a.Runs().Ended() {
+		out := c.Record()
+		out.Cluster = "alpha"
+		if _, err := json.Marshal(out); err != nil {
+			t.Fatalf("%+v: %v", c, err)
 		}
-		for _, c := range a.Runs().Ended() {
-			out := c.Record()
-			out.Cluster = "alpha"
-			if _, err := json.Marshal(out); err != nil {
-				t.Fatalf("%+v: %v", c, err)
-			}
-		}
-	})
+	}
 }
 
 // The GPUs of the files in testdata, which are those of a simulated host.

@@ -189,9 +189,6 @@ func (m *model) handsOff(on ...string) {
 	}
 }
 
-// handsOffAll puts all runs to default clocks.
-func (m *model) handsOffAll() { m.handsOff(m.host.uuids...) }
-
 // start starts an agent that watches, in place of one that was killed.
 func (m *model) start(t *rapid.T) {
 	m.fuse = &fuse{}
@@ -439,6 +436,7 @@ func (m *model) restoreBeside(t *rapid.T) {
 func TestOverlappingRunsLockTheFastestOfWhatTheyWant(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		inBubble(t, rt, func(t *testing.T) {
+			t.Helper()
 			m := newModel(t)
 			m.start(rt)
 			defer func() { m.stop() }()
@@ -472,12 +470,11 @@ func (m *model) work() {
 }
 
 func (m *model) commands() map[string]func(*rapid.T) {
-	ctx := context.Background()
 	return map[string]func(*rapid.T){
 		"": m.check, "apply": m.begin, "apply again": m.again, "end": m.end, "forget": m.forget,
 		"hands off": func(t *rapid.T) {
 			r := m.drawOpen(t)
-			if err := m.agent.HandsOff(ctx, r.ID, "test"); err != nil {
+			if err := m.agent.HandsOff(context.Background(), r.ID, "test"); err != nil {
 				t.Fatalf("hands off: %v", err)
 			}
 			r.off = true
@@ -488,7 +485,7 @@ func (m *model) commands() map[string]func(*rapid.T) {
 		},
 		"stop": func(t *rapid.T) {
 			m.stop()
-			if report, err := m.agent.Stop(ctx); err != nil || !report.Clean() {
+			if report, err := m.agent.Stop(context.Background()); err != nil || !report.Clean() {
 				t.Fatalf("stop: %+v, %v", report, err)
 			}
 			m.host.wantFree()
@@ -507,7 +504,7 @@ func (m *model) commands() map[string]func(*rapid.T) {
 		},
 		"restore": func(t *rapid.T) {
 			some := rapid.SliceOfNDistinct(rapid.SampledFrom(m.host.uuids), 0, 2, rapid.ID[string]).Draw(t, "GPUs")
-			if report, err := m.agent.Restore(ctx, "test", some...); err != nil || !report.Clean() {
+			if report, err := m.agent.Restore(context.Background(), "test", some...); err != nil || !report.Clean() {
 				t.Fatalf("restore: %v %v", report, err)
 			}
 			if len(some) == 0 {
@@ -517,7 +514,7 @@ func (m *model) commands() map[string]func(*rapid.T) {
 		},
 		"epd restore": m.restoreBeside,
 		"sweep": func(t *rapid.T) {
-			if _, err := m.agent.Sweep(ctx, alive, ignoreMissing); err != nil {
+			if _, err := m.agent.Sweep(context.Background(), alive, ignoreMissing); err != nil {
 				t.Fatalf("sweep: %v", err)
 			}
 		},
@@ -686,6 +683,7 @@ func (w *hardWorld) reboot(folder bool) {
 func TestFaultsAtRandomLeaveNothingLockedOnceTheyAreGone(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		inBubble(t, rt, func(t *testing.T) {
+			t.Helper()
 			w := &hardWorld{host: newHost(t, twoGPUs), fuse: &fuse{}}
 			w.host.options = func(o *agent.Options) { o.Grace = 1 }
 			w.host.claims = &claims{owners: map[string]*fuse{}}

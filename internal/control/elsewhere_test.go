@@ -143,55 +143,59 @@ func TestForgedOutcomesTeachNothing(t *testing.T) {
 // decided.
 func TestOfARunOneOutcomeCounts(t *testing.T) {
 	for _, decided := range []bool{false, true} {
-		t.Run(fmt.Sprintf("decided %v", decided), func(t *testing.T) {
-			p := &placedJob{}
-			p.put("RUNNING", "n1")
-			var strange atomic.Int64
-			r := newRig(t, func(o *Options) {
-				o.Resolve = p.resolve
-				o.OnStrange = func(s *Strange) {
-					if s.Kind != StrangeAgain || s.Node != "n1" {
-						t.Errorf("%+v", s)
-					}
-					strange.Add(1)
+		t.Run(fmt.Sprintf("decided %v", decided), func(t *testing.T) { oneOutcomeCounts(t, decided) })
+	}
+}
+
+func oneOutcomeCounts(t *testing.T, decided bool) {
+	t.Helper()
+	p := &placedJob{}
+	p.put("RUNNING", "n1")
+	var strange atomic.Int64
+	r := newRig(t, func(o *Options) {
+		o.Resolve = p.resolve
+		o.OnStrange = func(s *Strange) {
+			if s.Kind != StrangeAgain || s.Node != "n1" {
+				t.Errorf("%+v", s)
+			}
+			strange.Add(1)
+		}
+	})
+	r.clock.move(2 * time.Second)
+	const runs = 20
+	for i := range runs {
+		if q := ask(1); decided {
+			q.RunID = fmt.Sprintf("run-%d", i)
+			r.decide(q)
+		}
+	}
+	r.clock.move(11 * time.Minute)
+	p.put("COMPLETED", "n1")
+	var all sync.WaitGroup
+	for i := range runs {
+		o := r.ran(live.Decision{Job: 1, Node: "n1", Arm: live.ArmTreated}, fmt.Sprintf("run-%d", i),
+			coreBound())
+		o.Started, o.Ended, o.TimeS = start.Add(time.Second), start.Add(10*time.Minute), live.Known(599)
+		all.Go(func() {
+			for range 2 { // and once more
+				if _, err := r.Record(context.Background(), o); err != nil {
+					t.Error(err)
 				}
-			})
-			r.clock.move(2 * time.Second)
-			const runs = 20
-			for i := range runs {
-				if q := ask(1); decided {
-					q.RunID = fmt.Sprintf("run-%d", i)
-					r.decide(q)
-				}
-			}
-			r.clock.move(11 * time.Minute)
-			p.put("COMPLETED", "n1")
-			var all sync.WaitGroup
-			for i := range runs {
-				o := r.ran(live.Decision{Job: 1, Node: "n1", Arm: live.ArmTreated}, fmt.Sprintf("run-%d", i), coreBound())
-				o.Started, o.Ended, o.TimeS = start.Add(time.Second), start.Add(10*time.Minute), live.Known(599)
-				all.Go(func() {
-					for range 2 { // and once more
-						if _, err := r.Record(context.Background(), o); err != nil {
-							t.Error(err)
-						}
-					}
-				})
-			}
-			all.Wait()
-			page, err := r.store.OutcomesOfJob(t.Context(), "alpha", 1)
-			if err != nil || len(page) != runs {
-				t.Fatalf("%d outcomes, %v", len(page), err)
-			}
-			count := 0
-			for i := range page {
-				if !page[i].Unmatched {
-					count++
-				}
-			}
-			if count != 1 || strange.Load() != runs-1 {
-				t.Errorf("%d of %d count, %d are told of", count, runs, strange.Load())
 			}
 		})
+	}
+	all.Wait()
+	page, err := r.store.OutcomesOfJob(t.Context(), "alpha", 1)
+	if err != nil || len(page) != runs {
+		t.Fatalf("%d outcomes, %v", len(page), err)
+	}
+	count := 0
+	for i := range page {
+		if !page[i].Unmatched {
+			count++
+		}
+	}
+	if count != 1 || strange.Load() != runs-1 {
+		t.Errorf("%d of %d count, %d are told of", count, runs, strange.Load())
 	}
 }

@@ -38,6 +38,12 @@ type still struct {
 	counts    []record.ProfileCount
 }
 
+func (s *still) HasAnotherOfRun(_ context.Context, o *record.Outcome) (bool, error) {
+	return slices.ContainsFunc(s.outcomes[o.JobID], func(other record.Outcome) bool {
+		return other.Node == o.Node && other.RunID != o.RunID && !other.Unmatched
+	}), nil
+}
+
 // stillOf is what a rig's store answers now.
 func stillOf(r *rig) *still {
 	r.t.Helper()
@@ -215,20 +221,21 @@ var askers = []struct {
 // requestRig answers requests of any kind: what is asked alone by one controller, whose clock stands
 // still, and what may change something by one that was made for it.
 type requestRig struct {
-	options Options
-	list    fixedSlurm
-	asked   http.Handler
+	options  Options
+	workload string // that it has a model of
+	list     fixedSlurm
+	asked    http.Handler
 }
 
 func newRequestRig(tb testing.TB) *requestRig {
 	tb.Helper()
-	r := knowing(tb, memoryBound())
+	known := stillOf(knowing(tb, memoryBound()))
 	options := Options{
-		Records: recordsIn(stillOf(r)), Cluster: "alpha", Settings: settings(tb, enforceAll), Seed: 7,
+		Records: recordsIn(known), Cluster: "alpha", Settings: settings(tb, enforceAll), Seed: 7,
 		Clock: func() time.Time { return start.Add(24 * time.Hour) },
 	}
 	at := options.Clock()
-	rig := &requestRig{options: options, list: fixedSlurm{
+	rig := &requestRig{options: options, workload: known.models[0].Workload, list: fixedSlurm{
 		nodes: []slurm.Node{gpuNode("n1", "gpu:v100:1", "MIXED")},
 		jobs: []slurm.Job{
 			{
@@ -343,8 +350,7 @@ func requestSeeds(workload string) []struct{ method, target, body string } {
 // else is wrong, and tells users and agents nothing of others' jobs.
 func FuzzRequests(f *testing.F) {
 	rig := newRequestRig(f)
-	workload := rig.options.everything().(*still).models[0].Workload
-	for _, s := range requestSeeds(workload) {
+	for _, s := range requestSeeds(rig.workload) {
 		for who := range askers {
 			f.Add(s.method == http.MethodPost, s.target, []byte(s.body), uint8(who))
 		}
@@ -380,7 +386,7 @@ func FuzzRequests(f *testing.F) {
 
 func BenchmarkRequests(b *testing.B) {
 	rig := newRequestRig(b)
-	seeds := requestSeeds(rig.options.everything().(*still).models[0].Workload)
+	seeds := requestSeeds(rig.workload)
 	for i := 0; b.Loop(); i++ {
 		s := seeds[i%len(seeds)]
 		to, err := url.ParseRequestURI(s.target)

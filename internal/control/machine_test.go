@@ -570,11 +570,12 @@ func TestAControllerKeepsItsPromisesInAnyOrderOfEvents(t *testing.T) {
 		defer func() { m.close() }()
 		m.learn(rt)
 		rt.Repeat(map[string]func(*rapid.T){
-			"": m.check, "submit": m.submit, "report": m.report, "suspend": m.suspend, "outlook": m.outlook, "ask": m.ask, "ask for another": m.ask, "end": m.end,
-			"finish": m.finish, "vanish": m.vanish,
+			"": m.check, "submit": m.submit, "report": m.report, "suspend": m.suspend, "outlook": m.outlook,
+			"ask": m.ask, "ask for another": m.ask, "end": m.end, "finish": m.finish, "vanish": m.vanish,
 			"limit": m.relimit, "send": m.send, "send another": m.send, "spoil": m.spoil,
 			"unmatched": m.unmatched, "reload": m.reload,
-			"fail": m.fail, "restart": m.restart, "die": m.die, "retain": m.retain, "list": func(*rapid.T) { m.hear() },
+			"fail": m.fail, "restart": m.restart, "die": m.die, "retain": m.retain,
+			"list":      func(*rapid.T) { m.hear() },
 			"slurmctld": func(*rapid.T) { m.away = !m.away },
 		})
 		m.finishAll(rt)

@@ -110,7 +110,7 @@ func (o *desk) restarted(torn int) (next *desk, ok bool) {
 func (o *desk) read(ending string) []byte {
 	o.t.Helper()
 	data, err := os.ReadFile(o.path + ending)
-	if err != nil && !(ending != "" && errors.Is(err, os.ErrNotExist)) {
+	if err != nil && (ending == "" || !errors.Is(err, os.ErrNotExist)) {
 		o.t.Fatal(err)
 	}
 	return data
@@ -150,32 +150,33 @@ func (o *desk) tear(log []byte, torn int) []byte {
 // errBroken tells that a connection ended.
 var errBroken = errors.New("connection reset by peer")
 
-// answer is what comes back of a request: nothing, where the process died before it said anything; half, where
-// it died while it did.
+// answer is what comes back of a request: nothing, where the process died before it said anything; half,
+// where it died while it did.
 func (o *desk) answer(r *http.Request, body []byte) (*http.Response, error) {
 	if err := o.tape.outside("arrive", nothing); err != nil {
 		return nil, errBroken
 	}
 	w := httptest.NewRecorder()
-	asked := httptest.NewRequest(r.Method, r.URL.String(), bytes.NewReader(body))
+	as := query.As(r.Context(), query.Caller{Admin: true})
+	asked := httptest.NewRequestWithContext(as, r.Method, r.URL.String(), bytes.NewReader(body))
 	asked.Header = r.Header
-	o.handler.ServeHTTP(w, asked.WithContext(query.As(asked.Context(), query.Caller{Admin: true})))
+	o.handler.ServeHTTP(w, asked)
 	if err := o.tape.outside("answer", nothing); err != nil {
 		return nil, errBroken
 	}
-	if err := o.tape.outside("rest of the answer", nothing); err != nil {
-		return halved(w.Result()), nil
+	answer := w.Result()
+	if o.tape.outside("rest of the answer", nothing) != nil {
+		halve(answer)
 	}
-	return w.Result(), nil
+	return answer, nil
 }
 
 func nothing() error { return nil }
 
-// halved is an answer of which half came.
-func halved(r *http.Response) *http.Response {
+// halve has half of an answer come.
+func halve(r *http.Response) {
 	text, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(text[:len(text)/2]), brokenReader{}))
-	return r
 }
 
 type brokenReader struct{}
@@ -245,10 +246,11 @@ func (l line) pass(r *http.Request, body []byte) (*http.Response, error) {
 		_, _ = m.desk.answer(r, body)
 	case deskFull:
 		m.desk.full = true
+	case lineWell, lineHalfAnswer, numTroubles:
 	}
 	answer, err := m.desk.answer(r, body)
 	if err == nil && m.trouble == lineHalfAnswer {
-		answer = halved(answer)
+		halve(answer)
 	}
 	return answer, err
 }

@@ -208,7 +208,8 @@ func (r *hookRig) play(t *testing.T, line string) {
 	_ = json.Unmarshal([]byte(body), &said) // what isn't JSON has no GPUs
 	for i := range after {
 		switch {
-		case after[i] != 0 && (after[i] != gpu.Value(r.decision.Core) || r.journal[r.sims[i].Identity().UUID+".json"] == nil):
+		case after[i] != 0 && (after[i] != gpu.Value(r.decision.Core) ||
+			r.journal[r.sims[i].Identity().UUID+".json"] == nil):
 			t.Fatalf("%s: GPU %d is locked at %v, journal %v", line, i, after[i], r.journal)
 		case after[i] == before[i], after[i] == 0:
 		case kind != "P" || !answer.Applied || len(said.UUIDs) == 0 && !slices.Contains(said.GPUs, i):

@@ -50,8 +50,8 @@ func (h *hookOrder) prolog(e *slurm.HookEvent) (end func(), ok bool) {
 	}, true
 }
 
-// epilog begins an Epilog, once a Prolog under way that was sent before it has ended. What is returned is told
-// whether there was a run.
+// epilog begins an Epilog, once a Prolog under way that was sent before it has ended. What is returned is
+// told whether there was a run.
 func (h *hookOrder) epilog(ctx context.Context, e *slurm.HookEvent) (end func(found bool)) {
 	key := runOf{uint32(e.Job), e.Node}
 	h.mu.Lock()

@@ -32,7 +32,10 @@ type event func(t *trial)
 var lives = []life{
 	{"a job", []event{begins(0, 0), delivers, ends(0, 0, 0), delivers}},
 	{"a job that fails", []event{begins(0, 0), ends(0, 0, 256), delivers}},
-	{"one after the other", []event{begins(0, 0), ends(0, 0, 0), begins(1, 0), delivers, ends(1, 0, 0), delivers}},
+	{
+		"one after the other",
+		[]event{begins(0, 0), ends(0, 0, 0), begins(1, 0), delivers, ends(1, 0, 0), delivers},
+	},
 	{"two at a time", []event{begins(0, 0), begins(1, 1), ends(0, 0, 0), delivers, ends(1, 1, 0), delivers}},
 	{"requeued without an Epilog", []event{begins(0, 0), begins(0, 0), delivers, ends(0, 0, 0), delivers}},
 	{"an Epilog alone", []event{ends(0, 0, 0), delivers}},
@@ -338,27 +341,33 @@ func (t *trial) wantInOrder() {
 		t.t.Errorf("delivered as something else before: %s%v", conflicts.String(), err)
 	}
 	for job := range slurm.JobID(2) {
-		all, err := t.desk.store.OutcomesOfJob(t.t.Context(), "alpha", int64(t.first+job))
-		if err != nil {
-			t.t.Fatal(err)
+		t.wantRecordedOnce(job)
+	}
+}
+
+// wantRecordedOnce wants each run of a job recorded once.
+func (t *trial) wantRecordedOnce(job slurm.JobID) {
+	t.t.Helper()
+	all, err := t.desk.store.OutcomesOfJob(t.t.Context(), "alpha", int64(t.first+job))
+	if err != nil {
+		t.t.Fatal(err)
+	}
+	times := map[string]int{}
+	for i := range all {
+		if times[all[i].RunID]++; !all[i].Unmatched && len(all[i].GPUs) != 1 {
+			t.t.Errorf("run %s of job %d is recorded by half: %+v", all[i].RunID, job, all[i])
 		}
-		times := map[string]int{}
-		for i := range all {
-			if times[all[i].RunID]++; !all[i].Unmatched && len(all[i].GPUs) != 1 {
-				t.t.Errorf("run %s of job %d is recorded by half: %+v", all[i].RunID, job, all[i])
+	}
+	runs := 0
+	for run, of := range t.answered {
+		if of == job {
+			if runs++; times[run] != 1 {
+				t.t.Errorf("run %s of job %d is recorded %d times", run, job, times[run])
 			}
 		}
-		runs := 0
-		for run, of := range t.answered {
-			if of == job {
-				if runs++; times[run] != 1 {
-					t.t.Errorf("run %s of job %d is recorded %d times", run, job, times[run])
-				}
-			}
-		}
-		if most := max(1, runs+t.unanswered[job]); len(all) > most || len(all) == 0 && t.ended[job] {
-			t.t.Errorf("job %d is recorded %d times, at most %d are its runs", job, len(all), most)
-		}
+	}
+	if most := max(1, runs+t.unanswered[job]); len(all) > most || len(all) == 0 && t.ended[job] {
+		t.t.Errorf("job %d is recorded %d times, at most %d are its runs", job, len(all), most)
 	}
 }
 
@@ -535,8 +544,8 @@ func faultRules(t *testing.T) (rules []string) {
 	return append(rules, "open:permission@1x1", "open:transient@1x1", "open:unsupported@1x1")
 }
 
-// Whoever is killed, at any of its operations, whatever is wrong with the GPUs or the network: no GPU stays at
-// clocks that are nobody's, each run is recorded once, nothing stays on the node, and the database is whole.
+// Whoever is killed, at any of its operations, whatever is wrong with the GPUs or the network: no GPU stays
+// at clocks that are nobody's, each run is recorded once, nothing stays on the node, and the database is whole.
 func TestAKillAnywhereLeavesNoGPUSetNoRunLostAndTheDatabaseWhole(t *testing.T) {
 	every, least := 2, 10_000
 	switch {

@@ -106,13 +106,13 @@ func TestAnEPDThatStopsDoesNotWaitForGPUs(t *testing.T) {
 
 // An agent that stood still from before a Prolog until after its Epilog reads both at once, in any order.
 func TestAnEpilogThatIsReadBeforeItsPrologEndsTheRunOnce(t *testing.T) {
-	for name, play := range map[string]func(*AgentServer, *testing.T, *slurm.HookEvent, *slurm.HookEvent){
-		"before": func(d *AgentServer, t *testing.T, prolog, epilog *slurm.HookEvent) {
+	for name, play := range map[string]func(*testing.T, *AgentServer, *slurm.HookEvent, *slurm.HookEvent){
+		"before": func(t *testing.T, d *AgentServer, prolog, epilog *slurm.HookEvent) {
 			t.Helper()
 			d.epilog(t.Context(), epilog)
 			d.prolog(t.Context(), prolog)
 		},
-		"during": func(d *AgentServer, t *testing.T, prolog, epilog *slurm.HookEvent) {
+		"during": func(t *testing.T, d *AgentServer, prolog, epilog *slurm.HookEvent) {
 			t.Helper()
 			go d.prolog(t.Context(), prolog)
 			sleep(100 * time.Millisecond)
@@ -125,7 +125,7 @@ func TestAnEpilogThatIsReadBeforeItsPrologEndsTheRunOnce(t *testing.T) {
 			t.Helper()
 			prolog, epilog := firstJob(), firstJob()
 			epilog.Kind, epilog.Deadline = slurm.Epilog, prolog.Deadline+3000
-			play(d, t, prolog, epilog)
+			play(t, d, prolog, epilog)
 			sleep(time.Minute)
 			if runs := d.options.Agent.State().Runs; len(runs) != 0 || len(l.kept) != 1 {
 				t.Errorf("%s: runs %+v, outcomes %+v", name, runs, l.kept)

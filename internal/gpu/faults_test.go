@@ -357,7 +357,9 @@ func TestWrongMinorNumbersSayWhatIsWanted(t *testing.T) {
 }
 
 func FuzzLoad(f *testing.F) {
-	for _, text := range []string{"3.5,2\n# x\n\n1,1", "", "1", "1,2,3", "1e999,1", "-1,1", "NaN,1", "1," + strings.Repeat("1", 70_000)} {
+	for _, text := range []string{
+		"3.5,2\n# x\n\n1,1", "", "1", "1,2,3", "1e999,1", "-1,1", "NaN,1", "1," + strings.Repeat("1", 70_000),
+	} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -129,7 +129,7 @@ func (f *InForce) noteDue(plan *live.Plan) {
 }
 
 // OffPlan is by which part of its planned time a run may take more, or start at another time, and be as
-// planned: when a GPU comes free is known no better than how long jobs run. Plans keep deadlines all the same.
+// planned: when a GPU comes free is known no better than how long jobs run. Plans keep deadlines even so.
 const OffPlan = 0.1
 
 // Ended counts what a run of a job on some GPUs took that ran at a plan's clocks. Numbers that

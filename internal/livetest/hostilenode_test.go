@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -65,7 +66,8 @@ func (s *scene) forOthers(addrs []string) []attempt {
 			403, "refused-caller", false,
 		},
 		{
-			"a decision for another node", request{path: epdapi.PathDecide, body: decide("n1", s.other, "forged-1")},
+			"a decision for another node",
+			request{path: epdapi.PathDecide, body: decide("n1", s.other, "forged-1")},
 			403, "refused-caller", false,
 		},
 		{
@@ -81,7 +83,8 @@ func (s *scene) forOthers(addrs []string) []attempt {
 		},
 		{
 			"a report of another node, from an address that nobody knows",
-			request{from: addrs[1], path: epdapi.PathReport, body: report("n1", "")}, 403, "refused-caller", false,
+			request{from: addrs[1], path: epdapi.PathReport, body: report("n1", "")},
+			403, "refused-caller", false,
 		},
 		{
 			"a decision for another node, from an address that nobody knows",
@@ -95,7 +98,8 @@ func (s *scene) forOthers(addrs []string) []attempt {
 		},
 		{
 			"a report of a node whose name is a path",
-			request{path: epdapi.PathReport, body: report("../../../etc/passwd", "")}, 403, "refused-caller", true,
+			request{path: epdapi.PathReport, body: report("../../../etc/passwd", "")},
+			403, "refused-caller", true,
 		},
 		{
 			"a report of a node whose name is two lines",
@@ -123,24 +127,31 @@ func (s *scene) ofOthersJobs() []attempt {
 		},
 		{
 			"a decision for a job that there isn't yet",
-			request{path: epdapi.PathDecide, body: decide("n2", s.waits+100, "forged-5")}, 200, "unknown_job", true,
+			request{path: epdapi.PathDecide, body: decide("n2", s.waits+100, "forged-5")},
+			200, "unknown_job", true,
 		},
 		{
-			"a decision for no run", request{path: epdapi.PathDecide, body: decide("n2", s.waits, "")}, 400,
+			"a decision for no run",
+			request{path: epdapi.PathDecide, body: decide("n2", s.waits, "")},
+			400,
 			"bad-request bad_request refused-message", false,
 		},
 		{
-			"a decision for no job", request{path: epdapi.PathDecide, body: decide("n2", -1, "forged-6")}, 400,
+			"a decision for no job",
+			request{path: epdapi.PathDecide, body: decide("n2", -1, "forged-6")},
+			400,
 			"refused-message", false,
 		},
 		{
 			"a decision for a run that is a path",
-			request{path: epdapi.PathDecide, body: decide("n2", s.waits, "../../journal/x")}, 400,
+			request{path: epdapi.PathDecide, body: decide("n2", s.waits, "../../journal/x")},
+			400,
 			"bad-request bad_request refused-message", false,
 		},
 		{
 			"an outcome of a job that waits",
-			request{path: epdapi.PathOutcome, body: outcome("n2", s.waits, "forged-7", "")}, 425, "", true,
+			request{path: epdapi.PathOutcome, body: outcome("n2", s.waits, "forged-7", "")},
+			425, "", true,
 		},
 		{
 			"an outlook of another node's run", request{
@@ -153,7 +164,7 @@ func (s *scene) ofOthersJobs() []attempt {
 
 // changes are attempts to do what administrators do.
 func (s *scene) changes(slurmUser uint32) []attempt {
-	all := []attempt{
+	all := slices.Concat([]attempt{
 		{
 			"new settings, by Slurm's user",
 			request{path: epdapi.PathReload, body: "{}", uid: slurmUser},
@@ -174,7 +185,7 @@ func (s *scene) changes(slurmUser uint32) []attempt {
 			request{method: http.MethodGet, path: fmt.Sprintf("%s/%d", epdapi.PathJobs, s.other), uid: 65533},
 			404, "", true,
 		},
-	}
+	})
 	for what, path := range map[string]string{
 		"new settings": epdapi.PathReload, "another model": epdapi.PathModelsUse, "a history": epdapi.PathHistory,
 		"a power event": epdapi.PathPower, "runs forgotten": epdapi.PathForget,
@@ -184,7 +195,8 @@ func (s *scene) changes(slurmUser uint32) []attempt {
 		all = append(all, attempt{what, request{path: path, body: "{}"}, 403, "refused-caller", false})
 	}
 	all = append(all, attempt{
-		"all runs as recorded", request{method: http.MethodGet, path: epdapi.PathRuns},
+		"all runs as recorded",
+		request{method: http.MethodGet, path: epdapi.PathRuns},
 		403, "refused-caller", false,
 	})
 	for what, path := range map[string]string{
@@ -270,8 +282,7 @@ func (s *scene) messages() []attempt {
 	ended := func(more string) request {
 		return request{path: epdapi.PathOutcome, body: outcome("n2", s.own, "forged-11", more)}
 	}
-	list := func(one string, count int) string { return "[" + strings.Repeat(one+",", count-1) + one + "]" }
-	return []attempt{
+	return append(s.endless(of, ended), []attempt{
 		{
 			"a body of two megabytes",
 			request{path: epdapi.PathReport, body: strings.Repeat(" ", 2<<20)},
@@ -307,9 +318,6 @@ func (s *scene) messages() []attempt {
 		},
 		{"no number", of(`,"gpus":[{"power_w":NaN}]`), 400, "refused-message", false},
 		{"a GPU of a gigawatt", of(`,"gpus":[{"uuid":"GPU-x","power_w":1e9}]`), 400, "refused-message", false},
-		{"GPUs without end", of(`,"gpus":` + list("{}", 65)), 400, "refused-message", false},
-		{"runs without end", of(`,"runs":` + list("{}", 129)), 400, "refused-message", false},
-		{"troubles without end", of(`,"troubles":` + list("{}", 9)), 400, "refused-message", false},
 		{
 			"a power profile of two lines",
 			of(`,"gpus":[{"uuid":"GPU-x","power_profiles":["a\nb"]}]`),
@@ -331,18 +339,28 @@ func (s *scene) messages() []attempt {
 			ended(`,"arm":"'; DROP TABLE outcomes; --"`),
 			400, "refused-message", false,
 		},
-		{
-			"an outcome of a node of a kilobyte",
-			request{path: epdapi.PathOutcome, body: outcome(strings.Repeat("n", 1000), s.own, "forged-12", "")},
-			403, "refused-caller", true,
-		},
+		{"an outcome of infinite energy", ended(`,"gpu_energy_j":1e999`), 400, "refused-message", false},
+	}...)
+}
+
+// endless are attempts with more than there can be of something, in reports and outcomes.
+func (s *scene) endless(of, ended func(more string) request) []attempt {
+	list := func(one string, count int) string { return "[" + strings.Repeat(one+",", count-1) + one + "]" }
+	return []attempt{
+		{"GPUs without end", of(`,"gpus":` + list("{}", 65)), 400, "refused-message", false},
+		{"runs without end", of(`,"runs":` + list("{}", 129)), 400, "refused-message", false},
+		{"troubles without end", of(`,"troubles":` + list("{}", 9)), 400, "refused-message", false},
 		{"an outcome of a thousand GPUs", ended(`,"gpus":` + list(`"GPU-x"`, 1000)), 400, "refused-message", false},
 		{
 			"an outcome of a UUID of a kilobyte",
 			ended(`,"gpus":["` + strings.Repeat("x", 1000) + `"]`),
 			400, "refused-message", false,
 		},
-		{"an outcome of infinite energy", ended(`,"gpu_energy_j":1e999`), 400, "refused-message", false},
+		{
+			"an outcome of a node of a kilobyte",
+			request{path: epdapi.PathOutcome, body: outcome(strings.Repeat("n", 1000), s.own, "forged-12", "")},
+			403, "refused-caller", true,
+		},
 	}
 }
 
@@ -462,6 +480,9 @@ func (l *lab) set() *scene {
 			len(nodes.Nodes[0].Report.Runs) == 1 && nodes.Nodes[0].Report.Runs[0].ID == s.otherRun
 	})
 	s.waits = l.submit("sleep 1", "--gres=gpu:1", "-w", "n1", fixed)
+	l.eventually("the job that waits is on record", func() bool {
+		return strings.TrimSpace(l.rows("SELECT 1 FROM jobs WHERE job_id = "+name(s.waits))) != ""
+	})
 	return s
 }
 

@@ -63,8 +63,10 @@ func FuzzTrusted(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	line := secret.Public.String()
-	for _, text := range []string{line, line + "\n" + line, "# x\n\n" + line + "\r\n", line[:9], "", "node n1", "\xff"} {
+	line := secret.String()
+	for _, text := range []string{
+		line, line + "\n" + line, "# x\n\n" + line + "\r\n", line[:9], "", "node n1", "\xff",
+	} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -9,8 +9,8 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// Whatever the ledger says of what was set in Slurm: no job becomes more urgent than its user left it, but for
-// one that the ledger says was, none is touched that runs, and taking everything back ends.
+// Whatever the ledger says of what was set in Slurm: no job becomes more urgent than its user left it, but
+// for one that the ledger says was, none is touched that runs, and taking everything back ends.
 func FuzzLedger(f *testing.F) {
 	const entry = `{"lever":"nice","job":1,"before":"0","after":"11","phase":"in_force","at":"2026-03-02T11:00:00Z"}`
 	for _, text := range []string{

@@ -16,7 +16,8 @@ func FuzzParse(f *testing.F) {
 		f.Add(name + ":1")
 	}
 	for _, text := range []string{
-		"edl:0.5", "edl,theta=0.9,clocks=optimum", "fcfs,place=pwr", "edl:NaN", "edl:1e999", ",", ":", "=", "edl,,", "\xff",
+		"edl:0.5", "edl,theta=0.9,clocks=optimum", "fcfs,place=pwr", "edl:NaN",
+		"edl:1e999", ",", ":", "=", "edl,,", "\xff",
 	} {
 		f.Add(text)
 	}

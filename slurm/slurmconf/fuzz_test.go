@@ -10,8 +10,8 @@ import (
 // Whatever a slurm.conf says: settings have a line of it, and a name without blanks.
 func FuzzSettings(f *testing.F) {
 	for _, text := range []string{
-		"Prolog=/etc/a\nProlog=/etc/b\nEpilog = \"x\"\n", "# x\ninclude /etc/y\nA=1 \\\n B=2", "=", "\\", "a\r\nB=1\r", "\x00=\xff",
-		"Include", "a#b=c", "\u00a0=1", "\u2003\nA=1",
+		"Prolog=/etc/a\nProlog=/etc/b\nEpilog = \"x\"\n", "# x\ninclude /etc/y\nA=1 \\\n B=2", "=", "\\",
+		"a\r\nB=1\r", "\x00=\xff", "Include", "a#b=c", "\u00a0=1", "\u2003\nA=1",
 	} {
 		f.Add(text)
 	}

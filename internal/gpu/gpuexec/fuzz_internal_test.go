@@ -12,7 +12,8 @@ import (
 // tells it from others, and numbers that can be.
 func FuzzTables(f *testing.F) {
 	for _, text := range []string{
-		"00000000:17:00.0,GPU-a,Model X,0,100", "0000:17:00.0, GPU-a, X, N/A, [Not Supported]\n\n17:00.1,GPU-b,X,1,-1",
+		"00000000:17:00.0,GPU-a,Model X,0,100",
+		"0000:17:00.0, GPU-a, X, N/A, [Not Supported]\n\n17:00.1,GPU-b,X,1,-1",
 		"17:00.0,GPU-a,X,0,1e999", "a,b", "", "\xff,\xff,\xff,\xff,\xff", "17:00.0,../a,X,99999999999999999999,NaN",
 	} {
 		f.Add(text)
@@ -36,7 +37,8 @@ func FuzzTables(f *testing.F) {
 				}
 			}
 			d, err := l.open(&rows[i])
-			if err == nil && (d == nil || d.id.UUID == "" || d.id.Bus == "" || strings.ContainsAny(d.id.UUID, "/\x00\n")) {
+			if err == nil && (d == nil || d.id.UUID == "" || d.id.Bus == "" ||
+				strings.ContainsAny(d.id.UUID, "/\x00\n")) {
 				t.Fatalf("%q opens as %+v", text, d)
 			}
 		}

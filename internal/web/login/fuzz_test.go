@@ -7,13 +7,13 @@ import (
 	"github.com/epplan/epplan/internal/web/login"
 )
 
-// Whatever a file of tokens says: it is refused with its line, or lets in who has one of its tokens, and nobody
-// without one.
+// Whatever a file of tokens says: it is refused with its line, or lets in who has one of its tokens, and
+// nobody without one.
 func FuzzReadTokens(f *testing.F) {
 	const token = "0123456789abcdef0123"
 	for _, text := range []string{
-		"admin alice " + token, "# x\n\nreader bob\t" + token + "\r\n", "root a " + token, "admin a short", "admin a",
-		"admin a " + token + "\nreader b " + token, "", "\xff", "admin \x1b " + token,
+		"admin alice " + token, "# x\n\nreader bob\t" + token + "\r\n", "root a " + token,
+		"admin a short", "admin a", "admin a " + token + "\nreader b " + token, "", "\xff", "admin \x1b " + token,
 	} {
 		f.Add(text)
 	}
@@ -35,7 +35,8 @@ func FuzzReadTokens(f *testing.F) {
 				}
 			}
 		}
-		if found != tokens.Len() || tokens.Find("") != nil || tokens.Find(token+"x") != nil && !strings.Contains(text, token+"x") {
+		if found != tokens.Len() || tokens.Find("") != nil ||
+			tokens.Find(token+"x") != nil && !strings.Contains(text, token+"x") {
 			t.Fatalf("%d tokens, %d lines", tokens.Len(), found)
 		}
 	})
