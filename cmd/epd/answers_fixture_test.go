@@ -151,6 +151,7 @@ func openHouse(t *testing.T, web string) *house {
 	ctx, cancel := context.WithCancel(t.Context())
 	h.Context.Context = ctx
 	h.metrics = h.newMetrics()
+	h.refusals.log, h.refusals.count = h.log, h.metrics.Failed
 	h.access.AddAdmins(slurmUID)
 	h.openController(web)
 	h.fill()

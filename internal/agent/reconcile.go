@@ -87,10 +87,10 @@ func (s *reconciler) reconcileOne(ctx context.Context, c *managedGPU) error {
 }
 
 // release gives a card back that no run wants locked. Word that another process gave its clocks back stays
-// while runs are open on it: they may want it locked again, and are to hear of it.
+// while runs are open on it that haven't heard of it: they may want it locked again.
 func (s *reconciler) release(c *managedGPU) error {
 	held := c.journalled() != nil
-	if _, err := s.holder.release(c); err != nil || !held || s.runs.isOpenOn(c) {
+	if _, err := s.holder.release(c); err != nil || !held || s.runs.mayWant(c) {
 		return err
 	}
 	return s.holder.journal.removeReturned(c.uuid)

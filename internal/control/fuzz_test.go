@@ -40,7 +40,8 @@ type still struct {
 
 func (s *still) HasAnotherOfRun(_ context.Context, o *record.Outcome) (bool, error) {
 	return slices.ContainsFunc(s.outcomes[o.JobID], func(other record.Outcome) bool {
-		return other.Node == o.Node && other.RunID != o.RunID && !other.Unmatched
+		return other.Node == o.Node && other.RunID != o.RunID && other.Restart == o.Restart &&
+			!other.Unmatched
 	}), nil
 }
 

@@ -213,7 +213,7 @@ func (l line) RoundTrip(r *http.Request) (answer *http.Response, err error) {
 		return nil, err
 	}
 	err = l.node.outside("send", func() error {
-		answer, err = l.pass(r, body)
+		answer, err = l.pass(r, body) //nolint:bodyclose // whoever asked closes it
 		return err
 	})
 	return answer, err
