@@ -90,7 +90,9 @@ func (s *reconciler) reconcileOne(ctx context.Context, c *managedGPU) error {
 // while runs are open on it that haven't heard of it: they may want it locked again.
 func (s *reconciler) release(c *managedGPU) error {
 	held := c.journalled() != nil
-	if _, err := s.holder.release(c); err != nil || !held || s.runs.mayWant(c) {
+	untold := false
+	s.eachRunOn(c, func(r *openRun) { untold = untold || r.handsOff == "" })
+	if _, err := s.holder.release(c); err != nil || !held || untold {
 		return err
 	}
 	return s.holder.journal.removeReturned(c.uuid)

@@ -161,13 +161,6 @@ func (s *RunSet) isOpenOn(c *managedGPU) bool {
 	return len(s.on(c)) > 0
 }
 
-// mayWant reports whether a run is open on the card that may want it locked now or later.
-func (s *RunSet) mayWant(c *managedGPU) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.on(c), func(r *openRun) bool { return r.handsOff == "" })
-}
-
 // find is an open run as it is now.
 func (s *RunSet) find(id string) (run live.Run, ok bool) {
 	s.mu.Lock()
