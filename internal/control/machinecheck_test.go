@@ -120,10 +120,25 @@ func (m *machine) read(t *rapid.T, r *agentRun) {
 	if !r.joined && !r.lost {
 		t.Fatalf("run %s was decided, and its outcome has no decision: %+v", r.request.RunID, o)
 	}
+	if o.Unmatched && m.hasAnother(o) {
+		return // one that was sent late is taken for the run that Slurm has now, and only one counts
+	}
 	same := o.Workload == r.decision.Workload || r.decision.Workload == "" // that is found out later
 	if r.joined && (o.Arm != r.decision.Arm || !same) {
 		t.Fatalf("run %s was told %+v, and is recorded as %+v", r.request.RunID, r.decision, o)
 	}
+}
+
+// hasAnother reports whether an outcome counts that is taken for the same run, of the same start of a job.
+func (m *machine) hasAnother(o *record.Outcome) bool {
+	for _, r := range m.kept {
+		k := r.kept
+		if k.RunID != o.RunID && k.JobID == o.JobID && k.Node == o.Node && k.Restart == o.Restart &&
+			k.Submitted.Equal(o.Submitted) && !k.Unmatched {
+			return true
+		}
+	}
+	return false
 }
 
 // check compares what was saved with a plain sum over everything that was recorded.

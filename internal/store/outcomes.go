@@ -191,13 +191,13 @@ func (s *Store) OutcomesOfJob(ctx context.Context, cluster string, jobID int64) 
 }
 
 // HasAnotherOfRun reports whether an outcome counts that is another run's by its id, of the same job on the
-// same node, submitted at the same time and requeued as often.
+// same node, submitted at the same time and requeued as often. Of a run that is stored it is what it was then.
 func (s *Store) HasAnotherOfRun(ctx context.Context, o *record.Outcome) (another bool, err error) {
 	err = s.db.read.QueryRowContext(ctx, `
-SELECT EXISTS (SELECT 1 FROM outcomes
-	WHERE job_id = ? AND cluster = ? AND node = ? AND submitted_us = ? AND restart_count = ?
-		AND run_id != ? AND NOT unmatched)`, o.JobID, o.Cluster, o.Node, record.Micro(o.Submitted).UnixMicro(),
-		o.Restart, o.RunID).Scan(&another)
+SELECT COALESCE((SELECT unmatched FROM outcomes WHERE cluster = ?2 AND run_id = ?6 AND node = ?3),
+	EXISTS (SELECT 1 FROM outcomes WHERE job_id = ?1 AND cluster = ?2 AND node = ?3 AND submitted_us = ?4
+		AND restart_count = ?5 AND run_id != ?6 AND NOT unmatched))`, o.JobID, o.Cluster, o.Node,
+		record.Micro(o.Submitted).UnixMicro(), o.Restart, o.RunID).Scan(&another)
 	if err != nil {
 		return false, fmt.Errorf("outcomes of job %d on %.80q: %w", o.JobID, o.Node, err)
 	}
