@@ -37,8 +37,8 @@ type Records struct {
 // RunRecords are runs that ended, for as long as they are kept.
 type RunRecords interface {
 	PutOutcome(ctx context.Context, o *record.Outcome) (store.Receipt, error)
-	// HasAnotherOfRun reports whether another outcome counts of the same job on the same node, as it was
-	// submitted at the same time.
+	// HasAnotherOfRun reports whether another outcome counts of the same start of the same job on the same
+	// node; of a run that is stored, what it was then.
 	HasAnotherOfRun(ctx context.Context, o *record.Outcome) (bool, error)
 	Prune(ctx context.Context, before time.Time) (store.PruneResult, error)
 	Oldest(ctx context.Context) (time.Time, error)

@@ -609,6 +609,27 @@ func TestJobsWhoseDeadlineIsLostHaveAPlace(t *testing.T) {
 	}
 }
 
+// TestAJobThatCanRunNowhereKeepsNobodyElseFromBeingPlanned: it asks for GPUs that the cluster hasn't got, with
+// and without a deadline.
+func TestAJobThatCanRunNowhereKeepsNobodyElseFromBeingPlanned(t *testing.T) {
+	for _, deadline := range []live.Number{{}, live.Known(1000)} {
+		lost := waits(1, 1, 900, 90)
+		lost.GPUModel, lost.DeadlineS = "H100", deadline
+		q := &epdapi.Queue{
+			Nodes: v100s(4), Models: workloads(1), Jobs: []epdapi.QueuedJob{lost, waits(2, 1, 900, 80)},
+		}
+		for _, text := range []string{"edl", "value", config.Best} {
+			p, err := slurmqueue.NewPlan(t.Context(), q, usual(), planned(text), dayStart)
+			if err != nil || len(p.Jobs) != 1 || p.Jobs[0].Job != 2 || p.Without != 1 {
+				t.Errorf("%s, deadline %v: %+v, %v", text, deadline, p, err)
+			}
+		}
+		if _, err := slurmqueue.PlanQueue(t.Context(), q, usual(), slurmqueue.PlanOptions{}); err != nil {
+			t.Errorf("deadline %v: %v", deadline, err)
+		}
+	}
+}
+
 // TestAPlannedJobEndsEarlyEnoughToBeAsLateAsIsAsPlanned draws a deadline: a job's clocks leave a
 // tenth of its time before it, or all that there is.
 func TestAPlannedJobEndsEarlyEnoughToBeAsLateAsIsAsPlanned(t *testing.T) {

@@ -159,8 +159,10 @@ func (w *WhatIf) problem(
 func leaveRoom(tasks []planner.Task) {
 	for i := range tasks {
 		t := &tasks[i]
-		shortest := minRunTime(t)
-		t.Due = min(t.Due, max(t.Deadline-liveplan.OffPlan*shortest, t.Arrival+shortest))
+		shortest := minRunTime(t) // without end where it can't run at all
+		if t.Deadline > t.Arrival+shortest {
+			t.Due = min(t.Due, max(t.Deadline-liveplan.OffPlan*shortest, t.Arrival+shortest))
+		}
 	}
 }
 
