@@ -78,8 +78,9 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 	return receipt, nil
 }
 
-// put stores an outcome. A job that is queued anew has another submit time, and was requeued once more, so that
-// it has one run on a node until then: what comes of it under another run's id is kept, and counts nowhere.
+// put stores an outcome. A job that is queued anew has another submit time, and was requeued once more, so
+// that it has one run on a node until then: what comes of it under another run's id is kept, and counts
+// nowhere.
 func (c *Controller) put(ctx context.Context, id slurm.JobID, o *record.Outcome) (store.Receipt, error) {
 	if o.Unmatched || id == 0 || o.Submitted.IsZero() {
 		return c.options.Records.Runs.PutOutcome(ctx, o)
