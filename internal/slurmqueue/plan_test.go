@@ -274,6 +274,20 @@ func drawnQueue(t *rapid.T) *epdapi.Queue {
 		q.Nodes = append(q.Nodes, epdapi.QueueNode{GPUModel: "T4", GPUs: 4, Count: 3, Partitions: []string{"gpu"}},
 			epdapi.QueueNode{GPUModel: "V100", GPUs: 8, Count: 2, Partitions: []string{"other"}})
 	}
+	for i := range q.Jobs { // jobs that can run nowhere, or need no GPU
+		if j := &q.Jobs[i]; j.State == string(slurm.Pending) {
+			switch rapid.IntRange(0, 20).Draw(t, "oddity") {
+			case 0:
+				j.GPUModel = "H100"
+			case 1:
+				j.GPUs = 0
+			case 2:
+				j.GPUs = 64
+			case 3:
+				j.Partition = "closed"
+			}
+		}
+	}
 	return q
 }
 
@@ -322,7 +336,7 @@ func TestAPlanKeepsToTheClocksThatMayBeSet(t *testing.T) {
 		for i := range q.Jobs {
 			j := &q.Jobs[i]
 			handsOff[uint32(j.ID)] = j.HandsOff
-			if j.State == string(slurm.Pending) {
+			if j.State == string(slurm.Pending) && j.GPUs > 0 {
 				tasks += j.Tasks
 			}
 		}
