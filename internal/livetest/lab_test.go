@@ -91,6 +91,7 @@ type setup struct {
 	squeue string              // what runs before epd's squeue, such as a pause
 	apart  string              // a node that is a machine of its own, with an address of its own
 	scrape bool                // epds show metrics, at ports of their own
+	heads  bool                // two slurmctlds, and a controller beside each, see failover_test.go
 }
 
 // lab is a real Slurm with an epd for each node.
@@ -155,6 +156,9 @@ func newLab(tb testing.TB, s setup) *lab {
 	if s.apart != "" {
 		l.layMachine()
 	}
+	if s.heads {
+		l.nameHeads()
+	}
 	if s.keys {
 		l.ownAuth()
 	}
@@ -162,6 +166,9 @@ func newLab(tb testing.TB, s setup) *lab {
 	tb.Cleanup(l.show)
 	if s.apart != "" {
 		l.moveThere(s.apart)
+	}
+	if s.heads {
+		l.startBackup()
 	}
 	switch {
 	case s.keys:
@@ -255,7 +262,11 @@ func (l *lab) bringUp() {
 		args = append(args, "--conf", line)
 	}
 	slurm := filepath.Join(l.dir, "slurm")
-	slurmlab.Up(l, slurm, append(args, l.args...)...)
+	var before []string
+	if l.heads {
+		before = l.onHead(head1)
+	}
+	slurmlab.UpBehind(l, before, slurm, append(args, l.args...)...)
 	l.conf = filepath.Join(slurm, "etc", "slurm.conf")
 }
 
@@ -307,7 +318,8 @@ func (l *lab) hook(kind string) string {
 	//nolint:lll // a script
 	return fmt.Sprintf(`#!/bin/sh
 export EPD_GPU=%[5]s EPD_STATE=%[1]s/$SLURMD_NODENAME
-echo "$SLURM_JOB_ID on $SLURMD_NODENAME: gpus=$SLURM_JOB_GPUS restarts=$SLURM_JOB_RESTART_COUNT." >>%[1]s/%[3]s.seen
+at=$(date +%%s%%N) restarts=$SLURM_JOB_RESTART_COUNT
+echo "$SLURM_JOB_ID on $SLURMD_NODENAME: gpus=$SLURM_JOB_GPUS restarts=$restarts. $at" >>%[1]s/%[3]s.seen
 while [ -e %[1]s/before-%[3]s.$SLURMD_NODENAME ]; do sleep 0.1; done
 begin=$(date +%%s%%N)
 %[2]s/epplan %[3]s --socket %[1]s/$SLURMD_NODENAME.sock%[4]s </dev/null >>%[1]s/%[3]s.log 2>&1
@@ -423,23 +435,26 @@ func (l *lab) launchEPD(node string, flags ...string) {
 		l.Fatal(err)
 	}
 	defer log.Close() //nolint:errcheck // the child has its own
-	role := "both"
+	role, state := "both", node
 	switch {
-	case node == controller:
-		role = controller
+	case node == controller || node == backup:
+		role, state = controller, controller
 	case l.roles:
 		role = "agent"
 	}
 	epd := slurmlab.Preferred(filepath.Join(l.bin, "epd"), "--role", role, "--state",
-		filepath.Join(l.dir, node), "--socket", l.socket(node), "--slurm", "on")
+		filepath.Join(l.dir, state), "--socket", l.socket(node), "--slurm", "on")
 	if node == l.apart && l.machine != nil {
 		epd = append(l.machine.inside(), epd...)
 	}
 	cmd := exec.Command(epd[0], epd[1:]...) //nolint:noctx // our own, stopped below
-	if node != controller {
+	if role != controller {
 		cmd.Args = append(cmd.Args, "--gpu", l.gpu, "--node", node)
 	}
 	at := l.controllerAt()
+	if l.heads {
+		at = l.headsAt(node)
+	}
 	proof := []string{"--munge-socket", l.mungeSocket()}
 	if l.keys {
 		proof = l.keyFlags(node)

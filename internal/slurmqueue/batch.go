@@ -141,13 +141,15 @@ func (b *Batch) keepLongestWaiting(most int) {
 	}
 }
 
-// add takes a job if it can be planned.
+// add takes a job if it can be planned; one without GPUs is none of ours.
 func (b *Batch) add(q *epdapi.QueuedJob) {
 	tasks := max(1, q.Tasks)
 	responses := b.responses(q)
 	_, limited := q.Limit.Duration()
 	_, predicted := q.RuntimeS.Get()
 	switch {
+	case q.GPUs < 1:
+		return
 	case q.State != string(slurm.Pending):
 		b.Running.Jobs++
 		b.Running.GPUs += q.GPUs
@@ -156,7 +158,7 @@ func (b *Batch) add(q *epdapi.QueuedJob) {
 		b.Left.Held += tasks
 		b.Left.Names = append(b.Left.Names, recordText(q))
 		return
-	case q.Nodes > 1 && (q.GPUs%q.Nodes != 0 || q.GPUs == 0 || q.Shared):
+	case q.Nodes > 1 && (q.GPUs%q.Nodes != 0 || q.Shared):
 		b.Left.Several += tasks
 		return
 	case len(responses) == 0 && !predicted && !limited:

@@ -97,7 +97,6 @@ func limitArrays(q *epdapi.Queue, room int) *epdapi.Queue {
 		out.LeftOut += tasks - j.Tasks
 		room -= j.Tasks
 	}
-	out.Jobs = slices.DeleteFunc(out.Jobs, func(j epdapi.QueuedJob) bool { return j.GPUs < 1 })
 	return &out
 }
 

@@ -3,6 +3,7 @@ package slurmqueue_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -742,4 +743,19 @@ func TestJobsOfTheConstantArmArePlannedAtItsClocks(t *testing.T) {
 		byTask(p)["1"].Setting != (dvfsmodel.Setting{}) {
 		t.Errorf("not at constant clocks: %+v, %v", p, err)
 	}
+}
+
+// TestAnyQueueIsPlanned: jobs that can run nowhere and jobs that need no GPU keep nobody from the answer.
+func TestAnyQueueIsPlanned(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		q := drawnQueue(t)
+		text := rapid.SampledFrom([]string{"edl:0.7", "value", "easy", ""}).Draw(t, "policy")
+		w, err := slurmqueue.PlanQueue(t.Context(), q, usual(), slurmqueue.PlanOptions{Policy: text})
+		if err == nil && len(w.Result.Plan.Assignments) != len(w.Result.Problem.Tasks) {
+			t.Fatalf("%d assignments of %d jobs", len(w.Result.Plan.Assignments), len(w.Result.Problem.Tasks))
+		}
+		if err != nil && !errors.Is(err, slurmqueue.ErrNothingWaits) {
+			t.Fatal(err)
+		}
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -103,7 +104,13 @@ func Start(tb testing.TB, options ...string) string {
 // for one that hangs goes on, until it's up or a bound is reached.
 func Up(tb testing.TB, dir string, options ...string) {
 	tb.Helper()
-	args := Preferred(Script(tb), "--dir", dir, "--no-install")
+	UpBehind(tb, nil, dir, options...)
+}
+
+// UpBehind is [Up] with a command before the script, such as one that gives it another host name.
+func UpBehind(tb testing.TB, before []string, dir string, options ...string) {
+	tb.Helper()
+	args := append(slices.Clone(before), Preferred(Script(tb), "--dir", dir, "--no-install")...)
 	for _, line := range patient {
 		args = append(args, "--conf", line)
 	}
