@@ -315,7 +315,6 @@ func (l *lab) hook(kind string) string {
 	if kind == "epilog" {
 		fallback = fmt.Sprintf(" --journal %s/$SLURMD_NODENAME/journal", l.dir)
 	}
-	//nolint:lll // a script
 	return fmt.Sprintf(`#!/bin/sh
 export EPD_GPU=%[5]s EPD_STATE=%[1]s/$SLURMD_NODENAME
 at=$(date +%%s%%N) restarts=$SLURM_JOB_RESTART_COUNT
