@@ -26,8 +26,12 @@ const (
 	head2Addr    = "127.0.0.2"
 )
 
-// onHead is what goes before a command that runs on a head node.
+// onHead is what goes before a command that runs on a head node. In a root of another Slurm, which is the
+// tests' own, the names stand in its /etc/hosts.
 func (l *lab) onHead(name string) []string {
+	if os.Getenv(slurmlab.RootEnv) != "" {
+		return []string{"unshare", "--uts", "--", "sh", "-c", `hostname "$1" && shift && exec "$@"`, "sh", name}
+	}
 	const script = `mount --bind "$1" /etc/hosts && hostname "$2" && shift 2 && exec "$@"`
 	return []string{
 		"unshare", "--uts", "--mount", "--propagation", "private", "--", "sh", "-c", script, "sh",
@@ -39,6 +43,15 @@ func (l *lab) onHead(name string) []string {
 func (l *lab) nameHeads() {
 	l.Helper()
 	l.write("hosts", fmt.Sprintf("%s localhost %s\n%s %s\n", head1Addr, head1, head2Addr, head2), 0o644)
+	if os.Getenv(slurmlab.RootEnv) != "" {
+		known, err := os.ReadFile("/etc/hosts")
+		if err == nil && !strings.Contains(string(known), head2) {
+			err = os.WriteFile("/etc/hosts", append(known, l.read("hosts")...), 0o644)
+		}
+		if err != nil {
+			l.Fatal(err)
+		}
+	}
 	try := append(l.onHead(head1), "true")
 	out, err := exec.CommandContext(l.Context(), try[0], try[1:]...).CombinedOutput()
 	shareddata.Need(l, err == nil, fmt.Sprintf("two head nodes need names of their own: %v: %s", err, out))
