@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/epplan/epplan/internal/spelling"
 )
 
 // Reorder is which pending jobs of a partition may be put later for the sake of
@@ -111,7 +113,7 @@ func checkHintText(text string) error {
 	if len(text) > maxHintText {
 		return fmt.Errorf("it has %d bytes, want at most %d", len(text), maxHintText)
 	}
-	if i := strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }); i >= 0 {
+	if i := strings.IndexFunc(text, func(r rune) bool { return !spelling.IsShown(r) }); i >= 0 {
 		return fmt.Errorf("it has %+q, want text that can be read", []rune(text[i:])[0])
 	}
 	rest := strings.NewReplacer("{limit}", "", "{longest}", "", "{runs}", "").Replace(text)

@@ -4,11 +4,13 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/epplan/epplan/internal/spelling"
 )
 
 // Printable returns s with everything escaped that could act on a terminal
-// instead of being shown by it: control characters, escape sequences, marks
-// that reverse the direction of writing, line ends, invalid UTF-8.
+// instead of being shown by it, or that nobody sees: control characters, escape sequences, marks
+// that reverse the direction of writing or have no width, line ends, invalid UTF-8.
 func Printable(s string) string {
 	for i, r := range s {
 		if unsafeRune(s[i:], r) {
@@ -23,7 +25,7 @@ func unsafeRune(rest string, r rune) bool {
 		_, size := utf8.DecodeRuneInString(rest)
 		return size == 1
 	}
-	return !strconv.IsPrint(r)
+	return !spelling.IsShown(r)
 }
 
 func escaped(s string) string {

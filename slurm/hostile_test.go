@@ -150,4 +150,7 @@ func TestPrintableTextIsOneBoundedLine(t *testing.T) {
 	if strings.ContainsAny(got, "\n\x1b\u202e") || len(got) > 50 || !strings.Contains(got, `\xff`) {
 		t.Errorf("%q", got)
 	}
+	if got := slurm.Printable("t\u200brain\u2060\ufeff\u200f\ufe0f 日本", 40); got != "t�rain���� 日本" {
+		t.Errorf("%q has marks that nobody sees, or lacks what is seen", got)
+	}
 }

@@ -3,6 +3,8 @@ package slurm
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/epplan/epplan/internal/spelling"
 )
 
 const hexDigits = "0123456789abcdef"
@@ -32,8 +34,9 @@ func escapeInvalid(data []byte, inJSON bool) []byte {
 // ValidUTF8 gives text as valid UTF-8: bytes that are not stay readable as \xNN.
 func ValidUTF8(text string) string { return string(escapeInvalid([]byte(text), false)) }
 
-// Printable gives text for a terminal or a log: one line, controls and invalid
-// bytes as \xNN, cut at limit bytes.
+// Printable gives text for a terminal or a log: one line, controls and invalid bytes as \xNN, and U+FFFD
+// for each mark that isn't seen, such as those that hide what stands there or reverse its direction; cut at
+// limit bytes.
 func Printable(text string, limit int) string {
 	var b strings.Builder
 	for _, r := range ValidUTF8(text) {
@@ -46,7 +49,7 @@ func Printable(text string, limit int) string {
 			b.WriteString(`\x`)
 			b.WriteByte(hexDigits[r>>4])
 			b.WriteByte(hexDigits[r&15])
-		case r >= 0x80 && r < 0xa0, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
+		case !spelling.IsShown(r):
 			b.WriteRune(utf8.RuneError)
 		default:
 			b.WriteRune(r)

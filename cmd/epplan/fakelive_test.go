@@ -129,7 +129,7 @@ func fakeView(id string) *epdapi.JobView {
 		fallthrough
 	case "4711":
 	case "4712":
-		v.Job.ID, v.Job.Name, v.Job.User = 4712, "evil\x1b[2J\nJob 1\u202e\u009b", "eve"
+		v.Job.ID, v.Job.Name, v.Job.User = 4712, "evil\x1b[2J\nJob 1\u202e\u009b\u200b", "eve"
 		v.Wishes = &epdapi.Wishes{Warnings: []string{"epplan:\x1b]0;x\a"}}
 		v.Decisions[0].Arm, v.Decisions[0].Setting, v.Decisions[0].Chosen = live.ArmHeldOut,
 			dvfsmodel.Setting{}, nil

@@ -38,6 +38,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("EPPLAN_SOCKET", os.Getenv("EPPLAN_SOCKET"))
 			env.Setenv("EPPLAN_SUBMIT_SOCKET", os.Getenv("EPPLAN_SUBMIT_SOCKET"))
 			env.Setenv("RLO", "\u202e")
+			env.Setenv("ZWSP", "\u200b")
 			env.Setenv("STANDINS", standIns())
 			return copyExamples(env.WorkDir)
 		},

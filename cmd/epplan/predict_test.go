@@ -34,6 +34,14 @@ func embedder(t *testing.T, asked *int) *httptest.Server {
 	return s
 }
 
+func TestTheTableOfPredictionsHidesNothingOfAName(t *testing.T) {
+	var out bytes.Buffer
+	err := writePredictedCSV(&out, []predictedJob{{ID: "=a\u200b\u202e", Rung: "prior"}}, false)
+	if err != nil || !strings.Contains(out.String(), "\n'=a\\u200b\\u202e,0,0,0,prior\n") {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+}
+
 func TestPredictAsksAnEmbeddingServerOnceAndKeepsWhatItSays(t *testing.T) {
 	dir := t.TempDir()
 	var table strings.Builder

@@ -23,6 +23,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/spelling"
 	"github.com/epplan/epplan/queue"
 	"github.com/epplan/epplan/slurm"
 )
@@ -205,7 +206,7 @@ func (t *terminal) printJSON(v any) error {
 	var b strings.Builder
 	for _, r := range string(text) { // only strings have such characters
 		switch {
-		case r == '\n' || strconv.IsPrint(r):
+		case r == '\n' || spelling.IsShown(r):
 			b.WriteRune(r)
 		case r > 0xffff:
 			high, low := utf16.EncodeRune(r)

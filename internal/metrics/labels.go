@@ -4,8 +4,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/epplan/epplan/internal/spelling"
 )
 
 // Values of labels in place of names. Slurm allows no such names.
@@ -62,7 +63,7 @@ func cleanLabel(name string) string {
 		name = name[:maxName] // half a letter is cleaned below
 	}
 	return strings.Map(func(r rune) rune {
-		if r == utf8.RuneError || !unicode.IsPrint(r) {
+		if r == utf8.RuneError || !spelling.IsShown(r) {
 			return '_'
 		}
 		return r

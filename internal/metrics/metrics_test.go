@@ -329,7 +329,7 @@ func TestNoLabelNamesAJobOrAUser(t *testing.T) {
 
 func TestHostileNamesAreCleanedAndBounded(t *testing.T) {
 	hostile := []string{
-		"", "\xff\xfe", "a\nb", "a\"} 1\nepplan_gpus 7", "\x00", strings.Repeat("ä", 5000), "\u202eevil",
+		"", "\xff\xfe", "a\nb", "a\"} 1\nepplan_gpus 7", "\x00", strings.Repeat("ä", 5000), "\u202eevil", "e\u200bvil",
 		"{}", `\`, "naïve",
 	}
 	gpus := make([]metrics.GPU, 0, 5000+2*len(hostile))
@@ -363,7 +363,7 @@ func TestHostileNamesAreCleanedAndBounded(t *testing.T) {
 		for _, labels := range all {
 			for label, value := range labels {
 				if len(value) > 3*64 || regexp.MustCompile(`[[:cntrl:]]`).MatchString(value) ||
-					strings.Contains(value, "\u202e") {
+					strings.ContainsAny(value, "\u202e\u200b") {
 					t.Errorf("%s: %s=%q", name, label, value)
 				}
 			}

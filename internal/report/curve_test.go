@@ -38,14 +38,14 @@ func TestACurveHasTheReferencesColumnsAndFormats(t *testing.T) {
 
 func TestDecisionsNameTaskNodeAndGPUs(t *testing.T) {
 	decisions := []replay.Decision{{Node: 1}, {Node: 0, GPUs: planner.GPUSet(0b1011)}, {Node: -1}}
-	tasks, nodes := []string{"a", "b,c", "d"}, []string{"n0", "n1"}
+	tasks, nodes := []string{"a", "b,c", "d\u200b\u202e"}, []string{"n0", "n1"}
 	var out bytes.Buffer
 	err := report.WriteDecisions(&out, decisions, func(i int) string { return tasks[i] },
 		func(i int) string { return nodes[i] })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "seq,name,node,gpus\n0,a,n1,\n1,\"b,c\",n0,0-1-3\n2,d,,\n"; out.String() != want {
+	if want := "seq,name,node,gpus\n0,a,n1,\n1,\"b,c\",n0,0-1-3\n2,d\\u200b\\u202e,,\n"; out.String() != want {
 		t.Errorf("got\n%swant\n%s", &out, want)
 	}
 }

@@ -90,7 +90,7 @@ func TestEveryValueReadsBackTheSame(t *testing.T) {
 		if err := tab.WriteJSON(&asJSON); err != nil {
 			t.Fatal(err)
 		}
-		if strings.ContainsAny(asJSON.String(), "\x1b\u202e\u0085") {
+		if strings.ContainsAny(asJSON.String(), "\x1b\u202e\u200b\u0085") {
 			t.Fatalf("control characters in %q", asJSON.String())
 		}
 		var back []map[string]any

@@ -6,6 +6,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/epplan/epplan/internal/spelling"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/queue"
 )
@@ -159,7 +160,7 @@ func AppendQuoted(dst []byte, s string) []byte {
 			dst = append(dst, '\\', byte(r))
 		case ' ' <= r && r < 0x7f:
 			dst = append(dst, byte(r))
-		case r != utf8.RuneError && strconv.IsPrint(r):
+		case r != utf8.RuneError && spelling.IsShown(r):
 			dst = utf8.AppendRune(dst, r)
 		case r > 0xffff:
 			high, low := utf16.EncodeRune(r)

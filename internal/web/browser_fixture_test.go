@@ -22,7 +22,7 @@ import (
 var shownAt = time.Date(2026, 5, 4, 9, 0, 0, 0, time.UTC)
 
 // hostile is text as nobody's job should be called.
-const hostile = `<img src=x onerror=alert(1)>"'&` + "\u202e"
+const hostile = `<img src=x onerror=alert(1)>"'&` + "\u202e\u200b"
 
 // workload is a workload of the cluster.
 const workload = "ada/train.sh"

@@ -145,7 +145,7 @@ func checkAnswer(t *testing.T, target string, w *httptest.ResponseRecorder) {
 			}
 		}
 	})
-	if strings.ContainsAny(p.text, "\u202e\x1b\x00") {
+	if strings.ContainsAny(p.text, "\u202e\u200b\x1b\x00") {
 		t.Fatalf("%s: control characters reach the page", target)
 	}
 }

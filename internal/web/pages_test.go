@@ -278,7 +278,7 @@ func TestHostileNamesAreShownAsTheyAre(t *testing.T) {
 				t.Errorf("%s: a name became an element: %s", path, words(n.Parent))
 			}
 		})
-		if strings.ContainsAny(p.text, "\u202e\x1b") {
+		if strings.ContainsAny(p.text, "\u202e\u200b\x1b") {
 			t.Errorf("%s: control characters reach the page", path)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 )
 
 // evil is text as no name should be.
-const evil = `<script>alert(1)</script>"'&` + "\x1b[31m\u202e"
+const evil = `<script>alert(1)</script>"'&` + "\x1b[31m\u202e\u200b"
 
 // webPage is a report as a test sees it.
 type webPage struct {
@@ -59,7 +59,7 @@ func parsed(t *testing.T, text []byte) *webPage {
 	if outside := regexp.MustCompile(`https?://|@import|url\((?:[^#]|$)`).FindString(d.text); outside != "" {
 		t.Errorf("the report has %q", outside)
 	}
-	if strings.ContainsAny(d.text, "\x1b\u202e\x00") {
+	if strings.ContainsAny(d.text, "\x1b\u202e\u200b\x00") {
 		t.Error("control characters reach the report")
 	}
 	return d
