@@ -3,11 +3,18 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/munge"
+	"github.com/epplan/epplan/internal/nodekey"
 )
 
 func TestStrangersCantFillTheLog(t *testing.T) {
@@ -59,5 +66,44 @@ func TestWhatOneMachineIsRefusedLeavesRoomForOthers(t *testing.T) {
 		if !strings.Contains(log.String(), "speaks for itself alone") {
 			t.Errorf("it is hidden by what another machine sends:\n%s", log.String())
 		}
+	})
+}
+
+// Whatever is refused at the port is counted by its kind, where monitoring looks.
+func TestWhatIsRefusedAtThePortIsInTheMetrics(t *testing.T) {
+	head, headLine := makeKeys(t, "controller", "head")
+	n1, line := makeKeys(t, "node", "n1")
+	head.believe(t, line)
+	n1.believe(t, headLine)
+	at, metrics := freePort(t), freePort(t)
+	controller := launch(t, t.TempDir(),
+		append(head, "--role", "controller", "--listen", at, "--metrics", metrics)...)
+	node, err := nodekey.Open(n1.key(), n1.trusted(), time.Now)
+	must(t, err)
+	client := epdapi.NewRemote(at, munge.NewTransport(node))
+	controller.eventually("another node's report is refused as such", func() bool {
+		err := client.Post(t.Context(), epdapi.PathReport, &epdapi.NodeReport{Node: "n2"}, new(epdapi.ReportAnswer))
+		return err != nil && strings.Contains(err.Error(), "n1")
+	})
+	response, err := http.Post("http://"+at+epdapi.PathReport, "", nil) //nolint:noctx // a test's own server
+	must(t, err)
+	must(t, response.Body.Close())
+	for range 200 { // half requests
+		c, err := new(net.Dialer).DialContext(t.Context(), "tcp", at)
+		must(t, err)
+		defer c.Close() //nolint:errcheck // nothing is read
+	}
+	controller.eventually("all kinds are counted", func() bool {
+		response, err := http.Get("http://" + metrics + "/metrics") //nolint:noctx // a test's own server
+		must(t, err)
+		defer response.Body.Close() //nolint:errcheck // only read
+		text, err := io.ReadAll(response.Body)
+		must(t, err)
+		for _, kind := range []string{"refused-caller", "refused-request", "evicted-connection"} {
+			if !strings.Contains(string(text), `epplan_errors_total{kind="`+kind+`"}`) {
+				return false
+			}
+		}
+		return true
 	})
 }
