@@ -200,3 +200,23 @@ func TestEachWordOnTheGuardSaysThatFixedClocksAreExempt(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// Who reads of savings reads by which keys it is bounded how much later jobs are done for it.
+func TestPagesOfSavingsNameTheKeysThatBoundTheirCost(t *testing.T) {
+	root := rootDir(t)
+	for name, keys := range map[string][]string{
+		"README.md": {"max_slowdown", "max_turnaround"}, "docs/slurm.md": {"max_slowdown", "max_turnaround"},
+		"docs/reference/config.md": {"max_slowdown", "max_turnaround"}, "docs/savings.md": {"max_slowdown"},
+		"docs/how-to/read-savings.md": {"max_slowdown"},
+	} {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range keys {
+			if !strings.Contains(string(text), "`"+key+"`") {
+				t.Errorf("%s doesn't name %s", name, key)
+			}
+		}
+	}
+}
