@@ -646,7 +646,7 @@ func TestAJobThatCanRunNowhereKeepsNobodyElseFromBeingPlanned(t *testing.T) {
 }
 
 // TestAPlannedJobEndsEarlyEnoughToBeAsLateAsIsAsPlanned draws a deadline: a job's clocks leave a
-// tenth of its time before it, or all that there is.
+// tenth of the time until then, or all that there is.
 func TestAPlannedJobEndsEarlyEnoughToBeAsLateAsIsAsPlanned(t *testing.T) {
 	const shortest = 320.0 // of w0
 	rapid.Check(t, func(t *rapid.T) {
@@ -660,7 +660,7 @@ func TestAPlannedJobEndsEarlyEnoughToBeAsLateAsIsAsPlanned(t *testing.T) {
 			t.Fatalf("%+v, %v", p, err)
 		}
 		ends := p.Jobs[0].End.Sub(dayStart).Seconds()
-		if latest := max(deadline-liveplan.OffPlan*shortest, shortest); ends > latest+1 {
+		if latest := max((1-liveplan.OffPlan)*deadline, shortest); ends > latest+1 {
 			t.Fatalf("%s: ends after %v s, want %v at most", text, ends, latest)
 		}
 	})

@@ -154,14 +154,14 @@ func (w *WhatIf) problem(
 	return p, policy.ImplyDue(ctx, p, terms.Safety.MaxTurnaround)
 }
 
-// leaveRoom has tasks end before their deadlines where they can, so that one that is as much later as counts
-// as planned meets it.
+// leaveRoom has tasks end before their deadlines where they can, so that one whose end is as far off as
+// counts as planned meets it: a start that is far ahead may be off by more than one that is near.
 func leaveRoom(tasks []planner.Task) {
 	for i := range tasks {
 		t := &tasks[i]
 		shortest := minRunTime(t) // without end where it can't run at all
-		if t.Deadline > t.Arrival+shortest {
-			t.Due = min(t.Due, max(t.Deadline-liveplan.OffPlan*shortest, t.Arrival+shortest))
+		if room := t.Deadline - t.Arrival; room > shortest && !math.IsInf(room, 1) {
+			t.Due = min(t.Due, t.Arrival+max((1-liveplan.OffPlan)*room, shortest))
 		}
 	}
 }
