@@ -209,7 +209,8 @@ func writePredictedCSV(w io.Writer, jobs []predictedJob, strange bool) error {
 	for i := range jobs {
 		j := &jobs[i]
 		row := []string{
-			queue.EscapeFormula(queue.Printable(j.ID)), significant(j.Value), significant(j.Low), significant(j.High), j.Rung,
+			queue.EscapeFormula(queue.Printable(j.ID)), significant(j.Value), significant(j.Low), significant(j.High),
+			j.Rung,
 		}
 		if strange {
 			out := "0"

@@ -329,8 +329,8 @@ func TestNoLabelNamesAJobOrAUser(t *testing.T) {
 
 func TestHostileNamesAreCleanedAndBounded(t *testing.T) {
 	hostile := []string{
-		"", "\xff\xfe", "a\nb", "a\"} 1\nepplan_gpus 7", "\x00", strings.Repeat("ä", 5000), "\u202eevil", "e\u200bvil",
-		"{}", `\`, "naïve",
+		"", "\xff\xfe", "a\nb", "a\"} 1\nepplan_gpus 7", "\x00", strings.Repeat("ä", 5000), "\u202eevil",
+		"e\u200bvil", "{}", `\`, "naïve",
 	}
 	gpus := make([]metrics.GPU, 0, 5000+2*len(hostile))
 	for i := range 5000 {

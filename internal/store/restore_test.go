@@ -206,6 +206,10 @@ func TestARestoredDatabaseIsTheBackupAndWhatItReplacedStaysAside(t *testing.T) {
 	if got != "run-000000" || was != "run-000001" || left != got {
 		t.Errorf("restored %s, aside %s, the backup has %s", got, was, left)
 	}
+	next, err := store.Restore(t.Context(), backup, path, start, nil) // in the same second
+	if err != nil || next.Aside == c.Aside || outcomesIn(t, c.Aside) != was || outcomesIn(t, next.Aside) != got {
+		t.Errorf("a second time: %+v, %v, and aside %s", next, err, outcomesIn(t, c.Aside))
+	}
 	put(t, open(t, path, nil), outcome(5), store.Stored)
 	again, err := store.Restore(t.Context(), c.Aside, path, start, nil)
 	if !errors.Is(err, store.ErrBusy) {
