@@ -49,7 +49,7 @@ func hostileTexts(canary string) []string {
 		"a\nb\tc\x1f\x1e\x7f\r\x1b[2Jd", "\xff\xfe\xc3(\x80 not UTF-8", strings.Repeat("\U0001F4A9", 250),
 		strings.Repeat("x", 1000),
 		`'"\"'''"""\\`, "%s%n%x%d%p", "../../../../etc/passwd", "-rf --", "{}[]<>&&||!*?~#",
-		"\u202eright to left", "no\u200b \ufeffwidth",
+		"\u202eright\u200b to left\ufeff",
 		"x\nJobId=999 JobState=FAILED UserId=root(0)\n   AdminComment=epplan:AAAAAAAAAAAAAAAAAAAAAAAAAA",
 		"x TimeLimit=00:01:00 Partition=low Restarts=7 JobState=PENDING",
 		`","uid":0,"admin_comment_hex":"00`, `"}]}`, "epplan:fixed=99999999999999999999",
