@@ -198,8 +198,8 @@ func predictedTable(target predict.Target, jobs []predictedJob) *report.Table {
 const longestID = 32
 
 func writePredictedCSV(w io.Writer, jobs []predictedJob, strange bool) error {
-	// significant is a number to more places than anybody can measure.
-	significant := func(v float64) string { return strconv.FormatFloat(v, 'g', 9, 64) }
+	// digits are a number to more places than anybody can measure.
+	digits := func(v float64) string { return strconv.FormatFloat(v, 'g', 9, 64) }
 	rows := csv.NewWriter(w)
 	header := []string{"job_id", "value", "lo", "hi", "rung"}
 	if strange {
@@ -209,15 +209,14 @@ func writePredictedCSV(w io.Writer, jobs []predictedJob, strange bool) error {
 	for i := range jobs {
 		j := &jobs[i]
 		row := []string{
-			queue.EscapeFormula(queue.Printable(j.ID)), significant(j.Value), significant(j.Low), significant(j.High),
-			j.Rung,
+			queue.EscapeFormula(queue.Printable(j.ID)), digits(j.Value), digits(j.Low), digits(j.High), j.Rung,
 		}
 		if strange {
 			out := "0"
 			if *j.Out {
 				out = "1"
 			}
-			row = append(row, out, significant(*j.Score))
+			row = append(row, out, digits(*j.Score))
 		}
 		_ = rows.Write(row)
 	}

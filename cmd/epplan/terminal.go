@@ -208,11 +208,10 @@ func (t *terminal) printJSON(v any) error {
 		switch {
 		case r == '\n' || spelling.IsShown(r):
 			b.WriteRune(r)
-		case r > 0xffff:
-			high, low := utf16.EncodeRune(r)
-			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
 		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
+			for _, unit := range utf16.AppendRune(nil, r) {
+				fmt.Fprintf(&b, `\u%04x`, unit)
+			}
 		}
 	}
 	return t.printText(b.String() + "\n")
