@@ -127,7 +127,7 @@ func TestPrintableShowsWhatWouldActOnATerminal(t *testing.T) {
 		"a\nb\tc\rd\x00\u007f":   `a\nb\tc\rd\x00\x7f`,
 		"c1 \u009b31m":           `c1 \u009b31m`,
 		"right \u202eto left":    `right \u202eto left`,
-		"no\u200b \ufeffwidth":    `no\u200b \ufeffwidth`,
+		"no\u200b \ufeffwidth":   `no\u200b \ufeffwidth`,
 		"bad \xff and \ufffd":    `bad \xff and ` + "\ufffd",
 		"":                       "",
 	} {
