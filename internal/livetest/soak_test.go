@@ -26,8 +26,9 @@ var (
 	soakMinutes = flag.Float64("minutes", 1e6, "after which make soak submits no more")
 )
 
-// What a soak is like: clocks, plans and the queue's order all act.
-const soakConfig = "[live]\nmode = \"enforce\"\nhold_out = 0.1\nexplore = 0.1\n" +
+// What a soak is like: clocks, plans and the queue's order all act. Predictions know as many jobs as they may
+// soon: until then memory grows with them.
+const soakConfig = "[predict]\njobs = 500\n[live]\nmode = \"enforce\"\nhold_out = 0.1\nexplore = 0.1\n" +
 	"max_slowdown = 1.5\nreorder = \"all\"\n" +
 	"[live.plan]\nmode = \"enforce\"\npolicy = \"value\"\nevery_s = 5\nstale_s = 30\n"
 
