@@ -225,7 +225,8 @@ func (s *soak) accountAt(at place, p *placed, once bool, said string, none map[s
 			none["(known by its Epilog alone)"]++
 		case r.state == "":
 			none["(how it ended isn't known)"]++
-		case r.state == "REQUEUED" && end == "CANCELLED": // cancelled before it began again
+		case r.state == "REQUEUED" && end == "CANCELLED":
+			none["(put back into the queue, and cancelled there)"]++
 		case once && count == 1 && r.state != end:
 			s.Errorf("job %d on %s is recorded as %q, Slurm says %s", at.job, at.node, r.state, end)
 		}

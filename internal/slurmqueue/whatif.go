@@ -160,7 +160,7 @@ func leaveRoom(tasks []planner.Task) {
 	for i := range tasks {
 		t := &tasks[i]
 		shortest := minRunTime(t) // without end where it can't run at all
-		if room := t.Deadline - t.Arrival; room > shortest && !math.IsInf(room, 1) {
+		if room := t.Deadline - t.Arrival; room > shortest {
 			t.Due = min(t.Due, t.Arrival+max((1-liveplan.OffPlan)*room, shortest))
 		}
 	}
