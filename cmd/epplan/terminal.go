@@ -16,7 +16,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
-	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
@@ -203,18 +203,15 @@ func (t *terminal) printJSON(v any) error {
 	if err != nil {
 		return err
 	}
-	var b strings.Builder
+	shown := make([]byte, 0, len(text)+1)
 	for _, r := range string(text) { // only strings have such characters
-		switch {
-		case r == '\n' || spelling.IsShown(r):
-			b.WriteRune(r)
-		default:
-			for _, unit := range utf16.AppendRune(nil, r) {
-				fmt.Fprintf(&b, `\u%04x`, unit)
-			}
+		if r == '\n' || spelling.IsShown(r) {
+			shown = utf8.AppendRune(shown, r)
+		} else {
+			shown = report.AppendEscape(shown, r)
 		}
 	}
-	return t.printText(b.String() + "\n")
+	return t.printText(string(append(shown, '\n')))
 }
 
 // printAnswer prints a value as JSON where --json asks for that, else in words.

@@ -162,17 +162,19 @@ func AppendQuoted(dst []byte, s string) []byte {
 			dst = append(dst, byte(r))
 		case r != utf8.RuneError && spelling.IsShown(r):
 			dst = utf8.AppendRune(dst, r)
-		case r > 0xffff:
-			high, low := utf16.EncodeRune(r)
-			dst = appendEscape(appendEscape(dst, high), low)
 		default:
-			dst = appendEscape(dst, r)
+			dst = AppendEscape(dst, r)
 		}
 	}
 	return append(dst, '"')
 }
 
-func appendEscape(dst []byte, r rune) []byte {
+// AppendEscape writes a character as JSON escapes it, by units of UTF-16.
+func AppendEscape(dst []byte, r rune) []byte {
 	const hex = "0123456789abcdef"
-	return append(dst, '\\', 'u', hex[r>>12&15], hex[r>>8&15], hex[r>>4&15], hex[r&15])
+	var units [2]uint16
+	for _, u := range utf16.AppendRune(units[:0], r) {
+		dst = append(dst, '\\', 'u', hex[u>>12], hex[u>>8&15], hex[u>>4&15], hex[u&15])
+	}
+	return dst
 }
