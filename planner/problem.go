@@ -183,6 +183,9 @@ type Problem struct {
 	// Currency is what the objective's weights are in, for a joule and for a second of a
 	// GPU, such as EUR; empty: only their ratio counts.
 	Currency string
+	// MaxTurnaround is how many times as long as first come, first served a task may take whose due
+	// time was implied; 0: none was.
+	MaxTurnaround float64
 }
 
 // ModeOf is the mode that suits the arrivals: Offline when every task is there

@@ -107,15 +107,15 @@ func (s *soak) run(faultEvery time.Duration, progress io.Writer) {
 				s.submitAny()
 			}
 		}
-		part := float64(ended) / float64(s.jobs)
-		if minutes := now.Sub(begin).Minutes(); minutes > *soakMinutes {
+		minutes := now.Sub(begin).Minutes()
+		if minutes > *soakMinutes {
 			s.jobs = min(s.jobs, s.submitted)
-		} else {
-			part = max(part, minutes / *soakMinutes)
 		}
 		if s.readEnds(); len(s.ends) > ended {
 			ended, since = len(s.ends), now
 		}
+		part := min(1, max(float64(ended)/float64(s.jobs), minutes / *soakMinutes))
+		s.watch.reached(ended, part)
 		if now.Sub(since) > patience {
 			s.Fatalf("no job of %d ended for %s; %d did", s.submitted, patience, ended)
 		}
@@ -258,8 +258,8 @@ func (s *soak) play(sampleEvery, faultEvery time.Duration, progress io.Writer) *
 	s.run(faultEvery, progress)
 	stop()
 	r := &soakResult{soak: s, took: time.Since(begin), jobs: len(s.ends)}
-	r.slopes = s.watch.slopes(r.jobs)
-	r.third, r.last, r.writeLog = s.watch.bytesPerJob(r.jobs)
+	r.slopes = s.watch.slopes()
+	r.third, r.last, r.writeLog = s.watch.bytesPerJob()
 	return r
 }
 

@@ -39,7 +39,6 @@ func (s *soak) readEnds() {
 		}
 		s.ends[id], s.part = jobEnd{name, state}, ""
 	}
-	s.watch.ended.Store(int64(len(s.ends)))
 }
 
 // finish takes everything back while jobs wait, waits until nothing is left to do, and looks for what must

@@ -16,7 +16,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"text/tabwriter"
 	"time"
 )
@@ -35,6 +34,7 @@ type soakSample struct {
 	pid     int
 	at      time.Duration
 	ended   float64 // jobs, so far
+	part    float64 // of the soak that is over
 	values  []float64
 }
 
@@ -42,11 +42,12 @@ type soakSample struct {
 type soakWatch struct {
 	*lab
 	begin  time.Time
-	ended  atomic.Int64 // jobs
 	scrape *http.Client // of metrics
 	looker *http.Client // at the controller's pages
 
 	mu      sync.Mutex
+	ended   int     // jobs, so far
+	part    float64 // of the soak that is over
 	samples []soakSample
 }
 
@@ -108,6 +109,13 @@ func get(client *http.Client, url string) string {
 	return string(text)
 }
 
+// reached notes how many jobs ended, and what part of the soak is over.
+func (w *soakWatch) reached(ended int, part float64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ended, w.part = ended, part
+}
+
 func (w *soakWatch) pid(name string) int {
 	w.lab.mu.Lock()
 	defer w.lab.mu.Unlock()
@@ -127,7 +135,7 @@ func (w *soakWatch) sample(name string) {
 	metrics := get(w.scrape, "http://"+w.metricsAddress(name)+"/metrics")
 	state := filepath.Join(w.dir, name)
 	s := soakSample{
-		process: name, pid: pid, at: time.Since(w.begin), ended: float64(w.ended.Load()),
+		process: name, pid: pid, at: time.Since(w.begin),
 		values: []float64{
 			numberAfter(string(status), "VmRSS:"), numberAfter(string(status), "RssAnon:"),
 			numberAfter(metrics, "\ngo_memstats_next_gc_bytes ") / 1024,
@@ -139,6 +147,7 @@ func (w *soakWatch) sample(name string) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	s.ended, s.part = float64(w.ended), w.part
 	w.samples = append(w.samples, s)
 }
 
@@ -271,28 +280,29 @@ type soakSlope struct {
 func (s *soakSlope) rises() bool { return s.Low > 0 && s.Mid*s.jobs/1000 >= s.least }
 
 // settled are the samples of an epd in the second half of a soak, as far as it had been there for a sixth of
-// all jobs by then: what it remembers of jobs is bounded, and that many fill it. None where it was started
-// again too late for a quarter of the jobs to be left.
-func (w *soakWatch) settled(name string, jobs float64) []soakSample {
+// it by then: what it remembers of jobs is bounded, and that many fill it. None where it was started
+// again too late for a quarter to be left.
+func (w *soakWatch) settled(name string) []soakSample {
 	all := slices.DeleteFunc(slices.Clone(w.samples), func(s soakSample) bool { return s.process != name })
 	if len(all) == 0 {
 		return nil
 	}
 	pid := all[len(all)-1].pid
 	first := slices.IndexFunc(all, func(s soakSample) bool { return s.pid == pid })
-	from := max(jobs/2, all[first].ended+jobs/6)
-	if from > 3*jobs/4 {
+	const half, sixth, lastQuarter = 1.0 / 2, 1.0 / 6, 3.0 / 4
+	from := max(half, all[first].part+sixth)
+	if from > lastQuarter {
 		return nil
 	}
-	return slices.DeleteFunc(all[first:], func(s soakSample) bool { return s.ended < from })
+	return slices.DeleteFunc(all[first:], func(s soakSample) bool { return s.part < from })
 }
 
 // slopes are those of the epds of which there are enough samples, by jobs that ended.
-func (w *soakWatch) slopes(jobs int) []soakSlope {
+func (w *soakWatch) slopes() []soakSlope {
 	const parts, fewest = 30, 12
 	var all []soakSlope
 	for _, name := range w.processes() {
-		half := w.settled(name, float64(jobs))
+		half := w.settled(name)
 		for _, m := range soakMeasures {
 			var xs, ys []float64
 			for i := range half {
@@ -315,12 +325,12 @@ func (w *soakWatch) slopes(jobs int) []soakSlope {
 
 // bytesPerJob are how many bytes the records grew by for each job that ended in the third quarter of a soak,
 // and in the last one, and the most that the log of writes took.
-func (w *soakWatch) bytesPerJob(jobs int) (third, last, log float64) {
+func (w *soakWatch) bytesPerJob() (third, last, log float64) {
 	size, wal := slices.Index(soakColumns, "records_kb"), slices.Index(soakColumns, "log_kb")
 	grew := func(from, to float64) float64 {
 		var xs, ys []float64
 		for _, s := range w.samples {
-			if s.process == controller && s.ended >= from*float64(jobs) && s.ended <= to*float64(jobs) &&
+			if s.process == controller && s.part >= from && s.part <= to &&
 				!math.IsNaN(s.values[size]) {
 				xs, ys = append(xs, s.ended), append(ys, 1024*s.values[size])
 			}

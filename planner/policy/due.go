@@ -28,10 +28,11 @@ func ImplyDue(ctx context.Context, p *planner.Problem, stretch float64) error {
 	if err != nil {
 		return err
 	}
+	p.MaxTurnaround = max(1, stretch)
 	for i := range p.Tasks {
 		t := &p.Tasks[i]
 		if a := &plan.Assignments[i]; math.IsInf(t.Due, 1) && a.Node >= 0 {
-			t.Due = t.Arrival + max(1, stretch)*(a.End-t.Arrival)
+			t.Due = t.Arrival + p.MaxTurnaround*(a.End-t.Arrival)
 		}
 	}
 	return nil

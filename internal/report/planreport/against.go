@@ -126,6 +126,24 @@ func (s *Summary) savingsText(scale report.Scale) string {
 	return strings.Join(parts, ", ")
 }
 
+// laterText says what a saving costs in time: how much longer jobs take than first come, first served, from
+// arrival to end, and how much longer they may; empty where neither is known.
+func (s *Summary) laterText() string {
+	var parts []string
+	const fcfs = "first come, first served"
+	than := "as long as " + fcfs
+	if r := s.Reference; s.isComparable(r) && r.Turnaround.Mean > 0 && r.Turnaround.P95 > 0 {
+		parts = append(parts, "turnaround "+signedPercent(s.Turnaround.Mean/r.Turnaround.Mean-1)+" (p95 "+
+			signedPercent(s.Turnaround.P95/r.Turnaround.P95-1)+") against "+fcfs)
+		than = "that"
+	}
+	if s.MaxTurnaround > 0 {
+		parts = append(parts, fmt.Sprintf("jobs without a deadline may take %g times %s (max_turnaround)",
+			s.MaxTurnaround, than))
+	}
+	return strings.Join(parts, "; ")
+}
+
 // againstParts are this table on a page.
 func (s *Summary) againstParts() []any {
 	t := s.againstTable()

@@ -84,6 +84,7 @@ func (s *Summary) figures() []jsonField {
 		{key: "sleep_j", value: report.Number(s.Sleep)},
 		{key: "baseline_energy_j", value: report.NonZero(s.Baseline)},
 		{key: "saving", value: report.Number(s.Saving())},
+		{key: "max_turnaround", value: report.NonZero(s.MaxTurnaround)},
 		{key: "saving_interval", value: s.SavingInterval.objectValue(), object: true},
 		{key: "modelled", value: report.Number(s.Modelled)},
 		{key: "power_assumed_jobs", value: report.Count(s.Assumed)},

@@ -111,6 +111,9 @@ func (p *PlanPage) lead(s *Summary) string {
 		text += "; no schedule that keeps all deadlines and due times can " + verb + " less than " +
 			s.objectiveText(s.ObjectiveBound, scale) + ", and this one is " + part + " " + side
 	}
+	if later := s.laterText(); s.Baseline > 0 && later != "" {
+		text += ". Its price in time: " + later
+	}
 	slower, same, faster := p.Result.countSpeeds()
 	text += ". " + fmt.Sprintf("Core clocks are below the default for %s, at it for %s and "+
 		"above it for %s.",

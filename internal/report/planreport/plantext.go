@@ -106,6 +106,9 @@ func (s *Summary) header(opts *report.TextOptions) []string {
 	}
 	if s.Baseline > 0 {
 		lines = append(lines, line("Saving", s.savingsText(scale)+s.unmodelledText()))
+		if later := s.laterText(); later != "" {
+			lines = append(lines, line("Time", later))
+		}
 	}
 	if s.ObjectiveBound > 0 {
 		part, side := s.boundDistance()

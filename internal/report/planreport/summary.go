@@ -56,6 +56,9 @@ type Summary struct {
 	Makespan   float64         // from the first arrival to the last end, seconds
 	Wait       TimeSpread      // from arrival to start, over planned jobs
 	Turnaround TimeSpread      // from arrival to end, over planned jobs
+	// How many times as long as first come, first served jobs may take whose due times were implied; 0:
+	// no job's was.
+	MaxTurnaround float64
 
 	Reference *Summary // first come, first served at default clocks; nil: not known
 	Easy      *Summary // EASY backfilling at default clocks; nil: not known
@@ -244,7 +247,8 @@ func (r *Result) summary() Summary {
 	l := &r.Plan.Ledger
 	s := Summary{
 		Policy: r.Plan.Policy, From: r.Plan.From, Status: r.Plan.Status, Mode: r.Problem.Mode,
-		Start: r.Problem.Start, Seed: r.Seed, Cut: r.Plan.Cut,
+		MaxTurnaround: r.Problem.MaxTurnaround,
+		Start:         r.Problem.Start, Seed: r.Seed, Cut: r.Plan.Cut,
 		JobsTotal: len(r.Problem.Tasks) - r.runningCount(), Misses: len(r.Plan.Misses),
 		Infeasible: len(r.Plan.Unplaced),
 		Energy:     l.Total(), Run: l.Run, Idle: l.Idle, TurnOn: l.TurnOn, Host: l.Host, Sleep: l.Sleep,
