@@ -9,7 +9,7 @@ import (
 // Plan is what is planned for the jobs that wait in Slurm's queue.
 type Plan struct {
 	Policy string    `json:"policy"`
-	At     time.Time `json:"at"`    // of the queue that it was made of
+	At     time.Time `json:"at"`    // from which its times count
 	Until  time.Time `json:"until"` // it says nothing any more then
 	// Jobs are tasks in the order of their starts.
 	Jobs    []PlannedJob `json:"jobs"`
@@ -26,6 +26,8 @@ type Plan struct {
 	// newest last.
 	Record PlanRecord  `json:"record"`
 	Recent []PlanStart `json:"recent"`
+	// Listed is when Slurm listed the queue that it was made of: jobs that came since aren't in it.
+	Listed time.Time `json:"-"`
 	// NextEnd is when the first of the jobs that run is expected to end; zero: none runs.
 	NextEnd time.Time `json:"-"`
 	// Needs are the nodes that run nothing at the plan's time and get a task, the first first.

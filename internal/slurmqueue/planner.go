@@ -1,6 +1,7 @@
 package slurmqueue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,7 +57,7 @@ func (o *LivePlanner) Ranking() *steer.Ranking {
 		return nil
 	}
 	r := &steer.Ranking{
-		Policy: plan.Policy, At: plan.At, Until: plan.Until, Without: plan.Without, Trouble: plan.Trouble,
+		Policy: plan.Policy, At: plan.Listed, Until: plan.Until, Without: plan.Without, Trouble: plan.Trouble,
 		Place: make(map[slurm.JobID]int, len(plan.Jobs)),
 	}
 	if plan.Stale != "" {
@@ -156,7 +157,7 @@ func (o *LivePlanner) renew(ctx context.Context) time.Duration {
 	if before := o.InForce.Plan(at); before == nil || before.Policy != wanted.Policy ||
 		before.OrderOnly != wanted.OrderOnly {
 		o.InForce.Put(&live.Plan{
-			Policy: wanted.Policy, At: at, Until: at.Add(live.Known(wanted.Stale).Duration()),
+			Policy: wanted.Policy, At: at, Listed: at, Until: at.Add(live.Known(wanted.Stale).Duration()),
 			Jobs: []live.PlannedJob{}, OrderOnly: wanted.OrderOnly,
 		}, nil, wanted.StaleJobs)
 	}
@@ -196,7 +197,7 @@ func (o *LivePlanner) plan(
 		return nil, fmt.Errorf("%w from %s", errOldQueue, q.At.UTC().Format(time.RFC3339))
 	}
 	if plan, err = o.planOf(bounded, q, terms, wanted, at); err == nil {
-		plan.Until = until
+		plan.Until, plan.Listed = until, cmp.Or(q.At, at)
 	}
 	return plan, err
 }

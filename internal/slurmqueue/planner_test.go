@@ -57,10 +57,10 @@ func TestTheOrderFollowsTheConfiguredPolicy(t *testing.T) {
 		!r.Until.Equal(s.now.Add(10*time.Minute)) {
 		t.Errorf("%+v", r)
 	}
-	s.live.Pick.Policy = "simple"
+	s.live.Pick.Policy, s.queue.At = "simple", s.now.Add(-20*time.Second)
 	s.Renew(t.Context())
-	if r := s.Ranking(); !maps.Equal(r.Place, map[slurm.JobID]int{1: 0, 2: 1}) {
-		t.Errorf("%+v", r)
+	if r := s.Ranking(); !maps.Equal(r.Place, map[slurm.JobID]int{1: 0, 2: 1}) || !r.At.Equal(s.queue.At) {
+		t.Errorf("%+v", r) // jobs that came within these seconds aren't in it
 	}
 	asked := s.asked
 	s.live.Pick.Policy = config.PickDeadline
