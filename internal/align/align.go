@@ -137,6 +137,11 @@ func (c *Client) ask(ctx context.Context, conversation []message) (string, error
 	if err != nil {
 		return "", err
 	}
+	return c.parse(data)
+}
+
+// parse is the rewrite that a server answers.
+func (c *Client) parse(data []byte) (string, error) {
 	var answer struct {
 		Choices []struct {
 			Message message `json:"message"`

@@ -98,7 +98,7 @@ var moduleChanged = &Fault{
 	Fix{Run: "mv {file} {file}.own && {install}"},
 }
 
-var moduleOther = &Fault{
+var moduleOld = &Fault{
 	"submit-module-old", Warn, "{file} is of another version of epplan",
 	"what newer versions do at a submission isn't done",
 	Fix{Run: "{install}"},
@@ -142,7 +142,7 @@ func lookScript(ctx context.Context, e *examination, s *settings) []Finding {
 	}
 	if ours, err := install.LuaModule(path.Dir(module), install.ModuleValue(text, "SOCKET"),
 		install.ModuleValue(text, "PROGRAM")); err == nil && ours != text {
-		return moduleOther.finding(words(module)...)
+		return moduleOld.finding(words(module)...)
 	}
 	return okFinding("%s calls %s", script, module)
 }

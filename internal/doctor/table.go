@@ -31,7 +31,7 @@ func slurmChecks() []Check {
 		{"job-submit", Head, "Slurm's Lua plugin", []*Fault{pluginOff, pluginMissing}, bySettings(lookPlugin)},
 		{
 			"submit-script", Head, "job_submit.lua and epplan.lua: there, read by Lua, called",
-			[]*Fault{scriptMissing, scriptForeign, scriptBroken, moduleMissing, moduleChanged, moduleOther},
+			[]*Fault{scriptMissing, scriptForeign, scriptBroken, moduleMissing, moduleChanged, moduleOld},
 			bySettings(lookScript),
 		},
 		{

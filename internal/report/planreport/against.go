@@ -110,7 +110,7 @@ func (s *Summary) againstCaption() []string {
 // baseline, EASY and constant clocks, if they plan as many jobs.
 func (s *Summary) savingsText(scale report.Scale) string {
 	saved := report.FormatPercent(s.Saving())
-	if s.hasSavingInterval() {
+	if s.SavingInterval.isTold() {
 		saved += " (" + s.SavingInterval.String() + " in 9 of 10 cases)"
 	}
 	parts := []string{saved + " of " + scale.With(float64(s.Baseline)) + " at default clocks"}

@@ -59,10 +59,10 @@ func (p *PriorSaving) objectValue() report.Value {
 	})
 }
 
-// hasSavingInterval reports whether the saving has an interval that is worth telling: not where models
-// are off, but nothing depends on it.
-func (s *Summary) hasSavingInterval() bool {
-	return s.SavingInterval != nil && s.SavingInterval.High-s.SavingInterval.Low > report.RelativeTolerance
+// isTold reports whether an interval is there and worth telling: not where models are off, but nothing
+// depends on it.
+func (i *Interval) isTold() bool {
+	return i != nil && i.High-i.Low > report.RelativeTolerance
 }
 
 // modelErrorSource is one of the things that a doubted model is off by: the same for all jobs that

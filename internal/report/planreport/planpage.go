@@ -136,7 +136,7 @@ func (p *PlanPage) tiles(s *Summary) page.Tiles {
 			Label: "Saving", Value: report.FormatPercent(s.Saving()),
 			Note: "of " + scale.With(float64(s.Baseline)) + " at default clocks", Kind: page.Good,
 		}
-		if s.hasSavingInterval() {
+		if s.SavingInterval.isTold() {
 			tile.Note += "; " + s.SavingInterval.String() + " in 9 of 10 cases"
 		}
 		switch saved := s.Saving(); {

@@ -150,7 +150,7 @@ func (s *Summary) boundText() string {
 // constant clocks.
 func (s *Summary) savingText() string {
 	text := lessOrMore(s.Saving()) + " than at default clocks"
-	if s.hasSavingInterval() {
+	if s.SavingInterval.isTold() {
 		text += " (" + s.SavingInterval.String() + " less in 9 of 10 cases)"
 	}
 	if s.isComparable(s.Constant) {

@@ -3,6 +3,7 @@ package joblog_test
 import (
 	"bytes"
 	"encoding/csv"
+	"io"
 	"reflect"
 	"strconv"
 	"strings"
@@ -39,6 +40,24 @@ func written(t failer, jobs []record.HistoryJob) string {
 		t.Fatal(err)
 	}
 	return text.String()
+}
+
+// readFunc reads a log.
+type readFunc func(r io.Reader, name string, o *joblog.Options, visit joblog.Visit) (*joblog.Tally, error)
+
+// checkLog reads what may be a log: its jobs are counted, and can be kept and written.
+func checkLog(t failer, read readFunc, text string) {
+	var jobs []record.HistoryJob
+	tally, err := read(strings.NewReader(text), "fuzz", &joblog.Options{Cluster: "c"}, keep(&jobs))
+	if tally == nil || err == nil && int(tally.Jobs) != len(jobs) {
+		t.Fatalf("%+v, %d jobs, %v", tally, len(jobs), err)
+	}
+	for i := range jobs {
+		if _, err := jobs[i].Canonical(); err != nil {
+			t.Fatalf("job %+v can't be kept: %v", jobs[i], err)
+		}
+	}
+	checkTable(t, jobs)
 }
 
 // checkTable writes jobs, reads them, and writes them: both tables are the same.
