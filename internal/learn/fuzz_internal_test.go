@@ -25,7 +25,7 @@ func FuzzModelRecords(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(r.Form, r.Coefficients)
+		f.Add(r.Form, []byte(r.Coefficients))
 	}
 	f.Add("x", []byte("{}"))
 	f.Fuzz(func(t *testing.T, form string, coefficients []byte) {
