@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// FuzzReadRuns: whatever is to be put back into the records, it is refused by its line, or is read again as it
-// was written.
+// FuzzReadRuns: whatever is to be put back into the records, it is refused by its line, or is read again as
+// it was written.
 func FuzzReadRuns(f *testing.F) {
 	f.Add([]byte(`{"id":1,"received":"2026-05-01T10:00:00Z","digest":"AQ==","outcome":{"cluster":"alpha","node":"n1","run_id":"1"}}` + "\n"))
 	f.Add([]byte(`{"id":1,"x":2}`))

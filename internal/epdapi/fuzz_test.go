@@ -20,11 +20,12 @@ type answering struct {
 }
 
 func (a answering) RoundTrip(*http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: a.status, Status: a.body, Body: io.NopCloser(strings.NewReader(a.body))}, nil
+	body := io.NopCloser(strings.NewReader(a.body))
+	return &http.Response{StatusCode: a.status, Status: a.body, Body: body}, nil
 }
 
-// FuzzAnswersOfAnEPD: whatever answers at a socket, a client has an answer, or an error that is one line which
-// can be shown.
+// FuzzAnswersOfAnEPD: whatever answers at a socket, a client has an answer, or an error that is one line
+// which can be shown.
 func FuzzAnswersOfAnEPD(f *testing.F) {
 	for _, text := range []string{
 		`{"version":"1","gpus":[{"uuid":"GPU-1"}],"queue":{"jobs":[{"id":7,"limit_s":60}]}}`, "<html>", "\xff",

@@ -9,8 +9,8 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 )
 
-// FuzzModelRecords: whatever stands in the records as a model, it is refused, or it predicts positive times and
-// powers at the clocks that it was measured at.
+// FuzzModelRecords: whatever stands in the records as a model, it is refused, or it predicts positive times
+// and powers at the clocks that it was measured at.
 func FuzzModelRecords(f *testing.F) {
 	base := dvfsmodel.Setting{Core: 1380, Mem: 877}
 	for _, samples := range [][]dvfsmodel.Sample{
