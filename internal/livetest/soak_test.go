@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -46,6 +47,7 @@ type soak struct {
 	jobs      int
 	submitted int
 	unsure    int            // jobs that slurmctld may have taken
+	refused   int            // jobs that it refused since it knew no node with their GPUs
 	kinds     map[string]int // of jobs
 	faults    map[string]int
 	missing   map[string][]window // when epds may not have been told of jobs
@@ -227,7 +229,9 @@ func (s *soak) submitAny() {
 	job, err := s.sbatch([]byte("#!/bin/sh\n"+line+"\n"), args...)
 	if err != nil { // a slurmctld that is too busy may have taken it all the same
 		s.Logf("sbatch: %v", err)
-		s.unsure += count
+		if s.unsure += count; strings.Contains(err.Error(), "node configuration is not available") {
+			s.refused++
+		}
 		return
 	}
 	s.submitted += count
