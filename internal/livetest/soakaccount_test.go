@@ -81,7 +81,8 @@ func (s *soak) takesBack() {
 	jobs = append(jobs, name(s.submit(": workload 0; sleep 0.0", "--gres=gpu:1", "-t", "5", "-J", "CANCELLED")))
 	s.within(patience, "the queue is put in the plan's order", func() bool { return s.steered().Nice > 0 })
 	s.allUndone(own)
-	// What runs keeps what it was submitted with, as it may be requeued: those that fill a node, and the short one.
+	// What runs keeps what it was submitted with, as it may be requeued: those that fill nodes, and the
+	// short one.
 	runs := len(s.names) + 1
 	if now := s.steered(); now.Nice > runs || now.Prefer > 0 || now.Weights > 0 {
 		s.Errorf("left are %+v", now)
