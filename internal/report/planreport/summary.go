@@ -247,14 +247,13 @@ func (r *Result) summary() Summary {
 	l := &r.Plan.Ledger
 	s := Summary{
 		Policy: r.Plan.Policy, From: r.Plan.From, Status: r.Plan.Status, Mode: r.Problem.Mode,
-		MaxTurnaround: r.Problem.MaxTurnaround,
-		Start:         r.Problem.Start, Seed: r.Seed, Cut: r.Plan.Cut,
+		Start: r.Problem.Start, Seed: r.Seed, Cut: r.Plan.Cut,
 		JobsTotal: len(r.Problem.Tasks) - r.runningCount(), Misses: len(r.Plan.Misses),
 		Infeasible: len(r.Plan.Unplaced),
 		Energy:     l.Total(), Run: l.Run, Idle: l.Idle, TurnOn: l.TurnOn, Host: l.Host, Sleep: l.Sleep,
 		Baseline: r.Baseline, Bound: r.Bound.Value, PastDue: len(r.Plan.PastDue(r.Problem)),
 		Objective: r.Problem.Cost(r.Plan), ObjectiveBound: r.Bound.Cost, ObjectiveUnit: r.Problem.CostUnit(),
-		Clocks: r.Plan.Clocks,
+		Clocks: r.Plan.Clocks, MaxTurnaround: r.Problem.MaxTurnaround,
 	}
 	first := math.Inf(1)
 	waits, turnarounds := make([]float64, 0, s.JobsTotal), make([]float64, 0, s.JobsTotal)
