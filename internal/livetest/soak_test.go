@@ -47,7 +47,7 @@ type soak struct {
 	jobs      int
 	submitted int
 	unsure    int            // jobs that slurmctld may have taken
-	refused   int            // jobs that it refused since it knew no node with their GPUs
+	refused   []time.Time    // when it refused one since it knew no node with their GPUs
 	kinds     map[string]int // of jobs
 	faults    map[string]int
 	missing   map[string][]window // when epds may not have been told of jobs
@@ -230,7 +230,7 @@ func (s *soak) submitAny() {
 	if err != nil { // a slurmctld that is too busy may have taken it all the same
 		s.Logf("sbatch: %v", err)
 		if s.unsure += count; strings.Contains(err.Error(), "node configuration is not available") {
-			s.refused++
+			s.refused = append(s.refused, time.Now())
 		}
 		return
 	}

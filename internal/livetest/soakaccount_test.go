@@ -6,13 +6,17 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
 // jobEnd is what Slurm says of a job that ended.
-type jobEnd struct{ name, state string }
+type jobEnd struct {
+	name, state string
+	at          time.Time
+}
 
 // readEnds reads what slurmctld has written of jobs that ended; a job that was put back into the queue ends
 // again later.
@@ -25,7 +29,7 @@ func (s *soak) readEnds() {
 			}
 			break
 		}
-		id, name, state := int64(0), "", ""
+		id, name, state, at := int64(0), "", "", time.Time{}
 		for field := range strings.FieldsSeq(s.part) {
 			key, value, _ := strings.Cut(field, "=")
 			switch key {
@@ -35,9 +39,11 @@ func (s *soak) readEnds() {
 				name = value
 			case "JobState":
 				state = value
+			case "EndTime":
+				at, _ = time.ParseInLocation("2006-01-02T15:04:05", value, time.Local)
 			}
 		}
-		s.ends[id], s.part = jobEnd{name, state}, ""
+		s.ends[id], s.part = jobEnd{name, state, at}, ""
 	}
 }
 
@@ -197,12 +203,17 @@ func (s *soak) endedAsMeant(ran func(job int64) bool, none map[string]int) {
 		tooLate := e.name == "CANCELLED" && e.state == "COMPLETED" // to be cancelled
 		switch {
 		case e.state == e.name || tooLate:
-		case e.state == "FAILED" && !ran(id) && s.refused > 0:
+		case e.state == "FAILED" && !ran(id) && s.wasRefusedNear(e.at):
 			none["failed in the queue of a slurmctld that knew no GPUs"]++
 		default:
 			s.Errorf("job %d is %s, want %s", id, e.state, e.name)
 		}
 	}
+}
+
+// wasRefusedNear reports whether slurmctld refused jobs a minute before or after.
+func (s *soak) wasRefusedNear(at time.Time) bool {
+	return slices.ContainsFunc(s.refused, func(t time.Time) bool { return at.Sub(t).Abs() < time.Minute })
 }
 
 // accountAt accounts for the runs of a job on a node; once: it is the only run of the job. Why others have no
