@@ -3,23 +3,24 @@ package main
 import (
 	"errors"
 	"log/slog"
-	"net"
 	"net/http"
 	"sync"
 	"time"
 
 	"github.com/epplan/epplan/internal/control"
+	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/slurm"
 )
 
-// Of requests that are refused so many are logged: anybody on the network may send them. What one machine, or
-// one user at a socket, is refused leaves room for what others are.
+// Of requests that are refused so many are logged: anybody on the network may send them. What one source, as
+// [daemon.SourceOf] has it, is refused leaves room for what others are.
 const (
-	refusalsLogged = 50 // reasons of one machine, in such a time
+	refusalsLogged = 50 // reasons of one source, in such a time
 	refusalTold    = time.Hour
+	refusalsOfOne  = 20  // in such a time
 	refusalsOfAll  = 100 // in such a time
 	refusalsTime   = time.Minute
-	maxTold        = 1000 // machines
+	maxTold        = 1000 // sources
 )
 
 // refusalLog logs requests that were refused, and counts those that are too many.
@@ -31,43 +32,58 @@ type refusalLog struct {
 	since      time.Time
 	logged     int
 	suppressed int
-	machines   map[string]*toldReasons
+	sources    map[string]*toldReasons
 }
 
-// toldReasons are the reasons that were logged of one machine.
+// toldReasons are the reasons that were logged of one source.
 type toldReasons struct {
-	since time.Time
-	told  map[string]struct{}
+	since  time.Time
+	told   map[string]struct{}
+	minute time.Time // in which so many were told
+	lately int
 }
 
 // isNew reports whether a refusal hasn't been logged lately, and there is room for it.
 func (r *refusalLog) isNew(from, reason string, now time.Time) bool {
-	m := r.machines[from]
+	m := r.sources[from]
 	if m == nil || now.Sub(m.since) >= refusalTold {
-		m = &toldReasons{now, make(map[string]struct{})}
-		if r.machines == nil || len(r.machines) >= maxTold {
-			r.machines = make(map[string]*toldReasons)
+		if r.sources == nil {
+			r.sources = make(map[string]*toldReasons)
 		}
-		r.machines[from] = m
+		if m == nil && len(r.sources) >= maxTold {
+			delete(r.sources, r.oldest())
+		}
+		m = &toldReasons{since: now, told: make(map[string]struct{})}
+		r.sources[from] = m
 	}
-	if _, told := m.told[reason]; told || len(m.told) >= refusalsLogged {
+	if m.minute != r.since {
+		m.minute, m.lately = r.since, 0
+	}
+	if _, told := m.told[reason]; told || len(m.told) >= refusalsLogged || m.lately >= refusalsOfOne {
 		return false
 	}
 	m.told[reason] = struct{}{}
+	m.lately++
 	return true
+}
+
+// oldest is the source that is known for longest.
+func (r *refusalLog) oldest() (first string) {
+	for from, m := range r.sources {
+		if first == "" || m.since.Before(r.sources[first].since) {
+			first = from
+		}
+	}
+	return first
 }
 
 // note logs one.
 func (r *refusalLog) note(remote string, err error) {
-	from, _, notHost := net.SplitHostPort(remote)
-	if notHost != nil {
-		from = remote
-	}
 	reason := slurm.Printable(err.Error(), 400)
-	r.say(from, reason, "a request is refused", "from", remote, "error", reason)
+	r.say(daemon.SourceOf(remote), reason, "a request is refused", "from", remote, "error", reason)
 }
 
-// say logs a message for a reason of a machine, or of a node.
+// say logs a message for a reason of a source, or of a node.
 func (r *refusalLog) say(from, reason, message string, attrs ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -24,12 +24,12 @@ func TestStrangersCantFillTheLog(t *testing.T) {
 		for i := range 1000 {
 			r.note("10.0.0.9:4711", fmt.Errorf("no credential %d", i))
 		}
-		if lines := strings.Count(log.String(), "\n"); lines != refusalsLogged {
+		if lines := strings.Count(log.String(), "\n"); lines != refusalsOfOne {
 			t.Errorf("%d lines for 1000 refusals", lines)
 		}
 		<-time.After(refusalsTime)
 		r.note("10.0.0.9:4711", errors.New("no credential"))
-		if !strings.Contains(log.String(), fmt.Sprintf("count=%d", 1000-refusalsLogged)) {
+		if !strings.Contains(log.String(), fmt.Sprintf("count=%d", 1000-refusalsOfOne)) {
 			t.Errorf("what wasn't said isn't counted:\n%s", log.String())
 		}
 	})
@@ -54,17 +54,43 @@ func TestWhatOneMachineIsRefusedAgainAndAgainIsLoggedOnce(t *testing.T) {
 	})
 }
 
-// One machine that is refused again and again, each time for another reason, hides none of what others are.
-func TestWhatOneMachineIsRefusedLeavesRoomForOthers(t *testing.T) {
+// Who is refused again and again, each time for another reason, hides none of what others are, by whichever
+// of the addresses it has.
+func TestWhatOneSourceIsRefusedLeavesRoomForOthers(t *testing.T) {
+	for what, from := range map[string]func(i int) string{
+		"one machine":           func(int) string { return "10.0.0.9:4711" },
+		"a network of IPv6":     func(i int) string { return fmt.Sprintf("[2001:db8::%x]:4711", 1+i) },
+		"a user of the machine": func(i int) string { return fmt.Sprintf("127.0.%d.%d:4711", i/250, 1+i%250) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var log text
+			r := refusalLog{log: slog.New(slog.NewTextHandler(&log, nil))}
+			r.note("10.0.0.7:4711", errors.New("told long ago"))
+			for i := range 2 * maxTold {
+				r.note(from(i), fmt.Errorf("no credential %d", i))
+			}
+			r.note("10.0.0.8:4711", errors.New("node n1 speaks for itself alone"))
+			if !strings.Contains(log.String(), "speaks for itself alone") {
+				t.Errorf("%s: it is hidden by what another one sends:\n%s", what, log.String())
+			}
+			r.note("10.0.0.7:4711", errors.New("told long ago"))
+			if strings.Count(log.String(), "told long ago") != 1 {
+				t.Errorf("%s: what was told is forgotten:\n%s", what, log.String())
+			}
+		})
+	}
+}
+
+// Of very many sources those are forgotten that are known for longest.
+func TestOfManySourcesTheOldestIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log text
-		r := refusalLog{log: slog.New(slog.NewTextHandler(&log, nil))}
-		for i := range 1000 {
-			r.note("10.0.0.9:4711", fmt.Errorf("no credential %d", i))
+		r := refusalLog{log: slog.New(slog.DiscardHandler)}
+		for i := range maxTold + 10 {
+			r.note(fmt.Sprintf("10.0.%d.%d:4711", i/250, 1+i%250), errors.New("no credential"))
+			<-time.After(refusalsTime / 50)
 		}
-		r.note("10.0.0.8:4711", errors.New("node n1 speaks for itself alone"))
-		if !strings.Contains(log.String(), "speaks for itself alone") {
-			t.Errorf("it is hidden by what another machine sends:\n%s", log.String())
+		if len(r.sources) != maxTold || r.sources["10.0.0.10"] != nil || r.sources["10.0.0.11"] == nil {
+			t.Errorf("%d are known, the first of them: %v", len(r.sources), r.sources["10.0.0.1"])
 		}
 	})
 }

@@ -139,7 +139,6 @@ type Controller struct {
 	settings  atomic.Pointer[Settings]
 	reloading sync.Mutex
 	started   time.Time
-	nodes     nodeModels
 	decider   *decide.Decider
 	learner   *learn.Learner
 	forecasts *forecast.Forecaster
@@ -221,11 +220,11 @@ func assemble(options Options) *Controller {
 		Settings: func() *decide.Settings { return &c.settings.Load().Settings },
 		Jobs:     c.Jobs, Models: c.learner, Plan: c.Plan, Backlog: c.waiting.Backlog,
 		StoreWait: options.StoreWait, Clock: options.Clock,
-		Seed: options.Seed, Log: options.Log, SeeNode: c.nodes.put, Unwritten: &c.unwritten,
+		Seed: options.Seed, Log: options.Log, Unwritten: &c.unwritten,
 	})
 	c.Foresight = &Foresight{
 		options: &c.options, settings: c.settings.Load, jobs: c.Jobs, learner: c.learner, decider: c.decider,
-		nodes: &c.nodes, reports: c.reports,
+		reports: c.reports,
 	}
 	c.Queries = c.newQuery()
 	return c

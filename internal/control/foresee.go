@@ -5,9 +5,7 @@ import (
 	"hash/fnv"
 	"io"
 	"iter"
-	"maps"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -16,6 +14,7 @@ import (
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/learn"
 	"github.com/epplan/epplan/internal/nodes"
+	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
@@ -29,18 +28,11 @@ type Foresight struct {
 	jobs     *jobs.Tracker
 	learner  *learn.Learner
 	decider  *decide.Decider
-	nodes    *nodeModels
 	reports  *nodes.Reports
 }
 
-// gpuModels are the GPU models of which anything is known, in order.
-func (f *Foresight) gpuModels() []string {
-	names := f.learner.GPUModels()
-	for _, name := range f.decider.GPUModels() {
-		names[name] = true
-	}
-	return slices.Sorted(maps.Keys(names))
-}
+// gpuModels are the GPU models of which anything is known, in order, each in one spelling.
+func (f *Foresight) gpuModels() []string { return f.decider.GPUModels(f.learner.GPUModels()) }
 
 // Upper is how long a queued job runs at most at default clocks, on the
 // slowest GPU model for which its workload has a model; false: there is none.
@@ -158,6 +150,13 @@ func (f *Foresight) Queue() (digest uint64, pending []slurm.JobID) {
 		}
 	}
 	return h.Sum64(), pending
+}
+
+// gpuNames tell which GPU models Slurm's GPUs are, by settings.
+func (f *Foresight) gpuNames(s *Settings) *query.GPUNames {
+	return &query.GPUNames{
+		Profiles: s.Profiles, Known: f.gpuModels(), OfNode: f.decider.GPUModelOf, Nodes: f.decider.NodesOf,
+	}
 }
 
 // powerOfGPUs is the least and the most that one of the GPUs uses that a job may get, by

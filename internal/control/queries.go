@@ -23,7 +23,7 @@ func (c *Controller) newQuery() *query.Service {
 		},
 		Status: c.status, Tracker: c.Jobs, Learner: c.learner, Forecasts: c.forecasts, Reports: c.reports,
 		Plan:      c.Plan,
-		GPUModels: c.Foresight.gpuModels,
+		GPUModels: c.Foresight.gpuModels, GPUModelOf: c.decider.GPUModelOf, NodesOf: c.decider.NodesOf,
 		Clocks: func(gpuModel string) (query.Clocks, bool) {
 			seen := c.decider.Clocks(gpuModel)
 			if seen == nil {

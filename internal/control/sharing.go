@@ -9,7 +9,6 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/colocate"
 	"github.com/epplan/epplan/internal/jobs"
-	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/planner/sharing"
@@ -25,7 +24,7 @@ func (f *Foresight) SharedNodes(
 	ctx context.Context, cluster *colocate.ClusterState, j *slurm.Job,
 ) colocate.Order {
 	s := f.settings()
-	models, now := f.gpuModels(), f.options.Clock()
+	names, now := f.gpuNames(s), f.options.Clock()
 	var failed error
 	order := colocate.RankNodes(cluster, j, &colocate.Options{
 		Rules: s.sharing(), Speed: f.options.Speed,
@@ -36,7 +35,7 @@ func (f *Foresight) SharedNodes(
 			return p, rate
 		},
 		Model: func(n *slurm.Node) string {
-			return cmp.Or(f.nodes.get(n.Name), query.NodeKind(s.Profiles, n, models).GPUModel)
+			return cmp.Or(names.OfNode(n.Name), names.NodeKind(n).GPUModel)
 		},
 		GPU: s.sharedGPU,
 		RecentSamples: func(node string, jobs []slurm.JobID) []colocate.UseSample {

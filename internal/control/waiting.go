@@ -11,7 +11,6 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/pause"
-	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/slurm"
 )
@@ -87,7 +86,7 @@ func (c *Controller) keepWaiting(ctx context.Context) {
 
 // whoWaits are the jobs that could start but for GPUs, or for their turn to have them.
 func (c *Controller) whoWaits() *waitingJobs {
-	profiles, gpuModels := c.settings.Load().Profiles, c.Foresight.gpuModels()
+	names := c.Foresight.gpuNames(c.settings.Load())
 	w := &waitingJobs{placeOf: make(map[string]int), counted: make(map[slurm.JobID]*waitJob)}
 	var gpus []int // by place
 	nodes := c.Jobs.Nodes()
@@ -98,7 +97,7 @@ func (c *Controller) whoWaits() *waitingJobs {
 			continue
 		}
 		partitions := slices.Sorted(slices.Values(n.Partitions))
-		at := waitPlace{strings.Join(partitions, ","), query.NodeKind(profiles, n, gpuModels).GPUModel}
+		at := waitPlace{strings.Join(partitions, ","), names.NodeKind(n).GPUModel}
 		place := slices.Index(w.places, at)
 		if place < 0 {
 			place = len(w.places)
@@ -118,7 +117,7 @@ func (c *Controller) whoWaits() *waitingJobs {
 		if one == nil {
 			one = &waitJob{
 				partitions: strings.Split(job.Partition.Value(), ","),
-				gpuModel:   query.WantedModel(profiles, &slurm.Job{TRESPerNode: key.perNode}, gpuModels),
+				gpuModel:   names.Wanted(&slurm.Job{TRESPerNode: key.perNode}),
 			}
 			for place := range w.places {
 				one.here = append(one.here, one.mayHave(&w.places[place]))

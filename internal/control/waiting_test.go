@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/slurm"
@@ -135,7 +134,7 @@ func TestANewcomersNiceIsSaidTogetherWithTheWordForIt(t *testing.T) {
 // whoWaitsOneByOne is whoWaits by a look at each job as Slurm has it: how many GPUs are waited for by
 // GPU of each node, beside a job, 0: none.
 func whoWaitsOneByOne(c *Controller, beside slurm.JobID) map[string]float64 {
-	profiles, gpuModels := c.settings.Load().Profiles, c.Foresight.gpuModels()
+	names := c.Foresight.gpuNames(c.settings.Load())
 	w := c.whoWaits()
 	by := planner.NewBacklog(w.byPlace.GPUs)
 	for id, job := range c.Jobs.All() {
@@ -144,7 +143,7 @@ func whoWaitsOneByOne(c *Controller, beside slurm.JobID) map[string]float64 {
 			continue
 		}
 		one := waitJob{
-			partitions: strings.Split(j.Partition, ","), gpuModel: query.WantedModel(profiles, &j, gpuModels),
+			partitions: strings.Split(j.Partition, ","), gpuModel: names.Wanted(&j),
 		}
 		by.Add(float64(job.Tasks()), func(place int) float64 {
 			if !one.mayHave(&w.places[place]) {

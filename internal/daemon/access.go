@@ -136,7 +136,10 @@ func (a *Access) telling(w http.ResponseWriter, r *http.Request, uid int64) http
 	}
 	from := r.RemoteAddr
 	if !addressOf(from).IsValid() {
-		from = "uid " + strconv.FormatInt(uid, 10)
+		from = "nobody"
+		if uid >= 0 && uid <= math.MaxUint32 {
+			from = a.limiter.uids.owner(uint32(uid))
+		}
 	}
 	return &refusalWriter{ResponseWriter: w, told: func(status int, why string) {
 		a.Refused(from, status, fmt.Errorf("%s %s by uid %d: %s", r.Method, r.URL.Path, uid, why))

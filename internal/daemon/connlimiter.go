@@ -134,6 +134,19 @@ func networkOf(a netip.Addr) string {
 	return a.String()
 }
 
+// SourceOf is by what a caller is counted as one: of an address its network, as [networkOf] has it; this machine
+// by any address that leads nowhere else, which any of its users may choose among. Else it is the text itself.
+func SourceOf(remote string) string {
+	switch a := addressOf(remote); {
+	case !a.IsValid():
+		return remote
+	case a.IsLoopback():
+		return "this machine"
+	default:
+		return networkOf(a)
+	}
+}
+
 // enter lets a connection in if there is room, or if one that proved nothing can make it: that is the
 // second one, to be closed.
 func (k *connLimiter) enter(c *peerConn) (in bool, out *peerConn) {

@@ -20,7 +20,8 @@ const (
 	addressesFor = 10 * time.Minute // addresses of a name are believed
 	failuresFor  = time.Minute      // that it has none
 	lookupBound  = 250 * time.Millisecond
-	askEvery     = time.Second // Slurm is asked about nodes for one address
+	askEvery     = time.Second // Slurm is asked about nodes for one network
+	maxAsking    = 4           // such questions at a time
 	// heardFor is how long a node that is heard from one address is heard from no other.
 	heardFor    = 10 * time.Minute
 	maxMachines = 100_000
@@ -52,8 +53,9 @@ type Machines struct {
 	bound map[netip.Addr]boundTo // addresses that Slurm doesn't know
 	own   resolved               // under ""
 	asked map[string]askedNode   // nodes that weren't in the list
-	// askers are addresses, with when Slurm was asked last about a node for them.
-	askers map[netip.Addr]time.Time
+	// askers are networks, as [networkOf] has them, with when Slurm was asked last about a node for them.
+	askers map[string]time.Time
+	asking int // questions to Slurm, now
 }
 
 // resolved are addresses of a name.
@@ -250,18 +252,20 @@ func (m *Machines) listed(name string) (slurm.Node, bool) {
 }
 
 // ask asks Slurm for a node that is said to be at an address, once a minute; false: Slurm has none, or
-// doesn't say. Each question is a process: one address has as few asked as a node needs, whatever names it
-// says.
+// doesn't say. Each question is a process: one network has as few asked as a node needs, whatever names it
+// says, and all together few at a time.
 func (m *Machines) ask(ctx context.Context, from netip.Addr, name string) (slurm.Node, bool) {
-	now := m.Clock()
+	now, source := m.Clock(), networkOf(from)
 	m.mu.Lock()
 	before := m.asked[name]
-	isAsked := m.Node != nil && !now.Before(before.until) && now.Sub(m.askers[from]) >= askEvery
+	isAsked := m.Node != nil && !now.Before(before.until) && now.Sub(m.askers[source]) >= askEvery &&
+		m.asking < maxAsking
 	if isAsked {
 		if m.askers == nil || len(m.askers) >= maxMachines {
-			m.askers = make(map[netip.Addr]time.Time)
+			m.askers = make(map[string]time.Time)
 		}
-		m.askers[from] = now
+		m.askers[source] = now
+		m.asking++
 	}
 	m.mu.Unlock()
 	if !isAsked {
@@ -273,6 +277,7 @@ func (m *Machines) ask(ctx context.Context, from netip.Addr, name string) (slurm
 	fresh := askedNode{n, err == nil, now.Add(failuresFor)}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.asking--
 	if m.asked == nil || len(m.asked) >= maxMachines {
 		m.asked = make(map[string]askedNode)
 	}
@@ -337,6 +342,9 @@ func (m *Machines) ownerOf(a netip.Addr) string {
 // itself alone from there, and only while it isn't heard from elsewhere. One that Slurm has on this machine
 // comes from no other, and one that Slurm doesn't have from none.
 func (m *Machines) SpeaksFor(ctx context.Context, from, origin netip.Addr, node string) error {
+	if slurm.ValidNode(node) != nil {
+		return fmt.Errorf("%w: Slurm has no node %s", query.ErrForbidden, slurm.Printable(node, maxNodeName))
+	}
 	if m.IsOwn(from) || m.NodeHosts != nil && m.isOneOf(ctx, from, m.NodeHosts()) {
 		m.hearTrusted(node, from)
 		return nil
@@ -347,8 +355,8 @@ func (m *Machines) SpeaksFor(ctx context.Context, from, origin netip.Addr, node 
 			return fmt.Errorf("%w: %s is the address of node %s, which speaks for itself alone", query.ErrForbidden,
 				from, owner)
 		}
-		if slurm.ValidNode(node) != nil || !known && m.hasOthers() {
-			return fmt.Errorf("%w: Slurm has no node %s", query.ErrForbidden, slurm.Printable(node, maxNodeName))
+		if !known && m.hasOthers() {
+			return fmt.Errorf("%w: Slurm has no node %s", query.ErrForbidden, node)
 		}
 		if known && m.isHere(ctx, &n) {
 			return fmt.Errorf("%w: Slurm has node %s on the controller's machine, and %s isn't that",

@@ -314,4 +314,55 @@ func TestNobodySpeaksForANodeOfTheControllersMachineNorForNone(t *testing.T) {
 	if asked != 1 {
 		t.Errorf("Slurm was asked %d times for what one address said at once", asked)
 	}
+	asked = 0
+	for i := range 1000 { // one machine may have a whole network
+		_ = n.says(fmt.Sprintf("2001:db8::%x", 1+i), fmt.Sprintf("n%d", 2000+i))
+	}
+	if asked != 1 {
+		t.Errorf("Slurm was asked %d times for what one network said at once", asked)
+	}
+}
+
+// However many machines ask about nodes that Slurm didn't list, few questions are open at a time.
+func TestFewQuestionsAboutUnknownNodesAreOpenAtATime(t *testing.T) {
+	n := newNetwork()
+	begun, end := make(chan struct{}, 100), make(chan struct{})
+	n.Node = func(context.Context, string) (slurm.Node, error) {
+		begun <- struct{}{}
+		<-end
+		return slurm.Node{}, slurm.ErrNotFound
+	}
+	var all sync.WaitGroup
+	for i := range maxAsking {
+		all.Go(func() { _ = n.says(fmt.Sprintf("10.7.1.%d", i), fmt.Sprintf("n%d", 100+i)) })
+	}
+	for range maxAsking {
+		<-begun
+	}
+	for i := range 50 {
+		_ = n.says(fmt.Sprintf("10.7.2.%d", i), fmt.Sprintf("n%d", 200+i))
+	}
+	close(end)
+	all.Wait()
+	if len(begun) > 0 {
+		t.Errorf("%d questions more than %d", len(begun), maxAsking)
+	}
+	if err := n.says("10.7.3.1", "n300"); err == nil || len(begun) != 1 {
+		t.Errorf("when they have their answers, %d are asked: %v", len(begun), err)
+	}
+}
+
+// A name that no node can have is kept nowhere, whoever says it.
+func TestImpossibleNamesOfNodesAreNotKept(t *testing.T) {
+	n := newNetwork()
+	n.Node = func(context.Context, string) (slurm.Node, error) { return slurm.Node{}, slurm.ErrNotFound }
+	for _, from := range []string{"10.7.0.8", "10.9.9.9", "127.0.0.1", "10.0.0.1"} {
+		n.now = n.now.Add(2 * askEvery)
+		if err := n.says(from, strings.Repeat("x", 1<<20)); !errors.Is(err, query.ErrForbidden) || len(err.Error()) > 500 {
+			t.Errorf("from %s: an error of %d bytes", from, len(err.Error()))
+		}
+	}
+	if len(n.asked)+len(n.heard)+len(n.bound) > 0 {
+		t.Errorf("kept: %d that Slurm was asked for, %d heard, %d by address", len(n.asked), len(n.heard), len(n.bound))
+	}
 }

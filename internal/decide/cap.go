@@ -2,7 +2,6 @@ package decide
 
 import (
 	"slices"
-	"sync"
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
@@ -99,42 +98,8 @@ func upperUnder(
 	return s.UpperTime(&pt)
 }
 
-// limitSeen is what an agent said of the power limit of a GPU model, of its power profiles, and whether its
-// core clock can't be locked.
-type limitSeen struct {
-	limit     epdapi.PowerLimit
-	coreFixed bool
-	profiles  []string // workload power profiles
-}
-
-// limitsSeen is what agents said last, by GPU model.
-type limitsSeen struct {
-	mu      sync.Mutex
-	byModel map[string]limitSeen
-}
-
-// note remembers what a request says, for estimates.
-func (l *limitsSeen) note(gpuModel string, r *epdapi.DecideRequest) {
-	if len(r.Clocks) == 0 || r.Shared {
-		return // it knows no clocks, or another run may have set a limit
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.byModel == nil {
-		l.byModel = make(map[string]limitSeen)
-	}
-	l.byModel[gpuModel] = limitSeen{r.PowerLimit, r.CoreFixed, r.Profiles}
-}
-
-// PowerLimitOf is the power limit of a GPU model that an agent said last; zero: none did since the start,
-// or none can be set.
+// PowerLimitOf is the power limit of a GPU model that agents said; zero: none did since the start, or none
+// can be set.
 func PowerLimitOf(dr *Decider, gpuModel string) epdapi.PowerLimit {
-	return dr.limits.of(gpuModel).limit
-}
-
-// of is what was said last of a GPU model.
-func (l *limitsSeen) of(gpuModel string) limitSeen {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.byModel[gpuModel]
+	return dr.seen.limit(gpuModel).limit
 }

@@ -126,9 +126,7 @@ func (dr *Decider) decide(r *epdapi.DecideRequest, job *jobs.Job, staleErr error
 		d.Workload = record.UnderProfile(job.Source.Workload(gpus), profile)
 	}
 	d.Limit = job.Limit
-	dr.noteClocks(d.GPUModel, t)
-	dr.limits.note(d.GPUModel, r)
-	dr.options.SeeNode(r.Node, d.GPUModel)
+	dr.seen.note(d.GPUModel, t, r)
 	ch := chooser{
 		settings: s, table: t, request: r, job: job, decision: d, staleErr: staleErr, now: now,
 		explores: drawLot(&dr.exploreKey, r.Job) < s.Live.Explore,

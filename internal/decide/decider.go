@@ -48,8 +48,6 @@ type Options struct {
 	Clock     func() time.Time
 	Seed      uint64 // of the lot; keep it over restarts, and to yourself
 	Log       *slog.Logger
-	// SeeNode is told which GPU model a node has; it must be quick.
-	SeeNode func(node, gpuModel string)
 	// Unwritten is told of each record that waits to be written, and when it doesn't any
 	// more.
 	Unwritten interface {
@@ -65,15 +63,14 @@ type Decider struct {
 	armKey     [sha256.Size]byte // key of the lot of those held out
 	exploreKey [sha256.Size]byte // and of those that explore
 	tables     tables
-	limits     limitsSeen
+	seen       gpusSeen
 	writer     *writer
 	evicted    atomic.Bool  // decisions of open runs may be in the store only
 	forgotten  atomic.Int64 // those of jobs submitted until then, Unix seconds, may be, too
 
 	mu      sync.Mutex
 	decided map[jobOnNode]*Decided
-	leads   map[leadKey]*Decided   // which the other nodes of a run follow
-	clocks  map[string]*ClockTable // by GPU model, as agents said
+	leads   map[leadKey]*Decided // which the other nodes of a run follow
 }
 
 type jobOnNode struct {
@@ -95,7 +92,6 @@ func New(options *Options) *Decider {
 		tables:     tables{seed: maphash.MakeSeed(), byKey: make(map[tableKey]*ClockTable)},
 		writer:     newWriter(options),
 		decided:    make(map[jobOnNode]*Decided), leads: make(map[leadKey]*Decided),
-		clocks: make(map[string]*ClockTable),
 	}
 }
 

@@ -58,6 +58,6 @@ func newDecider(tb testing.TB, seed uint64, clock func() time.Time) (*Decider, *
 	return New(&Options{
 		Records: noRecords{}, Cluster: "alpha", Settings: func() *Settings { return s }, Jobs: known,
 		Models: learn.New(learn.Options{Cluster: "alpha"}), StoreWait: time.Minute, Clock: clock,
-		Seed: seed, Log: slog.New(slog.DiscardHandler), SeeNode: func(string, string) {}, Unwritten: uncounted{},
+		Seed: seed, Log: slog.New(slog.DiscardHandler), Unwritten: uncounted{},
 	}), known
 }

@@ -22,7 +22,7 @@ func (dr *Decider) Preview(
 		GPUModel: gpuModel, GPUs: int(job.GPUs), Shared: shared,
 		Clocks: dr.clocksOf(s, gpuModel, model.Model),
 	}
-	seen := dr.limits.of(gpuModel)
+	seen := dr.seen.limit(gpuModel)
 	request.PowerLimit, request.CoreFixed = seen.limit, seen.coreFixed
 	profile := expectedProfile(s, seen.profiles, job.Partition.Value())
 	d = live.Decision{
@@ -42,7 +42,7 @@ func (dr *Decider) Preview(
 // WorkloadIn is the key under which runs of a workload on a GPU model are known that start in a partition, by
 // the settings in force and by what agents last said of the model.
 func WorkloadIn(dr *Decider, workload, partition, gpuModel string) string {
-	seen := dr.limits.of(gpuModel).profiles
+	seen := dr.seen.limit(gpuModel).profiles
 	return record.UnderProfile(workload, expectedProfile(dr.options.Settings(), seen, partition))
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"hash/maphash"
-	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -37,6 +36,7 @@ type tables struct {
 	mu    sync.RWMutex
 	seed  maphash.Seed
 	byKey map[tableKey]*ClockTable
+	pairs int // in all of them
 }
 
 type tableKey struct {
@@ -44,7 +44,10 @@ type tableKey struct {
 	clocks   uint64
 }
 
-const maxTables = 256
+const (
+	maxTables     = 256
+	maxTablePairs = 100_000
+)
 
 // get is the table of a request's GPUs.
 func (t *tables) get(s *Settings, r *epdapi.DecideRequest) *ClockTable {
@@ -59,8 +62,9 @@ func (t *tables) get(s *Settings, r *epdapi.DecideRequest) *ClockTable {
 	fresh.hash = key.clocks
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.byKey) >= maxTables {
+	if t.pairs += len(fresh.Pairs); len(t.byKey) >= maxTables || t.pairs > maxTablePairs {
 		clear(t.byKey)
+		t.pairs = len(fresh.Pairs)
 	}
 	t.byKey[key] = fresh
 	return fresh
@@ -129,27 +133,18 @@ func (t *ClockTable) setBase(s *Settings, r *epdapi.DecideRequest) {
 	}
 }
 
-// noteClocks remembers the clocks of a GPU model, for fitting and estimates.
-func (dr *Decider) noteClocks(model string, t *ClockTable) {
-	if len(t.Pairs) == 0 {
-		return
-	}
-	dr.mu.Lock()
-	defer dr.mu.Unlock()
-	dr.clocks[model] = t
-}
-
-// Clocks are those of a GPU model as agents last said; nil: none did since the
+// Clocks are those of a GPU model as agents said; nil: none did since the
 // start.
-func (dr *Decider) Clocks(gpuModel string) *ClockTable {
-	dr.mu.Lock()
-	defer dr.mu.Unlock()
-	return dr.clocks[gpuModel]
-}
+func (dr *Decider) Clocks(gpuModel string) *ClockTable { return dr.seen.clocks(gpuModel) }
 
-// GPUModels are those whose clocks agents named since the start, in no order.
-func (dr *Decider) GPUModels() []string {
-	dr.mu.Lock()
-	defer dr.mu.Unlock()
-	return slices.Collect(maps.Keys(dr.clocks))
-}
+// SeeNode notes which GPU model a node has, as its agent says.
+func (dr *Decider) SeeNode(node, gpuModel string) { dr.seen.name(node, gpuModel) }
+
+// GPUModelOf is the GPU model that a node's agent named last; "": it named none since the start.
+func (dr *Decider) GPUModelOf(node string) string { return dr.seen.last(node) }
+
+// NodesOf is how many nodes' agents say that they have a GPU model.
+func (dr *Decider) NodesOf(gpuModel string) int { return dr.seen.nodes(gpuModel) }
+
+// GPUModels are those that agents named since the start and further ones, in order, each in one spelling.
+func (dr *Decider) GPUModels(further map[string]bool) []string { return dr.seen.models(further) }

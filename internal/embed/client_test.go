@@ -355,13 +355,25 @@ func TestSecretsAreScrubbed(t *testing.T) {
 		`password := "s3cr3tvalue"`, `<add key="DBPassword" value="s3cr3tvalue"/>`, "license_key: s3cr3tvalue1",
 		"X-Auth = s3cr3tvalue1", "cookies.set(session='s3cr3tvalue1')", "HEROKU_API => '01234567-s3cr3t'",
 		"_gitlab_session=s3cr3tvalue1", "DATADOG_APP: s3cr3tvalue1", "sonar.login=s3cr3tvalue1",
+		"DB_PASSWORD='correct horse s3cr3t'", `DB_PASSWORD="my s3cr3t word!"`, "MYSQL_PASS = 'a s3cr3t'",
+		"https://s3cr3tvalue@github.com/x", "pass\u200bword=s3cr3tvalue", "password\u00a0=\u00a0s3cr3tvalue",
+		"tok\u00aden: s3cr3tvalue",
 	} {
 		if got := embed.Scrub(text); strings.Contains(got, "s3cr3t") {
 			t.Errorf("%q became %q", text, got)
 		}
 	}
+	for text, secret := range map[string]string{
+		"password: 12345678": "12345678", "token = 1234567890": "1234567890", "SECRET_KEY = 'abc'": "abc",
+		"PGPASSWORD=abc psql": "abc", "export PASSWORD=1": "1", `{"password": 123456}`: "123456",
+	} {
+		if got := embed.Scrub(text); strings.Contains(got, secret) {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
 	for _, text := range []string{
-		"epochs = 10", "tokens = 4096", "model = resnet50(weights=None)",
+		"epochs = 10", "tokens = 4096", "max_tokens=1000000000", "print('done')", "password: str",
+		"git clone ssh://git@github.com/x", "über naïve 日本語", "model = resnet50(weights=None)",
 		"https://example.com/a:b", "def f():\n\tpass\n\treturn forward", "forward_pass = model(x)",
 		"passes = 3", "bypass(x)", "srun -u python train.py", "echo start | tee log", "srun -p gpu -n 4 ./a.out",
 		"python -u train.py --user-dir x", "sbatch -p gpu job.sh", "for pass in range(3):",

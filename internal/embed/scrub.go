@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+
+	"github.com/epplan/epplan/internal/spelling"
 )
 
 // scrubbedMark stands where a secret was.
@@ -22,6 +24,13 @@ var secretPatterns = sync.OnceValue(func() []*regexp.Regexp {
 		regexp.MustCompile(
 			`(?i)(\b[\w.-]*(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credential)[\w.-]*["'\])]*\s*(?:[:?]?=|:|,|\s)\s*["']?)(?:bearer\s+)?[\d.]*[^\s"',;)\d.][^\s"',;)]{3,}()`,
 		),
+		// In quotes, whatever it is; and what is short or a number only where nothing else has such a name.
+		regexp.MustCompile(
+			`(?i)(\b[\w.-]*(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credential|_pass|_pwd)[\w.-]*["'\])]*\s*(?:[:?]?=|:|,)\s*)(?:"[^"\n]+"|'[^'\n]+')()`,
+		),
+		regexp.MustCompile(`(?i)(\b[\w.-]*(?:passw(?:or)?d|passphrase|secret)[\w.-]*["'\])]*=["']?)[^\s"',;)]+()`),
+		regexp.MustCompile(`(?i)(\b[\w.-]*(?:passw(?:or)?d|passphrase|secret)[\w.-]*["'\])]*\s*[:?]?[=:]\s*)\d[^\s"',;)]*()`),
+		regexp.MustCompile(`(?i)(\b[\w.-]*token["'\])]*\s*[=:]\s*["']?)\d{6,}\b()`),
 		regexp.MustCompile(
 			`(\b[A-Z0-9_]+_(?:PASS|PWD|PAT|DSN|WEBHOOK(?:_URL)?)["'\])]*\s*[=:]\s*["']?)[^\s"',;)]{4,}()`,
 		),
@@ -31,6 +40,7 @@ var secretPatterns = sync.OnceValue(func() []*regexp.Regexp {
 		regexp.MustCompile(`(?i)(\b(?:[a-z0-9.]+[_-])*[a-z]*(?:pwd|pass|pw)["'\])]*(?:[=:]["']?|\s*[=:]\s*["']))[^\s"',;)]{3,}()`),
 		// In addresses, the user may be missing, and the password may have a slash.
 		regexp.MustCompile(`(://)[^/\s:@"']*:[^\s@"']+(@)`),
+		regexp.MustCompile(`(https?://)[^/\s:@"']{8,}(@)`),
 		regexp.MustCompile(`(?i)([?&](?:sig|signature|key|code|auth)=)[^&\s"']+()`),
 		regexp.MustCompile(`(?i)((?:account|sharedaccess)key=)[^;\s"']+()`),
 		regexp.MustCompile(`((?:hooks\.slack\.com|discord(?:app)?\.com/api/webhooks|[\w.-]*webhook[\w.-]*)/)[\w/@.-]{8,}()`),
@@ -57,9 +67,10 @@ var secretPatterns = sync.OnceValue(func() []*regexp.Regexp {
 	}
 })
 
-// Scrub is a text without what looks like a password, key or token. It would rather
-// take out too much.
+// Scrub is a text without what looks like a password, key or token, and without characters that nobody sees,
+// between which one may hide. It would rather take out too much.
 func Scrub(text string) string {
+	text = strings.Map(shown, text)
 	for _, s := range secretPatterns() {
 		text = s.ReplaceAllString(text, "${1}"+scrubbedMark+"${2}")
 	}
@@ -75,6 +86,19 @@ func Scrub(text string) string {
 		}
 		return word
 	})
+}
+
+// shown is a character if it is seen, or parts words or lines; -1: it is neither.
+func shown(r rune) rune {
+	switch {
+	case r == '\n' || r == '\t' || r == '\r':
+		return r
+	case unicode.IsSpace(r):
+		return ' '
+	case !spelling.IsShown(r):
+		return -1
+	}
+	return r
 }
 
 // keyedValue is what stands behind a name such as license_key, or behind that of a service; longWord may be a

@@ -72,9 +72,10 @@ type ClockGroup struct {
 
 // Bounds of what a request may name.
 const (
-	MaxGPUs      = 1024   // of a job
-	MaxModelName = 200    // bytes of a GPU model's name
-	maxClocks    = 20_000 // pairs
+	MaxGPUs      = 1024 // of a job
+	MaxModelName = 200  // bytes of a GPU model's name
+	maxClocks    = 2000 // core clocks at a memory clock, as a profile may have
+	maxPairs     = 5000 // of clocks: a device of today has up to some 2,000
 	MaxMHz       = 20_000
 	// MaxProfileName is how many bytes the name of a power profile has at most.
 	MaxProfileName = 40
@@ -113,7 +114,7 @@ func (r *DecideRequest) Validate() error {
 	pairs := 0
 	for _, g := range r.Clocks {
 		pairs += len(g.Core)
-		if !isClock(g.Mem, 1) || len(g.Core) == 0 || pairs > maxClocks {
+		if !isClock(g.Mem, 1) || len(g.Core) == 0 || len(g.Core) > maxClocks || pairs > maxPairs {
 			return fmt.Errorf("%w: %d core clocks at %v MHz of memory", ErrRequest, len(g.Core), g.Mem)
 		}
 		for _, core := range g.Core {

@@ -29,7 +29,8 @@ func TestABareTypeOfGPUIsTheBoardThatTheSiteHas(t *testing.T) {
 		{"x9000", []string{"V100"}, "x9000", false},
 		{"", []string{"V100"}, "", false},
 	} {
-		if got, known := typedModel(profiles, c.gres, c.seen); got != c.want || known != c.known {
+		names := GPUNames{Profiles: profiles, Known: c.seen, Nodes: func(string) int { return 0 }}
+		if got, known := names.typed(c.gres); got != c.want || known != c.known {
 			t.Errorf("%q beside %q: %q, %v, want %q, %v", c.gres, c.seen, got, known, c.want, c.known)
 		}
 	}

@@ -42,10 +42,10 @@ func (s *Service) Queue(ctx context.Context, who Caller) (*epdapi.Queue, error) 
 	}
 	set, now := s.options.Settings(), s.options.Clock()
 	q := &epdapi.Queue{At: listed.At, Jobs: []epdapi.QueuedJob{}, Nodes: []epdapi.QueueNode{}}
-	r := &queueReader{s.options, set, s.options.GPUModels(), make(map[record.WorkloadKey]*learn.Model)}
-	gpuModels, profiles := r.gpuModels, set.Profiles
+	names := GPUNames{set.Profiles, s.options.GPUModels(), s.options.GPUModelOf, s.options.NodesOf}
+	r := &queueReader{s.options, set, names, make(map[record.WorkloadKey]*learn.Model)}
 	nodes := s.options.Tracker.Nodes()
-	kinds, foreseen := kindsOf(profiles, nodes, gpuModels), 0
+	kinds, foreseen := names.kindsOf(nodes), 0
 	for id, known := range s.options.Tracker.All() {
 		if !who.seesAll() && known.UID != who.UID {
 			continue
@@ -61,7 +61,7 @@ func (s *Service) Queue(ctx context.Context, who Caller) (*epdapi.Queue, error) 
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		}
-		out := queuedJob(profiles, &j, gpuModels, now)
+		out := queuedJob(&names, &j, now)
 		out.GPUs, out.Shared, out.Tasks = gpus, shared, known.Tasks()
 		if j.State.Base != slurm.Pending {
 			out.GPUModel = cmp.Or(kinds.under(&j), out.GPUModel)
@@ -73,7 +73,7 @@ func (s *Service) Queue(ctx context.Context, who Caller) (*epdapi.Queue, error) 
 		}
 		q.Jobs = append(q.Jobs, *out)
 	}
-	q.Nodes, q.Profiles = queueNodes(profiles, nodes, gpuModels), r.profilesText()
+	q.Nodes, q.Profiles = names.queueNodes(nodes), r.profilesText()
 	var err error
 	q.Models, err = r.modelsText()
 	return q, err
@@ -81,10 +81,10 @@ func (s *Service) Queue(ctx context.Context, who Caller) (*epdapi.Queue, error) 
 
 // queueReader reads what is known of queued jobs.
 type queueReader struct {
-	options   *Options
-	set       *Settings
-	gpuModels []string
-	models    map[record.WorkloadKey]*learn.Model // of their workloads
+	options *Options
+	set     *Settings
+	names   GPUNames
+	models  map[record.WorkloadKey]*learn.Model // of their workloads
 }
 
 // wanted is how many GPUs a job has or asks for, and whether only parts of
@@ -104,7 +104,7 @@ func wanted(k *jobs.Job, j *slurm.Job) (gpus int, shared bool) {
 }
 
 // queuedJob is a job as the queue shows it, but for its size and workload.
-func queuedJob(profiles *config.Profiles, j *slurm.Job, gpuModels []string, now time.Time) *epdapi.QueuedJob {
+func queuedJob(names *GPUNames, j *slurm.Job, now time.Time) *epdapi.QueuedJob {
 	asked := now
 	if !j.Submit.IsZero() {
 		asked = j.Submit.In(now.Location())
@@ -114,7 +114,7 @@ func queuedJob(profiles *config.Profiles, j *slurm.Job, gpuModels []string, now 
 		ID: int64(j.ID), Name: slurm.ValidUTF8(j.Name), User: slurm.ValidUTF8(j.User),
 		Partition: slurm.ValidUTF8(j.Partition),
 		State:     string(j.State.Base), Held: waits(j), Nodes: j.NodeCount,
-		GPUModel: WantedModel(profiles, j, gpuModels), DeadlineS: deadlineFrom(now, j.Deadline, wishes.Deadline),
+		GPUModel: names.Wanted(j), DeadlineS: deadlineFrom(now, j.Deadline, wishes.Deadline),
 		HandsOff: wishes.Off || wishes.HasFixedClocks() || j.GPUFreq != "", Slowdown: wishes.Slowdown,
 	}
 	if j.State.Base == slurm.Pending {
@@ -163,46 +163,77 @@ func waits(j *slurm.Job) bool {
 	return w == slurm.WaitHeld || w == slurm.WaitLater
 }
 
-// WantedModel is the GPU model that a job names as the type of its gres.
-func WantedModel(profiles *config.Profiles, j *slurm.Job, gpuModels []string) string {
+// GPUNames tell which GPU models Slurm's GPUs are.
+type GPUNames struct {
+	Profiles *config.Profiles
+	Known    []string                  // GPU models of which anything is known, in order
+	OfNode   func(node string) string  // what a node's agent said; "": nothing
+	Nodes    func(gpuModel string) int // how many nodes' agents say that they have it
+}
+
+// Wanted is the GPU model that a job names as the type of its gres.
+func (g *GPUNames) Wanted(j *slurm.Job) string {
 	perNode, err := slurm.ParseGres(j.TRESPerNode)
 	if err != nil {
 		return ""
 	}
-	for _, g := range perNode {
-		if name, known := typedModel(profiles, g.Type, gpuModels); known && g.Name == "gpu" {
+	for _, gres := range perNode {
+		if name, known := g.typed(gres.Type); known && gres.Name == "gpu" {
 			return name
 		}
 	}
 	return ""
 }
 
-// typedModel is the GPU model that a type of gres stands for: that of a
-// profile, else the only one that is known whose name holds the type. A bare name such
-// as a100 is rather a board of that family that the site has, if there is only one.
-func typedModel(profiles *config.Profiles, gres string, gpuModels []string) (string, bool) {
+// typed is the GPU model that a type of gres stands for: of those of its name, or whose names hold it, the
+// one that nearly all nodes have, else that of a profile, else the only one. A bare name such as a100 is rather
+// a board of that family that the site has, if there is only one.
+func (g *GPUNames) typed(gres string) (string, bool) {
 	if gres == "" {
 		return "", false
 	}
-	wanted := spelling.Fold(gres)
-	p := profiles.Find(gres)
-	if p != nil && slices.Contains(gpuModels, p.Name) {
-		return p.Name, true
-	}
-	var found []string
-	for _, name := range gpuModels {
-		family, _, _ := strings.Cut(name, "-")
-		if p == nil && strings.Contains(spelling.Fold(name), wanted) || spelling.Fold(family) == wanted {
-			found = append(found, name)
-		}
+	p, found := g.under(gres)
+	if most := g.nearlyAll(found); most != "" {
+		return most, true
 	}
 	switch {
+	case p != nil && slices.Contains(found, p.Name):
+		return p.Name, true
 	case len(found) == 1:
 		return found[0], true
 	case p != nil:
 		return p.Name, true
 	}
 	return gres, false
+}
+
+// under are the profile of a type of gres, if there is one, and the known GPU models that it may stand for.
+func (g *GPUNames) under(gres string) (p *config.Profile, found []string) {
+	p = g.Profiles.Find(gres)
+	wanted := spelling.Fold(gres)
+	for _, name := range g.Known {
+		family, _, _ := strings.Cut(name, "-")
+		if p != nil && name == p.Name || p == nil && strings.Contains(spelling.Fold(name), wanted) ||
+			spelling.Fold(family) == wanted {
+			found = append(found, name)
+		}
+	}
+	return p, found
+}
+
+// nearlyAll is the one of some GPU models that nine in ten of their nodes have, or more; "": there is none.
+func (g *GPUNames) nearlyAll(names []string) string {
+	const mostOf, outOf = 9, 10
+	sum := 0
+	for _, name := range names {
+		sum += g.Nodes(name)
+	}
+	for _, name := range names {
+		if n := g.Nodes(name); n > 0 && outOf*n >= mostOf*sum {
+			return name
+		}
+	}
+	return ""
 }
 
 // workload is the key of a job's workload if there is a model of it,
@@ -214,7 +245,7 @@ func (r *queueReader) workload(ctx context.Context, job *jobs.Job, out *epdapi.Q
 	}
 	out.HandsOff = out.HandsOff || known.OwnFreq || out.Shared
 	workload, found := known.Source.Workload(out.GPUs), ""
-	for _, name := range r.gpuModels {
+	for _, name := range r.names.Known {
 		key := r.options.keyIn(known.Partition.Value(), workload, name)
 		if m := r.options.Learner.Model(key).Model; m != nil {
 			r.models[key], found = m, key.Workload
@@ -223,12 +254,11 @@ func (r *queueReader) workload(ctx context.Context, job *jobs.Job, out *epdapi.Q
 	return found
 }
 
-// queueNodes are the kinds of nodes that Slurm may start jobs on. GPUs without
-// a type are of the only GPU model that is known, if it is the only one.
-func queueNodes(profiles *config.Profiles, nodes []slurm.Node, gpuModels []string) []epdapi.QueueNode {
+// queueNodes are the kinds of nodes that Slurm may start jobs on.
+func (g *GPUNames) queueNodes(nodes []slurm.Node) []epdapi.QueueNode {
 	kinds := []epdapi.QueueNode{}
 	for i := range nodes {
-		kind := NodeKind(profiles, &nodes[i], gpuModels)
+		kind := g.NodeKind(&nodes[i])
 		if kind.GPUs == 0 || !nodes[i].State.Usable() {
 			continue
 		}
@@ -246,20 +276,24 @@ func queueNodes(profiles *config.Profiles, nodes []slurm.Node, gpuModels []strin
 	return kinds
 }
 
-// NodeKind is what GPUs a node has; without any it has 0. Types of GPUs stand for models
-// of profiles, or for those that are known.
-func NodeKind(profiles *config.Profiles, n *slurm.Node, gpuModels []string) epdapi.QueueNode {
+// NodeKind is what GPUs a node has; without any it has 0. They are what the node's agent says where that agrees
+// with their type; else their type stands for a GPU model of a profile, or for one that is known, and those
+// without a type are of the only GPU model that is known, if it is the only one.
+func (g *GPUNames) NodeKind(n *slurm.Node) epdapi.QueueNode {
 	kind := epdapi.QueueNode{}
-	for _, g := range n.Gres {
-		if g.Name != "gpu" || g.Count < 1 || kind.GPUs > 0 {
+	for _, gres := range n.Gres {
+		if gres.Name != "gpu" || gres.Count < 1 || kind.GPUs > 0 {
 			continue
 		}
-		kind.GPUs = int(min(g.Count, math.MaxInt16))
-		switch {
-		case g.Type != "":
-			kind.GPUModel, _ = typedModel(profiles, g.Type, gpuModels)
-		case len(gpuModels) == 1:
-			kind.GPUModel = gpuModels[0]
+		kind.GPUs = int(min(gres.Count, math.MaxInt16))
+		said := g.OfNode(n.Name)
+		switch _, found := g.under(gres.Type); {
+		case said != "" && (gres.Type == "" || slices.Contains(found, said)):
+			kind.GPUModel = said
+		case gres.Type != "":
+			kind.GPUModel, _ = g.typed(gres.Type)
+		case len(g.Known) == 1:
+			kind.GPUModel = g.Known[0]
 		}
 	}
 	return kind
@@ -268,10 +302,10 @@ func NodeKind(profiles *config.Profiles, n *slurm.Node, gpuModels []string) epda
 // nodeKinds are the GPU models of nodes by name.
 type nodeKinds map[string]string
 
-func kindsOf(profiles *config.Profiles, nodes []slurm.Node, gpuModels []string) nodeKinds {
+func (g *GPUNames) kindsOf(nodes []slurm.Node) nodeKinds {
 	kinds := make(nodeKinds, len(nodes))
 	for i := range nodes {
-		if kind := NodeKind(profiles, &nodes[i], gpuModels); kind.GPUs > 0 {
+		if kind := g.NodeKind(&nodes[i]); kind.GPUs > 0 {
 			kinds[nodes[i].Name] = kind.GPUModel
 		}
 	}
@@ -318,42 +352,55 @@ func (r *queueReader) modelsText() (string, error) {
 const assumedIdleW = 50
 
 // profilesText is GPU models whose clocks agents named and no profile does, other than by
-// an estimate, as a profiles file; empty without any.
+// an estimate, as a profiles file; empty without any. One that can't be said so is left out.
 func (r *queueReader) profilesText() string {
 	var b strings.Builder
-	for _, name := range r.gpuModels {
-		seen, known := r.options.Clocks(name)
-		p, err := r.set.Profiles.Lookup(name)
-		if !known || err == nil && (len(p.Clocks) > 0 && !slices.Contains(p.Estimate, "clocks") || p.Range != "") {
+	for _, name := range r.names.Known {
+		text := r.profileText(name)
+		if _, err := config.ReadProfiles(strings.NewReader(text), ""); text != "" && err != nil {
+			r.options.Log.Warn("the clocks of a GPU model can't be listed", "gpu_model", name, "error", err)
 			continue
 		}
-		pairs := seen.Pairs
-		if err == nil {
-			pairs = plannedPairs(p, seen)
-		}
-		idle, source := float64(assumedIdleW), "the device's own clocks; idle power assumed"
-		if err == nil {
-			idle, source = float64(p.IdleW), "the device's own clocks"
-		}
-		fmt.Fprintf(&b, "[[gpu]]\nname = %q\nidle_w = %v\nhost_w_per_gpu = %v\nsource = %q\n", name, idle,
-			float64(r.set.HostW(name)), source)
-		fmt.Fprintf(&b, "default_core_mhz = %v\ndefault_mem_mhz = %v\nclocks = [", float64(seen.Base.Core),
-			float64(seen.Base.Mem))
-		for i, pair := range pairs {
-			switch {
-			case i > 0 && pairs[i-1].Mem == pair.Mem:
-				fmt.Fprintf(&b, ", %v", float64(pair.Core))
-				continue
-			case i > 0:
-				b.WriteString("] }, ")
-			}
-			fmt.Fprintf(&b, "{ mem_mhz = [%v], core_mhz = [%v", float64(pair.Mem), float64(pair.Core))
-		}
-		if len(pairs) > 0 {
-			b.WriteString("] }")
-		}
-		b.WriteString("]\n")
+		b.WriteString(text)
 	}
+	return b.String()
+}
+
+// profileText is one GPU model as a table of a profiles file; empty where a profile has its clocks, or nobody
+// named them.
+func (r *queueReader) profileText(name string) string {
+	var b strings.Builder
+	seen, known := r.options.Clocks(name)
+	p, err := r.set.Profiles.Lookup(name)
+	if !known || err == nil && (len(p.Clocks) > 0 && !slices.Contains(p.Estimate, "clocks") || p.Range != "") {
+		return ""
+	}
+	pairs := seen.Pairs
+	if err == nil {
+		pairs = plannedPairs(p, seen)
+	}
+	idle, source := float64(assumedIdleW), "the device's own clocks; idle power assumed"
+	if err == nil {
+		idle, source = float64(p.IdleW), "the device's own clocks"
+	}
+	fmt.Fprintf(&b, "[[gpu]]\nname = %q\nidle_w = %v\nhost_w_per_gpu = %v\nsource = %q\n", name, idle,
+		float64(r.set.HostW(name)), source)
+	fmt.Fprintf(&b, "default_core_mhz = %v\ndefault_mem_mhz = %v\nclocks = [", float64(seen.Base.Core),
+		float64(seen.Base.Mem))
+	for i, pair := range pairs {
+		switch {
+		case i > 0 && pairs[i-1].Mem == pair.Mem:
+			fmt.Fprintf(&b, ", %v", float64(pair.Core))
+			continue
+		case i > 0:
+			b.WriteString("] }, ")
+		}
+		fmt.Fprintf(&b, "{ mem_mhz = [%v], core_mhz = [%v", float64(pair.Mem), float64(pair.Core))
+	}
+	if len(pairs) > 0 {
+		b.WriteString("] }")
+	}
+	b.WriteString("]\n")
 	return b.String()
 }
 

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // newSchema is what a new database is made by.
@@ -123,8 +124,8 @@ func renewBackup(ctx context.Context, path string, version int) error {
 	if err != nil {
 		return err
 	}
-	now, err := os.Stat(path)
-	if err != nil || !now.ModTime().After(before.ModTime()) {
+	written, err := lastWrite(path)
+	if err != nil || !written.After(before.ModTime()) {
 		return err
 	}
 	fresh := copied + ".again.part"
@@ -136,6 +137,19 @@ func renewBackup(ctx context.Context, path string, version int) error {
 		return err // another process has migrated it meanwhile, and made a backup
 	}
 	return os.Rename(fresh, copied)
+}
+
+// lastWrite is when a database was written last: what is written goes to its log first.
+func lastWrite(path string) (time.Time, error) {
+	now, err := os.Stat(path)
+	if err != nil {
+		return time.Time{}, err
+	}
+	log, err := os.Stat(path + "-wal")
+	if err == nil && log.Size() > 0 && log.ModTime().After(now.ModTime()) {
+		return log.ModTime(), nil
+	}
+	return now.ModTime(), nil
 }
 
 // versionOf is the schema of a database that nobody writes.

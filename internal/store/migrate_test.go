@@ -276,6 +276,41 @@ func TestABackupFromBeforeAnEarlierUpgradeIsMadeAnew(t *testing.T) {
 	}
 }
 
+// An older epd that was killed left what it wrote last in the log alone: the backup has it.
+func TestABackupHasWhatIsInTheLogAlone(t *testing.T) {
+	written := schema1(t)
+	db := raw(t, written)
+	db.SetMaxOpenConns(1)
+	for _, statement := range []string{
+		"PRAGMA journal_mode = WAL", "PRAGMA wal_autocheckpoint = 0", "DELETE FROM outcomes",
+	} {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "records.db")
+	copied := path + ".schema1.bak" // of an earlier upgrade, before the log was written
+	for to, from := range map[string]string{path: written, path + "-wal": written + "-wal", copied: written} {
+		if err := os.WriteFile(to, contents(t, from), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := time.Now()
+	for file, at := range map[string]time.Time{path: now.Add(-time.Hour), copied: now.Add(-time.Minute)} {
+		if err := os.Chtimes(file, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open(t, path, nil)
+	var left int
+	if err := raw(t, copied).QueryRowContext(t.Context(), "SELECT count(*) FROM outcomes").Scan(&left); err != nil {
+		t.Fatal(err)
+	}
+	if got := schemaVersion(t, copied); got != 1 || left != 0 {
+		t.Errorf("the backup has schema %d and %d outcomes that were deleted", got, left)
+	}
+}
+
 func TestAnOpenedDatabaseIsMigratedOnce(t *testing.T) {
 	path := schema1(t)
 	for range 2 {
