@@ -52,7 +52,7 @@ func TestSavingsSayHowMuchLongerJobsTook(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.Settings = settings(t, "[live]\nmax_slowdown = 1.25\n") })
 	for workload, longer := range map[string]float64{"a": 1.2, "b": 1} {
 		for arm, times := range map[live.Arm][]float64{
-			live.ArmHeldOut: {98, 100, 102}, live.ArmTreated: {99, 99, 101, 101},
+			live.ArmHeldOut: {98, 100, 102}, live.ArmTreated: {99, 99, 101, 101}, live.ArmConstant: {105, 109, 116},
 		} {
 			for i, s := range times {
 				if arm == live.ArmTreated {
@@ -69,6 +69,11 @@ func TestSavingsSayHowMuchLongerJobsTook(t *testing.T) {
 	if l := s.Time; l.Runs != 8 || l.Against != 6 || math.Abs(l.LongerS-4*20) > 1e-9 ||
 		math.Abs(l.BaselineS-800) > 1e-9 || !(l.LowS > 60 && l.HighS < 100) || s.MaxSlowdown != 1.25 {
 		t.Errorf("%+v, max_slowdown %v, want 80 s longer than 800 s", l, s.MaxSlowdown)
+	}
+	// 110 s at constant clocks: a's treated runs took 10 s more than that, b's 10 s less.
+	if l := s.Constant.AddedTime; l.Runs != 8 || l.Against != 6 || math.Abs(l.LongerS) > 1e-9 ||
+		math.Abs(l.BaselineS-880) > 1e-9 || !(l.LowS < 0 && l.HighS > 0) {
+		t.Errorf("%+v, want as long as 880 s", l)
 	}
 	if got := s.Time.Words("held out"); !strings.HasPrefix(got, "10.0 % longer than held out; between") {
 		t.Error(got)

@@ -120,6 +120,7 @@ type ConstantArm struct {
 	// AddedGPU and AddedNode are what treated runs used less than these.
 	AddedGPU  AddedSaving `json:"added_gpu"`
 	AddedNode AddedSaving `json:"added_node"`
+	AddedTime AddedTime   `json:"added_time"` // how much longer treated runs took than these
 }
 
 // AddedSaving is what choosing clocks for each job saves over constant clocks, with the
@@ -134,6 +135,20 @@ type AddedSaving struct {
 	BaselineJ float64 `json:"baseline_j"`
 	Needed    int64   `json:"needed_constant_runs"` // as [Saving.Needed]
 }
+
+// AddedTime is how much longer jobs took than those at constant clocks, with the bounds of its 95 % interval.
+// It is a [Longer] against another arm.
+type AddedTime struct {
+	Runs      int64   `json:"runs"`          // treated ones
+	Against   int64   `json:"constant_runs"` // that they were compared with
+	LongerS   float64 `json:"longer_s"`      // all treated runs together; below 0: shorter
+	LowS      float64 `json:"low_s"`
+	HighS     float64 `json:"high_s"`
+	BaselineS float64 `json:"baseline_s"` // what the treated runs would have taken at constant clocks
+}
+
+// Longer is the same as how much longer jobs took than held-out ones.
+func (a *AddedTime) Longer() *Longer { return (*Longer)(a) }
 
 // Saving is the same as a saving.
 func (a *AddedSaving) Saving() *Saving { return (*Saving)(a) }

@@ -69,6 +69,7 @@ func (s *Service) Savings(ctx context.Context, who Caller, since time.Time) (epd
 		constant.Time = longer(times, (*savings.Arms).ConstantStratum)
 		constant.AddedGPU = epdapi.AddedSaving(saving(gpu, (*savings.Arms).AddedStratum))
 		constant.AddedNode = epdapi.AddedSaving(saving(node, (*savings.Arms).AddedStratum))
+		constant.AddedTime = epdapi.AddedTime(longer(times, (*savings.Arms).AddedStratum))
 		sum.Constant = &constant
 	}
 	sum.Workloads, sum.Alone = workloads(comparisons, sum.GPU.Runs > 0)

@@ -29,6 +29,7 @@ func TestThePagesTellOfTheConstantArm(t *testing.T) {
 		AddedGPU: epdapi.AddedSaving{
 			Runs: 30, Against: 9, SavedJ: 2e5, LowJ: -1e5, HighJ: 5e5, BaselineJ: 82e5, Needed: 12,
 		},
+		AddedTime: epdapi.AddedTime{Runs: 30, Against: 9, LongerS: 50, LowS: 10, HighS: 90, BaselineS: 1000},
 	}
 	parts := savingsParts(&s)
 	facts := make(map[string]string)
@@ -39,6 +40,7 @@ func TestThePagesTellOfTheConstantArm(t *testing.T) {
 	for name, want := range map[string]string{
 		"Added by choosing": "by 30 runs against 9 at constant clocks; about 12 more runs at " +
 			"constant clocks tell it from chance",
+		"Added, run time":          "5.0 % longer than at constant clocks; between 1.0 % and 9.0 %",
 		"At constant clocks":       "by 9 runs against 4 held out",
 		"Measured at the GPUs":     "by 30 runs against 4 held out",
 		"Runs of the constant arm": "9; 10",

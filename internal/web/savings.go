@@ -124,6 +124,9 @@ func constantFacts(s *epdapi.Savings) page.Facts {
 			Name: "Added, of nodes", Text: savingSentence(c.AddedNode.Saving(), "at constant clocks"),
 		})
 	}
+	if t := c.AddedTime.Longer(); t.Runs > 0 {
+		facts = append(facts, page.Fact{Name: "Added, run time", Text: t.Words("at constant clocks")})
+	}
 	if c.Node.Runs > 0 {
 		facts = append(facts, page.Fact{
 			Name: "At constant clocks, of nodes", Text: savingSentence(&c.Node, "held out"),

@@ -60,6 +60,9 @@ func writeConstant(b *strings.Builder, s *epdapi.Savings) {
 	report.WriteRow(b, "Added", "by choosing clocks for each job, against constant clocks:")
 	added := addedComparisons(c)
 	compare(added)
+	if t := c.AddedTime.Longer(); t.Runs > 0 {
+		report.WriteRow(b, "", "time: %s", t.Words("at constant clocks"))
+	}
 	if len(added) > 0 && !added[0].saving.IsCertain() {
 		report.WriteRow(b, "", "%s", addedUncertaintyText(c))
 	}
@@ -113,5 +116,10 @@ func constantFacts(c *epdapi.ConstantArm) page.Facts {
 	add("Constant clocks against default ones", constantComparisons(c))
 	facts = append(facts, page.Fact{Name: "Constant clocks, run time", Text: c.Time.Words("held out")})
 	add("Chosen clocks against constant ones", addedComparisons(c))
+	if t := c.AddedTime.Longer(); t.Runs > 0 {
+		facts = append(facts, page.Fact{
+			Name: "Chosen clocks against constant ones, run time", Text: t.Words("at constant clocks"),
+		})
+	}
 	return facts
 }
