@@ -72,6 +72,7 @@ func (s *soak) finish() {
 // takesBack has jobs wait, some with a nice of their user's, lets the plan order them, and takes that back.
 func (s *soak) takesBack() {
 	s.Helper()
+	s.within(patience, "nothing is left to steer", func() bool { return s.steered().Nice == 0 })
 	own := make(map[string]string)
 	const waiting = 3
 	jobs := make([]string, 0, len(s.names)+waiting+1)

@@ -101,8 +101,17 @@ func (s *soak) slurmctldIsAway(sig syscall.Signal) (end func()) {
 		}
 		s.eventually("slurmctld is back", s.pings)
 		s.closed = false
+		if sig != syscall.SIGSTOP {
+			s.later = append(s.later, appointment{time.Now().Add(countsGPUsAnew), func() {
+				_, _ = s.trySlurm("scontrol", "reconfigure")
+			}})
+		}
 	}
 }
+
+// countsGPUsAnew is how long after its start slurmctld is configured anew: GPUs of jobs that were about to end
+// when it began it takes to be in use for ever (22.05: GresUsed of idle nodes), and starts hardly any jobs.
+const countsGPUsAnew = 10 * time.Second
 
 // slurmdIsAway takes a node out of service, as its administrator does, and starts its slurmd again if what
 // ran there ended meanwhile: one that is stopped while it starts a job leaves that job, and the node, as they

@@ -30,6 +30,9 @@ const (
 	defaultBusy   = 2 * time.Second
 	readers       = 4
 	urgentReaders = 2
+	// readerCache is how many pages a reader keeps, as SQLite says it: 512 KiB. The system keeps the file's pages for
+	// all of them.
+	readerCache = "-512"
 )
 
 // Store is the records of jobs and runs in an open database: for who decides, for who
@@ -128,7 +131,7 @@ func (db *database) open(ctx context.Context, busy time.Duration) error {
 // openReaders opens so many connections that only read, all at once: one that is
 // opened later might read another database at the path, with the log of this one.
 func openReaders(ctx context.Context, path string, busy time.Duration, most int) (*sql.DB, error) {
-	db, err := sql.Open("sqlite3", dsn(path, busy, "_query_only", "true"))
+	db, err := sql.Open("sqlite3", dsn(path, busy, "_query_only", "true", "_cache_size", readerCache))
 	if err != nil {
 		return nil, err
 	}
