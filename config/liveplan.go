@@ -147,12 +147,19 @@ func (l *Live) RenewalWithin(most time.Duration) time.Duration {
 
 // Parse is the policy that makes the plan.
 func (p *Planning) Parse() (*planner.Policy, error) {
-	text := p.Policy
-	if text == Best {
-		text = policy.DefaultName(planner.Offline)
-	}
-	return policy.Parse(text, policy.DefaultParams())
+	return policy.Parse(p.registered(), policy.DefaultParams())
 }
+
+// registered is the policy string as the registry knows it.
+func (p *Planning) registered() string {
+	if p.Policy == Best {
+		return policy.DefaultName(planner.Offline)
+	}
+	return p.Policy
+}
+
+// CountsDeadlines reports whether the policy has jobs meet their deadlines before it looks at anything else.
+func (p *Planning) CountsDeadlines() bool { return policy.CountsDue(p.registered()) }
 
 // check notes a plan beside another order of the queue.
 func (p *LivePlan) check(d *document, pick *LivePick) {

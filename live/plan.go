@@ -30,14 +30,18 @@ type Plan struct {
 	Listed time.Time `json:"-"`
 	// NextEnd is when the first of the jobs that run is expected to end; zero: none runs.
 	NextEnd time.Time `json:"-"`
+	// CountsDeadlines tells that jobs with a deadline are planned to meet it where they can, before others.
+	CountsDeadlines bool `json:"-"`
 	// Needs are the nodes that run nothing at the plan's time and get a task, the first first.
 	Needs []NodeNeed `json:"-"`
 }
 
 // NodeNeed is a node that runs nothing, and when a plan has a task on it.
 type NodeNeed struct {
-	GPUModel string
-	At       time.Time
+	GPUModel   string
+	GPUs       int
+	Partitions []string // that it is in, in order; nil: they aren't known
+	At         time.Time
 }
 
 // PlannedJob is what a plan has for a job that waits, or for a task of an array.

@@ -77,6 +77,7 @@ type Submission struct {
 	CPUsPerTask uint32 `json:"cpus_per_task,omitempty"`
 	BeginTime   int64  `json:"begin_unix_s,omitempty"`
 	Held        bool   `json:"held,omitempty"`
+	OwnNice     bool   `json:"own_nice,omitempty"` // the user gave it one
 }
 
 // SubmitAnswer is what job_submit.lua may set. Empty fields leave the job as it is.

@@ -283,7 +283,7 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 	goal := s.config.Goal()
 	goal.Set(s.problem)
 	if s.slurmQueue != nil {
-		if err := s.slurmQueue.AddRunning(s.problem, s.nodePartitions); err != nil {
+		if err := s.slurmQueue.AddRunning(s.problem); err != nil {
 			return err
 		}
 	}

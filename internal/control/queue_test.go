@@ -14,6 +14,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/query"
+	"github.com/epplan/epplan/internal/slurmqueue"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
@@ -343,5 +344,73 @@ func TestOneNodesWordChangesNoOtherNodesGPUs(t *testing.T) {
 			"NVIDIA X9000" {
 			t.Errorf("%s: a job that wants an x9000 gets %q", c.what, name)
 		}
+	}
+}
+
+// planOf is the plan of the queue by default settings.
+func planOf(t *testing.T, r *rig) *live.Plan {
+	t.Helper()
+	c := config.Default()
+	c.Live.Plan.Mode = config.PlanEnforce
+	wanted, _ := c.Live.Planning()
+	terms := &slurmqueue.PlanTerms{Profiles: config.BuiltinProfiles(), Goal: c.Goal(), Safety: c.Safety}
+	p, err := slurmqueue.NewPlan(t.Context(), r.queue(&operator), terms, &wanted, start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// What can't start as it is, and what runs where nothing may start, takes no GPUs of what can.
+func TestWhatCannotStartAndNodesThatDrainTakeNoGPUsInPlans(t *testing.T) {
+	for what, other := range map[string]func(j *slurm.Job, now time.Time){
+		"a job that its partition's limit keeps out": func(j *slurm.Job, now time.Time) {
+			j.Submit, j.Reason, j.TRESPerNode = now.Add(-24*time.Hour), "PartitionTimeLimit", "gres/gpu:4"
+			j.TimeLimit = live.LimitOf(30 * 24 * time.Hour)
+		},
+		"a job on a node that drains": func(j *slurm.Job, now time.Time) {
+			j.State.Base, j.Start, j.Allocated = slurm.Running, now.Add(-time.Minute), slurm.TRES{"gres/gpu": 4}
+			j.NodeList, j.TimeLimit = "a2", live.LimitOf(24*time.Hour)
+		},
+		"a job on that node and on one that is down": func(j *slurm.Job, now time.Time) {
+			j.State.Base, j.Start, j.Allocated = slurm.Running, now.Add(-time.Minute), slurm.TRES{"gres/gpu": 8}
+			j.NodeList, j.NodeCount, j.TimeLimit = "a[2-3]", 2, live.LimitOf(24*time.Hour)
+		},
+	} {
+		r := newRig(t, nil)
+		now := r.clock.read()
+		pending := pendingAt(now)
+		r.sync(fixedSlurm{
+			jobs: []slurm.Job{
+				pending(10, func(j *slurm.Job) { other(j, now) }),
+				pending(11, func(j *slurm.Job) { j.TRESPerNode = "gres/gpu:4" }),
+			},
+			nodes: []slurm.Node{
+				within(gpuNode("a1", "gpu:v100:4", "IDLE"), "gpu"),
+				within(gpuNode("a2", "gpu:v100:4", "ALLOCATED+DRAIN"), "gpu"),
+				within(gpuNode("a3", "gpu:v100:4", "DOWN"), "gpu"),
+			},
+		})
+		p := planOf(t, r)
+		if len(p.Jobs) != 1 || p.Jobs[0].Job != 11 || p.Jobs[0].Start.After(start) {
+			t.Errorf("%s: %+v", what, p.Jobs)
+		}
+	}
+}
+
+// A job that comes into the queue when it is released is a change, for which a plan is made anew.
+func TestAReleasedJobIsAnotherQueue(t *testing.T) {
+	r := newRig(t, nil)
+	pending := pendingAt(r.clock.read())
+	digest := func(priority uint32, reason string) uint64 {
+		r.sync(fixedSlurm{jobs: []slurm.Job{
+			pending(10, nil), pending(11, func(j *slurm.Job) { j.Priority, j.Reason = priority, reason }),
+		}})
+		d, _ := r.Foresight.Queue()
+		return d
+	}
+	held, waits, more := digest(0, "JobHeldUser"), digest(900, "Priority"), digest(901, "Resources")
+	if held == waits || waits != more {
+		t.Errorf("held %d, in the queue %d, first in the queue %d", held, waits, more)
 	}
 }

@@ -69,12 +69,16 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 	return answer, nil
 }
 
+// maxArrayList is how long the list of an array's tasks may be, in bytes, for a nice that comes with it.
+const maxArrayList = 1000
+
 // niceAtSubmit is the nice with which a job comes behind those that are in order already, until it has its
-// own place; 0: none. A job that couldn't start yet gets none.
+// own place; 0: none. A job that couldn't start yet gets none, nor one whose user gave it one: ours couldn't be
+// told from that. Of an array whose list of tasks Slurm may cut, at 4,096 bytes, it couldn't be taken back.
 func (c *Controller) niceAtSubmit(s *slurm.Submission, wishes *slurm.Wishes) int64 {
 	partition := string(s.Partition)
 	if c.options.NiceAtSubmit == nil || strings.Contains(partition, ",") || s.Held ||
-		s.BeginTime > 0 || wishes.Off {
+		s.BeginTime > 0 || wishes.Off || s.OwnNice || len(s.Array) > maxArrayList {
 		return 0
 	}
 	return c.options.NiceAtSubmit(partition, s.UID, !wishes.Deadline.IsZero())

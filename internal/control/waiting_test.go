@@ -112,12 +112,16 @@ func TestANewcomersNiceIsSaidTogetherWithTheWordForIt(t *testing.T) {
 		"the default partition": {func(s *slurm.Submission) { s.Partition = "" }, 12},
 		"another partition":     {func(s *slurm.Submission) { s.Partition = "cpu" }, 0},
 		"two partitions":        {func(s *slurm.Submission) { s.Partition = "gpu,cpu" }, 0},
-		"held":                  {func(s *slurm.Submission) { s.Held = true }, 0},
-		"later":                 {func(s *slurm.Submission) { s.BeginTime = 1e9 }, 0},
-		"no GPU":                {func(s *slurm.Submission) { s.TRESPerNode = "" }, 0},
-		"opted out":             {func(s *slurm.Submission) { s.Comment = "epplan:off" }, 0},
-		"a deadline":            {func(s *slurm.Submission) { s.Comment = "epplan:deadline=+5h" }, 7},
-		"another's words":       {func(s *slurm.Submission) { s.Admin = slurm.Hex(strings.Repeat("x", 2000)) }, 0},
+		"a nice of its user's":  {func(s *slurm.Submission) { s.OwnNice = true }, 0},
+		"a long list of tasks": {func(s *slurm.Submission) {
+			s.Array = slurm.Hex(strings.Repeat("1,3,", 300))
+		}, 0},
+		"held":            {func(s *slurm.Submission) { s.Held = true }, 0},
+		"later":           {func(s *slurm.Submission) { s.BeginTime = 1e9 }, 0},
+		"no GPU":          {func(s *slurm.Submission) { s.TRESPerNode = "" }, 0},
+		"opted out":       {func(s *slurm.Submission) { s.Comment = "epplan:off" }, 0},
+		"a deadline":      {func(s *slurm.Submission) { s.Comment = "epplan:deadline=+5h" }, 7},
+		"another's words": {func(s *slurm.Submission) { s.Admin = slurm.Hex(strings.Repeat("x", 2000)) }, 0},
 	} {
 		s := slurm.Submission{
 			Version: 1, Kind: "batch", UID: 1000, Name: "train", Partition: "gpu", TRESPerNode: "gres/gpu:1",

@@ -128,6 +128,10 @@ func (ch *chooser) followPlan(budget float64) {
 		aside("%s", advice.Why)
 		return
 	}
+	if planned.HeldOut { // while it waited, an array had one lot for all of its tasks
+		aside("it has the array at the clocks that it would have without it")
+		return
+	}
 	if planned.GPUModel != d.GPUModel {
 		aside("it has the job on %s", planned.GPUModel)
 		return

@@ -224,3 +224,30 @@ func TestAJobAtAPlansClocksChoosesAPowerLimitThatMakesItNoSlower(t *testing.T) {
 		t.Errorf("%d jobs at a plan's clocks under a limit, %d without", limited, plain)
 	}
 }
+
+// A treated task of an array that a plan has as held out, as one lot was drawn for all of its tasks while they
+// waited, is at clocks of its own choice.
+func TestATaskIsTreatedWhateverThePlanHadItsArrayAs(t *testing.T) {
+	from := newPool(t, rand.New(rand.NewPCG(19, 5)), 40)
+	rng, slowed := rand.New(rand.NewPCG(20, 5)), 0
+	for range 500 {
+		a := from.draw(rng)
+		plan := liveplan.Advice{Policy: "edl", Job: &live.PlannedJob{
+			Job: 10, Task: "10_3", GPUModel: a.profile.Name, HeldOut: true, Reason: "default clocks",
+		}}
+		alone, planned := a.chooser(t, a.configuration()), a.chooser(t, a.configuration()+planEnforced)
+		planned.planned = func() liveplan.Advice { return plan }
+		wishes := slurm.Wishes{Deadline: alone.decision.Wish.Deadline}
+		alone.choose(&wishes)
+		planned.choose(&wishes)
+		if alone.decision.Apply {
+			slowed++
+		}
+		if a, b := alone.decision, planned.decision; a.Apply != b.Apply || a.Setting != b.Setting || a.Cap != b.Cap {
+			t.Errorf("%s, by itself %s: %s", b.Words(), a.Words(), b.Reason)
+		}
+	}
+	if slowed == 0 {
+		t.Error("no task is slowed down")
+	}
+}

@@ -27,13 +27,14 @@ type QueuedJob struct {
 	User      string `json:"user"`
 	Partition string `json:"partition"`
 	State     string `json:"state"`
-	Held      bool   `json:"held"`   // or not due yet
+	Held      bool   `json:"held"`   // or not due yet, or it asks for what it can't have
 	Reason    string `json:"reason"` // why it waits, in Slurm's word; empty: it runs
 	// Of an array, that are this record; else 1. At least, where Slurm cut its list.
 	Tasks      int         `json:"tasks"`
 	ArrayJob   int64       `json:"array_job,omitzero"`   // number of the array that the record is of
 	ArrayTasks string      `json:"array_tasks,omitzero"` // Slurm's list of those tasks, such as 0-3,7%2
 	Nodes      int         `json:"nodes"`
+	NodesAway  int         `json:"nodes_away,omitzero"` // of a running job's nodes, those that take no further jobs
 	GPUs       int         `json:"gpus"`
 	Shared     bool        `json:"shared"`            // it asks for parts of GPUs
 	GPUModel   string      `json:"gpu_model"`         // that the job wants, or runs on; empty: any, or not known

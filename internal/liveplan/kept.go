@@ -3,6 +3,7 @@ package liveplan
 import (
 	"cmp"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -59,6 +60,10 @@ func (f *InForce) Started(s *Start) {
 	f.recent = append(f.recent, kept)
 	f.recent = f.recent[max(0, len(f.recent)-maxRecent):]
 	delete(f.due, s.Job)
+	if _, ran := f.running[s.Job]; ran { // it was requeued
+		delete(f.running, s.Job)
+		f.order = slices.DeleteFunc(f.order, func(job slurm.JobID) bool { return job == s.Job })
+	}
 	if p := kept.Planned; p != nil && !p.HeldOut && p.GPUModel == s.GPUModel &&
 		p.Core == s.Core && p.Mem == s.Mem {
 		f.runs(s.Job, runsByPlan{p.GPUs, p.TimeS, p.EnergyJ})

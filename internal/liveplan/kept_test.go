@@ -126,3 +126,19 @@ func TestALongJobMayStartATenthOfItsTimeOff(t *testing.T) {
 		}
 	}
 }
+
+// A job that ran at a plan's clocks, was queued again and runs at others isn't one that runs at a plan's.
+func TestARequeuedJobAtOtherClocksIsNoRunByAPlan(t *testing.T) {
+	f := new(liveplan.InForce)
+	f.Put(planOf(start), all, 1)
+	f.Started(startOf(1, start))
+	later := start.Add(20 * time.Minute)
+	f.Put(planOf(later), all, 1)
+	again := startOf(1, later)
+	again.Core = 945
+	f.Started(again)
+	f.Ended(1, 2, live.Known(900), live.Known(1e6))
+	if r := f.Plan(later).Record; r.Ended != 0 {
+		t.Errorf("%+v", r)
+	}
+}

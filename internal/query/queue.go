@@ -46,6 +46,7 @@ func (s *Service) Queue(ctx context.Context, who Caller) (*epdapi.Queue, error) 
 	r := &queueReader{s.options, set, names, make(map[record.WorkloadKey]*learn.Model)}
 	nodes := s.options.Tracker.Nodes()
 	kinds, foreseen := names.kindsOf(nodes), 0
+	usable := usableNodes(nodes)
 	for id, known := range s.options.Tracker.All() {
 		if !who.seesAll() && known.UID != who.UID {
 			continue
@@ -65,6 +66,7 @@ func (s *Service) Queue(ctx context.Context, who Caller) (*epdapi.Queue, error) 
 		out.GPUs, out.Shared, out.Tasks = gpus, shared, known.Tasks()
 		if j.State.Base != slurm.Pending {
 			out.GPUModel = cmp.Or(kinds.under(&j), out.GPUModel)
+			out.NodesAway = usable.away(&j)
 		}
 		out.Workload = r.workload(ctx, known, out)
 		if out.Workload == "" && foreseen < maxForeseen {
@@ -157,10 +159,10 @@ func (r *queueReader) foresee(j *slurm.Job, out *epdapi.QueuedJob) {
 }
 
 // waits tells by its reason that a pending job can't start whatever is free:
-// it is held, or not due yet.
+// it is held, or not due yet, or asks for what it can't have.
 func waits(j *slurm.Job) bool {
 	w := j.WaitKind()
-	return w == slurm.WaitHeld || w == slurm.WaitLater
+	return w == slurm.WaitHeld || w == slurm.WaitLater || w == slurm.WaitNever
 }
 
 // GPUNames tell which GPU models Slurm's GPUs are.
@@ -320,6 +322,32 @@ func (k nodeKinds) under(j *slurm.Job) string {
 		return ""
 	}
 	return k[names[0]]
+}
+
+// nodeNames are names of nodes.
+type nodeNames map[string]bool
+
+// usableNodes are those on which Slurm may start jobs.
+func usableNodes(nodes []slurm.Node) nodeNames {
+	usable := make(nodeNames, len(nodes))
+	for i := range nodes {
+		usable[nodes[i].Name] = nodes[i].State.Usable()
+	}
+	return usable
+}
+
+// away is on how many other nodes a job runs.
+func (n nodeNames) away(j *slurm.Job) (count int) {
+	names, err := slurm.ExpandHostlist(j.NodeList)
+	if err != nil {
+		return 0
+	}
+	for _, name := range names {
+		if !n[name] {
+			count++
+		}
+	}
+	return count
 }
 
 // modelsText is the models of queued jobs as a models file; empty without any. One that

@@ -53,7 +53,7 @@ type QueueRecord struct {
 
 // Unplannable counts jobs that can't be planned, by reason.
 type Unplannable struct {
-	Held    int      // held, or not due yet: they wait for a time, or for other jobs
+	Held    int      // held, or not due yet: they wait for a time, for other jobs, or for another request
 	Names   []string // of these, with Slurm's reason, a record each
 	Several int      // on several nodes that don't have equal parts of it
 	Endless int      // without model, prediction and time limit
@@ -69,7 +69,9 @@ const maxArrayTasks = 10_000
 
 // NewBatch takes the jobs of a queue that wait, in its order. Of each array it
 // takes 10,000 tasks at most; the others are among those left out.
-func NewBatch(q *epdapi.Queue, cluster *planner.Cluster, catalog join.Catalog) *Batch {
+//
+// The cluster's node classes get the partitions that they are in; nil: those aren't known, and any job may run anywhere.
+func NewBatch(q *epdapi.Queue, cluster *planner.Cluster, partitions [][]string, catalog join.Catalog) *Batch {
 	within := *q
 	within.Jobs = slices.Clone(q.Jobs)
 	for i := range within.Jobs {
@@ -77,12 +79,17 @@ func NewBatch(q *epdapi.Queue, cluster *planner.Cluster, catalog join.Catalog) *
 		beyond := max(0, j.Tasks-maxArrayTasks)
 		j.Tasks, within.LeftOut = j.Tasks-beyond, within.LeftOut+beyond
 	}
-	return batchOf(&within, cluster, catalog, 0)
+	return batchOf(&within, cluster, partitions, catalog, 0)
 }
 
 // batchOf is [NewBatch] with so many tasks at most, those that wait longest; 0: all.
 // The tasks of an array that aren't among them take no memory.
-func batchOf(q *epdapi.Queue, cluster *planner.Cluster, catalog join.Catalog, most int) *Batch {
+func batchOf(
+	q *epdapi.Queue, cluster *planner.Cluster, partitions [][]string, catalog join.Catalog, most int,
+) *Batch {
+	for class := range partitions {
+		cluster.Classes[class].Partitions = partitions[class]
+	}
 	b := &Batch{cluster: cluster, catalog: catalog}
 	for i := range q.Jobs {
 		b.add(&q.Jobs[i])

@@ -58,7 +58,7 @@ func NewOrder(
 		return nil, err
 	}
 	cluster, catalog := c.Cluster(), config.NewCatalog(c.Profiles(), models, nil)
-	s := queueProblem{cluster: &cluster, waiting: NewBatch(q, &cluster, catalog), catalog: catalog}
+	s := queueProblem{cluster: &cluster, waiting: NewBatch(q, &cluster, nil, catalog), catalog: catalog}
 	if len(s.waiting.Jobs) == 0 {
 		return &Order{Without: s.waiting.Left.total()}, nil
 	}

@@ -209,7 +209,7 @@ func TestAPlanOfTheWholeQueueTakesTenThousandTasksOfAnArray(t *testing.T) {
 		t.Fatal(err)
 	}
 	batch := cluster.Cluster()
-	if b := slurmqueue.NewBatch(q, &batch, nil); len(b.Jobs) != 10_000 || b.Left.Many != 3_990_003 ||
+	if b := slurmqueue.NewBatch(q, &batch, nil, nil); len(b.Jobs) != 10_000 || b.Left.Many != 3_990_003 ||
 		q.Jobs[0].Tasks != 4_000_000 {
 		t.Errorf("%d jobs, %+v", len(b.Jobs), b.Left)
 	}

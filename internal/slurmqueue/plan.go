@@ -31,7 +31,7 @@ func NewPlan(
 ) (*live.Plan, error) {
 	made := &live.Plan{
 		Policy: wanted.Policy, At: at, Until: at.Add(live.Known(wanted.Stale).Duration()),
-		Jobs: []live.PlannedJob{},
+		Jobs: []live.PlannedJob{}, CountsDeadlines: wanted.CountsDeadlines(),
 	}
 	chosen, err := wanted.Parse()
 	if err != nil {
@@ -65,7 +65,7 @@ func NewPlan(
 	defer end()
 	search, done := context.WithTimeoutCause(monitored, searchTime(wanted), planner.ErrCut)
 	defer done()
-	plan, decided, err := solveEach(search, problem, chosen)
+	plan, decided, err := solveEach(search, problem, chosen, terms.Safety.MaxTurnaround)
 	if err != nil {
 		return nil, fmt.Errorf("plan the queue: %w", err)
 	}
@@ -86,10 +86,14 @@ const mostSolved = 3
 // ones are lost to others shows only when it is planned: then it is once more. decided is, by task, as which
 // one the policy decided about it.
 func solveEach(
-	ctx context.Context, problem *planner.Problem, chosen *planner.Policy,
+	ctx context.Context, problem *planner.Problem, chosen *planner.Policy, maxTurnaround float64,
 ) (plan *planner.Plan, decided []int, err error) {
 	dropImpossible(problem)
 	for round := range mostSolved {
+		// Those without a deadline any more are due as others without one.
+		if err := policy.ImplyDue(planner.WithoutMonitor(ctx), problem, maxTurnaround); err != nil {
+			return nil, nil, err
+		}
 		count := 0
 		decided = make([]int, len(problem.Tasks))
 		plan, err = policy.SolveChecked(ctx, problem, chosen, &planner.Options{
@@ -117,7 +121,7 @@ func dropImpossible(problem *planner.Problem) {
 			fastest = min(fastest, t.Options[k].Response.MinTime())
 		}
 		if !dvfsmodel.MeetsLimit(fastest, t.Deadline-t.Arrival) {
-			t.Deadline = math.Inf(1)
+			t.Deadline, t.Due = math.Inf(1), math.Inf(1)
 		}
 	}
 }
@@ -127,7 +131,7 @@ func dropImpossible(problem *planner.Problem) {
 func dropMissed(problem *planner.Problem, plan *planner.Plan) (dropped bool) {
 	for i := range problem.Tasks {
 		if t := &problem.Tasks[i]; plan.Assignments[i].Node < 0 && !math.IsInf(t.Deadline, 1) {
-			t.Deadline, dropped = math.Inf(1), true
+			t.Deadline, t.Due, dropped = math.Inf(1), math.Inf(1), true
 		}
 	}
 	return dropped
@@ -243,14 +247,16 @@ func nodeNeeds(made *live.Plan, problem *planner.Problem, plan *planner.Plan) []
 	needs := make([]live.NodeNeed, 0, len(first))
 	for node, at := range first {
 		if !busy[node] {
+			class := &problem.Cluster.Classes[plan.Nodes[node].Class]
 			needs = append(needs, live.NodeNeed{
-				GPUModel: problem.Cluster.Classes[plan.Nodes[node].Class].Model,
-				At:       made.At.Add(live.Known(at).Duration()),
+				GPUModel: class.Model, GPUs: class.GPUs, Partitions: class.Partitions,
+				At: made.At.Add(live.Known(at).Duration()),
 			})
 		}
 	}
 	slices.SortFunc(needs, func(a, b live.NodeNeed) int {
-		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.GPUModel, b.GPUModel))
+		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.GPUModel, b.GPUModel), cmp.Compare(a.GPUs, b.GPUs),
+			slices.Compare(a.Partitions, b.Partitions))
 	})
 	return needs
 }

@@ -759,3 +759,57 @@ func TestAnyQueueIsPlanned(t *testing.T) {
 		}
 	})
 }
+
+// A deadline that is over, or that nobody can meet, has its job go no earlier than without one.
+func TestAHopelessDeadlineHasNobodyGoFirst(t *testing.T) {
+	for _, text := range []string{"edl", "edl:0.8", "edl-bin", "value", "best"} {
+		for _, seconds := range []float64{-3600, 60} { // it takes 900 s
+			q := &epdapi.Queue{Nodes: v100s(4)}
+			for id := range int64(5) {
+				q.Jobs = append(q.Jobs, waits(id+1, 4, 900, 10_000-float64(id)))
+			}
+			late := waits(9, 4, 900, 7200)
+			late.DeadlineS = live.Known(seconds)
+			q.Jobs = append(q.Jobs, late)
+			p, err := slurmqueue.NewPlan(t.Context(), q, usual(), planned(text), dayStart)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(p.Jobs) != 6 || p.Jobs[5].Job != 9 {
+				t.Errorf("%s: %v s until its deadline: %+v", text, seconds, p.Jobs)
+			}
+		}
+	}
+}
+
+// What runs holds GPUs of its own partition, also where the nodes of another one are alike.
+func TestWhatRunsHoldsNoGPUsOfAnotherPartition(t *testing.T) {
+	running := runs(90, 4, 5000)
+	running.Partition, running.GPUModel = "b", "V100"
+	urgent, other := waits(1, 4, 900, 90), waits(2, 4, 900, 80)
+	urgent.Partition, other.Partition, urgent.DeadlineS = "a", "b", live.Known(1200)
+	q := &epdapi.Queue{
+		Nodes: []epdapi.QueueNode{
+			{GPUModel: "V100", GPUs: 4, Count: 1, Partitions: []string{"a"}},
+			{GPUModel: "V100", GPUs: 4, Count: 1, Partitions: []string{"b"}},
+		},
+		Jobs: []epdapi.QueuedJob{running, urgent, other},
+	}
+	for _, text := range []string{"edl", "value", "best"} {
+		p, err := slurmqueue.NewPlan(t.Context(), q, usual(), planned(text), dayStart)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := byTask(p)
+		if got["1"].Start.After(dayStart) || got["2"].Start.Before(dayStart.Add(4000*time.Second)) {
+			t.Errorf("%s: in the idle partition %s, in the full one %s", text, got["1"].Start, got["2"].Start)
+		}
+		if want := []live.NodeNeed{{GPUModel: "V100", GPUs: 4, Partitions: []string{"a"}, At: dayStart}}; !reflect.DeepEqual(
+			p.Needs, want) {
+			t.Errorf("%s: nodes that are needed: %+v", text, p.Needs)
+		}
+		if p.CountsDeadlines != (text != "value") {
+			t.Errorf("%s: counts deadlines: %v", text, p.CountsDeadlines)
+		}
+	}
+}

@@ -65,7 +65,7 @@ func (o *LivePlanner) Ranking() *steer.Ranking {
 	}
 	if !plan.OrderOnly {
 		r.GPUModel, r.HeldOut = make(map[slurm.JobID]string), make(map[slurm.JobID]bool)
-		r.Needs = plan.Needs
+		r.Needs, r.CountsDeadlines = plan.Needs, plan.CountsDeadlines
 	}
 	for i := range plan.Jobs {
 		j := &plan.Jobs[i]

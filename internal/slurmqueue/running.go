@@ -31,7 +31,7 @@ const (
 // cluster has room for them: those with most GPUs on a node first.
 func (b *Batch) addRunning(q *epdapi.Queue) {
 	var all []runningJob
-	var models []string // that they run on, each
+	var jobs []*epdapi.QueuedJob // of which they are, each
 	for i := range q.Jobs {
 		j := &q.Jobs[i]
 		if j.State == string(slurm.Pending) || j.GPUs < 1 {
@@ -40,14 +40,14 @@ func (b *Batch) addRunning(q *epdapi.Queue) {
 		ran := j.AgeS.Or(0)
 		r := runningJob{id: fmt.Sprintf("%d (runs)", j.ID), elapsed: ran, remaining: b.remainingTime(j, ran)}
 		parts := min(max(1, j.Nodes), j.GPUs)
-		for part := range parts {
+		for part := range max(0, parts-j.NodesAway) {
 			if r.gpus = j.GPUs / parts; part < j.GPUs%parts {
 				r.gpus++
 			}
 			if parts > 1 {
 				r.id = fmt.Sprintf("%d (runs, part %d)", j.ID, part+1)
 			}
-			all, models = append(all, r), append(models, j.GPUModel)
+			all, jobs = append(all, r), append(jobs, j)
 		}
 	}
 	order := make([]int, len(all))
@@ -58,7 +58,7 @@ func (b *Batch) addRunning(q *epdapi.Queue) {
 	rooms := make([][]int, len(b.cluster.Classes)) // free GPUs of the nodes in use, by class
 	for _, i := range order {
 		r := &all[i]
-		if r.class = b.classWith(models[i], r.gpus, rooms); r.class < 0 {
+		if r.class = b.classWith(jobs[i], r.gpus, rooms); r.class < 0 {
 			b.Running.Without += r.gpus
 			continue
 		}
@@ -80,12 +80,13 @@ func (b *Batch) remainingTime(j *epdapi.QueuedJob, ran float64) float64 {
 	return max(rest, min(minRemaining, max(1, remainingShare*ran)))
 }
 
-// classWith is the first class of a GPU model (empty: of any) with a node on which so
-// many GPUs are free, which it takes; -1: none.
-func (b *Batch) classWith(model string, gpus int, rooms [][]int) int {
+// classWith is the first class in a job's partition, of the GPU model that it runs on where that is known, with a
+// node on which so many GPUs are free, which it takes; -1: none.
+func (b *Batch) classWith(j *epdapi.QueuedJob, gpus int, rooms [][]int) int {
 	for i := range b.cluster.Classes {
 		k := &b.cluster.Classes[i]
-		if model != "" && k.Model != model || k.GPUs < gpus {
+		if j.GPUModel != "" && k.Model != j.GPUModel || k.GPUs < gpus ||
+			j.Partition != "" && len(k.Partitions) > 0 && !slices.Contains(k.Partitions, j.Partition) {
 			continue
 		}
 		node := slices.IndexFunc(rooms[i], func(free int) bool { return free >= gpus })
@@ -101,11 +102,10 @@ func (b *Batch) classWith(model string, gpus int, rooms [][]int) int {
 }
 
 // AddRunning has a problem of the batch's tasks begin with what runs: it adds tasks that hold
-// their GPUs until they are expected to end, and take no energy. Where the partitions
-// of node classes are known (by class; nil: they aren't), jobs stay in theirs.
-func (b *Batch) AddRunning(p *planner.Problem, partitions [][]string) error {
-	for class := range partitions {
-		p.Cluster.Classes[class].Partitions = partitions[class]
+// their GPUs until they are expected to end, and take no energy. Jobs stay in their partitions.
+func (b *Batch) AddRunning(p *planner.Problem) error {
+	for class := range b.cluster.Classes {
+		p.Cluster.Classes[class].Partitions = b.cluster.Classes[class].Partitions
 	}
 	for i := range b.PartitionsOf {
 		p.Tasks[i].Partitions = b.PartitionsOf[i]

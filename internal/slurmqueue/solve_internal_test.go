@@ -1,7 +1,7 @@
 package slurmqueue
 
 import (
-	"reflect"
+	"math"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -18,6 +18,9 @@ import (
 func inRounds(t *rapid.T, problem *planner.Problem, chosen *planner.Policy) (plan *planner.Plan, rounds int) {
 	for {
 		rounds++
+		if err := policy.ImplyDue(t.Context(), problem, 1.5); err != nil {
+			t.Fatal(err)
+		}
 		plan, err := policy.SolveChecked(t.Context(), problem, chosen, &planner.Options{Seed: planner.DefaultSeed})
 		if err != nil {
 			t.Fatal(err)
@@ -26,6 +29,16 @@ func inRounds(t *rapid.T, problem *planner.Problem, chosen *planner.Policy) (pla
 			return plan, rounds
 		}
 	}
+}
+
+// metDeadlines is how many deadlines of a problem a plan meets.
+func metDeadlines(p *planner.Problem, plan *planner.Plan) (count int) {
+	for i := range plan.Assignments {
+		if a := &plan.Assignments[i]; a.Node >= 0 && a.End <= p.Tasks[i].Deadline && !math.IsInf(p.Tasks[i].Deadline, 1) {
+			count++
+		}
+	}
+	return count
 }
 
 // TestDeadlinesThatNobodyCanKeepTakeNoRoundOfTheirOwn draws queues with deadlines, some of them lost whatever
@@ -61,9 +74,13 @@ func TestDeadlinesThatNobodyCanKeepTakeNoRoundOfTheirOwn(t *testing.T) {
 			return p
 		}
 		want, rounds := inRounds(t, problem(), chosen)
-		got, _, err := solveEach(t.Context(), problem(), chosen)
-		if err != nil || !reflect.DeepEqual(got.Assignments, want.Assignments) {
-			t.Fatalf("%+v\nin rounds %+v, %v", got, want, err)
+		got, _, err := solveEach(t.Context(), problem(), chosen, 1.5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := problem()
+		if met, could := metDeadlines(asked, got), metDeadlines(asked, want); met < could {
+			t.Fatalf("%d deadlines are met, in rounds %d", met, could)
 		}
 		first := problem()
 		dropImpossible(first)

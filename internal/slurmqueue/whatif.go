@@ -129,7 +129,7 @@ func (w *WhatIf) problem(
 	}
 	cluster, catalog := c.Cluster(), config.NewCatalog(c.Profiles(), models, nil)
 	w.Warnings = append(w.Warnings, config.EstimateWarnings(&cluster, c.Profiles())...)
-	w.Batch = batchOf(terms.asDecided(q), &cluster, catalog, question.MaxTasks)
+	w.Batch = batchOf(terms.asDecided(q), &cluster, partitions, catalog, question.MaxTasks)
 	w.Unasked = w.Batch.Unasked
 	jobs := w.chosenJobs(question)
 	if len(jobs) == 0 {
@@ -146,7 +146,7 @@ func (w *WhatIf) problem(
 	leaveRoom(tasks)
 	p := &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks)}
 	terms.Goal.Set(p)
-	if err := w.Batch.AddRunning(p, partitions); err != nil {
+	if err := w.Batch.AddRunning(p); err != nil {
 		return nil, err
 	}
 	noteBacklog(p, len(jobs))

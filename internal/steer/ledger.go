@@ -42,6 +42,7 @@ type ledgerEntry struct {
 	Past  []string  `json:"past,omitempty"` // our values that were in force before After, oldest first
 	Phase phase     `json:"phase"`
 	At    time.Time `json:"at"` // of the last change: a snapshot from before it says nothing
+	over  bool      // the job has ended, and may still be requeued
 }
 
 // maxPastValues is how many former values are kept: tasks of an array that start keep

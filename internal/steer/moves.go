@@ -30,7 +30,7 @@ func (s *Steerer) changesFor(x *snapshotIndex, wants []WantedChange) ([]leverCha
 	}
 	for _, k := range s.ledger.keys() {
 		e := s.ledger.entries[k]
-		if wanted[k] || e.Phase == phaseTakenOver || e.Phase == phaseUndone {
+		if wanted[k] || e.Phase == phaseTakenOver || e.Phase == phaseUndone || e.over {
 			continue
 		}
 		if e.Phase == phaseIntended || !x.canUndo(k) {
@@ -183,7 +183,7 @@ func (s *Steerer) publish(plan *Plan, report StepReport, err error) {
 	st.Wakes, st.WakeS = s.naps.wakeCount, s.naps.longestWake
 	for _, k := range s.ledger.keys() {
 		switch e := s.ledger.entries[k]; {
-		case e.Phase == phaseUndone:
+		case e.Phase == phaseUndone, e.over:
 		case e.Phase == phaseTakenOver && k.job != 0:
 			if len(st.Left) < maxListed && !slices.Contains(st.Left, k.job) {
 				st.Left = append(st.Left, k.job)

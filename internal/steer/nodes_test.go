@@ -247,6 +247,15 @@ func TestNodesThatSlurmConfKeepsAwakeStayAwake(t *testing.T) {
 	}
 }
 
+// needOf is that a plan needs a node of the kind of another one.
+func needOf(w *world, node string, at time.Time) live.NodeNeed {
+	n := w.nodes[node]
+	return live.NodeNeed{
+		GPUModel: "V100", GPUs: int(n.Gres[0].Count), At: at,
+		Partitions: slices.Sorted(slices.Values(n.Partitions)),
+	}
+}
+
 // TestAPlanKeepsAwakeWhatItNeedsSoonAndNoMore: though a job waits, nodes beyond the plan's sleep.
 func TestAPlanKeepsAwakeWhatItNeedsSoonAndNoMore(t *testing.T) {
 	for soon, want := range map[int][]string{
@@ -266,7 +275,7 @@ func TestAPlanKeepsAwakeWhatItNeedsSoonAndNoMore(t *testing.T) {
 				if i < soon {
 					at = w.now.Add(10 * time.Second)
 				}
-				w.settings.Ranking.Needs = append(w.settings.Ranking.Needs, live.NodeNeed{GPUModel: "V100", At: at})
+				w.settings.Ranking.Needs = append(w.settings.Ranking.Needs, needOf(w, "n1", at))
 			}
 		}
 		plan()
@@ -284,5 +293,31 @@ func TestAPlanKeepsAwakeWhatItNeedsSoonAndNoMore(t *testing.T) {
 		if _, err := s.UndoAll(t.Context()); err != nil || len(w.asleep()) != 0 {
 			t.Errorf("undone: %v, %q sleep", err, w.asleep())
 		}
+	}
+}
+
+// A plan's nodes are those of its partitions: alike ones elsewhere don't stand in for them.
+func TestNodesThatAPlanNeedsAreOfItsPartition(t *testing.T) {
+	w := newWorld()
+	w.saving, w.settings.Live.SleepAfter, w.settings.Live.SleepLearn = true, 60, false
+	w.settings.Live.Plan.Mode, w.settings.Live.WakeWait = config.PlanEnforce, 1e6
+	for name, partition := range map[string]string{"a1": "a", "a2": "a", "b1": "b", "b2": "b"} {
+		w.node(name, "v100", partition)
+	}
+	need := func() {
+		w.rankAs("edl")
+		w.settings.Ranking.GPUModel = map[slurm.JobID]string{}
+		for _, node := range []string{"a1", "a2"} {
+			w.settings.Ranking.Needs = append(w.settings.Ranking.Needs, needOf(w, node, w.now.Add(30*time.Second)))
+		}
+	}
+	need()
+	s := w.open(t)
+	step(t, s)
+	w.now = w.now.Add(2 * time.Minute)
+	need()
+	step(t, s)
+	if got := w.asleep(); !slices.Equal(got, []string{"b1"}) { // one of each partition stays awake
+		t.Errorf("%q sleep", got)
 	}
 }

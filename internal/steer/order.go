@@ -43,14 +43,15 @@ const (
 // jobGroup is jobs that are put in order among themselves.
 type jobGroup struct {
 	partition string
-	uid       uint32 // 0 where all users' jobs are in one group
+	all       bool   // of all users
+	uid       uint32 // else of this one
 }
 
 // order puts jobs with a deadline first, the earliest first of all, and then
 // the others as a policy would start them, by making some less urgent. Nothing
 // ever becomes more urgent than its user left it.
 func (p *Plan) order(s *Snapshot, set *Settings, ours *OwnChanges) {
-	places, planned := p.places(s, set), set.planOf(s) != nil
+	places, planned := p.places(s, set), set.countsDeadlines(s)
 	groups := make(map[jobGroup][]pendingJob)
 	newcomers := make(map[jobGroup][]pendingJob)
 	moved := make(map[jobGroup]bool)
@@ -121,21 +122,24 @@ func (set *Settings) pendingJob(s *Snapshot, j *slurm.Job, ours *OwnChanges) (e 
 
 // groupOf is the group in which a job is put in order.
 func (set *Settings) groupOf(j *slurm.Job) jobGroup {
-	key := jobGroup{partition: j.Partition}
 	if set.Live.ReorderOf(j.Partition) == config.ReorderOwn {
-		key.uid = j.UID
+		return jobGroup{partition: j.Partition, uid: j.UID}
 	}
-	return key
+	return jobGroup{partition: j.Partition, all: true}
 }
 
 // awaitsPlace reports whether a job that was lowered as it was submitted came after the queue was looked at
-// whose order counts: it stays behind until it has its place, or hasn't got one. Where a plan doesn't count
-// deadlines, one puts it in order at once.
+// whose order counts, or one that was submitted before could start since only: it stays behind until it has its
+// place, or hasn't got one, or has waited for as long as any is put behind. Where no plan counts deadlines, one
+// puts it in order at once.
 func (set *Settings) awaitsPlace(s *Snapshot, e *pendingJob) bool {
 	r := set.Ranking
-	return r != nil && !s.At.After(r.Until) && e.place == noPlace && e.ourNice > 0 &&
-		!e.job.Eligible.Before(r.At.Truncate(time.Second)) && // Slurm says times in whole seconds
-		(e.deadline.IsZero() || set.planOf(s) != nil) &&
+	if r == nil || s.At.After(r.Until) || e.place != noPlace || e.agePart == 0 {
+		return false
+	}
+	looked := r.At.Truncate(time.Second) // Slurm says times in whole seconds
+	return (e.ourNice > 0 || e.job.Submit.Before(looked)) && !e.job.Eligible.Before(looked) &&
+		(e.deadline.IsZero() || set.countsDeadlines(s)) &&
 		set.Live.OrderModeOf(e.job.Partition) == live.Enforce && set.Live.ModeOf(e.job.Partition) == live.Enforce
 }
 
@@ -241,6 +245,9 @@ func isRunnable(j *slurm.Job, now time.Time) bool {
 
 // compare is the order in which groups are handled.
 func (g jobGroup) compare(h jobGroup) int {
+	if g.partition == h.partition && g.all != h.all {
+		return compareFirst(g.all)
+	}
 	return cmp.Or(strings.Compare(g.partition, h.partition), cmp.Compare(g.uid, h.uid))
 }
 

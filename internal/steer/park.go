@@ -85,9 +85,26 @@ func (p *Plan) powerDownIdle(s *Snapshot, set *Settings, ours *OwnChanges) {
 	}
 }
 
-// plannedNodes are the free nodes that are awake, by GPU model, beyond those that a plan needs before
+// plannedNodes are the free nodes that are awake, by kind, beyond those that a plan needs before
 // sleeping would have paid; nil: there is no plan.
-type plannedNodes map[string]int
+type plannedNodes map[plannedKind]int
+
+// plannedKind is nodes that a plan doesn't tell apart.
+type plannedKind struct {
+	gpuModel, partitions string
+	gpus                 int
+}
+
+// kindOf is the kind of a node whose GPUs are of a profile, by its first ones.
+func plannedKindOf(n *slurm.Node, profile *config.Profile) plannedKind {
+	kind := plannedKind{
+		gpuModel: profile.Name, partitions: strings.Join(slices.Sorted(slices.Values(n.Partitions)), ","),
+	}
+	if i := slices.IndexFunc(n.Gres, func(g slurm.Gres) bool { return g.Name == "gpu" && g.Count > 0 }); i >= 0 {
+		kind.gpus = int(n.Gres[i].Count)
+	}
+	return kind
+}
 
 // plannedNeeds counts the nodes that a plan needs.
 func (p *Plan) plannedNeeds(s *Snapshot, set *Settings, ours *OwnChanges) plannedNodes {
@@ -96,19 +113,22 @@ func (p *Plan) plannedNeeds(s *Snapshot, set *Settings, ours *OwnChanges) planne
 		return nil
 	}
 	beyond := make(plannedNodes)
-	pays := make(map[string]time.Duration) // by GPU model: for how long a node must sleep
+	pays := make(map[plannedKind]time.Duration) // for how long a node must sleep
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		profile := profileOf(n, set.Profiles)
 		if profile == nil || !isFree(n) || ours.Asleep[n.Name] {
 			continue
 		}
-		beyond[profile.Name]++
-		pays[profile.Name] = max(pays[profile.Name], durationOf(set.Live.SleepAfter), ours.Sleeps[n.Name].MinIdle)
+		kind := plannedKindOf(n, profile)
+		beyond[kind]++
+		pays[kind] = max(pays[kind], durationOf(set.Live.SleepAfter), ours.Sleeps[n.Name].MinIdle)
 	}
-	for _, need := range plan.Needs {
-		if !need.At.After(s.At.Add(pays[need.GPUModel])) {
-			beyond[need.GPUModel]--
+	for i := range plan.Needs {
+		need := &plan.Needs[i]
+		kind := plannedKind{need.GPUModel, strings.Join(need.Partitions, ","), need.GPUs}
+		if !need.At.After(s.At.Add(pays[kind])) {
+			beyond[kind]--
 		}
 	}
 	return beyond
@@ -122,10 +142,11 @@ func (b plannedNodes) spare(n *slurm.Node, set *Settings) (spare, planned bool) 
 		set.Live.PlanModeOf(strings.Join(n.Partitions, ",")) != config.PlanEnforce {
 		return false, false
 	}
-	if b[profile.Name] <= 0 {
+	kind := plannedKindOf(n, profile)
+	if b[kind] <= 0 {
 		return false, true
 	}
-	b[profile.Name]--
+	b[kind]--
 	return true, true
 }
 

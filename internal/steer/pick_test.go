@@ -21,6 +21,7 @@ import (
 func (w *world) rankAs(policy string, ids ...slurm.JobID) {
 	r := &steer.Ranking{
 		Policy: policy, At: w.now, Until: w.now.Add(time.Hour), Place: make(map[slurm.JobID]int),
+		CountsDeadlines: strings.HasPrefix(policy, "edl"),
 	}
 	for place, id := range ids {
 		r.Place[id] = place
@@ -607,5 +608,129 @@ func TestAPlanThatCountsNoMoreHoldsNobodyBack(t *testing.T) {
 		}) {
 			t.Errorf("nothing says that it is stale: %+v", s.Status().Notes)
 		}
+	}
+}
+
+// A plan by a policy that doesn't look at deadlines has those go first, as a policy's order alone has them.
+func TestAPlanThatDoesNotCountDeadlinesHasThemGoFirst(t *testing.T) {
+	w := newWorld()
+	w.settings.Live.Reorder = config.ReorderAll
+	w.settings.Live.Plan.Mode = config.PlanEnforce
+	w.job(1, 10, 1000, "").AdminComment = "epplan:T"
+	w.job(2, 10, 990, "")
+	w.job(3, 10, 980, deadline(2*time.Hour))
+	w.rankAs("value", 2, 1, 3)
+	w.settings.Ranking.GPUModel = make(map[slurm.JobID]string) // a plan's, not an order's
+	s := w.open(t)
+	step(t, s)
+	if got := w.queue(); !slices.Equal(got, []slurm.JobID{3, 2, 1}) {
+		t.Errorf("order %v, nices %v", got, w.nices())
+	}
+	if nice := s.NiceAtSubmit("gpu", 77, true); nice != 0 {
+		t.Errorf("a newcomer with a deadline gets a nice of %d", nice)
+	}
+}
+
+// A job that is released passes none of those that were put behind others, until it has its own place.
+func TestAReleasedJobPassesNobodyInOrder(t *testing.T) {
+	w := newWorld()
+	w.settings.Live.Reorder = config.ReorderAll
+	w.settings.Live.Plan.Mode = config.PlanEnforce
+	for id := range slurm.JobID(3) {
+		w.job(id+1, 10, 1000-10*int64(id), "").AdminComment = "epplan:T"
+	}
+	j := w.job(9, 77, 985, "")
+	j.AdminComment, j.Priority, j.Reason = "epplan:T", 0, "JobHeldUser"
+	w.rankAs("edl", 3, 2, 1)
+	s := w.open(t)
+	step(t, s)
+	w.now = w.now.Add(time.Minute)
+	j.Reason, j.Eligible = "Priority", w.now
+	w.rank(j)
+	step(t, s)
+	if got := w.queue(); !slices.Equal(got, []slurm.JobID{3, 2, 1, 9}) {
+		t.Errorf("order %v, nices %v", got, w.nices())
+	}
+	w.rankAs("edl", 3, 9, 2, 1)
+	step(t, s)
+	if got := w.queue(); !slices.Equal(got, []slurm.JobID{3, 9, 2, 1}) {
+		t.Errorf("with a place: order %v, nices %v", got, w.nices())
+	}
+	if _, err := s.UndoAll(t.Context()); err != nil || w.jobs[9].Nice != 0 {
+		t.Errorf("undone: %v, nices %v", err, w.nices())
+	}
+}
+
+// A newcomer that waits for its place comes forward like any other job that waits.
+func TestANewcomersNiceAges(t *testing.T) {
+	w := newWorld()
+	w.settings.Live.Reorder, w.settings.Live.Pick.Ageing = config.ReorderAll, 600
+	for id := range slurm.JobID(3) {
+		j := w.job(id+1, 10, 1000, "")
+		j.AdminComment, j.Eligible = "epplan:T", w.now
+	}
+	w.rankAs("edl", 3, 2, 1)
+	s := w.open(t)
+	step(t, s)
+	nice := s.NiceAtSubmit("gpu", 77, false)
+	j := w.job(9, 77, 1000, "")
+	j.AdminComment, j.Submit, j.Eligible = slurm.TokenWithNice("epplan:N", nice), w.now, w.now
+	w.setNice(9, nice)
+	step(t, s)
+	if w.jobs[9].Nice != nice || nice == 0 {
+		t.Errorf("a nice of %d, was %d", w.jobs[9].Nice, nice)
+	}
+	w.now = w.now.Add(11 * time.Minute)
+	if step(t, s); w.jobs[9].Nice != 0 {
+		t.Errorf("after eleven minutes: nices %v", w.nices())
+	}
+}
+
+// What root submits is of one user, too.
+func TestJobsOfRootArePutInOrderAmongThemselves(t *testing.T) {
+	w := newWorld()
+	w.settings.Live.Reorder = config.ReorderOwn
+	w.job(1, 0, 1000, "").AdminComment = "epplan:T"
+	w.job(2, 0, 500, deadline(5*time.Hour))
+	s := w.open(t)
+	step(t, s)
+	if mine, roots := s.NiceAtSubmit("gpu", 77, false), s.NiceAtSubmit("gpu", 0, false); mine != 0 || roots == 0 {
+		t.Errorf("another user's job gets a nice of %d, root's %d; nices %v", mine, roots, w.nices())
+	}
+}
+
+// A job that failed and comes back into the queue still has our nice, which is taken back.
+func TestANiceOfAJobThatEndedAndIsRequeuedIsTakenBack(t *testing.T) {
+	w := newWorld()
+	w.settings.Live.Reorder = config.ReorderAll
+	w.job(1, 10, 1000, "")
+	w.job(2, 10, 990, "")
+	w.rankAs("edl", 2, 1)
+	s := w.open(t)
+	step(t, s)
+	if w.jobs[1].Nice == 0 {
+		t.Fatal(w.nices())
+	}
+	for _, state := range []slurm.JobState{
+		{Base: slurm.Running}, {Base: slurm.Failed, Flags: []slurm.State{slurm.Completing}}, {Base: slurm.Failed},
+	} {
+		w.jobs[1].State = state
+		step(t, s)
+	}
+	if now := s.Status(); now.Nice != 0 {
+		t.Errorf("of a job that ended %d nices count", now.Nice)
+	}
+	w.jobs[1].State = slurm.JobState{Base: slurm.Pending}
+	step(t, s)
+	if _, err := s.UndoAll(t.Context()); err != nil || w.jobs[1].Nice != 0 {
+		t.Errorf("%v, nices %v", err, w.nices())
+	}
+	w.jobs[1].State = slurm.JobState{Base: slurm.Completed}
+	step(t, s)
+	delete(w.jobs, 1)
+	w.now = w.now.Add(time.Hour)
+	step(t, s)
+	if now := s.Status(); now.Nice != 0 {
+		t.Errorf("%+v", now)
 	}
 }

@@ -13,6 +13,7 @@ import (
 type snapshotIndex struct {
 	snap   *Snapshot
 	jobs   map[slurm.JobID]*slurm.Job // that haven't ended
+	ended  map[slurm.JobID]bool       // that Slurm still lists: they may be requeued
 	arrays map[slurm.JobID]bool       // that have tasks which haven't ended
 	nodes  map[string]*slurm.Node
 	booted time.Time // when slurmctld began to run; zero: it doesn't matter, or isn't known
@@ -20,15 +21,18 @@ type snapshotIndex struct {
 
 func indexSnapshot(s *Snapshot) *snapshotIndex {
 	x := &snapshotIndex{
-		snap: s, jobs: make(map[slurm.JobID]*slurm.Job, len(s.Jobs)), arrays: make(map[slurm.JobID]bool),
-		nodes: make(map[string]*slurm.Node, len(s.Nodes)),
+		snap: s, jobs: make(map[slurm.JobID]*slurm.Job, len(s.Jobs)), ended: make(map[slurm.JobID]bool),
+		arrays: make(map[slurm.JobID]bool), nodes: make(map[string]*slurm.Node, len(s.Nodes)),
 	}
 	for i := range s.Jobs {
-		if j := &s.Jobs[i]; !j.State.Base.Ended() {
-			x.jobs[j.ID] = j
-			if j.ArrayJob != 0 {
-				x.arrays[j.ArrayJob] = true
-			}
+		j := &s.Jobs[i]
+		if j.State.Base.Ended() {
+			x.ended[j.ID] = true
+			continue
+		}
+		x.jobs[j.ID] = j
+		if j.ArrayJob != 0 {
+			x.arrays[j.ArrayJob] = true
 		}
 	}
 	for i := range s.Nodes {
@@ -172,16 +176,18 @@ func (s *Steerer) closeEntry(k leverKey, e *ledgerEntry) {
 	s.ledger.drop(k)
 }
 
-// reconcileJob learns from a snapshot what became of a job's entry. A job that runs
-// keeps it, as it may be requeued.
+// reconcileJob learns from a snapshot what became of a job's entry. A job that runs, or ran, keeps it, as it may
+// be requeued.
 func (s *Steerer) reconcileJob(k leverKey, e *ledgerEntry, x *snapshotIndex) {
 	j := x.jobs[k.job]
 	if j == nil {
-		if !x.arrays[k.job] {
+		e.over = x.ended[k.job]
+		if !x.arrays[k.job] && !e.over {
 			s.ledger.drop(k)
 		}
 		return
 	}
+	e.over = false
 	value := valueOf(j, k.lever)
 	switch {
 	case e.Phase == phaseTakenOver:

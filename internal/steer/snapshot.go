@@ -57,6 +57,9 @@ type Ranking struct {
 	GPUModel map[slurm.JobID]string
 	HeldOut  map[slurm.JobID]bool
 	Needs    []live.NodeNeed
+	// CountsDeadlines tells that the plan has jobs with a deadline where they meet it if they can: else they go
+	// before all others.
+	CountsDeadlines bool
 }
 
 // planOf is the plan that is meant with all it has, where it says something yet; nil: there is none.
@@ -65,6 +68,12 @@ func (set *Settings) planOf(s *Snapshot) *Ranking {
 		return r
 	}
 	return nil
+}
+
+// countsDeadlines reports whether a plan that says something yet has counted deadlines.
+func (set *Settings) countsDeadlines(s *Snapshot) bool {
+	r := set.planOf(s)
+	return r != nil && r.CountsDeadlines
 }
 
 // OwnChanges is what was changed before a snapshot, as [NewPlan] needs it: it must not

@@ -293,7 +293,7 @@ func (s *Steerer) NiceAtSubmit(partition string, uid uint32, deadline bool) int6
 		return 0
 	}
 	most := int64(0)
-	for _, key := range []jobGroup{{partition: partition}, {partition: partition, uid: uid}} {
+	for _, key := range []jobGroup{{partition: partition, all: true}, {partition: partition, uid: uid}} {
 		if end := s.lines[key]; end.planned || !deadline {
 			most = max(most, end.most)
 		}
@@ -318,7 +318,7 @@ func (s *Steerer) addDefaultPartition(ctx context.Context, lines map[jobGroup]li
 	}
 	for key, end := range maps.Clone(lines) {
 		if key.partition == s.usual.partition {
-			lines[jobGroup{uid: key.uid}] = end
+			lines[jobGroup{all: key.all, uid: key.uid}] = end
 		}
 	}
 }

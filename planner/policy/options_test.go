@@ -215,3 +215,21 @@ func changes(problems []predicted, name, option string) (bool, error) {
 	}
 	return false, nil
 }
+
+// Deadlines count in policies that have what is due first go first, whatever else is exchanged, and in those that
+// look for a plan in which nothing is late.
+func TestPoliciesSayWhetherTheyCountDueTimes(t *testing.T) {
+	for text, want := range map[string]bool{
+		"edl": true, "edl:0.8": true, "edl-bin": true, "edf-bf": true, "marginal": true, "edl-align": true,
+		"constant": true, "pwr+fgd:0.1": true, "edl,pick=fcfs": false,
+		"easy,pick=edf": true, "baseline": false, "value": false, "easy": false, "simple": false, "greedy": false,
+		"lpt-ff": false, "cats-safe": false,
+	} {
+		if _, err := policy.Parse(text, policy.DefaultParams()); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if got := policy.CountsDue(text); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+}

@@ -143,6 +143,17 @@ func AcceptsNumber(text, key string) bool {
 	return uselessOption(name, key, "", given) == ""
 }
 
+// CountsDue reports whether the policy of a policy string that [Parse] takes has the tasks go first that are due
+// first, or else sees to it that none is late that needn't be.
+func CountsDue(text string) bool {
+	name, given := optionsOf(text)
+	if name == searchPolicy || name == Constant {
+		return true
+	}
+	stages := cmp.Or(policyNamed(name), &placedPolicy).stages.withOptions(given)
+	return stages["pick"] == "edf" || stages["pick"] == "deadline-first"
+}
+
 // HasOption reports whether a policy string has a value for a key.
 func HasOption(text, key string) bool {
 	name, _, _ := strings.Cut(text, ",")

@@ -62,6 +62,8 @@ local function encode(jd, uid, most_text, most_script)
     if type(v) == "number" and v > 0 and v < 4294967296 and v ~= NO_VAL and v ~= 65534 then out[#out + 1] = string.format('"%s":%.0f', name, v) end
   end
   if get(jd, "priority") == 0 then out[#out + 1] = '"held":true' end
+  local nice = get(jd, "nice")
+  if type(nice) == "number" and nice ~= NO_VAL then out[#out + 1] = '"own_nice":true' end
   if batch and most_script > 0 then out[#out + 1] = '"script_hex":"' .. hex(script:sub(1, most_script)) .. '"' end
   return "{" .. table.concat(out, ",") .. "}"
 end

@@ -152,7 +152,13 @@ func TestTheLuaHookPutsAJobBehindOthersWhereItsUserGaveItNoNice(t *testing.T) {
 		{"nil", "2147483648", `"other":30`, "nil"},
 	} {
 		for word, kept := range map[string]bool{"site;epplan:ab12-nice30": true, "epplan:ab12-nice30": false} {
-			socket, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			var asked slurm.Submission
+			socket, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				if s, err := slurm.DecodeSubmission(r.Body); err != nil {
+					t.Error(err)
+				} else {
+					asked = s
+				}
 				_, _ = fmt.Fprintf(w, `{"v":1,"admin_comment_hex":"%s",%s}`, hex.EncodeToString([]byte(word)), c.answer)
 			})
 			out := luaProgram(t, waiting(t, luaModule(t, socket, ""), "1"), `
@@ -166,6 +172,9 @@ print("nice", jd.nice and string.format("%.0f", jd.nice) or "nil")`)
 			}
 			if !strings.Contains(out, "nice\t"+want+"\n") {
 				t.Errorf("%+v, word %q: %s, want %s", c, word, out, want)
+			}
+			if own := c.own != "nil" && c.own != "4294967294"; asked.OwnNice != own {
+				t.Errorf("%+v: says that its user gave it a nice: %v", c, asked.OwnNice)
 			}
 		}
 	}
