@@ -270,8 +270,10 @@ func fakeSavings(r *http.Request) any {
 				Runs: 400, Against: 41, SavedJ: 14.4e6, LowJ: -3.6e6, HighJ: 32.4e6,
 				BaselineJ: 360e6, Needed: 25,
 			},
-			Time:      epdapi.Longer{Runs: 41, Against: 23, LongerS: 4e3, LowS: 2e3, HighS: 6e3, BaselineS: 2e5},
-			AddedTime: epdapi.AddedTime{Runs: 400, Against: 41, LongerS: -2e3, LowS: -3e4, HighS: 26e3, BaselineS: 2e6},
+			Time: epdapi.Longer{Runs: 41, Against: 23, LongerS: 4e3, LowS: 2e3, HighS: 6e3, BaselineS: 2e5},
+			AddedTime: epdapi.AddedTime{
+				Runs: 400, Against: 41, LongerS: -2e3, LowS: -3e4, HighS: 26e3, BaselineS: 2e6,
+			},
 		}
 	default:
 		s.Since = since

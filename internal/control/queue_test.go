@@ -276,13 +276,29 @@ func TestTheQueueDescribesGPUsThatNoProfileDoes(t *testing.T) {
 	}
 }
 
+// says has a job of a node decided, whose agent says what GPUs it has; without clocks: those of an X9000.
+func (r *rig) says(job slurm.JobID, node, gpuModel string, clocks []epdapi.ClockGroup) {
+	r.t.Helper()
+	r.job(job, nil)
+	request := ask(job)
+	request.Node, request.GPUModel, request.Default = node, gpuModel, dvfsmodel.Setting{Core: 1237, Mem: 877}
+	if clocks != nil {
+		request.Clocks, request.Default = clocks, dvfsmodel.Setting{}
+	}
+	if err := request.Validate(); err != nil {
+		r.t.Fatal(err)
+	}
+	_ = r.decide(request)
+}
+
 // What one node's agent says of GPU models that others have, too, takes nothing from those: neither how they
 // are described, nor which GPUs nodes have.
 func TestOneNodesWordChangesNoOtherNodesGPUs(t *testing.T) {
-	tooMany := []epdapi.ClockGroup{{Mem: 877}}
+	many := []epdapi.ClockGroup{{Mem: 877}}
 	for core := dvfsmodel.MHz(1); core <= 2000; core++ {
-		tooMany[0].Core = append(tooMany[0].Core, core)
+		many[0].Core = append(many[0].Core, core)
 	}
+	slow := []epdapi.ClockGroup{{Mem: 1, Core: []dvfsmodel.MHz{1}}}
 	for _, c := range []struct {
 		what, says string
 		clocks     []epdapi.ClockGroup
@@ -290,60 +306,54 @@ func TestOneNodesWordChangesNoOtherNodesGPUs(t *testing.T) {
 		{"its name in other letters", "nvidia x9000", nil},
 		{"one of the same family", "NVIDIA X9000-GOLD", nil},
 		{"an unknown one", "made up", nil},
-		{"the same one with other clocks", "NVIDIA X9000", []epdapi.ClockGroup{{Mem: 1, Core: []dvfsmodel.MHz{1}}}},
-		{"one with very many clocks", "many", tooMany},
+		{"the same one with other clocks", "NVIDIA X9000", slow},
+		{"one with very many clocks", "many", many},
 		{"one whose name is nothing but a quote", `"`, nil},
 	} {
-		r := newRig(t, nil)
-		nodes := []slurm.Node{gpuNode("n99", "gpu:x9000:8", "IDLE")}
-		says := func(job slurm.JobID, node, gpuModel string, clocks []epdapi.ClockGroup) {
-			r.job(job, nil)
-			request := ask(job)
-			request.Node, request.GPUModel, request.Default = node, gpuModel, dvfsmodel.Setting{Core: 1237, Mem: 877}
-			if clocks != nil {
-				request.Clocks, request.Default = clocks, dvfsmodel.Setting{}
+		t.Run(c.what, func(t *testing.T) {
+			r := newRig(t, nil)
+			const honest = 10
+			nodes := make([]slurm.Node, 0, honest+1)
+			for i := range slurm.JobID(honest) {
+				node, gres := fmt.Sprintf("n%d", i), "gpu:8"
+				if i%2 == 0 {
+					gres = "gpu:x9000:8"
+				}
+				nodes = append(nodes, gpuNode(node, gres, "IDLE"))
+				if i == honest/2 { // also before most of the others
+					r.says(500, "n99", c.says, c.clocks)
+				}
+				r.says(i+1, node, "NVIDIA X9000", nil)
 			}
-			if err := request.Validate(); err != nil {
-				t.Fatal(err)
-			}
-			_ = r.decide(request)
+			r.says(600, "n99", c.says, c.clocks)
+			r.sync(fixedSlurm{nodes: append(nodes, gpuNode("n99", "gpu:x9000:8", "IDLE"))})
+			r.hasX9000s(honest)
+		})
+	}
+}
+
+// hasX9000s checks that so many nodes at least are known to have X9000s, and with which clocks.
+func (r *rig) hasX9000s(least int) {
+	r.t.Helper()
+	q, count := r.queue(nil), 0
+	for _, kind := range q.Nodes {
+		if kind.GPUModel == "NVIDIA X9000" {
+			count += kind.Count
 		}
-		const honest = 10
-		for i := range slurm.JobID(honest) {
-			node, gres := fmt.Sprintf("n%d", i), "gpu:8"
-			if i%2 == 0 {
-				gres = "gpu:x9000:8"
-			}
-			nodes = append(nodes, gpuNode(node, gres, "IDLE"))
-			if i == 5 { // also before most of the others
-				says(500, "n99", c.says, c.clocks)
-			}
-			says(i+1, node, "NVIDIA X9000", nil)
-		}
-		says(600, "n99", c.says, c.clocks)
-		r.sync(fixedSlurm{nodes: nodes})
-		q := r.queue(nil)
-		count := 0
-		for _, kind := range q.Nodes {
-			if kind.GPUModel == "NVIDIA X9000" {
-				count += kind.Count
-			}
-		}
-		if count < honest {
-			t.Errorf("%s: nodes %+v", c.what, q.Nodes)
-		}
-		profiles, err := config.ReadProfiles(strings.NewReader(q.Profiles), "queue")
-		if err != nil {
-			t.Errorf("%s: %v", c.what, err)
-			continue
-		}
-		if p, err := profiles.Lookup("NVIDIA X9000"); err != nil || len(p.Pairs()) != 5 || p.Default.Core != 1237 {
-			t.Errorf("%s: %+v, %v", c.what, p, err)
-		}
-		if name := r.Foresight.gpuNames(r.settings.Load()).Wanted(&slurm.Job{TRESPerNode: "gres:gpu:x9000:1"}); name !=
-			"NVIDIA X9000" {
-			t.Errorf("%s: a job that wants an x9000 gets %q", c.what, name)
-		}
+	}
+	if count < least {
+		r.t.Errorf("nodes %+v", q.Nodes)
+	}
+	profiles, err := config.ReadProfiles(strings.NewReader(q.Profiles), "queue")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if p, err := profiles.Lookup("NVIDIA X9000"); err != nil || len(p.Pairs()) != 5 || p.Default.Core != 1237 {
+		r.t.Errorf("%+v, %v", p, err)
+	}
+	wants := slurm.Job{TRESPerNode: "gres:gpu:x9000:1"}
+	if name := r.Foresight.gpuNames(r.settings.Load()).Wanted(&wants); name != "NVIDIA X9000" {
+		r.t.Errorf("a job that wants an x9000 gets %q", name)
 	}
 }
 

@@ -134,8 +134,9 @@ func networkOf(a netip.Addr) string {
 	return a.String()
 }
 
-// SourceOf is by what a caller is counted as one: of an address its network, as [networkOf] has it; this machine
-// by any address that leads nowhere else, which any of its users may choose among. Else it is the text itself.
+// SourceOf is by what a caller is counted as one: of an address its network, as [networkOf] has it; this
+// machine by any address that leads nowhere else, which any of its users may choose among. Else it is the
+// text itself.
 func SourceOf(remote string) string {
 	switch a := addressOf(remote); {
 	case !a.IsValid():

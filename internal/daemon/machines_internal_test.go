@@ -358,11 +358,13 @@ func TestImpossibleNamesOfNodesAreNotKept(t *testing.T) {
 	n.Node = func(context.Context, string) (slurm.Node, error) { return slurm.Node{}, slurm.ErrNotFound }
 	for _, from := range []string{"10.7.0.8", "10.9.9.9", "127.0.0.1", "10.0.0.1"} {
 		n.now = n.now.Add(2 * askEvery)
-		if err := n.says(from, strings.Repeat("x", 1<<20)); !errors.Is(err, query.ErrForbidden) || len(err.Error()) > 500 {
+		err := n.says(from, strings.Repeat("x", 1<<20))
+		if !errors.Is(err, query.ErrForbidden) || len(err.Error()) > 500 {
 			t.Errorf("from %s: an error of %d bytes", from, len(err.Error()))
 		}
 	}
 	if len(n.asked)+len(n.heard)+len(n.bound) > 0 {
-		t.Errorf("kept: %d that Slurm was asked for, %d heard, %d by address", len(n.asked), len(n.heard), len(n.bound))
+		t.Errorf("kept: %d that Slurm was asked for, %d heard, %d by address", len(n.asked), len(n.heard),
+			len(n.bound))
 	}
 }

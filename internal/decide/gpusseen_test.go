@@ -16,7 +16,8 @@ import (
 // sayClocks has a node say that a GPU model has one pair of clocks.
 func sayClocks(g *gpusSeen, node, gpuModel string, core dvfsmodel.MHz) {
 	t := &ClockTable{hash: uint64(core), Pairs: []dvfsmodel.Setting{{Core: core, Mem: 1}}}
-	g.note(gpuModel, t, &epdapi.DecideRequest{Node: node, PowerLimit: epdapi.PowerLimit{InForce: dvfsmodel.Watt(core)}})
+	limit := epdapi.PowerLimit{InForce: dvfsmodel.Watt(core)}
+	g.note(gpuModel, t, &epdapi.DecideRequest{Node: node, PowerLimit: limit})
 }
 
 // What counts is what most nodes said last, whoever says what how often and when: as counted from all that
@@ -40,7 +41,7 @@ func TestOfAGPUModelCountsWhatMostNodesSay(t *testing.T) {
 			said[w.node] = append([]word{w}, before...)
 			said[w.node] = said[w.node][:min(len(said[w.node]), maxModelsOfNode)]
 		}
-		votes, nodes := make(map[string]map[dvfsmodel.MHz]int), make(map[string]int)
+		votes := make(map[string]map[dvfsmodel.MHz]int)
 		for node, words := range said {
 			if got := g.last(node); got != words[0].gpuModel {
 				t.Errorf("%s named %s last, known is %s", node, words[0].gpuModel, got)
@@ -50,28 +51,35 @@ func TestOfAGPUModelCountsWhatMostNodesSay(t *testing.T) {
 					votes[w.gpuModel] = make(map[dvfsmodel.MHz]int)
 				}
 				votes[w.gpuModel][w.core]++
-				nodes[w.gpuModel]++
 			}
 		}
 		if got, want := g.models(nil), slices.Sorted(maps.Keys(votes)); !slices.Equal(got, want) {
 			t.Errorf("GPU models %q, want %q", got, want)
 		}
 		for name, of := range votes {
-			most := slices.Max(slices.Collect(maps.Values(of)))
-			if got := of[g.clocks(name).Pairs[0].Core]; got != most {
-				t.Errorf("%s: clocks of %d nodes, %d say others", name, got, most)
-			}
-			if got := of[dvfsmodel.MHz(g.limit(name).limit.InForce)]; got != most {
-				t.Errorf("%s: the limit of %d nodes, %d say another", name, got, most)
-			}
-			if got := g.nodes(name); got != nodes[name] {
-				t.Errorf("%s: %d nodes, want %d", name, got, nodes[name])
-			}
+			counts(t, &g, name, of)
 		}
 		if len(g.byModel) != len(votes) {
 			t.Errorf("%d GPU models are kept, want %d", len(g.byModel), len(votes))
 		}
 	})
+}
+
+// counts checks that of a GPU model counts what most say, by how many nodes say so.
+func counts(t *rapid.T, g *gpusSeen, name string, votes map[dvfsmodel.MHz]int) {
+	most, nodes := 0, 0
+	for _, n := range votes {
+		most, nodes = max(most, n), nodes+n
+	}
+	if got := votes[g.clocks(name).Pairs[0].Core]; got != most {
+		t.Errorf("%s: clocks of %d nodes, %d say others", name, got, most)
+	}
+	if got := votes[dvfsmodel.MHz(g.limit(name).limit.InForce)]; got != most {
+		t.Errorf("%s: the limit of %d nodes, %d say another", name, got, most)
+	}
+	if got := g.nodes(name); got != nodes {
+		t.Errorf("%s: %d nodes, want %d", name, got, nodes)
+	}
 }
 
 // A node that names ever new GPU models has as many kept as one that doesn't.
@@ -81,8 +89,9 @@ func TestANodeHasFewGPUModelsKept(t *testing.T) {
 	for i := range 1000 {
 		sayClocks(&g, "n1", fmt.Sprint("made up ", i), dvfsmodel.MHz(1+i))
 	}
-	if got := g.models(map[string]bool{"h200": true, "V100": true}); len(got) != maxModelsOfNode+2 ||
-		!slices.Contains(got, "H200") || len(g.byModel) != maxModelsOfNode+1 || len(g.byNode["n1"]) != maxModelsOfNode {
+	got := g.models(map[string]bool{"h200": true, "V100": true})
+	if len(got) != maxModelsOfNode+2 || !slices.Contains(got, "H200") ||
+		len(g.byModel) != maxModelsOfNode+1 || len(g.byNode["n1"]) != maxModelsOfNode {
 		t.Errorf("kept: %q, %d nodes", got, len(g.byNode))
 	}
 }

@@ -225,8 +225,8 @@ func TestAJobAtAPlansClocksChoosesAPowerLimitThatMakesItNoSlower(t *testing.T) {
 	}
 }
 
-// A treated task of an array that a plan has as held out, as one lot was drawn for all of its tasks while they
-// waited, is at clocks of its own choice.
+// A treated task of an array that a plan has as held out, as one lot was drawn for all of its tasks while
+// they waited, is at clocks of its own choice.
 func TestATaskIsTreatedWhateverThePlanHadItsArrayAs(t *testing.T) {
 	from := newPool(t, rand.New(rand.NewPCG(19, 5)), 40)
 	rng, slowed := rand.New(rand.NewPCG(20, 5)), 0
@@ -243,8 +243,9 @@ func TestATaskIsTreatedWhateverThePlanHadItsArrayAs(t *testing.T) {
 		if alone.decision.Apply {
 			slowed++
 		}
-		if a, b := alone.decision, planned.decision; a.Apply != b.Apply || a.Setting != b.Setting || a.Cap != b.Cap {
-			t.Errorf("%s, by itself %s: %s", b.Words(), a.Words(), b.Reason)
+		own, d := alone.decision, planned.decision
+		if own.Apply != d.Apply || own.Setting != d.Setting || own.Cap != d.Cap {
+			t.Errorf("%s, by itself %s: %s", d.Words(), own.Words(), d.Reason)
 		}
 	}
 	if slowed == 0 {

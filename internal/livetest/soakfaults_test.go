@@ -109,8 +109,9 @@ func (s *soak) slurmctldIsAway(sig syscall.Signal) (end func()) {
 	}
 }
 
-// countsGPUsAnew is how long after its start slurmctld is configured anew: GPUs of jobs that were about to end
-// when it began it takes to be in use for ever (22.05: GresUsed of idle nodes), and starts hardly any jobs.
+// countsGPUsAnew is how long after its start slurmctld is configured anew: GPUs of jobs that were about to
+// end when it began it takes to be in use for ever (22.05: GresUsed of idle nodes), and starts hardly any
+// jobs.
 const countsGPUsAnew = 10 * time.Second
 
 // slurmdIsAway takes a node out of service, as its administrator does, and starts its slurmd again if what

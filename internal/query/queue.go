@@ -188,8 +188,8 @@ func (g *GPUNames) Wanted(j *slurm.Job) string {
 }
 
 // typed is the GPU model that a type of gres stands for: of those of its name, or whose names hold it, the
-// one that nearly all nodes have, else that of a profile, else the only one. A bare name such as a100 is rather
-// a board of that family that the site has, if there is only one.
+// one that nearly all nodes have, else that of a profile, else the only one. A bare name such as a100 is
+// rather a board of that family that the site has, if there is only one.
 func (g *GPUNames) typed(gres string) (string, bool) {
 	if gres == "" {
 		return "", false
@@ -278,9 +278,9 @@ func (g *GPUNames) queueNodes(nodes []slurm.Node) []epdapi.QueueNode {
 	return kinds
 }
 
-// NodeKind is what GPUs a node has; without any it has 0. They are what the node's agent says where that agrees
-// with their type; else their type stands for a GPU model of a profile, or for one that is known, and those
-// without a type are of the only GPU model that is known, if it is the only one.
+// NodeKind is what GPUs a node has; without any it has 0. They are what the node's agent says where that
+// agrees with their type; else their type stands for a GPU model of a profile, or for one that is known, and
+// those without a type are of the only GPU model that is known, if it is the only one.
 func (g *GPUNames) NodeKind(n *slurm.Node) epdapi.QueueNode {
 	kind := epdapi.QueueNode{}
 	for _, gres := range n.Gres {

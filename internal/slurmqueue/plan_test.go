@@ -804,8 +804,8 @@ func TestWhatRunsHoldsNoGPUsOfAnotherPartition(t *testing.T) {
 		if got["1"].Start.After(dayStart) || got["2"].Start.Before(dayStart.Add(4000*time.Second)) {
 			t.Errorf("%s: in the idle partition %s, in the full one %s", text, got["1"].Start, got["2"].Start)
 		}
-		if want := []live.NodeNeed{{GPUModel: "V100", GPUs: 4, Partitions: []string{"a"}, At: dayStart}}; !reflect.DeepEqual(
-			p.Needs, want) {
+		want := []live.NodeNeed{{GPUModel: "V100", GPUs: 4, Partitions: []string{"a"}, At: dayStart}}
+		if !reflect.DeepEqual(p.Needs, want) {
 			t.Errorf("%s: nodes that are needed: %+v", text, p.Needs)
 		}
 		if p.CountsDeadlines != (text != "value") {

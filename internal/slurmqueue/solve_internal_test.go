@@ -34,7 +34,8 @@ func inRounds(t *rapid.T, problem *planner.Problem, chosen *planner.Policy) (pla
 // metDeadlines is how many deadlines of a problem a plan meets.
 func metDeadlines(p *planner.Problem, plan *planner.Plan) (count int) {
 	for i := range plan.Assignments {
-		if a := &plan.Assignments[i]; a.Node >= 0 && a.End <= p.Tasks[i].Deadline && !math.IsInf(p.Tasks[i].Deadline, 1) {
+		a, deadline := &plan.Assignments[i], p.Tasks[i].Deadline
+		if a.Node >= 0 && a.End <= deadline && !math.IsInf(deadline, 1) {
 			count++
 		}
 	}

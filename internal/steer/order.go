@@ -129,9 +129,9 @@ func (set *Settings) groupOf(j *slurm.Job) jobGroup {
 }
 
 // awaitsPlace reports whether a job that was lowered as it was submitted came after the queue was looked at
-// whose order counts, or one that was submitted before could start since only: it stays behind until it has its
-// place, or hasn't got one, or has waited for as long as any is put behind. Where no plan counts deadlines, one
-// puts it in order at once.
+// whose order counts, or one that was submitted before could start since only: it stays behind until it has
+// its place, or hasn't got one, or has waited for as long as any is put behind. Where no plan counts
+// deadlines, one puts it in order at once.
 func (set *Settings) awaitsPlace(s *Snapshot, e *pendingJob) bool {
 	r := set.Ranking
 	if r == nil || s.At.After(r.Until) || e.place != noPlace || e.agePart == 0 {

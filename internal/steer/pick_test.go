@@ -694,7 +694,8 @@ func TestJobsOfRootArePutInOrderAmongThemselves(t *testing.T) {
 	w.job(2, 0, 500, deadline(5*time.Hour))
 	s := w.open(t)
 	step(t, s)
-	if mine, roots := s.NiceAtSubmit("gpu", 77, false), s.NiceAtSubmit("gpu", 0, false); mine != 0 || roots == 0 {
+	mine, roots := s.NiceAtSubmit("gpu", 77, false), s.NiceAtSubmit("gpu", 0, false)
+	if mine != 0 || roots == 0 {
 		t.Errorf("another user's job gets a nice of %d, root's %d; nices %v", mine, roots, w.nices())
 	}
 }

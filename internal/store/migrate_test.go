@@ -303,7 +303,8 @@ func TestABackupHasWhatIsInTheLogAlone(t *testing.T) {
 	}
 	open(t, path, nil)
 	var left int
-	if err := raw(t, copied).QueryRowContext(t.Context(), "SELECT count(*) FROM outcomes").Scan(&left); err != nil {
+	const question = "SELECT count(*) FROM outcomes"
+	if err := raw(t, copied).QueryRowContext(t.Context(), question).Scan(&left); err != nil {
 		t.Fatal(err)
 	}
 	if got := schemaVersion(t, copied); got != 1 || left != 0 {

@@ -216,8 +216,8 @@ func changes(problems []predicted, name, option string) (bool, error) {
 	return false, nil
 }
 
-// Deadlines count in policies that have what is due first go first, whatever else is exchanged, and in those that
-// look for a plan in which nothing is late.
+// Deadlines count in policies that have what is due first go first, whatever else is exchanged, and in those
+// that look for a plan in which nothing is late.
 func TestPoliciesSayWhetherTheyCountDueTimes(t *testing.T) {
 	for text, want := range map[string]bool{
 		"edl": true, "edl:0.8": true, "edl-bin": true, "edf-bf": true, "marginal": true, "edl-align": true,

@@ -143,8 +143,8 @@ func AcceptsNumber(text, key string) bool {
 	return uselessOption(name, key, "", given) == ""
 }
 
-// CountsDue reports whether the policy of a policy string that [Parse] takes has the tasks go first that are due
-// first, or else sees to it that none is late that needn't be.
+// CountsDue reports whether the policy of a policy string that [Parse] takes has the tasks go first that are
+// due first, or else sees to it that none is late that needn't be.
 func CountsDue(text string) bool {
 	name, given := optionsOf(text)
 	if name == searchPolicy || name == Constant {
