@@ -54,9 +54,8 @@ func setupFromSlurm(t *terminal, c *cli.Context) (*setup, error) {
 	}
 	t.warn(warnings)
 	s.models = models
-	cluster := s.config.Cluster()
-	waiting := slurmqueue.NewBatch(q, &cluster, s.nodePartitions,
-		newCatalog(s.config.Profiles(), s.models, &s.scaling))
+	cluster, catalog := s.config.Cluster(), newCatalog(s.config.Profiles(), s.models, &s.scaling)
+	waiting := slurmqueue.NewBatch(q, &cluster, s.nodePartitions, catalog)
 	t.message("note", "Slurm's queue as of "+sinceText(q.At, time.Now()))
 	noteQueueAssumptions(t, waiting)
 	if len(waiting.Jobs) == 0 {

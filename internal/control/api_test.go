@@ -309,7 +309,7 @@ func FuzzDecideRequests(f *testing.F) {
 
 // has reports whether a decision's clocks are among those that its agent named.
 func (c *Controller) has(d *live.Decision) bool {
-	table := c.decider.Clocks(d.GPUModel)
+	table := c.decider.GPUs.Clocks(d.GPUModel)
 	return table != nil && slices.Contains(table.Pairs, dvfsmodel.Setting{
 		Core: cmp.Or(d.Core, table.Base.Core), Mem: cmp.Or(d.Mem, table.Base.Mem),
 	})

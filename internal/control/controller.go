@@ -301,8 +301,8 @@ func (c *Controller) Reload(load func() (*Settings, error)) error {
 // gpu is what is known of a GPU model, for learning.
 func (c *Controller) gpu(gpuModel string) learn.GPU {
 	s := c.settings.Load()
-	gpu := learn.GPU{HostW: s.HostPower(gpuModel), Limit: decide.PowerLimitOf(c.decider, gpuModel)}
-	if seen := c.decider.Clocks(gpuModel); seen != nil {
+	gpu := learn.GPU{HostW: s.HostPower(gpuModel), Limit: c.decider.GPUs.PowerLimit(gpuModel)}
+	if seen := c.decider.GPUs.Clocks(gpuModel); seen != nil {
 		gpu.Base, gpu.Allowed = seen.Base, seen.Allowed
 	}
 	if p := s.Profiles.Find(gpuModel); p != nil {

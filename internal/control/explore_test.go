@@ -178,7 +178,7 @@ func TestAProbeIsBoundedAndSaysSo(t *testing.T) {
 			standard == 0 {
 			t.Errorf("limit %s: %+v", limit, d)
 		}
-		rules, clocks := c.Settings(), c.decider.Clocks(d.GPUModel)
+		rules, clocks := c.Settings(), c.decider.GPUs.Clocks(d.GPUModel)
 		sure := choose.SafeResponse{
 			Fitted: &view.Model.Model, Settings: clocks.Allowed,
 			Standard:   view.Model.At(clocks.Base.Core, clocks.Base.Mem),

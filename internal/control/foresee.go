@@ -32,7 +32,7 @@ type Foresight struct {
 }
 
 // gpuModels are the GPU models of which anything is known, in order, each in one spelling.
-func (f *Foresight) gpuModels() []string { return f.decider.GPUModels(f.learner.GPUModels()) }
+func (f *Foresight) gpuModels() []string { return f.decider.GPUs.Models(f.learner.GPUModels()) }
 
 // Upper is how long a queued job runs at most at default clocks, on the
 // slowest GPU model for which its workload has a model; false: there is none.
@@ -158,7 +158,7 @@ func (f *Foresight) Queue() (digest uint64, pending []slurm.JobID) {
 // gpuNames tell which GPU models Slurm's GPUs are, by settings.
 func (f *Foresight) gpuNames(s *Settings) *query.GPUNames {
 	return &query.GPUNames{
-		Profiles: s.Profiles, Known: f.gpuModels(), OfNode: f.decider.GPUModelOf, Nodes: f.decider.NodesOf,
+		Profiles: s.Profiles, Known: f.gpuModels(), OfNode: f.decider.GPUs.Of, Nodes: f.decider.GPUs.Nodes,
 	}
 }
 

@@ -23,9 +23,9 @@ func (c *Controller) newQuery() *query.Service {
 		},
 		Status: c.status, Tracker: c.Jobs, Learner: c.learner, Forecasts: c.forecasts, Reports: c.reports,
 		Plan:      c.Plan,
-		GPUModels: c.Foresight.gpuModels, GPUModelOf: c.decider.GPUModelOf, NodesOf: c.decider.NodesOf,
+		GPUModels: c.Foresight.gpuModels, GPUModelOf: c.decider.GPUs.Of, NodesOf: c.decider.GPUs.Nodes,
 		Clocks: func(gpuModel string) (query.Clocks, bool) {
-			seen := c.decider.Clocks(gpuModel)
+			seen := c.decider.GPUs.Clocks(gpuModel)
 			if seen == nil {
 				return query.Clocks{}, false
 			}

@@ -22,7 +22,7 @@ func (c *Controller) Report(_ context.Context, r *epdapi.NodeReport) (epdapi.Rep
 		return sharesGPU(c.Jobs.Get(id))
 	})
 	if len(r.GPUs) > 0 {
-		c.decider.SeeNode(r.Node, c.settings.Load().ModelName(r.GPUs[0].Model))
+		c.decider.GPUs.See(r.Node, c.settings.Load().ModelName(r.GPUs[0].Model))
 	}
 	return epdapi.ReportAnswer{EveryS: every.Seconds()}, nil
 }

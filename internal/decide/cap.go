@@ -6,7 +6,6 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/choose"
-	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/learn"
 )
 
@@ -96,10 +95,4 @@ func upperUnder(
 	pt := s.Under(at.Core, at.Mem, limit)
 	pt.Cap = limit
 	return s.UpperTime(&pt)
-}
-
-// PowerLimitOf is the power limit of a GPU model that agents said; zero: none did since the start, or none
-// can be set.
-func PowerLimitOf(dr *Decider, gpuModel string) epdapi.PowerLimit {
-	return dr.seen.limit(gpuModel).limit
 }

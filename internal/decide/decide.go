@@ -126,7 +126,7 @@ func (dr *Decider) decide(r *epdapi.DecideRequest, job *jobs.Job, staleErr error
 		d.Workload = record.UnderProfile(job.Source.Workload(gpus), profile)
 	}
 	d.Limit = job.Limit
-	dr.seen.note(d.GPUModel, t, r)
+	dr.GPUs.note(d.GPUModel, t, r)
 	ch := chooser{
 		settings: s, table: t, request: r, job: job, decision: d, staleErr: staleErr, now: now,
 		explores: drawLot(&dr.exploreKey, r.Job) < s.Live.Explore,

@@ -58,12 +58,13 @@ type Options struct {
 
 // Decider decides. Its methods may be called by several goroutines.
 type Decider struct {
+	GPUs SeenGPUs // what agents said of theirs
+
 	options    *Options
 	started    time.Time
 	armKey     [sha256.Size]byte // key of the lot of those held out
 	exploreKey [sha256.Size]byte // and of those that explore
 	tables     tables
-	seen       gpusSeen
 	writer     *writer
 	evicted    atomic.Bool  // decisions of open runs may be in the store only
 	forgotten  atomic.Int64 // those of jobs submitted until then, Unix seconds, may be, too

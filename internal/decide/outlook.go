@@ -104,7 +104,7 @@ func (dr *Decider) currentUpper(d *Decided) live.Number {
 		return live.Known(m.UpperTime(&at, margin) * d.Adapt.SLA)
 	}
 	if d.Apply && d.Cap > 0 {
-		return live.Known(upperUnder(d.Cap, &at, m, base, dr.Clocks(d.GPUModel), margin))
+		return live.Known(upperUnder(d.Cap, &at, m, base, dr.GPUs.Clocks(d.GPUModel), margin))
 	}
 	at = m.At(at.Core, at.Mem)
 	return live.Known(m.UpperTime(&at, margin))

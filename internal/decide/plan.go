@@ -74,7 +74,7 @@ func (p PlanRules) chooser(q *liveplan.ClockQuestion) *chooser {
 		return nil
 	}
 	request := &epdapi.DecideRequest{GPUModel: q.GPUModel, Clocks: dr.clocksOf(s, q.GPUModel, model.Model)}
-	seen := dr.seen.limit(q.GPUModel)
+	seen := dr.GPUs.limit(q.GPUModel)
 	request.PowerLimit, request.CoreFixed = seen.limit, seen.coreFixed
 	ch := &chooser{
 		settings: s, table: dr.tables.get(s, request), model: model, request: request,

@@ -22,7 +22,7 @@ func (dr *Decider) Preview(
 		GPUModel: gpuModel, GPUs: int(job.GPUs), Shared: shared,
 		Clocks: dr.clocksOf(s, gpuModel, model.Model),
 	}
-	seen := dr.seen.limit(gpuModel)
+	seen := dr.GPUs.limit(gpuModel)
 	request.PowerLimit, request.CoreFixed = seen.limit, seen.coreFixed
 	profile := expectedProfile(s, seen.profiles, job.Partition.Value())
 	d = live.Decision{
@@ -42,14 +42,14 @@ func (dr *Decider) Preview(
 // WorkloadIn is the key under which runs of a workload on a GPU model are known that start in a partition, by
 // the settings in force and by what agents last said of the model.
 func WorkloadIn(dr *Decider, workload, partition, gpuModel string) string {
-	seen := dr.seen.limit(gpuModel).profiles
+	seen := dr.GPUs.limit(gpuModel).profiles
 	return record.UnderProfile(workload, expectedProfile(dr.options.Settings(), seen, partition))
 }
 
 // clocksOf is the clocks of a GPU model: those that an agent named since the
 // start, else those of its profile, else the default ones alone.
 func (dr *Decider) clocksOf(s *Settings, name string, m *learn.Model) []epdapi.ClockGroup {
-	seen := dr.Clocks(name)
+	seen := dr.GPUs.Clocks(name)
 	var pairs []dvfsmodel.Setting
 	if seen != nil {
 		pairs = seen.Pairs

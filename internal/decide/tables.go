@@ -132,19 +132,3 @@ func (t *ClockTable) setBase(s *Settings, r *epdapi.DecideRequest) {
 		t.Base = asked
 	}
 }
-
-// Clocks are those of a GPU model as agents said; nil: none did since the
-// start.
-func (dr *Decider) Clocks(gpuModel string) *ClockTable { return dr.seen.clocks(gpuModel) }
-
-// SeeNode notes which GPU model a node has, as its agent says.
-func (dr *Decider) SeeNode(node, gpuModel string) { dr.seen.name(node, gpuModel) }
-
-// GPUModelOf is the GPU model that a node's agent named last; "": it named none since the start.
-func (dr *Decider) GPUModelOf(node string) string { return dr.seen.last(node) }
-
-// NodesOf is how many nodes' agents say that they have a GPU model.
-func (dr *Decider) NodesOf(gpuModel string) int { return dr.seen.nodes(gpuModel) }
-
-// GPUModels are those that agents named since the start and further ones, in order, each in one spelling.
-func (dr *Decider) GPUModels(further map[string]bool) []string { return dr.seen.models(further) }

@@ -14,7 +14,7 @@ import (
 )
 
 // sayClocks has a node say that a GPU model has one pair of clocks.
-func sayClocks(g *gpusSeen, node, gpuModel string, core dvfsmodel.MHz) {
+func sayClocks(g *SeenGPUs, node, gpuModel string, core dvfsmodel.MHz) {
 	t := &ClockTable{hash: uint64(core), Pairs: []dvfsmodel.Setting{{Core: core, Mem: 1}}}
 	limit := epdapi.PowerLimit{InForce: dvfsmodel.Watt(core)}
 	g.note(gpuModel, t, &epdapi.DecideRequest{Node: node, PowerLimit: limit})
@@ -24,7 +24,7 @@ func sayClocks(g *gpusSeen, node, gpuModel string, core dvfsmodel.MHz) {
 // was said.
 func TestOfAGPUModelCountsWhatMostNodesSay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var g gpusSeen
+		var g SeenGPUs
 		type word struct {
 			node, gpuModel string
 			core           dvfsmodel.MHz
@@ -43,7 +43,7 @@ func TestOfAGPUModelCountsWhatMostNodesSay(t *testing.T) {
 		}
 		votes := make(map[string]map[dvfsmodel.MHz]int)
 		for node, words := range said {
-			if got := g.last(node); got != words[0].gpuModel {
+			if got := g.Of(node); got != words[0].gpuModel {
 				t.Errorf("%s named %s last, known is %s", node, words[0].gpuModel, got)
 			}
 			for _, w := range words {
@@ -53,7 +53,7 @@ func TestOfAGPUModelCountsWhatMostNodesSay(t *testing.T) {
 				votes[w.gpuModel][w.core]++
 			}
 		}
-		if got, want := g.models(nil), slices.Sorted(maps.Keys(votes)); !slices.Equal(got, want) {
+		if got, want := g.Models(nil), slices.Sorted(maps.Keys(votes)); !slices.Equal(got, want) {
 			t.Errorf("GPU models %q, want %q", got, want)
 		}
 		for name, of := range votes {
@@ -66,30 +66,30 @@ func TestOfAGPUModelCountsWhatMostNodesSay(t *testing.T) {
 }
 
 // counts checks that of a GPU model counts what most say, by how many nodes say so.
-func counts(t *rapid.T, g *gpusSeen, name string, votes map[dvfsmodel.MHz]int) {
+func counts(t *rapid.T, g *SeenGPUs, name string, votes map[dvfsmodel.MHz]int) {
 	most, nodes := 0, 0
 	for _, n := range votes {
 		most, nodes = max(most, n), nodes+n
 	}
-	if got := votes[g.clocks(name).Pairs[0].Core]; got != most {
+	if got := votes[g.Clocks(name).Pairs[0].Core]; got != most {
 		t.Errorf("%s: clocks of %d nodes, %d say others", name, got, most)
 	}
 	if got := votes[dvfsmodel.MHz(g.limit(name).limit.InForce)]; got != most {
 		t.Errorf("%s: the limit of %d nodes, %d say another", name, got, most)
 	}
-	if got := g.nodes(name); got != nodes {
+	if got := g.Nodes(name); got != nodes {
 		t.Errorf("%s: %d nodes, want %d", name, got, nodes)
 	}
 }
 
 // A node that names ever new GPU models has as many kept as one that doesn't.
 func TestANodeHasFewGPUModelsKept(t *testing.T) {
-	var g gpusSeen
+	var g SeenGPUs
 	sayClocks(&g, "honest", "H200", 1)
 	for i := range 1000 {
 		sayClocks(&g, "n1", fmt.Sprint("made up ", i), dvfsmodel.MHz(1+i))
 	}
-	got := g.models(map[string]bool{"h200": true, "V100": true})
+	got := g.Models(map[string]bool{"h200": true, "V100": true})
 	if len(got) != maxModelsOfNode+2 || !slices.Contains(got, "H200") ||
 		len(g.byModel) != maxModelsOfNode+1 || len(g.byNode["n1"]) != maxModelsOfNode {
 		t.Errorf("kept: %q, %d nodes", got, len(g.byNode))

@@ -17,9 +17,10 @@ const (
 	maxModelsOfNode = 4
 )
 
-// gpusSeen is what agents said of their nodes' GPUs since the start, the last of each. What counts of a GPU
-// model is what most nodes say of it: one node alone has no say in what the others have.
-type gpusSeen struct {
+// SeenGPUs is what agents said of their nodes' GPUs since the start, the last of each. What counts of a GPU
+// model is what most nodes say of it: one node alone has no say in what the others have. Its methods may be
+// called by several goroutines.
+type SeenGPUs struct {
 	mu      sync.Mutex
 	byNode  map[string][]string // GPU models of a node, the one that was named last first
 	byModel map[string]*modelSeen
@@ -48,15 +49,15 @@ type limitKey struct {
 	profiles  string
 }
 
-// name notes which GPU model a node has.
-func (g *gpusSeen) name(node, gpuModel string) {
+// See notes which GPU model a node has, as its agent says.
+func (g *SeenGPUs) See(node, gpuModel string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	_ = g.ofNode(node, gpuModel)
 }
 
 // note notes what a request says of a node's GPUs, whose clocks are a table.
-func (g *gpusSeen) note(gpuModel string, t *ClockTable, r *epdapi.DecideRequest) {
+func (g *SeenGPUs) note(gpuModel string, t *ClockTable, r *epdapi.DecideRequest) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	m := g.ofNode(r.Node, gpuModel)
@@ -72,7 +73,7 @@ func (g *gpusSeen) note(gpuModel string, t *ClockTable, r *epdapi.DecideRequest)
 
 // ofNode is what is known of the GPU model that a node names; nil: it names none, or there are too many
 // nodes. The caller holds g.mu.
-func (g *gpusSeen) ofNode(node, gpuModel string) *modelSeen {
+func (g *SeenGPUs) ofNode(node, gpuModel string) *modelSeen {
 	named := g.byNode[node]
 	if gpuModel == "" || named == nil && len(g.byNode) >= maxNodesSeen {
 		return nil
@@ -101,7 +102,7 @@ func (g *gpusSeen) ofNode(node, gpuModel string) *modelSeen {
 }
 
 // forget drops what a node said of a GPU model. The caller holds g.mu.
-func (g *gpusSeen) forget(node, gpuModel string) {
+func (g *SeenGPUs) forget(node, gpuModel string) {
 	m := g.byModel[gpuModel]
 	m.clocks.drop(node)
 	m.limits.drop(node)
@@ -110,8 +111,8 @@ func (g *gpusSeen) forget(node, gpuModel string) {
 	}
 }
 
-// clocks are those of a GPU model; nil: no agent said since the start.
-func (g *gpusSeen) clocks(gpuModel string) *ClockTable {
+// Clocks are those of a GPU model; nil: no agent said since the start.
+func (g *SeenGPUs) Clocks(gpuModel string) *ClockTable {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if m := g.byModel[gpuModel]; m != nil {
@@ -121,7 +122,7 @@ func (g *gpusSeen) clocks(gpuModel string) *ClockTable {
 }
 
 // limit is the power limit of a GPU model, and what is said with it.
-func (g *gpusSeen) limit(gpuModel string) limitSeen {
+func (g *SeenGPUs) limit(gpuModel string) limitSeen {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if m := g.byModel[gpuModel]; m != nil {
@@ -130,8 +131,11 @@ func (g *gpusSeen) limit(gpuModel string) limitSeen {
 	return limitSeen{}
 }
 
-// last is the GPU model that a node named last; "": it named none.
-func (g *gpusSeen) last(node string) string {
+// PowerLimit is the power limit of a GPU model; zero: no agent said since the start, or none can be set.
+func (g *SeenGPUs) PowerLimit(gpuModel string) epdapi.PowerLimit { return g.limit(gpuModel).limit }
+
+// Of is the GPU model that a node's agent named last; "": it named none since the start.
+func (g *SeenGPUs) Of(node string) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if named := g.byNode[node]; len(named) > 0 {
@@ -140,8 +144,8 @@ func (g *gpusSeen) last(node string) string {
 	return ""
 }
 
-// nodes is how many nodes name a GPU model.
-func (g *gpusSeen) nodes(gpuModel string) int {
+// Nodes is how many nodes name a GPU model.
+func (g *SeenGPUs) Nodes(gpuModel string) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if m := g.byModel[gpuModel]; m != nil {
@@ -150,9 +154,9 @@ func (g *gpusSeen) nodes(gpuModel string) int {
 	return 0
 }
 
-// models are the GPU models that nodes name and further ones, in order. Of several spellings of one it has
+// Models are the GPU models that nodes name and further ones, in order. Of several spellings of one it has
 // the one that most nodes use, of those the one that was used first, and no further ones.
-func (g *gpusSeen) models(further map[string]bool) []string {
+func (g *SeenGPUs) Models(further map[string]bool) []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	spellings := make(map[string]string, len(g.byModel)+len(further))
