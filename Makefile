@@ -139,7 +139,7 @@ load: ## what a controller takes at up to 100,000 jobs and 1,000 agents (about f
 
 # A real Slurm, as test-live has it; progress and figures on stderr, samples in .cache/soak.
 .PHONY: soak
-soak: ## 20,000 short jobs while things fail: what grows, and what is lost (some hours; SOAKFLAGS)
+soak: ## 30,000 short jobs while things fail: what grows, and what is lost (some hours; SOAKFLAGS)
 	EPPLAN_REQUIRE_SHARED=1 $(GO) test -run '^$$' -bench Soak -benchtime 1x -timeout 24h -v ./internal/livetest \
 		-samples $(CACHE)/soak $(SOAKFLAGS)
 

@@ -21,7 +21,7 @@ import (
 )
 
 var (
-	soakJobs    = flag.Int("jobs", 20_000, "of make soak")
+	soakJobs    = flag.Int("jobs", 30_000, "of make soak")
 	soakSeed    = flag.Uint64("seed", uint64(time.Now().Unix()), "by which make soak draws jobs and faults")
 	soakSamples = flag.String("samples", "", "`folder` for the samples of make soak")
 	soakMinutes = flag.Float64("minutes", 1e6, "after which make soak submits no more")

@@ -21,11 +21,11 @@ import (
 )
 
 // The columns of a sample: of a process, and of what is kept. Of what is resident, own_kb isn't the program's
-// file, of which more comes into memory the more of it has run; heap_kb is what Go's heap may grow to before
-// it is collected, twice or less of what is in use.
+// file, of which more comes into memory the more of it has run; go_kb of that is Go's, the rest C's and threads'
+// stacks; heap_kb is what Go's heap may grow to before it is collected, twice or less of what is in use.
 var soakColumns = []string{
 	"resident_kb", "own_kb", "heap_kb", "goroutines", "descriptors", "threads", "children", "spool", "journal",
-	"records_kb", "log_kb",
+	"records_kb", "log_kb", "go_kb",
 }
 
 // soakSample is what one epd had at a moment; what couldn't be told is NaN.
@@ -143,6 +143,8 @@ func (w *soakWatch) sample(name string) {
 			numberAfter(string(status), "Threads:"), children(pid),
 			entries(filepath.Join(state, "spool"), ".entry"), entries(filepath.Join(state, "journal"), ".json"),
 			kilobytes(filepath.Join(state, "records.db")), kilobytes(filepath.Join(state, "records.db-wal")),
+			(numberAfter(metrics, "\ngo_memstats_sys_bytes ") -
+				numberAfter(metrics, "\ngo_memstats_heap_released_bytes ")) / 1024,
 		},
 	}
 	w.mu.Lock()
