@@ -140,8 +140,8 @@ func (f *Foresight) Queue() (digest uint64, pending []slurm.JobID) {
 		}
 		note(uint64(id), string(state))
 		if state == slurm.Pending {
-			if job.WaitsForTurn() {
-				note(0, "its turn") // one that was held comes into the queue
+			if job.IsDue() {
+				note(0, "due") // one that was held comes into the queue
 			}
 			note(uint64(job.Tasks()), "") //nolint:gosec // a count
 			pending = append(pending, id)

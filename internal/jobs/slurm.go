@@ -91,6 +91,12 @@ func (job *Job) WaitsForTurn() bool {
 	return (&slurm.Job{Reason: job.about.Value().reason}).WaitKind() == slurm.WaitTurn
 }
 
+// IsDue reports whether a job that waits could start as it is, if limits and what is free let it.
+func (job *Job) IsDue() bool {
+	kind := (&slurm.Job{Reason: job.about.Value().reason}).WaitKind()
+	return kind == slurm.WaitTurn || kind == slurm.WaitElse
+}
+
 // TRESPerNode is what a job asks for on each node, as Slurm says it.
 func (job *Job) TRESPerNode() string { return job.about.Value().perNode }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/slurm"
 )
 
 // Slurm's types are often bare names; the site's agents know which board it is.
@@ -33,6 +34,37 @@ func TestABareTypeOfGPUIsTheBoardThatTheSiteHas(t *testing.T) {
 		if got, known := names.typed(c.gres); got != c.want || known != c.known {
 			t.Errorf("%q beside %q: %q, %v, want %q, %v", c.gres, c.seen, got, known, c.want, c.known)
 		}
+	}
+}
+
+// Of a type that stands for several boards all nodes and jobs have that of most nodes, whatever one of them says;
+// a node without a type has what its agent says, in the spelling that is known.
+func TestNodesAndJobsOfATypeHaveTheSameGPUs(t *testing.T) {
+	of := map[string]string{"n1": "A100-SXM4-80GB", "n2": "A100-SXM4-80GB", "n3": "A100", "n4": "acme x9 big"}
+	names := GPUNames{
+		Profiles: config.BuiltinProfiles(), Known: []string{"A100", "A100-SXM4-80GB", "ACME X9-Big"},
+		OfNode: func(node string) string { return of[node] },
+		Nodes: func(gpuModel string) (count int) {
+			for _, said := range of {
+				if said == gpuModel {
+					count++
+				}
+			}
+			return count
+		},
+	}
+	wanted := names.Wanted(&slurm.Job{TRESPerNode: "gres:gpu:a100:2"})
+	for node, want := range map[string]string{"n1": wanted, "n2": wanted, "n3": wanted, "n4": "ACME X9-Big", "n5": ""} {
+		n := slurm.Node{Name: node, Gres: []slurm.Gres{{Name: "gpu", Type: "a100", Count: 4}}}
+		if node > "n3" {
+			n.Gres[0].Type = ""
+		}
+		if kind := names.NodeKind(&n); kind.GPUModel != want || kind.GPUs != 4 {
+			t.Errorf("%s: %+v, want %s", node, kind, want)
+		}
+	}
+	if wanted != "A100-SXM4-80GB" {
+		t.Errorf("a job that wants an a100 gets %q", wanted)
 	}
 }
 

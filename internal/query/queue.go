@@ -188,14 +188,14 @@ func (g *GPUNames) Wanted(j *slurm.Job) string {
 }
 
 // typed is the GPU model that a type of gres stands for: of those of its name, or whose names hold it, the
-// one that nearly all nodes have, else that of a profile, else the only one. A bare name such as a100 is
-// rather a board of that family that the site has, if there is only one.
+// one that most nodes have, else that of a profile, else the only one. A bare name such as a100 is rather a
+// board of that family that the site has. Nodes and jobs of a type have the same one.
 func (g *GPUNames) typed(gres string) (string, bool) {
 	if gres == "" {
 		return "", false
 	}
 	p, found := g.under(gres)
-	if most := g.nearlyAll(found); most != "" {
+	if most := g.most(found); most != "" {
 		return most, true
 	}
 	switch {
@@ -223,17 +223,22 @@ func (g *GPUNames) under(gres string) (p *config.Profile, found []string) {
 	return p, found
 }
 
-// nearlyAll is the one of some GPU models that nine in ten of their nodes have, or more; "": there is none.
-func (g *GPUNames) nearlyAll(names []string) string {
-	const mostOf, outOf = 9, 10
-	sum := 0
+// most is the one of some GPU models that most nodes have, of several the first; "": none has any.
+func (g *GPUNames) most(names []string) (best string) {
+	nodes := 0
 	for _, name := range names {
-		sum += g.Nodes(name)
-	}
-	for _, name := range names {
-		if n := g.Nodes(name); n > 0 && outOf*n >= mostOf*sum {
-			return name
+		if n := g.Nodes(name); n > nodes {
+			best, nodes = name, n
 		}
+	}
+	return best
+}
+
+// known is a name in the spelling in which it is known; "": it isn't.
+func (g *GPUNames) known(name string) string {
+	folded := spelling.Fold(name)
+	if i := slices.IndexFunc(g.Known, func(k string) bool { return spelling.Fold(k) == folded }); i >= 0 {
+		return g.Known[i]
 	}
 	return ""
 }
@@ -278,9 +283,9 @@ func (g *GPUNames) queueNodes(nodes []slurm.Node) []epdapi.QueueNode {
 	return kinds
 }
 
-// NodeKind is what GPUs a node has; without any it has 0. They are what the node's agent says where that
-// agrees with their type; else their type stands for a GPU model of a profile, or for one that is known, and
-// those without a type are of the only GPU model that is known, if it is the only one.
+// NodeKind is what GPUs a node has; without any it has 0. Their type stands for a GPU model of a profile, or for
+// one that is known; those without a type are what the node's agent says, or else of the only GPU model that
+// is known, if it is the only one.
 func (g *GPUNames) NodeKind(n *slurm.Node) epdapi.QueueNode {
 	kind := epdapi.QueueNode{}
 	for _, gres := range n.Gres {
@@ -288,13 +293,11 @@ func (g *GPUNames) NodeKind(n *slurm.Node) epdapi.QueueNode {
 			continue
 		}
 		kind.GPUs = int(min(gres.Count, math.MaxInt16))
-		said := g.OfNode(n.Name)
-		switch _, found := g.under(gres.Type); {
-		case said != "" && (gres.Type == "" || slices.Contains(found, said)):
-			kind.GPUModel = said
-		case gres.Type != "":
+		if gres.Type != "" {
 			kind.GPUModel, _ = g.typed(gres.Type)
-		case len(g.Known) == 1:
+			continue
+		}
+		if kind.GPUModel = g.known(g.OfNode(n.Name)); kind.GPUModel == "" && len(g.Known) == 1 {
 			kind.GPUModel = g.Known[0]
 		}
 	}

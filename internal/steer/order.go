@@ -91,6 +91,9 @@ func (p *Plan) order(s *Snapshot, set *Settings, ours *OwnChanges) {
 		list := newcomers[key]
 		for i := range list {
 			offset := max(list[i].ourNice, p.lines[key].most)
+			if offset == 0 || offset > maxOffset || list[i].userNice+offset > maxNice {
+				continue
+			}
 			p.Wants = append(p.Wants, list[i].niceChange(offset, "policy "+p.Policy+" has no place for it yet"))
 		}
 	}

@@ -661,6 +661,33 @@ func TestAReleasedJobPassesNobodyInOrder(t *testing.T) {
 	}
 }
 
+// Where nobody was put behind others, a released job's Nice is left alone, and stays its user's own.
+func TestAReleasedJobIsLeftAloneWhereNobodyIsBehind(t *testing.T) {
+	w := newWorld()
+	w.settings.Live.Reorder = config.ReorderAll
+	w.settings.Live.Plan.Mode = config.PlanEnforce
+	w.job(1, 10, 1000, "").AdminComment = "epplan:T"
+	j := w.job(9, 77, 985, "")
+	j.AdminComment, j.Priority, j.Reason = "epplan:T", 0, "JobHeldUser"
+	w.rankAs("edl", 1)
+	s := w.open(t)
+	step(t, s)
+	w.now = w.now.Add(time.Minute)
+	j.Reason, j.Eligible = "Priority", w.now
+	w.rank(j)
+	if r := step(t, s); r.Set != 0 || s.Status().Nice != 0 {
+		t.Errorf("%+v, %+v", r, s.Status())
+	}
+	w.setNice(9, 50) // by its user
+	w.now = w.now.Add(time.Minute)
+	w.job(2, 10, 990, "")
+	w.rankAs("edl", 2, 1, 9)
+	step(t, s)
+	if got := w.queue(); !slices.Equal(got, []slurm.JobID{2, 1, 9}) || len(s.Status().Left) > 0 {
+		t.Errorf("order %v, nices %v, left alone %v", got, w.nices(), s.Status().Left)
+	}
+}
+
 // A newcomer that waits for its place comes forward like any other job that waits.
 func TestANewcomersNiceAges(t *testing.T) {
 	w := newWorld()

@@ -144,7 +144,8 @@ local function plan(jd, uid)
       jd.admin_comment = admin
       -- behind those that are in order already: what was put there is taken back by the word in the comment
       local nice = tonumber(body:match('"nice"%s*:%s*(%d+)') or "")
-      local own = get(jd, "nice")
+      local own, tasks = get(jd, "nice"), get(jd, "array_inx")
+      if type(tasks) == "string" and #tasks > 1000 then nice = nil end -- Slurm may cut the list: it couldn't be taken back
       if nice and nice >= 1 and nice <= 1048576 and slurm.NICE_OFFSET and (own == nil or own == NO_VAL) then jd.nice = slurm.NICE_OFFSET + nice end
     end
   end
