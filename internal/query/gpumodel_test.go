@@ -54,7 +54,9 @@ func TestNodesAndJobsOfATypeHaveTheSameGPUs(t *testing.T) {
 		},
 	}
 	wanted := names.Wanted(&slurm.Job{TRESPerNode: "gres:gpu:a100:2"})
-	for node, want := range map[string]string{"n1": wanted, "n2": wanted, "n3": wanted, "n4": "ACME X9-Big", "n5": ""} {
+	for node, want := range map[string]string{
+		"n1": wanted, "n2": wanted, "n3": wanted, "n4": "ACME X9-Big", "n5": "",
+	} {
 		n := slurm.Node{Name: node, Gres: []slurm.Gres{{Name: "gpu", Type: "a100", Count: 4}}}
 		if node > "n3" {
 			n.Gres[0].Type = ""

@@ -283,9 +283,9 @@ func (g *GPUNames) queueNodes(nodes []slurm.Node) []epdapi.QueueNode {
 	return kinds
 }
 
-// NodeKind is what GPUs a node has; without any it has 0. Their type stands for a GPU model of a profile, or for
-// one that is known; those without a type are what the node's agent says, or else of the only GPU model that
-// is known, if it is the only one.
+// NodeKind is what GPUs a node has; without any it has 0. Their type stands for a GPU model of a profile, or
+// for one that is known; those without a type are what the node's agent says, or else of the only GPU model
+// that is known, if it is the only one.
 func (g *GPUNames) NodeKind(n *slurm.Node) epdapi.QueueNode {
 	kind := epdapi.QueueNode{}
 	for _, gres := range n.Gres {
