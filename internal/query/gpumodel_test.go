@@ -37,8 +37,8 @@ func TestABareTypeOfGPUIsTheBoardThatTheSiteHas(t *testing.T) {
 	}
 }
 
-// Of a type that stands for several boards all nodes and jobs have that of most nodes, whatever one of them says;
-// a node without a type has what its agent says, in the spelling that is known.
+// Of a type that stands for several boards all nodes and jobs have that of most nodes, whatever one of them
+// says; a node without a type has what its agent says, in the spelling that is known.
 func TestNodesAndJobsOfATypeHaveTheSameGPUs(t *testing.T) {
 	of := map[string]string{"n1": "A100-SXM4-80GB", "n2": "A100-SXM4-80GB", "n3": "A100", "n4": "acme x9 big"}
 	names := GPUNames{
