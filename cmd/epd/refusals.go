@@ -17,8 +17,7 @@ import (
 const (
 	refusalsLogged = 50 // reasons of one source, in such a time
 	refusalTold    = time.Hour
-	refusalsOfOne  = 20  // in such a time
-	refusalsOfAll  = 100 // in such a time
+	refusalsOfAll  = 200 // in such a time
 	refusalsTime   = time.Minute
 	maxTold        = 1000 // sources
 )
@@ -37,10 +36,8 @@ type refusalLog struct {
 
 // toldReasons are the reasons that were logged of one source.
 type toldReasons struct {
-	since  time.Time
-	told   map[string]struct{}
-	minute time.Time // in which so many were told
-	lately int
+	since time.Time
+	told  map[string]struct{}
 }
 
 // isNew reports whether a refusal hasn't been logged lately, and there is room for it.
@@ -53,17 +50,13 @@ func (r *refusalLog) isNew(from, reason string, now time.Time) bool {
 		if m == nil && len(r.sources) >= maxTold {
 			delete(r.sources, r.oldest())
 		}
-		m = &toldReasons{since: now, told: make(map[string]struct{})}
+		m = &toldReasons{now, make(map[string]struct{})}
 		r.sources[from] = m
 	}
-	if m.minute != r.since {
-		m.minute, m.lately = r.since, 0
-	}
-	if _, told := m.told[reason]; told || len(m.told) >= refusalsLogged || m.lately >= refusalsOfOne {
+	if _, told := m.told[reason]; told || len(m.told) >= refusalsLogged {
 		return false
 	}
 	m.told[reason] = struct{}{}
-	m.lately++
 	return true
 }
 

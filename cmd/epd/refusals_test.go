@@ -24,12 +24,12 @@ func TestStrangersCantFillTheLog(t *testing.T) {
 		for i := range 1000 {
 			r.note("10.0.0.9:4711", fmt.Errorf("no credential %d", i))
 		}
-		if lines := strings.Count(log.String(), "\n"); lines != refusalsOfOne {
+		if lines := strings.Count(log.String(), "\n"); lines != refusalsLogged {
 			t.Errorf("%d lines for 1000 refusals", lines)
 		}
 		<-time.After(refusalsTime)
 		r.note("10.0.0.9:4711", errors.New("no credential"))
-		if !strings.Contains(log.String(), fmt.Sprintf("count=%d", 1000-refusalsOfOne)) {
+		if !strings.Contains(log.String(), fmt.Sprintf("count=%d", 1000-refusalsLogged)) {
 			t.Errorf("what wasn't said isn't counted:\n%s", log.String())
 		}
 	})
