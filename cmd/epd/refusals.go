@@ -15,9 +15,9 @@ import (
 // Of requests that are refused so many are logged: anybody on the network may send them. What one source, as
 // [daemon.SourceOf] has it, is refused leaves room for what others are.
 const (
-	refusalsLogged = 50 // reasons of one source, in such a time
+	refusalsLogged = 100 // reasons of one source, in such a time
 	refusalTold    = time.Hour
-	refusalsOfAll  = 200 // in such a time
+	refusalsOfAll  = 300 // in such a time
 	refusalsTime   = time.Minute
 	maxTold        = 1000 // sources
 )
