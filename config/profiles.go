@@ -65,6 +65,12 @@ func ReadProfiles(r io.Reader, name string) (*Profiles, error) {
 	return newProfiles(list, cpus), nil
 }
 
+// FamilyOf is the family of a GPU model, which is its name without the board, such as A100 of A100-SXM4-80GB.
+func FamilyOf(gpuModel string) string {
+	family, _, _ := strings.Cut(gpuModel, "-")
+	return family
+}
+
 // With is the set with others added; one of the same name replaces the old one.
 func (p *Profiles) With(more *Profiles) *Profiles {
 	list, cpus := slices.Clone(more.list), slices.Clone(more.cpus)

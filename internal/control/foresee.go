@@ -8,6 +8,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/decide"
 	"github.com/epplan/epplan/internal/epdapi"
@@ -155,10 +156,10 @@ func (f *Foresight) Queue() (digest uint64, pending []slurm.JobID) {
 	return h.Sum64(), pending
 }
 
-// gpuNames tell which GPU models Slurm's GPUs are, by settings.
-func (f *Foresight) gpuNames(s *Settings) *query.GPUNames {
+// gpuNames tell which GPU models Slurm's GPUs are, by profiles.
+func (f *Foresight) gpuNames(profiles *config.Profiles) *query.GPUNames {
 	return &query.GPUNames{
-		Profiles: s.Profiles, Known: f.gpuModels(), OfNode: f.decider.GPUs.Of, Nodes: f.decider.GPUs.Nodes,
+		Profiles: profiles, Known: f.gpuModels(), OfNode: f.decider.GPUs.Of, Nodes: f.decider.GPUs.Nodes,
 	}
 }
 

@@ -22,8 +22,8 @@ func (c *Controller) newQuery() *query.Service {
 			}
 		},
 		Status: c.status, Tracker: c.Jobs, Learner: c.learner, Forecasts: c.forecasts, Reports: c.reports,
-		Plan:      c.Plan,
-		GPUModels: c.Foresight.gpuModels, GPUModelOf: c.decider.GPUs.Of, NodesOf: c.decider.GPUs.Nodes,
+		Plan:     c.Plan,
+		GPUNames: c.Foresight.gpuNames,
 		Clocks: func(gpuModel string) (query.Clocks, bool) {
 			seen := c.decider.GPUs.Clocks(gpuModel)
 			if seen == nil {

@@ -352,7 +352,7 @@ func (r *rig) hasX9000s(least int) {
 		r.t.Errorf("%+v, %v", p, err)
 	}
 	wants := slurm.Job{TRESPerNode: "gres:gpu:x9000:1"}
-	if name := r.Foresight.gpuNames(r.settings.Load()).Wanted(&wants); name != "NVIDIA X9000" {
+	if name := r.Foresight.gpuNames(r.settings.Load().Profiles).Wanted(&wants); name != "NVIDIA X9000" {
 		r.t.Errorf("a job that wants an x9000 gets %q", name)
 	}
 }

@@ -24,7 +24,7 @@ func (f *Foresight) SharedNodes(
 	ctx context.Context, cluster *colocate.ClusterState, j *slurm.Job,
 ) colocate.Order {
 	s := f.settings()
-	names, now := f.gpuNames(s), f.options.Clock()
+	names, now := f.gpuNames(s.Profiles), f.options.Clock()
 	var failed error
 	order := colocate.RankNodes(cluster, j, &colocate.Options{
 		Rules: s.sharing(), Speed: f.options.Speed,

@@ -86,7 +86,7 @@ func (c *Controller) keepWaiting(ctx context.Context) {
 
 // whoWaits are the jobs that could start but for GPUs, or for their turn to have them.
 func (c *Controller) whoWaits() *waitingJobs {
-	names := c.Foresight.gpuNames(c.settings.Load())
+	names := c.Foresight.gpuNames(c.settings.Load().Profiles)
 	w := &waitingJobs{placeOf: make(map[string]int), counted: make(map[slurm.JobID]*waitJob)}
 	var gpus []int // by place
 	nodes := c.Jobs.Nodes()

@@ -138,7 +138,7 @@ func TestANewcomersNiceIsSaidTogetherWithTheWordForIt(t *testing.T) {
 // whoWaitsOneByOne is whoWaits by a look at each job as Slurm has it: how many GPUs are waited for by
 // GPU of each node, beside a job, 0: none.
 func whoWaitsOneByOne(c *Controller, beside slurm.JobID) map[string]float64 {
-	names := c.Foresight.gpuNames(c.settings.Load())
+	names := c.Foresight.gpuNames(c.settings.Load().Profiles)
 	w := c.whoWaits()
 	by := planner.NewBacklog(w.byPlace.GPUs)
 	for id, job := range c.Jobs.All() {

@@ -80,7 +80,7 @@ func (r *reader) described(job *jobs.Job, shared bool, only string) *epdapi.Esti
 		job = &unlimited
 	}
 	where := ""
-	for _, name := range r.options.GPUModels() {
+	for _, name := range r.options.GPUNames(set.Profiles).Known {
 		if only != "" && name != set.Profiles.NameOf(only) {
 			continue
 		}

@@ -42,7 +42,7 @@ func (s *Service) Queue(ctx context.Context, who Caller) (*epdapi.Queue, error) 
 	}
 	set, now := s.options.Settings(), s.options.Clock()
 	q := &epdapi.Queue{At: listed.At, Jobs: []epdapi.QueuedJob{}, Nodes: []epdapi.QueueNode{}}
-	names := GPUNames{set.Profiles, s.options.GPUModels(), s.options.GPUModelOf, s.options.NodesOf}
+	names := s.options.GPUNames(set.Profiles)
 	r := &queueReader{s.options, set, names, make(map[record.WorkloadKey]*learn.Model)}
 	nodes := s.options.Tracker.Nodes()
 	kinds, foreseen := names.kindsOf(nodes), 0
@@ -62,7 +62,7 @@ func (s *Service) Queue(ctx context.Context, who Caller) (*epdapi.Queue, error) 
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		}
-		out := queuedJob(&names, &j, now)
+		out := queuedJob(names, &j, now)
 		out.GPUs, out.Shared, out.Tasks = gpus, shared, known.Tasks()
 		if j.State.Base != slurm.Pending {
 			out.GPUModel = cmp.Or(kinds.under(&j), out.GPUModel)
@@ -85,7 +85,7 @@ func (s *Service) Queue(ctx context.Context, who Caller) (*epdapi.Queue, error) 
 type queueReader struct {
 	options *Options
 	set     *Settings
-	names   GPUNames
+	names   *GPUNames
 	models  map[record.WorkloadKey]*learn.Model // of their workloads
 }
 
@@ -214,9 +214,8 @@ func (g *GPUNames) under(gres string) (p *config.Profile, found []string) {
 	p = g.Profiles.Find(gres)
 	wanted := spelling.Fold(gres)
 	for _, name := range g.Known {
-		family, _, _ := strings.Cut(name, "-")
 		if p != nil && name == p.Name || p == nil && strings.Contains(spelling.Fold(name), wanted) ||
-			spelling.Fold(family) == wanted {
+			spelling.Fold(config.FamilyOf(name)) == wanted {
 			found = append(found, name)
 		}
 	}

@@ -138,12 +138,8 @@ type Options struct {
 	Forecasts *forecast.Forecaster
 	Reports   *nodes.Reports
 	Plan      *liveplan.InForce
-	// GPUModels are those of which anything is known, in order.
-	GPUModels func() []string
-	// GPUModelOf is the one that a node's agent named last; "": it named none since the start.
-	GPUModelOf func(node string) string
-	// NodesOf is how many nodes' agents say that they have a GPU model.
-	NodesOf func(gpuModel string) int
+	// GPUNames are the GPU models of which anything is known, and which GPUs are which, by profiles.
+	GPUNames func(*config.Profiles) *GPUNames
 	// Clocks are those of a GPU model; false: no agent named them since the start.
 	Clocks func(gpuModel string) (Clocks, bool)
 	// Workload is the key under which runs of a workload are known that start in a partition on a GPU

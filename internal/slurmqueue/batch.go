@@ -70,7 +70,8 @@ const maxArrayTasks = 10_000
 // NewBatch takes the jobs of a queue that wait, in its order. Of each array it
 // takes 10,000 tasks at most; the others are among those left out.
 //
-// The cluster's node classes get the partitions that they are in; nil: those aren't known, and any job may run anywhere.
+// The cluster's node classes get the partitions that they are in; nil: those aren't known, and any job may
+// run anywhere.
 func NewBatch(q *epdapi.Queue, cluster *planner.Cluster, partitions [][]string, catalog join.Catalog) *Batch {
 	within := *q
 	within.Jobs = slices.Clone(q.Jobs)

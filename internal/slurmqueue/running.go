@@ -80,8 +80,8 @@ func (b *Batch) remainingTime(j *epdapi.QueuedJob, ran float64) float64 {
 	return max(rest, min(minRemaining, max(1, remainingShare*ran)))
 }
 
-// classWith is the first class in a job's partition, of the GPU model that it runs on where that is known, with a
-// node on which so many GPUs are free, which it takes; -1: none.
+// classWith is the first class in a job's partition, of the GPU model that it runs on where that is known,
+// with a node on which so many GPUs are free, which it takes; -1: none.
 func (b *Batch) classWith(j *epdapi.QueuedJob, gpus int, rooms [][]int) int {
 	for i := range b.cluster.Classes {
 		k := &b.cluster.Classes[i]

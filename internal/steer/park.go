@@ -95,16 +95,11 @@ type plannedKind struct {
 	gpus               int
 }
 
-// familyOf is a GPU model without its board.
-func familyOf(gpuModel string) string {
-	family, _, _ := strings.Cut(gpuModel, "-")
-	return family
-}
-
-// kindOf is the kind of a node whose GPUs are of a profile, by its first ones.
+// plannedKindOf is the kind of a node whose GPUs are of a profile, by its first ones.
 func plannedKindOf(n *slurm.Node, profile *config.Profile) plannedKind {
 	kind := plannedKind{
-		family: familyOf(profile.Name), partitions: strings.Join(slices.Sorted(slices.Values(n.Partitions)), ","),
+		family:     config.FamilyOf(profile.Name),
+		partitions: strings.Join(slices.Sorted(slices.Values(n.Partitions)), ","),
 	}
 	if i := slices.IndexFunc(n.Gres, func(g slurm.Gres) bool { return g.Name == "gpu" && g.Count > 0 }); i >= 0 {
 		kind.gpus = int(n.Gres[i].Count)
@@ -132,7 +127,7 @@ func (p *Plan) plannedNeeds(s *Snapshot, set *Settings, ours *OwnChanges) planne
 	}
 	for i := range plan.Needs {
 		need := &plan.Needs[i]
-		kind := plannedKind{familyOf(need.GPUModel), strings.Join(need.Partitions, ","), need.GPUs}
+		kind := plannedKind{config.FamilyOf(need.GPUModel), strings.Join(need.Partitions, ","), need.GPUs}
 		if !need.At.After(s.At.Add(pays[kind])) {
 			beyond[kind]--
 		}

@@ -30,8 +30,8 @@ const (
 	defaultBusy   = 2 * time.Second
 	readers       = 4
 	urgentReaders = 2
-	// readerCache is how many pages a reader keeps, as SQLite says it: 512 KiB. The system keeps the file's pages for
-	// all of them.
+	// readerCache is how much of the file a reader keeps, 512 KiB as SQLite says it: the system keeps it for
+	// all of them anyway.
 	readerCache = "-512"
 )
 

@@ -48,14 +48,16 @@ local function get(jd, key)
   if ok then return v end
 end
 
--- encode cuts each text at most_text bytes, and the script at most_script.
+-- encode cuts each text at most_text bytes, and the script at most_script. Whether an array's list is too long for
+-- a nice (over 1,000 bytes) is to be seen all the same.
 local function encode(jd, uid, most_text, most_script)
   local script = get(jd, "script")
   local batch = type(script) == "string" and script ~= ""
   local out = { '"v":1', string.format('"uid":%.0f', uid), '"kind":"' .. (batch and "batch" or "interactive") .. '"' }
   for _, key in ipairs(TEXTS) do
     local v = get(jd, key)
-    if type(v) == "string" and v ~= "" then out[#out + 1] = '"' .. key .. '_hex":"' .. hex(v:sub(1, most_text)) .. '"' end
+    local most = key == "array_inx" and math.max(most_text, 1001) or most_text
+    if type(v) == "string" and v ~= "" then out[#out + 1] = '"' .. key .. '_hex":"' .. hex(v:sub(1, most)) .. '"' end
   end
   for key, name in pairs(NUMBERS) do
     local v = get(jd, key)
@@ -144,8 +146,7 @@ local function plan(jd, uid)
       jd.admin_comment = admin
       -- behind those that are in order already: what was put there is taken back by the word in the comment
       local nice = tonumber(body:match('"nice"%s*:%s*(%d+)') or "")
-      local own, tasks = get(jd, "nice"), get(jd, "array_inx")
-      if type(tasks) == "string" and #tasks > 1000 then nice = nil end -- Slurm may cut the list: it couldn't be taken back
+      local own = get(jd, "nice")
       if nice and nice >= 1 and nice <= 1048576 and slurm.NICE_OFFSET and (own == nil or own == NO_VAL) then jd.nice = slurm.NICE_OFFSET + nice end
     end
   end

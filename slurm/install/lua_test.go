@@ -321,6 +321,9 @@ func TestWithoutLuaSocketAProgramIsAskedWithHexadecimalDigitsOnly(t *testing.T) 
 		"hostile": `name = "'; touch hacked; '", comment = "$(reboot)` + "`reboot`" +
 			`\n\0\255\"", work_dir = "/\1\127"`,
 		"megabyte": `name = string.rep("\0", 1000000), comment = string.rep("'\255", 500000), features = string.rep("x", 1000000), work_dir = string.rep("y", 9999)`,
+		"array": `array_inx = string.rep("1,3,", 9999), name = string.rep("n", 9999), comment = string.rep("c", 9999), ` +
+			`features = string.rep("f", 9999), prefer = string.rep("p", 9999), account = string.rep("a", 9999), ` +
+			`qos = string.rep("q", 9999), tres_per_job = string.rep("t", 9999), work_dir = string.rep("w", 9999)`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			program, calls := asker(t, answer)
@@ -349,6 +352,9 @@ print(jd.admin_comment)`)
 			if err != nil || sub.UID != 1000 || sub.Kind != "batch" || sub.Script != "" ||
 				sub.Admin != "site" || !sub.WantsGPU() {
 				t.Errorf("%+v, %v", sub, err)
+			}
+			if name == "array" && (len(sub.Array) != 1001 || len(sub.Name) > 512) { // too long for a nice
+				t.Errorf("a list of %d bytes, a name of %d", len(sub.Array), len(sub.Name))
 			}
 		})
 	}
