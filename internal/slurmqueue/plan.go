@@ -49,7 +49,7 @@ func NewPlan(
 		return made, nil
 	}
 	var w WhatIf
-	problem, err := w.problem(ctx, q, &own, PlanOptions{MaxTasks: wanted.Window})
+	problem, err := w.problem(q, &own, PlanOptions{MaxTasks: wanted.Window})
 	if w.Batch != nil {
 		made.Without = w.Batch.Left.total() + w.Batch.Unasked
 		made.NextEnd = w.Batch.nextEnd(at)

@@ -66,7 +66,7 @@ func TestDeadlinesThatNobodyCanKeepTakeNoRoundOfTheirOwn(t *testing.T) {
 		}
 		problem := func() *planner.Problem {
 			settings := config.Default()
-			p, err := new(WhatIf).problem(t.Context(), q, &PlanTerms{
+			p, err := new(WhatIf).problem(q, &PlanTerms{
 				Profiles: config.BuiltinProfiles(), Goal: settings.Goal(), Safety: settings.Safety,
 			}, PlanOptions{})
 			if err != nil {

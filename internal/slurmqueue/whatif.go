@@ -81,8 +81,11 @@ func PlanQueue(
 		return nil, err
 	}
 	w = &WhatIf{}
-	problem, err := w.problem(ctx, q, terms, question)
+	problem, err := w.problem(q, terms, question)
 	if err != nil {
+		return nil, err
+	}
+	if err := policy.ImplyDue(ctx, problem, terms.Safety.MaxTurnaround); err != nil {
 		return nil, err
 	}
 	options := planner.Options{Seed: planner.DefaultSeed}
@@ -105,10 +108,8 @@ func PlanQueue(
 	return w, ctx.Err()
 }
 
-// problem joins what waits with its models.
-func (w *WhatIf) problem(
-	ctx context.Context, q *epdapi.Queue, terms *PlanTerms, question PlanOptions,
-) (*planner.Problem, error) {
+// problem joins what waits with its models. Jobs without a deadline have no due time yet.
+func (w *WhatIf) problem(q *epdapi.Queue, terms *PlanTerms, question PlanOptions) (*planner.Problem, error) {
 	further, err := Profiles(q)
 	if err != nil {
 		return nil, err
@@ -151,7 +152,7 @@ func (w *WhatIf) problem(
 	}
 	noteBacklog(p, len(jobs))
 	p.Start = c.Start(p.Mode)
-	return p, policy.ImplyDue(ctx, p, terms.Safety.MaxTurnaround)
+	return p, nil
 }
 
 // leaveRoom has tasks end before their deadlines where they can, so that one whose end is as far off as
