@@ -266,7 +266,9 @@ func (s *sweeper) finish(array []string) []byte {
 	c := s.start(array...)
 	s.until("the rest is begun", func() bool { return s.done() > kept })
 	s.killTask()
-	s.slurm("scontrol", "update", "nodename=n2", "state=down", "reason=test")
+	for _, state := range []string{"drain", "down"} { // one that isn't drained may come back before it is resumed
+		s.slurm("scontrol", "update", "nodename=n2", "state="+state, "reason=test")
+	}
 	s.slurm("scontrol", "update", "nodename=n2", "state=resume")
 	if err := c.Wait(); err != nil {
 		s.Fatalf("%v: %s", err, c.said())
