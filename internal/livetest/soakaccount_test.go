@@ -69,9 +69,12 @@ func (s *soak) finish() {
 	}
 }
 
-// takesBack has jobs wait, some with a nice of their user's, lets the plan order them, and takes that back.
+// takesBack has jobs wait, some with a nice of their user's, lets the plan order them, and takes that back. No
+// lot is drawn any more: jobs that are held out stay where they are, and there may be no others to move.
 func (s *soak) takesBack() {
 	s.Helper()
+	s.write("config.toml", strings.Replace(soakConfig, "hold_out = 0.1", "hold_out = 0", 1), 0o644)
+	s.reloadController()
 	s.within(patience, "nothing is left to steer", func() bool { return s.steered().Nice == 0 })
 	own := make(map[string]string)
 	const waiting = 3
