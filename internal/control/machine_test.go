@@ -390,8 +390,6 @@ func (m *machine) deliver(t *rapid.T, r *agentRun) {
 	case err == nil && r.kept == nil && receipt == store.Stored:
 		m.read(t, r)
 	case err == nil && r.kept != nil && receipt == store.Repeated:
-	// Once its decision was removed, though the run lasted, and Slurm forgot the job, nothing tells whose it is.
-	case err == nil && r.kept != nil && r.lost && m.jobs[r.request.Job] == nil && receipt == store.Conflicting:
 	case errors.Is(err, ErrNotYet) && (m.away || m.lasts(r)):
 	case errors.Is(err, store.ErrClosed) && r.kept == nil && m.inStore(t, r) != nil: // the answer got lost
 		m.read(t, r)

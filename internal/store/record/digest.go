@@ -10,7 +10,7 @@ import (
 )
 
 // Digest tells what nodes measured apart: it is of a canonical outcome without
-// what the controller adds to it (the decision, how the job ended), without a node
+// what the controller adds to it (the decision, how the job ended, that it counts nowhere), without a node
 // energy that was computed from the settings in force, and without readings, stays, power
 // limits, the clock at work and notes. These may differ when the same outcome is delivered again: Slurm has
 // forgotten the job by then, or a controller that knew nothing of them acknowledged it
@@ -24,6 +24,7 @@ func (o *Outcome) Digest() ([sha256.Size]byte, error) {
 	measured = measured.withImplausible()
 	measured.GPUSource = measured.GPUSource.ofGPU() // the controller says which GPUs are parts of modules
 	measured.DecisionID, measured.Workload, measured.GPUModel, measured.Arm = 0, "", "", ""
+	measured.Unmatched = false // of a job that Slurm has forgotten, the controller says so
 	measured.Submitted, measured.Restart, measured.ExitState, measured.Slowdown = time.Time{}, 0, "",
 		live.Number{}
 	measured.Readings, measured.Stays, measured.Restarted = Readings{}, nil, Restarted{}
