@@ -13,13 +13,8 @@ import (
 	"github.com/epplan/epplan/planner/policy"
 )
 
-// onlineBatches is how many batches a test draws, fewer of them with -short.
-func onlineBatches() uint64 {
-	if testing.Short() {
-		return 12
-	}
-	return 60
-}
+// onlineBatches is how many batches a test draws.
+func onlineBatches() uint64 { return byLength(12, 60, 240) }
 
 // kinds are ways to draw a batch that arrives over time.
 var kinds = []struct {

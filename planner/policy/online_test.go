@@ -64,7 +64,7 @@ func TestLateBindingTakesLessThanTheReferenceGreedyOnEveryOnlineSet(t *testing.T
 // What a fresh node could do in time when the task arrived must be in time.
 func TestLateBindingMissesNoDeadlineOnUnlimitedNodes(t *testing.T) {
 	held, delayed := 0, 0
-	checkMany(t, 10_000, func(t *rapid.T) {
+	problems := checkMany(t, 5_000, func(t *rapid.T) {
 		p := drawProblem(t, atWholeSeconds, atAnyTime)
 		p.Mode = planner.Online
 		for i := range p.Cluster.Classes {
@@ -93,9 +93,9 @@ func TestLateBindingMissesNoDeadlineOnUnlimitedNodes(t *testing.T) {
 			}
 		}
 	})
-	if held < 1000 || delayed < 1000 {
-		t.Errorf("%d tasks were held back, %d ran on nodes that take time to switch on; want 1000 or "+
-			"more of both", held, delayed)
+	if min(held, delayed) < problems/50 {
+		t.Errorf("of %d problems %d tasks were held back, %d ran on nodes that take time to switch on; want more",
+			problems, held, delayed)
 	}
 }
 

@@ -69,9 +69,9 @@ func (w *waits) check(t *testing.T, most float64) {
 func TestAHigherPriceOfWaitingLeavesJobsWaitingLess(t *testing.T) {
 	t.Parallel()
 	const most = 0.03 // as of the other weights
-	batches, meanMost := uint64(5), 0.003
+	batches, meanMost := byLength(1, 3, 20), 0.003
 	if testing.Short() {
-		batches, meanMost = 1, most
+		meanMost = most
 	}
 	var w waits
 	for seed := uint64(200); seed < 200+batches; seed++ {
