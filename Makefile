@@ -90,7 +90,7 @@ demo-replay: build ## fill a synthetic cluster by several placements
 .PHONY: test
 test: ## go vet and every test
 	$(GO) vet ./...
-	$(GO) test -vet=off -timeout 15m $(TESTFLAGS) ./...
+	$(GO) test -vet=off -timeout 45m $(TESTFLAGS) ./...
 
 .PHONY: test-long
 test-long: ## properties of all policies on 10,000 drawn problems each (about an hour)
@@ -100,19 +100,19 @@ test-long: ## properties of all policies on 10,000 drawn problems each (about an
 .PHONY: test-live
 test-live: ## only the tests against a real Slurm (needs root and scripts/test-packages.sh); SLURM=26.05: another one
 ifeq ($(SLURM),)
-	EPPLAN_REQUIRE_SHARED=1 $(GO) test -count 1 -timeout 15m -v $(TESTFLAGS) ./internal/livetest
+	EPPLAN_REQUIRE_SHARED=1 $(GO) test -count 1 -timeout 45m -v $(TESTFLAGS) ./internal/livetest
 else
 	scripts/slurm.sh $(SLURM)
 	mkdir -p $(CACHE)/live
 	CGO_ENABLED=0 $(GO) build -o $(CACHE)/live ./cmd/epplan
 	CGO_ENABLED=1 $(GO) build -o $(CACHE)/live ./cmd/epd
-	EPPLAN_REQUIRE_SHARED=1 EPPLAN_LIVE_PROGRAMS=$(CACHE)/live $(GO) test -count 1 -timeout 15m -v $(TESTFLAGS) \
+	EPPLAN_REQUIRE_SHARED=1 EPPLAN_LIVE_PROGRAMS=$(CACHE)/live $(GO) test -count 1 -timeout 45m -v $(TESTFLAGS) \
 		-exec '$(CURDIR)/scripts/slurm.sh $(SLURM)' $(LIVEPKGS)
 endif
 
 .PHONY: race
 race: ## the short tests under the race detector (needs a C compiler)
-	CGO_ENABLED=1 $(GO) test -race -short -timeout 15m $(TESTFLAGS) $(RACEPKGS)
+	CGO_ENABLED=1 $(GO) test -race -short -timeout 45m $(TESTFLAGS) $(RACEPKGS)
 
 .PHONY: lint
 lint: $(GOLANGCI) ## golangci-lint, formatting, go.mod and go.sum

@@ -48,6 +48,9 @@ var prepared = map[string][]string{
 }
 
 func TestConsoleBlocksShowWhatCommandsPrint(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes a minute")
+	}
 	c := doctest.Claim(t, "cli")
 	for _, page := range c.Pages() {
 		dir := exampleFolder(t)

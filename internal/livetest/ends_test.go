@@ -72,8 +72,7 @@ func killSlurmdInProlog(l *lab) {
 		s := l.state(job)
 		return s != "RUNNING" && s != "COMPLETING"
 	})
-	l.within(patience, "the run is ended", func() bool { return len(l.runs("n4")) == 0 })
-	l.free("n4")
+	l.freed("n4")
 }
 
 func endWithoutEPD(l *lab) {

@@ -18,7 +18,7 @@ func TestJobsThatStartAtOnceAreKnownWithoutAListOfTheQueue(t *testing.T) {
 	}
 	l.recordedBy("n1", 2)
 	l.undrained()
-	if s := l.says("n1").Controller; s == nil || s.Jobs > 2 {
+	if s := l.says("n1").Controller; s == nil || s.Jobs > int(jobs[len(jobs)-1]) { // the first job's number is 1
 		t.Errorf("a list came after all: %+v", s)
 	}
 	for _, job := range jobs {

@@ -222,6 +222,15 @@ func (l *lab) free(nodes ...string) {
 	}
 }
 
+// freed waits until no run of a node is open and nothing is set any more: the former is so a moment before.
+func (l *lab) freed(node string) {
+	l.Helper()
+	l.within(patience, "the runs of "+node+" are ended", func() bool {
+		left, _ := filepath.Glob(filepath.Join(l.dir, node, "journal", "*.json"))
+		return len(l.runs(node)) == 0 && len(l.hardware(node)) == 0 && len(left) == 0
+	})
+}
+
 // runs are the jobs of a node's open runs.
 func (l *lab) runs(node string) []int64 {
 	l.Helper()
