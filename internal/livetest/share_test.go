@@ -84,7 +84,7 @@ func TestTheNextSharedJobGoesBesideTheOneInAntiphase(t *testing.T) {
 	l := newLab(t, setup{
 		config: "[live]\nmode = \"enforce\"\nhold_out = 1\nmax_slowdown = 1.5\n[live.sharing]\nweights = true\nslowdown = 1.3\n" +
 			"[live.pick]\nevery_s = 2\n",
-		roles:  true, waits: true, gpu: "sim:4", args: []string{"--shards", "2"},
+		roles: true, waits: true, gpu: "sim:4", args: []string{"--shards", "2"},
 		// Workloads go by the jobs' names, however busy the machine is.
 		flags: map[string][]string{controller: {"--submit-socket", ""}},
 	})
