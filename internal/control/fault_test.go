@@ -216,8 +216,9 @@ func withoutRecords(t *testing.T, why error, lost bool) {
 	r.decide(ask(90))
 	r.flush()
 	r.job(91, nil)
-	if d := r.decide(ask(91)); !d.Apply || r.status().Trouble != "" {
-		t.Errorf("afterwards: %+v", d)
+	after := r.decide(ask(91))
+	if r.flush(); !after.Apply || r.status().Trouble != "" {
+		t.Errorf("afterwards: %+v", after)
 	}
 	all, err := r.store.OutcomesOfJob(context.Background(), "alpha", 50)
 	if err != nil || len(all) != 1 || all[0].DecisionID == 0 {

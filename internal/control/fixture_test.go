@@ -119,7 +119,7 @@ func rigAt(tb testing.TB, path string, clock *hand, text string, change func(*Op
 	o := Options{
 		Records: recordsIn(everythingIn{s, s.Learning}), Cluster: "alpha", Settings: settings(tb, text),
 		Clock: clock.read, Seed: 7,
-		StoreWait: 10 * time.Second,
+		StoreWait: 10 * time.Second, ResolveTimeout: time.Minute,
 	}
 	if change != nil {
 		change(&o)

@@ -39,6 +39,7 @@ func TestSlurmIsAskedAboutFewJobsAtATimeHoweverManyStart(t *testing.T) {
 	var mu sync.Mutex
 	now, most, all := 0, 0, 0
 	r := newRig(t, func(o *Options) {
+		o.ResolveTimeout = 0
 		o.Resolve = func(ctx context.Context, _ slurm.JobID) (slurm.Job, error) {
 			mu.Lock()
 			now, all = now+1, all+1

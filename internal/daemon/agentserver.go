@@ -67,6 +67,8 @@ type Options struct {
 	// Problems are what went wrong before the node began.
 	Problems []epdapi.Problem
 	Log      *slog.Logger
+	// Prolog bounds parts of Prologs; zero: as hooks wait.
+	Prolog PrologBounds
 	// OnHook is told what hooks took; nil: nobody is.
 	OnHook func(hook slurm.Hook, took time.Duration)
 	// Slurm reports whether Slurm can be asked about jobs, through the
@@ -97,12 +99,15 @@ func NewAgentServer(o Options) *AgentServer {
 	if o.Files == nil {
 		o.Files = os.DirFS("/")
 	}
+	if o.Prolog == (PrologBounds{}) {
+		o.Prolog = defaultPrologBounds
+	}
 	d := &AgentServer{options: o, started: time.Now(), problems: newProblemLog(o.Log, o.Problems)}
 	d.order = newHookOrder()
 	d.waiting = &latePrologs{agent: o.Agent, byRun: make(map[runOf]lateProlog)}
 	d.numbers = &gpuNumbers{
 		agent: o.Agent, node: o.Node, order: o.Order, confs: o.SlurmConfs, files: o.Files,
-		simulated: o.Simulated,
+		simulated: o.Simulated, patience: o.Prolog.Numbers,
 	}
 	d.outbox = &outbox{
 		agent: o.Agent, controller: o.Controller, spool: o.Spool, slurm: o.Slurm, problems: d.problems,

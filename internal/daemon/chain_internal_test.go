@@ -110,6 +110,7 @@ func (m *machine) process() *process {
 	}
 	p.AgentServer = NewAgentServer(Options{
 		Node: "n1", Controller: controller, Spool: outbox, Simulated: true, Slurm: m.desk != nil,
+		Prolog: PrologBounds{time.Minute, time.Minute, time.Minute},
 		Agent: agent.New(agent.Options{
 			Journal: agentDisk{spoolDisk{p.tape}, "/journal"}, Runs: agentDisk{spoolDisk{p.tape}, "/runs"},
 			Library: mortalGPUs{m.library, p.tape}, Boot: "boot-" + strconv.Itoa(m.boot), Grace: 1,

@@ -145,6 +145,12 @@ func open(t *testing.T, dir, spec, faults string, j *judge) *house {
 	return openWith(t, dir, spec, faults, j, func(o *daemon.Options) { o.Simulated = true })
 }
 
+// unhurried are a Prolog's bounds where a machine that is busy with tests mustn't keep clocks from being locked.
+var unhurried = daemon.PrologBounds{Decide: time.Minute, Gone: time.Minute, Numbers: time.Minute}
+
+// hurried has the bounds be those of a daemon in earnest.
+func hurried(o *daemon.Options) { o.Prolog = daemon.PrologBounds{} }
+
 // openWith is open with further options.
 func openWith(t *testing.T, dir, spec, faults string, j *judge, with func(*daemon.Options)) *house {
 	t.Helper()
@@ -175,7 +181,7 @@ func openWith(t *testing.T, dir, spec, faults string, j *judge, with func(*daemo
 	access := &daemon.Access{}
 	options := daemon.Options{
 		Version: "test", Role: "both", Node: "n1", Controller: j, Spool: outbox, Access: access,
-		Slurm: j.slurm,
+		Slurm: j.slurm, Prolog: unhurried,
 		Agent: agent.New(agent.Options{Journal: journal, Runs: runs, Library: library, Boot: "boot"}),
 	}
 	with(&options)
@@ -290,7 +296,10 @@ func TestAControllerThatFailsOrHangsLeavesDefaultClocks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := open(t, t.TempDir(), "sim", "", j)
+			h := openWith(t, t.TempDir(), "sim", "", j, func(o *daemon.Options) {
+				hurried(o)
+				o.Simulated = true
+			})
 			j.setting = slow(t, h.sims[0])
 			begin := time.Now()
 			if answer := h.hook(t, slurm.Prolog, 1, 0); answer.Applied || h.core(t, 0) != 0 {

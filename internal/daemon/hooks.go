@@ -15,8 +15,15 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// decideBound is what a decision may take of a Prolog's time.
-const decideBound = 600 * time.Millisecond
+// PrologBounds are what parts of a Prolog may take of its time.
+type PrologBounds struct {
+	Decide  time.Duration // the decision
+	Gone    time.Duration // asking about runs that are open on its GPUs
+	Numbers time.Duration // reading Slurm's configuration, which may be on a file system of the network
+}
+
+// defaultPrologBounds leave the driver its time of the two seconds that a hook waits.
+var defaultPrologBounds = PrologBounds{600 * time.Millisecond, 300 * time.Millisecond, 300 * time.Millisecond}
 
 // prolog opens a run on the GPUs that Slurm gave the job, and locks their
 // clocks if that was decided. It always has an answer.
@@ -97,7 +104,7 @@ func hookDeadline(now, said time.Time) time.Time { return now.Add(min(said.Sub(n
 func (d *AgentServer) chooseSetting(
 	ctx context.Context, e *slurm.HookEvent, gpus []gpu.Identity, run *live.Run,
 ) (reason string) {
-	ctx, cancel := context.WithTimeout(ctx, decideBound)
+	ctx, cancel := context.WithTimeout(ctx, d.options.Prolog.Decide)
 	defer cancel()
 	table, err := d.options.Agent.GPUs().Clocks(gpus[0].UUID)
 	if err != nil {
@@ -140,15 +147,11 @@ func clockGroups(table *gpu.Clocks) []epdapi.ClockGroup {
 	return list
 }
 
-// closeGoneBound is what asking about runs that are open on a Prolog's GPUs may take
-// of its time.
-const closeGoneBound = 300 * time.Millisecond
-
 // closeGoneRuns closes runs on GPUs whose jobs ended without an Epilog that came here, so
 // that the next one isn't thought to share them. Where nobody says so in time they
 // stay open.
 func (d *AgentServer) closeGoneRuns(ctx context.Context, uuids []string) {
-	ctx, cancel := context.WithTimeout(ctx, closeGoneBound)
+	ctx, cancel := context.WithTimeout(ctx, d.options.Prolog.Gone)
 	defer cancel()
 	closed, err := d.options.Agent.CloseGoneOn(ctx, uuids, d.jobPresence, d.processPresence)
 	d.problems.note(err)

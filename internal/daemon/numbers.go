@@ -40,6 +40,7 @@ type gpuNumbers struct {
 	files fs.FS    // where they are looked up
 	// simulated tells that the GPUs are nobody's.
 	simulated bool
+	patience  time.Duration // with their files
 
 	reading singleflight.Group // of Slurm's configuration
 
@@ -132,10 +133,6 @@ func (n *gpuNumbers) uuidsByNumber(ctx context.Context, node string) (uuids []st
 	return nil, "", fmt.Errorf("%w: %w", errNumbers, err)
 }
 
-// confBound is how long reading Slurm's configuration may take: it may be on a file
-// system of the network.
-const confBound = 300 * time.Millisecond
-
 // byGresConf is what gres.conf says, for the GPUs as the driver counted them last.
 func (n *gpuNumbers) byGresConf(
 	ctx context.Context, node string, inventory []gpu.Identity,
@@ -149,7 +146,7 @@ func (n *gpuNumbers) byGresConf(
 		return answer{devices, file}, err
 	})
 	var read answer
-	timer := time.NewTimer(confBound)
+	timer := time.NewTimer(n.patience)
 	defer timer.Stop()
 	select {
 	case r := <-ch:
@@ -158,7 +155,7 @@ func (n *gpuNumbers) byGresConf(
 		}
 		read, _ = r.Val.(answer)
 	case <-timer.C:
-		return nil, "", fmt.Errorf("gres.conf can't be read within %s", confBound)
+		return nil, "", fmt.Errorf("gres.conf can't be read within %s", n.patience)
 	case <-ctx.Done():
 		return nil, "", context.Cause(ctx)
 	}

@@ -20,9 +20,10 @@ func ServeSocket(
 	path := l.Addr().String()
 	for {
 		serving, stop := context.WithCancel(ctx)
+		ours, _ := os.Lstat(path) // nil: it was removed already
 		go func() {
 			defer stop()
-			waitUntilMoved(serving, l, path)
+			waitUntilMoved(serving, l, ours)
 		}()
 		err := Serve(serving, l, handler, door)
 		stop()
@@ -35,20 +36,17 @@ func ServeSocket(
 	}
 }
 
-// waitUntilMoved returns when a listener's socket isn't at its path any more, or with the
+// waitUntilMoved returns when the file of a listener's socket, ours, isn't at its path any more, or with the
 // context.
-func waitUntilMoved(ctx context.Context, l net.Listener, path string) {
-	ours, err := os.Lstat(path)
-	for err == nil {
+func waitUntilMoved(ctx context.Context, l net.Listener, ours os.FileInfo) {
+	for here := true; here; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(lookEvery):
 		}
-		var now os.FileInfo
-		if now, err = os.Lstat(path); err == nil && !os.SameFile(ours, now) {
-			break
-		}
+		now, err := os.Lstat(l.Addr().String())
+		here = err == nil && ours != nil && os.SameFile(ours, now)
 	}
 	if socket, ok := l.(*net.UnixListener); ok {
 		socket.SetUnlinkOnClose(false) // what is there now is somebody else's

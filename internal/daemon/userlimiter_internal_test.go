@@ -110,7 +110,7 @@ func TestSlurmIsAnsweredAtOnceHoweverMuchUsersAsk(t *testing.T) {
 		}
 		<-time.After(time.Millisecond)
 	}
-	if status, text := o.ask(t, 0, "submit", time.Second); status != http.StatusAccepted ||
+	if status, text := o.ask(t, 0, "submit", 20*time.Second); status != http.StatusAccepted ||
 		text != "0 asked submit" {
 		t.Errorf("root: %d, %q", status, text)
 	}
@@ -139,7 +139,7 @@ func TestAUsersQuestionThatComesSlowlyHoldsUpNobody(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if status, text := o.ask(t, 2000, "quick", time.Second); status != http.StatusAccepted ||
+	if status, text := o.ask(t, 2000, "quick", 20*time.Second); status != http.StatusAccepted ||
 		text != "2000 asked quick" {
 		t.Errorf("%d, %q", status, text)
 	}
@@ -148,7 +148,7 @@ func TestAUsersQuestionThatComesSlowlyHoldsUpNobody(t *testing.T) {
 func TestAUsersQuestionIsBounded(t *testing.T) {
 	o := newOffice(t)
 	o.open()
-	if status, text := o.ask(t, 1000, strings.Repeat("x", maxQuestion+1), time.Second); status !=
+	if status, text := o.ask(t, 1000, strings.Repeat("x", maxQuestion+1), 20*time.Second); status !=
 		http.StatusRequestEntityTooLarge {
 		t.Errorf("%d, %.80q", status, text)
 	}

@@ -240,7 +240,7 @@ func TestAConnectionThatDawdlesIsClosed(t *testing.T) {
 func TestABodyThatComesTooSlowlyIsRefused(t *testing.T) {
 	s := newSite(t, munge.Options{}, nil)
 	h := munge.Authenticate(http.HandlerFunc(s.echo), munge.New(s.there.Socket), munge.Options{})
-	url := serve(t, munge.NewServer(munge.Impatient(h, 300*time.Millisecond)))
+	url := serve(t, munge.NewServer(munge.Impatient(h, 2*time.Second)))
 	credential := mungetest.Mint(s.here.Key, mungetest.Credential{
 		Encoded: time.Now(), TTL: time.Minute, Payload: []byte(says(someNonce, "POST", "/v1/decide", "body")),
 	})
