@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/epplan/epplan/internal/statedir"
 )
 
 // What lies in the journal and can't be understood may be that of an epd to come, to
@@ -56,7 +58,7 @@ func (h *holder) replayForeignFiles(ctx context.Context, files []string, report 
 func (h *holder) freeListed(ctx context.Context, file string) error {
 	data, err := h.journal.folder.ReadFile(file)
 	switch {
-	case errors.Is(err, errForeign), err != nil && ignoreMissing(err) == nil:
+	case errors.Is(err, statedir.ErrForeign), err != nil && ignoreMissing(err) == nil:
 		return nil // no epd wrote it, or it was given back meanwhile
 	case err != nil:
 		return fmt.Errorf("the journal's file %q: %w", file, err)

@@ -16,12 +16,6 @@ import (
 	"github.com/epplan/epplan/internal/statedir"
 )
 
-// errForeign tells that a file isn't one this version wrote.
-var errForeign = errors.New("not written by this version")
-
-// errNewer tells that a file is one of a later version.
-var errNewer = errors.New("written by a newer epd")
-
 // FS is one folder of files, without folders below it.
 type FS interface {
 	// Create opens a new or emptied file for writing.
@@ -101,7 +95,7 @@ func (f *Folder) ReadFile(name string) ([]byte, error) {
 		return nil, err
 	}
 	if err := statedir.CheckOwnFile(path, info); err != nil {
-		return nil, fmt.Errorf("%w: %w", errForeign, err)
+		return nil, fmt.Errorf("%w: %w", statedir.ErrForeign, err)
 	}
 	file, err := f.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -113,10 +107,10 @@ func (f *Folder) ReadFile(name string) ([]byte, error) {
 	}
 	// In a foreign folder it may be another one by now.
 	if err := statedir.CheckOwnFile(path, info); err != nil {
-		return nil, fmt.Errorf("%w: %w", errForeign, err)
+		return nil, fmt.Errorf("%w: %w", statedir.ErrForeign, err)
 	}
 	if info.Size() > maxFile {
-		return nil, fmt.Errorf("%s: %w: %d bytes", name, errForeign, info.Size())
+		return nil, fmt.Errorf("%s: %w: %d bytes", name, statedir.ErrForeign, info.Size())
 	}
 	return io.ReadAll(io.LimitReader(file, maxFile))
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"syscall"
 	"testing"
+
+	"github.com/epplan/epplan/internal/statedir"
 )
 
 // opened is a folder of a test and its path.
@@ -69,7 +71,7 @@ func TestAFileThatSomebodyElseMayHaveWrittenIsForeign(t *testing.T) {
 		if err := lay(); err != nil {
 			t.Fatal(err)
 		}
-		if text, err := folder.ReadFile("GPU-1.json"); !errors.Is(err, errForeign) {
+		if text, err := folder.ReadFile("GPU-1.json"); !errors.Is(err, statedir.ErrForeign) {
 			t.Errorf("%s: %.20q, %v", name, text, err)
 		}
 		if err := os.Remove(path); err != nil {

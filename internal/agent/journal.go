@@ -10,6 +10,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/internal/statedir"
 	"github.com/epplan/epplan/live"
 )
 
@@ -164,14 +165,14 @@ func (e *Entry) encode() ([]byte, error) {
 func decodeEntry(uuid string, data []byte) (*Entry, error) {
 	var file entryFile
 	if err := decode(data, &file); err != nil {
-		return nil, fmt.Errorf("journal of %s: %w: %w", uuid, errForeign, err)
+		return nil, fmt.Errorf("journal of %s: %w: %w", uuid, statedir.ErrForeign, err)
 	}
 	e := &file.Entry
 	switch {
 	case e.Schema != schema:
-		return nil, fmt.Errorf("journal of %s: %w: schema %d", uuid, errForeign, e.Schema)
+		return nil, fmt.Errorf("journal of %s: %w: schema %d", uuid, statedir.ErrForeign, e.Schema)
 	case e.UUID != uuid:
-		return nil, fmt.Errorf("journal of %s: %w: names another GPU", uuid, errForeign)
+		return nil, fmt.Errorf("journal of %s: %w: names another GPU", uuid, statedir.ErrForeign)
 	}
 	e.Controls = make(map[gpu.Control]Held, len(file.Domains))
 	for control := range gpu.NumControls {
@@ -182,12 +183,12 @@ func decodeEntry(uuid string, data []byte) (*Entry, error) {
 		h := one.Held
 		h.Value = *one.value(control)
 		if !h.isValid(control) || h.Value != max(one.LockedMHz, one.Value) {
-			return nil, fmt.Errorf("journal of %s: %w: %s", uuid, errForeign, control)
+			return nil, fmt.Errorf("journal of %s: %w: %s", uuid, statedir.ErrForeign, control)
 		}
 		e.Controls[control] = h
 	}
 	if len(e.Controls) == 0 || len(e.Controls) != len(file.Domains) {
-		return nil, fmt.Errorf("journal of %s: %w: domains", uuid, errForeign)
+		return nil, fmt.Errorf("journal of %s: %w: domains", uuid, statedir.ErrForeign)
 	}
 	return e, nil
 }
@@ -226,7 +227,7 @@ func (j journal) retire(uuid string) error {
 	return nil
 }
 
-// read reads a GPU's entry. An error that is errForeign says that there is one
+// read reads a GPU's entry. An error that is statedir.ErrForeign says that there is one
 // which can't be read.
 func (j journal) read(uuid string) (*Entry, error) {
 	data, err := j.folder.ReadFile(uuid + current)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/internal/statedir"
 	"github.com/epplan/epplan/live"
 )
 
@@ -90,7 +91,7 @@ func TestAControlThatNoAgentWroteIsForeign(t *testing.T) {
 		"a value of no prior":     `"core":{"locked_mhz":1600,"prior":"unlocked","prior_value":1700}`,
 	} {
 		text := strings.Replace(entry, "%", controls, 1)
-		if e, err := decodeEntry("GPU-1", []byte(text)); !errors.Is(err, errForeign) {
+		if e, err := decodeEntry("GPU-1", []byte(text)); !errors.Is(err, statedir.ErrForeign) {
 			t.Errorf("%s: %+v, %v", name, e, err)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/epplan/epplan/internal/statedir"
 )
 
 // EntryResult is what became of a journal entry.
@@ -71,7 +73,7 @@ func (h *holder) replay(ctx context.Context, uuids []string) (Report, error) {
 // that is locked for a run, and says nothing.
 func (h *holder) replayOne(ctx context.Context, uuid string, spare bool) Restored {
 	_, reading := h.journal.read(uuid)
-	foreign := errors.Is(reading, errForeign)
+	foreign := errors.Is(reading, statedir.ErrForeign)
 	var listed error
 	if foreign { // before the GPU's turn, as the others have turns, too
 		listed = h.freeListed(ctx, uuid+current)
@@ -90,7 +92,7 @@ func (h *holder) replayOne(ctx context.Context, uuid string, spare bool) Restore
 	switch {
 	case err != nil && ignoreMissing(err) == nil:
 		return Restored{UUID: uuid, Result: EntryRestored, Note: "meanwhile"}
-	case foreign && errors.Is(err, errForeign): // still: no run was locked meanwhile
+	case foreign && errors.Is(err, statedir.ErrForeign): // still: no run was locked meanwhile
 		return h.replayForeign(c, uuid, err, listed)
 	case err != nil:
 		return h.replayUnread(c, uuid, err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/internal/statedir"
 	"github.com/epplan/epplan/live"
 )
 
@@ -37,20 +38,20 @@ type counters struct {
 }
 
 // decodeRun reads a run's file. Fields that aren't known are passed over. Its error is
-// errForeign, or errNewer.
+// statedir.ErrForeign, or statedir.ErrNewer.
 func decodeRun(id string, data []byte) (*runFile, error) {
 	r, err := readRun(data)
-	if errors.Is(err, errNewer) {
+	if errors.Is(err, statedir.ErrNewer) {
 		return nil, fmt.Errorf("run %s: %w", id, err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("run %s: %w: %w", id, errForeign, err)
+		return nil, fmt.Errorf("run %s: %w: %w", id, statedir.ErrForeign, err)
 	}
 	if r.Run.ID != id {
-		return nil, fmt.Errorf("run %s: %w: run %q", id, errForeign, r.Run.ID)
+		return nil, fmt.Errorf("run %s: %w: run %q", id, statedir.ErrForeign, r.Run.ID)
 	}
 	if err := checkRun(&r.Run); err != nil {
-		return nil, fmt.Errorf("run %s: %w: %w", id, errForeign, err)
+		return nil, fmt.Errorf("run %s: %w: %w", id, statedir.ErrForeign, err)
 	}
 	return r, nil
 }
@@ -73,7 +74,7 @@ func readRun(data []byte) (*runFile, error) {
 		return &r, decode(data, &r)
 	}
 	if version.Schema > runSchema {
-		return nil, fmt.Errorf("%w: schema %d, want 1 to %d", errNewer, version.Schema, runSchema)
+		return nil, fmt.Errorf("%w: schema %d, want 1 to %d", statedir.ErrNewer, version.Schema, runSchema)
 	}
 	return nil, fmt.Errorf("schema %d, want 1 to %d", version.Schema, runSchema)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/nodepower"
+	"github.com/epplan/epplan/internal/statedir"
 	"github.com/epplan/epplan/live"
 )
 
@@ -58,16 +59,16 @@ func (s *RunSet) load() (notes []string, err error) {
 		err = fmt.Errorf("read the open runs: %w", err)
 	}
 	for _, name := range foreign {
-		notes = append(notes, s.moveAside(name, errForeign))
+		notes = append(notes, s.moveAside(name, statedir.ErrForeign))
 	}
 	for _, id := range names {
 		data, reading := s.folder.ReadFile(id + current)
-		if reading != nil && !errors.Is(reading, errForeign) {
+		if reading != nil && !errors.Is(reading, statedir.ErrForeign) {
 			err = errors.Join(err, fmt.Errorf("read run %s: %w", id, reading))
 			continue
 		}
 		r, decoding := decodeRun(id, data)
-		if errors.Is(decoding, errNewer) {
+		if errors.Is(decoding, statedir.ErrNewer) {
 			notes = append(notes, fmt.Sprintf("the run's file %q stays as it is, and the run unrecorded "+
 				"until that epd is back: %v", id+current, decoding))
 			continue

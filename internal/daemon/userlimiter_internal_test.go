@@ -64,9 +64,9 @@ func (o *office) work(change int) {
 }
 
 // ask asks as a user; status 0: there was no answer in time.
-func (o *office) ask(t *testing.T, uid int, question string, within time.Duration) (int, string) {
+func (o *office) ask(t *testing.T, uid int, question string) (int, string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), within)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, o.url, strings.NewReader(question))
 	if err != nil {
@@ -94,7 +94,7 @@ func TestSlurmIsAnsweredAtOnceHoweverMuchUsersAsk(t *testing.T) {
 	for uid := range 20 {
 		for range 5 {
 			group.Go(func() {
-				status, _ := o.ask(t, 1000+uid, "much", 20*time.Second)
+				status, _ := o.ask(t, 1000+uid, "much")
 				mu.Lock()
 				defer mu.Unlock()
 				statuses[status]++
@@ -110,7 +110,7 @@ func TestSlurmIsAnsweredAtOnceHoweverMuchUsersAsk(t *testing.T) {
 		}
 		<-time.After(time.Millisecond)
 	}
-	if status, text := o.ask(t, 0, "submit", 20*time.Second); status != http.StatusAccepted ||
+	if status, text := o.ask(t, 0, "submit"); status != http.StatusAccepted ||
 		text != "0 asked submit" {
 		t.Errorf("root: %d, %q", status, text)
 	}
@@ -139,7 +139,7 @@ func TestAUsersQuestionThatComesSlowlyHoldsUpNobody(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if status, text := o.ask(t, 2000, "quick", 20*time.Second); status != http.StatusAccepted ||
+	if status, text := o.ask(t, 2000, "quick"); status != http.StatusAccepted ||
 		text != "2000 asked quick" {
 		t.Errorf("%d, %q", status, text)
 	}
@@ -148,7 +148,7 @@ func TestAUsersQuestionThatComesSlowlyHoldsUpNobody(t *testing.T) {
 func TestAUsersQuestionIsBounded(t *testing.T) {
 	o := newOffice(t)
 	o.open()
-	if status, text := o.ask(t, 1000, strings.Repeat("x", maxQuestion+1), 20*time.Second); status !=
+	if status, text := o.ask(t, 1000, strings.Repeat("x", maxQuestion+1)); status !=
 		http.StatusRequestEntityTooLarge {
 		t.Errorf("%d, %.80q", status, text)
 	}

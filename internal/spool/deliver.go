@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"slices"
+
+	"github.com/epplan/epplan/internal/statedir"
 )
 
 // DeliveryReport says what a delivery came to.
@@ -65,7 +67,7 @@ func (s *Spool) deliverEntry(
 	switch {
 	case err == nil:
 		err = send(ctx, e.id, body)
-	case errors.Is(err, errNewer):
+	case errors.Is(err, statedir.ErrNewer):
 		report.Newer = append(report.Newer, Aside{ID: e.id, Reason: err})
 		return nil
 	case !errors.Is(err, errDamaged):

@@ -24,9 +24,6 @@ const (
 // errDamaged tells that a file isn't what was written; it is wrapped with how.
 var errDamaged = errors.New("damaged entry")
 
-// errNewer tells that a file is of a later version than this one knows.
-var errNewer = errors.New("a newer epd's entry")
-
 // idPattern are what may stand in a file name. The hooks' program holds this package
 // and has no spool: it needn't compile them.
 var idPattern = sync.OnceValue(func() *regexp.Regexp {
@@ -58,12 +55,12 @@ func addChecksum(body []byte) []byte {
 	return append([]byte(header), body...)
 }
 
-// verifyChecksum is the body of what addChecksum made, or errDamaged, or errNewer.
+// verifyChecksum is the body of what addChecksum made, or errDamaged, or statedir.ErrNewer.
 func verifyChecksum(data []byte) ([]byte, error) {
 	header, body, whole := bytes.Cut(data, []byte{'\n'})
 	version := 0
 	if _, err := fmt.Sscanf(string(header), magic+"%d ", &version); err == nil && version > 1 {
-		return nil, fmt.Errorf("%w: version %d, want 1", errNewer, version)
+		return nil, fmt.Errorf("%w: version %d, want 1", statedir.ErrNewer, version)
 	}
 	if !whole || !bytes.HasPrefix(header, []byte(checksumMagic)) {
 		return nil, fmt.Errorf("%w: no header", errDamaged)

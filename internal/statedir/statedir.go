@@ -13,6 +13,13 @@ import (
 	"syscall"
 )
 
+// What a file of state may be beside what was written: none that this version wrote, or one of a later
+// version, which is left to that.
+var (
+	ErrForeign = errors.New("not written by this version")
+	ErrNewer   = errors.New("written by a newer epd")
+)
+
 // Check says by its error what keeps a folder from being used: an [InsecureError],
 // or that it isn't there or isn't a folder.
 func Check(path string) error { return CheckFor(path, effectiveUID()) }

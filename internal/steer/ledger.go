@@ -107,12 +107,6 @@ const (
 	ledgerSchema    = 1
 )
 
-// errForeign tells that the file isn't one this version wrote, errNewer that it is one of a later.
-var (
-	errForeign = errors.New("not written by this version")
-	errNewer   = errors.New("written by a newer epd")
-)
-
 // ledgerJSON is the ledger's file.
 type ledgerJSON struct {
 	Schema  int            `json:"schema"`
@@ -140,7 +134,7 @@ func openLedger(disk spool.FS, dir string, now time.Time) (l *ledger, aside, err
 		return l, nil, nil
 	}
 	clear(l.entries)
-	if errors.Is(aside, errNewer) {
+	if errors.Is(aside, statedir.ErrNewer) {
 		l.newer = fmt.Errorf("%w: nothing is set while %s, which names what that epd set in Slurm, is there; "+
 			"if it isn't coming back, undo that by hand and move the file away", aside, path)
 		return l, nil, nil
@@ -178,22 +172,23 @@ func (l *ledger) decode(data []byte) error {
 		Schema int `json:"schema"`
 	}
 	if err := json.Unmarshal(data, &version); err == nil && version.Schema > ledgerSchema {
-		return fmt.Errorf("ledger of levers: %w: schema %d, want %d", errNewer, version.Schema, ledgerSchema)
+		return fmt.Errorf("ledger of levers: %w: schema %d, want %d", statedir.ErrNewer, version.Schema,
+			ledgerSchema)
 	}
 	var p ledgerJSON
 	in := json.NewDecoder(bytes.NewReader(data))
 	if err := in.Decode(&p); err != nil {
-		return fmt.Errorf("ledger of levers: %w: %w", errForeign, err)
+		return fmt.Errorf("ledger of levers: %w: %w", statedir.ErrForeign, err)
 	}
 	if _, err := in.Token(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("ledger of levers: %w: more follows", errForeign)
+		return fmt.Errorf("ledger of levers: %w: more follows", statedir.ErrForeign)
 	}
 	if p.Schema != ledgerSchema {
-		return fmt.Errorf("ledger of levers: %w: schema %d", errForeign, p.Schema)
+		return fmt.Errorf("ledger of levers: %w: schema %d", statedir.ErrForeign, p.Schema)
 	}
 	for _, e := range p.Entries {
 		if e == nil || !e.valid() {
-			return fmt.Errorf("ledger of levers: %w: an entry", errForeign)
+			return fmt.Errorf("ledger of levers: %w: an entry", statedir.ErrForeign)
 		}
 		l.entries[leverKeyOf(&e.Undo)] = e
 	}
