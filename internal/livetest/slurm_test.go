@@ -215,9 +215,8 @@ func (l *lab) free(nodes ...string) {
 		if got := l.hardware(node); len(got) > 0 {
 			l.Errorf("%s: still locked: %v", node, got)
 		}
-		left, err := filepath.Glob(filepath.Join(l.dir, node, "journal", "*.json"))
-		if err != nil || len(left) > 0 {
-			l.Errorf("%s: the journal has %v, %v", node, left, err)
+		if left := l.journal(node); len(left) > 0 {
+			l.Errorf("%s: the journal has %v", node, left)
 		}
 	}
 }
@@ -226,9 +225,18 @@ func (l *lab) free(nodes ...string) {
 func (l *lab) freed(node string) {
 	l.Helper()
 	l.within(patience, "the runs of "+node+" are ended", func() bool {
-		left, _ := filepath.Glob(filepath.Join(l.dir, node, "journal", "*.json"))
-		return len(l.runs(node)) == 0 && len(l.hardware(node)) == 0 && len(left) == 0
+		return len(l.runs(node)) == 0 && len(l.hardware(node)) == 0 && len(l.journal(node)) == 0
 	})
+}
+
+// journal are the entries of a node's journal.
+func (l *lab) journal(node string) []string {
+	l.Helper()
+	left, err := filepath.Glob(filepath.Join(l.dir, node, "journal", "*.json"))
+	if err != nil {
+		l.Error(err)
+	}
+	return left
 }
 
 // runs are the jobs of a node's open runs.

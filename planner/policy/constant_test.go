@@ -19,7 +19,7 @@ func compareWorth(p *planner.Problem, a, b *planner.Plan) int {
 // TestCoordinateDescentFindsWhatAllPairsHold draws small batches on one or two
 // GPU models of ten clock pairs each, of which every choice can be tried.
 func TestCoordinateDescentFindsWhatAllPairsHold(t *testing.T) {
-	cases := byLength(40, 100, 400)
+	cases := byLength(40, 100, 200)
 	equal, kept, excess, most := 0, 0, 0.0, 0.0
 	for seed := range cases {
 		p := drawBatch(t, 1000+seed)
@@ -61,7 +61,7 @@ func TestCoordinateDescentFindsWhatAllPairsHold(t *testing.T) {
 func TestConstantClocksAreOnePairPerGPUModelAndNeverWorseThanDefaultClocks(t *testing.T) {
 	t.Parallel()
 	slower := 0
-	for seed := range byLength(6, 12, 60) {
+	for seed := range byLength(6, 12, 20) {
 		p := drawBatch(t, seed)
 		plan, _ := pastDue(t, p, policy.Constant)
 		base, _ := pastDue(t, p, "baseline")

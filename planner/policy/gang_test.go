@@ -128,7 +128,7 @@ func TestJobsOnSeveralNodesTakeTheEnergyOfAllTheirGPUs(t *testing.T) {
 			}
 		}
 	})
-	if gangs < problems {
+	if gangs < 5*problems {
 		t.Errorf("%d jobs on several nodes of %d problems, want more", gangs, problems)
 	}
 }

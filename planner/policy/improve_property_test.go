@@ -32,7 +32,7 @@ func TestImproveNeverMakesAPlanWorse(t *testing.T) {
 			}
 		}
 	})
-	least := []int{1, problems / 8} // few of the problems are of the kind that Align is for
+	least := []int{problems / 100, problems / 6} // few of the problems are of the kind that Align is for
 	for i, n := range better {
 		if n < least[i] {
 			t.Errorf("%T: %d of %d plans got better, want more", improvers[i], n, problems)
@@ -74,7 +74,7 @@ func improvedBy(t *rapid.T, p *planner.Problem, plan *planner.Plan, all ...plann
 
 func TestNoPlanCostsLessThanTheBound(t *testing.T) {
 	complete, tight, extra, inTime := 0, 0, 0, 0
-	problems := checkMany(t, 400, func(t *rapid.T) {
+	problems := checkMany(t, 1_000, func(t *rapid.T) {
 		p, variant := drawProblem(t, atZero, atZero, atWholeSeconds, atAnyTime), drawVariant(t)
 		lower := bound.Lower(p)
 		for _, name := range policy.Names() {
@@ -106,7 +106,7 @@ func TestNoPlanCostsLessThanTheBound(t *testing.T) {
 	told := fmt.Sprintf("%d complete plans, %d within 0.1 %% of the bound, %d of them thanks to its extra "+
 		"terms; %d bounds are higher by due times",
 		complete, tight, extra, inTime)
-	if complete < problems || !testing.Short() && min(tight, extra, inTime) == 0 {
+	if complete < problems || tight < problems/10 || extra < problems/50 || inTime < problems/50 {
 		t.Errorf("%s: too few to tell", told)
 	}
 	t.Log(told)

@@ -14,7 +14,7 @@ import (
 )
 
 // onlineBatches is how many batches a test draws.
-func onlineBatches() uint64 { return byLength(12, 60, 240) }
+func onlineBatches() uint64 { return byLength(12, 60, 60) }
 
 // kinds are ways to draw a batch that arrives over time.
 var kinds = []struct {

@@ -139,7 +139,7 @@ func pastDue(tb testing.TB, p *planner.Problem, text string) (plan *planner.Plan
 // TestTheDefaultPlanKeepsWhatOthersKeep draws batches as users write them.
 func TestTheDefaultPlanKeepsWhatOthersKeep(t *testing.T) {
 	t.Parallel()
-	batches := byLength(4, 10, 60)
+	batches := byLength(4, 10, 20)
 	kept, saved := 0, 0.0
 	for seed := range batches {
 		p := drawBatch(t, seed)
@@ -238,7 +238,7 @@ func (s *site) present(p *planner.Problem) {
 // TestPlansOfJobsOverNodesKeepWhatOthersKeep and save what plans of other jobs do.
 func TestPlansOfJobsOverNodesKeepWhatOthersKeep(t *testing.T) {
 	t.Parallel()
-	batches, saved := byLength(2, 5, 40), 0.0
+	batches, saved := byLength(2, 5, 8), 0.0
 	for seed := range batches {
 		p := drawWideBatch(t, 300+seed)
 		plan, late := pastDue(t, p, policy.DefaultName(planner.Offline)) // which checks it

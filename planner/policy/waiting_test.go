@@ -69,7 +69,7 @@ func (w *waits) check(t *testing.T, most float64) {
 func TestAHigherPriceOfWaitingLeavesJobsWaitingLess(t *testing.T) {
 	t.Parallel()
 	const most = 0.03 // as of the other weights
-	batches, meanMost := byLength(1, 3, 20), 0.003
+	batches, meanMost := byLength(1, 3, 5), 0.003
 	if testing.Short() {
 		meanMost = most
 	}
