@@ -93,7 +93,7 @@ test: ## go vet and every test
 	$(GO) test -vet=off -timeout 45m $(TESTFLAGS) ./...
 
 .PHONY: test-long
-test-long: ## properties of all policies on 10,000 drawn problems each (some minutes)
+test-long: ## properties of all policies on 10,000 drawn problems each (about three minutes)
 	EPPLAN_LONG=1 $(GO) test -count 1 -timeout 1h -v $(TESTFLAGS) -run RandomProblems ./planner/policy
 
 # With SLURM=SUITE in a root of another Slurm, where nothing can be built.
