@@ -91,7 +91,7 @@ func expandPart(part string, column int) ([]string, error) {
 }
 
 // ExpandPaths gives the absolute paths of a list such as
-// "/dev/nvidia[2-3,5,7],/dev/nvidia9", in order: of each, the first bracket is expanded.
+// "/dev/nvidia[2-3,5,7],/dev/nvidia9", in order. Each may have one range.
 func ExpandPaths(list string) ([]string, error) {
 	if strings.ContainsRune(list, 0) || !strings.HasPrefix(list, "/") {
 		return nil, fmt.Errorf("file %q: want an absolute path", Printable(list, 80))
@@ -109,6 +109,9 @@ func ExpandPaths(list string) ([]string, error) {
 			continue
 		}
 		inside, rest, _ := strings.Cut(tail, "]")
+		if strings.ContainsRune(rest, '[') {
+			return nil, fmt.Errorf("file %q: want one range", Printable(part, 80))
+		}
 		numbers, err := expandRanges(inside)
 		if err != nil {
 			return nil, err

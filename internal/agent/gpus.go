@@ -320,6 +320,23 @@ func (s *GPUSet) Identities() []gpu.Identity {
 	return ids
 }
 
+// Divided returns the UUIDs of the GPUs that are divided into parts now (MIG). A GPU that doesn't answer isn't
+// among them.
+func (s *GPUSet) Divided() (uuids []string) {
+	cards := s.all()
+	is := make([]bool, len(cards))
+	s.sideBySide(cards, func(i int, c *managedGPU) {
+		sharing, err := callRenewed(s, func() (gpu.Sharing, error) { return call(c, gpu.Device.Sharing) })
+		is[i] = err == nil && sharing.MIG
+	})
+	for i, c := range cards {
+		if is[i] {
+			uuids = append(uuids, c.uuid)
+		}
+	}
+	return uuids
+}
+
 // Inventory is the GPUs as the driver counted them when they were opened last, in its
 // order. One that couldn't be opened is empty in its place. Those that others look
 // after are among them.

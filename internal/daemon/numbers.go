@@ -140,10 +140,15 @@ func (n *gpuNumbers) byGresConf(
 	type answer struct {
 		devices slurmconf.DeviceMap
 		file    string
+		divided []string // GPUs
 	}
 	ch := n.reading.DoChan(node, func() (any, error) {
 		devices, file, err := n.readGresConf(node)
-		return answer{devices, file}, err
+		read := answer{devices: devices, file: file}
+		if err == nil && devices.AutoDetect != "" && devices.AutoDetect != "off" {
+			read.divided = n.agent.GPUs().Divided()
+		}
+		return read, err
 	})
 	var read answer
 	timer := time.NewTimer(n.patience)
@@ -161,7 +166,9 @@ func (n *gpuNumbers) byGresConf(
 	}
 	gpus := make([]slurmconf.DriverGPU, len(inventory))
 	for i, id := range inventory {
-		gpus[i] = slurmconf.DriverGPU{Minor: id.Minor, Model: id.Model}
+		gpus[i] = slurmconf.DriverGPU{
+			Minor: id.Minor, Model: id.Model, Divided: slices.Contains(read.divided, id.UUID),
+		}
 		if id.UUID == "" {
 			gpus[i] = slurmconf.DriverGPU{Minor: -1}
 		}

@@ -75,6 +75,13 @@ func TestAPrologLocksTheGPUsThatItsNumbersMean(t *testing.T) {
 		"the same, by device file": {
 			"sim:4,minor=2/0/3/1", "", files, nil, on(0, 3), []int{1, 2}, "gres.conf",
 		},
+		"a part's capability file in gres.conf": {
+			"sim:4", "", slurmConf("Name=gpu File=/dev/nvidia-caps/nvidia-cap3,/dev/nvidia1", 2), nil, on(0), nil,
+			"gres.conf",
+		},
+		"a divided GPU where Slurm counts its parts": {
+			"sim:4,mig", "", sorted, nil, on(2), nil, "the parts of a divided GPU",
+		},
 		"UUIDs": {
 			"sim:4,minor=reverse", "", none, nil, named(slurm.HookEvent{GPUs: []int{3}}, simUUID),
 			[]int{0},

@@ -1,10 +1,10 @@
 package slurmconf
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"path"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,10 +14,18 @@ import (
 
 // Device is one GPU of a node as its configuration names it.
 type Device struct {
-	Type  string // "h200", or empty
-	File  string // /dev/nvidia3; empty: found by AutoDetect alone
-	Minor int    // the number at the end of the file's name; -1: none, or only a part of a GPU
+	Type string // "h200", or empty
+	File string // /dev/nvidia3; empty: found by AutoDetect alone
+	// Minor is 3 of /dev/nvidia3, and 131 of /dev/dri/renderD131 or of the card beside it; -1: the file isn't known
+	// to be a whole GPU's.
+	Minor int
+
+	parts  []int // minors of GPUs that it has a part of (MultipleFiles)
+	linked bool  // File isn't the name by which AutoDetect knows the GPU
 }
+
+// isForeign reports whether the configuration names a file that is no GPU's own.
+func (d *Device) isForeign() bool { return d.File != "" && (d.Minor < 0 || d.linked) }
 
 // DeviceMap is what gres.conf and slurm.conf say about a node's GPUs. From it follows which GPU a number of
 // SLURM_JOB_GPUS means: [DeviceMap.DriverIndexes].
@@ -44,6 +52,10 @@ func ReadGres(fsys fs.FS, dir, node string) (DeviceMap, error) {
 		return DeviceMap{}, fmt.Errorf("read gres.conf: %w", err)
 	}
 	records := slices.Concat(r.common, r.own)
+	nameless := func(g gresRecord) bool { return len(g.files) == 0 }
+	if n := len(slices.DeleteFunc(slices.Clone(records), nameless)); n > 0 && n < len(records) {
+		return DeviceMap{}, fmt.Errorf("read gres.conf: GPUs with File beside some without: %w", slurm.ErrInvalid)
+	}
 	m := DeviceMap{AutoDetect: r.auto}
 	if r.ownAuto != "" {
 		m.AutoDetect = r.ownAuto
@@ -52,7 +64,7 @@ func ReadGres(fsys fs.FS, dir, node string) (DeviceMap, error) {
 		records, m.Counted = mergeGres(records, wanted), true
 	}
 	for _, g := range records {
-		m.Devices = append(m.Devices, g.devices()...)
+		m.Devices = append(m.Devices, g.devices(fsys)...)
 	}
 	if len(m.Devices) > slurm.MaxGresIndex {
 		return DeviceMap{}, fmt.Errorf("%s: more than %d GPUs: %w", path.Join(dir, "gres.conf"),
@@ -70,16 +82,22 @@ type gresRecord struct {
 }
 
 // devices are those of a record; those without a file come by AutoDetect.
-func (g *gresRecord) devices() []Device {
+func (g *gresRecord) devices(fsys fs.FS) []Device {
 	list := make([]Device, g.count)
 	for i := range list {
-		list[i] = Device{Type: g.kind, Minor: -1}
+		list[i] = Device{Minor: -1}
 		switch {
 		case g.whole:
 			list[i].File = g.files[0]
+			for _, file := range g.files {
+				if part := deviceOf(fsys, file); part.Minor >= 0 {
+					list[i].parts = append(list[i].parts, part.Minor)
+				}
+			}
 		case i < len(g.files):
-			list[i].File, list[i].Minor = g.files[i], minorOf(g.files[i])
+			list[i] = deviceOf(fsys, g.files[i])
 		}
+		list[i].Type = g.kind
 	}
 	return list
 }
@@ -116,23 +134,20 @@ func mergeGres(records []gresRecord, wanted []slurm.Gres) []gresRecord {
 // the node, or can't be read.
 func nodeGres(fsys fs.FS, name, node string) (list []slurm.Gres, ok bool) {
 	common := "" // of NodeName=DEFAULT
-	err := readConf(fsys, name, 0, func(_ string, l Line) error {
-		words := strings.Fields(l.Text)
-		key, value, _ := strings.Cut(words[0], "=")
-		if !strings.EqualFold(key, "NodeName") {
+	err := readConf(fsys, name, 0, func(file string, l Line) error {
+		if first := firstKey.FindStringSubmatch(l.Text); first == nil || !strings.EqualFold(first[1], "NodeName") {
 			return nil
 		}
-		gres := common
-		for _, w := range words[1:] {
-			if k, v, _ := strings.Cut(w, "="); strings.EqualFold(k, "Gres") {
-				gres = strings.Trim(v, `"`)
-			}
+		v, err := l.pairs(file)
+		if err != nil {
+			return err
 		}
-		if strings.EqualFold(value, "DEFAULT") {
+		gres := cmp.Or(v["gres"], common)
+		if strings.EqualFold(v["nodename"], "DEFAULT") {
 			common = gres
 			return nil
 		}
-		names, err := slurm.ExpandHostlist(strings.Trim(value, `"`))
+		names, err := slurm.ExpandHostlist(v["nodename"])
 		if err != nil || !slices.Contains(names, node) {
 			return err
 		}
@@ -155,16 +170,9 @@ type gresParser struct {
 
 // addLine takes one line of gres.conf.
 func (r *gresParser) addLine(file string, l Line) error {
-	v := map[string]string{}
-	for w := range strings.FieldsSeq(l.Text) {
-		key, value, ok := strings.Cut(w, "=")
-		if !ok {
-			return &slurm.ParseError{
-				Source: file, Line: l.Number, Column: strings.Index(l.Text, w) + 1,
-				Msg: fmt.Sprintf("%q: want key=value", slurm.Printable(w, 60)),
-			}
-		}
-		v[strings.ToLower(key)] = strings.Trim(value, `"`)
+	v, err := l.pairs(file)
+	if err != nil {
+		return err
 	}
 	if err := r.addEntry(v); err != nil {
 		return &slurm.ParseError{Source: file, Line: l.Number, Msg: "gres", Err: err}
@@ -207,44 +215,40 @@ func (r *gresParser) addEntry(v map[string]string) error {
 	return nil
 }
 
-// recordOf is the record of a line about GPUs.
-func recordOf(v map[string]string) (gresRecord, error) {
-	g := gresRecord{kind: v["type"], count: 1}
-	list := v["multiplefiles"]
-	g.whole = list != ""
-	for _, key := range []string{"file", "files"} {
-		if v[key] != "" {
-			list = v[key]
+// recordOf is the record of a line about GPUs. What slurmd refuses to start with is an error.
+func recordOf(v map[string]string) (g gresRecord, err error) {
+	g = gresRecord{kind: v["type"], count: 1}
+	list := cmp.Or(v["file"], v["files"])
+	if whole := v["multiplefiles"]; whole != "" {
+		if g.whole = true; list != "" {
+			return g, fmt.Errorf("a File beside MultipleFiles: %w", slurm.ErrInvalid)
 		}
+		list = whole
 	}
-	var err error
-	switch {
-	case list != "":
+	if list != "" {
 		if g.files, err = slurm.ExpandPaths(list); err != nil {
 			return g, err
 		}
-		if len(g.files) > slurm.MaxGresIndex {
+		switch {
+		case len(g.files) > slurm.MaxGresIndex:
 			return g, fmt.Errorf("more than %d device files: %w", slurm.MaxGresIndex, slurm.ErrInvalid)
-		}
-		if !g.whole {
+		case !g.whole:
 			g.count = len(g.files)
-		}
-	case v["count"] != "":
-		if g.count, err = strconv.Atoi(v["count"]); err != nil || g.count < 0 || g.count > slurm.MaxGresIndex {
-			return g, fmt.Errorf("%q GPUs (Count): want a number up to %d: %w", slurm.Printable(v["count"], 40),
-				slurm.MaxGresIndex, slurm.ErrInvalid)
+		case len(g.files) < 2:
+			return g, fmt.Errorf("MultipleFiles with one file: %w", slurm.ErrInvalid)
 		}
 	}
+	if v["count"] == "" {
+		return g, nil
+	}
+	count, err := strconv.Atoi(v["count"])
+	if err != nil || count < 0 || count > slurm.MaxGresIndex {
+		return g, fmt.Errorf("%q GPUs (Count): want a number up to %d: %w", slurm.Printable(v["count"], 40),
+			slurm.MaxGresIndex, slurm.ErrInvalid)
+	}
+	if list != "" && count != g.count {
+		return g, fmt.Errorf("%d device files, and Count=%d: %w", g.count, count, slurm.ErrInvalid)
+	}
+	g.count = count
 	return g, nil
-}
-
-// minorOf reads the number that a device file's name ends with.
-func minorOf(file string) int {
-	base := filepath.Base(file)
-	digits := base[len(strings.TrimRight(base, "0123456789")):]
-	n, err := strconv.Atoi(digits)
-	if err != nil || n >= 1<<20 {
-		return -1
-	}
-	return n
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -53,6 +54,36 @@ func readConf(fsys fs.FS, name string, depth int, each func(file string, l Line)
 type Line struct {
 	Number int // 1-based, of its first line
 	Text   string
+}
+
+// pair is a key with its value, as Slurm reads one: spaces may stand around the =, and in quotes.
+var (
+	pair     = regexp.MustCompile(`^\s*([[:alnum:]_.]+)\s*=\s*(?:"([^"]*)"|([^\s"]+))(?:\s+|$)`)
+	firstKey = regexp.MustCompile(`^\s*([[:alnum:]_.]+)\s*=`)
+)
+
+// pairs gives a line's values by lower-case key.
+func (l Line) pairs(file string) (map[string]string, error) {
+	v := map[string]string{}
+	fault := func(rest, msg string) error {
+		return &slurm.ParseError{
+			Source: file, Line: l.Number, Column: len(l.Text) - len(rest) + 1,
+			Msg: fmt.Sprintf("%q: %s", slurm.Printable(rest, 60), msg),
+		}
+	}
+	for rest := strings.TrimSpace(l.Text); rest != ""; {
+		m := pair.FindStringSubmatch(rest)
+		if m == nil {
+			return nil, fault(rest, "want key=value")
+		}
+		key := strings.ToLower(m[1])
+		if _, twice := v[key]; twice {
+			return nil, fault(rest, "a second value")
+		}
+		v[key] = m[2] + m[3]
+		rest = rest[len(m[0]):]
+	}
+	return v, nil
 }
 
 // linesOf cuts comments, and joins lines that end with a backslash.

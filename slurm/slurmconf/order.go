@@ -16,6 +16,8 @@ type DriverGPU struct {
 	// doesn't answer.
 	Minor int
 	Model string // product name
+	// Divided tells that the GPU is divided into parts (MIG), each of which AutoDetect takes for a GPU.
+	Divided bool
 }
 
 // ErrOrder tells that it isn't certain which GPU a number of SLURM_JOB_GPUS means.
@@ -32,9 +34,18 @@ var ErrOrder = errors.New("the order of Slurm's GPUs isn't certain")
 // file (Slurm's gres_gpu.c, _merge_system_gres_conf, from 22.05 to 26.05). AutoDetect=rsmi, of AMD's
 // GPUs, is in the order of PCI bus ids, too (gpu_rsmi.c), and knows them by their render nodes.
 func (m *DeviceMap) DriverIndexes(gpus []DriverGPU) ([]int, error) {
-	switch m.AutoDetect {
-	case "", "off":
+	if m.AutoDetect == "" || m.AutoDetect == "off" {
 		return m.byFile(gpus)
+	}
+	if i := slices.IndexFunc(m.Devices, func(d Device) bool { return d.isForeign() }); i >= 0 {
+		return nil, fmt.Errorf("AutoDetect=%s, and gres.conf names %s, which isn't a GPU's own device file: %w",
+			slurm.Printable(m.AutoDetect, 40), slurm.Printable(m.Devices[i].File, 80), ErrOrder)
+	}
+	if m.AutoDetect != "nvidia" && slices.ContainsFunc(gpus, func(g DriverGPU) bool { return g.Divided }) {
+		return nil, fmt.Errorf("AutoDetect=%s counts the parts of a divided GPU (MIG): %w",
+			slurm.Printable(m.AutoDetect, 40), ErrOrder)
+	}
+	switch m.AutoDetect {
 	case "nvidia":
 		if !hasRenderNodes(gpus) {
 			return m.byAutoDetect(gpus, minorOrder)
@@ -94,7 +105,7 @@ func (m *DeviceMap) byFile(gpus []DriverGPU) ([]int, error) {
 		if d.Minor >= 0 {
 			place = slices.IndexFunc(gpus, func(g DriverGPU) bool { return g.Minor == d.Minor })
 		}
-		if place >= 0 && slices.Contains(places, place) {
+		if place >= 0 && (slices.Contains(places, place) || m.hasPartOf(d.Minor)) {
 			return nil, fmt.Errorf("gres.conf names %s more than once: %w", slurm.Printable(d.File, 80), ErrOrder)
 		}
 		places = append(places, place)
@@ -107,6 +118,11 @@ func (m *DeviceMap) byFile(gpus []DriverGPU) ([]int, error) {
 			ErrOrder)
 	}
 	return places, nil
+}
+
+// hasPartOf reports whether a part of the GPU with a device file is a device of its own.
+func (m *DeviceMap) hasPartOf(minor int) bool {
+	return slices.ContainsFunc(m.Devices, func(d Device) bool { return slices.Contains(d.parts, minor) })
 }
 
 // byAutoDetect finds the GPUs that slurmd finds by itself: all that the driver counts,

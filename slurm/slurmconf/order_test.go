@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"testing"
@@ -23,9 +24,15 @@ func confOf(gresConf, gres string) fstest.MapFS {
 		node = "NodeName=DEFAULT Gres=gpu:1\nNodeName=n[1-3] CPUs=4 Gres=" + gres + "\n" + node
 	}
 	return fstest.MapFS{
-		"etc/slurm/gres.conf":  {Data: []byte(gresConf)},
-		"etc/slurm/slurm.conf": {Data: []byte("ClusterName=c\nInclude nodes.conf\n")},
-		"etc/slurm/nodes.conf": {Data: []byte(node)},
+		"etc/slurm/gres.conf":                       {Data: []byte(gresConf)},
+		"etc/slurm/slurm.conf":                      {Data: []byte("ClusterName=c\nInclude nodes.conf\n")},
+		"etc/slurm/nodes.conf":                      {Data: []byte(node)},
+		"dev/gpu/by-slot/7":                         {Mode: fs.ModeSymlink, Data: []byte("../../nvidia5")},
+		"dev/gpu/nvidia1":                           {Mode: fs.ModeSymlink, Data: []byte("/dev/nvidia6")},
+		"sys/class/drm/card1/device/drm/renderD129": {},
+		"sys/class/drm/card2/device/drm/renderD128": {},
+		"dev/gpu/part1":                             {Mode: fs.ModeSymlink, Data: []byte("/dev/nvidia-caps/cap1")},
+		"dev/nvidia90":                              {Mode: fs.ModeSymlink, Data: []byte("nvidia90")},
 	}
 }
 
@@ -132,7 +139,7 @@ func TestSlurmsNumbersMeanAMDsGPUsByTheirRenderNodes(t *testing.T) {
 			"Name=gpu File=/dev/dri/renderD[128-131]", "gpu:4", mi210s(131, 130, 129, 128), []int{3, 2, 1, 0},
 		},
 		"AMD's by another kind of file": {
-			"Name=gpu File=/dev/dri/card[1-2]", "gpu:2", mi210s(128, 129), []int{-1, -1},
+			"Name=gpu File=/dev/dri/card[4-5]", "gpu:2", mi210s(128, 129), []int{-1, -1},
 		},
 		"nvml for AMD's":   {"AutoDetect=nvml", "gpu:2", mi210s(128, 129), nil},
 		"nvidia for AMD's": {"AutoDetect=nvidia", "gpu:2", mi210s(128, 129), nil},
