@@ -18,6 +18,7 @@ type Live struct {
 	// one. GPU models are named as their profiles are.
 	ConstantArm    float64
 	ConstantClocks map[string]dvfsmodel.Setting
+	SiteClocks     SiteClocks
 	// Explore is the part of the runs of known workloads at clocks where most can
 	// be learnt, and ExploreSlowdown the part by which they may take longer.
 	Explore, ExploreSlowdown float64
@@ -65,6 +66,16 @@ type Live struct {
 	// AdminHosts are the machines, beside the controller's, where administrators may ask for what changes epd;
 	// NodeHosts those from where the agents of any node may speak.
 	AdminHosts, NodeHosts []string
+}
+
+// SiteClocks are the highest clocks at which a site lets its GPUs run, whoever runs there: they stand on the
+// GPUs between jobs, too. GPU models are named as their profiles are; a clock of zero bounds nothing.
+type SiteClocks struct {
+	Models map[string]dvfsmodel.Setting
+	// Partitions and Nodes have those of single partitions, and of the nodes of hostlists.
+	Partitions, Nodes map[string]map[string]dvfsmodel.Setting
+
+	byNode map[string][]map[string]dvfsmodel.Setting // those of Nodes that hold for a node
 }
 
 // AccountEnergy is which energy of a job Slurm's accounting is given.
@@ -162,6 +173,7 @@ func (l *Live) fields() []field {
 			"those it would have had, as a fraction.",
 			&l.ExploreSlowdown, numberRange{max: 1}),
 	}, l.boundFields(), []field{
+		l.SiteClocks.field(),
 		choiceField("reorder", "Which pending jobs may be put later for one with a deadline, where mode is "+
 			"enforce: none (off),\n"+
 			"those of the same user (own) or all of the partition.", (*string)(&l.Reorder), reorderWords...),
@@ -241,6 +253,7 @@ var modeWords = []string{string(live.Observe), string(live.Advise), string(live.
 // checkTogether notes bounds of clocks that leave none, or not the default, and arms
 // that can't be.
 func (l *Live) checkTogether(d *document, profiles *Profiles) {
+	l.SiteClocks.check(d, profiles)
 	l.checkConstant(d, profiles)
 	l.Cap.check(d)
 	l.Plan.check(d, &l.Pick)

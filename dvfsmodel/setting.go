@@ -22,6 +22,18 @@ func (s Setting) WithoutProfile() Setting {
 	return s
 }
 
+// AtMost returns the setting with its clocks lowered to those of a ceiling. A clock of zero in the ceiling
+// bounds nothing, and one in the setting stays.
+func (s Setting) AtMost(ceiling Setting) Setting {
+	if ceiling.Core > 0 {
+		s.Core = min(s.Core, ceiling.Core)
+	}
+	if ceiling.Mem > 0 {
+		s.Mem = min(s.Mem, ceiling.Mem)
+	}
+	return s
+}
+
 // Compare orders settings by their core clocks, then by those of the memory, by their caps, and then by
 // their profiles.
 func (s Setting) Compare(other Setting) int {

@@ -49,6 +49,9 @@ type NodeGPU struct {
 	Writes      int           `json:"writes"`       // of its clocks since the agent's start
 	MinCore     dvfsmodel.MHz `json:"min_core_mhz"` // of its table of clocks; 0: not known
 	MaxCore     dvfsmodel.MHz `json:"max_core_mhz"`
+	// SuspectedLimit is the highest core clock at which the GPU ran, flat and busy, below its table's top without
+	// a lock of epd's: somebody else may hold it there. 0: nothing of that kind was seen.
+	SuspectedLimit dvfsmodel.MHz `json:"suspected_limit_mhz,omitzero"`
 	// Journal is what the agent's journal holds of it: its clocks are, or may be,
 	// locked; nil: they aren't.
 	Journal *JournalEntry `json:"journal"`
@@ -73,6 +76,18 @@ type NodeRun struct {
 // ReportAnswer tells an agent when it is wanted to report again.
 type ReportAnswer struct {
 	EveryS float64 `json:"every_s"`
+	// SiteClocks are the highest clocks of the node's GPUs by the configuration, of those whose model it names
+	// there. nil: the controller doesn't say (an older one); empty: the site limits none of them.
+	SiteClocks []SiteClocks `json:"site_clocks,omitzero"`
+}
+
+// SiteClocks are the highest clocks at which the site lets a GPU run: what stands on it while no run has it.
+type SiteClocks struct {
+	UUID string `json:"uuid"`
+	// Core and Mem bound nothing where they are 0. At the top of the GPU's table, or above, they say that the
+	// site has no limit.
+	Core dvfsmodel.MHz `json:"core_max_mhz"`
+	Mem  dvfsmodel.MHz `json:"mem_max_mhz"`
 }
 
 // NodeList is what is known of the nodes with GPUs, in the order of their names.
