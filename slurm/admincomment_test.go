@@ -66,7 +66,7 @@ func TestSlurmsAccountingIsToldByPlainArguments(t *testing.T) {
 			t.Errorf("%q, want %s", got, want)
 		}
 	}
-	for _, id := range []slurm.JobID{0, 1 << 31} {
+	for _, id := range []slurm.JobID{0, slurm.NoVal, slurm.Infinite} {
 		if err := c.AccountEnergy(t.Context(), id, 1); !errors.Is(err, slurm.ErrInvalid) {
 			t.Errorf("job %d: %v", id, err)
 		}

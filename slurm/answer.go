@@ -56,11 +56,12 @@ func (r jsonReader) Decode(v any) error {
 type streamUnmarshaler interface{ readJSON(r jsonReader) error }
 
 // readObject reads an object's members into what is found for their names, and
-// passes over those for which nil is.
+// passes over those for which nil is. An [oddError] comes after the whole object was read.
 func (r jsonReader) readObject(find func(name []byte) any) error {
 	if r.PeekKind() != '{' {
-		return cmp.Or(r.SkipValue(), errors.New("want an object"))
+		return cmp.Or(r.SkipValue(), error(oddError{errors.New("want an object")}))
 	}
+	var firstOdd error
 	if _, err := r.ReadToken(); err != nil {
 		return err //nolint:wrapcheck // the walk adds the place
 	}
@@ -69,12 +70,20 @@ func (r jsonReader) readObject(find func(name []byte) any) error {
 		if err != nil {
 			return err //nolint:wrapcheck // the walk adds the place
 		}
-		if err := r.decodeInto(find(name[1 : len(name)-1])); err != nil {
+		into := find(name[1 : len(name)-1])
+		if err := r.decodeInto(into); isOdd(err) {
+			firstOdd = cmp.Or(firstOdd, err)
+		} else if err != nil {
 			return err
 		}
 	}
 	_, err := r.ReadToken()
-	return err //nolint:wrapcheck // the walk adds the place
+	return cmp.Or(err, firstOdd)
+}
+
+func isOdd(err error) bool {
+	_, odd := errors.AsType[oddError](err)
+	return odd
 }
 
 // decodeInto reads the next value, or passes over it.
@@ -87,7 +96,10 @@ func (r jsonReader) decodeInto(v any) error {
 		if err != nil {
 			return err
 		}
-		return v.UnmarshalJSON(raw) //nolint:wrapcheck // the walk adds the place
+		if err := v.UnmarshalJSON(raw); err != nil {
+			return oddError{err}
+		}
+		return nil
 	}
 	return r.SkipValue() //nolint:wrapcheck // the walk adds the place
 }

@@ -46,7 +46,7 @@ func TestAnArrayIsSubmittedAndItsOwnOptionsCount(t *testing.T) {
 
 func TestTheTasksOfAnArrayAreRead(t *testing.T) {
 	client, asked := said("CLUSTER: west\n12_0 COMPLETED\n12_10 RUNNING\n13_2 PENDING\n", nil)
-	tasks, err := client.ArrayTasks(t.Context(), 1000, "sweep", "west")
+	tasks, _, err := client.ArrayTasks(t.Context(), 1000, "sweep", "west")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestTheTasksOfAnArrayAreRead(t *testing.T) {
 	}
 	for _, out := range []string{"12_[0-4] PENDING", "12 RUNNING", "12_1", "x_1 RUNNING"} {
 		client, _ := said(out+"\n", nil)
-		if _, err := client.ArrayTasks(t.Context(), 0, "sweep", ""); err == nil {
+		if _, unread, err := client.ArrayTasks(t.Context(), 0, "sweep", ""); err != nil || unread.Records != 1 {
 			t.Errorf("%q was read", out)
 		}
 	}

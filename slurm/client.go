@@ -110,15 +110,15 @@ var squeueAllJobs = []string{"--json", "--all", "--states=all"}
 // EachJob gives every job that slurmctld remembers, ended ones too while
 // MinJobAge lasts, one after the other while squeue prints them: ScanJobs says
 // what each may keep. Nothing may be concluded from the jobs before EachJob
-// returned nil. Callers share nothing.
-func (c *Client) EachJob(ctx context.Context, each func(*Job) error) error {
+// returned nil, nor of jobs that [Unread.MayList] names. Callers share nothing.
+func (c *Client) EachJob(ctx context.Context, each func(*Job) error) (Unread, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	return c.scanJobs(ctx, each, squeueAllJobs...)
 }
 
 // scanJobs reads the jobs that squeue prints.
-func (c *Client) scanJobs(ctx context.Context, each func(*Job) error, args ...string) error {
+func (c *Client) scanJobs(ctx context.Context, each func(*Job) error, args ...string) (Unread, error) {
 	var meta Meta
 	jobs := 0
 	err := c.stream(ctx, func(r io.Reader) (err error) {
@@ -131,7 +131,7 @@ func (c *Client) scanJobs(ctx context.Context, each func(*Job) error, args ...st
 	if err == nil && jobs == 0 && len(meta.Errors) > 0 {
 		err = fmt.Errorf("squeue --json: %s", strings.Join(meta.Errors, "; "))
 	}
-	return err
+	return meta.Unread, err
 }
 
 // stream runs one of Slurm's commands, reads what it prints as it comes where
@@ -189,13 +189,17 @@ func (c *Client) canFilterJobs(ctx context.Context) bool {
 // jobByFilter reads a job where squeue --json answers for that job.
 func (c *Client) jobByFilter(ctx context.Context, id JobID) (Job, error) {
 	var job Job
-	err := c.scanJobs(ctx, func(j *Job) error {
+	unread, err := c.scanJobs(ctx, func(j *Job) error {
 		if j.ID == id { // of an array there may be others
 			job = *j
 		}
 		return nil
 	}, append(slices.Clone(squeueAllJobs), "--jobs="+id.String())...)
-	if err == nil && job.ID != id {
+	switch {
+	case err != nil || job.ID == id:
+	case unread.MayList(id.String()):
+		err = errors.New(unread.Reason)
+	default:
 		err = ErrNotFound
 	}
 	return job, err
@@ -251,14 +255,20 @@ func (c *Client) JobText(ctx context.Context, id JobID) (Job, error) {
 }
 
 // Nodes gives every node with its state, weight, features and devices.
-func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
-	return coalesce(ctx, c, "scontrol show node", func(ctx context.Context) ([]Node, error) {
+func (c *Client) Nodes(ctx context.Context) ([]Node, Unread, error) {
+	type answer struct {
+		nodes  []Node
+		unread Unread
+	}
+	all, err := coalesce(ctx, c, "scontrol show node", func(ctx context.Context) (a answer, err error) {
 		out, err := c.command(ctx, "scontrol", "show", "node", "-d")
 		if err != nil {
-			return nil, err
+			return a, err
 		}
-		return ParseNodeText("scontrol show node", out, time.UTC)
+		a.nodes, a.unread, err = ParseNodeText("scontrol show node", out, time.UTC)
+		return a, err
 	})
+	return all.nodes, all.unread, err
 }
 
 // Node gives one node.
@@ -271,14 +281,16 @@ func (c *Client) Node(ctx context.Context, name string) (Node, error) {
 		if err != nil {
 			return Node{}, err
 		}
-		nodes, err := ParseNodeText("scontrol show node", out, time.UTC)
-		if err != nil {
+		nodes, unread, err := ParseNodeText("scontrol show node", out, time.UTC)
+		switch {
+		case err != nil:
 			return Node{}, err
+		case len(nodes) == 1 && nodes[0].Name == name:
+			return nodes[0], nil
+		case unread.MayList(name):
+			return Node{}, errors.New(unread.Reason)
 		}
-		if len(nodes) != 1 || nodes[0].Name != name {
-			return Node{}, fmt.Errorf("node %s: %w", name, ErrNotFound)
-		}
-		return nodes[0], nil
+		return Node{}, fmt.Errorf("node %s: %w", name, ErrNotFound)
 	})
 }
 
@@ -422,7 +434,9 @@ func (c *Client) SubmitArray(
 
 // ArrayTasks gives the tasks of a user's job arrays of a name, those that ended among
 // them while slurmctld remembers them (MinJobAge). The name has no comma in it.
-func (c *Client) ArrayTasks(ctx context.Context, uid int, name, cluster string) ([]ArrayTask, error) {
+func (c *Client) ArrayTasks(
+	ctx context.Context, uid int, name, cluster string,
+) ([]ArrayTask, Unread, error) {
 	args := []string{
 		"--noheader", "--array", "--states=all", "--user=" + strconv.Itoa(uid), "--name=" + name,
 		"--format=%i %T",
@@ -432,9 +446,10 @@ func (c *Client) ArrayTasks(ctx context.Context, uid int, name, cluster string) 
 	}
 	out, err := c.command(ctx, "squeue", args...)
 	if err != nil {
-		return nil, err
+		return nil, Unread{}, err
 	}
 	var tasks []ArrayTask
+	var unread Unread
 	line := 0
 	for text := range strings.Lines(string(out)) {
 		line++
@@ -447,11 +462,12 @@ func (c *Client) ArrayTasks(ctx context.Context, uid int, name, cluster string) 
 			err = errors.New("want a task of an array and its state")
 		}
 		if err != nil {
-			return nil, &ParseError{Source: "squeue --array", Line: line, Msg: err.Error()}
+			unread.add("", (&ParseError{Source: "squeue --array", Line: line, Msg: err.Error()}).Error())
+			continue
 		}
 		tasks = append(tasks, ArrayTask{Job: ref.Job, Task: ref.Task, State: ParseJobState(words[1])})
 	}
-	return tasks, nil
+	return tasks, unread, nil
 }
 
 // Cancel cancels a job, or an array with all of its tasks. One that has ended is no error.

@@ -39,7 +39,7 @@ func TestLookUpsThatOverlapShareOneCommand(t *testing.T) {
 			if i == 0 {
 				ctx = gone
 			}
-			wg.Go(func() { _, errs[i] = c.Nodes(ctx) })
+			wg.Go(func() { _, _, errs[i] = c.Nodes(ctx) })
 		}
 		synctest.Wait()
 		cancel() // one of them gives up; the others still get their answer
@@ -64,7 +64,7 @@ func TestAHungCommandEndsWithTheLookUpsBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := slurm.NewClient(hungUntil(make(chan struct{}), new(atomic.Int32)), 3*time.Second)
 		start := time.Now()
-		if _, err := c.Nodes(t.Context()); !errors.Is(err, context.DeadlineExceeded) ||
+		if _, _, err := c.Nodes(t.Context()); !errors.Is(err, context.DeadlineExceeded) ||
 			time.Since(start) != 3*time.Second {
 			t.Error(err, time.Since(start))
 		}

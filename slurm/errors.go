@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 )
 
@@ -54,3 +55,37 @@ type RejectedLine struct {
 	Line   int    // 1-based first line
 	Reason string // why
 }
+
+// Unread counts the records of one of Slurm's lists that could not be read. They are passed over, and the
+// others count.
+type Unread struct {
+	Records int
+	// Names are the job numbers or nodes' names of those records that said theirs.
+	Names  []string
+	Reason string // of the first one, with its place
+}
+
+// maxUnreadNames bounds the names that are kept; records beyond that are without a name.
+const maxUnreadNames = 1000
+
+func (u *Unread) add(name, reason string) {
+	if u.Records++; u.Records == 1 {
+		u.Reason = reason
+	}
+	if name != "" && len(u.Names) < maxUnreadNames {
+		u.Names = append(u.Names, name)
+	}
+}
+
+// IsNameless reports whether a record didn't say of which job or node it is: then none may be
+// concluded to be gone from a list that doesn't name it.
+func (u *Unread) IsNameless() bool { return u.Records > len(u.Names) }
+
+// MayList reports whether a record that could not be read may be of the job or node with that name.
+func (u *Unread) MayList(name string) bool { return u.IsNameless() || slices.Contains(u.Names, name) }
+
+// oddError marks a record that was read to its end and can't be used.
+type oddError struct{ error }
+
+// Unwrap gives the cause.
+func (e oddError) Unwrap() error { return e.error }

@@ -77,7 +77,7 @@ func FuzzParseNodeText(f *testing.F) {
 	seeds(f, "scontrol-show-node.txt")
 	seeds(f, "scontrol-show-partition.txt")
 	f.Fuzz(func(t *testing.T, data []byte) {
-		nodes, _ := slurm.ParseNodeText("fuzz", data, time.UTC)
+		nodes, _, _ := slurm.ParseNodeText("fuzz", data, time.UTC)
 		for _, n := range nodes {
 			if slurm.ValidNode(n.Name) != nil {
 				t.Errorf("%+v", n)

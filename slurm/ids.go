@@ -3,6 +3,7 @@ package slurm
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -13,8 +14,8 @@ type JobID uint32
 // String gives the number in decimal.
 func (id JobID) String() string { return strconv.FormatUint(uint64(id), 10) }
 
-// maxJobID is the largest job id Slurm gives out (26 bits).
-const maxJobID = 0x03ffffff
+// MaxJobID is the largest job id: in a federation the upper 6 of its 32 bits name the cluster.
+const MaxJobID = math.MaxUint32
 
 // ParseJobID reads a plain job number.
 func ParseJobID(text string) (JobID, error) {
@@ -22,8 +23,8 @@ func ParseJobID(text string) (JobID, error) {
 		return 0, fmt.Errorf("%q is not a job id: want a number", Printable(text, 40))
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || n == 0 || n > maxJobID {
-		return 0, fmt.Errorf("%q is not a job id: want 1 to %d", text, maxJobID)
+	if err != nil || n == 0 || n > MaxJobID {
+		return 0, fmt.Errorf("%q is not a job id: want 1 to %d", text, MaxJobID)
 	}
 	return JobID(n), nil
 }

@@ -127,6 +127,7 @@ type Node struct {
 type Meta struct {
 	Version Version
 	Errors  []string
+	Unread  Unread // records that were passed over
 }
 
 // Version is a Slurm release such as 22.05.8.

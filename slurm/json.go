@@ -97,9 +97,18 @@ func (n jsonNumber) uint32() uint32 {
 	return 0
 }
 
+// jobID gives a record's own number, or 0 if it isn't one.
 func (n jsonNumber) jobID() JobID {
-	if v := n.orElse(0); v > 0 && v <= maxJobID {
-		return JobID(v)
+	if n.set && !n.infinite && n.value > 0 && n.value <= MaxJobID {
+		return JobID(n.value)
+	}
+	return 0
+}
+
+// otherJobID gives the number of an array or of a heterogeneous job, or 0 for none.
+func (n jsonNumber) otherJobID() JobID {
+	if id := n.jobID(); !id.isReserved() {
+		return id
 	}
 	return 0
 }

@@ -153,7 +153,7 @@ func liveReads(t *testing.T, l *lab) {
 	if _, err := l.client.JobText(ctx, 4_000_000); !errors.Is(err, slurm.ErrNotFound) {
 		t.Error(err)
 	}
-	nodes, err := l.client.Nodes(ctx)
+	nodes, _, err := l.client.Nodes(ctx)
 	if err != nil || len(nodes) != 2 || nodes[0].Gres[0].Count != 4 || !nodes[0].State.Usable() {
 		t.Error(nodes, err)
 	}

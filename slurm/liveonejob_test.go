@@ -120,7 +120,7 @@ func settled(list []slurm.Job, jobs map[string]slurm.JobID) bool {
 func (l *lab) queue(t *testing.T) []slurm.Job {
 	t.Helper()
 	var all []slurm.Job
-	err := l.client.EachJob(t.Context(), func(j *slurm.Job) error {
+	_, err := l.client.EachJob(t.Context(), func(j *slurm.Job) error {
 		all = append(all, *j)
 		return nil
 	})

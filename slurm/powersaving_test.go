@@ -96,7 +96,7 @@ func TestANodesOwnSuspendTimeIsRead(t *testing.T) {
 		"   State=IDLE ThreadsPerCore=1 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A\n   Partitions=main,low \n" +
 		"   LastBusyTime=2026-11-26T16:44:48 ResumeAfterTime=None%s\n   CfgTRES=cpu=16,mem=62.50G,billing=16\n"
 	for said, want := range map[string]bool{" SuspendTime=INFINITE": true, " SuspendTime=77": false, "": false} {
-		nodes, err := slurm.ParseNodeText("scontrol", fmt.Appendf(nil, of2605, said), time.UTC)
+		nodes, _, err := slurm.ParseNodeText("scontrol", fmt.Appendf(nil, of2605, said), time.UTC)
 		if err != nil || len(nodes) != 1 || nodes[0].NeverSuspends != want {
 			t.Errorf("%q: %+v, %v", said, nodes, err)
 		}

@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -55,8 +56,9 @@ const maxSplitLines = 64
 
 // ParseAccounting reads sacct -P with its header line, whose columns may come
 // in any order. A line counts only when it has exactly the header's columns.
-// Where a free text was torn by a newline, everything between the torn ends is
-// left out too, since it may be forged; what was left out is named.
+// If a free text was torn by a newline, everything between the torn ends is
+// left out too, since it may be forged; with the columns of [AccountingColumns] nothing but the last one can be
+// torn, and each line counts for itself. What was left out is named.
 func ParseAccounting(
 	source string, data []byte, delimiter string, zone *time.Location,
 ) ([]AccountingRecord, []RejectedLine, error) {
@@ -72,6 +74,10 @@ func ParseAccounting(
 		return nil, nil, &ParseError{Source: source, Line: 1, Msg: "want a header with JobID or JobIDRaw"}
 	}
 	a := accountingReader{columns: columns, delimiter: delimiter, zone: zone}
+	a.mayTear = slices.ContainsFunc(columns[:len(columns)-1], func(name string) bool {
+		return strings.EqualFold(name, "AdminComment") ||
+			!slices.ContainsFunc(AccountingColumns, func(safe string) bool { return strings.EqualFold(safe, name) })
+	})
 	for i, line := range lines[1:] {
 		a.line(i+2, line)
 	}
@@ -91,7 +97,8 @@ type accountingReader struct {
 	columns   []string
 	delimiter string
 	zone      *time.Location
-	missing   int // delimiters a torn record still lacks; 0 outside one
+	mayTear   bool // a column but the last has free text
+	missing   int  // delimiters a torn record still lacks; 0 outside one
 	spanned   int
 	out       []AccountingRecord
 	rejected  []RejectedLine
@@ -118,7 +125,9 @@ func (a *accountingReader) line(number int, line string) {
 		a.reject(number, "rest of a text with a newline")
 		return
 	case more < want:
-		a.missing, a.spanned = want-more, 0
+		if a.mayTear {
+			a.missing, a.spanned = want-more, 0
+		}
 		a.reject(number, fmt.Sprintf("%d columns, want %d: torn by a newline", more+1, want+1))
 		return
 	case more > want:

@@ -150,16 +150,16 @@ func (r *accountingJSON) record() (AccountingRecord, error) {
 		AdminComment: string(r.Comment.Admin),
 	}
 	if o.ID == 0 {
-		return AccountingRecord{}, fmt.Errorf("job_id: want 1 to %d", maxJobID)
+		return AccountingRecord{}, fmt.Errorf("job_id: want 1 to %d", MaxJobID)
 	}
 	if o.User == "" {
 		o.User = r.Association.User.orEmpty()
 	}
 	o.Ref = JobRef{Job: o.ID, Task: -1}
-	if array := r.Array.Job.jobID(); array != 0 && r.Array.Task.set {
+	if array := r.Array.Job.otherJobID(); array != 0 && r.Array.Task.set {
 		o.Ref.Job, o.Ref.Array, o.Ref.Task = array, true, r.Array.Task.boundedOr(-1)
 	}
-	if het := r.Het.Job.jobID(); het != 0 {
+	if het := r.Het.Job.otherJobID(); het != 0 {
 		o.Ref.Job, o.Ref.Het, o.Ref.HetOffset = het, true, r.Het.Offset.boundedOr(0)
 	}
 	var use StepUsage

@@ -137,7 +137,7 @@ func TestBytesThatAreNotUTF8AreKeptAndTheListIsNotDropped(t *testing.T) {
 }
 
 func TestRecordedScontrolGivesNodesAndSettings(t *testing.T) {
-	nodes, err := slurm.ParseNodeText("scontrol show node", sample(t, "scontrol-show-node.txt"), time.UTC)
+	nodes, _, err := slurm.ParseNodeText("scontrol show node", sample(t, "scontrol-show-node.txt"), time.UTC)
 	if err != nil {
 		t.Fatal(err)
 	}

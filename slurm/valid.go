@@ -37,8 +37,12 @@ func validComment(text string) error {
 	return nil
 }
 
+// isReserved reports whether Slurm takes the number for no job, or for all jobs.
+func (id JobID) isReserved() bool { return id == NoVal || id == Infinite }
+
+// validJob accepts a job that Slurm may be asked about.
 func validJob(id JobID) error {
-	if id == 0 || id > maxJobID {
+	if id == 0 || id.isReserved() {
 		return fmt.Errorf("job id %d: %w", id, ErrInvalid)
 	}
 	return nil

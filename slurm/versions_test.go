@@ -142,8 +142,6 @@ func TestATornOrForeignAnswerIsAnErrorWithItsPlace(t *testing.T) {
 		"empty":       {"", ":1:1"},
 		"no jobs":     {"{}", ":1:"},
 		"no list":     {`{"jobs":{}}`, ":1:"},
-		"no id":       {"{\"jobs\":[\n{\"job_id\":1},\n{\"job_id\":0}]}", ":3:"},
-		"bad hosts":   {`{"jobs":[{"job_id":1,"nodes":"n[1"}]}`, ":1:"},
 		"bad escape":  {`{"jobs":[{"job_id":1,"name":"\q"}]}`, ":1:"},
 		"list inside": {`[1]`, ":1:"},
 	} {

@@ -171,7 +171,7 @@ func (e *HookEvent) Validate() error {
 	if err := errors.Join(validJob(e.Job), ValidNode(e.Node)); err != nil {
 		return fmt.Errorf("hook event: %w", err)
 	}
-	if e.HetJob > maxJobID || len(e.GPUs) > MaxGresIndex || len(e.MIG) > MaxGresIndex ||
+	if len(e.GPUs) > MaxGresIndex || len(e.MIG) > MaxGresIndex ||
 		len(e.UUIDs) > MaxGresIndex ||
 		len(e.Comment) > MaxText || len(e.Conf) > MaxText {
 		return fmt.Errorf("hook event: a field is too large: %w", ErrInvalid)

@@ -68,16 +68,16 @@ func (p *person) marks() *regexp.Regexp {
 // cluster is what Slurm says in these tests.
 type cluster struct{ jobs []slurm.Job }
 
-func (c *cluster) EachJob(_ context.Context, each func(*slurm.Job) error) error {
+func (c *cluster) EachJob(_ context.Context, each func(*slurm.Job) error) (slurm.Unread, error) {
 	for i := range c.jobs {
 		if err := each(&c.jobs[i]); err != nil {
-			return err
+			return slurm.Unread{}, err
 		}
 	}
-	return nil
+	return slurm.Unread{}, nil
 }
 
-func (*cluster) Nodes(context.Context) ([]slurm.Node, error) {
+func (*cluster) Nodes(context.Context) ([]slurm.Node, slurm.Unread, error) {
 	nodes := make([]slurm.Node, 0, 2)
 	for _, p := range []person{hers, his} {
 		nodes = append(nodes, slurm.Node{
@@ -85,7 +85,7 @@ func (*cluster) Nodes(context.Context) ([]slurm.Node, error) {
 			Gres: []slurm.Gres{{Name: "gpu", Type: "v100", Count: 4}},
 		})
 	}
-	return nodes, nil
+	return nodes, slurm.Unread{}, nil
 }
 
 // levers of that Slurm.

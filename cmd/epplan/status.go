@@ -160,11 +160,11 @@ func targetPlural(target string) string {
 }
 
 func writeSync(b *strings.Builder, what string, s *epdapi.SyncStatus) {
-	if s.Failures == 0 {
-		return
+	b.WriteString(s.UnreadText(what))
+	if s.Failures > 0 {
+		fmt.Fprintf(b, "Slurm didn't tell of its %s %s in a row, last %s: %s\n", what, plural(s.Failures, "time"),
+			dateTime(s.At), slurm.Printable(s.Trouble, 400))
 	}
-	fmt.Fprintf(b, "Slurm didn't tell of its %s %s in a row, last %s: %s\n", what, plural(s.Failures, "time"),
-		dateTime(s.At), slurm.Printable(s.Trouble, 400))
 }
 
 // clockText is a clock that runs, and what it is locked at.

@@ -80,7 +80,7 @@ func New(o Options) *Writer {
 
 // Ended notes that an outcome of a job is recorded. It doesn't block.
 func (w *Writer) Ended(o *record.Outcome) {
-	if w.options.Kind() == config.AccountOff || o.JobID <= 0 || o.JobID > 1<<31 || o.Unmatched {
+	if w.options.Kind() == config.AccountOff || o.JobID <= 0 || o.JobID > slurm.MaxJobID || o.Unmatched {
 		return
 	}
 	id := slurm.JobID(o.JobID)

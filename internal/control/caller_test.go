@@ -280,11 +280,13 @@ func TestAListOfJobsSaysWhatBecameOfThem(t *testing.T) {
 // troubled is a Slurm that doesn't list its jobs.
 type troubled struct{ err error }
 
-func (s troubled) EachJob(context.Context, func(*slurm.Job) error) error { return s.err }
+func (s troubled) EachJob(context.Context, func(*slurm.Job) error) (slurm.Unread, error) {
+	return slurm.Unread{}, s.err
+}
 
-func (troubled) Nodes(ctx context.Context) ([]slurm.Node, error) {
+func (troubled) Nodes(ctx context.Context) ([]slurm.Node, slurm.Unread, error) {
 	<-ctx.Done()
-	return nil, ctx.Err()
+	return nil, slurm.Unread{}, ctx.Err()
 }
 
 func TestUsersAreNotToldOfTrouble(t *testing.T) {

@@ -86,24 +86,24 @@ func (s *ctld) account(_ context.Context, since time.Time) (slurm.Accounting, er
 }
 
 // EachJob and Nodes make it a source.
-func (s *ctld) EachJob(_ context.Context, each func(*slurm.Job) error) error {
+func (s *ctld) EachJob(_ context.Context, each func(*slurm.Job) error) (slurm.Unread, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
-		return s.err
+		return slurm.Unread{}, s.err
 	}
 	for _, j := range s.jobs {
 		if err := each(&j); err != nil {
-			return err
+			return slurm.Unread{}, err
 		}
 	}
-	return nil
+	return slurm.Unread{}, nil
 }
 
-func (s *ctld) Nodes(context.Context) ([]slurm.Node, error) {
+func (s *ctld) Nodes(context.Context) ([]slurm.Node, slurm.Unread, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return []slurm.Node{{Name: "n1", CPUs: 8}}, s.err
+	return []slurm.Node{{Name: "n1", CPUs: 8}}, slurm.Unread{}, s.err
 }
 
 // newSlurmRig is a controller with a Slurm to ask.

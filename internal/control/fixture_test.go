@@ -224,12 +224,13 @@ func (r *rig) ran(d live.Decision, run string, truth dvfsmodel.Params) *record.O
 
 // takeList has a controller take Slurm's list of jobs once.
 func takeList(ctx context.Context, c *Controller, source jobs.Lister) error {
-	return c.Jobs.Tee(source).EachJob(ctx, func(*slurm.Job) error { return nil })
+	_, err := c.Jobs.Tee(source).EachJob(ctx, func(*slurm.Job) error { return nil })
+	return err
 }
 
 // takeNodes has a controller take Slurm's nodes once.
 func takeNodes(ctx context.Context, c *Controller, source jobs.Lister) error {
-	nodes, err := source.Nodes(ctx)
+	nodes, _, err := source.Nodes(ctx)
 	if err != nil {
 		return err
 	}
@@ -250,12 +251,14 @@ func takeNodes(ctx context.Context, c *Controller, source jobs.Lister) error {
 // nodesAlone is a Slurm that tells its nodes, and of jobs nothing.
 type nodesAlone []slurm.Node
 
-func (nodesAlone) EachJob(ctx context.Context, _ func(*slurm.Job) error) error {
+func (nodesAlone) EachJob(ctx context.Context, _ func(*slurm.Job) error) (slurm.Unread, error) {
 	<-ctx.Done()
-	return ctx.Err()
+	return slurm.Unread{}, ctx.Err()
 }
 
-func (n nodesAlone) Nodes(context.Context) ([]slurm.Node, error) { return n, nil }
+func (n nodesAlone) Nodes(context.Context) ([]slurm.Node, slurm.Unread, error) {
+	return n, slurm.Unread{}, nil
+}
 
 // run submits, decides, runs and records a job of the workload "train".
 func (r *rig) run(id slurm.JobID, truth dvfsmodel.Params) live.Decision {

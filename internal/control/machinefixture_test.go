@@ -164,20 +164,22 @@ func (m *machine) resolve(_ context.Context, id slurm.JobID) (slurm.Job, error) 
 }
 
 // EachJob implements [jobs.Lister].
-func (m *machine) EachJob(_ context.Context, each func(*slurm.Job) error) error {
+func (m *machine) EachJob(_ context.Context, each func(*slurm.Job) error) (slurm.Unread, error) {
 	if m.away {
-		return errors.New("slurmctld doesn't answer")
+		return slurm.Unread{}, errors.New("slurmctld doesn't answer")
 	}
 	for _, id := range slices.Sorted(maps.Keys(m.jobs)) {
 		if err := each(m.jobs[id]); err != nil {
-			return err
+			return slurm.Unread{}, err
 		}
 	}
-	return nil
+	return slurm.Unread{}, nil
 }
 
 // Nodes implements [jobs.Lister].
-func (*machine) Nodes(context.Context) ([]slurm.Node, error) { return nil, nil }
+func (*machine) Nodes(context.Context) ([]slurm.Node, slurm.Unread, error) {
+	return nil, slurm.Unread{}, nil
+}
 
 // hear has the controller ask Slurm for all jobs.
 func (m *machine) hear() {

@@ -172,13 +172,11 @@ func (c *Controller) attributeLate(
 
 // jobOf is the job of an outcome; 0: it names none that there can be.
 func jobOf(o *record.Outcome) slurm.JobID {
-	if o.JobID <= 0 || o.JobID > maxJob {
+	if o.JobID <= 0 || o.JobID > slurm.MaxJobID {
 		return 0
 	}
 	return slurm.JobID(o.JobID)
 }
-
-const maxJob = 1<<31 - 1
 
 // powerMargin is how many times the power of a busy GPU that its profile names no GPU
 // draws: boards of one name have limits up to 1.8 times apart (V100: 250 to 450 W),

@@ -26,16 +26,18 @@ type fixedSlurm struct {
 	nodes []slurm.Node
 }
 
-func (f fixedSlurm) EachJob(_ context.Context, each func(*slurm.Job) error) error {
+func (f fixedSlurm) EachJob(_ context.Context, each func(*slurm.Job) error) (slurm.Unread, error) {
 	for i := range f.jobs {
 		if err := each(&f.jobs[i]); err != nil {
-			return err
+			return slurm.Unread{}, err
 		}
 	}
-	return nil
+	return slurm.Unread{}, nil
 }
 
-func (f fixedSlurm) Nodes(context.Context) ([]slurm.Node, error) { return f.nodes, nil }
+func (f fixedSlurm) Nodes(context.Context) ([]slurm.Node, slurm.Unread, error) {
+	return f.nodes, slurm.Unread{}, nil
+}
 
 // sync takes what Slurm says once.
 func (r *rig) sync(f fixedSlurm) {

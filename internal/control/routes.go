@@ -281,7 +281,7 @@ func (a *api) getRuns(r *http.Request, who query.Caller) (any, error) {
 		Run: q.Get("run"), Node: q.Get("node"), Conflicts: q.Get("conflicts") == "true",
 	}
 	var err error
-	if asked.Job, err = query.ParseNumber(q.Get("job"), 0, maxJob); err != nil {
+	if asked.Job, err = query.ParseNumber(q.Get("job"), 0, slurm.MaxJobID); err != nil {
 		return nil, err
 	}
 	if asked.Since, err = query.ParseTime(q, "since"); err != nil {

@@ -375,6 +375,7 @@ func brokenEPD() []broken {
 		{"config-stale", func(m *machine) { m.agent.Controller.ConfigVersion = "0" }},
 		{"config-old-key", hasOldKey},
 		{"slurm-sync", func(m *machine) { m.agent.Controller.Queue.Failures = 4 }},
+		{"slurm-unread", func(m *machine) { m.agent.Controller.Queue.Unread = 2 }},
 		{"gpus-none", func(m *machine) { m.agent.GPUs = nil }},
 		{"gpu-lost", func(m *machine) { m.agent.GPUs[0].Lost = true }},
 		{"gpu-numbers", func(m *machine) { m.agent.Numbering = &epdapi.Numbering{Trouble: "no gres.conf"} }},

@@ -81,7 +81,8 @@ func newExamination(ctx context.Context, site *Site, o Options) *examination {
 	e.headStatus = lazy(ctx, 2*epdTimeout, e.findController)
 	e.epdConfig = lazy(ctx, 3*epdTimeout, e.readConfig)
 	e.slurmNodes = lazy(ctx, slurmTimeout, func(ctx context.Context) ([]slurm.Node, error) {
-		return e.site.client().Nodes(ctx)
+		nodes, _, err := e.site.client().Nodes(ctx) // epd's status counts those that can't be read
+		return nodes, err
 	})
 	e.ping = lazy(ctx, slurmTimeout, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, e.site.client().Ping(ctx)

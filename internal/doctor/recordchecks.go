@@ -92,6 +92,12 @@ var syncFails = &Fault{
 	Fix{Run: "scontrol ping    # as epd's user; then what the findings about Slurm and munge say"},
 }
 
+var slurmUnread = &Fault{
+	"slurm-unread", Warn, "{count} records of Slurm's {what} can't be read: {error}",
+	"epd passes them over; those {what} run at default clocks and aren't steered",
+	Fix{Run: "scontrol show job    # look for the one that is named; then report it"},
+}
+
 func lookSync(ctx context.Context, e *examination) []Finding {
 	_, c, err := e.controllerStatus(ctx)
 	if err != nil {
@@ -106,6 +112,10 @@ func lookSync(ctx context.Context, e *examination) []Finding {
 		if s.sync.Failures >= often {
 			found = append(found, syncFails.finding("count", strconv.Itoa(s.sync.Failures), "what", s.what,
 				"error", s.sync.Trouble)...)
+		}
+		if s.sync.Unread > 0 {
+			found = append(found, slurmUnread.finding("count", strconv.Itoa(s.sync.Unread), "what", s.what,
+				"error", s.sync.UnreadReason)...)
 		}
 	}
 	if len(found) == 0 && c.Queue.At.IsZero() {

@@ -47,10 +47,11 @@ func lookSpeed(ctx context.Context, e *examination) []Finding {
 	}
 	jobs, job := 0, slurm.JobID(1) // that there is none is an answer, too
 	all, err := timeOf(func() error {
-		return e.site.client().EachJob(ctx, func(j *slurm.Job) error {
+		_, err := e.site.client().EachJob(ctx, func(j *slurm.Job) error {
 			jobs, job = jobs+1, j.ID
 			return nil
 		})
+		return err
 	})
 	var found []Finding
 	switch {

@@ -107,7 +107,7 @@ func epdChecks() []Check {
 			[]*Fault{configWrong, configMissing, configClosed, configStale, configOld},
 			lookConfig,
 		},
-		{"slurm-sync", Head, "whether Slurm answers epd", []*Fault{syncFails}, lookSync},
+		{"slurm-sync", Head, "whether Slurm answers epd", []*Fault{syncFails, slurmUnread}, lookSync},
 		{
 			"gpus", Node, "GPUs that epd sees, which is which in Slurm, and whether their drivers obey",
 			[]*Fault{gpusNone, gpuNumbers, gpuLost, gpuStuck, gpuRefused, gpuForeignClocks},

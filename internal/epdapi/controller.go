@@ -1,9 +1,11 @@
 package epdapi
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/epplan/epplan/live"
+	"github.com/epplan/epplan/slurm"
 )
 
 // How long a controller waits for Slurm: to tell of one job, as its Prolog waits
@@ -69,4 +71,17 @@ type SyncStatus struct {
 	At       time.Time `json:"at,omitzero"` // of the last answer; absent: there was none
 	Failures int       `json:"failures"`    // since then
 	Trouble  string    `json:"trouble,omitempty"`
+	// Unread are records of the last answer that could not be read and were passed over; UnreadReason says
+	// why of the first one.
+	Unread       int    `json:"unread,omitzero"`
+	UnreadReason string `json:"unread_reason,omitempty"`
+}
+
+// UnreadText is a line about the records that were passed over, or nothing.
+func (s *SyncStatus) UnreadText(what string) string {
+	if s.Unread == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d records of Slurm's %s can't be read and are passed over: %s\n", s.Unread, what,
+		slurm.Printable(s.UnreadReason, 400))
 }

@@ -3,7 +3,6 @@ package epdapi
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -148,7 +147,7 @@ func IsPrintable(text string, most int) bool {
 }
 
 // isJobID reports whether there can be such a job.
-func isJobID(id slurm.JobID) bool { return id > 0 && id <= math.MaxInt32 }
+func isJobID(id slurm.JobID) bool { return id > 0 && id < slurm.NoVal }
 
 // OutlookRequest asks what became of a run that was decided about.
 type OutlookRequest struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -336,6 +337,8 @@ type Accounting func(ctx context.Context, since time.Time) (slurm.Accounting, er
 // accounts are what accounting said last. One question is asked at a time.
 type accounts struct {
 	turn         chan struct{} // holds one
+	log          *slog.Logger
+	rejected     int // lines of the last answer
 	since, asked time.Time
 	byID         map[slurm.JobID][]accounted
 }
@@ -397,6 +400,12 @@ func (a *accounts) refresh(ctx context.Context, ask Accounting, since time.Time)
 	}
 	if err != nil {
 		return fmt.Errorf("ask accounting: %w", err)
+	}
+	if n := len(answer.Rejected); n != a.rejected {
+		if a.rejected = n; n > 0 {
+			a.log.Warn("lines of Slurm's accounting can't be read and are passed over", "lines", n,
+				"first", answer.Rejected[0].Reason)
+		}
 	}
 	a.since, a.asked, a.byID = since, asked, make(map[slurm.JobID][]accounted,
 		min(len(answer.Jobs), maxAccounts))

@@ -3,8 +3,10 @@ package jobs
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,9 +17,9 @@ import (
 
 // Lister lists all of a cluster's jobs and nodes; [slurm.Client] is one.
 type Lister interface {
-	// EachJob gives all jobs, one after the other, or says that some are missing.
-	EachJob(ctx context.Context, each func(*slurm.Job) error) error
-	Nodes(ctx context.Context) ([]slurm.Node, error)
+	// EachJob gives all jobs, one after the other, or says that some are missing, or could not be read.
+	EachJob(ctx context.Context, each func(*slurm.Job) error) (slurm.Unread, error)
+	Nodes(ctx context.Context) ([]slurm.Node, slurm.Unread, error)
 }
 
 // How often Slurm is asked for everything.
@@ -46,8 +48,9 @@ type syncing struct {
 	at       time.Time // of the last answer
 	failures int       // since then
 	err      error
-	due      time.Time // of the next question, after somebody else's answer
-	others   int       // that ask at present, whose answers count, too
+	unread   slurm.Unread // of the last answer
+	due      time.Time    // of the next question, after somebody else's answer
+	others   int          // that ask at present, whose answers count, too
 }
 
 // Sync keeps up with Slurm until the context ends: it asks for all jobs again
@@ -116,6 +119,22 @@ func (s *syncing) note(at time.Time, err error, every, took time.Duration) time.
 	return max(every, min(every<<min(s.failures, doublings), syncPause), syncRest*took)
 }
 
+// passedOver notes which records of an answer could not be read, and logs it when their number changes.
+func (s *syncing) passedOver(unread slurm.Unread) {
+	s.mu.Lock()
+	before := s.unread.Records
+	s.unread = unread
+	s.mu.Unlock()
+	switch {
+	case unread.Records == before:
+	case unread.Records > 0:
+		s.log.Warn("records of Slurm's can't be read and are passed over", "of", s.what,
+			"records", unread.Records, "first", slurm.Printable(unread.Reason, maxTrouble))
+	default:
+		s.log.Info("all of Slurm's records can be read again", "of", s.what)
+	}
+}
+
 // status is how the sync fares, for showing.
 func (s *syncing) status() epdapi.SyncStatus {
 	s.mu.Lock()
@@ -123,6 +142,9 @@ func (s *syncing) status() epdapi.SyncStatus {
 	status := epdapi.SyncStatus{At: s.at, Failures: s.failures}
 	if s.err != nil {
 		status.Trouble = slurm.Printable(s.err.Error(), maxTrouble)
+	}
+	if status.Unread = s.unread.Records; status.Unread > 0 {
+		status.UnreadReason = slurm.Printable(s.unread.Reason, maxTrouble)
 	}
 	return status
 }
@@ -153,7 +175,7 @@ func (t *Tracker) takeJobs(ctx context.Context, source Lister) (int, error) {
 	asked := t.table.question()
 	known, _ := t.table.len()
 	list := make([]listed, 0, known+known/8)
-	err := source.EachJob(ctx, func(j *slurm.Job) error {
+	unread, err := source.EachJob(ctx, func(j *slurm.Job) error {
 		list = append(list, listed{t.jobFrom(j), j.ID, j.Priority, j.State.Ended()})
 		return nil
 	})
@@ -171,18 +193,52 @@ func (t *Tracker) takeJobs(ctx context.Context, source Lister) (int, error) {
 			ended[l.id] = knownJob{l.job, asked, 0}
 		}
 	}
-	t.table.prune(asked, ended)
+	t.jobs.passedOver(unread)
+	t.table.prune(asked, ended, t.table.mayBeUnread(asked, &unread, func(id slurm.JobID) error {
+		_, err := t.resolve(ctx, id)
+		return err
+	}))
 	t.missed.note(ctx, ended)
 	return len(list), nil
 }
 
+// mostMissing bounds the jobs that are asked for one by one after a list.
+const mostMissing = 20
+
+// mayBeUnread gives the jobs that a list doesn't name and of which one of the records may be that could not be
+// read. If a record didn't even say its number, resolve asks Slurm for jobs one by one before they count as gone.
+func (j *table) mayBeUnread(
+	asked int64, unread *slurm.Unread, resolve func(id slurm.JobID) error,
+) map[slurm.JobID]bool {
+	keep := make(map[slurm.JobID]bool)
+	if unread.Records == 0 {
+		return keep
+	}
+	for _, id := range j.missing(asked) {
+		if !unread.MayList(id.String()) {
+			continue
+		}
+		keep[id] = true
+		if unread.IsNameless() && len(keep) <= mostMissing {
+			keep[id] = !errors.Is(resolve(id), slurm.ErrNotFound)
+		}
+	}
+	return keep
+}
+
 func (t *Tracker) syncNodes(ctx context.Context, source Lister) error {
-	nodes, err := source.Nodes(ctx)
+	nodes, unread, err := source.Nodes(ctx)
 	if err != nil {
 		return err
 	}
+	t.nodes.passedOver(unread)
 	t.nodesMu.Lock()
 	defer t.nodesMu.Unlock()
+	for _, n := range t.nodeList { // what was known of a node that can't be read now stays
+		if slices.Contains(unread.Names, n.Name) {
+			nodes = append(nodes, n)
+		}
+	}
 	t.nodeList = nodes
 	return nil
 }

@@ -74,9 +74,10 @@ type squeue struct {
 	asked  []time.Time // for jobs
 	nodes  int         // questions for nodes
 	during func()
+	unread slurm.Unread
 }
 
-func (s *squeue) EachJob(ctx context.Context, each func(*slurm.Job) error) error {
+func (s *squeue) EachJob(ctx context.Context, each func(*slurm.Job) error) (slurm.Unread, error) {
 	s.mu.Lock()
 	s.asked = append(s.asked, time.Now())
 	list, err := slices.Clone(s.list), s.err
@@ -87,21 +88,21 @@ func (s *squeue) EachJob(ctx context.Context, each func(*slurm.Job) error) error
 	select {
 	case <-time.After(s.took):
 	case <-ctx.Done():
-		return ctx.Err()
+		return slurm.Unread{}, ctx.Err()
 	}
 	for i := range list {
 		if err := each(&list[i]); err != nil {
-			return err
+			return slurm.Unread{}, err
 		}
 	}
-	return err
+	return s.unread, err
 }
 
-func (s *squeue) Nodes(context.Context) ([]slurm.Node, error) {
+func (s *squeue) Nodes(context.Context) ([]slurm.Node, slurm.Unread, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.nodes++
-	return []slurm.Node{{Name: "n1"}, {Name: "n2"}}, s.err
+	return []slurm.Node{{Name: "n1"}, {Name: "n2"}}, slurm.Unread{}, s.err
 }
 
 // pass lets a bubble's time pass.
@@ -225,7 +226,7 @@ func TestAListThatAnotherAsksForServesTheControllerToo(t *testing.T) {
 		both.Go(func() {
 			for ctx.Err() == nil {
 				pass(20 * time.Second)
-				_ = also.EachJob(ctx, func(*slurm.Job) error { heard++; return nil })
+				_, _ = also.EachJob(ctx, func(*slurm.Job) error { heard++; return nil })
 				if got := c.snapshot(); ctx.Err() == nil && time.Since(got.At) > time.Second {
 					t.Errorf("the controller's list is %s old", time.Since(got.At))
 				}
@@ -235,7 +236,7 @@ func TestAListThatAnotherAsksForServesTheControllerToo(t *testing.T) {
 		s.mu.Lock()
 		s.list = append(s.list, slurm.Job{ID: 2, State: slurm.JobState{Base: slurm.Pending}})
 		s.mu.Unlock()
-		if err := also.EachJob(ctx, func(*slurm.Job) error { return failed }); !errors.Is(err, failed) ||
+		if _, err := also.EachJob(ctx, func(*slurm.Job) error { return failed }); !errors.Is(err, failed) ||
 			len(c.snapshot().Jobs) != 1 || c.status().Queue.Failures > 0 {
 			t.Errorf("a list that was refused half-way: %v, %+v", err, c.status().Queue)
 		}
@@ -277,14 +278,54 @@ func TestAJobThatVanishedFromTheQueueIsForgotten(t *testing.T) {
 	})
 }
 
+func TestAJobWhoseRecordCantBeReadIsntGone(t *testing.T) {
+	job := func(id slurm.JobID) slurm.Job { return slurm.Job{ID: id, State: slurm.JobState{Base: slurm.Running}} }
+	for name, c := range map[string]struct {
+		unread slurm.Unread
+		slurm  map[slurm.JobID]bool // jobs that Slurm has, each asked for alone
+		want   []slurm.JobID
+	}{
+		"all are read":                  {slurm.Unread{}, nil, []slurm.JobID{1}},
+		"the record says its number":    {slurm.Unread{Records: 1, Names: []string{"2"}}, nil, []slurm.JobID{1, 2}},
+		"it doesn't, and one is there":  {slurm.Unread{Records: 1}, map[slurm.JobID]bool{3: true}, []slurm.JobID{1, 3}},
+		"it doesn't, and Slurm is deaf": {slurm.Unread{Records: 1}, map[slurm.JobID]bool{0: true}, []slurm.JobID{1, 2, 3}},
+	} {
+		s := &squeue{list: []slurm.Job{job(1), job(2), job(3)}}
+		tracker := newTracker(func(o *Options) {
+			o.Resolve = func(_ context.Context, id slurm.JobID) (slurm.Job, error) {
+				switch {
+				case c.slurm[0]:
+					return slurm.Job{}, slurm.ErrUnreachable
+				case !c.slurm[id]:
+					return slurm.Job{}, slurm.ErrNotFound
+				}
+				return job(id), nil
+			}
+		})
+		err := tracker.syncJobs(t.Context(), s)
+		s.list, s.unread = s.list[:1], c.unread
+		if err = errors.Join(err, tracker.syncJobs(t.Context(), s)); err != nil {
+			t.Fatal(err)
+		}
+		var known []slurm.JobID
+		for id := range tracker.All() {
+			known = append(known, id)
+		}
+		if status, _ := tracker.Status(); !slices.Equal(known, c.want) || status.Unread != c.unread.Records {
+			t.Errorf("%s: known %v, want %v; %+v", name, known, c.want, status)
+		}
+	}
+}
+
 // halfList is a source whose list breaks off.
 type halfList struct {
 	*squeue
 	err error
 }
 
-func (h halfList) EachJob(ctx context.Context, each func(*slurm.Job) error) error {
-	return errors.Join(h.squeue.EachJob(ctx, each), h.err)
+func (h halfList) EachJob(ctx context.Context, each func(*slurm.Job) error) (slurm.Unread, error) {
+	unread, err := h.squeue.EachJob(ctx, each)
+	return unread, errors.Join(err, h.err)
 }
 
 func TestAListThatBreaksOffChangesNothing(t *testing.T) {

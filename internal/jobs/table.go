@@ -127,18 +127,24 @@ func (j *table) drop(id slurm.JobID, asked int64) {
 	}
 }
 
-// prune forgets the jobs that a whole list of Slurm's doesn't name, and
-// takes over those that it names as ended. Decisions wait for a thousand jobs at
-// most.
-func (j *table) prune(asked int64, ended map[slurm.JobID]knownJob) {
-	var gone []slurm.JobID
+// missing lists the jobs of which no answer came since a question.
+func (j *table) missing(asked int64) []slurm.JobID {
+	var ids []slurm.JobID
 	j.mu.RLock()
+	defer j.mu.RUnlock()
 	for id, h := range j.byID {
 		if h.asked < asked {
-			gone = append(gone, id)
+			ids = append(ids, id)
 		}
 	}
-	j.mu.RUnlock()
+	return ids
+}
+
+// prune forgets the jobs that a whole list of Slurm's doesn't name, but for those to keep, and
+// takes over those that it names as ended. Decisions wait for a thousand jobs at
+// most.
+func (j *table) prune(asked int64, ended map[slurm.JobID]knownJob, keep map[slurm.JobID]bool) {
+	gone := slices.DeleteFunc(j.missing(asked), func(id slurm.JobID) bool { return keep[id] })
 	const atOnce = 1000
 	for chunk := range slices.Chunk(gone, atOnce) {
 		j.mu.Lock()

@@ -18,33 +18,37 @@ type tee struct {
 }
 
 // EachJob implements [Lister].
-func (o tee) EachJob(ctx context.Context, each func(*slurm.Job) error) error {
+func (o tee) EachJob(ctx context.Context, each func(*slurm.Job) error) (slurm.Unread, error) {
 	s := &o.t.jobs
 	end := s.beginOther()
 	defer end()
 	begin, at := time.Now(), o.t.options.Clock()
-	if err := o.t.syncJobs(ctx, twoReaders{o.Lister, each}); err != nil {
-		return err
+	both := twoReaders{o.Lister, each, new(slurm.Unread)}
+	if err := o.t.syncJobs(ctx, both); err != nil {
+		return slurm.Unread{}, err
 	}
 	s.report(nil)
 	s.postpone(s.note(at, nil, syncEvery, time.Since(begin)))
-	return nil
+	return *both.unread, nil
 }
 
 // twoReaders is a source whose jobs somebody else reads first.
 type twoReaders struct {
 	Lister
-	first func(*slurm.Job) error
+	first  func(*slurm.Job) error
+	unread *slurm.Unread
 }
 
 // EachJob implements [Lister].
-func (t twoReaders) EachJob(ctx context.Context, each func(*slurm.Job) error) error {
-	return t.Lister.EachJob(ctx, func(j *slurm.Job) error { //nolint:wrapcheck // the source's own
+func (t twoReaders) EachJob(ctx context.Context, each func(*slurm.Job) error) (slurm.Unread, error) {
+	var err error
+	*t.unread, err = t.Lister.EachJob(ctx, func(j *slurm.Job) error {
 		if err := t.first(j); err != nil {
 			return err
 		}
 		return each(j)
 	})
+	return *t.unread, err //nolint:wrapcheck // the source's own
 }
 
 // beginOther notes that somebody else asks, until what it returns is called.

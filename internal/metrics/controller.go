@@ -132,6 +132,13 @@ var statusMetrics = []metric[status]{
 				yield(float64(sync.Failures), what)
 			}
 		}),
+	labelled(prometheus.GaugeValue, "epplan_slurm_records_unread",
+		"Records of Slurm's last answer that could not be read and were passed over.", []string{"what"},
+		func(s *status, yield sample) {
+			for what, sync := range syncs(s) {
+				yield(float64(sync.Unread), what)
+			}
+		}),
 }
 
 func syncs(s *status) map[string]*epdapi.SyncStatus {

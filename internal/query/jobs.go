@@ -205,7 +205,7 @@ func (r *reader) viewLatest(ctx context.Context, view *epdapi.JobView, h *histor
 	}
 	wishes := slurm.ParseWishes(live.Comment.Value(), latest.Submitted)
 	view.Wishes = wishesOf(&wishes, live.OwnFreq)
-	view.Plan = r.plannedFor(slurm.JobID(latest.ID), live) //nolint:gosec // ids of Slurm's have 26 bits
+	view.Plan = r.plannedFor(slurm.JobID(latest.ID), live) //nolint:gosec // ids of Slurm's have 32 bits
 	if len(own.decisions) == 0 {
 		view.Estimate = r.described(live, false, "")
 	}
@@ -294,7 +294,7 @@ func seriesOf(s *record.Series) epdapi.Series {
 
 // addArrayID adds which task of an array a job is that Slurm lists.
 func (r *reader) addArrayID(j *epdapi.Job) {
-	live := r.options.Tracker.Get(slurm.JobID(j.ID)) //nolint:gosec // ids of Slurm's have 26 bits
+	live := r.options.Tracker.Get(slurm.JobID(j.ID)) //nolint:gosec // ids of Slurm's have 32 bits
 	if live != nil && live.Submitted == j.Submitted.Unix() {
 		j.ArrayID = live.ArrayID()
 	}

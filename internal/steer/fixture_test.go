@@ -40,6 +40,7 @@ type world struct {
 	after    bool                     // the crash comes after the call's effect
 	booted   time.Time                // of slurmctld
 	meddle   int                      // the call before which somebody takes back what was steered; 0: none
+	odd      slurm.Unread             // jobs whose records can't be read at present
 }
 
 var start = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
@@ -97,9 +98,11 @@ func (w *world) node(name, gpu string, partitions ...string) *slurm.Node {
 
 func (w *world) snapshot(context.Context) (*steer.Snapshot, error) {
 	w.now = w.now.Add(time.Second)
-	s := &steer.Snapshot{At: w.now}
+	s := &steer.Snapshot{At: w.now, UnreadJobs: w.odd}
 	for _, id := range slices.Sorted(maps.Keys(w.jobs)) {
-		s.Jobs = append(s.Jobs, *w.jobs[id])
+		if w.odd.Records == 0 || !w.odd.MayList(id.String()) {
+			s.Jobs = append(s.Jobs, *w.jobs[id])
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
 		s.Nodes = append(s.Nodes, *w.nodes[name])

@@ -125,7 +125,7 @@ func (l *lab) jobs() map[slurm.JobID]slurm.Job {
 	var all map[slurm.JobID]slurm.Job
 	l.eventually("slurm tells its jobs", func() (ok bool) {
 		all = make(map[slurm.JobID]slurm.Job)
-		err := l.client.EachJob(l.Context(), func(j *slurm.Job) error {
+		_, err := l.client.EachJob(l.Context(), func(j *slurm.Job) error {
 			all[j.ID] = *j
 			return nil
 		})

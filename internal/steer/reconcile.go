@@ -93,9 +93,11 @@ func (s *Steerer) reconcile(x *snapshotIndex) {
 		case lever.Weight:
 			s.reconcileWeight(k, e, x)
 		case lever.Power:
-			if n, ok := x.nodes[k.node]; len(x.nodes) > 0 && (!ok || !isDown(n)) {
+			switch n := x.nodes[k.node]; {
+			case n == nil && !x.nodeIsGone(k.node):
+			case n == nil || !isDown(n):
 				s.ledger.drop(k) // Slurm woke it
-			} else if ok {
+			default:
 				s.confirm(e)
 			}
 		}
@@ -107,6 +109,11 @@ func (s *Steerer) forgetFailures(x *snapshotIndex) {
 	maps.DeleteFunc(s.failures, func(k leverKey, _ int) bool {
 		return k.job != 0 && x.jobs[k.job] == nil || k.node != "" && x.nodes[k.node] == nil
 	})
+}
+
+// nodeIsGone reports whether Slurm doesn't have a node any more.
+func (x *snapshotIndex) nodeIsGone(name string) bool {
+	return x.nodes[name] == nil && len(x.nodes) > 0 && !x.snap.UnreadNodes.MayList(name)
 }
 
 // valueOf is what a lever has set, or would set, at a job.
@@ -182,7 +189,7 @@ func (s *Steerer) reconcileJob(k leverKey, e *ledgerEntry, x *snapshotIndex) {
 	j := x.jobs[k.job]
 	if j == nil {
 		e.over = x.ended[k.job]
-		if !x.arrays[k.job] && !e.over {
+		if !x.arrays[k.job] && !e.over && !x.snap.UnreadJobs.MayList(k.job.String()) {
 			s.ledger.drop(k)
 		}
 		return
@@ -232,7 +239,7 @@ func (s *Steerer) noteNotMade(k leverKey, e *ledgerEntry) {
 func (s *Steerer) reconcileWeight(k leverKey, e *ledgerEntry, x *snapshotIndex) {
 	n := x.nodes[k.node]
 	if n == nil {
-		if len(x.nodes) > 0 {
+		if x.nodeIsGone(k.node) {
 			s.ledger.drop(k)
 		}
 		return

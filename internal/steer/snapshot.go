@@ -21,6 +21,8 @@ type Snapshot struct {
 	Jobs []slurm.Job
 	// Nodes may be missing as a whole: then no node is steered.
 	Nodes []slurm.Node
+	// Jobs and nodes that Slurm lists and that could not be read.
+	UnreadJobs, UnreadNodes slurm.Unread
 }
 
 // Settings say what is to be steered.

@@ -11,8 +11,8 @@ import (
 // Slurm is what tells of all jobs and nodes; [slurm.Client] is one.
 type Slurm interface {
 	// EachJob gives all jobs, one after the other, or says that some are missing.
-	EachJob(ctx context.Context, each func(*slurm.Job) error) error
-	Nodes(ctx context.Context) ([]slurm.Node, error)
+	EachJob(ctx context.Context, each func(*slurm.Job) error) (slurm.Unread, error)
+	Nodes(ctx context.Context) ([]slurm.Node, slurm.Unread, error)
 }
 
 // SnapshotFromSlurm is a source that asks Slurm each time. Others may be told its answers,
@@ -23,7 +23,8 @@ func SnapshotFromSlurm(client Slurm, clock func() time.Time) func(context.Contex
 	return func(ctx context.Context) (*Snapshot, error) {
 		known := last.Load()
 		s := &Snapshot{At: clock(), Jobs: make([]slurm.Job, 0, known+known/16)}
-		err := client.EachJob(ctx, func(j *slurm.Job) error {
+		var err error
+		s.UnreadJobs, err = client.EachJob(ctx, func(j *slurm.Job) error {
 			s.Jobs = append(s.Jobs, *j)
 			if j.State.Base.Ended() { // it says since when its nodes have been idle
 				s.Jobs[len(s.Jobs)-1] = slurm.Job{
@@ -36,7 +37,7 @@ func SnapshotFromSlurm(client Slurm, clock func() time.Time) func(context.Contex
 			return nil, err
 		}
 		last.Store(int64(len(s.Jobs)))
-		s.Nodes, err = client.Nodes(ctx)
+		s.Nodes, s.UnreadNodes, err = client.Nodes(ctx)
 		return s, err
 	}
 }

@@ -190,6 +190,20 @@ func TestAJobThatIsRequeuedGetsItsOwnNiceBack(t *testing.T) {
 	}
 }
 
+func TestTheNiceOfAJobWhoseRecordCantBeReadIsntForgotten(t *testing.T) {
+	for _, odd := range []slurm.Unread{{Records: 1, Names: []string{"1"}}, {Records: 1}} {
+		w := pair()
+		s := w.open(t)
+		step(t, s)
+		w.odd = odd
+		step(t, s)
+		w.odd = slurm.Unread{}
+		if _, err := s.UndoAll(t.Context()); err != nil || w.jobs[1].Nice != 7 {
+			t.Errorf("%+v: %v, nices %v, want its own 7", odd, err, w.nices())
+		}
+	}
+}
+
 func TestTasksOfAnArrayKeepBeingOursWhenTheyStartAndComeBack(t *testing.T) {
 	w := pair()
 	w.jobs[1].ArrayJob, w.jobs[1].ArrayTasks = 1, "0-9"

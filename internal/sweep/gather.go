@@ -19,7 +19,9 @@ type Slurm interface {
 	SubmitArray(
 		ctx context.Context, script, name, output string, tasks int, options ...string,
 	) (slurm.ArrayJob, error)
-	ArrayTasks(ctx context.Context, uid int, name, cluster string) ([]slurm.ArrayTask, error)
+	ArrayTasks(
+		ctx context.Context, uid int, name, cluster string,
+	) ([]slurm.ArrayTask, slurm.Unread, error)
 	Cancel(ctx context.Context, job slurm.ArrayJob) error
 }
 
@@ -73,6 +75,7 @@ type gathering struct {
 	took    time.Duration
 	asked   time.Duration // of took, when Slurm was asked last
 	deaf    bool          // Slurm didn't answer last time
+	unread  string        // why some of its lines couldn't be read
 	states  map[jobTask]slurm.JobState
 	state   Progress
 }
@@ -206,11 +209,16 @@ func (f *Folder) submitted() ([]arrayRun, error) {
 // ask asks Slurm how the tasks are.
 func (g *gathering) ask(ctx context.Context, cluster string) error {
 	g.asked = g.took
-	tasks, err := g.array.Slurm.ArrayTasks(ctx, os.Getuid(), g.folder.jobName(), cluster)
+	tasks, unread, err := g.array.Slurm.ArrayTasks(ctx, os.Getuid(), g.folder.jobName(), cluster)
 	if err != nil {
 		return err
 	}
-	g.state.Running, g.state.Waiting = 0, 0
+	if unread.Records > 0 && unread.Reason != g.unread {
+		g.array.Tell(fmt.Sprintf("%d of slurm's lines can't be read and may be of tasks that wait: %s",
+			unread.Records, unread.Reason))
+	}
+	g.unread = unread.Reason
+	g.state.Running, g.state.Waiting = 0, unread.Records
 	clear(g.states)
 	for _, task := range tasks {
 		g.states[jobTask{task.Job, task.Task}] = task.State

@@ -45,6 +45,7 @@ type world struct {
 	kills    int                          // that are left to happen
 	bad      map[int]bool                 // parts that can't be done
 	deaf     bool                         // Slurm doesn't answer
+	unread   slurm.Unread                 // lines of its answers
 
 	next      slurm.JobID
 	tasks     []worldTask
@@ -90,15 +91,17 @@ func (w *world) SubmitArray(
 	return slurm.ArrayJob{ID: w.next}, nil
 }
 
-func (w *world) ArrayTasks(_ context.Context, _ int, _, _ string) ([]slurm.ArrayTask, error) {
+func (w *world) ArrayTasks(
+	_ context.Context, _ int, _, _ string,
+) ([]slurm.ArrayTask, slurm.Unread, error) {
 	if w.deaf {
-		return nil, slurm.ErrUnreachable
+		return nil, w.unread, slurm.ErrUnreachable
 	}
 	all := make([]slurm.ArrayTask, len(w.tasks))
 	for i := range w.tasks {
 		all[i] = w.tasks[i].ArrayTask
 	}
-	return all, nil
+	return all, w.unread, nil
 }
 
 func (w *world) Cancel(_ context.Context, job slurm.ArrayJob) error {

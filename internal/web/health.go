@@ -75,6 +75,9 @@ func slurmProblems(s *epdapi.ControllerStatus, now time.Time) []string {
 		what string
 		of   *epdapi.SyncStatus
 	}{{"jobs", &s.Queue}, {"nodes", &s.Nodes}} {
+		if sync.of.Unread > 0 {
+			all = append(all, sync.of.UnreadText(sync.what))
+		}
 		if sync.of.Failures == 0 {
 			continue
 		}

@@ -203,7 +203,7 @@ func (l *Levers) knownFeatures(ctx context.Context, features []string) error {
 	if len(features) == 0 || len(features) > 16 {
 		return fmt.Errorf("%d features: want 1 to 16: %w", len(features), slurm.ErrInvalid)
 	}
-	nodes, err := l.client.Nodes(ctx)
+	nodes, _, err := l.client.Nodes(ctx)
 	if err != nil {
 		return err
 	}
