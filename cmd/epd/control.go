@@ -163,7 +163,7 @@ func (p *program) openLevers(runner slurm.Runner, lists *slurm.Client) error {
 				},
 			}
 		},
-		Dir: filepath.Join(p.String("state"), "levers"), Log: p.log,
+		Dir: steer.Folder(p.String("state")), Log: p.log,
 	})
 	if err != nil {
 		return err

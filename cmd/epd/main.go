@@ -15,7 +15,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/cmd/internal/completion"
-	"github.com/epplan/epplan/cmd/internal/dryrun"
 	"github.com/epplan/epplan/internal/epdapi"
 )
 
@@ -62,7 +61,7 @@ func application(stdout, stderr io.Writer) *cli.App {
 	app := &cli.App{
 		Name:      "epd",
 		Usage:     "choose, lock and restore GPU clocks for Slurm's jobs",
-		UsageText: "epd [OPTIONS]\nepd restore --journal DIR",
+		UsageText: "epd [OPTIONS]\nepd restore [OPTIONS]",
 		Description: "Without a configuration file nothing is touched: every partition is observed. What was locked is given\n" +
 			"back at the start, at the end, and when jobs end; epd restore does so without a running epd.\n" +
 			"Example: epd --role both --gpu sim:4 --state /tmp/epd --socket /tmp/epd.sock",
@@ -82,21 +81,7 @@ func application(stdout, stderr io.Writer) *cli.App {
 			dbCommand(stdout, stderr), modelCommand(stdout), keysCommand(os.Stdin, stdout),
 			gpuCheckCommand(stdout, stderr),
 			manCommand(stdout, stderr), completionCommand(stdout), workCommand(stdout),
-			{
-				Name:      "restore",
-				Usage:     "give clocks back by the journal alone",
-				UsageText: "epd restore --journal DIR [OPTIONS]",
-				Description: "Needs no configuration and no running epd, and ends within seconds.\n" +
-					"Example: epd restore --journal /var/lib/epplan/journal",
-				HideHelpCommand: true,
-				OnUsageError:    refuseUsage,
-				Flags: append([]cli.Flag{
-					dryrun.Flag(), &cli.StringFlag{
-						Name: "journal", Usage: "`DIR` of the journal", Value: "/var/lib/epplan/journal",
-					},
-				}, gpuFlags()...),
-				Action: func(c *cli.Context) error { return restore(c, stderr) },
-			},
+			restoreCommand(stderr),
 		},
 	}
 	return app

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -16,23 +18,106 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// restoreBound is how long epd restore may take.
+// restoreBound is how long epd restore may take for clocks.
 const restoreBound = 5 * time.Second
 
-// restore gives back what the journal names.
+// restoreCommand gives back without a running epd.
+func restoreCommand(stderr io.Writer) *cli.Command {
+	return &cli.Command{
+		Name:      "restore",
+		Usage:     "give back clocks and Slurm's queue without a running epd",
+		UsageText: "epd restore [OPTIONS]\nepd THE-OPTIONS-OF-AN-EPD restore [OPTIONS]",
+		Description: "Gives back what an epd that has ended left: the clocks of this machine's GPUs by its journal, and in\n" +
+			"Slurm's queue and nodes by its levers.json the Nice and the preference of pending jobs, the weights of nodes,\n" +
+			"and the sleep of nodes that it powered down. Values that somebody else set meanwhile stay. Without --state it\n" +
+			"looks into /var/lib/epplan and /var/lib/epplan-controller. The queue is left to an epd that runs with the\n" +
+			"folder, and by the second form with --standby to another machine whose slurmctld is in charge. Needs no\n" +
+			"configuration. Exit status 1: something is left; running it again goes on, or changes nothing.\n" +
+			"Example: epd restore --state /var/lib/epplan-controller",
+		HideHelpCommand: true,
+		OnUsageError:    refuseUsage,
+		Flags: append([]cli.Flag{
+			dryrun.Flag(), &cli.StringFlag{
+				Name: "journal", Usage: "`DIR` of the journal: give back the clocks that it names, and nothing else",
+				DefaultText: "both, the journal in --state",
+			},
+			&cli.DurationFlag{
+				Name: "within", Usage: "`TIME` that Slurm's queue and nodes may take", Value: time.Minute,
+			},
+		}, gpuFlags()...),
+		Action: func(c *cli.Context) error {
+			if err := inherit(c); err != nil {
+				return err
+			}
+			return restore(c, stderr)
+		},
+	}
+}
+
+// inherit gives a command's flags the values that the program's own have before it, as in epd $EPD_OPTIONS
+// restore.
+func inherit(c *cli.Context) error {
+	program := c.Lineage()[1]
+	for _, f := range c.Command.Flags {
+		name := f.Names()[0]
+		if c.IsSet(name) || !program.IsSet(name) {
+			continue
+		}
+		if err := c.Set(name, fmt.Sprint(program.Value(name))); err != nil {
+			return usagef("--%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// restore gives back what an epd left: clocks, then Slurm's queue, which may keep it waiting.
 func restore(c *cli.Context, stderr io.Writer) error {
 	if c.Args().Present() {
 		return usagef("restore takes no arguments, got %q", c.Args().First())
 	}
+	if c.Duration("within") <= 0 {
+		return usagef("--within is %v, want more than 0", c.Duration("within"))
+	}
+	journal, queues := restorable(c)
 	if dryrun.IsSet(c) {
-		steps, err := restoreSteps(c.String("journal"))
+		steps, err := restoreSteps(journal)
 		if err != nil {
 			return err
 		}
-		_, err = dryrun.Announce(c, steps...)
+		queued, err := leverSteps(queues)
+		if err != nil {
+			return err
+		}
+		_, err = dryrun.Announce(c, append(steps, queued...)...)
 		return err
 	}
-	return restoreJournal(c, c.String("journal"), stderr)
+	if journal == "" && len(queues) == 0 {
+		_, _ = fmt.Fprintf(stderr, "note: %s has neither a journal nor levers: nothing is to be given back\n",
+			slurm.Printable(c.String("state"), 1000))
+	}
+	var failed error
+	if journal != "" {
+		failed = restoreJournal(c, journal, stderr)
+	}
+	for _, state := range queues {
+		failed = errors.Join(failed, restoreQueue(c, state, stderr))
+	}
+	return failed
+}
+
+// restorable returns the journal that is to be given back by, empty if there is none, and the state folders
+// with levers that are to be taken back.
+func restorable(c *cli.Context) (journal string, queues []string) {
+	if journal = c.String("journal"); journal != "" {
+		return journal, nil
+	}
+	queues = leverFolders(c)
+	journal = filepath.Join(c.String("state"), "journal")
+	_, err := os.Stat(journal)
+	if c.String("role") == roleController || errors.Is(err, fs.ErrNotExist) {
+		return "", queues
+	}
+	return journal, queues
 }
 
 // restoreJournal gives back what a journal names, also when the program was

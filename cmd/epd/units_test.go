@@ -75,8 +75,8 @@ func checkCommand(t *testing.T, name, line string) {
 	app := application(io.Discard, io.Discard)
 	flags := flagNames(app.Flags)
 	for _, c := range app.Commands {
-		if len(words) > 1 && c.Name == words[1] {
-			flags = flagNames(c.Flags)
+		if at := slices.Index(words, c.Name); at > 0 && !strings.HasPrefix(words[at-1], "--") {
+			flags = append(flagNames(c.Flags), flags...)
 		}
 	}
 	for _, w := range words[1:] {
@@ -96,7 +96,21 @@ func TestTheUnitsRunCommandsThatEPDTakes(t *testing.T) {
 	}
 }
 
-func TestTheUnitsKeepEPDRunningAndGiveClocksBack(t *testing.T) {
+// afterStop lists the commands of each unit once epd has ended, however it did. Slurm's queue needs the
+// options of the epd that ended: the state folder that they name, and whether another machine takes over. It
+// comes after the clocks, and is done within what systemd gives a command at a stop.
+var afterStop = map[string][]string{
+	"epd-agent": {"/usr/bin/epd restore --journal /var/lib/epplan/journal"},
+	"epd-controller": {
+		"/usr/bin/epd --role controller --state /var/lib/epplan-controller $EPD_OPTIONS restore --within 20s",
+	},
+	"epd": {
+		"/usr/bin/epd restore --journal /var/lib/epplan/journal",
+		"/usr/bin/epd --role controller --state /var/lib/epplan $EPD_OPTIONS restore --within 20s",
+	},
+}
+
+func TestTheUnitsGiveBackClocksAndQueueAndKeepEPDRunning(t *testing.T) {
 	for name, u := range units(t) {
 		want := map[string]string{
 			"Service.Restart": "always", "Service.Type": "notify", "Unit.StartLimitIntervalSec": "0",
@@ -113,7 +127,6 @@ func TestTheUnitsKeepEPDRunningAndGiveClocksBack(t *testing.T) {
 			}
 		} else {
 			want["Service.RuntimeDirectory"] = "epplan " + strings.TrimPrefix(gpuClaims, "/run/")
-			want["Service.ExecStopPost"] = "/usr/bin/epd restore --journal /var/lib/epplan/journal"
 			want["Service.StateDirectory"] = "epplan"
 			for _, key := range []string{
 				"PrivateDevices", "ProtectClock", "DevicePolicy", "DeviceAllow",
@@ -128,6 +141,9 @@ func TestTheUnitsKeepEPDRunningAndGiveClocksBack(t *testing.T) {
 			if got := u[key]; !slices.Equal(got, []string{value}) {
 				t.Errorf("%s: %s=%q, want %q", name, key, got, value)
 			}
+		}
+		if got, want := u["Service.ExecStopPost"], afterStop[name]; !slices.Equal(got, want) {
+			t.Errorf("%s: after a stop %q, want %q", name, got, want)
 		}
 		// What epd writes to is given to it.
 		state := "/var/lib/" + strings.Join(u["Service.StateDirectory"], "")

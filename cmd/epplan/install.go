@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +16,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/cmd/internal/dryrun"
+	"github.com/epplan/epplan/internal/doctor"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/queue"
 	"github.com/epplan/epplan/slurm/install"
@@ -37,7 +37,8 @@ func installCommand(t *terminal) *cli.Command {
 				"and Epilog; prints what\n" +
 				"slurm.conf needs, or puts it there with --edit-conf. Scripts are read by Lua before they are put in place,\n" +
 				"for one that doesn't load can end slurmctld. All changes are made or none; what was is kept beside it\n" +
-				"(.before-epplan). Run again, it has nothing to do. --undo takes out what was put in, and nothing else.\n" +
+				"(.before-epplan). Run again, it has nothing to do. --undo takes out what was put in, and nothing else;\n" +
+				"where epd left changes in Slurm's queue, it names the command that takes them back.\n" +
 				"Slurm isn't told: scontrol reconfigure does that.\n" +
 				"Example: epplan install slurm --dry-run --dir site",
 			Flags: []cli.Flag{
@@ -85,6 +86,9 @@ func runInstallSlurm(t *terminal, c *cli.Context) error {
 	for _, warning := range plan.Warnings {
 		t.message("warning", warning)
 	}
+	if c.Bool("undo") {
+		warnLeft(t, c, &site)
+	}
 	if dryrun.IsSet(c) || len(plan.Steps) == 0 {
 		return printSteps(t, "", plan.Steps)
 	}
@@ -116,9 +120,6 @@ func installHooks(t *terminal, c *cli.Context, site *install.Site, plan *install
 	for i := range files {
 		t.message("note", doneText(&files[i]))
 	}
-	if c.Bool("undo") {
-		warnLockedGPUs(t, c, site)
-	}
 	left := slices.DeleteFunc(slices.Clone(plan.Steps), func(s install.Step) bool {
 		return edit || s.Text != "" || s.Remove
 	})
@@ -131,41 +132,12 @@ func installHooks(t *terminal, c *cli.Context, site *install.Site, plan *install
 	return nil
 }
 
-// warnLockedGPUs says which GPUs of this node are locked as the hooks are taken out:
-// Slurm calls no Epilog of ours for the jobs that run now.
-func warnLockedGPUs(t *terminal, c *cli.Context, site *install.Site) {
-	ctx, cancel := context.WithTimeout(c.Context, lockTimeout)
-	defer cancel()
-	socket := cmp.Or(site.Hooks, os.Getenv("EPPLAN_SOCKET"), epdapi.AgentSocket)
-	journal := cmp.Or(site.Journal, defaultJournal)
-	restore := "epplan restore"
-	if site.Hooks != "" {
-		restore += " --socket " + socket
-	}
-	status, err := epdapi.New(socket).Status(ctx)
-	if err != nil {
-		// Of a pattern without wildcards but one.
-		entries, _ := filepath.Glob(filepath.Join(journal, "*.json"))
-		if len(entries) > 0 {
-			t.warningf("epd doesn't answer, and its journal names %s: locked, maybe, until it does; "+
-				"to give clocks back at once: %s --journal %s", plural(len(entries), "GPU"), restore, journal)
-		}
-		return
-	}
-	locked := 0
-	for i := range status.GPUs {
-		if g := &status.GPUs[i]; g.IsLocked() {
-			locked++
-		}
-	}
-	if locked > 0 {
-		t.warningf("locked for jobs that run: %s of this node; they end without an Epilog of ours, "+
-			"and epd gives their clocks back within two minutes of that; at once: %s", plural(locked, "GPU"),
-			restore)
+// warnLeft says what of epd's stays in force as the hooks are taken out.
+func warnLeft(t *terminal, c *cli.Context, site *install.Site) {
+	for _, warning := range doctor.Remains(c.Context, site.Hooks, os.Getenv("EPPLAN_SOCKET"), site.Journal) {
+		t.message("warning", warning)
 	}
 }
-
-const lockTimeout = 2 * time.Second
 
 func nextStepsText(site *install.Site, undone bool) string {
 	if undone {

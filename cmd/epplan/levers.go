@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -75,6 +76,9 @@ func undoLevers(t *terminal, c *cli.Context) error {
 			return epd.UndoLevers(ctx)
 		})
 	switch {
+	case errors.Is(err, epdapi.ErrUnreachable) && !errors.Is(err, fs.ErrPermission):
+		return withHint(err, "where no epd runs, on the controller's machine: epd restore --state "+
+			"/var/lib/epplan-controller"+", or the folder that its --state names")
 	case err != nil:
 		return err
 	case c.Bool("json"):

@@ -1,6 +1,7 @@
 package doctor_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -49,6 +50,7 @@ type machine struct {
 	says    map[string]string
 	hangs   string // a command that never ends
 	refused error  // what epd has against its folders
+	jobs    string // of squeue --json
 	asked   []string
 }
 
@@ -157,7 +159,7 @@ func (m *machine) Run(ctx context.Context, name string, args ...string) ([]byte,
 	case line == "scontrol show node -d":
 		return []byte(m.nodes), nil
 	case strings.HasPrefix(line, "squeue --json --all --states=all"): // or one of them
-		return []byte(`{"jobs":[{"job_id":6},{"job_id":7}]}`), nil
+		return []byte(`{"jobs":[` + cmp.Or(m.jobs, `{"job_id":6},{"job_id":7}`) + `]}`), nil
 	}
 	return nil, fmt.Errorf("%s isn't to be run", line)
 }
@@ -376,6 +378,15 @@ func brokenEPD() []broken {
 		{"config-old-key", hasOldKey},
 		{"slurm-sync", func(m *machine) { m.agent.Controller.Queue.Failures = 4 }},
 		{"slurm-unread", func(m *machine) { m.agent.Controller.Queue.Unread = 2 }},
+		{"levers-left", func(m *machine) {
+			m.down = epdapi.ErrUnreachable
+			m.files["/var/lib/epplan/levers/levers.json"] = `{"schema":1,"entries":[{"lever":"nice","job":7,` +
+				`"before":"0","after":"126","phase":"in_force","at":"2026-11-21T11:00:00Z"}]}`
+			m.jobs = `{"job_id":7,"job_state":["PENDING"],"priority":100,"nice":126}`
+		}},
+		{"levers-left", func(m *machine) {
+			m.down, m.files["/var/lib/epplan/levers/levers.json"] = epdapi.ErrUnreachable, `{"schema":99}`
+		}},
 		{"gpus-none", func(m *machine) { m.agent.GPUs = nil }},
 		{"gpu-lost", func(m *machine) { m.agent.GPUs[0].Lost = true }},
 		{"gpu-numbers", func(m *machine) { m.agent.Numbering = &epdapi.Numbering{Trouble: "no gres.conf"} }},
@@ -524,6 +535,20 @@ func TestTheJournalOfADeadEPDIsWhereTheEpilogLooks(t *testing.T) {
 		return
 	}
 	t.Error("the journal isn't looked at")
+}
+
+// Jobs that have gone, and those that a user changed since, have nothing of epd's any more.
+func TestLeversThatSlurmKnowsNothingOfAreNotLeft(t *testing.T) {
+	m := healthy()
+	m.down = epdapi.ErrUnreachable
+	m.files["/var/lib/epplan/levers/levers.json"] = `{"schema":1,"entries":[` +
+		`{"lever":"nice","job":7,"before":"0","after":"126","phase":"in_force","at":"2026-11-21T11:00:00Z"},` +
+		`{"lever":"nice","job":8,"before":"0","after":"126","phase":"in_force","at":"2026-11-21T11:00:00Z"}]}`
+	m.jobs = `{"job_id":7,"job_state":["PENDING"],"priority":100,"nice":5}`
+	r := doctor.Examine(t.Context(), m.site(), doctor.Options{Role: doctor.Both}, only("levers"))
+	if r.Count(doctor.OK) != 1 || len(r.Findings) != 1 {
+		t.Errorf("%+v", r.Findings)
+	}
 }
 
 // Where somebody names another folder than epd's, no record was moved.

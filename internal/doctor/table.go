@@ -109,6 +109,10 @@ func epdChecks() []Check {
 		},
 		{"slurm-sync", Head, "whether Slurm answers epd", []*Fault{syncFails, slurmUnread}, lookSync},
 		{
+			"levers", Head, "what an epd that has ended left in Slurm's queue and nodes",
+			[]*Fault{leversLeft}, lookLevers,
+		},
+		{
 			"gpus", Node, "GPUs that epd sees, which is which in Slurm, and whether their drivers obey",
 			[]*Fault{gpusNone, gpuNumbers, gpuLost, gpuStuck, gpuRefused, gpuForeignClocks},
 			lookGPUs,

@@ -35,6 +35,9 @@ func (s *Steerer) changesFor(x *snapshotIndex, wants []WantedChange) ([]leverCha
 		}
 		if e.Phase == phaseIntended || !x.canUndo(k) {
 			report.Waiting++
+			if j := x.jobs[k.job]; j != nil && j.State.Base != slurm.Pending {
+				report.Running++
+			}
 			continue
 		}
 		list = append(list, leverChange{key: k, undo: true})

@@ -97,6 +97,7 @@ type StepReport struct {
 	// Values that can't be taken back now: of jobs that run or are held, and of nodes on
 	// their way down.
 	Waiting int
+	Running int // of Waiting: jobs that have started, which Slurm asks for no order any more
 	More    int // changes that are due but were left to later steps
 }
 
@@ -129,6 +130,22 @@ type Status struct {
 // Open makes a Steerer and reads what an earlier one left in force. A ledger that
 // can't be understood is moved aside and logged.
 func Open(o *Options) (*Steerer, error) {
+	s := newSteerer(o)
+	l, aside, err := openLedger(s.options.Disk, s.options.Dir, s.options.Clock())
+	if err != nil {
+		return nil, err
+	}
+	if aside != nil {
+		s.log.Error("the ledger of levers was moved aside: what it named stays as it is in Slurm",
+			"error", aside)
+	}
+	s.ledger = l
+	s.publish(nil, StepReport{}, errors.Join(aside, l.newer))
+	return s, nil
+}
+
+// newSteerer fills in what the options leave out. The ledger is the caller's to open.
+func newSteerer(o *Options) *Steerer {
 	s := &Steerer{options: *o, log: o.Log, failures: make(map[leverKey]int)}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -142,17 +159,7 @@ func Open(o *Options) (*Steerer, error) {
 	if s.options.MaxChanges <= 0 {
 		s.options.MaxChanges = defaultChanges
 	}
-	l, aside, err := openLedger(s.options.Disk, s.options.Dir, s.options.Clock())
-	if err != nil {
-		return nil, err
-	}
-	if aside != nil {
-		s.log.Error("the ledger of levers was moved aside: what it named stays as it is in Slurm",
-			"error", aside)
-	}
-	s.ledger = l
-	s.publish(nil, StepReport{}, errors.Join(aside, l.newer))
-	return s, nil
+	return s
 }
 
 // Run steps now and then every so often, or as often as there is another order of the queue,
@@ -224,12 +231,15 @@ func (s *Steerer) UndoAll(ctx context.Context) (StepReport, error) {
 	defer s.mu.Unlock()
 	set := s.options.Settings()
 	s.paused, s.pausedBy = true, set.Version
-	return s.step(ctx, set, math.MaxInt)
+	return s.step(ctx, set, unlimited)
 }
 
-// step is one round. While paused nothing is wanted.
+const unlimited = math.MaxInt // changes of a step
+
+// step is one round. While paused nothing is wanted. Jobs that were submitted with a nice of ours may be in
+// no ledger yet: to take everything back, Slurm is asked for them.
 func (s *Steerer) step(ctx context.Context, set *Settings, most int) (StepReport, error) {
-	if len(s.ledger.entries) == 0 && set.Live.OnlyObserves() {
+	if len(s.ledger.entries) == 0 && set.Live.OnlyObserves() && most != unlimited {
 		s.idle = nil
 		s.publish(&Plan{}, StepReport{}, nil)
 		return StepReport{}, nil
