@@ -24,7 +24,7 @@ type queueSlurm struct {
 }
 
 // The jobs are of users who set nothing, nice 7, and something else since epd did; one is held, one runs.
-var restorable = map[string]string{
+var steered = map[string]string{
 	"7.nice": "126", "8.nice": "133", "9.nice": "5", "10.nice": "40", "10.priority": "0", "11.nice": "60",
 	"11.state": "RUNNING", "n1.weight": "3", "n2.weight": "9",
 }
@@ -50,7 +50,7 @@ func openQueueSlurm(t *testing.T) *queueSlurm {
 	must(t, os.Chmod(q.dir, 0o777))
 	must(t, os.MkdirAll(filepath.Join(q.state, "levers"), 0o700))
 	writeFile(t, filepath.Join(q.state, "levers", "levers.json"), restorableLevers)
-	for name, value := range restorable {
+	for name, value := range steered {
 		writeFile(t, filepath.Join(q.dir, name), value)
 		must(t, os.Chmod(filepath.Join(q.dir, name), 0o666))
 	}
