@@ -24,6 +24,9 @@ var (
 	ErrShared = errors.New("the GPU is divided (MIG)")
 	// ErrSetting tells that the GPU can't run at the setting, or must not.
 	ErrSetting = errors.New("clocks that this GPU may not be locked at")
+	// ErrStanding tells that somebody seems to hold the GPU below a clock of which the configuration doesn't
+	// tell: it couldn't be given back.
+	ErrStanding = errors.New("the GPU seems to have a standing limit")
 	// ErrJournal tells that the journal couldn't be read since the start.
 	ErrJournal = errors.New("the journal couldn't be read")
 )
@@ -80,6 +83,10 @@ func (a *admission) checkGPU(c *managedGPU, run *live.Run) error {
 	if reason := c.externalReason(); reason != "" {
 		return fmt.Errorf("%w: %s", ErrExternalChange, reason)
 	}
+	if limit := c.ground.suspected(); limit > 0 && run.Setting.Core > 0 {
+		return fmt.Errorf("%w: it never exceeds %s, as if somebody had locked it: name the highest clock of its "+
+			"model in [live.site_clocks]", ErrStanding, gpu.CoreClock.Words(gpu.Value(limit)))
+	}
 	table, err := callRenewed(a.gpus, c.clocks)
 	if err != nil {
 		return err
@@ -122,13 +129,18 @@ func (c *managedGPU) checkLockable(run *live.Run, table *gpu.Clocks) error {
 	return nil
 }
 
-// checkRange says which value the administrator doesn't want.
+// checkRange says which value the administrator doesn't want, on this node or at the site.
 func (a *admission) checkRange(c *managedGPU, want dvfsmodel.Setting) error {
-	if a.allowed == nil {
-		return nil
+	site := a.holder.site(c)
+	var spans Range
+	if a.allowed != nil {
+		spans = a.allowed(c.identity())
 	}
-	spans := a.allowed(c.identity())
 	for control := range gpu.NumControls {
+		if v, most := control.Of(want), site.of(control); most > 0 && v > most {
+			return fmt.Errorf("%w: %s %s is above the site's %s", ErrSetting, control, control.Words(v),
+				control.Words(most))
+		}
 		if v := control.Of(want); !spans[control].within(v) {
 			return fmt.Errorf("%w: %s %s is outside the administrator's range", ErrSetting, control,
 				control.Words(v))

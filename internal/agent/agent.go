@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/nodepower"
 )
@@ -27,6 +28,11 @@ type Options struct {
 	// Range is what the administrator allows on a GPU; nil means all that its
 	// table has.
 	Range func(gpu.Identity) Range
+	// SiteClocks returns the highest clocks that the site allows on a GPU, 0 where any, which are in force
+	// when no run wants other ones. False, or nil: what was known last counts, by the GPU's baseline.
+	SiteClocks func(gpu.Identity) (ceiling dvfsmodel.Setting, known bool)
+	// UsualCore returns the core clock at which a GPU runs when nobody sets clocks; 0, or nil: not known.
+	UsualCore func(gpu.Identity) dvfsmodel.MHz
 	// CallTimeout bounds one call of a driver (default 500 ms).
 	CallTimeout time.Duration
 	// UndoTimeout bounds the wait for a GPU's turn when something is undone
@@ -73,12 +79,17 @@ func New(options Options) *Agent {
 		maxParallel: gpu.MaxSims,
 		known:       make(map[string]*managedGPU), claimed: make(map[string]func()),
 		newGPU: func(dev gpu.Device) *managedGPU {
-			return newManagedGPU(dev, options.CallTimeout, a.reconciler.reconcileLate)
+			c := newManagedGPU(dev, options.CallTimeout, a.reconciler.reconcileLate)
+			if options.UsualCore != nil {
+				c.usualCore = options.UsualCore(c.id)
+			}
+			return c
 		},
 	}
 	a.holder = &holder{
 		gpus: a.gpus, journal: journal{options.Journal}, boot: options.Boot, driver: options.Driver,
-		inUse: func(c *managedGPU) bool { return a.reconciler.isUntouchable(c) },
+		siteClocks: options.SiteClocks,
+		inUse:      func(c *managedGPU) bool { return a.reconciler.isUntouchable(c) },
 	}
 	a.reconciler = &reconciler{gpus: a.gpus, runs: a.runs, holder: a.holder, undoTimeout: options.UndoTimeout}
 	a.admission = &admission{gpus: a.gpus, holder: a.holder, allowed: options.Range}
@@ -112,10 +123,13 @@ func (a *Agent) Start(ctx context.Context) (Report, error) {
 	notes, reading := a.runs.load()
 	report, replaying := a.holder.replay(ctx, nil)
 	report.Notes = append(report.Notes, notes...)
-	return report, errors.Join(opening, reading, replaying)
+	return report, errors.Join(opening, reading, replaying, a.holder.settleAll(ctx))
 }
 
-// Stop gives every clock back. Runs stay open, on file: those that couldn't be written down before
+// Settle brings GPUs on which nothing is set to the site's clocks, as [Options.SiteClocks] tells them now.
+func (a *Agent) Settle(ctx context.Context) error { return a.holder.settleAll(ctx) }
+
+// Stop gives every clock back, to the site's range. Runs stay open, on file: those that couldn't be written down before
 // are tried once more.
 func (a *Agent) Stop(ctx context.Context) (Report, error) {
 	report, err := a.Restore(ctx, "the agent stopped")

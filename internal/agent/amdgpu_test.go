@@ -38,7 +38,7 @@ func (n *amdNode) agent(f *fuse) *agent.Agent {
 		n.Fatal(err)
 	}
 	a := agent.New(agent.Options{
-		Journal: fused{n.journal, f}, Runs: fused{n.runs, f}, Library: fusedLibrary{l, f}, Boot: "boot-1",
+		Journal: fused{n.journal, f}, Runs: fused{n.runs, f}, Library: fusedLibrary{l, f, nil}, Boot: "boot-1",
 		Driver: "driver-1", Grace: 1,
 	})
 	a.SettleOneByOne()

@@ -27,6 +27,8 @@ type managedGPU struct {
 	// never held longer than bounded calls and the journal's file take.
 	turn chan struct{}
 
+	ground ground // what it is at without runs
+
 	mu    sync.Mutex   // guards what follows
 	dev   gpu.Device   // the handle
 	id    gpu.Identity // as of the handle
@@ -45,6 +47,8 @@ type managedGPU struct {
 
 	externalChange string        // why somebody else is thought to set its clocks
 	watch          lockWatch     // whether it keeps its lock
+	usualCore      dvfsmodel.MHz // at which GPUs of its model run when nobody sets clocks; 0: not known
+	standing       standing      // whether somebody else's lock stands
 	unlockedCore   dvfsmodel.MHz // the highest core clock seen while it wasn't locked; 0: none
 }
 
@@ -76,6 +80,7 @@ func (c *managedGPU) releaseTurn() { <-c.turn }
 // reopen gives the card a new handle, after the driver was reloaded or the GPU
 // came back.
 func (c *managedGPU) reopen(dev gpu.Device) {
+	c.ground.reopened()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.dev, c.id, c.table, c.lost, c.without = dev, dev.Identity(), nil, false, 0
@@ -350,6 +355,10 @@ type GPUState struct {
 	Lost           bool   // it fell off the bus
 	ExternalChange string // why somebody else is thought to set its clocks
 	Refused        string // why its last lock was refused
+	// Unsure says which values stay as they are because nobody knows who set them; "" for none.
+	Unsure string
+	// Suspected is the clock that the GPU never exceeds although nobody told of a limit; 0: none.
+	Suspected dvfsmodel.MHz
 }
 
 // state is what is known of the card now.
@@ -358,6 +367,7 @@ func (c *managedGPU) state() GPUState {
 	defer c.mu.Unlock()
 	return GPUState{
 		Identity: c.id, Lost: c.lost, Entry: c.entry, Writes: c.writes, Stuck: c.hung > 0,
-		ExternalChange: c.externalChange, Refused: c.refused,
+		ExternalChange: c.externalChange, Refused: c.refused, Unsure: c.ground.unsure(),
+		Suspected: c.ground.suspected(),
 	}
 }

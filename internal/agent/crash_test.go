@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -113,6 +114,106 @@ var scenarios = []scenario{
 		},
 		play: func(*host, *agent.Agent) {},
 	},
+}
+
+// siteCrash is a crash on a machine whose site holds its GPUs at power limits and below clocks, of which an
+// administrator changes one limit meanwhile, and after which files are spoiled.
+type siteCrash struct {
+	fuse
+	word  dvfsmodel.Watt // the administrator's limit of the first GPU; 0: as before
+	spoil []string       // endings of its files that can't be read any more
+	note  bool           // a file that names all GPUs lies in the journal
+}
+
+// play plays a scenario until the fuse blows, and then lets another process start.
+func (s *scenario) playSite(t *testing.T, c *siteCrash) (steps int) {
+	t.Helper()
+	ceiling := dvfsmodel.Setting{Core: 1900}
+	h := siteHost(t, &ceiling)
+	h.site = []dvfsmodel.Watt{200, 210}
+	for i, w := range h.site {
+		h.limit(i, w)
+	}
+	if s.prepare != nil {
+		first := &fuse{}
+		former := h.agent(first)
+		_, _ = former.Start(t.Context())
+		s.prepare(h, former)
+		first.dead = true
+	}
+	f := &c.fuse
+	f.meddling = func() {
+		if c.word != 0 {
+			h.site[0] = c.word
+			h.limit(0, c.word)
+		}
+	}
+	a := h.agent(f)
+	a.SettleOneByOne()
+	_, _ = a.Start(t.Context())
+	s.play(h, a)
+	if f.at == 0 {
+		return f.steps
+	}
+	f.dead = true
+	for _, ending := range c.spoil {
+		if name := h.uuids[0] + ending; len(h.journal.files(name)) > 0 {
+			h.journal.put(name, `{"schema":1,"uu`)
+		}
+	}
+	if c.note {
+		h.journal.put("notes.txt", strings.Join(h.uuids, " "))
+	}
+	h.faults.Clear()
+	clear(h.claims.owners)
+	a = h.agent(nil)
+	if report, err := a.Start(t.Context()); err != nil || !report.Clean() {
+		t.Errorf("start after the crash: %v, %+v", err, report)
+	}
+	if _, err := a.Sweep(t.Context(), ignoreMissing, ignoreMissing); err != nil {
+		t.Errorf("sweep after the crash: %v", err)
+	}
+	for i := range h.sims {
+		if got := h.locked(i); got.Core != ceiling.Core || got.Mem != 0 {
+			t.Errorf("GPU %d is locked at %v, want the site's %v", i, got, ceiling)
+		}
+	}
+	if len(c.spoil) < 2 { // else nobody knows whose the limit is
+		h.wantLimits("after the crash", h.site...)
+		h.wantRequested("after the crash")
+	}
+	return f.steps
+}
+
+func TestACrashAtAnyStepNeverRaisesASitesLimit(t *testing.T) {
+	const entry, base = ".json", ".baseline"
+	spoils := [][]string{nil, {entry}, {base}, {entry, base}}
+	words := []dvfsmodel.Watt{0, 110, 130, 240}
+	crashes := 0
+	for _, s := range scenarios {
+		if s.name == "start with a file that can't be read" {
+			continue // it spoils files itself
+		}
+		t.Run(s.name, func(t *testing.T) {
+			steps := s.playSite(t, &siteCrash{})
+			for n := 1; n <= steps; n++ {
+				for k := range 6 {
+					at := n*6 + k
+					c := &siteCrash{
+						fuse:  fuse{at: n + []int{0, 1, 2, 4, 8, 1 << 20}[k], after: at%2 == 0, meddle: n, diskOnly: true},
+						word:  words[(at/5)%len(words)],
+						spoil: spoils[(at/7)%len(spoils)], note: at%11 == 0,
+					}
+					s.playSite(t, c)
+					if crashes++; t.Failed() {
+						t.Fatalf("step %d of %d: at %d after %v, word %v, spoil %v, note %v", n, steps, c.at, c.after,
+							c.word, c.spoil, c.note)
+					}
+				}
+			}
+		})
+	}
+	t.Logf("%d crashes", crashes)
 }
 
 // crash is what is lost when a process ends.

@@ -36,6 +36,7 @@ type fuse struct {
 	reads bool // what fails is writing: reading goes on
 
 	meddle   int    // before this step another process does something; 0: never
+	diskOnly bool   // or before the next one of a file system, where that isn't one
 	meddling func() // what
 }
 
@@ -48,6 +49,9 @@ func (f *fuse) take(do func() error, disk bool) error {
 	f.mu.Lock()
 	f.steps++
 	n := f.steps
+	if n == f.meddle && f.diskOnly && !disk {
+		f.meddle++
+	}
 	if n == f.meddle && !f.dead {
 		f.mu.Unlock()
 		f.meddling()
@@ -206,6 +210,7 @@ func (f *fusedFile) Close() error { return f.do(func() error { return nil }) }
 type fusedLibrary struct {
 	gpu.Library
 	fuse *fuse
+	host *host // nil: nobody looks
 }
 
 func (l fusedLibrary) Devices() (found []gpu.Device, err error) {
@@ -216,7 +221,7 @@ func (l fusedLibrary) Devices() (found []gpu.Device, err error) {
 				found = append(found, nil)
 				continue
 			}
-			found = append(found, fusedDevice{dev, l.fuse})
+			found = append(found, fusedDevice{dev, l.fuse, l.host})
 		}
 		return err
 	})
@@ -226,10 +231,13 @@ func (l fusedLibrary) Devices() (found []gpu.Device, err error) {
 type fusedDevice struct {
 	gpu.Device
 	fuse *fuse
+	host *host
 }
 
 func (d fusedDevice) Set(c gpu.Control, v gpu.Value) error {
-	return d.fuse.step(func() error { return d.Device.Set(c, v) })
+	err := d.fuse.step(func() error { return d.Device.Set(c, v) })
+	d.host.checkLimits()
+	return err
 }
 
 func (d fusedDevice) Fix(c gpu.Control, v gpu.Value) error {
@@ -237,7 +245,9 @@ func (d fusedDevice) Fix(c gpu.Control, v gpu.Value) error {
 }
 
 func (d fusedDevice) Release(c gpu.Control) error {
-	return d.fuse.step(func() error { return d.Device.Release(c) })
+	err := d.fuse.step(func() error { return d.Device.Release(c) })
+	d.host.checkLimits()
+	return err
 }
 
 func (d fusedDevice) Read() (r gpu.Reading, err error) {
@@ -289,8 +299,21 @@ type host struct {
 	boot    string
 	options func(*agent.Options)
 
-	claims *claims // nil: nobody claims GPUs
-	hard   bool    // GPU 2 is lost, GPU 3 is another agent's
+	site   []dvfsmodel.Watt // the highest power limits that the administrator allows now, by GPU; nil: any
+	claims *claims          // nil: nobody claims GPUs
+	hard   bool             // GPU 2 is lost, GPU 3 is another agent's
+}
+
+// checkLimits fails if a power limit is above what the administrator allows.
+func (h *host) checkLimits() {
+	if h == nil || h.site == nil {
+		return
+	}
+	for i, got := range h.limits() {
+		if got > h.site[i] {
+			h.t.Errorf("GPU %d has a power limit of %v W, the administrator's is %v", i, got, h.site[i])
+		}
+	}
 }
 
 // claims are the GPUs of a machine's processes, by UUID. Nil stands for one with
@@ -359,7 +382,7 @@ func (h *host) agent(f *fuse) *agent.Agent {
 		f = &fuse{}
 	}
 	o := agent.Options{
-		Journal: fused{h.journal, f}, Runs: fused{h.runs, f}, Library: fusedLibrary{h.library, f},
+		Journal: fused{h.journal, f}, Runs: fused{h.runs, f}, Library: fusedLibrary{h.library, f, h},
 		Boot: h.boot, Driver: "driver-1",
 	}
 	if h.claims != nil {
@@ -376,7 +399,7 @@ func (h *host) restoreBeside() agent.Report {
 	h.t.Helper()
 	f := &fuse{}
 	report, err := agent.RestoreJournal(h.t.Context(), agent.Options{
-		Journal: fused{h.journal, f}, Library: fusedLibrary{h.library, f}, Claims: process{h.claims, f},
+		Journal: fused{h.journal, f}, Library: fusedLibrary{h.library, f, h}, Claims: process{h.claims, f},
 		Boot: h.boot, Driver: "driver-1",
 	})
 	if err != nil && !errors.Is(err, agent.ErrTaken) && (!h.hard || !errors.Is(err, gpu.ErrLost)) {

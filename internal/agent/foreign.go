@@ -25,16 +25,18 @@ func (h *holder) replayForeign(c *managedGPU, uuid string, why, listed error) Re
 		return Restored{UUID: uuid, Result: EntryKept, Err: errors.Join(err, listed)}
 	}
 	err := listed
+	note := why.Error()
 	if c != nil {
-		err = errors.Join(h.free(c), err)
+		unsure, freeing := h.free(c)
+		note, err = joinNotes(note, unsure), errors.Join(freeing, err)
 	}
 	if err == nil {
 		err = setAside(h.journal.folder, uuid+current)
 	}
 	if err != nil {
-		return Restored{UUID: uuid, Result: EntryKept, Note: why.Error(), Err: err}
+		return Restored{UUID: uuid, Result: EntryKept, Note: note, Err: err}
 	}
-	return Restored{UUID: uuid, Result: EntrySetAside, Note: why.Error()}
+	return Restored{UUID: uuid, Result: EntrySetAside, Note: note}
 }
 
 // replayForeignFiles gives back what files list that have no ending of ours, and moves
@@ -95,22 +97,31 @@ func (h *holder) freeUnheld(ctx context.Context, c *managedGPU) error {
 	if c.journalled() != nil || h.inUse(c) {
 		return nil
 	}
-	return h.free(c)
+	_, err := h.free(c)
+	return err
 }
 
-// free gives back whatever the card can lock. Where another agent of this journal
-// lives, it is told. The caller has the card's turn.
-func (h *holder) free(c *managedGPU) error {
+// free gives back the card's clocks, and what its baseline says is set. If another agent of this journal
+// lives, it is told. The note says what stays as nobody knows who set it. The caller has the card's turn.
+func (h *holder) free(c *managedGPU) (note string, err error) {
 	if c.ownedByTwin {
 		if err := h.journal.noteReturned(c.uuid); err != nil {
-			return err
+			return "", err
 		}
 	}
+	if note, err = h.noteUnsure(c); err != nil {
+		return note, err
+	}
 	if err := h.giveBackAll(c); err != nil {
-		return err
+		return note, err
+	}
+	if !c.ownedByTwin {
+		if err := h.noteReleased(c); err != nil {
+			return note, err
+		}
 	}
 	c.record(nil, true)
-	return nil
+	return note, nil
 }
 
 // nvmlUUID is what NVML calls a GPU, in small letters.

@@ -178,7 +178,7 @@ func putFile(folder FS, name string, data []byte) error {
 		err = closing
 	}
 	if err == nil {
-		err = folder.Rename(name+draftSuffix, name+current)
+		err = folder.Rename(name+draftSuffix, name)
 	}
 	if err != nil {
 		return errors.Join(err, ignoreMissing(folder.Remove(name+draftSuffix)))
@@ -234,7 +234,7 @@ func liveFiles(folder FS, clean bool) (names, foreign []string, err error) {
 			err = errors.Join(err, ignoreMissing(folder.Remove(name)))
 		case strings.HasSuffix(name, current):
 			names = append(names, strings.TrimSuffix(name, current))
-		case !strings.HasSuffix(name, asideSuffix):
+		case !strings.HasSuffix(name, asideSuffix) && !strings.HasSuffix(name, baselineSuffix):
 			foreign = append(foreign, name)
 		}
 	}

@@ -19,6 +19,9 @@ type holder struct {
 	journal journal
 	// boot and driver tell this boot of the machine and this load of the driver.
 	boot, driver string
+	// siteClocks returns the clocks that the site wants in force on a GPU; nil, or false: only the GPU's
+	// baseline tells.
+	siteClocks func(gpu.Identity) (dvfsmodel.Setting, bool)
 	// inUse reports whether a GPU's clocks are to stay as they are. It may be called in the
 	// GPU's turn, and locks the runs' set.
 	inUse func(*managedGPU) bool
@@ -42,7 +45,7 @@ func (h *holder) lockAt(c *managedGPU, want lock, run *live.Run) (refused gpu.Co
 		id := c.identity()
 		entry = &Entry{
 			Schema: schema, UUID: c.uuid, Bus: id.Bus, Model: id.Model,
-			Boot: h.boot, Driver: h.driver,
+			Boot: h.boot, Driver: h.driver, Site: h.site(c),
 		}
 	} else {
 		if err := h.journal.checkPresent(c.uuid); err != nil {
@@ -61,6 +64,9 @@ func (h *holder) lockAt(c *managedGPU, want lock, run *live.Run) (refused gpu.Co
 		return 0, err
 	}
 	if !entry.hasExactly(want.Setting, run) {
+		if err := h.noteSet(c, next); err != nil {
+			return 0, err
+		}
 		if err := h.journal.put(next); err != nil {
 			return 0, errors.Join(err, h.removeFailedEntry(c))
 		}
@@ -122,7 +128,7 @@ func (h *holder) setControls(
 		held, isHeld := next.held(control)
 		switch v := control.Of(want.Setting); {
 		case v != 0:
-			err := h.set(c, control, v, want.exact, entry)
+			err := h.set(c, control, held, want.exact, entry)
 			if err == nil {
 				continue
 			}
@@ -182,11 +188,15 @@ func (h *holder) removeFailedEntry(c *managedGPU) error {
 	return h.journal.retire(c.uuid)
 }
 
-// set sets one control, also exactly. A refusal leaves it as it was: where it wasn't set before,
-// there is nothing to give back.
-func (h *holder) set(c *managedGPU, control gpu.Control, v gpu.Value, exact bool, before *Entry) error {
+// set sets one control to what the next entry has, also exactly. A refusal leaves it as it was: where it wasn't
+// set before, there is nothing to give back.
+func (h *holder) set(c *managedGPU, control gpu.Control, next Held, exact bool, before *Entry) error {
 	c.noteWrite()
+	v := next.Value
 	err := c.callDriver(func(dev gpu.Device) error {
+		if err := next.checkOn(control, dev); err != nil {
+			return err
+		}
 		if exact {
 			return dev.Fix(control, v)
 		}
@@ -209,19 +219,11 @@ func (h *holder) release(c *managedGPU) (note string, err error) {
 	if entry == nil {
 		return "", nil
 	}
-	wasTrue := c.isAtEntry()
 	c.record(entry, false)
 	for control := range gpu.NumControls {
 		held, ok := entry.held(control)
 		if !ok {
 			continue
-		}
-		if wasTrue {
-			if now, changed := c.changedSince(control, held); changed {
-				note = joinNotes(note, fmt.Sprintf("somebody else set its %s to %s, and so it stays", control,
-					control.Words(now)))
-				continue
-			}
 		}
 		said, giving := h.giveBack(c, control, held)
 		note, err = joinNotes(note, said), errors.Join(err, giving)
@@ -232,7 +234,7 @@ func (h *holder) release(c *managedGPU) (note string, err error) {
 	if entry.Driver != "" && entry.Driver != h.driver {
 		note = joinNotes(note, "the driver was reloaded since")
 	}
-	if err := h.journal.retire(c.uuid); err != nil {
+	if err := errors.Join(h.journal.retire(c.uuid), h.noteReleased(c)); err != nil {
 		return note, err
 	}
 	c.record(nil, true)
@@ -248,10 +250,8 @@ func (h *holder) giveBackTold(c *managedGPU) error {
 		if !ok || held.Prior != PriorKnown {
 			continue
 		}
-		if _, changed := c.changedSince(control, held); !changed {
-			if _, err := h.giveBack(c, control, held); err != nil {
-				return err
-			}
+		if _, err := h.giveBack(c, control, held); err != nil {
+			return err
 		}
 		next := entry.without(control)
 		if next.Setting() == (dvfsmodel.Setting{}) {
@@ -266,42 +266,72 @@ func (h *holder) giveBackTold(c *managedGPU) error {
 	return nil
 }
 
-// changedSince is what a control is at that was known to be held, if the driver tells and somebody
-// else changed it since.
-func (c *managedGPU) changedSince(control gpu.Control, held Held) (now gpu.Value, changed bool) {
-	if held.Prior != PriorKnown {
-		return 0, false
-	}
-	now, err := call(c, control.Prior)
-	return now, err == nil && !control.IsAt(now, held.Value)
-}
-
-// giveBack gives one control back: to the value from before where that is known, else to
-// the driver. One that the GPU can't set is free. A stale handle is opened anew, and a
-// fault that may mend is tried once more.
+// giveBack gives one control back. A clock goes back to the site's range, or to the driver; what the driver
+// tells, to the value from before if it still is as it was set, and else it stays: somebody else's word holds.
+// One that the GPU can't set is free. A stale handle is opened anew, and a fault that may mend is tried once more.
 func (h *holder) giveBack(c *managedGPU, control gpu.Control, held Held) (note string, err error) {
-	back := func(dev gpu.Device) error { return dev.Release(control) }
-	if held.Prior == PriorKnown {
-		back = func(dev gpu.Device) error { return control.GiveBack(dev, held.Value, held.PriorValue) }
+	back := func(dev gpu.Device) (string, error) { return "", dev.Release(control) }
+	if v := h.siteValue(c, control); v != 0 {
+		back = func(dev gpu.Device) (string, error) { return "", dev.Set(control, v) }
 	}
+	if control.TellsPrior() {
+		if held.Prior != PriorKnown {
+			return "", nil
+		}
+		back = held.backOn(control)
+	}
+	reloaded := ""
 	for range 2 {
 		c.noteWrite()
-		err = c.callDriver(back)
+		note, err = call(c, back)
+		note = joinNotes(reloaded, note)
 		switch {
 		case err == nil:
 			return note, nil
 		case errors.Is(err, gpu.ErrNotSupported) && !c.can(control):
 			return "its " + control.String() + " can't be locked", nil
 		case errors.Is(err, gpu.ErrReloaded):
-			note = "the driver was reloaded since"
+			reloaded = "the driver was reloaded since"
 			if opening := h.gpus.open(); opening != nil {
-				return note, errors.Join(err, opening)
+				return reloaded, errors.Join(err, opening)
 			}
 		case errors.Is(err, gpu.ErrLost), errors.Is(err, gpu.ErrPermission), errors.Is(err, ErrStuck):
 			return "", fmt.Errorf("unlock the %s of %s: %w", control, c.uuid, err)
 		}
 	}
 	return note, fmt.Errorf("unlock the %s of %s: %w", control, c.uuid, err)
+}
+
+// backOn returns how a control of which the driver tells is given back on a device.
+func (h *Held) backOn(control gpu.Control) func(gpu.Device) (note string, err error) {
+	return func(dev gpu.Device) (string, error) {
+		now, err := control.Prior(dev)
+		switch {
+		case err != nil:
+			return "", err //nolint:wrapcheck // names the GPU
+		case h.isOurs(control, now):
+			return "", control.GiveBack(dev, h.Value, h.PriorValue) //nolint:wrapcheck // names the GPU
+		case control.IsAt(now, h.PriorValue):
+			return "", nil
+		}
+		return fmt.Sprintf("somebody else set its %s to %s, and so it stays", control, control.Words(now)), nil
+	}
+}
+
+// checkOn fails if a control of which the driver tells isn't as it was before the run, or as the agent set it:
+// no value is set over somebody else's.
+func (h *Held) checkOn(control gpu.Control, dev gpu.Device) error {
+	if !control.TellsPrior() {
+		return nil
+	}
+	now, err := control.Prior(dev)
+	if err != nil {
+		return err //nolint:wrapcheck // names the GPU
+	}
+	if !h.isOurs(control, now) && !control.IsAt(now, h.PriorValue) {
+		return fmt.Errorf("%w: its %s is %s", errLimitChanged, control, control.Words(now))
+	}
+	return nil
 }
 
 // joinNotes are two notes in one, without saying anything twice.
@@ -315,15 +345,15 @@ func joinNotes(first, second string) string {
 	return first + "; " + second
 }
 
-// giveBackAll gives back whatever the card can set, to what its entry has of before. What
-// the entry doesn't name may be locked nevertheless, unless the driver would have told.
+// giveBackAll gives back all clocks of the card, as what no entry names may be locked nevertheless, and what the
+// driver tells by the card's entry or its baseline.
 func (h *holder) giveBackAll(c *managedGPU) error {
 	entry := c.journalled()
-	var err error
+	b, err := h.baseline(c)
 	for control := range gpu.NumControls {
 		held, ok := entry.held(control)
-		if entry != nil && !ok && control.TellsPrior() {
-			continue
+		if !ok {
+			held, _ = b.set.held(control)
 		}
 		_, giving := h.giveBack(c, control, held)
 		err = errors.Join(err, giving)

@@ -172,7 +172,7 @@ func inTurns(t *testing.T, s start, first, second act, n int) (steps int) {
 		f, quiet := &fuse{}, &fuse{}
 		h.options = func(o *agent.Options) {
 			o.Grace = 1
-			o.Journal, o.Library = fused{h.journal, f}, fusedLibrary{h.library, f}
+			o.Journal, o.Library = fused{h.journal, f}, fusedLibrary{h.library, f, nil}
 			o.Runs, o.Claims = fused{h.runs, quiet}, process{h.claims, quiet}
 			if first.begins { // else a mutex may be held, on which no bubble waits
 				o.Runs = fused{h.runs, f}

@@ -33,8 +33,11 @@ type Held struct {
 	Value      gpu.Value `json:"-"`
 	Prior      Prior     `json:"prior"`
 	PriorValue gpu.Value `json:"prior_value,omitzero"` // where it is known
-	Since      time.Time `json:"since"`                // when it was first set
-	// When it was set to Value; later changes for the same run aren't written down.
+	// Was is the value before Value of a control of which the driver tells; 0: none. After a crash it may
+	// still be in force.
+	Was   gpu.Value `json:"was,omitzero"`
+	Since time.Time `json:"since"` // when it was first set
+	// When it was set to Value. Later changes of a clock for the same run aren't written down.
 	At  time.Time `json:"at"`
 	Run string    `json:"run"`
 	Job uint32    `json:"job"`
@@ -43,12 +46,14 @@ type Held struct {
 // Entry is the journal's file of one GPU. While it is there, the controls named
 // in it may be set.
 type Entry struct {
-	Schema   int                  `json:"schema"`
-	UUID     string               `json:"uuid"`
-	Bus      string               `json:"bus"`
-	Model    string               `json:"model"`
-	Boot     string               `json:"boot_id"`
-	Driver   string               `json:"driver"`
+	Schema int    `json:"schema"`
+	UUID   string `json:"uuid"`
+	Bus    string `json:"bus"`
+	Model  string `json:"model"`
+	Boot   string `json:"boot_id"`
+	Driver string `json:"driver"`
+	// Site repeats the site's clocks of the baseline.
+	Site     siteClocks           `json:"site,omitzero"`
 	Controls map[gpu.Control]Held `json:"-"`
 }
 
@@ -87,6 +92,9 @@ func (e *Entry) with(
 			return nil, fmt.Errorf("%w: %s %v %s, it was at %v before", ErrSetting, control, float64(v),
 				control.Unit(), float64(h.PriorValue))
 		}
+		if held && control.TellsPrior() && h.Value != v {
+			h.Was = h.Value
+		}
 		h.Value, h.At, h.Run, h.Job = v, at, run.ID, run.Job
 		next.Controls[control] = h
 	}
@@ -94,12 +102,13 @@ func (e *Entry) with(
 }
 
 // hasExactly reports whether the entry has exactly the controls that a setting sets, for
-// this run. Then it need not be written again when they only change their values:
-// a restart gives them back whatever these are.
+// this run. Then it need not be written again when clocks only change their values:
+// a restart gives them back whatever these are. A power limit is given back only if it is as written.
 func (e *Entry) hasExactly(want dvfsmodel.Setting, run *live.Run) bool {
 	for control := range gpu.NumControls {
 		h, held := e.held(control)
-		if held != (control.Of(want) != 0) || held && h.Run != run.ID {
+		v := control.Of(want)
+		if held != (v != 0) || held && (h.Run != run.ID || control.TellsPrior() && h.Value != v) {
 			return false
 		}
 	}
@@ -193,13 +202,14 @@ func decodeEntry(uuid string, data []byte) (*Entry, error) {
 	return e, nil
 }
 
-// isValid reports whether an agent can have written it.
+// isValid reports whether an agent can have written it: of what the driver doesn't tell, nothing is known from
+// before.
 func (h *Held) isValid(control gpu.Control) bool {
 	switch h.Prior {
 	case PriorUnlocked, PriorUnknown:
-		return h.Value > 0 && h.PriorValue == 0
+		return !control.TellsPrior() && h.Value > 0 && h.PriorValue == 0 && h.Was == 0
 	case PriorKnown:
-		return h.Value > 0 && control.IsPrior(h.PriorValue)
+		return control.TellsPrior() && h.Value > 0 && h.Was >= 0 && control.IsPrior(h.PriorValue)
 	}
 	return false
 }
@@ -213,7 +223,7 @@ func (j journal) put(e *Entry) error {
 	if err != nil {
 		return err
 	}
-	if err := putFile(j.folder, e.UUID, data); err != nil {
+	if err := putFile(j.folder, e.UUID+current, data); err != nil {
 		return fmt.Errorf("journal of %s: %w", e.UUID, err)
 	}
 	return nil

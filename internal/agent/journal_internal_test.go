@@ -37,14 +37,14 @@ func TestAnEntryIsWrittenToTheByteAsItWasByOlderAgents(t *testing.T) {
 
 func TestAnEntryKeepsAValueFromBefore(t *testing.T) {
 	e := Entry{Schema: schema, UUID: "GPU-1", Controls: map[gpu.Control]Held{
-		gpu.CoreClock: {Value: 1600, Prior: PriorKnown, PriorValue: 1700, Run: "r1", Job: 1},
+		gpu.PowerLimit: {Value: 150, Prior: PriorKnown, PriorValue: 200, Run: "r1", Job: 1},
 	}}
 	data, err := e.encode()
-	if err != nil || !strings.Contains(string(data), `"prior":"known","prior_value":1700`) {
+	if err != nil || !strings.Contains(string(data), `"prior":"known","prior_value":200`) {
 		t.Fatalf("%s, %v", data, err)
 	}
 	again, err := decodeEntry("GPU-1", data)
-	if err != nil || again.Controls[gpu.CoreClock] != e.Controls[gpu.CoreClock] {
+	if err != nil || again.Controls[gpu.PowerLimit] != e.Controls[gpu.PowerLimit] {
 		t.Errorf("%+v, want %+v; %v", again, e, err)
 	}
 }

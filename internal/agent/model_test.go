@@ -658,7 +658,7 @@ func (w *hardWorld) commands() map[string]func(*rapid.T) {
 			}
 			f := &fuse{}
 			_, _ = agent.RestoreJournal(ctx, agent.Options{
-				Journal: fused{w.host.journal, f}, Library: fusedLibrary{w.host.library, f},
+				Journal: fused{w.host.journal, f}, Library: fusedLibrary{w.host.library, f, nil},
 				Claims: process{w.host.claims, f}, Boot: w.host.boot, Driver: "driver-1",
 			})
 		},

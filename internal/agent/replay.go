@@ -66,7 +66,7 @@ func (h *holder) replay(ctx context.Context, uuids []string) (Report, error) {
 		}
 	}
 	h.replayed.Store(true)
-	return report, nil
+	return report, h.replayLost(ctx, names)
 }
 
 // replayOne gives back what one entry names. With spare, it leaves a GPU alone
@@ -148,13 +148,45 @@ func (h *holder) replayUnread(c *managedGPU, uuid string, err error) Restored {
 	return Restored{UUID: uuid, Result: EntryKept, Err: err}
 }
 
+// replayLost gives back what baselines name of GPUs whose entries are gone.
+func (h *holder) replayLost(ctx context.Context, names []string) error {
+	var errs []error
+	for _, c := range h.gpus.all() {
+		if !c.ownedByTwin && !slices.Contains(names, c.uuid) {
+			errs = append(errs, h.inTurn(ctx, c, h.giveBackLost))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// settleAll settles all GPUs without an entry.
+func (h *holder) settleAll(ctx context.Context) error {
+	cards := h.gpus.all()
+	errs := make([]error, len(cards))
+	h.gpus.sideBySide(cards, func(i int, c *managedGPU) {
+		if !c.ownedByTwin {
+			errs[i] = h.inTurn(ctx, c, h.settle)
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// inTurn does something with a GPU in its turn.
+func (h *holder) inTurn(ctx context.Context, c *managedGPU, do func(*managedGPU) error) error {
+	if err := c.acquire(ctx); err != nil {
+		return err
+	}
+	defer c.releaseTurn()
+	return do(c)
+}
+
 // sweep replays the entries of GPUs that no run wants locked, with fresh
 // handles: a GPU may have come back.
 func (h *holder) sweep(ctx context.Context) (Report, error) {
 	if !h.replayed.Load() {
 		opening := h.gpus.open()
 		report, err := h.replay(ctx, nil)
-		return report, errors.Join(opening, err)
+		return report, errors.Join(opening, err, h.settleAll(ctx))
 	}
 	names, foreign, err := liveFiles(h.journal.folder, false)
 	if err != nil {
@@ -174,5 +206,5 @@ func (h *holder) sweep(ctx context.Context) (Report, error) {
 		}
 	}
 	h.replayForeignFiles(ctx, foreign, &report)
-	return report, err
+	return report, errors.Join(err, h.settleAll(ctx))
 }

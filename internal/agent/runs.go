@@ -42,7 +42,7 @@ type RunSet struct {
 func (s *RunSet) write(r *runFile) error {
 	data, err := json.Marshal(r)
 	if err == nil {
-		err = putFile(s.folder, r.Run.ID, data)
+		err = putFile(s.folder, r.Run.ID+current, data)
 	}
 	if err != nil {
 		return fmt.Errorf("write down run %s: %w", r.Run.ID, err)

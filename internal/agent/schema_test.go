@@ -72,14 +72,14 @@ func TestAKnownValueFromBeforeIsRestored(t *testing.T) {
 	} {
 		h := newHost(t, twoGPUs)
 		h.journal.put(h.uuids[0]+".json", knownPrior(h))
-		if err := h.sims[0].Set(gpu.CoreClock, 1600); err != nil {
+		if err := h.sims[0].Set(gpu.PowerLimit, 150); err != nil {
 			t.Fatal(err)
 		}
 		if err := restore(h); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if v, err := h.sims[0].Held(gpu.CoreClock); err != nil || v != 1700 {
-			t.Errorf("%s: core clock at %v, %v, want 1700", name, float64(v), err)
+		if v, err := h.sims[0].PowerLimit(); err != nil || v != 200 {
+			t.Errorf("%s: power limit %v, %v, want 200", name, float64(v), err)
 		}
 		if left := h.journal.files(".json"); len(left) > 0 {
 			t.Errorf("%s: left in the journal: %v", name, left)
@@ -95,14 +95,14 @@ func TestARunOnAGPUThatCameBackKeepsWhatWasBeforeItsEntry(t *testing.T) {
 		want  dvfsmodel.Setting // after the run
 		kept  bool
 	}{
-		"an entry of ours":        {knownPrior, dvfsmodel.Setting{Core: 1700}, false},
-		"an entry of another epd": {func(*host) string { return `{"schema":99}` }, free, true},
+		"an entry of ours":        {knownPrior, dvfsmodel.Setting{Cap: 200}, false},
+		"an entry of another epd": {func(*host) string { return `{"schema":99}` }, dvfsmodel.Setting{Cap: 150}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t, twoGPUs)
 			h.options = func(o *agent.Options) { o.Grace = 1 }
 			h.journal.put(h.uuids[0]+".json", c.entry(h))
-			if err := h.sims[0].Set(gpu.CoreClock, 1600); err != nil {
+			if err := h.sims[0].Set(gpu.PowerLimit, 150); err != nil {
 				t.Fatal(err)
 			}
 			h.faults.Add(gpu.Fault{GPU: 0, Op: gpu.OpOpen, Kind: gpu.FaultTransient, Count: 1})
@@ -134,10 +134,10 @@ func TestARunOnAGPUThatCameBackKeepsWhatWasBeforeItsEntry(t *testing.T) {
 	}
 }
 
-// knownPrior is an entry of the first GPU whose core clock was at 1700 MHz before.
+// knownPrior is an entry of the first GPU whose power limit was at 200 W before.
 func knownPrior(h *host) string {
 	return fmt.Sprintf(`{"schema":1,"uuid":%q,"bus":"","model":"","boot_id":%q,"driver":"driver-1",`+
-		`"domains":{"core":{"locked_mhz":1600,"prior":"known","prior_value":1700,`+
+		`"domains":{"power_limit":{"value":150,"prior":"known","prior_value":200,`+
 		`"since":"2000-01-01T00:03:00Z","at":"2000-01-01T00:03:00Z","run":"r1","job":1}}}`, h.uuids[0], h.boot)
 }
 
@@ -187,7 +187,7 @@ func TestFieldsOfANewerEPDWithTheSameSchemaArePassedOver(t *testing.T) {
 	h := newHost(t, twoGPUs)
 	h.journal.put(h.uuids[0]+".json", strings.NewReplacer(`"schema":1`, `"colour":{"of":[1]},"schema":1`,
 		`"prior":`, `"asked_by":"x","prior":`).Replace(knownPrior(h)))
-	if err := h.sims[0].Set(gpu.CoreClock, 1600); err != nil {
+	if err := h.sims[0].Set(gpu.PowerLimit, 150); err != nil {
 		t.Fatal(err)
 	}
 	const run = `"colour":3,"run":{"run":"%s","colour":3,"job":%d,"node":"n1","gpus":["GPU-1"],"setting":{},` +
@@ -200,8 +200,8 @@ func TestFieldsOfANewerEPDWithTheSameSchemaArePassedOver(t *testing.T) {
 	if err != nil || len(report.Notes) > 0 || fates(report)[h.uuids[0]] != agent.EntryRestored {
 		t.Errorf("%+v, %v", report, err)
 	}
-	if v, err := h.sims[0].Held(gpu.CoreClock); err != nil || v != 1700 {
-		t.Errorf("core clock at %v, %v, want 1700", float64(v), err)
+	if v, err := h.sims[0].PowerLimit(); err != nil || v != 200 {
+		t.Errorf("power limit %v, %v, want 200", float64(v), err)
 	}
 	if ended := a.Runs().Ended(); len(ended) != 1 || ended[0].Run.ID != "ended" || len(a.State().Runs) != 2 {
 		t.Errorf("ended %+v of %+v", ended, a.State().Runs)

@@ -211,12 +211,53 @@ func (w *lockWatch) isTheirs(r *gpu.Reading, want dvfsmodel.Setting, unlocked gp
 // may be that clock: it varies by temperature.
 const nearly = 0.97
 
+// standing follows whether a GPU without a lock of ours never exceeds one clock: NVML doesn't tell of a lock.
+type standing struct {
+	core   dvfsmodel.MHz // the highest seen at work
+	first  time.Time     // when
+	count  int           // readings at it
+	varied bool          // others were below it
+}
+
+// A standing limit is suspected after so many readings at work, at one clock, over such a time.
+const (
+	flatReadings = 5
+	flatFor      = 10 * time.Second
+)
+
+// see takes a reading of a GPU at work that doesn't throttle, and returns the clock that seems to be its limit,
+// 0 for none. The usual clock is the one at which such GPUs run when nobody sets any.
+func (s *standing) see(r *gpu.Reading, usual dvfsmodel.MHz) dvfsmodel.MHz {
+	if r.Throttle&(throttling|gpu.ThrottleIdle) != 0 || !(r.Utilisation > 0 && r.Core > 0) {
+		return s.limit(r.At, usual)
+	}
+	switch {
+	case r.Core > s.core:
+		*s = standing{core: r.Core, first: r.At, count: 1, varied: s.count > 0}
+	case r.Core == s.core:
+		s.count++
+	default:
+		s.varied = true
+	}
+	return s.limit(r.At, usual)
+}
+
+func (s *standing) limit(now time.Time, usual dvfsmodel.MHz) dvfsmodel.MHz {
+	if s.varied || s.count < flatReadings || now.Sub(s.first) < flatFor || s.core >= nearly*usual {
+		return 0
+	}
+	return s.core
+}
+
 // checkLock says whether the card keeps its lock, by one more reading.
 func (c *managedGPU) checkLock(r *gpu.Reading) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.entry == nil && r.Throttle&throttling == 0 && r.Core > c.unlockedCore {
 		c.unlockedCore = r.Core
+	}
+	if c.entry == nil && c.usualCore > 0 {
+		c.ground.suspect(c.standing.see(r, c.usualCore), c.standing.core)
 	}
 	if c.entry == nil || !c.isEntryTrue || c.externalChange != "" && !c.watch.isForeign {
 		return nil

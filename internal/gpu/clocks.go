@@ -57,6 +57,22 @@ func (c *Clocks) LowestCore() Value {
 
 func (c *Clocks) hasMem(v Value) bool { return slices.Contains(c.Mem, dvfsmodel.MHz(v)) }
 
+// Highest returns the greatest clock of a control that isn't above another one; 0: the table has none.
+func (c *Clocks) Highest(control Control, most Value) (best Value) {
+	for i, mem := range c.Mem {
+		list := c.Core[i]
+		if control == MemClock {
+			list = []dvfsmodel.MHz{mem}
+		}
+		for _, f := range list {
+			if v := Value(f); v <= most {
+				best = max(best, v)
+			}
+		}
+	}
+	return best
+}
+
 // Clone is a copy that shares nothing.
 func (c *Clocks) Clone() Clocks {
 	out := Clocks{Mem: slices.Clone(c.Mem), Core: make([][]dvfsmodel.MHz, len(c.Core))}
