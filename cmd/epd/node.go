@@ -13,6 +13,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
@@ -39,6 +41,14 @@ func (p *program) joinNode() error {
 	if err != nil {
 		return err
 	}
+	site := new(daemon.Site)
+	options.SiteClocks = site.Of
+	options.UsualCore = func(id gpu.Identity) dvfsmodel.MHz {
+		if p := config.BuiltinProfiles().Find(id.Model); p != nil {
+			return p.Default.Core
+		}
+		return 0
+	}
 	options.Host = hostMeter(p.Context, p.log)
 	if options.Range, err = clockRange(p.Context); err != nil {
 		return err
@@ -59,7 +69,7 @@ func (p *program) joinNode() error {
 	})
 	p.node = daemon.NewAgentServer(daemon.Options{
 		Version: version, Role: p.role, Node: nodeName(p.Context), Agent: a, Controller: controller,
-		Control: p.control, Spool: outbox, Order: gpuOrder(p.Context), SlurmConfs: slurmConfs(p.Context),
+		Control: p.control, Spool: outbox, Site: site, Order: gpuOrder(p.Context), SlurmConfs: slurmConfs(p.Context),
 		Simulated: isSimulated(p.String("gpu")), Access: p.access, Log: p.log, Slurm: p.slurm ||
 			p.control == nil,
 		OnHook: func(hook slurm.Hook, took time.Duration) { countHook(p.metrics, hook, took) },

@@ -88,6 +88,9 @@ func writeGPU(b *strings.Builder, g *epdapi.GPU) {
 	if g.ExternalChange != "" {
 		b.WriteString(", left alone: " + printable(g.ExternalChange))
 	}
+	if g.Unsure != "" {
+		b.WriteString(", " + printable(g.Unsure))
+	}
 	b.WriteByte('\n')
 }
 

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -50,6 +51,8 @@ type Options struct {
 	// Control is the controller if it runs in this process, for the status and
 	// for people's questions at the same socket; nil: it runs elsewhere.
 	Control *control.Controller
+	// Site is what the agent asks for the site's clocks; nil: it doesn't.
+	Site *Site
 	// Order is the GPUs' UUIDs by their numbers in Slurm, where the administrator says
 	// it; nil: only Slurm's configuration does.
 	Order []string
@@ -126,7 +129,13 @@ func (d *AgentServer) Start(ctx context.Context) {
 		d.problems.note(errors.New(note))
 	}
 	for _, g := range report.GPUs {
+		if g.Result == agent.EntrySetAside {
+			d.problems.note(fmt.Errorf("%s: %s", g.UUID, g.Note))
+		}
 		d.options.Log.Info("journal entry replayed", "gpu", g.UUID, "fate", string(g.Result), "note", g.Note)
+	}
+	if d.options.Control != nil {
+		d.report(ctx) // its answer has the site's clocks
 	}
 }
 
@@ -309,7 +318,7 @@ func (d *AgentServer) readGPU(state *agent.GPUState) (out epdapi.GPU, read bool,
 	id := state.Identity
 	out = epdapi.GPU{
 		UUID: id.UUID, Bus: id.Bus, Model: id.Model, Minor: id.Minor, Stuck: state.Stuck, Lost: state.Lost,
-		ExternalChange: state.ExternalChange, Refused: state.Refused,
+		ExternalChange: state.ExternalChange, Refused: state.Refused, Unsure: state.Unsure,
 	}
 	if builtinProfiles().Find(id.Model).IsModule() {
 		out.PowerOf = epdapi.OfModules

@@ -46,7 +46,7 @@ func (d *AgentServer) measure(state *agent.GPUState, partitions map[string]strin
 	id := state.Identity
 	out := metrics.GPU{
 		UUID: id.UUID, Model: id.Model, Partition: partitions[id.UUID], Stuck: state.Stuck,
-		Alien: state.ExternalChange != "", Writes: state.Writes,
+		Alien: state.ExternalChange != "", Unsure: state.Unsure != "", Writes: state.Writes,
 	}
 	if state.Entry != nil {
 		out.Locked = state.Entry.Setting()

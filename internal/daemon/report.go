@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/gpu"
@@ -54,8 +57,45 @@ func (d *AgentServer) report(ctx context.Context) time.Duration {
 	case answer.EveryS > 0:
 		every = min(max(live.Known(answer.EveryS).Duration(), reportSooner), reportLater)
 	}
+	if err == nil && d.options.Site.told(answer.SiteClocks) {
+		if err := d.options.Agent.Settle(ctx); err != nil {
+			d.problems.note(fmt.Errorf("set the site's clocks: %w", err))
+		}
+	}
 	spread := 1 + reportSpread*(rand.Float64()-0.5) //nolint:gosec // no secret
 	return time.Duration(spread * float64(every))
+}
+
+// Site holds the highest clocks that the site allows on each GPU of the node, as the controller told last.
+type Site struct {
+	mu     sync.Mutex
+	isTold bool
+	byUUID map[string]dvfsmodel.Setting
+}
+
+// Of returns the highest clocks of a GPU, 0 for any; false before the controller told.
+func (s *Site) Of(id gpu.Identity) (ceiling dvfsmodel.Setting, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.byUUID[id.UUID], s.isTold
+}
+
+// told takes what the controller told, and reports whether it is news; nil: the controller doesn't say.
+func (s *Site) told(list []epdapi.SiteClocks) (news bool) {
+	if s == nil || list == nil {
+		return false
+	}
+	next := make(map[string]dvfsmodel.Setting, len(list))
+	for _, c := range list {
+		if c.Core >= 0 && c.Mem >= 0 {
+			next[c.UUID] = dvfsmodel.Setting{Core: c.Core, Mem: c.Mem}
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	news = !s.isTold || !maps.Equal(next, s.byUUID)
+	s.isTold, s.byUUID = true, next
+	return news
 }
 
 // nodeReport is how the node fares now.
@@ -100,7 +140,7 @@ func (d *AgentServer) nodeReport() *epdapi.NodeReport {
 
 // reportGPU is one GPU with what it measures now, if it can.
 func (d *AgentServer) reportGPU(state *agent.GPUState) epdapi.NodeGPU {
-	out := epdapi.NodeGPU{Writes: state.Writes}
+	out := epdapi.NodeGPU{Writes: state.Writes, SuspectedLimit: state.Suspected}
 	out.GPU, out.Read, out.Utilisation = d.readGPU(state)
 	if table, err := d.options.Agent.GPUs().Clocks(state.Identity.UUID); err == nil {
 		for _, cores := range table.Core {

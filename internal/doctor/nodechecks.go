@@ -58,6 +58,15 @@ var gpuForeignClocks = &Fault{
 	},
 }
 
+var gpuUnsure = &Fault{
+	"gpu-unsure", Warn, "{gpu}: {error}",
+	"the files that would tell couldn't be read: it may be epd's, or the site's, and epd doesn't touch it",
+	Fix{
+		Run: "nvidia-smi -i {gpu} -q -d POWER    # then set the limit that the site wants, such as " +
+			"nvidia-smi -i {gpu} -pl 250",
+	},
+}
+
 // lookGPUs looks at what epd says of this machine's GPUs. No clock is tried.
 func lookGPUs(ctx context.Context, e *examination) []Finding {
 	s, err := e.agentStatus(ctx)
@@ -81,6 +90,8 @@ func lookGPUs(ctx context.Context, e *examination) []Finding {
 			found = append(found, gpuRefused.finding(append(words, "error", g.Refused)...)...)
 		case g.ExternalChange != "":
 			found = append(found, gpuForeignClocks.finding(append(words, "error", g.ExternalChange)...)...)
+		case g.Unsure != "":
+			found = append(found, gpuUnsure.finding(append(words, "error", g.Unsure)...)...)
 		}
 	}
 	numbered := ""

@@ -114,7 +114,7 @@ func epdChecks() []Check {
 		},
 		{
 			"gpus", Node, "GPUs that epd sees, which is which in Slurm, and whether their drivers obey",
-			[]*Fault{gpusNone, gpuNumbers, gpuLost, gpuStuck, gpuRefused, gpuForeignClocks},
+			[]*Fault{gpusNone, gpuNumbers, gpuLost, gpuStuck, gpuRefused, gpuForeignClocks, gpuUnsure},
 			lookGPUs,
 		},
 		{

@@ -109,6 +109,9 @@ type GPU struct {
 	// Refused is why its driver refused to lock a clock, the last time that it was
 	// told to; empty: it didn't, or wasn't told yet.
 	Refused string `json:"refused,omitempty"`
+	// Unsure says which values stay as they are because nobody knows who set them, such as a power limit
+	// after a crash with files that can't be read.
+	Unsure string `json:"unsure,omitempty"`
 }
 
 // Locked is what epd set.

@@ -34,6 +34,7 @@ type GPU struct {
 	Writes      int  // of its clocks
 	Stuck       bool // its driver doesn't answer
 	Alien       bool // somebody else sets its clocks
+	Unsure      bool // a value stays as nobody knows who set it
 }
 
 const hertzPerMHz = 1e6
@@ -89,6 +90,9 @@ var gpuMetrics = []metric[Agent]{
 	gpuMetric(prometheus.GaugeValue, "epplan_gpu_alien",
 		"1 while somebody else seems to set the GPU's clocks, else 0.",
 		func(g *GPU) (float64, bool) { return boolValue(g.Alien), true }),
+	gpuMetric(prometheus.GaugeValue, "epplan_gpu_unsure",
+		"1 while a power limit or profile of the GPU stays as it is because nobody knows who set it, else 0.",
+		func(g *GPU) (float64, bool) { return boolValue(g.Unsure), true }),
 }
 
 // gpuMetric is a metric of each GPU that has a value.

@@ -47,7 +47,7 @@ func (h *Report) size() int {
 	for i := range r.GPUs {
 		g := &r.GPUs[i]
 		n += int(unsafe.Sizeof(*g)) + len(g.UUID) + len(g.Bus) + len(g.Model) + len(g.ExternalChange) +
-			len(g.Refused)
+			len(g.Refused) + len(g.Unsure)
 		if g.Journal != nil {
 			n += int(unsafe.Sizeof(*g.Journal)) + len(g.Journal.RunID)
 		}

@@ -141,7 +141,7 @@ func problemsOfNode(n *epdapi.NodeView, r *Request) (warn, bad []string) {
 		return []string{n.Name + ": its agent was last heard " + ago(n.Heard, r.Now)}, nil
 	}
 	for i := range n.Report.GPUs {
-		if g := &n.Report.GPUs[i]; g.Stuck || g.ExternalChange != "" || g.Refused != "" {
+		if g := &n.Report.GPUs[i]; g.Stuck || g.ExternalChange != "" || g.Refused != "" || g.Unsure != "" {
 			bad = append(bad, n.Name+", GPU "+shortUUID(g.UUID)+": "+gpuProblem(g))
 		}
 	}
@@ -161,6 +161,8 @@ func gpuProblem(g *epdapi.NodeGPU) string {
 		return "somebody else sets its clocks: " + g.ExternalChange
 	case g.Refused != "":
 		return "its driver refused to lock a clock: " + g.Refused
+	case g.Unsure != "":
+		return g.Unsure
 	case !g.Read:
 		return "it can't be read"
 	}
