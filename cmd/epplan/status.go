@@ -79,19 +79,7 @@ func writeGPU(b *strings.Builder, g *epdapi.GPU) {
 		printable(g.UUID),
 		clockText(g.Core, g.LockedCore), clockText(g.Mem, g.LockedMem), g.PowerText(),
 		g.LimitWords()+g.ProfileWords())
-	if g.Lost {
-		b.WriteString(", it fell off the bus")
-	}
-	if g.Stuck {
-		b.WriteString(", the driver doesn't answer")
-	}
-	if g.ExternalChange != "" {
-		b.WriteString(", left alone: " + printable(g.ExternalChange))
-	}
-	if g.Unsure != "" {
-		b.WriteString(", " + printable(g.Unsure))
-	}
-	b.WriteByte('\n')
+	b.WriteString(printable(g.ProblemWords()) + "\n")
 }
 
 func writeController(b *strings.Builder, s *epdapi.ControllerStatus) {

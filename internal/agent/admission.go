@@ -22,8 +22,6 @@ var (
 	// ErrShared tells that the GPU is divided in a way that has no clocks of
 	// its own.
 	ErrShared = errors.New("the GPU is divided (MIG)")
-	// ErrSetting tells that the GPU can't run at the setting, or must not.
-	ErrSetting = errors.New("clocks that this GPU may not be locked at")
 	// ErrStanding tells that somebody seems to hold the GPU below a clock of which the configuration doesn't
 	// tell: it couldn't be given back.
 	ErrStanding = errors.New("the GPU seems to have a standing limit")
@@ -131,7 +129,7 @@ func (c *managedGPU) checkLockable(run *live.Run, table *gpu.Clocks) error {
 
 // checkRange says which value the administrator doesn't want, on this node or at the site.
 func (a *admission) checkRange(c *managedGPU, want dvfsmodel.Setting) error {
-	site := a.holder.site(c)
+	site := a.holder.base.siteOf(c)
 	var spans Range
 	if a.allowed != nil {
 		spans = a.allowed(c.identity())

@@ -88,8 +88,11 @@ func New(options Options) *Agent {
 	}
 	a.holder = &holder{
 		gpus: a.gpus, journal: journal{options.Journal}, boot: options.Boot, driver: options.Driver,
+		inUse: func(c *managedGPU) bool { return a.reconciler.isUntouchable(c) },
+	}
+	a.holder.base = &baselines{
+		gpus: a.gpus, journal: a.holder.journal, boot: options.Boot, driver: options.Driver,
 		siteClocks: options.SiteClocks,
-		inUse:      func(c *managedGPU) bool { return a.reconciler.isUntouchable(c) },
 	}
 	a.reconciler = &reconciler{gpus: a.gpus, runs: a.runs, holder: a.holder, undoTimeout: options.UndoTimeout}
 	a.admission = &admission{gpus: a.gpus, holder: a.holder, allowed: options.Range}
@@ -129,8 +132,8 @@ func (a *Agent) Start(ctx context.Context) (Report, error) {
 // Settle brings GPUs on which nothing is set to the site's clocks, as [Options.SiteClocks] tells them now.
 func (a *Agent) Settle(ctx context.Context) error { return a.holder.settleAll(ctx) }
 
-// Stop gives every clock back, to the site's range. Runs stay open, on file: those that couldn't be written down before
-// are tried once more.
+// Stop gives every clock back, to the site's range. Runs stay open, on file: those that couldn't be written
+// down before are tried once more.
 func (a *Agent) Stop(ctx context.Context) (Report, error) {
 	report, err := a.Restore(ctx, "the agent stopped")
 	return report, errors.Join(err, a.runs.retryWrites())

@@ -38,17 +38,18 @@ func (h *host) crashed() *agent.Agent {
 }
 
 func TestAPowerLimitThatAnAdministratorLowersDuringARunStays(t *testing.T) {
+	ctx, more := context.Background(), dvfsmodel.Setting{Core: 1700, Cap: 200}
 	for name, then := range map[string]func(*host, *agent.Agent){
 		"its end":                  func(_ *host, a *agent.Agent) { end(a, 1) },
 		"a start after a crash":    func(h *host, _ *agent.Agent) { h.crashed() },
 		"epd restore beside it":    func(h *host, _ *agent.Agent) { h.restoreBeside() },
-		"epplan restore":           func(_ *host, a *agent.Agent) { _, _ = a.Restore(context.Background(), "test") },
-		"a stop":                   func(_ *host, a *agent.Agent) { _, _ = a.Stop(context.Background()) },
-		"hands off":                func(_ *host, a *agent.Agent) { _ = a.HandsOff(context.Background(), "r1", "test") },
-		"a run that wants more":    func(h *host, a *agent.Agent) { apply(h, a, "r2", 2, dvfsmodel.Setting{Core: 1700, Cap: 200}, 0) },
+		"epplan restore":           func(_ *host, a *agent.Agent) { _, _ = a.Restore(ctx, "test") },
+		"a stop":                   func(_ *host, a *agent.Agent) { _, _ = a.Stop(ctx) },
+		"hands off":                func(_ *host, a *agent.Agent) { _ = a.HandsOff(ctx, "r1", "test") },
+		"a run that wants more":    func(h *host, a *agent.Agent) { apply(h, a, "r2", 2, more, 0) },
 		"a run that wants nothing": func(h *host, a *agent.Agent) { apply(h, a, "r2", 2, free, 0) },
 		"a sweep": func(_ *host, a *agent.Agent) {
-			_, _ = a.Sweep(context.Background(), ignoreMissing, ignoreMissing)
+			_, _ = a.Sweep(ctx, ignoreMissing, ignoreMissing)
 		},
 		"an entry that can't be read": func(h *host, _ *agent.Agent) {
 			h.journal.put(h.uuids[0]+".json", "")
@@ -304,39 +305,37 @@ func TestAStandingLockThatNobodyToldOfOutlivesAnAgentThatSetsNothing(t *testing.
 	h.wantLocked(coreLow)
 }
 
-// NVML doesn't tell of a lock. A GPU at work that never exceeds one clock is left alone until its site says whether
-// it has a limit, also after a restart.
+// standing is a host at work on whose first GPU somebody else's lock stands, and whose agent has watched both for a
+// while; what the site tells of its limits is told.
+func standing(h *host, a *agent.Agent, told *dvfsmodel.Setting) *agent.Agent {
+	h.t.Helper()
+	a.Close()
+	h.options = func(o *agent.Options) {
+		o.SiteClocks = func(gpu.Identity) (dvfsmodel.Setting, bool) { return *told, told.Core > 0 }
+		o.UsualCore = func(gpu.Identity) dvfsmodel.MHz { return 1800 }
+	}
+	errs := []error{h.sims[0].Set(gpu.CoreClock, 1700), h.sims[0].Run(anyWork), h.sims[1].Run(anyWork)}
+	a = h.started()
+	apply(h, a, "r1", 1, free, 0, 1)
+	for range 20 {
+		sleep(time.Second)
+		errs = append(errs, a.Sample(h.t.Context()))
+	}
+	end(a, 1)
+	_, err := a.Sweep(h.t.Context(), alive, alive)
+	if err := errors.Join(append(errs, err)...); err != nil {
+		h.t.Fatal(err)
+	}
+	return a
+}
+
+// NVML doesn't tell of a lock. A GPU at work that never exceeds one clock is left alone until its site says
+// whether it has a limit, also after a restart.
 func TestAGPUThatSeemsToHaveAStandingLimitIsLeftAloneUntilTheSiteTells(t *testing.T) {
 	watched(t, agent.WatchHooks{}, func(h *host, a *agent.Agent) {
 		t := h.t
-		a.Close()
 		var told dvfsmodel.Setting
-		h.options = func(o *agent.Options) {
-			o.SiteClocks = func(gpu.Identity) (dvfsmodel.Setting, bool) { return told, told.Core > 0 }
-			o.UsualCore = func(gpu.Identity) dvfsmodel.MHz { return 1800 }
-		}
-		for i, lock := range []gpu.Value{1700, 0} {
-			if lock > 0 {
-				if err := h.sims[i].Set(gpu.CoreClock, lock); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := h.sims[i].Run(anyWork); err != nil {
-				t.Fatal(err)
-			}
-		}
-		a = h.started()
-		apply(h, a, "r1", 1, free, 0, 1)
-		for range 20 {
-			sleep(time.Second)
-			if err := a.Sample(t.Context()); err != nil {
-				t.Error(err)
-			}
-		}
-		end(a, 1)
-		if _, err := a.Sweep(t.Context(), alive, alive); err != nil {
-			t.Error(err)
-		}
+		a = standing(h, a, &told)
 		for _, a := range []*agent.Agent{a, h.started()} {
 			got, err := a.Apply(t.Context(), h.run("r2", 2, dvfsmodel.Setting{Core: 1600}, 0))
 			if !errors.Is(err, agent.ErrStanding) || got.Locked || !strings.Contains(err.Error(), "1700 MHz") {
@@ -344,16 +343,16 @@ func TestAGPUThatSeemsToHaveAStandingLimitIsLeftAloneUntilTheSiteTells(t *testin
 			}
 			end(a, 2)
 			h.wantLocked(coreLow, free)
-			if got := a.State().GPUs[gpuOf(a, h.uuids[0])].Suspected; got != 1700 {
-				t.Errorf("suspected %v", got)
-			}
-			if got := a.State().GPUs[gpuOf(a, h.uuids[1])].Suspected; got != 0 {
-				t.Errorf("suspected of the other %v", got)
+			gpus := a.State().GPUs
+			if first, other := gpuOf(a, h.uuids[0]), gpuOf(a, h.uuids[1]); gpus[first].Suspected != 1700 ||
+				gpus[other].Suspected != 0 {
+				t.Errorf("suspected %v and %v", gpus[first].Suspected, gpus[other].Suspected)
 			}
 		}
 		told.Core = 1700
 		a = h.started()
-		if got, err := a.Apply(t.Context(), h.run("r3", 3, dvfsmodel.Setting{Core: 1600}, 0)); err != nil || !got.Locked {
+		got, err := a.Apply(t.Context(), h.run("r3", 3, dvfsmodel.Setting{Core: 1600}, 0))
+		if err != nil || !got.Locked {
 			t.Errorf("told: %+v, %v", got, err)
 		}
 		end(a, 3)

@@ -74,6 +74,15 @@ func (c *managedGPU) acquire(ctx context.Context) error {
 	}
 }
 
+// inTurn does something with the card in its turn.
+func (c *managedGPU) inTurn(ctx context.Context, do func(*managedGPU) error) error {
+	if err := c.acquire(ctx); err != nil {
+		return err
+	}
+	defer c.releaseTurn()
+	return do(c)
+}
+
 // releaseTurn ends the card's turn.
 func (c *managedGPU) releaseTurn() { <-c.turn }
 
@@ -346,6 +355,11 @@ func supports(table *gpu.Clocks, s dvfsmodel.Setting) bool {
 	return false
 }
 
+// isRefusal reports whether a driver's error says that a control can't be set, or mustn't be.
+func isRefusal(err error) bool {
+	return errors.Is(err, gpu.ErrPermission) || errors.Is(err, gpu.ErrNotSupported)
+}
+
 // GPUState is a GPU with its journal's entry.
 type GPUState struct {
 	Identity       gpu.Identity
@@ -370,4 +384,87 @@ func (c *managedGPU) state() GPUState {
 		ExternalChange: c.externalChange, Refused: c.refused, Unsure: c.ground.unsure(),
 		Suspected: c.ground.suspected(),
 	}
+}
+
+// ground is what is known of a GPU without runs.
+type ground struct {
+	mu      sync.Mutex
+	base    *baseline     // as read or written last; nil: neither yet
+	asked   bool          // the driver told, since the GPU's handle was opened
+	limit   dvfsmodel.MHz // the clock that the GPU never exceeds, of this or a former agent; 0: none
+	siteSet siteClocks    // the site's clocks that were set with the GPU's handle
+}
+
+func (g *ground) baseline() *baseline {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.base
+}
+
+func (g *ground) setBaseline(b *baseline) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.base == nil {
+		g.limit = b.Suspected
+	}
+	g.base = b
+}
+
+// suspect notes which clock the GPU never exceeds; 0: none is known. What is on file is kept until a higher
+// clock is seen.
+func (g *ground) suspect(limit dvfsmodel.MHz, seen dvfsmodel.MHz) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if limit > 0 || seen > g.limit {
+		g.limit = limit
+	}
+}
+
+// suspected returns the clock that the GPU never exceeds although the site told of no limit, 0 for none.
+func (g *ground) suspected() dvfsmodel.MHz {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.siteSet.Core > 0 {
+		return 0
+	}
+	return g.limit
+}
+
+func (g *ground) site() siteClocks {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.siteSet
+}
+
+func (g *ground) setSite(s siteClocks) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.siteSet = s
+}
+
+// reopened notes that the GPU has a new handle: its driver may have been reloaded.
+func (g *ground) reopened() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.siteSet, g.asked = siteClocks{}, false
+}
+
+func (g *ground) setAsked() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.asked = true
+}
+
+func (g *ground) isAsked() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.asked
+}
+
+// unsure returns which value was found of which nobody knows who set it.
+func (g *ground) unsure() string {
+	if b := g.baseline(); b != nil {
+		return b.Unsure
+	}
+	return ""
 }

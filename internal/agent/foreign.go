@@ -109,14 +109,14 @@ func (h *holder) free(c *managedGPU) (note string, err error) {
 			return "", err
 		}
 	}
-	if note, err = h.noteUnsure(c); err != nil {
+	if note, err = h.base.noteUnsure(c); err != nil {
 		return note, err
 	}
 	if err := h.giveBackAll(c); err != nil {
 		return note, err
 	}
 	if !c.ownedByTwin {
-		if err := h.noteReleased(c); err != nil {
+		if err := h.base.noteReleased(c); err != nil {
 			return note, err
 		}
 	}

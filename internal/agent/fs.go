@@ -161,6 +161,7 @@ const (
 	doneSuffix     = ".done"
 	asideSuffix    = ".aside"
 	returnedSuffix = ".returned"
+	baselineSuffix = ".baseline" // what GPUs are at without epd
 )
 
 // putFile writes a file so that a crash leaves either the old or the new one.

@@ -19,9 +19,7 @@ type holder struct {
 	journal journal
 	// boot and driver tell this boot of the machine and this load of the driver.
 	boot, driver string
-	// siteClocks returns the clocks that the site wants in force on a GPU; nil, or false: only the GPU's
-	// baseline tells.
-	siteClocks func(gpu.Identity) (dvfsmodel.Setting, bool)
+	base         *baselines
 	// inUse reports whether a GPU's clocks are to stay as they are. It may be called in the
 	// GPU's turn, and locks the runs' set.
 	inUse func(*managedGPU) bool
@@ -45,7 +43,7 @@ func (h *holder) lockAt(c *managedGPU, want lock, run *live.Run) (refused gpu.Co
 		id := c.identity()
 		entry = &Entry{
 			Schema: schema, UUID: c.uuid, Bus: id.Bus, Model: id.Model,
-			Boot: h.boot, Driver: h.driver, Site: h.site(c),
+			Boot: h.boot, Driver: h.driver, Site: h.base.siteOf(c),
 		}
 	} else {
 		if err := h.journal.checkPresent(c.uuid); err != nil {
@@ -64,7 +62,7 @@ func (h *holder) lockAt(c *managedGPU, want lock, run *live.Run) (refused gpu.Co
 		return 0, err
 	}
 	if !entry.hasExactly(want.Setting, run) {
-		if err := h.noteSet(c, next); err != nil {
+		if err := h.base.noteSet(c, next); err != nil {
 			return 0, err
 		}
 		if err := h.journal.put(next); err != nil {
@@ -153,11 +151,6 @@ func (h *holder) setControls(
 	return next, refused, nil
 }
 
-// isRefusal reports whether a driver's error says that a control can't be set, or mustn't be.
-func isRefusal(err error) bool {
-	return errors.Is(err, gpu.ErrPermission) || errors.Is(err, gpu.ErrNotSupported)
-}
-
 // adopt makes an entry from before the agent had the GPU the card's: its clocks may still
 // be set, and what was there before them stands nowhere else. One that can't be
 // understood may list other GPUs, and keeps this one from being locked.
@@ -190,7 +183,9 @@ func (h *holder) removeFailedEntry(c *managedGPU) error {
 
 // set sets one control to what the next entry has, also exactly. A refusal leaves it as it was: where it wasn't
 // set before, there is nothing to give back.
-func (h *holder) set(c *managedGPU, control gpu.Control, next Held, exact bool, before *Entry) error {
+func (h *holder) set(
+	c *managedGPU, control gpu.Control, next Held, exact bool, before *Entry,
+) error {
 	c.noteWrite()
 	v := next.Value
 	err := c.callDriver(func(dev gpu.Device) error {
@@ -234,7 +229,7 @@ func (h *holder) release(c *managedGPU) (note string, err error) {
 	if entry.Driver != "" && entry.Driver != h.driver {
 		note = joinNotes(note, "the driver was reloaded since")
 	}
-	if err := errors.Join(h.journal.retire(c.uuid), h.noteReleased(c)); err != nil {
+	if err := errors.Join(h.journal.retire(c.uuid), h.base.noteReleased(c)); err != nil {
 		return note, err
 	}
 	c.record(nil, true)
@@ -271,7 +266,7 @@ func (h *holder) giveBackTold(c *managedGPU) error {
 // One that the GPU can't set is free. A stale handle is opened anew, and a fault that may mend is tried once more.
 func (h *holder) giveBack(c *managedGPU, control gpu.Control, held Held) (note string, err error) {
 	back := func(dev gpu.Device) (string, error) { return "", dev.Release(control) }
-	if v := h.siteValue(c, control); v != 0 {
+	if v := h.base.siteValue(c, control); v != 0 {
 		back = func(dev gpu.Device) (string, error) { return "", dev.Set(control, v) }
 	}
 	if control.TellsPrior() {
@@ -345,11 +340,11 @@ func joinNotes(first, second string) string {
 	return first + "; " + second
 }
 
-// giveBackAll gives back all clocks of the card, as what no entry names may be locked nevertheless, and what the
-// driver tells by the card's entry or its baseline.
+// giveBackAll gives back all clocks of the card, as what no entry names may be locked nevertheless, and what
+// the driver tells by the card's entry or its baseline.
 func (h *holder) giveBackAll(c *managedGPU) error {
 	entry := c.journalled()
-	b, err := h.baseline(c)
+	b, err := h.base.of(c)
 	for control := range gpu.NumControls {
 		held, ok := entry.held(control)
 		if !ok {

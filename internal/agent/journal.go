@@ -14,6 +14,9 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
+// ErrSetting tells that the GPU can't run at the setting of a run, or must not. It is one of [Agent.Apply].
+var ErrSetting = errors.New("clocks that this GPU may not be locked at")
+
 // schema is the version of the journal's files.
 const schema = 1
 
@@ -123,6 +126,24 @@ func (e *Entry) without(control gpu.Control) *Entry {
 	return &next
 }
 
+// told returns the entry's controls of which the driver tells, nil if it has none.
+func (e *Entry) told() *Entry {
+	if e == nil {
+		return nil
+	}
+	next := *e
+	next.Controls = make(map[gpu.Control]Held)
+	for control, held := range e.Controls {
+		if control.TellsPrior() {
+			next.Controls[control] = held
+		}
+	}
+	if len(next.Controls) == 0 {
+		return nil
+	}
+	return &next
+}
+
 // Setting is what the entry's controls are set to.
 func (e *Entry) Setting() dvfsmodel.Setting {
 	var s dvfsmodel.Setting
@@ -214,6 +235,12 @@ func (h *Held) isValid(control gpu.Control) bool {
 	return false
 }
 
+// isOurs reports whether a control is at what the agent set it to. Between the entry of a new value and its
+// setting it is still at the value before.
+func (h *Held) isOurs(control gpu.Control, now gpu.Value) bool {
+	return control.IsAt(now, h.Value) || h.Was != 0 && control.IsAt(now, h.Was)
+}
+
 // journal is the folder of entries.
 type journal struct{ folder FS }
 
@@ -302,4 +329,96 @@ func (j journal) removeReturned(uuid string) error {
 		return fmt.Errorf("journal of %s: %w", uuid, err)
 	}
 	return nil
+}
+
+// baseline holds what a GPU is at without epd, in a file of its own: an entry that is lost or can't be read
+// never means that a power limit is raised above what the site has. It counts for one boot of the machine,
+// except for Site.
+type baseline struct {
+	Schema int    `json:"schema"`
+	UUID   string `json:"uuid"`
+	Boot   string `json:"boot_id"`
+	Driver string `json:"driver"`
+	// Told is what the driver told of each control, by key, when the GPU was last seen without an entry.
+	Told map[string]gpu.Value `json:"told"`
+	// Set repeats the entry's controls of which the driver tells; null: none is set.
+	Set json.RawMessage `json:"set,omitempty"`
+	// Site is the range of clocks that the site wants in force when no run wants another one. It stays
+	// across boots: it is the administrator's word.
+	Site siteClocks `json:"site,omitzero"`
+	// Suspected is the clock that the GPU never exceeded at work although the site told of no limit; 0: none.
+	Suspected dvfsmodel.MHz `json:"suspected_core_mhz,omitzero"`
+	// Unsure says which value was found of which nobody knows who set it; "" if none was.
+	Unsure string `json:"unsure,omitempty"`
+
+	set *Entry // Set, decoded
+}
+
+// siteClocks are the highest clocks that a site allows on a GPU; 0: any.
+type siteClocks struct {
+	Core dvfsmodel.MHz `json:"core_max_mhz,omitzero"`
+	Mem  dvfsmodel.MHz `json:"mem_max_mhz,omitzero"`
+}
+
+// of returns the highest value of a control that the site allows; 0: any.
+func (s siteClocks) of(control gpu.Control) gpu.Value {
+	return control.Of(dvfsmodel.Setting{Core: s.Core, Mem: s.Mem})
+}
+
+// readBaseline reads the baseline of a GPU. It returns nil if there is none or it isn't epd's.
+func (j journal) readBaseline(uuid string) (*baseline, error) {
+	data, err := j.folder.ReadFile(uuid + baselineSuffix)
+	switch {
+	case errors.Is(err, statedir.ErrForeign), err != nil && ignoreMissing(err) == nil:
+		return nil, nil //nolint:nilnil // there is none
+	case err != nil:
+		return nil, fmt.Errorf("baseline of %s: %w", uuid, err)
+	}
+	b := new(baseline)
+	if decode(data, b) != nil || !b.isOf(uuid) {
+		return nil, nil //nolint:nilnil // it says nothing
+	}
+	return b, nil
+}
+
+// isOf reports whether an agent can have written it of a GPU.
+func (b *baseline) isOf(uuid string) bool {
+	if b.Schema != schema || b.UUID != uuid || !(b.Site.Core >= 0) || !(b.Site.Mem >= 0) {
+		return false
+	}
+	if b.Set == nil {
+		return true
+	}
+	var err error
+	b.set, err = decodeEntry(uuid, b.Set)
+	return err == nil
+}
+
+// putBaseline writes the baseline of a GPU, durably when it returns without an error.
+func (j journal) putBaseline(b *baseline) error {
+	b.Set = nil
+	if b.set != nil {
+		data, err := b.set.encode()
+		if err != nil {
+			return err
+		}
+		b.Set = data
+	}
+	data, err := json.Marshal(b)
+	if err == nil {
+		err = putFile(j.folder, b.UUID+baselineSuffix, data)
+	}
+	if err != nil {
+		return fmt.Errorf("baseline of %s: %w", b.UUID, err)
+	}
+	return nil
+}
+
+// isSame reports whether two baselines say the same.
+func (b *baseline) isSame(other *baseline) bool {
+	same := func(x, y *Entry) bool {
+		return x == y || x != nil && y != nil && maps.Equal(x.Controls, y.Controls)
+	}
+	return b.Boot == other.Boot && b.Driver == other.Driver && b.Site == other.Site &&
+		b.Unsure == other.Unsure && b.Suspected == other.Suspected && maps.Equal(b.Told, other.Told) && same(b.set, other.set)
 }

@@ -1,11 +1,13 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 
+	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/statedir"
 )
 
@@ -153,10 +155,76 @@ func (h *holder) replayLost(ctx context.Context, names []string) error {
 	var errs []error
 	for _, c := range h.gpus.all() {
 		if !c.ownedByTwin && !slices.Contains(names, c.uuid) {
-			errs = append(errs, h.inTurn(ctx, c, h.giveBackLost))
+			errs = append(errs, c.inTurn(ctx, h.giveBackLost))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// settle brings a GPU without an entry to what the site wants of it, and writes its baseline down. What a
+// baseline names that no entry does is given back first: the entry is lost. The caller has the GPU's turn.
+func (h *holder) settle(c *managedGPU) error {
+	if c.journalled() != nil {
+		return nil
+	}
+	if h.isSettled(c) {
+		return nil
+	}
+	if err := h.giveBackLost(c); err != nil {
+		return err
+	}
+	if err := h.base.noteTold(c); err != nil {
+		return err
+	}
+	return h.setSite(c)
+}
+
+// isSettled reports whether there is nothing to do for a GPU without an entry.
+func (h *holder) isSettled(c *managedGPU) bool {
+	b, want := c.ground.baseline(), h.base.siteOf(c)
+	return b != nil && c.ground.isAsked() && b.set == nil && b.Site == want && c.ground.site() == want &&
+		b.Suspected == c.ground.suspected()
+}
+
+// giveBackLost gives back what a baseline names of a GPU whose entry is gone. The caller has the GPU's turn.
+func (h *holder) giveBackLost(c *managedGPU) error {
+	b, err := h.base.of(c)
+	if c.journalled() != nil || err != nil || b.set == nil {
+		return err
+	}
+	if err := h.giveBackAll(c); err != nil {
+		return err
+	}
+	return h.base.noteReleased(c)
+}
+
+// setSite sets the site's clocks on a GPU on which nothing else is set, and releases those that the site doesn't
+// want any more. The baseline names them before.
+func (h *holder) setSite(c *managedGPU) error {
+	want := h.base.siteOf(c)
+	b, err := h.base.of(c)
+	if err != nil {
+		return err
+	}
+	before := b.Site
+	if want == before && c.ground.site() == want {
+		return nil
+	}
+	b.Site = siteClocks{Core: cmp.Or(want.Core, before.Core), Mem: cmp.Or(want.Mem, before.Mem)}
+	if err := h.base.write(c, b); err != nil {
+		return err
+	}
+	for control := range gpu.NumControls {
+		if want.of(control) == 0 && before.of(control) == 0 || !c.can(control) {
+			continue
+		}
+		if _, err := h.giveBack(c, control, Held{}); err != nil {
+			return err
+		}
+	}
+	c.ground.setSite(want)
+	b.Site = want
+	return h.base.write(c, b)
 }
 
 // settleAll settles all GPUs without an entry.
@@ -165,19 +233,10 @@ func (h *holder) settleAll(ctx context.Context) error {
 	errs := make([]error, len(cards))
 	h.gpus.sideBySide(cards, func(i int, c *managedGPU) {
 		if !c.ownedByTwin {
-			errs[i] = h.inTurn(ctx, c, h.settle)
+			errs[i] = c.inTurn(ctx, h.settle)
 		}
 	})
 	return errors.Join(errs...)
-}
-
-// inTurn does something with a GPU in its turn.
-func (h *holder) inTurn(ctx context.Context, c *managedGPU, do func(*managedGPU) error) error {
-	if err := c.acquire(ctx); err != nil {
-		return err
-	}
-	defer c.releaseTurn()
-	return do(c)
 }
 
 // sweep replays the entries of GPUs that no run wants locked, with fresh

@@ -119,6 +119,24 @@ func (g *GPU) Locked() dvfsmodel.Setting {
 	return dvfsmodel.Setting{Core: g.LockedCore, Mem: g.LockedMem, Cap: g.LockedCap, Profile: g.LockedProfile}
 }
 
+// ProblemWords say what is wrong with the GPU, each after a comma.
+func (g *GPU) ProblemWords() string {
+	words := ""
+	if g.Lost {
+		words += ", it fell off the bus"
+	}
+	if g.Stuck {
+		words += ", the driver doesn't answer"
+	}
+	if g.ExternalChange != "" {
+		words += ", left alone: " + g.ExternalChange
+	}
+	if g.Unsure != "" {
+		words += ", " + g.Unsure
+	}
+	return words
+}
+
 // LimitWords are the power limit in force, and what epd set it to, after a comma; nothing where it
 // isn't known.
 func (g *GPU) LimitWords() string {
