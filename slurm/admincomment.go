@@ -38,8 +38,61 @@ func ParseToken(comment string) (id, foreign string, found bool) {
 	return id, strings.Join(kept, ";"), found
 }
 
+// maxPlainRun is how many letters and digits in a row a plain word has at most: payloads have longer ones.
+const maxPlainRun = 20
+
+// IsPlain reports whether others' text in a comment is surely made of words for people, so that words of ours may
+// stand behind it: whoever reads it takes the rest for no part of a payload. Other tools keep JSON, base64,
+// key=value pairs or prefixes such as JS1: there, and read up to the end. When in doubt it isn't plain.
+// epplan.lua has the same rule as M.is_plain.
+func IsPlain(foreign string) bool {
+	if strings.ContainsFunc(foreign, func(r rune) bool {
+		return !isLetterOrDigit(r) && !strings.ContainsRune(" .,;-_()=!?#", r)
+	}) || strings.TrimSpace(foreign) != foreign {
+		return false
+	}
+	for i, word := range strings.FieldsFunc(foreign, func(r rune) bool { return strings.ContainsRune(" ,;", r) }) {
+		inside, opened := strings.CutPrefix(word, "(")
+		switch {
+		case strings.Contains(word, "=") && (!opened || strings.Count(word, "=") > 1 || !strings.HasSuffix(word, ")")),
+			i == 0 && inside != "" && !isLetter(rune(inside[0])):
+			return false
+		}
+		for run := range strings.FieldsFuncSeq(word, func(r rune) bool { return !isLetterOrDigit(r) }) {
+			if len(run) > maxPlainRun || mixes(run) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func isLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
+
+func isLetterOrDigit(r rune) bool { return isLetter(r) || r >= '0' && r <= '9' }
+
+// mixes reports whether a run of letters and digits has both, or a capital behind a small letter, as encoded
+// bytes do; up to 4 characters may.
+func mixes(run string) bool {
+	if len(run) <= 4 {
+		return false
+	}
+	letters, digits := 0, 0
+	for i, r := range run {
+		if isLetter(r) {
+			letters++
+		} else {
+			digits++
+		}
+		if i > 0 && r >= 'A' && r <= 'Z' && run[i-1] >= 'a' {
+			return true
+		}
+	}
+	return letters > 0 && digits > 0
+}
+
 // MergeToken puts the planner's word behind the text of others, which is kept
-// as it is; an older word of ours is replaced. An empty id takes ours away.
+// as it is and has to be plain ([IsPlain]); an older word of ours is replaced. An empty id takes ours away.
 func MergeToken(comment, id string) (string, error) {
 	_, foreign, _ := ParseToken(comment)
 	if id == "" {
@@ -82,13 +135,13 @@ const (
 	savedWord  = "epplan-saved-j:"
 )
 
-// ErrForeignText tells that an AdminComment has text that Slurm wouldn't give back as it is.
-var ErrForeignText = errors.New("the AdminComment has text that Slurm would change")
+// ErrForeignText tells that an AdminComment belongs to another tool, or has text that Slurm wouldn't give back as
+// it is.
+var ErrForeignText = errors.New("the AdminComment belongs to another tool")
 
 // EnergyComment puts what a job took, and what it saved where that is known, behind the text of others in an
-// AdminComment; older words of ours are replaced. What Slurm would change of others' text isn't touched:
-// it makes ` of quotes, takes blanks away at the ends, and before 24.11 writes capitals small, which
-// keepsCase denies.
+// AdminComment; older words of ours are replaced. Others' text isn't touched unless it [IsPlain] and Slurm gives it
+// back as it is: before 24.11 it writes capitals small, which keepsCase denies.
 func EnergyComment(comment string, joules float64, saved *float64, keepsCase bool) (string, error) {
 	var kept []string
 	for part := range strings.SplitSeq(comment, ";") {
@@ -99,7 +152,7 @@ func EnergyComment(comment string, joules float64, saved *float64, keepsCase boo
 	}
 	others := strings.Join(kept, ";")
 	_, foreign, _ := ParseToken(others)
-	if strings.ContainsFunc(foreign, changes) || strings.TrimSpace(others) != others ||
+	if !IsPlain(foreign) || strings.TrimSpace(others) != others ||
 		!keepsCase && strings.ToLower(foreign) != foreign {
 		return "", fmt.Errorf("%w: %q", ErrForeignText, Printable(foreign, 80))
 	}
@@ -113,9 +166,6 @@ func EnergyComment(comment string, joules float64, saved *float64, keepsCase boo
 	}
 	return words, validComment(words)
 }
-
-// changes reports whether Slurm might give a letter back as another one.
-func changes(r rune) bool { return r < ' ' || r > '~' || strings.ContainsRune("\"'`\\", r) }
 
 // wholeJoules is an energy without a fraction.
 func wholeJoules(joules float64) string { return strconv.FormatFloat(math.Round(joules), 'f', 0, 64) }
@@ -143,7 +193,7 @@ func (c *Client) Accounted(ctx context.Context, id JobID) (AccountingRecord, err
 			}
 		}
 		switch {
-		case last == nil && len(rejected) > 0: // its AdminComment tears the line, say
+		case len(rejected) > 0: // its AdminComment tears the line: what was read may be the half of it
 			return AccountingRecord{}, fmt.Errorf("sacct: job %s: %w: %s", id, ErrForeignText, rejected[0].Reason)
 		case last == nil:
 			return AccountingRecord{}, fmt.Errorf("sacct: job %s: %w", id, ErrNotFound)

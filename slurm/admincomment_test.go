@@ -1,8 +1,15 @@
 package slurm_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -73,5 +80,87 @@ func TestSlurmsAccountingIsToldByPlainArguments(t *testing.T) {
 	}
 	if err := c.AccountComment(t.Context(), 7, "a\x00b"); !errors.Is(err, slurm.ErrInvalid) {
 		t.Error(err)
+	}
+}
+
+// pythonBase64 decodes as Python's base64.b64decode does: it passes over what is no base64, and stops at padding
+// that ends a group; strict takes base64 alone.
+func pythonBase64(text string, strict bool) ([]byte, error) {
+	if strict {
+		return base64.StdEncoding.DecodeString(text)
+	}
+	var kept strings.Builder
+	for pads, quad, rest := 0, 0, text; rest != ""; rest = rest[1:] {
+		switch c := rest[0]; {
+		case c == '=':
+			if pads++; quad >= 2 && quad+pads >= 4 {
+				return base64.RawStdEncoding.DecodeString(kept.String())
+			}
+		case c == '+' || c == '/' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z':
+			pads, quad = 0, (quad+1)%4
+			kept.WriteByte(c)
+		}
+	}
+	return base64.StdEncoding.DecodeString(kept.String())
+}
+
+// readSummary reads an AdminComment as tools do that keep a job's summary there: JS1:, then base64 of gzip of JSON.
+func readSummary(comment string, strict bool) (any, error) {
+	packed, err := pythonBase64(strings.TrimPrefix(comment, "JS1:"), strict)
+	if err != nil {
+		return nil, err
+	}
+	unpack, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(unpack)
+	if err != nil {
+		return nil, err
+	}
+	var summary any
+	return summary, json.Unmarshal(text, &summary)
+}
+
+func TestSummariesOfAnotherToolStayReadable(t *testing.T) {
+	random := rand.New(rand.NewPCG(4, 600))
+	const drawn = 600
+	broken := map[bool]int{}
+	for range drawn {
+		var packed bytes.Buffer
+		w := gzip.NewWriter(&packed)
+		_, _ = fmt.Fprintf(w, `{"nodes":{"n%d":{"total_memory":%d,"used_memory":%d,"cpus":%d,"gpu_utilization":{"0":%.1f}}},`+
+			`"total_time":%d,"gpus":%d}`, random.IntN(900), random.Int64N(1<<40), random.Int64N(1<<38), random.IntN(128),
+			100*random.Float64(), random.IntN(1e6), random.IntN(8))
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		comment := "JS1:" + base64.StdEncoding.EncodeToString(packed.Bytes())
+		saved := 7.0
+		if changed, err := slurm.EnergyComment(comment, 1e6*random.Float64(), &saved, true); err == nil {
+			comment = changed
+		}
+		for _, strict := range []bool{false, true} {
+			if _, err := readSummary(comment, strict); err != nil {
+				broken[strict]++
+			}
+		}
+	}
+	if len(broken) > 0 {
+		t.Errorf("of %d summaries %d can't be read any more, %d by a strict reader", drawn, broken[false], broken[true])
+	}
+}
+
+func TestOnlyWordsForPeopleArePlain(t *testing.T) {
+	for text, want := range map[string]bool{
+		"": true, "a note": true, "A note, (x=1)": true, "see ticket 4711; call anna!": true, "Ours": true,
+		"JS1:H4sIAAAA": false, "js1": true, "{}": false, `{"a":1}`: false, "key=value": false, "a;key=value": false,
+		"(a=b=c)": false, "H4sIAAAAAAAA": false, "deadbeefdeadbeefdeadbeef": false, "a%20b": false, "1,2,3": false,
+		"policy:gold": false, "SGVsbG8gd29ybGQ": false, "a|b": false, "a/b": false, "gpu01": false, " a": false, "a ": false,
+		"two\nlines": false, "größe": false, "job 12345678901234567890123": false, "-x": false, "a+b": false,
+	} {
+		if got := slurm.IsPlain(text); got != want {
+			t.Errorf("%q: plain %v", text, got)
+		}
 	}
 }

@@ -75,6 +75,7 @@ func (p *program) joinControl() error {
 			Kind: func() config.AccountEnergy { return p.control.Settings().Live.Account }, Now: time.Now, Log: p.log,
 		})
 		p.loops = append(p.loops, energies.Run)
+		options.EnergiesForeign = energies.Foreign
 		count := options.OnOutcome
 		options.OnOutcome = func(o *record.Outcome, partition string) {
 			count(o, partition)

@@ -116,6 +116,7 @@ func writeController(b *strings.Builder, s *epdapi.ControllerStatus) {
 		}
 		b.WriteByte('\n')
 	}
+	b.WriteString(s.ForeignText())
 	writeSync(b, "jobs", &s.Queue)
 	writeSync(b, "nodes", &s.Nodes)
 	if s.Trouble != "" {

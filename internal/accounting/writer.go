@@ -1,11 +1,13 @@
 package accounting
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/epplan/epplan/config"
@@ -19,6 +21,7 @@ import (
 const (
 	Pause    = time.Second
 	settle   = time.Minute
+	still    = 30 * time.Second // for which an AdminComment must not have changed, as nothing can be set only if it is as it was
 	again    = 10 * time.Minute // after which a job is tried again
 	mostTry  = 6
 	mostWait = 10_000 // jobs that wait
@@ -62,6 +65,8 @@ type Writer struct {
 	waiting map[slurm.JobID]waiting
 	dropped int // jobs for which there was no room
 
+	foreign atomic.Int64
+
 	trouble  string // what was said to go wrong; empty: nothing
 	strata   []record.Stratum
 	strataAt time.Time
@@ -71,12 +76,16 @@ type Writer struct {
 type waiting struct {
 	due   time.Time
 	tries int
+	seen  *string // its AdminComment when it was looked at last, to be found the same; nil: it wasn't
 }
 
 // New is a writer, which begins by [Writer.Run].
 func New(o Options) *Writer {
 	return &Writer{options: o, waiting: make(map[slurm.JobID]waiting)}
 }
+
+// Foreign counts jobs without an energy in Slurm's accounting, as their AdminComment belongs to another tool.
+func (w *Writer) Foreign() int64 { return w.foreign.Load() }
 
 // Ended notes that an outcome of a job is recorded. It doesn't block.
 func (w *Writer) Ended(o *record.Outcome) {
@@ -117,7 +126,7 @@ func (w *Writer) Step(ctx context.Context) bool {
 	if !ok {
 		return false
 	}
-	err := w.write(ctx, id)
+	err := w.write(ctx, id, &job)
 	switch {
 	case ctx.Err() != nil:
 		return true
@@ -125,7 +134,10 @@ func (w *Writer) Step(ctx context.Context) bool {
 		w.say(ctx, "")
 	case errors.Is(err, errLater):
 		w.later(id, job)
+	case errors.Is(err, errMoves):
+		w.later(id, job)
 	case errors.Is(err, slurm.ErrForeignText):
+		w.foreign.Add(1)
 		w.say(ctx, "of some jobs no energy is in Slurm's accounting: "+err.Error())
 	default:
 		w.later(id, job)
@@ -158,7 +170,11 @@ func (w *Writer) later(id slurm.JobID, job waiting) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if _, there := w.waiting[id]; !there && job.tries < mostTry && len(w.waiting) < mostWait {
-		w.waiting[id] = waiting{due: w.options.Now().Add(again), tries: job.tries + 1}
+		next := waiting{due: w.options.Now().Add(again), tries: job.tries + 1, seen: job.seen}
+		if job.seen != nil { // it is looked at again soon
+			next.due = w.options.Now().Add(still)
+		}
+		w.waiting[id] = next
 	}
 }
 
@@ -174,15 +190,21 @@ func (w *Writer) say(ctx context.Context, trouble string) {
 	w.trouble = trouble
 }
 
-// errLater tells of a job that isn't told wholly yet.
-var errLater = errors.New("not all is known of the job yet")
+// errLater tells of a job that isn't told wholly yet, errMoves of one whose AdminComment wasn't still for long
+// enough.
+var (
+	errLater = errors.New("not all is known of the job yet")
+	errMoves = errors.New("the AdminComment may be changing")
+)
 
 // write writes one job.
-func (w *Writer) write(ctx context.Context, id slurm.JobID) error {
+func (w *Writer) write(ctx context.Context, id slurm.JobID, job *waiting) error {
 	kind := w.options.Kind()
 	if kind == config.AccountOff { // by now
 		return nil
 	}
+	seen := job.seen
+	job.seen = nil
 	row, err := w.options.Slurm.Accounted(ctx, id)
 	switch {
 	case errors.Is(err, slurm.ErrNotFound):
@@ -218,7 +240,32 @@ func (w *Writer) write(ctx context.Context, id slurm.JobID) error {
 	if err != nil || comment == row.AdminComment {
 		return err
 	}
-	return w.options.Slurm.AccountComment(ctx, id, comment)
+	return w.comment(ctx, id, job, seen, row.AdminComment, comment)
+}
+
+// comment sets an AdminComment from what it was. Slurm can't be told to do so only if it still is that, and other
+// tools write theirs after a job's end, too: so it must have been still for a while, is read once more just
+// before, and again afterwards. What another tool wrote over ours stays, and ours is put behind it later, if it
+// may.
+func (w *Writer) comment(
+	ctx context.Context, id slurm.JobID, job *waiting, seen *string, from, to string,
+) error {
+	job.seen = &from
+	if seen == nil || *seen != from {
+		return errMoves
+	}
+	if now, err := w.options.Slurm.Accounted(ctx, id); err != nil || now.AdminComment != from {
+		return cmp.Or(err, errMoves)
+	}
+	if err := w.options.Slurm.AccountComment(ctx, id, to); err != nil {
+		return err
+	}
+	now, err := w.options.Slurm.Accounted(ctx, id)
+	if err == nil && now.AdminComment != to {
+		job.seen = &now.AdminComment
+		err = errMoves
+	}
+	return err
 }
 
 // runsOf are the runs of a job's last start: one of that number that Slurm had before, or another start, may

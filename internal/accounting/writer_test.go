@@ -30,12 +30,17 @@ type site struct {
 	asked    int
 	log      bytes.Buffer
 	writer   *accounting.Writer
+	// What another tool does each time that the AdminComment is read, or was written.
+	onRead, onWritten func()
 }
 
 func (s *site) Version(context.Context) (slurm.Version, error) { return s.version, nil }
 
 func (s *site) Accounted(_ context.Context, id slurm.JobID) (slurm.AccountingRecord, error) {
 	s.asked++
+	if s.onRead != nil {
+		defer s.onRead()
+	}
 	row := s.rows[id]
 	switch {
 	case s.down != nil:
@@ -53,6 +58,9 @@ func (s *site) AccountEnergy(_ context.Context, id slurm.JobID, joules float64) 
 
 func (s *site) AccountComment(_ context.Context, id slurm.JobID, comment string) error {
 	s.rows[id].AdminComment = comment
+	if s.onWritten != nil {
+		s.onWritten()
+	}
 	return s.down
 }
 
@@ -223,6 +231,46 @@ func TestWhatIsntMeasuredOrIsSomebodyElsesStaysAsItIs(t *testing.T) {
 		s.passes(t, 2*time.Minute)
 		if got := s.rows[7]; got.AdminComment != c.comment || (got.Energy != c.energy) {
 			t.Errorf("%s: %+v, want %v and %q", name, got, c.energy, c.comment)
+		}
+	}
+}
+
+// TestWhatAnotherToolWritesIsntLost has one write its summary at each moment around ours.
+func TestWhatAnotherToolWritesIsntLost(t *testing.T) {
+	for _, theirs := range []string{"JS1:H4sIAAAAAAAA", "reviewed by anna"} {
+		for read := 1; read <= 8; read++ {
+			for _, written := range []bool{false, true} {
+				s := newSite(middle)
+				s.ends("n2", 500)
+				n := 0
+				write := func() {
+					if n++; n == read {
+						s.rows[7].AdminComment = theirs
+					}
+				}
+				if written {
+					s.onWritten = write
+				} else {
+					s.onRead = write
+				}
+				s.passes(t, 2*time.Hour)
+				got, ours := s.rows[7].AdminComment, strings.Contains(s.rows[7].AdminComment, "epplan-energy-j:1500")
+				switch {
+				case n < read:
+					if !ours {
+						t.Errorf("nothing was written: %q", got)
+					}
+				// Between the last look and the write, there is nothing that could tell.
+				case !strings.HasPrefix(got, theirs) && (written || read != 3):
+					t.Errorf("%q, written %v at the %d. time, became %q", theirs, written, read, got)
+				case theirs[0] == 'J' && ours && (written || read != 3),
+					theirs[0] == 'r' && read < 4 && !ours:
+					t.Errorf("%q, written %v at the %d. time: %q", theirs, written, read, got)
+				}
+				if foreign := s.writer.Foreign(); theirs[0] == 'J' && got == theirs && read < 4 && foreign != 1 {
+					t.Errorf("%d jobs are counted", foreign)
+				}
+			}
 		}
 	}
 }

@@ -94,6 +94,9 @@ type Options struct {
 	// OnOutcome is told of each outcome that is stored for the first time, and of
 	// the partition of its job, "" if that isn't known any more; as OnDecide.
 	OnOutcome func(o *record.Outcome, partition string)
+	// EnergiesForeign counts jobs without an energy in Slurm's accounting, as their AdminComment belongs to
+	// another tool; nil: nobody writes there.
+	EnergiesForeign func() int64
 	// OnStrange is told of what the agent of a node says of jobs and can't be; as OnDecide, and from
 	// [Controller.Record]. Nil: it is logged.
 	OnStrange func(*Strange)
@@ -254,6 +257,9 @@ func setDefaults(o *Options) {
 	}
 	if o.OnOutcome == nil {
 		o.OnOutcome = func(*record.Outcome, string) {}
+	}
+	if o.EnergiesForeign == nil {
+		o.EnergiesForeign = func() int64 { return 0 }
 	}
 	if o.OnStrange == nil {
 		log := o.Log

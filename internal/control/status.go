@@ -18,6 +18,7 @@ import (
 type counters struct {
 	submissions, badRequests atomic.Int64
 	scripts                  atomic.Int64 // submissions with a script
+	foreignComments          atomic.Int64 // submissions whose AdminComment is another tool's
 	decisions, applied       atomic.Int64
 	heldOut, constant        atomic.Int64
 	outcomes, outcomeErrors  atomic.Int64
@@ -87,7 +88,8 @@ func (c *Controller) status() epdapi.ControllerStatus {
 		Outcomes:      n.outcomes.Load(),
 		OutcomeErrors: n.outcomeErrors.Load(), Refits: refits, Retired: retired,
 		Implausible: n.implausible.Load(), Elsewhere: n.elsewhere.Load(),
-		AdaptedRuns: n.adaptedRuns.Load(), SharedRuns: n.sharedRuns.Load(),
+		ForeignComments: n.foreignComments.Load() + c.options.EnergiesForeign(),
+		AdaptedRuns:     n.adaptedRuns.Load(), SharedRuns: n.sharedRuns.Load(),
 		SlowestDecideS: math.Round(float64(n.slowestDecide.Load())/1e3) / 1e6,
 	}
 	status.Jobs, status.Tokens = c.Jobs.Len()

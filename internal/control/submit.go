@@ -33,10 +33,6 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 	if nice > 0 {
 		token = slurm.TokenWithNice(token, nice)
 	}
-	comment, err := slurm.MergeToken(string(s.Admin), token)
-	if err != nil {
-		return answer, nil //nolint:nilerr // the comment of others isn't to be touched then, and the job goes by its name
-	}
 	from := jobs.SourceOf(s.UID, jobs.ScriptHash(s.Script), string(s.Name))
 	own := s.TRESFreq != ""
 	reason := "submitted"
@@ -56,6 +52,11 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 		said = append(said, advice)
 	}
 	answer.Message = slurm.Hex(slurm.Printable(strings.Join(said, "; "), maxMessage))
+	comment, err := slurm.MergeToken(string(s.Admin), token)
+	if _, foreign, _ := slurm.ParseToken(string(s.Admin)); err != nil || !slurm.IsPlain(foreign) {
+		c.counters.foreignComments.Add(1) // they aren't to be touched, and the job goes by its name
+		return answer, nil                //nolint:nilerr // it is counted
+	}
 	c.Jobs.Submitted(token, from, own, now)
 	noted := &record.Decision{
 		Cluster: c.options.Cluster, Token: token, Workload: from.String(), Reason: reason,

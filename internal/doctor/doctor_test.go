@@ -377,6 +377,7 @@ func brokenEPD() []broken {
 		{"config-stale", func(m *machine) { m.agent.Controller.ConfigVersion = "0" }},
 		{"config-old-key", hasOldKey},
 		{"slurm-sync", func(m *machine) { m.agent.Controller.Queue.Failures = 4 }},
+		{"comment-foreign", func(m *machine) { m.agent.Controller.ForeignComments = 3 }},
 		{"slurm-unread", func(m *machine) { m.agent.Controller.Queue.Unread = 2 }},
 		{"levers-left", func(m *machine) {
 			m.down = epdapi.ErrUnreachable

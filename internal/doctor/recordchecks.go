@@ -98,6 +98,12 @@ var slurmUnread = &Fault{
 	Fix{Run: "scontrol show job    # look for the one that is named; then report it"},
 }
 
+var foreignComments = &Fault{
+	"comment-foreign", Warn, "{count} jobs' AdminComment belongs to another tool, and stays as it is",
+	"their energies aren't in Slurm's accounting before 25.11, and if it is set at submission they go by their names",
+	Fix{Run: "epplan config check    # account_energy = \"off\" if the other tool writes energies; else keep its text elsewhere"},
+}
+
 func lookSync(ctx context.Context, e *examination) []Finding {
 	_, c, err := e.controllerStatus(ctx)
 	if err != nil {
@@ -117,6 +123,9 @@ func lookSync(ctx context.Context, e *examination) []Finding {
 			found = append(found, slurmUnread.finding("count", strconv.Itoa(s.sync.Unread), "what", s.what,
 				"error", s.sync.UnreadReason)...)
 		}
+	}
+	if c.ForeignComments > 0 {
+		found = append(found, foreignComments.finding("count", strconv.FormatInt(c.ForeignComments, 10))...)
 	}
 	if len(found) == 0 && c.Queue.At.IsZero() {
 		return unknownFinding("epd hasn't heard of Slurm's jobs yet")

@@ -107,7 +107,7 @@ func epdChecks() []Check {
 			[]*Fault{configWrong, configMissing, configClosed, configStale, configOld},
 			lookConfig,
 		},
-		{"slurm-sync", Head, "whether Slurm answers epd", []*Fault{syncFails, slurmUnread}, lookSync},
+		{"slurm-sync", Head, "whether Slurm answers epd", []*Fault{syncFails, slurmUnread, foreignComments}, lookSync},
 		{
 			"levers", Head, "what an epd that has ended left in Slurm's queue and nodes",
 			[]*Fault{leversLeft}, lookLevers,

@@ -61,9 +61,20 @@ type ControllerStatus struct {
 	// it was the last time.
 	Implausible     int64  `json:"outcomes_implausible"`
 	LastImplausible string `json:"outcomes_implausible_last,omitempty"`
+	// ForeignComments are jobs whose AdminComment belongs to another tool, so that no word of epd's is in it: the
+	// token of a submission, or an energy.
+	ForeignComments int64 `json:"foreign_comments,omitzero"`
 	// Elsewhere are outcomes of jobs that Slurm doesn't have on the nodes that sent them: they count
 	// nowhere.
 	Elsewhere int64 `json:"outcomes_elsewhere,omitzero"`
+}
+
+// ForeignText is a line about the comments that belong to other tools, or nothing.
+func (s *ControllerStatus) ForeignText() string {
+	if s.ForeignComments == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d jobs have no word of epd's: their AdminComment belongs to another tool\n", s.ForeignComments)
 }
 
 // SyncStatus is how a controller keeps up with Slurm.

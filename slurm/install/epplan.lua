@@ -120,6 +120,23 @@ local function ask_program(jd, uid)
   return reply
 end
 
+-- is_plain tells whether a comment of others is surely words for people. The rule and its reasons are those of
+-- IsPlain in admincomment.go; a test holds the two together.
+function M.is_plain(text)
+  if text:find("[^A-Za-z0-9 .,;%-_()=!?#]") or text:find("^ ") or text:find(" $") then return false end
+  local first = true
+  for word in text:gmatch("[^ ,;]+") do
+    local _, equals = word:gsub("=", "")
+    if equals > 1 or equals == 1 and not word:find("^%(.*%)$") then return false end
+    if first and word ~= "(" and not word:find("^%(?[A-Za-z]") then return false end
+    first = false
+    for run in word:gmatch("[A-Za-z0-9]+") do
+      if #run > 20 or #run > 4 and (run:find("[a-z][A-Z]") or run:find("[A-Za-z]") and run:find("[0-9]")) then return false end
+    end
+  end
+  return true
+end
+
 local function plan(jd, uid)
   local now = clock()
   if now < skip_until and skip_until - now <= BREAKER + 1 then return end -- quiet while the breaker is open
@@ -142,7 +159,7 @@ local function plan(jd, uid)
     -- never drop what others wrote there
     if type(before) ~= "string" then before = "" end
     local ours = admin:sub(#before + 1) -- one line: another would look like a field to whoever reads Slurm's text
-    if admin:sub(1, #before) == before and not ours:find("%c") then
+    if admin:sub(1, #before) == before and M.is_plain(before) and not ours:find("%c") then
       jd.admin_comment = admin
       -- behind those that are in order already: what was put there is taken back by the word in the comment
       local nice = tonumber(body:match('"nice"%s*:%s*(%d+)') or "")

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -407,5 +408,42 @@ func TestTheHookSendsAsMuchOfAScriptAsCounts(t *testing.T) {
 	}
 	if want := fmt.Sprintf("local MAXSCRIPT = %d\n", slurm.HookScript); !strings.Contains(string(text), want) {
 		t.Errorf("epplan.lua has no %q", want)
+	}
+}
+
+// TestTheLuaHookHasTheSameRuleForPlainText draws texts and has epplan.lua and the controller judge them.
+func TestTheLuaHookHasTheSameRuleForPlainText(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 9))
+	pieces := []string{
+		"a", "note", "JS1:", "key", "=", "(", ")", " ", ";", ",", "4711", "H4sIAAAA", "gpu01", "aB", "Ab", "-", ".", "{",
+		"%", "deadbeefdeadbeefdeadbeef", "\n", "\xff", "?", "#", "/", "(x=1)", "_", ":", "12345a",
+	}
+	texts := []string{"", "(", "=", "a ;"}
+	for range 2000 {
+		var b strings.Builder
+		for range random.IntN(6) {
+			b.WriteString(pieces[random.IntN(len(pieces))])
+		}
+		texts = append(texts, b.String())
+	}
+	var program strings.Builder
+	program.WriteString("local m = dofile(MODULE)\n")
+	for _, text := range texts {
+		program.WriteString(`io.write(m.is_plain((("` + hex.EncodeToString([]byte(text)) +
+			`"):gsub("..", function(h) return string.char(tonumber(h, 16)) end))) and "1" or "0")` + "\n")
+	}
+	said := luaProgram(t, luaModule(t, "/none", ""), program.String())
+	plain := 0
+	for i, text := range texts {
+		want := slurm.IsPlain(text)
+		if want {
+			plain++
+		}
+		if (said[i] == '1') != want {
+			t.Errorf("%q is plain: %v, epplan.lua says %c", text, want, said[i])
+		}
+	}
+	if plain < 100 || plain > len(texts)-100 {
+		t.Errorf("%d of %d texts are plain: draw others", plain, len(texts))
 	}
 }
