@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
+
+	"pgregory.net/rapid"
 
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
@@ -187,14 +190,14 @@ func TestWishesInAComment(t *testing.T) {
 		},
 		"epplan:slowdown=1.05":                    {Slowdown: 1.05},
 		"epplan:slowdown=1.5 epplan:deadline=+2h": {Slowdown: 1.5, Deadline: now.Add(2 * time.Hour)},
-		"epplan:off;epplan:slowdown=2":            {Off: true},
-		"epplan:off epplan:fixed=1,1":             {Off: true},
+		"epplan:off;epplan:slowdown=2":            {Off: true, Warnings: []string{"the other doesn't count"}},
+		"epplan:off epplan:fixed=1,1":             {Off: true, Warnings: []string{"the other doesn't count"}},
 		"prefix-epplan:off":                       {},
 	} {
 		got := slurm.ParseWishes(comment, now)
 		if got.Off != want.Off || got.CoreMHz != want.CoreMHz || got.MemoryMHz != want.MemoryMHz ||
 			got.Slowdown != want.Slowdown ||
-			!got.Deadline.Equal(want.Deadline) || len(got.Warnings) != 0 {
+			!got.Deadline.Equal(want.Deadline) || len(got.Warnings) != len(want.Warnings) {
 			t.Errorf("%q: %+v", comment, got)
 		}
 	}
@@ -204,7 +207,7 @@ func TestWishesInAComment(t *testing.T) {
 		"epplan:fixed=0,0", "epplan:fixed=1200,", "epplan:fixed=-1,5", "epplan:fixed=99999999999999999999",
 		"epplan:fixed=1200,5001,7", "epplan:fixed", "epplan:deadline=", "epplan:deadline=-2h",
 		"epplan:deadline=+0s", "epplan:deadline=25:00", "epplan:deadline=+9999999h", "epplan:deadline=++2h",
-		"epplan:deadline=2020-01-01T00:00:00Z", "epplan:off=1", "epplan:$(reboot)", "epplan:\x00\xff",
+		"epplan:deadline=2020-01-01T00:00:00Z", "epplan:$(reboot)", "epplan:\x00\xff",
 		"epplan:deadline=+NaNh",
 	} {
 		got := slurm.ParseWishes(comment, now)
@@ -240,4 +243,68 @@ func TestAnEpilogSaysWhenItsJobEnded(t *testing.T) {
 	if got := e.Event(time.Time{}).End; got != 0 {
 		t.Errorf("ended at %d, though nobody said so", got)
 	}
+}
+
+func TestOptingOutWorksHoweverItIsWritten(t *testing.T) {
+	now := time.Date(2026, 11, 21, 17, 0, 0, 0, time.UTC)
+	for _, comment := range []string{
+		"epplan:off", "EPPLAN:OFF", "epplan: off", "Epplan : Off", "epplan=off", "epplan = off",
+		"epplan:OFF;", "epplan:off.",
+		"epplan:off,deadline=+1h", "epplan:off, deadline=+1h", "epplan:deadline=+1h,off",
+		"epplan:deadline=+1h; off",
+		"epplan:deadline=+1h off", "epplan:fixed=1200,5001,off", "epplan:fixed = 1200 , off", "epplan:nocode,off",
+		"my note, epplan:off", "(epplan:off)", "\"epplan:off\"", "see a ticket;epplan:off;more",
+		"epplan::off", "epplan:=off",
+		"epplan off", "epplan-off", "epplan_off", "epplan\t:\toff", "epplan:\u00a0off", "epplan:of",
+		"epplan:offf", "epplan:0ff",
+		"epplan:off=1", "epplan:off=true", "epplan:no", "epplan:none", "epplan:disable", "epplan:disabled",
+		"epplan:false",
+		"epplan:opt-out", "epplan:optout", "epplan:hands-off", "x=1,epplan:off", "--comment=epplan:off",
+		"epplan:fixed=,off", "epplan:x,y,off",
+	} {
+		if w := slurm.ParseWishes(comment, now); !w.Off || w.HasFixedClocks() || !w.Deadline.IsZero() {
+			t.Errorf("%q: %+v", comment, w)
+		}
+	}
+	for _, comment := range []string{ // words about it
+		"epplan", "thanks to epplan this took less", "ask epplan about it", "epplan's clocks, see off-line",
+		"myepplan:off",
+		"/epplan:off", "epplan offers clocks", "epplan is off", "off", "", "epplan.off",
+	} {
+		if w := slurm.ParseWishes(comment, now); w.Off || len(w.Warnings) > 0 {
+			t.Errorf("%q: %+v", comment, w)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		either := func(word string) string {
+			var b strings.Builder
+			for _, r := range word {
+				if rapid.Bool().Draw(t, "capital") {
+					r = unicode.ToUpper(r)
+				}
+				b.WriteRune(r)
+			}
+			return b.String()
+		}
+		blank := rapid.SampledFrom([]string{"", " ", "\t", "  ", "\u00a0"})
+		part := func() string {
+			return blank.Draw(t, "blank") + rapid.SampledFrom([]string{",", ";", " "}).Draw(t, "part")
+		}
+		wish := rapid.SampledFrom([]string{
+			"nocode", "fixed=1200", "fixed=1200,5001", "deadline=+1h", "slowdown=1.2",
+		})
+		text := rapid.SampledFrom([]string{"", "a note ", "x;", "(", "a=b,", "ü "}).Draw(t, "before") + either("epplan") +
+			blank.Draw(t, "blank") + rapid.SampledFrom([]string{":", "=", "::"}).Draw(t, "sign") + blank.Draw(t, "blank")
+		for range rapid.IntRange(0, 2).Draw(t, "wishes before") {
+			text += either(wish.Draw(t, "wish")) + part() + blank.Draw(t, "blank")
+		}
+		text += either("off")
+		for range rapid.IntRange(0, 2).Draw(t, "wishes behind") {
+			text += part() + blank.Draw(t, "blank") + either(wish.Draw(t, "wish"))
+		}
+		text += rapid.SampledFrom([]string{"", ";", " ", ".", ")", ", thanks"}).Draw(t, "behind")
+		if w := slurm.ParseWishes(text, now); !w.Off || w.HasFixedClocks() || !w.Deadline.IsZero() || w.Slowdown != 0 {
+			t.Fatalf("%q: %+v", text, w)
+		}
+	})
 }

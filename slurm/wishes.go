@@ -3,6 +3,7 @@ package slurm
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -31,26 +32,78 @@ const (
 	maxSlowdown = 10
 )
 
+// How wishes stand in a comment, in any case and with blanks where people put them.
+var (
+	// wishStart is epplan: or epplan= at the start of a word; without either it is a wish only before off.
+	wishStart = regexp.MustCompile(`(?i)(?:^|[^\p{L}\p{N}_./-])epplan` +
+		`(?:(?:[\s\p{Z}]*[:=：])+[\s\p{Z}]*|[\s\p{Z}_-]+(off)\b)`)
+	// wishMore is what parts a wish from a further one: a comma, or anything before a word that is one.
+	wishMore = regexp.MustCompile(
+		`(?i)^(?:([\s\p{Z};,]+)(?:off|nocode|fixed|deadline|slowdown)\b|(,)[^\s\p{Z};,])`)
+	// wishEquals is a key with blanks around its equals sign.
+	wishEquals = regexp.MustCompile(`(?i)^(fixed|deadline|slowdown)[\s\p{Z}]*=[\s\p{Z}]*`)
+	// wishFixed is one whose numbers are parted by commas.
+	wishFixed = regexp.MustCompile(`(?i)^fixed=[^\s;,]*(?:,[0-9]+)*(?:,$)?`)
+	// wishOptOut are words that may be meant to opt out.
+	wishOptOut = regexp.MustCompile(`(?i)^(off?f?|[o0]ff|no|none|never|false|0|stop|skip|ignore|exclude|` +
+		`disabled?|opt.?out|hands.?off|aus)($|[^\p{L}\p{N}])`)
+)
+
 // ParseWishes reads a job's comment; times of day and durations count from now,
-// in now's zone. Words are parted by spaces and semicolons, in any case. The first of two
-// wishes of one kind counts. Off outdoes the others. What cannot be understood
-// is a warning and changes nothing.
+// in now's zone. Wishes stand behind epplan: and are parted by commas, semicolons and blanks, in any case. The
+// first of two wishes of one kind counts. Off outdoes the others, and what may be meant to be off is. What else
+// cannot be understood is a warning and changes nothing.
 func ParseWishes(comment string, now time.Time) Wishes {
 	var w Wishes
 	comment = comment[:min(len(comment), MaxText)]
-	for _, word := range strings.FieldsFunc(comment,
-		func(r rune) bool { return r == ';' || unicode.IsSpace(r) }) {
-		if len(word) < len(tokenPrefix) || !strings.EqualFold(word[:len(tokenPrefix)], tokenPrefix) {
-			continue
+	for {
+		at := wishStart.FindStringSubmatchIndex(comment)
+		if at == nil {
+			break
 		}
-		if err := w.add(word[len(tokenPrefix):], now); err != nil && len(w.Warnings) < maxWarnings {
-			w.Warnings = append(w.Warnings, fmt.Sprintf("%s: %v", Printable(word, 60), err))
+		rest := comment[at[1]:]
+		if at[2] >= 0 { // epplan off
+			rest = comment[at[2]:]
 		}
+		comment = w.addList(rest, now)
 	}
 	if w.Off {
+		if w.HasFixedClocks() || !w.Deadline.IsZero() || w.Slowdown > 0 {
+			w.warn("off", errors.New("its other wishes don't count: hands off"))
+		}
 		w.CoreMHz, w.MemoryMHz, w.Deadline, w.Slowdown = 0, 0, time.Time{}, 0
 	}
 	return w
+}
+
+// addList adds the wishes with which a text begins, and returns what follows.
+func (w *Wishes) addList(text string, now time.Time) (rest string) {
+	for {
+		text = wishEquals.ReplaceAllString(text, "$1=")
+		end := strings.IndexFunc(text, func(r rune) bool { return r == ';' || r == ',' || unicode.IsSpace(r) })
+		if end < 0 {
+			end = len(text)
+		}
+		if fixed := wishFixed.FindString(text); fixed != "" {
+			end = len(fixed)
+		}
+		wish := strings.Trim(text[:end], "\"'`()[]{}<>.!?")
+		if err := w.add(wish, now); err != nil {
+			w.warn(wish, err)
+		}
+		text = text[end:]
+		more := wishMore.FindStringSubmatchIndex(text)
+		if more == nil {
+			return text
+		}
+		text = text[max(more[3], more[5]):]
+	}
+}
+
+func (w *Wishes) warn(wish string, err error) {
+	if len(w.Warnings) < maxWarnings {
+		w.Warnings = append(w.Warnings, fmt.Sprintf("%s%s: %v", tokenPrefix, Printable(wish, 60), err))
+	}
 }
 
 var errDuplicateWish = errors.New("stands there twice; the first counts")
@@ -84,6 +137,9 @@ func (w *Wishes) add(wish string, now time.Time) error {
 		}
 		w.Deadline = at
 		return nil
+	case wishOptOut.MatchString(wish):
+		w.Off = true
+		return errors.New("taken for off: hands off")
 	}
 	return errors.New("want off, nocode, fixed=CORE,MEMORY, deadline=TIME or slowdown=FACTOR")
 }

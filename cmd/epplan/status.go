@@ -116,7 +116,7 @@ func writeController(b *strings.Builder, s *epdapi.ControllerStatus) {
 		}
 		b.WriteByte('\n')
 	}
-	b.WriteString(s.ForeignText())
+	b.WriteString(s.ForeignText() + s.Queue.UnreadText("jobs") + s.Nodes.UnreadText("nodes"))
 	writeSync(b, "jobs", &s.Queue)
 	writeSync(b, "nodes", &s.Nodes)
 	if s.Trouble != "" {
@@ -152,7 +152,6 @@ func targetPlural(target string) string {
 }
 
 func writeSync(b *strings.Builder, what string, s *epdapi.SyncStatus) {
-	b.WriteString(s.UnreadText(what))
 	if s.Failures > 0 {
 		fmt.Fprintf(b, "Slurm didn't tell of its %s %s in a row, last %s: %s\n", what, plural(s.Failures, "time"),
 			dateTime(s.At), slurm.Printable(s.Trouble, 400))

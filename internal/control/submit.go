@@ -3,8 +3,13 @@ package control
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
+	"math"
+	"slices"
 	"strings"
+	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/forecast"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/store/record"
@@ -48,6 +53,7 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 	gpus, _ := jobs.GPUsOf(s)
 	job := forecast.JobOf(s, gpus, c.Jobs.Limit(s.Limit()), from.String())
 	expected := c.forecasts.Predict(job)
+	said = append(said, wishesDoubted(&wishes, s, c.Jobs.Nodes(), settings, now)...)
 	if advice := c.adviseLimit(s, from, mode); advice != "" {
 		said = append(said, advice)
 	}
@@ -84,6 +90,62 @@ func (c *Controller) niceAtSubmit(s *slurm.Submission, wishes *slurm.Wishes) int
 	}
 	return c.options.NiceAtSubmit(partition, s.UID, !wishes.Deadline.IsZero())
 }
+
+// wishesDoubted says which of a user's wishes can be read and can hardly be met: clocks that no GPU model of the
+// partition has (without a model, of all that are known), and a deadline before the time limit is over.
+func wishesDoubted(
+	w *slurm.Wishes, s *slurm.Submission, nodes []slurm.Node, settings *Settings, now time.Time,
+) (said []string) {
+	if limit, set := s.Limit().Duration(); set && !w.Deadline.IsZero() && now.Add(limit).After(w.Deadline) {
+		said = append(said, fmt.Sprintf("epplan:deadline: it is in %s, and the time limit is %s: "+
+			"it is met only if the job takes less", w.Deadline.Sub(now).Round(time.Second), slurm.FormatLimit(limit)))
+	}
+	if !w.HasFixedClocks() {
+		return said
+	}
+	var models []string
+	for i := range nodes {
+		if s.Partition != "" && !slices.Contains(nodes[i].Partitions, string(s.Partition)) {
+			continue
+		}
+		for _, g := range nodes[i].Gres {
+			if g.Name == "gpu" && settings.Profiles.Find(g.Type) != nil {
+				models = append(models, settings.Profiles.Find(g.Type).Name)
+			}
+		}
+	}
+	inPartition := len(models) > 0
+	if !inPartition {
+		models = settings.Profiles.Names()
+	}
+	slices.Sort(models)
+	var nearest []string
+	for _, model := range slices.Compact(models) {
+		clocks := settings.Profiles.Find(model).Pairs()
+		near, off := dvfsmodel.Setting{}, math.Inf(1)
+		for _, pair := range clocks {
+			apart := math.Abs(float64(pair.Core) - float64(w.CoreMHz))
+			if w.MemoryMHz > 0 {
+				apart += math.Abs(float64(pair.Mem) - float64(w.MemoryMHz))
+			}
+			if apart < off {
+				near, off = pair, apart
+			}
+		}
+		switch {
+		case off == 0, len(clocks) == 0 && inPartition: // it may have them
+			return said
+		case len(clocks) == 0:
+		case len(nearest) < maxNearest:
+			nearest = append(nearest, fmt.Sprintf("%.0f,%.0f on %s", near.Core, near.Mem, model))
+		}
+	}
+	return append(said, fmt.Sprintf("epplan:fixed=%d: no GPU there has these clocks, so it runs at default "+
+		"ones; the nearest: %s", w.CoreMHz, strings.Join(nearest, ", ")))
+}
+
+// maxNearest is how many GPU models a word to the user names.
+const maxNearest = 4
 
 // adviseLimit is a word to the user of a job whose limit is far longer than its
 // last runs have been; "" without one.

@@ -211,3 +211,21 @@ func TestAWorkloadIsLookedUpByIDAndSubmissionAndNeverByTheIDAlone(t *testing.T) 
 		})
 	}
 }
+
+func TestAWishThatCanHardlyBeMetIsAnsweredAtSubmission(t *testing.T) {
+	r := newRig(t, nil)
+	for comment, want := range map[string]string{
+		"epplan:fixed=9999": "no GPU there has these clocks", "epplan:deadline=+1s": "the time limit is",
+		"epplan:deadline=yesterday": "want", "epplan:slowdown=0.5": "from 1 to", "epplan:fast": "want off",
+		"epplan:off,fixed=1200": "don't count", "epplan:deadline=+2d,deadline=+3d": "twice", "epplan:offff": "epplan:offff",
+		"epplan:off": "", "epplan:deadline=+2d": "", "epplan:slowdown=1.2": "", "runs under epplan": "",
+	} {
+		answer, err := r.Submit(t.Context(), &slurm.Submission{
+			Version: slurm.ProtocolVersion, UID: 1000, Name: "train", Partition: "gpu", TimeLimit: 60,
+			TRESPerNode: "gres:gpu:1", MinNodes: 1, Kind: "batch", Comment: slurm.Hex(comment),
+		})
+		if got := string(answer.Message); err != nil || !strings.Contains(got, want) || (got == "") != (want == "") {
+			t.Errorf("%q: %q, %v, want %q", comment, got, err, want)
+		}
+	}
+}
