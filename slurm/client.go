@@ -373,14 +373,24 @@ type Accounting struct {
 	Rejected []RejectedLine
 }
 
-// Accounting gives the jobs that were in any state since a time. A job that was
+// Accounting gives the jobs that were in any state since a time, or of them only some. A job that was
 // requeued has a line per run. Ask again from the start of the last answer
 // minus a minute or so: slurmdbd learns of ends with a delay.
-func (c *Client) Accounting(ctx context.Context, since time.Time) (Accounting, error) {
+func (c *Client) Accounting(ctx context.Context, since time.Time, only ...JobID) (Accounting, error) {
 	start := since.UTC().Format("2006-01-02T15:04:05")
-	return coalesce(ctx, c, "sacct "+start, func(ctx context.Context) (Accounting, error) {
-		out, err := c.command(ctx, "sacct", "--parsable2", "--allusers", "--duplicates", "--delimiter=\x1f",
-			"--starttime="+start, "--format="+strings.Join(AccountingColumns, ","))
+	which := []string{"--starttime=" + start}
+	if len(only) > 0 {
+		ids := make([]string, len(only))
+		for i, id := range only {
+			ids[i] = id.String()
+		}
+		which = append(which, "--jobs="+strings.Join(ids, ","))
+	}
+	return coalesce(ctx, c, "sacct "+strings.Join(which, " "), func(ctx context.Context) (Accounting, error) {
+		out, err := c.command(ctx, "sacct", append([]string{
+			"--parsable2", "--allusers", "--duplicates", "--delimiter=\x1f",
+			"--format=" + strings.Join(AccountingColumns, ","),
+		}, which...)...)
 		if err != nil {
 			return Accounting{}, err
 		}

@@ -47,6 +47,7 @@ func (p *program) openSite() {
 			return source, source
 		},
 		API:     func(v login.Viewer) http.Handler { return inner(callerOf(v)) },
+		Proved:  daemon.Prove,
 		Version: version, Log: p.log, TLS: p.webSettings().Cert != "",
 		Settings: p.webSettings,
 		Terms:    func() *slurmqueue.PlanTerms { return planTerms(p.control.Settings()) },
@@ -263,7 +264,9 @@ func (p *program) openWeb() error {
 		p.log.Warn("pages are served where nobody can log in: there is no token_file in [web]", "address",
 			l.Addr().String())
 	}
-	p.serveAt(l, p.site.Network(), doorOf(p))
+	door := doorOf(p)
+	door.Sessions = true
+	p.serveAt(l, p.site.Network(), door)
 	return nil
 }
 

@@ -139,7 +139,7 @@ func TestWhatCantBeOfARunIsTold(t *testing.T) {
 	v := fakeView("4711")
 	o := &v.Outcomes[0]
 	o.GPUEnergyJ = live.Known(1.7e308)
-	o.DropImplausible(0)
+	o.DropImplausible(&record.Bounds{})
 	if text := jobText(v); !strings.Contains(text, "  set aside GPU energy 1.7e+308 J, want 0 to ") ||
 		!strings.Contains(text, "it can't be, and counts nowhere\n") {
 		t.Errorf("%s", text)

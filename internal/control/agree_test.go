@@ -210,9 +210,9 @@ func TestTasksOfAnArrayAreFoundAsSqueueShowsThem(t *testing.T) {
 func TestADecisionIsForgottenWithItsRun(t *testing.T) {
 	r := taught(t)
 	r.spread(100)
-	for _, node := range []string{"n1", "n2"} {
-		d := r.decide(onNode(node))
-		r.record(r.ran(d, onNode(node).RunID, memoryBound()), 0)
+	one, two := r.decide(onNode("n1")), r.decide(onNode("n2"))
+	for _, d := range []live.Decision{one, two} {
+		r.record(r.ran(d, onNode(d.Node).RunID, memoryBound()), 0)
 	}
 	if n := r.status().Decided; n != 0 {
 		t.Errorf("%d decisions are kept", n)

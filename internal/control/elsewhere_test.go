@@ -91,14 +91,16 @@ func TestADecisionNeedsARun(t *testing.T) {
 func TestForgedOutcomesTeachNothing(t *testing.T) {
 	for _, c := range []struct {
 		name, state, nodes string
+		locked             bool // at clocks that nobody decided
 		gone               bool // Slurm doesn't know the job
 		unmatched          bool
 		workload           bool // that of the job
 	}{
-		{"of a job elsewhere", "COMPLETED", "n2", false, true, false},
-		{"of its own job", "COMPLETED", "n1", false, false, true},
-		{"of a job on several nodes", "COMPLETED", "n[1-2]", false, false, true},
-		{"of no job", "COMPLETED", "n1", true, true, false},
+		{"of a job elsewhere", "COMPLETED", "n2", false, false, true, false},
+		{"of its own job", "COMPLETED", "n1", false, false, false, true},
+		{"of its own job at other clocks", "COMPLETED", "n1", true, false, false, false},
+		{"of a job on several nodes", "COMPLETED", "n[1-2]", false, false, false, true},
+		{"of no job", "COMPLETED", "n1", false, true, true, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := &placedJob{}
@@ -115,7 +117,7 @@ func TestForgedOutcomesTeachNothing(t *testing.T) {
 			pt := coreBound()
 			o := r.ran(live.Decision{
 				Job: 1, Node: "n1", Workload: "0123456789abcdef01234567x1",
-				GPUModel: "V100-SXM2-16GB", Arm: live.ArmTreated, Apply: true,
+				GPUModel: "V100-SXM2-16GB", Arm: live.ArmTreated, Apply: c.locked,
 				Setting: dvfsmodel.Setting{Core: 802, Mem: 877},
 			}, "run-1", pt)
 			o.Started, o.Ended = start.Add(time.Second), start.Add(10*time.Minute)

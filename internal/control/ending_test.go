@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -69,7 +70,7 @@ func (s *ctld) resolve(_ context.Context, id slurm.JobID) (slurm.Job, error) {
 	return j, nil
 }
 
-func (s *ctld) account(_ context.Context, since time.Time) (slurm.Accounting, error) {
+func (s *ctld) account(_ context.Context, since time.Time, only ...slurm.JobID) (slurm.Accounting, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.books++
@@ -78,7 +79,7 @@ func (s *ctld) account(_ context.Context, since time.Time) (slurm.Accounting, er
 	}
 	var a slurm.Accounting
 	for _, row := range s.rows {
-		if row.End.IsZero() || row.End.After(since) {
+		if (len(only) == 0 || slices.Contains(only, row.ID)) && (row.End.IsZero() || row.End.After(since)) {
 			a.Jobs = append(a.Jobs, row)
 		}
 	}

@@ -109,6 +109,14 @@ func newRig(tb testing.TB, change func(*Options)) *rig {
 
 func rigAt(tb testing.TB, path string, clock *hand, text string, change func(*Options)) *rig {
 	tb.Helper()
+	r := openRig(tb, path, clock, text, change)
+	tb.Cleanup(func() { r.close() })
+	return r
+}
+
+// openRig is [rigAt] for one who closes it.
+func openRig(tb testing.TB, path string, clock *hand, text string, change func(*Options)) *rig {
+	tb.Helper()
 	storetest.NeedSQLite(tb)
 	s, err := store.Open(context.Background(), path, &store.Options{
 		Now: clock.read, BusyTimeout: 100 * time.Millisecond,
@@ -128,9 +136,7 @@ func rigAt(tb testing.TB, path string, clock *hand, text string, change func(*Op
 	if err != nil {
 		tb.Fatal(err)
 	}
-	r := &rig{Controller: c, store: s, path: path, clock: clock, t: tb}
-	tb.Cleanup(func() { r.close() })
-	return r
+	return &rig{Controller: c, store: s, path: path, clock: clock, t: tb}
 }
 
 func (r *rig) close() {

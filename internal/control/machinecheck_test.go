@@ -109,7 +109,15 @@ func (m *machine) read(t *rapid.T, r *agentRun) {
 	if o.Restarted.Late || o.Restarted.Suspended {
 		joules, took = o.Restarted.GPUEnergyJ, o.Restarted.TimeS
 	}
-	if joules != r.outcome.GPUEnergyJ || took != r.outcome.TimeS || o.Setting != r.outcome.Setting {
+	if limit, sent := r.decision.Limit, r.outcome.TimeS.Or(0); limit.IsSet() && limit.Seconds() < sent &&
+		o.Implausible.TimeS == r.outcome.TimeS { // Slurm had ended it before, and doesn't say any more when
+		joules, took = o.Implausible.GPUEnergyJ, o.Implausible.TimeS
+	}
+	setting := o.Setting
+	if o.DecisionID == 0 && r.lost && o.Workload == "" { // nobody but its node says that these were decided
+		setting = o.Implausible.Setting
+	}
+	if joules != r.outcome.GPUEnergyJ || took != r.outcome.TimeS || setting != r.outcome.Setting {
 		t.Fatalf("sent %+v, recorded %+v", r.outcome, o)
 	}
 	decisions, err := m.store.DecisionsOfJob(t.Context(), "alpha", o.JobID)
@@ -201,7 +209,7 @@ type jobParts struct {
 	workload  string
 	arm       live.Arm
 	removed   int
-	run       string // where Slurm didn't say when the job was submitted
+	run       string // of no job, or of one that Slurm didn't say when it was submitted
 }
 
 // jobSum is what a job came to.
@@ -225,7 +233,7 @@ func (m *machine) jobSums() map[jobParts]*jobSum {
 		key := jobParts{
 			job: o.JobID, submitted: o.Submitted, workload: o.Workload, arm: o.Arm, removed: r.removed,
 		}
-		if o.Submitted.IsZero() {
+		if o.Submitted.IsZero() || o.JobID <= 0 {
 			key.run = run
 		}
 		one := jobSum{

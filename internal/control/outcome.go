@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
@@ -28,19 +29,23 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 	if err != nil {
 		return 0, err
 	}
+	if c.asksSlurm() { // of which start of its job it is, Slurm and the decision say
+		o.Submitted, o.Restart = time.Time{}, 0
+	}
 	id := jobOf(&o)
 	run, partition, err := c.decider.Attribute(ctx, id, &o)
 	if err != nil {
 		return 0, err
 	}
-	settings := c.settings.Load()
-	o.DropImplausible(settings.mostPower(o.GPUModel))
-	submitted, job, err := c.Jobs.Settle(ctx, id, &o, run)
+	settled, err := c.Jobs.Settle(ctx, id, &o, run)
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrNotYet, err)
 	}
+	settings, job := c.settings.Load(), settled.Job
+	settled.Bounds.GPUPower = c.mostPower(settings, o.GPUModel)
+	o.DropImplausible(&settled.Bounds)
 	if !sent.Unmatched && (o.DecisionID == 0 || o.Workload == "") {
-		if err := c.attributeUndecided(ctx, id, &o, submitted, job); err != nil {
+		if err := c.attributeUndecided(ctx, id, &o, settled.Submitted, job); err != nil {
 			return 0, err
 		}
 	}
@@ -78,11 +83,11 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 	return receipt, nil
 }
 
-// put stores an outcome. A job that is queued anew has another submit time, and was requeued once more, so
+// put stores an outcome. A job that is queued anew has another submit time, so
 // that it has one run on a node until then: what comes of it under another run's id is kept, and counts
 // nowhere.
 func (c *Controller) put(ctx context.Context, id slurm.JobID, o *record.Outcome) (store.Receipt, error) {
-	if o.Unmatched || id == 0 || o.Submitted.IsZero() {
+	if o.Unmatched || id == 0 || o.Submitted.IsZero() && !c.asksSlurm() {
 		return c.options.Records.Runs.PutOutcome(ctx, o)
 	}
 	lock := &c.recording[int(id)%len(c.recording)]
@@ -117,6 +122,9 @@ func (c *Controller) attributeUndecided(
 	if o.DecisionID == 0 && o.Unmatched {
 		o.Workload, o.Arm = "", live.ArmExcluded
 	}
+	if o.DecisionID == 0 && o.Setting != (dvfsmodel.Setting{}) && c.asksSlurm() {
+		o.DropSetting("no clocks were decided for it")
+	}
 	if o.Unmatched {
 		c.counters.elsewhere.Add(1)
 		c.options.OnStrange(&Strange{
@@ -125,7 +133,7 @@ func (c *Controller) attributeUndecided(
 		})
 		return nil
 	}
-	if !known {
+	if !known || o.Implausible.Setting != (dvfsmodel.Setting{}) {
 		return nil
 	}
 	return c.attributeLate(ctx, id, o, submitted, job)
@@ -183,13 +191,22 @@ func jobOf(o *record.Outcome) slurm.JobID {
 // and a profile may name a mean.
 const powerMargin = 3
 
-// mostPower is more than a GPU of a model draws; 0: its profile doesn't tell.
-func (s *Settings) mostPower(model string) dvfsmodel.Watt {
+// limitMargin is how many times the highest power limit of its board a GPU draws at most over a run: boards
+// keep their limit on average, and counters are off by some percent.
+const limitMargin = 1.5
+
+// mostPower is more than a GPU of a model draws: by its profile, and by the limits that agents read from
+// boards of its name; 0: neither tells.
+func (c *Controller) mostPower(s *Settings, model string) dvfsmodel.Watt {
 	p := s.Profiles.Find(model)
 	if p == nil {
 		return 0
 	}
-	return powerMargin * p.BusyW
+	most := powerMargin * p.BusyW
+	if limit := c.decider.GPUs.HighestLimit(model); limit > 0 && !s.IsModule(model) { // else the CPUs are in it
+		most = min(most, limitMargin*limit)
+	}
+	return most
 }
 
 // completeNodeEnergy completes an outcome without a measured energy of its node: that

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"time"
 )
 
 // How many connections may be open at a listener.
@@ -26,6 +27,9 @@ type Door struct {
 	// Proves tells that who asks is proved by each request, as [Proven] says: until then a connection is
 	// anybody's, and makes room for another one where there are too many.
 	Proves bool
+	// Sessions tells that who asks has a session or a token, as [Prove] says: a connection without makes room, too,
+	// and isn't kept for long.
+	Sessions bool
 	// Refused hears of a connection that is closed for there are too many: it wasn't let in, or made room. It
 	// must not block, and may be nil.
 	Refused func(from string, madeRoom bool)
@@ -34,11 +38,16 @@ type Door struct {
 // Proven has a request's connection count as that of somebody who proved who asks, while it is answered.
 func Proven(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c, ok := r.Context().Value(peerKey{}).(*peerConn); ok {
-			c.limiter.prove(c)
-		}
+		Prove(r)
 		h.ServeHTTP(w, r)
 	})
+}
+
+// Prove has a request's connection count as that of somebody who proved who they are, from now on.
+func Prove(r *http.Request) {
+	if c, ok := r.Context().Value(peerKey{}).(*peerConn); ok {
+		c.limiter.prove(c)
+	}
 }
 
 // connLimiter bounds how many connections are open, and how many of them a user
@@ -93,7 +102,7 @@ func (k *connLimiter) Accept() (net.Conn, error) {
 
 // newConn is a connection with what it is counted by.
 func (k *connLimiter) newConn(c net.Conn, uid int64) *peerConn {
-	p := &peerConn{Conn: c, uid: uid, limiter: k, proven: !k.door.Proves}
+	p := &peerConn{Conn: c, uid: uid, limiter: k, proven: !k.door.Proves && !k.door.Sessions}
 	switch remote := addrPortOf(c.RemoteAddr()); {
 	case k.door.Full(uid):
 	case uid >= 0:
@@ -111,6 +120,9 @@ func (k *connLimiter) newConn(c net.Conn, uid int64) *peerConn {
 		if network := networkOf(a); network != a.String() {
 			p.counted = append(p.counted, countedAs{network + " root", maxOfMany})
 		}
+	case k.door.Sessions && remote.Addr().Unmap().IsLoopback(): // many come by a proxy, or a tunnel
+		p.other = true
+		p.counted = append(p.counted, countedAs{"this machine", maxOfMany})
 	default:
 		p.other = true
 		p.counted = append(p.counted, countedAs{networkOf(plain(remote.Addr())), maxOfOne})
@@ -257,6 +269,12 @@ func (k *connLimiter) prove(c *peerConn) {
 	}
 }
 
+func (k *connLimiter) isProven(c *peerConn) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return c.proven
+}
+
 func (k *connLimiter) leave(c *peerConn) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -281,6 +299,20 @@ type peerConn struct {
 type countedAs struct {
 	name string
 	most int
+}
+
+// unprovenBound is how long a connection without a session may be idle, or a request of it come: a page takes
+// up to 8 s (web.pageTimeout), and what is read meanwhile must not end it.
+const unprovenBound = 10 * time.Second
+
+// SetReadDeadline bounds how long a connection waits for its next request, or the rest of it.
+func (c *peerConn) SetReadDeadline(t time.Time) error {
+	if c.limiter.door.Sessions && !c.limiter.isProven(c) {
+		if soon := time.Now().Add(unprovenBound); t.After(soon) {
+			t = soon
+		}
+	}
+	return c.Conn.SetReadDeadline(t)
 }
 
 // Close closes it.

@@ -23,7 +23,10 @@ type wire struct {
 	net.Conn
 	from   net.Addr
 	closed bool
+	until  time.Time
 }
+
+func (w *wire) SetReadDeadline(t time.Time) error { w.until = t; return nil }
 
 func (w *wire) RemoteAddr() net.Addr { return w.from }
 func (w *wire) Close() error         { w.closed = true; return nil }
@@ -133,6 +136,55 @@ func TestAConnectionThatProvesNothingMakesRoom(t *testing.T) {
 	}
 	if c.others != maxOfOne {
 		t.Errorf("%d are open, want %d", c.others, maxOfOne)
+	}
+}
+
+// 128 idle connections of any local user shut the pages for all who came by a tunnel or a proxy.
+func TestAConnectionWithoutASessionMakesRoomAtThePages(t *testing.T) {
+	k := newConnLimiter(nil, Door{Sessions: true})
+	c := &crowd{k, t}
+	admin, _, _ := c.at("127.0.0.1:40000")
+	c.prove(admin)
+	for i := range 2 * maxConns {
+		if _, in, out := c.at(fmt.Sprintf("127.0.0.1:%d", 1024+i)); !in || out == admin {
+			t.Fatalf("connection %d: let in %v, in place of one with a session: %v", i, in, out == admin)
+		}
+	}
+	for i := range 60_000 { // and from as many addresses as there are
+		if _, in, out := c.at(fmt.Sprintf("127.%d.%d.7:40000", i/250, i%250)); !in || out == admin {
+			t.Fatalf("address %d: let in %v, in place of one with a session: %v", i, in, out == admin)
+		}
+	}
+	if c.groups["this machine"].open > maxOfMany {
+		t.Errorf("%d connections of this machine, want at most %d", c.groups["this machine"].open, maxOfMany)
+	}
+	if _, in, out := c.at("192.0.2.1:40000"); !in || out != nil {
+		t.Error("another machine finds no place")
+	}
+}
+
+// A browser that waits for its next request keeps its connection; one who never logged in doesn't.
+func TestAnIdleConnectionWithoutASessionIsClosedSoon(t *testing.T) {
+	bound := func(sessions, proven bool) time.Duration {
+		k := newConnLimiter(nil, Door{Sessions: sessions})
+		w := &wire{from: net.TCPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:40000"))}
+		p := k.newConn(w, nobody)
+		k.enter(p)
+		if proven {
+			k.prove(p)
+		}
+		now := time.Now()
+		if err := p.SetReadDeadline(now.Add(idleBound)); err != nil {
+			t.Fatal(err)
+		}
+		return w.until.Sub(now)
+	}
+	for _, c := range []struct {
+		sessions, proven, soon bool
+	}{{true, false, true}, {true, true, false}, {false, false, false}} {
+		if got := bound(c.sessions, c.proven); (got < idleBound) != c.soon {
+			t.Errorf("%+v: idle for %s", c, got)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 
@@ -24,53 +25,81 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// memoryFolder is a folder of files in memory.
-type memoryFolder map[string]*bytes.Buffer
+// memoryFolder is a folder of files in memory, which several GPUs' goroutines may use at once.
+type memoryFolder struct {
+	mu    sync.Mutex
+	files map[string]*bytes.Buffer
+}
 
-type memoryFile struct{ *bytes.Buffer }
+func newMemoryFolder() *memoryFolder { return &memoryFolder{files: make(map[string]*bytes.Buffer)} }
+
+// memoryFile is a file that is being written.
+type memoryFile struct {
+	folder *memoryFolder
+	text   *bytes.Buffer
+}
+
+func (f memoryFile) Write(p []byte) (int, error) {
+	f.folder.mu.Lock()
+	defer f.folder.mu.Unlock()
+	return f.text.Write(p)
+}
 
 func (memoryFile) Sync() error  { return nil }
 func (memoryFile) Close() error { return nil }
 
-func (m memoryFolder) Create(name string) (agent.File, error) {
-	m[name] = new(bytes.Buffer)
-	return memoryFile{m[name]}, nil
+func (m *memoryFolder) Create(name string) (agent.File, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.files[name] = new(bytes.Buffer)
+	return memoryFile{m, m.files[name]}, nil
 }
 
-func (m memoryFolder) ReadFile(name string) ([]byte, error) {
-	if f, ok := m[name]; ok {
+func (m *memoryFolder) ReadFile(name string) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if f, ok := m.files[name]; ok {
 		return slices.Clone(f.Bytes()), nil
 	}
 	return nil, fs.ErrNotExist
 }
 
-func (m memoryFolder) Rename(from, to string) error {
-	f, ok := m[from]
+func (m *memoryFolder) Rename(from, to string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f, ok := m.files[from]
 	if !ok {
 		return fs.ErrNotExist
 	}
-	delete(m, from)
-	m[to] = f
+	delete(m.files, from)
+	m.files[to] = f
 	return nil
 }
 
-func (m memoryFolder) Remove(name string) error {
-	if _, ok := m[name]; !ok {
+func (m *memoryFolder) Remove(name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, ok := m.files[name]; !ok {
 		return fs.ErrNotExist
 	}
-	delete(m, name)
+	delete(m.files, name)
 	return nil
 }
 
-func (m memoryFolder) Names() ([]string, error) { return slices.Sorted(maps.Keys(m)), nil }
-func (memoryFolder) Sync() error                { return nil }
+func (m *memoryFolder) Names() ([]string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Sorted(maps.Keys(m.files)), nil
+}
+
+func (*memoryFolder) Sync() error { return nil }
 
 // hookRig is an agent's socket in memory: two GPUs, a controller that has all jobs at the lowest clock, and
 // no process beside.
 type hookRig struct {
 	node     *AgentServer
 	sims     []*gpu.Sim
-	journal  memoryFolder
+	journal  *memoryFolder
 	handler  http.Handler
 	decision dvfsmodel.Setting
 }
@@ -81,7 +110,7 @@ func newHookRig(tb testing.TB) *hookRig {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	r := &hookRig{journal: memoryFolder{}}
+	r := &hookRig{journal: newMemoryFolder()}
 	if r.sims, err = library.Sims(); err != nil {
 		tb.Fatal(err)
 	}
@@ -99,7 +128,7 @@ func newHookRig(tb testing.TB) *hookRig {
 		Node: "n1", Spool: outbox, Simulated: true, Access: &Access{}, Files: fstest.MapFS{},
 		Controller: &ledger{decided: live.Decision{Mode: live.Enforce, Apply: true, Setting: r.decision}},
 		Agent: agent.New(agent.Options{
-			Journal: r.journal, Runs: memoryFolder{}, Library: library, Boot: "boot",
+			Journal: r.journal, Runs: newMemoryFolder(), Library: library, Boot: "boot",
 		}),
 	})
 	r.node.Start(tb.Context())
@@ -170,8 +199,8 @@ func FuzzHooks(f *testing.F) {
 			}
 		}
 		w := rig.ask(t, 0, http.MethodPost, epdapi.PathRestore, "{}")
-		if held := rig.held(t); w.Code != http.StatusOK || held[0] != 0 || held[1] != 0 || len(rig.journal) > 0 {
-			t.Fatalf("at the end: %s, locked at %v, journal %v", w.Body, held, rig.journal)
+		if held := rig.held(t); w.Code != http.StatusOK || held[0] != 0 || held[1] != 0 || len(rig.journal.files) > 0 {
+			t.Fatalf("at the end: %s, locked at %v, journal %v", w.Body, held, rig.journal.files)
 		}
 	})
 }
@@ -209,8 +238,8 @@ func (r *hookRig) play(t *testing.T, line string) {
 	for i := range after {
 		switch {
 		case after[i] != 0 && (after[i] != gpu.Value(r.decision.Core) ||
-			r.journal[r.sims[i].Identity().UUID+".json"] == nil):
-			t.Fatalf("%s: GPU %d is locked at %v, journal %v", line, i, after[i], r.journal)
+			r.journal.files[r.sims[i].Identity().UUID+".json"] == nil):
+			t.Fatalf("%s: GPU %d is locked at %v, journal %v", line, i, after[i], r.journal.files)
 		case after[i] == before[i], after[i] == 0:
 		case kind != "P" || !answer.Applied || len(said.UUIDs) == 0 && !slices.Contains(said.GPUs, i):
 			t.Fatalf("%s: GPU %d is locked at %v, answer %s", line, i, after[i], w.Body)

@@ -50,8 +50,8 @@ type gpuNumbers struct {
 }
 
 // jobGPUs is the GPUs that Slurm gave a job: by their UUIDs where the job's environment
-// has them, else by the numbers of gres.conf's list. All of them are there, or none is
-// returned.
+// has them, which the numbers mustn't contradict, else by the numbers of gres.conf's list. All of them are
+// there, or none is returned.
 func (n *gpuNumbers) jobGPUs(ctx context.Context, e *slurm.HookEvent) ([]gpu.Identity, error) {
 	uuids, err := n.uuidsOfJob(ctx, e)
 	if err != nil {
@@ -87,7 +87,7 @@ func (n *gpuNumbers) uuidsOfJob(ctx context.Context, e *slurm.HookEvent) ([]stri
 		for i, uuid := range e.UUIDs {
 			uuids[i] = string(uuid)
 		}
-		return uuids, nil
+		return uuids, n.checkUUIDs(ctx, e, uuids)
 	}
 	all, _, err := n.uuidsByNumber(ctx, e.Node)
 	if err != nil {
@@ -101,6 +101,27 @@ func (n *gpuNumbers) uuidsOfJob(ctx context.Context, e *slurm.HookEvent) ([]stri
 		uuids[i] = all[number]
 	}
 	return uuids, nil
+}
+
+// errUUIDs is returned if the UUIDs in a job's environment are of other GPUs than its numbers.
+var errUUIDs = errors.New("the UUIDs in CUDA_VISIBLE_DEVICES aren't those of SLURM_JOB_GPUS: " +
+	"does a script around the Prolog set one of them?")
+
+// checkUUIDs holds the UUIDs in a job's environment against its numbers, if it is known which GPUs those are.
+func (n *gpuNumbers) checkUUIDs(ctx context.Context, e *slurm.HookEvent, uuids []string) error {
+	all, by, err := n.uuidsByNumber(ctx, e.Node)
+	if err != nil {
+		return nil //nolint:nilerr // the UUIDs are all that tells
+	}
+	for _, number := range e.GPUs {
+		if number < 0 || number >= len(all) {
+			return fmt.Errorf("%w (GPU %d is beyond the list of %s)", errUUIDs, number, by)
+		}
+		if uuid := all[number]; uuid != "" && !slices.Contains(uuids, uuid) {
+			return fmt.Errorf("%w (GPU %d is %s by %s)", errUUIDs, number, uuid, by)
+		}
+	}
+	return nil
 }
 
 // uuidsByNumber is the GPUs that Slurm's numbers mean on a node, by UUID, empty where one isn't

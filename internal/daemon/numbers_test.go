@@ -87,6 +87,18 @@ func TestAPrologLocksTheGPUsThatItsNumbersMean(t *testing.T) {
 			[]int{0},
 			"UUIDs",
 		},
+		"UUIDs beside the same numbers": {
+			"sim:4", "", files, nil, named(on(0), simUUID), []int{0}, "UUIDs",
+		},
+		"UUIDs beside other numbers": {
+			"sim:4", "", files, nil, named(on(1), simUUID), nil, "UUIDs",
+		},
+		"UUIDs beside a number that there isn't": {
+			"sim:4", "", files, nil, named(on(4), simUUID), nil, "UUIDs",
+		},
+		"UUIDs beside numbers in another order": {
+			"sim:2,minor=reverse", "", none, same, named(slurm.HookEvent{GPUs: []int{1}}, simUUID), nil, "UUIDs",
+		},
 		"UUIDs of no GPU here": {
 			"sim:4", "", files, nil, named(on(0), "GPU-1"), nil, "UUIDs",
 		},

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 const (
 	maxPerUser  = 4              // questions of one user
 	maxOfUsers  = 64             // of all users
+	maxFirst    = 256            // of all users with those who have no other question
 	maxOfRange  = maxOfUsers / 2 // of the uids of a range, which may be one user's
 	maxQuestion = 1 << 20
 	bodyBound   = 2 * time.Second // for a user's question to come
@@ -28,12 +31,26 @@ const (
 // a processor that is free: users' questions are worked on by half of them. A
 // question that comes slowly, and an answer that isn't fetched, hold up nobody
 // else.
+//
+// Users have equal shares: one who asks nothing else finds a place however many questions others have, and of
+// those that wait for their turn the next is of the user who had fewest (start-time fair queueing: Goyal, Vin
+// and Cheng, SIGCOMM 1996, each question of the same length).
 type userLimiter struct {
-	mu    sync.Mutex
-	all   int
-	of    map[string]int
-	uids  subordinateUIDs
-	turns chan struct{}
+	mu   sync.Mutex
+	all  int
+	of   map[string]int
+	uids subordinateUIDs
+
+	busy    int              // questions that are worked on
+	waiting []*turn          // in the order in which they came
+	served  int64            // the tag of the question that was begun last
+	tags    map[string]int64 // of users' last questions, where they are above served
+}
+
+// turn is a question that waits to be worked on.
+type turn struct {
+	tag   int64 // how many questions of its user come before it, from those of others that are begun now
+	begin chan struct{}
 }
 
 // userTurns is how many questions of users are worked on at once.
@@ -45,9 +62,13 @@ func (c *userLimiter) tryEnter(uid uint32) (place []string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.of == nil {
-		c.of, c.turns = make(map[string]int), make(chan struct{}, userTurns())
+		c.of, c.tags = make(map[string]int), make(map[string]int64)
 	}
-	if c.all >= maxOfUsers || c.of[who] >= maxPerUser || many != "" && c.of[many] >= maxOfRange {
+	room := maxOfUsers
+	if c.of[who] == 0 {
+		room = maxFirst
+	}
+	if c.all >= room || c.of[who] >= maxPerUser || many != "" && c.of[many] >= maxOfRange {
 		return nil, false
 	}
 	if place = []string{who}; many != "" {
@@ -71,17 +92,63 @@ func (c *userLimiter) leave(place []string) {
 	}
 }
 
-// acquireTurn waits until a question may be worked on.
-func (c *userLimiter) acquireTurn(ctx context.Context) bool {
+// acquireTurn waits until a user's question may be worked on.
+func (c *userLimiter) acquireTurn(ctx context.Context, who string) bool {
+	mine := c.queue(who)
 	timer := time.NewTimer(turnBound)
 	defer timer.Stop()
 	select {
-	case c.turns <- struct{}{}:
+	case <-mine.begin:
 		return true
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	return false
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i := slices.Index(c.waiting, mine); i >= 0 {
+		c.waiting = slices.Delete(c.waiting, i, i+1)
+		return false
+	}
+	return true // it began meanwhile
+}
+
+// queue has a user's question wait for its turn, and begins it if there is one.
+func (c *userLimiter) queue(who string) *turn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	mine := &turn{max(c.served, c.tags[who]), make(chan struct{})}
+	c.tags[who] = mine.tag + 1
+	c.waiting = append(c.waiting, mine)
+	c.beginNext()
+	return mine
+}
+
+// endTurn ends a question that was worked on.
+func (c *userLimiter) endTurn() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.busy--
+	c.beginNext()
+}
+
+// beginNext begins questions while there are turns. The caller holds c.mu.
+func (c *userLimiter) beginNext() {
+	for c.busy < userTurns() && len(c.waiting) > 0 {
+		next := 0
+		for i, t := range c.waiting {
+			if t.tag < c.waiting[next].tag {
+				next = i
+			}
+		}
+		t := c.waiting[next]
+		c.waiting = slices.Delete(c.waiting, next, next+1)
+		c.busy++
+		c.served = max(c.served, t.tag)
+		close(t.begin)
+	}
+	if len(c.tags) > 2*maxFirst {
+		maps.DeleteFunc(c.tags, func(_ string, tag int64) bool { return tag <= c.served })
+	}
 }
 
 // serve has a user's question answered; as is the request that the handler
@@ -106,14 +173,14 @@ func (c *userLimiter) serve(
 		return
 	}
 	r = as(r)
-	if !c.acquireTurn(r.Context()) {
+	if !c.acquireTurn(r.Context(), place[0]) {
 		reply(w, http.StatusServiceUnavailable, epdapi.Fault{Error: "others ask too much now: try again"})
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	a := &bufferedAnswer{ResponseWriter: w, status: http.StatusOK}
 	func() {
-		defer func() { <-c.turns }()
+		defer c.endTurn()
 		h.ServeHTTP(a, r)
 	}()
 	a.send()

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -105,7 +106,7 @@ func TestSlurmIsAnsweredAtOnceHoweverMuchUsersAsk(t *testing.T) {
 		mu.Lock()
 		refused := statuses[http.StatusTooManyRequests]
 		mu.Unlock()
-		if refused >= 20*5-maxOfUsers {
+		if refused >= 20*5-maxOfUsers-20 { // each user's first one finds a place
 			break
 		}
 		<-time.After(time.Millisecond)
@@ -184,5 +185,71 @@ func TestAUsersOtherUIDsLeavePlacesForOthersQuestions(t *testing.T) {
 	}
 	if c.leave(places); !enter(firstSubordinate+200) || enter(firstSubordinate+201) {
 		t.Error("a place that became free is nobody's, or everybody's")
+	}
+}
+
+// Of thirty accounts with four questions each, all others' questions were refused.
+func TestOneWhoAsksNothingElseFindsAPlaceHoweverManyOthersAsk(t *testing.T) {
+	var c userLimiter
+	c.uids.path = filepath.Join(t.TempDir(), "subuid")
+	for uid := range uint32(100) {
+		for range maxPerUser {
+			c.tryEnter(2000 + uid)
+		}
+	}
+	place, ok := c.tryEnter(1500)
+	if !ok {
+		t.Fatalf("refused, while %d questions are asked", c.all)
+	}
+	if _, ok := c.tryEnter(1500); ok {
+		t.Error("a second one finds a place, too")
+	}
+	c.leave(place)
+	if _, ok := c.tryEnter(1500); !ok {
+		t.Error("refused after its answer")
+	}
+	for uid := range uint32(1000) {
+		c.tryEnter(5000 + uid)
+	}
+	if c.all != maxFirst {
+		t.Errorf("%d questions at once, want at most %d", c.all, maxFirst)
+	}
+}
+
+// Whoever asks how much: the next question is of a user who had fewest.
+func TestQuestionsTakeTurnsByUser(t *testing.T) {
+	var c userLimiter
+	c.of, c.tags = make(map[string]int), make(map[string]int64)
+	for range userTurns() { // all turns are taken
+		<-c.queue("busy").begin
+	}
+	begun := make(map[*turn]string)
+	var all []*turn
+	ask := func(who string, times int) {
+		for range times {
+			one := c.queue(who)
+			begun[one] = who
+			all = append(all, one)
+		}
+	}
+	ask("many", 8)
+	ask("some", 2)
+	ask("one", 1)
+	var order []string
+	for range all {
+		c.endTurn()
+		for i, one := range all {
+			select {
+			case <-one.begin:
+				order = append(order, begun[one])
+				all = slices.Delete(slices.Clone(all), i, i+1)
+			default:
+				continue
+			}
+			break
+		}
+	}
+	if got := strings.Join(order[:5], " "); got != "many some one many some" {
+		t.Errorf("the turns went to %v", order)
 	}
 }

@@ -18,6 +18,9 @@ const (
 	guardedPart    = 0.95 // of the limit: where more is needed, the agent's guard ends the adaptation
 )
 
+// adaptedReason begins the reason of a decision that a run's clock be adapted, with the lowest clock.
+const adaptedReason = "adapted between core %v"
+
 // adapt decides that a run's clock be adapted, if that is wanted and can be: on
 // one node, on no more GPUs than are wanted, by a model, within the limit. What the run may take then is the SLA's
 // part of what it takes at default clocks at most.
@@ -44,7 +47,7 @@ func (ch *chooser) adapt(budget float64) bool {
 	d.Adapt = &live.Adaptation{
 		SLA: sla, TauS: rule.Tau, Writes: rule.Writes, WritePauseS: rule.WritePause, Levels: levels,
 	}
-	ch.applyByMode(fmt.Sprintf("adapted between core %v and %v MHz while it runs, at most %.2f times as long "+
+	ch.applyByMode(fmt.Sprintf(adaptedReason+" and %v MHz while it runs, at most %.2f times as long "+
 		"as at default clocks, by %s",
 		float64(levels[len(levels)-1].Core), float64(levels[0].Core), sla, m))
 	if d.Mode != live.Enforce {
@@ -115,6 +118,11 @@ func (ch *chooser) stretch(pt *dvfsmodel.Point) float64 {
 		return follows
 	}
 	whole := ch.safe.Fitted.UpperTime(pt, ch.safe.TimeMargin) / standard.Time
+	for i := range ch.others.list {
+		o := ch.others.list[i].safe
+		at := o.At(pt.Core, pt.Mem)
+		whole = max(whole, o.Fitted.UpperTime(&at, o.TimeMargin)/o.Standard.Time)
+	}
 	return min(follows, max(1, 1+(whole-1)/ch.model.Usage))
 }
 

@@ -67,7 +67,8 @@ func (ch *chooser) optimum(budget float64) (dvfsmodel.Point, error) {
 	}
 	if m := ch.cappedModel(); m != nil {
 		caps := ch.request.PowerLimit.Among(m.Caps)
-		if pt, ok := ch.uncapped.BetterUnderCap(m, caps, &best, ch.objective(), budget); ok {
+		if pt, ok := ch.uncapped.BetterUnderCap(m, caps, &best, ch.objective(), budget); ok &&
+			ch.others.allow(&pt, budget) {
 			return pt, nil
 		}
 	}

@@ -225,7 +225,7 @@ func TestPredictionsKnowThePowerLimitInForce(t *testing.T) {
 		ch := c.chooser(t, c.configuration())
 		ch.request.PowerLimit = c.limit
 		want := c.standard()
-		if got := ch.safeResponse().Standard; got != want {
+		if got := ch.safeResponse(ch.model.Model).Standard; got != want {
 			t.Fatalf("%+v under %v, want %+v", got, c.limit, want)
 		}
 		if want.Core < c.profile.Default.Core {

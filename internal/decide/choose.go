@@ -26,6 +26,7 @@ type chooser struct {
 	request  *epdapi.DecideRequest
 	job      *jobs.Job
 	explores bool  // drawn by lot
+	had      int   // GPUs that the job has on the node at most, by Slurm; 0: it doesn't say
 	staleErr error // why what is known of the job isn't fresh; nil: it is
 	now      time.Time
 	decision *live.Decision
@@ -37,6 +38,8 @@ type chooser struct {
 	safe *choose.SafeResponse
 	// uncapped is the same under the power limit that there is anyway.
 	uncapped *choose.SafeResponse
+	// others are the same by the models without the runs of each other node that weighs much in the model.
+	others others
 }
 
 // choose goes through the rules, the strongest first.
@@ -46,6 +49,9 @@ func (ch *chooser) choose(wishes *slurm.Wishes) {
 	switch {
 	case ch.request.GPUs == 0:
 		d.Reason = reasonNoGPUs
+	case ch.had > 0 && ch.request.GPUs > ch.had:
+		d.Reason = fmt.Sprintf("the node says that the job has %d GPUs there, Slurm gave it %d: default clocks",
+			ch.request.GPUs, ch.had)
 	case ch.request.Shared && ch.request.Left:
 		d.Reason = reasonLeft
 	case ch.request.Shared:
@@ -83,7 +89,7 @@ func (ch *chooser) fixClocks(wishes *slurm.Wishes) {
 	d.Setting = pair
 	if m := ch.model.Model; m != nil {
 		d.ModelVersion = m.Version
-		ch.setPrediction(ch.safeResponse().At(pair.Core, pair.Mem))
+		ch.setPrediction(ch.safeResponse(m).At(pair.Core, pair.Mem))
 	}
 	if d.Mem == t.Base.Mem {
 		d.Mem = 0
@@ -103,16 +109,22 @@ func (ch *chooser) chooseByModel() {
 		return
 	}
 	d.ModelVersion = m.Version
-	sure := ch.safeResponse()
+	sure := ch.safeResponse(m)
 	standard := &sure.Standard
 	ch.setPrediction(*standard)
 	d.DefaultJ = d.EnergyJ
-	if !ch.job.Limit.IsSet() {
+	switch {
+	case !ch.job.Limit.IsSet():
 		d.Reason = "default clocks: " + whyUnknown(ch.staleErr, "the time limit isn't known")
+		return
+	case ch.model.Only != "":
+		d.Reason = "default clocks: all runs of this workload so far were on " +
+			slurm.Printable(ch.model.Only, maxErrText) + ", first one on another node has to confirm them"
 		return
 	}
 	ch.safe, ch.uncapped = sure, sure
 	budget, bound := ch.timeBudget()
+	askOthers(ch, budget)
 	best, err := ch.optimum(budget)
 	var little string
 	if err == nil {
@@ -163,9 +175,8 @@ func worthSetting(ch *chooser, pt *dvfsmodel.Point, budget float64) (dvfsmodel.P
 		100*least)
 }
 
-// safeResponse is how the workload answers to the clocks that may be set.
-func (ch *chooser) safeResponse() *choose.SafeResponse {
-	m := ch.model.Model
+// safeResponse is how the workload answers to the clocks that may be set, by a model.
+func (ch *chooser) safeResponse(m *learn.Model) *choose.SafeResponse {
 	s := &choose.SafeResponse{
 		Fitted: &m.Model, Settings: ch.table.Allowed, Standard: m.At(ch.table.Base.Core, ch.table.Base.Mem),
 		TimeMargin: ch.settings.Live.TimeMargin, LimitMargin: ch.settings.Safety.LimitMargin,
@@ -257,7 +268,12 @@ func (ch *chooser) energyWords(pt *dvfsmodel.Point) string {
 func (ch *chooser) setPrediction(pt dvfsmodel.Point) {
 	d := ch.decision
 	d.Predicted = live.Known(pt.Time)
-	upper := ch.safeResponse().UpperTime(&pt)
+	upper := ch.safeResponse(ch.model.Model).UpperTime(&pt)
+	for i := range ch.others.list {
+		o := ch.others.list[i].safe
+		at := o.At(pt.Core, pt.Mem)
+		upper = max(upper, o.UpperTime(&at))
+	}
 	if m := ch.cappedModel(); m != nil && pt.Cap > 0 {
 		upper = max(upper, pt.Time*(1+m.Margin))
 	}

@@ -99,7 +99,11 @@ func (dr *Decider) decide(r *epdapi.DecideRequest, job *jobs.Job, staleErr error
 	s := dr.options.Settings()
 	now := dr.options.Clock()
 	wishes := job.Wishes(now)
+	had := jobs.GPUsOn(dr.options.Jobs.Nodes(), r.Node, job.Given())
 	gpus := max(int(job.GPUs), r.GPUs)
+	if had > 0 && r.GPUs > had { // of which workload it is, Slurm says
+		gpus = max(int(job.GPUs), had)
+	}
 	t := dr.tables.get(s, r)
 	made := &Decided{
 		Decision: live.Decision{
@@ -113,7 +117,7 @@ func (dr *Decider) decide(r *epdapi.DecideRequest, job *jobs.Job, staleErr error
 		},
 		run: r.RunID, At: now, stored: make(chan struct{}), gpus: r.GPUs, shared: r.Shared, clockHash: t.hash,
 		limit: r.PowerLimit, profiles: r.Profiles,
-		submitted: job.Submitted, restarts: job.Restarts, Fault: faultOf(staleErr),
+		submitted: job.Submitted, restarts: job.Restarts, given: job.Given(), Fault: faultOf(staleErr),
 		armShares: s.armShares(r.GPUModel),
 	}
 	if r.Partition != "" {
@@ -129,14 +133,14 @@ func (dr *Decider) decide(r *epdapi.DecideRequest, job *jobs.Job, staleErr error
 	dr.GPUs.note(d.GPUModel, t, r)
 	ch := chooser{
 		settings: s, table: t, request: r, job: job, decision: d, staleErr: staleErr, now: now,
-		explores: drawLot(&dr.exploreKey, r.Job) < s.Live.Explore,
+		explores: drawLot(&dr.exploreKey, r.Job) < s.Live.Explore, had: had,
 	}
 	if s.Goal.WaitWeight > 0 && gpus > 0 {
 		ch.backlog = max(0, dr.options.Backlog(r.Job, r.Node))
 	}
 	ch.model = dr.options.Models.Model(record.WorkloadKey{
 		Cluster: dr.options.Cluster, Workload: d.Workload, GPUModel: d.GPUModel,
-	})
+	}).On(r.Node)
 	lot := drawLot(&dr.armKey, r.Job)
 	if made.armShares.arm(lot) == live.ArmTreated {
 		ch.planned = func() liveplan.Advice { return dr.options.Plan.For(r.Job, job.Array(), now) }

@@ -1,8 +1,10 @@
 package decide
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 	"unique"
@@ -26,6 +28,7 @@ type Decided struct {
 
 	// What the decision was asked for, and by what was known of the job then.
 	gpus      int
+	given     int // by Slurm, on all nodes; 0: it doesn't count GPUs
 	shared    bool
 	clockHash uint64 // hash of the device's table
 	limit     epdapi.PowerLimit
@@ -70,24 +73,22 @@ func (dr *Decider) Kept(job slurm.JobID, node string) *Decided {
 }
 
 // recorded is the decision for a run by the records; nil: they have none.
-func (dr *Decider) recorded(
-	ctx context.Context, job slurm.JobID, node, run string,
-) (*record.Decision, error) {
+func (dr *Decider) recorded(ctx context.Context, job slurm.JobID, node, run string) (*Decided, error) {
 	all, err := dr.options.Records.DecisionsOfJob(ctx, dr.options.Cluster, int64(job))
 	if err != nil {
 		return nil, fmt.Errorf("find the decision of run %s: %w", run, err)
 	}
 	for i := len(all) - 1; i >= 0; i-- {
 		if d := &all[i]; d.Node == node && d.RunID == run {
-			return d, nil
+			return fromRecord(d), nil
 		}
 	}
 	return nil, nil //nolint:nilnil // there is none
 }
 
 // Attribute gives the outcome of a job (0: of none) its decision: what was decided counts,
-// not what comes with the outcome. It returns when the run began, and where its job started; "": that isn't
-// known.
+// not what comes with the outcome. It returns the run by its decision, and where its job started; "": that
+// isn't known.
 func (dr *Decider) Attribute(
 	ctx context.Context, id slurm.JobID, o *record.Outcome,
 ) (run jobs.Run, partition string, err error) {
@@ -95,35 +96,61 @@ func (dr *Decider) Attribute(
 	if id == 0 {
 		return run, "", nil
 	}
-	var d *record.Decision
-	if kept := dr.Kept(id, o.Node); kept != nil && kept.IsOf(o.RunID) {
-		number, err := kept.storedID(ctx)
-		if err != nil {
+	d := dr.Kept(id, o.Node)
+	if d != nil && d.IsOf(o.RunID) {
+		if _, err := d.storedID(ctx); err != nil {
 			return run, "", fmt.Errorf("the decision of run %s isn't stored yet: %w", o.RunID, err)
-		}
-		d = &record.Decision{
-			ID: number, Workload: kept.Workload, GPUModel: kept.GPUModel, Arm: kept.Arm, Created: kept.At,
-		}
-		if o.Submitted.IsZero() && !kept.Submitted().IsZero() {
-			o.Submitted, o.Restart = kept.Submitted(), int(kept.restarts)
-		}
-		run.Submitted = kept.Submitted()
-		if kept.partition != (unique.Handle[string]{}) {
-			partition = kept.partition.Value()
 		}
 	} else if d, err = dr.recorded(ctx, id, o.Node, o.RunID); err != nil || d == nil {
 		o.DecisionID = 0
 		return run, "", err
-	} else {
-		run.Submitted = o.Submitted
 	}
-	o.DecisionID, o.Workload, o.GPUModel, o.Arm = d.ID, d.Workload, d.GPUModel, d.Arm
-	if o.Submitted.IsZero() { // it was decided before the controller began
-		o.Submitted = dr.options.Jobs.SubmittedAt(ctx, id, d.Created)
-		run.Submitted = o.Submitted
+	run = jobs.Run{
+		Decided: true, Began: d.At, Submitted: d.Submitted(), GPUs: cmp.Or(d.given, d.gpus), Limit: d.Limit,
 	}
-	run.Began = d.Created
+	if run.Submitted.IsZero() { // the job wasn't known then, or the controller is younger
+		if job := dr.options.Jobs.SubmittedAt(ctx, id, d.At); job != nil {
+			run.Submitted, run.GPUs, run.Limit = job.Submitted, cmp.Or(d.given, job.GPUs), job.Limit
+		}
+	}
+	if !run.Submitted.IsZero() {
+		o.Submitted, o.Restart = run.Submitted, int(d.restarts)
+	}
+	o.DecisionID, o.Workload, o.GPUModel, o.Arm = d.id, d.Workload, d.GPUModel, d.Arm
+	if why := d.couldLock(o); why != "" {
+		o.DropSetting(why)
+	}
+	if d.partition != (unique.Handle[string]{}) {
+		partition = d.partition.Value()
+	}
 	return run, partition, nil
+}
+
+// couldLock says why a run can't have been locked at an outcome's clocks by its decision; "": it can. What a
+// driver refused, and all of it when the run's clocks were given back before its end, is 0 there.
+func (d *Decided) couldLock(o *record.Outcome) (why string) {
+	at, decided := o.Setting, d.Setting
+	if !d.Apply { // a profile is put in force beside default clocks, too
+		decided = dvfsmodel.Setting{Profile: d.Profile}
+	}
+	if low, ok := d.adaptedDownTo(); ok && at.Core >= low && at.Core < decided.Core {
+		decided.Core = at.Core
+	}
+	same := func(locked, decided float64) bool { return locked == 0 || math.Abs(locked-decided) < 1 } // rounded
+	if same(float64(at.Core), float64(decided.Core)) && same(float64(at.Mem), float64(decided.Mem)) &&
+		same(float64(at.Cap), float64(decided.Cap)) && (at.Profile == 0 || at.Profile == decided.Profile) {
+		return ""
+	}
+	return "decided were " + decided.Words()
+}
+
+// adaptedDownTo is the lowest clock to which a run is adapted; false: it isn't.
+func (d *Decided) adaptedDownTo() (low dvfsmodel.MHz, ok bool) {
+	if d.Adapt != nil {
+		return d.Adapt.Levels[len(d.Adapt.Levels)-1].Core, true
+	}
+	n, _ := fmt.Sscanf(d.Reason, adaptedReason, &low) // by the records
+	return low, n == 1
 }
 
 // Len is how many decisions are in memory.

@@ -41,7 +41,7 @@ func (ch *chooser) probe(best *dvfsmodel.Point, budget float64) (dvfsmodel.Point
 			expected = c.Expected * ch.safe.Standard.Time
 			sure = sure && c.AtMost*ch.safe.Standard.Time <= ch.safe.Longest(budget)
 		}
-		if sure && expected <= longest {
+		if sure && expected <= longest && ch.others.sure(&pt, budget) {
 			return pt, pt.Core != best.Core || pt.Mem != best.Mem || pt.Cap != best.Cap
 		}
 	}

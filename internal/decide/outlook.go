@@ -8,6 +8,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/jobs"
+	"github.com/epplan/epplan/internal/learn"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
@@ -50,13 +51,13 @@ func (dr *Decider) decisionOfRun(ctx context.Context, r *epdapi.OutlookRequest) 
 		}
 		return nil // a later run of the job has come
 	}
-	d, err := store.Within(ctx, dr.options.StoreWait, func(ctx context.Context) (*record.Decision, error) {
+	d, err := store.Within(ctx, dr.options.StoreWait, func(ctx context.Context) (*Decided, error) {
 		return dr.recorded(ctx, r.Job, r.Node, r.RunID)
 	})
 	if err != nil || d == nil {
 		return nil // the run keeps what it knew
 	}
-	kept, _ := dr.keep(jobOnNode{r.Job, r.Node}, fromRecord(d), nil)
+	kept, _ := dr.keep(jobOnNode{r.Job, r.Node}, d, nil)
 	return kept
 }
 
@@ -81,12 +82,23 @@ func (dr *Decider) currentLimit(job *jobs.Job, began time.Time) live.Limit {
 // currentUpper is how long a run at a decision's clocks takes at most by the model
 // that is in use now.
 func (dr *Decider) currentUpper(d *Decided) live.Number {
-	m := dr.options.Models.Model(record.WorkloadKey{
+	view := dr.options.Models.Model(record.WorkloadKey{
 		Cluster: dr.options.Cluster, Workload: d.Workload, GPUModel: d.GPUModel,
-	}).Model
-	if m == nil {
+	}).On(d.Node)
+	if view.Model == nil {
 		return live.Number{}
 	}
+	upper := live.Number{}
+	for _, m := range append(view.Without, view.Model) { // the longest by any
+		if at, known := dr.upperBy(d, m).Get(); known {
+			upper = live.Known(max(upper.Or(0), at))
+		}
+	}
+	return upper
+}
+
+// upperBy is how long a run at a decision's clocks takes at most by a model.
+func (dr *Decider) upperBy(d *Decided, m *learn.Model) live.Number {
 	base, known := dr.options.Models.Base(d.GPUModel, m)
 	if !known {
 		return live.Number{}

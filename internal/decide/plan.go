@@ -81,7 +81,7 @@ func (p PlanRules) chooser(q *liveplan.ClockQuestion) *chooser {
 		job: jobs.Described(0, "", q.Partition, ""), decision: &live.Decision{GPUModel: s.ModelName(q.GPUModel)},
 		slowdown: q.Slowdown,
 	}
-	ch.safe = ch.safeResponse()
+	ch.safe = ch.safeResponse(model.Model)
 	ch.uncapped = ch.safe
 	return ch
 }
@@ -154,7 +154,8 @@ func (ch *chooser) followPlan(budget float64) {
 	}
 	if m := ch.cappedModel(); m != nil && pt.Cap == 0 { // plans know clocks only
 		caps := ch.request.PowerLimit.Among(m.Caps)
-		if under, ok := ch.safe.NoSlowerUnderCap(m, caps, &pt, ch.objective(), budget); ok {
+		if under, ok := ch.safe.NoSlowerUnderCap(m, caps, &pt, ch.objective(), budget); ok &&
+			ch.others.allow(&under, budget) {
 			pt = under
 			by += ", and by the job's own choice of a power limit, under which it takes no longer"
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/spelling"
 )
@@ -133,6 +134,18 @@ func (g *SeenGPUs) limit(gpuModel string) limitSeen {
 
 // PowerLimit is the power limit of a GPU model; zero: no agent said since the start, or none can be set.
 func (g *SeenGPUs) PowerLimit(gpuModel string) epdapi.PowerLimit { return g.limit(gpuModel).limit }
+
+// HighestLimit is the highest power limit that boards of a GPU model take, as any agent says; 0: none says.
+func (g *SeenGPUs) HighestLimit(gpuModel string) (highest dvfsmodel.Watt) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if m := g.byModel[gpuModel]; m != nil {
+		for key := range m.limits.values {
+			highest = max(highest, key.limit.Max)
+		}
+	}
+	return highest
+}
 
 // Of is the GPU model that a node's agent named last; "": it named none since the start.
 func (g *SeenGPUs) Of(node string) string {

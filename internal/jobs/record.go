@@ -89,18 +89,17 @@ func (o *Options) submissions(ctx context.Context, id slurm.JobID) ([]store.List
 	return page.Jobs, err
 }
 
-// SubmittedAt is when the job was submitted that ran under a number at a time, by the
-// records; zero: they don't tell.
-func (t *Tracker) SubmittedAt(ctx context.Context, id slurm.JobID, at time.Time) time.Time {
+// SubmittedAt is the job that ran under a number at a time, by the records; nil: they don't tell.
+func (t *Tracker) SubmittedAt(ctx context.Context, id slurm.JobID, at time.Time) *record.Job {
 	rows, _ := t.options.submissions(ctx, id) // there are none then
 	all := make([]record.Job, len(rows))
 	for i := range rows {
 		all[i] = rows[i].Job
 	}
 	if i := At(all, at); i >= 0 {
-		return all[i].Submitted
+		return &all[i]
 	}
-	return time.Time{}
+	return nil
 }
 
 // At is the index of the job of an id that was submitted last by a time; -1: none was.

@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -30,15 +29,20 @@ type ending struct {
 	state     slurm.State
 	submitted int64 // Unix seconds; 0: not known
 	restarts  uint32
+	start     int64  // Unix seconds; 0: not known
 	at        int64  // Unix seconds; 0: not known
+	gpus      int    // that Slurm gave it, on all nodes; 0: not known
 	suspended bool   // for a while
 	nodes     string // that it ran on, as Slurm lists them; "": not known
 }
 
-// Run is when a run of a job began.
+// Run is a run of a job by what was decided for it.
 type Run struct {
+	Decided   bool      // else nobody but its node says when it began
 	Began     time.Time // zero: not known
 	Submitted time.Time // the job, as far as was known then; zero: it wasn't
+	GPUs      int       // that the job had; 0: not known
+	Limit     live.Limit
 }
 
 // runState is what became of a run. Job ids come again, and restart counts differ
@@ -52,13 +56,15 @@ func (job *Job) runState(run Run) (runState, ending) {
 	switch {
 	case run.before(job):
 		if job.Restarts > 0 {
-			return runEnded, ending{state: slurm.Requeued, restarts: job.Restarts - 1, at: run.requeued(job)}
+			return runEnded, ending{
+				state: slurm.Requeued, restarts: job.Restarts - 1, at: run.requeued(job), gpus: job.Given(),
+			}
 		}
 		return idReused, ending{}
 	case s.Ended():
 		suspended := job.unusual().suspended
 		return runEnded, ending{
-			s.Base, job.Submitted, job.Restarts, job.unusual().end,
+			s.Base, job.Submitted, job.Restarts, job.unusual().start, job.unusual().end, job.Given(),
 			suspended > 0 && suspended >= run.Began.Add(-Skew).Unix(), job.settledNodes(),
 		}
 	}
@@ -139,12 +145,20 @@ const (
 	maxWaiting = 100_000
 )
 
-// late reports whether an outcome goes on well beyond the end of its job, of one that
-// did all its work: something ran before its Epilog, and its agent didn't know.
-func (e *ending) late(o *record.Outcome) bool {
+// late reports whether an outcome goes on well beyond the end of its job, and beyond the time that Slurm gives
+// a job which it ends: something ran before its Epilog, and its agent didn't know. A node whose clock is
+// ahead of the controller's ended no later for that.
+func (e *ending) late(o *record.Outcome, run *Run) bool {
 	const whole = time.Second // Slurm cuts fractions off
 	_, timed := o.TimeS.Get()
-	return timed && e.state == slurm.Completed && e.at > 0 && o.Ended.Sub(timeOf(e.at)) > Skew+whole
+	most, ahead := Skew+whole, time.Duration(0)
+	if e.state != slurm.Completed {
+		most += killSlack
+	}
+	if run.Decided && !o.Started.IsZero() {
+		ahead = max(0, o.Started.Sub(run.Began))
+	}
+	return timed && e.at > 0 && o.Ended.Add(-ahead).Sub(timeOf(e.at)) > most
 }
 
 // errGone means that nobody can say how a job ended.
@@ -153,21 +167,33 @@ var errGone = errors.New("slurm doesn't know the job any more")
 // errNotThere means that Slurm knows the job, and it can't have had the run that is asked about.
 var errNotThere = errors.New("slurm doesn't have the job there")
 
+// Settled is what Slurm and the decision say of a run that ended.
+type Settled struct {
+	Submitted int64         // Unix seconds, when Slurm has the job submitted; 0: nobody knows
+	Job       *Job          // nil: Slurm doesn't know it any more
+	Bounds    record.Bounds // but for the power of its GPUs
+}
+
 // Settle adds to the outcome of a run how its job (0: it has none) ended. The Epilog itself isn't told of
 // time limits and cancellations. Where nobody knows, what the Epilog knew stands. An outcome that nobody
 // decided about is [record.Outcome.Unmatched] if Slurm says that its job ran on other nodes, is elsewhere,
-// or was submitted after it. It returns when the job was submitted, Unix seconds, 0 if nobody knows, and
-// the job if Slurm still knows it. An error says why it is too early to tell.
+// or was submitted after it. An error says why it is too early to tell.
 func (t *Tracker) Settle(
 	ctx context.Context, id slurm.JobID, o *record.Outcome, run Run,
-) (submitted int64, job *Job, err error) {
-	if o.Unmatched || id == 0 || t.options.Resolve == nil && t.options.Account == nil {
-		return 0, nil, nil // nobody knows the job
+) (Settled, error) {
+	if o.Unmatched || id == 0 || !t.options.asksSlurm() {
+		return Settled{Bounds: new(ending).bounds(&run, o.Node, t)}, nil // nobody knows the job
 	}
 	end, job, err := t.endingOf(ctx, id, run, o)
 	switch {
 	case err == nil:
 		o.ExitState, o.Restart = string(end.state), int(end.restarts)
+		if end.submitted == 0 && o.Submitted.IsZero() && end.at > 0 { // nobody decided, it was requeued
+			if before := t.SubmittedAt(ctx, id, timeOf(end.at).Add(-time.Second)); before != nil {
+				end.submitted = before.Submitted.Unix()
+				end.start, run.GPUs, run.Limit = end.submitted, before.GPUs, before.Limit
+			}
+		}
 		if end.submitted > 0 {
 			o.Submitted = timeOf(end.submitted)
 		}
@@ -175,11 +201,11 @@ func (t *Tracker) Settle(
 		switch {
 		case end.suspended:
 			o.MoveToRestarted(record.Restarted{Suspended: true})
-		case end.late(o):
+		case end.late(o, &run):
 			o.MoveToRestarted(record.Restarted{Late: true})
 		}
 	case !errors.Is(err, errGone) && t.waiting.longer(o.Key(), t.options.Clock()):
-		return 0, nil, fmt.Errorf("how job %d ended: %w", o.JobID, err)
+		return Settled{}, fmt.Errorf("how job %d ended: %w", o.JobID, err)
 	default:
 		o.Unmatched = o.DecisionID == 0 && errors.Is(err, errNotThere)
 		if t.unknown.isNew(o.Node, t.options.Clock()) {
@@ -188,7 +214,10 @@ func (t *Tracker) Settle(
 		}
 	}
 	t.waiting.end(o.Key())
-	return end.submitted, job, nil
+	if job != nil && !run.Limit.IsSet() {
+		run.Limit = job.Limit
+	}
+	return Settled{end.submitted, job, end.bounds(&run, o.Node, t)}, nil
 }
 
 // endingOf is how the run of an outcome ended: by Slurm's last list, by asking Slurm, or by its
@@ -219,7 +248,7 @@ func (t *Tracker) endingOf(
 	} else if !errors.Is(err, slurm.ErrNotFound) && !errors.Is(err, errNoSlurm) {
 		return ending{}, nil, err
 	}
-	end, err := t.accounts.endingOf(ctx, t.options.Account, id, run, o.Ended)
+	end, err := t.accounts.endingOf(ctx, t.options.Account, id, run, run.since(o.Ended, t.options.Clock()))
 	if isLater && err != nil {
 		err = fmt.Errorf("%w: it was submitted later: %w", errNotThere, err)
 	}
@@ -316,107 +345,4 @@ func (t *Tracker) Runs(
 		return job, false, nil
 	}
 	return job, false, errors.New("slurm may not know yet that the job starts")
-}
-
-// Bounds of questions to accounting.
-const (
-	// accountsFor is how long an answer is used again: after a controller was
-	// away, agents deliver many outcomes at once.
-	accountsFor  = 30 * time.Second
-	accountsTime = 3 * time.Second
-	// accountsBack is how long before its end a run is looked for, for clocks
-	// that differ and jobs that were asked about together.
-	accountsBack = 10 * time.Minute
-	maxAccounts  = 100_000 // jobs of an answer
-)
-
-// Accounting asks Slurm's accounting for the jobs that were in any state since
-// a time; [slurm.Client.Accounting] does.
-type Accounting func(ctx context.Context, since time.Time) (slurm.Accounting, error)
-
-// accounts are what accounting said last. One question is asked at a time.
-type accounts struct {
-	turn         chan struct{} // holds one
-	log          *slog.Logger
-	rejected     int // lines of the last answer
-	since, asked time.Time
-	byID         map[slurm.JobID][]accounted
-}
-
-// accounted is one run of a job by accounting; times are Unix seconds.
-type accounted struct {
-	submitted, start, end int64
-	state                 stateCode
-	suspended             bool // for a while
-	nodes                 string
-}
-
-// endingOf is how a run of a job ended. The error is errGone where there is no
-// accounting.
-func (a *accounts) endingOf(
-	ctx context.Context, ask Accounting, id slurm.JobID, run Run, ended time.Time,
-) (ending, error) {
-	if ask == nil {
-		return ending{}, errGone
-	}
-	select {
-	case a.turn <- struct{}{}:
-		defer func() { <-a.turn }()
-	case <-ctx.Done():
-		return ending{}, context.Cause(ctx)
-	}
-	if ended.IsZero() {
-		ended = run.Began
-	}
-	since := ended.Add(-accountsBack)
-	if a.byID == nil || a.since.After(since) || time.Since(a.asked) > accountsFor {
-		if err := a.refresh(ctx, ask, since); err != nil {
-			return ending{}, err
-		}
-	}
-	runs := a.byID[id]
-	for i := len(runs) - 1; i >= 0; i-- { // as accounting lists them: the oldest first
-		r := &runs[i]
-		if run.before(&Job{Submitted: r.submitted, state: r.state, rare: &rare{start: r.start}}) {
-			continue
-		}
-		state := r.state.state()
-		if state.Ended() || state == slurm.Requeued {
-			return ending{state: state, submitted: r.submitted, restarts: uint32(i), at: r.end, suspended: r.suspended, nodes: r.nodes}, nil //nolint:gosec // a few runs
-		}
-		return ending{}, fmt.Errorf("accounting says that it is %s", state)
-	}
-	return ending{}, errors.New("accounting doesn't know it yet")
-}
-
-// refresh asks accounting.
-func (a *accounts) refresh(ctx context.Context, ask Accounting, since time.Time) error {
-	ctx, cancel := context.WithTimeout(ctx, accountsTime)
-	defer cancel()
-	asked := time.Now()
-	answer, err := ask(ctx, since)
-	if errors.Is(err, slurm.ErrNoAccounting) {
-		return fmt.Errorf("%w: %w", errGone, err)
-	}
-	if err != nil {
-		return fmt.Errorf("ask accounting: %w", err)
-	}
-	if n := len(answer.Rejected); n != a.rejected {
-		if a.rejected = n; n > 0 {
-			a.log.Warn("lines of Slurm's accounting can't be read and are passed over", "lines", n,
-				"first", answer.Rejected[0].Reason)
-		}
-	}
-	a.since, a.asked, a.byID = since, asked, make(map[slurm.JobID][]accounted,
-		min(len(answer.Jobs), maxAccounts))
-	for i := range answer.Jobs {
-		j := &answer.Jobs[i]
-		if len(a.byID) < maxAccounts {
-			a.byID[j.ID] = append(a.byID[j.ID], accounted{
-				unix(j.Submit), unix(j.Start), unix(j.End), codeOf(j.State.Base), j.Suspended > 0,
-				strings.Clone(j.NodeList),
-			})
-		}
-	}
-	return nil
 }

@@ -27,15 +27,15 @@ func TestAnOutcomeThatIsSettledWaitsNoMore(t *testing.T) {
 	})
 	o := record.Outcome{JobID: 7, Node: "n1", RunID: "r", Ended: now}
 	run := Run{Began: began}
-	if _, _, err := tracker.Settle(t.Context(), 7, &o, run); !errors.Is(err, slurm.ErrUnreachable) ||
+	if _, err := tracker.Settle(t.Context(), 7, &o, run); !errors.Is(err, slurm.ErrUnreachable) ||
 		len(tracker.waiting.since) != 1 {
 		t.Errorf("while Slurm is away: %v, %d wait", err, len(tracker.waiting.since))
 	}
 	now, away = now.Add(patience-time.Second), false
-	submitted, job, err := tracker.Settle(t.Context(), 7, &o, run)
-	if err != nil || submitted != began.Add(-time.Minute).Unix() || job == nil ||
+	settled, err := tracker.Settle(t.Context(), 7, &o, run)
+	if err != nil || settled.Submitted != began.Add(-time.Minute).Unix() || settled.Job == nil ||
 		o.ExitState != record.Completed || len(tracker.waiting.since) != 0 {
-		t.Errorf("%v: submitted %d, %+v, %q, %d wait still", err, submitted, job, o.ExitState,
+		t.Errorf("%v: %+v, %q, %d wait still", err, settled, o.ExitState,
 			len(tracker.waiting.since))
 	}
 }

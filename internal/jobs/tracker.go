@@ -82,7 +82,8 @@ func New(options *Options) *Tracker {
 		options: options, asking: make(chan struct{}, maxAsking), calls: make(map[slurm.JobID]*call),
 	}
 	t.table.init(options.Clock, options.Fresh)
-	t.accounts.turn, t.accounts.log = make(chan struct{}, 1), options.Log
+	t.accounts.decided, t.accounts.undecided = make(chan struct{}, 1), make(chan struct{}, 1)
+	t.accounts.log = options.Log
 	t.jobs = syncing{what: "jobs", clock: options.Clock, log: options.Log}
 	t.nodes = syncing{what: "nodes", clock: options.Clock, log: options.Log}
 	t.missed = missed{options: options, withSubmission: t.WithSubmission}

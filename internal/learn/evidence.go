@@ -31,6 +31,8 @@ type evidence struct {
 	nodes map[string]int // of the runs
 	// underLimits are the runs at the clocks and power limits that they were set to.
 	underLimits []dvfsmodel.Sample
+	// The nodes of these runs, one by one.
+	recentOn, olderOn, underLimitsOn []string
 }
 
 // samples are all of them.
@@ -46,17 +48,19 @@ func (l *Learner) evidenceOf(
 	}
 	e := &evidence{usage: 1, idle: true}
 	today := limitOfToday(recent)
-	e.recent, e.older = e.take(recent, base, today), e.take(older, base, today)
+	e.recent, e.recentOn = e.take(recent, base, today)
+	e.older, e.olderOn = e.take(older, base, today)
 	if !e.measured {
 		e.usage = 0
 	}
 	if !agree(e.recent, e.older) {
-		e.older, older = nil, nil
+		e.older, e.olderOn, older = nil, nil, nil
 	}
 	for _, outcomes := range [...][]record.Outcome{recent, older} {
 		for i := range outcomes {
 			if s, ok := cappedSample(&outcomes[i], base); ok {
 				e.underLimits = append(e.underLimits, s)
+				e.underLimitsOn = append(e.underLimitsOn, outcomes[i].Node)
 			}
 		}
 	}
@@ -87,11 +91,11 @@ func (l *Learner) lastOutcomes(
 	return recent, older, nil
 }
 
-// take are the samples of outcomes, by the power limit of today.
+// take are the samples of outcomes, by the power limit of today, and the nodes of each.
 func (e *evidence) take(
 	outcomes []record.Outcome, base dvfsmodel.Setting, today float64,
-) []dvfsmodel.Sample {
-	samples := make([]dvfsmodel.Sample, 0, len(outcomes))
+) (samples []dvfsmodel.Sample, on []string) {
+	samples = make([]dvfsmodel.Sample, 0, len(outcomes))
 	if e.nodes == nil {
 		e.nodes = make(map[string]int)
 	}
@@ -101,14 +105,31 @@ func (e *evidence) take(
 		if why != "" || checkLimit(o, today) != "" {
 			continue
 		}
-		samples = append(samples, s)
+		samples, on = append(samples, s), append(on, o.Node)
 		e.nodes[o.Node]++
 		e.idle = e.idle && o.Utilisation.Or(1) < idleBelow
 		if !adapted(o) {
 			e.usage, e.measured = min(e.usage, usageOf(o, base)), true
 		}
 	}
-	return samples
+	return samples, on
+}
+
+// where is the evidence of the nodes that a condition allows.
+func (e *evidence) where(allows func(node string) bool) *evidence {
+	pick := func(samples []dvfsmodel.Sample, on []string) (some []dvfsmodel.Sample, there []string) {
+		for i, node := range on {
+			if allows(node) {
+				some, there = append(some, samples[i]), append(there, node)
+			}
+		}
+		return some, there
+	}
+	part := &evidence{usage: e.usage, measured: e.measured, idle: e.idle}
+	part.recent, part.recentOn = pick(e.recent, e.recentOn)
+	part.older, part.olderOn = pick(e.older, e.olderOn)
+	part.underLimits, part.underLimitsOn = pick(e.underLimits, e.underLimitsOn)
+	return part
 }
 
 // idleBelow is the utilisation below which a GPU counts as idle: its power and time follow no clock.

@@ -20,6 +20,13 @@ type Model struct {
 	// no such runs, or limits aren't chosen.
 	Capped *choose.Capped
 
+	// Without are the models of the runs without those of each node that weighs much; nil: there is none.
+	Without map[string]*Model
+	// Left is the node whose runs contradict those of the others, and are left out; "": there is none. Own is
+	// the model of its own runs, if there is one.
+	Left string
+	Own  *Model
+
 	Version int64
 	Prior   bool // what workloads have in common, after a few samples
 	Samples int
@@ -44,6 +51,42 @@ type storedModel struct {
 	PowerError float64 `json:"power_error,omitempty"`
 
 	Capped *storedCapped `json:"capped,omitempty"`
+
+	Without map[string]*storedPart `json:"without,omitempty"` // by node
+	Left    string                 `json:"left_out,omitempty"`
+	Own     *storedPart            `json:"left_out_model,omitempty"`
+}
+
+// storedPart is a model of some of the runs.
+type storedPart struct {
+	Form         string          `json:"form"`
+	Samples      int             `json:"samples"`
+	Coefficients json.RawMessage `json:"model"`
+}
+
+// storePart is a model of some of the runs as it is stored.
+func storePart(m *Model) (*storedPart, error) {
+	if m == nil {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	r, err := modelRecord(record.WorkloadKey{}, m)
+	if err != nil {
+		return nil, err
+	}
+	return &storedPart{r.Form, r.Samples, r.Coefficients}, nil
+}
+
+// part rebuilds one; nil where that isn't possible: clocks aren't chosen by it then.
+func (p *storedPart) part(of *record.Model) *Model {
+	if p == nil {
+		return nil
+	}
+	m, err := parseModel(&record.Model{Form: p.Form, Coefficients: p.Coefficients})
+	if err != nil {
+		return nil
+	}
+	m.Version, m.Samples, m.Created = of.Version, p.Samples, of.Created
+	return m
 }
 
 type coefficient struct {
@@ -71,6 +114,19 @@ func modelRecord(key record.WorkloadKey, m *Model) (*record.Model, error) {
 	}
 	for _, c := range m.Coefficients() {
 		stored.Coefficients = append(stored.Coefficients, coefficient(c))
+	}
+	stored.Left = m.Left
+	own, err := storePart(m.Own)
+	stored.Own = own
+	for node, without := range m.Without {
+		if stored.Without == nil {
+			stored.Without = make(map[string]*storedPart)
+		}
+		part, wrong := storePart(without)
+		stored.Without[node], err = part, errors.Join(err, wrong)
+	}
+	if err != nil {
+		return nil, err
 	}
 	text, err := json.Marshal(&stored)
 	if err != nil {
@@ -121,11 +177,18 @@ func parseModel(r *record.Model) (*Model, error) {
 		return nil, errors.New("its measured clocks or its margin are impossible")
 	}
 	fitted.Settings, fitted.TimeError, fitted.PowerError = s.Settings, s.TimeError, s.PowerError
-	return &Model{Prior: s.Prior, Capped: s.Capped.model(), Model: choose.Model{
+	m := &Model{Prior: s.Prior, Capped: s.Capped.model(), Model: choose.Model{
 		Fitted: fitted, Margin: s.Margin,
 		Low:  dvfsmodel.Setting{Core: s.MinCore, Mem: s.MinMem},
 		High: dvfsmodel.Setting{Core: s.MaxCore, Mem: s.MaxMem},
-	}}, nil
+	}, Left: s.Left, Own: s.Own.part(r)}
+	for node, without := range s.Without {
+		if m.Without == nil {
+			m.Without = make(map[string]*Model)
+		}
+		m.Without[node] = without.part(r)
+	}
+	return m, nil
 }
 
 // Summary is what is shown of a model.

@@ -17,6 +17,7 @@ type standing struct {
 	model   *Model        // nil: none is in use
 	explore explore       // by the last fit
 	misses  int           // runs in a row that the prediction missed
+	missed  string        // the node of these, "" if it isn't one
 	hits    int           // runs since it was made, or since the start, that it did not miss
 	pinned  bool          // an administrator chose the version
 	chosen  epdapi.Chosen // who did, or let fits replace it again; the zero one: nobody, or not known
@@ -35,6 +36,10 @@ type View struct {
 	// Usage is the part of their time at default clocks in which the last runs were at
 	// work, at least; 0: not known.
 	Usage float64
+	// Without are the models of the runs without those of a node other than the one that is asked for, each:
+	// clocks are only chosen that all of these allow. Only is the node that all runs are of, if it is another one.
+	Without []*Model
+	Only    string
 }
 
 // Why says why there is no model.
@@ -141,7 +146,7 @@ func (s *models) standing(key record.WorkloadKey) epdapi.ModelStatus {
 // model is taken out of use.
 func (l *Learner) judge(ctx context.Context, key record.WorkloadKey, o *record.Outcome) {
 	m := l.models.get(key).Model
-	if m == nil {
+	if m == nil || o.Node == m.Left {
 		return
 	}
 	s, why := sampled(o, m.Base)
@@ -149,18 +154,23 @@ func (l *Learner) judge(ctx context.Context, key record.WorkloadKey, o *record.O
 		return
 	}
 	hit := m.hits(&s, l.options.Settings().TimeMargin)
-	missed := 0
+	missed, alone := 0, false
 	l.models.change(key, func(st *standing) {
 		if st.model != m {
 			return
+		}
+		if st.misses == 0 {
+			st.missed = o.Node
+		} else if st.missed != o.Node {
+			st.missed = ""
 		}
 		if st.misses++; hit {
 			st.misses = 0
 			st.hits++
 		}
-		missed = st.misses
+		missed, alone = st.misses, st.missed != "" && m.hasRunsBeside(o.Node)
 	})
-	if missed >= missesInARow {
+	if missed >= missesInARow && !alone { // else that node's runs are left out, not the model
 		l.retire(ctx, key, m, fmt.Sprintf("missed the last %d runs", missed))
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
@@ -51,36 +53,29 @@ func (l *Learner) refit(ctx context.Context, key record.WorkloadKey) error {
 	if seen.measured { // else what was known holds, as does the model
 		l.models.change(key, func(st *standing) { st.usage = seen.usage })
 	}
-	samples := seen.samples()
 	l.noteRuns(ctx, key, seen, base)
 	l.priors.learn(priorOf(key))
-	prior := l.priors.get(priorOf(key), base, l.owners.of(ctx, key.Workload))
-	fresh, known, noise, err := fitTo(samples, base, prior)
-	if err != nil && len(seen.older) > 0 { // perhaps the work is another one now
-		samples = seen.recent
-		fresh, known, noise, err = fitTo(samples, base, prior)
-	}
-	if err != nil {
-		return l.noModel(ctx, key, old, samples, err)
-	}
+	f := fitter{base: base, prior: l.priors.get(priorOf(key), base, l.owners.of(ctx, key.Workload))}
 	now, gpu := l.options.Settings(), l.options.GPU(key.GPUModel)
-	var common *commonLimits
 	if now.Caps {
-		common = l.priors.limits(priorOf(key), base)
-		fresh.Capped = fitCapped(seen.underLimits, base, common, now.MaxSlowdown)
+		f.caps, f.common, f.stretch = true, l.priors.limits(priorOf(key), base), now.MaxSlowdown
+	}
+	fresh, err := f.fitNodes(seen)
+	if err != nil {
+		return l.noModel(ctx, key, old, seen.samples(), err)
 	}
 	var probes explore
 	if now.Explore {
-		probes.clocks = candidates(known, noise, &gpu)
+		probes.clocks = candidates(fresh.known, fresh.noise, &gpu)
 	}
 	if now.Explore && now.Caps {
-		probes.limits = limitCandidates(seen.underLimits, noise, base, common, &gpu, now.MaxSlowdown)
+		probes.limits = limitCandidates(fresh.seen.underLimits, fresh.noise, base, f.common, &gpu, now.MaxSlowdown)
 	}
-	if old != nil && fresh.like(old, samples) && sameCapped(fresh.Capped, old.Capped, seen.underLimits) {
+	if old != nil && fresh.sameAs(old) {
 		l.models.change(key, func(st *standing) { st.explore = probes })
 		return nil
 	}
-	return l.adopt(ctx, key, fresh, probes)
+	return l.adopt(ctx, key, fresh.model, probes)
 }
 
 // noModel notes why a workload gets no new model. The one in use stays, unless
@@ -125,7 +120,11 @@ func (l *Learner) adopt(
 	if err != nil {
 		return fmt.Errorf("refit: %w", err)
 	}
-	fresh.Version = version
+	for _, m := range append(slices.Collect(maps.Values(fresh.Without)), fresh, fresh.Own) {
+		if m != nil {
+			m.Version, m.Created = version, fresh.Created
+		}
+	}
 	l.fitted.Add(1)
 	if !pinned {
 		l.models.change(key, func(st *standing) {

@@ -191,13 +191,14 @@ func (s *Store) OutcomesOfJob(ctx context.Context, cluster string, jobID int64) 
 }
 
 // HasAnotherOfRun reports whether an outcome counts that is another run's by its id, of the same job on the
-// same node, submitted at the same time and requeued as often. Of a stored run it is what it was then.
+// same node, submitted at the same time, or, where nobody knows when, requeued as often. Of a stored run it is
+// what it was then.
 func (s *Store) HasAnotherOfRun(ctx context.Context, o *record.Outcome) (another bool, err error) {
 	err = s.db.read.QueryRowContext(ctx, `
 SELECT COALESCE((SELECT unmatched FROM outcomes WHERE cluster = ?2 AND run_id = ?6 AND node = ?3),
-	EXISTS (SELECT 1 FROM outcomes WHERE job_id = ?1 AND cluster = ?2 AND node = ?3 AND submitted_us = ?4
-		AND restart_count = ?5 AND run_id != ?6 AND NOT unmatched))`, o.JobID, o.Cluster, o.Node,
-		record.Micro(o.Submitted).UnixMicro(), o.Restart, o.RunID).Scan(&another)
+	EXISTS (SELECT 1 FROM outcomes WHERE job_id = ?1 AND cluster = ?2 AND node = ?3 AND submitted_us IS ?4
+		AND (?4 IS NOT NULL OR restart_count = ?5) AND run_id != ?6 AND NOT unmatched))`, o.JobID, o.Cluster, o.Node,
+		nullableMicros(record.Micro(o.Submitted)), o.Restart, o.RunID).Scan(&another)
 	if err != nil {
 		return false, fmt.Errorf("outcomes of job %d on %.80q: %w", o.JobID, o.Node, err)
 	}
@@ -215,7 +216,7 @@ func scanOutcome(row scanner, o *record.Outcome) (id int64, err error) {
 	if err := row.Scan(into...); err != nil {
 		return 0, fmt.Errorf("run %.40q: %w", o.RunID, err)
 	}
-	o.DropImplausible(0) // of a database that somebody wrote into
+	o.DropImplausible(&record.Bounds{}) // of a database that somebody wrote into
 	return id, nil
 }
 

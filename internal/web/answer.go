@@ -30,7 +30,9 @@ type Options struct {
 	Tokens func() (*login.Tokens, error)
 	// TLS reports whether the port is reached by TLS, so that cookies are sent by it
 	// alone.
-	TLS     bool
+	TLS bool
+	// Proved hears of each request at a port that has a session; nil: nobody does.
+	Proved  func(*http.Request)
 	Version string
 	Now     func() time.Time // nil: time.Now
 	Log     *slog.Logger     // nil: nothing is logged
@@ -72,6 +74,7 @@ func (s *Site) Network() http.Handler {
 			if known, ok := s.sessions.Viewer(c.Value, s.tokens(), s.options.Now(),
 				r.Header.Get(liveHeader) != ""); ok {
 				v = known
+				s.options.Proved(r)
 			}
 		}
 		r = r.WithContext(markPortRequest(login.WithViewer(r.Context(), v)))

@@ -18,6 +18,9 @@ func New(o Options) *Site {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	if o.Proved == nil {
+		o.Proved = func(*http.Request) {}
+	}
 	if o.Terms == nil {
 		o.Terms = defaultTerms
 	}

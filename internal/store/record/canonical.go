@@ -90,7 +90,7 @@ func (o *Outcome) Canonical() (Outcome, error) {
 	if err := c.Profile.validate(); err != nil {
 		return c, fmt.Errorf("%w: run %s: %w", ErrInvalid, c.RunID, err)
 	}
-	c.DropImplausible(0)
+	c.DropImplausible(&Bounds{})
 	return c, nil
 }
 
@@ -248,6 +248,8 @@ var (
 // outcome knows nothing. It isn't part of what tells two deliveries apart.
 type Implausible struct {
 	Why             string                     `json:"why"` // what it is, and what there can be at most
+	GPUs            []string                   `json:"gpus,omitempty"`
+	Setting         dvfsmodel.Setting          `json:"setting,omitzero"` // which wasn't decided
 	Submitted       time.Time                  `json:"submitted,omitzero"`
 	Started         time.Time                  `json:"started,omitzero"`
 	Ended           time.Time                  `json:"ended,omitzero"`
@@ -270,18 +272,32 @@ type Implausible struct {
 // IsZero tells that there was nothing of the kind.
 func (p *Implausible) IsZero() bool { return p.Why == "" }
 
-// DropImplausible moves what can't be from the outcome to its Implausible: times, and
-// what is more than a run of that time can have used on so many GPUs, of which each
-// draws at most so much (0: [MaxGPUPower]).
-func (o *Outcome) DropImplausible(gpuPower dvfsmodel.Watt) {
-	d := implausibleFilter{o: o, into: &o.Implausible}
+// Bounds are what a run can have come to at most, by what others than its sender know of it: by its
+// decision, by Slurm, and by what its GPUs draw. A zero value bounds nothing.
+type Bounds struct {
+	GPUs         int            // that it had on its node
+	GPUPower     dvfsmodel.Watt // of one of them
+	Began, Ended time.Time      // between which it ran
+	Lasted       float64        // seconds
+}
+
+// ClockSkew is how far apart the clocks of a node and of Slurm may be: munge refuses a credential that is
+// older, or from further ahead, than 300 s (munged(8), --max-ttl and its default), and so Slurm such a node.
+const ClockSkew = 300 * time.Second
+
+// DropImplausible moves what can't be from the outcome to its Implausible: GPUs and times
+// that aren't within the bounds, and what is more than a run of that time can have used on so many GPUs.
+func (o *Outcome) DropImplausible(b *Bounds) {
+	d := implausibleFilter{o: o, into: &o.Implausible, bounds: b}
+	gpuPower := b.GPUPower
 	if gpuPower <= 0 || gpuPower > MaxGPUPower {
 		gpuPower = MaxGPUPower
 	}
-	gpus := len(o.GPUs)
-	if gpus == 0 {
-		gpus = MaxGPUs
+	if b.GPUs > 0 && len(o.GPUs) > b.GPUs {
+		d.note("%d GPUs, it had %d", len(o.GPUs), b.GPUs)
+		d.into.GPUs, o.GPUs = o.GPUs, slices.Clone(o.GPUs[:b.GPUs])
 	}
+	gpus := cmp.Or(len(o.GPUs), b.GPUs, MaxGPUs)
 	power := float64(gpus) * float64(gpuPower)
 	lasted := d.checkTimes()
 	d.checkEnergies(lasted, power)
@@ -296,19 +312,36 @@ func (o *Outcome) DropImplausible(gpuPower dvfsmodel.Watt) {
 		maxMHz)
 	d.checkRestarted(power)
 	d.checkStays(lasted, power)
-	if len(d.why) > 0 {
-		if d.into.Why != "" {
-			d.why = append([]string{d.into.Why}, d.why...)
-		}
-		d.into.Why = strings.Join(d.why, "; ")
-	}
+	d.explain()
+}
+
+// DropSetting moves clocks at which the run can't have been locked, and why: it is of no workload then, as
+// no model is to learn from it, and in no arm.
+func (o *Outcome) DropSetting(why string) {
+	d := implausibleFilter{o: o, into: &o.Implausible}
+	d.note("locked at %s: %s", o.Setting.Words(), why)
+	d.into.Setting, o.Setting = o.Setting, dvfsmodel.Setting{}
+	o.Workload, o.Arm = "", live.ArmExcluded
+	d.explain()
 }
 
 // implausibleFilter moves what can't be out of an outcome.
 type implausibleFilter struct {
-	o    *Outcome
-	into *Implausible
-	why  []string
+	o      *Outcome
+	into   *Implausible
+	bounds *Bounds
+	why    []string
+}
+
+// explain adds the reasons to those that there are.
+func (d *implausibleFilter) explain() {
+	if len(d.why) == 0 {
+		return
+	}
+	if d.into.Why != "" {
+		d.why = append([]string{d.into.Why}, d.why...)
+	}
+	d.into.Why = strings.Join(d.why, "; ")
 }
 
 func (d *implausibleFilter) note(format string, args ...any) {
@@ -345,12 +378,33 @@ func (d *implausibleFilter) checkTimes() (lasted float64) {
 		d.note("started %s after it ended", o.Started.Sub(o.Ended).Round(time.Second))
 		d.into.Started, o.Started = o.Started, time.Time{}
 	}
+	d.moveIntoBounds(&o.Started, &d.into.Started, "started", d.bounds.Began)
+	d.moveIntoBounds(&o.Ended, &d.into.Ended, "ended", d.bounds.Ended)
 	span := MaxRunTime
+	if d.bounds.Lasted > 0 {
+		span = min(span, d.bounds.Lasted)
+	}
 	if !o.Started.IsZero() && !o.Ended.IsZero() {
 		span = min(span, o.Ended.Sub(o.Started).Seconds()+spanSlack)
 	}
 	d.checkNumber(&o.TimeS, &d.into.TimeS, "time", "s", span)
 	return o.TimeS.Or(span)
+}
+
+// moveIntoBounds puts a time that can't be one of the run, as its node's clock is wrong, at that end of the
+// run's time which it is of.
+func (d *implausibleFilter) moveIntoBounds(from, to *time.Time, what string, end time.Time) {
+	b := d.bounds
+	if from.IsZero() || end.IsZero() || !from.Before(b.Began.Add(-ClockSkew)) &&
+		(b.Ended.IsZero() || !from.After(b.Ended.Add(ClockSkew))) {
+		return
+	}
+	d.note("%s %s, it ran from %s to %s", what, from.Format(time.RFC3339), b.Began.Format(time.RFC3339),
+		b.Ended.Format(time.RFC3339))
+	if to.IsZero() {
+		*to = *from
+	}
+	*from = Micro(end)
 }
 
 // checkEnergies moves the energies of a run that lasted so long on GPUs that draw so much.

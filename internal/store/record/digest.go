@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/live"
 )
 
@@ -64,6 +65,12 @@ func (o *Outcome) withImplausible() Outcome {
 		if !t.from.IsZero() {
 			*t.to = *t.from
 		}
+	}
+	if p.GPUs != nil {
+		sent.GPUs = p.GPUs
+	}
+	if p.Setting != (dvfsmodel.Setting{}) {
+		sent.Setting = p.Setting
 	}
 	sent.Implausible = Implausible{}
 	return sent

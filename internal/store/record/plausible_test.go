@@ -98,7 +98,7 @@ func TestWhatCantBeOfARunIsSetAsideAndTheRestStays(t *testing.T) {
 			o, raw := ran(), ran()
 			c.spoil(&o)
 			c.spoil(&raw)
-			o.DropImplausible(c.limit)
+			o.DropImplausible(&record.Bounds{GPUPower: c.limit})
 			for what, pair := range map[string]struct {
 				of   live.Number
 				want bool
