@@ -367,47 +367,6 @@ func upHost(line string) string {
 	return words[at+1]
 }
 
-// Accounting is the answer to Client.Accounting.
-type Accounting struct {
-	Jobs     []AccountingRecord // jobs only, no steps
-	Rejected []RejectedLine
-}
-
-// Accounting gives the jobs that were in any state since a time, or of them only some. A job that was
-// requeued has a line per run. Ask again from the start of the last answer
-// minus a minute or so: slurmdbd learns of ends with a delay.
-func (c *Client) Accounting(ctx context.Context, since time.Time, only ...JobID) (Accounting, error) {
-	start := since.UTC().Format("2006-01-02T15:04:05")
-	which := []string{"--starttime=" + start}
-	if len(only) > 0 {
-		ids := make([]string, len(only))
-		for i, id := range only {
-			ids[i] = id.String()
-		}
-		which = append(which, "--jobs="+strings.Join(ids, ","))
-	}
-	return coalesce(ctx, c, "sacct "+strings.Join(which, " "), func(ctx context.Context) (Accounting, error) {
-		out, err := c.command(ctx, "sacct", append([]string{
-			"--parsable2", "--allusers", "--duplicates", "--delimiter=\x1f",
-			"--format=" + strings.Join(AccountingColumns, ","),
-		}, which...)...)
-		if err != nil {
-			return Accounting{}, err
-		}
-		rows, rejected, err := ParseAccounting("sacct", out, "\x1f", time.UTC)
-		if err != nil {
-			return Accounting{}, err
-		}
-		answer := Accounting{Rejected: rejected}
-		for _, r := range rows {
-			if r.Step == "" {
-				answer.Jobs = append(answer.Jobs, r)
-			}
-		}
-		return answer, nil
-	})
-}
-
 // ArrayJob is a job array that was submitted, on a cluster if it was named.
 type ArrayJob struct {
 	ID      JobID

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/decide"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/store"
@@ -42,7 +43,7 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 		return 0, fmt.Errorf("%w: %w", ErrNotYet, err)
 	}
 	settings, job := c.settings.Load(), settled.Job
-	settled.Bounds.GPUPower = c.mostPower(settings, o.GPUModel)
+	settled.Bounds.GPUPower = settings.mostPower(o.GPUModel, &c.decider.GPUs)
 	o.DropImplausible(&settled.Bounds)
 	if !sent.Unmatched && (o.DecisionID == 0 || o.Workload == "") {
 		if err := c.attributeUndecided(ctx, id, &o, settled.Submitted, job); err != nil {
@@ -197,13 +198,13 @@ const limitMargin = 1.5
 
 // mostPower is more than a GPU of a model draws: by its profile, and by the limits that agents read from
 // boards of its name; 0: neither tells.
-func (c *Controller) mostPower(s *Settings, model string) dvfsmodel.Watt {
+func (s *Settings) mostPower(model string, seen *decide.SeenGPUs) dvfsmodel.Watt {
 	p := s.Profiles.Find(model)
 	if p == nil {
 		return 0
 	}
 	most := powerMargin * p.BusyW
-	if limit := c.decider.GPUs.HighestLimit(model); limit > 0 && !s.IsModule(model) { // else the CPUs are in it
+	if limit := seen.HighestLimit(model); limit > 0 && !s.IsModule(model) { // else the CPUs are in it
 		most = min(most, limitMargin*limit)
 	}
 	return most
