@@ -322,3 +322,13 @@ func TestAJobOfTheWrongKindSaysWhichFieldAndWhatIsWanted(t *testing.T) {
 		}
 	}
 }
+
+func TestTextOfSeveralLinesIsShownAsOne(t *testing.T) {
+	for text, want := range map[string]string{
+		"munge: away\nmunge: again\n": "munge: away / munge: again", "one\n": "one", "a\tb\r": `a\x09b\x0d`, "\n": "",
+	} {
+		if got := slurm.Printable(text, 100); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

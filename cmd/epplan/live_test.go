@@ -63,7 +63,7 @@ func TestWhatEpdRefusesIsOneSafeLine(t *testing.T) {
 	}{
 		{
 			http.StatusForbidden, `{"error":"not allowed\u001b[2J\nerror: forged"}`,
-			`error: /v1/savings: epd refuses: not allowed\x1b[2J\x0aerror: forged`,
+			`error: /v1/savings: epd refuses: not allowed\x1b[2J / error: forged`,
 		},
 		{http.StatusServiceUnavailable, `<html>`, "error: /v1/savings: epd answers 503 Service Unavailable"},
 		{http.StatusOK, "[1", "error: /v1/savings: the answer makes no sense: unexpected end of JSON input"},

@@ -26,7 +26,7 @@ func TestWhatNodesDidIsLoggedAndNothingElseIsBelieved(t *testing.T) {
 	}
 	for _, want := range []string{
 		"msg=suspend nodes=2 first=n1 failed=1",
-		`msg="suspend failed" node=n2 error=no\x0aBMC`, "msg=resume nodes=1",
+		`msg="suspend failed" node=n2 error="no / BMC"`, "msg=resume nodes=1",
 	} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log has no %s: %s", want, &log)

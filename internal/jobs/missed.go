@@ -46,11 +46,20 @@ func (m *missed) note(ctx context.Context, ended map[slurm.JobID]knownJob) {
 			seen[id] = before
 			continue
 		}
-		if job.GPUs == 0 || job.Submitted == 0 || !m.reported(job.unusual().nodeList) || ctx.Err() != nil {
+		neverBack := job.Restarts > 0 && job.unusual().nodeList == "" // queued anew, and ended while it waited
+		if job.GPUs == 0 || job.Submitted == 0 || ctx.Err() != nil ||
+			!neverBack && !m.reported(job.unusual().nodeList) {
 			continue // perhaps its agent reports later
 		}
 		look := lookup{submitted: job.Submitted}
 		found, err := m.options.recorded(ctx, id, job.Submitted)
+		if neverBack && err == nil && found == nil { // its runs before are known, or it isn't one of ours
+			var before []store.ListedJob
+			if before, err = m.options.submissions(ctx, id); err == nil && len(before) == 0 {
+				seen[id] = look
+				continue
+			}
+		}
 		switch {
 		case err != nil:
 		case found == nil:

@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"reflect"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
@@ -314,6 +316,42 @@ func TestAJobWhoseRecordCantBeReadIsntGone(t *testing.T) {
 		if status, _ := tracker.Status(); !slices.Equal(known, c.want) || status.Unread != c.unread.Records {
 			t.Errorf("%s: known %v, want %v; %+v", name, known, c.want, status)
 		}
+	}
+}
+
+// requeuedBefore has one run of job 7, which was queued anew after it.
+type requeuedBefore struct{ Records }
+
+func (requeuedBefore) JobRows(_ context.Context, f *store.JobFilter, _ int64, _ int) (store.ListedPage, error) {
+	if f.ID != 7 {
+		return store.ListedPage{}, nil
+	}
+	return store.ListedPage{Jobs: []store.ListedJob{{
+		Job:   record.Job{ID: 7, Submitted: time.Unix(1000, 0), State: string(slurm.Requeued)},
+		Shown: string(slurm.Requeued),
+	}}}, nil
+}
+
+func TestARequeuedJobThatIsCancelledWhileItWaitsIsShownSo(t *testing.T) {
+	var written []string
+	tracker := newTracker(func(o *Options) {
+		o.Records = requeuedBefore{}
+		o.Write = func(j *record.Job) { written = append(written, fmt.Sprintf("%d %s", j.ID, j.State)) }
+	})
+	job := func(id slurm.JobID, restarts int) slurm.Job {
+		return slurm.Job{
+			ID: id, State: slurm.JobState{Base: slurm.Cancelled}, Restarts: restarts, Submit: time.Unix(2000, 0),
+			Requested: slurm.TRES{"gres/gpu": 1}, Name: "a",
+		}
+	}
+	s := &squeue{list: []slurm.Job{job(7, 1), job(8, 1), job(9, 0)}} // 8 ran without epd, and 9 never
+	for range 2 {
+		if err := tracker.syncJobs(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(written, []string{"7 CANCELLED"}) {
+		t.Errorf("written: %v", written)
 	}
 }
 

@@ -91,7 +91,7 @@ func safeCell(text string) string { return queue.EscapeFormula(visibleText(text)
 func visibleText(text string) string {
 	for i := range len(text) {
 		if text[i] < ' ' || text[i] > '~' {
-			return slurm.Printable(text, maxVisible)
+			return slurm.Printable(strings.ReplaceAll(text, "\n", `\x0a`), maxVisible)
 		}
 	}
 	return text // as nearly all
