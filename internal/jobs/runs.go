@@ -145,8 +145,8 @@ const (
 	maxWaiting = 100_000
 )
 
-// late reports whether an outcome goes on well beyond the end of its job, and beyond the time that Slurm gives
-// a job which it ends: something ran before its Epilog, and its agent didn't know. A node whose clock is
+// late reports whether an outcome goes on well beyond the end of its job, and beyond the time that Slurm
+// gives a job which it ends: something ran before its Epilog, and its agent didn't know. A node whose clock is
 // ahead of the controller's ended no later for that.
 func (e *ending) late(o *record.Outcome, run *Run) bool {
 	const whole = time.Second // Slurm cuts fractions off
