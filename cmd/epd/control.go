@@ -74,8 +74,7 @@ func (p *program) joinControl() error {
 			Slurm: slurm.NewClient(runner, epdapi.QueueWait), Records: records, Cluster: options.Cluster,
 			Kind: func() config.AccountEnergy { return p.control.Settings().Live.Account }, Now: time.Now, Log: p.log,
 		})
-		p.loops = append(p.loops, energies.Run)
-		options.EnergiesForeign = energies.Foreign
+		p.loops, options.EnergiesForeign = append(p.loops, energies.Run), energies.Foreign
 		count := options.OnOutcome
 		options.OnOutcome = func(o *record.Outcome, partition string) {
 			count(o, partition)
