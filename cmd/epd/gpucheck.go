@@ -234,6 +234,7 @@ func (l *childLocker) Restore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	options.SiteClocks = siteOfNode(l.Context)
 	ctx, cancel := context.WithTimeout(ctx, restoreBound)
 	defer cancel()
 	report, err := agent.RestoreJournal(ctx, options)
@@ -241,6 +242,15 @@ func (l *childLocker) Restore(ctx context.Context) error {
 		_, _ = fmt.Fprintf(l.stderr, "warning: %s\n", slurm.Printable(note, 1000))
 	}
 	return errors.Join(err, report.Err(), os.RemoveAll(filepath.Join(l.folder, "runs")))
+}
+
+// siteOfNode returns the site's clocks as the node's agent knows them: a check gives GPUs back to these.
+func siteOfNode(c *cli.Context) func(gpu.Identity) (dvfsmodel.Setting, bool) {
+	folder, err := agent.OpenToGiveBack(filepath.Join(c.String("state"), "journal"))
+	if err != nil {
+		return nil // no agent has been here
+	}
+	return agent.SiteInBaselines(folder)
 }
 
 // holdGPU is the process that locks one GPU as an agent does and goes on until it is killed, or
@@ -260,6 +270,7 @@ func holdGPU(c *cli.Context, uuid string, stdin io.Reader, stdout io.Writer) err
 	if err != nil {
 		return err
 	}
+	options.SiteClocks = siteOfNode(c)
 	a := agent.New(options)
 	defer a.Close()
 	if _, err := a.Start(c.Context); err != nil {

@@ -66,7 +66,8 @@ func TestACheckOfSimulatedGPUsLocksKillsAndGivesBack(t *testing.T) {
 			t.Errorf("%+v", g)
 		}
 	}
-	if left, err := os.ReadDir(filepath.Join(state, "gpu-check", "journal")); err != nil || len(left) > 0 {
+	left, err := filepath.Glob(filepath.Join(state, "gpu-check", "journal", "*.json"))
+	if err != nil || len(left) > 0 {
 		t.Errorf("left in the journal: %v, %v", left, err)
 	}
 }

@@ -92,6 +92,9 @@ func restore(c *cli.Context, stderr io.Writer) error {
 		return err
 	}
 	if journal == "" && len(queues) == 0 {
+		if insecure := statedir.Check(c.String("state")); insecure != nil && !errors.Is(insecure, fs.ErrNotExist) {
+			return insecure //nolint:wrapcheck // says all
+		}
 		_, _ = fmt.Fprintf(stderr, "note: %s has neither a journal nor levers: nothing is to be given back\n",
 			slurm.Printable(c.String("state"), 1000))
 	}

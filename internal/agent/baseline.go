@@ -19,6 +19,18 @@ type baselines struct {
 	siteClocks func(gpu.Identity) (dvfsmodel.Setting, bool)
 }
 
+// SiteInBaselines returns the site's clocks as the baselines of a journal have them, for [Options.SiteClocks] of
+// an agent with another journal.
+func SiteInBaselines(folder FS) func(gpu.Identity) (dvfsmodel.Setting, bool) {
+	return func(id gpu.Identity) (dvfsmodel.Setting, bool) {
+		b, err := journal{folder}.readBaseline(id.UUID)
+		if err != nil || b == nil {
+			return dvfsmodel.Setting{}, false
+		}
+		return dvfsmodel.Setting{Core: b.Site.Core, Mem: b.Site.Mem}, true
+	}
+}
+
 // of returns what is known of a GPU without epd: as read or written last. Of another boot only the
 // site's clocks count.
 func (s *baselines) of(c *managedGPU) (baseline, error) {

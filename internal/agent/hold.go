@@ -304,7 +304,7 @@ func (h *Held) backOn(control gpu.Control) func(gpu.Device) (note string, err er
 		switch {
 		case err != nil:
 			return "", err //nolint:wrapcheck // names the GPU
-		case h.isOurs(control, now):
+		case h.IsOurs(control, now):
 			return "", control.GiveBack(dev, h.Value, h.PriorValue) //nolint:wrapcheck // names the GPU
 		case control.IsAt(now, h.PriorValue):
 			return "", nil
@@ -323,7 +323,7 @@ func (h *Held) checkOn(control gpu.Control, dev gpu.Device) error {
 	if err != nil {
 		return err //nolint:wrapcheck // names the GPU
 	}
-	if !h.isOurs(control, now) && !control.IsAt(now, h.PriorValue) {
+	if !h.IsOurs(control, now) && !control.IsAt(now, h.PriorValue) {
 		return fmt.Errorf("%w: its %s is %s", errLimitChanged, control, control.Words(now))
 	}
 	return nil

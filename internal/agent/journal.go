@@ -235,9 +235,9 @@ func (h *Held) isValid(control gpu.Control) bool {
 	return false
 }
 
-// isOurs reports whether a control is at what the agent set it to. Between the entry of a new value and its
+// IsOurs reports whether a control is at what the agent set it to. Between the entry of a new value and its
 // setting it is still at the value before.
-func (h *Held) isOurs(control gpu.Control, now gpu.Value) bool {
+func (h *Held) IsOurs(control gpu.Control, now gpu.Value) bool {
 	return control.IsAt(now, h.Value) || h.Was != 0 && control.IsAt(now, h.Was)
 }
 

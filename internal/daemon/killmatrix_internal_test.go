@@ -329,7 +329,7 @@ func (t *trial) wantNoted() {
 func (t *trial) wantInOrder() {
 	t.t.Helper()
 	t.wantHeld()
-	for _, name := range t.disk.Names() {
+	for _, name := range slices.DeleteFunc(t.disk.Names(), isBaseline) {
 		t.t.Errorf("left behind: %s", name)
 	}
 	if left := t.now.options.Spool.Len() + len(t.now.options.Agent.Runs().Ended()); left > 0 {

@@ -19,10 +19,10 @@ type settable struct {
 // powerLimit is what is known of the power limit of GPUs, zero where it can't be set on all of them,
 // and whether the core clock of any can't be locked.
 func (d *AgentServer) powerLimit(uuids []string) (limit epdapi.PowerLimit, coreFixed bool) {
-	prior := make(map[string]dvfsmodel.Watt) // of limits that may be left of another run
+	held := make(map[string]agent.Held) // limits that may be left of another run
 	for _, g := range d.options.Agent.State().GPUs {
 		if g.Entry != nil {
-			prior[g.Identity.UUID] = dvfsmodel.Watt(g.Entry.Controls[gpu.PowerLimit].PriorValue)
+			held[g.Identity.UUID] = g.Entry.Controls[gpu.PowerLimit]
 		}
 	}
 	answers := make([]settable, len(uuids))
@@ -31,8 +31,8 @@ func (d *AgentServer) powerLimit(uuids []string) (limit epdapi.PowerLimit, coreF
 	for i, uuid := range uuids {
 		group.Go(func() {
 			answer, err := agent.CallGPU(d.options.Agent.GPUs(), uuid, settableOf)
-			if answer.limit > 0 {
-				answer.limit = max(answer.limit, prior[uuid])
+			if h := held[uuid]; answer.limit > 0 && h.IsOurs(gpu.PowerLimit, gpu.Value(answer.limit)) {
+				answer.limit = max(answer.limit, dvfsmodel.Watt(h.PriorValue))
 			}
 			answers[i], known[i] = answer, err == nil
 		})

@@ -198,7 +198,7 @@ func (m *machine) lock() {
 
 // locked reports whether the journal names a clock.
 func (m *machine) locked() bool {
-	entries, _ := os.ReadDir(m.path("/var/lib/epplan/journal"))
+	entries, _ := filepath.Glob(m.path("/var/lib/epplan/journal/*.json"))
 	return len(entries) > 0
 }
 
