@@ -200,10 +200,30 @@ func (s *Site) hookScript(hook slurm.Hook) string {
 	if s.Journal != "" && hook == slurm.Epilog {
 		command += " --journal " + s.Journal
 	}
-	return withSignature("#",
-		"#!/bin/sh\n# epplan: ends with 0 within 2 s whatever happens; a node must not be drained by it.\n"+
-			"/usr/bin/timeout -k 0.2 2 "+command+" </dev/null >/dev/null 2>&1\nexit 0\n")
+	return withSignature("#", strings.NewReplacer("@COMMAND@", command, "@HOOK@", hookKey(hook)).Replace(hookText))
 }
+
+// hookText is the script. A hook of epplan's ends with another status than 0 only if it can't do anything: it isn't
+// there (127), can't be run (126), or was killed (124, 137). The file of the last word is claimed by its time, so that
+// of several hooks at once one speaks. Slurm kills what a hook leaves behind, so that the word is waited for.
+const hookText = `#!/bin/sh
+# epplan: ends with 0 within 2.7 s whatever happens; a node must not be drained by it.
+/usr/bin/timeout -k 0.2 2 @COMMAND@ </dev/null >/dev/null 2>&1 && exit 0
+# It couldn't be run, or was killed: syslog has it, at most once a minute for each kind of hook.
+{
+	status=$? said=/run/epplan-@HOOK@-failed last=0
+	read -r last <"$said"
+	case $last in '' | *[!0-9]*) last=0 ;; esac
+	now=$(/bin/date +%s)
+	if [ $((now - last)) -ge 60 ] && (set -C && : >"$said.$last"); then
+		echo "$now" >"$said"
+		for claim in "$said".*; do [ "$claim" = "$said.$last" ] || /bin/rm -f "$claim"; done
+		/usr/bin/timeout -k 0.1 0.3 /usr/bin/logger -t epplan -p daemon.err \
+			"@HOOK@ of job ${SLURM_JOB_ID:-?} didn't reach epd: @COMMAND@ ended with status $status (127: not there, 126: not to be run, 124 or 137: too slow)"
+	fi
+} </dev/null >/dev/null 2>&1
+exit 0
+`
 
 // hookFolder is where our Prolog or Epilog is when the site has no folder of its own.
 func (s *Site) hookFolder(hook slurm.Hook) string {

@@ -1,0 +1,6 @@
+package install
+
+import "github.com/epplan/epplan/slurm"
+
+// HookScript is the site's further Prolog or Epilog.
+func (s *Site) HookScript(hook slurm.Hook) string { return s.hookScript(hook) }
