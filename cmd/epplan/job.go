@@ -74,7 +74,7 @@ func jobText(v *epdapi.JobView) string {
 		writeDecision(&b, &v.Decisions[i])
 	}
 	if len(v.Decisions) == 0 {
-		b.WriteString("\nNothing is decided before it starts; epplan explain says what would be.\n")
+		b.WriteString("\n" + printable(v.UndecidedWords()) + "\n")
 	}
 	for i := range v.Outcomes {
 		o := &v.Outcomes[i]

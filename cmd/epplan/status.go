@@ -119,6 +119,9 @@ func writeController(b *strings.Builder, s *epdapi.ControllerStatus) {
 	b.WriteString(s.ForeignText() + s.Queue.UnreadText("jobs") + s.Nodes.UnreadText("nodes"))
 	writeSync(b, "jobs", &s.Queue)
 	writeSync(b, "nodes", &s.Nodes)
+	for _, line := range s.HookWords() {
+		b.WriteString("trouble: " + line + "\n")
+	}
 	if s.Trouble != "" {
 		b.WriteString("trouble: " + slurm.Printable(s.Trouble, 400) + "\n")
 	}

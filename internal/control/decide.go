@@ -31,6 +31,7 @@ func (c *Controller) Decide(ctx context.Context, r *epdapi.DecideRequest) (live.
 		c.options.OnDecide(Observed{Took: took, Fault: decide.FaultRequest})
 		return live.Decision{}, err
 	}
+	c.Jobs.Hooks.SawProlog(r.Job, r.Node)
 	d, made, again := c.decider.Decide(ctx, r)
 	took := time.Since(begin)
 	c.counters.decideTook(took)

@@ -18,7 +18,10 @@ func (c *Controller) Report(_ context.Context, r *epdapi.NodeReport) (epdapi.Rep
 	if err := checkReport(r); err != nil {
 		return epdapi.ReportAnswer{}, err
 	}
-	every := c.reports.Put(c.options.Clock(), r, func(id slurm.JobID) bool {
+	c.Jobs.Hooks.Reported(r)
+	kept := *r
+	kept.Prologs = nil
+	every := c.reports.Put(c.options.Clock(), &kept, func(id slurm.JobID) bool {
 		return sharesGPU(c.Jobs.Get(id))
 	})
 	if len(r.GPUs) > 0 {
@@ -46,6 +49,9 @@ func checkReport(r *epdapi.NodeReport) error {
 		return fmt.Errorf("%w: a report of %d GPUs, %d runs and %d troubles, want at most %d, %d and %d",
 			ErrRequest, len(r.GPUs), len(r.Runs),
 			len(r.Troubles), epdapi.MaxReportGPUs, epdapi.MaxReportRuns, epdapi.MaxReportTroubles)
+	}
+	if n := len(r.Prologs); n > epdapi.MaxReportPrologs {
+		return fmt.Errorf("%w: a report of %d Prologs, want at most %d", ErrRequest, n, epdapi.MaxReportPrologs)
 	}
 	for i := range r.Runs {
 		if n := len(r.Runs[i].GPUs); n > epdapi.MaxReportGPUs {

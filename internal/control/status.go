@@ -93,6 +93,8 @@ func (c *Controller) status() epdapi.ControllerStatus {
 		SlowestDecideS: math.Round(float64(n.slowestDecide.Load())/1e3) / 1e6,
 	}
 	status.Jobs, status.Tokens = c.Jobs.Len()
+	status.MissedPrologs = c.Jobs.Hooks.MissedPrologs()
+	status.TokensSeen, status.TokensMissing = c.Jobs.Hooks.Submissions()
 	status.Asleep, status.Waking = sleepers(c.Jobs.Nodes())
 	status.Forecasts = c.forecasts.Status()
 	status.Decided = c.decider.Len()

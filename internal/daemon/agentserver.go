@@ -89,6 +89,7 @@ type AgentServer struct {
 	hooks    sync.WaitGroup // that are under way
 	waiting  *latePrologs
 	order    *hookOrder
+	prologs  recentPrologs
 
 	mu       sync.Mutex
 	stopping bool // no Prolog is begun any more

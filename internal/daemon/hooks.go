@@ -28,6 +28,7 @@ var defaultPrologBounds = PrologBounds{600 * time.Millisecond, 300 * time.Millis
 // prolog opens a run on the GPUs that Slurm gave the job, and locks their
 // clocks if that was decided. It always has an answer.
 func (d *AgentServer) prolog(ctx context.Context, e *slurm.HookEvent) slurm.HookAnswer {
+	d.prologs.add(e.Job)
 	switch {
 	case !e.GPUsKnown || len(e.GPUs)+len(e.MIG) == 0:
 		return hookAnswer(false, "", "no GPUs: nothing to do")

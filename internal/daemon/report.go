@@ -104,7 +104,7 @@ func (d *AgentServer) nodeReport() *epdapi.NodeReport {
 	r := &epdapi.NodeReport{
 		Node: d.options.Node, Version: d.options.Version, Started: d.started, At: time.Now(),
 		GPUs: []epdapi.NodeGPU{}, Runs: []epdapi.NodeRun{}, Troubles: []epdapi.Problem{},
-		Unrecorded: d.options.Spool.Len(), Steps: state.Steps,
+		Unrecorded: d.options.Spool.Len(), Steps: state.Steps, Prologs: d.prologs.jobs(),
 	}
 	if aside, err := d.options.Spool.Aside(); err == nil {
 		r.Aside = len(aside)
@@ -163,4 +163,23 @@ func (d *AgentServer) reportGPU(state *agent.GPUState) epdapi.NodeGPU {
 		}
 	}
 	return out
+}
+
+// recentPrologs are the jobs whose Prologs came last, for the controller, which knows from Slurm whose should have.
+type recentPrologs struct {
+	mu   sync.Mutex
+	list []slurm.JobID // oldest first
+}
+
+func (p *recentPrologs) add(job slurm.JobID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.list = append(p.list, job)
+	p.list = p.list[max(0, len(p.list)-epdapi.MaxReportPrologs):]
+}
+
+func (p *recentPrologs) jobs() []slurm.JobID {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]slurm.JobID{}, p.list...)
 }

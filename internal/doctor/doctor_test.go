@@ -379,6 +379,10 @@ func brokenEPD() []broken {
 		{"slurm-sync", func(m *machine) { m.agent.Controller.Queue.Failures = 4 }},
 		{"comment-foreign", func(m *machine) { m.agent.Controller.ForeignComments = 3 }},
 		{"slurm-unread", func(m *machine) { m.agent.Controller.Queue.Unread = 2 }},
+		{"prolog-missed", func(m *machine) {
+			m.agent.Controller.MissedPrologs = []epdapi.MissedProlog{{Node: "n7", Jobs: 12, Since: now, Last: 9}}
+		}},
+		{"submit-missed", func(m *machine) { m.agent.Controller.TokensMissing = 3 }},
 		{"levers-left", func(m *machine) {
 			m.down = epdapi.ErrUnreachable
 			m.files["/var/lib/epplan/levers/levers.json"] = `{"schema":1,"entries":[{"lever":"nice","job":7,` +

@@ -109,6 +109,10 @@ func epdChecks() []Check {
 		},
 		{"slurm-sync", Head, "whether Slurm answers epd", []*Fault{syncFails, slurmUnread, foreignComments}, lookSync},
 		{
+			"hook-calls", Head, "jobs with GPUs whose Prolog, or call at submission, never reached epd",
+			[]*Fault{prologMissed, submitMissed}, lookMissedHooks,
+		},
+		{
 			"levers", Head, "what an epd that has ended left in Slurm's queue and nodes",
 			[]*Fault{leversLeft}, lookLevers,
 		},

@@ -67,6 +67,13 @@ type ControllerStatus struct {
 	// Elsewhere are outcomes of jobs that Slurm doesn't have on the nodes that sent them: they count
 	// nowhere.
 	Elsewhere int64 `json:"outcomes_elsewhere,omitzero"`
+
+	// MissedPrologs are the nodes where jobs with GPUs started without their Prolog having reached the agent.
+	MissedPrologs []MissedProlog `json:"missed_prologs,omitempty"`
+	// TokensSeen and TokensMissing count the jobs with GPUs that were submitted since the start: with a token of
+	// job_submit.lua's, and without. A few may lack it as epd's answer came too late.
+	TokensSeen    int64 `json:"submit_tokens_seen"`
+	TokensMissing int64 `json:"submit_tokens_missing"`
 }
 
 // ForeignText is a line about the comments that belong to other tools, or nothing.
@@ -95,4 +102,43 @@ func (s *SyncStatus) UnreadText(what string) string {
 	}
 	return fmt.Sprintf("%d records of Slurm's %s can't be read and are passed over: %s\n", s.Unread, what,
 		slurm.Printable(s.UnreadReason, 400))
+}
+
+// Of so many jobs without a token the call in job_submit.lua is missing, if they are more than a part of all: some
+// lack it as epd's answer came too late.
+const (
+	fewTokensMissing  = 3
+	partTokensMissing = 0.2
+)
+
+// LacksSubmitCall reports whether jobs are submitted without a call of job_submit.lua.
+func (s *ControllerStatus) LacksSubmitCall() bool {
+	all := float64(s.TokensSeen + s.TokensMissing)
+	return s.TokensMissing >= fewTokensMissing && float64(s.TokensMissing) > partTokensMissing*all
+}
+
+// JobsWithoutProlog counts the jobs whose Prologs reached no agent, of all nodes.
+func (s *ControllerStatus) JobsWithoutProlog() (jobs int64) {
+	for i := range s.MissedPrologs {
+		jobs += s.MissedPrologs[i].Jobs
+	}
+	return jobs
+}
+
+// HookWords says which hooks never reach epd, a line each; none: all do.
+func (s *ControllerStatus) HookWords() (lines []string) {
+	const most = 10
+	for i := range s.MissedPrologs[:min(most, len(s.MissedPrologs))] {
+		m := &s.MissedPrologs[i]
+		lines = append(lines, fmt.Sprintf("no Prolog came from %d jobs with GPUs on %s since %s, the last of job %d",
+			m.Jobs, slurm.Printable(m.Node, MaxModelName), m.Since.Format(time.RFC3339), m.Last))
+	}
+	if more := len(s.MissedPrologs) - most; more > 0 {
+		lines = append(lines, fmt.Sprintf("and from jobs on %d further nodes", more))
+	}
+	if s.LacksSubmitCall() {
+		lines = append(lines, fmt.Sprintf("%d of %d jobs with GPUs were submitted without a call of job_submit.lua",
+			s.TokensMissing, s.TokensSeen+s.TokensMissing))
+	}
+	return lines
 }

@@ -5,11 +5,13 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
+	"github.com/epplan/epplan/slurm"
 )
 
 // Job is what is known of a job. Texts are its owner's, bytes that are no text
@@ -120,6 +122,9 @@ type JobView struct {
 	Wishes     *Wishes          `json:"wishes"`     // nil: the job is over, or has none
 	Decisions  []Decision       `json:"decisions"`
 	Outcomes   []Outcome        `json:"outcomes"`
+	// MissedProlog names the nodes whose agents had no Prolog of it; absent: there is none, or it has been over for
+	// longer than Slurm lists it.
+	MissedProlog []string `json:"missed_prolog,omitempty"`
 	// LimitNow is its wall time as Slurm has it now, where that was changed since its clocks were decided,
 	// by limit_s of the job; absent: it wasn't, or the job is over.
 	LimitNow *live.Limit `json:"limit_now_s,omitempty"`
@@ -260,4 +265,16 @@ type Outcome struct {
 type Series struct {
 	IntervalS float64       `json:"interval_s"`
 	Values    []live.Number `json:"values"`
+}
+
+// UndecidedWords says why nothing is decided about a job without decisions.
+func (v *JobView) UndecidedWords() string {
+	switch {
+	case len(v.MissedProlog) > 0:
+		return "Nothing was decided: its Prolog never reached epd on " + strings.Join(v.MissedProlog, ", ") +
+			", so that it ran at default clocks and isn't recorded; epplan doctor says more there."
+	case v.Job == nil || v.Job.State == string(slurm.Pending) || v.Job.State == "":
+		return "Nothing is decided before it starts; epplan explain says what would be."
+	}
+	return "Nothing was decided: no Prolog of it reached the controller."
 }

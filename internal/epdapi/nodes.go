@@ -7,6 +7,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
+	"github.com/epplan/epplan/slurm"
 )
 
 // Paths of nodes. Agents report to the second one; that is for root and Slurm's
@@ -22,6 +23,7 @@ const (
 	MaxReportGPUs     = 64
 	MaxReportRuns     = 128
 	MaxReportTroubles = 8
+	MaxReportPrologs  = 512
 	MaxReport         = 256 << 10 // bytes
 )
 
@@ -39,6 +41,17 @@ type NodeReport struct {
 	Troubled   int       `json:"troubled"`   // things that went wrong since its start
 	Steps      int       `json:"steps"`      // clock changes of runs whose clocks are adapted
 	LeftOut    int       `json:"left_out"`   // GPUs and runs that are too many to tell of
+	// Prologs are the jobs whose Prologs came lately; absent: the agent's version doesn't say.
+	Prologs []slurm.JobID `json:"prologs,omitzero"`
+}
+
+// MissedProlog is a node whose agent had no Prolog of jobs with GPUs that started there while it ran.
+type MissedProlog struct {
+	Node  string      `json:"node"`
+	Jobs  int64       `json:"jobs"`
+	Since time.Time   `json:"since"` // when the first one was found
+	Last  slurm.JobID `json:"last_job"`
+	At    time.Time   `json:"at"` // when that was found
 }
 
 // NodeGPU is a GPU as its agent sees it.

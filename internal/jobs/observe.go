@@ -21,7 +21,7 @@ func (t *Tracker) Observe(list []slurm.Job) {
 // observe keeps what Slurm answered to a question about a job, and returns the
 // latest that is known of it.
 func (t *Tracker) observe(j *slurm.Job, asked int64) *Job {
-	return t.keep(listed{t.jobFrom(j), j.ID, j.Priority, j.State.Ended()}, asked)
+	return t.keep(listed{t.jobFrom(j), j.ID, j.Priority, j.State.Ended(), hasBegun(j)}, asked)
 }
 
 // jobFrom is a job of Slurm's as it is kept.

@@ -167,16 +167,17 @@ type listed struct {
 	id       slurm.JobID
 	priority uint32
 	ended    bool
+	begun    bool // its Prologs are over
 }
 
 // takeJobs asks for all jobs and returns how many there are. A list that breaks
 // off changes nothing. Jobs as they were before are kept once.
 func (t *Tracker) takeJobs(ctx context.Context, source Lister) (int, error) {
-	asked := t.table.question()
+	asked, began := t.table.question(), t.options.Clock()
 	known, _ := t.table.len()
 	list := make([]listed, 0, known+known/8)
 	unread, err := source.EachJob(ctx, func(j *slurm.Job) error {
-		list = append(list, listed{t.jobFrom(j), j.ID, j.Priority, j.State.Ended()})
+		list = append(list, listed{t.jobFrom(j), j.ID, j.Priority, j.State.Ended(), hasBegun(j)})
 		return nil
 	})
 	if err != nil {
@@ -194,6 +195,7 @@ func (t *Tracker) takeJobs(ctx context.Context, source Lister) (int, error) {
 		}
 	}
 	t.jobs.passedOver(unread)
+	t.Hooks.listed(began, list)
 	t.table.prune(asked, ended, t.table.mayBeUnread(asked, &unread, func(id slurm.JobID) error {
 		_, err := t.resolve(ctx, id)
 		return err

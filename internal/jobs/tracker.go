@@ -70,6 +70,7 @@ type Tracker struct {
 	waiting  waiting  // outcomes
 	unknown  onceEach // nodes whose jobs ended nobody knows how
 	missed   missed
+	Hooks    *HookWatch
 	asking   chan struct{} // questions to Slurm about one job
 
 	mu    sync.Mutex
@@ -86,6 +87,7 @@ func New(options *Options) *Tracker {
 	t.accounts.log = options.Log
 	t.jobs = syncing{what: "jobs", clock: options.Clock, log: options.Log}
 	t.nodes = syncing{what: "nodes", clock: options.Clock, log: options.Log}
+	t.Hooks = newHookWatch(options.Clock)
 	t.missed = missed{options: options, withSubmission: t.WithSubmission}
 	return t
 }

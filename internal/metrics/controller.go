@@ -163,6 +163,8 @@ var errorMetric = labelled(prometheus.CounterValue, "epplan_errors_total", "Thin
 func addErrors(all map[string]float64, s *status) {
 	all["bad-request"] += float64(s.BadRequests)
 	all["outcome-elsewhere"] += float64(s.Elsewhere)
+	all["prolog-missing"] += float64(s.JobsWithoutProlog())
+	all["submission-missed"] += float64(s.TokensMissing)
 	all["outcome-refused"] += float64(s.OutcomeErrors)
 	all["record-lost"] += float64(s.Lost)
 	if s.Forecasts != nil {

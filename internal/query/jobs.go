@@ -141,6 +141,7 @@ func (s *Service) Job(ctx context.Context, who Caller, id slurm.JobID) (*epdapi.
 			return nil, err
 		}
 	}
+	view.MissedProlog = s.options.Tracker.Hooks.MissedProlog(id)
 	for i := range h.decisions {
 		d, err := s.reader.viewDecision(ctx, settings, &h.decisions[i])
 		if err != nil {

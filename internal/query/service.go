@@ -199,6 +199,7 @@ func (s *Service) Status(_ context.Context, who Caller) epdapi.ControllerStatus 
 	status := s.options.Status()
 	if !who.seesAll() { // it may name other people's jobs
 		status.Trouble, status.LastImplausible, status.Queue.Trouble, status.Nodes.Trouble = "", "", "", ""
+		status.MissedPrologs = nil
 	}
 	return status
 }

@@ -159,6 +159,9 @@ func whyParts(v *epdapi.JobView) []any {
 
 // undecidedParts say what would be decided if the job started now.
 func undecidedParts(v *epdapi.JobView) []any {
+	if len(v.MissedProlog) > 0 {
+		return []any{page.Text(v.UndecidedWords())}
+	}
 	if v.Estimate == nil {
 		return []any{page.Text("Nothing was decided. Clocks are chosen when a job starts.")}
 	}

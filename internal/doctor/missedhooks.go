@@ -1,0 +1,46 @@
+package doctor
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/epplan/epplan/slurm"
+)
+
+var prologMissed = &Fault{
+	"prolog-missed", Bad, "{count} jobs with GPUs started on {node} since {since}, and no Prolog of theirs reached the " +
+		"agent, the last of job {job}",
+	"they run at default clocks, and nothing of them is recorded",
+	Fix{
+		Run: "ssh {node} journalctl -t epplan -t slurmd    # then on it: epplan doctor; is the Prolog's program there, and " +
+			"may slurmd run it (mode, noexec, SELinux)?",
+	},
+}
+
+var submitMissed = &Fault{
+	"submit-missed", Bad, "{count} of {all} jobs with GPUs were submitted without a call of epplan.lua",
+	"their scripts aren't known, and their users' wishes are read late",
+	Fix{
+		Run: "grep -n epplan /etc/slurm/job_submit.lua    # our line must run for each job: is it behind a return? then " +
+			"slurmctld's log (epplan: no plan)",
+	},
+}
+
+// lookMissedHooks asks the controller, which knows Slurm's jobs, whose hooks never reached epd.
+func lookMissedHooks(ctx context.Context, e *examination) []Finding {
+	_, c, err := e.controllerStatus(ctx)
+	if err != nil {
+		return unknownFinding("%v", err)
+	}
+	var found []Finding
+	for i := range c.MissedPrologs {
+		m := &c.MissedPrologs[i]
+		found = append(found, prologMissed.finding("count", strconv.FormatInt(m.Jobs, 10), "node",
+			slurm.ShellQuote(m.Node), "since", m.Since.Local().Format("2006-01-02 15:04"), "job", m.Last.String())...)
+	}
+	if c.LacksSubmitCall() {
+		found = append(found, submitMissed.finding("count", strconv.FormatInt(c.TokensMissing, 10), "all",
+			strconv.FormatInt(c.TokensMissing+c.TokensSeen, 10))...)
+	}
+	return orOK(found, "of all jobs that started or were submitted since epd's start, as far as Slurm told")
+}
