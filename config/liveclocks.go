@@ -173,6 +173,72 @@ func (l *Live) SiteClocksOf(model, partitions, node string) (ceiling dvfsmodel.S
 	return ceiling, named
 }
 
+// Name reports whether a GPU model has site clocks anywhere.
+func (s *SiteClocks) Name(model string) bool {
+	if _, named := s.Models[model]; named {
+		return true
+	}
+	for _, kind := range [...]map[string]map[string]dvfsmodel.Setting{s.Partitions, s.Nodes} {
+		for _, by := range kind {
+			if _, named := by[model]; named {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// SiteProfiles are the GPU models that the configuration knows, with no clocks above the site's: the default
+// ones of a model that the site limits everywhere are the highest that it lets it run at.
+func (c *Config) SiteProfiles() *Profiles {
+	var limited []Profile
+	for i := range c.profiles.list {
+		p := c.profiles.list[i]
+		if site, named := c.Live.SiteClocks.Models[p.Name]; named && p.limit(site) {
+			limited = append(limited, p)
+		}
+	}
+	return c.profiles.With(newProfiles(limited, nil))
+}
+
+// limit takes away the clocks above a ceiling, and reports whether there were some and others stay.
+func (p *Profile) limit(site dvfsmodel.Setting) bool {
+	var clocks []ClockGroup
+	base := dvfsmodel.Setting{}
+	most := p.Default.AtMost(site)
+	for _, g := range p.Clocks {
+		if g.Mem = under(g.Mem, site.Mem); len(g.Mem) == 0 {
+			continue
+		}
+		if g.Core = under(g.Core, site.Core); len(g.Core) == 0 {
+			continue
+		}
+		clocks = append(clocks, g)
+		at := dvfsmodel.Setting{Core: highest(under(g.Core, most.Core)), Mem: highest(under(g.Mem, most.Mem))}
+		if at.Core > 0 && !g.Unplanned && (at.Mem > base.Mem || at.Mem == base.Mem && at.Core > base.Core) {
+			base = at
+		}
+	}
+	if base == (dvfsmodel.Setting{}) {
+		return false
+	}
+	p.Default, p.Clocks = base, clocks
+	return true
+}
+
+// under are the clocks that are no higher than a ceiling; 0: all of them.
+func under(clocks []dvfsmodel.MHz, ceiling dvfsmodel.MHz) []dvfsmodel.MHz {
+	return slices.DeleteFunc(slices.Clone(clocks), func(f dvfsmodel.MHz) bool { return ceiling > 0 && f > ceiling })
+}
+
+// highest is the highest of some clocks; 0 of none.
+func highest(clocks []dvfsmodel.MHz) dvfsmodel.MHz {
+	if len(clocks) == 0 {
+		return 0
+	}
+	return slices.Max(clocks)
+}
+
 // lowest returns the lower of two ceilings, clock by clock.
 func lowest(a, b dvfsmodel.Setting) dvfsmodel.Setting {
 	lower := func(a, b dvfsmodel.MHz) dvfsmodel.MHz {

@@ -130,3 +130,29 @@ func TestACeilingThatAppliesIsNeverExceeded(t *testing.T) {
 		}
 	})
 }
+
+func TestProfilesOfASiteHaveNoClocksAboveItsOwn(t *testing.T) {
+	c := load(t, "[live.site_clocks]\nV100 = 1087\n[live.site_clocks.nodes.n1]\nP100 = 1189\n")
+	limited, err := c.SiteProfiles().Lookup("V100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (dvfsmodel.Setting{Core: 1087, Mem: 877}); limited.Default != want {
+		t.Errorf("default clocks %v, want %v", limited.Default, want)
+	}
+	for _, pair := range limited.Pairs() {
+		if pair.Core > 1087 {
+			t.Errorf("has %v", pair)
+		}
+	}
+	if table, err := limited.Table(); err != nil || len(limited.Pairs()) != 3 {
+		t.Errorf("%v, %v, %d clocks", table, err, len(limited.Pairs()))
+	}
+	for _, name := range BuiltinProfiles().Names() {
+		before, _ := BuiltinProfiles().Lookup(name)
+		after, err := c.SiteProfiles().Lookup(name)
+		if err != nil || name != "V100" && (before.Default != after.Default || len(before.Pairs()) != len(after.Pairs())) {
+			t.Errorf("%s: %v to %v, %v", name, before.Default, after.Default, err)
+		}
+	}
+}

@@ -14,11 +14,14 @@ type Decision struct {
 	Mode  Mode   `json:"mode"`
 	Apply bool   `json:"apply"` // lock the clocks; else leave the GPUs alone
 	dvfsmodel.Setting
-	Predicted Number `json:"predicted_s"`
-	Upper     Number `json:"upper_s"`          // the run takes at most so long, by prediction
-	PowerW    Number `json:"power_w"`          // of one GPU
-	EnergyJ   Number `json:"energy_j"`         // of the job's GPUs on this node
-	DefaultJ  Number `json:"default_energy_j"` // the same at default clocks
+	// SiteClocks are the highest at which the site lets the GPUs run, where it holds them below what they could:
+	// they are the default clocks then.
+	SiteClocks dvfsmodel.Setting `json:"site_clocks,omitzero"`
+	Predicted  Number            `json:"predicted_s"`
+	Upper      Number            `json:"upper_s"`          // the run takes at most so long, by prediction
+	PowerW     Number            `json:"power_w"`          // of one GPU
+	EnergyJ    Number            `json:"energy_j"`         // of the job's GPUs on this node
+	DefaultJ   Number            `json:"default_energy_j"` // the same at default clocks
 	// Wall time: seconds, "unlimited", or null where none is known.
 	Limit         Limit     `json:"limit_s"`
 	Reason        string    `json:"reason"`

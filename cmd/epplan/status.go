@@ -117,6 +117,12 @@ func writeController(b *strings.Builder, s *epdapi.ControllerStatus) {
 		b.WriteByte('\n')
 	}
 	b.WriteString(s.ForeignText() + s.Queue.UnreadText("jobs") + s.Nodes.UnreadText("nodes"))
+	for i := range s.Suspected {
+		at := &s.Suspected[i]
+		fmt.Fprintf(b, "left alone: %s, as its GPUs (%s) are busy and never above %v MHz without a lock of epd's; say by "+
+			"site_clocks in [live] whether the site holds them there\n", printable(at.Node), printable(at.GPUModel),
+			float64(at.Core))
+	}
 	writeSync(b, "jobs", &s.Queue)
 	writeSync(b, "nodes", &s.Nodes)
 	for _, line := range s.HookWords() {

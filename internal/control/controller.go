@@ -311,8 +311,10 @@ func (c *Controller) gpu(gpuModel string) learn.GPU {
 	if seen := c.decider.GPUs.Clocks(gpuModel); seen != nil {
 		gpu.Base, gpu.Allowed = seen.Base, seen.Allowed
 	}
+	gpu.SiteLimited = s.Live.SiteClocks.Name(s.ModelName(gpuModel))
 	if p := s.Profiles.Find(gpuModel); p != nil {
-		gpu.Default = p.Default
+		site, _ := s.Live.SiteClocksOf(p.Name, "", "")
+		gpu.Default = p.Default.AtMost(site)
 	}
 	return gpu
 }

@@ -1,6 +1,8 @@
 package control
 
 import (
+	"slices"
+
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/decide"
 	"github.com/epplan/epplan/internal/query"
@@ -29,7 +31,8 @@ func (c *Controller) newQuery() *query.Service {
 			if seen == nil {
 				return query.Clocks{}, false
 			}
-			return query.Clocks{Base: seen.Base, Pairs: seen.Pairs}, true
+			return query.Clocks{Base: seen.Base, Pairs: slices.DeleteFunc(slices.Clone(seen.Pairs),
+				func(pair dvfsmodel.Setting) bool { return pair.AtMost(seen.Site) != pair })}, true
 		},
 		Workload: func(workload, partition, gpuModel string) string {
 			return decide.WorkloadIn(c.decider, workload, partition, gpuModel)

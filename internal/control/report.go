@@ -24,10 +24,23 @@ func (c *Controller) Report(_ context.Context, r *epdapi.NodeReport) (epdapi.Rep
 	every := c.reports.Put(c.options.Clock(), &kept, func(id slurm.JobID) bool {
 		return sharesGPU(c.Jobs.Get(id))
 	})
-	if len(r.GPUs) > 0 {
-		c.decider.GPUs.See(r.Node, c.settings.Load().ModelName(r.GPUs[0].Model))
+	s := c.settings.Load()
+	answer := epdapi.ReportAnswer{EveryS: every.Seconds()}
+	if len(s.Live.SiteClocks.Partitions) == 0 || len(c.Jobs.Nodes()) > 0 { // else the node's aren't known yet
+		answer.SiteClocks = []epdapi.SiteClocks{}
 	}
-	return epdapi.ReportAnswer{EveryS: every.Seconds()}, nil
+	var suspected dvfsmodel.MHz
+	for i := range r.GPUs {
+		g := &r.GPUs[i]
+		suspected = max(suspected, g.SuspectedLimit)
+		if site, named := c.decider.SiteClocks(&s.Settings, g.Model, "", r.Node); named && answer.SiteClocks != nil {
+			answer.SiteClocks = append(answer.SiteClocks, epdapi.SiteClocks{UUID: g.UUID, Core: site.Core, Mem: site.Mem})
+		}
+	}
+	if len(r.GPUs) > 0 {
+		c.decider.GPUs.See(r.Node, s.ModelName(r.GPUs[0].Model), suspected)
+	}
+	return answer, nil
 }
 
 // sharesGPU reports whether a job that is known has a part of a GPU; nil: it isn't.
@@ -62,7 +75,7 @@ func checkReport(r *epdapi.NodeReport) error {
 	for i := range r.GPUs {
 		g := &r.GPUs[i]
 		if !(g.Power >= 0 && g.Power <= mostWatts) || !possible(g.Core) || !possible(g.Mem) ||
-			!possible(g.LockedCore) || !possible(g.LockedMem) || !(g.Cap >= 0 && g.Cap <= mostWatts) ||
+			!possible(g.SuspectedLimit) || !possible(g.LockedCore) || !possible(g.LockedMem) || !(g.Cap >= 0 && g.Cap <= mostWatts) ||
 			!(g.LockedCap >= 0 && g.LockedCap <= mostWatts) || !arePossible(g.Profiles) ||
 			!arePossible(g.ProfilesInForce) || g.LockedProfile > dvfsmodel.MaxPowerProfile {
 			return fmt.Errorf("%w: GPU %s reports what no GPU can", ErrRequest,

@@ -2,7 +2,9 @@ package control
 
 import (
 	"errors"
+	"maps"
 	"math"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -100,6 +102,7 @@ func (c *Controller) status() epdapi.ControllerStatus {
 	status.Decided = c.decider.Len()
 	status.Unwritten, status.Lost = c.decider.Unwritten()
 	status.Queue, status.Nodes = c.Jobs.Status()
+	status.Suspected = c.suspected(s)
 	if err := c.decider.Trouble(); err != nil {
 		status.Trouble, status.Moved = err.Error(), errors.Is(err, store.ErrMoved)
 	}
@@ -107,4 +110,17 @@ func (c *Controller) status() epdapi.ControllerStatus {
 		status.LastImplausible = *last
 	}
 	return status
+}
+
+// suspected are the nodes that are left alone as somebody else seems to hold their GPUs down.
+func (c *Controller) suspected(s *Settings) []epdapi.SuspectedLimit {
+	var all []epdapi.SuspectedLimit
+	suspects := c.decider.GPUs.Suspects()
+	for _, node := range slices.Sorted(maps.Keys(suspects)) {
+		at := suspects[node]
+		if _, named := c.decider.SiteClocks(&s.Settings, at.GPUModel, "", node); !named {
+			all = append(all, epdapi.SuspectedLimit{Node: node, GPUModel: at.GPUModel, Core: at.At})
+		}
+	}
+	return all
 }

@@ -33,6 +33,9 @@ type chooser struct {
 	backlog  float64                // GPUs that other jobs wait for, by GPU that they could have
 	planned  func() liveplan.Advice // by the plan in force; nil: it doesn't count for the job
 	slowdown float64                // that the user wishes; 0: the partition's holds
+	// suspected is a clock at which somebody else seems to hold the node's GPUs; 0: nobody does, or
+	// the configuration says what the site's clocks there are.
+	suspected dvfsmodel.MHz
 	// safe answers by the model within what the configuration allows; nil where there is
 	// nothing to choose: no model, no known limit, or somebody chose already.
 	safe *choose.SafeResponse
@@ -49,6 +52,8 @@ func (ch *chooser) choose(wishes *slurm.Wishes) {
 	switch {
 	case ch.request.GPUs == 0:
 		d.Reason = reasonNoGPUs
+	case ch.suspected > 0:
+		d.Reason = suspectedWords(ch.suspected)
 	case ch.had > 0 && ch.request.GPUs > ch.had:
 		d.Reason = fmt.Sprintf("the node says that the job has %d GPUs there, Slurm gave it %d: default clocks",
 			ch.request.GPUs, ch.had)
@@ -81,6 +86,9 @@ func (ch *chooser) fixClocks(wishes *slurm.Wishes) {
 	switch {
 	case !t.supports(pair):
 		d.Reason = "the user fixed " + asked + ", which the GPU doesn't support: default clocks"
+		return
+	case !t.isUnderSite(pair):
+		d.Reason = "the user fixed " + asked + ", above the site's clocks, " + t.Site.Words() + ": default clocks"
 		return
 	case !ch.settings.Live.Allows(pair.Core, pair.Mem, t.Base):
 		d.Reason = "the user fixed " + asked + ", outside what the administrator allows: default clocks"

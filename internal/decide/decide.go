@@ -104,7 +104,7 @@ func (dr *Decider) decide(r *epdapi.DecideRequest, job *jobs.Job, staleErr error
 	if had > 0 && r.GPUs > had { // of which workload it is, Slurm says
 		gpus = max(int(job.GPUs), had)
 	}
-	t := dr.tables.get(s, r)
+	t, named := dr.tableOn(s, r, job.Partition.Value())
 	made := &Decided{
 		Decision: live.Decision{
 			Job: uint32(r.Job), Node: r.Node, Mode: s.Live.ModeOf(job.Partition.Value()),
@@ -135,6 +135,9 @@ func (dr *Decider) decide(r *epdapi.DecideRequest, job *jobs.Job, staleErr error
 		settings: s, table: t, request: r, job: job, decision: d, staleErr: staleErr, now: now,
 		explores: drawLot(&dr.exploreKey, r.Job) < s.Live.Explore, had: had,
 	}
+	if !named {
+		ch.suspected = dr.GPUs.suspected(r.Node)
+	}
 	if s.Goal.WaitWeight > 0 && gpus > 0 {
 		ch.backlog = max(0, dr.options.Backlog(r.Job, r.Node))
 	}
@@ -157,6 +160,7 @@ func (dr *Decider) decide(r *epdapi.DecideRequest, job *jobs.Job, staleErr error
 			d.HoldOut, d.Arm = false, live.ArmExcluded
 		}
 	}
+	t.nameSiteClocks(d)
 	return made
 }
 
@@ -192,13 +196,14 @@ func (dr *Decider) storedDecision(
 		return nil, nil, fmt.Errorf("look up earlier decisions: %w", err)
 	}
 	s := dr.options.Settings()
+	t, _ := dr.tableOn(s, r, job.Partition.Value())
 	for i := len(all) - 1; i >= 0; i-- {
 		d := &all[i]
 		switch {
 		case d.Created.Unix() < job.Submitted: // it was for another job of the same id, or an earlier run
 		case d.Node != r.Node:
 			if other == nil && job.Submitted > 0 && storedCanLead(d, r, s) &&
-				dr.tables.get(s, r).hasSetting(d.Setting) {
+				t.hasSetting(d.Setting) {
 				other = fromRecord(d)
 			}
 		case d.RunID != r.RunID:

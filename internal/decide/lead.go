@@ -69,7 +69,7 @@ func (d *Decided) follow(lead *Decided) {
 
 // storedCanLead reports whether a decision from the store may lead the one for a request.
 func storedCanLead(d *record.Decision, r *epdapi.DecideRequest, s *Settings) bool {
-	return r.GPUs > 0 && !r.Shared && d.Reason != reasonShared && d.Reason != reasonLeft &&
+	return r.GPUs > 0 && !r.Shared && !isReason(d.Reason, reasonShared) && !isReason(d.Reason, reasonLeft) &&
 		d.Reason != reasonNoGPUs && d.GPUModel == s.ModelName(r.GPUModel) &&
 		(d.Setting.Cap == 0 || r.PowerLimit.Takes(d.Setting.Cap)) &&
 		(d.Setting.Profile == 0 || r.HasProfile(d.Setting.Profile))
@@ -84,7 +84,7 @@ func (t *ClockTable) hasSetting(setting dvfsmodel.Setting) bool {
 	if setting.Mem > 0 {
 		pair.Mem = setting.Mem
 	}
-	return setting.Core == 0 && setting.Mem == 0 || t.supports(pair)
+	return setting.Core == 0 && setting.Mem == 0 || t.supports(pair) && t.isUnderSite(pair)
 }
 
 // drop forgets a decision. The lock is held.

@@ -77,10 +77,11 @@ func (p PlanRules) chooser(q *liveplan.ClockQuestion) *chooser {
 	seen := dr.GPUs.limit(q.GPUModel)
 	request.PowerLimit, request.CoreFixed = seen.limit, seen.coreFixed
 	ch := &chooser{
-		settings: s, table: dr.tables.get(s, request), model: model, request: request,
+		settings: s, model: model, request: request,
 		job: jobs.Described(0, "", q.Partition, ""), decision: &live.Decision{GPUModel: s.ModelName(q.GPUModel)},
 		slowdown: q.Slowdown,
 	}
+	ch.table, _ = dr.tableOn(s, request, q.Partition)
 	ch.safe = ch.safeResponse(model.Model)
 	ch.uncapped = ch.safe
 	return ch

@@ -31,10 +31,11 @@ func (dr *Decider) Preview(
 		Wish: live.Wish{Deadline: wishes.Deadline}, Created: now,
 	}
 	ch := chooser{
-		settings: s, table: dr.tables.get(s, request), model: model, request: request, job: job, now: now,
-		decision: &d,
+		settings: s, model: model, request: request, job: job, now: now, decision: &d,
 	}
+	ch.table, _ = dr.tableOn(s, request, job.Partition.Value())
 	ch.choose(wishes)
+	ch.table.nameSiteClocks(&d)
 	d.Profile = profile
 	return d, ch.table.Base
 }

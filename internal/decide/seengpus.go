@@ -26,6 +26,8 @@ type SeenGPUs struct {
 	byNode  map[string][]string // GPU models of a node, the one that was named last first
 	byModel map[string]*modelSeen
 	named   int // models, so far
+	// suspects are the clocks at which somebody else seems to hold a node's GPUs, of nodes that have such.
+	suspects map[string]dvfsmodel.MHz
 }
 
 // modelSeen is what nodes said of one GPU model.
@@ -50,11 +52,42 @@ type limitKey struct {
 	profiles  string
 }
 
-// See notes which GPU model a node has, as its agent says.
-func (g *SeenGPUs) See(node, gpuModel string) {
+// See notes which GPU model a node has, as its agent says, and at which clock somebody else seems to hold its
+// GPUs; 0: nobody does.
+func (g *SeenGPUs) See(node, gpuModel string, suspected dvfsmodel.MHz) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	_ = g.ofNode(node, gpuModel)
+	if delete(g.suspects, node); suspected > 0 && g.byNode[node] != nil {
+		if g.suspects == nil {
+			g.suspects = make(map[string]dvfsmodel.MHz)
+		}
+		g.suspects[node] = suspected
+	}
+}
+
+// Suspects are the nodes of which a GPU model seems to be held down by somebody else, with the clock.
+func (g *SeenGPUs) Suspects() map[string]Suspect {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	all := make(map[string]Suspect, len(g.suspects))
+	for node, at := range g.suspects {
+		all[node] = Suspect{GPUModel: g.byNode[node][0], At: at}
+	}
+	return all
+}
+
+// Suspect is a GPU model of a node that seems to be held at a clock.
+type Suspect struct {
+	GPUModel string
+	At       dvfsmodel.MHz
+}
+
+// suspected is the clock at which somebody else seems to hold a node's GPUs; 0: nobody does.
+func (g *SeenGPUs) suspected(node string) dvfsmodel.MHz {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.suspects[node]
 }
 
 // note notes what a request says of a node's GPUs, whose clocks are a table.

@@ -108,7 +108,7 @@ func TestTablesAreBoundedByTheirClocks(t *testing.T) {
 		request := &epdapi.DecideRequest{
 			GPUModel: fmt.Sprint("made up ", i), Clocks: []epdapi.ClockGroup{{Mem: 1, Core: all}, {Mem: 2, Core: all}},
 		}
-		if got := dr.tables.get(s, request); len(got.Pairs) != 2*len(all) {
+		if got := dr.tables.get(s, request, dvfsmodel.Setting{}); len(got.Pairs) != 2*len(all) {
 			t.Fatalf("%d pairs", len(got.Pairs))
 		}
 	}

@@ -19,7 +19,7 @@ type Settings struct {
 // NewSettings takes the settings from a configuration.
 func NewSettings(c *config.Config, version string) Settings {
 	s := Settings{
-		Version: version, Goal: c.Goal(), Safety: c.Safety, Live: c.Live, Profiles: c.Profiles(),
+		Version: version, Goal: c.Goal(), Safety: c.Safety, Live: c.Live, Profiles: c.SiteProfiles(),
 		hostW: make(map[string]dvfsmodel.Watt),
 	}
 	for _, class := range c.Cluster().Classes {

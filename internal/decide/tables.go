@@ -15,11 +15,17 @@ import (
 // ClockTable is the clocks of a GPU that may be set, under some settings. Its lists go
 // up by memory clock and then by core clock, and nobody changes them.
 type ClockTable struct {
-	hash    uint64              // tells GPUs with other clocks apart
-	Base    dvfsmodel.Setting   // the default clocks
+	hash    uint64              // tells GPUs with other clocks, or under other ceilings, apart
+	Base    dvfsmodel.Setting   // the default clocks: no higher than the site's
 	Pairs   []dvfsmodel.Setting // that the device has
 	Allowed []dvfsmodel.Setting // of them, what the administrator allows
+	// Site are the site's clocks where they are below the device's own default ones or its highest; zero: the
+	// site doesn't limit it.
+	Site dvfsmodel.Setting
 }
+
+// isUnderSite reports whether clocks are no higher than the site's.
+func (t *ClockTable) isUnderSite(pair dvfsmodel.Setting) bool { return pair.AtMost(t.Site) == pair }
 
 // supports reports whether the device has a pair of clocks.
 func (t *ClockTable) supports(pair dvfsmodel.Setting) bool {
@@ -42,6 +48,7 @@ type tables struct {
 type tableKey struct {
 	settings *Settings
 	clocks   uint64
+	site     dvfsmodel.Setting
 }
 
 const (
@@ -49,16 +56,16 @@ const (
 	maxTablePairs = 100_000
 )
 
-// get is the table of a request's GPUs.
-func (t *tables) get(s *Settings, r *epdapi.DecideRequest) *ClockTable {
-	key := tableKey{s, t.hash(r)}
+// get returns the table of a request's GPUs under the site's clocks.
+func (t *tables) get(s *Settings, r *epdapi.DecideRequest, site dvfsmodel.Setting) *ClockTable {
+	key := tableKey{s, t.hash(r, site), site}
 	t.mu.RLock()
 	found := t.byKey[key]
 	t.mu.RUnlock()
 	if found != nil {
 		return found
 	}
-	fresh := newTable(s, r)
+	fresh := newTable(s, r, site)
 	fresh.hash = key.clocks
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,9 +77,9 @@ func (t *tables) get(s *Settings, r *epdapi.DecideRequest) *ClockTable {
 	return fresh
 }
 
-// hash tells requests with different GPUs apart. Requests come from root, so
+// hash tells requests with different GPUs, or ceilings, apart. Requests come from root, so
 // that nobody tries to make two alike.
-func (t *tables) hash(r *epdapi.DecideRequest) uint64 {
+func (t *tables) hash(r *epdapi.DecideRequest, site dvfsmodel.Setting) uint64 {
 	var h maphash.Hash
 	h.SetSeed(t.seed)
 	_, _ = h.WriteString(r.GPUModel)
@@ -81,6 +88,8 @@ func (t *tables) hash(r *epdapi.DecideRequest) uint64 {
 		binary.LittleEndian.PutUint64(raw[:], math.Float64bits(float64(f)))
 		_, _ = h.Write(raw[:])
 	}
+	add(site.Core)
+	add(site.Mem)
 	add(r.Default.Core)
 	add(r.Default.Mem)
 	for _, g := range r.Clocks {
@@ -93,9 +102,9 @@ func (t *tables) hash(r *epdapi.DecideRequest) uint64 {
 	return h.Sum64()
 }
 
-// newTable works out the default clocks and what may be set. Without clocks it
-// is empty.
-func newTable(s *Settings, r *epdapi.DecideRequest) *ClockTable {
+// newTable works out the default clocks and what may be set, both no higher than the site's clocks. Without
+// clocks it is empty.
+func newTable(s *Settings, r *epdapi.DecideRequest, site dvfsmodel.Setting) *ClockTable {
 	t := &ClockTable{}
 	for _, g := range r.Clocks {
 		for _, core := range g.Core {
@@ -108,8 +117,9 @@ func newTable(s *Settings, r *epdapi.DecideRequest) *ClockTable {
 	slices.SortFunc(t.Pairs, comparePairs)
 	t.Pairs = slices.Compact(t.Pairs)
 	t.setBase(s, r)
+	t.limit(site)
 	for _, pair := range t.Pairs {
-		if s.Live.Allows(pair.Core, pair.Mem, t.Base) {
+		if t.isUnderSite(pair) && s.Live.Allows(pair.Core, pair.Mem, t.Base) {
 			t.Allowed = append(t.Allowed, pair)
 		}
 	}
@@ -131,4 +141,21 @@ func (t *ClockTable) setBase(s *Settings, r *epdapi.DecideRequest) {
 	if t.supports(asked) {
 		t.Base = asked
 	}
+}
+
+// limit has the site's clocks be the highest, where the device has higher ones: the default clocks are then the
+// highest that are below them and below its own, or its lowest.
+func (t *ClockTable) limit(site dvfsmodel.Setting) {
+	t.Site = site
+	if !slices.ContainsFunc(t.Pairs, func(pair dvfsmodel.Setting) bool { return !t.isUnderSite(pair) }) {
+		t.Site = dvfsmodel.Setting{}
+		return
+	}
+	most, base := t.Base.AtMost(site), t.Pairs[0]
+	for _, pair := range t.Pairs {
+		if pair.Core <= most.Core && pair.Mem <= most.Mem {
+			base = pair
+		}
+	}
+	t.Base = base
 }

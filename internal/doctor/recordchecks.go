@@ -86,6 +86,35 @@ func lookStore(ctx context.Context, e *examination) []Finding {
 	return orOK(found, "%s is sound", file)
 }
 
+var suspectedLimit = &Fault{
+	"suspected-limit", Warn, "GPUs of {nodes} are busy and never above {clock} MHz, and epd holds no lock there",
+	"epd leaves jobs there alone until its configuration says whether the site holds them down",
+	Fix{
+		Run: "epplan reload    # after a line in the configuration: [live.site_clocks] {line}, or the model's highest " +
+			"clock if the site doesn't hold it down",
+	},
+}
+
+// lookSiteClocks looks whether there are nodes that somebody else seems to hold down.
+func lookSiteClocks(ctx context.Context, e *examination) []Finding {
+	_, c, err := e.controllerStatus(ctx)
+	if err != nil {
+		return unknownFinding("%v", err)
+	}
+	var found []Finding
+	nodes := make(map[epdapi.SuspectedLimit][]string)
+	for _, s := range c.Suspected {
+		node := s.Node
+		s.Node = ""
+		nodes[s] = append(nodes[s], node)
+	}
+	for s, names := range nodes {
+		found = append(found, suspectedLimit.finding("nodes", shortList(names), "clock", fmt.Sprint(float64(s.Core)),
+			"line", fmt.Sprintf("%s = %v", s.GPUModel, float64(s.Core)))...)
+	}
+	return orOK(found, "nobody else seems to hold GPUs down")
+}
+
 var syncFails = &Fault{
 	"slurm-sync", Bad, "epd's last {count} questions to Slurm about {what} failed: {error}",
 	"it decides by what it knew, and steers nothing",

@@ -107,6 +107,7 @@ func epdChecks() []Check {
 			[]*Fault{configWrong, configMissing, configClosed, configStale, configOld},
 			lookConfig,
 		},
+		{"site-clocks", Head, "whether somebody else holds GPUs down", []*Fault{suspectedLimit}, lookSiteClocks},
 		{"slurm-sync", Head, "whether Slurm answers epd", []*Fault{syncFails, slurmUnread, foreignComments}, lookSync},
 		{
 			"hook-calls", Head, "jobs with GPUs whose Prolog, or call at submission, never reached epd",

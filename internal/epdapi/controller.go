@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
@@ -64,6 +65,10 @@ type ControllerStatus struct {
 	// ForeignComments are jobs whose AdminComment belongs to another tool, so that no word of epd's is in it: the
 	// token of a submission, or an energy.
 	ForeignComments int64 `json:"foreign_comments,omitzero"`
+	// Suspected are nodes whose GPUs seem to be held down by somebody else, and of which the configuration says
+	// no site_clocks: jobs there are left alone.
+	Suspected []SuspectedLimit `json:"suspected_limits,omitempty"`
+
 	// Elsewhere are outcomes of jobs that Slurm doesn't have on the nodes that sent them: they count
 	// nowhere.
 	Elsewhere int64 `json:"outcomes_elsewhere,omitzero"`
@@ -82,6 +87,13 @@ func (s *ControllerStatus) ForeignText() string {
 		return ""
 	}
 	return fmt.Sprintf("%d jobs have no word of epd's: their AdminComment belongs to another tool\n", s.ForeignComments)
+}
+
+// SuspectedLimit is a clock above which GPUs of a node never go, though they are busy and epd holds no lock.
+type SuspectedLimit struct {
+	Node     string        `json:"node"`
+	GPUModel string        `json:"gpu_model"`
+	Core     dvfsmodel.MHz `json:"core_mhz"`
 }
 
 // SyncStatus is how a controller keeps up with Slurm.

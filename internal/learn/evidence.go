@@ -67,6 +67,23 @@ func (l *Learner) evidenceOf(
 	return e, nil
 }
 
+// standAtSiteClocks has runs by default count as runs at the clock at which they were for nearly all of their
+// time, where the site holds GPUs of the model at clocks of its own.
+func (l *Learner) standAtSiteClocks(gpuModel string, outcomes []record.Outcome) {
+	if !l.options.GPU(gpuModel).SiteLimited {
+		return
+	}
+	for i := range outcomes {
+		o := &outcomes[i]
+		if o.Setting.Core != 0 || adapted(o) {
+			continue
+		}
+		if clock, one := nearlyAlways(o.Clocks, 0); one {
+			o.Setting.Core = clock
+		}
+	}
+}
+
 // lastOutcomes are those of a workload that its model is fitted to, the newest
 // first. Where clocks are adapted few of them are runs that weren't, and at other
 // clocks: these would be forgotten soon. So it looks further back for them.
@@ -77,6 +94,7 @@ func (l *Learner) lastOutcomes(
 	if err != nil {
 		return nil, nil, err
 	}
+	l.standAtSiteClocks(key.GPUModel, page.Outcomes)
 	recent = page.Outcomes
 	is := func(o record.Outcome) bool { return adapted(&o) }
 	if !slices.ContainsFunc(recent, is) {
@@ -86,6 +104,7 @@ func (l *Learner) lastOutcomes(
 		if page, err = l.options.Records.OutcomesOf(ctx, key, page.Next, fitWindow); err != nil {
 			return nil, nil, err
 		}
+		l.standAtSiteClocks(key.GPUModel, page.Outcomes)
 		older = append(older, slices.DeleteFunc(page.Outcomes, is)...)
 	}
 	return recent, older, nil

@@ -149,7 +149,9 @@ func (l *Learner) judge(ctx context.Context, key record.WorkloadKey, o *record.O
 	if m == nil || o.Node == m.Left {
 		return
 	}
-	s, why := sampled(o, m.Base)
+	ran := []record.Outcome{*o}
+	l.standAtSiteClocks(key.GPUModel, ran)
+	s, why := sampled(&ran[0], m.Base)
 	if why != "" {
 		return
 	}
