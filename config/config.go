@@ -6,13 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/epplan/epplan/internal/spelling"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/queue"
+	"github.com/epplan/epplan/slurm"
 )
 
 // Config is a configuration: what to optimise, by which policy, how safely, on
@@ -124,6 +127,7 @@ func Load(r io.Reader, name string, profiles *Profiles) (*Config, error) {
 		c.origin[path] = d.positionAt(at.key)
 	}
 	c.splitStretch()
+	c.warnOfLive()
 	return c, nil
 }
 
@@ -160,8 +164,110 @@ func (c *Config) splitStretch() {
 	c.warnings = append(c.warnings, &KeyError{Pos: at, Msg: text})
 }
 
+// warnOfLive warns of settings of [live] that are right and hardly what is meant.
+func (c *Config) warnOfLive() {
+	l := &c.Live
+	warn := func(path, format string, args ...any) {
+		at := c.origin[path]
+		for at.Line == 0 && path != "" {
+			path = path[:max(0, strings.LastIndexByte(path, '.'))]
+			at = c.origin[path]
+		}
+		c.warnings = append(c.warnings, &KeyError{Pos: at, Msg: queue.Printable(fmt.Sprintf(format, args...))})
+	}
+	percent := func(path string, times float64) {
+		if times > likelySlowdown {
+			warn(path, "%s is %v: a job may run %v times as long as at default clocks; %v %% longer is %v", path, times,
+				times, times, 1+times/100)
+		}
+	}
+	percent("live.max_slowdown", l.MaxSlowdown)
+	for _, partition := range slices.Sorted(maps.Keys(l.MaxSlowdowns)) {
+		percent(joinKey("live.max_slowdowns", partition), l.MaxSlowdowns[partition])
+	}
+	if l.HoldOut == 0 && (l.Mode == live.Enforce || slices.Contains(slices.Collect(maps.Values(l.Modes)), live.Enforce)) {
+		warn("live.hold_out", "live.hold_out is 0 where clocks are set: without jobs to compare with it can't be measured "+
+			"what they save")
+	}
+	for _, partition := range slices.Sorted(maps.Keys(l.Plan.Modes)) {
+		if wanted, is := l.Plan.Modes[partition], l.PlanModeOf(partition); is != wanted {
+			warn(joinKey("live.plan.modes", partition), "live.plan.modes has partition %s at %s, and no more than %s is done: "+
+				"mode and modes of [live] are the most that a plan may do", quoteName(partition), wanted, is)
+		}
+	}
+	reaches := l.PlanModeOf("") == l.Plan.Mode
+	for partition := range l.Modes {
+		_, own := l.Plan.Modes[partition]
+		reaches = reaches || !own && l.PlanModeOf(partition) == l.Plan.Mode
+	}
+	if !reaches {
+		warn("live.plan.mode", "live.plan.mode is %s, and no more than %s is done: mode and modes of [live] are the most "+
+			"that a plan may do", l.Plan.Mode, l.PlanModeOf(""))
+	}
+}
+
+// likelySlowdown is the largest max_slowdown that is taken for one without a word: more is often a per cent.
+const likelySlowdown = 2
+
+// SlurmNames are the names that Slurm has, where it answers; nil: they aren't known.
+type SlurmNames struct{ Partitions, Nodes []string }
+
+// NamesIn are the names of nodes, each with its partitions; nil: Slurm didn't say.
+func NamesIn(nodes []slurm.Node) *SlurmNames {
+	var names SlurmNames
+	for i := range nodes {
+		names.Nodes = append(names.Nodes, nodes[i].Name)
+		names.Partitions = append(names.Partitions, nodes[i].Partitions...)
+	}
+	names.Partitions = sortedUnique(names.Partitions)
+	return &names
+}
+
+// WarningsBeside say which partitions and nodes the file names that Slurm doesn't have: what it says of them
+// holds for nobody.
+func (c *Config) WarningsBeside(has *SlurmNames) []error {
+	var all []error
+	l := &c.Live
+	look := func(path, kind string, names, known []string) {
+		for _, name := range slices.Sorted(slices.Values(names)) {
+			if known == nil || slices.Contains(known, name) {
+				continue
+			}
+			at := c.origin[joinKey(path, name)]
+			if at.Line == 0 {
+				at = c.origin[path]
+			}
+			all = append(all, &KeyError{Pos: at, Msg: fmt.Sprintf("%s has %s %s, which Slurm doesn't have, %s", path, kind,
+				quoteName(name), suggestNames(spelling.Nearest(name, known), known, quoteName))})
+		}
+	}
+	for _, table := range []struct {
+		path  string
+		names []string
+	}{
+		{"live.modes", slices.Collect(maps.Keys(l.Modes))},
+		{"live.max_slowdowns", slices.Collect(maps.Keys(l.MaxSlowdowns))},
+		{"live.min_gains", slices.Collect(maps.Keys(l.MinGains))},
+		{"live.reorders", slices.Collect(maps.Keys(l.Reorders))},
+		{"live.limit_hints", slices.Collect(maps.Keys(l.LimitHint.OnIn))},
+		{"live.plan.modes", slices.Collect(maps.Keys(l.Plan.Modes))},
+		{"live.adapt.modes", slices.Collect(maps.Keys(l.Adapt.Modes))},
+		{"live.cap.modes", slices.Collect(maps.Keys(l.Cap.Modes))},
+		{"live.cap.limits", slices.Collect(maps.Keys(l.Cap.Limits))},
+		{"live.profile.names", slices.Collect(maps.Keys(l.Profile.Names))},
+		{"live.site_clocks.partitions", slices.Collect(maps.Keys(l.SiteClocks.Partitions))},
+	} {
+		look(table.path, "partition", table.names, has.Partitions)
+	}
+	look("live.site_clocks.nodes", "node", slices.Collect(maps.Keys(l.SiteClocks.byNode)), has.Nodes)
+	return all
+}
+
 // Warnings say what should be written otherwise in the file, which is taken all the same.
 func (c *Config) Warnings() []error { return c.warnings }
+
+// FactorSeriesFile is the file with factors over time; empty where none is named.
+func (c *Config) FactorSeriesFile() string { return c.resolvePath("factors.series", c.Factors.Series) }
 
 // NodesAt is where the file says how many GPUs the nodes of a class have; the zero
 // position where it has no classes.

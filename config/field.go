@@ -39,7 +39,8 @@ const maxNumber = 1e15
 // numberRange is the numbers that a field takes.
 type numberRange struct {
 	min, max float64
-	above    bool // min itself isn't one of them
+	above    bool   // min itself isn't one of them
+	unit     string // for messages; empty: none
 }
 
 // Spans that several fields share.
@@ -54,10 +55,14 @@ func (s numberRange) contains(x float64) bool { // false for NaN
 }
 
 func (s numberRange) String() string {
-	if s.above {
-		return fmt.Sprintf("a number above %v, up to %v", s.min, s.max)
+	unit := ""
+	if s.unit != "" {
+		unit = " " + s.unit
 	}
-	return fmt.Sprintf("a number from %v to %v", s.min, s.max)
+	if s.above {
+		return fmt.Sprintf("a number above %v, up to %v%s", s.min, s.max, unit)
+	}
+	return fmt.Sprintf("a number from %v to %v%s", s.min, s.max, unit)
 }
 
 // numberField is a field with a number; an integer will do.

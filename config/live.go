@@ -218,7 +218,7 @@ func (l *Live) fields() []field {
 // boundFields are how far clocks may go, and what they must save.
 func (l *Live) boundFields() []field {
 	part, factor := numberRange{max: 1}, numberRange{min: 1, max: MaxFactor}
-	share := numberRange{max: 10, above: true}
+	share := numberRange{max: 10, above: true, unit: "times the default clock, not MHz"}
 	return []field{
 		numberField("time_margin", "The least that a run may take longer than predicted, as a fraction.",
 			&l.TimeMargin, numberRange{max: 10}),

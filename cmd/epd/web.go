@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/configfiles"
 	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
@@ -240,10 +241,8 @@ func (p *program) openWeb() error {
 		return nil
 	}
 	s := p.webSettings()
-	if s.TokenFile != "" {
-		if _, err := login.ReadTokenFile(s.TokenFile); err != nil {
-			return fmt.Errorf("[web] token_file: %w", err)
-		}
+	if err := configfiles.WebTokens(&s); err != nil {
+		return err
 	}
 	l, err := p.listen("web")
 	if err != nil {

@@ -1,15 +1,19 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/configfiles"
 	"github.com/epplan/epplan/internal/report/gpureport"
-	"github.com/epplan/epplan/planner/sharing/jsonfile"
+	"github.com/epplan/epplan/slurm"
 )
 
 func configCommand(t *terminal) *cli.Command {
@@ -26,25 +30,18 @@ func configCommand(t *terminal) *cli.Command {
 				Action:      t.runs(takes(0, 1, "at most one file", runConfigInit)),
 			},
 			{
-				Name:        "check",
-				Usage:       "tell whether a configuration is right",
-				ArgsUsage:   "FILE",
-				Description: "Example: epplan config check epplan.toml",
-				Flags:       []cli.Flag{profilesFlag()},
+				Name:      "check",
+				Usage:     "tell whether a configuration is right",
+				ArgsUsage: "FILE",
+				Description: "It reads the files that FILE names, too, and asks Slurm, where that answers, for its partitions " +
+					"and nodes.\nExample: epplan config check epplan.toml",
+				Flags: []cli.Flag{profilesFlag()},
 				Action: func(c *cli.Context) error {
 					loaded, err := loadConfig(t, c, 1)
 					if err != nil {
 						return err
 					}
-					for _, name := range []string{loaded.Contention(), loaded.LiveContention()} {
-						if name == "" {
-							continue
-						}
-						if _, err := parseFile(t, name, jsonfile.ReadCurve); err != nil {
-							return err
-						}
-					}
-					if err := loaded.CheckClocks(); err != nil {
+					if err := checkNamed(t, c, loaded); err != nil {
 						return err
 					}
 					t.message("note", c.Args().First()+" is right")
@@ -67,6 +64,31 @@ func configCommand(t *terminal) *cli.Command {
 			},
 		},
 	}
+}
+
+// checkNamed reads what a configuration names: files, and partitions, nodes and users where somebody knows them.
+func checkNamed(t *terminal, c *cli.Context, loaded *config.Config) error {
+	refused, doubtful := configfiles.Check(loaded)
+	if len(refused) > 0 {
+		return errors.Join(refused...)
+	}
+	if err := loaded.CheckClocks(); err != nil {
+		return err
+	}
+	const patience = 3 * time.Second
+	client := slurm.NewClient(slurm.ExecRunner{Timeout: patience}, patience)
+	if nodes, err := client.Nodes(c.Context); err == nil && len(nodes) > 0 {
+		doubtful = append(doubtful, loaded.WarningsBeside(config.NamesIn(nodes))...)
+	}
+	for _, name := range loaded.Live.Operators {
+		// id asks all that the machine has accounts from, as a static program can't.
+		err := exec.CommandContext(c.Context, "id", "-u", "--", name).Run() //nolint:gosec // one argument, behind --
+		if _, unknown := errors.AsType[*exec.ExitError](err); unknown {
+			doubtful = append(doubtful, fmt.Errorf("live.operators has %q, and this machine knows no such user", name))
+		}
+	}
+	t.warn(doubtful)
+	return nil
 }
 
 func runConfigInit(t *terminal, c *cli.Context) error {

@@ -117,6 +117,9 @@ func writeController(b *strings.Builder, s *epdapi.ControllerStatus) {
 		b.WriteByte('\n')
 	}
 	b.WriteString(s.ForeignText() + s.Queue.UnreadText("jobs") + s.Nodes.UnreadText("nodes"))
+	for _, warning := range s.ConfigWarnings {
+		b.WriteString("configuration: " + slurm.Printable(warning, 400) + "\n")
+	}
 	for i := range s.Suspected {
 		at := &s.Suspected[i]
 		fmt.Fprintf(b, "left alone: %s, as its GPUs (%s) are busy and never above %v MHz without a lock of epd's; say by "+

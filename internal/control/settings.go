@@ -4,14 +4,14 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
+	"slices"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/configfiles"
 	"github.com/epplan/epplan/internal/decide"
 	"github.com/epplan/epplan/internal/learn"
 	"github.com/epplan/epplan/planner/sharing"
-	"github.com/epplan/epplan/planner/sharing/jsonfile"
+	"github.com/epplan/epplan/slurm"
 )
 
 // Settings are the part of a configuration that decisions depend on. They are
@@ -24,7 +24,8 @@ type Settings struct {
 	KeepDays int // of records; 0: for ever
 	// DetailDays is for how many of them runs are kept in full detail; 0: all of them.
 	DetailDays int
-	Warnings   []error              // about what should be written otherwise in the file
+	Warnings   []error // about what should be written otherwise in the file
+	beside     func(*config.SlurmNames) []error
 	series     *config.FactorSeries // factors over time; nil: they are constant
 	curve      *sharing.Curve       // what it costs to share a GPU; nil: by load alone
 }
@@ -34,6 +35,7 @@ func NewSettings(c *config.Config, version string) *Settings {
 	return &Settings{
 		Settings: decide.NewSettings(c, version), Factors: c.Factors, Predict: c.Predict,
 		Web: c.Web, KeepDays: c.Records.KeepDays, DetailDays: c.Records.DetailDays, Warnings: c.Warnings(),
+		beside: c.WarningsBeside,
 	}
 }
 
@@ -51,35 +53,25 @@ func ReadSettings(r io.Reader, name string) (*Settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := NewSettings(c, config.Digest(text))
-	if path := c.Factors.Series; path != "" {
-		if !filepath.IsAbs(path) { // beside the configuration
-			path = filepath.Join(filepath.Dir(name), path)
-		}
-		if s.series, err = config.ReadSeriesFile(path); err != nil {
-			return nil, err
-		}
-	}
-	if path := c.LiveContention(); path != "" {
-		if s.curve, err = readCurve(path); err != nil {
-			return nil, fmt.Errorf("live.sharing.contention: %w", err)
-		}
-	}
-	return s, nil
-}
-
-// readCurve reads what it costs to share a GPU. The administrator names the file.
-func readCurve(path string) (*sharing.Curve, error) {
-	f, err := os.Open(path) //nolint:gosec // the administrator names it
+	files, err := configfiles.Read(c)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // only read
-	return jsonfile.ReadCurve(f, path)
+	s := NewSettings(c, config.Digest(text))
+	s.series, s.curve = files.Series, files.Curve
+	return s, nil
 }
 
 // DefaultSettings are those without a configuration file: nothing is touched.
 func DefaultSettings() *Settings { return NewSettings(config.Default(), "default") }
+
+// warnings say what in the configuration is hardly meant, or names what Slurm doesn't have, by its nodes.
+func (s *Settings) warnings(nodes []slurm.Node) []error {
+	if s.beside == nil || len(nodes) == 0 {
+		return s.Warnings
+	}
+	return slices.Concat(s.Warnings, s.beside(config.NamesIn(nodes)))
+}
 
 // learning are the settings that learning goes by.
 func (s *Settings) learning() learn.Settings {

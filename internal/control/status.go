@@ -103,6 +103,9 @@ func (c *Controller) status() epdapi.ControllerStatus {
 	status.Unwritten, status.Lost = c.decider.Unwritten()
 	status.Queue, status.Nodes = c.Jobs.Status()
 	status.Suspected = c.suspected(s)
+	for _, warning := range s.warnings(c.Jobs.Nodes()) {
+		status.ConfigWarnings = append(status.ConfigWarnings, warning.Error())
+	}
 	if err := c.decider.Trouble(); err != nil {
 		status.Trouble, status.Moved = err.Error(), errors.Is(err, store.ErrMoved)
 	}

@@ -268,7 +268,11 @@ func lookConfig(ctx context.Context, e *examination) []Finding {
 	if err == nil && config.Digest([]byte(text)) != controller.ConfigVersion {
 		return configStale.finding(append(words, "socket", slurm.ShellQuote(e.options.adminSocket()))...)
 	}
-	if old := c.Warnings(); len(old) > 0 {
+	old := c.Warnings()
+	if nodes, err := e.slurmNodes(ctx); err == nil {
+		old = append(old, c.WarningsBeside(config.NamesIn(nodes))...)
+	}
+	if len(old) > 0 {
 		return configOld.finding(append(words, "warning", old[0].Error())...)
 	}
 	return okFinding("%s; %s; a job may run up to %v times as long as at default clocks (max_slowdown)", path,

@@ -65,6 +65,8 @@ type ControllerStatus struct {
 	// ForeignComments are jobs whose AdminComment belongs to another tool, so that no word of epd's is in it: the
 	// token of a submission, or an energy.
 	ForeignComments int64 `json:"foreign_comments,omitzero"`
+	// ConfigWarnings say what in the configuration in force is hardly meant, or names what Slurm doesn't have.
+	ConfigWarnings []string `json:"config_warnings,omitempty"`
 	// Suspected are nodes whose GPUs seem to be held down by somebody else, and of which the configuration says
 	// no site_clocks: jobs there are left alone.
 	Suspected []SuspectedLimit `json:"suspected_limits,omitempty"`

@@ -1,0 +1,101 @@
+// Package configfiles reads the files that a configuration names. epd takes what it returns, and epplan config
+// check returns its errors: what one refuses the other does.
+package configfiles
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/openai"
+	"github.com/epplan/epplan/internal/web/login"
+	"github.com/epplan/epplan/planner/sharing"
+	"github.com/epplan/epplan/planner/sharing/jsonfile"
+)
+
+// Files are the files without which epd doesn't go on.
+type Files struct {
+	Series *config.FactorSeries // factors over time; nil: they are constant
+	Curve  *sharing.Curve       // the time that sharing a GPU costs; nil: by load alone
+}
+
+// Read reads the files that decisions and reports depend on.
+func Read(c *config.Config) (*Files, error) {
+	f := &Files{}
+	var err error
+	if path := c.FactorSeriesFile(); path != "" {
+		if f.Series, err = config.ReadSeriesFile(path); err != nil {
+			return nil, fmt.Errorf("factors.series: %w", err)
+		}
+	}
+	if path := c.LiveContention(); path != "" {
+		if f.Curve, err = readCurve(path); err != nil {
+			return nil, fmt.Errorf("live.sharing.contention: %w", err)
+		}
+	}
+	return f, nil
+}
+
+// readCurve reads the time that sharing a GPU costs. The administrator names the file.
+func readCurve(path string) (*sharing.Curve, error) {
+	f, err := os.Open(path) //nolint:gosec // the administrator names it
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // only read
+	return jsonfile.ReadCurve(f, path)
+}
+
+// Check reads every file that a configuration names. Refused are those without which epd doesn't start, doubtful
+// those without which it does less, and those that only others than the caller may read.
+func Check(c *config.Config) (refused, doubtful []error) {
+	note := func(err error, needed bool) {
+		switch {
+		case err == nil:
+		case needed && !errors.Is(err, fs.ErrPermission):
+			refused = append(refused, err)
+		default:
+			doubtful = append(doubtful, err)
+		}
+	}
+	_, err := Read(c)
+	note(err, true)
+	if path := c.Contention(); path != "" {
+		if _, err := readCurve(path); err != nil {
+			note(fmt.Errorf("cluster.sharing.contention: %w", err), true)
+		}
+	}
+	note(WebTokens(&c.Web), true)
+	if c.Web.Cert != "" {
+		if _, err := tls.LoadX509KeyPair(c.Web.Cert, c.Web.Key); err != nil {
+			note(fmt.Errorf("[web] cert and key: %w", err), true)
+		}
+	}
+	for _, server := range []struct {
+		what string
+		of   *config.Endpoint
+	}{{"embedding server", &c.Predict.Embedding}, {"rewriting server", &c.Predict.Align}} {
+		if server.of.URL == "" {
+			continue
+		}
+		_, err := openai.New(&openai.Options{
+			What: server.what, URL: server.of.URL, Hosts: c.Predict.AllowHosts, KeyFile: server.of.KeyFile,
+		})
+		note(err, false)
+	}
+	return refused, doubtful
+}
+
+// WebTokens reports why the token file of the pages can't be used.
+func WebTokens(w *config.Web) error {
+	if w.TokenFile == "" {
+		return nil
+	}
+	if _, err := login.ReadTokenFile(w.TokenFile); err != nil {
+		return fmt.Errorf("[web] token_file: %w", err)
+	}
+	return nil
+}
