@@ -77,7 +77,7 @@ func checkNamed(t *terminal, c *cli.Context, loaded *config.Config) error {
 	}
 	const patience = 3 * time.Second
 	client := slurm.NewClient(slurm.ExecRunner{Timeout: patience}, patience)
-	if nodes, err := client.Nodes(c.Context); err == nil && len(nodes) > 0 {
+	if nodes, _, err := client.Nodes(c.Context); err == nil && len(nodes) > 0 {
 		doubtful = append(doubtful, loaded.WarningsBeside(config.NamesIn(nodes))...)
 	}
 	for _, name := range loaded.Live.Operators {

@@ -269,8 +269,10 @@ func lookConfig(ctx context.Context, e *examination) []Finding {
 		return configStale.finding(append(words, "socket", slurm.ShellQuote(e.options.adminSocket()))...)
 	}
 	old := c.Warnings()
-	if nodes, err := e.slurmNodes(ctx); err == nil {
-		old = append(old, c.WarningsBeside(config.NamesIn(nodes))...)
+	if e.site.Slurm != nil {
+		if nodes, err := e.slurmNodes(ctx); err == nil {
+			old = append(old, c.WarningsBeside(config.NamesIn(nodes))...)
+		}
 	}
 	if len(old) > 0 {
 		return configOld.finding(append(words, "warning", old[0].Error())...)
