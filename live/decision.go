@@ -36,6 +36,8 @@ type Decision struct {
 	// Adapt is how the core clock is stepped while the run lasts, beginning with
 	// Core; nil: not at all. Upper is then a bound at all of its levels.
 	Adapt *Adaptation `json:"adapt,omitempty"`
+	// Shared tells that Slurm may give the job's GPUs to others at the same time.
+	Shared bool `json:"shared,omitempty"`
 }
 
 // Mode is what epd does to the jobs of a partition.

@@ -25,6 +25,8 @@ type Run struct {
 	// Adapt is how its core clock is stepped while it lasts, beginning with that
 	// of the setting; nil: not at all. Upper is then a bound at all of its levels.
 	Adapt *Adaptation `json:"adapt,omitempty"`
+	// Shared tells that others may be on its GPUs, as Slurm gave it parts of them.
+	Shared bool `json:"shared,omitempty"`
 	// Missed tells that the agent wasn't there for the beginning, as its GPUs weren't opened yet.
 	Missed bool `json:"-"`
 	// HookDeadline is when the hook that waits for the run's clocks gives up; zero:

@@ -1,6 +1,8 @@
 package slurm
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/epplan/epplan/live"
@@ -47,6 +49,8 @@ type Job struct {
 	Allocated    TRES
 	Gres         []NodeGres // where known: which devices on which node
 	Exit         ExitStatus
+
+	otherTRES string // what it asks for by job, task and socket
 }
 
 // Held says whether the job waits for a release.
@@ -71,6 +75,36 @@ func (j *Job) GPUCount() int {
 		return 0
 	}
 	return countGPUs(perNode) * max(j.NodeCount, 1)
+}
+
+// SharesGPUs reports whether the job has parts of GPUs (shards, MPS), or asks for some: Slurm may give the rest of
+// them to others at the same time.
+func (j *Job) SharesGPUs() bool {
+	for _, t := range []TRES{j.Requested, j.Allocated} {
+		for name, n := range t {
+			if name = strings.TrimPrefix(name, "gres/"); n > 0 && isPartOfGPU(name) {
+				return true
+			}
+		}
+	}
+	lists := [][]Gres{}
+	for _, n := range j.Gres {
+		lists = append(lists, n.Gres)
+	}
+	for _, text := range []string{j.TRESPerNode, j.otherTRES} {
+		if list, err := ParseGres(text); err == nil {
+			lists = append(lists, list)
+		}
+	}
+	return slices.ContainsFunc(slices.Concat(lists...), func(g Gres) bool {
+		return g.Count > 0 && isPartOfGPU(g.Name)
+	})
+}
+
+// isPartOfGPU reports whether a generic resource, with its type or without, is a part of a GPU.
+func isPartOfGPU(name string) bool {
+	name, _, _ = strings.Cut(name, ":")
+	return name == "shard" || name == "mps"
 }
 
 func countGPUs(list []Gres) int {

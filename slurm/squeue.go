@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // jobJSON is a job of squeue --json. Fields that moved between versions appear
@@ -43,7 +44,10 @@ type jobJSON struct {
 	TimeLimit    jsonNumber    `json:"time_limit"`
 	TRESAlloc    jsonText      `json:"tres_alloc_str"`
 	TRESFreq     jsonText      `json:"tres_freq"`
+	TRESPerJob   jsonText      `json:"tres_per_job"`
 	TRESPerNode  jsonText      `json:"tres_per_node"`
+	TRESPerSock  jsonText      `json:"tres_per_socket"`
+	TRESPerTask  jsonText      `json:"tres_per_task"`
 	TRESReq      jsonText      `json:"tres_req_str"`
 	UID          jsonNumber    `json:"user_id"`
 	User         jsonText      `json:"user_name"`
@@ -215,6 +219,12 @@ func (r *jobJSON) job(c *common) (Job, error) {
 	if j.HetJob != 0 {
 		j.HetOffset = r.HetOffset.boundedOr(0)
 	}
+	for _, t := range []jsonText{r.TRESPerJob, r.TRESPerSock, r.TRESPerTask} {
+		if asked := t.orEmpty(); asked != "" {
+			j.otherTRES += "," + asked
+		}
+	}
+	j.otherTRES = strings.TrimPrefix(j.otherTRES, ",")
 	for _, s := range []*string{
 		&j.User, &j.Account, &j.Partition, &j.QOS, &j.Reason, &j.Features, &j.Prefer, &j.GPUFreq, &j.TRESPerNode,
 	} {

@@ -219,6 +219,9 @@ func (w *Writer) write(ctx context.Context, id slurm.JobID, job *waiting) error 
 		return err
 	}
 	runs := runsOf(all, &row)
+	if slices.ContainsFunc(runs, func(o record.Outcome) bool { return o.Shared }) {
+		return nil // what its GPUs took is others', too
+	}
 	joules, ok := energyOf(runs, &row, kind)
 	if !ok {
 		return errLater

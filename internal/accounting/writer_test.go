@@ -152,6 +152,19 @@ func TestTheEnergyOfAJobOnAllItsNodesIsWrittenOnce(t *testing.T) {
 	}
 }
 
+// What a shared GPU took isn't one job's to pay.
+func TestOfAJobWithSharedGPUsNothingIsWritten(t *testing.T) {
+	for name, version := range map[string]slurm.Version{"AdminComment": old, "ConsumedEnergy": newest} {
+		s := newSite(version)
+		s.ends("n2", 500)
+		s.outcomes[1].Shared = true
+		s.passes(t, 2*time.Hour)
+		if row := s.rows[7]; row.Energy != 0 || row.AdminComment != note || s.asked != 1 {
+			t.Errorf("%s: %v J, %q, asked %d times", name, row.Energy, row.AdminComment, s.asked)
+		}
+	}
+}
+
 func TestAJobIsntAskedForBeforeAMinuteNorMoreThanOneAtOnce(t *testing.T) {
 	s := newSite(newest)
 	for job := range 20 {

@@ -31,6 +31,7 @@ func (c *ClosedRun) Record() *record.Outcome {
 		sum.add(&c.Outcome.GPUs[i], out)
 	}
 	sum.fill(out, c.Outcome.Partial)
+	out.Shared = c.Outcome.Shared
 	out.WorkClock = sum.work.record()
 	out.Restarted = restarted(&c.Outcome)
 	out.Notes = c.Outcome.Notes
@@ -38,6 +39,7 @@ func (c *ClosedRun) Record() *record.Outcome {
 	if host, known := c.Outcome.Host(); known && out.GPUSource != record.Unmeasured {
 		out.NodeEnergyJ, out.NodeSource = live.Known(sum.energy+float64(host)), record.RAPL
 	}
+	out.DropShared()
 	return out
 }
 

@@ -38,6 +38,8 @@ type Outcome struct {
 	// during HostCovered, shared by the GPUs that were in use.
 	HostEnergy  dvfsmodel.Joule `json:"host_energy_j"`
 	HostCovered float64         `json:"host_covered_s"`
+	// Shared tells that others may have used its GPUs, too.
+	Shared bool `json:"shared,omitempty"`
 	// Lasted is how long a run took of which a part wasn't seen; 0: not known.
 	Lasted float64 `json:"lasted_s,omitzero"`
 }
@@ -146,7 +148,7 @@ func NewSampler(run live.Run) *Sampler {
 // newSampler makes a sampler that remembers nothing one by one.
 func newSampler(run live.Run) *Sampler {
 	s := &Sampler{
-		outcome: Outcome{Started: run.Started},
+		outcome: Outcome{Started: run.Started, Shared: run.Shared},
 		gpus:    make(map[string]*gpuTally, len(run.GPUs)), series: record.NewSampler(initialInterval),
 		profile: newProfiler(run.GPUs), readings: record.NewReadingsSampler(len(run.GPUs), sampleEvery),
 	}
@@ -269,7 +271,7 @@ func (s *Sampler) Close(at time.Time) Outcome {
 	for _, uuid := range uuids {
 		out.GPUs = append(out.GPUs, s.gpus[uuid].close())
 	}
-	out.Profile = s.profile.profile(uuids)
+	out.Profile, out.Shared = s.profile.profile(uuids), out.Shared || s.profile.shared
 	out.Readings = s.readings.Readings()
 	return out
 }

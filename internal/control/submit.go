@@ -51,7 +51,10 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 		mode = settings.Live.ModeOf(string(s.Partition))
 	}
 	said := wishes.Warnings
-	gpus, _ := jobs.GPUsOf(s)
+	gpus, shared := jobs.GPUsOf(s)
+	if shared && wishes.HasFixedClocks() {
+		said = append(said, "epplan: fixed clocks aren't set on GPUs that others may use, too (shards, MPS)")
+	}
 	job := forecast.JobOf(s, gpus, c.Jobs.Limit(s.Limit()), from.String())
 	expected := c.forecasts.Predict(job)
 	said = append(said, wishesDoubted(&wishes, s, c.Jobs.Nodes(), settings, now)...)

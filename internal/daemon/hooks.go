@@ -107,6 +107,7 @@ func (d *AgentServer) chooseSetting(
 ) (reason string) {
 	ctx, cancel := context.WithTimeout(ctx, d.options.Prolog.Decide)
 	defer cancel()
+	shared, left := d.isShared(run)
 	table, err := d.options.Agent.GPUs().Clocks(gpus[0].UUID)
 	if err != nil {
 		d.problems.note(fmt.Errorf("job %d: %w", e.Job, err))
@@ -117,7 +118,6 @@ func (d *AgentServer) chooseSetting(
 			return "GPUs of several models"
 		}
 	}
-	shared, left := d.isShared(run.GPUs)
 	limit, fixed := d.powerLimit(run.GPUs)
 	profiles := d.admissibleProfiles(run.GPUs)
 	decision, err := d.options.Controller.Decide(ctx, &epdapi.DecideRequest{
@@ -130,7 +130,7 @@ func (d *AgentServer) chooseSetting(
 		d.problems.note(fmt.Errorf("job %d: decide: %w", e.Job, err))
 		return "no decision: default clocks"
 	}
-	run.Wish = decision.Wish.RunWish
+	run.Wish, run.Shared = decision.Wish.RunWish, run.Shared || decision.Shared
 	run.Limit, run.Upper = decision.Limit, decision.Upper.Duration()
 	if decision.Apply {
 		run.Setting = decision.Setting
@@ -164,11 +164,11 @@ func (d *AgentServer) closeGoneRuns(ctx context.Context, uuids []string) {
 // isShared reports whether others may be on the GPUs: a run that is open, or MPS; left
 // is that all of those are runs of before the agent's start, which may have ended.
 // What can't be asked counts as not shared; the agent asks again before it
-// locks.
-func (d *AgentServer) isShared(uuids []string) (shared, left bool) {
+// locks. A run on a divided GPU is noted to share it.
+func (d *AgentServer) isShared(run *live.Run) (shared, left bool) {
 	state := d.options.Agent.State()
 	left = true
-	for _, uuid := range uuids {
+	for _, uuid := range run.GPUs {
 		for i := range state.Runs {
 			if r := &state.Runs[i]; !r.Ended && slices.Contains(r.GPUs, uuid) {
 				shared, left = true, left && r.Reread
@@ -176,7 +176,7 @@ func (d *AgentServer) isShared(uuids []string) (shared, left bool) {
 		}
 		if s, err := agent.CallGPU(d.options.Agent.GPUs(), uuid, gpu.Device.Sharing); err == nil &&
 			(s.MIG || s.MPS) {
-			return true, false
+			shared, left, run.Shared = true, false, run.Shared || s.MIG
 		}
 	}
 	return shared, shared && left

@@ -57,10 +57,14 @@ func (ch *chooser) choose(wishes *slurm.Wishes) {
 	case ch.had > 0 && ch.request.GPUs > ch.had:
 		d.Reason = fmt.Sprintf("the node says that the job has %d GPUs there, Slurm gave it %d: default clocks",
 			ch.request.GPUs, ch.had)
-	case ch.request.Shared && ch.request.Left:
-		d.Reason = reasonLeft
-	case ch.request.Shared:
+	case ch.job.SharesGPUs || ch.request.Shared && !ch.request.Left:
 		d.Reason = reasonShared
+		if wishes.HasFixedClocks() {
+			fixed := dvfsmodel.Setting{Core: dvfsmodel.MHz(wishes.CoreMHz), Mem: dvfsmodel.MHz(wishes.MemoryMHz)}
+			d.Reason = "the user fixed " + fixed.Words() + ", but " + reasonShared
+		}
+	case ch.request.Shared:
+		d.Reason = reasonLeft
 	case wishes.Off:
 		d.Reason = "the user opted out: default clocks"
 	case ch.job.OwnFreq:

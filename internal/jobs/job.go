@@ -52,6 +52,7 @@ type Job struct {
 	completing          bool
 	Scripted            bool // the source is a script's
 	OwnFreq             bool // the user's own --gpu-freq
+	SharesGPUs          bool // it has parts of GPUs, or asks for some
 	UID                 uint32
 	GPUs                uint32 // on all nodes; 0: not known
 	Nodes               uint32

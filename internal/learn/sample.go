@@ -57,6 +57,8 @@ func sampled(o *record.Outcome, base dvfsmodel.Setting) (s dvfsmodel.Sample, why
 	switch {
 	case o.Unmatched:
 		return s, "its start wasn't seen"
+	case o.Shared:
+		return s, "others may have used its GPUs, too"
 	case o.ExitState != record.Completed:
 		return s, "it didn't complete"
 	case record.ProfileOf(o.Workload) != o.Setting.Profile:

@@ -52,7 +52,7 @@ func (s *Service) Queue(ctx context.Context, who Caller) (*epdapi.Queue, error) 
 			continue
 		}
 		j := known.Slurm(id)
-		gpus, shared := wanted(known, &j)
+		gpus, shared := wanted(known)
 		switch {
 		case gpus == 0:
 			continue
@@ -91,16 +91,12 @@ type queueReader struct {
 
 // wanted is how many GPUs a job has or asks for, and whether only parts of
 // them.
-func wanted(k *jobs.Job, j *slurm.Job) (gpus int, shared bool) {
+func wanted(k *jobs.Job) (gpus int, shared bool) {
 	if k.GPUs > 0 {
 		return int(min(k.GPUs, epdapi.MaxGPUs)), false
 	}
-	if perNode, err := slurm.ParseGres(j.TRESPerNode); err == nil {
-		for _, g := range perNode {
-			if (g.Name == "shard" || g.Name == "mps") && g.Count > 0 {
-				return 1, true
-			}
-		}
+	if k.SharesGPUs {
+		return 1, true
 	}
 	return 0, false
 }

@@ -145,7 +145,8 @@ DELETE FROM decisions WHERE decision_id IN (SELECT d.decision_id FROM json_each(
 	// may ask for, stays where it is.
 	deleteDetails = `
 DELETE FROM outcome_details WHERE outcome_id IN (SELECT value ->> 'id' FROM json_each(?1))
-	AND stays IS NULL AND restarted IS NULL AND implausible IS NULL AND notes IS NULL`
+	AND stays IS NULL AND restarted IS NULL AND implausible IS NULL AND notes IS NULL AND shared IS NULL
+	AND not_locked IS NULL`
 	cutDetails = `
 UPDATE outcome_details SET gpus = NULL, clocks = NULL, throttled_s = NULL, series = NULL, readings = NULL,
 	work_clock = NULL WHERE outcome_id IN (SELECT value ->> 'id' FROM json_each(?1))`

@@ -288,6 +288,13 @@ var (
 		jsonColumn("work_clock", func(o *record.Outcome) (any, bool) {
 			return &o.WorkClock, o.WorkClock != (record.WorkClock{})
 		}),
+		{
+			"shared", func(o *record.Outcome) (any, error) { return nullIfFalse(o.Shared), nil },
+			func(o *record.Outcome) any { return intoFlag{&o.Shared} },
+		},
+		jsonColumn("not_locked", func(o *record.Outcome) (any, bool) {
+			return &o.NotLocked, o.NotLocked != (live.NotLocked{})
+		}),
 		jsonColumn("notes", func(o *record.Outcome) (any, bool) { return &o.Notes, len(o.Notes) > 0 }),
 	}
 )
@@ -339,7 +346,22 @@ type (
 	intoNumber struct{ to *live.Number }
 	intoJSON   struct{ to any }
 	intoSeries struct{ to *record.Series }
+	intoFlag   struct{ to *bool }
 )
+
+// nullIfFalse is a flag that few rows have.
+func nullIfFalse(is bool) any {
+	if is {
+		return 1
+	}
+	return nil
+}
+
+// Scan reads a column of flags; NULL is false.
+func (i intoFlag) Scan(value any) error {
+	*i.to = value != nil && value != int64(0)
+	return nil
+}
 
 // Scan reads a column of times.
 func (i intoTime) Scan(value any) error {

@@ -26,6 +26,7 @@ func TestAnOutcomeComesBackAsItWasStored(t *testing.T) {
 	over.Restarted = record.Restarted{TimeS: live.Known(100)}
 	over.WorkClock = record.WorkClock{CoreMHz: live.Known(1087.5), SpreadMHz: live.Known(12)}
 	over.Notes = []string{"its clocks were set again", "twice"}
+	over.Shared, over.NotLocked = true, live.NotLocked{Kind: live.NotLockedLate, Why: "the hook's deadline passed"}
 	capped := outcome(5)
 	capped.Setting.Cap, capped.Setting.Profile = 180, dvfsmodel.MaxQ
 	for _, want := range []*record.Outcome{outcome(1), outcome(2), stepped, over, bare, capped} {

@@ -117,7 +117,9 @@ CREATE TABLE outcome_details (
 	restarted   TEXT, -- of a run that epd was restarted under, JSON: {time_s, gpu_energy_j}
 	implausible TEXT, -- JSON: {why, and what came with the outcome and can't be}
 	notes       TEXT, -- JSON: list of what became of its clocks, for people
-	work_clock  TEXT  -- JSON: {core_mhz, spread_mhz} while its GPUs were at work
+	work_clock  TEXT, -- JSON: {core_mhz, spread_mhz} while its GPUs were at work
+	shared      INTEGER, -- 1: others may have used its GPUs, too, so that its energy isn't known
+	not_locked  TEXT -- why decided clocks weren't set, or not to its end, JSON: {kind, why}
 ) STRICT;
 
 -- How a run used its GPUs over time: what may run beside what is told from it.

@@ -116,6 +116,9 @@ func (s *scroll) upgrade(t *rapid.T) {
 			execute(s.tb, s.path, "ALTER TABLE "+table+" DROP COLUMN "+column)
 		}
 	}
+	for _, column := range []string{"shared", "not_locked"} {
+		execute(s.tb, s.path, "ALTER TABLE outcome_details DROP COLUMN "+column)
+	}
 	for table, column := range map[string]string{
 		"decisions": "power_profile", "outcomes": "set_power_profile",
 	} {

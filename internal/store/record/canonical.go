@@ -75,6 +75,8 @@ func (o *Outcome) Canonical() (Outcome, error) {
 	if c.Notes, err = canonicalNotes(c.Notes); err != nil {
 		return c, fmt.Errorf("%w: run %s: %w", ErrInvalid, c.RunID, err)
 	}
+	c.NotLocked = c.NotLocked.Cut(maxNote)
+	c.NotLocked.Why = CleanText(c.NotLocked.Why)
 	if len(c.Stays) == 0 {
 		c.Stays = nil
 	}

@@ -189,6 +189,13 @@ type Outcome struct {
 	WorkClock WorkClock `json:"work_clock,omitzero"`
 	// Notes are what became of its clocks beside being locked and given back, for people.
 	Notes []string `json:"notes,omitempty"`
+	// Shared tells that others may have used its GPUs, too: it had parts of them (shards, MPS, MIG), or another run
+	// was on one. What the GPUs took is then everybody's: its energy and power aren't known, it ran at default clocks,
+	// and is in no arm. It isn't part of what tells two deliveries apart.
+	Shared bool `json:"shared,omitempty"`
+	// NotLocked is why clocks that were decided weren't set, or not to its end. It isn't part of what tells two
+	// deliveries apart.
+	NotLocked live.NotLocked `json:"not_locked,omitzero"`
 	// Restarted is what is known of a run that epd was restarted under, whose job was
 	// suspended, or whose Epilog was late, and whose own time and energy aren't. It isn't
 	// part of what tells two deliveries apart.
@@ -197,6 +204,18 @@ type Outcome struct {
 	Implausible Implausible `json:"implausible,omitzero"`
 	// Unmatched marks an Epilog without an open run: kept, and in no statistics.
 	Unmatched bool `json:"unmatched"`
+}
+
+// DropShared takes out what isn't known of a run whose GPUs others may have used.
+func (o *Outcome) DropShared() {
+	if !o.Shared {
+		return
+	}
+	o.Arm = live.ArmExcluded
+	o.GPUEnergyJ, o.GPUSource, o.NodeEnergyJ, o.NodeSource = live.Number{}, Unmeasured, live.Number{}, Unmeasured
+	o.MeanPowerW, o.PeakPowerW = live.Number{}, live.Number{}
+	o.Restarted.GPUEnergyJ, o.Restarted.NodeEnergyJ = live.Number{}, live.Number{}
+	o.Stays = nil
 }
 
 // WorkClock is a core clock over the time in which GPUs were at work.
