@@ -27,6 +27,8 @@ type Run struct {
 	Adapt *Adaptation `json:"adapt,omitempty"`
 	// Shared tells that others may be on its GPUs, as Slurm gave it parts of them.
 	Shared bool `json:"shared,omitempty"`
+	// Unset is why nothing was decided for it that could be set; zero: something was, or nothing was to be.
+	Unset NotLocked `json:"unset,omitzero"`
 	// Missed tells that the agent wasn't there for the beginning, as its GPUs weren't opened yet.
 	Missed bool `json:"-"`
 	// HookDeadline is when the hook that waits for the run's clocks gives up; zero:

@@ -259,3 +259,15 @@ func TestTheDocumentedCapabilitiesAreTheUnitsWithoutThoseOfDrivers(t *testing.T)
 		}
 	}
 }
+
+// Users may take every core of a node, and a Prolog waits two seconds.
+func TestJobsThatTakeAllCoresDontStarveEPD(t *testing.T) {
+	for name, u := range units(t) {
+		for _, want := range []string{"CPUWeight=1000", "IOWeight=1000", "Nice=-10"} {
+			key, value, _ := strings.Cut(want, "=")
+			if got := u["Service."+key]; len(got) != 1 || got[0] != value {
+				t.Errorf("%s: %s %q, want %s", name, key, got, value)
+			}
+		}
+	}
+}

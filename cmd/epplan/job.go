@@ -238,9 +238,6 @@ func writeRun(b *strings.Builder, o *epdapi.Outcome, d *epdapi.Decision) {
 	} else if _, ok := o.Restarted.GPUEnergyJ.Get(); ok {
 		writeRow(b, "  energy", "%s by %s", joulesText(o.Restarted.GPUEnergyJ), o.EnergySource().Words())
 	}
-	if o.Shared {
-		writeRow(b, "  energy", "not known: others may have used its GPUs, too; in no model, saving or bill")
-	}
 	if _, ok := o.NodeEnergyJ.Get(); ok {
 		writeRow(b, "  node", "%s by %s", joulesText(o.NodeEnergyJ),
 			cmp.Or(o.NodeSource.Words(), "unknown means"))

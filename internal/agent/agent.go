@@ -10,6 +10,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/nodepower"
+	"github.com/epplan/epplan/live"
 )
 
 // Options are what an agent works with. Journal and Library are needed, Runs
@@ -149,7 +150,7 @@ func (a *Agent) Restore(ctx context.Context, reason string, uuids ...string) (Re
 	if len(uuids) > 0 {
 		cards = a.gpus.some(uuids)
 	}
-	affected := a.reconciler.giveUp(cards, reason)
+	affected := a.reconciler.giveUp(cards, live.NotLocked{Kind: live.NotLockedRestart, Why: reason})
 	for _, c := range cards {
 		c.clearExternalChange()
 	}

@@ -48,7 +48,7 @@ func (a *Agent) Apply(ctx context.Context, run live.Run) (Applied, error) {
 func (a *Agent) releaseLate(ctx context.Context, id string, reason error) error {
 	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.options.UndoTimeout)
 	defer cancel()
-	return errors.Join(reason, a.HandsOff(undo, id, reason.Error()))
+	return errors.Join(reason, a.leaveAlone(undo, id, notLocked(reason)))
 }
 
 // applied is what a run has now.
@@ -60,9 +60,14 @@ func (a *Agent) applied(id string) Applied {
 	return Applied{Locked: why == "", HandsOff: why}
 }
 
-// HandsOff puts a run to default clocks for the rest of its time. The first reason stays.
+// HandsOff puts a run to default clocks for the rest of its time, as the agent stops. The first reason stays.
 func (a *Agent) HandsOff(ctx context.Context, id, reason string) error {
-	uuids, err := a.runs.handsOff(id, reason)
+	return a.leaveAlone(ctx, id, live.NotLocked{Kind: live.NotLockedRestart, Why: reason})
+}
+
+// leaveAlone puts a run to default clocks for the rest of its time.
+func (a *Agent) leaveAlone(ctx context.Context, id string, why live.NotLocked) error {
+	uuids, err := a.runs.handsOff(id, why)
 	if err != nil {
 		return err
 	}
@@ -77,7 +82,7 @@ func (a *Agent) registerRun(run *live.Run, refusal error) error {
 	}
 	r := &openRun{Run: *run, file: runFile{Schema: runSchema, Run: *run}, sampler: NewSampler(*run)}
 	if refusal != nil {
-		r.handsOff = refusal.Error()
+		r.leaveAlone(notLocked(refusal))
 	}
 	if run.Missed {
 		r.sampler.outcome.Partial = true

@@ -118,6 +118,7 @@ func (s *Sampler) addCounters(out *Outcome, end time.Time) {
 type ClosedRun struct {
 	Run      live.Run
 	HandsOff string // why its GPUs were at default clocks at the end
+	kind     live.NotLockedKind
 	Outcome  Outcome
 }
 
@@ -131,7 +132,7 @@ func (s *RunSet) close(id string, how runEnd) (runFile, error) {
 	}
 	r.ended = true
 	outcome := r.outcome(how, time.Now())
-	r.file.Outcome, r.file.HandsOff, r.file.Run.Setting = &outcome, r.handsOff, r.locked()
+	r.file.Outcome, r.file.HandsOff, r.file.Kind, r.file.Run.Setting = &outcome, r.handsOff, r.kind, r.locked()
 	return r.file, nil
 }
 
@@ -186,7 +187,7 @@ func (s *RunSet) keepEnd(id string) error {
 
 // closedOf is an ended run as its file has it.
 func closedOf(r *runFile) ClosedRun {
-	return ClosedRun{Run: r.Run, HandsOff: r.HandsOff, Outcome: *r.Outcome}
+	return ClosedRun{Run: r.Run, HandsOff: r.HandsOff, kind: r.Kind, Outcome: *r.Outcome}
 }
 
 // Ended are the runs that ended and aren't forgotten, in the order of their

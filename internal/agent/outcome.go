@@ -17,7 +17,7 @@ func (c *ClosedRun) Record() *record.Outcome {
 		Started: c.Run.Started, Ended: c.Outcome.Ended, GPUs: c.Run.GPUs,
 		ThrottledS: map[string]float64{},
 	}
-	if c.HandsOff == "" {
+	if out.NotLocked = c.NotLocked(); c.HandsOff == "" && out.NotLocked == (live.NotLocked{}) {
 		out.Setting = c.Run.Setting
 	}
 	if low := c.Outcome.Lowest; out.Setting != (dvfsmodel.Setting{}) && low != (dvfsmodel.Setting{}) {

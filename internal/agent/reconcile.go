@@ -39,7 +39,7 @@ func (s *reconciler) reconcile(ctx context.Context, cards []*managedGPU) error {
 	}
 	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.undoTimeout)
 	defer cancel()
-	_, undoing := s.reconcileEach(undo, s.giveUp(failed, err.Error()))
+	_, undoing := s.reconcileEach(undo, s.giveUp(failed, notLocked(err)))
 	return errors.Join(err, undoing)
 }
 
@@ -59,8 +59,8 @@ func (s *reconciler) reconcileEach(
 
 // giveUp puts the runs on cards to default clocks and returns all their cards
 // with the given ones.
-func (s *reconciler) giveUp(cards []*managedGPU, reason string) []*managedGPU {
-	return s.gpus.some(s.runs.giveUp(cards, reason))
+func (s *reconciler) giveUp(cards []*managedGPU, why live.NotLocked) []*managedGPU {
+	return s.gpus.some(s.runs.giveUp(cards, why))
 }
 
 // reconcileOne brings one card to what its runs want.
@@ -119,7 +119,7 @@ func (s *reconciler) reactToLock(ctx context.Context, c *managedGPU, shown error
 		}
 		s.note(c, shown.Error()+", and is locked again")
 	case errors.Is(shown, ErrExternalChange), errors.Is(shown, errNoEffect), errors.Is(shown, errLimitChanged):
-		return s.reconcile(ctx, s.giveUp([]*managedGPU{c}, shown.Error()))
+		return s.reconcile(ctx, s.giveUp([]*managedGPU{c}, notLocked(shown)))
 	}
 	return nil
 }
@@ -167,7 +167,7 @@ func (s *reconciler) applyReturned(ctx context.Context, uuids []string) (heeded 
 			continue
 		}
 		cards := s.gpus.some([]string{uuid})
-		affected := s.giveUp(cards, errReturned.Error())
+		affected := s.giveUp(cards, notLocked(errReturned))
 		for _, c := range cards {
 			c.clearExternalChange() // nobody else set them
 		}

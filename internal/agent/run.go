@@ -14,16 +14,17 @@ import (
 // elsewhere. The mu of its [RunSet] guards it.
 type openRun struct {
 	live.Run
-	file      runFile           // as it was written last, or is to be
-	handsOff  string            // why its GPUs are at default clocks; "" while they aren't
-	sampler   *Sampler          // nil once its outcome is settled
-	stepper   *clockStepper     // nil: its clock isn't stepped
-	residency *residencyTracker // where it has an adapter
-	reread    bool              // it was open when the agent started
-	jobEnded  bool              // its job ended, and its Epilog hasn't come
-	notes     []string          // what became of its clocks, for people
-	refused   gpu.ControlSet    // what drivers refused, of controls that it wanted
-	unwritten bool              // it has no file, as none could be written: it is tried again
+	file      runFile            // as it was written last, or is to be
+	handsOff  string             // why its GPUs are at default clocks; "" while they aren't
+	kind      live.NotLockedKind // of that reason
+	sampler   *Sampler           // nil once its outcome is settled
+	stepper   *clockStepper      // nil: its clock isn't stepped
+	residency *residencyTracker  // where it has an adapter
+	reread    bool               // it was open when the agent started
+	jobEnded  bool               // its job ended, and its Epilog hasn't come
+	notes     []string           // what became of its clocks, for people
+	refused   gpu.ControlSet     // what drivers refused, of controls that it wanted
+	unwritten bool               // it has no file, as none could be written: it is tried again
 	ended     bool
 	kept      bool // its end is in a file
 }
@@ -35,6 +36,13 @@ const maxNotes = 8
 func (r *openRun) note(note string) {
 	if note != "" && len(r.notes) < maxNotes && !slices.Contains(r.notes, note) {
 		r.notes = append(r.notes, note)
+	}
+}
+
+// leaveAlone puts the run to default clocks for the rest of its time. The first reason stays.
+func (r *openRun) leaveAlone(why live.NotLocked) {
+	if r.handsOff == "" {
+		r.handsOff, r.kind = why.Why, why.Kind
 	}
 }
 

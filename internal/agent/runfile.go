@@ -24,6 +24,8 @@ type runFile struct {
 	Schema   int      `json:"schema"`
 	Run      live.Run `json:"run"`
 	HandsOff string   `json:"hands_off,omitempty"`
+	// Kind is that of HandsOff.
+	Kind live.NotLockedKind `json:"hands_off_kind,omitempty"`
 	// Counters are nil where the GPUs have none.
 	Counters *counters `json:"counters,omitempty"`
 	Outcome  *Outcome  `json:"outcome,omitempty"` // once it ended

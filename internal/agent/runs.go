@@ -85,14 +85,14 @@ func (s *RunSet) load() (notes []string, err error) {
 // addLoaded makes a run of before the start known.
 func (s *RunSet) addLoaded(r *runFile) {
 	open := &openRun{
-		Run: r.Run, file: *r, handsOff: r.HandsOff, sampler: NewSampler(r.Run), reread: true,
+		Run: r.Run, file: *r, handsOff: r.HandsOff, kind: r.Kind, sampler: NewSampler(r.Run), reread: true,
 	}
 	open.sampler.outcome.Partial = true
 	open.sampler.setStartCounters(s.countersOf(r))
 	if r.Outcome != nil {
 		open.ended, open.kept, open.sampler = true, true, nil
 	} else if open.wants() != (dvfsmodel.Setting{}) {
-		open.handsOff = "the agent was restarted"
+		open.leaveAlone(notLocked(errRestarted))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,8 +178,8 @@ func (s *RunSet) refuse(id string, refusal error) (known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r, known := s.byID[id]
-	if known && refusal != nil && r.handsOff == "" {
-		r.handsOff = refusal.Error()
+	if known && refusal != nil {
+		r.leaveAlone(notLocked(refusal))
 	}
 	return known
 }
@@ -190,8 +190,8 @@ func (s *RunSet) begin(r *openRun, writing error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r.unwritten = writing != nil
-	if writing != nil && r.handsOff == "" {
-		r.handsOff = writing.Error()
+	if writing != nil {
+		r.leaveAlone(live.NotLocked{Kind: live.NotLockedJournal, Why: writing.Error()})
 	}
 	s.byID[r.ID] = r
 	r.beginAdaptation(time.Now())
@@ -238,29 +238,27 @@ func (s *RunSet) wanted(c *managedGPU) (want lock, run live.Run) {
 
 // handsOff puts a run to default clocks for the rest of its time and returns its GPUs. The
 // first reason stays.
-func (s *RunSet) handsOff(id, reason string) (uuids []string, err error) {
+func (s *RunSet) handsOff(id string, why live.NotLocked) (uuids []string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r, ok := s.byID[id]
 	if !ok {
 		return nil, fmt.Errorf("run %s: %w", id, ErrNoRun)
 	}
-	if r.handsOff == "" {
-		r.handsOff = reason
-	}
+	r.leaveAlone(why)
 	return r.GPUs, nil
 }
 
 // giveUp puts the runs on cards to default clocks and returns all their GPUs
 // with the given ones.
-func (s *RunSet) giveUp(cards []*managedGPU, reason string) (uuids []string) {
+func (s *RunSet) giveUp(cards []*managedGPU, why live.NotLocked) (uuids []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range cards {
 		uuids = append(uuids, c.uuid)
 		for _, r := range s.on(c) {
 			if r.wants() != (dvfsmodel.Setting{}) {
-				r.handsOff = reason
+				r.leaveAlone(why)
 				uuids = append(uuids, r.GPUs...)
 			}
 		}

@@ -103,7 +103,8 @@ func (a *Agent) Guard(ctx context.Context, ask JobProbe) error {
 		run, open := a.runs.updateForecast(run, now)
 		if reason := riskReason(&run, time.Since(run.Started), a.options.Margin); open && reason != "" &&
 			!run.Wish.Fixed {
-			errs = append(errs, a.HandsOff(ctx, run.ID, reason))
+			errs = append(errs, a.leaveAlone(ctx, run.ID,
+				live.NotLocked{Kind: live.NotLockedLimit, Why: reason}))
 			a.guarded.Add(1)
 		}
 	}

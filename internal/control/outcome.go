@@ -65,7 +65,11 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 	}
 	if receipt == store.Stored {
 		c.counters.ran(&o)
-		c.Plan.Ended(id, len(o.GPUs), o.TimeS, o.GPUEnergyJ)
+		if o.NotLocked == (live.NotLocked{}) {
+			c.Plan.Ended(id, len(o.GPUs), o.TimeS, o.GPUEnergyJ)
+		} else {
+			c.Plan.NotLocked(id)
+		}
 		c.noteImplausible(&o)
 		if job == nil && id != 0 {
 			job = c.Jobs.Get(id)

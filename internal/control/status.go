@@ -27,8 +27,12 @@ type counters struct {
 	implausible, elsewhere   atomic.Int64
 	lastImplausible          atomic.Pointer[string]
 	adaptedRuns, sharedRuns  atomic.Int64
-	slowestDecide            atomic.Int64 // nanoseconds
+	notLocked                [maxNotLockedKinds]atomic.Int64 // by place in live.NotLockedKinds
+	slowestDecide            atomic.Int64                    // nanoseconds
 }
+
+// maxNotLockedKinds is more than there are.
+const maxNotLockedKinds = 16
 
 func (c *counters) decided(d *live.Decision) {
 	c.decisions.Add(1)
@@ -57,8 +61,11 @@ func (c *counters) ran(o *record.Outcome) {
 	if _, adapted := o.Slowdown.Get(); adapted {
 		c.adaptedRuns.Add(1)
 	}
-	if !o.Profile.IsZero() && !o.Profile.Alone {
+	if o.Shared || !o.Profile.IsZero() && !o.Profile.Alone {
 		c.sharedRuns.Add(1)
+	}
+	if i := slices.Index(live.NotLockedKinds, o.NotLocked.Kind); i >= 0 {
+		c.notLocked[i].Add(1)
 	}
 }
 
@@ -93,6 +100,12 @@ func (c *Controller) status() epdapi.ControllerStatus {
 		ForeignComments: n.foreignComments.Load() + c.options.EnergiesForeign(),
 		AdaptedRuns:     n.adaptedRuns.Load(), SharedRuns: n.sharedRuns.Load(),
 		SlowestDecideS: math.Round(float64(n.slowestDecide.Load())/1e3) / 1e6,
+	}
+	status.NotLocked = make(map[live.NotLockedKind]int64)
+	for i, kind := range live.NotLockedKinds {
+		if runs := n.notLocked[i].Load(); runs > 0 {
+			status.NotLocked[kind] = runs
+		}
 	}
 	status.Jobs, status.Tokens = c.Jobs.Len()
 	status.MissedPrologs = c.Jobs.Hooks.MissedPrologs()

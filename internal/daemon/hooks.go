@@ -69,6 +69,9 @@ func (d *AgentServer) openRun(ctx context.Context, e *slurm.HookEvent, began tim
 	switch again, err := d.numbers.uuidsOfJob(ctx, e); {
 	case err != nil: // a GPU was lost: the run is recorded, at default clocks
 		d.problems.note(fmt.Errorf("job %d: %w", e.Job, err))
+		if run.Setting.WithoutProfile() != (dvfsmodel.Setting{}) {
+			run.Unset = live.NotLocked{Kind: live.NotLockedLost, Why: err.Error()}
+		}
 		run.Setting, reason = dvfsmodel.Setting{}, err.Error()
 	case !slices.Equal(again, run.GPUs) && !slices.Contains(again, ""): // the driver was reloaded
 		d.problems.note(fmt.Errorf("job %d: %w", e.Job, errRenumbered))
@@ -128,6 +131,9 @@ func (d *AgentServer) chooseSetting(
 	})
 	if err != nil {
 		d.problems.note(fmt.Errorf("job %d: decide: %w", e.Job, err))
+		run.Unset = live.NotLocked{
+			Kind: live.NotLockedController, Why: "no decision came in time: " + slurm.Printable(err.Error(), maxWhy),
+		}
 		return "no decision: default clocks"
 	}
 	run.Wish, run.Shared = decision.Wish.RunWish, run.Shared || decision.Shared
@@ -139,6 +145,9 @@ func (d *AgentServer) chooseSetting(
 	run.Setting.Profile = decision.Profile // that of the partition, whatever the clocks
 	return fmt.Sprintf("%s: %s", decision.Mode, decision.Reason)
 }
+
+// maxWhy is how much of an error goes into a run's record, in bytes.
+const maxWhy = 300
 
 func clockGroups(table *gpu.Clocks) []epdapi.ClockGroup {
 	list := make([]epdapi.ClockGroup, len(table.Mem))

@@ -117,6 +117,7 @@ func (dr *Decider) Attribute(
 		o.Submitted, o.Restart = run.Submitted, int(d.restarts)
 	}
 	o.DecisionID, o.Workload, o.GPUModel, o.Arm = d.id, d.Workload, d.GPUModel, d.Arm
+	completeNotLocked(o, d)
 	if why := d.couldLock(o); why != "" {
 		o.DropSetting(why)
 	}
@@ -151,6 +152,18 @@ func (d *Decided) adaptedDownTo() (low dvfsmodel.MHz, ok bool) {
 	}
 	n, _ := fmt.Sscanf(d.Reason, adaptedReason, &low) // by the records
 	return low, n == 1
+}
+
+// completeNotLocked says of an outcome why its decided clocks weren't set where its node doesn't; and nothing where no
+// clocks were to be set.
+func completeNotLocked(o *record.Outcome, d *Decided) {
+	none := dvfsmodel.Setting{}
+	switch {
+	case !d.Apply || d.Setting.WithoutProfile() == none:
+		o.NotLocked = live.NotLocked{}
+	case o.NotLocked == (live.NotLocked{}) && o.Setting.WithoutProfile() == none && !o.Unmatched:
+		o.NotLocked = live.NotLocked{Kind: live.NotLockedOther, Why: "its node doesn't say why"}
+	}
 }
 
 // Len is how many decisions are in memory.

@@ -2,6 +2,7 @@ package epdapi
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -44,9 +45,11 @@ type ControllerStatus struct {
 	AdaptedRuns   int64                `json:"adapted_runs"`   // ended ones whose clocks were adapted
 	// Ended ones that were placed beside others on a GPU.
 	SharedRuns int64 `json:"shared_runs"`
-	Asleep     int   `json:"nodes_asleep"` // GPU nodes, whoever put them to sleep
-	Waking     int   `json:"nodes_waking"` // GPU nodes that wake
-	Unwritten  int64 `json:"unwritten"`    // records that wait for the store
+	// Ended ones whose decided clocks weren't set, or not to their end, by what kept them from it.
+	NotLocked map[live.NotLockedKind]int64 `json:"runs_not_locked,omitempty"`
+	Asleep    int                          `json:"nodes_asleep"` // GPU nodes, whoever put them to sleep
+	Waking    int                          `json:"nodes_waking"` // GPU nodes that wake
+	Unwritten int64                        `json:"unwritten"`    // records that wait for the store
 	// Records that the store refused or that had no room.
 	Lost    int64  `json:"lost"`
 	Trouble string `json:"trouble,omitempty"`
@@ -155,4 +158,19 @@ func (s *ControllerStatus) HookWords() (lines []string) {
 			s.TokensMissing, s.TokensSeen+s.TokensMissing))
 	}
 	return lines
+
+// NotLockedWords says how many ended runs didn't get their decided clocks, and why; "" if all did.
+func (s *ControllerStatus) NotLockedWords() string {
+	all, parts := int64(0), []string{}
+	for _, kind := range live.NotLockedKinds {
+		if n := s.NotLocked[kind]; n > 0 {
+			all += n
+			parts = append(parts, fmt.Sprintf("%d %s", n, kind.Words()))
+		}
+	}
+	if all == 0 {
+		return ""
+	}
+	return fmt.Sprintf("decided clocks weren't set, or not to the end, in %d ended runs: %s", all,
+		strings.Join(parts, ", "))
 }

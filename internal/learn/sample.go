@@ -59,6 +59,8 @@ func sampled(o *record.Outcome, base dvfsmodel.Setting) (s dvfsmodel.Sample, why
 		return s, "its start wasn't seen"
 	case o.Shared:
 		return s, "others may have used its GPUs, too"
+	case o.NotLocked.IsPartly():
+		return s, "its clocks were given back before its end, or not set, and nobody says when"
 	case o.ExitState != record.Completed:
 		return s, "it didn't complete"
 	case record.ProfileOf(o.Workload) != o.Setting.Profile:

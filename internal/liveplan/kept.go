@@ -159,6 +159,15 @@ func (f *InForce) Ended(job slurm.JobID, gpus int, timeS, energyJ live.Number) {
 	}
 }
 
+// NotLocked counts a run of a job that didn't have a plan's clocks, or not to its end: it says nothing of the plan.
+func (f *InForce) NotLocked(job slurm.JobID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, ok := f.running[job]; ok {
+		f.record.NotLocked++
+	}
+}
+
 // toleranceOf is by how much a job's start may be off its plan and still be as planned.
 func (f *InForce) toleranceOf(j *live.PlannedJob) time.Duration {
 	return max(cmp.Or(f.Tolerance, UsualTolerance), live.Known(OffPlan*j.TimeS).Duration())

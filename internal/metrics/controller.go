@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/live"
 )
 
 const (
@@ -89,6 +90,13 @@ var statusMetrics = []metric[status]{
 		func(s *status) float64 { return float64(s.AdaptedRuns) }),
 	counter("epplan_shared_runs_total", "Ended runs that were placed beside others on a GPU.",
 		func(s *status) float64 { return float64(s.SharedRuns) }),
+	labelled(prometheus.CounterValue, "epplan_runs_not_locked_total",
+		"Ended runs whose decided clocks weren't set, or not to their end, by what kept them from it.",
+		[]string{"reason"}, func(s *status, yield sample) {
+			for _, kind := range live.NotLockedKinds {
+				yield(float64(s.NotLocked[kind]), string(kind))
+			}
+		}),
 	gauge("epplan_nodes_asleep", "Nodes with GPUs that sleep, whoever put them to sleep.",
 		func(s *status) float64 { return float64(s.Asleep) }),
 	gauge("epplan_nodes_waking", "Nodes with GPUs that wake from sleep.", func(s *status) float64 {

@@ -314,7 +314,7 @@ func TestEachRoleHasItsOwnMetrics(t *testing.T) {
 func TestNoLabelNamesAJobOrAUser(t *testing.T) {
 	allowed := []string{
 		"version", "goversion", "role", "request", "kind", "mode", "arm", "part", "partition", "gpu",
-		"gpu_model", "domain", "what", "target", "rung", "lever", "how",
+		"gpu_model", "domain", "what", "target", "rung", "lever", "how", "reason",
 	}
 	for name, all := range series(t, whole()) {
 		for _, labels := range all {

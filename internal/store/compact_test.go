@@ -124,8 +124,6 @@ func strange(tb testing.TB, y *year) {
 		func(o *record.Outcome) {
 			o.Implausible.Why, o.Implausible.TimeS = "no run lasts so long", live.Known(1e12)
 		},
-		func(o *record.Outcome) { o.Shared = true },
-		func(o *record.Outcome) { o.NotLocked = live.NotLocked{Kind: live.NotLockedLost, Why: "it fell off the bus"} },
 		func(o *record.Outcome) { o.Unmatched, o.DecisionID = true, 0 },
 		func(o *record.Outcome) {
 			o.DecisionID, o.Clocks, o.ThrottledS, o.WorkClock = 0, nil, nil, record.WorkClock{}

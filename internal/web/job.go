@@ -323,7 +323,7 @@ func noteParts(v *epdapi.JobView) []any {
 	const most = 10
 	var items []string
 	for i := range v.Outcomes {
-		for _, note := range v.Outcomes[i].Notes {
+		for _, note := range v.Outcomes[i].Remarks() {
 			items = append(items, orDash(v.Outcomes[i].Node)+": "+note)
 		}
 	}

@@ -71,6 +71,9 @@ func keptText(r *live.PlanRecord) string {
 		text += fmt.Sprintf("runs at planned clocks: %d, planned %s, measured %s; %d took over a tenth longer\n",
 			r.Ended, report.FormatJoules(r.PlannedJ), report.FormatJoules(r.MeasuredJ), r.Longer)
 	}
+	if r.NotLocked > 0 {
+		text += fmt.Sprintf("runs that didn't get their planned clocks: %d, see epplan status\n", r.NotLocked)
+	}
 	return text
 }
 

@@ -252,7 +252,18 @@ func (o *Outcome) LimitWords() string {
 
 // LockedWords say at what its GPUs were locked, and what became of that.
 func (o *Outcome) LockedWords() string {
-	return strings.Join(append([]string{o.Setting.Words()}, o.Notes...), "; ")
+	return strings.Join(append([]string{o.Setting.Words()}, o.Remarks()...), "; ")
+}
+
+// Remarks say why decided clocks weren't locked, if so, and what else became of its clocks and energy.
+func (o *Outcome) Remarks() (list []string) {
+	if n := o.NotLocked; n != (live.NotLocked{}) {
+		list = append(list, fmt.Sprintf("the decided clocks weren't set, or not to its end (%s): %s", n.Kind, n.Why))
+	}
+	if o.Shared {
+		list = append(list, "others may have used its GPUs, too: its energy isn't known, and is in no saving or bill")
+	}
+	return append(list, o.Notes...)
 }
 
 // Key names the outcome's run.
