@@ -156,7 +156,11 @@ func (ch *chooser) chooseByModel() {
 	case best.Core == standard.Core && best.Mem == standard.Mem && best.Cap == 0 && little != "":
 		d.Reason = "default clocks: " + little + waitingWords(ch.backlog)
 	case best.Core == standard.Core && best.Mem == standard.Mem && best.Cap == 0:
-		d.Reason = "default clocks are the best ones" + waitingWords(ch.backlog)
+		d.Reason = "default clocks are the best ones"
+		if forbidden := ch.heldBackWords(budget, bound); forbidden != "" {
+			d.Reason = "default clocks: " + forbidden
+		}
+		d.Reason += waitingWords(ch.backlog)
 	default:
 		ch.setPoint(&best)
 		d.Arm = live.ArmTreated
