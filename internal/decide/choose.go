@@ -157,7 +157,7 @@ func (ch *chooser) chooseByModel() {
 		d.Reason = "default clocks: " + little + waitingWords(ch.backlog)
 	case best.Core == standard.Core && best.Mem == standard.Mem && best.Cap == 0:
 		d.Reason = "default clocks are the best ones"
-		if forbidden := ch.heldBackWords(budget, bound); forbidden != "" {
+		if forbidden := heldBackWords(ch, budget, bound); forbidden != "" {
 			d.Reason = "default clocks: " + forbidden
 		}
 		d.Reason += waitingWords(ch.backlog)

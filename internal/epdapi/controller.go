@@ -160,6 +160,8 @@ func (s *ControllerStatus) HookWords() (lines []string) {
 	return lines
 
 // NotLockedWords says how many ended runs didn't get their decided clocks, and why; "" if all did.
+
+// NotLockedWords is a line about the ended runs that didn't get their decided clocks, and why; "" if all did.
 func (s *ControllerStatus) NotLockedWords() string {
 	all, parts := int64(0), []string{}
 	for _, kind := range live.NotLockedKinds {
@@ -171,6 +173,6 @@ func (s *ControllerStatus) NotLockedWords() string {
 	if all == 0 {
 		return ""
 	}
-	return fmt.Sprintf("decided clocks weren't set, or not to the end, in %d ended runs: %s", all,
+	return fmt.Sprintf("decided clocks weren't set, or not to the end, in %d ended runs: %s\n", all,
 		strings.Join(parts, ", "))
 }

@@ -24,7 +24,7 @@ func (f *Forecaster) learnFrom(ctx context.Context, w *work) {
 		return
 	}
 	e, err := f.options.Records.EndedJob(ctx, f.options.Cluster, w.job, w.submitted)
-	if err != nil || e.Runs < e.Nodes || e.GPUs <= 0 { // other nodes' runs are still to come
+	if err != nil || e.Runs < e.Nodes || e.GPUs <= 0 || wasStopped(e.State) { // other nodes' runs are still to come
 		return
 	}
 	f.tally.add(&e)
@@ -33,6 +33,16 @@ func (f *Forecaster) learnFrom(ctx context.Context, w *work) {
 	if f.live.NeedsTraining() {
 		f.TrainSoon()
 	}
+}
+
+// wasStopped reports whether a job ended, by its state in Slurm's words, as somebody or something else stopped it: how
+// long it ran then, and what it used, isn't what it takes. One that failed, or that its time limit ended, may do so
+// again: predictions know these apart from jobs that completed (predict.Outcome).
+func wasStopped(state string) bool {
+	word, _, _ := strings.Cut(state, " ")
+	return slices.Contains([]string{
+		"CANCELLED", "PREEMPTED", "NODE_FAIL", "BOOT_FAIL", "REVOKED", "LAUNCH_FAILED", "REQUEUED",
+	}, word)
 }
 
 // pastOf is a job of the records as predictions learn from it.
@@ -71,7 +81,7 @@ func pastID(id string, submitted time.Time) string {
 func pastFrom(r *record.HistoryJob) (predict.Past, bool) {
 	gpus, counted := r.GPUs.Get()
 	took, known := r.RunTime().Get()
-	if !known || took <= 0 || counted && gpus <= 0 || r.User == "" {
+	if !known || took <= 0 || counted && gpus <= 0 || r.User == "" || wasStopped(r.State) {
 		return predict.Past{}, false
 	}
 	return predict.Past{

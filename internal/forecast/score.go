@@ -40,7 +40,7 @@ func (t *tally) reset(ended []record.EndedJob) {
 	}
 }
 
-// add counts a job's predictions.
+// add counts a job's predictions. One that was made with nothing known isn't one.
 func (t *tally) add(e *record.EndedJob) {
 	if e.Rung == "" {
 		return
@@ -55,7 +55,7 @@ func (t *tally) add(e *record.EndedJob) {
 	for target, p := range predicted {
 		v, ok := p.Value.Get()
 		truth := truths[target]
-		if !ok || !(truth > 0) || math.IsInf(truth, 1) {
+		if !ok || !(truth > 0) || math.IsInf(truth, 1) || rungs[target] == string(predict.Prior) { // a round figure
 			continue
 		}
 		of := &t.ofSubmission(e.Token)[target]
@@ -87,7 +87,7 @@ func (t *tally) scores() []epdapi.ForecastScore {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	out := []epdapi.ForecastScore{}
-	rungs := []predict.Rung{"", predict.Repeat, predict.Similar, predict.Code, predict.Script, predict.Prior}
+	rungs := []predict.Rung{"", predict.Repeat, predict.Similar, predict.Code, predict.Script}
 	for _, target := range []predict.Target{predict.Time, predict.Energy, predict.Power} {
 		for _, rung := range rungs {
 			score := epdapi.ForecastScore{Target: target.String(), Rung: string(rung)}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store/record"
@@ -58,5 +59,39 @@ func TestTheMedianErrorIsOfTheLastPredictions(t *testing.T) {
 	}
 	if got := counted.scores()[0]; got.Jobs != 2*maxOff || got.Coverage != 0.5 || got.MedianError != 0.25 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A round figure for want of anything that ended is no prediction.
+func TestGuessesMadeWithNothingKnownArentScored(t *testing.T) {
+	var counted tally
+	job := predictedJob("first", 0.03) // 330,000 % off
+	job.Rung = "prior"
+	counted.add(&job)
+	if got := counted.scores(); len(got) != 0 {
+		t.Errorf("%+v", got)
+	}
+	job = predictedJob("second", 110)
+	counted.add(&job)
+	if got := counted.scores(); len(got) != 2 || got[0].Jobs != 1 || got[0].Coverage != 1 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// What a job came to that somebody or something else stopped isn't what it takes.
+func TestJobsThatWereStoppedTeachNoTimes(t *testing.T) {
+	for state, want := range map[string]bool{
+		"COMPLETED": false, "FAILED": false, "TIMEOUT": false, "OUT_OF_MEMORY": false, "CANCELLED": true,
+		"CANCELLED by 1000": true, "PREEMPTED": true, "NODE_FAIL": true, "BOOT_FAIL": true,
+	} {
+		if wasStopped(state) != want {
+			t.Errorf("%s: %v", state, !want)
+		}
+		r := record.HistoryJob{
+			JobID: "1", User: "ada", State: state, GPUs: live.Known(1), Started: time.Unix(100, 0), Ended: time.Unix(200, 0),
+		}
+		if _, teaches := pastFrom(&r); teaches == want {
+			t.Errorf("%s in an imported log: %v", state, teaches)
+		}
 	}
 }

@@ -115,7 +115,9 @@ func (f *Forecaster) readPast(
 	if err != nil {
 		return nil, nil, err
 	}
-	ended = slices.DeleteFunc(ended, func(e record.EndedJob) bool { return e.GPUs <= 0 })
+	ended = slices.DeleteFunc(ended, func(e record.EndedJob) bool {
+		return e.GPUs <= 0 || wasStopped(e.State)
+	})
 	all := make([]predict.Past, 0, len(ended))
 	known := make(map[string]bool, len(ended))
 	for i := range ended {
