@@ -220,6 +220,7 @@ var notLockedKinds = []struct {
 	{ErrShared, live.NotLockedShared},
 	{ErrJournal, live.NotLockedJournal},
 	{errRestarted, live.NotLockedRestart},
+	{ErrStanding, live.NotLockedExternal},
 	{ErrExternalChange, live.NotLockedExternal},
 	{errReturned, live.NotLockedExternal},
 	{errLimitChanged, live.NotLockedExternal},
