@@ -158,8 +158,7 @@ func (s *ControllerStatus) HookWords() (lines []string) {
 			s.TokensMissing, s.TokensSeen+s.TokensMissing))
 	}
 	return lines
-
-// NotLockedWords says how many ended runs didn't get their decided clocks, and why; "" if all did.
+}
 
 // NotLockedWords is a line about the ended runs that didn't get their decided clocks, and why; "" if all did.
 func (s *ControllerStatus) NotLockedWords() string {
