@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
@@ -77,7 +78,7 @@ func (a *alike) reason(t *testing.T) string {
 	ch := inRange.chooser(t, inRange.configuration())
 	l := &ch.settings.Live
 	l.MaxSlowdown, l.MinCore, l.MaxCore, l.MinMem, l.MaxMem = a.stretch, a.minCore, a.maxCore, a.minMem, a.maxMem
-	ch.table = newTable(ch.settings, ch.request)
+	ch.table = newTable(ch.settings, ch.request, dvfsmodel.Setting{})
 	ch.choose(&slurm.Wishes{Deadline: ch.decision.Wish.Deadline})
 	return ch.decision.Reason
 }
