@@ -177,7 +177,8 @@ func (c *Config) warnOfLive() {
 	}
 	percent := func(path string, times float64) {
 		if times > likelySlowdown {
-			warn(path, "%s is %v: a job may run %v times as long as at default clocks; %v %% longer is %v", path, times,
+			warn(path, "%s is %v: a job may run %v times as long as at default clocks; %v %% longer is %v", path,
+				times,
 				times, times, 1+times/100)
 		}
 	}
@@ -185,14 +186,16 @@ func (c *Config) warnOfLive() {
 	for _, partition := range slices.Sorted(maps.Keys(l.MaxSlowdowns)) {
 		percent(joinKey("live.max_slowdowns", partition), l.MaxSlowdowns[partition])
 	}
-	if l.HoldOut == 0 && (l.Mode == live.Enforce || slices.Contains(slices.Collect(maps.Values(l.Modes)), live.Enforce)) {
+	if l.HoldOut == 0 && (l.Mode == live.Enforce ||
+		slices.Contains(slices.Collect(maps.Values(l.Modes)), live.Enforce)) {
 		warn("live.hold_out", "live.hold_out is 0 where clocks are set: without jobs to compare with it can't be measured "+
 			"what they save")
 	}
 	for _, partition := range slices.Sorted(maps.Keys(l.Plan.Modes)) {
 		if wanted, is := l.Plan.Modes[partition], l.PlanModeOf(partition); is != wanted {
-			warn(joinKey("live.plan.modes", partition), "live.plan.modes has partition %s at %s, and no more than %s is done: "+
-				"mode and modes of [live] are the most that a plan may do", quoteName(partition), wanted, is)
+			warn(joinKey("live.plan.modes", partition),
+				"live.plan.modes has partition %s at %s, and no more than %s is done: "+
+					"mode and modes of [live] are the most that a plan may do", quoteName(partition), wanted, is)
 		}
 	}
 	reaches := l.PlanModeOf("") == l.Plan.Mode
@@ -201,7 +204,8 @@ func (c *Config) warnOfLive() {
 		reaches = reaches || !own && l.PlanModeOf(partition) == l.Plan.Mode
 	}
 	if !reaches {
-		warn("live.plan.mode", "live.plan.mode is %s, and no more than %s is done: mode and modes of [live] are the most "+
+		warn("live.plan.mode", "live.plan.mode is %s, and no more than %s is done: mode and modes of [live] "+
+			"are the most "+
 			"that a plan may do", l.Plan.Mode, l.PlanModeOf(""))
 	}
 }

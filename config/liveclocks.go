@@ -228,7 +228,8 @@ func (p *Profile) limit(site dvfsmodel.Setting) bool {
 
 // under are the clocks that are no higher than a ceiling; 0: all of them.
 func under(clocks []dvfsmodel.MHz, ceiling dvfsmodel.MHz) []dvfsmodel.MHz {
-	return slices.DeleteFunc(slices.Clone(clocks), func(f dvfsmodel.MHz) bool { return ceiling > 0 && f > ceiling })
+	return slices.DeleteFunc(slices.Clone(clocks),
+		func(f dvfsmodel.MHz) bool { return ceiling > 0 && f > ceiling })
 }
 
 // highest is the highest of some clocks; 0 of none.
@@ -259,9 +260,11 @@ const (
 
 func (s *SiteClocks) field() field {
 	f := field{
-		key: "site_clocks", expected: "a table of GPU models, each with " + siteWanted + "; nodes and partitions are " +
+		key: "site_clocks", expected: "a table of GPU models, each with " + siteWanted +
+			"; nodes and partitions are " +
 			"tables of such tables",
-		doc: "The highest clocks at which the site lets its GPUs run, MHz, such as {V100 = 1237, A100 = {core_max_mhz = " +
+		doc: "The highest clocks at which the site lets its GPUs run, MHz, such as {V100 = 1237, A100 = " +
+			"{core_max_mhz = " +
 			"1290,\n" +
 			"mem_max_mhz = 1215}}. epd sets them where no job runs, gives them back after each job, goes by them as by\n" +
 			"default clocks, and sets nothing above. [live.site_clocks.nodes.\"gpu[01-16]\"] and\n" +
@@ -308,7 +311,8 @@ func readCeilings(d *document, path string, v any) map[string]dvfsmodel.Setting 
 		c, ok := clockPair(v)
 		if table, isTable := v.(map[string]any); isTable {
 			d.readFields("["+at+"]", at, table, []field{
-				numberField("core_max_mhz", "", &c.Core, positiveRange), numberField("mem_max_mhz", "", &c.Mem, positiveRange),
+				numberField("core_max_mhz", "", &c.Core, positiveRange),
+				numberField("mem_max_mhz", "", &c.Mem, positiveRange),
 			})
 			ok = len(table) > 0
 		}

@@ -28,7 +28,8 @@ func TestWhatIsHardlyMeantIsWarnedOfWithItsPosition(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"", "[live]\nmax_slowdown = 2", "[live]\nhold_out = 0", "[live]\nmode = \"enforce\"\n[live.plan]\nmode = \"enforce\"",
+		"", "[live]\nmax_slowdown = 2", "[live]\nhold_out = 0",
+		"[live]\nmode = \"enforce\"\n[live.plan]\nmode = \"enforce\"",
 		"[live.modes]\ngpu = \"enforce\"\n[live.plan]\nmode = \"enforce\"",
 		"[live.modes]\ngpu = \"enforce\"\n[live.plan.modes]\ngpu = \"enforce\"", "[live.plan]\nmode = \"observe\"",
 	} {
@@ -40,15 +41,19 @@ func TestWhatIsHardlyMeantIsWarnedOfWithItsPosition(t *testing.T) {
 
 func TestClocksRelativeToTheDefaultSayThatTheyArentMHz(t *testing.T) {
 	_, err := Load(strings.NewReader("[live]\nmin_core = 1200"), "c.toml", nil)
-	if err == nil || !strings.Contains(err.Error(), "c.toml:2:12: live.min_core is 1200, want a number above 0, up to 10 "+
-		"times the default clock, not MHz") {
+	if err == nil || !strings.Contains(err.Error(),
+		"c.toml:2:12: live.min_core is 1200, want a number above 0, up to 10 "+
+			"times the default clock, not MHz") {
 		t.Error(err)
 	}
 }
 
 // Each table by partition, and the nodes.
 func TestNamesThatSlurmDoesntHaveAreWarnedOf(t *testing.T) {
-	nodes := []slurm.Node{{Name: "n1", Partitions: []string{"gpu", "debug"}}, {Name: "n2", Partitions: []string{"gpu"}}}
+	nodes := []slurm.Node{
+		{Name: "n1", Partitions: []string{"gpu", "debug"}},
+		{Name: "n2", Partitions: []string{"gpu"}},
+	}
 	for table, value := range map[string]string{
 		"live.modes": `"enforce"`, "live.max_slowdowns": "1.2", "live.min_gains": "0.1", "live.reorders": `"off"`,
 		"live.limit_hints": "true", "live.plan.modes": `"off"`, "live.adapt.modes": `"off"`, "live.cap.modes": `"off"`,

@@ -110,7 +110,7 @@ func TestACeilingThatAppliesIsNeverExceeded(t *testing.T) {
 		name := rapid.SampledFrom([]string{"a", "b", "c", "d"})
 		in := rapid.SliceOfNDistinct(name, 0, 3, rapid.ID[string]).Draw(r, "in")
 		node := name.Draw(r, "node")
-		apply := []string{"all", "nodes" + node}
+		apply := []string{"all", "nodes" + node} //nolint:prealloc // a few
 		for _, p := range in {
 			apply = append(apply, "partitions"+p)
 		}
@@ -151,7 +151,8 @@ func TestProfilesOfASiteHaveNoClocksAboveItsOwn(t *testing.T) {
 	for _, name := range BuiltinProfiles().Names() {
 		before, _ := BuiltinProfiles().Lookup(name)
 		after, err := c.SiteProfiles().Lookup(name)
-		if err != nil || name != "V100" && (before.Default != after.Default || len(before.Pairs()) != len(after.Pairs())) {
+		if err != nil || name != "V100" && (before.Default != after.Default ||
+			len(before.Pairs()) != len(after.Pairs())) {
 			t.Errorf("%s: %v to %v, %v", name, before.Default, after.Default, err)
 		}
 	}

@@ -2,8 +2,8 @@ package live
 
 import "slices"
 
-// NotLocked is why clocks that were decided for a run weren't set, or not to its end. The zero value: they were, or
-// nothing was decided.
+// NotLocked is why clocks that were decided for a run weren't set, or not to its end. The zero value: they
+// were, or nothing was decided.
 type NotLocked struct {
 	Kind NotLockedKind `json:"kind"`
 	Why  string        `json:"why"` // in words
@@ -30,7 +30,8 @@ const (
 
 // NotLockedKinds lists all kinds.
 var NotLockedKinds = []NotLockedKind{
-	NotLockedLate, NotLockedController, NotLockedJournal, NotLockedPermission, NotLockedDriver, NotLockedLost, NotLockedExternal, NotLockedShared,
+	NotLockedLate, NotLockedController, NotLockedJournal, NotLockedPermission, NotLockedDriver, NotLockedLost,
+	NotLockedExternal, NotLockedShared,
 	NotLockedSetting, NotLockedLimit, NotLockedRestart, NotLockedOther,
 }
 
@@ -48,7 +49,8 @@ func (n NotLocked) IsPartly() bool {
 	switch n.Kind {
 	case NotLockedExternal, NotLockedLimit, NotLockedRestart, NotLockedLost, NotLockedShared, NotLockedOther:
 		return true
-	case NotLockedLate, NotLockedController, NotLockedJournal, NotLockedPermission, NotLockedDriver, NotLockedSetting:
+	case NotLockedLate, NotLockedController, NotLockedJournal, NotLockedPermission, NotLockedDriver,
+		NotLockedSetting:
 	}
 	return false
 }

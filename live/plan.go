@@ -89,7 +89,8 @@ type PlanRecord struct {
 	PlannedJ  float64 `json:"planned_j"`
 	MeasuredJ float64 `json:"measured_j"`
 	Longer    int64   `json:"longer"`
-	// NotLocked are runs that ended and didn't have the plan's clocks, or not to their end: they are in none of these.
+	// NotLocked are runs that ended and didn't have the plan's clocks, or not to their end: they are in none of
+	// these.
 	NotLocked int64 `json:"not_locked,omitempty"`
 }
 

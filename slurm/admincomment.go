@@ -41,20 +41,22 @@ func ParseToken(comment string) (id, foreign string, found bool) {
 // maxPlainRun is how many letters and digits in a row a plain word has at most: payloads have longer ones.
 const maxPlainRun = 20
 
-// IsPlain reports whether others' text in a comment is surely made of words for people, so that words of ours may
-// stand behind it: whoever reads it takes the rest for no part of a payload. Other tools keep JSON, base64,
-// key=value pairs or prefixes such as JS1: there, and read up to the end. When in doubt it isn't plain.
-// epplan.lua has the same rule as M.is_plain.
+// IsPlain reports whether others' text in a comment is surely made of words for people, so that words of ours
+// may stand behind it: whoever reads it takes the rest for no part of a payload. Other tools keep JSON,
+// base64, key=value pairs or prefixes such as JS1: there, and read up to the end. When in doubt it isn't
+// plain. epplan.lua has the same rule as M.is_plain.
 func IsPlain(foreign string) bool {
 	if strings.ContainsFunc(foreign, func(r rune) bool {
 		return !isLetterOrDigit(r) && !strings.ContainsRune(" .,;-_()=!?#", r)
 	}) || strings.TrimSpace(foreign) != foreign {
 		return false
 	}
-	for i, word := range strings.FieldsFunc(foreign, func(r rune) bool { return strings.ContainsRune(" ,;", r) }) {
+	for i, word := range strings.FieldsFunc(foreign,
+		func(r rune) bool { return strings.ContainsRune(" ,;", r) }) {
 		inside, opened := strings.CutPrefix(word, "(")
 		switch {
-		case strings.Contains(word, "=") && (!opened || strings.Count(word, "=") > 1 || !strings.HasSuffix(word, ")")),
+		case strings.Contains(word, "=") && (!opened || strings.Count(word, "=") > 1 ||
+			!strings.HasSuffix(word, ")")),
 			i == 0 && inside != "" && !isLetter(rune(inside[0])):
 			return false
 		}
@@ -135,13 +137,13 @@ const (
 	savedWord  = "epplan-saved-j:"
 )
 
-// ErrForeignText tells that an AdminComment belongs to another tool, or has text that Slurm wouldn't give back as
-// it is.
+// ErrForeignText tells that an AdminComment belongs to another tool, or has text that Slurm wouldn't give
+// back as it is.
 var ErrForeignText = errors.New("the AdminComment belongs to another tool")
 
 // EnergyComment puts what a job took, and what it saved where that is known, behind the text of others in an
-// AdminComment; older words of ours are replaced. Others' text isn't touched unless it [IsPlain] and Slurm gives it
-// back as it is: before 24.11 it writes capitals small, which keepsCase denies.
+// AdminComment; older words of ours are replaced. Others' text isn't touched unless it [IsPlain] and Slurm
+// gives it back as it is: before 24.11 it writes capitals small, which keepsCase denies.
 func EnergyComment(comment string, joules float64, saved *float64, keepsCase bool) (string, error) {
 	var kept []string
 	for part := range strings.SplitSeq(comment, ";") {
@@ -202,14 +204,15 @@ func (c *Client) Accounted(ctx context.Context, id JobID) (AccountingRecord, err
 	})
 }
 
-// AccountEnergy gives a job that ended an energy in Slurm's accounting, as sacct shows it in ConsumedEnergy and AllocTRES. What was
-// there is lost. It takes 25.11 or later, and root, SlurmUser or an administrator of slurmdbd.
+// AccountEnergy gives a job that ended an energy in Slurm's accounting, as sacct shows it in ConsumedEnergy
+// and AllocTRES. What was there is lost. It takes 25.11 or later, and root, SlurmUser or an administrator of
+// slurmdbd.
 func (c *Client) AccountEnergy(ctx context.Context, id JobID, joules float64) error {
 	return c.modifyAccounted(ctx, id, "tres=energy="+wholeJoules(max(0, joules)))
 }
 
-// AccountComment gives a job that ended an AdminComment in Slurm's accounting, as [EnergyComment] made it; the same
-// users may.
+// AccountComment gives a job that ended an AdminComment in Slurm's accounting, as [EnergyComment] made it;
+// the same users may.
 func (c *Client) AccountComment(ctx context.Context, id JobID, comment string) error {
 	if err := validComment(comment); err != nil {
 		return err

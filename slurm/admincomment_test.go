@@ -83,8 +83,8 @@ func TestSlurmsAccountingIsToldByPlainArguments(t *testing.T) {
 	}
 }
 
-// pythonBase64 decodes as Python's base64.b64decode does: it passes over what is no base64, and stops at padding
-// that ends a group; strict takes base64 alone.
+// pythonBase64 decodes as Python's base64.b64decode does: it passes over what is no base64, and stops at
+// padding that ends a group; strict takes base64 alone.
 func pythonBase64(text string, strict bool) ([]byte, error) {
 	if strict {
 		return base64.StdEncoding.DecodeString(text)
@@ -104,7 +104,8 @@ func pythonBase64(text string, strict bool) ([]byte, error) {
 	return base64.StdEncoding.DecodeString(kept.String())
 }
 
-// readSummary reads an AdminComment as tools do that keep a job's summary there: JS1:, then base64 of gzip of JSON.
+// readSummary reads an AdminComment as tools do that keep a job's summary there: JS1:, then base64 of gzip of
+// JSON.
 func readSummary(comment string, strict bool) (any, error) {
 	packed, err := pythonBase64(strings.TrimPrefix(comment, "JS1:"), strict)
 	if err != nil {
@@ -156,7 +157,8 @@ func TestOnlyWordsForPeopleArePlain(t *testing.T) {
 		"": true, "a note": true, "A note, (x=1)": true, "see ticket 4711; call anna!": true, "Ours": true,
 		"JS1:H4sIAAAA": false, "js1": true, "{}": false, `{"a":1}`: false, "key=value": false, "a;key=value": false,
 		"(a=b=c)": false, "H4sIAAAAAAAA": false, "deadbeefdeadbeefdeadbeef": false, "a%20b": false, "1,2,3": false,
-		"policy:gold": false, "SGVsbG8gd29ybGQ": false, "a|b": false, "a/b": false, "gpu01": false, " a": false, "a ": false,
+		"policy:gold": false, "SGVsbG8gd29ybGQ": false, "a|b": false, "a/b": false, "gpu01": false, " a": false,
+		"a ":         false,
 		"two\nlines": false, "größe": false, "job 12345678901234567890123": false, "-x": false, "a+b": false,
 	} {
 		if got := slurm.IsPlain(text); got != want {

@@ -293,17 +293,20 @@ func TestOptingOutWorksHoweverItIsWritten(t *testing.T) {
 		wish := rapid.SampledFrom([]string{
 			"nocode", "fixed=1200", "fixed=1200,5001", "deadline=+1h", "slowdown=1.2",
 		})
-		text := rapid.SampledFrom([]string{"", "a note ", "x;", "(", "a=b,", "ü "}).Draw(t, "before") + either("epplan") +
-			blank.Draw(t, "blank") + rapid.SampledFrom([]string{":", "=", "::"}).Draw(t, "sign") + blank.Draw(t, "blank")
+		text := rapid.SampledFrom([]string{"", "a note ", "x;", "(", "a=b,", "ü "}).Draw(t, "before") +
+			either("epplan") +
+			blank.Draw(t, "blank") + rapid.SampledFrom([]string{":", "=", "::"}).Draw(t, "sign") +
+			blank.Draw(t, "blank")
 		for range rapid.IntRange(0, 2).Draw(t, "wishes before") {
-			text += either(wish.Draw(t, "wish")) + part() + blank.Draw(t, "blank")
+			text += either(wish.Draw(t, "wish")) + part() + blank.Draw(t, "blank") //nolint:perfsprint // few
 		}
 		text += either("off")
 		for range rapid.IntRange(0, 2).Draw(t, "wishes behind") {
-			text += part() + blank.Draw(t, "blank") + either(wish.Draw(t, "wish"))
+			text += part() + blank.Draw(t, "blank") + either(wish.Draw(t, "wish")) //nolint:perfsprint // few
 		}
 		text += rapid.SampledFrom([]string{"", ";", " ", ".", ")", ", thanks"}).Draw(t, "behind")
-		if w := slurm.ParseWishes(text, now); !w.Off || w.HasFixedClocks() || !w.Deadline.IsZero() || w.Slowdown != 0 {
+		if w := slurm.ParseWishes(text, now); !w.Off || w.HasFixedClocks() || !w.Deadline.IsZero() ||
+			w.Slowdown != 0 {
 			t.Fatalf("%q: %+v", text, w)
 		}
 	})

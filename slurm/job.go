@@ -77,8 +77,8 @@ func (j *Job) GPUCount() int {
 	return countGPUs(perNode) * max(j.NodeCount, 1)
 }
 
-// SharesGPUs reports whether the job has parts of GPUs (shards, MPS), or asks for some: Slurm may give the rest of
-// them to others at the same time.
+// SharesGPUs reports whether the job has parts of GPUs (shards, MPS), or asks for some: Slurm may give the
+// rest of them to others at the same time.
 func (j *Job) SharesGPUs() bool {
 	for _, t := range []TRES{j.Requested, j.Allocated} {
 		for name, n := range t {

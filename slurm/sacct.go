@@ -99,8 +99,8 @@ const maxSplitLines = 64
 // ParseAccounting reads sacct -P with its header line, whose columns may come
 // in any order. A line counts only when it has exactly the header's columns.
 // If a free text was torn by a newline, everything between the torn ends is
-// left out too, since it may be forged; with the columns of [AccountingColumns] nothing but the last one can be
-// torn, and each line counts for itself. What was left out is named.
+// left out too, since it may be forged; with the columns of [AccountingColumns] nothing but the last one can
+// be torn, and each line counts for itself. What was left out is named.
 func ParseAccounting(
 	source string, data []byte, delimiter string, zone *time.Location,
 ) ([]AccountingRecord, []RejectedLine, error) {

@@ -120,10 +120,10 @@ func (h hostsJSON) readJSON(from jsonReader) error { return h.readMember(from, "
 
 // ScanJobs reads the answer of squeue --json, which need not fit in memory: each job
 // is given as soon as it is read, and is the callee's for the call only; its texts,
-// lists and maps may be kept, and aren't changed: jobs share what they have in common. Bytes that are not UTF-8 are kept as \xNN. A record that
-// cannot be read is passed over and counted in Meta.Unread. An answer that breaks off or turns into something else is
-// a *ParseError after the jobs before that, so what they change must wait for the end.
-// An error of each ends it and comes back as it is.
+// lists and maps may be kept, and aren't changed: jobs share what they have in common. Bytes that are not
+// UTF-8 are kept as \xNN. A record that cannot be read is passed over and counted in Meta.Unread. An answer
+// that breaks off or turns into something else is a *ParseError after the jobs before that, so what they
+// change must wait for the end. An error of each ends it and comes back as it is.
 func ScanJobs(source string, r io.Reader, each func(*Job) error) (Meta, error) {
 	a := newAnswerDecoder(source, r)
 	var raw jobJSON

@@ -34,10 +34,9 @@ func escapeInvalid(data []byte, inJSON bool) []byte {
 // ValidUTF8 gives text as valid UTF-8: bytes that are not stay readable as \xNN.
 func ValidUTF8(text string) string { return string(escapeInvalid([]byte(text), false)) }
 
-// Printable gives text for a terminal or a log: one line, in which " / " stands between those that there were,
-// other controls and invalid bytes as \xNN, and U+FFFD
-// for each mark that isn't seen, such as those that hide what stands there or reverse its direction; cut at
-// limit bytes.
+// Printable gives text for a terminal or a log: one line, in which " / " stands between those that there
+// were, other controls and invalid bytes as \xNN, and U+FFFD for each mark that isn't seen, such as those
+// that hide what stands there or reverse its direction; cut at limit bytes.
 func Printable(text string, limit int) string {
 	var b strings.Builder
 	for _, r := range strings.TrimRight(ValidUTF8(text), "\n") {

@@ -15,8 +15,8 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// printedList is one of Slurm's lists: how a good record is printed, records that can't be read, and a reader that
-// gives the numbers of the records that were read, and how many were passed over.
+// printedList is one of Slurm's lists: how a good record is printed, records that can't be read, and a reader
+// that gives the numbers of the records that were read, and how many were passed over.
 type printedList struct {
 	begin, between, end string
 	good                func(id uint32) string
@@ -124,7 +124,8 @@ func TestAnOddRecordNeverTakesTheOthersAlong(t *testing.T) {
 				printed := list.begin + strings.Join(records, list.between) + list.end
 				got, passedOver, err := list.read(printed)
 				if err != nil || !slices.Equal(got, want) || passedOver != len(odd) {
-					t.Fatalf("%d odd records: read %d, passed over %d, %v, want %d\n%s", len(odd), got, passedOver, err, want,
+					t.Fatalf("%d odd records: read %d, passed over %d, %v, want %d\n%s", len(odd), got, passedOver, err,
+						want,
 						printed)
 				}
 			})

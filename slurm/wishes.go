@@ -50,9 +50,9 @@ var (
 )
 
 // ParseWishes reads a job's comment; times of day and durations count from now,
-// in now's zone. Wishes stand behind epplan: and are parted by commas, semicolons and blanks, in any case. The
-// first of two wishes of one kind counts. Off outdoes the others, and what may be meant to be off is. What else
-// cannot be understood is a warning and changes nothing.
+// in now's zone. Wishes stand behind epplan: and are parted by commas, semicolons and blanks, in any case.
+// The first of two wishes of one kind counts. Off outdoes the others, and what may be meant to be off is.
+// What else cannot be understood is a warning and changes nothing.
 func ParseWishes(comment string, now time.Time) Wishes {
 	var w Wishes
 	comment = comment[:min(len(comment), MaxText)]

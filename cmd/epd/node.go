@@ -69,8 +69,9 @@ func (p *program) joinNode() error {
 	})
 	p.node = daemon.NewAgentServer(daemon.Options{
 		Version: version, Role: p.role, Node: nodeName(p.Context), Agent: a, Controller: controller,
-		Control: p.control, Spool: outbox, Site: site, Order: gpuOrder(p.Context), SlurmConfs: slurmConfs(p.Context),
-		Simulated: isSimulated(p.String("gpu")), Access: p.access, Log: p.log, Slurm: p.slurm ||
+		Control: p.control, Spool: outbox, Site: site, Order: gpuOrder(p.Context),
+		SlurmConfs: slurmConfs(p.Context),
+		Simulated:  isSimulated(p.String("gpu")), Access: p.access, Log: p.log, Slurm: p.slurm ||
 			p.control == nil,
 		OnHook: func(hook slurm.Hook, took time.Duration) { countHook(p.metrics, hook, took) },
 		Health: p.health(), Problems: p.problems,

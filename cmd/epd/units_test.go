@@ -110,6 +110,7 @@ var afterStop = map[string][]string{
 	},
 }
 
+//nolint:gocognit // one key of a unit after the other
 func TestTheUnitsGiveBackClocksAndQueueAndKeepEPDRunning(t *testing.T) {
 	for name, u := range units(t) {
 		want := map[string]string{

@@ -33,7 +33,8 @@ func configCommand(t *terminal) *cli.Command {
 				Name:      "check",
 				Usage:     "tell whether a configuration is right",
 				ArgsUsage: "FILE",
-				Description: "It reads the files that FILE names, too, and asks Slurm, where that answers, for its partitions " +
+				Description: "It reads the files that FILE names, too, and asks Slurm, where that answers, for its " +
+					"partitions " +
 					"and nodes.\nExample: epplan config check epplan.toml",
 				Flags: []cli.Flag{profilesFlag()},
 				Action: func(c *cli.Context) error {
@@ -66,7 +67,8 @@ func configCommand(t *terminal) *cli.Command {
 	}
 }
 
-// checkNamed reads what a configuration names: files, and partitions, nodes and users where somebody knows them.
+// checkNamed reads what a configuration names: files, and partitions, nodes and users where somebody knows
+// them.
 func checkNamed(t *terminal, c *cli.Context, loaded *config.Config) error {
 	refused, doubtful := configfiles.Check(loaded)
 	if len(refused) > 0 {

@@ -97,7 +97,8 @@ func writeController(b *strings.Builder, s *epdapi.ControllerStatus) {
 	fmt.Fprintf(b, "since %s: %s, %s with clocks set, %s; %s; %s in use\n", dateTime(s.Started),
 		plural(int(s.Decisions), "decision"), report.FormatCount(int(s.Applied)), drawn,
 		plural(int(s.Outcomes), "outcome"), plural(s.Models, "model"))
-	fmt.Fprintf(b, "%sknown now: %s, %s, %s\n", s.NotLockedWords(), plural(s.Jobs, "job"), plural(s.Tokens, "submission"),
+	fmt.Fprintf(b, "%sknown now: %s, %s, %s\n", s.NotLockedWords(), plural(s.Jobs, "job"),
+		plural(s.Tokens, "submission"),
 		plural(s.Decided, "open run"))
 	writeForecasts(b, s.Forecasts)
 	if s.Retired > 0 {

@@ -21,7 +21,7 @@ import (
 const (
 	Pause    = time.Second
 	settle   = time.Minute
-	still    = 30 * time.Second // for which an AdminComment must not have changed, as nothing can be set only if it is as it was
+	still    = 30 * time.Second // that an AdminComment must not have changed for
 	again    = 10 * time.Minute // after which a job is tried again
 	mostTry  = 6
 	mostWait = 10_000 // jobs that wait
@@ -190,8 +190,8 @@ func (w *Writer) say(ctx context.Context, trouble string) {
 	w.trouble = trouble
 }
 
-// errLater tells of a job that isn't told wholly yet, errMoves of one whose AdminComment wasn't still for long
-// enough.
+// errLater tells of a job that isn't told wholly yet, errMoves of one whose AdminComment wasn't still for
+// long enough.
 var (
 	errLater = errors.New("not all is known of the job yet")
 	errMoves = errors.New("the AdminComment may be changing")
@@ -246,10 +246,10 @@ func (w *Writer) write(ctx context.Context, id slurm.JobID, job *waiting) error 
 	return w.comment(ctx, id, job, seen, row.AdminComment, comment)
 }
 
-// comment sets an AdminComment from what it was. Slurm can't be told to do so only if it still is that, and other
-// tools write theirs after a job's end, too: so it must have been still for a while, is read once more just
-// before, and again afterwards. What another tool wrote over ours stays, and ours is put behind it later, if it
-// may.
+// comment sets an AdminComment from what it was. Slurm can't be told to do so only if it still is that, and
+// other tools write theirs after a job's end, too: so it must have been still for a while, is read once more
+// just before, and again afterwards. What another tool wrote over ours stays, and ours is put behind it
+// later, if it may.
 func (w *Writer) comment(
 	ctx context.Context, id slurm.JobID, job *waiting, seen *string, from, to string,
 ) error {

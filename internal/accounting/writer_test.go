@@ -249,6 +249,8 @@ func TestWhatIsntMeasuredOrIsSomebodyElsesStaysAsItIs(t *testing.T) {
 }
 
 // TestWhatAnotherToolWritesIsntLost has one write its summary at each moment around ours.
+//
+//nolint:gocognit // all moments in one table
 func TestWhatAnotherToolWritesIsntLost(t *testing.T) {
 	for _, theirs := range []string{"JS1:H4sIAAAAAAAA", "reviewed by anna"} {
 		for read := 1; read <= 8; read++ {

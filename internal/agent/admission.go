@@ -233,7 +233,8 @@ var notLockedKinds = []struct {
 // errRestarted tells that the agent was started anew under a run.
 var errRestarted = errors.New("the agent was restarted")
 
-// notLocked is why a run's clocks aren't set, after an error of the driver or of what the agent keeps on disk.
+// notLocked is why a run's clocks aren't set, after an error of the driver or of what the agent keeps on
+// disk.
 func notLocked(err error) live.NotLocked {
 	why := live.NotLocked{Kind: live.NotLockedDriver, Why: err.Error()}
 	for _, k := range notLockedKinds {

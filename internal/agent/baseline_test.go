@@ -305,8 +305,8 @@ func TestAStandingLockThatNobodyToldOfOutlivesAnAgentThatSetsNothing(t *testing.
 	h.wantLocked(coreLow)
 }
 
-// standing is a host at work on whose first GPU somebody else's lock stands, and whose agent has watched both for a
-// while; what the site tells of its limits is told.
+// standing is a host at work on whose first GPU somebody else's lock stands, and whose agent has watched both
+// for a while; what the site tells of its limits is told.
 func standing(h *host, a *agent.Agent, told *dvfsmodel.Setting) *agent.Agent {
 	h.t.Helper()
 	a.Close()
@@ -314,7 +314,9 @@ func standing(h *host, a *agent.Agent, told *dvfsmodel.Setting) *agent.Agent {
 		o.SiteClocks = func(gpu.Identity) (dvfsmodel.Setting, bool) { return *told, told.Core > 0 }
 		o.UsualCore = func(gpu.Identity) dvfsmodel.MHz { return 1800 }
 	}
-	errs := []error{h.sims[0].Set(gpu.CoreClock, 1700), h.sims[0].Run(anyWork), h.sims[1].Run(anyWork)}
+	errs := []error{ //nolint:prealloc // a few
+		h.sims[0].Set(gpu.CoreClock, 1700), h.sims[0].Run(anyWork), h.sims[1].Run(anyWork),
+	}
 	a = h.started()
 	apply(h, a, "r1", 1, free, 0, 1)
 	for range 20 {

@@ -223,8 +223,8 @@ func decodeEntry(uuid string, data []byte) (*Entry, error) {
 	return e, nil
 }
 
-// isValid reports whether an agent can have written it: of what the driver doesn't tell, nothing is known from
-// before.
+// isValid reports whether an agent can have written it: of what the driver doesn't tell, nothing is known
+// from before.
 func (h *Held) isValid(control gpu.Control) bool {
 	switch h.Prior {
 	case PriorUnlocked, PriorUnknown:
@@ -376,7 +376,7 @@ func (j journal) readBaseline(uuid string) (*baseline, error) {
 	}
 	b := new(baseline)
 	if decode(data, b) != nil || !b.isOf(uuid) {
-		return nil, nil //nolint:nilnil // it says nothing
+		return nil, nil //nolint:nilnil,nilerr // it says nothing
 	}
 	return b, nil
 }
@@ -420,5 +420,6 @@ func (b *baseline) isSame(other *baseline) bool {
 		return x == y || x != nil && y != nil && maps.Equal(x.Controls, y.Controls)
 	}
 	return b.Boot == other.Boot && b.Driver == other.Driver && b.Site == other.Site &&
-		b.Unsure == other.Unsure && b.Suspected == other.Suspected && maps.Equal(b.Told, other.Told) && same(b.set, other.set)
+		b.Unsure == other.Unsure && b.Suspected == other.Suspected && maps.Equal(b.Told, other.Told) &&
+		same(b.set, other.set)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// Whatever keeps a run from its clocks, or takes them from it before its end: the record says what, and doesn't say
-// that it had them.
+// Whatever keeps a run from its clocks, or takes them from it before its end: the record says what, and
+// doesn't say that it had them.
 func TestARecordSaysWhyDecidedClocksWerentSet(t *testing.T) {
 	fault := func(f gpu.Fault) func(*host, *live.Run) {
 		return func(h *host, _ *live.Run) { h.faults.Add(f) }
@@ -27,9 +27,12 @@ func TestARecordSaysWhyDecidedClocksWerentSet(t *testing.T) {
 		"late": {run: func(_ *host, r *live.Run) {
 			r.HookDeadline = time.Now().Add(-time.Second)
 		}, want: live.NotLockedLate},
-		"permission": {run: fault(gpu.Fault{GPU: 0, Op: gpu.OpSet, Kind: gpu.FaultPermission}), want: live.NotLockedPermission},
-		"lost":       {run: fault(gpu.Fault{GPU: 0, Op: gpu.OpSet, Kind: gpu.FaultLost}), want: live.NotLockedLost},
-		"no GPU":     {run: func(_ *host, r *live.Run) { r.GPUs = []string{"GPU-1"} }, want: live.NotLockedLost},
+		"permission": {
+			run:  fault(gpu.Fault{GPU: 0, Op: gpu.OpSet, Kind: gpu.FaultPermission}),
+			want: live.NotLockedPermission,
+		},
+		"lost":   {run: fault(gpu.Fault{GPU: 0, Op: gpu.OpSet, Kind: gpu.FaultLost}), want: live.NotLockedLost},
+		"no GPU": {run: func(_ *host, r *live.Run) { r.GPUs = []string{"GPU-1"} }, want: live.NotLockedLost},
 		"no such clocks": {run: func(_ *host, r *live.Run) {
 			r.Setting.Core = 1
 		}, want: live.NotLockedSetting},

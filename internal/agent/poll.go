@@ -144,7 +144,8 @@ func (p *poller) react(ctx context.Context, found []sampleResult) error {
 			errs = append(errs, f.err) // the next sample may go well
 			continue
 		}
-		errs = append(errs, p.reconciler.reconcile(ctx, p.reconciler.giveUp([]*managedGPU{f.gpu}, notLocked(f.err))))
+		errs = append(errs, p.reconciler.reconcile(ctx,
+			p.reconciler.giveUp([]*managedGPU{f.gpu}, notLocked(f.err))))
 	}
 	return errors.Join(errs...)
 }

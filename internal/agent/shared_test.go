@@ -7,8 +7,8 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// What a GPU takes that several runs have had is nobody's alone: neither run is booked all of it. A run on another
-// GPU is booked its own.
+// What a GPU takes that several runs have had is nobody's alone: neither run is booked all of it. A run on
+// another GPU is booked its own.
 func TestRunsThatShareAGPUAreBookedNoEnergy(t *testing.T) {
 	h := newHost(t, twoGPUs)
 	a := h.started()

@@ -1,5 +1,5 @@
-// Package configfiles reads the files that a configuration names. epd takes what it returns, and epplan config
-// check returns its errors: what one refuses the other does.
+// Package configfiles reads the files that a configuration names. epd takes what it returns, and epplan
+// config check returns its errors: what one refuses the other does.
 package configfiles
 
 import (
@@ -41,7 +41,7 @@ func Read(c *config.Config) (*Files, error) {
 
 // readCurve reads the time that sharing a GPU costs. The administrator names the file.
 func readCurve(path string) (*sharing.Curve, error) {
-	f, err := os.Open(path) //nolint:gosec // the administrator names it
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -49,8 +49,8 @@ func readCurve(path string) (*sharing.Curve, error) {
 	return jsonfile.ReadCurve(f, path)
 }
 
-// Check reads every file that a configuration names. Refused are those without which epd doesn't start, doubtful
-// those without which it does less, and those that only others than the caller may read.
+// Check reads every file that a configuration names. Refused are those without which epd doesn't start,
+// doubtful those without which it does less, and those that only others than the caller may read.
 func Check(c *config.Config) (refused, doubtful []error) {
 	note := func(err error, needed bool) {
 		switch {

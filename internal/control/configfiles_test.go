@@ -25,7 +25,10 @@ func TestTheCheckAcceptsTheConfigurationsThatEPDStartsWith(t *testing.T) {
 		}
 	}
 	rapid.Check(t, func(r *rapid.T) {
-		file := rapid.SampledFrom([]string{"", "", "series.csv", "empty", "foreign.csv", "foreign.json", "gone", "."})
+		file := rapid.SampledFrom([]string{
+			"", "", "series.csv", "empty", "foreign.csv", "foreign.json", "gone",
+			".",
+		})
 		text := fmt.Sprintf("[factors]\nseries = %q\n[live.sharing]\ncontention = %q\n[live]\nmode = %q\nmin_core = %s\n",
 			file.Draw(r, "series"), file.Draw(r, "contention"),
 			rapid.SampledFrom([]string{"observe", "enforce", "enforced"}).Draw(r, "mode"),

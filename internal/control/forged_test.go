@@ -436,8 +436,8 @@ func (f *forger) check(t *rapid.T, honest totals) {
 }
 
 // Whatever a node makes up of its own jobs, in whatever order: its outcomes count for no more than Slurm had
-// there, once for each start of a job; and what others run at is no slower than their bounds allow by their own
-// runs.
+// there, once for each start of a job; and what others run at is no slower than their bounds allow by their
+// own runs.
 func TestWhateverANodeMakesUpCountsForNoMoreThanItsJobs(t *testing.T) {
 	storetest.NeedSQLite(t)
 	dir := quickDir(t)

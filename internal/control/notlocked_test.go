@@ -10,8 +10,8 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// A run that didn't get its decided clocks is told apart by why, in its record and in counts; one for which default
-// clocks were decided isn't. It stays in the arm that it was drawn for.
+// A run that didn't get its decided clocks is told apart by why, in its record and in counts; one for which
+// default clocks were decided isn't. It stays in the arm that it was drawn for.
 func TestRunsWithoutTheirDecidedClocksAreCountedByWhatKeptThem(t *testing.T) {
 	r := newRig(t, nil)
 	for id := range slurm.JobID(6) {
@@ -24,7 +24,11 @@ func TestRunsWithoutTheirDecidedClocksAreCountedByWhatKeptThem(t *testing.T) {
 	}{
 		{late, late, ""},
 		{late, late, ""},
-		{live.NotLocked{Kind: live.NotLockedPermission, Why: "no"}, live.NotLocked{Kind: live.NotLockedPermission, Why: "no"}, ""},
+		{
+			live.NotLocked{Kind: live.NotLockedPermission, Why: "no"},
+			live.NotLocked{Kind: live.NotLockedPermission, Why: "no"},
+			"",
+		},
 		{live.NotLocked{Kind: "nonsense", Why: "x"}, live.NotLocked{Kind: live.NotLockedOther, Why: "x"}, ""},
 		{live.NotLocked{}, live.NotLocked{Kind: live.NotLockedOther, Why: "its node doesn't say why"}, ""},
 		{late, live.NotLocked{}, "epplan:off"}, // nothing was to be set

@@ -33,8 +33,10 @@ func (c *Controller) Report(_ context.Context, r *epdapi.NodeReport) (epdapi.Rep
 	for i := range r.GPUs {
 		g := &r.GPUs[i]
 		suspected = max(suspected, g.SuspectedLimit)
-		if site, named := c.decider.SiteClocks(&s.Settings, g.Model, "", r.Node); named && answer.SiteClocks != nil {
-			answer.SiteClocks = append(answer.SiteClocks, epdapi.SiteClocks{UUID: g.UUID, Core: site.Core, Mem: site.Mem})
+		if site, named := c.decider.SiteClocks(&s.Settings, g.Model, "", r.Node); named &&
+			answer.SiteClocks != nil {
+			answer.SiteClocks = append(answer.SiteClocks,
+				epdapi.SiteClocks{UUID: g.UUID, Core: site.Core, Mem: site.Mem})
 		}
 	}
 	if len(r.GPUs) > 0 {
@@ -75,7 +77,8 @@ func checkReport(r *epdapi.NodeReport) error {
 	for i := range r.GPUs {
 		g := &r.GPUs[i]
 		if !(g.Power >= 0 && g.Power <= mostWatts) || !possible(g.Core) || !possible(g.Mem) ||
-			!possible(g.SuspectedLimit) || !possible(g.LockedCore) || !possible(g.LockedMem) || !(g.Cap >= 0 && g.Cap <= mostWatts) ||
+			!possible(g.SuspectedLimit) || !possible(g.LockedCore) || !possible(g.LockedMem) ||
+			!(g.Cap >= 0 && g.Cap <= mostWatts) ||
 			!(g.LockedCap >= 0 && g.LockedCap <= mostWatts) || !arePossible(g.Profiles) ||
 			!arePossible(g.ProfilesInForce) || g.LockedProfile > dvfsmodel.MaxPowerProfile {
 			return fmt.Errorf("%w: GPU %s reports what no GPU can", ErrRequest,

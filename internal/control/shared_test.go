@@ -22,8 +22,9 @@ var partsOfGPUs = map[string]func(*slurm.Job){
 	},
 }
 
-// A job with parts of GPUs runs at default clocks also while it is alone, whatever its user fixed, and is in no arm;
-// its energy isn't known, is in no sum, and teaches nothing. A job with whole GPUs of the same workload is treated.
+// A job with parts of GPUs runs at default clocks also while it is alone, whatever its user fixed, and is in
+// no arm; its energy isn't known, is in no sum, and teaches nothing. A job with whole GPUs of the same
+// workload is treated.
 func TestAJobWithPartsOfGPUsIsntTreatedAndItsEnergyIsntKnown(t *testing.T) {
 	for name, change := range partsOfGPUs {
 		t.Run(name, func(t *testing.T) {
@@ -72,7 +73,8 @@ func TestAJobWithPartsOfGPUsIsntTreatedAndItsEnergyIsntKnown(t *testing.T) {
 func (r *rig) sums() (s struct {
 	joules float64
 	runs   int64
-}) {
+},
+) {
 	r.t.Helper()
 	strata, err := r.store.Strata(r.t.Context(), "alpha", start.Add(-1))
 	if err != nil {

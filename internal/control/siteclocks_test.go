@@ -38,7 +38,8 @@ func TestAnAgentIsToldTheSitesClocksOfItsGPUs(t *testing.T) {
 	if got := r.hear(report).SiteClocks; got != nil {
 		t.Errorf("before Slurm said of nodes: %v, want nothing", got)
 	}
-	if err := takeNodes(t.Context(), r.Controller, nodesAlone{{Name: "n1", Partitions: []string{"low", "main"}}}); err != nil {
+	if err := takeNodes(t.Context(), r.Controller,
+		nodesAlone{{Name: "n1", Partitions: []string{"low", "main"}}}); err != nil {
 		t.Fatal(err)
 	}
 	got = r.hear(report).SiteClocks
@@ -72,7 +73,10 @@ func TestAUserIsToldAtSubmissionThatFixedClocksAreAboveTheSites(t *testing.T) {
 			t.Errorf("%q is told %q", comment, got)
 		}
 	}
-	r.hear(&epdapi.NodeReport{Node: "n2", GPUs: []epdapi.NodeGPU{{GPU: epdapi.GPU{UUID: "GPU-0", Model: "A100"}}}})
+	r.hear(&epdapi.NodeReport{Node: "n2", GPUs: []epdapi.NodeGPU{{GPU: epdapi.GPU{
+		UUID:  "GPU-0",
+		Model: "A100",
+	}}}})
 	if got := submitted("epplan:fixed=1380"); strings.Contains(got, "site") {
 		t.Errorf("where it may run on another model: %q", got)
 	}
@@ -84,7 +88,10 @@ func TestSuspectedLimitsAreInTheStatusUntilTheConfigurationNamesThem(t *testing.
 		GPU: epdapi.GPU{UUID: "GPU-0", Model: "Tesla V100-SXM2-16GB"}, SuspectedLimit: 1237,
 	}}})
 	suspected := func() []epdapi.SuspectedLimit { return r.status().Suspected }
-	if got := suspected(); len(got) != 1 || got[0] != (epdapi.SuspectedLimit{Node: "n1", GPUModel: "V100", Core: 1237}) {
+	if got := suspected(); len(got) != 1 || got[0] != (epdapi.SuspectedLimit{
+		Node: "n1", GPUModel: "V100",
+		Core: 1237,
+	}) {
 		t.Errorf("%v", got)
 	}
 	r.onSite("[live.site_clocks]\nV100 = 1380\n")

@@ -83,8 +83,8 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 	return answer, nil
 }
 
-// aboveSite tells a user that the clocks that are fixed are above the site's wherever the job may run; "": they
-// aren't.
+// aboveSite tells a user that the clocks that are fixed are above the site's wherever the job may run; "":
+// they aren't.
 func (c *Controller) aboveSite(wishes *slurm.Wishes, partition string) string {
 	settings := c.settings.Load()
 	models := c.decider.GPUs.Models(nil)
@@ -111,8 +111,9 @@ func (c *Controller) aboveSite(wishes *slurm.Wishes, partition string) string {
 const maxArrayList = 1000
 
 // niceAtSubmit is the nice with which a job comes behind those that are in order already, until it has its
-// own place; 0: none. A job that couldn't start yet gets none, nor one whose user gave it one: ours couldn't be
-// told from that. Of an array whose list of tasks Slurm may cut, at 4,096 bytes, it couldn't be taken back.
+// own place; 0: none. A job that couldn't start yet gets none, nor one whose user gave it one: ours couldn't
+// be told from that. Of an array whose list of tasks Slurm may cut, at 4,096 bytes, it couldn't be taken
+// back.
 func (c *Controller) niceAtSubmit(s *slurm.Submission, wishes *slurm.Wishes) int64 {
 	partition := string(s.Partition)
 	if c.options.NiceAtSubmit == nil || strings.Contains(partition, ",") || s.Held ||
@@ -122,8 +123,23 @@ func (c *Controller) niceAtSubmit(s *slurm.Submission, wishes *slurm.Wishes) int
 	return c.options.NiceAtSubmit(partition, s.UID, !wishes.Deadline.IsZero())
 }
 
-// wishesDoubted says which of a user's wishes can be read and can hardly be met: clocks that no GPU model of the
-// partition has (without a model, of all that are known), and a deadline before the time limit is over.
+// nearestClocks returns the pair of clocks that is nearest to what a user fixed, and how far off it is, in MHz.
+func nearestClocks(clocks []dvfsmodel.Setting, w *slurm.Wishes) (near dvfsmodel.Setting, off float64) {
+	off = math.Inf(1)
+	for _, pair := range clocks {
+		apart := math.Abs(float64(pair.Core) - float64(w.CoreMHz))
+		if w.MemoryMHz > 0 {
+			apart += math.Abs(float64(pair.Mem) - float64(w.MemoryMHz))
+		}
+		if apart < off {
+			near, off = pair, apart
+		}
+	}
+	return near, off
+}
+
+// wishesDoubted says which of a user's wishes can be read and can hardly be met: clocks that no GPU model of
+// the partition has (without a model, of all that are known), and a deadline before the time limit is over.
 func wishesDoubted(
 	w *slurm.Wishes, s *slurm.Submission, nodes []slurm.Node, settings *Settings, now time.Time,
 ) (said []string) {
@@ -153,16 +169,7 @@ func wishesDoubted(
 	var nearest []string
 	for _, model := range slices.Compact(models) {
 		clocks := settings.Profiles.Find(model).Pairs()
-		near, off := dvfsmodel.Setting{}, math.Inf(1)
-		for _, pair := range clocks {
-			apart := math.Abs(float64(pair.Core) - float64(w.CoreMHz))
-			if w.MemoryMHz > 0 {
-				apart += math.Abs(float64(pair.Mem) - float64(w.MemoryMHz))
-			}
-			if apart < off {
-				near, off = pair, apart
-			}
-		}
+		near, off := nearestClocks(clocks, w)
 		switch {
 		case off == 0, len(clocks) == 0 && inPartition: // it may have them
 			return said

@@ -224,7 +224,8 @@ func TestAWishThatCanHardlyBeMetIsAnsweredAtSubmission(t *testing.T) {
 			Version: slurm.ProtocolVersion, UID: 1000, Name: "train", Partition: "gpu", TimeLimit: 60,
 			TRESPerNode: "gres:gpu:1", MinNodes: 1, Kind: "batch", Comment: slurm.Hex(comment),
 		})
-		if got := string(answer.Message); err != nil || !strings.Contains(got, want) || (got == "") != (want == "") {
+		if got := string(answer.Message); err != nil || !strings.Contains(got, want) ||
+			(got == "") != (want == "") {
 			t.Errorf("%q: %q, %v, want %q", comment, got, err, want)
 		}
 	}

@@ -211,7 +211,8 @@ func FuzzHooks(f *testing.F) {
 			}
 		}
 		w := rig.ask(t, 0, http.MethodPost, epdapi.PathRestore, "{}")
-		if held := rig.held(t); w.Code != http.StatusOK || held[0] != 0 || held[1] != 0 || rig.journal.entries() > 0 {
+		if held := rig.held(t); w.Code != http.StatusOK || held[0] != 0 || held[1] != 0 ||
+			rig.journal.entries() > 0 {
 			t.Fatalf("at the end: %s, locked at %v, journal %v", w.Body, held, rig.journal.files)
 		}
 	})

@@ -38,7 +38,7 @@ func (h *house) lockedNow(t *testing.T) (found []int) {
 	return found
 }
 
-func TestAPrologLocksTheGPUsThatItsNumbersMean(t *testing.T) {
+func TestAPrologLocksTheGPUsThatItsNumbersMean(t *testing.T) { //nolint:funlen // most of it is a table
 	const four = "Name=gpu File=/dev/nvidia[0-3]"
 	const simUUID = "GPU-374708ff-f771-9dd5-979e-c875d56cd228" // of the first simulated GPU
 	sorted := slurmConf("AutoDetect=nvml", 4)

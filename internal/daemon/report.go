@@ -165,7 +165,8 @@ func (d *AgentServer) reportGPU(state *agent.GPUState) epdapi.NodeGPU {
 	return out
 }
 
-// recentPrologs are the jobs whose Prologs came last, for the controller, which knows from Slurm whose should have.
+// recentPrologs are the jobs whose Prologs came last, for the controller, which knows from Slurm whose should
+// have.
 type recentPrologs struct {
 	mu   sync.Mutex
 	list []slurm.JobID // oldest first

@@ -136,7 +136,8 @@ func (a *alike) chooser(tb testing.TB, configuration string) *chooser {
 	job := jobs.Described(0, "", "p", "")
 	job.Limit, job.GPUs, job.Nodes = a.limit, 1, 1
 	return &chooser{
-		settings: s, table: newTable(s, r, dvfsmodel.Setting{}), model: learn.View{Model: a.model}, request: r, job: job,
+		settings: s, table: newTable(s, r, dvfsmodel.Setting{}), model: learn.View{Model: a.model}, request: r,
+		job: job,
 		now: start, decision: &d,
 	}
 }

@@ -329,9 +329,9 @@ type relaxed struct {
 	budget float64
 }
 
-// heldBackWords says which bounds forbid clocks that would be chosen instead of the default ones, and what these
-// would have come to; "" if no single one does. The least bound of those that each change the choice alone comes
-// first.
+// heldBackWords says which bounds forbid clocks that would be chosen instead of the default ones, and what
+// these would have come to; "" if no single one does. The least bound of those that each change the choice
+// alone comes first.
 func heldBackWords(ch *chooser, budget float64, bound string) string {
 	if ch.safe != ch.uncapped { // a constant power limit is chosen with the clocks
 		return ""

@@ -116,8 +116,9 @@ func (dr *Decider) decide(r *epdapi.DecideRequest, job *jobs.Job, staleErr error
 			},
 			Shared: job.SharesGPUs,
 		},
-		run: r.RunID, At: now, stored: make(chan struct{}), gpus: r.GPUs, shared: r.Shared || job.SharesGPUs, clockHash: t.hash,
-		limit: r.PowerLimit, profiles: r.Profiles,
+		run: r.RunID, At: now, stored: make(chan struct{}), gpus: r.GPUs, shared: r.Shared || job.SharesGPUs,
+		clockHash: t.hash,
+		limit:     r.PowerLimit, profiles: r.Profiles,
 		submitted: job.Submitted, restarts: job.Restarts, given: job.Given(), Fault: faultOf(staleErr),
 		armShares: s.armShares(r.GPUModel),
 	}

@@ -154,8 +154,8 @@ func (d *Decided) adaptedDownTo() (low dvfsmodel.MHz, ok bool) {
 	return low, n == 1
 }
 
-// completeNotLocked says of an outcome why its decided clocks weren't set where its node doesn't; and nothing where no
-// clocks were to be set.
+// completeNotLocked says of an outcome why its decided clocks weren't set where its node doesn't; and nothing
+// where no clocks were to be set.
 func completeNotLocked(o *record.Outcome, d *Decided) {
 	none := dvfsmodel.Setting{}
 	switch {

@@ -11,8 +11,8 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// Where one bound alone keeps other clocks from being chosen, the reason names it; and only then. Default clocks are
-// said to be the best ones where no bound does.
+// Where one bound alone keeps other clocks from being chosen, the reason names it; and only then. Default
+// clocks are said to be the best ones where no bound does.
 func TestTheReasonForDefaultClocksNamesTheBoundThatForbidsOthers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 3))
 	from := newPool(t, rng, 8)

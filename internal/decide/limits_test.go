@@ -113,7 +113,8 @@ func (s *site) decide(key record.WorkloadKey, longest float64, explores bool) *l
 		GPUModel: key.GPUModel, Workload: key.Workload, Mode: s.settings.Live.Mode, Arm: live.ArmExcluded,
 	}
 	ch := &chooser{
-		settings: s.settings, table: newTable(s.settings, r, dvfsmodel.Setting{}), model: s.learner.Model(key), request: r, job: job,
+		settings: s.settings, table: newTable(s.settings, r, dvfsmodel.Setting{}), model: s.learner.Model(key),
+		request: r, job: job,
 		now: start, decision: d, explores: explores,
 	}
 	ch.choose(&slurm.Wishes{})

@@ -11,12 +11,13 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// The site's clocks ([live.site_clocks]) stand on its GPUs whoever runs there. They are what default clocks are
-// elsewhere: the base of models, of the hold-out and of savings, and the highest that is chosen. A run by default
-// is a sample at the clock that ran (learn), so that runs from before a change of the site's clocks stay samples.
+// The site's clocks ([live.site_clocks]) stand on its GPUs whoever runs there. They are what default clocks
+// are elsewhere: the base of models, of the hold-out and of savings, and the highest that is chosen. A run by
+// default is a sample at the clock that ran (learn), so that runs from before a change of the site's clocks
+// stay samples.
 
-// SiteClocks returns the highest clocks at which the site lets GPUs of a model run in some partitions, on a node
-// ("": any), and whether the configuration says anything of them.
+// SiteClocks returns the highest clocks at which the site lets GPUs of a model run in some partitions, on a
+// node ("": any), and whether the configuration says anything of them.
 func (dr *Decider) SiteClocks(s *Settings, gpuModel, partitions, node string) (dvfsmodel.Setting, bool) {
 	if node != "" && len(s.Live.SiteClocks.Partitions) > 0 {
 		all := dr.options.Jobs.Nodes()

@@ -48,7 +48,8 @@ func decidedUnder(tb testing.TB, text, comment string) *Decided {
 	s := settings(tb, text)
 	dr.options.Settings = func() *Settings { return s }
 	known.Observe([]slurm.Job{{
-		ID: 7, Partition: "gpu", Comment: comment, State: slurm.JobState{Base: slurm.Running}, Nodes: []string{"n1"}, NodeCount: 1,
+		ID: 7, Partition: "gpu", Comment: comment, State: slurm.JobState{Base: slurm.Running},
+		Nodes: []string{"n1"}, NodeCount: 1,
 		TRESPerNode: "gres:gpu:1",
 	}})
 	request := v100Request()
@@ -60,8 +61,10 @@ func TestAUsersClocksAreNeverAboveTheSites(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		clock := rapid.SampledFrom([]int{802, 945, 1087, 1237, 1380})
 		site, fixed := clock.Draw(r, "site"), clock.Draw(r, "fixed")
-		where := rapid.SampledFrom([]string{"", ".nodes.n1", ".nodes.\"n[1-4]\"", ".partitions.gpu"}).Draw(r, "where")
-		d := decidedUnder(t, fmt.Sprintf("[live]\nmode = \"enforce\"\n[live.site_clocks%s]\nV100 = %d\n", where, site),
+		where := rapid.SampledFrom([]string{"", ".nodes.n1", ".nodes.\"n[1-4]\"", ".partitions.gpu"}).Draw(r,
+			"where")
+		d := decidedUnder(t, fmt.Sprintf("[live]\nmode = \"enforce\"\n[live.site_clocks%s]\nV100 = %d\n", where,
+			site),
 			fmt.Sprintf("epplan:fixed=%d", fixed))
 		switch {
 		case fixed > site && (d.Apply || !strings.Contains(d.Reason, "above the site's clocks") ||
@@ -78,7 +81,10 @@ func TestReasonsNameTheSitesClocksWhereTheyAreTheDefaultOnes(t *testing.T) {
 	if !strings.HasPrefix(d.Reason, "the site's clocks: ") || d.SiteClocks.Core != 1237 {
 		t.Errorf("%v, %s", d.SiteClocks, d.Reason)
 	}
-	for _, text := range []string{"", "site_clocks = {V100 = 1380}\n", "site_clocks = {nodes = {n2 = {V100 = 802}}}\n"} {
+	for _, text := range []string{
+		"", "site_clocks = {V100 = 1380}\n",
+		"site_clocks = {nodes = {n2 = {V100 = 802}}}\n",
+	} {
 		d := decidedUnder(t, "[live]\nmode = \"enforce\"\n"+text, "")
 		if !strings.HasPrefix(d.Reason, "default clocks: ") || d.SiteClocks != (dvfsmodel.Setting{}) {
 			t.Errorf("%q: %v, %s", text, d.SiteClocks, d.Reason)
@@ -89,18 +95,21 @@ func TestReasonsNameTheSitesClocksWhereTheyAreTheDefaultOnes(t *testing.T) {
 func TestANodeThatSeemsToBeHeldDownIsLeftAloneUntilTheConfigurationSays(t *testing.T) {
 	for text, alone := range map[string]bool{
 		"": true, "site_clocks = {A100 = 1410}\n": true, "site_clocks = {V100 = 1380}\n": false,
-		"site_clocks = {nodes = {n1 = {V100 = 1237}}}\n": false, "site_clocks = {nodes = {n2 = {V100 = 1237}}}\n": true,
+		"site_clocks = {nodes = {n1 = {V100 = 1237}}}\n": false,
+		"site_clocks = {nodes = {n2 = {V100 = 1237}}}\n": true,
 	} {
 		dr, known := newDecider(t, 1, func() time.Time { return start })
 		s := settings(t, "[live]\nmode = \"enforce\"\n"+text)
 		dr.options.Settings = func() *Settings { return s }
 		dr.GPUs.See("n1", "V100", 1237)
 		known.Observe([]slurm.Job{{
-			ID: 7, Partition: "gpu", Comment: "epplan:fixed=802", State: slurm.JobState{Base: slurm.Running}, Nodes: []string{"n1"}, NodeCount: 1,
+			ID: 7, Partition: "gpu", Comment: "epplan:fixed=802", State: slurm.JobState{Base: slurm.Running},
+			Nodes: []string{"n1"}, NodeCount: 1,
 			TRESPerNode: "gres:gpu:1",
 		}})
 		d, _, _ := dr.Decide(t.Context(), v100Request())
-		if d.Apply == alone || alone != strings.Contains(d.Reason, "left alone: its GPUs are busy and never above 1237 MHz") ||
+		if d.Apply == alone || alone != strings.Contains(d.Reason,
+			"left alone: its GPUs are busy and never above 1237 MHz") ||
 			alone && d.Arm != live.ArmExcluded {
 			t.Errorf("%q: %v, %s, %s", text, d.Apply, d.Arm, d.Reason)
 		}

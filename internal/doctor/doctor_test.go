@@ -344,7 +344,7 @@ func hasOldKey(m *machine) {
 }
 
 // brokenEPD are faults of epd.
-func brokenEPD() []broken {
+func brokenEPD() []broken { //nolint:funlen // a table
 	remote := func(m *machine) { m.agent.Role, m.agent.Health.Controllers = "agent", []string{"head:6821"} }
 	byKey := func(m *machine) { remote(m); m.agent.Health.Key = nodekey.DefaultKey }
 	return []broken{

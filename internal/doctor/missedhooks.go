@@ -8,7 +8,8 @@ import (
 )
 
 var prologMissed = &Fault{
-	"prolog-missed", Bad, "{count} jobs with GPUs started on {node} since {since}, and no Prolog of theirs reached the " +
+	"prolog-missed", Bad, "{count} jobs with GPUs started on {node} since {since}, and no Prolog of theirs " +
+		"reached the " +
 		"agent, the last of job {job}",
 	"they run at default clocks, and nothing of them is recorded",
 	Fix{
@@ -21,7 +22,8 @@ var submitMissed = &Fault{
 	"submit-missed", Bad, "{count} of {all} jobs with GPUs were submitted without a call of epplan.lua",
 	"their scripts aren't known, and their users' wishes are read late",
 	Fix{
-		Run: "grep -n epplan /etc/slurm/job_submit.lua    # our line must run for each job: is it behind a return? then " +
+		Run: "grep -n epplan /etc/slurm/job_submit.lua    # our line must run for each job: is it behind a " +
+			"return? then " +
 			"slurmctld's log (epplan: no plan)",
 	},
 }

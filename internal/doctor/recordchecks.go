@@ -109,7 +109,8 @@ func lookSiteClocks(ctx context.Context, e *examination) []Finding {
 		nodes[s] = append(nodes[s], node)
 	}
 	for s, names := range nodes {
-		found = append(found, suspectedLimit.finding("nodes", shortList(names), "clock", fmt.Sprint(float64(s.Core)),
+		found = append(found, suspectedLimit.finding("nodes", shortList(names), "clock",
+			fmt.Sprint(float64(s.Core)),
 			"line", fmt.Sprintf("%s = %v", s.GPUModel, float64(s.Core)))...)
 	}
 	return orOK(found, "nobody else seems to hold GPUs down")
@@ -130,7 +131,10 @@ var slurmUnread = &Fault{
 var foreignComments = &Fault{
 	"comment-foreign", Warn, "{count} jobs' AdminComment belongs to another tool, and stays as it is",
 	"their energies aren't in Slurm's accounting before 25.11, and if it is set at submission they go by their names",
-	Fix{Run: "epplan config check    # account_energy = \"off\" if the other tool writes energies; else keep its text elsewhere"},
+	Fix{
+		Run: "epplan config check    # account_energy = \"off\" if the other tool writes energies; else keep " +
+			"its text elsewhere",
+	},
 }
 
 func lookSync(ctx context.Context, e *examination) []Finding {

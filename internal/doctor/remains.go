@@ -53,7 +53,8 @@ func lockedRemains(ctx context.Context, socket, journal, restore string) []strin
 	if locked == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("locked for jobs that run: %s of this node; they end without an Epilog of ours, "+
+	return []string{fmt.Sprintf("locked for jobs that run: %s of this node; they end without "+
+		"an Epilog of ours, "+
 		"and epd gives their clocks back within two minutes of that; at once: %s", gpuCount(locked), restore)}
 }
 

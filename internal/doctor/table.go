@@ -108,14 +108,20 @@ func epdChecks() []Check {
 			lookConfig,
 		},
 		{"site-clocks", Head, "whether somebody else holds GPUs down", []*Fault{suspectedLimit}, lookSiteClocks},
-		{"slurm-sync", Head, "whether Slurm answers epd", []*Fault{syncFails, slurmUnread, foreignComments}, lookSync},
+		{
+			"slurm-sync", Head, "whether Slurm answers epd",
+			[]*Fault{syncFails, slurmUnread, foreignComments},
+			lookSync,
+		},
 		{
 			"hook-calls", Head, "jobs with GPUs whose Prolog, or call at submission, never reached epd",
-			[]*Fault{prologMissed, submitMissed}, lookMissedHooks,
+			[]*Fault{prologMissed, submitMissed},
+			lookMissedHooks,
 		},
 		{
 			"levers", Head, "what an epd that has ended left in Slurm's queue and nodes",
-			[]*Fault{leversLeft}, lookLevers,
+			[]*Fault{leversLeft},
+			lookLevers,
 		},
 		{
 			"gpus", Node, "GPUs that epd sees, which is which in Slurm, and whether their drivers obey",

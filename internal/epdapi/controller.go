@@ -65,8 +65,8 @@ type ControllerStatus struct {
 	// it was the last time.
 	Implausible     int64  `json:"outcomes_implausible"`
 	LastImplausible string `json:"outcomes_implausible_last,omitempty"`
-	// ForeignComments are jobs whose AdminComment belongs to another tool, so that no word of epd's is in it: the
-	// token of a submission, or an energy.
+	// ForeignComments are jobs whose AdminComment belongs to another tool, so that no word of epd's is in it:
+	// the token of a submission, or an energy.
 	ForeignComments int64 `json:"foreign_comments,omitzero"`
 	// ConfigWarnings say what in the configuration in force is hardly meant, or names what Slurm doesn't have.
 	ConfigWarnings []string `json:"config_warnings,omitempty"`
@@ -121,8 +121,8 @@ func (s *SyncStatus) UnreadText(what string) string {
 		slurm.Printable(s.UnreadReason, 400))
 }
 
-// Of so many jobs without a token the call in job_submit.lua is missing, if they are more than a part of all: some
-// lack it as epd's answer came too late.
+// Of so many jobs without a token the call in job_submit.lua is missing, if they are more than a part of all:
+// some lack it as epd's answer came too late.
 const (
 	fewTokensMissing  = 3
 	partTokensMissing = 0.2
@@ -147,7 +147,8 @@ func (s *ControllerStatus) HookWords() (lines []string) {
 	const most = 10
 	for i := range s.MissedPrologs[:min(most, len(s.MissedPrologs))] {
 		m := &s.MissedPrologs[i]
-		lines = append(lines, fmt.Sprintf("no Prolog came from %d jobs with GPUs on %s since %s, the last of job %d",
+		lines = append(lines, fmt.Sprintf("no Prolog came from %d jobs with GPUs on %s since %s, "+
+			"the last of job %d",
 			m.Jobs, slurm.Printable(m.Node, MaxModelName), m.Since.Format(time.RFC3339), m.Last))
 	}
 	if more := len(s.MissedPrologs) - most; more > 0 {

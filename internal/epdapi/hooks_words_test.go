@@ -10,8 +10,11 @@ import (
 
 func TestAJobWithoutADecisionSaysWhyItHasNone(t *testing.T) {
 	for want, v := range map[string]epdapi.JobView{
-		"Nothing is decided before it starts":       {Job: &epdapi.Job{State: "PENDING"}},
-		"its Prolog never reached epd on n1, n2":    {Job: &epdapi.Job{State: "COMPLETED"}, MissedProlog: []string{"n1", "n2"}},
+		"Nothing is decided before it starts": {Job: &epdapi.Job{State: "PENDING"}},
+		"its Prolog never reached epd on n1, n2": {
+			Job:          &epdapi.Job{State: "COMPLETED"},
+			MissedProlog: []string{"n1", "n2"},
+		},
 		"no Prolog of it reached the controller":    {Job: &epdapi.Job{State: "COMPLETED"}},
 		"decided before it starts; epplan explain ": {},
 	} {
@@ -32,7 +35,8 @@ func TestMissingHooksAreSaidAndFewLateAnswersArent(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	s.MissedPrologs, s.TokensSeen = nil, 10
-	if got := s.HookWords(); len(got) != 1 || !strings.HasPrefix(got[0], "5 of 15 jobs with GPUs were submitted without") {
+	if got := s.HookWords(); len(got) != 1 || !strings.HasPrefix(got[0],
+		"5 of 15 jobs with GPUs were submitted without") {
 		t.Errorf("%q", got)
 	}
 }

@@ -122,8 +122,8 @@ type JobView struct {
 	Wishes     *Wishes          `json:"wishes"`     // nil: the job is over, or has none
 	Decisions  []Decision       `json:"decisions"`
 	Outcomes   []Outcome        `json:"outcomes"`
-	// MissedProlog names the nodes whose agents had no Prolog of it; absent: there is none, or it has been over for
-	// longer than Slurm lists it.
+	// MissedProlog names the nodes whose agents had no Prolog of it; absent: there is none, or it has been over
+	// for longer than Slurm lists it.
 	MissedProlog []string `json:"missed_prolog,omitempty"`
 	// LimitNow is its wall time as Slurm has it now, where that was changed since its clocks were decided,
 	// by limit_s of the job; absent: it wasn't, or the job is over.

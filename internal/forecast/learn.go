@@ -35,9 +35,9 @@ func (f *Forecaster) learnFrom(ctx context.Context, w *work) {
 	}
 }
 
-// wasStopped reports whether a job ended, by its state in Slurm's words, as somebody or something else stopped it: how
-// long it ran then, and what it used, isn't what it takes. One that failed, or that its time limit ended, may do so
-// again: predictions know these apart from jobs that completed (predict.Outcome).
+// wasStopped reports whether a job ended, by its state in Slurm's words, as somebody or something else
+// stopped it: how long it ran then, and what it used, isn't what it takes. One that failed, or that its time
+// limit ended, may do so again: predictions know these apart from jobs that completed (predict.Outcome).
 func wasStopped(state string) bool {
 	word, _, _ := strings.Cut(state, " ")
 	return slices.Contains([]string{

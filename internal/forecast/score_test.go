@@ -88,7 +88,8 @@ func TestJobsThatWereStoppedTeachNoTimes(t *testing.T) {
 			t.Errorf("%s: %v", state, !want)
 		}
 		r := record.HistoryJob{
-			JobID: "1", User: "ada", State: state, GPUs: live.Known(1), Started: time.Unix(100, 0), Ended: time.Unix(200, 0),
+			JobID: "1", User: "ada", State: state, GPUs: live.Known(1), Started: time.Unix(100, 0),
+			Ended: time.Unix(200, 0),
 		}
 		if _, teaches := pastFrom(&r); teaches == want {
 			t.Errorf("%s in an imported log: %v", state, teaches)

@@ -11,16 +11,17 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// prologSilence is how many reports an agent makes without a Prolog, after Slurm listed its job as begun, until the
-// Prolog counts as missing: the second one was written after the first one's answer, and so after the list.
+// prologSilence is how many reports an agent makes without a Prolog, after Slurm listed its job as begun,
+// until the Prolog counts as missing: the second one was written after the first one's answer, and so after
+// the list.
 const prologSilence = 2
 
 // maxMissed bounds the nodes that are named.
 const maxMissed = 1000
 
-// HookWatch finds the jobs with GPUs that started without their Prolog having reached the agent of their node, and
-// those that were submitted without a call of job_submit.lua. It judges only jobs that were submitted, or started,
-// while this controller ran and, for the Prolog, while the node's agent did.
+// HookWatch finds the jobs with GPUs that started without their Prolog having reached the agent of their
+// node, and those that were submitted without a call of job_submit.lua. It judges only jobs that were
+// submitted, or started, while this controller ran and, for the Prolog, while the node's agent did.
 type HookWatch struct {
 	clock func() time.Time
 
@@ -117,8 +118,8 @@ func (w *HookWatch) listed(asked time.Time, list []listed) {
 	maps.DeleteFunc(w.judged, func(id slurm.JobID, _ struct{}) bool { return gone(id) })
 }
 
-// judgeSubmission counts a job that is new whether it has a token. One that was requeued has another submit time, and
-// of one that ended another tool may have written the AdminComment.
+// judgeSubmission counts a job that is new whether it has a token. One that was requeued has another submit
+// time, and of one that ended another tool may have written the AdminComment.
 func (w *HookWatch) judgeSubmission(l *listed) {
 	if _, done := w.judged[l.id]; done {
 		return
@@ -133,8 +134,8 @@ func (w *HookWatch) judgeSubmission(l *listed) {
 	}
 }
 
-// reported takes what a node's agent tells: since when it runs, by the node's clock, and which Prologs it had lately;
-// nil: it is of a version that doesn't say.
+// reported takes what a node's agent tells: since when it runs, by the node's clock, and which Prologs it had
+// lately; nil: it is of a version that doesn't say.
 func (w *HookWatch) reported(node string, started time.Time, prologs []slurm.JobID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -170,8 +171,8 @@ func (w *HookWatch) count(key jobNode) {
 	m.Last, m.At = key.job, w.clock()
 }
 
-// MissedPrologs are the nodes whose agents had no Prolog of jobs with GPUs that started there, by their names, with
-// how many such jobs there were since the controller's start.
+// MissedPrologs are the nodes whose agents had no Prolog of jobs with GPUs that started there, by their
+// names, with how many such jobs there were since the controller's start.
 func (w *HookWatch) MissedPrologs() []epdapi.MissedProlog {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -183,8 +184,8 @@ func (w *HookWatch) MissedPrologs() []epdapi.MissedProlog {
 	return list
 }
 
-// Submissions counts the jobs with GPUs that were submitted since the controller's start: those with a token of
-// job_submit.lua's, and those without.
+// Submissions counts the jobs with GPUs that were submitted since the controller's start: those with a token
+// of job_submit.lua's, and those without.
 func (w *HookWatch) Submissions() (withToken, without int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

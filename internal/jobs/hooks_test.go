@@ -94,8 +94,16 @@ func TestAPrologThatNeverCameIsCountedOnceByNode(t *testing.T) {
 
 func TestNoPrologIsMissedThatCameOrWasntToCome(t *testing.T) {
 	for name, happens := range map[string]func(c *hookedCluster){
-		"the agent says that it came": func(c *hookedCluster) { c.start(7, "n1"); c.prologs = append(c.prologs, 7) },
-		"a decision was asked for":    func(c *hookedCluster) { c.start(7, "n1"); c.tracker.Hooks.SawProlog(7, "n1") },
+		"the agent says that it came": func(c *hookedCluster) {
+			c.start(7, "n1")
+			c.prologs = append(c.prologs,
+				7)
+		},
+		"a decision was asked for": func(c *hookedCluster) {
+			c.start(7, "n1")
+			c.tracker.Hooks.SawProlog(7,
+				"n1")
+		},
 		"it is said late": func(c *hookedCluster) {
 			c.start(7, "n1")
 			c.list()

@@ -52,7 +52,8 @@ func (t *Tracker) newJob(j *slurm.Job, before *Job) *Job {
 	job := Job{
 		state: codeOf(j.State.Base), completing: j.State.Is(slurm.Completing) &&
 			j.State.Base != slurm.Completing,
-		OwnFreq: j.GPUFreq != "", SharesGPUs: j.SharesGPUs(), UID: j.UID, GPUs: small(j.Allocated.GPUs()), Nodes: small(j.NodeCount),
+		OwnFreq: j.GPUFreq != "", SharesGPUs: j.SharesGPUs(), UID: j.UID, GPUs: small(j.Allocated.GPUs()),
+		Nodes:    small(j.NodeCount),
 		Restarts: small(j.Restarts), nice: int32(min(max(j.Nice, math.MinInt32), math.MaxInt32)),
 		Submitted: unix(j.Submit), Deadline: unix(j.Deadline),
 		Limit: t.Limit(j.TimeLimit), User: kept(j.User), Account: kept(j.Account),

@@ -281,7 +281,12 @@ func TestAJobThatVanishedFromTheQueueIsForgotten(t *testing.T) {
 }
 
 func TestAJobWhoseRecordCantBeReadIsntGone(t *testing.T) {
-	job := func(id slurm.JobID) slurm.Job { return slurm.Job{ID: id, State: slurm.JobState{Base: slurm.Running}} }
+	job := func(id slurm.JobID) slurm.Job {
+		return slurm.Job{
+			ID:    id,
+			State: slurm.JobState{Base: slurm.Running},
+		}
+	}
 	for name, c := range map[string]struct {
 		unread slurm.Unread
 		slurm  map[slurm.JobID]bool // jobs that Slurm has, each asked for alone
@@ -322,7 +327,9 @@ func TestAJobWhoseRecordCantBeReadIsntGone(t *testing.T) {
 // requeuedBefore has one run of job 7, which was queued anew after it.
 type requeuedBefore struct{ Records }
 
-func (requeuedBefore) JobRows(_ context.Context, f *store.JobFilter, _ int64, _ int) (store.ListedPage, error) {
+func (requeuedBefore) JobRows(_ context.Context, f *store.JobFilter, _ int64, _ int) (store.ListedPage,
+	error,
+) {
 	if f.ID != 7 {
 		return store.ListedPage{}, nil
 	}

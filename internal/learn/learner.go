@@ -65,8 +65,8 @@ type GPU struct {
 	Default dvfsmodel.Setting   // clocks of its profile; 0: it doesn't say
 	HostW   dvfsmodel.Watt      // of the rest of the node for each GPU
 	Limit   epdapi.PowerLimit   // of the device that was seen last; zero: it has none that can be set
-	// SiteLimited tells that the site holds some of them at clocks of its own, which may have been others before:
-	// a run by default is one at the clock that ran.
+	// SiteLimited tells that the site holds some of them at clocks of its own, which may have been others
+	// before: a run by default is one at the clock that ran.
 	SiteLimited bool
 }
 

@@ -37,7 +37,8 @@ type View struct {
 	// work, at least; 0: not known.
 	Usage float64
 	// Without are the models of the runs without those of a node other than the one that is asked for, each:
-	// clocks are only chosen that all of these allow. Only is the node that all runs are of, if it is another one.
+	// clocks are only chosen that all of these allow. Only is the node that all runs are of, if it is another
+	// one.
 	Without []*Model
 	Only    string
 }

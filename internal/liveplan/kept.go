@@ -159,7 +159,8 @@ func (f *InForce) Ended(job slurm.JobID, gpus int, timeS, energyJ live.Number) {
 	}
 }
 
-// NotLocked counts a run of a job that didn't have a plan's clocks, or not to its end: it says nothing of the plan.
+// NotLocked counts a run of a job that didn't have a plan's clocks, or not to its end: it says nothing of the
+// plan.
 func (f *InForce) NotLocked(job slurm.JobID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -31,7 +31,8 @@ func TestAPrologThatNeverReachesEPDIsSeen(t *testing.T) {
 	l.write("hooks/prolog.sh", broken, 0o755)
 	missed := l.submit("sleep 5", "--gres=gpu:1", "-w", "n1")
 	fine := l.submit("sleep 5", "--gres=gpu:1", "-w", "n2")
-	l.within(patience, "the missing Prolog is counted", func() bool { return controllers().JobsWithoutProlog() > 0 })
+	l.within(patience, "the missing Prolog is counted",
+		func() bool { return controllers().JobsWithoutProlog() > 0 })
 	c := controllers()
 	if len(c.MissedPrologs) != 1 || c.MissedPrologs[0].Node != "n1" || c.MissedPrologs[0].Jobs != 1 ||
 		int64(c.MissedPrologs[0].Last) != missed {

@@ -14,7 +14,8 @@ import (
 // restoreQueue runs epd restore for the controller, and returns its exit status and what it said.
 func (l *lab) restoreQueue() (code int, said string) {
 	l.Helper()
-	cmd := exec.CommandContext(l.Context(), filepath.Join(l.bin, "epd"), "--role", "controller", "restore", "--state",
+	cmd := exec.CommandContext(l.Context(), filepath.Join(l.bin, "epd"), "--role", "controller", "restore",
+		"--state",
 		filepath.Join(l.dir, controller))
 	cmd.Env = append(cmd.Environ(), "SLURM_CONF="+l.conf)
 	out, err := cmd.CombinedOutput()
@@ -30,7 +31,8 @@ func (l *lab) restoreQueue() (code int, said string) {
 func TestAKilledEPDsNiceIsTakenBackWithoutIt(t *testing.T) {
 	slurmlab.AnySlurm(t)
 	l := newLab(t, setup{
-		config: enforce + "reorder = \"all\"\n[live.pick]\nevery_s = 1\npolicy = \"value\"\n", roles: true, waits: true,
+		config: enforce + "reorder = \"all\"\n[live.pick]\nevery_s = 1\npolicy = \"value\"\n", roles: true,
+		waits: true,
 	})
 	limits := make([]string, 0, 30)
 	for limit := range cap(limits) {
@@ -53,14 +55,16 @@ func TestAKilledEPDsNiceIsTakenBackWithoutIt(t *testing.T) {
 	l.slurm("scontrol", "update", "jobid="+user, "Nice=77")
 	l.slurm("scontrol", "hold", held)
 	code, said := l.restoreQueue()
-	if _, nice := l.queued(); !slices.Equal(nice, []string{user, held}) && !slices.Equal(nice, []string{held, user}) {
+	if _, nice := l.queued(); !slices.Equal(nice, []string{user, held}) &&
+		!slices.Equal(nice, []string{held, user}) {
 		t.Errorf("%v have a nice, want job %s by its user, and %s that is held\n%s", nice, user, held, said)
 	}
 	if code != 1 || !strings.Contains(said, "of jobs that are held") {
 		t.Errorf("a job is held: status %d: %s", code, said)
 	}
 	t.Log(said)
-	if reason := l.slurm("squeue", "-h", "-j", held, "-o", "%T %r"); !strings.HasPrefix(reason, "PENDING JobHeld") {
+	if reason := l.slurm("squeue", "-h", "-j", held, "-o", "%T %r"); !strings.HasPrefix(reason,
+		"PENDING JobHeld") {
 		t.Errorf("the held job is %s", reason)
 	}
 	l.slurm("scontrol", "release", held)

@@ -115,7 +115,8 @@ var statusMetrics = []metric[status]{
 	}),
 	gauge("epplan_records_unwritten", "Records that wait to be written to the database.",
 		func(s *status) float64 { return float64(s.Unwritten) }),
-	gauge("epplan_suspected_limit_nodes", "Nodes that are left alone as somebody else seems to hold their GPUs down.",
+	gauge("epplan_suspected_limit_nodes",
+		"Nodes that are left alone as somebody else seems to hold their GPUs down.",
 		func(s *status) float64 { return float64(len(s.Suspected)) }),
 	gauge("epplan_records_trouble", "1 while records can't be written, else 0.", func(s *status) float64 {
 		return boolValue(s.Trouble != "")

@@ -168,7 +168,7 @@ func TestWhateverHappenedAnEPDThatEndedLeavesNothingThatCantBeTakenBack(t *testi
 	var moved, undone int
 	rapid.Check(t, func(rt *rapid.T) {
 		o := drawOwned(rt)
-		lives := true
+		var lives bool
 		for range rapid.IntRange(1, 6).Draw(rt, "steps") {
 			o.fault(6)
 			if lives = o.step(); !lives {

@@ -191,8 +191,8 @@ func (s *Store) OutcomesOfJob(ctx context.Context, cluster string, jobID int64) 
 }
 
 // HasAnotherOfRun reports whether an outcome counts that is another run's by its id, of the same job on the
-// same node, submitted at the same time, or, where nobody knows when, requeued as often. Of a stored run it is
-// what it was then.
+// same node, submitted at the same time, or, where nobody knows when, requeued as often. Of a stored run it
+// is what it was then.
 func (s *Store) HasAnotherOfRun(ctx context.Context, o *record.Outcome) (another bool, err error) {
 	err = s.db.read.QueryRowContext(ctx, `
 SELECT COALESCE((SELECT unmatched FROM outcomes WHERE cluster = ?2 AND run_id = ?6 AND node = ?3),

@@ -136,7 +136,10 @@ func TestAHookSpeaksOnceAMinute(t *testing.T) {
 }
 
 func TestWithoutALoggerAHookGoesOn(t *testing.T) {
-	for name, logger := range map[string]string{"missing": "", "fails": "exit 1", "noisy": "echo noise; echo noise >&2"} {
+	for name, logger := range map[string]string{
+		"missing": "", "fails": "exit 1",
+		"noisy": "echo noise; echo noise >&2",
+	} {
 		t.Run(name, func(t *testing.T) { newHookOnDisk(t, "exit 126", logger).quiet() })
 	}
 	t.Run("hangs", func(t *testing.T) {

@@ -200,12 +200,14 @@ func (s *Site) hookScript(hook slurm.Hook) string {
 	if s.Journal != "" && hook == slurm.Epilog {
 		command += " --journal " + s.Journal
 	}
-	return withSignature("#", strings.NewReplacer("@COMMAND@", command, "@HOOK@", hookKey(hook)).Replace(hookText))
+	return withSignature("#", strings.NewReplacer("@COMMAND@", command, "@HOOK@",
+		hookKey(hook)).Replace(hookText))
 }
 
-// hookText is the script. A hook of epplan's ends with another status than 0 only if it can't do anything: it isn't
-// there (127), can't be run (126), or was killed (124, 137). The file of the last word is claimed by its time, so that
-// of several hooks at once one speaks. Slurm kills what a hook leaves behind, so that the word is waited for.
+// hookText is the script. A hook of epplan's ends with another status than 0 only if it can't do anything: it
+// isn't there (127), can't be run (126), or was killed (124, 137). The file of the last word is claimed by
+// its time, so that of several hooks at once one speaks. Slurm kills what a hook leaves behind, so that the
+// word is waited for.
 const hookText = `#!/bin/sh
 # epplan: ends with 0 within 2.7 s whatever happens; a node must not be drained by it.
 /usr/bin/timeout -k 0.2 2 @COMMAND@ </dev/null >/dev/null 2>&1 && exit 0

@@ -415,10 +415,11 @@ func TestTheHookSendsAsMuchOfAScriptAsCounts(t *testing.T) {
 func TestTheLuaHookHasTheSameRuleForPlainText(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 9))
 	pieces := []string{
-		"a", "note", "JS1:", "key", "=", "(", ")", " ", ";", ",", "4711", "H4sIAAAA", "gpu01", "aB", "Ab", "-", ".", "{",
+		"a", "note", "JS1:", "key", "=", "(", ")", " ", ";", ",", "4711", "H4sIAAAA", "gpu01", "aB", "Ab",
+		"-", ".", "{",
 		"%", "deadbeefdeadbeefdeadbeef", "\n", "\xff", "?", "#", "/", "(x=1)", "_", ":", "12345a",
 	}
-	texts := []string{"", "(", "=", "a ;"}
+	texts := append(make([]string, 0, 2004), "", "(", "=", "a ;")
 	for range 2000 {
 		var b strings.Builder
 		for range random.IntN(6) {

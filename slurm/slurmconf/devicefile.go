@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// gpuFile is the name of a whole GPU's device file, in /dev or in the dev folder of a root elsewhere. All other
-// files are no GPU's, whatever number they end with: /dev/nvidiactl, /dev/nvidia-uvm, and
+// gpuFile is the name of a whole GPU's device file, in /dev or in the dev folder of a root elsewhere. All
+// other files are no GPU's, whatever number they end with: /dev/nvidiactl, /dev/nvidia-uvm, and
 // /dev/nvidia-caps/nvidia-cap21, which is a part of one.
 var gpuFile = regexp.MustCompile(`/dev/(?:nvidia(0|[1-9][0-9]?|1[01][0-9]|12[0-7])|` +
 	`dri/renderD(1(?:2[89]|[3-9][0-9])|[2-9][0-9]{2})|dri/(card(?:0|[1-9][0-9]{0,2})))$`)
@@ -44,8 +44,8 @@ func renderNodeOf(fsys fs.FS, card string) string {
 	return strings.TrimPrefix(path.Base(nodes[0]), "renderD")
 }
 
-// resolve follows symbolic links; "" where they lead nowhere. A link to /dev/null keeps its name: labs without
-// GPUs have such device files.
+// resolve follows symbolic links; "" where they lead nowhere. A link to /dev/null keeps its name: labs
+// without GPUs have such device files.
 func resolve(fsys fs.FS, file string) string {
 	file = path.Clean(file)
 	for range maxLinks {

@@ -13,9 +13,9 @@ import (
 // Digest tells what nodes measured apart: it is of a canonical outcome without
 // what the controller adds to it (the decision, how the job ended, that it counts nowhere), without a node
 // energy that was computed from the settings in force, and without readings, stays, power
-// limits, the clock at work, notes, whether its GPUs were shared, and why its clocks weren't locked. These may differ when the same outcome is delivered again: Slurm has
-// forgotten the job by then, or a controller that knew nothing of them acknowledged it
-// first.
+// limits, the clock at work, notes, whether its GPUs were shared, and why its clocks weren't locked. These
+// may differ when the same outcome is delivered again: Slurm has forgotten the job by then, or a controller
+// that knew nothing of them acknowledged it first.
 func (o *Outcome) Digest() ([sha256.Size]byte, error) {
 	measured := *o
 	if o.Restarted.IsComplete() { // the controller says so

@@ -189,9 +189,9 @@ type Outcome struct {
 	WorkClock WorkClock `json:"work_clock,omitzero"`
 	// Notes are what became of its clocks beside being locked and given back, for people.
 	Notes []string `json:"notes,omitempty"`
-	// Shared tells that others may have used its GPUs, too: it had parts of them (shards, MPS, MIG), or another run
-	// was on one. What the GPUs took is then everybody's: its energy and power aren't known, it ran at default clocks,
-	// and is in no arm. It isn't part of what tells two deliveries apart.
+	// Shared tells that others may have used its GPUs, too: it had parts of them (shards, MPS, MIG), or another
+	// run was on one. What the GPUs took is then everybody's: its energy and power aren't known, it ran at
+	// default clocks, and is in no arm. It isn't part of what tells two deliveries apart.
 	Shared bool `json:"shared,omitempty"`
 	// NotLocked is why clocks that were decided weren't set, or not to its end. It isn't part of what tells two
 	// deliveries apart.
