@@ -1,19 +1,15 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/configfiles"
 	"github.com/epplan/epplan/internal/report/gpureport"
-	"github.com/epplan/epplan/slurm"
 )
 
 func configCommand(t *terminal) *cli.Command {
@@ -42,9 +38,11 @@ func configCommand(t *terminal) *cli.Command {
 					if err != nil {
 						return err
 					}
-					if err := checkNamed(t, c, loaded); err != nil {
+					doubtful, err := configfiles.CheckNamed(c.Context, loaded)
+					if err != nil {
 						return err
 					}
+					t.warn(doubtful)
 					t.message("note", c.Args().First()+" is right")
 					return nil
 				},
@@ -65,32 +63,6 @@ func configCommand(t *terminal) *cli.Command {
 			},
 		},
 	}
-}
-
-// checkNamed reads what a configuration names: files, and partitions, nodes and users where somebody knows
-// them.
-func checkNamed(t *terminal, c *cli.Context, loaded *config.Config) error {
-	refused, doubtful := configfiles.Check(loaded)
-	if len(refused) > 0 {
-		return errors.Join(refused...)
-	}
-	if err := loaded.CheckClocks(); err != nil {
-		return err
-	}
-	const patience = 3 * time.Second
-	client := slurm.NewClient(slurm.ExecRunner{Timeout: patience}, patience)
-	if nodes, _, err := client.Nodes(c.Context); err == nil && len(nodes) > 0 {
-		doubtful = append(doubtful, loaded.WarningsBeside(config.NamesIn(nodes))...)
-	}
-	for _, name := range loaded.Live.Operators {
-		// id asks all that the machine has accounts from, as a static program can't.
-		err := exec.CommandContext(c.Context, "id", "-u", "--", name).Run() //nolint:gosec // one argument, behind --
-		if _, unknown := errors.AsType[*exec.ExitError](err); unknown {
-			doubtful = append(doubtful, fmt.Errorf("live.operators has %q, and this machine knows no such user", name))
-		}
-	}
-	t.warn(doubtful)
-	return nil
 }
 
 func runConfigInit(t *terminal, c *cli.Context) error {

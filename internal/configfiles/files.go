@@ -3,17 +3,21 @@
 package configfiles
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
+	"time"
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/openai"
 	"github.com/epplan/epplan/internal/web/login"
 	"github.com/epplan/epplan/planner/sharing"
 	"github.com/epplan/epplan/planner/sharing/jsonfile"
+	"github.com/epplan/epplan/slurm"
 )
 
 // Files are the files without which epd doesn't go on.
@@ -98,4 +102,29 @@ func WebTokens(w *config.Web) error {
 		return fmt.Errorf("[web] token_file: %w", err)
 	}
 	return nil
+}
+
+// CheckNamed reads all that a configuration names: files, and partitions, nodes and users where somebody knows
+// them. The error is why epd wouldn't start with it, doubtful what it would warn of.
+func CheckNamed(ctx context.Context, c *config.Config) (doubtful []error, err error) {
+	refused, doubtful := Check(c)
+	if len(refused) > 0 {
+		return nil, errors.Join(refused...)
+	}
+	if err := c.CheckClocks(); err != nil {
+		return nil, err //nolint:wrapcheck // says all
+	}
+	const patience = 3 * time.Second
+	client := slurm.NewClient(slurm.ExecRunner{Timeout: patience}, patience)
+	if nodes, _, err := client.Nodes(ctx); err == nil && len(nodes) > 0 {
+		doubtful = append(doubtful, c.WarningsBeside(config.NamesIn(nodes))...)
+	}
+	for _, name := range c.Live.Operators {
+		// id asks all that the machine has accounts from, as a static program can't.
+		err := exec.CommandContext(ctx, "id", "-u", "--", name).Run() //nolint:gosec // one argument, behind --
+		if _, unknown := errors.AsType[*exec.ExitError](err); unknown {
+			doubtful = append(doubtful, fmt.Errorf("live.operators has %q, and this machine knows no such user", name))
+		}
+	}
+	return doubtful, nil
 }

@@ -244,7 +244,7 @@ func TestHostileTextsOfUsersHaveNoEffectButAWarning(t *testing.T) {
 	r.job(50, nil)
 	plain := r.decide(ask(50))
 	for i, text := range []string{
-		"\x00", "a\nJobId=999 epplan:off-", "epplan:", "epplan:fixed=-1,9", "epplan:fixed=99999999999",
+		"\x00", "a\nJobId=999 epplan:deadline-", "epplan:", "epplan:fixed=-1,9", "epplan:fixed=99999999999",
 		"\xff\xfe epplan:deadline=never",
 		strings.Repeat("x", 1<<20), strings.Repeat("epplan:x ", 1000), "'; DROP TABLE jobs; --", "$(reboot)",
 	} {

@@ -2,12 +2,12 @@ package control
 
 import (
 	"errors"
-	"maps"
 	"math"
 	"slices"
 	"sync/atomic"
 	"time"
 
+	"github.com/epplan/epplan/internal/decide"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/store"
@@ -115,7 +115,7 @@ func (c *Controller) status() epdapi.ControllerStatus {
 	status.Decided = c.decider.Len()
 	status.Unwritten, status.Lost = c.decider.Unwritten()
 	status.Queue, status.Nodes = c.Jobs.Status()
-	status.Suspected = c.suspected(s)
+	status.Suspected = decide.Suspected(c.decider, &s.Settings)
 	for _, warning := range s.warnings(c.Jobs.Nodes()) {
 		status.ConfigWarnings = append(status.ConfigWarnings, warning.Error())
 	}
@@ -126,17 +126,4 @@ func (c *Controller) status() epdapi.ControllerStatus {
 		status.LastImplausible = *last
 	}
 	return status
-}
-
-// suspected are the nodes that are left alone as somebody else seems to hold their GPUs down.
-func (c *Controller) suspected(s *Settings) []epdapi.SuspectedLimit {
-	var all []epdapi.SuspectedLimit
-	suspects := c.decider.GPUs.Suspects()
-	for _, node := range slices.Sorted(maps.Keys(suspects)) {
-		at := suspects[node]
-		if _, named := c.decider.SiteClocks(&s.Settings, at.GPUModel, "", node); !named {
-			all = append(all, epdapi.SuspectedLimit{Node: node, GPUModel: at.GPUModel, Core: at.At})
-		}
-	}
-	return all
 }

@@ -4,13 +4,13 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/decide"
 	"github.com/epplan/epplan/internal/forecast"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/store/record"
@@ -58,7 +58,7 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 	job := forecast.JobOf(s, gpus, c.Jobs.Limit(s.Limit()), from.String())
 	expected := c.forecasts.Predict(job)
 	said = append(said, wishesDoubted(&wishes, s, c.Jobs.Nodes(), settings, now)...)
-	if above := c.aboveSite(&wishes, string(s.Partition)); above != "" {
+	if above := decide.AboveSite(c.decider, &settings.Settings, &wishes, string(s.Partition)); above != "" {
 		said = append(said, above)
 	}
 	if advice := c.adviseLimit(s, from, mode); advice != "" {
@@ -81,30 +81,6 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 	c.forecasts.KeepScript(job, !wishes.NoCode)
 	answer.AdminComment, answer.Nice = slurm.Hex(comment), nice
 	return answer, nil
-}
-
-// aboveSite tells a user that the clocks that are fixed are above the site's wherever the job may run; "":
-// they aren't.
-func (c *Controller) aboveSite(wishes *slurm.Wishes, partition string) string {
-	settings := c.settings.Load()
-	models := c.decider.GPUs.Models(nil)
-	if len(models) == 0 {
-		models = slices.Collect(maps.Keys(settings.Live.SiteClocks.Models))
-	}
-	fixed := dvfsmodel.Setting{Core: dvfsmodel.MHz(wishes.CoreMHz), Mem: dvfsmodel.MHz(wishes.MemoryMHz)}
-	var highest dvfsmodel.Setting
-	for _, model := range models {
-		site, _ := c.decider.SiteClocks(&settings.Settings, model, partition, "")
-		if fixed.AtMost(site) == fixed {
-			return ""
-		}
-		highest.Core, highest.Mem = max(highest.Core, site.Core), max(highest.Mem, site.Mem)
-	}
-	if len(models) == 0 {
-		return ""
-	}
-	return "epplan:fixed asks for " + fixed.Words() + ", above the site's clocks, " + highest.Words() +
-		": the job runs at the site's clocks"
 }
 
 // maxArrayList is how long the list of an array's tasks may be, in bytes, for a nice that comes with it.

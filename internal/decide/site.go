@@ -2,6 +2,7 @@ package decide
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -55,4 +56,40 @@ func isReason(text, reason string) bool {
 func suspectedWords(at dvfsmodel.MHz) string {
 	return fmt.Sprintf("left alone: its GPUs are busy and never above %v MHz without a lock of epd's, as if the site held "+
 		"them there, and site_clocks doesn't say so", float64(at))
+}
+
+// Suspected lists the nodes that are left alone because somebody else seems to hold their GPUs down.
+func Suspected(d *Decider, s *Settings) []epdapi.SuspectedLimit {
+	var all []epdapi.SuspectedLimit
+	suspects := d.GPUs.Suspects()
+	for _, node := range slices.Sorted(maps.Keys(suspects)) {
+		at := suspects[node]
+		if _, named := d.SiteClocks(s, at.GPUModel, "", node); !named {
+			all = append(all, epdapi.SuspectedLimit{Node: node, GPUModel: at.GPUModel, Core: at.At})
+		}
+	}
+	return all
+}
+
+// AboveSite tells a user that the clocks that are fixed are above the site's wherever the job may run; "":
+// they aren't.
+func AboveSite(d *Decider, s *Settings, wishes *slurm.Wishes, partition string) string {
+	models := d.GPUs.Models(nil)
+	if len(models) == 0 {
+		models = slices.Collect(maps.Keys(s.Live.SiteClocks.Models))
+	}
+	fixed := dvfsmodel.Setting{Core: dvfsmodel.MHz(wishes.CoreMHz), Mem: dvfsmodel.MHz(wishes.MemoryMHz)}
+	var highest dvfsmodel.Setting
+	for _, model := range models {
+		site, _ := d.SiteClocks(s, model, partition, "")
+		if fixed.AtMost(site) == fixed {
+			return ""
+		}
+		highest.Core, highest.Mem = max(highest.Core, site.Core), max(highest.Mem, site.Mem)
+	}
+	if len(models) == 0 {
+		return ""
+	}
+	return "epplan:fixed asks for " + fixed.Words() + ", above the site's clocks, " + highest.Words() +
+		": the job runs at the site's clocks"
 }

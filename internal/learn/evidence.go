@@ -69,8 +69,8 @@ func (l *Learner) evidenceOf(
 
 // standAtSiteClocks has runs by default count as runs at the clock at which they were for nearly all of their
 // time, where the site holds GPUs of the model at clocks of its own.
-func (l *Learner) standAtSiteClocks(gpuModel string, outcomes []record.Outcome) {
-	if !l.options.GPU(gpuModel).SiteLimited {
+func standAtSiteClocks(on GPU, outcomes []record.Outcome) {
+	if !on.SiteLimited {
 		return
 	}
 	for i := range outcomes {
@@ -94,7 +94,7 @@ func (l *Learner) lastOutcomes(
 	if err != nil {
 		return nil, nil, err
 	}
-	l.standAtSiteClocks(key.GPUModel, page.Outcomes)
+	standAtSiteClocks(l.options.GPU(key.GPUModel), page.Outcomes)
 	recent = page.Outcomes
 	is := func(o record.Outcome) bool { return adapted(&o) }
 	if !slices.ContainsFunc(recent, is) {
@@ -104,7 +104,7 @@ func (l *Learner) lastOutcomes(
 		if page, err = l.options.Records.OutcomesOf(ctx, key, page.Next, fitWindow); err != nil {
 			return nil, nil, err
 		}
-		l.standAtSiteClocks(key.GPUModel, page.Outcomes)
+		standAtSiteClocks(l.options.GPU(key.GPUModel), page.Outcomes)
 		older = append(older, slices.DeleteFunc(page.Outcomes, is)...)
 	}
 	return recent, older, nil

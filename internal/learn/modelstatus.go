@@ -151,7 +151,7 @@ func (l *Learner) judge(ctx context.Context, key record.WorkloadKey, o *record.O
 		return
 	}
 	ran := []record.Outcome{*o}
-	l.standAtSiteClocks(key.GPUModel, ran)
+	standAtSiteClocks(l.options.GPU(key.GPUModel), ran)
 	s, why := sampled(&ran[0], m.Base)
 	if why != "" {
 		return
