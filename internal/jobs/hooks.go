@@ -86,10 +86,10 @@ func (w *HookWatch) note(key jobNode) {
 func (w *HookWatch) listed(asked time.Time, list []listed) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	known := make(map[slurm.JobID]struct{}, len(list))
+	gone := w.tracked()
 	for i := range list {
 		l := &list[i]
-		known[l.id] = struct{}{}
+		delete(gone, l.id)
 		if l.job.GPUs == 0 {
 			continue
 		}
@@ -112,24 +112,44 @@ func (w *HookWatch) listed(asked time.Time, list []listed) {
 			}
 		}
 	}
-	gone := func(id slurm.JobID) bool { _, there := known[id]; return !there }
-	maps.DeleteFunc(w.came, func(k jobNode, at time.Time) bool { return gone(k.job) && at.Before(asked) })
-	maps.DeleteFunc(w.awaited, func(k jobNode, _ awaited) bool { return gone(k.job) })
-	maps.DeleteFunc(w.judged, func(id slurm.JobID, _ struct{}) bool { return gone(id) })
+	for id := range gone {
+		delete(w.judged, id)
+	}
+	maps.DeleteFunc(w.came, func(k jobNode, at time.Time) bool {
+		_, is := gone[k.job]
+		return is && at.Before(asked)
+	})
+	maps.DeleteFunc(w.awaited, func(k jobNode, _ awaited) bool {
+		_, is := gone[k.job]
+		return is
+	})
+}
+
+// tracked returns the jobs of which something is kept. They are few beside a long queue.
+func (w *HookWatch) tracked() map[slurm.JobID]struct{} {
+	ids := maps.Clone(w.judged)
+	for k := range w.came {
+		ids[k.job] = struct{}{}
+	}
+	for k := range w.awaited {
+		ids[k.job] = struct{}{}
+	}
+	return ids
 }
 
 // judgeSubmission counts a job that is new whether it has a token. One that was requeued has another submit
 // time, and of one that ended another tool may have written the AdminComment.
 func (w *HookWatch) judgeSubmission(l *listed) {
+	if l.ended || l.job.Restarts > 0 || timeOf(l.job.Submitted).Before(w.since.Add(Skew)) {
+		return // and never will be judged
+	}
 	if _, done := w.judged[l.id]; done {
 		return
 	}
 	w.judged[l.id] = struct{}{}
-	switch {
-	case l.ended || l.job.Restarts > 0 || timeOf(l.job.Submitted).Before(w.since.Add(Skew)):
-	case l.job.Token == "":
+	if l.job.Token == "" {
 		w.noToken++
-	default:
+	} else {
 		w.tokens++
 	}
 }
