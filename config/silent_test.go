@@ -15,16 +15,32 @@ func warnings(t *testing.T, text string) string {
 }
 
 func TestWhatIsHardlyMeantIsWarnedOfWithItsPosition(t *testing.T) {
-	for text, want := range map[string]string{
-		"[live]\nmax_slowdown = 10":                                       "2:1: live.max_slowdown is 10: a job may run 10 times as long as at default clocks; 10 % longer is 1.1",
-		"[live.max_slowdowns]\nlong = 5":                                  "2:1: live.max_slowdowns.long is 5: a job may run 5 times",
-		"[live]\nmode = \"enforce\"\nhold_out = 0":                        "3:1: live.hold_out is 0 where clocks are set",
-		"[live]\nhold_out = 0\n[live.modes]\ngpu = \"enforce\"":           "2:1: live.hold_out is 0 where clocks are set",
-		"[live.plan]\nmode = \"enforce\"":                                 "2:1: live.plan.mode is enforce, and no more than observe is done: mode and modes of [live]",
-		"[live]\nmode = \"advise\"\n[live.plan.modes]\ngpu = \"enforce\"": "4:1: live.plan.modes has partition \"gpu\" at enforce, and no more than advise is done",
+	for _, c := range []struct{ text, want string }{
+		{
+			"[live]\nmax_slowdown = 10",
+			"2:1: live.max_slowdown is 10: a job may run 10 times as long as at default clocks; " +
+				"10 % longer is 1.1",
+		},
+		{
+			"[live.max_slowdowns]\nlong = 5",
+			"2:1: live.max_slowdowns.long is 5: a job may run 5 times",
+		},
+		{"[live]\nmode = \"enforce\"\nhold_out = 0", "3:1: live.hold_out is 0 where clocks are set"},
+		{
+			"[live]\nhold_out = 0\n[live.modes]\ngpu = \"enforce\"",
+			"2:1: live.hold_out is 0 where clocks are set",
+		},
+		{
+			"[live.plan]\nmode = \"enforce\"",
+			"2:1: live.plan.mode is enforce, and no more than observe is done: mode and modes of [live]",
+		},
+		{
+			"[live]\nmode = \"advise\"\n[live.plan.modes]\ngpu = \"enforce\"",
+			"4:1: live.plan.modes has partition \"gpu\" at enforce, and no more than advise is done",
+		},
 	} {
-		if got := warnings(t, text); !strings.Contains(got, want) {
-			t.Errorf("%q: %s, want %s", text, got, want)
+		if got := warnings(t, c.text); !strings.Contains(got, c.want) {
+			t.Errorf("%q: %s, want %s", c.text, got, c.want)
 		}
 	}
 	for _, text := range []string{

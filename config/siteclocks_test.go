@@ -59,33 +59,75 @@ V100 = 1380
 }
 
 func TestWrongSiteClocksAreNamedWithTheirPosition(t *testing.T) {
-	for text, want := range map[string]string{
-		"[live]\nsite_clocks = 1237": "2:15: live.site_clocks is 1237, want a table of GPU models",
-		"[live.site_clocks]\nV100 = 1240": `2:8: live.site_clocks: GPU model "V100" has no core clock of 1240 MHz, ` +
-			"the nearest below is 1237; should",
-		"[live.site_clocks]\nV100 = 1":                                         "its lowest is 802",
-		"[live.site_clocks]\nV100 = {mem_max_mhz = 900}":                       "2:23: live.site_clocks: GPU model \"V100\" has no memory clock of 900 MHz",
-		"[live.site_clocks]\nV100 = {core_mhz = 1237}":                         "unknown key core_mhz in [live.site_clocks.V100], want one of core_max_mhz",
-		"[live.site_clocks]\nV100 = {}":                                        "live.site_clocks.V100 is a table, want the highest core clock",
-		"[live.site_clocks]\nV100 = 0":                                         "2:8: live.site_clocks.V100 is 0, want the highest core clock in MHz",
-		"[live.site_clocks]\nV100 = nan":                                       "2:8: live.site_clocks.V100 is nan",
-		"[live.site_clocks]\nV100 = -1237.0":                                   "2:8: live.site_clocks.V100 is -1237",
-		"[live.site_clocks]\nV100 = {core_max_mhz = nan}":                      "2:24: live.site_clocks.V100.core_max_mhz is nan",
-		"[live.site_clocks]\nV100 = \"1237\"":                                  `live.site_clocks.V100 is "1237"`,
-		"[live.site_clocks]\nV10O = 1237":                                      `2:1: live.site_clocks: unknown GPU model "V10O", want one of`,
-		"[live.site_clocks]\nV100 = 1237\n\"Tesla V100\" = 945":                `live.site_clocks has GPU model "V100" twice`,
-		"[live.site_clocks.node.n1]\nV100 = 1237":                              "unknown key node in [live.site_clocks], did you mean nodes?",
-		"[live.site_clocks.nodes]\nn1 = 1237":                                  "2:6: live.site_clocks.nodes.n1 is 1237, want a table of GPU models",
-		"[live.site_clocks.nodes.n1]\nV100 = 1240":                             `2:8: live.site_clocks: GPU model "V100" has no core clock of 1240 MHz`,
-		"[live.site_clocks.nodes.n1]\nV10O = 1237":                             `2:1: live.site_clocks.nodes.n1: unknown GPU model "V10O"`,
-		"[live.site_clocks.nodes.\"n[1-\"]\nV100 = 1237":                       "hostlist column 1: [ without ]",
-		"[live.site_clocks]\nnodes = [\"n1\"]":                                 "live.site_clocks.nodes is an array, want a table of nodes",
-		"[live.site_clocks.partitions.debug]\nV100 = 1240":                     "the nearest below is 1237",
-		"[live]\nconstant_clocks = {V100 = 1380}\nsite_clocks = {V100 = 1237}": "2:27: live.constant_clocks: core 1380 MHz with memory 877 MHz",
+	for _, c := range []struct{ text, want string }{
+		{"[live]\nsite_clocks = 1237", "2:15: live.site_clocks is 1237, want a table of GPU models"},
+		{
+			"[live.site_clocks]\nV100 = 1240",
+			`2:8: live.site_clocks: GPU model "V100" has no core clock of 1240 MHz, ` +
+				"the nearest below is 1237; should",
+		},
+		{"[live.site_clocks]\nV100 = 1", "its lowest is 802"},
+		{
+			"[live.site_clocks]\nV100 = {mem_max_mhz = 900}",
+			"2:23: live.site_clocks: GPU model \"V100\" has no memory clock of 900 MHz",
+		},
+		{
+			"[live.site_clocks]\nV100 = {core_mhz = 1237}",
+			"unknown key core_mhz in [live.site_clocks.V100], want one of core_max_mhz",
+		},
+		{
+			"[live.site_clocks]\nV100 = {}",
+			"live.site_clocks.V100 is a table, want the highest core clock",
+		},
+		{
+			"[live.site_clocks]\nV100 = 0",
+			"2:8: live.site_clocks.V100 is 0, want the highest core clock in MHz",
+		},
+		{"[live.site_clocks]\nV100 = nan", "2:8: live.site_clocks.V100 is nan"},
+		{"[live.site_clocks]\nV100 = -1237.0", "2:8: live.site_clocks.V100 is -1237"},
+		{
+			"[live.site_clocks]\nV100 = {core_max_mhz = nan}",
+			"2:24: live.site_clocks.V100.core_max_mhz is nan",
+		},
+		{"[live.site_clocks]\nV100 = \"1237\"", `live.site_clocks.V100 is "1237"`},
+		{
+			"[live.site_clocks]\nV10O = 1237",
+			`2:1: live.site_clocks: unknown GPU model "V10O", want one of`,
+		},
+		{
+			"[live.site_clocks]\nV100 = 1237\n\"Tesla V100\" = 945",
+			`live.site_clocks has GPU model "V100" twice`,
+		},
+		{
+			"[live.site_clocks.node.n1]\nV100 = 1237",
+			"unknown key node in [live.site_clocks], did you mean nodes?",
+		},
+		{
+			"[live.site_clocks.nodes]\nn1 = 1237",
+			"2:6: live.site_clocks.nodes.n1 is 1237, want a table of GPU models",
+		},
+		{
+			"[live.site_clocks.nodes.n1]\nV100 = 1240",
+			`2:8: live.site_clocks: GPU model "V100" has no core clock of 1240 MHz`,
+		},
+		{
+			"[live.site_clocks.nodes.n1]\nV10O = 1237",
+			`2:1: live.site_clocks.nodes.n1: unknown GPU model "V10O"`,
+		},
+		{"[live.site_clocks.nodes.\"n[1-\"]\nV100 = 1237", "hostlist column 1: [ without ]"},
+		{
+			"[live.site_clocks]\nnodes = [\"n1\"]",
+			"live.site_clocks.nodes is an array, want a table of nodes",
+		},
+		{"[live.site_clocks.partitions.debug]\nV100 = 1240", "the nearest below is 1237"},
+		{
+			"[live]\nconstant_clocks = {V100 = 1380}\nsite_clocks = {V100 = 1237}",
+			"2:27: live.constant_clocks: core 1380 MHz with memory 877 MHz",
+		},
 	} {
-		_, err := Load(strings.NewReader(text), "f.toml", nil)
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %s", text, err, want)
+		_, err := Load(strings.NewReader(c.text), "f.toml", nil)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: %v, want %s", c.text, err, c.want)
 		}
 	}
 }

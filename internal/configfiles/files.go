@@ -104,8 +104,8 @@ func WebTokens(w *config.Web) error {
 	return nil
 }
 
-// CheckNamed reads all that a configuration names: files, and partitions, nodes and users where somebody knows
-// them. The error is why epd wouldn't start with it, doubtful what it would warn of.
+// CheckNamed reads all that a configuration names: files, and partitions, nodes and users where
+// somebody knows them. The error is why epd wouldn't start with it, doubtful what it would warn of.
 func CheckNamed(ctx context.Context, c *config.Config) (doubtful []error, err error) {
 	refused, doubtful := Check(c)
 	if len(refused) > 0 {

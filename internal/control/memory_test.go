@@ -307,7 +307,7 @@ func longJob(i, cycle int, token string) map[string]any {
 }
 
 // Nodes are two thousand.
-func (q *longQueue) Nodes(context.Context) ([]slurm.Node, error) {
+func (q *longQueue) Nodes(context.Context) ([]slurm.Node, slurm.Unread, error) {
 	const count = 2000
 	nodes := make([]slurm.Node, 0, count)
 	for i := range count {
@@ -318,7 +318,7 @@ func (q *longQueue) Nodes(context.Context) ([]slurm.Node, error) {
 			CPUs: 64,
 		})
 	}
-	return nodes, nil
+	return nodes, slurm.Unread{}, nil
 }
 
 // usage is what a controller with many jobs takes.

@@ -64,20 +64,7 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 		return 0, err
 	}
 	if receipt == store.Stored {
-		c.counters.ran(&o)
-		if o.NotLocked == (live.NotLocked{}) {
-			c.Plan.Ended(id, len(o.GPUs), o.TimeS, o.GPUEnergyJ)
-		} else {
-			c.Plan.NotLocked(id)
-		}
-		c.noteImplausible(&o)
-		if job == nil && id != 0 {
-			job = c.Jobs.Get(id)
-		}
-		if partition == "" && job != nil {
-			partition = job.Partition.Value()
-		}
-		c.options.OnOutcome(&o, partition)
+		c.noteStored(id, &o, job, partition)
 	}
 	c.counters.outcomes.Add(1) // last: who sees it finds the rest done
 	if receipt == store.Stored && !o.Unmatched && o.Workload != "" {
@@ -92,9 +79,27 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 	return receipt, nil
 }
 
+// noteStored counts an outcome and tells those who count it, too.
+func (c *Controller) noteStored(id slurm.JobID, o *record.Outcome, job *jobs.Job, partition string) {
+	if job == nil && id != 0 {
+		job = c.Jobs.Get(id)
+	}
+	if partition == "" && job != nil {
+		partition = job.Partition.Value()
+	}
+	c.counters.ran(o)
+	if o.NotLocked == (live.NotLocked{}) {
+		c.Plan.Ended(id, len(o.GPUs), o.TimeS, o.GPUEnergyJ)
+	} else {
+		c.Plan.NotLocked(id)
+	}
+	c.noteImplausible(o)
+	c.options.OnOutcome(o, partition)
+}
+
 // put stores an outcome. A job that is queued anew has another submit time, so
-// that it has one run on a node until then: what comes of it under another run's id is kept, and counts
-// nowhere.
+// that it has one run on a node until then: what comes of it under another run's id
+// is kept, and counts nowhere.
 func (c *Controller) put(ctx context.Context, id slurm.JobID, o *record.Outcome) (store.Receipt, error) {
 	if o.Unmatched || id == 0 || o.Submitted.IsZero() && !c.asksSlurm() {
 		return c.options.Records.Runs.PutOutcome(ctx, o)

@@ -47,25 +47,31 @@ func TestAJobWithPartsOfGPUsIsntTreatedAndItsEnergyIsntKnown(t *testing.T) {
 					strings.Contains(d.Reason, "945") != (comment != "") {
 					t.Errorf("job %d: %+v", id, d)
 				}
-				before := r.sums()
 				o := r.ran(d, ask(id).RunID, memoryBound())
 				o.Arm = live.ArmTreated // as an agent of before says
-				r.record(o, store.Stored)
-				all, err := r.store.OutcomesOfJob(t.Context(), "alpha", int64(id))
-				if err != nil || len(all) != 1 {
-					t.Fatal(all, err)
-				}
-				got := &all[0]
-				if _, known := got.GPUEnergyJ.Get(); known || !got.Shared || got.Arm != live.ArmExcluded ||
-					got.GPUSource != record.Unmeasured || got.NodeEnergyJ != (live.Number{}) ||
-					got.MeanPowerW != (live.Number{}) {
-					t.Errorf("job %d: recorded %+v", id, got)
-				}
-				if after := r.sums(); after != before {
-					t.Errorf("job %d: sums of energy %v, were %v", id, after, before)
-				}
+				r.recordUncounted(id, o)
 			}
 		})
+	}
+}
+
+// recordUncounted records an outcome whose energy isn't known: it is in no arm and no sum.
+func (r *rig) recordUncounted(id slurm.JobID, o *record.Outcome) {
+	r.t.Helper()
+	before := r.sums()
+	r.record(o, store.Stored)
+	all, err := r.store.OutcomesOfJob(r.t.Context(), "alpha", int64(id))
+	if err != nil || len(all) != 1 {
+		r.t.Fatal(all, err)
+	}
+	got := &all[0]
+	if _, known := got.GPUEnergyJ.Get(); known || !got.Shared || got.Arm != live.ArmExcluded ||
+		got.GPUSource != record.Unmeasured || got.NodeEnergyJ != (live.Number{}) ||
+		got.MeanPowerW != (live.Number{}) {
+		r.t.Errorf("job %d: recorded %+v", id, got)
+	}
+	if after := r.sums(); after != before {
+		r.t.Errorf("job %d: sums of energy %v, were %v", id, after, before)
 	}
 }
 

@@ -99,7 +99,8 @@ func (c *Controller) niceAtSubmit(s *slurm.Submission, wishes *slurm.Wishes) int
 	return c.options.NiceAtSubmit(partition, s.UID, !wishes.Deadline.IsZero())
 }
 
-// nearestClocks returns the pair of clocks that is nearest to what a user fixed, and how far off it is, in MHz.
+// nearestClocks returns the pair of clocks that is nearest to what a user fixed, and
+// how far off it is, in MHz.
 func nearestClocks(clocks []dvfsmodel.Setting, w *slurm.Wishes) (near dvfsmodel.Setting, off float64) {
 	off = math.Inf(1)
 	for _, pair := range clocks {

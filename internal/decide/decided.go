@@ -159,7 +159,7 @@ func (d *Decided) adaptedDownTo() (low dvfsmodel.MHz, ok bool) {
 func completeNotLocked(o *record.Outcome, d *Decided) {
 	none := dvfsmodel.Setting{}
 	switch {
-	case !d.Apply || d.Setting.WithoutProfile() == none:
+	case !d.Apply || d.WithoutProfile() == none:
 		o.NotLocked = live.NotLocked{}
 	case o.NotLocked == (live.NotLocked{}) && o.Setting.WithoutProfile() == none && !o.Unmatched:
 		o.NotLocked = live.NotLocked{Kind: live.NotLockedOther, Why: "its node doesn't say why"}

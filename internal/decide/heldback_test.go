@@ -30,26 +30,7 @@ func TestTheReasonForDefaultClocksNamesTheBoundThatForbidsOthers(t *testing.T) {
 			strings.Contains(said, "min_gain") {
 			continue
 		}
-		forbidden := false
-		for key, relax := range map[string]func(*alike){
-			"max_slowdown": func(a *alike) { a.stretch = 1e6 },
-			"limit":        func(a *alike) { a.limit = live.Unlimited() },
-			"deadline":     func(a *alike) { a.deadline = 0 },
-			"min_core":     func(a *alike) { a.minCore, a.maxCore, a.minMem, a.maxMem = 0.001, 9, 0.001, 9 },
-		} {
-			if (key == "limit") && a.deadline > 0 && a.limitIsDeadline() ||
-				key == "deadline" && (a.deadline == 0 || !a.limitIsDeadline()) {
-				continue
-			}
-			b := *a
-			if relax(&b); key == "limit" || key == "deadline" {
-				b.limit, b.deadline = live.Unlimited(), 0
-			}
-			changes := !strings.HasPrefix(b.reason(t), "default clocks")
-			if forbidden = forbidden || changes; strings.Contains(said, key) != changes {
-				t.Errorf("%v: without %s it isn't %q: %v", a, key, said, changes)
-			}
-		}
+		forbidden := a.namesWhatBinds(t, said)
 		if strings.Contains(said, "are the best ones") == forbidden {
 			t.Errorf("%v: %q, though a bound forbids others: %v", a, said, forbidden)
 		}
@@ -62,6 +43,32 @@ func TestTheReasonForDefaultClocksNamesTheBoundThatForbidsOthers(t *testing.T) {
 	if t.Logf("%d bound, %d the best", bound, best); bound < 20 || best < 5 {
 		t.Errorf("%d bound, %d the best: too few to tell", bound, best)
 	}
+}
+
+// namesWhatBinds has an error for each bound that a reason doesn't name and without which
+// other clocks are chosen, and for each that it names wrongly; and tells whether there is one.
+func (a *alike) namesWhatBinds(t *testing.T, said string) (forbidden bool) {
+	t.Helper()
+	for key, relax := range map[string]func(*alike){
+		"max_slowdown": func(a *alike) { a.stretch = 1e6 },
+		"limit":        func(a *alike) { a.limit = live.Unlimited() },
+		"deadline":     func(a *alike) { a.deadline = 0 },
+		"min_core":     func(a *alike) { a.minCore, a.maxCore, a.minMem, a.maxMem = 0.001, 9, 0.001, 9 },
+	} {
+		if (key == "limit") && a.deadline > 0 && a.limitIsDeadline() ||
+			key == "deadline" && (a.deadline == 0 || !a.limitIsDeadline()) {
+			continue
+		}
+		b := *a
+		if relax(&b); key == "limit" || key == "deadline" {
+			b.limit, b.deadline = live.Unlimited(), 0
+		}
+		changes := !strings.HasPrefix(b.reason(t), "default clocks")
+		if forbidden = forbidden || changes; strings.Contains(said, key) != changes {
+			t.Errorf("%v: without %s it isn't %q: %v", a, key, said, changes)
+		}
+	}
+	return forbidden
 }
 
 // limitIsDeadline reports whether the deadline comes before the time limit is over.
