@@ -82,23 +82,28 @@ func (j *Job) GPUCount() int {
 func (j *Job) SharesGPUs() bool {
 	for _, t := range []TRES{j.Requested, j.Allocated} {
 		for name, n := range t {
-			if name = strings.TrimPrefix(name, "gres/"); n > 0 && isPartOfGPU(name) {
+			if n > 0 && isPartOfGPU(strings.TrimPrefix(name, "gres/")) {
 				return true
 			}
 		}
 	}
-	lists := [][]Gres{}
-	for _, n := range j.Gres {
-		lists = append(lists, n.Gres)
+	hasParts := func(list []Gres) bool {
+		return slices.ContainsFunc(list, func(g Gres) bool { return g.Count > 0 && isPartOfGPU(g.Name) })
 	}
-	for _, text := range []string{j.TRESPerNode, j.otherTRES} {
-		if list, err := ParseGres(text); err == nil {
-			lists = append(lists, list)
+	for i := range j.Gres {
+		if hasParts(j.Gres[i].Gres) {
+			return true
 		}
 	}
-	return slices.ContainsFunc(slices.Concat(lists...), func(g Gres) bool {
-		return g.Count > 0 && isPartOfGPU(g.Name)
-	})
+	for _, text := range []string{j.TRESPerNode, j.otherTRES} {
+		if !strings.Contains(text, "shard") && !strings.Contains(text, "mps") {
+			continue // as most jobs: there is nothing to parse
+		}
+		if list, err := ParseGres(text); err == nil && hasParts(list) {
+			return true
+		}
+	}
+	return false
 }
 
 // isPartOfGPU reports whether a generic resource, with its type or without, is a part of a GPU.

@@ -53,7 +53,7 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 	if settings.IsModule(o.GPUModel) {
 		o.GPUSource = o.GPUSource.OfModule()
 	}
-	if known := c.Jobs.Get(id); known != nil && known.SharesGPUs {
+	if known := c.Jobs.Get(id); known != nil && known.SharesGPUs() {
 		o.Shared = true
 	}
 	o.DropShared()

@@ -58,7 +58,7 @@ func (ch *chooser) choose(wishes *slurm.Wishes) {
 	case ch.had > 0 && ch.request.GPUs > ch.had:
 		d.Reason = fmt.Sprintf("the node says that the job has %d GPUs there, Slurm gave it %d: default clocks",
 			ch.request.GPUs, ch.had)
-	case ch.job.SharesGPUs || ch.request.Shared && !ch.request.Left:
+	case ch.job.SharesGPUs() || ch.request.Shared && !ch.request.Left:
 		d.Reason = reasonShared
 		if wishes.HasFixedClocks() {
 			fixed := dvfsmodel.Setting{Core: dvfsmodel.MHz(wishes.CoreMHz), Mem: dvfsmodel.MHz(wishes.MemoryMHz)}

@@ -85,8 +85,13 @@ func drawnDecision(t *testing.T, rng *rand.Rand, a *alike) string {
 	case 3:
 		ch.request.Shared, asked = true, "shared"
 	case 4:
-		ch.job.Deadline, asked = start.Add(time.Duration(60*rng.IntN(200))*time.Second).Unix(),
-			"Slurm deadline"
+		_, known := newDecider(t, 0, func() time.Time { return start })
+		known.Observe([]slurm.Job{{
+			ID: 1, State: slurm.JobState{Base: slurm.Running}, Partition: "p", NodeCount: 1,
+			Allocated: slurm.TRES{"gres/gpu": 1}, TimeLimit: ch.job.Limit,
+			Deadline: start.Add(time.Duration(60*rng.IntN(200)) * time.Second),
+		}})
+		ch.job, asked = known.Get(1), "Slurm deadline"
 	}
 	ch.explores = rng.IntN(3) == 0
 	ch.model.Candidates = []learn.Candidate{

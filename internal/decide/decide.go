@@ -114,12 +114,12 @@ func (dr *Decider) decide(r *epdapi.DecideRequest, job *jobs.Job, staleErr error
 				RunWish: live.RunWish{OptOut: wishes.Off, Fixed: wishes.HasFixedClocks()},
 				OwnFreq: job.OwnFreq, Deadline: wishes.Deadline, Warnings: wishes.Warnings,
 			},
-			Shared: job.SharesGPUs,
+			Shared: job.SharesGPUs(),
 		},
-		run: r.RunID, At: now, stored: make(chan struct{}), gpus: r.GPUs, shared: r.Shared || job.SharesGPUs,
+		run: r.RunID, At: now, stored: make(chan struct{}), gpus: r.GPUs, shared: r.Shared || job.SharesGPUs(),
 		clockHash: t.hash,
 		limit:     r.PowerLimit, profiles: r.Profiles,
-		submitted: job.Submitted, restarts: job.Restarts, given: job.Given(), Fault: faultOf(staleErr),
+		submitted: job.Submitted, restarts: job.Restarts(), given: job.Given(), Fault: faultOf(staleErr),
 		armShares: s.armShares(r.GPUModel),
 	}
 	if r.Partition != "" {

@@ -26,10 +26,9 @@ type HookWatch struct {
 	clock func() time.Time
 
 	mu      sync.Mutex
-	since   time.Time                // before it nobody saw what came
-	came    map[jobNode]time.Time    // Prologs that came, or weren't to come, and when that was known
-	awaited map[jobNode]awaited      // jobs that began whose Prologs didn't come yet
-	judged  map[slurm.JobID]struct{} // submissions that were counted
+	since   time.Time             // before it nobody saw what came
+	came    map[jobNode]time.Time // Prologs that came, or weren't to come, and when that was known
+	awaited map[jobNode]awaited   // jobs that began whose Prologs didn't come yet
 	missed  map[string]*epdapi.MissedProlog
 	noToken int64 // submissions without a token
 	tokens  int64
@@ -51,7 +50,7 @@ type awaited struct {
 func newHookWatch(clock func() time.Time) *HookWatch {
 	return &HookWatch{
 		clock: clock, since: clock(), came: make(map[jobNode]time.Time), awaited: make(map[jobNode]awaited),
-		judged: make(map[slurm.JobID]struct{}), missed: make(map[string]*epdapi.MissedProlog),
+		missed: make(map[string]*epdapi.MissedProlog),
 	}
 }
 
@@ -93,7 +92,6 @@ func (w *HookWatch) listed(asked time.Time, list []listed) {
 		if l.job.GPUs == 0 {
 			continue
 		}
-		w.judgeSubmission(l)
 		start := timeOf(l.job.unusual().start)
 		if !l.begun || start.Before(w.since.Add(Skew)) {
 			continue
@@ -112,9 +110,6 @@ func (w *HookWatch) listed(asked time.Time, list []listed) {
 			}
 		}
 	}
-	for id := range gone {
-		delete(w.judged, id)
-	}
 	maps.DeleteFunc(w.came, func(k jobNode, at time.Time) bool {
 		_, is := gone[k.job]
 		return is && at.Before(asked)
@@ -127,7 +122,7 @@ func (w *HookWatch) listed(asked time.Time, list []listed) {
 
 // tracked returns the jobs of which something is kept. They are few beside a long queue.
 func (w *HookWatch) tracked() map[slurm.JobID]struct{} {
-	ids := maps.Clone(w.judged)
+	ids := make(map[slurm.JobID]struct{})
 	for k := range w.came {
 		ids[k.job] = struct{}{}
 	}
@@ -137,19 +132,16 @@ func (w *HookWatch) tracked() map[slurm.JobID]struct{} {
 	return ids
 }
 
-// judgeSubmission counts a job that is new whether it has a token. One that was requeued has another submit
-// time, and of one that ended another tool may have written the AdminComment.
-func (w *HookWatch) judgeSubmission(l *listed) {
-	if l.ended || l.job.Restarts > 0 || timeOf(l.job.Submitted).Before(w.since.Add(Skew)) {
-		return // and never will be judged
-	}
-	if _, done := w.judged[l.id]; done {
-		return
-	}
-	w.judged[l.id] = struct{}{}
-	if l.job.Token == "" {
+// submitted counts a job that wasn't known before whether it has a token. One that was requeued has another
+// submit time.
+func (w *HookWatch) submitted(job *Job) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case job.GPUs == 0 || job.Restarts() > 0 || timeOf(job.Submitted).Before(w.since.Add(Skew)):
+	case job.Token == "":
 		w.noToken++
-	} else {
+	default:
 		w.tokens++
 	}
 }

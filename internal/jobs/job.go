@@ -47,25 +47,23 @@ func (s Source) Workload(gpus int) string { return s.String() + "x" + strconv.It
 // Job is what is known of a job, in few bytes: there may be hundreds of thousands. It
 // is never changed, only replaced.
 type Job struct {
-	Source              Source
-	state               stateCode
-	completing          bool
-	Scripted            bool // the source is a script's
-	OwnFreq             bool // the user's own --gpu-freq
-	SharesGPUs          bool // it has parts of GPUs, or asks for some
-	UID                 uint32
-	GPUs                uint32 // on all nodes; 0: not known
-	Nodes               uint32
-	Restarts            uint32
-	nice                int32
-	Submitted, Deadline int64 // Unix seconds; 0: not known, none
-	Limit               live.Limit
-	User, Account       unique.Handle[string]
-	Partition, Comment  unique.Handle[string]
-	about               unique.Handle[about]
-	rare                *rare // nil: it has nothing of that
-	Name                string
-	Token               string
+	Source             Source
+	state              stateCode
+	completing         bool
+	Scripted           bool // the source is a script's
+	OwnFreq            bool // the user's own --gpu-freq
+	UID                uint32
+	GPUs               uint32 // on all nodes; 0: not known
+	Nodes              uint32
+	nice               int32
+	Submitted          int64 // Unix seconds; 0: not known
+	Limit              live.Limit
+	User, Account      unique.Handle[string]
+	Partition, Comment unique.Handle[string]
+	about              unique.Handle[about]
+	rare               *rare // nil: it has nothing of that
+	Name               string
+	Token              string
 }
 
 // rare is what most jobs don't have, since most of many jobs wait.
@@ -75,6 +73,8 @@ type rare struct {
 	arrayJob, hetJob slurm.JobID
 	arrayTask        int32
 	hetOffset        int32
+	restarts         uint32
+	deadline         int64 // Unix seconds; 0: none
 	start            int64 // Unix seconds; of a pending job when it is planned to start
 	end              int64 // Unix seconds, of a job that ended, or whose Epilogs run; 0: it didn't
 	suspended        int64 // Unix seconds, when it was suspended or went on last; 0: never
@@ -91,11 +91,20 @@ func (job *Job) unusual() *rare {
 	return job.rare
 }
 
+// Restarts is how often the job was queued anew.
+func (job *Job) Restarts() uint32 { return job.unusual().restarts }
+
+// SharesGPUs reports whether the job has parts of GPUs, or asks for some.
+func (job *Job) SharesGPUs() bool {
+	return job.about != (unique.Handle[about]{}) && job.about.Value().sharesGPUs // a Described one has none
+}
+
 // about is what many jobs have in common. Most of it is for those who ask for
 // the queue.
 type about struct {
 	qos, reason, features, prefer, gpuFreq, perNode string
 	requested, allocated                            string // TRES
+	sharesGPUs                                      bool
 }
 
 // MaxText is how many bytes are kept of a name: longer ones are cut.

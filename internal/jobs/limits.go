@@ -38,8 +38,8 @@ func (job *Job) RunLimit(from, wish time.Time, margin float64) (limit float64, b
 			limit, bound = left, "deadline"
 		}
 	}
-	if job.Deadline > 0 {
-		until(time.Unix(job.Deadline, 0))
+	if at := job.unusual().deadline; at > 0 {
+		until(time.Unix(at, 0))
 	}
 	if !wish.IsZero() {
 		until(wish)

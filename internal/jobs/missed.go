@@ -46,7 +46,7 @@ func (m *missed) note(ctx context.Context, ended map[slurm.JobID]knownJob) {
 			seen[id] = before
 			continue
 		}
-		neverBack := job.Restarts > 0 && job.unusual().nodeList == "" // queued anew, and ended while it waited
+		neverBack := job.Restarts() > 0 && job.unusual().nodeList == "" // queued anew, and ended while it waited
 		if job.GPUs == 0 || job.Submitted == 0 || ctx.Err() != nil ||
 			!neverBack && !m.reported(job.unusual().nodeList) {
 			continue // perhaps its agent reports later

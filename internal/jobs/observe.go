@@ -39,7 +39,11 @@ func (t *Tracker) keep(l listed, asked int64) *Job {
 		t.table.drop(l.id, asked)
 		return l.job
 	}
-	return t.table.put(l.id, knownJob{l.job, asked, l.priority})
+	job, isNew := t.table.put(l.id, knownJob{l.job, asked, l.priority})
+	if isNew {
+		t.Hooks.submitted(job)
+	}
+	return job
 }
 
 // newJob is a job of Slurm's as it is kept: what was known of it before, if nothing has
@@ -52,17 +56,15 @@ func (t *Tracker) newJob(j *slurm.Job, before *Job) *Job {
 	job := Job{
 		state: codeOf(j.State.Base), completing: j.State.Is(slurm.Completing) &&
 			j.State.Base != slurm.Completing,
-		OwnFreq: j.GPUFreq != "", SharesGPUs: j.SharesGPUs(), UID: j.UID, GPUs: small(j.Allocated.GPUs()),
-		Nodes:    small(j.NodeCount),
-		Restarts: small(j.Restarts), nice: int32(min(max(j.Nice, math.MinInt32), math.MaxInt32)),
-		Submitted: unix(j.Submit), Deadline: unix(j.Deadline),
-		Limit: t.Limit(j.TimeLimit), User: kept(j.User), Account: kept(j.Account),
+		OwnFreq: j.GPUFreq != "", UID: j.UID, GPUs: small(j.Allocated.GPUs()), Nodes: small(j.NodeCount),
+		nice:      int32(min(max(j.Nice, math.MinInt32), math.MaxInt32)),
+		Submitted: unix(j.Submit), Limit: t.Limit(j.TimeLimit), User: kept(j.User), Account: kept(j.Account),
 		Partition: kept(j.Partition),
 		Comment:   keptComment(j.Comment), Name: cut(j.Name), Token: token,
 		about: unique.Make(about{
 			qos: j.QOS, reason: j.Reason, features: j.Features, prefer: j.Prefer, gpuFreq: j.GPUFreq,
 			perNode:   j.TRESPerNode,
-			requested: tresText(j.Requested), allocated: tresText(j.Allocated),
+			requested: tresText(j.Requested), allocated: tresText(j.Allocated), sharesGPUs: j.SharesGPUs(),
 		}),
 	}
 	if job.GPUs == 0 { // it didn't start yet, or Slurm doesn't count GPUs
@@ -70,8 +72,9 @@ func (t *Tracker) newJob(j *slurm.Job, before *Job) *Job {
 	}
 	t.setWorkload(&job, j, before)
 	r := rare{
-		j.NodeList, j.ArrayTasks, j.ArrayJob, j.HetJob, within32(j.ArrayTask), within32(j.HetOffset),
-		unix(j.Start), 0, unix(j.Suspended),
+		nodeList: j.NodeList, arrayTasks: j.ArrayTasks, arrayJob: j.ArrayJob, hetJob: j.HetJob,
+		arrayTask: within32(j.ArrayTask), hetOffset: within32(j.HetOffset), restarts: small(j.Restarts),
+		deadline: unix(j.Deadline), start: unix(j.Start), suspended: unix(j.Suspended),
 	}
 	if j.State.Ended() || j.State.Is(slurm.Completing) {
 		r.end = unix(j.End)

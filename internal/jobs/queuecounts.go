@@ -17,7 +17,7 @@ func (t *Tracker) QueueCounts() epdapi.QueueCounts {
 	q := epdapi.QueueCounts{At: at, States: make(map[string]int)}
 	t.table.mu.RLock()
 	for _, h := range t.table.byID {
-		if job := h.job; job.GPUs > 0 || job.SharesGPUs {
+		if job := h.job; job.GPUs > 0 || job.SharesGPUs() {
 			state, tasks := job.state.state(), job.Tasks()
 			q.States[string(state)] += tasks
 			switch state {

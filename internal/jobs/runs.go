@@ -55,16 +55,16 @@ func (job *Job) runState(run Run) (runState, ending) {
 	s := job.stateOf()
 	switch {
 	case run.before(job):
-		if job.Restarts > 0 {
+		if job.Restarts() > 0 {
 			return runEnded, ending{
-				state: slurm.Requeued, restarts: job.Restarts - 1, at: run.requeued(job), gpus: job.Given(),
+				state: slurm.Requeued, restarts: job.Restarts() - 1, at: run.requeued(job), gpus: job.Given(),
 			}
 		}
 		return idReused, ending{}
 	case s.Ended():
 		suspended := job.unusual().suspended
 		return runEnded, ending{
-			s.Base, job.Submitted, job.Restarts, job.unusual().start, job.unusual().end, job.Given(),
+			s.Base, job.Submitted, job.Restarts(), job.unusual().start, job.unusual().end, job.Given(),
 			suspended > 0 && suspended >= run.Began.Add(-Skew).Unix(), job.settledNodes(),
 		}
 	}

@@ -103,19 +103,19 @@ func (j *table) token(token string) (submitted, bool) {
 }
 
 // put keeps the answer to a question, and returns the latest that is known of
-// the job. Jobs beyond the bound aren't kept, and asked for each time.
-func (j *table) put(id slurm.JobID, now knownJob) *Job {
+// the job and whether it is the first. Jobs beyond the bound aren't kept, and asked for each time.
+func (j *table) put(id slurm.JobID, now knownJob) (job *Job, isNew bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	old, known := j.byID[id]
 	switch {
 	case known && old.asked > now.asked:
-		return old.job
+		return old.job, false
 	case !known && len(j.byID) >= maxJobs:
-		return now.job
+		return now.job, false
 	}
 	j.byID[id] = now
-	return now.job
+	return now.job, !known
 }
 
 // drop forgets a job, unless more is known of it since a question.

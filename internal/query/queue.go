@@ -95,7 +95,7 @@ func wanted(k *jobs.Job) (gpus int, shared bool) {
 	if k.GPUs > 0 {
 		return int(min(k.GPUs, epdapi.MaxGPUs)), false
 	}
-	if k.SharesGPUs {
+	if k.SharesGPUs() {
 		return 1, true
 	}
 	return 0, false
