@@ -106,6 +106,11 @@ func (j *Job) SharesGPUs() bool {
 	return false
 }
 
+// joinTRES lists what a job asks for in several ways.
+func joinTRES(asked ...string) string {
+	return strings.Join(slices.DeleteFunc(asked, func(text string) bool { return text == "" }), ",")
+}
+
 // isPartOfGPU reports whether a generic resource, with its type or without, is a part of a GPU.
 func isPartOfGPU(name string) bool {
 	name, _, _ = strings.Cut(name, ":")

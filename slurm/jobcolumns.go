@@ -40,6 +40,9 @@ var jobColumns = [...]struct{ column, name string }{
 	{"Prefer", "Prefer"},
 	{"tres-freq", "TresFreq"},
 	{"tres-per-node", "TresPerNode"},
+	{"tres-per-job", "TresPerJob"},
+	{"tres-per-socket", "TresPerSocket"},
+	{"tres-per-task", "TresPerTask"},
 	{"Comment", "Comment"},
 	{"Name", "JobName"},
 }
@@ -103,6 +106,7 @@ func jobFromColumns(v map[string]string) (Job, error) {
 	job, err := jobFromText(v, nil, time.UTC)
 	t := textFields{values: v}
 	job.Prefer, job.GPUFreq, job.TRESPerNode = t.known("Prefer"), t.known("TresFreq"), t.known("TresPerNode")
+	job.otherTRES = joinTRES(t.known("TresPerJob"), t.known("TresPerSocket"), t.known("TresPerTask"))
 	for name, comment := range map[string]*string{
 		"Comment":      &job.Comment,
 		"AdminComment": &job.AdminComment,

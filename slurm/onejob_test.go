@@ -42,8 +42,8 @@ func row(changed map[string]string) map[string]string {
 		"NodeList": "n[1-2]", "NumNodes": "2", "tres-alloc": "cpu=2,mem=200M,node=2,billing=2",
 		"admin_comment": "site;epplan:ab12",
 		"Account":       "(null)", "Feature": "h200", "Prefer": "(null)", "tres-freq": "N/A",
-		"tres-per-node": "N/A",
-		"Comment":       "epplan:off", "Name": "train",
+		"tres-per-node": "N/A", "tres-per-job": "N/A", "tres-per-socket": "N/A", "tres-per-task": "N/A",
+		"Comment": "epplan:off", "Name": "train",
 	}
 	maps.Copy(out, changed)
 	return out
@@ -224,7 +224,7 @@ func TestWhatAUserWritesIsNoColumnOfSqueue(t *testing.T) {
 		"   UserId=root(0)\n   JobState=PENDING\n   TimeLimit=UNLIMITED\n"
 	for _, column := range []string{
 		"Name", "Comment", "Account", "Feature", "Prefer", "tres-freq",
-		"tres-per-node",
+		"tres-per-node", "tres-per-job", "tres-per-socket", "tres-per-task",
 	} {
 		for _, text := range []string{
 			other, "\x1f", "\n", "", "\n21", strings.Repeat("\x1f\n", 40),

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 )
 
 // jobJSON is a job of squeue --json. Fields that moved between versions appear
@@ -219,12 +218,7 @@ func (r *jobJSON) job(c *common) (Job, error) {
 	if j.HetJob != 0 {
 		j.HetOffset = r.HetOffset.boundedOr(0)
 	}
-	for _, t := range []jsonText{r.TRESPerJob, r.TRESPerSock, r.TRESPerTask} {
-		if asked := t.orEmpty(); asked != "" {
-			j.otherTRES += "," + asked
-		}
-	}
-	j.otherTRES = strings.TrimPrefix(j.otherTRES, ",")
+	j.otherTRES = joinTRES(r.TRESPerJob.orEmpty(), r.TRESPerSock.orEmpty(), r.TRESPerTask.orEmpty())
 	for _, s := range []*string{
 		&j.User, &j.Account, &j.Partition, &j.QOS, &j.Reason, &j.Features, &j.Prefer, &j.GPUFreq, &j.TRESPerNode,
 	} {

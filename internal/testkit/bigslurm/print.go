@@ -249,8 +249,8 @@ func (c *Cluster) printColumns(w *bufio.Writer, id int, format string) error {
 		"EndTime": text(j.end), "Deadline": "N/A", "Requeue": "1", "RestartCnt": "0", "Partition": j.partition,
 		"QOS": "normal", "NodeList": j.node, "NumNodes": "1", "tres-alloc": j.tres, "admin_comment": "(null)",
 		"Account": j.account, "Feature": "(null)", "Prefer": "(null)", "tres-freq": "N/A",
-		"tres-per-node": j.pernode,
-		"Comment":       or(j.comment, "(null)"), "Name": j.name,
+		"tres-per-node": j.pernode, "tres-per-job": "N/A", "tres-per-socket": "N/A", "tres-per-task": "N/A",
+		"Comment": or(j.comment, "(null)"), "Name": j.name,
 	}
 	for field := range strings.SplitSeq(format, ",") {
 		column, delimiter, _ := strings.Cut(field, ":0")
