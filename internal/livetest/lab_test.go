@@ -74,24 +74,25 @@ var programs = sync.OnceValues(func() (string, error) {
 
 // setup says what a lab is like. Zero values are the usual ones.
 type setup struct {
-	config string              // of all epds
-	nodes  int                 // 2
-	gpus   int                 // of each node: 4
-	conf   []string            // further lines of slurm.conf
-	args   []string            // further arguments of up.sh
-	gpu    string              // epd's --gpu: sim:4
-	flags  map[string][]string // further flags of epds, by node
-	roles  bool                // a controller of its own, and agents on the nodes
-	keys   bool                // these prove who they are by keys, and Slurm does without munge where it can
-	waits  bool                // mostly waits: any number of such labs may run
-	alone  bool                // no other test runs beside it
-	brief  bool                // Slurm's credentials, for which a job that comes back waits, expire soon
-	lua    func(string) string // changes epplan.lua
-	site   string              // the body of the site's own slurm_job_submit, with CALL for our line
-	squeue string              // what runs before epd's squeue, such as a pause
-	apart  string              // a node that is a machine of its own, with an address of its own
-	scrape bool                // epds show metrics, at ports of their own
-	heads  bool                // two slurmctlds, and a controller beside each, see failover_test.go
+	config   string              // of all epds
+	nodes    int                 // 2
+	gpus     int                 // of each node: 4
+	conf     []string            // further lines of slurm.conf
+	args     []string            // further arguments of up.sh
+	gpu      string              // epd's --gpu: sim:4
+	flags    map[string][]string // further flags of epds, by node
+	roles    bool                // a controller of its own, and agents on the nodes
+	keys     bool                // these prove who they are by keys, and Slurm does without munge where it can
+	waits    bool                // mostly waits: any number of such labs may run
+	alone    bool                // no other test runs beside it
+	brief    bool                // Slurm's credentials, for which a job that comes back waits, expire soon
+	lua      func(string) string // changes epplan.lua
+	site     string              // the body of the site's own slurm_job_submit, with CALL for our line
+	squeue   string              // what runs before epd's squeue, such as a pause
+	apart    string              // a node that is a machine of its own, with an address of its own
+	scrape   bool                // epds show metrics, at ports of their own
+	heads    bool                // two slurmctlds, and a controller beside each, see failover_test.go
+	siteCore float64             // the core clock of [live.site_clocks]; 0: the site has none
 }
 
 // lab is a real Slurm with an epd for each node.

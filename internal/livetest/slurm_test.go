@@ -192,7 +192,7 @@ func (l *lab) sims(node string) []*gpu.Sim {
 	return sims
 }
 
-// hardware lists the core clocks at which a node's GPUs really are locked.
+// hardware lists the core clocks at which a node's GPUs really are locked, but for those at the site's.
 func (l *lab) hardware(node string) map[int]float64 {
 	l.Helper()
 	found := make(map[int]float64)
@@ -201,7 +201,7 @@ func (l *lab) hardware(node string) map[int]float64 {
 		if err != nil {
 			l.Fatal(err)
 		}
-		if core > 0 {
+		if float64(core) != l.siteCore {
 			found[i] = float64(core)
 		}
 	}

@@ -27,11 +27,12 @@ var (
 	soakMinutes = flag.Float64("minutes", 1e6, "after which make soak submits no more")
 )
 
-// What a soak is like: clocks, plans and the queue's order all act. Predictions know as many jobs as they may
-// soon: until then memory grows with them.
+// What a soak is like: clocks, plans and the queue's order all act, and the site holds its GPUs down.
+// Predictions know as many jobs as they may soon: until then memory grows with them.
 const soakConfig = "[predict]\njobs = 500\n[live]\nmode = \"enforce\"\nhold_out = 0.1\nexplore = 0.1\n" +
 	"max_slowdown = 1.5\nreorder = \"all\"\n" +
-	"[live.plan]\nmode = \"enforce\"\npolicy = \"value\"\nevery_s = 5\nstale_s = 30\n"
+	"[live.plan]\nmode = \"enforce\"\npolicy = \"value\"\nevery_s = 5\nstale_s = 30\n" +
+	"[live.site_clocks]\nH200 = 1755\n"
 
 // soakAhead is how many jobs wait or run at most.
 const soakAhead = 70
@@ -71,9 +72,9 @@ func newSoak(tb testing.TB, jobs int, seed uint64) *soak {
 	tb.Logf("seed %d", seed)
 	l := newLab(tb, setup{
 		config: soakConfig, roles: true, nodes: 3, gpus: 8, gpu: "sim:8,busy,model=H200", brief: true,
-		scrape: true,
-		conf:   []string{"MinJobAge=300", "PriorityType=priority/multifactor", "PriorityWeightPartition=100000"},
-		args:   []string{"--shards", "2"},
+		scrape: true, siteCore: 1755,
+		conf: []string{"MinJobAge=300", "PriorityType=priority/multifactor", "PriorityWeightPartition=100000"},
+		args: []string{"--shards", "2"},
 	})
 	l.smallDisk(l.names[len(l.names)-1], "journal", "runs", "spool")
 	s := &soak{
