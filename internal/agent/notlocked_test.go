@@ -87,3 +87,17 @@ func TestARecordSaysWhyDecidedClocksWerentSet(t *testing.T) {
 		})
 	}
 }
+
+// The clocks were set while no agent ran, and are given back when the next one starts.
+func TestAfterARestartTheReasonSaysWhatWasSetUntilThen(t *testing.T) {
+	h := newHost(t, twoGPUs)
+	r := h.run("r1", 1, quick, 0)
+	apply(h, h.started(), "r1", 1, r.Setting, 0)
+	closed, err := h.started().End(t.Context(), 1, "n1")
+	want := live.NotLocked{
+		Kind: live.NotLockedRestart, Why: r.Setting.Words() + " until the agent was restarted",
+	}
+	if got := closed.Record().NotLocked; err != nil || got != want {
+		t.Errorf("%+v, want %+v; %v", got, want, err)
+	}
+}

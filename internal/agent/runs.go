@@ -91,8 +91,8 @@ func (s *RunSet) addLoaded(r *runFile) {
 	open.sampler.setStartCounters(s.countersOf(r))
 	if r.Outcome != nil {
 		open.ended, open.kept, open.sampler = true, true, nil
-	} else if open.wants() != (dvfsmodel.Setting{}) {
-		open.leaveAlone(notLocked(errRestarted))
+	} else if wanted := open.wants(); wanted != (dvfsmodel.Setting{}) {
+		open.leaveAlone(notLocked(fmt.Errorf("%s until %w", wanted.Words(), errRestarted)))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -62,10 +62,13 @@ func (job *Job) runState(run Run) (runState, ending) {
 		}
 		return idReused, ending{}
 	case s.Ended():
-		suspended := job.unusual().suspended
+		suspended, nodes := job.unusual().suspended, job.unusual().nodeList
+		if job.inEpilog() {
+			nodes = "" // Slurm takes out those whose Epilogs are over
+		}
 		return runEnded, ending{
 			s.Base, job.Submitted, job.Restarts(), job.unusual().start, job.unusual().end, job.Given(),
-			suspended > 0 && suspended >= run.Began.Add(-Skew).Unix(), job.settledNodes(),
+			suspended > 0 && suspended >= run.Began.Add(-Skew).Unix(), nodes,
 		}
 	}
 	return runLasts, ending{}
@@ -84,14 +87,6 @@ func (job *Job) endOf(run Run) int64 {
 		return end.at
 	}
 	return 0
-}
-
-// settledNodes are the nodes that a job ran on, as Slurm lists them; "": not known, as while its Epilogs run.
-func (job *Job) settledNodes() string {
-	if job.inEpilog() {
-		return ""
-	}
-	return job.unusual().nodeList
 }
 
 // End is when a run ended, also while its job's Epilogs run; zero: it didn't, or that
