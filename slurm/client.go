@@ -254,6 +254,16 @@ func (c *Client) JobText(ctx context.Context, id JobID) (Job, error) {
 	})
 }
 
+// Script gives a batch job's script, up to so many bytes, as slurmctld keeps it. It needs
+// to run as SlurmUser or root. A job without one is an error.
+func (c *Client) Script(ctx context.Context, id JobID, most int) (string, error) {
+	if err := validJob(id); err != nil {
+		return "", err
+	}
+	out, err := c.command(ctx, "scontrol", "write", "batch_script", id.String(), "-")
+	return string(out[:min(len(out), most)]), err
+}
+
 // Nodes gives every node with its state, weight, features and devices.
 func (c *Client) Nodes(ctx context.Context) ([]Node, Unread, error) {
 	type answer struct {

@@ -85,7 +85,8 @@ func (p *program) joinControl() error {
 				return p.steerer.NiceAtSubmit(partition, uid, deadline)
 			}
 		}
-		options.Resolve, p.slurm = slurm.NewClient(runner, epdapi.JobWait).Job, true
+		client := slurm.NewClient(runner, epdapi.JobWait)
+		options.Resolve, options.Script, p.slurm = client.Job, client.Script, true
 		options.Account = slurm.NewClient(runner, epdapi.QueueWait).Accounting
 	}
 	if p.control, err = control.New(p.Context.Context, options); err != nil {

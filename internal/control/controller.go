@@ -65,6 +65,8 @@ type Options struct {
 	// the request says must do. It is bounded by ResolveTimeout.
 	Resolve        func(ctx context.Context, id slurm.JobID) (slurm.Job, error)
 	ResolveTimeout time.Duration // default [epdapi.JobWait]
+	// Script asks Slurm for the script of a job whose submission wasn't heard of; nil: nobody can.
+	Script func(ctx context.Context, id slurm.JobID, most int) (string, error)
 	// Account asks Slurm's accounting how jobs ended that Slurm itself doesn't
 	// know any more; nil: there is none.
 	Account jobs.Accounting
@@ -210,8 +212,8 @@ func assemble(options Options) *Controller {
 	})
 	c.Jobs = jobs.New(&jobs.Options{
 		Records: options.Records.Jobs, Cluster: options.Cluster, Resolve: options.Resolve,
-		ResolveTimeout: options.ResolveTimeout,
-		Account:        options.Account, Fresh: options.Fresh, StoreTimeout: options.StoreWait,
+		ResolveTimeout: options.ResolveTimeout, Script: options.Script,
+		Account: options.Account, Fresh: options.Fresh, StoreTimeout: options.StoreWait,
 		Clock: options.Clock,
 		Speed: options.Speed, Log: options.Log,
 		SeeUser: c.forecasts.SeeUser, Reports: func(node string) bool { return c.reports.Of(node) != nil },

@@ -32,6 +32,7 @@ type HookWatch struct {
 	missed  map[string]*epdapi.MissedProlog
 	noToken int64 // submissions without a token
 	tokens  int64
+	unheard []slurm.JobID // some of those without, where others have one
 }
 
 // jobNode is a job on one of its nodes.
@@ -132,18 +133,42 @@ func (w *HookWatch) tracked() map[slurm.JobID]struct{} {
 	return ids
 }
 
+// maxUnheard bounds the jobs whose scripts are to be asked for.
+const maxUnheard = 1000
+
 // submitted counts a job that wasn't known before whether it has a token. One that was requeued has another
 // submit time.
-func (w *HookWatch) submitted(job *Job) {
+func (w *HookWatch) submitted(id slurm.JobID, job *Job) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
 	case job.GPUs == 0 || job.Restarts() > 0 || timeOf(job.Submitted).Before(w.since.Add(Skew)):
 	case job.Token == "":
 		w.noToken++
+		if len(w.unheard) < maxUnheard {
+			w.unheard = append(w.unheard, id)
+		}
 	default:
 		w.tokens++
 	}
+}
+
+// hears reports whether submissions come by job_submit.lua.
+func (w *HookWatch) hears() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.tokens > 0
+}
+
+// nextUnheard takes out a job whose submission wasn't heard of.
+func (w *HookWatch) nextUnheard() (id slurm.JobID, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.unheard) == 0 {
+		return 0, false
+	}
+	id, w.unheard = w.unheard[0], w.unheard[1:]
+	return id, true
 }
 
 // reported takes what a node's agent tells: since when it runs, by the node's clock, and which Prologs it had

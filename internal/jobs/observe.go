@@ -41,7 +41,7 @@ func (t *Tracker) keep(l listed, asked int64) *Job {
 	}
 	job, isNew := t.table.put(l.id, knownJob{l.job, asked, l.priority})
 	if isNew {
-		t.Hooks.submitted(job)
+		t.Hooks.submitted(l.id, job)
 	}
 	return job
 }
@@ -88,15 +88,13 @@ func (t *Tracker) newJob(j *slurm.Job, before *Job) *Job {
 
 // setWorkload says of which workload a job is.
 func (t *Tracker) setWorkload(job *Job, j *slurm.Job, before *Job) {
-	if job.Token != "" {
-		if s, ok := t.table.token(job.Token); ok {
-			job.Source, job.Scripted, job.OwnFreq = s.source, true, job.OwnFreq || s.ownFreq
-			return
-		}
-		if before != nil && before.Scripted && before.Token == job.Token && before.UID == job.UID {
-			job.Source, job.Scripted, job.OwnFreq = before.Source, true, job.OwnFreq || before.OwnFreq
-			return
-		}
+	if s, ok := t.table.token(job.Token); ok && job.Token != "" {
+		job.Source, job.Scripted, job.OwnFreq = s.source, true, job.OwnFreq || s.ownFreq
+		return
+	}
+	if before != nil && before.Scripted && before.Token == job.Token && before.UID == job.UID {
+		job.Source, job.Scripted, job.OwnFreq = before.Source, true, job.OwnFreq || before.OwnFreq
+		return
 	}
 	job.Source = SourceOf(j.UID, "", j.Name)
 }

@@ -196,12 +196,44 @@ func (t *Tracker) takeJobs(ctx context.Context, source Lister) (int, error) {
 	}
 	t.jobs.passedOver(unread)
 	t.Hooks.listed(began, list)
+	t.askScripts(ctx)
 	t.table.prune(asked, ended, t.table.mayBeUnread(asked, &unread, func(id slurm.JobID) error {
 		_, err := t.resolve(ctx, id)
 		return err
 	}))
 	t.missed.note(ctx, ended)
 	return len(list), nil
+}
+
+// scriptsAtOnce bounds the scripts that Slurm is asked for after a list.
+const scriptsAtOnce = 10
+
+// askScripts asks Slurm for the scripts of jobs whose submission wasn't heard of, as when
+// job_submit.lua found nobody for some seconds: else what one script does is two workloads.
+func (t *Tracker) askScripts(ctx context.Context) {
+	for range scriptsAtOnce {
+		id, ok := t.Hooks.nextUnheard()
+		if !ok {
+			return
+		}
+		if job := t.table.get(id); job != nil {
+			bound, cancel := context.WithTimeout(ctx, t.options.ResolveTimeout)
+			t.withScript(bound, id, job)
+			cancel()
+		}
+	}
+}
+
+// withScript is a job with its script asked for, if its submission wasn't heard of where others' are.
+func (t *Tracker) withScript(ctx context.Context, id slurm.JobID, job *Job) *Job {
+	if job.Scripted || job.Token != "" || job.GPUs == 0 || t.options.Script == nil || !t.Hooks.hears() {
+		return job
+	}
+	script, err := t.options.Script(ctx, id, slurm.HookScript)
+	if err != nil || script == "" { // it has none, as srun's, or is over
+		return job
+	}
+	return t.table.setSource(id, job, SourceOf(job.UID, ScriptHash(slurm.Hex(script)), job.Name))
 }
 
 // mostMissing bounds the jobs that are asked for one by one after a list.

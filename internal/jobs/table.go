@@ -118,6 +118,19 @@ func (j *table) put(id slurm.JobID, now knownJob) (job *Job, isNew bool) {
 	return now.job, !known
 }
 
+// setSource notes what repeats when a job is submitted again, unless another answer came meanwhile.
+func (j *table) setSource(id slurm.JobID, job *Job, source Source) *Job {
+	scripted := *job
+	scripted.Source, scripted.Scripted = source, true
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if known := j.byID[id]; known.job == job {
+		known.job = &scripted
+		j.byID[id] = known
+	}
+	return &scripted
+}
+
 // drop forgets a job, unless more is known of it since a question.
 func (j *table) drop(id slurm.JobID, asked int64) {
 	j.mu.Lock()

@@ -22,7 +22,7 @@ type Records interface {
 	JobRows(ctx context.Context, filter *store.JobFilter, before int64, limit int) (store.ListedPage, error)
 }
 
-// Options are what a tracker works with. Only Resolve and Account may be nil.
+// Options are what a tracker works with. Only Resolve, Script and Account may be nil.
 type Options struct {
 	Records Records
 	Cluster string
@@ -30,6 +30,8 @@ type Options struct {
 	// It is bounded by ResolveTimeout.
 	Resolve        func(ctx context.Context, id slurm.JobID) (slurm.Job, error)
 	ResolveTimeout time.Duration
+	// Script asks Slurm for a job's script, up to a length; nil: nobody can.
+	Script func(ctx context.Context, id slurm.JobID, most int) (string, error)
 	// Account asks Slurm's accounting how jobs ended that Slurm itself doesn't
 	// know any more; nil: there is none.
 	Account Accounting

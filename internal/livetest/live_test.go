@@ -180,6 +180,9 @@ func TestASubmissionGetsATokenByWhichItsScriptIsKnownAtTheStart(t *testing.T) {
 	second := l.submit("sleep 1", "--gres=gpu:1", "-w", "n1", "-J", "another name\n|\"$(reboot)")
 	other := l.submit("sleep 2", "--gres=gpu:1", "-w", "n1", "-J", "one name")
 	cpus := l.submit("sleep 1", "-w", "n1")
+	l.signal("n1", syscall.SIGSTOP)
+	unheard := l.submit("sleep 1", "--gres=gpu:1", "-w", "n1", "-J", "a name that nobody heard")
+	l.signal("n1", syscall.SIGCONT)
 	workloads := make(map[int64]string)
 	for _, job := range []int64{first, second, other} {
 		l.ends(job, "COMPLETED")
@@ -188,20 +191,22 @@ func TestASubmissionGetsATokenByWhichItsScriptIsKnownAtTheStart(t *testing.T) {
 			t.Errorf("no token:\n%s", text)
 		}
 	}
-	l.recordedBy("n1", 3)
+	l.ends(unheard, "COMPLETED")
+	l.recordedBy("n1", 4)
 	if text := l.slurm("scontrol", "show", "job", name(cpus)); strings.Contains(text, "epplan:") {
 		t.Errorf("a job without GPUs got a token:\n%s", text)
 	}
 	l.undrained()
 	l.stopEPD("n1", os.Interrupt)
-	for _, job := range []int64{first, second, other} {
+	for _, job := range []int64{first, second, other, unheard} {
 		for _, o := range l.recorded("n1", job) {
 			workloads[job] = o.Workload
 		}
 	}
 	if workloads[first] == "" || workloads[first] != workloads[second] ||
-		workloads[first] == workloads[other] {
-		t.Errorf("workloads %v: want the script to tell, whatever the name", workloads)
+		workloads[first] != workloads[unheard] || workloads[first] == workloads[other] {
+		t.Errorf("workloads %v of %d, %d, %d and %d: want the script to tell, whatever the name", workloads,
+			first, second, unheard, other)
 	}
 }
 
