@@ -124,6 +124,15 @@ func (p *Profile) setFields() []field {
 	return slices.DeleteFunc(p.fields(), func(f field) bool { return absent[f.key] })
 }
 
+// Text is the profile as a table of a file that [ReadProfiles] reads.
+func (p *Profile) Text() string {
+	var out bytes.Buffer
+	writeTable(&out, "", "[[gpu]]", p.setFields(), func(out *bytes.Buffer, _ string, f field) {
+		out.WriteString(f.key + " = " + f.format() + "\n")
+	})
+	return out.String()
+}
+
 // WriteModels writes models as a file that [ReadModels] reads.
 func WriteModels(w io.Writer, models *Models) error {
 	var out bytes.Buffer

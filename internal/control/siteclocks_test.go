@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -111,6 +112,40 @@ func TestTheSitesClocksAreTheBaseOfChoicesAndNothingIsSetAbove(t *testing.T) {
 		}
 		if strings.Contains(d.Reason, "default clocks") || d.SiteClocks.Core != 1237 {
 			t.Errorf("job %d: %s; the site's clocks %v", d.Job, d.Reason, d.SiteClocks)
+		}
+	}
+}
+
+// Plans of the queue by somebody who hasn't the configuration, as epplan plan --from-slurm's, keep to it, too.
+func TestPlansOfTheQueueKeepToTheSitesClocks(t *testing.T) {
+	for _, most := range []float64{0, 1237, 1087} {
+		r := newRig(t, nil)
+		if most > 0 {
+			r.onSite(fmt.Sprintf("[live.site_clocks]\nV100 = %v\n", most))
+		}
+		for id := range slurm.JobID(6) {
+			r.run(id+1, coreBound())
+		}
+		pending := pendingAt(r.clock.read())
+		r.sync(fixedSlurm{
+			jobs: []slurm.Job{
+				pending(10, func(j *slurm.Job) { j.TRESPerNode = "gres/gpu:1" }),
+				pending(11, func(j *slurm.Job) { j.TRESPerNode, j.Name = "gres/gpu:4", "another" }),
+			},
+			nodes: []slurm.Node{within(gpuNode("n1", "gpu:v100:8", "IDLE"), "gpu")},
+		})
+		if text := r.queue(&operator).Profiles; most == 0 && text != "" ||
+			most > 0 && !strings.Contains(text, fmt.Sprintf("default_core_mhz = %v\n", most)) {
+			t.Errorf("site %v: %s", most, text)
+		}
+		p := planOf(t, r)
+		if len(p.Jobs) != 2 {
+			t.Fatalf("%+v", p.Jobs)
+		}
+		for i := range p.Jobs {
+			if core := float64(p.Jobs[i].Setting.Core); most > 0 && core > most { // 0: the site's
+				t.Errorf("site %v: planned %v", most, p.Jobs[i].Setting)
+			}
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -377,13 +376,18 @@ func (r *queueReader) modelsText() (string, error) {
 // draw, in plans of the queue.
 const assumedIdleW = 50
 
-// profilesText is GPU models whose clocks agents named and no profile does, other than by
-// an estimate, as a profiles file; empty without any. One that can't be said so is left out.
+// profilesText is GPU models as a profiles file, empty without any: those that the site limits, and those
+// whose clocks agents named and no profile does, other than by an estimate. One that can't be said so is left
+// out.
 func (r *queueReader) profilesText() string {
 	var b strings.Builder
 	for _, name := range r.names.Known {
-		text := r.profileText(name)
-		if _, err := config.ReadProfiles(strings.NewReader(text), ""); text != "" && err != nil {
+		p := r.profile(name)
+		if p == nil {
+			continue
+		}
+		text := p.Text()
+		if _, err := config.ReadProfiles(strings.NewReader(text), ""); err != nil {
 			r.options.Log.Warn("the clocks of a GPU model can't be listed", "gpu_model", name, "error", err)
 			continue
 		}
@@ -392,42 +396,35 @@ func (r *queueReader) profilesText() string {
 	return b.String()
 }
 
-// profileText is one GPU model as a table of a profiles file; empty where a profile has its clocks, or nobody
-// named them.
-func (r *queueReader) profileText(name string) string {
-	var b strings.Builder
-	seen, known := r.options.Clocks(name)
+// profile is what others don't know of a GPU model; nil: they know its profile, or nobody named its clocks.
+func (r *queueReader) profile(name string) *config.Profile {
 	p, err := r.set.Profiles.Lookup(name)
-	if !known || err == nil && (len(p.Clocks) > 0 && !slices.Contains(p.Estimate, "clocks") || p.Range != "") {
-		return ""
+	if err == nil && (len(p.Clocks) > 0 && !slices.Contains(p.Estimate, "clocks") || p.Range != "") {
+		if _, limited := r.set.Live.SiteClocks.Models[p.Name]; limited {
+			return p // without the clocks above
+		}
+		return nil
+	}
+	seen, known := r.options.Clocks(name)
+	if !known {
+		return nil
+	}
+	out := &config.Profile{
+		Name: name, IdleW: assumedIdleW, HostW: r.set.HostW(name), Default: seen.Base,
+		Source: "the device's own clocks; idle power assumed",
 	}
 	pairs := seen.Pairs
 	if err == nil {
-		pairs = plannedPairs(p, seen)
+		pairs, out.IdleW, out.Source = plannedPairs(p, seen), p.IdleW, "the device's own clocks"
 	}
-	idle, source := float64(assumedIdleW), "the device's own clocks; idle power assumed"
-	if err == nil {
-		idle, source = float64(p.IdleW), "the device's own clocks"
-	}
-	fmt.Fprintf(&b, "[[gpu]]\nname = %q\nidle_w = %v\nhost_w_per_gpu = %v\nsource = %q\n", name, idle,
-		float64(r.set.HostW(name)), source)
-	fmt.Fprintf(&b, "default_core_mhz = %v\ndefault_mem_mhz = %v\nclocks = [", float64(seen.Base.Core),
-		float64(seen.Base.Mem))
 	for i, pair := range pairs {
-		switch {
-		case i > 0 && pairs[i-1].Mem == pair.Mem:
-			fmt.Fprintf(&b, ", %v", float64(pair.Core))
-			continue
-		case i > 0:
-			b.WriteString("] }, ")
+		if i == 0 || pairs[i-1].Mem != pair.Mem {
+			out.Clocks = append(out.Clocks, config.ClockGroup{Mem: []dvfsmodel.MHz{pair.Mem}})
 		}
-		fmt.Fprintf(&b, "{ mem_mhz = [%v], core_mhz = [%v", float64(pair.Mem), float64(pair.Core))
+		last := &out.Clocks[len(out.Clocks)-1]
+		last.Core = append(last.Core, pair.Core)
 	}
-	if len(pairs) > 0 {
-		b.WriteString("] }")
-	}
-	b.WriteString("]\n")
-	return b.String()
+	return out
 }
 
 // plannedPairs are a device's clocks at the memory clocks that plans choose by the profile;
