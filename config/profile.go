@@ -78,9 +78,19 @@ type VoltagePoint struct {
 
 // Pairs lists the supported clocks that plans may choose one by one.
 func (p *Profile) Pairs() []dvfsmodel.Setting {
+	return p.pairs(func(g *ClockGroup) bool { return !g.Unplanned })
+}
+
+// SupportedPairs lists all supported clocks.
+func (p *Profile) SupportedPairs() []dvfsmodel.Setting {
+	return p.pairs(func(*ClockGroup) bool { return true })
+}
+
+func (p *Profile) pairs(of func(*ClockGroup) bool) []dvfsmodel.Setting {
 	var pairs []dvfsmodel.Setting
-	for _, g := range p.Clocks {
-		if g.Unplanned {
+	for i := range p.Clocks {
+		g := &p.Clocks[i]
+		if !of(g) {
 			continue
 		}
 		for _, mem := range g.Mem {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -57,10 +58,7 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 	}
 	job := forecast.JobOf(s, gpus, c.Jobs.Limit(s.Limit()), from.String())
 	expected := c.forecasts.Predict(job)
-	said = append(said, wishesDoubted(&wishes, s, c.Jobs.Nodes(), settings, now)...)
-	if above := decide.AboveSite(c.decider, &settings.Settings, &wishes, string(s.Partition)); above != "" {
-		said = append(said, above)
-	}
+	said = append(said, c.wishesDoubted(&wishes, s, settings, now)...)
 	if advice := c.adviseLimit(s, from, mode); advice != "" {
 		said = append(said, advice)
 	}
@@ -115,10 +113,10 @@ func nearestClocks(clocks []dvfsmodel.Setting, w *slurm.Wishes) (near dvfsmodel.
 	return near, off
 }
 
-// wishesDoubted says which of a user's wishes can be read and can hardly be met: clocks that no GPU model of
-// the partition has (without a model, of all that are known), and a deadline before the time limit is over.
-func wishesDoubted(
-	w *slurm.Wishes, s *slurm.Submission, nodes []slurm.Node, settings *Settings, now time.Time,
+// wishesDoubted says which of a user's wishes can be read and can hardly be met: clocks that no GPU has that
+// the job may get, and a deadline before the time limit is over.
+func (c *Controller) wishesDoubted(
+	w *slurm.Wishes, s *slurm.Submission, settings *Settings, now time.Time,
 ) (said []string) {
 	if limit, set := s.Limit().Duration(); set && !w.Deadline.IsZero() && now.Add(limit).After(w.Deadline) {
 		said = append(said, fmt.Sprintf("epplan:deadline: it is in %s, and the time limit is %s: "+
@@ -127,36 +125,63 @@ func wishesDoubted(
 	if !w.HasFixedClocks() {
 		return said
 	}
-	var models []string
-	for i := range nodes {
-		if s.Partition != "" && !slices.Contains(nodes[i].Partitions, string(s.Partition)) {
-			continue
-		}
-		for _, g := range nodes[i].Gres {
-			if g.Name == "gpu" && settings.Profiles.Find(g.Type) != nil {
-				models = append(models, settings.Profiles.Find(g.Type).Name)
-			}
-		}
+	if above := decide.AboveSite(c.decider, &settings.Settings, w, string(s.Partition)); above != "" {
+		return append(said, above)
 	}
-	inPartition := len(models) > 0
-	if !inPartition {
-		models = settings.Profiles.Names()
-	}
-	slices.Sort(models)
 	var nearest []string
-	for _, model := range slices.Compact(models) {
-		clocks := settings.Profiles.Find(model).Pairs()
+	for _, model := range c.modelsIn(string(s.Partition), settings) {
+		var clocks []dvfsmodel.Setting
+		if seen := c.decider.GPUs.Clocks(model); seen != nil {
+			clocks = seen.Pairs
+		} else if p := settings.Profiles.Find(model); p != nil {
+			clocks = p.SupportedPairs()
+		}
 		near, off := nearestClocks(clocks, w)
-		switch {
-		case off == 0, len(clocks) == 0 && inPartition: // it may have them
+		if off == 0 || len(clocks) == 0 { // it may have them
 			return said
-		case len(clocks) == 0:
-		case len(nearest) < maxNearest:
+		}
+		if len(nearest) < maxNearest {
 			nearest = append(nearest, fmt.Sprintf("%.0f,%.0f on %s", near.Core, near.Mem, model))
 		}
 	}
+	if len(nearest) == 0 {
+		return said
+	}
 	return append(said, fmt.Sprintf("epplan:fixed=%d: no GPU there has these clocks, so it runs at default "+
 		"ones; the nearest: %s", w.CoreMHz, strings.Join(nearest, ", ")))
+}
+
+// modelsIn are the GPU models in a partition ("": in any), as their agents name them, or else by the type that
+// Slurm has. Where that isn't known: all that agents name, or else all that have clocks.
+func (c *Controller) modelsIn(partition string, settings *Settings) []string {
+	names := c.Foresight.gpuNames(settings.Profiles)
+	found, untold := make(map[string]bool), make(map[string]bool)
+	nodes := c.Jobs.Nodes()
+	for i := range nodes {
+		n := &nodes[i]
+		if partition != "" && !slices.Contains(n.Partitions, partition) {
+			continue
+		}
+		if model := c.decider.GPUs.Of(n.Name); model != "" {
+			found[model] = true
+			continue
+		}
+		for _, g := range n.Gres {
+			if g.Name == "gpu" && !untold[g.Type] {
+				untold[g.Type] = true // nodes are many, and have few kinds of GPUs
+				found[names.NodeKind(n).GPUModel] = true
+			}
+		}
+	}
+	if len(found) > 0 {
+		return slices.Sorted(maps.Keys(found))
+	}
+	if models := c.decider.GPUs.Models(nil); len(models) > 0 {
+		return models
+	}
+	return slices.DeleteFunc(settings.Profiles.Names(), func(name string) bool {
+		return len(settings.Profiles.Find(name).Clocks) == 0
+	})
 }
 
 // maxNearest is how many GPU models a word to the user names.

@@ -2,10 +2,15 @@ package control
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
@@ -209,6 +214,47 @@ func TestAWorkloadIsLookedUpByIDAndSubmissionAndNeverByTheIDAlone(t *testing.T) 
 				t.Errorf("workload %q", got)
 			}
 		})
+	}
+}
+
+// Which GPUs a partition has, its agents say; else Slurm's types. Clocks that plans don't choose are GPUs', too.
+func TestFixedClocksAreDoubtedByTheGPUsThatTheJobMayGet(t *testing.T) {
+	r := newRig(t, nil)
+	t4 := config.BuiltinProfiles().Find("T4")
+	all := t4.SupportedPairs()
+	unplanned := all[slices.IndexFunc(all, func(s dvfsmodel.Setting) bool { return !slices.Contains(t4.Pairs(), s) })]
+	r.sync(fixedSlurm{nodes: []slurm.Node{
+		within(gpuNode("n1", "gpu:v100:8", "IDLE"), "gpu"), within(gpuNode("n2", "gpu:t4:8", "IDLE"), "gpu"),
+		within(gpuNode("n3", "gpu:t4:8", "IDLE"), "other"), within(gpuNode("n4", "gpu:8", "IDLE"), "untold"),
+	}})
+	doubted := func(partition string, core, mem dvfsmodel.MHz) string {
+		answer, err := r.Submit(t.Context(), &slurm.Submission{
+			Version: slurm.ProtocolVersion, UID: 1000, Name: "train", Partition: slurm.Hex(partition),
+			TRESPerNode: "gres:gpu:1", MinNodes: 1, Kind: "batch",
+			Comment: slurm.Hex(fmt.Sprintf("epplan:fixed=%v,%v", float64(core), float64(mem))),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(answer.Message)
+	}
+	if got := doubted("other", 1087, 877); !strings.Contains(got, "on T4") || strings.Contains(got, "V100") {
+		t.Errorf("a V100's clocks among T4s: %q", got)
+	}
+	for what, at := range map[string]struct {
+		partition string
+		pair      dvfsmodel.Setting
+	}{
+		"where no type is said":                {"untold", dvfsmodel.Setting{Core: 1087, Mem: 877}},
+		"of one of two kinds, no plan's clock": {"gpu", unplanned},
+	} {
+		if got := doubted(at.partition, at.pair.Core, at.pair.Mem); got != "" {
+			t.Errorf("%s: %q", what, got)
+		}
+	}
+	r.hear(&epdapi.NodeReport{Node: "n3", GPUs: []epdapi.NodeGPU{{GPU: epdapi.GPU{UUID: "GPU-0", Model: "V100"}}}})
+	if got := doubted("other", 1087, 877); got != "" {
+		t.Errorf("where an agent names a V100: %q", got)
 	}
 }
 

@@ -14,7 +14,7 @@ func TestWhatAJobTookIsInSlurmsAccounting(t *testing.T) {
 	})
 	job := l.locks(map[string]int{"n1": 1, "n2": 1}, 1,
 		func() int64 { return l.submit("sleep 2", "-N", "2", "--gres=gpu:1", fixed) })
-	const note = "a note of the site, x=1"
+	const note = "a note of the site"
 	l.slurm("scontrol", "update", "jobid="+name(job), "admincomment="+note)
 	l.ends(job, "COMPLETED")
 	l.recordedBy("n1", 2)

@@ -25,10 +25,10 @@ func TestAPrologThatNeverReachesEPDIsSeen(t *testing.T) {
 	l.slurm("scancel", name(cancelled))
 	l.within(patience, "Slurm has nothing to do", func() bool { return l.slurm("squeue", "-h") == "" })
 
-	// slurmd calls a Prolog that doesn't call epplan on n1, as where the program is missing.
-	was := l.read("hooks/prolog.sh")
+	// slurmd has a copy of the Prolog. On n1 it doesn't call epplan any more, as where the program is missing.
+	was := l.read("slurm/etc/prolog.sh")
 	broken := strings.Replace(was, "#!/bin/sh\n", "#!/bin/sh\n[ \"$SLURMD_NODENAME\" != n1 ] || exit 0\n", 1)
-	l.write("hooks/prolog.sh", broken, 0o755)
+	l.write("slurm/etc/prolog.sh", broken, 0o755)
 	missed := l.submit("sleep 5", "--gres=gpu:1", "-w", "n1")
 	fine := l.submit("sleep 5", "--gres=gpu:1", "-w", "n2")
 	l.within(patience, "the missing Prolog is counted",

@@ -218,13 +218,17 @@ func TestWithoutAControllerSubmissionsGoThroughAsTheyAre(t *testing.T) {
 	l.undrained()
 }
 
-func TestTwoJobsOnOneGPURunAtDefaultClocks(t *testing.T) {
+func TestJobsOnPartsOfAGPURunAtDefaultClocksAloneAndTogether(t *testing.T) {
 	l := startLab(t, enforce, "--shards", "2", "--gpus", "1")
 	submit := func() int64 { return l.submit(l.untilTold(), "--gres=shard:1", "-w", "n1", fixed) }
-	first := l.lockBy("n1", 1, submit)
+	first := submit()
+	l.eventually("one run is open", func() bool { return len(l.runs("n1")) == 1 })
 	second := submit()
-	l.eventually("both runs are open, at default clocks", func() bool {
-		return len(l.runs("n1")) == 2 && len(l.locked("n1")) == 0
+	l.eventually("both runs are open", func() bool {
+		if locked := l.locked("n1"); len(locked) > 0 {
+			t.Fatalf("locked: %v", locked)
+		}
+		return len(l.runs("n1")) == 2
 	})
 	l.completes(first)
 	l.eventually("one run is open", func() bool { return len(l.runs("n1")) == 1 })

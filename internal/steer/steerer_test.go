@@ -181,7 +181,7 @@ func TestAJobThatIsRequeuedGetsItsOwnNiceBack(t *testing.T) {
 	s := w.open(t)
 	step(t, s)
 	w.jobs[1].State.Base = slurm.Running
-	if r, err := s.UndoAll(t.Context()); err != nil || r != (steer.StepReport{Waiting: 1}) {
+	if r, err := s.UndoAll(t.Context()); err != nil || r != (steer.StepReport{Waiting: 1, Running: 1}) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	w.jobs[1].State.Base = slurm.Pending
