@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -128,7 +129,11 @@ func (c *Controller) wishesDoubted(
 	if above := decide.AboveSite(c.decider, &settings.Settings, w, string(s.Partition)); above != "" {
 		return append(said, above)
 	}
-	var nearest []string
+	type offer struct {
+		off  float64
+		text string
+	}
+	var offers []offer
 	for _, model := range c.modelsIn(string(s.Partition), settings) {
 		var clocks []dvfsmodel.Setting
 		if seen := c.decider.GPUs.Clocks(model); seen != nil {
@@ -140,48 +145,42 @@ func (c *Controller) wishesDoubted(
 		if off == 0 || len(clocks) == 0 { // it may have them
 			return said
 		}
-		if len(nearest) < maxNearest {
-			nearest = append(nearest, fmt.Sprintf("%.0f,%.0f on %s", near.Core, near.Mem, model))
-		}
+		offers = append(offers, offer{off, fmt.Sprintf("%.0f,%.0f on %s", near.Core, near.Mem, model)})
 	}
-	if len(nearest) == 0 {
-		return said
+	slices.SortStableFunc(offers, func(a, b offer) int { return cmp.Compare(a.off, b.off) })
+	nearest := make([]string, min(len(offers), maxNearest))
+	for i := range nearest {
+		nearest[i] = offers[i].text
 	}
 	return append(said, fmt.Sprintf("epplan:fixed=%d: no GPU there has these clocks, so it runs at default "+
 		"ones; the nearest: %s", w.CoreMHz, strings.Join(nearest, ", ")))
 }
 
-// modelsIn are the GPU models in a partition ("": in any), as their agents name them, or else by the type that
-// Slurm has. Where that isn't known: all that agents name, or else all that have clocks.
+// modelsIn are the GPU models in a partition ("": in any), as their agents name them; all that have clocks, too,
+// where an agent hasn't said.
 func (c *Controller) modelsIn(partition string, settings *Settings) []string {
-	names := c.Foresight.gpuNames(settings.Profiles)
-	found, untold := make(map[string]bool), make(map[string]bool)
+	found, told := make(map[string]bool), true
 	nodes := c.Jobs.Nodes()
 	for i := range nodes {
 		n := &nodes[i]
-		if partition != "" && !slices.Contains(n.Partitions, partition) {
+		if jobs.GPUsOfNode(n) == 0 || partition != "" && !slices.Contains(n.Partitions, partition) {
 			continue
 		}
-		if model := c.decider.GPUs.Of(n.Name); model != "" {
-			found[model] = true
-			continue
-		}
-		for _, g := range n.Gres {
-			if g.Name == "gpu" && !untold[g.Type] {
-				untold[g.Type] = true // nodes are many, and have few kinds of GPUs
-				found[names.NodeKind(n).GPUModel] = true
-			}
-		}
+		model := c.decider.GPUs.Of(n.Name)
+		told = told && model != ""
+		found[model] = true
 	}
-	if len(found) > 0 {
+	delete(found, "")
+	if told && len(found) > 0 {
 		return slices.Sorted(maps.Keys(found))
 	}
-	if models := c.decider.GPUs.Models(nil); len(models) > 0 {
-		return models
+	models := c.decider.GPUs.Models(nil)
+	for _, name := range settings.Profiles.Names() {
+		if len(settings.Profiles.Find(name).Clocks) > 0 && !slices.Contains(models, name) {
+			models = append(models, name)
+		}
 	}
-	return slices.DeleteFunc(settings.Profiles.Names(), func(name string) bool {
-		return len(settings.Profiles.Find(name).Clocks) == 0
-	})
+	return models
 }
 
 // maxNearest is how many GPU models a word to the user names.

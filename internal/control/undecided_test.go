@@ -217,44 +217,37 @@ func TestAWorkloadIsLookedUpByIDAndSubmissionAndNeverByTheIDAlone(t *testing.T) 
 	}
 }
 
-// Which GPUs a partition has, its agents say; else Slurm's types. Clocks that plans don't choose are GPUs', too.
+// Which GPUs a partition has, its agents say. Where one doesn't, it may have any; and clocks that plans don't
+// choose are a GPU's, too.
 func TestFixedClocksAreDoubtedByTheGPUsThatTheJobMayGet(t *testing.T) {
 	r := newRig(t, nil)
 	t4 := config.BuiltinProfiles().Find("T4")
 	all := t4.SupportedPairs()
 	unplanned := all[slices.IndexFunc(all, func(s dvfsmodel.Setting) bool { return !slices.Contains(t4.Pairs(), s) })]
 	r.sync(fixedSlurm{nodes: []slurm.Node{
-		within(gpuNode("n1", "gpu:v100:8", "IDLE"), "gpu"), within(gpuNode("n2", "gpu:t4:8", "IDLE"), "gpu"),
-		within(gpuNode("n3", "gpu:t4:8", "IDLE"), "other"), within(gpuNode("n4", "gpu:8", "IDLE"), "untold"),
+		within(gpuNode("n1", "gpu:t4:8", "IDLE"), "told"), within(gpuNode("n2", "gpu:t4:8", "IDLE"), "untold"),
+		within(gpuNode("n3", "gpu:t4:8", "IDLE"), "both"), within(gpuNode("n4", "gpu:t4:8", "IDLE"), "both"),
 	}})
-	doubted := func(partition string, core, mem dvfsmodel.MHz) string {
-		answer, err := r.Submit(t.Context(), &slurm.Submission{
-			Version: slurm.ProtocolVersion, UID: 1000, Name: "train", Partition: slurm.Hex(partition),
-			TRESPerNode: "gres:gpu:1", MinNodes: 1, Kind: "batch",
-			Comment: slurm.Hex(fmt.Sprintf("epplan:fixed=%v,%v", float64(core), float64(mem))),
-		})
-		if err != nil {
-			t.Fatal(err)
+	for node, model := range map[string]string{"n1": "T4", "n3": "T4", "n4": "V100"} {
+		r.hear(&epdapi.NodeReport{Node: node, GPUs: []epdapi.NodeGPU{{GPU: epdapi.GPU{UUID: "GPU-0", Model: model}}}})
+	}
+	for partition, doubted := range map[string]string{"told": "on T4", "untold": "", "both": ""} {
+		for pair, says := range map[dvfsmodel.Setting]string{
+			{Core: 1087, Mem: 877}: doubted, // a V100's
+			unplanned:              "",
+			{Core: 9999, Mem: 877}: "no GPU there has these clocks",
+		} {
+			answer, err := r.Submit(t.Context(), &slurm.Submission{
+				Version: slurm.ProtocolVersion, UID: 1000, Name: "train", Partition: slurm.Hex(partition),
+				TRESPerNode: "gres:gpu:1", MinNodes: 1, Kind: "batch",
+				Comment: slurm.Hex(fmt.Sprintf("epplan:fixed=%v,%v", float64(pair.Core), float64(pair.Mem))),
+			})
+			got := string(answer.Message)
+			if err != nil || (got == "") != (says == "") || !strings.Contains(got, says) ||
+				partition == "told" && strings.Contains(got, "V100") {
+				t.Errorf("%v in partition %s: %q, want %q; %v", pair, partition, got, says, err)
+			}
 		}
-		return string(answer.Message)
-	}
-	if got := doubted("other", 1087, 877); !strings.Contains(got, "on T4") || strings.Contains(got, "V100") {
-		t.Errorf("a V100's clocks among T4s: %q", got)
-	}
-	for what, at := range map[string]struct {
-		partition string
-		pair      dvfsmodel.Setting
-	}{
-		"where no type is said":                {"untold", dvfsmodel.Setting{Core: 1087, Mem: 877}},
-		"of one of two kinds, no plan's clock": {"gpu", unplanned},
-	} {
-		if got := doubted(at.partition, at.pair.Core, at.pair.Mem); got != "" {
-			t.Errorf("%s: %q", what, got)
-		}
-	}
-	r.hear(&epdapi.NodeReport{Node: "n3", GPUs: []epdapi.NodeGPU{{GPU: epdapi.GPU{UUID: "GPU-0", Model: "V100"}}}})
-	if got := doubted("other", 1087, 877); got != "" {
-		t.Errorf("where an agent names a V100: %q", got)
 	}
 }
 

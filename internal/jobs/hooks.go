@@ -32,7 +32,8 @@ type HookWatch struct {
 	missed  map[string]*epdapi.MissedProlog
 	noToken int64 // submissions without a token
 	tokens  int64
-	unheard []slurm.JobID // some of those without, where others have one
+	hears   bool          // some job has a token
+	unheard []slurm.JobID // jobs without one whose scripts are to be asked for
 }
 
 // jobNode is a job on one of its nodes.
@@ -141,23 +142,26 @@ const maxUnheard = 1000
 func (w *HookWatch) submitted(id slurm.JobID, job *Job) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.hears = w.hears || job.Token != ""; job.GPUs == 0 {
+		return
+	}
+	if job.Token == "" && len(w.unheard) < maxUnheard {
+		w.unheard = append(w.unheard, id)
+	}
 	switch {
-	case job.GPUs == 0 || job.Restarts() > 0 || timeOf(job.Submitted).Before(w.since.Add(Skew)):
+	case job.Restarts() > 0 || timeOf(job.Submitted).Before(w.since.Add(Skew)):
 	case job.Token == "":
 		w.noToken++
-		if len(w.unheard) < maxUnheard {
-			w.unheard = append(w.unheard, id)
-		}
 	default:
 		w.tokens++
 	}
 }
 
-// hears reports whether submissions come by job_submit.lua.
-func (w *HookWatch) hears() bool {
+// hearsSome reports whether submissions come by job_submit.lua.
+func (w *HookWatch) hearsSome() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.tokens > 0
+	return w.hears
 }
 
 // nextUnheard takes out a job whose submission wasn't heard of.

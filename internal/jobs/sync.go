@@ -226,7 +226,7 @@ func (t *Tracker) askScripts(ctx context.Context) {
 
 // withScript is a job with its script asked for, if its submission wasn't heard of where others' are.
 func (t *Tracker) withScript(ctx context.Context, id slurm.JobID, job *Job) *Job {
-	if job.Scripted || job.Token != "" || job.GPUs == 0 || t.options.Script == nil || !t.Hooks.hears() {
+	if job.Scripted || job.Token != "" || job.GPUs == 0 || t.options.Script == nil || !t.Hooks.hearsSome() {
 		return job
 	}
 	script, err := t.options.Script(ctx, id, slurm.HookScript)
