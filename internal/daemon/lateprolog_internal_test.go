@@ -140,3 +140,20 @@ func TestAnEpilogThatIsReadBeforeItsPrologEndsTheRunOnce(t *testing.T) {
 		})
 	}
 }
+
+// Else it would be at default clocks and without a record until the clock has caught up.
+func TestAJobThatComesBackAfterTheClockWasSetBackIsARun(t *testing.T) {
+	noded(t, lowered(), func(t *testing.T, d *AgentServer) {
+		t.Helper()
+		epilog := firstJob()
+		epilog.Kind = slurm.Epilog
+		d.epilog(t.Context(), epilog) // its Prolog came while there was no agent
+		sleep(remembered + time.Minute)
+		again := firstJob()
+		again.Deadline = epilog.Deadline - (3 * time.Hour).Milliseconds()
+		d.prolog(t.Context(), again)
+		if runs := d.options.Agent.State().Runs; len(runs) != 1 {
+			t.Errorf("runs %+v", runs)
+		}
+	})
+}
