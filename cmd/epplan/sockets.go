@@ -21,9 +21,9 @@ import (
 // first for those that everybody may use, the controller's first for those that
 // change it, this node's agent first for its state.
 var (
-	publicFirst     = []string{epdapi.PublicSocket, epdapi.ControllerSocket, epdapi.AgentSocket}
-	controllerFirst = []string{epdapi.ControllerSocket, epdapi.AgentSocket, epdapi.PublicSocket}
-	agentFirst      = []string{epdapi.AgentSocket, epdapi.ControllerSocket, epdapi.PublicSocket}
+	publicFirst     = append([]string{epdapi.PublicSocket, epdapi.ControllerSocket}, epdapi.AgentSockets()...)
+	controllerFirst = append(append([]string{epdapi.ControllerSocket}, epdapi.AgentSockets()...), epdapi.PublicSocket)
+	agentFirst      = append(epdapi.AgentSockets(), epdapi.ControllerSocket, epdapi.PublicSocket)
 )
 
 // anySocketFlag is --socket of commands that look for an epd themselves.
