@@ -92,8 +92,10 @@ func (h *holder) replayOne(ctx context.Context, uuid string, spare bool) Restore
 	}
 	entry, err := h.journal.read(uuid)
 	switch {
-	case err != nil && ignoreMissing(err) == nil:
+	case err != nil && ignoreMissing(err) == nil && (c == nil || c.journalled() == nil):
 		return Restored{UUID: uuid, Result: EntryRestored, Note: "meanwhile"}
+	case err != nil && ignoreMissing(err) == nil: // its removal failed half-way, or was somebody else's
+		entry = c.journalled()
 	case foreign && errors.Is(err, statedir.ErrForeign): // still: no run was locked meanwhile
 		return h.replayForeign(c, uuid, err, listed)
 	case err != nil:
@@ -250,6 +252,11 @@ func (h *holder) sweep(ctx context.Context) (Report, error) {
 	names, foreign, err := liveFiles(h.journal.folder, false)
 	if err != nil {
 		return Report{}, fmt.Errorf("read the journal: %w", err)
+	}
+	for _, c := range h.gpus.all() {
+		if c.journalled() != nil && !slices.Contains(names, c.uuid) {
+			names = append(names, c.uuid)
+		}
 	}
 	var report Report
 	opened := false
