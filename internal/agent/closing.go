@@ -149,7 +149,9 @@ func (s *RunSet) close(id string, how runEnd) (runFile, error) {
 }
 
 // settle makes an outcome that of the run. The caller holds the set's mu.
-func (r *openRun) settle(outcome *Outcome) { r.file.Outcome, r.file.Run.Started = outcome, outcome.Started }
+func (r *openRun) settle(outcome *Outcome) {
+	r.file.Outcome, r.file.Run.Started = outcome, outcome.Started
+}
 
 // EndedAt corrects the end of a run that [Agent.End] closed, once: its job had ended
 // some time before, as Slurm's clock has it, to the second. Only what was measured up

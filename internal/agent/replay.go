@@ -62,11 +62,12 @@ func (h *holder) replay(ctx context.Context, uuids []string) (Report, error) {
 	if err != nil {
 		report.Notes = append(report.Notes, err.Error())
 	}
-	for _, uuid := range names {
-		if len(uuids) == 0 || slices.Contains(uuids, uuid) {
-			report.GPUs = append(report.GPUs, h.replayOne(ctx, uuid, false))
-		}
-	}
+	wanted := slices.DeleteFunc(slices.Clone(names), func(uuid string) bool {
+		return len(uuids) > 0 && !slices.Contains(uuids, uuid)
+	})
+	results := make([]Restored, len(wanted))
+	h.gpus.atOnce(len(wanted), func(i int) { results[i] = h.replayOne(ctx, wanted[i], false) })
+	report.GPUs = append(report.GPUs, results...)
 	h.replayed.Store(true)
 	return report, h.replayLost(ctx, names)
 }
@@ -154,12 +155,13 @@ func (h *holder) replayUnread(c *managedGPU, uuid string, err error) Restored {
 
 // replayLost gives back what baselines name of GPUs whose entries are gone.
 func (h *holder) replayLost(ctx context.Context, names []string) error {
-	var errs []error
-	for _, c := range h.gpus.all() {
+	cards := h.gpus.all()
+	errs := make([]error, len(cards))
+	h.gpus.sideBySide(cards, func(i int, c *managedGPU) {
 		if !c.ownedByTwin && !slices.Contains(names, c.uuid) {
-			errs = append(errs, c.inTurn(ctx, h.giveBackLost))
+			errs[i] = c.inTurn(ctx, h.giveBackLost)
 		}
-	}
+	})
 	return errors.Join(errs...)
 }
 

@@ -21,7 +21,7 @@ var spoilings = map[string]func(path string) error{
 	"a folder": func(path string) error {
 		return errors.Join(os.Remove(path), os.Mkdir(path, 0o700), os.WriteFile(path+"/x", nil, 0o600))
 	},
-	"a link": func(path string) error { return errors.Join(os.Remove(path), os.Symlink("/dev/zero", path)) },
+	"a link":    func(path string) error { return errors.Join(os.Remove(path), os.Symlink("/dev/zero", path)) },
 	"another's": func(path string) error { return os.Chmod(path, 0o666) },
 }
 
