@@ -27,8 +27,6 @@ type managedGPU struct {
 	// never held longer than bounded calls and the journal's file take.
 	turn chan struct{}
 
-	ground ground // what it is at without runs
-
 	mu    sync.Mutex   // guards what follows
 	dev   gpu.Device   // the handle
 	id    gpu.Identity // as of the handle
@@ -36,6 +34,7 @@ type managedGPU struct {
 	hung  int          // calls that haven't come back in time
 	lost  bool         // the handle's GPU fell off the bus
 
+	ground       ground         // what it is at without runs
 	entry        *Entry         // in the journal; nil: nothing is locked by us
 	isEntryTrue  bool           // the clocks are known to be as the entry says
 	isExact      bool           // and exactly so, also while the GPU has nothing to do
@@ -89,10 +88,10 @@ func (c *managedGPU) releaseTurn() { <-c.turn }
 // reopen gives the card a new handle, after the driver was reloaded or the GPU
 // came back.
 func (c *managedGPU) reopen(dev gpu.Device) {
-	c.ground.reopened()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.dev, c.id, c.table, c.lost, c.without = dev, dev.Identity(), nil, false, 0
+	c.ground.siteSet, c.ground.asked = siteClocks{}, false
 }
 
 // identity is the card's, as of when it was opened last: a driver that was reloaded
@@ -386,35 +385,31 @@ func (c *managedGPU) state() GPUState {
 	}
 }
 
-// ground is what is known of a GPU without runs.
+// ground is what is known of a GPU without runs. The GPU's mu guards it.
 type ground struct {
-	mu      sync.Mutex
 	base    *baseline     // as read or written last; nil: neither yet
 	asked   bool          // the driver told, since the GPU's handle was opened
 	limit   dvfsmodel.MHz // the clock that the GPU never exceeds, of this or a former agent; 0: none
 	siteSet siteClocks    // the site's clocks that were set with the GPU's handle
 }
 
-func (g *ground) baseline() *baseline {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.base
+// onGround returns what is known of the card without runs.
+func (c *managedGPU) onGround() ground {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ground
 }
 
-func (g *ground) setBaseline(b *baseline) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.base == nil {
-		g.limit = b.Suspected
-	}
-	g.base = b
+// noteGround notes something of it.
+func (c *managedGPU) noteGround(note func(*ground)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	note(&c.ground)
 }
 
 // suspect notes which clock the GPU never exceeds; 0: none is known. What is on file is kept until a higher
 // clock is seen.
-func (g *ground) suspect(limit dvfsmodel.MHz, seen dvfsmodel.MHz) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (g *ground) suspect(limit, seen dvfsmodel.MHz) {
 	if limit > 0 || seen > g.limit {
 		g.limit = limit
 	}
@@ -422,49 +417,16 @@ func (g *ground) suspect(limit dvfsmodel.MHz, seen dvfsmodel.MHz) {
 
 // suspected returns the clock that the GPU never exceeds although the site told of no limit, 0 for none.
 func (g *ground) suspected() dvfsmodel.MHz {
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	if g.siteSet.Core > 0 {
 		return 0
 	}
 	return g.limit
 }
 
-func (g *ground) site() siteClocks {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.siteSet
-}
-
-func (g *ground) setSite(s siteClocks) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.siteSet = s
-}
-
-// reopened notes that the GPU has a new handle: its driver may have been reloaded.
-func (g *ground) reopened() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.siteSet, g.asked = siteClocks{}, false
-}
-
-func (g *ground) setAsked() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.asked = true
-}
-
-func (g *ground) isAsked() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.asked
-}
-
 // unsure returns which value was found of which nobody knows who set it.
 func (g *ground) unsure() string {
-	if b := g.baseline(); b != nil {
-		return b.Unsure
+	if g.base == nil {
+		return ""
 	}
-	return ""
+	return g.base.Unsure
 }

@@ -185,9 +185,10 @@ func (h *holder) settle(c *managedGPU) error {
 
 // isSettled reports whether there is nothing to do for a GPU without an entry.
 func (h *holder) isSettled(c *managedGPU) bool {
-	b, want := c.ground.baseline(), h.base.siteOf(c)
-	return b != nil && c.ground.isAsked() && b.set == nil && b.Site == want && c.ground.site() == want &&
-		b.Suspected == c.ground.suspected()
+	want, now := h.base.siteOf(c), c.onGround()
+	b := now.base
+	return b != nil && now.asked && b.set == nil && b.Site == want && now.siteSet == want &&
+		b.Suspected == now.suspected()
 }
 
 // giveBackLost gives back what a baseline names of a GPU whose entry is gone. The caller has the GPU's turn.
@@ -211,7 +212,7 @@ func (h *holder) setSite(c *managedGPU) error {
 		return err
 	}
 	before := b.Site
-	if want == before && c.ground.site() == want {
+	if want == before && c.onGround().siteSet == want {
 		return nil
 	}
 	b.Site = siteClocks{Core: cmp.Or(want.Core, before.Core), Mem: cmp.Or(want.Mem, before.Mem)}
@@ -226,7 +227,7 @@ func (h *holder) setSite(c *managedGPU) error {
 			return err
 		}
 	}
-	c.ground.setSite(want)
+	c.noteGround(func(g *ground) { g.siteSet = want })
 	b.Site = want
 	return h.base.write(c, b)
 }

@@ -90,6 +90,7 @@ type AgentServer struct {
 	waiting  *latePrologs
 	order    *hookOrder
 	prologs  recentPrologs
+	rest     time.Duration // until the controller is told again how the node fares
 
 	mu       sync.Mutex
 	stopping bool // no Prolog is begun any more
@@ -136,7 +137,7 @@ func (d *AgentServer) Start(ctx context.Context) {
 		d.options.Log.Info("journal entry replayed", "gpu", g.UUID, "fate", string(g.Result), "note", g.Note)
 	}
 	if d.options.Control != nil {
-		d.report(ctx) // its answer has the site's clocks
+		d.rest = d.report(ctx) // its answer has the site's clocks
 	}
 }
 
