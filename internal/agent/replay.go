@@ -172,7 +172,14 @@ func (h *holder) settle(c *managedGPU) error {
 		return nil
 	}
 	if h.isSettled(c) {
-		return nil
+		if c.onGround().siteSet == (siteClocks{}) {
+			return nil
+		}
+		// A driver that was reloaded, or a GPU that was lost, has forgotten them and says so when it is asked.
+		_, _ = callRenewed(h.gpus, func() (gpu.Sharing, error) { return call(c, gpu.Device.Sharing) })
+		if h.isSettled(c) {
+			return nil
+		}
 	}
 	if err := h.giveBackLost(c); err != nil {
 		return err
