@@ -226,7 +226,7 @@ func (s *GPUSet) sideBySide(cards []*managedGPU, do func(i int, c *managedGPU)) 
 	s.atOnce(len(cards), func(i int) { do(i, cards[i]) })
 }
 
-// atOnce does something with n things at the same time, as far as as many GPUs may be called.
+// atOnce does something n times at once, but no more often than GPUs may be called.
 func (s *GPUSet) atOnce(n int, do func(i int)) {
 	var group errgroup.Group
 	group.SetLimit(s.maxParallel)
@@ -304,7 +304,9 @@ func CallGPU[T any](s *GPUSet, uuid string, what func(gpu.Device) (T, error)) (T
 
 // CallGPUs is [CallGPU] for several GPUs side by side, in their order: ones whose driver hangs take no longer
 // than one.
-func CallGPUs[T any](s *GPUSet, uuids []string, what func(gpu.Device) (T, error)) (answers []T, errs []error) {
+func CallGPUs[T any](
+	s *GPUSet, uuids []string, what func(gpu.Device) (T, error),
+) (answers []T, errs []error) {
 	answers, errs = make([]T, len(uuids)), make([]error, len(uuids))
 	s.atOnce(len(uuids), func(i int) { answers[i], errs[i] = CallGPU(s, uuids[i], what) })
 	return answers, errs

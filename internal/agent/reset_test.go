@@ -14,12 +14,14 @@ var atCeiling = dvfsmodel.Setting{Core: 1700}
 
 func TestTheSitesClocksAreSetAgainAfterAReset(t *testing.T) {
 	for name, reset := range map[string]func(h *host, a *agent.Agent) error{
-		"the driver is reloaded": func(h *host, a *agent.Agent) error { return h.sims[0].InjectFault(gpu.FaultReload) },
+		"the driver is reloaded": func(h *host, _ *agent.Agent) error {
+			return h.sims[0].InjectFault(gpu.FaultReload)
+		},
 		"somebody resets clocks": func(h *host, a *agent.Agent) error {
 			apply(h, a, "r1", 1, free, 0) // a job that opted out
 			return errors.Join(h.sims[0].Run(anyWork), h.sims[0].Release(gpu.CoreClock))
 		},
-		"the GPU is lost and back": func(h *host, a *agent.Agent) error {
+		"the GPU is lost and back": func(h *host, _ *agent.Agent) error {
 			if err := h.sims[0].InjectFault(gpu.FaultLost); err != nil {
 				return err
 			}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,51 +62,57 @@ func TestAFileThatIsSpoiltUnderARunningAgentLeavesNothingSetAndRaisesNoLimit(t *
 		} {
 			for then, follow := range afterwards {
 				t.Run(strings.Join([]string{file, how, then}, ", "), func(t *testing.T) {
-					h, dir := newHost(t, twoGPUs), t.TempDir()
-					open := func(name string) *agent.Folder {
-						f, err := agent.OpenFolder(filepath.Join(dir, name))
-						if err != nil {
-							t.Fatal(err)
-						}
-						return f
-					}
-					h.options = func(o *agent.Options) { o.Journal, o.Runs, o.Grace = open("journal"), open("runs"), 1 }
-					h.site = []dvfsmodel.Watt{200, 210}
-					for i, w := range h.site {
-						h.limit(i, w)
-					}
+					h, dir := hostOnDisk(t)
 					a := h.started()
 					apply(h, a, "r1", 1, slow, 0)
-					if h.locked(0) != slow {
-						t.Fatalf("locked at %v", h.locked(0))
-					}
+					h.wantLocked(slow)
 					if err := spoil(filepath.Join(dir, name(h.uuids[0]))); err != nil {
 						t.Fatal(err)
 					}
 					a = follow(h, a)
 					end(a, 1)
 					_, _ = a.Sweep(t.Context(), ignoreMissing, ignoreMissing)
-					h.wantLocked(free)
-					h.wantLimits("after the end", h.site...)
+					h.wantAtSite(dir, "after the end")
 					if got, err := a.Apply(t.Context(), h.run("next", 9, slow, 0)); err != nil || !got.Locked {
 						t.Errorf("the next run: %+v, %v", got, err)
 					}
 					end(a, 9)
-					h.wantLocked(free)
-					h.wantLimits("after the next run's end", h.site...)
-					if left, _ := filepath.Glob(dir + "/journal/*.json"); len(left) > 0 {
-						t.Errorf("left in the journal: %v", left)
-					}
-					if left := a.State().Runs; len(left) > 0 {
-						for _, r := range left {
-							if !r.Ended {
-								t.Errorf("left open: %+v", r)
-							}
-						}
+					h.wantAtSite(dir, "after the next run's end")
+					if left := a.State().Runs; slices.ContainsFunc(left, func(r agent.RunState) bool { return !r.Ended }) {
+						t.Errorf("left open: %+v", left)
 					}
 				})
 			}
 		}
+	}
+}
+
+// hostOnDisk is a host at a site's power limits whose journal and runs are in a folder.
+func hostOnDisk(t *testing.T) (h *host, dir string) {
+	t.Helper()
+	h, dir = newHost(t, twoGPUs), t.TempDir()
+	open := func(name string) *agent.Folder {
+		f, err := agent.OpenFolder(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	h.options = func(o *agent.Options) { o.Journal, o.Runs, o.Grace = open("journal"), open("runs"), 1 }
+	h.site = []dvfsmodel.Watt{200, 210}
+	for i, w := range h.site {
+		h.limit(i, w)
+	}
+	return h, dir
+}
+
+// wantAtSite fails unless the GPUs are free, at the site's limits, and in no entry.
+func (h *host) wantAtSite(dir, when string) {
+	h.t.Helper()
+	h.wantLocked(free, free)
+	h.wantLimits(when, h.site...)
+	if left, err := filepath.Glob(dir + "/journal/*.json"); err != nil || len(left) > 0 {
+		h.t.Errorf("%s: left in the journal: %v, %v", when, left, err)
 	}
 }
 

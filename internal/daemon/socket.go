@@ -55,7 +55,7 @@ func Listen(ctx context.Context, path string, mode os.FileMode) (net.Listener, e
 // chmodSocket gives a socket its permissions, and nothing that somebody put in its place: the folder may be
 // another user's.
 func chmodSocket(path string, mode os.FileMode) error {
-	f, err := os.OpenFile(path, unix.O_PATH|unix.O_NOFOLLOW, 0)
+	f, err := os.OpenFile(filepath.Clean(path), unix.O_PATH|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return err
 	}

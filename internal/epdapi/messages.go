@@ -30,10 +30,12 @@ const formerAgentSocket = "/run/epplan/agent.sock"
 // AgentSockets lists where an agent may listen, unless told otherwise. The former place counts only where
 // nobody but root could put a socket.
 func AgentSockets() []string {
-	if _, err := os.Lstat(formerAgentSocket); err != nil || statedir.CheckFor(path.Dir(formerAgentSocket), 0) != nil {
-		return []string{AgentSocket}
+	sockets := []string{AgentSocket}
+	_, err := os.Lstat(formerAgentSocket)
+	if err == nil && statedir.CheckFor(path.Dir(formerAgentSocket), 0) == nil {
+		sockets = append(sockets, formerAgentSocket)
 	}
-	return []string{AgentSocket, formerAgentSocket}
+	return slices.Clip(sockets)
 }
 
 // Paths of the interface. Hooks and restoring are for root alone.

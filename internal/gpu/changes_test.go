@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// changes are all that is asked of NVML that changes a GPU. Application clocks, persistence, compute mode, ECC
-// and MIG are an administrator's: they are neither set nor reset.
+// changes are all that is asked of NVML that changes a GPU. Application clocks, persistence, compute mode,
+// ECC and MIG are an administrator's: they are neither set nor reset.
 var changes = []string{
 	"ResetGpuLockedClocks", "ResetMemoryLockedClocks", "SetGpuLockedClocks", "SetMemoryLockedClocks",
 	"SetPowerManagementLimit", "WorkloadPowerProfileClearRequestedProfiles",

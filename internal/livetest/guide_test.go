@@ -88,7 +88,9 @@ func (g *guideLab) names(table map[string]string) {
 		there, back = append(there, page, here), append(back, here, page)
 	}
 	g.real, g.page = strings.NewReplacer(there...), strings.NewReplacer(back...)
-	g.env = map[string]string{"# ": "-agent/agent", "node# ": "-agent/agent", "head# ": "/controller", "$ ": "/submit"}
+	g.env = map[string]string{
+		"# ": "-agent/agent", "node# ": "-agent/agent", "head# ": "/controller", "$ ": "/submit",
+	}
 }
 
 // site is what a site has that wants its nodes to sleep: programs that switch

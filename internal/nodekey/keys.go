@@ -218,8 +218,8 @@ func (k *Keys) checkFresh(c *munge.Credential, signature []byte) error {
 	return seen.add(string(signature), c.Decoded)
 }
 
-// believedSince returns since when no credential that counts can have been used unseen. If the clock was set back,
-// that begins anew: what was used before, and is forgotten, may be young again. The caller holds mu.
+// believedSince returns since when no credential that counts can have been used unseen. If the clock was set
+// back, that begins anew: what was used before, and is forgotten, may be young again. The caller holds mu.
 func (k *Keys) believedSince(now time.Time) time.Time {
 	if k.last.Sub(now) > maxAhead {
 		k.started, k.last = now, now
