@@ -34,7 +34,7 @@ func SiteInBaselines(folder FS) func(gpu.Identity) (dvfsmodel.Setting, bool) {
 // of returns what is known of a GPU without epd: as read or written last. Of another boot only the
 // site's clocks count.
 func (s *baselines) of(c *managedGPU) (baseline, error) {
-	if known := c.onGround().base; known != nil {
+	if known := c.ground.now().base; known != nil {
 		return *known, nil
 	}
 	b, err := s.journal.readBaseline(c.uuid)
@@ -44,20 +44,20 @@ func (s *baselines) of(c *managedGPU) (baseline, error) {
 	if b.Boot != "" && s.boot != "" && b.Boot != s.boot {
 		b = &baseline{Schema: schema, UUID: c.uuid, Site: b.Site}
 	}
-	c.noteGround(func(g *ground) { g.base, g.limit = b, cmp.Or(g.limit, b.Suspected) })
+	c.ground.note(func(g *groundState) { g.base, g.limit = b, cmp.Or(g.limit, b.Suspected) })
 	return *b, nil
 }
 
 // write writes a baseline of this boot down, unless it is as written last.
 func (s *baselines) write(c *managedGPU, b baseline) error {
 	b.Boot, b.Driver = s.boot, s.driver
-	if known := c.onGround().base; known != nil && known.isSame(&b) {
+	if known := c.ground.now().base; known != nil && known.isSame(&b) {
 		return nil
 	}
 	if err := s.journal.putBaseline(&b); err != nil {
 		return err
 	}
-	c.noteGround(func(g *ground) { g.base = &b })
+	c.ground.note(func(g *groundState) { g.base = &b })
 	return nil
 }
 
@@ -146,7 +146,7 @@ func (s *baselines) noteTold(c *managedGPU) error {
 
 // writeTold writes a baseline down with what the driver tells.
 func (s *baselines) writeTold(c *managedGPU, b baseline, told map[string]gpu.Value) error {
-	c.noteGround(func(g *ground) { b.Told, b.Suspected, g.asked = told, g.suspected(), true })
+	c.ground.note(func(g *groundState) { b.Told, b.Suspected, g.asked = told, g.suspected(), true })
 	return s.write(c, b)
 }
 

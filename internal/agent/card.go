@@ -27,6 +27,8 @@ type managedGPU struct {
 	// never held longer than bounded calls and the journal's file take.
 	turn chan struct{}
 
+	ground ground // what it is at without runs
+
 	mu    sync.Mutex   // guards what follows
 	dev   gpu.Device   // the handle
 	id    gpu.Identity // as of the handle
@@ -34,7 +36,6 @@ type managedGPU struct {
 	hung  int          // calls that haven't come back in time
 	lost  bool         // the handle's GPU fell off the bus
 
-	ground       ground         // what it is at without runs
 	entry        *Entry         // in the journal; nil: nothing is locked by us
 	isEntryTrue  bool           // the clocks are known to be as the entry says
 	isExact      bool           // and exactly so, also while the GPU has nothing to do
@@ -88,10 +89,10 @@ func (c *managedGPU) releaseTurn() { <-c.turn }
 // reopen gives the card a new handle, after the driver was reloaded or the GPU
 // came back.
 func (c *managedGPU) reopen(dev gpu.Device) {
+	c.ground.note(func(g *groundState) { g.siteSet, g.asked = siteClocks{}, false })
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.dev, c.id, c.table, c.lost, c.without = dev, dev.Identity(), nil, false, 0
-	c.ground.siteSet, c.ground.asked = siteClocks{}, false
 }
 
 // identity is the card's, as of when it was opened last: a driver that was reloaded
@@ -378,45 +379,52 @@ type GPUState struct {
 func (c *managedGPU) state() GPUState {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	ground := c.ground.now()
 	return GPUState{
 		Identity: c.id, Lost: c.lost, Entry: c.entry, Writes: c.writes, Stuck: c.hung > 0,
-		ExternalChange: c.externalChange, Refused: c.refused, Unsure: c.ground.unsure(),
-		Suspected: c.ground.suspected(),
+		ExternalChange: c.externalChange, Refused: c.refused, Unsure: ground.unsure(),
+		Suspected: ground.suspected(),
 	}
 }
 
-// ground is what is known of a GPU without runs. The GPU's mu guards it.
+// ground is what is known of a GPU without runs, under a lock of its own.
 type ground struct {
+	mu sync.Mutex
+	is groundState
+}
+
+// groundState is what is known of a GPU without runs.
+type groundState struct {
 	base    *baseline     // as read or written last; nil: neither yet
 	asked   bool          // the driver told, since the GPU's handle was opened
 	limit   dvfsmodel.MHz // the clock that the GPU never exceeds, of this or a former agent; 0: none
 	siteSet siteClocks    // the site's clocks that were set with the GPU's handle
 }
 
-// onGround returns what is known of the card without runs.
-func (c *managedGPU) onGround() ground {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.ground
+// now returns what is known.
+func (g *ground) now() groundState {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.is
 }
 
-// noteGround notes something of it.
-func (c *managedGPU) noteGround(note func(*ground)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	note(&c.ground)
+// note notes something.
+func (g *ground) note(what func(*groundState)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	what(&g.is)
 }
 
 // suspect notes which clock the GPU never exceeds; 0: none is known. What is on file is kept until a higher
 // clock is seen.
-func (g *ground) suspect(limit, seen dvfsmodel.MHz) {
+func (g *groundState) suspect(limit, seen dvfsmodel.MHz) {
 	if limit > 0 || seen > g.limit {
 		g.limit = limit
 	}
 }
 
 // suspected returns the clock that the GPU never exceeds although the site told of no limit, 0 for none.
-func (g *ground) suspected() dvfsmodel.MHz {
+func (g *groundState) suspected() dvfsmodel.MHz {
 	if g.siteSet.Core > 0 {
 		return 0
 	}
@@ -424,7 +432,7 @@ func (g *ground) suspected() dvfsmodel.MHz {
 }
 
 // unsure returns which value was found of which nobody knows who set it.
-func (g *ground) unsure() string {
+func (g *groundState) unsure() string {
 	if g.base == nil {
 		return ""
 	}

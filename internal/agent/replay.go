@@ -172,7 +172,7 @@ func (h *holder) settle(c *managedGPU) error {
 		return nil
 	}
 	if h.isSettled(c) {
-		if c.onGround().siteSet == (siteClocks{}) {
+		if c.ground.now().siteSet == (siteClocks{}) {
 			return nil
 		}
 		// A driver that was reloaded, or a GPU that was lost, has forgotten them and says so when it is asked.
@@ -192,7 +192,7 @@ func (h *holder) settle(c *managedGPU) error {
 
 // isSettled reports whether there is nothing to do for a GPU without an entry.
 func (h *holder) isSettled(c *managedGPU) bool {
-	want, now := h.base.siteOf(c), c.onGround()
+	want, now := h.base.siteOf(c), c.ground.now()
 	b := now.base
 	return b != nil && now.asked && b.set == nil && b.Site == want && now.siteSet == want &&
 		b.Suspected == now.suspected()
@@ -219,7 +219,7 @@ func (h *holder) setSite(c *managedGPU) error {
 		return err
 	}
 	before := b.Site
-	if want == before && c.onGround().siteSet == want {
+	if want == before && c.ground.now().siteSet == want {
 		return nil
 	}
 	b.Site = siteClocks{Core: cmp.Or(want.Core, before.Core), Mem: cmp.Or(want.Mem, before.Mem)}
@@ -234,7 +234,7 @@ func (h *holder) setSite(c *managedGPU) error {
 			return err
 		}
 	}
-	c.noteGround(func(g *ground) { g.siteSet = want })
+	c.ground.note(func(g *groundState) { g.siteSet = want })
 	b.Site = want
 	return h.base.write(c, b)
 }
