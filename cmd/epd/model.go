@@ -64,7 +64,7 @@ const askTime = 10 * time.Second
 
 // askEPD asks the running epd.
 func askEPD[T any](c *cli.Context, question func(context.Context, *epdapi.Client) (T, error)) (T, error) {
-	sockets := []string{epdapi.ControllerSocket, epdapi.AgentSocket}
+	sockets := append([]string{epdapi.ControllerSocket}, epdapi.AgentSockets()...)
 	if path := c.String("socket"); path != "" {
 		sockets = []string{path}
 	}

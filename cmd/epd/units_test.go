@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/testkit/shareddata"
 )
 
@@ -127,7 +129,10 @@ func TestTheUnitsGiveBackClocksAndQueueAndKeepEPDRunning(t *testing.T) {
 				}
 			}
 		} else {
-			want["Service.RuntimeDirectory"] = "epplan " + strings.TrimPrefix(gpuClaims, "/run/")
+			// The controller's user mustn't own the folder of the agent's socket.
+			agents := strings.TrimPrefix(path.Dir(epdapi.AgentSocket), "/run/") + " " +
+				strings.TrimPrefix(gpuClaims, "/run/")
+			want["Service.RuntimeDirectory"] = map[string]string{"epd-agent": agents, "epd": "epplan " + agents}[name]
 			want["Service.StateDirectory"] = "epplan"
 			for _, key := range []string{
 				"PrivateDevices", "ProtectClock", "DevicePolicy", "DeviceAllow",

@@ -61,7 +61,7 @@ func runHook(ctx context.Context, t *terminal, work func(context.Context) error)
 
 func socketFlag() cli.Flag {
 	return &cli.StringFlag{
-		Name: "socket", Usage: "`PATH` of epd's socket", Value: epdapi.AgentSocket,
+		Name: "socket", Usage: "`PATH` of epd's socket", DefaultText: epdapi.AgentSocket,
 		EnvVars: []string{"EPPLAN_SOCKET"},
 	}
 }
@@ -73,7 +73,7 @@ func prologCommand(t *terminal) *cli.Command {
 		Description: "Reads the environment that slurmd gives a Prolog. Ends within 2 s and with status 0, whatever happens:\n" +
 			"no answer means default clocks. Install it with a line at the end of the site's Prolog, or as a further one\n" +
 			"that runs last: what comes after it is booked to the job.\n" +
-			"Example: epplan prolog --socket /run/epplan/agent.sock",
+			"Example: epplan prolog --socket /run/epplan-agent/agent.sock",
 		Flags:  []cli.Flag{socketFlag(), dryrun.Flag()},
 		Action: func(c *cli.Context) error { return callHook(t, c, slurm.Prolog) },
 	}
@@ -87,7 +87,7 @@ func epilogCommand(t *terminal) *cli.Command {
 			"restore gives all clocks\n" +
 			"of the node back by the journal alone. Ends within 2 s and with status 0, whatever happens. Install it with a\n" +
 			"line at the beginning of the site's Epilog, or as a further one that runs first: the clocks stay until then.\n" +
-			"Example: epplan epilog --socket /run/epplan/agent.sock --journal /var/lib/epplan/journal",
+			"Example: epplan epilog --socket /run/epplan-agent/agent.sock --journal /var/lib/epplan/journal",
 		Flags: append([]cli.Flag{socketFlag(), dryrun.Flag()}, restoreFlags()...),
 		Action: func(c *cli.Context) error {
 			err := callHook(t, c, slurm.Epilog)
@@ -119,7 +119,7 @@ func callHook(t *terminal, c *cli.Context, kind slurm.Hook) error {
 	if stop, err := dryRunHook(c, &event); stop {
 		return err
 	}
-	answer, err := epdapi.New(c.String("socket")).Hook(ctx, &event)
+	answer, err := epdapi.NewAgent(c.String("socket")).Hook(ctx, &event)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errEpdIdle, err)
 	}
@@ -164,7 +164,7 @@ func runRestore(t *terminal, c *cli.Context) error {
 	if stop, err := dryRunRestore(ctx, t, c); stop {
 		return err
 	}
-	answer, err := epdapi.New(c.String("socket")).Restore(ctx, &epdapi.RestoreRequest{})
+	answer, err := epdapi.NewAgent(c.String("socket")).Restore(ctx, &epdapi.RestoreRequest{})
 	if errors.Is(err, epdapi.ErrUnreachable) {
 		t.message("warning", err.Error())
 		return restoreByJournal(t, c)
@@ -222,7 +222,7 @@ func dryRunRestore(ctx context.Context, t *terminal, c *cli.Context) (stop bool,
 	if !dryrun.IsSet(c) {
 		return false, nil
 	}
-	s, err := epdapi.New(c.String("socket")).Status(ctx)
+	s, err := epdapi.NewAgent(c.String("socket")).Status(ctx)
 	if errors.Is(err, epdapi.ErrUnreachable) {
 		t.message("warning", err.Error())
 		return true, restoreByJournal(t, c)

@@ -17,13 +17,13 @@ import (
 	"github.com/epplan/epplan/internal/munge"
 )
 
-// Sockets in the order in which commands try them: one for everybody comes
-// first for those that everybody may use, the controller's first for those that
-// change it, this node's agent first for its state.
+// Sockets in the order in which commands try them: one for everybody comes first for those that everybody
+// may use, the controller's first for those that change it, this node's agent first for its state.
 var (
-	publicFirst     = []string{epdapi.PublicSocket, epdapi.ControllerSocket, epdapi.AgentSocket}
-	controllerFirst = []string{epdapi.ControllerSocket, epdapi.AgentSocket, epdapi.PublicSocket}
-	agentFirst      = []string{epdapi.AgentSocket, epdapi.ControllerSocket, epdapi.PublicSocket}
+	agentSockets    = epdapi.AgentSockets()
+	publicFirst     = append([]string{epdapi.PublicSocket, epdapi.ControllerSocket}, agentSockets...)
+	controllerFirst = append([]string{epdapi.ControllerSocket}, append(agentSockets, epdapi.PublicSocket)...)
+	agentFirst      = append(agentSockets, epdapi.ControllerSocket, epdapi.PublicSocket)
 )
 
 // anySocketFlag is --socket of commands that look for an epd themselves.

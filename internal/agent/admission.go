@@ -82,9 +82,9 @@ func (a *admission) checkGPU(c *managedGPU, run *live.Run) error {
 	if reason := c.externalReason(); reason != "" {
 		return fmt.Errorf("%w: %s", ErrExternalChange, reason)
 	}
-	if limit := c.ground.suspected(); limit > 0 && run.Setting.Core > 0 {
+	if ground := c.ground.now(); ground.suspected() > 0 && run.Setting.Core > 0 {
 		return fmt.Errorf("%w: it never exceeds %s, as if somebody had locked it: name the highest clock of its "+
-			"model in [live.site_clocks]", ErrStanding, gpu.CoreClock.Words(gpu.Value(limit)))
+			"model in [live.site_clocks]", ErrStanding, gpu.CoreClock.Words(gpu.Value(ground.suspected())))
 	}
 	table, err := callRenewed(a.gpus, c.clocks)
 	if err != nil {

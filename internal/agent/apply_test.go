@@ -89,6 +89,22 @@ func TestAGPUThatIsDividedMeanwhileIsNotLockedForTheNextRun(t *testing.T) {
 	h.wantFree()
 }
 
+func TestAGPUThatIsDividedUnderARunIsGivenBackAndLockedAgainOnceItIsWhole(t *testing.T) {
+	h := newHost(t, twoGPUs)
+	a := h.started()
+	apply(h, a, "r1", 1, quick, 0)
+	for i, mig := range []bool{true, false} {
+		if err := h.sims[0].Share(gpu.Sharing{MIG: mig}); err != nil {
+			t.Fatal(err)
+		}
+		end(a, uint32(i+1))
+		h.wantFree()
+		if got, _ := a.Apply(t.Context(), h.run(fmt.Sprint("r", i+2), uint32(i+2), quick, 0)); got.Locked == mig {
+			t.Errorf("divided %v: %+v", mig, got)
+		}
+	}
+}
+
 func TestTheOnlyMemoryClockNeedsNoLock(t *testing.T) {
 	h := newHost(t, "sim:1,model=V100,lock=core")
 	a := h.started()

@@ -1,9 +1,9 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
-	"strings"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/gpu"
@@ -34,7 +34,7 @@ func SiteInBaselines(folder FS) func(gpu.Identity) (dvfsmodel.Setting, bool) {
 // of returns what is known of a GPU without epd: as read or written last. Of another boot only the
 // site's clocks count.
 func (s *baselines) of(c *managedGPU) (baseline, error) {
-	if known := c.ground.baseline(); known != nil {
+	if known := c.ground.now().base; known != nil {
 		return *known, nil
 	}
 	b, err := s.journal.readBaseline(c.uuid)
@@ -44,20 +44,20 @@ func (s *baselines) of(c *managedGPU) (baseline, error) {
 	if b.Boot != "" && s.boot != "" && b.Boot != s.boot {
 		b = &baseline{Schema: schema, UUID: c.uuid, Site: b.Site}
 	}
-	c.ground.setBaseline(b)
+	c.ground.note(func(g *groundState) { g.base, g.limit = b, cmp.Or(g.limit, b.Suspected) })
 	return *b, nil
 }
 
 // write writes a baseline of this boot down, unless it is as written last.
 func (s *baselines) write(c *managedGPU, b baseline) error {
 	b.Boot, b.Driver = s.boot, s.driver
-	if known := c.ground.baseline(); known != nil && known.isSame(&b) {
+	if known := c.ground.now().base; known != nil && known.isSame(&b) {
 		return nil
 	}
 	if err := s.journal.putBaseline(&b); err != nil {
 		return err
 	}
-	c.ground.setBaseline(&b)
+	c.ground.note(func(g *groundState) { g.base = &b })
 	return nil
 }
 
@@ -108,13 +108,8 @@ func (s *baselines) noteReleased(c *managedGPU) error {
 	return s.write(c, b)
 }
 
-// noteTold writes down what the driver tells of a GPU that has no entry. A value of unknown origin is said as
-// long as it is there.
-func (s *baselines) noteTold(c *managedGPU) error {
-	b, err := s.of(c)
-	if err != nil {
-		return err
-	}
+// readTold returns what the driver tells of the controls of a GPU, by key.
+func (s *baselines) readTold(c *managedGPU) (map[string]gpu.Value, error) {
 	told := make(map[string]gpu.Value)
 	for control := range gpu.NumControls {
 		if !control.TellsPrior() || !c.can(control) {
@@ -125,15 +120,33 @@ func (s *baselines) noteTold(c *managedGPU) error {
 		case isRefusal(err):
 			continue
 		case err != nil:
-			return fmt.Errorf("read the %s of %s: %w", control, c.uuid, err)
+			return nil, fmt.Errorf("read the %s of %s: %w", control, c.uuid, err)
 		}
 		told[control.Key()] = now
+	}
+	return told, nil
+}
+
+// noteTold writes down what the driver tells of a GPU that has no entry. A value of unknown origin is said as
+// long as it is there.
+func (s *baselines) noteTold(c *managedGPU) error {
+	b, err := s.of(c)
+	if err != nil {
+		return err
+	}
+	told, err := s.readTold(c)
+	if err != nil {
+		return err
 	}
 	if b.Unsure != "" && b.Told != nil && !maps.Equal(told, b.Told) {
 		b.Unsure = ""
 	}
-	b.Told, b.Suspected = told, c.ground.suspected()
-	c.ground.setAsked()
+	return s.writeTold(c, b, told)
+}
+
+// writeTold writes a baseline down with what the driver tells.
+func (s *baselines) writeTold(c *managedGPU, b baseline, told map[string]gpu.Value) error {
+	c.ground.note(func(g *groundState) { b.Told, b.Suspected, g.asked = told, g.suspected(), true })
 	return s.write(c, b)
 }
 
@@ -144,37 +157,28 @@ func (s *baselines) noteUnsure(c *managedGPU) (note string, err error) {
 	if err != nil || b.set != nil {
 		return "", err
 	}
-	var words []string
+	told, err := s.readTold(c)
+	if err != nil {
+		return "", err
+	}
 	for control := range gpu.NumControls {
-		if !control.TellsPrior() || !c.can(control) {
+		now, tells := told[control.Key()]
+		before, known := b.Told[control.Key()]
+		if !tells || known && control.IsAt(now, before) || control.IsChoice() && now == 0 {
 			continue
 		}
-		now, err := callRenewed(s.gpus, func() (gpu.Value, error) { return call(c, control.Prior) })
-		if before, known := b.Told[control.Key()]; err != nil || known && control.IsAt(now, before) {
-			continue
-		}
-		if control.IsChoice() && now == 0 {
-			continue
-		}
-		words = append(words, fmt.Sprintf("its %s stays at %s, as nobody knows who set it", control,
+		note = joinNotes(note, fmt.Sprintf("its %s stays at %s, as nobody knows who set it", control,
 			control.Words(now)))
 	}
-	if words == nil {
+	if note == "" {
 		return "", nil
 	}
-	note = strings.Join(words, "; ")
-	if err := s.noteTold(c); err != nil {
-		return note, err
-	}
-	if b, err = s.of(c); err != nil {
-		return note, err
-	}
 	b.Unsure = note
-	return note, s.write(c, b)
+	return note, s.writeTold(c, b, told)
 }
 
 // siteValue returns the value at which a control is set to keep a GPU within its site's range: the greatest
-// in its table that isn't above; 0: the site wants nothing of it, or the table has nothing below.
+// in its table that isn't above, or else the lowest; 0: the site wants nothing of it.
 func (s *baselines) siteValue(c *managedGPU, control gpu.Control) gpu.Value {
 	most := s.siteOf(c).of(control)
 	if most == 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -257,6 +258,17 @@ func TestTheSitesClocksAreInForceFromTheStartAndAfterEveryGiveBack(t *testing.T)
 			}
 		})
 	}
+}
+
+func TestASiteThatWantsLessThanAGPUHasGetsItsLowestClock(t *testing.T) {
+	h := siteHost(t, &dvfsmodel.Setting{Core: 1})
+	h.started()
+	table, err := h.sims[0].Clocks()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lowest := slices.Min(slices.Concat(table.Core...))
+	h.wantLocked(dvfsmodel.Setting{Core: lowest}, dvfsmodel.Setting{Core: lowest})
 }
 
 func TestNoRunIsLockedAboveTheSitesClocks(t *testing.T) {

@@ -89,7 +89,7 @@ func (c *managedGPU) releaseTurn() { <-c.turn }
 // reopen gives the card a new handle, after the driver was reloaded or the GPU
 // came back.
 func (c *managedGPU) reopen(dev gpu.Device) {
-	c.ground.reopened()
+	c.ground.note(func(g *groundState) { g.siteSet, g.asked = siteClocks{}, false })
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.dev, c.id, c.table, c.lost, c.without = dev, dev.Identity(), nil, false, 0
@@ -379,92 +379,62 @@ type GPUState struct {
 func (c *managedGPU) state() GPUState {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	ground := c.ground.now()
 	return GPUState{
 		Identity: c.id, Lost: c.lost, Entry: c.entry, Writes: c.writes, Stuck: c.hung > 0,
-		ExternalChange: c.externalChange, Refused: c.refused, Unsure: c.ground.unsure(),
-		Suspected: c.ground.suspected(),
+		ExternalChange: c.externalChange, Refused: c.refused, Unsure: ground.unsure(),
+		Suspected: ground.suspected(),
 	}
 }
 
-// ground is what is known of a GPU without runs.
+// ground is what is known of a GPU without runs, under a lock of its own.
 type ground struct {
-	mu      sync.Mutex
+	mu sync.Mutex
+	is groundState
+}
+
+// groundState is what is known of a GPU without runs.
+type groundState struct {
 	base    *baseline     // as read or written last; nil: neither yet
 	asked   bool          // the driver told, since the GPU's handle was opened
 	limit   dvfsmodel.MHz // the clock that the GPU never exceeds, of this or a former agent; 0: none
 	siteSet siteClocks    // the site's clocks that were set with the GPU's handle
 }
 
-func (g *ground) baseline() *baseline {
+// now returns what is known.
+func (g *ground) now() groundState {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.base
+	return g.is
 }
 
-func (g *ground) setBaseline(b *baseline) {
+// note notes something.
+func (g *ground) note(what func(*groundState)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.base == nil {
-		g.limit = b.Suspected
-	}
-	g.base = b
+	what(&g.is)
 }
 
 // suspect notes which clock the GPU never exceeds; 0: none is known. What is on file is kept until a higher
 // clock is seen.
-func (g *ground) suspect(limit dvfsmodel.MHz, seen dvfsmodel.MHz) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (g *groundState) suspect(limit, seen dvfsmodel.MHz) {
 	if limit > 0 || seen > g.limit {
 		g.limit = limit
 	}
 }
 
 // suspected returns the clock that the GPU never exceeds although the site told of no limit, 0 for none.
-func (g *ground) suspected() dvfsmodel.MHz {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (g *groundState) suspected() dvfsmodel.MHz {
 	if g.siteSet.Core > 0 {
 		return 0
 	}
 	return g.limit
 }
 
-func (g *ground) site() siteClocks {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.siteSet
-}
-
-func (g *ground) setSite(s siteClocks) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.siteSet = s
-}
-
-// reopened notes that the GPU has a new handle: its driver may have been reloaded.
-func (g *ground) reopened() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.siteSet, g.asked = siteClocks{}, false
-}
-
-func (g *ground) setAsked() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.asked = true
-}
-
-func (g *ground) isAsked() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.asked
-}
-
 // unsure returns which value was found of which nobody knows who set it.
-func (g *ground) unsure() string {
-	if b := g.baseline(); b != nil {
-		return b.Unsure
+func (g *groundState) unsure() string {
+	if g.base == nil {
+		return ""
 	}
-	return ""
+	return g.base.Unsure
 }

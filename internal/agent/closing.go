@@ -33,11 +33,16 @@ const (
 // outcome is what was measured of a run that ends now, or ended before. Readings of
 // after its end don't count: they may be of others. Where that is too long ago to
 // tell them apart, and they reach far beyond it, nothing that was measured counts.
-// The caller holds the set's mu.
+// If the machine's clock was set meanwhile, another clock's time can't be placed in
+// the run, and its start is told by the clock as it is at its end. The caller holds
+// the set's mu.
 func (r *openRun) outcome(how runEnd, now time.Time) Outcome {
 	at := how.at
-	if at.IsZero() || at.After(now) {
+	switch {
+	case at.IsZero() || at.After(now):
 		at = now
+	case clockWasSet(r.Started, now):
+		at, how.late = now, true
 	}
 	if at.Before(r.Started) {
 		at, how.late = r.Started, true
@@ -50,7 +55,7 @@ func (r *openRun) outcome(how runEnd, now time.Time) Outcome {
 	}
 	sampler.outcome.Partial = r.sampler.outcome.Partial || how.late
 	out := sampler.Close(at)
-	out.Reason, out.Notes = how.reason, r.notes
+	out.Started, out.Reason, out.Notes = at.Add(-lasted), how.reason, r.notes
 	if out.Partial && !how.late {
 		out.Lasted = lasted.Seconds()
 		sampler.addCounters(&out, at.Add(-slack))
@@ -63,6 +68,12 @@ func (r *openRun) outcome(how runEnd, now time.Time) Outcome {
 		}
 	}
 	return out
+}
+
+// clockWasSet reports whether the machine's clock was set between two times of this process, by more than
+// it may differ from Slurm's.
+func clockWasSet(from, to time.Time) bool {
+	return (to.Round(0).Sub(from.Round(0)) - to.Sub(from)).Abs() > maxBeyond
 }
 
 // upTo is what the sampler knows of the time up to a run's end, without what was read
@@ -132,14 +143,20 @@ func (s *RunSet) close(id string, how runEnd) (runFile, error) {
 	}
 	r.ended = true
 	outcome := r.outcome(how, time.Now())
-	r.file.Outcome, r.file.HandsOff, r.file.Kind, r.file.Run.Setting = &outcome, r.handsOff, r.kind, r.locked()
+	r.settle(&outcome)
+	r.file.HandsOff, r.file.Kind, r.file.Run.Setting = r.handsOff, r.kind, r.locked()
 	return r.file, nil
+}
+
+// settle makes an outcome that of the run. The caller holds the set's mu.
+func (r *openRun) settle(outcome *Outcome) {
+	r.file.Outcome, r.file.Run.Started = outcome, outcome.Started
 }
 
 // EndedAt corrects the end of a run that [Agent.End] closed, once: its job had ended
 // some time before, as Slurm's clock has it, to the second. Only what was measured up
 // to then counts. Within two seconds what was measured here is finer and stands, as it
-// does where at is zero, or can't be. It returns the run as it is now; the error says
+// does where at is zero, or can't be, or the machine's clock was set. It returns the run as it is now; the error says
 // that it couldn't be written down.
 func (s *RunSet) EndedAt(id string, at time.Time) (ClosedRun, error) {
 	s.mu.Lock()
@@ -149,10 +166,12 @@ func (s *RunSet) EndedAt(id string, at time.Time) (ClosedRun, error) {
 		return ClosedRun{}, fmt.Errorf("run %s: %w", id, ErrNoRun)
 	}
 	was := r.file.Outcome
-	stands := r.sampler == nil || !at.After(r.Started) || was.Ended.Sub(at) <= maxBeyond
+	stands := r.sampler == nil || !at.After(r.Started) || was.Ended.Sub(at) <= maxBeyond ||
+		clockWasSet(r.Started, was.Ended)
 	if !stands {
 		outcome := r.outcome(runEnd{reason: was.Reason, at: at}, was.Ended)
-		r.file.Outcome, r.kept = &outcome, false
+		r.settle(&outcome)
+		r.kept = false
 	}
 	r.sampler = nil // nothing is asked of it any more
 	rec := r.file

@@ -80,7 +80,7 @@ func (f *Folder) Create(name string) (File, error) {
 	if f.refused != nil {
 		return nil, f.refused
 	}
-	if err := ignoreMissing(f.root.Remove(name)); err != nil { // nothing that is there is written to
+	if err := ignoreMissing(f.Remove(name)); err != nil { // nothing that is there is written to
 		return nil, err
 	}
 	return f.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -115,20 +115,34 @@ func (f *Folder) ReadFile(name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, maxFile))
 }
 
-// Rename is part of [FS].
+// Rename is part of [FS]. A folder in the new name's place is set aside.
 func (f *Folder) Rename(from, to string) error {
 	if f.refused != nil {
 		return f.refused
 	}
-	return f.root.Rename(from, to)
+	err := f.root.Rename(from, to)
+	if err != nil && f.isFolder(to) {
+		err = errors.Join(setAside(f, to), f.root.Rename(from, to))
+	}
+	return err
 }
 
-// Remove is part of [FS].
+// Remove is part of [FS]. A folder that has something in it is set aside.
 func (f *Folder) Remove(name string) error {
 	if f.refused != nil {
 		return f.refused
 	}
-	return f.root.Remove(name)
+	err := f.root.Remove(name)
+	if err != nil && f.isFolder(name) {
+		err = setAside(f, name)
+	}
+	return err
+}
+
+// isFolder reports whether somebody made a folder of that name.
+func (f *Folder) isFolder(name string) bool {
+	info, err := f.root.Lstat(name)
+	return err == nil && info.IsDir()
 }
 
 // Names is part of [FS].

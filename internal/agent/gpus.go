@@ -223,11 +223,16 @@ func (s *GPUSet) all() []*managedGPU {
 // sideBySide does something with several GPUs at the same time, each with its place in the
 // list.
 func (s *GPUSet) sideBySide(cards []*managedGPU, do func(i int, c *managedGPU)) {
+	s.atOnce(len(cards), func(i int) { do(i, cards[i]) })
+}
+
+// atOnce does something n times at once, but no more often than GPUs may be called.
+func (s *GPUSet) atOnce(n int, do func(i int)) {
 	var group errgroup.Group
 	group.SetLimit(s.maxParallel)
-	for i, c := range cards {
+	for i := range n {
 		group.Go(func() error {
-			do(i, c)
+			do(i)
 			return nil
 		})
 	}
@@ -297,6 +302,16 @@ func CallGPU[T any](s *GPUSet, uuid string, what func(gpu.Device) (T, error)) (T
 	return callRenewed(s, func() (T, error) { return call(c, what) })
 }
 
+// CallGPUs is [CallGPU] for several GPUs side by side, in their order: ones whose driver hangs take no longer
+// than one.
+func CallGPUs[T any](
+	s *GPUSet, uuids []string, what func(gpu.Device) (T, error),
+) (answers []T, errs []error) {
+	answers, errs = make([]T, len(uuids)), make([]error, len(uuids))
+	s.atOnce(len(uuids), func(i int) { answers[i], errs[i] = CallGPU(s, uuids[i], what) })
+	return answers, errs
+}
+
 // Clocks is the table of a GPU's clocks, read once.
 func (s *GPUSet) Clocks(uuid string) (gpu.Clocks, error) {
 	c := s.byUUID(uuid)
@@ -323,18 +338,17 @@ func (s *GPUSet) Identities() []gpu.Identity {
 // Divided returns the UUIDs of the GPUs that are divided into parts now (MIG). A GPU that doesn't answer isn't
 // among them.
 func (s *GPUSet) Divided() (uuids []string) {
-	cards := s.all()
-	is := make([]bool, len(cards))
-	s.sideBySide(cards, func(i int, c *managedGPU) {
-		sharing, err := callRenewed(s, func() (gpu.Sharing, error) { return call(c, gpu.Device.Sharing) })
-		is[i] = err == nil && sharing.MIG
-	})
-	for i, c := range cards {
-		if is[i] {
-			uuids = append(uuids, c.uuid)
+	for _, id := range s.Identities() {
+		uuids = append(uuids, id.UUID)
+	}
+	sharing, errs := CallGPUs(s, uuids, gpu.Device.Sharing)
+	divided := uuids[:0]
+	for i, uuid := range uuids {
+		if errs[i] == nil && sharing[i].MIG {
+			divided = append(divided, uuid)
 		}
 	}
-	return uuids
+	return divided
 }
 
 // Inventory is the GPUs as the driver counted them when they were opened last, in its

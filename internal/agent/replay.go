@@ -62,11 +62,12 @@ func (h *holder) replay(ctx context.Context, uuids []string) (Report, error) {
 	if err != nil {
 		report.Notes = append(report.Notes, err.Error())
 	}
-	for _, uuid := range names {
-		if len(uuids) == 0 || slices.Contains(uuids, uuid) {
-			report.GPUs = append(report.GPUs, h.replayOne(ctx, uuid, false))
-		}
-	}
+	wanted := slices.DeleteFunc(slices.Clone(names), func(uuid string) bool {
+		return len(uuids) > 0 && !slices.Contains(uuids, uuid)
+	})
+	results := make([]Restored, len(wanted))
+	h.gpus.atOnce(len(wanted), func(i int) { results[i] = h.replayOne(ctx, wanted[i], false) })
+	report.GPUs = append(report.GPUs, results...)
 	h.replayed.Store(true)
 	return report, h.replayLost(ctx, names)
 }
@@ -92,8 +93,10 @@ func (h *holder) replayOne(ctx context.Context, uuid string, spare bool) Restore
 	}
 	entry, err := h.journal.read(uuid)
 	switch {
-	case err != nil && ignoreMissing(err) == nil:
+	case err != nil && ignoreMissing(err) == nil && (c == nil || c.journalled() == nil):
 		return Restored{UUID: uuid, Result: EntryRestored, Note: "meanwhile"}
+	case err != nil && ignoreMissing(err) == nil: // its removal failed half-way, or was somebody else's
+		entry = c.journalled()
 	case foreign && errors.Is(err, statedir.ErrForeign): // still: no run was locked meanwhile
 		return h.replayForeign(c, uuid, err, listed)
 	case err != nil:
@@ -152,12 +155,13 @@ func (h *holder) replayUnread(c *managedGPU, uuid string, err error) Restored {
 
 // replayLost gives back what baselines name of GPUs whose entries are gone.
 func (h *holder) replayLost(ctx context.Context, names []string) error {
-	var errs []error
-	for _, c := range h.gpus.all() {
+	cards := h.gpus.all()
+	errs := make([]error, len(cards))
+	h.gpus.sideBySide(cards, func(i int, c *managedGPU) {
 		if !c.ownedByTwin && !slices.Contains(names, c.uuid) {
-			errs = append(errs, c.inTurn(ctx, h.giveBackLost))
+			errs[i] = c.inTurn(ctx, h.giveBackLost)
 		}
-	}
+	})
 	return errors.Join(errs...)
 }
 
@@ -168,7 +172,14 @@ func (h *holder) settle(c *managedGPU) error {
 		return nil
 	}
 	if h.isSettled(c) {
-		return nil
+		if c.ground.now().siteSet == (siteClocks{}) {
+			return nil
+		}
+		// A driver that was reloaded, or a GPU that was lost, has forgotten them and says so when it is asked.
+		_, _ = callRenewed(h.gpus, func() (gpu.Sharing, error) { return call(c, gpu.Device.Sharing) })
+		if h.isSettled(c) {
+			return nil
+		}
 	}
 	if err := h.giveBackLost(c); err != nil {
 		return err
@@ -181,9 +192,10 @@ func (h *holder) settle(c *managedGPU) error {
 
 // isSettled reports whether there is nothing to do for a GPU without an entry.
 func (h *holder) isSettled(c *managedGPU) bool {
-	b, want := c.ground.baseline(), h.base.siteOf(c)
-	return b != nil && c.ground.isAsked() && b.set == nil && b.Site == want && c.ground.site() == want &&
-		b.Suspected == c.ground.suspected()
+	want, now := h.base.siteOf(c), c.ground.now()
+	b := now.base
+	return b != nil && now.asked && b.set == nil && b.Site == want && now.siteSet == want &&
+		b.Suspected == now.suspected()
 }
 
 // giveBackLost gives back what a baseline names of a GPU whose entry is gone. The caller has the GPU's turn.
@@ -207,7 +219,7 @@ func (h *holder) setSite(c *managedGPU) error {
 		return err
 	}
 	before := b.Site
-	if want == before && c.ground.site() == want {
+	if want == before && c.ground.now().siteSet == want {
 		return nil
 	}
 	b.Site = siteClocks{Core: cmp.Or(want.Core, before.Core), Mem: cmp.Or(want.Mem, before.Mem)}
@@ -222,7 +234,7 @@ func (h *holder) setSite(c *managedGPU) error {
 			return err
 		}
 	}
-	c.ground.setSite(want)
+	c.ground.note(func(g *groundState) { g.siteSet = want })
 	b.Site = want
 	return h.base.write(c, b)
 }
@@ -250,6 +262,11 @@ func (h *holder) sweep(ctx context.Context) (Report, error) {
 	names, foreign, err := liveFiles(h.journal.folder, false)
 	if err != nil {
 		return Report{}, fmt.Errorf("read the journal: %w", err)
+	}
+	for _, c := range h.gpus.all() {
+		if c.journalled() != nil && !slices.Contains(names, c.uuid) {
+			names = append(names, c.uuid)
+		}
 	}
 	var report Report
 	opened := false

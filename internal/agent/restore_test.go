@@ -2,8 +2,11 @@ package agent_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
@@ -231,4 +234,26 @@ func TestAStopFreesTheGPUsAndKeepsTheRunsOnFile(t *testing.T) {
 	if err != nil || closed.Run.ID != "r1" || len(closed.Run.GPUs) != 2 || !closed.Outcome.Partial {
 		t.Errorf("%+v, %v", closed, err)
 	}
+}
+
+// A driver that hangs on seven GPUs keeps none of the others waiting, nor is it waited for seven times.
+func TestARestoreWaitsForADriverThatHangsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t, "sim:8,model=GTX1080Ti,profiles")
+		a := h.started()
+		for i := range h.sims {
+			apply(h, a, fmt.Sprintf("r%d", i), uint32(i+1), slow, i)
+			if i > 0 {
+				h.faults.Add(gpu.Fault{GPU: i, Op: gpu.OpRelease, Kind: gpu.FaultSlow, Delay: time.Minute, Count: 1})
+			}
+		}
+		began := time.Now()
+		report, err := h.agent(nil).Start(t.Context())
+		if took := time.Since(began); err != nil || took > 2*time.Second || len(report.GPUs) != 8 {
+			t.Errorf("%+v, %v, after %s", report, err, took)
+		}
+		h.wantLocked(free)
+		sleep(2 * time.Minute) // the driver comes back
+		h.wantFree()
+	})
 }

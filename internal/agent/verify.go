@@ -256,8 +256,15 @@ func (c *managedGPU) checkLock(r *gpu.Reading) error {
 	if c.entry == nil && r.Throttle&throttling == 0 && r.Core > c.unlockedCore {
 		c.unlockedCore = r.Core
 	}
-	if c.entry == nil && c.usualCore > 0 {
-		c.ground.suspect(c.standing.see(r, c.usualCore), c.standing.core)
+	if c.entry == nil {
+		c.ground.note(func(g *groundState) {
+			if isAbove(r, dvfsmodel.Setting{Core: g.siteSet.Core, Mem: g.siteSet.Mem}) {
+				g.siteSet = siteClocks{} // somebody reset them: a sweep sets them again
+			}
+			if c.usualCore > 0 {
+				g.suspect(c.standing.see(r, c.usualCore), c.standing.core)
+			}
+		})
 	}
 	if c.entry == nil || !c.isEntryTrue || c.externalChange != "" && !c.watch.isForeign {
 		return nil

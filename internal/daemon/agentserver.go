@@ -90,6 +90,7 @@ type AgentServer struct {
 	waiting  *latePrologs
 	order    *hookOrder
 	prologs  recentPrologs
+	rest     time.Duration // until the controller is told again how the node fares
 
 	mu       sync.Mutex
 	stopping bool // no Prolog is begun any more
@@ -136,7 +137,7 @@ func (d *AgentServer) Start(ctx context.Context) {
 		d.options.Log.Info("journal entry replayed", "gpu", g.UUID, "fate", string(g.Result), "note", g.Note)
 	}
 	if d.options.Control != nil {
-		d.report(ctx) // its answer has the site's clocks
+		d.rest = d.report(ctx) // its answer has the site's clocks
 	}
 }
 
@@ -248,14 +249,12 @@ const askBound = 2 * time.Second
 // processPresence reports whether anything runs on a run's GPUs. Nothing there is no
 // proof while GPUs can't be asked.
 func (d *AgentServer) processPresence(_ context.Context, r live.Run) (live.Outlook, error) {
-	for _, uuid := range r.GPUs {
-		pids, err := agent.CallGPU(d.options.Agent.GPUs(), uuid, gpu.Device.Processes)
-		if err != nil {
-			return live.Outlook{}, err
-		}
-		if len(pids) > 0 {
-			return live.Outlook{Life: live.LifeAlive}, nil
-		}
+	pids, errs := agent.CallGPUs(d.options.Agent.GPUs(), r.GPUs, gpu.Device.Processes)
+	if slices.ContainsFunc(pids, func(on []int) bool { return len(on) > 0 }) {
+		return live.Outlook{Life: live.LifeAlive}, nil
+	}
+	if err := errors.Join(errs...); err != nil {
+		return live.Outlook{}, err
 	}
 	return live.Outlook{Life: live.LifeGone}, nil
 }

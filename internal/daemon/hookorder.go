@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -14,7 +15,13 @@ import (
 type hookOrder struct {
 	mu      sync.Mutex // guards what follows
 	prologs map[runOf]hookUnderWay
-	epilogs map[runOf]int64 // of jobs without a run: the deadline, in Unix milliseconds
+	epilogs map[runOf]epilogRead // of jobs without a run
+}
+
+// epilogRead is an Epilog that was read.
+type epilogRead struct {
+	deadline int64 // in Unix milliseconds
+	at       time.Time
 }
 
 // hookUnderWay is a Prolog that is being answered.
@@ -26,8 +33,12 @@ type hookUnderWay struct {
 // remembered is how long an Epilog may come before the Prolog that was sent before it.
 const remembered = 10 * time.Minute
 
+// isOld reports whether a Prolog that was sent before would have been read by now, whatever the machine's
+// clock was set to meanwhile.
+func (e epilogRead) isOld() bool { return time.Since(e.at) > remembered }
+
 func newHookOrder() *hookOrder {
-	return &hookOrder{prologs: make(map[runOf]hookUnderWay), epilogs: make(map[runOf]int64)}
+	return &hookOrder{prologs: make(map[runOf]hookUnderWay), epilogs: make(map[runOf]epilogRead)}
 }
 
 // prolog begins a Prolog, which calls what is returned at its end; false: the Epilog of its run came before.
@@ -35,7 +46,7 @@ func (h *hookOrder) prolog(e *slurm.HookEvent) (end func(), ok bool) {
 	key := runOf{uint32(e.Job), e.Node}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if e.Deadline > 0 && e.Deadline <= h.epilogs[key] {
+	if last := h.epilogs[key]; e.Deadline > 0 && e.Deadline <= last.deadline && !last.isOld() {
 		return nil, false
 	}
 	one := hookUnderWay{e.Deadline, make(chan struct{})}
@@ -55,7 +66,7 @@ func (h *hookOrder) prolog(e *slurm.HookEvent) (end func(), ok bool) {
 func (h *hookOrder) epilog(ctx context.Context, e *slurm.HookEvent) (end func(found bool)) {
 	key := runOf{uint32(e.Job), e.Node}
 	h.mu.Lock()
-	h.epilogs[key] = max(h.epilogs[key], e.Deadline)
+	h.epilogs[key] = epilogRead{e.Deadline, time.Now()}
 	one, waits := h.prologs[key]
 	h.mu.Unlock()
 	if waits && one.deadline <= e.Deadline {
@@ -70,11 +81,6 @@ func (h *hookOrder) epilog(ctx context.Context, e *slurm.HookEvent) (end func(fo
 		if found {
 			delete(h.epilogs, key)
 		}
-		old := time.Now().Add(-remembered).UnixMilli()
-		for k, deadline := range h.epilogs {
-			if deadline < old {
-				delete(h.epilogs, k)
-			}
-		}
+		maps.DeleteFunc(h.epilogs, func(_ runOf, e epilogRead) bool { return e.isOld() })
 	}
 }

@@ -177,14 +177,14 @@ func (d *AgentServer) closeGoneRuns(ctx context.Context, uuids []string) {
 func (d *AgentServer) isShared(run *live.Run) (shared, left bool) {
 	state := d.options.Agent.State()
 	left = true
-	for _, uuid := range run.GPUs {
+	sharing, errs := agent.CallGPUs(d.options.Agent.GPUs(), run.GPUs, gpu.Device.Sharing)
+	for i, uuid := range run.GPUs {
 		for i := range state.Runs {
 			if r := &state.Runs[i]; !r.Ended && slices.Contains(r.GPUs, uuid) {
 				shared, left = true, left && r.Reread
 			}
 		}
-		if s, err := agent.CallGPU(d.options.Agent.GPUs(), uuid, gpu.Device.Sharing); err == nil &&
-			(s.MIG || s.MPS) {
+		if s := sharing[i]; errs[i] == nil && (s.MIG || s.MPS) {
 			shared, left, run.Shared = true, false, run.Shared || s.MIG
 		}
 	}

@@ -63,13 +63,19 @@ func noded(t *testing.T, l *ledger, test func(t *testing.T, d *AgentServer)) {
 // nodedWith is noded on a node where something goes wrong with GPUs.
 func nodedWith(t *testing.T, l *ledger, faults string, test func(t *testing.T, d *AgentServer)) {
 	t.Helper()
+	nodedOn(t, "sim,busy", l, faults, test)
+}
+
+// nodedOn is nodedWith on a node with certain GPUs.
+func nodedOn(t *testing.T, spec string, l *ledger, faults string, test func(t *testing.T, d *AgentServer)) {
+	t.Helper()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		wrong, err := gpu.ParseFaults(faults)
 		if err != nil {
 			t.Fatal(err)
 		}
-		library, err := gpu.OpenSim("sim,busy", &gpu.SimOptions{Faults: wrong})
+		library, err := gpu.OpenSim(spec, &gpu.SimOptions{Faults: wrong})
 		if err != nil {
 			t.Fatal(err)
 		}

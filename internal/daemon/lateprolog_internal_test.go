@@ -140,3 +140,42 @@ func TestAnEpilogThatIsReadBeforeItsPrologEndsTheRunOnce(t *testing.T) {
 		})
 	}
 }
+
+// Else it would be at default clocks and without a record until the clock has caught up.
+func TestAJobThatComesBackAfterTheClockWasSetBackIsARun(t *testing.T) {
+	noded(t, lowered(), func(t *testing.T, d *AgentServer) {
+		t.Helper()
+		epilog := firstJob()
+		epilog.Kind = slurm.Epilog
+		d.epilog(t.Context(), epilog) // its Prolog came while there was no agent
+		sleep(remembered + time.Minute)
+		again := firstJob()
+		again.Deadline = epilog.Deadline - (3 * time.Hour).Milliseconds()
+		d.prolog(t.Context(), again)
+		if runs := d.options.Agent.State().Runs; len(runs) != 1 {
+			t.Errorf("runs %+v", runs)
+		}
+	})
+}
+
+// Eight GPUs behind a driver that hangs: a Prolog is over in its time, and what it left hanging ends with the
+// driver's calls.
+func TestADriverThatHangsOnAllGPUsCostsAPrologOneCallsTime(t *testing.T) {
+	nodedOn(t, "sim:8,busy", lowered(), "sharing:slow=1mx8",
+		func(t *testing.T, d *AgentServer) {
+			t.Helper()
+			job := firstJob()
+			job.GPUs = []int{0, 1, 2, 3, 4, 5, 6, 7}
+			began := time.Now()
+			answer := d.prolog(t.Context(), job)
+			if took := time.Since(began); answer.Applied || took > maxHookTime {
+				t.Errorf("%+v after %s", answer, took)
+			}
+			sleep(2 * time.Minute)
+			for _, g := range d.options.Agent.State().GPUs {
+				if g.Stuck || g.Entry != nil {
+					t.Errorf("%+v", g)
+				}
+			}
+		})
+}

@@ -1,8 +1,6 @@
 package daemon
 
 import (
-	"sync"
-
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/epdapi"
@@ -25,22 +23,13 @@ func (d *AgentServer) powerLimit(uuids []string) (limit epdapi.PowerLimit, coreF
 			held[g.Identity.UUID] = g.Entry.Controls[gpu.PowerLimit]
 		}
 	}
-	answers := make([]settable, len(uuids))
-	known := make([]bool, len(uuids))
-	var group sync.WaitGroup
-	for i, uuid := range uuids {
-		group.Go(func() {
-			answer, err := agent.CallGPU(d.options.Agent.GPUs(), uuid, settableOf)
-			if h := held[uuid]; answer.limit > 0 && h.IsOurs(gpu.PowerLimit, gpu.Value(answer.limit)) {
-				answer.limit = max(answer.limit, dvfsmodel.Watt(h.PriorValue))
-			}
-			answers[i], known[i] = answer, err == nil
-		})
-	}
-	group.Wait()
+	answers, errs := agent.CallGPUs(d.options.Agent.GPUs(), uuids, settableOf)
 	limit = epdapi.PowerLimit{InForce: record.MaxGPUPower, Max: record.MaxGPUPower}
 	for i, a := range answers {
-		coreFixed = coreFixed || known[i] && !a.can.Can(gpu.CoreClock)
+		if h := held[uuids[i]]; a.limit > 0 && h.IsOurs(gpu.PowerLimit, gpu.Value(a.limit)) {
+			a.limit = max(a.limit, dvfsmodel.Watt(h.PriorValue))
+		}
+		coreFixed = coreFixed || errs[i] == nil && !a.can.Can(gpu.CoreClock)
 		limit.InForce = min(limit.InForce, a.limit)
 		limit.Min, limit.Max = max(limit.Min, a.can.Limits.Min), min(limit.Max, a.can.Limits.Max)
 	}

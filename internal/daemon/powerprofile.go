@@ -1,8 +1,6 @@
 package daemon
 
 import (
-	"sync"
-
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
@@ -27,18 +25,12 @@ func (d *AgentServer) admissibleProfiles(uuids []string) gpu.ProfileSet {
 	if len(uuids) == 0 {
 		return 0
 	}
-	sets := make([]gpu.ProfileSet, len(uuids))
-	var group sync.WaitGroup
-	for i, uuid := range uuids {
-		group.Go(func() {
-			if set, err := agent.CallGPU(d.options.Agent.GPUs(), uuid, gpu.AdmissibleProfiles); err == nil {
-				sets[i] = set
-			}
-		})
-	}
-	group.Wait()
+	sets, errs := agent.CallGPUs(d.options.Agent.GPUs(), uuids, gpu.AdmissibleProfiles)
 	all := gpu.ProfilesOf(dvfsmodel.MaxPowerProfile)*2 - 1
-	for _, set := range sets {
+	for i, set := range sets {
+		if errs[i] != nil {
+			return 0
+		}
 		all &= set
 	}
 	return all

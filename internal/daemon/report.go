@@ -36,8 +36,8 @@ const (
 // context ends. Nothing depends on it, so that what fails is no trouble: the next
 // one comes.
 func (d *AgentServer) reportLoop(ctx context.Context) {
-	for rest := time.Duration(0); pause.For(ctx, rest) == nil; {
-		rest = d.report(ctx)
+	for pause.For(ctx, d.rest) == nil {
+		d.rest = d.report(ctx)
 	}
 }
 

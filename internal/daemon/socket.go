@@ -46,10 +46,27 @@ func Listen(ctx context.Context, path string, mode os.FileMode) (net.Listener, e
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Chmod(path, mode); err != nil {
+	if err := chmodSocket(path, mode); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
+}
+
+// chmodSocket gives a socket its permissions, and nothing that somebody put in its place: the folder may be
+// another user's.
+func chmodSocket(path string, mode os.FileMode) error {
+	f, err := os.OpenFile(filepath.Clean(path), unix.O_PATH|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // nothing was written
+	switch info, err := f.Stat(); {
+	case err != nil:
+		return err
+	case info.Mode()&os.ModeSocket == 0:
+		return fmt.Errorf("%s is no socket any more", path)
+	}
+	return os.Chmod(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), mode)
 }
 
 // ownersOnly has a socket's file be closed to others from its beginning: on Linux

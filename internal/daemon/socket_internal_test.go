@@ -44,6 +44,23 @@ func TestASocketWhoseQueueIsFullIsServed(t *testing.T) {
 	}
 }
 
+// Whoever owns the folder of root's socket could have root open any file to everybody.
+func TestOnlyASocketGetsASocketsPermissions(t *testing.T) {
+	dir := t.TempDir()
+	secret, link := filepath.Join(dir, "shadow"), filepath.Join(dir, "submit.sock")
+	if err := errors.Join(os.WriteFile(secret, nil, 0o600), os.Symlink(secret, link)); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{link, secret} {
+		if err := chmodSocket(path, 0o666); err == nil {
+			t.Errorf("%s is taken for a socket", path)
+		}
+	}
+	if info, err := os.Stat(secret); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+}
+
 // The mask of permissions is the process's: what others make while a socket is
 // opened must not be closed by it.
 func TestFilesThatAreMadeWhileASocketIsOpenedKeepTheirPermissions(t *testing.T) {

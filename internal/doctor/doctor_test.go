@@ -33,6 +33,7 @@ var update = flag.Bool("update", false, "rewrite the tables of docs/doctor.md")
 // machine is a made-up machine on which all is well, to be broken.
 type machine struct {
 	files   map[string]string
+	owners  map[string]uint32 // of files that are not root's
 	modes   map[string]fs.FileMode
 	old     map[string]time.Time
 	free    uint64
@@ -194,7 +195,9 @@ func (m *machine) Stat(name string) (doctor.Info, error) {
 	if !ok {
 		at = now
 	}
-	return doctor.Info{Mode: mode, Inode: uint64(len(name)), Size: int64(len(text)), At: at}, err
+	return doctor.Info{
+		Mode: mode, UID: m.owners[name], Inode: uint64(len(name)), Size: int64(len(text)), At: at,
+	}, err
 }
 
 func (m *machine) Glob(pattern string) []string {
@@ -359,6 +362,10 @@ func brokenEPD() []broken { //nolint:funlen // a table
 				len("/var/lib/epplan/agent.lock"))
 		}},
 		{"socket-open", func(m *machine) { m.modes[epdapi.AgentSocket] = 0o660 }},
+		{"socket-foreign", func(m *machine) {
+			folder := path.Dir(epdapi.AgentSocket)
+			m.files[folder], m.owners = "", map[string]uint32{folder: 64030}
+		}},
 		{"socket-closed", func(m *machine) { m.modes[epdapi.PublicSocket] = 0o600 }},
 		{"socket-folder", func(m *machine) { m.modes["/run/epplan"] = 0o700 }},
 		{"submit-socket-missing", func(m *machine) { delete(m.files, epdapi.PublicSocket) }},

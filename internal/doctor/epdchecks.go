@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -98,6 +99,12 @@ var socketOpen = &Fault{
 	Fix{Run: "chmod 600 {socket}"},
 }
 
+var socketForeign = &Fault{
+	"socket-foreign", Bad, "{dir}, in which hooks look for epd's socket, is of the user with number {uid}",
+	"that user can put another socket there, which hooks and epplan restore would believe",
+	Fix{Run: "chown root {dir}    # and restart {unit}, which has a folder of its own"},
+}
+
 var socketClosed = &Fault{
 	"socket-closed", Bad, "{socket} has mode {mode}: Slurm's user and others can't ask there",
 	"nothing is told to epd at a submission, and users see nothing of their jobs",
@@ -124,7 +131,12 @@ func lookSockets(ctx context.Context, e *examination) []Finding {
 	var found []Finding
 	var seen, closed []string
 	if e.role != Head {
-		closed = append(closed, e.options.agentSocket())
+		socket := e.options.agentSocket()
+		closed = append(closed, socket)
+		if info, err := e.site.Files.Stat(path.Dir(socket)); err == nil && info.UID != 0 {
+			found = append(found, socketForeign.finding("dir", slurm.ShellQuote(path.Dir(socket)), "uid",
+				strconv.FormatUint(uint64(info.UID), 10), "unit", e.unitName("epd-agent"))...)
+		}
 	}
 	if e.role != Node && (e.options.AgentSocket == "" || e.options.ControllerSocket != "") {
 		closed = append(closed, e.options.controllerSocket())
@@ -156,7 +168,7 @@ func lookSockets(ctx context.Context, e *examination) []Finding {
 	case info.Mode.Perm()&public != public:
 		found = append(found, socketClosed.finding("socket", slurm.ShellQuote(socket), "mode", octal(info.Mode))...)
 	}
-	dir := socket[:max(1, strings.LastIndex(socket, "/"))]
+	dir := path.Dir(socket)
 	if info, err := e.site.Files.Stat(dir); err == nil && info.Mode.Perm()&0o001 == 0 {
 		found = append(found, socketFolder.finding("dir", slurm.ShellQuote(dir), "mode", octal(info.Mode))...)
 	}

@@ -70,7 +70,7 @@ func gpuCount(n int) string {
 func leverRemains(ctx context.Context, socket, state string) (said []string) {
 	const still = "Slurm's queue and nodes still have changes of epd's: %s; take them back before its state folder " +
 		"goes: %s"
-	sockets := []string{epdapi.ControllerSocket, epdapi.AgentSocket, epdapi.PublicSocket}
+	sockets := append([]string{epdapi.ControllerSocket, epdapi.PublicSocket}, epdapi.AgentSockets()...)
 	if socket != "" {
 		sockets = []string{socket}
 	}

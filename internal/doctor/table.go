@@ -89,7 +89,7 @@ func epdChecks() []Check {
 		},
 		{
 			"sockets", Both, "modes of epd's sockets, and who can reach them",
-			[]*Fault{socketOpen, socketClosed, socketFolder, publicGone},
+			[]*Fault{socketOpen, socketForeign, socketClosed, socketFolder, publicGone},
 			lookSockets,
 		},
 		{

@@ -67,6 +67,14 @@ func New(sockets ...string) *Client {
 	return &Client{sockets: sockets, host: "epd", http: http.Client{Transport: transport}}
 }
 
+// NewAgent is a client of this node's epd, at a socket, or where it listens unless told otherwise.
+func NewAgent(socket string) *Client {
+	if socket != "" {
+		return New(socket)
+	}
+	return New(AgentSockets()...)
+}
+
 // NewRemote is a client of the controller at HOST:PORT, by a transport that
 // proves who asks and who answers.
 func NewRemote(host string, transport http.RoundTripper) *Client {

@@ -3,22 +3,40 @@ package epdapi
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/statedir"
 )
 
 // Where epd listens unless told otherwise.
 const (
-	// AgentSocket is that of the agent on a node, for root: hooks and restoring.
-	AgentSocket = "/run/epplan/agent.sock"
+	// AgentSocket is that of the agent on a node, for root: hooks and restoring. Its folder is root's: the
+	// other ones' is Slurm's user's where the controller runs as that.
+	AgentSocket = "/run/epplan-agent/agent.sock"
 	// ControllerSocket is that of the controller, for root and Slurm's user.
 	ControllerSocket = "/run/epplan/controller.sock"
 	// PublicSocket is the controller's for everybody: the kernel says who asks.
 	PublicSocket = "/run/epplan/submit.sock"
 )
+
+// formerAgentSocket is where agents listened before they had a folder of their own.
+const formerAgentSocket = "/run/epplan/agent.sock"
+
+// AgentSockets lists where an agent may listen, unless told otherwise. The former place counts only where
+// nobody but root could put a socket.
+func AgentSockets() []string {
+	sockets := []string{AgentSocket}
+	_, err := os.Lstat(formerAgentSocket)
+	if err == nil && statedir.CheckFor(path.Dir(formerAgentSocket), 0) == nil {
+		sockets = append(sockets, formerAgentSocket)
+	}
+	return slices.Clip(sockets)
+}
 
 // Paths of the interface. Hooks and restoring are for root alone.
 const (

@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -57,20 +58,26 @@ func (c *Clocks) LowestCore() Value {
 
 func (c *Clocks) hasMem(v Value) bool { return slices.Contains(c.Mem, dvfsmodel.MHz(v)) }
 
-// Highest returns the greatest clock of a control that isn't above another one; 0: the table has none.
+// Highest returns the greatest clock of a control that isn't above another one, the table's lowest if all are;
+// 0: the table has none.
 func (c *Clocks) Highest(control Control, most Value) (best Value) {
+	lowest := Value(0)
 	for i, mem := range c.Mem {
 		list := c.Core[i]
 		if control == MemClock {
 			list = []dvfsmodel.MHz{mem}
 		}
 		for _, f := range list {
-			if v := Value(f); v <= most {
+			v := Value(f)
+			if lowest == 0 || v < lowest {
+				lowest = v
+			}
+			if v <= most {
 				best = max(best, v)
 			}
 		}
 	}
-	return best
+	return cmp.Or(best, lowest)
 }
 
 // Clone is a copy that shares nothing.

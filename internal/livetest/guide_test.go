@@ -88,7 +88,9 @@ func (g *guideLab) names(table map[string]string) {
 		there, back = append(there, page, here), append(back, here, page)
 	}
 	g.real, g.page = strings.NewReplacer(there...), strings.NewReplacer(back...)
-	g.env = map[string]string{"# ": "agent", "node# ": "agent", "head# ": "controller", "$ ": "submit"}
+	g.env = map[string]string{
+		"# ": "-agent/agent", "node# ": "-agent/agent", "head# ": "/controller", "$ ": "/submit",
+	}
 }
 
 // site is what a site has that wants its nodes to sleep: programs that switch
@@ -151,7 +153,7 @@ func (g *guideLab) run(s *doctest.Step) string {
 	cmd.Dir = filepath.Join(g.dir, "src")
 	cmd.Env = append(os.Environ(), "PATH="+g.bin+":"+g.dir+"/standin:"+os.Getenv("PATH"),
 		"SLURM_CONF="+g.conf, "EPD_GPU=sim:4,busy", "EPD_STATE="+g.dir+"/state",
-		"EPPLAN_SOCKET="+g.dir+"/run/"+g.env[s.Prompt]+".sock", "EPPLAN_SUBMIT_SOCKET="+g.dir+
+		"EPPLAN_SOCKET="+g.dir+"/run"+g.env[s.Prompt]+".sock", "EPPLAN_SUBMIT_SOCKET="+g.dir+
 			"/run/submit.sock")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

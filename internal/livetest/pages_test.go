@@ -48,7 +48,7 @@ func TestEpdRunsWithoutSlurmAsWritten(t *testing.T) {
 	}
 	a := &alone{
 		dir: dir, bin: bin, there: strings.NewReplacer("/tmp/epd", dir+"/epd", "/var/lib/epplan", dir+"/epd",
-			"/run/epplan/agent.sock", dir+"/epd.sock", "/run/epplan/submit.sock", dir+"/epd.sock"),
+			"/run/epplan-agent/agent.sock", dir+"/epd.sock", "/run/epplan/submit.sock", dir+"/epd.sock"),
 	}
 	t.Cleanup(func() { a.stop(t); _ = os.RemoveAll(dir) })
 	if err := os.Mkdir(filepath.Join(dir, "epd"), 0o700); err != nil {

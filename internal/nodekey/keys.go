@@ -53,11 +53,12 @@ type Keys struct {
 	path    string // of the list
 	believe Role
 	now     func() time.Time
-	started time.Time
 
-	mu   sync.Mutex
-	list listState
-	seen map[string]*seenCache // by the name of a machine
+	mu      sync.Mutex
+	list    listState
+	seen    map[string]*seenCache // by the name of a machine
+	started time.Time             // since when all credentials are remembered
+	last    time.Time             // the latest at which one was checked
 }
 
 // listState is the list as it was read last.
@@ -96,7 +97,8 @@ func Open(key, trusted string, now func() time.Time) (*Keys, error) {
 	if own.Role == Controller {
 		k.believe = Node
 	}
-	k.started = now()
+	k.started = now().Round(0)
+	k.last = k.started
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.reread()
@@ -200,19 +202,32 @@ func (k *Keys) checkFresh(c *munge.Credential, signature []byte) error {
 		return munge.FromFutureError(age)
 	case k.believe == Controller:
 		return nil // an answer counts for the one request whose nonce it has
-	case c.Encoded.Before(k.started.Add(maxAhead)):
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.believedSince(c.Decoded.Round(0)).After(c.Encoded) {
 		// Before the start it may have been used: nobody remembers.
 		return fmt.Errorf("%w: it was made before this epd had run for %s, or the clock where it was made is "+
 			"behind", munge.ErrExpired, maxAhead)
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	seen := k.seen[c.Node]
 	if seen == nil {
 		seen = new(seenCache)
 		k.seen[c.Node] = seen
 	}
 	return seen.add(string(signature), c.Decoded)
+}
+
+// believedSince returns since when no credential that counts can have been used unseen. If the clock was set
+// back, that begins anew: what was used before, and is forgotten, may be young again. The caller holds mu.
+func (k *Keys) believedSince(now time.Time) time.Time {
+	if k.last.Sub(now) > maxAhead {
+		k.started, k.last = now, now
+	}
+	if now.After(k.last) {
+		k.last = now
+	}
+	return k.started.Add(maxAhead)
 }
 
 // takeApart reads a credential's parts, of which nothing is proven.

@@ -201,6 +201,39 @@ func TestWhatCountedBeforeARestartDoesntCountAfterIt(t *testing.T) {
 	}
 }
 
+func TestAClockThatIsSetBackLocksNobodyOutAndMakesNothingCountAgain(t *testing.T) {
+	head, n1, _ := cluster(t)
+	head.forward(3 * time.Hour)
+	anew, err := nodekey.Open(head.key, head.trusted, head.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	both := func(d time.Duration) { head.forward(d); n1.forward(d) }
+	decode := func(credential string) error {
+		_, err := anew.Decode(t.Context(), credential)
+		return err
+	}
+	head.forward(-3 * time.Hour)
+	if err := decode(encode(t, n1, "x")); !errors.Is(err, munge.ErrExpired) {
+		t.Errorf("at once: %v", err)
+	}
+	both(6 * time.Second)
+	used := encode(t, n1, "y")
+	if err := decode(used); err != nil {
+		t.Errorf("after six seconds: %v", err)
+	}
+	for range 3 { // until it is forgotten
+		both(66 * time.Second)
+		if err := decode(encode(t, n1, "z")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	both(-3 * 66 * time.Second)
+	if err := decode(used); err == nil {
+		t.Error("it counts a second time")
+	}
+}
+
 func TestANodeThatSendsTooMuchIsRefusedAndTheOthersArent(t *testing.T) {
 	head, n1, n2 := cluster(t)
 	first := encode(t, n1, "0")

@@ -86,7 +86,7 @@ func activate(
 func (u socketUnit) open(t *testing.T, dir string) net.Listener {
 	t.Helper()
 	network, address := "tcp", "127.0.0.1:0"
-	if strings.HasPrefix(u.listen, "/run/epplan/") {
+	if strings.HasPrefix(u.listen, "/run/") {
 		network, address = "unix", filepath.Join(dir, filepath.Base(u.listen))
 	}
 	l, err := new(net.ListenConfig).Listen(t.Context(), network, address)

@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ type Aside struct {
 // returns nil: that is the acknowledgement. It stops at the first error of
 // send, except that an entry refused with ErrRejected is moved aside, as is one
 // that is damaged, and that one for which it is too early, ErrLater, stays and
-// holds up no other, nor does one of a newer epd. Entries that are added
+// holds up no other, nor does one of a newer epd, or one that can't be read. Entries that are added
 // meanwhile wait for the next delivery.
 func (s *Spool) Deliver(
 	ctx context.Context, send func(ctx context.Context, id string, body []byte) error,
@@ -42,16 +43,27 @@ func (s *Spool) Deliver(
 	if err != nil {
 		return report, err
 	}
+	var unread error // the first
 	for _, e := range waiting {
 		if err := ctx.Err(); err != nil {
 			return report, err
 		}
-		if err := s.deliverEntry(ctx, e, send, &report); err != nil {
-			return report, fmt.Errorf("deliver spool entry %s: %w", e.id, err)
+		err := s.deliverEntry(ctx, e, send, &report)
+		if err != nil {
+			err = fmt.Errorf("deliver spool entry %s: %w", e.id, err)
+		}
+		switch {
+		case errors.Is(err, errUnread):
+			unread = cmp.Or(unread, err)
+		case err != nil:
+			return report, err
 		}
 	}
-	return report, nil
+	return report, unread
 }
+
+// errUnread tells that the disk doesn't let an entry be read now.
+var errUnread = errors.New("it can't be read")
 
 // deliverEntry hands one entry over.
 func (s *Spool) deliverEntry(
@@ -71,7 +83,7 @@ func (s *Spool) deliverEntry(
 		report.Newer = append(report.Newer, Aside{ID: e.id, Reason: err})
 		return nil
 	case !errors.Is(err, errDamaged):
-		return err
+		return fmt.Errorf("%w: %w", errUnread, err)
 	}
 	switch {
 	case err == nil:

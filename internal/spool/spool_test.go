@@ -402,3 +402,32 @@ func TestASpoolThatCannotBeOpenedYetIsTriedAgain(t *testing.T) {
 		}
 	}
 }
+
+// unreadable is a disk with a sector that can't be read.
+type unreadable struct {
+	spool.FS
+	name string
+}
+
+func (d unreadable) Read(path string) ([]byte, error) {
+	if strings.Contains(path, d.name) {
+		return nil, syscall.EIO
+	}
+	return d.FS.Read(path)
+}
+
+func TestAnEntryThatTheDiskDoesNotYieldStaysAndHoldsNothingUp(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "spool")
+	s := open(t, dir, &spool.Options{FS: unreadable{spool.Disk(), "bad"}})
+	for _, id := range []string{"bad", "good"} {
+		add(t, s, id)
+	}
+	var r receiver
+	if report, err := s.Deliver(t.Context(), r.send); !errors.Is(err, syscall.EIO) || report.Delivered != 1 ||
+		r.bodies["good"] == "" || s.Len() != 1 {
+		t.Errorf("%+v, %v, %d left", report, err, s.Len())
+	}
+	if report, err := open(t, dir, nil).Deliver(t.Context(), r.send); err != nil || report.Delivered != 1 {
+		t.Errorf("once it can be read: %+v, %v", report, err)
+	}
+}

@@ -117,7 +117,7 @@ func TestAProgramThatMustNotBeRunIsSaid(t *testing.T) {
 func TestAHookSpeaksOnceAMinute(t *testing.T) {
 	h := newHookOnDisk(t, "exit 126", logs)
 	last := filepath.Join(h.dir, "epplan-Prolog-failed")
-	for round := 1; round <= 3; round++ {
+	for round := 1; round <= 4; round++ {
 		var all sync.WaitGroup
 		for range 8 {
 			all.Go(func() { h.quiet() })
@@ -126,9 +126,10 @@ func TestAHookSpeaksOnceAMinute(t *testing.T) {
 		if said := h.said(); len(said) != round {
 			t.Fatalf("round %d: it spoke %d times: %q", round, len(said), said)
 		}
-		// A minute goes by, or the clock was set to nonsense.
+		// A minute goes by, the clock was set back by hours, or to nonsense.
 		ago := strconv.FormatInt(time.Now().Add(-time.Minute).Unix()-int64(round), 10)
-		h.file("epplan-Prolog-failed", map[bool]string{true: ago, false: "nonsense"}[round == 1])
+		ahead := strconv.FormatInt(time.Now().Add(3*time.Hour).Unix(), 10)
+		h.file("epplan-Prolog-failed", []string{ago, ahead, "nonsense", ""}[round-1])
 	}
 	if files, err := filepath.Glob(last + "*"); err != nil || len(files) > 2 {
 		t.Errorf("%q, %v", files, err)

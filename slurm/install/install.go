@@ -217,8 +217,9 @@ const hookText = `#!/bin/sh
 	read -r last <"$said"
 	case $last in '' | *[!0-9]*) last=0 ;; esac
 	now=$(/bin/date +%s)
-	if [ $((now - last)) -ge 60 ] && (set -C && : >"$said.$last"); then
-		echo "$now" >"$said"
+	passed=$((now - last)) # less than nothing if the clock was set back
+	if { [ $passed -ge 60 ] || [ $passed -lt 0 ]; } && (set -C && : >"$said.$last"); then
+		echo "$now" >"$said-$$" && /bin/mv -f "$said-$$" "$said" # nobody reads half of it
 		for claim in "$said".*; do [ "$claim" = "$said.$last" ] || /bin/rm -f "$claim"; done
 		/usr/bin/timeout -k 0.1 0.3 /usr/bin/logger -t epplan -p daemon.err \
 			"@HOOK@ of job ${SLURM_JOB_ID:-?} didn't reach epd: @COMMAND@ ended with status $status (127: not there, 126: not to be run, 124 or 137: too slow)"
