@@ -53,11 +53,11 @@ type Keys struct {
 	path    string // of the list
 	believe Role
 	now     func() time.Time
-	started time.Time
 
-	mu   sync.Mutex
-	list listState
-	seen map[string]*seenCache // by the name of a machine
+	mu      sync.Mutex
+	started time.Time // or when the clock was set back to before that
+	list    listState
+	seen    map[string]*seenCache // by the name of a machine
 }
 
 // listState is the list as it was read last.
@@ -96,9 +96,9 @@ func Open(key, trusted string, now func() time.Time) (*Keys, error) {
 	if own.Role == Controller {
 		k.believe = Node
 	}
-	k.started = now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.started = now().Round(0)
 	k.reread()
 	return k, k.list.err
 }
@@ -200,13 +200,17 @@ func (k *Keys) checkFresh(c *munge.Credential, signature []byte) error {
 		return munge.FromFutureError(age)
 	case k.believe == Controller:
 		return nil // an answer counts for the one request whose nonce it has
-	case c.Encoded.Before(k.started.Add(maxAhead)):
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if now := c.Decoded.Round(0); now.Before(k.started) { // as times in credentials are: of the wall clock
+		k.started = now
+	}
+	if c.Encoded.Before(k.started.Add(maxAhead)) {
 		// Before the start it may have been used: nobody remembers.
 		return fmt.Errorf("%w: it was made before this epd had run for %s, or the clock where it was made is "+
 			"behind", munge.ErrExpired, maxAhead)
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	seen := k.seen[c.Node]
 	if seen == nil {
 		seen = new(seenCache)

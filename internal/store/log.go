@@ -159,7 +159,8 @@ func SalvageLog(path string, now time.Time) (copied string, err error) {
 		return "", err
 	}
 	if err := writeCopy(copied, log); err != nil {
-		return copied, err
+		_ = os.Remove(copied)
+		return "", err
 	}
 	return copied, errors.Join(log.Truncate(sound), log.Sync())
 }
