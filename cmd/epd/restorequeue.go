@@ -101,7 +101,7 @@ func restoreQueue(c *cli.Context, state string, stderr io.Writer) error {
 
 // takeBackLevers takes back what the levers of a state folder say, and says what is left.
 func takeBackLevers(ctx context.Context, client *slurm.Client, state string, stderr io.Writer) error {
-	release, err := daemon.LockState(state, roleController)
+	lock, err := daemon.LockState(state, roleController)
 	if errors.Is(err, daemon.ErrTaken) {
 		return fmt.Errorf("an epd that runs has Slurm's queue: epplan levers --undo has it take everything "+
 			"back: %w", err)
@@ -109,7 +109,7 @@ func takeBackLevers(ctx context.Context, client *slurm.Client, state string, std
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer lock.Release()
 	began := time.Now()
 	r, err := steer.TakeBack(ctx, &steer.Options{
 		Source: steer.SnapshotFromSlurm(client, time.Now), Levers: lever.New(client),
