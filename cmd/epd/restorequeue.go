@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -114,7 +113,7 @@ func takeBackLevers(ctx context.Context, client *slurm.Client, state string, std
 	r, err := steer.TakeBack(ctx, &steer.Options{
 		Source: steer.SnapshotFromSlurm(client, time.Now), Levers: lever.New(client),
 		PowerSaving: client.PowerSaving, Booted: client.Booted, Dir: steer.Folder(state),
-		Log: slog.New(slog.NewTextHandler(stderr, nil)),
+		Log: newLog(stderr),
 	})
 	if r.Undone > 0 {
 		_, _ = fmt.Fprintf(stderr, "note: %d of epd's changes in Slurm's queue and nodes taken back in %.1f s\n",

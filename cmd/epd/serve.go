@@ -34,7 +34,7 @@ func serve(c *cli.Context, role string, stderr io.Writer) error {
 		return usagef("no arguments are expected, got %q", c.Args().First())
 	}
 	p := &program{
-		Context: c, log: slog.New(slog.NewTextHandler(stderr, nil)), role: role, started: time.Now(),
+		Context: c, log: newLog(stderr), role: role, started: time.Now(),
 		reloads: make(chan os.Signal, 1),
 	}
 	var err error
