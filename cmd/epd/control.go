@@ -126,9 +126,18 @@ func userName(uid uint32) string {
 }
 
 // openRecords opens the database. One that is damaged is moved aside, and a new
-// one begun: jobs don't wait for an administrator.
+// one begun: jobs don't wait for an administrator. Where only its log is damaged, what was written last
+// is missing.
 func openRecords(ctx context.Context, state string, noteProblem func(error)) (*store.Store, error) {
 	path := filepath.Join(state, "records.db")
+	log, err := store.SalvageLog(path, time.Now())
+	if err != nil {
+		noteProblem(err)
+	}
+	if log != "" {
+		noteProblem(fmt.Errorf("the log of the records was damaged: what was recorded last may be missing; "+
+			"the log was copied to %s", log))
+	}
 	records, err := store.Open(ctx, path, nil)
 	if !errors.Is(err, store.ErrCorrupt) {
 		return records, err

@@ -116,18 +116,18 @@ func restoreRecords(c *cli.Context, path string, stdout, stderr io.Writer) error
 	if err := statedir.Check(filepath.Dir(path)); err != nil {
 		return err
 	}
-	release, err := daemon.LockState(filepath.Dir(path), roleController)
+	lock, err := daemon.LockState(filepath.Dir(path), roleController)
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer lock.Release()
 	from := filepath.Dir(backup)
 	if _, err := os.Stat(filepath.Join(from, roleController+".lock")); err == nil && from != filepath.Dir(path) {
-		release, err := daemon.LockState(from, roleController)
+		lock, err := daemon.LockState(from, roleController)
 		if err != nil {
 			return fmt.Errorf("%s isn't a backup: %w", backup, err)
 		}
-		defer release()
+		defer lock.Release()
 	}
 	steps := []string{"copy " + backup + " to " + path}
 	if _, err := os.Lstat(path); err == nil {

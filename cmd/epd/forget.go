@@ -18,6 +18,7 @@ import (
 
 	"github.com/epplan/epplan/cmd/internal/dryrun"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
@@ -167,7 +168,6 @@ const maxNamed = 20
 
 // list finds the runs of a query, and writes what they are, a line each.
 func (f *foundRuns) list(c *cli.Context, q *epdapi.RunQuery, out io.Writer) error {
-	lines := json.NewEncoder(out)
 	for _, q.Conflicts = range []bool{false, true} {
 		for q.After = 0; ; {
 			page, err := askEPD(c, func(ctx context.Context, epd *epdapi.Client) (*epdapi.RunPage, error) {
@@ -177,7 +177,7 @@ func (f *foundRuns) list(c *cli.Context, q *epdapi.RunQuery, out io.Writer) erro
 				return err
 			}
 			for i := range page.Runs {
-				if err := lines.Encode(&page.Runs[i]); err != nil {
+				if err := report.WriteJSON(out, &page.Runs[i], ""); err != nil {
 					return err
 				}
 				f.add(&page.Runs[i])

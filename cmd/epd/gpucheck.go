@@ -21,6 +21,7 @@ import (
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/gpucheck"
+	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/statedir"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
@@ -103,13 +104,11 @@ func checkGPUs(c *cli.Context, stdout, stderr io.Writer) error {
 	return err
 }
 
-func writeCheck(c *cli.Context, stdout io.Writer, report *gpucheck.Report) error {
+func writeCheck(c *cli.Context, stdout io.Writer, checked *gpucheck.Report) error {
 	if !c.Bool("json") {
-		return report.Write(stdout)
+		return checked.Write(stdout)
 	}
-	e := json.NewEncoder(stdout)
-	e.SetIndent("", "  ")
-	return e.Encode(report)
+	return report.WriteJSON(stdout, checked, "  ")
 }
 
 // driverName is which driver it is, without files of the site.

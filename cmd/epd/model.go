@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -147,9 +146,7 @@ func choiceStep(choice *epdapi.ModelChoice) string {
 // printResult prints a result.
 func printResult(c *cli.Context, stdout io.Writer, result any, table *report.Table) error {
 	if c.Bool("json") {
-		out := json.NewEncoder(stdout)
-		out.SetIndent("", "  ")
-		return out.Encode(result)
+		return report.WriteJSON(stdout, result, "  ")
 	}
 	if table.Len == 0 {
 		_, err := fmt.Fprintln(stdout, "no such model yet")

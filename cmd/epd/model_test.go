@@ -1,10 +1,14 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,6 +16,7 @@ import (
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/internal/testkit/hostiletest"
 )
 
 // fakeEPD answers about models at a socket, and notes what was chosen.
@@ -129,5 +134,38 @@ func TestModelsAreListedAndChosen(t *testing.T) {
 	if code := run(t.Context(), []string{"epd", "model", "list", "--socket", "/nowhere"}, &out, &log); code !=
 		exitUnreachable {
 		t.Errorf("status %d: %s", code, &log)
+	}
+}
+
+func TestNoTextThatEpdPassesOnDoesAnything(t *testing.T) {
+	socket, _ := fakeEPD(t)
+	epd := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: "epd"}) },
+		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
+		}},
+	}
+	var spoiler *hostiletest.Spoiler
+	l, err := new(net.ListenConfig).Listen(t.Context(), "unix", socket+"2")
+	must(t, err)
+	server := httptest.NewUnstartedServer(hostiletest.NewHandler(epd, &spoiler))
+	server.Listener = l
+	server.Start()
+	defer server.Close()
+	for _, command := range []string{"list", "list --json", "list u1-abc V100", "use u1-abc V100 3"} {
+		words := strings.Fields(command)
+		args := append([]string{"epd", "model", words[0], "--socket", socket + "2"}, words[1:]...)
+		hostiletest.Places(1, func(s *hostiletest.Spoiler) {
+			spoiler = s
+			var out, log text
+			if code := run(t.Context(), args, &out, &log); s.Place == 0 && (code != exitDone || s.Seen == 0) {
+				t.Fatalf("%s: status %d, %d texts: %s", command, code, s.Seen, &log)
+			}
+			err := errors.Join(hostiletest.Plain(out.String(), words[len(words)-1]),
+				hostiletest.Plain(log.String(), ""))
+			if err != nil {
+				t.Errorf("%s, place %d: %v", command, s.Place, err)
+			}
+		})
 	}
 }

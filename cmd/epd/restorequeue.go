@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -101,7 +100,7 @@ func restoreQueue(c *cli.Context, state string, stderr io.Writer) error {
 
 // takeBackLevers takes back what the levers of a state folder say, and says what is left.
 func takeBackLevers(ctx context.Context, client *slurm.Client, state string, stderr io.Writer) error {
-	release, err := daemon.LockState(state, roleController)
+	lock, err := daemon.LockState(state, roleController)
 	if errors.Is(err, daemon.ErrTaken) {
 		return fmt.Errorf("an epd that runs has Slurm's queue: epplan levers --undo has it take everything "+
 			"back: %w", err)
@@ -109,12 +108,12 @@ func takeBackLevers(ctx context.Context, client *slurm.Client, state string, std
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer lock.Release()
 	began := time.Now()
 	r, err := steer.TakeBack(ctx, &steer.Options{
 		Source: steer.SnapshotFromSlurm(client, time.Now), Levers: lever.New(client),
 		PowerSaving: client.PowerSaving, Booted: client.Booted, Dir: steer.Folder(state),
-		Log: slog.New(slog.NewTextHandler(stderr, nil)),
+		Log: newLog(stderr),
 	})
 	if r.Undone > 0 {
 		_, _ = fmt.Fprintf(stderr, "note: %d of epd's changes in Slurm's queue and nodes taken back in %.1f s\n",

@@ -169,13 +169,13 @@ func TestARestoreOfAJournalAloneLeavesSlurmAlone(t *testing.T) {
 
 func TestARestoreFightsNoEPDThatRunsOrTakesOver(t *testing.T) {
 	q := openQueueSlurm(t)
-	release, err := daemon.LockState(q.state, roleController)
+	lock, err := daemon.LockState(q.state, roleController)
 	must(t, err)
 	code, said := q.epd("restore", "--state", q.state)
 	if code != exitFailed || !strings.Contains(said, "epplan levers --undo") || q.updates() != nil {
 		t.Errorf("beside an epd that runs: status %d: %s%q", code, said, q.updates())
 	}
-	release()
+	lock.Release()
 	// As the unit runs it: its folder, then the options of the epd that ended, which name another one.
 	stopped := []string{
 		"--role", "controller", "--state", "/var/lib/epplan-controller", "--standby", "--node", "head1.site",

@@ -23,6 +23,7 @@ import (
 	"github.com/epplan/epplan/cmd/internal/dryrun"
 	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/pause"
 	"github.com/epplan/epplan/internal/statedir"
 	"github.com/epplan/epplan/internal/web"
 )
@@ -33,7 +34,7 @@ func serve(c *cli.Context, role string, stderr io.Writer) error {
 		return usagef("no arguments are expected, got %q", c.Args().First())
 	}
 	p := &program{
-		Context: c, log: slog.New(slog.NewTextHandler(stderr, nil)), role: role, started: time.Now(),
+		Context: c, log: newLog(stderr), role: role, started: time.Now(),
 		reloads: make(chan os.Signal, 1),
 	}
 	var err error
@@ -85,28 +86,42 @@ func (p *program) runOwned() error {
 	return p.run(l)
 }
 
-// lockState makes a state folder this process's own, in each part that a role plays.
-func lockState(state, role string) (release func(), err error) {
-	parts := []string{role}
-	if role == roleBoth {
+// lockState makes the state folder this process's own, in each part that its role plays. epd ends if another
+// one has it in spite of that.
+func (p *program) lockState() (release func(), err error) {
+	parts := []string{p.role}
+	if p.role == roleBoth {
 		parts = []string{roleController, roleAgent}
 	}
-	var releases []func()
+	var locks []*daemon.StateLock
 	release = func() {
-		for _, each := range releases {
-			each()
+		for _, each := range locks {
+			each.Release()
 		}
 	}
 	for _, part := range parts {
-		one, err := daemon.LockState(state, part)
+		one, err := daemon.LockState(p.String("state"), part)
 		if err != nil {
 			release()
 			return nil, err
 		}
-		releases = append(releases, one)
+		locks = append(locks, one)
 	}
+	p.loops = append(p.loops, func(ctx context.Context) {
+		for pause.For(ctx, renewLocks) == nil {
+			for _, each := range locks {
+				if err := each.Renew(); errors.Is(err, daemon.ErrTaken) {
+					p.fail(err)
+					return
+				}
+			}
+		}
+	})
 	return release, nil
 }
+
+// renewLocks is how often it is looked whether the locks of the state folder are there.
+var renewLocks = 5 * time.Second
 
 // checkFlags refuses what doesn't go together.
 func (p *program) checkFlags() error {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/testkit/amdgputest"
@@ -331,5 +332,36 @@ func drawsAnotherSeed(t *testing.T, damaged string, flags []string) {
 		if kept, err := os.ReadFile(file); err != nil || string(kept) != want {
 			t.Errorf("%s: %.40q, %v", file, kept, err)
 		}
+	}
+}
+
+// Somebody takes the lock's file for a stale one and removes it: no second epd gets the folder, and if one
+// was faster, the first one ends.
+func TestALockOfAStateFolderThatIsRemovedIsTakenAgain(t *testing.T) {
+	renewLocks = 20 * time.Millisecond
+	defer func() { renewLocks = 5 * time.Second }()
+	dir := t.TempDir()
+	d := launch(t, dir)
+	path := filepath.Join(dir, "state", roleController+".lock")
+	must(t, os.Remove(path))
+	d.eventually("the lock is there again", func() bool {
+		_, err := os.Lstat(path)
+		return err == nil
+	})
+	if _, err := daemon.LockState(filepath.Dir(path), roleController); !errors.Is(err, daemon.ErrTaken) {
+		t.Errorf("it is locked by nobody: %v", err)
+	}
+	for taken := false; !taken; {
+		must(t, os.Remove(path))
+		lock, err := daemon.LockState(filepath.Dir(path), roleController)
+		if taken = err == nil; taken {
+			defer lock.Release()
+		}
+	}
+	d.eventually("epd ends", func() bool {
+		return strings.Contains(d.log.String(), "another epd has the state folder")
+	})
+	if code := d.stop(); code != exitFailed {
+		t.Errorf("status %d: %s", code, d.log)
 	}
 }

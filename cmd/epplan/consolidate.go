@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/planner/sharing"
@@ -120,7 +120,7 @@ func runConsolidate(t *terminal, c *cli.Context) error {
 	}
 	r.solve(c.Context, t, c.Duration("time-limit"), c.Uint64("seed"))
 	if c.Bool("json") {
-		err = t.print(func(w io.Writer) error { return json.NewEncoder(w).Encode(r.json()) })
+		err = t.print(func(w io.Writer) error { return report.WriteJSON(w, r.json(), "") })
 	} else {
 		err = t.printText(r.text(t.textOptions(c.Int("rows"))))
 	}

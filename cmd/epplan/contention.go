@@ -1,12 +1,12 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/planner/sharing"
@@ -50,11 +50,9 @@ func runFitContention(t *terminal, c *cli.Context) error {
 		return fmt.Errorf("%s: %w", c.Args().First(), err)
 	}
 	err = t.write(c.String("output"), func(w io.Writer) error {
-		out := json.NewEncoder(w)
-		out.SetIndent("", "  ")
-		return out.Encode(fittedCurve{
+		return report.WriteJSON(w, fittedCurve{
 			fit.Exponent, fit.ByTask, fit.ByMemory, fit.Samples, fit.Outliers, fit.Residual,
-		})
+		}, "  ")
 	})
 	if err != nil {
 		return err

@@ -189,7 +189,7 @@ func writeEstimate(b *strings.Builder, e *epdapi.Estimate, read *follow.Sources)
 
 func writeEstimateModel(b *strings.Builder, e *epdapi.Estimate, m *epdapi.EstimateModel) {
 	fmt.Fprintf(b, "\nOn %s\n", orDash(m.GPUModel))
-	if m.Model == nil {
+	if m.Model == nil || m.Default == nil || m.Chosen == nil {
 		writeRow(b, "  why", "%s", slurm.Printable(m.Reason, 400))
 		return
 	}

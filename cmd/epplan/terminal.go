@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,14 +15,12 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
-	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/internal/spelling"
 	"github.com/epplan/epplan/queue"
 	"github.com/epplan/epplan/slurm"
 )
@@ -199,19 +196,7 @@ func isTerminal(w io.Writer) bool {
 
 // printJSON prints a value as JSON in which no text can act on a terminal.
 func (t *terminal) printJSON(v any) error {
-	text, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
-	}
-	shown := make([]byte, 0, len(text)+1)
-	for _, r := range string(text) { // only strings have such characters
-		if r == '\n' || spelling.IsShown(r) {
-			shown = utf8.AppendRune(shown, r)
-		} else {
-			shown = report.AppendEscape(shown, r)
-		}
-	}
-	return t.printText(string(append(shown, '\n')))
+	return t.print(func(w io.Writer) error { return report.WriteJSON(w, v, "  ") })
 }
 
 // printAnswer prints a value as JSON where --json asks for that, else in words.

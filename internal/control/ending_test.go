@@ -236,6 +236,12 @@ func TestAJobThatWaitedWhileTheClockWasSetBackLastsAndEndsAsAnyOther(t *testing.
 	s.set(j)
 	r.Jobs.Observe([]slurm.Job{j})
 	d := r.decide(ask(7))
+	r.flush()
+	r.clock.move(time.Second)
+	second := rigAt(t, r.path, r.clock, enforceAll, func(o *Options) { o.Resolve = s.resolve })
+	if again := second.decide(ask(7)); !again.Created.Equal(d.Created) {
+		t.Errorf("after a restart it is decided anew: %+v, before: %+v", again, d)
+	}
 	look, err := r.Outlook(context.Background(), epdapi.OutlookRequest{Job: 7, Node: "n1", RunID: ask(7).RunID})
 	if err != nil || look.Life != live.LifeAlive {
 		t.Errorf("while it runs: %+v, %v", look, err)

@@ -1,10 +1,12 @@
 package control
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -183,9 +185,11 @@ func TestWithoutRecordsDecisionsAreDefaultClocksAndOutcomesAreRefusedForNow(t *t
 func withoutRecords(t *testing.T, why error, lost bool) {
 	t.Helper()
 	b := &broken{}
+	var log bytes.Buffer
 	r := newRig(t, func(o *Options) {
 		b.everything = o.everything()
 		o.Records, o.StoreWait = recordsIn(b), 10*time.Millisecond
+		o.Log = slog.New(slog.NewTextHandler(&log, nil))
 	})
 	for id := range slurm.JobID(4) {
 		r.run(id+1, memoryBound())
@@ -200,6 +204,16 @@ func withoutRecords(t *testing.T, why error, lost bool) {
 	}
 	if s := r.status(); !strings.Contains(s.Trouble, why.Error()) {
 		t.Errorf("%+v", s)
+	}
+	for id := range slurm.JobID(20) {
+		r.job(200+id, nil)
+		r.decide(ask(200 + id))
+	}
+	if lost {
+		r.flush()
+		if n := strings.Count(log.String(), "can't be stored"); n != 1 {
+			t.Errorf("the log says %d times that decisions can't be stored", n)
+		}
 	}
 	c := r.serve(t)
 	o := r.ran(before, "run-50", memoryBound())

@@ -52,7 +52,8 @@ func (dr *Decider) Decide(
 	}
 	job = job.StartedIn(string(r.Partition))
 	var lead *Decided
-	if earlier == nil && (job.Submitted <= max(dr.started.Unix(), dr.forgotten.Load()) || dr.evicted.Load()) {
+	if earlier == nil && (job.Submitted <= max(dr.started.Unix(), dr.forgotten.Load()) || dr.evicted.Load() ||
+		job.Submitted > dr.options.Clock().Unix()) { // a clock was set back: which was first isn't known
 		own, other, err := dr.storedDecision(ctx, r, job)
 		switch {
 		case err != nil: // what was answered before isn't known
@@ -202,15 +203,12 @@ func (dr *Decider) storedDecision(
 	for i := len(all) - 1; i >= 0; i-- {
 		d := &all[i]
 		switch {
-		case d.Created.Unix() < job.Submitted: // it was for another job of the same id, or an earlier run
-		case d.Node != r.Node:
-			if other == nil && job.Submitted > 0 && storedCanLead(d, r, s) &&
-				t.hasSetting(d.Setting) {
-				other = fromRecord(d)
-			}
-		case d.RunID != r.RunID:
-		default:
+		case d.Node == r.Node && d.RunID == r.RunID: // whatever the clock says
 			return fromRecord(d), nil, nil
+		case d.Created.Unix() < job.Submitted: // it was for another job of the same id, or an earlier run
+		case other == nil && d.Node != r.Node && job.Submitted > 0 && storedCanLead(d, r, s) &&
+			t.hasSetting(d.Setting):
+			other = fromRecord(d)
 		}
 	}
 	return nil, other, nil

@@ -200,7 +200,7 @@ func (dr *Decider) keep(key jobOnNode, d *Decided, job *jobs.Job) (kept *Decided
 		job:      job.Record(dr.options.Cluster, key.job, d.Workload, slurm.Running),
 		decision: dr.decisionRecord(d), decided: d,
 	}) {
-		dr.options.Log.Error("too many decisions wait to be stored: one isn't", "job", d.Job)
+		dr.options.Log.Error("a decision isn't stored", "error", "too many wait to be", "job", d.Job)
 	}
 	return d, true
 }

@@ -141,10 +141,12 @@ func (w *writer) write(ctx context.Context, e *writeTask) {
 			return
 		case !isTransient(err):
 			w.lost.Add(1)
-			w.options.Log.Error("a decision can't be stored", "error", err)
-			if !errors.Is(err, record.ErrInvalid) { // that is about this one alone
+			invalid := errors.Is(err, record.ErrInvalid) // that is about this one alone
+			if !invalid {
 				w.failed.Store(&err)
-				w.failedForGood.Store(true)
+			}
+			if invalid || !w.failedForGood.Swap(true) {
+				w.options.Log.Error("a decision can't be stored", "error", err)
 			}
 			return
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/slurm"
 )
 
 // Savings is what treated jobs used less than held-out ones of the same workload
@@ -69,7 +70,7 @@ func (s *Savings) SlowdownWords() string {
 	names := slices.Sorted(maps.Keys(s.MaxSlowdowns))
 	own := make([]string, min(most, len(names)))
 	for i, name := range names[:len(own)] {
-		own[i] = fmt.Sprintf("%s %v", name, s.MaxSlowdowns[name])
+		own[i] = fmt.Sprintf("%s %v", slurm.Printable(name, MaxModelName), s.MaxSlowdowns[name])
 	}
 	if len(own) > 0 {
 		text += "; in partition " + strings.Join(own, ", ")

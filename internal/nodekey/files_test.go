@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -51,6 +52,16 @@ func TestAKeyIsWrittenOnceAndForItsOwnerAlone(t *testing.T) {
 		_, err := nodekey.ReadSecret(path)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("mode %04o: %v", mode, err)
+		}
+	}
+	if err := errors.Join(os.Chmod(path, 0o600), os.Symlink(path, path+".link"),
+		syscall.Mkfifo(path+".fifo", 0o600), os.Mkdir(path+".dir", 0o700),
+		os.WriteFile(path+".long", make([]byte, 9<<20), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, ending := range []string{".link", ".fifo", ".dir", ".long"} {
+		if _, err := nodekey.ReadSecret(path + ending); err == nil {
+			t.Errorf("%s is read as a key", ending)
 		}
 	}
 	if err := os.Chmod(filepath.Dir(path), 0o777); err != nil {

@@ -111,11 +111,17 @@ func TestAControllerBelievesItsNodesAndANodeItsControllerAndNobodyElse(t *testin
 		"another role on a good one":    {n2, altered(encode(t, n1, "x"), "node:n1", ofHead), nodekey.ErrForged},
 		"a later time on a good one":    {head, redated(t, encode(t, n1, "x")), nodekey.ErrForged},
 		"another payload on a good one": {head, altered(encode(t, n1, "x"), ":eA==:", ":eQ==:"), nodekey.ErrForged},
-		"nothing":                       {head, "", nodekey.ErrInvalid},
-		"of munge":                      {head, "MUNGE:AAAA:", nodekey.ErrInvalid},
-		"more than one":                 {head, encode(t, n1, "x") + ":", nodekey.ErrInvalid},
-		"too long":                      {head, "EPKEY:node:n1:1:" + long + ":", nodekey.ErrInvalid},
-		"no base64":                     {head, "EPKEY:node:n1:1:!:!", nodekey.ErrInvalid},
+		"a signature that was cut":      {head, cutSignature(encode(t, n1, "x")), nodekey.ErrForged},
+		"the signature of another one": {
+			head, strings.Join(append(strings.Split(encode(t, n1, "x"), ":")[:5],
+				strings.Split(encode(t, n2, "x"), ":")[5]), ":"), nodekey.ErrForged,
+		},
+		"a name of many lines": {head, altered(encode(t, n1, "x"), ":n1:", ":n1\n1:"), nodekey.ErrUnknown},
+		"nothing":              {head, "", nodekey.ErrInvalid},
+		"of munge":             {head, "MUNGE:AAAA:", nodekey.ErrInvalid},
+		"more than one":        {head, encode(t, n1, "x") + ":", nodekey.ErrInvalid},
+		"too long":             {head, "EPKEY:node:n1:1:" + long + ":", nodekey.ErrInvalid},
+		"no base64":            {head, "EPKEY:node:n1:1:!:!", nodekey.ErrInvalid},
 	} {
 		if got, err := c.to.Decode(t.Context(), c.text); !errors.Is(err, c.want) || got.Payload != nil {
 			t.Errorf("%s: %+v, %v, want %v", name, got, err, c.want)
@@ -125,6 +131,12 @@ func TestAControllerBelievesItsNodesAndANodeItsControllerAndNobodyElse(t *testin
 
 // altered is a credential with something else in it.
 func altered(credential, old, by string) string { return strings.Replace(credential, old, by, 1) }
+
+// cutSignature is a credential with half of its signature.
+func cutSignature(credential string) string {
+	at := strings.LastIndex(credential, ":") + 1
+	return credential[:at+len(credential[at:])/2/4*4]
+}
 
 // redated is a credential with another time in it.
 func redated(t *testing.T, credential string) string {
@@ -176,6 +188,29 @@ func TestACredentialCountsOnceAndForItsMinute(t *testing.T) {
 			t.Fatalf("the %dth time: %v", i+1, err)
 		}
 		head.forward(time.Second)
+	}
+}
+
+// A controller that began with a wrong clock doesn't refuse its nodes until that time comes again.
+func TestNodesAreBelievedSoonAfterTheClocksWereSetBack(t *testing.T) {
+	head, n1, _ := cluster(t)
+	used := encode(t, n1, "x")
+	if _, err := head.Decode(t.Context(), used); err != nil {
+		t.Fatal(err)
+	}
+	head.forward(-3 * time.Hour)
+	n1.forward(-3 * time.Hour)
+	var err error
+	for second := range 10 {
+		if _, replayed := head.Decode(t.Context(), used); replayed == nil {
+			t.Fatalf("after %d s what was used counts again", second)
+		}
+		_, err = head.Decode(t.Context(), encode(t, n1, strconv.Itoa(second)))
+		head.forward(time.Second)
+		n1.forward(time.Second)
+	}
+	if err != nil {
+		t.Error(err)
 	}
 }
 
@@ -382,6 +417,12 @@ func TestRequestAndAnswerAreBoundToEachOther(t *testing.T) {
 		}}, "its body is another one", false},
 		"another path": {tamperer{request: func(r *http.Request) {
 			r.URL.Path = "/v1/outcome"
+		}}, "its path is another one", false},
+		"another method": {tamperer{request: func(r *http.Request) {
+			r.Method = http.MethodPut
+		}}, "with status 405", false},
+		"another query": {tamperer{request: func(r *http.Request) {
+			r.URL.RawQuery = "all=1"
 		}}, "its path is another one", false},
 		"another node's credential, of another request": {tamperer{request: func(r *http.Request) {
 			r.Header.Set(munge.Header, encode(t, n2, "epplan/1 request"))

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"encoding/json"
+	"io"
 	"math"
 	"strconv"
 	"unicode/utf16"
@@ -163,14 +165,36 @@ func AppendQuoted(dst []byte, s string) []byte {
 		case r != utf8.RuneError && spelling.IsShown(r):
 			dst = utf8.AppendRune(dst, r)
 		default:
-			dst = AppendEscape(dst, r)
+			dst = appendEscape(dst, r)
 		}
 	}
 	return append(dst, '"')
 }
 
-// AppendEscape writes a character as JSON escapes it, by units of UTF-16.
-func AppendEscape(dst []byte, r rune) []byte {
+// WriteJSON writes a value as JSON in which no text can act on a terminal, each level further in by an
+// indent; "": all on one line.
+func WriteJSON(w io.Writer, v any, indent string) error {
+	text, err := json.Marshal(v)
+	if indent != "" {
+		text, err = json.MarshalIndent(v, "", indent)
+	}
+	if err != nil {
+		return err
+	}
+	shown := make([]byte, 0, len(text)+1)
+	for _, r := range string(text) { // only strings have such characters
+		if r == '\n' || spelling.IsShown(r) {
+			shown = utf8.AppendRune(shown, r)
+		} else {
+			shown = appendEscape(shown, r)
+		}
+	}
+	_, err = w.Write(append(shown, '\n'))
+	return err
+}
+
+// appendEscape writes a character as JSON escapes it, by units of UTF-16.
+func appendEscape(dst []byte, r rune) []byte {
 	const hex = "0123456789abcdef"
 	var units [2]uint16
 	for _, u := range utf16.AppendRune(units[:0], r) {

@@ -44,8 +44,9 @@ func filesOf(path string, first os.FileInfo) (*openFiles, error) {
 	return f, nil
 }
 
-// checkMoved is [ErrMoved] unless all of them are at their paths.
-func (f *openFiles) checkMoved() error {
+// check is [ErrMoved] unless all of them are at their paths, and [ErrCorrupt] if one was cut, or the log
+// overwritten.
+func (f *openFiles) check() error {
 	for i, name := range f.names {
 		switch now, err := os.Stat(name); {
 		case errors.Is(err, fs.ErrNotExist):
@@ -54,20 +55,26 @@ func (f *openFiles) checkMoved() error {
 			return fmt.Errorf("%w: %w", ErrMoved, err)
 		case !os.SameFile(now, f.infos[i]):
 			return fmt.Errorf("%w: %s was replaced", ErrMoved, name)
+		case i == 0 && now.Size() == 0:
+			return fmt.Errorf("%w: %s is empty", ErrCorrupt, name)
 		}
 	}
-	return nil
+	return checkLog(f.names[1])
 }
 
-// checkMoved is [ErrMoved] if what is written now wouldn't be at the database's path. Then
+// checkFiles is [ErrMoved] if what is written now wouldn't be at the database's path. Then
 // what was acknowledged goes from the log into the database, wherever that is, and
-// the log is empty: another database at the path would take it for its own.
-func (db *database) checkMoved(ctx context.Context) error {
-	err := db.files.checkMoved()
+// the log is empty: another database at the path would take it for its own. It is [ErrCorrupt] if
+// the files are damaged.
+func (db *database) checkFiles(ctx context.Context) error {
+	err := db.files.check()
 	if err == nil {
 		db.movedErr.Store(nil)
 		db.emptied = false
 		return nil
+	}
+	if db.noteDamage(err) {
+		return err
 	}
 	db.movedErr.Store(&err)
 	if !db.emptied {
@@ -84,6 +91,16 @@ func (s *Store) WriteProblem() error { return s.db.writeProblem() }
 
 // WriteProblem is that of [Store.WriteProblem].
 func (l *Learning) WriteProblem() error { return l.db.writeProblem() }
+
+// noteDamage has nothing more written after an error of a damaged database.
+func (db *database) noteDamage(err error) bool {
+	err = typedError(err)
+	damaged := errors.Is(err, ErrCorrupt)
+	if damaged {
+		db.damage.CompareAndSwap(nil, &err)
+	}
+	return damaged
+}
 
 func (db *database) writeProblem() error {
 	for _, why := range []*error{db.damage.Load(), db.movedErr.Load()} {

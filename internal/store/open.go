@@ -104,6 +104,8 @@ func (db *database) open(ctx context.Context, busy time.Duration) error {
 		if err := inspect(ctx, db.path, busy); err != nil {
 			return err
 		}
+	} else if log, err := os.Stat(db.path + "-wal"); err == nil && log.Size() > 0 {
+		return fmt.Errorf("%w: it is empty, and its log is not", ErrCorrupt)
 	}
 	pragmas := []string{"_journal_mode", "WAL", "_txlock", "immediate"}
 	if first.Size() == 0 { // can't be had later without copying all of it
@@ -118,10 +120,10 @@ func (db *database) open(ctx context.Context, busy time.Duration) error {
 	if err := migrate(ctx, db.conn, db.path); err != nil {
 		return err
 	}
-	if db.read, err = openReaders(ctx, db.path, busy, readers); err != nil {
+	if db.read, err = db.openReaders(ctx, busy, readers); err != nil {
 		return err
 	}
-	if db.hookRead, err = openReaders(ctx, db.path, busy, urgentReaders); err != nil {
+	if db.hookRead, err = db.openReaders(ctx, busy, urgentReaders); err != nil {
 		return err
 	}
 	db.files, err = filesOf(db.path, first)
@@ -130,17 +132,18 @@ func (db *database) open(ctx context.Context, busy time.Duration) error {
 
 // openReaders opens so many connections that only read, all at once: one that is
 // opened later might read another database at the path, with the log of this one.
-func openReaders(ctx context.Context, path string, busy time.Duration, most int) (*sql.DB, error) {
-	db, err := sql.Open("sqlite3", dsn(path, busy, "_query_only", "true", "_cache_size", readerCache))
+func (db *database) openReaders(ctx context.Context, busy time.Duration, most int) (*sql.DB, error) {
+	name := dsn(db.path, busy, "_query_only", "true", "_cache_size", readerCache)
+	pool, err := openWatched(name, func(err error) { db.noteDamage(err) })
 	if err != nil {
 		return nil, err
 	}
-	db.SetMaxOpenConns(most)
-	db.SetMaxIdleConns(most)
+	pool.SetMaxOpenConns(most)
+	pool.SetMaxIdleConns(most)
 	open := make([]*sql.Conn, 0, most)
 	for range most {
 		var conn *sql.Conn
-		if conn, err = db.Conn(ctx); err != nil {
+		if conn, err = pool.Conn(ctx); err != nil {
 			break
 		}
 		open = append(open, conn)
@@ -152,9 +155,9 @@ func openReaders(ctx context.Context, path string, busy time.Duration, most int)
 		err = errors.Join(err, conn.Close()) // back into the pool
 	}
 	if err != nil {
-		return nil, errors.Join(err, db.Close())
+		return nil, errors.Join(err, pool.Close())
 	}
-	return db, nil
+	return pool, nil
 }
 
 // ensureFile makes an empty file that only its owner can read, unless there is one,
@@ -268,13 +271,17 @@ func (s *Store) Close() error {
 	return db.release()
 }
 
-// release closes what is open, in reverse order.
+// release closes what is open, in reverse order. Of a damaged database the writer's connection stays open:
+// closing the last one would merge its log, whatever that has become.
 func (db *database) release() error {
 	var errs []error
 	for _, readers := range []*sql.DB{db.hookRead, db.read} {
 		if readers != nil {
 			errs = append(errs, readers.Close())
 		}
+	}
+	if db.damage.Load() != nil {
+		return errors.Join(errs...)
 	}
 	if db.conn != nil {
 		errs = append(errs, db.conn.Close())

@@ -24,8 +24,7 @@ func Salvage(path string, now time.Time) (moved string, err error) {
 	if _, err := os.Lstat(path); err != nil {
 		return "", fmt.Errorf("move the damaged database aside: %w", err)
 	}
-	if moved, err = statedir.FreeName(path+".damaged-"+now.UTC().Format("20060102T150405Z"),
-		isTaken); err != nil {
+	if moved, err = statedir.FreeName(damagedName(path, now), isTaken); err != nil {
 		return "", fmt.Errorf("move the damaged database aside: %w", err)
 	}
 	for _, ending := range sidecars {
@@ -38,6 +37,11 @@ func Salvage(path string, now time.Time) (moved string, err error) {
 		return moved, fmt.Errorf("move the damaged database aside: %w", err)
 	}
 	return moved, nil
+}
+
+// damagedName is where a damaged database goes.
+func damagedName(path string, now time.Time) string {
+	return path + ".damaged-" + now.UTC().Format("20060102T150405Z")
 }
 
 // isTaken reports whether a file of a database has a name.

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 )
@@ -85,18 +84,16 @@ func (db *database) writeLoop(ctx context.Context) {
 		select {
 		case first = <-db.requests:
 		case <-idle.C:
-			_ = db.checkMoved(ctx) // Trouble tells
+			_ = db.checkFiles(ctx) // Trouble tells
 			continue
 		}
 		if first == nil { // closed
-			_ = db.checkMoved(ctx)
+			_ = db.checkFiles(ctx)
 			return
 		}
 		batch = db.gather(append(batch[:0], first))
 		err := db.commit(ctx, batch)
-		if errors.Is(err, ErrCorrupt) {
-			db.damage.Store(&err)
-		}
+		db.noteDamage(err)
 		for i, r := range batch {
 			if err != nil {
 				r.err = err
@@ -153,7 +150,7 @@ func (db *database) commit(ctx context.Context, batch []*request) (err error) {
 	if damage := db.damage.Load(); damage != nil {
 		return *damage
 	}
-	if err := db.checkMoved(ctx); err != nil {
+	if err := db.checkFiles(ctx); err != nil {
 		return err
 	}
 	if _, err := db.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
@@ -176,7 +173,7 @@ func (db *database) commit(ctx context.Context, batch []*request) (err error) {
 	if _, err := db.conn.ExecContext(ctx, "COMMIT"); err != nil {
 		return fmt.Errorf("commit: %w", typedError(err))
 	}
-	return db.checkMoved(ctx)
+	return db.checkFiles(ctx)
 }
 
 // applyOne applies one change under a savepoint.

@@ -335,6 +335,11 @@ func TestWhatAnotherSiteSendsIsRefused(t *testing.T) {
 		"fetch metadata": {"Sec-Fetch-Site": "cross-site"},
 		"same site":      {"Sec-Fetch-Site": "same-site"},
 		"origin":         {"Origin": "https://evil.example"},
+		"no origin":      {"Origin": "null"},
+		"another port":   {"Origin": "http://localhost:1"},
+		"said by a proxy": {
+			"Origin": "https://evil.example", "X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "https",
+		},
 	} {
 		p := openPort(t)
 		b := p.browser(t)
@@ -387,12 +392,17 @@ func TestOnlyNamesOfThisMachineAreAnswered(t *testing.T) {
 		"[::1]:8080": true, "epd.example.org": true, "EPD.example.org:443": true,
 		"head:8443": true, "head": false, "head:80": false, "evil.example": false,
 		"127.0.0.1.evil.example": false, "localhost.evil.example": false, "10.0.0.1": false,
-		"epd:80": false, "epd": true,
+		"epd:80": false, "epd": true, "LOCALHOST.:8080": true, "epd.example.org.": true,
+		"[::ffff:127.0.0.1]:80": true, "[::]:80": false, "0.0.0.0:8080": false, "2130706433": false,
+		"localhost:80:80":    false,
+		"[::1].evil.example": false, "[evil.example]": false, "localhost,evil.example": false,
+		"xlocalhost": false, "epd.example.org.evil.example": false,
 	} {
 		p := openPort(t)
 		p.settings.Hosts = []string{"epd.example.org", "head:8443"}
 		b := p.browser(t)
 		b.host = host
+		b.headers = map[string]string{"X-Forwarded-Host": "localhost", "Forwarded": "host=localhost"}
 		if a := b.get("/healthz"); (a.status == http.StatusOK) != ok ||
 			!ok && a.status != http.StatusMisdirectedRequest {
 			t.Errorf("%s: %d", host, a.status)
