@@ -267,7 +267,8 @@ func (m *model) begin(t *rapid.T) {
 	}
 	m.open[r.Job] = r
 	for _, other := range m.open {
-		if other != r && slices.ContainsFunc(r.GPUs, func(g string) bool { return slices.Contains(other.GPUs, g) }) {
+		isOthers := func(gpu string) bool { return slices.Contains(other.GPUs, gpu) }
+		if other != r && slices.ContainsFunc(r.GPUs, isOthers) {
 			r.shared, other.shared = true, true
 		}
 	}
@@ -317,7 +318,8 @@ func (m *model) over(t *rapid.T, r *modelRun, c *agent.ClosedRun, at time.Time) 
 	for i, now := range m.counters(t, r) {
 		sum += now - r.energy[i]
 	}
-	if known && (r.shared || math.Abs(joules-float64(sum)) > 1e-3*float64(sum)+1) || !known && !r.shared && took > 10 {
+	right := !known && took <= 10 || known && math.Abs(joules-float64(sum)) <= 1e-3*float64(sum)+1
+	if r.shared && known || !r.shared && !right {
 		t.Fatalf("run %s used %v J: %s", r.ID, float64(sum), r.outcome)
 	}
 }

@@ -143,7 +143,7 @@ func TestPlansOfTheQueueKeepToTheSitesClocks(t *testing.T) {
 			t.Fatalf("%+v", p.Jobs)
 		}
 		for i := range p.Jobs {
-			if core := float64(p.Jobs[i].Setting.Core); most > 0 && core > most { // 0: the site's
+			if core := float64(p.Jobs[i].Core); most > 0 && core > most { // 0: the site's
 				t.Errorf("site %v: planned %v", most, p.Jobs[i].Setting)
 			}
 		}

@@ -156,8 +156,8 @@ func (c *Controller) wishesDoubted(
 		"ones; the nearest: %s", w.CoreMHz, strings.Join(nearest, ", ")))
 }
 
-// modelsIn are the GPU models in a partition ("": in any), as their agents name them; all that have clocks, too,
-// where an agent hasn't said.
+// modelsIn are the GPU models in a partition ("": in any), as their agents name them; where an
+// agent hasn't said, all that have clocks, too.
 func (c *Controller) modelsIn(partition string, settings *Settings) []string {
 	found, told := make(map[string]bool), true
 	nodes := c.Jobs.Nodes()

@@ -223,13 +223,15 @@ func TestFixedClocksAreDoubtedByTheGPUsThatTheJobMayGet(t *testing.T) {
 	r := newRig(t, nil)
 	t4 := config.BuiltinProfiles().Find("T4")
 	all := t4.SupportedPairs()
-	unplanned := all[slices.IndexFunc(all, func(s dvfsmodel.Setting) bool { return !slices.Contains(t4.Pairs(), s) })]
+	isUnplanned := func(s dvfsmodel.Setting) bool { return !slices.Contains(t4.Pairs(), s) }
+	unplanned := all[slices.IndexFunc(all, isUnplanned)]
 	r.sync(fixedSlurm{nodes: []slurm.Node{
 		within(gpuNode("n1", "gpu:t4:8", "IDLE"), "told"), within(gpuNode("n2", "gpu:t4:8", "IDLE"), "untold"),
 		within(gpuNode("n3", "gpu:t4:8", "IDLE"), "both"), within(gpuNode("n4", "gpu:t4:8", "IDLE"), "both"),
 	}})
 	for node, model := range map[string]string{"n1": "T4", "n3": "T4", "n4": "V100"} {
-		r.hear(&epdapi.NodeReport{Node: node, GPUs: []epdapi.NodeGPU{{GPU: epdapi.GPU{UUID: "GPU-0", Model: model}}}})
+		gpu := epdapi.NodeGPU{GPU: epdapi.GPU{UUID: "GPU-0", Model: model}}
+		r.hear(&epdapi.NodeReport{Node: node, GPUs: []epdapi.NodeGPU{gpu}})
 	}
 	for partition, doubted := range map[string]string{"told": "on T4", "untold": "", "both": ""} {
 		for pair, says := range map[dvfsmodel.Setting]string{

@@ -175,45 +175,46 @@ func TestSubmissionsWithoutACallOfJobSubmitAreCounted(t *testing.T) {
 // A job without a token, where others have one, is the workload of its script, which Slurm still has: in the
 // list, at the question for a decision, and later; srun's has none.
 func TestAJobWhoseSubmissionWasntHeardOfIsOfItsScriptsWorkload(t *testing.T) {
-	for _, how := range []string{"listed", "asked for"} {
-		t.Run(how, func(t *testing.T) {
-			c := newHookedCluster(t)
-			asked := 0
-			c.tracker.options.Script = func(_ context.Context, id slurm.JobID, most int) (string, error) {
-				if asked++; id == 9 {
-					return "", slurm.ErrNotFound
-				}
-				return "#!/bin/sh\ntrain\n"[:min(most, 16)], nil
-			}
-			c.tracker.options.Resolve = func(_ context.Context, id slurm.JobID) (slurm.Job, error) {
-				return c.jobs[slices.IndexFunc(c.jobs, func(j slurm.Job) bool { return j.ID == id })], nil
-			}
-			c.start(7, "n1") // has a token
-			for id := slurm.JobID(8); id < 10; id++ {
-				c.start(id, "n1").AdminComment = ""
-			}
-			script := SourceOf(0, ScriptHash("#!/bin/sh\ntrain\n"), "")
-			for round := range 3 {
-				if how == "listed" || round > 0 {
-					c.list()
-				} else if _, err := c.tracker.resolve(t.Context(), 7); err != nil {
-					t.Fatal(err)
-				}
-				if how == "asked for" && round == 0 {
-					if job, err := c.tracker.FindOn(t.Context(), 8, "n1", false); err != nil || job.Source != script {
-						t.Errorf("asked for: %+v, %v", job, err)
-					}
-				}
-				if job := c.tracker.Get(8); !job.Scripted || job.Source != script {
-					t.Errorf("round %d: %+v", round, job)
-				}
-				if job := c.tracker.Get(9); job != nil && (job.Scripted || job.Source != SourceOf(0, "", "")) {
-					t.Errorf("round %d: without a script: %+v", round, job)
+	const text = "#!/bin/sh\ntrain\n"
+	script, none := SourceOf(0, ScriptHash(text), ""), SourceOf(0, "", "")
+	for how, first := range map[string]func(*hookedCluster){
+		"listed": (*hookedCluster).list,
+		"asked for": func(c *hookedCluster) {
+			for _, id := range []slurm.JobID{7, 8} { // 7 tells that there are tokens
+				if job, err := c.tracker.FindOn(t.Context(), id, "n1", false); err != nil ||
+					id == 8 && job.Source != script {
+					t.Errorf("job %d: %+v, %v", id, job, err)
 				}
 			}
-			if asked != 2 {
-				t.Errorf("Slurm was asked %d times for scripts of 2 jobs", asked)
+		},
+	} {
+		c := newHookedCluster(t)
+		asked := 0
+		c.tracker.options.Script = func(_ context.Context, id slurm.JobID, most int) (string, error) {
+			if asked++; id == 9 {
+				return "", slurm.ErrNotFound
 			}
-		})
+			return text[:min(most, len(text))], nil
+		}
+		c.tracker.options.Resolve = func(_ context.Context, id slurm.JobID) (slurm.Job, error) {
+			return c.jobs[slices.IndexFunc(c.jobs, func(j slurm.Job) bool { return j.ID == id })], nil
+		}
+		c.start(7, "n1")
+		for id := slurm.JobID(8); id < 10; id++ {
+			c.start(id, "n1").AdminComment = ""
+		}
+		first(c)
+		for range 3 {
+			c.list()
+			if job := c.tracker.Get(8); !job.Scripted || job.Source != script {
+				t.Errorf("%s: %+v", how, job)
+			}
+			if job := c.tracker.Get(9); job.Scripted || job.Source != none {
+				t.Errorf("%s: without a script: %+v", how, job)
+			}
+		}
+		if asked != 2 {
+			t.Errorf("%s: Slurm was asked %d times for scripts of 2 jobs", how, asked)
+		}
 	}
 }
