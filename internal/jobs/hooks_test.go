@@ -181,7 +181,7 @@ func TestAJobWhoseSubmissionWasntHeardOfIsOfItsScriptsWorkload(t *testing.T) {
 		"listed": (*hookedCluster).list,
 		"asked for": func(c *hookedCluster) {
 			for _, id := range []slurm.JobID{7, 8} { // 7 tells that there are tokens
-				if job, err := c.tracker.FindOn(t.Context(), id, "n1", false); err != nil ||
+				if job, err := c.tracker.resolve(t.Context(), id); err != nil ||
 					id == 8 && job.Source != script {
 					t.Errorf("job %d: %+v, %v", id, job, err)
 				}
