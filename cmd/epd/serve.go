@@ -88,7 +88,7 @@ func (p *program) runOwned() error {
 
 // lockState makes the state folder this process's own, in each part that its role plays. epd ends if another
 // one has it in spite of that.
-func (p *program) lockState() (release func(), err error) {
+func lockState(p *program) (release func(), err error) {
 	parts := []string{p.role}
 	if p.role == roleBoth {
 		parts = []string{roleController, roleAgent}

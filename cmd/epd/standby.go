@@ -33,7 +33,7 @@ var errNotInCharge = errors.New("another machine's slurmctld is in charge: its e
 // function: the context ended before.
 func takeState(p *program) (release func(), err error) {
 	if !p.Bool("standby") {
-		return p.lockState()
+		return lockState(p)
 	}
 	runner, err := slurmRunner(p.String("slurm"), epdapi.QueueWait)
 	if err != nil {
@@ -49,7 +49,7 @@ func takeState(p *program) (release func(), err error) {
 		}
 	})
 	return release, c.await(p.Context.Context, func() (err error) {
-		release, err = p.lockState()
+		release, err = lockState(p)
 		return err
 	})
 }

@@ -103,6 +103,10 @@ func (o *desk) restarted(torn int) (next *desk, ok bool) {
 	if found, err := store.Check(o.t.Context(), path); err != nil || len(found) > 0 {
 		o.t.Errorf("the database after a kill: %q, %v", found, err)
 	}
+	// What is torn may be several transactions, of whoever wrote at the same time.
+	if lost, err := store.SalvageLog(path, time.Now()); err != nil || lost != "" && torn <= 0 {
+		o.t.Errorf("its log after a kill is taken for a damaged one: %q, %v", lost, err)
+	}
 	return newDesk(o.t, path, &tape{disk: spooltest.New()}), ok
 }
 
