@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -146,6 +148,23 @@ func TestPlansOfTheQueueKeepToTheSitesClocks(t *testing.T) {
 			if core := float64(p.Jobs[i].Core); most > 0 && core > most { // 0: the site's
 				t.Errorf("site %v: planned %v", most, p.Jobs[i].Setting)
 			}
+		}
+	}
+}
+
+func TestSavingsSayThatDefaultClocksAreTheSites(t *testing.T) {
+	r := newRig(t, nil)
+	for text, want := range map[string]string{
+		"":                                   "",
+		"[live.site_clocks]\nV100 = 1237\n": "; default clocks are the site's (site_clocks): V100 core 1237 MHz",
+	} {
+		r.onSite(text)
+		sum, err := r.Queries.Savings(t.Context(), query.ForEPD(), time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, got, _ := strings.Cut(sum.SlowdownWords(), ")"); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

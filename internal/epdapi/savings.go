@@ -25,6 +25,8 @@ type Savings struct {
 	// partitions that MaxSlowdowns doesn't name.
 	MaxSlowdown  float64            `json:"max_slowdown"`
 	MaxSlowdowns map[string]float64 `json:"max_slowdowns,omitempty"`
+	// SiteClocks are the highest clocks that the site has now, by GPU model: its default ones.
+	SiteClocks map[string]dvfsmodel.Setting `json:"site_clocks,omitempty"`
 	// EnergyOf is [OfModules] where all energies of GPUs are those of modules.
 	EnergyOf string `json:"energy_of,omitempty"`
 	// Module is the same as GPU of GPUs whose counters are those of modules, several GPUs or a
@@ -78,7 +80,16 @@ func (s *Savings) SlowdownWords() string {
 	if more := len(names) - most; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return text + ")"
+	text += ")"
+	for i, model := range slices.Sorted(maps.Keys(s.SiteClocks)) {
+		if i == 0 {
+			text += "; default clocks are the site's (site_clocks):"
+		} else {
+			text += ","
+		}
+		text += " " + slurm.Printable(model, MaxModelName) + " " + s.SiteClocks[model].Words()
+	}
+	return text
 }
 
 // ModuleWords say which energies of GPUs have CPUs in them; "" where none has.

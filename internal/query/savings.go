@@ -63,6 +63,7 @@ func (s *Service) Savings(ctx context.Context, who Caller, since time.Time) (epd
 	sum.GPU, sum.Node = saving(gpu, (*savings.Arms).SavedStratum), saving(node, (*savings.Arms).SavedStratum)
 	sum.Time = longer(times, (*savings.Arms).SavedStratum)
 	sum.MaxSlowdown, sum.MaxSlowdowns = settings.Live.MaxSlowdown, settings.Live.MaxSlowdowns
+	sum.SiteClocks = settings.Live.SiteClocks.Models
 	if constant.Part > 0 || constant.Ended.Ended+constant.Runs > 0 {
 		constant.GPU, constant.Node = saving(gpu, (*savings.Arms).ConstantStratum),
 			saving(node, (*savings.Arms).ConstantStratum)
