@@ -28,7 +28,7 @@ func TestWhatIsMissingOfTheRecordsIsToldAtTheStart(t *testing.T) {
 				must(t, os.WriteFile(filepath.Join(state, file), []byte(text), 0o600))
 			}
 			told := toldOfRecords(t, state)
-			aside, _ := filepath.Glob(filepath.Join(state, "records.db.damaged-*"))
+			aside, _ := filepath.Glob(filepath.Join(state, "records.db*.damaged-*"))
 			if len(told) == 0 || len(aside) == 0 || !strings.Contains(strings.Join(told, " "), aside[0]) {
 				t.Errorf("told %q, aside %q", told, aside)
 			}

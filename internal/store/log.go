@@ -155,7 +155,7 @@ func SalvageLog(path string, now time.Time) (copied string, err error) {
 	if _, err := log.Seek(0, io.SeekStart); err != nil {
 		return "", err
 	}
-	if copied, err = statedir.FreeName(damagedName(path, now)+"-wal", isTaken); err != nil {
+	if copied, err = statedir.FreeName(damagedName(path+"-wal", now), isTaken); err != nil {
 		return "", err
 	}
 	if err := writeCopy(copied, log); err != nil {
