@@ -63,8 +63,7 @@ func (p *program) joinControl() error {
 	options := control.Options{
 		Speed:   faster,
 		Records: control.RecordsIn(records), Cluster: p.String("cluster"), Settings: settings,
-		Seed: seed, Log: p.log,
-		Load: p.readSettings, UserName: userName,
+		Seed: seed, Log: p.log, Load: p.readSettings, UserName: userName,
 		OnDecide:  func(o control.Observed) { countDecision(p.metrics, o) },
 		OnOutcome: func(o *record.Outcome, partition string) { countEnergy(p.metrics, o, partition) },
 		OnStrange: p.refusals.strange,
@@ -85,8 +84,8 @@ func (p *program) joinControl() error {
 				return p.steerer.NiceAtSubmit(partition, uid, deadline)
 			}
 		}
-		client := slurm.NewClient(runner, epdapi.JobWait)
-		options.Resolve, options.Script, p.slurm = client.Job, client.Script, true
+		one := slurm.NewClient(runner, epdapi.JobWait)
+		options.Resolve, options.Script, p.slurm = one.Job, one.Script, true
 		options.Account = slurm.NewClient(runner, epdapi.QueueWait).Accounting
 	}
 	if p.control, err = control.New(p.Context.Context, options); err != nil {

@@ -93,8 +93,18 @@ func (c *Controller) noteStored(id slurm.JobID, o *record.Outcome, job *jobs.Job
 	} else {
 		c.Plan.NotLocked(id)
 	}
-	c.noteImplausible(o)
 	c.options.OnOutcome(o, partition)
+	if o.Implausible.IsZero() {
+		return
+	}
+	c.counters.implausible.Add(1)
+	what := fmt.Sprintf("run %s of job %d on %s: %s", o.RunID, o.JobID,
+		slurm.Printable(o.Node, epdapi.MaxModelName), o.Implausible.Why)
+	c.counters.lastImplausible.Store(&what)
+	c.options.OnStrange(&Strange{
+		StrangeValue, o.Node, "what an outcome says can't be: it is kept, and counts nowhere",
+		o.Implausible.Why, o.JobID, o.RunID,
+	})
 }
 
 // put stores an outcome. A job that is queued anew has another submit time, so
@@ -155,21 +165,6 @@ func (c *Controller) attributeUndecided(
 
 // asksSlurm reports whether there is a Slurm to ask about jobs.
 func (c *Controller) asksSlurm() bool { return c.options.Resolve != nil || c.options.Account != nil }
-
-// noteImplausible tells of an outcome that came with what can't be.
-func (c *Controller) noteImplausible(o *record.Outcome) {
-	if o.Implausible.IsZero() {
-		return
-	}
-	c.counters.implausible.Add(1)
-	what := fmt.Sprintf("run %s of job %d on %s: %s", o.RunID, o.JobID,
-		slurm.Printable(o.Node, epdapi.MaxModelName), o.Implausible.Why)
-	c.counters.lastImplausible.Store(&what)
-	c.options.OnStrange(&Strange{
-		StrangeValue, o.Node, "what an outcome says can't be: it is kept, and counts nowhere",
-		o.Implausible.Why, o.JobID, o.RunID,
-	})
-}
 
 // attributeLate gives an outcome the workload that wasn't known when its run began:
 // nobody decided about it, as the controller was away, or Slurm didn't tell of its

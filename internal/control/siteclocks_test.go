@@ -155,7 +155,7 @@ func TestPlansOfTheQueueKeepToTheSitesClocks(t *testing.T) {
 func TestSavingsSayThatDefaultClocksAreTheSites(t *testing.T) {
 	r := newRig(t, nil)
 	for text, want := range map[string]string{
-		"":                                   "",
+		"":                                  "",
 		"[live.site_clocks]\nV100 = 1237\n": "; default clocks are the site's (site_clocks): V100 core 1237 MHz",
 	} {
 		r.onSite(text)

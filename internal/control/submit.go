@@ -1,18 +1,10 @@
 package control
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
-	"fmt"
-	"maps"
-	"math"
-	"slices"
 	"strings"
-	"time"
 
-	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/decide"
 	"github.com/epplan/epplan/internal/forecast"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/store/record"
@@ -59,7 +51,7 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 	}
 	job := forecast.JobOf(s, gpus, c.Jobs.Limit(s.Limit()), from.String())
 	expected := c.forecasts.Predict(job)
-	said = append(said, c.wishesDoubted(&wishes, s, settings, now)...)
+	said = append(said, (&wishDoubts{c.decider, c.Jobs, settings, string(s.Partition)}).of(&wishes, s.Limit(), now)...)
 	if advice := c.adviseLimit(s, from, mode); advice != "" {
 		said = append(said, advice)
 	}
@@ -97,94 +89,6 @@ func (c *Controller) niceAtSubmit(s *slurm.Submission, wishes *slurm.Wishes) int
 	}
 	return c.options.NiceAtSubmit(partition, s.UID, !wishes.Deadline.IsZero())
 }
-
-// nearestClocks returns the pair of clocks that is nearest to what a user fixed, and
-// how far off it is, in MHz.
-func nearestClocks(clocks []dvfsmodel.Setting, w *slurm.Wishes) (near dvfsmodel.Setting, off float64) {
-	off = math.Inf(1)
-	for _, pair := range clocks {
-		apart := math.Abs(float64(pair.Core) - float64(w.CoreMHz))
-		if w.MemoryMHz > 0 {
-			apart += math.Abs(float64(pair.Mem) - float64(w.MemoryMHz))
-		}
-		if apart < off {
-			near, off = pair, apart
-		}
-	}
-	return near, off
-}
-
-// wishesDoubted says which of a user's wishes can be read and can hardly be met: clocks that no GPU has that
-// the job may get, and a deadline before the time limit is over.
-func (c *Controller) wishesDoubted(
-	w *slurm.Wishes, s *slurm.Submission, settings *Settings, now time.Time,
-) (said []string) {
-	if limit, set := s.Limit().Duration(); set && !w.Deadline.IsZero() && now.Add(limit).After(w.Deadline) {
-		said = append(said, fmt.Sprintf("epplan:deadline: it is in %s, and the time limit is %s: "+
-			"it is met only if the job takes less", w.Deadline.Sub(now).Round(time.Second), slurm.FormatLimit(limit)))
-	}
-	if !w.HasFixedClocks() {
-		return said
-	}
-	if above := decide.AboveSite(c.decider, &settings.Settings, w, string(s.Partition)); above != "" {
-		return append(said, above)
-	}
-	type offer struct {
-		off  float64
-		text string
-	}
-	var offers []offer
-	for _, model := range c.modelsIn(string(s.Partition), settings) {
-		var clocks []dvfsmodel.Setting
-		if seen := c.decider.GPUs.Clocks(model); seen != nil {
-			clocks = seen.Pairs
-		} else if p := settings.Profiles.Find(model); p != nil {
-			clocks = p.SupportedPairs()
-		}
-		near, off := nearestClocks(clocks, w)
-		if off == 0 || len(clocks) == 0 { // it may have them
-			return said
-		}
-		offers = append(offers, offer{off, fmt.Sprintf("%.0f,%.0f on %s", near.Core, near.Mem, model)})
-	}
-	slices.SortStableFunc(offers, func(a, b offer) int { return cmp.Compare(a.off, b.off) })
-	nearest := make([]string, min(len(offers), maxNearest))
-	for i := range nearest {
-		nearest[i] = offers[i].text
-	}
-	return append(said, fmt.Sprintf("epplan:fixed=%d: no GPU there has these clocks, so it runs at default "+
-		"ones; the nearest: %s", w.CoreMHz, strings.Join(nearest, ", ")))
-}
-
-// modelsIn are the GPU models in a partition ("": in any), as their agents name them; where an
-// agent hasn't said, all that have clocks, too.
-func (c *Controller) modelsIn(partition string, settings *Settings) []string {
-	found, told := make(map[string]bool), true
-	nodes := c.Jobs.Nodes()
-	for i := range nodes {
-		n := &nodes[i]
-		if jobs.GPUsOfNode(n) == 0 || partition != "" && !slices.Contains(n.Partitions, partition) {
-			continue
-		}
-		model := c.decider.GPUs.Of(n.Name)
-		told = told && model != ""
-		found[model] = true
-	}
-	delete(found, "")
-	if told && len(found) > 0 {
-		return slices.Sorted(maps.Keys(found))
-	}
-	models := c.decider.GPUs.Models(nil)
-	for _, name := range settings.Profiles.Names() {
-		if len(settings.Profiles.Find(name).Clocks) > 0 && !slices.Contains(models, name) {
-			models = append(models, name)
-		}
-	}
-	return models
-}
-
-// maxNearest is how many GPU models a word to the user names.
-const maxNearest = 4
 
 // adviseLimit is a word to the user of a job whose limit is far longer than its
 // last runs have been; "" without one.

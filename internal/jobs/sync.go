@@ -196,7 +196,7 @@ func (t *Tracker) takeJobs(ctx context.Context, source Lister) (int, error) {
 	}
 	t.jobs.passedOver(unread)
 	t.Hooks.listed(began, list)
-	t.askScripts(ctx)
+	t.scripts.ask(ctx)
 	t.table.prune(asked, ended, t.table.mayBeUnread(asked, &unread, func(id slurm.JobID) error {
 		_, err := t.resolve(ctx, id)
 		return err
@@ -208,32 +208,39 @@ func (t *Tracker) takeJobs(ctx context.Context, source Lister) (int, error) {
 // scriptsAtOnce bounds the scripts that Slurm is asked for after a list.
 const scriptsAtOnce = 10
 
-// askScripts asks Slurm for the scripts of jobs whose submission wasn't heard of, as when
+// scripts asks Slurm for the scripts of jobs whose submission wasn't heard of, as when
 // job_submit.lua found nobody for some seconds: else what one script does is two workloads.
-func (t *Tracker) askScripts(ctx context.Context) {
+type scripts struct {
+	options *Options
+	table   *table
+	hooks   *HookWatch
+}
+
+// ask asks for some of those that are due.
+func (s *scripts) ask(ctx context.Context) {
 	for range scriptsAtOnce {
-		id, ok := t.Hooks.nextUnheard()
+		id, ok := s.hooks.nextUnheard()
 		if !ok {
 			return
 		}
-		if job := t.table.get(id); job != nil {
-			bound, cancel := context.WithTimeout(ctx, t.options.ResolveTimeout)
-			t.withScript(bound, id, job)
+		if job := s.table.get(id); job != nil {
+			bound, cancel := context.WithTimeout(ctx, s.options.ResolveTimeout)
+			s.join(bound, id, job)
 			cancel()
 		}
 	}
 }
 
-// withScript is a job with its script asked for, if its submission wasn't heard of where others' are.
-func (t *Tracker) withScript(ctx context.Context, id slurm.JobID, job *Job) *Job {
-	if job.Scripted || job.Token != "" || job.GPUs == 0 || t.options.Script == nil || !t.Hooks.hearsSome() {
+// join is a job with its script asked for, if its submission wasn't heard of where others' are.
+func (s *scripts) join(ctx context.Context, id slurm.JobID, job *Job) *Job {
+	if job.Scripted || job.Token != "" || job.GPUs == 0 || s.options.Script == nil || !s.hooks.hearsSome() {
 		return job
 	}
-	script, err := t.options.Script(ctx, id, slurm.HookScript)
+	script, err := s.options.Script(ctx, id, slurm.HookScript)
 	if err != nil || script == "" { // it has none, as srun's, or is over
 		return job
 	}
-	return t.table.setSource(id, job, SourceOf(job.UID, ScriptHash(slurm.Hex(script)), job.Name))
+	return s.table.setSource(id, job, SourceOf(job.UID, ScriptHash(slurm.Hex(script)), job.Name))
 }
 
 // mostMissing bounds the jobs that are asked for one by one after a list.

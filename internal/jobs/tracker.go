@@ -73,6 +73,7 @@ type Tracker struct {
 	unknown  onceEach // nodes whose jobs ended nobody knows how
 	missed   missed
 	Hooks    *HookWatch
+	scripts  scripts
 	asking   chan struct{} // questions to Slurm about one job
 
 	mu    sync.Mutex
@@ -90,6 +91,7 @@ func New(options *Options) *Tracker {
 	t.jobs = syncing{what: "jobs", clock: options.Clock, log: options.Log}
 	t.nodes = syncing{what: "nodes", clock: options.Clock, log: options.Log}
 	t.Hooks = newHookWatch(options.Clock)
+	t.scripts = scripts{options, &t.table, t.Hooks}
 	t.missed = missed{options: options, withSubmission: t.WithSubmission}
 	return t
 }
