@@ -113,6 +113,10 @@ func (m *machine) read(t *rapid.T, r *agentRun) {
 		o.Implausible.TimeS == r.outcome.TimeS { // Slurm had ended it before, and doesn't say any more when
 		joules, took = o.Implausible.GPUEnergyJ, o.Implausible.TimeS
 	}
+	if o.DecisionID == 0 && o.Implausible.TimeS == r.outcome.TimeS {
+		// Nobody but its node says which of the job's starts it was, or which job of that number.
+		joules, took = o.Implausible.GPUEnergyJ, o.Implausible.TimeS
+	}
 	setting := o.Setting
 	if o.DecisionID == 0 && r.lost && o.Workload == "" { // nobody but its node says that these were decided
 		setting = o.Implausible.Setting

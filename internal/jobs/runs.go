@@ -40,6 +40,7 @@ type ending struct {
 type Run struct {
 	Decided   bool      // else nobody but its node says when it began
 	Began     time.Time // zero: not known
+	Said      time.Time // when it began by its node; zero: it doesn't say
 	Submitted time.Time // the job, as far as was known then; zero: it wasn't
 	GPUs      int       // that the job had; 0: not known
 	Limit     live.Limit
@@ -99,8 +100,8 @@ func (job *Job) inEpilog() bool { return job.completing || job.state.state() == 
 // before reports whether a run began before the job was submitted or started as
 // Slurm has it now.
 func (r Run) before(job *Job) bool {
-	if r.Began.IsZero() {
-		return false
+	if r.Began.IsZero() { // which start of a requeued job it was, its node alone knows
+		return job.Restarts() > 0 && !r.Said.IsZero() && job.Submitted > r.Said.Add(Skew).Unix()
 	}
 	later, since := r.Began.Add(Skew).Unix(), job.Submitted
 	if start := job.unusual().start; start > 0 && job.state.state() != slurm.Pending {
@@ -178,6 +179,9 @@ func (t *Tracker) Settle(
 ) (Settled, error) {
 	if o.Unmatched || id == 0 || !t.options.asksSlurm() {
 		return Settled{Bounds: new(ending).bounds(&run, o.Node, t)}, nil // nobody knows the job
+	}
+	if run.Said = o.Started; run.Said.IsZero() && !o.Ended.IsZero() {
+		run.Said = o.Ended.Add(-live.Known(o.TimeS.Or(0)).Duration())
 	}
 	end, job, err := t.endingOf(ctx, id, run, o)
 	switch {
