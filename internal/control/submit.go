@@ -51,7 +51,8 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 	}
 	job := forecast.JobOf(s, gpus, c.Jobs.Limit(s.Limit()), from.String())
 	expected := c.forecasts.Predict(job)
-	said = append(said, (&wishDoubts{c.decider, c.Jobs, settings, string(s.Partition)}).of(&wishes, s.Limit(), now)...)
+	doubts := wishDoubts{c.decider, c.Jobs, settings, string(s.Partition)}
+	said = append(said, doubts.of(&wishes, s.Limit(), now)...)
 	if advice := c.adviseLimit(s, from, mode); advice != "" {
 		said = append(said, advice)
 	}

@@ -81,15 +81,14 @@ func (s *Savings) SlowdownWords() string {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	text += ")"
-	for i, model := range slices.Sorted(maps.Keys(s.SiteClocks)) {
-		if i == 0 {
-			text += "; default clocks are the site's (site_clocks):"
-		} else {
-			text += ","
-		}
-		text += " " + slurm.Printable(model, MaxModelName) + " " + s.SiteClocks[model].Words()
+	if len(s.SiteClocks) == 0 {
+		return text
 	}
-	return text
+	site := make([]string, 0, len(s.SiteClocks))
+	for _, model := range slices.Sorted(maps.Keys(s.SiteClocks)) {
+		site = append(site, slurm.Printable(model, MaxModelName)+" "+s.SiteClocks[model].Words())
+	}
+	return text + "; default clocks are the site's (site_clocks): " + strings.Join(site, ", ")
 }
 
 // ModuleWords say which energies of GPUs have CPUs in them; "" where none has.

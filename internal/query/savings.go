@@ -22,6 +22,8 @@ func (s *Service) Savings(ctx context.Context, who Caller, since time.Time) (epd
 	settings := s.options.Settings()
 	sum := epdapi.Savings{
 		Since: since, HoldOut: settings.Live.HoldOut, Factors: epdapi.NewFactors(settings.Factors),
+		MaxSlowdown: settings.Live.MaxSlowdown, MaxSlowdowns: settings.Live.MaxSlowdowns,
+		SiteClocks: settings.Live.SiteClocks.Models,
 	}
 	constant := epdapi.ConstantArm{Part: settings.Live.ConstantArm}
 	comparisons := comparisonsOf(strata)
@@ -62,8 +64,6 @@ func (s *Service) Savings(ctx context.Context, who Caller, since time.Time) (epd
 	}
 	sum.GPU, sum.Node = saving(gpu, (*savings.Arms).SavedStratum), saving(node, (*savings.Arms).SavedStratum)
 	sum.Time = longer(times, (*savings.Arms).SavedStratum)
-	sum.MaxSlowdown, sum.MaxSlowdowns = settings.Live.MaxSlowdown, settings.Live.MaxSlowdowns
-	sum.SiteClocks = settings.Live.SiteClocks.Models
 	if constant.Part > 0 || constant.Ended.Ended+constant.Runs > 0 {
 		constant.GPU, constant.Node = saving(gpu, (*savings.Arms).ConstantStratum),
 			saving(node, (*savings.Arms).ConstantStratum)
