@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +26,8 @@ var (
 	soakSeed    = flag.Uint64("seed", uint64(time.Now().Unix()), "by which make soak draws jobs and faults")
 	soakSamples = flag.String("samples", "", "`folder` for the samples of make soak")
 	soakMinutes = flag.Float64("minutes", 1e6, "after which make soak submits no more")
+	soakEvery   = flag.Duration("every", 6*time.Second, "between make soak's faults, in the mean")
+	soakFaults  = flag.String("faults", "", "of make soak alone, a `regexp` of their names: what grows isn't judged")
 )
 
 // What a soak is like: clocks, plans and the queue's order all act, and the site holds its GPUs down.
@@ -128,11 +131,16 @@ func (s *soak) run(faultEvery time.Duration, progress io.Writer) {
 			end()
 			end, next = nil, time.Now().Add(s.upTo(2*faultEvery))
 		case s.submitted < s.jobs:
-			all := s.faultsOf(part < 1.0/3)
+			all, most := s.faultsOf(part < 1.0/3), 9*time.Second
+			if *soakFaults != "" {
+				wanted := regexp.MustCompile(*soakFaults)
+				all = slices.DeleteFunc(s.faultsOf(true), func(f soakFault) bool { return !wanted.MatchString(f.name) })
+				most = faultEvery
+			}
 			fault := all[s.random.IntN(len(all))]
 			s.faults[fault.name]++
 			say("%s", fault.name)
-			end, next = fault.begin(), time.Now().Add(time.Second+s.upTo(9*time.Second))
+			end, next = fault.begin(), time.Now().Add(time.Second+s.upTo(most))
 		}
 		if now.Sub(told) > 10*time.Second {
 			told = now
@@ -337,9 +345,12 @@ func BenchmarkSoak(b *testing.B) {
 	for range b.N {
 		s := newSoak(b, *soakJobs, *soakSeed)
 		b.Cleanup(s.keepSamples)
-		r := s.play(2*time.Second, 6*time.Second, os.Stderr)
+		r := s.play(2*time.Second, *soakEvery, os.Stderr)
 		r.settle()
 		_, _ = fmt.Fprintf(os.Stderr, "seed %d: %s", *soakSeed, r)
+		if *soakFaults != "" {
+			continue
+		}
 		r.growing((*soakSlope).rises)
 		const most = 1.25
 		if r.last > most*r.third {
