@@ -51,9 +51,14 @@ func (s *soak) readEnds() {
 // not be.
 func (s *soak) finish() {
 	s.Helper()
+	for len(s.later) > 0 {
+		s.keep(time.Now())
+		<-time.After(20 * time.Millisecond)
+	}
 	s.takesBack()
 	s.within(patience, "the queue is empty", func() bool {
-		jobs, err := s.trySlurm("squeue", "-h", "-o", "%A")
+		jobs, err := s.trySlurm("squeue", "-h", "-o", "%A %r")
+		s.release(jobs)
 		return err == nil && jobs == ""
 	})
 	for _, node := range s.names {
@@ -66,6 +71,17 @@ func (s *soak) finish() {
 	s.undrained()
 	if c := s.says(controller).Controller; c.Lost > 0 || c.Unwritten > 0 || c.Trouble != "" {
 		s.Errorf("the controller lost %d records, %d wait; %s", c.Lost, c.Unwritten, c.Trouble)
+	}
+}
+
+// release lets go of jobs that slurmctld holds because their launch failed: it gave up waiting for a node's word
+// on the Prolog while munged or slurmd was away, and neither called the Prolog nor failed it.
+func (s *soak) release(queue string) {
+	for line := range strings.Lines(queue) {
+		if id, why, _ := strings.Cut(strings.TrimSpace(line), " "); why == "launch failed requeued held" {
+			s.Logf("job %s: %s", id, why)
+			_, _ = s.trySlurm("scontrol", "release", id)
+		}
 	}
 }
 
