@@ -2,7 +2,6 @@ package doctest_test
 
 import (
 	"go/build/constraint"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -69,19 +68,11 @@ var namedTest = regexp.MustCompile("`((?:Test|Benchmark|Fuzz)[A-Z]\\w+)(…?)`")
 
 func TestTestsThatPagesNameAreThere(t *testing.T) {
 	all := make(map[string]bool)
-	err := filepath.WalkDir(shareddata.Root(t), func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, "_test.go") || strings.Contains(path, "/.cache/") {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		for _, part := range testName.FindAllStringSubmatch(string(text), -1) {
+	eachFile(t, "_test.go", func(text string) {
+		for _, part := range testName.FindAllStringSubmatch(text, -1) {
 			all[part[1]] = true
 		}
-		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	found := 0
 	for _, p := range doctest.Pages(t) {
 		for i, line := range p.Lines {

@@ -16,25 +16,31 @@ import (
 // examples line by line, but for how far it is indented.
 func TestBlocksOfGoAreFromExamplesThatRun(t *testing.T) {
 	var examples []string
-	err := filepath.WalkDir(shareddata.Root(t), func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case d != nil && d.IsDir() && d.Name() == ".cache": // where others come and go
-			return fs.SkipDir
-		case err != nil || filepath.Base(path) != "example_test.go":
-			return err
-		}
-		text, err := os.ReadFile(path)
-		examples = append(examples, unindented(string(text)))
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	eachFile(t, "example_test.go", func(text string) { examples = append(examples, unindented(text)) })
 	for _, b := range doctest.BlocksOf(t, "go") {
 		block := unindented(b.Text)
 		if !slices.ContainsFunc(examples, func(text string) bool { return strings.Contains(text, block) }) {
 			t.Errorf("%s: no example_test.go has this block", b.At())
 		}
+	}
+}
+
+// eachFile reads the checkout's files whose names end in something, but for .cache, where others come and go.
+func eachFile(t *testing.T, suffix string, read func(text string)) {
+	t.Helper()
+	err := filepath.WalkDir(shareddata.Root(t), func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case d != nil && d.IsDir() && d.Name() == ".cache":
+			return fs.SkipDir
+		case err != nil || !strings.HasSuffix(path, suffix):
+			return err
+		}
+		text, err := os.ReadFile(path)
+		read(string(text))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
