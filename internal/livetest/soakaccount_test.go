@@ -55,6 +55,7 @@ func (s *soak) finish() {
 		s.keep(time.Now())
 		<-time.After(20 * time.Millisecond)
 	}
+	s.slurm("scontrol", "reconfigure") // as after each start of slurmctld, see countsGPUsAnew
 	s.takesBack()
 	s.within(patience, "the queue is empty", func() bool {
 		jobs, err := s.trySlurm("squeue", "-h", "-o", "%A %r")
