@@ -182,6 +182,7 @@ func (m *machine) ask(t *rapid.T) {
 		if _, err := m.Decide(t.Context(), r.request); err != nil {
 			t.Fatal(err)
 		}
+	case r.lost && r.outcome != nil: // an agent asks for no run that it ended
 	case r.lost: // it may be decided anew, once
 		m.fresh(t, r, j)
 	default:
