@@ -196,12 +196,12 @@ func (t *Tracker) takeJobs(ctx context.Context, source Lister) (int, error) {
 	}
 	t.jobs.passedOver(unread)
 	t.Hooks.listed(began, list)
-	t.scripts.ask(ctx)
 	t.table.prune(asked, ended, t.table.mayBeUnread(asked, &unread, func(id slurm.JobID) error {
 		_, err := t.resolve(ctx, id)
 		return err
 	}))
 	t.missed.note(ctx, ended)
+	t.scripts.ask(ctx) // last: a slow Slurm holds up nothing of the list
 	return len(list), nil
 }
 
