@@ -54,7 +54,7 @@ func setupFromSlurm(t *terminal, c *cli.Context) (*setup, error) {
 	}
 	t.warn(warnings)
 	s.models = models
-	cluster, catalog := s.config.Cluster(), newCatalog(s.config.Profiles(), s.models, &s.scaling)
+	cluster, catalog := s.config.Cluster(), newCatalog(s.config.SiteProfiles(), s.models, &s.scaling)
 	waiting := slurmqueue.NewBatch(q, &cluster, s.nodePartitions, catalog)
 	t.message("note", "Slurm's queue as of "+sinceText(q.At, time.Now()))
 	noteQueueAssumptions(t, waiting)

@@ -282,7 +282,7 @@ func splitPolicies(texts []string) []string {
 func (h *historyReplay) problemFor(drawn *responseDraw) (*planner.Problem, error) {
 	cluster := h.setup.config.Cluster()
 	catalog := &historyCatalog{
-		Catalog: config.NewCatalog(h.setup.config.Profiles(), h.setup.models, &h.setup.scaling),
+		Catalog: config.NewCatalog(h.setup.config.SiteProfiles(), h.setup.models, &h.setup.scaling),
 		history: h, drawn: drawn,
 	}
 	catalog.shapes = make(map[[2]string]responseShape)

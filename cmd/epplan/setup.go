@@ -260,7 +260,7 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 	if err := s.runOn(c.String(runtimeModelFlag)); err != nil {
 		return err
 	}
-	known := newCatalog(s.config.Profiles(), s.models, &s.scaling)
+	known := newCatalog(s.config.SiteProfiles(), s.models, &s.scaling)
 	if c.Bool(priorFlag) {
 		known.UsePrior()
 	}
