@@ -61,7 +61,7 @@ type rootDialer struct {
 const (
 	lowestRootPort  = 700
 	highestRootPort = 1023
-	rootPortTries   = 4 // of ports that others may have
+	rootPortTries   = 32 // of ports that others may have
 	plainFor        = 10 * time.Minute
 )
 
@@ -70,8 +70,10 @@ func (d *rootDialer) DialContext(ctx context.Context, network, address string) (
 	if !d.root || time.Now().UnixNano() < d.fails.Load() {
 		return d.plain.DialContext(ctx, network, address)
 	}
-	for range rootPortTries {
+	taken := 0
+	for ; taken < rootPortTries; taken++ {
 		dialer := d.plain
+		dialer.Control = reuseAddress
 		dialer.LocalAddr = &net.TCPAddr{Port: lowestRootPort + rand.IntN(highestRootPort-lowestRootPort+1)} //nolint:gosec // any port will do
 		c, err := dialer.DialContext(ctx, network, address)
 		switch {
@@ -86,10 +88,20 @@ func (d *rootDialer) DialContext(ctx context.Context, network, address string) (
 		break // a capability is missing, or packets from such ports get lost
 	}
 	c, err := d.plain.DialContext(ctx, network, address)
-	if err == nil {
+	if err == nil && taken < rootPortTries {
 		d.fails.Store(time.Now().Add(plainFor).UnixNano())
 	}
 	return c, err
+}
+
+// reuseAddress has a socket take a port that connections to other servers have, or had within the last
+// minute: there are few such ports, and an agent or a controller connects several times a second.
+func reuseAddress(_, _ string, c syscall.RawConn) error {
+	var failed error
+	err := c.Control(func(fd uintptr) {
+		failed = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1)
+	})
+	return errors.Join(err, failed)
 }
 
 // Trust has answers taken also from those whom a function names, who may
