@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"strings"
 	"time"
+
+	"github.com/epplan/epplan/live"
 )
 
 // accountingJSON is a job of sacct --json.
@@ -81,8 +83,7 @@ type tresJSON struct {
 	Count jsonNumber `json:"count"`
 }
 
-// ReadAccountingJSON reads sacct --json job by job: the jobs, without their
-// steps; a job's energy is that of its steps, see [StepUsage]. It is the form to
+// ReadAccountingJSON reads sacct --json job by job, with their steps folded in. It is the form to
 // use where names and comments matter, for they cannot forge anything in it.
 // Slurm 22.05 states return code 0 for every job here; the text form has the
 // true one. Visit gets each job, or what is wrong with it, and the line where it
@@ -135,20 +136,21 @@ func wrongTypeError(err error) error {
 }
 
 func (r *accountingJSON) record() (AccountingRecord, error) {
-	o := AccountingRecord{
+	o := AccountingRow{AccountingRecord: AccountingRecord{
 		ID: r.ID.jobID(), Name: string(r.Name), Cluster: r.Cluster.orEmpty(), User: r.User.orEmpty(),
 		Account: r.Account.orEmpty(), QOS: r.QOS.orEmpty(), Partition: string(r.Partition),
 		State: ParseJobState(r.State.Current...), Exit: r.Exit.ExitStatus,
 		Submit:   timeFromUnix(r.Time.Submit.orElse(0)),
 		Eligible: timeFromUnix(r.Time.Eligible.orElse(0)), Start: timeFromUnix(r.Time.Start.orElse(0)),
-		End:     timeFromUnix(r.Time.End.orElse(0)),
-		Elapsed: boundedSeconds(r.Time.Elapsed), Suspended: boundedSeconds(r.Time.Suspended),
+		End:       timeFromUnix(r.Time.End.orElse(0)),
 		TimeLimit: limitFromMinutes(r.Time.Limit),
 		NodeList:  r.Nodes.orEmpty(), Allocated: tresFromJSON(r.TRES.Allocated),
 		Requested: tresFromJSON(r.TRES.Requested),
 		Restarts:  r.Restarts.boundedOr(0), Comment: string(r.Comment.Job),
 		AdminComment: string(r.Comment.Admin),
-	}
+	}}
+	o.elapsed, o.suspended = r.Time.Elapsed.duration(), r.Time.Suspended.duration()
+	o.hasNodeList = true
 	if o.ID == 0 {
 		return AccountingRecord{}, fmt.Errorf("job_id: want 1 to %d", MaxJobID)
 	}
@@ -162,35 +164,34 @@ func (r *accountingJSON) record() (AccountingRecord, error) {
 	if het := r.Het.Job.otherJobID(); het != 0 {
 		o.Ref.Job, o.Ref.Het, o.Ref.HetOffset = het, true, r.Het.Offset.boundedOr(0)
 	}
-	var use StepUsage
 	for i := range r.Steps {
-		r.Steps[i].add(&use)
+		o.AddStep(r.Steps[i].row())
 	}
-	o.Energy, o.Utilisation = use.Energy(), use.Utilisation()
 	var err error
 	if o.Nodes, err = ExpandHostlist(o.NodeList); err != nil {
 		return AccountingRecord{}, fmt.Errorf("nodes: %w", err)
 	}
-	if o.NodeList == "" {
-		o.Start = time.Time{}
+	return o.Record(), nil
+}
+
+// duration returns a number of seconds, unknown if it isn't stated or can't be.
+func (n jsonNumber) duration() duration {
+	seconds := n.orElse(-1)
+	if seconds < 0 || seconds > maxDays*86400 {
+		return duration{}
 	}
-	return o, nil
+	return duration{time.Duration(seconds) * time.Second, true}
 }
 
-// boundedSeconds is a duration of accounting's.
-func boundedSeconds(n jsonNumber) time.Duration {
-	return time.Duration(max(0, min(n.orElse(0), maxDays*86400))) * time.Second
-}
-
-// add adds what the step used.
-func (s *stepJSON) add(to *StepUsage) {
+// row returns a step as a record of accounting.
+func (s *stepJSON) row() *AccountingRow {
 	step := string(s.Step.ID)
-	step = step[strings.LastIndexByte(step, '.')+1:]
-	energy := float64(max(0, s.Statistics.Energy.Consumed.orElse(0)))
-	if energy >= NoVal {
-		energy = 0
+	r := &AccountingRow{elapsed: s.Time.Elapsed.duration(), usage: tresFromJSON(s.TRES.Consumed.Average)}
+	r.Ref.Step = step[strings.LastIndexByte(step, '.')+1:]
+	if joules := float64(s.Statistics.Energy.Consumed.orElse(0)); joules > 0 && !isNoJoules(joules) {
+		r.energy = live.Known(joules)
 	}
-	to.Add(step, energy, float64(max(0, s.Time.Elapsed.orElse(0))), tresFromJSON(s.TRES.Consumed.Average))
+	return r
 }
 
 // tresFromJSON builds the same names as ParseTRES; memory comes in MiB.

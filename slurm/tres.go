@@ -38,6 +38,9 @@ func ParseTRES(text string) (TRES, error) {
 		if !ok || name == "" {
 			return nil, fmt.Errorf("tres %q: want name=count", Printable(part, 60))
 		}
+		if isNoNumber(value) {
+			continue // it isn't known
+		}
 		n, err := tresCount(value, name == "mem" || name == "vmem")
 		if err != nil {
 			return nil, fmt.Errorf("tres %q: %w", Printable(part, 60), err)

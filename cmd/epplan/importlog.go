@@ -39,13 +39,24 @@ func importSacctCommand(t *terminal) *cli.Command {
 			&cli.StringFlag{
 				Name: "timezone", Usage: "`ZONE` of the log's times, such as Europe/Berlin",
 				DefaultText: "this machine's",
+			},
+			&cli.StringFlag{
+				Name:  "columns",
+				Usage: "`NAMES` of the columns of a log without a header, such as jobid,user,state,start,end",
 			}),
 		Action: func(c *cli.Context) error {
 			zone, err := zoneOf(c.String("timezone"))
 			if err != nil {
 				return err
 			}
-			return runImportLog(t, c, "sacct", &joblog.Options{Zone: zone}, joblog.ReadSacct)
+			o := &joblog.Options{Zone: zone}
+			if c.IsSet("columns") {
+				o.Columns = strings.Split(c.String("columns"), ",")
+				if err := joblog.CheckColumns(o.Columns); err != nil {
+					return usagef("--columns: %v", err)
+				}
+			}
+			return runImportLog(t, c, "sacct", o, joblog.ReadSacct)
 		},
 	}
 }
@@ -411,11 +422,20 @@ func kindText(k *joblog.LineProblem, what string) string {
 	return b.String()
 }
 
+// moment returns a time of the log, as a day of the log if that doesn't say when it began.
+func (r *importReport) moment(t time.Time) string {
+	if !r.FromDayZero {
+		return dateTime(t)
+	}
+	const day = 24 * 60 * 60
+	return fmt.Sprintf("day %d of the log, %s", t.Unix()/day, t.UTC().Format(time.TimeOnly))
+}
+
 func (r *importReport) text() string {
 	var b strings.Builder
 	jobs := plural(int(r.Jobs), "job")
 	if r.Jobs > 0 {
-		jobs += fmt.Sprintf(", submitted from %s, ended until %s", dateTime(r.From), dateTime(r.Until))
+		jobs += fmt.Sprintf(", submitted from %s, ended until %s", r.moment(r.From), r.moment(r.Until))
 	}
 	writeRow(&b, "Read", "%s", jobs)
 	if r.Steps > 0 {

@@ -73,6 +73,7 @@ type historyReplay struct {
 	draws       int
 	learning    int         // jobs of each workload at default clocks, before its response is known
 	names       [][2]string // patterns of job names, and their workloads
+	limits      *joblog.PowerLimits
 }
 
 // historyExclusions counts jobs that aren't planned, and those that are planned in
@@ -178,7 +179,8 @@ func (h *historyReplay) read(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	reader, o := joblog.ReadSacct, &joblog.Options{Zone: zone}
+	h.limits = joblog.NewPowerLimits(h.setup.config.Profiles())
+	reader, o := joblog.ReadSacct, &joblog.Options{Zone: zone, Profiles: h.setup.config.Profiles()}
 	if c.String("format") == formatJobs {
 		reader = joblog.ReadTable
 	}
@@ -199,6 +201,11 @@ func (h *historyReplay) read(c *cli.Context) error {
 	}
 	for _, k := range h.tally.Skipped {
 		h.terminal.message("warning", kindText(&k, "left out"))
+	}
+	for _, k := range h.tally.Noted {
+		if k.IsGrave() {
+			h.terminal.warningf("%s: %s, the first at %s", plural(int(k.Count), "job"), k.Kind, k.First[0])
+		}
 	}
 	slices.SortStableFunc(h.past, func(a, b record.HistoryJob) int {
 		return a.Submitted.Compare(b.Submitted)

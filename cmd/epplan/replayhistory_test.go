@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/internal/trace/joblog"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/planner/join"
 	"github.com/epplan/epplan/queue"
@@ -95,7 +96,8 @@ func planning(t *testing.T) *historyReplay {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &historyReplay{setup: &setup{config: c}, kinds: make(map[string]*jobKind)}
+	return &historyReplay{setup: &setup{config: c}, kinds: make(map[string]*jobKind),
+		limits: joblog.NewPowerLimits(nil)}
 }
 
 func TestAPastJobOnSeveralNodesStartsOnThemTogether(t *testing.T) {

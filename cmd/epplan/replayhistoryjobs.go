@@ -10,7 +10,6 @@ import (
 
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/store/record"
-	"github.com/epplan/epplan/internal/trace/joblog"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/queue"
 	"github.com/epplan/epplan/slurm"
@@ -122,7 +121,7 @@ func (h *historyReplay) workload(job *queue.Job, p *record.HistoryJob, gpus floa
 	if p.State == string(slurm.Timeout) {
 		// How much it had to do nobody knows: slower clocks would only have done less.
 		h.excluded.AtDefault++
-		job.Power = joblog.PowerPerGPU(p).Or(0)
+		job.Power = h.limits.PerGPU(p).Or(0)
 		return
 	}
 	key := p.User + "\x00" + string(p.Name)
@@ -141,7 +140,7 @@ func (h *historyReplay) workload(job *queue.Job, p *record.HistoryJob, gpus floa
 		h.excluded.KnownJobs++
 	case k.jobs <= h.learning:
 		h.excluded.Learning++
-		job.Power = joblog.PowerPerGPU(p).Or(0)
+		job.Power = h.limits.PerGPU(p).Or(0)
 		return
 	default:
 		h.excluded.PriorJobs++

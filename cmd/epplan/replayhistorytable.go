@@ -13,6 +13,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/trace/joblog"
 )
 
 // historyReport is what a replay of a history prints as JSON. The baseline, at
@@ -27,6 +28,7 @@ type historyReport struct {
 	Measured    *float64          `json:"measured_energy_j"` // of the jobs below; null: of none
 	MeasuredOf  int               `json:"measured_jobs"`
 	LoggedWaitS float64           `json:"logged_mean_wait_s"`
+	Log         *joblog.Tally     `json:"log"` // how it was read
 	Policies    []historyPolicy   `json:"policies"`
 }
 
@@ -97,7 +99,7 @@ func intervalOf(draws int, quantity func(draw int) float64) drawInterval {
 func (h *historyReplay) report(runs []historyRun) *historyReport {
 	r := &historyReport{
 		File: h.name, Tasks: len(h.jobs), Left: h.excluded, Draws: h.draws, Learning: h.learning,
-		MeasuredOf: h.meteredJobs,
+		MeasuredOf: h.meteredJobs, Log: h.tally,
 	}
 	if h.meteredJobs > 0 {
 		r.Measured = &h.measuredJ

@@ -10,7 +10,6 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -37,11 +36,17 @@ func ReadSacct(r io.Reader, name string, o *Options, visit Visit) (*Tally, error
 	if s.zone == nil {
 		s.zone = time.UTC
 	}
+	if o.Columns != nil {
+		var err error
+		if s.columns, err = newColumns(o.Columns); err != nil {
+			return t, fmt.Errorf("the columns given: %w", err)
+		}
+	}
 	for {
 		line, long, err := s.next()
 		switch {
 		case errors.Is(err, io.EOF):
-			if s.columns == nil {
+			if s.delimiter == nil {
 				return t, fmt.Errorf("%s: is empty, want what sacct --parsable2 prints, with its header",
 					name)
 			}
@@ -83,15 +88,14 @@ type sacctReader struct {
 	number    int        // of the line in hand
 	lookahead []readLine // lines that were looked at already
 
-	columns    sacctColumns
+	columns    slurm.AccountingHeader
 	delimiter  []byte
 	header     []byte
 	afterWhole bool // the line before was a whole one: this one begins a record
 
-	job     *record.HistoryJob // whose steps may follow
-	jobLine int                // its line
-	id      string             // under which they come; of a job that was left out, too
-	use     slurm.StepUsage
+	job     *slurm.AccountingRow // whose steps may follow
+	jobLine int                  // its line
+	id      string               // under which they come; of a job that was left out, too
 }
 
 type readLine struct {
@@ -114,20 +118,24 @@ func (s *sacctReader) next() ([]byte, bool, error) {
 
 func (s *sacctReader) line(number int, line []byte, long bool) error {
 	switch {
-	case long && s.columns == nil:
+	case long && s.delimiter == nil:
 		return fmt.Errorf("%s:%d: a line of more than %d bytes, want a header with JobID or JobIDRaw",
 			s.tally.name, number, maxLine)
 	case long:
 		return s.tally.skipLine(number, kindTooLong, fmt.Errorf("more than %d bytes", maxLine))
 	}
 	if err := checkText(line); err != nil {
-		if s.columns == nil {
+		if s.delimiter == nil {
 			return fmt.Errorf("%s:%d: %w that sacct printed", s.tally.name, number, err)
 		}
 		return s.tally.skipLine(number, kindNotText, err)
 	}
 	switch {
-	case s.columns == nil:
+	case s.delimiter == nil && s.columns.Len() > 0:
+		if err := s.startWithoutHeader(number, line); err != nil {
+			return err
+		}
+	case s.delimiter == nil:
 		return s.readHeader(number, line)
 	case len(line) == 0, bytes.Equal(line, s.header):
 		return nil
@@ -135,7 +143,7 @@ func (s *sacctReader) line(number int, line []byte, long bool) error {
 	case s.afterWhole && bytes.HasPrefix(line, []byte("JobID")) && s.readHeader(number, line) == nil:
 		return nil
 	}
-	more, want := bytes.Count(line, s.delimiter), len(s.columns)-1
+	more, want := bytes.Count(line, s.delimiter), s.columns.Len()-1
 	switch {
 	case more == want:
 		return s.readComplete(number, line)
@@ -157,12 +165,12 @@ const randomDelimiterLength = 8
 // readComplete reads a line with all columns.
 func (s *sacctReader) readComplete(number int, line []byte) error {
 	cells := strings.Split(string(line), string(s.delimiter))
-	r := s.parseRow(cells)
-	if r.err != nil && r.kind == kindID && !s.isRandomDelimiter() {
-		return s.skipTornLines(number, cells, r.kind, r.err)
+	r, err := s.columns.Row(cells, s.zone)
+	if wrong, ok := errors.AsType[*slurm.CellError](err); ok && wrong.Kind == slurm.CellID && !s.isRandomDelimiter() {
+		return s.skipTornLines(number, cells, string(wrong.Kind), err)
 	}
-	s.afterWhole = !s.isRandomDelimiter() || !s.columns[len(s.columns)-1].isFreeText()
-	return s.addRow(number, r)
+	s.afterWhole = !s.isRandomDelimiter() || !s.endsInText()
+	return s.addRow(number, r, err)
 }
 
 func (s *sacctReader) readHeader(number int, line []byte) error {
@@ -171,23 +179,49 @@ func (s *sacctReader) readHeader(number int, line []byte) error {
 		return fmt.Errorf("%s:%d: %w", s.tally.name, number, err)
 	}
 	s.columns, s.delimiter, s.header = c, delimiter, slices.Clone(line)
+	for _, name := range c.Foreign() {
+		s.tally.noteLine(number, kindForeign, errors.New(printable(name)))
+	}
 	return nil
 }
 
+// startWithoutHeader finds what separates the cells of a log whose columns were given, by its first line.
+func (s *sacctReader) startWithoutHeader(number int, line []byte) error {
+	if _, _, err := columnsOf(line); err == nil {
+		return fmt.Errorf("%s:%d: is a header of its own, want a log without one, or no columns given", s.tally.name,
+			number)
+	}
+	want := s.columns.Len() - 1
+	for _, delimiter := range []string{"|", "\t", ";", ",", "\x1f"} {
+		switch n := bytes.Count(line, []byte(delimiter)); {
+		case n == want:
+			s.delimiter = []byte(delimiter)
+			return nil
+		case n == want+1 && bytes.HasSuffix(line, []byte(delimiter)): // as sacct --parsable prints it
+			s.delimiter = []byte(delimiter)
+			var err error
+			s.columns, err = newColumns(append(s.columns.Names(), ""))
+			return err
+		}
+	}
+	return fmt.Errorf("%s:%d: want the %d columns given, separated by |, as sacct --parsable2 prints them", s.tally.name,
+		number, want+1)
+}
+
 // columnsOf are a header's columns, and what separates them.
-func columnsOf(line []byte) (delimiter []byte, c sacctColumns, err error) {
+func columnsOf(line []byte) (delimiter []byte, c slurm.AccountingHeader, err error) {
 	word := bytes.IndexFunc(line, isNotLetter)
 	if word < 0 {
 		word = len(line)
 	}
 	width := bytes.IndexFunc(line[word:], unicode.IsLetter)
 	if word == 0 || width <= 0 {
-		return nil, nil, fmt.Errorf("want a header such as JobID|User|State|Submit|Start|End, got %s",
+		return nil, c, fmt.Errorf("want a header such as JobID|User|State|Submit|Start|End, or its columns given (--columns), got %s",
 			printable(string(line)))
 	}
 	delimiter = slices.Clone(line[word : word+width])
 	if len(bytes.TrimSpace(delimiter)) == 0 && !bytes.Equal(delimiter, []byte{'\t'}) {
-		return nil, nil, errors.New("columns are separated by space, want what sacct --parsable2 prints")
+		return nil, c, errors.New("columns are separated by space, want what sacct --parsable2 prints")
 	}
 	if c, err = newColumns(strings.Split(string(line), string(delimiter))); err == nil {
 		return delimiter, c, nil
@@ -201,8 +235,43 @@ func columnsOf(line []byte) (delimiter []byte, c sacctColumns, err error) {
 			}
 		}
 	}
-	return nil, nil, err
+	return nil, c, err
 }
+
+// newColumns takes a header whose columns tell when a job ran and how it ended.
+func newColumns(names []string) (slurm.AccountingHeader, error) {
+	h, err := slurm.NewAccountingHeader(names)
+	times := 0
+	for _, has := range []bool{h.Has("Start"), h.Has("End"), h.Has("Elapsed", "ElapsedRaw")} {
+		if has {
+			times++
+		}
+	}
+	switch {
+	case err != nil:
+		return h, err
+	case !h.Has("State"):
+		return h, errors.New("no column State")
+	case times < 2:
+		return h, errors.New("no columns Start and End, nor one of them and ElapsedRaw")
+	}
+	return h, nil
+}
+
+// CheckColumns checks the names of the columns of a log without a header.
+func CheckColumns(names []string) error {
+	h, err := newColumns(names)
+	if err != nil {
+		return err
+	}
+	if foreign := h.Foreign(); len(foreign) > 0 {
+		return fmt.Errorf("%s: not one of sacct's columns (sacct --helpformat)", strings.Join(foreign, ", "))
+	}
+	return nil
+}
+
+// endsInText reports whether the last column is one that users write.
+func (s *sacctReader) endsInText() bool { return s.columns.IsFreeText(s.columns.Len() - 1) }
 
 func isNotLetter(r rune) bool { return !unicode.IsLetter(r) }
 
@@ -216,55 +285,45 @@ func (s *sacctReader) skipLine(number int, id, kind string, err error) error {
 }
 
 // addRow takes a job or a step that was read from a line.
-func (s *sacctReader) addRow(number int, r *sacctRow) error {
-	id := refText(&r.ref)
+func (s *sacctReader) addRow(number int, r *slurm.AccountingRow, err error) error {
+	id := refText(&r.Ref)
+	kind := kindID
+	if wrong, ok := errors.AsType[*slurm.CellError](err); ok {
+		kind = string(wrong.Kind)
+	}
 	switch {
-	case r.err != nil && r.ref.Step == "":
-		return s.skipLine(number, id, r.kind, r.err)
-	case r.err != nil:
-		return s.tally.skipLine(number, r.kind, r.err)
-	case r.ref.Step == "":
+	case err != nil && r.Ref.Step == "":
+		return s.skipLine(number, id, kind, err)
+	case err != nil:
+		return s.tally.skipLine(number, kind, err)
+	case r.Ref.Step == "":
 		if err := s.flush(); err != nil {
 			return err
 		}
 		s.id = id
-		return s.holdJob(number, r)
+		if state := r.State.Base; !isOver(state) {
+			return s.tally.countUnfinished(number, state)
+		}
+		s.job, s.jobLine = r, number
+		return nil
 	case id != s.id:
 		return s.tally.skipLine(number, kindOrphanStep,
-			fmt.Errorf("step %s of job %s, which isn't before it", r.ref.Step, id))
+			fmt.Errorf("step %s of job %s, which isn't before it", r.Ref.Step, id))
 	}
 	s.tally.Steps++
-	s.use.Add(r.ref.Step, r.past.EnergyJ.Or(0), r.elapsed.Seconds(), r.usage)
-	return nil
-}
-
-// holdJob holds a job until its steps have come.
-func (s *sacctReader) holdJob(number int, r *sacctRow) error {
-	p := &r.past
-	if state := slurm.State(p.State); !isOver(state) {
-		return s.tally.countUnfinished(number, state)
+	if s.job != nil {
+		s.job.AddStep(r)
 	}
-	if slices.Contains(s.columns, limitColumn) || slices.Contains(s.columns, rawLimitColumn) {
-		p.Limit = s.tally.limitOrNote(number, p.JobID, r.limit)
-	}
-	if p.Submitted.IsZero() {
-		s.tally.fillSubmit(number, p, r.eligible)
-	}
-	s.job, s.jobLine = p, number
 	return nil
 }
 
 // flush hands the job over whose steps have come.
 func (s *sacctReader) flush() error {
-	p := s.job
-	use := s.use
-	s.job, s.id, s.use = nil, "", slurm.StepUsage{}
-	if p == nil {
+	r := s.job
+	s.job, s.id = nil, ""
+	if r == nil {
 		return nil
 	}
-	if _, known := p.EnergyJ.Get(); !known {
-		p.EnergyJ = measuredOrUnknown(use.Energy())
-	}
-	p.Utilisation = roundedShare(use.Utilisation())
-	return s.sink.add(p, s.jobLine)
+	settled := r.Record()
+	return s.sink.add(s.tally.pastOf(s.jobLine, &settled, s.columns.Has("Timelimit", "TimelimitRaw")), s.jobLine)
 }

@@ -201,13 +201,13 @@ func TestWhatMakesNoSenseIsCountedByKindAndTheFirstAreNamed(t *testing.T) {
 	text.WriteString(line("10", "a", "TimelimitRaw", "UNLIMITED") +
 		line("11", "a", "TimelimitRaw", "Partition_Limit") + line("12", "a", "TimelimitRaw", "INVALID"))
 	text.WriteString(line("13", "a", "State", "RUNNING", "End", "Unknown") + line("14", "a", "State",
-		"CANCELLED by 7", "Start", "None"))
+		"CANCELLED by 7", "Start", "None", "ElapsedRaw", "0"))
 	jobs, tally := all(t, text.String())
-	if ids(jobs) != "10 11 12" || tally.NotEnded != 1 || tally.NeverRan != 1 {
+	if ids(jobs) != "7 10 11 12" || tally.NotEnded != 1 || tally.NeverRan != 1 {
 		t.Errorf("%s, %+v", ids(jobs), tally)
 	}
 	want := map[string]int64{
-		"unknown state": 9, "time": 2, "negative time": 3,
+		"unknown state": 9, "time": 1, "negative time": 3,
 		"ends before it starts, or starts before it is submitted": 2, "number": 2,
 		"job id": 1, "not text": 1, "line too long": 1,
 	}
@@ -215,8 +215,9 @@ func TestWhatMakesNoSenseIsCountedByKindAndTheFirstAreNamed(t *testing.T) {
 		t.Errorf("skipped %v\nwant    %v", got, want)
 	}
 	if got, want := kinds(tally.Noted), map[string]int64{
-		"no time limit":         1,
-		"time limit not stated": 2,
+		"no time limit":           1,
+		"time limit not stated":   2,
+		"start or end not stated": 1,
 	}; !reflect.DeepEqual(got, want) {
 		t.Errorf("noted %v, want %v", got, want)
 	}

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
+	"github.com/epplan/epplan/slurm"
 )
 
 // The fields of the Standard Workload Format (parallelworkloads, "The Standard
@@ -48,6 +48,7 @@ var swfStates = map[float64]string{-1: "UNKNOWN", 0: "FAILED", 1: "COMPLETED", 5
 // are the log's numbers; processors are CPUs, and of GPUs nothing is known.
 func ReadSWF(r io.Reader, name string, o *Options, visit Visit) (*Tally, error) {
 	t := newTally(name, o)
+	t.FromDayZero = true
 	s := &swfReader{tally: t, sink: newJobSink(t, o, visit)}
 	in := newLineReader(r)
 	for {
@@ -97,7 +98,7 @@ func (s *swfReader) line(number int, line []byte, long bool) error {
 		if len(words) > swfFields {
 			kind = kindExcess
 		}
-		return s.tally.skipLine(number, kind, fmt.Errorf("%d numbers, want %d", len(words), swfFields))
+		return s.tally.skipLine(number, kind, wrongFields(line, len(words)))
 	}
 	var f [swfFields]float64
 	for i, word := range words {
@@ -109,6 +110,17 @@ func (s *swfReader) line(number int, line []byte, long bool) error {
 		f[i] = v
 	}
 	return s.job(number, &f)
+}
+
+// wrongFields says what is wrong with a line that has so many words.
+func wrongFields(line []byte, words int) error {
+	for _, other := range []struct{ mark, name string }{{";", "semicolons"}, {",", "commas"}, {"|", "bars"}} {
+		if bytes.Count(line, []byte(other.mark)) >= swfFields-1 {
+			return fmt.Errorf("separated by %s, want %d numbers separated by spaces, as the Standard Workload "+
+				"Format has them", other.name, swfFields)
+		}
+	}
+	return fmt.Errorf("%d numbers, want %d", words, swfFields)
 }
 
 // maxUnix is the year 9999, in seconds.
@@ -126,6 +138,7 @@ func (s *swfReader) comment(number int, text string) error {
 			fmt.Errorf("UnixStartTime is %s, want seconds", printable(value)))
 	}
 	s.start = start
+	s.tally.FromDayZero = start == 0
 	return nil
 }
 
@@ -150,21 +163,22 @@ func (s *swfReader) job(number int, f *[swfFields]float64) error {
 				fmt.Errorf("job %s: field %d is %v, want -1, or 0 or more", id, field+1, v))
 		}
 	}
-	p := &record.HistoryJob{
-		JobID: id, Submitted: time.UnixMicro(s.start*1e6 + int64(math.Round(f[swfSubmit]*1e6))).UTC(),
-		User: swfText(f[swfUser]), Account: swfText(f[swfGroup]), Partition: swfText(f[swfPartition]),
-		QOS:  swfText(f[swfQueue]),
-		Name: []byte(swfText(f[swfProgram])), State: state,
-		CPUs:  measuredOrUnknown(cmp.Or(max(0, f[swfAllocated]), f[swfRequested])),
-		Limit: limitOf(f[swfLimit]),
+	r := slurm.AccountingRecord{
+		Submit: time.UnixMicro(s.start*1e6 + int64(math.Round(f[swfSubmit]*1e6))).UTC(),
+		User:   swfText(f[swfUser]), Account: swfText(f[swfGroup]), Partition: swfText(f[swfPartition]),
+		QOS: swfText(f[swfQueue]), Name: swfText(f[swfProgram]), State: slurm.ParseJobState(state),
+		CPUs:      measuredOrUnknown(cmp.Or(max(0, f[swfAllocated]), f[swfRequested])),
+		TimeLimit: limitOf(f[swfLimit]),
 	}
 	if f[swfRunTime] >= 0 {
 		if f[swfWait] < 0 {
 			s.tally.noteLine(number, kindNoWait, fmt.Errorf("job %s: taken as none", id))
 		}
-		p.Started = p.Submitted.Add(secondsOf(max(0, f[swfWait])))
-		p.Ended = p.Started.Add(secondsOf(f[swfRunTime]))
+		r.Start, r.Elapsed = r.Submit.Add(secondsOf(max(0, f[swfWait]))), secondsOf(f[swfRunTime])
+		r.End = r.Start.Add(r.Elapsed)
 	}
+	p := s.tally.pastOf(number, &r, false)
+	p.JobID, p.State, p.ExitCode = id, state, live.Number{}
 	return s.sink.add(p, number)
 }
 

@@ -30,13 +30,15 @@ var tableColumns = []string{
 type TableWriter struct {
 	out *csv.Writer
 	row []string
+
+	limits *PowerLimits
 	// Hash replaces the names of users, accounts and jobs; nil: they are in clear.
 	Hash func(name string) string
 }
 
 // NewTableWriter writes the header.
 func NewTableWriter(w io.Writer) (*TableWriter, error) {
-	t := &TableWriter{out: csv.NewWriter(w)}
+	t := &TableWriter{out: csv.NewWriter(w), limits: NewPowerLimits(nil)}
 	return t, t.out.Write(tableColumns)
 }
 
@@ -61,7 +63,7 @@ func (t *TableWriter) Write(p *record.HistoryJob) error {
 	t.row = append(t.row[:0], safeCell(p.JobID), microsText(p.Submitted.UnixMicro()), user, account,
 		safeCell(p.Partition), safeCell(p.QOS), name,
 		numberCell(p.GPUs), numberCell(p.CPUs), numberCell(p.Nodes), limit, wait, runTime, safeCell(p.State),
-		kWhCell(p.EnergyJ), numberCell(PowerPerGPU(p)),
+		kWhCell(p.EnergyJ), numberCell(t.limits.PerGPU(p)),
 		safeCell(p.GPUModel), numberCell(p.Utilisation), numberCell(p.ExitCode), safeCell(p.Cluster))
 	return t.out.Write(t.row)
 }
@@ -70,17 +72,6 @@ func (t *TableWriter) Write(p *record.HistoryJob) error {
 func (t *TableWriter) Flush() error {
 	t.out.Flush()
 	return t.out.Error()
-}
-
-// PowerPerGPU is a job's mean power by GPU, in watts.
-func PowerPerGPU(p *record.HistoryJob) live.Number {
-	energy, measured := p.EnergyJ.Get()
-	runTime, ran := p.RunTime().Get()
-	gpus, counted := p.GPUs.Get()
-	if !measured || !ran || !counted || gpus == 0 || runTime == 0 {
-		return live.Number{}
-	}
-	return live.Known(energy / runTime / gpus)
 }
 
 // safeCell is a text as a cell, in which nothing acts on a terminal or in a

@@ -3,10 +3,13 @@ package joblog
 import (
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
 )
 
 // Options say how a log is read; the zero value reads it leniently, with times
@@ -18,6 +21,10 @@ type Options struct {
 	Zone *time.Location
 	// Strict refuses the log at the first line that makes no sense.
 	Strict bool
+	// Columns names those of sacct's text that has no header; nil: it has one.
+	Columns []string
+	// Profiles knows how much power GPU models draw at most; nil: the built-in ones.
+	Profiles *config.Profiles
 }
 
 // Visit is handed each job of a log. It may keep the job; its error ends the
@@ -36,6 +43,8 @@ type Tally struct {
 
 	From  time.Time `json:"from,omitzero"`  // the first submission
 	Until time.Time `json:"until,omitzero"` // the last end
+	// FromDayZero tells that the log doesn't say when it began: its first day is that of 1970 here.
+	FromDayZero bool `json:"from_day_zero,omitempty"`
 
 	// Skipped are lines that were left out, Noted those whose job was taken with
 	// something unknown.
@@ -81,6 +90,9 @@ const (
 	kindNoWait    = "wait not stated"
 	kindPartOfJob = "part of a job that is there as a whole"
 	kindMended    = "text with the delimiter or a newline in it"
+	kindForeign   = "column that isn't one of sacct's, passed over"
+	kindTooMuch   = "energy beyond what GPUs and nodes can draw, left out"
+	kindOfNode    = "energy beyond the GPUs' limit, taken as that of whole nodes"
 )
 
 func newTally(name string, o *Options) *Tally {
@@ -150,10 +162,31 @@ func (t *Tally) skipLine(line int, kind string, err error) error {
 	return nil
 }
 
-// noteLine says what isn't known of a job.
+// noteLine notes what isn't known of a job. The kinds that change energies and run times come first.
 func (t *Tally) noteLine(line int, kind string, err error) {
-	t.Noted = t.count(t.Noted, line, kind, err)
+	kinds := len(t.Noted)
+	if t.Noted = t.count(t.Noted, line, kind, err); len(t.Noted) > kinds {
+		slices.SortStableFunc(t.Noted, func(a, b LineProblem) int { return rankOf(a.Kind) - rankOf(b.Kind) })
+	}
 }
+
+// gravest lists the kinds of notes that change what a job took, the worst first.
+var gravest = []string{
+	kindTooMuch, string(slurm.DoubtEnergySum), string(slurm.DoubtRunTime), string(slurm.DoubtClockHour),
+	string(slurm.DoubtGPUs), string(slurm.DoubtRequested), string(slurm.DoubtEnergy), kindOfNode,
+	string(slurm.DoubtEnergyText), string(slurm.DoubtPartOfGPU), string(slurm.DoubtGPUModels),
+	string(slurm.DoubtNoEnd), kindForeign,
+}
+
+func rankOf(kind string) int {
+	if at := slices.Index(gravest, kind); at >= 0 {
+		return at
+	}
+	return len(gravest)
+}
+
+// IsGrave reports whether notes of the kind are about what a job took, and not about its limit or wait.
+func (p *LineProblem) IsGrave() bool { return slices.Contains(gravest, p.Kind) }
 
 func (t *Tally) count(kinds []LineProblem, line int, kind string, err error) []LineProblem {
 	at := -1
@@ -181,11 +214,12 @@ type jobSink struct {
 	seen    recentJobs
 	visit   Visit
 	cluster string // of all jobs; "": as the log says
+	limits  *PowerLimits
 }
 
 func newJobSink(t *Tally, o *Options, visit Visit) *jobSink {
 	return &jobSink{
-		tally: t, visit: visit, cluster: o.Cluster,
+		tally: t, visit: visit, cluster: o.Cluster, limits: NewPowerLimits(o.Profiles),
 		seen: recentJobs{at: make(map[jobKey]struct{}), seed: maphash.MakeSeed()},
 	}
 }
@@ -221,6 +255,7 @@ func (s *jobSink) add(p *record.HistoryJob, line int) error {
 		s.tally.Repeated++
 		return nil
 	}
+	s.checkEnergy(p, line)
 	t := s.tally
 	t.Jobs++
 	if t.From.IsZero() || p.Submitted.Before(t.From) {
