@@ -6,8 +6,8 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// AccountingRecord holds a job or one of its steps as accounting knows it, settled where columns disagree: see
-// [AccountingRow.Record].
+// AccountingRecord holds a job or one of its steps as accounting knows it, settled where columns disagree:
+// see [AccountingRow.Record].
 type AccountingRecord struct {
 	Ref          JobRef // as printed: 12_4, 13+1, 12.batch
 	ID           JobID  // the plain job number, also of a task

@@ -76,14 +76,14 @@ var columnsByName = map[string]accountingColumn{
 }
 
 // unreadColumns names the other columns that some release of sacct prints (sacct --helpformat).
-const unreadColumns = " admincomment allocnodes associd avecpu avecpufreq avediskread avediskwrite avepages " +
-	"averss avevmsize blockid consumedenergyraw cputime cputimeraw dboindex dbindex derivedexitcode " +
+const unreadColumns = " associd avecpu avecpufreq avediskread avediskwrite avepages " +
+	"averss avevmsize blockid cputime cputimeraw dboindex dbindex derivedexitcode " +
 	"failednode flags gid group layout licenses maxdiskread maxdiskreadnode maxdiskreadtask maxdiskwrite " +
 	"maxdiskwritenode maxdiskwritetask maxpages maxpagesnode maxpagestask maxrss maxrssnode maxrsstask " +
 	"maxvmsize maxvmsizenode maxvmsizetask mcslabel mincpu mincpunode mincputask ntasks planned plannedcpu " +
 	"plannedcpuraw priority qosraw qosreq reason reqcpufreq reqcpufreqgov reqcpufreqmax reqcpufreqmin reqcpus " +
 	"reqmem reqnodes reqreservation reserved resvcpu resvcpuraw reservationid resrvcpu segmentsize sluid " +
-	"systemcpu timelimit totalcpu tresusageinmax tresusageinmaxnode tresusageinmaxtask tresusageinmin " +
+	"systemcpu totalcpu tresusageinmax tresusageinmaxnode tresusageinmaxtask tresusageinmin " +
 	"tresusageinminnode tresusageinmintask tresusageoutave tresusageoutmax tresusageoutmaxnode " +
 	"tresusageoutmaxtask tresusageoutmin tresusageoutminnode tresusageoutmintask tresusageouttot uid usercpu " +
 	"wckeyid "

@@ -28,10 +28,10 @@ func (r *AccountingRow) AddStep(step *AccountingRow) {
 //   - Run time: Elapsed, which excludes suspension; End − Start less Suspended if there is none, if it is 0,
 //     or if a step lasted that long and Elapsed doesn't.
 //   - Local times that come twice in autumn are those that fit Elapsed.
-//   - GPUs: AllocTRES, AllocGRES where AllocTRES has none, ReqTRES, ReqGRES on each node. GPUs of more than one
-//     model have none.
-//   - Energy: that of the job, unless it is the sum of its extern step and the others, which then count twice;
-//     that of its steps where the job has none.
+//   - GPUs: AllocTRES, AllocGRES where AllocTRES has none, ReqTRES, ReqGRES on each node. GPUs of more than
+//     one model have none.
+//   - Energy: that of the job, unless it is the sum of its extern step and the others, which then count
+//     twice; that of its steps where the job has none.
 func (r *AccountingRow) Record() AccountingRecord {
 	r.settleTimes()
 	r.settleGPUs()
@@ -109,39 +109,40 @@ func (r *AccountingRow) settleLocalTimes(elapsed duration) {
 	if len(submits)+len(starts)+len(ends) <= 3 {
 		return
 	}
-	type choice struct{ submit, start, end time.Time }
-	var best []choice
-	bestScore := -1
+	var best [][3]time.Time // submitted, started, ended
+	bestFit := -1
 	for _, submit := range submits {
 		for _, start := range starts {
 			for _, end := range ends {
-				score := 0
-				if elapsed.known && timesAgree(end.Sub(start), elapsed.Duration+r.Suspended) {
-					score += 4
+				fit := r.fitOf(submit, start, end, elapsed)
+				if fit > bestFit {
+					best, bestFit = nil, fit
 				}
-				if !end.Before(start) {
-					score += 2
-				}
-				if !start.Before(submit) {
-					score++
-				}
-				if score > bestScore {
-					best, bestScore = nil, score
-				}
-				if score == bestScore {
-					best = append(best, choice{submit, start, end})
+				if fit == bestFit {
+					best = append(best, [3]time.Time{submit, start, end})
 				}
 			}
 		}
 	}
-	r.Submit, r.Start, r.End = best[0].submit, best[0].start, best[0].end
-	for _, other := range best[1:] {
-		if !other.start.Equal(r.Start) || !other.end.Equal(r.End) || !other.submit.Equal(r.Submit) {
-			r.doubt(DoubtClockHour, "may be an hour off: taken as submitted at %s, started at %s, ended at %s",
-				r.Submit.Format(time.RFC3339), r.Start.Format(time.RFC3339), r.End.Format(time.RFC3339))
-			return
-		}
+	r.Submit, r.Start, r.End = best[0][0], best[0][1], best[0][2]
+	if len(best) > 1 {
+		r.doubt(DoubtClockHour, "may be an hour off: taken as submitted at %s, started at %s, ended at %s",
+			r.Submit.Format(time.RFC3339), r.Start.Format(time.RFC3339), r.End.Format(time.RFC3339))
 	}
+}
+
+// fitOf rates how well moments fit the run time, and come one after another.
+func (r *AccountingRow) fitOf(submit, start, end time.Time, elapsed duration) (fit int) {
+	if elapsed.known && timesAgree(end.Sub(start), elapsed.Duration+r.Suspended) {
+		fit += 4
+	}
+	if !end.Before(start) {
+		fit += 2
+	}
+	if !start.Before(submit) {
+		fit++
+	}
+	return fit
 }
 
 // momentsOf returns the moments that a local time may name, the one that it stands for first.

@@ -289,12 +289,6 @@ func (t *textFields) limit(key string) live.Limit {
 	return l
 }
 
-// duration is how long something took; 0 where nobody says.
-func (t *textFields) duration(key string) time.Duration {
-	d, _ := t.limit(key).Duration()
-	return d.Truncate(time.Millisecond) // a limit of 0 is the least there is
-}
-
 func (t *textFields) time(key string) time.Time {
 	at, err := ParseTime(t.values[key], t.zone)
 	t.fail(err)

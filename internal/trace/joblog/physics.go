@@ -61,8 +61,8 @@ func (s *jobSink) checkEnergy(p *record.HistoryJob, line int) {
 	watts := energy / seconds
 	switch {
 	case watts > ofGPUs+ofHosts:
-		s.tally.noteLine(line, kindTooMuch, fmt.Errorf("job %s: %.4g kW in the mean, at most %.4g kW by %v GPUs %s "+
-			"and %v nodes", p.JobID, watts/1000, (ofGPUs+ofHosts)/1000, gpus, printable(p.GPUModel), nodes))
+		s.tally.noteLine(line, kindTooMuch, fmt.Errorf("job %s: %.4g kW in the mean, at most %.4g kW by %v GPUs "+
+			"%s and %v nodes", p.JobID, watts/1000, (ofGPUs+ofHosts)/1000, gpus, printable(p.GPUModel), nodes))
 		p.EnergyJ = live.Number{}
 	case gpus > 0 && watts > ofGPUs && !slurm.IsPartOfGPU(p.GPUModel):
 		s.tally.noteLine(line, kindOfNode, fmt.Errorf("job %s: %.4g kW in the mean, its GPUs' limit is %.4g kW",

@@ -166,7 +166,8 @@ const randomDelimiterLength = 8
 func (s *sacctReader) readComplete(number int, line []byte) error {
 	cells := strings.Split(string(line), string(s.delimiter))
 	r, err := s.columns.Row(cells, s.zone)
-	if wrong, ok := errors.AsType[*slurm.CellError](err); ok && wrong.Kind == slurm.CellID && !s.isRandomDelimiter() {
+	wrong, ok := errors.AsType[*slurm.CellError](err)
+	if ok && wrong.Kind == slurm.CellID && !s.isRandomDelimiter() {
 		return s.skipTornLines(number, cells, string(wrong.Kind), err)
 	}
 	s.afterWhole = !s.isRandomDelimiter() || !s.endsInText()
@@ -188,8 +189,8 @@ func (s *sacctReader) readHeader(number int, line []byte) error {
 // startWithoutHeader finds what separates the cells of a log whose columns were given, by its first line.
 func (s *sacctReader) startWithoutHeader(number int, line []byte) error {
 	if _, _, err := columnsOf(line); err == nil {
-		return fmt.Errorf("%s:%d: is a header of its own, want a log without one, or no columns given", s.tally.name,
-			number)
+		return fmt.Errorf("%s:%d: is a header of its own, want a log without one, or no columns given",
+			s.tally.name, number)
 	}
 	want := s.columns.Len() - 1
 	for _, delimiter := range []string{"|", "\t", ";", ",", "\x1f"} {
@@ -204,8 +205,8 @@ func (s *sacctReader) startWithoutHeader(number int, line []byte) error {
 			return err
 		}
 	}
-	return fmt.Errorf("%s:%d: want the %d columns given, separated by |, as sacct --parsable2 prints them", s.tally.name,
-		number, want+1)
+	return fmt.Errorf("%s:%d: want the %d columns given, separated by |, as sacct --parsable2 prints them",
+		s.tally.name, number, want+1)
 }
 
 // columnsOf are a header's columns, and what separates them.
@@ -216,8 +217,8 @@ func columnsOf(line []byte) (delimiter []byte, c slurm.AccountingHeader, err err
 	}
 	width := bytes.IndexFunc(line[word:], unicode.IsLetter)
 	if word == 0 || width <= 0 {
-		return nil, c, fmt.Errorf("want a header such as JobID|User|State|Submit|Start|End, or its columns given (--columns), got %s",
-			printable(string(line)))
+		return nil, c, fmt.Errorf("want a header such as JobID|User|State|Submit|Start|End, or its columns "+
+			"given (--columns), got %s", printable(string(line)))
 	}
 	delimiter = slices.Clone(line[word : word+width])
 	if len(bytes.TrimSpace(delimiter)) == 0 && !bytes.Equal(delimiter, []byte{'\t'}) {

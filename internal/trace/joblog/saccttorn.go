@@ -25,8 +25,8 @@ func (s *sacctReader) readExcess(number int, line []byte, more int) error {
 
 // delimiterAdvice says how a log is made in which no text has the delimiter.
 func (s *sacctReader) delimiterAdvice() string {
-	return fmt.Sprintf("a text has the delimiter %q; ask sacct without %s, or with a --delimiter drawn at random "+
-		"(docs/history.md)", s.delimiter, strings.Join(s.columns.FreeText(), ", "))
+	return fmt.Sprintf("a text has the delimiter %q; ask sacct without %s, or with a --delimiter drawn at "+
+		"random (docs/history.md)", s.delimiter, strings.Join(s.columns.FreeText(), ", "))
 }
 
 // absorbExcess reads cells of which so many are too many, all in one free text; it
@@ -37,7 +37,8 @@ func (s *sacctReader) absorbExcess(cells []string, more int) (found *slurm.Accou
 			continue
 		}
 		joined := strings.Join(cells[i:i+more+1], string(s.delimiter))
-		if r, err := s.columns.Row(slices.Concat(cells[:i], []string{joined}, cells[i+more+1:]), s.zone); err == nil {
+		r, err := s.columns.Row(slices.Concat(cells[:i], []string{joined}, cells[i+more+1:]), s.zone)
+		if err == nil {
 			found = r
 			ways++
 		}
@@ -138,7 +139,9 @@ func (s *sacctReader) readTorn(number int, line []byte, missing int) error {
 // mendTorn looks in the lines from the n-th after the one in hand for the rest of a
 // record of which there are some cells, the last one perhaps in part. It is nil
 // if the record doesn't go on; else it ends after so many lines.
-func (s *sacctReader) mendTorn(cells []string, missing, n int, tries *int) (r *slurm.AccountingRow, lines int) {
+func (s *sacctReader) mendTorn(
+	cells []string, missing, n int, tries *int,
+) (r *slurm.AccountingRow, lines int) {
 	at := len(cells) - 1
 	if !s.columns.IsFreeText(at) {
 		return nil, 0
