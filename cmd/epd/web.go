@@ -136,9 +136,16 @@ func (p *pageSource) Jobs(ctx context.Context, values url.Values) (*epdapi.JobPa
 		})
 }
 
-// Job is everything that is known of a job.
-func (p *pageSource) Job(ctx context.Context, id slurm.JobID) (*epdapi.JobView, error) {
-	return ask(ctx, p, epdapi.PathJobs+"/"+id.String(), withArgument(p.server.Control.Queries.Job, id))
+// Job returns everything that is known of a job, by its number or as a task of an array.
+func (p *pageSource) Job(ctx context.Context, job string) (*epdapi.JobView, error) {
+	return ask(ctx, p, epdapi.PathJobs+"/"+job,
+		func(ctx context.Context, who query.Caller) (*epdapi.JobView, error) {
+			id, err := p.server.Control.Jobs.Number(ctx, job)
+			if err != nil {
+				return nil, err
+			}
+			return p.server.Control.Queries.Job(ctx, who, id)
+		})
 }
 
 // Series are the time series of a job's runs.

@@ -26,8 +26,8 @@ func jobCommand(t *terminal) *cli.Command {
 		Usage:     "everything that is known of a job",
 		ArgsUsage: "ID",
 		Description: "What it asked for, what was decided and why, and what each of its runs took, beside what was predicted.\n" +
-			"A run is one job on one node. A task of an array that Slurm lists may be named as\n" +
-			"squeue shows it, 4_3; any by its own number, as sacct -o JobIDRaw shows it.\n" +
+			"A run is one job on one node. A task of an array may be named as squeue and sacct\n" +
+			"show it, 4_3, or by its own number, as sacct -o JobIDRaw shows it.\n" +
 			"Example: epplan job 4711",
 		Flags:  []cli.Flag{anySocketFlag(publicFirst), jsonFlag()},
 		Action: t.runs(takes(1, 1, "a job's number", runJob)),
@@ -51,14 +51,12 @@ func jobView(c *cli.Context, text string) (*epdapi.JobView, error) {
 		return nil, &usageError{msg: err.Error()}
 	}
 	view, err := ask(c, publicFirst, func(epd *epdapi.Client, ctx context.Context) (*epdapi.JobView, error) {
-		if ref.Array {
-			return epd.ArrayTask(ctx, ref.Job, ref.Task)
-		}
-		return epd.Job(ctx, ref.Job)
+		return epd.Job(ctx, text)
 	})
 	if hasStatus(err, http.StatusNotFound) && ref.Array {
-		return nil, withHint(fmt.Errorf("job %s isn't among those that Slurm lists now", text),
-			fmt.Sprintf("once it is over it is known by its own number: sacct -X -n -j %s -o JobIDRaw", text))
+		return nil, withHint(fmt.Errorf("job %s isn't known", text),
+			fmt.Sprintf("tasks without GPUs aren't; one that ended before epd recorded tasks is known by its own number: "+
+				"sacct -X -n -j %s -o JobIDRaw", text))
 	}
 	if hasStatus(err, http.StatusNotFound) {
 		return nil, withHint(fmt.Errorf("job %d isn't known", ref.Job),

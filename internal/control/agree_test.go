@@ -187,7 +187,7 @@ func TestTasksOfAnArrayAreFoundAsSqueueShowsThem(t *testing.T) {
 		"203_0": 201, "203_2": 203, "203_9": 203, "204": 204,
 		"201": 201,
 	} {
-		if id, err := r.Jobs.Number(text); err != nil || id != want {
+		if id, err := r.Jobs.Number(t.Context(), text); err != nil || id != want {
 			t.Errorf("%s is %d, %v, want %d", text, id, err, want)
 		}
 	}
@@ -195,15 +195,46 @@ func TestTasksOfAnArrayAreFoundAsSqueueShowsThem(t *testing.T) {
 		"203_1": store.ErrNotFound, "204_0": store.ErrNotFound, "203_[2-9]": ErrRequest,
 		"203_0.batch": ErrRequest, "203+1": ErrRequest, "x": ErrRequest, "203_": ErrRequest,
 	} {
-		if _, err := r.Jobs.Number(text); !errors.Is(err, want) {
+		if _, err := r.Jobs.Number(t.Context(), text); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", text, err, want)
 		}
 	}
-	for id, want := range map[slurm.JobID]string{201: "203_0", 203: "", 204: ""} {
+	for id, want := range map[slurm.JobID]string{201: "203_0", 203: "203_[2-9%2]", 204: ""} {
 		view, err := r.Queries.Job(context.Background(), query.ForEPD(), id)
 		if err != nil || view.Job.ArrayID != want {
 			t.Errorf("job %d: %+v, %v, want array id %q", id, view, err, want)
 		}
+	}
+}
+
+func TestATaskOfAnArrayIsKnownOnceSlurmForgotIt(t *testing.T) {
+	r := taught(t)
+	r.job(100, func(j *slurm.Job) { j.ArrayJob, j.ArrayTask = 98, 3 })
+	d := r.decide(onNode("n1"))
+	r.record(r.ran(d, onNode(d.Node).RunID, memoryBound()), 0)
+	r.sync(fixedSlurm{}) // Slurm lists it no more
+	page, err := r.store.JobRows(t.Context(), &store.JobFilter{Cluster: "alpha", ArrayJob: 98, ArrayTask: 3}, 0, 9)
+	if err != nil || len(page.Jobs) != 1 || page.Jobs[0].ID != 100 || page.Jobs[0].ArrayID() != "98_3" {
+		t.Fatalf("%+v, %v", page.Jobs, err)
+	}
+	later := page.Jobs[0].Job // ids come again: the last submission counts
+	later.ID, later.Submitted = 700, later.Submitted.Add(time.Hour)
+	if err := r.store.PutJob(t.Context(), &later); err != nil {
+		t.Fatal(err)
+	}
+	if id, err := r.Jobs.Number(t.Context(), "98_3"); err != nil || id != 700 {
+		t.Errorf("98_3 is %d, %v", id, err)
+	}
+	later.ArrayJob, later.ArrayTask, later.State = 0, 0, "COMPLETED" // said by who doesn't know of the array
+	if err := r.store.PutJob(t.Context(), &later); err != nil {
+		t.Fatal(err)
+	}
+	view, err := r.Queries.Job(t.Context(), query.ForEPD(), 700)
+	if err != nil || view.Job.ArrayID != "98_3" {
+		t.Errorf("%+v, %v", view, err)
+	}
+	if _, err := r.Jobs.Number(t.Context(), "98_4"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("98_4: %v", err)
 	}
 }
 

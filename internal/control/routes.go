@@ -190,7 +190,7 @@ func (a *api) getJobs(r *http.Request, who query.Caller) (any, error) {
 }
 
 func (a *api) getJob(r *http.Request, who query.Caller) (any, error) {
-	id, err := a.controller.Jobs.Number(r.PathValue("id"))
+	id, err := a.controller.Jobs.Number(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +198,7 @@ func (a *api) getJob(r *http.Request, who query.Caller) (any, error) {
 }
 
 func (a *api) getSeries(r *http.Request, who query.Caller) (any, error) {
-	id, err := a.controller.Jobs.Number(r.PathValue("id"))
+	id, err := a.controller.Jobs.Number(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}

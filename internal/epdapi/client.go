@@ -128,15 +128,9 @@ func (c *Client) Jobs(ctx context.Context, query url.Values) (*JobPage, error) {
 	return get[JobPage](ctx, c, PathJobs, query)
 }
 
-// Job tells everything that is known of a job.
-func (c *Client) Job(ctx context.Context, id slurm.JobID) (*JobView, error) {
-	return get[JobView](ctx, c, PathJobs+"/"+id.String(), nil)
-}
-
-// ArrayTask tells everything that is known of a task of an array that Slurm still
-// lists. Its number is in the answer.
-func (c *Client) ArrayTask(ctx context.Context, array slurm.JobID, task int) (*JobView, error) {
-	return get[JobView](ctx, c, fmt.Sprintf("%s/%d_%d", PathJobs, array, task), nil)
+// Job tells everything that is known of a job, by its number or as a task of an array, 4_3.
+func (c *Client) Job(ctx context.Context, job string) (*JobView, error) {
+	return get[JobView](ctx, c, PathJobs+"/"+url.PathEscape(job), nil)
 }
 
 // Savings asks what runs saved that ended since a time; the zero time: ever.

@@ -41,7 +41,7 @@ func FuzzAnswersOfAnEPD(f *testing.F) {
 		for what, err := range map[string]error{
 			"status":  second(c.Status(ctx)),
 			"jobs":    second(c.Jobs(ctx, nil)),
-			"job":     second(c.Job(ctx, 7)),
+			"job":     second(c.Job(ctx, "7")),
 			"savings": second(c.Savings(ctx, time.Time{})),
 			"queue":   second(c.Queue(ctx)),
 			"hook":    second(c.Hook(ctx, &slurm.HookEvent{Kind: slurm.Prolog})),

@@ -18,7 +18,7 @@ import (
 // escaped.
 type Job struct {
 	ID int64 `json:"job_id"`
-	// Of a task of an array, such as 4_3, as long as Slurm lists the job.
+	// ArrayID is the task of an array that the job is, such as 4_3, or tasks that wait together, 4_[3-7].
 	ArrayID   string     `json:"array_id,omitempty"`
 	Name      string     `json:"name"`
 	User      string     `json:"user"`

@@ -22,6 +22,9 @@ func (job *Job) Record(cluster string, id slurm.JobID, workload string, state sl
 		Workload: workload, Nodes: int(job.Nodes), GPUs: int(job.GPUs), State: string(state),
 		Limit: job.Limit,
 	}
+	if r := job.unusual(); r.arrayJob != 0 && r.arrayTask >= 0 {
+		j.ArrayJob, j.ArrayTask = int64(r.arrayJob), int(r.arrayTask)
+	}
 	if job.Scripted {
 		j.ScriptHash = job.Source.String()
 	}
@@ -87,6 +90,17 @@ func (o *Options) recorded(ctx context.Context, id slurm.JobID, submitted int64)
 func (o *Options) submissions(ctx context.Context, id slurm.JobID) ([]store.ListedJob, error) {
 	page, err := o.Records.JobRows(ctx, &store.JobFilter{Cluster: o.Cluster, ID: int64(id)}, 0, MaxSameID)
 	return page.Jobs, err
+}
+
+// taskRecorded returns the number under which the records have a task of an array, the last submission of
+// several; 0: they have none.
+func (o *Options) taskRecorded(ctx context.Context, array slurm.JobID, task int) (slurm.JobID, error) {
+	page, err := o.Records.JobRows(ctx,
+		&store.JobFilter{Cluster: o.Cluster, ArrayJob: int64(array), ArrayTask: task}, 0, 1)
+	if err != nil || len(page.Jobs) == 0 {
+		return 0, err
+	}
+	return slurm.JobID(page.Jobs[0].ID), nil //nolint:gosec // ids of Slurm's have 32 bits
 }
 
 // SubmittedAt is the job that ran under a number at a time, by the records; nil: they don't tell.

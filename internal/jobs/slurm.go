@@ -69,9 +69,15 @@ func (job *Job) State() slurm.State { return job.state.state() }
 // Array is the number of the array that the job is a task of; 0: of none.
 func (job *Job) Array() slurm.JobID { return job.unusual().arrayJob }
 
-// ArrayID is which task of an array a job is, such as 4_3; "" if it is none.
+// ArrayID returns the task of an array that a job is, such as 4_3, or the tasks that wait under its number,
+// 4_[3-7]; "" if it is of no array.
 func (job *Job) ArrayID() string {
-	if r := job.unusual(); r.arrayJob != 0 && r.arrayTask >= 0 {
+	switch r := job.unusual(); {
+	case r.arrayJob == 0:
+		return ""
+	case r.arrayTasks != "":
+		return fmt.Sprintf("%d_[%s]", r.arrayJob, r.arrayTasks)
+	case r.arrayTask >= 0:
 		return fmt.Sprintf("%d_%d", r.arrayJob, r.arrayTask)
 	}
 	return ""

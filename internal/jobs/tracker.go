@@ -112,10 +112,10 @@ func (t *Tracker) Nodes() []slurm.Node {
 // Status is how keeping up with Slurm's jobs and nodes goes.
 func (t *Tracker) Status() (jobs, nodes epdapi.SyncStatus) { return t.jobs.status(), t.nodes.status() }
 
-// Number is the number of a job as commands and pages name it: a number, or a task of
-// an array, such as 4_3, that Slurm lists. The error is [epdapi.ErrRequest], or
-// [store.ErrNotFound] for a task that Slurm doesn't list.
-func (t *Tracker) Number(text string) (slurm.JobID, error) {
+// Number returns the number of a job as commands and pages name it: a number, or a task of an array, such
+// as 4_3, that Slurm lists or that is in the records. The error is [epdapi.ErrRequest], or
+// [store.ErrNotFound] for a task that isn't known.
+func (t *Tracker) Number(ctx context.Context, text string) (slurm.JobID, error) {
 	ref, err := slurm.ParseJobRef(text)
 	switch {
 	case err != nil:
@@ -129,7 +129,11 @@ func (t *Tracker) Number(text string) (slurm.JobID, error) {
 	if id, ok := t.table.arrayTask(ref.Job, ref.Task); ok {
 		return id, nil
 	}
-	return 0, fmt.Errorf("task %s of an array: %w", text, store.ErrNotFound)
+	id, err := t.options.taskRecorded(ctx, ref.Job, ref.Task)
+	if err == nil && id == 0 {
+		err = fmt.Errorf("task %s of an array: %w", text, store.ErrNotFound)
+	}
+	return id, err
 }
 
 // Submitted keeps what a submission said until its job is known: Slurm tells the token

@@ -123,7 +123,7 @@ func (h *history) ended(state string) string {
 // jobOf is a job's record for whoever asks.
 func jobOf(j *record.Job) *epdapi.Job {
 	return &epdapi.Job{
-		ID: j.ID, Name: slurm.ValidUTF8(string(j.Name)), User: j.User, Account: j.Account,
+		ID: j.ID, ArrayID: j.ArrayID(), Name: slurm.ValidUTF8(string(j.Name)), User: j.User, Account: j.Account,
 		Partition: j.Partition,
 		State:     j.State, Submitted: j.Submitted, Nodes: j.Nodes, GPUs: j.GPUs, Workload: j.Workload,
 		Scripted: j.ScriptHash != "",

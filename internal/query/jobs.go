@@ -293,10 +293,10 @@ func seriesOf(s *record.Series) epdapi.Series {
 	return out
 }
 
-// addArrayID adds which task of an array a job is that Slurm lists.
+// addArrayID adds the task of an array that a job is, or the tasks that wait together, as Slurm lists it.
 func (r *reader) addArrayID(j *epdapi.Job) {
 	live := r.options.Tracker.Get(slurm.JobID(j.ID)) //nolint:gosec // ids of Slurm's have 32 bits
 	if live != nil && live.Submitted == j.Submitted.Unix() {
-		j.ArrayID = live.ArrayID()
+		j.ArrayID = cmp.Or(live.ArrayID(), j.ArrayID)
 	}
 }

@@ -25,6 +25,8 @@ type JobFilter struct {
 	State     string    // as it is shown: how the job ended, once all its runs are over
 	From      time.Time // submitted then or later
 	Until     time.Time // submitted before
+	ArrayJob  int64     // 0 doesn't restrict
+	ArrayTask int       // of ArrayJob
 }
 
 // JobPage is a part of a list of jobs, those submitted last first.
@@ -112,7 +114,7 @@ func (s *Store) JobRows(ctx context.Context, filter *JobFilter, before int64, li
 const selectRows = `
 SELECT j.seq, j.cluster, j.job_id, j.submitted_us, j.token, j.user, j.account, j.partition, j.name,
 	j.script_hash, j.workload,
-	j.limit_s, j.nodes, j.gpus, j.state, j.shown, COALESCE(d.mode, (SELECT text FROM texts WHERE text_id = r.decided_mode), ''),
+	j.limit_s, j.nodes, j.gpus, j.state, j.array_job, j.array_task, j.shown, COALESCE(d.mode, (SELECT text FROM texts WHERE text_id = r.decided_mode), ''),
 	COALESCE(d.arm, r.decided_arm, e.arm, ''), COALESCE(d.core_mhz, r.decided_core_mhz, e.core_mhz, 0),
 	COALESCE(d.mem_mhz, r.decided_mem_mhz, e.mem_mhz, 0), COALESCE(d.cap_w, r.decided_cap_w, e.set_cap_w, 0),
 	COALESCE(d.power_profile, r.decided_profile, e.set_power_profile, ''),
@@ -149,7 +151,7 @@ func scanListed(row scanner, j *ListedJob) (seq int64, err error) {
 	var locked sql.NullString
 	err = row.Scan(&seq, &j.Cluster, &j.ID, &submitted, &j.Token, &j.User, &j.Account, &j.Partition, &j.Name,
 		&j.ScriptHash, &j.Workload,
-		&limit, &j.Nodes, &j.GPUs, &j.State, &j.Shown, &j.Mode, &j.Arm, &j.Setting.Core, &j.Setting.Mem,
+		&limit, &j.Nodes, &j.GPUs, &j.State, &j.ArrayJob, &j.ArrayTask, &j.Shown, &j.Mode, &j.Arm, &j.Setting.Core, &j.Setting.Mem,
 		&j.Setting.Cap, intoProfile{&j.Setting.Profile}, &j.Runs, &took, &energy, &restartedS, &restartedJ, &locked)
 	j.Locked = settingsOf(locked.String)
 	j.Submitted = timeOf(submitted)
@@ -214,6 +216,7 @@ func (s *Store) pageOf(ctx context.Context, f *JobFilter, before int64, limit in
 		where.add(true, column.name+" = ?", column.value)
 	}
 	where.add(index == "jobs_by_state", "shown != 'COMPLETED'")
+	where.add(index == "jobs_by_array", "array_job != 0")
 	where.add(true, "submitted_us >= ?", submitBound(f.From))
 	where.add(!f.Until.IsZero(), "submitted_us < ?", f.Until.UnixMicro())
 	if before != 0 {
@@ -269,6 +272,8 @@ type indexKey struct {
 func (f *JobFilter) index() (name string, keys []indexKey) {
 	cluster := indexKey{"cluster", f.Cluster}
 	switch {
+	case f.ArrayJob != 0:
+		return "jobs_by_array", []indexKey{{"array_job", f.ArrayJob}, {"array_task", f.ArrayTask}}
 	case f.Cluster == "":
 	case f.ID != 0:
 		return "sqlite_autoindex_jobs_1", []indexKey{cluster, {"job_id", f.ID}}

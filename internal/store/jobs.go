@@ -24,18 +24,20 @@ func (s *Store) PutJob(ctx context.Context, j *record.Job) error {
 	return s.db.do(ctx, func(ctx context.Context, conn *sql.Conn) error {
 		_, err := conn.ExecContext(ctx, `
 INSERT INTO jobs (cluster, job_id, submitted_us, token, user, account, partition, name, script_hash, workload,
-	limit_s, nodes, gpus, state, shown)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?14)
+	limit_s, nodes, gpus, state, shown, array_job, array_task)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?14, ?15, ?16)
 ON CONFLICT (cluster, job_id, submitted_us) DO UPDATE SET
 	token = CASE excluded.token WHEN '' THEN token ELSE excluded.token END,
 	user = excluded.user, account = excluded.account, partition = excluded.partition, name = excluded.name,
 	script_hash = excluded.script_hash, workload = excluded.workload, limit_s = excluded.limit_s,
-	nodes = excluded.nodes, gpus = excluded.gpus, state = excluded.state, shown = excluded.shown`,
+	nodes = excluded.nodes, gpus = excluded.gpus, state = excluded.state, shown = excluded.shown,
+	array_task = CASE excluded.array_job WHEN 0 THEN array_task ELSE excluded.array_task END,
+	array_job = CASE excluded.array_job WHEN 0 THEN array_job ELSE excluded.array_job END`,
 			record.CleanText(j.Cluster), j.ID, record.Micro(j.Submitted).UnixMicro(),
 			record.CleanText(j.Token),
 			record.CleanText(j.User), record.CleanText(j.Account), record.CleanText(j.Partition), name,
 			record.CleanText(j.ScriptHash), record.CleanText(j.Workload), limitColumn(j.Limit), j.Nodes,
-			j.GPUs, record.CleanText(j.State))
+			j.GPUs, record.CleanText(j.State), j.ArrayJob, j.ArrayTask)
 		if err != nil {
 			return fmt.Errorf("store job %d: %w", j.ID, err)
 		}
@@ -46,7 +48,7 @@ ON CONFLICT (cluster, job_id, submitted_us) DO UPDATE SET
 const selectJobs = `
 SELECT seq, cluster, job_id, submitted_us, token, user, account, partition, name, script_hash, workload,
 	limit_s,
-	nodes, gpus, state
+	nodes, gpus, state, array_job, array_task
 FROM jobs `
 
 // scanJob reads a row of selectJobs and returns its key.
@@ -54,7 +56,7 @@ func scanJob(row scanner, j *record.Job) (seq int64, err error) {
 	var submitted sql.NullInt64
 	var limit sql.NullFloat64
 	err = row.Scan(&seq, &j.Cluster, &j.ID, &submitted, &j.Token, &j.User, &j.Account, &j.Partition, &j.Name,
-		&j.ScriptHash, &j.Workload, &limit, &j.Nodes, &j.GPUs, &j.State)
+		&j.ScriptHash, &j.Workload, &limit, &j.Nodes, &j.GPUs, &j.State, &j.ArrayJob, &j.ArrayTask)
 	j.Submitted = timeOf(submitted)
 	j.Limit = limitOf(limit)
 	return seq, err

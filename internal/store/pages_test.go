@@ -243,7 +243,7 @@ func TestAPageLooksAtSoManyJobsAtOnceAndTheNextGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	execute(t, path, `WITH RECURSIVE i(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM i WHERE i < 25000)
-INSERT INTO jobs SELECT NULL, cluster, 10000 + i, submitted_us + i, '', 'crowd', account, partition, name, '', 'w', NULL, 1, 1, state, shown FROM jobs, i`)
+INSERT INTO jobs SELECT NULL, cluster, 10000 + i, submitted_us + i, '', 'crowd', account, partition, name, '', 'w', NULL, 1, 1, state, shown, 0, 0 FROM jobs, i`)
 	filter := &store.JobFilter{Cluster: "alpha", Partition: "gpu", Account: "acc", User: "user0"}
 	page, err := s.JobRows(t.Context(), filter, 0, 5) // by the user's index: at once
 	if err != nil || len(page.Jobs) != 1 || page.Next != 0 {

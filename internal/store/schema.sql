@@ -23,6 +23,8 @@ CREATE TABLE jobs (
 	gpus         INTEGER NOT NULL,
 	state        TEXT    NOT NULL,
 	shown        TEXT    NOT NULL DEFAULT '', -- how it ended once all its runs are over, else as state has it
+	array_job    INTEGER NOT NULL DEFAULT 0, -- the array of which it is a task; 0: of none
+	array_task   INTEGER NOT NULL DEFAULT 0,
 	UNIQUE (cluster, job_id, submitted_us)
 ) STRICT;
 CREATE INDEX jobs_by_time ON jobs (submitted_us);
@@ -30,6 +32,7 @@ CREATE INDEX jobs_by_user ON jobs (user, submitted_us);
 CREATE INDEX jobs_by_partition ON jobs (partition, submitted_us);
 CREATE INDEX jobs_by_workload ON jobs (workload, submitted_us);
 CREATE INDEX jobs_by_state ON jobs (shown, submitted_us) WHERE shown != 'COMPLETED';
+CREATE INDEX jobs_by_array ON jobs (array_job, array_task, submitted_us) WHERE array_job != 0;
 
 CREATE TABLE decisions (
 	decision_id      INTEGER PRIMARY KEY AUTOINCREMENT,

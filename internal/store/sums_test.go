@@ -124,6 +124,10 @@ func (s *scroll) upgrade(t *rapid.T) {
 	} {
 		execute(s.tb, s.path, "ALTER TABLE "+table+" DROP COLUMN "+column)
 	}
+	execute(s.tb, s.path, "DROP INDEX jobs_by_array")
+	for _, column := range []string{"array_job", "array_task"} {
+		execute(s.tb, s.path, "ALTER TABLE jobs DROP COLUMN "+column)
+	}
 	execute(s.tb, s.path, "PRAGMA user_version = 15")
 	s.open(t)
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/web"
 	"github.com/epplan/epplan/internal/web/login"
-	"github.com/epplan/epplan/slurm"
 )
 
 // Who may log in.
@@ -38,11 +37,11 @@ func ownedBy(c *cluster) func(login.Viewer) (web.Source, web.Administration) {
 	return func(v login.Viewer) (web.Source, web.Administration) { return owned{c, v}, c }
 }
 
-func (o owned) Job(ctx context.Context, id slurm.JobID) (*epdapi.JobView, error) {
+func (o owned) Job(ctx context.Context, job string) (*epdapi.JobView, error) {
 	if !o.viewer.SeesAll() && o.viewer.Name != "ada" {
 		return nil, refused(http.StatusNotFound, "there is no such job")
 	}
-	return o.cluster.Job(ctx, id)
+	return o.cluster.Job(ctx, job)
 }
 
 // port is a site at a port, with a clock that stands still.

@@ -152,8 +152,9 @@ func (c *cluster) Jobs(_ context.Context, query url.Values) (*epdapi.JobPage, er
 	return p, nil
 }
 
-func (c *cluster) Job(_ context.Context, id slurm.JobID) (*epdapi.JobView, error) {
-	at := int(id) - 4711
+func (c *cluster) Job(_ context.Context, job string) (*epdapi.JobView, error) {
+	number, _ := strconv.Atoi(job)
+	at := number - 4711
 	if at < 0 || at >= 20 {
 		return nil, refused(http.StatusNotFound, "there is no such job")
 	}
@@ -168,14 +169,14 @@ func (c *cluster) Job(_ context.Context, id slurm.JobID) (*epdapi.JobView, error
 		Job: &row.Job, ConfigVersion: "a1b2c3", Objective: epdapi.Objective{EnergyWeight: 1},
 		Wishes: &epdapi.Wishes{Deadline: shownAt.Add(3 * time.Hour)},
 		Decisions: []epdapi.Decision{{
-			Decision: decision(int64(id)), Model: &epdapi.Model{
+			Decision: decision(int64(number)), Model: &epdapi.Model{
 				Version: 3, Samples: 9, Margin: .06, MinCore: 700, MaxCore: 1380,
 			},
 			Default: point(1380, 2494, 240), Chosen: point(1110, 2882, 171),
 		}},
 	}
 	view.Outcomes = []epdapi.Outcome{{Outcome: record.Outcome{
-		Cluster: "alpha", RunID: "run-0", JobID: int64(id), Node: "n1", DecisionID: int64(id),
+		Cluster: "alpha", RunID: "run-0", JobID: int64(number), Node: "n1", DecisionID: int64(number),
 		Workload: workload, GPUModel: "V100", Arm: live.ArmTreated,
 		Submitted: row.Submitted, Started: shownAt.Add(-50 * time.Minute),
 		Ended: shownAt.Add(-2 * time.Minute), GPUs: []string{"GPU-1", "GPU-2"}, ExitState: "COMPLETED",

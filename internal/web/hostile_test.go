@@ -14,7 +14,6 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/spelling"
 	"github.com/epplan/epplan/internal/testkit/hostiletest"
-	"github.com/epplan/epplan/slurm"
 )
 
 // spoilt is a cluster with a hostile text in one place of what it answers.
@@ -51,8 +50,8 @@ func (s spoilt) Jobs(ctx context.Context, query url.Values) (*epdapi.JobPage, er
 	return spoil(s, v, err)
 }
 
-func (s spoilt) Job(ctx context.Context, id slurm.JobID) (*epdapi.JobView, error) {
-	v, err := s.cluster.Job(ctx, id)
+func (s spoilt) Job(ctx context.Context, job string) (*epdapi.JobView, error) {
+	v, err := s.cluster.Job(ctx, job)
 	return spoil(s, v, err)
 }
 

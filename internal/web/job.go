@@ -20,19 +20,22 @@ import (
 // jobPage is everything that is known of a job.
 func jobPage(ctx context.Context, r *Request) (*View, error) {
 	text := r.PathValue("id")
-	id, err := slurm.ParseJobID(text)
-	if err != nil {
+	ref, err := slurm.ParseJobRef(text)
+	if err != nil || ref.Step != "" || ref.Het || ref.Array && ref.Task < 0 {
 		return nil, notFound("There is no job "+text+".",
-			"Jobs have numbers, such as 4711. An array's tasks have numbers of their own, as squeue -O "+
-				"JobID shows them.")
+			"Jobs have numbers, such as 4711, and tasks of arrays an index, such as 4711_3.")
 	}
-	v, err := r.Source.Job(ctx, id)
+	v, err := r.Source.Job(ctx, text)
 	if isRefused(err) {
-		return nil, notFound(fmt.Sprintf("Job %d isn't known.", id),
+		return nil, notFound("Job "+text+" isn't known.",
 			"Jobs without GPUs, and those that ended before epd was there, aren't; users see only their own.")
 	}
 	if err != nil {
 		return nil, err
+	}
+	id := ref.Job
+	if v.Job != nil {
+		id = slurm.JobID(v.Job.ID) //nolint:gosec // ids of Slurm's have 32 bits
 	}
 	series, err := r.Source.Series(ctx, id)
 	if isRefused(err) {

@@ -102,8 +102,8 @@ type renamed struct {
 	name string
 }
 
-func (r renamed) Job(ctx context.Context, id slurm.JobID) (*epdapi.JobView, error) {
-	v, err := r.cluster.Job(ctx, id)
+func (r renamed) Job(ctx context.Context, job string) (*epdapi.JobView, error) {
+	v, err := r.cluster.Job(ctx, job)
 	if err == nil {
 		v.Job.Name = r.name
 	}
@@ -401,8 +401,8 @@ func (p planning) Levers(ctx context.Context) (*epdapi.Levers, error) {
 	return l, err
 }
 
-func (p planning) Job(ctx context.Context, id slurm.JobID) (*epdapi.JobView, error) {
-	v, err := p.cluster.Job(ctx, id)
+func (p planning) Job(ctx context.Context, job string) (*epdapi.JobView, error) {
+	v, err := p.cluster.Job(ctx, job)
 	if v != nil {
 		v.Plan = &epdapi.JobPlan{Policy: "edl:0.8", Mode: "enforce", Why: "it is stale"}
 	}
@@ -469,8 +469,8 @@ func TestAJobsPageSaysWhyAndHowItTurnedOut(t *testing.T) {
 // shortened is a cluster in which an administrator shortened a running job's limit.
 type shortened struct{ *cluster }
 
-func (c shortened) Job(ctx context.Context, id slurm.JobID) (*epdapi.JobView, error) {
-	v, err := c.cluster.Job(ctx, id)
+func (c shortened) Job(ctx context.Context, job string) (*epdapi.JobView, error) {
+	v, err := c.cluster.Job(ctx, job)
 	now := live.LimitOf(time.Minute)
 	v.Job.Limit, v.LimitNow = live.LimitOf(time.Hour), &now
 	return v, err
@@ -486,7 +486,7 @@ func TestAJobsPageShowsTheLimitThatSlurmHasNow(t *testing.T) {
 // waits is a cluster in which job 1 waits.
 type waits struct{ *cluster }
 
-func (waits) Job(context.Context, slurm.JobID) (*epdapi.JobView, error) {
+func (waits) Job(context.Context, string) (*epdapi.JobView, error) {
 	return &epdapi.JobView{
 		Job: &epdapi.Job{
 			ID: 1, Name: "later", User: "ada", Partition: "gpu", State: "PENDING", Submitted: shownAt,

@@ -15,7 +15,8 @@ type Source interface {
 	Overview(ctx context.Context) (*epdapi.Overview, error)
 	Queue(ctx context.Context) (*epdapi.Queue, error)
 	Jobs(ctx context.Context, query url.Values) (*epdapi.JobPage, error)
-	Job(ctx context.Context, id slurm.JobID) (*epdapi.JobView, error)
+	// Job takes a job as people name it: by its number, or as a task of an array, 4_3.
+	Job(ctx context.Context, job string) (*epdapi.JobView, error)
 	Series(ctx context.Context, id slurm.JobID) (*epdapi.JobSeries, error)
 	Nodes(ctx context.Context) (*epdapi.NodeList, error)
 	Levers(ctx context.Context) (*epdapi.Levers, error)

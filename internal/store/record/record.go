@@ -94,6 +94,17 @@ type Job struct {
 	Nodes      int        `json:"nodes"`
 	GPUs       int        `json:"gpus"`
 	State      string     `json:"state"`
+	// ArrayJob is the array of which the job is a task, 0: of none; ArrayTask is that task's index.
+	ArrayJob  int64 `json:"array_job,omitempty"`
+	ArrayTask int   `json:"array_task,omitempty"`
+}
+
+// ArrayID returns the task of an array that a job is, such as 4_3; "" if it is none.
+func (j *Job) ArrayID() string {
+	if j.ArrayJob == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d_%d", j.ArrayJob, j.ArrayTask)
 }
 
 // Decision is what was decided for a job, and why. One made at submission has
