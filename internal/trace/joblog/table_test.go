@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/csv"
 	"io"
+	"math"
+	"os"
 	"reflect"
 	"strconv"
 	"strings"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/epplan/epplan/internal/predict"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 	"github.com/epplan/epplan/internal/trace/joblog"
 	"github.com/epplan/epplan/live"
 )
@@ -188,5 +191,52 @@ func TestWrongRowsOfATableAreNamedAndCounted(t *testing.T) {
 	if got := kinds(tally.Skipped); !reflect.DeepEqual(got, want) || tally.NeverRan != 1 ||
 		tally.Repeated != 1 {
 		t.Errorf("%v, %+v", got, tally)
+	}
+}
+
+func TestPublicHistoriesComeToTheSumsOfTheirRows(t *testing.T) {
+	for _, name := range []string{"philly_chronus", "llnl_atlas", "kth_sp2", "co2_inference_a100", "synthetic_gpu_history"} {
+		path := shareddata.Path(t, "jobs/"+name+".csv")
+		type sums struct{ jobs, runS, gpuS, cpuS, kWh float64 }
+		var want, got sums
+		for _, row := range shareddata.Rows(t, path) {
+			number := func(column string) float64 {
+				if row[column] == "" {
+					return 0
+				}
+				return shareddata.Number(t, row[column])
+			}
+			run := number("runtime_s")
+			want.jobs++
+			want.runS += run
+			want.gpuS += run * number("gpus")
+			want.cpuS += run * number("cpus")
+			want.kWh += number("energy_kwh")
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tally, err := joblog.ReadTable(f, name, &joblog.Options{}, func(p *record.HistoryJob) error {
+			run := p.RunTime().Or(0)
+			got.jobs++
+			got.runS += run
+			got.gpuS += run * p.GPUs.Or(0)
+			got.cpuS += run * p.CPUs.Or(0)
+			got.kWh += p.EnergyJ.Or(0) / 3.6e6
+			return nil
+		})
+		_ = f.Close() // only read
+		if err != nil {
+			t.Fatal(err)
+		}
+		for what, pair := range map[string][2]float64{
+			"jobs": {got.jobs, want.jobs}, "run time": {got.runS, want.runS}, "GPU time": {got.gpuS, want.gpuS},
+			"CPU time": {got.cpuS, want.cpuS}, "energy": {got.kWh, want.kWh},
+		} {
+			if math.Abs(pair[0]-pair[1]) > 1e-6*pair[1] {
+				t.Errorf("%s: %s %v, the rows have %v; %+v", name, what, pair[0], pair[1], tally)
+			}
+		}
 	}
 }
