@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -46,5 +48,31 @@ func TestAnEpilogLeavesNothingRunningWhenItsTimeIsOver(t *testing.T) {
 	if err := syscall.Kill(pid, 0); err == nil {
 		t.Error("epd restore runs still")
 		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+func TestAHookThatIsToldToEndEndsWithStatusZero(t *testing.T) {
+	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+		socket := filepath.Join(t.TempDir(), "s")
+		epd, err := new(net.ListenConfig).Listen(t.Context(), "unix", socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer epd.Close() //nolint:errcheck // the test ends
+		hook := exec.CommandContext(t.Context(), "epplan", "prolog", "--socket", socket)
+		hook.Env = append(os.Environ(), "SLURM_SCRIPT_CONTEXT=prolog_slurmd", "SLURM_JOB_ID=7", "SLURMD_NODENAME=n1",
+			"SLURM_JOB_UID=1000", "SLURM_JOB_USER=u", "SLURM_JOB_GPUS=0")
+		if err := hook.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := epd.Accept(); err != nil { // it asks, and gets no answer
+			t.Fatal(err)
+		}
+		if err := hook.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		if err := hook.Wait(); err != nil {
+			t.Errorf("%v: %v", signal, err)
+		}
 	}
 }
