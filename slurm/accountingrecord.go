@@ -20,6 +20,7 @@ type AccountingRecord struct {
 	QOS          string
 	State        JobState
 	Exit         ExitStatus
+	ExitKnown    bool
 	Submit       time.Time
 	Eligible     time.Time
 	Start        time.Time     // zero when it never ran

@@ -426,7 +426,7 @@ func (r *AccountingRow) setNumber(c accountingColumn, text string) error {
 			return nil
 		}
 		exit, err := ParseExit(text)
-		r.Exit = exit
+		r.Exit, r.ExitKnown = exit, err == nil
 		return err
 	}
 	n, err := tresCount(text, false) // sacct shortens counts, too: 1.50K

@@ -139,7 +139,7 @@ func (r *accountingJSON) record() (AccountingRecord, error) {
 	o := AccountingRow{AccountingRecord: AccountingRecord{
 		ID: r.ID.jobID(), Name: string(r.Name), Cluster: r.Cluster.orEmpty(), User: r.User.orEmpty(),
 		Account: r.Account.orEmpty(), QOS: r.QOS.orEmpty(), Partition: string(r.Partition),
-		State: ParseJobState(r.State.Current...), Exit: r.Exit.ExitStatus,
+		State: ParseJobState(r.State.Current...), Exit: r.Exit.ExitStatus, ExitKnown: true,
 		Submit:   timeFromUnix(r.Time.Submit.orElse(0)),
 		Eligible: timeFromUnix(r.Time.Eligible.orElse(0)), Start: timeFromUnix(r.Time.Start.orElse(0)),
 		End:       timeFromUnix(r.Time.End.orElse(0)),

@@ -327,11 +327,13 @@ func (in *logImport) storeInEpd() error {
 			return err
 		}
 	}
-	batch := &epdBatch{ctx: in.c.Context, epd: clientAt(in.report.Socket, nil), report: &in.report}
-	err := in.readLog(batch.add)
+	upload := epdapi.HistoryUpload{Client: clientAt(in.report.Socket, nil), Timeout: askTimeout}
+	err := in.readLog(func(p *record.HistoryJob) error { return upload.Add(in.c.Context, p) })
 	if err == nil {
-		err = batch.post()
+		err = upload.Flush(in.c.Context)
 	}
+	r := &in.report
+	r.Cluster, r.Stored, r.Added, r.Foreign = upload.Cluster, upload.Stored, upload.Added, upload.Foreign
 	if err == nil {
 		return nil
 	}
@@ -344,69 +346,6 @@ func (in *logImport) storeInEpd() error {
 	}
 	return withHint(
 		fmt.Errorf("%s stored, then: %w", plural(int(in.report.Stored), "job was", "jobs were"), err), hint)
-}
-
-type epdBatch struct {
-	ctx    context.Context //nolint:containedctx // a visit has no other way to be stopped
-	epd    *epdapi.Client
-	report *importReport
-	jobs   []record.HistoryJob
-	size   int // bound of the message, bytes
-}
-
-// maxBatchBytes keeps messages below what epd takes, 1 MiB.
-const maxBatchBytes = 900 << 10
-
-func (b *epdBatch) add(p *record.HistoryJob) error {
-	size := maxJSONSize(p)
-	if len(b.jobs) == epdapi.MaxHistory || b.size+size > maxBatchBytes {
-		if err := b.post(); err != nil {
-			return err
-		}
-	}
-	b.jobs, b.size = append(b.jobs, *p), b.size+size
-	return nil
-}
-
-// maxJSONSize bounds how long a job is in JSON.
-func maxJSONSize(p *record.HistoryJob) int {
-	const fixed, escaped = 600, 6 // keys, numbers and times; \u001f
-	size := fixed + 2*len(p.Name)
-	for _, text := range []string{
-		p.Cluster, p.JobID, p.User, p.Account, p.Partition, p.QOS,
-		p.GPUModel, p.State,
-	} {
-		for i := range len(text) {
-			if c := text[i]; c < ' ' || c >= 0x7f || strings.IndexByte(`"\<>&`, c) >= 0 {
-				size += escaped
-			} else {
-				size++
-			}
-		}
-	}
-	return size
-}
-
-func (b *epdBatch) post() error {
-	if len(b.jobs) == 0 {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(b.ctx, askTimeout)
-	defer cancel()
-	answer, err := b.epd.AddHistory(ctx, &epdapi.History{Jobs: b.jobs})
-	if err != nil {
-		return err
-	}
-	b.report.Cluster = answer.Cluster
-	b.report.Stored += int64(len(b.jobs))
-	b.report.Added += int64(answer.Added)
-	for i := range b.jobs {
-		if name := b.jobs[i].Cluster; name != "" && name != answer.Cluster {
-			b.report.Foreign++
-		}
-	}
-	b.jobs, b.size = b.jobs[:0], 0
-	return nil
 }
 
 // kindText is what is wrong with lines, with the first of them.

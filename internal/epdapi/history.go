@@ -3,6 +3,7 @@ package epdapi
 import (
 	"context"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/epplan/epplan/internal/store/record"
@@ -52,4 +53,75 @@ func (c *Client) HistoryAfter(
 		query.Set("after_id", last.JobID)
 	}
 	return get[HistoryPage](ctx, c, PathHistory, query)
+}
+
+// HistoryUpload stores a log in epd by messages that it takes, each of which is on disk once it is
+// acknowledged. Client and Timeout, that of a message, must be set.
+type HistoryUpload struct {
+	Client  *Client
+	Timeout time.Duration
+
+	Cluster string // epd's
+	Stored  int64  // jobs that epd has now
+	Added   int64  // of them, those that it hadn't
+	Foreign int64  // of them, those of other clusters than epd's
+
+	jobs []record.HistoryJob
+	size int // bound of the message, bytes
+}
+
+// maxUploadBytes keeps messages below what epd takes, 1 MiB.
+const maxUploadBytes = 900 << 10
+
+// Add adds a job, and sends those before it once a message is full.
+func (u *HistoryUpload) Add(ctx context.Context, p *record.HistoryJob) error {
+	size := maxJSONSize(p)
+	if len(u.jobs) == MaxHistory || u.size+size > maxUploadBytes {
+		if err := u.Flush(ctx); err != nil {
+			return err
+		}
+	}
+	u.jobs, u.size = append(u.jobs, *p), u.size+size
+	return nil
+}
+
+// Flush sends the jobs that weren't sent.
+func (u *HistoryUpload) Flush(ctx context.Context) error {
+	if len(u.jobs) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, u.Timeout)
+	defer cancel()
+	answer, err := u.Client.AddHistory(ctx, &History{Jobs: u.jobs})
+	if err != nil {
+		return err
+	}
+	u.Cluster = answer.Cluster
+	u.Stored += int64(len(u.jobs))
+	u.Added += int64(answer.Added)
+	for i := range u.jobs {
+		if name := u.jobs[i].Cluster; name != "" && name != answer.Cluster {
+			u.Foreign++
+		}
+	}
+	u.jobs, u.size = u.jobs[:0], 0
+	return nil
+}
+
+// maxJSONSize returns a bound of a job's length in JSON.
+func maxJSONSize(p *record.HistoryJob) int {
+	const fixed, escaped = 600, 6 // keys, numbers and times; \u001f
+	size := fixed + 2*len(p.Name)
+	for _, text := range []string{
+		p.Cluster, p.JobID, p.User, p.Account, p.Partition, p.QOS, p.GPUModel, p.State,
+	} {
+		for i := range len(text) {
+			if c := text[i]; c < ' ' || c >= 0x7f || strings.IndexByte(`"\<>&`, c) >= 0 {
+				size += escaped
+			} else {
+				size++
+			}
+		}
+	}
+	return size
 }

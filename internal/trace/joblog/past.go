@@ -21,14 +21,17 @@ func (t *Tally) pastOf(line int, o *slurm.AccountingRecord, hasLimits bool) *rec
 		Cluster: o.Cluster, JobID: refText(&o.Ref), Submitted: o.Submit.UTC(), Started: o.Start.UTC(),
 		User: o.User, Account: o.Account, Partition: o.Partition, QOS: o.QOS,
 		Name:  []byte(o.Name[:min(len(o.Name), maxName)]),
-		State: string(o.State.Base), ExitCode: live.Known(float64(o.Exit.Code)),
-		GPUs: o.GPUs, GPUModel: o.GPUModel, CPUs: o.CPUs, Nodes: o.NodeCount, Limit: o.TimeLimit,
+		State: string(o.State.Base),
+		GPUs:  o.GPUs, GPUModel: o.GPUModel, CPUs: o.CPUs, Nodes: o.NodeCount, Limit: o.TimeLimit,
 		EnergyJ: measuredOrUnknown(o.Energy), Utilisation: roundedShare(o.Utilisation),
 	}
 	if !o.End.IsZero() && !o.Start.IsZero() {
 		if p.Ended = o.End.UTC(); !p.Ended.Before(p.Started) {
 			p.Ended = p.Started.Add(o.Elapsed)
 		}
+	}
+	if o.ExitKnown {
+		p.ExitCode = live.Known(float64(o.Exit.Code))
 	}
 	if p.Started.IsZero() {
 		return p // it never ran: nothing is in doubt

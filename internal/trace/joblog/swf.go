@@ -178,7 +178,7 @@ func (s *swfReader) job(number int, f *[swfFields]float64) error {
 		r.End = r.Start.Add(r.Elapsed)
 	}
 	p := s.tally.pastOf(number, &r, false)
-	p.JobID, p.State, p.ExitCode = id, state, live.Number{}
+	p.JobID, p.State = id, state
 	return s.sink.add(p, number)
 }
 
