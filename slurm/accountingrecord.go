@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/epplan/epplan/live"
@@ -67,6 +68,36 @@ const (
 	DoubtEnergy     DoubtKind = "columns of energy disagree"
 	DoubtEnergyText DoubtKind = "energy that is no number"
 )
+
+// CellKind tells what of a record can't be read.
+type CellKind string
+
+// The kinds of cells that can't be read.
+const (
+	CellID       CellKind = "job id"
+	CellTime     CellKind = "time"
+	CellNegative CellKind = "negative time"
+	CellNumber   CellKind = "number"
+	CellTwice    CellKind = "column given twice, with different values"
+)
+
+// CellError tells which column of a record can't be read, and why.
+type CellError struct {
+	Kind   CellKind
+	Column string
+	Err    error
+}
+
+// Error returns the reason with its column.
+func (e *CellError) Error() string {
+	if e.Column == "" {
+		return e.Err.Error()
+	}
+	return fmt.Sprintf("column %s: %v", e.Column, e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *CellError) Unwrap() error { return e.Err }
 
 // stepUsage adds up what accounting says of a job's steps. The step extern spans the whole job on all its
 // nodes, batch the whole job on the first one, and the others run inside of it, so that their energies can't

@@ -175,36 +175,6 @@ func (h *AccountingHeader) IsFramed() bool {
 		!c[len(c)-1].isFreeText()
 }
 
-// CellKind tells what of a record can't be read.
-type CellKind string
-
-// The kinds of cells that can't be read.
-const (
-	CellID       CellKind = "job id"
-	CellTime     CellKind = "time"
-	CellNegative CellKind = "negative time"
-	CellNumber   CellKind = "number"
-	CellTwice    CellKind = "column given twice, with different values"
-)
-
-// CellError tells which column of a record can't be read, and why.
-type CellError struct {
-	Kind   CellKind
-	Column string
-	Err    error
-}
-
-// Error returns the reason with its column.
-func (e *CellError) Error() string {
-	if e.Column == "" {
-		return e.Err.Error()
-	}
-	return fmt.Sprintf("column %s: %v", e.Column, e.Err)
-}
-
-// Unwrap returns the reason.
-func (e *CellError) Unwrap() error { return e.Err }
-
 // AccountingRow holds what one record of accounting states, of a job or of a step. Several columns say the
 // same thing in other words; [AccountingRow.Record] settles what they disagree on.
 type AccountingRow struct {
@@ -478,15 +448,24 @@ func (r *AccountingRow) setResources(c accountingColumn, text string) (err error
 	case requestedColumn:
 		r.Requested, err = ParseTRES(text)
 	case gresColumn:
-		r.gres, err = ParseGres(text)
+		r.gres = r.parseGres(text)
 	case requestedGresColumn:
-		r.requestedGres, err = ParseGres(text)
+		r.requestedGres = r.parseGres(strings.ReplaceAll(text, "PER_NODE:", ""))
 	default:
 		if r.usage == nil { // of two, the mean comes first or is the same
 			r.usage, err = gpuUtilisation(text)
 		}
 	}
 	return err
+}
+
+// parseGres reads generic resources. A text that can't be read says nothing of the rest of the record.
+func (r *AccountingRow) parseGres(text string) []Gres {
+	list, err := ParseGres(text)
+	if err != nil {
+		r.Doubts = append(r.Doubts, Doubt{DoubtGPUs, err.Error()})
+	}
+	return list
 }
 
 // gpuUtilisation returns how busy the GPUs of a step were, in percent, from a list in which some values are

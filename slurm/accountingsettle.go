@@ -30,7 +30,7 @@ func (r *AccountingRow) AddStep(step *AccountingRow) {
 //   - Local times that come twice in autumn are those that fit Elapsed.
 //   - GPUs: AllocTRES, AllocGRES where AllocTRES has none, ReqTRES, ReqGRES on each node. GPUs of more than
 //     one model have none.
-//   - Energy: that of the job, unless it is the sum of its extern step and the others, which then count
+//   - Energy: that of the job, unless it is the sum of its steps where one spans the others, which then count
 //     twice; that of its steps where the job has none.
 func (r *AccountingRow) Record() AccountingRecord {
 	r.settleTimes()
@@ -209,7 +209,7 @@ func gpusOfGres(list []Gres, nodes float64) gpuCount {
 		case isPartOfGPU(one.Name):
 			g.parts = g.parts || n > 0
 		case one.Name != "gpu" && one.Name != gpuGresNumber:
-		case one.Type != "":
+		case strings.Trim(one.Type, "0123456789") != "": // else it is a number that Slurm makes of a type
 			g.add(one.Type, n)
 			g.count += n
 		default:
@@ -344,9 +344,9 @@ func (r *AccountingRow) settleEnergy() {
 	switch {
 	case stated == 0:
 		stated = steps
-	case r.steps.extern > 0 && sum > r.steps.extern && math.Abs(stated-sum) <= rounding*sum:
-		r.doubt(DoubtEnergySum, "%.6g J, of which the step extern has %.6g J and the others the rest: %.6g J taken",
-			stated, r.steps.extern, steps)
+	case math.Abs(stated-sum) <= rounding*sum && !energiesAgree(stated, steps):
+		r.doubt(DoubtEnergySum, "%.6g J, as the steps together, of which one has %.6g J and spans the others: "+
+			"the latter taken", stated, steps)
 		stated = steps
 	}
 	r.Energy = stated

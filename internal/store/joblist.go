@@ -151,8 +151,9 @@ func scanListed(row scanner, j *ListedJob) (seq int64, err error) {
 	var locked sql.NullString
 	err = row.Scan(&seq, &j.Cluster, &j.ID, &submitted, &j.Token, &j.User, &j.Account, &j.Partition, &j.Name,
 		&j.ScriptHash, &j.Workload,
-		&limit, &j.Nodes, &j.GPUs, &j.State, &j.ArrayJob, &j.ArrayTask, &j.Shown, &j.Mode, &j.Arm, &j.Setting.Core, &j.Setting.Mem,
-		&j.Setting.Cap, intoProfile{&j.Setting.Profile}, &j.Runs, &took, &energy, &restartedS, &restartedJ, &locked)
+		&limit, &j.Nodes, &j.GPUs, &j.State, &j.ArrayJob, &j.ArrayTask, &j.Shown, &j.Mode, &j.Arm,
+		&j.Setting.Core, &j.Setting.Mem, &j.Setting.Cap, intoProfile{&j.Setting.Profile}, &j.Runs, &took,
+		&energy, &restartedS, &restartedJ, &locked)
 	j.Locked = settingsOf(locked.String)
 	j.Submitted = timeOf(submitted)
 	j.Limit = limitOf(limit)

@@ -22,15 +22,23 @@ func TestReportedLogsAreReadAsTheyAreMeant(t *testing.T) {
 		{"01-suspended-run-time/log.txt", "UTC", []string{"1 1 a100 3600 900000", "2 1 a100 3600 900000"}, ""},
 		{"01-suspended-run-time/prolog.json", "UTC", []string{"4242_42 1  217 -1"}, "run time isn't End - Start"},
 		{"02-autumn-hour/log.txt", "Europe/Berlin", []string{"1 1 a100 1200 900000", "2 1 a100 5100 900000"}, ""},
-		{"04-federated-job-ids/log.txt", "UTC", []string{"67109080 1 a100 3600 900000",
-			"134218000_4 1 a100 3600 900000"}, ""},
+		{"04-federated-job-ids/log.txt", "UTC", []string{
+			"67109080 1 a100 3600 900000",
+			"134218000_4 1 a100 3600 900000",
+		}, ""},
 		{"07-energy-for-people/log.txt", "UTC", []string{"1 1  3600 1440000", "2 1  3600 870250"}, ""},
-		{"08-gpus-only-in-allocgres/log.txt", "UTC", []string{"1 2  3600 -1", "2 2  3600 -1", "3 4 v100 3600 -1"}, ""},
+		{"08-gpus-only-in-allocgres/log.txt", "UTC", []string{
+			"1 2  3600 -1", "2 2  3600 -1", "3 4 v100 3600 -1",
+		}, ""},
 		{"21-two-gpu-models-in-one-job/log.txt", "UTC", []string{"1 2  3600 900000"}, "GPUs of several models"},
-		{"26-energy-of-job-is-extern-plus-steps/log.txt", "UTC", []string{"1 200  123141 2080000000",
-			"2 1 a100 3600 4580000"}, "energy of the job is that of its steps added up"},
-		{"27-slice-is-no-gpu/log.txt", "UTC", []string{"1 1 1g.5gb 3600 900000",
-			"2 1 a100_3g.20gb 3600 900000"}, "part of a GPU"},
+		{"26-energy-of-job-is-extern-plus-steps/log.txt", "UTC", []string{
+			"1 200  123141 2080000000",
+			"2 1 a100 3600 4580000",
+		}, "energy of the job is that of its steps added up"},
+		{"27-slice-is-no-gpu/log.txt", "UTC", []string{
+			"1 1 1g.5gb 3600 900000",
+			"2 1 a100_3g.20gb 3600 900000",
+		}, "part of a GPU"},
 	} {
 		zone, err := time.LoadLocation(c.zone)
 		if err != nil {

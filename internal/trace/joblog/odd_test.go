@@ -48,8 +48,10 @@ func newOddLog(r *rand.Rand) *oddLog {
 		[]string{"Start", "End", "Elapsed"}, []string{"Start", "End", "ElapsedRaw", "Suspended"},
 		[]string{"End", "ElapsedRaw", "Suspended"}, []string{"Start", "ElapsedRaw"},
 		[]string{"Start", "End", "Suspended"}, []string{"Start", "End", "Elapsed", "ElapsedRaw", "Suspended"})...)
-	l.columns = append(l.columns, pick(r, []string{"AllocTRES"}, []string{"AllocTRES", "ReqTRES"}, []string{"ReqTRES"},
-		[]string{"AllocGRES", "NNodes"}, []string{"AllocTRES", "AllocGRES", "NNodes"}, []string{"ReqGRES", "NNodes"},
+	l.columns = append(l.columns, pick(r,
+		[]string{"AllocTRES"}, []string{"AllocTRES", "ReqTRES"}, []string{"ReqTRES"},
+		[]string{"AllocGRES", "NNodes"}, []string{"AllocTRES", "AllocGRES", "NNodes"},
+		[]string{"ReqGRES", "NNodes"},
 		[]string{"AllocTRES", "AllocGRES", "ReqGRES", "ReqTRES", "NNodes"})...)
 	l.columns = append(l.columns, pick(r, []string{}, []string{"ConsumedEnergyRaw"}, []string{"ConsumedEnergy"},
 		[]string{"ConsumedEnergyRaw", "ConsumedEnergy"})...)
@@ -66,8 +68,8 @@ func (l *oddLog) draw(n int) *pastJob {
 	p := &pastJob{id: strconv.Itoa(1000 + n), gpus: r.IntN(9), nodes: 1, possible: true}
 	p.start = time.Date(2025, 1, 1, 0, 0, r.IntN(400*86400), 0, time.UTC)
 	if r.IntN(10) == 0 {
-		autumn := pick(r, time.Date(2025, 10, 26, 1, 0, 0, 0, time.UTC), time.Date(2025, 11, 2, 6, 0, 0, 0, time.UTC),
-			time.Date(2025, 4, 5, 15, 0, 0, 0, time.UTC))
+		autumn := pick(r, time.Date(2025, 10, 26, 1, 0, 0, 0, time.UTC),
+			time.Date(2025, 11, 2, 6, 0, 0, 0, time.UTC), time.Date(2025, 4, 5, 15, 0, 0, 0, time.UTC))
 		p.start = autumn.Add(time.Duration(r.IntN(7200)-3600) * time.Second)
 	}
 	p.submit = p.start.Add(-time.Duration(r.IntN(7200)) * time.Second)
@@ -99,7 +101,8 @@ func (l *oddLog) tres(p *pastJob) string {
 	switch {
 	case p.gpus == 0:
 	case p.mixed:
-		parts = append(parts, "gres/gpu:a100=1", fmt.Sprintf("gres/gpu:v100=%d", p.gpus-1), fmt.Sprintf("gres/gpu=%d", p.gpus))
+		parts = append(parts, "gres/gpu:a100=1", fmt.Sprintf("gres/gpu:v100=%d", p.gpus-1),
+			fmt.Sprintf("gres/gpu=%d", p.gpus))
 	case p.model != "" && l.r.IntN(2) == 0:
 		parts = append(parts, fmt.Sprintf("gres/gpu:%s=%d", p.model, p.gpus))
 	case p.model != "":
@@ -172,81 +175,99 @@ func (l *oddLog) fault(p *pastJob) string {
 	return pick(l.r, faults...)
 }
 
+// oddRow is what the log says of a job.
+type oddRow struct {
+	*oddLog
+	*pastJob
+	fault  string
+	stated float64 // joules of the job's line
+}
+
 // lines writes a job, and its steps, with at most one fault.
 func (l *oddLog) lines(p *pastJob) string {
-	r := l.r
-	end, elapsed, suspended := p.end, p.runTime(), p.suspended
-	jobJ, fault := p.joules, l.fault(p)
-	switch fault {
-	case "late end":
-		end = end.Add(time.Duration(3600+r.IntN(90000)) * time.Second)
-	case "steps in the job":
-		jobJ = 2 * p.joules
+	row := oddRow{oddLog: l, pastJob: p, fault: l.fault(p), stated: p.joules}
+	if row.fault == "steps in the job" {
+		row.stated *= 2
 	}
-	l.faults[fault]++
-	cell := func(step, column string) string {
-		switch strings.ToLower(column) {
-		case "jobid", "jobidraw":
-			return p.id + step
-		case "state":
-			return pick(r, "COMPLETED", "FAILED", "TIMEOUT", "CANCELLED by 1000")
-		case "submit":
-			return p.submit.In(l.zone).Format("2006-01-02T15:04:05")
-		case "start":
-			return p.start.In(l.zone).Format("2006-01-02T15:04:05")
-		case "end":
-			return end.In(l.zone).Format("2006-01-02T15:04:05")
-		case "elapsedraw":
-			if fault == "unknown elapsed" {
-				return pick(r, l.none(), "4294967294")
-			}
-			return strconv.Itoa(int(elapsed.Seconds()))
-		case "elapsed":
-			if fault == "unknown elapsed" {
-				return l.none()
-			}
-			return clock(elapsed)
-		case "suspended":
-			return clock(suspended)
-		case "alloctres":
-			if fault == "silent AllocTRES" {
-				return "cpu=8,node=" + strconv.Itoa(p.nodes)
-			}
-			return l.tres(p)
-		case "reqtres":
-			return l.tres(p)
-		case "allocgres":
-			return l.gres(p, p.gpus)
-		case "reqgres":
-			return l.gres(p, p.gpus/p.nodes)
-		case "nnodes":
-			return strconv.Itoa(p.nodes)
-		case "consumedenergyraw", "consumedenergy":
-			joules := map[string]float64{"": jobJ, ".extern": p.joules, ".0": p.joules * 0.98, ".batch": p.joules * 0.02}[step]
-			switch {
-			case joules == 0:
-				return pick(r, "0", "", "18446744073709551614")
-			case strings.EqualFold(column, "ConsumedEnergy"):
-				return people(joules)
-			}
-			return strconv.FormatFloat(math.Round(joules), 'f', 0, 64)
-		}
-		return ""
+	l.faults[row.fault]++
+	late := time.Duration(0)
+	if row.fault == "late end" {
+		late = time.Duration(3600+l.r.IntN(90000)) * time.Second
 	}
 	var out strings.Builder
 	for _, step := range []string{"", ".batch", ".extern", ".0"} {
 		if step != "" && !l.steps {
 			continue
 		}
-		row := make([]string, len(l.columns))
+		cells := make([]string, len(l.columns))
 		for i, column := range l.columns {
-			if row[i] = cell(step, column); slices.Index(l.columns, column) < i {
-				row[i] = row[slices.Index(l.columns, column)]
+			switch column {
+			case "End":
+				cells[i] = p.end.Add(late).In(l.zone).Format("2006-01-02T15:04:05")
+			case "ConsumedEnergyRaw", "ConsumedEnergy":
+				cells[i] = row.energy(step, column)
+			case "AllocTRES", "ReqTRES", "AllocGRES", "ReqGRES", "NNodes":
+				cells[i] = row.size(column)
+			default:
+				cells[i] = row.about(step, column)
+			}
+			if first := slices.Index(l.columns, column); first < i {
+				cells[i] = cells[first]
 			}
 		}
-		out.WriteString(strings.Join(row, l.delimiter) + "\n")
+		out.WriteString(strings.Join(cells, l.delimiter) + "\n")
 	}
 	return out.String()
+}
+
+func (o *oddRow) about(step, column string) string {
+	const form = "2006-01-02T15:04:05"
+	switch column {
+	case "State":
+		return pick(o.r, "COMPLETED", "FAILED", "TIMEOUT", "CANCELLED by 1000")
+	case "Submit":
+		return o.submit.In(o.zone).Format(form)
+	case "Start":
+		return o.start.In(o.zone).Format(form)
+	case "Suspended":
+		return clock(o.suspended)
+	case "Elapsed", "ElapsedRaw":
+		switch {
+		case o.fault == "unknown elapsed":
+			return pick(o.r, o.none(), "4294967294")
+		case column == "Elapsed":
+			return clock(o.runTime())
+		}
+		return strconv.Itoa(int(o.runTime().Seconds()))
+	}
+	return o.id + step
+}
+
+func (o *oddRow) size(column string) string {
+	switch {
+	case column == "NNodes":
+		return strconv.Itoa(o.nodes)
+	case column == "AllocTRES" && o.fault == "silent AllocTRES":
+		return "cpu=8,node=" + strconv.Itoa(o.nodes)
+	case column == "AllocGRES":
+		return o.gres(o.pastJob, o.gpus)
+	case column == "ReqGRES":
+		return o.gres(o.pastJob, o.gpus/o.nodes)
+	}
+	return o.tres(o.pastJob)
+}
+
+func (o *oddRow) energy(step, column string) string {
+	joules := map[string]float64{
+		"": o.stated, ".extern": o.joules, ".0": o.joules * 0.98, ".batch": o.joules * 0.02,
+	}[step]
+	switch {
+	case joules == 0:
+		return pick(o.r, "0", "", "18446744073709551614")
+	case column == "ConsumedEnergy":
+		return people(joules)
+	}
+	return strconv.FormatFloat(math.Round(joules), 'f', 0, 64)
 }
 
 // wrongIn returns what of a job that was read isn't so in truth.

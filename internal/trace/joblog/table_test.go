@@ -195,7 +195,9 @@ func TestWrongRowsOfATableAreNamedAndCounted(t *testing.T) {
 }
 
 func TestPublicHistoriesComeToTheSumsOfTheirRows(t *testing.T) {
-	for _, name := range []string{"philly_chronus", "llnl_atlas", "kth_sp2", "co2_inference_a100", "synthetic_gpu_history"} {
+	for _, name := range []string{
+		"philly_chronus", "llnl_atlas", "kth_sp2", "co2_inference_a100", "synthetic_gpu_history",
+	} {
 		path := shareddata.Path(t, "jobs/"+name+".csv")
 		type sums struct{ jobs, runS, gpuS, cpuS, kWh float64 }
 		var want, got sums
