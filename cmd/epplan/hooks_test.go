@@ -60,8 +60,8 @@ func TestAHookThatIsToldToEndEndsWithStatusZero(t *testing.T) {
 		}
 		defer epd.Close() //nolint:errcheck // the test ends
 		hook := exec.CommandContext(t.Context(), "epplan", "prolog", "--socket", socket)
-		hook.Env = append(os.Environ(), "SLURM_SCRIPT_CONTEXT=prolog_slurmd", "SLURM_JOB_ID=7", "SLURMD_NODENAME=n1",
-			"SLURM_JOB_UID=1000", "SLURM_JOB_USER=u", "SLURM_JOB_GPUS=0")
+		hook.Env = append(os.Environ(), "SLURM_SCRIPT_CONTEXT=prolog_slurmd", "SLURM_JOB_ID=7",
+			"SLURMD_NODENAME=n1", "SLURM_JOB_UID=1000", "SLURM_JOB_USER=u", "SLURM_JOB_GPUS=0")
 		if err := hook.Start(); err != nil {
 			t.Fatal(err)
 		}

@@ -96,8 +96,10 @@ func planning(t *testing.T) *historyReplay {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &historyReplay{setup: &setup{config: c}, kinds: make(map[string]*jobKind),
-		limits: joblog.NewPowerLimits(nil)}
+	return &historyReplay{
+		setup: &setup{config: c}, kinds: make(map[string]*jobKind),
+		limits: joblog.NewPowerLimits(nil),
+	}
 }
 
 func TestAPastJobOnSeveralNodesStartsOnThemTogether(t *testing.T) {
