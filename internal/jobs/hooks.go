@@ -69,8 +69,8 @@ func hasBegun(j *slurm.Job) bool {
 	return false // others may have ended before their Prologs
 }
 
-// saw notes that a job's Prolog reached a node's agent.
-func (w *HookWatch) saw(job slurm.JobID, node string) {
+// SawProlog notes that a node asked for a decision about a job: its Prolog came.
+func (w *HookWatch) SawProlog(job slurm.JobID, node string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.note(jobNode{job, node})
@@ -175,9 +175,10 @@ func (w *HookWatch) nextUnheard() (id slurm.JobID, ok bool) {
 	return id, true
 }
 
-// reported takes what a node's agent tells: since when it runs, by the node's clock, and which Prologs it had
+// Reported takes what a node's agent tells: since when it runs, by the node's clock, and which Prologs it had
 // lately; nil: it is of a version that doesn't say.
-func (w *HookWatch) reported(node string, started time.Time, prologs []slurm.JobID) {
+func (w *HookWatch) Reported(r *epdapi.NodeReport) {
+	node, started, prologs := r.Node, r.Started, r.Prologs
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, id := range prologs {
@@ -245,9 +246,3 @@ func (w *HookWatch) MissedProlog(id slurm.JobID) (nodes []string) {
 	slices.Sort(nodes)
 	return nodes
 }
-
-// SawProlog notes that a node asked for a decision about a job: its Prolog came.
-func (w *HookWatch) SawProlog(id slurm.JobID, node string) { w.saw(id, node) }
-
-// Reported takes what a node's agent tells of its Prologs.
-func (w *HookWatch) Reported(r *epdapi.NodeReport) { w.reported(r.Node, r.Started, r.Prologs) }
