@@ -8,7 +8,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/planreport"
@@ -118,7 +117,6 @@ func runExplain(t *terminal, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	t.warn(config.EstimateWarnings(&s.problem.Cluster, s.config.Profiles()))
 	e := s.explanation(task, result)
 	return printAnswer(t, c, e, (*explanation).text)
 }

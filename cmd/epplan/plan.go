@@ -8,7 +8,6 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
@@ -175,8 +174,9 @@ func solvePlan(t *terminal, c *cli.Context, s *setup) (*planreport.Result, error
 	if against.Cut {
 		t.message("note", stopped+": constant clocks weren't looked for to the end, and are left out")
 	}
-	plan.Warnings = append(plan.Warnings, config.EstimateWarnings(&s.problem.Cluster, s.config.Profiles())...)
+	plan.Warnings = append(plan.Warnings, s.warnings...)
 	result := s.resultOf(plan, against)
+	result.EveryWarning = t.everyWarning
 	if pol.Improve != nil && s.problem.Mode != planner.Online {
 		result.Seed = &s.seed
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/queue"
 )
 
 // historyReport is what a replay of a history prints as JSON. The baseline, at
@@ -28,6 +29,8 @@ type historyReport struct {
 	MeasuredOf  int               `json:"measured_jobs"`
 	LoggedWaitS float64           `json:"logged_mean_wait_s"`
 	Policies    []historyPolicy   `json:"policies"`
+
+	Warnings []queue.WarningSummary `json:"warnings"`
 }
 
 type historyPolicy struct {
@@ -97,7 +100,7 @@ func intervalOf(draws int, quantity func(draw int) float64) drawInterval {
 func (h *historyReplay) report(runs []historyRun) *historyReport {
 	r := &historyReport{
 		File: h.name, Tasks: len(h.jobs), Left: h.excluded, Draws: h.draws, Learning: h.learning,
-		MeasuredOf: h.meteredJobs,
+		MeasuredOf: h.meteredJobs, Warnings: queue.SummariseWarnings(h.warnings, h.terminal.everyWarning),
 	}
 	if h.meteredJobs > 0 {
 		r.Measured = &h.measuredJ

@@ -265,6 +265,9 @@ func (t *PlanTerms) restrictClocks(tasks []planner.Task, jobs []queue.Job, recor
 				},
 				t.arm(records[i].ID, o.Model) == live.ArmConstant,
 			}
+			if _, fixed := o.Response.(*dvfsmodel.Fixed); fixed {
+				continue // at default clocks, such as a job that ends at its limit
+			}
 			if known[ask] == nil {
 				known[ask] = o.Response
 				if ask.constant {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/queue"
 	"github.com/epplan/epplan/planner"
 )
 
@@ -201,14 +202,10 @@ func writeObject(w io.Writer, fields []jsonField) error {
 }
 
 // WritePlanJSON writes a plan as one JSON object: its totals, the jobs that
-// can't be planned, warnings, and then every planned job on a line of its own.
+// can't be planned, warnings by kind, on request each one, and then every planned job on a line of its own.
 func WritePlanJSON(w io.Writer, r *Result) error {
-	warnings := make([]string, len(r.Plan.Warnings))
-	for i, warning := range r.Plan.Warnings {
-		warnings[i] = warning.Error()
-	}
 	fields := append(r.fields(), jsonField{key: "infeasible", list: r.infeasibleTable()},
-		jsonField{key: "warnings", value: textList(warnings)}, jsonField{key: "jobs", list: r.jobTable(false)})
+		jsonField{key: "warnings", list: r.warningTable()}, jsonField{key: "jobs", list: r.jobTable(false)})
 	if shared := r.sharedTable(); shared != nil {
 		fields = append(fields, jsonField{key: "shared", list: shared})
 	}
@@ -219,6 +216,21 @@ func WritePlanJSON(w io.Writer, r *Result) error {
 // that can't be planned has no node, and its reason says why.
 func WritePlanCSV(w io.Writer, r *Result) error {
 	return r.jobTable(true).WriteCSV(w)
+}
+
+// warningTable lists the kinds of warnings, the most dangerous first.
+func (r *Result) warningTable() *report.Table {
+	kinds := queue.SummariseWarnings(r.Plan.Warnings, r.EveryWarning)
+	columns := []report.Column{{Key: "kind"}, {Key: "count"}, {Key: "text"}, {Key: "example"}}
+	if r.EveryWarning {
+		columns = append(columns, report.Column{Key: "all"})
+	}
+	return report.NewTable(columns, len(kinds), func(i int) []report.Value {
+		k := &kinds[i]
+		return []report.Value{
+			report.Text(k.Kind), report.Count(k.Count), report.Text(k.Text), report.Text(k.Example), textList(k.All),
+		}[:len(columns)]
+	})
 }
 
 // infeasibleTable lists the jobs that can't be planned.

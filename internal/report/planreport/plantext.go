@@ -26,9 +26,6 @@ func WritePlanTable(w io.Writer, r *Result, opts *report.TextOptions) error {
 	for _, line := range s.header(opts) {
 		report.WriteLines(out, line)
 	}
-	for _, warning := range r.Plan.Warnings {
-		report.WriteLines(out, opts.Paint(report.Bold, "Warning")+"  "+queue.Printable(warning.Error()))
-	}
 	if table := s.againstTable(); table != nil && s.JobsTotal > s.Infeasible {
 		report.WriteLines(out, "", strings.Join(s.againstCaption(), "\n")+":")
 		all := report.TextOptions{Rows: -1, Color: opts != nil && opts.Color}

@@ -26,6 +26,8 @@ type Result struct {
 	// The batch at the best clocks that are the same for all jobs of a GPU model; nil: not known.
 	Constant *planner.Plan
 	QueueAt  time.Time // when Slurm's queue was what is planned; zero: it is no queue of Slurm's
+	// EveryWarning has each warning of the plan written, not one line for each kind.
+	EveryWarning bool
 }
 
 // Summary is a plan in a few numbers.
