@@ -328,10 +328,11 @@ func addReferences(ctx context.Context, t *terminal, variants []variant, rows []
 		v := &variants[i]
 		k := key{v.setup.problem, v.setup.params}
 		k.params.Theta = 0 // clocks are the default ones
+		k.params.AlwaysOn = planner.NeverSleeps(v.policy.Park, &v.setup.problem.Cluster)
 		against, ok := known[k]
 		if !ok {
 			var err error
-			if against, err = v.setup.references(ctx); err != nil {
+			if against, err = v.setup.references(ctx, v.policy); err != nil {
 				return withFileLocation(v.setup.config, err)
 			}
 			known[k] = against

@@ -148,11 +148,12 @@ func (s *setup) explanation(task int, r *planreport.Result) *explanation {
 		}
 		return e
 	}
-	e.Node, e.GPUs, e.Start, e.End = &a.Node, a.GPUs.Indexes(), &a.Start, &a.End
+	numbers := r.Plan.NodeNumbers()
+	e.Node, e.GPUs, e.Start, e.End = &numbers[a.Node], a.GPUs.Indexes(), &a.Start, &a.End
 	e.Chosen = newSetting(a.Point, gpuWeight(t, a.GPUCount()))
 	if len(a.More) > 0 {
 		for part := range a.Parts {
-			e.Nodes = append(e.Nodes, nodeGPUs{part.Node, part.GPUs.Indexes()})
+			e.Nodes = append(e.Nodes, nodeGPUs{numbers[part.Node], part.GPUs.Indexes()})
 		}
 	}
 	e.Reason = a.Reason.String()

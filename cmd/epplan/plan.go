@@ -140,6 +140,10 @@ func solvePlan(t *terminal, c *cli.Context, s *setup) (*planreport.Result, error
 	if err != nil {
 		return nil, err
 	}
+	if c.IsSet("rho") && pol.Improve != nil && s.problem.Mode != planner.Online {
+		t.notef("--rho changes nothing: the search knows all jobs, and nodes sleep wherever that takes less energy; " +
+			"park=never keeps them on")
+	}
 	monitor, done := t.planningMonitor()
 	defer done()
 	ctx, end := monitor.Begin(c.Context)
@@ -153,7 +157,7 @@ func solvePlan(t *terminal, c *cli.Context, s *setup) (*planreport.Result, error
 	var against policy.References
 	var beside errgroup.Group
 	beside.Go(func() (err error) {
-		against, err = s.references(planner.WithoutMonitor(search))
+		against, err = s.references(planner.WithoutMonitor(search), pol)
 		return err
 	})
 	plan, err := policy.SolveChecked(search, s.problem, pol, &planner.Options{Seed: s.seed})

@@ -251,7 +251,7 @@ func (h *historyReplay) join(c *cli.Context) error {
 // choose takes the policies, each once. The baseline and constant clocks are played
 // in any case.
 func (h *historyReplay) choose(c *cli.Context) error {
-	names := splitPolicies(c.StringSlice("policy"))
+	names := policy.SplitList(c.StringSlice("policy"))
 	if len(names) == 0 {
 		names = []string{"baseline,clocks=optimum"} // Slurm schedules, clocks are ours
 	}
@@ -271,22 +271,6 @@ func (h *historyReplay) choose(c *cli.Context) error {
 		}
 	}
 	return nil
-}
-
-// splitPolicies separates policies at commas that don't belong to the settings
-// of one, which are KEY=VALUE.
-func splitPolicies(texts []string) []string {
-	var names []string
-	for _, text := range texts {
-		for piece := range strings.SplitSeq(text, ",") {
-			if strings.Contains(piece, "=") && len(names) > 0 {
-				names[len(names)-1] += "," + piece
-				continue
-			}
-			names = append(names, strings.TrimSpace(piece))
-		}
-	}
-	return names
 }
 
 // problemFor is the problem with responses as they are expected, or as one draw

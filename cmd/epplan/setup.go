@@ -471,9 +471,11 @@ func policyTaking(flag string) string {
 // references are what plans of the batch are held against: nothing on the paper's
 // cluster, whose savings are against default clocks without any idle energy (EDL
 // §5.3), whatever the schedule.
-func (s *setup) references(ctx context.Context) (r policy.References, err error) {
+func (s *setup) references(ctx context.Context, of *planner.Policy) (r policy.References, err error) {
 	if !s.paper {
-		r, err = policy.NewReferences(ctx, s.problem, s.params)
+		params := s.params
+		params.AlwaysOn = planner.NeverSleeps(of.Park, &s.problem.Cluster)
+		r, err = policy.NewReferences(ctx, s.problem, params)
 	}
 	return r, err
 }
@@ -482,7 +484,7 @@ func (s *setup) references(ctx context.Context) (r policy.References, err error)
 func (s *setup) resultOf(plan *planner.Plan, against policy.References) *planreport.Result {
 	r := &planreport.Result{
 		Problem: s.problem, Plan: plan, Reference: against.FCFS, Easy: against.Easy,
-		Constant: against.Constant,
+		Constant: against.Constant, AlwaysOn: against.AlwaysOn,
 		Bound:    bound.Of(s.problem, plan), QueueAt: s.queueAt,
 	}
 	if r.Baseline = planner.DefaultEnergy(s.problem, plan); against.FCFS != nil {

@@ -56,6 +56,9 @@ func (r *Result) fields() []jsonField {
 		jsonField{key: "jobs_total", value: report.Count(s.JobsTotal)},
 		jsonField{key: "misses", value: report.Count(s.Misses)},
 		jsonField{key: "past_due", value: report.Count(s.PastDue)})
+	if s.AlwaysOn {
+		out = append(out, jsonField{key: "always_on", value: report.JSON("true")})
+	}
 	for _, f := range s.figures() {
 		out = append(out, f)
 		if f.key == "modelled" {
@@ -315,14 +318,14 @@ func (r *Result) jobTable(csv bool) *report.Table {
 // fillJob sets the values of jobColumns. A CSV file has all nodes of a job in one cell.
 func (r *Result) fillJob(row []report.Value, task int, csv bool) {
 	t, a := &r.Problem.Tasks[task], &r.Plan.Assignments[task]
-	node, gpus, nodes := report.Count(int(a.Node)), report.GPUs(a.GPUs), report.Value{}
+	node, gpus, nodes := report.Count(r.number(int(a.Node))), report.GPUs(a.GPUs), report.Value{}
 	switch {
 	case len(a.More) == 0:
 	case csv:
-		node, gpus = partTexts(a, func(part planner.Part) string { return strconv.Itoa(int(part.Node)) }),
+		node, gpus = partTexts(a, func(part planner.Part) string { return strconv.Itoa(r.number(int(part.Node))) }),
 			partTexts(a, func(part planner.Part) string { return string(report.AppendSet(nil, part.GPUs, " ")) })
 	default:
-		nodes = partObjects(a)
+		nodes = r.partObjects(a)
 	}
 	values := []report.Value{
 		report.Text(t.ID),
@@ -359,11 +362,11 @@ func partTexts(a *planner.Assignment, text func(planner.Part) string) report.Val
 }
 
 // partObjects is a cell with a list of objects, one for each node of a job.
-func partObjects(a *planner.Assignment) report.Value {
+func (r *Result) partObjects(a *planner.Assignment) report.Value {
 	var all []string
 	for part := range a.Parts {
 		one := newObject([]jsonField{
-			{key: "node", value: report.Count(int(part.Node))}, {key: "gpus", value: report.GPUs(part.GPUs)},
+			{key: "node", value: report.Count(r.number(int(part.Node)))}, {key: "gpus", value: report.GPUs(part.GPUs)},
 		})
 		all = append(all, string(one.AppendJSON(nil)))
 	}

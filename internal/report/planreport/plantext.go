@@ -228,9 +228,9 @@ func clockText(at *dvfsmodel.Point, inMHz bool) string {
 	return text
 }
 
-// nodeName is the node's number, with its class where there are several.
+// nodeName is the node's number within its class, with the class where there are several.
 func (r *Result) nodeName(node int) string {
-	number := strconv.Itoa(node)
+	number := strconv.Itoa(r.number(node))
 	if classes := r.Problem.Cluster.Classes; len(classes) > 1 {
 		return classes[r.Plan.Nodes[node].Class].Name + "/" + number
 	}
@@ -242,15 +242,15 @@ func (r *Result) nodeNames(a *planner.Assignment) string {
 	var name strings.Builder
 	name.WriteString(r.nodeName(int(a.Node)))
 	for k, part := range a.More {
-		last := a.Node // of those in name
+		last, number := r.number(int(a.Node)), r.number(int(part.Node)) // the last of those in name, and the next
 		if k > 0 {
-			last = a.More[k-1].Node
+			last = r.number(int(a.More[k-1].Node))
 		}
-		switch follows := k+1 < len(a.More) && a.More[k+1].Node == part.Node+1; {
-		case part.Node != last+1:
-			name.WriteString("," + strconv.Itoa(int(part.Node)))
+		switch follows := k+1 < len(a.More) && r.number(int(a.More[k+1].Node)) == number+1; {
+		case number != last+1:
+			name.WriteString("," + strconv.Itoa(number))
 		case !follows:
-			name.WriteString("-" + strconv.Itoa(int(part.Node)))
+			name.WriteString("-" + strconv.Itoa(number))
 		}
 	}
 	return name.String()
