@@ -53,15 +53,16 @@ func PaperCluster(gpusPerNode int) planner.Cluster {
 
 // Speeds are how fast GPU models are beside each other; none: it isn't said.
 func (c *Config) Speeds() []queue.Speed {
-	speeds, _ := queue.ParseSpeeds(c.speeds) //nolint:errcheck // it was read so
+	speeds, _ := queue.ParseSpeeds(c.speeds) // it was read so
 	return speeds
 }
 
 // speedsField takes the speeds of GPU models as a line of text.
 func (c *Config) speedsField() field {
 	f := textField("gpu_speeds",
-		"How fast GPU models are beside each other, such as A100=1,H100=2.1: a job whose run time is known on one\n"+
-			"may run on the other for as long as that makes it, at the same power, with a warning. Empty: nobody knows.",
+		"How fast GPU models are beside each other, such as A100=1,H100=2.1: a job whose run time is known\n"+
+			"on one may run on the other for as long as that makes it, at the same power, with a warning.\n"+
+			"Empty: nobody knows.",
 		&c.speeds)
 	take := f.read
 	f.read = func(d *document, path string, v any) {

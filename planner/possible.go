@@ -65,25 +65,31 @@ func (c *Cluster) roomText(t *Task) string {
 	if o.NodeCount() > 1 {
 		text += fmt.Sprintf(" on each of %d nodes", o.NodeCount())
 	}
-	for i, r := range rooms[:min(len(rooms), maxRooms)] {
+	has := make([]string, 0, maxRooms+1)
+	for _, r := range rooms[:min(len(rooms), maxRooms)] {
 		k := &c.Classes[r.class]
-		text += [...]string{"; ", ", "}[min(i, 1)] + k.Name + " has "
+		size := k.sizeText(t)
 		if k.Count > 0 && o.NodeCount() > 1 {
-			text += [...]string{"1 node of ", fmt.Sprintf("%d nodes of ", k.Count)}[min(k.Count-1, 1)]
+			size = [...]string{"1 node of ", fmt.Sprintf("%d nodes of ", k.Count)}[min(k.Count-1, 1)] + size
 		}
-		cpus, mem := k.CPUs, k.MemGiB
-		if t.CPUs == 0 {
-			cpus = 0
-		}
-		if t.MemGiB == 0 {
-			mem = 0
-		}
-		text += sizeText(k.GPUs, cpus, mem)
+		has = append(has, k.Name+" has "+size)
 	}
 	if more := len(rooms) - maxRooms; more > 0 {
-		text += fmt.Sprintf(", and %d more kinds of nodes no more", more)
+		has = append(has, fmt.Sprintf("and %d more kinds of nodes no more", more))
 	}
-	return text + c.spreadText(t)
+	return text + "; " + strings.Join(has, ", ") + c.spreadText(t)
+}
+
+// sizeText is what an empty node has of what a task asks for.
+func (k *NodeClass) sizeText(t *Task) string {
+	cpus, mem := k.CPUs, k.MemGiB
+	if t.CPUs == 0 {
+		cpus = 0
+	}
+	if t.MemGiB == 0 {
+		mem = 0
+	}
+	return sizeText(k.GPUs, cpus, mem)
 }
 
 // sizeText is GPUs, CPUs and memory of a node, those that are known.

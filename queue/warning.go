@@ -60,7 +60,7 @@ var warningKinds = [...]struct{ name, one, many string }{
 func (k WarningKind) String() string { return warningKinds[k].name }
 
 // Warning is a warning about a batch, or about what a plan of it takes for granted.
-type Warning struct {
+type Warning struct { //nolint:errname // it goes where errors go, and is none
 	Kind   WarningKind
 	Job    string  // the job that it is about; empty: none in particular
 	Weight float64 // how bad it is beside others of its kind

@@ -381,6 +381,7 @@ func newComparePage(
 		}
 	}
 	return &planreport.ComparePage{
-		Runs: runs, Name: name, Warnings: warnings, Origin: t.provenance(variants[0].setup.inputs(c, batches...)...),
+		Runs: runs, Name: name, Warnings: warnings,
+		Origin: t.provenance(variants[0].setup.inputs(c, batches...)...),
 	}
 }

@@ -141,8 +141,8 @@ func solvePlan(t *terminal, c *cli.Context, s *setup) (*planreport.Result, error
 		return nil, err
 	}
 	if c.IsSet("rho") && pol.Improve != nil && s.problem.Mode != planner.Online {
-		t.notef("--rho changes nothing: the search knows all jobs, and nodes sleep wherever that takes less energy; " +
-			"park=never keeps them on")
+		t.notef("--rho changes nothing: the search knows all jobs, and nodes sleep wherever that takes less " +
+			"energy; park=never keeps them on")
 	}
 	monitor, done := t.planningMonitor()
 	defer done()

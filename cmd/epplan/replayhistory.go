@@ -73,8 +73,8 @@ type historyReplay struct {
 	meteredJobs int     // planned jobs with a known energy
 	policies    []*planner.Policy
 	draws       int
-	learning    int         // jobs of each workload at default clocks, before its response is known
-	names       [][2]string // patterns of job names, and their workloads
+	learning    int           // jobs of each workload at default clocks, before its response is known
+	names       [][2]string   // patterns of job names, and their workloads
 	unnamed     *join.Unnamed // where jobs ran that don't say it
 	warnings    []error
 }

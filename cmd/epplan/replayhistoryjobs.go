@@ -68,16 +68,10 @@ func (h *historyReplay) add(batch *queue.Batch, cluster *planner.Cluster, at int
 			part.ID = fmt.Sprintf("%s/%d", p.JobID, n+1)
 		}
 		part.ID = fmt.Sprintf("%s@%d", part.ID, at) // ids come again
-		part.RuntimeModel = queue.AnyModel // of the GPU model that it names, or that h.unnamed says
+		part.RuntimeModel = queue.AnyModel          // of the GPU model that it names, or that h.unnamed says
 		part.GPUs = []queue.GPUCount{{Model: model, Count: min(each, gpus-n*each)}}
-		if model == "" {
-			warning, ok := h.unnamed.Take(&part, p.JobID)
-			if !ok {
-				return
-			}
-			if warning != nil {
-				h.warnings = append(h.warnings, warning)
-			}
+		if model == "" && !h.takeUnnamed(&part, p.JobID) {
+			return
 		}
 		batch.Jobs = append(batch.Jobs, part)
 		h.jobs = append(h.jobs, historyJob{past: at, limit: limit, span: span})
@@ -98,6 +92,15 @@ func nodesOf(p *record.HistoryJob, gpus, widest int) int {
 		return (gpus + each - 1) / each // some nodes have none
 	}
 	return nodes
+}
+
+// takeUnnamed reports whether a job can be planned that names no GPU model.
+func (h *historyReplay) takeUnnamed(job *queue.Job, id string) bool {
+	ok, warning := h.unnamed.Take(job, id)
+	if warning != nil {
+		h.warnings = append(h.warnings, warning)
+	}
+	return ok
 }
 
 // modelOn is the GPU model on which a job ran, "" for any: by the log, or by its partition.

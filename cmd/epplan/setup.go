@@ -294,7 +294,8 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 		known.UseCaps()
 	}
 	tasks, warnings, err := join.Tasks(s.batch, &cluster, known, margins)
-	s.warnings = slices.Concat(s.batch.Warnings, warnings, config.EstimateWarnings(&cluster, s.config.Profiles()))
+	estimates := config.EstimateWarnings(&cluster, s.config.Profiles())
+	s.warnings = slices.Concat(s.batch.Warnings, warnings, estimates)
 	if c.Bool("from-slurm") { // nobody states power there, and a prediction or a limit is of wherever a job runs
 		s.warnings = slices.DeleteFunc(s.warnings, func(err error) bool {
 			w, ok := errors.AsType[*queue.Warning](err)
@@ -485,7 +486,7 @@ func (s *setup) resultOf(plan *planner.Plan, against policy.References) *planrep
 	r := &planreport.Result{
 		Problem: s.problem, Plan: plan, Reference: against.FCFS, Easy: against.Easy,
 		Constant: against.Constant, AlwaysOn: against.AlwaysOn,
-		Bound:    bound.Of(s.problem, plan), QueueAt: s.queueAt,
+		Bound: bound.Of(s.problem, plan), QueueAt: s.queueAt,
 	}
 	if r.Baseline = planner.DefaultEnergy(s.problem, plan); against.FCFS != nil {
 		r.Baseline = against.FCFS.Ledger.Total()

@@ -236,8 +236,8 @@ func assumptions(w *slurmqueue.WhatIf) *page.Notice {
 		}
 	}
 	if w.Result.Plan.Cut {
-		n.Items = append(n.Items, fmt.Sprintf("The search for a better plan stopped after %v: this is the best so far. "+
-			"At a terminal, epplan plan --from-slurm searches to the end.", planSearchTime))
+		n.Items = append(n.Items, fmt.Sprintf("The search for a better plan stopped after %v: this is the "+
+			"best so far. At a terminal, epplan plan --from-slurm searches to the end.", planSearchTime))
 	}
 	if w.NoFixed {
 		n.Items = append(n.Items, "Constant clocks weren't looked for to the end, and are left out.")

@@ -41,8 +41,8 @@ func (e *ElsewhereError) Ways() string {
 			speeds = append(speeds, model+"=FACTOR")
 		}
 	}
-	return "state run times by columns " + andText(columns, "and") + ", or how fast GPU models are beside each " +
-		"other by --speed " + strings.Join(speeds, ",") + " (gpu_speeds in [cluster]); --runtime-gpu-model '*' " +
+	return "state run times by columns " + andText(columns, "and") + ", or how fast GPU models are beside " +
+		"each other by --speed " + strings.Join(speeds, ",") + " (gpu_speeds in [cluster]); --runtime-gpu-model '*' " +
 		"takes them to be the same on all GPU models"
 }
 
@@ -171,8 +171,9 @@ func (j *joiner) scaleRun(job *queue.Job, k *knownRun, sources []source) {
 // takeFrom takes the run time and the power from another GPU model. No board uses more than its limit.
 func (j *joiner) takeFrom(job *queue.Job, k *knownRun, from *source, factor float64, how string) {
 	k.time = from.time * factor
-	k.power = cmp.Or(k.power, min(from.power, j.maxPower(k.hardware.Name)))
-	j.warn(job, queue.WarnRunTime, k.time, " says how long it runs on %s: %s on %s", from.model, how, k.hardware.Name)
+	k.power = cmp.Or(k.power, min(from.power, j.limits.of(k.hardware.Name)))
+	j.warn(job, queue.WarnRunTime, k.time, " says how long it runs on %s: %s on %s", from.model, how,
+		k.hardware.Name)
 }
 
 // warnOfSame warns where the job is said to take as long on several GPU models, and no model says more.
@@ -195,24 +196,30 @@ func (j *joiner) warnOfSame(job *queue.Job, known []knownRun) {
 // maxKnownPower is the most power of one GPU that is believed where its board's limit isn't known, W.
 const maxKnownPower = 2000
 
-// maxPower returns the most power that one GPU of a model can use.
-func (j *joiner) maxPower(model string) dvfsmodel.Watt {
-	if limit, known := j.limits[model]; known {
+// powerLimits is the most power that one GPU can use, by GPU model.
+type powerLimits struct {
+	catalog Catalog
+	known   map[string]dvfsmodel.Watt
+}
+
+// of returns the most power that one GPU of a model can use.
+func (l powerLimits) of(model string) dvfsmodel.Watt {
+	if limit, known := l.known[model]; known {
 		return limit
 	}
-	h, err := j.catalog.Hardware(model)
+	h, err := l.catalog.Hardware(model)
 	limit := cmp.Or(h.MaxPower, dvfsmodel.Watt(maxKnownPower))
 	if err != nil {
 		limit = maxKnownPower
 	}
-	j.limits[model] = limit
+	l.known[model] = limit
 	return limit
 }
 
 // warnOfPowers warns of stated powers that no board of the GPU model can use: they are taken for unknown.
 func (j *joiner) warnOfPowers(job *queue.Job, all []knownRun) {
 	check := func(model string, stated float64, gpus int) {
-		limit := float64(j.maxPower(model))
+		limit := float64(j.limits.of(model))
 		if !(stated > limit) {
 			return
 		}

@@ -108,7 +108,8 @@ func TestARunTimeIsTakenElsewhereByStatedSpeedsOrAsTheSameOnAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tasks, warnings, err = joinBatch(t, timedElsewhere, func(b *queue.Batch) { b.Speeds = speeds }, "A", "B", "C")
+	tasks, warnings, err = joinBatch(t, timedElsewhere, func(b *queue.Batch) { b.Speeds = speeds },
+		"A", "B", "C")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +131,9 @@ func TestARunTimeIsTakenElsewhereByStatedSpeedsOrAsTheSameOnAll(t *testing.T) {
 }
 
 func TestSpeedsThatCannotBeReadAreRefused(t *testing.T) {
-	for _, text := range []string{"A", "A=", "=1", "A=0", "A=-1", "A=NaN", "A=Inf", "A=1,A=2", "A=1,,B=2", "A=x"} {
+	for _, text := range []string{
+		"A", "A=", "=1", "A=0", "A=-1", "A=NaN", "A=Inf", "A=1,A=2", "A=1,,B=2", "A=x",
+	} {
 		if s, err := queue.ParseSpeeds(text); err == nil {
 			t.Errorf("%q: %v, want an error", text, s)
 		}
@@ -231,57 +234,72 @@ func TestNoJobIsPlannedWhereNothingIsKnownNorWithMorePowerThanABoardHas(t *testi
 		r.Shuffle(len(cluster), func(i, j int) { cluster[i], cluster[j] = cluster[j], cluster[i] })
 		cluster = cluster[:1+r.IntN(3)]
 		text, jobs := drawBatch(r, all)
-		var speeds map[string]float64
-		var stated []queue.Speed
-		if r.IntN(2) == 0 {
-			speeds = map[string]float64{}
-			for _, m := range all {
-				if r.IntN(3) > 0 {
-					speeds[m] = float64(1 + r.IntN(4))
-					stated = append(stated, queue.Speed{Model: m, Factor: speeds[m]})
-				}
-			}
-		}
+		speeds, stated := drawSpeeds(r, all)
 		same := r.IntN(4) == 0
 		tasks, warnings, err := joinBatch(t, text,
 			func(b *queue.Batch) { b.Speeds, b.SameElsewhere = stated, same }, cluster...)
 		unknown, elsewhere := 0, 0
 		for i := range jobs {
 			want := jobs[i].knownOn(cluster, speeds, same)
-			if len(want) == 0 && slices.ContainsFunc(cluster, func(m string) bool {
-				return len(jobs[i].may) == 0 || slices.Contains(jobs[i].may, m)
-			}) {
-				unknown++
-			}
-			for m := range want {
-				if _, measured := jobs[i].on[m]; !measured {
-					elsewhere++
-					break
-				}
-			}
+			unknown += jobs[i].countIf(len(want) == 0 && jobs[i].mayRunOn(cluster))
+			elsewhere += jobs[i].countIf(jobs[i].isElsewhere(want))
 			if err == nil {
 				checkOptions(t, text, &tasks[i], want)
 			}
 		}
-		wrong, _ := errors.AsType[*join.ElsewhereError](err)
-		switch {
-		case unknown > 0:
+		if unknown > 0 {
 			refused++
-			if wrong == nil || wrong.Jobs != unknown {
+			if wrong, _ := errors.AsType[*join.ElsewhereError](err); wrong == nil || wrong.Jobs != unknown {
 				t.Fatalf("%s: %v, want %d jobs refused", text, err, unknown)
 			}
-		case err != nil:
-			t.Fatalf("%s: %v", text, err)
-		default:
-			assumed += elsewhere
-			if g := groupOf(warnings, queue.WarnRunTime); g.Count != elsewhere {
-				t.Fatalf("%s: %d warned of, want %d", text, g.Count, elsewhere)
-			}
+			continue
+		}
+		assumed += elsewhere
+		if g := groupOf(warnings, queue.WarnRunTime); err != nil || g.Count != elsewhere {
+			t.Fatalf("%s: %v, %d warned of, want %d", text, err, g.Count, elsewhere)
 		}
 	}
 	if refused < 100 || assumed < 100 {
 		t.Errorf("%d refused, %d assumed: too few to mean something", refused, assumed)
 	}
+}
+
+// drawSpeeds draws how fast some GPU models are, or nothing.
+func drawSpeeds(r *rand.Rand, all []string) (speeds map[string]float64, stated []queue.Speed) {
+	if r.IntN(2) > 0 {
+		return nil, nil
+	}
+	speeds = map[string]float64{}
+	for _, m := range all {
+		if r.IntN(3) > 0 {
+			speeds[m] = float64(1 + r.IntN(4))
+			stated = append(stated, queue.Speed{Model: m, Factor: speeds[m]})
+		}
+	}
+	return speeds, stated
+}
+
+// countIf is one job, or none.
+func (*statement) countIf(counts bool) int {
+	if counts {
+		return 1
+	}
+	return 0
+}
+
+// mayRunOn reports whether the job may run on a GPU model of the cluster.
+func (s *statement) mayRunOn(cluster []string) bool {
+	return len(s.may) == 0 || slices.ContainsFunc(cluster, func(m string) bool { return slices.Contains(s.may, m) })
+}
+
+// isElsewhere reports whether the job is planned where it wasn't measured.
+func (s *statement) isElsewhere(known map[string]float64) bool {
+	for m := range known {
+		if _, measured := s.on[m]; !measured {
+			return true
+		}
+	}
+	return false
 }
 
 // checkOptions checks run times by GPU model, and that no board uses more than it can.
@@ -331,7 +349,8 @@ func TestAPowerBeyondTheBoardsLimitIsTakenForUnknown(t *testing.T) {
 
 func TestAJobThatCannotEndWithinItsLimitIsPlannedForIt(t *testing.T) {
 	tasks, warnings, err := joinBatch(t,
-		"id,runtime_s.A,runtime_s.B,power_w.A,limit_s\na,80,60,200,50\nb,80,60,200,70\nc,80,60,200,\n", nil, "A", "B")
+		"id,runtime_s.A,runtime_s.B,power_w.A,limit_s\na,80,60,200,50\nb,80,60,200,70\nc,80,60,200,\n", nil,
+		"A", "B")
 	if err != nil {
 		t.Fatal(err)
 	}

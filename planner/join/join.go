@@ -69,7 +69,7 @@ func Tasks(
 	j := joiner{
 		catalog: catalog, margins: margins, cluster: cluster, widest: make(map[string]int),
 		names: make(map[string]string), priors: make(map[string]*prior),
-		limits: make(map[string]dvfsmodel.Watt), sameElsewhere: batch.SameElsewhere,
+		limits: powerLimits{catalog, make(map[string]dvfsmodel.Watt)}, sameElsewhere: batch.SameElsewhere,
 	}
 	if err := j.setSpeeds(batch.Speeds); err != nil {
 		return nil, nil, err
@@ -103,7 +103,7 @@ type joiner struct {
 	priors   map[string]*prior // by GPU model
 	warnings []error
 
-	limits        map[string]dvfsmodel.Watt // by GPU model: the most power of one GPU
+	limits        powerLimits
 	speeds        map[string]float64 // of GPU models beside each other; nil: nobody stated any
 	sameElsewhere bool               // a run time that is known elsewhere only is as long here
 	elsewhere     ElsewhereError     // what it says of the jobs so far
@@ -147,7 +147,7 @@ func (j *joiner) task(job *queue.Job) (planner.Task, error) {
 		t.Profile = nil
 		j.warn(job, queue.WarnProfile, 0, " runs on several nodes: GPUs for itself, its profile isn't used")
 	}
-	shortest := j.shortestRun(&t)
+	shortest := shortestRun(&t, j.cluster)
 	// A margin must not make a possible job impossible.
 	if t.Arrival+shortest > t.Due {
 		t.Due = t.Deadline
@@ -166,19 +166,19 @@ const roundingSlack = 1e-12
 
 // shortestRun returns how long the task runs at its fastest, in seconds, on nodes that are large enough;
 // where none is, on any.
-func (j *joiner) shortestRun(t *planner.Task) float64 {
-	fitting, any := math.Inf(1), math.Inf(1)
+func shortestRun(t *planner.Task, c *planner.Cluster) float64 {
+	fitting, anywhere := math.Inf(1), math.Inf(1)
 	for i := range t.Options {
 		shortest := t.Options[i].Response.MinTime()
-		any = min(any, shortest)
-		if slices.ContainsFunc(j.cluster.Classes, func(k planner.NodeClass) bool {
+		anywhere = min(anywhere, shortest)
+		if slices.ContainsFunc(c.Classes, func(k planner.NodeClass) bool {
 			return k.Model == t.Options[i].Model && k.HasRoom(t, i)
 		}) {
 			fitting = min(fitting, shortest)
 		}
 	}
 	if math.IsInf(fitting, 1) {
-		return any
+		return anywhere
 	}
 	return fitting
 }
@@ -194,7 +194,8 @@ func (j *joiner) endAtLimit(t *planner.Task, job *queue.Job, shortest float64) {
 		o.Response, o.Uncertainties = &dvfsmodel.Fixed{At: at}, nil
 	}
 	j.warn(job, queue.WarnKilled, shortest/job.Limit,
-		" needs %.6g s at the fastest clocks, its limit is %.6g s: planned for its limit, at which it will be killed",
+		" needs %.6g s at the fastest clocks, its limit is %.6g s: planned for its limit, at which it will be "+
+			"killed",
 		shortest, job.Limit)
 }
 

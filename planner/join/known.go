@@ -35,8 +35,8 @@ func (e *RuntimeModelError) Error() string {
 
 // Ways says what a batch, or whoever plans it, can state.
 func (e *RuntimeModelError) Ways() string {
-	return "--runtime-gpu-model MODEL says it for the whole batch, runtime_gpu_model in [cluster] for every batch " +
-		"of a site"
+	return "--runtime-gpu-model MODEL says it for the whole batch, runtime_gpu_model in [cluster] for every " +
+		"batch of a site"
 }
 
 // knownRun is what is known of how a job runs on a GPU model at default clocks.
@@ -168,7 +168,7 @@ func (j *joiner) statedOn(job *queue.Job, model string) (time float64, power dvf
 	if j.measuredOn == model || j.measuredOn == queue.AnyModel {
 		time, power = cmp.Or(time, job.Runtime), cmp.Or(power, dvfsmodel.Watt(job.Power))
 	}
-	if power > j.maxPower(model) {
+	if power > j.limits.of(model) {
 		power = 0
 	}
 	return time, power
@@ -322,7 +322,7 @@ func (j *joiner) assumePowers(job *queue.Job, all []knownRun) {
 		}
 		k.assumed = true
 		k.power = min(dvfsmodel.Watt(float64(cmp.Or(known, typical))/(k.time*float64(k.gpus))),
-			j.maxPower(k.hardware.Name))
+			j.limits.of(k.hardware.Name))
 		j.warn(job, queue.WarnPower, float64(k.power), " states no power: %.4g W assumed on %s",
 			float64(k.power), k.hardware.Name)
 	}

@@ -22,9 +22,9 @@ func (e *UnnamedError) Error() string {
 
 // Ways says what whoever replays the log can state.
 func (e *UnnamedError) Ways() string {
-	return "--runtime-gpu-model MODEL says it for all of them, partitions in [[cluster.nodes]] by the partition of a " +
-		"job; with --speed " + e.Models[0] + "=1," + e.Models[len(e.Models)-1] + "=FACTOR they may run on other GPU " +
-		"models too; --runtime-gpu-model '*' takes them to run as long on all GPU models"
+	return "--runtime-gpu-model MODEL says it for all of them, partitions in [[cluster.nodes]] by the " +
+		"partition of a job; with --speed " + e.Models[0] + "=1," + e.Models[len(e.Models)-1] +
+		"=FACTOR they may run on other GPU models too; --runtime-gpu-model '*' takes them to run as long on all GPU models"
 }
 
 // Unnamed plans jobs of a log that doesn't say on which GPU model they ran.
@@ -36,8 +36,8 @@ type Unnamed struct {
 	left    int                // jobs of which nobody says it
 }
 
-// NewUnnamed plans such jobs as if they had run on a GPU model, [queue.AnyModel] for as long on all, by how fast
-// GPU models are. All are named as in the cluster.
+// NewUnnamed plans such jobs as if they had run on a GPU model, [queue.AnyModel] for as long on all, by how
+// fast GPU models are. All are named as in the cluster.
 func NewUnnamed(cluster *planner.Cluster, on string, speeds []queue.Speed) *Unnamed {
 	u := &Unnamed{cluster: cluster, on: on}
 	for i := range cluster.Classes {
@@ -82,13 +82,13 @@ func (u *Unnamed) Model(partition string) string {
 
 // Take has a job that names no GPU model run where that is known, and for how long; the warning says that
 // nobody measured the job there, by the name that the log has for it. Not ok: nobody says where it ran.
-func (u *Unnamed) Take(job *queue.Job, name string) (warning error, ok bool) {
+func (u *Unnamed) Take(job *queue.Job, name string) (ok bool, warning error) {
 	switch {
 	case len(u.models) == 1:
-		return nil, true
+		return true, nil
 	case u.on == "":
 		u.left++
-		return nil, false
+		return false, nil
 	}
 	how := "as long assumed"
 	if u.times != nil {
@@ -108,11 +108,11 @@ func (u *Unnamed) Take(job *queue.Job, name string) (warning error, ok bool) {
 			where = append(where, model)
 		}
 	}
-	return &queue.Warning{
+	return true, &queue.Warning{
 		Kind: queue.WarnRunTime, Job: name, Weight: job.Runtime,
 		Err: fmt.Errorf("%s: job %q doesn't say on which GPU model it ran: %s on %s", job.Pos, name, how,
 			andText(where, "and")),
-	}, true
+	}
 }
 
 // Err is an [UnnamedError] if it isn't known of some jobs where they ran, of so many of the log.

@@ -280,7 +280,7 @@ var stages = map[string]map[string]stageChange{
 		"latest":    func(p *planner.Policy, _ Params) { p.Place = place.ByRule(place.LatestRule) },
 	},
 	"park": {
-		"drs":   func(p *planner.Policy, q Params) { p.Park = park.DRS{Rho: q.Rho} },
+		"drs":     func(p *planner.Policy, q Params) { p.Park = park.DRS{Rho: q.Rho} },
 		neverPark: func(p *planner.Policy, _ Params) { p.Park = park.Never{} },
 
 		"periodic":   func(p *planner.Policy, _ Params) { p.Park = park.Periodic{Tau: park.PaperTau} },

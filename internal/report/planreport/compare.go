@@ -209,7 +209,8 @@ func savingsBasis(runs []Run) []string {
 		}
 	}
 	if slices.ContainsFunc(runs, func(r Run) bool { return r.Summary.AlwaysOn }) {
-		all = append(all, "Policies with park=never are held against first come, first served with all nodes on, too.")
+		all = append(all, "Policies with park=never are held against first come, first served with all nodes on, "+
+			"too.")
 	}
 	return all
 }

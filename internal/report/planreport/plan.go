@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/queue"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/queue"
 )
 
 // jsonField is a member of a JSON object: a value, or a list of objects.
@@ -208,7 +208,7 @@ func writeObject(w io.Writer, fields []jsonField) error {
 // can't be planned, warnings by kind, on request each one, and then every planned job on a line of its own.
 func WritePlanJSON(w io.Writer, r *Result) error {
 	fields := append(r.fields(), jsonField{key: "infeasible", list: r.infeasibleTable()},
-		jsonField{key: "warnings", list: r.warningTable()}, jsonField{key: "jobs", list: r.jobTable(false)})
+		jsonField{key: "warnings", list: warningTable(r)}, jsonField{key: "jobs", list: r.jobTable(false)})
 	if shared := r.sharedTable(); shared != nil {
 		fields = append(fields, jsonField{key: "shared", list: shared})
 	}
@@ -222,7 +222,7 @@ func WritePlanCSV(w io.Writer, r *Result) error {
 }
 
 // warningTable lists the kinds of warnings, the most dangerous first.
-func (r *Result) warningTable() *report.Table {
+func warningTable(r *Result) *report.Table {
 	kinds := queue.SummariseWarnings(r.Plan.Warnings, r.EveryWarning)
 	columns := []report.Column{{Key: "kind"}, {Key: "count"}, {Key: "text"}, {Key: "example"}}
 	if r.EveryWarning {
@@ -318,14 +318,15 @@ func (r *Result) jobTable(csv bool) *report.Table {
 // fillJob sets the values of jobColumns. A CSV file has all nodes of a job in one cell.
 func (r *Result) fillJob(row []report.Value, task int, csv bool) {
 	t, a := &r.Problem.Tasks[task], &r.Plan.Assignments[task]
-	node, gpus, nodes := report.Count(r.number(int(a.Node))), report.GPUs(a.GPUs), report.Value{}
+	node, gpus, nodes := report.Count(nodeNumber(r, int(a.Node))), report.GPUs(a.GPUs), report.Value{}
 	switch {
 	case len(a.More) == 0:
 	case csv:
-		node, gpus = partTexts(a, func(part planner.Part) string { return strconv.Itoa(r.number(int(part.Node))) }),
+		number := func(part planner.Part) string { return strconv.Itoa(nodeNumber(r, int(part.Node))) }
+		node, gpus = partTexts(a, number),
 			partTexts(a, func(part planner.Part) string { return string(report.AppendSet(nil, part.GPUs, " ")) })
 	default:
-		nodes = r.partObjects(a)
+		nodes = partObjects(r, a)
 	}
 	values := []report.Value{
 		report.Text(t.ID),
@@ -362,11 +363,12 @@ func partTexts(a *planner.Assignment, text func(planner.Part) string) report.Val
 }
 
 // partObjects is a cell with a list of objects, one for each node of a job.
-func (r *Result) partObjects(a *planner.Assignment) report.Value {
+func partObjects(r *Result, a *planner.Assignment) report.Value {
 	var all []string
 	for part := range a.Parts {
 		one := newObject([]jsonField{
-			{key: "node", value: report.Count(r.number(int(part.Node)))}, {key: "gpus", value: report.GPUs(part.GPUs)},
+			{key: "node", value: report.Count(nodeNumber(r, int(part.Node)))},
+			{key: "gpus", value: report.GPUs(part.GPUs)},
 		})
 		all = append(all, string(one.AppendJSON(nil)))
 	}

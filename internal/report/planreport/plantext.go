@@ -230,7 +230,7 @@ func clockText(at *dvfsmodel.Point, inMHz bool) string {
 
 // nodeName is the node's number within its class, with the class where there are several.
 func (r *Result) nodeName(node int) string {
-	number := strconv.Itoa(r.number(node))
+	number := strconv.Itoa(nodeNumber(r, node))
 	if classes := r.Problem.Cluster.Classes; len(classes) > 1 {
 		return classes[r.Plan.Nodes[node].Class].Name + "/" + number
 	}
@@ -242,11 +242,12 @@ func (r *Result) nodeNames(a *planner.Assignment) string {
 	var name strings.Builder
 	name.WriteString(r.nodeName(int(a.Node)))
 	for k, part := range a.More {
-		last, number := r.number(int(a.Node)), r.number(int(part.Node)) // the last of those in name, and the next
+		// The last of those in name, and the next.
+		last, number := nodeNumber(r, int(a.Node)), nodeNumber(r, int(part.Node))
 		if k > 0 {
-			last = r.number(int(a.More[k-1].Node))
+			last = nodeNumber(r, int(a.More[k-1].Node))
 		}
-		switch follows := k+1 < len(a.More) && r.number(int(a.More[k+1].Node)) == number+1; {
+		switch follows := k+1 < len(a.More) && nodeNumber(r, int(a.More[k+1].Node)) == number+1; {
 		case number != last+1:
 			name.WriteString("," + strconv.Itoa(number))
 		case !follows:

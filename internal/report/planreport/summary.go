@@ -25,16 +25,16 @@ type Result struct {
 	Easy      *planner.Plan // the batch by EASY backfilling at default clocks; nil: not known
 	// The batch at the best clocks that are the same for all jobs of a GPU model; nil: not known.
 	Constant *planner.Plan
-	AlwaysOn bool          // nodes never sleep, neither in the plan nor in what it is held against
-	QueueAt  time.Time     // when Slurm's queue was what is planned; zero: it is no queue of Slurm's
+	AlwaysOn bool      // nodes never sleep, neither in the plan nor in what it is held against
+	QueueAt  time.Time // when Slurm's queue was what is planned; zero: it is no queue of Slurm's
 	// EveryWarning has each warning of the plan written, not one line for each kind.
 	EveryWarning bool
 
 	numbers []int32 // of nodes within their classes, once they were asked for
 }
 
-// number is a node's number within its class.
-func (r *Result) number(node int) int {
+// nodeNumber returns a node's number within its class.
+func nodeNumber(r *Result, node int) int {
 	if len(r.numbers) != len(r.Plan.Nodes) {
 		r.numbers = r.Plan.NodeNumbers()
 	}

@@ -220,7 +220,7 @@ func (p *ganttChart) tooltip(b *bar) []string {
 	}
 	times := report.CommonScale(report.Seconds, report.SignificantDigits, p.grid.end)
 	lines := []string{
-		t.ID + " on " + p.result.onNodes(a),
+		t.ID + " on " + onNodes(p.result, a),
 		clocks,
 		times.Format(a.Start) + " – " + times.With(a.End) + ", " + report.FormatWatts(a.Power(t)) + ", " +
 			report.FormatJoules(a.Energy(t)),
@@ -232,7 +232,7 @@ func (p *ganttChart) tooltip(b *bar) []string {
 }
 
 // onNodes says on which nodes and GPUs a job runs.
-func (r *Result) onNodes(a *planner.Assignment) string {
+func onNodes(r *Result, a *planner.Assignment) string {
 	if len(a.More) == 0 {
 		return "node " + r.nodeName(int(a.Node)) + ", GPU " + report.RangesText(a.GPUs)
 	}
