@@ -35,7 +35,7 @@ func canEverRun(v *View, task int) (why string, earliest float64, ok bool) {
 	}
 	why = t.whyTooLong(t.Deadline-v.Problem.nextSlot(t.Arrival), shortest)
 	if len(t.Options) > 0 && math.IsInf(shortest, 1) {
-		why += ": " + v.Problem.Cluster.roomText(t)
+		why += v.Problem.Cluster.roomText(t)
 	}
 	return why, earliest, why == ""
 }
@@ -53,15 +53,15 @@ func (c *Cluster) roomText(t *Task) string {
 			rooms = append(rooms, room{class, option})
 		}
 	}
-	if len(rooms) == 0 {
-		return "its partition has none of the GPU models that it may run on"
+	if len(rooms) == 0 { // no node of its partition
+		return ""
 	}
 	slices.SortStableFunc(rooms, func(a, b room) int {
 		return cmp.Compare(c.Classes[b.class].GPUs, c.Classes[a.class].GPUs)
 	})
 	o := t.Options[rooms[0].option]
 	cpus, mem := t.PerNode(rooms[0].option)
-	text := "it asks for " + sizeText(o.PerNode(), cpus, mem)
+	text := ": it asks for " + sizeText(o.PerNode(), cpus, mem)
 	if o.NodeCount() > 1 {
 		text += fmt.Sprintf(" on each of %d nodes", o.NodeCount())
 	}

@@ -29,8 +29,8 @@ const (
 // the number of jobs, or of warnings that are about no single job.
 var warningKinds = [...]struct{ name, one, many string }{
 	WarnRunTime: {
-		"run_time_assumed", "job planned on a GPU model on which its run time wasn't measured",
-		"jobs planned on GPU models on which their run times weren't measured",
+		"run_time_assumed", "job may run on a GPU model on which its run time wasn't measured",
+		"jobs may run on GPU models on which their run times weren't measured",
 	},
 	WarnPowerLimit: {
 		"power_beyond_limit", "job states a power beyond its board's limit, which isn't used",
@@ -123,6 +123,14 @@ func (g *WarningGroup) Text() string {
 		what = warningKinds[g.Kind].one
 	}
 	return fmt.Sprintf("%d %s, such as %s", g.Count, what, g.Worst.Error())
+}
+
+// WithoutWarnings returns the warnings that are of none of the kinds.
+func WithoutWarnings(warnings []error, kinds ...WarningKind) []error {
+	return slices.DeleteFunc(slices.Clone(warnings), func(err error) bool {
+		w, ok := err.(*Warning) //nolint:errorlint // as in GroupWarnings
+		return ok && slices.Contains(kinds, w.Kind)
+	})
 }
 
 // WarningSummary is a kind of warnings as JSON has it.

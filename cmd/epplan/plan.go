@@ -98,9 +98,11 @@ func checkPlanFlags(c *cli.Context) error {
 	if err := checkArgs(c, files, files, want); err != nil {
 		return err
 	}
-	if c.Bool("from-slurm") && c.IsSet(runtimeModelFlag) {
-		return usagef("--%s means nothing with --from-slurm: epd says of which GPU model run times are, "+
-			"want it left out", runtimeModelFlag)
+	for _, flag := range []string{runtimeModelFlag, speedFlag} {
+		if c.Bool("from-slurm") && c.IsSet(flag) {
+			return usagef("--%s means nothing with --from-slurm: epd says of which GPU model run times are, "+
+				"want it left out", flag)
+		}
 	}
 	if err := checkHTML(c, "svg"); err != nil {
 		return err

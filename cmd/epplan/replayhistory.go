@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"path"
@@ -288,10 +287,7 @@ func (h *historyReplay) problemFor(drawn *responseDraw) (*planner.Problem, error
 		return nil, err
 	}
 	if drawn == nil {
-		h.warnings = append(h.warnings, slices.DeleteFunc(warnings, func(err error) bool {
-			w, ok := errors.AsType[*queue.Warning](err)
-			return !ok || w.Kind != queue.WarnPowerLimit && w.Kind != queue.WarnKilled // others are counted
-		})...)
+		h.warnings = append(h.warnings, queue.WithoutWarnings(warnings, queue.WarnPower, queue.WarnRunTime)...)
 	}
 	p := &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks)}
 	goal := h.setup.config.Goal()

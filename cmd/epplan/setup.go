@@ -297,10 +297,7 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 	estimates := config.EstimateWarnings(&cluster, s.config.Profiles())
 	s.warnings = slices.Concat(s.batch.Warnings, warnings, estimates)
 	if c.Bool("from-slurm") { // nobody states power there, and a prediction or a limit is of wherever a job runs
-		s.warnings = slices.DeleteFunc(s.warnings, func(err error) bool {
-			w, ok := errors.AsType[*queue.Warning](err)
-			return ok && (w.Kind == queue.WarnPower || w.Kind == queue.WarnRunTime)
-		})
+		s.warnings = queue.WithoutWarnings(s.warnings, queue.WarnPower, queue.WarnRunTime)
 	}
 	t.warn(s.warnings)
 	if err != nil {

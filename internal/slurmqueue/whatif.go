@@ -154,11 +154,12 @@ func (w *WhatIf) problem(q *epdapi.Queue, terms *PlanTerms, question PlanOptions
 	}
 	margins := join.Margins{Limit: terms.Safety.LimitMargin, Deadline: terms.Safety.DeadlineMargin}
 	w.Jobs = jobs
-	// Nobody states power there.
-	tasks, _, err := join.Tasks(&queue.Batch{Name: "Slurm's queue", Jobs: jobs}, &cluster, catalog, margins)
+	tasks, warnings, err := join.Tasks(&queue.Batch{Name: "Slurm's queue", Jobs: jobs}, &cluster, catalog, margins)
 	if err != nil {
 		return nil, err
 	}
+	// Nobody states power there, and a prediction or a limit is of wherever a job runs.
+	w.Warnings = append(w.Warnings, queue.WithoutWarnings(warnings, queue.WarnPower, queue.WarnRunTime)...)
 	terms.restrictClocks(tasks, jobs, w.Batch.RecordOf)
 	leaveRoom(tasks)
 	p := &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks)}
