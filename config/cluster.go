@@ -7,6 +7,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/queue"
 )
 
 // Cluster is the machines to plan for. Node classes name their GPU model as its
@@ -50,6 +51,29 @@ func PaperCluster(gpusPerNode int) planner.Cluster {
 	}
 }
 
+// Speeds are how fast GPU models are beside each other; none: it isn't said.
+func (c *Config) Speeds() []queue.Speed {
+	speeds, _ := queue.ParseSpeeds(c.speeds) // it was read so
+	return speeds
+}
+
+// speedsField takes the speeds of GPU models as a line of text.
+func (c *Config) speedsField() field {
+	f := textField("gpu_speeds",
+		"How fast GPU models are beside each other, such as A100=1,H100=2.1: a job whose run time is known\n"+
+			"on one may run on the other for as long as that makes it, at the same power, with a warning.\n"+
+			"Empty: nobody knows.",
+		&c.speeds)
+	take := f.read
+	f.read = func(d *document, path string, v any) {
+		take(d, path, v)
+		if _, err := queue.ParseSpeeds(c.speeds); err != nil {
+			d.faultAt(path, "%v", err)
+		}
+	}
+	return f
+}
+
 func (c *Config) clusterFields() []field {
 	k := &c.cluster
 	return []field{
@@ -64,6 +88,7 @@ func (c *Config) clusterFields() []field {
 				"and a job may run on several; * when they are the same on all. Empty: such a "+
 				"batch is refused.",
 			&c.runtimeOn),
+		c.speedsField(),
 		boolField("offline_turn_on", "Whether offline plans count the energy of switching nodes on.",
 			&k.OfflineTurnOn),
 	}
@@ -133,6 +158,8 @@ func classFields(k *planner.NodeClass) []field {
 		numberField("turn_on_j_per_gpu", "Joules to switch a node on, by GPU.", &k.TurnOn, nonNegativeRange),
 		numberField("turn_on_delay_s", "Seconds from switching on until the GPUs can be used.",
 			&k.TurnOnDelay, nonNegativeRange),
+		lineListField("partitions", "Slurm's partitions that the nodes are in: replay takes the GPU model of a job "+
+			"that its log\ndoesn't name from the job's partition. Empty: nobody says.", &k.Partitions),
 	}
 }
 

@@ -33,6 +33,7 @@ type Config struct {
 	start     string
 	cluster   planner.Cluster
 	runtimeOn string // cluster.runtime_gpu_model
+	speeds    string // cluster.gpu_speeds
 	sharedGPU sharedGPU
 	shared    []sharedClass             // by node class
 	gpus      []Profile                 // of the file itself
@@ -293,6 +294,11 @@ func (c *Config) checkTogether(d *document) {
 			d.faultAt("cluster.runtime_gpu_model", "%v", err)
 		}
 	}
+	for _, speed := range c.Speeds() {
+		if _, err := c.profiles.Lookup(speed.Model); err != nil {
+			d.faultAt("cluster.gpu_speeds", "%v", err)
+		}
+	}
 	c.Live.checkTogether(d, c.profiles)
 	c.Predict.checkTogether(d)
 	c.Factors.checkTogether(d)
@@ -414,8 +420,9 @@ func EstimateWarnings(cluster *planner.Cluster, profiles *Profiles) []error {
 		}
 		if keys := p.PlanEstimates(k.IdleW != p.IdleW); len(keys) > 0 {
 			seen[p.Name] = true
-			warnings = append(warnings, fmt.Errorf("GPU model %s: the plan rests on estimates of %s, not on "+
-				"measurements (epplan gpus %s)", p.Name, andText(keys), p.Name))
+			warnings = append(warnings, &queue.Warning{Kind: queue.WarnEstimate, Err: fmt.Errorf("GPU model %s: "+
+				"the plan rests on estimates of %s, not on measurements (epplan gpus %s)",
+				p.Name, andText(keys), p.Name)})
 		}
 	}
 	return warnings

@@ -75,9 +75,22 @@ func (k *NodeClass) isSleepWorthwhile(gap float64) bool {
 // keepNodesOn leaves every node on from the start to the end of the plan if nodes
 // never sleep.
 func (plan *Plan) keepNodesOn(p *Problem, park Parker) {
-	if !math.IsInf(park.OffAt(&p.Cluster, 0), 1) {
+	if !NeverSleeps(park, &p.Cluster) {
 		return
 	}
+	plan.setAlwaysOn(p)
+}
+
+// NeverSleeps reports whether nodes of a cluster are on all the time.
+func NeverSleeps(park Parker, c *Cluster) bool { return math.IsInf(park.OffAt(c, 0), 1) }
+
+// KeepNodesOn has every node of a finished plan on from its start to its end, as if nodes never slept.
+func (plan *Plan) KeepNodesOn(p *Problem) {
+	plan.setAlwaysOn(p)
+	plan.Recount(p)
+}
+
+func (plan *Plan) setAlwaysOn(p *Problem) {
 	end := 0.0
 	for i := range plan.Assignments {
 		if plan.Assignments[i].Node >= 0 {

@@ -48,7 +48,7 @@ func newEngine(p *Problem, policy *Policy, truth *Problem, started func(task int
 	classes, memory := len(p.Cluster.Classes), takeWorkspace(p)
 	v := &View{
 		Problem: p, Tuner: policy.Tune(p), OnlyWholeGPUs: true, OnlyGPUsLimited: true,
-		NeverSleeps: math.IsInf(policy.Park.OffAt(&p.Cluster, 0), 1),
+		NeverSleeps: NeverSleeps(policy.Park, &p.Cluster),
 		calendar: calendar{
 			nodes: memory.nodes, free: memory.free, owner: memory.owner,
 			onByClass: make([]int, classes), asleep: make([][]int32, classes),

@@ -187,7 +187,10 @@ func TestImpossibleJobsAreNamedAndTheRestIsPlanned(t *testing.T) {
 	}
 	want := []planner.Unplaced{
 		{Task: 0, Why: "needs 5 s at the fastest clocks, 4 s remain to its deadline", Earliest: 5},
-		{Task: 1, Why: "no node has the GPUs, CPUs and memory that it asks for", Earliest: math.Inf(1)},
+		{
+			Task: 1, Why: "no node has the GPUs, CPUs and memory that it asks for: it asks for 3 GPUs; pair has " +
+				"2 GPUs; it would fit on 3 nodes (nodes = 3)", Earliest: math.Inf(1),
+		},
 		{Task: 3, Why: "needs 5 s at the fastest clocks, its limit is 4 s", Earliest: 5},
 	}
 	if !slices.Equal(plan.Unplaced, want) {

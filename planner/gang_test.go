@@ -72,7 +72,8 @@ func TestAJobThatTooFewNodesHoldIsNamed(t *testing.T) {
 	}
 	if len(plan.Unplaced) != 1 ||
 		plan.Unplaced[0].Why !=
-			"no 2 nodes of a kind have the GPUs, CPUs and memory that it asks for together" {
+			"no 2 nodes of a kind have the GPUs, CPUs and memory that it asks for together: it asks for 4 GPUs, "+
+				"8 CPUs and 32 GiB on each of 2 nodes; a has 1 node of 4 GPUs, 12 CPUs and 40 GiB" {
 		t.Errorf("unplaced %+v", plan.Unplaced)
 	}
 }

@@ -87,6 +87,18 @@ type Node struct {
 	On    []Interval
 }
 
+// NodeNumbers returns each node's number among those of its class, from 0: the class and this number name a
+// node. Nodes of a plan themselves are numbered over all classes.
+func (plan *Plan) NodeNumbers() []int32 {
+	numbers, next := make([]int32, len(plan.Nodes)), make(map[int]int32)
+	for i := range plan.Nodes {
+		class := plan.Nodes[i].Class
+		numbers[i] = next[class]
+		next[class]++
+	}
+	return numbers
+}
+
 // Interval is a span of time, seconds.
 type Interval struct{ From, To float64 }
 

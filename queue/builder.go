@@ -190,10 +190,10 @@ func (b *batchBuilder) batch() (*Batch, error) {
 	}
 	b.setClockStart()
 	if b.duplicated > 0 {
-		b.out.Warnings = append(b.out.Warnings, &SyntaxError{
+		b.out.Warnings = append(b.out.Warnings, &Warning{Kind: WarnUnused, Err: &SyntaxError{
 			Pos: b.firstDoubled,
 			Msg: fmt.Sprintf("%d jobs have both a model and a workload: the model is used", b.duplicated),
-		})
+		}})
 	}
 	return &b.out, nil
 }

@@ -60,9 +60,10 @@ func (b *batchBuilder) warnOnce(at Position, name string, h *columnHeading) {
 		b.warned = map[string]bool{}
 	}
 	b.warned[name] = true
-	msg := quoted(name) + " is kept with the jobs and not used"
+	kind, msg := WarnUnused, quoted(name)+" is kept with the jobs and not used"
 	if !h.kept {
+		kind = WarnUnits
 		msg = quoted(name) + " is taken for " + nativeNames[h.col] + ": numbers without a unit are seconds"
 	}
-	b.out.Warnings = append(b.out.Warnings, &SyntaxError{Pos: at, Msg: msg})
+	b.out.Warnings = append(b.out.Warnings, &Warning{Kind: kind, Err: &SyntaxError{Pos: at, Msg: msg}})
 }

@@ -1,7 +1,11 @@
 package queue
 
 import (
+	"fmt"
 	"math"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/epplan/epplan/dvfsmodel"
 )
@@ -67,7 +71,49 @@ type Batch struct {
 	Name     string  // of the file
 	Jobs     []Job   // in the file's order
 	Warnings []error // about input that is valid but probably not meant
+	// Speeds are how fast GPU models are beside each other: by them a run time of one is that of another,
+	// where nobody measured it there.
+	Speeds []Speed
+	// SameElsewhere has a job whose run time is known on no GPU model that it may run on take as long on all.
+	SameElsewhere bool
 }
+
+// Speed is how fast a GPU model is beside others: one of twice the factor takes half as long.
+type Speed struct {
+	Model  string
+	Factor float64
+}
+
+// ParseSpeeds reads speeds as MODEL=FACTOR, separated by commas.
+func ParseSpeeds(text string) ([]Speed, error) {
+	if strings.TrimSpace(text) == "" {
+		return nil, nil
+	}
+	var speeds []Speed
+	for part := range strings.SplitSeq(text, ",") {
+		at := strings.LastIndexByte(part, '=')
+		if at < 0 {
+			return nil, fmt.Errorf("%q, want MODEL=FACTOR, such as A100=1,H100=2.1", part)
+		}
+		model := strings.TrimSpace(part[:at])
+		factor, err := strconv.ParseFloat(strings.TrimSpace(part[at+1:]), 64)
+		if err != nil || !(factor >= minSpeed && factor <= maxSpeed) || model == "" {
+			return nil, fmt.Errorf("%q, want a GPU model and a number from %v to %v, such as A100=1,H100=2.1",
+				part, minSpeed, maxSpeed)
+		}
+		if slices.ContainsFunc(speeds, func(s Speed) bool { return s.Model == model }) {
+			return nil, fmt.Errorf("%q is there twice, want each GPU model once", model)
+		}
+		speeds = append(speeds, Speed{Model: model, Factor: factor})
+	}
+	return speeds, nil
+}
+
+// Bounds of the speed of a GPU model beside others.
+const (
+	minSpeed = 1e-6
+	maxSpeed = 1e6
+)
 
 // NewJob is a job that arrives at 0, takes one whole GPU of any model, and has
 // neither deadline nor limit. Its run time is still to be filled in.
@@ -84,8 +130,10 @@ func blankJob() Job {
 }
 
 // RunOn says on which GPU model run times and powers were measured, [AnyModel] for all
-// alike, for the jobs that state some and don't say.
+// alike, for the jobs that state some and don't say. [AnyModel] holds too for those that say it of GPU
+// models on which they can't run.
 func (b *Batch) RunOn(gpuModel string) {
+	b.SameElsewhere = gpuModel == AnyModel
 	for i := range b.Jobs {
 		if j := &b.Jobs[i]; j.RuntimeModel == "" && (j.Runtime > 0 || j.Power > 0) {
 			j.RuntimeModel = gpuModel

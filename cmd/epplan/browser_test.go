@@ -35,7 +35,7 @@ func TestReportsOfCommandsAreReadableInABrowser(t *testing.T) {
 			[]string{"Nodes never sleep"},
 		},
 		{
-			"history", "replay history.csv --format jobs --cluster cluster.toml --draws 5",
+			"history", "replay history.csv --format jobs --cluster cluster.toml --runtime-gpu-model V100 --draws 5",
 			[]string{"What history.csv would have cost", "By user", "90 % of the draws"},
 		},
 		{"savings", "savings", []string{"18.0 %", "between 13.89 kWh and 26.11 kWh", "<b>evil"}},

@@ -15,11 +15,11 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/cmd/internal/jobarray"
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
+	"github.com/epplan/epplan/queue"
 )
 
 func compareCommand(t *terminal) *cli.Command {
@@ -137,7 +137,6 @@ func (s *setup) variants(t *terminal, c *cli.Context) ([]variant, error) {
 		if err := sized.join(quiet, c, int(l)); err != nil {
 			return nil, err
 		}
-		quiet.warn(config.EstimateWarnings(&sized.problem.Cluster, sized.config.Profiles()))
 		some, err := sized.policyVariants(c, l)
 		if err != nil {
 			return nil, err
@@ -329,10 +328,11 @@ func addReferences(ctx context.Context, t *terminal, variants []variant, rows []
 		v := &variants[i]
 		k := key{v.setup.problem, v.setup.params}
 		k.params.Theta = 0 // clocks are the default ones
+		k.params.AlwaysOn = planner.NeverSleeps(v.policy.Park, &v.setup.problem.Cluster)
 		against, ok := known[k]
 		if !ok {
 			var err error
-			if against, err = v.setup.references(ctx); err != nil {
+			if against, err = v.setup.references(ctx, v.policy); err != nil {
 				return withFileLocation(v.setup.config, err)
 			}
 			known[k] = against
@@ -374,7 +374,14 @@ func newComparePage(
 	if len(batches) == 1 {
 		name = batchName(batches[0])
 	}
+	var warnings []string
+	for i := range variants {
+		if i == 0 || variants[i].setup.batch != variants[i-1].setup.batch {
+			warnings = append(warnings, queue.WarningLines(variants[i].setup.warnings, t.everyWarning)...)
+		}
+	}
 	return &planreport.ComparePage{
-		Runs: runs, Name: name, Origin: t.provenance(variants[0].setup.inputs(c, batches...)...),
+		Runs: runs, Name: name, Warnings: warnings,
+		Origin: t.provenance(variants[0].setup.inputs(c, batches...)...),
 	}
 }

@@ -68,7 +68,7 @@ var touching = map[string]struct{ args, says []string }{
 	"epplan replay": {
 		[]string{
 			"DIR/history.csv", "--format=jobs", "--cluster=DIR/cluster.toml", "--seed=7", "--slurm-array=4",
-			"--slurm-dir=DIR/swept", "--slurm-epplan=/opt/my epplan",
+			"--runtime-gpu-model=V100", "--slurm-dir=DIR/swept", "--slurm-epplan=/opt/my epplan",
 		},
 		[]string{"\nfolder=DIR/swept\n", "'/opt/my epplan' replay ", " --seed=7 ", " -- DIR/history.csv\n"},
 	},

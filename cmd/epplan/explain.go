@@ -8,7 +8,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/planreport"
@@ -118,7 +117,6 @@ func runExplain(t *terminal, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	t.warn(config.EstimateWarnings(&s.problem.Cluster, s.config.Profiles()))
 	e := s.explanation(task, result)
 	return printAnswer(t, c, e, (*explanation).text)
 }
@@ -150,11 +148,12 @@ func (s *setup) explanation(task int, r *planreport.Result) *explanation {
 		}
 		return e
 	}
-	e.Node, e.GPUs, e.Start, e.End = &a.Node, a.GPUs.Indexes(), &a.Start, &a.End
+	numbers := r.Plan.NodeNumbers()
+	e.Node, e.GPUs, e.Start, e.End = &numbers[a.Node], a.GPUs.Indexes(), &a.Start, &a.End
 	e.Chosen = newSetting(a.Point, gpuWeight(t, a.GPUCount()))
 	if len(a.More) > 0 {
 		for part := range a.Parts {
-			e.Nodes = append(e.Nodes, nodeGPUs{part.Node, part.GPUs.Indexes()})
+			e.Nodes = append(e.Nodes, nodeGPUs{numbers[part.Node], part.GPUs.Indexes()})
 		}
 	}
 	e.Reason = a.Reason.String()

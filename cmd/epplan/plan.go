@@ -8,7 +8,6 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
@@ -99,9 +98,11 @@ func checkPlanFlags(c *cli.Context) error {
 	if err := checkArgs(c, files, files, want); err != nil {
 		return err
 	}
-	if c.Bool("from-slurm") && c.IsSet(runtimeModelFlag) {
-		return usagef("--%s means nothing with --from-slurm: epd says of which GPU model run times are, "+
-			"want it left out", runtimeModelFlag)
+	for _, flag := range []string{runtimeModelFlag, speedFlag} {
+		if c.Bool("from-slurm") && c.IsSet(flag) {
+			return usagef("--%s means nothing with --from-slurm: epd says of which GPU model run times are, "+
+				"want it left out", flag)
+		}
 	}
 	if err := checkHTML(c, "svg"); err != nil {
 		return err
@@ -141,6 +142,10 @@ func solvePlan(t *terminal, c *cli.Context, s *setup) (*planreport.Result, error
 	if err != nil {
 		return nil, err
 	}
+	if c.IsSet("rho") && pol.Improve != nil && s.problem.Mode != planner.Online {
+		t.notef("--rho changes nothing: the search knows all jobs, and nodes sleep wherever that takes less " +
+			"energy; park=never keeps them on")
+	}
 	monitor, done := t.planningMonitor()
 	defer done()
 	ctx, end := monitor.Begin(c.Context)
@@ -154,7 +159,7 @@ func solvePlan(t *terminal, c *cli.Context, s *setup) (*planreport.Result, error
 	var against policy.References
 	var beside errgroup.Group
 	beside.Go(func() (err error) {
-		against, err = s.references(planner.WithoutMonitor(search))
+		against, err = s.references(planner.WithoutMonitor(search), pol)
 		return err
 	})
 	plan, err := policy.SolveChecked(search, s.problem, pol, &planner.Options{Seed: s.seed})
@@ -175,8 +180,9 @@ func solvePlan(t *terminal, c *cli.Context, s *setup) (*planreport.Result, error
 	if against.Cut {
 		t.message("note", stopped+": constant clocks weren't looked for to the end, and are left out")
 	}
-	plan.Warnings = append(plan.Warnings, config.EstimateWarnings(&s.problem.Cluster, s.config.Profiles())...)
+	plan.Warnings = append(plan.Warnings, s.warnings...)
 	result := s.resultOf(plan, against)
+	result.EveryWarning = t.everyWarning
 	if pol.Improve != nil && s.problem.Mode != planner.Online {
 		result.Seed = &s.seed
 	}

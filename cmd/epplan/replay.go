@@ -30,7 +30,7 @@ func replayCommand(t *terminal) *cli.Command {
 			"With --format sacct or jobs TRACE is a history of jobs: what sacct printed, or a job table. It tells what\n" +
 			"they would have cost on --cluster by policies of epplan plan, with 90 % intervals over --draws of how\n" +
 			"workloads respond to clocks. Policies of placement:\n" + placementList() +
-			"Example: epplan replay history.csv --format jobs --cluster cluster.toml --policy baseline,clocks=optimum\n" +
+			"Example: epplan replay history.csv --format jobs --cluster cluster.toml --runtime-gpu-model V100\n" +
 			"Example: epplan replay demo --policy fgd,pwr,pwr+fgd:0.1 --seeds 2",
 		Flags: slices.Concat(traceFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "family", Usage: "`FAMILY` of the task list in TRACE", Value: "default"},

@@ -29,7 +29,8 @@ const (
 )
 
 func historyFlags() []cli.Flag {
-	return []cli.Flag{
+	return append(runtimeFlags("GPU `MODEL` on which jobs ran that don't name it; *: they take as long on all",
+		"of a history: "),
 		&cli.StringFlag{
 			Name:  "format",
 			Usage: "`FORMAT` of TRACE: openb; or of a history: sacct, or jobs for a job table",
@@ -54,7 +55,7 @@ func historyFlags() []cli.Flag {
 			Name: "timezone", Usage: "of sacct's times: `ZONE`, such as Europe/Berlin",
 			DefaultText: "this machine's",
 		},
-	}
+	)
 }
 
 type historyReplay struct {
@@ -71,8 +72,10 @@ type historyReplay struct {
 	meteredJobs int     // planned jobs with a known energy
 	policies    []*planner.Policy
 	draws       int
-	learning    int         // jobs of each workload at default clocks, before its response is known
-	names       [][2]string // patterns of job names, and their workloads
+	learning    int           // jobs of each workload at default clocks, before its response is known
+	names       [][2]string   // patterns of job names, and their workloads
+	unnamed     *join.Unnamed // where jobs ran that don't say it
+	warnings    []error
 	limits      *joblog.PowerLimits
 }
 
@@ -144,7 +147,7 @@ func replayHistory(t *terminal, c *cli.Context) error {
 
 var historyReplayFlags = append(jobarray.FlagNames(),
 	"format", "cluster", "models", "workload", "profiles", "draws", "learning", "timezone", "policy", "seed",
-	"json", "csv", "html",
+	"json", "csv", "html", runtimeModelFlag, speedFlag, warningsFlag,
 )
 
 func (h *historyReplay) prepare(c *cli.Context) (err error) {
@@ -216,8 +219,17 @@ func (h *historyReplay) read(c *cli.Context) error {
 func (h *historyReplay) join(c *cli.Context) error {
 	cluster := h.setup.config.Cluster()
 	batch := &queue.Batch{Name: h.name}
+	h.setup.batch = batch
+	model, err := h.setup.runOn(c)
+	if err != nil {
+		return err
+	}
+	h.unnamed = join.NewUnnamed(&cluster, h.modelName(model), batch.Speeds)
 	for i := range h.past {
 		h.add(batch, &cluster, i)
+	}
+	if err := h.unnamed.Err(len(h.past)); err != nil {
+		return withRunTimeHint(fmt.Errorf("%s: %w", h.name, err))
 	}
 	if len(batch.Jobs) == 0 {
 		return withHint(fmt.Errorf("%s: no job can be planned: %s", h.name, h.excluded.text()),
@@ -231,11 +243,10 @@ func (h *historyReplay) join(c *cli.Context) error {
 			h.excluded.PriorKinds++
 		}
 	}
-	h.setup.batch = batch
-	var err error
 	if h.setup.problem, err = h.problemFor(nil); err != nil {
 		return err
 	}
+	h.terminal.warn(h.warnings)
 	h.setup.params = h.setup.config.Policy.Params()
 	if err := policy.ImplyDue(c.Context, h.setup.problem, h.setup.config.Safety.MaxTurnaround); err != nil {
 		return err
@@ -246,7 +257,7 @@ func (h *historyReplay) join(c *cli.Context) error {
 // choose takes the policies, each once. The baseline and constant clocks are played
 // in any case.
 func (h *historyReplay) choose(c *cli.Context) error {
-	names := splitPolicies(c.StringSlice("policy"))
+	names := policy.SplitList(c.StringSlice("policy"))
 	if len(names) == 0 {
 		names = []string{"baseline,clocks=optimum"} // Slurm schedules, clocks are ours
 	}
@@ -268,22 +279,6 @@ func (h *historyReplay) choose(c *cli.Context) error {
 	return nil
 }
 
-// splitPolicies separates policies at commas that don't belong to the settings
-// of one, which are KEY=VALUE.
-func splitPolicies(texts []string) []string {
-	var names []string
-	for _, text := range texts {
-		for piece := range strings.SplitSeq(text, ",") {
-			if strings.Contains(piece, "=") && len(names) > 0 {
-				names[len(names)-1] += "," + piece
-				continue
-			}
-			names = append(names, strings.TrimSpace(piece))
-		}
-	}
-	return names
-}
-
 // problemFor is the problem with responses as they are expected, or as one draw
 // has them.
 func (h *historyReplay) problemFor(drawn *responseDraw) (*planner.Problem, error) {
@@ -294,9 +289,12 @@ func (h *historyReplay) problemFor(drawn *responseDraw) (*planner.Problem, error
 	}
 	catalog.shapes = make(map[[2]string]responseShape)
 	margins := join.Margins{Limit: h.setup.config.Safety.LimitMargin}
-	tasks, _, err := join.Tasks(h.setup.batch, &cluster, catalog, margins)
+	tasks, warnings, err := join.Tasks(h.setup.batch, &cluster, catalog, margins)
 	if err != nil {
 		return nil, err
+	}
+	if drawn == nil {
+		h.warnings = append(h.warnings, queue.WithoutWarnings(warnings, queue.WarnPower, queue.WarnRunTime)...)
 	}
 	p := &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks)}
 	goal := h.setup.config.Goal()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/trace/joblog"
 	"github.com/epplan/epplan/live"
@@ -30,13 +31,13 @@ func v100(t *testing.T) join.Hardware {
 
 func TestADrawnResponseIsExactAtDefaultClocksAndNeverBetterForFreeAtLowerOnes(t *testing.T) {
 	h := v100(t)
-	prior, err := newResponsePrior(h.Table.Base())
+	prior, err := pooled.NewSpread(h.Table.Base())
 	if err != nil {
 		t.Fatal(err)
 	}
 	const power = 250
 	for seed := range uint64(200) {
-		m, err := prior.model(power, (&responseDraw{seed: seed}).weights("ada\x00train", "V100"))
+		m, err := prior.Model(power, (&responseDraw{seed: seed}).weights("ada\x00train", "V100"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +69,7 @@ func TestDrawsDifferByWorkloadAndBySeedAndAreRepeatable(t *testing.T) {
 
 func TestTheSpreadOfDrawsIsThatOfThePrior(t *testing.T) {
 	h := v100(t)
-	prior, err := newResponsePrior(h.Table.Base())
+	prior, err := pooled.NewSpread(h.Table.Base())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,11 +79,11 @@ func TestTheSpreadOfDrawsIsThatOfThePrior(t *testing.T) {
 		w := (&responseDraw{seed: seed}).weights("k", "V100")
 		v := 0.0
 		for j := range 2 { // time.log_fc is the second coefficient
-			v += prior.factor.At(1, j) * w[j]
+			v += prior.At(1, j) * w[j]
 		}
 		sum, squares = sum+v, squares+v*v
 	}
-	want := math.Hypot(prior.factor.At(1, 0), prior.factor.At(1, 1))
+	want := math.Hypot(prior.At(1, 0), prior.At(1, 1))
 	if got := math.Sqrt(squares/draws - sum*sum/draws/draws); math.Abs(got/want-1) > 0.05 {
 		t.Errorf("standard deviation %v, want %v", got, want)
 	}
@@ -96,8 +97,9 @@ func planning(t *testing.T) *historyReplay {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cluster := c.Cluster()
 	return &historyReplay{
-		setup: &setup{config: c}, kinds: make(map[string]*jobKind),
+		setup: &setup{config: c}, kinds: make(map[string]*jobKind), unnamed: join.NewUnnamed(&cluster, "", nil),
 		limits: joblog.NewPowerLimits(nil),
 	}
 }
@@ -210,7 +212,7 @@ func TestEnergyOfAWorkloadIsThatOfItsJobs(t *testing.T) {
 func TestAReplayOfAHistoryHasARowOfConstantClocks(t *testing.T) {
 	args := []string{
 		"replay", "testdata/history.csv", "--format", "jobs", "--cluster", "../../testdata/demo/cluster.toml",
-		"--draws", "3",
+		"--draws", "3", "--runtime-gpu-model", "*",
 	}
 	code, stdout, stderr := inProcess(t, append(args, "--json", "--policy", "constant,late-binding")...)
 	if code != exitDone {

@@ -19,7 +19,7 @@ import (
 func (h *historyReplay) add(batch *queue.Batch, cluster *planner.Cluster, at int) {
 	p := &h.past[at]
 	span := p.RunTime().Or(0)
-	gpus, model := int(p.GPUs.Or(0)), h.modelName(p.GPUModel)
+	gpus, model := int(p.GPUs.Or(0)), h.modelOn(p)
 	widest := widestNode(cluster, model)
 	nodes := nodesOf(p, gpus, widest)
 	each := (gpus + nodes - 1) / nodes // GPUs on a node
@@ -44,7 +44,7 @@ func (h *historyReplay) add(batch *queue.Batch, cluster *planner.Cluster, at int
 		h.begin = p.Submitted
 	}
 	job := queue.NewJob(p.JobID)
-	job.User, job.Name = p.User, string(p.Name)
+	job.User, job.Name, job.Pos.File = p.User, string(p.Name), h.name
 	job.Arrival, job.Runtime = p.Submitted.Sub(h.begin).Seconds(), span
 	limit := p.Limit.Seconds()
 	if !math.IsInf(limit, 1) {
@@ -67,8 +67,11 @@ func (h *historyReplay) add(batch *queue.Batch, cluster *planner.Cluster, at int
 			part.ID = fmt.Sprintf("%s/%d", p.JobID, n+1)
 		}
 		part.ID = fmt.Sprintf("%s@%d", part.ID, at) // ids come again
-		part.RuntimeModel = queue.AnyModel          // a log that doesn't name the GPU model says it of any
+		part.RuntimeModel = queue.AnyModel          // of the GPU model that it names, or that h.unnamed says
 		part.GPUs = []queue.GPUCount{{Model: model, Count: min(each, gpus-n*each)}}
+		if model == "" && !h.takeUnnamed(&part, p.JobID) {
+			return
+		}
 		batch.Jobs = append(batch.Jobs, part)
 		h.jobs = append(h.jobs, historyJob{past: at, limit: limit, span: span})
 	}
@@ -88,6 +91,20 @@ func nodesOf(p *record.HistoryJob, gpus, widest int) int {
 		return (gpus + each - 1) / each // some nodes have none
 	}
 	return nodes
+}
+
+// takeUnnamed reports whether a job can be planned that names no GPU model.
+func (h *historyReplay) takeUnnamed(job *queue.Job, id string) bool {
+	ok, warning := h.unnamed.Take(job, id)
+	if warning != nil {
+		h.warnings = append(h.warnings, warning)
+	}
+	return ok
+}
+
+// modelOn is the GPU model on which a job ran, "" for any: by the log, or by its partition.
+func (h *historyReplay) modelOn(p *record.HistoryJob) string {
+	return cmp.Or(h.modelName(p.GPUModel), h.unnamed.Model(p.Partition))
 }
 
 // modelName is the name of a profile for a job's GPU model, "" for any. One that has no

@@ -14,6 +14,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/trace/joblog"
+	"github.com/epplan/epplan/queue"
 )
 
 // historyReport is what a replay of a history prints as JSON. The baseline, at
@@ -30,6 +31,8 @@ type historyReport struct {
 	LoggedWaitS float64           `json:"logged_mean_wait_s"`
 	Log         *joblog.Tally     `json:"log"` // how it was read
 	Policies    []historyPolicy   `json:"policies"`
+
+	Warnings []queue.WarningSummary `json:"warnings"`
 }
 
 type historyPolicy struct {
@@ -100,6 +103,7 @@ func (h *historyReplay) report(runs []historyRun) *historyReport {
 	r := &historyReport{
 		File: h.name, Tasks: len(h.jobs), Left: h.excluded, Draws: h.draws, Learning: h.learning,
 		MeasuredOf: h.meteredJobs, Log: h.tally,
+		Warnings: queue.SummariseWarnings(h.warnings, h.terminal.everyWarning),
 	}
 	if h.meteredJobs > 0 {
 		r.Measured = &h.measuredJ

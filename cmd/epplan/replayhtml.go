@@ -11,6 +11,7 @@ import (
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
 	"github.com/epplan/epplan/planner/policy"
+	"github.com/epplan/epplan/queue"
 )
 
 func writeInflationPage(t *terminal, w io.Writer, in *inflation, runs [][]inflationRun) error {
@@ -159,6 +160,9 @@ func (h *historyReplay) writePage(w io.Writer, c *cli.Context, r *historyReport)
 				fmt.Sprintf("Medians of %d draws of how workloads respond to clocks; between the bounds "+
 					"are 90 %% of them. Saved is against the first row.", r.Draws), -1),
 		},
+	}
+	if lines := queue.WarningLines(h.warnings, h.terminal.everyWarning); len(lines) > 0 {
+		out.Parts = append(out.Parts, &page.Notice{Kind: page.Warn, Text: "The replay warns:", Items: lines})
 	}
 	savings := make([]report.Estimate, 0, len(r.Policies))
 	for i := range r.Policies[1:] {

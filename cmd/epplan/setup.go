@@ -40,7 +40,8 @@ func planningFlags() []cli.Flag {
 }
 
 func problemFlags() []cli.Flag {
-	return []cli.Flag{
+	return append(runtimeFlags("GPU `MODEL` that run times and powers of a batch are of which doesn't say; *: "+
+		"the same on all", ""),
 		&cli.StringFlag{
 			Name: "format", Usage: "`FORMAT` of the batch: auto, csv, json or edl", Value: "auto",
 		},
@@ -50,11 +51,6 @@ func problemFlags() []cli.Flag {
 		&cli.StringFlag{Name: "cluster", Usage: "TOML `FILE` with the cluster, or paper: the EDL paper's"},
 		mapFlag(),
 		modelsFlag("TOML `FILE` with fitted workload models; repeat it for more", ""),
-		&cli.StringFlag{
-			Name: runtimeModelFlag,
-			Usage: "GPU `MODEL` that run times and powers of a batch are of which doesn't say; *: " +
-				"the same on all",
-		},
 		profilesFlag(),
 		contentionFlag("the cluster's, or time is shared without loss"),
 		&cli.StringFlag{
@@ -75,6 +71,26 @@ func problemFlags() []cli.Flag {
 			Usage: "`FACTOR` over first come, first served within which jobs without deadline end (max_turnaround)",
 		},
 		seedFlag(),
+	)
+}
+
+// runtimeFlags are about run times on GPU models, and about what is warned of.
+func runtimeFlags(model, of string) []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: runtimeModelFlag, Usage: of + model},
+		&cli.StringFlag{
+			Name: speedFlag, Usage: of + "`SPEEDS` of GPU models beside each other, such as A100=1,H100=2.1: " +
+				"where a run time isn't known on one, it follows from another's",
+		},
+		&cli.StringFlag{
+			Name: warningsFlag, Usage: of + "`WHICH` warnings to print: kinds (one line each) or all", Value: "kinds",
+			Action: func(_ *cli.Context, which string) error {
+				if which != "kinds" && which != allWarnings {
+					return usagef("--%s %q, want kinds or %s", warningsFlag, which, allWarnings)
+				}
+				return nil
+			},
+		},
 	}
 }
 
@@ -87,6 +103,15 @@ const capsFlag = "caps"
 // runtimeModelFlag says on which GPU model run times were measured.
 const runtimeModelFlag = "runtime-gpu-model"
 
+// speedFlag says how fast GPU models are beside each other.
+const speedFlag = "speed"
+
+// warningsFlag says which warnings are printed; allWarnings is one of its values.
+const (
+	warningsFlag = "warnings"
+	allWarnings  = "all"
+)
+
 type setup struct {
 	config         *config.Config
 	models         *config.Models   // nil: none
@@ -94,6 +119,7 @@ type setup struct {
 	scaling        dvfsmodel.Range
 	problem        *planner.Problem
 	batch          *queue.Batch
+	warnings       []error           // about the batch and what is planned with it
 	slurmQueue     *slurmqueue.Batch // Slurm's queue, if that is planned
 	nodePartitions [][]string        // partitions of node classes, where these are Slurm's; nil: they aren't
 	paper          bool              // --cluster paper
@@ -139,7 +165,6 @@ func newSetup(t *terminal, c *cli.Context, name string) (*setup, error) {
 		k := s.config.Cluster().Classes[0]
 		t.notef("%s: as many nodes as it takes, each with %d %s", missing, k.GPUs, k.Model)
 	}
-	t.warn(s.batch.Warnings)
 	return s, nil
 }
 
@@ -203,6 +228,7 @@ func checkParams(p policy.Params) error {
 
 // configure reads configuration and cluster, and takes the policy's numbers.
 func (s *setup) configure(t *terminal, c *cli.Context) error {
+	t.everyWarning = c.String(warningsFlag) == allWarnings
 	profiles, err := readProfiles(t, c.String("profiles"))
 	if err != nil {
 		return err
@@ -257,7 +283,7 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 	if err := s.contention(t, c, &cluster); err != nil {
 		return err
 	}
-	if err := s.runOn(c.String(runtimeModelFlag)); err != nil {
+	if _, err := s.runOn(c); err != nil {
 		return err
 	}
 	known := newCatalog(s.config.SiteProfiles(), s.models, &s.scaling)
@@ -268,15 +294,14 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 		known.UseCaps()
 	}
 	tasks, warnings, err := join.Tasks(s.batch, &cluster, known, margins)
-	if _, ok := errors.AsType[*join.RuntimeModelError](err); ok {
-		return withHint(err, "--"+runtimeModelFlag+" MODEL says it for the whole batch, runtime_gpu_model "+
-			"in [cluster] for every batch of a site")
+	estimates := config.EstimateWarnings(&cluster, s.config.Profiles())
+	s.warnings = slices.Concat(s.batch.Warnings, warnings, estimates)
+	if c.Bool("from-slurm") { // nobody states power there, and a prediction or a limit is of wherever a job runs
+		s.warnings = queue.WithoutWarnings(s.warnings, queue.WarnPower, queue.WarnRunTime)
 	}
+	t.warn(s.warnings)
 	if err != nil {
-		return err
-	}
-	if !c.Bool("from-slurm") { // nobody states power there
-		t.warn(warnings)
+		return withRunTimeHint(err)
 	}
 	noteUnused(t, c, tasks)
 	s.problem = &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks)}
@@ -310,20 +335,40 @@ func noteUnused(t *terminal, c *cli.Context, tasks []planner.Task) {
 	}
 }
 
-// runOn says of which GPU model run times are where the batch doesn't: that of the
-// flag, else the configuration's.
-func (s *setup) runOn(flag string) error {
-	model := s.config.RuntimeModel()
-	if flag != "" {
-		if _, err := s.config.Profiles().Lookup(flag); err != nil && flag != queue.AnyModel {
-			return usagef("--%s: %v", runtimeModelFlag, err)
+// withRunTimeHint adds to an error about run times of GPU models what a batch, or a flag, can say.
+func withRunTimeHint(err error) error {
+	var wrong interface{ Ways() string }
+	if errors.As(err, &wrong) {
+		return withHint(err, wrong.Ways())
+	}
+	return err
+}
+
+// runOn says of which GPU model run times are where the batch doesn't, and how fast GPU models are: by the
+// flags, else by the configuration.
+func (s *setup) runOn(c *cli.Context) (model string, err error) {
+	if s.batch.Speeds = s.config.Speeds(); c.IsSet(speedFlag) {
+		if s.batch.Speeds, err = queue.ParseSpeeds(c.String(speedFlag)); err != nil {
+			return "", usagef("--%s: %v", speedFlag, err)
 		}
-		model = flag
+	}
+	for i := range s.batch.Speeds {
+		profile, err := s.config.Profiles().Lookup(s.batch.Speeds[i].Model)
+		if err != nil {
+			return "", usagef("--%s: %v", speedFlag, err)
+		}
+		s.batch.Speeds[i].Model = profile.Name
+	}
+	if model = s.config.RuntimeModel(); c.String(runtimeModelFlag) != "" {
+		model = c.String(runtimeModelFlag)
+		if _, err := s.config.Profiles().Lookup(model); err != nil && model != queue.AnyModel {
+			return "", usagef("--%s: %v", runtimeModelFlag, err)
+		}
 	}
 	if model != "" {
 		s.batch.RunOn(model)
 	}
-	return nil
+	return model, nil
 }
 
 // contention has the cluster count what sharing a GPU costs by the curve of
@@ -424,9 +469,11 @@ func policyTaking(flag string) string {
 // references are what plans of the batch are held against: nothing on the paper's
 // cluster, whose savings are against default clocks without any idle energy (EDL
 // §5.3), whatever the schedule.
-func (s *setup) references(ctx context.Context) (r policy.References, err error) {
+func (s *setup) references(ctx context.Context, of *planner.Policy) (r policy.References, err error) {
 	if !s.paper {
-		r, err = policy.NewReferences(ctx, s.problem, s.params)
+		params := s.params
+		params.AlwaysOn = planner.NeverSleeps(of.Park, &s.problem.Cluster)
+		r, err = policy.NewReferences(ctx, s.problem, params)
 	}
 	return r, err
 }
@@ -435,8 +482,8 @@ func (s *setup) references(ctx context.Context) (r policy.References, err error)
 func (s *setup) resultOf(plan *planner.Plan, against policy.References) *planreport.Result {
 	r := &planreport.Result{
 		Problem: s.problem, Plan: plan, Reference: against.FCFS, Easy: against.Easy,
-		Constant: against.Constant,
-		Bound:    bound.Of(s.problem, plan), QueueAt: s.queueAt,
+		Constant: against.Constant, AlwaysOn: against.AlwaysOn,
+		Bound: bound.Of(s.problem, plan), QueueAt: s.queueAt,
 	}
 	if r.Baseline = planner.DefaultEnergy(s.problem, plan); against.FCFS != nil {
 		r.Baseline = against.FCFS.Ledger.Total()

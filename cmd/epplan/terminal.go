@@ -37,6 +37,7 @@ type terminal struct {
 	now          func() time.Time
 	color        bool
 	keepsPartial atomic.Bool // an interrupted command ends by itself, with what it has
+	everyWarning bool        // warnings are printed one by one, not by kind
 	args         []string    // as they were given, the program first
 
 	outputs []outputFile  // files that the command is to write
@@ -161,13 +162,10 @@ func (t *terminal) warningf(format string, args ...any) {
 	t.message("warning", fmt.Sprintf(format, args...))
 }
 
+// warn prints warnings: one line for each kind, or all of them where the command's flag says so.
 func (t *terminal) warn(warnings []error) {
-	const most = 5
-	for _, w := range warnings[:min(most, len(warnings))] {
-		t.message("warning", w.Error())
-	}
-	if more := len(warnings) - most; more > 0 {
-		t.warningf("… and %d more", more)
+	for _, line := range queue.WarningLines(warnings, t.everyWarning) {
+		t.message("warning", line)
 	}
 }
 

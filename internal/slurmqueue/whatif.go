@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
@@ -48,6 +51,8 @@ type PlanOptions struct {
 	Policy          string // a policy string; empty: the one that takes the least energy
 	IgnoreDeadlines bool   // deadlines don't count
 	MaxTasks        int    // tasks: those that wait longest; 0: all
+	// SearchTime is after how long the search for a better plan stops with the best so far; 0: when it is done.
+	SearchTime time.Duration
 }
 
 // WhatIf is a plan of what waits.
@@ -57,6 +62,7 @@ type WhatIf struct {
 	Jobs     []queue.Job // by task
 	Unasked  int         // tasks that weren't asked for, by PlanOptions.Most
 	Warnings []error     // about nodes and models that are left out, and about estimates
+	NoFixed  bool        // constant clocks weren't looked for to the end, and are left out
 }
 
 // PlanQueue plans what waits in a queue as `epplan plan --from-slurm` does: on the
@@ -75,6 +81,12 @@ func PlanQueue(
 	if text == "" {
 		text = policy.DefaultName(planner.Offline)
 	}
+	search := ctx
+	if question.SearchTime > 0 {
+		var end context.CancelFunc
+		search, end = context.WithTimeoutCause(ctx, question.SearchTime, planner.ErrCut)
+		defer end()
+	}
 	params := policy.DefaultParams()
 	chosen, err := policy.Parse(text, params)
 	if err != nil {
@@ -89,18 +101,22 @@ func PlanQueue(
 		return nil, err
 	}
 	options := planner.Options{Seed: planner.DefaultSeed}
-	plan, err := policy.SolveChecked(ctx, problem, chosen, &options)
-	if err != nil {
+	var against policy.References
+	var beside errgroup.Group
+	beside.Go(func() (err error) {
+		params.AlwaysOn = planner.NeverSleeps(chosen.Park, &problem.Cluster)
+		against, err = policy.NewReferences(search, problem, params)
+		return err
+	})
+	plan, err := policy.SolveChecked(search, problem, chosen, &options)
+	if err = errors.Join(err, beside.Wait()); err != nil {
 		return nil, err
 	}
-	against, err := policy.NewReferences(ctx, problem, params)
-	if err != nil {
-		return nil, err
-	}
+	w.NoFixed = against.Cut
 	w.Result = &planreport.Result{
 		Problem: problem, Plan: plan, Baseline: against.FCFS.Ledger.Total(),
 		Bound:     bound.Of(problem, plan),
-		Reference: against.FCFS, Easy: against.Easy, Constant: against.Constant,
+		Reference: against.FCFS, Easy: against.Easy, Constant: against.Constant, AlwaysOn: against.AlwaysOn,
 	}
 	if chosen.Improve != nil {
 		w.Result.Seed = &options.Seed
@@ -138,11 +154,12 @@ func (w *WhatIf) problem(q *epdapi.Queue, terms *PlanTerms, question PlanOptions
 	}
 	margins := join.Margins{Limit: terms.Safety.LimitMargin, Deadline: terms.Safety.DeadlineMargin}
 	w.Jobs = jobs
-	// Nobody states power there.
-	tasks, _, err := join.Tasks(&queue.Batch{Name: "Slurm's queue", Jobs: jobs}, &cluster, catalog, margins)
+	tasks, warnings, err := join.Tasks(&queue.Batch{Name: "Slurm's queue", Jobs: jobs}, &cluster, catalog, margins)
 	if err != nil {
 		return nil, err
 	}
+	// Nobody states power there, and a prediction or a limit is of wherever a job runs.
+	w.Warnings = append(w.Warnings, queue.WithoutWarnings(warnings, queue.WarnPower, queue.WarnRunTime)...)
 	terms.restrictClocks(tasks, jobs, w.Batch.RecordOf)
 	leaveRoom(tasks)
 	p := &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks)}
@@ -264,6 +281,9 @@ func (t *PlanTerms) restrictClocks(tasks []planner.Task, jobs []queue.Job, recor
 					Partition: records[i].Partition, Slowdown: records[i].Slowdown,
 				},
 				t.arm(records[i].ID, o.Model) == live.ArmConstant,
+			}
+			if _, fixed := o.Response.(*dvfsmodel.Fixed); fixed {
+				continue // at default clocks, such as a job that ends at its limit
 			}
 			if known[ask] == nil {
 				known[ask] = o.Response

@@ -60,6 +60,22 @@ func TestAPlanOfTheQueueIsOfWhatWaits(t *testing.T) {
 	}
 }
 
+func TestAPlanWhoseTimeIsUpIsTheBestSoFar(t *testing.T) {
+	w, err := slurmqueue.PlanQueue(t.Context(), crowd(180), usual(), slurmqueue.PlanOptions{SearchTime: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := check.Plan(w.Result.Problem, w.Result.Plan); err != nil {
+		t.Error(err)
+	}
+	if r := w.Result; !r.Plan.Cut || r.Reference == nil {
+		t.Errorf("cut %v, %v", r.Plan.Cut, r.Plan.Status)
+	}
+	if !w.NoFixed || w.Result.Constant != nil {
+		t.Error("constant clocks are there, though there was no time to look for them")
+	}
+}
+
 // What runs holds its GPUs until its limit, or until it is expected to end.
 func TestAPlanOfTheQueueLeavesAloneWhatRuns(t *testing.T) {
 	for _, text := range []string{"", "edl", "baseline", "value", "marginal"} {

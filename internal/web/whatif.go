@@ -18,12 +18,14 @@ import (
 	"github.com/epplan/epplan/internal/web/login"
 	"github.com/epplan/epplan/planner"
 	policies "github.com/epplan/epplan/planner/policy"
+	"github.com/epplan/epplan/queue"
 )
 
 // Bounds of a plan that a page asks for: they are made one at a time, for as long
 // as somebody waits for the page.
 const (
-	planTimeLimit   = 6 * time.Second
+	planTimeLimit   = 7 * time.Second
+	planSearchTime  = 4 * time.Second // after which the best plan so far is shown
 	maxPlanJobs     = 1000
 	defaultPlanJobs = 200
 	maxPolicy       = 200 // bytes of a policy string
@@ -87,7 +89,9 @@ func (f *whatIfForm) question() slurmqueue.PlanOptions {
 		}
 		text += ",clocks=" + f.Clocks
 	}
-	return slurmqueue.PlanOptions{Policy: text, IgnoreDeadlines: f.Relaxed, MaxTasks: f.Most}
+	return slurmqueue.PlanOptions{
+		Policy: text, IgnoreDeadlines: f.Relaxed, MaxTasks: f.Most, SearchTime: planSearchTime,
+	}
 }
 
 // waitForPlanTurn waits until the plan that a request asks for may be made, before the
@@ -231,6 +235,13 @@ func assumptions(w *slurmqueue.WhatIf) *page.Notice {
 			n.Items = append(n.Items, text)
 		}
 	}
+	if w.Result.Plan.Cut {
+		n.Items = append(n.Items, fmt.Sprintf("The search for a better plan stopped after %v: this is the "+
+			"best so far. At a terminal, epplan plan --from-slurm searches to the end.", planSearchTime))
+	}
+	if w.NoFixed {
+		n.Items = append(n.Items, "Constant clocks weren't looked for to the end, and are left out.")
+	}
 	add(w.Unasked, report.Plural(w.Unasked, "job")+" more waited for a shorter time and weren't asked for.")
 	add(b.Running.Jobs, report.Plural(b.Running.Jobs, "job")+" that run hold "+
 		report.Plural(b.Running.GPUs, "GPU")+" until they are expected to end.")
@@ -242,9 +253,7 @@ func assumptions(w *slurmqueue.WhatIf) *page.Notice {
 	add(b.Left.Several, report.Plural(b.Left.Several, "job")+" with unequal parts on several nodes left out.")
 	add(b.Left.Endless, report.Plural(b.Left.Endless, "job")+" without model and time limit left out.")
 	add(b.Left.Many, report.Plural(b.Left.Many, "job")+" beyond what epd lists left out.")
-	for _, warning := range w.Warnings {
-		n.Items = append(n.Items, warning.Error())
-	}
+	n.Items = append(n.Items, queue.WarningLines(w.Warnings, false)...)
 	return n
 }
 

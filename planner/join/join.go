@@ -24,6 +24,8 @@ type Hardware struct {
 	Range   *dvfsmodel.Range // used when there is no table
 	Default dvfsmodel.Point  // the setting at default clocks
 	Typical dvfsmodel.Watt   // assumed for a job that doesn't say its power
+	// MaxPower is the board's highest power limit, beyond which no stated power is believed; 0: unknown.
+	MaxPower dvfsmodel.Watt
 	// Caps are the power caps that plans may set; the zero value has none.
 	Caps dvfsmodel.CapRange
 	// Unseen is how jobs without a model respond; nil: they run at default clocks.
@@ -52,8 +54,9 @@ type Margins struct {
 }
 
 // Tasks makes tasks of jobs: each job with the GPU models of the cluster that it
-// may run on, and its response there. Warnings are about assumptions made. A
-// job that names an unknown workload is an error, with its position.
+// may run on, and its response there. Warnings are about assumptions made, each a [queue.Warning]. A
+// job that names an unknown workload is an error, with its position. So are jobs whose run times are
+// known on other GPU models only: [ElsewhereError].
 func Tasks(
 	batch *queue.Batch, cluster *planner.Cluster, catalog Catalog, margins Margins,
 ) (tasks []planner.Task, warnings []error, err error) {
@@ -66,6 +69,10 @@ func Tasks(
 	j := joiner{
 		catalog: catalog, margins: margins, cluster: cluster, widest: make(map[string]int),
 		names: make(map[string]string), priors: make(map[string]*prior),
+		limits: powerLimits{catalog, make(map[string]dvfsmodel.Watt)}, sameElsewhere: batch.SameElsewhere,
+	}
+	if err := j.setSpeeds(batch.Speeds); err != nil {
+		return nil, nil, err
 	}
 	for i := range cluster.Classes {
 		if err := j.addClass(&cluster.Classes[i]); err != nil {
@@ -79,6 +86,10 @@ func Tasks(
 			return nil, nil, err
 		}
 	}
+	if j.elsewhere.Jobs > 0 {
+		j.elsewhere.Of = len(batch.Jobs)
+		return nil, nil, &j.elsewhere
+	}
 	return tasks, j.warnings, nil
 }
 
@@ -91,6 +102,11 @@ type joiner struct {
 	names    map[string]string // of GPU models, by alias
 	priors   map[string]*prior // by GPU model
 	warnings []error
+
+	limits        powerLimits
+	speeds        map[string]float64 // of GPU models beside each other; nil: nobody stated any
+	sameElsewhere bool               // a run time that is known elsewhere only is as long here
+	elsewhere     ElsewhereError     // what it says of the jobs so far
 
 	// Of the current job, with GPU models by their own names.
 	measured   []queue.Measured
@@ -129,14 +145,9 @@ func (j *joiner) task(job *queue.Job) (planner.Task, error) {
 	}
 	if t.Profile != nil && t.IsGang() {
 		t.Profile = nil
-		j.warnings = append(j.warnings,
-			fmt.Errorf("%s: job %q runs on several nodes: GPUs for itself, its profile isn't used",
-				job.Pos, job.ID))
+		j.warn(job, queue.WarnProfile, 0, " runs on several nodes: GPUs for itself, its profile isn't used")
 	}
-	shortest := math.Inf(1)
-	for i := range t.Options {
-		shortest = min(shortest, t.Options[i].Response.MinTime())
-	}
+	shortest := shortestRun(&t, j.cluster)
 	// A margin must not make a possible job impossible.
 	if t.Arrival+shortest > t.Due {
 		t.Due = t.Deadline
@@ -144,7 +155,56 @@ func (j *joiner) task(job *queue.Job) (planner.Task, error) {
 	if shortest > t.Limit {
 		t.Limit, t.LimitMargin = job.Limit, 0
 	}
+	if shortest*(1-roundingSlack) > t.Limit && !math.IsInf(shortest, 1) {
+		j.endAtLimit(&t, job, shortest)
+	}
 	return t, nil
+}
+
+// roundingSlack is the relative rounding of times: a limit of exactly the shortest run time is kept.
+const roundingSlack = 1e-12
+
+// shortestRun returns how long the task runs at its fastest, in seconds, on nodes that are large enough;
+// where none is, on any.
+func shortestRun(t *planner.Task, c *planner.Cluster) float64 {
+	fitting, anywhere := math.Inf(1), math.Inf(1)
+	for i := range t.Options {
+		shortest := t.Options[i].Response.MinTime()
+		anywhere = min(anywhere, shortest)
+		if slices.ContainsFunc(c.Classes, func(k planner.NodeClass) bool {
+			return k.Model == t.Options[i].Model && k.HasRoom(t, i)
+		}) {
+			fitting = min(fitting, shortest)
+		}
+	}
+	if math.IsInf(fitting, 1) {
+		return anywhere
+	}
+	return fitting
+}
+
+// endAtLimit has a task that can't be done within its limit run for as long as that, at default clocks: the
+// workload manager starts it all the same, and ends it then. How much it had to do nobody knows: slower
+// clocks would only have it do less.
+func (j *joiner) endAtLimit(t *planner.Task, job *queue.Job, shortest float64) {
+	for i := range t.Options {
+		o := &t.Options[i]
+		at := o.Response.Default()
+		at.Time, at.Energy = job.Limit, at.Power.Over(job.Limit)
+		o.Response, o.Uncertainties = &dvfsmodel.Fixed{At: at}, nil
+	}
+	j.warn(job, queue.WarnKilled, shortest/job.Limit,
+		" needs %.6g s at the fastest clocks, its limit is %.6g s: planned for its limit, at which it will be "+
+			"killed",
+		shortest, job.Limit)
+}
+
+// warn adds a warning about a job.
+func (j *joiner) warn(job *queue.Job, kind queue.WarningKind, weight float64, format string, args ...any) {
+	j.warnings = append(j.warnings, &queue.Warning{
+		Kind: kind, Job: job.ID, Weight: weight,
+		Err: fmt.Errorf("%s: job %q"+format, append([]any{job.Pos, job.ID}, args...)...),
+	})
 }
 
 // options joins the job with each GPU model of the cluster on which it is known how
@@ -176,9 +236,8 @@ func (j *joiner) checkWorkload(job *queue.Job) error {
 		return nil
 	}
 	if job.HasRunTime() && slices.ContainsFunc(j.hardware, func(h Hardware) bool { return h.Unseen != nil }) {
-		j.warnings = append(j.warnings,
-			fmt.Errorf("%s: job %q: workload %q has no model: planned as others respond",
-				job.Pos, job.ID, queue.Printable(job.Workload)))
+		j.warn(job, queue.WarnWorkload, 0, ": workload %q has no model: planned as others respond",
+			queue.Printable(job.Workload))
 		return nil
 	}
 	return fmt.Errorf("%s: job %q: %w", job.Pos, job.ID, err)

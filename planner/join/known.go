@@ -33,6 +33,12 @@ func (e *RuntimeModelError) Error() string {
 		strings.Join(columns, " and "))
 }
 
+// Ways says what a batch, or whoever plans it, can state.
+func (e *RuntimeModelError) Ways() string {
+	return "--runtime-gpu-model MODEL says it for the whole batch, runtime_gpu_model in [cluster] for every " +
+		"batch of a site"
+}
+
 // knownRun is what is known of how a job runs on a GPU model at default clocks.
 type knownRun struct {
 	hardware *Hardware
@@ -50,8 +56,7 @@ func (k *knownRun) energy() dvfsmodel.Joule {
 }
 
 // knownRuns is what is known of a job on each GPU model that it may run on, by name.
-// Of those of which nobody knows how long it takes there, none is left, unless
-// all are such: the job takes as long there as it does elsewhere, then.
+// Those of which nobody knows how long it takes there are left out.
 func (j *joiner) knownRuns(job *queue.Job) ([]knownRun, error) {
 	if err := j.resolve(job); err != nil {
 		return nil, err
@@ -79,6 +84,7 @@ func (j *joiner) knownRuns(job *queue.Job) ([]knownRun, error) {
 	if err := j.attribute(job, all); err != nil {
 		return nil, err
 	}
+	j.warnOfPowers(job, all)
 	if err := j.fillStated(job, all); err != nil {
 		return nil, err
 	}
@@ -161,6 +167,9 @@ func (j *joiner) statedOn(job *queue.Job, model string) (time float64, power dvf
 	}
 	if j.measuredOn == model || j.measuredOn == queue.AnyModel {
 		time, power = cmp.Or(time, job.Runtime), cmp.Or(power, dvfsmodel.Watt(job.Power))
+	}
+	if power > j.limits.of(model) {
+		power = 0
 	}
 	return time, power
 }
@@ -283,40 +292,14 @@ func (j *joiner) warnIfContradicted(job *queue.Job, k *knownRun) {
 		much = max(minPowerFactor, math.Exp(dvfsmodel.UpperSigmas*d.Level.Power))
 	}
 	if f := float64(k.power / modelled); f > much || f < 1/much {
-		j.warnings = append(j.warnings,
-			fmt.Errorf("%s: job %q states %.4g W, the model of %q has %.4g W on %s: %.4g W taken",
-				job.Pos, job.ID, float64(k.power), job.Workload, float64(modelled), k.hardware.Name,
-				float64(k.power)))
+		j.warn(job, queue.WarnContradiction, math.Abs(math.Log(f)),
+			" states %.4g W, the model of %q has %.4g W on %s: %.4g W taken",
+			float64(k.power), job.Workload, float64(modelled), k.hardware.Name, float64(k.power))
 	}
-}
-
-// withRunTime leaves the GPU models on which it is known how long the job takes.
-func (j *joiner) withRunTime(job *queue.Job, all []knownRun) []knownRun {
-	if known := slices.DeleteFunc(slices.Clone(all),
-		func(k knownRun) bool { return k.time == 0 }); len(known) > 0 {
-		return known
-	}
-	longest, of := job.Runtime, j.measuredOn
-	for i := range j.measured {
-		if m := &j.measured[i]; m.Runtime > longest {
-			longest, of = m.Runtime, m.Model
-		}
-	}
-	if longest == 0 {
-		return nil // of a workload that has no model here
-	}
-	for i := range all {
-		all[i].time = longest
-		all[i].power = cmp.Or(all[i].power, dvfsmodel.Watt(job.Power))
-		j.warnings = append(j.warnings,
-			fmt.Errorf("%s: job %q says how long it runs on %s: as long assumed on %s",
-				job.Pos, job.ID, of, all[i].hardware.Name))
-	}
-	return all
 }
 
 // assumePowers assumes a power where none is known: on each GPU model one by which the job
-// takes as much energy as where it takes most, so that no assumption moves it.
+// takes as much energy as where it takes most, so that no assumption moves it, and at most its board's limit.
 func (j *joiner) assumePowers(job *queue.Job, all []knownRun) {
 	var known, typical dvfsmodel.Joule
 	for i := range all {
@@ -338,9 +321,10 @@ func (j *joiner) assumePowers(job *queue.Job, all []knownRun) {
 			continue
 		}
 		k.assumed = true
-		k.power = dvfsmodel.Watt(float64(cmp.Or(known, typical)) / (k.time * float64(k.gpus)))
-		j.warnings = append(j.warnings, fmt.Errorf("%s: job %q states no power: %.4g W assumed on %s",
-			job.Pos, job.ID, float64(k.power), k.hardware.Name))
+		k.power = min(dvfsmodel.Watt(float64(cmp.Or(known, typical))/(k.time*float64(k.gpus))),
+			j.limits.of(k.hardware.Name))
+		j.warn(job, queue.WarnPower, float64(k.power), " states no power: %.4g W assumed on %s",
+			float64(k.power), k.hardware.Name)
 	}
 }
 

@@ -170,11 +170,6 @@ func TestARunTimeIsOfTheGPUModelThatTheBatchNames(t *testing.T) { //nolint:funle
 			map[string][2]float64{"slow": {80, 90}},
 			"",
 		},
-		"only elsewhere, as long": {
-			"id,runtime_s,power_w,runtime_gpu_model,gpus\na,80,90,fast,slow:1\n",
-			map[string][2]float64{"slow": {80, 90}},
-			"as long assumed on slow",
-		},
 		"a power that is stated": {
 			"id,workload,runtime_s,power_w,runtime_gpu_model\na,fft,80,110,slow\n",
 			map[string][2]float64{"slow": {80, 110}, "fast": {20, 220}},

@@ -96,6 +96,8 @@ func constantClockSearchOf(i planner.Improver) *constantClockSearch {
 		return i
 	case improve.AtClocks:
 		return constantClockSearchOf(i.Then)
+	case improve.AlwaysOn:
+		return constantClockSearchOf(i.Then)
 	}
 	return nil
 }
@@ -114,7 +116,11 @@ func (c *constantClockSearch) Improve(
 		}
 	}
 	best := s.best
-	improved, err := improve.AtClocks{Clocks: best.plan.Clocks, Then: c.then}.Improve(ctx, p, best.plan, rng)
+	then := planner.Improver(improve.AtClocks{Clocks: best.plan.Clocks, Then: c.then})
+	if planner.NeverSleeps(c.placed[0].Park, &p.Cluster) {
+		then = improve.AlwaysOn{Then: then}
+	}
+	improved, err := then.Improve(ctx, p, best.plan, rng)
 	if err != nil {
 		return nil, err
 	}

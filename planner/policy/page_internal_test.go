@@ -51,7 +51,7 @@ var stageDocs = map[string]map[string]string{
 	},
 	"park": {
 		"drs":        "a node goes off after rho slots, or seconds, without a job (EDL)",
-		"never":      "all nodes stay on",
+		"never":      "all nodes stay on; such plans are held against others whose nodes stay on, too",
 		"periodic":   "what has no job at the end of a period sleeps (CATS algorithm 3)",
 		"break-even": "a node sleeps after as long as pays, by the gaps that were seen",
 	},
@@ -116,7 +116,7 @@ job is that of policy value, and whose nodes stay on. A placement is a policy to
 	}
 	b.WriteString("\n## Stages\n\n`KEY=VALUE` exchanges a stage of a policy. What would change nothing is " +
 		"refused, with a word on what takes it: `edl-align` starts from the\n" +
-		"plans of several policies, so that of its stages only `clocks` can be exchanged, by `default`; " +
+		"plans of several policies, so that of its stages only `clocks` can be exchanged, by `default`, and `park`, by `never`; " +
 		"clocks of shared GPUs are for policies that share them.\n\n| key | value | what it does |\n|---|---|---|\n")
 	for _, key := range slices.Sorted(maps.Keys(stages)) {
 		for _, value := range sortedKeys(stages[key]) {

@@ -145,6 +145,9 @@ func buildWithOptions(
 		}
 	}
 	p := build(q)
+	if _, given := optionsOf(text); p.Improve != nil && given["park"] == neverPark {
+		p.Improve = alwaysOn(p.Improve)
+	}
 	for _, swap := range swaps {
 		swap(&p, q)
 	}
@@ -277,13 +280,16 @@ var stages = map[string]map[string]stageChange{
 		"latest":    func(p *planner.Policy, _ Params) { p.Place = place.ByRule(place.LatestRule) },
 	},
 	"park": {
-		"drs":   func(p *planner.Policy, q Params) { p.Park = park.DRS{Rho: q.Rho} },
-		"never": func(p *planner.Policy, _ Params) { p.Park = park.Never{} },
+		"drs":     func(p *planner.Policy, q Params) { p.Park = park.DRS{Rho: q.Rho} },
+		neverPark: func(p *planner.Policy, _ Params) { p.Park = park.Never{} },
 
 		"periodic":   func(p *planner.Policy, _ Params) { p.Park = park.Periodic{Tau: park.PaperTau} },
 		"break-even": func(p *planner.Policy, _ Params) { p.Park = park.AdaptiveTimeout{} },
 	},
 }
+
+// neverPark is the Park stage by which nodes never sleep.
+const neverPark = "never"
 
 // sharePrefix begins the names of Place stages that let tasks share GPUs by a
 // rule of consolidation, each with the name of its rule.
@@ -375,4 +381,20 @@ func sortedKeys(m map[string]stageChange) []string {
 	}
 	slices.Sort(keys)
 	return keys
+}
+
+// SplitList separates policy strings at commas that don't belong to the settings
+// of one, which are KEY=VALUE.
+func SplitList(texts []string) []string {
+	var names []string
+	for _, text := range texts {
+		for piece := range strings.SplitSeq(text, ",") {
+			if strings.Contains(piece, "=") && len(names) > 0 {
+				names[len(names)-1] += "," + piece
+				continue
+			}
+			names = append(names, strings.TrimSpace(piece))
+		}
+	}
+	return names
 }

@@ -25,6 +25,8 @@ type Params struct {
 	// Effort is a multiple of the usual search for a better plan, of a policy that
 	// searches; 0 means 1.
 	Effort float64
+	// AlwaysOn has the plans that others are held against keep their nodes on, see [NewReferences].
+	AlwaysOn bool
 }
 
 // DefaultParams are the paper's: no readjustment, two slots.
@@ -244,6 +246,19 @@ func edlAlign(q Params) planner.Policy {
 		Last: improve.Retune{Effort: q.Effort},
 	}
 	return edl
+}
+
+// alwaysOn is a search for a better plan where nodes never sleep, which also looks at the starts of the
+// search with nodes that are on.
+func alwaysOn(search planner.Improver) planner.Improver {
+	all := improve.AlwaysOn{Then: search}
+	if f, ok := search.(improve.Portfolio); ok {
+		all.Others = slices.Clone(f.Others)
+	}
+	for i := range all.Others {
+		all.Others[i].Park = park.Never{}
+	}
+	return all
 }
 
 // MaxQueued is the most tasks for which policies that choose from a queue are

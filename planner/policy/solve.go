@@ -40,6 +40,7 @@ type References struct {
 	Easy     *planner.Plan // EASY backfilling at default clocks, which is what sites run
 	Constant *planner.Plan // the best clocks that are the same for all tasks of a GPU model
 	Cut      bool          // the search for them was stopped before it was done: they are left out
+	AlwaysOn bool          // their nodes never sleep
 }
 
 // maxConstant is the most tasks for which the best constant clocks are looked for
@@ -48,7 +49,8 @@ const maxConstant = 10_000
 
 // NewReferences plans a problem by each of them. There is no EASY for more than
 // [MaxQueued] tasks, and there are no constant clocks for more than 10,000, or where
-// the search for them is cut.
+// the search for them is cut. A plan whose nodes never sleep is held against such as don't let theirs
+// sleep either ([Params.AlwaysOn]).
 func NewReferences(ctx context.Context, p *planner.Problem, params Params) (r References, err error) {
 	for _, one := range []struct {
 		plan **planner.Plan
@@ -60,7 +62,11 @@ func NewReferences(ctx context.Context, p *planner.Problem, params Params) (r Re
 		{&r.Constant, Constant, maxConstant},
 	} {
 		if len(p.Tasks) <= one.most {
-			if *one.plan, err = solveText(ctx, p, one.name, params); err != nil {
+			text := one.name
+			if r.AlwaysOn = params.AlwaysOn; r.AlwaysOn {
+				text += ",park=" + neverPark
+			}
+			if *one.plan, err = solveText(ctx, p, text, params); err != nil {
 				return r, err
 			}
 		}

@@ -16,7 +16,7 @@ type stageNames map[string]string
 var placedPolicy = registeredPolicy{stages: optimalStages("edf", "")}
 
 // searchPolicy is the policy whose stages can't be exchanged, for it starts from the
-// plans of several: only clocks can be left as they are.
+// plans of several: only clocks can be left as they are, and nodes on.
 const searchPolicy = "edl-align"
 
 // stageNumbers are the numbers that a stage asks for, theta aside: it counts where
@@ -78,11 +78,12 @@ func uselessOption(name, key, value string, given map[string]string) string {
 		return ""
 	case key == "effort":
 		return "effort does nothing for " + name + ", which searches for no better plan, want " + searchPolicy
-	case name == searchPolicy && key == "clocks" && (value == "default" || value == "optimum"):
+	case name == searchPolicy &&
+		(key == "clocks" && (value == "default" || value == "optimum") || key == "park" && value == neverPark):
 		return ""
 	case name == searchPolicy && (isStage || key == "stretch" || key == "theta" && !isOne(value)):
 		return name + " doesn't take " + key + ", for it starts from plans of several policies: want " +
-			"another policy, such as edl, or clocks=default or optimum"
+			"another policy, such as edl, or clocks=default or optimum, or park=never"
 	case name == Constant &&
 		(key == "stretch" || key == "clocks" && value != "default" || key == "theta" && !isOne(value)):
 		return name + " doesn't take " + key + ", for its clocks are the same for all jobs of a GPU model: " +

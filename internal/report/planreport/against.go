@@ -114,6 +114,9 @@ func (s *Summary) savingsText(scale report.Scale) string {
 		saved += " (" + s.SavingInterval.String() + " in 9 of 10 cases)"
 	}
 	parts := []string{saved + " of " + scale.With(float64(s.Baseline)) + " at default clocks"}
+	if s.AlwaysOn {
+		parts[0] += " with all nodes on"
+	}
 	for _, other := range []struct {
 		plan *Summary
 		what string

@@ -208,6 +208,10 @@ func savingsBasis(runs []Run) []string {
 			all = append(all, "Savings"+text+".")
 		}
 	}
+	if slices.ContainsFunc(runs, func(r Run) bool { return r.Summary.AlwaysOn }) {
+		all = append(all, "Policies with park=never are held against first come, first served with all nodes on, "+
+			"too.")
+	}
 	return all
 }
 

@@ -14,9 +14,10 @@ import (
 
 // ComparePage is a comparison with what a report tells beside it.
 type ComparePage struct {
-	Runs   []Run
-	Name   string // of the batch, or how many there are
-	Origin page.Facts
+	Runs     []Run
+	Name     string   // of the batch, or how many there are
+	Warnings []string // about the batches, as lines
+	Origin   page.Facts
 }
 
 // problemKeys are the parameters that make the problem another one: only plans
@@ -92,6 +93,9 @@ func WriteComparePage(w io.Writer, p *ComparePage) error {
 					"energy, makespan, wait and turnaround are multiples of its own. Past due are jobs "+
 					"that end after their due times or deadlines.", -1),
 		},
+	}
+	if len(p.Warnings) > 0 {
+		out.Parts = append(out.Parts, &page.Notice{Kind: page.Warn, Text: "The planner warns:", Items: p.Warnings})
 	}
 	for _, text := range savingsBasis(p.Runs) {
 		out.Parts = append(out.Parts, &page.Notice{Kind: page.Info, Text: text})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/queue"
 )
 
 // jsonField is a member of a JSON object: a value, or a list of objects.
@@ -55,6 +56,9 @@ func (r *Result) fields() []jsonField {
 		jsonField{key: "jobs_total", value: report.Count(s.JobsTotal)},
 		jsonField{key: "misses", value: report.Count(s.Misses)},
 		jsonField{key: "past_due", value: report.Count(s.PastDue)})
+	if s.AlwaysOn {
+		out = append(out, jsonField{key: "always_on", value: report.JSON("true")})
+	}
 	for _, f := range s.figures() {
 		out = append(out, f)
 		if f.key == "modelled" {
@@ -201,14 +205,10 @@ func writeObject(w io.Writer, fields []jsonField) error {
 }
 
 // WritePlanJSON writes a plan as one JSON object: its totals, the jobs that
-// can't be planned, warnings, and then every planned job on a line of its own.
+// can't be planned, warnings by kind, on request each one, and then every planned job on a line of its own.
 func WritePlanJSON(w io.Writer, r *Result) error {
-	warnings := make([]string, len(r.Plan.Warnings))
-	for i, warning := range r.Plan.Warnings {
-		warnings[i] = warning.Error()
-	}
 	fields := append(r.fields(), jsonField{key: "infeasible", list: r.infeasibleTable()},
-		jsonField{key: "warnings", value: textList(warnings)}, jsonField{key: "jobs", list: r.jobTable(false)})
+		jsonField{key: "warnings", list: warningTable(r)}, jsonField{key: "jobs", list: r.jobTable(false)})
 	if shared := r.sharedTable(); shared != nil {
 		fields = append(fields, jsonField{key: "shared", list: shared})
 	}
@@ -219,6 +219,21 @@ func WritePlanJSON(w io.Writer, r *Result) error {
 // that can't be planned has no node, and its reason says why.
 func WritePlanCSV(w io.Writer, r *Result) error {
 	return r.jobTable(true).WriteCSV(w)
+}
+
+// warningTable lists the kinds of warnings, the most dangerous first.
+func warningTable(r *Result) *report.Table {
+	kinds := queue.SummariseWarnings(r.Plan.Warnings, r.EveryWarning)
+	columns := []report.Column{{Key: "kind"}, {Key: "count"}, {Key: "text"}, {Key: "example"}}
+	if r.EveryWarning {
+		columns = append(columns, report.Column{Key: "all"})
+	}
+	return report.NewTable(columns, len(kinds), func(i int) []report.Value {
+		k := &kinds[i]
+		return []report.Value{
+			report.Text(k.Kind), report.Count(k.Count), report.Text(k.Text), report.Text(k.Example), textList(k.All),
+		}[:len(columns)]
+	})
 }
 
 // infeasibleTable lists the jobs that can't be planned.
@@ -303,14 +318,15 @@ func (r *Result) jobTable(csv bool) *report.Table {
 // fillJob sets the values of jobColumns. A CSV file has all nodes of a job in one cell.
 func (r *Result) fillJob(row []report.Value, task int, csv bool) {
 	t, a := &r.Problem.Tasks[task], &r.Plan.Assignments[task]
-	node, gpus, nodes := report.Count(int(a.Node)), report.GPUs(a.GPUs), report.Value{}
+	node, gpus, nodes := report.Count(nodeNumber(r, int(a.Node))), report.GPUs(a.GPUs), report.Value{}
 	switch {
 	case len(a.More) == 0:
 	case csv:
-		node, gpus = partTexts(a, func(part planner.Part) string { return strconv.Itoa(int(part.Node)) }),
+		number := func(part planner.Part) string { return strconv.Itoa(nodeNumber(r, int(part.Node))) }
+		node, gpus = partTexts(a, number),
 			partTexts(a, func(part planner.Part) string { return string(report.AppendSet(nil, part.GPUs, " ")) })
 	default:
-		nodes = partObjects(a)
+		nodes = partObjects(r, a)
 	}
 	values := []report.Value{
 		report.Text(t.ID),
@@ -347,11 +363,12 @@ func partTexts(a *planner.Assignment, text func(planner.Part) string) report.Val
 }
 
 // partObjects is a cell with a list of objects, one for each node of a job.
-func partObjects(a *planner.Assignment) report.Value {
+func partObjects(r *Result, a *planner.Assignment) report.Value {
 	var all []string
 	for part := range a.Parts {
 		one := newObject([]jsonField{
-			{key: "node", value: report.Count(int(part.Node))}, {key: "gpus", value: report.GPUs(part.GPUs)},
+			{key: "node", value: report.Count(nodeNumber(r, int(part.Node)))},
+			{key: "gpus", value: report.GPUs(part.GPUs)},
 		})
 		all = append(all, string(one.AppendJSON(nil)))
 	}

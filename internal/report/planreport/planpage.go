@@ -226,9 +226,7 @@ func (p *PlanPage) problemNotices(s *Summary) []any {
 	}
 	if warnings := p.Result.Plan.Warnings; len(warnings) > 0 {
 		notice := &page.Notice{Kind: page.Warn, Text: "The planner warns:"}
-		for _, warning := range warnings {
-			notice.Items = append(notice.Items, warning.Error())
-		}
+		notice.Items = queue.WarningLines(warnings, p.Result.EveryWarning)
 		parts = append(parts, notice)
 	}
 	return parts

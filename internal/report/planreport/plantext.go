@@ -26,9 +26,6 @@ func WritePlanTable(w io.Writer, r *Result, opts *report.TextOptions) error {
 	for _, line := range s.header(opts) {
 		report.WriteLines(out, line)
 	}
-	for _, warning := range r.Plan.Warnings {
-		report.WriteLines(out, opts.Paint(report.Bold, "Warning")+"  "+queue.Printable(warning.Error()))
-	}
 	if table := s.againstTable(); table != nil && s.JobsTotal > s.Infeasible {
 		report.WriteLines(out, "", strings.Join(s.againstCaption(), "\n")+":")
 		all := report.TextOptions{Rows: -1, Color: opts != nil && opts.Color}
@@ -231,9 +228,9 @@ func clockText(at *dvfsmodel.Point, inMHz bool) string {
 	return text
 }
 
-// nodeName is the node's number, with its class where there are several.
+// nodeName is the node's number within its class, with the class where there are several.
 func (r *Result) nodeName(node int) string {
-	number := strconv.Itoa(node)
+	number := strconv.Itoa(nodeNumber(r, node))
 	if classes := r.Problem.Cluster.Classes; len(classes) > 1 {
 		return classes[r.Plan.Nodes[node].Class].Name + "/" + number
 	}
@@ -245,15 +242,16 @@ func (r *Result) nodeNames(a *planner.Assignment) string {
 	var name strings.Builder
 	name.WriteString(r.nodeName(int(a.Node)))
 	for k, part := range a.More {
-		last := a.Node // of those in name
+		// The last of those in name, and the next.
+		last, number := nodeNumber(r, int(a.Node)), nodeNumber(r, int(part.Node))
 		if k > 0 {
-			last = a.More[k-1].Node
+			last = nodeNumber(r, int(a.More[k-1].Node))
 		}
-		switch follows := k+1 < len(a.More) && a.More[k+1].Node == part.Node+1; {
-		case part.Node != last+1:
-			name.WriteString("," + strconv.Itoa(int(part.Node)))
+		switch follows := k+1 < len(a.More) && nodeNumber(r, int(a.More[k+1].Node)) == number+1; {
+		case number != last+1:
+			name.WriteString("," + strconv.Itoa(number))
 		case !follows:
-			name.WriteString("-" + strconv.Itoa(int(part.Node)))
+			name.WriteString("-" + strconv.Itoa(number))
 		}
 	}
 	return name.String()

@@ -25,7 +25,20 @@ type Result struct {
 	Easy      *planner.Plan // the batch by EASY backfilling at default clocks; nil: not known
 	// The batch at the best clocks that are the same for all jobs of a GPU model; nil: not known.
 	Constant *planner.Plan
+	AlwaysOn bool      // nodes never sleep, neither in the plan nor in what it is held against
 	QueueAt  time.Time // when Slurm's queue was what is planned; zero: it is no queue of Slurm's
+	// EveryWarning has each warning of the plan written, not one line for each kind.
+	EveryWarning bool
+
+	numbers []int32 // of nodes within their classes, once they were asked for
+}
+
+// nodeNumber returns a node's number within its class.
+func nodeNumber(r *Result, node int) int {
+	if len(r.numbers) != len(r.Plan.Nodes) {
+		r.numbers = r.Plan.NodeNumbers()
+	}
+	return int(r.numbers[node])
 }
 
 // Summary is a plan in a few numbers.
@@ -36,6 +49,7 @@ type Summary struct {
 	Mode       planner.Mode
 	Start      planner.StartRule
 	Seed       *uint64 // nil: nothing was randomised
+	AlwaysOn   bool    // nodes never sleep, neither here nor in what the plan is held against
 	Cut        bool    // the search for a better plan was stopped before it was done
 	JobsTotal  int     // all jobs of the batch, also those that aren't planned
 	Misses     int     // planned jobs that end after their deadlines
@@ -247,7 +261,7 @@ func (r *Result) summary() Summary {
 	l := &r.Plan.Ledger
 	s := Summary{
 		Policy: r.Plan.Policy, From: r.Plan.From, Status: r.Plan.Status, Mode: r.Problem.Mode,
-		Start: r.Problem.Start, Seed: r.Seed, Cut: r.Plan.Cut,
+		Start: r.Problem.Start, Seed: r.Seed, Cut: r.Plan.Cut, AlwaysOn: r.AlwaysOn,
 		JobsTotal: len(r.Problem.Tasks) - r.runningCount(), Misses: len(r.Plan.Misses),
 		Infeasible: len(r.Plan.Unplaced),
 		Energy:     l.Total(), Run: l.Run, Idle: l.Idle, TurnOn: l.TurnOn, Host: l.Host, Sleep: l.Sleep,

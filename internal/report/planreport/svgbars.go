@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -221,7 +220,7 @@ func (p *ganttChart) tooltip(b *bar) []string {
 	}
 	times := report.CommonScale(report.Seconds, report.SignificantDigits, p.grid.end)
 	lines := []string{
-		t.ID + " on " + onNodes(a),
+		t.ID + " on " + onNodes(p.result, a),
 		clocks,
 		times.Format(a.Start) + " – " + times.With(a.End) + ", " + report.FormatWatts(a.Power(t)) + ", " +
 			report.FormatJoules(a.Energy(t)),
@@ -233,13 +232,13 @@ func (p *ganttChart) tooltip(b *bar) []string {
 }
 
 // onNodes says on which nodes and GPUs a job runs.
-func onNodes(a *planner.Assignment) string {
+func onNodes(r *Result, a *planner.Assignment) string {
 	if len(a.More) == 0 {
-		return "node " + strconv.Itoa(int(a.Node)) + ", GPU " + report.RangesText(a.GPUs)
+		return "node " + r.nodeName(int(a.Node)) + ", GPU " + report.RangesText(a.GPUs)
 	}
 	var all []string
 	for part := range a.Parts {
-		all = append(all, strconv.Itoa(int(part.Node)))
+		all = append(all, r.nodeName(int(part.Node)))
 	}
 	return "nodes " + strings.Join(all, ", ") + ", GPU " + gpuNames(a)
 }
