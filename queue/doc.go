@@ -40,7 +40,7 @@
 // a run time. A deadline or a limit may be written inf.
 //
 // Names may be spelled as sacct, squeue and people spell them (jobid, Elapsed,
-// time_limit, gres), and as the caller of [ReadMapped] says; times as 02:30:00,
+// time_limit, gres), and as the caller of [ReadWith] says; times as 02:30:00,
 // 1-02:30:00, 90m, PT2H30M, moments as dates; GPUs as gpu:2, memory as 16G; under
 // gpus_per_node, gres and ReqGRES GPUs are those of each node. Cells may
 // be separated by semicolons, tabs or bars. What may mean two things is an error.

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/epplan/epplan/internal/textfile"
 )
 
 // Seconds.
@@ -50,10 +52,11 @@ func parseTime(c column, text string, unit float64) (seconds float64, how dateFo
 	if _, err := strconv.ParseFloat(text, 64); err == nil || isHexadecimal(text) ||
 		errors.Is(err, strconv.ErrRange) {
 		value, problem := parseNumber(c, text)
-		if unit > 0 {
-			value *= unit
+		if math.IsNaN(unit) {
+			return 0, plainSeconds, newFieldError(c, quoted(text)+" has no unit, and the column's name none that "+
+				"is known", "a date, or the unit stated as "+nativeNames[c]+"[UNIT]: "+textfile.Time.Units())
 		}
-		return value, plainSeconds, problem
+		return textfile.Scaled(text, value, unit), plainSeconds, problem
 	}
 	if endlessWords.has(c) && isEndless(text) {
 		return math.Inf(1), plainSeconds, nil
@@ -90,7 +93,7 @@ func parseDuration(c column, text string) (float64, *FieldError) {
 	if unitTime.MatchString(text) {
 		sum := 0.0
 		for _, part := range unitPart.FindAllStringSubmatch(text, -1) {
-			unit, known := timeUnits[strings.ToLower(part[2])]
+			unit, known := textfile.Time.InUnit(part[2])
 			if !known {
 				return 0, newFieldError(c, quoted(text)+" has a unit that isn't known, "+quoted(part[2]),
 					"one of s, m, h, d")
@@ -149,8 +152,9 @@ func parseDate(c column, text string) (float64, dateForm, *FieldError) {
 		"one such as 2026-03-31T08:00:00, from 1970 on")
 }
 
-// parseMemory reads GiB, or an amount with a unit as Slurm writes it: 16G, 512M.
-func parseMemory(text string, loose bool) (float64, *FieldError) {
+// parseMemory reads GiB, or the unit of the column's name, or an amount with a unit as
+// Slurm writes it: 16G, 512M.
+func parseMemory(text string, at *columnHeading) (float64, *FieldError) {
 	number, unit := text, ""
 	if i := strings.IndexFunc(text,
 		func(r rune) bool { return r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' }); i > 0 {
@@ -159,9 +163,12 @@ func parseMemory(text string, loose bool) (float64, *FieldError) {
 	gib := map[string]float64{"": 1, "K": 1.0 / (1 << 20), "M": 1.0 / (1 << 10), "G": 1, "T": 1 << 10}
 	factor, known := gib[strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(unit, "N"), "B"), "I")]
 	if value, err := strconv.ParseFloat(number, 64); err == nil && known && !isHexadecimal(number) {
-		if unit == "" && loose && value != 0 {
+		if unit == "" && at.loose && value != 0 {
 			return 0, newFieldError(colMem, quoted(text)+" has no unit",
 				quoted(text+"G")+" or "+quoted(text+"M"))
+		}
+		if unit == "" {
+			return textfile.Scaled(number, value, at.unit), nil
 		}
 		return value * factor, nil
 	}
@@ -171,12 +178,4 @@ func parseMemory(text string, loose bool) (float64, *FieldError) {
 	}
 	return 0, newFieldError(colMem, quoted(text)+" is not an amount of memory",
 		"GiB such as 16, or 16G or 512M")
-}
-
-// timeUnits are what a name of a time may end in, in seconds.
-var timeUnits = map[string]float64{
-	"s": 1, "sec": 1, "secs": 1, "second": 1, "seconds": 1,
-	"m": minute, "min": minute, "mins": minute, "minute": minute, "minutes": minute,
-	"h": hour, "hr": hour, "hrs": hour, "hour": hour, "hours": hour,
-	"d": day, "day": day, "days": day,
 }

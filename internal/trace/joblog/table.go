@@ -13,6 +13,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
+	"github.com/epplan/epplan/internal/textfile"
 	"github.com/epplan/epplan/queue"
 	"github.com/epplan/epplan/slurm"
 )
@@ -46,7 +47,7 @@ func (t *TableWriter) Write(p *record.HistoryJob) error {
 	if t.Hash != nil {
 		user, account, name = t.Hash(user), t.Hash(account), t.Hash(name)
 	}
-	user, account, name = queue.EscapeFormula(user), queue.EscapeFormula(account), queue.EscapeFormula(name)
+	user, account, name = textfile.EscapeFormula(user), textfile.EscapeFormula(account), textfile.EscapeFormula(name)
 	wait, limit := "", ""
 	if !p.Started.IsZero() {
 		wait = secondsCell(p.Started.Sub(p.Submitted))
@@ -85,7 +86,7 @@ func PowerPerGPU(p *record.HistoryJob) live.Number {
 
 // safeCell is a text as a cell, in which nothing acts on a terminal or in a
 // spreadsheet.
-func safeCell(text string) string { return queue.EscapeFormula(visibleText(text)) }
+func safeCell(text string) string { return textfile.EscapeFormula(visibleText(text)) }
 
 // visibleText is a text in which nothing acts on a terminal, as on one line.
 func visibleText(text string) string {
