@@ -125,16 +125,11 @@ func CheckTarget(target string) error {
 		return fmt.Errorf("there is no column %s, want one of %s, or one that begins with x_", quoted(column),
 			strings.Join(Columns(), ", "))
 	}
-	col, _ := nativeNames.find(column)
-	quantity := quantityOf(col)
-	switch _, ok := quantity.InUnit(unit); {
-	case unit == "" || ok && !isExtra(column):
-		return nil
-	case quantity == textfile.NoQuantity || isExtra(column):
-		return fmt.Errorf("column %s has no unit, want %s alone", column, column)
-	default:
-		return fmt.Errorf("column %s can't be in %s, want %s", column, quoted(unit), quantity.Units())
+	col, ok := nativeNames.find(column)
+	if !ok {
+		col = colExtra
 	}
+	return quantityOf(col).CheckUnit(column, unit)
 }
 
 // model are the names of the coefficients that a job's own model can't do without.

@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/epplan/epplan/internal/textfile"
 )
@@ -133,20 +132,12 @@ func decimal(text string) float64 {
 // parseDate reads an ISO 8601 date with or without a time of day and a zone, as
 // seconds since 1970. Without a zone every day has 24 hours.
 func parseDate(c column, text string) (float64, dateForm, *FieldError) {
-	written := strings.Replace(strings.ToUpper(text), " ", "T", 1)
-	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02"} {
+	if at, zoned, ok := textfile.Moment(text); ok && at.Year() >= 1970 {
 		how := dateWithoutZone
-		at, err := time.Parse(layout, written)
-		for _, zone := range []string{"Z07:00", "Z0700", "Z07"} {
-			if err != nil && layout != "2006-01-02" {
-				if at, err = time.Parse(layout+zone, written); err == nil {
-					how = dateWithZone
-				}
-			}
+		if zoned {
+			how = dateWithZone
 		}
-		if err == nil && at.Year() >= 1970 {
-			return float64(at.Unix()) + float64(at.Nanosecond())/1e9, how, nil
-		}
+		return float64(at.Unix()) + float64(at.Nanosecond())/1e9, how, nil
 	}
 	return 0, plainSeconds, newFieldError(c, quoted(text)+" is not a date",
 		"one such as 2026-03-31T08:00:00, from 1970 on")

@@ -31,47 +31,71 @@ func readModels(t *terminal, c *cli.Context) (all *config.Models, err error) {
 	return all, nil
 }
 
-// mapFlag is the flag for names of a batch file's own.
-func mapFlag() *cli.StringSliceFlag {
-	return &cli.StringSliceFlag{
-		Name:  "map",
-		Usage: "`COLUMN=NAME`: a column of batches is called NAME in the file; repeat it for more",
+// tableFlags are what a user can say of the columns of a file.
+func tableFlags(files string) []cli.Flag {
+	return []cli.Flag{
+		&cli.StringSliceFlag{
+			Name: "map",
+			Usage: "`COLUMN=NAME`: a column of " + files + " is called NAME in the file; COLUMN[UNIT]=NAME says in " +
+				"what its numbers are; repeat it for more",
+		},
+		&cli.StringFlag{
+			Name:  "header",
+			Usage: "`COLUMNS`, separated by commas, of a file without a header; - is one to pass over",
+		},
+		boolFlag("ignore-columns", "pass over columns that aren't known, and name them"),
 	}
 }
 
-// mappedColumns are the columns of a batch by the names that --map gives them.
-func mappedColumns(c *cli.Context, format queue.Format) (map[string]string, error) {
-	columns := map[string]string{}
-	taken := map[string]string{}
+// tableOptions are what flags say of the columns of a file; check says what is wrong with a column.
+func tableOptions(c *cli.Context, check func(target string) error) (*queue.TableOptions, error) {
+	o := &queue.TableOptions{Columns: map[string]string{}, Ignore: c.Bool("ignore-columns")}
+	taken := map[string]bool{}
 	for _, text := range c.StringSlice("map") {
-		column, name, ok := strings.Cut(text, "=")
-		column, name = strings.TrimSpace(column), strings.TrimSpace(name)
-		switch {
-		case format == queue.EDL:
-			return nil, usagef("--map is for batches with columns of epplan's, want it left out " +
-				"with --format edl")
-		case !ok || column == "" || name == "":
+		target, name, ok := strings.Cut(text, "=")
+		target, name = strings.TrimSpace(target), strings.TrimSpace(name)
+		if !ok || target == "" || name == "" {
 			return nil, usagef("--map %q, want COLUMN=NAME, such as runtime_s=Seconds", text)
-		case !queue.IsColumn(column) && queue.IsColumn(name):
-			column, name = name, column
-		case !queue.IsColumn(column):
-			return nil, usagef("--map %q: there is no column %s, want one of %s, or one that begins with x_",
-				text, column, strings.Join(queue.Columns(), ", "))
 		}
-		if columns[name] != "" || taken[column] != "" {
+		if err := check(target); err != nil {
+			if check(name) != nil {
+				return nil, usagef("--map %q: %v", text, err)
+			}
+			target, name = name, target
+		}
+		column, _, _ := strings.Cut(target, "[")
+		if o.Columns[name] != "" || taken[column] {
 			return nil, usagef("--map %q: %s or %s is mapped already, want each once", text, column, name)
 		}
-		columns[name], taken[column] = column, name
+		o.Columns[name], taken[column] = target, true
 	}
-	return columns, nil
+	if c.IsSet("header") {
+		for column := range strings.SplitSeq(c.String("header"), ",") {
+			o.Header = append(o.Header, strings.TrimSpace(column))
+		}
+	}
+	return o, nil
 }
 
-// withColumnHint says what else can be done about names that aren't columns.
+// batchOptions are what flags say of the columns of a batch.
+func batchOptions(c *cli.Context, format queue.Format) (*queue.TableOptions, error) {
+	if format == queue.EDL && c.IsSet("map") {
+		return nil, usagef("--map is for batches with columns of epplan's, want it left out with --format edl")
+	}
+	return tableOptions(c, queue.CheckTarget)
+}
+
+// withColumnHint says what else can be done about names that aren't columns, and about units.
 func withColumnHint(err error) error {
-	err = fmt.Errorf("read batch: %w", err)
-	if fault, ok := errors.AsType[*queue.SyntaxError](err); ok &&
-		strings.HasPrefix(fault.Msg, "unknown column") {
-		return withHint(err, "--map COLUMN=NAME says which column a name of the file stands for")
+	fault, ok := errors.AsType[*queue.SyntaxError](err)
+	switch {
+	case !ok:
+		return err
+	case strings.HasPrefix(fault.Msg, "unknown column"):
+		return withHint(err, "--map COLUMN=NAME says which column a name of the file stands for, --ignore-columns "+
+			"passes over those that aren't known, --header COLUMNS names those of a file without a header")
+	case strings.Contains(fault.Want, "[UNIT]"), strings.HasSuffix(fault.Msg, "has no unit"):
+		return withHint(err, "--map 'COLUMN[UNIT]=NAME' says in what the numbers of a column are")
 	}
 	return err
 }

@@ -41,7 +41,7 @@ func fitCommand(t *terminal) *cli.Command {
 			"costs, with --slowdown 0.05 among those at most 5 % slower than the fastest.\n" +
 			"Fits are best near the least energy; --focus inf weighs all settings alike, which suits tight deadlines.\n" +
 			"Example: epplan model fit measured.csv --gpu-model GTX1080Ti -o fitted.toml",
-		Flags: []cli.Flag{
+		Flags: append(tableFlags("measurements"),
 			&cli.StringFlag{
 				Name: "gpu-model", DefaultText: "the known one that has all the clocks",
 				Usage: "GPU `MODEL` that was measured",
@@ -61,7 +61,7 @@ func fitCommand(t *terminal) *cli.Command {
 			outputFlag(),
 			boolFlag("json", "print JSON, with --evaluate"),
 			boolFlag("csv", "print CSV, with --evaluate"),
-		},
+		),
 		Action: t.runs(takes(1, 1, "one file", runFit)),
 	}
 }
@@ -90,9 +90,9 @@ func runFit(t *terminal, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	apps, err := parseFile(t, c.Args().First(), trace.ReadDVFS)
+	apps, err := readMeasurements(t, c)
 	if err != nil {
-		return fmt.Errorf("read measurements: %w", err)
+		return err
 	}
 	profile, err := measuredOn(t, apps, profiles, c.String("gpu-model"))
 	if err != nil {
@@ -105,6 +105,21 @@ func runFit(t *terminal, c *cli.Context) error {
 		return evaluateFits(t, c, apps, profile, opts)
 	}
 	return writeFits(t, c, apps, profile, opts)
+}
+
+// readMeasurements reads the settings that were measured, and says what was passed over.
+func readMeasurements(t *terminal, c *cli.Context) ([]dvfsmodel.AppSamples, error) {
+	options, err := tableOptions(c, trace.CheckMeasurement)
+	if err != nil {
+		return nil, err
+	}
+	measured, err := parseFile(t, c.Args().First(), func(r io.Reader, name string) (*trace.Measurements, error) {
+		return trace.ReadMeasurements(r, name, options)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read measurements: %w", withColumnHint(err))
+	}
+	return measured.Apps, nil
 }
 
 // measuredOn is the GPU model of the measurements: the one named, or the known

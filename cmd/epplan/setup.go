@@ -40,7 +40,7 @@ func planningFlags() []cli.Flag {
 }
 
 func problemFlags() []cli.Flag {
-	return []cli.Flag{
+	return append(tableFlags("batches"),
 		&cli.StringFlag{
 			Name: "format", Usage: "`FORMAT` of the batch: auto, csv, json or edl", Value: "auto",
 		},
@@ -48,7 +48,6 @@ func problemFlags() []cli.Flag {
 			Name: "config", Usage: "TOML `FILE` with cluster, objective, policy and safety margins",
 		},
 		&cli.StringFlag{Name: "cluster", Usage: "TOML `FILE` with the cluster, or paper: the EDL paper's"},
-		mapFlag(),
 		modelsFlag("TOML `FILE` with fitted workload models; repeat it for more", ""),
 		&cli.StringFlag{
 			Name: runtimeModelFlag,
@@ -75,7 +74,7 @@ func problemFlags() []cli.Flag {
 			Usage: "`FACTOR` over first come, first served within which jobs without deadline end (max_turnaround)",
 		},
 		seedFlag(),
-	}
+	)
 }
 
 // priorFlag has jobs without a model planned as others respond.
@@ -121,15 +120,15 @@ func newSetup(t *terminal, c *cli.Context, name string) (*setup, error) {
 	if s.models, err = readModels(t, c); err != nil {
 		return nil, err
 	}
-	columns, err := mappedColumns(c, format)
+	columns, err := batchOptions(c, format)
 	if err != nil {
 		return nil, err
 	}
 	s.batch, err = parseFile(t, name, func(r io.Reader, name string) (*queue.Batch, error) {
-		return queue.ReadMapped(r, name, format, columns)
+		return queue.ReadWith(r, name, format, columns)
 	})
 	if err != nil {
-		return nil, withColumnHint(err)
+		return nil, fmt.Errorf("read batch: %w", withColumnHint(err))
 	}
 	if !s.paper && !s.config.HasNodes() {
 		missing := "no --cluster"

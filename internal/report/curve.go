@@ -6,8 +6,8 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/epplan/epplan/planner/replay"
 	"github.com/epplan/epplan/internal/textfile"
+	"github.com/epplan/epplan/planner/replay"
 	"github.com/epplan/epplan/queue"
 )
 

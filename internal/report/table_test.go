@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/internal/textfile"
+	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/queue"
 )
 

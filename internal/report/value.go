@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/epplan/epplan/internal/spelling"
-	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/internal/textfile"
+	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/queue"
 )
 

@@ -3,16 +3,19 @@ package textfile
 import "strconv"
 
 // Position is a place in a file. Lines and columns count from 1, columns in
-// bytes. The zero value is a job that was not read from a file.
+// bytes; 0 is not known. The zero value is a job that was not read from a file.
 type Position struct {
 	File         string
 	Line, Column int
 }
 
-// String is file:line:column, safe to print on a terminal.
+// String is file:line:column, or as much of it as is known, safe to print on a terminal.
 func (p Position) String() string {
-	if p.Line == 0 {
+	switch {
+	case p.Line == 0:
 		return Printable(p.File)
+	case p.Column == 0:
+		return Printable(p.File) + ":" + strconv.Itoa(p.Line)
 	}
 	return Printable(p.File) + ":" + strconv.Itoa(p.Line) + ":" + strconv.Itoa(p.Column)
 }

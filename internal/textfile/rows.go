@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -337,7 +336,7 @@ func NewTable(rows *Rows, header []string, want string) (*Table, error) {
 		header, err = t.Read()
 		switch {
 		case errors.Is(err, io.EOF):
-			return nil, fmt.Errorf("%s: is empty, want a header with %s", Printable(rows.name), want)
+			return nil, &SyntaxError{Pos: Position{File: rows.name}, Msg: "is empty", Want: "a header with " + want}
 		case err != nil:
 			return nil, err
 		}

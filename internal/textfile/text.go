@@ -116,6 +116,8 @@ func (t *text) fill() {
 	case t.err != nil || err == nil:
 	case ended:
 		t.err = io.EOF
+	case t.pos.File == "":
+		t.err = err
 	default:
 		t.err = fmt.Errorf("%s: %w", Printable(t.pos.File), err)
 	}

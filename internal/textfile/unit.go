@@ -233,20 +233,20 @@ func Target(text string) (column, unit string) {
 	return text, ""
 }
 
-// Scaled is a decimal number times a unit's factor, rounded once.
+// Scaled is a decimal number times a unit's factor. In whole multiples it is rounded once.
 func Scaled(text string, value, factor float64) float64 {
 	const longest = 40 // characters; what is longer isn't a number that people write
 	if factor == 1 || factor == 0 || math.IsInf(value, 0) || math.IsNaN(value) || math.IsNaN(factor) {
 		return value
+	}
+	if inverse := math.Round(1 / factor); factor < 1 && 1/inverse == factor {
+		return value / inverse
 	}
 	number, ok := new(big.Rat).SetString(text)
 	if len(text) > longest || strings.ContainsAny(text, "eExX/_") || !ok {
 		return value * factor
 	}
 	scale := new(big.Rat).SetFloat64(factor)
-	if factor < 1 && math.Trunc(1/factor) == 1/factor { // 0.001 is no binary fraction
-		scale.SetInt64(int64(1 / factor)).Inv(scale)
-	}
 	exact, _ := number.Mul(number, scale).Float64()
 	return exact
 }

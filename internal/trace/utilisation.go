@@ -8,7 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
+
+	"github.com/epplan/epplan/internal/textfile"
 )
 
 // UtilisationLog is what GPUs or jobs used of GPUs, in slots of equal length
@@ -77,7 +78,7 @@ var logNames = struct{ time, job, gpu, host, util, memGB, memMiB []string }{ //n
 // brackets such as [N/A] is no sample. The header may come again, and a last line without
 // its end that makes no sense is left out. A slot without samples between others is held
 // at the one before; what lies before the first sample and after the last is 0. Every
-// error but those of the reader itself is a [PositionError].
+// error but those of the reader itself is a [queue.SyntaxError].
 func ReadUtilisation(r io.Reader, name string, slotS float64) (*UtilisationLog, error) {
 	t, err := openTable(r, name)
 	if err != nil {
@@ -110,8 +111,8 @@ func ReadUtilisation(r io.Reader, name string, slotS float64) (*UtilisationLog, 
 // line without its end is no error.
 func (l *utilisationReader) eachRecord(record func() error) error {
 	for {
-		ok, err := l.table.next()
-		if err == nil && !ok {
+		err := l.table.Next()
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		switch {
@@ -121,7 +122,7 @@ func (l *utilisationReader) eachRecord(record func() error) error {
 		default:
 			err = record()
 		}
-		if _, wrong := errors.AsType[*PositionError](err); wrong && l.table.open && len(l.table.fields) > 0 {
+		if _, wrong := errors.AsType[*textfile.SyntaxError](err); wrong && l.table.Open() {
 			l.LastLineCut = true
 			return nil
 		}
@@ -133,8 +134,8 @@ func (l *utilisationReader) eachRecord(record func() error) error {
 
 // isRepeatedHeader reports whether the current record is the header again.
 func (l *utilisationReader) isRepeatedHeader() bool {
-	for i, column := range l.table.columns {
-		if string(l.table.field(i)) != column {
+	for i, column := range l.table.Header {
+		if l.table.field(i) != column {
 			return false
 		}
 	}
@@ -183,7 +184,7 @@ func (l *utilisationReader) locate() error {
 		*c.at = -1
 		for _, name := range c.names {
 			if *c.at < 0 {
-				*c.at = l.table.columnOf(name)
+				*c.at = l.table.Index(name)
 			}
 		}
 	}
@@ -280,9 +281,6 @@ func (l *utilisationReader) gpuIndexOf() int {
 	return i
 }
 
-// timeLayouts are how times are written, nvidia-smi's first.
-var timeLayouts = []string{"2006/01/02 15:04:05", time.RFC3339, time.DateTime} //nolint:gochecknoglobals // constant
-
 // sampleTime is the time of the current record, seconds.
 func (l *utilisationReader) sampleTime() (float64, error) {
 	const most = 1e12
@@ -290,10 +288,8 @@ func (l *utilisationReader) sampleTime() (float64, error) {
 	if x, err := strconv.ParseFloat(field, 64); err == nil && math.Abs(x) <= most {
 		return x, nil
 	}
-	for _, layout := range timeLayouts {
-		if at, err := time.Parse(layout, field); err == nil {
-			return float64(at.Unix()) + float64(at.Nanosecond())/1e9, nil
-		}
+	if at, _, ok := textfile.Moment(field); ok {
+		return float64(at.Unix()) + float64(at.Nanosecond())/1e9, nil
 	}
 	return 0, l.table.errorAt(l.time, "time is %.40q, want seconds, or such as 2026-11-22T01:20:00Z", field)
 }
@@ -327,7 +323,7 @@ func (l *utilisationReader) unitNumber(
 	x, err = strconv.ParseFloat(field, 64)
 	if err != nil || !(x >= 0 && x <= most) {
 		return 0, false, l.table.errorAt(column, "%s is %.40q, want 0 to %g, or nothing",
-			l.table.columns[column], field, most)
+			l.table.Header[column], field, most)
 	}
 	return x, true, nil
 }
