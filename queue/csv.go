@@ -92,7 +92,7 @@ func (c *csvReader) header(header []string) error {
 	var unknown []int
 	for i, name := range header {
 		name = strings.TrimSpace(name)
-		if name == passedOver && len(c.b.options.Header) > 0 {
+		if name == textfile.Unused && len(c.b.options.Header) > 0 {
 			c.cols[i] = columnHeading{col: colIgnored}
 			continue
 		}
@@ -301,6 +301,3 @@ func (c *csvReader) plain(i int, h *columnHeading, text string) (string, *FieldE
 	}
 	return strings.Join(numbers, " "), nil
 }
-
-// passedOver stands for a column without a use in a header that the caller gives.
-const passedOver = "-"

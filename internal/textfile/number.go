@@ -90,13 +90,12 @@ func (n *Numbers) take(number, unit string, mark int, at Position, doubtful bool
 		other = n.doubtful[1-kind]
 	}
 	if other.text != "" {
-		first, second := this, other
+		mayBe, has := Quoted(number), Quoted(other.text)+" at "+other.at.String()
 		if !doubtful {
-			first, second = other, this
+			mayBe, has, number = Quoted(other.text)+" at "+other.at.String(), Quoted(number), other.text
 		}
-		bare := strings.NewReplacer(".", "", ",", "").Replace(first.text)
-		return "", Quoted(first.text) + " may be " + bare + " or " + strings.Replace(first.text, ",", ".", 1) +
-				": " + Quoted(second.text) + " at " + placeOf(first, second, at) + " has the other mark",
+		return "", mayBe + " may be " + strings.NewReplacer(".", "", ",", "").Replace(number) + " or " +
+				strings.Replace(number, ",", ".", 1) + ": " + has + " has the other mark",
 			"numbers of one kind, without marks between thousands"
 	}
 	if doubtful && n.doubtful[kind].text == "" {
@@ -106,14 +105,6 @@ func (n *Numbers) take(number, unit string, mark int, at Position, doubtful bool
 		n.sure[kind] = this
 	}
 	return number[:mark] + "." + number[mark+1:] + unit, "", ""
-}
-
-// placeOf is where the number stands that isn't at the given place.
-func placeOf(first, second seenNumber, at Position) string {
-	if second.at == at {
-		return at.String() + ", and the first at " + first.at.String() + ","
-	}
-	return second.at.String()
 }
 
 // Doubt says which number was taken with a decimal mark that may stand between thousands,

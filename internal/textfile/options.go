@@ -7,11 +7,14 @@ type Options struct {
 	// Columns are the reader's columns by the file's names for them; COLUMN[UNIT] says in what
 	// the numbers are.
 	Columns map[string]string
-	// Header is one that the file lacks; "-" is a column without a use.
+	// Header is one that the file lacks; [Unused] is a column without a use.
 	Header []string
 	// Ignore has columns passed over that the reader doesn't know.
 	Ignore bool
 }
+
+// Unused stands for a column without a use in a header that the caller gives.
+const Unused = "-"
 
 // PassedOver is a warning that names the columns that were passed over.
 type PassedOver struct {

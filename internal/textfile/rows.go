@@ -331,7 +331,8 @@ func OpenTable(r io.Reader, name, want string, pass Bytes) (*Table, error) {
 func NewTable(rows *Rows, header []string, want string) (*Table, error) {
 	t := &Table{Rows: rows, column: make(map[string]int), asked: make(map[string]int)}
 	rows.Expect(len(header))
-	if len(header) == 0 {
+	given := len(header) > 0
+	if !given {
 		var err error
 		header, err = t.Read()
 		switch {
@@ -345,7 +346,7 @@ func NewTable(rows *Rows, header []string, want string) (*Table, error) {
 		column = strings.TrimSpace(column)
 		t.Header = append(t.Header, column)
 		folded := Fold(column)
-		if column == "" {
+		if column == "" || column == Unused && given {
 			continue
 		}
 		if first, twice := t.column[folded]; twice {

@@ -38,6 +38,7 @@ var unitWords = map[Quantity]map[string]float64{
 		"d": day, "day": day, "days": day, "tag": day, "tage": day, "tagen": day, "jour": day, "jours": day,
 		"week": 7 * day, "weeks": 7 * day, "woche": 7 * day, "wochen": 7 * day,
 		"semaine": 7 * day, "semaines": 7 * day,
+		"h:mm:ss": clocks, "hh:mm:ss": clocks, "d-hh:mm:ss": clocks, "dd-hh:mm:ss": clocks,
 	},
 	Power: {
 		"mW": 1e-3, "milliwatt": 1e-3, "milliwatts": 1e-3, "w": 1, "watt": 1, "watts": 1,
@@ -58,6 +59,9 @@ var unitWords = map[Quantity]map[string]float64{
 }
 
 const day = 86400.0
+
+// clocks are times such as 02:30:00: a number by itself has no unit among them.
+var clocks = math.NaN()
 
 // noLength are times without one length: they are units, and none that can be counted in.
 var noLength = []string{
@@ -109,6 +113,7 @@ type Split struct {
 	Rest     string // what is measured, folded
 	Unit     string // in what, as it is written
 	Brackets bool   // the unit stands in brackets
+	before   string // what doesn't
 }
 
 // Splits are the ways in which a column's name may state a unit, the likeliest first: in
@@ -116,9 +121,9 @@ type Split struct {
 func Splits(name string) []Split {
 	for _, b := range []string{"()", "[]", "{}"} {
 		if from, to := strings.LastIndexByte(name, b[0]), strings.LastIndexByte(name, b[1]); from >= 0 && to > from {
+			before := name[:from] + " " + name[to+1:]
 			return []Split{{
-				Rest: Fold(name[:from] + " " + name[to+1:]), Unit: strings.TrimSpace(name[from+1 : to]),
-				Brackets: true,
+				Rest: Fold(before), Unit: strings.TrimSpace(name[from+1 : to]), Brackets: true, before: before,
 			}}
 		}
 	}
@@ -158,13 +163,13 @@ func (q Quantity) StatedUnit(name string) (factor float64, stated bool, msg stri
 			return 0, false, Quoted(name) + " counts " + split.Unit + " of each device, not of the job"
 		case known:
 			return factor, true, ""
-		case split.Brackets:
-			if f, stated, msg := q.StatedUnit(split.Rest); stated || msg != "" {
-				return f, stated, msg
-			}
-			return 0, false, Quoted(name) + " has a unit that isn't known here, " + Quoted(split.Unit)
 		case isUnit(split.Unit):
 			return 0, false, Quoted(name) + " has a unit of something else, " + Quoted(split.Unit)
+		case split.Brackets:
+			if f, stated, msg := q.StatedUnit(split.before); stated || msg != "" {
+				return f, stated, msg
+			}
+			return 0, false, Quoted(name) + " has a unit that isn't known, " + Quoted(split.Unit)
 		}
 	}
 	return q.wordInside(name)

@@ -20,7 +20,7 @@ func TestAQueueHasPredictionsAndTruth(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := trace.KnapsackJob{
-		Pos: queue.Position{File: "q.csv", Line: 2, Column: 3}, ID: "x", Type: "bert", Arrival: 5,
+		Pos: queue.Position{File: "q.csv", Line: 2, Column: 5}, ID: "x", Type: "bert", Arrival: 5,
 		GPUs:     [2]int{2, 4},
 		Actual:   [2]trace.KnapsackRun{{Seconds: 100, KWh: 0.5}, {Seconds: 200, KWh: 0.25}},
 		Forecast: [2]trace.KnapsackRun{{Seconds: 110, KWh: 0.6}, {Seconds: 210, KWh: 0.3}},
