@@ -3,12 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/queue"
 )
 
@@ -49,30 +51,14 @@ func tableFlags(files string) []cli.Flag {
 
 // tableOptions are what flags say of the columns of a file; check says what is wrong with a column.
 func tableOptions(c *cli.Context, check func(target string) error) (*queue.TableOptions, error) {
-	o := &queue.TableOptions{Columns: map[string]string{}, Ignore: c.Bool("ignore-columns")}
-	taken := map[string]bool{}
+	o := &queue.TableOptions{Ignore: c.Bool("ignore-columns")}
 	for _, text := range c.StringSlice("map") {
-		target, name, ok := strings.Cut(text, "=")
-		target, name = strings.TrimSpace(target), strings.TrimSpace(name)
-		if !ok || target == "" || name == "" {
-			return nil, usagef("--map %q, want COLUMN=NAME, such as runtime_s=Seconds", text)
+		if err := o.Map(text, check); err != nil {
+			return nil, usagef("--map %v", err)
 		}
-		if err := check(target); err != nil {
-			if check(name) != nil {
-				return nil, usagef("--map %q: %v", text, err)
-			}
-			target, name = name, target
-		}
-		column, _, _ := strings.Cut(target, "[")
-		if o.Columns[name] != "" || taken[column] {
-			return nil, usagef("--map %q: %s or %s is mapped already, want each once", text, column, name)
-		}
-		o.Columns[name], taken[column] = target, true
 	}
 	if c.IsSet("header") {
-		for column := range strings.SplitSeq(c.String("header"), ",") {
-			o.Header = append(o.Header, strings.TrimSpace(column))
-		}
+		o.Header = strings.Split(c.String("header"), ",")
 	}
 	return o, nil
 }
@@ -83,6 +69,21 @@ func batchOptions(c *cli.Context, format queue.Format) (*queue.TableOptions, err
 		return nil, usagef("--map is for batches with columns of epplan's, want it left out with --format edl")
 	}
 	return tableOptions(c, queue.CheckTarget)
+}
+
+// readMeasurements reads the settings that were measured, and says what was passed over.
+func readMeasurements(t *terminal, c *cli.Context) ([]dvfsmodel.AppSamples, error) {
+	options, err := tableOptions(c, trace.CheckMeasurement)
+	if err != nil {
+		return nil, err
+	}
+	measured, err := parseFile(t, c.Args().First(), func(r io.Reader, name string) (*trace.Measurements, error) {
+		return trace.ReadMeasurements(r, name, options)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read measurements: %w", withColumnHint(err))
+	}
+	return measured.Apps, nil
 }
 
 // withColumnHint says what else can be done about names that aren't columns, and about units.

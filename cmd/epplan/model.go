@@ -12,7 +12,6 @@ import (
 	"github.com/epplan/epplan/dvfsmodel/joint"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/internal/report/fitreport"
-	"github.com/epplan/epplan/internal/trace"
 )
 
 func modelCommand(t *terminal) *cli.Command {
@@ -105,21 +104,6 @@ func runFit(t *terminal, c *cli.Context) error {
 		return evaluateFits(t, c, apps, profile, opts)
 	}
 	return writeFits(t, c, apps, profile, opts)
-}
-
-// readMeasurements reads the settings that were measured, and says what was passed over.
-func readMeasurements(t *terminal, c *cli.Context) ([]dvfsmodel.AppSamples, error) {
-	options, err := tableOptions(c, trace.CheckMeasurement)
-	if err != nil {
-		return nil, err
-	}
-	measured, err := parseFile(t, c.Args().First(), func(r io.Reader, name string) (*trace.Measurements, error) {
-		return trace.ReadMeasurements(r, name, options)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read measurements: %w", withColumnHint(err))
-	}
-	return measured.Apps, nil
 }
 
 // measuredOn is the GPU model of the measurements: the one named, or the known

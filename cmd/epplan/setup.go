@@ -15,6 +15,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/internal/slurmqueue"
+	"github.com/epplan/epplan/internal/trace/joblog"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/bound"
 	"github.com/epplan/epplan/planner/join"
@@ -125,7 +126,7 @@ func newSetup(t *terminal, c *cli.Context, name string) (*setup, error) {
 		return nil, err
 	}
 	s.batch, err = parseFile(t, name, func(r io.Reader, name string) (*queue.Batch, error) {
-		return queue.ReadWith(r, name, format, columns)
+		return joblog.ReadBatch(r, name, format, columns)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read batch: %w", withColumnHint(err))

@@ -1,6 +1,9 @@
 package textfile
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // Options say what a caller knows of a table's columns.
 type Options struct {
@@ -15,6 +18,33 @@ type Options struct {
 
 // Unused stands for a column without a use in a header that the caller gives.
 const Unused = "-"
+
+// Map adds COLUMN=NAME, or COLUMN[UNIT]=NAME; check says what is wrong with a column. NAME=COLUMN
+// does, too, if only COLUMN is one.
+func (o *Options) Map(text string, check func(target string) error) error {
+	target, name, ok := strings.Cut(text, "=")
+	target, name = strings.TrimSpace(target), strings.TrimSpace(name)
+	if !ok || target == "" || name == "" {
+		return fmt.Errorf("%q, want COLUMN=NAME, such as runtime_s=Seconds", text)
+	}
+	if err := check(target); err != nil {
+		if check(name) != nil {
+			return fmt.Errorf("%q: %w", text, err)
+		}
+		target, name = name, target
+	}
+	column, _ := Target(target)
+	for other, taken := range o.Columns {
+		if taken, _ := Target(taken); taken == column || Fold(other) == Fold(name) {
+			return fmt.Errorf("%q: %s or %s is mapped already, want each once", text, column, name)
+		}
+	}
+	if o.Columns == nil {
+		o.Columns = make(map[string]string)
+	}
+	o.Columns[name] = target
+	return nil
+}
 
 // PassedOver is a warning that names the columns that were passed over.
 type PassedOver struct {

@@ -308,6 +308,12 @@ func firstLine(in *bufio.Reader) []byte {
 	return text
 }
 
+// FirstLine is the first line of a file that is not blank, decoded; it leaves all in the buffer.
+func FirstLine(in *bufio.Reader) string {
+	line, _ := Open(bytes.NewReader(firstLine(in)), "", AnyBytes).ReadString('\n') // or all of it
+	return line
+}
+
 // Table is the rows of a file below a header that names its columns. Names are the same
 // whatever their case, spaces and underscores.
 type Table struct {

@@ -39,7 +39,7 @@ func readCoRun(t *csvTable, at []int) (o sharing.Sample, err error) {
 	number := func(column int, least, most float64, want string) float64 {
 		x, failed := strconv.ParseFloat(strings.TrimSpace(t.text(at[column])), 64)
 		if err == nil && (failed != nil || !(x >= least && x <= most)) {
-			err = t.errorAt(at[column], "%s is %.40q, want %s", t.Header[at[column]],
+			err = t.errorAt(at[column], "%s is %.40q, want %s", t.in.Header[at[column]],
 				t.text(at[column]), want)
 		}
 		return x

@@ -102,7 +102,7 @@ func ReadMeasurements(r io.Reader, name string, o *textfile.Options) (*Measureme
 	d := &dvfsTable{csvTable: t}
 	m := &Measurements{}
 	var passed *textfile.PassedOver
-	if d.at, passed, err = t.Arrange(dvfsColumns, o); err != nil {
+	if d.at, passed, err = t.in.Arrange(dvfsColumns, o); err != nil {
 		return nil, err
 	}
 	if passed != nil {
@@ -129,7 +129,7 @@ func ReadMeasurements(r io.Reader, name string, o *textfile.Options) (*Measureme
 			}
 			return t.errorAt(-1, "%.80s at %s was measured on line %d already", app, at, line)
 		}
-		lines[key] = t.Line()
+		lines[key] = t.in.Line()
 		i, known := places[app]
 		if !known {
 			i = len(m.Apps)
@@ -203,10 +203,10 @@ func (d *dvfsTable) measured(c int) (float64, error) {
 	value, ok := dvfsColumns[c].Quantity.Parse(text, at.Factor)
 	if ok && value < 0 && dvfsColumns[c].Quantity == textfile.Clock {
 		return 0, d.errorAt(at.At, "%s is %.40q, want the clock itself and no offset from another",
-			d.Header[at.At], text)
+			d.in.Header[at.At], text)
 	}
 	if !ok || !(value >= least && value <= maxQuantity) {
-		return 0, d.errorAt(at.At, "%s is %.40q, want a number from %v to %v", d.Header[at.At], text, least,
+		return 0, d.errorAt(at.At, "%s is %.40q, want a number from %v to %v", d.in.Header[at.At], text, least,
 			maxQuantity)
 	}
 	return value, nil

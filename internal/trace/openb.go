@@ -32,7 +32,7 @@ func (t *csvTable) demandColumns() (demandColumns, error) {
 		return demandColumns{}, err
 	}
 	return demandColumns{
-		cpu: found[0], mem: found[1], gpus: found[2], milli: found[3], spec: t.Index("gpu_spec"),
+		cpu: found[0], mem: found[1], gpus: found[2], milli: found[3], spec: t.in.Index("gpu_spec"),
 	}, nil
 }
 
@@ -98,8 +98,8 @@ func ReadPods(r io.Reader, name string) ([]Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := t.Index("name")
-	times := [3]int{t.Index("creation_time"), t.Index("deletion_time"), t.Index("scheduled_time")}
+	names := t.in.Index("name")
+	times := [3]int{t.in.Index("creation_time"), t.in.Index("deletion_time"), t.in.Index("scheduled_time")}
 	pods := make([]Pod, 0, initialRows)
 	err = t.each("no tasks, want at least one line after the header", func() (err error) {
 		pod := Pod{Name: t.text(names)}
@@ -145,7 +145,7 @@ func ReadArrivals(r io.Reader, name string, pods []Pod) ([]Arrival, error) {
 	if err != nil {
 		return nil, err
 	}
-	names, demands := t.Index("name"), t.Index("cpu_milli") >= 0
+	names, demands := t.in.Index("name"), t.in.Index("cpu_milli") >= 0
 	var at demandColumns
 	if demands {
 		if at, err = t.demandColumns(); err != nil {

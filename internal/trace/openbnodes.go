@@ -35,8 +35,8 @@ func ReadNodes(r io.Reader, name string) ([]NodeRow, error) {
 		return nil, err
 	}
 	n := nodeListReader{
-		csvTable: t, columns: found, name: t.Index("sn"), rank: t.Index("rank"),
-		weight: t.Index("energy_weight"), byName: make(map[string]int),
+		csvTable: t, columns: found, name: t.in.Index("sn"), rank: t.in.Index("rank"),
+		weight: t.in.Index("energy_weight"), byName: make(map[string]int),
 	}
 	err = t.each("no nodes, want at least one line after the header", n.add)
 	if err != nil || n.rank < 0 {
@@ -60,7 +60,7 @@ const maxNodes = 1e9
 
 // add reads the current record.
 func (n *nodeListReader) add() (err error) {
-	row := NodeRow{Name: n.text(n.name), Model: n.internedText(n.columns[3]), Line: n.Line()}
+	row := NodeRow{Name: n.text(n.name), Model: n.internedText(n.columns[3]), Line: n.in.Line()}
 	if row.CPU, err = n.integer(n.columns[0], maxQuantity); err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (n *nodeListReader) add() (err error) {
 		if line, twice := n.byName[row.Name]; twice {
 			return n.errorAt(n.name, "node %.40q is on line %d already", row.Name, line)
 		}
-		n.byName[row.Name] = n.Line()
+		n.byName[row.Name] = n.in.Line()
 	}
 	if n.rank >= 0 {
 		rank, err := n.integer(n.rank, maxNodes)

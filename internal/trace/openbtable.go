@@ -14,8 +14,7 @@ import (
 
 // csvTable is a table whose errors are positions of fields.
 type csvTable struct {
-	*textfile.Table
-
+	in       *textfile.Table
 	name     string
 	interned map[string]string // equal texts, once
 	numbers  textfile.Numbers
@@ -33,27 +32,27 @@ func openTableWith(r io.Reader, name string, header []string) (*csvTable, error)
 	if err != nil {
 		return nil, err
 	}
-	return &csvTable{Table: table, name: name, interned: make(map[string]string)}, nil
+	return &csvTable{in: table, name: name, interned: make(map[string]string)}, nil
 }
 
 // plain is a field's number as programmers write it.
 func (t *csvTable) plain(column int) (string, error) {
-	t.numbers.Commas = t.Separator() == ','
+	t.numbers.Commas = t.in.Separator() == ','
 	text, msg, want := t.numbers.Plain(t.field(column), t.position(column))
 	if msg != "" {
-		return "", t.errorAt(column, "%s %s, want %s", t.Header[column], msg, want)
+		return "", t.errorAt(column, "%s %s, want %s", t.in.Header[column], msg, want)
 	}
 	return text, nil
 }
 
 // field is a field of the current record, without space around it.
-func (t *csvTable) field(column int) string { return strings.TrimSpace(t.Row[column]) }
+func (t *csvTable) field(column int) string { return strings.TrimSpace(t.in.Row[column]) }
 
 // requireColumns finds columns that the table must have.
 func (t *csvTable) requireColumns(names ...string) ([]int, error) {
 	found := make([]int, len(names))
 	for i, name := range names {
-		if found[i] = t.Index(name); found[i] < 0 {
+		if found[i] = t.in.Index(name); found[i] < 0 {
 			return nil, t.errorAt(-1, "column %s is missing, want %s", name, strings.Join(names, ", "))
 		}
 	}
@@ -75,15 +74,15 @@ func (t *csvTable) errorOn(line int, format string, args ...any) error {
 // position is where a field of the current record is; -1 is the whole record.
 func (t *csvTable) position(column int) queue.Position {
 	if column < 0 {
-		return queue.Position{File: t.name, Line: max(t.Line(), 1)}
+		return queue.Position{File: t.name, Line: max(t.in.Line(), 1)}
 	}
-	return t.CellAt(column)
+	return t.in.CellAt(column)
 }
 
 // each goes through the records; none says what is wrong where there are none.
 func (t *csvTable) each(none string, record func() error) error {
 	for first := true; ; first = false {
-		err := t.Next()
+		err := t.in.Next()
 		switch {
 		case errors.Is(err, io.EOF) && first:
 			return t.errorAt(-1, "%s", none)
@@ -107,7 +106,7 @@ func (t *csvTable) integer(column int, most int64) (int64, error) {
 	x, ok := parseDigits(field)
 	if !ok || x > most {
 		return 0, t.errorAt(column, "%s is %.40q, want a whole number from 0 to %d",
-			t.Header[column], field, most)
+			t.in.Header[column], field, most)
 	}
 	return x, nil
 }
@@ -120,7 +119,7 @@ func (t *csvTable) number(column int, least float64) (float64, error) {
 	}
 	x, err := strconv.ParseFloat(field, 64)
 	if err != nil || !(x >= least && x <= maxQuantity) {
-		return 0, t.errorAt(column, "%s is %.40q, want a number from %v to %v", t.Header[column],
+		return 0, t.errorAt(column, "%s is %.40q, want a number from %v to %v", t.in.Header[column],
 			field, least, maxQuantity)
 	}
 	return x, nil
@@ -159,7 +158,7 @@ func (t *csvTable) seconds(column int) (float64, error) {
 	x, err := strconv.ParseFloat(field, 64)
 	if err != nil || !(x >= 0) || math.IsInf(x, 0) {
 		return 0, t.errorAt(column, "%s is %.40q, want seconds, 0 or more, or nothing",
-			t.Header[column], field)
+			t.in.Header[column], field)
 	}
 	return x, nil
 }

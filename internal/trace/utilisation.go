@@ -129,7 +129,7 @@ func ReadUtilisation(r io.Reader, name string, slotS float64) (*UtilisationLog, 
 // line without its end is no error.
 func (l *utilisationReader) eachRecord(record func() error) error {
 	for {
-		err := l.table.Next()
+		err := l.table.in.Next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -140,7 +140,7 @@ func (l *utilisationReader) eachRecord(record func() error) error {
 		default:
 			err = record()
 		}
-		if _, wrong := errors.AsType[*textfile.SyntaxError](err); wrong && l.table.Open() {
+		if _, wrong := errors.AsType[*textfile.SyntaxError](err); wrong && l.table.in.Open() {
 			l.LastLineCut = true
 			return nil
 		}
@@ -152,7 +152,7 @@ func (l *utilisationReader) eachRecord(record func() error) error {
 
 // isRepeatedHeader reports whether the current record is the header again.
 func (l *utilisationReader) isRepeatedHeader() bool {
-	for i, column := range l.table.Header {
+	for i, column := range l.table.in.Header {
 		if l.table.field(i) != column {
 			return false
 		}
@@ -188,12 +188,12 @@ type slotSum struct {
 
 // locate finds the columns.
 func (l *utilisationReader) locate() (err error) {
-	if l.columns, _, err = l.table.Arrange(logColumns, &textfile.Options{Ignore: true}); err != nil {
+	if l.columns, _, err = l.table.in.Arrange(logColumns, &textfile.Options{Ignore: true}); err != nil {
 		return err
 	}
 	firstOf := func(names []string) int {
 		for _, name := range names {
-			if at := l.table.Index(name); at >= 0 {
+			if at := l.table.in.Index(name); at >= 0 {
 				return at
 			}
 		}
@@ -338,7 +338,7 @@ func (l *utilisationReader) number(column int, most float64) (x float64, ok bool
 	}
 	x, ok = logColumns[column].Quantity.Parse(text, at.Factor)
 	if !ok || !(x >= 0 && x <= most) {
-		return 0, false, l.table.errorAt(at.At, "%s is %.40q, want 0 to %g, or nothing", l.table.Header[at.At], field,
+		return 0, false, l.table.errorAt(at.At, "%s is %.40q, want 0 to %g, or nothing", l.table.in.Header[at.At], field,
 			most/at.Factor)
 	}
 	return x, true, nil
