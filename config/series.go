@@ -7,8 +7,10 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/epplan/epplan/internal/textfile"
 	"github.com/epplan/epplan/queue"
 )
 
@@ -25,35 +27,32 @@ type factorValues struct{ carbon, water, cost float64 }
 // maxSeries is how many rows a series may have: ten years of quarters of an hour.
 const maxSeries = 400_000
 
-// The columns of a series beside time.
-var seriesColumns = []string{"carbon_g_per_kwh", "water_l_per_kwh", "cost_per_kwh"}
+// seriesColumns are the columns of a series: the time, then those of factorValues.
+var seriesColumns = []textfile.Column{
+	{Name: "time", Aliases: []string{"timestamp", "datetime"}, Required: true},
+	{Name: "carbon_g_per_kwh"}, {Name: "water_l_per_kwh"}, {Name: "cost_per_kwh"},
+}
 
-// ReadSeries reads factors over time from CSV with the column time (RFC 3339) and one
-// or more of carbon_g_per_kwh, water_l_per_kwh and cost_per_kwh. An empty cell is not
-// stated. The first bad row is an error with its line.
+// ReadSeries reads factors over time from a table with the column time (a date with a time of day and
+// an offset) and one or more of carbon_g_per_kwh, water_l_per_kwh and cost_per_kwh. An empty cell is
+// not stated. The first bad cell is an error with its place.
 func ReadSeries(r io.Reader, name string) (*FactorSeries, error) {
-	rows, err := queue.NewCSVTable(r, name, "time and factors")
+	rows, err := textfile.OpenTable(r, name, "time and factors", textfile.OnlyText)
 	if err != nil {
 		return nil, err
 	}
-	known := 0
-	for _, c := range seriesColumns {
-		if rows.Has(c) {
-			known++
-		}
-	}
-	if !rows.Has("time") || known != len(rows.Header)-1 || known == 0 {
-		return nil, fmt.Errorf("%s:1: columns %q, want time and some of %q", queue.Printable(name), rows.Header,
-			seriesColumns)
-	}
 	s := &FactorSeries{}
-	err = rows.Each(func() error {
-		if err := s.add(rows); err != nil {
-			return fmt.Errorf("%s:%d: %w", queue.Printable(name), rows.Line, err)
+	in := &seriesReader{Table: rows, series: s, numbers: textfile.Numbers{Commas: rows.Separator() == ','}}
+	if in.at, _, err = rows.Arrange(seriesColumns, nil); err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(in.at[1:], func(f textfile.Found) bool { return f.At >= 0 }) {
+		return nil, &textfile.SyntaxError{
+			Pos: rows.CellAt(0), Msg: "no column of factors",
+			Want: "one of carbon_g_per_kwh, water_l_per_kwh and cost_per_kwh",
 		}
-		return nil
-	})
-	if err != nil {
+	}
+	if err := rows.Each(in.add); err != nil {
 		return nil, err
 	}
 	const fewest = 2
@@ -75,35 +74,68 @@ func ReadSeriesFile(path string) (*FactorSeries, error) {
 	return ReadSeries(f, path)
 }
 
-func (s *FactorSeries) add(row *queue.CSVTable) error {
-	text := row.Text("time")
-	when, err := time.Parse(time.RFC3339, text)
+// seriesReader reads the rows of a series.
+type seriesReader struct {
+	*textfile.Table
+	at      []textfile.Found // as seriesColumns
+	numbers textfile.Numbers
+	series  *FactorSeries
+}
+
+func (r *seriesReader) add() error {
+	s, at := r.series, r.at[0].At
+	text := strings.TrimSpace(r.Row[at])
+	when, zoned, ok := textfile.Moment(text)
+	fault := &textfile.SyntaxError{Pos: r.CellAt(at), Msg: "time is " + textfile.Quoted(text)}
 	switch n := len(s.times); {
-	case err != nil:
-		return fmt.Errorf("time is %s, want one such as 2026-01-31T13:00:00Z", quoteName(text))
+	case !ok:
+		fault.Want = "one such as 2026-01-31T13:00:00Z"
+		return fault
+	case !zoned:
+		fault.Msg += ", without an offset"
+		fault.Want = "one such as 2026-01-31T13:00:00Z or 2026-01-31 14:00+01:00"
+		return fault
 	case n > 0 && !when.After(s.times[n-1]):
-		return fmt.Errorf("time %s isn't after the row before", quoteName(text))
+		fault.Msg = "time " + textfile.Quoted(text) + " isn't after the row before"
+		return fault
 	case n == maxSeries:
-		return fmt.Errorf("more than %d rows", maxSeries)
+		fault.Msg = fmt.Sprintf("more than %d rows", maxSeries)
+		return fault
 	}
 	var values [3]float64
-	for i, c := range seriesColumns {
-		values[i] = math.NaN()
-		text := row.Text(c)
-		if text == "" {
-			continue
+	for i := range values {
+		var err error
+		if values[i], err = r.factor(1 + i); err != nil {
+			return err
 		}
-		v, err := strconv.ParseFloat(text, 64)
-		// Prices are below 0 at times.
-		if err != nil || !(v >= -maxFactor && v <= maxFactor) || v < 0 && c != "cost_per_kwh" {
-			return fmt.Errorf("%s is %s, want a number from 0 to %g", c, quoteName(text), maxFactor)
-		}
-		values[i] = v
 	}
 	s.times, s.factors = append(s.times, when), append(s.factors, factorValues{
 		values[0], values[1], values[2],
 	})
 	return nil
+}
+
+// factor is a number of the current row; NaN where it states none.
+func (r *seriesReader) factor(column int) (float64, error) {
+	at, name := r.at[column].At, seriesColumns[column].Name
+	if at < 0 || strings.TrimSpace(r.Row[at]) == "" {
+		return math.NaN(), nil
+	}
+	text := strings.TrimSpace(r.Row[at])
+	fault := &textfile.SyntaxError{Pos: r.CellAt(at)}
+	plain, msg, want := r.numbers.Plain(text, fault.Pos)
+	if msg != "" {
+		fault.Msg, fault.Want = name+" "+msg, want
+		return 0, fault
+	}
+	v, err := strconv.ParseFloat(plain, 64)
+	// Prices are below 0 at times.
+	if err != nil || !(v >= -maxFactor && v <= maxFactor) || v < 0 && name != "cost_per_kwh" {
+		fault.Msg = name + " is " + textfile.Quoted(text)
+		fault.Want = fmt.Sprintf("a number from 0 to %g", maxFactor)
+		return 0, fault
+	}
+	return v, nil
 }
 
 // maxFactor bounds factors, as those of a configuration.

@@ -66,15 +66,15 @@ func TestMeansOfFactorsLieBetweenThem(t *testing.T) {
 func TestABadSeriesIsAnErrorWithItsLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                   "f.csv: is empty, want a header",
-		"time\n":             `f.csv:1: columns ["time"]`,
-		"time,price\n":       `f.csv:1: columns ["time" "price"]`,
-		"carbon_g_per_kwh\n": "f.csv:1: columns",
+		"time\n":             "f.csv:1:1: no column of factors",
+		"time,price\n":       `f.csv:1:6: unknown column "price", want time, carbon_g_per_kwh`,
+		"carbon_g_per_kwh\n": "f.csv:1:1: no column time",
 		hours +
-			"2026-01-31T12:00:00Z,1,1\n": `f.csv:5: time "2026-01-31T12:00:00Z" isn't after the row before`,
-		hours + "soon,1,1\n":                          `f.csv:5: time is "soon", want one such as`,
-		hours + "2026-02-01T12:00:00Z,-1,1\n":         `f.csv:5: carbon_g_per_kwh is "-1", want a number`,
-		hours + "2026-02-01T12:00:00Z,NaN,1\n":        `f.csv:5: carbon_g_per_kwh is "NaN"`,
-		hours + "2026-02-01T12:00:00Z,1\n":            "f.csv:5: 2 fields, want 3, as the header has",
+			"2026-01-31T12:00:00Z,1,1\n": `f.csv:5:1: time "2026-01-31T12:00:00Z" isn't after the row before`,
+		hours + "soon,1,1\n":                          `f.csv:5:1: time is "soon", want one such as`,
+		hours + "2026-02-01T12:00:00Z,-1,1\n":         `f.csv:5:22: carbon_g_per_kwh is "-1", want a number`,
+		hours + "2026-02-01T12:00:00Z,NaN,1\n":        `f.csv:5:22: carbon_g_per_kwh is "NaN"`,
+		hours + "2026-02-01T12:00:00Z,1\n":            "f.csv:5:22: cells in this row: 2, want 3 as in the header",
 		hours + "\"" + strings.Repeat("x\n", 1<<20):   "f.csv:5:1: record is longer than 1 MiB",
 		"time,cost_per_kwh\n2026-01-31T12:00:00Z,1\n": "f.csv: 1 rows, want two or more",
 	} {

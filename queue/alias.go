@@ -2,11 +2,13 @@ package queue
 
 import (
 	"maps"
+	"math"
+	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/epplan/epplan/internal/spelling"
+	"github.com/epplan/epplan/internal/textfile"
 )
 
 // aliases are further names of columns, as sacct, squeue, sbatch and people write
@@ -30,8 +32,9 @@ var aliases = map[string]column{
 	"gpuspernode": colGPUs, "gpupernode": colGPUs, "trespernode": colGPUs,
 	"nnodes": colNodes, "numnodes": colNodes, "nodecount": colNodes, "reqnodes": colNodes,
 	"allocnodes": colNodes,
-	"gpushare":   colShare,
-	"cpu":        colCPUs, "ncpu": colCPUs, "ncpus": colCPUs, "numcpus": colCPUs, "cores": colCPUs,
+	"gputype":    colGPUModel, "gputypes": colGPUModel, "gpumodels": colGPUModel, "gpuname": colGPUModel,
+	"gpushare": colShare,
+	"cpu":      colCPUs, "ncpu": colCPUs, "ncpus": colCPUs, "numcpus": colCPUs, "cores": colCPUs,
 	"ncores":  colCPUs,
 	"reqcpus": colCPUs, "alloccpus": colCPUs,
 	"mem": colMem, "memory": colMem, "ram": colMem, "reqmem": colMem, "memgb": colMem, "memorygb": colMem,
@@ -54,33 +57,31 @@ type columnHeading struct {
 	col   column
 	extra string  // the name of an x_ column, or the GPU model of colOnModel
 	of    column  // what colOnModel says of that model
-	unit  float64 // seconds of a number without a unit; 0: that of the column
+	unit  float64 // what a number without a unit is multiplied by; 0: it is in that of the column
 	loose bool    // the name doesn't say what a number without a unit is
 	each  bool    // GPUs of each node
 	kept  bool    // kept, and not used
 }
 
-// columnHeadingOf finds what a name in a native file stands for: a column's own name, one
-// that the caller gave it, or one of those above, whatever its letters and marks.
-func columnHeadingOf(name string, given map[string]string) (h columnHeading, ok bool) {
-	if own := given[name]; own != "" {
-		name = own
-	}
+// unitUnknown is the unit of a moment whose name has something in brackets that isn't a unit, such
+// as a zone: it does for dates.
+var unitUnknown = math.NaN()
+
+// columnHeadingOf finds what a name in a native file stands for: a column's own name, or one
+// of those above, whatever its letters and marks, with a unit or without.
+func columnHeadingOf(name string) (h columnHeading, ok bool) {
 	if isExtra(name) {
 		return columnHeading{col: colExtra, extra: name}, true
 	}
 	if col, ok := nativeNames.find(name); ok {
 		return columnHeading{col: col}, true
 	}
-	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
-	})
-	folded := strings.Join(words, "")
+	folded := textfile.Fold(name)
 	if folded == minutesRaw {
 		return columnHeading{col: colLimit, unit: minute}, true
 	}
 	for c := range firstModelColumn {
-		if folded != "" && folded == strings.ReplaceAll(nativeNames[c], "_", "") {
+		if folded == strings.ReplaceAll(nativeNames[c], "_", "") {
 			return columnHeading{col: c}, true
 		}
 	}
@@ -95,15 +96,72 @@ func columnHeadingOf(name string, given map[string]string) (h columnHeading, ok 
 			return columnHeading{col: colExtra, extra: extraPrefix + kept, kept: true}, true
 		}
 	}
-	if len(words) < 2 {
-		return columnHeading{}, false
+	for _, split := range textfile.Splits(name) {
+		if col, ok := aliases[split.Rest]; ok {
+			if unit, ok := quantityOf(col).InUnit(split.Unit); ok {
+				return columnHeading{col: col, unit: unit}, true
+			}
+		}
 	}
-	unit, known := timeUnits[words[len(words)-1]]
-	col, ok := aliases[strings.Join(words[:len(words)-1], "")]
-	if !known || !ok || !timeColumns.has(col) {
-		return columnHeading{}, false
+	return columnHeading{}, false
+}
+
+// perNode finds names of GPUs that are those of each node.
+var perNode = regexp.MustCompile(`(?i)(?:per|pro|par|je|/)[ _.-]*(?:node|knoten|n(?:oe|œ)ud|host|server)`)
+
+// givenHeading is what a name stands for that the caller gave a column, with the unit that the
+// caller or the name states.
+func givenHeading(name, target string) (columnHeading, *FieldError) {
+	column, unit := textfile.Target(target)
+	if isExtra(column) {
+		return columnHeading{col: colExtra, extra: column}, nil
 	}
-	return columnHeading{col: col, unit: unit}, true
+	col, ok := nativeNames.find(column)
+	if !ok {
+		return columnHeading{}, newFieldError(colJob, "there is no column "+quoted(column)+" for "+
+			quoted(name), "one of "+strings.Join(nativeNames.known(), ", "))
+	}
+	if own, known := columnHeadingOf(name); known && own.col == col && unit == "" {
+		own.loose = false // the caller says what its numbers are
+		return own, nil
+	}
+	h := columnHeading{col: col, each: col == colGPUs && perNode.MatchString(name)}
+	quantity := quantityOf(col)
+	factor, stated, doubt := quantity.StatedUnit(name)
+	if unit == "" {
+		h.unit = factor
+		if doubt != "" && pointColumns.has(col) {
+			h.unit, doubt = unitUnknown, ""
+		}
+		if doubt != "" {
+			return h, newFieldError(colJob, doubt, "the unit stated as "+column+"[UNIT]: "+quantity.Units())
+		}
+		return h, nil
+	}
+	if h.unit, ok = quantity.InUnit(unit); !ok {
+		return h, newFieldError(col, "can't be in "+quoted(unit), quantity.Units())
+	}
+	if stated && factor != h.unit {
+		return h, newFieldError(colJob, quoted(name)+" is said to be in "+unit+", and its name says another unit",
+			"one of both")
+	}
+	return h, nil
+}
+
+// quantityOf is what the numbers of a column measure, by its name.
+func quantityOf(col column) textfile.Quantity {
+	name := nativeNames.name(col)
+	switch name[strings.LastIndexByte(name, '_')+1:] {
+	case "s":
+		return textfile.Time
+	case "w":
+		return textfile.Power
+	case "gib", "gb":
+		return textfile.Memory
+	case "pct":
+		return textfile.Percent
+	}
+	return textfile.NoQuantity
 }
 
 // nearestColumn is the known name that one in a file is probably a slip of; empty:
@@ -121,6 +179,11 @@ func nearestColumn(name string, known []string) string {
 // unknownWant is what a message about an unknown name suggests: the nearest
 // known one, or all of them.
 func unknownWant(name string, known []string) string {
+	for _, split := range textfile.Splits(name) {
+		if col, ok := aliases[split.Rest]; ok && split.Brackets && quantityOf(col) != textfile.NoQuantity {
+			return nativeNames[col] + " in " + quantityOf(col).Units() + ", and not in " + quoted(split.Unit)
+		}
+	}
 	if best := nearestColumn(name, known); best != "" {
 		return quoted(best) + " (or a name that begins with x_)"
 	}

@@ -41,8 +41,8 @@ var badCSV = []badInput{
 		`batch:2:3: runtime_s "00:01:60" is not a time, want up to 59 minutes and seconds, and with days up to 23 hours`,
 	},
 	{
-		"a unit that isn't one", "id,runtime_s\na,3 weeks\n",
-		`batch:2:3: runtime_s "3 weeks" has a unit that isn't known, "weeks", want one of s, m, h, d`,
+		"a unit that isn't one", "id,runtime_s\na,3 fortnights\n",
+		`batch:2:3: runtime_s "3 fortnights" has a unit that isn't known, "fortnights", want one of s, m, h, d`,
 	},
 	{
 		"a run time without end", "id,runtime_s\na,UNLIMITED\n",
@@ -308,19 +308,19 @@ var badCSV = []badInput{
 	},
 	{
 		"open quote", "id,runtime_s\n\"a,1\nb,2\n",
-		`batch:3:5: a quoted cell that does not end with " and a comma or line end, in the row that begins on line 2, want "…" around such a cell and "" for each quote inside`,
+		`batch:3:4: a quoted cell that does not end with " and a separator or line end, in the row that begins on line 2, want "…" around such a cell and "" for each quote inside`,
 	},
 	{
 		"text after a quote", "id,runtime_s\n\"a\"b,1\n",
-		`batch:2:3: a quoted cell that does not end with " and a comma or line end, want "…" around such a cell and "" for each quote inside`,
+		`batch:2:3: a quoted cell that does not end with " and a separator or line end, want "…" around such a cell and "" for each quote inside`,
 	},
 	{
 		"NUL byte", "id,runtime_s\na,1\nb,\x00",
-		"batch:3:3: byte 0x00 is not text, want a file in UTF-8",
+		"batch:3:3: byte 0x00 is not text, want UTF-8 or UTF-16 text",
 	},
 	{
 		"not UTF-8", "id,runtime_s\na,1\nb\xff,1\n",
-		"batch:3:2: byte 0xff is not text, want a file in UTF-8",
+		"batch:3:2: byte 0xff is not UTF-8, want UTF-8 or UTF-16 text: iconv -f WINDOWS-1252 -t UTF-8 makes it of a file in the usual 8-bit encoding",
 	},
 	{
 		"carriage return in a name", "id,runtime_s,name\na,1,x\ry\n",

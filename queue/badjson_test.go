@@ -93,7 +93,7 @@ var badJSON = []badInput{
 	},
 	{
 		"JSON late jobs key", `{"version":1,"jobs":[]}`,
-		`batch:1:2: unknown key "version", want one of id, name, user, workload, arrival_s, deadline_s, limit_s, runtime_s, runtime_gpu_model, power_w, gpus, nodes, share, cpus, mem_gib, util_pct, slot_s, gpu_mem_gb, kappa, model, or a name that begins with x_`,
+		`batch:1:2: unknown key "version", want one of id, name, user, workload, arrival_s, deadline_s, limit_s, runtime_s, runtime_gpu_model, power_w, gpus, gpu_model, nodes, share, cpus, mem_gib, util_pct, slot_s, gpu_mem_gb, kappa, model, or a name that begins with x_`,
 	},
 	{
 		"JSON jobs key in a job", `[{"id":"a","jobs":[]}]`,
@@ -198,7 +198,7 @@ var badJSON = []badInput{
 	},
 	{
 		"JSON NUL byte", "[{\"id\":\"a\x00\"}]",
-		"batch:1:10: byte 0x00 is not text, want a file in UTF-8",
+		"batch:1:10: byte 0x00 is not text, want UTF-8 or UTF-16 text",
 	},
 	{
 		"JSON control character in an id", "[{\"id\":\"a\\u001b[2J\",\"runtime_s\":1}]",

@@ -8,17 +8,21 @@ import (
 	"strings"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/textfile"
 )
 
 // batchBuilder collects the jobs of a file.
 type batchBuilder struct {
-	out    Batch
-	names  *columnNames
-	given  map[string]string // columns by the names that the caller gave them
-	warned map[string]bool   // names of the file that were warned of
-	mapped map[string]bool   // names of given that the file has
-	ids    map[string]int
-	extras map[string]string // the x_ names seen, each one string
+	out     Batch
+	names   *columnNames
+	options *textfile.Options
+	given   map[string]string    // columns by the names that the caller gave them, folded
+	mapped  map[string]bool      // those that the file has
+	warned  map[string]bool      // names of the file that were warned of
+	passed  *textfile.PassedOver // names of the file that are passed over; nil: none
+	numbers textfile.Numbers
+	ids     map[string]int
+	extras  map[string]string // the x_ names seen, each one string
 
 	where func(column) Position // of a field of the current record
 
@@ -35,13 +39,20 @@ type batchBuilder struct {
 	firstDoubled Position
 }
 
-func newBatchBuilder(name string) *batchBuilder {
-	return &batchBuilder{
-		out:    Batch{Name: name},
-		names:  &nativeNames,
-		ids:    map[string]int{},
-		extras: map[string]string{},
+func newBatchBuilder(name string, options *textfile.Options) *batchBuilder {
+	b := &batchBuilder{
+		out:     Batch{Name: name},
+		names:   &nativeNames,
+		ids:     map[string]int{},
+		extras:  map[string]string{},
+		options: options,
+		given:   map[string]string{},
+		mapped:  map[string]bool{},
 	}
+	for name, target := range options.Columns {
+		b.given[textfile.Fold(name)] = target
+	}
+	return b
 }
 
 // slabSize is how many small values are allocated at once.
@@ -59,6 +70,11 @@ func (b *batchBuilder) add(d *jobDraft) error {
 	if d.each && job.Nodes > 1 {
 		for i := range job.GPUs {
 			job.GPUs[i].Count *= job.Nodes
+		}
+	}
+	if d.pinned != "" {
+		if problem := d.pin(); problem != nil {
+			return b.fault(problem)
 		}
 	}
 	if d.given.hasAny(modelColumns) {
@@ -189,6 +205,12 @@ func (b *batchBuilder) batch() (*Batch, error) {
 		return nil, err
 	}
 	b.setClockStart()
+	if b.passed != nil {
+		b.out.Warnings = append(b.out.Warnings, b.passed)
+	}
+	if doubt := b.numbers.Doubt(); doubt != nil {
+		b.out.Warnings = append(b.out.Warnings, doubt)
+	}
 	if b.duplicated > 0 {
 		b.out.Warnings = append(b.out.Warnings, &Warning{Kind: WarnUnused, Err: &SyntaxError{
 			Pos: b.firstDoubled,
@@ -198,26 +220,36 @@ func (b *batchBuilder) batch() (*Batch, error) {
 	return &b.out, nil
 }
 
-// heading is columnHeadingOf for a name of the file that is read.
-func (b *batchBuilder) heading(name string) (columnHeading, bool) {
-	if b.given[name] != "" {
-		if b.mapped == nil {
-			b.mapped = map[string]bool{}
-		}
-		b.mapped[name] = true
+// heading is what a name of the file that is read stands for.
+func (b *batchBuilder) heading(name string) (h columnHeading, known bool, problem *FieldError) {
+	folded := textfile.Fold(name)
+	target := b.given[folded]
+	if target == "" {
+		h, known = columnHeadingOf(name)
+		return h, known, nil
 	}
-	return columnHeadingOf(name, b.given)
+	b.mapped[folded] = true
+	h, problem = givenHeading(name, target)
+	return h, true, problem
 }
 
 // checkMapped reports a name that the caller gave a column and the file hasn't.
 func (b *batchBuilder) checkMapped(at Position) error {
-	for _, name := range slices.Sorted(maps.Keys(b.given)) {
-		if !b.mapped[name] {
+	for _, name := range slices.Sorted(maps.Keys(b.options.Columns)) {
+		if !b.mapped[textfile.Fold(name)] {
 			return &SyntaxError{
-				Pos: at, Msg: "nothing is called " + quoted(name) + ", which is to be " + b.given[name],
+				Pos: at, Msg: "nothing is called " + quoted(name) + ", which is to be " + b.options.Columns[name],
 				Want: "a name that the file has",
 			}
 		}
 	}
 	return nil
+}
+
+// passOver notes a name that is none of a column and that the caller lets be passed over.
+func (b *batchBuilder) passOver(at Position, name string) {
+	if b.passed == nil {
+		b.passed = &textfile.PassedOver{Pos: at}
+	}
+	b.passed.Add(name)
 }

@@ -7,16 +7,18 @@ import (
 	"strings"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/textfile"
 )
 
 // jobDraft is a job while its fields are being read.
 type jobDraft struct {
-	job   Job
-	model dvfsmodel.Params
-	given columnSet
-	dated [2]dateForm // how arrival and deadline are written
-	each  bool        // the GPUs are those of each node
-	nodes int         // that a list of trackable resources has; 0: none
+	job    Job
+	model  dvfsmodel.Params
+	given  columnSet
+	dated  [2]dateForm // how arrival and deadline are written
+	each   bool        // the GPUs are those of each node
+	pinned string      // GPU models that it may run on; "": any
+	nodes  int         // that a list of trackable resources has; 0: none
 }
 
 func (d *jobDraft) reset() { *d = jobDraft{job: blankJob()} }
@@ -36,6 +38,8 @@ func (d *jobDraft) set(c column, text string, at *columnHeading) *FieldError {
 		d.job.Workload = text
 	case colRuntimeModel:
 		d.job.RuntimeModel = text
+	case colGPUModel:
+		d.pinned = text
 	case colGPUs:
 		gpus, problem := parseGPUs(text)
 		d.job.GPUs = gpus
@@ -60,12 +64,12 @@ func (d *jobDraft) set(c column, text string, at *columnHeading) *FieldError {
 		}
 		return problem
 	case colMem:
-		value, problem := parseMemory(text, at.loose)
+		value, problem := parseMemory(text, at)
 		d.job.MemGiB = value
 		return problem
 	default:
 		value, problem := parseNumber(c, text)
-		*d.field(c) = value
+		*d.field(c) = textfile.Scaled(text, value, at.unit)
 		return problem
 	}
 	return nil
@@ -136,7 +140,7 @@ func (j *Job) field(c column) *float64 {
 }
 
 // isText reports whether a column holds words and not a number.
-func isText(c column) bool { return c <= colWorkload || c == colRuntimeModel }
+func isText(c column) bool { return c <= colWorkload || c == colRuntimeModel || c == colGPUModel }
 
 // profile is the draft's profile, made when it is first asked for.
 func (d *jobDraft) profile() *GPUProfile {

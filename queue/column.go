@@ -1,9 +1,11 @@
 package queue
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/textfile"
 )
 
 // column is a field of a job that has a name in a file. The order is the one
@@ -22,6 +24,7 @@ const (
 	colRuntimeModel
 	colPower
 	colGPUs
+	colGPUModel // pins the job to GPU models; writers have it in colGPUs
 	colNodes
 	colShare
 	colCPUs
@@ -51,7 +54,7 @@ type columnNames [numColumns]string
 
 var nativeNames = columnNames{
 	"id", "name", "user", "workload", "arrival_s", "deadline_s", "limit_s",
-	"runtime_s", "runtime_gpu_model", "power_w", "gpus", "nodes", "share", "cpus", "mem_gib",
+	"runtime_s", "runtime_gpu_model", "power_w", "gpus", "gpu_model", "nodes", "share", "cpus", "mem_gib",
 	"util_pct", "slot_s", "gpu_mem_gb", "kappa",
 }.withModel(func(p dvfsmodel.Param) string { return p.Name })
 
@@ -112,6 +115,21 @@ func Columns() []string { return nativeNames.known() }
 func IsColumn(name string) bool {
 	_, ok := nativeNames.find(name)
 	return ok || isExtra(name)
+}
+
+// CheckTarget says what is wrong with a column that a name of a file is to stand for:
+// COLUMN, or COLUMN[UNIT] where the name doesn't say in what its numbers are.
+func CheckTarget(target string) error {
+	column, unit := textfile.Target(target)
+	if !IsColumn(column) {
+		return fmt.Errorf("there is no column %s, want one of %s, or one that begins with x_", quoted(column),
+			strings.Join(Columns(), ", "))
+	}
+	col, ok := nativeNames.find(column)
+	if !ok {
+		col = colExtra
+	}
+	return quantityOf(col).CheckUnit(column, unit)
 }
 
 // model are the names of the coefficients that a job's own model can't do without.

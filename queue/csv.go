@@ -2,17 +2,16 @@ package queue
 
 import (
 	"bufio"
-	"encoding/csv"
-	"errors"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/epplan/epplan/internal/textfile"
 )
 
 // csvReader reads rows into a builder.
 type csvReader struct {
-	rows  *CSVRows
+	rows  *textfile.Rows
 	b     *batchBuilder
 	cols  []columnHeading // of each cell
 	cells [numColumns]int // where each column is, -1 when the file lacks it
@@ -21,16 +20,18 @@ type csvReader struct {
 
 // readCSV reads a CSV file with the given names of columns until io.EOF; nil lets the
 // header choose them.
-func readCSV(in *bufio.Reader, g *textGuard, b *batchBuilder, names *columnNames) error {
-	c := &csvReader{rows: newCSVRows(in, g), b: b}
-	c.rows.ReuseRecord = true
-	c.rows.FieldsPerRecord = -1
-	c.rows.Comma = separatorOf(in)
-	c.rows.TrimLeadingSpace = c.rows.Comma != '\t'
+func readCSV(in *bufio.Reader, b *batchBuilder, names *columnNames) error {
+	c := &csvReader{rows: textfile.NewRows(in, b.out.Name), b: b}
 	b.where = c.position
-	header, err := c.next()
-	if err != nil {
-		return err
+	header := b.options.Header
+	if len(header) > 0 {
+		c.rows.Expect(len(header))
+	} else {
+		var err error
+		if header, err = c.next(); err != nil {
+			return err
+		}
+		header = slices.Clone(header)
 	}
 	if names == nil {
 		names = columnNamesOf(header)
@@ -44,6 +45,7 @@ func readCSV(in *bufio.Reader, g *textGuard, b *batchBuilder, names *columnNames
 		if err != nil {
 			return err
 		}
+		b.numbers.Commas = c.rows.Separator() == ','
 		if err := c.job(cells); err != nil {
 			return err
 		}
@@ -59,43 +61,18 @@ func columnNamesOf(header []string) *columnNames {
 	return &nativeNames
 }
 
-// next is the next row that is not blank.
+// next is the next row that has anything in it.
 func (c *csvReader) next() ([]string, error) {
 	for {
-		cells, err := c.rows.next()
-		if err != nil {
-			return nil, c.syntax(err)
-		}
-		if slices.ContainsFunc(cells, func(cell string) bool { return strings.TrimSpace(cell) != "" }) {
-			return cells, nil
+		cells, err := c.rows.Read()
+		if err != nil || slices.ContainsFunc(cells, func(cell string) bool { return strings.TrimSpace(cell) != "" }) {
+			return cells, err
 		}
 	}
-}
-
-// syntax gives an error of encoding/csv its file and what was expected.
-func (c *csvReader) syntax(err error) error {
-	var parse *csv.ParseError
-	if !errors.As(err, &parse) {
-		return err
-	}
-	fault := &SyntaxError{Pos: Position{File: c.b.out.Name, Line: parse.Line, Column: parse.Column}}
-	if errors.Is(err, csv.ErrBareQuote) {
-		fault.Msg = `a " inside a cell that does not begin with one`
-	} else {
-		fault.Msg = `a quoted cell that does not end with " and a comma or line end`
-		if parse.StartLine != parse.Line {
-			fault.Msg += ", in the row that begins on line " + strconv.Itoa(parse.StartLine)
-		}
-	}
-	fault.Want = `"…" around such a cell and "" for each quote inside`
-	return fault
 }
 
 // cellAt is the position of a cell of the current row.
-func (c *csvReader) cellAt(cell int) Position {
-	line, col := c.rows.FieldPos(cell)
-	return Position{File: c.b.out.Name, Line: line, Column: col}
-}
+func (c *csvReader) cellAt(cell int) Position { return c.rows.CellAt(cell) }
 
 // position is that of a column's cell in the current row, or of the row.
 func (c *csvReader) position(col column) Position {
@@ -115,6 +92,10 @@ func (c *csvReader) header(header []string) error {
 	var unknown []int
 	for i, name := range header {
 		name = strings.TrimSpace(name)
+		if name == textfile.Unused && len(c.b.options.Header) > 0 {
+			c.cols[i] = columnHeading{col: colIgnored}
+			continue
+		}
 		if name == "" { // spreadsheets write some after the last column
 			c.cols[i] = columnHeading{col: colBlank}
 			continue
@@ -129,7 +110,12 @@ func (c *csvReader) header(header []string) error {
 		if err != nil {
 			return err
 		}
-		if !known {
+		switch {
+		case known:
+		case c.b.options.Ignore:
+			c.b.passOver(c.cellAt(i), name)
+			c.cols[i] = columnHeading{col: colIgnored}
+		default:
 			unknown = append(unknown, i)
 		}
 	}
@@ -153,7 +139,11 @@ func (c *csvReader) headerCell(i int, name string, header []string) (known bool,
 			c.cols[i] = columnHeading{col: colOnModel, of: of, extra: model}
 			return true, nil
 		}
-		if h, known = c.b.heading(name); !known {
+		var problem *FieldError
+		if h, known, problem = c.b.heading(name); problem != nil {
+			return true, c.b.faultAt(c.cellAt(i), problem)
+		}
+		if !known {
 			return false, nil
 		}
 	} else if col, ok := c.b.names.find(name); ok {
@@ -245,41 +235,6 @@ func (c *csvReader) checkRequired() error {
 	return nil
 }
 
-// decimalComma is a number as it is written where cells aren't separated by commas.
-var decimalComma = regexp.MustCompile(`^\d+,\d+[a-zA-Z]*$`)
-
-// separatorOf is what separates the cells of the header that comes next, outside
-// quotes: the most frequent of commas, semicolons, tabs and bars, a comma in doubt.
-func separatorOf(in *bufio.Reader) rune {
-	const all = ",;\t|"
-	var counts [len(all)]int
-	quoted, begun := false, false
-	for n := 1; n <= in.Size(); n++ {
-		text, err := in.Peek(n)
-		if err != nil {
-			break
-		}
-		char := text[n-1]
-		switch {
-		case char == '"':
-			quoted = !quoted
-		case quoted:
-		case char == '\n' && begun:
-			n = in.Size()
-		case strings.IndexByte(all, char) >= 0:
-			counts[strings.IndexByte(all, char)]++
-		}
-		begun = begun || char > ' '
-	}
-	best := 0
-	for i := range counts {
-		if counts[i] > counts[best] {
-			best = i
-		}
-	}
-	return rune(all[best])
-}
-
 func (c *csvReader) job(cells []string) error {
 	if len(cells) != len(c.cols) {
 		at := c.cellAt(min(len(cells)-1, len(c.cols)))
@@ -315,11 +270,34 @@ func (c *csvReader) cell(i int, text string) *FieldError {
 		return newFieldError(colJob, quoted(text)+" stands in a column without a name",
 			"a name for it in the header")
 	}
-	if c.rows.Comma != ',' && !isText(h.col) && decimalComma.MatchString(text) {
-		text = strings.Replace(text, ",", ".", 1)
+	if !isText(h.col) {
+		var problem *FieldError
+		if text, problem = c.plain(i, h, text); problem != nil {
+			return problem
+		}
 	}
 	if h.col == colOnModel {
 		return c.d.setOn(h.of, h.extra, text)
 	}
 	return c.d.set(h.col, text, h)
+}
+
+// plain is a cell with its numbers as programmers write them.
+func (c *csvReader) plain(i int, h *columnHeading, text string) (string, *FieldError) {
+	numbers := []string{text}
+	if h.col == colUtil {
+		numbers = strings.Fields(text)
+	}
+	for k, number := range numbers {
+		plain, msg, want := c.b.numbers.Plain(number, c.cellAt(i))
+		if msg != "" {
+			col := h.col
+			if col == colOnModel {
+				col = h.of
+			}
+			return "", newFieldError(col, msg, want)
+		}
+		numbers[k] = plain
+	}
+	return strings.Join(numbers, " "), nil
 }

@@ -19,6 +19,7 @@
 //	                         runtime_s.V100, runtime_s.GTX1080Ti
 //	gpus                     those of the whole job, on all its nodes: 2, or per GPU
 //	                         model V100:2;GTX1080Ti:4;*:4 (1 on each node)
+//	gpu_model                the GPU model that it must run on, or several: A100;H100 (any)
 //	nodes                    how many nodes the job runs on, which start together and
 //	                         have equal parts of it (as few as hold its GPUs)
 //	share                    part of one GPU, above 0 and up to 1 (1)
@@ -40,19 +41,19 @@
 // a run time. A deadline or a limit may be written inf.
 //
 // Names may be spelled as sacct, squeue and people spell them (jobid, Elapsed,
-// time_limit, gres), and as the caller of [ReadMapped] says; times as 02:30:00,
+// time_limit, gres), and as the caller of [ReadWith] says; times as 02:30:00,
 // 1-02:30:00, 90m, PT2H30M, moments as dates; GPUs as gpu:2, memory as 16G; under
-// gpus_per_node, gres and ReqGRES GPUs are those of each node. Cells may
-// be separated by semicolons, tabs or bars. What may mean two things is an error.
+// gpus_per_node, gres and ReqGRES GPUs are those of each node. A column's name may state
+// the unit of its numbers. Cells may be separated by semicolons, tabs or bars. What may mean
+// two things is an error.
 //
 // The third format, "edl", is CSV with the columns of the EDL paper's
 // notation: id, app, arrival, deadline, P0, gamma, c, D, delta, t0, and
 // optionally limit and gpus.
 //
 // Bad input is a [SyntaxError] with file, line and column of the first
-// offending value, and nothing is half-loaded. Text is UTF-8, with or without a
-// byte order mark, with either kind of line end. Memory for one record is
-// bounded, so that a huge line ends in an error and not in a full memory.
+// offending value, and nothing is half-loaded. Text is UTF-8 or UTF-16, as
+// internal/textfile opens it.
 //
 // The package is pure: no files, no clocks, no global random numbers.
 package queue

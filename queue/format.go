@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/epplan/epplan/internal/textfile"
 )
 
 // Format is how a batch is written in a file.
@@ -41,35 +43,43 @@ func ParseFormat(name string) (Format, error) {
 	return Auto, fmt.Errorf("unknown format %s, want auto, csv, json or edl", quoted(name))
 }
 
+// TableOptions say what a caller knows of a file's columns: names of its own, which may state
+// a unit (runtime_s[h]), a header that it lacks, columns to pass over.
+type TableOptions = textfile.Options
+
 // Read reads a batch. The name is that of the file in messages. An error is a
 // [SyntaxError], [ErrEmpty], or what r returned; no batch comes with it. Every
 // job of the batch is valid.
 func Read(r io.Reader, name string, format Format) (*Batch, error) {
-	return ReadMapped(r, name, format, nil)
+	return ReadWith(r, name, format, nil)
 }
 
-// ReadMapped is [Read] for a file of the native columns that has names of its own
-// for some: columns are ours by the file's.
-func ReadMapped(r io.Reader, name string, format Format, columns map[string]string) (*Batch, error) {
-	in := newTextGuard(r, name)
-	buffered := bufio.NewReaderSize(in, bufferSize)
-	if format == Auto {
-		format = detect(name, buffered)
+// ReadWith is [Read] of a file of which the caller knows more; nil options are none. Names and
+// units are those of the native columns.
+func ReadWith(r io.Reader, name string, format Format, options *TableOptions) (*Batch, error) {
+	if options == nil {
+		options = &TableOptions{}
 	}
-	b := newBatchBuilder(name)
-	b.given = columns
+	in := textfile.Open(r, name, textfile.OnlyText)
+	if format == Auto {
+		format = detect(name, in)
+	}
+	b := newBatchBuilder(name, options)
 	var err error
 	switch format {
 	case JSON:
-		err = readJSON(buffered, b)
+		if len(options.Header) > 0 {
+			return nil, fmt.Errorf("%s: JSON names all that it has, want no header for it", Printable(name))
+		}
+		err = readJSON(in, b)
 	case EDL:
-		err = readCSV(buffered, in, b, &edlNames)
+		err = readCSV(in, b, &edlNames)
 	case Params:
-		err = readCSV(buffered, in, b, &paramsNames)
+		err = readCSV(in, b, &paramsNames)
 	case CSV:
-		err = readCSV(buffered, in, b, &nativeNames)
+		err = readCSV(in, b, &nativeNames)
 	default:
-		err = readCSV(buffered, in, b, nil)
+		err = readCSV(in, b, nil)
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err

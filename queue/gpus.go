@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -99,4 +100,44 @@ func nodesOf(text string) int {
 		}
 	}
 	return 0
+}
+
+// pin lets a job run on some GPU models only, as gpu_model states them: A100, or A100;H100. What
+// was measured of it was measured there, if nobody says where.
+func (d *jobDraft) pin() *FieldError {
+	var models []string
+	for model := range strings.SplitSeq(d.pinned, ";") {
+		model = strings.TrimSpace(model)
+		if model == AnyModel || strings.EqualFold(model, "any") {
+			return nil
+		}
+		if msg, want := gpuModelFault(model); msg != "" {
+			return newFieldError(colGPUModel, msg, want)
+		}
+		if model == "" {
+			return newFieldError(colGPUModel, quoted(d.pinned)+" has an empty name", "one such as A100, or A100;H100")
+		}
+		models = append(models, model)
+	}
+	job := &d.job
+	if len(job.GPUs) == 1 && job.GPUs[0].Model == "" {
+		count := job.GPUs[0].Count
+		job.GPUs = nil
+		for _, model := range models {
+			job.GPUs = append(job.GPUs, GPUCount{Model: model, Count: count})
+		}
+	} else {
+		same := len(models) == len(job.GPUs)
+		for _, g := range job.GPUs {
+			same = same && slices.ContainsFunc(models, func(m string) bool { return strings.EqualFold(m, g.Model) })
+		}
+		if !same {
+			return newFieldError(colGPUModel, "is "+quoted(d.pinned)+", but gpus is "+quoted(job.gpusText()),
+				"the same GPU models, or one of both columns")
+		}
+	}
+	if len(job.GPUs) == 1 && job.RuntimeModel == "" && (job.Runtime > 0 || job.Power > 0) {
+		job.RuntimeModel = job.GPUs[0].Model
+	}
+	return nil
 }

@@ -189,7 +189,14 @@ func (r *jsonReader) field(key string, at Position) error {
 	if of, model, ok := onModel(key); ok {
 		return r.onModel(of, model, at)
 	}
-	h, ok := r.b.heading(key)
+	h, ok, problem := r.b.heading(key)
+	if problem != nil {
+		return r.b.faultAt(at, problem)
+	}
+	if !ok && key != keyJobs && r.b.options.Ignore {
+		r.b.passOver(at, key)
+		return r.skip()
+	}
 	if ok && h.col == colExtra {
 		r.b.warnOnce(at, key, &h)
 		return r.extra(h.extra, at)
@@ -213,6 +220,26 @@ func (r *jsonReader) field(key string, at Position) error {
 		return r.series()
 	}
 	return r.value(col)
+}
+
+// skip passes over a value, of which the first token is the current one.
+func (r *jsonReader) skip() error {
+	for depth := 0; ; {
+		switch r.lex.kind {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		case endToken:
+			return r.lex.unexpected("a value")
+		}
+		if depth <= 0 {
+			return nil
+		}
+		if err := r.lex.next(); err != nil {
+			return err
+		}
+	}
 }
 
 // noteOnce notes where a column's value stands, and refuses a second one.

@@ -22,6 +22,9 @@ type lexer struct {
 	text string   // of a string, decoded; of a number or word, as written
 }
 
+// maxToken bounds a token, bytes.
+const maxToken = 1 << 20
+
 // tokenKind is a delimiter itself, or one of the kinds below.
 type tokenKind byte
 
@@ -105,7 +108,7 @@ func (l *lexer) str() error {
 			}
 			l.pos.Column++
 		}
-		if l.raw = append(l.raw, c); len(l.raw) > maxRecord {
+		if l.raw = append(l.raw, c); len(l.raw) > maxToken {
 			return l.fault("string is longer than 1 MiB", "a batch file")
 		}
 	}

@@ -2,38 +2,24 @@ package queue
 
 import (
 	"errors"
-	"strconv"
+
+	"github.com/epplan/epplan/internal/textfile"
 )
 
-// Position is a place in a file. Lines and columns count from 1, columns in
-// bytes. The zero value is a job that was not read from a file.
-type Position struct {
-	File         string
-	Line, Column int
-}
+// Position is a place in a file. The zero value is a job that was not read from a file.
+type Position = textfile.Position
 
-// String is file:line:column, safe to print on a terminal.
-func (p Position) String() string {
-	if p.Line == 0 {
-		return Printable(p.File)
-	}
-	return Printable(p.File) + ":" + strconv.Itoa(p.Line) + ":" + strconv.Itoa(p.Column)
-}
+// SyntaxError says where a batch file is wrong and what was expected there.
+type SyntaxError = textfile.SyntaxError
+
+// Printable returns s with everything escaped that could act on a terminal
+// instead of being shown by it.
+func Printable(s string) string { return textfile.Printable(s) }
+
+func quoted(s string) string { return textfile.Quoted(s) }
 
 // ErrEmpty says that a batch has no jobs.
 var ErrEmpty = errors.New("batch has no jobs")
-
-// SyntaxError says where a batch file is wrong and what was expected there.
-type SyntaxError struct {
-	Pos  Position
-	Msg  string
-	Want string // may be empty
-}
-
-// Error is "file:line:column: message, want …".
-func (e *SyntaxError) Error() string {
-	return e.Pos.String() + ": " + appendWant(e.Msg, e.Want)
-}
 
 // FieldError says which field of a job is wrong.
 type FieldError struct {

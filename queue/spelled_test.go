@@ -321,8 +321,8 @@ func TestANameThatTheFileHasNotIsReported(t *testing.T) {
 		"id,P0,gamma,c,D,delta,t0\n" +
 			"0,1,1,1,1,1,1\n": `batch:1:1: nothing is called "Dauer", which is to be limit_s, want a name that the file has`,
 	} {
-		_, err := queue.ReadMapped(strings.NewReader(text), "batch", queue.Auto,
-			map[string]string{"Dauer": "limit_s"})
+		_, err := queue.ReadWith(strings.NewReader(text), "batch", queue.Auto,
+			&queue.TableOptions{Columns: map[string]string{"Dauer": "limit_s"}})
 		if err == nil || err.Error() != want {
 			t.Errorf("%q:\n got %v\nwant %s", text, err, want)
 		}
@@ -335,7 +335,8 @@ func TestAFileMayHaveNamesOfItsOwn(t *testing.T) {
 		"csv":  "Nr;Dauer;Bemerkung;walltime\n7;1,5h;gut;2h\n",
 		"json": `[{"Nr":7,"Dauer":"1.5h","Bemerkung":"gut","walltime":7200}]`,
 	} {
-		b, err := queue.ReadMapped(strings.NewReader(text), "batch", queue.Auto, names)
+		b, err := queue.ReadWith(strings.NewReader(text), "batch", queue.Auto,
+			&queue.TableOptions{Columns: names})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

@@ -6,7 +6,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
+
+	"github.com/epplan/epplan/internal/textfile"
 )
 
 // Seconds.
@@ -50,10 +51,11 @@ func parseTime(c column, text string, unit float64) (seconds float64, how dateFo
 	if _, err := strconv.ParseFloat(text, 64); err == nil || isHexadecimal(text) ||
 		errors.Is(err, strconv.ErrRange) {
 		value, problem := parseNumber(c, text)
-		if unit > 0 {
-			value *= unit
+		if math.IsNaN(unit) {
+			return 0, plainSeconds, newFieldError(c, quoted(text)+" has no unit, and the column's name none for "+
+				"numbers", "a time such as 02:30:00, or the unit stated as "+nativeNames[c]+"[UNIT]: "+textfile.Time.Units())
 		}
-		return value, plainSeconds, problem
+		return textfile.Scaled(text, value, unit), plainSeconds, problem
 	}
 	if endlessWords.has(c) && isEndless(text) {
 		return math.Inf(1), plainSeconds, nil
@@ -90,7 +92,7 @@ func parseDuration(c column, text string) (float64, *FieldError) {
 	if unitTime.MatchString(text) {
 		sum := 0.0
 		for _, part := range unitPart.FindAllStringSubmatch(text, -1) {
-			unit, known := timeUnits[strings.ToLower(part[2])]
+			unit, known := textfile.Time.InUnit(part[2])
 			if !known {
 				return 0, newFieldError(c, quoted(text)+" has a unit that isn't known, "+quoted(part[2]),
 					"one of s, m, h, d")
@@ -130,27 +132,20 @@ func decimal(text string) float64 {
 // parseDate reads an ISO 8601 date with or without a time of day and a zone, as
 // seconds since 1970. Without a zone every day has 24 hours.
 func parseDate(c column, text string) (float64, dateForm, *FieldError) {
-	written := strings.Replace(strings.ToUpper(text), " ", "T", 1)
-	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02"} {
+	if at, zoned, ok := textfile.Moment(text); ok && at.Year() >= 1970 {
 		how := dateWithoutZone
-		at, err := time.Parse(layout, written)
-		for _, zone := range []string{"Z07:00", "Z0700", "Z07"} {
-			if err != nil && layout != "2006-01-02" {
-				if at, err = time.Parse(layout+zone, written); err == nil {
-					how = dateWithZone
-				}
-			}
+		if zoned {
+			how = dateWithZone
 		}
-		if err == nil && at.Year() >= 1970 {
-			return float64(at.Unix()) + float64(at.Nanosecond())/1e9, how, nil
-		}
+		return float64(at.Unix()) + float64(at.Nanosecond())/1e9, how, nil
 	}
 	return 0, plainSeconds, newFieldError(c, quoted(text)+" is not a date",
 		"one such as 2026-03-31T08:00:00, from 1970 on")
 }
 
-// parseMemory reads GiB, or an amount with a unit as Slurm writes it: 16G, 512M.
-func parseMemory(text string, loose bool) (float64, *FieldError) {
+// parseMemory reads GiB, or the unit of the column's name, or an amount with a unit as
+// Slurm writes it: 16G, 512M.
+func parseMemory(text string, at *columnHeading) (float64, *FieldError) {
 	number, unit := text, ""
 	if i := strings.IndexFunc(text,
 		func(r rune) bool { return r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' }); i > 0 {
@@ -159,9 +154,12 @@ func parseMemory(text string, loose bool) (float64, *FieldError) {
 	gib := map[string]float64{"": 1, "K": 1.0 / (1 << 20), "M": 1.0 / (1 << 10), "G": 1, "T": 1 << 10}
 	factor, known := gib[strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(unit, "N"), "B"), "I")]
 	if value, err := strconv.ParseFloat(number, 64); err == nil && known && !isHexadecimal(number) {
-		if unit == "" && loose && value != 0 {
+		if unit == "" && at.loose && value != 0 {
 			return 0, newFieldError(colMem, quoted(text)+" has no unit",
 				quoted(text+"G")+" or "+quoted(text+"M"))
+		}
+		if unit == "" {
+			return textfile.Scaled(number, value, at.unit), nil
 		}
 		return value * factor, nil
 	}
@@ -171,12 +169,4 @@ func parseMemory(text string, loose bool) (float64, *FieldError) {
 	}
 	return 0, newFieldError(colMem, quoted(text)+" is not an amount of memory",
 		"GiB such as 16, or 16G or 512M")
-}
-
-// timeUnits are what a name of a time may end in, in seconds.
-var timeUnits = map[string]float64{
-	"s": 1, "sec": 1, "secs": 1, "second": 1, "seconds": 1,
-	"m": minute, "min": minute, "mins": minute, "minute": minute, "minutes": minute,
-	"h": hour, "hr": hour, "hrs": hour, "hour": hour, "hours": hour,
-	"d": day, "day": day, "days": day,
 }

@@ -172,6 +172,8 @@ func (j *Job) cell(c column) string {
 		return j.RuntimeModel
 	case colGPUs:
 		return j.gpusText()
+	case colGPUModel:
+		return ""
 	case colUtil:
 		if j.Profile == nil {
 			return ""

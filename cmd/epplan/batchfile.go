@@ -3,12 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/queue"
 )
 
@@ -31,47 +33,70 @@ func readModels(t *terminal, c *cli.Context) (all *config.Models, err error) {
 	return all, nil
 }
 
-// mapFlag is the flag for names of a batch file's own.
-func mapFlag() *cli.StringSliceFlag {
-	return &cli.StringSliceFlag{
-		Name:  "map",
-		Usage: "`COLUMN=NAME`: a column of batches is called NAME in the file; repeat it for more",
+// tableFlags are what a user can say of the columns of a file.
+func tableFlags(files string) []cli.Flag {
+	return []cli.Flag{
+		&cli.StringSliceFlag{
+			Name: "map",
+			Usage: "`COLUMN=NAME`: a column of " + files + " is called NAME in the file; COLUMN[UNIT]=NAME says in " +
+				"what its numbers are; repeat it for more",
+		},
+		&cli.StringFlag{
+			Name:  "header",
+			Usage: "`COLUMNS`, separated by commas, of a file without a header; - is one to pass over",
+		},
+		boolFlag("ignore-columns", "pass over columns that aren't known, and name them"),
 	}
 }
 
-// mappedColumns are the columns of a batch by the names that --map gives them.
-func mappedColumns(c *cli.Context, format queue.Format) (map[string]string, error) {
-	columns := map[string]string{}
-	taken := map[string]string{}
+// tableOptions are what flags say of the columns of a file; check says what is wrong with a column.
+func tableOptions(c *cli.Context, check func(target string) error) (*queue.TableOptions, error) {
+	o := &queue.TableOptions{Ignore: c.Bool("ignore-columns")}
 	for _, text := range c.StringSlice("map") {
-		column, name, ok := strings.Cut(text, "=")
-		column, name = strings.TrimSpace(column), strings.TrimSpace(name)
-		switch {
-		case format == queue.EDL:
-			return nil, usagef("--map is for batches with columns of epplan's, want it left out " +
-				"with --format edl")
-		case !ok || column == "" || name == "":
-			return nil, usagef("--map %q, want COLUMN=NAME, such as runtime_s=Seconds", text)
-		case !queue.IsColumn(column) && queue.IsColumn(name):
-			column, name = name, column
-		case !queue.IsColumn(column):
-			return nil, usagef("--map %q: there is no column %s, want one of %s, or one that begins with x_",
-				text, column, strings.Join(queue.Columns(), ", "))
+		if err := o.Map(text, check); err != nil {
+			return nil, usagef("--map %v", err)
 		}
-		if columns[name] != "" || taken[column] != "" {
-			return nil, usagef("--map %q: %s or %s is mapped already, want each once", text, column, name)
-		}
-		columns[name], taken[column] = column, name
 	}
-	return columns, nil
+	if c.IsSet("header") {
+		o.Header = strings.Split(c.String("header"), ",")
+	}
+	return o, nil
 }
 
-// withColumnHint says what else can be done about names that aren't columns.
+// batchOptions are what flags say of the columns of a batch.
+func batchOptions(c *cli.Context, format queue.Format) (*queue.TableOptions, error) {
+	if format == queue.EDL && c.IsSet("map") {
+		return nil, usagef("--map is for batches with columns of epplan's, want it left out with --format edl")
+	}
+	return tableOptions(c, queue.CheckTarget)
+}
+
+// readMeasurements reads the settings that were measured, and says what was passed over.
+func readMeasurements(t *terminal, c *cli.Context) ([]dvfsmodel.AppSamples, error) {
+	options, err := tableOptions(c, trace.CheckMeasurement)
+	if err != nil {
+		return nil, err
+	}
+	measured, err := parseFile(t, c.Args().First(), func(r io.Reader, name string) (*trace.Measurements, error) {
+		return trace.ReadMeasurements(r, name, options)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read measurements: %w", withColumnHint(err))
+	}
+	return measured.Apps, nil
+}
+
+// withColumnHint says what else can be done about names that aren't columns, and about units.
 func withColumnHint(err error) error {
-	err = fmt.Errorf("read batch: %w", err)
-	if fault, ok := errors.AsType[*queue.SyntaxError](err); ok &&
-		strings.HasPrefix(fault.Msg, "unknown column") {
-		return withHint(err, "--map COLUMN=NAME says which column a name of the file stands for")
+	fault, ok := errors.AsType[*queue.SyntaxError](err)
+	switch {
+	case !ok:
+		return err
+	case strings.HasPrefix(fault.Msg, "unknown column"):
+		return withHint(err, "--map COLUMN=NAME says which column a name of the file stands for, --ignore-columns "+
+			"passes over those that aren't known, --header COLUMNS names those of a file without a header")
+	case strings.Contains(fault.Want, "[UNIT]"), strings.HasSuffix(fault.Msg, "has no unit"):
+		return withHint(err, "--map 'COLUMN[UNIT]=NAME' says in what the numbers of a column are")
 	}
 	return err
 }

@@ -19,7 +19,7 @@ import (
 // setupFromSlurm is a setup with Slurm's queue as the batch; nil when nothing waits.
 func setupFromSlurm(t *terminal, c *cli.Context) (*setup, error) {
 	const why = "is about a batch file, want none with --from-slurm"
-	if err := refuse(c, why, "models", "map", "format", "clairvoyant"); err != nil {
+	if err := refuse(c, why, "models", "map", "header", "ignore-columns", "format", "clairvoyant"); err != nil {
 		return nil, err
 	}
 	s := &setup{paper: c.String("cluster") == config.PaperModel, seed: c.Uint64("seed")}

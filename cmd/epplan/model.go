@@ -12,7 +12,6 @@ import (
 	"github.com/epplan/epplan/dvfsmodel/joint"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/internal/report/fitreport"
-	"github.com/epplan/epplan/internal/trace"
 )
 
 func modelCommand(t *terminal) *cli.Command {
@@ -41,7 +40,7 @@ func fitCommand(t *terminal) *cli.Command {
 			"costs, with --slowdown 0.05 among those at most 5 % slower than the fastest.\n" +
 			"Fits are best near the least energy; --focus inf weighs all settings alike, which suits tight deadlines.\n" +
 			"Example: epplan model fit measured.csv --gpu-model GTX1080Ti -o fitted.toml",
-		Flags: []cli.Flag{
+		Flags: append(tableFlags("measurements"),
 			&cli.StringFlag{
 				Name: "gpu-model", DefaultText: "the known one that has all the clocks",
 				Usage: "GPU `MODEL` that was measured",
@@ -61,7 +60,7 @@ func fitCommand(t *terminal) *cli.Command {
 			outputFlag(),
 			boolFlag("json", "print JSON, with --evaluate"),
 			boolFlag("csv", "print CSV, with --evaluate"),
-		},
+		),
 		Action: t.runs(takes(1, 1, "one file", runFit)),
 	}
 }
@@ -90,9 +89,9 @@ func runFit(t *terminal, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	apps, err := parseFile(t, c.Args().First(), trace.ReadDVFS)
+	apps, err := readMeasurements(t, c)
 	if err != nil {
-		return fmt.Errorf("read measurements: %w", err)
+		return err
 	}
 	profile, err := measuredOn(t, apps, profiles, c.String("gpu-model"))
 	if err != nil {

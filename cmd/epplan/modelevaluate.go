@@ -7,7 +7,6 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/internal/report/fitreport"
-	"github.com/epplan/epplan/internal/trace"
 )
 
 const (
@@ -26,7 +25,7 @@ func evaluateCommand(t *terminal) *cli.Command {
 			"errors are those at settings that weren't probed, in percent, and missing where there are none or nothing was\n" +
 			"probed.\n" +
 			"Example: epplan model evaluate measured.csv --leave-one-workload-out --probes 3",
-		Flags: []cli.Flag{
+		Flags: append(tableFlags("measurements"),
 			boolFlag(leaveOneOut, "leave each workload out in turn; there is no other way yet"),
 			atLeast(&cli.IntFlag{
 				Name: "probes", Usage: "`COUNT` of settings that are measured of a left-out workload",
@@ -38,7 +37,7 @@ func evaluateCommand(t *terminal) *cli.Command {
 			profilesFlag(),
 			slowdownFlag("choose among settings this `PART` slower than the fastest at most"),
 			jsonFlag(), csvFlag(),
-		},
+		),
 		Action: t.runs(takes(1, 1, "one file", runEvaluatePrior)),
 	}
 }
@@ -56,9 +55,9 @@ func runEvaluatePrior(t *terminal, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	apps, err := parseFile(t, c.Args().First(), trace.ReadDVFS)
+	apps, err := readMeasurements(t, c)
 	if err != nil {
-		return fmt.Errorf("read measurements: %w", err)
+		return err
 	}
 	opts := &pooled.EvaluateOptions{Slowdown: slowdown}
 	if name := c.String("gpu-model"); name != "" {

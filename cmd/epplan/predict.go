@@ -15,6 +15,7 @@ import (
 	"github.com/epplan/epplan/internal/predict"
 	"github.com/epplan/epplan/internal/predict/probe"
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/textfile"
 	"github.com/epplan/epplan/queue"
 )
 
@@ -209,7 +210,7 @@ func writePredictedCSV(w io.Writer, jobs []predictedJob, strange bool) error {
 	for i := range jobs {
 		j := &jobs[i]
 		row := []string{
-			queue.EscapeFormula(queue.Printable(j.ID)), digits(j.Value), digits(j.Low), digits(j.High), j.Rung,
+			textfile.EscapeFormula(queue.Printable(j.ID)), digits(j.Value), digits(j.Low), digits(j.High), j.Rung,
 		}
 		if strange {
 			out := "0"

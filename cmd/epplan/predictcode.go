@@ -19,7 +19,7 @@ import (
 	"github.com/epplan/epplan/internal/predict"
 	"github.com/epplan/epplan/internal/predict/probe"
 	"github.com/epplan/epplan/internal/predict/source"
-	"github.com/epplan/epplan/queue"
+	"github.com/epplan/epplan/internal/textfile"
 )
 
 const maxSourceBytes = 1 << 20
@@ -224,19 +224,15 @@ func readSource(root *os.Root, file string) ([]byte, error) {
 
 // readCodeTable reads a table; texts are files' names for now.
 func readCodeTable(r io.Reader, name string, valueColumns []string, values bool) (*codeTable, error) {
-	rows := queue.NewCSVRows(r, name)
-	header, err := rows.Read()
-	switch {
-	case errors.Is(err, io.EOF):
-		return nil, fmt.Errorf("%s: is empty, want a header with job_id and file", name)
-	case err != nil:
+	rows, err := textfile.OpenTable(r, name, "job_id and file", textfile.OnlyText)
+	if err != nil {
 		return nil, err
 	}
-	id, file, ood := slices.Index(header, "job_id"), slices.Index(header, "file"), slices.Index(header, "ood")
-	value := slices.Index(header, valueColumns[0])
+	id, file, ood := rows.Index("job_id"), rows.Index("file"), rows.Index("ood")
+	value := rows.Index(valueColumns[0])
 	for _, column := range valueColumns[1:] {
 		if value < 0 {
-			value = slices.Index(header, column)
+			value = rows.Index(column)
 		}
 	}
 	switch {
@@ -246,29 +242,25 @@ func readCodeTable(r io.Reader, name string, valueColumns []string, values bool)
 		return nil, fmt.Errorf("%s:1: no column %s", name, valueColumns[0])
 	}
 	table := &codeTable{name: name}
-	for {
-		row, err := rows.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		line, _ := rows.FieldPos(0)
-		v := math.NaN()
+	err = rows.Each(func() error {
+		row, line, v := rows.Row, rows.Line(), math.NaN()
 		if value >= 0 && row[value] != "" {
 			if v, err = strconv.ParseFloat(row[value], 64); err != nil || !(v > 0) || math.IsInf(v, 1) {
-				return nil, fmt.Errorf("%s:%d: column %s is %q, want a number above 0", name, line,
-					header[value], row[value])
+				return fmt.Errorf("%s:%d: column %s is %q, want a number above 0", name, line,
+					rows.Header[value], row[value])
 			}
 		}
 		if math.IsNaN(v) && values {
-			return nil, fmt.Errorf("%s:%d: column %s is empty", name, line, header[value])
+			return fmt.Errorf("%s:%d: column %s is empty", name, line, rows.Header[value])
 		}
 		table.ids, table.texts, table.lines = append(table.ids, row[id]), append(table.texts, row[file]),
 			append(table.lines, line)
 		table.values = append(table.values, v)
 		table.outOfDistribution = append(table.outOfDistribution, ood >= 0 && row[ood] == "1")
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	table.binary = make([]bool, len(table.ids))
 	return table, nil

@@ -15,6 +15,7 @@ import (
 	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner/fleet"
 	"github.com/epplan/epplan/planner/replay"
+	"github.com/epplan/epplan/queue"
 )
 
 // traceFiles are the files of a trace; the last three may be missing.
@@ -140,9 +141,9 @@ func (l *clusterTrace) reorder(order []trace.NodeRow, name string) error {
 	for i := range order {
 		from, ok := at[order[i].Name]
 		if !ok {
-			return &trace.PositionError{
-				File: name, Line: order[i].Line,
-				Err: fmt.Errorf("node %.40q isn't in the node list, or twice here", order[i].Name),
+			return &queue.SyntaxError{
+				Pos: queue.Position{File: name, Line: order[i].Line},
+				Msg: fmt.Sprintf("node %.40q isn't in the node list, or twice here", order[i].Name),
 			}
 		}
 		delete(at, order[i].Name)

@@ -15,6 +15,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/internal/slurmqueue"
+	"github.com/epplan/epplan/internal/trace/joblog"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/bound"
 	"github.com/epplan/epplan/planner/join"
@@ -40,8 +41,9 @@ func planningFlags() []cli.Flag {
 }
 
 func problemFlags() []cli.Flag {
-	return append(runtimeFlags("GPU `MODEL` that run times and powers of a batch are of which doesn't say; *: "+
-		"the same on all", ""),
+	return append(slices.Concat(tableFlags("batches"),
+		runtimeFlags("GPU `MODEL` that run times and powers of a batch are of which doesn't say; *: "+
+			"the same on all", "")),
 		&cli.StringFlag{
 			Name: "format", Usage: "`FORMAT` of the batch: auto, csv, json or edl", Value: "auto",
 		},
@@ -49,7 +51,6 @@ func problemFlags() []cli.Flag {
 			Name: "config", Usage: "TOML `FILE` with cluster, objective, policy and safety margins",
 		},
 		&cli.StringFlag{Name: "cluster", Usage: "TOML `FILE` with the cluster, or paper: the EDL paper's"},
-		mapFlag(),
 		modelsFlag("TOML `FILE` with fitted workload models; repeat it for more", ""),
 		profilesFlag(),
 		contentionFlag("the cluster's, or time is shared without loss"),
@@ -147,15 +148,15 @@ func newSetup(t *terminal, c *cli.Context, name string) (*setup, error) {
 	if s.models, err = readModels(t, c); err != nil {
 		return nil, err
 	}
-	columns, err := mappedColumns(c, format)
+	columns, err := batchOptions(c, format)
 	if err != nil {
 		return nil, err
 	}
 	s.batch, err = parseFile(t, name, func(r io.Reader, name string) (*queue.Batch, error) {
-		return queue.ReadMapped(r, name, format, columns)
+		return joblog.ReadBatch(r, name, format, columns)
 	})
 	if err != nil {
-		return nil, withColumnHint(err)
+		return nil, fmt.Errorf("read batch: %w", withColumnHint(err))
 	}
 	if !s.paper && !s.config.HasNodes() {
 		missing := "no --cluster"

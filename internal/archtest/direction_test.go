@@ -22,6 +22,7 @@ var storeys = map[string]int{
 	"dvfsmodel":         1,
 	"live":              1,
 	"internal/spelling": 0,
+	"internal/textfile": 0,
 }
 
 // ban says who must not import what, beyond the order of the storeys. The room
@@ -113,9 +114,11 @@ var bans = []ban{
 		func(_, room string) bool { return inRoom(room, "planner/policy") },
 	},
 	{
-		"slurm and config are below internal/, of which they know how names are spelt",
+		"slurm and config are below internal/, of which they know how names are spelt and text is opened",
 		func(room string) bool { return inRoom(room, "slurm") || inRoom(room, "config") },
-		func(_, room string) bool { return inRoom(room, "internal") && !inRoom(room, "internal/spelling") },
+		func(_, room string) bool {
+			return inRoom(room, "internal") && !inRoom(room, "internal/spelling") && !inRoom(room, "internal/textfile")
+		},
 	},
 	{
 		"TOML is parsed in config only",

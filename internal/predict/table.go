@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/epplan/epplan/queue"
+	"github.com/epplan/epplan/internal/textfile"
 )
 
 // Columns say which columns of a job table are the owner's and the name's; "" is
@@ -48,17 +48,17 @@ type Table struct {
 // ReadTable reads a table of jobs as CSV with the columns job_id and submit_s at
 // least. A nil layout follows from the header and the wanted columns.
 func ReadTable(r io.Reader, name string, want Columns, layout *Layout) (*Table, error) {
-	in, err := queue.NewCSVTable(r, name, "job_id and submit_s")
+	in, err := textfile.OpenTable(r, name, "job_id and submit_s", textfile.AnyButZero)
 	if err != nil {
 		return nil, err
 	}
-	t := &tableReader{CSVTable: in, table: &Table{Name: name}}
+	t := &tableReader{Table: in, table: &Table{Name: name}}
 	if err := t.arrange(want, layout); err != nil {
 		return nil, fmt.Errorf("%s:1: %w", name, err)
 	}
 	err = in.Each(func() error {
 		if err := t.read(); err != nil {
-			return fmt.Errorf("%s:%d: %w", name, in.Line, err)
+			return fmt.Errorf("%s:%d: %w", name, in.Line(), err)
 		}
 		return nil
 	})
@@ -69,7 +69,7 @@ func ReadTable(r io.Reader, name string, want Columns, layout *Layout) (*Table, 
 }
 
 type tableReader struct {
-	*queue.CSVTable
+	*textfile.Table
 	table *Table
 }
 
@@ -184,7 +184,7 @@ func (t *tableReader) read() error {
 	}
 	t.table.Jobs = append(t.table.Jobs, j)
 	t.table.Outcomes = append(t.table.Outcomes, o)
-	t.table.Lines = append(t.table.Lines, t.Line)
+	t.table.Lines = append(t.table.Lines, t.Line())
 	return nil
 }
 

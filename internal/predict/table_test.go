@@ -54,7 +54,7 @@ func TestBadTablesAreNamedWithTheirLine(t *testing.T) {
 	}{
 		{"", "jobs.csv: is empty", predict.Columns{}},
 		{"job_id\n", "jobs.csv:1: no column submit_s", predict.Columns{}},
-		{"job_id,submit_s,submit_s\n", `jobs.csv:1: column "submit_s" is there twice`, predict.Columns{}},
+		{"job_id,submit_s,submit_s\n", `jobs.csv:1:17: column "submit_s" is there twice`, predict.Columns{}},
 		{
 			"job_id,submit_s\na,soon\n", `jobs.csv:2: column submit_s is "soon", want a number`,
 			predict.Columns{},
@@ -63,10 +63,10 @@ func TestBadTablesAreNamedWithTheirLine(t *testing.T) {
 		{"job_id,submit_s\n,1\n", "jobs.csv:2: job_id is empty", predict.Columns{}},
 		{"job_id,submit_s,runtime_s\na,1,-5\n", `jobs.csv:2: column runtime_s is "-5"`, predict.Columns{}},
 		{"job_id,submit_s,runtime_s\na,1,NaN\n", `column runtime_s is "NaN"`, predict.Columns{}},
-		{"job_id,submit_s\na,1,2\n", "jobs.csv:2: 3 fields, want 2, as the header has", predict.Columns{}},
+		{"job_id,submit_s\na,1,2\n", "jobs.csv:2:5: cells in this row: 3, want 2 as in the header", predict.Columns{}},
 		{
 			"job_id,submit_s\n\"a,1\n",
-			`jobs.csv:2: a " that doesn't belong there: want "…" around such a field, and "" for each inside`,
+			`jobs.csv:2:5: a quoted cell that does not end with "`,
 			predict.Columns{},
 		},
 		{"job_id,submit_s\n", `jobs.csv:1: no column "who"`, predict.Columns{Owner: "who"}},

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strconv"
 
+	"github.com/epplan/epplan/internal/textfile"
 	"github.com/epplan/epplan/planner/replay"
 	"github.com/epplan/epplan/queue"
 )
@@ -46,10 +47,10 @@ func WriteDecisions(w io.Writer, decisions []replay.Decision, task, node func(i 
 	}
 	var set []byte
 	for i, d := range decisions {
-		row[0], row[1], row[2], row[3] = strconv.Itoa(i), queue.EscapeFormula(queue.Printable(task(i))), "", ""
+		row[0], row[1], row[2], row[3] = strconv.Itoa(i), textfile.EscapeFormula(queue.Printable(task(i))), "", ""
 		if d.Node >= 0 {
 			set = AppendSet(set[:0], d.GPUs, "-")
-			row[2], row[3] = queue.EscapeFormula(queue.Printable(node(int(d.Node)))), string(set)
+			row[2], row[3] = textfile.EscapeFormula(queue.Printable(node(int(d.Node)))), string(set)
 		}
 		if err := out.Write(row); err != nil {
 			return err

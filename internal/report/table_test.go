@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/textfile"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/queue"
 )
@@ -108,7 +109,7 @@ func TestEveryValueReadsBackTheSame(t *testing.T) {
 			t.Fatal(err)
 		}
 		rows, err := csv.NewReader(&asCSV).ReadAll()
-		if err != nil || queue.UnescapeFormula(rows[1][0]) != queue.Printable(text) {
+		if err != nil || textfile.UnescapeFormula(rows[1][0]) != queue.Printable(text) {
 			t.Fatalf("%q became %q, %v", text, rows, err)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/epplan/epplan/internal/spelling"
+	"github.com/epplan/epplan/internal/textfile"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/queue"
 )
@@ -94,7 +95,7 @@ func (v *Value) AppendJSON(dst []byte) []byte {
 func (v *Value) csv() string {
 	switch v.kind {
 	case textKind:
-		return queue.EscapeFormula(queue.Printable(v.text))
+		return textfile.EscapeFormula(queue.Printable(v.text))
 	case jsonKind:
 		return v.text
 	case numberKind:

@@ -14,7 +14,7 @@ import (
 // frequency), tasks (how many there were), load_pct (the sum of their
 // utilisations alone, per cent, by slot, with spaces between) and memory (the
 // part of the GPU's that they took, 0 to 1), in any order. Every error but those
-// of the reader itself is a [PositionError].
+// of the reader itself is a [queue.SyntaxError].
 func ReadCoRuns(r io.Reader, name string) ([]sharing.Sample, error) {
 	t, err := openTable(r, name)
 	if err != nil {
@@ -39,7 +39,7 @@ func readCoRun(t *csvTable, at []int) (o sharing.Sample, err error) {
 	number := func(column int, least, most float64, want string) float64 {
 		x, failed := strconv.ParseFloat(strings.TrimSpace(t.text(at[column])), 64)
 		if err == nil && (failed != nil || !(x >= least && x <= most)) {
-			err = t.errorAt(at[column], "%s is %.40q, want %s", t.columns[at[column]],
+			err = t.errorAt(at[column], "%s is %.40q, want %s", t.in.Header[at[column]],
 				t.text(at[column]), want)
 		}
 		return x

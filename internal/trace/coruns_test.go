@@ -22,17 +22,17 @@ func TestCoRunsAreReadWithTheirLoadBySlot(t *testing.T) {
 func TestBadCoRunsSayWhereAndWhatWasExpected(t *testing.T) {
 	const head = "slowdown,tasks,load_pct,memory\n"
 	for _, c := range []struct{ text, want string }{
-		{"", "runs.csv:1: nothing, want a header line"},
+		{"", "runs.csv: is empty, want a header"},
 		{
 			"slowdown,tasks\n",
 			"runs.csv:1: column load_pct is missing, want slowdown, tasks, load_pct, memory",
 		},
 		{head, "runs.csv:1: no samples, want a line for each"},
 		{head + "0,2,90,0.5\n", `runs.csv:2:1: slowdown is "0", want more than 0`},
-		{head + "1.2,1.5,90,0.5\n", `runs.csv:2:2: tasks is "1.5", want a whole number of 1 or more`},
-		{head + "1.2,2,90 x,0.5\n", `runs.csv:2:3: load_pct has "x", want per cent from 0 on`},
-		{head + "1.2,2,,0.5\n", "runs.csv:2:3: no load_pct, want per cent by slot"},
-		{head + "1.2,2,90,50\n", `runs.csv:2:4: memory is "50", want 0 to 1`},
+		{head + "1.2,1.5,90,0.5\n", `runs.csv:2:5: tasks is "1.5", want a whole number of 1 or more`},
+		{head + "1.2,2,90 x,0.5\n", `runs.csv:2:7: load_pct has "x", want per cent from 0 on`},
+		{head + "1.2,2,,0.5\n", "runs.csv:2:7: no load_pct, want per cent by slot"},
+		{head + "1.2,2,90,50\n", `runs.csv:2:10: memory is "50", want 0 to 1`},
 	} {
 		_, err := trace.ReadCoRuns(strings.NewReader(c.text), "runs.csv")
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) {

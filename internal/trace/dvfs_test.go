@@ -8,6 +8,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/trace"
+	"github.com/epplan/epplan/queue"
 )
 
 const header = "app,core_mhz,mem_mhz,time_ms,power_w\n"
@@ -67,12 +68,12 @@ func TestBadTableIsAnErrorWithItsPosition(t *testing.T) {
 		line, column int
 		says         string
 	}{
-		"empty":            {"", 1, 0, "want a header line"},
+		"empty":            {"", 0, 0, "want a header"},
 		"header only":      {header, 1, 0, "no measurements"},
 		"unknown column":   {"app,core_mhz,mem_mhz,time_ms,power_w,volts\na,1,1,1,1,1\n", 1, 6, "volts"},
 		"missing column":   {"app,core_mhz,mem_mhz,time_ms\na,1,1,1\n", 1, 0, "power_w"},
 		"repeated column":  {"app,app,mem_mhz,time_ms,power_w\n", 1, 2, "twice"},
-		"too few fields":   {header + "a,1,1,1\n", 2, 0, "4 fields"},
+		"too few fields":   {header + "a,1,1,1\n", 2, 0, "cells in this row: 4"},
 		"negative":         {header + "a,1,1,-1,1\n", 2, 4, "time_ms"},
 		"zero":             {header + "a,0,1,1,1\n", 2, 2, "core_mhz"},
 		"not a number":     {header + "a,1,1,1,NaN\n", 2, 5, "NaN"},
@@ -83,19 +84,20 @@ func TestBadTableIsAnErrorWithItsPosition(t *testing.T) {
 		"no name":          {header + ",1,1,1,1\n", 2, 1, "name"},
 		"same setting":     {header + "a,1,1,1,1\nb,1,1,1,1\na,1,1,2,2\n", 4, 0, "line 2"},
 		"same cap":         {"app,cap_w,time_s,power_w\na,150,1,1\na,150,2,1\n", 3, 0, "a at –/–@150W was"},
-		"two times":        {"app,core_mhz,time_s,time_ms,power_w\na,1,1,1,1\n", 1, 3, "mean the same"},
-		"binary":           {"\x00\x01\xff\n\x00", 1, 0, "want text"},
+		"two times":        {"app,core_mhz,time_s,time_ms,power_w\na,1,1,1,1\n", 1, 4, "are both time_s"},
+		"binary":           {"\x00\x01\xff\n\x00", 1, 0, "is not text"},
 		"long line":        {header + "a,1,1,1,1\n" + strings.Repeat("x", 2<<20), 3, 0, "1 MiB"},
 		"long header line": {strings.Repeat("x", 2<<20), 1, 0, "1 MiB"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := trace.ReadDVFS(strings.NewReader(c.in), "t.csv")
-			var at *trace.PositionError
+			var at *queue.SyntaxError
 			if !errors.As(err, &at) {
-				t.Fatalf("error %v, want a PositionError", err)
+				t.Fatalf("error %v, want a SyntaxError", err)
 			}
-			if at.File != "t.csv" || at.Line != c.line || at.Column != c.column {
-				t.Errorf("position %s:%d:%d, want t.csv:%d:%d", at.File, at.Line, at.Column, c.line, c.column)
+			if at.Pos.File != "t.csv" || at.Pos.Line != c.line ||
+				c.column > 0 && at.Pos.Column != byteColumn(c.in, c.line, c.column) {
+				t.Errorf("position %v, want field %d of line %d", at.Pos, c.column, c.line)
 			}
 			if !strings.Contains(err.Error(), c.says) || len(err.Error()) > 400 {
 				t.Errorf("message %.500q, want it short and with %q", err, c.says)

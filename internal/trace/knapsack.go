@@ -122,7 +122,7 @@ func (k *knapsackTable) job() (job KnapsackJob, err error) {
 	if first, twice := k.ids[job.ID]; twice {
 		return job, k.errorAt(k.id, "job %.40q is on line %d already, want each once", job.ID, first)
 	}
-	k.ids[job.ID] = k.line
+	k.ids[job.ID] = k.in.Line()
 	if job.Arrival, err = k.number(k.arrival, 0); err != nil {
 		return job, err
 	}
@@ -153,7 +153,7 @@ func (k *knapsackTable) run(time, kWh int) (run KnapsackRun, err error) {
 func (t *csvTable) gpuCount(column int) (int, error) {
 	gpus, err := t.integer(column, planner.MaxGPUs)
 	if err == nil && gpus == 0 {
-		err = t.errorAt(column, "%s is 0, want 1 to %d", t.columns[column], planner.MaxGPUs)
+		err = t.errorAt(column, "%s is 0, want 1 to %d", t.in.Header[column], planner.MaxGPUs)
 	}
 	return int(gpus), err
 }
@@ -176,7 +176,7 @@ func ReadKnapsackPools(r io.Reader, name string) ([]KnapsackPool, error) {
 		if first, twice := lines[pool.Name]; twice {
 			return t.errorAt(at[0], "cluster %.40q is on line %d already, want each once", pool.Name, first)
 		}
-		lines[pool.Name] = t.line
+		lines[pool.Name] = t.in.Line()
 		for i := range pool.GPUs {
 			if pool.GPUs[i], err = t.gpuCount(at[1+i]); err != nil {
 				return err

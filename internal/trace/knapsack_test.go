@@ -20,7 +20,7 @@ func TestAQueueHasPredictionsAndTruth(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := trace.KnapsackJob{
-		Pos: queue.Position{File: "q.csv", Line: 2, Column: 3}, ID: "x", Type: "bert", Arrival: 5,
+		Pos: queue.Position{File: "q.csv", Line: 2, Column: 5}, ID: "x", Type: "bert", Arrival: 5,
 		GPUs:     [2]int{2, 4},
 		Actual:   [2]trace.KnapsackRun{{Seconds: 100, KWh: 0.5}, {Seconds: 200, KWh: 0.25}},
 		Forecast: [2]trace.KnapsackRun{{Seconds: 110, KWh: 0.6}, {Seconds: 210, KWh: 0.3}},
@@ -66,18 +66,18 @@ func TestTheCoupledModelHasColumnsOfItsOwn(t *testing.T) {
 func TestBadQueuesAreRefusedWithTheirPosition(t *testing.T) {
 	const row = "x,5,bert,2,4,100,200,0.5,0.25,110,210,0.6,0.3\n"
 	for _, c := range []struct{ text, where, what string }{
-		{"", "q.csv:1", "want a header"},
+		{"", "q.csv", "want a header"},
 		{"job_id,type\n", "q.csv:1", "column arrival_s is missing"},
 		{queueHeader, "q.csv:1", "no jobs"},
-		{queueHeader + "x,5\n", "q.csv:2", "2 fields, want 13"},
+		{queueHeader + "x,5\n", "q.csv:2:3", "cells in this row: 2, want 13"},
 		{queueHeader + row + row, "q.csv:3:1", "line 2 already"},
 		{queueHeader + strings.Replace(row, "x,", ",", 1), "q.csv:2:1", "job_id is empty"},
-		{queueHeader + strings.Replace(row, ",5,", ",-5,", 1), "q.csv:2:2", "arrival_s is \"-5\""},
-		{queueHeader + strings.Replace(row, ",2,4,", ",0,4,", 1), "q.csv:2:4", "gpus_a is 0"},
-		{queueHeader + strings.Replace(row, ",2,4,", ",2,65,", 1), "q.csv:2:5", "gpus_b is \"65\""},
-		{queueHeader + strings.Replace(row, ",100,", ",0,", 1), "q.csv:2:6", "t_a_s is \"0\""},
-		{queueHeader + strings.Replace(row, ",0.25,", ",NaN,", 1), "q.csv:2:9", "e_b_kwh is \"NaN\""},
-		{queueHeader + strings.Replace(row, ",0.3\n", ",Inf\n", 1), "q.csv:2:13", "pred_e_b_kwh is \"Inf\""},
+		{queueHeader + strings.Replace(row, ",5,", ",-5,", 1), "q.csv:2:3", "arrival_s is \"-5\""},
+		{queueHeader + strings.Replace(row, ",2,4,", ",0,4,", 1), "q.csv:2:10", "gpus_a is 0"},
+		{queueHeader + strings.Replace(row, ",2,4,", ",2,65,", 1), "q.csv:2:12", "gpus_b is \"65\""},
+		{queueHeader + strings.Replace(row, ",100,", ",0,", 1), "q.csv:2:14", "t_a_s is \"0\""},
+		{queueHeader + strings.Replace(row, ",0.25,", ",NaN,", 1), "q.csv:2:26", "e_b_kwh is \"NaN\""},
+		{queueHeader + strings.Replace(row, ",0.3\n", ",Inf\n", 1), "q.csv:2:43", "pred_e_b_kwh is \"Inf\""},
 	} {
 		_, err := trace.ReadKnapsack(strings.NewReader(c.text), "q.csv", trace.Independent)
 		wantPosition(t, err, c.where, c.what)
@@ -88,8 +88,8 @@ func TestBadPoolsAreRefusedWithTheirPosition(t *testing.T) {
 	const header = "instance,jobs,gpus_type_a,gpus_type_b\n"
 	for _, c := range []struct{ text, where, what string }{
 		{"instance,gpus_type_a\n", "q.csv:1", "column gpus_type_b is missing"},
-		{header + "k,1,0,4\n", "q.csv:2:3", "gpus_type_a is 0"},
-		{header + "k,1,4,x\n", "q.csv:2:4", "gpus_type_b is \"x\""},
+		{header + "k,1,0,4\n", "q.csv:2:5", "gpus_type_a is 0"},
+		{header + "k,1,4,x\n", "q.csv:2:7", "gpus_type_b is \"x\""},
 	} {
 		_, err := trace.ReadKnapsackPools(strings.NewReader(c.text), "q.csv")
 		wantPosition(t, err, c.where, c.what)
@@ -99,7 +99,7 @@ func TestBadPoolsAreRefusedWithTheirPosition(t *testing.T) {
 // wantPosition checks that an error says where and what.
 func wantPosition(t *testing.T, err error, where, what string) {
 	t.Helper()
-	var position *trace.PositionError
+	var position *queue.SyntaxError
 	if !errors.As(err, &position) || !strings.HasPrefix(err.Error(), where+":") ||
 		!strings.Contains(err.Error(), what) {
 		t.Errorf("error %v, want %s: … %s", err, where, what)

@@ -32,7 +32,7 @@ func (t *csvTable) demandColumns() (demandColumns, error) {
 		return demandColumns{}, err
 	}
 	return demandColumns{
-		cpu: found[0], mem: found[1], gpus: found[2], milli: found[3], spec: t.columnOf("gpu_spec"),
+		cpu: found[0], mem: found[1], gpus: found[2], milli: found[3], spec: t.in.Index("gpu_spec"),
 	}, nil
 }
 
@@ -88,7 +88,7 @@ func (t *csvTable) checkSpec(column int, spec string) error {
 // names the columns cpu_milli, memory_mib, num_gpu and gpu_milli and may name
 // name, gpu_spec, creation_time, deletion_time and scheduled_time; others are
 // skipped. The name stands for the input in errors; every one is a
-// [PositionError] but those of the reader itself.
+// [queue.SyntaxError] but those of the reader itself.
 func ReadPods(r io.Reader, name string) ([]Pod, error) {
 	t, err := openTable(r, name)
 	if err != nil {
@@ -98,8 +98,8 @@ func ReadPods(r io.Reader, name string) ([]Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := t.columnOf("name")
-	times := [3]int{t.columnOf("creation_time"), t.columnOf("deletion_time"), t.columnOf("scheduled_time")}
+	names := t.in.Index("name")
+	times := [3]int{t.in.Index("creation_time"), t.in.Index("deletion_time"), t.in.Index("scheduled_time")}
 	pods := make([]Pod, 0, initialRows)
 	err = t.each("no tasks, want at least one line after the header", func() (err error) {
 		pod := Pod{Name: t.text(names)}
@@ -145,7 +145,7 @@ func ReadArrivals(r io.Reader, name string, pods []Pod) ([]Arrival, error) {
 	if err != nil {
 		return nil, err
 	}
-	names, demands := t.columnOf("name"), t.columnOf("cpu_milli") >= 0
+	names, demands := t.in.Index("name"), t.in.Index("cpu_milli") >= 0
 	var at demandColumns
 	if demands {
 		if at, err = t.demandColumns(); err != nil {

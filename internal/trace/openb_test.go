@@ -17,6 +17,7 @@ import (
 	"github.com/epplan/epplan/internal/testkit/shareddata"
 	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner/fleet"
+	"github.com/epplan/epplan/queue"
 )
 
 const (
@@ -74,17 +75,30 @@ type badInput struct {
 	says         string
 }
 
+// byteColumn is where a field of a line begins, in bytes; 0 of the whole line.
+func byteColumn(text string, line, field int) int {
+	if field == 0 {
+		return 0
+	}
+	column := 1
+	for _, cell := range strings.Split(strings.Split(text, "\n")[line-1], ",")[:field-1] {
+		column += len(cell) + 1
+	}
+	return column
+}
+
 func wantRefused(t *testing.T, cases map[string]badInput, read func(string) error) {
 	t.Helper()
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			err := read(c.in)
-			var at *trace.PositionError
+			var at *queue.SyntaxError
 			if !errors.As(err, &at) {
-				t.Fatalf("error %v, want a PositionError", err)
+				t.Fatalf("error %v, want a SyntaxError", err)
 			}
-			if at.File != "t.csv" || at.Line != c.line || at.Column != c.column {
-				t.Errorf("position %s:%d:%d, want t.csv:%d:%d", at.File, at.Line, at.Column, c.line, c.column)
+			if at.Pos.File != "t.csv" || at.Pos.Line != c.line ||
+				c.column > 0 && at.Pos.Column != byteColumn(c.in, c.line, c.column) {
+				t.Errorf("position %v, want field %d of line %d", at.Pos, c.column, c.line)
 			}
 			if !strings.Contains(err.Error(), c.says) || len(err.Error()) > 400 {
 				t.Errorf("message %.500q, want it short and with %q", err, c.says)
@@ -95,19 +109,19 @@ func wantRefused(t *testing.T, cases map[string]badInput, read func(string) erro
 
 func TestABadTaskListIsAnErrorWithItsPosition(t *testing.T) {
 	wantRefused(t, map[string]badInput{
-		"empty":       {"", 1, 0, "nothing, want a header line"},
-		"blank":       {" \n\n", 2, 0, "nothing, want a header line"},
+		"empty":       {"", 0, 0, "is empty, want a header"},
+		"blank":       {" \n\n", 0, 0, "is empty, want a header"},
 		"header only": {podHeader, 1, 0, "no tasks"},
 		"missing column": {
 			"cpu_milli,memory_mib,num_gpu\n1,1,1\n", 1, 0,
 			"column gpu_milli is missing, want cpu_milli, memory_mib, num_gpu, gpu_milli",
 		},
 		"repeated column": {
-			"cpu_milli,memory_mib,num_gpu,gpu_milli,num_gpu\n", 1, 5, `column "num_gpu" is named twice`,
+			"cpu_milli,memory_mib,num_gpu,gpu_milli,num_gpu\n", 1, 5, `column "num_gpu" is there twice`,
 		},
 		"repeated other":  {"cpu_milli,memory_mib,x,num_gpu,gpu_milli,x\n", 1, 6, "twice"},
-		"too few fields":  {podHeader + "a,1,1,1\n", 2, 0, "4 fields, want 6"},
-		"too many fields": {podHeader + "a,1,1,1,1000,,\n", 2, 0, "7 fields, want 6"},
+		"too few fields":  {podHeader + "a,1,1,1\n", 2, 0, "cells in this row: 4, want 6"},
+		"too many fields": {podHeader + "a,1,1,1,1000,,\n", 2, 0, "cells in this row: 7, want 6"},
 		"negative CPU": {
 			podHeader + "a,-1,1,1,1000,\n", 2, 2, `cpu_milli is "-1", want a whole number from 0`,
 		},
@@ -133,10 +147,10 @@ func TestABadTaskListIsAnErrorWithItsPosition(t *testing.T) {
 		"no last GPU model":  {podHeader + "a,1,1,1,1000,T4|\n", 2, 6, "joined"},
 		"no first GPU model": {podHeader + "a,1,1,1,1000,|T4\n", 2, 6, "joined"},
 		"later line":         {podHeader + "a,1,1,1,1000,\n\nb,1,1,1,x,\n", 4, 5, `"x"`},
-		"open quote":         {podHeader + "\"a,1,1,1,1000,\n", 2, 1, "quote"},
-		"text after quote":   {podHeader + "\"a\"b,1,1,1,1000,\n", 2, 1, "want a comma"},
+		"open quote":         {podHeader + "\"a,1,1,1,1000,\n", 2, 0, "quote"},
+		"text after quote":   {podHeader + "\"a\"b,1,1,1,1000,\n", 2, 0, "a separator or line end"},
 		"not UTF-8":          {podHeader + "\xff,1,1,1,1000,\n", 2, 0, "UTF-8"},
-		"binary":             {"\x00\x01\x02\n", 1, 0, "column cpu_milli is missing"},
+		"binary":             {"\x00\x01\x02\n", 1, 0, "is not text"},
 		"long line":          {podHeader + "a,1,1,1,1000,\n" + strings.Repeat("x", 2<<20), 3, 0, "1 MiB"},
 		"time as text":       {timedHeader + "1,1,1,1000,now,,\n", 2, 5, `creation_time is "now"`},
 		"time NaN":           {timedHeader + "1,1,1,1000,,nan,\n", 2, 6, "want seconds"},
@@ -153,7 +167,7 @@ func TestABadTaskListIsAnErrorWithItsPosition(t *testing.T) {
 
 func TestABadNodeListIsAnErrorWithItsPosition(t *testing.T) {
 	wantRefused(t, map[string]badInput{
-		"empty":           {"", 1, 0, "want a header"},
+		"empty":           {"", 0, 0, "want a header"},
 		"header only":     {nodeHeader, 1, 0, "no nodes"},
 		"missing column":  {"sn,cpu_milli,memory_mib,gpu\n", 1, 0, "column model is missing"},
 		"repeated column": {"sn,sn,cpu_milli,memory_mib,gpu,model\n", 1, 2, "twice"},
@@ -163,10 +177,10 @@ func TestABadNodeListIsAnErrorWithItsPosition(t *testing.T) {
 		"no model":        {nodeHeader + "a,1,1,2,\n", 2, 5, "no GPU model, want one for 2 GPUs"},
 		"same name":       {nodeHeader + "a,1,1,2,T4\nb,1,1,2,T4\na,1,1,2,T4\n", 4, 1, "on line 2 already"},
 		"same rank": {
-			rankedHeader + "1,a,1,1,2,T4\n1,b,1,1,2,T4\n", 3, 1, "rank 1 is on line 2 already",
+			rankedHeader + "1,a,1,1,2,T4\n1,b,1,1,2,T4\n", 3, 0, "rank 1 is on line 2 already",
 		},
 		"missing rank": {
-			rankedHeader + "0,a,1,1,2,T4\n2,b,1,1,2,T4\n", 3, 1, "rank is 2, want each from 0 to 1 once",
+			rankedHeader + "0,a,1,1,2,T4\n2,b,1,1,2,T4\n", 3, 0, "rank is 2, want each from 0 to 1 once",
 		},
 		"negative rank": {rankedHeader + "-1,a,1,1,2,T4\n", 2, 1, "rank"},
 		"huge rank":     {rankedHeader + "999999999999,a,1,1,2,T4\n", 2, 1, "rank"},
@@ -193,7 +207,7 @@ func TestBadArrivalsAreAnErrorWithTheirPosition(t *testing.T) {
 		t.Error(err)
 	}
 	wantRefused(t, map[string]badInput{
-		"empty":          {"", 1, 0, "want a header"},
+		"empty":          {"", 0, 0, "want a header"},
 		"header only":    {arrivalHeader, 1, 0, "no arrivals"},
 		"missing column": {"seq,name\n", 1, 0, "column pod_row is missing"},
 		"half a demand":  {"seq,pod_row,cpu_milli\n", 1, 0, "column memory_mib is missing"},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/planner/fleet"
+	"github.com/epplan/epplan/queue"
 )
 
 // NodeRow is a node of a list in the openb format.
@@ -22,7 +23,7 @@ type NodeRow struct {
 // names the columns cpu_milli, memory_mib, gpu and model and may name sn, the
 // node's name, energy_weight, and rank. Nodes come back in the order of their ranks, which
 // count from 0; without ranks in the order of the list. The name stands for the
-// input in errors; every one is a [PositionError] but those of the reader
+// input in errors; every one is a [queue.SyntaxError] but those of the reader
 // itself.
 func ReadNodes(r io.Reader, name string) ([]NodeRow, error) {
 	t, err := openTable(r, name)
@@ -34,8 +35,8 @@ func ReadNodes(r io.Reader, name string) ([]NodeRow, error) {
 		return nil, err
 	}
 	n := nodeListReader{
-		csvTable: t, columns: found, name: t.columnOf("sn"), rank: t.columnOf("rank"),
-		weight: t.columnOf("energy_weight"), byName: make(map[string]int),
+		csvTable: t, columns: found, name: t.in.Index("sn"), rank: t.in.Index("rank"),
+		weight: t.in.Index("energy_weight"), byName: make(map[string]int),
 	}
 	err = t.each("no nodes, want at least one line after the header", n.add)
 	if err != nil || n.rank < 0 {
@@ -59,7 +60,7 @@ const maxNodes = 1e9
 
 // add reads the current record.
 func (n *nodeListReader) add() (err error) {
-	row := NodeRow{Name: n.text(n.name), Model: n.internedText(n.columns[3]), Line: n.line}
+	row := NodeRow{Name: n.text(n.name), Model: n.internedText(n.columns[3]), Line: n.in.Line()}
 	if row.CPU, err = n.integer(n.columns[0], maxQuantity); err != nil {
 		return err
 	}
@@ -81,7 +82,7 @@ func (n *nodeListReader) add() (err error) {
 		if line, twice := n.byName[row.Name]; twice {
 			return n.errorAt(n.name, "node %.40q is on line %d already", row.Name, line)
 		}
-		n.byName[row.Name] = n.line
+		n.byName[row.Name] = n.in.Line()
 	}
 	if n.rank >= 0 {
 		rank, err := n.integer(n.rank, maxNodes)
@@ -99,7 +100,7 @@ func (n *nodeListReader) energyWeight() (float64, error) {
 	if n.weight < 0 || len(n.field(n.weight)) == 0 {
 		return 0, nil
 	}
-	field := string(n.field(n.weight))
+	field := n.field(n.weight)
 	x, err := strconv.ParseFloat(field, 64)
 	if err != nil || !(x > 0 && x <= maxQuantity) {
 		return 0, n.errorAt(n.weight, "energy_weight is %.40q, want a number above 0, or nothing", field)
@@ -111,12 +112,12 @@ func (n *nodeListReader) energyWeight() (float64, error) {
 func (n *nodeListReader) sortedByRank() ([]NodeRow, error) {
 	sorted := make([]NodeRow, len(n.rows))
 	for i, rank := range n.ranks {
-		n.line = n.rows[i].Line
 		if rank >= len(sorted) {
-			return nil, n.errorAt(n.rank, "rank is %d, want each from 0 to %d once", rank, len(sorted)-1)
+			return nil, n.errorOn(n.rows[i].Line,
+				"rank is %d, want each from 0 to %d once", rank, len(sorted)-1)
 		}
 		if line := sorted[rank].Line; line > 0 {
-			return nil, n.errorAt(n.rank, "rank %d is on line %d already", rank, line)
+			return nil, n.errorOn(n.rows[i].Line, "rank %d is on line %d already", rank, line)
 		}
 		sorted[rank] = n.rows[i]
 	}
@@ -137,16 +138,15 @@ func Kinds(rows []NodeRow, name string, profiles *config.Profiles) ([]*fleet.Kin
 		if !ok {
 			power, err := profiles.Power(key.Model, key.GPUs)
 			if err != nil {
-				return nil, &PositionError{File: name, Line: rows[i].Line, Err: err}
+				return nil, fmt.Errorf("%v: %w", queue.Position{File: name, Line: rows[i].Line}, err)
 			}
 			if key.Weight > 0 {
 				power.Weight = key.Weight
 			}
 			kind = &fleet.Kind{Model: key.Model, CPU: key.CPU, Mem: key.Mem, GPUs: key.GPUs, Power: power}
 			if err := kind.Validate(); err != nil {
-				return nil, &PositionError{
-					File: name, Line: rows[i].Line, Err: fmt.Errorf("node %.40q: %w", rows[i].Name, err),
-				}
+				return nil, fmt.Errorf("%v: node %.40q: %w", queue.Position{File: name, Line: rows[i].Line},
+					rows[i].Name, err)
 			}
 			known[key] = kind
 		}

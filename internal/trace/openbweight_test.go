@@ -35,7 +35,7 @@ func TestANodesEnergyWeightGoesBeforeThatOfItsGPUModel(t *testing.T) {
 	for _, bad := range []string{"0", "-1", "NaN", "inf", "much"} {
 		_, err := trace.ReadNodes(strings.NewReader("cpu_milli,memory_mib,gpu,model,energy_weight\n"+
 			"1000,1,1,K9,"+bad+"\n"), "n.csv")
-		if err == nil || !strings.Contains(err.Error(), "n.csv:2:5: energy_weight is ") {
+		if err == nil || !strings.Contains(err.Error(), "n.csv:2:13: energy_weight is ") {
 			t.Errorf("%s: error %v", bad, err)
 		}
 	}

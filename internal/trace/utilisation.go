@@ -8,7 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
+
+	"github.com/epplan/epplan/internal/textfile"
 )
 
 // UtilisationLog is what GPUs or jobs used of GPUs, in slots of equal length
@@ -55,16 +56,35 @@ const (
 	maxLogCells = 1 << 26 // slots times GPUs of jobs
 )
 
-// logNames are the names of a column: those of nvidia-smi --query-gpu and of
-// DCGM's fields are known.
-var logNames = struct{ time, job, gpu, host, util, memGB, memMiB []string }{ //nolint:gochecknoglobals // constant
-	time:   []string{"time_s", "timestamp"},
-	job:    []string{"job", "job_id"},
-	gpu:    []string{"gpu", "gpu_id", "index", "uuid"},
-	host:   []string{"host", "hostname", "node"},
-	util:   []string{"util_pct", "utilization.gpu [%]", "DCGM_FI_DEV_GPU_UTIL"},
-	memGB:  []string{"mem_gb"},
-	memMiB: []string{"memory.used [MiB]", "DCGM_FI_DEV_FB_USED"},
+// logNames are the names of hosts, jobs and GPUs in a log, the one to prefer first: many logs have
+// several of a GPU.
+var logNames = struct{ job, gpu, host []string }{ //nolint:gochecknoglobals // constant
+	job:  []string{"job", "job_id"},
+	gpu:  []string{"gpu", "gpu_id", "index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id"},
+	host: []string{"host", "hostname", "node"},
+}
+
+// The columns of a log that have units: those of nvidia-smi --query-gpu and of DCGM's fields are known.
+const (
+	logTime = iota
+	logUtil
+	logMem
+)
+
+var logColumns = []textfile.Column{ //nolint:gochecknoglobals // constant
+	logTime: {
+		Name: "time_s", Further: map[string]float64{"timestamp": 1}, Quantity: textfile.Time,
+		Aliases: []string{"time", "datetime"}, Bare: true,
+	},
+	logUtil: {
+		Name: "util_pct", Further: map[string]float64{"DCGM_FI_DEV_GPU_UTIL": 1}, Quantity: textfile.Percent,
+		Aliases: []string{"utilizationgpu", "utilisationgpu", "gpuutil", "gpuutilization", "gpuutilisation", "util"},
+		Bare:    true,
+	},
+	logMem: {
+		Name: "mem_gb", Further: map[string]float64{"DCGM_FI_DEV_FB_USED": 1.0 / 1024}, Quantity: textfile.Memory,
+		Aliases: []string{"memoryused", "mem", "memused", "gpumem", "gpumemory", "gpumemoryused"},
+	},
 }
 
 // ReadUtilisation reads a log of GPU utilisation as CSV: a header, then a
@@ -77,7 +97,7 @@ var logNames = struct{ time, job, gpu, host, util, memGB, memMiB []string }{ //n
 // brackets such as [N/A] is no sample. The header may come again, and a last line without
 // its end that makes no sense is left out. A slot without samples between others is held
 // at the one before; what lies before the first sample and after the last is 0. Every
-// error but those of the reader itself is a [PositionError].
+// error but those of the reader itself is a [queue.SyntaxError].
 func ReadUtilisation(r io.Reader, name string, slotS float64) (*UtilisationLog, error) {
 	t, err := openTable(r, name)
 	if err != nil {
@@ -89,9 +109,8 @@ func ReadUtilisation(r io.Reader, name string, slotS float64) (*UtilisationLog, 
 	if err := l.locate(); err != nil {
 		return nil, err
 	}
-	if l.memGB < 0 && l.memMiB < 0 {
-		return nil, l.table.errorAt(-1, "no column of memory, want %s",
-			strings.Join(slices.Concat(logNames.memGB, logNames.memMiB), " or "))
+	if l.columns[logMem].At < 0 {
+		return nil, l.table.errorAt(-1, "no column of memory, want mem_gb, memory.used [MiB] or DCGM_FI_DEV_FB_USED")
 	}
 	err = l.eachRecord(func() error {
 		s, ok, err := l.sample()
@@ -110,8 +129,8 @@ func ReadUtilisation(r io.Reader, name string, slotS float64) (*UtilisationLog, 
 // line without its end is no error.
 func (l *utilisationReader) eachRecord(record func() error) error {
 	for {
-		ok, err := l.table.next()
-		if err == nil && !ok {
+		err := l.table.in.Next()
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		switch {
@@ -121,7 +140,7 @@ func (l *utilisationReader) eachRecord(record func() error) error {
 		default:
 			err = record()
 		}
-		if _, wrong := errors.AsType[*PositionError](err); wrong && l.table.open && len(l.table.fields) > 0 {
+		if _, wrong := errors.AsType[*textfile.SyntaxError](err); wrong && l.table.in.Open() {
 			l.LastLineCut = true
 			return nil
 		}
@@ -133,8 +152,8 @@ func (l *utilisationReader) eachRecord(record func() error) error {
 
 // isRepeatedHeader reports whether the current record is the header again.
 func (l *utilisationReader) isRepeatedHeader() bool {
-	for i, column := range l.table.columns {
-		if string(l.table.field(i)) != column {
+	for i, column := range l.table.in.Header {
+		if l.table.field(i) != column {
 			return false
 		}
 	}
@@ -145,12 +164,13 @@ type utilisationReader struct {
 	UtilisationSkips
 	table *csvTable
 
-	slotS                                     float64
-	time, job, gpu, host, util, memGB, memMiB int // columns; -1: none
-	index                                     map[string]int
-	pieces                                    []gpuSeries
-	gpus                                      []GPUName
-	gpuIndex                                  map[GPUName]int // nil: nobody asks for the GPUs
+	slotS          float64
+	columns        []textfile.Found // as logColumns
+	job, gpu, host int              // columns; -1: none
+	index          map[string]int
+	pieces         []gpuSeries
+	gpus           []GPUName
+	gpuIndex       map[GPUName]int // nil: nobody asks for the GPUs
 }
 
 type gpuSeries struct {
@@ -167,34 +187,28 @@ type slotSum struct {
 }
 
 // locate finds the columns.
-func (l *utilisationReader) locate() error {
-	for _, c := range []struct {
-		at    *int
-		names []string
-	}{
-		{&l.time, logNames.time},
-		{&l.job, logNames.job},
-		{&l.gpu, logNames.gpu},
-		{&l.host, logNames.host},
-		{&l.util, logNames.util},
-		{&l.memGB, logNames.memGB},
-		{&l.memMiB, logNames.memMiB},
-	} {
-		*c.at = -1
-		for _, name := range c.names {
-			if *c.at < 0 {
-				*c.at = l.table.columnOf(name)
+func (l *utilisationReader) locate() (err error) {
+	if l.columns, _, err = l.table.in.Arrange(logColumns, &textfile.Options{Ignore: true}); err != nil {
+		return err
+	}
+	firstOf := func(names []string) int {
+		for _, name := range names {
+			if at := l.table.in.Index(name); at >= 0 {
+				return at
 			}
 		}
+		return -1
 	}
+	l.job, l.gpu, l.host = firstOf(logNames.job), firstOf(logNames.gpu), firstOf(logNames.host)
 	l.Jobs = l.job >= 0
 	switch {
-	case l.time < 0:
-		return l.table.errorAt(-1, "no column of times, want %s", strings.Join(logNames.time, " or "))
-	case l.util < 0:
-		return l.table.errorAt(-1, "no column of utilisation, want %s", strings.Join(logNames.util, " or "))
+	case l.columns[logTime].At < 0:
+		return l.table.errorAt(-1, "no column of times, want time_s or timestamp")
+	case l.columns[logUtil].At < 0:
+		return l.table.errorAt(-1, "no column of utilisation, want util_pct, utilization.gpu [%%] or DCGM_FI_DEV_GPU_UTIL")
 	case l.job < 0 && l.gpu < 0:
-		return l.table.errorAt(-1, "no column of jobs or GPUs, want job or gpu")
+		return l.table.errorAt(-1, "no column of jobs or GPUs, want one of %s",
+			strings.Join(slices.Concat(logNames.job, logNames.gpu), ", "))
 	}
 	return nil
 }
@@ -217,7 +231,7 @@ func (l *utilisationReader) sample() (s logSample, ok bool, err error) {
 	if err := l.addMemory(s.piece); err != nil {
 		return s, false, err
 	}
-	if s.util, ok, err = l.unitNumber(l.util, "%", 100); err == nil && !ok {
+	if s.util, ok, err = l.number(logUtil, 100); err == nil && !ok {
 		l.Unusable++
 	}
 	s.slot = int64(math.Floor(seconds / l.slotS))
@@ -234,7 +248,7 @@ func (l *utilisationReader) addSample(s *logSample) error {
 		p.cells[last].sum += s.util
 		p.cells[last].n++
 	default:
-		return l.table.errorAt(l.time, "time of %.40q goes back, want the samples of each GPU sorted by time", p.id)
+		return l.table.errorAt(l.columns[logTime].At, "time of %.40q goes back, want the samples of each GPU sorted by time", p.id)
 	}
 	return nil
 }
@@ -280,54 +294,52 @@ func (l *utilisationReader) gpuIndexOf() int {
 	return i
 }
 
-// timeLayouts are how times are written, nvidia-smi's first.
-var timeLayouts = []string{"2006/01/02 15:04:05", time.RFC3339, time.DateTime} //nolint:gochecknoglobals // constant
-
 // sampleTime is the time of the current record, seconds.
 func (l *utilisationReader) sampleTime() (float64, error) {
 	const most = 1e12
-	field := l.table.text(l.time)
+	at := l.columns[logTime]
+	field, err := l.table.plain(at.At)
+	if err != nil {
+		return 0, err
+	}
 	if x, err := strconv.ParseFloat(field, 64); err == nil && math.Abs(x) <= most {
-		return x, nil
+		return textfile.Scaled(field, x, at.Factor), nil
 	}
-	for _, layout := range timeLayouts {
-		if at, err := time.Parse(layout, field); err == nil {
-			return float64(at.Unix()) + float64(at.Nanosecond())/1e9, nil
-		}
+	if at, _, ok := textfile.Moment(field); ok {
+		return float64(at.Unix()) + float64(at.Nanosecond())/1e9, nil
 	}
-	return 0, l.table.errorAt(l.time, "time is %.40q, want seconds, or such as 2026-11-22T01:20:00Z", field)
+	return 0, l.table.errorAt(at.At, "time is %.40q, want seconds, or such as 2026-11-22T01:20:00Z", field)
 }
 
 // addMemory takes over how much memory is used.
 func (l *utilisationReader) addMemory(p *gpuSeries) error {
-	const mostGB, inGB = 1e6, 1.0 / 1024
-	column, unit, factor := l.memGB, "GB", 1.0
-	if column < 0 && l.memMiB < 0 {
+	const mostGB = 1e6
+	if l.columns[logMem].At < 0 {
 		return nil
 	}
-	if column < 0 {
-		column, unit, factor = l.memMiB, "MiB", inGB
-	}
-	mem, ok, err := l.unitNumber(column, unit, mostGB/factor)
-	if err == nil && ok && !(mem*factor <= p.memGB) { // the first one is more than NaN
-		p.memGB = mem * factor
+	mem, ok, err := l.number(logMem, mostGB)
+	if err == nil && ok && !(mem <= p.memGB) { // the first one is more than NaN
+		p.memGB = mem
 	}
 	return err
 }
 
-// unitNumber is a field with a number from 0 on, with or without its unit; false
-// where it says that there is none.
-func (l *utilisationReader) unitNumber(
-	column int, unit string, most float64,
-) (x float64, ok bool, err error) {
-	field := strings.TrimSpace(strings.TrimSuffix(l.table.text(column), unit))
+// number is a field with a number from 0 on, with or without its unit; false where it says that
+// there is none.
+func (l *utilisationReader) number(column int, most float64) (x float64, ok bool, err error) {
+	at := l.columns[column]
+	field := l.table.field(at.At)
 	if field == "" || strings.EqualFold(field, "nan") || strings.HasPrefix(field, "[") || field == "ERR!" {
 		return 0, false, nil
 	}
-	x, err = strconv.ParseFloat(field, 64)
-	if err != nil || !(x >= 0 && x <= most) {
-		return 0, false, l.table.errorAt(column, "%s is %.40q, want 0 to %g, or nothing",
-			l.table.columns[column], field, most)
+	text, err := l.table.plain(at.At)
+	if err != nil {
+		return 0, false, err
+	}
+	x, ok = logColumns[column].Quantity.Parse(text, at.Factor)
+	if !ok || !(x >= 0 && x <= most) {
+		return 0, false, l.table.errorAt(at.At, "%s is %.40q, want 0 to %g, or nothing", l.table.in.Header[at.At], field,
+			most/at.Factor)
 	}
 	return x, true, nil
 }

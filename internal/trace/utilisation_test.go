@@ -132,23 +132,23 @@ func TestALogThatWasAppendedToAndCutIsRead(t *testing.T) {
 func TestBadLogsSayWhereAndWhatWasExpected(t *testing.T) {
 	const head = "time_s,gpu,util_pct,mem_gb\n"
 	for _, c := range []struct{ text, want string }{
-		{"", "log.csv:1: nothing, want a header line"},
+		{"", "log.csv: is empty, want a header"},
 		{"gpu,util_pct,mem_gb\n", "log.csv:1: no column of times, want time_s or timestamp"},
 		{"time_s,gpu,mem_gb\n", "log.csv:1: no column of utilisation"},
 		{"time_s,gpu,util_pct\n", "log.csv:1: no column of memory"},
-		{"time_s,util_pct,mem_gb\n", "log.csv:1: no column of jobs or GPUs, want job or gpu"},
+		{"time_s,util_pct,mem_gb\n", "log.csv:1: no column of jobs or GPUs, want one of job, job_id, gpu, gpu_id, index, uuid, gpu_uuid, pci.bus_id"},
 		{head, "log.csv:1: no samples, want lines with a utilisation"},
 		{head + "0,a,NaN,1\n", "log.csv:2: no samples, want lines with a utilisation"},
-		{head + "0,a,101,1\n", `log.csv:2:3: util_pct is "101", want 0 to 100, or nothing`},
-		{head + "0,a,-1,1\n", `log.csv:2:3: util_pct is "-1", want 0 to 100, or nothing`},
-		{head + "0,a,Inf,1\n", `log.csv:2:3: util_pct is "Inf", want 0 to 100, or nothing`},
+		{head + "0,a,101,1\n", `log.csv:2:5: util_pct is "101", want 0 to 100, or nothing`},
+		{head + "0,a,-1,1\n", `log.csv:2:5: util_pct is "-1", want 0 to 100, or nothing`},
+		{head + "0,a,Inf,1\n", `log.csv:2:5: util_pct is "Inf", want 0 to 100, or nothing`},
 		{head + "soon,a,1,1\n", `log.csv:2:1: time is "soon", want seconds`},
 		{
 			head + "20,a,1,1\n5,a,1,1\n",
 			`log.csv:3:1: time of "a" goes back, want the samples of each GPU sorted by time`,
 		},
-		{head + "0,a,1\n", "log.csv:2: 3 fields, want 4"},
-		{head + "0,,1,1\n", "log.csv:2:2: no GPU, want its number or its name"},
+		{head + "0,a,1\n", "log.csv:2:5: cells in this row: 3, want 4"},
+		{head + "0,,1,1\n", "log.csv:2:3: no GPU, want its number or its name"},
 		{head + "0,a,1,\n", `log.csv: no sample of "a" says how much memory it takes`},
 		{head + "0,a,1,1\n1e11,a,1,1\n", "log.csv:3: 10000000001 slots of 1 series, want fewer"},
 	} {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/epplan/epplan/internal/textfile"
 )
 
 // maxLine bounds a line, bytes: a job on thousands of nodes has some ten
@@ -20,11 +22,7 @@ type lineReader struct {
 }
 
 func newLineReader(r io.Reader) *lineReader {
-	in := bufio.NewReaderSize(r, 64<<10)
-	if mark, _ := in.Peek(3); bytes.Equal(mark, []byte("\xef\xbb\xbf")) {
-		_, _ = in.Discard(len(mark)) // it was there
-	}
-	return &lineReader{in: in}
+	return &lineReader{in: textfile.Open(r, "", textfile.AnyBytes)} // checkText looks at lines
 }
 
 // next is the next line without its end, until io.EOF. What of a line is beyond

@@ -68,13 +68,18 @@ func (t *Tally) limitOrNote(line int, job string, l live.Limit) live.Limit {
 	return l
 }
 
-// countUnfinished counts a job that isn't over, or whose state nobody knows.
-func (t *Tally) countUnfinished(line int, state slurm.State) error {
+// addUnfinished counts a job that isn't over, or whose state nobody knows, and hands over one that waits.
+func (s *jobSink) addUnfinished(o *slurm.AccountingRecord, line int) error {
+	state := o.State.Base
 	if !isUnderway(state) {
-		return t.skipLine(line, kindState, fmt.Errorf("%s, want one of Slurm's", printable(string(state))))
+		return s.tally.skipLine(line, kindState, fmt.Errorf("%s, want one of Slurm's", printable(string(state))))
 	}
-	t.NotEnded++
-	return nil
+	s.tally.NotEnded++
+	if state != slurm.Pending || s.waiting == nil || o.Submit.IsZero() {
+		return nil
+	}
+	o.Start = time.Time{} // when Slurm expects it to start
+	return s.waiting(s.tally.pastOf(line, o, false))
 }
 
 // measuredOrUnknown is a quantity of which 0 says that nothing was measured.

@@ -303,7 +303,8 @@ func (s *sacctReader) addRow(number int, r *slurm.AccountingRow, err error) erro
 		}
 		s.id = id
 		if state := r.State.Base; !isOver(state) {
-			return s.tally.countUnfinished(number, state)
+			settled := r.Record()
+			return s.sink.addUnfinished(&settled, number)
 		}
 		s.job, s.jobLine = r, number
 		return nil

@@ -19,7 +19,7 @@ func readJSON(r io.Reader, name string, o *Options, visit Visit) (*Tally, error)
 			case err != nil:
 				stopped = t.skipLine(line, kindRecord, err)
 			case !isOver(job.State.Base):
-				stopped = t.countUnfinished(line, job.State.Base)
+				stopped = to.addUnfinished(job, line)
 			default:
 				stopped = to.add(t.pastOf(line, job, true), line)
 			}

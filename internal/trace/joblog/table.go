@@ -12,8 +12,8 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/internal/textfile"
 	"github.com/epplan/epplan/live"
-	"github.com/epplan/epplan/queue"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -48,7 +48,7 @@ func (t *TableWriter) Write(p *record.HistoryJob) error {
 	if t.Hash != nil {
 		user, account, name = t.Hash(user), t.Hash(account), t.Hash(name)
 	}
-	user, account, name = queue.EscapeFormula(user), queue.EscapeFormula(account), queue.EscapeFormula(name)
+	user, account, name = textfile.EscapeFormula(user), textfile.EscapeFormula(account), textfile.EscapeFormula(name)
 	wait, limit := "", ""
 	if !p.Started.IsZero() {
 		wait = secondsCell(p.Started.Sub(p.Submitted))
@@ -76,7 +76,7 @@ func (t *TableWriter) Flush() error {
 
 // safeCell is a text as a cell, in which nothing acts on a terminal or in a
 // spreadsheet.
-func safeCell(text string) string { return queue.EscapeFormula(visibleText(text)) }
+func safeCell(text string) string { return textfile.EscapeFormula(visibleText(text)) }
 
 // visibleText is a text in which nothing acts on a terminal, as on one line.
 func visibleText(text string) string {
@@ -128,25 +128,25 @@ func microsText(n int64) string {
 // knows. What can't be read as CSV at all ends the reading.
 func ReadTable(r io.Reader, name string, o *Options, visit Visit) (*Tally, error) {
 	t := newTally(name, o)
-	in, err := queue.NewCSVTable(r, name, "job_id, submit_s and runtime_s")
+	in, err := textfile.OpenTable(r, name, "job_id, submit_s and runtime_s", textfile.AnyButZero)
 	if err != nil {
 		return t, err
 	}
-	in.FieldsPerRecord = -1 // a line of another length is left out
+	in.Ragged = true // a line of another length is left out
 	for _, column := range []string{"job_id", "submit_s", "runtime_s"} {
 		if !in.Has(column) {
 			return t, fmt.Errorf("%s:1: no column %s", name, column)
 		}
 	}
-	table := &tableReader{CSVTable: in, tally: t, sink: newJobSink(t, o, visit)}
+	table := &tableReader{Table: in, tally: t, sink: newJobSink(t, o, visit)}
 	return t, in.Each(func() error {
 		t.Lines++
-		return table.read(in.Line)
+		return table.read(in.Line())
 	})
 }
 
 type tableReader struct {
-	*queue.CSVTable
+	*textfile.Table
 	tally *Tally
 	sink  *jobSink
 	wrong error

@@ -23,6 +23,8 @@ type Options struct {
 	Strict bool
 	// Columns names those of sacct's text that has no header; nil: it has one.
 	Columns []string
+	// Waiting is handed each job that waits; nil: they are counted only.
+	Waiting Visit
 	// Profiles knows how much power GPU models draw at most; nil: the built-in ones.
 	Profiles *config.Profiles
 }
@@ -213,13 +215,14 @@ type jobSink struct {
 	tally   *Tally
 	seen    recentJobs
 	visit   Visit
+	waiting Visit  // nil: nobody asks for jobs that wait
 	cluster string // of all jobs; "": as the log says
 	limits  *PowerLimits
 }
 
 func newJobSink(t *Tally, o *Options, visit Visit) *jobSink {
 	return &jobSink{
-		tally: t, visit: visit, cluster: o.Cluster, limits: NewPowerLimits(o.Profiles),
+		tally: t, visit: visit, waiting: o.Waiting, cluster: o.Cluster, limits: NewPowerLimits(o.Profiles),
 		seen: recentJobs{at: make(map[jobKey]struct{}), seed: maphash.MakeSeed()},
 	}
 }

@@ -1,4 +1,4 @@
-package queue_test
+package textfile_test
 
 import (
 	"strings"
@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/epplan/epplan/queue"
+	"github.com/epplan/epplan/internal/textfile"
 )
 
 func TestATextThatASpreadsheetWouldComputeGetsAMark(t *testing.T) {
@@ -25,7 +25,7 @@ func TestATextThatASpreadsheetWouldComputeGetsAMark(t *testing.T) {
 		"-12.5":                  "-12.5",
 		"+3e4":                   "+3e4",
 	} {
-		if got := queue.EscapeFormula(text); got != want {
+		if got := textfile.EscapeFormula(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
@@ -35,8 +35,8 @@ func TestAMarkBeforeAFormulaIsTakenBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Repeat("'", rapid.IntRange(0, 2).Draw(t, "marks")) +
 			rapid.StringMatching(`[-=+@'\t\r\n0-9a]{0,5}`).Draw(t, "text")
-		cell := queue.EscapeFormula(text)
-		if got := queue.UnescapeFormula(cell); got != text {
+		cell := textfile.EscapeFormula(text)
+		if got := textfile.UnescapeFormula(cell); got != text {
 			t.Fatalf("%q as %q is %q", text, cell, got)
 		}
 		if cell != text && cell[0] != '\'' {

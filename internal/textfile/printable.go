@@ -1,4 +1,4 @@
-package queue
+package textfile
 
 import (
 	"strconv"
@@ -46,8 +46,8 @@ func escaped(s string) string {
 // maxQuoted bounds the piece of the input that a message repeats.
 const maxQuoted = 40
 
-// quoted is s in quotes for a message: safe to print, and cut when long.
-func quoted(s string) string {
+// Quoted returns s in quotes for a message: safe to print, and cut when long.
+func Quoted(s string) string {
 	runes := 0
 	for i := range s {
 		if runes == maxQuoted {

@@ -1,0 +1,74 @@
+package joblog_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/epplan/epplan/internal/trace/joblog"
+	"github.com/epplan/epplan/queue"
+)
+
+const sacctOfABatch = `JobID|JobName|User|State|Submit|Start|End|Elapsed|Timelimit|AllocTRES|ReqTRES|NNodes
+500|train|ann|COMPLETED|2026-03-02T08:00:00|2026-03-02T08:00:10|2026-03-02T10:00:10|02:00:00|04:00:00|cpu=8,gres/gpu=2,node=1|cpu=8,gres/gpu=2,node=1|1
+500.batch|batch||COMPLETED|2026-03-02T08:00:10|2026-03-02T08:00:10|2026-03-02T10:00:10|02:00:00||cpu=8,gres/gpu=2,node=1||1
+500.extern|extern||COMPLETED|2026-03-02T08:00:10|2026-03-02T08:00:10|2026-03-02T10:00:10|02:00:00||cpu=8,gres/gpu=2,node=1||1
+500.0|python||COMPLETED|2026-03-02T08:00:10|2026-03-02T08:00:10|2026-03-02T10:00:10|02:00:00||cpu=8,gres/gpu=2,node=1||1
+501|cpu|bob|COMPLETED|2026-03-02T08:01:00|2026-03-02T08:01:10|2026-03-02T09:00:10|00:59:00|04:00:00|cpu=8,mem=64G,node=1|cpu=8,node=1|1
+502|gone|bob|CANCELLED by 1000|2026-03-02T08:02:00|Unknown|2026-03-02T09:00:10|00:00:00|04:00:00||cpu=8,gres/gpu=1,node=1|1
+503|wait|bob|PENDING|2026-03-02T08:03:00|Unknown|Unknown|00:00:00|01:30:00||cpu=8,gres/gpu=4,node=1|1
+504|run|bob|RUNNING|2026-03-02T08:03:00|2026-03-02T08:05:00|Unknown|00:10:00|01:30:00|cpu=8,gres/gpu=4,node=1|cpu=8,gres/gpu=4,node=1|1
+505|two|bob|TIMEOUT|2026-03-02T08:04:00|2026-03-02T08:05:00|2026-03-02T09:35:20|01:30:20|01:30:00|cpu=8,gres/gpu:v100=8,gres/gpu=8,node=2|cpu=8,gres/gpu=8,node=2|2
+`
+
+func readBatch(text string) (*queue.Batch, error) {
+	return joblog.ReadBatch(strings.NewReader(text), "log.txt", queue.Auto, &queue.TableOptions{})
+}
+
+func TestABatchOfWhatSacctPrintsHasJobsAndNoSteps(t *testing.T) {
+	b, err := readBatch(sacctOfABatch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := func(id, user, name string, arrival, runtime, limit float64, model string, gpus, nodes int) queue.Job {
+		j := queue.NewJob(id)
+		j.User, j.Name, j.Arrival, j.Runtime, j.Limit, j.Nodes = user, name, arrival, runtime, limit, nodes
+		j.GPUs = []queue.GPUCount{{Model: model, Count: gpus}}
+		j.Pos = queue.Position{File: "log.txt"}
+		return j
+	}
+	want := []queue.Job{
+		job("500", "ann", "train", 0, 7200, 14400, "", 2, 0),
+		job("503", "bob", "wait", 180, 5400, 5400, "", 4, 0),
+		job("505", "bob", "two", 240, 5420, 5420, "v100", 8, 2),
+	}
+	if !reflect.DeepEqual(b.Jobs, want) {
+		t.Errorf("\n got %+v\nwant %+v", b.Jobs, want)
+	}
+	const says = "log.txt: read as what sacct prints: steps folded into their jobs: 3, waiting jobs planned for as long " +
+		"as their limits: 1, jobs without GPUs passed over: 1, jobs that never ran passed over: 1, jobs that run passed " +
+		"over: 1"
+	if len(b.Warnings) != 1 || b.Warnings[0].Error() != says {
+		t.Errorf("warnings %v, want %s", b.Warnings, says)
+	}
+}
+
+func TestStepsAreNeverPlannedAsJobs(t *testing.T) {
+	for text, want := range map[string]string{
+		"JobID|Elapsed|AllocTRES\n500|02:00:00|gres/gpu=2\n500.batch|02:00:00|gres/gpu=2\n": `log.txt:3:1: job "500.batch" is a step of job "500"`,
+		"id,runtime_s\n7.extern,60\n":              `log.txt:2:1: job "7.extern" is a step of job "7"`,
+		strings.SplitAfter(sacctOfABatch, "\n")[0]: "log.txt: batch has no jobs, want jobs with GPUs that ran",
+	} {
+		if _, err := readBatch(text); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+	for _, text := range []string{
+		"id,runtime_s\n1.5,60\n", "JobID|Elapsed|State\n500|02:00:00|COMPLETED\n",
+		"JobID|State|Start|End|runtime_s\n",
+	} {
+		if _, err := readBatch(text); err != nil && strings.Contains(err.Error(), "sacct") {
+			t.Errorf("%q: %v, want it read as a batch", text, err)
+		}
+	}
+}
