@@ -197,12 +197,15 @@ func (a *alike) offline(tb testing.TB) (dvfsmodel.Setting, bool) {
 		},
 	}
 	margins := join.Margins{Limit: a.limitMargin, Deadline: a.deadlineMargin}
-	if p.Tasks, _, err = join.Tasks(&queue.Batch{Jobs: []queue.Job{job}}, &p.Cluster, catalog{a, response},
-		margins); err != nil {
+	var warnings []error
+	if p.Tasks, warnings, err = join.Tasks(&queue.Batch{Jobs: []queue.Job{job}}, &p.Cluster,
+		catalog{a, response}, margins); err != nil {
 		tb.Fatal(err)
 	}
 	q, ok := tune.Optimum(1)(p).Want(0, 0, 0, p.Tasks[0].TimeBudget())
-	return dvfsmodel.Setting{Core: q.Point.Core, Mem: q.Point.Mem}, ok
+	// A job that can't end within its limit is planned for that, with a warning.
+	killed := len(queue.WithoutWarnings(warnings, queue.WarnKilled)) < len(warnings)
+	return dvfsmodel.Setting{Core: q.Point.Core, Mem: q.Point.Mem}, ok && !killed
 }
 
 // modelPool are models of workloads on some GPU models.

@@ -289,7 +289,7 @@ func (*statement) countIf(counts bool) int {
 
 // mayRunOn reports whether the job may run on a GPU model of the cluster.
 func (s *statement) mayRunOn(cluster []string) bool {
-	return len(s.may) == 0 || slices.ContainsFunc(cluster, func(m string) bool { return slices.Contains(s.may, m) })
+	return len(s.may) == 0 || slices.Contains(cluster, s.may[0])
 }
 
 // isElsewhere reports whether the job is planned where it wasn't measured.
