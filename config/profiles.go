@@ -128,7 +128,7 @@ type plainNames struct {
 
 // vendorWords are what drivers and people put before the name of a board.
 var vendorWords = map[string][]string{
-	"nvidia": {"nvidia", "tesla", "geforce", "quadro"},
+	"nvidia": {"nvidia", "tesla", "geforce"},
 	"amd":    {"amd", "radeon", "instinct"},
 }
 
@@ -229,9 +229,9 @@ func (p *Profiles) byName(name string) *Profile {
 }
 
 // unknownGPU is the error for a GPU model that isn't known. No other is guessed, as boards
-// with like names are others (H100 isn't A100): all are listed, the nearest ones first.
+// with like names are others (H100 isn't A100): the nearest ones are listed.
 func unknownGPU(name string, p *Profiles) *UnknownError {
-	return &UnknownError{Kind: "GPU model", Name: name, Known: spelling.ByNearness(name, p.Names()), all: true}
+	return &UnknownError{Kind: "GPU model", Name: name, Known: spelling.ByNearness(name, p.Names()), UnguessedGPU: true}
 }
 
 // takeProfiles reads [[gpu]] tables; of those with faults nothing is returned.
