@@ -215,7 +215,8 @@ func TestBoardsWithLikeNamesAreOthers(t *testing.T) {
 		"H100-96GB", "L40G", "L2", "T4G", "Tesla V100-FHHL-16GB", "Tesla V100-SXM3-32GB-H", "V100S-PCIE-16GB",
 		"RTX 3090 Ti", "RTX 4090 D", "NVIDIA GeForce RTX 4090 Laptop GPU", "RTX 2080", "RTX 6000",
 		"NVIDIA RTX 5000 Ada Generation", "RTX PRO 6000 Blackwell Max-Q Workstation Edition", "RTX PRO 6000D",
-		"RTX 5090 D", "NVIDIA TITAN V", "NVIDIA GeForce GTX 1080", "MI300", "MI308X", "MI350X", "MI325X", "AMD A100", "NVIDIA MI250X", "GRID A100-40C",
+		"RTX 5090 D", "NVIDIA TITAN V", "NVIDIA GeForce GTX 1080", "MI300", "MI308X",
+		"MI350X", "MI325X", "AMD A100", "NVIDIA MI250X", "GRID A100-40C",
 		"A40-48Q", "NVIDIA A100-SXM4-40GB MIG 1g.5gb", "A100-16GB", "T4-24GB", "H100X", "100", "", "GB", "NVIDIA",
 		"Tesla", "P40", "B100", "A2", "RTX A5500",
 	} {
