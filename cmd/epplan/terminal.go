@@ -128,7 +128,8 @@ func (t *terminal) finish(ctx context.Context, err error) int {
 	if hinted, ok := errors.AsType[*hintedError](err); ok {
 		t.message("hint", hinted.hint)
 	} else if wrong, ok := errors.AsType[*config.UnknownError](err); ok && wrong.UnguessedGPU {
-		t.message("hint", "epplan gpus lists them; another board: nvidia-smi -q -x | epplan gpus add - --out gpus.toml")
+		t.message("hint", "epplan gpus lists them; another board: "+
+			"nvidia-smi -q -x | epplan gpus add - --out gpus.toml")
 	}
 	switch {
 	case errors.Is(err, dvfsmodel.ErrInfeasible):

@@ -90,7 +90,8 @@ func (p *printed) xml(bus string) string {
 	watts := func(name string, w int) string { return tag(name, fmt.Sprintf("%d.00 W", w)) }
 	tables := make([]string, 0, len(p.mems))
 	for _, mem := range p.mems {
-		table := []string{tag("value", fmt.Sprintf("%d MHz", mem))}
+		table := make([]string, 1, 1+len(p.core[mem]))
+		table[0] = tag("value", fmt.Sprintf("%d MHz", mem))
 		for _, core := range p.core[mem] {
 			table = append(table, tag("supported_graphics_clock", fmt.Sprintf("%d MHz", core)))
 		}
