@@ -31,6 +31,9 @@ func writeInflationPage(t *terminal, w io.Writer, in *inflation, runs [][]inflat
 		}
 		r.Parts = append([]any{notice}, r.Parts...)
 	}
+	for _, note := range in.unequalWork(runs) {
+		r.Parts = append(r.Parts, &page.Notice{Kind: page.Warn, Text: note})
+	}
 	return page.WriteReport(w, r)
 }
 
@@ -74,6 +77,9 @@ func (in *inflation) verdict(runs [][]inflationRun) string {
 	if in.base >= 0 && best != in.base {
 		text += fmt.Sprintf(", %.1f %% less than %s", 100*in.saving(runs, best, highest).mean,
 			in.policies[in.base].Name)
+		if in.isUnequal(runs, best, highest) {
+			text += " for other work"
+		}
 	}
 	return text + fmt.Sprintf(". It allocates %.1f %% of the GPUs asked for by then.",
 		100*in.ratio(runs[best], highest).mean)
