@@ -13,6 +13,7 @@ import (
 
 	"github.com/epplan/epplan/cmd/internal/jobarray"
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/trace/joblog"
 	"github.com/epplan/epplan/planner"
@@ -279,7 +280,7 @@ func splitPolicies(texts []string) []string {
 
 // problemFor is the problem with responses as they are expected, or as one draw
 // has them.
-func (h *historyReplay) problemFor(drawn *responseDraw) (*planner.Problem, error) {
+func (h *historyReplay) problemFor(drawn *pooled.ResponseDraw) (*planner.Problem, error) {
 	cluster := h.setup.config.Cluster()
 	catalog := &historyCatalog{
 		Catalog: config.NewCatalog(h.setup.config.SiteProfiles(), h.setup.models, &h.setup.scaling),

@@ -11,6 +11,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/planner/join"
@@ -29,13 +30,13 @@ func v100(t *testing.T) join.Hardware {
 
 func TestADrawnResponseIsExactAtDefaultClocksAndNeverBetterForFreeAtLowerOnes(t *testing.T) {
 	h := v100(t)
-	prior, err := newResponsePrior(h.Table.Base())
+	prior, err := pooled.NewResponsePrior(h.Table.Base())
 	if err != nil {
 		t.Fatal(err)
 	}
 	const power = 250
 	for seed := range uint64(200) {
-		m, err := prior.model(power, (&responseDraw{seed: seed}).weights("ada\x00train", "V100"))
+		m, err := prior.Model(power, (&pooled.ResponseDraw{Seed: seed}).Weights("ada\x00train", "V100"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,40 +51,6 @@ func TestADrawnResponseIsExactAtDefaultClocksAndNeverBetterForFreeAtLowerOnes(t 
 				t.Fatalf("seed %d: %v s and %v W at %+v", seed, m.Time(s.Fc, s.Fm), m.Power(s), s)
 			}
 		}
-	}
-}
-
-func TestDrawsDifferByWorkloadAndBySeedAndAreRepeatable(t *testing.T) {
-	w := func(seed uint64, kind string) float64 {
-		return (&responseDraw{seed: seed}).weights(kind, "V100")[3]
-	}
-	if w(1, "a") != w(1, "a") || w(1, "a") == w(1, "b") || w(1, "a") == w(2, "a") {
-		t.Error("draws aren't what they should be")
-	}
-	if (*responseDraw)(nil).weights("a", "V100") != nil {
-		t.Error("what is expected has weights")
-	}
-}
-
-func TestTheSpreadOfDrawsIsThatOfThePrior(t *testing.T) {
-	h := v100(t)
-	prior, err := newResponsePrior(h.Table.Base())
-	if err != nil {
-		t.Fatal(err)
-	}
-	const draws = 4000
-	var sum, squares float64
-	for seed := range uint64(draws) {
-		w := (&responseDraw{seed: seed}).weights("k", "V100")
-		v := 0.0
-		for j := range 2 { // time.log_fc is the second coefficient
-			v += prior.factor.At(1, j) * w[j]
-		}
-		sum, squares = sum+v, squares+v*v
-	}
-	want := math.Hypot(prior.factor.At(1, 0), prior.factor.At(1, 1))
-	if got := math.Sqrt(squares/draws - sum*sum/draws/draws); math.Abs(got/want-1) > 0.05 {
-		t.Errorf("standard deviation %v, want %v", got, want)
 	}
 }
 

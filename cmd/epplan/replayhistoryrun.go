@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/planner/tune"
@@ -142,7 +143,7 @@ func (d *historyDraws) do(ctx context.Context, i int) (part historyPart, err err
 		}
 		if draw != d.draw {
 			d.draw = -1
-			if d.problem, err = d.problemFor(&responseDraw{seed: d.setup.seed + uint64(draw)}); err != nil {
+			if d.problem, err = d.problemFor(&pooled.ResponseDraw{Seed: d.setup.seed + uint64(draw)}); err != nil {
 				return part, err
 			}
 			d.draw = draw
