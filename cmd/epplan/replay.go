@@ -101,7 +101,8 @@ func runReplay(t *terminal, c *cli.Context) error {
 	}
 	if err := cmp.Or(
 		refuse(c, "is of past jobs, want --format sacct or jobs too",
-			"cluster", "models", "workload", "profiles", "draws", "learning", "timezone"),
+			"cluster", "models", "workload", "profiles", "draws", "learning", "timezone", "scale-cluster",
+			"any-cluster"),
 		checkArgs(c, 0, 1, "a folder with a trace, or none"),
 		checkHTML(c, "curve", "decisions", "svg"), checkMode(c),
 	); err != nil {

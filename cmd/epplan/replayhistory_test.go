@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
+	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/planner/join"
@@ -131,11 +132,11 @@ func TestAnInterruptedImportOrReplayLeavesTheOldTableAlone(t *testing.T) {
 }
 
 func TestTheMiddleOfAnIntervalLiesWithinIt(t *testing.T) {
-	i := intervalOf(21, func(draw int) float64 { return float64(20 - draw) })
-	if i != (drawInterval{Value: 10, Low: 1, High: 19}) {
+	i := report.IntervalOf(21, func(draw int) float64 { return float64(20 - draw) })
+	if i != (report.Interval{Value: 10, Low: 1, High: 19}) {
 		t.Errorf("got %+v", i)
 	}
-	if i := intervalOf(3, func(int) float64 { return math.NaN() }); i != (drawInterval{}) {
+	if i := report.IntervalOf(3, func(int) float64 { return math.NaN() }); i != (report.Interval{}) {
 		t.Errorf("nothing of nothing: %+v", i)
 	}
 }
@@ -200,5 +201,27 @@ func TestAReplayOfAHistoryHasARowOfConstantClocks(t *testing.T) {
 	code, _, stderr = inProcess(t, append(args, "--policy", "constant,place=soonest")...)
 	if code != exitUsage || !strings.Contains(stderr, "want constant alone") {
 		t.Errorf("another constant policy: exit status %d, %s", code, stderr)
+	}
+}
+
+func TestTheHeadOfAReplaySaysWhatLowerClocksRanOverLimitsAndWhatWasNotPlaced(t *testing.T) {
+	r := &historyReport{Scale: 1, LoggedWaitS: 1803, Policies: []historyPolicy{
+		{Policy: "baseline", MeanWait: report.Interval{Value: 884_203}},
+		{Policy: "constant", NotPlaced: 27},
+		{Policy: "edl", OverLimit: report.Interval{Value: 200, Low: 84, High: 242}},
+	}}
+	text := r.headText()
+	for _, want := range []string{
+		"Cluster     jobs wait far longer than in the log: 245:36:43 at default clocks, 0:30:03 by the log\n",
+		"Waiting     0:30:03 on average by the log\n",
+		"Limits      jobs run over their time limits by lower clocks: 200 (84 to 242) under edl; " +
+			"jobs not placed, so that savings are of unequal work: 27 under constant\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q isn't in\n%s", want, text)
+		}
+	}
+	if lead := r.verdict(&r.Policies[2]); !strings.Contains(lead, " Limits: jobs run over their time limits") {
+		t.Error(lead)
 	}
 }

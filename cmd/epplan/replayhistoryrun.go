@@ -1,10 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/urfave/cli/v2"
@@ -206,14 +204,3 @@ func (h *historyReplay) costOf(p *planner.Problem, plan *planner.Plan) *historyC
 
 // costTolerance is by which part times or watts may differ that are the same.
 const costTolerance = 1e-9
-
-// quantile is that of a quantity over draws, between the two next to it.
-func quantile(values []float64, part float64) float64 {
-	sorted := slices.SortedFunc(slices.Values(values), cmp.Compare)
-	at := part * float64(len(sorted)-1)
-	i := int(at)
-	if i+1 >= len(sorted) {
-		return sorted[len(sorted)-1]
-	}
-	return sorted[i] + (at-math.Floor(at))*(sorted[i+1]-sorted[i])
-}

@@ -218,9 +218,21 @@ func (r *historyReport) verdict(p *historyPolicy) string {
 		"would have waited %s on average, and run %.3f times as long.",
 		plural(r.Jobs, "job"), p.Policy, report.FormatPercent(p.Saved.Value), "90 %",
 		report.FormatPercent(p.Saved.Low), report.FormatPercent(p.Saved.High),
-		report.FormatSeconds(p.MeanWait.Value), p.Stretch.Value) + fmt.Sprintf(" At the best clocks that are "+
+		report.FormatClock(p.MeanWait.Value), p.Stretch.Value) + fmt.Sprintf(" At the best clocks that are "+
 		"the same for all jobs of a GPU model it would have been %s less.",
-		report.FormatPercent(r.Policies[1].Saved.Value))
+		report.FormatPercent(r.Policies[1].Saved.Value)) + r.reservations()
+}
+
+// reservations are sentences on the cluster and the limits, where there is something to say.
+func (r *historyReport) reservations() string {
+	text := ""
+	if cluster := r.clusterText(); cluster != "" {
+		text += " Cluster: " + cluster + "."
+	}
+	if limits := r.limitsText(); limits != "" {
+		text += " Limits: " + limits + "."
+	}
+	return text
 }
 
 // facts say what was replayed, as the text output does.

@@ -55,7 +55,7 @@ func (in *inflation) saving(runs [][]inflationRun, policy int, load float64) mea
 }
 
 // costSaving is the same in weighted watts.
-func (in *inflation) costSaving(runs [][]inflationRun, policy int, load float64) meanSD {
+func costSaving(in *inflation, runs [][]inflationRun, policy int, load float64) meanSD {
 	return in.reduction(runs, policy, load, func(r *replay.Reading) float64 { return r.Cost })
 }
 
@@ -76,7 +76,7 @@ func (in *inflation) reading(run *inflationRun, load float64) *replay.Reading {
 	return &run.Readings[slices.Index(in.allLoads(), load)]
 }
 
-func (in *inflation) cost(runs []inflationRun, load float64) meanSD {
+func costAt(in *inflation, runs []inflationRun, load float64) meanSD {
 	return meanSDOf(len(runs), func(seed int) float64 { return in.reading(&runs[seed], load).Cost })
 }
 
@@ -102,7 +102,7 @@ var refusals = []struct { //nolint:gochecknoglobals // constant
 func refusedGPUs(w *replay.Work) float64  { return float64(w.GPU) / fleet.WholeGPU }
 func refusedVCPUs(w *replay.Work) float64 { return float64(w.CPU) / 1000 }
 
-func (in *inflation) refused(runs []inflationRun, load float64, of func(*replay.Work) float64) meanSD {
+func refused(in *inflation, runs []inflationRun, load float64, of func(*replay.Work) float64) meanSD {
 	return meanSDOf(len(runs), func(seed int) float64 {
 		r := in.reading(&runs[seed], load)
 		return of(&r.Refused) + float64(0*r.Ratio) // none past the end of the stream
@@ -110,8 +110,8 @@ func (in *inflation) refused(runs []inflationRun, load float64, of func(*replay.
 }
 
 // servedLess is by how much less a policy has served than the base; NaN without base.
-func (in *inflation) servedLess(
-	runs [][]inflationRun, policy int, load float64, of func(*replay.Work) float64,
+func servedLess(
+	in *inflation, runs [][]inflationRun, policy int, load float64, of func(*replay.Work) float64,
 ) meanSD {
 	return meanSDOf(len(in.seeds), func(seed int) float64 {
 		if in.base < 0 {
@@ -124,13 +124,13 @@ func (in *inflation) servedLess(
 
 // isUnequal reports whether a policy has served other work than the base by a load.
 func (in *inflation) isUnequal(runs [][]inflationRun, policy int, load float64) bool {
-	gpus := in.servedLess(runs, policy, load, refusedGPUs)
-	vcpus := in.servedLess(runs, policy, load, refusedVCPUs)
+	gpus := servedLess(in, runs, policy, load, refusedGPUs)
+	vcpus := servedLess(in, runs, policy, load, refusedVCPUs)
 	return math.Abs(gpus.mean)+gpus.sd+math.Abs(vcpus.mean)+vcpus.sd > 0
 }
 
 // savingText is the saving at a load, with a star if it is of unequal work.
-func (in *inflation) savingText(runs [][]inflationRun, policy int, load float64) report.Value {
+func savingText(in *inflation, runs [][]inflationRun, policy int, load float64) report.Value {
 	saved := in.saving(runs, policy, load)
 	if math.IsNaN(saved.mean) || !in.isUnequal(runs, policy, load) {
 		return saved.text(len(in.seeds), 1, 100)
@@ -149,8 +149,8 @@ func (in *inflation) unequalWork(runs [][]inflationRun) []string {
 			}
 			notes = append(notes, fmt.Sprintf("*: by load %s, %s has served %s and %s than %s: a saving with a "+
 				"star compares unequal work", loadText(load), in.policies[p].Name,
-				lessText(in.servedLess(runs, p, load, refusedGPUs).mean, "GPU", "GPUs"),
-				lessText(in.servedLess(runs, p, load, refusedVCPUs).mean, "vCPU", "vCPU"),
+				lessText(servedLess(in, runs, p, load, refusedGPUs).mean, "GPU", "GPUs"),
+				lessText(servedLess(in, runs, p, load, refusedVCPUs).mean, "vCPU", "vCPU"),
 				in.policies[in.base].Name))
 			break
 		}
@@ -209,7 +209,7 @@ func (t *inflationRow) addPeopleColumns(runs [][]inflationRun, policy int) {
 	for _, load := range t.in.loads {
 		if t.in.base >= 0 {
 			t.Add(report.Column{Head: "saved", Note: "% at " + loadText(load)},
-				t.in.savingText(runs, policy, load))
+				savingText(t.in, runs, policy, load))
 		}
 	}
 	for _, load := range []float64{nearFullLoad, fullLoad} {
@@ -220,12 +220,12 @@ func (t *inflationRow) addPeopleColumns(runs [][]inflationRun, policy int) {
 	if t.in.weighted() && t.in.base >= 0 {
 		for _, load := range t.in.loads {
 			t.Add(report.Column{Head: "weighted", Note: "saved % at " + loadText(load)},
-				t.in.costSaving(runs, policy, load).text(n, 1, 100))
+				costSaving(t.in, runs, policy, load).text(n, 1, 100))
 		}
 	}
 	if t.in.weighted() {
 		t.Add(report.Column{Head: "weighted", Note: "kW at " + loadText(highest)},
-			t.in.cost(runs[policy], highest).text(n, 1, 1e-3))
+			costAt(t.in, runs[policy], highest).text(n, 1, 1e-3))
 	}
 	t.Add(report.Column{Head: "EOPC", Note: "kW at " + loadText(highest)},
 		t.in.power(runs[policy], highest).text(n, 1, 1e-3))
@@ -233,7 +233,7 @@ func (t *inflationRow) addPeopleColumns(runs [][]inflationRun, policy int) {
 		t.in.fragmentation(runs[policy], highest).text(n, 0, 1))
 	for _, c := range refusals {
 		t.Add(report.Column{Head: c.head, Note: "refused at " + loadText(highest)},
-			t.in.refused(runs[policy], highest, c.of).text(n, 0, 1))
+			refused(t.in, runs[policy], highest, c.of).text(n, 0, 1))
 	}
 	t.Add(report.Column{Head: "placed"},
 		meanSDOf(n, func(i int) float64 { return float64(runs[policy][i].Tally.Placed()) }).text(n, 0, 1))
@@ -262,18 +262,18 @@ func (t *inflationRow) addMachineColumns(runs [][]inflationRun, policy int) {
 		}
 		t.addNumber("eopc_w"+at, t.in.power(own, load))
 		if t.in.weighted() && t.in.base >= 0 {
-			t.addNumber("weighted_saving"+at, t.in.costSaving(runs, policy, load))
+			t.addNumber("weighted_saving"+at, costSaving(t.in, runs, policy, load))
 		}
 		if t.in.weighted() {
-			t.addNumber("weighted_w"+at, t.in.cost(own, load))
+			t.addNumber("weighted_w"+at, costAt(t.in, own, load))
 		}
 		t.addNumber("grar"+at, t.in.ratio(own, load))
 		for _, c := range refusals {
-			t.addNumber("refused_"+c.key+at, t.in.refused(own, load, c.of))
+			t.addNumber("refused_"+c.key+at, refused(t.in, own, load, c.of))
 		}
 		if t.in.base >= 0 {
-			t.addNumber("served_less_gpus"+at, t.in.servedLess(runs, policy, load, refusedGPUs))
-			t.addNumber("served_less_vcpus"+at, t.in.servedLess(runs, policy, load, refusedVCPUs))
+			t.addNumber("served_less_gpus"+at, servedLess(t.in, runs, policy, load, refusedGPUs))
+			t.addNumber("served_less_vcpus"+at, servedLess(t.in, runs, policy, load, refusedVCPUs))
 		}
 		t.addNumber("fragmented_gpu"+at, t.in.fragmentation(own, load))
 	}
