@@ -111,7 +111,13 @@ func (d *document) faultAt(path, format string, args ...any) {
 }
 
 func (d *document) fault(pos queue.Position, format string, args ...any) {
-	d.faults = append(d.faults, &KeyError{Pos: pos, Msg: queue.Printable(fmt.Sprintf(format, args...))})
+	fault := &KeyError{Pos: pos, Msg: queue.Printable(fmt.Sprintf(format, args...))}
+	for _, arg := range args {
+		if err, ok := arg.(error); ok {
+			fault.cause = err
+		}
+	}
+	d.faults = append(d.faults, fault)
 }
 
 // err is a [FileError] with the faults so far, or nil.

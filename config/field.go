@@ -12,6 +12,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/spelling"
 )
 
@@ -424,4 +425,45 @@ func describeValue(v any) string {
 		return "an array of tables"
 	}
 	return "an array"
+}
+
+func numbersText[T ~float64](list []T) string {
+	texts := make([]string, len(list))
+	for i, x := range list {
+		texts[i] = numberText(float64(x))
+	}
+	return "[" + strings.Join(texts, ", ") + "]"
+}
+
+// stepsText writes clocks as {from, to, step} if they are regular, also those that drivers rounded down
+// to whole MHz; else one by one.
+func stepsText(clocks []dvfsmodel.MHz) string {
+	n := len(clocks)
+	if n < 4 {
+		return numbersText(clocks)
+	}
+	step := (clocks[2] - clocks[0]) / 2
+	for _, from := range []dvfsmodel.MHz{clocks[0], clocks[0] + 0.5} {
+		whole := step != dvfsmodel.MHz(math.Trunc(float64(step))) || from != clocks[0]
+		as := func(i int) dvfsmodel.MHz {
+			clock := from + dvfsmodel.MHz(i)*step
+			if whole {
+				clock = dvfsmodel.MHz(math.Floor(float64(clock)))
+			}
+			return clock
+		}
+		regular := step > 0
+		for i := range clocks {
+			regular = regular && as(i) == clocks[i]
+		}
+		if regular {
+			text := "{ from = " + numberText(float64(from)) + ", to = " +
+				numberText(float64(from+dvfsmodel.MHz(n-1)*step)) + ", step = " + numberText(float64(step))
+			if whole {
+				text += ", whole = true"
+			}
+			return text + " }"
+		}
+	}
+	return numbersText(clocks)
 }

@@ -294,7 +294,7 @@ func TestClocksOfTheConstantArmAreReadByGPUModel(t *testing.T) {
 	want := map[string]dvfsmodel.Setting{"V100": {Core: 1087}, "Own": {Core: 800, Mem: 600}}
 	for _, text := range []string{
 		"[live]\nconstant_arm = 0.1\nhold_out = 0.9\n" +
-			"constant_clocks = {\"Tesla V100-SXM2-16GB\" = 1087, own = [800, 600]}\n" + own,
+			"constant_clocks = {\"Tesla V100\" = 1087, own = [800, 600]}\n" + own,
 		own + "[live]\nconstant_arm = 0.1\nhold_out = 0.9\n[live.constant_clocks]\nv100 = [1087]\n" +
 			"Own = [800, 600]",
 	} {

@@ -119,12 +119,12 @@ func TestEachFaultIsNamedWithItsPositionAndWhatWasMeant(t *testing.T) { //nolint
 		},
 		{
 			"unknown GPU model", "[[cluster.nodes]]\ngpu_model = \"V10\"\ngpus = 1\n",
-			`c.toml:2:13: unknown GPU model "V10", want one of V100, V100-2022, V100-PCIE, V100-SXM2, `,
+			`c.toml:2:13: unknown GPU model "V10", want one of V100, V100-2022, V100-PCIE, V100-SXM2 or `,
 		},
 		{
 			"unknown GPU model of the second node", nodes +
 				"[[cluster.nodes]]\ngpu_model = \"GTX1080\"\ngpus = 1\n",
-			`c.toml:5:13: unknown GPU model "GTX1080", want one of GTX1080Ti, GTX980, `,
+			`c.toml:5:13: unknown GPU model "GTX1080", want one of GTX1080Ti, GTX1080Ti-11GB, `,
 		},
 		{
 			"two nodes of one name", nodes + nodes + "name = \"v100\"\n",

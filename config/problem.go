@@ -11,9 +11,13 @@ import (
 
 // KeyError is one fault of a TOML file.
 type KeyError struct {
-	Pos queue.Position
-	Msg string
+	Pos   queue.Position
+	Msg   string
+	cause error // that Msg tells, if there is one
 }
+
+// Unwrap returns the error that the message tells, or nil.
+func (e *KeyError) Unwrap() error { return e.cause }
 
 // Error is "file:line:column: message".
 func (e *KeyError) Error() string { return e.Pos.String() + ": " + e.Msg }

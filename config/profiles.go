@@ -128,7 +128,7 @@ type plainNames struct {
 
 // vendorWords are what drivers and people put before the name of a board.
 var vendorWords = map[string][]string{
-	"nvidia": {"nvidia", "tesla", "geforce", "quadro"},
+	"nvidia": {"nvidia", "tesla", "geforce"},
 	"amd":    {"amd", "radeon", "instinct"},
 }
 
@@ -229,9 +229,10 @@ func (p *Profiles) byName(name string) *Profile {
 }
 
 // unknownGPU is the error for a GPU model that isn't known. No other is guessed, as boards
-// with like names are others (H100 isn't A100): all are listed, the nearest ones first.
+// with like names are others (H100 isn't A100): the nearest ones are listed.
 func unknownGPU(name string, p *Profiles) *UnknownError {
-	return &UnknownError{Kind: "GPU model", Name: name, Known: spelling.ByNearness(name, p.Names()), all: true}
+	near := spelling.ByNearness(name, p.Names())
+	return &UnknownError{Kind: "GPU model", Name: name, Known: near, UnguessedGPU: true}
 }
 
 // takeProfiles reads [[gpu]] tables; of those with faults nothing is returned.
@@ -446,7 +447,7 @@ func voltagePoint(v any) (VoltagePoint, bool) {
 func (p *Profile) clocksText() string {
 	groups := make([]string, len(p.Clocks))
 	for i, g := range p.Clocks {
-		groups[i] = "{ mem_mhz = " + numbersText(g.Mem) + ", core_mhz = " + numbersText(g.Core)
+		groups[i] = "{ mem_mhz = " + numbersText(g.Mem) + ", core_mhz = " + stepsText(g.Core)
 		if g.Unplanned {
 			groups[i] += ", plan = false"
 		}
@@ -464,12 +465,4 @@ func (p *Profile) voltageText() string {
 		points[i] = "[" + numberText(float64(pt.Core)) + ", " + numberText(float64(pt.Volts)) + "]"
 	}
 	return "[" + strings.Join(points, ", ") + "]"
-}
-
-func numbersText[T ~float64](list []T) string {
-	texts := make([]string, len(list))
-	for i, x := range list {
-		texts[i] = numberText(float64(x))
-	}
-	return "[" + strings.Join(texts, ", ") + "]"
 }

@@ -19,7 +19,7 @@ func siteCeiling(l *Live, model, partitions, node string) string {
 func TestSiteClocksAreTheLowestOfModelPartitionAndNode(t *testing.T) {
 	const text = `
 [live.site_clocks]
-"Tesla V100-SXM2-16GB" = 1237
+"Tesla V100" = 1237
 A100 = { core_max_mhz = 1290, mem_max_mhz = 1215 }
 [live.site_clocks.nodes."gpu[01-03],n1"]
 V100 = 1087

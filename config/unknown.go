@@ -15,14 +15,20 @@ type UnknownError struct {
 	Name    string   // the unknown one
 	Nearest string   // the one that was probably meant, or ""
 	Known   []string // all that exist
-	all     bool     // the message has them all, in this order
+	// UnguessedGPU has the message name the nearest GPU models without suggesting one: boards with
+	// like names differ.
+	UnguessedGPU bool
 }
 
 // Error names the nearest name, or else the first few known ones.
 func (e *UnknownError) Error() string {
-	if e.all && len(e.Known) > 0 {
-		return fmt.Sprintf("unknown %s %s, want one of %s", e.Kind, quoteName(e.Name),
-			strings.Join(e.Known, ", "))
+	if e.UnguessedGPU {
+		const near = 4
+		names := strings.Join(e.Known[:min(len(e.Known), near)], ", ")
+		if more := len(e.Known) - near; more > 0 {
+			names += fmt.Sprintf(" or %d more", more)
+		}
+		return fmt.Sprintf("unknown %s %s, want one of %s", e.Kind, quoteName(e.Name), names)
 	}
 	return fmt.Sprintf("unknown %s %s, %s", e.Kind, quoteName(e.Name),
 		suggestNames(e.Nearest, e.Known, quoteName))

@@ -325,7 +325,7 @@ func (h *house) decide(p *person, n slurm.JobID) live.Decision {
 func decideRequest(p *person, n slurm.JobID) *epdapi.DecideRequest {
 	return &epdapi.DecideRequest{
 		Job: p.first + n, Node: p.node, RunID: fmt.Sprintf("%s-%d", p.mark(), n),
-		GPUModel: "Tesla V100-SXM2-16GB", GPUs: 1, UID: p.uid,
+		GPUModel: "Tesla V100", GPUs: 1, UID: p.uid,
 		Clocks: []epdapi.ClockGroup{{Mem: 877, Core: []dvfsmodel.MHz{1380, 1237, 1087, 945, 802}}},
 	}
 }

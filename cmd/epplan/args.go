@@ -58,9 +58,12 @@ func (a *parsedArgs) commandName() string { return strings.Join(a.path, " ") }
 // takeCommands takes the commands at the beginning. "help" among them asks for
 // the help of the last one.
 func (a *parsedArgs) takeCommands(args []string) (rest []string, err error) {
-	help := false
+	help, takesOthers := false, false
 	for len(args) > 0 && len(a.commands) > 0 && !strings.HasPrefix(args[0], "-") {
 		name := args[0]
+		if takesOthers && name != "help" && !a.hasCommand(name) {
+			break
+		}
 		args = args[1:]
 		if name == "help" {
 			help = true
@@ -71,12 +74,17 @@ func (a *parsedArgs) takeCommands(args []string) (rest []string, err error) {
 			return nil, a.unknownCommand(name)
 		}
 		a.path = append(a.path, a.commands[i].Name)
+		takesOthers = a.commands[i].ArgsUsage != ""
 		a.commands, a.flags = a.commands[i].Subcommands, a.commands[i].Flags
 	}
 	if help {
 		return []string{"--help"}, nil
 	}
 	return args, nil
+}
+
+func (a *parsedArgs) hasCommand(name string) bool {
+	return slices.ContainsFunc(a.commands, func(c *cli.Command) bool { return c.HasName(name) })
 }
 
 // takeFlags separates flags, with their values, from positional arguments.

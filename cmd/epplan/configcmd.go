@@ -1,8 +1,11 @@
 package main
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/urfave/cli/v2"
@@ -10,6 +13,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/configfiles"
 	"github.com/epplan/epplan/internal/report/gpureport"
+	"github.com/epplan/epplan/internal/smi"
 )
 
 func configCommand(t *terminal) *cli.Command {
@@ -93,7 +97,48 @@ func gpusCommand(t *terminal) *cli.Command {
 			&cli.StringFlag{Name: "config", Usage: "TOML `FILE` whose [[gpu]] tables are listed, too"},
 		},
 		Action: t.runs(takes(0, 1, "at most one GPU model", runGPUs)),
+		Subcommands: []*cli.Command{{
+			Name: "add", Usage: "describe GPU models by what nvidia-smi or AMD's tools print", ArgsUsage: "FILE",
+			Description: "FILE is the output of nvidia-smi -q -x, of nvidia-smi -q followed by nvidia-smi -q -d SUPPORTED_CLOCKS, of\n" +
+				"rocm-smi -a, or of amd-smi static; - is standard input. Each GPU model in it becomes a [[gpu]] table for\n" +
+				"--profiles or a configuration. Values that aren't in the output, such as idle power, are estimated and marked so.\n" +
+				"Example: epplan gpus add smi.txt",
+			Flags: []cli.Flag{
+				&cli.StringFlag{Name: "name", Usage: "`NAME` of the GPU model, if the output has none"},
+				&cli.StringFlag{Name: "out", Usage: "append the tables to `FILE`: one for --profiles, or a configuration"},
+			},
+			Action: t.runs(takes(1, 1, "the output of nvidia-smi, rocm-smi or amd-smi", runAddGPUs)),
+		}},
 	}
+}
+
+func runAddGPUs(t *terminal, c *cli.Context) error {
+	models, err := parseFile(t, c.Args().First(), func(r io.Reader, name string) ([]smi.Model, error) {
+		return smi.Read(r, name, &smi.Options{Name: c.String("name"), Known: config.BuiltinProfiles()})
+	})
+	if err != nil {
+		return err
+	}
+	var there []byte
+	out := cmp.Or(c.String("out"), "-")
+	if out != "-" {
+		if there, err = os.ReadFile(out); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	text, err := smi.Append(there, out, models)
+	if err != nil {
+		return err
+	}
+	for i := range models {
+		for _, note := range models[i].Notes {
+			t.message("note", note)
+		}
+	}
+	return t.write(out, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
 }
 
 func runGPUs(t *terminal, c *cli.Context) error {

@@ -64,7 +64,7 @@ func copyExamples(dir string) error {
 		if err != nil {
 			return err
 		}
-		for _, pattern := range []string{"*.sh", "sacct.txt", "*.swf", "consolidate.json"} {
+		for _, pattern := range []string{"*.sh", "sacct.txt", "smi.txt", "*.swf", "consolidate.json"} {
 			others, err := filepath.Glob(filepath.Join(from, pattern))
 			if err != nil {
 				return err

@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/cmd/internal/profilelog"
 	"github.com/epplan/epplan/internal/colocate"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
@@ -161,4 +163,23 @@ func average(values []float64) float64 {
 		sum += v
 	}
 	return sum / float64(max(1, len(values)))
+}
+
+const bytesPerGiB = 1 << 30
+
+// writeProfileLog writes profiles as a log of utilisation.
+func writeProfileLog(t *terminal, name string, list []epdapi.WorkloadProfile) error {
+	known := profilelog.Known(list)
+	if known == 0 {
+		return withHint(fmt.Errorf("none of %s is known, want one that is", plural(len(list), "workload")),
+			"epplan profile says what is missing")
+	}
+	if err := t.write(name, func(w io.Writer) error { return profilelog.Write(w, list) }); err != nil {
+		return err
+	}
+	t.message("note", plural(known, "workload")+" written, as if each had run once, from time 0 on")
+	if unknown := len(list) - known; unknown > 0 {
+		t.message("note", plural(unknown, "workload that isn't", "workloads that aren't")+" known left out")
+	}
+	return nil
 }

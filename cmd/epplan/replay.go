@@ -25,7 +25,8 @@ func replayCommand(t *terminal) *cli.Command {
 			"openb_pod_list_FAMILY.csv; --pods and --nodes name other files. All may be compressed by gzip. Without\n" +
 			"--arrivals the whole list arrives in random order, then tasks drawn from it up to --load, and nodes are in\n" +
 			"random order, just as the paper's simulator makes them of a seed; with --seeds so many times, and the table\n" +
-			"has means ± standard deviations. GRAR is the part of the GPUs asked for that was allocated. With\n" +
+			"has means ± standard deviations. GRAR is the part of the GPUs asked for that was allocated. A saving\n" +
+			"with * compares unequal work: what each policy refuses stands beside it, also tasks without GPUs. With\n" +
 			"--departures tasks leave as they did in the trace, and wait where there is no room.\n" +
 			"With --format sacct or jobs TRACE is a history of jobs: what sacct printed, or a job table. It tells what\n" +
 			"they would have cost on --cluster by policies of epplan plan, with 90 % intervals over --draws of how\n" +
@@ -100,7 +101,8 @@ func runReplay(t *terminal, c *cli.Context) error {
 	}
 	if err := cmp.Or(
 		refuse(c, "is of past jobs, want --format sacct or jobs too",
-			"cluster", "models", "workload", "profiles", "draws", "learning", "timezone"),
+			"cluster", "models", "workload", "profiles", "draws", "learning", "timezone", "scale-cluster",
+			"any-cluster"),
 		checkArgs(c, 0, 1, "a folder with a trace, or none"),
 		checkHTML(c, "curve", "decisions", "svg"), checkMode(c),
 	); err != nil {
@@ -127,6 +129,9 @@ func runReplay(t *terminal, c *cli.Context) error {
 		return err
 	}
 	return t.withHTML(c, func(w io.Writer) error { return writeInflationPage(t, w, in, runs) }, func() error {
+		for _, note := range in.unequalWork(runs) {
+			t.message("note", note)
+		}
 		return t.printTable(c, in.table(runs))
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -13,11 +14,13 @@ import (
 
 	"github.com/epplan/epplan/cmd/internal/jobarray"
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/trace/joblog"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/join"
 	"github.com/epplan/epplan/planner/policy"
+	"github.com/epplan/epplan/planner/replay"
 	"github.com/epplan/epplan/queue"
 )
 
@@ -55,6 +58,13 @@ func historyFlags() []cli.Flag {
 			Name: "timezone", Usage: "of sacct's times: `ZONE`, such as Europe/Berlin",
 			DefaultText: "this machine's",
 		},
+		&cli.Float64Flag{
+			Name: "scale-cluster", Usage: "of a history: multiply the nodes of --cluster by `FACTOR`", Value: 1,
+		},
+		&cli.BoolFlag{
+			Name:  "any-cluster",
+			Usage: "of a history: replay it on a cluster with fewer GPUs than it had in use at once",
+		},
 	)
 }
 
@@ -77,6 +87,8 @@ type historyReplay struct {
 	unnamed     *join.Unnamed // where jobs ran that don't say it
 	warnings    []error
 	limits      *joblog.PowerLimits
+	scale       float64 // of the cluster's nodes; 0: 1
+	peaks       []replay.PeakUse
 }
 
 // historyExclusions counts jobs that aren't planned, and those that are planned in
@@ -147,12 +159,15 @@ func replayHistory(t *terminal, c *cli.Context) error {
 
 var historyReplayFlags = append(jobarray.FlagNames(),
 	"format", "cluster", "models", "workload", "profiles", "draws", "learning", "timezone", "policy", "seed",
-	"json", "csv", "html", runtimeModelFlag, speedFlag, warningsFlag,
+	"scale-cluster", "any-cluster", "json", "csv", "html", runtimeModelFlag, speedFlag, warningsFlag,
 )
 
 func (h *historyReplay) prepare(c *cli.Context) (err error) {
 	if c.String("cluster") == "" {
 		return usagef("no --cluster, want a file with the cluster that the jobs ran on")
+	}
+	if h.scale = c.Float64("scale-cluster"); !(h.scale > 0 && h.scale <= maxClusterScale) {
+		return usagef("--scale-cluster %v, want above 0 and up to %d", h.scale, maxClusterScale)
 	}
 	h.setup = &setup{seed: c.Uint64("seed")}
 	if err := h.setup.configure(h.terminal, c); err != nil {
@@ -217,7 +232,7 @@ func (h *historyReplay) read(c *cli.Context) error {
 }
 
 func (h *historyReplay) join(c *cli.Context) error {
-	cluster := h.setup.config.Cluster()
+	cluster := h.cluster()
 	batch := &queue.Batch{Name: h.name}
 	h.setup.batch = batch
 	model, err := h.setup.runOn(c)
@@ -235,6 +250,9 @@ func (h *historyReplay) join(c *cli.Context) error {
 		return withHint(fmt.Errorf("%s: no job can be planned: %s", h.name, h.excluded.text()),
 			"GPUs come from sacct's columns AllocTRES or ReqTRES, or from gpus in a table; --cluster names the "+
 				"GPU models")
+	}
+	if err := h.comparePeaks(c); err != nil {
+		return err
 	}
 	for _, k := range h.kinds {
 		if k.model != "" {
@@ -281,8 +299,8 @@ func (h *historyReplay) choose(c *cli.Context) error {
 
 // problemFor is the problem with responses as they are expected, or as one draw
 // has them.
-func (h *historyReplay) problemFor(drawn *responseDraw) (*planner.Problem, error) {
-	cluster := h.setup.config.Cluster()
+func (h *historyReplay) problemFor(drawn *pooled.ResponseDraw) (*planner.Problem, error) {
+	cluster := h.cluster()
 	catalog := &historyCatalog{
 		Catalog: config.NewCatalog(h.setup.config.SiteProfiles(), h.setup.models, &h.setup.scaling),
 		history: h, drawn: drawn,
@@ -306,4 +324,49 @@ func (h *historyReplay) problemFor(drawn *responseDraw) (*planner.Problem, error
 		}
 	}
 	return p, nil
+}
+
+// maxClusterScale is the most by which --scale-cluster multiplies nodes.
+const maxClusterScale = 1000
+
+// cluster is that of --cluster, with as many nodes as --scale-cluster makes of them.
+func (h *historyReplay) cluster() planner.Cluster {
+	return replay.Scaled(h.setup.config.Cluster(), cmp.Or(h.scale, 1))
+}
+
+// comparePeaks holds the GPUs that the planned jobs had at once against those of the cluster. A cluster
+// that can't have run them is refused, unless it is wanted.
+func (h *historyReplay) comparePeaks(c *cli.Context) error {
+	uses, seen, waited := make([]replay.Use, 0, len(h.jobs)), -1, false
+	for i := range h.jobs {
+		if at := h.jobs[i].past; at != seen {
+			seen = at
+			p := &h.past[at]
+			waited = waited || p.Started.After(p.Submitted)
+			uses = append(uses, replay.Use{
+				From: p.Started, To: p.Ended, GPUs: int(p.GPUs.Or(0)), Model: h.modelName(p.GPUModel),
+			})
+		}
+	}
+	cluster, factor := h.cluster(), 0.0
+	h.peaks = replay.PeakUses(uses, &cluster)
+	for _, p := range h.peaks {
+		factor = max(factor, float64(p.Log)/float64(max(1, p.Cluster)))
+	}
+	over := replay.Beyond(h.peaks)
+	if len(over) == 0 {
+		return nil
+	}
+	text := "the log had " + strings.Join(textsOf(over, replay.PeakUse.String), "; ")
+	switch {
+	case !waited:
+		h.terminal.message("warning", text+": no job of it waited, so that its starts may be its submissions")
+		return nil
+	case c.Bool("any-cluster"):
+		h.terminal.message("warning", text+": waits are those of this cluster, not the log's")
+		return nil
+	}
+	return withHint(fmt.Errorf("%s can't have run on this cluster: %s", h.name, text), fmt.Sprintf(
+		"name the log's cluster with --cluster, multiply its nodes with --scale-cluster %.2f, or go on as it is with "+
+			"--any-cluster", math.Ceil(factor*h.scale*100)/100))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
+	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/trace/joblog"
 	"github.com/epplan/epplan/live"
@@ -31,13 +32,13 @@ func v100(t *testing.T) join.Hardware {
 
 func TestADrawnResponseIsExactAtDefaultClocksAndNeverBetterForFreeAtLowerOnes(t *testing.T) {
 	h := v100(t)
-	prior, err := pooled.NewSpread(h.Table.Base())
+	prior, err := pooled.NewResponsePrior(h.Table.Base())
 	if err != nil {
 		t.Fatal(err)
 	}
 	const power = 250
 	for seed := range uint64(200) {
-		m, err := prior.Model(power, (&responseDraw{seed: seed}).weights("ada\x00train", "V100"))
+		m, err := prior.Model(power, (&pooled.ResponseDraw{Seed: seed}).Weights("ada\x00train", "V100"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,40 +53,6 @@ func TestADrawnResponseIsExactAtDefaultClocksAndNeverBetterForFreeAtLowerOnes(t 
 				t.Fatalf("seed %d: %v s and %v W at %+v", seed, m.Time(s.Fc, s.Fm), m.Power(s), s)
 			}
 		}
-	}
-}
-
-func TestDrawsDifferByWorkloadAndBySeedAndAreRepeatable(t *testing.T) {
-	w := func(seed uint64, kind string) float64 {
-		return (&responseDraw{seed: seed}).weights(kind, "V100")[3]
-	}
-	if w(1, "a") != w(1, "a") || w(1, "a") == w(1, "b") || w(1, "a") == w(2, "a") {
-		t.Error("draws aren't what they should be")
-	}
-	if (*responseDraw)(nil).weights("a", "V100") != nil {
-		t.Error("what is expected has weights")
-	}
-}
-
-func TestTheSpreadOfDrawsIsThatOfThePrior(t *testing.T) {
-	h := v100(t)
-	prior, err := pooled.NewSpread(h.Table.Base())
-	if err != nil {
-		t.Fatal(err)
-	}
-	const draws = 4000
-	var sum, squares float64
-	for seed := range uint64(draws) {
-		w := (&responseDraw{seed: seed}).weights("k", "V100")
-		v := 0.0
-		for j := range 2 { // time.log_fc is the second coefficient
-			v += prior.At(1, j) * w[j]
-		}
-		sum, squares = sum+v, squares+v*v
-	}
-	want := math.Hypot(prior.At(1, 0), prior.At(1, 1))
-	if got := math.Sqrt(squares/draws - sum*sum/draws/draws); math.Abs(got/want-1) > 0.05 {
-		t.Errorf("standard deviation %v, want %v", got, want)
 	}
 }
 
@@ -170,11 +137,11 @@ func TestAnInterruptedImportOrReplayLeavesTheOldTableAlone(t *testing.T) {
 }
 
 func TestTheMiddleOfAnIntervalLiesWithinIt(t *testing.T) {
-	i := intervalOf(21, func(draw int) float64 { return float64(20 - draw) })
-	if i != (drawInterval{Value: 10, Low: 1, High: 19}) {
+	i := report.IntervalOf(21, func(draw int) float64 { return float64(20 - draw) })
+	if i != (report.Interval{Value: 10, Low: 1, High: 19}) {
 		t.Errorf("got %+v", i)
 	}
-	if i := intervalOf(3, func(int) float64 { return math.NaN() }); i != (drawInterval{}) {
+	if i := report.IntervalOf(3, func(int) float64 { return math.NaN() }); i != (report.Interval{}) {
 		t.Errorf("nothing of nothing: %+v", i)
 	}
 }
@@ -239,5 +206,27 @@ func TestAReplayOfAHistoryHasARowOfConstantClocks(t *testing.T) {
 	code, _, stderr = inProcess(t, append(args, "--policy", "constant,place=soonest")...)
 	if code != exitUsage || !strings.Contains(stderr, "want constant alone") {
 		t.Errorf("another constant policy: exit status %d, %s", code, stderr)
+	}
+}
+
+func TestTheHeadOfAReplaySaysWhatLowerClocksRanOverLimitsAndWhatWasNotPlaced(t *testing.T) {
+	r := &historyReport{Scale: 1, LoggedWaitS: 1803, Policies: []historyPolicy{
+		{Policy: "baseline", MeanWait: report.Interval{Value: 884_203}},
+		{Policy: "constant", NotPlaced: 27},
+		{Policy: "edl", OverLimit: report.Interval{Value: 200, Low: 84, High: 242}},
+	}}
+	text := r.headText()
+	for _, want := range []string{
+		"Cluster     jobs wait far longer than in the log: 245:36:43 at default clocks, 0:30:03 by the log\n",
+		"Waiting     0:30:03 on average by the log\n",
+		"Limits      jobs run over their time limits by lower clocks: 200 (84 to 242) under edl; " +
+			"jobs not placed, so that savings are of unequal work: 27 under constant\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q isn't in\n%s", want, text)
+		}
+	}
+	if lead := r.verdict(&r.Policies[2]); !strings.Contains(lead, " Limits: jobs run over their time limits") {
+		t.Error(lead)
 	}
 }

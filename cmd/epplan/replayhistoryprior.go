@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math"
-	"math/rand/v2"
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
@@ -16,7 +14,7 @@ import (
 type historyCatalog struct {
 	*config.Catalog
 	history *historyReplay
-	drawn   *responseDraw // nil: as it is expected
+	drawn   *pooled.ResponseDraw // nil: as it is expected
 	shapes  map[[2]string]responseShape
 }
 
@@ -64,45 +62,13 @@ func (c *historyCatalog) workload(kind, gpuModel string) (dvfsmodel.Response, er
 		at.Time, at.Power, at.Energy = 1, power, power.Over(1)
 		return &dvfsmodel.Fixed{At: at}, nil
 	}
-	prior, err := pooled.NewSpread(h.Table.Base())
+	prior, err := pooled.NewResponsePrior(h.Table.Base())
 	if err != nil {
 		return nil, err
 	}
-	model, err := prior.Model(power, c.drawn.weights(kind, gpuModel))
+	model, err := prior.Model(power, c.drawn.Weights(kind, gpuModel))
 	if err != nil {
 		return nil, fmt.Errorf("GPU model %s: %w", gpuModel, err)
 	}
 	return dvfsmodel.NewFrontier(model, h.Table, h.Default), nil
-}
-
-// sharedSpread is the part of the spread that all workloads on a GPU model have
-// in common: what is known of responses comes from other GPU models.
-const sharedSpread = 0.5
-
-const priorTerms = 12
-
-type responseDraw struct{ seed uint64 }
-
-// weights are those of the spread's directions for a kind on a GPU model; nil of
-// no draw.
-func (d *responseDraw) weights(kind, gpuModel string) []float64 {
-	if d == nil {
-		return nil
-	}
-	common, own := d.source(gpuModel), d.source(gpuModel+"\x00"+kind)
-	w := make([]float64, priorTerms)
-	for i := range w {
-		w[i] = math.Sqrt(sharedSpread)*common.NormFloat64() + math.Sqrt(1-sharedSpread)*own.NormFloat64()
-	}
-	return w
-}
-
-// source is a source of random numbers that a text names.
-func (d *responseDraw) source(text string) *rand.Rand {
-	hash := d.seed
-	for i := range len(text) {
-		const prime = 1099511628211 // FNV-1a's
-		hash = (hash ^ uint64(text[i])) * prime
-	}
-	return rand.New(rand.NewPCG(d.seed, hash))
 }

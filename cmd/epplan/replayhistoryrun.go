@@ -1,15 +1,14 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/planner/tune"
@@ -142,7 +141,7 @@ func (d *historyDraws) do(ctx context.Context, i int) (part historyPart, err err
 		}
 		if draw != d.draw {
 			d.draw = -1
-			if d.problem, err = d.problemFor(&responseDraw{seed: d.setup.seed + uint64(draw)}); err != nil {
+			if d.problem, err = d.problemFor(&pooled.ResponseDraw{Seed: d.setup.seed + uint64(draw)}); err != nil {
 				return part, err
 			}
 			d.draw = draw
@@ -205,14 +204,3 @@ func (h *historyReplay) costOf(p *planner.Problem, plan *planner.Plan) *historyC
 
 // costTolerance is by which part times or watts may differ that are the same.
 const costTolerance = 1e-9
-
-// quantile is that of a quantity over draws, between the two next to it.
-func quantile(values []float64, part float64) float64 {
-	sorted := slices.SortedFunc(slices.Values(values), cmp.Compare)
-	at := part * float64(len(sorted)-1)
-	i := int(at)
-	if i+1 >= len(sorted) {
-		return sorted[len(sorted)-1]
-	}
-	return sorted[i] + (at-math.Floor(at))*(sorted[i+1]-sorted[i])
-}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/trace/joblog"
+	"github.com/epplan/epplan/planner/replay"
 	"github.com/epplan/epplan/queue"
 )
 
@@ -29,23 +29,26 @@ type historyReport struct {
 	Measured    *float64          `json:"measured_energy_j"` // of the jobs below; null: of none
 	MeasuredOf  int               `json:"measured_jobs"`
 	LoggedWaitS float64           `json:"logged_mean_wait_s"`
-	Log         *joblog.Tally     `json:"log"` // how it was read
+	Log         *joblog.Tally     `json:"log"`       // how it was read
+	Peaks       []replay.PeakUse  `json:"gpu_peaks"` // empty: the cluster has as many nodes as wanted
+	Scale       float64           `json:"cluster_scale"`
+	FarFromLog  bool              `json:"waits_far_beyond_log"`
 	Policies    []historyPolicy   `json:"policies"`
 
 	Warnings []queue.WarningSummary `json:"warnings"`
 }
 
 type historyPolicy struct {
-	Policy    string       `json:"policy"`
-	JobEnergy drawInterval `json:"job_energy_j"` // of GPUs that run jobs
-	Energy    drawInterval `json:"energy_j"`     // of the cluster
-	Saved     drawInterval `json:"saved"`        // part of the baseline's energy of the cluster
-	JobSaved  drawInterval `json:"job_saved"`    // part of the baseline's energy of jobs
-	MeanWait  drawInterval `json:"mean_wait_s"`
-	Longest   drawInterval `json:"longest_wait_s"`
-	Stretch   drawInterval `json:"run_time_stretch"` // by run times at default clocks
-	OverLimit drawInterval `json:"over_limit"`
-	NotPlaced int          `json:"not_placed"`
+	Policy    string          `json:"policy"`
+	JobEnergy report.Interval `json:"job_energy_j"` // of GPUs that run jobs
+	Energy    report.Interval `json:"energy_j"`     // of the cluster
+	Saved     report.Interval `json:"saved"`        // part of the baseline's energy of the cluster
+	JobSaved  report.Interval `json:"job_saved"`    // part of the baseline's energy of jobs
+	MeanWait  report.Interval `json:"mean_wait_s"`
+	Longest   report.Interval `json:"longest_wait_s"`
+	Stretch   report.Interval `json:"run_time_stretch"` // by run times at default clocks
+	OverLimit report.Interval `json:"over_limit"`
+	NotPlaced int             `json:"not_placed"`
 	// Clocks are those of all jobs of a GPU model, where they are the same.
 	Clocks     map[string]clockPair `json:"clocks,omitempty"`
 	Users      []historyGroup       `json:"users"`
@@ -58,12 +61,12 @@ type clockPair struct {
 }
 
 type historyGroup struct {
-	Name     string       `json:"name"`
-	Jobs     int          `json:"jobs"`
-	Tasks    int          `json:"tasks"` // one for each node of a job that is split
-	Energy   drawInterval `json:"job_energy_j"`
-	Saved    drawInterval `json:"job_saved"`
-	MeanWait drawInterval `json:"mean_wait_s"`
+	Name     string          `json:"name"`
+	Jobs     int             `json:"jobs"`
+	Tasks    int             `json:"tasks"` // one for each node of a job that is split
+	Energy   report.Interval `json:"job_energy_j"`
+	Saved    report.Interval `json:"job_saved"`
+	MeanWait report.Interval `json:"mean_wait_s"`
 }
 
 type historyGroups struct {
@@ -79,30 +82,10 @@ func (p *historyPolicy) groups() []historyGroups {
 		})
 }
 
-// drawInterval is a median and what lies between are 90 % of the draws.
-type drawInterval struct {
-	Value float64 `json:"value"`
-	Low   float64 `json:"low"`
-	High  float64 `json:"high"`
-}
-
-func intervalOf(draws int, quantity func(draw int) float64) drawInterval {
-	values := make([]float64, draws)
-	for i := range values {
-		if values[i] = quantity(i); math.IsNaN(values[i]) {
-			values[i] = 0
-		}
-	}
-	const low, middle, high = 0.05, 0.5, 0.95
-	return drawInterval{
-		Value: quantile(values, middle), Low: quantile(values, low), High: quantile(values, high),
-	}
-}
-
 func (h *historyReplay) report(runs []historyRun) *historyReport {
 	r := &historyReport{
 		File: h.name, Tasks: len(h.jobs), Left: h.excluded, Draws: h.draws, Learning: h.learning,
-		MeasuredOf: h.meteredJobs, Log: h.tally,
+		MeasuredOf: h.meteredJobs, Log: h.tally, Peaks: h.peaks, Scale: h.scale,
 		Warnings: queue.SummariseWarnings(h.warnings, h.terminal.everyWarning),
 	}
 	if h.meteredJobs > 0 {
@@ -120,15 +103,16 @@ func (h *historyReplay) report(runs []historyRun) *historyReport {
 	for i := range runs {
 		r.Policies = append(r.Policies, h.policyReport(&runs[i], &runs[0]))
 	}
+	r.FarFromLog = r.isFarFromLog()
 	return r
 }
 
 func (h *historyReplay) policyReport(run, base *historyRun) historyPolicy {
-	of := func(quantity func(c *historyCost) float64) drawInterval {
-		return intervalOf(h.draws, func(i int) float64 { return quantity(&run.draws[i]) })
+	of := func(quantity func(c *historyCost) float64) report.Interval {
+		return report.IntervalOf(h.draws, func(i int) float64 { return quantity(&run.draws[i]) })
 	}
-	saved := func(quantity func(c *historyCost) float64) drawInterval {
-		return intervalOf(h.draws, func(i int) float64 {
+	saved := func(quantity func(c *historyCost) float64) report.Interval {
+		return report.IntervalOf(h.draws, func(i int) float64 {
 			return 1 - quantity(&run.draws[i])/quantity(&base.draws[i])
 		})
 	}
@@ -141,7 +125,7 @@ func (h *historyReplay) policyReport(run, base *historyRun) historyPolicy {
 		Longest:   of(func(c *historyCost) float64 { return c.Longest }),
 		Stretch:   of(func(c *historyCost) float64 { return c.Stretch }),
 		OverLimit: of(func(c *historyCost) float64 { return float64(c.OverLimit) }),
-		NotPlaced: run.draws[0].Unplaced,
+		NotPlaced: int(of(func(c *historyCost) float64 { return float64(c.Unplaced) }).High),
 	}
 	if run.clocks != nil {
 		p.Clocks = make(map[string]clockPair, len(run.clocks))
@@ -164,9 +148,9 @@ func (h *historyReplay) group(run, base *historyRun, g int, name string) history
 	at := func(r *historyRun, draw int) groupCost { return r.draws[draw].Groups[g][name] }
 	return historyGroup{
 		Name: name, Jobs: at(run, 0).Jobs, Tasks: at(run, 0).Tasks,
-		Energy: intervalOf(h.draws, func(i int) float64 { return at(run, i).Joules }),
-		Saved:  intervalOf(h.draws, func(i int) float64 { return 1 - at(run, i).Joules/at(base, i).Joules }),
-		MeanWait: intervalOf(h.draws, func(i int) float64 {
+		Energy: report.IntervalOf(h.draws, func(i int) float64 { return at(run, i).Joules }),
+		Saved:  report.IntervalOf(h.draws, func(i int) float64 { return 1 - at(run, i).Joules/at(base, i).Joules }),
+		MeanWait: report.IntervalOf(h.draws, func(i int) float64 {
 			one := at(run, i)
 			return one.Wait / float64(one.Tasks)
 		}),
@@ -218,6 +202,9 @@ func (r *historyReport) lastPolicy() *historyPolicy {
 func (r *historyReport) headText() string {
 	var b strings.Builder
 	writeRow(&b, "History", "%s of %s; left out: %s", plural(r.Jobs, "job"), printable(r.File), r.Left.text())
+	if text := r.clusterText(); text != "" {
+		writeRow(&b, "Cluster", "%s", text)
+	}
 	writeRow(&b, "Responses", "%s of %s by their models, %s of %s by what workloads have in common, %s and "+
 		"the first %d of each workload at default clocks",
 		plural(r.Left.KnownJobs, "job"), plural(r.Left.KnownKinds, "workload"),
@@ -234,6 +221,9 @@ func (r *historyReport) headText() string {
 	writeRow(&b, "Energy", "%s", r.energyText())
 	writeRow(&b, "Constant", "%s", r.constantClocksText())
 	writeRow(&b, "Waiting", "%s", r.waitingText())
+	if text := r.limitsText(); text != "" {
+		writeRow(&b, "Limits", "%s", text)
+	}
 	b.WriteString("\n")
 	return b.String()
 }
@@ -259,22 +249,12 @@ func (r *historyReport) constantClocksText() string {
 		" MHz for all jobs, the best by what is expected of them, first come, first served"
 }
 
-func kilowattHours(i drawInterval) report.Value {
+func kilowattHours(i report.Interval) report.Value {
 	digits := 1
 	if i.High < 100*dvfsmodel.JoulesPerKWh {
 		digits = 3
 	}
-	return report.Text(withBounds(i, 1/dvfsmodel.JoulesPerKWh, digits))
-}
-
-// withBounds is a value and its bounds, in a factor of its unit.
-func withBounds(i drawInterval, factor float64, digits int) string {
-	value, low, high := fixed(i.Value*factor, digits), fixed(i.Low*factor, digits),
-		fixed(i.High*factor, digits)
-	if low == high {
-		return value
-	}
-	return value + " (" + low + " to " + high + ")"
+	return report.Text(i.Text(1/dvfsmodel.JoulesPerKWh, digits))
 }
 
 // waitingText is how long jobs waited. In a job table an unknown wait is none.
@@ -282,19 +262,19 @@ func (r *historyReport) waitingText() string {
 	if r.LoggedWaitS == 0 {
 		return "none, or the log doesn't say"
 	}
-	return report.FormatSeconds(r.LoggedWaitS) + " on average by the log"
+	return report.FormatClock(r.LoggedWaitS) + " on average by the log"
 }
 
 func (r *historyReport) policyTable() *report.Table {
-	bounds := func(i drawInterval, factor float64, digits int) report.Value {
-		return report.Text(withBounds(i, factor, digits))
+	bounds := func(i report.Interval, factor float64, digits int) report.Value {
+		return report.Text(i.Text(factor, digits))
 	}
 	return report.TableOf(r.Policies, func(row *report.Row, p *historyPolicy) {
 		row.Add(report.Column{Key: "policy", Head: "policy", Left: true}, report.Text(p.Policy))
 		row.Add(report.Column{Head: "energy", Note: "kWh"}, kilowattHours(p.Energy))
 		row.Add(report.Column{Head: "saved", Note: "%"}, bounds(p.Saved, 100, 1))
 		row.Add(report.Column{Head: "by jobs", Note: "%"}, bounds(p.JobSaved, 100, 1))
-		row.Add(report.Column{Head: "mean wait", Note: "s"}, bounds(p.MeanWait, 1, 0))
+		row.Add(report.Column{Head: "mean wait", Note: "h:mm:ss"}, report.Text(p.MeanWait.Clock()))
 		row.Add(report.Column{Head: "run times", Note: "× default"}, bounds(p.Stretch, 1, 3))
 		row.Add(report.Column{Head: "over limit", Note: "jobs"}, bounds(p.OverLimit, 1, 0))
 		row.Add(report.Column{Key: "not_placed", Head: "not placed", Note: "jobs"}, report.Count(p.NotPlaced))
@@ -315,7 +295,57 @@ func groupTable(name string, list []historyGroup) *report.Table {
 		row.Add(report.Column{Head: name, Left: true, Max: 30}, report.Text(orDash(g.Name)))
 		row.Add(report.Column{Head: "jobs"}, report.Count(g.Jobs))
 		row.Add(report.Column{Head: "energy", Note: "kWh"}, kilowattHours(g.Energy))
-		row.Add(report.Column{Head: "saved", Note: "%"}, report.Text(withBounds(g.Saved, 100, 1)))
-		row.Add(report.Column{Head: "mean wait", Note: "s"}, report.Text(withBounds(g.MeanWait, 1, 0)))
+		row.Add(report.Column{Head: "saved", Note: "%"}, report.Text(g.Saved.Text(100, 1)))
+		row.Add(report.Column{Head: "mean wait", Note: "h:mm:ss"}, report.Text(g.MeanWait.Clock()))
 	})
+}
+
+// clusterText says how the cluster differs from the log's, "" if it needn't.
+func (r *historyReport) clusterText() string {
+	var parts []string
+	if r.Scale != 1 {
+		parts = append(parts, fmt.Sprintf("nodes × %.6g", r.Scale))
+	}
+	if over := replay.Beyond(r.Peaks); len(over) > 0 {
+		which := "not the log's, which had "
+		if r.LoggedWaitS == 0 {
+			which = "if jobs started when they were submitted, the log had "
+		}
+		parts = append(parts, which+strings.Join(textsOf(over, replay.PeakUse.String), "; "))
+	}
+	if base := r.Policies[0].MeanWait.Value; r.isFarFromLog() {
+		parts = append(parts, fmt.Sprintf("jobs wait far longer than in the log: %s at default clocks, %s by "+
+			"the log", report.FormatClock(base), report.FormatClock(r.LoggedWaitS)))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// isFarFromLog reports whether the baseline's jobs wait ten times as long as those of the log did, and
+// an hour longer.
+func (r *historyReport) isFarFromLog() bool {
+	const times, more = 10, 3600
+	base := r.Policies[0].MeanWait.Value
+	return r.LoggedWaitS > 0 && base > times*r.LoggedWaitS && base > r.LoggedWaitS+more
+}
+
+// limitsText says how many jobs lower clocks would have run over their limits, and how many a policy
+// could not place, "" if none.
+func (r *historyReport) limitsText() string {
+	var over, unplaced, parts []string
+	for i := range r.Policies {
+		p := &r.Policies[i]
+		if p.OverLimit.High > 0 {
+			over = append(over, p.OverLimit.Text(1, 0)+" under "+p.Policy)
+		}
+		if p.NotPlaced > 0 {
+			unplaced = append(unplaced, fmt.Sprintf("%d under %s", p.NotPlaced, p.Policy))
+		}
+	}
+	if len(over) > 0 {
+		parts = append(parts, "jobs run over their time limits by lower clocks: "+strings.Join(over, ", "))
+	}
+	if len(unplaced) > 0 {
+		parts = append(parts, "jobs not placed, so that savings are of unequal work: "+strings.Join(unplaced, ", "))
+	}
+	return strings.Join(parts, "; ")
 }

@@ -32,6 +32,9 @@ func writeInflationPage(t *terminal, w io.Writer, in *inflation, runs [][]inflat
 		}
 		r.Parts = append([]any{notice}, r.Parts...)
 	}
+	for _, note := range in.unequalWork(runs) {
+		r.Parts = append(r.Parts, &page.Notice{Kind: page.Warn, Text: note})
+	}
 	return page.WriteReport(w, r)
 }
 
@@ -75,6 +78,9 @@ func (in *inflation) verdict(runs [][]inflationRun) string {
 	if in.base >= 0 && best != in.base {
 		text += fmt.Sprintf(", %.1f %% less than %s", 100*in.saving(runs, best, highest).mean,
 			in.policies[in.base].Name)
+		if in.isUnequal(runs, best, highest) {
+			text += " for other work"
+		}
 	}
 	return text + fmt.Sprintf(". It allocates %.1f %% of the GPUs asked for by then.",
 		100*in.ratio(runs[best], highest).mean)
@@ -216,9 +222,21 @@ func (r *historyReport) verdict(p *historyPolicy) string {
 		"would have waited %s on average, and run %.3f times as long.",
 		plural(r.Jobs, "job"), p.Policy, report.FormatPercent(p.Saved.Value), "90 %",
 		report.FormatPercent(p.Saved.Low), report.FormatPercent(p.Saved.High),
-		report.FormatSeconds(p.MeanWait.Value), p.Stretch.Value) + fmt.Sprintf(" At the best clocks that are "+
+		report.FormatClock(p.MeanWait.Value), p.Stretch.Value) + fmt.Sprintf(" At the best clocks that are "+
 		"the same for all jobs of a GPU model it would have been %s less.",
-		report.FormatPercent(r.Policies[1].Saved.Value))
+		report.FormatPercent(r.Policies[1].Saved.Value)) + r.reservations()
+}
+
+// reservations are sentences on the cluster and the limits, where there is something to say.
+func (r *historyReport) reservations() string {
+	text := ""
+	if cluster := r.clusterText(); cluster != "" {
+		text += " Cluster: " + cluster + "."
+	}
+	if limits := r.limitsText(); limits != "" {
+		text += " Limits: " + limits + "."
+	}
+	return text
 }
 
 // facts say what was replayed, as the text output does.

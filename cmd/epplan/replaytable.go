@@ -1,11 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
 
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/planner/fleet"
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/planner/replay"
 )
@@ -36,11 +38,15 @@ func (s meanSD) text(runs, decimals int, factor float64) report.Value {
 	if math.IsNaN(s.mean) {
 		return report.Value{}
 	}
+	return report.Text(s.words(runs, decimals, factor))
+}
+
+func (s meanSD) words(runs, decimals int, factor float64) string {
 	text := fixed(s.mean*factor, decimals)
 	if runs > 1 {
 		text += " ± " + fixed(s.sd*factor, decimals)
 	}
-	return report.Text(text)
+	return text
 }
 
 // saving is the part of the base's power that a policy saves at a load; NaN without base.
@@ -49,7 +55,7 @@ func (in *inflation) saving(runs [][]inflationRun, policy int, load float64) mea
 }
 
 // costSaving is the same in weighted watts.
-func (in *inflation) costSaving(runs [][]inflationRun, policy int, load float64) meanSD {
+func costSaving(in *inflation, runs [][]inflationRun, policy int, load float64) meanSD {
 	return in.reduction(runs, policy, load, func(r *replay.Reading) float64 { return r.Cost })
 }
 
@@ -70,7 +76,7 @@ func (in *inflation) reading(run *inflationRun, load float64) *replay.Reading {
 	return &run.Readings[slices.Index(in.allLoads(), load)]
 }
 
-func (in *inflation) cost(runs []inflationRun, load float64) meanSD {
+func costAt(in *inflation, runs []inflationRun, load float64) meanSD {
 	return meanSDOf(len(runs), func(seed int) float64 { return in.reading(&runs[seed], load).Cost })
 }
 
@@ -80,6 +86,87 @@ func (in *inflation) ratio(runs []inflationRun, load float64) meanSD {
 
 func (in *inflation) power(runs []inflationRun, load float64) meanSD {
 	return meanSDOf(len(runs), func(seed int) float64 { return float64(in.reading(&runs[seed], load).Power) })
+}
+
+// refusals are what a policy has refused by a load.
+var refusals = []struct { //nolint:gochecknoglobals // constant
+	key, head string
+	of        func(w *replay.Work) float64
+}{
+	{"tasks", "tasks", func(w *replay.Work) float64 { return float64(w.Tasks) }},
+	{"cpu_tasks", "CPU-only", func(w *replay.Work) float64 { return float64(w.CPUTasks) }},
+	{"gpus", "GPUs", refusedGPUs},
+	{"vcpus", "vCPU", refusedVCPUs},
+}
+
+func refusedGPUs(w *replay.Work) float64  { return float64(w.GPU) / fleet.WholeGPU }
+func refusedVCPUs(w *replay.Work) float64 { return float64(w.CPU) / 1000 }
+
+func refused(in *inflation, runs []inflationRun, load float64, of func(*replay.Work) float64) meanSD {
+	return meanSDOf(len(runs), func(seed int) float64 {
+		r := in.reading(&runs[seed], load)
+		return of(&r.Refused) + float64(0*r.Ratio) // none past the end of the stream
+	})
+}
+
+// servedLess is by how much less a policy has served than the base; NaN without base.
+func servedLess(
+	in *inflation, runs [][]inflationRun, policy int, load float64, of func(*replay.Work) float64,
+) meanSD {
+	return meanSDOf(len(in.seeds), func(seed int) float64 {
+		if in.base < 0 {
+			return math.NaN()
+		}
+		own, base := in.reading(&runs[policy][seed], load), in.reading(&runs[in.base][seed], load)
+		return of(&own.Refused) - of(&base.Refused) + float64(0*own.Ratio)
+	})
+}
+
+// isUnequal reports whether a policy has served other work than the base by a load.
+func (in *inflation) isUnequal(runs [][]inflationRun, policy int, load float64) bool {
+	gpus := servedLess(in, runs, policy, load, refusedGPUs)
+	vcpus := servedLess(in, runs, policy, load, refusedVCPUs)
+	return math.Abs(gpus.mean)+gpus.sd+math.Abs(vcpus.mean)+vcpus.sd > 0
+}
+
+// savingText is the saving at a load, with a star if it is of unequal work.
+func savingText(in *inflation, runs [][]inflationRun, policy int, load float64) report.Value {
+	saved := in.saving(runs, policy, load)
+	if math.IsNaN(saved.mean) || !in.isUnequal(runs, policy, load) {
+		return saved.text(len(in.seeds), 1, 100)
+	}
+	return report.Text(saved.words(len(in.seeds), 1, 100) + "*")
+}
+
+// unequalWork says of each policy by how much less or more than the base it has served by the highest
+// load at which that differs.
+func (in *inflation) unequalWork(runs [][]inflationRun) []string {
+	var notes []string
+	for p := range runs {
+		for _, load := range slices.Backward(in.loads) {
+			if !in.isUnequal(runs, p, load) {
+				continue
+			}
+			notes = append(notes, fmt.Sprintf("*: by load %s, %s has served %s and %s than %s: a saving with a "+
+				"star compares unequal work", loadText(load), in.policies[p].Name,
+				lessText(servedLess(in, runs, p, load, refusedGPUs).mean, "GPU", "GPUs"),
+				lessText(servedLess(in, runs, p, load, refusedVCPUs).mean, "vCPU", "vCPU"),
+				in.policies[in.base].Name))
+			break
+		}
+	}
+	return notes
+}
+
+func lessText(less float64, one, several string) string {
+	unit := several
+	if math.Abs(less) == 1 {
+		unit = one
+	}
+	if less < 0 {
+		return fmt.Sprintf("%.4g %s more", -less, unit)
+	}
+	return fmt.Sprintf("%.4g %s less", less, unit)
 }
 
 // fragmentation is the fragmentation at the first point of the curves at a load.
@@ -122,7 +209,7 @@ func (t *inflationRow) addPeopleColumns(runs [][]inflationRun, policy int) {
 	for _, load := range t.in.loads {
 		if t.in.base >= 0 {
 			t.Add(report.Column{Head: "saved", Note: "% at " + loadText(load)},
-				t.in.saving(runs, policy, load).text(n, 1, 100))
+				savingText(t.in, runs, policy, load))
 		}
 	}
 	for _, load := range []float64{nearFullLoad, fullLoad} {
@@ -133,17 +220,21 @@ func (t *inflationRow) addPeopleColumns(runs [][]inflationRun, policy int) {
 	if t.in.weighted() && t.in.base >= 0 {
 		for _, load := range t.in.loads {
 			t.Add(report.Column{Head: "weighted", Note: "saved % at " + loadText(load)},
-				t.in.costSaving(runs, policy, load).text(n, 1, 100))
+				costSaving(t.in, runs, policy, load).text(n, 1, 100))
 		}
 	}
 	if t.in.weighted() {
 		t.Add(report.Column{Head: "weighted", Note: "kW at " + loadText(highest)},
-			t.in.cost(runs[policy], highest).text(n, 1, 1e-3))
+			costAt(t.in, runs[policy], highest).text(n, 1, 1e-3))
 	}
 	t.Add(report.Column{Head: "EOPC", Note: "kW at " + loadText(highest)},
 		t.in.power(runs[policy], highest).text(n, 1, 1e-3))
 	t.Add(report.Column{Head: "fragmented", Note: "GPUs at " + loadText(highest)},
 		t.in.fragmentation(runs[policy], highest).text(n, 0, 1))
+	for _, c := range refusals {
+		t.Add(report.Column{Head: c.head, Note: "refused at " + loadText(highest)},
+			refused(t.in, runs[policy], highest, c.of).text(n, 0, 1))
+	}
 	t.Add(report.Column{Head: "placed"},
 		meanSDOf(n, func(i int) float64 { return float64(runs[policy][i].Tally.Placed()) }).text(n, 0, 1))
 	t.Add(report.Column{Head: "dropped"},
@@ -171,12 +262,19 @@ func (t *inflationRow) addMachineColumns(runs [][]inflationRun, policy int) {
 		}
 		t.addNumber("eopc_w"+at, t.in.power(own, load))
 		if t.in.weighted() && t.in.base >= 0 {
-			t.addNumber("weighted_saving"+at, t.in.costSaving(runs, policy, load))
+			t.addNumber("weighted_saving"+at, costSaving(t.in, runs, policy, load))
 		}
 		if t.in.weighted() {
-			t.addNumber("weighted_w"+at, t.in.cost(own, load))
+			t.addNumber("weighted_w"+at, costAt(t.in, own, load))
 		}
 		t.addNumber("grar"+at, t.in.ratio(own, load))
+		for _, c := range refusals {
+			t.addNumber("refused_"+c.key+at, refused(t.in, own, load, c.of))
+		}
+		if t.in.base >= 0 {
+			t.addNumber("served_less_gpus"+at, servedLess(t.in, runs, policy, load, refusedGPUs))
+			t.addNumber("served_less_vcpus"+at, servedLess(t.in, runs, policy, load, refusedVCPUs))
+		}
 		t.addNumber("fragmented_gpu"+at, t.in.fragmentation(own, load))
 	}
 	count := func(key string, of func(*replay.Tally) int) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/cmd/internal/paperdiff"
 	"github.com/epplan/epplan/planner"
 )
 
@@ -75,9 +76,9 @@ func TestEveryFigureThatIsOffHasItsReason(t *testing.T) {
 			}
 		}
 	}
-	for _, w := range differenceReasons {
-		if !why[w.why] && w.why != whyInWords { // which needs the trace's lists
-			t.Errorf("%s: no figure has the reason %q", w.paper, w.why)
+	for _, w := range paperdiff.All() {
+		if !why[w] && w != paperdiff.InWords { // which needs the trace's lists
+			t.Errorf("no figure has the reason %q", w)
 		}
 	}
 }

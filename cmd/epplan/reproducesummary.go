@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/epplan/epplan/cmd/internal/paperdiff"
 	"github.com/epplan/epplan/internal/report"
 )
 
@@ -20,7 +21,11 @@ func figuresOf(all []*reproducedPaper) []paperFigure {
 	var list []paperFigure
 	for _, r := range all {
 		for _, f := range r.findings {
-			list = append(list, paperFigure{finding: f, of: r.paper, why: whyDifferent(r.paper.name, &f)})
+			figure := paperFigure{finding: f, of: r.paper}
+			if f.paper != 0 {
+				figure.why = paperdiff.Why(r.paper.name, f.section, f.what)
+			}
+			list = append(list, figure)
 		}
 	}
 	return list
@@ -69,7 +74,7 @@ type agreementCount struct{ same, near, far, incomparable int }
 
 func (n *agreementCount) add(f *paperFigure) {
 	switch off := math.Abs(f.difference()); {
-	case slices.Contains(incomparable, f.why):
+	case paperdiff.IsIncomparable(f.why):
 		n.incomparable++
 	case off <= samePct:
 		n.same++

@@ -18,6 +18,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
@@ -127,6 +128,9 @@ func (t *terminal) finish(ctx context.Context, err error) int {
 	t.message("error", err.Error())
 	if hinted, ok := errors.AsType[*hintedError](err); ok {
 		t.message("hint", hinted.hint)
+	} else if wrong, ok := errors.AsType[*config.UnknownError](err); ok && wrong.UnguessedGPU {
+		t.message("hint", "epplan gpus lists them; another board: "+
+			"nvidia-smi -q -x | epplan gpus add - --out gpus.toml")
 	}
 	switch {
 	case errors.Is(err, dvfsmodel.ErrInfeasible):

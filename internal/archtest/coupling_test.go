@@ -31,8 +31,8 @@ const (
 // that it has: it may become smaller, and its entry with it, and not larger.
 var largeStill = map[string]int{
 	"cmd/epplan cyclic references": 35,
-	"cmd/epplan files":             85,
-	"cmd/epplan lines":             16177,
+	"cmd/epplan files":             83,
+	"cmd/epplan lines":             16167,
 }
 
 // figure is one number of a package or type.

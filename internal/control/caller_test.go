@@ -466,7 +466,7 @@ func TestEstimatesFollowTheSubmission(t *testing.T) {
 			func(e *epdapi.Estimate) bool { return e.Known && !e.Limited && e.Models[0].Apply },
 		},
 		"that GPU model": {
-			func(*slurm.Submission) {}, "?gpu_model=Tesla+V100-SXM2-16GB",
+			func(*slurm.Submission) {}, "?gpu_model=Tesla+V100",
 			func(e *epdapi.Estimate) bool { return e.Known && len(e.Models) == 1 },
 		},
 		"another GPU model": {

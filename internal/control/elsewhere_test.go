@@ -117,7 +117,7 @@ func TestForgedOutcomesTeachNothing(t *testing.T) {
 			pt := coreBound()
 			o := r.ran(live.Decision{
 				Job: 1, Node: "n1", Workload: "0123456789abcdef01234567x1",
-				GPUModel: "V100-SXM2-16GB", Arm: live.ArmTreated, Apply: c.locked,
+				GPUModel: "V100-16GB", Arm: live.ArmTreated, Apply: c.locked,
 				Setting: dvfsmodel.Setting{Core: 802, Mem: 877},
 			}, "run-1", pt)
 			o.Started, o.Ended = start.Add(time.Second), start.Add(10*time.Minute)

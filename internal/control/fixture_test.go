@@ -168,7 +168,7 @@ func (r *rig) job(id slurm.JobID, change func(*slurm.Job)) slurm.Job {
 // ask is a request for a job on a V100.
 func ask(id slurm.JobID) *epdapi.DecideRequest {
 	return &epdapi.DecideRequest{
-		Job: id, Node: "n1", RunID: fmt.Sprintf("run-%d", id), GPUModel: "Tesla V100-SXM2-16GB",
+		Job: id, Node: "n1", RunID: fmt.Sprintf("run-%d", id), GPUModel: "Tesla V100",
 		GPUs: 1, UID: 1000,
 		Clocks: []epdapi.ClockGroup{{Mem: 877, Core: []dvfsmodel.MHz{1380, 1237, 1087, 945, 802}}},
 	}

@@ -303,7 +303,7 @@ func requestSeeds(workload string) []struct{ method, target, body string } {
 	get, post := http.MethodGet, http.MethodPost
 	named := url.Values{"workload": {workload}, "gpu_model": {"V100"}}.Encode()
 	return []struct{ method, target, body string }{
-		{post, epdapi.PathDecide, `{"job_id":100,"node":"n1","run_id":"r","gpu_model":"Tesla V100-SXM2-16GB",` +
+		{post, epdapi.PathDecide, `{"job_id":100,"node":"n1","run_id":"r","gpu_model":"Tesla V100",` +
 			`"gpus":1,"uid":1000,"clocks":[{"mem_mhz":877,"core_mhz":[1380,1237,1087,945,802]}]}`},
 		{post, epdapi.PathDecide, `{"job_id":7,"node":"n2","run_id":"x","gpu_model":"V100","gpus":4,` +
 			`"shared":true,"comment_hex":"6570706c616e3a66697865643d383032",` +

@@ -67,7 +67,7 @@ func (m *machine) report(t *rapid.T) {
 	r := &epdapi.NodeReport{
 		Node: rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "node"), Version: "1", At: m.clock.read(),
 		GPUs: []epdapi.NodeGPU{{
-			GPU: epdapi.GPU{UUID: "GPU-a", Model: "Tesla V100-SXM2-16GB", Power: watts}, Read: true,
+			GPU: epdapi.GPU{UUID: "GPU-a", Model: "Tesla V100", Power: watts}, Read: true,
 		}},
 	}
 	for _, run := range m.runs {

@@ -25,7 +25,7 @@ func (r *rig) onSite(text string) {
 func TestAnAgentIsToldTheSitesClocksOfItsGPUs(t *testing.T) {
 	r := newRig(t, nil)
 	report := &epdapi.NodeReport{Node: "n1", GPUs: []epdapi.NodeGPU{
-		{GPU: epdapi.GPU{UUID: "GPU-0", Model: "Tesla V100-SXM2-16GB"}},
+		{GPU: epdapi.GPU{UUID: "GPU-0", Model: "Tesla V100"}},
 		{GPU: epdapi.GPU{UUID: "GPU-1", Model: "NVIDIA A100-SXM4-40GB"}},
 	}}
 	if got := r.hear(report).SiteClocks; got == nil || len(got) != 0 {
@@ -88,7 +88,7 @@ func TestAUserIsToldAtSubmissionThatFixedClocksAreAboveTheSites(t *testing.T) {
 func TestSuspectedLimitsAreInTheStatusUntilTheConfigurationNamesThem(t *testing.T) {
 	r := newRig(t, nil)
 	r.hear(&epdapi.NodeReport{Node: "n1", GPUs: []epdapi.NodeGPU{{
-		GPU: epdapi.GPU{UUID: "GPU-0", Model: "Tesla V100-SXM2-16GB"}, SuspectedLimit: 1237,
+		GPU: epdapi.GPU{UUID: "GPU-0", Model: "Tesla V100"}, SuspectedLimit: 1237,
 	}}})
 	suspected := func() []epdapi.SuspectedLimit { return r.status().Suspected }
 	if got := suspected(); len(got) != 1 || got[0] != (epdapi.SuspectedLimit{

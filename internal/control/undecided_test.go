@@ -26,7 +26,7 @@ func TestARunWhileTheControllerWasAwayIsKnownByItsJob(t *testing.T) {
 	j.State.Base = slurm.Completed
 	slurmctld.set(j)
 	o := &record.Outcome{
-		RunID: "away", JobID: 7, Node: "n1", GPUModel: "Tesla V100-SXM2-16GB", Started: began,
+		RunID: "away", JobID: 7, Node: "n1", GPUModel: "Tesla V100", Started: began,
 		Ended: r.clock.read(),
 		GPUs:  []string{"GPU-a"}, TimeS: live.Known(60), GPUEnergyJ: live.Known(6000),
 		GPUSource: record.Counter,

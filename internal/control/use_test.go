@@ -152,7 +152,7 @@ func TestModelsAreChosenByHTTP(t *testing.T) {
 	key := r.key()
 	choice := func(version int64) epdapi.ModelChoice {
 		return epdapi.ModelChoice{
-			Workload: key.Workload, GPUModel: "Tesla V100-SXM2-16GB", Version: version, Note: "a test",
+			Workload: key.Workload, GPUModel: "Tesla V100", Version: version, Note: "a test",
 		}
 	}
 	var s epdapi.ModelStatus

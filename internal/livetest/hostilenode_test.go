@@ -38,7 +38,7 @@ type scene struct {
 
 // decide asks for the clocks of a job.
 func decide(node string, job int64, run string) string {
-	return fmt.Sprintf(`{"job_id":%d,"node":%q,"run_id":%q,"gpu_model":"V100-SXM2-16GB","gpus":1,`+
+	return fmt.Sprintf(`{"job_id":%d,"node":%q,"run_id":%q,"gpu_model":"V100-16GB","gpus":1,`+
 		`"default":{"core_mhz":1380,"mem_mhz":877},"clocks":[{"mem_mhz":877,"core_mhz":[802,1087,1380]}],`+
 		`"uid":65534,"comment_hex":"%x"}`, job, node, run, "epplan:fixed=802")
 }
@@ -46,7 +46,7 @@ func decide(node string, job int64, run string) string {
 // outcome is what a run came to, with further fields.
 func outcome(node string, job int64, run, more string) string {
 	now := time.Now().UTC()
-	return fmt.Sprintf(`{"run_id":%q,"job_id":%d,"node":%q,"gpu_model":"V100-SXM2-16GB","arm":"treated",`+
+	return fmt.Sprintf(`{"run_id":%q,"job_id":%d,"node":%q,"gpu_model":"V100-16GB","arm":"treated",`+
 		`"gpus":["GPU-1"],"exit_state":"COMPLETED","setting":{"core_mhz":802,"mem_mhz":877},`+
 		`"started":%q,"ended":%q%s}`, run, job, node, now.Add(-time.Second).Format(time.RFC3339),
 		now.Format(time.RFC3339), more)

@@ -15,6 +15,8 @@ type Reading struct {
 	Power dvfsmodel.Watt // EOPC
 	Cost  float64        // the same in weighted watts: [fleet.State.Cost]
 	Ratio float64        // GRAR
+	// Refused is the work refused up to the first state above the load.
+	Refused Work
 }
 
 // LoadGauge reads a run at fixed loads.
@@ -56,6 +58,7 @@ func (g *LoadGauge) Observe(e *Event) {
 		r := &g.readings[g.next]
 		r.Power, r.Cost = (g.before.power+now.power)/2, (g.before.cost+now.cost)/2
 		r.Ratio = float64(g.before.allocated+now.allocated) / float64(g.before.demanded+now.demanded)
+		r.Refused = e.Tally.Refused
 		g.next++
 	}
 	if g.next < len(g.loads) && float64(now.demanded) < g.loads[g.next] {

@@ -45,6 +45,25 @@ type Tally struct {
 	Demanded  int64                // milli-GPU of arrived tasks
 	Allocated int64                // milli-GPU of placed tasks
 	By        [dropReasonCount]int // arrivals by what became of them
+	Refused   Work                 // of tasks that weren't placed
+}
+
+// Work is what tasks ask for.
+type Work struct {
+	Tasks    int
+	CPUTasks int   // those of them without GPUs
+	GPU      int64 // milli-GPU
+	CPU      int64 // milli-vCPU
+}
+
+// add counts a task.
+func (w *Work) add(d *fleet.Demand) {
+	w.Tasks++
+	w.GPU += int64(d.GPUMilli())
+	w.CPU += d.CPU
+	if d.GPUs == 0 {
+		w.CPUTasks++
+	}
 }
 
 // Placed is the number of arrivals that were placed.
@@ -116,6 +135,8 @@ func (e *Event) count() {
 	e.Tally.By[e.Drop]++
 	if e.Drop == Placed {
 		e.Tally.Allocated += milli
+	} else {
+		e.Tally.Refused.add(e.Demand)
 	}
 }
 

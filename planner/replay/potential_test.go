@@ -96,6 +96,56 @@ func (f *family) judge(t *testing.T, streams uint64) {
 	}
 }
 
+// On nodes that large tasks without GPUs fill, potential refuses no more than FGD, in GPUs and in vCPU.
+func TestPotentialServesWhatFGDServesWhereCPUTasksFillTheNodes(t *testing.T) {
+	loads := []float64{0.6, 0.8, 0.9}
+	for _, cores := range []int64{64, 96, 128} {
+		for seed := range uint64(4) {
+			f := recommenders(rand.New(rand.NewPCG(seed, uint64(cores))), cores*1000)
+			kinds, stream := f.ownStream(t, seed)
+			fgd := f.inflate(t, "fgd", kinds, stream, loads, seed)
+			got := f.inflate(t, "potential", kinds, stream, loads, seed)
+			for i, load := range loads {
+				theirs, ours := fgd.readings[i].Refused, got.readings[i].Refused
+				if ours.CPU > theirs.CPU || ours.GPU > theirs.GPU {
+					t.Errorf("%d vCPU a node, seed %d, load %v: refuses %+v, fgd %+v", cores, seed, load, ours, theirs)
+				}
+			}
+		}
+	}
+}
+
+// recommenders draws a cluster with twenty nodes with eight GPUs, and as many without as its tasks
+// need: of one GPU with few vCPU, and without GPUs for a half to three quarters of a node.
+func recommenders(rng *rand.Rand, cpu int64) *family {
+	f := &family{name: "recommenders"}
+	power := fleet.Power{CPUIdle: 15, CPUBusy: 120, Cores: 16, Threads: 2, GPUIdle: 30, GPUBusy: 150}
+	withGPUs := &fleet.Kind{Model: "A10", CPU: cpu, Mem: 1 << 20, GPUs: 8, Power: power}
+	without := &fleet.Kind{CPU: cpu, Mem: 1 << 20, Power: power}
+	for range 20 {
+		f.kinds = append(f.kinds, withGPUs)
+	}
+	for range 160 {
+		d := fleet.Demand{CPU: cpu / 128 * (8 + 4*rng.Int64N(2)), GPUs: 1, Milli: fleet.WholeGPU}
+		f.demands = append(f.demands, d)
+	}
+	halves, others := 0, 0
+	for range 300 {
+		part := max(0, rng.Int64N(7)-3)
+		f.demands = append(f.demands, fleet.Demand{CPU: cpu / 16 * (8 + part)})
+		if part == 0 {
+			halves++
+		} else {
+			others++
+		}
+	}
+	for range others + halves/2 - 10 {
+		f.kinds = append(f.kinds, without)
+	}
+	f.workload = fleet.NewWorkload(f.demands, fleet.PaperCover)
+	return f
+}
+
 // bestAsServing is the most that a rival saves at a load which serves as much as
 // anybody does; nothing where potential itself serves less than others.
 func bestAsServing(means map[string]verdict, load int) float64 {

@@ -57,7 +57,10 @@ func TestEveryDropIsCountedWithItsReason(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := replay.Tally{Arrived: 7, Demanded: 6500, Allocated: 3000}
+	want := replay.Tally{
+		Arrived: 7, Demanded: 6500, Allocated: 3000,
+		Refused: replay.Work{Tasks: 4, CPUTasks: 1, GPU: 3500, CPU: 12_000},
+	}
 	want.By[replay.Placed], want.By[replay.NoModel], want.By[replay.TooLarge], want.By[replay.Full] = 3, 1,
 		2, 1
 	if tally != want || tally.Placed() != 3 || tally.Dropped() != 4 {
@@ -133,8 +136,9 @@ func TestAReadingIsHalfwayBetweenTheStatesAroundALoad(t *testing.T) {
 	if got[0].Power != (120+210)/2 || got[0].Ratio != 1 {
 		t.Errorf("%+v", got[0])
 	}
-	if got[1].Power != 300 || got[1].Ratio != 6.0/7 {
-		t.Errorf("%+v", got[1])
+	if got[1].Power != 300 || got[1].Ratio != 6.0/7 || got[0].Refused != (replay.Work{}) ||
+		got[1].Refused != (replay.Work{Tasks: 1, GPU: 1000, CPU: 1000}) {
+		t.Errorf("%+v", got)
 	}
 	if !math.IsNaN(float64(got[2].Power)) || !math.IsNaN(got[2].Ratio) {
 		t.Errorf("%+v, want none past the end", got[2])

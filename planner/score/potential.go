@@ -17,14 +17,16 @@ import (
 //
 //	Φ = P + nextPart·Σ p_m·X_m + factor·b·(fragmentPart·F(M) + S)
 //	  − b·Σ (q_m/Q_m)·room_m over the classes for which room is scarce
+//	  − b_c·Σ (q_m/Q_m)·room_m over those without GPUs for which vCPU is scarce
 //
 // P is the node's power. X_m is the watts that the next task of class m would
 // add here, block where it has no room. F(M) is FGD's expected fragmentation, in
 // GPUs. S = Σ q_m·max(0, g − c/r_m) is the GPUs that the free vCPU can't serve:
 // r_m is what class m asks for with each GPU, and q_m its part of the GPUs that M
 // asks for. The factor is 1 until the cluster fills up, and 1 + rise in the end.
-// [roomPrices] explains the last sum: what tasks of a class could still use on the
-// node, if all nodes together have little of it.
+// [roomPrices] explains the last two sums: what tasks of a class could still use on
+// the node, if all nodes together have little of it; b_c is the watts that a vCPU
+// draws more when it is busy.
 type Potential struct {
 	Absolute
 	workload fleet.Workload
@@ -77,7 +79,7 @@ func (p *Potential) nodePotential(n *fleet.Node) float64 {
 	v := p.valueOf(n)
 	if v.epoch != p.epoch {
 		v.epoch = p.epoch
-		v.total = v.steady + float64(p.factor*v.scarce) - float64(p.busyGPU*p.rooms.worth(v.room))
+		v.total = v.steady + float64(p.factor*v.scarce) - p.rooms.worth(v.room)
 	}
 	return v.total
 }
@@ -134,13 +136,16 @@ func inUse(s *fleet.State) float64 {
 
 // adopt looks at a cluster for the first time.
 func (p *Potential) adopt(s *fleet.State) {
-	watts, gpus := 0.0, 0
+	watts, gpus, cpuWatts, vcpus := 0.0, 0, 0.0, 0.0
 	for i := range s.Len() {
 		k := s.Node(i).Kind
 		watts += float64(k.Power.Cost(k.Power.GPUBusy-k.Power.GPUIdle) * float64(k.GPUs))
 		gpus += k.GPUs
+		cpuWatts += float64(k.Power.Cost(k.Power.CPU(k.CPU, 0) - k.Power.CPU(k.CPU, k.CPU)))
+		vcpus += float64(k.CPU) / milliVCPU
 	}
 	p.cluster, p.busyGPU = s, watts/float64(max(1, gpus))
+	p.rooms.perGPU, p.rooms.perVCPU = p.busyGPU, cpuWatts/max(1, vcpus)
 	p.rooms.adopt(p.workload, s)
 	clear(p.views)
 	p.known = fleet.NewStateCache[potential](maxPotentials)

@@ -18,6 +18,7 @@ type plainPotential struct {
 	room   float64
 	s      *fleet.State
 	b      float64
+	bc     float64 // b_c
 	asked  float64 // GPUs that a task of m asks for
 	factor float64
 	scarce []bool    // by class of m
@@ -29,13 +30,16 @@ func newPlainPotential(m fleet.Workload, room float64, s *fleet.State) *plainPot
 	p := &plainPotential{
 		m: m, room: room, s: s, scarce: make([]bool, len(m)), share: make([]float64, len(m)),
 	}
-	gpus := 0.0
+	gpus, vcpus := 0.0, 0.0
 	for i := range s.Len() {
 		k := s.Node(i).Kind
 		gpus += float64(k.GPUs)
+		vcpus += float64(k.CPU) / 1000
 		p.b += float64(k.GPUs) * k.Power.Cost(k.Power.GPUBusy-k.Power.GPUIdle)
+		p.bc += k.Power.Cost(k.Power.CPU(k.CPU, 0) - k.Power.CPU(k.CPU, k.CPU))
 	}
 	p.b /= max(1, gpus)
+	p.bc /= max(1, vcpus)
 	for i := range m {
 		p.asked += m[i].P * float64(m[i].GPUMilli()) / 1000
 	}
@@ -61,8 +65,9 @@ func (p *plainPotential) setScarcity(class int, gpus float64) {
 		return
 	}
 	claim, there, room, known := 0.0, 0.0, 0.0, make(map[*fleet.Kind]bool)
+	cpuOnly := p.m[class].GPUs == 0
 	for other := range p.m {
-		if p.q(other) > 0 && p.onlyWhere(other, class) {
+		if p.q(other) > 0 && (p.m[other].GPUs == 0) == cpuOnly && p.onlyWhere(other, class) {
 			claim += p.q(other)
 		}
 	}
@@ -71,22 +76,40 @@ func (p *plainPotential) setScarcity(class int, gpus float64) {
 		known[n.Kind] = true
 		room += p.roomOn(class, n)
 		if empty := fleet.NewNode(n.Kind); empty.Fits(&p.m[class].Demand) {
-			there += float64(n.Kind.GPUs)
+			if cpuOnly {
+				there += math.Floor(float64(n.Kind.CPU) / 1000)
+			} else {
+				there += float64(n.Kind.GPUs)
+			}
 		}
 	}
 	if there == 0 {
 		return
 	}
 	p.share[class] = own / claim
-	ahead := min(p.room, 1-float64(p.s.Allocated())/1000/gpus)
-	spoken := min(claim*gpus, there) * ahead / max(0.001, room)
+	ahead := min(p.room, 1-float64(p.s.Allocated())/1000/max(0.001, gpus))
+	asks := claim * gpus
+	switch {
+	case cpuOnly && (p.asked == 0 || gpus == 0):
+		asks = math.Inf(1)
+	case cpuOnly:
+		asks = claim * gpus / p.asked
+	}
+	least := 0.001 // a unit of room
+	if cpuOnly {
+		least = 1
+	}
+	spoken := min(asks, there) * ahead / max(least, room)
 	p.scarce[class] = spoken >= 0.9
 	p.even = p.even || math.Abs(spoken-0.9) < 1e-9
 }
 
-// q is a class's part of the GPUs asked for.
+// q is a class's part of the GPUs asked for, or the vCPU of its part of the tasks if it has no GPUs.
 func (p *plainPotential) q(class int) float64 {
 	c := &p.m[class]
+	if c.GPUs == 0 {
+		return c.P * float64(c.CPU) / 1000
+	}
 	return c.P * float64(c.GPUMilli()) / 1000 / max(1e-12, p.asked)
 }
 
@@ -106,10 +129,19 @@ func (p *plainPotential) onlyWhere(one, other int) bool {
 	return anywhere
 }
 
-// roomOn fills a node with tasks of a class and counts the GPUs that they get.
+// roomOn fills a node with tasks of a class and counts the GPUs that they get, or the whole vCPU if they
+// have no GPUs.
 func (p *plainPotential) roomOn(class int, n *fleet.Node) float64 {
 	d, left, gpus := &p.m[class].Demand, *n, 0.0
-	for left.Fits(d) && d.GPUs > 0 {
+	if d.GPUs == 0 {
+		vcpus := int64(0)
+		for left.CPU >= d.CPU && d.CPU > 0 {
+			left.CPU -= d.CPU
+			vcpus += d.CPU
+		}
+		return float64(vcpus / 1000)
+	}
+	for left.Fits(d) {
 		if d.IsShared() {
 			left.Place(d, left.Tightest(d.Milli))
 		} else {
@@ -130,12 +162,15 @@ func (p *plainPotential) of(n *fleet.Node) float64 {
 			perGPU := float64(p.m[i].CPU) / float64(p.m[i].GPUMilli())
 			stranded += p.q(i) * max(0, g-c/perGPU)
 		}
-		if p.scarce[i] {
-			worth += p.share[i] * p.roomOn(i, n)
+		switch {
+		case p.scarce[i] && p.m[i].GPUs == 0:
+			worth += p.bc * p.share[i] * p.roomOn(i, n)
+		case p.scarce[i]:
+			worth += p.b * p.share[i] * p.roomOn(i, n)
 		}
 	}
 	fragments := fleet.NewFragmentation(p.m).OfNode(n) / 1000
-	return n.Cost() + 0.17*next + p.factor*p.b*(0.15*fragments+stranded) - p.b*worth
+	return n.Cost() + 0.17*next + p.factor*p.b*(0.15*fragments+stranded) - worth
 }
 
 // nextWatts is the least watts that a task would add to a node.

@@ -3,6 +3,7 @@ package pooled
 import (
 	"errors"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
@@ -10,16 +11,16 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 )
 
-// Spread says how a workload responds of which nothing is known but its power at default clocks: the
-// coefficients of the log-quadratic form, and how far off they may be.
-type Spread struct {
+// ResponsePrior describes how a workload responds of which nothing is known but its power at default
+// clocks: the coefficients of the log-quadratic form and their spread.
+type ResponsePrior struct {
 	base   dvfsmodel.Setting
 	mean   []dvfsmodel.Coefficient
 	factor mat.TriDense // of the covariance
 }
 
-// NewSpread returns the spread of responses around a setting, by what built-in workloads have in common.
-func NewSpread(base dvfsmodel.Setting) (*Spread, error) {
+// NewResponsePrior is the prior on a GPU model with these default clocks.
+func NewResponsePrior(base dvfsmodel.Setting) (*ResponsePrior, error) {
 	at := dvfsmodel.Sample{Core: base.Core, Mem: base.Mem, Time: 1, Power: 1}
 	posterior, err := Builtin().Condition([]dvfsmodel.Sample{at}, base, Noise{})
 	if err != nil {
@@ -29,7 +30,7 @@ func NewSpread(base dvfsmodel.Setting) (*Spread, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Spread{base: base, mean: fitted.Coefficients()}
+	p := &ResponsePrior{base: base, mean: fitted.Coefficients()}
 	n := len(p.mean)
 	covariance := mat.NewSymDense(n, nil)
 	for i := range n {
@@ -47,12 +48,9 @@ func NewSpread(base dvfsmodel.Setting) (*Spread, error) {
 	return p, nil
 }
 
-// At returns by how much a coefficient changes with the weight of one of the spread's directions.
-func (p *Spread) At(coefficient, direction int) float64 { return p.factor.At(coefficient, direction) }
-
-// Model returns the response with a power at default clocks and a run time of 1 s
+// Model is the response with a power at default clocks and a run time of 1 s
 // there. Weights are those of the spread's directions; nil: as it is expected.
-func (p *Spread) Model(power dvfsmodel.Watt, weights []float64) (dvfsmodel.Model, error) {
+func (p *ResponsePrior) Model(power dvfsmodel.Watt, weights []float64) (dvfsmodel.Model, error) {
 	list := slices.Clone(p.mean)
 	for i := range list {
 		switch list[i].Name {
@@ -96,4 +94,37 @@ func (m *boundedResponse) Power(s dvfsmodel.Scaling) dvfsmodel.Watt {
 		w = min(w, m.power)
 	}
 	return w
+}
+
+// sharedSpread is the part of the spread that all workloads on a GPU model have
+// in common: what is known of responses comes from other GPU models.
+const sharedSpread = 0.5
+
+const priorTerms = 12
+
+// ResponseDraw is one draw of how workloads respond, the same for each of its seed.
+type ResponseDraw struct{ Seed uint64 }
+
+// Weights are those of the spread's directions for a kind of job on a GPU model; nil of
+// no draw.
+func (d *ResponseDraw) Weights(kind, gpuModel string) []float64 {
+	if d == nil {
+		return nil
+	}
+	common, own := d.source(gpuModel), d.source(gpuModel+"\x00"+kind)
+	w := make([]float64, priorTerms)
+	for i := range w {
+		w[i] = math.Sqrt(sharedSpread)*common.NormFloat64() + math.Sqrt(1-sharedSpread)*own.NormFloat64()
+	}
+	return w
+}
+
+// source is a source of random numbers that a text names.
+func (d *ResponseDraw) source(text string) *rand.Rand {
+	hash := d.Seed
+	for i := range len(text) {
+		const prime = 1099511628211 // FNV-1a's
+		hash = (hash ^ uint64(text[i])) * prime
+	}
+	return rand.New(rand.NewPCG(d.Seed, hash))
 }

@@ -1,8 +1,12 @@
-package main
+// Package paperdiff says why reproduced figures differ from the papers'.
+package paperdiff
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// Reasons that several figures share.
+// Reasons that several figures share. InWords is that of figures that need the trace's lists.
 const (
 	whyDrawnSets = "task sets are drawn like the paper's; it publishes neither them nor its " +
 		"applications' parameters, but ranges"
@@ -12,7 +16,7 @@ const (
 		"ours go off after ρ slots; see docs/papers/edl.md"
 	whySynthetic = "a synthetic trace stands for Alibaba's; with its lists (--pwr-data) the streams are " +
 		"those of the paper's simulator"
-	whyInWords     = "the paper states it in words, rounded"
+	InWords        = "the paper states it in words, rounded"
 	whyDrawnQueues = "queues are drawn: the paper publishes neither its queues nor how many jobs they have"
 	whyFrugal      = "not reproduced: the value rule takes the frugal, slower type of GPU, so " +
 		"running time rises"
@@ -45,7 +49,7 @@ var differenceReasons = []differenceReason{ //nolint:gochecknoglobals // constan
 	{"edl", "online", "edl-bin", whyDrawnSets},
 	{"edl", "online", "l 16", whySleep},
 	{"pwr", "", "synthetic", whySynthetic},
-	{"pwr", "", "", whyInWords},
+	{"pwr", "", "", InWords},
 	{"predict", "table1", "value: total running time saved", whyFrugal},
 	{"predict", "table2", "energy: total running time saved", whyFrugal},
 	{"predict", "table2", "simple", whyDrawnQueues},
@@ -69,15 +73,22 @@ type differenceReason struct{ paper, section, part, why string }
 // was met, for better or worse.
 var incomparable = []string{whyFitted, whyOtherMachine, whyOtherSolver, whyOwnUnit, whyDrawnStream} //nolint:gochecknoglobals // constant
 
-// whyDifferent is why a figure differs from the paper's; empty where the paper gives
-// none, or there is nothing to say.
-func whyDifferent(paper string, f *finding) string {
-	if f.paper == 0 {
-		return ""
+// IsIncomparable reports whether a reason says that the figure can't be compared.
+func IsIncomparable(why string) bool { return slices.Contains(incomparable, why) }
+
+// All returns every reason.
+func All() []string {
+	all := make([]string, len(differenceReasons))
+	for i, w := range differenceReasons {
+		all[i] = w.why
 	}
+	return all
+}
+
+// Why returns why a figure of a section differs from the paper's, or "" if there is nothing to say.
+func Why(paper, section, what string) string {
 	for _, w := range differenceReasons {
-		if w.paper == paper && (w.section == "" || w.section == f.section) &&
-			strings.Contains(f.what, w.part) {
+		if w.paper == paper && (w.section == "" || w.section == section) && strings.Contains(what, w.part) {
 			return w.why
 		}
 	}
