@@ -236,7 +236,7 @@ func CheckTarget(columns []Column, target string) error {
 	column, unit := Target(target)
 	c, _ := a.documented(column)
 	if c < 0 {
-		return fmt.Errorf("there is no column %s, want one of %s", Quoted(column), a.names())
+		return fmt.Errorf("there is no column %s, want one of %s", Printable(column), a.names())
 	}
 	return columns[c].Quantity.CheckUnit(column, unit)
 }

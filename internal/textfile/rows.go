@@ -314,6 +314,14 @@ func FirstLine(in *bufio.Reader) string {
 	return line
 }
 
+// FirstByte is the first byte of a text that is no space; 0 where there is none in the buffer.
+func FirstByte(in *bufio.Reader) byte {
+	if line := bytes.TrimSpace(firstLine(in)); len(line) > 0 {
+		return line[0]
+	}
+	return 0
+}
+
 // Table is the rows of a file below a header that names its columns. Names are the same
 // whatever their case, spaces and underscores.
 type Table struct {

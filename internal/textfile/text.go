@@ -116,11 +116,16 @@ func (t *text) fill() {
 	case t.err != nil || err == nil:
 	case ended:
 		t.err = io.EOF
-	case t.pos.File == "":
+	case t.pos.File == "", isSyntax(err): // it has a place
 		t.err = err
 	default:
 		t.err = fmt.Errorf("%s: %w", Printable(t.pos.File), err)
 	}
+}
+
+func isSyntax(err error) bool {
+	_, ok := errors.AsType[*SyntaxError](err)
+	return ok
 }
 
 // order passes over a byte order mark, and tells UTF-16 by it or by two characters
