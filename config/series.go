@@ -30,7 +30,9 @@ const maxSeries = 400_000
 // seriesColumns are the columns of a series: the time, then those of factorValues.
 var seriesColumns = []textfile.Column{
 	{Name: "time", Aliases: []string{"timestamp", "datetime"}, Required: true},
-	{Name: "carbon_g_per_kwh"}, {Name: "water_l_per_kwh"}, {Name: "cost_per_kwh"},
+	{Name: "carbon_g_per_kwh"},
+	{Name: "water_l_per_kwh"},
+	{Name: "cost_per_kwh"},
 }
 
 // ReadSeries reads factors over time from a table with the column time (a date with a time of day and

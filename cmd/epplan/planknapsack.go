@@ -93,7 +93,8 @@ type clockResponse = func(kind, gpuModel string) (dvfsmodel.Response, error)
 func readKnapsackQueue(t *terminal, c *cli.Context) (*knapsackQueue, error) {
 	if err := refuse(c, "means nothing with --format "+knapsackFormat+", want it left out",
 		"config", "range", "start", "stretch", "gpus-per-node", "contention", priorFlag, "svg", "html",
-		"from-slurm", "theta", "rho", "map", "header", "ignore-columns", "time-limit", runtimeModelFlag); err != nil {
+		"from-slurm", "theta", "rho", "map", "header", "ignore-columns", "time-limit",
+		runtimeModelFlag); err != nil {
 		return nil, err
 	}
 	if strings.HasPrefix(c.String("cluster"), "-:") && c.Args().First() == "-" {

@@ -166,12 +166,11 @@ func (t *text) narrow(block []byte, ended bool) (decoded, left []byte) {
 			if at+4 > len(block) && !ended {
 				break
 			}
-			if low := rune(-1); at+4 <= len(block) {
+			low := rune(-1)
+			if at+4 <= len(block) {
 				low = unit(at + 2)
-				r = utf16.DecodeRune(r, low)
-			} else {
-				r = utf8.RuneError
 			}
+			r = utf16.DecodeRune(r, low)
 			if r == utf8.RuneError && t.pass == OnlyText {
 				t.advance(decoded)
 				t.err = &SyntaxError{Pos: t.pos, Msg: "half a character of UTF-16", Want: wantText}

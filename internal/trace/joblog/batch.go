@@ -24,7 +24,8 @@ func ReadBatch(
 	r io.Reader, name string, format queue.Format, options *queue.TableOptions,
 ) (*queue.Batch, error) {
 	in := bufio.NewReaderSize(r, 1<<16)
-	if format == queue.Auto && options.Columns == nil && options.Header == nil && isSacct(textfile.FirstLine(in)) {
+	said := options.Columns != nil || options.Header != nil
+	if format == queue.Auto && !said && isSacct(textfile.FirstLine(in)) {
 		return readSacctBatch(in, name)
 	}
 	b, err := queue.ReadWith(in, name, format, options)
@@ -58,7 +59,8 @@ func isSacct(header string) bool {
 func readSacctBatch(r io.Reader, name string) (*queue.Batch, error) {
 	b := &batchReader{batch: &queue.Batch{Name: name}, ids: make(map[string]int)}
 	waiting := &waitingJobs{}
-	tally, err := ReadSacct(io.TeeReader(textfile.Open(r, name, textfile.AnyBytes), waiting), name, &Options{}, b.add)
+	text := io.TeeReader(textfile.Open(r, name, textfile.AnyBytes), waiting)
+	tally, err := ReadSacct(text, name, &Options{}, b.add)
 	if err == nil {
 		err = tally.CheckBad(MaxBad)
 	}

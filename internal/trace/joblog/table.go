@@ -46,7 +46,9 @@ func (t *TableWriter) Write(p *record.HistoryJob) error {
 	if t.Hash != nil {
 		user, account, name = t.Hash(user), t.Hash(account), t.Hash(name)
 	}
-	user, account, name = textfile.EscapeFormula(user), textfile.EscapeFormula(account), textfile.EscapeFormula(name)
+	for _, text := range []*string{&user, &account, &name} {
+		*text = textfile.EscapeFormula(*text)
+	}
 	wait, limit := "", ""
 	if !p.Started.IsZero() {
 		wait = secondsCell(p.Started.Sub(p.Submitted))
