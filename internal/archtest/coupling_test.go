@@ -32,7 +32,7 @@ const (
 var largeStill = map[string]int{
 	"cmd/epplan cyclic references": 35,
 	"cmd/epplan files":             85,
-	"cmd/epplan lines":             16186,
+	"cmd/epplan lines":             16181,
 }
 
 // figure is one number of a package or type.

@@ -143,7 +143,7 @@ func ReadMeasurements(r io.Reader, name string, o *textfile.Options) (*Measureme
 	if err != nil {
 		return nil, err
 	}
-	if doubt := t.numbers.Doubt(); doubt != nil {
+	if doubt := t.in.Doubt(); doubt != nil {
 		m.warnings = append(m.warnings, doubt)
 	}
 	return m, nil
@@ -197,7 +197,7 @@ func (d *dvfsTable) sample() (app string, s dvfsmodel.Sample, err error) {
 func (d *dvfsTable) measured(c int) (float64, error) {
 	const least = 1e-12 // products and squares stay finite
 	at := d.at[c]
-	text, err := d.plain(at.At)
+	text, err := d.in.Number(at.At)
 	if err != nil {
 		return 0, err
 	}

@@ -303,12 +303,15 @@ func (l *utilisationReader) gpuIndexOf() int {
 func (l *utilisationReader) sampleTime() (float64, error) {
 	const most = 1e12
 	at := l.columns[logTime]
-	field, err := l.table.plain(at.At)
-	if err != nil {
-		return 0, err
-	}
-	if x, err := strconv.ParseFloat(field, 64); err == nil && math.Abs(x) <= most {
-		return textfile.Scaled(field, x, at.Factor), nil
+	field := l.table.in.Cell(at.At)
+	if !strings.Contains(field, ":") {
+		number, err := l.table.in.Number(at.At)
+		if err != nil {
+			return 0, err
+		}
+		if x, err := strconv.ParseFloat(number, 64); err == nil && math.Abs(x) <= most {
+			return textfile.Scaled(number, x, at.Factor), nil
+		}
 	}
 	if at, _, ok := textfile.Moment(field); ok {
 		return float64(at.Unix()) + float64(at.Nanosecond())/1e9, nil
@@ -337,7 +340,7 @@ func (l *utilisationReader) number(column int, most float64) (x float64, ok bool
 	if field == "" || strings.EqualFold(field, "nan") || strings.HasPrefix(field, "[") || field == "ERR!" {
 		return 0, false, nil
 	}
-	text, err := l.table.plain(at.At)
+	text, err := l.table.in.Number(at.At)
 	if err != nil {
 		return 0, false, err
 	}
