@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/epplan/epplan/internal/textfile"
@@ -30,7 +29,9 @@ const maxSeries = 400_000
 // seriesColumns are the columns of a series: the time, then those of factorValues.
 var seriesColumns = []textfile.Column{
 	{Name: "time", Aliases: []string{"timestamp", "datetime"}, Required: true},
-	{Name: "carbon_g_per_kwh"}, {Name: "water_l_per_kwh"}, {Name: "cost_per_kwh"},
+	{Name: "carbon_g_per_kwh"},
+	{Name: "water_l_per_kwh"},
+	{Name: "cost_per_kwh"},
 }
 
 // ReadSeries reads factors over time from a table with the column time (a date with a time of day and
@@ -42,7 +43,7 @@ func ReadSeries(r io.Reader, name string) (*FactorSeries, error) {
 		return nil, err
 	}
 	s := &FactorSeries{}
-	in := &seriesReader{Table: rows, series: s, numbers: textfile.Numbers{Commas: rows.Separator() == ','}}
+	in := &seriesReader{Table: rows, series: s}
 	if in.at, _, err = rows.Arrange(seriesColumns, nil); err != nil {
 		return nil, err
 	}
@@ -77,14 +78,13 @@ func ReadSeriesFile(path string) (*FactorSeries, error) {
 // seriesReader reads the rows of a series.
 type seriesReader struct {
 	*textfile.Table
-	at      []textfile.Found // as seriesColumns
-	numbers textfile.Numbers
-	series  *FactorSeries
+	at     []textfile.Found // as seriesColumns
+	series *FactorSeries
 }
 
 func (r *seriesReader) add() error {
 	s, at := r.series, r.at[0].At
-	text := strings.TrimSpace(r.Row[at])
+	text := r.Cell(at)
 	when, zoned, ok := textfile.Moment(text)
 	fault := &textfile.SyntaxError{Pos: r.CellAt(at), Msg: "time is " + textfile.Quoted(text)}
 	switch n := len(s.times); {
@@ -118,22 +118,20 @@ func (r *seriesReader) add() error {
 // factor is a number of the current row; NaN where it states none.
 func (r *seriesReader) factor(column int) (float64, error) {
 	at, name := r.at[column].At, seriesColumns[column].Name
-	if at < 0 || strings.TrimSpace(r.Row[at]) == "" {
+	if r.Cell(at) == "" {
 		return math.NaN(), nil
 	}
-	text := strings.TrimSpace(r.Row[at])
-	fault := &textfile.SyntaxError{Pos: r.CellAt(at)}
-	plain, msg, want := r.numbers.Plain(text, fault.Pos)
-	if msg != "" {
-		fault.Msg, fault.Want = name+" "+msg, want
-		return 0, fault
+	plain, err := r.Number(at)
+	if err != nil {
+		return 0, err
 	}
 	v, err := strconv.ParseFloat(plain, 64)
 	// Prices are below 0 at times.
 	if err != nil || !(v >= -maxFactor && v <= maxFactor) || v < 0 && name != "cost_per_kwh" {
-		fault.Msg = name + " is " + textfile.Quoted(text)
-		fault.Want = fmt.Sprintf("a number from 0 to %g", maxFactor)
-		return 0, fault
+		return 0, &textfile.SyntaxError{
+			Pos: r.CellAt(at), Msg: name + " is " + textfile.Quoted(r.Cell(at)),
+			Want: fmt.Sprintf("a number from 0 to %g", maxFactor),
+		}
 	}
 	return v, nil
 }

@@ -16,10 +16,10 @@ type batchBuilder struct {
 	out     Batch
 	names   *columnNames
 	options *textfile.Options
-	given   map[string]string    // columns by the names that the caller gave them, folded
-	mapped  map[string]bool      // those that the file has
-	warned  map[string]bool      // names of the file that were warned of
-	passed  *textfile.PassedOver // names of the file that are passed over; nil: none
+	given   map[string]string         // columns by the names that the caller gave them, folded
+	mapped  map[string]bool           // those that the file has
+	warned  map[string]bool           // names of the file that were warned of
+	passed  *textfile.PassedOverError // names of the file that are passed over; nil: none
 	numbers textfile.Numbers
 	ids     map[string]int
 	extras  map[string]string // the x_ names seen, each one string
@@ -249,7 +249,7 @@ func (b *batchBuilder) checkMapped(at Position) error {
 // passOver notes a name that is none of a column and that the caller lets be passed over.
 func (b *batchBuilder) passOver(at Position, name string) {
 	if b.passed == nil {
-		b.passed = &textfile.PassedOver{Pos: at}
+		b.passed = &textfile.PassedOverError{Pos: at}
 	}
 	b.passed.Add(name)
 }

@@ -122,7 +122,7 @@ func IsColumn(name string) bool {
 func CheckTarget(target string) error {
 	column, unit := textfile.Target(target)
 	if !IsColumn(column) {
-		return fmt.Errorf("there is no column %s, want one of %s, or one that begins with x_", quoted(column),
+		return fmt.Errorf("there is no column %s, want one of %s, or one that begins with x_", Printable(column),
 			strings.Join(Columns(), ", "))
 	}
 	col, ok := nativeNames.find(column)

@@ -65,7 +65,8 @@ func columnNamesOf(header []string) *columnNames {
 func (c *csvReader) next() ([]string, error) {
 	for {
 		cells, err := c.rows.Read()
-		if err != nil || slices.ContainsFunc(cells, func(cell string) bool { return strings.TrimSpace(cell) != "" }) {
+		full := func(cell string) bool { return strings.TrimSpace(cell) != "" }
+		if err != nil || slices.ContainsFunc(cells, full) {
 			return cells, err
 		}
 	}

@@ -99,24 +99,9 @@ func detect(name string, in *bufio.Reader) Format {
 	if strings.HasSuffix(name, ".csv") {
 		return Auto
 	}
-	return sniff(in)
-}
-
-// sniff takes the format from the first character that is not a space: JSON,
-// or Auto for a kind of CSV that the header will tell.
-func sniff(in *bufio.Reader) Format {
-	for n := 1; n <= in.Size(); n++ {
-		start, err := in.Peek(n)
-		if err != nil {
-			return Auto
-		}
-		switch start[n-1] {
-		case ' ', '\t', '\r', '\n':
-		case '{', '[':
-			return JSON
-		default:
-			return Auto
-		}
+	switch textfile.FirstByte(in) {
+	case '{', '[':
+		return JSON
 	}
 	return Auto
 }

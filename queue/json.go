@@ -232,6 +232,7 @@ func (r *jsonReader) skip() error {
 			depth--
 		case endToken:
 			return r.lex.unexpected("a value")
+		case stringToken, numberToken, wordToken:
 		}
 		if depth <= 0 {
 			return nil

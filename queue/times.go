@@ -52,8 +52,8 @@ func parseTime(c column, text string, unit float64) (seconds float64, how dateFo
 		errors.Is(err, strconv.ErrRange) {
 		value, problem := parseNumber(c, text)
 		if math.IsNaN(unit) {
-			return 0, plainSeconds, newFieldError(c, quoted(text)+" has no unit, and the column's name none for "+
-				"numbers", "a time such as 02:30:00, or the unit stated as "+nativeNames[c]+"[UNIT]: "+textfile.Time.Units())
+			return 0, plainSeconds, newFieldError(c, quoted(text)+" has no unit, and the column's name none for numbers",
+				"a time such as 02:30:00, or the unit stated as "+nativeNames[c]+"[UNIT]: "+textfile.Time.Units())
 		}
 		return textfile.Scaled(text, value, unit), plainSeconds, problem
 	}

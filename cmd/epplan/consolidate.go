@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/textfile"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/planner/sharing"
@@ -182,11 +182,11 @@ var utilisationFlags = []string{"slot", "sla", "servers", "gpus-per-server", "gp
 // tells which.
 func readInstance(t *terminal, c *cli.Context, name string) (*sharing.Instance, error) {
 	return parseFile(t, name, func(r io.Reader, name string) (*sharing.Instance, error) {
-		text := bufio.NewReaderSize(r, 1<<16)
+		text := textfile.Open(r, name, textfile.OnlyText)
 		if _, err := text.Peek(1); errors.Is(err, io.EOF) {
 			return nil, fmt.Errorf("%s: is empty, want an instance as JSON or a log as CSV", name)
 		}
-		if first := firstNonSpace(text); first != '{' && first != '[' {
+		if first := textfile.FirstByte(text); first != '{' && first != '[' {
 			return readLogInstance(t, c, text, name)
 		}
 		why := "is for logs, but " + name + " is an instance, want it left out"

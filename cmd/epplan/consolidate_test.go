@@ -125,7 +125,7 @@ func TestAnInstanceMayBeginWithAByteOrderMark(t *testing.T) {
 		t.Fatal(err)
 	}
 	marked := filepath.Join(t.TempDir(), "marked.json")
-	if err := os.WriteFile(marked, append([]byte(byteOrderMark), plain...), 0o600); err != nil {
+	if err := os.WriteFile(marked, append([]byte("\ufeff"), plain...), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	_, want, _ := inProcess(t, "consolidate", "testdata/consolidate.json", "--json", "--policy", "bf")

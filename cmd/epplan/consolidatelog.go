@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"math"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/textfile"
 	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/sharing"
@@ -151,8 +151,8 @@ func setFileServers(t *terminal, c *cli.Context, in *sharing.Instance, name stri
 		return err
 	}
 	_, err = parseFile(t, name, func(r io.Reader, name string) (bool, error) {
-		text := bufio.NewReaderSize(r, 1<<16)
-		if firstNonSpace(text) == '{' { // TOML may begin with [, the name of a table
+		text := textfile.Open(r, name, textfile.OnlyText)
+		if textfile.FirstByte(text) == '{' { // TOML may begin with [, the name of a table
 			if c.IsSet("gpu-mem-gb") {
 				return false, usagef("--gpu-mem-gb is for servers without it, but instance %s has it, want "+
 					"it left out", name)
@@ -219,26 +219,3 @@ func setClusterServers(in *sharing.Instance, cluster planner.Cluster, memGB floa
 	}
 	return nil
 }
-
-// firstNonSpace is the first character that isn't space; 0 where there is none. It
-// passes over a byte order mark.
-func firstNonSpace(r *bufio.Reader) byte {
-	if mark, err := r.Peek(len(byteOrderMark)); err == nil && string(mark) == byteOrderMark {
-		_, _ = r.Discard(len(byteOrderMark))
-	}
-	for n := 1; n <= r.Size(); n++ {
-		text, err := r.Peek(n)
-		if err != nil {
-			return 0
-		}
-		switch text[n-1] {
-		case ' ', '\t', '\r', '\n':
-		default:
-			return text[n-1]
-		}
-	}
-	return 0
-}
-
-// byteOrderMark is what some programs begin a text with; it says nothing.
-const byteOrderMark = "\ufeff"

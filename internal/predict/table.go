@@ -57,10 +57,11 @@ func ReadTable(r io.Reader, name string, want Columns, layout *Layout) (*Table, 
 		return nil, fmt.Errorf("%s:1: %w", name, err)
 	}
 	err = in.Each(func() error {
-		if err := t.read(); err != nil {
+		err := t.read()
+		if _, placed := errors.AsType[*textfile.SyntaxError](err); err != nil && !placed {
 			return fmt.Errorf("%s:%d: %w", name, in.Line(), err)
 		}
-		return nil
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -124,9 +125,12 @@ func firstOrEmpty(of []string) string {
 
 // number is a cell's; NaN where it is empty or there is no such column.
 func (t *tableReader) number(column string) (float64, error) {
-	text := strings.TrimSpace(t.Text(column))
-	if text == "" {
+	if strings.TrimSpace(t.Text(column)) == "" {
 		return math.NaN(), nil
+	}
+	text, err := t.Number(t.Index(column))
+	if err != nil {
+		return 0, err
 	}
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {

@@ -63,7 +63,7 @@ func TestBadTablesAreNamedWithTheirLine(t *testing.T) {
 		{"job_id,submit_s\n,1\n", "jobs.csv:2: job_id is empty", predict.Columns{}},
 		{"job_id,submit_s,runtime_s\na,1,-5\n", `jobs.csv:2: column runtime_s is "-5"`, predict.Columns{}},
 		{"job_id,submit_s,runtime_s\na,1,NaN\n", `column runtime_s is "NaN"`, predict.Columns{}},
-		{"job_id,submit_s\na,1,2\n", "jobs.csv:2:5: cells in this row: 3, want 2 as in the header", predict.Columns{}},
+		{"job_id,submit_s\na,1,2\n", "jobs.csv:2:5: cells in this row: 3, want 2", predict.Columns{}},
 		{
 			"job_id,submit_s\n\"a,1\n",
 			`jobs.csv:2:5: a quoted cell that does not end with "`,

@@ -36,11 +36,13 @@ type Found struct {
 // people write them, with units, and under those that a user gave them. Columns that are
 // unknown are an error that names all of them, or are passed over and returned. Two
 // columns that mean the same are an error.
-func (t *Table) Arrange(columns []Column, o *Options) (found []Found, passed *PassedOver, err error) {
+func (t *Table) Arrange(columns []Column, o *Options) (found []Found, passed *PassedOverError, err error) {
 	if o == nil {
 		o = &Options{}
 	}
-	a := &arrangement{table: t, columns: columns, options: o, mapped: map[string]bool{}, found: make([]Found, len(columns))}
+	a := &arrangement{
+		table: t, columns: columns, options: o, mapped: map[string]bool{}, found: make([]Found, len(columns)),
+	}
 	for i := range a.found {
 		a.found[i].At = -1
 	}
@@ -62,7 +64,7 @@ func (t *Table) Arrange(columns []Column, o *Options) (found []Found, passed *Pa
 		if !o.Ignore {
 			return nil, nil, a.unknownColumns()
 		}
-		passed = &PassedOver{Pos: t.CellAt(a.unknown[0])}
+		passed = &PassedOverError{Pos: t.CellAt(a.unknown[0])}
 		for _, i := range a.unknown {
 			passed.Add(t.Header[i])
 		}
@@ -161,25 +163,17 @@ func (a *arrangement) byName(name string) (c int, factor float64, msg, want stri
 	if c, factor = a.documented(name); c >= 0 {
 		return c, factor, "", ""
 	}
-	folded := Fold(name)
-	for c := range a.columns {
+	if c = a.called(Fold(name)); c >= 0 {
 		k := &a.columns[c]
-		ask := slices.Contains(k.Ask, folded)
-		if !ask && !slices.Contains(k.Aliases, folded) {
-			continue
-		}
-		if ask || !k.Bare && k.Quantity != NoQuantity {
+		if k.Quantity != NoQuantity && (!k.Bare || slices.Contains(k.Ask, Fold(name))) {
 			return c, 0, Quoted(name) + " has no unit", "one in its name: " + k.Quantity.Units()
 		}
 		return c, 1, "", ""
 	}
 	wrong := ""
 	for _, split := range Splits(name) {
-		for c := range a.columns {
+		if c = a.called(split.Rest); c >= 0 && a.columns[c].Quantity != NoQuantity {
 			k := &a.columns[c]
-			if k.Quantity == NoQuantity || !slices.Contains(k.Aliases, split.Rest) && !slices.Contains(k.Ask, split.Rest) {
-				continue
-			}
 			if factor, ok := k.Quantity.InUnit(split.Unit); ok {
 				return c, factor, "", ""
 			}
@@ -194,10 +188,16 @@ func (a *arrangement) byName(name string) (c int, factor float64, msg, want stri
 	return -1, 0, "", ""
 }
 
+// called is the column with an alias; -1: there is none.
+func (a *arrangement) called(folded string) int {
+	return slices.IndexFunc(a.columns, func(k Column) bool {
+		return slices.Contains(k.Aliases, folded) || slices.Contains(k.Ask, folded)
+	})
+}
+
 // names lists the columns' names, for messages.
 func (a *arrangement) names() string {
-	names := make([]string, len(a.columns))
-	var further []string
+	names, further := make([]string, len(a.columns)), make([]string, 0, len(a.columns))
 	for c := range a.columns {
 		names[c] = a.columns[c].Name
 		further = append(further, slices.Sorted(maps.Keys(a.columns[c].Further))...)
@@ -236,7 +236,7 @@ func CheckTarget(columns []Column, target string) error {
 	column, unit := Target(target)
 	c, _ := a.documented(column)
 	if c < 0 {
-		return fmt.Errorf("there is no column %s, want one of %s", Quoted(column), a.names())
+		return fmt.Errorf("there is no column %s, want one of %s", Printable(column), a.names())
 	}
 	return columns[c].Quantity.CheckUnit(column, unit)
 }

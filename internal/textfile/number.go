@@ -129,7 +129,7 @@ func simple(text string, separatedByCommas bool) bool {
 		switch c := text[i]; {
 		case c == '.':
 			dots++
-		case c == ',' || c == '\'' || c == ' ' || c >= 0x80:
+		case c == ',' || c == '\'' || c >= 0x80, c == ' ' && i+1 < len(text) && text[i+1]-'0' < 10:
 			return false
 		}
 	}

@@ -46,15 +46,15 @@ func (o *Options) Map(text string, check func(target string) error) error {
 	return nil
 }
 
-// PassedOver is a warning that names the columns that were passed over.
-type PassedOver struct {
+// PassedOverError is a warning that names the columns that were passed over.
+type PassedOverError struct {
 	Pos   Position // of the first
 	names []string
 	known map[string]bool
 }
 
 // Add adds a name, once.
-func (p *PassedOver) Add(name string) {
+func (p *PassedOverError) Add(name string) {
 	if p.known == nil {
 		p.known = make(map[string]bool)
 	}
@@ -65,7 +65,7 @@ func (p *PassedOver) Add(name string) {
 }
 
 // Error names the columns.
-func (p *PassedOver) Error() string {
+func (p *PassedOverError) Error() string {
 	const most = 20
 	names, rest := p.names, ""
 	if len(names) > most {

@@ -314,16 +314,25 @@ func FirstLine(in *bufio.Reader) string {
 	return line
 }
 
+// FirstByte is the first byte of a text that is no space; 0 where there is none in the buffer.
+func FirstByte(in *bufio.Reader) byte {
+	if line := bytes.TrimSpace(firstLine(in)); len(line) > 0 {
+		return line[0]
+	}
+	return 0
+}
+
 // Table is the rows of a file below a header that names its columns. Names are the same
 // whatever their case, spaces and underscores.
 type Table struct {
 	*Rows
 
-	Header []string       // without space around names
-	Row    []string       // the current one
-	Ragged bool           // rows may be longer or shorter than the header
-	column map[string]int // by folded name
-	asked  map[string]int // by the names that readers ask for; -1: there is none
+	Header  []string // without space around names
+	Row     []string // the current one
+	Ragged  bool     // rows may be longer or shorter than the header
+	numbers Numbers
+	column  map[string]int // by folded name
+	asked   map[string]int // by the names that readers ask for; -1: there is none
 }
 
 // OpenTable reads the header, in which no name may come twice; want says what it
@@ -418,6 +427,28 @@ func (t *Table) Each(row func() error) error {
 		}
 	}
 }
+
+// Cell is a cell of the current row without space around it; "" where the row, or the table, has none.
+func (t *Table) Cell(column int) string {
+	if column < 0 || column >= len(t.Row) {
+		return ""
+	}
+	return strings.TrimSpace(t.Row[column])
+}
+
+// Number is a cell of the current row with its number as programmers write it, or an error at its place
+// that begins with the column's name.
+func (t *Table) Number(column int) (string, error) {
+	t.numbers.Commas = t.separator == ','
+	text, msg, want := t.numbers.Plain(t.Cell(column), t.CellAt(column))
+	if msg != "" {
+		return "", &SyntaxError{Pos: t.CellAt(column), Msg: t.Header[column] + " " + msg, Want: want}
+	}
+	return text, nil
+}
+
+// Doubt is [Numbers.Doubt] of the numbers that were read.
+func (t *Table) Doubt() error { return t.numbers.Doubt() }
 
 // Text is a cell of the current row, as it was before [EscapeFormula]; "" where there is
 // no such column.

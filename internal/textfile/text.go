@@ -116,11 +116,16 @@ func (t *text) fill() {
 	case t.err != nil || err == nil:
 	case ended:
 		t.err = io.EOF
-	case t.pos.File == "":
+	case t.pos.File == "", isSyntax(err): // it has a place
 		t.err = err
 	default:
 		t.err = fmt.Errorf("%s: %w", Printable(t.pos.File), err)
 	}
+}
+
+func isSyntax(err error) bool {
+	_, ok := errors.AsType[*SyntaxError](err)
+	return ok
 }
 
 // order passes over a byte order mark, and tells UTF-16 by it or by two characters
@@ -161,12 +166,11 @@ func (t *text) narrow(block []byte, ended bool) (decoded, left []byte) {
 			if at+4 > len(block) && !ended {
 				break
 			}
-			if low := rune(-1); at+4 <= len(block) {
+			low := rune(-1)
+			if at+4 <= len(block) {
 				low = unit(at + 2)
-				r = utf16.DecodeRune(r, low)
-			} else {
-				r = utf8.RuneError
 			}
+			r = utf16.DecodeRune(r, low)
 			if r == utf8.RuneError && t.pass == OnlyText {
 				t.advance(decoded)
 				t.err = &SyntaxError{Pos: t.pos, Msg: "half a character of UTF-16", Want: wantText}

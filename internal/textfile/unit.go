@@ -120,7 +120,8 @@ type Split struct {
 // brackets, as the last word, or as the end of it.
 func Splits(name string) []Split {
 	for _, b := range []string{"()", "[]", "{}"} {
-		if from, to := strings.LastIndexByte(name, b[0]), strings.LastIndexByte(name, b[1]); from >= 0 && to > from {
+		from, to := strings.LastIndexByte(name, b[0]), strings.LastIndexByte(name, b[1])
+		if from >= 0 && to > from {
 			before := name[:from] + " " + name[to+1:]
 			return []Split{{
 				Rest: Fold(before), Unit: strings.TrimSpace(name[from+1 : to]), Brackets: true, before: before,
@@ -132,8 +133,8 @@ func Splits(name string) []Split {
 		return nil
 	}
 	before, last := words[:len(words)-1], words[len(words)-1]
-	if n := len(before); n > 1 && (strings.EqualFold(before[n-1], "in") || strings.EqualFold(before[n-1], "en")) {
-		before = before[:n-1]
+	if n := len(before) - 1; n > 0 && (strings.EqualFold(before[n], "in") || strings.EqualFold(before[n], "en")) {
+		before = before[:n]
 	}
 	rest := Fold(strings.Join(before, ""))
 	all := []Split{{Rest: rest, Unit: last}}
@@ -177,41 +178,45 @@ func (q Quantity) StatedUnit(name string) (factor float64, stated bool, msg stri
 
 // wordInside finds the one unit that a name spells out anywhere: hours_run, dauerstunden.
 func (q Quantity) wordInside(name string) (factor float64, stated bool, msg string) {
-	const shortest = 4 // letters of a word that means nothing else
 	words := wordsOf(strings.ToLower(name))
 	for i, word := range words {
-		for unit, f := range unitWords[q] {
-			if len(unit) < shortest || slices.Contains(letters, unit) {
-				continue
-			}
-			if word != unit && (i < len(words)-1 || !strings.HasSuffix(word, unit)) {
-				continue
-			}
-			if stated && f != factor {
-				if strings.HasSuffix(word, "millisekunden") || strings.HasSuffix(word, "milliseconds") ||
-					strings.HasSuffix(word, "millisecondes") {
-					f, factor = 1e-3, 1e-3
-				} else {
-					return 0, false, Quoted(name) + " has two units"
-				}
-			}
-			factor, stated = f, true
+		unit := q.spelledOut(word, i == len(words)-1)
+		if unit == "" {
+			continue
 		}
+		f := unitWords[q][unit]
+		switch {
+		case stated && f != factor:
+			return 0, false, Quoted(name) + " has two units"
+		case i > 0 && ofDevices(words[i-1]), ofDevices(strings.TrimSuffix(word, unit)):
+			return 0, false, Quoted(name) + " counts " + unit + " of each device, not of the job"
+		}
+		factor, stated = f, true
 	}
 	if !stated {
 		return 1, false, ""
 	}
-	if len(words) > 1 && ofDevices(words[0]) {
-		return 0, false, Quoted(name) + " counts the time of each device, not of the job"
-	}
 	return factor, true, ""
+}
+
+// spelledOut is the longest unit that a word is, or ends in if it is the last one of a name.
+func (q Quantity) spelledOut(word string, last bool) (longest string) {
+	const shortest, shortestEnd = 4, 5 // letters of what means nothing else: a stage is no Tage
+	for unit := range unitWords[q] {
+		is := word == unit && len(unit) >= shortest
+		ends := last && len(unit) >= shortestEnd && strings.HasSuffix(word, unit)
+		if (is || ends) && len(unit) > len(longest) && !slices.Contains(letters, unit) {
+			longest = unit
+		}
+	}
+	return longest
 }
 
 // ofDevices reports whether a name ends in what is counted by devices: GPU hours are no run
 // time.
 func ofDevices(rest string) bool {
 	return slices.ContainsFunc([]string{"gpu", "gpus", "cpu", "core", "node", "kern", "knoten", "coeur"},
-		func(device string) bool { return rest == device || rest == "total"+device })
+		func(device string) bool { return rest == device || strings.HasSuffix(rest, "total"+device) })
 }
 
 // wordsOf are the words of a name: runs of letters, digits, % and µ.

@@ -27,7 +27,8 @@ var dvfsColumns = []textfile.Column{
 	coreColumn: {
 		Name: "core_mhz", Quantity: textfile.Clock, Bare: true,
 		Aliases: []string{
-			"coreclock", "corefrequency", "corefreq", "gpuclock", "smclock", "smfrequency", "graphicsclock", "clockssm", "clocksgraphics", "clocksgr", "clockscurrentsm",
+			"coreclock", "corefrequency", "corefreq", "gpuclock", "smclock", "smfrequency", "graphicsclock",
+			"clockssm", "clocksgraphics", "clocksgr", "clockscurrentsm",
 			"clockscurrentgraphics", "clocksapplicationsgraphics",
 		},
 		Ask: []string{"core", "sm", "graphics", "gpu"},
@@ -101,7 +102,7 @@ func ReadMeasurements(r io.Reader, name string, o *textfile.Options) (*Measureme
 	}
 	d := &dvfsTable{csvTable: t}
 	m := &Measurements{}
-	var passed *textfile.PassedOver
+	var passed *textfile.PassedOverError
 	if d.at, passed, err = t.in.Arrange(dvfsColumns, o); err != nil {
 		return nil, err
 	}
@@ -142,7 +143,7 @@ func ReadMeasurements(r io.Reader, name string, o *textfile.Options) (*Measureme
 	if err != nil {
 		return nil, err
 	}
-	if doubt := t.numbers.Doubt(); doubt != nil {
+	if doubt := t.in.Doubt(); doubt != nil {
 		m.warnings = append(m.warnings, doubt)
 	}
 	return m, nil
@@ -156,7 +157,7 @@ type dvfsTable struct {
 
 // check sees to it that a table has times and powers.
 func (d *dvfsTable) check() error {
-	const want = "app, core_mhz, mem_mhz, cap_w, time_ms (or time_s, epoch_s) and power_w (or mean_power_w, energy_j)"
+	const want = "app, core_mhz, mem_mhz, cap_w, time_ms (or time_s, epoch_s), power_w (or mean_power_w, energy_j)"
 	switch {
 	case d.at[timeColumn].At < 0:
 		return d.errorAt(-1, "no column of times, want %s", want)
@@ -196,7 +197,7 @@ func (d *dvfsTable) sample() (app string, s dvfsmodel.Sample, err error) {
 func (d *dvfsTable) measured(c int) (float64, error) {
 	const least = 1e-12 // products and squares stay finite
 	at := d.at[c]
-	text, err := d.plain(at.At)
+	text, err := d.in.Number(at.At)
 	if err != nil {
 		return 0, err
 	}

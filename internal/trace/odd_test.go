@@ -13,26 +13,42 @@ import (
 
 var oddMeasurements = []oddtable.Column{
 	{Target: "app", Texts: []string{"app-", "Größe ", `a "b" `, "x,y;z|"}, Names: []oddtable.Name{
-		{Text: "app"}, {Text: "Application"}, {Text: "benchmark"}, {Text: "kernel"}, {Text: "workload"},
+		{Text: "app"},
+		{Text: "Application"},
+		{Text: "benchmark"},
+		{Text: "kernel"},
+		{Text: "workload"},
 		{Text: "Programm", Mapped: true},
 	}},
 	{Target: "core_mhz", Most: 2_000_000, Names: []oddtable.Name{
-		{Text: "core_mhz", Factor: 1}, {Text: "core clock [MHz]", Factor: 1}, {Text: "SM clock", Factor: 1},
-		{Text: "graphics clock (GHz)", Factor: 1000}, {Text: "clocks.sm [MHz]", Factor: 1},
-		{Text: "Takt", Factor: 1, Mapped: true}, {Text: "Takt (GHz)", Factor: 1000, Mapped: true},
+		{Text: "core_mhz", Factor: 1},
+		{Text: "core clock [MHz]", Factor: 1},
+		{Text: "SM clock", Factor: 1},
+		{Text: "graphics clock (GHz)", Factor: 1000},
+		{Text: "clocks.sm [MHz]", Factor: 1},
+		{Text: "Takt", Factor: 1, Mapped: true},
+		{Text: "Takt (GHz)", Factor: 1000, Mapped: true},
 	}},
 	{Target: "mem_mhz", Most: 9_000_000, Names: []oddtable.Name{
 		{Text: "mem_mhz", Factor: 1}, {Text: "memory clock", Factor: 1}, {Text: "memory (MHz)", Factor: 1},
 	}},
 	{Target: "time_s", Most: 5_000_000, Names: []oddtable.Name{
-		{Text: "time_ms", Factor: 1e-3}, {Text: "time_s", Factor: 1}, {Text: "time (ms)", Factor: 1e-3},
-		{Text: "Runtime [s]", Factor: 1}, {Text: "duration_min", Factor: 60}, {Text: "epoch_s", Factor: 1},
-		{Text: "Zeit", Factor: 1, Mapped: true}, {Text: "Zeit (h)", Factor: 3600, Mapped: true},
+		{Text: "time_ms", Factor: 1e-3},
+		{Text: "time_s", Factor: 1},
+		{Text: "time (ms)", Factor: 1e-3},
+		{Text: "Runtime [s]", Factor: 1},
+		{Text: "duration_min", Factor: 60},
+		{Text: "epoch_s", Factor: 1},
+		{Text: "Zeit", Factor: 1, Mapped: true},
+		{Text: "Zeit (h)", Factor: 3600, Mapped: true},
 		{Text: "Zeit", Factor: 1e-3, Mapped: true, Unit: "ms"},
 	}},
 	{Target: "power_w", Most: 900_000, Names: []oddtable.Name{
-		{Text: "power_w", Factor: 1}, {Text: "power (W)", Factor: 1}, {Text: "avg power", Factor: 1},
-		{Text: "mean_power_w", Factor: 1}, {Text: "Leistung (kW)", Factor: 1000, Mapped: true},
+		{Text: "power_w", Factor: 1},
+		{Text: "power (W)", Factor: 1},
+		{Text: "avg power", Factor: 1},
+		{Text: "mean_power_w", Factor: 1},
+		{Text: "Leistung (kW)", Factor: 1000, Mapped: true},
 		{Text: "power.draw [W]", Factor: 1},
 	}},
 }
@@ -82,15 +98,20 @@ var oddLog = []oddtable.Column{
 		{Text: "gpu"}, {Text: "index"}, {Text: "uuid"}, {Text: "pci.bus_id"}, {Text: "GPU ID"},
 	}},
 	{Target: "util_pct", Most: 100_000, Names: []oddtable.Name{
-		{Text: "util_pct", Factor: 1}, {Text: "utilization.gpu [%]", Factor: 1}, {Text: "GPU util", Factor: 1},
+		{Text: "util_pct", Factor: 1},
+		{Text: "utilization.gpu [%]", Factor: 1},
+		{Text: "GPU util", Factor: 1},
 		{Text: "DCGM_FI_DEV_GPU_UTIL", Factor: 1},
 	}},
 	{Target: "mem_gb", Most: 90_000, Names: []oddtable.Name{
-		{Text: "mem_gb", Factor: 1}, {Text: "memory.used [MiB]", Factor: 1.0 / 1024}, {Text: "GPU mem (MiB)", Factor: 1.0 / 1024},
+		{Text: "mem_gb", Factor: 1},
+		{Text: "memory.used [MiB]", Factor: 1.0 / 1024},
+		{Text: "GPU mem (MiB)", Factor: 1.0 / 1024},
 	}},
-	{Target: "time_s", Texts: []string{"0", "5", "2026/03/02 08:00:00.000", "2026-03-02T08:00:00Z"}, Names: []oddtable.Name{
-		{Text: "timestamp"},
-	}},
+	{
+		Target: "time_s", Texts: []string{"0", "5", "2026/03/02 08:00:00.000", "2026-03-02T08:00:00Z"},
+		Names: []oddtable.Name{{Text: "timestamp"}},
+	},
 }
 
 func TestOddLogsOfUtilisationAreReadToWhatWasDrawnOrRefused(t *testing.T) {

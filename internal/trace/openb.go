@@ -159,7 +159,7 @@ func ReadArrivals(r io.Reader, name string, pods []Pod) ([]Arrival, error) {
 			return err
 		}
 		pod := &pods[row]
-		if names >= 0 && pod.Name != "" && pod.Name != string(t.field(names)) {
+		if names >= 0 && pod.Name != "" && pod.Name != t.field(names) {
 			return t.errorAt(names, "name is %.40q, want that of the task list, %.40q", t.field(names), pod.Name)
 		}
 		if demands {

@@ -17,7 +17,6 @@ type csvTable struct {
 	in       *textfile.Table
 	name     string
 	interned map[string]string // equal texts, once
-	numbers  textfile.Numbers
 }
 
 // openTable reads the header.
@@ -35,18 +34,8 @@ func openTableWith(r io.Reader, name string, header []string) (*csvTable, error)
 	return &csvTable{in: table, name: name, interned: make(map[string]string)}, nil
 }
 
-// plain is a field's number as programmers write it.
-func (t *csvTable) plain(column int) (string, error) {
-	t.numbers.Commas = t.in.Separator() == ','
-	text, msg, want := t.numbers.Plain(t.field(column), t.position(column))
-	if msg != "" {
-		return "", t.errorAt(column, "%s %s, want %s", t.in.Header[column], msg, want)
-	}
-	return text, nil
-}
-
 // field is a field of the current record, without space around it.
-func (t *csvTable) field(column int) string { return strings.TrimSpace(t.in.Row[column]) }
+func (t *csvTable) field(column int) string { return t.in.Cell(column) }
 
 // requireColumns finds columns that the table must have.
 func (t *csvTable) requireColumns(names ...string) ([]int, error) {
@@ -99,7 +88,7 @@ func (t *csvTable) each(none string, record func() error) error {
 
 // integer is a field with a whole number.
 func (t *csvTable) integer(column int, most int64) (int64, error) {
-	field, err := t.plain(column)
+	field, err := t.in.Number(column)
 	if err != nil {
 		return 0, err
 	}
@@ -113,7 +102,7 @@ func (t *csvTable) integer(column int, most int64) (int64, error) {
 
 // number is a field with a number, of many of which sums and squares stay finite.
 func (t *csvTable) number(column int, least float64) (float64, error) {
-	field, err := t.plain(column)
+	field, err := t.in.Number(column)
 	if err != nil {
 		return 0, err
 	}
@@ -148,7 +137,7 @@ func (t *csvTable) seconds(column int) (float64, error) {
 	if column < 0 || len(t.field(column)) == 0 {
 		return math.NaN(), nil
 	}
-	field, err := t.plain(column)
+	field, err := t.in.Number(column)
 	if err != nil {
 		return 0, err
 	}

@@ -78,8 +78,10 @@ var logColumns = []textfile.Column{ //nolint:gochecknoglobals // constant
 	},
 	logUtil: {
 		Name: "util_pct", Further: map[string]float64{"DCGM_FI_DEV_GPU_UTIL": 1}, Quantity: textfile.Percent,
-		Aliases: []string{"utilizationgpu", "utilisationgpu", "gpuutil", "gpuutilization", "gpuutilisation", "util"},
-		Bare:    true,
+		Aliases: []string{
+			"utilizationgpu", "utilisationgpu", "gpuutil", "gpuutilization", "gpuutilisation", "util",
+		},
+		Bare: true,
 	},
 	logMem: {
 		Name: "mem_gb", Further: map[string]float64{"DCGM_FI_DEV_FB_USED": 1.0 / 1024}, Quantity: textfile.Memory,
@@ -110,7 +112,8 @@ func ReadUtilisation(r io.Reader, name string, slotS float64) (*UtilisationLog, 
 		return nil, err
 	}
 	if l.columns[logMem].At < 0 {
-		return nil, l.table.errorAt(-1, "no column of memory, want mem_gb, memory.used [MiB] or DCGM_FI_DEV_FB_USED")
+		return nil, l.table.errorAt(-1,
+			"no column of memory, want mem_gb, memory.used [MiB] or DCGM_FI_DEV_FB_USED")
 	}
 	err = l.eachRecord(func() error {
 		s, ok, err := l.sample()
@@ -205,7 +208,8 @@ func (l *utilisationReader) locate() (err error) {
 	case l.columns[logTime].At < 0:
 		return l.table.errorAt(-1, "no column of times, want time_s or timestamp")
 	case l.columns[logUtil].At < 0:
-		return l.table.errorAt(-1, "no column of utilisation, want util_pct, utilization.gpu [%%] or DCGM_FI_DEV_GPU_UTIL")
+		return l.table.errorAt(-1,
+			"no column of utilisation, want util_pct, utilization.gpu [%%] or DCGM_FI_DEV_GPU_UTIL")
 	case l.job < 0 && l.gpu < 0:
 		return l.table.errorAt(-1, "no column of jobs or GPUs, want one of %s",
 			strings.Join(slices.Concat(logNames.job, logNames.gpu), ", "))
@@ -248,7 +252,8 @@ func (l *utilisationReader) addSample(s *logSample) error {
 		p.cells[last].sum += s.util
 		p.cells[last].n++
 	default:
-		return l.table.errorAt(l.columns[logTime].At, "time of %.40q goes back, want the samples of each GPU sorted by time", p.id)
+		return l.table.errorAt(l.columns[logTime].At,
+			"time of %.40q goes back, want the samples of each GPU sorted by time", p.id)
 	}
 	return nil
 }
@@ -298,12 +303,15 @@ func (l *utilisationReader) gpuIndexOf() int {
 func (l *utilisationReader) sampleTime() (float64, error) {
 	const most = 1e12
 	at := l.columns[logTime]
-	field, err := l.table.plain(at.At)
-	if err != nil {
-		return 0, err
-	}
-	if x, err := strconv.ParseFloat(field, 64); err == nil && math.Abs(x) <= most {
-		return textfile.Scaled(field, x, at.Factor), nil
+	field := l.table.in.Cell(at.At)
+	if !strings.Contains(field, ":") {
+		number, err := l.table.in.Number(at.At)
+		if err != nil {
+			return 0, err
+		}
+		if x, err := strconv.ParseFloat(number, 64); err == nil && math.Abs(x) <= most {
+			return textfile.Scaled(number, x, at.Factor), nil
+		}
 	}
 	if at, _, ok := textfile.Moment(field); ok {
 		return float64(at.Unix()) + float64(at.Nanosecond())/1e9, nil
@@ -332,14 +340,14 @@ func (l *utilisationReader) number(column int, most float64) (x float64, ok bool
 	if field == "" || strings.EqualFold(field, "nan") || strings.HasPrefix(field, "[") || field == "ERR!" {
 		return 0, false, nil
 	}
-	text, err := l.table.plain(at.At)
+	text, err := l.table.in.Number(at.At)
 	if err != nil {
 		return 0, false, err
 	}
 	x, ok = logColumns[column].Quantity.Parse(text, at.Factor)
 	if !ok || !(x >= 0 && x <= most) {
-		return 0, false, l.table.errorAt(at.At, "%s is %.40q, want 0 to %g, or nothing", l.table.in.Header[at.At], field,
-			most/at.Factor)
+		return 0, false, l.table.errorAt(at.At, "%s is %.40q, want 0 to %g, or nothing", l.table.in.Header[at.At],
+			field, most/at.Factor)
 	}
 	return x, true, nil
 }

@@ -66,7 +66,8 @@ func (s *utilisationStream) addRecord() error {
 		return s.table.errorAt(s.columns[logTime].At, "time goes back, want all lines sorted by time")
 	}
 	if missing := next.slot - s.slot; missing > maxLogSlots {
-		return s.table.errorAt(s.columns[logTime].At, "%d slots without a sample, want fewer: longer slots", missing)
+		return s.table.errorAt(s.columns[logTime].At, "%d slots without a sample, want fewer: longer slots",
+			missing)
 	}
 	for s.slot < next.slot {
 		if err := s.flush(); err != nil {

@@ -57,6 +57,21 @@ type drawer struct {
 	commas    bool // decimal commas are usual in the file
 	quotes    int  // 0: where they must be, 1: everywhere, 2: at times
 	seen      map[string]bool
+
+	points, doubtfulPoints, decimals, doubtfulCommas bool // marks that numbers of the file have
+}
+
+// note notes the mark of a number.
+func (d *drawer) note(cell string) {
+	switch {
+	case pointed.MatchString(cell):
+		d.doubtfulPoints = true
+	case comma.MatchString(cell):
+		d.doubtfulCommas = true
+	default:
+		d.points = d.points || strings.Contains(cell, ".")
+		d.decimals = d.decimals || strings.Contains(cell, ",")
+	}
 }
 
 func (d *drawer) chance(oneIn int) bool { return d.IntN(oneIn) == 0 }
@@ -129,7 +144,6 @@ func (d *drawer) lines(names []Name, order []int, head []string, extras, rows in
 	} else {
 		lines = append(lines, d.row(head))
 	}
-	var points, doubtfulPoints, decimals, doubtfulCommas bool
 	for range rows {
 		values, texts := make([]float64, len(d.columns)), make([]string, len(d.columns))
 		cells := make([]string, 0, len(head))
@@ -140,10 +154,7 @@ func (d *drawer) lines(names []Name, order []int, head []string, extras, rows in
 				cell = texts[c]
 			} else {
 				cell, values[c] = d.number(&d.columns[c], names[c].Factor)
-				points = points || strings.Contains(cell, ".") && !pointed.MatchString(cell)
-				decimals = decimals || strings.Contains(cell, ",") && !comma.MatchString(cell)
-				doubtfulPoints = doubtfulPoints || pointed.MatchString(cell)
-				doubtfulCommas = doubtfulCommas || comma.MatchString(cell)
+				d.note(cell)
 			}
 			cells = append(cells, cell)
 		}
@@ -156,7 +167,8 @@ func (d *drawer) lines(names []Name, order []int, head []string, extras, rows in
 			lines = append(lines, []string{"", "  "}[d.IntN(2)])
 		}
 	}
-	if d.separator != ',' && (doubtfulPoints && (decimals || doubtfulCommas) || doubtfulCommas && points) {
+	twoKinds := d.doubtfulPoints && (d.decimals || d.doubtfulCommas) || d.doubtfulCommas && d.points
+	if d.separator != ',' && twoKinds {
 		d.t.Refuse = "numbers of two kinds"
 	}
 	return lines

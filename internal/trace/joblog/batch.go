@@ -22,7 +22,8 @@ func ReadBatch(
 	r io.Reader, name string, format queue.Format, options *queue.TableOptions,
 ) (*queue.Batch, error) {
 	in := bufio.NewReaderSize(r, 1<<16)
-	if format == queue.Auto && options.Columns == nil && options.Header == nil && isSacct(textfile.FirstLine(in)) {
+	said := options.Columns != nil || options.Header != nil
+	if format == queue.Auto && !said && isSacct(textfile.FirstLine(in)) {
 		return readSacctBatch(in, name)
 	}
 	b, err := queue.ReadWith(in, name, format, options)

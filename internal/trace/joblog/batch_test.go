@@ -9,17 +9,18 @@ import (
 	"github.com/epplan/epplan/queue"
 )
 
-const sacctOfABatch = `JobID|JobName|User|State|Submit|Start|End|Elapsed|Timelimit|AllocTRES|ReqTRES|NNodes
-500|train|ann|COMPLETED|2026-03-02T08:00:00|2026-03-02T08:00:10|2026-03-02T10:00:10|02:00:00|04:00:00|cpu=8,gres/gpu=2,node=1|cpu=8,gres/gpu=2,node=1|1
-500.batch|batch||COMPLETED|2026-03-02T08:00:10|2026-03-02T08:00:10|2026-03-02T10:00:10|02:00:00||cpu=8,gres/gpu=2,node=1||1
-500.extern|extern||COMPLETED|2026-03-02T08:00:10|2026-03-02T08:00:10|2026-03-02T10:00:10|02:00:00||cpu=8,gres/gpu=2,node=1||1
-500.0|python||COMPLETED|2026-03-02T08:00:10|2026-03-02T08:00:10|2026-03-02T10:00:10|02:00:00||cpu=8,gres/gpu=2,node=1||1
-501|cpu|bob|COMPLETED|2026-03-02T08:01:00|2026-03-02T08:01:10|2026-03-02T09:00:10|00:59:00|04:00:00|cpu=8,mem=64G,node=1|cpu=8,node=1|1
-502|gone|bob|CANCELLED by 1000|2026-03-02T08:02:00|Unknown|2026-03-02T09:00:10|00:00:00|04:00:00||cpu=8,gres/gpu=1,node=1|1
-503|wait|bob|PENDING|2026-03-02T08:03:00|Unknown|Unknown|00:00:00|01:30:00||cpu=8,gres/gpu=4,node=1|1
-504|run|bob|RUNNING|2026-03-02T08:03:00|2026-03-02T08:05:00|Unknown|00:10:00|01:30:00|cpu=8,gres/gpu=4,node=1|cpu=8,gres/gpu=4,node=1|1
-505|two|bob|TIMEOUT|2026-03-02T08:04:00|2026-03-02T08:05:00|2026-03-02T09:35:20|01:30:20|01:30:00|cpu=8,gres/gpu:v100=8,gres/gpu=8,node=2|cpu=8,gres/gpu=8,node=2|2
-`
+// sacctOfABatch is what sacct prints, with @ for the day.
+var sacctOfABatch = strings.ReplaceAll(`JobID|JobName|User|State|Submit|Start|End|Timelimit|AllocTRES|ReqTRES|NNodes
+500|train|ann|COMPLETED|@08:00:00|@08:00:10|@10:00:10|04:00:00|cpu=8,gres/gpu=2,node=1|gres/gpu=2|1
+500.batch|batch||COMPLETED|@08:00:10|@08:00:10|@10:00:10||cpu=8,gres/gpu=2,node=1||1
+500.extern|extern||COMPLETED|@08:00:10|@08:00:10|@10:00:10||cpu=8,gres/gpu=2,node=1||1
+500.0|python||COMPLETED|@08:00:10|@08:00:10|@10:00:10||cpu=8,gres/gpu=2,node=1||1
+501|cpu|bob|COMPLETED|@08:01:00|@08:01:10|@09:00:10|04:00:00|cpu=8,mem=64G,node=1|cpu=8|1
+502|gone|bob|CANCELLED by 1000|@08:02:00|Unknown|@09:00:10|04:00:00||gres/gpu=1|1
+503|wait|bob|PENDING|@08:03:00|Unknown|Unknown|01:30:00||gres/gpu=4,node=1|1
+504|run|bob|RUNNING|@08:03:00|@08:05:00|Unknown|01:30:00|gres/gpu=4,node=1|gres/gpu=4|1
+505|two|bob|TIMEOUT|@08:04:00|@08:05:00|@09:35:20|01:30:00|gres/gpu:v100=8,gres/gpu=8,node=2|gres/gpu=8|2
+`, "@", "2026-03-02T")
 
 func readBatch(text string) (*queue.Batch, error) {
 	return joblog.ReadBatch(strings.NewReader(text), "log.txt", queue.Auto, &queue.TableOptions{})
@@ -30,7 +31,9 @@ func TestABatchOfWhatSacctPrintsHasJobsAndNoSteps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	job := func(id, user, name string, arrival, runtime, limit float64, model string, gpus, nodes int) queue.Job {
+	job := func(
+		id, user, name string, arrival, runtime, limit float64, model string, gpus, nodes int,
+	) queue.Job {
 		j := queue.NewJob(id)
 		j.User, j.Name, j.Arrival, j.Runtime, j.Limit, j.Nodes = user, name, arrival, runtime, limit, nodes
 		j.GPUs = []queue.GPUCount{{Model: model, Count: gpus}}
@@ -45,9 +48,9 @@ func TestABatchOfWhatSacctPrintsHasJobsAndNoSteps(t *testing.T) {
 	if !reflect.DeepEqual(b.Jobs, want) {
 		t.Errorf("\n got %+v\nwant %+v", b.Jobs, want)
 	}
-	const says = "log.txt: read as what sacct prints: steps folded into their jobs: 3, waiting jobs planned for as long " +
-		"as their limits: 1, jobs without GPUs passed over: 1, jobs that never ran passed over: 1, jobs that run passed " +
-		"over: 1"
+	const says = "log.txt: read as what sacct prints: steps folded into their jobs: 3, waiting jobs planned for as " +
+		"long as their limits: 1, jobs without GPUs passed over: 1, jobs that never ran passed over: 1, jobs that " +
+		"run passed over: 1"
 	if len(b.Warnings) != 1 || b.Warnings[0].Error() != says {
 		t.Errorf("warnings %v, want %s", b.Warnings, says)
 	}

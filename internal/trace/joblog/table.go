@@ -48,7 +48,9 @@ func (t *TableWriter) Write(p *record.HistoryJob) error {
 	if t.Hash != nil {
 		user, account, name = t.Hash(user), t.Hash(account), t.Hash(name)
 	}
-	user, account, name = textfile.EscapeFormula(user), textfile.EscapeFormula(account), textfile.EscapeFormula(name)
+	for _, text := range []*string{&user, &account, &name} {
+		*text = textfile.EscapeFormula(*text)
+	}
 	wait, limit := "", ""
 	if !p.Started.IsZero() {
 		wait = secondsCell(p.Started.Sub(p.Submitted))
@@ -162,17 +164,24 @@ func (t *tableReader) text(columns ...string) string {
 	return ""
 }
 
-// number is text's, if there is one.
+// number is the first cell's of some columns that isn't empty, if there is one.
 func (t *tableReader) number(columns ...string) live.Number {
-	text := strings.TrimSpace(t.text(columns...))
-	if text == "" {
-		return live.Number{}
+	for _, c := range columns {
+		if strings.TrimSpace(t.Text(c)) == "" {
+			continue
+		}
+		text, err := t.Number(t.Index(c))
+		if err != nil {
+			t.wrong = err
+			return live.Number{}
+		}
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.IsNaN(v) || v < 0 || v > 1e15 {
+			t.wrong = fmt.Errorf("column %s is %s, want a number of 0 or more", columns[0], printable(text))
+		}
+		return live.Known(v)
 	}
-	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsNaN(v) || v < 0 || v > 1e15 {
-		t.wrong = fmt.Errorf("column %s is %s, want a number of 0 or more", columns[0], printable(text))
-	}
-	return live.Known(v)
+	return live.Number{}
 }
 
 func (t *tableReader) read(line int) error {
