@@ -105,7 +105,10 @@ func gpusCommand(t *terminal) *cli.Command {
 				"Example: epplan gpus add smi.txt",
 			Flags: []cli.Flag{
 				&cli.StringFlag{Name: "name", Usage: "`NAME` of the GPU model, if the output has none"},
-				&cli.StringFlag{Name: "out", Usage: "append the tables to `FILE`: one for --profiles, or a configuration"},
+				&cli.StringFlag{
+					Name:  "out",
+					Usage: "`FILE` to write the tables to, behind what it has: for --profiles, or a configuration",
+				},
 			},
 			Action: t.runs(takes(1, 1, "the output of nvidia-smi, rocm-smi or amd-smi", runAddGPUs)),
 		}},
