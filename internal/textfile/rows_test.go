@@ -1,9 +1,12 @@
 package textfile_test
 
 import (
+	"encoding/csv"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -187,5 +190,39 @@ func TestAHeaderThatIsGivenTellsTheSeparatorByItsLength(t *testing.T) {
 			err != nil && !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}
+	}
+}
+
+// TestRowsAreThoseOfEncodingCSV draws short texts of the characters that matter, and reads them both ways.
+func TestRowsAreThoseOfEncodingCSV(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 7))
+	accepted := 0
+	for range 5000 {
+		var text strings.Builder
+		for range 1 + r.IntN(14) {
+			text.WriteString([]string{"a", "ü", ",", `"`, `""`, "\n", "\r\n", " ", `,"`, `",`}[r.IntN(10)])
+		}
+		theirs := csv.NewReader(strings.NewReader(text.String()))
+		theirs.TrimLeadingSpace, theirs.FieldsPerRecord = true, -1
+		all, wrong := theirs.ReadAll()
+		var want [][]string
+		for _, row := range all {
+			if len(row) > 1 || row[0] != "" {
+				want = append(want, row)
+			}
+		}
+		got, err := allRows(strings.NewReader(text.String()))
+		got = slices.DeleteFunc(got, func(row []string) bool { return len(row) == 1 && row[0] == "" }) // "" alone
+		switch {
+		case wrong == nil && (!errors.Is(err, io.EOF) || !reflect.DeepEqual(got, want) && len(got)+len(want) > 0):
+			t.Fatalf("%q: %q, %v, want %q", text.String(), got, err, want)
+		case wrong != nil && errors.Is(err, io.EOF) && !strings.Contains(text.String(), `" `):
+			t.Fatalf("%q: read as %q in spite of %v", text.String(), got, wrong)
+		case wrong == nil:
+			accepted++
+		}
+	}
+	if accepted < 1000 {
+		t.Errorf("only %d texts are CSV", accepted)
 	}
 }

@@ -47,7 +47,8 @@ func ReadBatch(
 // with columns of its own.
 func isSacct(header string) bool {
 	cells := strings.Split(strings.TrimSpace(header), "|")
-	if slices.ContainsFunc(cells, func(c string) bool { return strings.Contains(c, "_") && queue.IsColumn(c) }) {
+	ours := func(c string) bool { return c == "workload" || strings.Contains(c, "_") && queue.IsColumn(c) }
+	if slices.ContainsFunc(cells, ours) {
 		return false
 	}
 	_, err := newColumns(cells)
