@@ -22,9 +22,9 @@ func TestFewProbesKeepASlowdown(t *testing.T) {
 		{"dvfs/gtx980_low.csv", [3]float64{}},
 		{"dvfs/v100.csv", [3]float64{}},
 		{"dvfs/v100_2022.csv", [3]float64{}},
-		{"powercap/grid_a100_80gb_pcie.csv", [3]float64{0, 1, 1}},
-		{"powercap/zeus_a40.csv", [3]float64{11, 11, 5}},
-		{"powercap/zeus_v100.csv", [3]float64{7, 6, 3}},
+		{"powercap/grid_a100_80gb_pcie.csv", [3]float64{}},
+		{"powercap/zeus_a40.csv", [3]float64{11, 6, 4}},
+		{"powercap/zeus_v100.csv", [3]float64{4, 7, 3}},
 	} {
 		apps := readFile(t, table.file)
 		reports, err := pooled.EvaluateWith(apps, 3, &pooled.EvaluateOptions{Slowdown: 0.05})
