@@ -19,6 +19,8 @@ type Model struct {
 	// Base is the clocks that coefficients are normalised to, and of [dvfsmodel.CappedForm] the cap.
 	Base dvfsmodel.Setting
 	Caps []dvfsmodel.Watt // of that form: those that were measured, ascending
+	// Clocks are those that were measured, among which plans choose; nil: all of the GPU model.
+	Clocks []ClockGroup
 	// Coefficients by the names they have in the file: for the paper's form
 	// those of [dvfsmodel.ParamList], for any other those of
 	// [dvfsmodel.Fitted.Coefficients] by name. A standard error of 0 is unknown.
@@ -119,19 +121,10 @@ func (m *Model) response(p *Profile, caps []dvfsmodel.Watt) (dvfsmodel.Response,
 	if p.Range != "" {
 		return m.responseInRange(p)
 	}
-	curve := p.voltageCurve(m.Base)
-	if m.Form.Power == dvfsmodel.PaperForm().Power {
-		curve = nil
-	}
-	table, err := p.table(m.Base, curve)
+	table, at, err := m.table(p)
 	if err != nil {
 		return nil, err
 	}
-	setting, ok := table.Contains(p.Default.Core, p.Default.Mem)
-	if !ok {
-		return nil, fmt.Errorf("default clocks of GPU model %s aren't in its clock list", p.Name)
-	}
-	at := dvfsmodel.Point{Scaling: setting, Core: p.Default.Core, Mem: p.Default.Mem}
 	if m.Form == dvfsmodel.PaperForm() && len(m.Corrections) == 0 {
 		params, err := dvfsmodel.ParamsFrom(m.Coefficients)
 		return &dvfsmodel.Discrete{Params: params, Table: table, At: at}, err

@@ -2,15 +2,12 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/dvfsmodel/joint"
-	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/internal/report/fitreport"
 	"github.com/epplan/epplan/internal/trace"
 )
@@ -35,10 +32,11 @@ func fitCommand(t *terminal) *cli.Command {
 		Description: "FILE has the columns app, core_mhz, mem_mhz, cap_w, time_ms and power_w: a line for each application and\n" +
 			"setting, at least 4 settings of each application. Clocks and caps may be missing or empty: nothing was set.\n" +
 			"The result is a models file for plan --models, with the caps where they differ: plan --caps chooses among them.\n" +
-			"What several applications have in common is in it as corrections of their forms; --form paper leaves it out,\n" +
-			"and takes what was measured under the highest cap.\n" +
-			"With --evaluate it is how well fits of all applications together predict, and what choosing settings by them\n" +
-			"costs, with --slowdown 0.05 among those at most 5 % slower than the fastest.\n" +
+			"Plans choose among the clocks that were measured. With --any-clocks they choose among all of the GPU model.\n" +
+			"What several applications have in common is in it as corrections of their forms, where that helps at settings\n" +
+			"left out; --form paper leaves it out, and takes what was measured under the highest cap.\n" +
+			"With --evaluate it is how well such fits predict settings left out, and what the choices of the models file\n" +
+			"cost, with --slowdown 0.05 among those at most 5 % slower than the fastest.\n" +
 			"Fits are best near the least energy; --focus inf weighs all settings alike, which suits tight deadlines.\n" +
 			"Example: epplan model fit measured.csv --gpu-model GTX1080Ti -o fitted.toml",
 		Flags: []cli.Flag{
@@ -58,6 +56,7 @@ func fitCommand(t *terminal) *cli.Command {
 			},
 			boolFlag("evaluate", "report errors and regret instead of models"),
 			slowdownFlag("choose among settings this `PART` slower than the fastest at most, with --evaluate"),
+			anyClocksFlag("let plans choose clocks of the GPU model that weren't measured, too"),
 			outputFlag(),
 			boolFlag("json", "print JSON, with --evaluate"),
 			boolFlag("csv", "print CSV, with --evaluate"),
@@ -101,10 +100,14 @@ func runFit(t *terminal, c *cli.Context) error {
 	if err := profile.CheckUnits(apps); err != nil {
 		return fmt.Errorf("%s: %w", c.Args().First(), err)
 	}
-	if c.Bool("evaluate") {
-		return evaluateFits(t, c, apps, profile, opts)
+	f := &tableFit{
+		terminal: t, file: c.Args().First(), apps: apps, profiles: profiles, profile: profile, opts: opts,
+		anyClocks: c.Bool(anyClocks),
 	}
-	return writeFits(t, c, apps, profile, opts)
+	if c.Bool("evaluate") {
+		return f.evaluate(c)
+	}
+	return f.write(c.String("output"))
 }
 
 // measuredOn is the GPU model of the measurements: the one named, or the known
@@ -125,75 +128,6 @@ func measuredOn(
 	return best, nil
 }
 
-func evaluateFits(
-	t *terminal, c *cli.Context, apps []dvfsmodel.AppSamples, profile *config.Profile,
-	opts *dvfsmodel.FitOptions,
-) error {
-	slowdown, err := slowdownOf(c)
-	if err != nil {
-		return err
-	}
-	result, err := joint.Evaluate(apps, profile.Default, &joint.Options{Fit: opts, Slowdown: slowdown})
-	if err != nil {
-		return err
-	}
-	if c.Bool("json") {
-		return t.printJSON(result)
-	}
-	return t.printTable(c, fitreport.Evaluation(result))
-}
-
-// writeFits fits every application and writes a models file. Applications that
-// can't be fitted are named; the others are written all the same.
-func writeFits(
-	t *terminal, c *cli.Context, apps []dvfsmodel.AppSamples, profile *config.Profile,
-	opts *dvfsmodel.FitOptions,
-) error {
-	plain, base, highest := pooled.Uncapped(apps, profile.Default)
-	if base.Core <= 1 || base.Mem <= 1 {
-		return fmt.Errorf("%s and the profile of %s lack core or memory clocks, want them for a model",
-			c.Args().First(), profile.Name)
-	}
-	supported := profile.Pairs()
-	switch {
-	case highest == 0:
-		apps = plain
-	case len(opts.Forms) > 0:
-		apps = plain
-		t.notef("the form knows clocks only: it is fitted to what was measured under %g W", float64(highest))
-	default:
-		apps = pooled.Resolve(apps, profile.Default)
-		supported = profile.PairsUnder(apps)
-	}
-	fits, errs := joint.Fit(apps, base, supported, opts)
-	list := make([]config.Model, 0, len(apps))
-	for i, app := range apps {
-		if errs[i] != nil {
-			t.message("error", fmt.Sprintf("application %q: %v", app.App, errs[i]))
-			continue
-		}
-		for _, w := range fits[i].Warnings {
-			t.warningf("application %q: %v", app.App, w)
-		}
-		list = append(list, config.NewModel(app.App, profile.Name, fits[i]))
-		list[len(list)-1].Source = c.Args().First()
-	}
-	if len(list) > 0 {
-		models, err := config.NewModels(list...)
-		if err != nil {
-			return err
-		}
-		if err := t.write(c.String("output"),
-			func(w io.Writer) error { return config.WriteModels(w, models) }); err != nil {
-			return err
-		}
-	}
-	if failed := len(apps) - len(list); failed > 0 {
-		return fmt.Errorf("%d of %d applications have no model", failed, len(apps))
-	}
-	return nil
-}
-
 func showCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "show",
@@ -209,12 +143,18 @@ func showCommand(t *terminal) *cli.Command {
 		Flags: []cli.Flag{
 			profilesFlag(),
 			slowdownFlag("choose among settings this `PART` slower than the default ones at most"),
+			anyClocksFlag("choose among all clocks of the GPU model, not only those that the file says were measured"),
 			boolFlag(frontierFlag, "show all settings that no other one beats in both time and energy"),
 			jsonFlag(), csvFlag(),
 		},
 		Action: t.runs(takes(1, 1, "one models file", runShow)),
 	}
 }
+
+// anyClocks is the flag that lets clocks be chosen that weren't measured.
+const anyClocks = "any-clocks"
+
+func anyClocksFlag(usage string) cli.Flag { return boolFlag(anyClocks, usage) }
 
 // frontierFlag has all settings shown among which a choice of time and energy is.
 const frontierFlag = "frontier"
@@ -234,6 +174,9 @@ func runShow(t *terminal, c *cli.Context) error {
 	}
 	rows := make([]fitreport.Model, 0, len(models.All()))
 	for _, m := range models.All() {
+		if c.Bool(anyClocks) {
+			m.Clocks = nil
+		}
 		row, err := fitreport.NewModel(&m, profiles, slowdown)
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.Pos, err)

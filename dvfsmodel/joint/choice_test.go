@@ -118,7 +118,7 @@ func TestChoicesOnSparseNoisyTablesCostLittleByWhatSettingsReallyTake(t *testing
 		m := fitDrawn(t, apps)
 		for a := range m.apps {
 			n := len(m.apps[a].samples)
-			e, err := m.evaluate(a, math.Inf(1))
+			e, err := m.evaluate(a, &Options{Slowdown: math.Inf(1)})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -3,6 +3,7 @@ package joint
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
@@ -14,6 +15,9 @@ type Options struct {
 	// Slowdown is how much slower than the fastest setting a choice may be, as a fraction;
 	// +Inf: as slow as it likes, and so is 0 in nil options.
 	Slowdown float64
+	// Chosen returns the setting that the model which is kept of an application leads to; false: it isn't
+	// known, and the full fit chooses. nil: full fits choose for all.
+	Chosen func(app string) (dvfsmodel.Setting, bool)
 }
 
 // Evaluation is how well fits of all applications of a table together predict and choose. All values
@@ -60,7 +64,7 @@ func Evaluate(apps []dvfsmodel.AppSamples, base dvfsmodel.Setting, opts *Options
 	}
 	report := &EvaluationReport{Apps: make([]Evaluation, 0, len(apps))}
 	for a := range t.apps {
-		e, err := m.evaluate(a, opts.Slowdown)
+		e, err := m.evaluate(a, opts)
 		if err != nil {
 			return nil, err
 		}
@@ -148,7 +152,7 @@ func (t *table) residualsOf(samples []dvfsmodel.Sample, fit curve, q int) []floa
 // predictions are logarithms of each quantity at an application's settings.
 type predictions [quantities][]float64
 
-func (m *model) evaluate(a int, slowdown float64) (Evaluation, error) {
+func (m *model) evaluate(a int, opts *Options) (Evaluation, error) {
 	app := &m.apps[a]
 	n := len(app.samples)
 	e := Evaluation{Evaluation: dvfsmodel.Evaluation{App: app.name, Settings: n, Form: m.forms[a]}}
@@ -174,10 +178,15 @@ func (m *model) evaluate(a int, slowdown float64) (Evaluation, error) {
 	if e.Pooled {
 		full, e.DegreesOfFreedom = m.smooth(a, own)
 	}
+	slowdown := opts.Slowdown
+	e.OwnFit, _ = app.regret(app.choice(own, slowdown), slowdown)
+	e.LOSO, _ = app.regret(app.choice(left, slowdown), slowdown)
+	chosen := app.choice(full, slowdown)
+	if i := m.kept(app, opts); i >= 0 {
+		chosen = i
+	}
 	var slow bool
-	e.OwnFit, _ = m.regret(app, own, slowdown)
-	e.FullFit, slow = m.regret(app, full, slowdown)
-	e.LOSO, _ = m.regret(app, left, slowdown)
+	e.FullFit, slow = app.regret(chosen, slowdown)
 	if !math.IsInf(slowdown, 1) {
 		v := 0.0
 		if slow {
@@ -229,22 +238,43 @@ func words(s *dvfsmodel.Sample) string {
 	return fmt.Sprintf("%g/%g MHz", float64(s.Core), float64(s.Mem))
 }
 
-// regret is that of the setting with the least predicted energy, of those that are predicted to be
-// at most so much slower than the fastest, over the best measured one of those that are; and
-// whether it is slower than that by more than [pooled.Tolerance]. What a violation saves is no
-// regret below 0.
-func (m *model) regret(app *application, p *predictions, slowdown float64) (dvfsmodel.Regret, bool) {
-	fastest, predicted := math.Inf(1), math.Inf(1)
-	for i := range app.samples {
-		fastest = min(fastest, app.samples[i].Time)
-		predicted = min(predicted, p[ofTime][i])
+// kept returns the measured setting that the application's kept model chooses, or -1.
+func (m *model) kept(app *application, opts *Options) int {
+	if opts.Chosen == nil {
+		return -1
 	}
-	chosen, least := -1, math.Inf(1)
+	at, ok := opts.Chosen(app.name)
+	if !ok {
+		return -1
+	}
+	return slices.IndexFunc(app.samples, func(s dvfsmodel.Sample) bool {
+		return s.Core == at.Core && s.Mem == at.Mem && (!m.capped || s.Cap == at.Cap)
+	})
+}
+
+// choice returns the setting with the least predicted energy of those that are predicted to be at most so
+// much slower than the fastest.
+func (app *application) choice(p *predictions, slowdown float64) int {
+	fastest := slices.Min(p[ofTime])
+	chosen := -1
 	for i := range app.samples {
-		if p[ofTime][i] <= predicted+math.Log1p(slowdown) &&
+		if p[ofTime][i] <= fastest+math.Log1p(slowdown) &&
 			(chosen < 0 || p[ofEnergy][i] < p[ofEnergy][chosen]) {
 			chosen = i
 		}
+	}
+	return chosen
+}
+
+// regret returns the regret of a setting over the best one of those that are at most so much slower than
+// the fastest, and whether it is slower than that by more than [pooled.Tolerance]. What a violation saves
+// is no regret below 0.
+func (app *application) regret(chosen int, slowdown float64) (dvfsmodel.Regret, bool) {
+	fastest, least := math.Inf(1), math.Inf(1)
+	for i := range app.samples {
+		fastest = min(fastest, app.samples[i].Time)
+	}
+	for i := range app.samples {
 		if app.samples[i].Time <= fastest*(1+slowdown) {
 			least = min(least, float64(app.samples[i].Energy()))
 		}
