@@ -139,6 +139,9 @@ func (m *Model) response(p *Profile, caps []dvfsmodel.Watt) (dvfsmodel.Response,
 			return nil, err
 		}
 	}
+	if len(m.Clocks) > 0 {
+		return dvfsmodel.NewMeasuredFrontier(fitted, table, at, caps), nil
+	}
 	return dvfsmodel.NewCappedFrontier(fitted, table, at, caps), nil
 }
 
