@@ -85,7 +85,7 @@ func (f *tableFit) models() (list []config.Model, failures []error, err error) {
 		}
 		m, err := f.readBack(&app, fits[i])
 		if err != nil {
-			failures = append(failures, fmt.Errorf("application %q: no model can be used: %w", app.App, err))
+			failures = append(failures, fmt.Errorf("application %q: plans could not use its model: %w", app.App, err))
 			continue
 		}
 		for _, w := range fits[i].Warnings {
