@@ -20,7 +20,8 @@ import (
 func TestTheStatedRegretIsThatOfTheModelsFile(t *testing.T) {
 	for seed := range uint64(12) {
 		file := filepath.Join(t.TempDir(), "drawn.csv")
-		if err := os.WriteFile(file, []byte(drawnMeasurements(rand.New(rand.NewPCG(seed, 21)))), 0o600); err != nil {
+		table := drawnMeasurements(rand.New(rand.NewPCG(seed, 21)))
+		if err := os.WriteFile(file, []byte(table), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		statedIsShown(t, file, "GTX980")

@@ -30,7 +30,7 @@ func drawSparse(rng *rand.Rand) (apps []dvfsmodel.AppSamples, exact [][]float64)
 		moved, launch, overlap := between(0.3, 3), between(0, 0.25), math.Exp2(between(1, 3))
 		core, memory := between(60, 180), between(10, 70)
 		app := dvfsmodel.AppSamples{App: fmt.Sprint("app ", a)}
-		var energies []float64
+		energies := make([]float64, 0, cores*mems)
 		for i := range cores {
 			for k := range mems {
 				fc := lowCore + (1-lowCore)*float64(i)/float64(cores-1)
@@ -104,7 +104,8 @@ func TestASettingThatIsLeftOutIsNotSeenByTheChoice(t *testing.T) {
 		apps[a].Samples[i].Time *= 1.2
 		apps[a].Samples[i].Power *= 0.7
 		if after := fitDrawn(t, apps).gainOf(a, rest); math.Abs(after-before) > 1e-9 {
-			t.Errorf("seed %d: a gain of %v, and %v with another measurement at the setting left out", seed, before, after)
+			t.Errorf("seed %d: a gain of %v, and %v with another measurement at the setting left out", seed, before,
+				after)
 		}
 	}
 }
@@ -112,7 +113,7 @@ func TestASettingThatIsLeftOutIsNotSeenByTheChoice(t *testing.T) {
 // Single runs scatter, and the least measured energy is that of a lucky run: nobody who hasn't seen it
 // chooses it. By what settings really take, choices without seeing a setting cost below a per cent.
 func TestChoicesOnSparseNoisyTablesCostLittleByWhatSettingsReallyTake(t *testing.T) {
-	var measured, lucky, real, full, own, applications float64
+	var measured, lucky, truly, full, own, applications float64
 	for seed := range uint64(15) {
 		apps, exact := drawSparse(rand.New(rand.NewPCG(seed, 13)))
 		m := fitDrawn(t, apps)
@@ -145,18 +146,18 @@ func TestChoicesOnSparseNoisyTablesCostLittleByWhatSettingsReallyTake(t *testing
 			applications++
 			measured += e.LOSO.Mean
 			lucky += excess(exact[a], runs)
-			real += excess(left, exact[a])
+			truly += excess(left, exact[a])
 			own += excess(alone, exact[a])
 			full += excess(choice[ofEnergy], exact[a])
 		}
 	}
 	percent := func(sum float64) float64 { return 100 * sum / applications }
-	t.Logf("settings left out: %.2f %% above the least measured energy, where who knows the truth is %.2f %% above; "+
-		"by the truth %.2f %% (own fits %.2f %%), and %.2f %% with all settings",
-		percent(measured), percent(lucky), percent(real), percent(own), percent(full))
-	if percent(real) > 1 || percent(full) > 0.7 || real > own*1.05 {
+	t.Logf("settings left out: %.2f %% above the least measured energy, where who knows the truth is "+
+		"%.2f %% above; by the truth %.2f %% (own fits %.2f %%), and %.2f %% with all settings",
+		percent(measured), percent(lucky), percent(truly), percent(own), percent(full))
+	if percent(truly) > 1 || percent(full) > 0.7 || truly > own*1.05 {
 		t.Errorf("by the truth %.2f %% with settings left out and %.2f %% with all, own fits %.2f %%",
-			percent(real), percent(full), percent(own))
+			percent(truly), percent(full), percent(own))
 	}
 }
 
