@@ -35,7 +35,7 @@ while read -r table model; do
             n=$((n + 1))
             echo "${label#*/} $name $(echo "$before" | sed -n ${n}p) $(echo "$after" | sed -n ${n}p)"
         done
-    } | awk '{ printf "%-22s %-10s %8.3f %8.3f%s\n", $1, $2, $3, $4, $4 > $3 + 0.05 ? "  worse" : "" }'
+    } | awk '{ printf "%-22s %-10s %8.3f %8.3f%s\n", $1, $2, $3, $4, ($4 > $3 + 0.05 ? "  worse" : "") }'
 done <<EOF
 dvfs/gtx1080ti GTX1080Ti
 dvfs/rtx2070s RTX2070S
