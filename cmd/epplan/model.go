@@ -2,12 +2,15 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/dvfsmodel/joint"
+	"github.com/epplan/epplan/internal/modelfit"
 	"github.com/epplan/epplan/internal/report/fitreport"
 	"github.com/epplan/epplan/internal/trace"
 )
@@ -100,14 +103,14 @@ func runFit(t *terminal, c *cli.Context) error {
 	if err := profile.CheckUnits(apps); err != nil {
 		return fmt.Errorf("%s: %w", c.Args().First(), err)
 	}
-	f := &tableFit{
-		terminal: t, file: c.Args().First(), apps: apps, profiles: profiles, profile: profile, opts: opts,
-		anyClocks: c.Bool(anyClocks),
+	table := &modelfit.Table{
+		File: c.Args().First(), Apps: apps, Profiles: profiles, Profile: profile, Options: opts,
+		AnyClocks: c.Bool(anyClocks),
 	}
 	if c.Bool("evaluate") {
-		return f.evaluate(c)
+		return evaluateFits(t, c, table)
 	}
-	return f.write(c.String("output"))
+	return writeFits(t, c, table)
 }
 
 // measuredOn is the GPU model of the measurements: the one named, or the known
@@ -126,6 +129,65 @@ func measuredOn(
 	t.notef("clocks of a %s: %.0f/%.0f MHz count as default", best.Name, float64(best.Default.Core),
 		float64(best.Default.Mem))
 	return best, nil
+}
+
+// evaluateFits prints how well fits predict settings left out, and what the choices of the models file cost.
+func evaluateFits(t *terminal, c *cli.Context, table *modelfit.Table) error {
+	slowdown, err := slowdownOf(c)
+	if err != nil {
+		return err
+	}
+	fit, err := table.Fit()
+	if err != nil {
+		t.notef("%v: regrets are those of fits in memory", err)
+		fit = &modelfit.Result{}
+	}
+	for _, failure := range fit.Failures {
+		t.warningf("%v", failure)
+	}
+	result, err := joint.Evaluate(table.Apps, table.Profile.Default, &joint.Options{
+		Fit: table.Options, Slowdown: slowdown,
+		Chosen: func(app string) (dvfsmodel.Setting, bool) { return table.Choice(fit.Models, app, slowdown) },
+	})
+	if err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return t.printJSON(result)
+	}
+	return t.printTable(c, fitreport.Evaluation(result))
+}
+
+// writeFits fits every application and writes a models file. Applications that can't be fitted, and those
+// whose model plans couldn't use, are named; the others are written all the same.
+func writeFits(t *terminal, c *cli.Context, table *modelfit.Table) error {
+	fit, err := table.Fit()
+	if err != nil {
+		return err
+	}
+	if fit.OnlyUnder > 0 {
+		t.notef("the form knows clocks only: it is fitted to what was measured under %g W", float64(fit.OnlyUnder))
+	}
+	for _, w := range fit.Warnings {
+		t.warningf("%v", w)
+	}
+	for _, failure := range fit.Failures {
+		t.message("error", failure.Error())
+	}
+	if len(fit.Models) > 0 {
+		models, err := config.NewModels(fit.Models...)
+		if err != nil {
+			return err
+		}
+		if err := t.write(c.String("output"),
+			func(w io.Writer) error { return config.WriteModels(w, models) }); err != nil {
+			return err
+		}
+	}
+	if failed := len(fit.Failures); failed > 0 {
+		return fmt.Errorf("%d of %d applications have no model", failed, len(table.Apps))
+	}
+	return nil
 }
 
 func showCommand(t *terminal) *cli.Command {
