@@ -59,7 +59,7 @@ func fitCommand(t *terminal) *cli.Command {
 			},
 			boolFlag("evaluate", "report errors and regret instead of models"),
 			slowdownFlag("choose among settings this `PART` slower than the fastest at most, with --evaluate"),
-			anyClocksFlag("let plans choose clocks of the GPU model that weren't measured, too"),
+			boolFlag(anyClocks, "let plans choose clocks of the GPU model that weren't measured, too"),
 			outputFlag(),
 			boolFlag("json", "print JSON, with --evaluate"),
 			boolFlag("csv", "print CSV, with --evaluate"),
@@ -179,13 +179,13 @@ func writeFits(t *terminal, c *cli.Context, table *modelfit.Table) error {
 		if err != nil {
 			return err
 		}
-		if err := t.write(c.String("output"),
-			func(w io.Writer) error { return config.WriteModels(w, models) }); err != nil {
+		write := func(w io.Writer) error { return config.WriteModels(w, models) }
+		if err := t.write(c.String("output"), write); err != nil {
 			return err
 		}
 	}
-	if failed := len(fit.Failures); failed > 0 {
-		return fmt.Errorf("%d of %d applications have no model", failed, len(table.Apps))
+	if len(fit.Failures) > 0 {
+		return fmt.Errorf("%d of %d applications have no model", len(fit.Failures), len(table.Apps))
 	}
 	return nil
 }
@@ -205,7 +205,7 @@ func showCommand(t *terminal) *cli.Command {
 		Flags: []cli.Flag{
 			profilesFlag(),
 			slowdownFlag("choose among settings this `PART` slower than the default ones at most"),
-			anyClocksFlag("choose among all clocks of the GPU model, not only those that the file says were measured"),
+			boolFlag(anyClocks, "choose among all clocks of the GPU model, not only those that the file says were measured"),
 			boolFlag(frontierFlag, "show all settings that no other one beats in both time and energy"),
 			jsonFlag(), csvFlag(),
 		},
@@ -213,13 +213,10 @@ func showCommand(t *terminal) *cli.Command {
 	}
 }
 
-// anyClocks is the flag that lets clocks be chosen that weren't measured.
-const anyClocks = "any-clocks"
-
-func anyClocksFlag(usage string) cli.Flag { return boolFlag(anyClocks, usage) }
-
-// frontierFlag has all settings shown among which a choice of time and energy is.
-const frontierFlag = "frontier"
+const (
+	anyClocks    = "any-clocks" // clocks may be chosen that weren't measured
+	frontierFlag = "frontier"   // all settings are shown among which a choice of time and energy is
+)
 
 func runShow(t *terminal, c *cli.Context) error {
 	slowdown, err := slowdownOf(c)

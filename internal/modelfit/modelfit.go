@@ -64,7 +64,8 @@ func (t *Table) Fit() (*Result, error) {
 		}
 		m, err := t.readBack(&app, fits[i])
 		if err != nil {
-			r.Failures = append(r.Failures, fmt.Errorf("application %q: plans could not use its model: %w", app.App, err))
+			r.Failures = append(r.Failures, fmt.Errorf("application %q: plans could not use its model: %w", app.App,
+				err))
 			continue
 		}
 		for _, w := range fits[i].Warnings {
