@@ -139,8 +139,7 @@ func evaluateFits(t *terminal, c *cli.Context, table *modelfit.Table) error {
 	}
 	fit, err := table.Fit()
 	if err != nil {
-		t.notef("%v: regrets are those of fits in memory", err)
-		fit = &modelfit.Result{}
+		fit = &modelfit.Result{Failures: []error{fmt.Errorf("%w: regrets are those of fits in memory", err)}}
 	}
 	for _, failure := range fit.Failures {
 		t.warningf("%v", failure)
@@ -176,11 +175,10 @@ func writeFits(t *terminal, c *cli.Context, table *modelfit.Table) error {
 	}
 	if len(fit.Models) > 0 {
 		models, err := config.NewModels(fit.Models...)
-		if err != nil {
-			return err
+		if err == nil {
+			err = t.write(c.String("output"), func(w io.Writer) error { return config.WriteModels(w, models) })
 		}
-		write := func(w io.Writer) error { return config.WriteModels(w, models) }
-		if err := t.write(c.String("output"), write); err != nil {
+		if err != nil {
 			return err
 		}
 	}
