@@ -203,7 +203,7 @@ func showCommand(t *terminal) *cli.Command {
 		Flags: []cli.Flag{
 			profilesFlag(),
 			slowdownFlag("choose among settings this `PART` slower than the default ones at most"),
-			boolFlag(anyClocks, "choose among all clocks of the GPU model, not only those that the file says were measured"),
+			boolFlag(anyClocks, "choose among all clocks of the GPU model, measured or not"),
 			boolFlag(frontierFlag, "show all settings that no other one beats in both time and energy"),
 			jsonFlag(), csvFlag(),
 		},
