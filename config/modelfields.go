@@ -45,7 +45,7 @@ func (m *Model) fields(values map[string]any) []field {
 		numberField("time_mape", "Mean error of its times at settings left out, as a fraction.", &m.TimeMAPE,
 			nonNegativeRange),
 		numberField("power_mape", "The same of its powers.", &m.PowerMAPE, nonNegativeRange),
-		lineField("source", "Where the measurements come from.", &m.Source),
+		lineField("source", "Where the measurements come from.", &m.Source), m.clocksField(),
 		{
 			key: "corrections", expected: "an array of tables", read: m.takeCorrections,
 			doc: "By which factors time and power differ at clocks from what the form says: tables {core_mhz, " +

@@ -143,6 +143,9 @@ func (m *Model) validate() error {
 			return fmt.Errorf("coefficient %s is %v ± %v, want numbers up to 1e15", c.Name, c.Value, c.StdErr)
 		}
 	}
+	if err := m.checkClocks(); err != nil {
+		return err
+	}
 	_, err := m.Fitted()
 	return err
 }

@@ -78,23 +78,18 @@ type VoltagePoint struct {
 
 // Pairs lists the supported clocks that plans may choose one by one.
 func (p *Profile) Pairs() []dvfsmodel.Setting {
-	return p.pairs(func(g *ClockGroup) bool { return !g.Unplanned })
+	planned := slices.DeleteFunc(slices.Clone(p.Clocks), func(g ClockGroup) bool { return g.Unplanned })
+	return pairsOf(planned)
 }
 
 // SupportedPairs lists all supported clocks.
-func (p *Profile) SupportedPairs() []dvfsmodel.Setting {
-	return p.pairs(func(*ClockGroup) bool { return true })
-}
+func (p *Profile) SupportedPairs() []dvfsmodel.Setting { return pairsOf(p.Clocks) }
 
-func (p *Profile) pairs(of func(*ClockGroup) bool) []dvfsmodel.Setting {
+func pairsOf(groups []ClockGroup) []dvfsmodel.Setting {
 	var pairs []dvfsmodel.Setting
-	for i := range p.Clocks {
-		g := &p.Clocks[i]
-		if !of(g) {
-			continue
-		}
-		for _, mem := range g.Mem {
-			for _, core := range g.Core {
+	for i := range groups {
+		for _, mem := range groups[i].Mem {
+			for _, core := range groups[i].Core {
 				pairs = append(pairs, dvfsmodel.Setting{Core: core, Mem: mem})
 			}
 		}
@@ -102,9 +97,9 @@ func (p *Profile) pairs(of func(*ClockGroup) bool) []dvfsmodel.Setting {
 	return pairs
 }
 
-// PairsUnder are those clocks under each cap at which something was measured and that may be set, and
-// under the default limit.
-func (p *Profile) PairsUnder(apps []dvfsmodel.AppSamples) []dvfsmodel.Setting {
+// PairsUnder lists clocks under each cap at which something was measured and that may be set, and under the
+// default limit.
+func (p *Profile) PairsUnder(apps []dvfsmodel.AppSamples, pairs []dvfsmodel.Setting) []dvfsmodel.Setting {
 	caps := []dvfsmodel.Watt{}
 	for _, app := range apps {
 		for i := range app.Samples {
@@ -117,7 +112,6 @@ func (p *Profile) PairsUnder(apps []dvfsmodel.AppSamples) []dvfsmodel.Setting {
 		caps = append(caps, standard)
 	}
 	slices.Sort(caps)
-	pairs := p.Pairs()
 	all := make([]dvfsmodel.Setting, 0, len(caps)*len(pairs))
 	for _, w := range caps {
 		for _, s := range pairs {
@@ -135,13 +129,7 @@ func (p *Profile) Table() (*dvfsmodel.Table, error) {
 		return nil, fmt.Errorf("GPU model %s has no clocks: tasks can be placed on it, but not planned "+
 			"with clocks", p.Name)
 	}
-	return p.table(p.Default, p.voltageCurve(p.Default))
-}
-
-func (p *Profile) table(
-	base dvfsmodel.Setting, curve func(float64) dvfsmodel.Volt,
-) (*dvfsmodel.Table, error) {
-	t, err := dvfsmodel.NewTable(base, p.Pairs(), curve)
+	t, err := dvfsmodel.NewTable(p.Default, p.Pairs(), p.voltageCurve(p.Default))
 	if err != nil {
 		return nil, fmt.Errorf("GPU model %s: %w", p.Name, err)
 	}

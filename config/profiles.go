@@ -287,7 +287,9 @@ func (p *Profile) fields() []field {
 		key: "clocks",
 		doc: "Supported clocks, MHz: each memory clock of a table goes with each of its core clocks. " +
 			"plan = false: plans choose none of these.",
-		expected: "tables with mem_mhz and core_mhz", read: p.takeClocks, format: p.clocksText,
+		expected: clockGroups,
+		read:     func(d *document, path string, v any) { p.Clocks = d.clockGroups("gpu.clocks", path, v, true) },
+		format:   func() string { return clocksText(p.Clocks) },
 	}
 	voltage := field{
 		key: "voltage",
@@ -337,23 +339,29 @@ const (
 	maxPairs  = 100_000
 )
 
-func (p *Profile) takeClocks(d *document, path string, v any) {
+const clockGroups = "tables with mem_mhz and core_mhz"
+
+// clockGroups reads groups of clocks, in which some may be in no plan if that can be said.
+func (d *document) clockGroups(table, path string, v any, sayPlan bool) (groups []ClockGroup) {
 	pairs := 0
 	d.eachTable(path, v, func(at string, values map[string]any) {
 		var g ClockGroup
 		planned := true
-		d.readFields("gpu.clocks", at, values, []field{
-			requiredField(clockListField("mem_mhz", &g.Mem)),
-			requiredField(clockListField("core_mhz", &g.Core)),
-			boolField("plan", "", &planned),
-		})
+		fields := []field{
+			requiredField(clockListField("mem_mhz", &g.Mem)), requiredField(clockListField("core_mhz", &g.Core)),
+		}
+		if sayPlan {
+			fields = append(fields, boolField("plan", "", &planned))
+		}
+		d.readFields(table, at, values, fields)
 		g.Unplanned = !planned
-		p.Clocks = append(p.Clocks, g)
+		groups = append(groups, g)
 		pairs += len(g.Mem) * len(g.Core)
 	})
 	if pairs > maxPairs {
-		d.faultAt(path, "gpu.clocks has %d pairs of clocks, want at most %d", pairs, maxPairs)
+		d.faultAt(path, "%s has %d pairs of clocks, want at most %d", table, pairs, maxPairs)
 	}
+	return groups
 }
 
 // clockListField is a field with an array of clocks, or with {from, to, step}.
@@ -444,9 +452,9 @@ func voltagePoint(v any) (VoltagePoint, bool) {
 	return pt, ok1 && ok2 && positiveRange.contains(core) && positiveRange.contains(volts)
 }
 
-func (p *Profile) clocksText() string {
-	groups := make([]string, len(p.Clocks))
-	for i, g := range p.Clocks {
+func clocksText(list []ClockGroup) string {
+	groups := make([]string, len(list))
+	for i, g := range list {
 		groups[i] = "{ mem_mhz = " + numbersText(g.Mem) + ", core_mhz = " + stepsText(g.Core)
 		if g.Unplanned {
 			groups[i] += ", plan = false"

@@ -162,6 +162,7 @@ func (m *Model) write(out *bytes.Buffer) {
 	put("time_mape", numberText(m.TimeMAPE), m.TimeMAPE > 0)
 	put("power_mape", numberText(m.PowerMAPE), m.PowerMAPE > 0)
 	put("source", strconv.Quote(m.Source), m.Source != "")
+	put("clocks", clocksText(m.Clocks), len(m.Clocks) > 0)
 	if len(m.Corrections) > 0 {
 		out.WriteString("corrections = [\n")
 		for _, c := range m.Corrections {

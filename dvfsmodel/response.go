@@ -104,17 +104,34 @@ type Frontier struct {
 	at     Point
 	points []Point
 	plain  *Frontier // without caps; nil: itself
+	// measured tells that the model was fitted to the table's settings: it is believed if lower clocks are
+	// faster than the default ones.
+	measured bool
 }
 
 // NewFrontier evaluates the model at every setting of the table. The default
 // clocks are at: lower ones are no faster ([NoFaster]).
-func NewFrontier(m Model, t *Table, at Point) *Frontier { return newFrontier(m, t, at, nil) }
+func NewFrontier(m Model, t *Table, at Point) *Frontier {
+	return newFrontier(NoFaster(m, at.Scaling), t, at, nil)
+}
 
 // NewCappedFrontier is [NewFrontier] of settings with power caps, too: those of the table under each
 // of the caps, and under the limit that the model predicts for, which is the default one.
 func NewCappedFrontier(m *Fitted, t *Table, at Point, caps []Watt) *Frontier {
+	return newCappedFrontier(NoFaster(m, at.Scaling), m.IsCapped(), t, at, caps)
+}
+
+// NewMeasuredFrontier is [NewCappedFrontier] of a table of which all settings were measured: lower clocks may
+// be faster than the default ones.
+func NewMeasuredFrontier(m *Fitted, t *Table, at Point, caps []Watt) *Frontier {
+	f := newCappedFrontier(m, m.IsCapped(), t, at, caps)
+	f.measured = true
+	return f
+}
+
+func newCappedFrontier(m Model, knowsCaps bool, t *Table, at Point, caps []Watt) *Frontier {
 	plain := newFrontier(m, t, at, nil)
-	if !m.IsCapped() || len(caps) == 0 {
+	if !knowsCaps || len(caps) == 0 {
 		return plain
 	}
 	f := newFrontier(m, t, at, caps)
@@ -123,7 +140,6 @@ func NewCappedFrontier(m *Fitted, t *Table, at Point, caps []Watt) *Frontier {
 }
 
 func newFrontier(m Model, t *Table, at Point, caps []Watt) *Frontier {
-	m = NoFaster(m, at.Scaling)
 	all := make([]Point, 0, t.Len()*(1+len(caps)))
 	for _, limit := range append([]Watt{0}, caps...) {
 		under, _ := modelUnder(m, limit)
@@ -232,7 +248,7 @@ func scaled(r Response, time, power float64) Response {
 		}
 		other := &Frontier{
 			model: scaledModel{r.model, time, power}, table: r.table, caps: r.caps, at: r.at.scaled(time, power),
-			points: make([]Point, len(r.points)),
+			points: make([]Point, len(r.points)), measured: r.measured,
 		}
 		if r.plain != nil {
 			other.plain, _ = scaled(r.plain, time, 1).(*Frontier)
@@ -316,6 +332,11 @@ func Within(r Response, mayBeSet func(Setting) bool) Response {
 	}
 	if d, ok := r.(*Discrete); ok {
 		return &Discrete{Params: d.Params, Table: table, At: d.At}
+	}
+	if f, ok := r.(*Frontier); ok && f.measured {
+		narrowed := newFrontier(f.model, table, standard, nil)
+		narrowed.measured = true
+		return narrowed
 	}
 	return NewFrontier(r.Model(), table, standard)
 }

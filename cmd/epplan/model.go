@@ -10,7 +10,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/joint"
-	"github.com/epplan/epplan/dvfsmodel/pooled"
+	"github.com/epplan/epplan/internal/modelfit"
 	"github.com/epplan/epplan/internal/report/fitreport"
 )
 
@@ -34,10 +34,11 @@ func fitCommand(t *terminal) *cli.Command {
 		Description: "FILE has the columns app, core_mhz, mem_mhz, cap_w, time_ms and power_w: a line for each application and\n" +
 			"setting, at least 4 settings of each application. Clocks and caps may be missing or empty: nothing was set.\n" +
 			"The result is a models file for plan --models, with the caps where they differ: plan --caps chooses among them.\n" +
-			"What several applications have in common is in it as corrections of their forms; --form paper leaves it out,\n" +
-			"and takes what was measured under the highest cap.\n" +
-			"With --evaluate it is how well fits of all applications together predict, and what choosing settings by them\n" +
-			"costs, with --slowdown 0.05 among those at most 5 % slower than the fastest.\n" +
+			"Plans choose among the clocks that were measured. With --any-clocks they choose among all of the GPU model.\n" +
+			"What several applications have in common is in it as corrections of their forms, where that helps at settings\n" +
+			"left out; --form paper leaves it out, and takes what was measured under the highest cap.\n" +
+			"With --evaluate it is how well such fits predict settings left out, and what the choices of the models file\n" +
+			"cost, with --slowdown 0.05 among those at most 5 % slower than the fastest.\n" +
 			"Fits are best near the least energy; --focus inf weighs all settings alike, which suits tight deadlines.\n" +
 			"Example: epplan model fit measured.csv --gpu-model GTX1080Ti -o fitted.toml",
 		Flags: append(tableFlags("measurements"),
@@ -57,6 +58,7 @@ func fitCommand(t *terminal) *cli.Command {
 			},
 			boolFlag("evaluate", "report errors and regret instead of models"),
 			slowdownFlag("choose among settings this `PART` slower than the fastest at most, with --evaluate"),
+			boolFlag(anyClocks, "let plans choose clocks of the GPU model that weren't measured, too"),
 			outputFlag(),
 			boolFlag("json", "print JSON, with --evaluate"),
 			boolFlag("csv", "print CSV, with --evaluate"),
@@ -100,10 +102,14 @@ func runFit(t *terminal, c *cli.Context) error {
 	if err := profile.CheckUnits(apps); err != nil {
 		return fmt.Errorf("%s: %w", c.Args().First(), err)
 	}
-	if c.Bool("evaluate") {
-		return evaluateFits(t, c, apps, profile, opts)
+	table := &modelfit.Table{
+		File: c.Args().First(), Apps: apps, Profiles: profiles, Profile: profile, Options: opts,
+		AnyClocks: c.Bool(anyClocks),
 	}
-	return writeFits(t, c, apps, profile, opts)
+	if c.Bool("evaluate") {
+		return evaluateFits(t, c, table)
+	}
+	return writeFits(t, c, table)
 }
 
 // measuredOn is the GPU model of the measurements: the one named, or the known
@@ -124,15 +130,23 @@ func measuredOn(
 	return best, nil
 }
 
-func evaluateFits(
-	t *terminal, c *cli.Context, apps []dvfsmodel.AppSamples, profile *config.Profile,
-	opts *dvfsmodel.FitOptions,
-) error {
+// evaluateFits prints how well fits predict settings left out, and what the choices of the models file cost.
+func evaluateFits(t *terminal, c *cli.Context, table *modelfit.Table) error {
 	slowdown, err := slowdownOf(c)
 	if err != nil {
 		return err
 	}
-	result, err := joint.Evaluate(apps, profile.Default, &joint.Options{Fit: opts, Slowdown: slowdown})
+	fit, err := table.Fit()
+	if err != nil {
+		fit = &modelfit.Result{Failures: []error{fmt.Errorf("%w: regrets are those of fits in memory", err)}}
+	}
+	for _, failure := range fit.Failures {
+		t.warningf("%v", failure)
+	}
+	result, err := joint.Evaluate(table.Apps, table.Profile.Default, &joint.Options{
+		Fit: table.Options, Slowdown: slowdown,
+		Chosen: func(app string) (dvfsmodel.Setting, bool) { return table.Choice(fit.Models, app, slowdown) },
+	})
 	if err != nil {
 		return err
 	}
@@ -142,53 +156,33 @@ func evaluateFits(
 	return t.printTable(c, fitreport.Evaluation(result))
 }
 
-// writeFits fits every application and writes a models file. Applications that
-// can't be fitted are named; the others are written all the same.
-func writeFits(
-	t *terminal, c *cli.Context, apps []dvfsmodel.AppSamples, profile *config.Profile,
-	opts *dvfsmodel.FitOptions,
-) error {
-	plain, base, highest := pooled.Uncapped(apps, profile.Default)
-	if base.Core <= 1 || base.Mem <= 1 {
-		return fmt.Errorf("%s and the profile of %s lack core or memory clocks, want them for a model",
-			c.Args().First(), profile.Name)
+// writeFits fits every application and writes a models file. Applications that can't be fitted, and those
+// whose model plans couldn't use, are named; the others are written all the same.
+func writeFits(t *terminal, c *cli.Context, table *modelfit.Table) error {
+	fit, err := table.Fit()
+	if err != nil {
+		return err
 	}
-	supported := profile.Pairs()
-	switch {
-	case highest == 0:
-		apps = plain
-	case len(opts.Forms) > 0:
-		apps = plain
-		t.notef("the form knows clocks only: it is fitted to what was measured under %g W", float64(highest))
-	default:
-		apps = pooled.Resolve(apps, profile.Default)
-		supported = profile.PairsUnder(apps)
+	if fit.OnlyUnder > 0 {
+		t.notef("the form knows clocks only: it is fitted to what was measured under %g W", float64(fit.OnlyUnder))
 	}
-	fits, errs := joint.Fit(apps, base, supported, opts)
-	list := make([]config.Model, 0, len(apps))
-	for i, app := range apps {
-		if errs[i] != nil {
-			t.message("error", fmt.Sprintf("application %q: %v", app.App, errs[i]))
-			continue
+	for _, w := range fit.Warnings {
+		t.warningf("%v", w)
+	}
+	for _, failure := range fit.Failures {
+		t.message("error", failure.Error())
+	}
+	if len(fit.Models) > 0 {
+		models, err := config.NewModels(fit.Models...)
+		if err == nil {
+			err = t.write(c.String("output"), func(w io.Writer) error { return config.WriteModels(w, models) })
 		}
-		for _, w := range fits[i].Warnings {
-			t.warningf("application %q: %v", app.App, w)
-		}
-		list = append(list, config.NewModel(app.App, profile.Name, fits[i]))
-		list[len(list)-1].Source = c.Args().First()
-	}
-	if len(list) > 0 {
-		models, err := config.NewModels(list...)
 		if err != nil {
 			return err
 		}
-		if err := t.write(c.String("output"),
-			func(w io.Writer) error { return config.WriteModels(w, models) }); err != nil {
-			return err
-		}
 	}
-	if failed := len(apps) - len(list); failed > 0 {
-		return fmt.Errorf("%d of %d applications have no model", failed, len(apps))
+	if len(fit.Failures) > 0 {
+		return fmt.Errorf("%d of %d applications have no model", len(fit.Failures), len(table.Apps))
 	}
 	return nil
 }
@@ -208,6 +202,7 @@ func showCommand(t *terminal) *cli.Command {
 		Flags: []cli.Flag{
 			profilesFlag(),
 			slowdownFlag("choose among settings this `PART` slower than the default ones at most"),
+			boolFlag(anyClocks, "choose among all clocks of the GPU model, measured or not"),
 			boolFlag(frontierFlag, "show all settings that no other one beats in both time and energy"),
 			jsonFlag(), csvFlag(),
 		},
@@ -215,8 +210,10 @@ func showCommand(t *terminal) *cli.Command {
 	}
 }
 
-// frontierFlag has all settings shown among which a choice of time and energy is.
-const frontierFlag = "frontier"
+const (
+	anyClocks    = "any-clocks" // clocks may be chosen that weren't measured
+	frontierFlag = "frontier"   // all settings are shown among which a choice of time and energy is
+)
 
 func runShow(t *terminal, c *cli.Context) error {
 	slowdown, err := slowdownOf(c)
@@ -233,6 +230,9 @@ func runShow(t *terminal, c *cli.Context) error {
 	}
 	rows := make([]fitreport.Model, 0, len(models.All()))
 	for _, m := range models.All() {
+		if c.Bool(anyClocks) {
+			m.Clocks = nil
+		}
 		row, err := fitreport.NewModel(&m, profiles, slowdown)
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.Pos, err)

@@ -112,7 +112,9 @@ func correctionsOf(
 	}
 	list := make([][]dvfsmodel.Correction, len(apps))
 	for a := range apps {
-		list[a] = m.corrections(a, all)
+		if m.poolingHelps(a, upTo(len(m.apps[a].samples))) {
+			list[a] = m.corrections(a, all)
+		}
 	}
 	return list, nil
 }

@@ -3,6 +3,7 @@ package joint
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
@@ -14,6 +15,9 @@ type Options struct {
 	// Slowdown is how much slower than the fastest setting a choice may be, as a fraction;
 	// +Inf: as slow as it likes, and so is 0 in nil options.
 	Slowdown float64
+	// Chosen returns the setting that the model which is kept of an application leads to; false: it isn't
+	// known, and the full fit chooses. nil: full fits choose for all.
+	Chosen func(app string) (dvfsmodel.Setting, bool)
 }
 
 // Evaluation is how well fits of all applications of a table together predict and choose. All values
@@ -22,6 +26,9 @@ type Evaluation struct {
 	dvfsmodel.Evaluation
 	// OwnFit chooses by the application's own fit alone.
 	OwnFit dvfsmodel.Regret `json:"own_fit"`
+	// Pooled reports whether the other applications correct the fit, because that makes it better at
+	// settings left out.
+	Pooled bool `json:"pooled"`
 	// DegreesOfFreedom is how many numbers what is added to the application's own fit takes from its
 	// energies: the trace of ∂ln added/∂ln measured. It is below the number of settings; were it the
 	// same, the table would have been learnt by heart.
@@ -57,7 +64,7 @@ func Evaluate(apps []dvfsmodel.AppSamples, base dvfsmodel.Setting, opts *Options
 	}
 	report := &EvaluationReport{Apps: make([]Evaluation, 0, len(apps))}
 	for a := range t.apps {
-		e, err := m.evaluate(a, opts.Slowdown)
+		e, err := m.evaluate(a, opts)
 		if err != nil {
 			return nil, err
 		}
@@ -92,6 +99,9 @@ type model struct {
 	forms []string
 	rest  [quantities]residuals
 	all   [quantities]covariance // learnt from all applications
+	// others are what the others say of each application, and gain how much that helps it: see [model.gainOf].
+	others []*others
+	gain   []float64
 }
 
 // fitAll fits each application on its own.
@@ -126,6 +136,7 @@ func (t *table) modelOf(own []curve) *model {
 	for q := range m.rest {
 		m.all[q] = m.rest[q].learn(-1)
 	}
+	m.judge()
 	return m
 }
 
@@ -141,48 +152,41 @@ func (t *table) residualsOf(samples []dvfsmodel.Sample, fit curve, q int) []floa
 // predictions are logarithms of each quantity at an application's settings.
 type predictions [quantities][]float64
 
-func (m *model) evaluate(a int, slowdown float64) (Evaluation, error) {
+func (m *model) evaluate(a int, opts *Options) (Evaluation, error) {
 	app := &m.apps[a]
 	n := len(app.samples)
-	var own, full, left predictions
 	e := Evaluation{Evaluation: dvfsmodel.Evaluation{App: app.name, Settings: n, Form: m.forms[a]}}
-	fits := make([]curve, n) // without each setting
-	for i := range fits {
-		fit, err := m.fitOne(without(app.samples, i))
+	own, left := m.predictionsOf(n), m.predictionsOf(n)
+	all := upTo(n)
+	for i := range app.samples {
+		s, rest := &app.samples[i], without(all, i)
+		alone, corrected, err := m.leftOut(a, rest, all[i:i+1])
 		if err != nil {
-			return e, fmt.Errorf("application %s without %s: %w", app.name, words(&app.samples[i]), err)
+			return e, fmt.Errorf("application %s without %s: %w", app.name, words(s), err)
 		}
-		fits[i] = curveOf(fit)
+		if !m.poolingHelps(a, rest) {
+			corrected = alone
+		}
+		own.set(i, m.own[a](s))
+		left.set(i, corrected[0])
+		is := measured(s)
+		e.TimeMAPE += math.Abs(math.Expm1(corrected[0].time-is.time)) / float64(n)
+		e.PowerMAPE += math.Abs(math.Expm1(corrected[0].power-is.power)) / float64(n)
 	}
-	for q := range m.rest {
-		r := &m.rest[q]
-		h := m.all[q]
-		c, _ := r.commonWithout(&h, a)
-		blind := r.learn(a)
-		blindly, _ := r.commonWithout(&blind, a)
-		own[q], full[q], left[q] = make([]float64, n), make([]float64, n), make([]float64, n)
-		seen := r.ofApplication(a)
-		rest, freedom := r.smooth(c, &h, seen)
-		if q == ofEnergy {
-			e.DegreesOfFreedom = freedom
-		}
-		for i := range app.samples {
-			s := &app.samples[i]
-			own[q][i] = m.own[a](s).quantity(q)
-			full[q][i] = own[q][i] + rest[i]
-			doubt := m.doubtOf(energiesOf(app.samples, fits[i]), q)
-			others := &ownResiduals{
-				at: without(app.at, i), doubt: without(doubt, i),
-				value: m.residualsOf(without(app.samples, i), fits[i], q),
-			}
-			left[q][i] = fits[i](s).quantity(q) +
-				r.expected(blindly, &blind, others, app.at[i:i+1], doubt[i:i+1])[0]
-		}
+	e.Pooled = m.poolingHelps(a, all)
+	full := own
+	if e.Pooled {
+		full, e.DegreesOfFreedom = m.smooth(a, own)
 	}
-	e.OwnFit, _ = m.regret(app, &own, slowdown)
+	slowdown := opts.Slowdown
+	e.OwnFit, _ = app.regret(app.choice(own, slowdown), slowdown)
+	e.LOSO, _ = app.regret(app.choice(left, slowdown), slowdown)
+	chosen := app.choice(full, slowdown)
+	if i := m.kept(app, opts); i >= 0 {
+		chosen = i
+	}
 	var slow bool
-	e.FullFit, slow = m.regret(app, &full, slowdown)
-	e.LOSO, _ = m.regret(app, &left, slowdown)
+	e.FullFit, slow = app.regret(chosen, slowdown)
 	if !math.IsInf(slowdown, 1) {
 		v := 0.0
 		if slow {
@@ -190,13 +194,39 @@ func (m *model) evaluate(a int, slowdown float64) (Evaluation, error) {
 		}
 		e.Violations = &v
 	}
-	for i := range app.samples {
-		o := measured(&app.samples[i])
-		time, energy := left[ofTime][i], left[ofEnergy][i]
-		e.TimeMAPE += math.Abs(math.Exp(time-o.time)-1) / float64(n)
-		e.PowerMAPE += math.Abs(math.Exp(energy-time-o.power)-1) / float64(n)
-	}
 	return e, nil
+}
+
+func (m *model) predictionsOf(n int) *predictions {
+	var p predictions
+	for q := range p {
+		p[q] = make([]float64, n)
+	}
+	return &p
+}
+
+func (p *predictions) set(i int, o outcome) {
+	for q := range p {
+		p[q][i] = o.quantity(q)
+	}
+}
+
+// smooth is an application's own fit with what is expected of its residuals, and how many numbers
+// that takes from its energies.
+func (m *model) smooth(a int, own *predictions) (full *predictions, freedom float64) {
+	full = m.predictionsOf(len(own[ofEnergy]))
+	for q := range m.rest {
+		r, h := &m.rest[q], &m.all[q]
+		c, _ := r.commonWithout(h, a)
+		rest, taken := r.smooth(c, h, r.ofApplication(a))
+		if q == ofEnergy {
+			freedom = taken
+		}
+		for i := range rest {
+			full[q][i] = own[q][i] + rest[i]
+		}
+	}
+	return full, freedom
 }
 
 func without[T any](list []T, i int) []T {
@@ -208,22 +238,43 @@ func words(s *dvfsmodel.Sample) string {
 	return fmt.Sprintf("%g/%g MHz", float64(s.Core), float64(s.Mem))
 }
 
-// regret is that of the setting with the least predicted energy, of those that are predicted to be
-// at most so much slower than the fastest, over the best measured one of those that are; and
-// whether it is slower than that by more than [pooled.Tolerance]. What a violation saves is no
-// regret below 0.
-func (m *model) regret(app *application, p *predictions, slowdown float64) (dvfsmodel.Regret, bool) {
-	fastest, predicted := math.Inf(1), math.Inf(1)
-	for i := range app.samples {
-		fastest = min(fastest, app.samples[i].Time)
-		predicted = min(predicted, p[ofTime][i])
+// kept returns the measured setting that the application's kept model chooses, or -1.
+func (m *model) kept(app *application, opts *Options) int {
+	if opts.Chosen == nil {
+		return -1
 	}
-	chosen, least := -1, math.Inf(1)
+	at, ok := opts.Chosen(app.name)
+	if !ok {
+		return -1
+	}
+	return slices.IndexFunc(app.samples, func(s dvfsmodel.Sample) bool {
+		return s.Core == at.Core && s.Mem == at.Mem && (!m.capped || s.Cap == at.Cap)
+	})
+}
+
+// choice returns the setting with the least predicted energy of those that are predicted to be at most so
+// much slower than the fastest.
+func (app *application) choice(p *predictions, slowdown float64) int {
+	fastest := slices.Min(p[ofTime])
+	chosen := -1
 	for i := range app.samples {
-		if p[ofTime][i] <= predicted+math.Log1p(slowdown) &&
+		if p[ofTime][i] <= fastest+math.Log1p(slowdown) &&
 			(chosen < 0 || p[ofEnergy][i] < p[ofEnergy][chosen]) {
 			chosen = i
 		}
+	}
+	return chosen
+}
+
+// regret returns the regret of a setting over the best one of those that are at most so much slower than
+// the fastest, and whether it is slower than that by more than [pooled.Tolerance]. What a violation saves
+// is no regret below 0.
+func (app *application) regret(chosen int, slowdown float64) (dvfsmodel.Regret, bool) {
+	fastest, least := math.Inf(1), math.Inf(1)
+	for i := range app.samples {
+		fastest = min(fastest, app.samples[i].Time)
+	}
+	for i := range app.samples {
 		if app.samples[i].Time <= fastest*(1+slowdown) {
 			least = min(least, float64(app.samples[i].Energy()))
 		}

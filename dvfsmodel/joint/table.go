@@ -19,6 +19,7 @@ type table struct {
 	capped bool              // caps differ
 	top    dvfsmodel.Setting // the highest clocks and cap
 	fit    dvfsmodel.FitOptions
+	pools  bool // applications may be corrected by each other
 }
 
 // application is one of a table: a sample a setting, as [pooled.Resolve] has them, and where the
@@ -57,6 +58,7 @@ func newTable(
 		t.apps = append(t.apps, own)
 	}
 	t.capped = lowest < t.top.Cap
+	t.pools = len(apps) > 1 && len(t.fit.Forms) == 0
 	t.base = dvfsmodel.Setting{
 		Core: cmp.Or(base.Core, t.top.Core), Mem: cmp.Or(base.Mem, t.top.Mem),
 	}

@@ -174,11 +174,25 @@ type leftOutTrial struct {
 
 func (t *leftOutTrial) measured(i int) bool { return t.truth[i].Time > 0 }
 
-// probe measures one setting more.
+// highest returns the last measured setting: the one with the highest cap and clocks.
+func (t *leftOutTrial) highest() int {
+	for i := range slices.Backward(t.truth) {
+		if t.measured(i) {
+			return i
+		}
+	}
+	return -1
+}
+
+// probe measures one setting more: where most is to be learnt. If runs may be only so much slower than at
+// the highest clocks, those come first.
 func (t *leftOutTrial) probe() error {
 	allowed := func(i int) bool { return t.measured(i) && !t.probed[i] }
 	at := -1
-	if t.dense {
+	if len(t.probes) == 0 && !math.IsInf(t.slowdown, 1) {
+		at = t.highest()
+	}
+	if at < 0 && t.dense {
 		at = t.NextProbe(func(i int) bool {
 			return allowed(i) && !slices.ContainsFunc(t.probes, func(p dvfsmodel.Setting) bool {
 				return distance(&p, &t.settings[i]) < probesApart
@@ -196,15 +210,13 @@ func (t *leftOutTrial) probe() error {
 // choose is the setting that is chosen, and the best measured one, of those that are fast enough:
 // by what is believed, and as measured.
 func (t *leftOutTrial) choose() (chosen, best int, fastest float64) {
-	fastest, expected := math.Inf(1), math.Inf(1)
+	fastest = math.Inf(1)
 	for i := range t.truth {
 		if t.measured(i) {
-			fastest, expected = min(fastest, t.truth[i].Time), min(expected, t.At(i).Time)
+			fastest = min(fastest, t.truth[i].Time)
 		}
 	}
-	chosen = t.Best(func(i int) bool {
-		return t.measured(i) && t.At(i).Time <= expected*(1+t.slowdown)
-	})
+	chosen = t.BestWithin(t.slowdown, t.measured)
 	best = -1
 	for i := range t.truth {
 		if t.measured(i) && t.truth[i].Time <= fastest*(1+t.slowdown) &&
