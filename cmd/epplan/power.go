@@ -1,33 +1,25 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
-	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/epplan/epplan/cmd/internal/dryrun"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/siteprogram"
 	"github.com/epplan/epplan/slurm"
 )
 
 // Slurm starts a SuspendProgram or ResumeProgram with a hostlist, as its own
 // user, and waits for neither; what the nodes do tells it whether they came.
 const (
-	powerParallel      = 16                     // site's programs that run side by side
 	nodePowerTimeout   = time.Minute            // of a node, unless --each says otherwise
 	powerNotifyTimeout = 500 * time.Millisecond // of telling epd
-	maxErrorOutput     = 4 << 10                // bytes of what a site's program prints
 )
 
 func powerCommand(t *terminal, name, usage string) *cli.Command {
@@ -86,7 +78,7 @@ func runPower(t *terminal, c *cli.Context) error {
 	}
 	news := epdapi.PowerEvent{Action: what, Nodes: nodes}
 	if program != "" {
-		news.Failed = runOnNodes(c.Context, program, nodes, c.Duration("each"))
+		news.Failed = siteprogram.RunOnNodes(c.Context, program, nodes, c.Duration("each"))
 	}
 	reportPower(t, c, &news)
 	for _, node := range nodes {
@@ -117,76 +109,4 @@ func reportPower(t *terminal, c *cli.Context, news *epdapi.PowerEvent) {
 	if err := epdapi.New(c.String("socket")).Power(ctx, news); err != nil {
 		t.message("warning", "epd isn't told: "+err.Error())
 	}
-}
-
-// runOnNodes runs a program for each node and says which failed, and why.
-func runOnNodes(ctx context.Context, program string, nodes []string, bound time.Duration) map[string]string {
-	var mu sync.Mutex
-	failed := make(map[string]string)
-	var group errgroup.Group
-	group.SetLimit(powerParallel)
-	for _, node := range nodes {
-		group.Go(func() error {
-			if err := runOnNode(ctx, program, node, bound); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				failed[node] = err.Error()
-			}
-			return nil
-		})
-	}
-	_ = group.Wait() // no function has an error
-	return failed
-}
-
-// runOnNode runs a program for a node. It is ended with all that it started when
-// its time is over.
-func runOnNode(ctx context.Context, program, node string, bound time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, bound)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, program, node) //nolint:gosec // the administrator's own program, a node's name
-	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
-	for _, v := range os.Environ() {
-		if strings.HasPrefix(v, "SLURM") {
-			cmd.Env = append(cmd.Env, v)
-		}
-	}
-	said := &tailBuffer{}
-	cmd.Stdout, cmd.Stderr = said, said
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = time.Second
-	err := cmd.Run()
-	switch {
-	case err == nil, errors.Is(err, exec.ErrWaitDelay):
-		return nil // what it left in the background is its own affair
-	case ctx.Err() != nil:
-		return fmt.Errorf("%s took more than %v", filepath.Base(program), bound)
-	}
-	if text := said.String(); text != "" {
-		return fmt.Errorf("%w: %s", err, text)
-	}
-	return err
-}
-
-type tailBuffer struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-// Write implements io.Writer.
-func (t *tailBuffer) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, p[max(0, len(p)-maxErrorOutput):]...)
-	t.text = t.text[max(0, len(t.text)-maxErrorOutput):]
-	return len(p), nil
-}
-
-// String is the last line.
-func (t *tailBuffer) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	text := bytes.TrimSpace(t.text)
-	return slurm.Printable(string(text[bytes.LastIndexByte(text, '\n')+1:]), 200)
 }
