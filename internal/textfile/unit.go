@@ -133,7 +133,7 @@ func Splits(name string) []Split {
 		return nil
 	}
 	before, last := words[:len(words)-1], words[len(words)-1]
-	if n := len(before) - 1; n > 0 && (strings.EqualFold(before[n], "in") || strings.EqualFold(before[n], "en")) {
+	if n := len(before) - 1; n > 0 && slices.Contains([]string{"in", "en"}, strings.ToLower(before[n])) {
 		before = before[:n]
 	}
 	rest := Fold(strings.Join(before, ""))
