@@ -320,8 +320,8 @@ var badCSV = []badInput{
 	},
 	{
 		"not UTF-8", "id,runtime_s\na,1\nb\xff,1\n",
-		"batch:3:2: byte 0xff is not UTF-8, want UTF-8 or UTF-16 text: iconv -f WINDOWS-1252 -t UTF-8 makes it of a " +
-			"file in the usual 8-bit encoding",
+		"batch:3:2: byte 0xff is not UTF-8, want UTF-8 or UTF-16 text: iconv -f WINDOWS-1252 -t UTF-8 makes it " +
+			"of a file in the usual 8-bit encoding",
 	},
 	{
 		"carriage return in a name", "id,runtime_s,name\na,1,x\ry\n",

@@ -110,8 +110,8 @@ func TestTheHeaderTellsTheSeparator(t *testing.T) {
 func TestWhatIsNoTextIsRefusedWithWhatToDo(t *testing.T) {
 	for text, want := range map[string]string{
 		"a,b\n\x00":                               "f.csv:2:1: byte 0x00 is not text, want UTF-8 or UTF-16 text",
-		"a,b\nJ\xf6rg,1\n":                        "f.csv:2:2: byte 0xf6 is not UTF-8, want UTF-8 or UTF-16 text: iconv -f",
-		"\xff\xfea\x00,\x00b":                     "f.csv:1:3: the file ends within a character of UTF-16, want UTF-8 or",
+		"a,b\nJ\xf6rg,1\n":                        "f.csv:2:2: byte 0xf6 is not UTF-8, want UTF-8 or UTF-16",
+		"\xff\xfea\x00,\x00b":                     "f.csv:1:3: the file ends within a character of UTF-16",
 		"\xff\xfea\x00\n\x00\x00":                 "f.csv:2:1: the file ends within a character of UTF-16",
 		"\xff\xfea\x00\n\x00\x00\xd8b\x00":        "f.csv:2:1: half a character of UTF-16, want UTF-8 or UTF-16",
 		"\xff\xfe\x00\x00a\x00\x00\x00":           "f.csv:1:1: byte 0x00 is not text",

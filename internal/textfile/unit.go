@@ -3,6 +3,7 @@ package textfile
 import (
 	"math"
 	"math/big"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -119,12 +120,16 @@ type Split struct {
 // Splits are the ways in which a column's name may state a unit, the likeliest first: in
 // brackets, as the last word, or as the end of it.
 func Splits(name string) []Split {
+	name = withoutPlural(name)
+	if at := perSomething.FindStringSubmatchIndex(name); at != nil && isUnit(name[at[2]:at[3]]) {
+		return []Split{{Rest: Fold(name[:at[2]]), Unit: name[at[2]:at[3]]}}
+	}
 	for _, b := range []string{"()", "[]", "{}"} {
 		from, to := strings.LastIndexByte(name, b[0]), strings.LastIndexByte(name, b[1])
 		if from >= 0 && to > from {
 			before := name[:from] + " " + name[to+1:]
 			return []Split{{
-				Rest: Fold(before), Unit: strings.TrimSpace(name[from+1 : to]), Brackets: true, before: before,
+				Rest: Fold(before), Unit: unitAmong(name[from+1 : to]), Brackets: true, before: before,
 			}}
 		}
 	}
@@ -133,7 +138,7 @@ func Splits(name string) []Split {
 		return nil
 	}
 	before, last := words[:len(words)-1], words[len(words)-1]
-	if n := len(before) - 1; n > 0 && (strings.EqualFold(before[n], "in") || strings.EqualFold(before[n], "en")) {
+	if n := len(before) - 1; n > 0 && slices.Contains([]string{"in", "en"}, strings.ToLower(before[n])) {
 		before = before[:n]
 	}
 	rest := Fold(strings.Join(before, ""))
@@ -148,6 +153,43 @@ func Splits(name string) []Split {
 		all = append(all, Split{Rest: rest + Fold(last[:i]), Unit: last[i:]})
 	}
 	return all
+}
+
+var (
+	// plural is the ending of a word that may be one or many: hour(s), Stunde(n).
+	plural = regexp.MustCompile(`(\pL+)\((?:s|n|en)\)`)
+	// perSomething is a word before another by which its numbers are divided: h/job, Stunden pro Lauf.
+	perSomething = regexp.MustCompile(`(?:^|[^\pL\d])(\pL+)(?:\s*/\s*|\s+(?:per|pro|par|je)\s+)(?:job|run|task|lauf|auftrag|tâche)`)
+)
+
+// withoutPlural takes the ending off units that may be one or many.
+func withoutPlural(name string) string {
+	return plural.ReplaceAllStringFunc(name, func(text string) string {
+		if word := text[:strings.IndexByte(text, '(')]; isUnit(word) {
+			return word
+		}
+		return text
+	})
+}
+
+// unitAmong is the one unit in brackets beside other words, such as "in h", or else all that stands there.
+func unitAmong(text string) string {
+	text = strings.TrimSpace(text)
+	if isUnit(text) || strings.Contains(text, ":") {
+		return text
+	}
+	found, words := text, wordsOf(text)
+	for i, word := range words {
+		switch {
+		case !isUnit(word):
+		case found != text, i > 0 && ofDevices(Fold(words[i-1])),
+			len(word) == 1 && (i == 0 || !slices.Contains([]string{"in", "en"}, strings.ToLower(words[i-1]))):
+			return text
+		default:
+			found = word
+		}
+	}
+	return found
 }
 
 // StatedUnit is what the numbers of a column are multiplied by whose own name doesn't tell

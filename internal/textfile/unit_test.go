@@ -16,6 +16,8 @@ func TestANameStatesItsUnitAsPeopleWriteIt(t *testing.T) {
 		"runtimeHours": 3600, "DauerMs": 1e-3, "dauerstunden": 3600, "hours_run": 3600, "time (ms)": 1e-3,
 		"t_weeks": 7 * 86400, "runtime_h (est)": 3600, "Zeit (s) gemessen": 1, "elapsed-millis": 1e-3,
 		"laufzeitmillisekunden": 1e-3, "temps en jours": 86400, "Time (m)": 60,
+		"hour(s)": 3600, "Laufzeit Stunde(n)": 3600, "Laufzeit (in h)": 3600, "Dauer [in min]": 60,
+		"Runtime (hours, default clocks)": 3600, "h/job": 3600, "Minuten pro Lauf": 60, "RUNTIMEHOURS": 3600,
 	} {
 		if factor, stated, msg := textfile.Time.StatedUnit(name); factor != want || !stated || msg != "" {
 			t.Errorf("%q: %v, %v, %q, want %v", name, factor, stated, msg, want)
@@ -34,6 +36,7 @@ func TestANameStatesItsUnitAsPeopleWriteIt(t *testing.T) {
 		"Laufzeit (kW)": "something else", "rt_kW": "something else", "Laufzeit (xyz)": "isn't known",
 		"Runtime (months)": "something else", "GPU hours": "each device", "gpustunden": "each device",
 		"hours_minutes_x": "two units", "core_hours_used": "each device",
+		"Laufzeit (GPU h)": "isn't known", "Dauer (h:mm)": "isn't known", "Zeit (m. GPU)": "isn't known", "Dauer (h or min)": "isn't known",
 		"Zeit (%)": "something else",
 	} {
 		if _, stated, msg := textfile.Time.StatedUnit(name); stated || !strings.Contains(msg, want) {

@@ -157,7 +157,7 @@ type dvfsTable struct {
 
 // check sees to it that a table has times and powers.
 func (d *dvfsTable) check() error {
-	const want = "app, core_mhz, mem_mhz, cap_w, time_ms (or time_s, epoch_s), power_w (or mean_power_w, energy_j)"
+	const want = "app, core_mhz, mem_mhz, cap_w, time_ms (time_s, epoch_s), power_w (mean_power_w, energy_j)"
 	switch {
 	case d.at[timeColumn].At < 0:
 		return d.errorAt(-1, "no column of times, want %s", want)

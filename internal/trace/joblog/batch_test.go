@@ -48,9 +48,9 @@ func TestABatchOfWhatSacctPrintsHasJobsAndNoSteps(t *testing.T) {
 	if !reflect.DeepEqual(b.Jobs, want) {
 		t.Errorf("\n got %+v\nwant %+v", b.Jobs, want)
 	}
-	const says = "log.txt: read as what sacct prints: steps folded into their jobs: 3, waiting jobs planned for as " +
-		"long as their limits: 1, jobs without GPUs passed over: 1, jobs that never ran passed over: 1, jobs that " +
-		"run passed over: 1"
+	const says = "log.txt: read as what sacct prints: steps folded into their jobs: 3, waiting jobs planned " +
+		"for as long as their limits: 1, jobs without GPUs passed over: 1, jobs that never ran passed over: 1, " +
+		"jobs that run passed over: 1"
 	if len(b.Warnings) != 1 || b.Warnings[0].Error() != says {
 		t.Errorf("warnings %v, want %s", b.Warnings, says)
 	}
