@@ -32,7 +32,9 @@ func TestLogsInUTF16AreThoseInUTF8(t *testing.T) {
 		return all
 	}
 	for text, read := range map[string]func(string, joblog.Visit) (*joblog.Tally, error){
-		strings.ReplaceAll(sacctOfABatch, "train", "größer"): func(text string, v joblog.Visit) (*joblog.Tally, error) {
+		strings.ReplaceAll(sacctOfABatch, "train", "größer"): func(
+			text string, v joblog.Visit,
+		) (*joblog.Tally, error) {
 			return joblog.ReadSacct(strings.NewReader(text), "log", &joblog.Options{}, v)
 		},
 		"; UnixStartTime: 1500000000\n1 43603 0 628 16 -1 -1 16 7200 -1 1 4 168 -1 -1 10 -1 -1\n": func(
