@@ -345,3 +345,75 @@ func TestAFileMayHaveNamesOfItsOwn(t *testing.T) {
 		}
 	}
 }
+
+func TestAUnitThatACallerOrANameStatesCounts(t *testing.T) {
+	read := func(text string, columns map[string]string) (*queue.Batch, error) {
+		return queue.ReadWith(strings.NewReader(text), "batch", queue.Auto, &queue.TableOptions{Columns: columns})
+	}
+	for name, c := range map[string]struct {
+		target  string
+		seconds float64
+	}{
+		"Laufzeit (h)": {"runtime_s", 5400}, "est (min)": {"runtime_s", 90}, "Dauer_h": {"runtime_s", 5400},
+		"hours": {"runtime_s", 5400}, "Runtime (h)": {"runtime_s", 5400}, "Dauer": {"runtime_s[min]", 90},
+		"Laufzeit (Tage)": {"runtime_s", 129600}, "Zeit": {"runtime_s", 1.5}, "Zeit (s)": {"runtime_s[s]", 1.5},
+	} {
+		b, err := read("id;"+name+"\na;1,5\n", map[string]string{name: c.target})
+		if err != nil || b.Jobs[0].Runtime != c.seconds {
+			t.Errorf("%s for %s: %v, %+v, want %v s", name, c.target, err, b, c.seconds)
+		}
+		b, err = read(`[{"id":"a","`+name+`":1.5}]`, map[string]string{name: c.target})
+		if err != nil || b.Jobs[0].Runtime != c.seconds {
+			t.Errorf("%s for %s in JSON: %v, %+v, want %v s", name, c.target, err, b, c.seconds)
+		}
+	}
+	for name, want := range map[string]string{
+		"Leistung (h)": `batch:1:14: "Leistung (h)" has a unit of something else, "h", want the unit stated as power_w[UNIT]`,
+		"P (Ps)":       `batch:1:14: "P (Ps)" has a unit that isn't known, "Ps", want the unit stated as power_w[UNIT]`,
+	} {
+		_, err := read("id,runtime_s,"+name+"\na,1,1\n", map[string]string{name: "power_w"})
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", name, err, want)
+		}
+	}
+	b, err := read("id,runtime_s,nodes,GPUs per node,limit\na,1,2,4,2\n",
+		map[string]string{"GPUs per node": "gpus", "limit": "limit_s[h]"})
+	if err != nil || b.Jobs[0].GPUs[0].Count != 8 || b.Jobs[0].Limit != 7200 {
+		t.Errorf("%v, %+v", err, b)
+	}
+}
+
+func TestAColumnOfGPUModelsPinsJobs(t *testing.T) {
+	for text, want := range map[string]string{
+		"id,runtime_s,gpus,gpu_model\na,1,2,A100\n":     "id,runtime_s,runtime_gpu_model,gpus\na,1,A100,A100:2\n",
+		"id,runtime_s,GPU_Type\na,1,\"A100; H100\"\n":   "id,runtime_s,gpus\na,1,A100:1;H100:1\n",
+		"id,runtime_s,gpus,gputype\na,1,a100:2,A100\n":  "id,runtime_s,runtime_gpu_model,gpus\na,1,a100,a100:2\n",
+		"id,runtime_s,gpus,GPU model\na,1,2,any\n":      "id,runtime_s,gpus\na,1,2\n",
+		`[{"id":"a","runtime_s":1,"gpu_model":"A100"}]`: "id,runtime_s,runtime_gpu_model,gpus\na,1,A100,A100:1\n",
+		"id,runtime_s.V100,gpu_model\na,1,V100\n":       "id,gpus,runtime_s.V100\na,V100:1,1\n",
+		"id,workload,gpu_model\na,cfd,V100\n":           "id,workload,gpus\na,cfd,V100:1\n",
+		"id,runtime_s,runtime_gpu_model,gpu_model\na,1,V100,A100\n": "id,runtime_s,runtime_gpu_model,gpus\n" +
+			"a,1,V100,A100:1\n",
+		"id,runtime_s,nodes,gpu_model\na,1,2,A100\n": "id,runtime_s,runtime_gpu_model,gpus,nodes\na,1,A100,A100:2,2\n",
+	} {
+		var out strings.Builder
+		b := read(t, queue.Auto, text)
+		if err := queue.WriteCSV(&out, b); err != nil || out.String() != want {
+			t.Errorf("%q: %v, written as %q, want %q", text, err, out.String(), want)
+		}
+		if again := read(t, queue.CSV, out.String()); !reflect.DeepEqual(placeless(again.Jobs), placeless(b.Jobs)) {
+			t.Errorf("%q is read as %+v, want %+v", out.String(), again.Jobs, b.Jobs)
+		}
+	}
+	for text, want := range map[string]string{
+		"id,runtime_s,gpus,gpu_model\na,1,V100:2,A100\n": `batch:2:12: gpu_model is "A100", but gpus is "V100:2", want`,
+		"id,runtime_s,gpu_model\na,1,A100;;H100\n":       `batch:2:5: gpu_model "A100;;H100" has an empty name, want`,
+		"id,runtime_s,gpu_model\na,1,A100:2\n":           `batch:2:5: gpu_model "A100:2" has one of : ; *, want`,
+		"id,runtime_s,gpu_model\na,1,A100;A100\n":        `batch:2:1: gpus names GPU model "A100" twice`,
+	} {
+		if _, err := queue.Read(strings.NewReader(text), "batch", queue.Auto); err == nil ||
+			!strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}

@@ -71,5 +71,5 @@ func (p *PassedOverError) Error() string {
 	if len(names) > most {
 		names, rest = names[:most], ", …"
 	}
-	return p.Pos.String() + ": passed over, as nothing is called so: " + strings.Join(names, ", ") + rest
+	return p.Pos.String() + ": unknown columns passed over: " + strings.Join(names, ", ") + rest
 }
