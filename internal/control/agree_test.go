@@ -213,7 +213,8 @@ func TestATaskOfAnArrayIsKnownOnceSlurmForgotIt(t *testing.T) {
 	d := r.decide(onNode("n1"))
 	r.record(r.ran(d, onNode(d.Node).RunID, memoryBound()), 0)
 	r.sync(fixedSlurm{}) // Slurm lists it no more
-	page, err := r.store.JobRows(t.Context(), &store.JobFilter{Cluster: "alpha", ArrayJob: 98, ArrayTask: 3}, 0, 9)
+	task := &store.JobFilter{Cluster: "alpha", ArrayJob: 98, ArrayTask: 3}
+	page, err := r.store.JobRows(t.Context(), task, 0, 9)
 	if err != nil || len(page.Jobs) != 1 || page.Jobs[0].ID != 100 || page.Jobs[0].ArrayID() != "98_3" {
 		t.Fatalf("%+v, %v", page.Jobs, err)
 	}

@@ -164,8 +164,8 @@ func (b *batchReader) warn(t *Tally) {
 	}
 	for _, k := range t.Noted {
 		if k.IsGrave() {
-			b.batch.Warnings = append(b.batch.Warnings, fmt.Errorf("%d of the jobs: %s, the first at %s", k.Count, k.Kind,
-				k.First[0]))
+			b.batch.Warnings = append(b.batch.Warnings,
+				fmt.Errorf("%d of the jobs: %s, the first at %s", k.Count, k.Kind, k.First[0]))
 		}
 	}
 	if b.found = strings.Join(parts, ", "); b.found != "" {
