@@ -245,7 +245,7 @@ func (m *Model) table(p *Profile) (*dvfsmodel.Table, dvfsmodel.Point, error) {
 	return table, dvfsmodel.Point{Scaling: scaling, Core: at.Core, Mem: at.Mem}, nil
 }
 
-// clocksField is the key of the clocks that were measured.
+// clocksField returns the key of the clocks that were measured.
 func (m *Model) clocksField() field {
 	return field{
 		key: "clocks", expected: clockGroups, doc: "Clocks that were measured, as in [[gpu]]: plans choose among " +

@@ -115,7 +115,7 @@ func (r *seriesReader) add() error {
 	return nil
 }
 
-// factor is a number of the current row; NaN where it states none.
+// factor returns a number of the current row; NaN where it states none.
 func (r *seriesReader) factor(column int) (float64, error) {
 	at, name := r.at[column].At, seriesColumns[column].Name
 	if r.Cell(at) == "" {

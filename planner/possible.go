@@ -80,7 +80,7 @@ func (c *Cluster) roomText(t *Task) string {
 	return text + "; " + strings.Join(has, ", ") + c.spreadText(t)
 }
 
-// sizeText is what an empty node has of what a task asks for.
+// sizeText returns what an empty node has of what a task asks for.
 func (k *NodeClass) sizeText(t *Task) string {
 	cpus, mem := k.CPUs, k.MemGiB
 	if t.CPUs == 0 {

@@ -109,7 +109,7 @@ func columnHeadingOf(name string) (h columnHeading, ok bool) {
 // perNode finds names of GPUs that are those of each node.
 var perNode = regexp.MustCompile(`(?i)(?:per|pro|par|je|/)[ _.-]*(?:node|knoten|n(?:oe|œ)ud|host|server)`)
 
-// givenHeading is what a name stands for that the caller gave a column, with the unit that the
+// givenHeading returns what a name stands for that the caller gave a column, with the unit that the
 // caller or the name states.
 func givenHeading(name, target string) (columnHeading, *FieldError) {
 	column, unit := textfile.Target(target)
@@ -148,7 +148,7 @@ func givenHeading(name, target string) (columnHeading, *FieldError) {
 	return h, nil
 }
 
-// quantityOf is what the numbers of a column measure, by its name.
+// quantityOf returns what the numbers of a column measure, by its name.
 func quantityOf(col column) textfile.Quantity {
 	name := nativeNames.name(col)
 	switch name[strings.LastIndexByte(name, '_')+1:] {

@@ -220,7 +220,7 @@ func (b *batchBuilder) batch() (*Batch, error) {
 	return &b.out, nil
 }
 
-// heading is what a name of the file that is read stands for.
+// heading returns what a name of the file that is read stands for.
 func (b *batchBuilder) heading(name string) (h columnHeading, known bool, problem *FieldError) {
 	folded := textfile.Fold(name)
 	target := b.given[folded]

@@ -61,7 +61,7 @@ func columnNamesOf(header []string) *columnNames {
 	return &nativeNames
 }
 
-// next is the next row that has anything in it.
+// next returns the next row that has anything in it.
 func (c *csvReader) next() ([]string, error) {
 	for {
 		cells, err := c.rows.Read()
@@ -283,7 +283,7 @@ func (c *csvReader) cell(i int, text string) *FieldError {
 	return c.d.set(h.col, text, h)
 }
 
-// plain is a cell with its numbers as programmers write them.
+// plain returns a cell with its numbers as programmers write them.
 func (c *csvReader) plain(i int, h *columnHeading, text string) (string, *FieldError) {
 	numbers := []string{text}
 	if h.col == colUtil {

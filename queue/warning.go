@@ -56,7 +56,7 @@ var warningKinds = [...]struct{ name, one, many string }{
 	WarnOther:  {"other", "further warning", "further warnings"},
 }
 
-// String is the kind's name in JSON.
+// String returns the kind's name in JSON.
 func (k WarningKind) String() string { return warningKinds[k].name }
 
 // Warning is a warning about a batch, or about what a plan of it takes for granted.
@@ -67,7 +67,7 @@ type Warning struct { //nolint:errname // it goes where errors go, and is none
 	Err    error   // what it says
 }
 
-// Error is what the warning says.
+// Error returns what the warning says.
 func (w *Warning) Error() string { return w.Err.Error() }
 
 // Unwrap returns the error with the position.

@@ -33,7 +33,7 @@ func readModels(t *terminal, c *cli.Context) (all *config.Models, err error) {
 	return all, nil
 }
 
-// tableFlags are what a user can say of the columns of a file.
+// tableFlags returns what a user can say of the columns of a file.
 func tableFlags(files string) []cli.Flag {
 	return []cli.Flag{
 		&cli.StringSliceFlag{
@@ -49,7 +49,7 @@ func tableFlags(files string) []cli.Flag {
 	}
 }
 
-// tableOptions are what flags say of the columns of a file; check says what is wrong with a column.
+// tableOptions returns what flags say of the columns of a file; check says what is wrong with a column.
 func tableOptions(c *cli.Context, check func(target string) error) (*queue.TableOptions, error) {
 	o := &queue.TableOptions{Ignore: c.Bool("ignore-columns")}
 	for _, text := range c.StringSlice("map") {
@@ -63,7 +63,7 @@ func tableOptions(c *cli.Context, check func(target string) error) (*queue.Table
 	return o, nil
 }
 
-// batchOptions are what flags say of the columns of a batch.
+// batchOptions returns what flags say of the columns of a batch.
 func batchOptions(c *cli.Context, format queue.Format) (*queue.TableOptions, error) {
 	if format == queue.EDL && c.IsSet("map") {
 		return nil, usagef("--map is for batches with columns of epplan's, want it left out with --format edl")

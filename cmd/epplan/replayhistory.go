@@ -329,7 +329,7 @@ func (h *historyReplay) problemFor(drawn *pooled.ResponseDraw) (*planner.Problem
 // maxClusterScale is the most by which --scale-cluster multiplies nodes.
 const maxClusterScale = 1000
 
-// cluster is that of --cluster, with as many nodes as --scale-cluster makes of them.
+// cluster returns that of --cluster, with as many nodes as --scale-cluster makes of them.
 func (h *historyReplay) cluster() planner.Cluster {
 	return replay.Scaled(h.setup.config.Cluster(), cmp.Or(h.scale, 1))
 }

@@ -102,7 +102,7 @@ func (h *historyReplay) takeUnnamed(job *queue.Job, id string) bool {
 	return ok
 }
 
-// modelOn is the GPU model on which a job ran, "" for any: by the log, or by its partition.
+// modelOn returns the GPU model on which a job ran, "" for any: by the log, or by its partition.
 func (h *historyReplay) modelOn(p *record.HistoryJob) string {
 	return cmp.Or(h.modelName(p.GPUModel), h.unnamed.Model(p.Partition))
 }

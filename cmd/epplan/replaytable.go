@@ -129,7 +129,7 @@ func (in *inflation) isUnequal(runs [][]inflationRun, policy int, load float64) 
 	return math.Abs(gpus.mean)+gpus.sd+math.Abs(vcpus.mean)+vcpus.sd > 0
 }
 
-// savingText is the saving at a load, with a star if it is of unequal work.
+// savingText returns the saving at a load, with a star if it is of unequal work.
 func savingText(in *inflation, runs [][]inflationRun, policy int, load float64) report.Value {
 	saved := in.saving(runs, policy, load)
 	if math.IsNaN(saved.mean) || !in.isUnequal(runs, policy, load) {

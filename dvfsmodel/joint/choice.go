@@ -100,7 +100,7 @@ func (m *model) gainOf(a int, settings []int) float64 {
 	return math.Log((own + least) / (pooled + least))
 }
 
-// leftOutErrors are the summed errors of an application's own fit and of the corrected one at settings
+// leftOutErrors returns the summed errors of an application's own fit and of the corrected one at settings
 // that are left out in turn, a sixth at a time: |ln predicted − ln measured| of time, power and energy.
 func (m *model) leftOutErrors(a int, settings []int) (own, pooled float64, err error) {
 	app := &m.apps[a]
@@ -118,7 +118,7 @@ func (m *model) leftOutErrors(a int, settings []int) (own, pooled float64, err e
 	return own, pooled, nil
 }
 
-// missOf is the sum of the errors of ln time, ln power and ln energy.
+// missOf returns the sum of the errors of ln time, ln power and ln energy.
 func (o outcome) missOf(s *dvfsmodel.Sample) float64 {
 	is := measured(s)
 	time, power := o.time-is.time, o.power-is.power

@@ -211,7 +211,7 @@ func (p *predictions) set(i int, o outcome) {
 	}
 }
 
-// smooth is an application's own fit with what is expected of its residuals, and how many numbers
+// smooth returns an application's own fit with what is expected of its residuals, and how many numbers
 // that takes from its energies.
 func (m *model) smooth(a int, own *predictions) (full *predictions, freedom float64) {
 	full = m.predictionsOf(len(own[ofEnergy]))

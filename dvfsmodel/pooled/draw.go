@@ -19,7 +19,7 @@ type ResponsePrior struct {
 	factor mat.TriDense // of the covariance
 }
 
-// NewResponsePrior is the prior on a GPU model with these default clocks.
+// NewResponsePrior returns the prior on a GPU model with these default clocks.
 func NewResponsePrior(base dvfsmodel.Setting) (*ResponsePrior, error) {
 	at := dvfsmodel.Sample{Core: base.Core, Mem: base.Mem, Time: 1, Power: 1}
 	posterior, err := Builtin().Condition([]dvfsmodel.Sample{at}, base, Noise{})
@@ -48,7 +48,7 @@ func NewResponsePrior(base dvfsmodel.Setting) (*ResponsePrior, error) {
 	return p, nil
 }
 
-// Model is the response with a power at default clocks and a run time of 1 s
+// Model returns the response with a power at default clocks and a run time of 1 s
 // there. Weights are those of the spread's directions; nil: as it is expected.
 func (p *ResponsePrior) Model(power dvfsmodel.Watt, weights []float64) (dvfsmodel.Model, error) {
 	list := slices.Clone(p.mean)
@@ -78,7 +78,7 @@ type boundedResponse struct {
 	power dvfsmodel.Watt
 }
 
-// Time is the run time in seconds.
+// Time returns the run time in seconds.
 func (m *boundedResponse) Time(fc, fm float64) float64 {
 	t := m.Fitted.Time(fc, fm)
 	if fc <= 1 && fm <= 1 {
@@ -87,7 +87,7 @@ func (m *boundedResponse) Time(fc, fm float64) float64 {
 	return t
 }
 
-// Power is the power of one GPU.
+// Power returns the power of one GPU.
 func (m *boundedResponse) Power(s dvfsmodel.Scaling) dvfsmodel.Watt {
 	w := m.Fitted.Power(s)
 	if s.Fc <= 1 && s.Fm <= 1 {
@@ -105,7 +105,7 @@ const priorTerms = 12
 // ResponseDraw is one draw of how workloads respond, the same for each of its seed.
 type ResponseDraw struct{ Seed uint64 }
 
-// Weights are those of the spread's directions for a kind of job on a GPU model; nil of
+// Weights returns those of the spread's directions for a kind of job on a GPU model; nil of
 // no draw.
 func (d *ResponseDraw) Weights(kind, gpuModel string) []float64 {
 	if d == nil {
@@ -119,7 +119,7 @@ func (d *ResponseDraw) Weights(kind, gpuModel string) []float64 {
 	return w
 }
 
-// source is a source of random numbers that a text names.
+// source returns a source of random numbers that a text names.
 func (d *ResponseDraw) source(text string) *rand.Rand {
 	hash := d.Seed
 	for i := range len(text) {

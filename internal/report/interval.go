@@ -14,7 +14,7 @@ type Interval struct {
 	High  float64 `json:"high"`
 }
 
-// IntervalOf is that of a quantity over draws; a draw without one counts as 0.
+// IntervalOf returns that of a quantity over draws; a draw without one counts as 0.
 func IntervalOf(draws int, quantity func(draw int) float64) Interval {
 	values := make([]float64, draws)
 	for i := range values {
@@ -27,7 +27,7 @@ func IntervalOf(draws int, quantity func(draw int) float64) Interval {
 	return Interval{Value: quantile(values, middle), Low: quantile(values, low), High: quantile(values, high)}
 }
 
-// quantile is that of sorted values, between the two next to it.
+// quantile returns that of sorted values, between the two next to it.
 func quantile(sorted []float64, part float64) float64 {
 	at := part * float64(len(sorted)-1)
 	i := int(at)
@@ -37,7 +37,7 @@ func quantile(sorted []float64, part float64) float64 {
 	return sorted[i] + (at-math.Floor(at))*(sorted[i+1]-sorted[i])
 }
 
-// Text is the value and its bounds, in a factor of its unit.
+// Text returns the value and its bounds, in a factor of its unit.
 func (i Interval) Text(factor float64, decimals int) string {
 	return i.text(func(x float64) string {
 		if x *= factor; math.Abs(x) < 0.5*math.Pow(10, -float64(decimals)) {
@@ -47,7 +47,7 @@ func (i Interval) Text(factor float64, decimals int) string {
 	})
 }
 
-// Clock is a time in seconds and its bounds as h:mm:ss.
+// Clock returns a time in seconds and its bounds as h:mm:ss.
 func (i Interval) Clock() string { return i.text(FormatClock) }
 
 func (i Interval) text(format func(float64) string) string {

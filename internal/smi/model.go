@@ -183,7 +183,7 @@ func (b *builder) build(r *reader) error {
 	return nil
 }
 
-// shortName is a driver's name without the maker's words.
+// shortName returns a driver's name without the maker's words.
 func shortName(name string) string {
 	for {
 		short := makerWords.ReplaceAllString(name, "")
@@ -343,7 +343,7 @@ func (b *builder) setLocks() {
 	}
 }
 
-// Text is the models as tables of a file that [config.ReadProfiles] reads.
+// Text returns the models as tables of a file that [config.ReadProfiles] reads.
 func Text(models []Model) string {
 	var text strings.Builder
 	for i := range models {

@@ -21,7 +21,7 @@ var nvidiaNames = map[string]string{
 	"clocks_throttle_reasons/clocks_throttle_reason_gpu_idle": "clocks event reasons/idle",
 }
 
-// xmlPath is the path of an element in the text's words; "" for those that don't matter.
+// xmlPath returns the path of an element in the text's words; "" for those that don't matter.
 func xmlPath(open []string) string {
 	path := strings.Join(open, "/")
 	if name, ok := nvidiaNames[path]; ok {

@@ -188,7 +188,7 @@ func (a *arrangement) byName(name string) (c int, factor float64, msg, want stri
 	return -1, 0, "", ""
 }
 
-// called is the column with an alias; -1: there is none.
+// called returns the column with an alias; -1: there is none.
 func (a *arrangement) called(folded string) int {
 	return slices.IndexFunc(a.columns, func(k Column) bool {
 		return slices.Contains(k.Aliases, folded) || slices.Contains(k.Ask, folded)

@@ -32,7 +32,7 @@ var (
 	decimalPart = regexp.MustCompile(`^([-+]?[\d:-]*\d)([.,])(\d+)$`)
 )
 
-// Plain is a cell with the decimal point of a programmer, and as it was if it is no number.
+// Plain returns a cell with the decimal point of a programmer, and as it was if it is no number.
 // A unit may follow the number. Msg and want say why it can't be read.
 func (n *Numbers) Plain(text string, at Position) (plain, msg, want string) {
 	if simple(text, n.Commas) {
@@ -136,7 +136,7 @@ func simple(text string, separatedByCommas bool) bool {
 	return dots == 0 || dots == 1 && separatedByCommas
 }
 
-// Parse is a plain number in the quantity's own unit. The cell may state its unit itself.
+// Parse returns a plain number in the quantity's own unit. The cell may state its unit itself.
 func (q Quantity) Parse(text string, factor float64) (float64, bool) {
 	number := strings.TrimSpace(text)
 	if end := strings.LastIndexAny(number, "0123456789.") + 1; end > 0 && end < len(number) {

@@ -41,16 +41,16 @@ func NewRows(in *bufio.Reader, name string) *Rows { return &Rows{in: in, name: n
 // Expect says how many cells the first row has, which has no header before it.
 func (r *Rows) Expect(cells int) { r.width = cells }
 
-// Separator is what stands between cells; it is known when a row was read.
+// Separator returns what stands between cells; it is known when a row was read.
 func (r *Rows) Separator() byte { return r.separator }
 
-// Line is the line on which the current row begins.
+// Line returns the line on which the current row begins.
 func (r *Rows) Line() int { return r.start }
 
 // Open reports whether the line that was read last has no end: it may be cut.
 func (r *Rows) Open() bool { return r.open }
 
-// CellAt is the position of a cell of the current row; the row's, where it has none.
+// CellAt returns the position of a cell of the current row; the row's, where it has none.
 func (r *Rows) CellAt(cell int) Position {
 	if cell < 0 || cell >= len(r.at) {
 		return Position{File: r.name, Line: max(r.start, 1), Column: 1}
@@ -58,7 +58,7 @@ func (r *Rows) CellAt(cell int) Position {
 	return Position{File: r.name, Line: r.at[cell].line, Column: r.at[cell].column}
 }
 
-// Read is the next row, io.EOF after the last one. Its cells hold until the next call,
+// Read returns the next row, io.EOF after the last one. Its cells hold until the next call,
 // their text for good. Every other error says file, line and column.
 func (r *Rows) Read() ([]string, error) {
 	if r.separator == 0 {
@@ -88,7 +88,7 @@ func (r *Rows) Read() ([]string, error) {
 	}
 }
 
-// readLine is the next line without its end, which holds until the next one.
+// readLine returns the next line without its end, which holds until the next one.
 func (r *Rows) readLine() ([]byte, error) {
 	r.buffer = r.buffer[:0]
 	for {
@@ -265,7 +265,7 @@ func countSeparators(line []byte) (counts [len(separators)]int) {
 	return counts
 }
 
-// statedSeparator is the separator that spreadsheets state in a line of its own, sep=;,
+// statedSeparator returns the separator that spreadsheets state in a line of its own, sep=;,
 // which may be in quotes, or followed by separators if it was read and written again.
 func statedSeparator(line []byte) (string, bool) {
 	text := strings.Trim(string(line), " \r\n")
@@ -287,7 +287,7 @@ func statedSeparator(line []byte) (string, bool) {
 	return text, len(text) <= 1
 }
 
-// firstLine is the first line that is not blank, or as much of it as the buffer holds. It
+// firstLine returns the first line that is not blank, or as much of it as the buffer holds. It
 // waits for no more than that line, and leaves all in the buffer.
 func firstLine(in *bufio.Reader) []byte {
 	for want := 1; want <= in.Size(); {
@@ -308,13 +308,13 @@ func firstLine(in *bufio.Reader) []byte {
 	return text
 }
 
-// FirstLine is the first line of a file that is not blank, decoded; it leaves all in the buffer.
+// FirstLine returns the first line of a file that is not blank, decoded; it leaves all in the buffer.
 func FirstLine(in *bufio.Reader) string {
 	line, _ := Open(bytes.NewReader(firstLine(in)), "", AnyBytes).ReadString('\n') // or all of it
 	return line
 }
 
-// FirstByte is the first byte of a text that is no space; 0 where there is none in the buffer.
+// FirstByte returns the first byte of a text that is no space; 0 where there is none in the buffer.
 func FirstByte(in *bufio.Reader) byte {
 	if line := bytes.TrimSpace(firstLine(in)); len(line) > 0 {
 		return line[0]

@@ -113,7 +113,7 @@ func (t *Table) Each(row func() error) error {
 	}
 }
 
-// Cell is a cell of the current row without space around it; "" where the row, or the table, has none.
+// Cell returns a cell of the current row without space around it; "" where the row, or the table, has none.
 func (t *Table) Cell(column int) string {
 	if column < 0 || column >= len(t.Row) {
 		return ""
@@ -121,7 +121,7 @@ func (t *Table) Cell(column int) string {
 	return strings.TrimSpace(t.Row[column])
 }
 
-// Number is a cell of the current row with its number as programmers write it, or an error at its place
+// Number returns a cell of the current row with its number as programmers write it, or an error at its place
 // that begins with the column's name.
 func (t *Table) Number(column int) (string, error) {
 	t.numbers.Commas = t.separator == ','
@@ -135,7 +135,7 @@ func (t *Table) Number(column int) (string, error) {
 // Doubt is [Numbers.Doubt] of the numbers that were read.
 func (t *Table) Doubt() error { return t.numbers.Doubt() }
 
-// Text is a cell of the current row, as it was before [EscapeFormula]; "" where there is
+// Text returns a cell of the current row, as it was before [EscapeFormula]; "" where there is
 // no such column.
 func (t *Table) Text(column string) string {
 	i := t.Index(column)

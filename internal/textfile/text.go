@@ -218,7 +218,7 @@ func (t *text) withLineFeeds(block []byte, ended bool) []byte {
 	return block
 }
 
-// badByte is the error of a byte that is not text.
+// badByte returns the error of a byte that is not text.
 func (t *text) badByte(bad byte) error {
 	fault := &SyntaxError{Pos: t.pos, Msg: fmt.Sprintf("byte 0x%02x is not text", bad), Want: wantText}
 	if bad >= utf8.RuneSelf {
@@ -238,7 +238,7 @@ func (t *text) advance(block []byte) {
 	t.pos.Column += len(block)
 }
 
-// firstBad is the index of the first byte that is not let through, or -1.
+// firstBad returns the index of the first byte that is not let through, or -1.
 func (t *text) firstBad(block []byte) int {
 	if t.pass == AnyBytes {
 		return -1
@@ -263,7 +263,7 @@ func (t *text) firstBad(block []byte) int {
 	}
 }
 
-// incompleteTail is the number of bytes at the end of a block that begin a
+// incompleteTail returns the number of bytes at the end of a block that begin a
 // character whose rest is still to be read.
 func incompleteTail(block []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(block); n++ {

@@ -74,7 +74,7 @@ var noLength = []string{
 // brackets and as a last word, and in no other place.
 var letters = []string{"min", "second", "seconde", "minute", "std", "hr", "day", "tag", "mn", "tagen", "week"}
 
-// InUnit is what a number in a unit is multiplied by to be in the quantity's own; false: the
+// InUnit returns what a number in a unit is multiplied by to be in the quantity's own; false: the
 // quantity has no such unit.
 func (q Quantity) InUnit(unit string) (float64, bool) {
 	if factor, ok := unitWords[q][unit]; ok {
@@ -117,7 +117,7 @@ type Split struct {
 	before   string // what doesn't
 }
 
-// Splits are the ways in which a column's name may state a unit, the likeliest first: in
+// Splits returns the ways in which a column's name may state a unit, the likeliest first: in
 // brackets, as the last word, or as the end of it.
 func Splits(name string) []Split {
 	name = withoutPlural(name)
@@ -192,7 +192,7 @@ func unitAmong(text string) string {
 	return found
 }
 
-// StatedUnit is what the numbers of a column are multiplied by whose own name doesn't tell
+// StatedUnit returns what the numbers of a column are multiplied by whose own name doesn't tell
 // what it measures, but a user does. Msg says why that can't be known: the name states a
 // unit of something else, or one that nobody knows.
 func (q Quantity) StatedUnit(name string) (factor float64, stated bool, msg string) {
@@ -241,7 +241,7 @@ func (q Quantity) wordInside(name string) (factor float64, stated bool, msg stri
 	return factor, true, ""
 }
 
-// spelledOut is the longest unit that a word is, or ends in if it is the last one of a name.
+// spelledOut returns the longest unit that a word is, or ends in if it is the last one of a name.
 func (q Quantity) spelledOut(word string, last bool) (longest string) {
 	const shortest, shortestEnd = 4, 5 // letters of what means nothing else: a stage is no Tage
 	for unit := range unitWords[q] {
@@ -261,14 +261,14 @@ func ofDevices(rest string) bool {
 		func(device string) bool { return rest == device || strings.HasSuffix(rest, "total"+device) })
 }
 
-// wordsOf are the words of a name: runs of letters, digits, % and µ.
+// wordsOf returns the words of a name: runs of letters, digits, % and µ.
 func wordsOf(name string) []string {
 	return strings.FieldsFunc(name, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '%'
 	})
 }
 
-// Fold is a name in small letters, without what isn't a letter, a digit or %; a name that
+// Fold returns a name in small letters, without what isn't a letter, a digit or %; a name that
 // has none of these is as it was.
 func Fold(name string) string {
 	if folded := strings.Join(wordsOf(strings.ToLower(name)), ""); folded != "" {
@@ -285,7 +285,7 @@ func Target(text string) (column, unit string) {
 	return text, ""
 }
 
-// Scaled is a decimal number times a unit's factor. In whole multiples it is rounded once.
+// Scaled returns a decimal number times a unit's factor. In whole multiples it is rounded once.
 func Scaled(text string, value, factor float64) float64 {
 	const longest = 40 // characters; what is longer isn't a number that people write
 	if factor == 1 || factor == 0 || math.IsInf(value, 0) || math.IsNaN(value) || math.IsNaN(factor) {

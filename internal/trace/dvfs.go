@@ -193,7 +193,7 @@ func (d *dvfsTable) sample() (app string, s dvfsmodel.Sample, err error) {
 	return app, s, nil
 }
 
-// measured is a number of the current record in the unit of its quantity.
+// measured returns a number of the current record in the unit of its quantity.
 func (d *dvfsTable) measured(c int) (float64, error) {
 	const least = 1e-12 // products and squares stay finite
 	at := d.at[c]

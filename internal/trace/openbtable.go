@@ -34,7 +34,7 @@ func openTableWith(r io.Reader, name string, header []string) (*csvTable, error)
 	return &csvTable{in: table, name: name, interned: make(map[string]string)}, nil
 }
 
-// field is a field of the current record, without space around it.
+// field returns a field of the current record, without space around it.
 func (t *csvTable) field(column int) string { return t.in.Cell(column) }
 
 // requireColumns finds columns that the table must have.
@@ -53,7 +53,7 @@ func (t *csvTable) errorAt(column int, format string, args ...any) error {
 	return &queue.SyntaxError{Pos: t.position(column), Msg: fmt.Sprintf(format, args...)}
 }
 
-// errorOn is an error on a line that isn't the current record's.
+// errorOn returns an error on a line that isn't the current record's.
 func (t *csvTable) errorOn(line int, format string, args ...any) error {
 	return &queue.SyntaxError{
 		Pos: queue.Position{File: t.name, Line: line}, Msg: fmt.Sprintf(format, args...),

@@ -332,7 +332,7 @@ func (l *utilisationReader) addMemory(p *gpuSeries) error {
 	return err
 }
 
-// number is a field with a number from 0 on, with or without its unit; false where it says that
+// number returns a field with a number from 0 on, with or without its unit; false where it says that
 // there is none.
 func (l *utilisationReader) number(column int, most float64) (x float64, ok bool, err error) {
 	at := l.columns[column]

@@ -46,7 +46,7 @@ func (f AlwaysOn) Improve(
 	return best.Plan, nil
 }
 
-// keptOn is a copy of a plan in which all nodes are on to the end.
+// keptOn returns a copy of a plan in which all nodes are on to the end.
 func keptOn(p *planner.Problem, plan *planner.Plan) *planner.Plan {
 	kept := *plan
 	kept.Nodes = slices.Clone(plan.Nodes)

@@ -59,7 +59,7 @@ func NewUnnamed(cluster *planner.Cluster, on string, speeds []queue.Speed) *Unna
 	return u
 }
 
-// Model is the GPU model on which a job of a partition ran and is planned; empty: it may be any.
+// Model returns the GPU model on which a job of a partition ran and is planned; empty: it may be any.
 func (u *Unnamed) Model(partition string) string {
 	if len(u.models) == 1 {
 		return ""
@@ -115,7 +115,7 @@ func (u *Unnamed) Take(job *queue.Job, name string) (ok bool, warning error) {
 	}
 }
 
-// Err is an [UnnamedError] if it isn't known of some jobs where they ran, of so many of the log.
+// Err returns an [UnnamedError] if it isn't known of some jobs where they ran, of so many of the log.
 func (u *Unnamed) Err(of int) error {
 	if u.left == 0 {
 		return nil

@@ -248,7 +248,7 @@ func edlAlign(q Params) planner.Policy {
 	return edl
 }
 
-// alwaysOn is a search for a better plan where nodes never sleep, which also looks at the starts of the
+// alwaysOn returns a search for a better plan where nodes never sleep, which also looks at the starts of the
 // search with nodes that are on.
 func alwaysOn(search planner.Improver) planner.Improver {
 	all := improve.AlwaysOn{Then: search}

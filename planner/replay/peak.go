@@ -111,7 +111,7 @@ func PeakUses(uses []Use, cluster *planner.Cluster) []PeakUse {
 	return all
 }
 
-// Scaled is a cluster with the nodes of each class times a factor, rounded up.
+// Scaled returns a cluster with the nodes of each class times a factor, rounded up.
 func Scaled(cluster planner.Cluster, factor float64) planner.Cluster {
 	const rounding = 1e-9
 	cluster.Classes = slices.Clone(cluster.Classes)

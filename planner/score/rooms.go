@@ -80,7 +80,7 @@ func (p *roomPrices) adopt(m fleet.Workload, s *fleet.State) {
 	}
 }
 
-// classesOf is the classes of a workload that ask for some of a resource and fit on a node, those that
+// classesOf returns the classes of a workload that ask for some of a resource and fit on a node, those that
 // ask for most first, and how much a task of the workload asks for.
 func classesOf(
 	m fleet.Workload, kinds map[*fleet.Kind]int, of func(*fleet.TaskClass) float64,
@@ -160,7 +160,7 @@ func (p *roomPrices) follow(s *fleet.State, roomOn func(*fleet.Node) []uint16) (
 	return changed
 }
 
-// worth is what scarce room is worth, in watts.
+// worth returns what scarce room is worth, in watts.
 func (p *roomPrices) worth(room []uint16) float64 {
 	gpus, vcpus := 0.0, 0.0
 	for i, units := range room {
@@ -187,7 +187,7 @@ func (p *roomPrices) fill(r *residual, room []uint16) []uint16 {
 	return room
 }
 
-// roomFor is the milli-GPU that tasks like this one could use, or the vCPU if they use no GPUs.
+// roomFor returns the milli-GPU that tasks like this one could use, or the vCPU if they use no GPUs.
 func (r *residual) roomFor(d *fleet.Demand) int {
 	if d.GPUs == 0 {
 		return int(min(math.MaxUint16, r.cpu/d.CPU*d.CPU/milliVCPU))

@@ -228,7 +228,7 @@ func clockText(at *dvfsmodel.Point, inMHz bool) string {
 	return text
 }
 
-// nodeName is the node's number within its class, with the class where there are several.
+// nodeName returns the node's number within its class, with the class where there are several.
 func (r *Result) nodeName(node int) string {
 	number := strconv.Itoa(nodeNumber(r, node))
 	if classes := r.Problem.Cluster.Classes; len(classes) > 1 {

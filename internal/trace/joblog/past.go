@@ -57,7 +57,7 @@ func (t *Tally) fillSubmit(line int, p *record.HistoryJob, eligible time.Time) {
 	t.noteLine(line, kindNoSubmit, fmt.Errorf("job %s: taken as %s", p.JobID, timeText(p.Submitted)))
 }
 
-// limitOrNote is a job's time limit, noted where it has none.
+// limitOrNote returns a job's time limit, noted where it has none.
 func (t *Tally) limitOrNote(line int, job string, l live.Limit) live.Limit {
 	switch {
 	case l.IsUnlimited():
@@ -82,7 +82,7 @@ func (s *jobSink) addUnfinished(o *slurm.AccountingRecord, line int) error {
 	return s.waiting(s.tally.pastOf(line, o, false))
 }
 
-// measuredOrUnknown is a quantity of which 0 says that nothing was measured.
+// measuredOrUnknown returns a quantity of which 0 says that nothing was measured.
 func measuredOrUnknown(v float64) live.Number {
 	if v > 0 {
 		return live.Known(v)
@@ -90,13 +90,13 @@ func measuredOrUnknown(v float64) live.Number {
 	return live.Number{}
 }
 
-// roundedShare is a measured part of 1, without what sums leave behind its sixth digit.
+// roundedShare returns a measured part of 1, without what sums leave behind its sixth digit.
 func roundedShare(v float64) live.Number {
 	const digits = 1e6
 	return measuredOrUnknown(math.Round(v*digits) / digits)
 }
 
-// refText is a job's id as sacct prints it.
+// refText returns a job's id as sacct prints it.
 func refText(r *slurm.JobRef) string {
 	id := r.Job.String()
 	switch {

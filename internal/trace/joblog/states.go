@@ -20,5 +20,5 @@ var underwayStates = []slurm.State{
 
 func isUnderway(s slurm.State) bool { return slices.Contains(underwayStates, s) }
 
-// printable is a text for a message, short and on one line.
+// printable returns a text for a message, short and on one line.
 func printable(text string) string { return strconv.Quote(slurm.Printable(text, 60)) }

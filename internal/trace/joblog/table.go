@@ -164,7 +164,7 @@ func (t *tableReader) text(columns ...string) string {
 	return ""
 }
 
-// number is the first cell's of some columns that isn't empty, if there is one.
+// number returns the first cell's of some columns that isn't empty, if there is one.
 func (t *tableReader) number(columns ...string) live.Number {
 	for _, c := range columns {
 		if strings.TrimSpace(t.Text(c)) == "" {
