@@ -3,6 +3,7 @@ package daemon
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"io"
 	"net/http"
@@ -85,21 +86,18 @@ const frame = 24 + 4096
 // of it; ok: there are as many.
 func (o *desk) restarted(torn int) (next *desk, ok bool) {
 	o.t.Helper()
-	log, data := o.read("-wal"), o.read("")
-	if torn > 0 {
+	data, log := o.files()
+	path := filepath.Join(filepath.Dir(o.path), strconv.Itoa(len(o.path))+filepath.Base(o.path))
+	ok = true
+	switch {
+	case torn > 0:
 		log = o.tear(log, torn)
+	case torn < 0:
+		o.write(path+".whole", data, log)
+		data, ok = partly(data, o.emptied(path+".whole"), -torn)
 	}
 	o.close()
-	ok = true
-	if torn < 0 {
-		data, ok = partly(data, o.read(""), -torn)
-	}
-	path := filepath.Join(filepath.Dir(o.path), strconv.Itoa(len(o.path))+filepath.Base(o.path))
-	for ending, text := range map[string][]byte{"": data, "-wal": log} {
-		if err := os.WriteFile(path+ending, text, 0o600); err != nil {
-			o.t.Fatal(err)
-		}
-	}
+	o.write(path, data, log)
 	if found, err := store.Check(o.t.Context(), path); err != nil || len(found) > 0 {
 		o.t.Errorf("the database after a kill: %q, %v", found, err)
 	}
@@ -108,6 +106,46 @@ func (o *desk) restarted(torn int) (next *desk, ok bool) {
 		o.t.Errorf("its log after a kill is taken for a damaged one: %q, %v", lost, err)
 	}
 	return newDesk(o.t, path, &tape{disk: spooltest.New()}), ok
+}
+
+// files returns the database and its log as they are at one moment: others may write meanwhile, and take over
+// into the database what a log has that was read before.
+func (o *desk) files() (data, log []byte) {
+	o.t.Helper()
+	for {
+		log, data = o.read("-wal"), o.read("")
+		if bytes.Equal(log, o.read("-wal")) {
+			return data, log
+		}
+	}
+}
+
+// write writes a database with its log.
+func (o *desk) write(path string, data, log []byte) {
+	o.t.Helper()
+	for ending, text := range map[string][]byte{"": data, "-wal": log} {
+		if err := os.WriteFile(path+ending, text, 0o600); err != nil {
+			o.t.Fatal(err)
+		}
+	}
+}
+
+// emptied returns a database once it took over all of its log.
+func (o *desk) emptied(path string) []byte {
+	o.t.Helper()
+	db, err := sql.Open("sqlite3", path)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	_, err = db.ExecContext(o.t.Context(), "PRAGMA wal_checkpoint(TRUNCATE)")
+	if err := errors.Join(err, db.Close()); err != nil {
+		o.t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return data
 }
 
 // read is one of the database's files.
