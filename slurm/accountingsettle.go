@@ -180,7 +180,7 @@ func (g *gpuCount) add(model string, n float64) {
 	if !slices.Contains(g.models, model) {
 		g.models = append(g.models, model)
 	}
-	g.parts = g.parts || IsPartOfGPU(model)
+	g.parts = g.parts || IsMIGType(model)
 }
 
 // gpusOf returns the GPUs that trackable resources have.
@@ -232,8 +232,8 @@ func gresNumber(name string) (id uint32) {
 	return id
 }
 
-// IsPartOfGPU reports whether the type of a GPU is that of a MIG slice, such as 1g.5gb or a100_3g.20gb.
-func IsPartOfGPU(gpuType string) bool {
+// IsMIGType reports whether the type of a GPU is that of a MIG slice, such as 1g.5gb or a100_3g.20gb.
+func IsMIGType(gpuType string) bool {
 	text := strings.ToLower(gpuType)
 	for i := 1; i+2 < len(text); i++ {
 		if text[i] != 'g' || isNotDigit(rune(text[i-1])) || text[i+1] != '.' && text[i+1] != '_' {

@@ -193,8 +193,9 @@ func (j *joiner) warnOfSame(job *queue.Job, known []knownRun) {
 	}
 }
 
-// maxKnownPower is the most power of one GPU that is believed where its board's limit isn't known, W.
-const maxKnownPower = 2000
+// MaxUnknownBoardPower is the most power of one GPU that is believed if its board's limit isn't known, in
+// watts: no board is sold with more than 1,400 W.
+const MaxUnknownBoardPower = 2000
 
 // powerLimits is the most power that one GPU can use, by GPU model.
 type powerLimits struct {
@@ -208,9 +209,9 @@ func (l powerLimits) of(model string) dvfsmodel.Watt {
 		return limit
 	}
 	h, err := l.catalog.Hardware(model)
-	limit := cmp.Or(h.MaxPower, dvfsmodel.Watt(maxKnownPower))
+	limit := cmp.Or(h.MaxPower, dvfsmodel.Watt(MaxUnknownBoardPower))
 	if err != nil {
-		limit = maxKnownPower
+		limit = MaxUnknownBoardPower
 	}
 	l.known[model] = limit
 	return limit
@@ -225,7 +226,7 @@ func (j *joiner) warnOfPowers(job *queue.Job, all []knownRun) {
 		}
 		advice := "want the mean power of one GPU"
 		most := fmt.Sprintf("a GPU of model %s uses %.4g W at most", model, limit)
-		if limit == maxKnownPower {
+		if limit == MaxUnknownBoardPower {
 			most = fmt.Sprintf("no GPU uses more than %.4g W", limit)
 		}
 		if each := stated / float64(gpus); gpus > 1 && each <= limit {

@@ -4,6 +4,7 @@
 package oddtable
 
 import (
+	"fmt"
 	"math/big"
 	"math/rand/v2"
 	"regexp"
@@ -42,6 +43,17 @@ type Table struct {
 	// Refuse says why the table must be refused; empty: it must be read. Where May is set it may be refused.
 	Refuse string
 	May    bool
+}
+
+// Judge returns what is wrong if a reader ended with an error, or with none, on the table.
+func (t *Table) Judge(err error) error {
+	switch {
+	case err != nil && t.Refuse == "" && !t.May:
+		return err
+	case err == nil && t.Refuse != "":
+		return fmt.Errorf("read in spite of %s", t.Refuse)
+	}
+	return nil
 }
 
 var (

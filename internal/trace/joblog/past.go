@@ -48,7 +48,7 @@ func (t *Tally) pastOf(line int, o *slurm.AccountingRecord, hasLimits bool) *rec
 	return p
 }
 
-// kindNoSubmit takes another time for a submit time that isn't there.
+// fillSubmit takes another time for a submit time that isn't there.
 func (t *Tally) fillSubmit(line int, p *record.HistoryJob, eligible time.Time) {
 	p.Submitted = p.Started
 	if !eligible.IsZero() && !eligible.After(p.Started) {

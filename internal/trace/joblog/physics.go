@@ -7,14 +7,14 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
+	"github.com/epplan/epplan/planner/join"
 	"github.com/epplan/epplan/slurm"
 )
 
 // Bounds of what a job can have drawn.
 const (
-	unknownBoardW = 2000.0 // of a GPU whose model isn't known: no board is sold with more than 1,400 W
-	hostW         = 2000.0 // of the rest of a node whose GPUs a job has, beside others that idle
-	plainNodeW    = 20_000.0
+	hostW      = 2000.0 // of the rest of a node whose GPUs a job has, beside others that idle
+	plainNodeW = 20_000.0
 	// energyLag is how much longer than the job its energy may count: Slurm reads sensors twice a minute.
 	energyLag = 30 * time.Second
 )
@@ -38,7 +38,7 @@ func (l *PowerLimits) of(gpuModel string) float64 {
 	if w, ok := l.known[gpuModel]; ok {
 		return w
 	}
-	w := unknownBoardW
+	w := float64(join.MaxUnknownBoardPower)
 	if profile, err := l.profiles.Lookup(gpuModel); gpuModel != "" && err == nil && profile.PowerLimit.Max > 0 {
 		w = float64(profile.PowerLimit.Max)
 	}
@@ -64,7 +64,7 @@ func (s *jobSink) checkEnergy(p *record.HistoryJob, line int) {
 		s.tally.noteLine(line, kindTooMuch, fmt.Errorf("job %s: %.4g kW in the mean, at most %.4g kW by %v GPUs "+
 			"%s and %v nodes", p.JobID, watts/1000, (ofGPUs+ofHosts)/1000, gpus, printable(p.GPUModel), nodes))
 		p.EnergyJ = live.Number{}
-	case gpus > 0 && watts > ofGPUs && !slurm.IsPartOfGPU(p.GPUModel):
+	case gpus > 0 && watts > ofGPUs && !slurm.IsMIGType(p.GPUModel):
 		s.tally.noteLine(line, kindOfNode, fmt.Errorf("job %s: %.4g kW in the mean, its GPUs' limit is %.4g kW",
 			p.JobID, watts/1000, ofGPUs/1000))
 	}
@@ -76,7 +76,7 @@ func (l *PowerLimits) PerGPU(p *record.HistoryJob) live.Number {
 	energy, measured := p.EnergyJ.Get()
 	runTime, ran := p.RunTime().Get()
 	gpus, counted := p.GPUs.Get()
-	if !measured || !ran || !counted || gpus == 0 || runTime == 0 || slurm.IsPartOfGPU(p.GPUModel) ||
+	if !measured || !ran || !counted || gpus == 0 || runTime == 0 || slurm.IsMIGType(p.GPUModel) ||
 		energy > gpus*l.of(p.GPUModel)*(runTime+energyLag.Seconds()) {
 		return live.Number{}
 	}
