@@ -44,15 +44,11 @@ func ReadBatch(
 }
 
 // isSacct reports whether the header of a table is one that [ReadSacct] reads, and not that of a batch
-// with columns of its own.
+// with columns of its own. A table with commas is a spreadsheet's, which puts cells in quotes.
 func isSacct(header string) bool {
-	cells := strings.Split(strings.TrimSpace(header), "|")
+	delimiter, columns, err := columnsOf([]byte(strings.TrimSpace(header)))
 	ours := func(c string) bool { return c == "workload" || strings.Contains(c, "_") && queue.IsColumn(c) }
-	if slices.ContainsFunc(cells, ours) {
-		return false
-	}
-	_, err := newColumns(cells)
-	return err == nil
+	return err == nil && string(delimiter) != "," && !slices.ContainsFunc(columns.Names(), ours)
 }
 
 func readSacctBatch(r io.Reader, name string) (*queue.Batch, error) {

@@ -56,6 +56,19 @@ func TestABatchOfWhatSacctPrintsHasJobsAndNoSteps(t *testing.T) {
 	}
 }
 
+func TestWhatSacctPrintsIsReadWhateverSeparatesItsColumns(t *testing.T) {
+	want, err := readBatch(sacctOfABatch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, delimiter := range []string{";", "\t", "|7391824450", "^^"} {
+		got, err := readBatch(strings.ReplaceAll(sacctOfABatch, "|", delimiter))
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: %v\n got %+v\nwant %+v", delimiter, err, got, want)
+		}
+	}
+}
+
 func TestStepsAreNeverPlannedAsJobs(t *testing.T) {
 	for text, want := range map[string]string{
 		"JobID|Elapsed|AllocTRES\n500|02:00:00|gres/gpu=2\n500.batch|02:00:00|gres/gpu=2\n": `log.txt:3:1: job "500.batch" is a step of job "500"`,
