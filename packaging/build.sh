@@ -68,7 +68,7 @@ for role in controller agent; do
 done
 
 # Slurm's hooks, dashboards and alert rules
-"${GO:-go}" run ./cmd/internal/hookfiles "$stage/slurm"
+"${GO:-go}" run ./packaging/hookfiles "$stage/slurm"
 for hook in prolog epilog; do
 	put epplan 755 /usr/share/epplan/slurm/epplan-$hook.d/ "$stage/slurm/epplan-$hook.d"/*
 done

@@ -14,7 +14,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/cmd/internal/completion"
+	"github.com/epplan/epplan/internal/cli/completion"
 	"github.com/epplan/epplan/internal/epdapi"
 )
 

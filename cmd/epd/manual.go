@@ -7,8 +7,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/cmd/internal/completion"
-	"github.com/epplan/epplan/cmd/internal/manual"
+	"github.com/epplan/epplan/internal/cli/completion"
+	"github.com/epplan/epplan/internal/cli/manual"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store"
 )

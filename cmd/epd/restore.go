@@ -12,7 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/cmd/internal/dryrun"
+	"github.com/epplan/epplan/internal/cli/dryrun"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/statedir"
 	"github.com/epplan/epplan/slurm"

@@ -20,7 +20,7 @@ import (
 	systemd "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/cmd/internal/dryrun"
+	"github.com/epplan/epplan/internal/cli/dryrun"
 	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/pause"

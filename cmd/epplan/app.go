@@ -1,117 +1,158 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"strings"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/cmd/internal/completion"
+	"github.com/epplan/epplan/internal/cli/completion"
+	"github.com/epplan/epplan/internal/cli/manual"
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/planner/policy"
 )
 
-// prepareCommand gives a command the manners of this program: its usage line is what
-// one types, and usage errors are returned, not printed.
-func prepareCommand(parent string, c *cli.Command) {
-	name := parent + " " + c.Name
-	c.HideHelpCommand = true
-	c.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return &usageError{msg: err.Error()} }
-	c.UsageText = strings.TrimSpace(name + " " + c.ArgsUsage)
-	if len(c.Flags) > 0 {
-		c.UsageText += " [OPTIONS]"
-	}
-	if len(c.Subcommands) > 0 && c.Action == nil {
-		c.UsageText = name + " COMMAND"
-		c.Action = cli.ShowSubcommandHelp
-	}
-	for _, sub := range c.Subcommands {
-		prepareCommand(name, sub)
-	}
-}
+// version is set by the linker in make build.
+var version = "devel"
 
-func newApp(t *terminal) *cli.App {
-	app := &cli.App{
-		Name:      "epplan",
-		Usage:     "plan batches of GPU jobs that use little energy and miss no deadline",
-		UsageText: "epplan COMMAND [ARGUMENTS] [OPTIONS]",
-		Description: "epplan help COMMAND tells more. Results go to standard output, everything else to standard error.\n" +
+func newProgram() *program {
+	return &program{
+		name:  "epplan",
+		usage: "plan batches of GPU jobs that use little energy and miss no deadline",
+		description: "epplan help COMMAND tells more. Results go to standard output, everything else to standard error.\n" +
 			"Exit status: 0 done, 1 failed, 2 usage, 3 some jobs can't be planned in time, 4 can't reach " +
 			"epd, 130 interrupted.\n\n" +
 			"Example: epplan plan batch.csv --cluster cluster.toml --models models.toml",
-		HideVersion:               true,
-		HideHelpCommand:           true,
-		DisableSliceFlagSeparator: true, // a policy may have commas in it
-		Reader:                    t.stdin,
-		Writer:                    t.stdout,
-		ErrWriter:                 t.stderr,
-		ExitErrHandler:            func(*cli.Context, error) {},
-		OnUsageError: func(_ *cli.Context, err error, _ bool) error {
-			return &usageError{msg: err.Error()}
-		},
-		Action: func(c *cli.Context) error {
-			if c.Bool("version") {
-				return printVersion(t, false)
-			}
-			return cli.ShowAppHelp(c)
-		},
-		Flags: []cli.Flag{boolFlag("version", "print the version")},
-		Commands: []*cli.Command{
-			planCommand(t),
-			compareCommand(t),
-			consolidateCommand(t),
-			correlateCommand(t),
-			tuneCommand(t),
-			explainCommand(t),
-			modelCommand(t),
-			generateCommand(t),
-			importCommand(t),
-			replayCommand(t),
-			reproduceCommand(t),
-			installCommand(t),
-			doctorCommand(t),
-			statusCommand(t),
-			jobsCommand(t),
-			jobCommand(t),
-			savingsCommand(t),
-			historyCommand(t),
-			estimateCommand(t),
-			predictCommand(t),
-			reloadCommand(t),
-			leversCommand(t),
-			profileCommand(t),
-			restoreCommand(t),
-			prologCommand(t),
-			epilogCommand(t),
-			submitCommand(t),
-			powerCommand(t, "suspend", "Slurm's SuspendProgram: switch nodes off by the site's own command"),
-			powerCommand(t, "resume", "Slurm's ResumeProgram: switch nodes on by the site's own command"),
-			configCommand(t),
-			gpusCommand(t),
-			completionCommand(t),
-			manCommand(t, newApp),
-			versionCommand(t),
-		},
+		version:  version,
+		commands: commands,
+		values:   completionValues(),
+		moved:    moved(),
+		pages:    manualPages(),
 	}
-	for _, c := range app.Commands {
-		prepareCommand(app.Name, c)
-		t.guardOutputs(c)
-	}
-	return app
 }
 
-func execute(ctx context.Context, t *terminal, args []string) error {
-	app := newApp(t) //nolint:contextcheck // commands get it by RunContext
-	t.args = args
-	if completion.IsRequest(args) {
-		return completion.WriteCandidates(t.stdout, app, args, completionValues())
+func commands(t *terminal) []*cli.Command {
+	return []*cli.Command{
+		planCommand(t),
+		compareCommand(t),
+		explainCommand(t),
+		modelCommand(t),
+		importCommand(t),
+		replayCommand(t),
+		installCommand(t),
+		doctorCommand(t),
+		statusCommand(t),
+		jobsCommand(t),
+		jobCommand(t),
+		savingsCommand(t),
+		historyCommand(t),
+		estimateCommand(t),
+		predictCommand(t),
+		reloadCommand(t),
+		leversCommand(t),
+		profileCommand(t),
+		restoreCommand(t),
+		prologCommand(t),
+		epilogCommand(t),
+		submitCommand(t),
+		powerCommand(t, "suspend", "Slurm's SuspendProgram: switch nodes off by the site's own command"),
+		powerCommand(t, "resume", "Slurm's ResumeProgram: switch nodes on by the site's own command"),
+		configCommand(t),
+		gpusCommand(t),
 	}
-	arranged, err := parseArgs(app, args)
-	if err == nil {
-		err = app.RunContext(ctx, arranged.libraryArgs())
+}
+
+// moved returns the spellings of what the laboratory has, see [program].
+func moved() map[string]string {
+	const lab = "it is of the laboratory now: epplab "
+	all := map[string]string{
+		"model contention": lab + "contention", "import openb": lab + "trace",
+		"plan --format knapsack": lab + "plan", "plan --energy-model": lab + "plan", "plan --kappa": lab + "plan",
+		"profile --log": "epplan profile --json | epplab profile-log -", "replay --format openb": lab + "replay",
+		"compare --slurm-array": "job arrays are of epplab replay alone: run it without, or a batch at a time",
 	}
-	var usage *usageError
-	if errors.As(err, &usage) && usage.hint == "" {
-		usage.hint = arranged.commandName() + " --help lists the flags and shows an example"
+	for _, command := range []string{"consolidate", "correlate", "generate", "reproduce", "tune"} {
+		all[command] = lab + command
 	}
-	return err
+	for _, flag := range []string{"code", "code-test", "gpu-type", "probe", "embeddings", "align"} {
+		all["predict --"+flag] = lab + "predict"
+	}
+	for _, flag := range []string{
+		"pods", "nodes", "power", "family", "arrivals", "node-order", "seeds", "load", "base", "loads", "curve",
+		"decisions", "svg", "batch", "jobs", "departures", "slurm-array",
+	} {
+		all["replay --"+flag] = lab + "replay"
+	}
+	return all
+}
+
+// manualPages returns what the manual pages have in common.
+func manualPages() manual.Book {
+	return manual.Book{
+		ExitStatus: []manual.Entry{
+			{Term: "0", Text: "Done"},
+			{Term: "1", Text: "Failed: an input is wrong, a file can't be read or written"},
+			{Term: "2", Text: "The command line is wrong"},
+			{Term: "3", Text: "The plan was printed, but some jobs can't be planned or end late"},
+			{Term: "4", Text: "Nobody answers at epd's socket"},
+			{Term: "130", Text: "Interrupted; what was being written was left as it was"},
+		},
+		Files: []manual.File{
+			{
+				Entry: manual.Entry{
+					Term: "/etc/epplan/config.toml",
+					Text: "The configuration, as packages install it; epplan config init writes one " +
+						"with the defaults",
+				}, Flags: []string{"config"},
+			},
+			{
+				Entry: manual.Entry{Term: epdapi.AgentSocket, Text: "Where the epd of a node answers"},
+				Flags: []string{"socket"},
+			},
+			{
+				Entry: manual.Entry{
+					Term: epdapi.ControllerSocket, Text: "Where the controller answers administrators",
+				}, Flags: []string{"socket"},
+			},
+			{
+				Entry: manual.Entry{Term: epdapi.PublicSocket, Text: "Where the controller answers users " +
+					"and job_submit.lua"}, Flags: []string{"socket", "submit-socket"},
+			},
+			{
+				Entry: manual.Entry{
+					Term: "/var/lib/epplan/journal",
+					Text: "Which clocks are locked, for giving them back when epd doesn't run",
+				}, Flags: []string{"journal"},
+			},
+		},
+		SeeAlso: []string{"epd(8)"},
+	}
+}
+
+// completionValues returns the values of flags and arguments that have a few.
+func completionValues() completion.Values {
+	words := func(words ...string) func() []string { return func() []string { return words } }
+	models := func() []string { return config.BuiltinProfiles().Names() }
+	policies := func() []string { return slices.Concat(policy.Names(), policy.PlacementNames()) }
+	return completion.Values{
+		"completion":                completion.Shells,
+		"gpus":                      models,
+		"plan --policy":             policies,
+		"explain --policy":          policies,
+		"compare --policy":          policies,
+		"replay --policy":           policies,
+		"--gpu-model":               models,
+		"plan --format":             words("auto", "csv", "json", "edl"),
+		"explain --format":          words("auto", "csv", "json", "edl"),
+		"compare --format":          words("auto", "csv", "json", "edl"),
+		"replay --format":           words("sacct", "jobs"),
+		"--range":                   words("wide", "narrow"),
+		"--start":                   words("slot", "continuous"),
+		"model optimum --objective": words("energy", "edp", "ed2p", "time"),
+		"model fit --form":          words("best", "paper"),
+		"predict --target":          words("time", "energy", "power"),
+		"jobs --state": words("PENDING", "RUNNING", "COMPLETED", "FAILED", "CANCELLED",
+			"TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE",
+			"LAUNCH_FAILED"),
+	}
 }

@@ -10,11 +10,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/cmd/internal/jobarray"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/spelling"
-	"github.com/epplan/epplan/planner"
-	"github.com/epplan/epplan/planner/policy"
 )
 
 // The library stops looking for flags at the first positional argument, answers
@@ -24,6 +21,7 @@ import (
 
 // parsedArgs is a command line taken apart.
 type parsedArgs struct {
+	program        *program
 	path           []string // of commands, the program first
 	commands       []*cli.Command
 	flags          []cli.Flag // of the last command
@@ -32,8 +30,8 @@ type parsedArgs struct {
 	positional     []string
 }
 
-func parseArgs(app *cli.App, args []string) (*parsedArgs, error) {
-	a := &parsedArgs{path: []string{app.Name}, commands: app.Commands, flags: app.Flags}
+func (p *program) parseArgs(app *cli.App, args []string) (*parsedArgs, error) {
+	a := &parsedArgs{program: p, path: []string{app.Name}, commands: app.Commands, flags: app.Flags}
 	if len(args) == 0 {
 		return a, nil
 	}
@@ -124,7 +122,7 @@ func (a *parsedArgs) takeFlag(arg string, rest []string) ([]string, error) {
 	if err := a.refuseRepeated(flag, arg); err != nil {
 		return nil, err
 	}
-	if bare, ok := bareValues[flag.Names()[0]]; ok && !hasValue {
+	if bare, ok := a.program.bareValues[flag.Names()[0]]; ok && !hasValue {
 		a.options[len(a.options)-1] += "=" + bare
 		return rest, nil
 	}
@@ -135,12 +133,11 @@ func (a *parsedArgs) takeFlag(arg string, rest []string) ([]string, error) {
 		value, rest = rest[0], rest[1:]
 		a.options = append(a.options, value)
 	}
+	if err := a.moved(arg + " " + value); err != nil {
+		return nil, err
+	}
 	return rest, checkValue(flag, value)
 }
-
-// bareValues are what flags stand for that may be given without a value. With one they
-// are --flag=VALUE: the next word isn't theirs.
-var bareValues = map[string]string{jobarray.ArrayFlag: "0"}
 
 // refuseRepeated refuses a flag that is given before, unless it may be repeated: the library
 // would take the last value and say nothing.
@@ -195,7 +192,24 @@ func checkValue(flag cli.Flag, value string) error {
 	return nil
 }
 
+// moved returns a usage error for an old spelling of a command or flag that another program has now, nil for
+// others.
+func (a *parsedArgs) moved(word string) error {
+	spelling := strings.Join(append(slices.Clone(a.path[1:]), word), " ")
+	now, ok := a.program.moved[spelling]
+	if !ok {
+		return nil
+	}
+	return &usageError{
+		msg:  fmt.Sprintf("%s %s has moved", a.path[0], spelling),
+		hint: now,
+	}
+}
+
 func (a *parsedArgs) unknownCommand(name string) error {
+	if err := a.moved(name); err != nil {
+		return err
+	}
 	names := textsOf(a.commands, func(c *cli.Command) string { return c.Name })
 	hint := fmt.Sprintf("the commands of %s are %s", a.commandName(), strings.Join(names, ", "))
 	if near := spelling.Nearest(name, names); near != "" {
@@ -206,6 +220,9 @@ func (a *parsedArgs) unknownCommand(name string) error {
 
 func (a *parsedArgs) unknownFlag(arg string) error {
 	given, _, _ := strings.Cut(arg, "=")
+	if err := a.moved(given); err != nil {
+		return err
+	}
 	names := textsOf(a.flags, func(f cli.Flag) string { return f.Names()[0] })
 	hint := ""
 	switch near := spelling.Nearest(strings.TrimLeft(given, "-"), names); {
@@ -260,40 +277,11 @@ func rowsFlag(of string) *cli.IntFlag {
 	}
 }
 
-// searchTimeFlag is how long a search may take that is always bounded.
-func searchTimeFlag(usage string, usual time.Duration) *cli.DurationFlag {
-	return &cli.DurationFlag{
-		Name: "time-limit", Usage: usage, Value: usual,
-		Action: func(_ *cli.Context, limit time.Duration) error {
-			if limit <= 0 {
-				return usagef("--time-limit %v, want more than 0", limit)
-			}
-			return nil
-		},
-	}
-}
-
-// defaultSlot is how long a slot of a log lasts.
-const defaultSlot = time.Minute
-
 func workersFlag() *cli.IntFlag {
 	return atLeast(&cli.IntFlag{
 		Name: "jobs", Aliases: []string{"j"}, DefaultText: "as many as processors",
 		Usage: "`COUNT` of runs at a time",
 	}, 1)
-}
-
-// slotFlag is how a log of utilisation is cut into slots.
-func slotFlag(usage string) *cli.DurationFlag {
-	return &cli.DurationFlag{
-		Name: "slot", Usage: usage, Value: defaultSlot,
-		Action: func(_ *cli.Context, slot time.Duration) error {
-			if slot < time.Millisecond {
-				return usagef("--slot %v, want 1ms or more", slot)
-			}
-			return nil
-		},
-	}
 }
 
 // checkArgs checks how many positional arguments there are, that at most one output
@@ -345,12 +333,6 @@ func jsonFlag() *cli.BoolFlag { return boolFlag("json", "print JSON") }
 
 func csvFlag() *cli.BoolFlag { return boolFlag("csv", "print CSV") }
 
-func seedFlag() *cli.Uint64Flag {
-	return &cli.Uint64Flag{
-		Name: "seed", Usage: "`NUMBER` from which the random ones follow", Value: planner.DefaultSeed,
-	}
-}
-
 func outputFlag() *cli.StringFlag {
 	return &cli.StringFlag{
 		Name: "output", Aliases: []string{"o"}, Usage: "`FILE` to write; -: standard output", Value: "-",
@@ -371,36 +353,4 @@ func parseNumbers(flag, text string) ([]float64, error) {
 		all[i] = x
 	}
 	return all, nil
-}
-
-func parsePolicy(text string, params policy.Params) (*planner.Policy, error) {
-	p, err := policy.Parse(text, params)
-	if err != nil {
-		return nil, &usageError{msg: err.Error(), hint: "epplan compare --help lists the policies"}
-	}
-	return p, nil
-}
-
-// contentionFlag is the file with a fitted curve, and what counts without it.
-func contentionFlag(otherwise string) cli.Flag {
-	return &cli.StringFlag{
-		Name: "contention", DefaultText: otherwise,
-		Usage: "`FILE` with what sharing costs, as epplan model contention writes it",
-	}
-}
-
-func slowdownFlag(usage string) cli.Flag {
-	return &cli.Float64Flag{Name: "slowdown", Usage: usage, DefaultText: "as slow as it likes"}
-}
-
-// slowdownOf is the flag's part, or without it as slow as it likes.
-func slowdownOf(c *cli.Context) (float64, error) {
-	part := c.Float64("slowdown")
-	switch {
-	case !c.IsSet("slowdown"):
-		return math.Inf(1), nil
-	case !(part >= 0):
-		return 0, usagef("--slowdown %v, want 0 or more, such as 0.05", part)
-	}
-	return part, nil
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/cmd/internal/jobarray"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/planner"
@@ -37,7 +36,7 @@ func compareCommand(t *terminal) *cli.Command {
 			"Example: epplan compare batch.csv --cluster cluster.toml --models models.toml --policy baseline --policy edl\n" +
 			"Example: epplan compare tasks.csv --cluster paper --policy edl --policy edf-bf --theta 1,0.9 " +
 			"--gpus-per-node 1,4,16",
-		Flags: append(append(problemFlags(),
+		Flags: append(problemFlags(),
 			&cli.StringSliceFlag{
 				Name: "policy", Aliases: []string{"p"}, DefaultText: "all",
 				Usage: "a `POLICY`; repeat it for more",
@@ -49,8 +48,8 @@ func compareCommand(t *terminal) *cli.Command {
 			timeLimitFlag("`TIME` that each policy may take, such as 10s, in place of a number "+
 				"of evaluations"),
 			jsonFlag(), csvFlag(), htmlFlag(),
-		), jobarray.Flags()...),
-		Action: t.runs(takes(1, maxBatches, "one batch file or several", swept(runCompare))),
+		),
+		Action: t.runs(takes(1, maxBatches, "one batch file or several", runCompare)),
 	}
 }
 
@@ -130,7 +129,7 @@ func (s *setup) variants(t *terminal, c *cli.Context) ([]variant, error) {
 	var all []variant
 	for i, l := range sizes {
 		sized := *s
-		quiet := &terminal{stderr: io.Discard} // the batch's warnings come once
+		quiet := t.silent() // the batch's warnings come once
 		if i == 0 {
 			quiet = t
 		}
@@ -239,12 +238,11 @@ type plannedRow struct {
 // those unfinished that aren't done.
 func compareAll(t *terminal, c *cli.Context, variants []variant) ([]planreport.Run, error) {
 	limit := c.Duration("time-limit")
-	shown := t.progress && !jobarray.IsSet(c)
 	line := &rowsProgress{
-		line: report.NewProgress(t.stderr, shown, t.now, "compare", len(variants)), rows: len(variants),
+		line: report.NewProgress(t.stderr, t.progress, t.now, "compare", len(variants)), rows: len(variants),
 	}
 	defer line.line.Finish()
-	rows, err := eachPart(t, c, &partedWork[plannedRow]{
+	work := partedWork[plannedRow]{
 		names: textsOf(variants, func(v variant) string { return v.name() }),
 		prepare: func(ctx context.Context, rows []int) error {
 			return addReferences(ctx, t, variants, rows)
@@ -253,7 +251,7 @@ func compareAll(t *terminal, c *cli.Context, variants []variant) ([]planreport.R
 			v := &variants[i]
 			line.begin(v.policy.Name)
 			monitor := &planner.Monitor{MaxWork: maxEvaluations}
-			if shown {
+			if t.progress {
 				monitor.OnProgress = func(p planner.Progress) { line.tell(v.policy.Name, p) }
 			}
 			if limit > 0 {
@@ -266,7 +264,8 @@ func compareAll(t *terminal, c *cli.Context, variants []variant) ([]planreport.R
 			line.end(v.policy.Name, &run)
 			return plannedRow{run.Summary, run.Planning, run.Unfinished}, err
 		},
-	})
+	}
+	rows, err := work.run(c.Context, t)
 	if err != nil {
 		return nil, err
 	}
@@ -315,7 +314,7 @@ func warnUnfinished(t *terminal, c *cli.Context, runs []planreport.Run) {
 // addReferences plans what some of the variants are held against, once for those of the same
 // problem and numbers.
 func addReferences(ctx context.Context, t *terminal, variants []variant, rows []int) error {
-	monitor, done := t.planningMonitor()
+	monitor, done := planningMonitor(t)
 	defer done()
 	ctx, end := monitor.Begin(ctx)
 	defer end()

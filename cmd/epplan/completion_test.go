@@ -28,7 +28,7 @@ func placesOf(commands []*cli.Command, parent string, found map[string]string) {
 
 func TestValuesAreCompletedWhereTheHelpNamesThem(t *testing.T) {
 	places := make(map[string]string)
-	placesOf(newApp(&terminal{}).Commands, "", places)
+	placesOf(anApp().Commands, "", places)
 	word := regexp.MustCompile(`[A-Za-z0-9][\w-]*`)
 	for at, of := range completionValues() {
 		usage, ok := places[at]

@@ -35,9 +35,9 @@ func consolidateCommand(t *terminal) *cli.Command {
 			"A log has the columns time_s, gpu or job, util_pct and mem_gb, or is of nvidia-smi --query-gpu=timestamp,index,\n" +
 			"utilization.gpu,memory.used --format=csv. Its servers are those of --servers, or alike: as many as it takes.\n\n" +
 			"Policies:\n" + methodList() +
-			"\nExample: epplan consolidate consolidate.json --policy exact --json\n" +
-			"Example: epplan consolidate utilisation.csv --moves 2\n" +
-			"Example: epplan consolidate utilisation.csv --gpus-per-server 4 --gpu-mem-gb 32 --server-w 200",
+			"\nExample: epplab consolidate consolidate.json --policy exact --json\n" +
+			"Example: epplab consolidate utilisation.csv --moves 2\n" +
+			"Example: epplab consolidate utilisation.csv --gpus-per-server 4 --gpu-mem-gb 32 --server-w 200",
 		Flags: []cli.Flag{
 			&cli.StringFlag{
 				Name: "policy", Aliases: []string{"p"}, Usage: "`POLICY`, see above", Value: exactMethod,

@@ -94,12 +94,12 @@ func searchExactly(ctx context.Context, r *consolidation, seed uint64) placement
 func (r *consolidation) solve(ctx context.Context, t *terminal, limit time.Duration, seed uint64) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	defer t.countdown(ctx, limit)()
+	defer countdown(ctx, t, limit)()
 	r.placementResult = r.method.place(ctx, r, seed)
 	r.verdict = consolidate.Evaluate(r.instance, r.placement)
 	r.listMoves()
 	r.boundW = max(r.boundW, consolidate.QuickBound(r.instance, r.problem))
-	reached := r.verdict.FeasibleFor(r.problem) && r.verdict.PowerW <= r.boundW*(1+costTolerance)
+	reached := r.verdict.FeasibleFor(r.problem) && r.verdict.PowerW <= r.boundW*(1+powerTolerance)
 	if r.proven = r.proven || reached; r.proven {
 		r.boundW = r.verdict.PowerW // both are sums, of the same watts in another order
 	}
@@ -110,7 +110,7 @@ const countdownInterval = 200 * time.Millisecond
 
 // countdown shows on a terminal how much of its time a search has spent, until the
 // search is over.
-func (t *terminal) countdown(ctx context.Context, limit time.Duration) (over func()) {
+func countdown(ctx context.Context, t *terminal, limit time.Duration) (over func()) {
 	progress := report.NewProgress(t.stderr, t.progress, time.Now, "consolidate",
 		int(limit/countdownInterval))
 	ctx, cancel := context.WithCancel(ctx)
@@ -175,3 +175,6 @@ func (r *consolidation) violations() string {
 	}
 	return strings.Join(parts, ", ")
 }
+
+// powerTolerance is by which part powers may differ that are the same.
+const powerTolerance = 1e-9

@@ -24,7 +24,7 @@ func fitContentionCommand(t *terminal) *cli.Command {
 			"memory (the part of the GPU's that they took, 0 to 1). The curve is for --contention of consolidate, plan\n" +
 			"and compare, and for contention in [cluster.sharing] of a cluster. Few lines move it part of the way only from\n" +
 			"what is taken otherwise: a slot with 140 % of work takes 1.4 slots.\n" +
-			"Example: epplan model contention coruns.csv -o contention.json",
+			"Example: epplab contention coruns.csv -o contention.json",
 		Flags:  []cli.Flag{outputFlag()},
 		Action: t.runs(takes(1, 1, "one file", runFitContention)),
 	}

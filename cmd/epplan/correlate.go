@@ -23,7 +23,7 @@ func correlateCommand(t *terminal) *cli.Command {
 		Usage: "find the GPUs or jobs of a utilisation log that are busy at the same times, and " +
 			"those that aren't",
 		ArgsUsage: "LOG",
-		Description: "LOG is a log as epplan consolidate reads it, its lines sorted by time; - is standard " +
+		Description: "LOG is a log as epplab consolidate reads it, its lines sorted by time; - is standard " +
 			"input. It prints the\n" +
 			"pairs with the least and with the greatest correlation (Pearson): what is least correlated shares a GPU best.\n" +
 			"A slot without a sample of either side counts for neither. Where a side doesn't vary, or there are fewer than\n" +
@@ -31,8 +31,8 @@ func correlateCommand(t *terminal) *cli.Command {
 			"With --window the log is read slot by slot, in memory that doesn't grow with its length, and pairs are ranked\n" +
 			"by the mean of their correlations over the windows that end with each slot. With --pair it prints the\n" +
 			"correlation of one pair, with --window in the course of time.\n" +
-			"Example: epplan correlate utilisation.csv --top 3\n" +
-			"Example: epplan correlate utilisation.csv --window 10m --pair n1/0,n1/1",
+			"Example: epplab correlate utilisation.csv --top 3\n" +
+			"Example: epplab correlate utilisation.csv --window 10m --pair n1/0,n1/1",
 		Flags: []cli.Flag{
 			slotFlag("`TIME` over which samples are averaged"),
 			&cli.DurationFlag{

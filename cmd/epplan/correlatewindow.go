@@ -150,7 +150,7 @@ func correlatePair(t *terminal, c *cli.Context, q *correlateOptions) error {
 	for _, name := range []string{q.a, q.b} {
 		if !slices.Contains(seen, name) {
 			return withHint(fmt.Errorf("%s has no %s", c.Args().First(), printable(name)),
-				"epplan correlate without --pair prints the names that it has")
+				"epplab correlate without --pair prints the names that it has")
 		}
 	}
 	if q.window > 0 {

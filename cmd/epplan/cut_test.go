@@ -191,13 +191,14 @@ func onFakeTerminal(t *testing.T, isOne bool, args ...string) (stdout, stderr st
 	t.Helper()
 	var out, errs bytes.Buffer
 	now := time.Unix(0, 0)
-	term := &terminal{stdin: strings.NewReader(""), stdout: &out, stderr: &errs, progress: isOne}
+	term := newProgram().newTerminal(strings.NewReader(""), &out, &errs)
+	term.progress = isOne
 	term.now = func() time.Time {
 		now = now.Add(time.Second)
 		return now
 	}
 	if code := term.finish(t.Context(),
-		execute(t.Context(), term, append([]string{"epplan"}, args...))); code != exitDone {
+		term.execute(t.Context(), append([]string{"epplan"}, args...))); code != exitDone {
 		t.Fatalf("exit status %d: %s", code, &errs)
 	}
 	return out.String(), errs.String()

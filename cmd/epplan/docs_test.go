@@ -15,7 +15,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/cmd/internal/manual"
+	"github.com/epplan/epplan/internal/cli/manual"
 )
 
 // The documentation is tested: what it says of flags follows from the program,
@@ -79,7 +79,7 @@ var usageBlock = regexp.MustCompile(`(?s)(<!-- usage of (epplan [a-z ]+) -->\n).
 
 func TestTheCommandPageListsEveryCommandWithItsFlags(t *testing.T) {
 	page := readPage(t, commandPage)
-	commands := leaves(newApp(&terminal{}).Commands, "epplan")
+	commands := leaves(anApp().Commands, "epplan")
 	seen := make(map[string]bool)
 	want := usageBlock.ReplaceAllStringFunc(page, func(block string) string {
 		part := usageBlock.FindStringSubmatch(block)
@@ -115,7 +115,7 @@ func examples(commands []*cli.Command) []string {
 
 func TestEveryExampleOfTheHelpWorksAsTyped(t *testing.T) {
 	dir := exampleFolder(t)
-	app := newApp(&terminal{})
+	app := anApp()
 	lines := examples(append([]*cli.Command{{Description: app.Description}}, app.Commands...))
 	if len(lines) < len(leaves(app.Commands, "epplan")) {
 		t.Errorf("%d examples, want one for each command", len(lines))
@@ -133,7 +133,7 @@ func TestEveryExampleOfTheHelpWorksAsTyped(t *testing.T) {
 
 func TestEveryCommandHasItsExampleInAScript(t *testing.T) {
 	page := readPage(t, commandPage)
-	for name, c := range leaves(newApp(&terminal{}).Commands, "epplan") {
+	for name, c := range leaves(anApp().Commands, "epplan") {
 		if len(examples([]*cli.Command{c})) == 0 {
 			t.Errorf("%s --help has no example", name)
 		}

@@ -80,7 +80,7 @@ var withoutSocket = []string{"epplan install slurm", "epplan compare", "epplan r
 func hasDryRun(f cli.Flag) bool { return slices.Contains(f.Names(), "dry-run") }
 
 func TestEveryCommandThatTouchesSomethingHasADryRun(t *testing.T) {
-	commands := leaves(newApp(&terminal{}).Commands, "epplan")
+	commands := leaves(anApp().Commands, "epplan")
 	for name := range touching {
 		if c, ok := commands[name]; !ok || !slices.ContainsFunc(c.Flags, hasDryRun) {
 			t.Errorf("%s has no --dry-run", name)

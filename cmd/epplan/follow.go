@@ -1,17 +1,13 @@
 package main
 
 import (
-	"cmp"
-	"context"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/planreport"
@@ -33,7 +29,7 @@ func timeLimitFlag(usage string) cli.Flag {
 
 // planningMonitor is a monitor for planning that shows on a terminal how far it is. From now on
 // an interrupted command isn't given up: it ends with what it has.
-func (t *terminal) planningMonitor() (monitor *planner.Monitor, done func()) {
+func planningMonitor(t *terminal) (monitor *planner.Monitor, done func()) {
 	t.keepsPartial.Store(true)
 	line := report.NewProgress(t.stderr, t.progress, t.now, "plan", 1)
 	monitor = &planner.Monitor{}
@@ -95,15 +91,4 @@ func (r *rowsProgress) tell(name string, p planner.Progress) {
 
 func (r *rowsProgress) show() {
 	r.line.Show(strings.Join(r.doing, ", "), r.done, r.rows, bestSoFarText("best "+r.whose, &r.best))
-}
-
-// sideBySide does so many pieces of work, some at a time, 0: as many as there are processors.
-// The first error ends the context of the others.
-func sideBySide(ctx context.Context, atOnce, count int, do func(ctx context.Context, i int) error) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(cmp.Or(atOnce, runtime.GOMAXPROCS(0)))
-	for i := range count {
-		group.Go(func() error { return do(ctx, i) })
-	}
-	return group.Wait()
 }

@@ -20,7 +20,7 @@ func generateCommand(t *terminal) *cli.Command {
 		Usage: "generate a random task set like the EDL paper's",
 		Description: "Tasks repeat the applications of the paper's library; their deadlines follow from a random\n" +
 			"utilisation. The same seed gives the same set.\n" +
-			"Example: epplan generate --offline 0.4 --online 1.6 --seed 7 > tasks.csv",
+			"Example: epplab generate --offline 0.4 --online 1.6 --seed 7 > tasks.csv",
 		Flags: []cli.Flag{
 			&cli.Float64Flag{Name: "offline", Usage: "`UTILISATION` by the tasks that are there at slot 0"},
 			&cli.Float64Flag{Name: "online", Usage: "`UTILISATION` by the tasks that arrive over the day"},
@@ -48,7 +48,7 @@ func generateOpenbCommand(t *terminal) *cli.Command {
 		Description: "Writes nodes.csv and pods.csv into FOLDER, in the format of that trace. Kinds of " +
 			"nodes, sizes of tasks and\n" +
 			"the times when they are there are distributed like the trace's. The same seed gives the same files.\n" +
-			"Example: epplan generate openb --nodes 100 --seed 1 demo",
+			"Example: epplab generate openb --nodes 100 --seed 1 demo",
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "nodes", Usage: "`COUNT` of nodes", Value: taskset.OpenbNodes},
 			&cli.IntFlag{

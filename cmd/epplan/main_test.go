@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/testkit/shareddata"
 )
@@ -25,6 +26,12 @@ var update = flag.Bool("update", false, "rewrite the expected output")
 func TestMain(m *testing.M) {
 	shareddata.ShortTemp()
 	testscript.Main(withEPD{m}, map[string]func(){"epplan": main})
+}
+
+// anApp returns the program's commands.
+func anApp() *cli.App {
+	p := newProgram()
+	return p.app(p.newTerminal(strings.NewReader(""), io.Discard, io.Discard))
 }
 
 func TestScripts(t *testing.T) {

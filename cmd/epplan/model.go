@@ -20,8 +20,7 @@ func modelCommand(t *terminal) *cli.Command {
 		Usage:       "fit, show and use models of how workloads respond to clocks",
 		Description: "Example: epplan model show models.toml",
 		Subcommands: []*cli.Command{
-			fitCommand(t), fitContentionCommand(t), evaluateCommand(t), showCommand(t),
-			optimumCommand(t),
+			fitCommand(t), evaluateCommand(t), showCommand(t), optimumCommand(t),
 		},
 	}
 }

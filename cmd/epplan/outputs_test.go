@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"regexp"
 	"testing"
 
@@ -33,7 +32,7 @@ func TestEveryFlagThatNamesAFileToWriteIsKnownAsOne(t *testing.T) {
 		}
 	}
 	look("epplan",
-		newApp(&terminal{stdin: &bytes.Buffer{}, stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}}).Commands)
+		anApp().Commands)
 	if found < 10 {
 		t.Errorf("%d flags name a file to write, want ten or more: the help's words have changed", found)
 	}

@@ -25,16 +25,10 @@ func planCommand(t *terminal) *cli.Command {
 			"otherwise. Workloads that epd knows are planned with their models, others at default clocks for as long\n" +
 			"as their time limits. What runs holds its GPUs until its expected end, jobs stay in their partitions;\n" +
 			"GPUs count, priorities don't; Slurm isn't told of the plan.\n" +
-			"With --format knapsack BATCH is a queue for two GPU types whose jobs have predictions and turn out\n" +
-			"otherwise, --cluster is FILE:NAME, a table of clusters and which one it is. Without --policy the one\n" +
-			"with the least energy plus waiting, each against policy simple, is chosen on outcomes drawn around the\n" +
-			"predictions.\n" +
 			"Jobs with a profile (util_pct, slot_s, gpu_mem_gb) may share GPUs on nodes with share = true, by policies\n" +
 			"such as cats-safe; the table says who is beside whom.\n" +
 			"Example: epplan plan profiles.csv --cluster shared.toml --policy cats-safe\n" +
 			"Example: epplan plan --from-slurm --policy edl\n" +
-			"Example: epplan plan --format knapsack examples/two-types/queue.csv --cluster " +
-			"examples/two-types/clusters.csv:small\n" +
 			"Example: epplan plan batch.csv --cluster cluster.toml --models models.toml --html plan.html\n" +
 			"Example: epplan plan batch.csv --cluster cluster.toml --models models.toml --svg plan.svg",
 		Flags: slices.Concat(planningFlags(),
@@ -42,7 +36,6 @@ func planCommand(t *terminal) *cli.Command {
 				boolFlag("from-slurm", "plan what waits in Slurm, as epd knows it"),
 				anySocketFlag(publicFirst),
 			},
-			knapsackFlags(),
 			[]cli.Flag{
 				jsonFlag(), csvFlag(),
 				&cli.StringFlag{Name: "svg", Usage: "draw the plan to `FILE`"},
@@ -60,9 +53,6 @@ func planCommand(t *terminal) *cli.Command {
 func runPlan(t *terminal, c *cli.Context) error {
 	if err := checkPlanFlags(c); err != nil {
 		return err
-	}
-	if c.String("format") == knapsackFormat {
-		return planKnapsack(t, c)
 	}
 	var s *setup
 	var err error
@@ -110,10 +100,7 @@ func checkPlanFlags(c *cli.Context) error {
 	if c.IsSet("rows") && (c.Bool("json") || c.Bool("csv")) {
 		return usagef("--rows is of the table, want it left out with --json or --csv")
 	}
-	if c.String("format") == knapsackFormat {
-		return nil
-	}
-	return refuse(c, "is for queues, want --format "+knapsackFormat+" too", "energy-model", "kappa")
+	return nil
 }
 
 func countSlowed(p *planner.Plan) int {
@@ -146,7 +133,7 @@ func solvePlan(t *terminal, c *cli.Context, s *setup) (*planreport.Result, error
 		t.notef("--rho changes nothing: the search knows all jobs, and nodes sleep wherever that takes less " +
 			"energy; park=never keeps them on")
 	}
-	monitor, done := t.planningMonitor()
+	monitor, done := planningMonitor(t)
 	defer done()
 	ctx, end := monitor.Begin(c.Context)
 	defer end()

@@ -19,21 +19,36 @@ import (
 	"github.com/epplan/epplan/planner/policy"
 )
 
-// knapsackFormat is the format of a queue for two GPU types, whose jobs have
-// predictions and turn out otherwise.
-const knapsackFormat = "knapsack"
+func planQueueCommand(t *terminal) *cli.Command {
+	return &cli.Command{
+		Name:      "plan",
+		Usage:     "plan a queue for two GPU types whose jobs turn out otherwise than predicted",
+		ArgsUsage: "QUEUE",
+		Description: "QUEUE is in the format of the PREDICT paper; --cluster is FILE:NAME, a table of clusters and which one\n" +
+			"it is. Without --policy the one with the least energy plus waiting, each against policy simple, is chosen on\n" +
+			"outcomes drawn around the predictions.\n" +
+			"Example: epplab plan examples/two-types/queue.csv --cluster examples/two-types/clusters.csv:small",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "cluster", Usage: "`FILE:NAME` of a table of clusters, and which one it is"},
+			&cli.StringFlag{
+				Name: "policy", Aliases: []string{"p"}, DefaultText: "the best one",
+				Usage: "`POLICY`: NAME[,KEY=VALUE]…; epplan compare --help lists them",
+			},
+			modelsFlag("TOML `FILE` with models of the job types, by which clocks are chosen", ""),
+			profilesFlag(),
+			energyModelFlag(),
+			&cli.Float64Flag{Name: "kappa", DefaultText: "1e-6", Usage: "`WEIGHT` of a kWh in policy value"},
+			boolFlag("clairvoyant", "decide by how jobs turn out"),
+			seedFlag(), rowsFlag("jobs"), jsonFlag(), csvFlag(),
+		},
+		Action: t.runs(takes(1, 1, "one file with a queue", planKnapsack)),
+	}
+}
 
-// knapsackFlags are the flags of plan that only such a queue has.
-func knapsackFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.StringFlag{
-			Name: "energy-model", DefaultText: trace.Independent.String(),
-			Usage: "`MODEL` of a knapsack queue's energy: independent or coupled",
-		},
-		&cli.Float64Flag{
-			Name: "kappa", DefaultText: "1e-6",
-			Usage: "`WEIGHT` of a kWh in policy value of a knapsack queue",
-		},
+func energyModelFlag() cli.Flag {
+	return &cli.StringFlag{
+		Name: "energy-model", DefaultText: trace.Independent.String(),
+		Usage: "`MODEL` of a job's energy: independent or coupled",
 	}
 }
 
@@ -91,12 +106,6 @@ type knapsackQueue struct {
 type clockResponse = func(kind, gpuModel string) (dvfsmodel.Response, error)
 
 func readKnapsackQueue(t *terminal, c *cli.Context) (*knapsackQueue, error) {
-	if err := refuse(c, "means nothing with --format "+knapsackFormat+", want it left out",
-		"config", "range", "start", "stretch", "gpus-per-node", "contention", priorFlag, "svg", "html",
-		"from-slurm", "theta", "rho", "map", "header", "ignore-columns", "time-limit", runtimeModelFlag,
-		speedFlag); err != nil {
-		return nil, err
-	}
 	if strings.HasPrefix(c.String("cluster"), "-:") && c.Args().First() == "-" {
 		return nil, usagef("standard input is read twice, want one - only")
 	}
@@ -189,8 +198,7 @@ func newKnapsackQueue(
 func readKnapsackPool(t *terminal, text string) (*trace.KnapsackPool, error) {
 	at := strings.LastIndexByte(text, ':')
 	if at <= 0 || at == len(text)-1 {
-		return nil, usagef("--cluster is %q, want FILE:NAME with --format %s: a table of clusters and "+
-			"which one it is", text, knapsackFormat)
+		return nil, usagef("--cluster is %q, want FILE:NAME: a table of clusters and which one it is", text)
 	}
 	file, name := text[:at], text[at+1:]
 	pools, err := parseFile(t, file, trace.ReadKnapsackPools)

@@ -3,13 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/cmd/internal/profilelog"
 	"github.com/epplan/epplan/internal/colocate"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
@@ -25,14 +23,9 @@ func profileCommand(t *terminal) *cli.Command {
 			"what epplan job shows.\n" +
 			"Only runs that had their GPUs alone from start to end teach a profile, the last 8 of them. Intervals are\n" +
 			"those in which the next run is expected, 90 %. What isn't known is never put beside another job.\n" +
-			"With --log they are written as a log that epplan consolidate and correlate read: what would share GPUs well.\n" +
 			"For root, Slurm's user and operators.\n" +
 			"Example: epplan profile",
 		Flags: []cli.Flag{
-			&cli.StringFlag{
-				Name:  "log",
-				Usage: "CSV `FILE` to write with what known workloads use over time; -: standard output",
-			},
 			anySocketFlag(publicFirst), jsonFlag(), csvFlag(),
 		},
 		Action: t.runs(takes(0, 1, "a workload at most", runProfile)),
@@ -44,9 +37,6 @@ func runProfile(t *terminal, c *cli.Context) error {
 	if workload != "" && c.Bool("csv") {
 		return usagef("--csv is for the list, want --json with a workload")
 	}
-	if c.IsSet("log") && (c.Bool("json") || c.Bool("csv")) {
-		return usagef("--log writes a log, want it without --json and --csv")
-	}
 	list, err := ask(c, publicFirst,
 		func(epd *epdapi.Client, ctx context.Context) (*epdapi.ProfileList, error) {
 			return epd.Profiles(ctx, workload)
@@ -54,8 +44,6 @@ func runProfile(t *terminal, c *cli.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case c.String("log") != "":
-		return writeProfileLog(t, c.String("log"), list.Profiles)
 	case c.Bool("json"):
 		return t.printJSON(list)
 	case len(list.Profiles) == 0 && workload != "":
@@ -166,20 +154,3 @@ func average(values []float64) float64 {
 }
 
 const bytesPerGiB = 1 << 30
-
-// writeProfileLog writes profiles as a log of utilisation.
-func writeProfileLog(t *terminal, name string, list []epdapi.WorkloadProfile) error {
-	known := profilelog.Known(list)
-	if known == 0 {
-		return withHint(fmt.Errorf("none of %s is known, want one that is", plural(len(list), "workload")),
-			"epplan profile says what is missing")
-	}
-	if err := t.write(name, func(w io.Writer) error { return profilelog.Write(w, list) }); err != nil {
-		return err
-	}
-	t.message("note", plural(known, "workload")+" written, as if each had run once, from time 0 on")
-	if unknown := len(list) - known; unknown > 0 {
-		t.message("note", plural(unknown, "workload that isn't", "workloads that aren't")+" known left out")
-	}
-	return nil
-}

@@ -9,30 +9,27 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/cmd/internal/jobarray"
+	"github.com/epplan/epplan/lab/jobarray"
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/planner/replay"
 )
 
-func replayCommand(t *terminal) *cli.Command {
+func replayTraceCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "replay",
 		Usage:     "fill a cluster with a trace's tasks by placement policies and compare their power",
 		ArgsUsage: "[TRACE]",
 		Description: "Tasks arrive one by one, are placed at once or dropped for good, and never leave. " +
 			"TRACE is a folder with\n" +
-			"nodes.csv and pods.csv, as epplan generate openb writes them, or with openb_node_list_gpu_node.csv and\n" +
+			"nodes.csv and pods.csv, as epplab generate openb writes them, or with openb_node_list_gpu_node.csv and\n" +
 			"openb_pod_list_FAMILY.csv; --pods and --nodes name other files. All may be compressed by gzip. Without\n" +
 			"--arrivals the whole list arrives in random order, then tasks drawn from it up to --load, and nodes are in\n" +
 			"random order, just as the paper's simulator makes them of a seed; with --seeds so many times, and the table\n" +
 			"has means ± standard deviations. GRAR is the part of the GPUs asked for that was allocated. A saving\n" +
 			"with * compares unequal work: what each policy refuses stands beside it, also tasks without GPUs. With\n" +
 			"--departures tasks leave as they did in the trace, and wait where there is no room.\n" +
-			"With --format sacct or jobs TRACE is a history of jobs: what sacct printed, or a job table. It tells what\n" +
-			"they would have cost on --cluster by policies of epplan plan, with 90 % intervals over --draws of how\n" +
-			"workloads respond to clocks. Policies of placement:\n" + placementList() +
-			"Example: epplan replay history.csv --format jobs --cluster cluster.toml --runtime-gpu-model V100\n" +
-			"Example: epplan replay demo --policy fgd,pwr,pwr+fgd:0.1 --seeds 2",
+			"Policies of placement:\n" + placementList() +
+			"Example: epplab replay demo --policy fgd,pwr,pwr+fgd:0.1 --seeds 2",
 		Flags: slices.Concat(traceFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "family", Usage: "`FAMILY` of the task list in TRACE", Value: "default"},
 			&cli.StringFlag{Name: "arrivals", Usage: "CSV `FILE` with the order in which tasks arrive"},
@@ -77,7 +74,7 @@ func replayCommand(t *terminal) *cli.Command {
 			}, 1),
 			workersFlag(),
 			jsonFlag(), csvFlag(), htmlFlag(),
-		}, departureFlags(), historyFlags(), jobarray.Flags()),
+		}, departureFlags(), jobarray.Flags()),
 		Action: t.runs(swept(runReplay)),
 	}
 }
@@ -92,17 +89,7 @@ func placementList() string {
 }
 
 func runReplay(t *terminal, c *cli.Context) error {
-	switch format := c.String("format"); format {
-	case formatOpenb:
-	case formatSacct, formatJobs:
-		return replayHistory(t, c)
-	default:
-		return usagef("--format %q, want openb, sacct or jobs", format)
-	}
 	if err := cmp.Or(
-		refuse(c, "is of past jobs, want --format sacct or jobs too",
-			"cluster", "models", "workload", "profiles", "draws", "learning", "timezone", "scale-cluster",
-			"any-cluster"),
 		checkArgs(c, 0, 1, "a folder with a trace, or none"),
 		checkHTML(c, "curve", "decisions", "svg"), checkMode(c),
 	); err != nil {

@@ -63,7 +63,7 @@ func (f *replayFiles) write(ctx context.Context, t *terminal, in *inflation, run
 func (f *replayFiles) writeRun(t *terminal, in *inflation, run *inflationRun, p, s int) error {
 	name := fmt.Sprintf("%s_%s_%d.csv", in.label, fileName(in.policies[p].Name), in.seeds[s])
 	if f.curve != "" {
-		err := t.writeCompressed(inFolder(f.curve, name), func(w io.Writer) error {
+		err := writeCompressed(t, inFolder(f.curve, name), func(w io.Writer) error {
 			return report.WriteCurve(w, run.Curve)
 		})
 		if err != nil {
@@ -84,7 +84,7 @@ func (f *replayFiles) writeRun(t *terminal, in *inflation, run *inflationRun, p,
 		return in.trace.rows[i].Name
 	}
 	task := func(i int) string { return in.trace.pods[d.rows[i]].Name }
-	return t.writeCompressed(inFolder(f.decisions, name), func(w io.Writer) error {
+	return writeCompressed(t, inFolder(f.decisions, name), func(w io.Writer) error {
 		return report.WriteDecisions(w, run.Log.Decisions, task, node)
 	})
 }
@@ -102,7 +102,7 @@ func inFolder(name, file string) string {
 }
 
 // writeCompressed is write, compressed if the name says so.
-func (t *terminal) writeCompressed(name string, f func(io.Writer) error) error {
+func writeCompressed(t *terminal, name string, f func(io.Writer) error) error {
 	if !strings.HasSuffix(name, ".gz") {
 		return t.write(name, f)
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/cmd/internal/jobarray"
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/internal/store/record"
@@ -24,34 +23,53 @@ import (
 	"github.com/epplan/epplan/queue"
 )
 
-// Formats of what is replayed.
+// Formats of a history.
 const (
-	formatOpenb = "openb"
+	formatAuto  = "auto"
 	formatSacct = "sacct"
 	formatJobs  = "jobs"
 )
 
+func replayCommand(t *terminal) *cli.Command {
+	return &cli.Command{
+		Name:      "replay",
+		Usage:     "tell what past jobs would have cost by other policies",
+		ArgsUsage: "HISTORY",
+		Description: "HISTORY is what sacct printed, or a table of jobs as epplan history writes it; - is standard input.\n" +
+			"It tells what its jobs would have cost on --cluster by policies of epplan plan, with 90 % intervals over\n" +
+			"--draws of how workloads respond to clocks.\n" +
+			"Example: epplan replay history.csv --cluster cluster.toml --runtime-gpu-model V100",
+		Flags: append(historyFlags(),
+			&cli.StringSliceFlag{
+				Name: "policy", Aliases: []string{"p"}, DefaultText: "baseline,clocks=optimum",
+				Usage: "`POLICIES`, separated by commas; repeat it for more",
+			},
+			seedFlag(), jsonFlag(), csvFlag(), htmlFlag(),
+		),
+		Action: t.runs(takes(1, 1, "a file with past jobs, or - for standard input", replayHistory)),
+	}
+}
+
 func historyFlags() []cli.Flag {
-	return append(runtimeFlags("GPU `MODEL` on which jobs ran that don't name it; *: they take as long on all",
-		"of a history: "),
+	return append(runtimeFlags("GPU `MODEL` on which jobs ran that don't name it; *: they take as long on all"),
 		&cli.StringFlag{
 			Name:  "format",
-			Usage: "`FORMAT` of TRACE: openb; or of a history: sacct, or jobs for a job table",
-			Value: formatOpenb,
+			Usage: "`FORMAT` of HISTORY: sacct, or jobs for a job table", DefaultText: "by its columns",
+			Value: formatAuto,
 		},
-		&cli.StringFlag{Name: "cluster", Usage: "of a history: TOML `FILE` with the cluster"},
-		modelsFlag("of a history: TOML `FILE` with fitted workload models; repeat it for more", ""),
+		&cli.StringFlag{Name: "cluster", Usage: "TOML `FILE` with the cluster"},
+		modelsFlag("TOML `FILE` with fitted workload models; repeat it for more", ""),
 		&cli.StringSliceFlag{
-			Name: "workload", Usage: "of a history: `NAMES=WORKLOAD`, jobs of such names, * in them is any " +
+			Name: "workload", Usage: "`NAMES=WORKLOAD`, jobs of such names, * in them is any " +
 				"text, are of a workload of --models",
 		},
-		&cli.StringFlag{Name: "profiles", Usage: "of a history: TOML `FILE` with further GPU models"},
+		&cli.StringFlag{Name: "profiles", Usage: "TOML `FILE` with further GPU models"},
 		between(&cli.IntFlag{
-			Name: "draws", Usage: "of a history: `COUNT` of draws of how workloads respond to clocks",
+			Name: "draws", Usage: "`COUNT` of draws of how workloads respond to clocks",
 			Value: 20,
 		}, 3, maxSeeds),
 		atLeast(&cli.IntFlag{
-			Name: "learning", Usage: "of a history: `COUNT` of jobs of each workload that run at default " +
+			Name: "learning", Usage: "`COUNT` of jobs of each workload that run at default " +
 				"clocks until its response is known", Value: 3,
 		}, 0),
 		&cli.StringFlag{
@@ -59,11 +77,11 @@ func historyFlags() []cli.Flag {
 			DefaultText: "this machine's",
 		},
 		&cli.Float64Flag{
-			Name: "scale-cluster", Usage: "of a history: multiply the nodes of --cluster by `FACTOR`", Value: 1,
+			Name: "scale-cluster", Usage: "multiply the nodes of --cluster by `FACTOR`", Value: 1,
 		},
 		&cli.BoolFlag{
 			Name:  "any-cluster",
-			Usage: "of a history: replay it on a cluster with fewer GPUs than it had in use at once",
+			Usage: "replay it on a cluster with fewer GPUs than it had in use at once",
 		},
 	)
 }
@@ -126,16 +144,13 @@ type jobKind struct {
 
 // replayHistory tells what a past month would have cost.
 func replayHistory(t *terminal, c *cli.Context) error {
-	for _, f := range c.Command.Flags {
-		name := f.Names()[0]
-		if c.IsSet(name) && !slices.Contains(historyReplayFlags, name) {
-			return usagef("--%s is of replays in the openb format, want none with --format %s", name,
-				c.String("format"))
-		}
-	}
-	if err := cmp.Or(checkHTML(c),
-		checkArgs(c, 1, 1, "a file with past jobs, or - for standard input")); err != nil {
+	if err := checkHTML(c); err != nil {
 		return err
+	}
+	switch c.String("format") {
+	case formatAuto, formatSacct, formatJobs:
+	default:
+		return usagef("--format %q, want sacct or jobs", c.String("format"))
 	}
 	h := &historyReplay{
 		terminal: t, name: c.Args().First(), kinds: make(map[string]*jobKind), draws: c.Int("draws"),
@@ -156,11 +171,6 @@ func replayHistory(t *terminal, c *cli.Context) error {
 	}
 	return h.print(c, runs)
 }
-
-var historyReplayFlags = append(jobarray.FlagNames(),
-	"format", "cluster", "models", "workload", "profiles", "draws", "learning", "timezone", "policy", "seed",
-	"scale-cluster", "any-cluster", "json", "csv", "html", runtimeModelFlag, speedFlag, warningsFlag,
-)
 
 func (h *historyReplay) prepare(c *cli.Context) (err error) {
 	if c.String("cluster") == "" {
@@ -198,8 +208,11 @@ func (h *historyReplay) read(c *cli.Context) error {
 		return err
 	}
 	h.limits = joblog.NewPowerLimits(h.setup.config.Profiles())
-	reader, o := joblog.ReadSacct, &joblog.Options{Zone: zone, Profiles: h.setup.config.Profiles()}
-	if c.String("format") == formatJobs {
+	reader, o := joblog.ReadAny, &joblog.Options{Zone: zone, Profiles: h.setup.config.Profiles()}
+	switch c.String("format") {
+	case formatSacct:
+		reader = joblog.ReadSacct
+	case formatJobs:
 		reader = joblog.ReadTable
 	}
 	err = h.terminal.read(h.name, func(r io.Reader, name string) (err error) {

@@ -77,7 +77,7 @@ func (h *historyReplay) run(c *cli.Context) ([]historyRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	parts, err := eachPart(h.terminal, c, h.parts(baseline))
+	parts, err := h.parts(baseline).run(c.Context, h.terminal)
 	if err != nil {
 		return nil, err
 	}

@@ -164,7 +164,7 @@ func (in *inflation) usePolicies(names []string, base string) error {
 	for _, name := range names {
 		p, err := policy.ParsePlacement(name)
 		if err != nil {
-			return &usageError{msg: err.Error(), hint: "epplan replay --help lists the policies"}
+			return &usageError{msg: err.Error(), hint: "epplab replay --help lists the policies"}
 		}
 		if slices.ContainsFunc(in.policies,
 			func(q *policy.Placement) bool { return strings.EqualFold(q.Name, p.Name) }) {

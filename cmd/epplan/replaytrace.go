@@ -38,7 +38,7 @@ func traceNamesOf(c *cli.Context) (*traceFiles, error) {
 	if n.pods == "" || n.nodes == "" {
 		return nil, &usageError{
 			msg:  "no trace, want a folder with one, or --pods and --nodes",
-			hint: "epplan generate openb demo makes one",
+			hint: "epplab generate openb demo makes one",
 		}
 	}
 	if n.arrivals != "" && (c.Int("seeds") > 1 || c.IsSet("load")) {

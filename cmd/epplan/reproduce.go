@@ -20,7 +20,7 @@ type finding struct {
 
 type newProgress func(what string, steps int) *report.Progress
 
-func (t *terminal) progressCounter(label string) newProgress {
+func progressCounter(t *terminal, label string) newProgress {
 	return func(what string, steps int) *report.Progress {
 		if what != "" {
 			what = ", " + what
@@ -57,7 +57,7 @@ func checkFolder(c *cli.Context, flag string) error {
 
 // reproduceOne is the command of one paper: the sections that --only names, or all of them.
 func reproduceOne(t *terminal, c *cli.Context, p *paper, r *reproducer) error {
-	r.t, r.count, r.sections = t, t.progressCounter("reproduce"), p.sections
+	r.t, r.count, r.sections = t, progressCounter(t, "reproduce"), p.sections
 	r.seed, r.firstStream = c.Uint64("seed"), c.Uint64("seed")
 	if only := c.String("only"); only != "" {
 		r.sections = strings.Split(only, ",")

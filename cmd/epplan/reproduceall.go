@@ -60,7 +60,7 @@ func runReproduceAll(t *terminal, c *cli.Context) error {
 	all := make([]*reproducedPaper, len(papers))
 	for i := range papers {
 		p := &papers[i]
-		r.count, r.sections = t.progressCounter(fmt.Sprintf("%d of %d, %s", i+1, len(papers), p.name)), p.sections
+		r.count, r.sections = progressCounter(t, fmt.Sprintf("%d of %d, %s", i+1, len(papers), p.name)), p.sections
 		found, err := p.compute(c.Context, r)
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
@@ -74,7 +74,7 @@ func runReproduceAll(t *terminal, c *cli.Context) error {
 		found.paper = p
 		all[i] = found
 	}
-	return t.withHTML(c, reproducedPage(all, c.Bool("quick")), func() error {
+	return t.withHTML(c, reproducedPage(t, all, c.Bool("quick")), func() error {
 		if c.Bool("json") || c.Bool("csv") {
 			return t.printTable(c, figureTable(figuresOf(all)))
 		}
@@ -91,7 +91,7 @@ func reproduceCommand(t *terminal) *cli.Command {
 			"deviate, by how much, and why. It takes about a minute on two cores, with --quick some ten seconds. JSON and\n" +
 			"CSV, and the report of --html, have the figures that the papers don't state, too. That a figure isn't the\n" +
 			"paper's is no failure: the exit status is 0 when all of them were computed.\n" +
-			"Example: epplan reproduce --quick --html papers.html",
+			"Example: epplab reproduce --quick --html papers.html",
 		Flags:  reproduceFlags(),
 		Action: t.runs(takesNone(runReproduceAll)),
 		Subcommands: []*cli.Command{{
@@ -99,7 +99,7 @@ func reproduceCommand(t *terminal) *cli.Command {
 			Usage: "the EDL paper: single tasks, Table 3, offline and online savings",
 			Description: "Task sets are generated like the paper's; it publishes none, so its averages over 100 sets and ours\n" +
 				"over --sets sets differ by tenths of a per cent. docs/papers.md says where readings differ.\n" +
-				"Example: epplan reproduce edl --only single,table3",
+				"Example: epplab reproduce edl --only single,table3",
 			Flags: []cli.Flag{
 				sectionsFlag(edlSections),
 				atLeast(&cli.IntFlag{

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/cmd/internal/paperdiff"
+	"github.com/epplan/epplan/lab/paperdiff"
 	"github.com/epplan/epplan/planner"
 )
 
@@ -62,7 +62,7 @@ func TestEveryFigureThatIsOffHasItsReason(t *testing.T) {
 	}
 	why := make(map[string]bool)
 	for i := range papers {
-		r.count, r.sections = r.t.progressCounter("test"), papers[i].sections
+		r.count, r.sections = progressCounter(r.t, "test"), papers[i].sections
 		found, err := papers[i].compute(t.Context(), r)
 		if err != nil {
 			t.Fatal(err)
@@ -114,7 +114,7 @@ func TestEachPaperStopsWithinASecondAtWhateverItIs(t *testing.T) {
 		inTime(t, before+soon, func() {
 			ctx, cancel := context.WithTimeout(t.Context(), before)
 			defer cancel()
-			r.count, r.sections = r.t.progressCounter("test"), papers[i].sections
+			r.count, r.sections = progressCounter(r.t, "test"), papers[i].sections
 			if _, err := papers[i].compute(ctx, r); err == nil {
 				t.Errorf("%s: ended without an error", papers[i].name)
 			}

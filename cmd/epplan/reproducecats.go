@@ -24,7 +24,7 @@ func reproduceCATSCommand(t *terminal) *cli.Command {
 			"are played with series drawn around their means and the run time at which HotCloud draws what the paper\n" +
 			"measured. Streams of the simulations are drawn: those figures can't be compared, only their order. Tables 1\n" +
 			"and 2 are times of this machine. docs/papers.md says what the paper's figures are.\n" +
-			"Example: epplan reproduce cats --only testbed",
+			"Example: epplab reproduce cats --only testbed",
 		Flags: []cli.Flag{
 			sectionsFlag(catsSections),
 			&cli.Float64Flag{Name: "scale", Usage: "`PART` of the simulations' tasks to draw", Value: 1},

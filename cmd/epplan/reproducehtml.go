@@ -14,14 +14,14 @@ import (
 // reproducedPage writes the report of all papers: the summary, and for each
 // paper what it states, why ours differs, all that was computed, and its
 // pictures.
-func reproducedPage(all []*reproducedPaper, quick bool) func(io.Writer) error {
+func reproducedPage(t *terminal, all []*reproducedPaper, quick bool) func(io.Writer) error {
 	return func(w io.Writer) error {
 		r := &page.Report{
 			Title: "The papers' figures, computed anew",
 			Lead: "Each figure that a paper states beside ours, how far apart they are, and why. Parts of " +
 				"something differ by percentage points, " +
 				"all else by per cent of the paper's figure.",
-			Foot: page.Facts{{Name: "Written by", Text: "epplan " + version}},
+			Foot: page.Facts{{Name: "Written by", Text: t.program.name + " " + t.program.version}},
 		}
 		if quick {
 			r.Parts = append(r.Parts, &page.Notice{

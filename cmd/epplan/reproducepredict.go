@@ -25,7 +25,7 @@ func reproducePredictCommand(t *terminal) *cli.Command {
 			"Table 2's weights are tuned on --tuning queues drawn apart. In the paper's model a job's energy has nothing to\n" +
 			"do with its run time (independent); in the physical one it follows from it (coupled). What the paper's text and\n" +
 			"numbers don't say alike is noted; docs/papers.md has more.\n" +
-			"Example: epplan reproduce predict --only table1 --instances 10",
+			"Example: epplab reproduce predict --only table1 --instances 10",
 		Flags: []cli.Flag{
 			&cli.StringFlag{
 				Name: "data", DefaultText: "drawn queues", Usage: "`FOLDER` with clusters.csv and the queues",

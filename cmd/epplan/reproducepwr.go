@@ -35,7 +35,7 @@ func reproducePWRCommand(t *terminal) *cli.Command {
 			"(openb_pod_list_FAMILY.csv and the node list)\n" +
 			"is replayed by all the paper's policies on --seeds streams; the paper averages ten. What its text states comes\n" +
 			"first. Without --data the trace is a synthetic one, marked as such: its figures are only roughly the paper's.\n" +
-			"Example: epplan reproduce pwr --only savings --seeds 1",
+			"Example: epplab reproduce pwr --only savings --seeds 1",
 		Flags: []cli.Flag{
 			&cli.StringFlag{
 				Name: "data", DefaultText: "a synthetic trace", Usage: "`FOLDER` with the trace's lists",
@@ -88,7 +88,7 @@ func computePWR(ctx context.Context, r *reproducer) (*reproducedPaper, error) {
 	}
 	var warnings []error
 	for _, in := range families {
-		all, err := in.parts(r.jobs).here(ctx, progress)
+		all, err := in.parts(r.jobs).runWith(ctx, progress)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", in.label, err)
 		}

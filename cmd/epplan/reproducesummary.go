@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/epplan/epplan/cmd/internal/paperdiff"
+	"github.com/epplan/epplan/lab/paperdiff"
 	"github.com/epplan/epplan/internal/report"
 )
 

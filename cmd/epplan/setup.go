@@ -43,7 +43,7 @@ func planningFlags() []cli.Flag {
 func problemFlags() []cli.Flag {
 	return append(slices.Concat(tableFlags("batches"),
 		runtimeFlags("GPU `MODEL` that run times and powers of a batch are of which doesn't say; *: "+
-			"the same on all", "")),
+			"the same on all")),
 		&cli.StringFlag{
 			Name: "format", Usage: "`FORMAT` of the batch: auto, csv, json or edl", Value: "auto",
 		},
@@ -76,15 +76,15 @@ func problemFlags() []cli.Flag {
 }
 
 // runtimeFlags are about run times on GPU models, and about what is warned of.
-func runtimeFlags(model, of string) []cli.Flag {
+func runtimeFlags(model string) []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: runtimeModelFlag, Usage: of + model},
+		&cli.StringFlag{Name: runtimeModelFlag, Usage: model},
 		&cli.StringFlag{
-			Name: speedFlag, Usage: of + "`SPEEDS` of GPU models beside each other, such as A100=1,H100=2.1: " +
+			Name: speedFlag, Usage: "`SPEEDS` of GPU models beside each other, such as A100=1,H100=2.1: " +
 				"where a run time isn't known on one, it follows from another's",
 		},
 		&cli.StringFlag{
-			Name: warningsFlag, Usage: of + "`WHICH` warnings to print: kinds (one line each) or all", Value: "kinds",
+			Name: warningsFlag, Usage: "`WHICH` warnings to print: kinds (one line each) or all", Value: "kinds",
 			Action: func(_ *cli.Context, which string) error {
 				if which != "kinds" && which != allWarnings {
 					return usagef("--%s %q, want kinds or %s", warningsFlag, which, allWarnings)

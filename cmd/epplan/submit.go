@@ -13,7 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/cmd/internal/dryrun"
+	"github.com/epplan/epplan/internal/cli/dryrun"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/slurm"
 )

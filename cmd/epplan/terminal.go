@@ -31,6 +31,7 @@ import (
 // progress only where stderr is a terminal. Colours need a terminal, too, and no
 // NO_COLOR in the environment.
 type terminal struct {
+	program      *program
 	stdin        io.Reader
 	stdout       io.Writer
 	stderr       io.Writer

@@ -25,11 +25,11 @@ func tuneCommand(t *terminal) *cli.Command {
 		ArgsUsage: "[QUEUE]",
 		Description: "Plays queues for two GPU types by a policy with each of several numbers and compares " +
 			"the sums with policy\n" +
-			"simple's. The queues are drawn like those of the PREDICT paper, or one is given (see epplan plan --format\n" +
-			"knapsack), and --cluster FILE:NAME says what it runs on. Without --try a usual list is tried for greedy, value,\n" +
+			"simple's. The queues are drawn like those of the PREDICT paper, or one is given (see epplab\n" +
+			"plan), and --cluster FILE:NAME says what it runs on. Without --try a usual list is tried for greedy, value,\n" +
 			"posted-price and lookahead.\n" +
-			"Example: epplan tune --policy value --energy-model independent --objective both\n" +
-			"Example: epplan tune --policy value examples/two-types/queue.csv --cluster " +
+			"Example: epplab tune --policy value --energy-model independent --objective both\n" +
+			"Example: epplab tune --policy value examples/two-types/queue.csv --cluster " +
 			"examples/two-types/clusters.csv:small --try kappa=0,1e-7,1e-6,1e-5",
 		Flags: []cli.Flag{
 			&cli.StringFlag{
@@ -49,7 +49,7 @@ func tuneCommand(t *terminal) *cli.Command {
 				Usage: "`FACTOR` by which no job may wait longer than the longest wait under " +
 					"simple, in any queue",
 			},
-			knapsackFlags()[0],
+			energyModelFlag(),
 			between(&cli.IntFlag{
 				Name: "draws", Usage: "`COUNT` of queues to draw", Value: drawsToTune,
 			}, 1, maxDraws),

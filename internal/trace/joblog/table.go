@@ -1,6 +1,7 @@
 package joblog
 
 import (
+	"bufio"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -145,6 +146,16 @@ func ReadTable(r io.Reader, name string, o *Options, visit Visit) (*Tally, error
 		t.Lines++
 		return table.read(in.Line())
 	})
+}
+
+// ReadAny reads a job table, as [ReadTable] does, if the first line names its column submit_s, else what sacct
+// prints.
+func ReadAny(r io.Reader, name string, o *Options, visit Visit) (*Tally, error) {
+	in := bufio.NewReaderSize(r, 1<<16)
+	if strings.Contains(textfile.FirstLine(in), "submit_s") {
+		return ReadTable(in, name, o, visit)
+	}
+	return ReadSacct(in, name, o, visit)
 }
 
 type tableReader struct {

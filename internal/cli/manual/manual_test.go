@@ -7,7 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/cmd/internal/manual"
+	"github.com/epplan/epplan/internal/cli/manual"
 )
 
 func testBook() *manual.Book {

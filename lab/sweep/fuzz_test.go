@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/epplan/epplan/internal/sweep"
+	"github.com/epplan/epplan/lab/sweep"
 )
 
 // Whatever a part's file says that other machines wrote: it is refused, or reads the same once it is written again.

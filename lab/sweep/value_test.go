@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/internal/sweep"
+	"github.com/epplan/epplan/lab/sweep"
 )
 
 type watt float64

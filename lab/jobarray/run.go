@@ -12,9 +12,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/cmd/internal/dryrun"
+	"github.com/epplan/epplan/internal/cli/dryrun"
 	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/internal/sweep"
+	"github.com/epplan/epplan/lab/sweep"
 	"github.com/epplan/epplan/slurm"
 )
 

@@ -17,7 +17,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/epplan/epplan/internal/sweep"
+	"github.com/epplan/epplan/lab/sweep"
 	"github.com/epplan/epplan/slurm"
 )
 

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"math"
+	"time"
+
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/policy"
+	"github.com/urfave/cli/v2"
+)
+
+// searchTimeFlag is how long a search may take that is always bounded.
+func searchTimeFlag(usage string, usual time.Duration) *cli.DurationFlag {
+	return &cli.DurationFlag{
+		Name: "time-limit", Usage: usage, Value: usual,
+		Action: func(_ *cli.Context, limit time.Duration) error {
+			if limit <= 0 {
+				return usagef("--time-limit %v, want more than 0", limit)
+			}
+			return nil
+		},
+	}
+}
+
+// defaultSlot is how long a slot of a log lasts.
+const defaultSlot = time.Minute
+
+// slotFlag is how a log of utilisation is cut into slots.
+func slotFlag(usage string) *cli.DurationFlag {
+	return &cli.DurationFlag{
+		Name: "slot", Usage: usage, Value: defaultSlot,
+		Action: func(_ *cli.Context, slot time.Duration) error {
+			if slot < time.Millisecond {
+				return usagef("--slot %v, want 1ms or more", slot)
+			}
+			return nil
+		},
+	}
+}
+
+func seedFlag() *cli.Uint64Flag {
+	return &cli.Uint64Flag{
+		Name: "seed", Usage: "`NUMBER` from which the random ones follow", Value: planner.DefaultSeed,
+	}
+}
+
+func parsePolicy(text string, params policy.Params) (*planner.Policy, error) {
+	p, err := policy.Parse(text, params)
+	if err != nil {
+		return nil, &usageError{msg: err.Error(), hint: "epplan compare --help lists the policies"}
+	}
+	return p, nil
+}
+
+// contentionFlag is the file with a fitted curve, and what counts without it.
+func contentionFlag(otherwise string) cli.Flag {
+	return &cli.StringFlag{
+		Name: "contention", DefaultText: otherwise,
+		Usage: "`FILE` with what sharing costs, as epplan model contention writes it",
+	}
+}
+
+func slowdownFlag(usage string) cli.Flag {
+	return &cli.Float64Flag{Name: "slowdown", Usage: usage, DefaultText: "as slow as it likes"}
+}
+
+// slowdownOf is the flag's part, or without it as slow as it likes.
+func slowdownOf(c *cli.Context) (float64, error) {
+	part := c.Float64("slowdown")
+	switch {
+	case !c.IsSet("slowdown"):
+		return math.Inf(1), nil
+	case !(part >= 0):
+		return 0, usagef("--slowdown %v, want 0 or more, such as 0.05", part)
+	}
+	return part, nil
+}
