@@ -12,8 +12,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/internal/cli/dryrun"
 	"github.com/epplan/epplan/internal/agent"
+	"github.com/epplan/epplan/internal/cli/dryrun"
 	"github.com/epplan/epplan/internal/statedir"
 	"github.com/epplan/epplan/slurm"
 )

@@ -5,33 +5,35 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/cli/completion"
 	"github.com/epplan/epplan/internal/cli/manual"
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/planner/policy"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // version is set by the linker in make build.
 var version = "devel"
 
-func newProgram() *program {
-	return &program{
-		name:  "epplan",
-		usage: "plan batches of GPU jobs that use little energy and miss no deadline",
-		description: "epplan help COMMAND tells more. Results go to standard output, everything else to standard error.\n" +
+func newProgram() *terminal.Program {
+	return &terminal.Program{
+		Name:  "epplan",
+		Usage: "plan batches of GPU jobs that use little energy and miss no deadline",
+		Description: "epplan help COMMAND tells more. Results go to standard output, everything else to standard error.\n" +
 			"Exit status: 0 done, 1 failed, 2 usage, 3 some jobs can't be planned in time, 4 can't reach " +
 			"epd, 130 interrupted.\n\n" +
 			"Example: epplan plan batch.csv --cluster cluster.toml --models models.toml",
-		version:  version,
-		commands: commands,
-		values:   completionValues(),
-		moved:    moved(),
-		pages:    manualPages(),
+		Version:  version,
+		Commands: commands,
+		Values:   completionValues(),
+		Moved:    moved(),
+		Pages:    manualPages(),
 	}
 }
 
-func commands(t *terminal) []*cli.Command {
+func commands(t *terminal.Terminal) []*cli.Command {
 	return []*cli.Command{
 		planCommand(t),
 		compareCommand(t),

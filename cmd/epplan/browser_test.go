@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/internal/testkit/browsertest"
+	"github.com/epplan/epplan/internal/testkit/commandtest"
 )
 
 // TestReportsOfCommandsAreReadableInABrowser looks at the reports that are put
 // together here; those of plans and comparisons are looked at in internal/report.
 func TestReportsOfCommandsAreReadableInABrowser(t *testing.T) {
 	dir := t.TempDir()
-	if err := copyExamples(dir); err != nil {
+	if err := commandtest.CopyExamples(t, dir); err != nil {
 		t.Fatal(err)
 	}
 	epplan := func(t *testing.T, args ...string) {

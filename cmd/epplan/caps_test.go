@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/internal/testkit/shareddata"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // gridProfile is the GPU of the measured grid with the clocks at which it was measured.
@@ -81,7 +83,7 @@ func newPlannedGrid(t *testing.T) *plannedGrid {
 func (g *plannedGrid) run(args ...string) string {
 	g.t.Helper()
 	code, stdout, stderr := inProcess(g.t, args...)
-	if code != exitDone {
+	if code != terminal.ExitDone {
 		g.t.Fatalf("%v: exit status %d: %s", args, code, stderr)
 	}
 	return stdout

@@ -15,6 +15,8 @@ import (
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/savingsreport"
 	"github.com/epplan/epplan/slurm"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // noCodeFlag keeps source code from being looked at.
@@ -31,14 +33,14 @@ const maxCodeText = 64 << 10
 
 // followCode reads the source files that a script runs, below the working folder; nil
 // where the user doesn't want that, or there is no folder.
-func followCode(t *terminal, c *cli.Context, s *slurm.Submission, chdir string) *follow.Sources {
+func followCode(t *terminal.Terminal, c *cli.Context, s *slurm.Submission, chdir string) *follow.Sources {
 	wishes := slurm.ParseWishes(string(s.Comment), time.Now())
 	if c.Bool("no-code") || wishes.NoCode {
 		return nil
 	}
 	root, err := os.OpenRoot(".")
 	if err != nil {
-		t.message("warning", "no source code is looked at: "+withoutPath(err).Error())
+		t.Message("warning", "no source code is looked at: "+terminal.WithoutPath(err).Error())
 		return nil
 	}
 	defer func() { _ = root.Close() }() // only read
@@ -87,10 +89,10 @@ func writeCode(b *strings.Builder, read *follow.Sources) {
 		return
 	}
 	if len(read.Files) > 0 {
-		writeRow(b, "Code", "%s", printable(strings.Join(read.Files, ", ")))
+		terminal.WriteRow(b, "Code", "%s", terminal.Printable(strings.Join(read.Files, ", ")))
 	}
 	for _, s := range read.Skipped {
-		writeRow(b, "Left out", "%s %s", printable(s.Name), printable(s.Why))
+		terminal.WriteRow(b, "Left out", "%s %s", terminal.Printable(s.Name), terminal.Printable(s.Why))
 	}
 }
 
@@ -99,19 +101,19 @@ func writeForecast(b *strings.Builder, f *epdapi.Forecast, factors *epdapi.Facto
 	if f == nil {
 		return
 	}
-	writeRow(b, "Expected", "%s (%s to %s), by %s", report.FormatSeconds(f.Time.Value),
+	terminal.WriteRow(b, "Expected", "%s (%s to %s), by %s", report.FormatSeconds(f.Time.Value),
 		report.FormatSeconds(f.Time.Low), report.FormatSeconds(f.Time.High), rungText(f.Time.Rung))
 	energy := report.FormatJoules[float64]
-	writeRow(b, "  energy", "%s (%s to %s) of its GPUs, by %s", energy(f.Energy.Value), energy(f.Energy.Low),
+	terminal.WriteRow(b, "  energy", "%s (%s to %s) of its GPUs, by %s", energy(f.Energy.Value), energy(f.Energy.Low),
 		energy(f.Energy.High), rungText(f.Energy.Rung))
 	watts := report.FormatWatts[float64]
-	writeRow(b, "  power", "%s (%s to %s) of a GPU, by %s", watts(f.Power.Value), watts(f.Power.Low),
+	terminal.WriteRow(b, "  power", "%s (%s to %s) of a GPU, by %s", watts(f.Power.Value), watts(f.Power.Low),
 		watts(f.Power.High), rungText(f.Power.Rung))
 	if text := forecastFootprint(f, factors); text != "" {
-		writeRow(b, "  costs", "%s", text)
+		terminal.WriteRow(b, "  costs", "%s", text)
 	}
 	if f.Strange {
-		writeRow(b, "  strange", "it is unlike all that was learnt from (%.1f times as far as usual)", f.Score)
+		terminal.WriteRow(b, "  strange", "it is unlike all that was learnt from (%.1f times as far as usual)", f.Score)
 	}
 }
 
@@ -155,5 +157,5 @@ func rungText(rung string) string {
 	case predict.Prior:
 		return "nothing known: a round figure"
 	}
-	return printable(rung)
+	return terminal.Printable(rung)
 }

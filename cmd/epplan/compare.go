@@ -19,9 +19,11 @@ import (
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/queue"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
-func compareCommand(t *terminal) *cli.Command {
+func compareCommand(t *terminal.Terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "compare",
 		Usage:     "plan batches by several policies and show a row for each",
@@ -47,9 +49,9 @@ func compareCommand(t *terminal) *cli.Command {
 				"separated by commas", Value: "1"},
 			timeLimitFlag("`TIME` that each policy may take, such as 10s, in place of a number "+
 				"of evaluations"),
-			jsonFlag(), csvFlag(), htmlFlag(),
+			terminal.JsonFlag(), terminal.CsvFlag(), terminal.HtmlFlag(),
 		),
-		Action: t.runs(takes(1, maxBatches, "one batch file or several", runCompare)),
+		Action: t.Runs(terminal.Takes(1, maxBatches, "one batch file or several", runCompare)),
 	}
 }
 
@@ -83,8 +85,8 @@ type variant struct {
 	references policy.References
 }
 
-func runCompare(t *terminal, c *cli.Context) error {
-	if err := checkHTML(c); err != nil {
+func runCompare(t *terminal.Terminal, c *cli.Context) error {
+	if err := terminal.CheckHTML(c); err != nil {
 		return err
 	}
 	var variants []variant
@@ -107,29 +109,29 @@ func runCompare(t *terminal, c *cli.Context) error {
 		return err
 	}
 	warnUnfinished(t, c, runs)
-	return t.withHTML(c, func(w io.Writer) error {
+	return t.WithHTML(c, func(w io.Writer) error {
 		return planreport.WriteComparePage(w, newComparePage(t, c, variants, runs))
 	}, func() error {
 		if c.Bool("json") || c.Bool("csv") {
-			return t.printTable(c, planreport.Comparison(runs))
+			return t.PrintTable(c, planreport.Comparison(runs))
 		}
-		return t.print(func(w io.Writer) error { return planreport.WriteComparison(w, runs, t.textOptions(-1)) })
+		return t.Print(func(w io.Writer) error { return planreport.WriteComparison(w, runs, t.TextOptions(-1)) })
 	})
 }
 
 // variants combines clusters, policies and their numbers.
-func (s *setup) variants(t *terminal, c *cli.Context) ([]variant, error) {
-	sizes, err := parseNumbers("gpus-per-node", c.String("gpus-per-node"))
+func (s *setup) variants(t *terminal.Terminal, c *cli.Context) ([]variant, error) {
+	sizes, err := terminal.ParseNumbers("gpus-per-node", c.String("gpus-per-node"))
 	if err != nil {
 		return nil, err
 	}
 	if i := slices.IndexFunc(sizes, func(l float64) bool { return l != math.Trunc(l) }); i >= 0 {
-		return nil, usagef("--gpus-per-node %v, want whole numbers", sizes[i])
+		return nil, terminal.Usagef("--gpus-per-node %v, want whole numbers", sizes[i])
 	}
 	var all []variant
 	for i, l := range sizes {
 		sized := *s
-		quiet := t.silent() // the batch's warnings come once
+		quiet := t.Silent() // the batch's warnings come once
 		if i == 0 {
 			quiet = t
 		}
@@ -150,11 +152,11 @@ func (s *setup) policyVariants(c *cli.Context, l float64) ([]variant, error) {
 	if len(names) == 0 {
 		names = append(policy.Names(), policy.EasyDefault)
 	}
-	thetas, err := parseNumbers("theta", c.String("theta"))
+	thetas, err := terminal.ParseNumbers("theta", c.String("theta"))
 	if err != nil {
 		return nil, err
 	}
-	rhos, err := parseNumbers("rho", c.String("rho"))
+	rhos, err := terminal.ParseNumbers("rho", c.String("rho"))
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +183,7 @@ func (s *setup) policyVariants(c *cli.Context, l float64) ([]variant, error) {
 	}{{"theta", thetas}, {"rho", rhos}} {
 		if len(flag.values) > 0 && !slices.ContainsFunc(names,
 			func(name string) bool { return len(acceptedValues(name, flag.key, flag.values)) > 0 }) {
-			return nil, usagef("--%s does nothing for any of the policies, want it left out, or one that "+
+			return nil, terminal.Usagef("--%s does nothing for any of the policies, want it left out, or one that "+
 				"takes it, such as edl", flag.key)
 		}
 	}
@@ -236,22 +238,22 @@ type plannedRow struct {
 // compareAll plans every variant, as many at a time as there are processors, each for as
 // long as it may take. Rows come in the order of the variants. An interruption leaves
 // those unfinished that aren't done.
-func compareAll(t *terminal, c *cli.Context, variants []variant) ([]planreport.Run, error) {
+func compareAll(t *terminal.Terminal, c *cli.Context, variants []variant) ([]planreport.Run, error) {
 	limit := c.Duration("time-limit")
 	line := &rowsProgress{
-		line: report.NewProgress(t.stderr, t.progress, t.now, "compare", len(variants)), rows: len(variants),
+		line: report.NewProgress(t.Stderr, t.Progress, t.Now, "compare", len(variants)), rows: len(variants),
 	}
 	defer line.line.Finish()
-	work := partedWork[plannedRow]{
-		names: textsOf(variants, func(v variant) string { return v.name() }),
-		prepare: func(ctx context.Context, rows []int) error {
+	work := terminal.PartedWork[plannedRow]{
+		Names: terminal.TextsOf(variants, func(v variant) string { return v.name() }),
+		Prepare: func(ctx context.Context, rows []int) error {
 			return addReferences(ctx, t, variants, rows)
 		},
-		do: func(ctx context.Context, i int) (plannedRow, error) {
+		Do: func(ctx context.Context, i int) (plannedRow, error) {
 			v := &variants[i]
 			line.begin(v.policy.Name)
 			monitor := &planner.Monitor{MaxWork: maxEvaluations}
-			if t.progress {
+			if t.Progress {
 				monitor.OnProgress = func(p planner.Progress) { line.tell(v.policy.Name, p) }
 			}
 			if limit > 0 {
@@ -265,7 +267,7 @@ func compareAll(t *terminal, c *cli.Context, variants []variant) ([]planreport.R
 			return plannedRow{run.Summary, run.Planning, run.Unfinished}, err
 		},
 	}
-	rows, err := work.run(c.Context, t)
+	rows, err := work.Run(c.Context, t)
 	if err != nil {
 		return nil, err
 	}
@@ -290,7 +292,7 @@ func (v *variant) name() string {
 	return strings.Join(words, ", ")
 }
 
-func warnUnfinished(t *terminal, c *cli.Context, runs []planreport.Run) {
+func warnUnfinished(t *terminal.Terminal, c *cli.Context, runs []planreport.Run) {
 	var names []string
 	for i := range runs {
 		if name := runs[i].Summary.Policy; runs[i].Unfinished && !slices.Contains(names, name) {
@@ -308,12 +310,12 @@ func warnUnfinished(t *terminal, c *cli.Context, runs []planreport.Run) {
 	case c.IsSet("time-limit"):
 		why = fmt.Sprintf("--time-limit gives each row %v", c.Duration("time-limit"))
 	}
-	t.notef("unfinished: %s (%s)", strings.Join(names, ", "), why)
+	t.Notef("unfinished: %s (%s)", strings.Join(names, ", "), why)
 }
 
 // addReferences plans what some of the variants are held against, once for those of the same
 // problem and numbers.
-func addReferences(ctx context.Context, t *terminal, variants []variant, rows []int) error {
+func addReferences(ctx context.Context, t *terminal.Terminal, variants []variant, rows []int) error {
 	monitor, done := planningMonitor(t)
 	defer done()
 	ctx, end := monitor.Begin(ctx)
@@ -366,7 +368,7 @@ func (v *variant) run(ctx context.Context, monitor *planner.Monitor) (planreport
 }
 
 func newComparePage(
-	t *terminal, c *cli.Context, variants []variant, runs []planreport.Run,
+	t *terminal.Terminal, c *cli.Context, variants []variant, runs []planreport.Run,
 ) *planreport.ComparePage {
 	batches := c.Args().Slice()
 	name := strconv.Itoa(len(batches)) + " batches"
@@ -376,11 +378,11 @@ func newComparePage(
 	var warnings []string
 	for i := range variants {
 		if i == 0 || variants[i].setup.batch != variants[i-1].setup.batch {
-			warnings = append(warnings, queue.WarningLines(variants[i].setup.warnings, t.everyWarning)...)
+			warnings = append(warnings, queue.WarningLines(variants[i].setup.warnings, t.EveryWarning)...)
 		}
 	}
 	return &planreport.ComparePage{
 		Runs: runs, Name: name, Warnings: warnings,
-		Origin: t.provenance(variants[0].setup.inputs(c, batches...)...),
+		Origin: t.Provenance(variants[0].setup.inputs(c, batches...)...),
 	}
 }

@@ -14,9 +14,12 @@ import (
 	"github.com/epplan/epplan/internal/configfiles"
 	"github.com/epplan/epplan/internal/report/gpureport"
 	"github.com/epplan/epplan/internal/smi"
+
+	"github.com/epplan/epplan/internal/cli/inputs"
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
-func configCommand(t *terminal) *cli.Command {
+func configCommand(t *terminal.Terminal) *cli.Command {
 	return &cli.Command{
 		Name:        "config",
 		Usage:       "write, check and show configurations",
@@ -27,7 +30,7 @@ func configCommand(t *terminal) *cli.Command {
 				Usage:       "write a commented configuration with the defaults",
 				ArgsUsage:   "[FILE]",
 				Description: "An existing file is left alone.\nExample: epplan config init epplan.toml",
-				Action:      t.runs(takes(0, 1, "at most one file", runConfigInit)),
+				Action:      t.Runs(terminal.Takes(0, 1, "at most one file", runConfigInit)),
 			},
 			{
 				Name:      "check",
@@ -36,7 +39,7 @@ func configCommand(t *terminal) *cli.Command {
 				Description: "It reads the files that FILE names, too, and asks Slurm, where that answers, for its " +
 					"partitions " +
 					"and nodes.\nExample: epplan config check epplan.toml",
-				Flags: []cli.Flag{profilesFlag()},
+				Flags: []cli.Flag{inputs.ProfilesFlag()},
 				Action: func(c *cli.Context) error {
 					loaded, err := loadConfig(t, c, 1)
 					if err != nil {
@@ -46,8 +49,8 @@ func configCommand(t *terminal) *cli.Command {
 					if err != nil {
 						return err
 					}
-					t.warn(doubtful)
-					t.message("note", c.Args().First()+" is right")
+					t.Warn(doubtful)
+					t.Message("note", c.Args().First()+" is right")
 					return nil
 				},
 			},
@@ -56,34 +59,34 @@ func configCommand(t *terminal) *cli.Command {
 				Usage:       "show every setting in effect and where it comes from",
 				ArgsUsage:   "[FILE]",
 				Description: "Example: epplan config show epplan.toml",
-				Flags:       []cli.Flag{profilesFlag()},
+				Flags:       []cli.Flag{inputs.ProfilesFlag()},
 				Action: func(c *cli.Context) error {
 					loaded, err := loadConfig(t, c, 0)
 					if err != nil {
 						return err
 					}
-					return t.print(loaded.Show)
+					return t.Print(loaded.Show)
 				},
 			},
 		},
 	}
 }
 
-func runConfigInit(t *terminal, c *cli.Context) error {
+func runConfigInit(t *terminal.Terminal, c *cli.Context) error {
 	name := c.Args().First()
 	if name == "" {
 		name = "-"
 	}
 	if _, err := os.Lstat(name); err == nil && name != "-" {
-		return withHint(fmt.Errorf("%s is there already", name), "choose another name, or remove it first")
+		return terminal.WithHint(fmt.Errorf("%s is there already", name), "choose another name, or remove it first")
 	}
-	return t.write(name, func(w io.Writer) error {
+	return t.Write(name, func(w io.Writer) error {
 		_, err := io.WriteString(w, config.DefaultText())
 		return err
 	})
 }
 
-func gpusCommand(t *terminal) *cli.Command {
+func gpusCommand(t *terminal.Terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "gpus",
 		Usage:     "list the GPU models that are known: clocks, power, what can be locked",
@@ -93,10 +96,10 @@ func gpusCommand(t *terminal) *cli.Command {
 			"the driver's table, and no plan chooses them. Live, the GPU's own driver says what can be locked.\n" +
 			"Example: epplan gpus H100",
 		Flags: []cli.Flag{
-			profilesFlag(), jsonFlag(),
+			inputs.ProfilesFlag(), terminal.JsonFlag(),
 			&cli.StringFlag{Name: "config", Usage: "TOML `FILE` whose [[gpu]] tables are listed, too"},
 		},
-		Action: t.runs(takes(0, 1, "at most one GPU model", runGPUs)),
+		Action: t.Runs(terminal.Takes(0, 1, "at most one GPU model", runGPUs)),
 		Subcommands: []*cli.Command{{
 			Name: "add", Usage: "describe GPU models by what nvidia-smi or AMD's tools print", ArgsUsage: "FILE",
 			Description: "FILE is the output of nvidia-smi -q -x, of nvidia-smi -q followed by nvidia-smi -q -d SUPPORTED_CLOCKS, of\n" +
@@ -110,13 +113,13 @@ func gpusCommand(t *terminal) *cli.Command {
 					Usage: "`FILE` to write the tables to, behind what it has: for --profiles, or a configuration",
 				},
 			},
-			Action: t.runs(takes(1, 1, "the output of nvidia-smi, rocm-smi or amd-smi", runAddGPUs)),
+			Action: t.Runs(terminal.Takes(1, 1, "the output of nvidia-smi, rocm-smi or amd-smi", runAddGPUs)),
 		}},
 	}
 }
 
-func runAddGPUs(t *terminal, c *cli.Context) error {
-	models, err := parseFile(t, c.Args().First(), func(r io.Reader, name string) ([]smi.Model, error) {
+func runAddGPUs(t *terminal.Terminal, c *cli.Context) error {
+	models, err := terminal.ParseFile(t, c.Args().First(), func(r io.Reader, name string) ([]smi.Model, error) {
 		return smi.Read(r, name, &smi.Options{Name: c.String("name"), Known: config.BuiltinProfiles()})
 	})
 	if err != nil {
@@ -135,16 +138,16 @@ func runAddGPUs(t *terminal, c *cli.Context) error {
 	}
 	for i := range models {
 		for _, note := range models[i].Notes {
-			t.message("note", note)
+			t.Message("note", note)
 		}
 	}
-	return t.write(out, func(w io.Writer) error {
+	return t.Write(out, func(w io.Writer) error {
 		_, err := w.Write(text)
 		return err
 	})
 }
 
-func runGPUs(t *terminal, c *cli.Context) error {
+func runGPUs(t *terminal.Terminal, c *cli.Context) error {
 	s := &setup{}
 	if err := s.configure(t, c); err != nil {
 		return err
@@ -158,27 +161,27 @@ func runGPUs(t *terminal, c *cli.Context) error {
 	case err != nil:
 		return err
 	case c.Bool("json"):
-		return t.printJSON(models)
+		return t.PrintJSON(models)
 	case c.NArg() > 0:
-		return t.printText(models[0].Text())
+		return t.PrintText(models[0].Text())
 	}
-	return t.printTable(c, gpureport.Table(models))
+	return t.PrintTable(c, gpureport.Table(models))
 }
 
 // loadConfig reads the named file; without one it is the default
 // configuration, if that is allowed.
-func loadConfig(t *terminal, c *cli.Context, least int) (*config.Config, error) {
-	if err := checkArgs(c, least, 1, "one configuration file"); err != nil {
+func loadConfig(t *terminal.Terminal, c *cli.Context, least int) (*config.Config, error) {
+	if err := terminal.CheckArgs(c, least, 1, "one configuration file"); err != nil {
 		return nil, err
 	}
 	if c.NArg() == 0 {
 		return config.Default(), nil
 	}
-	profiles, err := readProfiles(t, c.String("profiles"))
+	profiles, err := inputs.ReadProfiles(t, c.String("profiles"))
 	if err != nil {
 		return nil, err
 	}
-	return parseFile(t, c.Args().First(), func(r io.Reader, name string) (*config.Config, error) {
+	return terminal.ParseFile(t, c.Args().First(), func(r io.Reader, name string) (*config.Config, error) {
 		return config.Load(r, name, profiles)
 	})
 }

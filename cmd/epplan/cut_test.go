@@ -11,6 +11,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/internal/testkit/commandtest"
 )
 
 // demo are the flags of the demo's cluster.
@@ -48,7 +51,7 @@ func TestASignalCutsTheSearchAndTheBestPlanSoFarIsPrinted(t *testing.T) {
 			p := startOnTerminal(t, nil, args...)
 			p.waitFor(t, "search", "%", "best", "MJ, 0 past due")
 			p.signalled(t, signal)
-			if state := p.ended(t); state.ExitCode() != exitDone {
+			if state := p.ended(t); state.ExitCode() != terminal.ExitDone {
 				t.Fatalf("%v: %q", state, p.shown())
 			}
 			var plan struct {
@@ -97,7 +100,7 @@ func TestASignalBeforeThereIsAPlanIsAnError(t *testing.T) {
 		append([]string{"plan", demoTimes(t, 4), "--policy", "lookahead,futures=10000"}, demo...)...)
 	p.waitFor(t, "lookahead", "%")
 	p.signalled(t, os.Interrupt)
-	if state := p.ended(t); state.ExitCode() != exitInterrupted || p.stdout.Len() > 0 ||
+	if state := p.ended(t); state.ExitCode() != terminal.ExitInterrupted || p.stdout.Len() > 0 ||
 		!strings.Contains(p.shown(), "error: interrupted") {
 		t.Errorf("%v: printed %q, %q", state, &p.stdout, p.shown())
 	}
@@ -110,7 +113,7 @@ func TestASignalLeavesRowsOfAComparisonUnfinished(t *testing.T) {
 	}, demo...)...)
 	p.waitFor(t, "lookahead", "50 %", "best baseline")
 	p.signalled(t, os.Interrupt)
-	if state := p.ended(t); state.ExitCode() != exitDone {
+	if state := p.ended(t); state.ExitCode() != terminal.ExitDone {
 		t.Fatalf("%v: %q", state, p.shown())
 	}
 	rows := rowsOf(t, p.stdout.Bytes())
@@ -148,7 +151,7 @@ func TestEachRowOfAComparisonMayTakeAsManyEvaluations(t *testing.T) {
 		"--policy", "edl-align",
 	}, demo...)
 	code, stdout, stderr := inProcess(t, args...)
-	if code != exitDone {
+	if code != terminal.ExitDone {
 		t.Fatalf("exit status %d: %s", code, stderr)
 	}
 	for _, row := range rowsOf(t, []byte(stdout)) {
@@ -169,7 +172,7 @@ func TestATimeLimitCutsRowsOfAComparison(t *testing.T) {
 		"--policy", "lookahead",
 	}, demo...)
 	code, stdout, stderr := inProcess(t, args...)
-	if code != exitDone ||
+	if code != terminal.ExitDone ||
 		!strings.Contains(stderr, "note: unfinished: edl, lookahead (--time-limit gives each row 1ns)") {
 		t.Fatalf("exit status %d: %s", code, stderr)
 	}
@@ -180,7 +183,7 @@ func TestATimeLimitCutsRowsOfAComparison(t *testing.T) {
 	}
 	code, _, stderr = inProcess(t,
 		append([]string{"compare", "../../testdata/demo/batch.csv", "--time-limit", "0s"}, demo...)...)
-	if code != exitUsage || !strings.Contains(stderr, "--time-limit 0s, want more than 0") {
+	if code != terminal.ExitUsage || !strings.Contains(stderr, "--time-limit 0s, want more than 0") {
 		t.Errorf("exit status %d: %s", code, stderr)
 	}
 }
@@ -191,14 +194,14 @@ func onFakeTerminal(t *testing.T, isOne bool, args ...string) (stdout, stderr st
 	t.Helper()
 	var out, errs bytes.Buffer
 	now := time.Unix(0, 0)
-	term := newProgram().newTerminal(strings.NewReader(""), &out, &errs)
-	term.progress = isOne
-	term.now = func() time.Time {
+	term := newProgram().NewTerminal(strings.NewReader(""), &out, &errs)
+	term.Progress = isOne
+	term.Now = func() time.Time {
 		now = now.Add(time.Second)
 		return now
 	}
-	if code := term.finish(t.Context(),
-		term.execute(t.Context(), append([]string{"epplan"}, args...))); code != exitDone {
+	if code := term.Finish(t.Context(),
+		term.Execute(t.Context(), append([]string{"epplan"}, args...))); code != terminal.ExitDone {
 		t.Fatalf("exit status %d: %s", code, &errs)
 	}
 	return out.String(), errs.String()
@@ -273,7 +276,7 @@ func TestEffortIsRefusedWhereNothingIsSearched(t *testing.T) {
 	} {
 		args := append([]string{"plan", "../../testdata/demo/batch.csv"}, demo...)
 		code, _, stderr := inProcess(t, append(args, strings.Fields(c.args)...)...)
-		if code != exitUsage || !strings.Contains(stderr, c.want) {
+		if code != terminal.ExitUsage || !strings.Contains(stderr, c.want) {
 			t.Errorf("%s: exit status %d, %q", c.args, code, stderr)
 		}
 	}
@@ -282,11 +285,11 @@ func TestEffortIsRefusedWhereNothingIsSearched(t *testing.T) {
 func TestACommandThatPlansIsWaitedForWhenItIsInterrupted(t *testing.T) {
 	for _, plans := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			var term terminal
-			term.keepsPartial.Store(plans)
+			var term terminal.Terminal
+			term.KeepsPartial.Store(plans)
 			done := make(chan error, 1)
 			time.AfterFunc(time.Minute, func() { done <- nil })
-			if err := term.await(cancelled(t), done); (err == nil) != plans {
+			if err := term.Await(commandtest.Cancelled(t), done); (err == nil) != plans {
 				t.Errorf("plans: %t, ended with %v", plans, err)
 			}
 		})
@@ -303,7 +306,7 @@ func TestThePlansTimeLimitHoldsForWhatItIsHeldAgainst(t *testing.T) {
 			Search         string
 			Easy, Constant map[string]any
 		}
-		if err := json.Unmarshal([]byte(stdout), &plan); code != exitDone || err != nil {
+		if err := json.Unmarshal([]byte(stdout), &plan); code != terminal.ExitDone || err != nil {
 			t.Fatalf("exit status %d, %v: %s", code, err, stderr)
 		}
 		told := strings.Contains(stderr, "note: at --time-limit: the search stopped") &&

@@ -1,157 +1,94 @@
 package main
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io/fs"
-	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/urfave/cli/v2"
-
-	"github.com/epplan/epplan/internal/cli/manual"
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/testkit/doctest"
 )
 
 // The documentation is tested: what it says of flags follows from the program,
 // and what its console blocks show is what the commands print. With -update it
 // is rewritten instead.
 
-const commandPage = "../../docs/cli.md"
+func TestTheCommandPageListsEveryCommandWithItsFlags(t *testing.T) { underTest().CommandPage(t) }
 
-// leaves are the commands that do something, each with its name as it is typed.
-func leaves(commands []*cli.Command, parent string) map[string]*cli.Command {
-	found := make(map[string]*cli.Command)
-	for _, c := range commands {
-		name := parent + " " + c.Name
-		if len(c.Subcommands) == 0 || len(c.Flags) > 0 {
-			found[name] = c
-		}
-		maps.Copy(found, leaves(c.Subcommands, name))
-	}
-	return found
+func TestEveryExampleOfTheHelpWorksAsTyped(t *testing.T) { underTest().ExamplesWork(t) }
+
+func TestEveryCommandHasItsExampleInAScript(t *testing.T) { underTest().ExamplesInScripts(t) }
+
+func TestConsoleBlocksShowWhatCommandsPrint(t *testing.T) { underTest().ConsoleBlocks(t) }
+
+// prepared are command lines that make what a page takes for granted, beside
+// the files of every page.
+var prepared = map[string][]string{
+	"README.md": {`cp history.csv new.csv`, `epplan config init epplan.toml`},
+	"docs/cli.md": {
+		`epplan generate openb --nodes 10 --seed 2 stream && mv stream/*.csv . && rm -r stream`,
+		`awk -F, 'BEGIN {print "seq,pod_row,name"} NR > 1 && NR < 30 {print NR - 2 "," NR - 2 "," $1}' pods.csv | gzip > arrivals.csv.gz`,
+		`awk 'NR == 1 {print "rank," $0} NR > 1 {print NR - 2 "," $0}' nodes.csv > order.csv`,
+	},
+	"docs/history.md": {
+		`mkdir -p .run && ln -sfn "$EPPLAN_SOCKET" .run/controller.sock`,
+		`gzip -c log.swf > LLNL-Atlas.swf.gz`,
+	},
+	"docs/prediction.md": {
+		`head -n 381 history.csv > train.csv`, `(head -n 1 history.csv; tail -n 99 history.csv) > test.csv`,
+	},
+	"docs/how-to/sweep-on-slurm.md": {`cp batch.csv week06.csv`, `cp batch.csv week07.csv`},
+	"docs/how-to/measure-your-application.md": {
+		`printf '#!/bin/sh\nsleep 0.$(($(cat "$STANDIN/clock") %% 1000 / 10 + 15))\n' > my-application && chmod 755 my-application`,
+	},
+	"docs/placement.md": {
+		`epplan generate openb --nodes 20 --seed 1 openb`,
+		`cp openb/pods.csv openb/openb_pod_list_default.csv`,
+		`awk -F, -v OFS=, 'NR == 1 {print $0, "energy_weight"} NR > 1 {print $0, 1 + NR % 2}' openb/nodes.csv > two-sites.csv`,
+	},
 }
 
-// readPage is the text of a page.
-func readPage(t *testing.T, name string) string {
+// A TOML block of a page is a part of a configuration, of a models file or of a
+// file of profiles, as the program reads them.
+func TestTOMLBlocksOfPagesAreRight(t *testing.T) {
+	for _, b := range doctest.BlocksOf(t, "toml") {
+		if err := readTOML(t, b.Text); err != nil {
+			t.Errorf("%s: %v", b.At(), err)
+		}
+	}
+}
+
+// readTOML wants one of the commands that read TOML to take a text.
+func readTOML(t *testing.T, text string) error {
 	t.Helper()
-	text, err := os.ReadFile(name)
-	if err != nil {
+	dir := underTest().ExampleFolder(t)
+	name := filepath.Join(dir, "page.toml")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return string(text)
-}
-
-// wantPage compares a page with what it should be, or rewrites it.
-func wantPage(t *testing.T, name, got, want string) {
-	t.Helper()
-	if got == want {
-		return
+	if err := os.WriteFile(filepath.Join(dir, "factors.csv"),
+		[]byte("time,carbon_g_per_kwh\n2026-11-21T18:00:00Z,310\n"), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	if *update {
-		if err := os.WriteFile(name, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
+	if _, err := config.ReadProfiles(strings.NewReader(text), name); err == nil {
+		return nil
 	}
-	t.Errorf("%s is out of date (go test ./cmd/epplan -update rewrites it):\n%s", filepath.Base(name),
-		firstDifference(got, want))
-}
-
-// firstDifference shows the first line in which two texts differ.
-func firstDifference(got, want string) string {
-	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
-	for i := range min(len(g), len(w)) {
-		if g[i] != w[i] {
-			return fmt.Sprintf("line %d: %q\nshould be: %q", i+1, g[i], w[i])
-		}
+	if _, err := config.ReadGPUCommands(strings.NewReader(text), name); err == nil {
+		return nil
 	}
-	return fmt.Sprintf("%d lines, should be %d", len(g), len(w))
-}
-
-// usageBlock is the part of the command page that follows from the program.
-var usageBlock = regexp.MustCompile(`(?s)(<!-- usage of (epplan [a-z ]+) -->\n).*?(<!-- end of usage -->)`)
-
-func TestTheCommandPageListsEveryCommandWithItsFlags(t *testing.T) {
-	page := readPage(t, commandPage)
-	commands := leaves(anApp().Commands, "epplan")
-	seen := make(map[string]bool)
-	want := usageBlock.ReplaceAllStringFunc(page, func(block string) string {
-		part := usageBlock.FindStringSubmatch(block)
-		c, ok := commands[part[2]]
-		if !ok {
-			t.Errorf("%s describes %s, which isn't there", commandPage, part[2])
-			return block
+	var faults []string
+	for _, args := range [][]string{
+		{"config", "check", name},
+		{"model", "show", name},
+		{"plan", filepath.Join(dir, "tasks.csv"), "--config", name, "--rows", "1"},
+	} {
+		code, _, stderr := inProcess(t, args...)
+		if code == 0 {
+			return nil
 		}
-		seen[part[2]] = true
-		return part[1] + manual.Usage(c) + part[3]
-	})
-	for name := range commands {
-		if !seen[name] {
-			t.Errorf("%s doesn't describe %s", commandPage, name)
-		}
+		faults = append(faults, strings.TrimSpace(stderr))
 	}
-	wantPage(t, commandPage, page, want)
-}
-
-// examples are the example command lines of commands, in order.
-func examples(commands []*cli.Command) []string {
-	var found []string
-	for _, c := range commands {
-		for line := range strings.Lines(c.Description) {
-			if example, ok := strings.CutPrefix(line, manual.ExampleMark); ok {
-				found = append(found, strings.TrimRight(example, "\n"))
-			}
-		}
-		found = append(found, examples(c.Subcommands)...)
-	}
-	return found
-}
-
-func TestEveryExampleOfTheHelpWorksAsTyped(t *testing.T) {
-	dir := exampleFolder(t)
-	app := anApp()
-	lines := examples(append([]*cli.Command{{Description: app.Description}}, app.Commands...))
-	if len(lines) < len(leaves(app.Commands, "epplan")) {
-		t.Errorf("%d examples, want one for each command", len(lines))
-	}
-	for _, line := range lines {
-		cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
-		cmd.Dir, cmd.Env = dir, exampleEnv(dir)
-		var stderr bytes.Buffer
-		cmd.Stderr = &stderr
-		if err := cmd.Run(); err != nil {
-			t.Errorf("%s: %v\n%s", line, err, &stderr)
-		}
-	}
-}
-
-func TestEveryCommandHasItsExampleInAScript(t *testing.T) {
-	page := readPage(t, commandPage)
-	for name, c := range leaves(anApp().Commands, "epplan") {
-		if len(examples([]*cli.Command{c})) == 0 {
-			t.Errorf("%s --help has no example", name)
-		}
-		_, section, _ := strings.Cut(page, "<!-- usage of "+name+" -->")
-		_, block, _ := strings.Cut(section, "```console\n$ ")
-		shown, _, _ := strings.Cut(block, "\n")
-		shown, _, _ = strings.Cut(shown, " >")
-		if !strings.HasPrefix(shown, name) {
-			t.Errorf("docs/cli.md: the first example of %s is %q", name, shown)
-			continue
-		}
-		script := strings.ReplaceAll(strings.TrimPrefix(name, "epplan "), " ", "_") + ".txtar"
-		text, err := os.ReadFile(filepath.Join("testdata/script", script))
-		if errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s has no script %s", name, script)
-		} else if !bytes.Contains(text, []byte("\nexec "+shown+"\n")) &&
-			!bytes.HasPrefix(text, []byte("exec "+shown+"\n")) {
-			t.Errorf("%s doesn't run the example of docs/cli.md: %s", script, shown)
-		}
-	}
+	return fmt.Errorf("no command reads it: %s", strings.Join(faults, "; "))
 }

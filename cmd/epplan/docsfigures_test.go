@@ -11,6 +11,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/testkit/commandtest"
 )
 
 // The pictures of docs/explanation/model.md are drawn from the model itself:
@@ -108,7 +109,7 @@ func TestPicturesOfTheModelAreDrawnFromIt(t *testing.T) {
 		if err != nil && !*update {
 			t.Fatal(err)
 		}
-		wantPage(t, file, string(text), drawn.String())
+		underTest().WantPage(t, file, string(text), drawn.String())
 	}
 }
 
@@ -142,11 +143,11 @@ func TestNumbersOfTheModelsPageFollowFromIt(t *testing.T) {
 	}
 	b.WriteString("\n")
 	name := filepath.Join(pictureFolder, "model.md")
-	page := readPage(t, name)
+	page := commandtest.ReadPage(t, name)
 	if !modelTable.MatchString(page) {
 		t.Fatalf("%s has no <!-- numbers of the model -->", name)
 	}
-	wantPage(t, name, page, modelTable.ReplaceAllString(page, "${1}"+b.String()+"${2}"))
+	underTest().WantPage(t, name, page, modelTable.ReplaceAllString(page, "${1}"+b.String()+"${2}"))
 }
 
 // The picture of README.md is of the plan above it.
@@ -160,7 +161,7 @@ func TestThePictureOfTheReadmeIsOfItsPlan(t *testing.T) {
 		t.Fatalf("exit status %d: %s", code, stderr)
 	}
 	const picture = "../../docs/plan.svg"
-	wantPage(t, picture, readPage(t, picture), readPage(t, file))
+	underTest().WantPage(t, picture, commandtest.ReadPage(t, picture), commandtest.ReadPage(t, file))
 }
 
 // readmeSaving is the row of README.md's table of savings that is about its plan.
@@ -169,7 +170,7 @@ var readmeSaving = regexp.MustCompile(`(\n\| 40 jobs on a small mixed cluster, t
 // The savings of the table in README.md are those of the plan above it.
 func TestTheSavingsOfTheReadmesPlanAreThoseOfItsTable(t *testing.T) {
 	const name = "../../README.md"
-	page := readPage(t, name)
+	page := commandtest.ReadPage(t, name)
 	head := regexp.MustCompile(
 		`\nSaving +(\S+ %) of [^,]*, (\S+ %) against EASY, (\S+ %) against constant clocks\n`,
 	).FindStringSubmatch(page)
@@ -178,5 +179,5 @@ func TestTheSavingsOfTheReadmesPlanAreThoseOfItsTable(t *testing.T) {
 	}
 	row := fmt.Sprintf("%s of all energy, by models; %s against EASY, %s against constant clocks", head[1],
 		head[2], head[3])
-	wantPage(t, name, page, readmeSaving.ReplaceAllString(page, "${1}"+row+"${2}"))
+	underTest().WantPage(t, name, page, readmeSaving.ReplaceAllString(page, "${1}"+row+"${2}"))
 }

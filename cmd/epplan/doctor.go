@@ -15,9 +15,11 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/slurm"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
-func doctorCommand(t *terminal) *cli.Command {
+func doctorCommand(t *terminal.Terminal) *cli.Command {
 	return &cli.Command{
 		Name:  "doctor",
 		Usage: "look for what keeps epplan from working on this machine, and say how to mend it",
@@ -29,8 +31,8 @@ func doctorCommand(t *terminal) *cli.Command {
 			"Example: epplan doctor --list\n" +
 			"Example: epplan doctor --only disk --state . --json",
 		Flags: []cli.Flag{
-			jsonFlag(),
-			boolFlag("list", "list the checks, and run none"),
+			terminal.JsonFlag(),
+			terminal.BoolFlag("list", "list the checks, and run none"),
 			&cli.StringFlag{Name: "only", Usage: "`CHECKS` to run, separated by commas", DefaultText: "all"},
 			&cli.StringFlag{
 				Name: "role", Usage: "what this machine is: `ROLE` is auto, head, node or both",
@@ -75,19 +77,19 @@ func doctorCommand(t *terminal) *cli.Command {
 			},
 			&cli.DurationFlag{Name: "timeout", Usage: "`TIME` that one check may take", Value: doctorTimeout},
 		},
-		Action: t.runs(takesNone(runDoctor)),
+		Action: t.Runs(terminal.TakesNone(runDoctor)),
 	}
 }
 
 const doctorTimeout = 15 * time.Second
 
-func runDoctor(t *terminal, c *cli.Context) error {
+func runDoctor(t *terminal.Terminal, c *cli.Context) error {
 	checks, err := doctorChecks(c.String("only"))
 	if err != nil {
 		return err
 	}
 	if c.Bool("list") {
-		return t.printTable(c, checkTable(checks))
+		return t.PrintTable(c, checkTable(checks))
 	}
 	options, err := doctorOptions(c)
 	if err != nil {
@@ -99,15 +101,15 @@ func runDoctor(t *terminal, c *cli.Context) error {
 		return err
 	}
 	if c.Bool("json") {
-		err = t.printJSON(found)
+		err = t.PrintJSON(found)
 	} else {
-		err = t.printText(doctorText(found))
+		err = t.PrintText(doctorText(found))
 	}
 	if err != nil {
 		return err
 	}
 	if found.Count(doctor.Bad) > 0 {
-		return &statusError{exitFailed}
+		return &terminal.StatusError{Code: terminal.ExitFailed}
 	}
 	return nil
 }
@@ -121,9 +123,9 @@ func doctorChecks(only string) ([]doctor.Check, error) {
 	wanted := strings.Split(only, ",")
 	for _, name := range wanted {
 		if !slices.ContainsFunc(all, func(c doctor.Check) bool { return c.Name == name }) {
-			return nil, &usageError{
-				msg:  fmt.Sprintf("--only: there is no check %q", name),
-				hint: "epplan doctor --list lists them",
+			return nil, &terminal.UsageError{
+				Msg:  fmt.Sprintf("--only: there is no check %q", name),
+				Hint: "epplan doctor --list lists them",
 			}
 		}
 	}
@@ -133,10 +135,10 @@ func doctorChecks(only string) ([]doctor.Check, error) {
 func doctorOptions(c *cli.Context) (doctor.Options, error) {
 	role := doctor.Role(c.String("role"))
 	if !slices.Contains([]doctor.Role{doctor.Auto, doctor.Head, doctor.Node, doctor.Both}, role) {
-		return doctor.Options{}, usagef("--role %q, want auto, head, node or both", string(role))
+		return doctor.Options{}, terminal.Usagef("--role %q, want auto, head, node or both", string(role))
 	}
 	if c.Duration("timeout") <= 0 {
-		return doctor.Options{}, usagef("--timeout is %v, want more than 0", c.Duration("timeout"))
+		return doctor.Options{}, terminal.Usagef("--timeout is %v, want more than 0", c.Duration("timeout"))
 	}
 	o := doctor.Options{
 		Role: role, AgentSocket: c.String("agent-socket"), ControllerSocket: c.String("controller-socket"),
@@ -185,7 +187,7 @@ func doctorText(r *doctor.Report) string {
 	}
 	fmt.Fprintf(&b, "%d ok, %s, %d bad, %d can't be told, %d not applicable on this machine (%s)\n",
 		r.Count(doctor.OK),
-		plural(r.Count(doctor.Warn), "warning"), r.Count(doctor.Bad), r.Count(doctor.Unknown),
+		terminal.Plural(r.Count(doctor.Warn), "warning"), r.Count(doctor.Bad), r.Count(doctor.Unknown),
 		r.Count(doctor.Skipped), r.Role)
 	return b.String()
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/epplan/epplan/internal/cli/dryrun"
 	"github.com/epplan/epplan/internal/epdapi"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 func dryRunUndo(c *cli.Context) (stop bool, err error) {
@@ -17,13 +19,13 @@ func dryRunUndo(c *cli.Context) (stop bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	all := present(
-		counted{now.Nice, "nice of " + plural(now.Nice, "job")},
-		counted{now.Prefer, "preference of " + plural(now.Prefer, "job")},
-		counted{now.Weights, "weight of " + plural(now.Weights, "node")},
-		counted{now.Asleep, "sleep of " + plural(now.Asleep, "node")},
+	all := terminal.Present(
+		terminal.Count(now.Nice, "nice of "+terminal.Plural(now.Nice, "job")),
+		terminal.Count(now.Prefer, "preference of "+terminal.Plural(now.Prefer, "job")),
+		terminal.Count(now.Weights, "weight of "+terminal.Plural(now.Weights, "node")),
+		terminal.Count(now.Asleep, "sleep of "+terminal.Plural(now.Asleep, "node")),
 	)
-	steps := textsOf(all, func(part counted) string { return "take back the " + part.what })
+	steps := terminal.TextsOf(all, func(part terminal.Counted) string { return "take back the " + part.What })
 	return dryrun.Announce(c, steps...)
 }
 

@@ -16,6 +16,9 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/internal/testkit/commandtest"
 )
 
 // touching are the commands that touch Slurm, a GPU, or what epd knows, each with
@@ -80,7 +83,7 @@ var withoutSocket = []string{"epplan install slurm", "epplan compare", "epplan r
 func hasDryRun(f cli.Flag) bool { return slices.Contains(f.Names(), "dry-run") }
 
 func TestEveryCommandThatTouchesSomethingHasADryRun(t *testing.T) {
-	commands := leaves(anApp().Commands, "epplan")
+	commands := commandtest.Leaves(anApp().Commands, "epplan")
 	for name := range touching {
 		if c, ok := commands[name]; !ok || !slices.ContainsFunc(c.Flags, hasDryRun) {
 			t.Errorf("%s has no --dry-run", name)
@@ -199,7 +202,7 @@ func watchedEPD(t *testing.T) (socket string, told func() []string) {
 func dryFolder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := copyExamples(dir); err != nil {
+	if err := commandtest.CopyExamples(t, dir); err != nil {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{
@@ -236,7 +239,7 @@ func TestADryRunSaysWhatItWouldDoAndDoesNothing(t *testing.T) {
 			args = append(args, strings.ReplaceAll(a, "DIR", dir))
 		}
 		code, out, complaint := inProcess(t, args...)
-		if code != exitDone {
+		if code != terminal.ExitDone {
 			t.Errorf("%s: exit status %d: %s", name, code, complaint)
 		}
 		for _, say := range c.says {
@@ -252,7 +255,7 @@ func TestADryRunSaysWhatItWouldDoAndDoesNothing(t *testing.T) {
 		t.Errorf("files were %v and are %v", before, after)
 	}
 	// Without it the same line does something.
-	if code, _, complaint := inProcess(t, "levers", "--undo", "--socket", socket); code != exitDone ||
+	if code, _, complaint := inProcess(t, "levers", "--undo", "--socket", socket); code != terminal.ExitDone ||
 		!slices.Equal(told(), []string{"POST /v1/levers/undo"}) {
 		t.Errorf("%d %s: told %v", code, complaint, told())
 	}

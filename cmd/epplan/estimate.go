@@ -17,9 +17,11 @@ import (
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/savingsreport"
 	"github.com/epplan/epplan/slurm"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
-func estimateCommand(t *terminal) *cli.Command {
+func estimateCommand(t *terminal.Terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "estimate",
 		Usage:     "what a submission would take and cost",
@@ -47,13 +49,13 @@ func estimateCommand(t *terminal) *cli.Command {
 			&cli.StringFlag{
 				Name: "gpu-model", Usage: "this GPU `MODEL` only", DefaultText: "all that it ran on",
 			},
-			noCodeFlag(), anySocketFlag(publicFirst), jsonFlag(),
+			noCodeFlag(), anySocketFlag(publicFirst), terminal.JsonFlag(),
 		},
-		Action: t.runs(takes(1, 1, "one batch script", runEstimate)),
+		Action: t.Runs(terminal.Takes(1, 1, "one batch script", runEstimate)),
 	}
 }
 
-func runEstimate(t *terminal, c *cli.Context) error {
+func runEstimate(t *terminal.Terminal, c *cli.Context) error {
 	script, err := readScript(t, c.Args().First())
 	if err != nil {
 		return err
@@ -76,7 +78,7 @@ func runEstimate(t *terminal, c *cli.Context) error {
 		return err
 	}
 	if c.Bool("json") {
-		return t.printJSON(struct {
+		return t.PrintJSON(struct {
 			*epdapi.Estimate
 			Code *codeFiles `json:"code"` // null: none was looked at
 		}{e, codeFilesOf(read)})
@@ -86,12 +88,12 @@ func runEstimate(t *terminal, c *cli.Context) error {
 		b.WriteString("For each task of the array:\n")
 	}
 	writeEstimate(&b, e, read)
-	return t.printText(b.String())
+	return t.PrintText(b.String())
 }
 
 // readScript reads as much of a batch script as Slurm's hooks are given.
-func readScript(t *terminal, name string) ([]byte, error) {
-	return parseFile(t, name, func(r io.Reader, _ string) ([]byte, error) {
+func readScript(t *terminal.Terminal, name string) ([]byte, error) {
+	return terminal.ParseFile(t, name, func(r io.Reader, _ string) ([]byte, error) {
 		return io.ReadAll(io.LimitReader(r, slurm.HookScript))
 	})
 }
@@ -108,7 +110,7 @@ func chdirOf(script []byte) string {
 }
 
 // readSubmission is what sbatch would submit, as far as it matters.
-func readSubmission(t *terminal, c *cli.Context, script []byte) (*slurm.Submission, error) {
+func readSubmission(t *terminal.Terminal, c *cli.Context, script []byte) (*slurm.Submission, error) {
 	name := c.Args().First()
 	s := &slurm.Submission{
 		Version: slurm.ProtocolVersion, Kind: "batch", UID: uint32(max(0, os.Getuid())),
@@ -118,9 +120,9 @@ func readSubmission(t *terminal, c *cli.Context, script []byte) (*slurm.Submissi
 	case len(script) == 0:
 		return nil, fmt.Errorf("%s: is empty, want a batch script", name)
 	case !bytes.HasPrefix(script, []byte("#!")):
-		t.message("warning", name+" doesn't begin with #!: sbatch refuses it")
+		t.Message("warning", name+" doesn't begin with #!: sbatch refuses it")
 	case bytes.IndexByte(script, 0) >= 0 || bytes.Contains(script, []byte("\r\n")):
-		t.message("warning", name+" has zero bytes or line ends of DOS: sbatch refuses it")
+		t.Message("warning", name+" has zero bytes or line ends of DOS: sbatch refuses it")
 	}
 	perNode := uint32(0)
 	for _, o := range slurm.SbatchOptions(string(script)) {
@@ -128,7 +130,7 @@ func readSubmission(t *terminal, c *cli.Context, script []byte) (*slurm.Submissi
 			perNode = tasksPerNode(o.Value)
 		}
 		if err := s.SetOption(o.Name, o.Value); err != nil {
-			return nil, withHint(fmt.Errorf("%s:%d: %w", name, o.Line, err), "sbatch would refuse it, too")
+			return nil, terminal.WithHint(fmt.Errorf("%s:%d: %w", name, o.Line, err), "sbatch would refuse it, too")
 		}
 	}
 	for _, flag := range []string{
@@ -139,7 +141,7 @@ func readSubmission(t *terminal, c *cli.Context, script []byte) (*slurm.Submissi
 			continue
 		}
 		if err := s.SetOption(flag, c.String(flag)); err != nil {
-			return nil, &usageError{msg: err.Error()}
+			return nil, &terminal.UsageError{Msg: err.Error()}
 		}
 	}
 	if s.Name == "" && name != "-" {
@@ -161,16 +163,16 @@ func tasksPerNode(text string) uint32 {
 }
 
 func writeEstimate(b *strings.Builder, e *epdapi.Estimate, read *follow.Sources) {
-	size := plural(e.GPUs, "GPU")
+	size := terminal.Plural(e.GPUs, "GPU")
 	if e.Shared {
 		size = "a part of a GPU"
 	}
-	writeRow(b, "Workload", "%s, %s", orDash(e.Workload), size)
+	terminal.WriteRow(b, "Workload", "%s, %s", terminal.OrDash(e.Workload), size)
 	writeWishes(b, e.Wishes)
 	writeCode(b, read)
 	writeForecast(b, e.Forecast, &e.Factors)
 	if !e.Known {
-		writeRow(b, "Not known", "%s", slurm.Printable(e.Reason, 400))
+		terminal.WriteRow(b, "Not known", "%s", slurm.Printable(e.Reason, 400))
 		b.WriteString("It would run at default clocks; what it takes is known once it ran.\n")
 		return
 	}
@@ -178,9 +180,9 @@ func writeEstimate(b *strings.Builder, e *epdapi.Estimate, read *follow.Sources)
 	if !e.Scripted {
 		what = "of the same name"
 	}
-	writeRow(b, "Known from", "runs %s on as many GPUs, by the same user", what)
+	terminal.WriteRow(b, "Known from", "runs %s on as many GPUs, by the same user", what)
 	if !e.Limited {
-		writeRow(b, "Time limit", "not known here: the partition's may call for faster clocks")
+		terminal.WriteRow(b, "Time limit", "not known here: the partition's may call for faster clocks")
 	}
 	for i := range e.Models {
 		writeEstimateModel(b, e, &e.Models[i])
@@ -188,20 +190,20 @@ func writeEstimate(b *strings.Builder, e *epdapi.Estimate, read *follow.Sources)
 }
 
 func writeEstimateModel(b *strings.Builder, e *epdapi.Estimate, m *epdapi.EstimateModel) {
-	fmt.Fprintf(b, "\nOn %s\n", orDash(m.GPUModel))
+	fmt.Fprintf(b, "\nOn %s\n", terminal.OrDash(m.GPUModel))
 	if m.Model == nil || m.Default == nil || m.Chosen == nil {
-		writeRow(b, "  why", "%s", slurm.Printable(m.Reason, 400))
+		terminal.WriteRow(b, "  why", "%s", slurm.Printable(m.Reason, 400))
 		return
 	}
-	writeRow(b, "  model", "%s", modelText(m.Model, m.GPUModel))
+	terminal.WriteRow(b, "  model", "%s", modelText(m.Model, m.GPUModel))
 	writePoints(b, m.Default, m.Chosen)
-	writeRow(b, "  why", "%s", slurm.Printable(m.Reason, 400))
+	terminal.WriteRow(b, "  why", "%s", slurm.Printable(m.Reason, 400))
 	if m.Apply && e.HoldOut > 0 {
-		writeRow(b, "", "%s of the jobs run at default clocks all the same, by lot",
+		terminal.WriteRow(b, "", "%s of the jobs run at default clocks all the same, by lot",
 			report.FormatPercent(e.HoldOut))
 	}
 	if m.Apply && e.ConstantArm > 0 {
-		writeRow(b, "", "%s of the jobs run at constant clocks instead, by lot, on GPU models that have such",
+		terminal.WriteRow(b, "", "%s of the jobs run at constant clocks instead, by lot, on GPU models that have such",
 			report.FormatPercent(e.ConstantArm))
 	}
 	writeCost(b, e, m)
@@ -210,7 +212,7 @@ func writeEstimateModel(b *strings.Builder, e *epdapi.Estimate, m *epdapi.Estima
 func writeCost(b *strings.Builder, e *epdapi.Estimate, m *epdapi.EstimateModel) {
 	cost := func(p *epdapi.Point) string {
 		all := e.Factors.FootprintOf(p.EnergyJ + p.HostJ)
-		text := energyText(p.EnergyJ + p.HostJ)
+		text := terminal.EnergyText(p.EnergyJ + p.HostJ)
 		if more := savingsreport.FootprintText(&e.Factors, &all); more != "" {
 			text += ", " + more
 		}
@@ -220,5 +222,5 @@ func writeCost(b *strings.Builder, e *epdapi.Estimate, m *epdapi.EstimateModel) 
 	if m.Chosen.Core != m.Default.Core || m.Chosen.Mem != m.Default.Mem {
 		text += "; at chosen clocks " + cost(m.Chosen)
 	}
-	writeRow(b, "  costs", "%s, with its share of the node", text)
+	terminal.WriteRow(b, "  costs", "%s, with its share of the node", text)
 }

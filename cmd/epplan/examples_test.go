@@ -13,6 +13,9 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/slurm"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/internal/testkit/commandtest"
 )
 
 const exampleSites = "../../examples"
@@ -33,13 +36,13 @@ func sites(t *testing.T) []string {
 func TestEachSiteOfTheExamplesHasARightConfigurationAndABatchThatCanBePlanned(t *testing.T) {
 	for _, site := range sites(t) {
 		toml := filepath.Join(site, "epplan.toml")
-		if code, _, stderr := inProcess(t, "config", "check", toml); code != exitDone ||
+		if code, _, stderr := inProcess(t, "config", "check", toml); code != terminal.ExitDone ||
 			strings.Contains(stderr, "warning") {
 			t.Errorf("%s: exit status %d: %s", toml, code, stderr)
 		}
 		code, stdout, stderr := inProcess(t, "plan", filepath.Join(site, "batch.csv"), "--config", toml,
 			"--models", filepath.Join(exampleSites, "models.toml"), "--json")
-		if code != exitDone || stderr != "" {
+		if code != terminal.ExitDone || stderr != "" {
 			t.Errorf("%s: exit status %d: %s", site, code, stderr)
 			continue
 		}
@@ -78,7 +81,7 @@ func TestJobScriptsOfTheExamplesStateEveryWishAndNoneThatIsWrong(t *testing.T) {
 	now := time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 	var off, noCode, fixed, deadline, none int
 	for _, name := range names {
-		text := readPage(t, name)
+		text := commandtest.ReadPage(t, name)
 		if out, err := exec.CommandContext(t.Context(), "sh", "-n", name).CombinedOutput(); err != nil {
 			t.Errorf("%s: %v: %s", name, err, out)
 		}
@@ -112,7 +115,7 @@ func TestJobScriptsOfTheExamplesStateEveryWishAndNoneThatIsWrong(t *testing.T) {
 }
 
 func TestThePageOfExamplesNamesEveryFile(t *testing.T) {
-	page := readPage(t, filepath.Join(exampleSites, "README.md"))
+	page := commandtest.ReadPage(t, filepath.Join(exampleSites, "README.md"))
 	entries, err := os.ReadDir(filepath.Join(exampleSites, "jobs"))
 	if err != nil {
 		t.Fatal(err)

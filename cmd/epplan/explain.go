@@ -15,9 +15,11 @@ import (
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/queue"
 	"github.com/epplan/epplan/slurm"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
-func explainCommand(t *terminal) *cli.Command {
+func explainCommand(t *terminal.Terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "explain",
 		Usage:     "why a job of a batch, or of Slurm, gets its clocks",
@@ -31,8 +33,8 @@ func explainCommand(t *terminal) *cli.Command {
 			"cluster's; powers and energies are those of the GPUs alone.\n" +
 			"Example: epplan explain 4711\n" +
 			"Example: epplan explain 18-cfd batch.csv --cluster cluster.toml --models models.toml",
-		Flags:  append(planningFlags(), anySocketFlag(publicFirst), jsonFlag()),
-		Action: t.runs(takes(1, 2, "a job's id and a batch file", runExplain)),
+		Flags:  append(planningFlags(), anySocketFlag(publicFirst), terminal.JsonFlag()),
+		Action: t.Runs(terminal.Takes(1, 2, "a job's id and a batch file", runExplain)),
 	}
 }
 
@@ -94,12 +96,12 @@ func newSetting(pt dvfsmodel.Point, weight float64) *jobSetting {
 	}
 }
 
-func runExplain(t *terminal, c *cli.Context) error {
+func runExplain(t *terminal.Terminal, c *cli.Context) error {
 	if c.NArg() == 1 {
 		if _, err := slurm.ParseJobRef(c.Args().First()); err != nil {
-			return &usageError{
-				msg:  "1 arguments, want a job's id and a batch file",
-				hint: "a job of Slurm's is a number alone, or a task of an array such as 4_3",
+			return &terminal.UsageError{
+				Msg:  "1 arguments, want a job's id and a batch file",
+				Hint: "a job of Slurm's is a number alone, or a task of an array such as 4_3",
 			}
 		}
 		return explainLive(t, c)
@@ -118,24 +120,24 @@ func runExplain(t *terminal, c *cli.Context) error {
 		return err
 	}
 	e := s.explanation(task, result)
-	return printAnswer(t, c, e, (*explanation).text)
+	return terminal.PrintAnswer(t, c, e, (*explanation).text)
 }
 
 func (s *setup) noSuchJob(name, id string) error {
-	ids := textsOf(s.problem.Tasks, func(t planner.Task) string { return t.ID })
+	ids := terminal.TextsOf(s.problem.Tasks, func(t planner.Task) string { return t.ID })
 	hint := fmt.Sprintf("its first job is %q", ids[0])
 	if near := spelling.Nearest(id, ids); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
-	return withHint(fmt.Errorf("%s has no job %q", name, id), hint)
+	return terminal.WithHint(fmt.Errorf("%s has no job %q", name, id), hint)
 }
 
 func (s *setup) explanation(task int, r *planreport.Result) *explanation {
 	t, a := &s.problem.Tasks[task], &r.Plan.Assignments[task]
 	e := &explanation{
 		ID: t.ID, Policy: r.Plan.Policy, Arrival: t.Arrival,
-		Deadline: finiteOrNil(t.Deadline), Limit: finiteOrNil(s.batch.Jobs[task].Limit),
-		Due: finiteOrNil(t.Due), GPUs: []int{}, Options: []modelChoice{},
+		Deadline: terminal.FiniteOrNil(t.Deadline), Limit: terminal.FiniteOrNil(s.batch.Jobs[task].Limit),
+		Due: terminal.FiniteOrNil(t.Due), GPUs: []int{}, Options: []modelChoice{},
 	}
 	for i := range t.Options {
 		e.Options = append(e.Options, s.choice(t, &t.Options[i]))
@@ -214,7 +216,7 @@ func (e *explanation) placeText() string {
 	if len(nodes) == 0 {
 		nodes = []nodeGPUs{{*e.Node, e.GPUs}}
 	}
-	return strings.Join(textsOf(nodes, func(n nodeGPUs) string {
+	return strings.Join(terminal.TextsOf(nodes, func(n nodeGPUs) string {
 		return fmt.Sprintf("node %s/%d, GPUs %v", queue.Printable(e.class), n.Node, n.GPUs)
 	}), "; ")
 }

@@ -14,20 +14,22 @@ import (
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // explainLive tells why a job of Slurm's has its clocks.
-func explainLive(t *terminal, c *cli.Context) error {
+func explainLive(t *terminal.Terminal, c *cli.Context) error {
 	for _, flag := range planningFlags() {
 		if name := flag.Names()[0]; c.IsSet(name) {
-			return usagef("--%s is about a batch, and none is named", name)
+			return terminal.Usagef("--%s is about a batch, and none is named", name)
 		}
 	}
 	view, err := jobView(c, c.Args().First())
 	if err != nil {
 		return err
 	}
-	return printAnswer(t, c, view, explainText)
+	return terminal.PrintAnswer(t, c, view, explainText)
 }
 
 func explainText(v *epdapi.JobView) string {
@@ -44,26 +46,26 @@ func explainText(v *epdapi.JobView) string {
 }
 
 func explainDecision(b *strings.Builder, v *epdapi.JobView, d *epdapi.Decision) {
-	fmt.Fprintf(b, "\nOn %s, decided at %s: %s\n", orDash(d.Node), dateTime(d.Created), d.Setting.Words())
-	writeRow(b, "  why", "%s", slurm.Printable(d.Reason, 400))
-	writeRow(b, "  mode", "%s", modeText(d))
+	fmt.Fprintf(b, "\nOn %s, decided at %s: %s\n", terminal.OrDash(d.Node), terminal.DateTime(d.Created), d.Setting.Words())
+	terminal.WriteRow(b, "  why", "%s", slurm.Printable(d.Reason, 400))
+	terminal.WriteRow(b, "  mode", "%s", modeText(d))
 	for i := range v.Outcomes {
 		if o := &v.Outcomes[i]; o.DecisionID != 0 && o.DecisionID == d.ID {
 			writeResidency(b, o)
 		}
 	}
-	config := printable(d.ConfigVersion)
+	config := terminal.Printable(d.ConfigVersion)
 	if d.ConfigVersion == v.ConfigVersion {
-		writeRow(b, "  aim", "%s (configuration %s)", objectiveText(&v.Objective), config)
+		terminal.WriteRow(b, "  aim", "%s (configuration %s)", objectiveText(&v.Objective), config)
 	} else {
-		writeRow(b, "  aim", "that of configuration %s; now %s is in force", config,
-			printable(v.ConfigVersion))
+		terminal.WriteRow(b, "  aim", "that of configuration %s; now %s is in force", config,
+			terminal.Printable(v.ConfigVersion))
 	}
 	if d.Model == nil {
-		writeRow(b, "  model", "none, or it is gone")
+		terminal.WriteRow(b, "  model", "none, or it is gone")
 		return
 	}
-	writeRow(b, "  model", "%s", modelText(d.Model, d.GPUModel))
+	terminal.WriteRow(b, "  model", "%s", modelText(d.Model, d.GPUModel))
 	writePoints(b, d.Default, d.Chosen)
 	writeTimeLimit(b, v, d)
 }
@@ -88,7 +90,7 @@ func writeResidency(b *strings.Builder, o *epdapi.Outcome) {
 				math.SmallestNonzeroFloat64)))
 	}
 	if more := len(stays) - len(parts); more > 0 {
-		parts = append(parts, plural(more, "further clock"))
+		parts = append(parts, terminal.Plural(more, "further clock"))
 	}
 	if len(parts) == 0 {
 		parts = []string{"at which clocks isn't known: others were on its GPUs, or its agent is an older one"}
@@ -97,11 +99,11 @@ func writeResidency(b *strings.Builder, o *epdapi.Outcome) {
 	if adapted {
 		text += fmt.Sprintf("; at most %.3f times as long as at default clocks", slower)
 	}
-	writeRow(b, "  adapted", "%s", text)
+	terminal.WriteRow(b, "  adapted", "%s", text)
 }
 
 func modeText(d *epdapi.Decision) string {
-	mode := orDash(d.Mode)
+	mode := terminal.OrDash(d.Mode)
 	switch d.Arm {
 	case live.ArmHeldOut:
 		return mode + "; held out by lot: it runs at default clocks, so that savings can be measured"
@@ -120,9 +122,9 @@ func objectiveText(o *epdapi.Objective) string {
 	switch {
 	case o.Currency != "":
 		const kWh, hour = 3.6e6, 3600
-		text = fmt.Sprintf("least cost at %.6g %s a kWh", kWh*o.EnergyWeight, printable(o.Currency))
+		text = fmt.Sprintf("least cost at %.6g %s a kWh", kWh*o.EnergyWeight, terminal.Printable(o.Currency))
 		if o.TimeWeight > 0 {
-			text += fmt.Sprintf(" and %.6g %s an hour of a GPU", hour*o.TimeWeight, printable(o.Currency))
+			text += fmt.Sprintf(" and %.6g %s an hour of a GPU", hour*o.TimeWeight, terminal.Printable(o.Currency))
 		}
 	case o.EnergyWeight == 0 && o.TimeWeight > 0:
 		text = "least time"
@@ -144,8 +146,8 @@ func modelText(m *epdapi.Model, gpuModel string) string {
 	if m.MinCore == m.MaxCore {
 		span = fmt.Sprintf("core %.0f MHz", m.MinCore)
 	}
-	return fmt.Sprintf("version %d on %s, %s %s at %s; times within %s", m.Version, orDash(gpuModel), kind,
-		plural(m.Samples, "run"), span, report.FormatPercent(m.Margin))
+	return fmt.Sprintf("version %d on %s, %s %s at %s; times within %s", m.Version, terminal.OrDash(gpuModel), kind,
+		terminal.Plural(m.Samples, "run"), span, report.FormatPercent(m.Margin))
 }
 
 // writePoints sets chosen clocks beside default ones.
@@ -153,12 +155,12 @@ func writePoints(b *strings.Builder, standard, chosen *epdapi.Point) {
 	if standard == nil {
 		return
 	}
-	writeRow(b, "  default", "%s", pointText(standard))
+	terminal.WriteRow(b, "  default", "%s", pointText(standard))
 	if chosen == nil || chosen.Setting == standard.Setting {
 		return
 	}
-	writeRow(b, "  chosen", "%s", pointText(chosen))
-	writeRow(b, "", "%s of the time, %s of the GPUs' energy, %s with their share of the node",
+	terminal.WriteRow(b, "  chosen", "%s", pointText(chosen))
+	terminal.WriteRow(b, "", "%s of the time, %s of the GPUs' energy, %s with their share of the node",
 		report.FormatPercent(chosen.TimeS/standard.TimeS),
 		report.FormatPercent(chosen.EnergyJ/standard.EnergyJ),
 		report.FormatPercent((chosen.EnergyJ+chosen.HostJ)/(standard.EnergyJ+standard.HostJ)))
@@ -180,6 +182,6 @@ func writeTimeLimit(b *strings.Builder, v *epdapi.JobView, d *epdapi.Decision) {
 	if !ok || !known {
 		return
 	}
-	writeRow(b, "  limit", "%s, %s above the most it should take", report.FormatSeconds(limit.Seconds()),
+	terminal.WriteRow(b, "  limit", "%s, %s above the most it should take", report.FormatSeconds(limit.Seconds()),
 		report.FormatSeconds(limit.Seconds()-upper))
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/planner"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // timeLimitFlag bounds planning by the clock.
@@ -20,7 +22,7 @@ func timeLimitFlag(usage string) cli.Flag {
 		Name: "time-limit", DefaultText: "none", Usage: usage,
 		Action: func(_ *cli.Context, limit time.Duration) error {
 			if limit <= 0 {
-				return usagef("--time-limit %v, want more than 0, such as 2s", limit)
+				return terminal.Usagef("--time-limit %v, want more than 0, such as 2s", limit)
 			}
 			return nil
 		},
@@ -29,11 +31,11 @@ func timeLimitFlag(usage string) cli.Flag {
 
 // planningMonitor is a monitor for planning that shows on a terminal how far it is. From now on
 // an interrupted command isn't given up: it ends with what it has.
-func planningMonitor(t *terminal) (monitor *planner.Monitor, done func()) {
-	t.keepsPartial.Store(true)
-	line := report.NewProgress(t.stderr, t.progress, t.now, "plan", 1)
+func planningMonitor(t *terminal.Terminal) (monitor *planner.Monitor, done func()) {
+	t.KeepsPartial.Store(true)
+	line := report.NewProgress(t.Stderr, t.Progress, t.Now, "plan", 1)
 	monitor = &planner.Monitor{}
-	if t.progress {
+	if t.Progress {
 		monitor.OnProgress = func(p planner.Progress) {
 			line.Show(p.Doing, p.Done, p.Total, bestSoFarText("best", &p))
 		}

@@ -14,17 +14,20 @@ import (
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/slurmqueue"
 	"github.com/epplan/epplan/queue"
+
+	"github.com/epplan/epplan/internal/cli/inputs"
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // setupFromSlurm is a setup with Slurm's queue as the batch; nil when nothing waits.
-func setupFromSlurm(t *terminal, c *cli.Context) (*setup, error) {
+func setupFromSlurm(t *terminal.Terminal, c *cli.Context) (*setup, error) {
 	const why = "is about a batch file, want none with --from-slurm"
-	if err := refuse(c, why, "models", "map", "header", "ignore-columns", "format", "clairvoyant"); err != nil {
+	if err := terminal.Refuse(c, why, "models", "map", "header", "ignore-columns", "format", "clairvoyant"); err != nil {
 		return nil, err
 	}
 	s := &setup{paper: c.String("cluster") == config.PaperModel, seed: c.Uint64("seed")}
 	if s.paper {
-		return nil, usagef("--cluster paper has no GPU models of Slurm's, want a file or none " +
+		return nil, terminal.Usagef("--cluster paper has no GPU models of Slurm's, want a file or none " +
 			"with --from-slurm")
 	}
 	if err := s.checkPaperFlags(c); err != nil {
@@ -41,7 +44,7 @@ func setupFromSlurm(t *terminal, c *cli.Context) (*setup, error) {
 		return nil, err
 	}
 	if name := c.String("config"); name != "" && !s.config.HasNodes() {
-		return nil, noNodes(name)
+		return nil, inputs.NoNodes(name)
 	}
 	if c.String("config") == "" && c.String("cluster") == "" {
 		if err := s.useSlurmNodes(t, q.Nodes); err != nil {
@@ -52,26 +55,26 @@ func setupFromSlurm(t *terminal, c *cli.Context) (*setup, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.warn(warnings)
+	t.Warn(warnings)
 	s.models = models
-	cluster, catalog := s.config.Cluster(), newCatalog(s.config.SiteProfiles(), s.models, &s.scaling)
+	cluster, catalog := s.config.Cluster(), inputs.NewCatalog(s.config.SiteProfiles(), s.models, &s.scaling)
 	waiting := slurmqueue.NewBatch(q, &cluster, s.nodePartitions, catalog)
-	t.message("note", "Slurm's queue as of "+sinceText(q.At, time.Now()))
+	t.Message("note", "Slurm's queue as of "+sinceText(q.At, time.Now()))
 	noteQueueAssumptions(t, waiting)
 	if len(waiting.Jobs) == 0 {
 		return nil, nil
 	}
 	s.queueAt, s.slurmQueue = q.At, waiting
-	s.batch = &queue.Batch{Name: "Slurm's queue of " + dateTime(q.At), Jobs: waiting.Jobs}
+	s.batch = &queue.Batch{Name: "Slurm's queue of " + terminal.DateTime(q.At), Jobs: waiting.Jobs}
 	return withProblem(t, c, s)
 }
 
 // useSlurmNodes takes the nodes that Slurm reports.
-func (s *setup) useSlurmNodes(t *terminal, nodes []epdapi.QueueNode) error {
+func (s *setup) useSlurmNodes(t *terminal.Terminal, nodes []epdapi.QueueNode) error {
 	cluster, partitions, warnings, err := slurmqueue.Cluster(nodes, s.profiles)
-	t.warn(warnings)
+	t.Warn(warnings)
 	if errors.Is(err, slurmqueue.ErrNoNodes) {
-		return withHint(err, "describe the cluster with --cluster, or its GPU model with --profiles")
+		return terminal.WithHint(err, "describe the cluster with --cluster, or its GPU model with --profiles")
 	}
 	s.config, s.nodePartitions = cluster, partitions
 	return err
@@ -80,33 +83,33 @@ func (s *setup) useSlurmNodes(t *terminal, nodes []epdapi.QueueNode) error {
 // sinceText is a time and how long ago it was; the clocks of two machines may
 // differ, so that what is to come is now.
 func sinceText(at, now time.Time) string {
-	return dateTime(at) + ", " + report.FormatSeconds(max(0, math.Round(now.Sub(at).Seconds()))) + " ago"
+	return terminal.DateTime(at) + ", " + report.FormatSeconds(max(0, math.Round(now.Sub(at).Seconds()))) + " ago"
 }
 
 // noteQueueAssumptions says what a plan of what waits leaves out and assumes.
-func noteQueueAssumptions(t *terminal, w *slurmqueue.Batch) {
+func noteQueueAssumptions(t *terminal.Terminal, w *slurmqueue.Batch) {
 	if w.Unknown > 0 {
-		t.notef("%d of %s without a model: default clocks for as long as the time limit", w.Unknown,
-			plural(len(w.Jobs), "job"))
+		t.Notef("%d of %s without a model: default clocks for as long as the time limit", w.Unknown,
+			terminal.Plural(len(w.Jobs), "job"))
 	}
-	parts := textsOf(present(
-		counted{w.Left.Held, printable(w.Left.Text())},
-		counted{w.Left.Several, "with unequal parts on several nodes"},
-		counted{w.Left.Endless, "without model and time limit"},
-		counted{w.Left.Many, "beyond what epd lists"},
-	), func(part counted) string { return fmt.Sprintf("%d %s", part.n, part.what) })
+	parts := terminal.TextsOf(terminal.Present(
+		terminal.Count(w.Left.Held, terminal.Printable(w.Left.Text())),
+		terminal.Count(w.Left.Several, "with unequal parts on several nodes"),
+		terminal.Count(w.Left.Endless, "without model and time limit"),
+		terminal.Count(w.Left.Many, "beyond what epd lists"),
+	), func(part terminal.Counted) string { return fmt.Sprintf("%d %s", part.N, part.What) })
 	if len(parts) > 0 {
-		t.message("note", "left out: "+strings.Join(parts, ", "))
+		t.Message("note", "left out: "+strings.Join(parts, ", "))
 	}
 	if w.Running.Jobs > 0 {
 		text := fmt.Sprintf("%s %s until they are expected to end",
-			plural(w.Running.Jobs, "running job holds", "running jobs hold"), plural(w.Running.GPUs, "GPU"))
+			terminal.Plural(w.Running.Jobs, "running job holds", "running jobs hold"), terminal.Plural(w.Running.GPUs, "GPU"))
 		if w.Running.Without > 0 {
 			text += fmt.Sprintf("; the cluster has no room for %d of them", w.Running.Without)
 		}
-		t.message("note", text)
+		t.Message("note", text)
 	}
 	if len(w.Jobs) == 0 {
-		t.message("note", "no job with GPUs waits that can be planned")
+		t.Message("note", "no job with GPUs waits that can be planned")
 	}
 }

@@ -13,9 +13,11 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/trace/joblog"
 	"github.com/epplan/epplan/live"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
-func historyCommand(t *terminal) *cli.Command {
+func historyCommand(t *terminal.Terminal) *cli.Command {
 	return &cli.Command{
 		Name:  "history",
 		Usage: "show or export the jobs of imported logs",
@@ -26,9 +28,9 @@ func historyCommand(t *terminal) *cli.Command {
 		Flags: []cli.Flag{
 			sinceFlag("submissions"),
 			&cli.StringFlag{Name: "out", Usage: "CSV `FILE` to write, - is standard output"},
-			anySocketFlag(publicFirst), jsonFlag(),
+			anySocketFlag(publicFirst), terminal.JsonFlag(),
 		},
-		Action: t.runs(takesNone(runHistory)),
+		Action: t.Runs(terminal.TakesNone(runHistory)),
 	}
 }
 
@@ -52,7 +54,7 @@ func (s *historySummary) add(p *record.HistoryJob) {
 	}
 }
 
-func runHistory(t *terminal, c *cli.Context) error {
+func runHistory(t *terminal.Terminal, c *cli.Context) error {
 	since, err := parseSince(c.String("since"), time.Now())
 	if err != nil {
 		return err
@@ -64,24 +66,24 @@ func runHistory(t *terminal, c *cli.Context) error {
 			return nil
 		})
 	} else {
-		err = t.write(s.Out, func(w io.Writer) error { return exportHistory(c, w, since, s) })
+		err = t.Write(s.Out, func(w io.Writer) error { return exportHistory(c, w, since, s) })
 	}
 	switch {
 	case err != nil || s.Out == "-":
 		return err
 	case c.Bool("json"):
-		return t.printJSON(s)
+		return t.PrintJSON(s)
 	}
 	var b strings.Builder
-	writeRow(&b, "Jobs", "%s, submitted from %s, ended until %s", plural(int(s.Jobs), "job"),
-		dateTime(s.From), dateTime(s.Until))
+	terminal.WriteRow(&b, "Jobs", "%s, submitted from %s, ended until %s", terminal.Plural(int(s.Jobs), "job"),
+		terminal.DateTime(s.From), terminal.DateTime(s.Until))
 	if e, ok := s.EnergyJ.Get(); ok {
-		writeRow(&b, "Energy", "%s, of the jobs of which it is known", energyText(e))
+		terminal.WriteRow(&b, "Energy", "%s, of the jobs of which it is known", terminal.EnergyText(e))
 	}
 	if s.Out != "" {
-		writeRow(&b, "Written", "%s", printable(s.Out))
+		terminal.WriteRow(&b, "Written", "%s", terminal.Printable(s.Out))
 	}
-	return t.printText(b.String())
+	return t.PrintText(b.String())
 }
 
 func exportHistory(c *cli.Context, w io.Writer, since time.Time, s *historySummary) error {

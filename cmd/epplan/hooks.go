@@ -16,6 +16,8 @@ import (
 	"github.com/epplan/epplan/internal/cli/dryrun"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/slurm"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // Slurm drains a node whose Prolog or Epilog fails or takes too long. So these
@@ -34,7 +36,7 @@ func isHook(args []string) bool {
 // runHook runs a Prolog or an Epilog, which is the work, within its bound. What goes wrong is a line
 // on standard error, which slurmd logs, and reads until nobody has it open: so
 // what was started is ended first.
-func runHook(ctx context.Context, t *terminal, work func(context.Context) error) int {
+func runHook(ctx context.Context, t *terminal.Terminal, work func(context.Context) error) int {
 	ctx, cancel := context.WithTimeout(ctx, hookWorkTimeout)
 	defer cancel()
 	bound := time.NewTimer(hookTimeout)
@@ -51,12 +53,12 @@ func runHook(ctx context.Context, t *terminal, work func(context.Context) error)
 	select {
 	case err := <-done:
 		if err != nil {
-			t.message("warning", err.Error()+": the job goes on at the clocks that it has")
+			t.Message("warning", err.Error()+": the job goes on at the clocks that it has")
 		}
 	case <-bound.C:
-		t.message("warning", "no answer in time: the job goes on at the clocks that it has")
+		t.Message("warning", "no answer in time: the job goes on at the clocks that it has")
 	}
-	return exitDone
+	return terminal.ExitDone
 }
 
 func socketFlag() cli.Flag {
@@ -66,7 +68,7 @@ func socketFlag() cli.Flag {
 	}
 }
 
-func prologCommand(t *terminal) *cli.Command {
+func prologCommand(t *terminal.Terminal) *cli.Command {
 	return &cli.Command{
 		Name:  string(slurm.Prolog),
 		Usage: "Slurm's Prolog: have the job's clocks chosen and locked",
@@ -79,7 +81,7 @@ func prologCommand(t *terminal) *cli.Command {
 	}
 }
 
-func epilogCommand(t *terminal) *cli.Command {
+func epilogCommand(t *terminal.Terminal) *cli.Command {
 	return &cli.Command{
 		Name:  string(slurm.Epilog),
 		Usage: "Slurm's Epilog: give the job's clocks back",
@@ -92,7 +94,7 @@ func epilogCommand(t *terminal) *cli.Command {
 		Action: func(c *cli.Context) error {
 			err := callHook(t, c, slurm.Epilog)
 			if errors.Is(err, errEpdIdle) {
-				t.message("warning", err.Error())
+				t.Message("warning", err.Error())
 				return restoreByJournal(t, c)
 			}
 			return err
@@ -104,8 +106,8 @@ func epilogCommand(t *terminal) *cli.Command {
 // answer is none.
 var errEpdIdle = errors.New("epd did nothing")
 
-func callHook(t *terminal, c *cli.Context, kind slurm.Hook) error {
-	if err := checkArgs(c, 0, 0, "none"); err != nil {
+func callHook(t *terminal.Terminal, c *cli.Context, kind slurm.Hook) error {
+	if err := terminal.CheckArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}
 	env, err := slurm.ParseHookEnv(kind, os.Environ())
@@ -124,7 +126,7 @@ func callHook(t *terminal, c *cli.Context, kind slurm.Hook) error {
 		return fmt.Errorf("%w: %w", errEpdIdle, err)
 	}
 	if answer.Reason != "" {
-		t.notef("job %d: %s", env.Job, slurm.Printable(string(answer.Reason), 400))
+		t.Notef("job %d: %s", env.Job, slurm.Printable(string(answer.Reason), 400))
 	}
 	return nil
 }
@@ -144,7 +146,7 @@ func restoreFlags() []cli.Flag {
 	}
 }
 
-func restoreCommand(t *terminal) *cli.Command {
+func restoreCommand(t *terminal.Terminal) *cli.Command {
 	return &cli.Command{
 		Name:  "restore",
 		Usage: "give the clocks of this node's GPUs back to the driver",
@@ -152,13 +154,13 @@ func restoreCommand(t *terminal) *cli.Command {
 			"Jobs go on at default clocks.\n" +
 			"Example: epplan restore",
 		Flags:  append([]cli.Flag{socketFlag(), dryrun.Flag()}, restoreFlags()...),
-		Action: t.runs(takesNone(runRestore)),
+		Action: t.Runs(terminal.TakesNone(runRestore)),
 	}
 }
 
 const restoreTimeout = 20 * time.Second
 
-func runRestore(t *terminal, c *cli.Context) error {
+func runRestore(t *terminal.Terminal, c *cli.Context) error {
 	ctx, cancel := context.WithTimeout(c.Context, restoreTimeout)
 	defer cancel()
 	if stop, err := dryRunRestore(ctx, t, c); stop {
@@ -166,17 +168,17 @@ func runRestore(t *terminal, c *cli.Context) error {
 	}
 	answer, err := epdapi.NewAgent(c.String("socket")).Restore(ctx, &epdapi.RestoreRequest{})
 	if errors.Is(err, epdapi.ErrUnreachable) {
-		t.message("warning", err.Error())
+		t.Message("warning", err.Error())
 		return restoreByJournal(t, c)
 	}
 	if err != nil {
 		return err
 	}
 	for _, note := range answer.Notes {
-		t.message("warning", slurm.Printable(note, 400))
+		t.Message("warning", slurm.Printable(note, 400))
 	}
 	for _, g := range answer.GPUs {
-		t.notef("%s: %s %s%s", g.UUID, g.Result, slurm.Printable(g.Note, 200), slurm.Printable(g.Error, 200))
+		t.Notef("%s: %s %s%s", g.UUID, g.Result, slurm.Printable(g.Note, 200), slurm.Printable(g.Error, 200))
 	}
 	if !answer.Clean {
 		return errors.New("some clocks could not be given back; epd tries again, and a reboot clears them")
@@ -184,7 +186,7 @@ func runRestore(t *terminal, c *cli.Context) error {
 	return nil
 }
 
-func restoreByJournal(t *terminal, c *cli.Context) error {
+func restoreByJournal(t *terminal.Terminal, c *cli.Context) error {
 	path := c.String("epd")
 	if path == "" {
 		self, err := os.Executable()
@@ -198,9 +200,9 @@ func restoreByJournal(t *terminal, c *cli.Context) error {
 		args = append(args, "--dry-run")
 	}
 	run := exec.CommandContext(c.Context, path, args...) //nolint:gosec // root's own flags
-	run.Stdout, run.Stderr = t.stderr, t.stderr
+	run.Stdout, run.Stderr = t.Stderr, t.Stderr
 	if dryrun.IsSet(c) {
-		run.Stdout = t.stdout // it is the result
+		run.Stdout = t.Stdout // it is the result
 	}
 	run.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
 	for _, v := range os.Environ() {
@@ -212,19 +214,19 @@ func restoreByJournal(t *terminal, c *cli.Context) error {
 	if err := run.Run(); err != nil {
 		const hint = "clocks stay locked until epd runs again or the node boots, but those that epd " +
 			"restore gave back"
-		return withHint(fmt.Errorf("epd restore: %w", err), hint)
+		return terminal.WithHint(fmt.Errorf("epd restore: %w", err), hint)
 	}
 	return nil
 }
 
 // dryRunRestore says which clocks would be given back, as epd has them.
-func dryRunRestore(ctx context.Context, t *terminal, c *cli.Context) (stop bool, err error) {
+func dryRunRestore(ctx context.Context, t *terminal.Terminal, c *cli.Context) (stop bool, err error) {
 	if !dryrun.IsSet(c) {
 		return false, nil
 	}
 	s, err := epdapi.NewAgent(c.String("socket")).Status(ctx)
 	if errors.Is(err, epdapi.ErrUnreachable) {
-		t.message("warning", err.Error())
+		t.Message("warning", err.Error())
 		return true, restoreByJournal(t, c)
 	}
 	if err != nil {
@@ -243,9 +245,9 @@ func dryRunRestore(ctx context.Context, t *terminal, c *cli.Context) (stop bool,
 func dryRunHook(c *cli.Context, event *slurm.HookEvent) (stop bool, err error) {
 	gpus := "no GPU that is known"
 	if event.GPUsKnown {
-		gpus = plural(len(event.GPUs), "GPU")
+		gpus = terminal.Plural(len(event.GPUs), "GPU")
 		if len(event.GPUs) > 0 {
-			gpus += " (" + strings.Join(textsOf(event.GPUs, strconv.Itoa), ", ") + ")"
+			gpus += " (" + strings.Join(terminal.TextsOf(event.GPUs, strconv.Itoa), ", ") + ")"
 		}
 	}
 	return dryrun.Announce(c, fmt.Sprintf("tell epd at %s of the %s of job %d on %s with %s",

@@ -11,6 +11,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/internal/testkit/commandtest"
 )
 
 func TestAnEpilogLeavesNothingRunningWhenItsTimeIsOver(t *testing.T) {
@@ -28,11 +31,11 @@ func TestAnEpilogLeavesNothingRunningWhenItsTimeIsOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	var said bytes.Buffer
-	inTime(t, 2*time.Second, func() {
+	commandtest.InTime(t, 2*time.Second, func() {
 		if code := run(t.Context(), []string{
 			"epplan", "epilog", "--socket", filepath.Join(dir, "none"),
 			"--epd", epd,
-		}, nil, &said, &said); code != exitDone {
+		}, nil, &said, &said); code != terminal.ExitDone {
 			t.Errorf("status %d: %s", code, &said)
 		}
 	})

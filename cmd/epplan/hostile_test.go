@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/internal/testkit/hostiletest"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // Whatever an answer of epd has in any place, which users, nodes and administrators wrote: what is printed is
@@ -37,7 +39,7 @@ func TestNoTextThatEpdPassesOnDoesAnything(t *testing.T) {
 			hostiletest.Places(every, func(s *hostiletest.Spoiler) {
 				spoiler = s
 				code, stdout, stderr := inProcess(t, append(slices.Clone(args), asks, socket)...)
-				if s.Place == 0 && (code != exitDone || s.Seen == 0) {
+				if s.Place == 0 && (code != terminal.ExitDone || s.Seen == 0) {
 					t.Fatalf("status %d, %d texts: %s", code, s.Seen, stderr)
 				}
 				for output, kind := range map[string]string{stdout: args[len(args)-1], stderr: ""} {

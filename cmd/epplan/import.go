@@ -2,9 +2,11 @@ package main
 
 import (
 	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
-func importCommand(t *terminal) *cli.Command {
+func importCommand(t *terminal.Terminal) *cli.Command {
 	return &cli.Command{
 		Name:        "import",
 		Usage:       "import logs of jobs",

@@ -21,9 +21,11 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/internal/trace/joblog"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
-func importSacctCommand(t *terminal) *cli.Command {
+func importSacctCommand(t *terminal.Terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "sacct",
 		Usage:     "import the history that sacct prints, into a job table or into epd",
@@ -53,7 +55,7 @@ func importSacctCommand(t *terminal) *cli.Command {
 			if c.IsSet("columns") {
 				o.Columns = strings.Split(c.String("columns"), ",")
 				if err := joblog.CheckColumns(o.Columns); err != nil {
-					return usagef("--columns: %v", err)
+					return terminal.Usagef("--columns: %v", err)
 				}
 			}
 			return runImportLog(t, c, "sacct", o, joblog.ReadSacct)
@@ -61,7 +63,7 @@ func importSacctCommand(t *terminal) *cli.Command {
 	}
 }
 
-func importSWFCommand(t *terminal) *cli.Command {
+func importSWFCommand(t *terminal.Terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "swf",
 		Usage:     "import a log in the Standard Workload Format, into a job table or into epd",
@@ -92,18 +94,18 @@ func logFlags() []cli.Flag {
 			Name: "cluster", Usage: "`NAME` of the jobs' cluster",
 			DefaultText: "what the log says, else epd's",
 		},
-		boolFlag("strict", "refuse the log at the first line that makes no sense"),
+		terminal.BoolFlag("strict", "refuse the log at the first line that makes no sense"),
 		&cli.Float64Flag{
 			Name:  "max-bad",
 			Usage: "refuse the log if more than this `SHARE` of its lines make no sense", Value: joblog.MaxBad,
 		},
-		boolFlag("hash-names", "write hashes in place of the names of users, accounts and jobs"),
+		terminal.BoolFlag("hash-names", "write hashes in place of the names of users, accounts and jobs"),
 		&cli.StringFlag{
 			Name:        "hash-key",
 			Usage:       "`FILE` with the key of the hashes, to have the same ones in several tables",
 			DefaultText: "a random key",
 		},
-		jsonFlag(), dryrun.Flag(),
+		terminal.JsonFlag(), dryrun.Flag(),
 	}
 }
 
@@ -113,7 +115,7 @@ func zoneOf(name string) (*time.Location, error) {
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil {
-		return nil, usagef("--timezone %q, want a name such as UTC or Europe/Berlin", name)
+		return nil, terminal.Usagef("--timezone %q, want a name such as UTC or Europe/Berlin", name)
 	}
 	return zone, nil
 }
@@ -132,8 +134,8 @@ type importReport struct {
 	Foreign int64  `json:"other_clusters"`    // of them, those of other clusters than epd's
 }
 
-func runImportLog(t *terminal, c *cli.Context, format string, o *joblog.Options, read logReader) error {
-	if err := checkArgs(c, 1, 1, "a file, or - for standard input"); err != nil {
+func runImportLog(t *terminal.Terminal, c *cli.Context, format string, o *joblog.Options, read logReader) error {
+	if err := terminal.CheckArgs(c, 1, 1, "a file, or - for standard input"); err != nil {
 		return err
 	}
 	o.Strict, o.Cluster = c.Bool("strict"), c.String("cluster")
@@ -141,15 +143,15 @@ func runImportLog(t *terminal, c *cli.Context, format string, o *joblog.Options,
 	in.report = importReport{Format: format, Out: c.String("out"), Socket: c.String("socket")}
 	switch r := &in.report; {
 	case r.Out != "" && r.Socket != "":
-		return usagef("--out and --socket are both given, want one")
+		return terminal.Usagef("--out and --socket are both given, want one")
 	case r.Out == "-":
-		return usagef("--out is -, want a file: what was found goes to standard output")
+		return terminal.Usagef("--out is -, want a file: what was found goes to standard output")
 	case r.Out == "" && (c.Bool("hash-names") || c.IsSet("hash-key")):
-		return usagef("--hash-names is about a table, want --out too")
+		return terminal.Usagef("--hash-names is about a table, want --out too")
 	case c.IsSet("hash-key") && !c.Bool("hash-names"):
-		return usagef("--hash-key goes with --hash-names")
+		return terminal.Usagef("--hash-key goes with --hash-names")
 	case !(c.Float64("max-bad") >= 0 && c.Float64("max-bad") <= 1):
-		return usagef("--max-bad %v, want a share from 0 to 1, such as 0.05", c.Float64("max-bad"))
+		return terminal.Usagef("--max-bad %v, want a share from 0 to 1, such as 0.05", c.Float64("max-bad"))
 	}
 	if err := in.run(); err != nil {
 		if _, bad := errors.AsType[*joblog.BadLogError](err); bad {
@@ -161,21 +163,21 @@ func runImportLog(t *terminal, c *cli.Context, format string, o *joblog.Options,
 		return err
 	}
 	if c.Bool("json") {
-		return t.printJSON(&in.report)
+		return t.PrintJSON(&in.report)
 	}
 	in.warnSkipped()
-	return t.printText(in.report.text())
+	return t.PrintText(in.report.text())
 }
 
 // warnSkipped names the lines that were left out, by what is wrong with them.
 func (in *logImport) warnSkipped() {
 	for _, k := range in.report.Skipped {
-		in.t.message("warning", kindText(&k, "left out"))
+		in.t.Message("warning", kindText(&k, "left out"))
 	}
 }
 
 type logImport struct {
-	t       *terminal
+	t       *terminal.Terminal
 	c       *cli.Context
 	name    string
 	options *joblog.Options
@@ -196,7 +198,7 @@ func (in *logImport) run() error {
 }
 
 func (in *logImport) steps() []string {
-	jobs := plural(int(in.report.Jobs), "job")
+	jobs := terminal.Plural(int(in.report.Jobs), "job")
 	switch {
 	case in.report.Out != "":
 		return []string{"write " + jobs + " to " + in.report.Out}
@@ -207,7 +209,7 @@ func (in *logImport) steps() []string {
 }
 
 func (in *logImport) readLog(visit joblog.Visit) error {
-	return in.t.readRaw(in.name, func(r io.Reader, name string) (err error) {
+	return in.t.ReadRaw(in.name, func(r io.Reader, name string) (err error) {
 		progress, ended := in.progress(name)
 		defer ended()
 		plain, err := trace.Decompress(&progressReader{
@@ -233,7 +235,7 @@ func (in *logImport) progress(name string) (p *report.Progress, ended func()) {
 	if err != nil || in.name == "-" || !info.Mode().IsRegular() {
 		return nil, func() {}
 	}
-	p = report.NewProgress(in.t.stderr, in.t.progress, time.Now, "import "+name, int(info.Size()))
+	p = report.NewProgress(in.t.Stderr, in.t.Progress, time.Now, "import "+name, int(info.Size()))
 	return p, p.Finish
 }
 
@@ -264,7 +266,7 @@ func (in *logImport) writeTable() error {
 		return err
 	}
 	var unwritten, unread error
-	err = in.t.write(in.report.Out, func(w io.Writer) error {
+	err = in.t.Write(in.report.Out, func(w io.Writer) error {
 		table, err := joblog.NewTableWriter(w)
 		if err != nil {
 			return err
@@ -294,7 +296,7 @@ func (in *logImport) hash() (func(string) string, error) {
 	key := make([]byte, bytes)
 	_, _ = rand.Read(key) // it never fails
 	if name := in.c.String("hash-key"); name != "" {
-		err := in.t.read(name, func(r io.Reader, _ string) (err error) {
+		err := in.t.Read(name, func(r io.Reader, _ string) (err error) {
 			key, err = io.ReadAll(r)
 			return err
 		})
@@ -319,9 +321,9 @@ func (in *logImport) hash() (func(string) string, error) {
 func (in *logImport) storeInEpd() error {
 	// Nothing is stored of a log that turns out to be refused, where it can be read
 	// again.
-	switch again := in.name != "-" && fileMode(in.name).IsRegular(); {
+	switch again := in.name != "-" && terminal.FileMode(in.name).IsRegular(); {
 	case !again && in.options.Strict:
-		return usagef("--strict with --socket reads the log twice, want a file")
+		return terminal.Usagef("--strict with --socket reads the log twice, want a file")
 	case again:
 		if err := in.readLog(func(*record.HistoryJob) error { return nil }); err != nil {
 			return err
@@ -344,14 +346,14 @@ func (in *logImport) storeInEpd() error {
 	if _, bad := errors.AsType[*joblog.BadLogError](err); bad { // of standard input, which is read once
 		hint = "standard input is stored as it comes; of a file nothing would have been"
 	}
-	return withHint(
-		fmt.Errorf("%s stored, then: %w", plural(int(in.report.Stored), "job was", "jobs were"), err), hint)
+	return terminal.WithHint(
+		fmt.Errorf("%s stored, then: %w", terminal.Plural(int(in.report.Stored), "job was", "jobs were"), err), hint)
 }
 
 // kindText is what is wrong with lines, with the first of them.
 func kindText(k *joblog.LineProblem, what string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s, %s:", plural(int(k.Count), "line"), what, k.Kind)
+	fmt.Fprintf(&b, "%s %s, %s:", terminal.Plural(int(k.Count), "line"), what, k.Kind)
 	for _, first := range k.First {
 		b.WriteString("\n  " + first)
 	}
@@ -364,7 +366,7 @@ func kindText(k *joblog.LineProblem, what string) string {
 // moment returns a time of the log, as a day of the log if that doesn't say when it began.
 func (r *importReport) moment(t time.Time) string {
 	if !r.FromDayZero {
-		return dateTime(t)
+		return terminal.DateTime(t)
 	}
 	const day = 24 * 60 * 60
 	return fmt.Sprintf("day %d of the log, %s", t.Unix()/day, t.UTC().Format(time.TimeOnly))
@@ -372,38 +374,38 @@ func (r *importReport) moment(t time.Time) string {
 
 func (r *importReport) text() string {
 	var b strings.Builder
-	jobs := plural(int(r.Jobs), "job")
+	jobs := terminal.Plural(int(r.Jobs), "job")
 	if r.Jobs > 0 {
 		jobs += fmt.Sprintf(", submitted from %s, ended until %s", r.moment(r.From), r.moment(r.Until))
 	}
-	writeRow(&b, "Read", "%s", jobs)
+	terminal.WriteRow(&b, "Read", "%s", jobs)
 	if r.Steps > 0 {
-		writeRow(&b, "Steps", "%s, folded into their jobs", report.FormatCount(int(r.Steps)))
+		terminal.WriteRow(&b, "Steps", "%s, folded into their jobs", report.FormatCount(int(r.Steps)))
 	}
-	for _, left := range present(
-		counted{int(r.NotEnded), "wait or run"},
-		counted{int(r.NeverRan), "never ran"},
-		counted{int(r.Repeated), "came twice"},
-		counted{int(r.SkippedLines()), "make no sense"},
+	for _, left := range terminal.Present(
+		terminal.Count(int(r.NotEnded), "wait or run"),
+		terminal.Count(int(r.NeverRan), "never ran"),
+		terminal.Count(int(r.Repeated), "came twice"),
+		terminal.Count(int(r.SkippedLines()), "make no sense"),
 	) {
-		writeRow(&b, "Left out", "%s that %s", report.FormatCount(left.n), left.what)
+		terminal.WriteRow(&b, "Left out", "%s that %s", report.FormatCount(left.N), left.What)
 	}
 	for _, k := range r.Noted {
-		writeRow(&b, "Noted", "%s: %s, the first at %s", report.FormatCount(int(k.Count)), k.Kind,
-			printable(k.First[0]))
+		terminal.WriteRow(&b, "Noted", "%s: %s, the first at %s", report.FormatCount(int(k.Count)), k.Kind,
+			terminal.Printable(k.First[0]))
 	}
 	switch {
 	case r.Out != "":
-		writeRow(&b, "Written", "%s", printable(r.Out))
+		terminal.WriteRow(&b, "Written", "%s", terminal.Printable(r.Out))
 	case r.Socket != "":
-		writeRow(&b, "Stored", "%s in epd of cluster %s, %s of them new", report.FormatCount(int(r.Stored)),
-			orDash(r.Cluster), report.FormatCount(int(r.Added)))
+		terminal.WriteRow(&b, "Stored", "%s in epd of cluster %s, %s of them new", report.FormatCount(int(r.Stored)),
+			terminal.OrDash(r.Cluster), report.FormatCount(int(r.Added)))
 		if r.Foreign > 0 {
-			writeRow(&b, "Noted", "%s of them of other clusters, from which epd doesn't learn: --cluster "+
+			terminal.WriteRow(&b, "Noted", "%s of them of other clusters, from which epd doesn't learn: --cluster "+
 				"names theirs", report.FormatCount(int(r.Foreign)))
 		}
 	default:
-		writeRow(&b, "Written", "nothing: --out or --socket say where to")
+		terminal.WriteRow(&b, "Written", "nothing: --out or --socket say where to")
 	}
 	return b.String()
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // TestNothingOfALogThatEndsInTheMiddleIsStored is of a log with more jobs than a
@@ -30,12 +32,12 @@ func TestNothingOfALogThatEndsInTheMiddleIsStored(t *testing.T) {
 	put(log.String())
 	code, _, stderr := inProcess(t, "import", "sacct", name, "--socket", socket)
 	if want := fmt.Sprintf("error: %s:%d:1: jobs[%d]: output ends in the middle\n", name, jobs+2,
-		jobs); code != exitFailed || stderr != want {
-		t.Errorf("exit status %d, %q, want %d, %q", code, stderr, exitFailed, want)
+		jobs); code != terminal.ExitFailed || stderr != want {
+		t.Errorf("exit status %d, %q, want %d, %q", code, stderr, terminal.ExitFailed, want)
 	}
 	put(strings.TrimSuffix(log.String(), ",\n") + "\n]}\n")
 	code, stdout, stderr := inProcess(t, "import", "sacct", name, "--socket", socket)
-	if want := "1,500 in epd of cluster alpha, 1,500 of them new"; code != exitDone ||
+	if want := "1,500 in epd of cluster alpha, 1,500 of them new"; code != terminal.ExitDone ||
 		!strings.Contains(stdout, want) {
 		t.Errorf("exit status %d, %s%s, want %q", code, stdout, stderr, want)
 	}

@@ -20,12 +20,14 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/queue"
 	"github.com/epplan/epplan/slurm/install"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // defaultSubmitSocket is where epd answers slurmctld's user.
 const defaultSubmitSocket = epdapi.PublicSocket
 
-func installCommand(t *terminal) *cli.Command {
+func installCommand(t *terminal.Terminal) *cli.Command {
 	return &cli.Command{
 		Name:        "install",
 		Usage:       "add epplan to a site's Slurm, and take it out again",
@@ -43,11 +45,11 @@ func installCommand(t *terminal) *cli.Command {
 				"Example: epplan install slurm --dry-run --dir site",
 			Flags: []cli.Flag{
 				dryrun.Flag(),
-				boolFlag("edit-conf", "change slurm.conf, too; each line says what it was"),
-				boolFlag("undo", "take the changes back"),
-				boolFlag("popen",
+				terminal.BoolFlag("edit-conf", "change slurm.conf, too; each line says what it was"),
+				terminal.BoolFlag("undo", "take the changes back"),
+				terminal.BoolFlag("popen",
 					"where slurmctld has no lua-socket, start epplan submit for each submission"),
-				boolFlag("no-lua-check", "write scripts that no Lua has read"),
+				terminal.BoolFlag("no-lua-check", "write scripts that no Lua has read"),
 				&cli.StringFlag{Name: "dir", Usage: "`DIR` of slurm.conf", Value: "/etc/slurm"},
 				&cli.StringFlag{
 					Name: "submit-socket", Usage: "`PATH` at which epd answers job_submit",
@@ -65,12 +67,12 @@ func installCommand(t *terminal) *cli.Command {
 					Name: "program", Usage: "`PATH` of epplan on the nodes", Value: "/usr/bin/epplan",
 				},
 			},
-			Action: t.runs(takesNone(runInstallSlurm)),
+			Action: t.Runs(terminal.TakesNone(runInstallSlurm)),
 		}},
 	}
 }
 
-func runInstallSlurm(t *terminal, c *cli.Context) error {
+func runInstallSlurm(t *terminal.Terminal, c *cli.Context) error {
 	site, err := readSite(t, c)
 	if err != nil {
 		return err
@@ -84,7 +86,7 @@ func runInstallSlurm(t *terminal, c *cli.Context) error {
 		return fmt.Errorf("%w; nothing is changed", err)
 	}
 	for _, warning := range plan.Warnings {
-		t.message("warning", warning)
+		t.Message("warning", warning)
 	}
 	if c.Bool("undo") {
 		warnLeft(t, c, &site)
@@ -96,10 +98,10 @@ func runInstallSlurm(t *terminal, c *cli.Context) error {
 }
 
 // installHooks makes the changes and says what is left to do.
-func installHooks(t *terminal, c *cli.Context, site *install.Site, plan *install.Plan) error {
+func installHooks(t *terminal.Terminal, c *cli.Context, site *install.Site, plan *install.Plan) error {
 	edit := c.Bool("edit-conf") && !c.Bool("undo")
 	if edit && plan.ConfBlocked != "" {
-		return withHint(fmt.Errorf("slurm.conf can't be edited: %s; nothing is changed", plan.ConfBlocked),
+		return terminal.WithHint(fmt.Errorf("slurm.conf can't be edited: %s; nothing is changed", plan.ConfBlocked),
 			"without --edit-conf the rest is installed, and the lines for slurm.conf are printed")
 	}
 	files := plan.Files(site.Conf, edit)
@@ -114,11 +116,11 @@ func installHooks(t *terminal, c *cli.Context, site *install.Site, plan *install
 	}
 	if changed("epplan.lua") || changed("job_submit.lua") {
 		if err := install.TouchScript(script); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			t.message("warning", "slurmctld loads the new script only after job_submit.lua has changed: "+err.Error())
+			t.Message("warning", "slurmctld loads the new script only after job_submit.lua has changed: "+err.Error())
 		}
 	}
 	for i := range files {
-		t.message("note", doneText(&files[i]))
+		t.Message("note", doneText(&files[i]))
 	}
 	left := slices.DeleteFunc(slices.Clone(plan.Steps), func(s install.Step) bool {
 		return edit || s.Text != "" || s.Remove
@@ -127,15 +129,15 @@ func installHooks(t *terminal, c *cli.Context, site *install.Site, plan *install
 		return printSteps(t, "To do by hand, or with --edit-conf; then scontrol reconfigure:\n", left)
 	}
 	if changed("slurm.conf") {
-		return t.printText(nextStepsText(site, c.Bool("undo")))
+		return t.PrintText(nextStepsText(site, c.Bool("undo")))
 	}
 	return nil
 }
 
 // warnLeft says what of epd's stays in force as the hooks are taken out.
-func warnLeft(t *terminal, c *cli.Context, site *install.Site) {
+func warnLeft(t *terminal.Terminal, c *cli.Context, site *install.Site) {
 	for _, warning := range doctor.Remains(c.Context, site.Hooks, os.Getenv("EPPLAN_SOCKET"), site.Journal) {
-		t.message("warning", warning)
+		t.Message("warning", warning)
 	}
 }
 
@@ -159,7 +161,7 @@ func doneText(s *install.Step) string {
 	return "changed " + s.File + "; what it was is in " + filepath.Base(s.File) + install.BackupSuffix
 }
 
-func readSite(t *terminal, c *cli.Context) (install.Site, error) {
+func readSite(t *terminal.Terminal, c *cli.Context) (install.Site, error) {
 	dir, err := filepath.Abs(c.String("dir"))
 	if err != nil {
 		return install.Site{}, err
@@ -170,7 +172,7 @@ func readSite(t *terminal, c *cli.Context) (install.Site, error) {
 	}
 	conf, err := readText(filepath.Join(dir, "slurm.conf"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return install.Site{}, withHint(err, "--dir names the folder of slurm.conf")
+		return install.Site{}, terminal.WithHint(err, "--dir names the folder of slurm.conf")
 	}
 	if err != nil {
 		return install.Site{}, err
@@ -206,7 +208,7 @@ const luaTimeout = 10 * time.Second
 
 // luaCheck reads a script as Slurm's Lua does, without running it; nil: there
 // is no Lua, and none is asked for.
-func luaCheck(t *terminal, c *cli.Context) (func(name, text string) error, error) {
+func luaCheck(t *terminal.Terminal, c *cli.Context) (func(name, text string) error, error) {
 	if c.Bool("no-lua-check") {
 		return nil, nil //nolint:nilnil // as documented
 	}
@@ -216,10 +218,10 @@ func luaCheck(t *terminal, c *cli.Context) (func(name, text string) error, error
 	})
 	switch {
 	case i < 0 && dryrun.IsSet(c):
-		t.message("warning", "scripts are not checked: neither luac nor lua is installed")
+		t.Message("warning", "scripts are not checked: neither luac nor lua is installed")
 		return nil, nil //nolint:nilnil // as documented
 	case i < 0:
-		return nil, withHint(
+		return nil, terminal.WithHint(
 			errors.New("scripts can't be checked: neither luac nor lua is installed; nothing is changed"),
 			"install lua5.1, or give --no-lua-check: from Slurm 23.02 a script that doesn't load ends slurmctld")
 	}
@@ -243,16 +245,16 @@ func readByLua(ctx context.Context, program string, args []string, name, text st
 	return nil
 }
 
-func printSteps(t *terminal, title string, steps []install.Step) error {
+func printSteps(t *terminal.Terminal, title string, steps []install.Step) error {
 	if len(steps) == 0 {
-		return t.printText("Nothing to do.\n")
+		return t.PrintText("Nothing to do.\n")
 	}
 	var b strings.Builder
 	b.WriteString(title)
 	for i := range steps {
 		b.WriteString(stepText(i+1, &steps[i]))
 	}
-	return t.printText(b.String())
+	return t.PrintText(b.String())
 }
 
 func stepText(number int, s *install.Step) string {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/internal/testkit/shareddata"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // Scripts are read by whichever Lua there is; each one that this machine has must
@@ -38,14 +40,14 @@ func loadsWith(t *testing.T, name, program string) {
 	ran := filepath.Join(dir, "ran")
 	good := "function slurm_job_submit(a, b, c)\n  return slurm.SUCCESS\nend\nio.open('" + ran + "', 'w')\n"
 	bad := "function slurm_job_submit(a, b, c)\n  if\nend\n"
-	for script, status := range map[string]int{good: exitDone, bad: exitFailed} {
+	for script, status := range map[string]int{good: terminal.ExitDone, bad: terminal.ExitFailed} {
 		for file, text := range map[string]string{"slurm.conf": "ClusterName=c\n", "job_submit.lua": script} {
 			if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
 		code, _, said := inProcess(t, "install", "slurm", "--dry-run", "--dir", dir)
-		if code != status || strings.Contains(said, "near") == (status == exitDone) {
+		if code != status || strings.Contains(said, "near") == (status == terminal.ExitDone) {
 			t.Errorf("status %d, want %d: %s", code, status, said)
 		}
 	}

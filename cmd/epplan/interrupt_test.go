@@ -12,50 +12,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/internal/testkit/commandtest"
 )
-
-// soon is how fast an interrupted command must have stopped.
-const soon = time.Second
-
-// inTime tries until one attempt takes no longer than it may: a machine that is busy
-// with something else may slow any of them down, a program that is too slow is so at
-// each. What else an attempt checks must be right each time.
-func inTime(t *testing.T, most time.Duration, attempt func()) {
-	t.Helper()
-	const tries = 10
-	for range tries {
-		began := time.Now()
-		attempt()
-		took := time.Since(began)
-		if took <= most || t.Failed() {
-			return
-		}
-		t.Logf("it took %v", took)
-	}
-	t.Errorf("it took more than %v at each of %d attempts", most, tries)
-}
-
-func wantInterrupted(ctx context.Context, t *testing.T, stdin io.Reader, args ...string) (stdout string) {
-	t.Helper()
-	<-ctx.Done()
-	inTime(t, soon, func() {
-		var out, errs bytes.Buffer
-		code := run(ctx, append([]string{"epplan"}, args...), stdin, &out, &errs)
-		if code != exitInterrupted || errs.String() != "error: interrupted\n" {
-			t.Errorf("exit status %d, %q, want %d and that it was interrupted", code, errs.String(),
-				exitInterrupted)
-		}
-		stdout += out.String()
-	})
-	return stdout
-}
-
-func cancelled(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	return ctx
-}
 
 func TestAnInterruptedPlanLeavesTheOldPictureAlone(t *testing.T) {
 	dir := t.TempDir()
@@ -64,7 +24,7 @@ func TestAnInterruptedPlanLeavesTheOldPictureAlone(t *testing.T) {
 	if err := os.WriteFile(picture, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	stdout := wantInterrupted(cancelled(t), t, strings.NewReader(""), "plan", "testdata/tasks.csv",
+	stdout := underTest().WantInterrupted(commandtest.Cancelled(t), t, strings.NewReader(""), "plan", "testdata/tasks.csv",
 		"--cluster", "paper", "--svg", picture)
 	text, err := os.ReadFile(picture)
 	if stdout != "" || err != nil || string(text) != "old" {
@@ -76,7 +36,7 @@ func TestAnInterruptedPlanLeavesTheOldPictureAlone(t *testing.T) {
 }
 
 func TestAnInterruptedComparisonPrintsNothing(t *testing.T) {
-	if stdout := wantInterrupted(cancelled(t), t, strings.NewReader(""), "compare", "testdata/tasks.csv",
+	if stdout := underTest().WantInterrupted(commandtest.Cancelled(t), t, strings.NewReader(""), "compare", "testdata/tasks.csv",
 		"--cluster", "paper"); stdout != "" {
 		t.Errorf("printed %q", stdout)
 	}
@@ -85,7 +45,7 @@ func TestAnInterruptedComparisonPrintsNothing(t *testing.T) {
 func TestInputThatNeverComesCanBeInterrupted(t *testing.T) {
 	in, silent := io.Pipe()
 	t.Cleanup(func() { _ = silent.Close() })
-	wantInterrupted(cancelled(t), t, in, "plan", "-", "--cluster", "paper")
+	underTest().WantInterrupted(commandtest.Cancelled(t), t, in, "plan", "-", "--cluster", "paper")
 }
 
 // unread is more than a pipe holds: once it is written, somebody reads it.
@@ -95,12 +55,12 @@ func TestCtrlCEndsTheProgramWithinASecond(t *testing.T) {
 	const tries = 10
 	for i := range tries {
 		took := interrupted(t)
-		if took <= soon {
+		if took <= commandtest.Soon {
 			return
 		}
 		t.Logf("attempt %d: ended after %v", i, took) // the machine may be busy with something else
 	}
-	t.Errorf("ended after more than %v at each of %d attempts", soon, tries)
+	t.Errorf("ended after more than %v at each of %d attempts", commandtest.Soon, tries)
 }
 
 // interrupted starts the program, interrupts it while it reads, and returns how long
@@ -132,7 +92,7 @@ func interrupted(t *testing.T) (took time.Duration) {
 	err = cmd.Wait()
 	took = time.Since(started)
 	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != exitInterrupted {
+	if !errors.As(err, &exit) || exit.ExitCode() != terminal.ExitInterrupted {
 		t.Errorf("ended after %v with %v: %s", took, err, &stderr)
 	}
 	if stdout.Len() > 0 {
@@ -143,33 +103,19 @@ func interrupted(t *testing.T) (took time.Duration) {
 
 func TestWorkInProgressStopsWithinASecond(t *testing.T) {
 	tasks := filepath.Join(t.TempDir(), "tasks.csv")
-	if code, _, stderr := inProcess(t, "generate", "--offline", "8", "-o", tasks); code != exitDone {
+	if code, _, stderr := inProcess(t, "generate", "--offline", "8", "-o", tasks); code != terminal.ExitDone {
 		t.Fatal(stderr)
 	}
 	const before = 50 * time.Millisecond
-	inTime(t, before+soon, func() {
+	commandtest.InTime(t, before+commandtest.Soon, func() {
 		ctx, cancel := context.WithTimeout(t.Context(), before)
 		defer cancel()
 		var out, errs bytes.Buffer
 		code := run(ctx,
 			[]string{"epplan", "compare", tasks, "--cluster", "paper", "--gpus-per-node", "1,2,4,8,16"},
 			strings.NewReader(""), &out, &errs)
-		nothing := code == exitInterrupted && out.Len() == 0
-		if some := code == exitDone && strings.Contains(out.String(), unfinishedRow); !nothing && !some {
-			t.Errorf("exit status %d, %q, %q", code, &out, &errs)
-		}
-	})
-}
-
-// wantStopped has a command run for a while, and wants it to stop soon after.
-func wantStopped(t *testing.T, before time.Duration, args ...string) {
-	t.Helper()
-	inTime(t, before+soon, func() {
-		ctx, cancel := context.WithTimeout(t.Context(), before)
-		defer cancel()
-		var out, errs bytes.Buffer
-		if code := run(ctx, append([]string{"epplan"}, args...), strings.NewReader(""), &out,
-			&errs); code != exitInterrupted || out.Len() > 0 {
+		nothing := code == terminal.ExitInterrupted && out.Len() == 0
+		if some := code == terminal.ExitDone && strings.Contains(out.String(), unfinishedRow); !nothing && !some {
 			t.Errorf("exit status %d, %q, %q", code, &out, &errs)
 		}
 	})

@@ -18,9 +18,11 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
-func jobCommand(t *terminal) *cli.Command {
+func jobCommand(t *terminal.Terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "job",
 		Usage:     "everything that is known of a job",
@@ -29,17 +31,17 @@ func jobCommand(t *terminal) *cli.Command {
 			"A run is one job on one node. A task of an array may be named as squeue and sacct\n" +
 			"show it, 4_3, or by its own number, as sacct -o JobIDRaw shows it.\n" +
 			"Example: epplan job 4711",
-		Flags:  []cli.Flag{anySocketFlag(publicFirst), jsonFlag()},
-		Action: t.runs(takes(1, 1, "a job's number", runJob)),
+		Flags:  []cli.Flag{anySocketFlag(publicFirst), terminal.JsonFlag()},
+		Action: t.Runs(terminal.Takes(1, 1, "a job's number", runJob)),
 	}
 }
 
-func runJob(t *terminal, c *cli.Context) error {
+func runJob(t *terminal.Terminal, c *cli.Context) error {
 	view, err := jobView(c, c.Args().First())
 	if err != nil {
 		return err
 	}
-	return printAnswer(t, c, view, jobText)
+	return terminal.PrintAnswer(t, c, view, jobText)
 }
 
 func jobView(c *cli.Context, text string) (*epdapi.JobView, error) {
@@ -48,18 +50,18 @@ func jobView(c *cli.Context, text string) (*epdapi.JobView, error) {
 		err = fmt.Errorf("%q is not a job: want a number, or a task of an array such as 4_3", text)
 	}
 	if err != nil {
-		return nil, &usageError{msg: err.Error()}
+		return nil, &terminal.UsageError{Msg: err.Error()}
 	}
 	view, err := ask(c, publicFirst, func(epd *epdapi.Client, ctx context.Context) (*epdapi.JobView, error) {
 		return epd.Job(ctx, text)
 	})
 	if hasStatus(err, http.StatusNotFound) && ref.Array {
-		return nil, withHint(fmt.Errorf("job %s isn't known", text),
+		return nil, terminal.WithHint(fmt.Errorf("job %s isn't known", text),
 			fmt.Sprintf("tasks without GPUs aren't; one that ended before epd recorded tasks is known by its own number: "+
 				"sacct -X -n -j %s -o JobIDRaw", text))
 	}
 	if hasStatus(err, http.StatusNotFound) {
-		return nil, withHint(fmt.Errorf("job %d isn't known", ref.Job),
+		return nil, terminal.WithHint(fmt.Errorf("job %d isn't known", ref.Job),
 			"jobs without GPUs, and those that ended before epd was there, aren't; users see only their own")
 	}
 	return view, err
@@ -72,7 +74,7 @@ func jobText(v *epdapi.JobView) string {
 		writeDecision(&b, &v.Decisions[i])
 	}
 	if len(v.Decisions) == 0 {
-		b.WriteString("\n" + printable(v.UndecidedWords()) + "\n")
+		b.WriteString("\n" + terminal.Printable(v.UndecidedWords()) + "\n")
 	}
 	for i := range v.Outcomes {
 		o := &v.Outcomes[i]
@@ -87,33 +89,33 @@ func writeJob(b *strings.Builder, v *epdapi.JobView) {
 		b.WriteString("Slurm said nothing of this job.\n")
 		return
 	}
-	name := printable(j.Name)
+	name := terminal.Printable(j.Name)
 	if j.ArrayID != "" {
-		name = "(" + printable(j.ArrayID) + ") " + name
+		name = "(" + terminal.Printable(j.ArrayID) + ") " + name
 	}
-	writeRow(b, "Job", "%d %s", j.ID, name)
-	writeRow(b, "User", "%s, account %s", orDash(j.User), orDash(j.Account))
-	writeRow(b, "Partition", "%s", orDash(j.Partition))
-	writeRow(b, "State", "%s", orDash(j.State))
-	writeRow(b, "Submitted", "%s", dateTime(j.Submitted))
+	terminal.WriteRow(b, "Job", "%d %s", j.ID, name)
+	terminal.WriteRow(b, "User", "%s, account %s", terminal.OrDash(j.User), terminal.OrDash(j.Account))
+	terminal.WriteRow(b, "Partition", "%s", terminal.OrDash(j.Partition))
+	terminal.WriteRow(b, "State", "%s", terminal.OrDash(j.State))
+	terminal.WriteRow(b, "Submitted", "%s", terminal.DateTime(j.Submitted))
 	limit := "time limit " + v.LimitWords(report.FormatSeconds)
-	writeRow(b, "Size", "%s, %s, %s", plural(j.GPUs, "GPU"), plural(j.Nodes, "node"), limit)
+	terminal.WriteRow(b, "Size", "%s, %s, %s", terminal.Plural(j.GPUs, "GPU"), terminal.Plural(j.Nodes, "node"), limit)
 	by := "user and name"
 	if j.Scripted {
 		by = "user and script"
 	}
-	writeRow(b, "Workload", "%s, by %s", orDash(j.Workload), by)
+	terminal.WriteRow(b, "Workload", "%s, by %s", terminal.OrDash(j.Workload), by)
 	if v.Submission != nil {
 		mode := ""
 		if v.Submission.Mode != "" { // the partition was known
-			mode = ", mode " + printable(v.Submission.Mode)
+			mode = ", mode " + terminal.Printable(v.Submission.Mode)
 		}
-		writeRow(b, "Noted", "%s%s: %s", dateTime(v.Submission.Created), mode, printable(v.Submission.Reason))
+		terminal.WriteRow(b, "Noted", "%s%s: %s", terminal.DateTime(v.Submission.Created), mode, terminal.Printable(v.Submission.Reason))
 		writeExpected(b, v)
 	}
 	writeWishes(b, v.Wishes)
 	if v.Plan != nil {
-		writeRow(b, "Plan", "%s", slurm.Printable(v.Plan.Words(dateTime), 400))
+		terminal.WriteRow(b, "Plan", "%s", slurm.Printable(v.Plan.Words(terminal.DateTime), 400))
 	}
 }
 
@@ -136,12 +138,12 @@ func writeExpected(b *strings.Builder, v *epdapi.JobView) {
 				text += ", outside"
 			}
 		}
-		writeRow(b, name, "%s", text)
+		terminal.WriteRow(b, name, "%s", text)
 	}
 	expected("Expected", d.TimeS, took, report.FormatSeconds)
 	expected("  energy", d.EnergyJ, used, report.FormatJoules[float64])
 	expected("  power", d.PowerW, live.Number{}, report.FormatWatts[float64])
-	writeRow(b, "  by", "%s", strings.Join(rungTexts(d.Rung), "; "))
+	terminal.WriteRow(b, "  by", "%s", strings.Join(rungTexts(d.Rung), "; "))
 }
 
 // rungTexts is what predictions of time, energy and power rest on.
@@ -184,21 +186,21 @@ func writeWishes(b *strings.Builder, w *epdapi.Wishes) {
 	if w == nil {
 		return
 	}
-	wishes := w.Words(dateTime)
+	wishes := w.Words(terminal.DateTime)
 	for _, warning := range w.Warnings {
-		wishes = append(wishes, "not understood: "+printable(warning))
+		wishes = append(wishes, "not understood: "+terminal.Printable(warning))
 	}
-	writeRow(b, "Wishes", "%s", strings.Join(wishes, "; "))
+	terminal.WriteRow(b, "Wishes", "%s", strings.Join(wishes, "; "))
 }
 
 func writeDecision(b *strings.Builder, d *epdapi.Decision) {
-	fmt.Fprintf(b, "\nDecided for %s at %s\n", orDash(d.Node), dateTime(d.Created))
-	writeRow(b, "  clocks", "%s", d.Setting.Words())
-	writeRow(b, "  why", "%s", slurm.Printable(d.Reason, 400))
-	writeRow(b, "  under", "mode %s, arm %s, configuration %s", orDash(d.Mode), orDash(string(d.Arm)),
-		orDash(d.ConfigVersion))
+	fmt.Fprintf(b, "\nDecided for %s at %s\n", terminal.OrDash(d.Node), terminal.DateTime(d.Created))
+	terminal.WriteRow(b, "  clocks", "%s", d.Setting.Words())
+	terminal.WriteRow(b, "  why", "%s", slurm.Printable(d.Reason, 400))
+	terminal.WriteRow(b, "  under", "mode %s, arm %s, configuration %s", terminal.OrDash(d.Mode), terminal.OrDash(string(d.Arm)),
+		terminal.OrDash(d.ConfigVersion))
 	if s, ok := d.TimeS.Value.Get(); ok {
-		writeRow(b, "  predicted", "%s%s, %s", report.FormatSeconds(s), atMostText(d.TimeS.High),
+		terminal.WriteRow(b, "  predicted", "%s%s, %s", report.FormatSeconds(s), atMostText(d.TimeS.High),
 			joulesText(d.EnergyJ.Value))
 	}
 }
@@ -213,9 +215,9 @@ func atMostText(n live.Number) string {
 
 // writeRun is what a run came to, beside what was predicted.
 func writeRun(b *strings.Builder, o *epdapi.Outcome, d *epdapi.Decision) {
-	fmt.Fprintf(b, "\nRan on %s with %s of %s, from %s to %s: %s\n", orDash(o.Node),
-		plural(len(o.GPUs), "GPU"), orDash(o.GPUModel),
-		dateTime(o.Started), dateTime(o.Ended), orDash(o.ExitState))
+	fmt.Fprintf(b, "\nRan on %s with %s of %s, from %s to %s: %s\n", terminal.OrDash(o.Node),
+		terminal.Plural(len(o.GPUs), "GPU"), terminal.OrDash(o.GPUModel),
+		terminal.DateTime(o.Started), terminal.DateTime(o.Ended), terminal.OrDash(o.ExitState))
 	if o.Unmatched {
 		b.WriteString("  its start wasn't seen, so that nothing was measured\n")
 		return
@@ -224,28 +226,28 @@ func writeRun(b *strings.Builder, o *epdapi.Outcome, d *epdapi.Decision) {
 	if d != nil {
 		time, energy = d.TimeS.Value, d.EnergyJ.Value
 	}
-	writeRow(b, "  locked", "%s", slurm.Printable(o.LockedWords(), 800))
+	terminal.WriteRow(b, "  locked", "%s", slurm.Printable(o.LockedWords(), 800))
 	if s, ok := o.TimeS.Get(); ok {
-		writeRow(b, "  time", "%s%s", report.FormatSeconds(s), againstPredicted(s, time, report.FormatSeconds))
+		terminal.WriteRow(b, "  time", "%s%s", report.FormatSeconds(s), againstPredicted(s, time, report.FormatSeconds))
 	} else if s, ok := o.Restarted.TimeS.Get(); ok {
-		writeRow(b, "  time", "%s, %s: in no model and no saving", report.FormatSeconds(s), o.Restarted.Why())
+		terminal.WriteRow(b, "  time", "%s, %s: in no model and no saving", report.FormatSeconds(s), o.Restarted.Why())
 	}
 	if e, ok := o.GPUEnergyJ.Get(); ok {
-		writeRow(b, "  energy", "%s%s by %s", joulesText(o.GPUEnergyJ),
+		terminal.WriteRow(b, "  energy", "%s%s by %s", joulesText(o.GPUEnergyJ),
 			againstPredicted(e, energy, report.FormatJoules[float64]), cmp.Or(o.GPUSource.Words(), "unknown means"))
 	} else if _, ok := o.Restarted.GPUEnergyJ.Get(); ok {
-		writeRow(b, "  energy", "%s by %s", joulesText(o.Restarted.GPUEnergyJ), o.EnergySource().Words())
+		terminal.WriteRow(b, "  energy", "%s by %s", joulesText(o.Restarted.GPUEnergyJ), o.EnergySource().Words())
 	}
 	if _, ok := o.NodeEnergyJ.Get(); ok {
-		writeRow(b, "  node", "%s by %s", joulesText(o.NodeEnergyJ),
+		terminal.WriteRow(b, "  node", "%s by %s", joulesText(o.NodeEnergyJ),
 			cmp.Or(o.NodeSource.Words(), "unknown means"))
 	}
 	if w, ok := o.MeanPowerW.Get(); ok {
-		writeRow(b, "  power", "%s, at most %s%s", report.FormatWatts(w),
+		terminal.WriteRow(b, "  power", "%s, at most %s%s", report.FormatWatts(w),
 			report.FormatWatts(o.PeakPowerW.Or(w)), o.LimitWords())
 	}
 	if !o.Implausible.IsZero() {
-		writeRow(b, "  set aside", "%s: it can't be, and counts nowhere",
+		terminal.WriteRow(b, "  set aside", "%s: it can't be, and counts nowhere",
 			slurm.Printable(o.Implausible.Why, 400))
 	}
 	writeUse(b, o)
@@ -257,28 +259,28 @@ const minShownShare = 0.01
 
 func writeUse(b *strings.Builder, o *epdapi.Outcome) {
 	for _, share := range longestClocks(o.Clocks) {
-		writeRow(b, "  ran at", "%s for %s", share.Words(), report.FormatSeconds(share.Seconds))
+		terminal.WriteRow(b, "  ran at", "%s for %s", share.Words(), report.FormatSeconds(share.Seconds))
 	}
 	for _, s := range o.Stays {
 		if share := s.Seconds / o.TimeS.Or(0); share >= minShownShare {
-			writeRow(b, "  adapted", "core %.0f MHz for %s, %s; at work there for %s at most",
+			terminal.WriteRow(b, "  adapted", "core %.0f MHz for %s, %s; at work there for %s at most",
 				float64(s.Core),
 				report.FormatSeconds(s.Seconds), report.FormatJoules(s.Energy), report.FormatSeconds(s.Work))
 		}
 	}
 	for _, reason := range slices.Sorted(maps.Keys(o.ThrottledS)) {
-		writeRow(b, "  throttled", "%s for %s", printable(reason), report.FormatSeconds(o.ThrottledS[reason]))
+		terminal.WriteRow(b, "  throttled", "%s for %s", terminal.Printable(reason), report.FormatSeconds(o.ThrottledS[reason]))
 	}
 	if m, ok := o.PeakMemoryBytes.Get(); ok {
 		const gib = 1 << 30
-		writeRow(b, "  memory", "at most %.1f GiB of a GPU", m/gib)
+		terminal.WriteRow(b, "  memory", "at most %.1f GiB of a GPU", m/gib)
 	}
 	if u, ok := o.Utilisation.Get(); ok {
-		writeRow(b, "  used", "%s of the time", report.FormatPercent(u))
+		terminal.WriteRow(b, "  used", "%s of the time", report.FormatPercent(u))
 	}
 	if line, step := sparkline(&o.Series); utf8.RuneCountInString(line) > 1 {
-		writeRow(b, "", "%s", line)
-		writeRow(b, "", "%s", "each for "+report.FormatSeconds(step))
+		terminal.WriteRow(b, "", "%s", line)
+		terminal.WriteRow(b, "", "%s", "each for "+report.FormatSeconds(step))
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 func TestWhatWasExpectedIsComparedWithTheRunsAfterItThatDidTheWork(t *testing.T) {
@@ -63,7 +65,7 @@ func TestAListShowsWhatRunsCameToThatCountNowhereAndSaysSo(t *testing.T) {
 	}
 	row.TimeS, row.EnergyJ = live.Known(60), live.Known(9000) // of the runs that count
 	var said bytes.Buffer
-	term := &terminal{stderr: &said}
+	term := &terminal.Terminal{Stderr: &said}
 	warnRestarted(term, []epdapi.JobRow{row, {}})
 	if got := said.String(); !strings.HasSuffix(got, "no model and no saving: 4711\n") {
 		t.Errorf("%q", got)

@@ -13,9 +13,11 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
-func jobsCommand(t *terminal) *cli.Command {
+func jobsCommand(t *terminal.Terminal) *cli.Command {
 	return &cli.Command{
 		Name:  "jobs",
 		Usage: "jobs with GPUs: clocks, time and energy",
@@ -31,20 +33,20 @@ func jobsCommand(t *terminal) *cli.Command {
 			&cli.StringFlag{Name: "partition", Usage: "`NAME` of the partition"},
 			&cli.StringFlag{Name: "state", Usage: "`STATE` in Slurm's words, such as RUNNING or TIMEOUT"},
 			&cli.StringFlag{Name: "workload", Usage: "`KEY` of a workload, as epplan job shows it"},
-			between(&cli.IntFlag{
+			terminal.Between(&cli.IntFlag{
 				Name: "limit", Usage: "`COUNT` of jobs, at most 1000", Value: report.DefaultRows,
 			}, 1, 1000),
 			&cli.Uint64Flag{
 				Name: "before", Usage: "`PLACE` to go on from, as the end of a list says",
 				DefaultText: "the newest",
 			},
-			anySocketFlag(publicFirst), jsonFlag(), csvFlag(),
+			anySocketFlag(publicFirst), terminal.JsonFlag(), terminal.CsvFlag(),
 		},
-		Action: t.runs(takesNone(runJobs)),
+		Action: t.Runs(terminal.TakesNone(runJobs)),
 	}
 }
 
-func runJobs(t *terminal, c *cli.Context) error {
+func runJobs(t *terminal.Terminal, c *cli.Context) error {
 	query := url.Values{"limit": {strconv.Itoa(c.Int("limit"))}}
 	for _, key := range []string{"user", "account", "partition", "state", "workload"} {
 		if text := c.String(key); text != "" {
@@ -61,23 +63,23 @@ func runJobs(t *terminal, c *cli.Context) error {
 		return err
 	}
 	if page.Next > 0 && !c.Bool("json") {
-		t.message("note", "there may be more: --before "+strconv.FormatInt(page.Next, 10))
+		t.Message("note", "there may be more: --before "+strconv.FormatInt(page.Next, 10))
 	}
 	if c.Bool("json") {
-		return t.printJSON(page)
+		return t.PrintJSON(page)
 	}
 	if len(page.Jobs) == 0 && !c.Bool("csv") {
-		t.message("note", "no such job is known")
+		t.Message("note", "no such job is known")
 		return nil
 	}
 	if !c.Bool("csv") {
 		warnRestarted(t, page.Jobs)
 	}
-	return t.printTable(c, jobTable(page.Jobs))
+	return t.PrintTable(c, jobTable(page.Jobs))
 }
 
 // warnRestarted says of which jobs time and energy are shown that count nowhere.
-func warnRestarted(t *terminal, jobs []epdapi.JobRow) {
+func warnRestarted(t *terminal.Terminal, jobs []epdapi.JobRow) {
 	var ids []string
 	for i := range jobs {
 		if !jobs[i].Restarted.IsZero() {
@@ -85,7 +87,7 @@ func warnRestarted(t *terminal, jobs []epdapi.JobRow) {
 		}
 	}
 	if len(ids) > 0 {
-		t.message("note", "epd was restarted while these ran, they were suspended, or their Epilogs late: "+
+		t.Message("note", "epd was restarted while these ran, they were suspended, or their Epilogs late: "+
 			"their time and energy count in no model and no saving: "+strings.Join(ids, ", "))
 	}
 }
@@ -149,10 +151,10 @@ func ranAtValue[T ~float64](j *epdapi.JobRow, of func(dvfsmodel.Setting) T) repo
 	case len(all) == 1:
 		return report.Number(all[0])
 	}
-	return report.Text(strings.Join(textsOf(all, func(x T) string {
+	return report.Text(strings.Join(terminal.TextsOf(all, func(x T) string {
 		if x == 0 {
 			return "default"
 		}
-		return trimZeros(float64(x))
+		return terminal.TrimZeros(float64(x))
 	}), "/"))
 }

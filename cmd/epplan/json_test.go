@@ -2,10 +2,12 @@ package main
 
 import (
 	"encoding/json"
-	"maps"
 	"math"
 	"slices"
 	"testing"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/internal/testkit/commandtest"
 )
 
 // planKeys and jobKeys are what programs rely on in the JSON of a plan.
@@ -29,7 +31,7 @@ var (
 func planJSON(t *testing.T, args ...string) (plan map[string]any, jobs []map[string]any) {
 	t.Helper()
 	code, stdout, stderr := inProcess(t, append([]string{"plan", "--json"}, args...)...)
-	if code != exitDone {
+	if code != terminal.ExitDone {
 		t.Fatalf("exit status %d: %s", code, stderr)
 	}
 	if err := json.Unmarshal([]byte(stdout), &plan); err != nil {
@@ -49,32 +51,23 @@ func planJSON(t *testing.T, args ...string) (plan map[string]any, jobs []map[str
 	return plan, jobs
 }
 
-func wantKeys(t *testing.T, what string, object map[string]any, keys []string) {
-	t.Helper()
-	for _, key := range keys {
-		if _, ok := object[key]; !ok {
-			t.Errorf("%s has no %q, only %q", what, key, slices.Sorted(maps.Keys(object)))
-		}
-	}
-}
-
 func TestAPlanInJSONHasTheKeysThatProgramsRelyOn(t *testing.T) {
 	const demo = "../../testdata/demo/"
 	plan, jobs := planJSON(t, demo+"batch.csv", "--cluster", demo+"cluster.toml", "--models",
 		demo+"models.toml")
-	wantKeys(t, "the plan", plan, planKeys)
+	commandtest.WantKeys(t, "the plan", plan, planKeys)
 	if len(jobs) != 40 || plan["jobs_total"] != 40.0 {
 		t.Errorf("%d jobs, %v in total, want 40", len(jobs), plan["jobs_total"])
 	}
 	for _, job := range jobs {
-		wantKeys(t, "a job", job, append(jobKeys, mhzKeys...))
+		commandtest.WantKeys(t, "a job", job, append(jobKeys, mhzKeys...))
 	}
 	for _, key := range []string{"baseline", "easy", "constant"} {
 		against, ok := plan[key].(map[string]any)
 		if !ok {
 			t.Fatalf("%s is %T", key, plan[key])
 		}
-		wantKeys(t, key, against, againstKeys)
+		commandtest.WantKeys(t, key, against, againstKeys)
 	}
 	constant, _ := plan["constant"].(map[string]any)
 	energy, _ := constant["energy_j"].(float64)
@@ -85,7 +78,7 @@ func TestAPlanInJSONHasTheKeysThatProgramsRelyOn(t *testing.T) {
 	clocks, _ := constant["clocks"].(map[string]any)
 	for _, model := range []string{"V100", "GTX1080Ti"} {
 		pair, _ := clocks[model].(map[string]any)
-		wantKeys(t, model, pair, mhzKeys)
+		commandtest.WantKeys(t, model, pair, mhzKeys)
 	}
 	if plan["objective"] != plan["energy_j"] || plan["objective_unit"] != "J" {
 		t.Errorf("the objective is %v %v, want the energy in J", plan["objective"], plan["objective_unit"])
@@ -135,7 +128,7 @@ func TestEachRowOfAComparisonInJSONHasWhatItIsAgainst(t *testing.T) {
 		demo+"cluster.toml", "--models", demo+"models.toml",
 		"--policy", "edl-align", "--policy", "easy,clocks=default", "--policy", "baseline",
 		"--policy", "constant")
-	if code != exitDone {
+	if code != terminal.ExitDone {
 		t.Fatalf("exit status %d: %s", code, stderr)
 	}
 	var rows []map[string]any
@@ -143,7 +136,7 @@ func TestEachRowOfAComparisonInJSONHasWhatItIsAgainst(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, row := range rows {
-		wantKeys(t, "a row", row, []string{
+		commandtest.WantKeys(t, "a row", row, []string{
 			"past_due", "makespan_s", "wait_mean_s", "wait_p95_s", "turnaround_mean_s", "turnaround_p95_s",
 			"baseline", "easy", "constant", "objective", "objective_unit",
 			"status", "saving",
@@ -167,10 +160,10 @@ func TestThePapersPlanInJSONHasNoMHz(t *testing.T) {
 	plan, jobs := planJSON(t, "testdata/tasks.csv", "--format", "edl", "--cluster", "paper",
 		"--gpus-per-node", "4", "--range", "narrow", "--policy", "edl", "--theta", "0.9", "--rho", "2",
 		"--start", "continuous")
-	wantKeys(t, "the plan", plan, planKeys)
+	commandtest.WantKeys(t, "the plan", plan, planKeys)
 	sum := 0.0
 	for _, job := range jobs {
-		wantKeys(t, "a job", job, jobKeys)
+		commandtest.WantKeys(t, "a job", job, jobKeys)
 		if _, ok := job["core_mhz"]; ok {
 			t.Fatal("a job has core_mhz, but the paper's GPU model has no MHz")
 		}

@@ -16,9 +16,11 @@ import (
 	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/slurm"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
-func leversCommand(t *terminal) *cli.Command {
+func leversCommand(t *terminal.Terminal) *cli.Command {
 	return &cli.Command{
 		Name:  "levers",
 		Usage: "what epd changed in Slurm beside clocks, and its advice; or take it back",
@@ -31,14 +33,14 @@ func leversCommand(t *terminal) *cli.Command {
 			"before the configuration is another one.\n" +
 			"Example: epplan levers",
 		Flags: []cli.Flag{
-			anySocketFlag(publicFirst), jsonFlag(),
-			boolFlag("undo", "take everything back (for root and Slurm's user)"), dryrun.Flag(),
+			anySocketFlag(publicFirst), terminal.JsonFlag(),
+			terminal.BoolFlag("undo", "take everything back (for root and Slurm's user)"), dryrun.Flag(),
 		},
-		Action: t.runs(takesNone(runLevers)),
+		Action: t.Runs(terminal.TakesNone(runLevers)),
 	}
 }
 
-func runLevers(t *terminal, c *cli.Context) error {
+func runLevers(t *terminal.Terminal, c *cli.Context) error {
 	if c.Bool("undo") {
 		return undoLevers(t, c)
 	}
@@ -47,27 +49,27 @@ func runLevers(t *terminal, c *cli.Context) error {
 		return err
 	}
 	if c.Bool("json") {
-		return t.printJSON(now)
+		return t.PrintJSON(now)
 	}
-	if err := t.printText(leverText(&now.Status) + planreport.InForceText(now.Plan, dateTime)); err != nil {
+	if err := t.PrintText(leverText(&now.Status) + planreport.InForceText(now.Plan, terminal.DateTime)); err != nil {
 		return err
 	}
 	const most = 20
 	for _, table := range []*report.Table{
-		planreport.InForceTable(now.Plan, most, dateTime), planreport.InForceStarts(now.Plan, dateTime),
+		planreport.InForceTable(now.Plan, most, terminal.DateTime), planreport.InForceStarts(now.Plan, terminal.DateTime),
 		adviceTable(now.Advice),
 	} {
 		if table == nil {
 			continue
 		}
-		if err := t.printTable(c, table); err != nil {
+		if err := t.PrintTable(c, table); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func undoLevers(t *terminal, c *cli.Context) error {
+func undoLevers(t *terminal.Terminal, c *cli.Context) error {
 	if stop, err := dryRunUndo(c); stop {
 		return err
 	}
@@ -77,19 +79,19 @@ func undoLevers(t *terminal, c *cli.Context) error {
 		})
 	switch {
 	case errors.Is(err, epdapi.ErrUnreachable) && !errors.Is(err, fs.ErrPermission):
-		return withHint(err, "where no epd runs, on the controller's machine: epd restore --state "+
+		return terminal.WithHint(err, "where no epd runs, on the controller's machine: epd restore --state "+
 			"/var/lib/epplan-controller"+", or the folder that its --state names")
 	case err != nil:
 		return err
 	case c.Bool("json"):
-		err = t.printJSON(done)
+		err = t.PrintJSON(done)
 	default:
-		err = t.printText(fmt.Sprintf("%d taken back, %d failed, %d to be taken back later (jobs that "+
+		err = t.PrintText(fmt.Sprintf("%d taken back, %d failed, %d to be taken back later (jobs that "+
 			"run or are held)\n",
 			done.Undone, done.Failed, done.Waiting))
 	}
 	if done.Error != "" {
-		return errors.Join(err, errors.New(printable(done.Error)))
+		return errors.Join(err, errors.New(terminal.Printable(done.Error)))
 	}
 	return err
 }
@@ -99,27 +101,27 @@ func leverText(s *steer.Status) string {
 	if s.Nice+s.Prefer+s.Weights+s.Asleep == 0 {
 		b.WriteString("nothing in Slurm is changed\n")
 	}
-	for _, part := range present(
-		counted{s.Nice, "jobs behind others by their nice"},
-		counted{s.Prefer, "jobs that prefer nodes with a feature"},
-		counted{s.Weights, "nodes with another weight"},
-		counted{s.Asleep, "nodes powered down"},
-		counted{len(s.Left), "jobs left alone, for somebody else changed them"},
+	for _, part := range terminal.Present(
+		terminal.Count(s.Nice, "jobs behind others by their nice"),
+		terminal.Count(s.Prefer, "jobs that prefer nodes with a feature"),
+		terminal.Count(s.Weights, "nodes with another weight"),
+		terminal.Count(s.Asleep, "nodes powered down"),
+		terminal.Count(len(s.Left), "jobs left alone, for somebody else changed them"),
 	) {
-		fmt.Fprintf(&b, "%s: %d\n", part.what, part.n)
+		fmt.Fprintf(&b, "%s: %d\n", part.What, part.N)
 	}
 	if s.Paused {
 		b.WriteString("paused: everything was taken back, until the configuration is another one\n")
 	}
 	if s.Policy != "" {
-		b.WriteString("order of pending jobs by policy " + printable(s.Policy) + orderText(s.Order) + "\n")
+		b.WriteString("order of pending jobs by policy " + terminal.Printable(s.Policy) + orderText(s.Order) + "\n")
 	}
 	b.WriteString(sharedOrderText(s.Shared))
 	for _, note := range s.Notes {
-		b.WriteString("note: " + printable(note) + "\n")
+		b.WriteString("note: " + terminal.Printable(note) + "\n")
 	}
 	if s.Trouble != "" {
-		b.WriteString("trouble: " + printable(s.Trouble) + "\n")
+		b.WriteString("trouble: " + terminal.Printable(s.Trouble) + "\n")
 	}
 	return b.String()
 }
@@ -130,7 +132,7 @@ func sharedOrderText(o *colocate.Order) string {
 		return ""
 	}
 	if o.Note != "" {
-		return fmt.Sprintf("nodes with shared GPUs for job %s: as they were, %s\n", o.Job, printable(o.Note))
+		return fmt.Sprintf("nodes with shared GPUs for job %s: as they were, %s\n", o.Job, terminal.Printable(o.Note))
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "nodes with shared GPUs for job %s:\n", o.Job)
@@ -140,12 +142,12 @@ func sharedOrderText(o *colocate.Order) string {
 		what := fmt.Sprintf("a GPU alone, for %.0f W more", n.RisesW)
 		switch {
 		case !n.Fits:
-			what = "doesn't fit: " + printable(n.Why)
+			what = "doesn't fit: " + terminal.Printable(n.Why)
 		case len(n.Beside) > 0:
 			what = fmt.Sprintf("correlation %.2f, %.2f times the time alone, for %.0f W more", n.Correlation,
 				n.Slowdown, n.RisesW)
 		}
-		fmt.Fprintf(&b, "  %s: %s\n", printable(n.Name), what)
+		fmt.Fprintf(&b, "  %s: %s\n", terminal.Printable(n.Name), what)
 	}
 	return b.String()
 }

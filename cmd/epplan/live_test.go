@@ -14,6 +14,8 @@ import (
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/slurm"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // listen serves a handler at a socket.
@@ -44,7 +46,7 @@ func TestAWrongConfigurationIsNamedFaultByFault(t *testing.T) {
 	code, stdout, stderr := inProcess(t, "reload", "--socket", socket)
 	want := "error: " + faults[0] + "\nerror: epplan.toml:9:8: live.mode is \"\\x1b[2J\"\n" +
 		"hint: nothing has changed: the configuration that was in force stays\n"
-	if code != exitFailed || stdout != "" || stderr != want {
+	if code != terminal.ExitFailed || stdout != "" || stderr != want {
 		t.Errorf("exit status %d, %q\n%s", code, stdout, stderr)
 	}
 }
@@ -74,7 +76,7 @@ func TestWhatEpdRefusesIsOneSafeLine(t *testing.T) {
 	} {
 		status, answer = tc.status, tc.answer
 		code, stdout, stderr := inProcess(t, "savings", "--socket", socket)
-		if code != exitFailed || stdout != "" || strings.TrimSpace(stderr) != tc.want {
+		if code != terminal.ExitFailed || stdout != "" || strings.TrimSpace(stderr) != tc.want {
 			t.Errorf("%d %q: exit status %d, %q\n%s", tc.status, tc.answer, code, stdout, stderr)
 		}
 	}
@@ -108,14 +110,14 @@ func TestOnlyTheBeginningOfAScriptIsSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, stdout, stderr := inProcess(t, "estimate", huge, "--socket", socket)
-	if code != exitDone || !strings.Contains(stdout, "nothing is known") || stderr != "" {
+	if code != terminal.ExitDone || !strings.Contains(stdout, "nothing is known") || stderr != "" {
 		t.Errorf("exit status %d: %s%s", code, stdout, stderr)
 	}
 	if string(got.Script) != string(begin[:slurm.HookScript]) || got.TRESPerJob != "gres/gpu:2" ||
 		got.UID != uint32(os.Getuid()) {
 		t.Errorf("%d bytes of script, %+q, uid %d", len(got.Script), got.TRESPerJob, got.UID)
 	}
-	if code, _, stderr = inProcess(t, "estimate", binary, "--socket", socket); code != exitDone ||
+	if code, _, stderr = inProcess(t, "estimate", binary, "--socket", socket); code != terminal.ExitDone ||
 		!strings.Contains(stderr, "sbatch refuses it") || len(got.Script) != slurm.HookScript {
 		t.Errorf("a binary: exit status %d, %d bytes: %s", code, len(got.Script), stderr)
 	}

@@ -28,10 +28,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	p := newProgram()
 	hook := isHook(args)
 	if !hook && !isSubmit(args) {
-		return p.run(ctx, args, stdin, stdout, stderr)
+		return p.Run(ctx, args, stdin, stdout, stderr)
 	}
-	t := p.newTerminal(stdin, stdout, stderr)
-	work := func(ctx context.Context) error { return t.execute(ctx, args) }
+	t := p.NewTerminal(stdin, stdout, stderr)
+	work := func(ctx context.Context) error { return t.Execute(ctx, args) }
 	if hook {
 		return runHook(ctx, t, work)
 	}

@@ -12,9 +12,12 @@ import (
 	"github.com/epplan/epplan/dvfsmodel/joint"
 	"github.com/epplan/epplan/internal/modelfit"
 	"github.com/epplan/epplan/internal/report/fitreport"
+
+	"github.com/epplan/epplan/internal/cli/inputs"
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
-func modelCommand(t *terminal) *cli.Command {
+func modelCommand(t *terminal.Terminal) *cli.Command {
 	return &cli.Command{
 		Name:        "model",
 		Usage:       "fit, show and use models of how workloads respond to clocks",
@@ -25,7 +28,7 @@ func modelCommand(t *terminal) *cli.Command {
 	}
 }
 
-func fitCommand(t *terminal) *cli.Command {
+func fitCommand(t *terminal.Terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "fit",
 		Usage:     "fit models to measured settings",
@@ -40,12 +43,12 @@ func fitCommand(t *terminal) *cli.Command {
 			"cost, with --slowdown 0.05 among those at most 5 % slower than the fastest.\n" +
 			"Fits are best near the least energy; --focus inf weighs all settings alike, which suits tight deadlines.\n" +
 			"Example: epplan model fit measured.csv --gpu-model GTX1080Ti -o fitted.toml",
-		Flags: append(tableFlags("measurements"),
+		Flags: append(inputs.TableFlags("measurements"),
 			&cli.StringFlag{
 				Name: "gpu-model", DefaultText: "the known one that has all the clocks",
 				Usage: "GPU `MODEL` that was measured",
 			},
-			profilesFlag(),
+			inputs.ProfilesFlag(),
 			&cli.StringFlag{
 				Name: "form", Usage: "`FORM` to fit: best, by leave-one-setting-out error, or paper",
 				Value: "best",
@@ -55,25 +58,25 @@ func fitCommand(t *terminal) *cli.Command {
 				Usage: "`EXCESS` of energy, a fraction, at which a setting counts half; inf: never",
 				Value: dvfsmodel.DefaultFocus,
 			},
-			boolFlag("evaluate", "report errors and regret instead of models"),
-			slowdownFlag("choose among settings this `PART` slower than the fastest at most, with --evaluate"),
-			boolFlag(anyClocks, "let plans choose clocks of the GPU model that weren't measured, too"),
-			outputFlag(),
-			boolFlag("json", "print JSON, with --evaluate"),
-			boolFlag("csv", "print CSV, with --evaluate"),
+			terminal.BoolFlag("evaluate", "report errors and regret instead of models"),
+			inputs.SlowdownFlag("choose among settings this `PART` slower than the fastest at most, with --evaluate"),
+			terminal.BoolFlag(anyClocks, "let plans choose clocks of the GPU model that weren't measured, too"),
+			terminal.OutputFlag(),
+			terminal.BoolFlag("json", "print JSON, with --evaluate"),
+			terminal.BoolFlag("csv", "print CSV, with --evaluate"),
 		),
-		Action: t.runs(takes(1, 1, "one file", runFit)),
+		Action: t.Runs(terminal.Takes(1, 1, "one file", runFit)),
 	}
 }
 
-func runFit(t *terminal, c *cli.Context) error {
+func runFit(t *terminal.Terminal, c *cli.Context) error {
 	switch evaluate := c.Bool("evaluate"); {
 	case evaluate && c.IsSet("output"):
-		return usagef("--evaluate prints a table, want no --output with it")
+		return terminal.Usagef("--evaluate prints a table, want no --output with it")
 	case !evaluate && c.IsSet("slowdown"):
-		return usagef("models are of all settings, want --evaluate with --slowdown")
+		return terminal.Usagef("models are of all settings, want --evaluate with --slowdown")
 	case !evaluate && (c.Bool("json") || c.Bool("csv")):
-		return usagef("models are written as TOML, want --evaluate with --json or --csv")
+		return terminal.Usagef("models are written as TOML, want --evaluate with --json or --csv")
 	}
 	opts := &dvfsmodel.FitOptions{Focus: c.Float64("focus")}
 	switch form := c.String("form"); form {
@@ -81,16 +84,16 @@ func runFit(t *terminal, c *cli.Context) error {
 	case "paper":
 		opts.Forms = []dvfsmodel.Form{dvfsmodel.PaperForm()}
 	default:
-		return usagef("--form %q, want best or paper", form)
+		return terminal.Usagef("--form %q, want best or paper", form)
 	}
 	if !(opts.Focus > 0) {
-		return usagef("--focus %v, want a number above 0 or inf", opts.Focus)
+		return terminal.Usagef("--focus %v, want a number above 0 or inf", opts.Focus)
 	}
-	profiles, err := readProfiles(t, c.String("profiles"))
+	profiles, err := inputs.ReadProfiles(t, c.String("profiles"))
 	if err != nil {
 		return err
 	}
-	apps, err := readMeasurements(t, c)
+	apps, err := inputs.ReadMeasurements(t, c)
 	if err != nil {
 		return err
 	}
@@ -114,24 +117,24 @@ func runFit(t *terminal, c *cli.Context) error {
 // measuredOn is the GPU model of the measurements: the one named, or the known
 // one with the fewest clocks that has all of theirs.
 func measuredOn(
-	t *terminal, apps []dvfsmodel.AppSamples, profiles *config.Profiles, name string,
+	t *terminal.Terminal, apps []dvfsmodel.AppSamples, profiles *config.Profiles, name string,
 ) (*config.Profile, error) {
 	if name != "" {
 		return profiles.Lookup(name)
 	}
 	best, err := profiles.MeasuredOn(apps)
 	if err != nil {
-		return nil, withHint(err, "name one with --gpu-model (known: "+
+		return nil, terminal.WithHint(err, "name one with --gpu-model (known: "+
 			strings.Join(profiles.Names(), ", ")+"), and describe it with --profiles if it is new")
 	}
-	t.notef("clocks of a %s: %.0f/%.0f MHz count as default", best.Name, float64(best.Default.Core),
+	t.Notef("clocks of a %s: %.0f/%.0f MHz count as default", best.Name, float64(best.Default.Core),
 		float64(best.Default.Mem))
 	return best, nil
 }
 
 // evaluateFits prints how well fits predict settings left out, and what the choices of the models file cost.
-func evaluateFits(t *terminal, c *cli.Context, table *modelfit.Table) error {
-	slowdown, err := slowdownOf(c)
+func evaluateFits(t *terminal.Terminal, c *cli.Context, table *modelfit.Table) error {
+	slowdown, err := inputs.SlowdownOf(c)
 	if err != nil {
 		return err
 	}
@@ -140,7 +143,7 @@ func evaluateFits(t *terminal, c *cli.Context, table *modelfit.Table) error {
 		fit = &modelfit.Result{Failures: []error{fmt.Errorf("%w: regrets are those of fits in memory", err)}}
 	}
 	for _, failure := range fit.Failures {
-		t.warningf("%v", failure)
+		t.Warningf("%v", failure)
 	}
 	result, err := joint.Evaluate(table.Apps, table.Profile.Default, &joint.Options{
 		Fit: table.Options, Slowdown: slowdown,
@@ -150,31 +153,31 @@ func evaluateFits(t *terminal, c *cli.Context, table *modelfit.Table) error {
 		return err
 	}
 	if c.Bool("json") {
-		return t.printJSON(result)
+		return t.PrintJSON(result)
 	}
-	return t.printTable(c, fitreport.Evaluation(result))
+	return t.PrintTable(c, fitreport.Evaluation(result))
 }
 
 // writeFits fits every application and writes a models file. Applications that can't be fitted, and those
 // whose model plans couldn't use, are named; the others are written all the same.
-func writeFits(t *terminal, c *cli.Context, table *modelfit.Table) error {
+func writeFits(t *terminal.Terminal, c *cli.Context, table *modelfit.Table) error {
 	fit, err := table.Fit()
 	if err != nil {
 		return err
 	}
 	if fit.OnlyUnder > 0 {
-		t.notef("the form knows clocks only: it is fitted to what was measured under %g W", float64(fit.OnlyUnder))
+		t.Notef("the form knows clocks only: it is fitted to what was measured under %g W", float64(fit.OnlyUnder))
 	}
 	for _, w := range fit.Warnings {
-		t.warningf("%v", w)
+		t.Warningf("%v", w)
 	}
 	for _, failure := range fit.Failures {
-		t.message("error", failure.Error())
+		t.Message("error", failure.Error())
 	}
 	if len(fit.Models) > 0 {
 		models, err := config.NewModels(fit.Models...)
 		if err == nil {
-			err = t.write(c.String("output"), func(w io.Writer) error { return config.WriteModels(w, models) })
+			err = t.Write(c.String("output"), func(w io.Writer) error { return config.WriteModels(w, models) })
 		}
 		if err != nil {
 			return err
@@ -186,7 +189,7 @@ func writeFits(t *terminal, c *cli.Context, table *modelfit.Table) error {
 	return nil
 }
 
-func showCommand(t *terminal) *cli.Command {
+func showCommand(t *terminal.Terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "show",
 		Usage:     "what a models file says, and the clocks that it leads to",
@@ -199,13 +202,13 @@ func showCommand(t *terminal) *cli.Command {
 			"and takes less energy, from the fastest to the one of the least energy.\n" +
 			"Example: epplan model show models.toml",
 		Flags: []cli.Flag{
-			profilesFlag(),
-			slowdownFlag("choose among settings this `PART` slower than the default ones at most"),
-			boolFlag(anyClocks, "choose among all clocks of the GPU model, measured or not"),
-			boolFlag(frontierFlag, "show all settings that no other one beats in both time and energy"),
-			jsonFlag(), csvFlag(),
+			inputs.ProfilesFlag(),
+			inputs.SlowdownFlag("choose among settings this `PART` slower than the default ones at most"),
+			terminal.BoolFlag(anyClocks, "choose among all clocks of the GPU model, measured or not"),
+			terminal.BoolFlag(frontierFlag, "show all settings that no other one beats in both time and energy"),
+			terminal.JsonFlag(), terminal.CsvFlag(),
 		},
-		Action: t.runs(takes(1, 1, "one models file", runShow)),
+		Action: t.Runs(terminal.Takes(1, 1, "one models file", runShow)),
 	}
 }
 
@@ -214,16 +217,16 @@ const (
 	frontierFlag = "frontier"   // all settings are shown among which a choice of time and energy is
 )
 
-func runShow(t *terminal, c *cli.Context) error {
-	slowdown, err := slowdownOf(c)
+func runShow(t *terminal.Terminal, c *cli.Context) error {
+	slowdown, err := inputs.SlowdownOf(c)
 	if err != nil {
 		return err
 	}
-	models, err := parseFile(t, c.Args().First(), config.ReadModels)
+	models, err := terminal.ParseFile(t, c.Args().First(), config.ReadModels)
 	if err != nil {
 		return fmt.Errorf("read models: %w", err)
 	}
-	profiles, err := readProfiles(t, c.String("profiles"))
+	profiles, err := inputs.ReadProfiles(t, c.String("profiles"))
 	if err != nil {
 		return err
 	}
@@ -239,7 +242,7 @@ func runShow(t *terminal, c *cli.Context) error {
 		rows = append(rows, row)
 	}
 	if c.Bool(frontierFlag) {
-		return t.printTable(c, fitreport.Frontiers(rows))
+		return t.PrintTable(c, fitreport.Frontiers(rows))
 	}
-	return t.printTable(c, fitreport.Models(rows))
+	return t.PrintTable(c, fitreport.Models(rows))
 }

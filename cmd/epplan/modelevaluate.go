@@ -7,6 +7,9 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/internal/report/fitreport"
+
+	"github.com/epplan/epplan/internal/cli/inputs"
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 const (
@@ -14,7 +17,7 @@ const (
 	defaultProbes = 3
 )
 
-func evaluateCommand(t *terminal) *cli.Command {
+func evaluateCommand(t *terminal.Terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "evaluate",
 		Usage:     "what clocks chosen from a few measured settings and other workloads would cost",
@@ -25,37 +28,37 @@ func evaluateCommand(t *terminal) *cli.Command {
 			"errors are those at settings that weren't probed, in percent, and missing where there are none or nothing was\n" +
 			"probed.\n" +
 			"Example: epplan model evaluate measured.csv --leave-one-workload-out --probes 3",
-		Flags: append(tableFlags("measurements"),
-			boolFlag(leaveOneOut, "leave each workload out in turn; there is no other way yet"),
-			atLeast(&cli.IntFlag{
+		Flags: append(inputs.TableFlags("measurements"),
+			terminal.BoolFlag(leaveOneOut, "leave each workload out in turn; there is no other way yet"),
+			terminal.AtLeast(&cli.IntFlag{
 				Name: "probes", Usage: "`COUNT` of settings that are measured of a left-out workload",
 				Value: defaultProbes,
 			}, 0),
 			&cli.StringFlag{
 				Name: "gpu-model", Usage: "GPU `MODEL` that was measured: clocks that aren't set are its default ones",
 			},
-			profilesFlag(),
-			slowdownFlag("choose among settings this `PART` slower than the fastest at most"),
-			jsonFlag(), csvFlag(),
+			inputs.ProfilesFlag(),
+			inputs.SlowdownFlag("choose among settings this `PART` slower than the fastest at most"),
+			terminal.JsonFlag(), terminal.CsvFlag(),
 		),
-		Action: t.runs(takes(1, 1, "one file", runEvaluatePrior)),
+		Action: t.Runs(terminal.Takes(1, 1, "one file", runEvaluatePrior)),
 	}
 }
 
-func runEvaluatePrior(t *terminal, c *cli.Context) error {
+func runEvaluatePrior(t *terminal.Terminal, c *cli.Context) error {
 	if !c.Bool(leaveOneOut) {
-		return usagef("want --%s: a prior is judged by workloads that it didn't see", leaveOneOut)
+		return terminal.Usagef("want --%s: a prior is judged by workloads that it didn't see", leaveOneOut)
 	}
 	probes := c.Int("probes")
-	slowdown, err := slowdownOf(c)
+	slowdown, err := inputs.SlowdownOf(c)
 	if err != nil {
 		return err
 	}
-	profiles, err := readProfiles(t, c.String("profiles"))
+	profiles, err := inputs.ReadProfiles(t, c.String("profiles"))
 	if err != nil {
 		return err
 	}
-	apps, err := readMeasurements(t, c)
+	apps, err := inputs.ReadMeasurements(t, c)
 	if err != nil {
 		return err
 	}
@@ -76,7 +79,7 @@ func runEvaluatePrior(t *terminal, c *cli.Context) error {
 	}
 	result := reports[probes]
 	if c.Bool("json") {
-		return t.printJSON(fitreport.Rounded(result))
+		return t.PrintJSON(fitreport.Rounded(result))
 	}
-	return t.printTable(c, fitreport.LeftOut(&result))
+	return t.PrintTable(c, fitreport.LeftOut(&result))
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/internal/testkit/shareddata"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // The regret that fit --evaluate states is that of the setting to which the models file leads, as model show
@@ -39,7 +41,7 @@ func statedIsShown(t *testing.T, file, gpu string) {
 	run := func(args ...string) string {
 		t.Helper()
 		code, stdout, stderr := inProcess(t, args...)
-		if code != exitDone {
+		if code != terminal.ExitDone {
 			t.Fatalf("%v: exit status %d: %s", args, code, stderr)
 		}
 		return stdout

@@ -11,10 +11,12 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/queue"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
-func optimumCommand(t *terminal) *cli.Command {
-	symbols := textsOf(dvfsmodel.ParamList(), func(p dvfsmodel.Param) string { return p.Symbol })
+func optimumCommand(t *terminal.Terminal) *cli.Command {
+	symbols := terminal.TextsOf(dvfsmodel.ParamList(), func(p dvfsmodel.Param) string { return p.Symbol })
 	return &cli.Command{
 		Name:      "optimum",
 		Usage:     "the best setting of single workloads",
@@ -32,9 +34,9 @@ func optimumCommand(t *terminal) *cli.Command {
 				Name:  "time-price",
 				Usage: "`WATTS`, the joules that a second of run time costs beside its own",
 			},
-			csvFlag(), jsonFlag(),
+			terminal.CsvFlag(), terminal.JsonFlag(),
 		},
-		Action: t.runs(takes(1, 1, "one file", runOptimum)),
+		Action: t.Runs(terminal.Takes(1, 1, "one file", runOptimum)),
 	}
 }
 
@@ -44,21 +46,21 @@ type optimumRow struct {
 	minTime float64
 }
 
-func runOptimum(t *terminal, c *cli.Context) error {
+func runOptimum(t *terminal.Terminal, c *cli.Context) error {
 	r, err := dvfsmodel.RangeByName(c.String("range"))
 	if err != nil {
-		return usagef("--range: %v", err)
+		return terminal.Usagef("--range: %v", err)
 	}
 	objective, err := dvfsmodel.ObjectiveByName(c.String("objective"))
 	if err != nil {
-		return usagef("--objective: %v", err)
+		return terminal.Usagef("--objective: %v", err)
 	}
 	objective.TimeWeight += c.Float64("time-price")
 	if err := objective.Validate(); err != nil {
-		return usagef("--time-price: %v", err)
+		return terminal.Usagef("--time-price: %v", err)
 	}
 	var rows []optimumRow
-	err = t.read(c.Args().First(), func(in io.Reader, name string) error {
+	err = t.Read(c.Args().First(), func(in io.Reader, name string) error {
 		batch, err := queue.Read(in, name, queue.Params)
 		if err != nil {
 			return fmt.Errorf("read parameters: %w", err)
@@ -69,7 +71,7 @@ func runOptimum(t *terminal, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return t.printTable(c, optimumTable(rows))
+	return t.PrintTable(c, optimumTable(rows))
 }
 
 // optima answers each row; an infeasible limit is an answer.

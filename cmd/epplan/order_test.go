@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // drawnBatch is a batch as a table, and the nodes and models that it is planned with, as
@@ -143,8 +145,8 @@ func (b drawnBatch) planned(
 		args = append(args, "--policy", policy)
 	}
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), args, strings.NewReader(""), &out, &errs); code != exitDone &&
-		code != exitInfeasible {
+	if code := run(t.Context(), args, strings.NewReader(""), &out, &errs); code != terminal.ExitDone &&
+		code != terminal.ExitInfeasible {
 		t.Fatalf("exit status %d: %s\n%s", code, errs.String(), batch.String())
 	}
 	var plan struct {

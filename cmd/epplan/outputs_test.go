@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // TestEveryFlagThatNamesAFileToWriteIsKnownAsOne reads the flags' own help: one
@@ -21,9 +23,9 @@ func TestEveryFlagThatNamesAFileToWriteIsKnownAsOne(t *testing.T) {
 				if !ok {
 					continue
 				}
-				if wants := writes.MatchString(text.Usage); wants != isOutput(f) {
+				if wants := writes.MatchString(text.Usage); wants != terminal.IsOutput(f) {
 					t.Errorf("%s %s --%s: %q, known as one to write: %v", path, c.Name, text.Name,
-						text.Usage, isOutput(f))
+						text.Usage, terminal.IsOutput(f))
 				} else if wants {
 					found++
 				}

@@ -11,9 +11,11 @@ import (
 	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
-func planCommand(t *terminal) *cli.Command {
+func planCommand(t *terminal.Terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "plan",
 		Usage:     "plan a batch of jobs: who runs where, when, at which clocks, and why",
@@ -33,24 +35,24 @@ func planCommand(t *terminal) *cli.Command {
 			"Example: epplan plan batch.csv --cluster cluster.toml --models models.toml --svg plan.svg",
 		Flags: slices.Concat(planningFlags(),
 			[]cli.Flag{
-				boolFlag("from-slurm", "plan what waits in Slurm, as epd knows it"),
+				terminal.BoolFlag("from-slurm", "plan what waits in Slurm, as epd knows it"),
 				anySocketFlag(publicFirst),
 			},
 			[]cli.Flag{
-				jsonFlag(), csvFlag(),
+				terminal.JsonFlag(), terminal.CsvFlag(),
 				&cli.StringFlag{Name: "svg", Usage: "draw the plan to `FILE`"},
-				htmlFlag(),
-				rowsFlag("jobs"),
+				terminal.HtmlFlag(),
+				terminal.RowsFlag("jobs"),
 				timeLimitFlag("`TIME` after which the search for a better plan stops with the best so " +
 					"far, such as 2s"),
 			}),
-		Action: t.runs(runPlan),
+		Action: t.Runs(runPlan),
 	}
 }
 
 // runPlan plans a batch and prints it. Jobs that can't be planned, or not in time, end
 // it with an infeasibleError after the plan was printed.
-func runPlan(t *terminal, c *cli.Context) error {
+func runPlan(t *terminal.Terminal, c *cli.Context) error {
 	if err := checkPlanFlags(c); err != nil {
 		return err
 	}
@@ -73,10 +75,10 @@ func runPlan(t *terminal, c *cli.Context) error {
 		return err
 	}
 	if !c.IsSet("policy") && result.Plan.Shared == nil && canShareGPUs(result.Problem) {
-		t.message("note", "jobs with a profile may share GPUs, this policy has each on its own: --policy "+
+		t.Message("note", "jobs with a profile may share GPUs, this policy has each on its own: --policy "+
 			"cats-safe lets them share")
 	}
-	return notInTime(len(result.Plan.Unplaced), len(result.Plan.Misses), countSlowed(result.Plan))
+	return terminal.NotInTime(len(result.Plan.Unplaced), len(result.Plan.Misses), countSlowed(result.Plan))
 }
 
 // checkPlanFlags reports flags that don't go together.
@@ -85,20 +87,20 @@ func checkPlanFlags(c *cli.Context) error {
 	if c.Bool("from-slurm") {
 		files, want = 0, "none with --from-slurm"
 	}
-	if err := checkArgs(c, files, files, want); err != nil {
+	if err := terminal.CheckArgs(c, files, files, want); err != nil {
 		return err
 	}
 	for _, flag := range []string{runtimeModelFlag, speedFlag} {
 		if c.Bool("from-slurm") && c.IsSet(flag) {
-			return usagef("--%s means nothing with --from-slurm: epd says of which GPU model run times are, "+
+			return terminal.Usagef("--%s means nothing with --from-slurm: epd says of which GPU model run times are, "+
 				"want it left out", flag)
 		}
 	}
-	if err := checkHTML(c, "svg"); err != nil {
+	if err := terminal.CheckHTML(c, "svg"); err != nil {
 		return err
 	}
 	if c.IsSet("rows") && (c.Bool("json") || c.Bool("csv")) {
-		return usagef("--rows is of the table, want it left out with --json or --csv")
+		return terminal.Usagef("--rows is of the table, want it left out with --json or --csv")
 	}
 	return nil
 }
@@ -124,13 +126,13 @@ func canShareGPUs(p *planner.Problem) bool {
 
 // solvePlan plans the batch, checks the plan, and computes what it is measured
 // against. An interruption, or --time-limit, cuts the search for a better plan.
-func solvePlan(t *terminal, c *cli.Context, s *setup) (*planreport.Result, error) {
+func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup) (*planreport.Result, error) {
 	pol, err := s.policy(c.String("policy"))
 	if err != nil {
 		return nil, err
 	}
 	if c.IsSet("rho") && pol.Improve != nil && s.problem.Mode != planner.Online {
-		t.notef("--rho changes nothing: the search knows all jobs, and nodes sleep wherever that takes less " +
+		t.Notef("--rho changes nothing: the search knows all jobs, and nodes sleep wherever that takes less " +
 			"energy; park=never keeps them on")
 	}
 	monitor, done := planningMonitor(t)
@@ -162,14 +164,14 @@ func solvePlan(t *terminal, c *cli.Context, s *setup) (*planreport.Result, error
 		stopped = "interrupted"
 	}
 	if plan.Cut {
-		t.message("note", stopped+": the search stopped, this is the best plan so far")
+		t.Message("note", stopped+": the search stopped, this is the best plan so far")
 	}
 	if against.Cut {
-		t.message("note", stopped+": constant clocks weren't looked for to the end, and are left out")
+		t.Message("note", stopped+": constant clocks weren't looked for to the end, and are left out")
 	}
 	plan.Warnings = append(plan.Warnings, s.warnings...)
 	result := s.resultOf(plan, against)
-	result.EveryWarning = t.everyWarning
+	result.EveryWarning = t.EveryWarning
 	if pol.Improve != nil && s.problem.Mode != planner.Online {
 		result.Seed = &s.seed
 	}
@@ -178,29 +180,29 @@ func solvePlan(t *terminal, c *cli.Context, s *setup) (*planreport.Result, error
 
 // printPlan writes files first: one that can't be written fails the command
 // before there is any output.
-func printPlan(t *terminal, c *cli.Context, s *setup, r *planreport.Result) error {
+func printPlan(t *terminal.Terminal, c *cli.Context, s *setup, r *planreport.Result) error {
 	if name := c.String("svg"); name != "" {
-		if err := t.write(name, func(w io.Writer) error { return planreport.WriteSVG(w, r, nil) }); err != nil {
+		if err := t.Write(name, func(w io.Writer) error { return planreport.WriteSVG(w, r, nil) }); err != nil {
 			return err
 		}
 	}
-	return t.withHTML(c, func(w io.Writer) error { return planreport.WritePlanPage(w, newPlanPage(t, c, s, r)) },
+	return t.WithHTML(c, func(w io.Writer) error { return planreport.WritePlanPage(w, newPlanPage(t, c, s, r)) },
 		func() error {
-			return t.print(func(w io.Writer) error {
+			return t.Print(func(w io.Writer) error {
 				switch {
 				case c.Bool("json"):
 					return planreport.WritePlanJSON(w, r)
 				case c.Bool("csv"):
 					return planreport.WritePlanCSV(w, r)
 				}
-				return planreport.WritePlanTable(w, r, t.textOptions(c.Int("rows")))
+				return planreport.WritePlanTable(w, r, t.TextOptions(c.Int("rows")))
 			})
 		})
 }
 
-func newPlanPage(t *terminal, c *cli.Context, s *setup, r *planreport.Result) *planreport.PlanPage {
+func newPlanPage(t *terminal.Terminal, c *cli.Context, s *setup, r *planreport.Result) *planreport.PlanPage {
 	p := &planreport.PlanPage{
-		Result: r, Name: batchName(s.batch.Name), Jobs: s.batch.Jobs, Origin: t.provenance(s.inputs(c)...),
+		Result: r, Name: batchName(s.batch.Name), Jobs: s.batch.Jobs, Origin: t.Provenance(s.inputs(c)...),
 	}
 	if len(p.Jobs) != len(r.Problem.Tasks) {
 		p.Jobs = nil

@@ -8,6 +8,8 @@ import (
 	"github.com/epplan/epplan/internal/report/page"
 	"github.com/epplan/epplan/planner"
 	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 func batchName(name string) string {
@@ -48,9 +50,9 @@ func clusterText(cluster *planner.Cluster) string {
 		k := &cluster.Classes[i]
 		count := "as many nodes as it takes"
 		if k.Count > 0 {
-			count = plural(k.Count, "node")
+			count = terminal.Plural(k.Count, "node")
 		}
-		parts[i] = fmt.Sprintf("%s of %s with %d × %s", count, orDash(k.Name), k.GPUs, orDash(k.Model))
+		parts[i] = fmt.Sprintf("%s of %s with %d × %s", count, terminal.OrDash(k.Name), k.GPUs, terminal.OrDash(k.Model))
 	}
 	return strings.Join(parts, ", ")
 }

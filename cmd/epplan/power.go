@@ -13,6 +13,8 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/siteprogram"
 	"github.com/epplan/epplan/slurm"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // Slurm starts a SuspendProgram or ResumeProgram with a hostlist, as its own
@@ -22,7 +24,7 @@ const (
 	powerNotifyTimeout = 500 * time.Millisecond // of telling epd
 )
 
-func powerCommand(t *terminal, name, usage string) *cli.Command {
+func powerCommand(t *terminal.Terminal, name, usage string) *cli.Command {
 	return &cli.Command{
 		Name:      name,
 		Usage:     usage,
@@ -45,18 +47,18 @@ func powerCommand(t *terminal, name, usage string) *cli.Command {
 			},
 			dryrun.Flag(),
 		},
-		Action: t.runs(takes(1, 1, "a hostlist such as gpu[01-03]", runPower)),
+		Action: t.Runs(terminal.Takes(1, 1, "a hostlist such as gpu[01-03]", runPower)),
 	}
 }
 
-func runPower(t *terminal, c *cli.Context) error {
+func runPower(t *terminal.Terminal, c *cli.Context) error {
 	what := c.Command.Name
 	nodes, err := slurm.ExpandHostlist(c.Args().First())
 	if err != nil {
 		return err
 	}
 	if len(nodes) == 0 {
-		return usagef("%q names no node", c.Args().First())
+		return terminal.Usagef("%q names no node", c.Args().First())
 	}
 	for _, node := range nodes {
 		if err := slurm.ValidNode(node); err != nil {
@@ -65,15 +67,15 @@ func runPower(t *terminal, c *cli.Context) error {
 	}
 	program := c.String("run")
 	if program != "" && !filepath.IsAbs(program) {
-		return usagef("--run is %q, want an absolute path", program)
+		return terminal.Usagef("--run is %q, want an absolute path", program)
 	}
 	if c.Duration("each") <= 0 {
-		return usagef("--each is %v, want more than 0", c.Duration("each"))
+		return terminal.Usagef("--each is %v, want more than 0", c.Duration("each"))
 	}
 	if stop, err := dryrun.Announce(c, powerSteps(what, program, nodes)...); stop {
 		return err
 	}
-	if err := t.printText(strings.Join(nodes, "\n") + "\n"); err != nil {
+	if err := t.PrintText(strings.Join(nodes, "\n") + "\n"); err != nil {
 		return err
 	}
 	news := epdapi.PowerEvent{Action: what, Nodes: nodes}
@@ -83,7 +85,7 @@ func runPower(t *terminal, c *cli.Context) error {
 	reportPower(t, c, &news)
 	for _, node := range nodes {
 		if why, failed := news.Failed[node]; failed {
-			t.message("warning", node+": "+why)
+			t.Message("warning", node+": "+why)
 		}
 	}
 	if len(news.Failed) > 0 {
@@ -103,10 +105,10 @@ func powerSteps(what, program string, nodes []string) []string {
 }
 
 // reportPower tells epd; one that isn't there is no reason to leave nodes on.
-func reportPower(t *terminal, c *cli.Context, news *epdapi.PowerEvent) {
+func reportPower(t *terminal.Terminal, c *cli.Context, news *epdapi.PowerEvent) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context), powerNotifyTimeout)
 	defer cancel()
 	if err := epdapi.New(c.String("socket")).Power(ctx, news); err != nil {
-		t.message("warning", "epd isn't told: "+err.Error())
+		t.Message("warning", "epd isn't told: "+err.Error())
 	}
 }

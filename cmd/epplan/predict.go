@@ -7,9 +7,12 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/predict"
+
+	"github.com/epplan/epplan/internal/cli/prediction"
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
-func predictCommand(t *terminal) *cli.Command {
+func predictCommand(t *terminal.Terminal) *cli.Command {
 	return &cli.Command{
 		Name:  "predict",
 		Usage: "predict what jobs take from what earlier ones took",
@@ -33,33 +36,33 @@ func predictCommand(t *terminal) *cli.Command {
 				Name: "name", Usage: "`COLUMN` of what a job is called",
 				DefaultText: "job_name, model and dataset",
 			},
-			rowsFlag("jobs"),
-			csvFlag(), jsonFlag(),
+			terminal.RowsFlag("jobs"),
+			terminal.CsvFlag(), terminal.JsonFlag(),
 		},
-		Action: t.runs(takesNone(runPredict)),
+		Action: t.Runs(terminal.TakesNone(runPredict)),
 	}
 }
 
-func runPredict(t *terminal, c *cli.Context) error {
-	if err := checkPredictFiles(c); err != nil {
+func runPredict(t *terminal.Terminal, c *cli.Context) error {
+	if err := prediction.CheckPredictFiles(c); err != nil {
 		return err
 	}
 	target, err := predict.ParseTarget(c.String("target"))
 	if err != nil {
-		return usagef("--target %q, want time, energy or power", c.String("target"))
+		return terminal.Usagef("--target %q, want time, energy or power", c.String("target"))
 	}
 	return predictHistory(t, c, target)
 }
 
-func predictHistory(t *terminal, c *cli.Context, target predict.Target) error {
+func predictHistory(t *terminal.Terminal, c *cli.Context, target predict.Target) error {
 	columns := predict.Columns{Owner: c.String("owner"), Name: c.String("name")}
-	train, err := parseFile(t, c.String("train"), func(r io.Reader, name string) (*predict.Table, error) {
+	train, err := terminal.ParseFile(t, c.String("train"), func(r io.Reader, name string) (*predict.Table, error) {
 		return predict.ReadTable(r, name, columns, nil)
 	})
 	if err != nil {
 		return err
 	}
-	test, err := parseFile(t, c.String("test"), func(r io.Reader, name string) (*predict.Table, error) {
+	test, err := terminal.ParseFile(t, c.String("test"), func(r io.Reader, name string) (*predict.Table, error) {
 		return predict.ReadTable(r, name, columns, &train.Layout)
 	})
 	if err != nil {
@@ -72,10 +75,10 @@ func predictHistory(t *terminal, c *cli.Context, target predict.Target) error {
 	if err != nil {
 		return err
 	}
-	p := &predictionSet{target: target, predictions: predictions, truths: make([]float64, len(test.Jobs))}
+	p := &prediction.Set{Target: target, Predictions: predictions, Truths: make([]float64, len(test.Jobs))}
 	for i := range test.Jobs {
-		p.ids = append(p.ids, test.Jobs[i].ID)
-		p.truths[i] = test.Outcomes[i].ValueOf(target)
+		p.Ids = append(p.Ids, test.Jobs[i].ID)
+		p.Truths[i] = test.Outcomes[i].ValueOf(target)
 	}
-	return printPredicted(t, c, p)
+	return prediction.Print(t, c, p)
 }

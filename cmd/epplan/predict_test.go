@@ -10,6 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/epplan/epplan/internal/cli/prediction"
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // embedder speaks the embeddings API: a text's embedding is the logarithm-like number
@@ -36,7 +39,7 @@ func embedder(t *testing.T, asked *int) *httptest.Server {
 
 func TestTheTableOfPredictionsHidesNothingOfAName(t *testing.T) {
 	var out bytes.Buffer
-	err := writePredictedCSV(&out, []predictedJob{{ID: "=a\u200b\u202e", Rung: "prior"}}, false)
+	err := prediction.WritePredictedCSV(&out, []prediction.PredictedJob{{ID: "=a\u200b\u202e", Rung: "prior"}}, false)
 	if err != nil || !strings.Contains(out.String(), "\n'=a\\u200b\\u202e,0,0,0,prior\n") {
 		t.Errorf("%q, %v", out.String(), err)
 	}
@@ -67,7 +70,7 @@ func TestPredictAsksAnEmbeddingServerOnceAndKeepsWhatItSays(t *testing.T) {
 	}
 	for range 2 {
 		var stdout, stderr bytes.Buffer
-		if status := run(t.Context(), args, strings.NewReader(""), &stdout, &stderr); status != exitDone {
+		if status := run(t.Context(), args, strings.NewReader(""), &stdout, &stderr); status != terminal.ExitDone {
 			t.Fatalf("exit status %d: %s", status, stderr.String())
 		}
 		if lines := strings.Count(stdout.String(), "\n"); lines != 9 || stderr.Len() > 0 {

@@ -12,9 +12,11 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/live"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
-func profileCommand(t *terminal) *cli.Command {
+func profileCommand(t *terminal.Terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "profile",
 		Usage:     "what workloads were seen to do on a GPU over time, by themselves",
@@ -26,16 +28,16 @@ func profileCommand(t *terminal) *cli.Command {
 			"For root, Slurm's user and operators.\n" +
 			"Example: epplan profile",
 		Flags: []cli.Flag{
-			anySocketFlag(publicFirst), jsonFlag(), csvFlag(),
+			anySocketFlag(publicFirst), terminal.JsonFlag(), terminal.CsvFlag(),
 		},
-		Action: t.runs(takes(0, 1, "a workload at most", runProfile)),
+		Action: t.Runs(terminal.Takes(0, 1, "a workload at most", runProfile)),
 	}
 }
 
-func runProfile(t *terminal, c *cli.Context) error {
+func runProfile(t *terminal.Terminal, c *cli.Context) error {
 	workload := c.Args().First()
 	if workload != "" && c.Bool("csv") {
-		return usagef("--csv is for the list, want --json with a workload")
+		return terminal.Usagef("--csv is for the list, want --json with a workload")
 	}
 	list, err := ask(c, publicFirst,
 		func(epd *epdapi.Client, ctx context.Context) (*epdapi.ProfileList, error) {
@@ -45,14 +47,14 @@ func runProfile(t *terminal, c *cli.Context) error {
 	case err != nil:
 		return err
 	case c.Bool("json"):
-		return t.printJSON(list)
+		return t.PrintJSON(list)
 	case len(list.Profiles) == 0 && workload != "":
-		return fmt.Errorf("no run of workload %s has a profile", printable(workload))
+		return fmt.Errorf("no run of workload %s has a profile", terminal.Printable(workload))
 	case len(list.Profiles) == 0 && !c.Bool("csv"):
-		t.message("note", "no run has a profile yet")
+		t.Message("note", "no run has a profile yet")
 		return nil
 	case workload == "":
-		return t.printTable(c, profileTable(list.Profiles))
+		return t.PrintTable(c, profileTable(list.Profiles))
 	}
 	var b strings.Builder
 	for i := range list.Profiles {
@@ -61,7 +63,7 @@ func runProfile(t *terminal, c *cli.Context) error {
 		}
 		writeProfile(&b, &list.Profiles[i])
 	}
-	return t.printText(b.String())
+	return t.PrintText(b.String())
 }
 
 func profileTable(list []epdapi.WorkloadProfile) *report.Table {
@@ -94,35 +96,35 @@ func profileTable(list []epdapi.WorkloadProfile) *report.Table {
 const listedPoints = 16
 
 func writeProfile(b *strings.Builder, p *epdapi.WorkloadProfile) {
-	fmt.Fprintf(b, "Workload %s on %s\n", printable(p.Workload), orDash(p.GPUModel))
+	fmt.Fprintf(b, "Workload %s on %s\n", terminal.Printable(p.Workload), terminal.OrDash(p.GPUModel))
 	if p.LastJob.ID != 0 {
-		writeRow(b, "  last job", "%s", printable(p.LastJob.WordsOf(p.Workload)))
+		terminal.WriteRow(b, "  last job", "%s", terminal.Printable(p.LastJob.WordsOf(p.Workload)))
 	}
-	writeRow(b, "  rests on", "%s that had their GPUs alone; recorded: %d alone, %d beside others",
-		plural(p.Runs, "run"), p.Alone, p.Shared)
+	terminal.WriteRow(b, "  rests on", "%s that had their GPUs alone; recorded: %d alone, %d beside others",
+		terminal.Plural(p.Runs, "run"), p.Alone, p.Shared)
 	if p.Unknown != "" {
-		writeRow(b, "  not known", "%s", printable(p.Unknown))
+		terminal.WriteRow(b, "  not known", "%s", terminal.Printable(p.Unknown))
 	}
 	if p.Runs == 0 {
 		return
 	}
-	writeRow(b, "  time", "%s at default clocks%s", report.FormatSeconds(p.TimeS.Mean),
+	terminal.WriteRow(b, "  time", "%s at default clocks%s", report.FormatSeconds(p.TimeS.Mean),
 		intervalText(&p.TimeS, report.FormatSeconds))
 	inGiB := func(bytes float64) string { return fmt.Sprintf("%.1f GiB", bytes/bytesPerGiB) }
-	writeRow(b, "  memory", "%s of %s%s", inGiB(p.PeakMem.Mean), inGiB(float64(p.MemTotal)),
+	terminal.WriteRow(b, "  memory", "%s of %s%s", inGiB(p.PeakMem.Mean), inGiB(float64(p.MemTotal)),
 		intervalText(&p.PeakMem, inGiB))
-	writeRow(b, "  used", "%s of the time", report.FormatPercent(average(p.Mean)))
+	terminal.WriteRow(b, "  used", "%s of the time", report.FormatPercent(average(p.Mean)))
 	for _, part := range []struct {
 		head   string
 		values []float64
 	}{{"  at most", p.High}, {"  mean", p.Mean}, {"  at least", p.Low}} {
 		if line := profileLine(part.values, colocate.Slots); line != "" {
-			writeRow(b, part.head, "%s", line)
+			terminal.WriteRow(b, part.head, "%s", line)
 		}
 	}
-	writeRow(b, "", "each for %s", report.FormatSeconds(p.TimeS.Mean/colocate.Slots))
+	terminal.WriteRow(b, "", "each for %s", report.FormatSeconds(p.TimeS.Mean/colocate.Slots))
 	for _, phase := range p.Phases {
-		writeRow(b, "  phase", "%s to %s: %s", report.FormatPercent(phase.From),
+		terminal.WriteRow(b, "  phase", "%s to %s: %s", report.FormatPercent(phase.From),
 			report.FormatPercent(phase.To), report.FormatPercent(phase.Utilisation))
 	}
 }

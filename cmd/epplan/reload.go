@@ -10,21 +10,23 @@ import (
 
 	"github.com/epplan/epplan/internal/cli/dryrun"
 	"github.com/epplan/epplan/internal/epdapi"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
-func reloadCommand(t *terminal) *cli.Command {
+func reloadCommand(t *terminal.Terminal) *cli.Command {
 	return &cli.Command{
 		Name:  "reload",
 		Usage: "have epd read its configuration again",
 		Description: "Says which version is in force then. A configuration that is wrong changes nothing; each fault is named\n" +
 			"with file and line, and the exit status is 1. Decisions already made stay.\n" +
 			"Example: epplan reload",
-		Flags:  []cli.Flag{anySocketFlag(controllerFirst), jsonFlag(), dryrun.Flag()},
-		Action: t.runs(takesNone(runReload)),
+		Flags:  []cli.Flag{anySocketFlag(controllerFirst), terminal.JsonFlag(), dryrun.Flag()},
+		Action: t.Runs(terminal.TakesNone(runReload)),
 	}
 }
 
-func runReload(t *terminal, c *cli.Context) error {
+func runReload(t *terminal.Terminal, c *cli.Context) error {
 	if stop, err := dryRunReload(c); stop {
 		return err
 	}
@@ -33,17 +35,17 @@ func runReload(t *terminal, c *cli.Context) error {
 			return epd.Reload(ctx)
 		})
 	if wrong, ok := errors.AsType[*epdapi.RefusedError](err); ok && len(wrong.Fault.Faults) > 0 {
-		faults := strings.Join(textsOf(wrong.Fault.Faults, printable), "\n")
-		return withHint(errors.New(faults), "nothing has changed: the configuration that was in force stays")
+		faults := strings.Join(terminal.TextsOf(wrong.Fault.Faults, terminal.Printable), "\n")
+		return terminal.WithHint(errors.New(faults), "nothing has changed: the configuration that was in force stays")
 	}
 	switch {
 	case err != nil:
 		return err
 	case c.Bool("json"):
-		return t.printJSON(answer)
+		return t.PrintJSON(answer)
 	}
-	t.warn(answer.Notes())
-	return t.printText(printable(answer.Words()) + "\n")
+	t.Warn(answer.Notes())
+	return t.PrintText(terminal.Printable(answer.Words()) + "\n")
 }
 
 func hasStatus(err error, status int) bool {

@@ -21,6 +21,9 @@ import (
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/planner/replay"
 	"github.com/epplan/epplan/queue"
+
+	"github.com/epplan/epplan/internal/cli/inputs"
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // Formats of a history.
@@ -30,7 +33,7 @@ const (
 	formatJobs  = "jobs"
 )
 
-func replayCommand(t *terminal) *cli.Command {
+func replayCommand(t *terminal.Terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "replay",
 		Usage:     "tell what past jobs would have cost by other policies",
@@ -44,9 +47,9 @@ func replayCommand(t *terminal) *cli.Command {
 				Name: "policy", Aliases: []string{"p"}, DefaultText: "baseline,clocks=optimum",
 				Usage: "`POLICIES`, separated by commas; repeat it for more",
 			},
-			seedFlag(), jsonFlag(), csvFlag(), htmlFlag(),
+			inputs.SeedFlag(), terminal.JsonFlag(), terminal.CsvFlag(), terminal.HtmlFlag(),
 		),
-		Action: t.runs(takes(1, 1, "a file with past jobs, or - for standard input", replayHistory)),
+		Action: t.Runs(terminal.Takes(1, 1, "a file with past jobs, or - for standard input", replayHistory)),
 	}
 }
 
@@ -58,17 +61,17 @@ func historyFlags() []cli.Flag {
 			Value: formatAuto,
 		},
 		&cli.StringFlag{Name: "cluster", Usage: "TOML `FILE` with the cluster"},
-		modelsFlag("TOML `FILE` with fitted workload models; repeat it for more", ""),
+		inputs.ModelsFlag("TOML `FILE` with fitted workload models; repeat it for more", ""),
 		&cli.StringSliceFlag{
 			Name: "workload", Usage: "`NAMES=WORKLOAD`, jobs of such names, * in them is any " +
 				"text, are of a workload of --models",
 		},
 		&cli.StringFlag{Name: "profiles", Usage: "TOML `FILE` with further GPU models"},
-		between(&cli.IntFlag{
+		terminal.Between(&cli.IntFlag{
 			Name: "draws", Usage: "`COUNT` of draws of how workloads respond to clocks",
 			Value: 20,
-		}, 3, maxSeeds),
-		atLeast(&cli.IntFlag{
+		}, 3, maxReplayDraws),
+		terminal.AtLeast(&cli.IntFlag{
 			Name: "learning", Usage: "`COUNT` of jobs of each workload that run at default " +
 				"clocks until its response is known", Value: 3,
 		}, 0),
@@ -88,7 +91,7 @@ func historyFlags() []cli.Flag {
 
 type historyReplay struct {
 	setup       *setup
-	terminal    *terminal
+	terminal    *terminal.Terminal
 	name        string
 	tally       *joblog.Tally
 	begin       time.Time // the first submission of a job that is planned
@@ -143,14 +146,19 @@ type jobKind struct {
 }
 
 // replayHistory tells what a past month would have cost.
-func replayHistory(t *terminal, c *cli.Context) error {
-	if err := checkHTML(c); err != nil {
+func replayHistory(t *terminal.Terminal, c *cli.Context) error {
+	if name := c.Args().First(); terminal.IsDir(name) {
+		return &terminal.UsageError{
+			Msg: name + " is a folder, want a file", Hint: "replays of traces are of the laboratory now: epplab replay " + name,
+		}
+	}
+	if err := terminal.CheckHTML(c); err != nil {
 		return err
 	}
 	switch c.String("format") {
 	case formatAuto, formatSacct, formatJobs:
 	default:
-		return usagef("--format %q, want sacct or jobs", c.String("format"))
+		return terminal.Usagef("--format %q, want sacct or jobs", c.String("format"))
 	}
 	h := &historyReplay{
 		terminal: t, name: c.Args().First(), kinds: make(map[string]*jobKind), draws: c.Int("draws"),
@@ -174,28 +182,28 @@ func replayHistory(t *terminal, c *cli.Context) error {
 
 func (h *historyReplay) prepare(c *cli.Context) (err error) {
 	if c.String("cluster") == "" {
-		return usagef("no --cluster, want a file with the cluster that the jobs ran on")
+		return terminal.Usagef("no --cluster, want a file with the cluster that the jobs ran on")
 	}
 	if h.scale = c.Float64("scale-cluster"); !(h.scale > 0 && h.scale <= maxClusterScale) {
-		return usagef("--scale-cluster %v, want above 0 and up to %d", h.scale, maxClusterScale)
+		return terminal.Usagef("--scale-cluster %v, want above 0 and up to %d", h.scale, maxClusterScale)
 	}
 	h.setup = &setup{seed: c.Uint64("seed")}
 	if err := h.setup.configure(h.terminal, c); err != nil {
 		return err
 	}
-	if h.setup.models, err = readModels(h.terminal, c); err != nil {
+	if h.setup.models, err = inputs.ReadModels(h.terminal, c); err != nil {
 		return err
 	}
 	for _, text := range c.StringSlice("workload") {
 		names, workload, ok := strings.Cut(text, "=")
 		if _, err := path.Match(names, ""); !ok || err != nil || names == "" {
-			return usagef("--workload %q, want names=workload, such as train-*=resnet50", text)
+			return terminal.Usagef("--workload %q, want names=workload, such as train-*=resnet50", text)
 		}
 		if h.setup.models == nil {
-			return usagef("--workload %q is of no use without --models", text)
+			return terminal.Usagef("--workload %q is of no use without --models", text)
 		}
 		if err := h.setup.models.Check(workload); err != nil {
-			return usagef("--workload %q: %v", text, err)
+			return terminal.Usagef("--workload %q: %v", text, err)
 		}
 		h.names = append(h.names, [2]string{names, workload})
 	}
@@ -215,7 +223,7 @@ func (h *historyReplay) read(c *cli.Context) error {
 	case formatJobs:
 		reader = joblog.ReadTable
 	}
-	err = h.terminal.read(h.name, func(r io.Reader, name string) (err error) {
+	err = h.terminal.Read(h.name, func(r io.Reader, name string) (err error) {
 		h.tally, err = reader(&progressReader{Reader: r, ctx: c.Context}, name, o,
 			func(p *record.HistoryJob) error {
 				if gpus, known := p.GPUs.Get(); !known || gpus < 1 {
@@ -231,11 +239,11 @@ func (h *historyReplay) read(c *cli.Context) error {
 		return err
 	}
 	for _, k := range h.tally.Skipped {
-		h.terminal.message("warning", kindText(&k, "left out"))
+		h.terminal.Message("warning", kindText(&k, "left out"))
 	}
 	for _, k := range h.tally.Noted {
 		if k.IsGrave() {
-			h.terminal.warningf("%s: %s, the first at %s", plural(int(k.Count), "job"), k.Kind, k.First[0])
+			h.terminal.Warningf("%s: %s, the first at %s", terminal.Plural(int(k.Count), "job"), k.Kind, k.First[0])
 		}
 	}
 	slices.SortStableFunc(h.past, func(a, b record.HistoryJob) int {
@@ -260,7 +268,7 @@ func (h *historyReplay) join(c *cli.Context) error {
 		return withRunTimeHint(fmt.Errorf("%s: %w", h.name, err))
 	}
 	if len(batch.Jobs) == 0 {
-		return withHint(fmt.Errorf("%s: no job can be planned: %s", h.name, h.excluded.text()),
+		return terminal.WithHint(fmt.Errorf("%s: no job can be planned: %s", h.name, h.excluded.text()),
 			"GPUs come from sacct's columns AllocTRES or ReqTRES, or from gpus in a table; --cluster names the "+
 				"GPU models")
 	}
@@ -277,7 +285,7 @@ func (h *historyReplay) join(c *cli.Context) error {
 	if h.setup.problem, err = h.problemFor(nil); err != nil {
 		return err
 	}
-	h.terminal.warn(h.warnings)
+	h.terminal.Warn(h.warnings)
 	h.setup.params = h.setup.config.Policy.Params()
 	if err := policy.ImplyDue(c.Context, h.setup.problem, h.setup.config.Safety.MaxTurnaround); err != nil {
 		return err
@@ -299,7 +307,7 @@ func (h *historyReplay) choose(c *cli.Context) error {
 			return err
 		}
 		if p.Hindsight && !taken[p.Name] {
-			return usagef("--policy %s: a history has constant clocks on Slurm's schedule, want %s alone, "+
+			return terminal.Usagef("--policy %s: a history has constant clocks on Slurm's schedule, want %s alone, "+
 				"or another policy", name, policy.Constant)
 		}
 		if !taken[p.Name] {
@@ -370,16 +378,19 @@ func (h *historyReplay) comparePeaks(c *cli.Context) error {
 	if len(over) == 0 {
 		return nil
 	}
-	text := "the log had " + strings.Join(textsOf(over, replay.PeakUse.String), "; ")
+	text := "the log had " + strings.Join(terminal.TextsOf(over, replay.PeakUse.String), "; ")
 	switch {
 	case !waited:
-		h.terminal.message("warning", text+": no job of it waited, so that its starts may be its submissions")
+		h.terminal.Message("warning", text+": no job of it waited, so that its starts may be its submissions")
 		return nil
 	case c.Bool("any-cluster"):
-		h.terminal.message("warning", text+": waits are those of this cluster, not the log's")
+		h.terminal.Message("warning", text+": waits are those of this cluster, not the log's")
 		return nil
 	}
-	return withHint(fmt.Errorf("%s can't have run on this cluster: %s", h.name, text), fmt.Sprintf(
+	return terminal.WithHint(fmt.Errorf("%s can't have run on this cluster: %s", h.name, text), fmt.Sprintf(
 		"name the log's cluster with --cluster, multiply its nodes with --scale-cluster %.2f, or go on as it is with "+
 			"--any-cluster", math.Ceil(factor*h.scale*100)/100))
 }
+
+// maxReplayDraws is the most draws of how workloads respond.
+const maxReplayDraws = 10_000

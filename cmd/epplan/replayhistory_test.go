@@ -14,10 +14,13 @@ import (
 	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/internal/testkit/commandtest"
 	"github.com/epplan/epplan/internal/trace/joblog"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/planner/join"
 	"github.com/epplan/epplan/queue"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // v100 is the clocks of a GPU model.
@@ -126,7 +129,7 @@ func TestAnInterruptedImportOrReplayLeavesTheOldTableAlone(t *testing.T) {
 			"../../testdata/demo/cluster.toml",
 		},
 	} {
-		if stdout := wantInterrupted(cancelled(t), t, strings.NewReader(""), args...); stdout != "" {
+		if stdout := underTest().WantInterrupted(commandtest.Cancelled(t), t, strings.NewReader(""), args...); stdout != "" {
 			t.Errorf("%s printed %q", args[0], stdout)
 		}
 	}
@@ -182,7 +185,7 @@ func TestAReplayOfAHistoryHasARowOfConstantClocks(t *testing.T) {
 		"--draws", "3", "--runtime-gpu-model", "*",
 	}
 	code, stdout, stderr := inProcess(t, append(args, "--json", "--policy", "constant,late-binding")...)
-	if code != exitDone {
+	if code != terminal.ExitDone {
 		t.Fatalf("exit status %d: %s", code, stderr)
 	}
 	var r historyReport
@@ -204,7 +207,7 @@ func TestAReplayOfAHistoryHasARowOfConstantClocks(t *testing.T) {
 		t.Errorf("constant clocks are %v, want lower ones", p.Clocks)
 	}
 	code, _, stderr = inProcess(t, append(args, "--policy", "constant,place=soonest")...)
-	if code != exitUsage || !strings.Contains(stderr, "want constant alone") {
+	if code != terminal.ExitUsage || !strings.Contains(stderr, "want constant alone") {
 		t.Errorf("another constant policy: exit status %d, %s", code, stderr)
 	}
 }

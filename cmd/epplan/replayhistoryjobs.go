@@ -13,6 +13,8 @@ import (
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/queue"
 	"github.com/epplan/epplan/slurm"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // add adds a past job to the batch, if it can be planned.
@@ -182,12 +184,12 @@ func (h *historyReplay) modelOf(name string) string {
 }
 
 func (l *historyExclusions) text() string {
-	parts := textsOf(present(
-		counted{l.NoGPUs, "without GPUs"},
-		counted{l.Elsewhere, "on GPU models that the cluster hasn't"},
-		counted{l.NoTime, "without run time"},
-		counted{l.TooWide, "with more GPUs by node than any node has"},
-		counted{l.TooMany, "on more nodes than there are"},
-	), func(part counted) string { return report.FormatCount(part.n) + " " + part.what })
+	parts := terminal.TextsOf(terminal.Present(
+		terminal.Count(l.NoGPUs, "without GPUs"),
+		terminal.Count(l.Elsewhere, "on GPU models that the cluster hasn't"),
+		terminal.Count(l.NoTime, "without run time"),
+		terminal.Count(l.TooWide, "with more GPUs by node than any node has"),
+		terminal.Count(l.TooMany, "on more nodes than there are"),
+	), func(part terminal.Counted) string { return report.FormatCount(part.N) + " " + part.What })
 	return cmp.Or(strings.Join(parts, ", "), "none")
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/planner/tune"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 const baselinePolicy = "baseline"
@@ -77,7 +79,7 @@ func (h *historyReplay) run(c *cli.Context) ([]historyRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	parts, err := h.parts(baseline).run(c.Context, h.terminal)
+	parts, err := h.parts(baseline).Run(c.Context, h.terminal)
 	if err != nil {
 		return nil, err
 	}
@@ -97,9 +99,9 @@ func (h *historyReplay) run(c *cli.Context) ([]historyRun, error) {
 }
 
 // parts are the baseline, the best constant clocks, and in each draw these clocks and the policies.
-func (h *historyReplay) parts(baseline *planner.Policy) *partedWork[historyPart] {
-	w := &partedWork[historyPart]{
-		label: "replay", atOnce: 1, names: []string{"policy " + baseline.Name, "policy " + policy.Constant},
+func (h *historyReplay) parts(baseline *planner.Policy) *terminal.PartedWork[historyPart] {
+	w := &terminal.PartedWork[historyPart]{
+		Label: "replay", AtOnce: 1, Names: []string{"policy " + baseline.Name, "policy " + policy.Constant},
 	}
 	for i := range h.draws {
 		for k := range 1 + len(h.policies) {
@@ -107,10 +109,10 @@ func (h *historyReplay) parts(baseline *planner.Policy) *partedWork[historyPart]
 			if k > 0 {
 				name = h.policies[k-1].Name
 			}
-			w.names = append(w.names, fmt.Sprintf("policy %s, draw %d", name, i+1))
+			w.Names = append(w.Names, fmt.Sprintf("policy %s, draw %d", name, i+1))
 		}
 	}
-	w.do = (&historyDraws{historyReplay: h, baseline: baseline, draw: -1}).do
+	w.Do = (&historyDraws{historyReplay: h, baseline: baseline, draw: -1}).do
 	return w
 }
 

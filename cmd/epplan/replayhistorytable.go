@@ -15,6 +15,8 @@ import (
 	"github.com/epplan/epplan/internal/trace/joblog"
 	"github.com/epplan/epplan/planner/replay"
 	"github.com/epplan/epplan/queue"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // historyReport is what a replay of a history prints as JSON. The baseline, at
@@ -86,7 +88,7 @@ func (h *historyReplay) report(runs []historyRun) *historyReport {
 	r := &historyReport{
 		File: h.name, Tasks: len(h.jobs), Left: h.excluded, Draws: h.draws, Learning: h.learning,
 		MeasuredOf: h.meteredJobs, Log: h.tally, Peaks: h.peaks, Scale: h.scale,
-		Warnings: queue.SummariseWarnings(h.warnings, h.terminal.everyWarning),
+		Warnings: queue.SummariseWarnings(h.warnings, h.terminal.EveryWarning),
 	}
 	if h.meteredJobs > 0 {
 		r.Measured = &h.measuredJ
@@ -159,30 +161,30 @@ func (h *historyReplay) group(run, base *historyRun, g int, name string) history
 
 func (h *historyReplay) print(c *cli.Context, runs []historyRun) error {
 	r := h.report(runs)
-	return h.terminal.withHTML(c, func(w io.Writer) error { return h.writePage(w, c, r) },
+	return h.terminal.WithHTML(c, func(w io.Writer) error { return h.writePage(w, c, r) },
 		func() error { return h.printReport(c, r) })
 }
 
 func (h *historyReplay) printReport(c *cli.Context, r *historyReport) error {
 	if c.Bool("json") {
-		return h.terminal.printJSON(r)
+		return h.terminal.PrintJSON(r)
 	}
 	table := r.policyTable()
 	if c.Bool("csv") {
-		return h.terminal.printTable(c, table)
+		return h.terminal.PrintTable(c, table)
 	}
-	if err := h.terminal.printText(r.headText()); err != nil {
+	if err := h.terminal.PrintText(r.headText()); err != nil {
 		return err
 	}
-	if err := h.terminal.printTable(c, table); err != nil {
+	if err := h.terminal.PrintTable(c, table); err != nil {
 		return err
 	}
 	last := r.lastPolicy()
 	for _, group := range last.groups() {
-		if err := h.terminal.printText("\nBy " + group.name + ", under " + last.Policy + ":\n"); err != nil {
+		if err := h.terminal.PrintText("\nBy " + group.name + ", under " + last.Policy + ":\n"); err != nil {
 			return err
 		}
-		if err := h.terminal.printTable(c, groupTable(group.name, group.list)); err != nil {
+		if err := h.terminal.PrintTable(c, groupTable(group.name, group.list)); err != nil {
 			return err
 		}
 	}
@@ -201,28 +203,28 @@ func (r *historyReport) lastPolicy() *historyPolicy {
 
 func (r *historyReport) headText() string {
 	var b strings.Builder
-	writeRow(&b, "History", "%s of %s; left out: %s", plural(r.Jobs, "job"), printable(r.File), r.Left.text())
+	terminal.WriteRow(&b, "History", "%s of %s; left out: %s", terminal.Plural(r.Jobs, "job"), terminal.Printable(r.File), r.Left.text())
 	if text := r.clusterText(); text != "" {
-		writeRow(&b, "Cluster", "%s", text)
+		terminal.WriteRow(&b, "Cluster", "%s", text)
 	}
-	writeRow(&b, "Responses", "%s of %s by their models, %s of %s by what workloads have in common, %s and "+
+	terminal.WriteRow(&b, "Responses", "%s of %s by their models, %s of %s by what workloads have in common, %s and "+
 		"the first %d of each workload at default clocks",
-		plural(r.Left.KnownJobs, "job"), plural(r.Left.KnownKinds, "workload"),
-		plural(r.Left.PriorJobs, "job"),
-		plural(r.Left.PriorKinds, "workload"), plural(r.Left.AtDefault, "job that hit its limit",
+		terminal.Plural(r.Left.KnownJobs, "job"), terminal.Plural(r.Left.KnownKinds, "workload"),
+		terminal.Plural(r.Left.PriorJobs, "job"),
+		terminal.Plural(r.Left.PriorKinds, "workload"), terminal.Plural(r.Left.AtDefault, "job that hit its limit",
 			"jobs that hit their limits"), r.Learning)
 	if r.Left.Several > 0 {
-		writeRow(&b, "Together", "%s on several nodes that start together", plural(r.Left.Several, "job"))
+		terminal.WriteRow(&b, "Together", "%s on several nodes that start together", terminal.Plural(r.Left.Several, "job"))
 	}
 	if r.Left.Uneven > 0 {
-		writeRow(&b, "Split", "%s with other GPUs on each of several nodes, one for each node",
-			plural(r.Left.Uneven, "job"))
+		terminal.WriteRow(&b, "Split", "%s with other GPUs on each of several nodes, one for each node",
+			terminal.Plural(r.Left.Uneven, "job"))
 	}
-	writeRow(&b, "Energy", "%s", r.energyText())
-	writeRow(&b, "Constant", "%s", r.constantClocksText())
-	writeRow(&b, "Waiting", "%s", r.waitingText())
+	terminal.WriteRow(&b, "Energy", "%s", r.energyText())
+	terminal.WriteRow(&b, "Constant", "%s", r.constantClocksText())
+	terminal.WriteRow(&b, "Waiting", "%s", r.waitingText())
 	if text := r.limitsText(); text != "" {
-		writeRow(&b, "Limits", "%s", text)
+		terminal.WriteRow(&b, "Limits", "%s", text)
 	}
 	b.WriteString("\n")
 	return b.String()
@@ -232,14 +234,14 @@ func (r *historyReport) headText() string {
 func (r *historyReport) energyText() string {
 	measured := "not in the log"
 	if r.Measured != nil {
-		measured = energyText(*r.Measured) + " by the log, of " + plural(r.MeasuredOf, "job")
+		measured = terminal.EnergyText(*r.Measured) + " by the log, of " + terminal.Plural(r.MeasuredOf, "job")
 	}
-	return measured + "; " + energyText(r.Policies[0].JobEnergy.Value) + " by the model, at default clocks"
+	return measured + "; " + terminal.EnergyText(r.Policies[0].JobEnergy.Value) + " by the model, at default clocks"
 }
 
 func (r *historyReport) constantClocksText() string {
 	clocks := r.Policies[1].Clocks
-	pairs := textsOf(slices.Sorted(maps.Keys(clocks)), func(model string) string {
+	pairs := terminal.TextsOf(slices.Sorted(maps.Keys(clocks)), func(model string) string {
 		return fmt.Sprintf("%s %.0f/%.0f", model, clocks[model].Core, clocks[model].Mem)
 	})
 	if len(pairs) == 0 {
@@ -292,7 +294,7 @@ func (r *historyReport) policyTable() *report.Table {
 func groupTable(name string, list []historyGroup) *report.Table {
 	const most = 20
 	return report.TableOf(list[:min(len(list), most)], func(row *report.Row, g *historyGroup) {
-		row.Add(report.Column{Head: name, Left: true, Max: 30}, report.Text(orDash(g.Name)))
+		row.Add(report.Column{Head: name, Left: true, Max: 30}, report.Text(terminal.OrDash(g.Name)))
 		row.Add(report.Column{Head: "jobs"}, report.Count(g.Jobs))
 		row.Add(report.Column{Head: "energy", Note: "kWh"}, kilowattHours(g.Energy))
 		row.Add(report.Column{Head: "saved", Note: "%"}, report.Text(g.Saved.Text(100, 1)))
@@ -311,7 +313,7 @@ func (r *historyReport) clusterText() string {
 		if r.LoggedWaitS == 0 {
 			which = "if jobs started when they were submitted, the log had "
 		}
-		parts = append(parts, which+strings.Join(textsOf(over, replay.PeakUse.String), "; "))
+		parts = append(parts, which+strings.Join(terminal.TextsOf(over, replay.PeakUse.String), "; "))
 	}
 	if base := r.Policies[0].MeanWait.Value; r.isFarFromLog() {
 		parts = append(parts, fmt.Sprintf("jobs wait far longer than in the log: %s at default clocks, %s by "+

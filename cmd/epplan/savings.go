@@ -12,9 +12,11 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report/savingsreport"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
-func savingsCommand(t *terminal) *cli.Command {
+func savingsCommand(t *terminal.Terminal) *cli.Command {
 	return &cli.Command{
 		Name:  "savings",
 		Usage: "what was saved, measured against held-out runs",
@@ -27,9 +29,9 @@ func savingsCommand(t *terminal) *cli.Command {
 			"Example: epplan savings --since 30d\n" +
 			"Example: epplan savings --html savings.html",
 		Flags: []cli.Flag{
-			sinceFlag("runs"), anySocketFlag(publicFirst), jsonFlag(), htmlFlag(),
+			sinceFlag("runs"), anySocketFlag(publicFirst), terminal.JsonFlag(), terminal.HtmlFlag(),
 		},
-		Action: t.runs(takesNone(runSavings)),
+		Action: t.Runs(terminal.TakesNone(runSavings)),
 	}
 }
 
@@ -64,8 +66,8 @@ func footprintOf(f *epdapi.Factors, joules float64) footprint {
 	}
 }
 
-func runSavings(t *terminal, c *cli.Context) error {
-	if err := checkHTML(c); err != nil {
+func runSavings(t *terminal.Terminal, c *cli.Context) error {
+	if err := terminal.CheckHTML(c); err != nil {
 		return err
 	}
 	since, err := parseSince(c.String("since"), time.Now())
@@ -78,15 +80,15 @@ func runSavings(t *terminal, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	page := func(w io.Writer) error { return savingsreport.WritePage(w, s, t.provenance()) }
-	return t.withHTML(c, page, func() error {
+	page := func(w io.Writer) error { return savingsreport.WritePage(w, s, t.Provenance()) }
+	return t.WithHTML(c, page, func() error {
 		if c.Bool("json") {
-			return t.printJSON(savingsReport{
+			return t.PrintJSON(savingsReport{
 				Savings: *s, GPUCost: footprintOf(&s.Factors, s.GPU.SavedJ),
 				NodeCost: footprintOf(&s.Factors, s.Node.SavedJ),
 			})
 		}
-		return t.printText(savingsreport.Text(s))
+		return t.PrintText(savingsreport.Text(s))
 	})
 }
 
@@ -115,5 +117,5 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 			return at, nil
 		}
 	}
-	return time.Time{}, usagef("--since %q, want a time such as 30d, 12h or 2026-01-31", text)
+	return time.Time{}, terminal.Usagef("--since %q, want a time such as 30d, 12h or 2026-01-31", text)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/testkit/commandtest"
 )
 
 // The plot of the cost of decisions is of the table that the page has.
@@ -25,7 +26,7 @@ func TestTheScalePlotShowsTheTableOfThePage(t *testing.T) {
 		Title: "one task placed and one ended, 60 % of the GPUs allocated",
 		X:     "number of nodes, as a power of ten", Y: "CPU time, µs",
 	}
-	for _, row := range scaleRow.FindAllStringSubmatch(readPage(t, performancePage), -1) {
+	for _, row := range scaleRow.FindAllStringSubmatch(commandtest.ReadPage(t, performancePage), -1) {
 		line := report.Series{Name: strings.Trim(row[1], "`")}
 		for i, cell := range row[2:] {
 			y, err := strconv.ParseFloat(cell, 64)
@@ -44,5 +45,5 @@ func TestTheScalePlotShowsTheTableOfThePage(t *testing.T) {
 		[]report.Chart{chart}); err != nil {
 		t.Fatal(err)
 	}
-	wantPage(t, scalePlot, readPage(t, scalePlot), drawn.String())
+	underTest().WantPage(t, scalePlot, commandtest.ReadPage(t, scalePlot), drawn.String())
 }

@@ -22,6 +22,9 @@ import (
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/planner/sharing/jsonfile"
 	"github.com/epplan/epplan/queue"
+
+	"github.com/epplan/epplan/internal/cli/inputs"
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 func planningFlags() []cli.Flag {
@@ -41,7 +44,7 @@ func planningFlags() []cli.Flag {
 }
 
 func problemFlags() []cli.Flag {
-	return append(slices.Concat(tableFlags("batches"),
+	return append(slices.Concat(inputs.TableFlags("batches"),
 		runtimeFlags("GPU `MODEL` that run times and powers of a batch are of which doesn't say; *: "+
 			"the same on all")),
 		&cli.StringFlag{
@@ -51,9 +54,9 @@ func problemFlags() []cli.Flag {
 			Name: "config", Usage: "TOML `FILE` with cluster, objective, policy and safety margins",
 		},
 		&cli.StringFlag{Name: "cluster", Usage: "TOML `FILE` with the cluster, or paper: the EDL paper's"},
-		modelsFlag("TOML `FILE` with fitted workload models; repeat it for more", ""),
-		profilesFlag(),
-		contentionFlag("the cluster's, or time is shared without loss"),
+		inputs.ModelsFlag("TOML `FILE` with fitted workload models; repeat it for more", ""),
+		inputs.ProfilesFlag(),
+		inputs.ContentionFlag("the cluster's, or time is shared without loss"),
 		&cli.StringFlag{
 			Name: "range", DefaultText: "wide",
 			Usage: "scaling `INTERVAL` of --cluster paper: wide or narrow",
@@ -62,16 +65,16 @@ func problemFlags() []cli.Flag {
 			Name: "start", DefaultText: "slot online, else continuous",
 			Usage: "`RULE` by which queued jobs start: slot or continuous",
 		},
-		boolFlag("clairvoyant", "use all jobs from the start, also those that arrive later"),
-		boolFlag(priorFlag, "run jobs without a model at the clocks that suit the workloads with one, for "+
+		terminal.BoolFlag("clairvoyant", "use all jobs from the start, also those that arrive later"),
+		terminal.BoolFlag(priorFlag, "run jobs without a model at the clocks that suit the workloads with one, for "+
 			"as long as 19 of 20 of these would take"),
-		boolFlag(capsFlag, "set power caps too, of workloads whose models know them on GPU models whose limits "+
+		terminal.BoolFlag(capsFlag, "set power caps too, of workloads whose models know them on GPU models whose limits "+
 			"are known; without it only where live.cap.mode is chosen"),
 		&cli.Float64Flag{
 			Name: "stretch", DefaultText: "1.5",
 			Usage: "`FACTOR` over first come, first served within which jobs without deadline end (max_turnaround)",
 		},
-		seedFlag(),
+		inputs.SeedFlag(),
 	)
 }
 
@@ -87,7 +90,7 @@ func runtimeFlags(model string) []cli.Flag {
 			Name: warningsFlag, Usage: "`WHICH` warnings to print: kinds (one line each) or all", Value: "kinds",
 			Action: func(_ *cli.Context, which string) error {
 				if which != "kinds" && which != allWarnings {
-					return usagef("--%s %q, want kinds or %s", warningsFlag, which, allWarnings)
+					return terminal.Usagef("--%s %q, want kinds or %s", warningsFlag, which, allWarnings)
 				}
 				return nil
 			},
@@ -133,30 +136,30 @@ type setup struct {
 }
 
 // newSetup reads the batch and everything that it is planned with.
-func newSetup(t *terminal, c *cli.Context, name string) (*setup, error) {
+func newSetup(t *terminal.Terminal, c *cli.Context, name string) (*setup, error) {
 	s := &setup{paper: c.String("cluster") == "paper", seed: c.Uint64("seed")}
 	if err := s.checkPaperFlags(c); err != nil {
 		return nil, err
 	}
 	format, err := queue.ParseFormat(c.String("format"))
 	if err != nil {
-		return nil, usagef("--format: %v", err)
+		return nil, terminal.Usagef("--format: %v", err)
 	}
 	if err := s.configure(t, c); err != nil {
 		return nil, err
 	}
-	if s.models, err = readModels(t, c); err != nil {
+	if s.models, err = inputs.ReadModels(t, c); err != nil {
 		return nil, err
 	}
-	columns, err := batchOptions(c, format)
+	columns, err := inputs.BatchOptions(c, format)
 	if err != nil {
 		return nil, err
 	}
-	s.batch, err = parseFile(t, name, func(r io.Reader, name string) (*queue.Batch, error) {
+	s.batch, err = terminal.ParseFile(t, name, func(r io.Reader, name string) (*queue.Batch, error) {
 		return joblog.ReadBatch(r, name, format, columns)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read batch: %w", withColumnHint(err))
+		return nil, fmt.Errorf("read batch: %w", inputs.WithColumnHint(err))
 	}
 	if !s.paper && !s.config.HasNodes() {
 		missing := "no --cluster"
@@ -164,7 +167,7 @@ func newSetup(t *terminal, c *cli.Context, name string) (*setup, error) {
 			missing = name + " has no [[cluster.nodes]]"
 		}
 		k := s.config.Cluster().Classes[0]
-		t.notef("%s: as many nodes as it takes, each with %d %s", missing, k.GPUs, k.Model)
+		t.Notef("%s: as many nodes as it takes, each with %d %s", missing, k.GPUs, k.Model)
 	}
 	return s, nil
 }
@@ -174,7 +177,7 @@ func newSetup(t *terminal, c *cli.Context, name string) (*setup, error) {
 func (s *setup) checkPaperFlags(c *cli.Context) (err error) {
 	for _, flag := range []string{"range", "gpus-per-node"} {
 		if c.IsSet(flag) && !s.paper {
-			return usagef("--%s is a property of --cluster paper, want that too", flag)
+			return terminal.Usagef("--%s is a property of --cluster paper, want that too", flag)
 		}
 	}
 	name := c.String("range")
@@ -182,13 +185,13 @@ func (s *setup) checkPaperFlags(c *cli.Context) (err error) {
 		name = "wide"
 	}
 	if s.scaling, err = dvfsmodel.RangeByName(name); err != nil {
-		return usagef("--range: %v", err)
+		return terminal.Usagef("--range: %v", err)
 	}
 	return nil
 }
 
 // setupProblem is setup with the problem joined, for commands with one cluster.
-func setupProblem(t *terminal, c *cli.Context, name string) (*setup, error) {
+func setupProblem(t *terminal.Terminal, c *cli.Context, name string) (*setup, error) {
 	s, err := newSetup(t, c, name)
 	if err != nil {
 		return nil, err
@@ -196,7 +199,7 @@ func setupProblem(t *terminal, c *cli.Context, name string) (*setup, error) {
 	return withProblem(t, c, s)
 }
 
-func withProblem(t *terminal, c *cli.Context, s *setup) (*setup, error) {
+func withProblem(t *terminal.Terminal, c *cli.Context, s *setup) (*setup, error) {
 	for flag, to := range map[string]*float64{
 		"theta": &s.params.Theta, "rho": &s.params.Rho,
 		"effort": &s.params.Effort,
@@ -206,7 +209,7 @@ func withProblem(t *terminal, c *cli.Context, s *setup) (*setup, error) {
 		}
 	}
 	if effort := s.params.Effort; c.IsSet("effort") && !(effort > 0 && effort <= maxEffort) {
-		return nil, usagef("--effort %v, want a number above 0 and up to %d", effort, maxEffort)
+		return nil, terminal.Usagef("--effort %v, want a number above 0 and up to %d", effort, maxEffort)
 	}
 	if err := checkParams(s.params); err != nil {
 		return nil, err
@@ -219,18 +222,18 @@ const maxEffort = 10_000
 
 func checkParams(p policy.Params) error {
 	if !(p.Theta > 0 && p.Theta <= 1) {
-		return usagef("--theta %v, want a number above 0 and up to 1", p.Theta)
+		return terminal.Usagef("--theta %v, want a number above 0 and up to 1", p.Theta)
 	}
 	if !(p.Rho >= 0) {
-		return usagef("--rho %v, want 0 or more", p.Rho)
+		return terminal.Usagef("--rho %v, want 0 or more", p.Rho)
 	}
 	return nil
 }
 
 // configure reads configuration and cluster, and takes the policy's numbers.
-func (s *setup) configure(t *terminal, c *cli.Context) error {
-	t.everyWarning = c.String(warningsFlag) == allWarnings
-	profiles, err := readProfiles(t, c.String("profiles"))
+func (s *setup) configure(t *terminal.Terminal, c *cli.Context) error {
+	t.EveryWarning = c.String(warningsFlag) == allWarnings
+	profiles, err := inputs.ReadProfiles(t, c.String("profiles"))
 	if err != nil {
 		return err
 	}
@@ -241,7 +244,7 @@ func (s *setup) configure(t *terminal, c *cli.Context) error {
 	name := c.String("config")
 	if cluster := c.String("cluster"); cluster != "" && !s.paper {
 		if name != "" {
-			return usagef("--config and --cluster FILE are both given, want one: a configuration has " +
+			return terminal.Usagef("--config and --cluster FILE are both given, want one: a configuration has " +
 				"its cluster in it")
 		}
 		name = cluster
@@ -249,14 +252,14 @@ func (s *setup) configure(t *terminal, c *cli.Context) error {
 	if name == "" {
 		s.config = config.Default()
 	} else {
-		s.config, err = parseFile(t, name, func(r io.Reader, name string) (*config.Config, error) {
+		s.config, err = terminal.ParseFile(t, name, func(r io.Reader, name string) (*config.Config, error) {
 			return config.Load(r, name, profiles)
 		})
 		if err != nil {
 			return fmt.Errorf("read configuration: %w", err)
 		}
 		if c.String("config") == "" && !s.config.HasNodes() {
-			return noNodes(name)
+			return inputs.NoNodes(name)
 		}
 	}
 	s.params = s.config.Policy.Params()
@@ -264,13 +267,13 @@ func (s *setup) configure(t *terminal, c *cli.Context) error {
 }
 
 // join makes the problem of batch, cluster and models.
-func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
+func (s *setup) join(t *terminal.Terminal, c *cli.Context, gpusPerNode int) error {
 	cluster, margins := s.config.Cluster(), join.Margins{
 		Limit: s.config.Safety.LimitMargin, Deadline: s.config.Safety.DeadlineMargin,
 	}
 	if s.paper {
 		if gpusPerNode < 1 || gpusPerNode > planner.MaxGPUs {
-			return usagef("--gpus-per-node %d, want 1 to %d", gpusPerNode, planner.MaxGPUs)
+			return terminal.Usagef("--gpus-per-node %d, want 1 to %d", gpusPerNode, planner.MaxGPUs)
 		}
 		cluster, margins = config.PaperCluster(gpusPerNode), join.Margins{}
 	}
@@ -279,7 +282,7 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 		stretch = c.Float64("stretch")
 	}
 	if !(stretch >= 1 && stretch <= config.MaxFactor) {
-		return usagef("--stretch %v, want 1 to %.0f", stretch, float64(config.MaxFactor))
+		return terminal.Usagef("--stretch %v, want 1 to %.0f", stretch, float64(config.MaxFactor))
 	}
 	if err := s.contention(t, c, &cluster); err != nil {
 		return err
@@ -287,7 +290,7 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 	if _, err := s.runOn(c); err != nil {
 		return err
 	}
-	known := newCatalog(s.config.SiteProfiles(), s.models, &s.scaling)
+	known := inputs.NewCatalog(s.config.SiteProfiles(), s.models, &s.scaling)
 	if c.Bool(priorFlag) {
 		known.UsePrior()
 	}
@@ -300,7 +303,7 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 	if c.Bool("from-slurm") { // nobody states power there, and a prediction or a limit is of wherever a job runs
 		s.warnings = queue.WithoutWarnings(s.warnings, queue.WarnPower, queue.WarnRunTime)
 	}
-	t.warn(s.warnings)
+	t.Warn(s.warnings)
 	if err != nil {
 		return withRunTimeHint(err)
 	}
@@ -323,15 +326,15 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 }
 
 // noteUnused notes flags that change nothing.
-func noteUnused(t *terminal, c *cli.Context, tasks []planner.Task) {
+func noteUnused(t *terminal.Terminal, c *cli.Context, tasks []planner.Task) {
 	if c.Bool(priorFlag) && !slices.ContainsFunc(tasks, func(t planner.Task) bool {
 		return slices.ContainsFunc(t.Options, func(o planner.Option) bool { return o.Prior })
 	}) {
-		t.notef("--%s changes nothing: no job without a model may run on a GPU model with models "+
+		t.Notef("--%s changes nothing: no job without a model may run on a GPU model with models "+
 			"of %d workloads or more", priorFlag, pooled.MinKnown)
 	}
 	if c.Bool(capsFlag) && !slices.ContainsFunc(tasks, func(t planner.Task) bool { return t.CanBeCapped() }) {
-		t.notef("--%s changes nothing: no job has a model of power caps on a GPU model whose limits are known, "+
+		t.Notef("--%s changes nothing: no job has a model of power caps on a GPU model whose limits are known, "+
 			"for the power that it states", capsFlag)
 	}
 }
@@ -340,7 +343,7 @@ func noteUnused(t *terminal, c *cli.Context, tasks []planner.Task) {
 func withRunTimeHint(err error) error {
 	var wrong interface{ Ways() string }
 	if errors.As(err, &wrong) {
-		return withHint(err, wrong.Ways())
+		return terminal.WithHint(err, wrong.Ways())
 	}
 	return err
 }
@@ -350,20 +353,20 @@ func withRunTimeHint(err error) error {
 func (s *setup) runOn(c *cli.Context) (model string, err error) {
 	if s.batch.Speeds = s.config.Speeds(); c.IsSet(speedFlag) {
 		if s.batch.Speeds, err = queue.ParseSpeeds(c.String(speedFlag)); err != nil {
-			return "", usagef("--%s: %v", speedFlag, err)
+			return "", terminal.Usagef("--%s: %v", speedFlag, err)
 		}
 	}
 	for i := range s.batch.Speeds {
 		profile, err := s.config.Profiles().Lookup(s.batch.Speeds[i].Model)
 		if err != nil {
-			return "", usagef("--%s: %v", speedFlag, err)
+			return "", terminal.Usagef("--%s: %v", speedFlag, err)
 		}
 		s.batch.Speeds[i].Model = profile.Name
 	}
 	if model = s.config.RuntimeModel(); c.String(runtimeModelFlag) != "" {
 		model = c.String(runtimeModelFlag)
 		if _, err := s.config.Profiles().Lookup(model); err != nil && model != queue.AnyModel {
-			return "", usagef("--%s: %v", runtimeModelFlag, err)
+			return "", terminal.Usagef("--%s: %v", runtimeModelFlag, err)
 		}
 	}
 	if model != "" {
@@ -374,11 +377,11 @@ func (s *setup) runOn(c *cli.Context) (model string, err error) {
 
 // contention has the cluster count what sharing a GPU costs by the curve of
 // --contention, or of the configuration.
-func (s *setup) contention(t *terminal, c *cli.Context, cluster *planner.Cluster) error {
+func (s *setup) contention(t *terminal.Terminal, c *cli.Context, cluster *planner.Cluster) error {
 	name := c.String("contention")
 	if cluster.Sharing == nil {
 		if name != "" {
-			return usagef("--contention is about GPUs that jobs share, and no nodes of the cluster have " +
+			return terminal.Usagef("--contention is about GPUs that jobs share, and no nodes of the cluster have " +
 				"share = true, want some or the flag left out")
 		}
 		return nil
@@ -389,7 +392,7 @@ func (s *setup) contention(t *terminal, c *cli.Context, cluster *planner.Cluster
 	if name == "" {
 		return nil
 	}
-	curve, err := parseFile(t, name, jsonfile.ReadCurve)
+	curve, err := terminal.ParseFile(t, name, jsonfile.ReadCurve)
 	if err != nil {
 		return fmt.Errorf("read contention: %w", err)
 	}
@@ -413,7 +416,7 @@ func (s *setup) setStart(flag string) (err error) {
 	switch {
 	case flag != "":
 		if s.problem.Start, err = planner.ParseStartRule(flag); err != nil {
-			return usagef("--start: %v", err)
+			return terminal.Usagef("--start: %v", err)
 		}
 	case s.paper && s.problem.Mode == planner.Online:
 		s.problem.Start = planner.StartSlot
@@ -421,7 +424,7 @@ func (s *setup) setStart(flag string) (err error) {
 		s.problem.Start = s.config.Start(s.problem.Mode)
 	}
 	if s.problem.Start == planner.StartSlot && s.problem.Cluster.Slot == 0 {
-		return usagef("--start slot needs a cluster with slots, want slot_s above 0 in its [cluster]")
+		return terminal.Usagef("--start slot needs a cluster with slots, want slot_s above 0 in its [cluster]")
 	}
 	return nil
 }
@@ -437,7 +440,7 @@ func (s *setup) policy(text string) (*planner.Policy, error) {
 	if text == "" || text == config.Best {
 		text = policy.DefaultName(s.problem.Mode)
 	}
-	p, err := parsePolicy(text, s.params)
+	p, err := inputs.ParsePolicy(text, s.params)
 	if err != nil {
 		return nil, err
 	}
@@ -450,9 +453,9 @@ func (s *setup) checkFlagUsed(text string) error {
 	for _, flag := range s.flagParams {
 		switch {
 		case policy.HasOption(text, flag):
-			return usagef("--%s and policy %s both say %s, want it once", flag, text, flag)
+			return terminal.Usagef("--%s and policy %s both say %s, want it once", flag, text, flag)
 		case !policy.AcceptsNumber(text, flag) && !(flag == "theta" && s.params.Theta == 1):
-			return usagef("--%s does nothing for policy %s, want it left out, or another policy: %s takes it",
+			return terminal.Usagef("--%s does nothing for policy %s, want it left out, or another policy: %s takes it",
 				flag, text, policyTaking(flag))
 		}
 	}

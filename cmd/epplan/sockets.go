@@ -15,6 +15,8 @@ import (
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/munge"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // Sockets in the order in which commands try them: one for everybody comes first for those that everybody
@@ -58,7 +60,7 @@ func withSocketHint(err error) error {
 		hint = "that socket is for root; " + epdapi.PublicSocket +
 			" is for everybody, where epd has --submit-socket"
 	}
-	return withHint(err, hint)
+	return terminal.WithHint(err, hint)
 }
 
 // clientAt is a client of the epd at a socket; of a controller, by munge, at

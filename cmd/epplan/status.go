@@ -13,9 +13,11 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/slurm"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
-func statusCommand(t *terminal) *cli.Command {
+func statusCommand(t *terminal.Terminal) *cli.Command {
 	return &cli.Command{
 		Name:  "status",
 		Usage: "what epd is doing: GPUs, locked clocks, runs, decisions",
@@ -23,23 +25,23 @@ func statusCommand(t *terminal) *cli.Command {
 			"The controller's mode,\n" +
 			"configuration and counts are shown where they are known. Exit status 4: epd can't be reached.\n" +
 			"Example: epplan status --json",
-		Flags:  []cli.Flag{anySocketFlag(agentFirst), jsonFlag()},
-		Action: t.runs(takesNone(runStatus)),
+		Flags:  []cli.Flag{anySocketFlag(agentFirst), terminal.JsonFlag()},
+		Action: t.Runs(terminal.TakesNone(runStatus)),
 	}
 }
 
-func runStatus(t *terminal, c *cli.Context) error {
+func runStatus(t *terminal.Terminal, c *cli.Context) error {
 	s, err := ask(c, agentFirst, (*epdapi.Client).Status)
 	if err != nil {
 		return err
 	}
-	return printAnswer(t, c, s, statusText)
+	return terminal.PrintAnswer(t, c, s, statusText)
 }
 
 func statusText(s *epdapi.Status) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "epd %s, role %s, on %s since %s\n", printable(s.Version), printable(s.Role),
-		printable(s.Node), dateTime(s.Started))
+	fmt.Fprintf(&b, "epd %s, role %s, on %s since %s\n", terminal.Printable(s.Version), terminal.Printable(s.Role),
+		terminal.Printable(s.Node), terminal.DateTime(s.Started))
 	for i := range s.GPUs {
 		writeGPU(&b, &s.GPUs[i])
 	}
@@ -48,9 +50,9 @@ func statusText(s *epdapi.Status) string {
 	}
 	for i := range s.Runs {
 		r := &s.Runs[i]
-		fmt.Fprintf(&b, "job %d  %s  since %s", r.Job, plural(len(r.GPUs), "GPU"), dateTime(r.Started))
+		fmt.Fprintf(&b, "job %d  %s  since %s", r.Job, terminal.Plural(len(r.GPUs), "GPU"), terminal.DateTime(r.Started))
 		if r.HandsOff != "" {
-			b.WriteString("  default clocks: " + printable(r.HandsOff))
+			b.WriteString("  default clocks: " + terminal.Printable(r.HandsOff))
 		}
 		if r.SLA > 0 {
 			fmt.Fprintf(&b, "  clock adapted: at most %.2f times as long so far, %.2f allowed",
@@ -66,26 +68,26 @@ func statusText(s *epdapi.Status) string {
 			s.Totals.Outcomes, s.Totals.Models)
 	}
 	if s.Unrecorded > 0 {
-		fmt.Fprintf(&b, "%s to be recorded\n", plural(s.Unrecorded, "outcome waits", "outcomes wait"))
+		fmt.Fprintf(&b, "%s to be recorded\n", terminal.Plural(s.Unrecorded, "outcome waits", "outcomes wait"))
 	}
 	for _, trouble := range s.Troubles {
-		fmt.Fprintf(&b, "%s  %s\n", dateTime(trouble.At), slurm.Printable(trouble.Message, 400))
+		fmt.Fprintf(&b, "%s  %s\n", terminal.DateTime(trouble.At), slurm.Printable(trouble.Message, 400))
 	}
 	return b.String()
 }
 
 func writeGPU(b *strings.Builder, g *epdapi.GPU) {
-	fmt.Fprintf(b, "GPU %d  %s  %s  core %s, memory %s, %s%s", g.Minor, printable(g.Model),
-		printable(g.UUID),
+	fmt.Fprintf(b, "GPU %d  %s  %s  core %s, memory %s, %s%s", g.Minor, terminal.Printable(g.Model),
+		terminal.Printable(g.UUID),
 		clockText(g.Core, g.LockedCore), clockText(g.Mem, g.LockedMem), g.PowerText(),
 		g.LimitWords()+g.ProfileWords())
-	b.WriteString(printable(g.ProblemWords()) + "\n")
+	b.WriteString(terminal.Printable(g.ProblemWords()) + "\n")
 }
 
 func writeController(b *strings.Builder, s *epdapi.ControllerStatus) {
-	fmt.Fprintf(b, "cluster %s: mode %s", printable(s.Cluster), printable(string(s.Mode)))
+	fmt.Fprintf(b, "cluster %s: mode %s", terminal.Printable(s.Cluster), terminal.Printable(string(s.Mode)))
 	for _, name := range slices.Sorted(maps.Keys(s.Modes)) {
-		fmt.Fprintf(b, ", %s in %s", printable(string(s.Modes[name])), printable(name))
+		fmt.Fprintf(b, ", %s in %s", terminal.Printable(string(s.Modes[name])), terminal.Printable(name))
 	}
 	parts, drawn := report.FormatPercent(s.HoldOut)+" of the jobs held out",
 		report.FormatCount(int(s.HeldOut))+" held out"
@@ -93,17 +95,17 @@ func writeController(b *strings.Builder, s *epdapi.ControllerStatus) {
 		parts += ", " + report.FormatPercent(s.ConstantArm) + " at constant clocks"
 		drawn += ", " + report.FormatCount(int(s.Constant)) + " drawn for constant clocks"
 	}
-	fmt.Fprintf(b, "; %s; configuration %s\n", parts, printable(s.ConfigVersion))
-	fmt.Fprintf(b, "since %s: %s, %s with clocks set, %s; %s; %s in use\n", dateTime(s.Started),
-		plural(int(s.Decisions), "decision"), report.FormatCount(int(s.Applied)), drawn,
-		plural(int(s.Outcomes), "outcome"), plural(s.Models, "model"))
-	fmt.Fprintf(b, "%sknown now: %s, %s, %s\n", s.NotLockedWords(), plural(s.Jobs, "job"),
-		plural(s.Tokens, "submission"),
-		plural(s.Decided, "open run"))
+	fmt.Fprintf(b, "; %s; configuration %s\n", parts, terminal.Printable(s.ConfigVersion))
+	fmt.Fprintf(b, "since %s: %s, %s with clocks set, %s; %s; %s in use\n", terminal.DateTime(s.Started),
+		terminal.Plural(int(s.Decisions), "decision"), report.FormatCount(int(s.Applied)), drawn,
+		terminal.Plural(int(s.Outcomes), "outcome"), terminal.Plural(s.Models, "model"))
+	fmt.Fprintf(b, "%sknown now: %s, %s, %s\n", s.NotLockedWords(), terminal.Plural(s.Jobs, "job"),
+		terminal.Plural(s.Tokens, "submission"),
+		terminal.Plural(s.Decided, "open run"))
 	writeForecasts(b, s.Forecasts)
 	if s.Retired > 0 {
 		fmt.Fprintf(b, "%s out of use: they missed runs\n",
-			plural(int(s.Retired), "model taken", "models taken"))
+			terminal.Plural(int(s.Retired), "model taken", "models taken"))
 	}
 	if s.Unwritten > 0 || s.Lost > 0 || s.OutcomeErrors > 0 {
 		fmt.Fprintf(b, "records: %d wait, %d lost, %d outcomes put off\n", s.Unwritten, s.Lost,
@@ -111,7 +113,7 @@ func writeController(b *strings.Builder, s *epdapi.ControllerStatus) {
 	}
 	if s.Implausible > 0 {
 		fmt.Fprintf(b, "records: %s, which is set aside and counts nowhere",
-			plural(int(s.Implausible), "outcome said what can't be", "outcomes said what can't be"))
+			terminal.Plural(int(s.Implausible), "outcome said what can't be", "outcomes said what can't be"))
 		if s.LastImplausible != "" {
 			b.WriteString("; the last: " + slurm.Printable(s.LastImplausible, 400))
 		}
@@ -124,7 +126,7 @@ func writeController(b *strings.Builder, s *epdapi.ControllerStatus) {
 	for i := range s.Suspected {
 		at := &s.Suspected[i]
 		fmt.Fprintf(b, "left alone: %s, as its GPUs (%s) are busy and never above %v MHz without a lock of epd's; say by "+
-			"site_clocks in [live] whether the site holds them there\n", printable(at.Node), printable(at.GPUModel),
+			"site_clocks in [live] whether the site holds them there\n", terminal.Printable(at.Node), terminal.Printable(at.GPUModel),
 			float64(at.Core))
 	}
 	writeSync(b, "jobs", &s.Queue)
@@ -141,7 +143,7 @@ func writeForecasts(b *strings.Builder, s *epdapi.ForecastStatus) {
 	if s == nil || !s.Enabled {
 		return
 	}
-	fmt.Fprintf(b, "predictions: learnt from %s", plural(s.Jobs, "ended job"))
+	fmt.Fprintf(b, "predictions: learnt from %s", terminal.Plural(s.Jobs, "ended job"))
 	if s.Imported > 0 {
 		fmt.Fprintf(b, " (%s imported)", report.FormatCount(s.Imported))
 	}
@@ -149,7 +151,7 @@ func writeForecasts(b *strings.Builder, s *epdapi.ForecastStatus) {
 		if one := &s.Scores[i]; one.Rung == "" {
 			fmt.Fprintf(b, "; %s of %s within the interval, %s off in the median",
 				report.FormatPercent(one.Coverage),
-				plural(one.Jobs, printable(one.Target), targetPlural(one.Target)),
+				terminal.Plural(one.Jobs, terminal.Printable(one.Target), targetPlural(one.Target)),
 				report.FormatPercent(one.MedianError))
 		}
 	}
@@ -161,13 +163,13 @@ func targetPlural(target string) string {
 	if target == "energy" {
 		return "energies"
 	}
-	return printable(target) + "s"
+	return terminal.Printable(target) + "s"
 }
 
 func writeSync(b *strings.Builder, what string, s *epdapi.SyncStatus) {
 	if s.Failures > 0 {
-		fmt.Fprintf(b, "Slurm didn't tell of its %s %s in a row, last %s: %s\n", what, plural(s.Failures, "time"),
-			dateTime(s.At), slurm.Printable(s.Trouble, 400))
+		fmt.Fprintf(b, "Slurm didn't tell of its %s %s in a row, last %s: %s\n", what, terminal.Plural(s.Failures, "time"),
+			terminal.DateTime(s.At), slurm.Printable(s.Trouble, 400))
 	}
 }
 

@@ -16,6 +16,8 @@ import (
 	"github.com/epplan/epplan/internal/cli/dryrun"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/slurm"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // slurmctld takes no other submission while job_submit.lua waits, so epplan
@@ -51,7 +53,7 @@ func submitWithin(args []string) time.Duration {
 
 // runSubmit runs epplan submit, which is given the work, within a time.
 func runSubmit(
-	ctx context.Context, t *terminal, within time.Duration, work func(context.Context) error,
+	ctx context.Context, t *terminal.Terminal, within time.Duration, work func(context.Context) error,
 ) int {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -62,14 +64,14 @@ func runSubmit(
 		if errors.Is(err, context.DeadlineExceeded) {
 			ctx = context.WithoutCancel(ctx) // a failure of epd's, not of ours
 		}
-		return t.finish(ctx, err)
+		return t.Finish(ctx, err)
 	case <-ctx.Done():
-		t.message("error", "no answer in time: the job goes on as it is")
-		return exitUnreachable
+		t.Message("error", "no answer in time: the job goes on as it is")
+		return terminal.ExitUnreachable
 	}
 }
 
-func submitCommand(t *terminal) *cli.Command {
+func submitCommand(t *terminal.Terminal) *cli.Command {
 	return &cli.Command{
 		Name:      submitName,
 		Usage:     "submit a batch script by sbatch, after telling epd what its code looks like",
@@ -93,24 +95,24 @@ func submitCommand(t *terminal) *cli.Command {
 				Name: "within", Usage: "`TIME` after which it ends, for tests", Value: submitTimeout,
 			},
 		},
-		Action: t.runs(askSubmit),
+		Action: t.Runs(askSubmit),
 	}
 }
 
-func askSubmit(t *terminal, c *cli.Context) error {
+func askSubmit(t *terminal.Terminal, c *cli.Context) error {
 	if !c.IsSet("hex") {
 		return submitScript(t, c)
 	}
-	if err := checkArgs(c, 0, 0, "none"); err != nil {
+	if err := terminal.CheckArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}
 	digits := c.String("hex")
 	if digits == "" || len(digits) > maxHex || strings.Trim(digits, "0123456789abcdef") != "" {
-		return usagef("--hex has %d characters, want 2 to %d of 0 to 9 and a to f", len(digits), maxHex)
+		return terminal.Usagef("--hex has %d characters, want 2 to %d of 0 to 9 and a to f", len(digits), maxHex)
 	}
 	raw, err := hex.DecodeString(digits)
 	if err != nil {
-		return usagef("--hex: %v", err)
+		return terminal.Usagef("--hex: %v", err)
 	}
 	submission, err := slurm.DecodeSubmission(strings.NewReader(string(raw)))
 	if err != nil {
@@ -123,5 +125,5 @@ func askSubmit(t *terminal, c *cli.Context) error {
 	if err != nil {
 		return fmt.Errorf("the job goes on as it is: %w", err)
 	}
-	return t.print(func(w io.Writer) error { return json.NewEncoder(w).Encode(answer) })
+	return t.Print(func(w io.Writer) error { return json.NewEncoder(w).Encode(answer) })
 }

@@ -13,9 +13,12 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/testkit/commandtest"
 	"github.com/epplan/epplan/internal/testkit/shareddata"
 	"github.com/epplan/epplan/slurm"
 	"github.com/epplan/epplan/slurm/install"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // aSubmission is what job_submit.lua says, as an argument.
@@ -67,9 +70,9 @@ func TestSubmitEndsSoonWhateverEPDDoes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			socket := serveSubmit(t, answer)
-			inTime(t, submitTimeout+400*time.Millisecond, func() {
+			commandtest.InTime(t, submitTimeout+400*time.Millisecond, func() {
 				code, stdout, stderr := inProcess(t, submitName, "--socket", socket, "--hex", aSubmission)
-				if code == exitDone || code == exitInterrupted || stdout != "" ||
+				if code == terminal.ExitDone || code == terminal.ExitInterrupted || stdout != "" ||
 					!strings.HasPrefix(stderr, "error: ") {
 					t.Errorf("status %d, %q, %q", code, stdout, stderr)
 				}

@@ -16,19 +16,21 @@ import (
 	"github.com/epplan/epplan/internal/cli/dryrun"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/slurm"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // announceTimeout is how long a job waits for epd before it is submitted.
 const announceTimeout = 5 * time.Second
 
-func submitScript(t *terminal, c *cli.Context) error {
+func submitScript(t *terminal.Terminal, c *cli.Context) error {
 	const most = 1000 // options
-	if err := checkArgs(c, 1, most, "one batch script, and options of sbatch after --"); err != nil {
+	if err := terminal.CheckArgs(c, 1, most, "one batch script, and options of sbatch after --"); err != nil {
 		return err
 	}
 	name, options := c.Args().First(), c.Args().Tail()
 	if name == "-" || strings.HasPrefix(name, "-") {
-		return usagef("%q, want a batch script in a file before --", name)
+		return terminal.Usagef("%q, want a batch script in a file before --", name)
 	}
 	script, err := readScript(t, name)
 	if err != nil {
@@ -36,20 +38,20 @@ func submitScript(t *terminal, c *cli.Context) error {
 	}
 	sbatch, err := exec.LookPath("sbatch")
 	if err != nil {
-		return withHint(errors.New("sbatch isn't there"), "epplan submit runs where jobs are submitted")
+		return terminal.WithHint(errors.New("sbatch isn't there"), "epplan submit runs where jobs are submitted")
 	}
 	if err := announce(t, c, name, script, options); err != nil {
-		t.message("warning", "epd isn't told of the job's code: "+err.Error())
+		t.Message("warning", "epd isn't told of the job's code: "+err.Error())
 	}
 	if stop, err := dryrun.Announce(c,
 		"run "+strings.Join(append([]string{sbatch}, append(options, name)...), " ")); stop {
 		return err
 	}
 	cmd := exec.CommandContext(c.Context, sbatch, append(options, name)...) //nolint:gosec // the user's own command
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = t.stdin, t.stdout, t.stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = t.Stdin, t.Stdout, t.Stderr
 	err = cmd.Run()
 	if ended, ok := errors.AsType[*exec.ExitError](err); ok && ended.ExitCode() > 0 {
-		return &statusError{ended.ExitCode()}
+		return &terminal.StatusError{Code: ended.ExitCode()}
 	}
 	if err != nil {
 		return fmt.Errorf("sbatch: %w", err)
@@ -57,13 +59,13 @@ func submitScript(t *terminal, c *cli.Context) error {
 	return nil
 }
 
-func announce(t *terminal, c *cli.Context, name string, script []byte, options []string) error {
+func announce(t *terminal.Terminal, c *cli.Context, name string, script []byte, options []string) error {
 	s := &slurm.Submission{
 		Version: slurm.ProtocolVersion, Kind: "batch", UID: uint32(max(0, os.Getuid())),
 		Name:   slurm.Hex(filepath.Base(name)),
 		Script: slurm.Hex(script),
 	}
-	quoted := textsOf(options, strconv.Quote)
+	quoted := terminal.TextsOf(options, strconv.Quote)
 	chdir := ""
 	all := slurm.SbatchOptions(string(script) + "\n")
 	// These go before the script's.
@@ -83,10 +85,10 @@ func announce(t *terminal, c *cli.Context, name string, script []byte, options [
 		return nil
 	}
 	for _, s := range read.Skipped {
-		t.message("warning", "not read: "+s.Name+" "+s.Why)
+		t.Message("warning", "not read: "+s.Name+" "+s.Why)
 	}
 	if stop, err := dryrun.Announce(c, fmt.Sprintf("tell epd at %s what the code in %s looks like",
-		c.String("socket"), plural(len(read.Files), "file"))); stop {
+		c.String("socket"), terminal.Plural(len(read.Files), "file"))); stop {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(c.Context, announceTimeout)

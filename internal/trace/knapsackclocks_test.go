@@ -28,7 +28,7 @@ var knapsackApps = map[string][2]string{
 }
 
 // queueModels is the file of models of the job types that is handed out.
-const queueModels = "../../cmd/epplan/testdata/knapsack-models.toml"
+const queueModels = "../../cmd/epplab/testdata/knapsack-models.toml"
 
 // measurements are the samples of a file by application.
 func measurements(t *testing.T, file string) map[string][]dvfsmodel.Sample {

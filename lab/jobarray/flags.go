@@ -17,7 +17,7 @@ const ArrayFlag = "slurm-array"
 
 const (
 	sbatchFlag  = "sbatch-args"
-	programFlag = "slurm-epplan"
+	programFlag = "slurm-epplab"
 	dryRunFlag  = "dry-run"
 )
 
@@ -29,7 +29,7 @@ func Flags() []cli.Flag {
 			Usage: "have Slurm do the work in a job array; `[=N]`: in N tasks at most",
 		},
 		&cli.StringFlag{
-			Name: sweep.FolderFlag, DefaultText: "epplan-sweep-… in the working directory",
+			Name: sweep.FolderFlag, DefaultText: "epplab-sweep-… in the working directory",
 			Usage: "of --slurm-array: `FOLDER` that all nodes share, for what is done already",
 		},
 		&cli.StringSliceFlag{
@@ -38,7 +38,7 @@ func Flags() []cli.Flag {
 		},
 		&cli.StringFlag{
 			Name: programFlag, DefaultText: "this program's own path",
-			Usage: "of --slurm-array: `PATH` of epplan on the nodes",
+			Usage: "of --slurm-array: `PATH` of epplab on the nodes",
 		},
 		dryrun.Flag(),
 		&cli.StringFlag{Name: sweep.TaskFlag, Hidden: true},

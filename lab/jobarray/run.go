@@ -58,7 +58,7 @@ func (j *Job) Run(c *cli.Context, t *Terminal) (*sweep.Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	path := cmp.Or(c.String(sweep.FolderFlag), "epplan-sweep-"+r.manifest.ID())
+	path := cmp.Or(c.String(sweep.FolderFlag), "epplab-sweep-"+r.manifest.ID())
 	if dryrun.IsSet(c) {
 		return nil, r.announce(path)
 	}
@@ -107,7 +107,7 @@ func (j *Job) begin(c *cli.Context, t *Terminal) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	program, name, err := sweep.ThisProgram("epplan", j.Version)
+	program, name, err := sweep.ThisProgram("epplab", j.Version)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/planner"
+
+	"github.com/epplan/epplan/internal/cli/inputs"
+	"github.com/epplan/epplan/internal/cli/terminal"
+)
+
+func reproduceFlags() []cli.Flag {
+	return []cli.Flag{
+		terminal.BoolFlag("quick", "draw less: a task set, a stream, ten queues, a tenth of the simulations' tasks"),
+		&cli.StringFlag{
+			Name: "pwr-data", DefaultText: "a synthetic trace",
+			Usage: "`FOLDER` with the trace's lists of the PWR+FGD paper",
+		},
+		&cli.StringFlag{
+			Name: "predict-data", DefaultText: "drawn queues",
+			Usage: "`FOLDER` with clusters.csv and the queues of the PREDICT paper",
+		},
+		terminal.HtmlFlag(),
+		terminal.JsonFlag(), terminal.CsvFlag(),
+	}
+}
+
+// The efforts: all that is worth its time, and what takes some seconds.
+var (
+	fullScale = reproduceScale{
+		sets: 10, streams: paperSeeds, instances: paperInstances, tuning: paperTuning, scale: 1,
+		proof: 10 * time.Second,
+	}
+	quickScale = reproduceScale{
+		sets: 1, streams: 1, instances: 10, tuning: 10, scale: 0.1, proof: time.Second,
+	}
+)
+
+// papers are all of them, in the order in which they decide: clocks, nodes,
+// queues, sharing.
+var papers = []paper{paperEDL, paperPWR, paperPredict, paperCATS} //nolint:gochecknoglobals // constant
+
+func runReproduceAll(t *terminal.Terminal, c *cli.Context) error {
+	if err := terminal.CheckHTML(c); err != nil {
+		return err
+	}
+	r := &reproducer{
+		t: t, reproduceScale: fullScale, seed: planner.DefaultSeed, firstStream: paperFirstSeed,
+		pwrDir:     c.String("pwr-data"),
+		predictDir: c.String("predict-data"),
+	}
+	if err := cmp.Or(checkFolder(c, "pwr-data"), checkFolder(c, "predict-data")); err != nil {
+		return err
+	}
+	if c.Bool("quick") {
+		r.reproduceScale = quickScale
+		t.Message("note", "quick: few draws, so that means are rougher than those of a full run")
+	}
+	all := make([]*reproducedPaper, len(papers))
+	for i := range papers {
+		p := &papers[i]
+		r.count, r.sections = progressCounter(t, fmt.Sprintf("%d of %d, %s", i+1, len(papers), p.name)), p.sections
+		found, err := p.compute(c.Context, r)
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+		if found.drawn != "" {
+			found.notes = append([]string{found.drawn}, found.notes...)
+		}
+		if p.name == "pwr" && r.pwrDir == "" {
+			found.notes = append(found.notes, "a synthetic trace in place of Alibaba's (--pwr-data)")
+		}
+		found.paper = p
+		all[i] = found
+	}
+	return t.WithHTML(c, reproducedPage(t, all, c.Bool("quick")), func() error {
+		if c.Bool("json") || c.Bool("csv") {
+			return t.PrintTable(c, figureTable(figuresOf(all)))
+		}
+		return t.PrintText(summaryText(all, t.TextOptions(-1)))
+	})
+}
+
+func reproduceCommand(t *terminal.Terminal) *cli.Command {
+	return &cli.Command{
+		Name:  "reproduce",
+		Usage: "compute the papers' tables anew, ours beside theirs",
+		Description: "Without the name of a paper it computes the figures of all four, and sums them up " +
+			"beside the papers': which\n" +
+			"deviate, by how much, and why. It takes about a minute on two cores, with --quick some ten seconds. JSON and\n" +
+			"CSV, and the report of --html, have the figures that the papers don't state, too. That a figure isn't the\n" +
+			"paper's is no failure: the exit status is 0 when all of them were computed.\n" +
+			"Example: epplab reproduce --quick --html papers.html",
+		Flags:  reproduceFlags(),
+		Action: t.Runs(terminal.TakesNone(runReproduceAll)),
+		Subcommands: []*cli.Command{{
+			Name:  "edl",
+			Usage: "the EDL paper: single tasks, Table 3, offline and online savings",
+			Description: "Task sets are generated like the paper's; it publishes none, so its averages over 100 sets and ours\n" +
+				"over --sets sets differ by tenths of a per cent. docs/papers.md says where readings differ.\n" +
+				"Example: epplab reproduce edl --only single,table3",
+			Flags: []cli.Flag{
+				sectionsFlag(edlSections),
+				terminal.AtLeast(&cli.IntFlag{
+					Name: "sets", Usage: "`COUNT` of random task sets to average over", Value: 1,
+				}, 1),
+				inputs.SeedFlag(), terminal.JsonFlag(), terminal.CsvFlag(),
+			},
+			Action: t.Runs(terminal.TakesNone(runReproduceEDL)),
+		}, reproducePWRCommand(t), reproducePredictCommand(t), reproduceCATSCommand(t)},
+	}
+}
+
+func runReproduceEDL(t *terminal.Terminal, c *cli.Context) error {
+	return reproduceOne(t, c, &paperEDL, &reproducer{reproduceScale: reproduceScale{sets: c.Int("sets")}})
+}
