@@ -27,7 +27,7 @@ func consolidateCommand(t *terminal.Terminal) *cli.Command {
 		Name:      "consolidate",
 		Usage:     "plan which tasks share which GPUs, at which clocks, and what sleeps",
 		ArgsUsage: "FILE",
-		Description: "FILE is an instance as JSON (docs/consolidation.md) or a log of GPU utilisation as " +
+		Description: "FILE is an instance as JSON (lab/docs/consolidation.md) or a log of GPU utilisation as " +
 			"CSV; - is standard input.\n" +
 			"All tasks run together over one window. Without --policy the plan is the one of exact, which improves first\n" +
 			"and then proves as much as the time limit allows; Ctrl-C prints the best so far. Problem safe counts what\n" +

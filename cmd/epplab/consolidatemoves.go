@@ -66,7 +66,7 @@ func (r *consolidation) readPlacementNow(name string) error {
 		placed += len(r.instance.Tasks[i].CurrentGPUs)
 	}
 	if placed == 0 {
-		return fmt.Errorf("%s: --moves, but no task runs anywhere, want on for some (docs/consolidation.md)",
+		return fmt.Errorf("%s: --moves, but no task runs anywhere, want on for some (lab/docs/consolidation.md)",
 			name)
 	}
 	r.migration.before = consolidate.PlacementOf(sharing.StateAt(r.instance, r.migration.from),

@@ -232,7 +232,7 @@ func (e *edlPaper) problem(spec taskset.Spec, l int, seed uint64) (*planner.Prob
 }
 
 var paperEDL = paper{ //nolint:gochecknoglobals // constant
-	"edl", "EDL: energy-aware non-preemptive scheduling with deadlines", "docs/papers/edl.md",
+	"edl", "EDL: energy-aware non-preemptive scheduling with deadlines", "lab/docs/papers/edl.md",
 	edlSections, computeEDL,
 }
 

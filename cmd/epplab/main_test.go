@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/testkit/commandtest"
+	"github.com/epplan/epplan/internal/testkit/doctest"
 	"github.com/epplan/epplan/internal/testkit/shareddata"
 )
 
@@ -58,13 +59,14 @@ func anApp() *cli.App {
 // underTest is the program with its book.
 func underTest() *commandtest.Program {
 	return &commandtest.Program{
-		Name: "epplab", App: anApp, Run: newProgram().Run, Page: "lab/docs/cli.md", Runner: "lab",
+		Name: "epplab", App: anApp, Run: newProgram().Run, Page: "lab/docs/cli.md",
 		Package: "cmd/epplab", Path: []string{standIns()}, Update: *update, Prepared: map[string][]string{
 			"lab/docs/cli.md": {
 				`epplab generate openb --nodes 10 --seed 2 stream && mv stream/*.csv . && rm -r stream`,
 				`awk -F, 'BEGIN {print "seq,pod_row,name"} NR > 1 && NR < 30 {print NR - 2 "," NR - 2 "," $1}' pods.csv | gzip > arrivals.csv.gz`,
 				`awk 'NR == 1 {print "rank," $0} NR > 1 {print NR - 2 "," $0}' nodes.csv > order.csv`,
 			},
+			"lab/docs/sweep-on-slurm.md": {`epplab generate openb --nodes 6 --tasks 30 demo`},
 			"lab/docs/placement.md": {
 				`epplab generate openb --nodes 20 --seed 1 openb`,
 				`cp openb/pods.csv openb/openb_pod_list_default.csv`,
@@ -107,4 +109,6 @@ func TestEveryExampleOfTheHelpWorksAsTyped(t *testing.T) { underTest().ExamplesW
 
 func TestEveryCommandHasItsExampleInAScript(t *testing.T) { underTest().ExamplesInScripts(t) }
 
-func TestConsoleBlocksShowWhatCommandsPrint(t *testing.T) { underTest().ConsoleBlocks(t) }
+func TestConsoleBlocksShowWhatCommandsPrint(t *testing.T) {
+	underTest().ConsoleBlocks(t, doctest.Claim(t, "lab"))
+}

@@ -18,7 +18,7 @@ func predictCodeCommand(t *terminal.Terminal) *cli.Command {
 		Usage: "predict what jobs take from their source code",
 		Description: "Tables are CSV with job_id, file, and to learn from time_a_s or energy_a_kwh for GPU type a. Between lo\n" +
 			"and hi lie 90 % of the true values; ood says whether a source is unlike all that was learnt from.\n" +
-			"Example: epplab predict --train train.csv --test test.csv --code kernels",
+			"Example: epplab predict --train programs.csv --test others.csv --code code",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "train", Usage: "`FILE` with jobs to learn from"},
 			&cli.StringFlag{Name: "test", Usage: "`FILE` with jobs to predict"},

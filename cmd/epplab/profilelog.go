@@ -18,7 +18,7 @@ func profileLogCommand(t *terminal.Terminal) *cli.Command {
 		Usage:     "write profiles of workloads as a log that consolidate and correlate read",
 		ArgsUsage: "PROFILES.json",
 		Description: "PROFILES.json is what epplan profile --json prints; - is standard input.\n" +
-			"Example: epplan profile --json | epplab profile-log - -o profiles.csv",
+			"Example: epplab profile-log profiles.json -o profiles.log.csv",
 		Flags:  []cli.Flag{terminal.OutputFlag()},
 		Action: t.Runs(terminal.Takes(1, 1, "one file", writeProfileLog)),
 	}

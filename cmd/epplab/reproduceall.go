@@ -101,7 +101,7 @@ func reproduceCommand(t *terminal.Terminal) *cli.Command {
 			Name:  "edl",
 			Usage: "the EDL paper: single tasks, Table 3, offline and online savings",
 			Description: "Task sets are generated like the paper's; it publishes none, so its averages over 100 sets and ours\n" +
-				"over --sets sets differ by tenths of a per cent. docs/papers.md says where readings differ.\n" +
+				"over --sets sets differ by tenths of a per cent. lab/docs/papers.md says where readings differ.\n" +
 				"Example: epplab reproduce edl --only single,table3",
 			Flags: []cli.Flag{
 				sectionsFlag(edlSections),

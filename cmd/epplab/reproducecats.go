@@ -26,7 +26,7 @@ func reproduceCATSCommand(t *terminal.Terminal) *cli.Command {
 			"testbed's tasks (Table 4)\n" +
 			"are played with series drawn around their means and the run time at which HotCloud draws what the paper\n" +
 			"measured. Streams of the simulations are drawn: those figures can't be compared, only their order. Tables 1\n" +
-			"and 2 are times of this machine. docs/papers.md says what the paper's figures are.\n" +
+			"and 2 are times of this machine. lab/docs/papers.md says what the paper's figures are.\n" +
 			"Example: epplab reproduce cats --only testbed",
 		Flags: []cli.Flag{
 			sectionsFlag(catsSections),
@@ -39,7 +39,7 @@ func reproduceCATSCommand(t *terminal.Terminal) *cli.Command {
 }
 
 var paperCATS = paper{ //nolint:gochecknoglobals // constant
-	"cats", "CATS: correlation-aware task scheduling on shared GPUs", "docs/papers/cats.md",
+	"cats", "CATS: correlation-aware task scheduling on shared GPUs", "lab/docs/papers/cats.md",
 	catsSections, computeCATS,
 }
 

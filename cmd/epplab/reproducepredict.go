@@ -27,7 +27,7 @@ func reproducePredictCommand(t *terminal.Terminal) *cli.Command {
 			"which publishes none, or read from the folder of --data (clusters.csv and a file for each of its rows).\n" +
 			"Table 2's weights are tuned on --tuning queues drawn apart. In the paper's model a job's energy has nothing to\n" +
 			"do with its run time (independent); in the physical one it follows from it (coupled). What the paper's text and\n" +
-			"numbers don't say alike is noted; docs/papers.md has more.\n" +
+			"numbers don't say alike is noted; lab/docs/papers.md has more.\n" +
 			"Example: epplab reproduce predict --only table1 --instances 10",
 		Flags: []cli.Flag{
 			&cli.StringFlag{
@@ -54,7 +54,7 @@ const (
 )
 
 var paperPredict = paper{ //nolint:gochecknoglobals // constant
-	"predict", "PREDICT: predictive decisions for queues on two GPU types", "docs/papers/predict.md",
+	"predict", "PREDICT: predictive decisions for queues on two GPU types", "lab/docs/papers/predict.md",
 	predictSections, computePredict,
 }
 

@@ -23,7 +23,7 @@ import (
 )
 
 var paperPWR = paper{ //nolint:gochecknoglobals // constant
-	"pwr", "PWR+FGD: power- and fragmentation-aware placement", "docs/papers/pwr-fgd.md",
+	"pwr", "PWR+FGD: power- and fragmentation-aware placement", "lab/docs/papers/pwr-fgd.md",
 	pwrSections, computePWR,
 }
 

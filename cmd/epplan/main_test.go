@@ -31,7 +31,7 @@ func anApp() *cli.App {
 // underTest is the program with its book.
 func underTest() *commandtest.Program {
 	return &commandtest.Program{
-		Name: "epplan", App: anApp, Run: run, Page: "docs/cli.md", Runner: "cli", Package: "cmd/epplan",
+		Name: "epplan", App: anApp, Run: run, Page: "docs/cli.md", Package: "cmd/epplan",
 		Prepared: prepared, Path: []string{standIns()}, Update: *update,
 	}
 }

@@ -15,7 +15,7 @@ import (
 // The plot of the cost of decisions is of the table that the page has.
 const (
 	performancePage = "../../docs/performance.md"
-	scalePlot       = "../../docs/placement-scale.svg"
+	scalePlot       = "../../lab/docs/placement-scale.svg"
 )
 
 // scaleRow is a policy and µs for each decision at three sizes of cluster.

@@ -15,7 +15,7 @@ import (
 
 // knapsackApps names, for each job type of the PREDICT paper's queues, the
 // measured application that stands for it on each of [trace.KnapsackModels]
-// (docs/papers.md).
+// (lab/docs/papers.md).
 var knapsackApps = map[string][2]string{
 	"resnet":       {"convolutionSeparable", "convolutionSeparable"},
 	"vgg":          {"convolutionTexture", "convolutionTexture"},

@@ -10,10 +10,10 @@ import (
 const (
 	whyDrawnSets = "task sets are drawn like the paper's; it publishes neither them nor its " +
 		"applications' parameters, but ranges"
-	whyIdle = "not reproduced: by the readings of docs/papers/edl.md servers of 16 pairs idle less " +
+	whyIdle = "not reproduced: by the readings of lab/docs/papers/edl.md servers of 16 pairs idle less " +
 		"than the paper says"
 	whySleep = "not reproduced: the paper's idle energy is about that of servers that never sleep, " +
-		"ours go off after ρ slots; see docs/papers/edl.md"
+		"ours go off after ρ slots; see lab/docs/papers/edl.md"
 	whySynthetic = "a synthetic trace stands for Alibaba's; with its lists (--pwr-data) the streams are " +
 		"those of the paper's simulator"
 	InWords        = "the paper states it in words, rounded"
@@ -25,7 +25,7 @@ const (
 	whyOptimum = "the paper's optimum is two GPUs at 1159 MHz: its equations allow one, its SLA with " +
 		"contention needs four"
 	whyPrinted = "not reproduced: three readings of algorithm 1, none of which has the paper's 2.4 " +
-		"GPUs on (docs/papers/cats.md)"
+		"GPUs on (lab/docs/papers/cats.md)"
 	whyFitted = "the run time of the testbed's tasks, which the paper doesn't give, is chosen so " +
 		"that this row fits"
 	whyFittedToo    = "by the run time at which HotCloud's row fits"

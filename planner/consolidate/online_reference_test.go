@@ -55,7 +55,7 @@ func windowGap(tb testing.TB, window int, seed uint64) float64 {
 }
 
 // BenchmarkCATSSafeWindow prints the mean gap over the instances and four seeds; see
-// docs/consolidation.md.
+// lab/docs/consolidation.md.
 func BenchmarkCATSSafeWindow(b *testing.B) {
 	for _, window := range []int{1, 2, 4, 8, 16} {
 		b.Run(fmt.Sprintf("window=%d", window), func(b *testing.B) {

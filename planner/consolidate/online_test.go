@@ -103,7 +103,7 @@ func lessByWindow(tb testing.TB, all []*sharing.Instance, window int) (mean, sta
 }
 
 // BenchmarkCATSSafeByWindow prints by how much less power windows take on drawn
-// instances; see docs/consolidation.md.
+// instances; see lab/docs/consolidation.md.
 func BenchmarkCATSSafeByWindow(b *testing.B) {
 	seeds := make([]uint64, 15)
 	for i := range seeds {

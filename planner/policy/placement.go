@@ -12,7 +12,7 @@ import (
 )
 
 // DefaultPlacement is the placement that wins by power and by allocation
-// (docs/papers.md).
+// (lab/docs/papers.md).
 const DefaultPlacement = "potential"
 
 // Placement is a way to choose nodes and GPUs, read by [ParsePlacement].

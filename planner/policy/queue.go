@@ -19,7 +19,7 @@ type QueueParams struct {
 }
 
 // DefaultQueueParams are the numbers that were tuned on drawn queues of the PREDICT
-// paper's kind (docs/papers.md); Value has the paper's own.
+// paper's kind (lab/docs/papers.md); Value has the paper's own.
 func DefaultQueueParams() QueueParams {
 	q := QueueParams{
 		Greedy: pick.Greedy{Alpha: 1, Gamma: 1e4},

@@ -58,7 +58,7 @@ func ParsePolicy(text string, params policy.Params) (*planner.Policy, error) {
 func ContentionFlag(otherwise string) cli.Flag {
 	return &cli.StringFlag{
 		Name: "contention", DefaultText: otherwise,
-		Usage: "`FILE` with what sharing costs, as epplan model contention writes it",
+		Usage: "`FILE` with what sharing costs, as epplab contention writes it",
 	}
 }
 

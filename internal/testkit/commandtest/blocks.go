@@ -19,11 +19,10 @@ import (
 const elision = "[…]"
 
 // ConsoleBlocks wants the console blocks of the book to show what their commands print.
-func (p *Program) ConsoleBlocks(t *testing.T) {
+func (p *Program) ConsoleBlocks(t *testing.T, c *doctest.Claimed) {
 	if testing.Short() {
 		t.Skip("it takes a minute")
 	}
-	c := doctest.Claim(t, p.Runner)
 	for _, page := range c.Pages() {
 		dir := p.ExampleFolder(t)
 		for _, line := range p.Prepared[page] {

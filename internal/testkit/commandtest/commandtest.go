@@ -30,7 +30,6 @@ type Program struct {
 	App     func() *cli.App
 	Run     func(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int
 	Page    string // of commands, by its path in the project
-	Runner  string // of console blocks, see [doctest.Runners]
 	Package string // the folder of its tests, by its path in the project
 	// Prepared are command lines that make what a page takes for granted, beside the files of every page.
 	Prepared map[string][]string
@@ -67,7 +66,7 @@ func CopyExamples(tb testing.TB, dir string) error {
 		if err != nil {
 			return err
 		}
-		for _, pattern := range []string{"*.sh", "sacct.txt", "smi.txt", "*.swf", "consolidate.json"} {
+		for _, pattern := range []string{"*.sh", "sacct.txt", "smi.txt", "*.swf", "consolidate.json", "profiles.json"} {
 			others, err := filepath.Glob(filepath.Join(from, pattern))
 			if err != nil {
 				return err
@@ -83,6 +82,10 @@ func CopyExamples(tb testing.TB, dir string) error {
 				return err
 			}
 		}
+	}
+	code := os.DirFS(filepath.Join(root, "cmd/epplab/testdata/code"))
+	if err := os.CopyFS(filepath.Join(dir, "code"), code); err != nil {
+		return err
 	}
 	return os.CopyFS(filepath.Join(dir, "examples"), os.DirFS(filepath.Join(root, "examples")))
 }

@@ -110,17 +110,22 @@ func claims(dir, test, name string) error {
 	return fmt.Errorf("no %s in %s", test, dir)
 }
 
-// The book is docs/, and SUMMARY.md its contents.
-const summary = "docs/SUMMARY.md"
-
+// Each of the books has its contents in SUMMARY.md.
 func TestTheBooksContentsHaveEveryPageOnce(t *testing.T) {
+	for _, book := range []string{"docs/", "lab/docs/"} {
+		checkContents(t, book, book+"SUMMARY.md")
+	}
+}
+
+func checkContents(t *testing.T, book, summary string) {
+	t.Helper()
 	page := doctest.ReadPage(t, summary)
 	listed := make(map[string]int)
 	for _, l := range page.Links() {
 		listed[l.File]++
 	}
 	for _, p := range doctest.Pages(t) {
-		if !strings.HasPrefix(p.Name, "docs/") || p.Name == summary {
+		if !strings.HasPrefix(p.Name, book) || p.Name == summary {
 			continue
 		}
 		if listed[p.Name] != 1 {

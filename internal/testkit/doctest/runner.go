@@ -71,6 +71,11 @@ var Runners = []Runner{
 			"and are run when their figures are written down",
 	},
 	{
+		Name: "lab", Package: "cmd/epplab", Test: "TestConsoleBlocksShowWhatCommandsPrint",
+		Pages: []string{"lab/docs/", "cmd/epplab/", "examples/README.md"},
+		How:   "the same folder; epplab and epplan themselves, stand-ins of Slurm's commands",
+	},
+	{
 		Name: "cli", Package: "cmd/epplan", Test: "TestConsoleBlocksShowWhatCommandsPrint",
 		Pages: []string{"README.md", "docs/", "examples/", "testdata/", "cmd/"},
 		How: "a folder with the demo's files; epplan itself, a stand-in of epd behind its sockets, " +

@@ -155,7 +155,7 @@ func locateError(data []byte, file string, err error) error {
 		switch {
 		case errors.Is(err, json.ErrUnknownName):
 			return fmt.Errorf("%s:%d: %s is no field of an instance, want one of those in "+
-				"docs/consolidation.md", file, line, at)
+				"lab/docs/consolidation.md", file, line, at)
 		case semantic.Err != nil:
 			return fmt.Errorf("%s:%d: %s %w", file, line, at, semantic.Err)
 		}

@@ -45,7 +45,7 @@ func TestBadInstancesSayWhereAndWhatWasExpected(t *testing.T) {
 		{`"beta": 0.91,`, ``, `bad.json:1: the instance has no beta, want a number from 0 to 10`},
 		{
 			`"beta": 0.91`, `"beat": 0.91`,
-			`bad.json:2: beat is no field of an instance, want one of those in docs/consolidation.md`,
+			`bad.json:2: beat is no field of an instance, want one of those in lab/docs/consolidation.md`,
 		},
 		{`"beta": 0.91`, `"beta": 0.91, "beta": 0.91`, `bad.json:2: beta: duplicate object member name`},
 		{
