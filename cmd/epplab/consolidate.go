@@ -59,7 +59,7 @@ func consolidateCommand(t *terminal.Terminal) *cli.Command {
 				Name: "moves", DefaultText: "a plan from scratch",
 				Usage: "at most `COUNT` tasks leave the GPUs that they run on now",
 			}, 0),
-			terminal.JsonFlag(),
+			terminal.JSONFlag(),
 			terminal.RowsFlag("GPUs"), inputs.SlotFlag("`TIME` that a slot of a log lasts"),
 			&cli.Float64Flag{
 				Name: "sla", Usage: "`FACTOR`: how many times its time alone a task of a log may take",

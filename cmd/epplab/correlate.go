@@ -49,7 +49,7 @@ func correlateCommand(t *terminal.Terminal) *cli.Command {
 				Usage: "`COUNT` of slots that both have to have samples in", Value: defaultMinSamples,
 			},
 			&cli.StringFlag{Name: "pair", DefaultText: "all", Usage: "`A,B`: the names of two GPUs or jobs"},
-			terminal.JsonFlag(), terminal.CsvFlag(),
+			terminal.JSONFlag(), terminal.CSVFlag(),
 		},
 		Action: t.Runs(terminal.Takes(1, 1, "one log", runCorrelate)),
 	}

@@ -32,7 +32,7 @@ func traceCommand(t *terminal.Terminal) *cli.Command {
 		Flags: append(traceFlags(),
 			&cli.StringFlag{Name: "workload", Usage: "CSV `FILE` to write with the target workload: " +
 				"how likely which task is"},
-			terminal.JsonFlag(),
+			terminal.JSONFlag(),
 		),
 		Action: t.Runs(terminal.TakesNone(runImportOpenb)),
 	}

@@ -42,7 +42,7 @@ func planQueueCommand(t *terminal.Terminal) *cli.Command {
 			energyModelFlag(),
 			&cli.Float64Flag{Name: "kappa", DefaultText: "1e-6", Usage: "`WEIGHT` of a kWh in policy value"},
 			terminal.BoolFlag("clairvoyant", "decide by how jobs turn out"),
-			inputs.SeedFlag(), terminal.RowsFlag("jobs"), terminal.JsonFlag(), terminal.CsvFlag(),
+			inputs.SeedFlag(), terminal.RowsFlag("jobs"), terminal.JSONFlag(), terminal.CSVFlag(),
 		},
 		Action: t.Runs(terminal.Takes(1, 1, "one file with a queue", planKnapsack)),
 	}

@@ -58,7 +58,7 @@ func predictCodeCommand(t *terminal.Terminal) *cli.Command {
 				Name: "align-timeout", Usage: "`TIME` that a rewrite may take", Value: 40 * time.Second,
 			},
 			terminal.RowsFlag("jobs"),
-			terminal.CsvFlag(), terminal.JsonFlag(),
+			terminal.CSVFlag(), terminal.JSONFlag(),
 		},
 		Action: t.Runs(terminal.TakesNone(runPredictCode)),
 	}

@@ -75,7 +75,7 @@ func replayTraceCommand(t *terminal.Terminal) *cli.Command {
 				Value: 1,
 			}, 1),
 			terminal.WorkersFlag(),
-			terminal.JsonFlag(), terminal.CsvFlag(), terminal.HtmlFlag(),
+			terminal.JSONFlag(), terminal.CSVFlag(), terminal.HTMLFlag(),
 		}, departureFlags(), jobarray.Flags()),
 		Action: t.Runs(swept(runReplay)),
 	}

@@ -24,8 +24,8 @@ func reproduceFlags() []cli.Flag {
 			Name: "predict-data", DefaultText: "drawn queues",
 			Usage: "`FOLDER` with clusters.csv and the queues of the PREDICT paper",
 		},
-		terminal.HtmlFlag(),
-		terminal.JsonFlag(), terminal.CsvFlag(),
+		terminal.HTMLFlag(),
+		terminal.JSONFlag(), terminal.CSVFlag(),
 	}
 }
 
@@ -108,7 +108,7 @@ func reproduceCommand(t *terminal.Terminal) *cli.Command {
 				terminal.AtLeast(&cli.IntFlag{
 					Name: "sets", Usage: "`COUNT` of random task sets to average over", Value: 1,
 				}, 1),
-				inputs.SeedFlag(), terminal.JsonFlag(), terminal.CsvFlag(),
+				inputs.SeedFlag(), terminal.JSONFlag(), terminal.CSVFlag(),
 			},
 			Action: t.Runs(terminal.TakesNone(runReproduceEDL)),
 		}, reproducePWRCommand(t), reproducePredictCommand(t), reproduceCATSCommand(t)},

@@ -32,7 +32,7 @@ func reproduceCATSCommand(t *terminal.Terminal) *cli.Command {
 			sectionsFlag(catsSections),
 			&cli.Float64Flag{Name: "scale", Usage: "`PART` of the simulations' tasks to draw", Value: 1},
 			inputs.SearchTimeFlag("the `TIME` that each proof of table 1 may take", 10*time.Second),
-			inputs.SeedFlag(), terminal.JsonFlag(), terminal.CsvFlag(),
+			inputs.SeedFlag(), terminal.JSONFlag(), terminal.CSVFlag(),
 		},
 		Action: t.Runs(terminal.TakesNone(runReproduceCATS)),
 	}

@@ -40,7 +40,7 @@ func reproducePredictCommand(t *terminal.Terminal) *cli.Command {
 			terminal.Between(&cli.IntFlag{
 				Name: "tuning", Usage: "`COUNT` of queues to tune table 2's weights on", Value: paperTuning,
 			}, 1, maxInstances),
-			inputs.SeedFlag(), terminal.JsonFlag(), terminal.CsvFlag(),
+			inputs.SeedFlag(), terminal.JSONFlag(), terminal.CSVFlag(),
 		},
 		Action: t.Runs(terminal.TakesNone(runReproducePredict)),
 	}

@@ -49,7 +49,7 @@ func reproducePWRCommand(t *terminal.Terminal) *cli.Command {
 			streamSeedFlag(),
 			&cli.StringFlag{Name: "svg", Usage: "`FOLDER` to draw each family's figures to"},
 			terminal.WorkersFlag(),
-			terminal.JsonFlag(), terminal.CsvFlag(),
+			terminal.JSONFlag(), terminal.CSVFlag(),
 		},
 		Action: t.Runs(terminal.TakesNone(runReproducePWR)),
 	}

@@ -62,7 +62,7 @@ func tuneCommand(t *terminal.Terminal) *cli.Command {
 			inputs.ModelsFlag("`FILE` with models of the job types, for --try stretch=…; repeat it for more",
 				"clocks aren't chosen"),
 			inputs.ProfilesFlag(),
-			inputs.SeedFlag(), terminal.JsonFlag(),
+			inputs.SeedFlag(), terminal.JSONFlag(),
 		},
 		Action: t.Runs(terminal.Takes(0, 1, "one queue or none", runTune)),
 	}

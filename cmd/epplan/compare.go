@@ -49,7 +49,7 @@ func compareCommand(t *terminal.Terminal) *cli.Command {
 				"separated by commas", Value: "1"},
 			timeLimitFlag("`TIME` that each policy may take, such as 10s, in place of a number "+
 				"of evaluations"),
-			terminal.JsonFlag(), terminal.CsvFlag(), terminal.HtmlFlag(),
+			terminal.JSONFlag(), terminal.CSVFlag(), terminal.HTMLFlag(),
 		),
 		Action: t.Runs(terminal.Takes(1, maxBatches, "one batch file or several", runCompare)),
 	}
@@ -69,7 +69,7 @@ func policyList() string {
 	}
 	b.WriteString(
 		"Placements are policies too: tasks by earliest due time at their optimal clocks, each at once on\n" +
-			"the best node with room (see epplan replay --help): " +
+			"the best node with room (see epplab replay --help): " +
 			strings.Join(policy.PlacementNames(), ", ") + ".\n",
 	)
 	return b.String()

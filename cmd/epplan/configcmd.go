@@ -96,7 +96,7 @@ func gpusCommand(t *terminal.Terminal) *cli.Command {
 			"the driver's table, and no plan chooses them. Live, the GPU's own driver says what can be locked.\n" +
 			"Example: epplan gpus H100",
 		Flags: []cli.Flag{
-			inputs.ProfilesFlag(), terminal.JsonFlag(),
+			inputs.ProfilesFlag(), terminal.JSONFlag(),
 			&cli.StringFlag{Name: "config", Usage: "TOML `FILE` whose [[gpu]] tables are listed, too"},
 		},
 		Action: t.Runs(terminal.Takes(0, 1, "at most one GPU model", runGPUs)),

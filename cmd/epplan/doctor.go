@@ -31,7 +31,7 @@ func doctorCommand(t *terminal.Terminal) *cli.Command {
 			"Example: epplan doctor --list\n" +
 			"Example: epplan doctor --only disk --state . --json",
 		Flags: []cli.Flag{
-			terminal.JsonFlag(),
+			terminal.JSONFlag(),
 			terminal.BoolFlag("list", "list the checks, and run none"),
 			&cli.StringFlag{Name: "only", Usage: "`CHECKS` to run, separated by commas", DefaultText: "all"},
 			&cli.StringFlag{

@@ -61,24 +61,10 @@ var touching = map[string]struct{ args, says []string }{
 	"epplan install slurm": {
 		[]string{"--dir", "DIR/site", "--no-lua-check"}, []string{"epplan.lua: the hook"},
 	},
-	"epplan compare": {
-		[]string{"DIR/batch.csv", "--cluster=DIR/cluster.toml", "--models=DIR/models.toml", "--slurm-array"},
-		[]string{
-			"#!/bin/sh\n", "compare --cluster=DIR/cluster.toml --models=DIR/models.toml " +
-				`"--slurm-dir=$folder" "--slurm-task=$task" -- DIR/batch.csv`,
-		},
-	},
-	"epplan replay": {
-		[]string{
-			"DIR/history.csv", "--format=jobs", "--cluster=DIR/cluster.toml", "--seed=7", "--slurm-array=4",
-			"--runtime-gpu-model=V100", "--slurm-dir=DIR/swept", "--slurm-epplan=/opt/my epplan",
-		},
-		[]string{"\nfolder=DIR/swept\n", "'/opt/my epplan' replay ", " --seed=7 ", " -- DIR/history.csv\n"},
-	},
 }
 
 // withoutSocket are those of them that ask no epd.
-var withoutSocket = []string{"epplan install slurm", "epplan compare", "epplan replay"}
+var withoutSocket = []string{"epplan install slurm"}
 
 func hasDryRun(f cli.Flag) bool { return slices.Contains(f.Names(), "dry-run") }
 

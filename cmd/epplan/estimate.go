@@ -49,7 +49,7 @@ func estimateCommand(t *terminal.Terminal) *cli.Command {
 			&cli.StringFlag{
 				Name: "gpu-model", Usage: "this GPU `MODEL` only", DefaultText: "all that it ran on",
 			},
-			noCodeFlag(), anySocketFlag(publicFirst), terminal.JsonFlag(),
+			noCodeFlag(), anySocketFlag(publicFirst), terminal.JSONFlag(),
 		},
 		Action: t.Runs(terminal.Takes(1, 1, "one batch script", runEstimate)),
 	}

@@ -33,7 +33,7 @@ func explainCommand(t *terminal.Terminal) *cli.Command {
 			"cluster's; powers and energies are those of the GPUs alone.\n" +
 			"Example: epplan explain 4711\n" +
 			"Example: epplan explain 18-cfd batch.csv --cluster cluster.toml --models models.toml",
-		Flags:  append(planningFlags(), anySocketFlag(publicFirst), terminal.JsonFlag()),
+		Flags:  append(planningFlags(), anySocketFlag(publicFirst), terminal.JSONFlag()),
 		Action: t.Runs(terminal.Takes(1, 2, "a job's id and a batch file", runExplain)),
 	}
 }

@@ -28,7 +28,7 @@ func historyCommand(t *terminal.Terminal) *cli.Command {
 		Flags: []cli.Flag{
 			sinceFlag("submissions"),
 			&cli.StringFlag{Name: "out", Usage: "CSV `FILE` to write, - is standard output"},
-			anySocketFlag(publicFirst), terminal.JsonFlag(),
+			anySocketFlag(publicFirst), terminal.JSONFlag(),
 		},
 		Action: t.Runs(terminal.TakesNone(runHistory)),
 	}

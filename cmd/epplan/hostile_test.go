@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -54,39 +52,10 @@ func TestNoTextThatEpdPassesOnDoesAnything(t *testing.T) {
 
 // Whatever the cells of a file have in them: what is printed of it, or said of what is wrong, is plain text.
 func TestNoTextOfAFileDoesAnything(t *testing.T) {
-	for command, name := range map[string]string{
+	underTest().HostileFiles(t, map[string]string{
 		"plan FILE --cluster paper": "tasks.csv", "plan FILE --cluster paper --json": "tasks.csv",
 		"explain 1 FILE --cluster paper": "tasks.csv", "compare FILE --cluster paper -p edl --csv": "tasks.csv",
-		"consolidate FILE": "utilisation.csv", "consolidate FILE --json": "utilisation.csv",
-		"correlate FILE": "utilisation.csv", "correlate FILE --csv": "utilisation.csv",
 		"predict --train testdata/history.csv --test FILE --csv": "waiting.csv", "import sacct FILE": "sacct.txt",
-		"model fit FILE": "measured.csv", "model contention FILE": "coruns.csv", "model optimum FILE": "params.csv",
-		"config check FILE": "shared.toml",
-	} {
-		t.Run(command, func(t *testing.T) {
-			data, err := os.ReadFile(filepath.Join("testdata", name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			file := filepath.Join(t.TempDir(), name)
-			args := strings.Fields(strings.ReplaceAll(command, "FILE", file))
-			rows := strings.SplitN(string(data), "\n", 3)
-			for line, row := range rows[:2] {
-				cells := strings.FieldsFunc(row, func(r rune) bool { return strings.ContainsRune(",|", r) })
-				for cell, was := range cells {
-					text := hostiletest.Texts[(line+cell)%len(hostiletest.Texts)]
-					spoilt := slices.Clone(rows)
-					spoilt[line] = strings.Replace(row, was, `"`+strings.ReplaceAll(text, `"`, `""`)+`"`, 1)
-					if err := os.WriteFile(file, []byte(strings.Join(spoilt, "\n")), 0o600); err != nil {
-						t.Fatal(err)
-					}
-					_, stdout, stderr := inProcess(t, args...)
-					err := errors.Join(hostiletest.Plain(stdout, args[len(args)-1]), hostiletest.Plain(stderr, ""))
-					if err != nil || strings.Contains(stderr, "has no flag") {
-						t.Errorf("line %d, cell %d: %v %s", line+1, cell+1, err, stderr)
-					}
-				}
-			}
-		})
-	}
+		"model fit FILE": "measured.csv", "model optimum FILE": "params.csv", "config check FILE": "shared.toml",
+	})
 }

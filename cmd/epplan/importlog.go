@@ -105,7 +105,7 @@ func logFlags() []cli.Flag {
 			Usage:       "`FILE` with the key of the hashes, to have the same ones in several tables",
 			DefaultText: "a random key",
 		},
-		terminal.JsonFlag(), dryrun.Flag(),
+		terminal.JSONFlag(), dryrun.Flag(),
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -103,8 +104,15 @@ func interrupted(t *testing.T) (took time.Duration) {
 
 func TestWorkInProgressStopsWithinASecond(t *testing.T) {
 	tasks := filepath.Join(t.TempDir(), "tasks.csv")
-	if code, _, stderr := inProcess(t, "generate", "--offline", "8", "-o", tasks); code != terminal.ExitDone {
-		t.Fatal(stderr)
+	header, rows, _ := strings.Cut(commandtest.ReadPage(t, "testdata/tasks.csv"), "\n")
+	text := header + "\n"
+	for i := range 200 {
+		for row := range strings.Lines(rows) {
+			text += strconv.Itoa(1000+i) + row
+		}
+	}
+	if err := os.WriteFile(tasks, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	const before = 50 * time.Millisecond
 	commandtest.InTime(t, before+commandtest.Soon, func() {

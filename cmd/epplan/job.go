@@ -31,7 +31,7 @@ func jobCommand(t *terminal.Terminal) *cli.Command {
 			"A run is one job on one node. A task of an array may be named as squeue and sacct\n" +
 			"show it, 4_3, or by its own number, as sacct -o JobIDRaw shows it.\n" +
 			"Example: epplan job 4711",
-		Flags:  []cli.Flag{anySocketFlag(publicFirst), terminal.JsonFlag()},
+		Flags:  []cli.Flag{anySocketFlag(publicFirst), terminal.JSONFlag()},
 		Action: t.Runs(terminal.Takes(1, 1, "a job's number", runJob)),
 	}
 }

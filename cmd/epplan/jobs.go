@@ -40,7 +40,7 @@ func jobsCommand(t *terminal.Terminal) *cli.Command {
 				Name: "before", Usage: "`PLACE` to go on from, as the end of a list says",
 				DefaultText: "the newest",
 			},
-			anySocketFlag(publicFirst), terminal.JsonFlag(), terminal.CsvFlag(),
+			anySocketFlag(publicFirst), terminal.JSONFlag(), terminal.CSVFlag(),
 		},
 		Action: t.Runs(terminal.TakesNone(runJobs)),
 	}

@@ -33,7 +33,7 @@ func leversCommand(t *terminal.Terminal) *cli.Command {
 			"before the configuration is another one.\n" +
 			"Example: epplan levers",
 		Flags: []cli.Flag{
-			anySocketFlag(publicFirst), terminal.JsonFlag(),
+			anySocketFlag(publicFirst), terminal.JSONFlag(),
 			terminal.BoolFlag("undo", "take everything back (for root and Slurm's user)"), dryrun.Flag(),
 		},
 		Action: t.Runs(terminal.TakesNone(runLevers)),

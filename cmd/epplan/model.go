@@ -206,7 +206,7 @@ func showCommand(t *terminal.Terminal) *cli.Command {
 			inputs.SlowdownFlag("choose among settings this `PART` slower than the default ones at most"),
 			terminal.BoolFlag(anyClocks, "choose among all clocks of the GPU model, measured or not"),
 			terminal.BoolFlag(frontierFlag, "show all settings that no other one beats in both time and energy"),
-			terminal.JsonFlag(), terminal.CsvFlag(),
+			terminal.JSONFlag(), terminal.CSVFlag(),
 		},
 		Action: t.Runs(terminal.Takes(1, 1, "one models file", runShow)),
 	}

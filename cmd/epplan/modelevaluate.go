@@ -39,7 +39,7 @@ func evaluateCommand(t *terminal.Terminal) *cli.Command {
 			},
 			inputs.ProfilesFlag(),
 			inputs.SlowdownFlag("choose among settings this `PART` slower than the fastest at most"),
-			terminal.JsonFlag(), terminal.CsvFlag(),
+			terminal.JSONFlag(), terminal.CSVFlag(),
 		),
 		Action: t.Runs(terminal.Takes(1, 1, "one file", runEvaluatePrior)),
 	}

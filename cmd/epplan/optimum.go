@@ -34,7 +34,7 @@ func optimumCommand(t *terminal.Terminal) *cli.Command {
 				Name:  "time-price",
 				Usage: "`WATTS`, the joules that a second of run time costs beside its own",
 			},
-			terminal.CsvFlag(), terminal.JsonFlag(),
+			terminal.CSVFlag(), terminal.JSONFlag(),
 		},
 		Action: t.Runs(terminal.Takes(1, 1, "one file", runOptimum)),
 	}

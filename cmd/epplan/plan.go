@@ -39,9 +39,9 @@ func planCommand(t *terminal.Terminal) *cli.Command {
 				anySocketFlag(publicFirst),
 			},
 			[]cli.Flag{
-				terminal.JsonFlag(), terminal.CsvFlag(),
+				terminal.JSONFlag(), terminal.CSVFlag(),
 				&cli.StringFlag{Name: "svg", Usage: "draw the plan to `FILE`"},
-				terminal.HtmlFlag(),
+				terminal.HTMLFlag(),
 				terminal.RowsFlag("jobs"),
 				timeLimitFlag("`TIME` after which the search for a better plan stops with the best so " +
 					"far, such as 2s"),

@@ -37,7 +37,7 @@ func predictCommand(t *terminal.Terminal) *cli.Command {
 				DefaultText: "job_name, model and dataset",
 			},
 			terminal.RowsFlag("jobs"),
-			terminal.CsvFlag(), terminal.JsonFlag(),
+			terminal.CSVFlag(), terminal.JSONFlag(),
 		},
 		Action: t.Runs(terminal.TakesNone(runPredict)),
 	}

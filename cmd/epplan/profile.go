@@ -28,7 +28,7 @@ func profileCommand(t *terminal.Terminal) *cli.Command {
 			"For root, Slurm's user and operators.\n" +
 			"Example: epplan profile",
 		Flags: []cli.Flag{
-			anySocketFlag(publicFirst), terminal.JsonFlag(), terminal.CsvFlag(),
+			anySocketFlag(publicFirst), terminal.JSONFlag(), terminal.CSVFlag(),
 		},
 		Action: t.Runs(terminal.Takes(0, 1, "a workload at most", runProfile)),
 	}

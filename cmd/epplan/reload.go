@@ -21,7 +21,7 @@ func reloadCommand(t *terminal.Terminal) *cli.Command {
 		Description: "Says which version is in force then. A configuration that is wrong changes nothing; each fault is named\n" +
 			"with file and line, and the exit status is 1. Decisions already made stay.\n" +
 			"Example: epplan reload",
-		Flags:  []cli.Flag{anySocketFlag(controllerFirst), terminal.JsonFlag(), dryrun.Flag()},
+		Flags:  []cli.Flag{anySocketFlag(controllerFirst), terminal.JSONFlag(), dryrun.Flag()},
 		Action: t.Runs(terminal.TakesNone(runReload)),
 	}
 }

@@ -47,7 +47,8 @@ func replayCommand(t *terminal.Terminal) *cli.Command {
 				Name: "policy", Aliases: []string{"p"}, DefaultText: "baseline,clocks=optimum",
 				Usage: "`POLICIES`, separated by commas; repeat it for more",
 			},
-			inputs.SeedFlag(), terminal.JsonFlag(), terminal.CsvFlag(), terminal.HtmlFlag(),
+			&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` from which the draws follow", Value: 42},
+			terminal.JSONFlag(), terminal.CSVFlag(), terminal.HTMLFlag(),
 		),
 		Action: t.Runs(terminal.Takes(1, 1, "a file with past jobs, or - for standard input", replayHistory)),
 	}

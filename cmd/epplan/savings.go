@@ -29,7 +29,7 @@ func savingsCommand(t *terminal.Terminal) *cli.Command {
 			"Example: epplan savings --since 30d\n" +
 			"Example: epplan savings --html savings.html",
 		Flags: []cli.Flag{
-			sinceFlag("runs"), anySocketFlag(publicFirst), terminal.JsonFlag(), terminal.HtmlFlag(),
+			sinceFlag("runs"), anySocketFlag(publicFirst), terminal.JSONFlag(), terminal.HTMLFlag(),
 		},
 		Action: t.Runs(terminal.TakesNone(runSavings)),
 	}

@@ -25,7 +25,7 @@ func statusCommand(t *terminal.Terminal) *cli.Command {
 			"The controller's mode,\n" +
 			"configuration and counts are shown where they are known. Exit status 4: epd can't be reached.\n" +
 			"Example: epplan status --json",
-		Flags:  []cli.Flag{anySocketFlag(agentFirst), terminal.JsonFlag()},
+		Flags:  []cli.Flag{anySocketFlag(agentFirst), terminal.JSONFlag()},
 		Action: t.Runs(terminal.TakesNone(runStatus)),
 	}
 }

@@ -329,9 +329,9 @@ func TakesNone(command func(*Terminal, *cli.Context) error) func(*Terminal, *cli
 	return Takes(0, 0, "none", command)
 }
 
-func JsonFlag() *cli.BoolFlag { return BoolFlag("json", "print JSON") }
+func JSONFlag() *cli.BoolFlag { return BoolFlag("json", "print JSON") }
 
-func CsvFlag() *cli.BoolFlag { return BoolFlag("csv", "print CSV") }
+func CSVFlag() *cli.BoolFlag { return BoolFlag("csv", "print CSV") }
 
 func OutputFlag() *cli.StringFlag {
 	return &cli.StringFlag{

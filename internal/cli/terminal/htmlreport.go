@@ -15,7 +15,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-func HtmlFlag() *cli.StringFlag {
+func HTMLFlag() *cli.StringFlag {
 	return &cli.StringFlag{
 		Name: "html", Usage: "write a report to `FILE`, to be opened in a browser; - is standard output, " +
 			"in place of the table",

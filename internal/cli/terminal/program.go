@@ -209,7 +209,7 @@ func versionCommand(t *Terminal) *cli.Command {
 		Name:        "version",
 		Usage:       "print the version",
 		Description: "Example: " + t.Program.Name + " version --json",
-		Flags:       []cli.Flag{JsonFlag()},
+		Flags:       []cli.Flag{JSONFlag()},
 		Action: t.Runs(TakesNone(func(t *Terminal, c *cli.Context) error {
 			return t.printVersion(c.Bool("json"))
 		})),
