@@ -14,7 +14,7 @@ import (
 	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/consolidate"
-	"github.com/epplan/epplan/planner/consolidate/moves"
+	"github.com/epplan/epplan/lab/consolidate/moves"
 	"github.com/epplan/epplan/planner/sharing"
 
 	"github.com/epplan/epplan/internal/cli/terminal"

@@ -128,7 +128,7 @@ func (p *catsPaper) testbedTogether(ctx context.Context) error {
 			policy.Name) {
 			continue
 		}
-		v := consolidate.Evaluate(in, policy.Place(in))
+		v := consolidate.Evaluate(in, consolidate.Place(in, policy.Rule, policy.Clocks))
 		p.add(section, fmt.Sprintf("t1-t8 together: %s (%s)", policy.Name, gpusAndPower(&v)),
 			"W", v.PowerW, 0)
 	}

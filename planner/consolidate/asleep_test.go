@@ -3,8 +3,8 @@ package consolidate_test
 import (
 	"testing"
 
+	"github.com/epplan/epplan/lab/consolidate/moves"
 	"github.com/epplan/epplan/planner/consolidate"
-	"github.com/epplan/epplan/planner/consolidate/moves"
 )
 
 func TestWithoutTasksEverythingSleeps(t *testing.T) {

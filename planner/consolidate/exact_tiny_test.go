@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/testkit/sharingtest"
 	"github.com/epplan/epplan/planner/sharing"
 )
@@ -55,7 +56,7 @@ func bruteGroups(in *sharing.Instance, problem Problem, groups [][]int) float64 
 			kappa = min(kappa, in.Tasks[t].Kappa)
 			mem += in.Tasks[t].MemGB
 		}
-		mhz, ok := LowestLevel(&in.Physics, problem, load, kappa)
+		mhz, ok := lowestLevel(&in.Physics, problem, load, kappa)
 		if !ok {
 			return math.Inf(1)
 		}
@@ -151,7 +152,7 @@ func TestExactIsNeverAboveImproveNorImproveAboveAPolicy(t *testing.T) {
 			t.Errorf("seed %d: not proven", seed)
 		}
 		for _, policy := range Policies() {
-			start := policy.Place(in)
+			start := Place(in, policy.Rule, policy.Clocks)
 			first := Evaluate(in, start)
 			place, watts := Improve(ctx, in, Safe, start, ImproveOptions{
 				Seed: seed, Rounds: 300, Restarts: -1, Sets: -1,
@@ -259,4 +260,16 @@ func TestGPUsOfManySizesAreBoundedFromBelow(t *testing.T) {
 	if bound := QuickBound(in, Safe); bound > verdict.PowerW || bound < watts/2 {
 		t.Errorf("bound %.3f W, found %.3f", bound, verdict.PowerW)
 	}
+}
+
+// lowestLevel returns the lowest level at which a GPU with that load keeps kappa, by what the
+// problem counts and without a measured curve.
+func lowestLevel(
+	p *sharing.Physics, problem Problem, loadPct []float64, kappa float64,
+) (mhz dvfsmodel.MHz, ok bool) {
+	overload := 1.0
+	if problem == Safe {
+		overload = sharing.LinearCurve().Slowdown(sharing.Occupancy{LoadPct: loadPct})
+	}
+	return p.LowestLevel(overload, kappa)
 }

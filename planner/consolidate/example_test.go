@@ -29,7 +29,7 @@ func ExampleExact() {
 		if policy.Name != "cats" {
 			continue
 		}
-		placement := policy.Place(in)
+		placement := consolidate.Place(in, policy.Rule, policy.Clocks)
 		verdict := consolidate.Evaluate(in, placement)
 		fmt.Printf("%s: GPUs %v, %.0f W, %d tasks too slow\n", policy.Name, placement.GPUs, verdict.PowerW,
 			verdict.Violations)

@@ -341,14 +341,6 @@ func (p *packing) groupsOf(place Placement) ([]group, bool) {
 // memory, and take a lower frequency there: it is of a class of GPU by choice.
 // What holds by load alone stays a bound, as a curve takes no less time.
 
-// curveOf is the curve that counts in a problem; nil where load alone does.
-func curveOf(in *sharing.Instance, problem Problem) *sharing.Curve {
-	if problem != Safe || in.Contention == nil || *in.Contention == sharing.LinearCurve() {
-		return nil
-	}
-	return in.Contention
-}
-
 // sizeMatters reports whether a group may be faster on a larger GPU.
 func (p *packing) sizeMatters() bool { return p.curve != nil && p.curve.ByMemory > 0 }
 

@@ -136,7 +136,7 @@ func TestTasksForWhichThereAreTooFewGPUsHaveNoPlace(t *testing.T) {
 	in := pair()
 	in.Tasks[2].GPUs, in.Tasks[2].MemGB = 2, 20 // one GPU has that much
 	for _, policy := range consolidate.Policies() {
-		p := policy.Place(in)
+		p := consolidate.Place(in, policy.Rule, policy.Clocks)
 		v := consolidate.Evaluate(in, p)
 		if v.Unplaced != 1 || p.GPUs[2] != nil || len(v.Faults) > 0 {
 			t.Errorf("%s: %v, %+v", policy.Name, p.GPUs, v)

@@ -1,6 +1,5 @@
 package consolidate
 
-import "github.com/epplan/epplan/planner/sharing"
 
 // NamedPolicy is a policy of the registry.
 type NamedPolicy struct {
@@ -9,9 +8,6 @@ type NamedPolicy struct {
 	Rule   Rule
 	Clocks Clocks
 }
-
-// Place is the policy's answer.
-func (n *NamedPolicy) Place(in *sharing.Instance) Placement { return Place(in, n.Rule, n.Clocks) }
 
 // Policies are those that place one task at a time.
 func Policies() []NamedPolicy {

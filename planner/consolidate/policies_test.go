@@ -69,7 +69,7 @@ func TestPoliciesReproduceTheReferenceOfEveryInstance(t *testing.T) {
 					t.Fatalf("no reference of %s", policy.Name)
 				}
 				seen++
-				wantRow(t, policy.Name, consolidate.Evaluate(in, policy.Place(in)), row)
+				wantRow(t, policy.Name, consolidate.Evaluate(in, consolidate.Place(in, policy.Rule, policy.Clocks)), row)
 			}
 			if seen != len(keys) {
 				t.Errorf("%d policies, want %d", seen, len(keys))

@@ -1,5 +1,7 @@
 package consolidate
 
+import "github.com/epplan/epplan/planner/sharing"
+
 // Problem says what counts as slowing a task down.
 type Problem uint8
 
@@ -16,4 +18,12 @@ func (p Problem) String() string {
 		return "as-printed"
 	}
 	return "safe"
+}
+
+// curveOf is the curve that counts in a problem; nil where load alone does.
+func curveOf(in *sharing.Instance, problem Problem) *sharing.Curve {
+	if problem != Safe || in.Contention == nil || *in.Contention == sharing.LinearCurve() {
+		return nil
+	}
+	return in.Contention
 }

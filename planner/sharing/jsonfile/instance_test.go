@@ -135,7 +135,7 @@ func FuzzInstancesThatAreReadCanBePlacedAndJudged(f *testing.F) {
 			return // takes long, says nothing more
 		}
 		for _, policy := range consolidate.Policies() {
-			v := consolidate.Evaluate(in, policy.Place(in))
+			v := consolidate.Evaluate(in, consolidate.Place(in, policy.Rule, policy.Clocks))
 			if len(v.Faults) > 0 || v.OverMemory > 0 || !(v.PowerW >= 0) || !(v.WorstSlowdown >= 1) {
 				t.Fatalf("%s: %+v", policy.Name, v)
 			}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/epplan/epplan/internal/testkit/sharingtest"
 	"github.com/epplan/epplan/planner/consolidate"
-	"github.com/epplan/epplan/planner/consolidate/moves"
+	"github.com/epplan/epplan/lab/consolidate/moves"
 )
 
 // BenchmarkRearrange says how far above the best that is known the plan of an
@@ -26,7 +26,7 @@ func BenchmarkRearrange(b *testing.B) {
 				files := sharingtest.Files(b)
 				for _, file := range files {
 					in := sharingtest.Read(b, file)
-					start := policy.Place(in)
+					start := consolidate.Place(in, policy.Rule, policy.Clocks)
 					_, best := consolidate.Improve(context.Background(), in, consolidate.Safe, start,
 						consolidate.ImproveOptions{})
 					best = math.Min(best, sharingtest.BestW(b, file))
