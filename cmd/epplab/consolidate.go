@@ -14,12 +14,12 @@ import (
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/textfile"
 	"github.com/epplan/epplan/planner"
-	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/planner/sharing"
 	"github.com/epplan/epplan/planner/sharing/jsonfile"
 
 	"github.com/epplan/epplan/internal/cli/inputs"
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/planner/share"
 )
 
 func consolidateCommand(t *terminal.Terminal) *cli.Command {
@@ -46,7 +46,7 @@ func consolidateCommand(t *terminal.Terminal) *cli.Command {
 				Name: "policy", Aliases: []string{"p"}, Usage: "`POLICY`, see above", Value: exactMethod,
 			},
 			&cli.StringFlag{
-				Name: "problem", Usage: "`PROBLEM`: safe or as-printed", Value: consolidate.Safe.String(),
+				Name: "problem", Usage: "`PROBLEM`: safe or as-printed", Value: share.Safe.String(),
 			},
 			inputs.SearchTimeFlag("the `TIME` that improve, exact and cats-safe may take", defaultSearchTime),
 			inputs.ContentionFlag("time is shared without loss"),
@@ -93,9 +93,9 @@ const defaultSearchTime = time.Minute
 type consolidation struct {
 	instance *sharing.Instance
 	method   *method
-	problem  consolidate.Problem
+	problem  share.Problem
 	placementResult
-	verdict   consolidate.Evaluation
+	verdict   share.Evaluation
 	migration *migrationPlan // nil: a plan from scratch
 	window    int            // of tasks that are placed at a time, where it was given; 0: one by one
 }
@@ -139,8 +139,8 @@ func runConsolidate(t *terminal.Terminal, c *cli.Context) error {
 	return nil
 }
 
-func problemByName(name string) (consolidate.Problem, error) {
-	for _, p := range []consolidate.Problem{consolidate.Safe, consolidate.AsPrinted} {
+func problemByName(name string) (share.Problem, error) {
+	for _, p := range []share.Problem{share.Safe, share.AsPrinted} {
 		if p.String() == name {
 			return p, nil
 		}

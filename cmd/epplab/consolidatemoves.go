@@ -12,20 +12,20 @@ import (
 
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/trace"
-	"github.com/epplan/epplan/planner"
-	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/lab/consolidate/moves"
+	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/sharing"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/planner/share"
 )
 
 // migrationPlan is a plan that starts from where tasks run now.
 type migrationPlan struct {
 	maxMoves     int // tasks that may move
 	from         [][]int
-	before       consolidate.Placement  // at the lowest clocks that keep the problem's limits
-	verdict      consolidate.Evaluation // of before
+	before       share.Placement  // at the lowest clocks that keep the problem's limits
+	verdict      share.Evaluation // of before
 	moves        []plannedMove
 	powerByMoves []float64
 }
@@ -69,8 +69,8 @@ func (r *consolidation) readPlacementNow(name string) error {
 		return fmt.Errorf("%s: --moves, but no task runs anywhere, want on for some (lab/docs/consolidation.md)",
 			name)
 	}
-	r.migration.before = consolidate.PlacementOf(sharing.StateAt(r.instance, r.migration.from),
-		consolidate.LowestClockFor(r.problem))
+	r.migration.before = share.PlacementOf(sharing.StateAt(r.instance, r.migration.from),
+		share.LowestClockFor(r.problem))
 	return nil
 }
 
@@ -89,7 +89,7 @@ func (r *consolidation) listMoves() {
 	if m == nil {
 		return
 	}
-	m.verdict = consolidate.Evaluate(r.instance, m.before)
+	m.verdict = share.Evaluate(r.instance, m.before)
 	s := sharing.StateAt(r.instance, m.from)
 	for i, move := range moves.Between(r.instance, m.from, r.placement.GPUs) {
 		for _, gpu := range move.From {
@@ -98,10 +98,10 @@ func (r *consolidation) listMoves() {
 		for _, gpu := range move.To {
 			s.Add(move.Task, gpu)
 		}
-		v := consolidate.Evaluate(r.instance,
-			consolidate.PlacementOf(s, consolidate.LowestClockFor(r.problem)))
+		v := share.Evaluate(r.instance,
+			share.PlacementOf(s, share.LowestClockFor(r.problem)))
 		watts := v.PowerW
-		if v.OverMemory > 0 || r.problem == consolidate.Safe && v.Violations > 0 {
+		if v.OverMemory > 0 || r.problem == share.Safe && v.Violations > 0 {
 			watts = math.Inf(1)
 		}
 		m.moves = append(m.moves, plannedMove{move, i + 1, watts})

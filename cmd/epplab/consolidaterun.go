@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/planner/sharing"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/lab/consolidate"
+	"github.com/epplan/epplan/planner/share"
 )
 
 const exactMethod = "exact"
@@ -27,25 +28,25 @@ type method struct {
 }
 
 type placementResult struct {
-	placement consolidate.Placement
+	placement share.Placement
 	boundW    float64 // no plan that keeps the problem's limits draws less
 	proven    bool    // that nothing draws less than this
 }
 
 // methods are the policies, the simplest first.
 func methods() []method {
-	policies := consolidate.Policies()
+	policies := share.Policies()
 	all := make([]method, 0, len(policies)+2)
 	for _, policy := range policies {
 		all = append(all, method{
 			policy.Name, policy.About,
 			func(ctx context.Context, r *consolidation, seed uint64) placementResult {
 				p := policy
-				if _, random := p.Rule.(consolidate.CATSSafe); random {
+				if _, random := p.Rule.(share.CATSSafe); random {
 					// By default the policy of the registry, whose seed is 0.
-					p.Rule = deadlineRule{ctx, consolidate.CATSSafe{Seed: seed - 1}}
+					p.Rule = deadlineRule{ctx, share.CATSSafe{Seed: seed - 1}}
 				}
-				return placementResult{placement: consolidate.PlaceWindows(r.instance, p.Rule, p.Clocks,
+				return placementResult{placement: share.PlaceWindows(r.instance, p.Rule, p.Clocks,
 					max(1, r.window))}
 			},
 		})
@@ -62,20 +63,20 @@ func methods() []method {
 // as online-sla does.
 type deadlineRule struct {
 	ctx  context.Context //nolint:containedctx // a rule is asked for one task after another
-	rule consolidate.Rule
+	rule share.Rule
 }
 
 // Choose is by the rule while there is time.
 func (h deadlineRule) Choose(s *sharing.State, task int, taken []int) (gpu int, ok bool) {
 	if h.ctx.Err() != nil {
-		return consolidate.OnlineSLA{}.Choose(s, task, taken)
+		return share.OnlineSLA{}.Choose(s, task, taken)
 	}
 	return h.rule.Choose(s, task, taken)
 }
 
 // initialPlacement is the plan that a search sets out from.
-func initialPlacement(in *sharing.Instance) consolidate.Placement {
-	return consolidate.Place(in, consolidate.OnlineSLA{}, consolidate.LowestClock)
+func initialPlacement(in *sharing.Instance) share.Placement {
+	return share.Place(in, share.OnlineSLA{}, share.LowestClock)
 }
 
 // searchLocally is the plan of local search.
@@ -98,7 +99,7 @@ func (r *consolidation) solve(ctx context.Context, t *terminal.Terminal, limit t
 	defer cancel()
 	defer countdown(ctx, t, limit)()
 	r.placementResult = r.method.place(ctx, r, seed)
-	r.verdict = consolidate.Evaluate(r.instance, r.placement)
+	r.verdict = share.Evaluate(r.instance, r.placement)
 	r.listMoves()
 	r.boundW = max(r.boundW, consolidate.QuickBound(r.instance, r.problem))
 	reached := r.verdict.FeasibleFor(r.problem) && r.verdict.PowerW <= r.boundW*(1+powerTolerance)
@@ -164,7 +165,7 @@ func (r *consolidation) gap() float64 {
 func (r *consolidation) violations() string {
 	v := &r.verdict
 	slow := v.Violations
-	if r.problem == consolidate.AsPrinted {
+	if r.problem == share.AsPrinted {
 		slow = v.TooSlow
 	}
 	parts := terminal.TextsOf(terminal.Present(

@@ -8,11 +8,11 @@ import (
 
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/trace"
-	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/planner/sharing"
 	"github.com/epplan/epplan/planner/sharing/jsonfile"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/planner/share"
 )
 
 func fitContentionCommand(t *terminal.Terminal) *cli.Command {
@@ -70,7 +70,7 @@ func fittedContention(t *terminal.Terminal, c *cli.Context, r *consolidation) er
 	if name == "" {
 		return nil
 	}
-	if r.problem == consolidate.AsPrinted {
+	if r.problem == share.AsPrinted {
 		return terminal.Usagef("--contention and --problem as-printed are both given: the printed problem knows no " +
 			"contention, want one")
 	}

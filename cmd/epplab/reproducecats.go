@@ -10,11 +10,12 @@ import (
 
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/taskset"
-	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/planner/correlate"
 
 	"github.com/epplan/epplan/internal/cli/inputs"
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/lab/consolidate"
+	"github.com/epplan/epplan/planner/share"
 )
 
 func reproduceCATSCommand(t *terminal.Terminal) *cli.Command {
@@ -116,7 +117,7 @@ var paperTable1 = []struct { //nolint:gochecknoglobals // constant
 func (p *catsPaper) table1(ctx context.Context) error {
 	for _, row := range paperTable1 {
 		in := taskset.Consolidation(p.rng(uint64(row.tasks)), row.tasks)
-		for _, problem := range []consolidate.Problem{consolidate.AsPrinted, consolidate.Safe} {
+		for _, problem := range []share.Problem{share.AsPrinted, share.Safe} {
 			limited, cancel := context.WithTimeout(ctx, p.proof)
 			began := time.Now()
 			r := consolidate.Exact(limited, in, problem, consolidate.ExactOptions{Seed: p.seed})
@@ -126,7 +127,7 @@ func (p *catsPaper) table1(ctx context.Context) error {
 				return err
 			}
 			paper, what := 0.0, fmt.Sprintf("%d tasks, %s", row.tasks, problem)
-			if problem == consolidate.AsPrinted {
+			if problem == share.AsPrinted {
 				paper = row.seconds
 			}
 			if !r.Proven {

@@ -11,10 +11,11 @@ import (
 
 	"github.com/epplan/epplan/internal/taskset"
 	"github.com/epplan/epplan/planner"
-	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/planner/sharing"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/lab/consolidate"
+	"github.com/epplan/epplan/planner/share"
 )
 
 // testbedTasks is the paper's Table 4.
@@ -114,21 +115,21 @@ func (p *catsPaper) testbed(ctx context.Context) error {
 func (p *catsPaper) testbedTogether(ctx context.Context) error {
 	const section = "testbed"
 	in := testbedInstance(testbedStream(p.rng(0), 1), []int{0, 1, 2, 3, 4, 5, 6, 7})
-	for _, problem := range []consolidate.Problem{consolidate.AsPrinted, consolidate.Safe} {
+	for _, problem := range []share.Problem{share.AsPrinted, share.Safe} {
 		r := consolidate.Exact(ctx, in, problem, consolidate.ExactOptions{Seed: p.seed})
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		v := consolidate.Evaluate(in, r.Placement)
+		v := share.Evaluate(in, r.Placement)
 		p.add(section, fmt.Sprintf("t1-t8 together: optimum, %s (%s)", problem, gpusAndPower(&v)),
 			"W", v.PowerW, 0)
 	}
-	for _, policy := range consolidate.Policies() {
+	for _, policy := range share.Policies() {
 		if !slices.Contains([]string{"cats", "cats-active", "cats-thresholds", "hotcloud", "first"},
 			policy.Name) {
 			continue
 		}
-		v := consolidate.Evaluate(in, consolidate.Place(in, policy.Rule, policy.Clocks))
+		v := share.Evaluate(in, share.Place(in, policy.Rule, policy.Clocks))
 		p.add(section, fmt.Sprintf("t1-t8 together: %s (%s)", policy.Name, gpusAndPower(&v)),
 			"W", v.PowerW, 0)
 	}
@@ -139,7 +140,7 @@ func (p *catsPaper) testbedTogether(ctx context.Context) error {
 	return nil
 }
 
-func gpusAndPower(v *consolidate.Evaluation) string {
+func gpusAndPower(v *share.Evaluation) string {
 	return fmt.Sprintf("%s, slowdown %.2f", terminal.Plural(v.GPUsOn, "GPU"), v.WorstSlowdown)
 }
 
@@ -183,8 +184,8 @@ var testbedRows = []struct { //nolint:gochecknoglobals // constant
 	paper float64
 	play  streamPlayer
 }{
-	{"optimum, as-printed, tasks move freely", paperOptimumW, optimumPlayer(consolidate.AsPrinted)},
-	{"optimum, safe, tasks move freely", paperOptimumW, optimumPlayer(consolidate.Safe)},
+	{"optimum, as-printed, tasks move freely", paperOptimumW, optimumPlayer(share.AsPrinted)},
+	{"optimum, safe, tasks move freely", paperOptimumW, optimumPlayer(share.Safe)},
 	{"cats", paperCATSW, policyPlayer("cats")},
 	{"cats-active", paperCATSW, policyPlayer("cats,place=share-cats-active")},
 	{"cats-thresholds", paperCATSW, policyPlayer("cats,place=share-cats-thresholds")},
@@ -241,7 +242,7 @@ func busySeconds(plan *planner.Plan) float64 {
 
 // optimumPlayer is the least power for the tasks that are there at each time, each
 // for as long as it may take.
-func optimumPlayer(problem consolidate.Problem) streamPlayer {
+func optimumPlayer(problem share.Problem) streamPlayer {
 	return func(ctx context.Context, stream *planner.Problem) (float64, float64, error) {
 		times := make([]float64, 0, 2*len(stream.Tasks))
 		ends := make([]float64, len(stream.Tasks))

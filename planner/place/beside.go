@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/epplan/epplan/planner"
-	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/share"
 	"github.com/epplan/epplan/planner/sharing"
 )
 
@@ -13,9 +13,9 @@ import (
 // without a profile get GPUs for themselves, and so does everybody where no GPU
 // may be shared: see [AtOnce].
 type Colocate struct {
-	Rule consolidate.Rule
+	Rule share.Rule
 	// NewRule is a rule of one run, instead of Rule, that looks at more than loads.
-	NewRule func(*planner.View) consolidate.Rule
+	NewRule func(*planner.View) share.Rule
 	// KeepTolerances leaves a task waiting rather than let it, or who is there already, be
 	// slowed down more than they tolerate, contention counted.
 	KeepTolerances bool

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/epplan/epplan/planner"
-	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/share"
 	"github.com/epplan/epplan/planner/sharing"
 )
 
@@ -14,7 +14,7 @@ import (
 // for it. A short task goes beside long ones for nothing; a long one doesn't keep
 // a GPU from sleeping that would be done soon. Of equal ones it takes the
 // fullest. Only GPUs count on which everybody keeps what they tolerate.
-func LeastAddedEnergy(v *planner.View) consolidate.Rule {
+func LeastAddedEnergy(v *planner.View) share.Rule {
 	return &leastAddedEnergy{v: v}
 }
 

@@ -7,11 +7,11 @@ import (
 	"strings"
 
 	"github.com/epplan/epplan/planner"
-	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/planner/improve"
 	"github.com/epplan/epplan/planner/park"
 	"github.com/epplan/epplan/planner/pick"
 	"github.com/epplan/epplan/planner/place"
+	"github.com/epplan/epplan/planner/share"
 	"github.com/epplan/epplan/planner/tune"
 )
 
@@ -247,7 +247,7 @@ var stages = map[string]map[string]stageChange{
 		"default": func(p *planner.Policy, _ Params) { useDefaultClocks(p) },
 		"optimum": func(p *planner.Policy, q Params) { p.Tune = q.optimum() },
 		"adapted": func(p *planner.Policy, _ Params) {
-			p.Tune = tune.WithSharedClocks(tune.None, consolidate.AdaptedClock)
+			p.Tune = tune.WithSharedClocks(tune.None, share.AdaptedClock)
 		},
 		"lowest": func(p *planner.Policy, q Params) { p.Tune = tune.WithLowestClocks(q.optimum()) },
 
@@ -315,8 +315,8 @@ func parseShareStage(name string) (stageChange, bool) {
 	if !ok {
 		return nil, false
 	}
-	all := consolidate.Policies()
-	i := slices.IndexFunc(all, func(n consolidate.NamedPolicy) bool { return n.Name == name })
+	all := share.Policies()
+	i := slices.IndexFunc(all, func(n share.NamedPolicy) bool { return n.Name == name })
 	if i < 0 || name == otherClocks {
 		return nil, false
 	}
@@ -328,7 +328,7 @@ func parseShareStage(name string) (stageChange, bool) {
 // PlaceNames are the names of the Place stages, placements aside.
 func PlaceNames() []string {
 	names := append(sortedKeys(stages["place"]), leastAdded)
-	for _, rule := range consolidate.Policies() {
+	for _, rule := range share.Policies() {
 		if rule.Name != otherClocks {
 			names = append(names, sharePrefix+rule.Name)
 		}

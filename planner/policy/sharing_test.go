@@ -3,8 +3,8 @@ package policy_test
 import (
 	"testing"
 
-	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/planner/policy"
+	"github.com/epplan/epplan/planner/share"
 )
 
 func TestOnlyStagesThatShareLetTasksShareGPUs(t *testing.T) {
@@ -25,7 +25,7 @@ func TestOnlyStagesThatShareLetTasksShareGPUs(t *testing.T) {
 }
 
 func TestEveryRuleOfConsolidationIsAPlaceStage(t *testing.T) {
-	for _, rule := range consolidate.Policies() {
+	for _, rule := range share.Policies() {
 		_, err := policy.Parse("cats,place=share-"+rule.Name, policy.DefaultParams())
 		if wanted := rule.Name != "hotcloud-lowest-f"; (err == nil) != wanted { // the same places as hotcloud
 			t.Errorf("share-%s: %v", rule.Name, err)

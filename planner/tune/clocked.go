@@ -5,7 +5,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
-	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/share"
 	"github.com/epplan/epplan/planner/sharing"
 )
 
@@ -13,7 +13,7 @@ import (
 // a rule: [consolidate.AdaptedClock] for the frequency adaptation of the CATS paper
 // (algorithm 4), which is where its steps of a few milliseconds come to rest.
 func WithSharedClocks(
-	tuner func(*planner.Problem) planner.Tuner, rule consolidate.Clocks,
+	tuner func(*planner.Problem) planner.Tuner, rule share.Clocks,
 ) func(*planner.Problem) planner.Tuner {
 	return func(p *planner.Problem) planner.Tuner { return &sharedClocks{Tuner: tuner(p), rule: rule} }
 }
@@ -21,7 +21,7 @@ func WithSharedClocks(
 // WithLowestClocks is [WithSharedClocks] by the lowest frequency at which everybody on a GPU keeps
 // what it tolerates, contention counted.
 func WithLowestClocks(tuner func(*planner.Problem) planner.Tuner) func(*planner.Problem) planner.Tuner {
-	return WithSharedClocks(tuner, consolidate.LowestClock)
+	return WithSharedClocks(tuner, share.LowestClock)
 }
 
 // WithCheapestClocks is [WithSharedClocks] by the frequency at which work costs least of those at
@@ -33,7 +33,7 @@ func WithCheapestClocks(tuner func(*planner.Problem) planner.Tuner) func(*planne
 		classes := p.SharedNodes()
 		return &sharedClocks{Tuner: tuner(p), rule: func(s *sharing.State, gpu int) dvfsmodel.MHz {
 			physics := &s.Instance().Physics
-			lowest := consolidate.LowestClock(s, gpu)
+			lowest := share.LowestClock(s, gpu)
 			price, best, least := p.ClassObjective(classes[s.GPU(gpu).Server]), physics.Max(), math.Inf(1)
 			for _, mhz := range physics.LevelsMHz {
 				pt := dvfsmodel.Point{Time: physics.Stretch(mhz), Power: dvfsmodel.Watt(physics.PowerAt(mhz))}
@@ -49,7 +49,7 @@ func WithCheapestClocks(tuner func(*planner.Problem) planner.Tuner) func(*planne
 
 type sharedClocks struct {
 	planner.Tuner // for GPUs that aren't shared
-	rule          consolidate.Clocks
+	rule          share.Clocks
 }
 
 // Clock is the rule's frequency.

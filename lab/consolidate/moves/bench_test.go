@@ -7,8 +7,9 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/internal/testkit/sharingtest"
-	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/lab/consolidate"
 	"github.com/epplan/epplan/lab/consolidate/moves"
+	"github.com/epplan/epplan/planner/share"
 )
 
 // BenchmarkRearrange says how far above the best that is known the plan of an
@@ -16,7 +17,7 @@ import (
 // data/cats, percent.
 func BenchmarkRearrange(b *testing.B) {
 	const most = 10
-	for _, policy := range consolidate.Policies() {
+	for _, policy := range share.Policies() {
 		if policy.Name != "cats-safe" && policy.Name != "online-sla" {
 			continue
 		}
@@ -26,11 +27,11 @@ func BenchmarkRearrange(b *testing.B) {
 				files := sharingtest.Files(b)
 				for _, file := range files {
 					in := sharingtest.Read(b, file)
-					start := consolidate.Place(in, policy.Rule, policy.Clocks)
-					_, best := consolidate.Improve(context.Background(), in, consolidate.Safe, start,
+					start := share.Place(in, policy.Rule, policy.Clocks)
+					_, best := consolidate.Improve(context.Background(), in, share.Safe, start,
 						consolidate.ImproveOptions{})
 					best = math.Min(best, sharingtest.BestW(b, file))
-					found := moves.Rearrange(context.Background(), in, consolidate.Safe, start.GPUs,
+					found := moves.Rearrange(context.Background(), in, share.Safe, start.GPUs,
 						moves.Options{Most: most})
 					for k := range gap {
 						gap[k] += 100 * (found.ByMoves[min(k, len(found.ByMoves)-1)]/best - 1) /

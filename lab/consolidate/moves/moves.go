@@ -7,7 +7,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/lab/consolidate"
+	"github.com/epplan/epplan/planner/share"
 	"github.com/epplan/epplan/planner/sharing"
 )
 
@@ -20,7 +21,7 @@ type Options struct {
 
 // Result is what [Rearrange] found.
 type Result struct {
-	consolidate.Placement
+	share.Placement
 	// ByMoves is the least power, watts, of what was found with at most so many
 	// moves, from none to the most that were of use. It is +Inf where nothing
 	// that was found keeps what the problem asks for.
@@ -40,7 +41,7 @@ type Result struct {
 // The answer is never worse than the start, and depends on the arguments
 // alone unless the context ends the search.
 func Rearrange(
-	ctx context.Context, in *sharing.Instance, problem consolidate.Problem, from [][]int, opt Options,
+	ctx context.Context, in *sharing.Instance, problem share.Problem, from [][]int, opt Options,
 ) Result {
 	const usualRounds = 24_000
 	if len(in.Tasks) == 0 {
@@ -66,8 +67,8 @@ func Rearrange(
 
 // placementOf is the state as an answer, at the lowest frequencies that keep what the
 // problem asks for.
-func placementOf(s *sharing.State, problem consolidate.Problem) consolidate.Placement {
-	return consolidate.PlacementOf(s, consolidate.LowestClockFor(problem))
+func placementOf(s *sharing.State, problem share.Problem) share.Placement {
+	return share.PlacementOf(s, share.LowestClockFor(problem))
 }
 
 type descentLimits struct {

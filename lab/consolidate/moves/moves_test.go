@@ -10,13 +10,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/epplan/epplan/internal/testkit/sharingtest"
-	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/lab/consolidate"
+	"github.com/epplan/epplan/planner/share"
 	"github.com/epplan/epplan/planner/sharing"
 )
 
 // bruteMoves is the least power with at most so many moves, for 0 to most: all
 // places of all tasks are tried.
-func bruteMoves(in *sharing.Instance, problem consolidate.Problem, from [][]int, most int) []float64 {
+func bruteMoves(in *sharing.Instance, problem share.Problem, from [][]int, most int) []float64 {
 	best := make([]float64, most+1)
 	for k := range best {
 		best[k] = math.Inf(1)
@@ -50,8 +51,8 @@ func bruteMoves(in *sharing.Instance, problem consolidate.Problem, from [][]int,
 }
 
 // judgeAt is what places are worth at the lowest clocks.
-func judgeAt(in *sharing.Instance, problem consolidate.Problem, at [][]int) consolidate.Evaluation {
-	return consolidate.Evaluate(in, placementOf(sharing.StateAt(in, at), problem))
+func judgeAt(in *sharing.Instance, problem share.Problem, at [][]int) share.Evaluation {
+	return share.Evaluate(in, placementOf(sharing.StateAt(in, at), problem))
 }
 
 // subsets are all sets of so many of the numbers below n.
@@ -89,8 +90,8 @@ func feasible(tasks int) []*sharing.Instance {
 		"paperlike", "light", "medium", "heavy", "antiphase", "membound", "mixed", "gang", "mixedkappa",
 	} {
 		in := sharingtest.Draw(rand.New(rand.NewPCG(3, uint64(tasks))), mix, tasks)
-		at := consolidate.Place(in, consolidate.OnlineSLA{}, consolidate.LowestClock)
-		if v := consolidate.Evaluate(in, at); v.Feasible() {
+		at := share.Place(in, share.OnlineSLA{}, share.LowestClock)
+		if v := share.Evaluate(in, at); v.Feasible() {
 			all = append(all, in)
 		}
 	}
@@ -106,15 +107,15 @@ func TestRearrangeFindsTheLeastPowerForEachNumberOfMoves(t *testing.T) {
 			{StaticW: 40, OtherW: 20, GPUMemGB: []float64{16, 32}},
 			{StaticW: 60, GPUMemGB: []float64{32, 32, 16}},
 		}
-		problem := []consolidate.Problem{consolidate.Safe, consolidate.AsPrinted}[r.IntN(2)]
-		if problem == consolidate.Safe && r.IntN(3) == 0 {
+		problem := []share.Problem{share.Safe, share.AsPrinted}[r.IntN(2)]
+		if problem == share.Safe && r.IntN(3) == 0 {
 			in.Contention = &sharing.Curve{Exponent: 1.1, ByTask: .02, ByMemory: .05}
 		}
 		from := somewhere(r, in)
 		want := bruteMoves(in, problem, from, len(in.Tasks))
 		for most := range want {
 			got := Rearrange(t.Context(), in, problem, from, Options{Most: most, Rounds: 2000})
-			v, found := consolidate.Evaluate(in, got.Placement), math.Inf(1)
+			v, found := share.Evaluate(in, got.Placement), math.Inf(1)
 			if v.FeasibleFor(problem) {
 				found = v.PowerW
 			}
@@ -140,12 +141,12 @@ func TestRearrangeMovesNoMoreThanItMayAndIsNeverWorse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))
 		in := sharingtest.Draw(r, rapid.SampledFrom([]string{"light", "mixed", "gang"}).Draw(t, "mix"), 12)
-		before := consolidate.Place(in, consolidate.OnlineSLA{}, consolidate.LowestClock)
+		before := share.Place(in, share.OnlineSLA{}, share.LowestClock)
 		most := rapid.IntRange(0, 6).Draw(t, "most")
 		opt := Options{Most: most, Seed: rapid.Uint64().Draw(t, "of the search"), Rounds: 400}
-		got := Rearrange(t.Context(), in, consolidate.Safe, before.GPUs, opt)
+		got := Rearrange(t.Context(), in, share.Safe, before.GPUs, opt)
 		moves := Between(in, before.GPUs, got.GPUs)
-		was, is := consolidate.Evaluate(in, before), consolidate.Evaluate(in, got.Placement)
+		was, is := share.Evaluate(in, before), share.Evaluate(in, got.Placement)
 		if len(moves) > most || len(moves) != len(got.ByMoves)-1 {
 			t.Fatalf("%d moves, %d allowed; by moves %v", len(moves), most, got.ByMoves)
 		}
@@ -157,7 +158,7 @@ func TestRearrangeMovesNoMoreThanItMayAndIsNeverWorse(t *testing.T) {
 		if is.Feasible() && math.Abs(is.PowerW-got.ByMoves[len(moves)]) > 1e-6 {
 			t.Fatalf("%g W, by moves %v", is.PowerW, got.ByMoves)
 		}
-		again := Rearrange(t.Context(), in, consolidate.Safe, before.GPUs, opt)
+		again := Rearrange(t.Context(), in, share.Safe, before.GPUs, opt)
 		for task := range again.GPUs {
 			if !slices.Equal(again.GPUs[task], got.GPUs[task]) {
 				t.Fatalf("task %d on %v, the second time on %v", task, got.GPUs[task], again.GPUs[task])
@@ -168,10 +169,10 @@ func TestRearrangeMovesNoMoreThanItMayAndIsNeverWorse(t *testing.T) {
 
 func TestManyMovesAreAsGoodAsAPlanFromScratch(t *testing.T) {
 	for _, in := range feasible(10)[:5] {
-		before := consolidate.Place(in, consolidate.HotCloud(), consolidate.MaxClock)
-		_, want := consolidate.Improve(t.Context(), in, consolidate.Safe, before, consolidate.ImproveOptions{})
-		got := Rearrange(t.Context(), in, consolidate.Safe, before.GPUs, Options{Most: len(in.Tasks), Rounds: 6000})
-		if v := consolidate.Evaluate(in, got.Placement); !v.Feasible() || v.PowerW > want*1.001 {
+		before := share.Place(in, share.HotCloud(), share.MaxClock)
+		_, want := consolidate.Improve(t.Context(), in, share.Safe, before, consolidate.ImproveOptions{})
+		got := Rearrange(t.Context(), in, share.Safe, before.GPUs, Options{Most: len(in.Tasks), Rounds: 6000})
+		if v := share.Evaluate(in, got.Placement); !v.Feasible() || v.PowerW > want*1.001 {
 			t.Errorf("%s: %g W, from scratch %g", in.Name, v.PowerW, want)
 		}
 	}
@@ -243,8 +244,8 @@ func TestASearchForMovesThatIsStoppedAtOnceAnswersTheStart(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	in := feasible(16)[0]
-	before := consolidate.Place(in, consolidate.HotCloud(), consolidate.MaxClock)
-	got := Rearrange(ctx, in, consolidate.Safe, before.GPUs, Options{Most: 3})
+	before := share.Place(in, share.HotCloud(), share.MaxClock)
+	got := Rearrange(ctx, in, share.Safe, before.GPUs, Options{Most: 3})
 	if moves := Between(in, before.GPUs, got.GPUs); len(moves) > 0 {
 		t.Errorf("%v, want no moves", moves)
 	}

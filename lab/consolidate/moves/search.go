@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/share"
 	"github.com/epplan/epplan/planner/sharing"
 )
 
@@ -19,7 +19,7 @@ const (
 // search is the search of [Rearrange]: tasks at their places on real GPUs.
 type search struct {
 	in        *sharing.Instance
-	problem   consolidate.Problem
+	problem   share.Problem
 	s         *sharing.State
 	rng       *rand.Rand
 	home      [][]int // by task: where it is at the start; nil: nowhere
@@ -47,7 +47,7 @@ type search struct {
 	formerPlaces [][]int
 }
 
-func newSearch(in *sharing.Instance, problem consolidate.Problem, from [][]int, opt Options) *search {
+func newSearch(in *sharing.Instance, problem share.Problem, from [][]int, opt Options) *search {
 	m := &search{
 		in: in, problem: problem, s: sharing.NewState(in),
 		rng:  rand.New(rand.NewPCG(opt.Seed, 0x6d6f7665)),
@@ -293,7 +293,7 @@ func (m *search) cheapestGPU(task int, taken []int) int {
 
 // isOverfull reports whether a GPU is full whatever the slots are.
 func (m *search) isOverfull(task, gpu int) bool {
-	if m.problem != consolidate.Safe || m.in.Contention != nil {
+	if m.problem != share.Safe || m.in.Contention != nil {
 		return false
 	}
 	return m.mean[gpu]+m.means[task] > fullPct*(min(m.s.Kappa(gpu), m.in.Tasks[task].Kappa)+sharing.Tolerance)
@@ -326,7 +326,7 @@ func (m *search) insertionCost(task, gpu int) float64 {
 	const tie = 1e-3
 	t := &m.in.Tasks[task]
 	overload := 1.0
-	if m.problem == consolidate.Safe {
+	if m.problem == share.Safe {
 		overload, m.load = m.s.OverloadWith(task, gpu, m.load)
 	}
 	watts := m.watts(gpu, overload, min(m.s.Kappa(gpu), t.Kappa), m.s.FreeGB(gpu)-t.MemGB)
@@ -396,7 +396,7 @@ func (m *search) reprice(gpu int) {
 	watts, overload := 0.0, 1.0
 	m.mean[gpu] = m.s.MeanPct(gpu)
 	if m.s.IsBusy(gpu) {
-		if m.problem == consolidate.Safe {
+		if m.problem == share.Safe {
 			overload = m.s.Overload(gpu)
 		}
 		watts = m.watts(gpu, overload, m.s.Kappa(gpu), m.s.FreeGB(gpu))

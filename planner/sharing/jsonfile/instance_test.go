@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/internal/testkit/sharingtest"
-	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/share"
 	"github.com/epplan/epplan/planner/sharing/jsonfile"
 )
 
@@ -134,8 +134,8 @@ func FuzzInstancesThatAreReadCanBePlacedAndJudged(f *testing.F) {
 		if len(in.GPUs())*len(in.Tasks)*in.Slots() > 1<<16 {
 			return // takes long, says nothing more
 		}
-		for _, policy := range consolidate.Policies() {
-			v := consolidate.Evaluate(in, consolidate.Place(in, policy.Rule, policy.Clocks))
+		for _, policy := range share.Policies() {
+			v := share.Evaluate(in, share.Place(in, policy.Rule, policy.Clocks))
 			if len(v.Faults) > 0 || v.OverMemory > 0 || !(v.PowerW >= 0) || !(v.WorstSlowdown >= 1) {
 				t.Fatalf("%s: %+v", policy.Name, v)
 			}

@@ -4,13 +4,14 @@ import (
 	"math"
 	"slices"
 
+	"github.com/epplan/epplan/planner/share"
 	"github.com/epplan/epplan/planner/sharing"
 )
 
 // QuickBound is what no answer to an instance takes less than, watts, within
 // milliseconds: +Inf where there is none. It holds for every placement that
 // keeps what the problem asks for.
-func QuickBound(in *sharing.Instance, problem Problem) float64 {
+func QuickBound(in *sharing.Instance, problem share.Problem) float64 {
 	p, ok := newPacking(in, problem, true)
 	if !ok {
 		return math.Inf(1)

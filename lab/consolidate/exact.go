@@ -8,18 +8,19 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/epplan/epplan/planner/share"
 	"github.com/epplan/epplan/planner/sharing"
 )
 
 // ExactOptions are how [Exact] searches.
 type ExactOptions struct {
-	Start Placement // an answer to set out from; may be empty
+	Start share.Placement // an answer to set out from; may be empty
 	Seed  uint64
 }
 
 // Result is an answer and what is known of better ones.
 type Result struct {
-	Placement Placement
+	Placement share.Placement
 	PowerW    float64 // what it takes; +Inf where there is no answer
 	BoundW    float64 // no answer takes less; +Inf where there is proof that there is none
 	Proven    bool    // no answer takes less than this one
@@ -49,9 +50,9 @@ const maxDescents = 100
 // better answer, they are all listed, and subset-row cuts (Jepsen et al., 2008)
 // sharpen the relaxation. Groups are looked for by load alone, which bounds them
 // under a curve of contention too, and each that is found counts by the curve.
-func Exact(ctx context.Context, in *sharing.Instance, problem Problem, opt ExactOptions) Result {
+func Exact(ctx context.Context, in *sharing.Instance, problem share.Problem, opt ExactOptions) Result {
 	if len(in.Tasks) == 0 {
-		return Result{Placement: allAsleep(in), Proven: true}
+		return Result{Placement: share.AllAsleep(in), Proven: true}
 	}
 	p, ok := newPacking(in, problem, false)
 	if !ok {

@@ -1,4 +1,4 @@
-package consolidate
+package share
 
 import (
 	"fmt"

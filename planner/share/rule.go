@@ -1,4 +1,4 @@
-package consolidate
+package share
 
 import (
 	"github.com/epplan/epplan/dvfsmodel"

@@ -1,4 +1,4 @@
-package consolidate
+package share
 
 import "github.com/epplan/epplan/planner/sharing"
 
@@ -20,8 +20,8 @@ func (p Problem) String() string {
 	return "safe"
 }
 
-// curveOf is the curve that counts in a problem; nil where load alone does.
-func curveOf(in *sharing.Instance, problem Problem) *sharing.Curve {
+// CurveOf is the curve that counts in a problem; nil where load alone does.
+func CurveOf(in *sharing.Instance, problem Problem) *sharing.Curve {
 	if problem != Safe || in.Contention == nil || *in.Contention == sharing.LinearCurve() {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package consolidate
+package share
 
 import (
 	"cmp"
@@ -45,7 +45,7 @@ type undoEntry struct {
 // newScratchState is a state as a sketch, for tasks like those seen.
 func newScratchState(s *sharing.State, seen []sampledTask) *scratchState {
 	k := &scratchState{
-		in: s.Instance(), curve: curveOf(s.Instance(), Safe), gpus: s.Instance().GPUs(), slots: s.Slots(),
+		in: s.Instance(), curve: CurveOf(s.Instance(), Safe), gpus: s.Instance().GPUs(), slots: s.Slots(),
 		load: make([]float64, 0, s.GPUs()*s.Slots()), on: make([]scratchGPU, s.GPUs()),
 		busy: make([]int, len(s.Instance().Servers)),
 	}

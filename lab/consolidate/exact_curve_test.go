@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/internal/testkit/sharingtest"
+	"github.com/epplan/epplan/planner/share"
 	"github.com/epplan/epplan/planner/sharing"
 )
 
@@ -155,7 +156,7 @@ func TestExactByACurveIsTheBestOfAllPlacementsOfTinyInstances(t *testing.T) {
 	for seed := range uint64(200) {
 		in := drawCurved(seed, 6)
 		want := bruteCurve(in)
-		got := Exact(context.Background(), in, Safe, ExactOptions{})
+		got := Exact(context.Background(), in, share.Safe, ExactOptions{})
 		if math.IsInf(want, 1) {
 			if !math.IsInf(got.PowerW, 1) {
 				t.Errorf("seed %d: %g W where there is no answer", seed, got.PowerW)
@@ -170,14 +171,14 @@ func TestExactByACurveIsTheBestOfAllPlacementsOfTinyInstances(t *testing.T) {
 			t.Errorf("seed %d, %+v: %.4f W, bound %.4f, proven %t; want %.4f", seed, *in.Contention,
 				got.PowerW, got.BoundW, got.Proven, want)
 		}
-		if v := Evaluate(in, got.Placement); !v.Feasible() || math.Abs(v.PowerW-got.PowerW) > 1e-6 {
+		if v := share.Evaluate(in, got.Placement); !v.Feasible() || math.Abs(v.PowerW-got.PowerW) > 1e-6 {
 			t.Errorf("seed %d: %.4f W by its own account, by the judge %+v", seed, got.PowerW, v)
 		}
-		if bound := QuickBound(in, Safe); bound > want+1e-6 {
+		if bound := QuickBound(in, share.Safe); bound > want+1e-6 {
 			t.Errorf("seed %d: quick bound %.4f above the best, %.4f", seed, bound, want)
 		}
 		in.Contention = nil
-		if bruteForce(in, Safe) < want-1e-6 {
+		if bruteForce(in, share.Safe) < want-1e-6 {
 			dearer++
 		}
 	}
@@ -192,13 +193,13 @@ func TestImproveByACurveIsFeasibleAndNeverAboveOnlineSLA(t *testing.T) {
 	ctx, better := context.Background(), 0
 	for seed := range uint64(40) {
 		in := drawCurved(4000+seed, 24)
-		start := Place(in, OnlineSLA{}, LowestClock)
-		first := Evaluate(in, start)
+		start := share.Place(in, share.OnlineSLA{}, share.LowestClock)
+		first := share.Evaluate(in, start)
 		for _, sets := range []int{-1, 200_000} {
-			place, watts := Improve(ctx, in, Safe, start, ImproveOptions{
+			place, watts := Improve(ctx, in, share.Safe, start, ImproveOptions{
 				Seed: seed, Rounds: 300, Restarts: -1, Sets: sets,
 			})
-			v := Evaluate(in, place)
+			v := share.Evaluate(in, place)
 			if math.IsInf(watts, 1) && !first.Feasible() {
 				continue
 			}
@@ -209,7 +210,7 @@ func TestImproveByACurveIsFeasibleAndNeverAboveOnlineSLA(t *testing.T) {
 			if first.Feasible() && watts > first.PowerW+1e-6 {
 				t.Errorf("seed %d, %d sets: %.3f W, online-sla takes %.3f", seed, sets, watts, first.PowerW)
 			}
-			if bound := QuickBound(in, Safe); watts < bound-1e-6 {
+			if bound := QuickBound(in, share.Safe); watts < bound-1e-6 {
 				t.Errorf("seed %d, %d sets: %.3f W, the bound is %.3f", seed, sets, watts, bound)
 			}
 			if watts < first.PowerW-1e-6 {
@@ -232,14 +233,14 @@ func TestTheLinearCurveChangesNothingOfImproveAndExact(t *testing.T) {
 	ctx, linear := context.Background(), sharing.LinearCurve()
 	for seed := range uint64(25) {
 		in := drawTiny(6000+seed, 12)
-		exact, quick := Exact(ctx, in, Safe, ExactOptions{Seed: seed}), QuickBound(in, Safe)
-		place, watts := Improve(ctx, in, Safe, Placement{}, ImproveOptions{Seed: seed, Rounds: 200})
+		exact, quick := Exact(ctx, in, share.Safe, ExactOptions{Seed: seed}), QuickBound(in, share.Safe)
+		place, watts := Improve(ctx, in, share.Safe, share.Placement{}, ImproveOptions{Seed: seed, Rounds: 200})
 		in.Contention = &linear
-		if got := Exact(ctx, in, Safe, ExactOptions{Seed: seed}); !reflect.DeepEqual(got, exact) ||
-			QuickBound(in, Safe) != quick {
+		if got := Exact(ctx, in, share.Safe, ExactOptions{Seed: seed}); !reflect.DeepEqual(got, exact) ||
+			QuickBound(in, share.Safe) != quick {
 			t.Errorf("seed %d: exact %+v, want %+v", seed, got, exact)
 		}
-		if got, w := Improve(ctx, in, Safe, Placement{},
+		if got, w := Improve(ctx, in, share.Safe, share.Placement{},
 			ImproveOptions{Seed: seed, Rounds: 200}); !reflect.DeepEqual(got, place) || w != watts {
 			t.Errorf("seed %d: improved to %v W, want %v", seed, w, watts)
 		}
@@ -248,7 +249,7 @@ func TestTheLinearCurveChangesNothingOfImproveAndExact(t *testing.T) {
 
 func TestPricingByACurveFindsTheGroupsThatAreWorthMost(t *testing.T) {
 	for seed := range uint64(200) {
-		p, ok := newPacking(drawCurved(7000+seed, 9), Safe, false)
+		p, ok := newPacking(drawCurved(7000+seed, 9), share.Safe, false)
 		if !ok || len(p.pieces) > 12 {
 			continue
 		}
@@ -339,12 +340,12 @@ func TestImproveIsNeverAboveItsStartWhereSizesAreCounted(t *testing.T) {
 			StaticW: 50 + float64(i), GPUMemGB: []float64{size, size, size + 0.5},
 		})
 	}
-	start := Place(in, OnlineSLA{}, LowestClock)
-	first := Evaluate(in, start)
-	place, watts := Improve(context.Background(), in, Safe, start, ImproveOptions{
+	start := share.Place(in, share.OnlineSLA{}, share.LowestClock)
+	first := share.Evaluate(in, start)
+	place, watts := Improve(context.Background(), in, share.Safe, start, ImproveOptions{
 		Rounds: 2, Restarts: -1, Sets: -1,
 	})
-	v := Evaluate(in, place)
+	v := share.Evaluate(in, place)
 	if !first.Feasible() || !v.Feasible() || v.PowerW > first.PowerW || v.PowerW > watts+1e-6 {
 		t.Errorf("%.3f W by its own account, by the judge %+v; the start takes %.3f", watts, v, first.PowerW)
 	}

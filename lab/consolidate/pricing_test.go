@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/epplan/epplan/planner/share"
 )
 
 // allGroups lists all sets of pieces that can share a GPU.
@@ -42,7 +44,7 @@ type priced struct {
 
 func drawPriced(seed uint64) *priced {
 	in := drawTiny(3000+seed, 9)
-	p, ok := newPacking(in, []Problem{Safe, AsPrinted}[seed%2], false)
+	p, ok := newPacking(in, []share.Problem{share.Safe, share.AsPrinted}[seed%2], false)
 	if !ok || len(p.pieces) > 12 {
 		return nil
 	}

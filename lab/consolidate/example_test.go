@@ -4,7 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/lab/consolidate"
+	"github.com/epplan/epplan/planner/share"
 	"github.com/epplan/epplan/planner/sharing"
 )
 
@@ -25,17 +26,17 @@ func ExampleExact() {
 		fmt.Println(err)
 		return
 	}
-	for _, policy := range consolidate.Policies() {
+	for _, policy := range share.Policies() {
 		if policy.Name != "cats" {
 			continue
 		}
-		placement := consolidate.Place(in, policy.Rule, policy.Clocks)
-		verdict := consolidate.Evaluate(in, placement)
+		placement := share.Place(in, policy.Rule, policy.Clocks)
+		verdict := share.Evaluate(in, placement)
 		fmt.Printf("%s: GPUs %v, %.0f W, %d tasks too slow\n", policy.Name, placement.GPUs, verdict.PowerW,
 			verdict.Violations)
 	}
-	best := consolidate.Exact(context.Background(), in, consolidate.Safe, consolidate.ExactOptions{})
-	verdict := consolidate.Evaluate(in, best.Placement)
+	best := consolidate.Exact(context.Background(), in, share.Safe, consolidate.ExactOptions{})
+	verdict := share.Evaluate(in, best.Placement)
 	fmt.Printf("exact: %.0f W, proven %v, %d GPUs on, %d tasks too slow\n", verdict.PowerW, best.Proven,
 		verdict.GPUsOn, verdict.Violations)
 	// Output:

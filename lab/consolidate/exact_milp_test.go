@@ -16,6 +16,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/testkit/shareddata"
 	"github.com/epplan/epplan/internal/testkit/sharingtest"
+	"github.com/epplan/epplan/planner/share"
 	"github.com/epplan/epplan/planner/sharing"
 )
 
@@ -23,7 +24,7 @@ import (
 // CPLEX: x task on GPU, y GPU at level, z server, o overload by slot.
 type linear struct {
 	in       *sharing.Instance
-	problem  Problem
+	problem  share.Problem
 	levels   []dvfsmodel.MHz
 	terms    strings.Builder // rows
 	binaries []string
@@ -83,14 +84,14 @@ func (l *linear) gpu(g int, gpu sharing.GPU) {
 		l.row("%s %s <= 0", l.levelSum(g, one), l.levelSum(g-1, func(dvfsmodel.MHz) float64 { return -1 }))
 	}
 	overload := ""
-	if l.problem == Safe {
+	if l.problem == share.Safe {
 		overload = l.overload(g)
 	}
 	for t := range l.in.Tasks {
 		kappa := l.in.Tasks[t].Kappa
 		speed := l.levelSum(g, func(mhz dvfsmodel.MHz) float64 { return -kappa / l.in.Physics.Stretch(mhz) })
 		const big = 20
-		if l.problem == Safe {
+		if l.problem == share.Safe {
 			l.row("%s %s + %d x%d_%d <= %d", overload, speed, big, t, g, big)
 		} else {
 			l.row("x%d_%d %s <= 0", t, g, speed)
@@ -119,7 +120,7 @@ func (l *linear) overload(g int) string {
 var optimum = regexp.MustCompile(`Status: +INTEGER OPTIMAL\nObjective: +\S+ = (\S+)`)
 
 // solveLinear is what GLPK says that the best answer takes.
-func solveLinear(t *testing.T, in *sharing.Instance, problem Problem) float64 {
+func solveLinear(t *testing.T, in *sharing.Instance, problem share.Problem) float64 {
 	t.Helper()
 	l := linear{in: in, problem: problem}
 	for _, mhz := range in.Physics.LevelsMHz {
@@ -169,7 +170,7 @@ func TestExactMeetsAMixedIntegerSolver(t *testing.T) {
 		for i := range in.Tasks { // fewer slots
 			in.Tasks[i].UtilPct = in.Tasks[i].UtilPct[:6]
 		}
-		problems := []Problem{Safe, AsPrinted}
+		problems := []share.Problem{share.Safe, share.AsPrinted}
 		if len(in.Tasks) > 4 {
 			problems = problems[1:] // the solver takes too long for the other
 		}

@@ -1,4 +1,4 @@
-package consolidate
+package share
 
 import (
 	"github.com/epplan/epplan/dvfsmodel"
@@ -57,7 +57,7 @@ func PlacementOf(s *sharing.State, clocks Clocks) Placement {
 	return p
 }
 
-// allAsleep is the answer to an instance without tasks.
-func allAsleep(in *sharing.Instance) Placement {
+// AllAsleep is the answer to an instance without tasks.
+func AllAsleep(in *sharing.Instance) Placement {
 	return Placement{GPUs: [][]int{}, MHz: make([]dvfsmodel.MHz, len(in.GPUs()))}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner/share"
 	"github.com/epplan/epplan/planner/sharing"
 )
 
@@ -37,7 +38,7 @@ type clockTier struct {
 // many groups need how large a GPU alone, see [serverKnapsack].
 type packing struct {
 	in      *sharing.Instance
-	problem Problem
+	problem share.Problem
 	slots   int
 	pieces  []piece
 	kappas  []float64     // ascending
@@ -51,9 +52,9 @@ type packing struct {
 // newPacking is an instance in terms of groups; see [newServerKnapsack] for hopeful. It
 // is false where there are too few GPUs for a task, or no frequency keeps its
 // SLA, even alone.
-func newPacking(in *sharing.Instance, problem Problem, hopeful bool) (*packing, bool) {
-	p := &packing{in: in, problem: problem, curve: curveOf(in, problem)}
-	if problem == Safe {
+func newPacking(in *sharing.Instance, problem share.Problem, hopeful bool) (*packing, bool) {
+	p := &packing{in: in, problem: problem, curve: share.CurveOf(in, problem)}
+	if problem == share.Safe {
 		p.slots = in.Slots()
 	}
 	for _, t := range in.Tasks {
@@ -63,7 +64,7 @@ func newPacking(in *sharing.Instance, problem Problem, hopeful bool) (*packing, 
 	p.kappas = slices.Compact(p.kappas)
 	for _, kappa := range p.kappas {
 		tiers := clockTiersFor(&in.Physics, kappa)
-		if problem == AsPrinted && len(tiers) > 0 {
+		if problem == share.AsPrinted && len(tiers) > 0 {
 			tiers = tiers[:1]
 		}
 		p.tiers = append(p.tiers, tiers)
@@ -263,8 +264,8 @@ func (p *packing) roundUpBound(bound, hostW float64, groups int) float64 {
 }
 
 // placement puts groups on GPUs and the GPUs to their frequencies.
-func (p *packing) placement(groups []group) Placement {
-	place := Placement{GPUs: make([][]int, len(p.in.Tasks)), MHz: make([]dvfsmodel.MHz, len(p.in.GPUs()))}
+func (p *packing) placement(groups []group) share.Placement {
+	place := share.Placement{GPUs: make([][]int, len(p.in.Tasks)), MHz: make([]dvfsmodel.MHz, len(p.in.GPUs()))}
 	need := make([]int, len(p.hosts.sizes))
 	order := make([]int, len(groups))
 	for i := range groups {
@@ -298,7 +299,7 @@ func (p *packing) placement(groups []group) Placement {
 }
 
 // groupsOf is a placement in terms of groups; false where it isn't an answer.
-func (p *packing) groupsOf(place Placement) ([]group, bool) {
+func (p *packing) groupsOf(place share.Placement) ([]group, bool) {
 	if len(place.GPUs) != len(p.in.Tasks) {
 		return nil, false
 	}

@@ -1,4 +1,4 @@
-package consolidate_test
+package share_test
 
 import (
 	"encoding/json"
@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/internal/testkit/sharingtest"
-	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/share"
 )
 
 // reference is what a file of the data says of the results.
@@ -59,7 +59,7 @@ func TestPoliciesReproduceTheReferenceOfEveryInstance(t *testing.T) {
 		in, want := sharingtest.Read(t, file), readReference(t, file)
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			seen := 0
-			for _, policy := range consolidate.Policies() {
+			for _, policy := range share.Policies() {
 				key, ok := keys[policy.Name]
 				if !ok {
 					continue // our own
@@ -69,7 +69,7 @@ func TestPoliciesReproduceTheReferenceOfEveryInstance(t *testing.T) {
 					t.Fatalf("no reference of %s", policy.Name)
 				}
 				seen++
-				wantRow(t, policy.Name, consolidate.Evaluate(in, consolidate.Place(in, policy.Rule, policy.Clocks)), row)
+				wantRow(t, policy.Name, share.Evaluate(in, share.Place(in, policy.Rule, policy.Clocks)), row)
 			}
 			if seen != len(keys) {
 				t.Errorf("%d policies, want %d", seen, len(keys))
@@ -79,7 +79,7 @@ func TestPoliciesReproduceTheReferenceOfEveryInstance(t *testing.T) {
 }
 
 // wantRow compares a verdict with the reference's row.
-func wantRow(t *testing.T, name string, v consolidate.Evaluation, row referenceRow) {
+func wantRow(t *testing.T, name string, v share.Evaluation, row referenceRow) {
 	t.Helper()
 	got := referenceRow{
 		v.PowerW, v.GPUsOn, v.ServersOn, v.Violations, v.WorstSlowdown, v.Unplaced, v.Feasible(),

@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/testkit/sharingtest"
-	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/lab/consolidate"
+	"github.com/epplan/epplan/planner/share"
 	"github.com/epplan/epplan/planner/sharing"
 )
 
@@ -27,10 +28,10 @@ type best struct {
 	Proven bool    `json:"proven_optimal"`
 }
 
-func readBests(tb testing.TB, file string) map[consolidate.Problem]best {
+func readBests(tb testing.TB, file string) map[share.Problem]best {
 	tb.Helper()
 	r := decoded[bests](tb, file)
-	return map[consolidate.Problem]best{consolidate.AsPrinted: r.Reference.A, consolidate.Safe: r.Reference.B}
+	return map[share.Problem]best{share.AsPrinted: r.Reference.A, share.Safe: r.Reference.B}
 }
 
 func TestExactProvesWhatTheReferenceProves(t *testing.T) {
@@ -50,7 +51,7 @@ func TestExactProvesWhatTheReferenceProves(t *testing.T) {
 					t.Errorf("%.4f W, bound %.4f, proven %t; want %.4f", got.PowerW, got.BoundW,
 						got.Proven, want.W)
 				}
-				verdict := consolidate.Evaluate(in, got.Placement)
+				verdict := share.Evaluate(in, got.Placement)
 				if !verdict.FeasibleFor(problem) || math.Abs(verdict.PowerW-want.W) > 1e-6 {
 					t.Errorf("by the judge %+v", verdict)
 				}
@@ -65,12 +66,12 @@ func TestExactProvesWhatTheReferenceProves(t *testing.T) {
 func TestExactProvesMoreThanTheReference(t *testing.T) {
 	for _, c := range []struct {
 		file    string
-		problem consolidate.Problem
+		problem share.Problem
 		watts   float64
 	}{
-		{"c20-medium-64", consolidate.Safe, 4333},
-		{"c21-heavy-64", consolidate.AsPrinted, 2735.35},
-		{"c23-membound-128", consolidate.AsPrinted, 9304.45},
+		{"c20-medium-64", share.Safe, 4333},
+		{"c21-heavy-64", share.AsPrinted, 2735.35},
+		{"c23-membound-128", share.AsPrinted, 9304.45},
 	} {
 		file := filepath.Join(filepath.Dir(sharingtest.Files(t)[0]), c.file+".json")
 		in, known := sharingtest.Read(t, file), readBests(t, file)[c.problem]
@@ -83,7 +84,7 @@ func TestExactProvesMoreThanTheReference(t *testing.T) {
 			t.Errorf("%s, %s: %.4f W; the reference has %.4f, and a bound of %.4f", c.file, c.problem,
 				got.PowerW, known.W, known.LowerW)
 		}
-		verdict := consolidate.Evaluate(in, got.Placement)
+		verdict := share.Evaluate(in, got.Placement)
 		if !verdict.FeasibleFor(c.problem) || math.Abs(verdict.PowerW-c.watts) > 1e-6 {
 			t.Errorf("%s, %s: by the judge %+v", c.file, c.problem, verdict)
 		}
@@ -93,13 +94,13 @@ func TestExactProvesMoreThanTheReference(t *testing.T) {
 func TestImproveComesCloseToTheReference(t *testing.T) {
 	sum, n := 0.0, 0
 	for _, file := range sharingtest.Files(t) {
-		in, want := sharingtest.Read(t, file), readBests(t, file)[consolidate.Safe]
+		in, want := sharingtest.Read(t, file), readBests(t, file)[share.Safe]
 		if len(in.Tasks) > 32 {
 			continue // see the benchmark and docs/performance.md
 		}
-		place, watts := consolidate.Improve(context.Background(), in, consolidate.Safe,
-			consolidate.Placement{}, consolidate.ImproveOptions{})
-		verdict := consolidate.Evaluate(in, place)
+		place, watts := consolidate.Improve(context.Background(), in, share.Safe,
+			share.Placement{}, consolidate.ImproveOptions{})
+		verdict := share.Evaluate(in, place)
 		if !verdict.Feasible() || math.Abs(verdict.PowerW-watts) > 1e-6 {
 			t.Errorf("%s: %.4f W by its own account, by the judge %+v", in.Name, watts, verdict)
 		}
@@ -119,28 +120,28 @@ func BenchmarkQuickBound(b *testing.B) { benchmark(b, quickBound) }
 
 func BenchmarkExact(b *testing.B) { benchmark(b, exactSearch) }
 
-func quickBound(_ context.Context, in *sharing.Instance, problem consolidate.Problem) consolidate.Result {
+func quickBound(_ context.Context, in *sharing.Instance, problem share.Problem) consolidate.Result {
 	bound := consolidate.QuickBound(in, problem)
 	return consolidate.Result{PowerW: bound, BoundW: bound}
 }
 
-func improve(ctx context.Context, in *sharing.Instance, problem consolidate.Problem) consolidate.Result {
-	place, watts := consolidate.Improve(ctx, in, problem, consolidate.Placement{},
+func improve(ctx context.Context, in *sharing.Instance, problem share.Problem) consolidate.Result {
+	place, watts := consolidate.Improve(ctx, in, problem, share.Placement{},
 		consolidate.ImproveOptions{})
 	return consolidate.Result{Placement: place, PowerW: watts}
 }
 
-func exactSearch(ctx context.Context, in *sharing.Instance, problem consolidate.Problem) consolidate.Result {
+func exactSearch(ctx context.Context, in *sharing.Instance, problem share.Problem) consolidate.Result {
 	return consolidate.Exact(ctx, in, problem, consolidate.ExactOptions{})
 }
 
 func benchmark(
-	b *testing.B, solve func(context.Context, *sharing.Instance, consolidate.Problem) consolidate.Result,
+	b *testing.B, solve func(context.Context, *sharing.Instance, share.Problem) consolidate.Result,
 ) {
 	b.Helper()
 	for _, file := range sharingtest.Files(b) {
 		in := sharingtest.Read(b, file)
-		for _, problem := range []consolidate.Problem{consolidate.Safe, consolidate.AsPrinted} {
+		for _, problem := range []share.Problem{share.Safe, share.AsPrinted} {
 			want := readBests(b, file)[problem]
 			b.Run(problem.String()+"/"+in.Name, func(b *testing.B) {
 				var got consolidate.Result

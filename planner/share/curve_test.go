@@ -1,4 +1,4 @@
-package consolidate_test
+package share_test
 
 import (
 	"math"
@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/share"
 	"github.com/epplan/epplan/planner/sharing"
 )
 
@@ -36,7 +36,7 @@ func crowded(seed uint64, curve *sharing.Curve) *sharing.Instance {
 }
 
 // tasksOn are the tasks of a GPU.
-func tasksOn(p consolidate.Placement, gpu int) []int {
+func tasksOn(p share.Placement, gpu int) []int {
 	var here []int
 	for task, on := range p.GPUs {
 		if slices.Contains(on, gpu) {
@@ -65,8 +65,8 @@ func TestJudgeSlowsTasksDownByTheInstancesCurve(t *testing.T) {
 				"by task"), ByMemory: rapid.Float64Range(0, .2).Draw(t, "by memory"),
 		}
 		in := crowded(rapid.Uint64().Draw(t, "seed"), curve)
-		p := consolidate.Place(in, consolidate.HotCloud(), consolidate.MaxClock)
-		v := consolidate.Evaluate(in, p)
+		p := share.Place(in, share.HotCloud(), share.MaxClock)
+		v := share.Evaluate(in, p)
 		want := make([]float64, len(in.Tasks))
 		for gpu := range in.GPUs() {
 			here := tasksOn(p, gpu)
@@ -88,17 +88,17 @@ func TestOnlineSLAKeepsEverybodysSLAByTheCurve(t *testing.T) {
 	broken := 0
 	for seed := range uint64(60) {
 		in := crowded(seed, steep)
-		if v := consolidate.Evaluate(in, consolidate.Place(in, consolidate.OnlineSLA{},
-			consolidate.LowestClock)); v.Unplaced == 0 && v.Violations > 0 {
+		if v := share.Evaluate(in, share.Place(in, share.OnlineSLA{},
+			share.LowestClock)); v.Unplaced == 0 && v.Violations > 0 {
 			// only where no GPU is left to sleep on may anybody be slowed down
 			if v.GPUsOn < len(in.GPUs()) {
 				t.Errorf("seed %d: %d violations with %d GPUs on", seed, v.Violations, v.GPUsOn)
 			}
 		}
 		in.Contention = nil
-		blind := consolidate.Place(in, consolidate.OnlineSLA{}, consolidate.LowestClock)
+		blind := share.Place(in, share.OnlineSLA{}, share.LowestClock)
 		in.Contention = steep
-		if v := consolidate.Evaluate(in, blind); v.Violations > 0 {
+		if v := share.Evaluate(in, blind); v.Violations > 0 {
 			broken++
 		}
 	}
@@ -111,12 +111,12 @@ func TestOnlineSLAKeepsEverybodysSLAByTheCurve(t *testing.T) {
 func TestALinearCurveChangesNothing(t *testing.T) {
 	for seed := range uint64(30) {
 		in := crowded(seed, nil)
-		plain := consolidate.Place(in, consolidate.OnlineSLA{}, consolidate.LowestClock)
-		before := consolidate.Evaluate(in, plain)
+		plain := share.Place(in, share.OnlineSLA{}, share.LowestClock)
+		before := share.Evaluate(in, plain)
 		linear := sharing.LinearCurve()
 		in.Contention = &linear
-		after := consolidate.Evaluate(in,
-			consolidate.Place(in, consolidate.OnlineSLA{}, consolidate.LowestClock))
+		after := share.Evaluate(in,
+			share.Place(in, share.OnlineSLA{}, share.LowestClock))
 		if before.PowerW != after.PowerW || before.WorstSlowdown != after.WorstSlowdown {
 			t.Errorf("seed %d: %v W and %v, want %v W and %v", seed, after.PowerW, after.WorstSlowdown,
 				before.PowerW, before.WorstSlowdown)

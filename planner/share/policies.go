@@ -1,5 +1,4 @@
-package consolidate
-
+package share
 
 // NamedPolicy is a policy of the registry.
 type NamedPolicy struct {

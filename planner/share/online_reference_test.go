@@ -1,4 +1,4 @@
-package consolidate_test
+package share_test
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/internal/testkit/sharingtest"
-	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/share"
 )
 
 func TestCATSSafeIsFeasibleOnEveryInstanceAndBelowOnlineSLA(t *testing.T) {
@@ -14,14 +14,14 @@ func TestCATSSafeIsFeasibleOnEveryInstanceAndBelowOnlineSLA(t *testing.T) {
 	files := sharingtest.Files(t)
 	for _, file := range files {
 		in, best := sharingtest.Read(t, file), sharingtest.BestW(t, file)
-		v := consolidate.Evaluate(in, consolidate.Place(in, consolidate.CATSSafe{}, consolidate.LowestClock))
+		v := share.Evaluate(in, share.Place(in, share.CATSSafe{}, share.LowestClock))
 		if !v.Feasible() {
 			t.Errorf("%s: %+v", file, v)
 		}
 		gap := 100 * (v.PowerW/best - 1)
 		sum, worst = sum+gap, max(worst, gap)
-		p := consolidate.Place(in, consolidate.OnlineSLA{}, consolidate.LowestClock)
-		other += 100 * (consolidate.Evaluate(in, p).PowerW/best - 1)
+		p := share.Place(in, share.OnlineSLA{}, share.LowestClock)
+		other += 100 * (share.Evaluate(in, p).PowerW/best - 1)
 		t.Logf("%s: %.2f %%, %d GPUs of %d servers", in.Name, gap, v.GPUsOn, v.ServersOn)
 	}
 	n := float64(len(files))
@@ -44,8 +44,8 @@ func windowGap(tb testing.TB, window int, seed uint64) float64 {
 	sum, files := 0.0, sharingtest.Files(tb)
 	for _, file := range files {
 		in, best := sharingtest.Read(tb, file), sharingtest.BestW(tb, file)
-		p := consolidate.PlaceWindows(in, consolidate.CATSSafe{Seed: seed}, consolidate.LowestClock, window)
-		v := consolidate.Evaluate(in, p)
+		p := share.PlaceWindows(in, share.CATSSafe{Seed: seed}, share.LowestClock, window)
+		v := share.Evaluate(in, p)
 		if !v.Feasible() {
 			tb.Errorf("%s, window %d: %+v", file, window, v)
 		}

@@ -1,4 +1,4 @@
-package consolidate_test
+package share_test
 
 import (
 	"math"
@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/share"
 	"github.com/epplan/epplan/planner/sharing"
 )
 
@@ -29,7 +29,7 @@ func pair() *sharing.Instance {
 
 func TestJudgeAddsUpWhatIsOnAndWhoIsSlowedDown(t *testing.T) {
 	in := pair()
-	v := consolidate.Evaluate(in, consolidate.Placement{
+	v := share.Evaluate(in, share.Placement{
 		GPUs: [][]int{{1}, {1}, {1, 0}}, MHz: []dvfsmodel.MHz{1125, 1350, 0, 0},
 	})
 	// GPU 1 has 170 and 70 percent: 1.35 slots of work by slot, at f_max
@@ -40,18 +40,18 @@ func TestJudgeAddsUpWhatIsOnAndWhoIsSlowedDown(t *testing.T) {
 		v.GPUsOn != 2 || v.ServersOn != 1 {
 		t.Errorf("power %g W, want %g", v.PowerW, want)
 	}
-	if v.Feasible() || !v.FeasibleFor(consolidate.AsPrinted) {
+	if v.Feasible() || !v.FeasibleFor(share.AsPrinted) {
 		t.Errorf("feasible %v, as printed %v, want only that", v.Feasible(),
-			v.FeasibleFor(consolidate.AsPrinted))
+			v.FeasibleFor(share.AsPrinted))
 	}
 }
 
 func TestJudgeCountsWhatTheFrequencyAloneSlowsDown(t *testing.T) {
 	in := pair()
-	v := consolidate.Evaluate(in, consolidate.Placement{
+	v := share.Evaluate(in, share.Placement{
 		GPUs: [][]int{{0}, {1}, {2, 3}}, MHz: []dvfsmodel.MHz{1125, 1125, 1125, 1080},
 	})
-	if v.TooSlow != 2 || v.Violations != 2 || v.FeasibleFor(consolidate.AsPrinted) {
+	if v.TooSlow != 2 || v.Violations != 2 || v.FeasibleFor(share.AsPrinted) {
 		t.Errorf("verdict %+v, want b and c too slow", v)
 	}
 }
@@ -84,7 +84,7 @@ func TestJudgeNamesWhatNoPlacementMayBe(t *testing.T) {
 		},
 		{[][]int{{0}, {1}, {2, 3}}, []dvfsmodel.MHz{1350, 1350, 1350}, "frequencies of 3 GPUs, want 4"},
 	} {
-		v := consolidate.Evaluate(pair(), consolidate.Placement{GPUs: c.place, MHz: c.mhz})
+		v := share.Evaluate(pair(), share.Placement{GPUs: c.place, MHz: c.mhz})
 		if v.Feasible() || !strings.Contains(strings.Join(v.Faults, "; "), c.want) {
 			t.Errorf("faults %q, want %q", v.Faults, c.want)
 		}
@@ -92,7 +92,7 @@ func TestJudgeNamesWhatNoPlacementMayBe(t *testing.T) {
 }
 
 func TestJudgeCountsTasksWithoutAPlaceAndMemoryThatIsMissing(t *testing.T) {
-	v := consolidate.Evaluate(pair(), consolidate.Placement{
+	v := share.Evaluate(pair(), share.Placement{
 		GPUs: [][]int{{0}, {0}, nil}, MHz: []dvfsmodel.MHz{1350, 0, 0, 0},
 	})
 	if v.Unplaced != 1 || v.OverMemory != 1 || v.Feasible() {
@@ -114,7 +114,7 @@ func TestFrequencyAdaptationComesToRestBelowTheLimit(t *testing.T) {
 	} {
 		mhz := p.Max()
 		for range p.LevelsMHz {
-			mhz = consolidate.AdaptStep(&p, mhz, c.kappas)
+			mhz = share.AdaptStep(&p, mhz, c.kappas)
 		}
 		if mhz != c.want {
 			t.Errorf("tasks that allow %v: %g MHz, want %g", c.kappas, mhz, c.want)
@@ -122,12 +122,12 @@ func TestFrequencyAdaptationComesToRestBelowTheLimit(t *testing.T) {
 	}
 	// A step down breaks the limit, from where it steps up again.
 	p.LevelsMHz = []dvfsmodel.MHz{135, 180, 1350}
-	if down := consolidate.AdaptStep(&p, 1350, []float64{1.2}); down != 180 ||
-		consolidate.AdaptStep(&p, down, []float64{1.2}) != 1350 {
+	if down := share.AdaptStep(&p, 1350, []float64{1.2}); down != 180 ||
+		share.AdaptStep(&p, down, []float64{1.2}) != 1350 {
 		t.Errorf("from 1350 to %g MHz, want 180, and back", down)
 	}
 	p = sharing.PaperPhysics()
-	if mhz := consolidate.AdaptStep(&p, 1035, []float64{1.2}); mhz != 1080 {
+	if mhz := share.AdaptStep(&p, 1035, []float64{1.2}); mhz != 1080 {
 		t.Errorf("from 1035 MHz, where the limit is broken, to %g MHz, want 1080", mhz)
 	}
 }
@@ -135,9 +135,9 @@ func TestFrequencyAdaptationComesToRestBelowTheLimit(t *testing.T) {
 func TestTasksForWhichThereAreTooFewGPUsHaveNoPlace(t *testing.T) {
 	in := pair()
 	in.Tasks[2].GPUs, in.Tasks[2].MemGB = 2, 20 // one GPU has that much
-	for _, policy := range consolidate.Policies() {
-		p := consolidate.Place(in, policy.Rule, policy.Clocks)
-		v := consolidate.Evaluate(in, p)
+	for _, policy := range share.Policies() {
+		p := share.Place(in, policy.Rule, policy.Clocks)
+		v := share.Evaluate(in, p)
 		if v.Unplaced != 1 || p.GPUs[2] != nil || len(v.Faults) > 0 {
 			t.Errorf("%s: %v, %+v", policy.Name, p.GPUs, v)
 		}
@@ -147,20 +147,20 @@ func TestTasksForWhichThereAreTooFewGPUsHaveNoPlace(t *testing.T) {
 func TestLowestIsTheLowestLevelThatKeepsTheSLA(t *testing.T) {
 	in := pair()
 	for _, c := range []struct {
-		problem consolidate.Problem
+		problem share.Problem
 		load    []float64
 		kappa   float64
 		want    dvfsmodel.MHz
 		ok      bool
 	}{
-		{consolidate.Safe, []float64{50, 100}, 1.2, 1125, true},
-		{consolidate.Safe, []float64{140, 100}, 1.2, 1350, true}, // overload 1.2
-		{consolidate.Safe, []float64{140.1, 100}, 1.2, 1350, false},
-		{consolidate.AsPrinted, []float64{900, 900}, 1.2, 1125, true},
-		{consolidate.Safe, nil, 1, 1350, true},
-		{consolidate.Safe, nil, math.Inf(1), 135, true},
+		{share.Safe, []float64{50, 100}, 1.2, 1125, true},
+		{share.Safe, []float64{140, 100}, 1.2, 1350, true}, // overload 1.2
+		{share.Safe, []float64{140.1, 100}, 1.2, 1350, false},
+		{share.AsPrinted, []float64{900, 900}, 1.2, 1125, true},
+		{share.Safe, nil, 1, 1350, true},
+		{share.Safe, nil, math.Inf(1), 135, true},
 	} {
-		mhz, ok := consolidate.LowestLevel(&in.Physics, c.problem, c.load, c.kappa)
+		mhz, ok := share.LowestLevel(&in.Physics, c.problem, c.load, c.kappa)
 		if mhz != c.want || ok != c.ok {
 			t.Errorf("%v, load %v, kappa %g: %g MHz, %v, want %g, %v", c.problem, c.load, c.kappa, mhz, ok,
 				c.want, c.ok)

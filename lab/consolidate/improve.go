@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/epplan/epplan/planner/share"
 	"github.com/epplan/epplan/planner/sharing"
 )
 
@@ -45,10 +46,10 @@ const maxSubproblems = 8
 // found. It depends on the instance, the start and the options alone, unless
 // the context ends the search.
 func Improve(
-	ctx context.Context, in *sharing.Instance, problem Problem, start Placement, opt ImproveOptions,
-) (Placement, float64) {
+	ctx context.Context, in *sharing.Instance, problem share.Problem, start share.Placement, opt ImproveOptions,
+) (share.Placement, float64) {
 	if len(in.Tasks) == 0 {
-		return allAsleep(in), 0
+		return share.AllAsleep(in), 0
 	}
 	p, ok := newPacking(in, problem, false)
 	if !ok {
@@ -66,7 +67,7 @@ func Improve(
 }
 
 // improve descends from the start and from scratch.
-func (e *exactSearch) improve(ctx context.Context, start Placement, opt ImproveOptions) {
+func (e *exactSearch) improve(ctx context.Context, start share.Placement, opt ImproveOptions) {
 	if groups, ok := e.p.groupsOf(start); ok {
 		e.best, e.bestW = groups, e.p.total(groups)
 	}
@@ -120,10 +121,10 @@ func (e *exactSearch) useLargerGPUs() {
 
 // placed is the best placement and what it takes: the start where nothing
 // better was found, as may be where some sizes of GPU count as smaller ones.
-func (e *exactSearch) placed(start Placement) (Placement, float64) {
+func (e *exactSearch) placed(start share.Placement) (share.Placement, float64) {
 	e.useLargerGPUs()
 	if e.p.hosts.coarse {
-		if v := Evaluate(e.p.in, start); v.FeasibleFor(e.p.problem) && v.PowerW < e.bestW {
+		if v := share.Evaluate(e.p.in, start); v.FeasibleFor(e.p.problem) && v.PowerW < e.bestW {
 			return start, v.PowerW
 		}
 	}

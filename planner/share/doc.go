@@ -12,4 +12,4 @@
 // The paper's problem (eq. 6 to 14) has no limit on utilisation: any number of
 // tasks whose memory fits may share a GPU. [Safe] counts what sharing costs in
 // time: see [sharing.Curve].
-package consolidate
+package share

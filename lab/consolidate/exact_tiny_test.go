@@ -9,11 +9,12 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/testkit/sharingtest"
+	"github.com/epplan/epplan/planner/share"
 	"github.com/epplan/epplan/planner/sharing"
 )
 
 // bruteForce tries all partitions of the pieces and all sets of servers.
-func bruteForce(in *sharing.Instance, problem Problem) float64 {
+func bruteForce(in *sharing.Instance, problem share.Problem) float64 {
 	var pieces []int // by piece: its task
 	for t := range in.Tasks {
 		for range in.Tasks[t].GPUs {
@@ -44,7 +45,7 @@ func bruteForce(in *sharing.Instance, problem Problem) float64 {
 }
 
 // bruteGroups is what groups of tasks take with the best servers.
-func bruteGroups(in *sharing.Instance, problem Problem, groups [][]int) float64 {
+func bruteGroups(in *sharing.Instance, problem share.Problem, groups [][]int) float64 {
 	watts := 0.0
 	var need []float64
 	for _, group := range groups {
@@ -114,7 +115,7 @@ func TestExactIsTheBestOfAllPlacementsOfTinyInstances(t *testing.T) {
 	proven := 0
 	for seed := range uint64(150) {
 		in := drawTiny(seed, 6)
-		for _, problem := range []Problem{Safe, AsPrinted} {
+		for _, problem := range []share.Problem{share.Safe, share.AsPrinted} {
 			want := bruteForce(in, problem)
 			got := Exact(context.Background(), in, problem, ExactOptions{})
 			if math.IsInf(want, 1) {
@@ -127,7 +128,7 @@ func TestExactIsTheBestOfAllPlacementsOfTinyInstances(t *testing.T) {
 				t.Errorf("seed %d, %s: %.4f W, bound %.4f, proven %t; want %.4f", seed, problem, got.PowerW,
 					got.BoundW, got.Proven, want)
 			}
-			verdict := Evaluate(in, got.Placement)
+			verdict := share.Evaluate(in, got.Placement)
 			if !verdict.FeasibleFor(problem) || math.Abs(verdict.PowerW-got.PowerW) > 1e-6 {
 				t.Errorf("seed %d, %s: %.4f W by its own account, by the judge %+v", seed, problem,
 					got.PowerW, verdict)
@@ -147,17 +148,17 @@ func TestExactIsNeverAboveImproveNorImproveAboveAPolicy(t *testing.T) {
 	ctx := context.Background()
 	for seed := range uint64(12) {
 		in := drawTiny(1000+seed, 20)
-		exact := Exact(ctx, in, Safe, ExactOptions{Seed: seed})
+		exact := Exact(ctx, in, share.Safe, ExactOptions{Seed: seed})
 		if !exact.Proven {
 			t.Errorf("seed %d: not proven", seed)
 		}
-		for _, policy := range Policies() {
-			start := Place(in, policy.Rule, policy.Clocks)
-			first := Evaluate(in, start)
-			place, watts := Improve(ctx, in, Safe, start, ImproveOptions{
+		for _, policy := range share.Policies() {
+			start := share.Place(in, policy.Rule, policy.Clocks)
+			first := share.Evaluate(in, start)
+			place, watts := Improve(ctx, in, share.Safe, start, ImproveOptions{
 				Seed: seed, Rounds: 300, Restarts: -1, Sets: -1,
 			})
-			verdict := Evaluate(in, place)
+			verdict := share.Evaluate(in, place)
 			if exact.PowerW > watts+1e-6 || exact.BoundW > watts+1e-6 {
 				t.Errorf("seed %d: exact %.3f W, bound %.3f, improved %.3f", seed, exact.PowerW,
 					exact.BoundW, watts)
@@ -182,15 +183,15 @@ func TestABoundOfASearchThatIsCutShortHolds(t *testing.T) {
 // cutShort checks the bounds of searches that may do little.
 func cutShort(t *testing.T, seed uint64, in *sharing.Instance) {
 	t.Helper()
-	best := Exact(context.Background(), in, Safe, ExactOptions{})
+	best := Exact(context.Background(), in, share.Safe, ExactOptions{})
 	for _, work := range []int{1, 300, 3000} {
-		p, ok := newPacking(in, Safe, false)
+		p, ok := newPacking(in, share.Safe, false)
 		if !ok {
 			t.Fatalf("seed %d: no packing", seed)
 		}
 		e := newExactSearch(p, 0)
 		e.work, e.limit = work, 3
-		e.improve(context.Background(), Placement{}, ImproveOptions{Rounds: 1, Restarts: -1})
+		e.improve(context.Background(), share.Placement{}, ImproveOptions{Rounds: 1, Restarts: -1})
 		e.run(context.Background())
 		if e.bound() > best.PowerW+1e-6 || e.proven() && e.bestW > best.PowerW+1e-6 {
 			t.Errorf("seed %d, work %d: bound %.3f, watts %.3f, proven %t; best %.3f", seed, work, e.bound(),
@@ -203,13 +204,13 @@ func TestASearchThatIsOverBeforeItBeginsHandsBackItsStart(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	in := drawTiny(3, 6)
-	start := Exact(context.Background(), in, Safe, ExactOptions{})
-	got := Exact(ctx, in, Safe, ExactOptions{Start: start.Placement})
+	start := Exact(context.Background(), in, share.Safe, ExactOptions{})
+	got := Exact(ctx, in, share.Safe, ExactOptions{Start: start.Placement})
 	if math.Abs(got.PowerW-start.PowerW) > 1e-6 || got.BoundW > start.PowerW+1e-6 {
 		t.Errorf("%.3f W, bound %.3f; the start takes %.3f", got.PowerW, got.BoundW, start.PowerW)
 	}
-	place, watts := Improve(ctx, in, Safe, start.Placement, ImproveOptions{})
-	if verdict := Evaluate(in, place); math.Abs(watts-start.PowerW) > 1e-6 || !verdict.Feasible() {
+	place, watts := Improve(ctx, in, share.Safe, start.Placement, ImproveOptions{})
+	if verdict := share.Evaluate(in, place); math.Abs(watts-start.PowerW) > 1e-6 || !verdict.Feasible() {
 		t.Errorf("improved to %.3f W, %+v; the start takes %.3f", watts, verdict, start.PowerW)
 	}
 }
@@ -222,15 +223,15 @@ func TestWhatNoGPUHoldsHasNoAnswer(t *testing.T) {
 	} {
 		in := drawTiny(5, 6)
 		change(in)
-		got := Exact(context.Background(), in, Safe, ExactOptions{})
+		got := Exact(context.Background(), in, share.Safe, ExactOptions{})
 		if !math.IsInf(got.PowerW, 1) || got.Proven {
 			t.Errorf("%s: %.3f W, proven %t", name, got.PowerW, got.Proven)
 		}
-		if _, watts := Improve(context.Background(), in, Safe, Placement{},
+		if _, watts := Improve(context.Background(), in, share.Safe, share.Placement{},
 			ImproveOptions{}); !math.IsInf(watts, 1) {
 			t.Errorf("%s: improved to %.3f W", name, watts)
 		}
-		if bound := QuickBound(in, Safe); !math.IsInf(bound, 1) {
+		if bound := QuickBound(in, share.Safe); !math.IsInf(bound, 1) {
 			t.Errorf("%s: bound %.3f W", name, bound)
 		}
 	}
@@ -246,18 +247,18 @@ func TestGPUsOfManySizesAreBoundedFromBelow(t *testing.T) {
 			StaticW: 50 + float64(i), GPUMemGB: []float64{size, size, size + 0.5},
 		})
 	}
-	p, ok := newPacking(in, Safe, false)
+	p, ok := newPacking(in, share.Safe, false)
 	if !ok || !p.hosts.coarse || len(p.hosts.table) > maxTableCells {
 		t.Fatalf("packing %t, %d cells", ok, len(p.hosts.table))
 	}
-	place, watts := Improve(context.Background(), in, Safe, Placement{}, ImproveOptions{
+	place, watts := Improve(context.Background(), in, share.Safe, share.Placement{}, ImproveOptions{
 		Rounds: 500, Restarts: -1, Sets: -1,
 	})
-	verdict := Evaluate(in, place)
+	verdict := share.Evaluate(in, place)
 	if !verdict.Feasible() || verdict.PowerW > watts+1e-6 {
 		t.Errorf("improved %.3f W by its own account, by the judge %+v", watts, verdict)
 	}
-	if bound := QuickBound(in, Safe); bound > verdict.PowerW || bound < watts/2 {
+	if bound := QuickBound(in, share.Safe); bound > verdict.PowerW || bound < watts/2 {
 		t.Errorf("bound %.3f W, found %.3f", bound, verdict.PowerW)
 	}
 }
@@ -265,10 +266,10 @@ func TestGPUsOfManySizesAreBoundedFromBelow(t *testing.T) {
 // lowestLevel returns the lowest level at which a GPU with that load keeps kappa, by what the
 // problem counts and without a measured curve.
 func lowestLevel(
-	p *sharing.Physics, problem Problem, loadPct []float64, kappa float64,
+	p *sharing.Physics, problem share.Problem, loadPct []float64, kappa float64,
 ) (mhz dvfsmodel.MHz, ok bool) {
 	overload := 1.0
-	if problem == Safe {
+	if problem == share.Safe {
 		overload = sharing.LinearCurve().Slowdown(sharing.Occupancy{LoadPct: loadPct})
 	}
 	return p.LowestLevel(overload, kappa)
