@@ -6,11 +6,14 @@ import (
 	"github.com/epplan/epplan/lab/consolidate"
 	"github.com/epplan/epplan/lab/consolidate/moves"
 	"github.com/epplan/epplan/planner/share"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 func TestWithoutTasksEverythingSleeps(t *testing.T) {
-	in := pair()
-	in.Tasks = nil
+	in := &sharing.Instance{
+		Physics: sharing.PaperPhysics(), SLA: 1.2, SlotS: 60,
+		Servers: []sharing.Server{{StaticW: 100, OtherW: 20, GPUMemGB: []float64{16, 32}}},
+	}
 	placement, watts := consolidate.Improve(t.Context(), in, share.Safe, share.Placement{},
 		consolidate.ImproveOptions{})
 	exact := consolidate.Exact(t.Context(), in, share.Safe, consolidate.ExactOptions{})
