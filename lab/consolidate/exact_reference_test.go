@@ -2,7 +2,9 @@ package consolidate_test
 
 import (
 	"context"
+	"encoding/json"
 	"math"
+	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -169,4 +171,18 @@ func cpuSeconds(b *testing.B) float64 {
 		b.Fatal(err)
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
+}
+
+// decoded is what of a fixture a test looks at.
+func decoded[T any](tb testing.TB, file string) T {
+	tb.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var r T
+	if err := json.Unmarshal(data, &r); err != nil {
+		tb.Fatal(err)
+	}
+	return r
 }
