@@ -133,19 +133,6 @@ func CheckFile(path string) error {
 	return CheckOwnFile(path, info)
 }
 
-// CheckProgram says by its error what keeps a program from being run: the checks of
-// [CheckOwnFile], and those of its folder, by way of which somebody could exchange it.
-func CheckProgram(path string) error {
-	info, err := os.Lstat(path)
-	if err != nil {
-		return err
-	}
-	if err := CheckOwnFile(path, info); err != nil {
-		return err
-	}
-	return Check(filepath.Dir(path))
-}
-
 // FreeName is a name that nothing has yet: the one given, or with -1, -2 and so on
 // behind it. What was moved aside under a name is never overwritten.
 func FreeName(name string, taken func(string) (bool, error)) (string, error) {
