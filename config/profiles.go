@@ -105,6 +105,15 @@ func (p *Profiles) Lookup(name string) (*Profile, error) {
 	return nil, unknownGPU(name, p)
 }
 
+// Board is [Profiles.Lookup] for the board's own values.
+func (p *Profiles) Board(name string) (*dvfsmodel.Board, error) {
+	found, err := p.Lookup(name)
+	if err != nil {
+		return nil, err
+	}
+	return found.Board(), nil
+}
+
 // NameOf is the name of a GPU model's profile, or the name as it is where there is none.
 func (p *Profiles) NameOf(gpuModel string) string {
 	if found := p.Find(gpuModel); found != nil {

@@ -74,7 +74,7 @@ func checkGPUs(c *cli.Context, stdout, stderr io.Writer) error {
 	}
 	defer l.Close() //nolint:errcheck // the program ends
 	o := gpucheck.Options{
-		Version: version, Driver: driverName(c), Library: l, Profiles: config.BuiltinProfiles(),
+		Version: version, Driver: driverName(c), Library: l, Boards: config.BuiltinProfiles().Board,
 		Watch: time.Duration(seconds * float64(time.Second)), Every: watchEvery,
 	}
 	folder, err := os.MkdirTemp("", "epd-gpu-check")

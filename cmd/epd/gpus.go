@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/gpu/amdgpu"
@@ -37,7 +38,7 @@ func openGPUs(c *cli.Context) (gpu.Library, error) {
 			"is there)\nhint: lock clocks in your own Prolog, name them in [live.site_clocks], and remove "+
 			"the file: docs/hardware.md#if-epd-may-not-be-root", which, commandsFile)
 	case isSimulated(which):
-		l, err := gpu.OpenSim(which, &gpu.SimOptions{
+		l, err := gpu.OpenSim(which, config.BuiltinProfiles().Board, &gpu.SimOptions{
 			Dir: filepath.Join(c.String("state"), "sim"), Faults: faults,
 		})
 		if err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/gpu"
@@ -110,7 +111,7 @@ func crashed(t *testing.T) (state string, locked *gpu.Sim) {
 	_, stop := start(t, dir)
 	stop()
 	state = filepath.Join(dir, "state")
-	library, err := gpu.OpenSim("sim:2", &gpu.SimOptions{Dir: filepath.Join(state, "sim")})
+	library, err := gpu.OpenSim("sim:2", config.BuiltinProfiles().Board, &gpu.SimOptions{Dir: filepath.Join(state, "sim")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/gpu"
@@ -192,7 +193,7 @@ func TestByAJournalOfSomebodyElseClocksAreGivenBackAndNothingIsChanged(t *testin
 // otherThan is the GPU of two that isn't the one given.
 func otherThan(t *testing.T, state string, sim *gpu.Sim) *gpu.Sim {
 	t.Helper()
-	library, err := gpu.OpenSim("sim:2", &gpu.SimOptions{Dir: filepath.Join(state, "sim")})
+	library, err := gpu.OpenSim("sim:2", config.BuiltinProfiles().Board, &gpu.SimOptions{Dir: filepath.Join(state, "sim")})
 	must(t, err)
 	sims, err := library.Sims()
 	must(t, err)

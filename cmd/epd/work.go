@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/gpu"
 )
@@ -131,7 +132,7 @@ func workGPUs(c *cli.Context) ([]*gpu.Sim, error) {
 	if !isSimulated(which) {
 		return nil, usagef("work is for simulated GPUs: --gpu %q, want sim[:COUNT]", which)
 	}
-	l, err := gpu.OpenSim(which, &gpu.SimOptions{Dir: filepath.Join(c.String("state"), "sim")})
+	l, err := gpu.OpenSim(which, config.BuiltinProfiles().Board, &gpu.SimOptions{Dir: filepath.Join(c.String("state"), "sim")})
 	if err != nil {
 		return nil, simError(err)
 	}

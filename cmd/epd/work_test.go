@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/gpu"
 )
 
@@ -22,7 +23,7 @@ func runWork(ctx context.Context, dir string, flags ...string) (code int, stdout
 // simsIn are the simulated GPUs of a state folder.
 func simsIn(t *testing.T, dir string) []*gpu.Sim {
 	t.Helper()
-	l, err := gpu.OpenSim("sim:2", &gpu.SimOptions{Dir: filepath.Join(dir, "sim")})
+	l, err := gpu.OpenSim("sim:2", config.BuiltinProfiles().Board, &gpu.SimOptions{Dir: filepath.Join(dir, "sim")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -453,7 +453,7 @@ func BenchmarkApplyAndEndOnADisk(b *testing.B) {
 // onDisk is an agent whose files are on a disk.
 func onDisk(b *testing.B, spec string) (a *agent.Agent, uuids []string) {
 	b.Helper()
-	library, err := gpu.OpenSim(spec, &gpu.SimOptions{Profiles: profiles()})
+	library, err := gpu.OpenSim(spec, profiles().Board, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

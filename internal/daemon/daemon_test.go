@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/daemon"
@@ -158,7 +159,7 @@ func openWith(t *testing.T, dir, spec, faults string, j *judge, with func(*daemo
 	if err != nil {
 		t.Fatal(err)
 	}
-	library, err := gpu.OpenSim(spec, &gpu.SimOptions{Dir: filepath.Join(dir, "sim"), Faults: rules})
+	library, err := gpu.OpenSim(spec, config.BuiltinProfiles().Board, &gpu.SimOptions{Dir: filepath.Join(dir, "sim"), Faults: rules})
 	if err != nil {
 		t.Fatal(err)
 	}

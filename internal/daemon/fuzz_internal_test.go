@@ -16,6 +16,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/epdapi"
@@ -118,7 +119,7 @@ type hookRig struct {
 
 func newHookRig(tb testing.TB) *hookRig {
 	tb.Helper()
-	library, err := gpu.OpenSim("sim:2", &gpu.SimOptions{Profiles: builtinProfiles()})
+	library, err := gpu.OpenSim("sim:2", config.BuiltinProfiles().Board, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import "testing"
 // in a folder.
 func BenchmarkSim(b *testing.B) {
 	for name, dir := range map[string]string{"memory": "", "folder": b.TempDir()} {
-		l, err := OpenSim("sim:8", &SimOptions{Dir: dir})
+		l, err := OpenSim("sim:8", builtinBoards, &SimOptions{Dir: dir})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -129,7 +129,7 @@ func TestAReloadDuringALockLeavesNoLock(t *testing.T) {
 
 func TestASlowCallHappensAtItsEndAndHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, err := OpenSim("sim", &SimOptions{Faults: parse(t, "lock:slow=3s")})
+		l, err := OpenSim("sim", builtinBoards, &SimOptions{Faults: parse(t, "lock:slow=3s")})
 		must(t, err)
 		g := sims(t, l)[0]
 		began := time.Now()
@@ -212,7 +212,7 @@ func TestWrongSpecsSayWhatIsWanted(t *testing.T) {
 		"sim,speed=0":   "above 0", "sim,speed=fast": "above 0", "sim,speed=NaN": "above 0",
 		"sim,speed=1e7": "above 0", "sim,speed": "above 0",
 	} {
-		_, err := OpenSim(spec, nil)
+		_, err := OpenSim(spec, builtinBoards, nil)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q in it", spec, err, want)
 		}
@@ -256,7 +256,7 @@ func FuzzParseSimSpec(f *testing.F) {
 }
 
 func FuzzSimState(f *testing.F) {
-	l, err := OpenSim("sim:2,model=GTX1080Ti", &SimOptions{Now: newClock().now})
+	l, err := OpenSim("sim:2,model=GTX1080Ti", builtinBoards, &SimOptions{Now: newClock().now})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -350,7 +350,7 @@ func TestWrongMinorNumbersSayWhatIsWanted(t *testing.T) {
 		"sim:2,minor=0", "sim:2,minor=0/0", "sim:2,minor=0/x", "sim:2,minor=0/-1",
 		"sim:2,minor=", "sim,minor=0/1", "sim:2,minor=0/999",
 	} {
-		if _, err := OpenSim(spec, nil); err == nil || !strings.Contains(err.Error(), "minor=") {
+		if _, err := OpenSim(spec, builtinBoards, nil); err == nil || !strings.Contains(err.Error(), "minor=") {
 			t.Errorf("%s: %v", spec, err)
 		}
 	}

@@ -43,7 +43,7 @@ func drive(t *rapid.T, g *Sim, clock *fakeClock, every time.Duration, look func(
 
 func rapidSim(t *rapid.T) (*Sim, *fakeClock) {
 	clock := newClock()
-	l, err := OpenSim("sim", &SimOptions{Now: clock.now, Wait: clock.advance})
+	l, err := OpenSim("sim", builtinBoards, &SimOptions{Now: clock.now, Wait: clock.advance})
 	if err != nil {
 		t.Fatal(err)
 	}

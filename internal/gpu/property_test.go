@@ -69,7 +69,7 @@ type machine struct {
 }
 
 func (m *machine) open() {
-	l, err := OpenSim("sim,model=GTX1080Ti", &SimOptions{
+	l, err := OpenSim("sim,model=GTX1080Ti", builtinBoards, &SimOptions{
 		Now: m.clock.now, Wait: m.clock.advance, Dir: m.dir, Faults: m.faults,
 	})
 	m.need(err)
@@ -330,7 +330,7 @@ func TestSeveralProcessesShareTheGPUsOfAFolder(t *testing.T) {
 	dir := t.TempDir()
 	var wg sync.WaitGroup
 	for i := range 4 {
-		l, err := OpenSim("sim:4", &SimOptions{Dir: dir})
+		l, err := OpenSim("sim:4", builtinBoards, &SimOptions{Dir: dir})
 		must(t, err)
 		g := sims(t, l)[i]
 		wg.Go(func() {
@@ -345,7 +345,7 @@ func TestSeveralProcessesShareTheGPUsOfAFolder(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	l, err := OpenSim("sim:4", &SimOptions{Dir: dir})
+	l, err := OpenSim("sim:4", builtinBoards, &SimOptions{Dir: dir})
 	must(t, err)
 	for i, g := range sims(t, l) {
 		if f, err := g.Held(CoreClock); err != nil || f != 802 {

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/statedir"
 )
@@ -26,11 +25,12 @@ type SimOptions struct {
 	Dir string
 	// Seed makes the UUIDs, with the index.
 	Seed uint64
-	// Profiles are the GPU models; nil means the built-in ones.
-	Profiles *config.Profiles
 	// Faults go wrong; nil means none.
 	Faults *Faults
 }
+
+// Boards finds a GPU model by its name.
+type Boards func(model string) (*dvfsmodel.Board, error)
 
 // SimLibrary is a machine with simulated GPUs.
 type SimLibrary struct {
@@ -41,14 +41,14 @@ type SimLibrary struct {
 
 // OpenSim makes the simulated GPUs that a text such as "sim", "sim:4" or
 // "sim:4,model=GTX1080Ti,lock=core" asks for, or finds them as they were left
-// in the options' folder. Options after the count are model=NAME (default
+// in the options' folder; boards finds the GPU model. Options after the count are model=NAME (default
 // V100), lock=none|core|both|limit (default: the core clock, the memory clock
 // where the model has several, and the power limit), profiles (it has workload
 // power profiles), energy=off, minor=reverse or the
 // minor numbers as minor=2/0/1, mig, mps, speed=N
 // (work takes an Nth of its model's time, at the same power), busy, and
 // bursty=PERIOD/DUTY, load=FILE and wait=SHARE for a load that waits in between.
-func OpenSim(spec string, o *SimOptions) (*SimLibrary, error) {
+func OpenSim(spec string, boards Boards, o *SimOptions) (*SimLibrary, error) {
 	s, err := parseSimSpec(spec)
 	if err != nil {
 		return nil, err
@@ -63,10 +63,7 @@ func OpenSim(spec string, o *SimOptions) (*SimLibrary, error) {
 	if opts.Wait == nil {
 		opts.Wait = sleepReal
 	}
-	if opts.Profiles == nil {
-		opts.Profiles = config.BuiltinProfiles()
-	}
-	model, err := newSimModel(s, opts.Profiles)
+	model, err := newSimModel(s, boards)
 	if err != nil {
 		return nil, err
 	}

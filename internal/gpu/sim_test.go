@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 )
 
@@ -22,12 +23,17 @@ func newClock() *fakeClock {
 func (c *fakeClock) now() time.Time          { return c.t }
 func (c *fakeClock) advance(d time.Duration) { c.t = c.t.Add(d) }
 
+// builtinBoards finds the GPU models that epplan knows.
+func builtinBoards(model string) (*dvfsmodel.Board, error) {
+	return config.BuiltinProfiles().Board(model)
+}
+
 // openSim makes simulated GPUs on a clock; slow calls advance it.
 func openSim(t *testing.T, spec string, o SimOptions) (*SimLibrary, *fakeClock) {
 	t.Helper()
 	clock := newClock()
 	o.Now, o.Wait = clock.now, clock.advance
-	l, err := OpenSim(spec, &o)
+	l, err := OpenSim(spec, builtinBoards, &o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +196,7 @@ func TestALockOutlivesTheProcessAndWorkGoesOnWithoutIt(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	clock := newClock()
 	open := func() []*Sim {
-		l, err := OpenSim("sim:2,model=GTX1080Ti", &SimOptions{Now: clock.now, Dir: dir})
+		l, err := OpenSim("sim:2,model=GTX1080Ti", builtinBoards, &SimOptions{Now: clock.now, Dir: dir})
 		must(t, err)
 		return sims(t, l)
 	}
@@ -250,7 +256,7 @@ func TestAStateThatIsNotOneIsAClearError(t *testing.T) {
 		"control": strings.Replace(string(good), `"UUID"`, `"Set": {"fan": 1}, "UUID"`, 1),
 	} {
 		must(t, os.WriteFile(path, []byte(bad), 0o600))
-		if _, err := OpenSim("sim:2", &SimOptions{Dir: dir}); err == nil {
+		if _, err := OpenSim("sim:2", builtinBoards, &SimOptions{Dir: dir}); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 		if _, err := l.Sims(); err == nil {
@@ -258,7 +264,7 @@ func TestAStateThatIsNotOneIsAClearError(t *testing.T) {
 		}
 	}
 	must(t, os.WriteFile(path, good, 0o600))
-	if _, err := OpenSim("sim:3", &SimOptions{Dir: dir}); err == nil {
+	if _, err := OpenSim("sim:3", builtinBoards, &SimOptions{Dir: dir}); err == nil {
 		t.Error("a state of two GPUs became three")
 	}
 }

@@ -132,7 +132,7 @@ func TestLoadsThatCannotBeAreRefused(t *testing.T) {
 		"sim,load=" + empty:  "no phases",
 		"sim,load=" + wrong:  "line 2: \"1;1\", want seconds of work and of waiting",
 	} {
-		if _, err := OpenSim(spec, nil); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := OpenSim(spec, builtinBoards, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", spec, err, want)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 )
 
@@ -164,18 +163,18 @@ type simModel struct {
 	load       simLoad         // in which phases; none: without a pause
 }
 
-func newSimModel(s simSpec, profiles *config.Profiles) (*simModel, error) {
-	p, err := profiles.Lookup(s.model)
+func newSimModel(s simSpec, boards Boards) (*simModel, error) {
+	board, err := boards(s.model)
 	if err != nil {
 		return nil, fmt.Errorf("simulator: %w", err)
 	}
-	table, err := p.Table()
+	table, err := dvfsmodel.NewTable(board.Default, board.Planned, board.Voltage)
 	if err != nil {
-		return nil, fmt.Errorf("simulator: %w", err)
+		return nil, fmt.Errorf("simulator: GPU model %s: %w", board.Name, err)
 	}
 	m := &simModel{
-		name: p.Name, table: table, clocks: ClocksOf(p.Pairs()), def: p.Default,
-		idle: inMilliwatt(p.IdleW), limit: p.BusyW, speed: s.speed, load: s.load,
+		name: board.Name, table: table, clocks: ClocksOf(board.Planned), def: board.Default,
+		idle: inMilliwatt(board.IdleW), limit: board.BusyW, speed: s.speed, load: s.load,
 	}
 	if m.limit == 0 {
 		m.limit = defaultLimit
@@ -184,7 +183,7 @@ func newSimModel(s simSpec, profiles *config.Profiles) (*simModel, error) {
 		m.baseLoad = workOf(m.limit)
 	}
 	m.capability = Capability{Controls: s.lock, Energy: !s.noEnergy, Limits: PowerRange{
-		Min: cmp.Or(min(p.PowerLimit.Min, m.limit), leastLimit*m.limit), Max: max(p.PowerLimit.Max, m.limit),
+		Min: cmp.Or(min(board.LimitMin, m.limit), leastLimit*m.limit), Max: max(board.LimitMax, m.limit),
 	}}
 	switch {
 	case s.lockSet:

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/live"
@@ -20,7 +19,7 @@ import (
 type Options struct {
 	Version, Driver string // for the report
 	Library         gpu.Library
-	Profiles        *config.Profiles // what is known of models
+	Boards          gpu.Boards // the GPU models that are known
 	// Watch is for how long a GPU is watched at a time, Every the time between two readings.
 	Watch, Every time.Duration
 	// Load makes a GPU work; nil: there is none, and NoLoad says why.
@@ -113,7 +112,7 @@ func (c *checker) look(ctx context.Context, index int, d gpu.Device) *GPU {
 		g.InUse = "it works, though no process is listed"
 	}
 	stop := c.startLoad(ctx, g, d)
-	g.compare(c.Profiles)
+	g.compare(c.Boards)
 	if c.Locker != nil && g.InUse == "" {
 		c.tryLock(ctx, g, d)
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/live"
@@ -15,8 +14,8 @@ import (
 const idleTolerance = 0.25
 
 // compare says what the catalogue has otherwise.
-func (g *GPU) compare(profiles *config.Profiles) {
-	p, err := profiles.Lookup(g.Model)
+func (g *GPU) compare(boards gpu.Boards) {
+	p, err := boards(g.Model)
 	if err != nil {
 		g.remark("no GPU model %q is known", g.Model)
 		return
@@ -27,7 +26,7 @@ func (g *GPU) compare(profiles *config.Profiles) {
 			g.Differs = append(g.Differs, Difference{key, here, there, slices.Contains(p.Estimate, key)})
 		}
 	}
-	if here, there := spanText(g.pairs()), spanText(allPairs(p)); here != "" && there != "" {
+	if here, there := spanText(g.pairs()), spanText(p.Clocks); here != "" && there != "" {
 		differs("clocks", here, there)
 	}
 	if p.CoreLock != nil {
@@ -36,8 +35,8 @@ func (g *GPU) compare(profiles *config.Profiles) {
 	if p.MemoryLock != nil {
 		differs("memory_lock", strconv.FormatBool(g.can(gpu.MemClock)), strconv.FormatBool(*p.MemoryLock))
 	}
-	if limit, known := g.LimitW.Get(); known && p.PowerLimit.Default > 0 {
-		delivered := float64(p.PowerLimit.Default)
+	if limit, known := g.LimitW.Get(); known && p.LimitDefault > 0 {
+		delivered := float64(p.LimitDefault)
 		differs("limit_w_default", fmt.Sprintf("%.0f", limit), fmt.Sprintf("%.0f", delivered))
 	}
 	for _, b := range []struct {
@@ -45,7 +44,7 @@ func (g *GPU) compare(profiles *config.Profiles) {
 		here  live.Number
 		there dvfsmodel.Watt
 	}{
-		{"limit_w_min", g.LimitWMin, p.PowerLimit.Min}, {"limit_w_max", g.LimitWMax, p.PowerLimit.Max},
+		{"limit_w_min", g.LimitWMin, p.LimitMin}, {"limit_w_max", g.LimitWMax, p.LimitMax},
 	} {
 		if here, known := b.here.Get(); known && b.there > 0 {
 			differs(b.key, fmt.Sprintf("%.0f", here), fmt.Sprintf("%.0f", float64(b.there)))
@@ -75,19 +74,6 @@ func (g *GPU) pairs() []dvfsmodel.Setting {
 	for _, row := range g.Clocks {
 		for _, core := range row.Core {
 			list = append(list, dvfsmodel.Setting{Core: core, Mem: row.MemMHz})
-		}
-	}
-	return list
-}
-
-// allPairs are a model's, those that no plan chooses among them.
-func allPairs(p *config.Profile) []dvfsmodel.Setting {
-	var list []dvfsmodel.Setting
-	for _, group := range p.Clocks {
-		for _, mem := range group.Mem {
-			for _, core := range group.Core {
-				list = append(list, dvfsmodel.Setting{Core: core, Mem: mem})
-			}
 		}
 	}
 	return list

@@ -25,12 +25,12 @@ func must(t *testing.T, err error) {
 // looked is the report of one simulated GPU, by profiles.
 func looked(t *testing.T, spec, profiles string) gpucheck.GPU {
 	t.Helper()
-	l, err := gpu.OpenSim(spec, nil)
+	l, err := gpu.OpenSim(spec, config.BuiltinProfiles().Board, nil)
 	must(t, err)
 	known, err := config.ReadProfiles(strings.NewReader(profiles), "gpus.toml")
 	must(t, err)
 	r, err := gpucheck.Check(t.Context(), gpucheck.Options{
-		Library: l, Profiles: known, Watch: 300 * time.Millisecond, Every: 10 * time.Millisecond,
+		Library: l, Boards: known.Board, Watch: 300 * time.Millisecond, Every: 10 * time.Millisecond,
 		NoLoad: "none here",
 	})
 	must(t, err)
@@ -118,12 +118,12 @@ func TestALockThatIsLostOrLeftIsAFault(t *testing.T) {
 		{limit, both, "after the process that had locked it was killed: the power limit is at"},
 		{core, both, "after the process that had locked it was killed: the core clock is at"},
 	} {
-		l, err := gpu.OpenSim("sim", nil)
+		l, err := gpu.OpenSim("sim", config.BuiltinProfiles().Board, nil)
 		must(t, err)
 		sims, err := l.Sims()
 		must(t, err)
 		r, err := gpucheck.Check(t.Context(), gpucheck.Options{
-			Library: l, Profiles: config.BuiltinProfiles(), Watch: 20 * time.Millisecond, Every: time.Millisecond,
+			Library: l, Boards: config.BuiltinProfiles().Board, Watch: 20 * time.Millisecond, Every: time.Millisecond,
 			Load: func(context.Context, gpu.Identity) (func(), error) {
 				work := dvfsmodel.Params{P0: 20, Gamma: 10, C: 50, D: 90, Delta: 0.5, T0: 10}
 				return func() {}, sims[0].Run(gpu.Work{PID: 1, Model: work})

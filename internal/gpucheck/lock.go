@@ -34,7 +34,7 @@ func (c *checker) tried(d gpu.Device, g *GPU) (dvfsmodel.Setting, error) {
 	}
 	can := d.Capability()
 	row := g.Clocks[0]
-	if p, err := c.Profiles.Lookup(g.Model); err == nil { // some boards never work at their highest
+	if p, err := c.Boards(g.Model); err == nil { // some boards never work at their highest
 		isDefault := func(r ClockRow) bool { return r.MemMHz == p.Default.Mem }
 		if i := slices.IndexFunc(g.Clocks, isDefault); i >= 0 {
 			row = g.Clocks[i]
