@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/spelling"
+	"github.com/epplan/epplan/spelling"
 )
 
 //go:embed profiles.toml

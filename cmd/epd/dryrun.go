@@ -13,7 +13,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/gpu"
-	"github.com/epplan/epplan/internal/statedir"
+	"github.com/epplan/epplan/statedir"
 )
 
 // dryRunSteps are what an epd with these flags would do. GPUs are opened and looked

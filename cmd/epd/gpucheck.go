@@ -22,9 +22,9 @@ import (
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/gpucheck"
 	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/internal/statedir"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/statedir"
 )
 
 func gpuCheckCommand(stdout, stderr io.Writer) *cli.Command {

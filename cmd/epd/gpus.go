@@ -16,7 +16,7 @@ import (
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/gpu/amdgpu"
 	"github.com/epplan/epplan/internal/nodepower"
-	"github.com/epplan/epplan/internal/statedir"
+	"github.com/epplan/epplan/statedir"
 )
 
 // openGPUs opens the GPUs that the flags name.

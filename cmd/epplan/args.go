@@ -12,9 +12,9 @@ import (
 
 	"github.com/epplan/epplan/cmd/internal/jobarray"
 	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/internal/spelling"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
+	"github.com/epplan/epplan/spelling"
 )
 
 // The library stops looking for flags at the first positional argument, answers

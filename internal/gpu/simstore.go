@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/epplan/epplan/internal/statedir"
+	"github.com/epplan/epplan/statedir"
 )
 
 // simFile is the state file in a simulator's folder. Each change is in it

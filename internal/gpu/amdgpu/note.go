@@ -12,7 +12,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/gpu"
-	"github.com/epplan/epplan/internal/statedir"
+	"github.com/epplan/epplan/statedir"
 )
 
 // span is from which clock to which the firmware may move one.
