@@ -18,9 +18,9 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/gpu"
+	"github.com/epplan/epplan/gpu/gpucheck"
 	"github.com/epplan/epplan/internal/agent"
-	"github.com/epplan/epplan/internal/gpu"
-	"github.com/epplan/epplan/internal/gpucheck"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"

@@ -13,8 +13,8 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/gpu"
-	"github.com/epplan/epplan/internal/gpucheck"
+	"github.com/epplan/epplan/gpu"
+	"github.com/epplan/epplan/gpu/gpucheck"
 	"github.com/epplan/epplan/internal/testkit/amdgputest"
 	"github.com/epplan/epplan/internal/testkit/shareddata"
 )
@@ -209,7 +209,7 @@ func TestACheckByAStandInOfNVIDIAsDriver(t *testing.T) {
 	_, err := exec.LookPath(compiler)
 	shareddata.Need(t, err == nil, "the fake driver needs "+compiler)
 	build := exec.CommandContext(t.Context(), compiler, "-shared", "-fPIC", "-o",
-		filepath.Join(dir, "libnvidia-ml.so.1"), "../../internal/gpu/testdata/fakenvml.c")
+		filepath.Join(dir, "libnvidia-ml.so.1"), "../../gpu/testdata/fakenvml.c")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

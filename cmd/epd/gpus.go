@@ -12,9 +12,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/gpu"
+	"github.com/epplan/epplan/gpu/amdgpu"
 	"github.com/epplan/epplan/internal/agent"
-	"github.com/epplan/epplan/internal/gpu"
-	"github.com/epplan/epplan/internal/gpu/amdgpu"
 	"github.com/epplan/epplan/internal/nodepower"
 	"github.com/epplan/epplan/statedir"
 )

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/config"
-	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/gpu"
 )
 
 // runWork runs epd work on two simulated GPUs in a folder.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/statedir"
 )
 

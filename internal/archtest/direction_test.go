@@ -16,6 +16,7 @@ var storeys = map[string]int{
 	"cmd":               4,
 	"internal":          3,
 	"slurm":             3,
+	"gpu":               3,
 	"config":            3,
 	"planner":           2,
 	"queue":             1,

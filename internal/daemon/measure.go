@@ -3,8 +3,8 @@ package daemon
 import (
 	"context"
 
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/agent"
-	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/metrics"
 )
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/gpu"
 )
 
 // CheckReadOnly is what any device keeps that is fit to be read.

@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/gpu"
-	"github.com/epplan/epplan/internal/gpu/amdgpu"
+	"github.com/epplan/epplan/gpu"
+	"github.com/epplan/epplan/gpu/amdgpu"
 	"github.com/epplan/epplan/internal/testkit/amdgputest"
 	"github.com/epplan/epplan/internal/testkit/gputest"
 )

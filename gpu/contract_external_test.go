@@ -1,7 +1,7 @@
 package gpu_test
 
 import (
-	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/testkit/gputest"
 )
 

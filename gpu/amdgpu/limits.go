@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/gpu"
 )
 
 // Levels of performance that matter here.

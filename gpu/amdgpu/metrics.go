@@ -7,7 +7,7 @@ import (
 	"math"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/gpu"
 )
 
 // layout is where one version of the table gpu_metrics has what is of use here, as offsets in

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/gpu"
 )
 
 // Device is one GPU behind the amdgpu driver.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/gpu"
 )
 
 // Options are the surroundings of a machine's AMD GPUs.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/gpu"
 )
 
 // Sysfs is the kernel's folder of devices. Names are relative to it.

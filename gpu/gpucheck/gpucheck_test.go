@@ -11,8 +11,8 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/gpu"
-	"github.com/epplan/epplan/internal/gpucheck"
+	"github.com/epplan/epplan/gpu"
+	"github.com/epplan/epplan/gpu/gpucheck"
 )
 
 func must(t *testing.T, err error) {

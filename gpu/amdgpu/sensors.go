@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/gpu"
 )
 
 // sensors are the files of a GPU's sensors, with its power limit.
