@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/gpu/gpucheck"
@@ -109,7 +108,7 @@ func TestACheckFindsWhatIsWrong(t *testing.T) {
 func TestACheckLeavesGPUsInUseAlone(t *testing.T) {
 	asOwnChild(t)
 	state := t.TempDir()
-	l, err := gpu.OpenSim("sim:2", config.BuiltinProfiles().Board, &gpu.SimOptions{Dir: filepath.Join(state, "sim")})
+	l, err := openSim("sim:2", state, nil)
 	must(t, err)
 	all, err := l.Sims()
 	must(t, err)
@@ -126,7 +125,7 @@ func TestACheckLeavesGPUsInUseAlone(t *testing.T) {
 func holder(t *testing.T, state string) (s *gpu.Sim, child *exec.Cmd, input io.Closer) {
 	t.Helper()
 	asOwnChild(t)
-	l, err := gpu.OpenSim("sim", config.BuiltinProfiles().Board, &gpu.SimOptions{Dir: filepath.Join(state, "sim")})
+	l, err := openSim("sim", state, nil)
 	must(t, err)
 	all, err := l.Sims()
 	must(t, err)

@@ -38,9 +38,7 @@ func openGPUs(c *cli.Context) (gpu.Library, error) {
 			"is there)\nhint: lock clocks in your own Prolog, name them in [live.site_clocks], and remove "+
 			"the file: docs/hardware.md#if-epd-may-not-be-root", which, commandsFile)
 	case isSimulated(which):
-		l, err := gpu.OpenSim(which, config.BuiltinProfiles().Board, &gpu.SimOptions{
-			Dir: filepath.Join(c.String("state"), "sim"), Faults: faults,
-		})
+		l, err := openSim(which, c.String("state"), faults)
 		if err != nil {
 			return nil, simError(err)
 		}
@@ -77,6 +75,12 @@ func isLoaded(module string) bool {
 
 // sysfs is where AMD's GPUs are looked for; nil: the kernel's folder. Tests have one of their own.
 var sysfs amdgpu.Sysfs
+
+// openSim opens the simulated GPUs of a state folder.
+func openSim(which, state string, faults *gpu.Faults) (*gpu.SimLibrary, error) {
+	o := gpu.SimOptions{Dir: filepath.Join(state, "sim"), Faults: faults}
+	return gpu.OpenSim(which, config.BuiltinProfiles().Board, &o)
+}
 
 // simError is why there are no simulated GPUs: what --gpu says, or the folder.
 func simError(err error) error {

@@ -18,7 +18,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
@@ -111,7 +110,7 @@ func crashed(t *testing.T) (state string, locked *gpu.Sim) {
 	_, stop := start(t, dir)
 	stop()
 	state = filepath.Join(dir, "state")
-	library, err := gpu.OpenSim("sim:2", config.BuiltinProfiles().Board, &gpu.SimOptions{Dir: filepath.Join(state, "sim")})
+	library, err := openSim("sim:2", state, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

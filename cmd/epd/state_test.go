@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
@@ -193,7 +192,7 @@ func TestByAJournalOfSomebodyElseClocksAreGivenBackAndNothingIsChanged(t *testin
 // otherThan is the GPU of two that isn't the one given.
 func otherThan(t *testing.T, state string, sim *gpu.Sim) *gpu.Sim {
 	t.Helper()
-	library, err := gpu.OpenSim("sim:2", config.BuiltinProfiles().Board, &gpu.SimOptions{Dir: filepath.Join(state, "sim")})
+	library, err := openSim("sim:2", state, nil)
 	must(t, err)
 	sims, err := library.Sims()
 	must(t, err)

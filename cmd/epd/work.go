@@ -6,14 +6,12 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/gpu"
 )
@@ -132,7 +130,7 @@ func workGPUs(c *cli.Context) ([]*gpu.Sim, error) {
 	if !isSimulated(which) {
 		return nil, usagef("work is for simulated GPUs: --gpu %q, want sim[:COUNT]", which)
 	}
-	l, err := gpu.OpenSim(which, config.BuiltinProfiles().Board, &gpu.SimOptions{Dir: filepath.Join(c.String("state"), "sim")})
+	l, err := openSim(which, c.String("state"), nil)
 	if err != nil {
 		return nil, simError(err)
 	}

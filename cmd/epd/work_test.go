@@ -3,12 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/gpu"
 )
 
@@ -23,7 +21,7 @@ func runWork(ctx context.Context, dir string, flags ...string) (code int, stdout
 // simsIn are the simulated GPUs of a state folder.
 func simsIn(t *testing.T, dir string) []*gpu.Sim {
 	t.Helper()
-	l, err := gpu.OpenSim("sim:2", config.BuiltinProfiles().Board, &gpu.SimOptions{Dir: filepath.Join(dir, "sim")})
+	l, err := openSim("sim:2", dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,6 +52,20 @@ func stage(room string) bool {
 		!inRoom(room, "planner/replay")
 }
 
+// libraries lists what each library imports of this module beside its own rooms: it has no use for
+// the rest of the house.
+var libraries = map[string][]string{
+	"slurm": {"live", "spelling"},
+	"gpu":   {"dvfsmodel", "live", "statedir"},
+}
+
+// beyondTheWall names the library that a room is in and that may not import another room.
+func beyondTheWall(from, to string) (library string, beyond bool) {
+	library, _, _ = strings.Cut(from, "/")
+	allowed, is := libraries[library]
+	return library, is && to != "" && !inRoom(to, library) && !slices.Contains(allowed, to)
+}
+
 // bans are the rules of direction between rooms and about libraries.
 var bans = []ban{
 	{
@@ -162,6 +176,10 @@ func wrongImports(m module) []string {
 			if target, ok := storeyOf(to); ok && target > storey {
 				found = append(found, fmt.Sprintf("%s imports %s, which is above it", from, to))
 			}
+			if library, beyond := beyondTheWall(from, to); beyond {
+				found = append(found, fmt.Sprintf("%s imports %s: %s is a library, and knows %s of this module",
+					from, to, library, strings.Join(libraries[library], ", ")))
+			}
 			for _, b := range bans {
 				if b.from(from) && b.target(imported, to) {
 					found = append(found, fmt.Sprintf("%s imports %s: %s", from, imported, b.what))
@@ -200,7 +218,7 @@ func heavyDeps(m module) []string {
 
 func TestImportsPointOneWay(t *testing.T) {
 	m := thisModule(t)
-	requireRooms(t, m, "cmd/epplan", "config", "planner", "planner/policy", "queue", "dvfsmodel")
+	requireRooms(t, m, "cmd/epplan", "config", "slurm", "gpu", "planner", "planner/policy", "queue", "dvfsmodel")
 	report(t, wrongImports(m))
 }
 
@@ -235,6 +253,11 @@ func TestAnImportInTheWrongDirectionIsFound(t *testing.T) {
 		{"attic", "queue", "no known room"},
 		{"spelling", "queue", "which is above it"},
 		{"queue", "internal/report", "which is above it"},
+		{"slurm", "queue", "slurm is a library"},
+		{"slurm/lever", "internal/textfile", "slurm is a library"},
+		{"gpu/gpucheck", "config", "gpu is a library"},
+		{"gpu", "slurm", "gpu is a library"},
+		{"gpu/amdgpu", "dvfsmodel/pooled", "gpu is a library"},
 	} {
 		t.Run(c.from+" to "+c.to, func(t *testing.T) {
 			m := newModule(fixturePath, "", []pkg{{
@@ -282,6 +305,8 @@ func TestImportsInTheRightDirectionPass(t *testing.T) {
 			Imports:    own("planner/sharing", "planner/correlate"),
 		},
 		{ImportPath: fixturePath + "/queue", Imports: own("spelling")},
+		{ImportPath: fixturePath + "/slurm/lever", Imports: own("slurm", "live", "spelling")},
+		{ImportPath: fixturePath + "/gpu/gpucheck", Imports: own("gpu", "dvfsmodel", "live", "statedir")},
 	})
 	wantViolations(t, wrongImports(m))
 }

@@ -159,7 +159,8 @@ func openWith(t *testing.T, dir, spec, faults string, j *judge, with func(*daemo
 	if err != nil {
 		t.Fatal(err)
 	}
-	library, err := gpu.OpenSim(spec, config.BuiltinProfiles().Board, &gpu.SimOptions{Dir: filepath.Join(dir, "sim"), Faults: rules})
+	library, err := gpu.OpenSim(spec, config.BuiltinProfiles().Board,
+		&gpu.SimOptions{Dir: filepath.Join(dir, "sim"), Faults: rules})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/store"
@@ -435,7 +434,7 @@ func (x *matrix) trial(b *blow, at *desk) *trial {
 	if t.faults, err = gpu.ParseFaults(b.fault); err != nil {
 		x.t.Fatal(err)
 	}
-	t.library, err = gpu.OpenSim("sim:2,model=GTX1080Ti,profiles", config.BuiltinProfiles().Board, &gpu.SimOptions{
+	t.library, err = gpu.OpenSim("sim:2,model=GTX1080Ti,profiles", builtinProfiles().Board, &gpu.SimOptions{
 		Faults: t.faults, Wait: func(time.Duration) {},
 	})
 	if err != nil {

@@ -191,7 +191,8 @@ func TestALostGPULeavesTheOthersServed(t *testing.T) {
 		func(one epdapi.Problem) bool { return strings.Contains(one.Message, "GPU is lost") }) {
 		t.Errorf("%d GPUs, troubles %v", len(s.GPUs), s.Troubles)
 	}
-	library, err := gpu.OpenSim(gpus, config.BuiltinProfiles().Board, &gpu.SimOptions{Dir: filepath.Join(l.dir, "n1", "sim")})
+	library, err := gpu.OpenSim(gpus, config.BuiltinProfiles().Board,
+		&gpu.SimOptions{Dir: filepath.Join(l.dir, "n1", "sim")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -182,7 +182,8 @@ func (l *lab) locked(node string) map[int]dvfsmodel.MHz {
 // sims are the simulated GPUs of a node, as somebody else sees them.
 func (l *lab) sims(node string) []*gpu.Sim {
 	l.Helper()
-	library, err := gpu.OpenSim(l.gpu, config.BuiltinProfiles().Board, &gpu.SimOptions{Dir: filepath.Join(l.dir, node, "sim")})
+	library, err := gpu.OpenSim(l.gpu, config.BuiltinProfiles().Board,
+		&gpu.SimOptions{Dir: filepath.Join(l.dir, node, "sim")})
 	if err != nil {
 		l.Fatal(err)
 	}
