@@ -84,7 +84,8 @@ var gpuMetrics = []metric[Agent]{
 
 // gpuMetric is a gauge of each GPU that has a value.
 func gpuMetric(name, help string, value func(*GPU) (float64, bool)) metric[Agent] {
-	return labelled(prometheus.GaugeValue, name, help, []string{"gpu", "gpu_model"}, func(a *Agent, yield sample) {
+	labels := []string{"gpu", "gpu_model"}
+	return labelled(prometheus.GaugeValue, name, help, labels, func(a *Agent, yield sample) {
 		a.eachShown(func(g *GPU, uuid, model string) {
 			if v, ok := value(g); ok {
 				yield(v, uuid, model)

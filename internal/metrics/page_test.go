@@ -117,7 +117,8 @@ var read = regexp.MustCompile(`epplan_[a-z_]+…?`)
 func TestEachMetricIsReadByAPanelARuleOrAPage(t *testing.T) {
 	names := make(map[string]bool)
 	for _, pattern := range []string{
-		"../../packaging/grafana/*.json", "../../packaging/prometheus/*.rules.yml", "../../docs/*.md", "../../docs/*/*.md",
+		"../../packaging/grafana/*.json", "../../packaging/prometheus/*.rules.yml", "../../docs/*.md",
+		"../../docs/*/*.md",
 	} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {

@@ -1,5 +1,5 @@
 // Package gputest is what every device of package gpu keeps, for the tests of each: a GPU behind NVML or
-// its stand-in, the simulator, a folder like that of the amdgpu driver, commands.
+// its stand-in, the simulator, a folder like that of the amdgpu driver.
 package gputest
 
 import (
