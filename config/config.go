@@ -10,12 +10,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/epplan/epplan/internal/spelling"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/queue"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/spelling"
 )
 
 // Config is a configuration: what to optimise, by which policy, how safely, on

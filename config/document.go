@@ -11,8 +11,8 @@ import (
 
 	"github.com/BurntSushi/toml"
 
-	"github.com/epplan/epplan/internal/spelling"
 	"github.com/epplan/epplan/queue"
+	"github.com/epplan/epplan/spelling"
 )
 
 // maxBytes is the largest TOML file that is read.

@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/spelling"
+	"github.com/epplan/epplan/spelling"
 )
 
 // field is one key of a TOML table: how it is read, written and explained.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/spelling"
 	"github.com/epplan/epplan/planner/fleet"
+	"github.com/epplan/epplan/spelling"
 )
 
 // CPU is what is known of a CPU model.

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/spelling"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/spelling"
 )
 
 // clocksField is the table of the clock pairs of the constant arm. GPU models are

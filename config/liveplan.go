@@ -5,10 +5,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/epplan/epplan/internal/spelling"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
+	"github.com/epplan/epplan/spelling"
 )
 
 // PlanMode is what a plan of Slurm's queue may do in a partition.

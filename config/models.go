@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/spelling"
+	"github.com/epplan/epplan/spelling"
 )
 
 // Models is a set of models, at most one for each workload on each GPU model.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/epplan/epplan/internal/spelling"
+	"github.com/epplan/epplan/spelling"
 )
 
 // Reorder is which pending jobs of a partition may be put later for the sake of

@@ -136,6 +136,16 @@ func (p *Profile) Table() (*dvfsmodel.Table, error) {
 	return t, nil
 }
 
+// Board returns what of the profile is the board's own.
+func (p *Profile) Board() *dvfsmodel.Board {
+	return &dvfsmodel.Board{
+		Name: p.Name, Default: p.Default, Clocks: p.SupportedPairs(), Planned: p.Pairs(),
+		Voltage: p.voltageCurve(p.Default), IdleW: p.IdleW, BusyW: p.BusyW,
+		LimitMin: p.PowerLimit.Min, LimitDefault: p.PowerLimit.Default, LimitMax: p.PowerLimit.Max,
+		CoreLock: p.CoreLock, MemoryLock: p.MemoryLock, EnergyScope: p.EnergyScope, Estimate: p.Estimate,
+	}
+}
+
 // DefaultPoint is the setting at the default clocks, without time and power.
 func (p *Profile) DefaultPoint() dvfsmodel.Point {
 	return dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling(), Core: p.Default.Core, Mem: p.Default.Mem}

@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/spelling"
+	"github.com/epplan/epplan/spelling"
 )
 
 //go:embed profiles.toml
@@ -103,6 +103,15 @@ func (p *Profiles) Lookup(name string) (*Profile, error) {
 		return found, nil
 	}
 	return nil, unknownGPU(name, p)
+}
+
+// Board is [Profiles.Lookup] for the board's own values.
+func (p *Profiles) Board(name string) (*dvfsmodel.Board, error) {
+	found, err := p.Lookup(name)
+	if err != nil {
+		return nil, err
+	}
+	return found.Board(), nil
 }
 
 // NameOf is the name of a GPU model's profile, or the name as it is where there is none.

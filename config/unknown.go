@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/epplan/epplan/internal/spelling"
+	"github.com/epplan/epplan/spelling"
 )
 
 // UnknownError is a name that doesn't exist, with those that do.

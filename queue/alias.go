@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/epplan/epplan/internal/spelling"
 	"github.com/epplan/epplan/internal/textfile"
+	"github.com/epplan/epplan/spelling"
 )
 
 // aliases are further names of columns, as sacct, squeue, sbatch and people write

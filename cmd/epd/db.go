@@ -17,8 +17,8 @@ import (
 
 	"github.com/epplan/epplan/internal/cli/dryrun"
 	"github.com/epplan/epplan/internal/daemon"
-	"github.com/epplan/epplan/internal/statedir"
 	"github.com/epplan/epplan/internal/store"
+	"github.com/epplan/epplan/statedir"
 )
 
 // dbCommand is about the records of an epd, which may run meanwhile.

@@ -10,9 +10,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/gpu"
-	"github.com/epplan/epplan/internal/statedir"
+	"github.com/epplan/epplan/statedir"
 )
 
 // dryRunSteps are what an epd with these flags would do. GPUs are opened and looked
@@ -68,7 +69,7 @@ func gpuSteps(c *cli.Context) ([]string, error) {
 	var l gpu.Library
 	var err error
 	if isSimulated(which) {
-		l, err = gpu.OpenSim(which, nil) // in memory: nothing is written
+		l, err = gpu.OpenSim(which, config.BuiltinProfiles().Board, nil) // in memory: nothing is written
 	} else {
 		l, err = openGPUs(c)
 	}

@@ -136,8 +136,7 @@ func gpuFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{
 			Name: "gpu", EnvVars: []string{"EPD_GPU"},
-			Usage: "`WHICH` GPUs: auto, nvml, amd, exec:FILE (commands), or simulated ones: sim, sim:4, " +
-				"sim:4,model=V100", Value: "auto",
+			Usage: "`WHICH` GPUs: auto, nvml, amd, or simulated ones: sim, sim:4, sim:4,model=V100", Value: "auto",
 		},
 		&cli.StringFlag{
 			Name:  "gpu-faults",

@@ -18,13 +18,13 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/gpu"
+	"github.com/epplan/epplan/gpu/gpucheck"
 	"github.com/epplan/epplan/internal/agent"
-	"github.com/epplan/epplan/internal/gpu"
-	"github.com/epplan/epplan/internal/gpucheck"
 	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/internal/statedir"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/statedir"
 )
 
 func gpuCheckCommand(stdout, stderr io.Writer) *cli.Command {
@@ -74,7 +74,7 @@ func checkGPUs(c *cli.Context, stdout, stderr io.Writer) error {
 	}
 	defer l.Close() //nolint:errcheck // the program ends
 	o := gpucheck.Options{
-		Version: version, Driver: driverName(c), Library: l, Profiles: config.BuiltinProfiles(),
+		Version: version, Driver: driverName(c), Library: l, Boards: config.BuiltinProfiles().Board,
 		Watch: time.Duration(seconds * float64(time.Second)), Every: watchEvery,
 	}
 	folder, err := os.MkdirTemp("", "epd-gpu-check")

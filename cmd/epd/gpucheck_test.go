@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/gpu"
-	"github.com/epplan/epplan/internal/gpucheck"
+	"github.com/epplan/epplan/gpu"
+	"github.com/epplan/epplan/gpu/gpucheck"
 	"github.com/epplan/epplan/internal/testkit/amdgputest"
 	"github.com/epplan/epplan/internal/testkit/shareddata"
 )
@@ -108,7 +108,7 @@ func TestACheckFindsWhatIsWrong(t *testing.T) {
 func TestACheckLeavesGPUsInUseAlone(t *testing.T) {
 	asOwnChild(t)
 	state := t.TempDir()
-	l, err := gpu.OpenSim("sim:2", &gpu.SimOptions{Dir: filepath.Join(state, "sim")})
+	l, err := openSim("sim:2", state, nil)
 	must(t, err)
 	all, err := l.Sims()
 	must(t, err)
@@ -125,7 +125,7 @@ func TestACheckLeavesGPUsInUseAlone(t *testing.T) {
 func holder(t *testing.T, state string) (s *gpu.Sim, child *exec.Cmd, input io.Closer) {
 	t.Helper()
 	asOwnChild(t)
-	l, err := gpu.OpenSim("sim", &gpu.SimOptions{Dir: filepath.Join(state, "sim")})
+	l, err := openSim("sim", state, nil)
 	must(t, err)
 	all, err := l.Sims()
 	must(t, err)
@@ -208,7 +208,7 @@ func TestACheckByAStandInOfNVIDIAsDriver(t *testing.T) {
 	_, err := exec.LookPath(compiler)
 	shareddata.Need(t, err == nil, "the fake driver needs "+compiler)
 	build := exec.CommandContext(t.Context(), compiler, "-shared", "-fPIC", "-o",
-		filepath.Join(dir, "libnvidia-ml.so.1"), "../../internal/gpu/testdata/fakenvml.c")
+		filepath.Join(dir, "libnvidia-ml.so.1"), "../../gpu/testdata/fakenvml.c")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -8,16 +8,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/gpu"
+	"github.com/epplan/epplan/gpu/amdgpu"
 	"github.com/epplan/epplan/internal/agent"
-	"github.com/epplan/epplan/internal/gpu"
-	"github.com/epplan/epplan/internal/gpu/amdgpu"
-	"github.com/epplan/epplan/internal/gpu/gpuexec"
 	"github.com/epplan/epplan/internal/nodepower"
-	"github.com/epplan/epplan/internal/statedir"
+	"github.com/epplan/epplan/statedir"
 )
 
 // openGPUs opens the GPUs that the flags name.
@@ -34,30 +33,26 @@ func openGPUs(c *cli.Context) (gpu.Library, error) {
 		return amdgpu.Open(amdgpu.Options{
 			Sysfs: sysfs, Notes: claimsFolder(c), Driver: driverID(which), Root: os.Geteuid() == 0,
 		})
-	case isByCommands(c):
-		file := commandsFile
-		if _, named, ok := strings.Cut(which, ":"); ok {
-			file = named
-		}
-		return gpuexec.Open(file, gpuexec.Options{})
+	case which == "exec", strings.HasPrefix(which, "exec:"):
+		return nil, fmt.Errorf("--gpu %s: epd doesn't set GPUs by a site's commands (auto asks for them if %s "+
+			"is there)\nhint: lock clocks in your own Prolog, name them in [live.site_clocks], and remove "+
+			"the file: docs/hardware.md#if-epd-may-not-be-root", which, commandsFile)
 	case isSimulated(which):
-		l, err := gpu.OpenSim(which, &gpu.SimOptions{
-			Dir: filepath.Join(c.String("state"), "sim"), Faults: faults,
-		})
+		l, err := openSim(which, c.String("state"), faults)
 		if err != nil {
 			return nil, simError(err)
 		}
 		return l, nil
 	}
-	return nil, usagef("--gpu %q, want auto, nvml, amd, exec[:FILE] or sim[:COUNT]", which)
+	return nil, usagef("--gpu %q, want auto, nvml, amd or sim[:COUNT]", which)
 }
 
-// commandsFile is where a site's commands for its GPUs are.
-const commandsFile = "/etc/epplan/gpu-commands.toml"
+// commandsFile names commands that set GPUs where epd may not. auto refuses it: a driver chosen in its
+// place in silence would set what the site keeps from epd. Tests have another one.
+var commandsFile = "/etc/epplan/gpu-commands.toml" //nolint:gochecknoglobals // replaced by tests
 
-// whichGPUs is what the flag says. auto is a site's commands where there are some, else NVIDIA's GPUs,
-// or AMD's where theirs is the only driver: so the Epilog's epd restore needs no flag on
-// any node.
+// whichGPUs returns the driver that the flag names. auto is NVIDIA's, or AMD's if theirs is the only one:
+// so the Epilog's epd restore needs no flag on any node.
 func whichGPUs(c *cli.Context) string {
 	which := c.String("gpu")
 	if which != "auto" {
@@ -72,12 +67,6 @@ func whichGPUs(c *cli.Context) string {
 	return "nvml"
 }
 
-// isByCommands reports whether the GPUs are behind a site's commands, for which epd needn't be root.
-func isByCommands(c *cli.Context) bool {
-	which := whichGPUs(c)
-	return which == "exec" || strings.HasPrefix(which, "exec:")
-}
-
 // isLoaded reports whether the kernel has a driver.
 func isLoaded(module string) bool {
 	_, err := os.Stat(filepath.Join("/sys/module", module))
@@ -86,6 +75,12 @@ func isLoaded(module string) bool {
 
 // sysfs is where AMD's GPUs are looked for; nil: the kernel's folder. Tests have one of their own.
 var sysfs amdgpu.Sysfs
+
+// openSim opens the simulated GPUs of a state folder.
+func openSim(which, state string, faults *gpu.Faults) (*gpu.SimLibrary, error) {
+	o := gpu.SimOptions{Dir: filepath.Join(state, "sim"), Faults: faults}
+	return gpu.OpenSim(which, config.BuiltinProfiles().Board, &o)
+}
 
 // simError is why there are no simulated GPUs: what --gpu says, or the folder.
 func simError(err error) error {
@@ -127,7 +122,7 @@ func bootID() string {
 // driverID tells this load of the driver from others, as well as can be told.
 func driverID(which string) string {
 	module := "nvidia"
-	if which != "nvml" && !isLoaded(module) {
+	if which == "amd" {
 		module = "amdgpu"
 	}
 	info, err := os.Stat(filepath.Join("/sys/module", module))
@@ -146,23 +141,13 @@ func claimsFolder(c *cli.Context) string {
 	if isSimulated(c.String("gpu")) || sysfs != nil { // not the machine's
 		return filepath.Join(c.String("state"), "sim")
 	}
-	if isByCommands(c) && os.Geteuid() != 0 {
-		return filepath.Join(c.String("state"), "gpus") // as one who may run them can't write to root's
-	}
 	return gpuClaims
 }
-
-// commandTime is how long a call may take that runs a command: longer than one of a library, and still
-// within the time of a Prolog.
-const commandTime = 1500 * time.Millisecond
 
 // agentOptions are those of an agent whose files lie below a folder; without runs it
 // only gives clocks back, whatever becomes of the claims.
 func agentOptions(c *cli.Context, journal, runs string, l gpu.Library) (agent.Options, error) {
 	o := agent.Options{Library: l, Boot: bootID(), Driver: driverID(whichGPUs(c))}
-	if isByCommands(c) {
-		o.CallTimeout = commandTime
-	}
 	folder, opening := agent.OpenFolder(journal)
 	claims, err := agent.OpenClaims(claimsFolder(c), journal)
 	switch {
@@ -170,7 +155,7 @@ func agentOptions(c *cli.Context, journal, runs string, l gpu.Library) (agent.Op
 		o.Claims = claims.WithWait()
 	case err == nil:
 		o.Claims = claims
-	case runs != "" && (os.Geteuid() == 0 || isByCommands(c)): // others can't set clocks
+	case runs != "" && os.Geteuid() == 0: // others can't set clocks
 		return o, errors.Join(opening, err)
 	}
 	if opening != nil {

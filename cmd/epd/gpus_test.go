@@ -107,6 +107,26 @@ func TestTheNodesEnergyIsMeasuredWhereItsCountersCanBeReadAndModelledOtherwise(t
 	}
 }
 
+func TestGPUsByASitesCommandsAreRefusedWithAWayToDoWithout(t *testing.T) {
+	was := commandsFile
+	t.Cleanup(func() { commandsFile = was })
+	commandsFile = filepath.Join(t.TempDir(), "gpu-commands.toml")
+	for _, which := range []string{"exec", "exec:/etc/commands.toml", "auto"} {
+		if which == "auto" {
+			writeFile(t, commandsFile, "")
+		}
+		var out, failed text
+		code := run(t.Context(), []string{
+			"epd", "--dry-run", "--gpu", which, "--role", "agent", "--controller", "localhost:1", "--state",
+			t.TempDir(),
+		}, &out, &failed)
+		if code != exitFailed || !strings.Contains(failed.String(), "hint: lock clocks in your own Prolog") ||
+			!strings.Contains(failed.String(), commandsFile) {
+			t.Errorf("--gpu %s: %d\n%s%s", which, code, &out, &failed)
+		}
+	}
+}
+
 // Limits are shorter by the speed of simulated GPUs, also for a controller, which
 // has none; a wrong one is refused by every role.
 func TestAWrongSpeedOfSimulatedGPUsIsRefused(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/testkit/storetest"
 )
 
@@ -106,7 +106,7 @@ func (n *slurmd) hook(kind, script string) {
 // locked is what the first GPU is locked at; 0: it isn't.
 func (n *slurmd) locked() float64 {
 	n.Helper()
-	library, err := gpu.OpenSim("sim:2", &gpu.SimOptions{Dir: filepath.Join(n.state(), "sim")})
+	library, err := openSim("sim:2", n.state(), nil)
 	if err != nil {
 		n.Fatal(err)
 	}

@@ -18,9 +18,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/testkit/browsertest"
 	"github.com/epplan/epplan/internal/testkit/shareddata"
 	"github.com/epplan/epplan/internal/testkit/storetest"
@@ -110,7 +110,7 @@ func crashed(t *testing.T) (state string, locked *gpu.Sim) {
 	_, stop := start(t, dir)
 	stop()
 	state = filepath.Join(dir, "state")
-	library, err := gpu.OpenSim("sim:2", &gpu.SimOptions{Dir: filepath.Join(state, "sim")})
+	library, err := openSim("sim:2", state, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestWhatCannotBeIsRefusedWithAReason(t *testing.T) {
 		},
 		"lowest clock":   {[]string{"--min-core", "-5"}, exitUsage, "--min-core"},
 		"port":           {[]string{"--listen", "nowhere"}, exitFailed, "--listen"},
-		"GPUs":           {[]string{"--gpu", "voodoo"}, exitUsage, "want auto, nvml, amd, exec[:FILE] or sim"},
+		"GPUs":           {[]string{"--gpu", "voodoo"}, exitUsage, "want auto, nvml, amd or sim"},
 		"number of GPUs": {[]string{"--gpu", "sim:-1"}, exitUsage, "--gpu"},
 		"faults":         {[]string{"--gpu-faults", "lock:badly"}, exitUsage, "--gpu-faults"},
 		"configuration":  {[]string{"--config", wrong}, exitFailed, "wrong.toml:2"},
@@ -265,7 +265,7 @@ func TestPrometheusIsToldOfBothRoles(t *testing.T) {
 	defer response.Body.Close() //nolint:errcheck // only read
 	text, err := io.ReadAll(response.Body)
 	for _, want := range []string{
-		"epplan_gpus 2", "epplan_journal_entries 0", "epplan_decisions_total", "epplan_gpu_power_watts",
+		"epplan_gpus 2", "epplan_journal_entries 0", "epplan_decisions_total", "epplan_gpu_utilisation_ratio",
 		`epplan_run_energy_joules_total{arm="excluded"`,
 		`epplan_request_duration_seconds_count{request="prolog"} 1`,
 	} {

@@ -113,7 +113,7 @@ func completionValues() completion.Values {
 		"completion": completion.Shells,
 		"--role":     words(roleBoth, roleController, roleAgent),
 		"--slurm":    words("auto", "on", "off"),
-		"--gpu":      words("auto", "nvml", "amd", "exec", "sim"),
+		"--gpu":      words("auto", "nvml", "amd", "sim"),
 		"db export":  store.Tables,
 	}
 }

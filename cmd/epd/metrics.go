@@ -51,21 +51,7 @@ func steeringMetrics(steerer *steer.Steerer) metrics.Steering {
 	if steerer == nil {
 		return metrics.Steering{}
 	}
-	s := steerer.Status()
-	out := metrics.Steering{
-		Nice: s.Nice, Prefer: s.Prefer, Weights: s.Weights, Asleep: s.Asleep, Wakes: s.Wakes,
-		LongestWake: s.WakeS, Ranked: len(s.Order),
-	}
-	if s.Shared != nil {
-		for i := range s.Shared.Nodes {
-			if s.Shared.Nodes[i].Fits {
-				out.Suited++
-			} else {
-				out.Unsuited++
-			}
-		}
-	}
-	return out
+	return metrics.Steering{Wakes: steerer.Status().Wakes}
 }
 
 // countDecision counts a decision.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/cli/dryrun"
-	"github.com/epplan/epplan/internal/statedir"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/statedir"
 )
 
 // restoreBound is how long epd restore may take for clocks.

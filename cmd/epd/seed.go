@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/renameio/v2"
 
-	"github.com/epplan/epplan/internal/statedir"
+	"github.com/epplan/epplan/statedir"
 )
 
 // lotSeed is the number by which jobs are held out: made once and kept, so that

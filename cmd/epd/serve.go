@@ -24,8 +24,8 @@ import (
 	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/pause"
-	"github.com/epplan/epplan/internal/statedir"
 	"github.com/epplan/epplan/internal/web"
+	"github.com/epplan/epplan/statedir"
 )
 
 // serve runs epd until the context ends.

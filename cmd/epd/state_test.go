@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/testkit/amdgputest"
 	"github.com/epplan/epplan/internal/testkit/storetest"
 )
@@ -192,7 +192,7 @@ func TestByAJournalOfSomebodyElseClocksAreGivenBackAndNothingIsChanged(t *testin
 // otherThan is the GPU of two that isn't the one given.
 func otherThan(t *testing.T, state string, sim *gpu.Sim) *gpu.Sim {
 	t.Helper()
-	library, err := gpu.OpenSim("sim:2", &gpu.SimOptions{Dir: filepath.Join(state, "sim")})
+	library, err := openSim("sim:2", state, nil)
 	must(t, err)
 	sims, err := library.Sims()
 	must(t, err)

@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -14,7 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/gpu"
 )
 
 // workLook is how often work looks whether it is done.
@@ -131,7 +130,7 @@ func workGPUs(c *cli.Context) ([]*gpu.Sim, error) {
 	if !isSimulated(which) {
 		return nil, usagef("work is for simulated GPUs: --gpu %q, want sim[:COUNT]", which)
 	}
-	l, err := gpu.OpenSim(which, &gpu.SimOptions{Dir: filepath.Join(c.String("state"), "sim")})
+	l, err := openSim(which, c.String("state"), nil)
 	if err != nil {
 		return nil, simError(err)
 	}

@@ -3,12 +3,11 @@ package main
 import (
 	"bytes"
 	"context"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/gpu"
 )
 
 // runWork runs epd work on two simulated GPUs in a folder.
@@ -22,7 +21,7 @@ func runWork(ctx context.Context, dir string, flags ...string) (code int, stdout
 // simsIn are the simulated GPUs of a state folder.
 func simsIn(t *testing.T, dir string) []*gpu.Sim {
 	t.Helper()
-	l, err := gpu.OpenSim("sim:2", &gpu.SimOptions{Dir: filepath.Join(dir, "sim")})
+	l, err := openSim("sim:2", dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

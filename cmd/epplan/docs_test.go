@@ -66,9 +66,6 @@ func readTOML(t *testing.T, text string) error {
 	if _, err := config.ReadProfiles(strings.NewReader(text), name); err == nil {
 		return nil
 	}
-	if _, err := config.ReadGPUCommands(strings.NewReader(text), name); err == nil {
-		return nil
-	}
 	var faults []string
 	for _, args := range [][]string{
 		{"config", "check", name},

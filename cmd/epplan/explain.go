@@ -11,12 +11,12 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/planreport"
-	"github.com/epplan/epplan/internal/spelling"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/queue"
 	"github.com/epplan/epplan/slurm"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/spelling"
 )
 
 func explainCommand(t *terminal.Terminal) *cli.Command {

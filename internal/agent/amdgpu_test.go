@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/gpu/amdgpu"
 	"github.com/epplan/epplan/internal/agent"
-	"github.com/epplan/epplan/internal/gpu/amdgpu"
 	"github.com/epplan/epplan/internal/testkit/amdgputest"
 )
 

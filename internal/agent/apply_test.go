@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/agent"
-	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/live"
 )
 
@@ -453,7 +453,7 @@ func BenchmarkApplyAndEndOnADisk(b *testing.B) {
 // onDisk is an agent whose files are on a disk.
 func onDisk(b *testing.B, spec string) (a *agent.Agent, uuids []string) {
 	b.Helper()
-	library, err := gpu.OpenSim(spec, &gpu.SimOptions{Profiles: profiles()})
+	library, err := gpu.OpenSim(spec, profiles().Board, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

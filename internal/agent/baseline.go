@@ -6,7 +6,7 @@ import (
 	"maps"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/gpu"
 )
 
 // baselines know what GPUs are at without epd.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/gpu"
 )
 
 // ErrStuck tells that a call of a GPU's driver hasn't come back. The GPU is

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/agent"
-	"github.com/epplan/epplan/internal/gpu"
 )
 
 // adaptedRun is an agent with a run whose clock is stepped, and a step of it.

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/agent"
-	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/nodepower"
 	"github.com/epplan/epplan/live"
 )

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/agent"
-	"github.com/epplan/epplan/internal/gpu"
 )
 
 // Whatever is in the journal and in a run's file when an agent starts: a GPU whose entry can't be understood is

@@ -13,8 +13,8 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/agent"
-	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/live"
 )
 
@@ -363,7 +363,7 @@ func newHost(t *testing.T, spec string) *host {
 	t.Helper()
 	h := &host{t: t, faults: gpu.NewFaults(), journal: newDisk(), runs: newDisk(), boot: "boot-1"}
 	var err error
-	if h.library, err = gpu.OpenSim(spec, &gpu.SimOptions{Faults: h.faults, Profiles: profiles()}); err !=
+	if h.library, err = gpu.OpenSim(spec, profiles().Board, &gpu.SimOptions{Faults: h.faults}); err !=
 		nil {
 		t.Fatal(err)
 	}

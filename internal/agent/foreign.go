@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/epplan/epplan/internal/statedir"
+	"github.com/epplan/epplan/statedir"
 )
 
 // What lies in the journal and can't be understood may be that of an epd to come, to

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/gpu"
 )
 
 // unread is what stays of slow where nobody knows who set it: what the driver tells.

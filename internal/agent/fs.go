@@ -13,7 +13,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/epplan/epplan/internal/statedir"
+	"github.com/epplan/epplan/statedir"
 )
 
 // FS is one folder of files, without folders below it.

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/epplan/epplan/internal/statedir"
+	"github.com/epplan/epplan/statedir"
 )
 
 // opened is a folder of a test and its path.

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/gpu"
 )
 
 // ErrNoGPU tells that there is no such GPU here.

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/gpu"
-	"github.com/epplan/epplan/internal/statedir"
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/live"
+	"github.com/epplan/epplan/statedir"
 )
 
 // ErrSetting tells that the GPU can't run at the setting of a run, or must not. It is one of [Agent.Apply].

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/gpu"
-	"github.com/epplan/epplan/internal/statedir"
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/live"
+	"github.com/epplan/epplan/statedir"
 )
 
 // An agent that somebody goes back to must read what this one writes.

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/agent"
-	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/live"
 )
 
@@ -24,8 +24,8 @@ const victimDir = "EPPLAN_TEST_VICTIM_DIR"
 // machine is a real folder with simulated GPUs that outlive processes.
 func machine(t *testing.T, dir string) (*agent.Agent, *gpu.SimLibrary) {
 	t.Helper()
-	library, err := gpu.OpenSim(twoGPUs, &gpu.SimOptions{
-		Dir: filepath.Join(dir, "gpus"), Profiles: profiles(),
+	library, err := gpu.OpenSim(twoGPUs, profiles().Board, &gpu.SimOptions{
+		Dir: filepath.Join(dir, "gpus"),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/agent"
-	"github.com/epplan/epplan/internal/gpu"
 )
 
 var capped = dvfsmodel.Setting{Core: 1600, Cap: 150}

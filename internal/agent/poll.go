@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/nodepower"
 	"github.com/epplan/epplan/live"
 )

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/store/record"
 )
 

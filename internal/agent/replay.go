@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/epplan/epplan/internal/gpu"
-	"github.com/epplan/epplan/internal/statedir"
+	"github.com/epplan/epplan/gpu"
+	"github.com/epplan/epplan/statedir"
 )
 
 // EntryResult is what became of a journal entry.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/agent"
-	"github.com/epplan/epplan/internal/gpu"
 )
 
 // left is a host whose agent died with both GPUs locked.

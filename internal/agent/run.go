@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 )

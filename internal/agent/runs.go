@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/nodepower"
-	"github.com/epplan/epplan/internal/statedir"
 	"github.com/epplan/epplan/live"
+	"github.com/epplan/epplan/statedir"
 )
 
 // ErrNoRun tells that no such run is open: its Prolog never came here, or its

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/gpu"
 )
 
 // What a GPU that takes long to come down shows is no loss of its lock, and in one that waits

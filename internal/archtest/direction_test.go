@@ -16,12 +16,14 @@ var storeys = map[string]int{
 	"cmd":               4,
 	"internal":          3,
 	"slurm":             3,
+	"gpu":               3,
 	"config":            3,
 	"planner":           2,
 	"queue":             1,
 	"dvfsmodel":         1,
 	"live":              1,
-	"internal/spelling": 0,
+	"spelling":          0,
+	"statedir":          0,
 	"internal/textfile": 0,
 }
 
@@ -48,6 +50,20 @@ func apart(room string) bool {
 func stage(room string) bool {
 	return strings.HasPrefix(room, "planner/") && !inRoom(room, "planner/policy") &&
 		!inRoom(room, "planner/replay")
+}
+
+// libraries lists what each library imports of this module beside its own rooms: it has no use for
+// the rest of the house.
+var libraries = map[string][]string{
+	"slurm": {"live", "spelling"},
+	"gpu":   {"dvfsmodel", "live", "statedir"},
+}
+
+// beyondTheWall names the library that a room is in and that may not import another room.
+func beyondTheWall(from, to string) (library string, beyond bool) {
+	library, _, _ = strings.Cut(from, "/")
+	allowed, is := libraries[library]
+	return library, is && to != "" && !inRoom(to, library) && !slices.Contains(allowed, to)
 }
 
 // bans are the rules of direction between rooms and about libraries.
@@ -117,7 +133,7 @@ var bans = []ban{
 		"slurm and config are below internal/, of which they know how names are spelt and text is opened",
 		func(room string) bool { return inRoom(room, "slurm") || inRoom(room, "config") },
 		func(_, room string) bool {
-			return inRoom(room, "internal") && !inRoom(room, "internal/spelling") && !inRoom(room, "internal/textfile")
+			return inRoom(room, "internal") && !inRoom(room, "internal/textfile")
 		},
 	},
 	{
@@ -160,6 +176,10 @@ func wrongImports(m module) []string {
 			if target, ok := storeyOf(to); ok && target > storey {
 				found = append(found, fmt.Sprintf("%s imports %s, which is above it", from, to))
 			}
+			if library, beyond := beyondTheWall(from, to); beyond {
+				found = append(found, fmt.Sprintf("%s imports %s: %s is a library, and knows %s of this module",
+					from, to, library, strings.Join(libraries[library], ", ")))
+			}
 			for _, b := range bans {
 				if b.from(from) && b.target(imported, to) {
 					found = append(found, fmt.Sprintf("%s imports %s: %s", from, imported, b.what))
@@ -198,7 +218,7 @@ func heavyDeps(m module) []string {
 
 func TestImportsPointOneWay(t *testing.T) {
 	m := thisModule(t)
-	requireRooms(t, m, "cmd/epplan", "config", "planner", "planner/policy", "queue", "dvfsmodel")
+	requireRooms(t, m, "cmd/epplan", "config", "slurm", "gpu", "planner", "planner/policy", "queue", "dvfsmodel")
 	report(t, wrongImports(m))
 }
 
@@ -231,8 +251,13 @@ func TestAnImportInTheWrongDirectionIsFound(t *testing.T) {
 		{"internal/web", "internal/testkit/browsertest", "tests only"},
 		{"internal/store", "internal/testkit/storetest", "tests only"},
 		{"attic", "queue", "no known room"},
-		{"internal/spelling", "queue", "which is above it"},
+		{"spelling", "queue", "which is above it"},
 		{"queue", "internal/report", "which is above it"},
+		{"slurm", "queue", "slurm is a library"},
+		{"slurm/lever", "internal/textfile", "slurm is a library"},
+		{"gpu/gpucheck", "config", "gpu is a library"},
+		{"gpu", "slurm", "gpu is a library"},
+		{"gpu/amdgpu", "dvfsmodel/pooled", "gpu is a library"},
 	} {
 		t.Run(c.from+" to "+c.to, func(t *testing.T) {
 			m := newModule(fixturePath, "", []pkg{{
@@ -279,7 +304,9 @@ func TestImportsInTheRightDirectionPass(t *testing.T) {
 			ImportPath: fixturePath + "/planner/consolidate",
 			Imports:    own("planner/sharing", "planner/correlate"),
 		},
-		{ImportPath: fixturePath + "/queue", Imports: own("internal/spelling")},
+		{ImportPath: fixturePath + "/queue", Imports: own("spelling")},
+		{ImportPath: fixturePath + "/slurm/lever", Imports: own("slurm", "live", "spelling")},
+		{ImportPath: fixturePath + "/gpu/gpucheck", Imports: own("gpu", "dvfsmodel", "live", "statedir")},
 	})
 	wantViolations(t, wrongImports(m))
 }

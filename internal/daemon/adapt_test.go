@@ -40,7 +40,7 @@ func TestARunIsAdaptedAsTheControllerSays(t *testing.T) {
 	eventually(t, "the step is counted", func() bool {
 		return h.node.Measure(context.Background()).Steps > 0
 	})
-	if m := h.node.Measure(context.Background()); m.Adapted != 1 || m.Steps < 1 || m.GPUs[0].Writes < 2 {
+	if m := h.node.Measure(context.Background()); m.Adapted != 1 || m.Steps < 1 {
 		t.Errorf("%+v", m)
 	}
 	h.hook(t, slurm.Epilog, 7)

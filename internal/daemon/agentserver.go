@@ -13,10 +13,10 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/spool"
 	"github.com/epplan/epplan/live"

@@ -13,10 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/spool"
 	"github.com/epplan/epplan/internal/testkit/spooltest"
 	"github.com/epplan/epplan/internal/testkit/storetest"
@@ -210,7 +211,7 @@ func crashed(t *testing.T, dir string, restores bool, at int, after, powerCut bo
 	t.Helper()
 	m := &machine{t: t, disk: spooltest.New(), records: filepath.Join(dir, "records.db")}
 	var err error
-	if m.library, err = gpu.OpenSim("sim", nil); err != nil {
+	if m.library, err = gpu.OpenSim("sim", config.BuiltinProfiles().Board, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, folder := range []string{"/journal", "/runs", "/spool"} {

@@ -13,11 +13,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/spool"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
@@ -158,7 +159,8 @@ func openWith(t *testing.T, dir, spec, faults string, j *judge, with func(*daemo
 	if err != nil {
 		t.Fatal(err)
 	}
-	library, err := gpu.OpenSim(spec, &gpu.SimOptions{Dir: filepath.Join(dir, "sim"), Faults: rules})
+	library, err := gpu.OpenSim(spec, config.BuiltinProfiles().Board,
+		&gpu.SimOptions{Dir: filepath.Join(dir, "sim"), Faults: rules})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,10 +16,11 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/spool"
 	"github.com/epplan/epplan/internal/testkit/spooltest"
 	"github.com/epplan/epplan/live"
@@ -118,7 +119,7 @@ type hookRig struct {
 
 func newHookRig(tb testing.TB) *hookRig {
 	tb.Helper()
-	library, err := gpu.OpenSim("sim:2", &gpu.SimOptions{Profiles: builtinProfiles()})
+	library, err := gpu.OpenSim("sim:2", config.BuiltinProfiles().Board, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}

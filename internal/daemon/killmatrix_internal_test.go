@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/testkit/spooltest"
 	"github.com/epplan/epplan/internal/testkit/storetest"
@@ -434,8 +434,8 @@ func (x *matrix) trial(b *blow, at *desk) *trial {
 	if t.faults, err = gpu.ParseFaults(b.fault); err != nil {
 		x.t.Fatal(err)
 	}
-	t.library, err = gpu.OpenSim("sim:2,model=GTX1080Ti,profiles", &gpu.SimOptions{
-		Faults: t.faults, Profiles: builtinProfiles(), Wait: func(time.Duration) {},
+	t.library, err = gpu.OpenSim("sim:2,model=GTX1080Ti,profiles", builtinProfiles().Board, &gpu.SimOptions{
+		Faults: t.faults, Wait: func(time.Duration) {},
 	})
 	if err != nil {
 		x.t.Fatal(err)

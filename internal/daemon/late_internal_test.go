@@ -11,9 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/spool"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
@@ -75,7 +76,7 @@ func nodedOn(t *testing.T, spec string, l *ledger, faults string, test func(t *t
 		if err != nil {
 			t.Fatal(err)
 		}
-		library, err := gpu.OpenSim(spec, &gpu.SimOptions{Faults: wrong})
+		library, err := gpu.OpenSim(spec, config.BuiltinProfiles().Board, &gpu.SimOptions{Faults: wrong})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -230,7 +231,7 @@ func TestARunThatEndedIsNeverUnknown(t *testing.T) {
 		}
 		return folder
 	}
-	library, err := gpu.OpenSim("sim", nil)
+	library, err := gpu.OpenSim("sim", config.BuiltinProfiles().Board, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,8 +3,8 @@ package daemon
 import (
 	"context"
 
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/agent"
-	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/metrics"
 )
 
@@ -46,7 +46,7 @@ func (d *AgentServer) measure(state *agent.GPUState, partitions map[string]strin
 	id := state.Identity
 	out := metrics.GPU{
 		UUID: id.UUID, Model: id.Model, Partition: partitions[id.UUID], Stuck: state.Stuck,
-		Alien: state.ExternalChange != "", Unsure: state.Unsure != "", Writes: state.Writes,
+		Alien: state.ExternalChange != "", Unsure: state.Unsure != "",
 	}
 	if state.Entry != nil {
 		out.Locked = state.Entry.Setting()
@@ -55,7 +55,7 @@ func (d *AgentServer) measure(state *agent.GPUState, partitions map[string]strin
 	if err != nil {
 		return out
 	}
-	out.Read, out.Power, out.Energy = true, max(0, float64(r.Power)), max(0, float64(r.Energy))
+	out.Read, out.Power = true, max(0, float64(r.Power))
 	out.Clocks, out.Utilisation = readClocks(&r), max(0, r.Utilisation)
 	return out
 }

@@ -13,9 +13,9 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/slurm"
 	"github.com/epplan/epplan/slurm/slurmconf"
 )

@@ -11,9 +11,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/daemon"
-	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -170,7 +171,7 @@ func (c *certainty) play(t *testing.T) {
 // simUUIDs are the UUIDs of simulated GPUs, in the driver's order.
 func simUUIDs(t *testing.T, spec string) (uuids []string) {
 	t.Helper()
-	l, err := gpu.OpenSim(spec, nil)
+	l, err := gpu.OpenSim(spec, config.BuiltinProfiles().Board, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

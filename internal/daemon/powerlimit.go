@@ -2,9 +2,9 @@ package daemon
 
 import (
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/store/record"
 )
 

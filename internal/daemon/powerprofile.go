@@ -2,8 +2,8 @@ package daemon
 
 import (
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/agent"
-	"github.com/epplan/epplan/internal/gpu"
 )
 
 // gpuProfiles are the workload power profiles that a GPU has, and those of now.

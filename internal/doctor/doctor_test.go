@@ -22,10 +22,10 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/munge"
 	"github.com/epplan/epplan/internal/nodekey"
-	"github.com/epplan/epplan/internal/statedir"
 	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/slurm"
 	"github.com/epplan/epplan/slurm/install"
+	"github.com/epplan/epplan/statedir"
 )
 
 var update = flag.Bool("update", false, "rewrite the tables of docs/doctor.md")

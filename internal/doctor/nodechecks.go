@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/statedir"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/statedir"
 )
 
 var gpusNone = &Fault{

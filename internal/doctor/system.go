@@ -18,8 +18,8 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/munge"
 	"github.com/epplan/epplan/internal/nodekey"
-	"github.com/epplan/epplan/internal/statedir"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/statedir"
 )
 
 // ThisMachine is the machine that the program runs on. Slurm's commands are

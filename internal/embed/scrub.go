@@ -6,7 +6,7 @@ import (
 	"sync"
 	"unicode"
 
-	"github.com/epplan/epplan/internal/spelling"
+	"github.com/epplan/epplan/spelling"
 )
 
 // scrubbedMark stands where a secret was.

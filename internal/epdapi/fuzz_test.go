@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/spelling"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/spelling"
 )
 
 // answering answers all requests in one way.

@@ -11,10 +11,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/agent"
-	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 )
@@ -33,7 +34,7 @@ func burstsOf(truth dvfsmodel.Params, busy, wait float64) gpu.Work {
 func simulated(t *testing.T, work gpu.Work, core dvfsmodel.MHz, sla float64) (o *record.Outcome) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		library, err := gpu.OpenSim("sim:1,model=V100-2022,bursty=20/0.4", nil)
+		library, err := gpu.OpenSim("sim:1,model=V100-2022,bursty=20/0.4", config.BuiltinProfiles().Board, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,8 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/live"
 
 	"github.com/epplan/epplan/internal/testkit/slurmlab"
@@ -190,7 +191,8 @@ func TestALostGPULeavesTheOthersServed(t *testing.T) {
 		func(one epdapi.Problem) bool { return strings.Contains(one.Message, "GPU is lost") }) {
 		t.Errorf("%d GPUs, troubles %v", len(s.GPUs), s.Troubles)
 	}
-	library, err := gpu.OpenSim(gpus, &gpu.SimOptions{Dir: filepath.Join(l.dir, "n1", "sim")})
+	library, err := gpu.OpenSim(gpus, config.BuiltinProfiles().Board,
+		&gpu.SimOptions{Dir: filepath.Join(l.dir, "n1", "sim")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +214,7 @@ func TestALostGPULeavesTheOthersServed(t *testing.T) {
 
 // Where gres.conf and --gpu-order contradict each other, nothing is touched.
 func TestAGPUThatIsNotCertainIsLeftAlone(t *testing.T) {
-	library, err := gpu.OpenSim("sim:4", nil)
+	library, err := gpu.OpenSim("sim:4", config.BuiltinProfiles().Board, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

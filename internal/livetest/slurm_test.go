@@ -13,9 +13,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/testkit/slurmlab"
@@ -181,7 +182,8 @@ func (l *lab) locked(node string) map[int]dvfsmodel.MHz {
 // sims are the simulated GPUs of a node, as somebody else sees them.
 func (l *lab) sims(node string) []*gpu.Sim {
 	l.Helper()
-	library, err := gpu.OpenSim(l.gpu, &gpu.SimOptions{Dir: filepath.Join(l.dir, node, "sim")})
+	library, err := gpu.OpenSim(l.gpu, config.BuiltinProfiles().Board,
+		&gpu.SimOptions{Dir: filepath.Join(l.dir, node, "sim")})
 	if err != nil {
 		l.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/gpu"
 )
 
 // soakFault is one of the faults of a soak: it begins, and what begin returns ends it. Jobs come and go

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/gpu"
 )
 
 // act is a workload: what it does on a GPU that does nothing else, and the limit

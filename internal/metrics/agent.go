@@ -27,11 +27,9 @@ type GPU struct {
 	Partition   string            // of the run on it; "" without one
 	Read        bool              // it could be read: the next ones count
 	Power       float64           // watts
-	Energy      float64           // joules by its own counter; 0 without one
 	Clocks      dvfsmodel.Setting // it runs at
 	Utilisation float64           // 0..1
 	Locked      dvfsmodel.Setting
-	Writes      int  // of its clocks
 	Stuck       bool // its driver doesn't answer
 	Alien       bool // somebody else sets its clocks
 	Unsure      bool // a value stays as nobody knows who set it
@@ -68,38 +66,26 @@ var agentMetrics = []metric[Agent]{
 
 // gpuMetrics are the figures of each GPU.
 var gpuMetrics = []metric[Agent]{
-	gpuMetric(prometheus.GaugeValue, "epplan_gpu_power_watts", "Power of the GPU; gpu is its UUID.",
-		func(g *GPU) (float64, bool) { return g.Power, g.Read }),
-	gpuMetric(prometheus.GaugeValue, "epplan_gpu_power_limit_watts",
-		"Power limit in force, by whomever it was set.",
-		func(g *GPU) (float64, bool) { return float64(g.Clocks.Cap), g.Read && g.Clocks.Cap > 0 }),
-	gpuMetric(prometheus.CounterValue, "epplan_gpu_energy_joules_total",
-		"Energy by the GPU's own counter, since its driver was loaded.",
-		func(g *GPU) (float64, bool) { return g.Energy, g.Read && g.Energy > 0 }),
-	gpuMetric(prometheus.GaugeValue, "epplan_gpu_utilisation_ratio", "Part of the time in which a kernel runs.",
+	gpuMetric("epplan_gpu_utilisation_ratio", "Part of the time in which a kernel runs; gpu is the UUID.",
 		func(g *GPU) (float64, bool) { return g.Utilisation, g.Read }),
 	clockMetric("epplan_gpu_clock_hertz", "Clock that the GPU runs at; domain is core or memory.",
 		func(g *GPU) (dvfsmodel.Setting, bool) { return g.Clocks, g.Read }),
 	clockMetric("epplan_gpu_locked_clock_hertz", "Clock that the GPU is locked at; 0 at default clocks.",
 		func(g *GPU) (dvfsmodel.Setting, bool) { return g.Locked, true }),
-	gpuMetric(prometheus.CounterValue, "epplan_gpu_clock_writes_total",
-		"Times that a clock of the GPU was locked or given back, or that was tried.",
-		func(g *GPU) (float64, bool) { return float64(g.Writes), true }),
-	gpuMetric(prometheus.GaugeValue, "epplan_gpu_stuck", "1 while the GPU's driver doesn't answer, else 0.",
+	gpuMetric("epplan_gpu_stuck", "1 while the GPU's driver doesn't answer, else 0.",
 		func(g *GPU) (float64, bool) { return boolValue(g.Stuck), true }),
-	gpuMetric(prometheus.GaugeValue, "epplan_gpu_alien",
+	gpuMetric("epplan_gpu_alien",
 		"1 while somebody else seems to set the GPU's clocks, else 0.",
 		func(g *GPU) (float64, bool) { return boolValue(g.Alien), true }),
-	gpuMetric(prometheus.GaugeValue, "epplan_gpu_unsure",
+	gpuMetric("epplan_gpu_unsure",
 		"1 while a power limit or profile of the GPU stays as it is because nobody knows who set it, else 0.",
 		func(g *GPU) (float64, bool) { return boolValue(g.Unsure), true }),
 }
 
-// gpuMetric is a metric of each GPU that has a value.
-func gpuMetric(
-	kind prometheus.ValueType, name, help string, value func(*GPU) (float64, bool),
-) metric[Agent] {
-	return labelled(kind, name, help, []string{"gpu", "gpu_model"}, func(a *Agent, yield sample) {
+// gpuMetric is a gauge of each GPU that has a value.
+func gpuMetric(name, help string, value func(*GPU) (float64, bool)) metric[Agent] {
+	labels := []string{"gpu", "gpu_model"}
+	return labelled(prometheus.GaugeValue, name, help, labels, func(a *Agent, yield sample) {
 		a.eachShown(func(g *GPU, uuid, model string) {
 			if v, ok := value(g); ok {
 				yield(v, uuid, model)

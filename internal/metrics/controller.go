@@ -121,8 +121,6 @@ var statusMetrics = []metric[status]{
 	gauge("epplan_records_trouble", "1 while records can't be written, else 0.", func(s *status) float64 {
 		return boolValue(s.Trouble != "")
 	}),
-	gauge("epplan_constant_arm_ratio", "Part of the jobs that runs at constant clocks, to compare with.",
-		func(s *status) float64 { return s.ConstantArm }),
 	gauge("epplan_holdout_ratio", "Part of the jobs that runs at default clocks, to compare with.",
 		func(s *status) float64 { return s.HoldOut }),
 	labelled(prometheus.GaugeValue, "epplan_config_info", "The configuration in force; always 1.",
@@ -183,38 +181,8 @@ func addErrors(all map[string]float64, s *status) {
 	}
 }
 
-// savingMetrics are the figures of what was saved, and of the constant arm: missing where there
-// is none.
-var savingMetrics = slices.Concat(
-	comparisonMetrics("epplan_saved_energy",
-		"Estimate of what treated runs used less than they would have, from held-out runs of the "+
-			"same workloads; "+
-			"at most a minute old, missing while it isn't known.",
-		"What these runs would have used at default clocks.", "Treated runs that the estimate is made of.",
-		func(s *epdapi.Savings) (gpu, node *epdapi.Saving) { return &s.GPU, &s.Node }),
-	comparisonMetrics("epplan_added_energy",
-		"Estimate of what treated runs used less than they would have at constant clocks, from runs of "+
-			"the constant arm; "+
-			"missing without such an arm.", "What these runs would have used at constant clocks.",
-		"Treated runs that the estimate is made of.",
-		func(s *epdapi.Savings) (gpu, node *epdapi.Saving) {
-			if s.Constant == nil {
-				return nil, nil
-			}
-			return s.Constant.AddedGPU.Saving(), s.Constant.AddedNode.Saving()
-		}),
-	comparisonMetrics("epplan_constant_saved_energy",
-		"Estimate of what runs of the constant arm used less than they would have, from held-out runs; "+
-			"missing without such an arm.", "What these runs would have used at default clocks.",
-		"Runs of the constant arm that the estimate is made of.",
-		func(s *epdapi.Savings) (gpu, node *epdapi.Saving) {
-			if s.Constant == nil {
-				return nil, nil
-			}
-			return &s.Constant.GPU, &s.Constant.Node
-		}),
-	timeMetrics(),
-)
+// savingMetrics are the figures of what was saved, and of what that cost in time.
+var savingMetrics = slices.Concat(energyMetrics(), timeMetrics())
 
 // timeMetrics are the figures of what savings cost in time.
 func timeMetrics() []metric[epdapi.Savings] {
@@ -239,28 +207,27 @@ func timeMetrics() []metric[epdapi.Savings] {
 	}
 }
 
-// comparisonMetrics are the figures of a comparison of two arms, by part of the machine; nil: there is
-// none.
-func comparisonMetrics(
-	name, saved, baseline, runs string, parts func(*epdapi.Savings) (gpu, node *epdapi.Saving),
-) []metric[epdapi.Savings] {
+// energyMetrics are the figures of the energy that was saved, by part of the machine.
+func energyMetrics() []metric[epdapi.Savings] {
 	figure := func(suffix, help string, value func(*epdapi.Saving) float64) metric[epdapi.Savings] {
-		return labelled(prometheus.GaugeValue, name+suffix, help, []string{"part"},
+		return labelled(prometheus.GaugeValue, "epplan_saved_energy"+suffix, help, []string{"part"},
 			func(s *epdapi.Savings, yield sample) {
-				if gpu, node := parts(s); gpu != nil {
-					yield(value(gpu), "gpu")
-					yield(value(node), "node")
-				}
+				yield(value(&s.GPU), "gpu")
+				yield(value(&s.Node), "node")
 			})
 	}
 	return []metric[epdapi.Savings]{
-		figure("_joules", saved, func(s *epdapi.Saving) float64 { return s.SavedJ }),
+		figure("_joules", "Estimate of what treated runs used less than they would have, from held-out runs "+
+			"of the same workloads; at most a minute old, missing while it isn't known.",
+			func(s *epdapi.Saving) float64 { return s.SavedJ }),
 		figure("_low_joules", "Lower bound of its 95 % interval.",
 			func(s *epdapi.Saving) float64 { return s.LowJ }),
 		figure("_high_joules", "Upper bound of its 95 % interval.",
 			func(s *epdapi.Saving) float64 { return s.HighJ }),
-		figure("_baseline_joules", baseline, func(s *epdapi.Saving) float64 { return s.BaselineJ }),
-		figure("_runs", runs, func(s *epdapi.Saving) float64 { return float64(s.Runs) }),
+		figure("_baseline_joules", "What these runs would have used at default clocks.",
+			func(s *epdapi.Saving) float64 { return s.BaselineJ }),
+		figure("_runs", "Treated runs that the estimate is made of.",
+			func(s *epdapi.Saving) float64 { return float64(s.Runs) }),
 	}
 }
 

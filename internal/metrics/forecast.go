@@ -13,20 +13,13 @@ var forecastMetrics = []metric[status]{
 	forecastMetric(prometheus.GaugeValue, "epplan_prediction_learnt_jobs",
 		"Ended jobs that the last training learnt from.",
 		func(s *epdapi.ForecastStatus) float64 { return float64(s.Jobs) }),
-	forecastMetric(prometheus.CounterValue, "epplan_prediction_trainings_total", "Trainings of predictions.",
-		func(s *epdapi.ForecastStatus) float64 { return float64(s.Trainings) }),
 	forecastMetric(prometheus.CounterValue, "epplan_prediction_missed_total",
 		"Submissions for which there was no time to predict.",
 		func(s *epdapi.ForecastStatus) float64 { return float64(s.Missed) }),
-	forecastMetric(prometheus.CounterValue, "epplan_prediction_aligned_total",
-		"Codes that were rewritten into a known style.",
-		func(s *epdapi.ForecastStatus) float64 { return float64(s.Aligned) }),
 	scoreMetric("epplan_prediction_jobs", "Ended jobs whose predictions at submission are compared with "+
 		"what they took.", func(s *epdapi.ForecastScore) float64 { return float64(s.Jobs) }),
 	scoreMetric("epplan_prediction_coverage_ratio", "Part of the truths within their interval, which "+
 		"is to be 0.9.", func(s *epdapi.ForecastScore) float64 { return s.Coverage }),
-	scoreMetric("epplan_prediction_error_ratio", "Relative error in the median, of the last 500.",
-		func(s *epdapi.ForecastScore) float64 { return s.MedianError }),
 }
 
 func forecastMetric(

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"github.com/epplan/epplan/internal/spelling"
+	"github.com/epplan/epplan/spelling"
 )
 
 // Values of labels in place of names. Slurm allows no such names.

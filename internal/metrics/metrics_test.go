@@ -59,10 +59,7 @@ func savings(context.Context) (epdapi.Savings, error) {
 }
 
 func steering(context.Context) metrics.Steering {
-	return metrics.Steering{
-		Asleep: 3, Wakes: 4, LongestWake: 90.5, Suited: 5, Unsuited: 6, Ranked: 7, Nice: 8,
-		Prefer: 9, Weights: 10,
-	}
+	return metrics.Steering{Wakes: 4}
 }
 
 func plan(context.Context) (live.Plan, bool) {
@@ -85,9 +82,9 @@ func agent(context.Context) metrics.Agent {
 		Runs: 1, Journal: 2, Waiting: 3, Aside: 4, Trouble: 5, Adapted: 1, Steps: 6, Guarded: 7,
 		GPUs: []metrics.GPU{
 			{
-				UUID: "GPU-1", Model: "NVIDIA H200", Partition: "gpu", Read: true, Power: 350, Energy: 1e7,
-				Clocks: dvfsmodel.Setting{Core: 1200, Mem: 2619, Cap: 600}, Utilisation: 0.5,
-				Locked: dvfsmodel.Setting{Core: 1200}, Writes: 8,
+				UUID: "GPU-1", Model: "NVIDIA H200", Partition: "gpu", Read: true, Power: 350,
+				Clocks: dvfsmodel.Setting{Core: 1200, Mem: 2619}, Utilisation: 0.5,
+				Locked: dvfsmodel.Setting{Core: 1200},
 			},
 			{
 				UUID: "GPU-2", Model: "NVIDIA H200", Read: true, Power: 70,
@@ -149,12 +146,9 @@ epplan_records_trouble 1
 epplan_holdout_ratio 0.05
 epplan_errors_total{kind="code-server"} 4
 epplan_prediction_learnt_jobs 40
-epplan_prediction_trainings_total 2
 epplan_prediction_missed_total 1
-epplan_prediction_aligned_total 3
 epplan_prediction_jobs{rung="any",target="time"} 9
 epplan_prediction_coverage_ratio{rung="any",target="time"} 0.875
-epplan_prediction_error_ratio{rung="script only",target="time"} 0.5
 epplan_config_info{version="a1b2c3"} 1
 epplan_slurm_sync_timestamp_seconds{what="jobs"} 1.7000000005e+09
 epplan_slurm_sync_failures{what="nodes"} 3
@@ -164,30 +158,15 @@ epplan_saved_energy_low_joules{part="gpu"} 800000
 epplan_saved_energy_high_joules{part="gpu"} 1.2e+06
 epplan_saved_energy_baseline_joules{part="node"} 7e+06
 epplan_saved_energy_runs{part="gpu"} 30
-epplan_added_energy_joules{part="gpu"} 400000
-epplan_added_energy_low_joules{part="node"} -20000
-epplan_added_energy_high_joules{part="gpu"} 500000
-epplan_added_energy_baseline_joules{part="node"} 6e+06
-epplan_added_energy_runs{part="gpu"} 29
-epplan_constant_saved_energy_joules{part="gpu"} 200000
-epplan_constant_saved_energy_high_joules{part="node"} 200000
-epplan_constant_saved_energy_baseline_joules{part="gpu"} 1e+06
-epplan_constant_saved_energy_runs{part="node"} 4
-epplan_constant_arm_ratio 0.1
 epplan_gpus 3
 epplan_journal_entries 2
 epplan_runs_open 1
 epplan_runs_adapted 1
 epplan_clock_steps_total 6
 epplan_guard_acts_total 7
-epplan_gpu_clock_writes_total{gpu="GPU-1",gpu_model="NVIDIA H200"} 8
-epplan_gpu_clock_writes_total{gpu="GPU-3",gpu_model="NVIDIA H200"} 0
 epplan_outcomes_waiting 3
 epplan_outcomes_aside 4
 epplan_agent_troubles_total 5
-epplan_gpu_power_watts{gpu="GPU-1",gpu_model="NVIDIA H200"} 350
-epplan_gpu_power_limit_watts{gpu="GPU-1",gpu_model="NVIDIA H200"} 600
-epplan_gpu_energy_joules_total{gpu="GPU-1",gpu_model="NVIDIA H200"} 1e+07
 epplan_gpu_utilisation_ratio{gpu="GPU-1",gpu_model="NVIDIA H200"} 0.5
 epplan_gpu_clock_hertz{domain="core",gpu="GPU-1",gpu_model="NVIDIA H200"} 1.2e+09
 epplan_gpu_clock_hertz{domain="memory",gpu="GPU-2",gpu_model="NVIDIA H200"} 2.619e+09
@@ -210,10 +189,7 @@ func TestTheMetricsAreWhatTheSourcesSay(t *testing.T) {
 			t.Errorf("missing: %s", line)
 		}
 	}
-	for _, no := range []string{
-		`epplan_gpu_power_watts{gpu="GPU-3"`,
-		`epplan_gpu_energy_joules_total{gpu="GPU-2"`, "no such",
-	} {
+	for _, no := range []string{`epplan_gpu_utilisation_ratio{gpu="GPU-3"`, "no such"} {
 		if strings.Contains(got, no) {
 			t.Errorf("there is %s", no)
 		}
@@ -268,23 +244,6 @@ func series(tb testing.TB, m *metrics.Metrics) map[string][]map[string]string {
 	return all
 }
 
-func TestWithoutAConstantArmNothingIsSaidOfIt(t *testing.T) {
-	m := metrics.New(metrics.Sources{
-		Controller: controller, Savings: func(context.Context) (epdapi.Savings, error) {
-			return epdapi.Savings{GPU: epdapi.Saving{Runs: 1}}, nil
-		},
-	})
-	all := series(t, m)
-	if len(all["epplan_saved_energy_joules"]) != 2 {
-		t.Errorf("%v", all["epplan_saved_energy_joules"])
-	}
-	for name := range all {
-		if strings.HasPrefix(name, "epplan_added") || strings.HasPrefix(name, "epplan_constant_saved") {
-			t.Errorf("there is %s", name)
-		}
-	}
-}
-
 func TestEachRoleHasItsOwnMetrics(t *testing.T) {
 	for role, s := range map[string]metrics.Sources{
 		"neither":    {},
@@ -299,7 +258,7 @@ func TestEachRoleHasItsOwnMetrics(t *testing.T) {
 			all := series(t, m)
 			for name, role := range map[string]bool{
 				"epplan_build_info": true, "epplan_errors_total": true,
-				"epplan_gpus": s.Agent != nil, "epplan_gpu_power_watts": s.Agent != nil,
+				"epplan_gpus": s.Agent != nil, "epplan_gpu_stuck": s.Agent != nil,
 				"epplan_models": s.Controller != nil, "epplan_decisions_total": s.Controller != nil,
 				"epplan_saved_energy_joules": s.Savings != nil,
 			} {

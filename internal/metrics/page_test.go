@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -108,4 +109,44 @@ func TestThePageListsTheMetricsAsTheyAre(t *testing.T) {
 		return
 	}
 	t.Error("docs/metrics.md is out of date: go test ./internal/metrics -update rewrites its tables")
+}
+
+// read finds names of metrics, and of families of them such as epplan_plan_….
+var read = regexp.MustCompile(`epplan_[a-z_]+…?`)
+
+func TestEachMetricIsReadByAPanelARuleOrAPage(t *testing.T) {
+	names := make(map[string]bool)
+	for _, pattern := range []string{
+		"../../packaging/grafana/*.json", "../../packaging/prometheus/*.rules.yml", "../../docs/*.md",
+		"../../docs/*/*.md",
+	} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %d files, %v", pattern, len(files), err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if filepath.Base(file) == filepath.Base(page) {
+				text = table.ReplaceAll(text, nil)
+			}
+			for _, name := range read.FindAllString(string(text), -1) {
+				for _, suffix := range []string{"_bucket", "_count", "_sum"} {
+					name = strings.TrimSuffix(name, suffix)
+				}
+				names[name] = true
+			}
+		}
+	}
+	for name := range families(t, whole()) {
+		isRead := func(known string) bool {
+			family, isFamily := strings.CutSuffix(known, "…")
+			return known == name || isFamily && strings.HasPrefix(name, family)
+		}
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(names)), isRead) {
+			t.Errorf("nobody reads %s: no panel, no alert and no page", name)
+		}
+	}
 }

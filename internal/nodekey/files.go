@@ -16,8 +16,8 @@ import (
 
 	"github.com/google/renameio/v2"
 
-	"github.com/epplan/epplan/internal/statedir"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/statedir"
 )
 
 // Where keys are unless told otherwise.

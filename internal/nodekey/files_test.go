@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/nodekey"
-	"github.com/epplan/epplan/internal/statedir"
+	"github.com/epplan/epplan/statedir"
 )
 
 func newKey(t *testing.T, role nodekey.Role, name string) *nodekey.Secret {

@@ -18,10 +18,10 @@ import (
 	"github.com/epplan/epplan/internal/forecast"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/learn"
-	"github.com/epplan/epplan/internal/spelling"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/spelling"
 )
 
 // Bounds of the queue.

@@ -8,10 +8,10 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/epplan/epplan/internal/spelling"
 	"github.com/epplan/epplan/internal/textfile"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/queue"
+	"github.com/epplan/epplan/spelling"
 )
 
 // Value is a cell of a [Table]. The zero Value is a missing one: null in JSON,

@@ -8,7 +8,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/epplan/epplan/internal/statedir"
+	"github.com/epplan/epplan/statedir"
 )
 
 // DeliveryReport says what a delivery came to.

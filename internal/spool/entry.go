@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/epplan/epplan/internal/statedir"
+	"github.com/epplan/epplan/statedir"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/epplan/epplan/internal/statedir"
+	"github.com/epplan/epplan/statedir"
 )
 
 // Errors of a spool, wrapped with what was being done.

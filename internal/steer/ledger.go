@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/spool"
-	"github.com/epplan/epplan/internal/statedir"
 	"github.com/epplan/epplan/slurm"
 	"github.com/epplan/epplan/slurm/lever"
+	"github.com/epplan/epplan/statedir"
 )
 
 // phase is how far a change is.

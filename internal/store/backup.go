@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/epplan/epplan/internal/statedir"
+	"github.com/epplan/epplan/statedir"
 )
 
 // Check examines the whole database, and returns what is wrong with it, one

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/epplan/epplan/internal/spelling"
+	"github.com/epplan/epplan/spelling"
 )
 
 // Column is a column that a reader of tables knows.

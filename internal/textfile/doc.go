@@ -8,5 +8,5 @@
 // memory. Nothing is read ahead of what a caller asks for but the rest of a block, so that
 // rows of a pipe are seen as they come.
 //
-// The package is pure and below every other room but internal/spelling.
+// The package is pure and below every other room but spelling.
 package textfile

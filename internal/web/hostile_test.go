@@ -12,8 +12,8 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/spelling"
 	"github.com/epplan/epplan/internal/testkit/hostiletest"
+	"github.com/epplan/epplan/spelling"
 )
 
 // spoilt is a cluster with a hostile text in one place of what it answers.

@@ -1,5 +1,5 @@
 // Package gputest is what every device of package gpu keeps, for the tests of each: a GPU behind NVML or
-// its stand-in, the simulator, a folder like that of the amdgpu driver, commands.
+// its stand-in, the simulator, a folder like that of the amdgpu driver.
 package gputest
 
 import (
@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/gpu"
 )
 
 // CheckReadOnly is what any device keeps that is fit to be read.

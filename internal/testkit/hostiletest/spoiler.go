@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/epplan/epplan/internal/spelling"
+	"github.com/epplan/epplan/spelling"
 )
 
 // Texts change a terminal, its title or its clipboard, link elsewhere, hide or reverse what is written, begin
