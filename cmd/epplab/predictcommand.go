@@ -65,7 +65,7 @@ func predictCodeCommand(t *terminal.Terminal) *cli.Command {
 }
 
 func runPredictCode(t *terminal.Terminal, c *cli.Context) error {
-	if err := prediction.CheckPredictFiles(c); err != nil {
+	if err := prediction.CheckFiles(c); err != nil {
 		return err
 	}
 	if c.String("code") == "" {

@@ -44,7 +44,7 @@ func predictCommand(t *terminal.Terminal) *cli.Command {
 }
 
 func runPredict(t *terminal.Terminal, c *cli.Context) error {
-	if err := prediction.CheckPredictFiles(c); err != nil {
+	if err := prediction.CheckFiles(c); err != nil {
 		return err
 	}
 	target, err := predict.ParseTarget(c.String("target"))

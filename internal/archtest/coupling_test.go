@@ -30,9 +30,10 @@ const (
 // largeStill are the packages and types that are beyond a limit, each with the figure
 // that it has: it may become smaller, and its entry with it, and not larger.
 var largeStill = map[string]int{
-	"cmd/epplan cyclic references": 35,
-	"cmd/epplan files":             83,
-	"cmd/epplan lines":             16135,
+	"cmd/epplab files": 39,
+	"cmd/epplab lines": 7479,
+	"cmd/epplan files": 41,
+	"cmd/epplan lines": 7470,
 }
 
 // figure is one number of a package or type.

@@ -13,7 +13,9 @@ import (
 // without one it is a violation: docs/architecture.md and this table say
 // together what the rooms are.
 var storeys = map[string]int{
-	"cmd":               4,
+	"cmd":               5,
+	"packaging":         5,
+	"lab":               4,
 	"internal":          3,
 	"slurm":             3,
 	"gpu":               3,
@@ -43,8 +45,11 @@ func physics(room string) bool { return inRoom(room, "planner/sharing") }
 // apart reports whether a room has algorithms that know GPUs that tasks share,
 // but not the planner.
 func apart(room string) bool {
-	return inRoom(room, "planner/consolidate") || inRoom(room, "planner/correlate")
+	return inRoom(room, "planner/share") || inRoom(room, "planner/correlate")
 }
+
+// laboratory reports whether a room is of the laboratory, which no site needs.
+func laboratory(room string) bool { return inRoom(room, "lab") || inRoom(room, "cmd/epplab") }
 
 // stage reports whether a room has stages of policies, or what they stand on.
 func stage(room string) bool {
@@ -101,7 +106,7 @@ var bans = []ban{
 		func(_, room string) bool { return inRoom(room, "planner") && !physics(room) },
 	},
 	{
-		"consolidation and correlation don't know the planner",
+		"rules of sharing and correlation don't know the planner",
 		apart,
 		func(_, room string) bool { return inRoom(room, "planner") && !apart(room) && !physics(room) },
 	},
@@ -144,8 +149,16 @@ var bans = []ban{
 		},
 	},
 	{
-		"the command line is parsed in cmd only",
-		func(room string) bool { return !inRoom(room, "cmd") },
+		"nothing of the product knows the laboratory",
+		func(room string) bool { return !laboratory(room) },
+		func(_, room string) bool { return laboratory(room) },
+	},
+	{
+		"the command line is parsed in cmd and in what its programs share only",
+		func(room string) bool {
+			return !inRoom(room, "cmd") && !inRoom(room, "internal/cli") && !inRoom(room, "lab/jobarray") &&
+				!inRoom(room, testkit+"/commandtest")
+		},
 		func(importPath, _ string) bool {
 			return strings.HasPrefix(importPath, "github.com/urfave/cli") || importPath == "flag"
 		},
@@ -237,10 +250,10 @@ func TestAnImportInTheWrongDirectionIsFound(t *testing.T) {
 		{"dvfsmodel", "queue", "dvfsmodel no jobs"},
 		{"planner", "planner/pick", "names no algorithm"},
 		{"planner", "queue", "knows no batches"},
-		{"planner", "planner/consolidate", "names no algorithm"},
+		{"planner", "planner/share", "names no algorithm"},
 		{"planner/sharing", "planner", "below the planner"},
-		{"planner/sharing", "planner/consolidate", "below the planner"},
-		{"planner/consolidate", "planner", "don't know the planner"},
+		{"planner/sharing", "planner/share", "below the planner"},
+		{"planner/share", "planner", "don't know the planner"},
 		{"planner/correlate", "planner/tune", "don't know the planner"},
 		{"planner/tune", "planner/policy", "not they it"},
 		{"planner/check", "planner/sharing", "nothing of what makes one"},
@@ -248,6 +261,7 @@ func TestAnImportInTheWrongDirectionIsFound(t *testing.T) {
 		{"planner/improve", "planner/check", "doesn't ask the check"},
 		{"planner/bound", "planner/place", "nothing of what makes one"},
 		{"cmd/epplan", "internal/testkit/shareddata", "tests only"},
+		{"cmd/epplan", "lab/trace", "knows the laboratory"},
 		{"internal/web", "internal/testkit/browsertest", "tests only"},
 		{"internal/store", "internal/testkit/storetest", "tests only"},
 		{"attic", "queue", "no known room"},

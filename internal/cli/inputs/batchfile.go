@@ -16,6 +16,7 @@ import (
 	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
+// ModelsFlag returns the flag that names models files.
 func ModelsFlag(usage, without string) *cli.StringSliceFlag {
 	return &cli.StringSliceFlag{Name: "models", Usage: usage, DefaultText: without}
 }
@@ -115,6 +116,7 @@ func ReadProfiles(t *terminal.Terminal, name string) (*config.Profiles, error) {
 	return config.BuiltinProfiles().With(extra), nil
 }
 
+// ProfilesFlag returns the flag that names a file of GPU models.
 func ProfilesFlag() cli.Flag {
 	return &cli.StringFlag{Name: "profiles", Usage: "TOML `FILE` with further GPU models"}
 }
@@ -128,6 +130,7 @@ func NoNodes(name string) error {
 // catalog is a catalog that says what to do where it can't answer.
 type catalog struct{ *config.Catalog }
 
+// NewCatalog returns a catalog of models, whose errors say what to do.
 func NewCatalog(profiles *config.Profiles, models *config.Models, scaling *dvfsmodel.Range) catalog {
 	return catalog{config.NewCatalog(profiles, models, scaling)}
 }

@@ -40,12 +40,14 @@ func SlotFlag(usage string) *cli.DurationFlag {
 	}
 }
 
+// SeedFlag returns the flag for the seed of random numbers.
 func SeedFlag() *cli.Uint64Flag {
 	return &cli.Uint64Flag{
 		Name: "seed", Usage: "`NUMBER` from which the random ones follow", Value: planner.DefaultSeed,
 	}
 }
 
+// ParsePolicy reads a policy string; what is wrong with it is a usage error.
 func ParsePolicy(text string, params policy.Params) (*planner.Policy, error) {
 	p, err := policy.Parse(text, params)
 	if err != nil {
@@ -62,6 +64,7 @@ func ContentionFlag(otherwise string) cli.Flag {
 	}
 }
 
+// SlowdownFlag returns the flag that bounds how much slower a choice may be.
 func SlowdownFlag(usage string) cli.Flag {
 	return &cli.Float64Flag{Name: "slowdown", Usage: usage, DefaultText: "as slow as it likes"}
 }

@@ -1,3 +1,4 @@
+// Package prediction prints predictions of jobs.
 package prediction
 
 import (
@@ -19,8 +20,8 @@ import (
 	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
-// CheckPredictFiles reports a missing file to learn from or to predict.
-func CheckPredictFiles(c *cli.Context) error {
+// CheckFiles reports a missing file to learn from or to predict.
+func CheckFiles(c *cli.Context) error {
 	for _, flag := range []string{"train", "test"} {
 		if c.String(flag) == "" {
 			return terminal.Usagef("no --%s, want a file with jobs", flag)
@@ -29,6 +30,7 @@ func CheckPredictFiles(c *cli.Context) error {
 	return nil
 }
 
+// Set is predictions of jobs, and what is known of them.
 type Set struct {
 	Target      predict.Target
 	Ids         []string
@@ -38,7 +40,8 @@ type Set struct {
 	Aligned     []string // jobs that were predicted from a rewrite
 }
 
-type PredictedJob struct {
+// Job is one row of the output.
+type Job struct {
 	ID    string   `json:"job_id"`
 	Value float64  `json:"value"`
 	Low   float64  `json:"lo"`
@@ -50,26 +53,27 @@ type PredictedJob struct {
 	Aligned bool `json:"aligned,omitempty"`
 }
 
+// Print writes predictions as the flags of a command ask.
 func Print(t *terminal.Terminal, c *cli.Context, p *Set) error {
 	jobs := p.jobs()
 	switch {
 	case c.Bool("csv"):
-		return t.Print(func(w io.Writer) error { return WritePredictedCSV(w, jobs, p.Strangeness != nil) })
+		return t.Print(func(w io.Writer) error { return WriteCSV(w, jobs, p.Strangeness != nil) })
 	case c.Bool("json"):
 		return t.PrintJSON(struct {
-			Target string         `json:"target"`
-			Unit   string         `json:"unit"`
-			Jobs   []PredictedJob `json:"jobs"`
+			Target string `json:"target"`
+			Unit   string `json:"unit"`
+			Jobs   []Job  `json:"jobs"`
 		}{p.Target.String(), p.Target.Unit(), jobs})
 	}
 	return t.PrintText(p.summary() + "\n" + predictedTable(p.Target, jobs).Text(t.TextOptions(c.Int("rows"))))
 }
 
-func (p *Set) jobs() []PredictedJob {
-	jobs := make([]PredictedJob, len(p.Ids))
+func (p *Set) jobs() []Job {
+	jobs := make([]Job, len(p.Ids))
 	for i := range jobs {
 		q := &p.Predictions[i]
-		jobs[i] = PredictedJob{
+		jobs[i] = Job{
 			ID: p.Ids[i], Value: q.Value, Low: q.Low, High: q.High, Rung: string(q.Rung),
 		}
 		if p.Strangeness != nil {
@@ -80,8 +84,8 @@ func (p *Set) jobs() []PredictedJob {
 	return jobs
 }
 
-func predictedTable(target predict.Target, jobs []PredictedJob) *report.Table {
-	return report.TableOf(jobs, func(row *report.Row, j *PredictedJob) {
+func predictedTable(target predict.Target, jobs []Job) *report.Table {
+	return report.TableOf(jobs, func(row *report.Row, j *Job) {
 		row.Add(report.Column{Head: "job", Left: true, Max: longestID}, report.Text(j.ID))
 		row.Add(report.Column{Head: target.String(), Note: target.Unit()}, report.Number(j.Value))
 		row.Add(report.Column{Head: "from", Note: target.Unit()}, report.Number(j.Low))
@@ -92,7 +96,8 @@ func predictedTable(target predict.Target, jobs []PredictedJob) *report.Table {
 
 const longestID = 32
 
-func WritePredictedCSV(w io.Writer, jobs []PredictedJob, strange bool) error {
+// WriteCSV writes rows, with how unlike the learnt sources are where that is known.
+func WriteCSV(w io.Writer, jobs []Job, strange bool) error {
 	// digits are a number to more places than anybody can measure.
 	digits := func(v float64) string { return strconv.FormatFloat(v, 'g', 9, 64) }
 	rows := csv.NewWriter(w)

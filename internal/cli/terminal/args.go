@@ -234,6 +234,7 @@ func (a *parsedArgs) unknownFlag(arg string) error {
 	return &UsageError{Msg: fmt.Sprintf("%s has no flag %s", a.commandName(), given), Hint: hint}
 }
 
+// BoolFlag returns a flag without a value.
 func BoolFlag(name, usage string) *cli.BoolFlag {
 	return &cli.BoolFlag{Name: name, Usage: usage, DisableDefaultText: true}
 }
@@ -252,6 +253,7 @@ func Between(f *cli.IntFlag, least, most int) *cli.IntFlag {
 	return f
 }
 
+// AtLeast has a flag refuse numbers below the least.
 func AtLeast(f *cli.IntFlag, least int) *cli.IntFlag { return Between(f, least, math.MaxInt) }
 
 // Refuse reports the first of the flags that is given, and why it may not be.
@@ -277,6 +279,7 @@ func RowsFlag(of string) *cli.IntFlag {
 	}
 }
 
+// WorkersFlag returns the flag that says how many parts are done at a time.
 func WorkersFlag() *cli.IntFlag {
 	return AtLeast(&cli.IntFlag{
 		Name: "jobs", Aliases: []string{"j"}, DefaultText: "as many as processors",
@@ -329,16 +332,20 @@ func TakesNone(command func(*Terminal, *cli.Context) error) func(*Terminal, *cli
 	return Takes(0, 0, "none", command)
 }
 
+// JSONFlag returns the flag for JSON.
 func JSONFlag() *cli.BoolFlag { return BoolFlag("json", "print JSON") }
 
+// CSVFlag returns the flag for CSV.
 func CSVFlag() *cli.BoolFlag { return BoolFlag("csv", "print CSV") }
 
+// OutputFlag returns the flag that names the file for the result.
 func OutputFlag() *cli.StringFlag {
 	return &cli.StringFlag{
 		Name: "output", Aliases: []string{"o"}, Usage: "`FILE` to write; -: standard output", Value: "-",
 	}
 }
 
+// ParseNumbers reads numbers separated by commas; an empty text has none.
 func ParseNumbers(flag, text string) ([]float64, error) {
 	if text == "" {
 		return nil, nil

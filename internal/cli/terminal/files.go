@@ -134,6 +134,7 @@ func FileMode(name string) fs.FileMode {
 	return info.Mode()
 }
 
+// IsDir reports whether a name is a folder's.
 func IsDir(name string) bool { return FileMode(name).IsDir() }
 
 func isSameFile(a, b string) bool {

@@ -15,6 +15,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
+// HTMLFlag returns the flag for a report in HTML.
 func HTMLFlag() *cli.StringFlag {
 	return &cli.StringFlag{
 		Name: "html", Usage: "write a report to `FILE`, to be opened in a browser; - is standard output, " +

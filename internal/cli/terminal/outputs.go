@@ -35,6 +35,7 @@ func namedOutputs(c *cli.Context, flags []cli.Flag) []outputFile {
 	return named
 }
 
+// IsOutput reports whether a flag names a file that the command writes.
 func IsOutput(f cli.Flag) bool {
 	text, ok := f.(*cli.StringFlag)
 	return ok && slices.Contains(outputFlags, text.Name) && strings.Contains(text.Usage, "`FILE`")

@@ -63,6 +63,7 @@ type UsageError struct {
 	Hint string
 }
 
+// Error returns the message.
 func (e *UsageError) Error() string { return e.Msg }
 
 // Usagef is a usage error without a hint.
@@ -77,12 +78,14 @@ type hintedError struct {
 func (e *hintedError) Error() string { return e.err.Error() }
 func (e *hintedError) Unwrap() error { return e.err }
 
+// WithHint returns an error with advice, which is printed below it.
 func WithHint(err error, hint string) error { return &hintedError{err, hint} }
 
 // InfeasibleError says that a plan was printed that doesn't do all that it was asked for; what
 // is wrong is part of the output.
 type InfeasibleError struct{ Msg string }
 
+// Error returns the message.
 func (e *InfeasibleError) Error() string { return e.Msg }
 
 // NotInTime is the error of a plan that can't plan jobs, ends some late, or slows some down
@@ -101,6 +104,7 @@ func NotInTime(unplanned, late, slowed int) error {
 // StatusError ends the program as another one that it started did.
 type StatusError struct{ Code int }
 
+// Error returns the status in words.
 func (e *StatusError) Error() string { return "exit status " + strconv.Itoa(e.Code) }
 
 // Finish prints the error, if there is one, and tells the exit status.
@@ -159,10 +163,12 @@ func (t *Terminal) Message(kind, text string) {
 	}
 }
 
+// Notef prints a note.
 func (t *Terminal) Notef(format string, args ...any) {
 	t.Message("note", fmt.Sprintf(format, args...))
 }
 
+// Warningf prints a warning.
 func (t *Terminal) Warningf(format string, args ...any) {
 	t.Message("warning", fmt.Sprintf(format, args...))
 }
@@ -210,6 +216,7 @@ func PrintAnswer[T any](t *Terminal, c *cli.Context, value T, text func(T) strin
 	return t.PrintText(text(value))
 }
 
+// PrintText writes a result.
 func (t *Terminal) PrintText(text string) error {
 	return t.Print(func(w io.Writer) error {
 		_, err := io.WriteString(w, text)
@@ -296,6 +303,7 @@ func Fixed(x float64, decimals int) string {
 	return strconv.FormatFloat(x, 'f', decimals, 64)
 }
 
+// FiniteOrNil returns nil for an infinite number.
 func FiniteOrNil(x float64) *float64 {
 	if math.IsInf(x, 0) {
 		return nil
