@@ -154,8 +154,11 @@ func checkWindow(c *cli.Context, r *consolidation) error {
 		return nil
 	}
 	if r.window = c.Int("window"); r.method.name != windowMethod {
-		return terminal.Usagef("--window is for --policy %s, %s makes nothing of tasks that wait: want it left out",
-			windowMethod, r.method.name)
+		return terminal.Usagef(
+			"--window is for --policy %s, %s makes nothing of tasks that wait: want it left out",
+			windowMethod,
+			r.method.name,
+		)
 	}
 	return nil
 }
@@ -179,7 +182,14 @@ func methodList() string {
 }
 
 // utilisationFlags are those that only a log has a use for.
-var utilisationFlags = []string{"slot", "sla", "servers", "gpus-per-server", "gpu-mem-gb", "server-w"} //nolint:gochecknoglobals // constant
+var utilisationFlags = []string{
+	"slot",
+	"sla",
+	"servers",
+	"gpus-per-server",
+	"gpu-mem-gb",
+	"server-w",
+} //nolint:gochecknoglobals // constant
 
 // readInstance is what a file says, an instance or a log: the first character
 // tells which.

@@ -32,7 +32,12 @@ const (
 )
 
 // readLogInstance is the problem of what a log's GPUs or jobs used.
-func readLogInstance(t *terminal.Terminal, c *cli.Context, r io.Reader, name string) (*sharing.Instance, error) {
+func readLogInstance(
+	t *terminal.Terminal,
+	c *cli.Context,
+	r io.Reader,
+	name string,
+) (*sharing.Instance, error) {
 	if err := checkLogFlags(c); err != nil {
 		return nil, err
 	}
@@ -62,10 +67,10 @@ func readLogInstance(t *terminal.Terminal, c *cli.Context, r io.Reader, name str
 		return nil, fmt.Errorf("%s: no GPU does anything, want a log of some that do", name)
 	}
 	if idle > 0 {
-		t.Message("note", terminal.Plural(idle, "GPU of the log is", "GPUs of the log are")+" idle: left out")
+		t.Message("note", report.Plural(idle, "GPU of the log is", "GPUs of the log are")+" idle: left out")
 	}
 	if over > 0 {
-		t.Message("note", terminal.Plural(over, "series has", "series have")+" no sample in the last slot, so "+
+		t.Message("note", report.Plural(over, "series has", "series have")+" no sample in the last slot, so "+
 			"nothing that could move: left out")
 	}
 	noteLogRepairs(t, log)
@@ -89,8 +94,10 @@ func checkLogFlags(c *cli.Context) error {
 		return nil
 	}
 	if c.IsSet("moves") {
-		return terminal.Usagef("--servers and --moves are both given, want one: of a log's tasks it is known on " +
-			"which of its own hosts they run")
+		return terminal.Usagef(
+			"--servers and --moves are both given, want one: of a log's tasks it is known on " +
+				"which of its own hosts they run",
+		)
 	}
 	return terminal.Refuse(c, "and --servers are both given, want one", "gpus-per-server", "server-w")
 }
@@ -104,23 +111,26 @@ func noteLogRepairs(t *terminal.Terminal, log *trace.UtilisationLog) {
 	}
 	if held > 0 {
 		t.Notef("%s of %s have no sample: taken as the slot before", report.FormatCount(held),
-			terminal.Plural(slots, "slot"))
+			report.Plural(slots, "slot"))
 	}
 	if absent > 0 {
-		t.Notef("%s of %s lie before the first or after the last sample: taken as idle", report.FormatCount(absent),
-			terminal.Plural(slots, "slot"))
+		t.Notef(
+			"%s of %s lie before the first or after the last sample: taken as idle",
+			report.FormatCount(absent),
+			report.Plural(slots, "slot"),
+		)
 	}
 	if log.Headers > 0 {
-		t.Message("note", terminal.Plural(log.Headers, "more header")+" among the samples left out")
+		t.Message("note", report.Plural(log.Headers, "more header")+" among the samples left out")
 	}
 	if log.LastLineCut {
 		t.Message("note", "the last line is cut, left out")
 	}
 	if log.Unusable > 0 {
-		t.Message("note", terminal.Plural(log.Unusable, "sample")+" without a utilisation left out")
+		t.Message("note", report.Plural(log.Unusable, "sample")+" without a utilisation left out")
 	}
 	if log.Idle > 0 {
-		t.Message("note", terminal.Plural(log.Idle, "sample")+" without a job left out")
+		t.Message("note", report.Plural(log.Idle, "sample")+" without a job left out")
 	}
 }
 
@@ -148,7 +158,13 @@ func uniformServer(gpus int, memGB, watts float64) sharing.Server {
 
 // setFileServers takes the servers from an instance, with how its GPUs respond
 // to clocks, or from a cluster.
-func setFileServers(t *terminal.Terminal, c *cli.Context, in *sharing.Instance, name string, pieces int) error {
+func setFileServers(
+	t *terminal.Terminal,
+	c *cli.Context,
+	in *sharing.Instance,
+	name string,
+	pieces int,
+) error {
 	profiles, err := inputs.ReadProfiles(t, c.String("profiles"))
 	if err != nil {
 		return err
@@ -157,8 +173,11 @@ func setFileServers(t *terminal.Terminal, c *cli.Context, in *sharing.Instance, 
 		text := textfile.Open(r, name, textfile.OnlyText)
 		if textfile.FirstByte(text) == '{' { // TOML may begin with [, the name of a table
 			if c.IsSet("gpu-mem-gb") {
-				return false, terminal.Usagef("--gpu-mem-gb is for servers without it, but instance %s has it, want "+
-					"it left out", name)
+				return false, terminal.Usagef(
+					"--gpu-mem-gb is for servers without it, but instance %s has it, want "+
+						"it left out",
+					name,
+				)
 			}
 			other, err := jsonfile.ReadInstance(text, name)
 			if err != nil {

@@ -47,8 +47,11 @@ func checkMoves(c *cli.Context, r *consolidation) error {
 		return nil
 	}
 	if c.IsSet("policy") && r.method.name != migrationMethod {
-		return terminal.Usagef("--moves and --policy %s are both given, want --policy %s, or none", r.method.name,
-			migrationMethod)
+		return terminal.Usagef(
+			"--moves and --policy %s are both given, want --policy %s, or none",
+			r.method.name,
+			migrationMethod,
+		)
 	}
 	r.migration = &migrationPlan{maxMoves: c.Int("moves")}
 	r.method = &method{migrationMethod, "", searchWithMoves}
@@ -66,8 +69,10 @@ func (r *consolidation) readPlacementNow(name string) error {
 		placed += len(r.instance.Tasks[i].CurrentGPUs)
 	}
 	if placed == 0 {
-		return fmt.Errorf("%s: --moves, but no task runs anywhere, want on for some (lab/docs/consolidation.md)",
-			name)
+		return fmt.Errorf(
+			"%s: --moves, but no task runs anywhere, want on for some (lab/docs/consolidation.md)",
+			name,
+		)
 	}
 	r.migration.before = share.PlacementOf(sharing.StateAt(r.instance, r.migration.from),
 		share.LowestClockFor(r.problem))
@@ -135,8 +140,15 @@ func hostServers(
 		}
 		in.Tasks[i].CurrentGPUs = on
 	}
-	t.Notef("%s of the log, each of %s W beside GPUs of %s GB, which are taken for the CATS paper's V100",
-		terminal.Plural(len(h.names), "host"), terminal.TrimZeros(c.Float64("server-w")), terminal.TrimZeros(c.Float64("gpu-mem-gb")))
+	t.Notef(
+		"%s of the log, each of %s W beside GPUs of %s GB, which are taken for the CATS paper's V100",
+		report.Plural(
+			len(h.names),
+			"host",
+		),
+		terminal.TrimZeros(c.Float64("server-w")),
+		terminal.TrimZeros(c.Float64("gpu-mem-gb")),
+	)
 	return nil
 }
 
@@ -213,8 +225,12 @@ func (r *consolidation) moveHeader() []string {
 		return nil
 	}
 	v := &m.verdict
-	before := fmt.Sprintf("Before   %.2f W: %s, %s, at the lowest clocks", v.PowerW, terminal.Plural(v.GPUsOn, "GPU"),
-		terminal.Plural(v.ServersOn, "server"))
+	before := fmt.Sprintf(
+		"Before   %.2f W: %s, %s, at the lowest clocks",
+		v.PowerW,
+		report.Plural(v.GPUsOn, "GPU"),
+		report.Plural(v.ServersOn, "server"),
+	)
 	if !v.FeasibleFor(r.problem) {
 		before += ", not feasible"
 	}

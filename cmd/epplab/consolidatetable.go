@@ -99,15 +99,15 @@ func (r *consolidation) header() []string {
 	lines := []string{
 		fmt.Sprintf("Plan     %s, problem %s: %s", r.method.name, r.problem, feasible),
 		fmt.Sprintf("Tasks    %s over %s of %s s, worst slowdown %.3f",
-			report.FormatCount(len(r.instance.Tasks)), terminal.Plural(r.instance.Slots(), "slot"),
+			report.FormatCount(len(r.instance.Tasks)), report.Plural(r.instance.Slots(), "slot"),
 			terminal.TrimZeros(r.instance.SlotS), v.WorstSlowdown),
-		fmt.Sprintf("On       %d of %s, %d of %s; what isn't sleeps", v.GPUsOn, terminal.Plural(gpus, "GPU"),
-			v.ServersOn, terminal.Plural(servers, "server")),
+		fmt.Sprintf("On       %d of %s, %d of %s; what isn't sleeps", v.GPUsOn, report.Plural(gpus, "GPU"),
+			v.ServersOn, report.Plural(servers, "server")),
 		fmt.Sprintf("Power    %.2f W: %.2f W GPUs, %.2f W servers", v.PowerW, v.PowerW-hosts, hosts),
 	}
 	if r.window > 0 {
 		lines = append(lines, fmt.Sprintf("Window   %s at a time, waiting %.1f s for each other on average",
-			terminal.Plural(r.window, "task"), r.waitS()))
+			report.Plural(r.window, "task"), r.waitS()))
 	}
 	lines = append(lines, r.moveHeader()...)
 	switch gap := r.gap(); {
@@ -181,7 +181,10 @@ func (r *consolidation) gpuTable(rows []gpuRow) *report.Table {
 		row.Add(report.Column{Head: "memory", Note: "GB"},
 			report.Text(terminal.Fixed(s.usedGB, 1)+" of "+terminal.TrimZeros(s.where.MemGB)))
 		row.Add(report.Column{Head: "slowdown"}, report.Text(terminal.Fixed(r.slowdown(s), 3)))
-		row.Add(report.Column{Head: "tasks", Left: true, Max: maxTasksText}, report.Text(r.taskNames(s.tasks)))
+		row.Add(
+			report.Column{Head: "tasks", Left: true, Max: maxTasksText},
+			report.Text(r.taskNames(s.tasks)),
+		)
 	})
 }
 
@@ -189,7 +192,10 @@ func (r *consolidation) gpuTable(rows []gpuRow) *report.Table {
 const maxTasksText = 60
 
 func (r *consolidation) taskNames(tasks []int) string {
-	return strings.Join(terminal.TextsOf(tasks, func(task int) string { return r.instance.Tasks[task].ID }), " ")
+	return strings.Join(
+		terminal.TextsOf(tasks, func(task int) string { return r.instance.Tasks[task].ID }),
+		" ",
+	)
 }
 
 // maxViolations is how many tasks are named that a plan slows down too much.

@@ -60,7 +60,7 @@ func runFitContention(t *terminal.Terminal, c *cli.Context) error {
 		return err
 	}
 	t.Notef("%s, %d of them far off; the others are typically within %.1f %% of the curve",
-		terminal.Plural(fit.Samples, "sample"), fit.Outliers, 100*fit.Residual)
+		report.Plural(fit.Samples, "sample"), fit.Outliers, 100*fit.Residual)
 	return nil
 }
 
@@ -71,8 +71,10 @@ func fittedContention(t *terminal.Terminal, c *cli.Context, r *consolidation) er
 		return nil
 	}
 	if r.problem == share.AsPrinted {
-		return terminal.Usagef("--contention and --problem as-printed are both given: the printed problem knows no " +
-			"contention, want one")
+		return terminal.Usagef(
+			"--contention and --problem as-printed are both given: the printed problem knows no " +
+				"contention, want one",
+		)
 	}
 	var err error
 	r.instance.Contention, err = terminal.ParseFile(t, name, jsonfile.ReadCurve)

@@ -94,8 +94,11 @@ func runCorrelate(t *terminal.Terminal, c *cli.Context) error {
 		return err
 	}
 	if ends.without > 0 {
-		t.Message("note", terminal.Plural(ends.without, "pair has", "pairs have")+" no correlation: a side doesn't "+
-			"vary, or too few slots have samples of both")
+		t.Message(
+			"note",
+			report.Plural(ends.without, "pair has", "pairs have")+" no correlation: a side doesn't "+
+				"vary, or too few slots have samples of both",
+		)
 	}
 	return t.PrintTable(c, correlationTable(ends.sortedPairs(), q.window > 0, true))
 }
@@ -113,7 +116,10 @@ func parseCorrelateFlags(c *cli.Context) (*correlateOptions, error) {
 		q.least = max(2, min(q.least, q.window/2))
 	}
 	if q.least < 2 || q.window > 0 && q.least > q.window {
-		return nil, terminal.Usagef("--min-samples %d, want 2 or more, and no more than the window has slots", q.least)
+		return nil, terminal.Usagef(
+			"--min-samples %d, want 2 or more, and no more than the window has slots",
+			q.least,
+		)
 	}
 	return q, q.names(c)
 }

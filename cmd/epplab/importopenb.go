@@ -77,8 +77,11 @@ func readTrace(t *terminal.Terminal, pods, nodes, power string) (*clusterTrace, 
 		return nil, fmt.Errorf("read nodes: %w", err)
 	}
 	if loaded.kinds, err = trace.Kinds(loaded.rows, nodes, profiles); err != nil {
-		return nil, terminal.WithHint(fmt.Errorf("read nodes: %w", err), "describe GPU models in [[gpu]] tables of a "+
-			"file for --power: name, idle_w and busy_w")
+		return nil, terminal.WithHint(
+			fmt.Errorf("read nodes: %w", err),
+			"describe GPU models in [[gpu]] tables of a "+
+				"file for --power: name, idle_w and busy_w",
+		)
 	}
 	return loaded, nil
 }

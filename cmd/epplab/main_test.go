@@ -33,7 +33,13 @@ func (w withProduct) Run() int {
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
 	product = dir
-	build := exec.Command("go", "build", "-o", filepath.Join(dir, "epplan"), "../epplan") //nolint:noctx // bounded
+	build := exec.Command(
+		"go",
+		"build",
+		"-o",
+		filepath.Join(dir, "epplan"),
+		"../epplan",
+	) //nolint:noctx // bounded
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		panic(string(out))

@@ -49,7 +49,11 @@ func (q *knapsackQueue) candidates() []string {
 // choosePolicy is the policy for a queue that none is named for, and the number of
 // those that it is chosen from. They are played on the queue with outcomes that
 // are drawn around the predictions: how jobs really turn out isn't looked at.
-func choosePolicy(t *terminal.Terminal, c *cli.Context, q *knapsackQueue) (text string, among int, err error) {
+func choosePolicy(
+	t *terminal.Terminal,
+	c *cli.Context,
+	q *knapsackQueue,
+) (text string, among int, err error) {
 	drawn, err := q.drawOutcomes()
 	if err != nil {
 		return "", 0, err

@@ -32,7 +32,10 @@ func planQueueCommand(t *terminal.Terminal) *cli.Command {
 			"outcomes drawn around the predictions.\n" +
 			"Example: epplab plan examples/two-types/queue.csv --cluster examples/two-types/clusters.csv:small",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "cluster", Usage: "`FILE:NAME` of a table of clusters, and which one it is"},
+			&cli.StringFlag{
+				Name:  "cluster",
+				Usage: "`FILE:NAME` of a table of clusters, and which one it is",
+			},
 			&cli.StringFlag{
 				Name: "policy", Aliases: []string{"p"}, DefaultText: "the best one",
 				Usage: "`POLICY`: NAME[,KEY=VALUE]…; epplan compare --help lists them",
@@ -42,7 +45,10 @@ func planQueueCommand(t *terminal.Terminal) *cli.Command {
 			energyModelFlag(),
 			&cli.Float64Flag{Name: "kappa", DefaultText: "1e-6", Usage: "`WEIGHT` of a kWh in policy value"},
 			terminal.BoolFlag("clairvoyant", "decide by how jobs turn out"),
-			inputs.SeedFlag(), terminal.RowsFlag("jobs"), terminal.JSONFlag(), terminal.CSVFlag(),
+			inputs.SeedFlag(),
+			terminal.RowsFlag("jobs"),
+			terminal.JSONFlag(),
+			terminal.CSVFlag(),
 		},
 		Action: t.Runs(terminal.Takes(1, 1, "one file with a queue", planKnapsack)),
 	}
@@ -137,7 +143,11 @@ func readKnapsackQueue(t *terminal.Terminal, c *cli.Context) (*knapsackQueue, er
 	return q, q.setParams(c)
 }
 
-func readKnapsackJobs(t *terminal.Terminal, name string, model trace.EnergyModel) ([]trace.KnapsackJob, error) {
+func readKnapsackJobs(
+	t *terminal.Terminal,
+	name string,
+	model trace.EnergyModel,
+) ([]trace.KnapsackJob, error) {
 	jobs, err := terminal.ParseFile(t, name, func(r io.Reader, name string) ([]trace.KnapsackJob, error) {
 		return trace.ReadKnapsack(r, name, model)
 	})
@@ -201,7 +211,10 @@ func newKnapsackQueue(
 func readKnapsackPool(t *terminal.Terminal, text string) (*trace.KnapsackPool, error) {
 	at := strings.LastIndexByte(text, ':')
 	if at <= 0 || at == len(text)-1 {
-		return nil, terminal.Usagef("--cluster is %q, want FILE:NAME: a table of clusters and which one it is", text)
+		return nil, terminal.Usagef(
+			"--cluster is %q, want FILE:NAME: a table of clusters and which one it is",
+			text,
+		)
 	}
 	file, name := text[:at], text[at+1:]
 	pools, err := terminal.ParseFile(t, file, trace.ReadKnapsackPools)
@@ -221,7 +234,11 @@ func (q *knapsackQueue) setParams(c *cli.Context) error {
 	if c.IsSet("kappa") {
 		numbers.Value.Kappa = c.Float64("kappa")
 		if name := c.String("policy"); strings.Contains(name, "kappa=") {
-			return terminal.Usagef("--kappa %g and --policy %s both say kappa, want it once", numbers.Value.Kappa, name)
+			return terminal.Usagef(
+				"--kappa %g and --policy %s both say kappa, want it once",
+				numbers.Value.Kappa,
+				name,
+			)
 		}
 	}
 	if !(numbers.Value.Kappa >= 0 && numbers.Value.Kappa <= most) {

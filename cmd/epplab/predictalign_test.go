@@ -91,7 +91,8 @@ func TestPredictHasStrangeSourcesRewrittenWhereItIsAskedTo(t *testing.T) {
 		}
 	}
 	if code, _, stderr := underTest().InProcess(t, "predict", "--code", dir, "--train", train, "--test", test, "--align",
-		server.URL); code != terminal.ExitFailed || !strings.Contains(stderr, "allowed hosts") {
+		server.URL); code != terminal.ExitFailed ||
+		!strings.Contains(stderr, "allowed hosts") {
 		t.Errorf("exit status %d: %s", code, stderr)
 	}
 }

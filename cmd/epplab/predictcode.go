@@ -19,6 +19,7 @@ import (
 	"github.com/epplan/epplan/internal/predict"
 	"github.com/epplan/epplan/internal/predict/probe"
 	"github.com/epplan/epplan/internal/predict/source"
+	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/textfile"
 
 	"github.com/epplan/epplan/internal/cli/prediction"
@@ -45,7 +46,14 @@ func predictCode(t *terminal.Terminal, c *cli.Context, target predict.Target) er
 	if err != nil {
 		return err
 	}
-	test, err := readCode(t, c, c.String("test"), cmp.Or(c.String("code-test"), c.String("code")), target, false)
+	test, err := readCode(
+		t,
+		c,
+		c.String("test"),
+		cmp.Or(c.String("code-test"), c.String("code")),
+		target,
+		false,
+	)
 	if err != nil {
 		return err
 	}
@@ -69,7 +77,12 @@ type embedFunc func(ctx context.Context, text string) ([]float64, error)
 // predictEmbedded fits and predicts; a set has the embeddings of both tables, those to
 // learn from first.
 func predictEmbedded(
-	t *terminal.Terminal, c *cli.Context, target predict.Target, set *probe.Set, train, test *codeTable, aligner *aligner,
+	t *terminal.Terminal,
+	c *cli.Context,
+	target predict.Target,
+	set *probe.Set,
+	train, test *codeTable,
+	aligner *aligner,
 ) error {
 	tested := set.Embeddings[len(train.ids):]
 	all := set.Embeddings[:len(train.ids)]
@@ -120,7 +133,12 @@ func predictEmbedded(
 
 // newEmbedding puts the embeddings of two tables into a set: from a server where one is
 // asked, else the built-in ones.
-func newEmbedding(t *terminal.Terminal, c *cli.Context, train, test *codeTable, set *probe.Set) (embedFunc, error) {
+func newEmbedding(
+	t *terminal.Terminal,
+	c *cli.Context,
+	train, test *codeTable,
+	set *probe.Set,
+) (embedFunc, error) {
 	texts := slices.Concat(train.texts, test.texts)
 	builtIn := func() embedFunc {
 		set.Style, set.Embeddings = source.Style, nil
@@ -190,7 +208,13 @@ func readSources(ctx context.Context, t *terminal.Terminal, table *codeTable, ro
 		}
 		data, err := readSource(root, file)
 		if err != nil {
-			return fmt.Errorf("%s:%d: file %q: %w", table.name, table.lines[i], file, terminal.WithoutPath(err))
+			return fmt.Errorf(
+				"%s:%d: file %q: %w",
+				table.name,
+				table.lines[i],
+				file,
+				terminal.WithoutPath(err),
+			)
 		}
 		if len(data) > maxSourceBytes {
 			data = data[:maxSourceBytes]
@@ -203,7 +227,12 @@ func readSources(ctx context.Context, t *terminal.Terminal, table *codeTable, ro
 		table.texts[i] = string(data)
 	}
 	if cut > 0 {
-		t.Warningf("%s: of %s only the first %d bytes are read", table.name, terminal.Plural(cut, "file"), maxSourceBytes)
+		t.Warningf(
+			"%s: of %s only the first %d bytes are read",
+			table.name,
+			report.Plural(cut, "file"),
+			maxSourceBytes,
+		)
 	}
 	return nil
 }

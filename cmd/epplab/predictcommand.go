@@ -22,7 +22,11 @@ func predictCodeCommand(t *terminal.Terminal) *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "train", Usage: "`FILE` with jobs to learn from"},
 			&cli.StringFlag{Name: "test", Usage: "`FILE` with jobs to predict"},
-			&cli.StringFlag{Name: "target", Usage: "`WHAT` to predict: time (s) or energy (kWh)", Value: "time"},
+			&cli.StringFlag{
+				Name:  "target",
+				Usage: "`WHAT` to predict: time (s) or energy (kWh)",
+				Value: "time",
+			},
 			&cli.StringFlag{Name: "code", Usage: "`FOLDER` that the column file of --train is relative to"},
 			&cli.StringFlag{
 				Name: "code-test", Usage: "`FOLDER` that the column file of --test is relative to",
@@ -58,7 +62,8 @@ func predictCodeCommand(t *terminal.Terminal) *cli.Command {
 				Name: "align-timeout", Usage: "`TIME` that a rewrite may take", Value: 40 * time.Second,
 			},
 			terminal.RowsFlag("jobs"),
-			terminal.CSVFlag(), terminal.JSONFlag(),
+			terminal.CSVFlag(),
+			terminal.JSONFlag(),
 		},
 		Action: t.Runs(terminal.TakesNone(runPredictCode)),
 	}

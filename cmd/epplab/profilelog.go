@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/lab/profilelog"
 	"github.com/urfave/cli/v2"
 
@@ -26,28 +27,40 @@ func profileLogCommand(t *terminal.Terminal) *cli.Command {
 
 // writeProfileLog writes profiles as a log of utilisation.
 func writeProfileLog(t *terminal.Terminal, c *cli.Context) error {
-	read, err := terminal.ParseFile(t, c.Args().First(), func(r io.Reader, name string) (*epdapi.ProfileList, error) {
-		p := &epdapi.ProfileList{}
-		if err := json.NewDecoder(r).Decode(p); err != nil {
-			return nil, fmt.Errorf("%s: not what epplan profile --json prints: %w", name, err)
-		}
-		return p, nil
-	})
+	read, err := terminal.ParseFile(
+		t,
+		c.Args().First(),
+		func(r io.Reader, name string) (*epdapi.ProfileList, error) {
+			p := &epdapi.ProfileList{}
+			if err := json.NewDecoder(r).Decode(p); err != nil {
+				return nil, fmt.Errorf("%s: not what epplan profile --json prints: %w", name, err)
+			}
+			return p, nil
+		},
+	)
 	if err != nil {
 		return err
 	}
 	list := read.Profiles
 	known := profilelog.Known(list)
 	if known == 0 {
-		return terminal.WithHint(fmt.Errorf("none of %s is known, want one that is", terminal.Plural(len(list), "workload")),
-			"epplan profile says what is missing")
+		return terminal.WithHint(
+			fmt.Errorf("none of %s is known, want one that is", report.Plural(len(list), "workload")),
+			"epplan profile says what is missing",
+		)
 	}
-	if err := t.Write(c.String("output"), func(w io.Writer) error { return profilelog.Write(w, list) }); err != nil {
+	if err := t.Write(
+		c.String("output"),
+		func(w io.Writer) error { return profilelog.Write(w, list) },
+	); err != nil {
 		return err
 	}
-	t.Message("note", terminal.Plural(known, "workload")+" written, as if each had run once, from time 0 on")
+	t.Message("note", report.Plural(known, "workload")+" written, as if each had run once, from time 0 on")
 	if unknown := len(list) - known; unknown > 0 {
-		t.Message("note", terminal.Plural(unknown, "workload that isn't", "workloads that aren't")+" known left out")
+		t.Message(
+			"note",
+			report.Plural(unknown, "workload that isn't", "workloads that aren't")+" known left out",
+		)
 	}
 	return nil
 }

@@ -32,20 +32,32 @@ func newReplayFiles(c *cli.Context, in *inflation) (*replayFiles, error) {
 			return nil, terminal.Usagef("--%s is -, want a file: the table goes to standard output", out.flag)
 		}
 		if out.name != "" && in.runCount() > 1 && out.flag != "svg" && !terminal.IsDir(out.name) {
-			return nil, terminal.Usagef("--%s %s with %d runs, want a folder that is there", out.flag, out.name,
-				in.runCount())
+			return nil, terminal.Usagef(
+				"--%s %s with %d runs, want a folder that is there",
+				out.flag,
+				out.name,
+				in.runCount(),
+			)
 		}
 	}
 	for _, pair := range [][2]string{{f.curve, f.decisions}, {f.curve, f.svg}, {f.decisions, f.svg}} {
 		if terminal.IsSameTarget(pair[0], pair[1]) && (pair[1] != f.svg || !terminal.IsDir(f.svg)) {
-			return nil, terminal.Usagef("%s is to be written twice, want names of their own for curves, decisions "+
-				"and pictures", pair[0])
+			return nil, terminal.Usagef(
+				"%s is to be written twice, want names of their own for curves, decisions "+
+					"and pictures",
+				pair[0],
+			)
 		}
 	}
 	return f, nil
 }
 
-func (f *replayFiles) write(ctx context.Context, t *terminal.Terminal, in *inflation, runs [][]inflationRun) error {
+func (f *replayFiles) write(
+	ctx context.Context,
+	t *terminal.Terminal,
+	in *inflation,
+	runs [][]inflationRun,
+) error {
 	for p := range runs {
 		for s := range runs[p] {
 			if err := ctx.Err(); err != nil {

@@ -42,10 +42,16 @@ var replayCharts = map[string]struct{ file, words string }{
 	"Power": {"power.svg", "Power of the whole cluster as tasks arrive."},
 	"Power saved": {"saving.svg", "By how much less power a policy's placement takes than the base's, as " +
 		"tasks arrive. Above 0 is better."},
-	"GPU allocation ratio": {"grar.svg", "The part of the GPUs asked for that was allocated. Where it falls " +
-		"below 1, tasks are dropped."},
-	"Expected fragmentation": {"fragmentation.svg", "GPUs that are free and that a task of the trace can't be " +
-		"expected to use. Less is better."},
+	"GPU allocation ratio": {
+		"grar.svg",
+		"The part of the GPUs asked for that was allocated. Where it falls " +
+			"below 1, tasks are dropped.",
+	},
+	"Expected fragmentation": {
+		"fragmentation.svg",
+		"GPUs that are free and that a task of the trace can't be " +
+			"expected to use. Less is better.",
+	},
 }
 
 func (in *inflation) columnsInWords() string {
@@ -69,11 +75,20 @@ func (in *inflation) verdict(runs [][]inflationRun) string {
 			best = p
 		}
 	}
-	text := fmt.Sprintf("%s for a trace of %s: %s. At an arrived load of %s, %s takes the "+
-		"least power: %.1f kW",
-		terminal.Plural(len(in.policies), "placement policy", "placement policies"), terminal.Plural(len(in.demands), "task"),
-		in.streamsText(), loadText(highest),
-		in.policies[best].Name, in.power(runs[best], highest).mean/1000)
+	text := fmt.Sprintf(
+		"%s for a trace of %s: %s. At an arrived load of %s, %s takes the "+
+			"least power: %.1f kW",
+		report.Plural(
+			len(in.policies),
+			"placement policy",
+			"placement policies",
+		),
+		report.Plural(len(in.demands), "task"),
+		in.streamsText(),
+		loadText(highest),
+		in.policies[best].Name,
+		in.power(runs[best], highest).mean/1000,
+	)
 	if in.base >= 0 && best != in.base {
 		text += fmt.Sprintf(", %.1f %% less than %s", 100*in.saving(runs, best, highest).mean,
 			in.policies[in.base].Name)
@@ -88,8 +103,9 @@ func (in *inflation) verdict(runs [][]inflationRun) string {
 func (in *inflation) inputs() []page.Fact {
 	return []page.Fact{
 		{
-			Name: "Trace", Text: fmt.Sprintf("%s: %s on %s", in.label, terminal.Plural(len(in.trace.pods), "task"),
-				terminal.Plural(len(in.trace.rows), "node")),
+			Name: "Trace",
+			Text: fmt.Sprintf("%s: %s on %s", in.label, report.Plural(len(in.trace.pods), "task"),
+				report.Plural(len(in.trace.rows), "node")),
 		},
 		{Name: "Streams", Text: in.streamsText()},
 	}
@@ -112,8 +128,8 @@ func writeDeparturesPage(t *terminal.Terminal, w io.Writer, d *departures) error
 		Title: "Replay of " + d.in.label + " with departures", Foot: t.Provenance(d.in.inputs()...),
 		Lead: fmt.Sprintf("%s that stay as long as they did in the trace, placed by %s; nodes without "+
 			"tasks sleep by %s.",
-			terminal.Plural(len(d.durations), "task"), terminal.Plural(len(d.in.policies), "policy", "policies"),
-			terminal.Plural(len(d.parks), "rule")),
+			report.Plural(len(d.durations), "task"), report.Plural(len(d.in.policies), "policy", "policies"),
+			report.Plural(len(d.parks), "rule")),
 		Parts: []any{d.table().Page("A row for each policy, load and rule for sleep",
 			"EOPC is the mean power of the cluster while it is observed; by sleep is what sleep saves of "+
 				"the same placement on nodes that never sleep.", -1)},

@@ -124,8 +124,11 @@ func parseDepartures(t *terminal.Terminal, c *cli.Context) (*departures, error) 
 		raw: c.Bool("raw"),
 	}
 	if !(d.horizon > 0) || d.delay < 0 {
-		return nil, terminal.Usagef("--horizon %v and --wake-delay %v, want a horizon above 0 and no delay below",
-			c.Duration("horizon"), c.Duration("wake-delay"))
+		return nil, terminal.Usagef(
+			"--horizon %v and --wake-delay %v, want a horizon above 0 and no delay below",
+			c.Duration("horizon"),
+			c.Duration("wake-delay"),
+		)
 	}
 	names := []string{"fgd", "pwr", "pwr+fgd:0.1", policy.DefaultPlacement}
 	if c.IsSet("policy") {
@@ -228,11 +231,18 @@ func (d *departures) readDurations(t *terminal.Terminal, name string) error {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	if d.raw && span == 0 {
-		return fmt.Errorf("%s: all tasks arrive at the same time, want some time between them for --raw", name)
+		return fmt.Errorf(
+			"%s: all tasks arrive at the same time, want some time between them for --raw",
+			name,
+		)
 	}
 	if never > 0 {
-		t.Notef("%s: %s of %s tasks were never scheduled, and are left out", d.in.label, report.FormatCount(never),
-			report.FormatCount(len(d.in.trace.pods)))
+		t.Notef(
+			"%s: %s of %s tasks were never scheduled, and are left out",
+			d.in.label,
+			report.FormatCount(never),
+			report.FormatCount(len(d.in.trace.pods)),
+		)
 	}
 	if unfit > 0 {
 		t.Notef("%s: %s of %s tasks fit on no empty node or took no time, and are left out", d.in.label,
@@ -247,15 +257,23 @@ func (d *departures) parts(atOnce int) *terminal.PartedWork[replay.StreamResult]
 	for i := range d.runsOf {
 		r := &d.runsOf[i]
 		for _, seed := range d.in.seeds {
-			w.Names = append(w.Names, fmt.Sprintf("policy %s, load %v, park %s, seed %d", d.in.policies[r.policy].Name,
-				d.in.loads[r.load], d.parks[r.park].name, seed))
+			w.Names = append(
+				w.Names,
+				fmt.Sprintf("policy %s, load %v, park %s, seed %d", d.in.policies[r.policy].Name,
+					d.in.loads[r.load], d.parks[r.park].name, seed),
+			)
 		}
 	}
 	w.Do = func(ctx context.Context, i int) (replay.StreamResult, error) {
 		r, seed := &d.runsOf[i/len(d.in.seeds)], d.in.seeds[i%len(d.in.seeds)]
 		passage, err := d.play(ctx, r, seed)
 		if err != nil {
-			return replay.StreamResult{}, fmt.Errorf("policy %s, seed %d: %w", d.in.policies[r.policy].Name, seed, err)
+			return replay.StreamResult{}, fmt.Errorf(
+				"policy %s, seed %d: %w",
+				d.in.policies[r.policy].Name,
+				seed,
+				err,
+			)
 		}
 		return *passage, nil
 	}
@@ -268,11 +286,16 @@ func (d *departures) play(ctx context.Context, r *departureRun, seed uint64) (*r
 		return nil, err
 	}
 	s := replay.StreamRun{
-		Kinds: d.in.trace.kinds, Workload: d.in.workload, Park: d.parks[r.park].rule, Pick: d.pick, Delay: d.delay,
+		Kinds:    d.in.trace.kinds,
+		Workload: d.in.workload,
+		Park:     d.parks[r.park].rule,
+		Pick:     d.pick,
+		Delay:    d.delay,
 		Chooser: func(m fleet.Workload, state *fleet.State) score.Chooser {
 			return d.in.policies[r.policy].Chooser(m, state, seed)
 		},
-		From: d.horizon, To: 2 * d.horizon,
+		From: d.horizon,
+		To:   2 * d.horizon,
 	}
 	var tasks []planner.Task
 	var err error

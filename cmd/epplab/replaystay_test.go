@@ -31,9 +31,15 @@ func TestDeparturesNeedTimeAndNodesWithGPUs(t *testing.T) {
 	flags := []string{"--departures", "-p", "pwr", "--nodes"}
 	wantRefused(t, terminal.ExitFailed, "all tasks arrive at the same time",
 		append(flags, nodes, "--pods", once, "--raw")...)
-	wantRefused(t, terminal.ExitFailed, `mixed.csv: node "b" has no GPU`, append(flags, mixed, "--pods", twice)...)
+	wantRefused(
+		t,
+		terminal.ExitFailed,
+		`mixed.csv: node "b" has no GPU`,
+		append(flags, mixed, "--pods", twice)...)
 	if code, _, stderr := underTest().InProcess(t,
-		append([]string{"replay"}, append(flags, nodes, "--pods", twice, "--raw")...)...); code != terminal.ExitDone {
+		append(
+			[]string{"replay"},
+			append(flags, nodes, "--pods", twice, "--raw")...)...); code != terminal.ExitDone {
 		t.Errorf("exit status %d, %q", code, stderr)
 	}
 }

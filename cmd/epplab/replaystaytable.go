@@ -106,7 +106,8 @@ func (w *departureRow) power() {
 		w.addNumber("saving", report.Column{Head: "saved", Note: "% of " + name}, 1, 100,
 			w.savingAgainst(base, meanPower))
 	}
-	if len(w.all.parks) > 1 && slices.ContainsFunc(w.all.parks, func(s sleepRule) bool { return s.isNever() }) {
+	if len(w.all.parks) > 1 &&
+		slices.ContainsFunc(w.all.parks, func(s sleepRule) bool { return s.isNever() }) {
 		w.addNumber("saving_by_sleep", report.Column{Head: "by sleep", Note: "% of never"}, 1, 100,
 			w.savingAgainst(w.findRun(w.run.policy, (*sleepRule).isNever), meanPower))
 	}

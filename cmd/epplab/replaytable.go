@@ -149,11 +149,14 @@ func (in *inflation) unequalWork(runs [][]inflationRun) []string {
 			if !in.isUnequal(runs, p, load) {
 				continue
 			}
-			notes = append(notes, fmt.Sprintf("*: by load %s, %s has served %s and %s than %s: a saving with a "+
-				"star compares unequal work", loadText(load), in.policies[p].Name,
-				lessText(servedLess(in, runs, p, load, refusedGPUs).mean, "GPU", "GPUs"),
-				lessText(servedLess(in, runs, p, load, refusedVCPUs).mean, "vCPU", "vCPU"),
-				in.policies[in.base].Name))
+			notes = append(
+				notes,
+				fmt.Sprintf("*: by load %s, %s has served %s and %s than %s: a saving with a "+
+					"star compares unequal work", loadText(load), in.policies[p].Name,
+					lessText(servedLess(in, runs, p, load, refusedGPUs).mean, "GPU", "GPUs"),
+					lessText(servedLess(in, runs, p, load, refusedVCPUs).mean, "vCPU", "vCPU"),
+					in.policies[in.base].Name),
+			)
 			break
 		}
 	}

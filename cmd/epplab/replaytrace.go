@@ -44,7 +44,9 @@ func traceNamesOf(c *cli.Context) (*traceFiles, error) {
 		}
 	}
 	if n.arrivals != "" && (c.Int("seeds") > 1 || c.IsSet("load")) {
-		return nil, terminal.Usagef("--arrivals is one stream with an end of its own, want no --seeds and no --load")
+		return nil, terminal.Usagef(
+			"--arrivals is one stream with an end of its own, want no --seeds and no --load",
+		)
 	}
 	return n, nil
 }
@@ -100,9 +102,13 @@ func (in *inflation) read(t *terminal.Terminal, n *traceFiles) error {
 	in.workload = fleet.NewWorkload(in.demands, fleet.PaperCover)
 	in.label = traceLabel(n.pods)
 	if n.arrivals != "" {
-		arrivals, err := terminal.ParseFile(t, n.arrivals, func(r io.Reader, name string) ([]trace.Arrival, error) {
-			return trace.ReadArrivals(r, name, loaded.pods)
-		})
+		arrivals, err := terminal.ParseFile(
+			t,
+			n.arrivals,
+			func(r io.Reader, name string) ([]trace.Arrival, error) {
+				return trace.ReadArrivals(r, name, loaded.pods)
+			},
+		)
 		if err != nil {
 			return fmt.Errorf("read arrivals: %w", err)
 		}

@@ -15,7 +15,10 @@ import (
 
 func reproduceFlags() []cli.Flag {
 	return []cli.Flag{
-		terminal.BoolFlag("quick", "draw less: a task set, a stream, ten queues, a tenth of the simulations' tasks"),
+		terminal.BoolFlag(
+			"quick",
+			"draw less: a task set, a stream, ten queues, a tenth of the simulations' tasks",
+		),
 		&cli.StringFlag{
 			Name: "pwr-data", DefaultText: "a synthetic trace",
 			Usage: "`FOLDER` with the trace's lists of the PWR+FGD paper",
@@ -25,7 +28,8 @@ func reproduceFlags() []cli.Flag {
 			Usage: "`FOLDER` with clusters.csv and the queues of the PREDICT paper",
 		},
 		terminal.HTMLFlag(),
-		terminal.JSONFlag(), terminal.CSVFlag(),
+		terminal.JSONFlag(),
+		terminal.CSVFlag(),
 	}
 }
 
@@ -63,7 +67,10 @@ func runReproduceAll(t *terminal.Terminal, c *cli.Context) error {
 	all := make([]*reproducedPaper, len(papers))
 	for i := range papers {
 		p := &papers[i]
-		r.count, r.sections = progressCounter(t, fmt.Sprintf("%d of %d, %s", i+1, len(papers), p.name)), p.sections
+		r.count, r.sections = progressCounter(
+			t,
+			fmt.Sprintf("%d of %d, %s", i+1, len(papers), p.name),
+		), p.sections
 		found, err := p.compute(c.Context, r)
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
@@ -97,21 +104,26 @@ func reproduceCommand(t *terminal.Terminal) *cli.Command {
 			"Example: epplab reproduce --quick --html papers.html",
 		Flags:  reproduceFlags(),
 		Action: t.Runs(terminal.TakesNone(runReproduceAll)),
-		Subcommands: []*cli.Command{{
-			Name:  "edl",
-			Usage: "the EDL paper: single tasks, Table 3, offline and online savings",
-			Description: "Task sets are generated like the paper's; it publishes none, so its averages over 100 sets and ours\n" +
-				"over --sets sets differ by tenths of a per cent. lab/docs/papers.md says where readings differ.\n" +
-				"Example: epplab reproduce edl --only single,table3",
-			Flags: []cli.Flag{
-				sectionsFlag(edlSections),
-				terminal.AtLeast(&cli.IntFlag{
-					Name: "sets", Usage: "`COUNT` of random task sets to average over", Value: 1,
-				}, 1),
-				inputs.SeedFlag(), terminal.JSONFlag(), terminal.CSVFlag(),
+		Subcommands: []*cli.Command{
+			{
+				Name:  "edl",
+				Usage: "the EDL paper: single tasks, Table 3, offline and online savings",
+				Description: "Task sets are generated like the paper's; it publishes none, so its averages over 100 sets and ours\n" +
+					"over --sets sets differ by tenths of a per cent. lab/docs/papers.md says where readings differ.\n" +
+					"Example: epplab reproduce edl --only single,table3",
+				Flags: []cli.Flag{
+					sectionsFlag(edlSections),
+					terminal.AtLeast(&cli.IntFlag{
+						Name: "sets", Usage: "`COUNT` of random task sets to average over", Value: 1,
+					}, 1),
+					inputs.SeedFlag(), terminal.JSONFlag(), terminal.CSVFlag(),
+				},
+				Action: t.Runs(terminal.TakesNone(runReproduceEDL)),
 			},
-			Action: t.Runs(terminal.TakesNone(runReproduceEDL)),
-		}, reproducePWRCommand(t), reproducePredictCommand(t), reproduceCATSCommand(t)},
+			reproducePWRCommand(t),
+			reproducePredictCommand(t),
+			reproduceCATSCommand(t),
+		},
 	}
 }
 

@@ -58,7 +58,11 @@ func TestFiguresThatSayNothingOfThePaperAreCountedApart(t *testing.T) {
 // What is far off without a reason leaves the reader alone with it.
 func TestEveryFigureThatIsOffHasItsReason(t *testing.T) {
 	r := &reproducer{
-		t: &terminal.Terminal{Stderr: new(strings.Builder)}, seed: planner.DefaultSeed, firstStream: paperFirstSeed,
+		t: &terminal.Terminal{
+			Stderr: new(strings.Builder),
+		},
+		seed:        planner.DefaultSeed,
+		firstStream: paperFirstSeed,
 		reproduceScale: reproduceScale{
 			sets: 1, streams: 1, instances: 2, tuning: 2, scale: 0.01, proof: time.Millisecond,
 		},
@@ -108,7 +112,11 @@ func TestAnInterruptedReproductionPrintsNothing(t *testing.T) {
 
 func TestEachPaperStopsWithinASecondAtWhateverItIs(t *testing.T) {
 	r := &reproducer{
-		t: &terminal.Terminal{Stderr: new(strings.Builder)}, seed: planner.DefaultSeed, firstStream: paperFirstSeed,
+		t: &terminal.Terminal{
+			Stderr: new(strings.Builder),
+		},
+		seed:           planner.DefaultSeed,
+		firstStream:    paperFirstSeed,
 		reproduceScale: fullScale,
 	}
 	for i := range papers {

@@ -9,11 +9,11 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/taskset"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/sharing"
 
-	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/lab/consolidate"
 	"github.com/epplan/epplan/planner/share"
 )
@@ -141,7 +141,7 @@ func (p *catsPaper) testbedTogether(ctx context.Context) error {
 }
 
 func gpusAndPower(v *share.Evaluation) string {
-	return fmt.Sprintf("%s, slowdown %.2f", terminal.Plural(v.GPUsOn, "GPU"), v.WorstSlowdown)
+	return fmt.Sprintf("%s, slowdown %.2f", report.Plural(v.GPUsOn, "GPU"), v.WorstSlowdown)
 }
 
 // testbedStages is the mean power while anything runs, over both stages, with

@@ -8,8 +8,6 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/trace"
-
-	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // predictFinding is one figure of the PREDICT paper, computed anew under both
@@ -163,11 +161,19 @@ func predictTable(findings []predictFinding) *report.Table {
 }
 
 func (p *predictReproduction) notes() []string {
-	notes := []string{fmt.Sprintf("%s energy: %s", p.model, terminal.Plural(len(p.tests), "queue"))}
+	notes := []string{fmt.Sprintf("%s energy: %s", p.model, report.Plural(len(p.tests), "queue"))}
 	if p.kappas != nil {
-		notes[0] += fmt.Sprintf("; kappa tuned on %s: %.3g for waiting, %.3g for running time, "+
-			"%.3g for energy",
-			terminal.Plural(p.tuning, "other queue"), p.kappas[aimWait], p.kappas[aimRunning], p.kappas[aimEnergy])
+		notes[0] += fmt.Sprintf(
+			"; kappa tuned on %s: %.3g for waiting, %.3g for running time, "+
+				"%.3g for energy",
+			report.Plural(
+				p.tuning,
+				"other queue",
+			),
+			p.kappas[aimWait],
+			p.kappas[aimRunning],
+			p.kappas[aimEnergy],
+		)
 	}
 	return notes
 }

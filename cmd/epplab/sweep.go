@@ -13,7 +13,9 @@ import (
 )
 
 // swept is a command whose work eachPart does.
-func swept(command func(*terminal.Terminal, *cli.Context) error) func(*terminal.Terminal, *cli.Context) error {
+func swept(
+	command func(*terminal.Terminal, *cli.Context) error,
+) func(*terminal.Terminal, *cli.Context) error {
 	return func(t *terminal.Terminal, c *cli.Context) error {
 		err := jobarray.Check(c)
 		if err == nil {

@@ -111,7 +111,9 @@ func runTune(t *terminal.Terminal, c *cli.Context) error {
 func queuesToTune(t *terminal.Terminal, c *cli.Context) ([]*knapsackQueue, error) {
 	if c.NArg() == 1 {
 		if c.IsSet("draws") {
-			return nil, terminal.Usagef("--draws counts drawn queues, want it left out with a queue of your own")
+			return nil, terminal.Usagef(
+				"--draws counts drawn queues, want it left out with a queue of your own",
+			)
 		}
 		q, err := readKnapsackQueue(t, c)
 		return []*knapsackQueue{q}, err
@@ -151,7 +153,10 @@ func trialPolicies(c *cli.Context) ([]string, error) {
 	if len(lists) == 0 {
 		name, _, _ := strings.Cut(base, ",")
 		if lists = defaultGrid[name]; lists == nil {
-			return nil, terminal.Usagef("there is no usual list for policy %s, want --try KEY=VALUE,VALUE…", name)
+			return nil, terminal.Usagef(
+				"there is no usual list for policy %s, want --try KEY=VALUE,VALUE…",
+				name,
+			)
 		}
 	} else {
 		lists = rejoinValues(lists)
@@ -283,10 +288,14 @@ func (r *tuningReport) text(opts *report.TextOptions) string {
 	}).Text(opts)
 	if r.Chosen != "" {
 		text += fmt.Sprintf("\nChosen   %s (least %s over %s, %s energy)\n", r.Chosen,
-			objectiveNames[r.Objective], terminal.Plural(r.Queues, "queue"), r.EnergyModel)
+			objectiveNames[r.Objective], report.Plural(r.Queues, "queue"), r.EnergyModel)
 	}
 	return text
 }
 
 // objectiveNames are the objectives in words.
-var objectiveNames = map[string]string{"energy": "energy", "wait": "waiting", "both": "energy and waiting together"} //nolint:gochecknoglobals // constant
+var objectiveNames = map[string]string{
+	"energy": "energy",
+	"wait":   "waiting",
+	"both":   "energy and waiting together",
+} //nolint:gochecknoglobals // constant

@@ -68,10 +68,14 @@ func commands(t *terminal.Terminal) []*cli.Command {
 func moved() map[string]string {
 	const lab = "it is of the laboratory now: epplab "
 	all := map[string]string{
-		"model contention": lab + "contention", "import openb": lab + "trace",
-		"plan --format knapsack": lab + "plan", "plan --energy-model": lab + "plan", "plan --kappa": lab + "plan",
-		"profile --log": "epplan profile --json | epplab profile-log -", "replay --format openb": lab + "replay",
-		"compare --slurm-array": "job arrays are of epplab replay alone: run it without, or a batch at a time",
+		"model contention":       lab + "contention",
+		"import openb":           lab + "trace",
+		"plan --format knapsack": lab + "plan",
+		"plan --energy-model":    lab + "plan",
+		"plan --kappa":           lab + "plan",
+		"profile --log":          "epplan profile --json | epplab profile-log -",
+		"replay --format openb":  lab + "replay",
+		"compare --slurm-array":  "job arrays are of epplab replay alone: run it without, or a batch at a time",
 	}
 	for _, command := range []string{"consolidate", "correlate", "generate", "reproduce", "tune"} {
 		all[command] = lab + command

@@ -118,7 +118,10 @@ func (g *plannedGrid) saved(args ...string) map[string][2]float64 {
 			g.t.Fatalf("%+v wasn't measured", at)
 		}
 		g.t.Logf("%v %s runs at %s MHz under %s W", args, at.app, at.core, at.capW)
-		saved[at.app] = [2]float64{100 * (1 - took.energy/standard.energy), 100 * (took.time/standard.time - 1)}
+		saved[at.app] = [2]float64{
+			100 * (1 - took.energy/standard.energy),
+			100 * (took.time/standard.time - 1),
+		}
 	}
 	return saved
 }
@@ -137,8 +140,14 @@ func TestAPlanByMeasurementsUnderCapsSavesWhatWasMeasured(t *testing.T) {
 		saved := g.saved(c.args...)
 		for app, want := range c.want {
 			if got := saved[app]; fmt.Sprintf("%.1f", got[0]) != fmt.Sprintf("%.1f", want) || got[1] > 5 {
-				t.Errorf("%v %s saves %.1f %% and takes %.1f %% longer, want %.1f %% and at most 5 %%", c.args, app,
-					got[0], got[1], want)
+				t.Errorf(
+					"%v %s saves %.1f %% and takes %.1f %% longer, want %.1f %% and at most 5 %%",
+					c.args,
+					app,
+					got[0],
+					got[1],
+					want,
+				)
 			}
 		}
 	}
@@ -209,7 +218,8 @@ func TestTheFrontierOfAModelIsWhatNoOtherSettingBeats(t *testing.T) {
 	g := newPlannedGrid(t)
 	show := func(args ...string) []map[string]any {
 		var rows []map[string]any
-		text := g.run(append([]string{"model", "show", g.files[3], "--profiles", g.files[1], "--json"}, args...)...)
+		text := g.run(
+			append([]string{"model", "show", g.files[3], "--profiles", g.files[1], "--json"}, args...)...)
 		if err := json.Unmarshal([]byte(text), &rows); err != nil {
 			t.Fatalf("%v: %s", err, text)
 		}

@@ -89,10 +89,10 @@ func writeCode(b *strings.Builder, read *follow.Sources) {
 		return
 	}
 	if len(read.Files) > 0 {
-		terminal.WriteRow(b, "Code", "%s", terminal.Printable(strings.Join(read.Files, ", ")))
+		report.WriteRow(b, "Code", "%s", terminal.Printable(strings.Join(read.Files, ", ")))
 	}
 	for _, s := range read.Skipped {
-		terminal.WriteRow(b, "Left out", "%s %s", terminal.Printable(s.Name), terminal.Printable(s.Why))
+		report.WriteRow(b, "Left out", "%s %s", terminal.Printable(s.Name), terminal.Printable(s.Why))
 	}
 }
 
@@ -101,19 +101,31 @@ func writeForecast(b *strings.Builder, f *epdapi.Forecast, factors *epdapi.Facto
 	if f == nil {
 		return
 	}
-	terminal.WriteRow(b, "Expected", "%s (%s to %s), by %s", report.FormatSeconds(f.Time.Value),
+	report.WriteRow(b, "Expected", "%s (%s to %s), by %s", report.FormatSeconds(f.Time.Value),
 		report.FormatSeconds(f.Time.Low), report.FormatSeconds(f.Time.High), rungText(f.Time.Rung))
 	energy := report.FormatJoules[float64]
-	terminal.WriteRow(b, "  energy", "%s (%s to %s) of its GPUs, by %s", energy(f.Energy.Value), energy(f.Energy.Low),
-		energy(f.Energy.High), rungText(f.Energy.Rung))
+	report.WriteRow(
+		b,
+		"  energy",
+		"%s (%s to %s) of its GPUs, by %s",
+		energy(f.Energy.Value),
+		energy(f.Energy.Low),
+		energy(f.Energy.High),
+		rungText(f.Energy.Rung),
+	)
 	watts := report.FormatWatts[float64]
-	terminal.WriteRow(b, "  power", "%s (%s to %s) of a GPU, by %s", watts(f.Power.Value), watts(f.Power.Low),
+	report.WriteRow(b, "  power", "%s (%s to %s) of a GPU, by %s", watts(f.Power.Value), watts(f.Power.Low),
 		watts(f.Power.High), rungText(f.Power.Rung))
 	if text := forecastFootprint(f, factors); text != "" {
-		terminal.WriteRow(b, "  costs", "%s", text)
+		report.WriteRow(b, "  costs", "%s", text)
 	}
 	if f.Strange {
-		terminal.WriteRow(b, "  strange", "it is unlike all that was learnt from (%.1f times as far as usual)", f.Score)
+		report.WriteRow(
+			b,
+			"  strange",
+			"it is unlike all that was learnt from (%.1f times as far as usual)",
+			f.Score,
+		)
 	}
 }
 

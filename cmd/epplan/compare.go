@@ -115,7 +115,9 @@ func runCompare(t *terminal.Terminal, c *cli.Context) error {
 		if c.Bool("json") || c.Bool("csv") {
 			return t.PrintTable(c, planreport.Comparison(runs))
 		}
-		return t.Print(func(w io.Writer) error { return planreport.WriteComparison(w, runs, t.TextOptions(-1)) })
+		return t.Print(
+			func(w io.Writer) error { return planreport.WriteComparison(w, runs, t.TextOptions(-1)) },
+		)
 	})
 }
 
@@ -183,8 +185,11 @@ func (s *setup) policyVariants(c *cli.Context, l float64) ([]variant, error) {
 	}{{"theta", thetas}, {"rho", rhos}} {
 		if len(flag.values) > 0 && !slices.ContainsFunc(names,
 			func(name string) bool { return len(acceptedValues(name, flag.key, flag.values)) > 0 }) {
-			return nil, terminal.Usagef("--%s does nothing for any of the policies, want it left out, or one that "+
-				"takes it, such as edl", flag.key)
+			return nil, terminal.Usagef(
+				"--%s does nothing for any of the policies, want it left out, or one that "+
+					"takes it, such as edl",
+				flag.key,
+			)
 		}
 	}
 	return all, nil
@@ -274,7 +279,10 @@ func compareAll(t *terminal.Terminal, c *cli.Context, variants []variant) ([]pla
 	runs := make([]planreport.Run, len(rows))
 	for i, row := range rows {
 		runs[i] = planreport.Run{
-			Params: variants[i].params, Summary: row.Summary, Planning: row.Planning, Unfinished: row.Unfinished,
+			Params:     variants[i].params,
+			Summary:    row.Summary,
+			Planning:   row.Planning,
+			Unfinished: row.Unfinished,
 		}
 	}
 	if c.Err() != nil && !slices.ContainsFunc(runs, func(r planreport.Run) bool { return r.Planned() }) {
@@ -356,7 +364,10 @@ func (v *variant) run(ctx context.Context, monitor *planner.Monitor) (planreport
 		}, nil
 	}
 	if err != nil {
-		return planreport.Run{}, withFileLocation(v.setup.config, fmt.Errorf("policy %s: %w", v.policy.Name, err))
+		return planreport.Run{}, withFileLocation(
+			v.setup.config,
+			fmt.Errorf("policy %s: %w", v.policy.Name, err),
+		)
 	}
 	if err := policy.CheckPlan(v.setup.problem, plan, v.policy); err != nil {
 		return planreport.Run{}, err

@@ -78,7 +78,10 @@ func runConfigInit(t *terminal.Terminal, c *cli.Context) error {
 		name = "-"
 	}
 	if _, err := os.Lstat(name); err == nil && name != "-" {
-		return terminal.WithHint(fmt.Errorf("%s is there already", name), "choose another name, or remove it first")
+		return terminal.WithHint(
+			fmt.Errorf("%s is there already", name),
+			"choose another name, or remove it first",
+		)
 	}
 	return t.Write(name, func(w io.Writer) error {
 		_, err := io.WriteString(w, config.DefaultText())
@@ -100,28 +103,38 @@ func gpusCommand(t *terminal.Terminal) *cli.Command {
 			&cli.StringFlag{Name: "config", Usage: "TOML `FILE` whose [[gpu]] tables are listed, too"},
 		},
 		Action: t.Runs(terminal.Takes(0, 1, "at most one GPU model", runGPUs)),
-		Subcommands: []*cli.Command{{
-			Name: "add", Usage: "describe GPU models by what nvidia-smi or AMD's tools print", ArgsUsage: "FILE",
-			Description: "FILE is the output of nvidia-smi -q -x, of nvidia-smi -q followed by nvidia-smi -q -d SUPPORTED_CLOCKS, of\n" +
-				"rocm-smi -a, or of amd-smi static; - is standard input. Each GPU model in it becomes a [[gpu]] table for\n" +
-				"--profiles or a configuration. Values that aren't in the output, such as idle power, are estimated and marked so.\n" +
-				"Example: epplan gpus add smi.txt",
-			Flags: []cli.Flag{
-				&cli.StringFlag{Name: "name", Usage: "`NAME` of the GPU model, if the output has none"},
-				&cli.StringFlag{
-					Name:  "out",
-					Usage: "`FILE` to write the tables to, behind what it has: for --profiles, or a configuration",
+		Subcommands: []*cli.Command{
+			{
+				Name:      "add",
+				Usage:     "describe GPU models by what nvidia-smi or AMD's tools print",
+				ArgsUsage: "FILE",
+				Description: "FILE is the output of nvidia-smi -q -x, of nvidia-smi -q followed by nvidia-smi -q -d SUPPORTED_CLOCKS, of\n" +
+					"rocm-smi -a, or of amd-smi static; - is standard input. Each GPU model in it becomes a [[gpu]] table for\n" +
+					"--profiles or a configuration. Values that aren't in the output, such as idle power, are estimated and marked so.\n" +
+					"Example: epplan gpus add smi.txt",
+				Flags: []cli.Flag{
+					&cli.StringFlag{Name: "name", Usage: "`NAME` of the GPU model, if the output has none"},
+					&cli.StringFlag{
+						Name:  "out",
+						Usage: "`FILE` to write the tables to, behind what it has: for --profiles, or a configuration",
+					},
 				},
+				Action: t.Runs(
+					terminal.Takes(1, 1, "the output of nvidia-smi, rocm-smi or amd-smi", runAddGPUs),
+				),
 			},
-			Action: t.Runs(terminal.Takes(1, 1, "the output of nvidia-smi, rocm-smi or amd-smi", runAddGPUs)),
-		}},
+		},
 	}
 }
 
 func runAddGPUs(t *terminal.Terminal, c *cli.Context) error {
-	models, err := terminal.ParseFile(t, c.Args().First(), func(r io.Reader, name string) ([]smi.Model, error) {
-		return smi.Read(r, name, &smi.Options{Name: c.String("name"), Known: config.BuiltinProfiles()})
-	})
+	models, err := terminal.ParseFile(
+		t,
+		c.Args().First(),
+		func(r io.Reader, name string) ([]smi.Model, error) {
+			return smi.Read(r, name, &smi.Options{Name: c.String("name"), Known: config.BuiltinProfiles()})
+		},
+	)
 	if err != nil {
 		return err
 	}

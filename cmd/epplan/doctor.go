@@ -187,7 +187,7 @@ func doctorText(r *doctor.Report) string {
 	}
 	fmt.Fprintf(&b, "%d ok, %s, %d bad, %d can't be told, %d not applicable on this machine (%s)\n",
 		r.Count(doctor.OK),
-		terminal.Plural(r.Count(doctor.Warn), "warning"), r.Count(doctor.Bad), r.Count(doctor.Unknown),
+		report.Plural(r.Count(doctor.Warn), "warning"), r.Count(doctor.Bad), r.Count(doctor.Unknown),
 		r.Count(doctor.Skipped), r.Role)
 	return b.String()
 }

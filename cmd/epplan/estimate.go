@@ -44,7 +44,8 @@ func estimateCommand(t *terminal.Terminal) *cli.Command {
 			&cli.StringFlag{Name: "partition", Aliases: []string{"p"}, Usage: "`NAME` of the partition"},
 			&cli.StringFlag{Name: "job-name", Aliases: []string{"J"}, Usage: "`NAME` of the job"},
 			&cli.StringFlag{
-				Name: "comment", Usage: "`TEXT` with wishes, such as epplan:off, epplan:deadline=18:00 or epplan:slowdown=1.05",
+				Name:  "comment",
+				Usage: "`TEXT` with wishes, such as epplan:off, epplan:deadline=18:00 or epplan:slowdown=1.05",
 			},
 			&cli.StringFlag{
 				Name: "gpu-model", Usage: "this GPU `MODEL` only", DefaultText: "all that it ran on",
@@ -130,7 +131,10 @@ func readSubmission(t *terminal.Terminal, c *cli.Context, script []byte) (*slurm
 			perNode = tasksPerNode(o.Value)
 		}
 		if err := s.SetOption(o.Name, o.Value); err != nil {
-			return nil, terminal.WithHint(fmt.Errorf("%s:%d: %w", name, o.Line, err), "sbatch would refuse it, too")
+			return nil, terminal.WithHint(
+				fmt.Errorf("%s:%d: %w", name, o.Line, err),
+				"sbatch would refuse it, too",
+			)
 		}
 	}
 	for _, flag := range []string{
@@ -163,16 +167,16 @@ func tasksPerNode(text string) uint32 {
 }
 
 func writeEstimate(b *strings.Builder, e *epdapi.Estimate, read *follow.Sources) {
-	size := terminal.Plural(e.GPUs, "GPU")
+	size := report.Plural(e.GPUs, "GPU")
 	if e.Shared {
 		size = "a part of a GPU"
 	}
-	terminal.WriteRow(b, "Workload", "%s, %s", terminal.OrDash(e.Workload), size)
+	report.WriteRow(b, "Workload", "%s, %s", terminal.OrDash(e.Workload), size)
 	writeWishes(b, e.Wishes)
 	writeCode(b, read)
 	writeForecast(b, e.Forecast, &e.Factors)
 	if !e.Known {
-		terminal.WriteRow(b, "Not known", "%s", slurm.Printable(e.Reason, 400))
+		report.WriteRow(b, "Not known", "%s", slurm.Printable(e.Reason, 400))
 		b.WriteString("It would run at default clocks; what it takes is known once it ran.\n")
 		return
 	}
@@ -180,9 +184,9 @@ func writeEstimate(b *strings.Builder, e *epdapi.Estimate, read *follow.Sources)
 	if !e.Scripted {
 		what = "of the same name"
 	}
-	terminal.WriteRow(b, "Known from", "runs %s on as many GPUs, by the same user", what)
+	report.WriteRow(b, "Known from", "runs %s on as many GPUs, by the same user", what)
 	if !e.Limited {
-		terminal.WriteRow(b, "Time limit", "not known here: the partition's may call for faster clocks")
+		report.WriteRow(b, "Time limit", "not known here: the partition's may call for faster clocks")
 	}
 	for i := range e.Models {
 		writeEstimateModel(b, e, &e.Models[i])
@@ -192,19 +196,23 @@ func writeEstimate(b *strings.Builder, e *epdapi.Estimate, read *follow.Sources)
 func writeEstimateModel(b *strings.Builder, e *epdapi.Estimate, m *epdapi.EstimateModel) {
 	fmt.Fprintf(b, "\nOn %s\n", terminal.OrDash(m.GPUModel))
 	if m.Model == nil || m.Default == nil || m.Chosen == nil {
-		terminal.WriteRow(b, "  why", "%s", slurm.Printable(m.Reason, 400))
+		report.WriteRow(b, "  why", "%s", slurm.Printable(m.Reason, 400))
 		return
 	}
-	terminal.WriteRow(b, "  model", "%s", modelText(m.Model, m.GPUModel))
+	report.WriteRow(b, "  model", "%s", modelText(m.Model, m.GPUModel))
 	writePoints(b, m.Default, m.Chosen)
-	terminal.WriteRow(b, "  why", "%s", slurm.Printable(m.Reason, 400))
+	report.WriteRow(b, "  why", "%s", slurm.Printable(m.Reason, 400))
 	if m.Apply && e.HoldOut > 0 {
-		terminal.WriteRow(b, "", "%s of the jobs run at default clocks all the same, by lot",
+		report.WriteRow(b, "", "%s of the jobs run at default clocks all the same, by lot",
 			report.FormatPercent(e.HoldOut))
 	}
 	if m.Apply && e.ConstantArm > 0 {
-		terminal.WriteRow(b, "", "%s of the jobs run at constant clocks instead, by lot, on GPU models that have such",
-			report.FormatPercent(e.ConstantArm))
+		report.WriteRow(
+			b,
+			"",
+			"%s of the jobs run at constant clocks instead, by lot, on GPU models that have such",
+			report.FormatPercent(e.ConstantArm),
+		)
 	}
 	writeCost(b, e, m)
 }
@@ -212,7 +220,7 @@ func writeEstimateModel(b *strings.Builder, e *epdapi.Estimate, m *epdapi.Estima
 func writeCost(b *strings.Builder, e *epdapi.Estimate, m *epdapi.EstimateModel) {
 	cost := func(p *epdapi.Point) string {
 		all := e.Factors.FootprintOf(p.EnergyJ + p.HostJ)
-		text := terminal.EnergyText(p.EnergyJ + p.HostJ)
+		text := report.EnergyText(p.EnergyJ + p.HostJ)
 		if more := savingsreport.FootprintText(&e.Factors, &all); more != "" {
 			text += ", " + more
 		}
@@ -222,5 +230,5 @@ func writeCost(b *strings.Builder, e *epdapi.Estimate, m *epdapi.EstimateModel) 
 	if m.Chosen.Core != m.Default.Core || m.Chosen.Mem != m.Default.Mem {
 		text += "; at chosen clocks " + cost(m.Chosen)
 	}
-	terminal.WriteRow(b, "  costs", "%s, with its share of the node", text)
+	report.WriteRow(b, "  costs", "%s, with its share of the node", text)
 }

@@ -46,9 +46,15 @@ func explainText(v *epdapi.JobView) string {
 }
 
 func explainDecision(b *strings.Builder, v *epdapi.JobView, d *epdapi.Decision) {
-	fmt.Fprintf(b, "\nOn %s, decided at %s: %s\n", terminal.OrDash(d.Node), terminal.DateTime(d.Created), d.Setting.Words())
-	terminal.WriteRow(b, "  why", "%s", slurm.Printable(d.Reason, 400))
-	terminal.WriteRow(b, "  mode", "%s", modeText(d))
+	fmt.Fprintf(
+		b,
+		"\nOn %s, decided at %s: %s\n",
+		terminal.OrDash(d.Node),
+		terminal.DateTime(d.Created),
+		d.Setting.Words(),
+	)
+	report.WriteRow(b, "  why", "%s", slurm.Printable(d.Reason, 400))
+	report.WriteRow(b, "  mode", "%s", modeText(d))
 	for i := range v.Outcomes {
 		if o := &v.Outcomes[i]; o.DecisionID != 0 && o.DecisionID == d.ID {
 			writeResidency(b, o)
@@ -56,16 +62,16 @@ func explainDecision(b *strings.Builder, v *epdapi.JobView, d *epdapi.Decision) 
 	}
 	config := terminal.Printable(d.ConfigVersion)
 	if d.ConfigVersion == v.ConfigVersion {
-		terminal.WriteRow(b, "  aim", "%s (configuration %s)", objectiveText(&v.Objective), config)
+		report.WriteRow(b, "  aim", "%s (configuration %s)", objectiveText(&v.Objective), config)
 	} else {
-		terminal.WriteRow(b, "  aim", "that of configuration %s; now %s is in force", config,
+		report.WriteRow(b, "  aim", "that of configuration %s; now %s is in force", config,
 			terminal.Printable(v.ConfigVersion))
 	}
 	if d.Model == nil {
-		terminal.WriteRow(b, "  model", "none, or it is gone")
+		report.WriteRow(b, "  model", "none, or it is gone")
 		return
 	}
-	terminal.WriteRow(b, "  model", "%s", modelText(d.Model, d.GPUModel))
+	report.WriteRow(b, "  model", "%s", modelText(d.Model, d.GPUModel))
 	writePoints(b, d.Default, d.Chosen)
 	writeTimeLimit(b, v, d)
 }
@@ -90,7 +96,7 @@ func writeResidency(b *strings.Builder, o *epdapi.Outcome) {
 				math.SmallestNonzeroFloat64)))
 	}
 	if more := len(stays) - len(parts); more > 0 {
-		parts = append(parts, terminal.Plural(more, "further clock"))
+		parts = append(parts, report.Plural(more, "further clock"))
 	}
 	if len(parts) == 0 {
 		parts = []string{"at which clocks isn't known: others were on its GPUs, or its agent is an older one"}
@@ -99,7 +105,7 @@ func writeResidency(b *strings.Builder, o *epdapi.Outcome) {
 	if adapted {
 		text += fmt.Sprintf("; at most %.3f times as long as at default clocks", slower)
 	}
-	terminal.WriteRow(b, "  adapted", "%s", text)
+	report.WriteRow(b, "  adapted", "%s", text)
 }
 
 func modeText(d *epdapi.Decision) string {
@@ -124,7 +130,11 @@ func objectiveText(o *epdapi.Objective) string {
 		const kWh, hour = 3.6e6, 3600
 		text = fmt.Sprintf("least cost at %.6g %s a kWh", kWh*o.EnergyWeight, terminal.Printable(o.Currency))
 		if o.TimeWeight > 0 {
-			text += fmt.Sprintf(" and %.6g %s an hour of a GPU", hour*o.TimeWeight, terminal.Printable(o.Currency))
+			text += fmt.Sprintf(
+				" and %.6g %s an hour of a GPU",
+				hour*o.TimeWeight,
+				terminal.Printable(o.Currency),
+			)
 		}
 	case o.EnergyWeight == 0 && o.TimeWeight > 0:
 		text = "least time"
@@ -146,8 +156,15 @@ func modelText(m *epdapi.Model, gpuModel string) string {
 	if m.MinCore == m.MaxCore {
 		span = fmt.Sprintf("core %.0f MHz", m.MinCore)
 	}
-	return fmt.Sprintf("version %d on %s, %s %s at %s; times within %s", m.Version, terminal.OrDash(gpuModel), kind,
-		terminal.Plural(m.Samples, "run"), span, report.FormatPercent(m.Margin))
+	return fmt.Sprintf(
+		"version %d on %s, %s %s at %s; times within %s",
+		m.Version,
+		terminal.OrDash(gpuModel),
+		kind,
+		report.Plural(m.Samples, "run"),
+		span,
+		report.FormatPercent(m.Margin),
+	)
 }
 
 // writePoints sets chosen clocks beside default ones.
@@ -155,12 +172,12 @@ func writePoints(b *strings.Builder, standard, chosen *epdapi.Point) {
 	if standard == nil {
 		return
 	}
-	terminal.WriteRow(b, "  default", "%s", pointText(standard))
+	report.WriteRow(b, "  default", "%s", pointText(standard))
 	if chosen == nil || chosen.Setting == standard.Setting {
 		return
 	}
-	terminal.WriteRow(b, "  chosen", "%s", pointText(chosen))
-	terminal.WriteRow(b, "", "%s of the time, %s of the GPUs' energy, %s with their share of the node",
+	report.WriteRow(b, "  chosen", "%s", pointText(chosen))
+	report.WriteRow(b, "", "%s of the time, %s of the GPUs' energy, %s with their share of the node",
 		report.FormatPercent(chosen.TimeS/standard.TimeS),
 		report.FormatPercent(chosen.EnergyJ/standard.EnergyJ),
 		report.FormatPercent((chosen.EnergyJ+chosen.HostJ)/(standard.EnergyJ+standard.HostJ)))
@@ -182,6 +199,11 @@ func writeTimeLimit(b *strings.Builder, v *epdapi.JobView, d *epdapi.Decision) {
 	if !ok || !known {
 		return
 	}
-	terminal.WriteRow(b, "  limit", "%s, %s above the most it should take", report.FormatSeconds(limit.Seconds()),
-		report.FormatSeconds(limit.Seconds()-upper))
+	report.WriteRow(
+		b,
+		"  limit",
+		"%s, %s above the most it should take",
+		report.FormatSeconds(limit.Seconds()),
+		report.FormatSeconds(limit.Seconds()-upper),
+	)
 }

@@ -232,10 +232,19 @@ func fakeSavings(r *http.Request) any {
 		Factors:      epdapi.Factors{PUE: 1.2, CostPerKWh: 0.25, Currency: "EUR", CarbonPerKWh: 380},
 		ByWorkload: []epdapi.WorkloadSaving{
 			{
-				Workload: "5ca1ab1e5ca1ab1e5ca1ab1ex4", GPUModel: "V100", Saving: epdapi.Saving{
+				Workload: "5ca1ab1e5ca1ab1e5ca1ab1ex4",
+				GPUModel: "V100",
+				Saving: epdapi.Saving{
 					Runs: 300, Against: 15, SavedJ: 60e6, LowJ: 45e6, HighJ: 75e6, BaselineJ: 300e6,
 				},
-				Time:    epdapi.Longer{Runs: 300, Against: 15, LongerS: 1.2e5, LowS: 1e5, HighS: 1.4e5, BaselineS: 1.2e6},
+				Time: epdapi.Longer{
+					Runs:      300,
+					Against:   15,
+					LongerS:   1.2e5,
+					LowS:      1e5,
+					HighS:     1.4e5,
+					BaselineS: 1.2e6,
+				},
 				LastJob: epdapi.LastJob{ID: 4711, Name: "resnet50", User: "ada", Partition: "gpu"},
 			},
 			{

@@ -17,12 +17,17 @@ func fakeProfiles(r *http.Request) any {
 		Shared: 2, Last: fakeBegin,
 		LastJob: epdapi.LastJob{ID: 4711, Name: "train", User: "ada", Partition: "gpu"},
 		UseProfile: colocate.UseProfile{
-			Runs: 5, TimeS: colocate.Interval{Mean: 3600, Low: live.Known(3400), High: live.Known(3800)},
+			Runs:  5,
+			TimeS: colocate.Interval{Mean: 3600, Low: live.Known(3400), High: live.Known(3800)},
 			PeakMem: colocate.Interval{
 				Mean: 4 * bytesPerGiB, Low: live.Known(3.5 * bytesPerGiB),
 				High: live.Known(4.5 * bytesPerGiB),
-			}, MemTotal: 16 * bytesPerGiB,
-			Phases: []colocate.Phase{{From: 0, To: 0.5, Utilisation: 0.9}, {From: 0.5, To: 1, Utilisation: 0.1}},
+			},
+			MemTotal: 16 * bytesPerGiB,
+			Phases: []colocate.Phase{
+				{From: 0, To: 0.5, Utilisation: 0.9},
+				{From: 0.5, To: 1, Utilisation: 0.1},
+			},
 		},
 	}
 	for i := range colocate.Slots {

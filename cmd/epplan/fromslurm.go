@@ -22,7 +22,16 @@ import (
 // setupFromSlurm is a setup with Slurm's queue as the batch; nil when nothing waits.
 func setupFromSlurm(t *terminal.Terminal, c *cli.Context) (*setup, error) {
 	const why = "is about a batch file, want none with --from-slurm"
-	if err := terminal.Refuse(c, why, "models", "map", "header", "ignore-columns", "format", "clairvoyant"); err != nil {
+	if err := terminal.Refuse(
+		c,
+		why,
+		"models",
+		"map",
+		"header",
+		"ignore-columns",
+		"format",
+		"clairvoyant",
+	); err != nil {
 		return nil, err
 	}
 	s := &setup{paper: c.String("cluster") == config.PaperModel, seed: c.Uint64("seed")}
@@ -83,14 +92,18 @@ func (s *setup) useSlurmNodes(t *terminal.Terminal, nodes []epdapi.QueueNode) er
 // sinceText is a time and how long ago it was; the clocks of two machines may
 // differ, so that what is to come is now.
 func sinceText(at, now time.Time) string {
-	return terminal.DateTime(at) + ", " + report.FormatSeconds(max(0, math.Round(now.Sub(at).Seconds()))) + " ago"
+	return terminal.DateTime(
+		at,
+	) + ", " + report.FormatSeconds(
+		max(0, math.Round(now.Sub(at).Seconds())),
+	) + " ago"
 }
 
 // noteQueueAssumptions says what a plan of what waits leaves out and assumes.
 func noteQueueAssumptions(t *terminal.Terminal, w *slurmqueue.Batch) {
 	if w.Unknown > 0 {
 		t.Notef("%d of %s without a model: default clocks for as long as the time limit", w.Unknown,
-			terminal.Plural(len(w.Jobs), "job"))
+			report.Plural(len(w.Jobs), "job"))
 	}
 	parts := terminal.TextsOf(terminal.Present(
 		terminal.Count(w.Left.Held, terminal.Printable(w.Left.Text())),
@@ -102,8 +115,15 @@ func noteQueueAssumptions(t *terminal.Terminal, w *slurmqueue.Batch) {
 		t.Message("note", "left out: "+strings.Join(parts, ", "))
 	}
 	if w.Running.Jobs > 0 {
-		text := fmt.Sprintf("%s %s until they are expected to end",
-			terminal.Plural(w.Running.Jobs, "running job holds", "running jobs hold"), terminal.Plural(w.Running.GPUs, "GPU"))
+		text := fmt.Sprintf(
+			"%s %s until they are expected to end",
+			report.Plural(
+				w.Running.Jobs,
+				"running job holds",
+				"running jobs hold",
+			),
+			report.Plural(w.Running.GPUs, "GPU"),
+		)
 		if w.Running.Without > 0 {
 			text += fmt.Sprintf("; the cluster has no room for %d of them", w.Running.Without)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/trace/joblog"
 	"github.com/epplan/epplan/live"
@@ -75,13 +76,13 @@ func runHistory(t *terminal.Terminal, c *cli.Context) error {
 		return t.PrintJSON(s)
 	}
 	var b strings.Builder
-	terminal.WriteRow(&b, "Jobs", "%s, submitted from %s, ended until %s", terminal.Plural(int(s.Jobs), "job"),
+	report.WriteRow(&b, "Jobs", "%s, submitted from %s, ended until %s", report.Plural(int(s.Jobs), "job"),
 		terminal.DateTime(s.From), terminal.DateTime(s.Until))
 	if e, ok := s.EnergyJ.Get(); ok {
-		terminal.WriteRow(&b, "Energy", "%s, of the jobs of which it is known", terminal.EnergyText(e))
+		report.WriteRow(&b, "Energy", "%s, of the jobs of which it is known", report.EnergyText(e))
 	}
 	if s.Out != "" {
-		terminal.WriteRow(&b, "Written", "%s", terminal.Printable(s.Out))
+		report.WriteRow(&b, "Written", "%s", terminal.Printable(s.Out))
 	}
 	return t.PrintText(b.String())
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/epplan/epplan/internal/cli/dryrun"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/slurm"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
@@ -235,8 +236,16 @@ func dryRunRestore(ctx context.Context, t *terminal.Terminal, c *cli.Context) (s
 	var steps []string
 	for i := range s.GPUs {
 		if g := &s.GPUs[i]; g.IsLocked() {
-			steps = append(steps, fmt.Sprintf("give the clocks of %s back, now core %s, memory %s%s", g.UUID,
-				clockText(g.Core, g.LockedCore), clockText(g.Mem, g.LockedMem), g.LimitWords()+g.ProfileWords()))
+			steps = append(steps, fmt.Sprintf(
+				"give the clocks of %s back, now core %s, memory %s%s",
+				g.UUID,
+				clockText(
+					g.Core,
+					g.LockedCore,
+				),
+				clockText(g.Mem, g.LockedMem),
+				g.LimitWords()+g.ProfileWords(),
+			))
 		}
 	}
 	return dryrun.Announce(c, steps...)
@@ -245,7 +254,7 @@ func dryRunRestore(ctx context.Context, t *terminal.Terminal, c *cli.Context) (s
 func dryRunHook(c *cli.Context, event *slurm.HookEvent) (stop bool, err error) {
 	gpus := "no GPU that is known"
 	if event.GPUsKnown {
-		gpus = terminal.Plural(len(event.GPUs), "GPU")
+		gpus = report.Plural(len(event.GPUs), "GPU")
 		if len(event.GPUs) > 0 {
 			gpus += " (" + strings.Join(terminal.TextsOf(event.GPUs, strconv.Itoa), ", ") + ")"
 		}

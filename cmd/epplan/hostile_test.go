@@ -53,9 +53,14 @@ func TestNoTextThatEpdPassesOnDoesAnything(t *testing.T) {
 // Whatever the cells of a file have in them: what is printed of it, or said of what is wrong, is plain text.
 func TestNoTextOfAFileDoesAnything(t *testing.T) {
 	underTest().HostileFiles(t, map[string]string{
-		"plan FILE --cluster paper": "tasks.csv", "plan FILE --cluster paper --json": "tasks.csv",
-		"explain 1 FILE --cluster paper": "tasks.csv", "compare FILE --cluster paper -p edl --csv": "tasks.csv",
-		"predict --train testdata/history.csv --test FILE --csv": "waiting.csv", "import sacct FILE": "sacct.txt",
-		"model fit FILE": "measured.csv", "model optimum FILE": "params.csv", "config check FILE": "shared.toml",
+		"plan FILE --cluster paper":                              "tasks.csv",
+		"plan FILE --cluster paper --json":                       "tasks.csv",
+		"explain 1 FILE --cluster paper":                         "tasks.csv",
+		"compare FILE --cluster paper -p edl --csv":              "tasks.csv",
+		"predict --train testdata/history.csv --test FILE --csv": "waiting.csv",
+		"import sacct FILE":                                      "sacct.txt",
+		"model fit FILE":                                         "measured.csv",
+		"model optimum FILE":                                     "params.csv",
+		"config check FILE":                                      "shared.toml",
 	})
 }

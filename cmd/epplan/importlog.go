@@ -97,7 +97,8 @@ func logFlags() []cli.Flag {
 		terminal.BoolFlag("strict", "refuse the log at the first line that makes no sense"),
 		&cli.Float64Flag{
 			Name:  "max-bad",
-			Usage: "refuse the log if more than this `SHARE` of its lines make no sense", Value: joblog.MaxBad,
+			Usage: "refuse the log if more than this `SHARE` of its lines make no sense",
+			Value: joblog.MaxBad,
 		},
 		terminal.BoolFlag("hash-names", "write hashes in place of the names of users, accounts and jobs"),
 		&cli.StringFlag{
@@ -134,7 +135,13 @@ type importReport struct {
 	Foreign int64  `json:"other_clusters"`    // of them, those of other clusters than epd's
 }
 
-func runImportLog(t *terminal.Terminal, c *cli.Context, format string, o *joblog.Options, read logReader) error {
+func runImportLog(
+	t *terminal.Terminal,
+	c *cli.Context,
+	format string,
+	o *joblog.Options,
+	read logReader,
+) error {
 	if err := terminal.CheckArgs(c, 1, 1, "a file, or - for standard input"); err != nil {
 		return err
 	}
@@ -198,7 +205,7 @@ func (in *logImport) run() error {
 }
 
 func (in *logImport) steps() []string {
-	jobs := terminal.Plural(int(in.report.Jobs), "job")
+	jobs := report.Plural(int(in.report.Jobs), "job")
 	switch {
 	case in.report.Out != "":
 		return []string{"write " + jobs + " to " + in.report.Out}
@@ -347,13 +354,19 @@ func (in *logImport) storeInEpd() error {
 		hint = "standard input is stored as it comes; of a file nothing would have been"
 	}
 	return terminal.WithHint(
-		fmt.Errorf("%s stored, then: %w", terminal.Plural(int(in.report.Stored), "job was", "jobs were"), err), hint)
+		fmt.Errorf(
+			"%s stored, then: %w",
+			report.Plural(int(in.report.Stored), "job was", "jobs were"),
+			err,
+		),
+		hint,
+	)
 }
 
 // kindText is what is wrong with lines, with the first of them.
 func kindText(k *joblog.LineProblem, what string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s, %s:", terminal.Plural(int(k.Count), "line"), what, k.Kind)
+	fmt.Fprintf(&b, "%s %s, %s:", report.Plural(int(k.Count), "line"), what, k.Kind)
 	for _, first := range k.First {
 		b.WriteString("\n  " + first)
 	}
@@ -374,13 +387,13 @@ func (r *importReport) moment(t time.Time) string {
 
 func (r *importReport) text() string {
 	var b strings.Builder
-	jobs := terminal.Plural(int(r.Jobs), "job")
+	jobs := report.Plural(int(r.Jobs), "job")
 	if r.Jobs > 0 {
 		jobs += fmt.Sprintf(", submitted from %s, ended until %s", r.moment(r.From), r.moment(r.Until))
 	}
-	terminal.WriteRow(&b, "Read", "%s", jobs)
+	report.WriteRow(&b, "Read", "%s", jobs)
 	if r.Steps > 0 {
-		terminal.WriteRow(&b, "Steps", "%s, folded into their jobs", report.FormatCount(int(r.Steps)))
+		report.WriteRow(&b, "Steps", "%s, folded into their jobs", report.FormatCount(int(r.Steps)))
 	}
 	for _, left := range terminal.Present(
 		terminal.Count(int(r.NotEnded), "wait or run"),
@@ -388,24 +401,35 @@ func (r *importReport) text() string {
 		terminal.Count(int(r.Repeated), "came twice"),
 		terminal.Count(int(r.SkippedLines()), "make no sense"),
 	) {
-		terminal.WriteRow(&b, "Left out", "%s that %s", report.FormatCount(left.N), left.What)
+		report.WriteRow(&b, "Left out", "%s that %s", report.FormatCount(left.N), left.What)
 	}
 	for _, k := range r.Noted {
-		terminal.WriteRow(&b, "Noted", "%s: %s, the first at %s", report.FormatCount(int(k.Count)), k.Kind,
+		report.WriteRow(&b, "Noted", "%s: %s, the first at %s", report.FormatCount(int(k.Count)), k.Kind,
 			terminal.Printable(k.First[0]))
 	}
 	switch {
 	case r.Out != "":
-		terminal.WriteRow(&b, "Written", "%s", terminal.Printable(r.Out))
+		report.WriteRow(&b, "Written", "%s", terminal.Printable(r.Out))
 	case r.Socket != "":
-		terminal.WriteRow(&b, "Stored", "%s in epd of cluster %s, %s of them new", report.FormatCount(int(r.Stored)),
-			terminal.OrDash(r.Cluster), report.FormatCount(int(r.Added)))
+		report.WriteRow(
+			&b,
+			"Stored",
+			"%s in epd of cluster %s, %s of them new",
+			report.FormatCount(int(r.Stored)),
+			terminal.OrDash(r.Cluster),
+			report.FormatCount(int(r.Added)),
+		)
 		if r.Foreign > 0 {
-			terminal.WriteRow(&b, "Noted", "%s of them of other clusters, from which epd doesn't learn: --cluster "+
-				"names theirs", report.FormatCount(int(r.Foreign)))
+			report.WriteRow(
+				&b,
+				"Noted",
+				"%s of them of other clusters, from which epd doesn't learn: --cluster "+
+					"names theirs",
+				report.FormatCount(int(r.Foreign)),
+			)
 		}
 	default:
-		terminal.WriteRow(&b, "Written", "nothing: --out or --socket say where to")
+		report.WriteRow(&b, "Written", "nothing: --out or --socket say where to")
 	}
 	return b.String()
 }

@@ -17,9 +17,12 @@ func TestNothingOfALogThatEndsInTheMiddleIsStored(t *testing.T) {
 	var log strings.Builder
 	log.WriteString("{\"jobs\": [\n")
 	for id := range jobs {
-		fmt.Fprintf(&log,
+		fmt.Fprintf(
+			&log,
 			`{"job_id": %d, "cluster": "halves", "user": "ada", "nodes": "n1", "state": {"current": ["COMPLETED"]}, `+
-				`"time": {"submission": 1767225600, "start": 1767225600, "end": 1767229200}},`+"\n", id+1)
+				`"time": {"submission": 1767225600, "start": 1767225600, "end": 1767229200}},`+"\n",
+			id+1,
+		)
 	}
 	socket := os.Getenv("EPPLAN_SOCKET")
 	name := filepath.Join(t.TempDir(), "log.json")

@@ -101,8 +101,10 @@ func runInstallSlurm(t *terminal.Terminal, c *cli.Context) error {
 func installHooks(t *terminal.Terminal, c *cli.Context, site *install.Site, plan *install.Plan) error {
 	edit := c.Bool("edit-conf") && !c.Bool("undo")
 	if edit && plan.ConfBlocked != "" {
-		return terminal.WithHint(fmt.Errorf("slurm.conf can't be edited: %s; nothing is changed", plan.ConfBlocked),
-			"without --edit-conf the rest is installed, and the lines for slurm.conf are printed")
+		return terminal.WithHint(
+			fmt.Errorf("slurm.conf can't be edited: %s; nothing is changed", plan.ConfBlocked),
+			"without --edit-conf the rest is installed, and the lines for slurm.conf are printed",
+		)
 	}
 	files := plan.Files(site.Conf, edit)
 	if err := install.WriteSteps(files); err != nil {
@@ -116,7 +118,10 @@ func installHooks(t *terminal.Terminal, c *cli.Context, site *install.Site, plan
 	}
 	if changed("epplan.lua") || changed("job_submit.lua") {
 		if err := install.TouchScript(script); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			t.Message("warning", "slurmctld loads the new script only after job_submit.lua has changed: "+err.Error())
+			t.Message(
+				"warning",
+				"slurmctld loads the new script only after job_submit.lua has changed: "+err.Error(),
+			)
 		}
 	}
 	for i := range files {
@@ -223,7 +228,8 @@ func luaCheck(t *terminal.Terminal, c *cli.Context) (func(name, text string) err
 	case i < 0:
 		return nil, terminal.WithHint(
 			errors.New("scripts can't be checked: neither luac nor lua is installed; nothing is changed"),
-			"install lua5.1, or give --no-lua-check: from Slurm 23.02 a script that doesn't load ends slurmctld")
+			"install lua5.1, or give --no-lua-check: from Slurm 23.02 a script that doesn't load ends slurmctld",
+		)
 	}
 	program, args := luaPrograms[i], []string{"-p", "-"}
 	if !strings.HasPrefix(program, "luac") {

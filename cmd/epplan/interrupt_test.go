@@ -123,7 +123,9 @@ func TestWorkInProgressStopsWithinASecond(t *testing.T) {
 			[]string{"epplan", "compare", tasks, "--cluster", "paper", "--gpus-per-node", "1,2,4,8,16"},
 			strings.NewReader(""), &out, &errs)
 		nothing := code == terminal.ExitInterrupted && out.Len() == 0
-		if some := code == terminal.ExitDone && strings.Contains(out.String(), unfinishedRow); !nothing && !some {
+		if some := code == terminal.ExitDone &&
+			strings.Contains(out.String(), unfinishedRow); !nothing &&
+			!some {
 			t.Errorf("exit status %d, %q, %q", code, &out, &errs)
 		}
 	})

@@ -56,9 +56,14 @@ func jobView(c *cli.Context, text string) (*epdapi.JobView, error) {
 		return epd.Job(ctx, text)
 	})
 	if hasStatus(err, http.StatusNotFound) && ref.Array {
-		return nil, terminal.WithHint(fmt.Errorf("job %s isn't known", text),
-			fmt.Sprintf("tasks without GPUs aren't; one that ended before epd recorded tasks is known by its own number: "+
-				"sacct -X -n -j %s -o JobIDRaw", text))
+		return nil, terminal.WithHint(
+			fmt.Errorf("job %s isn't known", text),
+			fmt.Sprintf(
+				"tasks without GPUs aren't; one that ended before epd recorded tasks is known by its own number: "+
+					"sacct -X -n -j %s -o JobIDRaw",
+				text,
+			),
+		)
 	}
 	if hasStatus(err, http.StatusNotFound) {
 		return nil, terminal.WithHint(fmt.Errorf("job %d isn't known", ref.Job),
@@ -93,29 +98,43 @@ func writeJob(b *strings.Builder, v *epdapi.JobView) {
 	if j.ArrayID != "" {
 		name = "(" + terminal.Printable(j.ArrayID) + ") " + name
 	}
-	terminal.WriteRow(b, "Job", "%d %s", j.ID, name)
-	terminal.WriteRow(b, "User", "%s, account %s", terminal.OrDash(j.User), terminal.OrDash(j.Account))
-	terminal.WriteRow(b, "Partition", "%s", terminal.OrDash(j.Partition))
-	terminal.WriteRow(b, "State", "%s", terminal.OrDash(j.State))
-	terminal.WriteRow(b, "Submitted", "%s", terminal.DateTime(j.Submitted))
+	report.WriteRow(b, "Job", "%d %s", j.ID, name)
+	report.WriteRow(b, "User", "%s, account %s", terminal.OrDash(j.User), terminal.OrDash(j.Account))
+	report.WriteRow(b, "Partition", "%s", terminal.OrDash(j.Partition))
+	report.WriteRow(b, "State", "%s", terminal.OrDash(j.State))
+	report.WriteRow(b, "Submitted", "%s", terminal.DateTime(j.Submitted))
 	limit := "time limit " + v.LimitWords(report.FormatSeconds)
-	terminal.WriteRow(b, "Size", "%s, %s, %s", terminal.Plural(j.GPUs, "GPU"), terminal.Plural(j.Nodes, "node"), limit)
+	report.WriteRow(
+		b,
+		"Size",
+		"%s, %s, %s",
+		report.Plural(j.GPUs, "GPU"),
+		report.Plural(j.Nodes, "node"),
+		limit,
+	)
 	by := "user and name"
 	if j.Scripted {
 		by = "user and script"
 	}
-	terminal.WriteRow(b, "Workload", "%s, by %s", terminal.OrDash(j.Workload), by)
+	report.WriteRow(b, "Workload", "%s, by %s", terminal.OrDash(j.Workload), by)
 	if v.Submission != nil {
 		mode := ""
 		if v.Submission.Mode != "" { // the partition was known
 			mode = ", mode " + terminal.Printable(v.Submission.Mode)
 		}
-		terminal.WriteRow(b, "Noted", "%s%s: %s", terminal.DateTime(v.Submission.Created), mode, terminal.Printable(v.Submission.Reason))
+		report.WriteRow(
+			b,
+			"Noted",
+			"%s%s: %s",
+			terminal.DateTime(v.Submission.Created),
+			mode,
+			terminal.Printable(v.Submission.Reason),
+		)
 		writeExpected(b, v)
 	}
 	writeWishes(b, v.Wishes)
 	if v.Plan != nil {
-		terminal.WriteRow(b, "Plan", "%s", slurm.Printable(v.Plan.Words(terminal.DateTime), 400))
+		report.WriteRow(b, "Plan", "%s", slurm.Printable(v.Plan.Words(terminal.DateTime), 400))
 	}
 }
 
@@ -138,12 +157,12 @@ func writeExpected(b *strings.Builder, v *epdapi.JobView) {
 				text += ", outside"
 			}
 		}
-		terminal.WriteRow(b, name, "%s", text)
+		report.WriteRow(b, name, "%s", text)
 	}
 	expected("Expected", d.TimeS, took, report.FormatSeconds)
 	expected("  energy", d.EnergyJ, used, report.FormatJoules[float64])
 	expected("  power", d.PowerW, live.Number{}, report.FormatWatts[float64])
-	terminal.WriteRow(b, "  by", "%s", strings.Join(rungTexts(d.Rung), "; "))
+	report.WriteRow(b, "  by", "%s", strings.Join(rungTexts(d.Rung), "; "))
 }
 
 // rungTexts is what predictions of time, energy and power rest on.
@@ -190,17 +209,23 @@ func writeWishes(b *strings.Builder, w *epdapi.Wishes) {
 	for _, warning := range w.Warnings {
 		wishes = append(wishes, "not understood: "+terminal.Printable(warning))
 	}
-	terminal.WriteRow(b, "Wishes", "%s", strings.Join(wishes, "; "))
+	report.WriteRow(b, "Wishes", "%s", strings.Join(wishes, "; "))
 }
 
 func writeDecision(b *strings.Builder, d *epdapi.Decision) {
 	fmt.Fprintf(b, "\nDecided for %s at %s\n", terminal.OrDash(d.Node), terminal.DateTime(d.Created))
-	terminal.WriteRow(b, "  clocks", "%s", d.Setting.Words())
-	terminal.WriteRow(b, "  why", "%s", slurm.Printable(d.Reason, 400))
-	terminal.WriteRow(b, "  under", "mode %s, arm %s, configuration %s", terminal.OrDash(d.Mode), terminal.OrDash(string(d.Arm)),
-		terminal.OrDash(d.ConfigVersion))
+	report.WriteRow(b, "  clocks", "%s", d.Setting.Words())
+	report.WriteRow(b, "  why", "%s", slurm.Printable(d.Reason, 400))
+	report.WriteRow(
+		b,
+		"  under",
+		"mode %s, arm %s, configuration %s",
+		terminal.OrDash(d.Mode),
+		terminal.OrDash(string(d.Arm)),
+		terminal.OrDash(d.ConfigVersion),
+	)
 	if s, ok := d.TimeS.Value.Get(); ok {
-		terminal.WriteRow(b, "  predicted", "%s%s, %s", report.FormatSeconds(s), atMostText(d.TimeS.High),
+		report.WriteRow(b, "  predicted", "%s%s, %s", report.FormatSeconds(s), atMostText(d.TimeS.High),
 			joulesText(d.EnergyJ.Value))
 	}
 }
@@ -216,7 +241,7 @@ func atMostText(n live.Number) string {
 // writeRun is what a run came to, beside what was predicted.
 func writeRun(b *strings.Builder, o *epdapi.Outcome, d *epdapi.Decision) {
 	fmt.Fprintf(b, "\nRan on %s with %s of %s, from %s to %s: %s\n", terminal.OrDash(o.Node),
-		terminal.Plural(len(o.GPUs), "GPU"), terminal.OrDash(o.GPUModel),
+		report.Plural(len(o.GPUs), "GPU"), terminal.OrDash(o.GPUModel),
 		terminal.DateTime(o.Started), terminal.DateTime(o.Ended), terminal.OrDash(o.ExitState))
 	if o.Unmatched {
 		b.WriteString("  its start wasn't seen, so that nothing was measured\n")
@@ -226,28 +251,56 @@ func writeRun(b *strings.Builder, o *epdapi.Outcome, d *epdapi.Decision) {
 	if d != nil {
 		time, energy = d.TimeS.Value, d.EnergyJ.Value
 	}
-	terminal.WriteRow(b, "  locked", "%s", slurm.Printable(o.LockedWords(), 800))
+	report.WriteRow(b, "  locked", "%s", slurm.Printable(o.LockedWords(), 800))
 	if s, ok := o.TimeS.Get(); ok {
-		terminal.WriteRow(b, "  time", "%s%s", report.FormatSeconds(s), againstPredicted(s, time, report.FormatSeconds))
+		report.WriteRow(
+			b,
+			"  time",
+			"%s%s",
+			report.FormatSeconds(s),
+			againstPredicted(s, time, report.FormatSeconds),
+		)
 	} else if s, ok := o.Restarted.TimeS.Get(); ok {
-		terminal.WriteRow(b, "  time", "%s, %s: in no model and no saving", report.FormatSeconds(s), o.Restarted.Why())
+		report.WriteRow(
+			b,
+			"  time",
+			"%s, %s: in no model and no saving",
+			report.FormatSeconds(s),
+			o.Restarted.Why(),
+		)
 	}
 	if e, ok := o.GPUEnergyJ.Get(); ok {
-		terminal.WriteRow(b, "  energy", "%s%s by %s", joulesText(o.GPUEnergyJ),
-			againstPredicted(e, energy, report.FormatJoules[float64]), cmp.Or(o.GPUSource.Words(), "unknown means"))
+		report.WriteRow(
+			b,
+			"  energy",
+			"%s%s by %s",
+			joulesText(o.GPUEnergyJ),
+			againstPredicted(
+				e,
+				energy,
+				report.FormatJoules[float64],
+			),
+			cmp.Or(o.GPUSource.Words(), "unknown means"),
+		)
 	} else if _, ok := o.Restarted.GPUEnergyJ.Get(); ok {
-		terminal.WriteRow(b, "  energy", "%s by %s", joulesText(o.Restarted.GPUEnergyJ), o.EnergySource().Words())
+		report.WriteRow(
+			b,
+			"  energy",
+			"%s by %s",
+			joulesText(o.Restarted.GPUEnergyJ),
+			o.EnergySource().Words(),
+		)
 	}
 	if _, ok := o.NodeEnergyJ.Get(); ok {
-		terminal.WriteRow(b, "  node", "%s by %s", joulesText(o.NodeEnergyJ),
+		report.WriteRow(b, "  node", "%s by %s", joulesText(o.NodeEnergyJ),
 			cmp.Or(o.NodeSource.Words(), "unknown means"))
 	}
 	if w, ok := o.MeanPowerW.Get(); ok {
-		terminal.WriteRow(b, "  power", "%s, at most %s%s", report.FormatWatts(w),
+		report.WriteRow(b, "  power", "%s, at most %s%s", report.FormatWatts(w),
 			report.FormatWatts(o.PeakPowerW.Or(w)), o.LimitWords())
 	}
 	if !o.Implausible.IsZero() {
-		terminal.WriteRow(b, "  set aside", "%s: it can't be, and counts nowhere",
+		report.WriteRow(b, "  set aside", "%s: it can't be, and counts nowhere",
 			slurm.Printable(o.Implausible.Why, 400))
 	}
 	writeUse(b, o)
@@ -259,28 +312,34 @@ const minShownShare = 0.01
 
 func writeUse(b *strings.Builder, o *epdapi.Outcome) {
 	for _, share := range longestClocks(o.Clocks) {
-		terminal.WriteRow(b, "  ran at", "%s for %s", share.Words(), report.FormatSeconds(share.Seconds))
+		report.WriteRow(b, "  ran at", "%s for %s", share.Words(), report.FormatSeconds(share.Seconds))
 	}
 	for _, s := range o.Stays {
 		if share := s.Seconds / o.TimeS.Or(0); share >= minShownShare {
-			terminal.WriteRow(b, "  adapted", "core %.0f MHz for %s, %s; at work there for %s at most",
+			report.WriteRow(b, "  adapted", "core %.0f MHz for %s, %s; at work there for %s at most",
 				float64(s.Core),
 				report.FormatSeconds(s.Seconds), report.FormatJoules(s.Energy), report.FormatSeconds(s.Work))
 		}
 	}
 	for _, reason := range slices.Sorted(maps.Keys(o.ThrottledS)) {
-		terminal.WriteRow(b, "  throttled", "%s for %s", terminal.Printable(reason), report.FormatSeconds(o.ThrottledS[reason]))
+		report.WriteRow(
+			b,
+			"  throttled",
+			"%s for %s",
+			terminal.Printable(reason),
+			report.FormatSeconds(o.ThrottledS[reason]),
+		)
 	}
 	if m, ok := o.PeakMemoryBytes.Get(); ok {
 		const gib = 1 << 30
-		terminal.WriteRow(b, "  memory", "at most %.1f GiB of a GPU", m/gib)
+		report.WriteRow(b, "  memory", "at most %.1f GiB of a GPU", m/gib)
 	}
 	if u, ok := o.Utilisation.Get(); ok {
-		terminal.WriteRow(b, "  used", "%s of the time", report.FormatPercent(u))
+		report.WriteRow(b, "  used", "%s of the time", report.FormatPercent(u))
 	}
 	if line, step := sparkline(&o.Series); utf8.RuneCountInString(line) > 1 {
-		terminal.WriteRow(b, "", "%s", line)
-		terminal.WriteRow(b, "", "%s", "each for "+report.FormatSeconds(step))
+		report.WriteRow(b, "", "%s", line)
+		report.WriteRow(b, "", "%s", "each for "+report.FormatSeconds(step))
 	}
 }
 

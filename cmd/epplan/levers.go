@@ -51,7 +51,9 @@ func runLevers(t *terminal.Terminal, c *cli.Context) error {
 	if c.Bool("json") {
 		return t.PrintJSON(now)
 	}
-	if err := t.PrintText(leverText(&now.Status) + planreport.InForceText(now.Plan, terminal.DateTime)); err != nil {
+	if err := t.PrintText(
+		leverText(&now.Status) + planreport.InForceText(now.Plan, terminal.DateTime),
+	); err != nil {
 		return err
 	}
 	const most = 20
@@ -114,7 +116,9 @@ func leverText(s *steer.Status) string {
 		b.WriteString("paused: everything was taken back, until the configuration is another one\n")
 	}
 	if s.Policy != "" {
-		b.WriteString("order of pending jobs by policy " + terminal.Printable(s.Policy) + orderText(s.Order) + "\n")
+		b.WriteString(
+			"order of pending jobs by policy " + terminal.Printable(s.Policy) + orderText(s.Order) + "\n",
+		)
 	}
 	b.WriteString(sharedOrderText(s.Shared))
 	for _, note := range s.Notes {
@@ -132,7 +136,11 @@ func sharedOrderText(o *colocate.Order) string {
 		return ""
 	}
 	if o.Note != "" {
-		return fmt.Sprintf("nodes with shared GPUs for job %s: as they were, %s\n", o.Job, terminal.Printable(o.Note))
+		return fmt.Sprintf(
+			"nodes with shared GPUs for job %s: as they were, %s\n",
+			o.Job,
+			terminal.Printable(o.Note),
+		)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "nodes with shared GPUs for job %s:\n", o.Job)
@@ -183,7 +191,10 @@ func adviceTable(list []steer.Advice) *report.Table {
 		row.Add(report.Column{Key: "kind", Head: "advice", Left: true}, report.Text(string(a.Kind)))
 		row.Add(report.Column{Key: "about", Head: "about", Left: true}, report.Text(about))
 		row.Add(report.Column{Key: "user", Head: "user", Left: true, Max: 16}, report.Text(a.User))
-		row.Add(report.Column{Key: "partition", Head: "partition", Left: true, Max: 16}, report.Text(a.Partition))
+		row.Add(
+			report.Column{Key: "partition", Head: "partition", Left: true, Max: 16},
+			report.Text(a.Partition),
+		)
 		row.Add(report.Column{Key: "text", Head: "what", Left: true, Max: 100}, report.Text(a.Text))
 	})
 }

@@ -43,7 +43,8 @@ func fitCommand(t *terminal.Terminal) *cli.Command {
 			"cost, with --slowdown 0.05 among those at most 5 % slower than the fastest.\n" +
 			"Fits are best near the least energy; --focus inf weighs all settings alike, which suits tight deadlines.\n" +
 			"Example: epplan model fit measured.csv --gpu-model GTX1080Ti -o fitted.toml",
-		Flags: append(inputs.TableFlags("measurements"),
+		Flags: append(
+			inputs.TableFlags("measurements"),
 			&cli.StringFlag{
 				Name: "gpu-model", DefaultText: "the known one that has all the clocks",
 				Usage: "GPU `MODEL` that was measured",
@@ -59,8 +60,13 @@ func fitCommand(t *terminal.Terminal) *cli.Command {
 				Value: dvfsmodel.DefaultFocus,
 			},
 			terminal.BoolFlag("evaluate", "report errors and regret instead of models"),
-			inputs.SlowdownFlag("choose among settings this `PART` slower than the fastest at most, with --evaluate"),
-			terminal.BoolFlag(anyClocks, "let plans choose clocks of the GPU model that weren't measured, too"),
+			inputs.SlowdownFlag(
+				"choose among settings this `PART` slower than the fastest at most, with --evaluate",
+			),
+			terminal.BoolFlag(
+				anyClocks,
+				"let plans choose clocks of the GPU model that weren't measured, too",
+			),
 			terminal.OutputFlag(),
 			terminal.BoolFlag("json", "print JSON, with --evaluate"),
 			terminal.BoolFlag("csv", "print CSV, with --evaluate"),
@@ -166,7 +172,10 @@ func writeFits(t *terminal.Terminal, c *cli.Context, table *modelfit.Table) erro
 		return err
 	}
 	if fit.OnlyUnder > 0 {
-		t.Notef("the form knows clocks only: it is fitted to what was measured under %g W", float64(fit.OnlyUnder))
+		t.Notef(
+			"the form knows clocks only: it is fitted to what was measured under %g W",
+			float64(fit.OnlyUnder),
+		)
 	}
 	for _, w := range fit.Warnings {
 		t.Warningf("%v", w)
@@ -177,7 +186,10 @@ func writeFits(t *terminal.Terminal, c *cli.Context, table *modelfit.Table) erro
 	if len(fit.Models) > 0 {
 		models, err := config.NewModels(fit.Models...)
 		if err == nil {
-			err = t.Write(c.String("output"), func(w io.Writer) error { return config.WriteModels(w, models) })
+			err = t.Write(
+				c.String("output"),
+				func(w io.Writer) error { return config.WriteModels(w, models) },
+			)
 		}
 		if err != nil {
 			return err
@@ -205,8 +217,12 @@ func showCommand(t *terminal.Terminal) *cli.Command {
 			inputs.ProfilesFlag(),
 			inputs.SlowdownFlag("choose among settings this `PART` slower than the default ones at most"),
 			terminal.BoolFlag(anyClocks, "choose among all clocks of the GPU model, measured or not"),
-			terminal.BoolFlag(frontierFlag, "show all settings that no other one beats in both time and energy"),
-			terminal.JSONFlag(), terminal.CSVFlag(),
+			terminal.BoolFlag(
+				frontierFlag,
+				"show all settings that no other one beats in both time and energy",
+			),
+			terminal.JSONFlag(),
+			terminal.CSVFlag(),
 		},
 		Action: t.Runs(terminal.Takes(1, 1, "one models file", runShow)),
 	}

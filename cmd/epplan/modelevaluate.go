@@ -35,7 +35,8 @@ func evaluateCommand(t *terminal.Terminal) *cli.Command {
 				Value: defaultProbes,
 			}, 0),
 			&cli.StringFlag{
-				Name: "gpu-model", Usage: "GPU `MODEL` that was measured: clocks that aren't set are its default ones",
+				Name:  "gpu-model",
+				Usage: "GPU `MODEL` that was measured: clocks that aren't set are its default ones",
 			},
 			inputs.ProfilesFlag(),
 			inputs.SlowdownFlag("choose among settings this `PART` slower than the fastest at most"),

@@ -92,8 +92,11 @@ func checkPlanFlags(c *cli.Context) error {
 	}
 	for _, flag := range []string{runtimeModelFlag, speedFlag} {
 		if c.Bool("from-slurm") && c.IsSet(flag) {
-			return terminal.Usagef("--%s means nothing with --from-slurm: epd says of which GPU model run times are, "+
-				"want it left out", flag)
+			return terminal.Usagef(
+				"--%s means nothing with --from-slurm: epd says of which GPU model run times are, "+
+					"want it left out",
+				flag,
+			)
 		}
 	}
 	if err := terminal.CheckHTML(c, "svg"); err != nil {
@@ -132,8 +135,10 @@ func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup) (*planreport.Resu
 		return nil, err
 	}
 	if c.IsSet("rho") && pol.Improve != nil && s.problem.Mode != planner.Online {
-		t.Notef("--rho changes nothing: the search knows all jobs, and nodes sleep wherever that takes less " +
-			"energy; park=never keeps them on")
+		t.Notef(
+			"--rho changes nothing: the search knows all jobs, and nodes sleep wherever that takes less " +
+				"energy; park=never keeps them on",
+		)
 	}
 	monitor, done := planningMonitor(t)
 	defer done()
@@ -182,11 +187,16 @@ func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup) (*planreport.Resu
 // before there is any output.
 func printPlan(t *terminal.Terminal, c *cli.Context, s *setup, r *planreport.Result) error {
 	if name := c.String("svg"); name != "" {
-		if err := t.Write(name, func(w io.Writer) error { return planreport.WriteSVG(w, r, nil) }); err != nil {
+		if err := t.Write(
+			name,
+			func(w io.Writer) error { return planreport.WriteSVG(w, r, nil) },
+		); err != nil {
 			return err
 		}
 	}
-	return t.WithHTML(c, func(w io.Writer) error { return planreport.WritePlanPage(w, newPlanPage(t, c, s, r)) },
+	return t.WithHTML(
+		c,
+		func(w io.Writer) error { return planreport.WritePlanPage(w, newPlanPage(t, c, s, r)) },
 		func() error {
 			return t.Print(func(w io.Writer) error {
 				switch {
@@ -197,7 +207,8 @@ func printPlan(t *terminal.Terminal, c *cli.Context, s *setup, r *planreport.Res
 				}
 				return planreport.WritePlanTable(w, r, t.TextOptions(c.Int("rows")))
 			})
-		})
+		},
+	)
 }
 
 func newPlanPage(t *terminal.Terminal, c *cli.Context, s *setup, r *planreport.Result) *planreport.PlanPage {

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
 	"github.com/epplan/epplan/planner"
 	"github.com/urfave/cli/v2"
@@ -50,9 +51,15 @@ func clusterText(cluster *planner.Cluster) string {
 		k := &cluster.Classes[i]
 		count := "as many nodes as it takes"
 		if k.Count > 0 {
-			count = terminal.Plural(k.Count, "node")
+			count = report.Plural(k.Count, "node")
 		}
-		parts[i] = fmt.Sprintf("%s of %s with %d × %s", count, terminal.OrDash(k.Name), k.GPUs, terminal.OrDash(k.Model))
+		parts[i] = fmt.Sprintf(
+			"%s of %s with %d × %s",
+			count,
+			terminal.OrDash(k.Name),
+			k.GPUs,
+			terminal.OrDash(k.Model),
+		)
 	}
 	return strings.Join(parts, ", ")
 }

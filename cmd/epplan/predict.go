@@ -56,15 +56,23 @@ func runPredict(t *terminal.Terminal, c *cli.Context) error {
 
 func predictHistory(t *terminal.Terminal, c *cli.Context, target predict.Target) error {
 	columns := predict.Columns{Owner: c.String("owner"), Name: c.String("name")}
-	train, err := terminal.ParseFile(t, c.String("train"), func(r io.Reader, name string) (*predict.Table, error) {
-		return predict.ReadTable(r, name, columns, nil)
-	})
+	train, err := terminal.ParseFile(
+		t,
+		c.String("train"),
+		func(r io.Reader, name string) (*predict.Table, error) {
+			return predict.ReadTable(r, name, columns, nil)
+		},
+	)
 	if err != nil {
 		return err
 	}
-	test, err := terminal.ParseFile(t, c.String("test"), func(r io.Reader, name string) (*predict.Table, error) {
-		return predict.ReadTable(r, name, columns, &train.Layout)
-	})
+	test, err := terminal.ParseFile(
+		t,
+		c.String("test"),
+		func(r io.Reader, name string) (*predict.Table, error) {
+			return predict.ReadTable(r, name, columns, &train.Layout)
+		},
+	)
 	if err != nil {
 		return err
 	}

@@ -74,15 +74,24 @@ func profileTable(list []epdapi.WorkloadProfile) *report.Table {
 			}
 			return report.Number(x)
 		}
-		row.Add(report.Column{Key: "workload", Head: "workload", Left: true, Max: 28}, report.Text(p.Workload))
+		row.Add(
+			report.Column{Key: "workload", Head: "workload", Left: true, Max: 28},
+			report.Text(p.Workload),
+		)
 		row.Add(report.Column{Key: "job_name", Head: "last job", Left: true, Max: 20},
 			report.NonEmpty(p.LastJob.Name))
-		row.Add(report.Column{Key: "user", Head: "user", Left: true, Max: 16}, report.NonEmpty(p.LastJob.User))
+		row.Add(
+			report.Column{Key: "user", Head: "user", Left: true, Max: 16},
+			report.NonEmpty(p.LastJob.User),
+		)
 		row.Add(report.Column{Key: "gpu_model", Head: "GPU model", Left: true, Max: 16},
 			report.Text(p.GPUModel))
 		row.Add(report.Column{Key: "runs", Head: "runs"}, report.Count(p.Runs))
 		row.Add(report.Column{Key: "time_s", Head: "time", Unit: report.Seconds}, known(p.TimeS.Mean))
-		row.Add(report.Column{Key: "utilisation", Head: "used", Unit: report.Fraction}, known(average(p.Mean)))
+		row.Add(
+			report.Column{Key: "utilisation", Head: "used", Unit: report.Fraction},
+			known(average(p.Mean)),
+		)
 		row.Add(report.Column{Key: "peak_memory_gib", Head: "memory", Note: "GiB"},
 			known(p.PeakMem.Mean/bytesPerGiB))
 		row.Add(report.Column{Head: "use over its run", Left: true},
@@ -98,33 +107,33 @@ const listedPoints = 16
 func writeProfile(b *strings.Builder, p *epdapi.WorkloadProfile) {
 	fmt.Fprintf(b, "Workload %s on %s\n", terminal.Printable(p.Workload), terminal.OrDash(p.GPUModel))
 	if p.LastJob.ID != 0 {
-		terminal.WriteRow(b, "  last job", "%s", terminal.Printable(p.LastJob.WordsOf(p.Workload)))
+		report.WriteRow(b, "  last job", "%s", terminal.Printable(p.LastJob.WordsOf(p.Workload)))
 	}
-	terminal.WriteRow(b, "  rests on", "%s that had their GPUs alone; recorded: %d alone, %d beside others",
-		terminal.Plural(p.Runs, "run"), p.Alone, p.Shared)
+	report.WriteRow(b, "  rests on", "%s that had their GPUs alone; recorded: %d alone, %d beside others",
+		report.Plural(p.Runs, "run"), p.Alone, p.Shared)
 	if p.Unknown != "" {
-		terminal.WriteRow(b, "  not known", "%s", terminal.Printable(p.Unknown))
+		report.WriteRow(b, "  not known", "%s", terminal.Printable(p.Unknown))
 	}
 	if p.Runs == 0 {
 		return
 	}
-	terminal.WriteRow(b, "  time", "%s at default clocks%s", report.FormatSeconds(p.TimeS.Mean),
+	report.WriteRow(b, "  time", "%s at default clocks%s", report.FormatSeconds(p.TimeS.Mean),
 		intervalText(&p.TimeS, report.FormatSeconds))
 	inGiB := func(bytes float64) string { return fmt.Sprintf("%.1f GiB", bytes/bytesPerGiB) }
-	terminal.WriteRow(b, "  memory", "%s of %s%s", inGiB(p.PeakMem.Mean), inGiB(float64(p.MemTotal)),
+	report.WriteRow(b, "  memory", "%s of %s%s", inGiB(p.PeakMem.Mean), inGiB(float64(p.MemTotal)),
 		intervalText(&p.PeakMem, inGiB))
-	terminal.WriteRow(b, "  used", "%s of the time", report.FormatPercent(average(p.Mean)))
+	report.WriteRow(b, "  used", "%s of the time", report.FormatPercent(average(p.Mean)))
 	for _, part := range []struct {
 		head   string
 		values []float64
 	}{{"  at most", p.High}, {"  mean", p.Mean}, {"  at least", p.Low}} {
 		if line := profileLine(part.values, colocate.Slots); line != "" {
-			terminal.WriteRow(b, part.head, "%s", line)
+			report.WriteRow(b, part.head, "%s", line)
 		}
 	}
-	terminal.WriteRow(b, "", "each for %s", report.FormatSeconds(p.TimeS.Mean/colocate.Slots))
+	report.WriteRow(b, "", "each for %s", report.FormatSeconds(p.TimeS.Mean/colocate.Slots))
 	for _, phase := range p.Phases {
-		terminal.WriteRow(b, "  phase", "%s to %s: %s", report.FormatPercent(phase.From),
+		report.WriteRow(b, "  phase", "%s to %s: %s", report.FormatPercent(phase.From),
 			report.FormatPercent(phase.To), report.FormatPercent(phase.Utilisation))
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
+	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/trace/joblog"
 	"github.com/epplan/epplan/planner"
@@ -55,7 +56,8 @@ func replayCommand(t *terminal.Terminal) *cli.Command {
 }
 
 func historyFlags() []cli.Flag {
-	return append(runtimeFlags("GPU `MODEL` on which jobs ran that don't name it; *: they take as long on all"),
+	return append(
+		runtimeFlags("GPU `MODEL` on which jobs ran that don't name it; *: they take as long on all"),
 		&cli.StringFlag{
 			Name:  "format",
 			Usage: "`FORMAT` of HISTORY: sacct, or jobs for a job table", DefaultText: "by its columns",
@@ -150,7 +152,8 @@ type jobKind struct {
 func replayHistory(t *terminal.Terminal, c *cli.Context) error {
 	if name := c.Args().First(); terminal.IsDir(name) {
 		return &terminal.UsageError{
-			Msg: name + " is a folder, want a file", Hint: "replays of traces are of the laboratory now: epplab replay " + name,
+			Msg:  name + " is a folder, want a file",
+			Hint: "replays of traces are of the laboratory now: epplab replay " + name,
 		}
 	}
 	if err := terminal.CheckHTML(c); err != nil {
@@ -244,7 +247,12 @@ func (h *historyReplay) read(c *cli.Context) error {
 	}
 	for _, k := range h.tally.Noted {
 		if k.IsGrave() {
-			h.terminal.Warningf("%s: %s, the first at %s", terminal.Plural(int(k.Count), "job"), k.Kind, k.First[0])
+			h.terminal.Warningf(
+				"%s: %s, the first at %s",
+				report.Plural(int(k.Count), "job"),
+				k.Kind,
+				k.First[0],
+			)
 		}
 	}
 	slices.SortStableFunc(h.past, func(a, b record.HistoryJob) int {
@@ -269,9 +277,11 @@ func (h *historyReplay) join(c *cli.Context) error {
 		return withRunTimeHint(fmt.Errorf("%s: %w", h.name, err))
 	}
 	if len(batch.Jobs) == 0 {
-		return terminal.WithHint(fmt.Errorf("%s: no job can be planned: %s", h.name, h.excluded.text()),
+		return terminal.WithHint(
+			fmt.Errorf("%s: no job can be planned: %s", h.name, h.excluded.text()),
 			"GPUs come from sacct's columns AllocTRES or ReqTRES, or from gpus in a table; --cluster names the "+
-				"GPU models")
+				"GPU models",
+		)
 	}
 	if err := h.comparePeaks(c); err != nil {
 		return err
@@ -308,8 +318,12 @@ func (h *historyReplay) choose(c *cli.Context) error {
 			return err
 		}
 		if p.Hindsight && !taken[p.Name] {
-			return terminal.Usagef("--policy %s: a history has constant clocks on Slurm's schedule, want %s alone, "+
-				"or another policy", name, policy.Constant)
+			return terminal.Usagef(
+				"--policy %s: a history has constant clocks on Slurm's schedule, want %s alone, "+
+					"or another policy",
+				name,
+				policy.Constant,
+			)
 		}
 		if !taken[p.Name] {
 			taken[p.Name] = true
@@ -334,7 +348,9 @@ func (h *historyReplay) problemFor(drawn *pooled.ResponseDraw) (*planner.Problem
 		return nil, err
 	}
 	if drawn == nil {
-		h.warnings = append(h.warnings, queue.WithoutWarnings(warnings, queue.WarnPower, queue.WarnRunTime)...)
+		h.warnings = append(
+			h.warnings,
+			queue.WithoutWarnings(warnings, queue.WarnPower, queue.WarnRunTime)...)
 	}
 	p := &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks)}
 	goal := h.setup.config.Goal()
@@ -390,7 +406,9 @@ func (h *historyReplay) comparePeaks(c *cli.Context) error {
 	}
 	return terminal.WithHint(fmt.Errorf("%s can't have run on this cluster: %s", h.name, text), fmt.Sprintf(
 		"name the log's cluster with --cluster, multiply its nodes with --scale-cluster %.2f, or go on as it is with "+
-			"--any-cluster", math.Ceil(factor*h.scale*100)/100))
+			"--any-cluster",
+		math.Ceil(factor*h.scale*100)/100,
+	))
 }
 
 // maxReplayDraws is the most draws of how workloads respond.

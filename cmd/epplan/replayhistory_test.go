@@ -69,8 +69,12 @@ func planning(t *testing.T) *historyReplay {
 	}
 	cluster := c.Cluster()
 	return &historyReplay{
-		setup: &setup{config: c}, kinds: make(map[string]*jobKind), unnamed: join.NewUnnamed(&cluster, "", nil),
-		limits: joblog.NewPowerLimits(nil),
+		setup: &setup{
+			config: c,
+		},
+		kinds:   make(map[string]*jobKind),
+		unnamed: join.NewUnnamed(&cluster, "", nil),
+		limits:  joblog.NewPowerLimits(nil),
 	}
 }
 
@@ -229,7 +233,12 @@ func TestTheHeadOfAReplaySaysWhatLowerClocksRanOverLimitsAndWhatWasNotPlaced(t *
 			t.Errorf("%q isn't in\n%s", want, text)
 		}
 	}
-	if lead := r.verdict(&r.Policies[2]); !strings.Contains(lead, " Limits: jobs run over their time limits") {
+	if lead := r.verdict(
+		&r.Policies[2],
+	); !strings.Contains(
+		lead,
+		" Limits: jobs run over their time limits",
+	) {
 		t.Error(lead)
 	}
 }

@@ -10,8 +10,6 @@ import (
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
 	"github.com/epplan/epplan/queue"
-
-	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 func (h *historyReplay) writePage(w io.Writer, c *cli.Context, r *historyReport) error {
@@ -68,7 +66,11 @@ func (h *historyReplay) writePage(w io.Writer, c *cli.Context, r *historyReport)
 func groupPage(name, policy string, list []historyGroup) *page.Table {
 	t := groupTable(name, list).Page("By "+name+", under "+policy, "Energy of GPUs that run jobs.", -1)
 	if n := len(list) - len(t.Rows); n > 0 {
-		t.More = terminal.Plural(n, "more isn't shown here", "more aren't shown here") + "; --json has all of them."
+		t.More = report.Plural(
+			n,
+			"more isn't shown here",
+			"more aren't shown here",
+		) + "; --json has all of them."
 	}
 	return t
 }
@@ -78,7 +80,7 @@ func (r *historyReport) verdict(p *historyPolicy) string {
 	return fmt.Sprintf("%s replayed. Under %s the cluster would have used %s less than at default clocks, "+
 		"first come, first served: %s of the draws of how workloads respond say between %s and %s. Jobs "+
 		"would have waited %s on average, and run %.3f times as long.",
-		terminal.Plural(r.Jobs, "job"), p.Policy, report.FormatPercent(p.Saved.Value), "90 %",
+		report.Plural(r.Jobs, "job"), p.Policy, report.FormatPercent(p.Saved.Value), "90 %",
 		report.FormatPercent(p.Saved.Low), report.FormatPercent(p.Saved.High),
 		report.FormatClock(p.MeanWait.Value), p.Stretch.Value) + fmt.Sprintf(" At the best clocks that are "+
 		"the same for all jobs of a GPU model it would have been %s less.",
@@ -100,12 +102,12 @@ func (r *historyReport) reservations() string {
 // facts say what was replayed, as the text output does.
 func (r *historyReport) facts() page.Facts {
 	return page.Facts{
-		{Name: "Jobs", Text: terminal.Plural(r.Jobs, "job") + "; left out: " + r.Left.text()},
+		{Name: "Jobs", Text: report.Plural(r.Jobs, "job") + "; left out: " + r.Left.text()},
 		{
 			Name: "Responses",
 			Text: fmt.Sprintf("%s of %s by their models, %s of %s by what workloads have in common",
-				terminal.Plural(r.Left.KnownJobs, "job"), terminal.Plural(r.Left.KnownKinds, "workload"),
-				terminal.Plural(r.Left.PriorJobs, "job"), terminal.Plural(r.Left.PriorKinds, "workload")),
+				report.Plural(r.Left.KnownJobs, "job"), report.Plural(r.Left.KnownKinds, "workload"),
+				report.Plural(r.Left.PriorJobs, "job"), report.Plural(r.Left.PriorKinds, "workload")),
 		},
 		{Name: "Energy", Text: r.energyText()},
 		{Name: "Constant", Text: r.constantClocksText()},
@@ -123,12 +125,12 @@ func historyCaveats(r *historyReport) *page.Notice {
 	}
 	if r.Left.AtDefault > 0 {
 		n.Items = append(n.Items,
-			terminal.Plural(r.Left.AtDefault, "job that hit its limit runs", "jobs that hit their limits run")+
+			report.Plural(r.Left.AtDefault, "job that hit its limit runs", "jobs that hit their limits run")+
 				" at default clocks: how much work was left nobody knows.")
 	}
 	if r.Left.NoPower > 0 {
 		n.Items = append(n.Items,
-			terminal.Plural(r.Left.NoPower, "job has", "jobs have")+" no energy in the log; power is assumed.")
+			report.Plural(r.Left.NoPower, "job has", "jobs have")+" no energy in the log; power is assumed.")
 	}
 	if r.Left.Learning > 0 {
 		n.Items = append(n.Items,

@@ -143,7 +143,9 @@ func (d *historyDraws) do(ctx context.Context, i int) (part historyPart, err err
 		}
 		if draw != d.draw {
 			d.draw = -1
-			if d.problem, err = d.problemFor(&pooled.ResponseDraw{Seed: d.setup.seed + uint64(draw)}); err != nil {
+			if d.problem, err = d.problemFor(
+				&pooled.ResponseDraw{Seed: d.setup.seed + uint64(draw)},
+			); err != nil {
 				return part, err
 			}
 			d.draw = draw

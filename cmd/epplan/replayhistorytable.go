@@ -149,9 +149,14 @@ func (h *historyReplay) policyReport(run, base *historyRun) historyPolicy {
 func (h *historyReplay) group(run, base *historyRun, g int, name string) historyGroup {
 	at := func(r *historyRun, draw int) groupCost { return r.draws[draw].Groups[g][name] }
 	return historyGroup{
-		Name: name, Jobs: at(run, 0).Jobs, Tasks: at(run, 0).Tasks,
+		Name:   name,
+		Jobs:   at(run, 0).Jobs,
+		Tasks:  at(run, 0).Tasks,
 		Energy: report.IntervalOf(h.draws, func(i int) float64 { return at(run, i).Joules }),
-		Saved:  report.IntervalOf(h.draws, func(i int) float64 { return 1 - at(run, i).Joules/at(base, i).Joules }),
+		Saved: report.IntervalOf(
+			h.draws,
+			func(i int) float64 { return 1 - at(run, i).Joules/at(base, i).Joules },
+		),
 		MeanWait: report.IntervalOf(h.draws, func(i int) float64 {
 			one := at(run, i)
 			return one.Wait / float64(one.Tasks)
@@ -203,28 +208,50 @@ func (r *historyReport) lastPolicy() *historyPolicy {
 
 func (r *historyReport) headText() string {
 	var b strings.Builder
-	terminal.WriteRow(&b, "History", "%s of %s; left out: %s", terminal.Plural(r.Jobs, "job"), terminal.Printable(r.File), r.Left.text())
+	report.WriteRow(
+		&b,
+		"History",
+		"%s of %s; left out: %s",
+		report.Plural(r.Jobs, "job"),
+		terminal.Printable(r.File),
+		r.Left.text(),
+	)
 	if text := r.clusterText(); text != "" {
-		terminal.WriteRow(&b, "Cluster", "%s", text)
+		report.WriteRow(&b, "Cluster", "%s", text)
 	}
-	terminal.WriteRow(&b, "Responses", "%s of %s by their models, %s of %s by what workloads have in common, %s and "+
-		"the first %d of each workload at default clocks",
-		terminal.Plural(r.Left.KnownJobs, "job"), terminal.Plural(r.Left.KnownKinds, "workload"),
-		terminal.Plural(r.Left.PriorJobs, "job"),
-		terminal.Plural(r.Left.PriorKinds, "workload"), terminal.Plural(r.Left.AtDefault, "job that hit its limit",
-			"jobs that hit their limits"), r.Learning)
+	report.WriteRow(
+		&b,
+		"Responses",
+		"%s of %s by their models, %s of %s by what workloads have in common, %s and "+
+			"the first %d of each workload at default clocks",
+		report.Plural(r.Left.KnownJobs, "job"),
+		report.Plural(r.Left.KnownKinds, "workload"),
+		report.Plural(r.Left.PriorJobs, "job"),
+		report.Plural(
+			r.Left.PriorKinds,
+			"workload",
+		),
+		report.Plural(r.Left.AtDefault, "job that hit its limit",
+			"jobs that hit their limits"),
+		r.Learning,
+	)
 	if r.Left.Several > 0 {
-		terminal.WriteRow(&b, "Together", "%s on several nodes that start together", terminal.Plural(r.Left.Several, "job"))
+		report.WriteRow(
+			&b,
+			"Together",
+			"%s on several nodes that start together",
+			report.Plural(r.Left.Several, "job"),
+		)
 	}
 	if r.Left.Uneven > 0 {
-		terminal.WriteRow(&b, "Split", "%s with other GPUs on each of several nodes, one for each node",
-			terminal.Plural(r.Left.Uneven, "job"))
+		report.WriteRow(&b, "Split", "%s with other GPUs on each of several nodes, one for each node",
+			report.Plural(r.Left.Uneven, "job"))
 	}
-	terminal.WriteRow(&b, "Energy", "%s", r.energyText())
-	terminal.WriteRow(&b, "Constant", "%s", r.constantClocksText())
-	terminal.WriteRow(&b, "Waiting", "%s", r.waitingText())
+	report.WriteRow(&b, "Energy", "%s", r.energyText())
+	report.WriteRow(&b, "Constant", "%s", r.constantClocksText())
+	report.WriteRow(&b, "Waiting", "%s", r.waitingText())
 	if text := r.limitsText(); text != "" {
-		terminal.WriteRow(&b, "Limits", "%s", text)
+		report.WriteRow(&b, "Limits", "%s", text)
 	}
 	b.WriteString("\n")
 	return b.String()
@@ -234,9 +261,11 @@ func (r *historyReport) headText() string {
 func (r *historyReport) energyText() string {
 	measured := "not in the log"
 	if r.Measured != nil {
-		measured = terminal.EnergyText(*r.Measured) + " by the log, of " + terminal.Plural(r.MeasuredOf, "job")
+		measured = report.EnergyText(*r.Measured) + " by the log, of " + report.Plural(r.MeasuredOf, "job")
 	}
-	return measured + "; " + terminal.EnergyText(r.Policies[0].JobEnergy.Value) + " by the model, at default clocks"
+	return measured + "; " + report.EnergyText(
+		r.Policies[0].JobEnergy.Value,
+	) + " by the model, at default clocks"
 }
 
 func (r *historyReport) constantClocksText() string {
@@ -316,8 +345,11 @@ func (r *historyReport) clusterText() string {
 		parts = append(parts, which+strings.Join(terminal.TextsOf(over, replay.PeakUse.String), "; "))
 	}
 	if base := r.Policies[0].MeanWait.Value; r.isFarFromLog() {
-		parts = append(parts, fmt.Sprintf("jobs wait far longer than in the log: %s at default clocks, %s by "+
-			"the log", report.FormatClock(base), report.FormatClock(r.LoggedWaitS)))
+		parts = append(
+			parts,
+			fmt.Sprintf("jobs wait far longer than in the log: %s at default clocks, %s by "+
+				"the log", report.FormatClock(base), report.FormatClock(r.LoggedWaitS)),
+		)
 	}
 	return strings.Join(parts, "; ")
 }
@@ -347,7 +379,10 @@ func (r *historyReport) limitsText() string {
 		parts = append(parts, "jobs run over their time limits by lower clocks: "+strings.Join(over, ", "))
 	}
 	if len(unplaced) > 0 {
-		parts = append(parts, "jobs not placed, so that savings are of unequal work: "+strings.Join(unplaced, ", "))
+		parts = append(
+			parts,
+			"jobs not placed, so that savings are of unequal work: "+strings.Join(unplaced, ", "),
+		)
 	}
 	return strings.Join(parts, "; ")
 }

@@ -40,8 +40,14 @@ func runStatus(t *terminal.Terminal, c *cli.Context) error {
 
 func statusText(s *epdapi.Status) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "epd %s, role %s, on %s since %s\n", terminal.Printable(s.Version), terminal.Printable(s.Role),
-		terminal.Printable(s.Node), terminal.DateTime(s.Started))
+	fmt.Fprintf(
+		&b,
+		"epd %s, role %s, on %s since %s\n",
+		terminal.Printable(s.Version),
+		terminal.Printable(s.Role),
+		terminal.Printable(s.Node),
+		terminal.DateTime(s.Started),
+	)
 	for i := range s.GPUs {
 		writeGPU(&b, &s.GPUs[i])
 	}
@@ -50,7 +56,13 @@ func statusText(s *epdapi.Status) string {
 	}
 	for i := range s.Runs {
 		r := &s.Runs[i]
-		fmt.Fprintf(&b, "job %d  %s  since %s", r.Job, terminal.Plural(len(r.GPUs), "GPU"), terminal.DateTime(r.Started))
+		fmt.Fprintf(
+			&b,
+			"job %d  %s  since %s",
+			r.Job,
+			report.Plural(len(r.GPUs), "GPU"),
+			terminal.DateTime(r.Started),
+		)
 		if r.HandsOff != "" {
 			b.WriteString("  default clocks: " + terminal.Printable(r.HandsOff))
 		}
@@ -68,7 +80,7 @@ func statusText(s *epdapi.Status) string {
 			s.Totals.Outcomes, s.Totals.Models)
 	}
 	if s.Unrecorded > 0 {
-		fmt.Fprintf(&b, "%s to be recorded\n", terminal.Plural(s.Unrecorded, "outcome waits", "outcomes wait"))
+		fmt.Fprintf(&b, "%s to be recorded\n", report.Plural(s.Unrecorded, "outcome waits", "outcomes wait"))
 	}
 	for _, trouble := range s.Troubles {
 		fmt.Fprintf(&b, "%s  %s\n", terminal.DateTime(trouble.At), slurm.Printable(trouble.Message, 400))
@@ -97,15 +109,15 @@ func writeController(b *strings.Builder, s *epdapi.ControllerStatus) {
 	}
 	fmt.Fprintf(b, "; %s; configuration %s\n", parts, terminal.Printable(s.ConfigVersion))
 	fmt.Fprintf(b, "since %s: %s, %s with clocks set, %s; %s; %s in use\n", terminal.DateTime(s.Started),
-		terminal.Plural(int(s.Decisions), "decision"), report.FormatCount(int(s.Applied)), drawn,
-		terminal.Plural(int(s.Outcomes), "outcome"), terminal.Plural(s.Models, "model"))
-	fmt.Fprintf(b, "%sknown now: %s, %s, %s\n", s.NotLockedWords(), terminal.Plural(s.Jobs, "job"),
-		terminal.Plural(s.Tokens, "submission"),
-		terminal.Plural(s.Decided, "open run"))
+		report.Plural(int(s.Decisions), "decision"), report.FormatCount(int(s.Applied)), drawn,
+		report.Plural(int(s.Outcomes), "outcome"), report.Plural(s.Models, "model"))
+	fmt.Fprintf(b, "%sknown now: %s, %s, %s\n", s.NotLockedWords(), report.Plural(s.Jobs, "job"),
+		report.Plural(s.Tokens, "submission"),
+		report.Plural(s.Decided, "open run"))
 	writeForecasts(b, s.Forecasts)
 	if s.Retired > 0 {
 		fmt.Fprintf(b, "%s out of use: they missed runs\n",
-			terminal.Plural(int(s.Retired), "model taken", "models taken"))
+			report.Plural(int(s.Retired), "model taken", "models taken"))
 	}
 	if s.Unwritten > 0 || s.Lost > 0 || s.OutcomeErrors > 0 {
 		fmt.Fprintf(b, "records: %d wait, %d lost, %d outcomes put off\n", s.Unwritten, s.Lost,
@@ -113,7 +125,7 @@ func writeController(b *strings.Builder, s *epdapi.ControllerStatus) {
 	}
 	if s.Implausible > 0 {
 		fmt.Fprintf(b, "records: %s, which is set aside and counts nowhere",
-			terminal.Plural(int(s.Implausible), "outcome said what can't be", "outcomes said what can't be"))
+			report.Plural(int(s.Implausible), "outcome said what can't be", "outcomes said what can't be"))
 		if s.LastImplausible != "" {
 			b.WriteString("; the last: " + slurm.Printable(s.LastImplausible, 400))
 		}
@@ -125,9 +137,14 @@ func writeController(b *strings.Builder, s *epdapi.ControllerStatus) {
 	}
 	for i := range s.Suspected {
 		at := &s.Suspected[i]
-		fmt.Fprintf(b, "left alone: %s, as its GPUs (%s) are busy and never above %v MHz without a lock of epd's; say by "+
-			"site_clocks in [live] whether the site holds them there\n", terminal.Printable(at.Node), terminal.Printable(at.GPUModel),
-			float64(at.Core))
+		fmt.Fprintf(
+			b,
+			"left alone: %s, as its GPUs (%s) are busy and never above %v MHz without a lock of epd's; say by "+
+				"site_clocks in [live] whether the site holds them there\n",
+			terminal.Printable(at.Node),
+			terminal.Printable(at.GPUModel),
+			float64(at.Core),
+		)
 	}
 	writeSync(b, "jobs", &s.Queue)
 	writeSync(b, "nodes", &s.Nodes)
@@ -143,7 +160,7 @@ func writeForecasts(b *strings.Builder, s *epdapi.ForecastStatus) {
 	if s == nil || !s.Enabled {
 		return
 	}
-	fmt.Fprintf(b, "predictions: learnt from %s", terminal.Plural(s.Jobs, "ended job"))
+	fmt.Fprintf(b, "predictions: learnt from %s", report.Plural(s.Jobs, "ended job"))
 	if s.Imported > 0 {
 		fmt.Fprintf(b, " (%s imported)", report.FormatCount(s.Imported))
 	}
@@ -151,7 +168,7 @@ func writeForecasts(b *strings.Builder, s *epdapi.ForecastStatus) {
 		if one := &s.Scores[i]; one.Rung == "" {
 			fmt.Fprintf(b, "; %s of %s within the interval, %s off in the median",
 				report.FormatPercent(one.Coverage),
-				terminal.Plural(one.Jobs, terminal.Printable(one.Target), targetPlural(one.Target)),
+				report.Plural(one.Jobs, terminal.Printable(one.Target), targetPlural(one.Target)),
 				report.FormatPercent(one.MedianError))
 		}
 	}
@@ -168,8 +185,14 @@ func targetPlural(target string) string {
 
 func writeSync(b *strings.Builder, what string, s *epdapi.SyncStatus) {
 	if s.Failures > 0 {
-		fmt.Fprintf(b, "Slurm didn't tell of its %s %s in a row, last %s: %s\n", what, terminal.Plural(s.Failures, "time"),
-			terminal.DateTime(s.At), slurm.Printable(s.Trouble, 400))
+		fmt.Fprintf(
+			b,
+			"Slurm didn't tell of its %s %s in a row, last %s: %s\n",
+			what,
+			report.Plural(s.Failures, "time"),
+			terminal.DateTime(s.At),
+			slurm.Printable(s.Trouble, 400),
+		)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/epplan/epplan/internal/cli/dryrun"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/slurm"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
@@ -38,7 +39,10 @@ func submitScript(t *terminal.Terminal, c *cli.Context) error {
 	}
 	sbatch, err := exec.LookPath("sbatch")
 	if err != nil {
-		return terminal.WithHint(errors.New("sbatch isn't there"), "epplan submit runs where jobs are submitted")
+		return terminal.WithHint(
+			errors.New("sbatch isn't there"),
+			"epplan submit runs where jobs are submitted",
+		)
 	}
 	if err := announce(t, c, name, script, options); err != nil {
 		t.Message("warning", "epd isn't told of the job's code: "+err.Error())
@@ -47,7 +51,10 @@ func submitScript(t *terminal.Terminal, c *cli.Context) error {
 		"run "+strings.Join(append([]string{sbatch}, append(options, name)...), " ")); stop {
 		return err
 	}
-	cmd := exec.CommandContext(c.Context, sbatch, append(options, name)...) //nolint:gosec // the user's own command
+	cmd := exec.CommandContext(
+		c.Context,
+		sbatch,
+		append(options, name)...) //nolint:gosec // the user's own command
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = t.Stdin, t.Stdout, t.Stderr
 	err = cmd.Run()
 	if ended, ok := errors.AsType[*exec.ExitError](err); ok && ended.ExitCode() > 0 {
@@ -88,7 +95,7 @@ func announce(t *terminal.Terminal, c *cli.Context, name string, script []byte, 
 		t.Message("warning", "not read: "+s.Name+" "+s.Why)
 	}
 	if stop, err := dryrun.Announce(c, fmt.Sprintf("tell epd at %s what the code in %s looks like",
-		c.String("socket"), terminal.Plural(len(read.Files), "file"))); stop {
+		c.String("socket"), report.Plural(len(read.Files), "file"))); stop {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(c.Context, announceTimeout)

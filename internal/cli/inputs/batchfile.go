@@ -69,7 +69,9 @@ func tableOptions(c *cli.Context, check func(target string) error) (*queue.Table
 // BatchOptions returns what flags say of the columns of a batch.
 func BatchOptions(c *cli.Context, format queue.Format) (*queue.TableOptions, error) {
 	if format == queue.EDL && c.IsSet("map") {
-		return nil, terminal.Usagef("--map is for batches with columns of epplan's, want it left out with --format edl")
+		return nil, terminal.Usagef(
+			"--map is for batches with columns of epplan's, want it left out with --format edl",
+		)
 	}
 	return tableOptions(c, queue.CheckTarget)
 }
@@ -80,9 +82,13 @@ func ReadMeasurements(t *terminal.Terminal, c *cli.Context) ([]dvfsmodel.AppSamp
 	if err != nil {
 		return nil, err
 	}
-	measured, err := terminal.ParseFile(t, c.Args().First(), func(r io.Reader, name string) (*trace.Measurements, error) {
-		return trace.ReadMeasurements(r, name, options)
-	})
+	measured, err := terminal.ParseFile(
+		t,
+		c.Args().First(),
+		func(r io.Reader, name string) (*trace.Measurements, error) {
+			return trace.ReadMeasurements(r, name, options)
+		},
+	)
 	if err != nil {
 		return nil, fmt.Errorf("read measurements: %w", WithColumnHint(err))
 	}
@@ -96,8 +102,11 @@ func WithColumnHint(err error) error {
 	case !ok:
 		return err
 	case strings.HasPrefix(fault.Msg, "unknown column"):
-		return terminal.WithHint(err, "--map COLUMN=NAME says which column a name of the file stands for, --ignore-columns "+
-			"passes over those that aren't known, --header COLUMNS names those of a file without a header")
+		return terminal.WithHint(
+			err,
+			"--map COLUMN=NAME says which column a name of the file stands for, --ignore-columns "+
+				"passes over those that aren't known, --header COLUMNS names those of a file without a header",
+		)
 	case strings.Contains(fault.Want, "[UNIT]"), strings.HasSuffix(fault.Msg, "has no unit"):
 		return terminal.WithHint(err, "--map 'COLUMN[UNIT]=NAME' says in what the numbers of a column are")
 	}
@@ -139,8 +148,11 @@ func NewCatalog(profiles *config.Profiles, models *config.Models, scaling *dvfsm
 func (c catalog) CheckWorkload(workload string) error {
 	err := c.Catalog.CheckWorkload(workload)
 	if errors.Is(err, config.ErrNoModels) {
-		return terminal.WithHint(err, "name one with --models, or have the job state a runtime_s and no workload: it "+
-			"runs at default clocks then")
+		return terminal.WithHint(
+			err,
+			"name one with --models, or have the job state a runtime_s and no workload: it "+
+				"runs at default clocks then",
+		)
 	}
 	return err
 }

@@ -109,7 +109,13 @@ func WriteCSV(w io.Writer, jobs []Job, strange bool) error {
 	for i := range jobs {
 		j := &jobs[i]
 		row := []string{
-			textfile.EscapeFormula(queue.Printable(j.ID)), digits(j.Value), digits(j.Low), digits(j.High), j.Rung,
+			textfile.EscapeFormula(
+				queue.Printable(j.ID),
+			),
+			digits(j.Value),
+			digits(j.Low),
+			digits(j.High),
+			j.Rung,
 		}
 		if strange {
 			out := "0"
@@ -126,14 +132,14 @@ func WriteCSV(w io.Writer, jobs []Job, strange bool) error {
 
 func (p *Set) summary() string {
 	var b strings.Builder
-	terminal.WriteRow(&b, "Predicted", "%s of %s", p.Target, terminal.Plural(len(p.Ids), "job"))
+	report.WriteRow(&b, "Predicted", "%s of %s", p.Target, report.Plural(len(p.Ids), "job"))
 	rungs := make(map[predict.Rung]int)
 	for i := range p.Predictions {
 		rungs[p.Predictions[i].Rung]++
 	}
 	for _, rung := range []predict.Rung{predict.Repeat, predict.Similar, predict.Code, predict.Prior} {
 		if n := rungs[rung]; n > 0 {
-			terminal.WriteRow(&b, "  "+string(rung), "%s", report.FormatCount(n))
+			report.WriteRow(&b, "  "+string(rung), "%s", report.FormatCount(n))
 		}
 	}
 	if p.Strangeness != nil {
@@ -143,21 +149,31 @@ func (p *Set) summary() string {
 				out++
 			}
 		}
-		terminal.WriteRow(&b, "Strange", "%d, unlike anything learnt from", out)
+		report.WriteRow(&b, "Strange", "%d, unlike anything learnt from", out)
 		if n := len(p.Aligned); n > 0 {
-			terminal.WriteRow(&b, "  aligned", "%d of them, predicted from a rewrite", n)
+			report.WriteRow(&b, "  aligned", "%d of them, predicted from a rewrite", n)
 		}
 	}
 	s := predict.ScorePredictions(p.Predictions, p.Truths)
 	if s.Jobs == 0 {
-		terminal.WriteRow(&b, "Truth", "not known")
+		report.WriteRow(&b, "Truth", "not known")
 		return b.String()
 	}
-	terminal.WriteRow(&b, "Truth", "known of %s", terminal.Plural(s.Jobs, "job"))
-	terminal.WriteRow(&b, "  mean", "%s %s off", terminal.Fixed(s.MeanAbsoluteError, decimalPlaces(s.MeanAbsoluteError)),
-		p.Target.Unit())
-	terminal.WriteRow(&b, "  median", "%s of the truth off", report.FormatPercent(s.MedianRelativeError))
-	terminal.WriteRow(&b, "  inside", "%s of the truths lie within their interval", report.FormatPercent(s.Coverage))
+	report.WriteRow(&b, "Truth", "known of %s", report.Plural(s.Jobs, "job"))
+	report.WriteRow(
+		&b,
+		"  mean",
+		"%s %s off",
+		terminal.Fixed(s.MeanAbsoluteError, decimalPlaces(s.MeanAbsoluteError)),
+		p.Target.Unit(),
+	)
+	report.WriteRow(&b, "  median", "%s of the truth off", report.FormatPercent(s.MedianRelativeError))
+	report.WriteRow(
+		&b,
+		"  inside",
+		"%s of the truths lie within their interval",
+		report.FormatPercent(s.Coverage),
+	)
 	return b.String()
 }
 

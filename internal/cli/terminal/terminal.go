@@ -237,9 +237,6 @@ func (t *Terminal) PrintTable(c *cli.Context, table *report.Table) error {
 	})
 }
 
-// Plural is a number with what it counts.
-var Plural = report.Plural[int]
-
 // Counted is how many there are of something.
 type Counted struct {
 	N    int
@@ -274,9 +271,6 @@ func DateTime(at time.Time) string {
 	return at.Local().Format(time.DateTime)
 }
 
-// WriteRow writes a line with a name before it.
-var WriteRow = report.WriteRow
-
 // OrDash is somebody's text, or a dash where there is none.
 func OrDash(text string) string {
 	if text == "" {
@@ -287,9 +281,6 @@ func OrDash(text string) string {
 
 // outputFile is a file that a command was told to write.
 type outputFile struct{ flag, name string }
-
-// EnergyText is an energy in kilowatt-hours, or in joules if it is small.
-var EnergyText = report.EnergyText
 
 // TrimZeros is a number without zeros at its end.
 func TrimZeros(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }

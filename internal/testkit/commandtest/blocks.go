@@ -98,7 +98,12 @@ func (p *Program) ExampleFolder(t *testing.T) string {
 // exampleEnv is the environment of examples: stand-ins of Slurm's, NVIDIA's and
 // Lua's commands go before the real ones.
 func (p *Program) exampleEnv(dir string) []string {
-	return append(os.Environ(), "PATH="+strings.Join(append(slices.Clone(p.Path), os.Getenv("PATH")), ":"), "STANDIN="+dir, "TZ=UTC")
+	return append(
+		os.Environ(),
+		"PATH="+strings.Join(append(slices.Clone(p.Path), os.Getenv("PATH")), ":"),
+		"STANDIN="+dir,
+		"TZ=UTC",
+	)
 }
 
 // shell runs a command line and returns all that it prints. Programs and sockets

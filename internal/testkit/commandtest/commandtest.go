@@ -148,7 +148,12 @@ func InTime(t *testing.T, most time.Duration, attempt func()) {
 
 // WantInterrupted runs the program with a context that is done, and wants it to stop Soon. It returns what was
 // printed.
-func (p *Program) WantInterrupted(ctx context.Context, t *testing.T, stdin io.Reader, args ...string) (stdout string) {
+func (p *Program) WantInterrupted(
+	ctx context.Context,
+	t *testing.T,
+	stdin io.Reader,
+	args ...string,
+) (stdout string) {
 	t.Helper()
 	<-ctx.Done()
 	InTime(t, Soon, func() {

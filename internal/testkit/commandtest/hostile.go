@@ -34,7 +34,10 @@ func (p *Program) HostileFiles(t *testing.T, commands map[string]string) {
 						t.Fatal(err)
 					}
 					_, stdout, stderr := p.InProcess(t, args...)
-					err := errors.Join(hostiletest.Plain(stdout, args[len(args)-1]), hostiletest.Plain(stderr, ""))
+					err := errors.Join(
+						hostiletest.Plain(stdout, args[len(args)-1]),
+						hostiletest.Plain(stderr, ""),
+					)
 					if err != nil || strings.Contains(stderr, "has no flag") {
 						t.Errorf("line %d, cell %d: %v %s", line+1, cell+1, err, stderr)
 					}
