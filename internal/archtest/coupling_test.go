@@ -32,7 +32,7 @@ const (
 var largeStill = map[string]int{
 	"cmd/epplan cyclic references": 35,
 	"cmd/epplan files":             83,
-	"cmd/epplan lines":             16135,
+	"cmd/epplan lines":             16134,
 }
 
 // figure is one number of a package or type.
