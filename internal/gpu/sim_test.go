@@ -224,7 +224,7 @@ func TestAStateThatIsNotOneIsAClearError(t *testing.T) {
 	for name, bad := range map[string]string{
 		"empty": "", "cut": string(good[:len(good)/2]), "twice": string(good) + string(good),
 		"other": `{"Version":2,"Model":"V100","GPUs":[]}`, "version": `{"Version":9}`,
-		"older": strings.Replace(string(good), `"Version": 2`, `"Version": 1`, 1),
+		"older":   strings.Replace(string(good), `"Version": 2`, `"Version": 1`, 1),
 		"control": strings.Replace(string(good), `"UUID"`, `"Set": {"fan": 1}, "UUID"`, 1),
 	} {
 		must(t, os.WriteFile(path, []byte(bad), 0o600))

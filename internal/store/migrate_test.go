@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -179,8 +180,9 @@ func TestAMigrationThatFailsLeavesTheDatabaseAsItWas(t *testing.T) {
 func TestADatabaseOfAnotherSchemaIsRefusedAndNotTouched(t *testing.T) {
 	newest, _ := store.UseMigrations(t)
 	for version, want := range map[int]string{
-		0: "another program made it", 1: "from before v0.1.0", newest - 1: "move %[1]s, %[1]s-wal and %[1]s-shm away",
-		-1: "from before v0.1.0", newest + 1: "no copy from before lies beside it", 99: "of a newer epd",
+		0: "another program made it", 1: "from before v0.1.0", -1: "from before v0.1.0",
+		newest - 1: "move %[1]s, %[1]s-wal and %[1]s-shm away",
+		newest + 1: "no copy from before lies beside it", 99: "of a newer epd",
 	} {
 		path := written(t)
 		execute(t, path, fmt.Sprintf("PRAGMA journal_mode = DELETE; PRAGMA user_version = %d", version))
@@ -207,7 +209,7 @@ func TestADatabaseOfANewerEpdNamesTheLastCopyThatThisOneKnows(t *testing.T) {
 	path := written(t)
 	newest, _ := store.UseMigrations(t)
 	execute(t, path, "PRAGMA user_version = 99")
-	for _, schema := range []string{"1", fmt.Sprint(newest), "98", "x"} {
+	for _, schema := range []string{"1", strconv.Itoa(newest), "98", "x"} {
 		if err := os.WriteFile(path+".schema"+schema+".bak", nil, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -38,12 +38,15 @@ INSERT INTO outcomes SELECT i, 'alpha', 'r' || i, i, 'n' || (i % 1000), 0, i, 'w
 	CASE WHEN i % 50 = 0 THEN 'FAILED' ELSE 'COMPLETED' END, 1000 + 100 * (i % 3), 0, 600, 1, 120000 + i % 1000, 'counter', 140000, 'modelled',
 	200, 220, 0.9, 1e10, 0, ?2 + i * ?3 / ?1 + 661000000, zeroblob(32), 0, NULL, NULL, '' FROM i`,
 		`INSERT INTO outcome_details (outcome_id, gpus, clocks) SELECT outcome_id, '["GPU-1"]', '[]' FROM outcomes`,
-		`INSERT INTO run_days SELECT cluster, ended_us / 86400000000 AS day, exit_state, arm, COUNT(*), TOTAL(time_s),
-	COUNT(*), TOTAL(gpu_energy_j), COUNT(*), TOTAL(node_energy_j) FROM outcomes GROUP BY 1, 2, 3, 4`,
-		`INSERT INTO energy_sums SELECT cluster, CASE every WHEN 1 THEN 0 ELSE ended_us / 86400000000 END AS day, workload, gpu_model,
-	0.05, 0, arm, core_mhz, mem_mhz, COUNT(*), SUM(c), SUM(c), TOTAL(c * g), TOTAL(c * g * g), SUM(c), TOTAL(c * n), TOTAL(c * n * n),
-	SUM(c), TOTAL(c * 130000), TOTAL(c * g), SUM(c), TOTAL(c * time_s), TOTAL(c * time_s * time_s)
-FROM (SELECT *, exit_state = 'COMPLETED' AS c, gpu_energy_j AS g, node_energy_j AS n FROM outcomes), (SELECT 0 AS every UNION ALL SELECT 1)
+		`INSERT INTO run_days
+SELECT cluster, ended_us / 86400000000 AS day, exit_state, arm, COUNT(*), TOTAL(time_s), COUNT(*), TOTAL(gpu_energy_j), COUNT(*), TOTAL(node_energy_j) FROM outcomes GROUP BY 1, 2, 3, 4`,
+		`INSERT INTO energy_sums
+SELECT cluster, CASE every WHEN 1 THEN 0 ELSE ended_us / 86400000000 END AS day, workload, gpu_model,
+	0.05, 0, arm, core_mhz, mem_mhz, COUNT(*), SUM(c), SUM(c), TOTAL(c * g), TOTAL(c * g * g),
+	SUM(c), TOTAL(c * n), TOTAL(c * n * n), SUM(c), TOTAL(c * 130000), TOTAL(c * g),
+	SUM(c), TOTAL(c * time_s), TOTAL(c * time_s * time_s)
+FROM (SELECT *, exit_state = 'COMPLETED' AS c, gpu_energy_j AS g, node_energy_j AS n FROM outcomes),
+	(SELECT 0 AS every UNION ALL SELECT 1)
 GROUP BY 1, 2, 3, 4, 7, 8, 9`,
 	} {
 		execute(tb, path, statement, jobs, begin.UnixMicro(), until.Sub(begin).Microseconds())
