@@ -30,7 +30,7 @@ func smallDisk(t *testing.T, state string) {
 	t.Cleanup(func() { _ = syscall.Unmount(sim, syscall.MNT_DETACH) })
 }
 
-// setSchema gives the records in a state folder another number of a schema, and returns the one that they had.
+// setSchema gives the records in a state folder another schema's number, and returns the one that they had.
 func setSchema(t *testing.T, state string, version int) (before int) {
 	t.Helper()
 	db, err := sql.Open("sqlite3", "file:"+filepath.Join(state, "records.db"))

@@ -311,7 +311,8 @@ func TestAnOutcomeThatCantBeIsShownAsUnknownAndCountsNowhere(t *testing.T) {
 		out := record.Outcome{
 			RunID: strconv.Itoa(i), JobID: job.ID, Node: "n1", Workload: "w", GPUModel: "V100",
 			GPUs: []string{"GPU-1"}, Arm: live.ArmTreated, ExitState: record.Completed,
-			Submitted: begun, Started: begun, Ended: begun.Add(10 * time.Minute), TimeS: live.Known(600), GPUEnergyJ: live.Known(energy),
+			Submitted: begun, Started: begun, Ended: begun.Add(10 * time.Minute),
+			TimeS: live.Known(600), GPUEnergyJ: live.Known(energy),
 			GPUSource: record.Counter,
 		}
 		if _, err := o.control.Record(t.Context(), &out); err != nil {
