@@ -39,7 +39,6 @@ type Config struct {
 	gpus      []Profile                 // of the file itself
 	profiles  *Profiles                 // all that nodes may name
 	origin    map[string]queue.Position // of the keys that the file set
-	stretch   float64                   // safety.stretch, which was what two keys are now; 0: not set
 	warnings  []error
 }
 
@@ -127,42 +126,8 @@ func Load(r io.Reader, name string, profiles *Profiles) (*Config, error) {
 	for path, at := range d.offsets {
 		c.origin[path] = d.positionAt(at.key)
 	}
-	c.splitStretch()
 	c.warnOfLive()
 	return c, nil
-}
-
-// splitStretch has an older configuration mean what it did: its stretch stands for both keys
-// that took its place, wherever the file doesn't have them.
-func (c *Config) splitStretch() {
-	if c.stretch == 0 {
-		return
-	}
-	at := c.origin["safety.stretch"]
-	var means []string
-	for _, key := range []struct {
-		path, name, what string
-		to               *float64
-	}{
-		{"live.max_slowdown", "max_slowdown = %v in [live]", "how much longer a job may run", &c.Live.MaxSlowdown},
-		{
-			"safety.max_turnaround", "max_turnaround = %v in [safety]", "how much later it may end",
-			&c.Safety.MaxTurnaround,
-		},
-	} {
-		if _, set := c.origin[key.path]; set {
-			continue
-		}
-		*key.to, c.origin[key.path] = c.stretch, at
-		means = append(means, fmt.Sprintf(key.name, c.stretch)+" ("+key.what+")")
-	}
-	text := "stretch in [safety] counts no more: max_slowdown in [live] and max_turnaround in [safety] took " +
-		"its place, and are set; take it out"
-	if len(means) > 0 {
-		text = "stretch in [safety] was two things, which are two keys now; it is read as " +
-			strings.Join(means, " and ") + ", which should be written in its place"
-	}
-	c.warnings = append(c.warnings, &KeyError{Pos: at, Msg: text})
 }
 
 // warnOfLive warns of settings of [live] that are right and hardly what is meant.
@@ -322,7 +287,7 @@ func (c *Config) fields() []field {
 		gpu,
 		tableField("objective", c.objective.fields()),
 		tableField("policy", c.Policy.fields()),
-		tableField("safety", append(c.Safety.fields(), c.stretchField())),
+		tableField("safety", c.Safety.fields()),
 		tableField("live", append(c.Live.fields(), tableField("pick", c.Live.Pick.fields()),
 			tableField("plan", c.Live.Plan.fields()),
 			tableField("sharing", c.Live.Sharing.fields()),
@@ -362,13 +327,6 @@ func (s *Safety) fields() []field {
 				"it, those of epd too. How much longer a job may run: max_slowdown in [live].",
 			&s.MaxTurnaround, numberRange{min: 1, max: MaxFactor}),
 	}
-}
-
-// stretchField takes the key that was both max_turnaround and [Live.MaxSlowdown] once.
-func (c *Config) stretchField() field {
-	f := numberField("stretch", "", &c.stretch, numberRange{min: 1, max: MaxFactor})
-	f.isOld = true
-	return f
 }
 
 // checkPolicy accepts what [policy.Parse] does, and [Best].

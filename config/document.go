@@ -127,19 +127,15 @@ func (d *document) err() error { return fileError(d.faults) }
 // name is how messages call the table: [policy]; empty for the whole file.
 func (d *document) readFields(name, path string, values map[string]any, fields []field) {
 	known := make([]string, 0, len(fields))
-	wanted := make([]string, 0, len(fields))
 	for _, f := range fields {
 		known = append(known, f.key)
-		if !f.isOld {
-			wanted = append(wanted, f.key)
-		}
 	}
 	var meant []string
 	for key := range values {
 		if !slices.Contains(known, key) {
-			near := spelling.Nearest(key, wanted)
+			near := spelling.Nearest(key, known)
 			meant = append(meant, near)
-			d.unknownKey(name, joinKey(path, key), key, suggestNames(near, wanted, strings.Clone))
+			d.unknownKey(name, joinKey(path, key), key, suggestNames(near, known, strings.Clone))
 		}
 	}
 	for _, f := range fields {

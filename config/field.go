@@ -31,7 +31,6 @@ type field struct {
 	// where.
 	isDerived bool
 	from      string
-	isOld     bool // it is still read, and suggested to nobody
 }
 
 // maxNumber bounds every number, so that sums stay finite.

@@ -377,62 +377,6 @@ func TestAPlanMayDoNoMoreThanEPD(t *testing.T) {
 	}
 }
 
-// A file with the key that was two things means what it did: where it has the keys that took its
-// place these count, and what should be written is said.
-func TestAnOldStretchStandsForTheKeysThatTookItsPlace(t *testing.T) {
-	const was = "stretch in [safety] was two things, which are two keys now; it is read as "
-	for text, want := range map[string]struct {
-		run, end float64
-		warning  string
-	}{
-		"": {run: 1.1, end: 1.5},
-		"[safety]\nstretch = 1.3\n": {
-			1.3, 1.3, "c.toml:2:1: " + was + "max_slowdown = 1.3 in [live] (how much longer a job may run) and " +
-				"max_turnaround = 1.3 in [safety] (how much later it may end), which should be written in its place",
-		},
-		"[safety]\nstretch = 2\n[live]\nmax_slowdown = 1.2\n": {
-			1.2, 2, "c.toml:2:1: " + was + "max_turnaround = 2 in [safety] (how much later it may end), which " +
-				"should be written in its place",
-		},
-		"[safety]\nmax_turnaround = 3\nstretch = 2\n": {
-			2, 3, "c.toml:3:1: " + was + "max_slowdown = 2 in [live] (how much longer a job may run), which should " +
-				"be written in its place",
-		},
-		"[safety]\nmax_turnaround = 3\nstretch = 2\n[live]\nmax_slowdown = 1\n": {
-			1, 3, "c.toml:3:1: stretch in [safety] counts no more: max_slowdown in [live] and max_turnaround in " +
-				"[safety] took its place, and are set; take it out",
-		},
-	} {
-		c := load(t, text)
-		if c.Live.MaxSlowdown != want.run || c.Safety.MaxTurnaround != want.end {
-			t.Errorf("%q: %v and %v, want %v and %v", text, c.Live.MaxSlowdown, c.Safety.MaxTurnaround,
-				want.run, want.end)
-		}
-		var warnings []string
-		for _, w := range c.Warnings() {
-			warnings = append(warnings, w.Error())
-		}
-		if got := strings.Join(warnings, "\n"); got != want.warning {
-			t.Errorf("%q: %q, want %q", text, got, want.warning)
-		}
-		var shown strings.Builder
-		if err := c.Show(&shown); err != nil {
-			t.Fatal(err)
-		}
-		again := load(t, shown.String())
-		if len(again.Warnings()) > 0 || again.Live.MaxSlowdown != want.run ||
-			again.Safety.MaxTurnaround != want.end {
-			t.Errorf("%q, shown and read again: %v, %v", text, again.Live, again.Warnings())
-		}
-	}
-	_, err := Load(strings.NewReader("[safety]\nstretch = 0.5\nstrech = 2\n"), "c.toml", nil)
-	if err == nil ||
-		!strings.Contains(err.Error(), "c.toml:2:11: safety.stretch is 0.5, want a number from 1 to") ||
-		strings.Contains(err.Error(), "did you mean stretch") {
-		t.Errorf("a wrong one: %v", err)
-	}
-}
-
 func TestHowMuchLongerAJobMayRunIsSaidByPartition(t *testing.T) {
 	c := load(t, "[live]\nmax_slowdown = 1.2\nmax_slowdowns = {long = 1.5, debug = 1}\n")
 	for partitions, want := range map[string]float64{

@@ -93,6 +93,19 @@ func (c Control) String() string { return controls[c].name }
 // Key is the control's name in files, such as "core".
 func (c Control) Key() string { return controls[c].key }
 
+// MarshalText writes the control's key.
+func (c Control) MarshalText() ([]byte, error) { return []byte(c.Key()), nil }
+
+// UnmarshalText reads a control's key, and refuses others.
+func (c *Control) UnmarshalText(key []byte) error {
+	for *c = range NumControls {
+		if c.Key() == string(key) {
+			return nil
+		}
+	}
+	return fmt.Errorf("unknown control %q", key)
+}
+
 // Unit is what its values are in.
 func (c Control) Unit() string { return controls[c].unit }
 

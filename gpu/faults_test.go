@@ -268,7 +268,7 @@ func FuzzSimState(f *testing.F) {
 	}
 	f.Add(good)
 	f.Add([]byte(strings.Replace(string(good), "0.5", "1e-300", 1)))
-	f.Add([]byte(`{"Version":1}`))
+	f.Add([]byte(`{"Version":2}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		states, err := m.decode(data)
 		if err != nil {

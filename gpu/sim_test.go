@@ -221,29 +221,6 @@ func TestALockOutlivesTheProcessAndWorkGoesOnWithoutIt(t *testing.T) {
 	}
 }
 
-// A simulator's folder from before there were controls other than clocks is still read.
-func TestAStateOfVersion1KeepsItsLocks(t *testing.T) {
-	dir := t.TempDir()
-	openSim(t, "sim:2", SimOptions{Dir: dir})
-	path := filepath.Join(dir, simFile)
-	text, err := os.ReadFile(path)
-	must(t, err)
-	old := strings.Replace(string(text), `"Version": 2`, `"Version": 1`, 1)
-	old = strings.Replace(old, `"Limit"`, `"Core": 945, "Mem": 877, "Limit"`, 1)
-	must(t, os.WriteFile(path, []byte(old), 0o600))
-	l, _ := openSim(t, "sim:2", SimOptions{Dir: dir})
-	for c, want := range map[Control]Value{CoreClock: 945, MemClock: 877} {
-		if v, err := sims(t, l)[0].Held(c); err != nil || v != want {
-			t.Errorf("%v at %v, %v, want %v", c, float64(v), err, float64(want))
-		}
-	}
-	must(t, sims(t, l)[0].Release(CoreClock))
-	again, _ := openSim(t, "sim:2", SimOptions{Dir: dir})
-	if v, err := sims(t, again)[0].Held(CoreClock); err != nil || v != 0 {
-		t.Errorf("core clock at %v, %v after it was given back", float64(v), err)
-	}
-}
-
 func TestAStateThatIsNotOneIsAClearError(t *testing.T) {
 	dir := t.TempDir()
 	l, _ := openSim(t, "sim:2", SimOptions{Dir: dir})
@@ -252,7 +229,8 @@ func TestAStateThatIsNotOneIsAClearError(t *testing.T) {
 	must(t, err)
 	for name, bad := range map[string]string{
 		"empty": "", "cut": string(good[:len(good)/2]), "twice": string(good) + string(good),
-		"other": `{"Version":1,"Model":"V100","GPUs":[]}`, "version": `{"Version":9}`,
+		"other": `{"Version":2,"Model":"V100","GPUs":[]}`, "version": `{"Version":9}`,
+		"older":   strings.Replace(string(good), `"Version": 2`, `"Version": 1`, 1),
 		"control": strings.Replace(string(good), `"UUID"`, `"Set": {"fan": 1}, "UUID"`, 1),
 	} {
 		must(t, os.WriteFile(path, []byte(bad), 0o600))

@@ -59,7 +59,6 @@ type simState struct {
 	UUID       string
 	Set        controlValues  `json:",omitzero"`
 	Fixed      ControlSet     `json:",omitzero"` // those of Set that don't fall below it
-	Core, Mem  Value          `json:",omitzero"` // of Set, in files of version 1
 	Limit      dvfsmodel.Watt // of power, unless one is in Set
 	Sharing    Sharing
 	Lost       bool
@@ -88,28 +87,24 @@ type controlValues [NumControls]Value
 
 // MarshalJSON writes them by key.
 func (v controlValues) MarshalJSON() ([]byte, error) {
-	byKey := make(map[string]Value)
+	byKey := make(map[Control]Value)
 	for c := range NumControls {
 		if v[c] != 0 {
-			byKey[c.Key()] = v[c]
+			byKey[c] = v[c]
 		}
 	}
 	return json.Marshal(byKey) //nolint:wrapcheck // the encoder's own
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote, and refuses other keys.
+// UnmarshalJSON reads what MarshalJSON wrote.
 func (v *controlValues) UnmarshalJSON(data []byte) error {
-	var byKey map[string]Value
+	var byKey map[Control]Value
 	if err := json.Unmarshal(data, &byKey); err != nil {
 		return err //nolint:wrapcheck // the decoder's own
 	}
 	*v = controlValues{}
-	for c := range NumControls {
-		v[c] = byKey[c.Key()]
-		delete(byKey, c.Key())
-	}
-	for key := range byKey {
-		return fmt.Errorf("unknown control %q", key)
+	for c, value := range byKey {
+		v[c] = value
 	}
 	return nil
 }

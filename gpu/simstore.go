@@ -20,8 +20,7 @@ import (
 // process too; several processes may share it, as they share real GPUs.
 const simFile = "sim-gpus.json"
 
-// simFileVersion is what is written; files of version 1, which knew of clocks alone, are
-// read too.
+// simFileVersion is the version of the file.
 const simFileVersion = 2
 
 // simStateLimit bounds the file: a GPU has few processes.
@@ -121,7 +120,7 @@ func (m *simMachine) decode(data []byte) ([]simState, error) {
 	if decoder.More() {
 		return nil, errors.New("not a simulator's state: more after its end")
 	}
-	if d.Version != 1 && d.Version != simFileVersion {
+	if d.Version != simFileVersion {
 		return nil, fmt.Errorf("version %d, want %d", d.Version, simFileVersion)
 	}
 	if d.Model != m.model.name || len(d.GPUs) != len(m.ids) {
@@ -132,20 +131,11 @@ func (m *simMachine) decode(data []byte) ([]simState, error) {
 		if d.GPUs[i].UUID != m.ids[i].UUID {
 			return nil, fmt.Errorf("GPU %d is %q, want %s", i, d.GPUs[i].UUID, m.ids[i].UUID)
 		}
-		d.GPUs[i].upgrade()
 		if err := d.GPUs[i].validate(m.model); err != nil {
 			return nil, fmt.Errorf("GPU %d: %w", i, err)
 		}
 	}
 	return d.GPUs, nil
-}
-
-// upgrade puts what a file of version 1 has where this version has it.
-func (s *simState) upgrade() {
-	if s.Core != 0 || s.Mem != 0 {
-		s.Set[CoreClock], s.Set[MemClock] = s.Core, s.Mem
-	}
-	s.Core, s.Mem = 0, 0
 }
 
 func (m *simMachine) encode() ([]byte, error) {

@@ -36,7 +36,7 @@ const closeBound = 5 * time.Second
 // joinControl opens the records and starts the controller on them.
 func (p *program) joinControl() error {
 	records, err := openRecords(p.Context.Context, p.String("state"), p.noteProblem)
-	if p.role == roleBoth && errors.Is(err, store.ErrFull) {
+	if p.role == roleBoth && (errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrSchema)) {
 		return goWithoutRecords(p, err)
 	}
 	if err != nil {

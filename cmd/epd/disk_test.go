@@ -1,6 +1,9 @@
 package main
 
 import (
+	"database/sql"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,10 +30,22 @@ func smallDisk(t *testing.T, state string) {
 	t.Cleanup(func() { _ = syscall.Unmount(sim, syscall.MNT_DETACH) })
 }
 
+// setSchema gives the records in a state folder another schema's number, and returns the one that they had.
+func setSchema(t *testing.T, state string, version int) (before int) {
+	t.Helper()
+	db, err := sql.Open("sqlite3", "file:"+filepath.Join(state, "records.db"))
+	must(t, err)
+	must(t, db.QueryRowContext(t.Context(), "PRAGMA user_version").Scan(&before))
+	_, err = db.ExecContext(t.Context(), fmt.Sprintf("PRAGMA user_version = %d", version))
+	must(t, errors.Join(err, db.Close()))
+	return before
+}
+
 // mended undoes what a test did to a disk.
 type mended func(t *testing.T)
 
-// On a disk that is full or read-only when epd starts it is an agent alone, whose runs are recorded once
+// On a disk that is full or read-only when epd starts, or with records of another schema, it is an agent
+// alone, whose runs are recorded once
 // the records can be opened, those that began meanwhile and those of before.
 func TestAStateFolderThatCannotBeWrittenAtTheStartLosesNoRun(t *testing.T) {
 	remount := func(t *testing.T, state string, flags uintptr) {
@@ -53,6 +68,14 @@ func TestAStateFolderThatCannotBeWrittenAtTheStartLosesNoRun(t *testing.T) {
 			return func(t *testing.T) {
 				t.Helper()
 				remount(t, state, 0)
+			}
+		},
+		"another schema": func(t *testing.T, state string) mended {
+			t.Helper()
+			before := setSchema(t, state, 7)
+			return func(t *testing.T) {
+				t.Helper()
+				setSchema(t, state, before)
 			}
 		},
 	} {

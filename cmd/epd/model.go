@@ -63,7 +63,7 @@ const askTime = 10 * time.Second
 
 // askEPD asks the running epd.
 func askEPD[T any](c *cli.Context, question func(context.Context, *epdapi.Client) (T, error)) (T, error) {
-	sockets := append([]string{epdapi.ControllerSocket}, epdapi.AgentSockets()...)
+	sockets := []string{epdapi.ControllerSocket, epdapi.AgentSocket}
 	if path := c.String("socket"); path != "" {
 		sockets = []string{path}
 	}

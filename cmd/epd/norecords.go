@@ -16,8 +16,8 @@ import (
 // recordsRetry is how often records are tried that couldn't be opened.
 var recordsRetry = 15 * time.Second
 
-// goWithoutRecords goes on as an agent alone where this process was to be both, and its
-// disk is full or can't be written: clocks are given back, jobs run at default clocks, and
+// goWithoutRecords goes on as an agent alone where this process was to be both, and its disk
+// is full or can't be written, or the records have a schema that it doesn't know: clocks are given back, jobs run at default clocks, and
 // what becomes of runs waits here. Once the records can be opened epd ends, to be started
 // with a controller again.
 func goWithoutRecords(p *program, err error) error {
@@ -39,12 +39,15 @@ func goWithoutRecords(p *program, err error) error {
 	return nil
 }
 
-// awaitRecords ends the program once the records can be opened.
+// awaitRecords ends the program once the records can be opened. Opening checks the whole file, and so it
+// takes no more than a tenth of the time.
 func awaitRecords(ctx context.Context, p *program) {
 	path := filepath.Join(p.String("state"), "records.db")
-	for pause.For(ctx, recordsRetry) == nil {
+	for wait := recordsRetry; pause.For(ctx, wait) == nil; {
+		began := time.Now()
 		records, err := store.Open(ctx, path, nil)
 		if err != nil {
+			wait = max(recordsRetry, 10*time.Since(began)) //nolint:mnd // a tenth
 			continue
 		}
 		if err := records.Close(); err == nil {

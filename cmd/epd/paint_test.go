@@ -100,12 +100,13 @@ func crowdDir(b *testing.B) string {
 		dir = b.TempDir()
 	}
 	path := filepath.Join(dir, "records.db")
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		storetest.Crowd(b, path, paintJobs, time.Now())
-	}
-	s, err := store.Open(b.Context(), path, nil) // migrates it
+	_, missing := os.Stat(path)
+	s, err := store.Open(b.Context(), path, nil)
 	if err != nil {
 		b.Fatal(err)
+	}
+	if errors.Is(missing, fs.ErrNotExist) {
+		storetest.Crowd(b, path, paintJobs, time.Now())
 	}
 	if err := s.Close(); err != nil {
 		b.Fatal(err)

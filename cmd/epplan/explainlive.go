@@ -99,7 +99,7 @@ func writeResidency(b *strings.Builder, o *epdapi.Outcome) {
 		parts = append(parts, report.Plural(more, "further clock"))
 	}
 	if len(parts) == 0 {
-		parts = []string{"at which clocks isn't known: others were on its GPUs, or its agent is an older one"}
+		parts = []string{"at which clocks isn't known: others were on its GPUs"}
 	}
 	text := strings.Join(parts, ", ")
 	if adapted {

@@ -22,10 +22,9 @@ import (
 // Sockets in the order in which commands try them: one for everybody comes first for those that everybody
 // may use, the controller's first for those that change it, this node's agent first for its state.
 var (
-	agentSockets    = epdapi.AgentSockets()
-	publicFirst     = append([]string{epdapi.PublicSocket, epdapi.ControllerSocket}, agentSockets...)
-	controllerFirst = append([]string{epdapi.ControllerSocket}, append(agentSockets, epdapi.PublicSocket)...)
-	agentFirst      = append(agentSockets, epdapi.ControllerSocket, epdapi.PublicSocket)
+	publicFirst     = []string{epdapi.PublicSocket, epdapi.ControllerSocket, epdapi.AgentSocket}
+	controllerFirst = []string{epdapi.ControllerSocket, epdapi.AgentSocket, epdapi.PublicSocket}
+	agentFirst      = []string{epdapi.AgentSocket, epdapi.ControllerSocket, epdapi.PublicSocket}
 )
 
 // anySocketFlag is --socket of commands that look for an epd themselves.

@@ -87,8 +87,12 @@ func TestTheSitesPowerLimitComesBackWhateverTheJournalsStateIs(t *testing.T) {
 	entry := func(h *host) string { return h.uuids[0] + ".json" }
 	base := func(h *host) string { return h.uuids[0] + ".baseline" }
 	spoil := map[string]func(h *host){
-		"empty entry":          func(h *host) { h.journal.put(entry(h), "") },
-		"zeros":                func(h *host) { h.journal.put(entry(h), "\x00\x00\x00") },
+		"empty entry": func(h *host) { h.journal.put(entry(h), "") },
+		"zeros":       func(h *host) { h.journal.put(entry(h), "\x00\x00\x00") },
+		"keys from before": func(h *host) {
+			h.journal.put(entry(h), strings.NewReplacer(`"core":{"value"`, `"core":{"locked_mhz"`,
+				`"memory":{"value"`, `"memory":{"locked_mhz"`).Replace(string(h.journal.names[entry(h)].data)))
+		},
 		"another schema":       func(h *host) { h.journal.put(entry(h), `{"schema":9}`) },
 		"no entry":             func(h *host) { delete(h.journal.names, entry(h)) },
 		"a copy of the entry":  func(h *host) { h.journal.names["copy.bak"] = h.journal.names[entry(h)] },
@@ -173,7 +177,7 @@ func TestAnEntryOfAClockThatWasKnownBeforeIsForeign(t *testing.T) {
 	h := newHost(t, twoGPUs)
 	id := h.sims[0].Identity()
 	h.journal.put(h.uuids[0]+".json", `{"schema":1,"uuid":"`+h.uuids[0]+`","bus":"`+id.Bus+`","model":"x",`+
-		`"boot_id":"boot-1","driver":"driver-1","domains":{"core":{"locked_mhz":1600,"prior":"known",`+
+		`"boot_id":"boot-1","driver":"driver-1","domains":{"core":{"value":1600,"prior":"known",`+
 		`"prior_value":1700,"since":"2026-01-01T00:00:00Z","at":"2026-01-01T00:00:00Z","run":"r","job":1}}}`)
 	report, err := h.agent(nil).Start(t.Context())
 	if err != nil || fates(report)[h.uuids[0]] != agent.EntrySetAside {

@@ -23,10 +23,9 @@ func FuzzFilesOfAnAgent(f *testing.F) {
 		}
 		return string(text)
 	}
-	entry := read("journal1/" + firstGPU + ".json")
+	entry := read("journal/" + firstGPU + ".json")
 	for _, run := range []string{
-		"runs2/open.json", "runs2/ended.json", "runs3/open.json", "runs3/ended.json", "runs3/adapted.json",
-		"runs3/unlimited.json",
+		"runs/open.json", "runs/ended.json", "runs/adapted.json", "runs/unlimited.json",
 	} {
 		f.Add(entry, read(run))
 	}
@@ -34,7 +33,7 @@ func FuzzFilesOfAnAgent(f *testing.F) {
 		{`"schema":`, `"schema":9`}, {firstGPU, secondGPU}, {"boot", "other"}, {"core", "x"}, {"1", "1e999"},
 	} {
 		f.Add(strings.ReplaceAll(entry, change[0], change[1]),
-			strings.ReplaceAll(read("runs3/ended.json"), change[0], change[1]))
+			strings.ReplaceAll(read("runs/ended.json"), change[0], change[1]))
 	}
 	f.Add("", "")
 	f.Add("{", "null")

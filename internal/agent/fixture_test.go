@@ -542,6 +542,6 @@ var (
 	slow    = dvfsmodel.Setting{Core: 1600, Mem: 4000, Cap: 120, Profile: dvfsmodel.MaxQ}
 	quick   = dvfsmodel.Setting{Core: 1800, Mem: 4500, Cap: 180, Profile: dvfsmodel.MaxQ}
 	coreLow = dvfsmodel.Setting{Core: 1700}
-	// lowest is what files of older agents have, and what [gpu.FaultForeign] sets.
+	// lowest is what the files in testdata have, and what [gpu.FaultForeign] sets.
 	lowest = dvfsmodel.Setting{Core: 1600, Mem: 4000}
 )

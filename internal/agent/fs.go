@@ -278,21 +278,10 @@ func isFileName(id string) bool {
 		})
 }
 
-// decodeStrict reads one JSON value that has no fields but those of into.
-func decodeStrict(data []byte, into any) error {
-	in := json.NewDecoder(bytes.NewReader(data))
-	in.DisallowUnknownFields()
-	return decodeOne(in, into)
-}
-
-// decode is decodeStrict, but passes over fields that aren't known: a newer epd with the same
-// schema may have written them, to which somebody goes back.
+// decode reads one JSON value, and nothing behind it. It passes over fields that aren't known: a
+// newer epd with the same schema may have written them, to which somebody goes back.
 func decode(data []byte, into any) error {
-	return decodeOne(json.NewDecoder(bytes.NewReader(data)), into)
-}
-
-// decodeOne reads one JSON value, and nothing behind it.
-func decodeOne(in *json.Decoder, into any) error {
+	in := json.NewDecoder(bytes.NewReader(data))
 	if err := in.Decode(into); err != nil {
 		return err
 	}

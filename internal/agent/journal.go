@@ -33,7 +33,7 @@ const (
 
 // Held is one control that the agent may have set.
 type Held struct {
-	Value      gpu.Value `json:"-"`
+	Value      gpu.Value `json:"value"`
 	Prior      Prior     `json:"prior"`
 	PriorValue gpu.Value `json:"prior_value,omitzero"` // where it is known
 	// Was is the value before Value of a control of which the driver tells; 0: none. After a crash it may
@@ -57,7 +57,7 @@ type Entry struct {
 	Driver string `json:"driver"`
 	// Site repeats the site's clocks of the baseline.
 	Site     siteClocks           `json:"site,omitzero"`
-	Controls map[gpu.Control]Held `json:"-"`
+	Controls map[gpu.Control]Held `json:"domains"`
 }
 
 // held is what the entry says of a control.
@@ -153,37 +153,9 @@ func (e *Entry) Setting() dvfsmodel.Setting {
 	return s
 }
 
-// entryFile is an entry as its file has it: the controls are "domains", by their keys.
-type entryFile struct {
-	Entry
-	Domains map[string]heldFile `json:"domains"`
-}
-
-// heldFile is a control in the file. Clocks, of which alone there were journals at first,
-// have their value under a key of their own.
-type heldFile struct {
-	LockedMHz gpu.Value `json:"locked_mhz,omitzero"`
-	Value     gpu.Value `json:"value,omitzero"` // of other controls, in their units
-	Held
-}
-
-// value is where the file has a control's value.
-func (h *heldFile) value(control gpu.Control) *gpu.Value {
-	if control.Unit() == "MHz" {
-		return &h.LockedMHz
-	}
-	return &h.Value
-}
-
 // encode writes the journal's file of a GPU.
 func (e *Entry) encode() ([]byte, error) {
-	file := entryFile{Entry: *e, Domains: make(map[string]heldFile, len(e.Controls))}
-	for control, h := range e.Controls {
-		one := heldFile{Held: h}
-		*one.value(control) = h.Value
-		file.Domains[control.Key()] = one
-	}
-	data, err := json.Marshal(file)
+	data, err := json.Marshal(e)
 	if err != nil {
 		return nil, fmt.Errorf("journal of %s: %w", e.UUID, err)
 	}
@@ -193,32 +165,24 @@ func (e *Entry) encode() ([]byte, error) {
 // decodeEntry reads the journal's file of a GPU. Fields that aren't known are passed over; a control
 // that isn't makes the file foreign, as what it was before can't be given back.
 func decodeEntry(uuid string, data []byte) (*Entry, error) {
-	var file entryFile
-	if err := decode(data, &file); err != nil {
+	e := new(Entry)
+	err := decode(data, e)
+	switch {
+	case err != nil:
+	case e.Schema != schema:
+		err = fmt.Errorf("schema %d", e.Schema)
+	case e.UUID != uuid:
+		err = errors.New("names another GPU")
+	case len(e.Controls) == 0:
+		err = errors.New("no controls")
+	}
+	if err != nil {
 		return nil, fmt.Errorf("journal of %s: %w: %w", uuid, statedir.ErrForeign, err)
 	}
-	e := &file.Entry
-	switch {
-	case e.Schema != schema:
-		return nil, fmt.Errorf("journal of %s: %w: schema %d", uuid, statedir.ErrForeign, e.Schema)
-	case e.UUID != uuid:
-		return nil, fmt.Errorf("journal of %s: %w: names another GPU", uuid, statedir.ErrForeign)
-	}
-	e.Controls = make(map[gpu.Control]Held, len(file.Domains))
-	for control := range gpu.NumControls {
-		one, ok := file.Domains[control.Key()]
-		if !ok {
-			continue
-		}
-		h := one.Held
-		h.Value = *one.value(control)
-		if !h.isValid(control) || h.Value != max(one.LockedMHz, one.Value) {
+	for control, h := range e.Controls {
+		if !h.isValid(control) {
 			return nil, fmt.Errorf("journal of %s: %w: %s", uuid, statedir.ErrForeign, control)
 		}
-		e.Controls[control] = h
-	}
-	if len(e.Controls) == 0 || len(e.Controls) != len(file.Domains) {
-		return nil, fmt.Errorf("journal of %s: %w: domains", uuid, statedir.ErrForeign)
 	}
 	return e, nil
 }

@@ -16,7 +16,7 @@ import (
 // ErrRun tells that the run itself is impossible: nothing was opened.
 var ErrRun = errors.New("not a run")
 
-// runSchema is the version of the runs' files. Older ones are read, too.
+// runSchema is the version of the runs' files.
 const runSchema = 3
 
 // runFile is a run's file.
@@ -58,27 +58,22 @@ func decodeRun(id string, data []byte) (*runFile, error) {
 	return r, nil
 }
 
-// readRun reads a run's file of any version.
+// readRun reads a run's file.
 func readRun(data []byte) (*runFile, error) {
 	var version struct {
 		Schema int `json:"schema"`
 	}
-	if err := json.Unmarshal(data, &version); err != nil {
+	err := json.Unmarshal(data, &version)
+	switch {
+	case err != nil:
 		return nil, err
+	case version.Schema > runSchema:
+		return nil, fmt.Errorf("%w: schema %d, want %d", statedir.ErrNewer, version.Schema, runSchema)
+	case version.Schema < runSchema:
+		return nil, fmt.Errorf("schema %d, want %d", version.Schema, runSchema)
 	}
-	switch version.Schema {
-	case 1:
-		return readOld[runFile1](data)
-	case 2:
-		return readOld[runFile2](data)
-	case runSchema:
-		var r runFile
-		return &r, decode(data, &r)
-	}
-	if version.Schema > runSchema {
-		return nil, fmt.Errorf("%w: schema %d, want 1 to %d", statedir.ErrNewer, version.Schema, runSchema)
-	}
-	return nil, fmt.Errorf("schema %d, want 1 to %d", version.Schema, runSchema)
+	var r runFile
+	return &r, decode(data, &r)
 }
 
 // checkRun says what is impossible about a run.

@@ -36,7 +36,7 @@ func kept(t *testing.T, d *disk, folder string) {
 // An agent that is upgraded while jobs run gives back what the one before locked.
 func TestAJournalOfSchema1IsGivenBack(t *testing.T) {
 	h := newHost(t, twoGPUs)
-	kept(t, h.journal, "journal1")
+	kept(t, h.journal, "journal")
 	for _, sim := range h.sims {
 		if err := sim.Set(gpu.CoreClock, gpu.Value(lowest.Core)); err != nil {
 			t.Fatal(err)
@@ -143,9 +143,9 @@ func knownPrior(h *host) string {
 
 // An agent that is upgraded while jobs run closes their runs, and hands over those that
 // ended before.
-func TestRunsOfSchema2AreKnownAgain(t *testing.T) {
+func TestRunsOfSchema3AreKnownAgain(t *testing.T) {
 	h := newHost(t, twoGPUs)
-	kept(t, h.runs, "runs2")
+	kept(t, h.runs, "runs")
 	a := h.agent(nil)
 	report, err := a.Start(t.Context())
 	if err != nil || len(report.Notes) > 0 {
@@ -155,7 +155,7 @@ func TestRunsOfSchema2AreKnownAgain(t *testing.T) {
 	for _, r := range a.State().Runs {
 		runs[r.ID] = r
 	}
-	if len(runs) != 3 {
+	if len(runs) != 4 {
 		t.Fatalf("%+v", runs)
 	}
 	if r := runs["open"]; r.Job != 2 || !slices.Equal(r.GPUs, h.uuids) || r.Setting != lowest ||
@@ -176,8 +176,29 @@ func TestRunsOfSchema2AreKnownAgain(t *testing.T) {
 		o.Ended.Sub(o.Started) != 3*time.Minute || o.Readings.IsZero() || o.Profile.IsZero() {
 		t.Errorf("%+v", o)
 	}
+	if r := runs["unlimited"]; r.Limit != live.Unlimited() {
+		t.Errorf("%+v", r.Run)
+	}
 	if _, err := a.End(t.Context(), 2, "n1"); err != nil {
 		t.Error(err)
+	}
+}
+
+// From before v0.1.0: what the file says has another meaning now.
+func TestARunsFileOfAnOlderSchemaIsSetAsideAndNamed(t *testing.T) {
+	for _, schema := range []string{`"schema":1`, `"schema":2`, `"schema":0`, `"schemas":3`} {
+		h := newHost(t, twoGPUs)
+		kept(t, h.runs, "runs")
+		text := strings.Replace(string(h.runs.names["open.json"].data), `"schema":3`, schema, 1)
+		h.runs.put("open.json", text)
+		a := h.agent(nil)
+		report, err := a.Start(t.Context())
+		if err != nil || len(report.Notes) != 1 || !strings.Contains(report.Notes[0], "want 3") {
+			t.Errorf("%s: %+v, %v", schema, report, err)
+		}
+		if aside := h.runs.files(".aside"); len(aside) != 1 || len(a.State().Runs) != 3 {
+			t.Errorf("%s: set aside %v, runs %+v", schema, aside, a.State().Runs)
+		}
 	}
 }
 
@@ -216,7 +237,7 @@ func TestARunsFileOfANewerSchemaStaysAndIsNamed(t *testing.T) {
 	for range 2 {
 		report, err := h.agent(nil).Start(t.Context())
 		if err != nil || len(report.Notes) != 1 || !strings.Contains(report.Notes[0],
-			"written by a newer epd: schema 4, want 1 to 3") {
+			"written by a newer epd: schema 4, want 3") {
 			t.Errorf("%+v, %v", report, err)
 		}
 	}

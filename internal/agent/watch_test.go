@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -402,7 +401,7 @@ func TestAnOutcomeOutlivesTheProcessUntilItIsForgotten(t *testing.T) {
 
 func TestARunsFileThatCantBeReadIsMovedAsideAndNamed(t *testing.T) {
 	h := newHost(t, twoGPUs)
-	h.runs.put("r1.json", `{"schema":1,"run":{"run":"r2","job":1}}`)
+	h.runs.put("r1.json", `{"schema":3,"run":{"run":"r2","job":1}}`)
 	h.runs.put("r3.json", `{`)
 	h.runs.put("notes", ``)
 	a := h.agent(nil)
@@ -412,57 +411,6 @@ func TestARunsFileThatCantBeReadIsMovedAsideAndNamed(t *testing.T) {
 	}
 	if len(h.runs.files(".aside")) != 3 {
 		t.Errorf("%v", h.runs.files(""))
-	}
-}
-
-// An agent of before may have left runs that ended and weren't handed over.
-func TestARunsFileOfVersionOneIsRead(t *testing.T) {
-	h := newHost(t, twoGPUs)
-	series := func(values string) string { return `"series":{"step_s":60,"values":` + values + `}` }
-	gpus :=
-		`[{"uuid":"GPU-1","samples":3,"missed":0,"covered_s":180,"mean_power_w":100,"peak_power_w":120,"energy_j":18000,` +
-			`"energy_from":"counter","counter_j":18000,"integrated_j":17900,"counter_resets":0,"utilisation":0.5,"peak_mem_bytes":7,` +
-			`"clocks":[{"core_mhz":1600,"mem_mhz":4000,"time_s":180}],"other_clocks_s":0,"throttled_s":0,"power_capped_s":0,"thermal_s":0,"hardware_s":0,` +
-			series("[1,0.5,-1,0.8]") + `},{"uuid":"GPU-2","samples":3,` + series("[0,0.5,-1]") +
-			`},{"uuid":"GPU-3",` + series("null") + `}]`
-	file := func(id, gpus string) string {
-		return `{"schema":1,"run":{"run":"` + id +
-			`","job":1,"node":"n1","gpus":["GPU-1"],"setting":{},"wish":{},"started":"2026-01-02T12:00:00Z","limit_ns":0,"upper_ns":0},` +
-			`"outcome":{"started":"2026-01-02T12:00:00Z","ended":"2026-01-02T12:03:00Z","reason":"its job ended","gpus":` + gpus + `}}`
-	}
-	h.runs.put("old.json", file("old", gpus))
-	h.runs.put("open.json",
-		`{"schema":1,"run":{"run":"open","job":2,"node":"n1","gpus":null,"setting":{},"wish":{},"started":"2026-01-02T12:00:00Z","limit_ns":0,"upper_ns":0}}`)
-	for name, bad := range map[string]string{
-		"long": `[{` + series("["+strings.Repeat("0,", 256)+"0]") + `}]`,
-		"step": `[{"series":{"step_s":-1,"values":[]}}]`, "field": `[{"colour":1}]`,
-	} {
-		h.runs.put(name+".json", file(name, bad))
-	}
-	a := h.agent(nil)
-	report, err := a.Start(t.Context())
-	if err != nil || len(report.Notes) != 3 {
-		t.Errorf("%q, %v", report.Notes, err)
-	}
-	ended := a.Runs().Ended()
-	if len(ended) != 1 || len(a.State().Runs) != 2 {
-		t.Fatalf("%+v of %+v", ended, a.State().Runs)
-	}
-	got := &ended[0].Outcome
-	if g := got.GPUs[0]; len(got.GPUs) != 3 || g.Energy != 18000 || g.EnergyFrom != gpu.FromCounter ||
-		g.PeakMem != 7 || len(g.Clocks) != 1 {
-		t.Errorf("%+v", got.GPUs)
-	}
-	if _, known := got.Host(); known {
-		t.Error("the host's energy is known")
-	}
-	if got.Series.Len() != 4 || got.Series.Interval() != time.Minute {
-		t.Fatalf("%d points of %s", got.Series.Len(), got.Series.Interval())
-	}
-	for i, want := range []float64{0.5, 0.5, -1, 0.8} {
-		if value := got.Series.At(i).Or(-1); value != want {
-			t.Errorf("point %d is %v, want %v", i, value, want)
-		}
 	}
 }
 

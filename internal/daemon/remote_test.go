@@ -63,7 +63,7 @@ func TestAnotherControllerIsAskedWhenOneDoesntAnswer(t *testing.T) {
 		"silent":  silent(t),
 		"broken":  controllerAt(t, http.StatusServiceUnavailable, `{"error":"no store"}`),
 		"skewed":  controllerAt(t, http.StatusUnauthorized, `{"error":"the credential has expired"}`),
-		"older":   controllerAt(t, http.StatusNotFound, ``),
+		"another": controllerAt(t, http.StatusNotFound, ``),
 		"garbage": controllerAt(t, http.StatusOK, "\x00{"),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,11 +3,9 @@ package daemon
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -26,7 +24,7 @@ import (
 const (
 	reportEvery   = 15 * time.Second
 	reportSooner  = time.Second
-	reportLater   = 10 * time.Minute // and where the controller knows no reports
+	reportLater   = 10 * time.Minute
 	reportBound   = 5 * time.Second
 	reportSpread  = 0.2 // of the time between two
 	reportedTexts = 300 // bytes of what went wrong
@@ -48,10 +46,7 @@ func (d *AgentServer) report(ctx context.Context) time.Duration {
 	defer cancel()
 	answer, err := d.options.Controller.Report(ctx, r)
 	every := reportEvery
-	refused, answered := errors.AsType[*epdapi.RefusedError](err)
 	switch {
-	case answered && refused.Status == http.StatusNotFound: // it is older
-		every = reportLater
 	case err != nil:
 		d.options.Log.Debug("the controller wasn't told how the node fares", "error", err)
 	case answer.EveryS > 0:

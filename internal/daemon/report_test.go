@@ -75,8 +75,8 @@ func TestAReportSaysWhichGPUsDontAnswer(t *testing.T) {
 // Nothing depends on reports: a controller that won't hear of them is no trouble.
 func TestAControllerThatTakesNoReportsIsNoTrouble(t *testing.T) {
 	for name, deaf := range map[string]error{
-		"older": &epdapi.RefusedError{Path: epdapi.PathReport, Status: http.StatusNotFound},
-		"away":  errors.New("nobody is there"),
+		"deaf": &epdapi.RefusedError{Path: epdapi.PathReport, Status: http.StatusNotFound},
+		"away": errors.New("nobody is there"),
 	} {
 		h := open(t, t.TempDir(), "sim:1", "", &judge{deaf: deaf})
 		h.last(t, name, func(*epdapi.NodeReport) bool { return true })

@@ -340,9 +340,9 @@ func brokenSlurm() []broken {
 	}
 }
 
-// hasOldKey has the configuration hold a key that others took the place of.
-func hasOldKey(m *machine) {
-	const text = "[safety]\nstretch = 1.5\n"
+// hasDoubtfulKey has the configuration hold a value that is right and hardly what is meant.
+func hasDoubtfulKey(m *machine) {
+	const text = "[live]\nmode = \"enforce\"\nhold_out = 0\n"
 	m.files["/etc/epplan/config.toml"], m.agent.Controller.ConfigVersion = text, config.Digest([]byte(text))
 }
 
@@ -382,7 +382,7 @@ func brokenEPD() []broken { //nolint:funlen // a table
 			m.modes["/etc/epplan/config.toml"], m.agent.Health.UID = 0o600, 1000
 		}},
 		{"config-stale", func(m *machine) { m.agent.Controller.ConfigVersion = "0" }},
-		{"config-old-key", hasOldKey},
+		{"config-doubtful", hasDoubtfulKey},
 		{"slurm-sync", func(m *machine) { m.agent.Controller.Queue.Failures = 4 }},
 		{"comment-foreign", func(m *machine) { m.agent.Controller.ForeignComments = 3 }},
 		{"slurm-unread", func(m *machine) { m.agent.Controller.Queue.Unread = 2 }},
@@ -451,7 +451,6 @@ func brokenEPD() []broken { //nolint:funlen // a table
 
 // Slurm runs the last name of a folder first, and of several settings the first.
 func TestWhatRunsBetweenAJobAndItsHooksIsTold(t *testing.T) {
-	const stub = "#!/bin/sh\n# epplan: this is zzz-epplan now\n# no epilog\nexit 0\n"
 	for name, c := range map[string]struct {
 		key    string
 		values []string // of the setting
@@ -464,10 +463,10 @@ func TestWhatRunsBetweenAJobAndItsHooksIsTold(t *testing.T) {
 		},
 		"ours first": {
 			key: "Epilog", values: []string{"/e/*"}, files: map[string]string{
-				"zzz-epplan": "epplan epilog", "90-site": "sleep 60", "10-epplan": stub,
+				"zzz-epplan": "epplan epilog", "90-site": "sleep 60",
 			},
 		},
-		"as it was installed once": {
+		"not the last name": {
 			key: "Epilog", values: []string{"/e/*"}, files: map[string]string{
 				"10-epplan": "epplan epilog", "90-site": "sleep 60", "05-site": "true",
 			},

@@ -243,10 +243,10 @@ var configStale = &Fault{
 	Fix{Run: "{program} reload --socket {socket}"},
 }
 
-var configOld = &Fault{
-	"config-old-key", Warn, "{warning}",
-	"epd goes by it as it says, but the file doesn't say what holds",
-	Fix{Run: "{program} config check {file}    # says what to write; then: epplan reload"},
+var configDoubtful = &Fault{
+	"config-doubtful", Warn, "{warning}",
+	"epd goes by the file as it stands, which is hardly what is meant",
+	Fix{Run: "{program} config check {file}    # names every doubt; mend them, then: epplan reload"},
 }
 
 func lookConfig(ctx context.Context, e *examination) []Finding {
@@ -280,14 +280,14 @@ func lookConfig(ctx context.Context, e *examination) []Finding {
 	if err == nil && config.Digest([]byte(text)) != controller.ConfigVersion {
 		return configStale.finding(append(words, "socket", slurm.ShellQuote(e.options.adminSocket()))...)
 	}
-	old := c.Warnings()
+	doubts := c.Warnings()
 	if e.site.Slurm != nil {
 		if nodes, err := e.slurmNodes(ctx); err == nil {
-			old = append(old, c.WarningsBeside(config.NamesIn(nodes))...)
+			doubts = append(doubts, c.WarningsBeside(config.NamesIn(nodes))...)
 		}
 	}
-	if len(old) > 0 {
-		return configOld.finding(append(words, "warning", old[0].Error())...)
+	if len(doubts) > 0 {
+		return configDoubtful.finding(append(words, "warning", doubts[0].Error())...)
 	}
 	return okFinding("%s; %s; a job may run up to %v times as long as at default clocks (max_slowdown)", path,
 		modesText(&c.Live), c.Live.MostSlowdown())

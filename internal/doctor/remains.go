@@ -70,7 +70,7 @@ func gpuCount(n int) string {
 func leverRemains(ctx context.Context, socket, state string) (said []string) {
 	const still = "Slurm's queue and nodes still have changes of epd's: %s; take them back before its state folder " +
 		"goes: %s"
-	sockets := append([]string{epdapi.ControllerSocket, epdapi.PublicSocket}, epdapi.AgentSockets()...)
+	sockets := []string{epdapi.ControllerSocket, epdapi.PublicSocket, epdapi.AgentSocket}
 	if socket != "" {
 		sockets = []string{socket}
 	}

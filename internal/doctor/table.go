@@ -104,7 +104,7 @@ func epdChecks() []Check {
 		},
 		{
 			"config", Head, "the configuration: right, readable by epd, in force; its modes",
-			[]*Fault{configWrong, configMissing, configClosed, configStale, configOld},
+			[]*Fault{configWrong, configMissing, configClosed, configStale, configDoubtful},
 			lookConfig,
 		},
 		{"site-clocks", Head, "whether somebody else holds GPUs down", []*Fault{suspectedLimit}, lookSiteClocks},

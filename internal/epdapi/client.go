@@ -2,6 +2,7 @@ package epdapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -69,10 +70,7 @@ func New(sockets ...string) *Client {
 
 // NewAgent is a client of this node's epd, at a socket, or where it listens unless told otherwise.
 func NewAgent(socket string) *Client {
-	if socket != "" {
-		return New(socket)
-	}
-	return New(AgentSockets()...)
+	return New(cmp.Or(socket, AgentSocket))
 }
 
 // NewRemote is a client of the controller at HOST:PORT, by a transport that

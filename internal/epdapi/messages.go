@@ -3,14 +3,11 @@ package epdapi
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/statedir"
 )
 
 // Where epd listens unless told otherwise.
@@ -23,20 +20,6 @@ const (
 	// PublicSocket is the controller's for everybody: the kernel says who asks.
 	PublicSocket = "/run/epplan/submit.sock"
 )
-
-// formerAgentSocket is where agents listened before they had a folder of their own.
-const formerAgentSocket = "/run/epplan/agent.sock"
-
-// AgentSockets lists where an agent may listen, unless told otherwise. The former place counts only where
-// nobody but root could put a socket.
-func AgentSockets() []string {
-	sockets := []string{AgentSocket}
-	_, err := os.Lstat(formerAgentSocket)
-	if err == nil && statedir.CheckFor(path.Dir(formerAgentSocket), 0) == nil {
-		sockets = append(sockets, formerAgentSocket)
-	}
-	return slices.Clip(sockets)
-}
 
 // Paths of the interface. Hooks and restoring are for root alone.
 const (

@@ -117,7 +117,7 @@ type ModelVersions struct {
 // ModelVersion is a version with who chose it last.
 type ModelVersion struct {
 	record.Model
-	Chosen Chosen `json:"chosen,omitzero"` // absent: nobody did, or before epd kept it
+	Chosen Chosen `json:"chosen,omitzero"` // absent: nobody did
 }
 
 // ModelChoice says which version of a workload's model is used from now on.

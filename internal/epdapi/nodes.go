@@ -90,7 +90,7 @@ type NodeRun struct {
 type ReportAnswer struct {
 	EveryS float64 `json:"every_s"`
 	// SiteClocks are the highest clocks of the node's GPUs by the configuration, of those whose model it names
-	// there. nil: the controller doesn't say (an older one); empty: the site limits none of them.
+	// there. nil: the controller doesn't know yet; empty: the site limits none of them.
 	SiteClocks []SiteClocks `json:"site_clocks,omitzero"`
 }
 

@@ -220,7 +220,7 @@ func TestAnAdaptedRunIsASampleOnlyWhereItsStaysSaySo(t *testing.T) {
 		"all work at one clock": {},
 		"a tenth at another":    {part: 0.1},
 		"half at another":       {part: 0.5, why: "at work at several: at 945 MHz"},
-		"an older agent's": {
+		"no residencies": {
 			change: func(o *record.Outcome) { o.Stays = nil }, why: "at none of them for nearly all",
 		},
 		"shared for a while": {

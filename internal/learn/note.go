@@ -10,7 +10,7 @@ import (
 
 // The notes of versions that administrators chose. What comes behind the reason,
 // as in "pinned: too slow [by alice, 2026-05-04T09:00:00Z]", is for [chosenIn] to
-// read back; earlier releases take it for a part of the reason.
+// read back.
 const (
 	pinnedNote = "pinned: "
 	freedNote  = "fits may replace it again"
@@ -25,8 +25,7 @@ func noted(note string, c *epdapi.Chosen) string {
 }
 
 // chosenIn takes apart what a note keeps: the note without who left it and when,
-// and whether an administrator pinned the version by it. Notes of earlier releases
-// don't say who.
+// and whether an administrator pinned the version by it.
 func chosenIn(note string) (text string, c epdapi.Chosen, pinned bool) {
 	text = note
 	if parts := byWhom.FindStringSubmatch(note); parts != nil {

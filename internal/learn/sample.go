@@ -46,7 +46,7 @@ const (
 	mostEnergyDoubt = 0.1
 	// maxMHz and maxWatt, of a GPU, are far beyond all there are, and below what MHz and
 	// watts become where a driver answers in kHz or milliwatts. What is less far off is set
-	// aside when it arrives (record.Outcome.DropImplausible); older records have it.
+	// aside when it arrives (record.Outcome.DropImplausible).
 	maxMHz  = 20_000
 	maxWatt = 1e5
 )

@@ -1,70 +1,39 @@
 package packagetest
 
 import (
-	"database/sql"
+	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"testing"
+	"time"
 
-	_ "github.com/mattn/go-sqlite3" // the driver
+	"github.com/epplan/epplan/internal/store"
+	"github.com/epplan/epplan/internal/store/record"
 )
 
-// previousDatabase makes a database as the epd before this one left it: records
-// of the first schema, brought to the last one but one. It returns that schema's
-// number, and the runs whose outcomes it has.
-func previousDatabase(t *testing.T, path string) (schema int, runs []string) {
+// previousDatabase makes a database as an epd left it. It returns the runs whose outcomes it has.
+func previousDatabase(t *testing.T, path string) (runs []string) {
 	t.Helper()
-	folder := filepath.Join(root(t), "internal", "store")
-	steps, err := filepath.Glob(filepath.Join(folder, "migrations", "*.sql"))
-	if err != nil || len(steps) < 2 {
-		t.Fatalf("%q: %v", steps, err)
-	}
-	slices.Sort(steps) // the first one leads to schema 2
-	schema = len(steps)
-	scripts := append([]string{filepath.Join(folder, "testdata", "schema1.sql")}, steps[:schema-1]...)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	db, err := sql.Open("sqlite3", path)
+	s, err := store.Open(t.Context(), path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close() //nolint:errcheck // the test ends
-	for _, script := range scripts {
-		text, err := os.ReadFile(script)
-		if err != nil {
-			t.Fatal(err)
+	for i := range 3 {
+		run := fmt.Sprintf("run-%d", i)
+		o := record.Outcome{
+			Cluster: "alpha", RunID: run, JobID: int64(i + 1), Node: "n1", ExitState: record.Completed,
+			Started: time.Unix(1_700_000_000, 0), Ended: time.Unix(1_700_001_000, 0),
 		}
-		if _, err := db.ExecContext(t.Context(), string(text)); err != nil {
-			t.Fatalf("%s: %v", script, err)
-		}
-	}
-	if _, err := db.ExecContext(t.Context(), "PRAGMA user_version = "+strconv.Itoa(schema)); err != nil {
-		t.Fatal(err)
-	}
-	return schema, runsOf(t, db)
-}
-
-// runsOf are the runs whose outcomes a database has.
-func runsOf(t *testing.T, db *sql.DB) []string {
-	t.Helper()
-	rows, err := db.QueryContext(t.Context(), "SELECT run_id FROM outcomes")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rows.Close() //nolint:errcheck // read only
-	var runs []string
-	for rows.Next() {
-		var run string
-		if err := rows.Scan(&run); err != nil {
+		if _, err := s.PutOutcome(t.Context(), &o); err != nil {
 			t.Fatal(err)
 		}
 		runs = append(runs, run)
 	}
-	if err := rows.Err(); err != nil || len(runs) == 0 {
-		t.Fatalf("%d runs: %v", len(runs), err)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
 	}
 	return runs
 }

@@ -128,7 +128,7 @@ func TestDebsAreInstalledUpgradedRemovedAndPurged(t *testing.T) {
 	}
 	do(t, nil, m.path("/usr/bin/epplan"), "config", "check", m.path("/etc/epplan/config.toml"))
 
-	schema, runs := previousDatabase(t, m.path("/var/lib/epplan-controller/records.db"))
+	runs := previousDatabase(t, m.path("/var/lib/epplan-controller/records.db"))
 	m.write("/etc/epplan/config.toml", advise, 0o644)
 	out := m.mustDpkg(append([]string{"-i"}, debs(t, dir, newer)...)...)
 	if !strings.Contains(out, "over (0.1.0-1)") || m.read("/etc/epplan/config.toml") != advise {
@@ -136,7 +136,7 @@ func TestDebsAreInstalledUpgradedRemovedAndPurged(t *testing.T) {
 			m.read("/etc/epplan/config.toml"), out)
 	}
 	m.wantTold(append(each("try-restart"), "daemon-reload"), []string{"disable", "stop", "\nstart"})
-	m.upgraded(schema, runs)
+	m.upgraded(runs)
 
 	m.slurmed()
 	m.lock()

@@ -80,14 +80,14 @@ func TestRPMsAreInstalledUpgradedAndErased(t *testing.T) {
 		t.Errorf("rpm finds other files than it installed: %v\n%s", err, out)
 	}
 
-	schema, runs := previousDatabase(t, m.path("/var/lib/epplan-controller/records.db"))
+	runs := previousDatabase(t, m.path("/var/lib/epplan-controller/records.db"))
 	m.write("/etc/epplan/config.toml", advise, 0o644)
 	m.mustRPM(append([]string{"-U"}, rpms(t, dir, newer)...)...)
 	if got := m.read("/etc/epplan/config.toml"); got != advise {
 		t.Errorf("the administrator's configuration isn't kept: %q", got)
 	}
 	m.wantTold(append(each("try-restart"), "daemon-reload"), []string{"disable", "stop", "\nstart"})
-	m.upgraded(schema, runs)
+	m.upgraded(runs)
 
 	m.slurmed()
 	m.mustRPM("-e", "epplan-agent", "epplan-controller", "epplan-epd")

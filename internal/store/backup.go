@@ -137,16 +137,10 @@ func copyChecked(
 		return c, err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	var mode, all, first int64
-	const about = `
-SELECT auto_vacuum, page_count * page_size FROM pragma_auto_vacuum, pragma_page_count, pragma_page_size`
-	if err := conn.QueryRowContext(ctx, about).Scan(&mode, &all); err != nil {
+	var all, first int64
+	const size = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
+	if err := conn.QueryRowContext(ctx, size).Scan(&all); err != nil {
 		return c, err
-	}
-	if mode == 0 { // of an older epd: the copy can give room back
-		if _, err := conn.ExecContext(ctx, "PRAGMA auto_vacuum = INCREMENTAL"); err != nil {
-			return c, err
-		}
 	}
 	if err := conn.QueryRowContext(ctx, lastOutcome).Scan(&first); err != nil {
 		return c, err
@@ -181,10 +175,10 @@ SELECT auto_vacuum, page_count * page_size FROM pragma_auto_vacuum, pragma_page_
 // lastOutcome asks for the number of the last outcome that a database ever had.
 const lastOutcome = "SELECT COALESCE(MAX(seq), 0) FROM sqlite_sequence WHERE name = 'outcomes'"
 
-// inspectCopy reads all of a database that nobody writes. One that is damaged is [ErrCorrupt], one of a
-// newer epd [ErrNewer]. It returns what the database has, and the number of its last outcome.
+// inspectCopy reads all of a database that nobody writes. One that is damaged is [ErrCorrupt], one of
+// another schema [ErrSchema]. It returns what the database has, and the number of its last outcome.
 func inspectCopy(ctx context.Context, path string) (c Copied, last int64, err error) {
-	if err := inspect(ctx, path, defaultBusy); err != nil { // of a newer epd, too
+	if err := inspect(ctx, path, defaultBusy); err != nil {
 		return c, 0, err
 	}
 	found, err := Check(ctx, path)
@@ -204,7 +198,7 @@ func inspectCopy(ctx context.Context, path string) (c Copied, last int64, err er
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	c = Copied{File: path, Bytes: info.Size(), Rows: make(map[string]int64)}
-	if c.Schema, err = versionOf(ctx, path); err == nil && c.Schema == 0 {
+	if c.Schema, err = userVersion(ctx, db); err == nil && c.Schema == 0 {
 		err = errors.New("it has no records of epd")
 	}
 	if err != nil {
@@ -215,7 +209,7 @@ func inspectCopy(ctx context.Context, path string) (c Copied, last int64, err er
 		var rows int64
 		err := db.QueryRowContext(ctx,
 			"SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?)", table).Scan(&there)
-		if err == nil && there { // else of an older epd
+		if err == nil && there { // else of an older schema
 			err = db.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+table).Scan(&rows)
 			c.Rows[table] = rows
 		}

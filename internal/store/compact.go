@@ -212,8 +212,7 @@ func textID(ctx context.Context, conn *sql.Conn, text string) (int64, error) {
 
 // Shrink gives room that pruning and compacting freed back to the file system, in short steps, but a
 // tenth of the file, which new records take. It returns how many bytes the file is to lose once its log is
-// merged. A database that was made by an epd before schema 18 keeps its size: it gives nothing back
-// until a backup of it is put in its place.
+// merged.
 func (s *Store) Shrink(ctx context.Context) (int64, error) {
 	var all int64
 	for {
@@ -229,16 +228,14 @@ func (s *Store) Shrink(ctx context.Context) (int64, error) {
 
 // shrinkFile is one step of Shrink: the bytes that were given back.
 func shrinkFile(ctx context.Context, conn *sql.Conn) (int64, error) {
-	const incremental = 2
-	var mode, pages, free, size int64
+	var pages, free, size int64
 	if err := conn.QueryRowContext(ctx, `
-SELECT auto_vacuum, page_count, freelist_count, page_size
-FROM pragma_auto_vacuum, pragma_page_count, pragma_freelist_count, pragma_page_size`).
-		Scan(&mode, &pages, &free, &size); err != nil {
+SELECT page_count, freelist_count, page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size`).
+		Scan(&pages, &free, &size); err != nil {
 		return 0, err
 	}
 	step := min(free-pages/keptFree, shrinkStep)
-	if mode != incremental || step <= 0 {
+	if step <= 0 {
 		return 0, nil
 	}
 	rows, err := conn.QueryContext(ctx, fmt.Sprintf("PRAGMA incremental_vacuum(%d)", step))

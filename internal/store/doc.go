@@ -7,12 +7,12 @@
 // aside as a conflict.
 //
 // What goes wrong comes back as one of a few errors that callers can tell
-// apart: [ErrBusy], [ErrFull], [ErrCorrupt], [ErrNewer], [ErrClosed],
+// apart: [ErrBusy], [ErrFull], [ErrCorrupt], [ErrSchema], [ErrClosed],
 // [ErrNotFound]. After the first three nothing was written and the caller
 // still has what it handed in.
 //
-// schema.sql is what a new database is made by; migrations/ bring those of earlier epds
-// to the same. Who changes one changes the other: a test compares them.
+// schema.sql is what a new database is made by; migrations bring those of earlier
+// releases to the same.
 //
 // docs/records.md describes the tables. SQLite needs cgo; without it the
 // package compiles, and Open says so.

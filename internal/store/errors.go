@@ -19,8 +19,8 @@ var (
 	// ErrMoved tells that the database was removed or replaced while it was open, or
 	// its log was. Nothing is written until it is back, or opened anew.
 	ErrMoved = errors.New("the database was removed or replaced while it was open: restart epd")
-	// ErrNewer tells that a newer epd made the database.
-	ErrNewer = errors.New("the database is from a newer epd")
+	// ErrSchema tells that the database has a schema that this epd doesn't know.
+	ErrSchema = errors.New("the database isn't of this epd")
 	// ErrClosed tells that the store was closed.
 	ErrClosed = errors.New("the store is closed")
 	// ErrNotFound tells that there is no such record.
@@ -45,7 +45,7 @@ func typedError(err error) error {
 	if err == nil {
 		return nil
 	}
-	for _, known := range []error{ErrBusy, ErrCorrupt, ErrFull, ErrMoved, ErrNewer, ErrClosed, ErrNotFound} {
+	for _, known := range []error{ErrBusy, ErrCorrupt, ErrFull, ErrMoved, ErrSchema, ErrClosed, ErrNotFound} {
 		if errors.Is(err, known) {
 			return err
 		}

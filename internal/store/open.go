@@ -70,9 +70,9 @@ type database struct {
 
 // Open opens the database at a path, makes it if there is none, checks it
 // (quick_check) and brings its schema up to date after a backup beside it.
-// A damaged database is [ErrCorrupt] and isn't touched, one of a newer epd is
-// [ErrNewer], one that another process holds [ErrBusy], one that is replaced in the
-// same moment [ErrMoved].
+// A damaged database is [ErrCorrupt] and isn't touched, nor is one with a schema that this
+// epd doesn't know, [ErrSchema]; one that another process holds is [ErrBusy], one that is
+// replaced in the same moment [ErrMoved].
 func Open(ctx context.Context, path string, options *Options) (*Store, error) {
 	settings := Options{}
 	if options != nil {
@@ -209,7 +209,7 @@ func readOnly(path string, busy time.Duration) string {
 	return dsn(path, busy, "_query_only", "true", "mode", "ro")
 }
 
-// inspect refuses a damaged database, and one of a newer epd, through a
+// inspect refuses a damaged database, and one with another schema, through a
 // connection of its own that writes nothing.
 func inspect(ctx context.Context, path string, busy time.Duration) error {
 	db, err := sql.Open("sqlite3", readOnly(path, busy))
@@ -224,15 +224,19 @@ func inspect(ctx context.Context, path string, busy time.Duration) error {
 	if len(found) > 0 {
 		return fmt.Errorf("%w: %s", ErrCorrupt, strings.Join(found, "; "))
 	}
-	steps, err := migrations()
-	if err != nil {
-		return err
-	}
 	version, err := userVersion(ctx, db)
 	if err != nil {
 		return err
 	}
-	return knownVersion(path, version, newestSchema(steps))
+	var tables int
+	const question = "SELECT COUNT(*) FROM sqlite_schema"
+	if err := db.QueryRowContext(ctx, question).Scan(&tables); err != nil {
+		return err
+	}
+	if version == 0 && tables > 0 {
+		return fmt.Errorf("%w: it has tables, and no number of a schema: another program made it", ErrSchema)
+	}
+	return knownVersion(path, version)
 }
 
 // findings are what a check pragma has to say other than ok.

@@ -118,7 +118,7 @@ func compareOutcome(
 	var first []byte
 	err := conn.QueryRowContext(ctx, `
 SELECT digest FROM outcomes WHERE cluster = ?1 AND run_id = ?2 AND node = ?3
-UNION ALL SELECT digest FROM pruned_runs WHERE cluster = ?1 AND run_id = ?2 AND node IN ('', ?3)`, o.Cluster,
+UNION ALL SELECT digest FROM pruned_runs WHERE cluster = ?1 AND run_id = ?2 AND node = ?3`, o.Cluster,
 		o.RunID, o.Node).Scan(&first)
 	if err != nil {
 		return 0, err
@@ -446,6 +446,6 @@ func insertion() string {
 		strings.Repeat(", ?", len(outcomeColumns)+2) + "\nWHERE NOT EXISTS (SELECT 1 FROM pruned_runs " +
 		"WHERE cluster = " +
 		parameter("cluster") + " AND run_id = " + parameter("run_id") +
-		" AND node IN ('', " + parameter("node") +
-		"))\nON CONFLICT (cluster, run_id, node) DO NOTHING"
+		" AND node = " + parameter("node") +
+		")\nON CONFLICT (cluster, run_id, node) DO NOTHING"
 }

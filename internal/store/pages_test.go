@@ -3,7 +3,6 @@ package store_test
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -14,59 +13,8 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
-	"github.com/epplan/epplan/internal/testkit/storetest"
 	"github.com/epplan/epplan/live"
 )
-
-// Of a database of schema 7 the sums are made once, and are the same as if every
-// outcome had come after.
-func TestADatabaseOfSchema7HasTheSumsOfItsOutcomes(t *testing.T) {
-	s, path := openNew(t)
-	for i := range 40 {
-		if err := s.PutJob(t.Context(), job(i)); err != nil {
-			t.Fatal(err)
-		}
-		o := outcome(i)
-		o.JobID, o.Submitted, o.ExitState = job(i).ID, job(i).Submitted, []string{
-			record.Completed, record.Completed, "FAILED", "",
-		}[i%4]
-		o.Ended = o.Ended.Add(time.Duration(i) * 7 * time.Hour)
-		if i%5 == 0 {
-			o.Arm = live.ArmHeldOut
-		}
-		d := decision(i)
-		d.RunID, d.HoldOut, d.DefaultJ = o.RunID, live.Known(0.05), live.Known(1e5)
-		o.Setting.Cap, d.Setting.Cap, d.Setting.Profile = 0, 0, 0 // that schema knew of none
-		var err error
-		if o.DecisionID, err = s.PutDecision(t.Context(), d); err != nil {
-			t.Fatal(err)
-		}
-		put(t, s, o, store.Stored)
-	}
-	if _, err := s.Prune(t.Context(), start.Add(-time.Hour)); err != nil {
-		t.Fatal(err)
-	}
-	old := filepath.Join(tempDir(t), "old.db")
-	storetest.Schema7(t, old)
-	for _, table := range []string{"jobs", "decisions", "outcomes", "outcome_details"} {
-		execute(t, old, fmt.Sprintf("ATTACH '%s' AS new; INSERT INTO %s SELECT %s FROM new.%s",
-			strings.ReplaceAll(path, "'", "''"), table, columnNames(t, old, table), table))
-	}
-	migrated := open(t, old, nil)
-	for _, table := range []string{"run_days", "energy_sums"} {
-		if got, want := exported(t, migrated, table), exported(t, s, table); !slices.Equal(got, want) {
-			t.Errorf("%s:\n%s\nwant\n%s", table, strings.Join(got, "\n"), strings.Join(want, "\n"))
-		}
-	}
-	got, err1 := migrated.JobRows(t.Context(), &store.JobFilter{Cluster: "alpha"}, 0, 100)
-	want, err2 := s.JobRows(t.Context(), &store.JobFilter{Cluster: "alpha"}, 0, 100)
-	if err1 != nil || err2 != nil || !reflect.DeepEqual(got, want) || len(got.Jobs) != 40 {
-		t.Errorf("%+v\n%+v, %v, %v", got, want, err1, err2)
-	}
-	if got := schemaVersion(t, old+".schema7.bak"); got != 7 {
-		t.Errorf("the backup has schema %d", got)
-	}
-}
 
 func TestAListedJobIsShownAsEndedOnceAllItsRunsAre(t *testing.T) {
 	s, _ := openNew(t)

@@ -1,5 +1,4 @@
--- The schema of a new database. One of an earlier epd is brought to the same by
--- migrations/, which is why columns that were added later come last.
+-- The schema of a new database.
 --
 -- Times end in _us: microseconds since 1970-01-01 UTC. NULL is unknown.
 -- docs/records.md says what the rows are.
@@ -183,7 +182,7 @@ CREATE TABLE outcome_conflicts (
 CREATE INDEX conflicts_by_time ON outcome_conflicts (received_us);
 
 -- What remains of runs whose details were pruned, so that a late repeat is still
--- known as one. node is '' for those that were pruned before it was kept.
+-- known as one.
 CREATE TABLE pruned_runs (
 	cluster TEXT NOT NULL,
 	run_id  TEXT NOT NULL,
@@ -217,7 +216,7 @@ CREATE TABLE energy_sums (
 	hold_out        REAL    NOT NULL, -- -1: not known
 	constant_arm    REAL    NOT NULL,
 	arm             TEXT    NOT NULL,
-	core_mhz        REAL    NOT NULL, -- as decided; -1: any
+	core_mhz        REAL    NOT NULL, -- as decided
 	mem_mhz         REAL    NOT NULL,
 	ended           INTEGER NOT NULL, -- jobs, on all their nodes; none of pruned ones
 	done            INTEGER NOT NULL, -- that completed
@@ -245,7 +244,7 @@ CREATE TABLE outcome_months (
 	month           TEXT    NOT NULL, -- YYYY-MM, UTC, of the end of the run
 	hold_out        REAL    NOT NULL, -- -1: not known
 	constant_arm    REAL    NOT NULL,
-	core_mhz        REAL    NOT NULL, -- as decided; -1: any
+	core_mhz        REAL    NOT NULL, -- as decided
 	mem_mhz         REAL    NOT NULL,
 	runs            INTEGER NOT NULL, -- on one node each
 	time_s          REAL    NOT NULL, -- sum over all runs, as are the next two

@@ -99,39 +99,6 @@ func (s *scroll) open(t *rapid.T) {
 	s.store = opened
 }
 
-// upgrade has the sums of times be as an epd left them that didn't know of them, and opens the store.
-func (s *scroll) upgrade(t *rapid.T) {
-	if len(s.gone) > 0 || s.compacted > 0 {
-		t.Skip("how long pruned jobs took nobody knows any more, and no older epd knows compacted ones")
-	}
-	if err := s.store.Close(); err != nil {
-		t.Fatal(err)
-	}
-	s.store = nil
-	for _, table := range []string{"old_runs", "texts", "compacted"} {
-		execute(s.tb, s.path, "DROP TABLE "+table)
-	}
-	for _, table := range []string{"energy_sums", "outcome_months"} {
-		for _, column := range []string{"done_time_runs", "done_time_s", "done_time_s2"} {
-			execute(s.tb, s.path, "ALTER TABLE "+table+" DROP COLUMN "+column)
-		}
-	}
-	for _, column := range []string{"shared", "not_locked"} {
-		execute(s.tb, s.path, "ALTER TABLE outcome_details DROP COLUMN "+column)
-	}
-	for table, column := range map[string]string{
-		"decisions": "power_profile", "outcomes": "set_power_profile",
-	} {
-		execute(s.tb, s.path, "ALTER TABLE "+table+" DROP COLUMN "+column)
-	}
-	execute(s.tb, s.path, "DROP INDEX jobs_by_array")
-	for _, column := range []string{"array_job", "array_task"} {
-		execute(s.tb, s.path, "ALTER TABLE jobs DROP COLUMN "+column)
-	}
-	execute(s.tb, s.path, "PRAGMA user_version = 15")
-	s.open(t)
-}
-
 // draw is an outcome: one of few jobs, on one of few nodes, that ended on one of
 // few days.
 func (s *scroll) draw(t *rapid.T) scrolled {
@@ -455,7 +422,7 @@ func TestSumsThatAreKeptAreThoseOfAllOutcomes(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"deliver": s.deliver, "deliver more": s.deliver, "and more": s.deliver, "prune": s.prune,
 			"compact": s.compact, "reopen": s.open, "check": s.check,
-			"forget": s.forget, "remember": s.remember, "upgrade": s.upgrade,
+			"forget": s.forget, "remember": s.remember,
 		})
 		s.check(t)
 	})

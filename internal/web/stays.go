@@ -26,7 +26,7 @@ func residencyParts(v *epdapi.JobView) []any {
 			parts = append(parts, residencyTable(o))
 		case adapted:
 			parts = append(parts,
-				page.Text("On "+orDash(o.Node)+" others were on its GPUs, or its agent is an older one: "+
+				page.Text("On "+orDash(o.Node)+" others were on its GPUs: "+
 					"what it took at which clock isn't known."))
 		}
 	}

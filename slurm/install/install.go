@@ -236,15 +236,14 @@ func (s *Site) hookFolder(hook slurm.Hook) string {
 // siteHookName is the name of the site's own hook in a folder of ours.
 const siteHookName = "90-site"
 
-// hookFileNames are the names of our file in a folder of hooks: the one that it gets, and
-// those that it had before. Slurm runs the last name of a folder first. Our Prolog is
-// to come last, when the job is about to begin, and our Epilog first, when it has just
-// ended: what a site does before or after isn't the job's.
-func hookFileNames(hook slurm.Hook) []string {
+// hookFileName returns the name of our file in a folder of hooks. Slurm runs the last name
+// of a folder first. Our Prolog is to come last, when the job is about to begin, and our
+// Epilog first, when it has just ended: what a site does before or after isn't the job's.
+func hookFileName(hook slurm.Hook) string {
 	if hook == slurm.Epilog {
-		return []string{"zzz-epplan", "10-epplan"}
+		return "zzz-epplan"
 	}
-	return []string{"10-epplan"}
+	return "10-epplan"
 }
 
 // planHook adds our hook as one more file. Slurm runs all files of a pattern.
@@ -288,32 +287,11 @@ func (s *Site) planHook(p *Plan, hook slurm.Hook, settings map[string]slurmconf.
 	return nil
 }
 
-// planOwnHook plans our hook in a folder. One that an earlier version put there under
-// another name does nothing any more, and stays: a slurmd whose other scripts run just
-// now still looks for it, and drains the node if it is gone.
+// planOwnHook plans our hook in a folder.
 func (s *Site) planOwnHook(p *Plan, hook slurm.Hook, dir, why string) error {
-	names := hookFileNames(hook)
-	if err := s.planOwnFile(p, Step{
-		File: path.Join(dir, names[0]), Text: s.hookScript(hook),
-		Mode: 0o755, Why: why,
-	}); err != nil {
-		return err
-	}
-	for _, before := range names[1:] {
-		file := path.Join(dir, before)
-		if _, err := s.readFile(file); errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		moved := withSignature("#", "#!/bin/sh\n# epplan: this is "+names[0]+" now, and does nothing. "+
-			"Remove it when no "+string(hook)+" runs.\nexit 0\n")
-		if err := s.planOwnFile(p, Step{
-			File: file, Text: moved, Mode: 0o755,
-			Why: "it is " + names[0] + " now (on every node)",
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.planOwnFile(p, Step{
+		File: path.Join(dir, hookFileName(hook)), Text: s.hookScript(hook), Mode: 0o755, Why: why,
+	})
 }
 
 // hookKey is the setting of slurm.conf that names a hook.

@@ -141,13 +141,7 @@ func (s *Site) planHookUndo(p *Plan, hook slurm.Hook, setting string) error {
 		"Slurm calls the site's own "+hookKey(hook)+" itself again (on every node)")
 }
 
-// planHookRemoval removes our hook from a folder, whatever it is called there.
+// planHookRemoval removes our hook from a folder.
 func (s *Site) planHookRemoval(p *Plan, hook slurm.Hook, dir string) error {
-	for _, name := range hookFileNames(hook) {
-		if err := s.planRemoval(p, path.Join(dir, name),
-			"our "+hookKey(hook)+" (on every node)"); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.planRemoval(p, path.Join(dir, hookFileName(hook)), "our "+hookKey(hook)+" (on every node)")
 }
