@@ -21,6 +21,7 @@ var storeys = map[string]int{
 	"queue":             1,
 	"dvfsmodel":         1,
 	"live":              1,
+	"internal/heap":     0,
 	"internal/spelling": 0,
 	"internal/textfile": 0,
 }
