@@ -32,9 +32,9 @@ func (s *standard) Pop() any {
 
 func TestElementsComeInTheOrderOfTheStandardLibrary(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var h heap.Heap[entry]
-		var want standard
-		for i, key := range rapid.SliceOfN(rapid.IntRange(0, 9), 0, 20).Draw(t, "at first") {
+		first := rapid.SliceOfN(rapid.IntRange(0, 9), 0, 20).Draw(t, "at first")
+		h, want := make(heap.Heap[entry], 0, len(first)), make(standard, 0, len(first))
+		for i, key := range first {
 			h, want = append(h, entry{key, i}), append(want, entry{key, i})
 		}
 		h.Init()
