@@ -41,7 +41,11 @@ func newLexer(in *bufio.Reader, start Position, known map[string]string) *lexer 
 // Read is for the decoder, which holds all of a token.
 func (l *lexer) Read(p []byte) (int, error) {
 	if l.read-l.d.InputOffset() > maxToken {
-		l.err = l.fault("text, number or space is longer than 1 MiB", "a batch file")
+		what := "number or space"
+		if l.kind == '"' {
+			what = "string"
+		}
+		l.err = l.fault(what+" is longer than 1 MiB", "a batch file")
 		return 0, l.err
 	}
 	n, err := l.in.Read(p)
@@ -52,6 +56,7 @@ func (l *lexer) Read(p []byte) (int, error) {
 
 // next reads a token into the lexer. The decoder checks the commas and colons between tokens.
 func (l *lexer) next() error {
+	l.kind = endToken // while space is read
 	l.kind = l.d.PeekKind()
 	before := l.d.InputOffset()
 	unread := l.d.UnreadBuffer()

@@ -58,7 +58,7 @@ func TestAHugeLineOrTokenEndsEarlyInAnErrorThatNamesItsLine(t *testing.T) {
 			2 * mebibyte,
 		},
 		{
-			"JSON string", json + "{\"id\":\"", "a", "batch:2:7: text, number or space is longer", queue.JSON,
+			"JSON string", json + "{\"id\":\"", "a", "batch:2:7: string is longer than 1 MiB", queue.JSON,
 			2 * mebibyte,
 		},
 		{"JSON number", json + "{\"runtime_s\":", "1", "is longer than 1 MiB", queue.JSON, 2 * mebibyte},
