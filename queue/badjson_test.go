@@ -31,8 +31,12 @@ var badJSON = []badInput{
 		`batch:2:15: "NaN" is not a JSON value, want text in quotes, a number, true, false or null`,
 	},
 	{
+		"JSON misspelt word", `[{"id":"a","x_a": tru}]`,
+		`batch:1:19: "tru" is not a JSON value, want text in quotes, a number, true, false or null`,
+	},
+	{
 		"JSON cut off", `{"jobs":[{"id":"a","runtime_s":1}`,
-		`batch:1:34: unexpected end of file, want "," or "]"`,
+		`batch:1:34: unexpected end of file, want the rest of the JSON`,
 	},
 	{
 		"JSON string without an end", `[{"id":"a`,
@@ -40,15 +44,16 @@ var badJSON = []badInput{
 	},
 	{
 		"JSON line end in a string", "[{\"id\":\"a\n\"}]",
-		`batch:1:8: string with a control character or line end inside, want \n and the like, or a closing "`,
+		`batch:1:10: invalid character '\n' in string, want non-control character`,
 	},
 	{
 		"JSON wrong escape", "[{\"id\":\"\\x\"}]",
-		`batch:1:8: string with a wrong escape, want one of \" \\ \/ \b \f \n \r \t \u0000`,
+		"batch:1:9: invalid escape sequence `\\x` in string, " +
+			`want one of \" \\ \/ \b \f \n \r \t \u0000`,
 	},
 	{
 		"JSON missing comma", `[{"id":"a" "runtime_s":1}]`,
-		`batch:1:12: unexpected string "runtime_s", want "," or "}"`,
+		`batch:1:12: invalid character '"' after object value, want ',' or '}'`,
 	},
 	{
 		"JSON utilisation with a text", `[{"id":"a","runtime_s":1,"util_pct":[50,"x"]}]`,
@@ -56,7 +61,7 @@ var badJSON = []badInput{
 	},
 	{
 		"JSON utilisation without an end", `[{"id":"a","runtime_s":1,"util_pct":[50}]`,
-		`batch:1:40: unexpected "}", want "," or "]"`,
+		`batch:1:40: invalid character '}' after array element, want ',' or ']'`,
 	},
 	{
 		"JSON utilisation that is empty", `[{"id":"a","runtime_s":1,"util_pct":[]}]`,
@@ -69,11 +74,11 @@ var badJSON = []badInput{
 	},
 	{
 		"JSON missing colon", `[{"id" "a"}]`,
-		`batch:1:8: unexpected string "a", want ":" after the key`,
+		`batch:1:8: invalid character '"' after object name, want ':'`,
 	},
 	{
 		"JSON trailing comma", `[{"id":"a","runtime_s":1},]`,
-		`batch:1:27: unexpected "]", want a job, such as {"id":"a","runtime_s":60}`,
+		`batch:1:26: unexpected ",", want a value on both sides of it`,
 	},
 	{
 		"JSON key without quotes", `[{id:"a"}]`,
@@ -85,7 +90,7 @@ var badJSON = []badInput{
 	},
 	{
 		"JSON more after the object", `{"jobs":[{"id":"a","runtime_s":1}],"version":1}`,
-		`batch:1:35: unexpected ",", want "}" after the jobs`,
+		`batch:1:36: unexpected string "version", want "}" after the jobs`,
 	},
 	{
 		"JSON jobs is no array", `{"jobs":{"id":"a"}}`,
@@ -166,7 +171,7 @@ var badJSON = []badInput{
 	},
 	{
 		"JSON wrong number", `[{"id":"a","runtime_s":01}]`,
-		`batch:1:24: "01" is not a JSON value, want text in quotes, a number, true, false or null`,
+		`batch:1:25: invalid character '1' after object value, want ',' or '}'`,
 	},
 	{
 		"JSON no id", "[\n {\"runtime_s\":1}]",

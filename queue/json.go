@@ -15,7 +15,7 @@ const (
 // jsonReader reads the jobs of a JSON document into a builder. Every nesting
 // is spelled out, so that no input makes it recurse.
 type jsonReader struct {
-	lex lexer
+	lex *lexer
 	b   *batchBuilder
 	d   jobDraft
 	at  [numColumns]Position // of the values of the current job
@@ -26,14 +26,11 @@ type jsonReader struct {
 
 // readJSON reads an object with jobs, an array of jobs, or JSON lines.
 func readJSON(in *bufio.Reader, b *batchBuilder) error {
-	r := &jsonReader{
-		b: b, lex: lexer{
-			in: in, pos: Position{File: b.out.Name, Line: 1, Column: 1}, known: map[string]string{},
-		},
-	}
+	known := map[string]string{}
 	for _, name := range append(nativeNames.known(), keyModel) {
-		r.lex.known[name] = name
+		known[name] = name
 	}
+	r := &jsonReader{b: b, lex: newLexer(in, Position{File: b.out.Name, Line: 1, Column: 1}, known)}
 	b.where = r.position
 	for first := true; ; first = false {
 		if err := r.lex.next(); err != nil {
@@ -69,11 +66,8 @@ func (r *jsonReader) document(first bool) (whole bool, err error) {
 	if err := r.lex.next(); err != nil {
 		return false, err
 	}
-	if !first || r.lex.kind != stringToken || r.lex.text != keyJobs {
+	if !first || r.lex.kind != '"' || r.lex.text != keyJobs {
 		return false, r.job(start)
-	}
-	if err := r.lex.expect(':', `":"`); err != nil {
-		return false, err
 	}
 	if err := r.lex.expect('[', "an array of jobs"); err != nil {
 		return false, err
@@ -86,11 +80,11 @@ func (r *jsonReader) document(first bool) (whole bool, err error) {
 
 // jobs reads an array of jobs after its bracket.
 func (r *jsonReader) jobs() error {
-	for first := true; ; first = false {
+	for {
 		if err := r.lex.next(); err != nil {
 			return err
 		}
-		if first && r.lex.kind == ']' {
+		if r.lex.kind == ']' {
 			return nil
 		}
 		if r.lex.kind != '{' {
@@ -103,24 +97,6 @@ func (r *jsonReader) jobs() error {
 		if err := r.job(start); err != nil {
 			return err
 		}
-		if more, err := r.comma(']'); err != nil || !more {
-			return err
-		}
-	}
-}
-
-// comma reads what stands after an element: a comma, or the end of the list.
-func (r *jsonReader) comma(end tokenKind) (more bool, err error) {
-	if err := r.lex.next(); err != nil {
-		return false, err
-	}
-	switch r.lex.kind {
-	case ',':
-		return true, nil
-	case end:
-		return false, nil
-	default:
-		return false, r.lex.unexpected(`"," or "` + string(end) + `"`)
 	}
 }
 
@@ -150,30 +126,19 @@ func (r *jsonReader) job(start Position) error {
 // first key or the closing brace. The function is called with the lexer on the
 // first token of a value and must leave it on the last.
 func (r *jsonReader) object(member func(key string, at Position) error) error {
-	if r.lex.kind == '}' {
-		return nil
-	}
-	for {
-		if r.lex.kind != stringToken {
-			return r.lex.unexpected("a key in quotes")
-		}
+	for r.lex.kind != '}' {
 		key, at := r.lex.text, r.lex.at
-		if err := r.lex.expect(':', `":" after the key`); err != nil {
-			return err
-		}
 		if err := r.lex.next(); err != nil {
 			return err
 		}
 		if err := member(key, at); err != nil {
 			return err
 		}
-		if more, err := r.comma('}'); err != nil || !more {
-			return err
-		}
 		if err := r.lex.next(); err != nil {
 			return err
 		}
 	}
+	return nil
 }
 
 // nestedObject reads the members of an object whose brace is the current token.
@@ -230,9 +195,7 @@ func (r *jsonReader) skip() error {
 			depth++
 		case '}', ']':
 			depth--
-		case endToken:
-			return r.lex.unexpected("a value")
-		case stringToken, numberToken, wordToken:
+		default:
 		}
 		if depth <= 0 {
 			return nil
@@ -276,18 +239,18 @@ func (r *jsonReader) unknown(key string, at Position, inModel bool) error {
 func (r *jsonReader) value(col column) error {
 	text := strings.TrimSpace(r.lex.text)
 	switch r.lex.kind {
-	case stringToken:
+	case '"':
 		if !isText(col) && col != colGPUs && col != colUtil && !isInf(text) && !isSpelled(col, text) {
 			return r.wrongKind(col, expectedInJSON(col))
 		}
 		if text == "" {
 			return nil
 		}
-	case numberToken:
+	case '0':
 		if isText(col) && col != colID {
 			return r.wrongKind(col, expectedInJSON(col))
 		}
-	case wordToken:
+	case 'n', 't', 'f':
 		if text == "null" {
 			return nil
 		}
@@ -330,7 +293,7 @@ func (r *jsonReader) gpus() error {
 	r.d.given, r.d.each = r.d.given.with(colGPUs), r.heading.each
 	counts := []GPUCount{}
 	err := r.nestedObject(func(model string, at Position) error {
-		if r.lex.kind != numberToken {
+		if r.lex.kind != '0' {
 			return r.wrongKind(colGPUs, "a number")
 		}
 		count, problem := parseGPUCount(model, r.lex.text)
@@ -368,10 +331,10 @@ func (r *jsonReader) onModel(of column, model string, at Position) error {
 	if problem := modelColumnFault(of, model); problem != nil {
 		return r.b.faultAt(at, problem)
 	}
-	if r.lex.kind == wordToken && r.lex.text == "null" {
+	if r.lex.kind == 'n' {
 		return nil
 	}
-	if r.lex.kind != numberToken {
+	if r.lex.kind != '0' {
 		return r.wrongKind(of, "a number")
 	}
 	if problem := r.d.setOn(of, model, strings.TrimSpace(r.lex.text)); problem != nil {
@@ -384,14 +347,14 @@ func (r *jsonReader) onModel(of column, model string, at Position) error {
 func (r *jsonReader) series() error {
 	r.d.given = r.d.given.with(colUtil)
 	series := r.d.profile().UtilPct
-	for first := true; ; first = false {
+	for {
 		if err := r.lex.next(); err != nil {
 			return err
 		}
-		if first && r.lex.kind == ']' {
+		if r.lex.kind == ']' {
 			return nil
 		}
-		if r.lex.kind != numberToken {
+		if r.lex.kind != '0' {
 			return r.wrongKind(colUtil, "numbers")
 		}
 		value, problem := parseNumber(colUtil, r.lex.text)
@@ -404,15 +367,12 @@ func (r *jsonReader) series() error {
 		}
 		series = append(series, value)
 		r.d.profile().UtilPct = series
-		if more, err := r.comma(']'); err != nil || !more {
-			return err
-		}
 	}
 }
 
 // model reads the object with a job's coefficients.
 func (r *jsonReader) model() error {
-	if r.lex.kind == wordToken && r.lex.text == "null" {
+	if r.lex.kind == 'n' {
 		return nil
 	}
 	if r.lex.kind != '{' {
@@ -453,8 +413,8 @@ func (r *jsonReader) extra(key string, at Position) error {
 	}
 	value := strings.ReplaceAll(r.lex.text, "\r\n", "\n")
 	switch r.lex.kind {
-	case stringToken, numberToken:
-	case wordToken:
+	case '"', '0':
+	case 'n', 't', 'f':
 		if value == "null" {
 			return nil
 		}

@@ -2,164 +2,155 @@ package queue
 
 import (
 	"bufio"
-	"encoding/json"
+	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
-// lexer cuts JSON into tokens and knows where each one stands, which
-// encoding/json does not tell. What a string or a number means is still
-// encoding/json's business. Only the current token is held.
+// lexer reads the tokens of a JSON document and knows where each one stands. Only the current token is held.
 type lexer struct {
 	in    *bufio.Reader
-	pos   Position          // of the next byte
+	read  int64 // bytes of in
+	err   error // of reading
+	d     *jsontext.Decoder
+	pos   Position          // where the last token ends
 	known map[string]string // frequent strings, each one string
+	spare []byte
 
-	kind tokenKind
-	at   Position // of the current token
-	raw  []byte   // of a string (without quotes), number or word
-	text string   // of a string, decoded; of a number or word, as written
+	kind jsontext.Kind // of the current token; endToken at the end of the file
+	at   Position      // of the current token
+	text string        // of a string, decoded; of a number or word, as written
 }
 
-// maxToken bounds a token, bytes.
+// maxToken bounds a token and the space before it, bytes.
 const maxToken = 1 << 20
 
-// tokenKind is a delimiter itself, or one of the kinds below.
-type tokenKind byte
+const endToken = jsontext.Kind(0)
 
-const (
-	endToken    tokenKind = 0
-	stringToken tokenKind = '"'
-	numberToken tokenKind = '0'
-	wordToken   tokenKind = 'w' // true, false, null
-)
+func newLexer(in *bufio.Reader, start Position, known map[string]string) *lexer {
+	l := &lexer{in: in, pos: start, known: known}
+	l.d = jsontext.NewDecoder(l, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	return l
+}
 
-// next reads a token into the lexer.
+// Read is for the decoder, which holds all of a token.
+func (l *lexer) Read(p []byte) (int, error) {
+	if l.read-l.d.InputOffset() > maxToken {
+		what := "number or space"
+		if l.kind == '"' {
+			what = "string"
+		}
+		l.err = l.fault(what+" is longer than 1 MiB", "a batch file")
+		return 0, l.err
+	}
+	n, err := l.in.Read(p)
+	l.read += int64(n)
+	l.err = err
+	return n, err
+}
+
+// next reads a token into the lexer. The decoder checks the commas and colons between tokens.
 func (l *lexer) next() error {
-	c, err := l.skipSpace()
-	if errors.Is(err, io.EOF) {
-		l.kind, l.at, l.text = endToken, l.pos, ""
+	l.kind = endToken // while space is read
+	l.kind = l.d.PeekKind()
+	before := l.d.InputOffset()
+	unread := l.d.UnreadBuffer()
+	space := 0
+	for space < len(unread) && isBetweenTokens(unread[space]) {
+		space++
+	}
+	l.at = after(l.pos, unread[:space])
+	var raw []byte
+	var err error
+	switch l.kind {
+	case '{', '}', '[', ']':
+		_, err = l.d.ReadToken()
+		l.text = ""
+	default:
+		raw, err = l.d.ReadValue()
+	}
+	if errors.Is(err, io.EOF) && l.d.StackDepth() == 0 {
+		l.kind, l.text = endToken, ""
 		return nil
 	}
 	if err != nil {
-		return err
+		return l.syntaxError(err, before)
 	}
-	l.at = l.pos
-	l.pos.Column++
-	l.raw = l.raw[:0]
+	l.pos = l.at
+	l.pos.Column += int(l.d.InputOffset()-before) - space
+	if len(raw) > 0 {
+		l.decode(raw)
+	}
+	return nil
+}
+
+func isBetweenTokens(c byte) bool {
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == ',' || c == ':'
+}
+
+// decode notes the text of a string, number or word.
+func (l *lexer) decode(raw []byte) {
+	if l.kind == '"' {
+		l.spare, _ = jsontext.AppendUnquote(l.spare[:0], raw) // half a surrogate pair is U+FFFD
+		raw = l.spare
+	}
+	known, ok := l.known[string(raw)]
+	if l.text = known; !ok {
+		l.text = string(raw)
+	}
+}
+
+// syntaxError says where the decoder found what is not JSON, and what it expected there.
+func (l *lexer) syntaxError(err error, before int64) error {
+	wrong, ok := errors.AsType[*jsontext.SyntacticError](err)
 	switch {
-	case c == '{' || c == '}' || c == '[' || c == ']' || c == ':' || c == ',':
-		l.kind, l.text = tokenKind(c), ""
-		return nil
-	case c == '"':
-		l.kind = stringToken
-		return l.str()
-	case c == '-' || c >= '0' && c <= '9':
-		l.kind = numberToken
+	case l.err != nil && !errors.Is(l.err, io.EOF):
+		return l.err
+	case !ok:
+		return err
+	case errors.Is(err, io.ErrUnexpectedEOF) && l.kind == '"':
+		return l.fault("string without an end", `a closing "`)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return l.fault("unexpected end of file", "the rest of the JSON")
+	}
+	msg, want, _ := strings.Cut(strings.TrimSuffix(wrong.Err.Error(), ")"), " (expecting ")
+	unread := l.d.UnreadBuffer()
+	at := min(max(0, wrong.ByteOffset-before), int64(len(unread)))
+	isWord := strings.Contains(msg, " in literal ")
+	for isWord && at > 0 && !isBetweenTokens(unread[at-1]) {
+		at--
+	}
+	l.at, unread = after(l.pos, unread[:at]), unread[at:]
+	switch {
+	case strings.HasPrefix(msg, "invalid escape"):
+		want = `one of \" \\ \/ \b \f \n \r \t \u0000`
+	case !isWord && !strings.HasSuffix(msg, "at start of value"):
+	case bytes.HasPrefix(unread, []byte(",")):
+		msg, want = `unexpected ","`, "a value on both sides of it"
 	default:
-		l.kind = wordToken
+		if end := bytes.IndexAny(unread, " \t\r\n,:[]{}\""); end > 0 {
+			unread = unread[:end]
+		}
+		msg = quoted(string(unread)) + " is not a JSON value"
+		want = "text in quotes, a number, true, false or null"
 	}
-	l.raw = append(l.raw, c)
-	return l.word()
+	return l.fault(msg, cmp.Or(want, "JSON"))
 }
 
-func (l *lexer) skipSpace() (byte, error) {
-	for {
-		c, err := l.in.ReadByte()
-		if err != nil {
-			return 0, err
-		}
-		switch c {
-		case '\n':
-			l.pos.Line++
-			l.pos.Column = 1
-		case ' ', '\t', '\r':
-			l.pos.Column++
-		default:
-			return c, nil
+// after is the position behind a text that begins at another one.
+func after(p Position, text []byte) Position {
+	for _, c := range text {
+		p.Column++
+		if c == '\n' {
+			p.Line, p.Column = p.Line+1, 1
 		}
 	}
-}
-
-// str reads the rest of a string.
-func (l *lexer) str() error {
-	escaped := false
-	for {
-		c, err := l.in.ReadByte()
-		if errors.Is(err, io.EOF) {
-			return l.fault("string without an end", `a closing "`)
-		}
-		if err != nil {
-			return err
-		}
-		l.pos.Column++
-		switch {
-		case c == '"':
-			return l.decode(escaped)
-		case c < ' ':
-			return l.fault("string with a control character or line end inside",
-				`\n and the like, or a closing "`)
-		case c == '\\':
-			escaped = true
-			l.raw = append(l.raw, c)
-			if c, err = l.in.ReadByte(); err != nil {
-				continue // the next read says why
-			}
-			l.pos.Column++
-		}
-		if l.raw = append(l.raw, c); len(l.raw) > maxToken {
-			return l.fault("string is longer than 1 MiB", "a batch file")
-		}
-	}
-}
-
-func (l *lexer) decode(escaped bool) error {
-	if !escaped {
-		known, ok := l.known[string(l.raw)]
-		if l.text = known; !ok {
-			l.text = string(l.raw)
-		}
-		return nil
-	}
-	in := append(append([]byte{'"'}, l.raw...), '"')
-	if err := json.Unmarshal(in, &l.text); err != nil {
-		return l.fault("string with a wrong escape", `one of \" \\ \/ \b \f \n \r \t \u0000`)
-	}
-	return nil
-}
-
-// word reads the rest of a number, or of true, false or null.
-func (l *lexer) word() error {
-	for {
-		c, err := l.in.ReadByte()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		if !isWordByte(c) {
-			if err := l.in.UnreadByte(); err != nil {
-				return err
-			}
-			break
-		}
-		l.pos.Column++
-		if l.raw = append(l.raw, c); len(l.raw) > maxText {
-			return l.fault(quoted(string(l.raw))+" is too long for a number", "JSON")
-		}
-	}
-	l.text = string(l.raw)
-	if !json.Valid(l.raw) {
-		return l.fault(quoted(l.text)+" is not a JSON value", "text in quotes, a number, true, false or null")
-	}
-	return nil
-}
-
-func isWordByte(c byte) bool {
-	return c == '+' || c == '-' || c == '.' || c == '_' ||
-		c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
+	return p
 }
 
 // fault is an error at the current token.
@@ -172,14 +163,15 @@ func (l *lexer) describe() string {
 	switch l.kind {
 	case endToken:
 		return "end of file"
-	case stringToken:
+	case '"':
 		return "string " + quoted(l.text)
-	case numberToken:
+	case '0':
 		return "number " + l.text
-	case wordToken:
+	case 'n', 't', 'f':
 		return l.text
+	default:
+		return strconv.Quote(string(rune(l.kind)))
 	}
-	return strconv.Quote(string(l.kind))
 }
 
 // unexpected is the error of a token that can't stand where it does.
@@ -188,7 +180,7 @@ func (l *lexer) unexpected(want string) error {
 }
 
 // expect reads a token, which must be of the given kind.
-func (l *lexer) expect(kind tokenKind, want string) error {
+func (l *lexer) expect(kind jsontext.Kind, want string) error {
 	if err := l.next(); err != nil {
 		return err
 	}

@@ -61,8 +61,8 @@ func TestAHugeLineOrTokenEndsEarlyInAnErrorThatNamesItsLine(t *testing.T) {
 			"JSON string", json + "{\"id\":\"", "a", "batch:2:7: string is longer than 1 MiB", queue.JSON,
 			2 * mebibyte,
 		},
-		{"JSON number", json + "{\"runtime_s\":", "1", "is too long for a number", queue.JSON, mebibyte},
-		{"JSON junk", json, "a", "is too long for a number", queue.JSON, mebibyte},
+		{"JSON number", json + "{\"runtime_s\":", "1", "is longer than 1 MiB", queue.JSON, 2 * mebibyte},
+		{"JSON junk", json, "a", "is not a JSON value", queue.JSON, mebibyte},
 		{"JSON brackets", json, "[", "unexpected", queue.JSON, mebibyte},
 		{
 			"JSON nested objects", "", `{"model":`, "batch:1:11: unknown key \"model\" in a model",

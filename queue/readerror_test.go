@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -29,6 +30,22 @@ func TestBadInputIsNamedWithItsPositionAndWhatWasExpected(t *testing.T) {
 				t.Errorf("%T is no SyntaxError", err)
 			}
 		})
+	}
+}
+
+func TestAValueThatIsIgnoredIsJSONAllTheSame(t *testing.T) {
+	for value, want := range map[string]string{
+		`{"b":[1,{}],"c":null}`: "",
+		`[1 2]`:                 "batch:1:37: invalid character '2' after array element, want ',' or ']'",
+		`{"b" 1}`:               "batch:1:39: invalid character '1' after object name, want ':'",
+		`[{"b":1},,2]`:          `batch:1:43: unexpected ",", want a value on both sides of it`,
+		`[{1:2}]`:               "batch:1:36: object member name must be a string, want JSON",
+	} {
+		text := `[{"id":"a","runtime_s":1,"other":` + value + `}]`
+		_, err := queue.ReadWith(strings.NewReader(text), "batch", queue.JSON, &queue.TableOptions{Ignore: true})
+		if got := fmt.Sprint(err); want == "" && err != nil || want != "" && got != want {
+			t.Errorf("%s: error %s, want %q", value, got, want)
+		}
 	}
 }
 

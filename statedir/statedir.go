@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/google/renameio/v2"
 )
 
 // What a file of state may be beside what was written: none that this version wrote, or one of a later
@@ -72,6 +74,18 @@ func Sync(dir string) error {
 		return err
 	}
 	return errors.Join(folder.Sync(), folder.Close())
+}
+
+// WriteFile replaces a file whole. After a power cut there is either the old file or the new one, and the
+// new one once WriteFile has returned. It keeps the old file's mode; without one the mode is this one,
+// whatever the umask is.
+func WriteFile(path string, data []byte, mode fs.FileMode) error {
+	dir := filepath.Dir(path)
+	err := renameio.WriteFile(path, data, mode, renameio.WithTempDir(dir), renameio.WithStaticPermissions(mode))
+	if err != nil {
+		return err
+	}
+	return Sync(dir)
 }
 
 // OpenFile is [os.OpenFile] for a file in a folder that was checked: it follows no

@@ -294,3 +294,25 @@ func TestAPathIsAWordOfAShellsCommand(t *testing.T) {
 		t.Errorf("%s, want %s", err, want)
 	}
 }
+
+func TestAFileIsReplacedWholeAndKeepsItsMode(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "list")
+	for _, text := range []string{"a longer text", "short"} {
+		mode := fs.FileMode(0o644)
+		if text == "short" {
+			mode = 0o600 // no longer asked for: the file is there
+		}
+		if err := WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(path)
+		info, missing := os.Stat(path)
+		if err != nil || missing != nil || string(got) != text || info.Mode() != 0o644 {
+			t.Errorf("%q of mode %v, errors %v and %v, want %q of 0644", got, info.Mode(), err, missing, text)
+		}
+	}
+	if names, err := os.ReadDir(dir); err != nil || len(names) != 1 {
+		t.Errorf("%v, error %v, want the file alone", names, err)
+	}
+}

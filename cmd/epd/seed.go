@@ -9,11 +9,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
-
-	"github.com/google/renameio/v2"
 
 	"github.com/epplan/epplan/statedir"
 )
@@ -36,10 +33,7 @@ func lotSeed(path string) (seed uint64, damage, err error) {
 	if _, err := rand.Read(fresh[:]); err != nil {
 		return 0, damage, err
 	}
-	err = renameio.WriteFile(path, []byte(hex.EncodeToString(fresh[:])+"\n"), 0o600)
-	if err == nil {
-		err = statedir.Sync(filepath.Dir(path))
-	}
+	err = statedir.WriteFile(path, []byte(hex.EncodeToString(fresh[:])+"\n"), 0o600)
 	return binary.BigEndian.Uint64(fresh[:]), damage, err
 }
 

@@ -26,6 +26,7 @@ var storeys = map[string]int{
 	"live":              1,
 	"spelling":          0,
 	"statedir":          0,
+	"internal/heap":     0,
 	"internal/textfile": 0,
 }
 

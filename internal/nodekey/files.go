@@ -14,8 +14,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/epplan/epplan/slurm"
 	"github.com/epplan/epplan/statedir"
 )
@@ -240,6 +238,5 @@ func WriteTrusted(path string, list []Public) error {
 	for _, p := range list {
 		text.WriteString(p.String() + "\n")
 	}
-	return renameio.WriteFile(path, []byte(text.String()), trustedMode,
-		renameio.WithStaticPermissions(trustedMode))
+	return statedir.WriteFile(path, []byte(text.String()), trustedMode)
 }

@@ -5,19 +5,11 @@ import "math"
 // The guesses of a value that are weighed against each other.
 const (
 	guessLast            = iota // what the most similar job took, the last time
-	guessRecent                 // median of its recent runs
 	guessMedian                 // median of its kept runs
 	guessCentral                // mean of the middle half of its kept runs
 	guessMean                   // mean of its last two runs
-	guessAnyTime                // median over runs that asked for another time
-	guessAnyCentral             // mean of their middle half
-	guessSmooth                 // exponentially weighted mean of its runs
-	guessOwner                  // what the owner's last job took
-	guessShape                  // recent median of the owner's jobs of this size and requested time
 	guessUsual                  // what its completed runs usually took
 	guessAnyUsual               // the same of runs that asked for another time
-	guessOwnerUsual             // median of the owner's completed jobs
-	guessAnything               // median of all completed jobs
 	guessDeviationTrees         // what is usual and how far from it, by trees
 	guessDeviationLine          // the same by a line
 	guessDeviation              // between both
@@ -57,7 +49,7 @@ func isFromRuns(guess int) bool { return guess < guessTrees }
 // another one.
 func (s situation) isDistinct(guess int) bool {
 	switch guess {
-	case guessAnyTime, guessAnyCentral, guessAnyUsual:
+	case guessAnyUsual:
 		return s[0] == byAll
 	case guessDeviationTrees, guessDeviationLine, guessDeviation:
 		return s[0] <= bySize
@@ -81,25 +73,14 @@ func (m *memory) guess(g *[guesses]float64) (situation, float64, bool) {
 	if t == nil {
 		return situation{}, 0, false
 	}
-	last := t.valueBack(0)
-	g[guessLast], g[guessRecent], g[guessMedian], g[guessCentral], g[guessMean] = last, t.recentMedian(),
-		t.median(), t.midmean(), last
-	g[guessSmooth], g[guessUsual], g[guessAnyUsual] = t.smooth, t.usual(), t.usual()
-	if before := t.valueBack(1); !math.IsNaN(before) {
+	last, before := t.valueBack(0), t.valueBack(1)
+	g[guessLast], g[guessMean], g[guessMedian], g[guessCentral] = last, last, t.median(), t.midmean()
+	if !math.IsNaN(before) {
 		g[guessMean] = math.Log((math.Exp(last) + math.Exp(before)) / 2)
 	}
-	g[guessAnyTime], g[guessAnyCentral], g[guessOwner], g[guessShape] = t.median(), t.midmean(), last,
-		t.recentMedian()
+	g[guessUsual], g[guessAnyUsual] = t.usual(), t.usual()
 	if t := m.tracks.track(m.keys[bySize], &m.scratch[1]); t != nil {
-		g[guessAnyTime], g[guessAnyCentral], g[guessAnyUsual] = t.median(), t.midmean(), t.usual()
-	}
-	g[guessAnything] = m.tracks.track(m.keys[byAnyJob], &m.scratch[1]).usualMedian()
-	g[guessOwnerUsual] = g[guessAnything]
-	if t := m.tracks.track(m.keys[byOwner], &m.scratch[1]); t != nil {
-		g[guessOwner], g[guessOwnerUsual] = t.valueBack(0), t.usualMedian()
-	}
-	if t := m.tracks.track(m.keys[byOwnerShape], &m.scratch[1]); t != nil {
-		g[guessShape] = t.recentMedian()
+		g[guessAnyUsual] = t.usual()
 	}
 	s := situation{
 		uint8(min(at, byShape)), bucketOf(float64(t.count), 2, 4, 8), bucketOf(t.spread(), 0.02, 0.1, 0.3, 1),

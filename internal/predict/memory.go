@@ -2,38 +2,18 @@ package predict
 
 import "math"
 
-// ratioKeys are those in which the target's ratio to the requested time is
-// remembered.
-var ratioKeys = [...]int{byLabels, byOwnerSize, byOwner}
-
 // memory is what is remembered of all ended jobs, for one target.
 type memory struct {
 	target  Target
 	tracks  *pastByKey
-	ratios  *pastByKey
-	latest  map[hash]jobShape // by owner: what ended last
 	drifts  map[hash]*keyDrift
 	scatter float64 // mean deviation of repeats from what is usual, in logarithms
 	keys    []hash  // of the job at hand
 	scratch [2]scratchTrack
 }
 
-// jobShape is what a job looked like.
-type jobShape struct {
-	labels, sizes hash
-	requested     float64
-}
-
 func newMemory(t Target, s *Settings) *memory {
-	return &memory{
-		target: t, tracks: newPastByKey(s), ratios: newPastByKey(s),
-		latest: map[hash]jobShape{}, drifts: map[hash]*keyDrift{},
-	}
-}
-
-// shapeOf is the look of a job, from its keys.
-func shapeOf(j *Features, keys []hash) jobShape {
-	return jobShape{labels: keys[byLabels], sizes: keys[bySizes], requested: j.Requested}
+	return &memory{target: t, tracks: newPastByKey(s), drifts: map[hash]*keyDrift{}}
 }
 
 func (m *memory) setCurrent(j *Features) { m.keys = appendKeys(m.keys[:0], j) }
@@ -49,19 +29,12 @@ func (m *memory) add(j *Features, o *Outcome) {
 	for _, k := range m.keys {
 		m.tracks.add(k, v, o.End, o.Completed)
 	}
-	m.latest[m.keys[byOwner]] = shapeOf(j, m.keys)
-	if j.Requested > 0 {
-		for _, i := range ratioKeys {
-			m.ratios.add(m.keys[i], v-math.Log(j.Requested), o.End, o.Completed)
-		}
-	}
 }
 
 // How many features [memory.appendFeatures] appends of each kind.
 const (
 	trackFeatures = 9 // for each key: see describe
 	timeFeatures  = 3 // hour of the day, day of the week, when the requested time would end within the hour
-	afterFeatures = 3 // how it differs from the owner's job that ended last
 )
 
 // requestFeatureCount is how many features say what a job asks for; they come first.
@@ -69,7 +42,7 @@ func requestFeatureCount(j *Features) int { return 1 + len(j.Sizes) }
 
 func featureCount(j *Features) int {
 	return requestFeatureCount(j) + len(j.Conditions) + timeFeatures +
-		trackFeatures*(keyCount+keysPerLabel*len(j.Labels)) + 2*len(ratioKeys) + afterFeatures
+		trackFeatures*(keyCount+keysPerLabel*len(j.Labels))
 }
 
 // appendFeatures appends what the trees are told of the job at hand: what it asks for, when,
@@ -86,31 +59,7 @@ func (m *memory) appendFeatures(x []float64, j *Features) []float64 {
 	for _, k := range m.keys {
 		x = appendTrackFeatures(x, m.tracks.track(k, &m.scratch[0]), j.Submit)
 	}
-	for _, i := range ratioKeys {
-		t := m.ratios.track(m.keys[i], &m.scratch[0])
-		if t == nil || !(j.Requested > 0) {
-			x = append(x, math.NaN(), math.NaN())
-			continue
-		}
-		r := math.Log(j.Requested)
-		x = append(x, r+t.recentMedian(), r+t.valueBack(0))
-	}
-	before, known := m.latest[m.keys[byOwner]]
-	now := shapeOf(j, m.keys)
-	return append(x, sameFeature(known, before.labels == now.labels),
-		sameFeature(known, before.sizes == now.sizes),
-		logOf(before.requested)-logOf(now.requested))
-}
-
-// sameFeature is 1 for yes, 0 for no, NaN where nothing is known.
-func sameFeature(known, yes bool) float64 {
-	switch {
-	case !known:
-		return math.NaN()
-	case yes:
-		return 1
-	}
-	return 0
+	return x
 }
 
 // appendTrackFeatures appends what a track says of its key at a time; NaN where there is none.

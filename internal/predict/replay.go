@@ -2,10 +2,11 @@ package predict
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"math"
 	"slices"
+
+	"github.com/epplan/epplan/internal/heap"
 )
 
 // Replay predicts the jobs of a table as if each had just been submitted: from jobs
@@ -47,9 +48,14 @@ type replayStep struct {
 	ticket  *PendingJob
 }
 
+// Compare is that of a heap: the step whose job ends first comes first.
+func (s *replayStep) Compare(other *replayStep) int {
+	return cmp.Compare(s.outcome.End, other.outcome.End)
+}
+
 type replay struct {
 	forecaster  *Forecaster
-	running     runningHeap
+	running     heap.Heap[*replayStep] // by their end
 	predictions []Prediction
 }
 
@@ -66,7 +72,7 @@ func (r *replay) play(ctx context.Context, steps []replayStep) error {
 
 // endNext ends the job that ends next.
 func (r *replay) endNext() {
-	ended, _ := heap.Pop(&r.running).(*replayStep)
+	ended := r.running.Pop()
 	r.forecaster.End(ended.ticket, ended.outcome)
 	ended.ticket = nil
 }
@@ -87,28 +93,7 @@ func (r *replay) submit(ctx context.Context, s *replayStep) error {
 		r.predictions[s.at] = s.ticket.Prediction
 	}
 	if !math.IsNaN(s.outcome.End) {
-		heap.Push(&r.running, s)
+		r.running.Push(s)
 	}
 	return ctx.Err()
-}
-
-// runningHeap are jobs by their end, a heap.
-type runningHeap []*replayStep
-
-func (r runningHeap) Len() int           { return len(r) }
-func (r runningHeap) Less(i, j int) bool { return r[i].outcome.End < r[j].outcome.End }
-func (r runningHeap) Swap(i, j int)      { r[i], r[j] = r[j], r[i] }
-
-// Push is for container/heap.
-func (r *runningHeap) Push(x any) {
-	if s, ok := x.(*replayStep); ok {
-		*r = append(*r, s)
-	}
-}
-
-// Pop is for container/heap.
-func (r *runningHeap) Pop() any {
-	last := (*r)[len(*r)-1]
-	*r = (*r)[:len(*r)-1]
-	return last
 }

@@ -206,12 +206,6 @@ func (t *track) usual() float64 {
 	return v
 }
 
-// usualMedian is the median of completed runs.
-func (t *track) usualMedian() float64 {
-	var buffer [maxUnordered]float64
-	return medianOf(t.completedRuns(buffer[:0]))
-}
-
 // isSteady reports whether several completed runs differ little.
 func (t *track) isSteady() bool {
 	var buffer [maxUnordered]float64

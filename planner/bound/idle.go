@@ -1,10 +1,11 @@
 package bound
 
 import (
-	"container/heap"
+	"cmp"
 	"math"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/heap"
 	"github.com/epplan/epplan/planner"
 )
 
@@ -91,7 +92,7 @@ func (d *idleDual) value(beta float64) float64 {
 		low, high = max(low, d.tasks[i].shortest), max(high, s.unbounded[i].time)
 	}
 	high = max(low, high) // beyond it, nothing falls any more
-	q := intervalHeap{{low, high, beta*d.gpus*low + s.sum(high)}}
+	q := heap.Heap[boundedInterval]{{low, high, beta*d.gpus*low + s.sum(high)}}
 	for range maxHalvings {
 		top := q[0]
 		if top.to-top.from <= narrowEnough*top.to {
@@ -99,8 +100,8 @@ func (d *idleDual) value(beta float64) float64 {
 		}
 		mid := 0.5 * (top.from + top.to)
 		q[0] = boundedInterval{top.from, mid, beta*d.gpus*top.from + s.sum(mid)}
-		heap.Fix(&q, 0)
-		heap.Push(&q, boundedInterval{mid, top.to, top.least - beta*d.gpus*(top.from-mid)})
+		q.FixFirst()
+		q.Push(boundedInterval{mid, top.to, top.least - beta*d.gpus*(top.from-mid)})
 	}
 	least := q[0].least
 	return least - d.run - roundedDown*math.Abs(least)
@@ -184,19 +185,5 @@ func maxTimePrice(t *planner.Task, option int, k *planner.NodeClass) float64 {
 // boundedInterval is an interval of M with a lower bound of the dual function there.
 type boundedInterval struct{ from, to, least float64 }
 
-// intervalHeap is a heap of intervals, the one with the lowest bound on top.
-type intervalHeap []boundedInterval
-
-func (q intervalHeap) Len() int           { return len(q) }
-func (q intervalHeap) Less(i, j int) bool { return q[i].least < q[j].least }
-func (q intervalHeap) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
-
-// Push adds an interval; for container/heap.
-func (q *intervalHeap) Push(x any) { *q = append(*q, x.(boundedInterval)) } //nolint:errcheck // spans only
-
-// Pop takes the last interval; for container/heap.
-func (q *intervalHeap) Pop() any {
-	last := (*q)[len(*q)-1]
-	*q = (*q)[:len(*q)-1]
-	return last
-}
+// Compare is that of a heap: the interval with the lowest bound first.
+func (a boundedInterval) Compare(b boundedInterval) int { return cmp.Compare(a.least, b.least) }

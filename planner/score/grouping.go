@@ -3,6 +3,8 @@ package score
 import (
 	"math"
 	"slices"
+
+	"github.com/epplan/epplan/internal/heap"
 )
 
 // scoreGroups sorts nodes into groups of the same scores: there are few, as most
@@ -20,10 +22,10 @@ type scoreGroups struct {
 // group is nodes of the same scores.
 type group struct {
 	scores [maxParts]float64
-	nodes  heap[nodeNumber] // nodes that are here and some that left
-	count  int              // nodes that are here
-	at     int              // place in live
-	older  int32            // the next group of the same hash; none: -1
+	nodes  heap.Heap[nodeNumber] // nodes that are here and some that left
+	count  int                   // nodes that are here
+	at     int                   // place in live
+	older  int32                 // the next group of the same hash; none: -1
 }
 
 func newScoreGroups(v demandView, nodes, parts int) *scoreGroups {
@@ -63,9 +65,9 @@ func (g *scoreGroups) put(_ *activeRule, node int32, scores []float64) {
 		g.live = append(g.live, to)
 	}
 	into.count++
-	into.nodes.push(nodeNumber(node))
+	into.nodes.Push(nodeNumber(node))
 	if len(into.nodes) > 2*into.count+8 {
-		into.nodes.retain(func(node nodeNumber) bool { return g.where[node] == to })
+		into.nodes.Retain(func(node nodeNumber) bool { return g.where[node] == to })
 	}
 }
 
@@ -166,7 +168,13 @@ func (g *scoreGroups) best(m *activeRule) int32 {
 func (g *scoreGroups) first(at int32) int32 {
 	nodes := &g.groups[at].nodes
 	for g.where[(*nodes)[0]] != at {
-		nodes.pop()
+		nodes.Pop()
 	}
 	return int32((*nodes)[0])
 }
+
+// nodeNumber is a node by its number.
+type nodeNumber int32
+
+// Compare is that of a heap.
+func (a nodeNumber) Compare(b nodeNumber) int { return int(a) - int(b) }

@@ -1,15 +1,19 @@
 package score
 
-import "math"
+import (
+	"math"
+
+	"github.com/epplan/epplan/internal/heap"
+)
 
 // totalRanking sorts nodes by their total, under rules by which it doesn't depend
 // on what other nodes there are.
 type totalRanking struct {
 	v       demandView
-	totals  []float64       // by node; none: NaN
-	entries heap[nodeTotal] // nodes at their totals, and at some that they had before
-	count   int             // nodes that have a total
-	loose   bool            // entries are in no order yet
+	totals  []float64            // by node; none: NaN
+	entries heap.Heap[nodeTotal] // nodes at their totals, and at some that they had before
+	count   int                  // nodes that have a total
+	loose   bool                 // entries are in no order yet
 }
 
 func newTotalRanking(v demandView, nodes int) *totalRanking {
@@ -48,9 +52,9 @@ func (r *totalRanking) put(m *activeRule, node int32, scores []float64) {
 		r.entries = append(r.entries, nodeTotal{total, node})
 		return
 	}
-	r.entries.push(nodeTotal{total, node})
+	r.entries.Push(nodeTotal{total, node})
 	if len(r.entries) > 2*r.count+64 {
-		r.entries.retain(r.isCurrent)
+		r.entries.Retain(r.isCurrent)
 	}
 }
 
@@ -60,14 +64,31 @@ func (r *totalRanking) isCurrent(s nodeTotal) bool { return r.totals[s.node] == 
 // best is the first node of the greatest total.
 func (r *totalRanking) best(*activeRule) int32 {
 	if r.loose {
-		r.entries.heapify()
+		r.entries.Init()
 		r.loose = false
 	}
 	for len(r.entries) > 0 && !r.isCurrent(r.entries[0]) {
-		r.entries.pop()
+		r.entries.Pop()
 	}
 	if len(r.entries) == 0 {
 		return -1
 	}
 	return r.entries[0].node
+}
+
+// nodeTotal is a node at a total.
+type nodeTotal struct {
+	total float64
+	node  int32
+}
+
+// Compare is that of a heap: the highest total first, of equal ones the first node.
+func (a nodeTotal) Compare(b nodeTotal) int {
+	switch {
+	case a.total > b.total:
+		return -1
+	case a.total < b.total:
+		return 1
+	}
+	return int(a.node) - int(b.node)
 }
