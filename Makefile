@@ -43,8 +43,8 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: build
-build: ## compile bin/epplan, static and without cgo
-	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/epplan ./cmd/epplan
+build: ## compile bin/epplan and bin/epplab, static and without cgo
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/ ./cmd/epplan ./cmd/epplab
 
 .PHONY: build-epd
 build-epd: ## compile bin/epd (needs a C compiler)
@@ -84,8 +84,8 @@ demo: build ## plan the demo batch
 .PHONY: demo-replay
 demo-replay: build ## fill a synthetic cluster by several placements
 	rm -rf $(CACHE)/demo-replay
-	bin/epplan generate openb --seed 1 --nodes 300 --tasks 2000 $(CACHE)/demo-replay
-	bin/epplan replay $(CACHE)/demo-replay --policy fgd,pwr,pwr+fgd:0.1,bestfit,potential --svg $(CACHE)/demo-replay/curves.svg
+	bin/epplab generate openb --seed 1 --nodes 300 --tasks 2000 $(CACHE)/demo-replay
+	bin/epplab replay $(CACHE)/demo-replay --policy fgd,pwr,pwr+fgd:0.1,bestfit,potential --svg $(CACHE)/demo-replay/curves.svg
 
 .PHONY: test
 test: ## go vet and every test

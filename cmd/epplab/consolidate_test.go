@@ -22,7 +22,7 @@ var consolidationKeys = []string{
 
 func TestAConsolidationInJSONHasTheKeysThatProgramsRelyOn(t *testing.T) {
 	for _, policy := range methods() {
-		code, stdout, stderr := underTest().InProcess(t, "consolidate", "testdata/consolidate.json", "--json",
+		code, stdout, stderr := inProcess(t, "consolidate", "testdata/consolidate.json", "--json",
 			"--policy", policy.name)
 		var plan map[string]any
 		if err := json.Unmarshal([]byte(stdout), &plan); err != nil {
@@ -69,7 +69,7 @@ func TestBoundsOfConsolidationsAreNeverAboveTheBestKnownPlan(t *testing.T) {
 			"as-printed": file.Reference.A.Watts,
 			"safe":       file.Reference.B.Watts,
 		} {
-			_, stdout, stderr := underTest().InProcess(t, "consolidate", name, "--json", "--policy", "hotcloud",
+			_, stdout, stderr := inProcess(t, "consolidate", name, "--json", "--policy", "hotcloud",
 				"--problem", problem)
 			var plan struct {
 				Bound float64 `json:"bound_w"`
@@ -87,7 +87,7 @@ func TestBoundsOfConsolidationsAreNeverAboveTheBestKnownPlan(t *testing.T) {
 
 func TestAConsolidationByWindowsSaysWhatTheyCost(t *testing.T) {
 	const file = "testdata/consolidate.json"
-	code, stdout, stderr := underTest().InProcess(t, "consolidate", file, "--json", "--policy", "cats-safe",
+	code, stdout, stderr := inProcess(t, "consolidate", file, "--json", "--policy", "cats-safe",
 		"--window", "3")
 	var plan struct {
 		Window int     `json:"window"`
@@ -99,7 +99,7 @@ func TestAConsolidationByWindowsSaysWhatTheyCost(t *testing.T) {
 	if plan.Window != 3 || math.Abs(plan.WaitS-20.125) > 1e-9 {
 		t.Errorf("windows of %d, %g s of waiting; want 3 and 20.125", plan.Window, plan.WaitS)
 	}
-	if _, stdout, _ := underTest().InProcess(t, "consolidate", file, "--policy", "cats-safe", "--window",
+	if _, stdout, _ := inProcess(t, "consolidate", file, "--policy", "cats-safe", "--window",
 		"3"); !strings.Contains(stdout, "Window   3 tasks at a time, waiting 20.1 s") {
 		t.Errorf("printed %q, want what windows cost", stdout)
 	}
@@ -108,14 +108,15 @@ func TestAConsolidationByWindowsSaysWhatTheyCost(t *testing.T) {
 		{"--window", "3"},
 		{"--window", "3", "--policy", "hotcloud"},
 	} {
-		if code, _, _ := underTest().InProcess(t, append([]string{"consolidate", file}, args...)...); code != terminal.ExitUsage {
+		code, _, _ := inProcess(t, append([]string{"consolidate", file}, args...)...)
+		if code != terminal.ExitUsage {
 			t.Errorf("%v: exit status %d, want %d", args, code, terminal.ExitUsage)
 		}
 	}
 }
 
 func TestAnInterruptedConsolidationPrintsTheBestSoFar(t *testing.T) {
-	stdout := underTest().WantInterrupted(commandtest.Cancelled(t), t, strings.NewReader(""), "consolidate",
+	stdout := wantInterrupted(t, "consolidate",
 		"testdata/consolidate.json")
 	if !strings.HasPrefix(stdout, "Plan     exact, problem safe: feasible\n") {
 		t.Errorf("printed %q, want a feasible plan", stdout)
@@ -131,8 +132,8 @@ func TestAnInstanceMayBeginWithAByteOrderMark(t *testing.T) {
 	if err := os.WriteFile(marked, append([]byte("\ufeff"), plain...), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, want, _ := underTest().InProcess(t, "consolidate", "testdata/consolidate.json", "--json", "--policy", "bf")
-	code, got, stderr := underTest().InProcess(t, "consolidate", marked, "--json", "--policy", "bf")
+	_, want, _ := inProcess(t, "consolidate", "testdata/consolidate.json", "--json", "--policy", "bf")
+	code, got, stderr := inProcess(t, "consolidate", marked, "--json", "--policy", "bf")
 	if code != terminal.ExitDone || got != want {
 		t.Errorf("exit status %d, %s: %s, want %s", code, stderr, got, want)
 	}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/epplan/epplan/internal/testkit/commandtest"
 	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner/correlate"
 )
@@ -113,7 +112,7 @@ func TestALongLogNeedsAWindow(t *testing.T) {
 }
 
 func TestAnInterruptedCorrelationPrintsNothing(t *testing.T) {
-	if stdout := underTest().WantInterrupted(commandtest.Cancelled(t), t, strings.NewReader(""), "correlate",
+	if stdout := wantInterrupted(t, "correlate",
 		"testdata/utilisation.csv"); stdout != "" {
 		t.Errorf("printed %q", stdout)
 	}

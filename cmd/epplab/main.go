@@ -1,6 +1,6 @@
 // Command epplab is the laboratory of epplan: it computes the papers' figures anew, generates and replays
-// traces, tunes policies, and tries rules of sharing. No site needs it. Run epplab --help for its commands, or
-// read lab/docs.
+// traces, tunes policies, and tries rules of sharing. No site needs it. Run epplab --help for its commands,
+// or read lab/docs.
 package main
 
 import (

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"io"
 	"os"
@@ -33,13 +34,13 @@ func (w withProduct) Run() int {
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
 	product = dir
-	build := exec.Command(
+	build := exec.CommandContext(context.Background(),
 		"go",
 		"build",
 		"-o",
 		filepath.Join(dir, "epplan"),
 		"../epplan",
-	) //nolint:noctx // bounded
+	)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		panic(string(out))
@@ -117,4 +118,16 @@ func TestEveryCommandHasItsExampleInAScript(t *testing.T) { underTest().Examples
 
 func TestConsoleBlocksShowWhatCommandsPrint(t *testing.T) {
 	underTest().ConsoleBlocks(t, doctest.Claim(t, "lab"))
+}
+
+// inProcess runs the program in the test's own process.
+func inProcess(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	return underTest().InProcess(t, args...)
+}
+
+// wantInterrupted runs the program with a context that is done, and returns what was printed.
+func wantInterrupted(t *testing.T, args ...string) string {
+	t.Helper()
+	return underTest().WantInterrupted(commandtest.Cancelled(t), t, strings.NewReader(""), args...)
 }

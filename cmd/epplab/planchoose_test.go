@@ -18,7 +18,7 @@ import (
 // chosenFor is what plan says that it chose for a queue.
 func chosenFor(t *testing.T, queue string, args ...string) string {
 	t.Helper()
-	code, stdout, stderr := underTest().InProcess(t, append([]string{
+	code, stdout, stderr := inProcess(t, append([]string{
 		"plan", "--format", "knapsack", "--cluster", "../../examples/two-types/clusters.csv:small", queue,
 	}, args...)...)
 	if code != terminal.ExitDone {

@@ -61,7 +61,8 @@ func TestPredictAsksAnEmbeddingServerOnceAndKeepsWhatItSays(t *testing.T) {
 	}
 	for range 2 {
 		var stdout, stderr bytes.Buffer
-		if status := newProgram().Run(t.Context(), args, strings.NewReader(""), &stdout, &stderr); status != terminal.ExitDone {
+		status := newProgram().Run(t.Context(), args, strings.NewReader(""), &stdout, &stderr)
+		if status != terminal.ExitDone {
 			t.Fatalf("exit status %d: %s", status, stderr.String())
 		}
 		if lines := strings.Count(stdout.String(), "\n"); lines != 9 || stderr.Len() > 0 {

@@ -65,7 +65,7 @@ func TestPredictHasStrangeSourcesRewrittenWhereItIsAskedTo(t *testing.T) {
 		t.Helper()
 		args := append([]string{"predict", "--code", dir, "--train", train, "--test", test, "--csv"},
 			flags...)
-		code, stdout, stderr := underTest().InProcess(t, args...)
+		code, stdout, stderr := inProcess(t, args...)
 		rows, err := csv.NewReader(strings.NewReader(stdout)).ReadAll()
 		if code != terminal.ExitDone || err != nil || len(rows) != 2 || rows[1][5] != "1" {
 			t.Fatalf("exit status %d, %v, %q, %s", code, err, rows, stderr)
@@ -90,7 +90,7 @@ func TestPredictHasStrangeSourcesRewrittenWhereItIsAskedTo(t *testing.T) {
 			t.Errorf("%s: %g s, want %g; %q, want %q", name, value, asItIs, stderr, c.warning)
 		}
 	}
-	if code, _, stderr := underTest().InProcess(t, "predict", "--code", dir, "--train", train, "--test", test, "--align",
+	if code, _, stderr := inProcess(t, "predict", "--code", dir, "--train", train, "--test", test, "--align",
 		server.URL); code != terminal.ExitFailed ||
 		!strings.Contains(stderr, "allowed hosts") {
 		t.Errorf("exit status %d: %s", code, stderr)

@@ -102,7 +102,7 @@ func predictEmbedded(
 	if err != nil {
 		return fmt.Errorf("%s: %w", train.name, err)
 	}
-	p := &prediction.Set{Target: target, Ids: test.ids, Truths: test.values}
+	p := &prediction.Set{Target: target, IDs: test.ids, Truths: test.values}
 	for i, e := range tested {
 		estimate := fitted.Estimate(e)
 		p.Predictions = append(p.Predictions, predict.Prediction{

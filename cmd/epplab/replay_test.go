@@ -45,7 +45,7 @@ func TestPoliciesAreSeparatedAtCommasThatArentTheirArguments(t *testing.T) {
 func madeTrace(t *testing.T, nodes string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "demo")
-	if code, _, stderr := underTest().InProcess(t, "generate", "openb", "--nodes", nodes, dir); code != terminal.ExitDone {
+	if code, _, stderr := inProcess(t, "generate", "openb", "--nodes", nodes, dir); code != terminal.ExitDone {
 		t.Fatal(stderr)
 	}
 	return dir
@@ -54,7 +54,7 @@ func madeTrace(t *testing.T, nodes string) string {
 // wantRefused checks that a replay of a made trace isn't begun, and why.
 func wantRefused(t *testing.T, code int, why string, args ...string) {
 	t.Helper()
-	got, stdout, stderr := underTest().InProcess(t, append([]string{"replay"}, args...)...)
+	got, stdout, stderr := inProcess(t, append([]string{"replay"}, args...)...)
 	if got != code || stdout != "" || !strings.Contains(stderr, why) {
 		t.Errorf("%q: exit status %d, printed %q, %q, want %d and %q", args, got, stdout, stderr, code, why)
 	}
@@ -78,7 +78,7 @@ func TestWhatAReplayWritesHasNamesOfItsOwn(t *testing.T) {
 		{"--curve", dir, "--svg", dir},
 		{"--curve", os.DevNull, "--decisions", os.DevNull},
 	} {
-		if code, _, stderr := underTest().InProcess(t, append([]string{"replay", dir, "-p", "pwr"}, flags...)...); code !=
+		if code, _, stderr := inProcess(t, append([]string{"replay", dir, "-p", "pwr"}, flags...)...); code !=
 			terminal.ExitDone {
 			t.Errorf("%q: exit status %d, %q", flags, code, stderr)
 		}
@@ -103,7 +103,7 @@ func TestReplaysThatFillTheMemoryOrRunOutOfSeedsAreRefused(t *testing.T) {
 		"9223372036854775808")
 	wantRefused(t, terminal.ExitUsage, "want up to 9223372036854775806", dir, "-p", "pwr", "--seed",
 		"9223372036854775807", "--seeds", "2")
-	if code, _, stderr := underTest().InProcess(t, "replay", dir, "-p", "pwr", "--seed", "9223372036854775806", "--seeds",
+	if code, _, stderr := inProcess(t, "replay", dir, "-p", "pwr", "--seed", "9223372036854775806", "--seeds",
 		"2"); code != terminal.ExitDone {
 		t.Errorf("exit status %d, %q", code, stderr)
 	}
@@ -119,7 +119,7 @@ func TestAnInterruptedReplayLeavesTheOldCurveAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stdout := underTest().WantInterrupted(commandtest.Cancelled(t), t, strings.NewReader(""), "replay", dir, "-p", "pwr",
+	stdout := wantInterrupted(t, "replay", dir, "-p", "pwr",
 		"--curve", curve)
 	text, err := os.ReadFile(curve)
 	if stdout != "" || err != nil || string(text) != "old" {
@@ -159,7 +159,7 @@ func TestAReplayOfAGivenStreamWritesTheReferencesFiles(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		curve, decisions := filepath.Join(dir, "curve.csv"), filepath.Join(dir, "decisions.csv.gz")
-		code, _, stderr := underTest().InProcess(t, "replay", "--pods",
+		code, _, stderr := inProcess(t, "replay", "--pods",
 			filepath.Join(data, "openb_pod_list_"+c.family+".csv"),
 			"--nodes", filepath.Join(data, "openb_node_list_gpu_node.csv"),
 			"--arrivals", filepath.Join(data, "arrivals_"+c.family+"_42.csv.gz"),
@@ -178,7 +178,7 @@ func TestAReplayOfAGivenStreamWritesTheReferencesFiles(t *testing.T) {
 func TestASeedAloneLeadsToTheReferencesCurve(t *testing.T) {
 	data := shareddata.Path(t, "openb")
 	curve := filepath.Join(t.TempDir(), "curve.csv.gz")
-	if code, _, stderr := underTest().InProcess(t, "replay", data, "--family", "gpushare40", "--policy", "pwr", "--curve",
+	if code, _, stderr := inProcess(t, "replay", data, "--family", "gpushare40", "--policy", "pwr", "--curve",
 		curve); code != terminal.ExitDone {
 		t.Fatalf("exit status %d: %s", code, stderr)
 	}

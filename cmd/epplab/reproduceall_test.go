@@ -105,7 +105,7 @@ func TestThePapersAreThoseThatHaveACommand(t *testing.T) {
 }
 
 func TestAnInterruptedReproductionPrintsNothing(t *testing.T) {
-	if stdout := underTest().WantInterrupted(commandtest.Cancelled(t), t, strings.NewReader(""), "reproduce"); stdout != "" {
+	if stdout := wantInterrupted(t, "reproduce"); stdout != "" {
 		t.Errorf("printed %q", stdout)
 	}
 }

@@ -18,7 +18,7 @@ import (
 // energy model.
 func ours(t *testing.T, args ...string) map[[2]string]map[string]float64 {
 	t.Helper()
-	code, stdout, stderr := underTest().InProcess(t, append([]string{"reproduce", "predict", "--json"}, args...)...)
+	code, stdout, stderr := inProcess(t, append([]string{"reproduce", "predict", "--json"}, args...)...)
 	if code != terminal.ExitDone {
 		t.Fatalf("exit status %d: %s", code, stderr)
 	}

@@ -25,7 +25,7 @@ func TestAnInterruptedPlanLeavesTheOldPictureAlone(t *testing.T) {
 	if err := os.WriteFile(picture, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	stdout := underTest().WantInterrupted(commandtest.Cancelled(t), t, strings.NewReader(""), "plan", "testdata/tasks.csv",
+	stdout := wantInterrupted(t, "plan", "testdata/tasks.csv",
 		"--cluster", "paper", "--svg", picture)
 	text, err := os.ReadFile(picture)
 	if stdout != "" || err != nil || string(text) != "old" {
@@ -37,7 +37,7 @@ func TestAnInterruptedPlanLeavesTheOldPictureAlone(t *testing.T) {
 }
 
 func TestAnInterruptedComparisonPrintsNothing(t *testing.T) {
-	if stdout := underTest().WantInterrupted(commandtest.Cancelled(t), t, strings.NewReader(""), "compare", "testdata/tasks.csv",
+	if stdout := wantInterrupted(t, "compare", "testdata/tasks.csv",
 		"--cluster", "paper"); stdout != "" {
 		t.Errorf("printed %q", stdout)
 	}
@@ -105,13 +105,14 @@ func interrupted(t *testing.T) (took time.Duration) {
 func TestWorkInProgressStopsWithinASecond(t *testing.T) {
 	tasks := filepath.Join(t.TempDir(), "tasks.csv")
 	header, rows, _ := strings.Cut(commandtest.ReadPage(t, "testdata/tasks.csv"), "\n")
-	text := header + "\n"
+	var text strings.Builder
+	text.WriteString(header + "\n")
 	for i := range 200 {
 		for row := range strings.Lines(rows) {
-			text += strconv.Itoa(1000+i) + row
+			text.WriteString(strconv.Itoa(1000+i) + row)
 		}
 	}
-	if err := os.WriteFile(tasks, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(tasks, []byte(text.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	const before = 50 * time.Millisecond

@@ -58,7 +58,8 @@ func runLevers(t *terminal.Terminal, c *cli.Context) error {
 	}
 	const most = 20
 	for _, table := range []*report.Table{
-		planreport.InForceTable(now.Plan, most, terminal.DateTime), planreport.InForceStarts(now.Plan, terminal.DateTime),
+		planreport.InForceTable(now.Plan, most, terminal.DateTime),
+		planreport.InForceStarts(now.Plan, terminal.DateTime),
 		adviceTable(now.Advice),
 	} {
 		if table == nil {

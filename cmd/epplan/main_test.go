@@ -72,3 +72,9 @@ func TestScripts(t *testing.T) {
 		},
 	})
 }
+
+// wantInterrupted runs the program with a context that is done, and returns what was printed.
+func wantInterrupted(t *testing.T, args ...string) string {
+	t.Helper()
+	return underTest().WantInterrupted(commandtest.Cancelled(t), t, strings.NewReader(""), args...)
+}

@@ -85,7 +85,7 @@ func predictHistory(t *terminal.Terminal, c *cli.Context, target predict.Target)
 	}
 	p := &prediction.Set{Target: target, Predictions: predictions, Truths: make([]float64, len(test.Jobs))}
 	for i := range test.Jobs {
-		p.Ids = append(p.Ids, test.Jobs[i].ID)
+		p.IDs = append(p.IDs, test.Jobs[i].ID)
 		p.Truths[i] = test.Outcomes[i].ValueOf(target)
 	}
 	return prediction.Print(t, c, p)

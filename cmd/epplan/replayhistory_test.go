@@ -14,7 +14,6 @@ import (
 	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/store/record"
-	"github.com/epplan/epplan/internal/testkit/commandtest"
 	"github.com/epplan/epplan/internal/trace/joblog"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/planner/join"
@@ -133,7 +132,7 @@ func TestAnInterruptedImportOrReplayLeavesTheOldTableAlone(t *testing.T) {
 			"../../testdata/demo/cluster.toml",
 		},
 	} {
-		if stdout := underTest().WantInterrupted(commandtest.Cancelled(t), t, strings.NewReader(""), args...); stdout != "" {
+		if stdout := wantInterrupted(t, args...); stdout != "" {
 			t.Errorf("%s printed %q", args[0], stdout)
 		}
 	}

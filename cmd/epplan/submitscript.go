@@ -51,10 +51,7 @@ func submitScript(t *terminal.Terminal, c *cli.Context) error {
 		"run "+strings.Join(append([]string{sbatch}, append(options, name)...), " ")); stop {
 		return err
 	}
-	cmd := exec.CommandContext(
-		c.Context,
-		sbatch,
-		append(options, name)...) //nolint:gosec // the user's own command
+	cmd := exec.CommandContext(c.Context, sbatch, append(options, name)...) //nolint:gosec // the user's own
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = t.Stdin, t.Stdout, t.Stderr
 	err = cmd.Run()
 	if ended, ok := errors.AsType[*exec.ExitError](err); ok && ended.ExitCode() > 0 {

@@ -129,8 +129,8 @@ func thisModule(t *testing.T) module {
 	return listModule(t, modulePath, rootDir(t))
 }
 
-// product are the rooms that the programs are made of: not those that only tests use.
-func (m module) product() []string {
+// programs lists the rooms that the programs reach.
+func (m module) programs() []string {
 	rooms := make(map[string]bool)
 	for _, p := range m.own {
 		if p.Name == "main" {

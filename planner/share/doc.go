@@ -1,5 +1,5 @@
-// Package share decides which tasks share which GPUs, at which clocks, one task at a time: the rules of the CATS
-// paper (Subramaniyan and Wang, ICS '26) and ours.
+// Package share decides which tasks share which GPUs, at which clocks, one task at a time: the rules of the
+// CATS paper (Subramaniyan and Wang, ICS '26) and ours.
 //
 // An instance ([sharing.Instance]) is servers with GPUs and tasks with
 // utilisation series, all over the same window. A [Placement] says where each task runs and at which

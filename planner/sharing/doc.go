@@ -4,7 +4,7 @@
 // observed slowdowns), and who is on which GPU ([State]).
 //
 // It decides nothing. The planner's engine plays tasks on shared GPUs by it;
-// rules that choose GPUs and clocks, such as those of planner/consolidate, see
+// rules that choose GPUs and clocks, such as those of planner/share, see
 // the GPUs as a [State]. check.Plan and consolidate.Evaluate compute the same
 // from the fields of [Physics] and [Curve] by code of their own.
 package sharing

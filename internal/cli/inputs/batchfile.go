@@ -136,16 +136,16 @@ func NoNodes(name string) error {
 		"epplan config init writes a file with all keys")
 }
 
-// catalog is a catalog that says what to do where it can't answer.
-type catalog struct{ *config.Catalog }
+// Catalog is a catalog that says what to do where it can't answer.
+type Catalog struct{ *config.Catalog }
 
 // NewCatalog returns a catalog of models, whose errors say what to do.
-func NewCatalog(profiles *config.Profiles, models *config.Models, scaling *dvfsmodel.Range) catalog {
-	return catalog{config.NewCatalog(profiles, models, scaling)}
+func NewCatalog(profiles *config.Profiles, models *config.Models, scaling *dvfsmodel.Range) Catalog {
+	return Catalog{config.NewCatalog(profiles, models, scaling)}
 }
 
 // CheckWorkload says which workloads there are when the given one is not among them.
-func (c catalog) CheckWorkload(workload string) error {
+func (c Catalog) CheckWorkload(workload string) error {
 	err := c.Catalog.CheckWorkload(workload)
 	if errors.Is(err, config.ErrNoModels) {
 		return terminal.WithHint(

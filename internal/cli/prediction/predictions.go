@@ -33,7 +33,7 @@ func CheckFiles(c *cli.Context) error {
 // Set is predictions of jobs, and what is known of them.
 type Set struct {
 	Target      predict.Target
-	Ids         []string
+	IDs         []string
 	Predictions []predict.Prediction
 	Truths      []float64 // NaN: not known
 	Strangeness []probe.Novelty
@@ -70,15 +70,15 @@ func Print(t *terminal.Terminal, c *cli.Context, p *Set) error {
 }
 
 func (p *Set) jobs() []Job {
-	jobs := make([]Job, len(p.Ids))
+	jobs := make([]Job, len(p.IDs))
 	for i := range jobs {
 		q := &p.Predictions[i]
 		jobs[i] = Job{
-			ID: p.Ids[i], Value: q.Value, Low: q.Low, High: q.High, Rung: string(q.Rung),
+			ID: p.IDs[i], Value: q.Value, Low: q.Low, High: q.High, Rung: string(q.Rung),
 		}
 		if p.Strangeness != nil {
 			jobs[i].Out, jobs[i].Score = &p.Strangeness[i].IsOutside, &p.Strangeness[i].Score
-			jobs[i].Aligned = slices.Contains(p.Aligned, p.Ids[i])
+			jobs[i].Aligned = slices.Contains(p.Aligned, p.IDs[i])
 		}
 	}
 	return jobs
@@ -132,7 +132,7 @@ func WriteCSV(w io.Writer, jobs []Job, strange bool) error {
 
 func (p *Set) summary() string {
 	var b strings.Builder
-	report.WriteRow(&b, "Predicted", "%s of %s", p.Target, report.Plural(len(p.Ids), "job"))
+	report.WriteRow(&b, "Predicted", "%s of %s", p.Target, report.Plural(len(p.IDs), "job"))
 	rungs := make(map[predict.Rung]int)
 	for i := range p.Predictions {
 		rungs[p.Predictions[i].Rung]++

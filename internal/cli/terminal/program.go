@@ -23,7 +23,8 @@ type Program struct {
 	Version                  string
 	Commands                 func(t *Terminal) []*cli.Command // makes them anew
 	Values                   completion.Values                // of flags and arguments that have a few
-	BareValues               map[string]string                // what flags stand for that may be given without a value
+	// BareValues has what flags stand for that may be given without a value.
+	BareValues map[string]string
 	// Moved has the new spellings of commands and flags that another program has now, by the old ones without
 	// the program's name, such as "generate openb" or "predict --code".
 	Moved map[string]string
@@ -53,7 +54,7 @@ func (p *Program) Run(ctx context.Context, args []string, stdin io.Reader, stdou
 
 // Execute runs the command that the arguments name.
 func (t *Terminal) Execute(ctx context.Context, args []string) error {
-	app := t.Program.App(t) //nolint:contextcheck // commands get it by RunContext
+	app := t.Program.App(t)
 	t.args = args
 	if completion.IsRequest(args) {
 		return completion.WriteCandidates(t.Stdout, app, args, t.Program.Values)

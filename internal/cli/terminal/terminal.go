@@ -26,7 +26,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// Results go to stdout, everything else to stderr: errors as "error: …"
+// Terminal is where a program runs. Results go to stdout, everything else to stderr: errors as "error: …"
 // followed by "hint: …" where there is one, warnings as "warning: …", and
 // progress only where stderr is a terminal. Colours need a terminal, too, and no
 // NO_COLOR in the environment.

@@ -20,6 +20,7 @@ const elision = "[…]"
 
 // ConsoleBlocks wants the console blocks of the book to show what their commands print.
 func (p *Program) ConsoleBlocks(t *testing.T, c *doctest.Claimed) {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("it takes a minute")
 	}

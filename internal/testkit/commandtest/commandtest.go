@@ -1,5 +1,5 @@
-// Package commandtest tests a program of commands: its scripts, its page of commands, the examples of its help
-// and the console blocks of its book.
+// Package commandtest tests a program of commands: its scripts, its page of commands, the examples of its
+// help and the console blocks of its book.
 package commandtest
 
 import (
@@ -66,7 +66,9 @@ func CopyExamples(tb testing.TB, dir string) error {
 		if err != nil {
 			return err
 		}
-		for _, pattern := range []string{"*.sh", "sacct.txt", "smi.txt", "*.swf", "consolidate.json", "profiles.json"} {
+		for _, pattern := range []string{
+			"*.sh", "sacct.txt", "smi.txt", "*.swf", "consolidate.json", "profiles.json",
+		} {
 			others, err := filepath.Glob(filepath.Join(from, pattern))
 			if err != nil {
 				return err
@@ -146,8 +148,8 @@ func InTime(t *testing.T, most time.Duration, attempt func()) {
 	t.Errorf("it took more than %v at each of %d attempts", most, tries)
 }
 
-// WantInterrupted runs the program with a context that is done, and wants it to stop Soon. It returns what was
-// printed.
+// WantInterrupted runs the program with a context that is done, and wants it to stop soon. It returns what
+// was printed.
 func (p *Program) WantInterrupted(
 	ctx context.Context,
 	t *testing.T,

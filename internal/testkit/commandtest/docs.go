@@ -77,6 +77,7 @@ var usageBlock = regexp.MustCompile(`(?s)(<!-- usage of ([a-z][a-z -]+) -->\n).*
 
 // CommandPage wants the page of commands to have each with its flags.
 func (p *Program) CommandPage(t *testing.T) {
+	t.Helper()
 	page := ReadPage(t, filepath.Join(shareddata.Root(t), p.Page))
 	commands := Leaves(p.App().Commands, p.Name)
 	seen := make(map[string]bool)
@@ -114,6 +115,7 @@ func examples(commands []*cli.Command) []string {
 
 // ExamplesWork runs the examples of the help.
 func (p *Program) ExamplesWork(t *testing.T) {
+	t.Helper()
 	dir := p.ExampleFolder(t)
 	app := p.App()
 	lines := examples(append([]*cli.Command{{Description: app.Description}}, app.Commands...))
@@ -133,6 +135,7 @@ func (p *Program) ExamplesWork(t *testing.T) {
 
 // ExamplesInScripts wants each command to have an example, and a script that runs it.
 func (p *Program) ExamplesInScripts(t *testing.T) {
+	t.Helper()
 	page := ReadPage(t, filepath.Join(shareddata.Root(t), p.Page))
 	for name, c := range Leaves(p.App().Commands, p.Name) {
 		if len(examples([]*cli.Command{c})) == 0 {

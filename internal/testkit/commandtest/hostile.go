@@ -11,8 +11,8 @@ import (
 	"github.com/epplan/epplan/internal/testkit/hostiletest"
 )
 
-// HostileFiles wants plain text of commands, whatever the cells of the file in testdata that they read, FILE, have in
-// them.
+// HostileFiles wants plain text of commands, whatever the cells of the file in testdata that they read, FILE,
+// have in them.
 func (p *Program) HostileFiles(t *testing.T, commands map[string]string) {
 	t.Helper()
 	for command, name := range commands {

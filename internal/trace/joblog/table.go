@@ -148,8 +148,8 @@ func ReadTable(r io.Reader, name string, o *Options, visit Visit) (*Tally, error
 	})
 }
 
-// ReadAny reads a job table, as [ReadTable] does, if the first line names its column submit_s, else what sacct
-// prints.
+// ReadAny reads a job table, as [ReadTable] does, if the first line names its column submit_s, else what
+// sacct prints.
 func ReadAny(r io.Reader, name string, o *Options, visit Visit) (*Tally, error) {
 	in := bufio.NewReaderSize(r, 1<<16)
 	if strings.Contains(textfile.FirstLine(in), "submit_s") {
