@@ -114,11 +114,8 @@ func noteLogRepairs(t *terminal.Terminal, log *trace.UtilisationLog) {
 			report.Plural(slots, "slot"))
 	}
 	if absent > 0 {
-		t.Notef(
-			"%s of %s lie before the first or after the last sample: taken as idle",
-			report.FormatCount(absent),
-			report.Plural(slots, "slot"),
-		)
+		t.Notef("%s of %s lie before the first or after the last sample: taken as idle",
+			report.FormatCount(absent), report.Plural(slots, "slot"))
 	}
 	if log.Headers > 0 {
 		t.Message("note", report.Plural(log.Headers, "more header")+" among the samples left out")

@@ -47,11 +47,8 @@ func checkMoves(c *cli.Context, r *consolidation) error {
 		return nil
 	}
 	if c.IsSet("policy") && r.method.name != migrationMethod {
-		return terminal.Usagef(
-			"--moves and --policy %s are both given, want --policy %s, or none",
-			r.method.name,
-			migrationMethod,
-		)
+		return terminal.Usagef("--moves and --policy %s are both given, want --policy %s, or none",
+			r.method.name, migrationMethod)
 	}
 	r.migration = &migrationPlan{maxMoves: c.Int("moves")}
 	r.method = &method{migrationMethod, "", searchWithMoves}
@@ -142,10 +139,7 @@ func hostServers(
 	}
 	t.Notef(
 		"%s of the log, each of %s W beside GPUs of %s GB, which are taken for the CATS paper's V100",
-		report.Plural(
-			len(h.names),
-			"host",
-		),
+		report.Plural(len(h.names), "host"),
 		terminal.TrimZeros(c.Float64("server-w")),
 		terminal.TrimZeros(c.Float64("gpu-mem-gb")),
 	)
@@ -225,12 +219,8 @@ func (r *consolidation) moveHeader() []string {
 		return nil
 	}
 	v := &m.verdict
-	before := fmt.Sprintf(
-		"Before   %.2f W: %s, %s, at the lowest clocks",
-		v.PowerW,
-		report.Plural(v.GPUsOn, "GPU"),
-		report.Plural(v.ServersOn, "server"),
-	)
+	before := fmt.Sprintf("Before   %.2f W: %s, %s, at the lowest clocks", v.PowerW,
+		report.Plural(v.GPUsOn, "GPU"), report.Plural(v.ServersOn, "server"))
 	if !v.FeasibleFor(r.problem) {
 		before += ", not feasible"
 	}

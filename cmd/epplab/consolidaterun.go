@@ -170,14 +170,10 @@ func (r *consolidation) violations() string {
 	}
 	parts := terminal.TextsOf(terminal.Present(
 		terminal.Count(v.Unplaced, report.Plural(v.Unplaced, "task has no place", "tasks have no place")),
-		terminal.Count(
-			slow,
-			report.Plural(slow, "task is slowed down too much", "tasks are slowed down too much"),
-		),
-		terminal.Count(
-			v.OverMemory,
-			report.Plural(v.OverMemory, "GPU has too little memory", "GPUs have too little memory"),
-		),
+		terminal.Count(slow,
+			report.Plural(slow, "task is slowed down too much", "tasks are slowed down too much")),
+		terminal.Count(v.OverMemory,
+			report.Plural(v.OverMemory, "GPU has too little memory", "GPUs have too little memory")),
 	), func(part terminal.Counted) string { return part.What })
 	for _, fault := range v.Faults {
 		parts = append(parts, fault+", please report this")

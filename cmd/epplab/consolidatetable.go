@@ -181,10 +181,8 @@ func (r *consolidation) gpuTable(rows []gpuRow) *report.Table {
 		row.Add(report.Column{Head: "memory", Note: "GB"},
 			report.Text(terminal.Fixed(s.usedGB, 1)+" of "+terminal.TrimZeros(s.where.MemGB)))
 		row.Add(report.Column{Head: "slowdown"}, report.Text(terminal.Fixed(r.slowdown(s), 3)))
-		row.Add(
-			report.Column{Head: "tasks", Left: true, Max: maxTasksText},
-			report.Text(r.taskNames(s.tasks)),
-		)
+		row.Add(report.Column{Head: "tasks", Left: true, Max: maxTasksText},
+			report.Text(r.taskNames(s.tasks)))
 	})
 }
 
@@ -192,10 +190,8 @@ func (r *consolidation) gpuTable(rows []gpuRow) *report.Table {
 const maxTasksText = 60
 
 func (r *consolidation) taskNames(tasks []int) string {
-	return strings.Join(
-		terminal.TextsOf(tasks, func(task int) string { return r.instance.Tasks[task].ID }),
-		" ",
-	)
+	return strings.Join(terminal.TextsOf(tasks, func(task int) string { return r.instance.Tasks[task].ID }),
+		" ")
 }
 
 // maxViolations is how many tasks are named that a plan slows down too much.

@@ -116,10 +116,8 @@ func parseCorrelateFlags(c *cli.Context) (*correlateOptions, error) {
 		q.least = max(2, min(q.least, q.window/2))
 	}
 	if q.least < 2 || q.window > 0 && q.least > q.window {
-		return nil, terminal.Usagef(
-			"--min-samples %d, want 2 or more, and no more than the window has slots",
-			q.least,
-		)
+		return nil, terminal.Usagef("--min-samples %d, want 2 or more, and no more than the window has slots",
+			q.least)
 	}
 	return q, q.names(c)
 }

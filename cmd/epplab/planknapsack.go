@@ -234,11 +234,8 @@ func (q *knapsackQueue) setParams(c *cli.Context) error {
 	if c.IsSet("kappa") {
 		numbers.Value.Kappa = c.Float64("kappa")
 		if name := c.String("policy"); strings.Contains(name, "kappa=") {
-			return terminal.Usagef(
-				"--kappa %g and --policy %s both say kappa, want it once",
-				numbers.Value.Kappa,
-				name,
-			)
+			return terminal.Usagef("--kappa %g and --policy %s both say kappa, want it once",
+				numbers.Value.Kappa, name)
 		}
 	}
 	if !(numbers.Value.Kappa >= 0 && numbers.Value.Kappa <= most) {

@@ -46,14 +46,8 @@ func predictCode(t *terminal.Terminal, c *cli.Context, target predict.Target) er
 	if err != nil {
 		return err
 	}
-	test, err := readCode(
-		t,
-		c,
-		c.String("test"),
-		cmp.Or(c.String("code-test"), c.String("code")),
-		target,
-		false,
-	)
+	test, err := readCode(t, c, c.String("test"), cmp.Or(c.String("code-test"), c.String("code")), target,
+		false)
 	if err != nil {
 		return err
 	}
@@ -208,13 +202,8 @@ func readSources(ctx context.Context, t *terminal.Terminal, table *codeTable, ro
 		}
 		data, err := readSource(root, file)
 		if err != nil {
-			return fmt.Errorf(
-				"%s:%d: file %q: %w",
-				table.name,
-				table.lines[i],
-				file,
-				terminal.WithoutPath(err),
-			)
+			return fmt.Errorf("%s:%d: file %q: %w", table.name, table.lines[i], file,
+				terminal.WithoutPath(err))
 		}
 		if len(data) > maxSourceBytes {
 			data = data[:maxSourceBytes]
@@ -227,12 +216,8 @@ func readSources(ctx context.Context, t *terminal.Terminal, table *codeTable, ro
 		table.texts[i] = string(data)
 	}
 	if cut > 0 {
-		t.Warningf(
-			"%s: of %s only the first %d bytes are read",
-			table.name,
-			report.Plural(cut, "file"),
-			maxSourceBytes,
-		)
+		t.Warningf("%s: of %s only the first %d bytes are read", table.name, report.Plural(cut, "file"),
+			maxSourceBytes)
 	}
 	return nil
 }

@@ -49,18 +49,14 @@ func writeProfileLog(t *terminal.Terminal, c *cli.Context) error {
 			"epplan profile says what is missing",
 		)
 	}
-	if err := t.Write(
-		c.String("output"),
-		func(w io.Writer) error { return profilelog.Write(w, list) },
-	); err != nil {
+	if err := t.Write(c.String("output"),
+		func(w io.Writer) error { return profilelog.Write(w, list) }); err != nil {
 		return err
 	}
 	t.Message("note", report.Plural(known, "workload")+" written, as if each had run once, from time 0 on")
 	if unknown := len(list) - known; unknown > 0 {
-		t.Message(
-			"note",
-			report.Plural(unknown, "workload that isn't", "workloads that aren't")+" known left out",
-		)
+		t.Message("note",
+			report.Plural(unknown, "workload that isn't", "workloads that aren't")+" known left out")
 	}
 	return nil
 }

@@ -87,18 +87,8 @@ func TestWhatAReplayWritesHasNamesOfItsOwn(t *testing.T) {
 
 func TestReplaysThatFillTheMemoryOrRunOutOfSeedsAreRefused(t *testing.T) {
 	dir := madeTrace(t, "1")
-	wantRefused(
-		t,
-		terminal.ExitUsage,
-		"10000 runs up to load 100, want at most 1000",
-		dir,
-		"-p",
-		"pwr",
-		"--load",
-		"100",
-		"--seeds",
-		"10000",
-	)
+	wantRefused(t, terminal.ExitUsage, "10000 runs up to load 100, want at most 1000", dir, "-p", "pwr",
+		"--load", "100", "--seeds", "10000")
 	wantRefused(t, terminal.ExitUsage, "want up to 9223372036854775807", dir, "-p", "pwr", "--seed",
 		"9223372036854775808")
 	wantRefused(t, terminal.ExitUsage, "want up to 9223372036854775806", dir, "-p", "pwr", "--seed",

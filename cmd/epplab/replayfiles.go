@@ -32,12 +32,8 @@ func newReplayFiles(c *cli.Context, in *inflation) (*replayFiles, error) {
 			return nil, terminal.Usagef("--%s is -, want a file: the table goes to standard output", out.flag)
 		}
 		if out.name != "" && in.runCount() > 1 && out.flag != "svg" && !terminal.IsDir(out.name) {
-			return nil, terminal.Usagef(
-				"--%s %s with %d runs, want a folder that is there",
-				out.flag,
-				out.name,
-				in.runCount(),
-			)
+			return nil, terminal.Usagef("--%s %s with %d runs, want a folder that is there", out.flag,
+				out.name, in.runCount())
 		}
 	}
 	for _, pair := range [][2]string{{f.curve, f.decisions}, {f.curve, f.svg}, {f.decisions, f.svg}} {

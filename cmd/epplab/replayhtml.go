@@ -78,11 +78,7 @@ func (in *inflation) verdict(runs [][]inflationRun) string {
 	text := fmt.Sprintf(
 		"%s for a trace of %s: %s. At an arrived load of %s, %s takes the "+
 			"least power: %.1f kW",
-		report.Plural(
-			len(in.policies),
-			"placement policy",
-			"placement policies",
-		),
+		report.Plural(len(in.policies), "placement policy", "placement policies"),
 		report.Plural(len(in.demands), "task"),
 		in.streamsText(),
 		loadText(highest),

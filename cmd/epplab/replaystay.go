@@ -231,18 +231,12 @@ func (d *departures) readDurations(t *terminal.Terminal, name string) error {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	if d.raw && span == 0 {
-		return fmt.Errorf(
-			"%s: all tasks arrive at the same time, want some time between them for --raw",
-			name,
-		)
+		return fmt.Errorf("%s: all tasks arrive at the same time, want some time between them for --raw",
+			name)
 	}
 	if never > 0 {
-		t.Notef(
-			"%s: %s of %s tasks were never scheduled, and are left out",
-			d.in.label,
-			report.FormatCount(never),
-			report.FormatCount(len(d.in.trace.pods)),
-		)
+		t.Notef("%s: %s of %s tasks were never scheduled, and are left out", d.in.label,
+			report.FormatCount(never), report.FormatCount(len(d.in.trace.pods)))
 	}
 	if unfit > 0 {
 		t.Notef("%s: %s of %s tasks fit on no empty node or took no time, and are left out", d.in.label,
@@ -268,12 +262,8 @@ func (d *departures) parts(atOnce int) *terminal.PartedWork[replay.StreamResult]
 		r, seed := &d.runsOf[i/len(d.in.seeds)], d.in.seeds[i%len(d.in.seeds)]
 		passage, err := d.play(ctx, r, seed)
 		if err != nil {
-			return replay.StreamResult{}, fmt.Errorf(
-				"policy %s, seed %d: %w",
-				d.in.policies[r.policy].Name,
-				seed,
-				err,
-			)
+			return replay.StreamResult{}, fmt.Errorf("policy %s, seed %d: %w", d.in.policies[r.policy].Name,
+				seed, err)
 		}
 		return *passage, nil
 	}

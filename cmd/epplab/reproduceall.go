@@ -15,10 +15,8 @@ import (
 
 func reproduceFlags() []cli.Flag {
 	return []cli.Flag{
-		terminal.BoolFlag(
-			"quick",
-			"draw less: a task set, a stream, ten queues, a tenth of the simulations' tasks",
-		),
+		terminal.BoolFlag("quick",
+			"draw less: a task set, a stream, ten queues, a tenth of the simulations' tasks"),
 		&cli.StringFlag{
 			Name: "pwr-data", DefaultText: "a synthetic trace",
 			Usage: "`FOLDER` with the trace's lists of the PWR+FGD paper",
@@ -67,10 +65,8 @@ func runReproduceAll(t *terminal.Terminal, c *cli.Context) error {
 	all := make([]*reproducedPaper, len(papers))
 	for i := range papers {
 		p := &papers[i]
-		r.count, r.sections = progressCounter(
-			t,
-			fmt.Sprintf("%d of %d, %s", i+1, len(papers), p.name),
-		), p.sections
+		r.count, r.sections = progressCounter(t,
+			fmt.Sprintf("%d of %d, %s", i+1, len(papers), p.name)), p.sections
 		found, err := p.compute(c.Context, r)
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)

@@ -166,10 +166,7 @@ func (p *predictReproduction) notes() []string {
 		notes[0] += fmt.Sprintf(
 			"; kappa tuned on %s: %.3g for waiting, %.3g for running time, "+
 				"%.3g for energy",
-			report.Plural(
-				p.tuning,
-				"other queue",
-			),
+			report.Plural(p.tuning, "other queue"),
 			p.kappas[aimWait],
 			p.kappas[aimRunning],
 			p.kappas[aimEnergy],

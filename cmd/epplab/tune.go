@@ -153,10 +153,8 @@ func trialPolicies(c *cli.Context) ([]string, error) {
 	if len(lists) == 0 {
 		name, _, _ := strings.Cut(base, ",")
 		if lists = defaultGrid[name]; lists == nil {
-			return nil, terminal.Usagef(
-				"there is no usual list for policy %s, want --try KEY=VALUE,VALUE…",
-				name,
-			)
+			return nil, terminal.Usagef("there is no usual list for policy %s, want --try KEY=VALUE,VALUE…",
+				name)
 		}
 	} else {
 		lists = rejoinValues(lists)

@@ -140,14 +140,8 @@ func TestAPlanByMeasurementsUnderCapsSavesWhatWasMeasured(t *testing.T) {
 		saved := g.saved(c.args...)
 		for app, want := range c.want {
 			if got := saved[app]; fmt.Sprintf("%.1f", got[0]) != fmt.Sprintf("%.1f", want) || got[1] > 5 {
-				t.Errorf(
-					"%v %s saves %.1f %% and takes %.1f %% longer, want %.1f %% and at most 5 %%",
-					c.args,
-					app,
-					got[0],
-					got[1],
-					want,
-				)
+				t.Errorf("%v %s saves %.1f %% and takes %.1f %% longer, want %.1f %% and at most 5 %%",
+					c.args, app, got[0], got[1], want)
 			}
 		}
 	}

@@ -104,15 +104,8 @@ func writeForecast(b *strings.Builder, f *epdapi.Forecast, factors *epdapi.Facto
 	report.WriteRow(b, "Expected", "%s (%s to %s), by %s", report.FormatSeconds(f.Time.Value),
 		report.FormatSeconds(f.Time.Low), report.FormatSeconds(f.Time.High), rungText(f.Time.Rung))
 	energy := report.FormatJoules[float64]
-	report.WriteRow(
-		b,
-		"  energy",
-		"%s (%s to %s) of its GPUs, by %s",
-		energy(f.Energy.Value),
-		energy(f.Energy.Low),
-		energy(f.Energy.High),
-		rungText(f.Energy.Rung),
-	)
+	report.WriteRow(b, "  energy", "%s (%s to %s) of its GPUs, by %s", energy(f.Energy.Value),
+		energy(f.Energy.Low), energy(f.Energy.High), rungText(f.Energy.Rung))
 	watts := report.FormatWatts[float64]
 	report.WriteRow(b, "  power", "%s (%s to %s) of a GPU, by %s", watts(f.Power.Value), watts(f.Power.Low),
 		watts(f.Power.High), rungText(f.Power.Rung))
@@ -120,12 +113,8 @@ func writeForecast(b *strings.Builder, f *epdapi.Forecast, factors *epdapi.Facto
 		report.WriteRow(b, "  costs", "%s", text)
 	}
 	if f.Strange {
-		report.WriteRow(
-			b,
-			"  strange",
-			"it is unlike all that was learnt from (%.1f times as far as usual)",
-			f.Score,
-		)
+		report.WriteRow(b, "  strange", "it is unlike all that was learnt from (%.1f times as far as usual)",
+			f.Score)
 	}
 }
 

@@ -364,10 +364,8 @@ func (v *variant) run(ctx context.Context, monitor *planner.Monitor) (planreport
 		}, nil
 	}
 	if err != nil {
-		return planreport.Run{}, withFileLocation(
-			v.setup.config,
-			fmt.Errorf("policy %s: %w", v.policy.Name, err),
-		)
+		return planreport.Run{}, withFileLocation(v.setup.config,
+			fmt.Errorf("policy %s: %w", v.policy.Name, err))
 	}
 	if err := policy.CheckPlan(v.setup.problem, plan, v.policy); err != nil {
 		return planreport.Run{}, err

@@ -78,10 +78,8 @@ func runConfigInit(t *terminal.Terminal, c *cli.Context) error {
 		name = "-"
 	}
 	if _, err := os.Lstat(name); err == nil && name != "-" {
-		return terminal.WithHint(
-			fmt.Errorf("%s is there already", name),
-			"choose another name, or remove it first",
-		)
+		return terminal.WithHint(fmt.Errorf("%s is there already", name),
+			"choose another name, or remove it first")
 	}
 	return t.Write(name, func(w io.Writer) error {
 		_, err := io.WriteString(w, config.DefaultText())

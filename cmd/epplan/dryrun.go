@@ -20,12 +20,10 @@ func dryRunUndo(c *cli.Context) (stop bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	all := terminal.Present(
-		terminal.Count(now.Nice, "nice of "+report.Plural(now.Nice, "job")),
+	all := terminal.Present(terminal.Count(now.Nice, "nice of "+report.Plural(now.Nice, "job")),
 		terminal.Count(now.Prefer, "preference of "+report.Plural(now.Prefer, "job")),
 		terminal.Count(now.Weights, "weight of "+report.Plural(now.Weights, "node")),
-		terminal.Count(now.Asleep, "sleep of "+report.Plural(now.Asleep, "node")),
-	)
+		terminal.Count(now.Asleep, "sleep of "+report.Plural(now.Asleep, "node")))
 	steps := terminal.TextsOf(all, func(part terminal.Counted) string { return "take back the " + part.What })
 	return dryrun.Announce(c, steps...)
 }

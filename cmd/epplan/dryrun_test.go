@@ -241,13 +241,8 @@ func TestADryRunSaysWhatItWouldDoAndDoesNothing(t *testing.T) {
 		t.Errorf("files were %v and are %v", before, after)
 	}
 	// Without it the same line does something.
-	if code, _, complaint := inProcess(
-		t,
-		"levers",
-		"--undo",
-		"--socket",
-		socket,
-	); code != terminal.ExitDone ||
+	if code, _, complaint := inProcess(t, "levers", "--undo", "--socket",
+		socket); code != terminal.ExitDone ||
 		!slices.Equal(told(), []string{"POST /v1/levers/undo"}) {
 		t.Errorf("%d %s: told %v", code, complaint, told())
 	}

@@ -131,10 +131,8 @@ func readSubmission(t *terminal.Terminal, c *cli.Context, script []byte) (*slurm
 			perNode = tasksPerNode(o.Value)
 		}
 		if err := s.SetOption(o.Name, o.Value); err != nil {
-			return nil, terminal.WithHint(
-				fmt.Errorf("%s:%d: %w", name, o.Line, err),
-				"sbatch would refuse it, too",
-			)
+			return nil, terminal.WithHint(fmt.Errorf("%s:%d: %w", name, o.Line, err),
+				"sbatch would refuse it, too")
 		}
 	}
 	for _, flag := range []string{
@@ -207,12 +205,9 @@ func writeEstimateModel(b *strings.Builder, e *epdapi.Estimate, m *epdapi.Estima
 			report.FormatPercent(e.HoldOut))
 	}
 	if m.Apply && e.ConstantArm > 0 {
-		report.WriteRow(
-			b,
-			"",
+		report.WriteRow(b, "",
 			"%s of the jobs run at constant clocks instead, by lot, on GPU models that have such",
-			report.FormatPercent(e.ConstantArm),
-		)
+			report.FormatPercent(e.ConstantArm))
 	}
 	writeCost(b, e, m)
 }

@@ -46,13 +46,8 @@ func explainText(v *epdapi.JobView) string {
 }
 
 func explainDecision(b *strings.Builder, v *epdapi.JobView, d *epdapi.Decision) {
-	fmt.Fprintf(
-		b,
-		"\nOn %s, decided at %s: %s\n",
-		terminal.OrDash(d.Node),
-		terminal.DateTime(d.Created),
-		d.Setting.Words(),
-	)
+	fmt.Fprintf(b, "\nOn %s, decided at %s: %s\n", terminal.OrDash(d.Node), terminal.DateTime(d.Created),
+		d.Setting.Words())
 	report.WriteRow(b, "  why", "%s", slurm.Printable(d.Reason, 400))
 	report.WriteRow(b, "  mode", "%s", modeText(d))
 	for i := range v.Outcomes {
@@ -130,11 +125,8 @@ func objectiveText(o *epdapi.Objective) string {
 		const kWh, hour = 3.6e6, 3600
 		text = fmt.Sprintf("least cost at %.6g %s a kWh", kWh*o.EnergyWeight, terminal.Printable(o.Currency))
 		if o.TimeWeight > 0 {
-			text += fmt.Sprintf(
-				" and %.6g %s an hour of a GPU",
-				hour*o.TimeWeight,
-				terminal.Printable(o.Currency),
-			)
+			text += fmt.Sprintf(" and %.6g %s an hour of a GPU", hour*o.TimeWeight,
+				terminal.Printable(o.Currency))
 		}
 	case o.EnergyWeight == 0 && o.TimeWeight > 0:
 		text = "least time"
@@ -156,15 +148,8 @@ func modelText(m *epdapi.Model, gpuModel string) string {
 	if m.MinCore == m.MaxCore {
 		span = fmt.Sprintf("core %.0f MHz", m.MinCore)
 	}
-	return fmt.Sprintf(
-		"version %d on %s, %s %s at %s; times within %s",
-		m.Version,
-		terminal.OrDash(gpuModel),
-		kind,
-		report.Plural(m.Samples, "run"),
-		span,
-		report.FormatPercent(m.Margin),
-	)
+	return fmt.Sprintf("version %d on %s, %s %s at %s; times within %s", m.Version, terminal.OrDash(gpuModel),
+		kind, report.Plural(m.Samples, "run"), span, report.FormatPercent(m.Margin))
 }
 
 // writePoints sets chosen clocks beside default ones.
@@ -199,11 +184,6 @@ func writeTimeLimit(b *strings.Builder, v *epdapi.JobView, d *epdapi.Decision) {
 	if !ok || !known {
 		return
 	}
-	report.WriteRow(
-		b,
-		"  limit",
-		"%s, %s above the most it should take",
-		report.FormatSeconds(limit.Seconds()),
-		report.FormatSeconds(limit.Seconds()-upper),
-	)
+	report.WriteRow(b, "  limit", "%s, %s above the most it should take",
+		report.FormatSeconds(limit.Seconds()), report.FormatSeconds(limit.Seconds()-upper))
 }

@@ -48,12 +48,8 @@ func bestSoFarText(what string, p *planner.Progress) string {
 	if !p.Planned {
 		return ""
 	}
-	return fmt.Sprintf(
-		"%s %s, %s past due",
-		what,
-		report.FormatJoules(p.Energy),
-		report.FormatCount(p.PastDue),
-	)
+	return fmt.Sprintf("%s %s, %s past due", what, report.FormatJoules(p.Energy),
+		report.FormatCount(p.PastDue))
 }
 
 // rowsProgress is a line on a terminal that says how far the rows of a comparison are.

@@ -22,16 +22,8 @@ import (
 // setupFromSlurm is a setup with Slurm's queue as the batch; nil when nothing waits.
 func setupFromSlurm(t *terminal.Terminal, c *cli.Context) (*setup, error) {
 	const why = "is about a batch file, want none with --from-slurm"
-	if err := terminal.Refuse(
-		c,
-		why,
-		"models",
-		"map",
-		"header",
-		"ignore-columns",
-		"format",
-		"clairvoyant",
-	); err != nil {
+	if err := terminal.Refuse(c, why, "models", "map", "header", "ignore-columns", "format",
+		"clairvoyant"); err != nil {
 		return nil, err
 	}
 	s := &setup{paper: c.String("cluster") == config.PaperModel, seed: c.Uint64("seed")}
@@ -92,9 +84,7 @@ func (s *setup) useSlurmNodes(t *terminal.Terminal, nodes []epdapi.QueueNode) er
 // sinceText is a time and how long ago it was; the clocks of two machines may
 // differ, so that what is to come is now.
 func sinceText(at, now time.Time) string {
-	return terminal.DateTime(
-		at,
-	) + ", " + report.FormatSeconds(
+	return terminal.DateTime(at) + ", " + report.FormatSeconds(
 		max(0, math.Round(now.Sub(at).Seconds())),
 	) + " ago"
 }
@@ -117,11 +107,7 @@ func noteQueueAssumptions(t *terminal.Terminal, w *slurmqueue.Batch) {
 	if w.Running.Jobs > 0 {
 		text := fmt.Sprintf(
 			"%s %s until they are expected to end",
-			report.Plural(
-				w.Running.Jobs,
-				"running job holds",
-				"running jobs hold",
-			),
+			report.Plural(w.Running.Jobs, "running job holds", "running jobs hold"),
 			report.Plural(w.Running.GPUs, "GPU"),
 		)
 		if w.Running.Without > 0 {

@@ -239,10 +239,7 @@ func dryRunRestore(ctx context.Context, t *terminal.Terminal, c *cli.Context) (s
 			steps = append(steps, fmt.Sprintf(
 				"give the clocks of %s back, now core %s, memory %s%s",
 				g.UUID,
-				clockText(
-					g.Core,
-					g.LockedCore,
-				),
+				clockText(g.Core, g.LockedCore),
 				clockText(g.Mem, g.LockedMem),
 				g.LimitWords()+g.ProfileWords(),
 			))

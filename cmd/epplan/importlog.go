@@ -354,11 +354,7 @@ func (in *logImport) storeInEpd() error {
 		hint = "standard input is stored as it comes; of a file nothing would have been"
 	}
 	return terminal.WithHint(
-		fmt.Errorf(
-			"%s stored, then: %w",
-			report.Plural(int(in.report.Stored), "job was", "jobs were"),
-			err,
-		),
+		fmt.Errorf("%s stored, then: %w", report.Plural(int(in.report.Stored), "job was", "jobs were"), err),
 		hint,
 	)
 }
@@ -395,12 +391,9 @@ func (r *importReport) text() string {
 	if r.Steps > 0 {
 		report.WriteRow(&b, "Steps", "%s, folded into their jobs", report.FormatCount(int(r.Steps)))
 	}
-	for _, left := range terminal.Present(
-		terminal.Count(int(r.NotEnded), "wait or run"),
-		terminal.Count(int(r.NeverRan), "never ran"),
-		terminal.Count(int(r.Repeated), "came twice"),
-		terminal.Count(int(r.SkippedLines()), "make no sense"),
-	) {
+	for _, left := range terminal.Present(terminal.Count(int(r.NotEnded), "wait or run"),
+		terminal.Count(int(r.NeverRan), "never ran"), terminal.Count(int(r.Repeated), "came twice"),
+		terminal.Count(int(r.SkippedLines()), "make no sense")) {
 		report.WriteRow(&b, "Left out", "%s that %s", report.FormatCount(left.N), left.What)
 	}
 	for _, k := range r.Noted {
@@ -411,14 +404,8 @@ func (r *importReport) text() string {
 	case r.Out != "":
 		report.WriteRow(&b, "Written", "%s", terminal.Printable(r.Out))
 	case r.Socket != "":
-		report.WriteRow(
-			&b,
-			"Stored",
-			"%s in epd of cluster %s, %s of them new",
-			report.FormatCount(int(r.Stored)),
-			terminal.OrDash(r.Cluster),
-			report.FormatCount(int(r.Added)),
-		)
+		report.WriteRow(&b, "Stored", "%s in epd of cluster %s, %s of them new",
+			report.FormatCount(int(r.Stored)), terminal.OrDash(r.Cluster), report.FormatCount(int(r.Added)))
 		if r.Foreign > 0 {
 			report.WriteRow(
 				&b,

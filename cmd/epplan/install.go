@@ -118,10 +118,8 @@ func installHooks(t *terminal.Terminal, c *cli.Context, site *install.Site, plan
 	}
 	if changed("epplan.lua") || changed("job_submit.lua") {
 		if err := install.TouchScript(script); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			t.Message(
-				"warning",
-				"slurmctld loads the new script only after job_submit.lua has changed: "+err.Error(),
-			)
+			t.Message("warning",
+				"slurmctld loads the new script only after job_submit.lua has changed: "+err.Error())
 		}
 	}
 	for i := range files {

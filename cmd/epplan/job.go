@@ -104,14 +104,8 @@ func writeJob(b *strings.Builder, v *epdapi.JobView) {
 	report.WriteRow(b, "State", "%s", terminal.OrDash(j.State))
 	report.WriteRow(b, "Submitted", "%s", terminal.DateTime(j.Submitted))
 	limit := "time limit " + v.LimitWords(report.FormatSeconds)
-	report.WriteRow(
-		b,
-		"Size",
-		"%s, %s, %s",
-		report.Plural(j.GPUs, "GPU"),
-		report.Plural(j.Nodes, "node"),
-		limit,
-	)
+	report.WriteRow(b, "Size", "%s, %s, %s", report.Plural(j.GPUs, "GPU"), report.Plural(j.Nodes, "node"),
+		limit)
 	by := "user and name"
 	if j.Scripted {
 		by = "user and script"
@@ -122,14 +116,8 @@ func writeJob(b *strings.Builder, v *epdapi.JobView) {
 		if v.Submission.Mode != "" { // the partition was known
 			mode = ", mode " + terminal.Printable(v.Submission.Mode)
 		}
-		report.WriteRow(
-			b,
-			"Noted",
-			"%s%s: %s",
-			terminal.DateTime(v.Submission.Created),
-			mode,
-			terminal.Printable(v.Submission.Reason),
-		)
+		report.WriteRow(b, "Noted", "%s%s: %s", terminal.DateTime(v.Submission.Created), mode,
+			terminal.Printable(v.Submission.Reason))
 		writeExpected(b, v)
 	}
 	writeWishes(b, v.Wishes)
@@ -216,14 +204,8 @@ func writeDecision(b *strings.Builder, d *epdapi.Decision) {
 	fmt.Fprintf(b, "\nDecided for %s at %s\n", terminal.OrDash(d.Node), terminal.DateTime(d.Created))
 	report.WriteRow(b, "  clocks", "%s", d.Setting.Words())
 	report.WriteRow(b, "  why", "%s", slurm.Printable(d.Reason, 400))
-	report.WriteRow(
-		b,
-		"  under",
-		"mode %s, arm %s, configuration %s",
-		terminal.OrDash(d.Mode),
-		terminal.OrDash(string(d.Arm)),
-		terminal.OrDash(d.ConfigVersion),
-	)
+	report.WriteRow(b, "  under", "mode %s, arm %s, configuration %s", terminal.OrDash(d.Mode),
+		terminal.OrDash(string(d.Arm)), terminal.OrDash(d.ConfigVersion))
 	if s, ok := d.TimeS.Value.Get(); ok {
 		report.WriteRow(b, "  predicted", "%s%s, %s", report.FormatSeconds(s), atMostText(d.TimeS.High),
 			joulesText(d.EnergyJ.Value))
@@ -253,21 +235,11 @@ func writeRun(b *strings.Builder, o *epdapi.Outcome, d *epdapi.Decision) {
 	}
 	report.WriteRow(b, "  locked", "%s", slurm.Printable(o.LockedWords(), 800))
 	if s, ok := o.TimeS.Get(); ok {
-		report.WriteRow(
-			b,
-			"  time",
-			"%s%s",
-			report.FormatSeconds(s),
-			againstPredicted(s, time, report.FormatSeconds),
-		)
+		report.WriteRow(b, "  time", "%s%s", report.FormatSeconds(s),
+			againstPredicted(s, time, report.FormatSeconds))
 	} else if s, ok := o.Restarted.TimeS.Get(); ok {
-		report.WriteRow(
-			b,
-			"  time",
-			"%s, %s: in no model and no saving",
-			report.FormatSeconds(s),
-			o.Restarted.Why(),
-		)
+		report.WriteRow(b, "  time", "%s, %s: in no model and no saving", report.FormatSeconds(s),
+			o.Restarted.Why())
 	}
 	if e, ok := o.GPUEnergyJ.Get(); ok {
 		report.WriteRow(
@@ -275,21 +247,12 @@ func writeRun(b *strings.Builder, o *epdapi.Outcome, d *epdapi.Decision) {
 			"  energy",
 			"%s%s by %s",
 			joulesText(o.GPUEnergyJ),
-			againstPredicted(
-				e,
-				energy,
-				report.FormatJoules[float64],
-			),
+			againstPredicted(e, energy, report.FormatJoules[float64]),
 			cmp.Or(o.GPUSource.Words(), "unknown means"),
 		)
 	} else if _, ok := o.Restarted.GPUEnergyJ.Get(); ok {
-		report.WriteRow(
-			b,
-			"  energy",
-			"%s by %s",
-			joulesText(o.Restarted.GPUEnergyJ),
-			o.EnergySource().Words(),
-		)
+		report.WriteRow(b, "  energy", "%s by %s", joulesText(o.Restarted.GPUEnergyJ),
+			o.EnergySource().Words())
 	}
 	if _, ok := o.NodeEnergyJ.Get(); ok {
 		report.WriteRow(b, "  node", "%s by %s", joulesText(o.NodeEnergyJ),
@@ -322,13 +285,8 @@ func writeUse(b *strings.Builder, o *epdapi.Outcome) {
 		}
 	}
 	for _, reason := range slices.Sorted(maps.Keys(o.ThrottledS)) {
-		report.WriteRow(
-			b,
-			"  throttled",
-			"%s for %s",
-			terminal.Printable(reason),
-			report.FormatSeconds(o.ThrottledS[reason]),
-		)
+		report.WriteRow(b, "  throttled", "%s for %s", terminal.Printable(reason),
+			report.FormatSeconds(o.ThrottledS[reason]))
 	}
 	if m, ok := o.PeakMemoryBytes.Get(); ok {
 		const gib = 1 << 30

@@ -104,13 +104,11 @@ func leverText(s *steer.Status) string {
 	if s.Nice+s.Prefer+s.Weights+s.Asleep == 0 {
 		b.WriteString("nothing in Slurm is changed\n")
 	}
-	for _, part := range terminal.Present(
-		terminal.Count(s.Nice, "jobs behind others by their nice"),
+	for _, part := range terminal.Present(terminal.Count(s.Nice, "jobs behind others by their nice"),
 		terminal.Count(s.Prefer, "jobs that prefer nodes with a feature"),
 		terminal.Count(s.Weights, "nodes with another weight"),
 		terminal.Count(s.Asleep, "nodes powered down"),
-		terminal.Count(len(s.Left), "jobs left alone, for somebody else changed them"),
-	) {
+		terminal.Count(len(s.Left), "jobs left alone, for somebody else changed them")) {
 		fmt.Fprintf(&b, "%s: %d\n", part.What, part.N)
 	}
 	if s.Paused {
@@ -137,11 +135,8 @@ func sharedOrderText(o *colocate.Order) string {
 		return ""
 	}
 	if o.Note != "" {
-		return fmt.Sprintf(
-			"nodes with shared GPUs for job %s: as they were, %s\n",
-			o.Job,
-			terminal.Printable(o.Note),
-		)
+		return fmt.Sprintf("nodes with shared GPUs for job %s: as they were, %s\n", o.Job,
+			terminal.Printable(o.Note))
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "nodes with shared GPUs for job %s:\n", o.Job)
@@ -192,10 +187,8 @@ func adviceTable(list []steer.Advice) *report.Table {
 		row.Add(report.Column{Key: "kind", Head: "advice", Left: true}, report.Text(string(a.Kind)))
 		row.Add(report.Column{Key: "about", Head: "about", Left: true}, report.Text(about))
 		row.Add(report.Column{Key: "user", Head: "user", Left: true, Max: 16}, report.Text(a.User))
-		row.Add(
-			report.Column{Key: "partition", Head: "partition", Left: true, Max: 16},
-			report.Text(a.Partition),
-		)
+		row.Add(report.Column{Key: "partition", Head: "partition", Left: true, Max: 16},
+			report.Text(a.Partition))
 		row.Add(report.Column{Key: "text", Head: "what", Left: true, Max: 100}, report.Text(a.Text))
 	})
 }

@@ -63,10 +63,8 @@ func fitCommand(t *terminal.Terminal) *cli.Command {
 			inputs.SlowdownFlag(
 				"choose among settings this `PART` slower than the fastest at most, with --evaluate",
 			),
-			terminal.BoolFlag(
-				anyClocks,
-				"let plans choose clocks of the GPU model that weren't measured, too",
-			),
+			terminal.BoolFlag(anyClocks,
+				"let plans choose clocks of the GPU model that weren't measured, too"),
 			terminal.OutputFlag(),
 			terminal.BoolFlag("json", "print JSON, with --evaluate"),
 			terminal.BoolFlag("csv", "print CSV, with --evaluate"),
@@ -172,10 +170,8 @@ func writeFits(t *terminal.Terminal, c *cli.Context, table *modelfit.Table) erro
 		return err
 	}
 	if fit.OnlyUnder > 0 {
-		t.Notef(
-			"the form knows clocks only: it is fitted to what was measured under %g W",
-			float64(fit.OnlyUnder),
-		)
+		t.Notef("the form knows clocks only: it is fitted to what was measured under %g W",
+			float64(fit.OnlyUnder))
 	}
 	for _, w := range fit.Warnings {
 		t.Warningf("%v", w)
@@ -186,10 +182,8 @@ func writeFits(t *terminal.Terminal, c *cli.Context, table *modelfit.Table) erro
 	if len(fit.Models) > 0 {
 		models, err := config.NewModels(fit.Models...)
 		if err == nil {
-			err = t.Write(
-				c.String("output"),
-				func(w io.Writer) error { return config.WriteModels(w, models) },
-			)
+			err = t.Write(c.String("output"),
+				func(w io.Writer) error { return config.WriteModels(w, models) })
 		}
 		if err != nil {
 			return err
@@ -217,10 +211,8 @@ func showCommand(t *terminal.Terminal) *cli.Command {
 			inputs.ProfilesFlag(),
 			inputs.SlowdownFlag("choose among settings this `PART` slower than the default ones at most"),
 			terminal.BoolFlag(anyClocks, "choose among all clocks of the GPU model, measured or not"),
-			terminal.BoolFlag(
-				frontierFlag,
-				"show all settings that no other one beats in both time and energy",
-			),
+			terminal.BoolFlag(frontierFlag,
+				"show all settings that no other one beats in both time and energy"),
 			terminal.JSONFlag(),
 			terminal.CSVFlag(),
 		},

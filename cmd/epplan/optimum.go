@@ -105,10 +105,8 @@ func optimumTable(rows []optimumRow) *report.Table {
 		row.Add(report.Column{Key: "fm", Head: "fm"}, number(pt.Scaling.Fm))
 		row.Add(report.Column{Key: "time_s", Head: "time", Unit: report.Seconds}, number(pt.Time))
 		row.Add(report.Column{Key: "power_w", Head: "power", Unit: report.Watts}, number(float64(pt.Power)))
-		row.Add(
-			report.Column{Key: "energy_j", Head: "energy", Unit: report.Joules},
-			number(float64(pt.Energy)),
-		)
+		row.Add(report.Column{Key: "energy_j", Head: "energy", Unit: report.Joules},
+			number(float64(pt.Energy)))
 		row.Add(report.Column{Key: "min_time_s", Head: "shortest", Unit: report.Seconds},
 			report.Number(r.minTime))
 	})

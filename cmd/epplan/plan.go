@@ -187,10 +187,8 @@ func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup) (*planreport.Resu
 // before there is any output.
 func printPlan(t *terminal.Terminal, c *cli.Context, s *setup, r *planreport.Result) error {
 	if name := c.String("svg"); name != "" {
-		if err := t.Write(
-			name,
-			func(w io.Writer) error { return planreport.WriteSVG(w, r, nil) },
-		); err != nil {
+		if err := t.Write(name,
+			func(w io.Writer) error { return planreport.WriteSVG(w, r, nil) }); err != nil {
 			return err
 		}
 	}

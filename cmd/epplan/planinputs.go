@@ -53,13 +53,8 @@ func clusterText(cluster *planner.Cluster) string {
 		if k.Count > 0 {
 			count = report.Plural(k.Count, "node")
 		}
-		parts[i] = fmt.Sprintf(
-			"%s of %s with %d × %s",
-			count,
-			terminal.OrDash(k.Name),
-			k.GPUs,
-			terminal.OrDash(k.Model),
-		)
+		parts[i] = fmt.Sprintf("%s of %s with %d × %s", count, terminal.OrDash(k.Name), k.GPUs,
+			terminal.OrDash(k.Model))
 	}
 	return strings.Join(parts, ", ")
 }

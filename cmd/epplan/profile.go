@@ -74,24 +74,18 @@ func profileTable(list []epdapi.WorkloadProfile) *report.Table {
 			}
 			return report.Number(x)
 		}
-		row.Add(
-			report.Column{Key: "workload", Head: "workload", Left: true, Max: 28},
-			report.Text(p.Workload),
-		)
+		row.Add(report.Column{Key: "workload", Head: "workload", Left: true, Max: 28},
+			report.Text(p.Workload))
 		row.Add(report.Column{Key: "job_name", Head: "last job", Left: true, Max: 20},
 			report.NonEmpty(p.LastJob.Name))
-		row.Add(
-			report.Column{Key: "user", Head: "user", Left: true, Max: 16},
-			report.NonEmpty(p.LastJob.User),
-		)
+		row.Add(report.Column{Key: "user", Head: "user", Left: true, Max: 16},
+			report.NonEmpty(p.LastJob.User))
 		row.Add(report.Column{Key: "gpu_model", Head: "GPU model", Left: true, Max: 16},
 			report.Text(p.GPUModel))
 		row.Add(report.Column{Key: "runs", Head: "runs"}, report.Count(p.Runs))
 		row.Add(report.Column{Key: "time_s", Head: "time", Unit: report.Seconds}, known(p.TimeS.Mean))
-		row.Add(
-			report.Column{Key: "utilisation", Head: "used", Unit: report.Fraction},
-			known(average(p.Mean)),
-		)
+		row.Add(report.Column{Key: "utilisation", Head: "used", Unit: report.Fraction},
+			known(average(p.Mean)))
 		row.Add(report.Column{Key: "peak_memory_gib", Head: "memory", Note: "GiB"},
 			known(p.PeakMem.Mean/bytesPerGiB))
 		row.Add(report.Column{Head: "use over its run", Left: true},

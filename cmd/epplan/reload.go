@@ -36,10 +36,8 @@ func runReload(t *terminal.Terminal, c *cli.Context) error {
 		})
 	if wrong, ok := errors.AsType[*epdapi.RefusedError](err); ok && len(wrong.Fault.Faults) > 0 {
 		faults := strings.Join(terminal.TextsOf(wrong.Fault.Faults, terminal.Printable), "\n")
-		return terminal.WithHint(
-			errors.New(faults),
-			"nothing has changed: the configuration that was in force stays",
-		)
+		return terminal.WithHint(errors.New(faults),
+			"nothing has changed: the configuration that was in force stays")
 	}
 	switch {
 	case err != nil:

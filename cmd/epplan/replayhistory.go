@@ -247,12 +247,8 @@ func (h *historyReplay) read(c *cli.Context) error {
 	}
 	for _, k := range h.tally.Noted {
 		if k.IsGrave() {
-			h.terminal.Warningf(
-				"%s: %s, the first at %s",
-				report.Plural(int(k.Count), "job"),
-				k.Kind,
-				k.First[0],
-			)
+			h.terminal.Warningf("%s: %s, the first at %s", report.Plural(int(k.Count), "job"), k.Kind,
+				k.First[0])
 		}
 	}
 	slices.SortStableFunc(h.past, func(a, b record.HistoryJob) int {

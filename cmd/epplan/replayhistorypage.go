@@ -66,11 +66,8 @@ func (h *historyReplay) writePage(w io.Writer, c *cli.Context, r *historyReport)
 func groupPage(name, policy string, list []historyGroup) *page.Table {
 	t := groupTable(name, list).Page("By "+name+", under "+policy, "Energy of GPUs that run jobs.", -1)
 	if n := len(list) - len(t.Rows); n > 0 {
-		t.More = report.Plural(
-			n,
-			"more isn't shown here",
-			"more aren't shown here",
-		) + "; --json has all of them."
+		t.More = report.Plural(n, "more isn't shown here",
+			"more aren't shown here") + "; --json has all of them."
 	}
 	return t
 }

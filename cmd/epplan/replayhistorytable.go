@@ -153,10 +153,8 @@ func (h *historyReplay) group(run, base *historyRun, g int, name string) history
 		Jobs:   at(run, 0).Jobs,
 		Tasks:  at(run, 0).Tasks,
 		Energy: report.IntervalOf(h.draws, func(i int) float64 { return at(run, i).Joules }),
-		Saved: report.IntervalOf(
-			h.draws,
-			func(i int) float64 { return 1 - at(run, i).Joules/at(base, i).Joules },
-		),
+		Saved: report.IntervalOf(h.draws,
+			func(i int) float64 { return 1 - at(run, i).Joules/at(base, i).Joules }),
 		MeanWait: report.IntervalOf(h.draws, func(i int) float64 {
 			one := at(run, i)
 			return one.Wait / float64(one.Tasks)
@@ -208,14 +206,8 @@ func (r *historyReport) lastPolicy() *historyPolicy {
 
 func (r *historyReport) headText() string {
 	var b strings.Builder
-	report.WriteRow(
-		&b,
-		"History",
-		"%s of %s; left out: %s",
-		report.Plural(r.Jobs, "job"),
-		terminal.Printable(r.File),
-		r.Left.text(),
-	)
+	report.WriteRow(&b, "History", "%s of %s; left out: %s", report.Plural(r.Jobs, "job"),
+		terminal.Printable(r.File), r.Left.text())
 	if text := r.clusterText(); text != "" {
 		report.WriteRow(&b, "Cluster", "%s", text)
 	}
@@ -227,21 +219,14 @@ func (r *historyReport) headText() string {
 		report.Plural(r.Left.KnownJobs, "job"),
 		report.Plural(r.Left.KnownKinds, "workload"),
 		report.Plural(r.Left.PriorJobs, "job"),
-		report.Plural(
-			r.Left.PriorKinds,
-			"workload",
-		),
+		report.Plural(r.Left.PriorKinds, "workload"),
 		report.Plural(r.Left.AtDefault, "job that hit its limit",
 			"jobs that hit their limits"),
 		r.Learning,
 	)
 	if r.Left.Several > 0 {
-		report.WriteRow(
-			&b,
-			"Together",
-			"%s on several nodes that start together",
-			report.Plural(r.Left.Several, "job"),
-		)
+		report.WriteRow(&b, "Together", "%s on several nodes that start together",
+			report.Plural(r.Left.Several, "job"))
 	}
 	if r.Left.Uneven > 0 {
 		report.WriteRow(&b, "Split", "%s with other GPUs on each of several nodes, one for each node",
@@ -379,10 +364,8 @@ func (r *historyReport) limitsText() string {
 		parts = append(parts, "jobs run over their time limits by lower clocks: "+strings.Join(over, ", "))
 	}
 	if len(unplaced) > 0 {
-		parts = append(
-			parts,
-			"jobs not placed, so that savings are of unequal work: "+strings.Join(unplaced, ", "),
-		)
+		parts = append(parts,
+			"jobs not placed, so that savings are of unequal work: "+strings.Join(unplaced, ", "))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -40,14 +40,8 @@ func runStatus(t *terminal.Terminal, c *cli.Context) error {
 
 func statusText(s *epdapi.Status) string {
 	var b strings.Builder
-	fmt.Fprintf(
-		&b,
-		"epd %s, role %s, on %s since %s\n",
-		terminal.Printable(s.Version),
-		terminal.Printable(s.Role),
-		terminal.Printable(s.Node),
-		terminal.DateTime(s.Started),
-	)
+	fmt.Fprintf(&b, "epd %s, role %s, on %s since %s\n", terminal.Printable(s.Version),
+		terminal.Printable(s.Role), terminal.Printable(s.Node), terminal.DateTime(s.Started))
 	for i := range s.GPUs {
 		writeGPU(&b, &s.GPUs[i])
 	}
@@ -56,13 +50,8 @@ func statusText(s *epdapi.Status) string {
 	}
 	for i := range s.Runs {
 		r := &s.Runs[i]
-		fmt.Fprintf(
-			&b,
-			"job %d  %s  since %s",
-			r.Job,
-			report.Plural(len(r.GPUs), "GPU"),
-			terminal.DateTime(r.Started),
-		)
+		fmt.Fprintf(&b, "job %d  %s  since %s", r.Job, report.Plural(len(r.GPUs), "GPU"),
+			terminal.DateTime(r.Started))
 		if r.HandsOff != "" {
 			b.WriteString("  default clocks: " + terminal.Printable(r.HandsOff))
 		}
@@ -185,14 +174,8 @@ func targetPlural(target string) string {
 
 func writeSync(b *strings.Builder, what string, s *epdapi.SyncStatus) {
 	if s.Failures > 0 {
-		fmt.Fprintf(
-			b,
-			"Slurm didn't tell of its %s %s in a row, last %s: %s\n",
-			what,
-			report.Plural(s.Failures, "time"),
-			terminal.DateTime(s.At),
-			slurm.Printable(s.Trouble, 400),
-		)
+		fmt.Fprintf(b, "Slurm didn't tell of its %s %s in a row, last %s: %s\n", what,
+			report.Plural(s.Failures, "time"), terminal.DateTime(s.At), slurm.Printable(s.Trouble, 400))
 	}
 }
 

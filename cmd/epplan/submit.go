@@ -108,11 +108,8 @@ func askSubmit(t *terminal.Terminal, c *cli.Context) error {
 	}
 	digits := c.String("hex")
 	if digits == "" || len(digits) > maxHex || strings.Trim(digits, "0123456789abcdef") != "" {
-		return terminal.Usagef(
-			"--hex has %d characters, want 2 to %d of 0 to 9 and a to f",
-			len(digits),
-			maxHex,
-		)
+		return terminal.Usagef("--hex has %d characters, want 2 to %d of 0 to 9 and a to f", len(digits),
+			maxHex)
 	}
 	raw, err := hex.DecodeString(digits)
 	if err != nil {

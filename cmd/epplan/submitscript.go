@@ -39,10 +39,8 @@ func submitScript(t *terminal.Terminal, c *cli.Context) error {
 	}
 	sbatch, err := exec.LookPath("sbatch")
 	if err != nil {
-		return terminal.WithHint(
-			errors.New("sbatch isn't there"),
-			"epplan submit runs where jobs are submitted",
-		)
+		return terminal.WithHint(errors.New("sbatch isn't there"),
+			"epplan submit runs where jobs are submitted")
 	}
 	if err := announce(t, c, name, script, options); err != nil {
 		t.Message("warning", "epd isn't told of the job's code: "+err.Error())

@@ -79,9 +79,7 @@ func Usage(c *cli.Command) string {
 		names := "--" + strings.Join(f.Names(), ", -")
 		placeholder, usage := splitUsage(doc)
 		if placeholder != "" {
-			names = "--" + f.Names()[0] + gap(
-				placeholder,
-			) + placeholder + strings.TrimPrefix(
+			names = "--" + f.Names()[0] + gap(placeholder) + placeholder + strings.TrimPrefix(
 				names,
 				"--"+f.Names()[0],
 			)

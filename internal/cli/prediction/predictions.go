@@ -109,9 +109,7 @@ func WriteCSV(w io.Writer, jobs []Job, strange bool) error {
 	for i := range jobs {
 		j := &jobs[i]
 		row := []string{
-			textfile.EscapeFormula(
-				queue.Printable(j.ID),
-			),
+			textfile.EscapeFormula(queue.Printable(j.ID)),
 			digits(j.Value),
 			digits(j.Low),
 			digits(j.High),
@@ -160,20 +158,11 @@ func (p *Set) summary() string {
 		return b.String()
 	}
 	report.WriteRow(&b, "Truth", "known of %s", report.Plural(s.Jobs, "job"))
-	report.WriteRow(
-		&b,
-		"  mean",
-		"%s %s off",
-		terminal.Fixed(s.MeanAbsoluteError, decimalPlaces(s.MeanAbsoluteError)),
-		p.Target.Unit(),
-	)
+	report.WriteRow(&b, "  mean", "%s %s off",
+		terminal.Fixed(s.MeanAbsoluteError, decimalPlaces(s.MeanAbsoluteError)), p.Target.Unit())
 	report.WriteRow(&b, "  median", "%s of the truth off", report.FormatPercent(s.MedianRelativeError))
-	report.WriteRow(
-		&b,
-		"  inside",
-		"%s of the truths lie within their interval",
-		report.FormatPercent(s.Coverage),
-	)
+	report.WriteRow(&b, "  inside", "%s of the truths lie within their interval",
+		report.FormatPercent(s.Coverage))
 	return b.String()
 }
 

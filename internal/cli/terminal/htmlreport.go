@@ -45,11 +45,8 @@ func CheckHTML(c *cli.Context, others ...string) error {
 	}
 	for _, flag := range others {
 		if IsSameTarget(name, c.String(flag)) {
-			return Usagef(
-				"%s is to be written twice, want names of their own for --html and --%s",
-				name,
-				flag,
-			)
+			return Usagef("%s is to be written twice, want names of their own for --html and --%s", name,
+				flag)
 		}
 	}
 	return nil
