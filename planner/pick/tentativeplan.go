@@ -15,7 +15,6 @@ import (
 type tentativePlan struct {
 	classes int
 	total   []float64 // GPUs by class
-	age     *residualTimes
 
 	// How it decides.
 	// By class: seconds that tasks to come lose for each second that all of it is busy.
@@ -28,13 +27,13 @@ type tentativePlan struct {
 	items   plannedTasks
 	line    []int32 // items that wait, in order of their turns
 	running []plannedRunning
-	start   []capacityProfile // by class: what is free as the running tasks end
+	start   classSchedule // what is free as the running tasks end
 
 	// The answers, by place in line, and how they came about.
-	chosen []int32           // the class
-	now    []bool            // whether it starts at once
-	forced []int32           // the class that it is bound to, or anyClass
-	curves []capacityProfile // by class: as start, less what is booked
+	chosen []int32       // the class
+	now    []bool        // whether it starts at once
+	forced []int32       // the class that it is bound to, or anyClass
+	booked classSchedule // as start, less what is booked
 
 	placed int // work done: tasks looked at for a class
 }
@@ -62,8 +61,7 @@ func newTentativePlan(total []float64, flips int, age *residualTimes) tentativeP
 	classes := len(total)
 	return tentativePlan{
 		classes: classes, total: total, futureDelayCost: make([]float64, classes),
-		start: make([]capacityProfile, classes), curves: make([]capacityProfile, classes),
-		classTries: flips, age: age,
+		start: classSchedule{age: age}, classTries: flips,
 	}
 }
 
@@ -181,26 +179,19 @@ const minGain = 1e-3
 // setStart sets start: what is free now, and when the running tasks are expected
 // to end.
 func (d *tentativePlan) setStart(now float64, free []float64) {
-	for class := range d.start {
-		c := &d.start[class]
-		c.at, c.free = append(c.at[:0], now), append(c.free[:0], free[class])
-	}
+	d.start.begin(now, free)
 	for i := range d.running {
 		o := &d.running[i]
 		at := d.index(o.item, o.class)
-		d.start[o.class].addFreed(now+d.age.remaining(d.items.time[at], now-o.start), d.items.gpus[at])
+		d.start.addEnd(int(o.class), now+d.start.age.remaining(d.items.time[at], now-o.start), d.items.gpus[at])
 	}
-	for class := range d.start {
-		d.start[class].sumUp()
-	}
+	d.start.sumUp()
 }
 
 // placeAll puts the tasks in turn where each costs least, unless a class is forced,
 // and tells what all of them cost. It stops when that exceeds a bound.
 func (d *tentativePlan) placeAll(now, bound float64) (cost float64) {
-	for class := range d.curves {
-		d.curves[class].set(&d.start[class])
-	}
+	d.booked.set(&d.start)
 	for i, item := range d.line[:min(len(d.line), maxPlaced)] {
 		least, best, when := math.Inf(1), int32(0), -1
 		for class := range int32(d.classes) {
@@ -212,7 +203,7 @@ func (d *tentativePlan) placeAll(now, bound float64) (cost float64) {
 				continue
 			}
 			d.placed++
-			c := &d.curves[class]
+			c := &d.booked.curves[class]
 			step := c.earliest(d.items.gpus[at], d.items.time[at])
 			if step < 0 {
 				continue
@@ -233,7 +224,7 @@ func (d *tentativePlan) placeAll(now, bound float64) (cost float64) {
 			return cost
 		}
 		at := d.index(item, best)
-		d.curves[best].book(when, d.items.gpus[at], d.items.time[at])
+		d.booked.curves[best].book(when, d.items.gpus[at], d.items.time[at])
 	}
 	return cost
 }
