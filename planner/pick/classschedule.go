@@ -4,9 +4,8 @@ import (
 	"math"
 )
 
-// classSchedule plays the future of a queue by class: how many GPUs of each class are free from when on, as the
-// running tasks are expected to end, less the room that is booked for others. Its steps only ever cover the
-// time from the present on. [capacityProfile] is one class of it.
+// classSchedule plays the future of a queue by class: how many GPUs of each class are free
+// from when on, as the running tasks are expected to end, less the room that is booked.
 type classSchedule struct {
 	curves []capacityProfile
 	age    *residualTimes // how much longer tasks run; nil: as long as predicted
