@@ -150,20 +150,21 @@ func (l *listSchedule) placeByDual(plan *planner.Plan, d *bound.DueDual) {
 	for _, w := range all {
 		m := l.menu(w.job, w.class)
 		var nodes []int32
+		start := 0.0
 		for len(nodes) < m.nodes {
-			best := int32(-1)
+			best, from := int32(-1), math.Inf(1)
 			for _, n := range byClass[w.class] {
-				if (best < 0 || clocks[n].free[m.gpus-1] < clocks[best].free[m.gpus-1]) &&
-					!slices.Contains(nodes, n) {
-					best = n
+				if at := l.earliest(&clocks[n], w.class, w.job, int32(m.gpus)); at < from && !slices.Contains(nodes, n) {
+					best, from = n, at
 				}
 			}
-			nodes = append(nodes, best)
+			nodes, start = append(nodes, best), from
 		}
-		end := clocks[nodes[m.nodes-1]].free[m.gpus-1] + m.time[w.level]
+		end := start + m.time[w.level]
 		l.add(w.job, nodes, w.level)
 		for _, n := range nodes {
-			occupy(clocks[n].free, m.gpus, end)
+			l.hold(&clocks[n], w.class, w.job, start, end)
+			clocks[n].occupy(int32(m.gpus), end)
 		}
 	}
 	l.retimeAll()
@@ -175,7 +176,7 @@ func (l *listSchedule) cheapestByDual(i int32, d *bound.DueDual) dualChoice {
 	best, w := math.Inf(1), dualChoice{job: i}
 	for class := range l.classes {
 		c, m := &l.classes[class], l.menu(i, class)
-		if m.gpus == 0 || l.count(class) < m.nodes {
+		if m.gpus == 0 || c.count < m.nodes {
 			continue
 		}
 		for g, time := range m.time {
