@@ -139,6 +139,13 @@ func (l *listSchedule) placeByDual(plan *planner.Plan, d *bound.DueDual) {
 	slices.SortFunc(all, func(a, b dualChoice) int {
 		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.job, b.job))
 	})
+	l.addInOrder(all)
+	l.retimeAll()
+}
+
+// addInOrder puts jobs last on the nodes of their classes that have enough GPUs free first. It
+// looks at GPUs only: where cores or memory run out, jobs start later than it reckons.
+func (l *listSchedule) addInOrder(all []dualChoice) {
 	clocks, byClass := make([]nodeClock, len(l.nodes)), make([][]int32, len(l.classes))
 	for n := range clocks {
 		class := l.nodes[n].class
@@ -154,20 +161,17 @@ func (l *listSchedule) placeByDual(plan *planner.Plan, d *bound.DueDual) {
 		for len(nodes) < m.nodes {
 			best, from := int32(-1), math.Inf(1)
 			for _, n := range byClass[w.class] {
-				if at := l.earliest(&clocks[n], w.class, w.job, int32(m.gpus)); at < from && !slices.Contains(nodes, n) {
+				if at := clocks[n].free[m.gpus-1]; at < from && !slices.Contains(nodes, n) {
 					best, from = n, at
 				}
 			}
 			nodes, start = append(nodes, best), from
 		}
-		end := start + m.time[w.level]
 		l.add(w.job, nodes, w.level)
 		for _, n := range nodes {
-			l.hold(&clocks[n], w.class, w.job, start, end)
-			clocks[n].occupy(int32(m.gpus), end)
+			clocks[n].occupy(int32(m.gpus), start+m.time[w.level])
 		}
 	}
-	l.retimeAll()
 }
 
 // cheapestByDual is where a job costs least by the prices of the dual.
