@@ -1,6 +1,10 @@
 package place
 
-import "github.com/epplan/epplan/planner"
+import (
+	"slices"
+
+	"github.com/epplan/epplan/planner"
+)
 
 // Lightest places a task on the GPU that is free first, if it fits there before
 // its due time as it is or readjusted by Tune, and opens a GPU otherwise (EDL
@@ -43,14 +47,14 @@ func (l *lightest) Committed(_ int, a *planner.Assignment) {
 		l.heap.Move(0, a.End)
 		return
 	}
-	for i := len(l.opened) - 1; i >= 0; i-- {
-		if l.opened[i].What == gpu {
+	for i, e := range slices.Backward(l.opened) {
+		if e.What == gpu {
 			l.opened[i].At = a.End
 			return
 		}
 	}
-	for i := len(l.heap) - 1; i >= 0; i-- {
-		if l.heap[i].What == gpu {
+	for i, e := range slices.Backward(l.heap) {
+		if e.What == gpu {
 			l.heap.Move(i, a.End)
 			return
 		}
