@@ -20,7 +20,6 @@ type tentativePlan struct {
 	// By class: seconds that tasks to come lose for each second that all of it is busy.
 	futureDelayCost []float64
 	behindDelayCost float64 // likewise for each task that waits behind
-	classTries      int     // how many tasks are tried on other classes
 	rounds          int     // how often all tasks are tried before others
 
 	// What it is of.
@@ -57,11 +56,11 @@ type plannedRunning struct {
 	start, end  float64 // end is known in a drawn future only
 }
 
-func newTentativePlan(total []float64, flips int, age *residualTimes) tentativePlan {
+func newTentativePlan(total []float64, age *residualTimes) tentativePlan {
 	classes := len(total)
 	return tentativePlan{
 		classes: classes, total: total, futureDelayCost: make([]float64, classes),
-		start: classSchedule{age: age}, classTries: flips,
+		start: classSchedule{age: age},
 	}
 }
 
@@ -118,7 +117,7 @@ func (d *tentativePlan) build(now float64, free []float64) {
 	}
 	best := d.placeAll(now, math.Inf(1))
 	stale := false // the answers are those of a draft that was no better
-	for i := range min(d.classTries, n) {
+	for i := range min(mostFlips, n) {
 		if stale {
 			d.placeAll(now, math.Inf(1))
 		}
