@@ -1,40 +1,94 @@
 package planner
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
-// eventQueue is a heap of what is to happen to nodes or to tasks, by time and then by
-// number.
-type eventQueue []queuedEvent
+// Agenda is a heap of events, the first one on top: by time, and those of one time by number. Times
+// aren't negative.
+type Agenda []Event
 
-// queuedEvent is a node that may go off at a time, unless it got another task, or a
-// task that ends then.
-type queuedEvent struct {
-	at   float64 // seconds
-	what int     // the node or the task
+// Event is when something happens to a node or a task, or when a GPU is free.
+type Event struct {
+	At   float64 // seconds
+	What int     // the number of the node, the task or the GPU
 }
 
-// nextTime is when the first entry is due; +Inf when there is none.
-func (q eventQueue) nextTime() float64 {
+// before is 1 if a comes before b, and 0 otherwise. Bits of times that aren't negative are in the
+// order of the times, and the pair is subtracted like one long number: a branch would be
+// guessed wrong every other time.
+func (a Event) before(b Event) int {
+	_, borrow := bits.Sub64(uint64(a.What), uint64(b.What), 0)
+	_, borrow = bits.Sub64(math.Float64bits(a.At), math.Float64bits(b.At), borrow)
+	return int(borrow)
+}
+
+// Before reports whether a comes before b.
+func (a Event) Before(b Event) bool { return a.before(b) > 0 }
+
+// nextTime is when the first event is due; +Inf when there is none.
+func (q Agenda) nextTime() float64 {
 	if len(q) == 0 {
 		return math.Inf(1)
 	}
-	return q[0].at
+	return q[0].At
 }
 
-func (q eventQueue) Len() int { return len(q) }
-func (q eventQueue) Less(i, j int) bool {
-	return q[i].at < q[j].at || (q[i].at == q[j].at && q[i].what < q[j].what)
+// Add adds an event.
+func (q *Agenda) Add(e Event) {
+	*q = append(*q, e)
+	q.siftUp(len(*q) - 1)
 }
-func (q eventQueue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
 
-// Push adds an entry; for container/heap.
-func (q *eventQueue) Push(x any) { *q = append(*q, x.(queuedEvent)) } //nolint:errcheck // heap.Push gets entries only
+// Pop takes the first event.
+func (q *Agenda) Pop() Event {
+	first, last := (*q)[0], len(*q)-1
+	(*q)[0] = (*q)[last]
+	if *q = (*q)[:last]; last > 0 {
+		q.siftDown(0)
+	}
+	return first
+}
 
-// Pop takes the last entry; for container/heap.
-func (q *eventQueue) Pop() any {
-	last := (*q)[len(*q)-1]
-	*q = (*q)[:len(*q)-1]
-	return last
+// Move gives the event at an index another time.
+func (q *Agenda) Move(i int, at float64) {
+	(*q)[i].At = at
+	q.siftDown(i)
+}
+
+// siftUp moves an event that may be earlier than its parents to where it belongs.
+func (q *Agenda) siftUp(i int) {
+	heap := *q
+	e := heap[i]
+	for i > 0 {
+		parent := (i - 1) / 2
+		if e.before(heap[parent]) == 0 {
+			break
+		}
+		heap[i] = heap[parent]
+		i = parent
+	}
+	heap[i] = e
+}
+
+// siftDown moves an event to where it belongs. Most became later and belong near the bottom, so it goes
+// there first, and then up again as far as it must.
+func (q *Agenda) siftDown(i int) {
+	heap := *q
+	e := heap[i]
+	child := 2*i + 1
+	for child+1 < len(heap) {
+		child += heap[child+1].before(heap[child])
+		heap[i] = heap[child]
+		i, child = child, 2*child+1
+	}
+	if child < len(heap) {
+		heap[i] = heap[child]
+		i = child
+	}
+	heap[i] = e
+	q.siftUp(i)
 }
 
 // arrivals are the tasks of a run in the order in which they are decided.

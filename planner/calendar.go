@@ -100,21 +100,20 @@ func (c *calendar) release(a *Assignment) {
 	}
 }
 
-// firstFree is the count GPUs of a node that are free first, and from when all
-// of them are.
-func (c *calendar) firstFree(n *nodeState, count int) (gpus GPUSet, free float64) {
-	all := c.free[n.first : n.first+n.gpus]
+// FirstFree returns the count GPUs of a node that are free first, the lowest ones among
+// equals, and from when on all of them are.
+func FirstFree(free []float64, count int) (gpus GPUSet, from float64) {
 	for range count {
 		best := -1
-		for g := range all {
-			if !gpus.Has(g) && (best < 0 || all[g] < all[best]) {
+		for g := range free {
+			if !gpus.Has(g) && (best < 0 || free[g] < free[best]) {
 				best = g
 			}
 		}
 		gpus |= 1 << uint(best)
-		free = max(free, all[best])
+		from = max(from, free[best])
 	}
-	return gpus, free
+	return gpus, from
 }
 
 // gpusFreeFrom finds GPUs for the task from start on, if a node of the class with these

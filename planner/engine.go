@@ -2,7 +2,6 @@ package planner
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"math"
 	"slices"
@@ -33,8 +32,8 @@ type engine struct {
 	givenUp  map[int]bool // the tasks of plan.Unplaced
 	begun    bool         // the tasks that run at the present have their places
 
-	switchOffs eventQueue // nodes that may go off
-	ends       eventQueue // tasks that run or will; only with a finisher or a watcher
+	switchOffs Agenda // nodes that may go off
+	ends       Agenda // tasks that run or will; only with a finisher or a watcher
 
 	truth     *truth          // nil: tasks run as predicted
 	shared    *sharedGPUState // nil: no GPU is shared by profile
@@ -366,7 +365,7 @@ func (e *engine) notifyStart(task int) {
 		if e.shared.isReserved(task) {
 			at = a.Start
 		}
-		heap.Push(&e.ends, queuedEvent{at: at, what: task})
+		e.ends.Add(Event{at, task})
 	}
 	if e.shared != nil {
 		e.reschedule()
@@ -401,7 +400,7 @@ func (e *engine) advance(now float64) {
 		}
 		e.view.Now = min(end, off)
 		if end <= off {
-			task := heap.Pop(&e.ends).(queuedEvent).what //nolint:errcheck // holds entries only
+			task := e.ends.Pop().What
 			if e.shared.isReserved(task) {
 				e.shared.startTask(task, e.view.Now)
 				e.reschedule()

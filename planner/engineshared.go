@@ -1,9 +1,6 @@
 package planner
 
-import (
-	"container/heap"
-	"slices"
-)
+import "slices"
 
 // addSharedNodes makes the nodes whose GPUs may be shared known, all of them off.
 func (e *engine) addSharedNodes() {
@@ -23,7 +20,7 @@ func (e *engine) addSharedNodes() {
 // nextEnd is when the next task ends, or begins on a node that wasn't ready.
 func (e *engine) nextEnd() float64 {
 	for e.shared != nil && len(e.ends) > 0 && e.shared.isStale(e.ends[0]) {
-		heap.Pop(&e.ends)
+		e.ends.Pop()
 	}
 	return e.ends.nextTime()
 }
@@ -32,7 +29,7 @@ func (e *engine) nextEnd() float64 {
 func (e *engine) reschedule() {
 	for _, task := range e.shared.endsChanged {
 		a := &e.plan.Assignments[task]
-		heap.Push(&e.ends, queuedEvent{at: a.End, what: task})
+		e.ends.Add(Event{a.End, task})
 		e.shared.eachGPU(a, func(gpu int) { e.calendar.free[gpu] = e.shared.lastEnd(gpu) })
 	}
 	e.shared.endsChanged = e.shared.endsChanged[:0]

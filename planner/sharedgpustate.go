@@ -260,9 +260,9 @@ func (y *sharedGPUState) lastEnd(gpu int) float64 {
 
 // isStale reports whether an entry of the agenda says nothing any more: its task has
 // ended or does so at another time.
-func (y *sharedGPUState) isStale(at queuedEvent) bool {
-	n, a := &y.tenants[at.what], &y.plan.Assignments[at.what]
-	return n.phase == phaseEnded || (n.phase == phaseRunning && a.End != at.at)
+func (y *sharedGPUState) isStale(at Event) bool {
+	n, a := &y.tenants[at.What], &y.plan.Assignments[at.What]
+	return n.phase == phaseEnded || (n.phase == phaseRunning && a.End != at.At)
 }
 
 // addToPlan adds to the plan what it says of tasks that share GPUs.

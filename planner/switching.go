@@ -1,9 +1,6 @@
 package planner
 
-import (
-	"container/heap"
-	"slices"
-)
+import "slices"
 
 // openNode switches on a node of the class: one that sleeps, which -1 leaves open, or a
 // new one.
@@ -46,7 +43,7 @@ func (e *engine) addNode(class int) {
 // queueSwitchOff notes when a node goes off if nothing happens to it.
 func (e *engine) queueSwitchOff(node int) {
 	if e.problem.Mode == Online && !e.view.PerGPUMode {
-		heap.Push(&e.switchOffs, queuedEvent{at: e.offAt(node), what: node})
+		e.switchOffs.Add(Event{e.offAt(node), node})
 	}
 }
 
@@ -63,17 +60,16 @@ func (e *engine) offAt(node int) float64 {
 // then the entry moves to when the node is due by now.
 func (e *engine) switchOff() {
 	top := e.switchOffs[0]
-	if e.shared != nil && e.shared.isOffOrBusy(top.what, e.calendar.nodes[top.what].on) {
-		heap.Pop(&e.switchOffs)
+	if e.shared != nil && e.shared.isOffOrBusy(top.What, e.calendar.nodes[top.What].on) {
+		e.switchOffs.Pop()
 		return
 	}
-	if at := e.offAt(top.what); at > top.at {
-		e.switchOffs[0].at = at
-		heap.Fix(&e.switchOffs, 0)
+	if at := e.offAt(top.What); at > top.At {
+		e.switchOffs.Move(0, at)
 		return
 	}
-	heap.Pop(&e.switchOffs)
-	e.closeNode(top.what, top.at)
+	e.switchOffs.Pop()
+	e.closeNode(top.What, top.At)
 }
 
 // closeNode switches a node off at a time and notes how long it was on. Nodes that

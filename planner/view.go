@@ -221,7 +221,7 @@ func (v *View) Earliest(task, option, node int) (start float64, gpus GPUSet, ok 
 		return 0, 0, false
 	}
 	if v.OnlyGPUsLimited {
-		gpus, free := v.calendar.firstFree(n, o.PerNode())
+		gpus, free := FirstFree(v.calendar.free[n.first:n.first+n.gpus], o.PerNode())
 		return v.StartFor(task, free), gpus, true
 	}
 	held := v.calendar.reservations[node]

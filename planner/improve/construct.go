@@ -2,9 +2,10 @@ package improve
 
 import (
 	"cmp"
-	"container/heap"
 	"math"
 	"slices"
+
+	"github.com/epplan/epplan/planner"
 )
 
 // construct places the items on the GPUs of so many nodes by EDL algorithm 2:
@@ -51,20 +52,19 @@ func (s *gpuSchedule) constructFrom(open, most int) *gpuSchedule {
 		items: s.items, order: s.order, gpuOf: make([]int32, len(s.items)), gpus: make([]gpu, open),
 		nodeGPUs: s.nodeGPUs, idle: s.idle, perNode: s.perNode, stepped: s.stepped,
 	}
-	h := make(gpuHeap, open)
+	h := make(planner.Agenda, open)
 	for g := range h {
-		h[g].gpu = int32(g)
+		h[g].What = g
 	}
 	for _, i := range c.order {
 		at := 0
-		if len(h) == 0 || h[0].end+s.items[i].time[freeOptimum] > s.items[i].due*(1+roundOff) {
+		if len(h) == 0 || h[0].At+s.items[i].time[freeOptimum] > s.items[i].due*(1+roundOff) {
 			if at = c.openOrShortest(&h, i, most); at < 0 {
 				return nil
 			}
 		}
-		c.addToList(i, h[at].gpu)
-		h[at].end += s.items[i].time[freeOptimum]
-		heap.Fix(&h, at)
+		c.addToList(i, int32(h[at].What))
+		h.Move(at, h[at].At+s.items[i].time[freeOptimum])
 	}
 	return c
 }
@@ -95,18 +95,18 @@ func (s *gpuSchedule) fillsItsTime(i int32) bool {
 
 // openOrShortest opens a GPU, or else finds the shortest one that can take the item at
 // higher clocks. It returns the place in the heap, or -1.
-func (s *gpuSchedule) openOrShortest(h *gpuHeap, i int32, most int) int {
+func (s *gpuSchedule) openOrShortest(h *planner.Agenda, i int32, most int) int {
 	if len(s.gpus) < most {
 		s.gpus = append(s.gpus, gpu{})
-		heap.Push(h, gpuEnd{gpu: int32(len(s.gpus) - 1)})
+		h.Add(planner.Event{What: len(s.gpus) - 1})
 		return 0
 	}
 	best := -1
 	for at := range *h {
-		if best >= 0 && !h.Less(at, best) {
+		if best >= 0 && !(*h)[at].Before((*h)[best]) {
 			continue
 		}
-		if s.onTime(&s.gpus[(*h)[at].gpu], s.noItem(), i, 0, 0) {
+		if s.onTime(&s.gpus[(*h)[at].What], s.noItem(), i, 0, 0) {
 			best = at
 		}
 	}
@@ -133,28 +133,4 @@ func (s *gpuSchedule) formNodes() {
 		}
 		s.chooseEnd(int32(j), fullEndTries)
 	}
-}
-
-type gpuEnd struct {
-	end float64
-	gpu int32
-}
-
-// gpuHeap is a heap of GPUs, the one that is free first on top.
-type gpuHeap []gpuEnd
-
-func (h gpuHeap) Len() int { return len(h) }
-func (h gpuHeap) Less(i, j int) bool {
-	return h[i].end < h[j].end || (h[i].end == h[j].end && h[i].gpu < h[j].gpu)
-}
-func (h gpuHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-
-// Push adds an entry; for container/heap.
-func (h *gpuHeap) Push(x any) { *h = append(*h, x.(gpuEnd)) } //nolint:errcheck // lengths only
-
-// Pop takes the last entry; for container/heap.
-func (h *gpuHeap) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return last
 }

@@ -22,11 +22,10 @@ func subplanOf(p *planner.Problem, plan *planner.Plan, class int) (isle *subplan
 	}
 	isle = &subplan{class: class, nodes: make([]bool, len(plan.Nodes))}
 	k := &p.Cluster.Classes[class]
-	last := make([]float64, len(plan.Nodes))
+	last := lastEnds(plan)
 	foreign := make([]bool, len(plan.Nodes))
 	for i := range plan.Assignments {
 		a := &plan.Assignments[i]
-		last[a.Node] = max(last[a.Node], a.End)
 		foreign[a.Node] = foreign[a.Node] || !isMovable(&p.Tasks[i], k)
 	}
 	others := 0
@@ -58,6 +57,19 @@ func isMovable(t *planner.Task, k *planner.NodeClass) bool {
 	gpus := float64(k.GPUs)
 	return o >= 0 && t.Options[o].GPUs == 1 && t.Arrival == 0 && t.Share == 1 &&
 		(k.CPUs == 0 || t.CPUs*gpus <= k.CPUs) && (k.MemGiB == 0 || t.MemGiB*gpus <= k.MemGiB)
+}
+
+// lastEnds is when the last task of each node ends; 0: it has none.
+func lastEnds(plan *planner.Plan) []float64 {
+	last := make([]float64, len(plan.Nodes))
+	for i := range plan.Assignments {
+		if a := &plan.Assignments[i]; a.Node >= 0 {
+			for part := range a.Parts {
+				last[part.Node] = max(last[part.Node], a.End)
+			}
+		}
+	}
+	return last
 }
 
 // isOnToLastEnd reports whether a node is on once, from 0 until its last task ends.

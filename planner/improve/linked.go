@@ -163,7 +163,7 @@ func (k *play) playNode(node int32) {
 	for ; k.at[node] < len(n.jobs); k.at[node]++ {
 		i := n.jobs[k.at[node]]
 		j := &l.jobs[i]
-		from := k.couldStart(node, i, j)
+		from := l.earliest(&k.clocks[node], n.class, i, j.gpus)
 		if j.more == nil {
 			k.noteStart(i, from)
 			k.run(node, i, j, from)
@@ -203,18 +203,6 @@ func (k *play) goOnBehind(node, besides int32) {
 	}
 }
 
-// couldStart is when a node could start a job whose turn has come.
-func (k *play) couldStart(node, i int32, j *job) float64 {
-	l := k.l
-	t := &k.clocks[node]
-	from := t.free[j.gpus-1]
-	if l.needs != nil {
-		class := l.nodes[node].class
-		from = t.earliestRoom(from, l.need(i, class), &l.classes[class].has)
-	}
-	return from
-}
-
 // run starts a job on a node. A gang is late on its first node.
 func (k *play) run(node, i int32, j *job, from float64) {
 	l := k.l
@@ -228,10 +216,8 @@ func (k *play) run(node, i int32, j *job, from float64) {
 		k.extra += extra
 		k.least += extra
 	}
-	if l.needs != nil {
-		t.allocate(from, l.need(i, l.nodes[node].class), end)
-	}
-	occupy(t.free, int(j.gpus), end)
+	l.hold(t, l.nodes[node].class, i, from, end)
+	t.occupy(j.gpus, end)
 	if l.weights.waited > 0 {
 		k.charge(node, l.waitCost(j, from))
 	}
@@ -326,11 +312,9 @@ func (l *listSchedule) startsOf(node int32) []float64 {
 	t.restart(c, v)
 	for _, i := range v.jobs {
 		j := &l.jobs[i]
-		from := t.free[j.gpus-1]
-		if l.needs != nil {
-			from = t.runWhenRoom(from, l.need(i, v.class), &c.has, j.time)
-		}
-		occupy(t.free, int(j.gpus), from+j.time)
+		from := l.earliest(t, v.class, i, j.gpus)
+		l.hold(t, v.class, i, from, from+j.time)
+		t.occupy(j.gpus, from+j.time)
 		begins = append(begins, from)
 	}
 	return begins

@@ -34,6 +34,7 @@ type lateness struct{ fixed, perSecond float64 }
 
 // listClass is a class of nodes.
 type listClass struct {
+	count int       // nodes
 	delay float64   // until a node can be used, seconds
 	idle  float64   // cost of a second of a GPU that is on and runs nothing
 	sleep float64   // cost of a second of a node that is off
@@ -87,7 +88,7 @@ func newListSchedule(p *planner.Problem, w weights, open []int) *listSchedule {
 	for class := range p.Cluster.Classes {
 		k := &p.Cluster.Classes[class]
 		c := listClass{
-			delay: k.TurnOnDelay, idle: w.joule * float64(k.IdleW+k.HostW),
+			count: open[class], delay: k.TurnOnDelay, idle: w.joule * float64(k.IdleW+k.HostW),
 			sleep: w.joule * float64(k.SleepW),
 			has:   capacityOf(k), clock: nodeClock{free: make([]float64, k.GPUs)},
 		}
@@ -115,7 +116,7 @@ func newListSchedule(p *planner.Problem, w weights, open []int) *listSchedule {
 func (l *listSchedule) tabulate(i, class int) {
 	t, k := &l.p.Tasks[i], &l.p.Cluster.Classes[class]
 	o := t.Option(k.Model)
-	if !k.CanRun(t, o) || t.Options[o].GPUs == 0 || t.Options[o].NodeCount() > l.count(class) {
+	if !k.CanRun(t, o) || t.Options[o].GPUs == 0 || t.Options[o].NodeCount() > l.classes[class].count {
 		return
 	}
 	w := l.weights
@@ -141,16 +142,6 @@ func (l *listSchedule) tabulate(i, class int) {
 // menu is what a job can do on a class.
 func (l *listSchedule) menu(i int32, class int) *clockMenu {
 	return &l.menus[int(i)*len(l.classes)+class]
-}
-
-// count is how many nodes of a class there are.
-func (l *listSchedule) count(class int) (nodes int) {
-	for n := range l.nodes {
-		if l.nodes[n].class == class {
-			nodes++
-		}
-	}
-	return nodes
 }
 
 // set gives a job its first node, more nodes, and a level there; lists are left alone.
@@ -200,13 +191,11 @@ func (l *listSchedule) timeNode(n *nodeList, most float64) (cost float64, late i
 	free := c.clock.free
 	for _, i := range n.jobs {
 		j := &l.jobs[i]
-		start := free[j.gpus-1]
-		if l.needs != nil {
-			start = c.clock.runWhenRoom(start, l.need(i, n.class), &c.has, j.time)
-		}
+		start := l.earliest(&c.clock, n.class, i, j.gpus)
 		end := start + j.time
 		cost += l.waitCost(j, start)
-		occupy(free, int(j.gpus), end)
+		l.hold(&c.clock, n.class, i, start, end)
+		c.clock.occupy(j.gpus, end)
 		if end > j.due*(1+roundOff) {
 			late++
 			if cost += l.late.cost(end, j.due); cost > most {
@@ -227,17 +216,6 @@ func (c *listClass) onCost() float64 { return c.idle*float64(len(c.clock.free)) 
 
 // cost is what a job costs that ends then instead of when it is due.
 func (l *lateness) cost(end, due float64) float64 { return l.fixed + l.perSecond*(end-due) }
-
-// occupy runs a job until end on the GPUs that are free first. The times stay in order.
-func occupy(free []float64, gpus int, end float64) {
-	at := gpus
-	for ; at < len(free) && free[at] < end; at++ {
-		free[at-gpus] = free[at]
-	}
-	for g := at - gpus; g < at; g++ {
-		free[g] = end
-	}
-}
 
 // retimeAll counts and times all nodes anew. ok is false where gangs wait for each other.
 func (l *listSchedule) retimeAll() (ok bool) {

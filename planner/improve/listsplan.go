@@ -81,7 +81,7 @@ func (w *nodeWriter) write(v *nodeList, begins []float64) {
 	for turn, i := range v.jobs {
 		m, level := w.l.menu(i, v.class), w.l.jobs[i].level
 		t, was := &w.l.p.Tasks[i], &w.old.Assignments[i]
-		gpus := firstFree(free, m.gpus)
+		gpus, _ := planner.FirstFree(free, m.gpus)
 		a := planner.Assignment{
 			Option: int32(t.Option(w.l.p.Cluster.Classes[v.class].Model)),
 			Start:  begins[turn], End: begins[turn] + m.time[level], Point: m.at[level], Reason: was.Reason,
@@ -127,18 +127,4 @@ func explainClocks(
 	case was.Option != a.Option || math.Abs(was.Point.Time-time) > narrow*own:
 		why.Clocks, why.Want, why.TimeBudget = planner.ClocksFree, own, t.Due-a.Start
 	}
-}
-
-// firstFree is the count GPUs that are free first.
-func firstFree(free []float64, count int) (gpus planner.GPUSet) {
-	for range count {
-		best := -1
-		for g := range free {
-			if !gpus.Has(g) && (best < 0 || free[g] < free[best]) {
-				best = g
-			}
-		}
-		gpus |= 1 << uint(best)
-	}
-	return gpus
 }

@@ -139,6 +139,13 @@ func (l *listSchedule) placeByDual(plan *planner.Plan, d *bound.DueDual) {
 	slices.SortFunc(all, func(a, b dualChoice) int {
 		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.job, b.job))
 	})
+	l.addInOrder(all)
+	l.retimeAll()
+}
+
+// addInOrder puts jobs last on the nodes of their classes that have enough GPUs free first. It
+// looks at GPUs only: where cores or memory run out, jobs start later than it reckons.
+func (l *listSchedule) addInOrder(all []dualChoice) {
 	clocks, byClass := make([]nodeClock, len(l.nodes)), make([][]int32, len(l.classes))
 	for n := range clocks {
 		class := l.nodes[n].class
@@ -150,23 +157,21 @@ func (l *listSchedule) placeByDual(plan *planner.Plan, d *bound.DueDual) {
 	for _, w := range all {
 		m := l.menu(w.job, w.class)
 		var nodes []int32
+		start := 0.0
 		for len(nodes) < m.nodes {
-			best := int32(-1)
+			best, from := int32(-1), math.Inf(1)
 			for _, n := range byClass[w.class] {
-				if (best < 0 || clocks[n].free[m.gpus-1] < clocks[best].free[m.gpus-1]) &&
-					!slices.Contains(nodes, n) {
-					best = n
+				if at := clocks[n].free[m.gpus-1]; at < from && !slices.Contains(nodes, n) {
+					best, from = n, at
 				}
 			}
-			nodes = append(nodes, best)
+			nodes, start = append(nodes, best), from
 		}
-		end := clocks[nodes[m.nodes-1]].free[m.gpus-1] + m.time[w.level]
 		l.add(w.job, nodes, w.level)
 		for _, n := range nodes {
-			occupy(clocks[n].free, m.gpus, end)
+			clocks[n].occupy(int32(m.gpus), start+m.time[w.level])
 		}
 	}
-	l.retimeAll()
 }
 
 // cheapestByDual is where a job costs least by the prices of the dual.
@@ -175,7 +180,7 @@ func (l *listSchedule) cheapestByDual(i int32, d *bound.DueDual) dualChoice {
 	best, w := math.Inf(1), dualChoice{job: i}
 	for class := range l.classes {
 		c, m := &l.classes[class], l.menu(i, class)
-		if m.gpus == 0 || l.count(class) < m.nodes {
+		if m.gpus == 0 || c.count < m.nodes {
 			continue
 		}
 		for g, time := range m.time {

@@ -65,15 +65,24 @@ func (t *nodeClock) restart(c *listClass, n *nodeList) {
 	}
 }
 
-// earliestRoom is the first moment, not before from, at which a node has the cores and the
-// memory that a job needs. Jobs that need some start in the order of the list, so that
-// what is free then stays free.
-func (t *nodeClock) earliestRoom(from float64, n, has *need) float64 {
-	from = max(from, t.last)
+// earliest is when a node of a class could start a job next, on so many GPUs. It, hold and
+// occupy are short so that the compiler puts them in line: a search plays lists millions of times.
+func (l *listSchedule) earliest(t *nodeClock, class int, i, gpus int32) float64 {
+	if l.needs == nil {
+		return t.free[gpus-1]
+	}
+	return l.earliestRoom(t, class, i, gpus)
+}
+
+// earliestRoom is earliest where cores and memory count, too. Jobs start in the order of the list, so
+// that what is free then stays free.
+func (l *listSchedule) earliestRoom(t *nodeClock, class int, i, gpus int32) float64 {
+	n, has := l.need(i, class), &l.classes[class].has
+	from := max(t.free[gpus-1], t.last)
 	for {
 		used, next := *n, math.Inf(1)
-		for i := range t.held {
-			if h := &t.held[i]; h.end > from {
+		for k := range t.held {
+			if h := &t.held[k]; h.end > from {
 				used.cpus, used.mem = used.cpus+h.cpus, used.mem+h.mem
 				next = min(next, h.end)
 			}
@@ -85,17 +94,26 @@ func (t *nodeClock) earliestRoom(from float64, n, has *need) float64 {
 	}
 }
 
-// runWhenRoom runs a job that needs cores or memory as soon as there is room, and says when
-// that is.
-func (t *nodeClock) runWhenRoom(from float64, n, has *need, time float64) (start float64) {
-	from = t.earliestRoom(from, n, has)
-	t.allocate(from, n, from+time)
-	return from
+// occupy takes the GPUs that are free first until a time. Their times stay in order.
+func (t *nodeClock) occupy(gpus int32, end float64) {
+	free, at := t.free, int(gpus)
+	for ; at < len(free) && free[at] < end; at++ {
+		free[at-int(gpus)] = free[at]
+	}
+	for g := at - int(gpus); g < at; g++ {
+		free[g] = end
+	}
 }
 
-// allocate takes what a job needs from its start until its end.
-func (t *nodeClock) allocate(start float64, n *need, end float64) {
+// hold takes the cores and the memory that a job needs from its start until its end.
+func (l *listSchedule) hold(t *nodeClock, class int, i int32, start, end float64) {
+	if l.needs != nil {
+		l.holdRoom(t, class, i, start, end)
+	}
+}
+
+func (l *listSchedule) holdRoom(t *nodeClock, class int, i int32, start, end float64) {
 	t.last = start
 	t.held = slices.DeleteFunc(t.held, func(h holding) bool { return h.end <= start })
-	t.held = append(t.held, holding{*n, end})
+	t.held = append(t.held, holding{*l.need(i, class), end})
 }

@@ -30,20 +30,8 @@ func isListable(p *planner.Problem, plan *planner.Plan) bool {
 	if !isSearchable(p) || plan.Shared != nil {
 		return false
 	}
-	last := make([]float64, len(plan.Nodes))
-	for i := range plan.Assignments {
-		if a := &plan.Assignments[i]; a.Node >= 0 {
-			for part := range a.Parts {
-				last[part.Node] = max(last[part.Node], a.End)
-			}
-		}
-	}
-	for n := range plan.Nodes {
-		on := plan.Nodes[n].On
-		if len(on) == 0 && last[n] == 0 {
-			continue
-		}
-		if len(on) != 1 || on[0].From != 0 || on[0].To > last[n]*(1+roundOff) {
+	for n, last := range lastEnds(plan) {
+		if v := &plan.Nodes[n]; (len(v.On) > 0 || last > 0) && !isOnToLastEnd(v, last) {
 			return false
 		}
 	}

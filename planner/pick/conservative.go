@@ -12,55 +12,51 @@ import (
 // it ends tasks about when EASY backfilling does, and what arrives later changes
 // nothing about a task, so that each costs one look at what is booked.
 type Conservative struct {
-	v       *planner.View
-	classes []capacityProfile
+	v      *planner.View
+	booked classSchedule
 }
 
 // NewConservative begins with nothing that runs.
 func NewConservative(v *planner.View) *Conservative {
 	c := &Conservative{v: v}
-	total := newClassUsage(v).total
-	for class := range total {
-		c.classes = append(c.classes, capacityProfile{at: []float64{v.Now}, free: []float64{total[class]}})
-	}
+	c.booked.begin(v.Now, newClassUsage(v).total)
 	return c
 }
 
 // BookArrival books a task that arrives now, and tells when it would end, seconds; +Inf where
 // no class suits it.
 func (c *Conservative) BookArrival(task int) float64 {
-	best, start, pair := noPair, math.Inf(1), pair{}
+	var pairs []pair
 	t := &c.v.Problem.Tasks[task]
-	for class := range c.classes {
-		if !c.v.CanRunOn(task, class) {
-			continue
-		}
-		o := &t.Options[c.v.Option(task, class)]
-		p := planner.Prediction{Time: o.Response.Default().Time, GPUs: float64(o.GPUs) * t.Share}
-		booked := &c.classes[class]
-		booked.dropBefore(c.v.Now)
-		if at := booked.earliest(p.GPUs, p.Time); at >= 0 && booked.at[at] < start {
-			best, start, pair.Prediction = class, booked.at[at], p
+	for class := range c.booked.curves {
+		if c.v.CanRunOn(task, class) {
+			o := &t.Options[c.v.Option(task, class)]
+			pairs = append(pairs, pair{class: class, Prediction: planner.Prediction{
+				Time: o.Response.Default().Time, GPUs: float64(o.GPUs) * t.Share,
+			}})
 		}
 	}
+	c.booked.pass(c.v.Now)
+	best, step := c.booked.firstToStart(pairs)
 	if best == noPair {
 		return math.Inf(1)
 	}
-	pair.Time += c.wakeDelay(best, start, pair.GPUs)
-	booked := &c.classes[best]
-	booked.book(booked.split(start), pair.GPUs, pair.Time)
-	return start + pair.Time
+	p := &pairs[best]
+	start := c.booked.curves[p.class].at[step]
+	p.Time += c.wakeDelay(p, start)
+	c.booked.book(p, start, 1)
+	return start + p.Time
 }
 
 // wakeDelay is how long a start waits for a node to be switched on: nodes are filled one by
 // one, and those without a task are off.
-func (c *Conservative) wakeDelay(class int, start, gpus float64) (delay float64) {
-	k, booked := &c.v.Problem.Cluster.Classes[class], &c.classes[class]
+func (c *Conservative) wakeDelay(p *pair, start float64) (delay float64) {
+	k := &c.v.Problem.Cluster.Classes[p.class]
 	if start > c.v.Now {
 		return 0 // somebody ended there
 	}
-	left := math.Mod(booked.free[0], float64(k.GPUs)) // of the node that is filled now
-	if k.Count == 0 || left+planner.ShareSlack < gpus {
+	left := math.Mod(c.booked.curves[p.class].free[0], float64(k.GPUs)) // of the node that is filled now
+	if k.Count == 0 || left+planner.ShareSlack < p.GPUs {
 		return k.TurnOnDelay
 	}
 	return 0
@@ -68,9 +64,8 @@ func (c *Conservative) wakeDelay(class int, start, gpus float64) (delay float64)
 
 // BookRunning books a task that runs already.
 func (c *Conservative) BookRunning(class int, gpus, end float64) {
-	booked := &c.classes[class]
-	booked.dropBefore(c.v.Now)
+	c.booked.pass(c.v.Now)
 	if end > c.v.Now {
-		booked.book(0, gpus, end-c.v.Now)
+		c.booked.curves[class].book(0, gpus, end-c.v.Now)
 	}
 }

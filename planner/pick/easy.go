@@ -21,7 +21,7 @@ func (o Easy) New(v *planner.View, _ planner.Placer) planner.Picker {
 type easy struct {
 	simple
 	age      *residualTimes
-	reserved *shadowSchedule // nil: the head may still start
+	reserved *classSchedule // nil: the head may still start
 }
 
 func (e *easy) Arrive(tasks []int) {
@@ -46,7 +46,7 @@ func (e *easy) Next() (int, bool) {
 }
 
 func (e *easy) reserveHead() {
-	e.reserved = newShadowSchedule(&e.classUsage, e.age)
+	e.reserved = newClassSchedule(&e.classUsage, e.age)
 	e.reserved.reserve(e.pairsOf[e.waiting[0]])
 }
 

@@ -46,7 +46,7 @@ const (
 
 func newRollout(how Lookahead, total []float64, age *residualTimes) rollout {
 	return rollout{
-		opts: how, plan: newTentativePlan(total, mostFlips, age), rng: rngOf(how.Seed), age: age,
+		opts: how, plan: newTentativePlan(total, age), rng: rngOf(how.Seed), age: age,
 		rooms: make([]float64, len(total)), saved: make([]float64, len(total)),
 	}
 }

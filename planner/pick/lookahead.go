@@ -32,7 +32,7 @@ type Lookahead struct {
 func (o Lookahead) New(v *planner.View, _ planner.Placer) planner.Picker {
 	age, line := newResidualTimes(o.spread()), newChooser(v, o.Fairness)
 	l := &lookahead{
-		chooser: line, plan: newTentativePlan(line.total, mostFlips, age),
+		chooser: line, plan: newTentativePlan(line.total, age),
 		rollout: newRollout(o, line.total, age),
 		opts:    o, window: mostWaiting, free: make([]float64, len(line.total)),
 	}

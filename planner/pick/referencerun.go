@@ -17,7 +17,6 @@ type referenceRun struct {
 	v       *planner.View
 	age     *residualTimes
 	rng     *rand.Rand
-	total   []float64        // GPUs by class
 	tasks   []*referenceTask // from the first one on that hasn't ended
 	byTask  map[int]*referenceTask
 	ended   [playCount]referencePlay // up to the first of these tasks
@@ -31,7 +30,7 @@ type referenceRun struct {
 }
 
 type referencePlay struct {
-	run     []referenceRunning
+	classSchedule
 	last    float64 // start of the last task: none overtakes
 	longest float64 // wait
 }
@@ -55,10 +54,14 @@ const (
 )
 
 func newReferenceRun(v *planner.View, age *residualTimes) *referenceRun {
-	return &referenceRun{
-		v: v, age: age, rng: rngOf(planner.DefaultSeed), total: newClassUsage(v).total,
-		byTask: make(map[int]*referenceTask),
+	y := &referenceRun{
+		v: v, age: age, rng: rngOf(planner.DefaultSeed), byTask: make(map[int]*referenceTask),
 	}
+	total := newClassUsage(v).total
+	for play := range y.ended {
+		y.ended[play].begin(math.Inf(-1), total) // the first task may have arrived before now
+	}
+	return y
 }
 
 func (y *referenceRun) meanRunTime() float64 { return y.time / y.count }
@@ -99,9 +102,8 @@ func (y *referenceRun) play(now float64) {
 	y.stale = false
 	for play := range y.ended {
 		from, s := &y.ended[play], &y.played
-		run := append(s.run[:0], from.run...)
-		*s = *from
-		s.run = run
+		s.set(&from.classSchedule)
+		s.last, s.longest = from.last, from.longest
 		for _, b := range y.tasks {
 			y.startTask(s, b, play, now)
 		}
@@ -126,36 +128,16 @@ func (y *referenceRun) forgetEnded() {
 
 // startTask starts a task: first come, first served.
 func (y *referenceRun) startTask(s *referencePlay, b *referenceTask, play int, now float64) {
-	at := max(b.arrival, s.last)
-	i := y.firstFit(s, &at, b)
+	s.pass(max(b.arrival, s.last))
+	i, step := s.firstToStart(b.pairs)
 	if i == noPair {
-		return // no node has as many GPUs as its class has in all
+		return // no class has as many GPUs in all
 	}
 	p := &b.pairs[i]
-	s.run = append(s.run, referenceRunning{
-		end: at + y.runTime(b, play, i, now), gpus: p.GPUs, class: int32(p.class),
-	})
-	s.last, s.longest = at, max(s.longest, at-b.arrival)
-}
-
-// firstFit moves a time to when a pair of the task fits first, and tells which one.
-func (y *referenceRun) firstFit(s *referencePlay, at *float64, b *referenceTask) int {
-	for {
-		s.run = slices.DeleteFunc(s.run, func(r referenceRunning) bool { return r.end <= *at })
-		for i := range b.pairs {
-			if b.pairs[i].GPUs <= y.free(s, b.pairs[i].class)+planner.ShareSlack {
-				return i
-			}
-		}
-		next := math.Inf(1)
-		for i := range s.run {
-			next = min(next, s.run[i].end)
-		}
-		if math.IsInf(next, 1) {
-			return noPair
-		}
-		*at = next
-	}
+	c := &s.curves[p.class]
+	s.last = c.at[step]
+	s.longest = max(s.longest, s.last-b.arrival)
+	c.book(step, p.GPUs, y.runTime(b, play, i, now))
 }
 
 // runTime is how long a task takes on the class of a pair in one of the plays.
@@ -170,20 +152,4 @@ func (y *referenceRun) runTime(b *referenceTask, play, pair int, now float64) fl
 		return drawn
 	}
 	return now - b.start + y.age.remaining(p.Time, now-b.start)
-}
-
-// free is the number of GPUs of a class that nothing runs on.
-func (y *referenceRun) free(s *referencePlay, class int) float64 {
-	free := y.total[class]
-	for i := range s.run {
-		if s.run[i].class == int32(class) {
-			free -= s.run[i].gpus
-		}
-	}
-	return free
-}
-
-type referenceRunning struct {
-	end, gpus float64
-	class     int32
 }

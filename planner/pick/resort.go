@@ -11,9 +11,9 @@ import (
 // thought, so that it can't be kept, all are placed anew.
 type fallbackPlan struct {
 	age     *residualTimes
-	free    *shadowSchedule // as the running tasks end
-	booked  *shadowSchedule // with the plan's tasks
-	tried   *shadowSchedule // scratch
+	free    *classSchedule  // as the running tasks end
+	booked  classSchedule   // with the plan's tasks
+	tried   classSchedule   // scratch
 	starts  []promisedStart // by place in line
 	attempt []promisedStart // scratch
 	order   []int           // scratch
@@ -33,11 +33,11 @@ const (
 
 // replan renews the plan for the tasks that wait, each for so long at most.
 func (r *fallbackPlan) replan(l *waitingLine, bound float64) {
-	r.free = newShadowSchedule(&l.classUsage, r.age)
-	r.booked = r.free.copyTo(r.booked)
+	r.free = newClassSchedule(&l.classUsage, r.age)
+	r.booked.set(r.free)
 	kept := r.carryOver(l)
 	if !kept {
-		r.booked = r.free.copyTo(r.booked)
+		r.booked.set(r.free)
 	}
 	for i := range r.starts {
 		b := &r.starts[i]
@@ -93,7 +93,7 @@ func (r *fallbackPlan) allowsStart(l *waitingLine, p *pair) bool {
 	if r.booked.sparesReserved(p) {
 		return true
 	}
-	r.tried = r.free.copyTo(r.tried)
+	r.tried.set(r.free)
 	r.tried.book(p, l.v.Now, 1)
 	return r.canAllStart(l, p.task)
 }
@@ -142,7 +142,7 @@ func (r *fallbackPlan) canPause(l *waitingLine, until float64) bool {
 	if !(until > l.v.Now) {
 		return false
 	}
-	r.tried = r.free.copyTo(r.tried)
+	r.tried.set(r.free)
 	r.tried.pass(until)
 	if !r.canAllStart(l, noPair) {
 		return false

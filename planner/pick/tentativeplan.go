@@ -15,26 +15,24 @@ import (
 type tentativePlan struct {
 	classes int
 	total   []float64 // GPUs by class
-	age     *residualTimes
 
 	// How it decides.
 	// By class: seconds that tasks to come lose for each second that all of it is busy.
 	futureDelayCost []float64
 	behindDelayCost float64 // likewise for each task that waits behind
-	classTries      int     // how many tasks are tried on other classes
 	rounds          int     // how often all tasks are tried before others
 
 	// What it is of.
 	items   plannedTasks
 	line    []int32 // items that wait, in order of their turns
 	running []plannedRunning
-	start   []capacityProfile // by class: what is free as the running tasks end
+	start   classSchedule // what is free as the running tasks end
 
 	// The answers, by place in line, and how they came about.
-	chosen []int32           // the class
-	now    []bool            // whether it starts at once
-	forced []int32           // the class that it is bound to, or anyClass
-	curves []capacityProfile // by class: as start, less what is booked
+	chosen []int32       // the class
+	now    []bool        // whether it starts at once
+	forced []int32       // the class that it is bound to, or anyClass
+	booked classSchedule // as start, less what is booked
 
 	placed int // work done: tasks looked at for a class
 }
@@ -58,12 +56,11 @@ type plannedRunning struct {
 	start, end  float64 // end is known in a drawn future only
 }
 
-func newTentativePlan(total []float64, flips int, age *residualTimes) tentativePlan {
+func newTentativePlan(total []float64, age *residualTimes) tentativePlan {
 	classes := len(total)
 	return tentativePlan{
 		classes: classes, total: total, futureDelayCost: make([]float64, classes),
-		start: make([]capacityProfile, classes), curves: make([]capacityProfile, classes),
-		classTries: flips, age: age,
+		start: classSchedule{age: age},
 	}
 }
 
@@ -120,7 +117,7 @@ func (d *tentativePlan) build(now float64, free []float64) {
 	}
 	best := d.placeAll(now, math.Inf(1))
 	stale := false // the answers are those of a draft that was no better
-	for i := range min(d.classTries, n) {
+	for i := range min(mostFlips, n) {
 		if stale {
 			d.placeAll(now, math.Inf(1))
 		}
@@ -181,26 +178,19 @@ const minGain = 1e-3
 // setStart sets start: what is free now, and when the running tasks are expected
 // to end.
 func (d *tentativePlan) setStart(now float64, free []float64) {
-	for class := range d.start {
-		c := &d.start[class]
-		c.at, c.free = append(c.at[:0], now), append(c.free[:0], free[class])
-	}
+	d.start.begin(now, free)
 	for i := range d.running {
 		o := &d.running[i]
 		at := d.index(o.item, o.class)
-		d.start[o.class].addFreed(now+d.age.remaining(d.items.time[at], now-o.start), d.items.gpus[at])
+		d.start.addEnd(int(o.class), now+d.start.age.remaining(d.items.time[at], now-o.start), d.items.gpus[at])
 	}
-	for class := range d.start {
-		d.start[class].sumUp()
-	}
+	d.start.sumUp()
 }
 
 // placeAll puts the tasks in turn where each costs least, unless a class is forced,
 // and tells what all of them cost. It stops when that exceeds a bound.
 func (d *tentativePlan) placeAll(now, bound float64) (cost float64) {
-	for class := range d.curves {
-		d.curves[class].set(&d.start[class])
-	}
+	d.booked.set(&d.start)
 	for i, item := range d.line[:min(len(d.line), maxPlaced)] {
 		least, best, when := math.Inf(1), int32(0), -1
 		for class := range int32(d.classes) {
@@ -212,7 +202,7 @@ func (d *tentativePlan) placeAll(now, bound float64) (cost float64) {
 				continue
 			}
 			d.placed++
-			c := &d.curves[class]
+			c := &d.booked.curves[class]
 			step := c.earliest(d.items.gpus[at], d.items.time[at])
 			if step < 0 {
 				continue
@@ -233,7 +223,7 @@ func (d *tentativePlan) placeAll(now, bound float64) (cost float64) {
 			return cost
 		}
 		at := d.index(item, best)
-		d.curves[best].book(when, d.items.gpus[at], d.items.time[at])
+		d.booked.curves[best].book(when, d.items.gpus[at], d.items.time[at])
 	}
 	return cost
 }

@@ -10,7 +10,7 @@ import (
 // drafted is a draft for a pool of four GPUs and the tasks that wait there, each
 // with GPUs and seconds, from time 0 on.
 func drafted(rounds int, waiting ...[2]float64) *tentativePlan {
-	d := newTentativePlan([]float64{4}, mostFlips, newResidualTimes(0.35))
+	d := newTentativePlan([]float64{4}, newResidualTimes(0.35))
 	d.rounds = rounds
 	for i, x := range waiting {
 		p := pair{task: i}

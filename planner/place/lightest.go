@@ -1,8 +1,7 @@
 package place
 
 import (
-	"math"
-	"math/bits"
+	"slices"
 
 	"github.com/epplan/epplan/planner"
 )
@@ -16,45 +15,26 @@ func Lightest(v *planner.View) planner.Placer {
 		return Scan(v, LightestRule)
 	}
 	return &lightest{
-		v: v, heap: make([]freeGPU, 0, min(len(v.Problem.Tasks)/2, maxReserved)),
+		v: v, heap: make(planner.Agenda, 0, min(len(v.Problem.Tasks)/2, maxReserved)),
 	}
 }
 
-// lightest keeps the GPUs in a heap by (free time, number). Those of a node
-// that was opened just now wait behind it: the task that it was opened for is
-// about to change when one of them is free.
+// lightest keeps the GPUs by when they are free. Those of a node that was opened just now
+// wait beside the heap: the task that it was opened for is about to change when one of
+// them is free.
 type lightest struct {
-	v    *planner.View
-	heap []freeGPU
-	size int // of the heap; what follows isn't in it yet
+	v      *planner.View
+	heap   planner.Agenda // of GPUs
+	opened []planner.Event
 }
 
 // maxReserved bounds the room that the heap has from the start.
 const maxReserved = 1 << 12
 
-// freeGPU is a GPU by when it is free. As times aren't negative, their bits are
-// in the order of the times.
-type freeGPU struct {
-	free uint64 // bits of the time
-	gpu  uint64
-}
-
-func freeFrom(time float64, gpu int) freeGPU {
-	return freeGPU{free: math.Float64bits(time), gpu: uint64(gpu)}
-}
-
-// before is 1 if a is free before b, and 0 otherwise. The pair is subtracted
-// like one long number: a branch would be guessed wrong every other time.
-func (a freeGPU) before(b freeGPU) int {
-	_, borrow := bits.Sub64(a.gpu, b.gpu, 0)
-	_, borrow = bits.Sub64(a.free, b.free, borrow)
-	return int(borrow)
-}
-
 func (l *lightest) Opened(node int) {
 	n := l.v.Node(node)
 	for g := n.FirstGPU; g < n.FirstGPU+n.GPUs; g++ {
-		l.heap = append(l.heap, freeFrom(l.v.FreeFrom(g), g))
+		l.opened = append(l.opened, planner.Event{At: l.v.FreeFrom(g), What: g})
 	}
 }
 
@@ -62,19 +42,20 @@ func (l *lightest) Opened(node int) {
 func (l *lightest) Closed(int) {}
 
 func (l *lightest) Committed(_ int, a *planner.Assignment) {
-	first := l.v.Node(int(a.Node)).FirstGPU
-	now := freeFrom(a.End, first+a.GPUs.First())
-	if l.size > 0 && l.heap[0].gpu == now.gpu {
-		l.heap[0] = now
-		l.siftDown(0)
+	gpu := l.v.Node(int(a.Node)).FirstGPU + a.GPUs.First()
+	if len(l.heap) > 0 && l.heap[0].What == gpu {
+		l.heap.Move(0, a.End)
 		return
 	}
-	for i := len(l.heap) - 1; i >= 0; i-- {
-		if l.heap[i].gpu == now.gpu { // opened just now: near the end
-			l.heap[i] = now
-			if i < l.size {
-				l.siftDown(i)
-			}
+	for i, e := range slices.Backward(l.opened) {
+		if e.What == gpu {
+			l.opened[i].At = a.End
+			return
+		}
+	}
+	for i, e := range slices.Backward(l.heap) {
+		if e.What == gpu {
+			l.heap.Move(i, a.End)
 			return
 		}
 	}
@@ -133,56 +114,16 @@ func (l *lightest) nodeOf(gpu int) (node int, set planner.GPUSet) {
 
 // top is the GPU that is free first and whose node is on.
 func (l *lightest) top() (gpu int, ok bool) {
-	for l.size < len(l.heap) {
-		l.size++
-		l.siftUp(l.size - 1)
+	for _, e := range l.opened {
+		l.heap.Add(e)
 	}
+	l.opened = l.opened[:0]
 	for len(l.heap) > 0 {
-		e := l.heap[0]
-		gpu = int(e.gpu)
-		if l.v.Node(l.v.NodeOf(gpu)).On && e == freeFrom(l.v.FreeFrom(gpu), gpu) {
+		gpu = l.heap[0].What
+		if l.v.Node(l.v.NodeOf(gpu)).On && l.heap[0].At == l.v.FreeFrom(gpu) {
 			return gpu, true
 		}
-		l.size--
-		l.heap[0] = l.heap[l.size]
-		l.heap = l.heap[:l.size]
-		l.siftDown(0)
+		l.heap.Pop()
 	}
 	return 0, false
-}
-
-// siftUp moves an entry that may be earlier than its parents to where it belongs.
-func (l *lightest) siftUp(i int) {
-	e := l.heap[i]
-	for i > 0 {
-		parent := (i - 1) / 2
-		if e.before(l.heap[parent]) == 0 {
-			break
-		}
-		l.heap[i] = l.heap[parent]
-		i = parent
-	}
-	l.heap[i] = e
-}
-
-// siftDown moves an entry that became later to where it belongs: nearly always to
-// the bottom, so it goes there first, and then up again as far as it must.
-func (l *lightest) siftDown(i int) {
-	heap := l.heap[:l.size]
-	if i >= len(heap) {
-		return
-	}
-	e := heap[i]
-	child := 2*i + 1
-	for child+1 < len(heap) {
-		child += heap[child+1].before(heap[child])
-		heap[i] = heap[child]
-		i, child = child, 2*child+1
-	}
-	if child < len(heap) {
-		heap[i] = heap[child]
-		i = child
-	}
-	heap[i] = e
-	l.siftUp(i)
 }
