@@ -105,11 +105,9 @@ func noteQueueAssumptions(t *terminal.Terminal, w *slurmqueue.Batch) {
 		t.Message("note", "left out: "+strings.Join(parts, ", "))
 	}
 	if w.Running.Jobs > 0 {
-		text := fmt.Sprintf(
-			"%s %s until they are expected to end",
+		text := fmt.Sprintf("%s %s until they are expected to end",
 			report.Plural(w.Running.Jobs, "running job holds", "running jobs hold"),
-			report.Plural(w.Running.GPUs, "GPU"),
-		)
+			report.Plural(w.Running.GPUs, "GPU"))
 		if w.Running.Without > 0 {
 			text += fmt.Sprintf("; the cluster has no room for %d of them", w.Running.Without)
 		}

@@ -236,13 +236,9 @@ func dryRunRestore(ctx context.Context, t *terminal.Terminal, c *cli.Context) (s
 	var steps []string
 	for i := range s.GPUs {
 		if g := &s.GPUs[i]; g.IsLocked() {
-			steps = append(steps, fmt.Sprintf(
-				"give the clocks of %s back, now core %s, memory %s%s",
-				g.UUID,
-				clockText(g.Core, g.LockedCore),
-				clockText(g.Mem, g.LockedMem),
-				g.LimitWords()+g.ProfileWords(),
-			))
+			steps = append(steps, fmt.Sprintf("give the clocks of %s back, now core %s, memory %s%s", g.UUID,
+				clockText(g.Core, g.LockedCore), clockText(g.Mem, g.LockedMem),
+				g.LimitWords()+g.ProfileWords()))
 		}
 	}
 	return dryrun.Announce(c, steps...)

@@ -232,10 +232,8 @@ func TestTheHeadOfAReplaySaysWhatLowerClocksRanOverLimitsAndWhatWasNotPlaced(t *
 			t.Errorf("%q isn't in\n%s", want, text)
 		}
 	}
-	if lead := r.verdict(&r.Policies[2]); !strings.Contains(
-		lead,
-		" Limits: jobs run over their time limits",
-	) {
+	if lead := r.verdict(&r.Policies[2]); !strings.Contains(lead,
+		" Limits: jobs run over their time limits") {
 		t.Error(lead)
 	}
 }

@@ -44,10 +44,9 @@ func planningFlags() []cli.Flag {
 }
 
 func problemFlags() []cli.Flag {
-	return append(
-		slices.Concat(inputs.TableFlags("batches"),
-			runtimeFlags("GPU `MODEL` that run times and powers of a batch are of which doesn't say; *: "+
-				"the same on all")),
+	return append(slices.Concat(inputs.TableFlags("batches"),
+		runtimeFlags("GPU `MODEL` that run times and powers of a batch are of which doesn't say; *: "+
+			"the same on all")),
 		&cli.StringFlag{
 			Name: "format", Usage: "`FORMAT` of the batch: auto, csv, json or edl", Value: "auto",
 		},
@@ -67,20 +66,13 @@ func problemFlags() []cli.Flag {
 			Usage: "`RULE` by which queued jobs start: slot or continuous",
 		},
 		terminal.BoolFlag("clairvoyant", "use all jobs from the start, also those that arrive later"),
-		terminal.BoolFlag(
-			priorFlag,
-			"run jobs without a model at the clocks that suit the workloads with one, for "+
-				"as long as 19 of 20 of these would take",
-		),
-		terminal.BoolFlag(
-			capsFlag,
-			"set power caps too, of workloads whose models know them on GPU models whose limits "+
-				"are known; without it only where live.cap.mode is chosen",
-		),
+		terminal.BoolFlag(priorFlag, "run jobs without a model at the clocks that suit the workloads with one, "+
+			"for as long as 19 of 20 of these would take"),
+		terminal.BoolFlag(capsFlag, "set power caps too, of workloads whose models know them on GPU models "+
+			"whose limits are known; without it only where live.cap.mode is chosen"),
 		&cli.Float64Flag{
-			Name:        "stretch",
-			DefaultText: "1.5",
-			Usage:       "`FACTOR` over first come, first served within which jobs without deadline end (max_turnaround)",
+			Name: "stretch", DefaultText: "1.5",
+			Usage: "`FACTOR` over first come, first served within which jobs without deadline end (max_turnaround)",
 		},
 		inputs.SeedFlag(),
 	)
@@ -95,9 +87,8 @@ func runtimeFlags(model string) []cli.Flag {
 				"where a run time isn't known on one, it follows from another's",
 		},
 		&cli.StringFlag{
-			Name:  warningsFlag,
+			Name: warningsFlag, Value: "kinds",
 			Usage: "`WHICH` warnings to print: kinds (one line each) or all",
-			Value: "kinds",
 			Action: func(_ *cli.Context, which string) error {
 				if which != "kinds" && which != allWarnings {
 					return terminal.Usagef("--%s %q, want kinds or %s", warningsFlag, which, allWarnings)
@@ -254,10 +245,8 @@ func (s *setup) configure(t *terminal.Terminal, c *cli.Context) error {
 	name := c.String("config")
 	if cluster := c.String("cluster"); cluster != "" && !s.paper {
 		if name != "" {
-			return terminal.Usagef(
-				"--config and --cluster FILE are both given, want one: a configuration has " +
-					"its cluster in it",
-			)
+			return terminal.Usagef("--config and --cluster FILE are both given, want one: a configuration " +
+				"has its cluster in it")
 		}
 		name = cluster
 	}
@@ -312,9 +301,8 @@ func (s *setup) join(t *terminal.Terminal, c *cli.Context, gpusPerNode int) erro
 	tasks, warnings, err := join.Tasks(s.batch, &cluster, known, margins)
 	estimates := config.EstimateWarnings(&cluster, s.config.Profiles())
 	s.warnings = slices.Concat(s.batch.Warnings, warnings, estimates)
-	if c.Bool(
-		"from-slurm",
-	) { // nobody states power there, and a prediction or a limit is of wherever a job runs
+	// Nobody states power there, and a prediction or a limit is of wherever a job runs.
+	if c.Bool("from-slurm") {
 		s.warnings = queue.WithoutWarnings(s.warnings, queue.WarnPower, queue.WarnRunTime)
 	}
 	t.Warn(s.warnings)
@@ -348,11 +336,8 @@ func noteUnused(t *terminal.Terminal, c *cli.Context, tasks []planner.Task) {
 			"of %d workloads or more", priorFlag, pooled.MinKnown)
 	}
 	if c.Bool(capsFlag) && !slices.ContainsFunc(tasks, func(t planner.Task) bool { return t.CanBeCapped() }) {
-		t.Notef(
-			"--%s changes nothing: no job has a model of power caps on a GPU model whose limits are known, "+
-				"for the power that it states",
-			capsFlag,
-		)
+		t.Notef("--%s changes nothing: no job has a model of power caps on a GPU model whose limits are "+
+			"known, for the power that it states", capsFlag)
 	}
 }
 
@@ -398,10 +383,8 @@ func (s *setup) contention(t *terminal.Terminal, c *cli.Context, cluster *planne
 	name := c.String("contention")
 	if cluster.Sharing == nil {
 		if name != "" {
-			return terminal.Usagef(
-				"--contention is about GPUs that jobs share, and no nodes of the cluster have " +
-					"share = true, want some or the flag left out",
-			)
+			return terminal.Usagef("--contention is about GPUs that jobs share, and no nodes of the cluster " +
+				"have share = true, want some or the flag left out")
 		}
 		return nil
 	}
@@ -443,9 +426,8 @@ func (s *setup) setStart(flag string) (err error) {
 		s.problem.Start = s.config.Start(s.problem.Mode)
 	}
 	if s.problem.Start == planner.StartSlot && s.problem.Cluster.Slot == 0 {
-		return terminal.Usagef(
-			"--start slot needs a cluster with slots, want slot_s above 0 in its [cluster]",
-		)
+		return terminal.Usagef("--start slot needs a cluster with slots, want slot_s above 0 in its " +
+			"[cluster]")
 	}
 	return nil
 }
@@ -476,12 +458,8 @@ func (s *setup) checkFlagUsed(text string) error {
 		case policy.HasOption(text, flag):
 			return terminal.Usagef("--%s and policy %s both say %s, want it once", flag, text, flag)
 		case !policy.AcceptsNumber(text, flag) && !(flag == "theta" && s.params.Theta == 1):
-			return terminal.Usagef(
-				"--%s does nothing for policy %s, want it left out, or another policy: %s takes it",
-				flag,
-				text,
-				policyTaking(flag),
-			)
+			return terminal.Usagef("--%s does nothing for policy %s, want it left out, or another policy: "+
+				"%s takes it", flag, text, policyTaking(flag))
 		}
 	}
 	return nil

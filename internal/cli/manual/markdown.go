@@ -79,10 +79,8 @@ func Usage(c *cli.Command) string {
 		names := "--" + strings.Join(f.Names(), ", -")
 		placeholder, usage := splitUsage(doc)
 		if placeholder != "" {
-			names = "--" + f.Names()[0] + gap(placeholder) + placeholder + strings.TrimPrefix(
-				names,
-				"--"+f.Names()[0],
-			)
+			names = "--" + f.Names()[0] + gap(placeholder) + placeholder + strings.TrimPrefix(names,
+				"--"+f.Names()[0])
 		}
 		byDefault := strings.Trim(doc.GetDefaultText(), `"`)
 		if _, isBool := f.(*cli.BoolFlag); isBool {
