@@ -109,7 +109,7 @@ job is that of policy value, and whose nodes stay on. A placement is a policy to
 	}
 	b.WriteString(constantDoc)
 	b.WriteString("\n## Placements\n\nWhere a task goes, by a score of each node; jobs are taken by " +
-		"earliest due time, at their optimal clocks. `epplan replay` compares them.\n\n| placement | what it does |\n|---|---|\n")
+		"earliest due time, at their optimal clocks. `epplab replay` compares them.\n\n| placement | what it does |\n|---|---|\n")
 	for _, name := range PlacementNames() {
 		usage, doc := DescribePlacement(name)
 		fmt.Fprintf(&b, "| `%s` | %s |\n", strings.ReplaceAll(usage, "|", `\|`), doc)
