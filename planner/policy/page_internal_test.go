@@ -134,7 +134,7 @@ job is that of policy value, and whose nodes stay on. A placement is a policy to
 		"on GPUs together by that rule of\n[consolidation](../consolidation.md).\n", strings.Join(rest, ", "))
 	b.WriteString("\n## Numbers\n\nKeys with a number: `theta` and `rho` as `--theta` and `--rho`; " +
 		"`stretch`, how many times its time at default clocks a job may take; and those of\n" +
-		"policies for [queues](../cli.md#queues-for-two-gpu-types): ")
+		"policies for [queues](../../lab/docs/cli.md#epplab-plan): ")
 	keys := numberKeys()
 	for i := range keys {
 		keys[i] = "`" + keys[i] + "`"
