@@ -77,7 +77,7 @@ func otherTables() []described {
 	paper, fitted, capped := &Model{}, &Model{}, &Model{}
 	return []described{
 		{
-			"[[cpu]]", "A CPU model, in a file for `--power` of `epplan replay`; the first one is that of " +
+			"[[cpu]]", "A CPU model, in a file for `--power` of `epplab replay`; the first one is that of " +
 				"nodes that don't say.", (&CPU{Threads: 1}).fields(),
 		},
 		{
