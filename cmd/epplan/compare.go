@@ -98,7 +98,7 @@ func runCompare(t *terminal.Terminal, c *cli.Context) error {
 		if c.NArg() > 1 {
 			s.label = strings.TrimSuffix(filepath.Base(name), filepath.Ext(name))
 		}
-		some, err := s.variants(t, c)
+		some, err := variantsOf(t, c, s)
 		if err != nil {
 			return err
 		}
@@ -121,8 +121,8 @@ func runCompare(t *terminal.Terminal, c *cli.Context) error {
 	})
 }
 
-// variants combines clusters, policies and their numbers.
-func (s *setup) variants(t *terminal.Terminal, c *cli.Context) ([]variant, error) {
+// variantsOf combines clusters, policies and their numbers.
+func variantsOf(t *terminal.Terminal, c *cli.Context, s *setup) ([]variant, error) {
 	sizes, err := terminal.ParseNumbers("gpus-per-node", c.String("gpus-per-node"))
 	if err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func (s *setup) variants(t *terminal.Terminal, c *cli.Context) ([]variant, error
 		if err := sized.join(quiet, c, int(l)); err != nil {
 			return nil, err
 		}
-		some, err := sized.policyVariants(c, l)
+		some, err := policyVariants(c, &sized, l)
 		if err != nil {
 			return nil, err
 		}
@@ -149,7 +149,7 @@ func (s *setup) variants(t *terminal.Terminal, c *cli.Context) ([]variant, error
 	return all, nil
 }
 
-func (s *setup) policyVariants(c *cli.Context, l float64) ([]variant, error) {
+func policyVariants(c *cli.Context, s *setup, l float64) ([]variant, error) {
 	names := c.StringSlice("policy")
 	if len(names) == 0 {
 		names = append(policy.Names(), policy.EasyDefault)
@@ -167,7 +167,7 @@ func (s *setup) policyVariants(c *cli.Context, l float64) ([]variant, error) {
 		own, theirs := acceptedValues(name, "theta", thetas), acceptedValues(name, "rho", rhos)
 		for _, theta := range orDefault(own, s.params.Theta) {
 			for _, rho := range orDefault(theirs, s.params.Rho) {
-				v, err := s.newVariant(name, policy.Params{Theta: theta, Rho: rho})
+				v, err := newVariant(s, name, policy.Params{Theta: theta, Rho: rho})
 				if err != nil {
 					return nil, err
 				}
@@ -211,7 +211,7 @@ func (v *variant) addParam(key string, value report.Value, tells bool) {
 	}
 }
 
-func (s *setup) newVariant(name string, params policy.Params) (variant, error) {
+func newVariant(s *setup, name string, params policy.Params) (variant, error) {
 	if err := checkParams(params); err != nil {
 		return variant{}, err
 	}

@@ -38,7 +38,7 @@ func explainCommand(t *terminal.Terminal) *cli.Command {
 	}
 }
 
-// explanation is what explain tells of a job. Values that don't exist are null.
+// explanationOf is what explain tells of a job. Values that don't exist are null.
 // The limit is the job's own, without the safety margin. Due is when the plan
 // wants it to end: the deadline less its margin, or what the stretch implies.
 type explanation struct {
@@ -113,17 +113,17 @@ func runExplain(t *terminal.Terminal, c *cli.Context) error {
 	id := c.Args().First()
 	task := slices.IndexFunc(s.problem.Tasks, func(t planner.Task) bool { return t.ID == id })
 	if task < 0 {
-		return s.noSuchJob(c.Args().Get(1), id)
+		return noSuchJob(s, c.Args().Get(1), id)
 	}
 	result, err := solvePlan(t, c, s)
 	if err != nil {
 		return err
 	}
-	e := s.explanation(task, result)
+	e := explanationOf(s, task, result)
 	return terminal.PrintAnswer(t, c, e, (*explanation).text)
 }
 
-func (s *setup) noSuchJob(name, id string) error {
+func noSuchJob(s *setup, name, id string) error {
 	ids := terminal.TextsOf(s.problem.Tasks, func(t planner.Task) string { return t.ID })
 	hint := fmt.Sprintf("its first job is %q", ids[0])
 	if near := spelling.Nearest(id, ids); near != "" {
@@ -132,7 +132,7 @@ func (s *setup) noSuchJob(name, id string) error {
 	return terminal.WithHint(fmt.Errorf("%s has no job %q", name, id), hint)
 }
 
-func (s *setup) explanation(task int, r *planreport.Result) *explanation {
+func explanationOf(s *setup, task int, r *planreport.Result) *explanation {
 	t, a := &s.problem.Tasks[task], &r.Plan.Assignments[task]
 	e := &explanation{
 		ID: t.ID, Policy: r.Plan.Policy, Arrival: t.Arrival,
@@ -140,7 +140,7 @@ func (s *setup) explanation(task int, r *planreport.Result) *explanation {
 		Due: terminal.FiniteOrNil(t.Due), GPUs: []int{}, Options: []modelChoice{},
 	}
 	for i := range t.Options {
-		e.Options = append(e.Options, s.choice(t, &t.Options[i]))
+		e.Options = append(e.Options, choiceOf(s, t, &t.Options[i]))
 	}
 	if a.Node < 0 {
 		for _, u := range r.Plan.Unplaced {
@@ -163,8 +163,8 @@ func (s *setup) explanation(task int, r *planreport.Result) *explanation {
 	return e
 }
 
-// choice is what the job would have on a GPU model, free and in time.
-func (s *setup) choice(t *planner.Task, o *planner.Option) modelChoice {
+// choiceOf is what the job would have on a GPU model, free and in time.
+func choiceOf(s *setup, t *planner.Task, o *planner.Option) modelChoice {
 	w := gpuWeight(t, o.GPUs)
 	class := slices.IndexFunc(s.problem.Cluster.Classes, func(k planner.NodeClass) bool {
 		return k.Model == o.Model

@@ -48,7 +48,7 @@ func setupFromSlurm(t *terminal.Terminal, c *cli.Context) (*setup, error) {
 		return nil, inputs.NoNodes(name)
 	}
 	if c.String("config") == "" && c.String("cluster") == "" {
-		if err := s.useSlurmNodes(t, q.Nodes); err != nil {
+		if err := useSlurmNodes(t, s, q.Nodes); err != nil {
 			return nil, err
 		}
 	}
@@ -71,7 +71,7 @@ func setupFromSlurm(t *terminal.Terminal, c *cli.Context) (*setup, error) {
 }
 
 // useSlurmNodes takes the nodes that Slurm reports.
-func (s *setup) useSlurmNodes(t *terminal.Terminal, nodes []epdapi.QueueNode) error {
+func useSlurmNodes(t *terminal.Terminal, s *setup, nodes []epdapi.QueueNode) error {
 	cluster, partitions, warnings, err := slurmqueue.Cluster(nodes, s.profiles)
 	t.Warn(warnings)
 	if errors.Is(err, slurmqueue.ErrNoNodes) {
