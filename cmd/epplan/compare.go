@@ -21,6 +21,8 @@ import (
 	"github.com/epplan/epplan/queue"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
+
+	"github.com/epplan/epplan/internal/cli/setup"
 )
 
 func compareCommand(t *terminal.Terminal) *cli.Command {
@@ -38,7 +40,7 @@ func compareCommand(t *terminal.Terminal) *cli.Command {
 			"Example: epplan compare batch.csv --cluster cluster.toml --models models.toml --policy baseline --policy edl\n" +
 			"Example: epplan compare tasks.csv --cluster paper --policy edl --policy edf-bf --theta 1,0.9 " +
 			"--gpus-per-node 1,4,16",
-		Flags: append(problemFlags(),
+		Flags: append(setup.ProblemFlags(),
 			&cli.StringSliceFlag{
 				Name: "policy", Aliases: []string{"p"}, DefaultText: "all",
 				Usage: "a `POLICY`; repeat it for more",
@@ -79,7 +81,7 @@ const maxBatches = 1000
 
 // variant is one row of a comparison before it is computed.
 type variant struct {
-	setup      *setup
+	setup      *setup.Setup
 	policy     *planner.Policy
 	params     []planreport.Param
 	references policy.References
@@ -91,12 +93,12 @@ func runCompare(t *terminal.Terminal, c *cli.Context) error {
 	}
 	var variants []variant
 	for _, name := range c.Args().Slice() {
-		s, err := newSetup(t, c, name)
+		s, err := setup.Read(t, c, name)
 		if err != nil {
 			return err
 		}
 		if c.NArg() > 1 {
-			s.label = strings.TrimSuffix(filepath.Base(name), filepath.Ext(name))
+			s.Label = strings.TrimSuffix(filepath.Base(name), filepath.Ext(name))
 		}
 		some, err := variantsOf(t, c, s)
 		if err != nil {
@@ -122,7 +124,7 @@ func runCompare(t *terminal.Terminal, c *cli.Context) error {
 }
 
 // variantsOf combines clusters, policies and their numbers.
-func variantsOf(t *terminal.Terminal, c *cli.Context, s *setup) ([]variant, error) {
+func variantsOf(t *terminal.Terminal, c *cli.Context, s *setup.Setup) ([]variant, error) {
 	sizes, err := terminal.ParseNumbers("gpus-per-node", c.String("gpus-per-node"))
 	if err != nil {
 		return nil, err
@@ -137,7 +139,7 @@ func variantsOf(t *terminal.Terminal, c *cli.Context, s *setup) ([]variant, erro
 		if i == 0 {
 			quiet = t
 		}
-		if err := sized.join(quiet, c, int(l)); err != nil {
+		if err := sized.Join(quiet, c, int(l)); err != nil {
 			return nil, err
 		}
 		some, err := policyVariants(c, &sized, l)
@@ -149,7 +151,7 @@ func variantsOf(t *terminal.Terminal, c *cli.Context, s *setup) ([]variant, erro
 	return all, nil
 }
 
-func policyVariants(c *cli.Context, s *setup, l float64) ([]variant, error) {
+func policyVariants(c *cli.Context, s *setup.Setup, l float64) ([]variant, error) {
 	names := c.StringSlice("policy")
 	if len(names) == 0 {
 		names = append(policy.Names(), policy.EasyDefault)
@@ -165,14 +167,14 @@ func policyVariants(c *cli.Context, s *setup, l float64) ([]variant, error) {
 	var all []variant
 	for _, name := range names {
 		own, theirs := acceptedValues(name, "theta", thetas), acceptedValues(name, "rho", rhos)
-		for _, theta := range orDefault(own, s.params.Theta) {
-			for _, rho := range orDefault(theirs, s.params.Rho) {
+		for _, theta := range orDefault(own, s.Params.Theta) {
+			for _, rho := range orDefault(theirs, s.Params.Rho) {
 				v, err := newVariant(s, name, policy.Params{Theta: theta, Rho: rho})
 				if err != nil {
 					return nil, err
 				}
-				v.addParam("batch", report.Text(s.label), s.label != "")
-				v.addParam("gpus_per_node", report.Number(l), s.paper)
+				v.addParam("batch", report.Text(s.Label), s.Label != "")
+				v.addParam("gpus_per_node", report.Number(l), s.Paper)
 				v.addParam("theta", report.Number(theta), len(own) > 0)
 				v.addParam("rho", report.Number(rho), len(theirs) > 0)
 				all = append(all, v)
@@ -211,13 +213,13 @@ func (v *variant) addParam(key string, value report.Value, tells bool) {
 	}
 }
 
-func newVariant(s *setup, name string, params policy.Params) (variant, error) {
-	if err := checkParams(params); err != nil {
+func newVariant(s *setup.Setup, name string, params policy.Params) (variant, error) {
+	if err := setup.CheckParams(params); err != nil {
 		return variant{}, err
 	}
 	own := *s
-	own.params = params
-	pol, err := own.policy(name)
+	own.Params = params
+	pol, err := own.Policy(name)
 	return variant{setup: &own, policy: pol}, err
 }
 
@@ -335,14 +337,14 @@ func addReferences(ctx context.Context, t *terminal.Terminal, variants []variant
 	known := make(map[key]policy.References)
 	for _, i := range rows {
 		v := &variants[i]
-		k := key{v.setup.problem, v.setup.params}
+		k := key{v.setup.Problem, v.setup.Params}
 		k.params.Theta = 0 // clocks are the default ones
-		k.params.AlwaysOn = planner.NeverSleeps(v.policy.Park, &v.setup.problem.Cluster)
+		k.params.AlwaysOn = planner.NeverSleeps(v.policy.Park, &v.setup.Problem.Cluster)
 		against, ok := known[k]
 		if !ok {
 			var err error
-			if against, err = v.setup.references(ctx, v.policy); err != nil {
-				return withFileLocation(v.setup.config, err)
+			if against, err = v.setup.References(ctx, v.policy); err != nil {
+				return setup.WithFileLocation(v.setup.Config, err)
 			}
 			known[k] = against
 		}
@@ -355,7 +357,7 @@ func (v *variant) run(ctx context.Context, monitor *planner.Monitor) (planreport
 	ctx, end := monitor.Begin(ctx)
 	defer end()
 	started := time.Now()
-	plan, err := policy.Solve(ctx, v.setup.problem, v.policy, &planner.Options{Seed: v.setup.seed})
+	plan, err := policy.Solve(ctx, v.setup.Problem, v.policy, &planner.Options{Seed: v.setup.Seed})
 	took := time.Since(started)
 	if errors.Is(err, planner.ErrUnfinished) {
 		return planreport.Run{
@@ -364,14 +366,14 @@ func (v *variant) run(ctx context.Context, monitor *planner.Monitor) (planreport
 		}, nil
 	}
 	if err != nil {
-		return planreport.Run{}, withFileLocation(v.setup.config,
+		return planreport.Run{}, setup.WithFileLocation(v.setup.Config,
 			fmt.Errorf("policy %s: %w", v.policy.Name, err))
 	}
-	if err := policy.CheckPlan(v.setup.problem, plan, v.policy); err != nil {
+	if err := policy.CheckPlan(v.setup.Problem, plan, v.policy); err != nil {
 		return planreport.Run{}, err
 	}
 	return planreport.Run{
-		Params: v.params, Summary: planreport.Summarise(v.setup.resultOf(plan, v.references)), Planning: took,
+		Params: v.params, Summary: planreport.Summarise(v.setup.ResultOf(plan, v.references)), Planning: took,
 		Unfinished: plan.Cut,
 	}, nil
 }
@@ -382,16 +384,16 @@ func newComparePage(
 	batches := c.Args().Slice()
 	name := strconv.Itoa(len(batches)) + " batches"
 	if len(batches) == 1 {
-		name = batchName(batches[0])
+		name = setup.BatchName(batches[0])
 	}
 	var warnings []string
 	for i := range variants {
-		if i == 0 || variants[i].setup.batch != variants[i-1].setup.batch {
-			warnings = append(warnings, queue.WarningLines(variants[i].setup.warnings, t.EveryWarning)...)
+		if i == 0 || variants[i].setup.Batch != variants[i-1].setup.Batch {
+			warnings = append(warnings, queue.WarningLines(variants[i].setup.Warnings, t.EveryWarning)...)
 		}
 	}
 	return &planreport.ComparePage{
 		Runs: runs, Name: name, Warnings: warnings,
-		Origin: t.Provenance(variants[0].setup.inputs(c, batches...)...),
+		Origin: t.Provenance(variants[0].setup.Inputs(c, batches...)...),
 	}
 }

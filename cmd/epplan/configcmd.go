@@ -17,6 +17,8 @@ import (
 
 	"github.com/epplan/epplan/internal/cli/inputs"
 	"github.com/epplan/epplan/internal/cli/terminal"
+
+	"github.com/epplan/epplan/internal/cli/setup"
 )
 
 func configCommand(t *terminal.Terminal) *cli.Command {
@@ -159,13 +161,13 @@ func runAddGPUs(t *terminal.Terminal, c *cli.Context) error {
 }
 
 func runGPUs(t *terminal.Terminal, c *cli.Context) error {
-	s := &setup{}
-	if err := s.configure(t, c); err != nil {
+	s := &setup.Setup{}
+	if err := s.Configure(t, c); err != nil {
 		return err
 	}
-	known := s.profiles // and those of a configuration, if there is one
+	known := s.Profiles // and those of a configuration, if there is one
 	if c.IsSet("config") {
-		known = s.config.Profiles()
+		known = s.Config.Profiles()
 	}
 	models, err := gpureport.List(known, c.Args().Slice()...)
 	switch {

@@ -17,6 +17,8 @@ import (
 
 	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/spelling"
+
+	"github.com/epplan/epplan/internal/cli/setup"
 )
 
 func explainCommand(t *terminal.Terminal) *cli.Command {
@@ -33,7 +35,7 @@ func explainCommand(t *terminal.Terminal) *cli.Command {
 			"cluster's; powers and energies are those of the GPUs alone.\n" +
 			"Example: epplan explain 4711\n" +
 			"Example: epplan explain 18-cfd batch.csv --cluster cluster.toml --models models.toml",
-		Flags:  append(planningFlags(), anySocketFlag(publicFirst), terminal.JSONFlag()),
+		Flags:  append(setup.PlanningFlags(), anySocketFlag(publicFirst), terminal.JSONFlag()),
 		Action: t.Runs(terminal.Takes(1, 2, "a job's id and a batch file", runExplain)),
 	}
 }
@@ -106,12 +108,12 @@ func runExplain(t *terminal.Terminal, c *cli.Context) error {
 		}
 		return explainLive(t, c)
 	}
-	s, err := setupProblem(t, c, c.Args().Get(1))
+	s, err := setup.Problem(t, c, c.Args().Get(1))
 	if err != nil {
 		return err
 	}
 	id := c.Args().First()
-	task := slices.IndexFunc(s.problem.Tasks, func(t planner.Task) bool { return t.ID == id })
+	task := slices.IndexFunc(s.Problem.Tasks, func(t planner.Task) bool { return t.ID == id })
 	if task < 0 {
 		return noSuchJob(s, c.Args().Get(1), id)
 	}
@@ -123,8 +125,8 @@ func runExplain(t *terminal.Terminal, c *cli.Context) error {
 	return terminal.PrintAnswer(t, c, e, (*explanation).text)
 }
 
-func noSuchJob(s *setup, name, id string) error {
-	ids := terminal.TextsOf(s.problem.Tasks, func(t planner.Task) string { return t.ID })
+func noSuchJob(s *setup.Setup, name, id string) error {
+	ids := terminal.TextsOf(s.Problem.Tasks, func(t planner.Task) string { return t.ID })
 	hint := fmt.Sprintf("its first job is %q", ids[0])
 	if near := spelling.Nearest(id, ids); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
@@ -132,11 +134,11 @@ func noSuchJob(s *setup, name, id string) error {
 	return terminal.WithHint(fmt.Errorf("%s has no job %q", name, id), hint)
 }
 
-func explanationOf(s *setup, task int, r *planreport.Result) *explanation {
-	t, a := &s.problem.Tasks[task], &r.Plan.Assignments[task]
+func explanationOf(s *setup.Setup, task int, r *planreport.Result) *explanation {
+	t, a := &s.Problem.Tasks[task], &r.Plan.Assignments[task]
 	e := &explanation{
 		ID: t.ID, Policy: r.Plan.Policy, Arrival: t.Arrival,
-		Deadline: terminal.FiniteOrNil(t.Deadline), Limit: terminal.FiniteOrNil(s.batch.Jobs[task].Limit),
+		Deadline: terminal.FiniteOrNil(t.Deadline), Limit: terminal.FiniteOrNil(s.Batch.Jobs[task].Limit),
 		Due: terminal.FiniteOrNil(t.Due), GPUs: []int{}, Options: []modelChoice{},
 	}
 	for i := range t.Options {
@@ -159,17 +161,17 @@ func explanationOf(s *setup, task int, r *planreport.Result) *explanation {
 		}
 	}
 	e.Reason = a.Reason.String()
-	e.class = s.problem.Cluster.Classes[r.Plan.Nodes[a.Node].Class].Name
+	e.class = s.Problem.Cluster.Classes[r.Plan.Nodes[a.Node].Class].Name
 	return e
 }
 
 // choiceOf is what the job would have on a GPU model, free and in time.
-func choiceOf(s *setup, t *planner.Task, o *planner.Option) modelChoice {
+func choiceOf(s *setup.Setup, t *planner.Task, o *planner.Option) modelChoice {
 	w := gpuWeight(t, o.GPUs)
-	class := slices.IndexFunc(s.problem.Cluster.Classes, func(k planner.NodeClass) bool {
+	class := slices.IndexFunc(s.Problem.Cluster.Classes, func(k planner.NodeClass) bool {
 		return k.Model == o.Model
 	})
-	objective := s.problem.ClassObjective(class)
+	objective := s.Problem.ClassObjective(class)
 	c := modelChoice{
 		GPUModel: o.Model, GPUs: o.GPUs, MinTime: o.Response.MinTime(),
 		Default: *newSetting(o.Response.Default(), w),

@@ -16,11 +16,13 @@ import (
 	"github.com/epplan/epplan/slurm"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
+
+	"github.com/epplan/epplan/internal/cli/setup"
 )
 
 // explainLive tells why a job of Slurm's has its clocks.
 func explainLive(t *terminal.Terminal, c *cli.Context) error {
-	for _, flag := range planningFlags() {
+	for _, flag := range setup.PlanningFlags() {
 		if name := flag.Names()[0]; c.IsSet(name) {
 			return terminal.Usagef("--%s is about a batch, and none is named", name)
 		}

@@ -17,34 +17,36 @@ import (
 
 	"github.com/epplan/epplan/internal/cli/inputs"
 	"github.com/epplan/epplan/internal/cli/terminal"
+
+	"github.com/epplan/epplan/internal/cli/setup"
 )
 
 // setupFromSlurm is a setup with Slurm's queue as the batch; nil when nothing waits.
-func setupFromSlurm(t *terminal.Terminal, c *cli.Context) (*setup, error) {
+func setupFromSlurm(t *terminal.Terminal, c *cli.Context) (*setup.Setup, error) {
 	const why = "is about a batch file, want none with --from-slurm"
 	if err := terminal.Refuse(c, why, "models", "map", "header", "ignore-columns", "format",
 		"clairvoyant"); err != nil {
 		return nil, err
 	}
-	s := &setup{paper: c.String("cluster") == config.PaperModel, seed: c.Uint64("seed")}
-	if s.paper {
+	s := &setup.Setup{Paper: c.String("cluster") == config.PaperModel, Seed: c.Uint64("seed")}
+	if s.Paper {
 		return nil, terminal.Usagef("--cluster paper has no GPU models of Slurm's, want a file or none " +
 			"with --from-slurm")
 	}
-	if err := s.checkPaperFlags(c); err != nil {
+	if err := s.CheckPaperFlags(c); err != nil {
 		return nil, err
 	}
 	q, err := ask(c, publicFirst, (*epdapi.Client).Queue)
 	if err != nil {
 		return nil, err
 	}
-	if s.profiles, err = slurmqueue.Profiles(q); err != nil {
+	if s.Profiles, err = slurmqueue.Profiles(q); err != nil {
 		return nil, err
 	}
-	if err := s.configure(t, c); err != nil {
+	if err := s.Configure(t, c); err != nil {
 		return nil, err
 	}
-	if name := c.String("config"); name != "" && !s.config.HasNodes() {
+	if name := c.String("config"); name != "" && !s.Config.HasNodes() {
 		return nil, inputs.NoNodes(name)
 	}
 	if c.String("config") == "" && c.String("cluster") == "" {
@@ -52,32 +54,32 @@ func setupFromSlurm(t *terminal.Terminal, c *cli.Context) (*setup, error) {
 			return nil, err
 		}
 	}
-	models, warnings, err := slurmqueue.Models(q.Models, s.config.Profiles())
+	models, warnings, err := slurmqueue.Models(q.Models, s.Config.Profiles())
 	if err != nil {
 		return nil, err
 	}
 	t.Warn(warnings)
-	s.models = models
-	cluster, catalog := s.config.Cluster(), inputs.NewCatalog(s.config.SiteProfiles(), s.models, &s.scaling)
-	waiting := slurmqueue.NewBatch(q, &cluster, s.nodePartitions, catalog)
+	s.Models = models
+	cluster, catalog := s.Config.Cluster(), inputs.NewCatalog(s.Config.SiteProfiles(), s.Models, &s.Scaling)
+	waiting := slurmqueue.NewBatch(q, &cluster, s.NodePartitions, catalog)
 	t.Message("note", "Slurm's queue as of "+sinceText(q.At, time.Now()))
 	noteQueueAssumptions(t, waiting)
 	if len(waiting.Jobs) == 0 {
 		return nil, nil
 	}
-	s.queueAt, s.slurmQueue = q.At, waiting
-	s.batch = &queue.Batch{Name: "Slurm's queue of " + terminal.DateTime(q.At), Jobs: waiting.Jobs}
-	return withProblem(t, c, s)
+	s.QueueAt, s.SlurmQueue = q.At, waiting
+	s.Batch = &queue.Batch{Name: "Slurm's queue of " + terminal.DateTime(q.At), Jobs: waiting.Jobs}
+	return setup.Complete(t, c, s)
 }
 
 // useSlurmNodes takes the nodes that Slurm reports.
-func useSlurmNodes(t *terminal.Terminal, s *setup, nodes []epdapi.QueueNode) error {
-	cluster, partitions, warnings, err := slurmqueue.Cluster(nodes, s.profiles)
+func useSlurmNodes(t *terminal.Terminal, s *setup.Setup, nodes []epdapi.QueueNode) error {
+	cluster, partitions, warnings, err := slurmqueue.Cluster(nodes, s.Profiles)
 	t.Warn(warnings)
 	if errors.Is(err, slurmqueue.ErrNoNodes) {
 		return terminal.WithHint(err, "describe the cluster with --cluster, or its GPU model with --profiles")
 	}
-	s.config, s.nodePartitions = cluster, partitions
+	s.Config, s.NodePartitions = cluster, partitions
 	return err
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -110,17 +109,6 @@ func logFlags() []cli.Flag {
 	}
 }
 
-func zoneOf(name string) (*time.Location, error) {
-	if name == "" {
-		return time.Local, nil
-	}
-	zone, err := time.LoadLocation(name)
-	if err != nil {
-		return nil, terminal.Usagef("--timezone %q, want a name such as UTC or Europe/Berlin", name)
-	}
-	return zone, nil
-}
-
 type logReader func(io.Reader, string, *joblog.Options, joblog.Visit) (*joblog.Tally, error)
 
 type importReport struct {
@@ -219,9 +207,7 @@ func (in *logImport) readLog(visit joblog.Visit) error {
 	return in.t.ReadRaw(in.name, func(r io.Reader, name string) (err error) {
 		progress, ended := in.progress(name)
 		defer ended()
-		plain, err := trace.Decompress(&progressReader{
-			Reader: r, ctx: in.c.Context, progress: progress,
-		}, name)
+		plain, err := trace.Decompress(newProgressReader(in.c.Context, r, progress), name)
 		if err != nil {
 			return err
 		}
@@ -244,25 +230,6 @@ func (in *logImport) progress(name string) (p *report.Progress, ended func()) {
 	}
 	p = report.NewProgress(in.t.Stderr, in.t.Progress, time.Now, "import "+name, int(info.Size()))
 	return p, p.Finish
-}
-
-// progressReader is a reader that stops with a context and tells how far it is.
-type progressReader struct {
-	io.Reader
-	ctx      context.Context //nolint:containedctx // a reader has no other way to be stopped
-	progress *report.Progress
-}
-
-// Read implements io.Reader.
-func (w *progressReader) Read(p []byte) (int, error) {
-	if err := w.ctx.Err(); err != nil {
-		return 0, err
-	}
-	n, err := w.Reader.Read(p)
-	if w.progress != nil {
-		w.progress.Add(n)
-	}
-	return n, err
 }
 
 // writeTable writes a job table, as a whole or not at all. What is wrong with the log is
@@ -357,19 +324,6 @@ func (in *logImport) storeInEpd() error {
 		fmt.Errorf("%s stored, then: %w", report.Plural(int(in.report.Stored), "job was", "jobs were"), err),
 		hint,
 	)
-}
-
-// kindText is what is wrong with lines, with the first of them.
-func kindText(k *joblog.LineProblem, what string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s, %s:", report.Plural(int(k.Count), "line"), what, k.Kind)
-	for _, first := range k.First {
-		b.WriteString("\n  " + first)
-	}
-	if more := k.Count - int64(len(k.First)); more > 0 {
-		fmt.Fprintf(&b, "\n  … and %s more", report.FormatCount(int(more)))
-	}
-	return b.String()
 }
 
 // moment returns a time of the log, as a day of the log if that doesn't say when it began.

@@ -13,6 +13,8 @@ import (
 	"github.com/epplan/epplan/planner/policy"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
+
+	"github.com/epplan/epplan/internal/cli/setup"
 )
 
 func planCommand(t *terminal.Terminal) *cli.Command {
@@ -33,7 +35,7 @@ func planCommand(t *terminal.Terminal) *cli.Command {
 			"Example: epplan plan --from-slurm --policy edl\n" +
 			"Example: epplan plan batch.csv --cluster cluster.toml --models models.toml --html plan.html\n" +
 			"Example: epplan plan batch.csv --cluster cluster.toml --models models.toml --svg plan.svg",
-		Flags: slices.Concat(planningFlags(),
+		Flags: slices.Concat(setup.PlanningFlags(),
 			[]cli.Flag{
 				terminal.BoolFlag("from-slurm", "plan what waits in Slurm, as epd knows it"),
 				anySocketFlag(publicFirst),
@@ -56,17 +58,17 @@ func runPlan(t *terminal.Terminal, c *cli.Context) error {
 	if err := checkPlanFlags(c); err != nil {
 		return err
 	}
-	var s *setup
+	var s *setup.Setup
 	var err error
 	if c.Bool("from-slurm") {
 		s, err = setupFromSlurm(t, c)
 	} else {
-		s, err = setupProblem(t, c, c.Args().First())
+		s, err = setup.Problem(t, c, c.Args().First())
 	}
 	if err != nil || s == nil { // nothing waits
 		return err
 	}
-	s.searchTime = c.Duration("time-limit")
+	s.SearchTime = c.Duration("time-limit")
 	result, err := solvePlan(t, c, s)
 	if err != nil {
 		return err
@@ -90,7 +92,7 @@ func checkPlanFlags(c *cli.Context) error {
 	if err := terminal.CheckArgs(c, files, files, want); err != nil {
 		return err
 	}
-	for _, flag := range []string{runtimeModelFlag, speedFlag} {
+	for _, flag := range []string{setup.RuntimeModelFlag, setup.SpeedFlag} {
 		if c.Bool("from-slurm") && c.IsSet(flag) {
 			return terminal.Usagef(
 				"--%s means nothing with --from-slurm: epd says of which GPU model run times are, "+
@@ -129,12 +131,12 @@ func canShareGPUs(p *planner.Problem) bool {
 
 // solvePlan plans the batch, checks the plan, and computes what it is measured
 // against. An interruption, or --time-limit, cuts the search for a better plan.
-func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup) (*planreport.Result, error) {
-	pol, err := s.policy(c.String("policy"))
+func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup.Setup) (*planreport.Result, error) {
+	pol, err := s.Policy(c.String("policy"))
 	if err != nil {
 		return nil, err
 	}
-	if c.IsSet("rho") && pol.Improve != nil && s.problem.Mode != planner.Online {
+	if c.IsSet("rho") && pol.Improve != nil && s.Problem.Mode != planner.Online {
 		t.Notef(
 			"--rho changes nothing: the search knows all jobs, and nodes sleep wherever that takes less " +
 				"energy; park=never keeps them on",
@@ -145,20 +147,20 @@ func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup) (*planreport.Resu
 	ctx, end := monitor.Begin(c.Context)
 	defer end()
 	search := ctx
-	if s.searchTime > 0 {
+	if s.SearchTime > 0 {
 		var done context.CancelFunc
-		search, done = context.WithTimeoutCause(ctx, s.searchTime, planner.ErrCut)
+		search, done = context.WithTimeoutCause(ctx, s.SearchTime, planner.ErrCut)
 		defer done()
 	}
 	var against policy.References
 	var beside errgroup.Group
 	beside.Go(func() (err error) {
-		against, err = s.references(planner.WithoutMonitor(search), pol)
+		against, err = s.References(planner.WithoutMonitor(search), pol)
 		return err
 	})
-	plan, err := policy.SolveChecked(search, s.problem, pol, &planner.Options{Seed: s.seed})
+	plan, err := policy.SolveChecked(search, s.Problem, pol, &planner.Options{Seed: s.Seed})
 	if err != nil {
-		return nil, withFileLocation(s.config, err)
+		return nil, setup.WithFileLocation(s.Config, err)
 	}
 	if err := beside.Wait(); err != nil {
 		return nil, err
@@ -174,18 +176,18 @@ func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup) (*planreport.Resu
 	if against.Cut {
 		t.Message("note", stopped+": constant clocks weren't looked for to the end, and are left out")
 	}
-	plan.Warnings = append(plan.Warnings, s.warnings...)
-	result := s.resultOf(plan, against)
+	plan.Warnings = append(plan.Warnings, s.Warnings...)
+	result := s.ResultOf(plan, against)
 	result.EveryWarning = t.EveryWarning
-	if pol.Improve != nil && s.problem.Mode != planner.Online {
-		result.Seed = &s.seed
+	if pol.Improve != nil && s.Problem.Mode != planner.Online {
+		result.Seed = &s.Seed
 	}
 	return result, nil
 }
 
 // printPlan writes files first: one that can't be written fails the command
 // before there is any output.
-func printPlan(t *terminal.Terminal, c *cli.Context, s *setup, r *planreport.Result) error {
+func printPlan(t *terminal.Terminal, c *cli.Context, s *setup.Setup, r *planreport.Result) error {
 	if name := c.String("svg"); name != "" {
 		if err := t.Write(name,
 			func(w io.Writer) error { return planreport.WriteSVG(w, r, nil) }); err != nil {
@@ -209,17 +211,17 @@ func printPlan(t *terminal.Terminal, c *cli.Context, s *setup, r *planreport.Res
 	)
 }
 
-func newPlanPage(t *terminal.Terminal, c *cli.Context, s *setup, r *planreport.Result) *planreport.PlanPage {
+func newPlanPage(t *terminal.Terminal, c *cli.Context, s *setup.Setup, r *planreport.Result) *planreport.PlanPage {
 	p := &planreport.PlanPage{
-		Result: r, Name: batchName(s.batch.Name), Jobs: s.batch.Jobs, Origin: t.Provenance(s.inputs(c)...),
+		Result: r, Name: setup.BatchName(s.Batch.Name), Jobs: s.Batch.Jobs, Origin: t.Provenance(s.Inputs(c)...),
 	}
 	if len(p.Jobs) != len(r.Problem.Tasks) {
 		p.Jobs = nil
 	}
-	if s.models == nil {
+	if s.Models == nil {
 		return p
 	}
-	for _, m := range s.models.All() {
+	for _, m := range s.Models.All() {
 		p.Models = append(p.Models, planreport.FittedModel{
 			Workload: m.Workload, GPUModel: m.GPUModel, Settings: m.Settings, TimeError: m.TimeMAPE,
 			PowerError: m.PowerMAPE, Source: m.Source,

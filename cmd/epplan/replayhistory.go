@@ -25,6 +25,8 @@ import (
 
 	"github.com/epplan/epplan/internal/cli/inputs"
 	"github.com/epplan/epplan/internal/cli/terminal"
+
+	"github.com/epplan/epplan/internal/cli/setup"
 )
 
 // Formats of a history.
@@ -34,66 +36,8 @@ const (
 	formatJobs  = "jobs"
 )
 
-func replayCommand(t *terminal.Terminal) *cli.Command {
-	return &cli.Command{
-		Name:      "replay",
-		Usage:     "tell what past jobs would have cost by other policies",
-		ArgsUsage: "HISTORY",
-		Description: "HISTORY is what sacct printed, or a table of jobs as epplan history writes it; - is standard input.\n" +
-			"It tells what its jobs would have cost on --cluster by policies of epplan plan, with 90 % intervals over\n" +
-			"--draws of how workloads respond to clocks.\n" +
-			"Example: epplan replay history.csv --cluster cluster.toml --runtime-gpu-model V100",
-		Flags: append(historyFlags(),
-			&cli.StringSliceFlag{
-				Name: "policy", Aliases: []string{"p"}, DefaultText: "baseline,clocks=optimum",
-				Usage: "`POLICIES`, separated by commas; repeat it for more",
-			},
-			&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` from which the draws follow", Value: 42},
-			terminal.JSONFlag(), terminal.CSVFlag(), terminal.HTMLFlag(),
-		),
-		Action: t.Runs(terminal.Takes(1, 1, "a file with past jobs, or - for standard input", replayHistory)),
-	}
-}
-
-func historyFlags() []cli.Flag {
-	return append(
-		runtimeFlags("GPU `MODEL` on which jobs ran that don't name it; *: they take as long on all"),
-		&cli.StringFlag{
-			Name:  "format",
-			Usage: "`FORMAT` of HISTORY: sacct, or jobs for a job table", DefaultText: "by its columns",
-			Value: formatAuto,
-		},
-		&cli.StringFlag{Name: "cluster", Usage: "TOML `FILE` with the cluster"},
-		inputs.ModelsFlag("TOML `FILE` with fitted workload models; repeat it for more", ""),
-		&cli.StringSliceFlag{
-			Name: "workload", Usage: "`NAMES=WORKLOAD`, jobs of such names, * in them is any " +
-				"text, are of a workload of --models",
-		},
-		&cli.StringFlag{Name: "profiles", Usage: "TOML `FILE` with further GPU models"},
-		terminal.Between(&cli.IntFlag{
-			Name: "draws", Usage: "`COUNT` of draws of how workloads respond to clocks",
-			Value: 20,
-		}, 3, maxReplayDraws),
-		terminal.AtLeast(&cli.IntFlag{
-			Name: "learning", Usage: "`COUNT` of jobs of each workload that run at default " +
-				"clocks until its response is known", Value: 3,
-		}, 0),
-		&cli.StringFlag{
-			Name: "timezone", Usage: "of sacct's times: `ZONE`, such as Europe/Berlin",
-			DefaultText: "this machine's",
-		},
-		&cli.Float64Flag{
-			Name: "scale-cluster", Usage: "multiply the nodes of --cluster by `FACTOR`", Value: 1,
-		},
-		&cli.BoolFlag{
-			Name:  "any-cluster",
-			Usage: "replay it on a cluster with fewer GPUs than it had in use at once",
-		},
-	)
-}
-
 type historyReplay struct {
-	setup       *setup
+	setup       *setup.Setup
 	terminal    *terminal.Terminal
 	name        string
 	tally       *joblog.Tally
@@ -191,11 +135,11 @@ func (h *historyReplay) prepare(c *cli.Context) (err error) {
 	if h.scale = c.Float64("scale-cluster"); !(h.scale > 0 && h.scale <= maxClusterScale) {
 		return terminal.Usagef("--scale-cluster %v, want above 0 and up to %d", h.scale, maxClusterScale)
 	}
-	h.setup = &setup{seed: c.Uint64("seed")}
-	if err := h.setup.configure(h.terminal, c); err != nil {
+	h.setup = &setup.Setup{Seed: c.Uint64("seed")}
+	if err := h.setup.Configure(h.terminal, c); err != nil {
 		return err
 	}
-	if h.setup.models, err = inputs.ReadModels(h.terminal, c); err != nil {
+	if h.setup.Models, err = inputs.ReadModels(h.terminal, c); err != nil {
 		return err
 	}
 	for _, text := range c.StringSlice("workload") {
@@ -203,10 +147,10 @@ func (h *historyReplay) prepare(c *cli.Context) (err error) {
 		if _, err := path.Match(names, ""); !ok || err != nil || names == "" {
 			return terminal.Usagef("--workload %q, want names=workload, such as train-*=resnet50", text)
 		}
-		if h.setup.models == nil {
+		if h.setup.Models == nil {
 			return terminal.Usagef("--workload %q is of no use without --models", text)
 		}
-		if err := h.setup.models.Check(workload); err != nil {
+		if err := h.setup.Models.Check(workload); err != nil {
 			return terminal.Usagef("--workload %q: %v", text, err)
 		}
 		h.names = append(h.names, [2]string{names, workload})
@@ -219,8 +163,8 @@ func (h *historyReplay) read(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	h.limits = joblog.NewPowerLimits(h.setup.config.Profiles())
-	reader, o := joblog.ReadAny, &joblog.Options{Zone: zone, Profiles: h.setup.config.Profiles()}
+	h.limits = joblog.NewPowerLimits(h.setup.Config.Profiles())
+	reader, o := joblog.ReadAny, &joblog.Options{Zone: zone, Profiles: h.setup.Config.Profiles()}
 	switch c.String("format") {
 	case formatSacct:
 		reader = joblog.ReadSacct
@@ -228,7 +172,7 @@ func (h *historyReplay) read(c *cli.Context) error {
 		reader = joblog.ReadTable
 	}
 	err = h.terminal.Read(h.name, func(r io.Reader, name string) (err error) {
-		h.tally, err = reader(&progressReader{Reader: r, ctx: c.Context}, name, o,
+		h.tally, err = reader(newProgressReader(c.Context, r, nil), name, o,
 			func(p *record.HistoryJob) error {
 				if gpus, known := p.GPUs.Get(); !known || gpus < 1 {
 					h.excluded.NoGPUs++
@@ -260,8 +204,8 @@ func (h *historyReplay) read(c *cli.Context) error {
 func (h *historyReplay) join(c *cli.Context) error {
 	cluster := h.cluster()
 	batch := &queue.Batch{Name: h.name}
-	h.setup.batch = batch
-	model, err := h.setup.runOn(c)
+	h.setup.Batch = batch
+	model, err := h.setup.RunOn(c)
 	if err != nil {
 		return err
 	}
@@ -270,7 +214,7 @@ func (h *historyReplay) join(c *cli.Context) error {
 		h.add(batch, &cluster, i)
 	}
 	if err := h.unnamed.Err(len(h.past)); err != nil {
-		return withRunTimeHint(fmt.Errorf("%s: %w", h.name, err))
+		return setup.WithRunTimeHint(fmt.Errorf("%s: %w", h.name, err))
 	}
 	if len(batch.Jobs) == 0 {
 		return terminal.WithHint(
@@ -289,12 +233,12 @@ func (h *historyReplay) join(c *cli.Context) error {
 			h.excluded.PriorKinds++
 		}
 	}
-	if h.setup.problem, err = h.problemFor(nil); err != nil {
+	if h.setup.Problem, err = h.problemFor(nil); err != nil {
 		return err
 	}
 	h.terminal.Warn(h.warnings)
-	h.setup.params = h.setup.config.Policy.Params()
-	if err := policy.ImplyDue(c.Context, h.setup.problem, h.setup.config.Safety.MaxTurnaround); err != nil {
+	h.setup.Params = h.setup.Config.Policy.Params()
+	if err := policy.ImplyDue(c.Context, h.setup.Problem, h.setup.Config.Safety.MaxTurnaround); err != nil {
 		return err
 	}
 	return h.choose(c)
@@ -309,7 +253,7 @@ func (h *historyReplay) choose(c *cli.Context) error {
 	}
 	taken := map[string]bool{baselinePolicy: true, policy.Constant: true}
 	for _, name := range names {
-		p, err := h.setup.policy(name)
+		p, err := h.setup.Policy(name)
 		if err != nil {
 			return err
 		}
@@ -334,12 +278,12 @@ func (h *historyReplay) choose(c *cli.Context) error {
 func (h *historyReplay) problemFor(drawn *pooled.ResponseDraw) (*planner.Problem, error) {
 	cluster := h.cluster()
 	catalog := &historyCatalog{
-		Catalog: config.NewCatalog(h.setup.config.SiteProfiles(), h.setup.models, &h.setup.scaling),
+		Catalog: config.NewCatalog(h.setup.Config.SiteProfiles(), h.setup.Models, &h.setup.Scaling),
 		history: h, drawn: drawn,
 	}
 	catalog.shapes = make(map[[2]string]responseShape)
-	margins := join.Margins{Limit: h.setup.config.Safety.LimitMargin}
-	tasks, warnings, err := join.Tasks(h.setup.batch, &cluster, catalog, margins)
+	margins := join.Margins{Limit: h.setup.Config.Safety.LimitMargin}
+	tasks, warnings, err := join.Tasks(h.setup.Batch, &cluster, catalog, margins)
 	if err != nil {
 		return nil, err
 	}
@@ -349,12 +293,12 @@ func (h *historyReplay) problemFor(drawn *pooled.ResponseDraw) (*planner.Problem
 			queue.WithoutWarnings(warnings, queue.WarnPower, queue.WarnRunTime)...)
 	}
 	p := &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks)}
-	goal := h.setup.config.Goal()
+	goal := h.setup.Config.Goal()
 	goal.Set(p)
-	p.Start = h.setup.config.Start(p.Mode)
+	p.Start = h.setup.Config.Start(p.Mode)
 	if drawn != nil {
 		for i := range tasks {
-			tasks[i].Due, tasks[i].Limit = h.setup.problem.Tasks[i].Due, h.setup.problem.Tasks[i].Limit
+			tasks[i].Due, tasks[i].Limit = h.setup.Problem.Tasks[i].Due, h.setup.Problem.Tasks[i].Limit
 		}
 	}
 	return p, nil
@@ -365,7 +309,7 @@ const maxClusterScale = 1000
 
 // cluster returns that of --cluster, with as many nodes as --scale-cluster makes of them.
 func (h *historyReplay) cluster() planner.Cluster {
-	return replay.Scaled(h.setup.config.Cluster(), cmp.Or(h.scale, 1))
+	return replay.Scaled(h.setup.Config.Cluster(), cmp.Or(h.scale, 1))
 }
 
 // comparePeaks holds the GPUs that the planned jobs had at once against those of the cluster. A cluster
@@ -406,6 +350,3 @@ func (h *historyReplay) comparePeaks(c *cli.Context) error {
 		math.Ceil(factor*h.scale*100)/100,
 	))
 }
-
-// maxReplayDraws is the most draws of how workloads respond.
-const maxReplayDraws = 10_000

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"encoding/json"
 	"math"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
@@ -19,7 +16,7 @@ import (
 	"github.com/epplan/epplan/planner/join"
 	"github.com/epplan/epplan/queue"
 
-	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/internal/cli/setup"
 )
 
 // v100 is the clocks of a GPU model.
@@ -68,8 +65,8 @@ func planning(t *testing.T) *historyReplay {
 	}
 	cluster := c.Cluster()
 	return &historyReplay{
-		setup: &setup{
-			config: c,
+		setup: &setup.Setup{
+			Config: c,
 		},
 		kinds:   make(map[string]*jobKind),
 		unnamed: join.NewUnnamed(&cluster, "", nil),
@@ -94,12 +91,12 @@ func TestAPastJobOnSeveralNodesStartsOnThemTogether(t *testing.T) {
 		"unknown nodes, uneven":  {7, 0, nil, 0},
 	} {
 		h, batch := planning(t), &queue.Batch{}
-		begin := fakeBegin
+		begin := time.Date(2025, 7, 1, 9, 0, 0, 0, time.UTC)
 		h.past = []record.HistoryJob{{
 			JobID: "7", Submitted: begin, Started: begin, Ended: begin.Add(100), State: record.Completed,
 			GPUs: live.Known(c.gpus), Nodes: live.Known(c.nodes),
 		}}
-		cluster := h.setup.config.Cluster()
+		cluster := h.setup.Config.Cluster()
 		h.add(batch, &cluster, 0)
 		got := make([]int, 0, len(batch.Jobs))
 		for i := range batch.Jobs {
@@ -117,31 +114,6 @@ func TestAPastJobOnSeveralNodesStartsOnThemTogether(t *testing.T) {
 	}
 }
 
-func TestAnInterruptedImportOrReplayLeavesTheOldTableAlone(t *testing.T) {
-	dir := t.TempDir()
-	t.Setenv("TMPDIR", dir)
-	table := filepath.Join(dir, "table.csv")
-	if err := os.WriteFile(table, []byte("old"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, args := range [][]string{
-		{"import", "sacct", "testdata/sacct.txt", "--out", table},
-		{"import", "swf", "testdata/log.swf", "--out", table},
-		{
-			"replay", "testdata/history.csv", "--format", "jobs", "--cluster",
-			"../../testdata/demo/cluster.toml",
-		},
-	} {
-		if stdout := wantInterrupted(t, args...); stdout != "" {
-			t.Errorf("%s printed %q", args[0], stdout)
-		}
-	}
-	text, err := os.ReadFile(table)
-	if left, e := os.ReadDir(dir); err != nil || e != nil || string(text) != "old" || len(left) != 1 {
-		t.Errorf("table %q, %v; files left: %v, %v", text, err, left, e)
-	}
-}
-
 func TestTheMiddleOfAnIntervalLiesWithinIt(t *testing.T) {
 	i := report.IntervalOf(21, func(draw int) float64 { return float64(20 - draw) })
 	if i != (report.Interval{Value: 10, Low: 1, High: 19}) {
@@ -156,17 +128,17 @@ func TestEnergyOfAWorkloadIsThatOfItsJobs(t *testing.T) {
 	h := planning(t)
 	h.learning = 0
 	for i := range 3 {
-		begin := fakeBegin
+		begin := time.Date(2025, 7, 1, 9, 0, 0, 0, time.UTC)
 		h.past = append(h.past, record.HistoryJob{
 			JobID: "7", Submitted: begin, Started: begin, Ended: begin.Add(3600e9), State: record.Completed,
 			User: "ada", Name: []byte("train"),
 			GPUs: live.Known(2), Nodes: live.Known(1), EnergyJ: live.Known(float64(i+1) * 1e6),
 		})
 	}
-	h.setup.batch = &queue.Batch{}
-	cluster := h.setup.config.Cluster()
+	h.setup.Batch = &queue.Batch{}
+	cluster := h.setup.Config.Cluster()
 	for i := range h.past {
-		h.add(h.setup.batch, &cluster, i)
+		h.add(h.setup.Batch, &cluster, i)
 	}
 	p, err := h.problemFor(nil)
 	if err != nil {
@@ -179,39 +151,6 @@ func TestEnergyOfAWorkloadIsThatOfItsJobs(t *testing.T) {
 	}
 	if math.Abs(float64(all)/6e6-1) > 1e-9 {
 		t.Errorf("%v J at default clocks, want those of the log", all)
-	}
-}
-
-func TestAReplayOfAHistoryHasARowOfConstantClocks(t *testing.T) {
-	args := []string{
-		"replay", "testdata/history.csv", "--format", "jobs", "--cluster", "../../testdata/demo/cluster.toml",
-		"--draws", "3", "--runtime-gpu-model", "*",
-	}
-	code, stdout, stderr := inProcess(t, append(args, "--json", "--policy", "constant,late-binding")...)
-	if code != terminal.ExitDone {
-		t.Fatalf("exit status %d: %s", code, stderr)
-	}
-	var r historyReport
-	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
-		t.Fatal(err)
-	}
-	names := make([]string, 0, len(r.Policies))
-	for i := range r.Policies {
-		p := &r.Policies[i]
-		if names = append(names, p.Policy); (p.Policy == "constant") !=
-			(p.Clocks["V100"].Core > 0 && p.Clocks["GTX1080Ti"].Mem > 0) {
-			t.Errorf("%s: clocks %v", p.Policy, p.Clocks)
-		}
-	}
-	if want := []string{"baseline", "constant", "late-binding"}; !slices.Equal(names, want) {
-		t.Errorf("rows %v, want %v", names, want)
-	}
-	if p := &r.Policies[1]; p.Clocks["V100"].Core >= 1380 {
-		t.Errorf("constant clocks are %v, want lower ones", p.Clocks)
-	}
-	code, _, stderr = inProcess(t, append(args, "--policy", "constant,place=soonest")...)
-	if code != terminal.ExitUsage || !strings.Contains(stderr, "want constant alone") {
-		t.Errorf("another constant policy: exit status %d, %s", code, stderr)
 	}
 }
 

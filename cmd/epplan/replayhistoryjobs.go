@@ -51,7 +51,7 @@ func (h *historyReplay) add(batch *queue.Batch, cluster *planner.Cluster, at int
 	limit := p.Limit.Seconds()
 	if !math.IsInf(limit, 1) {
 		// What ran longer may do so again, and a margin must not forbid default clocks.
-		job.Limit = max(limit, span*(1+h.setup.config.Safety.LimitMargin))
+		job.Limit = max(limit, span*(1+h.setup.Config.Safety.LimitMargin))
 		limit = max(limit, span)
 	}
 	h.workload(&job, p, float64(gpus))
@@ -112,7 +112,7 @@ func (h *historyReplay) modelOn(p *record.HistoryJob) string {
 // modelName is the name of a profile for a job's GPU model, "" for any. One that has no
 // profile keeps its own.
 func (h *historyReplay) modelName(gpuModel string) string {
-	if profile, err := h.setup.config.Profiles().Lookup(gpuModel); gpuModel != "" && err == nil {
+	if profile, err := h.setup.Config.Profiles().Lookup(gpuModel); gpuModel != "" && err == nil {
 		return profile.Name
 	}
 	return gpuModel
@@ -169,7 +169,7 @@ func (h *historyReplay) workload(job *queue.Job, p *record.HistoryJob, gpus floa
 
 // modelOf is the workload in the models file of jobs of a name, or "".
 func (h *historyReplay) modelOf(name string) string {
-	if h.setup.models == nil {
+	if h.setup.Models == nil {
 		return ""
 	}
 	for _, n := range h.names {
@@ -177,7 +177,7 @@ func (h *historyReplay) modelOf(name string) string {
 			return n[1]
 		}
 	}
-	if h.setup.models.Check(name) == nil {
+	if h.setup.Models.Check(name) == nil {
 		return name
 	}
 	return ""

@@ -10,13 +10,15 @@ import (
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
 	"github.com/epplan/epplan/queue"
+
+	"github.com/epplan/epplan/internal/cli/setup"
 )
 
 func (h *historyReplay) writePage(w io.Writer, c *cli.Context, r *historyReport) error {
 	last := r.lastPolicy()
 	out := &page.Report{
-		Title: "What " + batchName(h.name) + " would have cost", Lead: r.verdict(last),
-		Foot: h.terminal.Provenance(h.setup.inputs(c, h.name)...),
+		Title: "What " + setup.BatchName(h.name) + " would have cost", Lead: r.verdict(last),
+		Foot: h.terminal.Provenance(h.setup.Inputs(c, h.name)...),
 		Parts: []any{
 			r.facts(), r.policyTable().Page("A row for each policy",
 				fmt.Sprintf("Medians of %d draws of how workloads respond to clocks; between the bounds "+

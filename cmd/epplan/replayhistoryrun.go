@@ -14,6 +14,8 @@ import (
 	"github.com/epplan/epplan/planner/tune"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
+
+	"github.com/epplan/epplan/internal/cli/setup"
 )
 
 const baselinePolicy = "baseline"
@@ -55,12 +57,12 @@ const constantSchedule = policy.Constant + ",pick=fcfs,place=soonest"
 func (h *historyReplay) constantClocks(
 	ctx context.Context,
 ) (p *planner.Policy, clocks map[string]dvfsmodel.Point, err error) {
-	if p, err = policy.Parse(constantSchedule, h.setup.params); err != nil {
+	if p, err = policy.Parse(constantSchedule, h.setup.Params); err != nil {
 		return nil, nil, err
 	}
-	plan, err := policy.SolveChecked(ctx, h.setup.problem, p, &planner.Options{Seed: h.setup.seed})
+	plan, err := policy.SolveChecked(ctx, h.setup.Problem, p, &planner.Options{Seed: h.setup.Seed})
 	if err != nil {
-		return nil, nil, withFileLocation(h.setup.config, err)
+		return nil, nil, setup.WithFileLocation(h.setup.Config, err)
 	}
 	p.Name, p.Tune, p.Improve, p.Hindsight = policy.Constant, tune.Constant(plan.Clocks), nil, false
 	return p, plan.Clocks, nil
@@ -75,7 +77,7 @@ type historyPart struct {
 // run plans the history by the baseline, which comes first, and by constant clocks
 // and each policy in each draw.
 func (h *historyReplay) run(c *cli.Context) ([]historyRun, error) {
-	baseline, err := policy.Parse(baselinePolicy, h.setup.params)
+	baseline, err := policy.Parse(baselinePolicy, h.setup.Params)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +134,7 @@ func (d *historyDraws) do(ctx context.Context, i int) (part historyPart, err err
 			return part, err
 		}
 	}
-	problem, p := d.setup.problem, d.baseline
+	problem, p := d.setup.Problem, d.baseline
 	switch {
 	case i == 1:
 		return historyPart{Clocks: d.clocks}, nil
@@ -144,7 +146,7 @@ func (d *historyDraws) do(ctx context.Context, i int) (part historyPart, err err
 		if draw != d.draw {
 			d.draw = -1
 			if d.problem, err = d.problemFor(
-				&pooled.ResponseDraw{Seed: d.setup.seed + uint64(draw)},
+				&pooled.ResponseDraw{Seed: d.setup.Seed + uint64(draw)},
 			); err != nil {
 				return part, err
 			}
@@ -162,9 +164,9 @@ func (d *historyDraws) do(ctx context.Context, i int) (part historyPart, err err
 func (h *historyReplay) planCost(
 	ctx context.Context, problem *planner.Problem, p *planner.Policy,
 ) (*historyCost, error) {
-	plan, err := policy.SolveChecked(ctx, problem, p, &planner.Options{Seed: h.setup.seed, NoImprove: true})
+	plan, err := policy.SolveChecked(ctx, problem, p, &planner.Options{Seed: h.setup.Seed, NoImprove: true})
 	if err != nil {
-		return nil, withFileLocation(h.setup.config, err)
+		return nil, setup.WithFileLocation(h.setup.Config, err)
 	}
 	return h.costOf(problem, plan), nil
 }

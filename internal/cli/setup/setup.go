@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"context"
@@ -27,8 +27,8 @@ import (
 	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
-func planningFlags() []cli.Flag {
-	return append(problemFlags(),
+func PlanningFlags() []cli.Flag {
+	return append(ProblemFlags(),
 		&cli.IntFlag{Name: "gpus-per-node", Usage: "`COUNT` of pairs on a node of --cluster paper", Value: 1},
 		&cli.StringFlag{
 			Name: "policy", Aliases: []string{"p"}, DefaultText: "the best one",
@@ -43,9 +43,9 @@ func planningFlags() []cli.Flag {
 	)
 }
 
-func problemFlags() []cli.Flag {
+func ProblemFlags() []cli.Flag {
 	return append(slices.Concat(inputs.TableFlags("batches"),
-		runtimeFlags("GPU `MODEL` that run times and powers of a batch are of which doesn't say; *: "+
+		RuntimeFlags("GPU `MODEL` that run times and powers of a batch are of which doesn't say; *: "+
 			"the same on all")),
 		&cli.StringFlag{
 			Name: "format", Usage: "`FORMAT` of the batch: auto, csv, json or edl", Value: "auto",
@@ -78,12 +78,12 @@ func problemFlags() []cli.Flag {
 	)
 }
 
-// runtimeFlags are about run times on GPU models, and about what is warned of.
-func runtimeFlags(model string) []cli.Flag {
+// RuntimeFlags are about run times on GPU models, and about what is warned of.
+func RuntimeFlags(model string) []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: runtimeModelFlag, Usage: model},
+		&cli.StringFlag{Name: RuntimeModelFlag, Usage: model},
 		&cli.StringFlag{
-			Name: speedFlag, Usage: "`SPEEDS` of GPU models beside each other, such as A100=1,H100=2.1: " +
+			Name: SpeedFlag, Usage: "`SPEEDS` of GPU models beside each other, such as A100=1,H100=2.1: " +
 				"where a run time isn't known on one, it follows from another's",
 		},
 		&cli.StringFlag{
@@ -105,11 +105,11 @@ const priorFlag = "prior"
 // capsFlag has power caps among the settings.
 const capsFlag = "caps"
 
-// runtimeModelFlag says on which GPU model run times were measured.
-const runtimeModelFlag = "runtime-gpu-model"
+// RuntimeModelFlag says on which GPU model run times were measured.
+const RuntimeModelFlag = "runtime-gpu-model"
 
-// speedFlag says how fast GPU models are beside each other.
-const speedFlag = "speed"
+// SpeedFlag says how fast GPU models are beside each other.
+const SpeedFlag = "speed"
 
 // warningsFlag says which warnings are printed; allWarnings is one of its values.
 const (
@@ -117,67 +117,67 @@ const (
 	allWarnings  = "all"
 )
 
-type setup struct {
-	config         *config.Config
-	models         *config.Models   // nil: none
-	profiles       *config.Profiles // that may be named; before configure, further ones or nil
-	scaling        dvfsmodel.Range
-	problem        *planner.Problem
-	batch          *queue.Batch
-	warnings       []error           // about the batch and what is planned with it
-	slurmQueue     *slurmqueue.Batch // Slurm's queue, if that is planned
-	nodePartitions [][]string        // partitions of node classes, where these are Slurm's; nil: they aren't
-	paper          bool              // --cluster paper
-	label          string            // of the batch in a comparison of several
-	params         policy.Params
+type Setup struct {
+	Config         *config.Config
+	Models         *config.Models   // nil: none
+	Profiles       *config.Profiles // that may be named; before configure, further ones or nil
+	Scaling        dvfsmodel.Range
+	Problem        *planner.Problem
+	Batch          *queue.Batch
+	Warnings       []error           // about the batch and what is planned with it
+	SlurmQueue     *slurmqueue.Batch // Slurm's queue, if that is planned
+	NodePartitions [][]string        // partitions of node classes, where these are Slurm's; nil: they aren't
+	Paper          bool              // --cluster paper
+	Label          string            // of the batch in a comparison of several
+	Params         policy.Params
 	flagParams     []string // numbers of the policy that flags say, such as theta
-	seed           uint64
-	searchTime     time.Duration // after which the search for a better plan stops; 0: when it is done
-	queueAt        time.Time     // when Slurm's queue was what is planned; zero: it is a file
+	Seed           uint64
+	SearchTime     time.Duration // after which the search for a better plan stops; 0: when it is done
+	QueueAt        time.Time     // when Slurm's queue was what is planned; zero: it is a file
 }
 
-// newSetup reads the batch and everything that it is planned with.
-func newSetup(t *terminal.Terminal, c *cli.Context, name string) (*setup, error) {
-	s := &setup{paper: c.String("cluster") == "paper", seed: c.Uint64("seed")}
-	if err := s.checkPaperFlags(c); err != nil {
+// Read reads the batch and everything that it is planned with.
+func Read(t *terminal.Terminal, c *cli.Context, name string) (*Setup, error) {
+	s := &Setup{Paper: c.String("cluster") == "paper", Seed: c.Uint64("seed")}
+	if err := s.CheckPaperFlags(c); err != nil {
 		return nil, err
 	}
 	format, err := queue.ParseFormat(c.String("format"))
 	if err != nil {
 		return nil, terminal.Usagef("--format: %v", err)
 	}
-	if err := s.configure(t, c); err != nil {
+	if err := s.Configure(t, c); err != nil {
 		return nil, err
 	}
-	if s.models, err = inputs.ReadModels(t, c); err != nil {
+	if s.Models, err = inputs.ReadModels(t, c); err != nil {
 		return nil, err
 	}
 	columns, err := inputs.BatchOptions(c, format)
 	if err != nil {
 		return nil, err
 	}
-	s.batch, err = terminal.ParseFile(t, name, func(r io.Reader, name string) (*queue.Batch, error) {
+	s.Batch, err = terminal.ParseFile(t, name, func(r io.Reader, name string) (*queue.Batch, error) {
 		return joblog.ReadBatch(r, name, format, columns)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read batch: %w", inputs.WithColumnHint(err))
 	}
-	if !s.paper && !s.config.HasNodes() {
+	if !s.Paper && !s.Config.HasNodes() {
 		missing := "no --cluster"
 		if name := c.String("config"); name != "" {
 			missing = name + " has no [[cluster.nodes]]"
 		}
-		k := s.config.Cluster().Classes[0]
+		k := s.Config.Cluster().Classes[0]
 		t.Notef("%s: as many nodes as it takes, each with %d %s", missing, k.GPUs, k.Model)
 	}
 	return s, nil
 }
 
-// checkPaperFlags reads the flags of the paper's cluster, which mean nothing
+// CheckPaperFlags reads the flags of the paper's cluster, which mean nothing
 // on another one.
-func (s *setup) checkPaperFlags(c *cli.Context) (err error) {
+func (s *Setup) CheckPaperFlags(c *cli.Context) (err error) {
 	for _, flag := range []string{"range", "gpus-per-node"} {
-		if c.IsSet(flag) && !s.paper {
+		if c.IsSet(flag) && !s.Paper {
 			return terminal.Usagef("--%s is a property of --cluster paper, want that too", flag)
 		}
 	}
@@ -185,43 +185,43 @@ func (s *setup) checkPaperFlags(c *cli.Context) (err error) {
 	if name == "" {
 		name = "wide"
 	}
-	if s.scaling, err = dvfsmodel.RangeByName(name); err != nil {
+	if s.Scaling, err = dvfsmodel.RangeByName(name); err != nil {
 		return terminal.Usagef("--range: %v", err)
 	}
 	return nil
 }
 
-// setupProblem is setup with the problem joined, for commands with one cluster.
-func setupProblem(t *terminal.Terminal, c *cli.Context, name string) (*setup, error) {
-	s, err := newSetup(t, c, name)
+// Problem is setup with the problem joined, for commands with one cluster.
+func Problem(t *terminal.Terminal, c *cli.Context, name string) (*Setup, error) {
+	s, err := Read(t, c, name)
 	if err != nil {
 		return nil, err
 	}
-	return withProblem(t, c, s)
+	return Complete(t, c, s)
 }
 
-func withProblem(t *terminal.Terminal, c *cli.Context, s *setup) (*setup, error) {
+func Complete(t *terminal.Terminal, c *cli.Context, s *Setup) (*Setup, error) {
 	for flag, to := range map[string]*float64{
-		"theta": &s.params.Theta, "rho": &s.params.Rho,
-		"effort": &s.params.Effort,
+		"theta": &s.Params.Theta, "rho": &s.Params.Rho,
+		"effort": &s.Params.Effort,
 	} {
 		if c.IsSet(flag) {
 			*to, s.flagParams = c.Float64(flag), append(s.flagParams, flag)
 		}
 	}
-	if effort := s.params.Effort; c.IsSet("effort") && !(effort > 0 && effort <= maxEffort) {
+	if effort := s.Params.Effort; c.IsSet("effort") && !(effort > 0 && effort <= maxEffort) {
 		return nil, terminal.Usagef("--effort %v, want a number above 0 and up to %d", effort, maxEffort)
 	}
-	if err := checkParams(s.params); err != nil {
+	if err := CheckParams(s.Params); err != nil {
 		return nil, err
 	}
-	return s, s.join(t, c, c.Int("gpus-per-node"))
+	return s, s.Join(t, c, c.Int("gpus-per-node"))
 }
 
 // maxEffort is the most that --effort may ask for: days, for a few hundred jobs.
 const maxEffort = 10_000
 
-func checkParams(p policy.Params) error {
+func CheckParams(p policy.Params) error {
 	if !(p.Theta > 0 && p.Theta <= 1) {
 		return terminal.Usagef("--theta %v, want a number above 0 and up to 1", p.Theta)
 	}
@@ -231,19 +231,19 @@ func checkParams(p policy.Params) error {
 	return nil
 }
 
-// configure reads configuration and cluster, and takes the policy's numbers.
-func (s *setup) configure(t *terminal.Terminal, c *cli.Context) error {
+// Configure reads configuration and cluster, and takes the policy's numbers.
+func (s *Setup) Configure(t *terminal.Terminal, c *cli.Context) error {
 	t.EveryWarning = c.String(warningsFlag) == allWarnings
 	profiles, err := inputs.ReadProfiles(t, c.String("profiles"))
 	if err != nil {
 		return err
 	}
-	if s.profiles != nil {
-		profiles = profiles.With(s.profiles)
+	if s.Profiles != nil {
+		profiles = profiles.With(s.Profiles)
 	}
-	s.profiles = profiles
+	s.Profiles = profiles
 	name := c.String("config")
-	if cluster := c.String("cluster"); cluster != "" && !s.paper {
+	if cluster := c.String("cluster"); cluster != "" && !s.Paper {
 		if name != "" {
 			return terminal.Usagef("--config and --cluster FILE are both given, want one: a configuration " +
 				"has its cluster in it")
@@ -251,34 +251,34 @@ func (s *setup) configure(t *terminal.Terminal, c *cli.Context) error {
 		name = cluster
 	}
 	if name == "" {
-		s.config = config.Default()
+		s.Config = config.Default()
 	} else {
-		s.config, err = terminal.ParseFile(t, name, func(r io.Reader, name string) (*config.Config, error) {
+		s.Config, err = terminal.ParseFile(t, name, func(r io.Reader, name string) (*config.Config, error) {
 			return config.Load(r, name, profiles)
 		})
 		if err != nil {
 			return fmt.Errorf("read configuration: %w", err)
 		}
-		if c.String("config") == "" && !s.config.HasNodes() {
+		if c.String("config") == "" && !s.Config.HasNodes() {
 			return inputs.NoNodes(name)
 		}
 	}
-	s.params = s.config.Policy.Params()
+	s.Params = s.Config.Policy.Params()
 	return nil
 }
 
-// join makes the problem of batch, cluster and models.
-func (s *setup) join(t *terminal.Terminal, c *cli.Context, gpusPerNode int) error {
-	cluster, margins := s.config.Cluster(), join.Margins{
-		Limit: s.config.Safety.LimitMargin, Deadline: s.config.Safety.DeadlineMargin,
+// Join makes the problem of batch, cluster and models.
+func (s *Setup) Join(t *terminal.Terminal, c *cli.Context, gpusPerNode int) error {
+	cluster, margins := s.Config.Cluster(), join.Margins{
+		Limit: s.Config.Safety.LimitMargin, Deadline: s.Config.Safety.DeadlineMargin,
 	}
-	if s.paper {
+	if s.Paper {
 		if gpusPerNode < 1 || gpusPerNode > planner.MaxGPUs {
 			return terminal.Usagef("--gpus-per-node %d, want 1 to %d", gpusPerNode, planner.MaxGPUs)
 		}
 		cluster, margins = config.PaperCluster(gpusPerNode), join.Margins{}
 	}
-	stretch := s.config.Safety.MaxTurnaround
+	stretch := s.Config.Safety.MaxTurnaround
 	if c.IsSet("stretch") {
 		stretch = c.Float64("stretch")
 	}
@@ -288,43 +288,43 @@ func (s *setup) join(t *terminal.Terminal, c *cli.Context, gpusPerNode int) erro
 	if err := s.contention(t, c, &cluster); err != nil {
 		return err
 	}
-	if _, err := s.runOn(c); err != nil {
+	if _, err := s.RunOn(c); err != nil {
 		return err
 	}
-	known := inputs.NewCatalog(s.config.SiteProfiles(), s.models, &s.scaling)
+	known := inputs.NewCatalog(s.Config.SiteProfiles(), s.Models, &s.Scaling)
 	if c.Bool(priorFlag) {
 		known.UsePrior()
 	}
-	if c.Bool(capsFlag) || !c.IsSet(capsFlag) && s.config.Live.Cap.IsChosenEverywhere() {
+	if c.Bool(capsFlag) || !c.IsSet(capsFlag) && s.Config.Live.Cap.IsChosenEverywhere() {
 		known.UseCaps()
 	}
-	tasks, warnings, err := join.Tasks(s.batch, &cluster, known, margins)
-	estimates := config.EstimateWarnings(&cluster, s.config.Profiles())
-	s.warnings = slices.Concat(s.batch.Warnings, warnings, estimates)
+	tasks, warnings, err := join.Tasks(s.Batch, &cluster, known, margins)
+	estimates := config.EstimateWarnings(&cluster, s.Config.Profiles())
+	s.Warnings = slices.Concat(s.Batch.Warnings, warnings, estimates)
 	// Nobody states power there, and a prediction or a limit is of wherever a job runs.
 	if c.Bool("from-slurm") {
-		s.warnings = queue.WithoutWarnings(s.warnings, queue.WarnPower, queue.WarnRunTime)
+		s.Warnings = queue.WithoutWarnings(s.Warnings, queue.WarnPower, queue.WarnRunTime)
 	}
-	t.Warn(s.warnings)
+	t.Warn(s.Warnings)
 	if err != nil {
-		return withRunTimeHint(err)
+		return WithRunTimeHint(err)
 	}
 	noteUnused(t, c, tasks)
-	s.problem = &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks)}
-	goal := s.config.Goal()
-	goal.Set(s.problem)
-	if s.slurmQueue != nil {
-		if err := s.slurmQueue.AddRunning(s.problem); err != nil {
+	s.Problem = &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks)}
+	goal := s.Config.Goal()
+	goal.Set(s.Problem)
+	if s.SlurmQueue != nil {
+		if err := s.SlurmQueue.AddRunning(s.Problem); err != nil {
 			return err
 		}
 	}
-	if s.problem.Mode == planner.Online && c.Bool("clairvoyant") {
-		s.problem.Mode = planner.Clairvoyant
+	if s.Problem.Mode == planner.Online && c.Bool("clairvoyant") {
+		s.Problem.Mode = planner.Clairvoyant
 	}
 	if err := s.setStart(c.String("start")); err != nil {
 		return err
 	}
-	return policy.ImplyDue(c.Context, s.problem, stretch)
+	return policy.ImplyDue(c.Context, s.Problem, stretch)
 }
 
 // noteUnused notes flags that change nothing.
@@ -341,8 +341,8 @@ func noteUnused(t *terminal.Terminal, c *cli.Context, tasks []planner.Task) {
 	}
 }
 
-// withRunTimeHint adds to an error about run times of GPU models what a batch, or a flag, can say.
-func withRunTimeHint(err error) error {
+// WithRunTimeHint adds to an error about run times of GPU models what a batch, or a flag, can say.
+func WithRunTimeHint(err error) error {
 	var wrong interface{ Ways() string }
 	if errors.As(err, &wrong) {
 		return terminal.WithHint(err, wrong.Ways())
@@ -350,36 +350,36 @@ func withRunTimeHint(err error) error {
 	return err
 }
 
-// runOn says of which GPU model run times are where the batch doesn't, and how fast GPU models are: by the
+// RunOn says of which GPU model run times are where the batch doesn't, and how fast GPU models are: by the
 // flags, else by the configuration.
-func (s *setup) runOn(c *cli.Context) (model string, err error) {
-	if s.batch.Speeds = s.config.Speeds(); c.IsSet(speedFlag) {
-		if s.batch.Speeds, err = queue.ParseSpeeds(c.String(speedFlag)); err != nil {
-			return "", terminal.Usagef("--%s: %v", speedFlag, err)
+func (s *Setup) RunOn(c *cli.Context) (model string, err error) {
+	if s.Batch.Speeds = s.Config.Speeds(); c.IsSet(SpeedFlag) {
+		if s.Batch.Speeds, err = queue.ParseSpeeds(c.String(SpeedFlag)); err != nil {
+			return "", terminal.Usagef("--%s: %v", SpeedFlag, err)
 		}
 	}
-	for i := range s.batch.Speeds {
-		profile, err := s.config.Profiles().Lookup(s.batch.Speeds[i].Model)
+	for i := range s.Batch.Speeds {
+		profile, err := s.Config.Profiles().Lookup(s.Batch.Speeds[i].Model)
 		if err != nil {
-			return "", terminal.Usagef("--%s: %v", speedFlag, err)
+			return "", terminal.Usagef("--%s: %v", SpeedFlag, err)
 		}
-		s.batch.Speeds[i].Model = profile.Name
+		s.Batch.Speeds[i].Model = profile.Name
 	}
-	if model = s.config.RuntimeModel(); c.String(runtimeModelFlag) != "" {
-		model = c.String(runtimeModelFlag)
-		if _, err := s.config.Profiles().Lookup(model); err != nil && model != queue.AnyModel {
-			return "", terminal.Usagef("--%s: %v", runtimeModelFlag, err)
+	if model = s.Config.RuntimeModel(); c.String(RuntimeModelFlag) != "" {
+		model = c.String(RuntimeModelFlag)
+		if _, err := s.Config.Profiles().Lookup(model); err != nil && model != queue.AnyModel {
+			return "", terminal.Usagef("--%s: %v", RuntimeModelFlag, err)
 		}
 	}
 	if model != "" {
-		s.batch.RunOn(model)
+		s.Batch.RunOn(model)
 	}
 	return model, nil
 }
 
 // contention has the cluster count what sharing a GPU costs by the curve of
 // --contention, or of the configuration.
-func (s *setup) contention(t *terminal.Terminal, c *cli.Context, cluster *planner.Cluster) error {
+func (s *Setup) contention(t *terminal.Terminal, c *cli.Context, cluster *planner.Cluster) error {
 	name := c.String("contention")
 	if cluster.Sharing == nil {
 		if name != "" {
@@ -389,7 +389,7 @@ func (s *setup) contention(t *terminal.Terminal, c *cli.Context, cluster *planne
 		return nil
 	}
 	if name == "" {
-		name = s.config.Contention()
+		name = s.Config.Contention()
 	}
 	if name == "" {
 		return nil
@@ -402,8 +402,8 @@ func (s *setup) contention(t *terminal.Terminal, c *cli.Context, cluster *planne
 	return nil
 }
 
-// withFileLocation adds to an error of a policy where the file says what it is about.
-func withFileLocation(c *config.Config, err error) error {
+// WithFileLocation adds to an error of a policy where the file says what it is about.
+func WithFileLocation(c *config.Config, err error) error {
 	if wrong, ok := errors.AsType[*planner.ClassError](err); ok {
 		if at := c.NodesAt(wrong.Class); at.Line > 0 {
 			return fmt.Errorf("%s: %w", at, err)
@@ -414,36 +414,36 @@ func withFileLocation(c *config.Config, err error) error {
 
 // setStart chooses the start rule: the flag's, the configuration's, or by mode
 // on the paper's cluster.
-func (s *setup) setStart(flag string) (err error) {
+func (s *Setup) setStart(flag string) (err error) {
 	switch {
 	case flag != "":
-		if s.problem.Start, err = planner.ParseStartRule(flag); err != nil {
+		if s.Problem.Start, err = planner.ParseStartRule(flag); err != nil {
 			return terminal.Usagef("--start: %v", err)
 		}
-	case s.paper && s.problem.Mode == planner.Online:
-		s.problem.Start = planner.StartSlot
-	case !s.paper:
-		s.problem.Start = s.config.Start(s.problem.Mode)
+	case s.Paper && s.Problem.Mode == planner.Online:
+		s.Problem.Start = planner.StartSlot
+	case !s.Paper:
+		s.Problem.Start = s.Config.Start(s.Problem.Mode)
 	}
-	if s.problem.Start == planner.StartSlot && s.problem.Cluster.Slot == 0 {
+	if s.Problem.Start == planner.StartSlot && s.Problem.Cluster.Slot == 0 {
 		return terminal.Usagef("--start slot needs a cluster with slots, want slot_s above 0 in its " +
 			"[cluster]")
 	}
 	return nil
 }
 
-// policy reads a policy string; empty is the configuration's, or the best one.
-func (s *setup) policy(text string) (*planner.Policy, error) {
+// Policy reads a policy string; empty is the configuration's, or the best one.
+func (s *Setup) Policy(text string) (*planner.Policy, error) {
 	if text == "" {
-		text = s.config.Policy.Offline
-		if s.problem.Mode == planner.Online {
-			text = s.config.Policy.Online
+		text = s.Config.Policy.Offline
+		if s.Problem.Mode == planner.Online {
+			text = s.Config.Policy.Online
 		}
 	}
 	if text == "" || text == config.Best {
-		text = policy.DefaultName(s.problem.Mode)
+		text = policy.DefaultName(s.Problem.Mode)
 	}
-	p, err := inputs.ParsePolicy(text, s.params)
+	p, err := inputs.ParsePolicy(text, s.Params)
 	if err != nil {
 		return nil, err
 	}
@@ -452,12 +452,12 @@ func (s *setup) policy(text string) (*planner.Policy, error) {
 
 // checkFlagUsed reports a number that a flag says and the policy has no use for, or says
 // itself.
-func (s *setup) checkFlagUsed(text string) error {
+func (s *Setup) checkFlagUsed(text string) error {
 	for _, flag := range s.flagParams {
 		switch {
 		case policy.HasOption(text, flag):
 			return terminal.Usagef("--%s and policy %s both say %s, want it once", flag, text, flag)
-		case !policy.AcceptsNumber(text, flag) && !(flag == "theta" && s.params.Theta == 1):
+		case !policy.AcceptsNumber(text, flag) && !(flag == "theta" && s.Params.Theta == 1):
 			return terminal.Usagef("--%s does nothing for policy %s, want it left out, or another policy: "+
 				"%s takes it", flag, text, policyTaking(flag))
 		}
@@ -473,26 +473,26 @@ func policyTaking(flag string) string {
 	return "edl"
 }
 
-// references are what plans of the batch are held against: nothing on the paper's
+// References are what plans of the batch are held against: nothing on the paper's
 // cluster, whose savings are against default clocks without any idle energy (EDL
 // §5.3), whatever the schedule.
-func (s *setup) references(ctx context.Context, of *planner.Policy) (r policy.References, err error) {
-	if !s.paper {
-		params := s.params
-		params.AlwaysOn = planner.NeverSleeps(of.Park, &s.problem.Cluster)
-		r, err = policy.NewReferences(ctx, s.problem, params)
+func (s *Setup) References(ctx context.Context, of *planner.Policy) (r policy.References, err error) {
+	if !s.Paper {
+		params := s.Params
+		params.AlwaysOn = planner.NeverSleeps(of.Park, &s.Problem.Cluster)
+		r, err = policy.NewReferences(ctx, s.Problem, params)
 	}
 	return r, err
 }
 
-// resultOf is a plan with what it is held against.
-func (s *setup) resultOf(plan *planner.Plan, against policy.References) *planreport.Result {
+// ResultOf is a plan with what it is held against.
+func (s *Setup) ResultOf(plan *planner.Plan, against policy.References) *planreport.Result {
 	r := &planreport.Result{
-		Problem: s.problem, Plan: plan, Reference: against.FCFS, Easy: against.Easy,
+		Problem: s.Problem, Plan: plan, Reference: against.FCFS, Easy: against.Easy,
 		Constant: against.Constant, AlwaysOn: against.AlwaysOn,
-		Bound: bound.Of(s.problem, plan), QueueAt: s.queueAt,
+		Bound: bound.Of(s.Problem, plan), QueueAt: s.QueueAt,
 	}
-	if r.Baseline = planner.DefaultEnergy(s.problem, plan); against.FCFS != nil {
+	if r.Baseline = planner.DefaultEnergy(s.Problem, plan); against.FCFS != nil {
 		r.Baseline = against.FCFS.Ledger.Total()
 	}
 	return r

@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"fmt"
@@ -13,21 +13,21 @@ import (
 	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
-func batchName(name string) string {
+func BatchName(name string) string {
 	if name == "-" {
 		return "standard input"
 	}
 	return filepath.Base(name)
 }
 
-// inputs are the files that a plan was made of.
-func (s *setup) inputs(c *cli.Context, batches ...string) []page.Fact {
+// Inputs are the files that a plan was made of.
+func (s *Setup) Inputs(c *cli.Context, batches ...string) []page.Fact {
 	var facts []page.Fact
 	if len(batches) == 0 {
-		batches = []string{s.batch.Name}
+		batches = []string{s.Batch.Name}
 	}
 	facts = append(facts, page.Fact{Name: "Batch", Text: strings.Join(batches, ", ")})
-	cluster := clusterText(&s.problem.Cluster)
+	cluster := clusterText(&s.Problem.Cluster)
 	for _, flag := range []string{"cluster", "config"} {
 		if name := c.String(flag); name != "" {
 			cluster = name + ": " + cluster

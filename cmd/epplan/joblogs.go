@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/trace/joblog"
+)
+
+// zoneOf returns the time zone of that name; the machine's for none.
+func zoneOf(name string) (*time.Location, error) {
+	if name == "" {
+		return time.Local, nil
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, terminal.Usagef("--timezone %q, want a name such as UTC or Europe/Berlin", name)
+	}
+	return zone, nil
+}
+
+// progressReader is a reader that stops with a context and tells how far it is.
+type progressReader struct {
+	io.Reader
+	ctx      context.Context //nolint:containedctx // a reader has no other way to be stopped
+	progress *report.Progress
+}
+
+// newProgressReader returns a reader of r; progress may be nil.
+func newProgressReader(ctx context.Context, r io.Reader, progress *report.Progress) io.Reader {
+	return &progressReader{r, ctx, progress}
+}
+
+// Read implements io.Reader.
+func (w *progressReader) Read(p []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := w.Reader.Read(p)
+	if w.progress != nil {
+		w.progress.Add(n)
+	}
+	return n, err
+}
+
+// kindText is what is wrong with lines, with the first of them.
+func kindText(k *joblog.LineProblem, what string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s, %s:", report.Plural(int(k.Count), "line"), what, k.Kind)
+	for _, first := range k.First {
+		b.WriteString("\n  " + first)
+	}
+	if more := k.Count - int64(len(k.First)); more > 0 {
+		fmt.Fprintf(&b, "\n  … and %s more", report.FormatCount(int(more)))
+	}
+	return b.String()
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/cli/inputs"
+	"github.com/epplan/epplan/internal/cli/terminal"
+
+	"github.com/epplan/epplan/internal/cli/setup"
+)
+
+func replayCommand(t *terminal.Terminal) *cli.Command {
+	return &cli.Command{
+		Name:      "replay",
+		Usage:     "tell what past jobs would have cost by other policies",
+		ArgsUsage: "HISTORY",
+		Description: "HISTORY is what sacct printed, or a table of jobs as epplan history writes it; - is standard input.\n" +
+			"It tells what its jobs would have cost on --cluster by policies of epplan plan, with 90 % intervals over\n" +
+			"--draws of how workloads respond to clocks.\n" +
+			"Example: epplan replay history.csv --cluster cluster.toml --runtime-gpu-model V100",
+		Flags: append(historyFlags(),
+			&cli.StringSliceFlag{
+				Name: "policy", Aliases: []string{"p"}, DefaultText: "baseline,clocks=optimum",
+				Usage: "`POLICIES`, separated by commas; repeat it for more",
+			},
+			&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` from which the draws follow", Value: 42},
+			terminal.JSONFlag(), terminal.CSVFlag(), terminal.HTMLFlag(),
+		),
+		Action: t.Runs(terminal.Takes(1, 1, "a file with past jobs, or - for standard input", replayHistory)),
+	}
+}
+
+func historyFlags() []cli.Flag {
+	return append(
+		setup.RuntimeFlags("GPU `MODEL` on which jobs ran that don't name it; *: they take as long on all"),
+		&cli.StringFlag{
+			Name:  "format",
+			Usage: "`FORMAT` of HISTORY: sacct, or jobs for a job table", DefaultText: "by its columns",
+			Value: formatAuto,
+		},
+		&cli.StringFlag{Name: "cluster", Usage: "TOML `FILE` with the cluster"},
+		inputs.ModelsFlag("TOML `FILE` with fitted workload models; repeat it for more", ""),
+		&cli.StringSliceFlag{
+			Name: "workload", Usage: "`NAMES=WORKLOAD`, jobs of such names, * in them is any " +
+				"text, are of a workload of --models",
+		},
+		&cli.StringFlag{Name: "profiles", Usage: "TOML `FILE` with further GPU models"},
+		terminal.Between(&cli.IntFlag{
+			Name: "draws", Usage: "`COUNT` of draws of how workloads respond to clocks",
+			Value: 20,
+		}, 3, maxReplayDraws),
+		terminal.AtLeast(&cli.IntFlag{
+			Name: "learning", Usage: "`COUNT` of jobs of each workload that run at default " +
+				"clocks until its response is known", Value: 3,
+		}, 0),
+		&cli.StringFlag{
+			Name: "timezone", Usage: "of sacct's times: `ZONE`, such as Europe/Berlin",
+			DefaultText: "this machine's",
+		},
+		&cli.Float64Flag{
+			Name: "scale-cluster", Usage: "multiply the nodes of --cluster by `FACTOR`", Value: 1,
+		},
+		&cli.BoolFlag{
+			Name:  "any-cluster",
+			Usage: "replay it on a cluster with fewer GPUs than it had in use at once",
+		},
+	)
+}
+
+// maxReplayDraws is the most draws of how workloads respond.
+const maxReplayDraws = 10_000
