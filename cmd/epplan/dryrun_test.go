@@ -91,9 +91,8 @@ var touchers = map[string][]string{
 	"levers.go":       {"UndoLevers"},
 	"reload.go":       {"Reload"},
 	"power.go":        {"Power", "CommandContext"},
-	"submit.go":       {"Submit"},
-	"submitscript.go": {"Announce", "CommandContext"},
-	"importlog.go":    {"AddHistory"},
+	"submit.go":       {"Submit", "Announce", "CommandContext"},
+	"import.go":       {"AddHistory"},
 	"estimate.go":     {"Announce"}, // a question, with what it is about
 }
 

@@ -192,3 +192,19 @@ func adviceTable(list []steer.Advice) *report.Table {
 		row.Add(report.Column{Key: "text", Head: "what", Left: true, Max: 100}, report.Text(a.Text))
 	})
 }
+
+func dryRunUndo(c *cli.Context) (stop bool, err error) {
+	if !dryrun.IsSet(c) {
+		return false, nil
+	}
+	now, err := ask(c, controllerFirst, (*epdapi.Client).Levers)
+	if err != nil {
+		return true, err
+	}
+	all := terminal.Present(terminal.Count(now.Nice, "nice of "+report.Plural(now.Nice, "job")),
+		terminal.Count(now.Prefer, "preference of "+report.Plural(now.Prefer, "job")),
+		terminal.Count(now.Weights, "weight of "+report.Plural(now.Weights, "node")),
+		terminal.Count(now.Asleep, "sleep of "+report.Plural(now.Asleep, "node")))
+	steps := terminal.TextsOf(all, func(part terminal.Counted) string { return "take back the " + part.What })
+	return dryrun.Announce(c, steps...)
+}

@@ -13,8 +13,13 @@ import (
 	"github.com/epplan/epplan/internal/modelfit"
 	"github.com/epplan/epplan/internal/report/fitreport"
 
+	"errors"
+
+	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/internal/cli/inputs"
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/queue"
 )
 
 func modelCommand(t *terminal.Terminal) *cli.Command {
@@ -253,4 +258,174 @@ func runShow(t *terminal.Terminal, c *cli.Context) error {
 		return t.PrintTable(c, fitreport.Frontiers(rows))
 	}
 	return t.PrintTable(c, fitreport.Models(rows))
+}
+
+const (
+	leaveOneOut   = "leave-one-workload-out"
+	defaultProbes = 3
+)
+
+func evaluateCommand(t *terminal.Terminal) *cli.Command {
+	return &cli.Command{
+		Name:      "evaluate",
+		Usage:     "what clocks chosen from a few measured settings and other workloads would cost",
+		ArgsUsage: "FILE.csv",
+		Description: "FILE is as for model fit: a line for each application and setting. Each application in turn is left out:\n" +
+			"what the others have in common is learnt, --probes settings of it are measured, each where most is to be\n" +
+			"learnt, and a setting is chosen. The regret is its measured energy there above the least measured, in percent;\n" +
+			"errors are those at settings that weren't probed, in percent, and missing where there are none or nothing was\n" +
+			"probed.\n" +
+			"Example: epplan model evaluate measured.csv --leave-one-workload-out --probes 3",
+		Flags: append(inputs.TableFlags("measurements"),
+			terminal.BoolFlag(leaveOneOut, "leave each workload out in turn; there is no other way yet"),
+			terminal.AtLeast(&cli.IntFlag{
+				Name: "probes", Usage: "`COUNT` of settings that are measured of a left-out workload",
+				Value: defaultProbes,
+			}, 0),
+			&cli.StringFlag{
+				Name:  "gpu-model",
+				Usage: "GPU `MODEL` that was measured: clocks that aren't set are its default ones",
+			},
+			inputs.ProfilesFlag(),
+			inputs.SlowdownFlag("choose among settings this `PART` slower than the fastest at most"),
+			terminal.JSONFlag(), terminal.CSVFlag(),
+		),
+		Action: t.Runs(terminal.Takes(1, 1, "one file", runEvaluatePrior)),
+	}
+}
+
+func runEvaluatePrior(t *terminal.Terminal, c *cli.Context) error {
+	if !c.Bool(leaveOneOut) {
+		return terminal.Usagef("want --%s: a prior is judged by workloads that it didn't see", leaveOneOut)
+	}
+	probes := c.Int("probes")
+	slowdown, err := inputs.SlowdownOf(c)
+	if err != nil {
+		return err
+	}
+	profiles, err := inputs.ReadProfiles(t, c.String("profiles"))
+	if err != nil {
+		return err
+	}
+	apps, err := inputs.ReadMeasurements(t, c)
+	if err != nil {
+		return err
+	}
+	opts := &pooled.EvaluateOptions{Slowdown: slowdown}
+	if name := c.String("gpu-model"); name != "" {
+		profile, err := profiles.Lookup(name)
+		if err == nil {
+			err = profile.CheckUnits(apps)
+		}
+		if err != nil {
+			return err
+		}
+		opts.Base = profile.Default
+	}
+	reports, err := pooled.EvaluateWith(apps, probes, opts)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Args().First(), err)
+	}
+	result := reports[probes]
+	if c.Bool("json") {
+		return t.PrintJSON(fitreport.Rounded(result))
+	}
+	return t.PrintTable(c, fitreport.LeftOut(&result))
+}
+
+func optimumCommand(t *terminal.Terminal) *cli.Command {
+	symbols := terminal.TextsOf(dvfsmodel.ParamList(), func(p dvfsmodel.Param) string { return p.Symbol })
+	return &cli.Command{
+		Name:      "optimum",
+		Usage:     "the best setting of single workloads",
+		ArgsUsage: "FILE.csv",
+		Description: "FILE has the columns id, " + strings.Join(symbols, ", ") +
+			" (normalised, watts and seconds) and optionally\n" +
+			"limit, the longest run time (inf: none); other columns are ignored. - is standard input.\n" +
+			"Example: epplan model optimum --range wide params.csv --csv",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "range", Usage: "scaling `INTERVAL`: wide or narrow", Value: "wide"},
+			&cli.StringFlag{
+				Name: "objective", Usage: "`GOAL` to minimise: energy, edp, ed2p or time", Value: "energy",
+			},
+			&cli.Float64Flag{
+				Name:  "time-price",
+				Usage: "`WATTS`, the joules that a second of run time costs beside its own",
+			},
+			terminal.CSVFlag(), terminal.JSONFlag(),
+		},
+		Action: t.Runs(terminal.Takes(1, 1, "one file", runOptimum)),
+	}
+}
+
+type optimumRow struct {
+	id      string
+	point   *dvfsmodel.Point // nil: none is fast enough
+	minTime float64
+}
+
+func runOptimum(t *terminal.Terminal, c *cli.Context) error {
+	r, err := dvfsmodel.RangeByName(c.String("range"))
+	if err != nil {
+		return terminal.Usagef("--range: %v", err)
+	}
+	objective, err := dvfsmodel.ObjectiveByName(c.String("objective"))
+	if err != nil {
+		return terminal.Usagef("--objective: %v", err)
+	}
+	objective.TimeWeight += c.Float64("time-price")
+	if err := objective.Validate(); err != nil {
+		return terminal.Usagef("--time-price: %v", err)
+	}
+	var rows []optimumRow
+	err = t.Read(c.Args().First(), func(in io.Reader, name string) error {
+		batch, err := queue.Read(in, name, queue.Params)
+		if err != nil {
+			return fmt.Errorf("read parameters: %w", err)
+		}
+		rows, err = optima(batch, &r, objective)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return t.PrintTable(c, optimumTable(rows))
+}
+
+// optima answers each row; an infeasible limit is an answer.
+func optima(batch *queue.Batch, r *dvfsmodel.Range, o dvfsmodel.Objective) ([]optimumRow, error) {
+	rows := make([]optimumRow, len(batch.Jobs))
+	for i := range batch.Jobs {
+		job := &batch.Jobs[i]
+		rows[i] = optimumRow{id: job.ID, minTime: r.MinTime(*job.Model)}
+		switch pt, err := r.Optimum(*job.Model, o, job.Limit); {
+		case err == nil:
+			rows[i].point = &pt
+		case !errors.Is(err, dvfsmodel.ErrInfeasible):
+			return nil, fmt.Errorf("%s: %w", job.Pos, err)
+		}
+	}
+	return rows, nil
+}
+
+func optimumTable(rows []optimumRow) *report.Table {
+	return report.TableOf(rows, func(row *report.Row, r *optimumRow) {
+		feasible, pt := 1, r.point
+		number := report.Number[float64]
+		if pt == nil {
+			feasible, pt = 0, &dvfsmodel.Point{}
+			number = func(float64) report.Value { return report.Value{} }
+		}
+		row.Add(report.Column{Key: "id", Head: "id", Left: true, Max: 32}, report.Text(r.id))
+		row.Add(report.Column{Key: "feasible", Head: "feasible"}, report.Count(feasible))
+		row.Add(report.Column{Key: "v", Head: "V"}, number(float64(pt.Scaling.V)))
+		row.Add(report.Column{Key: "fc", Head: "fc"}, number(pt.Scaling.Fc))
+		row.Add(report.Column{Key: "fm", Head: "fm"}, number(pt.Scaling.Fm))
+		row.Add(report.Column{Key: "time_s", Head: "time", Unit: report.Seconds}, number(pt.Time))
+		row.Add(report.Column{Key: "power_w", Head: "power", Unit: report.Watts}, number(float64(pt.Power)))
+		row.Add(report.Column{Key: "energy_j", Head: "energy", Unit: report.Joules},
+			number(float64(pt.Energy)))
+		row.Add(report.Column{Key: "min_time_s", Head: "shortest", Unit: report.Seconds},
+			report.Number(r.minTime))
+	})
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -52,4 +53,22 @@ func runReload(t *terminal.Terminal, c *cli.Context) error {
 func hasStatus(err error, status int) bool {
 	refused, ok := errors.AsType[*epdapi.RefusedError](err)
 	return ok && refused.Status == status && status != http.StatusOK
+}
+
+func dryRunReload(c *cli.Context) (stop bool, err error) {
+	if !dryrun.IsSet(c) {
+		return false, nil
+	}
+	s, err := ask(c, controllerFirst, (*epdapi.Client).Status)
+	if err != nil {
+		return true, err
+	}
+	file, version := "its configuration", "none"
+	if s.Health != nil && s.Health.Config != "" {
+		file = s.Health.Config
+	}
+	if s.Controller != nil {
+		version = s.Controller.ConfigVersion
+	}
+	return dryrun.Announce(c, fmt.Sprintf("have epd read %s again, now %s is in force", file, version))
 }

@@ -7,6 +7,8 @@ import (
 	"github.com/epplan/epplan/internal/cli/terminal"
 
 	"github.com/epplan/epplan/internal/cli/setup"
+
+	"github.com/epplan/epplan/internal/cli/replay"
 )
 
 func replayCommand(t *terminal.Terminal) *cli.Command {
@@ -26,7 +28,7 @@ func replayCommand(t *terminal.Terminal) *cli.Command {
 			&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` from which the draws follow", Value: 42},
 			terminal.JSONFlag(), terminal.CSVFlag(), terminal.HTMLFlag(),
 		),
-		Action: t.Runs(terminal.Takes(1, 1, "a file with past jobs, or - for standard input", replayHistory)),
+		Action: t.Runs(terminal.Takes(1, 1, "a file with past jobs, or - for standard input", replay.Run)),
 	}
 }
 
@@ -36,7 +38,7 @@ func historyFlags() []cli.Flag {
 		&cli.StringFlag{
 			Name:  "format",
 			Usage: "`FORMAT` of HISTORY: sacct, or jobs for a job table", DefaultText: "by its columns",
-			Value: formatAuto,
+			Value: replay.AutoFormat,
 		},
 		&cli.StringFlag{Name: "cluster", Usage: "TOML `FILE` with the cluster"},
 		inputs.ModelsFlag("TOML `FILE` with fitted workload models; repeat it for more", ""),

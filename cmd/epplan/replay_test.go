@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
+
+	"github.com/epplan/epplan/internal/cli/replay"
 )
 
 func TestAnInterruptedImportOrReplayLeavesTheOldTableAlone(t *testing.T) {
@@ -45,7 +47,7 @@ func TestAReplayOfAHistoryHasARowOfConstantClocks(t *testing.T) {
 	if code != terminal.ExitDone {
 		t.Fatalf("exit status %d: %s", code, stderr)
 	}
-	var r historyReport
+	var r replay.HistoryReport
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package main
+package replay
 
 import (
 	"math"
@@ -155,7 +155,7 @@ func TestEnergyOfAWorkloadIsThatOfItsJobs(t *testing.T) {
 }
 
 func TestTheHeadOfAReplaySaysWhatLowerClocksRanOverLimitsAndWhatWasNotPlaced(t *testing.T) {
-	r := &historyReport{Scale: 1, LoggedWaitS: 1803, Policies: []historyPolicy{
+	r := &HistoryReport{Scale: 1, LoggedWaitS: 1803, Policies: []historyPolicy{
 		{Policy: "baseline", MeanWait: report.Interval{Value: 884_203}},
 		{Policy: "constant", NotPlaced: 27},
 		{Policy: "edl", OverLimit: report.Interval{Value: 200, Low: 84, High: 242}},

@@ -1,4 +1,4 @@
-package main
+package inputs
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"github.com/epplan/epplan/internal/trace/joblog"
 )
 
-// zoneOf returns the time zone of that name; the machine's for none.
-func zoneOf(name string) (*time.Location, error) {
+// TimeZone returns the time zone of that name; the machine's for none.
+func TimeZone(name string) (*time.Location, error) {
 	if name == "" {
 		return time.Local, nil
 	}
@@ -31,8 +31,8 @@ type progressReader struct {
 	progress *report.Progress
 }
 
-// newProgressReader returns a reader of r; progress may be nil.
-func newProgressReader(ctx context.Context, r io.Reader, progress *report.Progress) io.Reader {
+// NewProgressReader returns a reader of r; progress may be nil.
+func NewProgressReader(ctx context.Context, r io.Reader, progress *report.Progress) io.Reader {
 	return &progressReader{r, ctx, progress}
 }
 
@@ -48,8 +48,8 @@ func (w *progressReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// kindText is what is wrong with lines, with the first of them.
-func kindText(k *joblog.LineProblem, what string) string {
+// ProblemText is what is wrong with lines, with the first of them.
+func ProblemText(k *joblog.LineProblem, what string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s, %s:", report.Plural(int(k.Count), "line"), what, k.Kind)
 	for _, first := range k.First {

@@ -1,4 +1,4 @@
-package main
+package replay
 
 import (
 	"cmp"
@@ -27,11 +27,12 @@ import (
 	"github.com/epplan/epplan/internal/cli/terminal"
 
 	"github.com/epplan/epplan/internal/cli/setup"
+
 )
 
 // Formats of a history.
 const (
-	formatAuto  = "auto"
+	AutoFormat  = "auto"
 	formatSacct = "sacct"
 	formatJobs  = "jobs"
 )
@@ -92,8 +93,8 @@ type jobKind struct {
 	jobs    int
 }
 
-// replayHistory tells what a past month would have cost.
-func replayHistory(t *terminal.Terminal, c *cli.Context) error {
+// Run tells what a past month would have cost.
+func Run(t *terminal.Terminal, c *cli.Context) error {
 	if name := c.Args().First(); terminal.IsDir(name) {
 		return &terminal.UsageError{
 			Msg:  name + " is a folder, want a file",
@@ -104,7 +105,7 @@ func replayHistory(t *terminal.Terminal, c *cli.Context) error {
 		return err
 	}
 	switch c.String("format") {
-	case formatAuto, formatSacct, formatJobs:
+	case AutoFormat, formatSacct, formatJobs:
 	default:
 		return terminal.Usagef("--format %q, want sacct or jobs", c.String("format"))
 	}
@@ -159,7 +160,7 @@ func (h *historyReplay) prepare(c *cli.Context) (err error) {
 }
 
 func (h *historyReplay) read(c *cli.Context) error {
-	zone, err := zoneOf(c.String("timezone"))
+	zone, err := inputs.TimeZone(c.String("timezone"))
 	if err != nil {
 		return err
 	}
@@ -172,7 +173,7 @@ func (h *historyReplay) read(c *cli.Context) error {
 		reader = joblog.ReadTable
 	}
 	err = h.terminal.Read(h.name, func(r io.Reader, name string) (err error) {
-		h.tally, err = reader(newProgressReader(c.Context, r, nil), name, o,
+		h.tally, err = reader(inputs.NewProgressReader(c.Context, r, nil), name, o,
 			func(p *record.HistoryJob) error {
 				if gpus, known := p.GPUs.Get(); !known || gpus < 1 {
 					h.excluded.NoGPUs++
@@ -187,7 +188,7 @@ func (h *historyReplay) read(c *cli.Context) error {
 		return err
 	}
 	for _, k := range h.tally.Skipped {
-		h.terminal.Message("warning", kindText(&k, "left out"))
+		h.terminal.Message("warning", inputs.ProblemText(&k, "left out"))
 	}
 	for _, k := range h.tally.Noted {
 		if k.IsGrave() {

@@ -1,4 +1,4 @@
-package main
+package replay
 
 import (
 	"cmp"
@@ -19,9 +19,9 @@ import (
 	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
-// historyReport is what a replay of a history prints as JSON. The baseline, at
+// HistoryReport is what a replay of a history prints as JSON. The baseline, at
 // default clocks and first come, first served, is the first policy.
-type historyReport struct {
+type HistoryReport struct {
 	File        string            `json:"file"`
 	Jobs        int               `json:"jobs"`
 	Tasks       int               `json:"tasks"` // a job that is split is one for each of its nodes
@@ -84,8 +84,8 @@ func (p *historyPolicy) groups() []historyGroups {
 		})
 }
 
-func (h *historyReplay) report(runs []historyRun) *historyReport {
-	r := &historyReport{
+func (h *historyReplay) report(runs []historyRun) *HistoryReport {
+	r := &HistoryReport{
 		File: h.name, Tasks: len(h.jobs), Left: h.excluded, Draws: h.draws, Learning: h.learning,
 		MeasuredOf: h.meteredJobs, Log: h.tally, Peaks: h.peaks, Scale: h.scale,
 		Warnings: queue.SummariseWarnings(h.warnings, h.terminal.EveryWarning),
@@ -168,7 +168,7 @@ func (h *historyReplay) print(c *cli.Context, runs []historyRun) error {
 		func() error { return h.printReport(c, r) })
 }
 
-func (h *historyReplay) printReport(c *cli.Context, r *historyReport) error {
+func (h *historyReplay) printReport(c *cli.Context, r *HistoryReport) error {
 	if c.Bool("json") {
 		return h.terminal.PrintJSON(r)
 	}
@@ -196,7 +196,7 @@ func (h *historyReplay) printReport(c *cli.Context, r *historyReport) error {
 
 // lastPolicy is the policy that was named last; the baseline where there are only the rows
 // that are always there.
-func (r *historyReport) lastPolicy() *historyPolicy {
+func (r *HistoryReport) lastPolicy() *historyPolicy {
 	const always = 2 // the baseline and constant clocks
 	if len(r.Policies) == always {
 		return &r.Policies[0]
@@ -204,7 +204,7 @@ func (r *historyReport) lastPolicy() *historyPolicy {
 	return &r.Policies[len(r.Policies)-1]
 }
 
-func (r *historyReport) headText() string {
+func (r *HistoryReport) headText() string {
 	var b strings.Builder
 	report.WriteRow(&b, "History", "%s of %s; left out: %s", report.Plural(r.Jobs, "job"),
 		terminal.Printable(r.File), r.Left.text())
@@ -243,7 +243,7 @@ func (r *historyReport) headText() string {
 }
 
 // energyText is what jobs used by the log and by the model.
-func (r *historyReport) energyText() string {
+func (r *HistoryReport) energyText() string {
 	measured := "not in the log"
 	if r.Measured != nil {
 		measured = report.EnergyText(*r.Measured) + " by the log, of " + report.Plural(r.MeasuredOf, "job")
@@ -253,7 +253,7 @@ func (r *historyReport) energyText() string {
 	) + " by the model, at default clocks"
 }
 
-func (r *historyReport) constantClocksText() string {
+func (r *HistoryReport) constantClocksText() string {
 	clocks := r.Policies[1].Clocks
 	pairs := terminal.TextsOf(slices.Sorted(maps.Keys(clocks)), func(model string) string {
 		return fmt.Sprintf("%s %.0f/%.0f", model, clocks[model].Core, clocks[model].Mem)
@@ -274,14 +274,14 @@ func kilowattHours(i report.Interval) report.Value {
 }
 
 // waitingText is how long jobs waited. In a job table an unknown wait is none.
-func (r *historyReport) waitingText() string {
+func (r *HistoryReport) waitingText() string {
 	if r.LoggedWaitS == 0 {
 		return "none, or the log doesn't say"
 	}
 	return report.FormatClock(r.LoggedWaitS) + " on average by the log"
 }
 
-func (r *historyReport) policyTable() *report.Table {
+func (r *HistoryReport) policyTable() *report.Table {
 	bounds := func(i report.Interval, factor float64, digits int) report.Value {
 		return report.Text(i.Text(factor, digits))
 	}
@@ -317,7 +317,7 @@ func groupTable(name string, list []historyGroup) *report.Table {
 }
 
 // clusterText says how the cluster differs from the log's, "" if it needn't.
-func (r *historyReport) clusterText() string {
+func (r *HistoryReport) clusterText() string {
 	var parts []string
 	if r.Scale != 1 {
 		parts = append(parts, fmt.Sprintf("nodes × %.6g", r.Scale))
@@ -341,7 +341,7 @@ func (r *historyReport) clusterText() string {
 
 // isFarFromLog reports whether the baseline's jobs wait ten times as long as those of the log did, and
 // an hour longer.
-func (r *historyReport) isFarFromLog() bool {
+func (r *HistoryReport) isFarFromLog() bool {
 	const times, more = 10, 3600
 	base := r.Policies[0].MeanWait.Value
 	return r.LoggedWaitS > 0 && base > times*r.LoggedWaitS && base > r.LoggedWaitS+more
@@ -349,7 +349,7 @@ func (r *historyReport) isFarFromLog() bool {
 
 // limitsText says how many jobs lower clocks would have run over their limits, and how many a policy
 // could not place, "" if none.
-func (r *historyReport) limitsText() string {
+func (r *HistoryReport) limitsText() string {
 	var over, unplaced, parts []string
 	for i := range r.Policies {
 		p := &r.Policies[i]

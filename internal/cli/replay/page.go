@@ -1,4 +1,4 @@
-package main
+package replay
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 	"github.com/epplan/epplan/internal/cli/setup"
 )
 
-func (h *historyReplay) writePage(w io.Writer, c *cli.Context, r *historyReport) error {
+func (h *historyReplay) writePage(w io.Writer, c *cli.Context, r *HistoryReport) error {
 	last := r.lastPolicy()
 	out := &page.Report{
 		Title: "What " + setup.BatchName(h.name) + " would have cost", Lead: r.verdict(last),
@@ -75,7 +75,7 @@ func groupPage(name, policy string, list []historyGroup) *page.Table {
 }
 
 // verdict is the replay in words, by its last policy.
-func (r *historyReport) verdict(p *historyPolicy) string {
+func (r *HistoryReport) verdict(p *historyPolicy) string {
 	return fmt.Sprintf("%s replayed. Under %s the cluster would have used %s less than at default clocks, "+
 		"first come, first served: %s of the draws of how workloads respond say between %s and %s. Jobs "+
 		"would have waited %s on average, and run %.3f times as long.",
@@ -87,7 +87,7 @@ func (r *historyReport) verdict(p *historyPolicy) string {
 }
 
 // reservations are sentences on the cluster and the limits, where there is something to say.
-func (r *historyReport) reservations() string {
+func (r *HistoryReport) reservations() string {
 	text := ""
 	if cluster := r.clusterText(); cluster != "" {
 		text += " Cluster: " + cluster + "."
@@ -99,7 +99,7 @@ func (r *historyReport) reservations() string {
 }
 
 // facts say what was replayed, as the text output does.
-func (r *historyReport) facts() page.Facts {
+func (r *HistoryReport) facts() page.Facts {
 	return page.Facts{
 		{Name: "Jobs", Text: report.Plural(r.Jobs, "job") + "; left out: " + r.Left.text()},
 		{
@@ -114,7 +114,7 @@ func (r *historyReport) facts() page.Facts {
 	}
 }
 
-func historyCaveats(r *historyReport) *page.Notice {
+func historyCaveats(r *HistoryReport) *page.Notice {
 	n := &page.Notice{
 		Kind: page.Info, Text: "The intervals cover how workloads respond to clocks, and nothing else.",
 		Items: []string{
