@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -49,7 +50,7 @@ func compareCommand(t *terminal.Terminal) *cli.Command {
 			&cli.StringFlag{Name: "rho", DefaultText: "2", Usage: "ρ `VALUES`, separated by commas"},
 			&cli.StringFlag{Name: "gpus-per-node", Usage: "l `VALUES` of --cluster paper, " +
 				"separated by commas", Value: "1"},
-			timeLimitFlag("`TIME` that each policy may take, such as 10s, in place of a number "+
+			setup.TimeLimitFlag("`TIME` that each policy may take, such as 10s, in place of a number "+
 				"of evaluations"),
 			terminal.JSONFlag(), terminal.CSVFlag(), terminal.HTMLFlag(),
 		),
@@ -326,7 +327,7 @@ func warnUnfinished(t *terminal.Terminal, c *cli.Context, runs []planreport.Run)
 // addReferences plans what some of the variants are held against, once for those of the same
 // problem and numbers.
 func addReferences(ctx context.Context, t *terminal.Terminal, variants []variant, rows []int) error {
-	monitor, done := planningMonitor(t)
+	monitor, done := setup.PlanningMonitor(t)
 	defer done()
 	ctx, end := monitor.Begin(ctx)
 	defer end()
@@ -396,4 +397,48 @@ func newComparePage(
 		Runs: runs, Name: name, Warnings: warnings,
 		Origin: t.Provenance(variants[0].setup.Inputs(c, batches...)...),
 	}
+}
+
+// rowsProgress is a line on a terminal that says how far the rows of a comparison are.
+type rowsProgress struct {
+	mu    sync.Mutex
+	line  *report.Progress
+	rows  int
+	done  int
+	doing []string // rows under way
+	best  planner.Progress
+	whose string // the best plan
+}
+
+func (r *rowsProgress) begin(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.doing = append(r.doing, name)
+	r.show()
+}
+
+func (r *rowsProgress) end(name string, run *planreport.Run) {
+	r.tell(name, planner.Progress{
+		Planned: run.Planned(), PastDue: run.Summary.PastDue, Energy: run.Summary.Energy,
+	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.done++
+	at := slices.Index(r.doing, name)
+	r.doing = slices.Delete(r.doing, at, at+1)
+	r.show()
+}
+
+func (r *rowsProgress) tell(name string, p planner.Progress) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if better := !r.best.Planned || p.PastDue < r.best.PastDue ||
+		p.PastDue == r.best.PastDue && p.Energy < r.best.Energy; p.Planned && better {
+		r.best, r.whose = p, name
+	}
+	r.show()
+}
+
+func (r *rowsProgress) show() {
+	r.line.Show(strings.Join(r.doing, ", "), r.done, r.rows, setup.BestSoFarText("best "+r.whose, &r.best))
 }

@@ -86,14 +86,14 @@ func TestEveryCommandThatTouchesSomethingHasADryRun(t *testing.T) {
 // commands have a dry run for it. Reading the site's scripts by Lua changes
 // nothing.
 var touchers = map[string][]string{
-	"hooks.go":        {"Hook", "Restore", "CommandContext"},
-	"install.go":      {"CommandContext", "WriteSteps", "TouchScript"},
-	"levers.go":       {"UndoLevers"},
-	"reload.go":       {"Reload"},
-	"power.go":        {"Power", "CommandContext"},
-	"submit.go":       {"Submit", "Announce", "CommandContext"},
-	"import.go":       {"AddHistory"},
-	"estimate.go":     {"Announce"}, // a question, with what it is about
+	"hooks.go":    {"Hook", "Restore", "CommandContext"},
+	"install.go":  {"CommandContext", "WriteSteps", "TouchScript"},
+	"levers.go":   {"UndoLevers"},
+	"reload.go":   {"Reload"},
+	"power.go":    {"Power", "CommandContext"},
+	"submit.go":   {"Submit", "Announce", "CommandContext"},
+	"import.go":   {"AddHistory"},
+	"estimate.go": {"Announce"}, // a question, with what it is about
 }
 
 // changing are functions that change something elsewhere: of epdapi's client, of

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -12,8 +13,6 @@ import (
 	"github.com/epplan/epplan/dvfsmodel/joint"
 	"github.com/epplan/epplan/internal/modelfit"
 	"github.com/epplan/epplan/internal/report/fitreport"
-
-	"errors"
 
 	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/internal/cli/inputs"

@@ -45,7 +45,7 @@ func planCommand(t *terminal.Terminal) *cli.Command {
 				&cli.StringFlag{Name: "svg", Usage: "draw the plan to `FILE`"},
 				terminal.HTMLFlag(),
 				terminal.RowsFlag("jobs"),
-				timeLimitFlag("`TIME` after which the search for a better plan stops with the best so " +
+				setup.TimeLimitFlag("`TIME` after which the search for a better plan stops with the best so " +
 					"far, such as 2s"),
 			}),
 		Action: t.Runs(runPlan),
@@ -142,7 +142,7 @@ func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup.Setup) (*planrepor
 				"energy; park=never keeps them on",
 		)
 	}
-	monitor, done := planningMonitor(t)
+	monitor, done := setup.PlanningMonitor(t)
 	defer done()
 	ctx, end := monitor.Begin(c.Context)
 	defer end()
@@ -211,7 +211,9 @@ func printPlan(t *terminal.Terminal, c *cli.Context, s *setup.Setup, r *planrepo
 	)
 }
 
-func newPlanPage(t *terminal.Terminal, c *cli.Context, s *setup.Setup, r *planreport.Result) *planreport.PlanPage {
+func newPlanPage(
+	t *terminal.Terminal, c *cli.Context, s *setup.Setup, r *planreport.Result,
+) *planreport.PlanPage {
 	p := &planreport.PlanPage{
 		Result: r, Name: setup.BatchName(s.Batch.Name), Jobs: s.Batch.Jobs, Origin: t.Provenance(s.Inputs(c)...),
 	}

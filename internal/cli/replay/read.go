@@ -27,7 +27,6 @@ import (
 	"github.com/epplan/epplan/internal/cli/terminal"
 
 	"github.com/epplan/epplan/internal/cli/setup"
-
 )
 
 // Formats of a history.

@@ -13,6 +13,7 @@ import (
 	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
+// BatchName returns a batch's name for people.
 func BatchName(name string) string {
 	if name == "-" {
 		return "standard input"

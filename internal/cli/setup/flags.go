@@ -1,0 +1,102 @@
+package setup
+
+import (
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/cli/inputs"
+	"github.com/epplan/epplan/internal/cli/terminal"
+)
+
+// PlanningFlags returns the flags of commands that plan a batch by one policy.
+func PlanningFlags() []cli.Flag {
+	return append(ProblemFlags(),
+		&cli.IntFlag{Name: "gpus-per-node", Usage: "`COUNT` of pairs on a node of --cluster paper", Value: 1},
+		&cli.StringFlag{
+			Name: "policy", Aliases: []string{"p"}, DefaultText: "the best one",
+			Usage: "`POLICY`: NAME[:THETA][,KEY=VALUE]…; epplan compare --help lists them",
+		},
+		&cli.Float64Flag{Name: "theta", DefaultText: "1", Usage: "`PART` of its optimal time to which " +
+			"θ-readjustment may shorten a job"},
+		&cli.Float64Flag{Name: "effort", DefaultText: "1", Usage: "`FACTOR` of the usual search for a " +
+			"better plan: 5 searches five times as long"},
+		&cli.Float64Flag{Name: "rho", DefaultText: "2", Usage: "`SLOTS` (seconds where there are none) " +
+			"that an idle node waits before it goes off"},
+	)
+}
+
+// ProblemFlags returns the flags that say what is planned.
+func ProblemFlags() []cli.Flag {
+	return append(slices.Concat(inputs.TableFlags("batches"),
+		RuntimeFlags("GPU `MODEL` that run times and powers of a batch are of which doesn't say; *: "+
+			"the same on all")),
+		&cli.StringFlag{
+			Name: "format", Usage: "`FORMAT` of the batch: auto, csv, json or edl", Value: "auto",
+		},
+		&cli.StringFlag{
+			Name: "config", Usage: "TOML `FILE` with cluster, objective, policy and safety margins",
+		},
+		&cli.StringFlag{Name: "cluster", Usage: "TOML `FILE` with the cluster, or paper: the EDL paper's"},
+		inputs.ModelsFlag("TOML `FILE` with fitted workload models; repeat it for more", ""),
+		inputs.ProfilesFlag(),
+		inputs.ContentionFlag("the cluster's, or time is shared without loss"),
+		&cli.StringFlag{
+			Name: "range", DefaultText: "wide",
+			Usage: "scaling `INTERVAL` of --cluster paper: wide or narrow",
+		},
+		&cli.StringFlag{
+			Name: "start", DefaultText: "slot online, else continuous",
+			Usage: "`RULE` by which queued jobs start: slot or continuous",
+		},
+		terminal.BoolFlag("clairvoyant", "use all jobs from the start, also those that arrive later"),
+		terminal.BoolFlag(priorFlag, "run jobs without a model at the clocks that suit the workloads with one, "+
+			"for as long as 19 of 20 of these would take"),
+		terminal.BoolFlag(capsFlag, "set power caps too, of workloads whose models know them on GPU models "+
+			"whose limits are known; without it only where live.cap.mode is chosen"),
+		&cli.Float64Flag{
+			Name: "stretch", DefaultText: "1.5",
+			Usage: "`FACTOR` over first come, first served within which jobs without deadline end (max_turnaround)",
+		},
+		inputs.SeedFlag(),
+	)
+}
+
+// RuntimeFlags are about run times on GPU models, and about what is warned of.
+func RuntimeFlags(model string) []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: RuntimeModelFlag, Usage: model},
+		&cli.StringFlag{
+			Name: SpeedFlag, Usage: "`SPEEDS` of GPU models beside each other, such as A100=1,H100=2.1: " +
+				"where a run time isn't known on one, it follows from another's",
+		},
+		&cli.StringFlag{
+			Name: warningsFlag, Value: "kinds",
+			Usage: "`WHICH` warnings to print: kinds (one line each) or all",
+			Action: func(_ *cli.Context, which string) error {
+				if which != "kinds" && which != allWarnings {
+					return terminal.Usagef("--%s %q, want kinds or %s", warningsFlag, which, allWarnings)
+				}
+				return nil
+			},
+		},
+	}
+}
+
+// priorFlag has jobs without a model planned as others respond.
+const priorFlag = "prior"
+
+// capsFlag has power caps among the settings.
+const capsFlag = "caps"
+
+// RuntimeModelFlag says on which GPU model run times were measured.
+const RuntimeModelFlag = "runtime-gpu-model"
+
+// SpeedFlag says how fast GPU models are beside each other.
+const SpeedFlag = "speed"
+
+// warningsFlag says which warnings are printed; allWarnings is one of its values.
+const (
+	warningsFlag = "warnings"
+	allWarnings  = "all"
+)
