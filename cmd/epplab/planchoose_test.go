@@ -19,7 +19,7 @@ import (
 func chosenFor(t *testing.T, queue string, args ...string) string {
 	t.Helper()
 	code, stdout, stderr := inProcess(t, append([]string{
-		"plan", "--format", "knapsack", "--cluster", "../../examples/two-types/clusters.csv:small", queue,
+		"plan", "--cluster", "../../examples/two-types/clusters.csv:small", queue,
 	}, args...)...)
 	if code != terminal.ExitDone {
 		t.Fatalf("exit status %d: %s", code, stderr)
