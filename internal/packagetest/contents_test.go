@@ -144,7 +144,7 @@ func questions() []asked {
 		{"epplan model sh", "show"},
 		{"epplan plan --policy lpt", "lpt-ff"},
 		{"epplan plan batch.csv --pol", "--policy"},
-		{"epplan replay --base fg", "fgd"},
+		{"epplan replay --format sac", "sacct"},
 		{"epplan completion ", "bash fish zsh"},
 		{"epplan explain job1 hooks", "hooks.csv"},
 		{"epd --role con", "controller"},
