@@ -12,13 +12,13 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/textfile"
-	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/sharing"
 	"github.com/epplan/epplan/planner/sharing/jsonfile"
 
 	"github.com/epplan/epplan/internal/cli/inputs"
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/lab/trace"
 )
 
 // What a log's servers are unless told otherwise: the paper's GPUs, eight on a

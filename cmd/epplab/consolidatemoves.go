@@ -11,12 +11,12 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/lab/consolidate/moves"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/sharing"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/lab/trace"
 	"github.com/epplan/epplan/planner/share"
 )
 

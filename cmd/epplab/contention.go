@@ -7,11 +7,11 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner/sharing"
 	"github.com/epplan/epplan/planner/sharing/jsonfile"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/lab/trace"
 	"github.com/epplan/epplan/planner/share"
 )
 

@@ -13,11 +13,11 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner/correlate"
 
 	"github.com/epplan/epplan/internal/cli/inputs"
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/lab/trace"
 )
 
 func correlateCommand(t *terminal.Terminal) *cli.Command {

@@ -11,10 +11,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner/correlate"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/lab/trace"
 )
 
 // windowCorrelator follows the correlations of all pairs over a window. What it keeps

@@ -14,9 +14,9 @@ import (
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/internal/taskset"
-	"github.com/epplan/epplan/internal/trace"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/lab/trace"
 )
 
 // How the policy of a queue without --policy is chosen: the usual one stays

@@ -14,12 +14,12 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/internal/taskset"
-	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
 
 	"github.com/epplan/epplan/internal/cli/inputs"
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/lab/trace"
 )
 
 func planQueueCommand(t *terminal.Terminal) *cli.Command {

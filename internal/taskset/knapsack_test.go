@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/internal/taskset"
-	"github.com/epplan/epplan/internal/trace"
+	"github.com/epplan/epplan/lab/trace"
 )
 
 func queueSeed(seed uint64) *rand.Rand {

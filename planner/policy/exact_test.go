@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/epplan/epplan/internal/trace"
+	"github.com/epplan/epplan/lab/trace"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/park"
 	"github.com/epplan/epplan/planner/pick"

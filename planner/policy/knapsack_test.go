@@ -14,7 +14,7 @@ import (
 
 	"github.com/epplan/epplan/internal/taskset"
 	"github.com/epplan/epplan/internal/testkit/shareddata"
-	"github.com/epplan/epplan/internal/trace"
+	"github.com/epplan/epplan/lab/trace"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/policy"

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/internal/taskset"
-	"github.com/epplan/epplan/internal/trace"
+	"github.com/epplan/epplan/lab/trace"
 )
 
 // drawnRow is what a policy and Simple come to on a drawn queue.

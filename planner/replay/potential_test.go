@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/config"
-	"github.com/epplan/epplan/internal/trace"
+	"github.com/epplan/epplan/lab/trace"
 	"github.com/epplan/epplan/planner/fleet"
 	"github.com/epplan/epplan/planner/replay"
 )

@@ -13,7 +13,8 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/testkit/shareddata"
-	"github.com/epplan/epplan/internal/trace"
+	"github.com/epplan/epplan/internal/textfile"
+	"github.com/epplan/epplan/lab/trace"
 	"github.com/epplan/epplan/planner/fleet"
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/planner/replay"
@@ -58,7 +59,7 @@ func open[T any](t *testing.T, name string, read func(io.Reader, string) (T, err
 		t.Fatal(err)
 	}
 	defer func() { _ = file.Close() }()
-	in, err := trace.Decompress(file, name)
+	in, err := textfile.Decompress(file, name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package trace
+package textfile
 
 import (
 	"bufio"
@@ -46,8 +46,8 @@ const (
 	readAhead = 64 << 10
 )
 
-// Decompress is what is in a stream that may be compressed by gzip: its first
-// bytes tell. What another program compressed is refused. The name stands for the
+// Decompress returns the contents of a stream that may be compressed by gzip, as its first
+// bytes tell. A stream that another program compressed is refused. The name stands for the
 // stream in errors.
 func Decompress(r io.Reader, name string) (io.Reader, error) {
 	count := &byteCounter{r: r}

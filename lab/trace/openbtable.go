@@ -21,13 +21,7 @@ type csvTable struct {
 
 // openTable reads the header.
 func openTable(r io.Reader, name string) (*csvTable, error) {
-	return openTableWith(r, name, nil)
-}
-
-// openTableWith is openTable of a file that may lack its header; one that is given stands for it.
-func openTableWith(r io.Reader, name string, header []string) (*csvTable, error) {
-	rows := textfile.NewRows(textfile.Open(r, name, textfile.OnlyText), name)
-	table, err := textfile.NewTable(rows, header, "the names of columns")
+	table, err := textfile.OpenTable(r, name, "the names of columns", textfile.OnlyText)
 	if err != nil {
 		return nil, err
 	}

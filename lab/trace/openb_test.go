@@ -15,7 +15,8 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/testkit/shareddata"
-	"github.com/epplan/epplan/internal/trace"
+	"github.com/epplan/epplan/internal/textfile"
+	"github.com/epplan/epplan/lab/trace"
 	"github.com/epplan/epplan/planner/fleet"
 	"github.com/epplan/epplan/queue"
 )
@@ -383,7 +384,7 @@ func readFile[T any](path string, read func(io.Reader, string) (T, error)) (got 
 	if err != nil {
 		return got, err
 	}
-	r, err := trace.Decompress(file, path)
+	r, err := textfile.Decompress(file, path)
 	if err == nil {
 		got, err = read(r, path)
 	}

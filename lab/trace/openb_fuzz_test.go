@@ -2,12 +2,11 @@ package trace_test
 
 import (
 	"bytes"
-	"io"
 	"strings"
 	"testing"
 
 	"github.com/epplan/epplan/config"
-	"github.com/epplan/epplan/internal/trace"
+	"github.com/epplan/epplan/lab/trace"
 )
 
 func FuzzReadPodsReturnsTasksThatMeanSomethingOrAnError(f *testing.F) {
@@ -74,23 +73,6 @@ func FuzzReadArrivalsReturnsTasksOfTheListOrAnError(f *testing.F) {
 				a.Name != pods[a.Pod].Name {
 				t.Errorf("arrival %+v isn't in the list", a)
 			}
-		}
-	})
-}
-
-func FuzzDecompressEndsWithAnErrorOrAll(f *testing.F) {
-	f.Add([]byte{0x1f, 0x8b})
-	f.Add([]byte("plain"))
-	f.Fuzz(func(t *testing.T, in []byte) {
-		r, err := trace.Decompress(bytes.NewReader(in), "t.gz")
-		if err != nil {
-			return
-		}
-		const enough = 1 << 20
-		out, err := io.ReadAll(io.LimitReader(r, enough))
-		if err == nil && !bytes.HasPrefix(in, []byte{0x1f, 0x8b}) && len(in) < enough &&
-			!bytes.Equal(in, out) {
-			t.Errorf("%q was read as %q", in, out)
 		}
 	})
 }

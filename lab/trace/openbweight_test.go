@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/config"
-	"github.com/epplan/epplan/internal/trace"
+	"github.com/epplan/epplan/lab/trace"
 )
 
 func TestANodesEnergyWeightGoesBeforeThatOfItsGPUModel(t *testing.T) {

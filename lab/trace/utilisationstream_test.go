@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/epplan/epplan/internal/trace"
+	"github.com/epplan/epplan/lab/trace"
 )
 
 // slotsOf are the slots of a log as text.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/epplan/epplan/internal/trace"
+	"github.com/epplan/epplan/lab/trace"
 )
 
 func TestCoRunsAreReadWithTheirLoadBySlot(t *testing.T) {

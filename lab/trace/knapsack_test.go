@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/epplan/epplan/internal/trace"
+	"github.com/epplan/epplan/lab/trace"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/queue"
 )

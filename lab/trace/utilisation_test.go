@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/epplan/epplan/internal/trace"
+	"github.com/epplan/epplan/lab/trace"
 )
 
 func readLog(t *testing.T, text string) *trace.UtilisationLog {

@@ -10,7 +10,8 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/testkit/shareddata"
-	"github.com/epplan/epplan/internal/trace"
+	measured "github.com/epplan/epplan/internal/trace"
+	"github.com/epplan/epplan/lab/trace"
 )
 
 // knapsackApps names, for each job type of the PREDICT paper's queues, the
@@ -38,13 +39,13 @@ func measurements(t *testing.T, file string) map[string][]dvfsmodel.Sample {
 		t.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
-	measured, err := trace.ReadDVFS(f, file)
+	apps, err := measured.ReadDVFS(f, file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	samples := make(map[string][]dvfsmodel.Sample)
-	for i := range measured {
-		samples[measured[i].App] = measured[i].Samples
+	for i := range apps {
+		samples[apps[i].App] = apps[i].Samples
 	}
 	return samples
 }
