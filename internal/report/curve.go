@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"github.com/epplan/epplan/internal/textfile"
-	"github.com/epplan/epplan/planner/replay"
+	"github.com/epplan/epplan/lab/replay"
 	"github.com/epplan/epplan/queue"
 )
 

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/lab/replay"
 	"github.com/epplan/epplan/planner"
-	"github.com/epplan/epplan/planner/replay"
 )
 
 func TestACurveHasTheReferencesColumnsAndFormats(t *testing.T) {

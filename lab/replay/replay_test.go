@@ -10,9 +10,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/epplan/epplan/lab/replay"
 	"github.com/epplan/epplan/planner/fleet"
 	"github.com/epplan/epplan/planner/policy"
-	"github.com/epplan/epplan/planner/replay"
 	"github.com/epplan/epplan/planner/score"
 )
 

@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/epplan/epplan/lab/replay"
 	"github.com/epplan/epplan/planner/fleet"
-	"github.com/epplan/epplan/planner/replay"
 )
 
 func TestAStreamThatCannotBeDrawnIsAnError(t *testing.T) {

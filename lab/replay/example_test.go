@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/epplan/epplan/lab/replay"
 	"github.com/epplan/epplan/planner/fleet"
-	"github.com/epplan/epplan/planner/replay"
 	"github.com/epplan/epplan/planner/score"
 )
 

@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/lab/replay"
 	"github.com/epplan/epplan/lab/trace"
 	"github.com/epplan/epplan/planner/fleet"
-	"github.com/epplan/epplan/planner/replay"
 )
 
 // What a placement is judged by: EOPC at these loads, and GRAR at the last one.
