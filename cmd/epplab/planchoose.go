@@ -12,8 +12,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/internal/taskset"
+	"github.com/epplan/epplan/lab/queuereport"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/lab/trace"
@@ -118,7 +118,7 @@ func tryCandidates(
 	if err != nil {
 		return nil, err
 	}
-	waits := func(s *planreport.QueueSum) bool { return s.TotalWait > 0 }
+	waits := func(s *queuereport.Sum) bool { return s.TotalWait > 0 }
 	simple := sums[:len(drawn)]
 	all := make([]trialResult, 0, len(policies))
 	for list := range slices.Chunk(sums[len(drawn):], len(drawn)) {
@@ -132,7 +132,7 @@ func tryCandidates(
 	return all, nil
 }
 
-func sumLongestWaits(list []*planreport.QueueSum) (seconds float64) {
+func sumLongestWaits(list []*queuereport.Sum) (seconds float64) {
 	for _, s := range list {
 		seconds += s.LongestWait
 	}

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/config"
-	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/testkit/shareddata"
 	"github.com/epplan/epplan/internal/textfile"
 	"github.com/epplan/epplan/lab/replay"
@@ -154,7 +153,7 @@ func (f *family) wantCurve(t *testing.T, there string, got *outcome) {
 		t.Fatal(err)
 	}
 	var text bytes.Buffer
-	if err := report.WriteCurve(&text, got.curve); err != nil {
+	if err := replay.WriteCurve(&text, got.curve); err != nil {
 		t.Fatal(err)
 	}
 	wantText(t, f.name+" "+there, text.String(), string(want))
@@ -171,7 +170,7 @@ func (f *family) wantDecisions(t *testing.T, there string, got *outcome) {
 	var text bytes.Buffer
 	task := func(i int) string { return f.arrivals[i].Name }
 	node := func(i int) string { return f.nodes[i].Name }
-	if err := report.WriteDecisions(&text, got.log.Decisions, task, node); err != nil {
+	if err := replay.WriteDecisions(&text, got.log.Decisions, task, node); err != nil {
 		t.Fatal(err)
 	}
 	wantText(t, f.name+" "+there, text.String(), string(want))

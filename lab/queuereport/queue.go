@@ -1,4 +1,6 @@
-package planreport
+// Package queuereport shows plans of queues for two kinds of GPUs by how long jobs wait: as
+// text, JSON and CSV.
+package queuereport
 
 import (
 	"bufio"
@@ -12,20 +14,23 @@ import (
 	"github.com/epplan/epplan/queue"
 )
 
-// QueueResult is a plan of jobs that arrive over time, seen by how long they
+// maxName is the number of characters of a job's id that a table shows.
+const maxName = 24
+
+// Result is a plan of jobs that arrive over time, seen by how long they
 // wait.
-type QueueResult struct {
+type Result struct {
 	Plan    *planner.Plan
 	Problem *planner.Problem // as it turned out
 	Policy  string
 	Among   int       // policies of which this one was chosen on drawn outcomes; 0: it was given
 	Model   string    // of the energy
 	Energy  []float64 // by job: kWh
-	Simple  *QueueSum // the same queue by the paper's Simple rule; nil: not compared
+	Simple  *Sum      // the same queue by the paper's Simple rule; nil: not compared
 }
 
-// QueueSum is what a plan of a queue comes to.
-type QueueSum struct {
+// Sum is what a plan of a queue comes to.
+type Sum struct {
 	EnergyKWh    float64
 	TotalWait    float64 // seconds
 	MeanWait     float64 // seconds
@@ -37,8 +42,8 @@ type QueueSum struct {
 }
 
 // Sum adds the plan up; means are over the jobs that ran.
-func (r *QueueResult) Sum() *QueueSum {
-	s := &QueueSum{Jobs: len(r.Plan.Assignments)}
+func (r *Result) Sum() *Sum {
+	s := &Sum{Jobs: len(r.Plan.Assignments)}
 	for i := range r.Plan.Assignments {
 		a := &r.Plan.Assignments[i]
 		if a.Node < 0 {
@@ -62,46 +67,75 @@ func (r *QueueResult) Sum() *QueueSum {
 }
 
 // neverRanTable lists the jobs that never ran.
-func (r *QueueResult) neverRanTable() *report.Table {
-	return (&Result{Problem: r.Problem, Plan: r.Plan}).infeasibleTable()
+func (r *Result) neverRanTable() *report.Table {
+	return report.NewTable([]report.Column{
+		{Key: "id", Head: "job", Left: true, Max: maxName},
+		{Key: "why", Head: "why", Left: true},
+		{Key: "finish_if_free_s", Head: "finish if free", Unit: report.Seconds},
+	}, len(r.Plan.Unplaced), func(i int) []report.Value {
+		u := &r.Plan.Unplaced[i]
+		return []report.Value{
+			report.Text(r.Problem.Tasks[u.Task].ID), report.Text(u.Why), report.Number(u.Earliest),
+		}
+	})
 }
 
-// WriteQueueJSON writes the plan as one JSON object: its totals, the jobs that
+// field is a member of the JSON object.
+type field struct {
+	key   string
+	value report.Value
+}
+
+// WriteJSON writes the plan as one JSON object: its totals, the jobs that
 // never ran, and then every job that did on a line of its own.
-func WriteQueueJSON(w io.Writer, r *QueueResult) error {
+func WriteJSON(w io.Writer, r *Result) error {
 	s := r.Sum()
-	fields := []jsonField{
-		{key: "policy", value: report.Text(r.Policy)},
-		{key: "energy_model", value: report.Text(r.Model)},
-		{key: "energy_kwh", value: report.Number(s.EnergyKWh)},
-		{key: "total_wait_s", value: report.Number(s.TotalWait)},
-		{key: "mean_wait_s", value: report.Number(s.MeanWait)},
-		{key: "longest_wait_s", value: report.Number(s.LongestWait)},
-		{key: "delayed", value: report.Count(s.Delayed)},
-		{key: "running_s", value: report.Number(s.Running)},
-		{key: "makespan_s", value: report.Number(s.Makespan)},
-		{key: "jobs_total", value: report.Count(s.Jobs)},
+	fields := []field{
+		{"policy", report.Text(r.Policy)},
+		{"energy_model", report.Text(r.Model)},
+		{"energy_kwh", report.Number(s.EnergyKWh)},
+		{"total_wait_s", report.Number(s.TotalWait)},
+		{"mean_wait_s", report.Number(s.MeanWait)},
+		{"longest_wait_s", report.Number(s.LongestWait)},
+		{"delayed", report.Count(s.Delayed)},
+		{"running_s", report.Number(s.Running)},
+		{"makespan_s", report.Number(s.Makespan)},
+		{"jobs_total", report.Count(s.Jobs)},
 	}
 	if r.Among > 0 {
-		fields = slices.Insert(fields, 1, jsonField{key: "chosen_among", value: report.Count(r.Among)})
+		fields = slices.Insert(fields, 1, field{"chosen_among", report.Count(r.Among)})
 	}
 	if r.Simple != nil {
 		fields = append(fields,
-			jsonField{key: "simple_energy_kwh", value: report.Number(r.Simple.EnergyKWh)},
-			jsonField{key: "simple_total_wait_s", value: report.Number(r.Simple.TotalWait)},
-			jsonField{key: "simple_longest_wait_s", value: report.Number(r.Simple.LongestWait)})
+			field{"simple_energy_kwh", report.Number(r.Simple.EnergyKWh)},
+			field{"simple_total_wait_s", report.Number(r.Simple.TotalWait)},
+			field{"simple_longest_wait_s", report.Number(r.Simple.LongestWait)})
 	}
-	return writeObject(w, append(fields, jsonField{key: "infeasible", list: r.neverRanTable()},
-		jsonField{key: "jobs", list: r.table(s.Placed)}))
+	out := bufio.NewWriter(w)
+	_, _ = out.WriteString("{\n  ") // a bufio.Writer keeps its first error until it is flushed
+	for _, f := range fields {
+		line := append(report.AppendQuoted(nil, f.key), ": "...)
+		_, _ = out.Write(append(f.value.AppendJSON(line), ",\n  "...))
+	}
+	_, _ = out.WriteString(`"infeasible": `)
+	if err := r.neverRanTable().WriteArray(out, "  "); err != nil {
+		return err
+	}
+	_, _ = out.WriteString(",\n  \"jobs\": ")
+	if err := r.table(s.Placed).WriteArray(out, "  "); err != nil {
+		return err
+	}
+	_, _ = out.WriteString("\n}\n")
+	return out.Flush()
 }
 
-// WriteQueueCSV writes one row for each job that ran, in the order of the queue.
-func WriteQueueCSV(w io.Writer, r *QueueResult) error {
+// WriteCSV writes one row for each job that ran, in the order of the queue.
+func WriteCSV(w io.Writer, r *Result) error {
 	return r.table(len(r.Plan.Assignments)).WriteCSV(w)
 }
 
 // table has a row for each job that ran.
-func (r *QueueResult) table(rows int) *report.Table {
+func (r *Result) table(rows int) *report.Table {
 	return &report.Table{
 		Columns: []report.Column{
 			{Key: "id", Head: "job", Left: true, Max: maxName},
@@ -125,8 +159,8 @@ func (r *QueueResult) table(rows int) *report.Table {
 	}
 }
 
-// WriteQueueTable writes the plan for people.
-func WriteQueueTable(w io.Writer, r *QueueResult, opts *report.TextOptions) error {
+// WriteTable writes the plan for people.
+func WriteTable(w io.Writer, r *Result, opts *report.TextOptions) error {
 	out := bufio.NewWriter(w)
 	s := r.Sum()
 	line := func(label, text string) {
@@ -140,12 +174,12 @@ func WriteQueueTable(w io.Writer, r *QueueResult, opts *report.TextOptions) erro
 	line("Jobs", fmt.Sprintf("%s of %s ran; the last one ends at %s", report.FormatCount(s.Placed),
 		report.FormatCount(s.Jobs), report.FormatSeconds(s.Makespan)))
 	line("Energy", fmt.Sprintf("%.4f kWh%s", s.EnergyKWh,
-		r.changeText(s.EnergyKWh, func(q *QueueSum) float64 { return q.EnergyKWh })))
+		r.changeText(s.EnergyKWh, func(q *Sum) float64 { return q.EnergyKWh })))
 	line("Wait", fmt.Sprintf("%s in all, %s on average%s; %s had to", report.FormatSeconds(s.TotalWait),
 		report.FormatSeconds(s.MeanWait),
-		r.changeText(s.TotalWait, func(q *QueueSum) float64 { return q.TotalWait }), report.Plural(s.Delayed,
+		r.changeText(s.TotalWait, func(q *Sum) float64 { return q.TotalWait }), report.Plural(s.Delayed,
 			"job")))
-	line("Longest", report.FormatSeconds(s.LongestWait)+r.changeText(s.LongestWait, func(q *QueueSum) float64 {
+	line("Longest", report.FormatSeconds(s.LongestWait)+r.changeText(s.LongestWait, func(q *Sum) float64 {
 		return q.LongestWait
 	}))
 	if left := r.neverRanTable(); left.Len > 0 {
@@ -162,7 +196,7 @@ func WriteQueueTable(w io.Writer, r *QueueResult, opts *report.TextOptions) erro
 }
 
 // changeText states a figure's change against the Simple rule, if that is known.
-func (r *QueueResult) changeText(x float64, of func(*QueueSum) float64) string {
+func (r *Result) changeText(x float64, of func(*Sum) float64) string {
 	if r.Simple == nil || of(r.Simple) == 0 {
 		return ""
 	}
