@@ -13,9 +13,9 @@ import (
 
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/textfile"
+	"github.com/epplan/epplan/lab/jsonfile"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/sharing"
-	"github.com/epplan/epplan/planner/sharing/jsonfile"
 
 	"github.com/epplan/epplan/internal/cli/inputs"
 	"github.com/epplan/epplan/internal/cli/terminal"

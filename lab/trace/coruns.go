@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/epplan/epplan/planner/sharing"
+	"github.com/epplan/epplan/lab/contention"
 )
 
 // ReadCoRuns reads how much slower tasks were measured to be that shared a GPU,
@@ -15,7 +15,7 @@ import (
 // utilisations alone, per cent, by slot, with spaces between) and memory (the
 // part of the GPU's that they took, 0 to 1), in any order. Every error but those
 // of the reader itself is a [queue.SyntaxError].
-func ReadCoRuns(r io.Reader, name string) ([]sharing.Sample, error) {
+func ReadCoRuns(r io.Reader, name string) ([]contention.Sample, error) {
 	t, err := openTable(r, name)
 	if err != nil {
 		return nil, err
@@ -24,7 +24,7 @@ func ReadCoRuns(r io.Reader, name string) ([]sharing.Sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []sharing.Sample
+	var all []contention.Sample
 	err = t.each("no samples, want a line for each", func() error {
 		o, err := readCoRun(t, at)
 		all = append(all, o)
@@ -34,7 +34,7 @@ func ReadCoRuns(r io.Reader, name string) ([]sharing.Sample, error) {
 }
 
 // readCoRun is the current record; at has its columns.
-func readCoRun(t *csvTable, at []int) (o sharing.Sample, err error) {
+func readCoRun(t *csvTable, at []int) (o contention.Sample, err error) {
 	const most = 1e6
 	number := func(column int, least, most float64, want string) float64 {
 		x, failed := strconv.ParseFloat(strings.TrimSpace(t.text(at[column])), 64)

@@ -6,7 +6,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/epplan/epplan/internal/testkit/sharingtest"
+	"github.com/epplan/epplan/lab/catstest"
 	"github.com/epplan/epplan/lab/consolidate"
 	"github.com/epplan/epplan/lab/consolidate/moves"
 	"github.com/epplan/epplan/planner/share"
@@ -24,13 +24,13 @@ func BenchmarkRearrange(b *testing.B) {
 		b.Run(policy.Name, func(b *testing.B) {
 			for range b.N {
 				var gap [most + 1]float64
-				files := sharingtest.Files(b)
+				files := catstest.Files(b)
 				for _, file := range files {
-					in := sharingtest.Read(b, file)
+					in := catstest.Read(b, file)
 					start := share.Place(in, policy.Rule, policy.Clocks)
 					_, best := consolidate.Improve(context.Background(), in, share.Safe, start,
 						consolidate.ImproveOptions{})
-					best = math.Min(best, sharingtest.BestW(b, file))
+					best = math.Min(best, catstest.BestW(b, file))
 					found := moves.Rearrange(context.Background(), in, share.Safe, start.GPUs,
 						moves.Options{Most: most})
 					for k := range gap {

@@ -1,4 +1,5 @@
-package sharingtest
+// Package catstest reads the instances of data/cats for tests.
+package catstest
 
 import (
 	"encoding/json"
@@ -7,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/internal/testkit/shareddata"
+	"github.com/epplan/epplan/lab/jsonfile"
 	"github.com/epplan/epplan/planner/sharing"
-	"github.com/epplan/epplan/planner/sharing/jsonfile"
 )
 
 // Files are the instances of data/cats.

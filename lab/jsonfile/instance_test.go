@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/epplan/epplan/internal/testkit/sharingtest"
+	"github.com/epplan/epplan/lab/catstest"
+	"github.com/epplan/epplan/lab/jsonfile"
 	"github.com/epplan/epplan/planner/share"
-	"github.com/epplan/epplan/planner/sharing/jsonfile"
 )
 
 // small is an instance with everything that its file must have.
@@ -115,8 +115,8 @@ func TestBadInstancesSayWhereAndWhatWasExpected(t *testing.T) {
 }
 
 func TestInstancesOfTheDataAreRead(t *testing.T) {
-	for _, file := range sharingtest.Files(t) {
-		in := sharingtest.Read(t, file)
+	for _, file := range catstest.Files(t) {
+		in := catstest.Read(t, file)
 		if in.Slots() != 24 || len(in.Tasks) == 0 || len(in.GPUs()) == 0 || in.Name == "" {
 			t.Errorf("%s: %d slots, %d tasks, %d GPUs", file, in.Slots(), len(in.Tasks), len(in.GPUs()))
 		}

@@ -1,21 +1,23 @@
-package sharing
+package contention
 
 import (
 	"errors"
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // Sample is how much slower tasks were that shared a GPU.
 type Sample struct {
-	Occupancy
+	sharing.Occupancy
 	Slowdown float64 // times as long as alone at the same frequency
 }
 
 // Fit is a curve with what it was fitted to.
 type Fit struct {
-	Curve
+	sharing.Curve
 	Samples  int // how many there were
 	Outliers int // how many of them are so far off the curve that they hardly count
 	// The typical difference from the curve, relative to the slowdown (1.4826 times the
@@ -96,7 +98,7 @@ type fitter struct {
 	samples  []Sample
 	weight   []float64
 	noise    float64 // the typical relative difference
-	curve    Curve
+	curve    sharing.Curve
 	rounds   int
 	overload []float64 // of the samples by the exponent that is being looked at
 }
@@ -125,15 +127,15 @@ func (f *fitter) search() {
 
 // candidateFit is a curve and how badly it fits.
 type candidateFit struct {
-	curve Curve
+	curve sharing.Curve
 	loss  float64
 }
 
 // bestAt is the best curve with an exponent.
 func (f *fitter) bestAt(exponent float64) candidateFit {
-	c := Curve{Exponent: exponent}
+	c := sharing.Curve{Exponent: exponent}
 	for i := range f.samples {
-		f.overload[i] = c.overload(f.samples[i].LoadPct)
+		f.overload[i] = c.Overload(f.samples[i].LoadPct)
 	}
 	c = f.solveLinear(c)
 	return candidateFit{c, f.loss(c)}
@@ -141,14 +143,14 @@ func (f *fitter) bestAt(exponent float64) candidateFit {
 
 // solveLinear is the curve with its other two parameters: two normal equations, and
 // fewer where one would be negative.
-func (f *fitter) solveLinear(c Curve) Curve {
+func (f *fitter) solveLinear(c sharing.Curve) sharing.Curve {
 	tasks, memory := f.noise*f.noise/(priorByTask*priorByTask), f.noise*f.noise/(priorByMemory*priorByMemory)
 	var cross, byTask, byMemory float64
 	for i := range f.samples {
 		s := &f.samples[i]
 		overload := f.overload[i]
 		w := f.weight[i] * overload * overload / (s.Slowdown * s.Slowdown)
-		rest, n, m := s.Slowdown/overload-1, s.otherTasks(), s.pressure()
+		rest, n, m := s.Slowdown/overload-1, s.OtherTasks(), s.Pressure()
 		tasks += w * n * n
 		memory += w * m * m
 		cross += w * n * m
@@ -167,7 +169,7 @@ func (f *fitter) solveLinear(c Curve) Curve {
 }
 
 // loss is the squares of the differences and of the distance from Linear.
-func (f *fitter) loss(c Curve) float64 {
+func (f *fitter) loss(c sharing.Curve) float64 {
 	sum := 0.0
 	for i := range f.samples {
 		s := &f.samples[i]

@@ -1,4 +1,4 @@
-package sharing_test
+package contention_test
 
 import (
 	"errors"
@@ -6,14 +6,13 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"pgregory.net/rapid"
-
+	"github.com/epplan/epplan/lab/contention"
 	"github.com/epplan/epplan/planner/sharing"
 )
 
 // observed are drawn samples of a curve with noise, of which a part is far off.
-func observed(r *rand.Rand, c sharing.Curve, n int, noise, wild float64) []sharing.Sample {
-	all := make([]sharing.Sample, n)
+func observed(r *rand.Rand, c sharing.Curve, n int, noise, wild float64) []contention.Sample {
+	all := make([]contention.Sample, n)
 	for i := range all {
 		s := sharing.Occupancy{Tasks: 1 + r.IntN(5), Memory: r.Float64()}
 		level := 30 + 150*r.Float64()
@@ -24,7 +23,7 @@ func observed(r *rand.Rand, c sharing.Curve, n int, noise, wild float64) []shari
 		if r.Float64() < wild {
 			slowdown *= 3
 		}
-		all[i] = sharing.Sample{Occupancy: s, Slowdown: slowdown}
+		all[i] = contention.Sample{Occupancy: s, Slowdown: slowdown}
 	}
 	return all
 }
@@ -42,7 +41,7 @@ func TestFitCurveRecoversTheCurveThatSamplesCameFrom(t *testing.T) {
 		"overhead without overload": {sharing.Curve{Exponent: 1, ByTask: .1}, .02, 0, .02},
 	} {
 		r := rand.New(rand.NewPCG(1, 2))
-		fit, err := sharing.FitCurve(observed(r, c.curve, 300, c.noise, c.wild))
+		fit, err := contention.FitCurve(observed(r, c.curve, 300, c.noise, c.wild))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,15 +60,15 @@ func TestFitCurveRecoversTheCurveThatSamplesCameFrom(t *testing.T) {
 }
 
 func TestWithoutSamplesTheFitIsLinear(t *testing.T) {
-	fit, err := sharing.FitCurve(nil)
-	if err != nil || fit != (sharing.Fit{Curve: sharing.LinearCurve()}) {
+	fit, err := contention.FitCurve(nil)
+	if err != nil || fit != (contention.Fit{Curve: sharing.LinearCurve()}) {
 		t.Errorf("%+v, %v", fit, err)
 	}
 }
 
 func TestASingleSampleMovesTheFitPartOfTheWay(t *testing.T) {
 	s := sharing.Occupancy{LoadPct: []float64{80, 60}, Tasks: 2, Memory: .5}
-	fit, err := sharing.FitCurve([]sharing.Sample{{Occupancy: s, Slowdown: 1.2}})
+	fit, err := contention.FitCurve([]contention.Sample{{Occupancy: s, Slowdown: 1.2}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +79,7 @@ func TestASingleSampleMovesTheFitPartOfTheWay(t *testing.T) {
 
 func TestASampleThatCannotBeIsAnErrorThatNamesIt(t *testing.T) {
 	good := sharing.Occupancy{LoadPct: []float64{80}, Tasks: 2, Memory: .5}
-	for name, bad := range map[string]sharing.Sample{
+	for name, bad := range map[string]contention.Sample{
 		"no slowdown":  {Occupancy: good},
 		"NaN":          {Occupancy: good, Slowdown: math.NaN()},
 		"nobody there": {Occupancy: sharing.Occupancy{LoadPct: []float64{80}}, Slowdown: 1},
@@ -93,30 +92,9 @@ func TestASampleThatCannotBeIsAnErrorThatNamesIt(t *testing.T) {
 			Occupancy: sharing.Occupancy{Tasks: 1, LoadPct: []float64{math.Inf(1)}}, Slowdown: 1,
 		},
 	} {
-		_, err := sharing.FitCurve([]sharing.Sample{{Occupancy: good, Slowdown: 1}, bad})
-		if !errors.Is(err, sharing.ErrBadSample) {
+		_, err := contention.FitCurve([]contention.Sample{{Occupancy: good, Slowdown: 1}, bad})
+		if !errors.Is(err, contention.ErrBadSample) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-}
-
-func TestTheLinearCurveIsLinearContention(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		load := rapid.SliceOf(rapid.Float64Range(0, 400)).Draw(t, "load")
-		n, m := rapid.IntRange(1, 9).Draw(t, "tasks"), rapid.Float64Range(0, 1).Draw(t, "memory")
-		linear, o := 0.0, sharing.Occupancy{LoadPct: load, Tasks: n, Memory: m}
-		for _, u := range load {
-			linear += max(1, u/100)
-		}
-		if linear /= float64(len(load)); len(load) == 0 {
-			linear = 1
-		}
-		if got := sharing.LinearCurve().Slowdown(o); got != linear {
-			t.Fatalf("%g, want %g", got, linear)
-		}
-		worse := sharing.Curve{Exponent: 1.5, ByTask: .1, ByMemory: .1}
-		if got := worse.Slowdown(o); got < linear {
-			t.Fatalf("%g, less than %g without overhead", got, linear)
-		}
-	})
 }

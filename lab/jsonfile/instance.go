@@ -1,5 +1,5 @@
-// Package jsonfile reads instances of sharing, and curves of contention, from JSON: with
-// what a file may leave out, and where it is wrong.
+// Package jsonfile reads instances of sharing from JSON, with defaults for fields that a file
+// may leave out, and says where a file is wrong.
 package jsonfile
 
 import (

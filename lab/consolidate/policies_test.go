@@ -1,13 +1,11 @@
-package share_test
+package consolidate_test
 
 import (
-	"encoding/json"
 	"math"
-	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/epplan/epplan/internal/testkit/sharingtest"
+	"github.com/epplan/epplan/lab/catstest"
 	"github.com/epplan/epplan/planner/share"
 )
 
@@ -35,28 +33,9 @@ var keys = map[string]string{
 	"bf": "bf", "dp": "dp", "fgd": "fgd", "online-sla": "online_sla",
 }
 
-func readReference(tb testing.TB, file string) reference {
-	tb.Helper()
-	return decoded[reference](tb, file)
-}
-
-// decoded is what of a fixture a test looks at.
-func decoded[T any](tb testing.TB, file string) T {
-	tb.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	var r T
-	if err := json.Unmarshal(data, &r); err != nil {
-		tb.Fatal(err)
-	}
-	return r
-}
-
 func TestPoliciesReproduceTheReferenceOfEveryInstance(t *testing.T) {
-	for _, file := range sharingtest.Files(t) {
-		in, want := sharingtest.Read(t, file), readReference(t, file)
+	for _, file := range catstest.Files(t) {
+		in, want := catstest.Read(t, file), decoded[reference](t, file)
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			seen := 0
 			for _, policy := range share.Policies() {

@@ -1,19 +1,19 @@
-package share_test
+package consolidate_test
 
 import (
 	"fmt"
 	"math"
 	"testing"
 
-	"github.com/epplan/epplan/internal/testkit/sharingtest"
+	"github.com/epplan/epplan/lab/catstest"
 	"github.com/epplan/epplan/planner/share"
 )
 
 func TestCATSSafeIsFeasibleOnEveryInstanceAndBelowOnlineSLA(t *testing.T) {
 	sum, worst, other := 0.0, 0.0, 0.0
-	files := sharingtest.Files(t)
+	files := catstest.Files(t)
 	for _, file := range files {
-		in, best := sharingtest.Read(t, file), sharingtest.BestW(t, file)
+		in, best := catstest.Read(t, file), catstest.BestW(t, file)
 		v := share.Evaluate(in, share.Place(in, share.CATSSafe{}, share.LowestClock))
 		if !v.Feasible() {
 			t.Errorf("%s: %+v", file, v)
@@ -41,9 +41,9 @@ func TestCATSSafeComesCloserToTheReferenceWithAWindow(t *testing.T) {
 // percent.
 func windowGap(tb testing.TB, window int, seed uint64) float64 {
 	tb.Helper()
-	sum, files := 0.0, sharingtest.Files(tb)
+	sum, files := 0.0, catstest.Files(tb)
 	for _, file := range files {
-		in, best := sharingtest.Read(tb, file), sharingtest.BestW(tb, file)
+		in, best := catstest.Read(tb, file), catstest.BestW(tb, file)
 		p := share.PlaceWindows(in, share.CATSSafe{Seed: seed}, share.LowestClock, window)
 		v := share.Evaluate(in, p)
 		if !v.Feasible() {
