@@ -12,8 +12,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/taskset"
 	"github.com/epplan/epplan/lab/queuereport"
+	"github.com/epplan/epplan/lab/taskset"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
 

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/epplan/epplan/internal/taskset"
+	"github.com/epplan/epplan/lab/taskset"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/sharing"
 

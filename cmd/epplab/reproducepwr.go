@@ -14,7 +14,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/internal/taskset"
+	"github.com/epplan/epplan/lab/taskset"
 	"github.com/epplan/epplan/planner/fleet"
 
 	"github.com/epplan/epplan/internal/cli/terminal"

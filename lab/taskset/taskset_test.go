@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/taskset"
+	"github.com/epplan/epplan/lab/taskset"
 )
 
 func seeded(seed uint64) *rand.Rand {

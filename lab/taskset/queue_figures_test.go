@@ -1,14 +1,20 @@
-package policy_test
+package taskset_test
 
 import (
+	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
 
-	"github.com/epplan/epplan/internal/taskset"
+	"github.com/epplan/epplan/lab/taskset"
 	"github.com/epplan/epplan/lab/trace"
+)
+
+var (
+	queueFigures = flag.String("queues", "", "policies to print figures of, separated by semicolons")
+	queueSeeds   = flag.String("seeds", "1:40", "first and last seed of the queues that they are for")
 )
 
 // drawnRow is what a policy and Simple come to on a drawn queue.
@@ -42,13 +48,13 @@ func jackknife(count int, figure func(without int) float64) (all, half float64) 
 // BenchmarkQueueFigures prints what policies for queues on two GPU types come to on
 // drawn queues, each against Simple and against the first policy named:
 //
-//	go test ./planner/policy -run xxx -bench QueueFigures -queues 'lookahead;value' -seeds 6000:6119
+//	go test ./lab/taskset -run xxx -bench QueueFigures -queues 'lookahead;value' -seeds 6000:6119
 func BenchmarkQueueFigures(b *testing.B) {
 	if *queueFigures == "" {
 		b.Skip("-queues names no policies")
 	}
 	var first, last uint64
-	if _, err := fmt.Sscanf(*onlineSeeds, "%d:%d", &first, &last); err != nil {
+	if _, err := fmt.Sscanf(*queueSeeds, "%d:%d", &first, &last); err != nil {
 		b.Fatal(err)
 	}
 	for _, model := range []trace.EnergyModel{trace.Independent, trace.Coupled} {

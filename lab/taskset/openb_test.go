@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/epplan/epplan/config"
-	"github.com/epplan/epplan/internal/taskset"
 	"github.com/epplan/epplan/internal/testkit/shareddata"
+	"github.com/epplan/epplan/lab/taskset"
 	"github.com/epplan/epplan/lab/trace"
 	"github.com/epplan/epplan/planner/fleet"
 )

@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/epplan/epplan/internal/taskset"
+	"github.com/epplan/epplan/lab/taskset"
 	"github.com/epplan/epplan/lab/trace"
 )
 
