@@ -43,17 +43,15 @@ func readLogInstance(t *terminal.Terminal, c *cli.Context, r io.Reader, name str
 	in := &sharing.Instance{
 		Name: name, Physics: sharing.PaperPhysics(), SLA: c.Float64("sla"), SlotS: log.SlotS,
 	}
-	pieces, idle, over := 0, 0, 0
+	pieces, idle := 0, 0
 	for i := range log.Series {
 		s := &log.Series[i]
 		switch {
 		case !log.Jobs && s.MemGB < idleMemGB && slices.Max(s.UtilPct) == 0:
 			idle++
-		case s.Over && c.IsSet("moves"):
-			over++
 		default:
 			in.Tasks = append(in.Tasks, sharing.Task{
-				ID: s.ID, MemGB: s.MemGB, GPUs: s.GPUs, Kappa: in.SLA, UtilPct: s.UtilPct, CurrentGPUs: s.On,
+				ID: s.ID, MemGB: s.MemGB, GPUs: s.GPUs, Kappa: in.SLA, UtilPct: s.UtilPct,
 			})
 			pieces += s.GPUs
 		}
@@ -64,14 +62,7 @@ func readLogInstance(t *terminal.Terminal, c *cli.Context, r io.Reader, name str
 	if idle > 0 {
 		t.Message("note", terminal.Plural(idle, "GPU of the log is", "GPUs of the log are")+" idle: left out")
 	}
-	if over > 0 {
-		t.Message("note", terminal.Plural(over, "series has", "series have")+" no sample in the last slot, so "+
-			"nothing that could move: left out")
-	}
 	noteLogRepairs(t, log)
-	if c.IsSet("moves") {
-		return in, hostServers(t, c, in, log, name)
-	}
 	return in, setLogServers(t, c, in, pieces)
 }
 
@@ -87,10 +78,6 @@ func checkLogFlags(c *cli.Context) error {
 	}
 	if c.String("servers") == "" {
 		return nil
-	}
-	if c.IsSet("moves") {
-		return terminal.Usagef("--servers and --moves are both given, want one: of a log's tasks it is known on " +
-			"which of its own hosts they run")
 	}
 	return terminal.Refuse(c, "and --servers are both given, want one", "gpus-per-server", "server-w")
 }

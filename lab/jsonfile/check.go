@@ -3,7 +3,6 @@ package jsonfile
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -252,38 +251,8 @@ func (f *taskFile) task(at jsontext.Pointer, sla float64, gpus, slots int) (t sh
 	if t.Kappa, err = f.Kappa.float(at, "kappa", 1, greatestSLA, sla); err != nil {
 		return t, err
 	}
-	if t.CurrentGPUs, err = f.currentGPUs(at, t.GPUs, gpus); err != nil {
-		return t, err
-	}
 	t.UtilPct, err = f.series(at, slots)
 	return t, err
-}
-
-// currentGPUs are the GPUs that a task runs on now, of so many; none where it has no
-// place.
-func (f *taskFile) currentGPUs(at jsontext.Pointer, want, gpus int) ([]int, error) {
-	if len(f.On) == 0 {
-		return nil, nil
-	}
-	at = at.AppendToken("on")
-	if len(f.On) != want {
-		return nil, fieldErrorf(at, "has %d GPUs, want %d as v_gpus says, or none", len(f.On), want)
-	}
-	on := make([]int, 0, want)
-	for i, g := range f.On {
-		if err := g.checkRange(element(at, i), 0, float64(gpus-1)); err != nil {
-			return nil, err
-		}
-		switch gpu := int(g); {
-		case float64(gpu) != float64(g):
-			return nil, fieldErrorf(element(at, i), "is %g, want the number of a GPU", g)
-		case slices.Contains(on, gpu):
-			return nil, fieldErrorf(element(at, i), "is %d again, want different GPUs", gpu)
-		default:
-			on = append(on, gpu)
-		}
-	}
-	return on, nil
 }
 
 // series is the utilisation by slot.

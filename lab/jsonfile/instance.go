@@ -54,7 +54,6 @@ type taskFile struct {
 	Kappa   *jsonNumber  `json:"kappa"`
 	MeanPct *jsonNumber  `json:"mean_util_pct"`
 	UtilPct []jsonNumber `json:"util_pct"`
-	On      []jsonNumber `json:"on"`
 }
 
 // jsonNumber is a number of the file; null isn't one.
@@ -122,7 +121,7 @@ func describeKind(kind jsontext.Kind) string {
 // ReadInstance reads an instance in the JSON of data/cats/instances; file is its name
 // for messages. Servers and tasks are numbered in the order of the file. What
 // the file may leave out: names, arrivals (0), p_other_w (0), v_gpus (1), sla
-// (1.2), kappa (the sla), on (nowhere yet) and delta_f_mhz (the least distance of two levels).
+// (1.2), kappa (the sla) and delta_f_mhz (the least distance of two levels).
 // What else it says of itself, such as n_slots and mean_util_pct, must be so;
 // reference isn't looked at. An error says where: the line, the path of the
 // field, and what was expected.

@@ -18,9 +18,6 @@ type UtilisationLog struct {
 	UtilisationSkips
 	SlotS  float64 // length of a slot, seconds
 	Series []Utilisation
-	// That the log knows, in the order in which they come first; none where it names
-	// none.
-	GPUs []GPUName
 }
 
 // UtilisationSkips is what was left out of a log.
@@ -32,18 +29,10 @@ type UtilisationSkips struct {
 	LastLineCut bool // the last line has no end and no sense
 }
 
-// GPUName is what a log calls a GPU.
-type GPUName struct {
-	Host string // "" where the log has no hosts
-	GPU  string // a number, or any name
-}
-
 // Utilisation is a job, or what ran on a GPU, in a [UtilisationLog].
 type Utilisation struct {
 	ID      string
 	GPUs    int       // that it was on
-	On      []int     // places in the log's GPUs of those that it was on; none where the log names none
-	Over    bool      // there is no sample in the last slot: it isn't there any more
 	MemGB   float64   // the most that it took on one of them, GiB
 	UtilPct []float64 // by slot, the mean over its GPUs, percent
 	Held    int       // slots of a GPU between others that have no sample: as the one before
@@ -106,7 +95,7 @@ func ReadUtilisation(r io.Reader, name string, slotS float64) (*UtilisationLog, 
 		return nil, err
 	}
 	l := &utilisationReader{
-		table: t, slotS: slotS, index: make(map[string]int), gpuIndex: make(map[GPUName]int),
+		table: t, slotS: slotS, index: make(map[string]int),
 	}
 	if err := l.locate(); err != nil {
 		return nil, err
@@ -172,13 +161,10 @@ type utilisationReader struct {
 	job, gpu, host int              // columns; -1: none
 	index          map[string]int
 	pieces         []gpuSeries
-	gpus           []GPUName
-	gpuIndex       map[GPUName]int // nil: nobody asks for the GPUs
 }
 
 type gpuSeries struct {
 	id    string // of the series
-	gpu   int    // place in the log's GPUs; -1: it doesn't say
 	memGB float64
 	cells []slotSum // by slot, ascending
 }
@@ -265,7 +251,6 @@ func (l *utilisationReader) currentSeries() (*gpuSeries, error) {
 	id := gpu
 	if l.job >= 0 {
 		if id = l.table.text(l.job); id == "" {
-			l.gpuIndexOf()
 			l.Idle++
 			return nil, nil //nolint:nilnil // documented
 		}
@@ -278,25 +263,9 @@ func (l *utilisationReader) currentSeries() (*gpuSeries, error) {
 	if !known {
 		i = len(l.pieces)
 		l.index[key] = i
-		l.pieces = append(l.pieces, gpuSeries{id: id, gpu: l.gpuIndexOf(), memGB: math.NaN()})
+		l.pieces = append(l.pieces, gpuSeries{id: id, memGB: math.NaN()})
 	}
 	return &l.pieces[i], nil
-}
-
-// gpuIndexOf is the place of the current record's GPU among those of the log; -1:
-// it names none.
-func (l *utilisationReader) gpuIndexOf() int {
-	name := GPUName{Host: l.table.text(l.host), GPU: l.table.text(l.gpu)}
-	if name.GPU == "" || l.gpuIndex == nil {
-		return -1
-	}
-	i, known := l.gpuIndex[name]
-	if !known {
-		i = len(l.gpus)
-		l.gpuIndex[name] = i
-		l.gpus = append(l.gpus, name)
-	}
-	return i
 }
 
 // sampleTime is the time of the current record, seconds.
@@ -367,7 +336,7 @@ func (l *utilisationReader) log() (*UtilisationLog, error) {
 		return nil, l.table.errorAt(-1, "%d slots of %d series, want fewer: longer slots, or a shorter log", slots,
 			len(l.pieces))
 	}
-	log := &UtilisationLog{UtilisationSkips: l.UtilisationSkips, SlotS: l.slotS, GPUs: l.gpus}
+	log := &UtilisationLog{UtilisationSkips: l.UtilisationSkips, SlotS: l.slotS}
 	at := make(map[string]int)
 	for i := range l.pieces {
 		p := &l.pieces[i]
@@ -382,7 +351,7 @@ func (l *utilisationReader) log() (*UtilisationLog, error) {
 			k = len(log.Series)
 			at[p.id] = k
 			log.Series = append(log.Series, Utilisation{
-				ID: p.id, UtilPct: make([]float64, last-first+1), Over: true,
+				ID: p.id, UtilPct: make([]float64, last-first+1),
 			})
 		}
 		log.Series[k].add(p, first)
@@ -399,11 +368,7 @@ func (l *utilisationReader) log() (*UtilisationLog, error) {
 // add adds up a piece's slots.
 func (s *Utilisation) add(p *gpuSeries, first int64) {
 	s.GPUs++
-	if p.gpu >= 0 {
-		s.On = append(s.On, p.gpu)
-	}
 	s.MemGB = max(s.MemGB, p.memGB)
-	s.Over = s.Over && p.cells[len(p.cells)-1].slot-first < int64(len(s.UtilPct)-1)
 	s.Absent += len(s.UtilPct) - int(p.cells[len(p.cells)-1].slot-p.cells[0].slot+1)
 	for i, c := range p.cells {
 		until := c.slot + 1

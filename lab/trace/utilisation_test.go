@@ -53,33 +53,6 @@ func TestAJobOnSeveralGPUsIsTheirMeanAndItsMemoryTheirMost(t *testing.T) {
 	}
 }
 
-func TestALogSaysWhichGPUsThereAreAndWhoIsOnThemAndWhoIsGone(t *testing.T) {
-	log := readLog(t, `time_s,job,host,gpu,util_pct,mem_gb
-0,train,n1,0,80,10
-0,train,n1,1,40,12
-0,,n1,2,0,0
-0,short,n2,0,10,1
-10,train,n1,1,40,12
-10,,n2,0,0,0
-`)
-	want := []trace.GPUName{
-		{Host: "n1", GPU: "0"}, {Host: "n1", GPU: "1"}, {Host: "n1", GPU: "2"}, {Host: "n2", GPU: "0"},
-	}
-	if !slices.Equal(log.GPUs, want) {
-		t.Errorf("GPUs %v, want %v", log.GPUs, want)
-	}
-	if s := log.Series[0]; !slices.Equal(s.On, []int{0, 1}) || s.Over {
-		t.Errorf("train is %+v, want it on GPUs 0 and 1, and there", s)
-	}
-	if s := log.Series[1]; !slices.Equal(s.On, []int{3}) || !s.Over {
-		t.Errorf("short is %+v, want it on GPU 3, and gone", s)
-	}
-	log = readLog(t, "time_s,job,util_pct,mem_gb\n0,train,80,10\n")
-	if s := log.Series[0]; len(log.GPUs)+len(s.On) > 0 || s.Over {
-		t.Errorf("GPUs %v, train %+v, want no GPUs", log.GPUs, s)
-	}
-}
-
 func TestLogsOfNvidiaSMIAreRead(t *testing.T) {
 	log := readLog(t, `timestamp, index, utilization.gpu [%], memory.used [MiB]
 2026/11/21 23:59:55.120, 0, 35 %, 2048 MiB
