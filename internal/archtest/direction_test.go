@@ -14,6 +14,8 @@ import (
 // together what the rooms are.
 var storeys = map[string]int{
 	"cmd":               4,
+	"packaging":         4,
+	"lab":               3,
 	"internal":          3,
 	"slurm":             3,
 	"gpu":               3,
@@ -43,13 +45,15 @@ func physics(room string) bool { return inRoom(room, "planner/sharing") }
 // apart reports whether a room has algorithms that know GPUs that tasks share,
 // but not the planner.
 func apart(room string) bool {
-	return inRoom(room, "planner/consolidate") || inRoom(room, "planner/correlate")
+	return inRoom(room, "planner/share") || inRoom(room, "planner/correlate")
 }
+
+// laboratory reports whether a room is of the laboratory, which knows the whole product.
+func laboratory(room string) bool { return inRoom(room, "lab") || inRoom(room, "cmd/epplab") }
 
 // stage reports whether a room has stages of policies, or what they stand on.
 func stage(room string) bool {
-	return strings.HasPrefix(room, "planner/") && !inRoom(room, "planner/policy") &&
-		!inRoom(room, "planner/replay")
+	return strings.HasPrefix(room, "planner/") && !inRoom(room, "planner/policy")
 }
 
 // libraries lists what each library imports of this module beside its own rooms: it has no use for
@@ -101,7 +105,7 @@ var bans = []ban{
 		func(_, room string) bool { return inRoom(room, "planner") && !physics(room) },
 	},
 	{
-		"consolidation and correlation don't know the planner",
+		"rules of sharing and correlation don't know the planner",
 		apart,
 		func(_, room string) bool { return inRoom(room, "planner") && !apart(room) && !physics(room) },
 	},
@@ -137,6 +141,11 @@ var bans = []ban{
 		},
 	},
 	{
+		"the product knows nothing of the laboratory: what both need is the product's",
+		func(room string) bool { return !laboratory(room) },
+		func(_, room string) bool { return laboratory(room) },
+	},
+	{
 		"TOML is parsed in config only",
 		func(room string) bool { return !inRoom(room, "config") },
 		func(importPath, room string) bool {
@@ -144,15 +153,18 @@ var bans = []ban{
 		},
 	},
 	{
-		"the command line is parsed in cmd only",
-		func(room string) bool { return !inRoom(room, "cmd") },
+		"the command line is parsed in cmd, internal/cli and lab/jobarray only",
+		func(room string) bool {
+			return !inRoom(room, "cmd") && !inRoom(room, "internal/cli") && !inRoom(room, "lab/jobarray") &&
+				!inRoom(room, testkit+"/commandtest")
+		},
 		func(importPath, _ string) bool {
 			return strings.HasPrefix(importPath, "github.com/urfave/cli") || importPath == "flag"
 		},
 	},
 	{
 		"what helps tests is for tests only",
-		func(room string) bool { return !inRoom(room, testkit) },
+		func(room string) bool { return !inRoom(room, testkit) && !inRoom(room, "lab/catstest") },
 		func(_, room string) bool { return inRoom(room, testkit) },
 	},
 }
@@ -190,6 +202,19 @@ func wrongImports(m module) []string {
 	return found
 }
 
+// laboratoryInTests names each test of the product that imports the laboratory.
+func laboratoryInTests(m module) []string {
+	var found []string
+	for _, p := range m.own {
+		for _, imported := range slices.Concat(p.TestImports, p.XTestImports) {
+			if from, to := m.room(p.ImportPath), m.room(imported); laboratory(to) && !laboratory(from) {
+				found = append(found, fmt.Sprintf("a test of %s imports %s: it belongs in the laboratory", from, to))
+			}
+		}
+	}
+	return found
+}
+
 // storeyOf is a room's storey, and whether it has one.
 func storeyOf(room string) (storey int, known bool) {
 	for folder := room; folder != "." && folder != ""; folder = path.Dir(folder) {
@@ -220,6 +245,16 @@ func TestImportsPointOneWay(t *testing.T) {
 	m := thisModule(t)
 	requireRooms(t, m, "cmd/epplan", "config", "slurm", "gpu", "planner", "planner/policy", "queue", "dvfsmodel")
 	report(t, wrongImports(m))
+	report(t, laboratoryInTests(m))
+}
+
+func TestATestOfTheProductThatNeedsTheLaboratoryIsFound(t *testing.T) {
+	m := newModule(fixturePath, "", []pkg{
+		{ImportPath: fixturePath + "/planner/pick", TestImports: own("lab/trace"), XTestImports: own("lab/taskset")},
+		{ImportPath: fixturePath + "/lab/replay", XTestImports: own("lab/trace", "planner")},
+		{ImportPath: fixturePath + "/cmd/epplab", TestImports: own("lab/trace")},
+	})
+	wantViolations(t, laboratoryInTests(m), "planner/pick imports lab/trace", "planner/pick imports lab/taskset")
 }
 
 func TestNothingReachableFromTheCLIIsHeavy(t *testing.T) {
@@ -237,11 +272,15 @@ func TestAnImportInTheWrongDirectionIsFound(t *testing.T) {
 		{"dvfsmodel", "queue", "dvfsmodel no jobs"},
 		{"planner", "planner/pick", "names no algorithm"},
 		{"planner", "queue", "knows no batches"},
-		{"planner", "planner/consolidate", "names no algorithm"},
+		{"planner", "planner/share", "names no algorithm"},
 		{"planner/sharing", "planner", "below the planner"},
-		{"planner/sharing", "planner/consolidate", "below the planner"},
-		{"planner/consolidate", "planner", "don't know the planner"},
+		{"planner/sharing", "planner/share", "below the planner"},
+		{"planner/share", "planner", "don't know the planner"},
 		{"planner/correlate", "planner/tune", "don't know the planner"},
+		{"cmd/epplan", "lab/trace", "nothing of the laboratory"},
+		{"internal/report", "lab/replay", "nothing of the laboratory"},
+		{"cmd/epd", "cmd/epplab", "nothing of the laboratory"},
+		{"lab/trace", "cmd/epplab", "which is above it"},
 		{"planner/tune", "planner/policy", "not they it"},
 		{"planner/check", "planner/sharing", "nothing of what makes one"},
 		{"planner/check", "planner/improve", "nothing of what makes one"},
@@ -301,10 +340,12 @@ func TestImportsInTheRightDirectionPass(t *testing.T) {
 		{ImportPath: fixturePath + "/planner/improve", Imports: own("planner", "planner/bound")},
 		{ImportPath: fixturePath + "/planner", Imports: own("dvfsmodel", "planner/sharing")},
 		{
-			ImportPath: fixturePath + "/planner/consolidate",
+			ImportPath: fixturePath + "/planner/share",
 			Imports:    own("planner/sharing", "planner/correlate"),
 		},
 		{ImportPath: fixturePath + "/queue", Imports: own("spelling")},
+		{ImportPath: fixturePath + "/cmd/epplab", Imports: own("lab/trace", "internal/report")},
+		{ImportPath: fixturePath + "/lab/replay", Imports: own("lab/trace", "planner", "internal/report")},
 		{ImportPath: fixturePath + "/slurm/lever", Imports: own("slurm", "live", "spelling")},
 		{ImportPath: fixturePath + "/gpu/gpucheck", Imports: own("gpu", "dvfsmodel", "live", "statedir")},
 	})
