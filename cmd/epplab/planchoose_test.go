@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-
 	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/lab/trace"
 )
@@ -19,7 +18,7 @@ import (
 func chosenFor(t *testing.T, queue string, args ...string) string {
 	t.Helper()
 	code, stdout, stderr := underTest().InProcess(t, append([]string{
-		"plan", "--format", "knapsack", "--cluster", "../../examples/two-types/clusters.csv:small", queue,
+		"plan", "--cluster", "../../examples/two-types/clusters.csv:small", queue,
 	}, args...)...)
 	if code != terminal.ExitDone {
 		t.Fatalf("exit status %d: %s", code, stderr)

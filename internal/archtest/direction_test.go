@@ -250,7 +250,10 @@ func TestImportsPointOneWay(t *testing.T) {
 
 func TestATestOfTheProductThatNeedsTheLaboratoryIsFound(t *testing.T) {
 	m := newModule(fixturePath, "", []pkg{
-		{ImportPath: fixturePath + "/planner/pick", TestImports: own("lab/trace"), XTestImports: own("lab/taskset")},
+		{
+			ImportPath:  fixturePath + "/planner/pick",
+			TestImports: own("lab/trace"), XTestImports: own("lab/taskset"),
+		},
 		{ImportPath: fixturePath + "/lab/replay", XTestImports: own("lab/trace", "planner")},
 		{ImportPath: fixturePath + "/cmd/epplab", TestImports: own("lab/trace")},
 	})

@@ -1,7 +1,5 @@
-// Package consolidate decides which tasks share which GPUs, at which clocks,
-// and which GPUs and servers sleep: the one-shot problem of the CATS paper
-// (Subramaniyan and Wang, ICS '26), as printed there and as it has to be
-// corrected.
+// Package share decides on which shared GPUs a task runs and at which clocks, by the rules of the
+// CATS paper (Subramaniyan and Wang, ICS '26), as printed there and corrected, and by ours.
 //
 // An instance ([sharing.Instance]) is servers with GPUs and tasks with
 // utilisation series, all over the same window. A [Placement] says where each task runs and at which
