@@ -65,7 +65,7 @@ func (s *sharedGPU) sharingPhysics() sharing.Physics {
 }
 
 // Contention is the file with what sharing a GPU of the cluster costs in time;
-// empty where none is named. [jsonfile.ReadCurve] reads it.
+// empty where none is named. [sharing.ReadCurve] reads it.
 func (c *Config) Contention() string {
 	return c.resolvePath("cluster.sharing.contention", c.sharedGPU.contention)
 }

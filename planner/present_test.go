@@ -5,31 +5,45 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/taskset"
-	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/policy"
 )
 
-// queueProblem is a drawn queue of so many jobs.
+// queueProblem draws a queue of jobs that may run on either of two classes of GPUs, and arrive so
+// close together that they wait.
 func queueProblem(tb rapid.TB, seed uint64, jobs int) *planner.Problem {
 	tb.Helper()
-	drawn, pool := taskset.Queue(rand.New(rand.NewPCG(seed, 1)), trace.Independent)
-	predicted, _, err := trace.KnapsackProblem(drawn[:min(jobs, len(drawn))], &pool)
-	if err != nil {
-		tb.Fatal(err)
+	r := rand.New(rand.NewPCG(seed, 1))
+	p := &planner.Problem{Mode: planner.Online, Cluster: planner.Cluster{Classes: []planner.NodeClass{
+		{Name: "A", Model: "A", Count: 1, GPUs: 10 + r.IntN(11)},
+		{Name: "B", Model: "B", Count: 1, GPUs: 20 + r.IntN(21)},
+	}}}
+	arrival := 0.0
+	for i := range jobs {
+		arrival += math.Floor(3000 * r.ExpFloat64())
+		gpus := 1 << r.IntN(4)
+		options := make([]planner.Option, 0, len(p.Cluster.Classes))
+		for _, class := range p.Cluster.Classes {
+			at := dvfsmodel.Point{
+				Scaling: dvfsmodel.DefaultScaling(), Time: math.Floor(1e5 * (0.5 + r.Float64())),
+				Power: dvfsmodel.Watt(20 + 100*r.Float64()),
+			}
+			at.Energy = at.Power.Over(at.Time)
+			options = append(options, planner.Option{Model: class.Model, GPUs: gpus, Response: &dvfsmodel.Fixed{At: at}})
+		}
+		task := planner.NewTask(strconv.Itoa(i), options...)
+		task.Arrival = arrival
+		p.Tasks = append(p.Tasks, task)
 	}
-	for i := range predicted.Tasks { // so near that they wait
-		predicted.Tasks[i].Arrival = math.Floor(predicted.Tasks[i].Arrival / 20)
-	}
-	return predicted
+	return p
 }
 
 func policyOf(tb rapid.TB, text string) *planner.Policy {

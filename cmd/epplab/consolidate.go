@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -13,9 +12,9 @@ import (
 
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/textfile"
+	"github.com/epplan/epplan/lab/jsonfile"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/sharing"
-	"github.com/epplan/epplan/planner/sharing/jsonfile"
 
 	"github.com/epplan/epplan/internal/cli/inputs"
 	"github.com/epplan/epplan/internal/cli/terminal"
@@ -32,14 +31,11 @@ func consolidateCommand(t *terminal.Terminal) *cli.Command {
 			"All tasks run together over one window. Without --policy the plan is the one of exact, which improves first\n" +
 			"and then proves as much as the time limit allows; Ctrl-C prints the best so far. Problem safe counts what\n" +
 			"sharing a GPU costs in time, as-printed (the CATS paper's) doesn't.\n" +
-			"With --moves the plan starts from where tasks run now, as the log or the tasks' on says, and is the best found\n" +
-			"with so few moves; a move is a task that is stopped on some GPUs and started on others.\n" +
 			"Where the plan breaks a limit it is printed, and the exit status is 3.\n" +
 			"A log has the columns time_s, gpu or job, util_pct and mem_gb, or is of nvidia-smi --query-gpu=timestamp,index,\n" +
 			"utilization.gpu,memory.used --format=csv. Its servers are those of --servers, or alike: as many as it takes.\n\n" +
 			"Policies:\n" + methodList() +
 			"\nExample: epplab consolidate consolidate.json --policy exact --json\n" +
-			"Example: epplab consolidate utilisation.csv --moves 2\n" +
 			"Example: epplab consolidate utilisation.csv --gpus-per-server 4 --gpu-mem-gb 32 --server-w 200",
 		Flags: []cli.Flag{
 			&cli.StringFlag{
@@ -55,10 +51,6 @@ func consolidateCommand(t *terminal.Terminal) *cli.Command {
 				Name: "window", Usage: "`COUNT` of tasks that wait for each other; cats-safe knows them " +
 					"all when it places the first of them", Value: 1,
 			}, 1),
-			terminal.AtLeast(&cli.IntFlag{
-				Name: "moves", DefaultText: "a plan from scratch",
-				Usage: "at most `COUNT` tasks leave the GPUs that they run on now",
-			}, 0),
 			terminal.JSONFlag(),
 			terminal.RowsFlag("GPUs"), inputs.SlotFlag("`TIME` that a slot of a log lasts"),
 			&cli.Float64Flag{
@@ -95,9 +87,8 @@ type consolidation struct {
 	method   *method
 	problem  share.Problem
 	placementResult
-	verdict   share.Evaluation
-	migration *migrationPlan // nil: a plan from scratch
-	window    int            // of tasks that are placed at a time, where it was given; 0: one by one
+	verdict share.Evaluation
+	window  int // of tasks that are placed at a time, where it was given; 0: one by one
 }
 
 func runConsolidate(t *terminal.Terminal, c *cli.Context) error {
@@ -109,13 +100,10 @@ func runConsolidate(t *terminal.Terminal, c *cli.Context) error {
 	if r.problem, err = problemByName(c.String("problem")); err != nil {
 		return err
 	}
-	if err := cmp.Or(checkWindow(c, r), checkMoves(c, r)); err != nil {
+	if err := checkWindow(c, r); err != nil {
 		return err
 	}
 	if r.instance, err = readInstance(t, c, c.Args().First()); err != nil {
-		return err
-	}
-	if err := r.readPlacementNow(c.Args().First()); err != nil {
 		return err
 	}
 	if err := fittedContention(t, c, r); err != nil {

@@ -12,13 +12,13 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/textfile"
-	"github.com/epplan/epplan/internal/trace"
+	"github.com/epplan/epplan/lab/jsonfile"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/sharing"
-	"github.com/epplan/epplan/planner/sharing/jsonfile"
 
 	"github.com/epplan/epplan/internal/cli/inputs"
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/lab/trace"
 )
 
 // What a log's servers are unless told otherwise: the paper's GPUs, eight on a
@@ -48,17 +48,15 @@ func readLogInstance(
 	in := &sharing.Instance{
 		Name: name, Physics: sharing.PaperPhysics(), SLA: c.Float64("sla"), SlotS: log.SlotS,
 	}
-	pieces, idle, over := 0, 0, 0
+	pieces, idle := 0, 0
 	for i := range log.Series {
 		s := &log.Series[i]
 		switch {
 		case !log.Jobs && s.MemGB < idleMemGB && slices.Max(s.UtilPct) == 0:
 			idle++
-		case s.Over && c.IsSet("moves"):
-			over++
 		default:
 			in.Tasks = append(in.Tasks, sharing.Task{
-				ID: s.ID, MemGB: s.MemGB, GPUs: s.GPUs, Kappa: in.SLA, UtilPct: s.UtilPct, CurrentGPUs: s.On,
+				ID: s.ID, MemGB: s.MemGB, GPUs: s.GPUs, Kappa: in.SLA, UtilPct: s.UtilPct,
 			})
 			pieces += s.GPUs
 		}
@@ -69,14 +67,7 @@ func readLogInstance(
 	if idle > 0 {
 		t.Message("note", report.Plural(idle, "GPU of the log is", "GPUs of the log are")+" idle: left out")
 	}
-	if over > 0 {
-		t.Message("note", report.Plural(over, "series has", "series have")+" no sample in the last slot, so "+
-			"nothing that could move: left out")
-	}
 	noteLogRepairs(t, log)
-	if c.IsSet("moves") {
-		return in, hostServers(t, c, in, log, name)
-	}
 	return in, setLogServers(t, c, in, pieces)
 }
 
@@ -92,12 +83,6 @@ func checkLogFlags(c *cli.Context) error {
 	}
 	if c.String("servers") == "" {
 		return nil
-	}
-	if c.IsSet("moves") {
-		return terminal.Usagef(
-			"--servers and --moves are both given, want one: of a log's tasks it is known on " +
-				"which of its own hosts they run",
-		)
 	}
 	return terminal.Refuse(c, "and --servers are both given, want one", "gpus-per-server", "server-w")
 }

@@ -100,7 +100,6 @@ func (r *consolidation) solve(ctx context.Context, t *terminal.Terminal, limit t
 	defer countdown(ctx, t, limit)()
 	r.placementResult = r.method.place(ctx, r, seed)
 	r.verdict = share.Evaluate(r.instance, r.placement)
-	r.listMoves()
 	r.boundW = max(r.boundW, consolidate.QuickBound(r.instance, r.problem))
 	reached := r.verdict.FeasibleFor(r.problem) && r.verdict.PowerW <= r.boundW*(1+powerTolerance)
 	if r.proven = r.proven || reached; r.proven {

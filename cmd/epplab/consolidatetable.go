@@ -36,10 +36,6 @@ type consolidationJSON struct {
 
 	Window int      `json:"window,omitempty"`
 	WaitS  *float64 `json:"wait_mean_s,omitempty"`
-
-	Before  *beforeJSON `json:"before,omitempty"`
-	Moves   *[]moveJSON `json:"moves,omitempty"`
-	ByMoves []*float64  `json:"power_by_moves_w,omitempty"`
 }
 
 func (r *consolidation) json() *consolidationJSON {
@@ -66,7 +62,6 @@ func (r *consolidation) json() *consolidationJSON {
 		wait := r.waitS()
 		out.Window, out.WaitS = r.window, &wait
 	}
-	r.addMovesJSON(out)
 	return out
 }
 
@@ -74,9 +69,6 @@ func (r *consolidation) text(opts *report.TextOptions) string {
 	text := strings.Join(r.header(), "\n") + "\n"
 	if rows := r.gpuRows(); len(rows) > 0 {
 		text += "\n" + r.gpuTable(rows).Text(opts)
-	}
-	if r.migration != nil && len(r.migration.moves) > 0 {
-		text += "\n" + r.moveTable().Text(opts)
 	}
 	return text + strings.Join(append(r.violationTexts(), ""), "\n")
 }
@@ -109,17 +101,12 @@ func (r *consolidation) header() []string {
 		lines = append(lines, fmt.Sprintf("Window   %s at a time, waiting %.1f s for each other on average",
 			report.Plural(r.window, "task"), r.waitS()))
 	}
-	lines = append(lines, r.moveHeader()...)
 	switch gap := r.gap(); {
 	case r.proven:
 		lines = append(lines, "Gap      none: proven that no feasible plan draws less")
 	case gap >= 0:
-		plan := "feasible plan"
-		if r.migration != nil {
-			plan = "plan of any number of moves"
-		}
-		lines = append(lines, fmt.Sprintf("Gap      %.2f %% above %.2f W, which no %s can beat", 100*gap,
-			r.boundW, plan))
+		lines = append(lines, fmt.Sprintf("Gap      %.2f %% above %.2f W, which no feasible plan can beat", 100*gap,
+			r.boundW))
 	case gap < 0:
 		lines = append(lines, fmt.Sprintf("Bound    %.2f W: a feasible plan draws at least that", r.boundW))
 	}
@@ -172,9 +159,9 @@ func (r *consolidation) gpuTable(rows []gpuRow) *report.Table {
 		if s.first {
 			watts = report.Text(terminal.Fixed(gpuW[server]+r.instance.Servers[server].HostW(), 1))
 		}
-		row.Add(report.Column{Head: "server"}, report.Text(r.serverName(server)))
+		row.Add(report.Column{Head: "server"}, report.Count(server))
 		row.Add(report.Column{Head: "server", Note: "W"}, watts)
-		row.Add(report.Column{Head: "GPU"}, report.Text(r.gpuName(s.gpu)))
+		row.Add(report.Column{Head: "GPU"}, report.Count(s.gpu))
 		row.Add(report.Column{Head: "clock", Note: "MHz"}, report.Text(terminal.TrimZeros(float64(mhz))))
 		row.Add(report.Column{Head: "GPU", Note: "W"}, report.Text(terminal.Fixed(physics.PowerAt(mhz), 1)))
 		row.Add(report.Column{Head: "load", Note: "%"}, report.Text(terminal.Fixed(s.meanPct, 0)))

@@ -7,11 +7,11 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner/sharing"
-	"github.com/epplan/epplan/planner/sharing/jsonfile"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/lab/contention"
+	"github.com/epplan/epplan/lab/trace"
 	"github.com/epplan/epplan/planner/share"
 )
 
@@ -32,7 +32,7 @@ func fitContentionCommand(t *terminal.Terminal) *cli.Command {
 	}
 }
 
-// fittedCurve is a curve of contention in its file, as jsonfile.ReadCurve reads it.
+// fittedCurve is a curve of contention in its file, as sharing.ReadCurve reads it.
 type fittedCurve struct {
 	Exponent float64 `json:"exponent"`
 	ByTask   float64 `json:"by_task"`
@@ -47,7 +47,7 @@ func runFitContention(t *terminal.Terminal, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	fit, err := sharing.FitCurve(samples)
+	fit, err := contention.FitCurve(samples)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Args().First(), err)
 	}
@@ -77,6 +77,6 @@ func fittedContention(t *terminal.Terminal, c *cli.Context, r *consolidation) er
 		)
 	}
 	var err error
-	r.instance.Contention, err = terminal.ParseFile(t, name, jsonfile.ReadCurve)
+	r.instance.Contention, err = terminal.ParseFile(t, name, sharing.ReadCurve)
 	return err
 }

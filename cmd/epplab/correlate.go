@@ -4,20 +4,23 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/urfave/cli/v2"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner/correlate"
 
 	"github.com/epplan/epplan/internal/cli/inputs"
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/lab/trace"
 )
 
 func correlateCommand(t *terminal.Terminal) *cli.Command {
@@ -30,24 +33,18 @@ func correlateCommand(t *terminal.Terminal) *cli.Command {
 			"input. It prints the\n" +
 			"pairs with the least and with the greatest correlation (Pearson): what is least correlated shares a GPU best.\n" +
 			"A slot without a sample of either side counts for neither. Where a side doesn't vary, or there are fewer than\n" +
-			"--min-samples slots, a pair has no correlation.\n" +
-			"With --window the log is read slot by slot, in memory that doesn't grow with its length, and pairs are ranked\n" +
-			"by the mean of their correlations over the windows that end with each slot. With --pair it prints the\n" +
-			"correlation of one pair, with --window in the course of time.\n" +
+			"--min-samples slots, a pair has no correlation. With --pair it prints the correlation of one pair.\n" +
 			"Example: epplab correlate utilisation.csv --top 3\n" +
-			"Example: epplab correlate utilisation.csv --window 10m --pair n1/0,n1/1",
+			"Example: epplab correlate utilisation.csv --pair n1/0,n1/1",
 		Flags: []cli.Flag{
 			inputs.SlotFlag("`TIME` over which samples are averaged"),
-			&cli.DurationFlag{
-				Name: "window", DefaultText: "the whole log", Usage: "`TIME` over which to correlate",
-			},
 			terminal.Between(&cli.IntFlag{
 				Name: "top", Usage: "`COUNT` of pairs from either end", Value: defaultTop,
 			}, 1, maxTop),
-			&cli.IntFlag{
-				Name: "min-samples", DefaultText: "10, at most half a window",
-				Usage: "`COUNT` of slots that both have to have samples in", Value: defaultMinSamples,
-			},
+			terminal.AtLeast(&cli.IntFlag{
+				Name: "min-samples", Usage: "`COUNT` of slots that both have to have samples in",
+				Value: defaultMinSamples,
+			}, 2),
 			&cli.StringFlag{Name: "pair", DefaultText: "all", Usage: "`A,B`: the names of two GPUs or jobs"},
 			terminal.JSONFlag(), terminal.CSVFlag(),
 		},
@@ -59,19 +56,16 @@ const (
 	defaultTop        = 10
 	defaultMinSamples = 10
 	maxTop            = 1_000_000
-	maxWindowSlots    = 1 << 16 // slots
 
-	// How many GPUs or jobs a log may have: without a window a pair takes 8 bytes, with
-	// one a hundred.
-	maxSeries, maxWindowedSeries = 8192, 1024
+	// maxSeries is the number of GPUs or jobs that a log may have.
+	maxSeries = 8192
 )
 
 type correlateOptions struct {
-	slotS  float64
-	window int // slots; 0: the whole log
-	top    int
-	least  int // slots that both sides need
-	a, b   string
+	slotS float64
+	top   int
+	least int // slots that both sides need
+	a, b  string
 }
 
 func runCorrelate(t *terminal.Terminal, c *cli.Context) error {
@@ -79,18 +73,15 @@ func runCorrelate(t *terminal.Terminal, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if q.a != "" {
-		return correlatePair(t, c, q)
-	}
-	var found pairCorrelator = &fullCorrelator{correlateOptions: q}
-	if q.window > 0 {
-		found = &windowCorrelator{correlateOptions: q}
-	}
-	if err := streamCorrelation(t, c, q, found.add); err != nil {
+	log := &correlatedLog{correlateOptions: q}
+	if err := streamCorrelation(t, c, q, log.add); err != nil {
 		return err
 	}
+	if q.a != "" {
+		return log.printPair(t, c)
+	}
 	ends := newExtremes(q.top)
-	if err := found.collect(c.Context, ends); err != nil {
+	if err := log.collect(c.Context, ends); err != nil {
 		return err
 	}
 	if ends.without > 0 {
@@ -100,24 +91,12 @@ func runCorrelate(t *terminal.Terminal, c *cli.Context) error {
 				"vary, or too few slots have samples of both",
 		)
 	}
-	return t.PrintTable(c, correlationTable(ends.sortedPairs(), q.window > 0, true))
+	return t.PrintTable(c, correlationTable(ends.sortedPairs(), true))
 }
 
 func parseCorrelateFlags(c *cli.Context) (*correlateOptions, error) {
-	slot, window := c.Duration("slot"), c.Duration("window")
-	q := &correlateOptions{slotS: slot.Seconds(), top: c.Int("top"), least: c.Int("min-samples")}
-	if c.IsSet("window") {
-		if window < 2*slot || window/slot > maxWindowSlots {
-			return nil, terminal.Usagef("--window %v, want 2 to %d slots of %v", window, maxWindowSlots, slot)
-		}
-		q.window = int(window / slot)
-	}
-	if q.window > 0 && !c.IsSet("min-samples") {
-		q.least = max(2, min(q.least, q.window/2))
-	}
-	if q.least < 2 || q.window > 0 && q.least > q.window {
-		return nil, terminal.Usagef("--min-samples %d, want 2 or more, and no more than the window has slots",
-			q.least)
+	q := &correlateOptions{
+		slotS: c.Duration("slot").Seconds(), top: c.Int("top"), least: c.Int("min-samples"),
 	}
 	return q, q.names(c)
 }
@@ -136,13 +115,9 @@ func (q *correlateOptions) names(c *cli.Context) error {
 func streamCorrelation(
 	t *terminal.Terminal, c *cli.Context, q *correlateOptions, slot func(*trace.UtilisationSlot) error,
 ) error {
-	most := maxSeries
-	if q.window > 0 && q.a == "" {
-		most = maxWindowedSeries
-	}
 	rest, err := terminal.ParseFile(t, c.Args().First(),
 		func(r io.Reader, name string) (*trace.UtilisationSkips, error) {
-			return trace.StreamUtilisation(r, name, q.slotS, most, func(s *trace.UtilisationSlot) error {
+			return trace.StreamUtilisation(r, name, q.slotS, maxSeries, func(s *trace.UtilisationSlot) error {
 				if err := c.Err(); err != nil {
 					return err
 				}
@@ -161,20 +136,13 @@ func streamCorrelation(
 // seriesPair is two series and how they go together.
 type seriesPair struct {
 	a, b          string
-	r             float64 // the correlation, or the mean of the windows'; NaN: none
-	samples, gaps int     // slots; of a window: of the last one
-	low, high     float64 // of the windows
-	windows       int
-	least         bool // of the least correlated
+	r             float64 // the correlation; NaN: none
+	samples, gaps int     // slots
+	least         bool    // of the least correlated
 }
 
-// pairCorrelator finds out how series go together from slots.
-type pairCorrelator interface {
-	add(s *trace.UtilisationSlot) error
-	collect(ctx context.Context, ends *extremePairs) error
-}
-
-type fullCorrelator struct {
+// correlatedLog keeps a log's utilisation by series.
+type correlatedLog struct {
 	*correlateOptions
 
 	ids    []string
@@ -185,47 +153,71 @@ type fullCorrelator struct {
 // maxCells is how many numbers are kept: 512 MB.
 const maxCells = 1 << 26
 
-func (l *fullCorrelator) add(s *trace.UtilisationSlot) error {
+func (l *correlatedLog) add(s *trace.UtilisationSlot) error {
 	for len(l.series) < len(s.IDs) {
 		l.ids = append(l.ids, s.IDs[len(l.series)])
 		l.series = append(l.series, slices.Repeat([]float64{math.NaN()}, l.slots))
 	}
-	if l.slots++; l.slots*len(l.series) > maxCells {
-		return errors.New("the log is too long to be kept, want --window, or longer slots")
+	kept := len(l.series)
+	if l.a != "" {
+		kept = 2
+	}
+	if l.slots++; l.slots*kept > maxCells {
+		return errors.New("the log is too long to be kept, want longer slots")
 	}
 	for i, u := range s.UtilPct {
-		l.series[i] = append(l.series[i], u)
+		if l.a == "" || l.ids[i] == l.a || l.ids[i] == l.b {
+			l.series[i] = append(l.series[i], u)
+		}
 	}
 	return nil
 }
 
-func (l *fullCorrelator) collect(ctx context.Context, ends *extremePairs) error {
-	matrix, err := correlate.AllPairs(ctx, l.series, runtime.GOMAXPROCS(0))
-	if err != nil {
-		return err
+// pair correlates two series.
+func (l *correlatedLog) pair(a, b int) seriesPair {
+	found := correlate.Pearson(l.series[a], l.series[b])
+	p := seriesPair{a: l.ids[a], b: l.ids[b], r: math.NaN(), samples: found.Samples, gaps: found.Gaps}
+	if found.OK && found.Samples >= l.least {
+		p.r = found.R
 	}
-	whole := make([]bool, len(l.series))
-	for i, s := range l.series {
-		whole[i] = !slices.ContainsFunc(s, math.IsNaN)
-	}
+	return p
+}
+
+// collect correlates all pairs.
+func (l *correlatedLog) collect(ctx context.Context, ends *extremePairs) error {
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	var adding sync.Mutex
 	for i := range l.series {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		for j := range i {
-			p := seriesPair{a: l.ids[j], b: l.ids[i], r: math.NaN(), samples: l.slots}
-			r, ok := matrix.At(j, i)
-			if !whole[i] || !whole[j] {
-				found := correlate.Pearson(l.series[j], l.series[i])
-				p.samples, p.gaps = found.Samples, found.Gaps
+		group.Go(func() error {
+			pairs := make([]seriesPair, i)
+			for j := range pairs {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				pairs[j] = l.pair(j, i)
 			}
-			if ok && p.samples >= l.least {
-				p.r = r
+			adding.Lock()
+			defer adding.Unlock()
+			for _, p := range pairs {
+				ends.add(p)
 			}
-			ends.add(p)
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// printPair prints how the two series that were asked for go together.
+func (l *correlatedLog) printPair(t *terminal.Terminal, c *cli.Context) error {
+	a, b := slices.Index(l.ids, l.a), slices.Index(l.ids, l.b)
+	for i, name := range []string{l.a, l.b} {
+		if []int{a, b}[i] < 0 {
+			return terminal.WithHint(fmt.Errorf("%s has no %s", c.Args().First(), terminal.Printable(name)),
+				"epplab correlate without --pair prints the names that it has")
 		}
 	}
-	return nil
+	return t.PrintTable(c, correlationTable([]seriesPair{l.pair(a, b)}, false))
 }
 
 // extremePairs are those pairs of many that have the least and the greatest correlations.
@@ -277,7 +269,7 @@ func byCorrelation(a, b seriesPair) int {
 
 // correlationTable is a row for each pair; of a pair that was asked for nobody wants to know
 // which end it is of.
-func correlationTable(list []seriesPair, windows, ends bool) *report.Table {
+func correlationTable(list []seriesPair, ends bool) *report.Table {
 	const digits = 3
 	return report.TableOf(list, func(row *report.Row, p *seriesPair) {
 		end := "most"
@@ -290,13 +282,7 @@ func correlationTable(list []seriesPair, windows, ends bool) *report.Table {
 		row.Add(report.Column{Key: "a", Head: "GPU or job", Left: true, Max: 40}, report.Text(p.a))
 		row.Add(report.Column{Key: "b", Head: "and", Left: true, Max: 40}, report.Text(p.b))
 		row.Add(report.Column{Key: "correlation", Head: "correlation", Digits: digits}, report.Number(p.r))
-		if windows {
-			row.Add(report.Column{Key: "lowest", Head: "lowest", Digits: digits}, report.Number(p.low))
-			row.Add(report.Column{Key: "highest", Head: "highest", Digits: digits}, report.Number(p.high))
-			row.Add(report.Column{Key: "windows", Head: "windows"}, report.Count(p.windows))
-		} else {
-			row.Add(report.Column{Key: "samples", Head: "slots"}, report.Count(p.samples))
-			row.Add(report.Column{Key: "gaps", Head: "gaps"}, report.Count(p.gaps))
-		}
+		row.Add(report.Column{Key: "samples", Head: "slots"}, report.Count(p.samples))
+		row.Add(report.Column{Key: "gaps", Head: "gaps"}, report.Count(p.gaps))
 	})
 }

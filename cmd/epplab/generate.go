@@ -9,12 +9,12 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/internal/taskset"
-	"github.com/epplan/epplan/internal/trace"
+	"github.com/epplan/epplan/lab/taskset"
 	"github.com/epplan/epplan/queue"
 
 	"github.com/epplan/epplan/internal/cli/inputs"
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/lab/trace"
 )
 
 func generateCommand(t *terminal.Terminal) *cli.Command {

@@ -12,11 +12,11 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/internal/report/planreport"
-	"github.com/epplan/epplan/internal/taskset"
-	"github.com/epplan/epplan/internal/trace"
+	"github.com/epplan/epplan/lab/queuereport"
+	"github.com/epplan/epplan/lab/taskset"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/lab/trace"
 )
 
 // How the policy of a queue without --policy is chosen: the usual one stays
@@ -122,7 +122,7 @@ func tryCandidates(
 	if err != nil {
 		return nil, err
 	}
-	waits := func(s *planreport.QueueSum) bool { return s.TotalWait > 0 }
+	waits := func(s *queuereport.Sum) bool { return s.TotalWait > 0 }
 	simple := sums[:len(drawn)]
 	all := make([]trialResult, 0, len(policies))
 	for list := range slices.Chunk(sums[len(drawn):], len(drawn)) {
@@ -136,7 +136,7 @@ func tryCandidates(
 	return all, nil
 }
 
-func sumLongestWaits(list []*planreport.QueueSum) (seconds float64) {
+func sumLongestWaits(list []*queuereport.Sum) (seconds float64) {
 	for _, s := range list {
 		seconds += s.LongestWait
 	}

@@ -10,9 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/epplan/epplan/internal/trace"
-
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/lab/trace"
 )
 
 // chosenFor is what plan says that it chose for a queue.

@@ -12,14 +12,14 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/report/planreport"
-	"github.com/epplan/epplan/internal/taskset"
-	"github.com/epplan/epplan/internal/trace"
+	"github.com/epplan/epplan/lab/queuereport"
+	"github.com/epplan/epplan/lab/taskset"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
 
 	"github.com/epplan/epplan/internal/cli/inputs"
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/lab/trace"
 )
 
 func planQueueCommand(t *terminal.Terminal) *cli.Command {
@@ -89,11 +89,11 @@ func planKnapsack(t *terminal.Terminal, c *cli.Context) error {
 	err = t.Print(func(w io.Writer) error {
 		switch {
 		case c.Bool("json"):
-			return planreport.WriteQueueJSON(w, result)
+			return queuereport.WriteJSON(w, result)
 		case c.Bool("csv"):
-			return planreport.WriteQueueCSV(w, result)
+			return queuereport.WriteCSV(w, result)
 		}
-		return planreport.WriteQueueTable(w, result, t.TextOptions(c.Int("rows")))
+		return queuereport.WriteTable(w, result, t.TextOptions(c.Int("rows")))
 	})
 	if err != nil {
 		return err
@@ -258,7 +258,7 @@ func (q *knapsackQueue) referencePolicy() string {
 }
 
 // solve plans the queue and checks the plan against how it turned out.
-func (q *knapsackQueue) solve(ctx context.Context, text string) (*planreport.QueueResult, error) {
+func (q *knapsackQueue) solve(ctx context.Context, text string) (*queuereport.Result, error) {
 	pol, err := inputs.ParsePolicy(text, q.params)
 	if err != nil {
 		return nil, err
@@ -273,7 +273,7 @@ func (q *knapsackQueue) solve(ctx context.Context, text string) (*planreport.Que
 	if err := policy.CheckPlan(q.actual, plan, pol); err != nil {
 		return nil, err
 	}
-	r := &planreport.QueueResult{
+	r := &queuereport.Result{
 		Plan: plan, Problem: q.actual, Policy: text, Model: q.model.String(),
 		Energy: make([]float64, len(q.jobs)),
 	}
@@ -300,8 +300,8 @@ func drawQueue(rng *rand.Rand, model trace.EnergyModel) (*knapsackQueue, error) 
 // processors: all queues by the first policy, then all by the next one.
 func playAll(
 	ctx context.Context, queues []*knapsackQueue, policies []string, done func(),
-) ([]*planreport.QueueSum, error) {
-	sums := make([]*planreport.QueueSum, len(policies)*len(queues))
+) ([]*queuereport.Sum, error) {
+	sums := make([]*queuereport.Sum, len(policies)*len(queues))
 	return sums, terminal.SideBySide(ctx, 0, len(sums), func(ctx context.Context, i int) error {
 		defer done()
 		result, err := queues[i%len(queues)].solve(ctx, policies[i/len(queues)])

@@ -11,9 +11,9 @@ import (
 
 	"github.com/epplan/epplan/lab/jobarray"
 	"github.com/epplan/epplan/planner/policy"
-	"github.com/epplan/epplan/planner/replay"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/lab/replay"
 )
 
 func replayTraceCommand(t *terminal.Terminal) *cli.Command {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/epplan/epplan/internal/testkit/commandtest"
 	"github.com/epplan/epplan/internal/testkit/shareddata"
-	"github.com/epplan/epplan/internal/trace"
+	"github.com/epplan/epplan/internal/textfile"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
 )
@@ -184,7 +184,7 @@ func wantSameText(t *testing.T, got, want string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in, err := trace.Decompress(file, name)
+		in, err := textfile.Decompress(file, name)
 		if err == nil {
 			texts[i], err = io.ReadAll(in)
 		}

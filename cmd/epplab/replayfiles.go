@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/lab/replay"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
 )
@@ -74,7 +75,7 @@ func (f *replayFiles) writeRun(t *terminal.Terminal, in *inflation, run *inflati
 	name := fmt.Sprintf("%s_%s_%d.csv", in.label, fileName(in.policies[p].Name), in.seeds[s])
 	if f.curve != "" {
 		err := writeCompressed(t, inFolder(f.curve, name), func(w io.Writer) error {
-			return report.WriteCurve(w, run.Curve)
+			return replay.WriteCurve(w, run.Curve)
 		})
 		if err != nil {
 			return err
@@ -95,7 +96,7 @@ func (f *replayFiles) writeRun(t *terminal.Terminal, in *inflation, run *inflati
 	}
 	task := func(i int) string { return in.trace.pods[d.rows[i]].Name }
 	return writeCompressed(t, inFolder(f.decisions, name), func(w io.Writer) error {
-		return report.WriteDecisions(w, run.Log.Decisions, task, node)
+		return replay.WriteDecisions(w, run.Log.Decisions, task, node)
 	})
 }
 

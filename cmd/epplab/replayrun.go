@@ -10,10 +10,10 @@ import (
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/planner/fleet"
 	"github.com/epplan/epplan/planner/policy"
-	"github.com/epplan/epplan/planner/replay"
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/lab/replay"
 )
 
 // inflation is a comparison of placement policies on streams of one trace.

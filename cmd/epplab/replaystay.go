@@ -19,10 +19,10 @@ import (
 	"github.com/epplan/epplan/planner/park"
 	"github.com/epplan/epplan/planner/pick"
 	"github.com/epplan/epplan/planner/policy"
-	"github.com/epplan/epplan/planner/replay"
 	"github.com/epplan/epplan/planner/score"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/lab/replay"
 )
 
 // departureFlags are those that go with --departures only, and it.

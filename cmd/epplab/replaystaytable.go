@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/lab/replay"
 	"github.com/epplan/epplan/planner/fleet"
-	"github.com/epplan/epplan/planner/replay"
 )
 
 func (d *departures) table() *report.Table {

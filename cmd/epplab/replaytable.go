@@ -9,9 +9,9 @@ import (
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/planner/fleet"
 	"github.com/epplan/epplan/planner/policy"
-	"github.com/epplan/epplan/planner/replay"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/lab/replay"
 )
 
 type meanSD struct{ mean, sd float64 }

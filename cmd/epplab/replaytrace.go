@@ -12,12 +12,12 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner/fleet"
-	"github.com/epplan/epplan/planner/replay"
 	"github.com/epplan/epplan/queue"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/lab/replay"
+	"github.com/epplan/epplan/lab/trace"
 )
 
 // traceFiles are the files of a trace; the last three may be missing.

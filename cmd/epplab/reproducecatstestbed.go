@@ -10,7 +10,7 @@ import (
 	"strconv"
 
 	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/internal/taskset"
+	"github.com/epplan/epplan/lab/taskset"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/sharing"
 

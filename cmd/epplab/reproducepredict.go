@@ -10,11 +10,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/internal/report/planreport"
-	"github.com/epplan/epplan/internal/trace"
+	"github.com/epplan/epplan/lab/queuereport"
 
 	"github.com/epplan/epplan/internal/cli/inputs"
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/lab/trace"
 )
 
 func reproducePredictCommand(t *terminal.Terminal) *cli.Command {
@@ -162,7 +162,7 @@ func meansByPolicy(
 // queueMeans is what a queue comes to, by policy the mean over queues.
 type queueMeans struct{ wait, delayed, running, kWh float64 }
 
-func (m *queueMeans) add(s *planreport.QueueSum, of float64) {
+func (m *queueMeans) add(s *queuereport.Sum, of float64) {
 	m.wait += s.TotalWait / of
 	m.delayed += float64(s.Delayed) / of
 	m.running += s.Running / of

@@ -7,7 +7,8 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/internal/trace"
+
+	"github.com/epplan/epplan/lab/trace"
 )
 
 // predictFinding is one figure of the PREDICT paper, computed anew under both

@@ -14,12 +14,12 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/internal/taskset"
-	"github.com/epplan/epplan/internal/trace"
+	"github.com/epplan/epplan/lab/taskset"
 	"github.com/epplan/epplan/planner/fleet"
-	"github.com/epplan/epplan/planner/replay"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/lab/replay"
+	"github.com/epplan/epplan/lab/trace"
 )
 
 var paperPWR = paper{ //nolint:gochecknoglobals // constant

@@ -14,7 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/internal/report/planreport"
+	"github.com/epplan/epplan/lab/queuereport"
 	"github.com/epplan/epplan/planner/policy"
 
 	"github.com/epplan/epplan/internal/cli/inputs"
@@ -251,8 +251,8 @@ func tryAll(
 	return all, nil
 }
 
-func againstSimple(name string, ours, simple []*planreport.QueueSum) trialResult {
-	var a, b planreport.QueueSum
+func againstSimple(name string, ours, simple []*queuereport.Sum) trialResult {
+	var a, b queuereport.Sum
 	x := trialResult{Policy: name}
 	for i := range ours {
 		a.EnergyKWh, a.TotalWait = a.EnergyKWh+ours[i].EnergyKWh, a.TotalWait+ours[i].TotalWait

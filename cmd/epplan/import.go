@@ -18,7 +18,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/store/record"
-	"github.com/epplan/epplan/internal/trace"
+	"github.com/epplan/epplan/internal/textfile"
 	"github.com/epplan/epplan/internal/trace/joblog"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
@@ -209,7 +209,7 @@ func (in *logImport) readLog(visit joblog.Visit) error {
 	return in.t.ReadRaw(in.name, func(r io.Reader, name string) (err error) {
 		progress, ended := in.progress(name)
 		defer ended()
-		plain, err := trace.Decompress(inputs.NewProgressReader(in.c.Context, r, progress), name)
+		plain, err := textfile.Decompress(inputs.NewProgressReader(in.c.Context, r, progress), name)
 		if err != nil {
 			return err
 		}

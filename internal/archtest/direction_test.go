@@ -13,9 +13,9 @@ import (
 // without one it is a violation: docs/architecture.md and this table say
 // together what the rooms are.
 var storeys = map[string]int{
-	"cmd":               5,
-	"packaging":         5,
-	"lab":               4,
+	"cmd":               4,
+	"packaging":         4,
+	"lab":               3,
 	"internal":          3,
 	"slurm":             3,
 	"gpu":               3,
@@ -54,8 +54,7 @@ func laboratory(room string) bool { return inRoom(room, "lab") || inRoom(room, "
 
 // stage reports whether a room has stages of policies, or what they stand on.
 func stage(room string) bool {
-	return strings.HasPrefix(room, "planner/") && !inRoom(room, "planner/policy") &&
-		!inRoom(room, "planner/replay")
+	return strings.HasPrefix(room, "planner/") && !inRoom(room, "planner/policy")
 }
 
 // libraries lists what each library imports of this module beside its own rooms: it has no use for
@@ -143,16 +142,16 @@ var bans = []ban{
 		},
 	},
 	{
+		"the product knows nothing of the laboratory: what both need is the product's",
+		func(room string) bool { return !laboratory(room) },
+		func(_, room string) bool { return laboratory(room) },
+	},
+	{
 		"TOML is parsed in config only",
 		func(room string) bool { return !inRoom(room, "config") },
 		func(importPath, room string) bool {
 			return room == "" && strings.Contains(strings.ToLower(importPath), "toml")
 		},
-	},
-	{
-		"nothing of the product knows the laboratory",
-		func(room string) bool { return !laboratory(room) },
-		func(_, room string) bool { return laboratory(room) },
 	},
 	{
 		"the command line is parsed in cmd and in what its programs share only",
@@ -166,7 +165,7 @@ var bans = []ban{
 	},
 	{
 		"what helps tests is for tests only",
-		func(room string) bool { return !inRoom(room, testkit) },
+		func(room string) bool { return !inRoom(room, testkit) && !inRoom(room, "lab/catstest") },
 		func(_, room string) bool { return inRoom(room, testkit) },
 	},
 }
@@ -204,6 +203,19 @@ func wrongImports(m module) []string {
 	return found
 }
 
+// laboratoryInTests names each test of the product that imports the laboratory.
+func laboratoryInTests(m module) []string {
+	var found []string
+	for _, p := range m.own {
+		for _, imported := range slices.Concat(p.TestImports, p.XTestImports) {
+			if from, to := m.room(p.ImportPath), m.room(imported); laboratory(to) && !laboratory(from) {
+				found = append(found, fmt.Sprintf("a test of %s imports %s: it belongs in the laboratory", from, to))
+			}
+		}
+	}
+	return found
+}
+
 // storeyOf is a room's storey, and whether it has one.
 func storeyOf(room string) (storey int, known bool) {
 	for folder := room; folder != "." && folder != ""; folder = path.Dir(folder) {
@@ -234,6 +246,19 @@ func TestImportsPointOneWay(t *testing.T) {
 	m := thisModule(t)
 	requireRooms(t, m, "cmd/epplan", "config", "slurm", "gpu", "planner", "planner/policy", "queue", "dvfsmodel")
 	report(t, wrongImports(m))
+	report(t, laboratoryInTests(m))
+}
+
+func TestATestOfTheProductThatNeedsTheLaboratoryIsFound(t *testing.T) {
+	m := newModule(fixturePath, "", []pkg{
+		{
+			ImportPath:  fixturePath + "/planner/pick",
+			TestImports: own("lab/trace"), XTestImports: own("lab/taskset"),
+		},
+		{ImportPath: fixturePath + "/lab/replay", XTestImports: own("lab/trace", "planner")},
+		{ImportPath: fixturePath + "/cmd/epplab", TestImports: own("lab/trace")},
+	})
+	wantViolations(t, laboratoryInTests(m), "planner/pick imports lab/trace", "planner/pick imports lab/taskset")
 }
 
 func TestNothingReachableFromTheCLIIsHeavy(t *testing.T) {
@@ -256,13 +281,16 @@ func TestAnImportInTheWrongDirectionIsFound(t *testing.T) {
 		{"planner/sharing", "planner/share", "below the planner"},
 		{"planner/share", "planner", "don't know the planner"},
 		{"planner/correlate", "planner/tune", "don't know the planner"},
+		{"cmd/epplan", "lab/trace", "nothing of the laboratory"},
+		{"internal/report", "lab/replay", "nothing of the laboratory"},
+		{"cmd/epd", "cmd/epplab", "nothing of the laboratory"},
+		{"lab/trace", "cmd/epplab", "which is above it"},
 		{"planner/tune", "planner/policy", "not they it"},
 		{"planner/check", "planner/sharing", "nothing of what makes one"},
 		{"planner/check", "planner/improve", "nothing of what makes one"},
 		{"planner/improve", "planner/check", "doesn't ask the check"},
 		{"planner/bound", "planner/place", "nothing of what makes one"},
 		{"cmd/epplan", "internal/testkit/shareddata", "tests only"},
-		{"cmd/epplan", "lab/trace", "knows the laboratory"},
 		{"internal/web", "internal/testkit/browsertest", "tests only"},
 		{"internal/store", "internal/testkit/storetest", "tests only"},
 		{"attic", "queue", "no known room"},
@@ -316,10 +344,12 @@ func TestImportsInTheRightDirectionPass(t *testing.T) {
 		{ImportPath: fixturePath + "/planner/improve", Imports: own("planner", "planner/bound")},
 		{ImportPath: fixturePath + "/planner", Imports: own("dvfsmodel", "planner/sharing")},
 		{
-			ImportPath: fixturePath + "/planner/consolidate",
+			ImportPath: fixturePath + "/planner/share",
 			Imports:    own("planner/sharing", "planner/correlate"),
 		},
 		{ImportPath: fixturePath + "/queue", Imports: own("spelling")},
+		{ImportPath: fixturePath + "/cmd/epplab", Imports: own("lab/trace", "internal/report")},
+		{ImportPath: fixturePath + "/lab/replay", Imports: own("lab/trace", "planner", "internal/report")},
 		{ImportPath: fixturePath + "/slurm/lever", Imports: own("slurm", "live", "spelling")},
 		{ImportPath: fixturePath + "/gpu/gpucheck", Imports: own("gpu", "dvfsmodel", "live", "statedir")},
 	})

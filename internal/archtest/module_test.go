@@ -29,6 +29,8 @@ type pkg struct {
 	CgoFiles   []string
 	Imports    []string // direct, without those of tests
 	Deps       []string // direct and indirect
+
+	TestImports, XTestImports []string // those of tests
 }
 
 // module is a module's own packages, and everything below them by import path.

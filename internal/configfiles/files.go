@@ -16,7 +16,6 @@ import (
 	"github.com/epplan/epplan/internal/openai"
 	"github.com/epplan/epplan/internal/web/login"
 	"github.com/epplan/epplan/planner/sharing"
-	"github.com/epplan/epplan/planner/sharing/jsonfile"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -50,7 +49,7 @@ func readCurve(path string) (*sharing.Curve, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }() // only read
-	return jsonfile.ReadCurve(f, path)
+	return sharing.ReadCurve(f, path)
 }
 
 // Check reads every file that a configuration names. Refused are those without which epd doesn't start,

@@ -1,6 +1,3 @@
-// Package trace reads measurements and job logs that others recorded: tables of
-// measured time and power over clock settings ([ReadDVFS]); and the nodes, tasks
-// and arrivals of clusters in the openb format of Alibaba's
-// cluster-trace-gpu-v2023 ([ReadNodes], [ReadPods], [ReadArrivals]), compressed
-// or not ([Open]), which it also writes.
+// Package trace reads tables of measurements that others recorded: time and power over
+// clock settings and power caps ([ReadMeasurements]).
 package trace

@@ -1,10 +1,12 @@
 package trace
 
 import (
+	"fmt"
 	"io"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/textfile"
+	"github.com/epplan/epplan/queue"
 )
 
 // The columns of a table of measurements, in any order. Those of clocks and the cap may be missing,
@@ -96,14 +98,15 @@ func ReadMeasurements(r io.Reader, name string, o *textfile.Options) (*Measureme
 	if o == nil {
 		o = &textfile.Options{}
 	}
-	t, err := openTableWith(r, name, o.Header)
+	rows := textfile.NewRows(textfile.Open(r, name, textfile.OnlyText), name)
+	table, err := textfile.NewTable(rows, o.Header, "the names of columns")
 	if err != nil {
 		return nil, err
 	}
-	d := &dvfsTable{csvTable: t}
+	d := &dvfsTable{Table: table}
 	m := &Measurements{}
 	var passed *textfile.PassedOverError
-	if d.at, passed, err = t.in.Arrange(dvfsColumns, o); err != nil {
+	if d.at, passed, err = d.Arrange(dvfsColumns, o); err != nil {
 		return nil, err
 	}
 	if passed != nil {
@@ -117,7 +120,7 @@ func ReadMeasurements(r io.Reader, name string, o *textfile.Options) (*Measureme
 		at  dvfsmodel.Setting
 	}
 	places, lines := make(map[string]int), make(map[setting]int)
-	err = t.each("no measurements, want a header line and at least one more", func() error {
+	err = d.Each(func() error {
 		app, s, err := d.sample()
 		if err != nil {
 			return err
@@ -128,9 +131,9 @@ func ReadMeasurements(r io.Reader, name string, o *textfile.Options) (*Measureme
 			if s.Cap == 0 {
 				at += " MHz"
 			}
-			return t.errorAt(-1, "%.80s at %s was measured on line %d already", app, at, line)
+			return d.errorAt(-1, "%.80s at %s was measured on line %d already", app, at, line)
 		}
-		lines[key] = t.in.Line()
+		lines[key] = d.Line()
 		i, known := places[app]
 		if !known {
 			i = len(m.Apps)
@@ -143,7 +146,10 @@ func ReadMeasurements(r io.Reader, name string, o *textfile.Options) (*Measureme
 	if err != nil {
 		return nil, err
 	}
-	if doubt := t.in.Doubt(); doubt != nil {
+	if len(m.Apps) == 0 {
+		return nil, d.errorAt(-1, "no measurements, want a header line and at least one more")
+	}
+	if doubt := d.Doubt(); doubt != nil {
 		m.warnings = append(m.warnings, doubt)
 	}
 	return m, nil
@@ -151,8 +157,17 @@ func ReadMeasurements(r io.Reader, name string, o *textfile.Options) (*Measureme
 
 // dvfsTable is a table whose columns are known, as dvfsColumns has them.
 type dvfsTable struct {
-	*csvTable
+	*textfile.Table
 	at []textfile.Found
+}
+
+// errorAt returns an error at a field of the current record; -1 is the whole record.
+func (d *dvfsTable) errorAt(column int, format string, args ...any) error {
+	at := d.CellAt(column)
+	if column < 0 {
+		at.Column = 0
+	}
+	return &queue.SyntaxError{Pos: at, Msg: fmt.Sprintf(format, args...)}
 }
 
 // check sees to it that a table has times and powers.
@@ -169,14 +184,14 @@ func (d *dvfsTable) check() error {
 
 // sample is the current record.
 func (d *dvfsTable) sample() (app string, s dvfsmodel.Sample, err error) {
-	if app = d.internedText(d.at[appColumn].At); app == "" {
+	if app = d.Cell(d.at[appColumn].At); app == "" {
 		return "", s, d.errorAt(d.at[appColumn].At, "no application name")
 	}
 	var value [energyColumn + 1]float64
 	for c := coreColumn; c <= energyColumn; c++ {
 		at := d.at[c].At
 		isSetting := c < timeColumn
-		if at < 0 || isSetting && d.field(at) == "" || c == energyColumn && d.at[powerColumn].At >= 0 {
+		if at < 0 || isSetting && d.Cell(at) == "" || c == energyColumn && d.at[powerColumn].At >= 0 {
 			continue
 		}
 		if value[c], err = d.measured(c); err != nil {
@@ -195,20 +210,20 @@ func (d *dvfsTable) sample() (app string, s dvfsmodel.Sample, err error) {
 
 // measured returns a number of the current record in the unit of its quantity.
 func (d *dvfsTable) measured(c int) (float64, error) {
-	const least = 1e-12 // products and squares stay finite
+	const least, most = 1e-12, 1e12 // products and squares stay finite
 	at := d.at[c]
-	text, err := d.in.Number(at.At)
+	text, err := d.Number(at.At)
 	if err != nil {
 		return 0, err
 	}
 	value, ok := dvfsColumns[c].Quantity.Parse(text, at.Factor)
 	if ok && value < 0 && dvfsColumns[c].Quantity == textfile.Clock {
 		return 0, d.errorAt(at.At, "%s is %.40q, want the clock itself and no offset from another",
-			d.in.Header[at.At], text)
+			d.Header[at.At], text)
 	}
-	if !ok || !(value >= least && value <= maxQuantity) {
-		return 0, d.errorAt(at.At, "%s is %.40q, want a number from %v to %v", d.in.Header[at.At], text, least,
-			maxQuantity)
+	if !ok || !(value >= least && value <= most) {
+		return 0, d.errorAt(at.At, "%s is %.40q, want a number from %v to %v", d.Header[at.At], text, least,
+			most)
 	}
 	return value, nil
 }

@@ -106,6 +106,15 @@ func TestBadTableIsAnErrorWithItsPosition(t *testing.T) {
 	}
 }
 
+// byteColumn returns where a field of a line begins, in bytes.
+func byteColumn(text string, line, field int) int {
+	column := 1
+	for _, cell := range strings.Split(strings.Split(text, "\n")[line-1], ",")[:field-1] {
+		column += len(cell) + 1
+	}
+	return column
+}
+
 type brokenReader struct{}
 
 var errBroken = errors.New("disk on fire")

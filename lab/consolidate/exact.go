@@ -52,7 +52,7 @@ const maxDescents = 100
 // under a curve of contention too, and each that is found counts by the curve.
 func Exact(ctx context.Context, in *sharing.Instance, problem share.Problem, opt ExactOptions) Result {
 	if len(in.Tasks) == 0 {
-		return Result{Placement: share.AllAsleep(in), Proven: true}
+		return Result{Placement: allAsleep(in), Proven: true}
 	}
 	p, ok := newPacking(in, problem, false)
 	if !ok {

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/internal/testkit/sharingtest"
+	"github.com/epplan/epplan/lab/catstest"
 	"github.com/epplan/epplan/lab/consolidate"
 	"github.com/epplan/epplan/planner/share"
 	"github.com/epplan/epplan/planner/sharing"
@@ -37,8 +37,8 @@ func readBests(tb testing.TB, file string) map[share.Problem]best {
 }
 
 func TestExactProvesWhatTheReferenceProves(t *testing.T) {
-	for _, file := range sharingtest.Files(t) {
-		in := sharingtest.Read(t, file)
+	for _, file := range catstest.Files(t) {
+		in := catstest.Read(t, file)
 		for problem, want := range readBests(t, file) {
 			t.Run(filepath.Base(file)+" "+problem.String(), func(t *testing.T) {
 				quick := consolidate.QuickBound(in, problem)
@@ -75,8 +75,8 @@ func TestExactProvesMoreThanTheReference(t *testing.T) {
 		{"c21-heavy-64", share.AsPrinted, 2735.35},
 		{"c23-membound-128", share.AsPrinted, 9304.45},
 	} {
-		file := filepath.Join(filepath.Dir(sharingtest.Files(t)[0]), c.file+".json")
-		in, known := sharingtest.Read(t, file), readBests(t, file)[c.problem]
+		file := filepath.Join(filepath.Dir(catstest.Files(t)[0]), c.file+".json")
+		in, known := catstest.Read(t, file), readBests(t, file)[c.problem]
 		got := consolidate.Exact(context.Background(), in, c.problem, consolidate.ExactOptions{})
 		if !got.Proven || math.Abs(got.PowerW-c.watts) > 1e-6 {
 			t.Errorf("%s, %s: %.4f W, proven %t; want %.4f", c.file, c.problem, got.PowerW,
@@ -95,8 +95,8 @@ func TestExactProvesMoreThanTheReference(t *testing.T) {
 
 func TestImproveComesCloseToTheReference(t *testing.T) {
 	sum, n := 0.0, 0
-	for _, file := range sharingtest.Files(t) {
-		in, want := sharingtest.Read(t, file), readBests(t, file)[share.Safe]
+	for _, file := range catstest.Files(t) {
+		in, want := catstest.Read(t, file), readBests(t, file)[share.Safe]
 		if len(in.Tasks) > 32 {
 			continue // see the benchmark and docs/performance.md
 		}
@@ -141,8 +141,8 @@ func benchmark(
 	b *testing.B, solve func(context.Context, *sharing.Instance, share.Problem) consolidate.Result,
 ) {
 	b.Helper()
-	for _, file := range sharingtest.Files(b) {
-		in := sharingtest.Read(b, file)
+	for _, file := range catstest.Files(b) {
+		in := catstest.Read(b, file)
 		for _, problem := range []share.Problem{share.Safe, share.AsPrinted} {
 			want := readBests(b, file)[problem]
 			b.Run(problem.String()+"/"+in.Name, func(b *testing.B) {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner/share"
 	"github.com/epplan/epplan/planner/sharing"
 )
@@ -49,7 +50,7 @@ func Improve(
 	ctx context.Context, in *sharing.Instance, problem share.Problem, start share.Placement, opt ImproveOptions,
 ) (share.Placement, float64) {
 	if len(in.Tasks) == 0 {
-		return share.AllAsleep(in), 0
+		return allAsleep(in), 0
 	}
 	p, ok := newPacking(in, problem, false)
 	if !ok {
@@ -132,4 +133,9 @@ func (e *exactSearch) placed(start share.Placement) (share.Placement, float64) {
 		return start, e.bestW
 	}
 	return e.p.placement(e.best), e.bestW
+}
+
+// allAsleep returns the answer to an instance without tasks.
+func allAsleep(in *sharing.Instance) share.Placement {
+	return share.Placement{GPUs: [][]int{}, MHz: make([]dvfsmodel.MHz, len(in.GPUs()))}
 }

@@ -1,9 +1,7 @@
-// Package correlate computes Pearson's correlation coefficient of utilisation
-// series: of two series ([Pearson]), of all pairs of many ([AllPairs]), of a
-// sliding window of a stream ([Window]), and of many GPUs, each with some
-// candidates, sample by sample ([Candidates]).
+// Package correlate computes Pearson's correlation coefficient of two utilisation
+// series ([Pearson]).
 //
-// What all of them do where series aren't plain:
+// What it does where series aren't plain:
 //
 //   - Series of unequal lengths are cut to the shorter one (CATS eq. 15).
 //   - A value that is NaN or infinite is a gap. A sample with a gap on either
@@ -17,7 +15,5 @@
 //
 // Deviations are taken from means of blocks, and blocks are merged by the
 // formulas of Chan, Golub and LeVeque (1983), so that an offset of 1e9 costs no
-// digits of the result beyond those that it costs the samples. Only
-// [Candidates] takes samples out of sums again, and bounds what that leaves
-// behind.
+// digits of the result beyond those that it costs the samples.
 package correlate

@@ -18,21 +18,3 @@ func ExamplePearson() {
 	// -1.000 of 3 samples, 1 gaps
 	// false
 }
-
-// Samples as they come: each GPU with those that it might share work with.
-func ExampleCandidates() {
-	c, err := correlate.NewCandidates(3, 4, [][]int{{1, 2}, {0}, {0}})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for _, sample := range [][]float64{{10, 90, 20}, {30, 70, 40}, {20, 80, 30}, {60, 40, 90}} {
-		if err := c.AddSample(sample); err != nil {
-			fmt.Println(err)
-			return
-		}
-	}
-	fmt.Printf("GPU 0 with GPU 1: %.2f, with GPU 2: %.2f\n", c.Pearson(0, 0).R, c.Pearson(0, 1).R)
-	// Output:
-	// GPU 0 with GPU 1: -1.00, with GPU 2: 0.99
-}

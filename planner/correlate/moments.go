@@ -24,30 +24,6 @@ type moments struct {
 	sumXX, sumYY, sumXY float64
 }
 
-// add puts a sample in (Welford 1962). inverse is 1 over the count with it.
-func (m *moments) add(x, y, inverse float64) {
-	dx, dy := x-m.meanX, y-m.meanY
-	m.n++
-	m.meanX += dx * inverse
-	m.meanY += dy * inverse
-	ry := y - m.meanY
-	m.sumXX += dx * (x - m.meanX)
-	m.sumYY += dy * ry
-	m.sumXY += dx * ry
-}
-
-// remove takes a sample out again. inverse is 1 over the count without it.
-func (m *moments) remove(x, y, inverse float64) {
-	dx, dy := x-m.meanX, y-m.meanY
-	m.n--
-	m.meanX -= dx * inverse
-	m.meanY -= dy * inverse
-	ry := y - m.meanY
-	m.sumXX -= dx * (x - m.meanX)
-	m.sumYY -= dy * ry
-	m.sumXY -= dx * ry
-}
-
 // merged are the moments of two sets of samples together (Chan, Golub and
 // LeVeque 1983).
 func merged(a, b *moments) moments {

@@ -1,7 +1,6 @@
 package correlate
 
 import (
-	"context"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -170,57 +169,5 @@ func TestVectorsAndTheClearVersionAgree(t *testing.T) {
 				t.Errorf("%d samples, moment %d: %g, by the clear version %g", n, i, pair[0], pair[1])
 			}
 		}
-	}
-}
-
-func TestAllPairsAreWhatPearsonSays(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		series := make([][]float64, rapid.IntRange(0, 70).Draw(t, "series"))
-		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
-		for i := range series {
-			series[i] = walk(r.Uint64(), 40)
-			switch r.IntN(8) {
-			case 0:
-				series[i] = series[i][:r.IntN(40)]
-			case 1:
-				series[i][r.IntN(40)] = nan
-			case 2:
-				series[i] = slices.Repeat([]float64{33.3}, 40)
-			}
-		}
-		m, err := AllPairs(t.Context(), series, 3)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range series {
-			for j := range series {
-				want := oracle(series[i], series[j])
-				if i == j {
-					want.R, want.OK = 1, true
-				}
-				if got, ok := m.At(i, j); ok != want.OK || math.Abs(got-want.R) > 1e-11 {
-					t.Fatalf("pair %d, %d: %g %t, want %+v", i, j, got, ok, want)
-				}
-			}
-		}
-	})
-}
-
-func TestAllPairsOfLongSeriesAreWhatPearsonSays(t *testing.T) {
-	series := [][]float64{walk(1, 1300), walk(2, 1300), walk(3, 1300)}
-	m, err := AllPairs(t.Context(), series, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, _ := m.At(2, 0); math.Abs(got-Pearson(series[0], series[2]).R) > 1e-12 {
-		t.Errorf("%g, want %+v", got, Pearson(series[0], series[2]))
-	}
-}
-
-func TestAllPairsStopWhenTheyAreCancelled(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if m, err := AllPairs(ctx, [][]float64{walk(1, 9), walk(2, 9)}, 2); err == nil || m != nil {
-		t.Errorf("%v, %v", m, err)
 	}
 }

@@ -20,13 +20,11 @@ import (
 //	go test ./planner/policy -run xxx -bench OnlineFigures -online 'replan;value' -seeds 1:60
 var (
 	onlineFigures = flag.String("online", "", "policies to print figures of, separated by semicolons")
-	queueFigures  = flag.String("queues", "",
-		"policies for queues to print figures of, separated by semicolons")
-	onlineSeeds  = flag.String("seeds", "1:40", "first and last seed of the batches that they are for")
-	onlineWeight = flag.Float64("weight", 0, "the objective's weight on time")
-	onlineWait   = flag.Float64("wait", 0, "the price of waiting")
-	onlineGangs  = flag.Bool("gangs", false, "some of the jobs run on several nodes")
-	onlineEach   = flag.Bool("each", false, "print each batch, too")
+	onlineSeeds   = flag.String("seeds", "1:40", "first and last seed of the batches that they are for")
+	onlineWeight  = flag.Float64("weight", 0, "the objective's weight on time")
+	onlineWait    = flag.Float64("wait", 0, "the price of waiting")
+	onlineGangs   = flag.Bool("gangs", false, "some of the jobs run on several nodes")
+	onlineEach    = flag.Bool("each", false, "print each batch, too")
 )
 
 func BenchmarkOnlineFigures(b *testing.B) {

@@ -94,7 +94,7 @@ A policy says which job is next, where it runs, at which clocks, and which node 
 
 on the command line (` + "`--policy`" + `) and in the [configuration](config.md#policy). ` +
 		"`edl:0.9,pick=value,park=never`" + ` is EDL with θ 0.9, whose next
-job is that of policy value, and whose nodes stay on. A placement is a policy too. [The papers](../papers.md) say what stands behind them.
+job is that of policy value, and whose nodes stay on. A placement is a policy too. [The papers](../../lab/docs/papers.md) say what stands behind them.
 
 ` + "```sh\nepplan compare batch.csv --cluster cluster.toml --models models.toml --policy " +
 		"edl:0.9,pick=edf,park=never --policy potential,clocks=default\n```" + `
@@ -131,7 +131,7 @@ job is that of policy value, and whose nodes stay on. A placement is a policy to
 		}
 	}
 	fmt.Fprintf(&b, "\nFurther values of `place`: %s; those that begin with share- put jobs with profiles "+
-		"on GPUs together by that rule of\n[consolidation](../consolidation.md).\n", strings.Join(rest, ", "))
+		"on GPUs together by that rule of\n[consolidation](../../lab/docs/consolidation.md).\n", strings.Join(rest, ", "))
 	b.WriteString("\n## Numbers\n\nKeys with a number: `theta` and `rho` as `--theta` and `--rho`; " +
 		"`stretch`, how many times its time at default clocks a job may take; and those of\n" +
 		"policies for [queues](../../lab/docs/cli.md#epplab-plan): ")

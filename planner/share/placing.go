@@ -56,8 +56,3 @@ func PlacementOf(s *sharing.State, clocks Clocks) Placement {
 	}
 	return p
 }
-
-// AllAsleep is the answer to an instance without tasks.
-func AllAsleep(in *sharing.Instance) Placement {
-	return Placement{GPUs: [][]int{}, MHz: make([]dvfsmodel.MHz, len(in.GPUs()))}
-}

@@ -87,16 +87,16 @@ func MemoryPart(memGB, freeGB float64) float64 {
 // Slowdown is how many times as long as alone the tasks of a GPU take at the
 // same frequency, at least 1.
 func (c Curve) Slowdown(s Occupancy) float64 {
-	return c.overload(s.LoadPct) * c.OverheadFactor(&s)
+	return c.Overload(s.LoadPct) * c.OverheadFactor(&s)
 }
 
 // OverheadFactor is how many times as long tasks take for what sharing costs beside the overload.
 func (c *Curve) OverheadFactor(s *Occupancy) float64 {
-	return 1 + c.ByTask*s.otherTasks() + c.ByMemory*s.pressure()
+	return 1 + c.ByTask*s.OtherTasks() + c.ByMemory*s.Pressure()
 }
 
-// overload is the mean over slots of what exceeds the slot.
-func (c *Curve) overload(loadPct []float64) float64 {
+// Overload returns the mean over slots of the time that a slot of load takes.
+func (c *Curve) Overload(loadPct []float64) float64 {
 	if len(loadPct) == 0 {
 		return 1
 	}
@@ -115,9 +115,11 @@ func (c *Curve) Work(load float64) float64 {
 	return math.Pow(load, c.Exponent)
 }
 
-func (s *Occupancy) otherTasks() float64 { return float64(max(0, s.Tasks-1)) }
+// OtherTasks returns the number of tasks beside one.
+func (s *Occupancy) OtherTasks() float64 { return float64(max(0, s.Tasks-1)) }
 
-func (s *Occupancy) pressure() float64 {
+// Pressure returns the part of the memory that counts: 0 for a task alone.
+func (s *Occupancy) Pressure() float64 {
 	if s.Tasks < 2 {
 		return 0
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 )
 
 // Instance is servers whose GPUs tasks may share, and the tasks: where all run
@@ -33,8 +32,6 @@ func (in *Instance) Curve() Curve {
 type Server struct {
 	StaticW, OtherW float64   // drawn while the server is on, watts (eq. 4)
 	GPUMemGB        []float64 // memory of each of its GPUs, GB
-	ID              string    // what it is called, for people; may be empty
-	GPUIDs          []string  // what each of its GPUs is called, for people; nil: they have no names
 }
 
 // HostW is what the server draws while it is on, beside its GPUs, watts.
@@ -42,13 +39,12 @@ func (s *Server) HostW() float64 { return s.StaticW + s.OtherW }
 
 // Task is a job that runs on shared GPUs, over the whole window.
 type Task struct {
-	ID          string
-	Arrival     float64   // seconds
-	MemGB       float64   // memory that it takes on each of its GPUs, GB
-	GPUs        int       // number of distinct GPUs that it needs
-	Kappa       float64   // how many times its time alone at f_max it may take
-	UtilPct     []float64 // utilisation of each of its GPUs by slot, percent
-	CurrentGPUs []int     // GPUs that it runs on now; nil: none.
+	ID      string
+	Arrival float64   // seconds
+	MemGB   float64   // memory that it takes on each of its GPUs, GB
+	GPUs    int       // number of distinct GPUs that it needs
+	Kappa   float64   // how many times its time alone at f_max it may take
+	UtilPct []float64 // utilisation of each of its GPUs by slot, percent
 }
 
 // GPU is one GPU of an instance.
@@ -123,9 +119,6 @@ func (s *Server) validate() error {
 			return fmt.Errorf("GPU %d has %v GB, want a finite number of 0 or more", gpu, gb)
 		}
 	}
-	if s.GPUIDs != nil && len(s.GPUIDs) != len(s.GPUMemGB) {
-		return fmt.Errorf("%d names of %d GPUs, want one of each or none", len(s.GPUIDs), len(s.GPUMemGB))
-	}
 	return nil
 }
 
@@ -149,14 +142,6 @@ func (t *Task) validate(gpus, slots int) error {
 	for slot, u := range t.UtilPct {
 		if !(u >= 0 && u <= 100) {
 			return fmt.Errorf("utilisation %v %% in slot %d, want 0 to 100", u, slot)
-		}
-	}
-	if len(t.CurrentGPUs) != 0 && len(t.CurrentGPUs) != t.GPUs {
-		return fmt.Errorf("runs on %d GPUs, want %d or none", len(t.CurrentGPUs), t.GPUs)
-	}
-	for i, gpu := range t.CurrentGPUs {
-		if gpu < 0 || gpu >= gpus || slices.Contains(t.CurrentGPUs[:i], gpu) {
-			return fmt.Errorf("runs on GPU %d, want 0 to %d, each once", gpu, gpus-1)
 		}
 	}
 	return nil

@@ -20,7 +20,7 @@ import (
 	"github.com/epplan/epplan/planner/bound"
 	"github.com/epplan/epplan/planner/join"
 	"github.com/epplan/epplan/planner/policy"
-	"github.com/epplan/epplan/planner/sharing/jsonfile"
+	"github.com/epplan/epplan/planner/sharing"
 	"github.com/epplan/epplan/queue"
 
 	"github.com/epplan/epplan/internal/cli/inputs"
@@ -307,7 +307,7 @@ func (s *Setup) contention(t *terminal.Terminal, c *cli.Context, cluster *planne
 	if name == "" {
 		return nil
 	}
-	curve, err := terminal.ParseFile(t, name, jsonfile.ReadCurve)
+	curve, err := terminal.ParseFile(t, name, sharing.ReadCurve)
 	if err != nil {
 		return fmt.Errorf("read contention: %w", err)
 	}

@@ -8,16 +8,15 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/epplan/epplan/internal/textfile"
 	"github.com/google/renameio/v2"
-
-	"github.com/epplan/epplan/internal/trace"
 )
 
 // Read opens the named file, or standard input for "-", hands over what is in it, which
 // may be compressed by gzip, and closes it.
 func (t *Terminal) Read(name string, f func(r io.Reader, name string) error) error {
 	return t.ReadRaw(name, func(r io.Reader, name string) error {
-		plain, err := trace.Decompress(r, name)
+		plain, err := textfile.Decompress(r, name)
 		if err != nil {
 			return err
 		}

@@ -1,5 +1,4 @@
-// Package sharingtest has instances of tasks that share GPUs, drawn and from the data, for
-// tests.
+// Package sharingtest draws instances of tasks that share GPUs, for tests.
 package sharingtest
 
 import (
