@@ -38,7 +38,7 @@ func (s *LiveSharing) fields() []field {
 			"the run time.", &s.Spread, numberRange{max: 1, above: true}),
 		numberField("slowdown", "How many times its time alone a job on a shared GPU may take.", &s.Slowdown,
 			numberRange{min: 1, max: 10}),
-		textField("contention", "File with what sharing a GPU costs in time, as epplan model "+
+		textField("contention", "File with what sharing a GPU costs in time, as epplab "+
 			"contention writes it, beside this\n"+
 			"file unless its path is absolute; empty: a slot with 140 % of work takes 1.4 slots.",
 			&s.Contention),

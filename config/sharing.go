@@ -36,7 +36,7 @@ func (s *sharedGPU) fields() []field {
 		numberField("min_mhz", "The lowest core clock.", &s.minMHz, clock),
 		numberField("max_mhz", "The highest one. Run times of jobs are those at it.", &s.maxMHz, clock),
 		numberField("step_mhz", "From one core clock to the next.", &s.stepMHz, clock),
-		textField("contention", "File with what sharing a GPU costs in time, as epplan model "+
+		textField("contention", "File with what sharing a GPU costs in time, as epplab "+
 			"contention writes it, beside this\n"+
 			"file unless its path is absolute; empty: a slot with 140 % of work takes 1.4 slots.",
 			&s.contention),
