@@ -37,7 +37,9 @@ func queueProblem(tb rapid.TB, seed uint64, jobs int) *planner.Problem {
 				Power: dvfsmodel.Watt(20 + 100*r.Float64()),
 			}
 			at.Energy = at.Power.Over(at.Time)
-			options = append(options, planner.Option{Model: class.Model, GPUs: gpus, Response: &dvfsmodel.Fixed{At: at}})
+			options = append(options, planner.Option{
+				Model: class.Model, GPUs: gpus, Response: &dvfsmodel.Fixed{At: at},
+			})
 		}
 		task := planner.NewTask(strconv.Itoa(i), options...)
 		task.Arrival = arrival
