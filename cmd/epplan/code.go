@@ -13,7 +13,7 @@ import (
 	"github.com/epplan/epplan/internal/predict"
 	"github.com/epplan/epplan/internal/predict/source"
 	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/internal/report/savingsreport"
+	"github.com/epplan/epplan/internal/view"
 	"github.com/epplan/epplan/slurm"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
@@ -144,10 +144,7 @@ func forecastFootprint(f *epdapi.Forecast, factors *epdapi.Factors) string {
 		}
 		return strings.Join(parts, ", ")
 	}
-	at := func(j float64) string {
-		all := factors.FootprintOf(j)
-		return savingsreport.FootprintText(factors, &all)
-	}
+	at := func(j float64) string { return view.FootprintText(factors, j) }
 	text := at(f.Energy.Value)
 	if text == "" {
 		return ""

@@ -15,7 +15,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/follow"
 	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/internal/report/savingsreport"
+	"github.com/epplan/epplan/internal/view"
 	"github.com/epplan/epplan/slurm"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
@@ -219,9 +219,8 @@ func writeEstimateModel(b *strings.Builder, e *epdapi.Estimate, m *epdapi.Estima
 
 func writeCost(b *strings.Builder, e *epdapi.Estimate, m *epdapi.EstimateModel) {
 	cost := func(p *epdapi.Point) string {
-		all := e.Factors.FootprintOf(p.EnergyJ + p.HostJ)
 		text := report.EnergyText(p.EnergyJ + p.HostJ)
-		if more := savingsreport.FootprintText(&e.Factors, &all); more != "" {
+		if more := view.FootprintText(&e.Factors, p.EnergyJ+p.HostJ); more != "" {
 			text += ", " + more
 		}
 		return text

@@ -180,15 +180,6 @@ func shortReason(text string) string {
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
-// shareText is a share of something in words, with a comma behind it; empty where it
-// can't be told.
-func shareText(of, whole float64) string {
-	if whole <= 0 {
-		return ""
-	}
-	return report.FormatPercent(of/whole) + ", "
-}
-
 // nodeHref is the address of a node's page.
 func nodeHref(name string) string {
 	if name == "" {
