@@ -26,7 +26,8 @@ func worthText(s *epdapi.Savings) string {
 	if text == "" {
 		return "unknown: epd's configuration states no [factors]"
 	}
-	text += fmt.Sprintf(", from %s of the %s with a PUE of %v", report.EnergyText(best.SavedJ), of, max(1, s.Factors.PUE))
+	text += fmt.Sprintf(", from %s of the %s with a PUE of %v", report.EnergyText(best.SavedJ), of,
+		max(1, s.Factors.PUE))
 	if !best.IsCertain() {
 		text += "; may be chance"
 	}

@@ -34,7 +34,8 @@ func comparisonsOf(s *epdapi.Savings) []comparison {
 	}
 	if s.Module != nil {
 		all = append(all, comparison{
-			"Modules", s.Module, heldOut, tooLittle, "apart from the GPUs, by counters of modules, CPUs included",
+			"Modules", s.Module, heldOut, tooLittle,
+			"apart from the GPUs, by counters of modules, CPUs included",
 		})
 	}
 	if c := s.Constant; c != nil {
@@ -64,8 +65,8 @@ func Savings(s *epdapi.Savings) *View {
 		v.add("Added, time", c.AddedTime.Longer().Words(atConstant))
 	}
 	if m := &s.Modelled; m.Runs > 0 {
-		v.add("Modelled", fmt.Sprintf("%s of %s (%s) at the GPUs by %s: estimated by the models, not measured",
-			report.EnergyText(m.SavedJ()), report.EnergyText(m.DefaultJ),
+		v.add("Modelled", fmt.Sprintf("%s of %s (%s) at the GPUs by %s: estimated by the models, "+
+			"not measured", report.EnergyText(m.SavedJ()), report.EnergyText(m.DefaultJ),
 			report.FormatPercent(m.SavedJ()/m.DefaultJ), report.Plural(int(m.Runs), "run")))
 	}
 	if s.GPU.Runs > 0 {
@@ -95,7 +96,9 @@ func addGroups(v *View, s *epdapi.Savings) {
 		fmt.Sprintf("%s of the jobs are held out now%s, at random", statedShare(s.HoldOut), drawn))
 	v.add("Completed", fmt.Sprintf("%s at chosen clocks%s, %s held out", endedText(s.TreatedEnded), ended,
 		endedText(s.HeldOutEnded)))
-	compared := []string{report.FormatCount(s.Workloads) + " of " + report.Plural(s.Workloads+s.Alone, "workload")}
+	compared := []string{
+		report.FormatCount(s.Workloads) + " of " + report.Plural(s.Workloads+s.Alone, "workload"),
+	}
 	if s.Alone > 0 {
 		compared = append(compared, report.Plural(s.Alone, "workload has", "workloads have")+
 			" no run in one of the groups: no saving is measured")
@@ -197,7 +200,8 @@ func savingsTiles(s *epdapi.Savings) page.Tiles {
 	if s.GPU.Runs > 0 {
 		took.Note += fmt.Sprintf("; a job may take up to %v times as long", s.MostSlowdown())
 	}
-	gpus, nodes := savingTile("Saved at GPUs, measured", &s.GPU, ""), savingTile("Saved of nodes, measured", &s.Node, "")
+	gpus := savingTile("Saved at GPUs, measured", &s.GPU, "")
+	nodes := savingTile("Saved of nodes, measured", &s.Node, "")
 	if gpus.ID = "saved"; s.Node.Runs == 0 {
 		nodes.Note = "not measured"
 	}
@@ -211,7 +215,8 @@ func savingsTiles(s *epdapi.Savings) page.Tiles {
 	}
 	const now = "of the jobs, at random, now"
 	if c := s.Constant; c != nil {
-		tiles = append(tiles, savingTile("Added by choosing", c.AddedGPU.Saving(), "over constant clocks, GPUs: "),
+		tiles = append(tiles,
+			savingTile("Added by choosing", c.AddedGPU.Saving(), "over constant clocks, GPUs: "),
 			page.Tile{Label: "At constant clocks", Value: statedShare(c.Part), Note: now})
 	}
 	tiles = append(tiles, page.Tile{Label: "Held out", Value: statedShare(s.HoldOut), Note: now})
@@ -273,14 +278,16 @@ func savingsNotices(s *epdapi.Savings) []*page.Notice {
 
 // savingsMethod says how savings are measured, and what isn't in them.
 func savingsMethod(s *epdapi.Savings) []any {
-	text := "A random part of each workload's jobs is held out: it runs at default clocks. Runs at chosen clocks are " +
-		"compared with those, workload by workload on one GPU model, and the differences are added up. The " +
-		"interval holds the true saving of the compared workloads in 95 of 100 cases. With as many more runs as " +
-		"are said to do, it is clear of 0 in 4 of 5 cases."
+	text := "A random part of each workload's jobs is held out: it runs at default clocks. Runs at " +
+		"chosen clocks are compared with those, workload by workload on one GPU model, and the differences " +
+		"are added up. The interval holds the true saving of the compared workloads in 95 of 100 cases. With " +
+		"as many more runs as are said to do, it is clear of 0 in 4 of 5 cases."
 	if s.Constant != nil {
-		text += " Another part runs at the constant clocks of its GPU model, if it may: it is compared with both."
+		text += " Another part runs at the constant clocks of its GPU model, if it may: it is compared with " +
+			"both."
 	}
-	return []any{page.Text(text), &page.Notice{Kind: page.Info, Text: "What this doesn't say:", Items: []string{
+	const unsaid = "What this doesn't say:"
+	return []any{page.Text(text), &page.Notice{Kind: page.Info, Text: unsaid, Items: []string{
 		"nothing of workloads that lack a run in one of the groups;",
 		"nothing of energy that idle GPUs use, and of jobs that don't complete;",
 		"nothing of when jobs began: a longer run may have others wait longer.",

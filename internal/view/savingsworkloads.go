@@ -13,22 +13,23 @@ func savingsFigure(s *epdapi.Savings, comparisons []comparison) *page.Figure {
 		if e := c.saving; e.Runs > 0 {
 			all = append(all, report.Estimate{
 				Name: c.name, Value: e.SavedJ, Low: e.LowJ, High: e.HighJ,
-				Note: report.FormatCount(int(e.Runs)) + " runs, " + report.FormatCount(int(e.Against)) + " " + c.against,
+				Note: report.Plural(int(e.Runs), "run") + ", " + report.FormatCount(int(e.Against)) + " " +
+					c.against,
 			})
 		}
 	}
 	if m := &s.Modelled; m.Runs > 0 {
 		all = append(all, report.Estimate{
-			Name: "GPUs, modelled", Value: m.SavedJ(), Note: report.Plural(int(m.Runs), "run") + ", not measured",
-			Believed: true,
+			Name: "GPUs, modelled", Value: m.SavedJ(), Believed: true,
+			Note: report.Plural(int(m.Runs), "run") + ", not measured",
 		})
 	}
 	if len(all) == 0 {
 		return nil
 	}
-	return report.EstimateFigure("savings", "Energy saved. The lines are intervals that hold the true saving in 95 of "+
-		"100 cases; an estimate of the models is hollow and has none. Left of 0 more energy was used.", "saved",
-		report.KilowattHours, all)
+	return report.EstimateFigure("savings", "Energy saved. The lines are intervals that hold the true "+
+		"saving in 95 of 100 cases; an estimate of the models is hollow and has none. Left of 0 more energy "+
+		"was used.", "saved", report.KilowattHours, all)
 }
 
 const maxEstimates = 12

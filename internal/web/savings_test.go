@@ -16,8 +16,8 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// Every figure of what was saved, and every warning, stands on the terminal, in the report and on the overview:
-// drawn savings, each of whose numbers is written here anew.
+// Every figure of what was saved, and every warning, stands on the terminal, in the report and on the
+// overview: drawn savings, each of whose numbers is written here anew.
 func TestTerminalReportAndOverviewHaveTheSameFactsOfASaving(t *testing.T) {
 	for seed := range uint64(200) {
 		s, figures := drawnSavings(rand.New(rand.NewPCG(seed, 9)))
@@ -26,21 +26,16 @@ func TestTerminalReportAndOverviewHaveTheSameFactsOfASaving(t *testing.T) {
 		if err := page.WriteReport(&file, shown.Report(nil)); err != nil {
 			t.Fatal(err)
 		}
-		overview := renderedText(t, "{{range .}}{{part .}}{{end}}", shown.Parts("measured", "how"))
+		for _, f := range shown.Facts {
+			figures = append(append(figures, f.Name), f.Text...)
+		}
 		for where, text := range map[string]string{
 			"terminal": strings.Join(strings.Fields(shown.Text()), " "), "report": plainText(file.String()),
-			"overview": overview,
+			"overview": renderedText(t, "{{range .}}{{part .}}{{end}}", shown.Parts("measured", "how")),
 		} {
 			for _, figure := range figures {
 				if !strings.Contains(text, figure) {
 					t.Fatalf("seed %d: %q isn't in the %s: %s", seed, figure, where, text)
-				}
-			}
-			for _, fact := range shown.Facts {
-				for _, line := range fact.Text {
-					if !strings.Contains(text, fact.Name) || !strings.Contains(text, line) {
-						t.Fatalf("seed %d: %s, %q isn't in the %s", seed, fact.Name, line, where)
-					}
 				}
 			}
 			if s.Constant == nil && strings.Contains(strings.ToLower(text), "constant") {
@@ -50,98 +45,120 @@ func TestTerminalReportAndOverviewHaveTheSameFactsOfASaving(t *testing.T) {
 	}
 }
 
-// drawnSavings draws savings whose numbers are all different, and lists what has to be said of them.
+// savingsDraw draws savings, and lists what has to be said of them.
+type savingsDraw struct {
+	*rand.Rand
+	last    int64
+	figures []string
+}
+
+// count draws a number that none before is equal to.
+func (d *savingsDraw) count() int64 {
+	d.last += 1 + d.Int64N(30)
+	return d.last
+}
+
+func (d *savingsDraw) some() bool { return d.IntN(3) > 0 }
+
+func (d *savingsDraw) say(format string, args ...any) {
+	for i, a := range args {
+		if n, is := a.(int64); is {
+			args[i] = report.FormatCount(int(n))
+		}
+	}
+	d.figures = append(d.figures, fmt.Sprintf(format, args...))
+}
+
+func (d *savingsDraw) saving(against string) epdapi.Saving {
+	if !d.some() {
+		return epdapi.Saving{}
+	}
+	e := epdapi.Saving{Runs: d.count(), Against: d.count(), BaselineJ: 1e7 * (1 + d.Float64())}
+	e.SavedJ = e.BaselineJ * (d.Float64() - .3)
+	half := e.BaselineJ * d.Float64() / 3
+	e.LowJ, e.HighJ = e.SavedJ-half, e.SavedJ+half
+	if e.LowJ < 0 && e.HighJ > 0 {
+		e.Needed = d.count()
+		more := "about %v more held-out runs would do"
+		if against != "held out" {
+			more = "about %v more runs at constant clocks would do"
+		}
+		d.say(more, e.Needed)
+		d.say("may be chance")
+	}
+	kWh, part := report.EnergyText, func(j float64) string { return report.FormatPercent(j / e.BaselineJ) }
+	d.say("%s of %s (%s) saved by %v runs against %v %s", kWh(e.SavedJ), kWh(e.BaselineJ), part(e.SavedJ),
+		e.Runs, e.Against, against)
+	d.say("between %s and %s (%s to %s) in 95 of 100 cases", kWh(e.LowJ), kWh(e.HighJ), part(e.LowJ),
+		part(e.HighJ))
+	return e
+}
+
+func (d *savingsDraw) longer(against string) epdapi.Longer {
+	if !d.some() {
+		return epdapi.Longer{}
+	}
+	d.say("10.0 %% longer than %s; between 5.0 %% and 15.0 %% in 95 of 100 cases", against)
+	return epdapi.Longer{
+		Runs: d.count(), Against: d.count(), LongerS: 100, LowS: 50, HighS: 150, BaselineS: 1000,
+	}
+}
+
+func (d *savingsDraw) constant() *epdapi.ConstantArm {
+	const against = "at constant clocks"
+	c := &epdapi.ConstantArm{
+		Part: .11, Runs: d.count(), Ended: epdapi.EndingCounts{Completed: d.count(), Ended: d.count()},
+		GPU: d.saving("held out"), Node: d.saving("held out"), Time: d.longer("held out"),
+		AddedGPU: epdapi.AddedSaving(d.saving(against)), AddedNode: epdapi.AddedSaving(d.saving(against)),
+		AddedTime: epdapi.AddedTime(d.longer(against)),
+	}
+	d.say("%v at constant clocks", c.Runs)
+	d.say("11 %% run at constant clocks")
+	d.say("%v of %v at constant clocks", c.Ended.Completed, c.Ended.Ended)
+	return c
+}
+
+// drawnSavings draws savings whose counts are all different, and lists what has to be said of them.
 func drawnSavings(random *rand.Rand) (s *epdapi.Savings, figures []string) {
-	n := 10 + random.IntN(10)
-	count := func() int64 { n += 1 + random.IntN(30); return int64(n) }
-	say := func(format string, args ...any) {
-		for i, a := range args {
-			if n, is := a.(int64); is {
-				args[i] = report.FormatCount(int(n))
-			}
-		}
-		figures = append(figures, fmt.Sprintf(strings.ReplaceAll(format, "%d", "%v"), args...))
-	}
-	kWh := func(j float64) string { return report.EnergyText(j) }
-	part := func(x float64) string { return report.FormatPercent(x) }
-	some := func() bool { return random.IntN(3) > 0 }
-	saving := func(against string) epdapi.Saving {
-		if !some() {
-			return epdapi.Saving{}
-		}
-		e := epdapi.Saving{Runs: count(), Against: count(), BaselineJ: 1e7 * (1 + random.Float64())}
-		e.SavedJ = e.BaselineJ * (random.Float64() - .3)
-		half := e.BaselineJ * random.Float64() / 3
-		e.LowJ, e.HighJ = e.SavedJ-half, e.SavedJ+half
-		if e.LowJ < 0 && e.HighJ > 0 {
-			e.Needed = count()
-			say("may be chance")
-			say("about %s would do", map[string]string{
-				"held out":           report.FormatCount(int(e.Needed)) + " more held-out runs",
-				"at constant clocks": report.FormatCount(int(e.Needed)) + " more runs at constant clocks",
-			}[against])
-		}
-		say("%s of %s (%s) saved by %d runs against %d %s", kWh(e.SavedJ), kWh(e.BaselineJ), part(e.SavedJ/e.BaselineJ),
-			e.Runs, e.Against, against)
-		say("between %s and %s (%s to %s) in 95 of 100 cases", kWh(e.LowJ), kWh(e.HighJ), part(e.LowJ/e.BaselineJ),
-			part(e.HighJ/e.BaselineJ))
-		return e
-	}
-	longer := func(against string) epdapi.Longer {
-		if !some() {
-			return epdapi.Longer{}
-		}
-		say("10.0 %% longer than %s; between 5.0 %% and 15.0 %% in 95 of 100 cases", against)
-		return epdapi.Longer{Runs: count(), Against: count(), LongerS: 100, LowS: 50, HighS: 150, BaselineS: 1000}
-	}
+	d := &savingsDraw{Rand: random, last: 10}
 	s = &epdapi.Savings{
-		GPU: saving("held out"), Node: saving("held out"), Time: longer("held out"), MaxSlowdown: 1.1,
-		MaxSlowdowns: map[string]float64{"long": 1.3}, Workloads: int(count()), Alone: int(count()), HoldOut: .07,
-		Treated: count(), HeldOut: count(), TreatedEnded: epdapi.EndingCounts{Completed: count(), Ended: 4 * count()},
-		HeldOutEnded: epdapi.EndingCounts{Completed: count(), Ended: count()},
+		GPU: d.saving("held out"), Node: d.saving("held out"), Time: d.longer("held out"), MaxSlowdown: 1.1,
+		MaxSlowdowns: map[string]float64{"long": 1.3}, HoldOut: .07, Treated: d.count(), HeldOut: d.count(),
+		Workloads: int(d.count()), Alone: int(d.count()),
+		TreatedEnded: epdapi.EndingCounts{Completed: d.count(), Ended: 4 * d.count()},
+		HeldOutEnded: epdapi.EndingCounts{Completed: d.count(), Ended: d.count()},
 	}
-	say("%d at chosen clocks", s.Treated)
-	say("%d held out, since the first record", s.HeldOut)
-	say("7 %% of the jobs are held out now")
-	say("%d of %d workloads", s.Workloads, s.Workloads+s.Alone)
-	say("%d workloads have no run in one of the groups", s.Alone)
-	say("(max_slowdown; in partition long 1.3)")
-	for _, e := range []epdapi.EndingCounts{s.TreatedEnded, s.HeldOutEnded} {
-		say("%d of %d", e.Completed, e.Ended)
-	}
-	if s.TreatedCompleteLess() {
-		say("fewer jobs complete at chosen clocks")
-	}
-	if some() {
-		module := saving("held out")
+	d.say("%v at chosen clocks", s.Treated)
+	d.say("%v held out, since the first record", s.HeldOut)
+	d.say("7 %% of the jobs are held out now")
+	d.say("%v of %v workloads", s.Workloads, s.Workloads+s.Alone)
+	d.say("%v workloads have no run in one of the groups", s.Alone)
+	d.say("(max_slowdown; in partition long 1.3)")
+	d.say("%v of %v at chosen clocks", s.TreatedEnded.Completed, s.TreatedEnded.Ended)
+	d.say("%v of %v held out", s.HeldOutEnded.Completed, s.HeldOutEnded.Ended)
+	if d.some() {
+		module := d.saving("held out")
 		s.Module = &module
 	}
-	if some() {
-		s.Modelled = epdapi.ModelledUse{Runs: count(), DefaultJ: 5e8, UsedJ: 4e8}
-		say("%s of %s (20.0 %%) at the GPUs by %d runs", kWh(1e8), kWh(5e8), s.Modelled.Runs)
+	if d.some() {
+		s.Modelled = epdapi.ModelledUse{Runs: d.count(), DefaultJ: 5e8, UsedJ: 4e8}
+		d.say("27.78 kWh of 138.9 kWh (20.0 %%) at the GPUs by %v runs", s.Modelled.Runs)
 	}
-	if some() {
-		added := saving("at constant clocks")
-		addedNode := saving("at constant clocks")
-		addedTime := longer("at constant clocks")
-		s.Constant = &epdapi.ConstantArm{
-			Part: .11, Runs: count(), Ended: epdapi.EndingCounts{Completed: count(), Ended: count()}, GPU: saving("held out"),
-			Node: saving("held out"), Time: longer("held out"), AddedGPU: epdapi.AddedSaving(added),
-			AddedNode: epdapi.AddedSaving(addedNode), AddedTime: epdapi.AddedTime(addedTime),
-		}
-		say("%d at constant clocks", s.Constant.Runs)
-		say("11 %% run at constant clocks")
-		say("%d of %d at constant clocks", s.Constant.Ended.Completed, s.Constant.Ended.Ended)
-		if s.ConstantCompletesUnlike() {
-			say("don't complete alike")
-		}
+	if d.some() {
+		s.Constant = d.constant()
 	}
-	if s.GPU.Runs > 0 && some() {
+	if s.TreatedCompleteLess() {
+		d.say("fewer jobs complete at chosen clocks")
+	}
+	if s.ConstantCompletesUnlike() {
+		d.say("don't complete alike")
+	}
+	if s.GPU.Runs > 0 && d.some() {
 		s.Factors = epdapi.Factors{PUE: 1.2, CostPerKWh: .25, Currency: "EUR"}
-		say("EUR, from ")
-		say("with a PUE of 1.2")
+		d.say("EUR, from ")
+		d.say("with a PUE of 1.2")
 	}
-	return s, figures
+	return s, d.figures
 }
 
 // plainText returns a page's text: without tags, and with plain spaces.
