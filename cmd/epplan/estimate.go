@@ -172,7 +172,7 @@ func writeEstimate(b *strings.Builder, e *epdapi.Estimate, read *follow.Sources)
 		size = "a part of a GPU"
 	}
 	report.WriteRow(b, "Workload", "%s, %s", terminal.OrDash(e.Workload), size)
-	writeWishes(b, e.Wishes)
+	b.WriteString(view.Wishes(e.Wishes).Text())
 	writeCode(b, read)
 	writeForecast(b, e.Forecast, &e.Factors)
 	if !e.Known {

@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/view"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 
@@ -25,16 +26,16 @@ func explainLive(t *terminal.Terminal, c *cli.Context) error {
 			return terminal.Usagef("--%s is about a batch, and none is named", name)
 		}
 	}
-	view, err := jobView(c, c.Args().First())
+	job, err := jobView(c, c.Args().First())
 	if err != nil {
 		return err
 	}
-	return terminal.PrintAnswer(t, c, view, explainText)
+	return terminal.PrintAnswer(t, c, job, explainText)
 }
 
 func explainText(v *epdapi.JobView) string {
 	var b strings.Builder
-	writeJob(&b, v)
+	b.WriteString(view.Job(v).Text())
 	for i := range v.Decisions {
 		explainDecision(&b, v, &v.Decisions[i])
 	}

@@ -179,7 +179,7 @@ func renderedText(t *testing.T, source string, data any) string {
 }
 
 func TestArmsHaveWords(t *testing.T) {
-	if got := armWords(live.ArmConstant); got != "constant clocks, for comparison" {
+	if got := view.ArmWords(live.ArmConstant); got != "constant clocks, for comparison" {
 		t.Error(got)
 	}
 }
