@@ -230,7 +230,8 @@ func (l *Longer) Words(against string) string {
 	if part < 0 {
 		part, low, high, how = -part, -high, -low, "shorter"
 	}
-	text := fmt.Sprintf("%.1f %% %s than %s; between %.1f %% and %.1f %% in 95 of 100 cases", part, how, against, low, high)
+	text := fmt.Sprintf("%.1f %% %s than %s; between %.1f %% and %.1f %% in 95 of 100 cases", part, how,
+		against, low, high)
 	if !l.IsCertain() {
 		text += "; may be chance"
 	}
