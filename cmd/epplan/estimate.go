@@ -199,7 +199,7 @@ func writeEstimateModel(b *strings.Builder, e *epdapi.Estimate, m *epdapi.Estima
 		report.WriteRow(b, "  why", "%s", slurm.Printable(m.Reason, 400))
 		return
 	}
-	report.WriteRow(b, "  model", "%s", modelText(m.Model, m.GPUModel))
+	report.WriteRow(b, "  model", "%s", terminal.Printable(view.ModelText(m.Model, m.GPUModel)))
 	writePoints(b, m.Default, m.Chosen)
 	report.WriteRow(b, "  why", "%s", slurm.Printable(m.Reason, 400))
 	if m.Apply && e.HoldOut > 0 {

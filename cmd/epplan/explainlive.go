@@ -72,7 +72,7 @@ func explainDecision(b *strings.Builder, v *epdapi.JobView, d *epdapi.Decision) 
 		report.WriteRow(b, "  model", "none, or it is gone")
 		return
 	}
-	report.WriteRow(b, "  model", "%s", modelText(d.Model, d.GPUModel))
+	report.WriteRow(b, "  model", "%s", terminal.Printable(view.ModelText(d.Model, d.GPUModel)))
 	writePoints(b, d.Default, d.Chosen)
 	writeTimeLimit(b, v, d)
 }
@@ -146,26 +146,6 @@ func objectiveText(o *epdapi.Objective) string {
 		text += fmt.Sprintf(", times the run time to the power of %v", o.DelayPower)
 	}
 	return text + " that keeps the limits"
-}
-
-func modelText(m *epdapi.Model, gpuModel string) string {
-	kind := "fitted to"
-	if m.Prior {
-		kind = "what workloads have in common, after"
-	}
-	span := fmt.Sprintf("core %.0f to %.0f MHz", m.MinCore, m.MaxCore)
-	if m.MinCore == m.MaxCore {
-		span = fmt.Sprintf("core %.0f MHz", m.MinCore)
-	}
-	return fmt.Sprintf(
-		"version %d on %s, %s %s at %s; times within %s",
-		m.Version,
-		terminal.OrDash(gpuModel),
-		kind,
-		report.Plural(m.Samples, "run"),
-		span,
-		report.FormatPercent(m.Margin),
-	)
 }
 
 // writePoints sets chosen clocks beside default ones.

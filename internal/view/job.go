@@ -196,6 +196,20 @@ func Decision(d *epdapi.Decision) Facts {
 	}
 }
 
+// ModelText says which model a prediction goes by, and what it was learnt from.
+func ModelText(m *epdapi.Model, gpuModel string) string {
+	kind := "fitted to"
+	if m.Prior {
+		kind = "what workloads have in common, after"
+	}
+	span := fmt.Sprintf("core %.0f to %.0f MHz", m.MinCore, m.MaxCore)
+	if m.MinCore == m.MaxCore {
+		span = fmt.Sprintf("core %.0f MHz", m.MinCore)
+	}
+	return fmt.Sprintf("version %d on %s, %s %s at %s; times within %s", m.Version, orDash(gpuModel), kind,
+		report.Plural(m.Samples, "run"), span, report.FormatPercent(m.Margin))
+}
+
 // ArmWords say which group of the comparison a run is in.
 func ArmWords(a live.Arm) string {
 	switch a {

@@ -101,7 +101,7 @@ func whyParts(v *epdapi.JobView) []any {
 		group := []any{view.Decision(&v.Decisions[i]).Page()}
 		if d.Default != nil {
 			group = append(group,
-				alternativesTable("What the model said of it", d.Default, d.Chosen, d.Model))
+				alternativesTable("What the model said of it", d.Default, d.Chosen, d.Model, d.GPUModel))
 		}
 		one := &page.Group{Heading: "On " + orDash(d.Node) + ", " + view.DateTime(d.Created), Parts: group}
 		if i == len(v.Decisions)-1 {
@@ -136,7 +136,7 @@ func undecidedParts(v *epdapi.JobView) []any {
 		}
 		group := []any{page.Text(m.Reason), page.Text(set)}
 		if m.Default != nil {
-			group = append(group, alternativesTable("On "+m.GPUModel, m.Default, m.Chosen, m.Model))
+			group = append(group, alternativesTable("On "+m.GPUModel, m.Default, m.Chosen, m.Model, m.GPUModel))
 		}
 		parts = append(parts, &page.Group{Heading: "On " + m.GPUModel, Parts: group})
 	}
@@ -158,7 +158,9 @@ func forecastText(f *epdapi.PredictedRange, format func(float64) string) string 
 }
 
 // alternativesTable is what the model said of default clocks and of others.
-func alternativesTable(caption string, base, chosen *epdapi.Point, m *epdapi.Model) *page.Table {
+func alternativesTable(
+	caption string, base, chosen *epdapi.Point, m *epdapi.Model, gpuModel string,
+) *page.Table {
 	t := &page.Table{
 		Caption: caption, Columns: []page.Column{
 			{Head: "Clocks"},
@@ -187,12 +189,7 @@ func alternativesTable(caption string, base, chosen *epdapi.Point, m *epdapi.Mod
 	add("default", base)
 	add("chosen", chosen)
 	if m != nil {
-		from := report.Plural(m.Samples, "run")
-		if m.Prior {
-			from += ", and what workloads have in common"
-		}
-		t.More = fmt.Sprintf("Model version %d, from %s, seen at core clocks from %s to %s.", m.Version, from,
-			mhzText(m.MinCore), mhzText(m.MaxCore))
+		t.More = "Model: " + view.ModelText(m, gpuModel) + "."
 	}
 	return t
 }
