@@ -91,10 +91,8 @@ func placementList() string {
 }
 
 func runReplay(t *terminal.Terminal, c *cli.Context) error {
-	if err := cmp.Or(
-		terminal.CheckArgs(c, 0, 1, "a folder with a trace, or none"),
-		terminal.CheckHTML(c, "curve", "decisions", "svg"), checkMode(c),
-	); err != nil {
+	if err := cmp.Or(terminal.CheckArgs(c, 0, 1, "a folder with a trace, or none"),
+		terminal.CheckHTML(c, "curve", "decisions", "svg"), checkMode(c)); err != nil {
 		return err
 	}
 	if c.Bool("departures") {

@@ -10,10 +10,9 @@ import (
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/follow"
-	"github.com/epplan/epplan/internal/predict"
 	"github.com/epplan/epplan/internal/predict/source"
 	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/internal/report/savingsreport"
+	"github.com/epplan/epplan/internal/view"
 	"github.com/epplan/epplan/slurm"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
@@ -102,13 +101,13 @@ func writeForecast(b *strings.Builder, f *epdapi.Forecast, factors *epdapi.Facto
 		return
 	}
 	report.WriteRow(b, "Expected", "%s (%s to %s), by %s", report.FormatSeconds(f.Time.Value),
-		report.FormatSeconds(f.Time.Low), report.FormatSeconds(f.Time.High), rungText(f.Time.Rung))
+		report.FormatSeconds(f.Time.Low), report.FormatSeconds(f.Time.High), view.RungText(f.Time.Rung))
 	energy := report.FormatJoules[float64]
 	report.WriteRow(b, "  energy", "%s (%s to %s) of its GPUs, by %s", energy(f.Energy.Value),
-		energy(f.Energy.Low), energy(f.Energy.High), rungText(f.Energy.Rung))
+		energy(f.Energy.Low), energy(f.Energy.High), view.RungText(f.Energy.Rung))
 	watts := report.FormatWatts[float64]
 	report.WriteRow(b, "  power", "%s (%s to %s) of a GPU, by %s", watts(f.Power.Value), watts(f.Power.Low),
-		watts(f.Power.High), rungText(f.Power.Rung))
+		watts(f.Power.High), view.RungText(f.Power.Rung))
 	if text := forecastFootprint(f, factors); text != "" {
 		report.WriteRow(b, "  costs", "%s", text)
 	}
@@ -133,30 +132,10 @@ func forecastFootprint(f *epdapi.Forecast, factors *epdapi.Factors) string {
 		}
 		return strings.Join(parts, ", ")
 	}
-	at := func(j float64) string {
-		all := factors.FootprintOf(j)
-		return savingsreport.FootprintText(factors, &all)
-	}
+	at := func(j float64) string { return view.FootprintText(factors, j) }
 	text := at(f.Energy.Value)
 	if text == "" {
 		return ""
 	}
 	return fmt.Sprintf("%s (%s to %s)", text, at(f.Energy.Low), at(f.Energy.High))
-}
-
-// rungText is what a prediction rests on.
-func rungText(rung string) string {
-	switch predict.Rung(rung) {
-	case predict.Repeat:
-		return "runs of the same job"
-	case predict.Similar:
-		return "runs of similar jobs"
-	case predict.Code:
-		return "its source code"
-	case predict.Script:
-		return "its script only"
-	case predict.Prior:
-		return "nothing known: a round figure"
-	}
-	return terminal.Printable(rung)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/follow"
 	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/internal/report/savingsreport"
+	"github.com/epplan/epplan/internal/view"
 	"github.com/epplan/epplan/slurm"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
@@ -170,7 +170,7 @@ func writeEstimate(b *strings.Builder, e *epdapi.Estimate, read *follow.Sources)
 		size = "a part of a GPU"
 	}
 	report.WriteRow(b, "Workload", "%s, %s", terminal.OrDash(e.Workload), size)
-	writeWishes(b, e.Wishes)
+	b.WriteString(view.Wishes(e.Wishes).Text())
 	writeCode(b, read)
 	writeForecast(b, e.Forecast, &e.Factors)
 	if !e.Known {
@@ -197,7 +197,7 @@ func writeEstimateModel(b *strings.Builder, e *epdapi.Estimate, m *epdapi.Estima
 		report.WriteRow(b, "  why", "%s", slurm.Printable(m.Reason, 400))
 		return
 	}
-	report.WriteRow(b, "  model", "%s", modelText(m.Model, m.GPUModel))
+	report.WriteRow(b, "  model", "%s", terminal.Printable(view.ModelText(m.Model, m.GPUModel)))
 	writePoints(b, m.Default, m.Chosen)
 	report.WriteRow(b, "  why", "%s", slurm.Printable(m.Reason, 400))
 	if m.Apply && e.HoldOut > 0 {
@@ -214,9 +214,8 @@ func writeEstimateModel(b *strings.Builder, e *epdapi.Estimate, m *epdapi.Estima
 
 func writeCost(b *strings.Builder, e *epdapi.Estimate, m *epdapi.EstimateModel) {
 	cost := func(p *epdapi.Point) string {
-		all := e.Factors.FootprintOf(p.EnergyJ + p.HostJ)
 		text := report.EnergyText(p.EnergyJ + p.HostJ)
-		if more := savingsreport.FootprintText(&e.Factors, &all); more != "" {
+		if more := view.FootprintText(&e.Factors, p.EnergyJ+p.HostJ); more != "" {
 			text += ", " + more
 		}
 		return text

@@ -12,12 +12,12 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/view"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 
-	"github.com/epplan/epplan/internal/cli/terminal"
-
 	"github.com/epplan/epplan/internal/cli/setup"
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // explainLive tells why a job of Slurm's has its clocks.
@@ -27,16 +27,16 @@ func explainLive(t *terminal.Terminal, c *cli.Context) error {
 			return terminal.Usagef("--%s is about a batch, and none is named", name)
 		}
 	}
-	view, err := jobView(c, c.Args().First())
+	job, err := jobView(c, c.Args().First())
 	if err != nil {
 		return err
 	}
-	return terminal.PrintAnswer(t, c, view, explainText)
+	return terminal.PrintAnswer(t, c, job, explainText)
 }
 
 func explainText(v *epdapi.JobView) string {
 	var b strings.Builder
-	writeJob(&b, v)
+	b.WriteString(view.Job(v).Text())
 	for i := range v.Decisions {
 		explainDecision(&b, v, &v.Decisions[i])
 	}
@@ -68,7 +68,7 @@ func explainDecision(b *strings.Builder, v *epdapi.JobView, d *epdapi.Decision) 
 		report.WriteRow(b, "  model", "none, or it is gone")
 		return
 	}
-	report.WriteRow(b, "  model", "%s", modelText(d.Model, d.GPUModel))
+	report.WriteRow(b, "  model", "%s", terminal.Printable(view.ModelText(d.Model, d.GPUModel)))
 	writePoints(b, d.Default, d.Chosen)
 	writeTimeLimit(b, v, d)
 }
@@ -139,19 +139,6 @@ func objectiveText(o *epdapi.Objective) string {
 		text += fmt.Sprintf(", times the run time to the power of %v", o.DelayPower)
 	}
 	return text + " that keeps the limits"
-}
-
-func modelText(m *epdapi.Model, gpuModel string) string {
-	kind := "fitted to"
-	if m.Prior {
-		kind = "what workloads have in common, after"
-	}
-	span := fmt.Sprintf("core %.0f to %.0f MHz", m.MinCore, m.MaxCore)
-	if m.MinCore == m.MaxCore {
-		span = fmt.Sprintf("core %.0f MHz", m.MinCore)
-	}
-	return fmt.Sprintf("version %d on %s, %s %s at %s; times within %s", m.Version, terminal.OrDash(gpuModel),
-		kind, report.Plural(m.Samples, "run"), span, report.FormatPercent(m.Margin))
 }
 
 // writePoints sets chosen clocks beside default ones.

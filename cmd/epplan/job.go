@@ -8,14 +8,13 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/internal/view"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 
@@ -37,11 +36,11 @@ func jobCommand(t *terminal.Terminal) *cli.Command {
 }
 
 func runJob(t *terminal.Terminal, c *cli.Context) error {
-	view, err := jobView(c, c.Args().First())
+	job, err := jobView(c, c.Args().First())
 	if err != nil {
 		return err
 	}
-	return terminal.PrintAnswer(t, c, view, jobText)
+	return terminal.PrintAnswer(t, c, job, jobText)
 }
 
 func jobView(c *cli.Context, text string) (*epdapi.JobView, error) {
@@ -52,7 +51,7 @@ func jobView(c *cli.Context, text string) (*epdapi.JobView, error) {
 	if err != nil {
 		return nil, &terminal.UsageError{Msg: err.Error()}
 	}
-	view, err := ask(c, publicFirst, func(epd *epdapi.Client, ctx context.Context) (*epdapi.JobView, error) {
+	job, err := ask(c, publicFirst, func(epd *epdapi.Client, ctx context.Context) (*epdapi.JobView, error) {
 		return epd.Job(ctx, text)
 	})
 	if hasStatus(err, http.StatusNotFound) && ref.Array {
@@ -69,14 +68,16 @@ func jobView(c *cli.Context, text string) (*epdapi.JobView, error) {
 		return nil, terminal.WithHint(fmt.Errorf("job %d isn't known", ref.Job),
 			"jobs without GPUs, and those that ended before epd was there, aren't; users see only their own")
 	}
-	return view, err
+	return job, err
 }
 
 func jobText(v *epdapi.JobView) string {
 	var b strings.Builder
-	writeJob(&b, v)
+	b.WriteString(view.Job(v).Text())
 	for i := range v.Decisions {
-		writeDecision(&b, &v.Decisions[i])
+		d := &v.Decisions[i]
+		fmt.Fprintf(&b, "\nDecided for %s at %s\n", terminal.OrDash(d.Node), terminal.DateTime(d.Created))
+		b.WriteString(view.Decision(d).Text("  "))
 	}
 	if len(v.Decisions) == 0 {
 		b.WriteString("\n" + terminal.Printable(v.UndecidedWords()) + "\n")
@@ -86,138 +87,6 @@ func jobText(v *epdapi.JobView) string {
 		writeRun(&b, o, v.DecisionOf(o))
 	}
 	return b.String()
-}
-
-func writeJob(b *strings.Builder, v *epdapi.JobView) {
-	j := v.Job
-	if j == nil {
-		b.WriteString("Slurm said nothing of this job.\n")
-		return
-	}
-	name := terminal.Printable(j.Name)
-	if j.ArrayID != "" {
-		name = "(" + terminal.Printable(j.ArrayID) + ") " + name
-	}
-	report.WriteRow(b, "Job", "%d %s", j.ID, name)
-	report.WriteRow(b, "User", "%s, account %s", terminal.OrDash(j.User), terminal.OrDash(j.Account))
-	report.WriteRow(b, "Partition", "%s", terminal.OrDash(j.Partition))
-	report.WriteRow(b, "State", "%s", terminal.OrDash(j.State))
-	report.WriteRow(b, "Submitted", "%s", terminal.DateTime(j.Submitted))
-	limit := "time limit " + v.LimitWords(report.FormatSeconds)
-	report.WriteRow(b, "Size", "%s, %s, %s", report.Plural(j.GPUs, "GPU"), report.Plural(j.Nodes, "node"),
-		limit)
-	by := "user and name"
-	if j.Scripted {
-		by = "user and script"
-	}
-	report.WriteRow(b, "Workload", "%s, by %s", terminal.OrDash(j.Workload), by)
-	if v.Submission != nil {
-		mode := ""
-		if v.Submission.Mode != "" { // the partition was known
-			mode = ", mode " + terminal.Printable(v.Submission.Mode)
-		}
-		report.WriteRow(b, "Noted", "%s%s: %s", terminal.DateTime(v.Submission.Created), mode,
-			terminal.Printable(v.Submission.Reason))
-		writeExpected(b, v)
-	}
-	writeWishes(b, v.Wishes)
-	if v.Plan != nil {
-		report.WriteRow(b, "Plan", "%s", slurm.Printable(v.Plan.Words(terminal.DateTime), 400))
-	}
-}
-
-// writeExpected is what was expected of a job when it was submitted, beside what it took.
-func writeExpected(b *strings.Builder, v *epdapi.JobView) {
-	d := v.Submission
-	if d.Rung == "" {
-		return
-	}
-	took, used := measuredUse(v, d.Created)
-	expected := func(name string, p record.Interval, measured live.Number, format func(float64) string) {
-		value, ok := p.Value.Get()
-		if !ok {
-			return
-		}
-		text := fmt.Sprintf("%s (%s to %s)", format(value), format(p.Low.Or(value)), format(p.High.Or(value)))
-		if m, ok := measured.Get(); ok {
-			text += ", took " + format(m)
-			if m < p.Low.Or(m) || m > p.High.Or(m) {
-				text += ", outside"
-			}
-		}
-		report.WriteRow(b, name, "%s", text)
-	}
-	expected("Expected", d.TimeS, took, report.FormatSeconds)
-	expected("  energy", d.EnergyJ, used, report.FormatJoules[float64])
-	expected("  power", d.PowerW, live.Number{}, report.FormatWatts[float64])
-	report.WriteRow(b, "  by", "%s", strings.Join(rungTexts(d.Rung), "; "))
-}
-
-// rungTexts is what predictions of time, energy and power rest on.
-func rungTexts(rungs string) []string {
-	parts := strings.Split(rungs, "/")
-	if len(parts) == 1 {
-		return []string{rungText(rungs)}
-	}
-	names := []string{"time", "energy", "power"}
-	for i := range parts {
-		parts[i] = names[min(i, len(names)-1)] + " by " + rungText(parts[i])
-	}
-	return parts
-}
-
-// measuredUse is what the runs of a job came to that ended after something was expected
-// of it and did its work: the longest one's time, the sum of energies where all are
-// known.
-func measuredUse(v *epdapi.JobView, expected time.Time) (took, used live.Number) {
-	sum, runs, all := 0.0, 0, true
-	for i := range v.Outcomes {
-		o := &v.Outcomes[i]
-		if o.Unmatched || o.ExitState == string(slurm.Requeued) || o.Ended.Before(expected) {
-			continue
-		}
-		runs++
-		if s, ok := o.TimeS.Get(); ok && s > took.Or(0) {
-			took = o.TimeS
-		}
-		e, ok := o.GPUEnergyJ.Get()
-		sum, all = sum+e, all && ok
-	}
-	if all && runs > 0 && runs >= v.Job.Nodes {
-		used = live.Known(sum)
-	}
-	return took, used
-}
-
-func writeWishes(b *strings.Builder, w *epdapi.Wishes) {
-	if w == nil {
-		return
-	}
-	wishes := w.Words(terminal.DateTime)
-	for _, warning := range w.Warnings {
-		wishes = append(wishes, "not understood: "+terminal.Printable(warning))
-	}
-	report.WriteRow(b, "Wishes", "%s", strings.Join(wishes, "; "))
-}
-
-func writeDecision(b *strings.Builder, d *epdapi.Decision) {
-	fmt.Fprintf(b, "\nDecided for %s at %s\n", terminal.OrDash(d.Node), terminal.DateTime(d.Created))
-	report.WriteRow(b, "  clocks", "%s", d.Setting.Words())
-	report.WriteRow(b, "  why", "%s", slurm.Printable(d.Reason, 400))
-	report.WriteRow(b, "  under", "mode %s, arm %s, configuration %s", terminal.OrDash(d.Mode),
-		terminal.OrDash(string(d.Arm)), terminal.OrDash(d.ConfigVersion))
-	if s, ok := d.TimeS.Value.Get(); ok {
-		report.WriteRow(b, "  predicted", "%s%s, %s", report.FormatSeconds(s), atMostText(d.TimeS.High),
-			joulesText(d.EnergyJ.Value))
-	}
-}
-
-func atMostText(n live.Number) string {
-	s, ok := n.Get()
-	if !ok {
-		return ""
-	}
-	return ", at most " + report.FormatSeconds(s)
 }
 
 // writeRun is what a run came to, beside what was predicted.

@@ -11,7 +11,8 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/report/savingsreport"
+	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/internal/view"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
 )
@@ -80,15 +81,16 @@ func runSavings(t *terminal.Terminal, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	page := func(w io.Writer) error { return savingsreport.WritePage(w, s, t.Provenance()) }
-	return t.WithHTML(c, page, func() error {
+	shown := view.Savings(s)
+	html := func(w io.Writer) error { return page.WriteReport(w, shown.Report(t.Provenance())) }
+	return t.WithHTML(c, html, func() error {
 		if c.Bool("json") {
 			return t.PrintJSON(savingsReport{
 				Savings: *s, GPUCost: footprintOf(&s.Factors, s.GPU.SavedJ),
 				NodeCost: footprintOf(&s.Factors, s.Node.SavedJ),
 			})
 		}
-		return t.PrintText(savingsreport.Text(s))
+		return t.PrintText(shown.Text())
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/view"
 	"github.com/epplan/epplan/slurm"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
@@ -108,19 +109,10 @@ func writeController(b *strings.Builder, s *epdapi.ControllerStatus) {
 		fmt.Fprintf(b, "%s out of use: they missed runs\n",
 			report.Plural(int(s.Retired), "model taken", "models taken"))
 	}
-	if s.Unwritten > 0 || s.Lost > 0 || s.OutcomeErrors > 0 {
-		fmt.Fprintf(b, "records: %d wait, %d lost, %d outcomes put off\n", s.Unwritten, s.Lost,
-			s.OutcomeErrors)
+	if s.Unwritten > 0 {
+		fmt.Fprintf(b, "%s to be written\n", report.Plural(int(s.Unwritten), "record waits", "records wait"))
 	}
-	if s.Implausible > 0 {
-		fmt.Fprintf(b, "records: %s, which is set aside and counts nowhere",
-			report.Plural(int(s.Implausible), "outcome said what can't be", "outcomes said what can't be"))
-		if s.LastImplausible != "" {
-			b.WriteString("; the last: " + slurm.Printable(s.LastImplausible, 400))
-		}
-		b.WriteByte('\n')
-	}
-	b.WriteString(s.ForeignText() + s.Queue.UnreadText("jobs") + s.Nodes.UnreadText("nodes"))
+	b.WriteString(s.ForeignText())
 	for _, warning := range s.ConfigWarnings {
 		b.WriteString("configuration: " + slurm.Printable(warning, 400) + "\n")
 	}
@@ -135,14 +127,10 @@ func writeController(b *strings.Builder, s *epdapi.ControllerStatus) {
 			float64(at.Core),
 		)
 	}
-	writeSync(b, "jobs", &s.Queue)
-	writeSync(b, "nodes", &s.Nodes)
 	for _, line := range s.HookWords() {
 		b.WriteString("trouble: " + line + "\n")
 	}
-	if s.Trouble != "" {
-		b.WriteString("trouble: " + slurm.Printable(s.Trouble, 400) + "\n")
-	}
+	b.WriteString(view.ProblemsText(s))
 }
 
 func writeForecasts(b *strings.Builder, s *epdapi.ForecastStatus) {
@@ -170,13 +158,6 @@ func targetPlural(target string) string {
 		return "energies"
 	}
 	return terminal.Printable(target) + "s"
-}
-
-func writeSync(b *strings.Builder, what string, s *epdapi.SyncStatus) {
-	if s.Failures > 0 {
-		fmt.Fprintf(b, "Slurm didn't tell of its %s %s in a row, last %s: %s\n", what,
-			report.Plural(s.Failures, "time"), terminal.DateTime(s.At), slurm.Printable(s.Trouble, 400))
-	}
 }
 
 // clockText is a clock that runs, and what it is locked at.

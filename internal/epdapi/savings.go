@@ -91,20 +91,6 @@ func (s *Savings) SlowdownWords() string {
 	return text + "; default clocks are the site's (site_clocks): " + strings.Join(site, ", ")
 }
 
-// ModuleWords say which energies of GPUs have CPUs in them; "" where none has.
-func (s *Savings) ModuleWords() string {
-	const kWh = 3.6e6
-	switch m := s.Module; {
-	case s.EnergyOf == OfModules:
-		return "; energies of GPUs are those of their modules, CPUs included"
-	case m != nil:
-		return fmt.Sprintf("; apart from the GPUs, by counters of modules, CPUs included: %.3g kWh saved, %.3g to "+
-			"%.3g in 95 of 100 cases, by %d runs against %d held out", m.SavedJ/kWh, m.LowJ/kWh, m.HighJ/kWh,
-			m.Runs, m.Against)
-	}
-	return ""
-}
-
 // MaxWorkloads is how many workloads an answer tells apart.
 const MaxWorkloads = 100
 
@@ -244,9 +230,10 @@ func (l *Longer) Words(against string) string {
 	if part < 0 {
 		part, low, high, how = -part, -high, -low, "shorter"
 	}
-	text := fmt.Sprintf("%.1f %% %s than %s; between %.1f %% and %.1f %%", part, how, against, low, high)
+	text := fmt.Sprintf("%.1f %% %s than %s; between %.1f %% and %.1f %% in 95 of 100 cases", part, how,
+		against, low, high)
 	if !l.IsCertain() {
-		text += ": may be chance"
+		text += "; may be chance"
 	}
 	return text
 }

@@ -132,7 +132,7 @@ var (
 	// On a slow machine models come later.
 	arms = regexp.MustCompile(`\b(treated|held-out|excluded)\b`)
 	// by the lot, with so few runs.
-	chance = regexp.MustCompile(`; the others have no run in one of the arms, .*`)
+	chance = regexp.MustCompile(`\n +0 workloads? (has|have) no run in one of the groups.*`)
 	// The last one may not be told of yet.
 	states = regexp.MustCompile(`\b(RUNNING|COMPLETED)\b`)
 	bars   = regexp.MustCompile(`[▁▂▃▄▅▆▇█]+`)

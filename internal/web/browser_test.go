@@ -41,7 +41,8 @@ func TestPagesAreReadableInABrowser(t *testing.T) {
 	}{
 		{
 			"overview", "/", []string{
-				"Overview of alpha", "What was saved", "Health", "from 710 MJ to 1,170 MJ in 95 of 100 cases",
+				"Overview of alpha", "What was saved", "Health",
+				"between 197.2 kWh and 325.0 kWh (11.5 % to 18.9 %) in 95 of 100 cases",
 				"5 % of the jobs are held out", "epd started 3 days ago",
 			},
 		},

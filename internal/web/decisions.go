@@ -8,6 +8,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/internal/view"
 	"github.com/epplan/epplan/live"
 )
 
@@ -39,7 +40,7 @@ func decisionsTable(all []epdapi.JobDecision, r *Request) *page.Table {
 			jobCell(d.JobID),
 			jobNameCell(d.Name, ""),
 			{Text: orDash(d.User)},
-			{Text: ago(d.Created, r.Now), Title: dateTime(d.Created)},
+			{Text: ago(d.Created, r.Now), Title: view.DateTime(d.Created)},
 			decidedClocks(d),
 			{Text: joulesOrDash(d.Would)},
 			{Text: shortReason(d.Reason)},

@@ -7,6 +7,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/internal/view"
 )
 
 // healthReport is what is wrong, worst first.
@@ -18,7 +19,7 @@ type healthReport struct {
 // healthOf tells what is wrong with epd, as far as the viewer may know: names of
 // jobs and nodes are for those who see all.
 func healthOf(o *epdapi.Overview, nodes *epdapi.NodeList, r *Request) healthReport {
-	bad, warn := controllerProblems(&o.Status), slurmProblems(&o.Status, r.Now)
+	bad, warn := view.Problems(&o.Status)
 	silent, stuck, held := nodeProblems(nodes, r)
 	warn = append(warn, silent...)
 	bad = append(bad, stuck...)
@@ -53,54 +54,6 @@ func syncText(s *epdapi.SyncStatus, now time.Time) string {
 		return "Slurm didn't tell of them yet, or isn't asked"
 	}
 	return "told " + ago(s.At, now)
-}
-
-// controllerProblems are those of the controller itself.
-func controllerProblems(s *epdapi.ControllerStatus) []string {
-	var all []string
-	if s.Trouble != "" {
-		all = append(all, "records: "+s.Trouble)
-	}
-	if s.Lost > 0 {
-		all = append(all,
-			report.FormatCount(int(s.Lost))+" records were lost: the store refused them or had no room")
-	}
-	return all
-}
-
-// slurmProblems are those of asking Slurm.
-func slurmProblems(s *epdapi.ControllerStatus, now time.Time) []string {
-	var all []string
-	for _, sync := range []struct {
-		what string
-		of   *epdapi.SyncStatus
-	}{{"jobs", &s.Queue}, {"nodes", &s.Nodes}} {
-		if sync.of.Unread > 0 {
-			all = append(all, sync.of.UnreadText(sync.what))
-		}
-		if sync.of.Failures == 0 {
-			continue
-		}
-		text := "Slurm doesn't say what " + sync.what + " there are, " + report.Plural(sync.of.Failures, "time") +
-			" in a row; the last answer is from " + ago(sync.of.At, now)
-		if sync.of.Trouble != "" {
-			text += ": " + sync.of.Trouble
-		}
-		all = append(all, text)
-	}
-	if s.Implausible > 0 {
-		text := report.FormatCount(int(s.Implausible)) +
-			" times an outcome said what can't be; it is kept, and counts nowhere"
-		if s.LastImplausible != "" {
-			text += ", the last: " + s.LastImplausible
-		}
-		all = append(all, text)
-	}
-	if s.OutcomeErrors > 0 {
-		all = append(all, report.FormatCount(int(s.OutcomeErrors))+" times an outcome couldn't be stored; "+
-			"agents keep them and try again")
-	}
-	return all
 }
 
 // nodeProblems are those of nodes: silent agents, GPUs whose clocks can't be

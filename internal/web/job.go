@@ -12,7 +12,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
-	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/internal/view"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
@@ -51,64 +51,32 @@ func jobPage(ctx context.Context, r *Request) (*View, error) {
 	if v.Job != nil && v.Job.Name != "" {
 		title += ": " + jobNameCell(v.Job.Name, "").Text
 	}
-	view := &View{Title: title, Back: page.Link{Text: "Jobs", Href: "/jobs"}}
-	about := view.add("about", "", aboutJob(v, r)...)
+	shown := &View{Title: title, Back: page.Link{Text: "Jobs", Href: "/jobs"}}
+	about := shown.add("about", "", aboutJob(v, r)...)
 	if v.Job != nil {
 		about.State = fmt.Sprintf("Job %d: %s", v.Job.ID, orDash(v.Job.State))
 	}
-	view.add("why", "Why these clocks", whyParts(v)...)
+	shown.add("why", "Why these clocks", whyParts(v)...)
 	if len(v.Outcomes) > 0 {
-		view.add("measured", "Predicted and measured", measuredParts(v, nodesWithPages(ctx, r))...)
+		shown.add("measured", "Predicted and measured", measuredParts(v, nodesWithPages(ctx, r))...)
 	}
-	view.add("stays", "Where its clock stayed", residencyParts(v)...)
-	view.add("series", "Over time", seriesParts(v, series, r.Now)...)
-	if v.Plan != nil {
-		view.add("plan", "In the plan in force", page.Text(v.Plan.Words(dateTime)))
-	}
+	shown.add("stays", "Where its clock stayed", residencyParts(v)...)
+	shown.add("series", "Over time", seriesParts(v, series, r.Now)...)
 	if levers, err := leversFor(ctx, r); err == nil && levers != nil {
-		view.add("levers", "In Slurm's queue", jobLevers(levers, id)...)
+		shown.add("levers", "In Slurm's queue", jobLevers(levers, id)...)
 	}
-	view.add("history", "What happened", historyTable(v), rawLinks(id))
-	return view, nil
+	shown.add("history", "What happened", historyTable(v), rawLinks(id))
+	return shown, nil
 }
 
-// aboutJob is what Slurm knows of a job, and what its user wished.
+// aboutJob returns what Slurm knows of a job, and what its user wished.
 func aboutJob(v *epdapi.JobView, r *Request) []any {
-	j := v.Job
-	if j == nil {
-		return []any{&page.Notice{Kind: page.Info, Text: "Slurm said nothing of this job."}}
-	}
-	by := "by user and name"
-	if j.Scripted {
-		by = "by user and script"
-	}
-	facts := page.Facts{}
-	if cut := jobNameCell(j.Name, ""); cut.Title != "" {
-		facts = append(facts, page.Fact{Name: "Name", Text: j.Name})
-	}
-	facts = append(facts, page.Facts{
-		{Name: "State", Text: orDash(j.State)},
-		{Name: "User", Text: orDash(j.User) + ", account " + orDash(j.Account)},
-		{Name: "Partition", Text: orDash(j.Partition)},
-		{Name: "Submitted", Text: dateTime(j.Submitted)},
-		{Name: "Size", Text: report.Plural(j.GPUs, "GPU") + " on " + report.Plural(j.Nodes, "node")},
-		{Name: "Time limit", Text: v.LimitWords(report.FormatSeconds)},
-	}...)
-	if j.Workload != "" {
-		facts = append(facts, page.Fact{
-			Name: "Workload", Text: epdapi.ShortWorkload(j.Workload) + ", " + by, Href: workloadLink(v, r),
-		})
-	}
-	if v.Submission != nil && v.Submission.Rung != "" {
-		d := v.Submission
-		facts = append(facts, page.Fact{
-			Name: "Expected then", Text: intervalText(d.TimeS, report.FormatSeconds) + ", " +
-				intervalText(d.EnergyJ, joulesText),
-		})
-	}
-	parts := []any{facts}
-	if notice := wishesNotice(v.Wishes); notice != nil {
-		parts = append(parts, notice)
+	parts := view.Job(v).Parts()
+	facts, _ := parts[0].(page.Facts)
+	for i := range facts {
+		if facts[i].Name == "Workload" && v.Job.Workload != "" {
+			facts[i].Href = workloadLink(v, r)
+		}
 	}
 	return parts
 }
@@ -123,19 +91,6 @@ func workloadLink(v *epdapi.JobView, r *Request) string {
 	return withQuery("/jobs", (&epdapi.JobQuery{Workload: v.Job.Workload}).Values())
 }
 
-// wishesNotice is what a user asked for; nil for nothing.
-func wishesNotice(w *epdapi.Wishes) any {
-	if w == nil {
-		return nil
-	}
-	wishes := w.Words(dateTime)
-	kind := page.Info
-	for _, warning := range w.Warnings {
-		wishes, kind = append(wishes, "not understood: "+warning), page.Warn
-	}
-	return &page.Notice{Kind: kind, Text: "The user asked for:", Items: wishes}
-}
-
 // whyParts say why a job has its clocks, and what else there was.
 func whyParts(v *epdapi.JobView) []any {
 	if len(v.Decisions) == 0 {
@@ -143,18 +98,18 @@ func whyParts(v *epdapi.JobView) []any {
 	}
 	var parts []any
 	for i, d := range slices.Backward(v.Decisions) {
-		group := []any{decidedFacts(&v.Decisions[i])}
+		group := []any{view.Decision(&v.Decisions[i]).Page()}
 		if d.Default != nil {
 			group = append(group,
-				alternativesTable("What the model said of it", d.Default, d.Chosen, d.Model))
+				alternativesTable("What the model said of it", d.Default, d.Chosen, d.Model, d.GPUModel))
 		}
-		one := &page.Group{Heading: "On " + orDash(d.Node) + ", " + dateTime(d.Created), Parts: group}
+		one := &page.Group{Heading: "On " + orDash(d.Node) + ", " + view.DateTime(d.Created), Parts: group}
 		if i == len(v.Decisions)-1 {
 			parts = append(parts, one)
 			continue
 		}
 		parts = append(parts, &page.Details{
-			Summary: "Earlier: " + orDash(d.Node) + ", " + dateTime(d.Created), Parts: []any{one},
+			Summary: "Earlier: " + orDash(d.Node) + ", " + view.DateTime(d.Created), Parts: []any{one},
 		})
 	}
 	return parts
@@ -181,7 +136,7 @@ func undecidedParts(v *epdapi.JobView) []any {
 		}
 		group := []any{page.Text(m.Reason), page.Text(set)}
 		if m.Default != nil {
-			group = append(group, alternativesTable("On "+m.GPUModel, m.Default, m.Chosen, m.Model))
+			group = append(group, alternativesTable("On "+m.GPUModel, m.Default, m.Chosen, m.Model, m.GPUModel))
 		}
 		parts = append(parts, &page.Group{Heading: "On " + m.GPUModel, Parts: group})
 	}
@@ -202,28 +157,10 @@ func forecastText(f *epdapi.PredictedRange, format func(float64) string) string 
 	return fmt.Sprintf("%s (%s to %s in 9 of 10 cases)", format(f.Value), format(f.Low), format(f.High))
 }
 
-func decidedFacts(d *epdapi.Decision) page.Facts {
-	return page.Facts{
-		{Name: "Clocks", Text: d.Setting.Words()},
-		{Name: "Why", Text: orDash(d.Reason)},
-		{
-			Name: "Under", Text: "mode " + orDash(d.Mode) + ", " + armWords(d.Arm) +
-				", configuration " + orDash(d.ConfigVersion),
-		},
-		{Name: "Predicted", Text: expectedText(d.TimeS, d.EnergyJ)},
-	}
-}
-
-func expectedText(time, energy record.Interval) string {
-	t, e := intervalText(time, report.FormatSeconds), intervalText(energy, joulesText)
-	if t == dash && e == dash {
-		return "nothing: there was no model of it"
-	}
-	return t + ", " + e
-}
-
 // alternativesTable is what the model said of default clocks and of others.
-func alternativesTable(caption string, base, chosen *epdapi.Point, m *epdapi.Model) *page.Table {
+func alternativesTable(
+	caption string, base, chosen *epdapi.Point, m *epdapi.Model, gpuModel string,
+) *page.Table {
 	t := &page.Table{
 		Caption: caption, Columns: []page.Column{
 			{Head: "Clocks"},
@@ -252,12 +189,7 @@ func alternativesTable(caption string, base, chosen *epdapi.Point, m *epdapi.Mod
 	add("default", base)
 	add("chosen", chosen)
 	if m != nil {
-		from := report.Plural(m.Samples, "run")
-		if m.Prior {
-			from += ", and what workloads have in common"
-		}
-		t.More = fmt.Sprintf("Model version %d, from %s, seen at core clocks from %s to %s.", m.Version, from,
-			mhzText(m.MinCore), mhzText(m.MaxCore))
+		t.More = "Model: " + view.ModelText(m, gpuModel) + "."
 	}
 	return t
 }

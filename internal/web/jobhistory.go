@@ -10,6 +10,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/internal/view"
 	"github.com/epplan/epplan/live"
 )
 
@@ -28,7 +29,7 @@ func historyTable(v *epdapi.JobView) *page.Table {
 	}
 	for _, e := range historyOf(v) {
 		t.Rows = append(t.Rows, []page.Cell{
-			{Text: dateTime(e.at)}, {Text: orDash(e.node)}, {Text: e.what, Listed: true}, {Text: e.more},
+			{Text: view.DateTime(e.at)}, {Text: orDash(e.node)}, {Text: e.what, Listed: true}, {Text: e.more},
 		})
 	}
 	return t

@@ -8,6 +8,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/internal/view"
 	"github.com/epplan/epplan/live"
 )
 
@@ -104,10 +105,10 @@ func jobsTable(jobs []epdapi.JobRow) *page.Table {
 			{Text: orDash(j.User)},
 			{Text: orDash(j.Partition)},
 			stateCell(j.State),
-			{Text: dateTime(j.Submitted)},
+			{Text: view.DateTime(j.Submitted)},
 			{Text: report.FormatCount(j.GPUs)},
 			ranClocksCell(j),
-			{Text: armWords(j.Arm)},
+			{Text: view.ArmWords(j.Arm)},
 			{Text: times(took[i]) + mark},
 			{Text: joulesOrDash(energyJ) + mark},
 		})

@@ -11,6 +11,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/internal/view"
 )
 
 func nodePage(ctx context.Context, r *Request) (*View, error) {
@@ -61,7 +62,7 @@ func aboutNode(n *epdapi.NodeView, r *Request) []any {
 	}
 	facts = append(facts,
 		page.Fact{Name: "Agent", Text: "epd " + orDash(n.Report.Version) +
-			", started " + dateTime(n.Report.Started)},
+			", started " + view.DateTime(n.Report.Started)},
 		page.Fact{Name: "Power", Text: powerOfNode(n.Report)},
 		page.Fact{Name: "Outcomes that wait", Text: waitingText(n.Report)})
 	parts := []any{facts}
@@ -195,7 +196,7 @@ func journalTable(n *epdapi.NodeReport, r *Request) *page.Table {
 			job = jobCell(int64(g.Journal.Job))
 		}
 		t.Rows = append(t.Rows, []page.Cell{
-			{Text: report.FormatCount(g.Minor)}, {Text: lockText(g)}, job, {Text: dateTime(g.Journal.Since)},
+			{Text: report.FormatCount(g.Minor)}, {Text: lockText(g)}, job, {Text: view.DateTime(g.Journal.Since)},
 		})
 	}
 	return t
@@ -234,7 +235,7 @@ func nodeRunsTable(n *epdapi.NodeReport, r *Request) *page.Table {
 			jobCell(int64(run.Job)),
 			{Text: report.FormatCount(len(run.GPUs))},
 			{Text: run.Words()},
-			{Text: dateTime(run.Started)},
+			{Text: view.DateTime(run.Started)},
 			{Text: state},
 			{Text: slower},
 		})
@@ -249,7 +250,7 @@ func problemsTable(n *epdapi.NodeReport) *page.Table {
 		Unnamed: true, Columns: []page.Column{{Head: "When"}, {Head: "What"}},
 	}
 	for _, trouble := range slices.Backward(n.Troubles) {
-		t.Rows = append(t.Rows, page.Cells(dateTime(trouble.At), trouble.Message))
+		t.Rows = append(t.Rows, page.Cells(view.DateTime(trouble.At), trouble.Message))
 	}
 	return t
 }

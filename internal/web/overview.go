@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/internal/view"
 	"github.com/epplan/epplan/internal/web/login"
 	"github.com/epplan/epplan/live"
 )
@@ -26,24 +27,24 @@ func overviewPage(ctx context.Context, r *Request) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	health := healthOf(o, nodes, r)
-	view := &View{Title: "Overview of " + orDash(o.Status.Cluster), Lead: modeLead(&o.Status)}
-	view.add("summary", "", summaryTiles(o, r))
-	view.add("health", "Health", health.parts...).State = health.state
-	view.add("savings", "What was saved", savingsParts(&o.Savings)...)
+	health, saved := healthOf(o, nodes, r), view.Savings(&o.Savings)
+	v := &View{Title: "Overview of " + orDash(o.Status.Cluster), Lead: modeLead(&o.Status)}
+	v.add("summary", "", summaryTiles(o, saved, r))
+	v.add("health", "Health", health.parts...).State = health.state
+	v.add("savings", "What was saved", saved.Parts("measured", "how")...)
 	if r.Viewer.Role > login.Anonymous {
 		advice, err := adviceParts(ctx, r, o)
 		if err != nil {
 			return nil, err
 		}
-		view.add("advice", "What epd would do, and what it moves", advice...)
-		view.add("decisions", "The last decisions", decisionsTable(o.Decisions, r))
+		v.add("advice", "What epd would do, and what it moves", advice...)
+		v.add("decisions", "The last decisions", decisionsTable(o.Decisions, r))
 	}
-	view.add("modes", "Modes and clocks", &page.Group{
+	v.add("modes", "Modes and clocks", &page.Group{
 		Columns: true, Parts: []any{modesTable(&o.Status), clocksTable(nodes)},
 	})
-	view.add("days", "The last days", daysParts(o)...)
-	return view, nil
+	v.add("days", "The last days", daysParts(o)...)
+	return v, nil
 }
 
 // modeLead says in a sentence what epd does to jobs.
@@ -61,15 +62,8 @@ func modeLead(s *epdapi.ControllerStatus) string {
 }
 
 // summaryTiles is the figures that matter most.
-func summaryTiles(o *epdapi.Overview, r *Request) page.Tiles {
-	tiles := page.Tiles{savedTile(&o.Savings)}
-	if m := &o.Savings.Modelled; m.Runs > 0 {
-		tiles = append(tiles, page.Tile{
-			Label: "Saved by the models", Value: joulesText(m.SavedJ()),
-			Note: shareText(m.SavedJ(), m.DefaultJ) + "modelled, not measured, over " +
-				report.Plural(m.Runs, "run"), ID: "modelled",
-		})
-	}
+func summaryTiles(o *epdapi.Overview, saved *view.View, r *Request) page.Tiles {
+	tiles := slices.DeleteFunc(saved.Tiles, func(t page.Tile) bool { return t.ID == "" })
 	tiles = append(tiles, powerTile(&o.Power))
 	if !o.Queue.At.IsZero() {
 		tiles = append(tiles, page.Tile{

@@ -14,6 +14,7 @@ import (
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
 	"github.com/epplan/epplan/internal/report/planreport"
+	"github.com/epplan/epplan/internal/view"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
@@ -349,10 +350,10 @@ func planParts(p *live.Plan, r *Request) []any {
 	if p.Trouble != "" {
 		parts = append(parts, &page.Notice{Kind: page.Warn, Text: "There is no newer one: " + p.Trouble})
 	}
-	if t := planreport.InForceTable(p, rowsPerPage, dateTime); t != nil {
+	if t := planreport.InForceTable(p, rowsPerPage, view.DateTime); t != nil {
 		parts = append(parts, t.Page("What is planned next", "", rowsPerPage))
 	}
-	if t := planreport.InForceStarts(p, dateTime); t != nil {
+	if t := planreport.InForceStarts(p, view.DateTime); t != nil {
 		parts = append(parts, t.Page("How the last starts kept to it", "", rowsPerPage))
 	}
 	return parts

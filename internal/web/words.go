@@ -12,7 +12,6 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
-	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 )
 
@@ -30,14 +29,6 @@ func jobNameCell(name, after string) page.Cell {
 		return page.Cell{Text: orDash(name) + after}
 	}
 	return page.Cell{Text: string(text[:most-1]) + "…" + after, Title: name}
-}
-
-// dateTime is a time as people read it.
-func dateTime(t time.Time) string {
-	if t.IsZero() {
-		return dash
-	}
-	return t.Local().Format("2006-01-02 15:04:05")
 }
 
 // ago is how long ago something was.
@@ -92,23 +83,6 @@ func numberOrDash(n live.Number, format func(float64) string) string {
 // was stated.
 func statedShare(x float64) string { return strconv.FormatFloat(100*x, 'g', 4, 64) + " %" }
 
-// intervalText is a prediction with its bounds.
-func intervalText(p record.Interval, format func(float64) string) string {
-	v, ok := p.Value.Get()
-	if !ok {
-		return dash
-	}
-	low, hasLow := p.Low.Get()
-	high, hasHigh := p.High.Get()
-	switch {
-	case hasLow && hasHigh:
-		return format(v) + " (" + format(low) + " to " + format(high) + ")"
-	case hasHigh:
-		return format(v) + " (at most " + format(high) + ")"
-	}
-	return format(v)
-}
-
 func mhzText(f dvfsmodel.MHz) string {
 	return strconv.FormatFloat(math.Round(float64(f)), 'f', 0, 64) + " MHz"
 }
@@ -149,21 +123,6 @@ func stateCell(state string) page.Cell {
 	return page.Cell{Text: state, Kind: stateKind(state), Badge: true}
 }
 
-// armWords say which arm of the comparison a run is in.
-func armWords(a live.Arm) string {
-	switch a {
-	case live.ArmTreated:
-		return "clocks chosen"
-	case live.ArmHeldOut:
-		return "held out for comparison"
-	case live.ArmConstant:
-		return "constant clocks, for comparison"
-	case live.ArmExcluded:
-		return "not compared"
-	}
-	return dash
-}
-
 // jobHref is the address of a job's page.
 func jobHref(id int64) string { return "/jobs/" + strconv.FormatInt(id, 10) }
 
@@ -178,15 +137,6 @@ func shortReason(text string) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:most], "") + "…"
-}
-
-// shareText is a share of something in words, with a comma behind it; empty where it
-// can't be told.
-func shareText(of, whole float64) string {
-	if whole <= 0 {
-		return ""
-	}
-	return report.FormatPercent(of/whole) + ", "
 }
 
 // nodeHref is the address of a node's page.

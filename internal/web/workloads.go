@@ -15,6 +15,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/internal/view"
 )
 
 // maxShownWorkloads is how many rows the list of workloads has at most, and
@@ -90,7 +91,7 @@ func workloadRow(m *epdapi.ModelStatus, now time.Time) []page.Cell {
 		off = report.FormatPercent(m.Margin)
 	}
 	if !m.Created.IsZero() {
-		fitted = page.Cell{Text: ago(m.Created, now), Title: dateTime(m.Created)}
+		fitted = page.Cell{Text: ago(m.Created, now), Title: view.DateTime(m.Created)}
 	}
 	missed := page.Cell{Text: strconv.Itoa(m.Missed)}
 	if m.Missed > 1 {
@@ -221,7 +222,7 @@ func standingFacts(fit *epdapi.ModelFit) page.Facts {
 	if m.Version > 0 {
 		add("Version in use", strconv.FormatInt(m.Version, 10))
 		add("Form", fit.Form)
-		add("Fitted", dateTime(fit.Created)+", to "+report.Plural(m.Samples, "run"))
+		add("Fitted", view.DateTime(fit.Created)+", to "+report.Plural(m.Samples, "run"))
 		add("Runs that it missed", strconv.Itoa(m.Missed)+" in a row")
 	}
 	if fit.Model != nil {
@@ -230,7 +231,7 @@ func standingFacts(fit *epdapi.ModelFit) page.Facts {
 	}
 	state := modelStateCell(m)
 	add("State", strings.TrimSuffix(state.Text+": "+state.Title, ": "))
-	if by := m.Chosen.Words(dateTime); by != "" {
+	if by := m.Chosen.Words(view.DateTime); by != "" {
 		add("Chosen", by)
 	}
 	return facts
@@ -299,8 +300,8 @@ func versionParts(r *Request, fit *epdapi.ModelFit, versions []epdapi.ModelVersi
 	for i := range versions {
 		m := &versions[i]
 		number := strconv.FormatInt(m.Version, 10)
-		row := page.Cells(number, m.Form, strconv.Itoa(m.Samples), dateTime(m.Created), "", m.Note,
-			orDash(m.Chosen.Words(dateTime)))
+		row := page.Cells(number, m.Form, strconv.Itoa(m.Samples), view.DateTime(m.Created), "", m.Note,
+			orDash(m.Chosen.Words(view.DateTime)))
 		if m.InUse {
 			row[4] = page.Cell{Text: "in use", Kind: page.Good, Badge: true}
 		}
@@ -360,14 +361,14 @@ func runTable(fit *epdapi.ModelFit) *page.Table {
 		}
 		t.Rows = append(t.Rows, []page.Cell{
 			jobCell(p.JobID),
-			{Text: dateTime(p.Ended)},
+			{Text: view.DateTime(p.Ended)},
 			{Text: parameterText(float64(p.Core))},
 			{Text: parameterText(float64(p.Mem))},
 			{Text: numberOrDash(p.TimeS, report.FormatSeconds)},
 			{Text: numberOrDash(p.PowerW, wattsText)},
 			{Text: joulesOrDash(p.EnergyJ)},
 			off,
-			{Text: armWords(p.Arm)},
+			{Text: view.ArmWords(p.Arm)},
 			used,
 		})
 	}

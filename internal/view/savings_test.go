@@ -1,4 +1,4 @@
-package savingsreport
+package view
 
 import (
 	"strings"
@@ -29,6 +29,20 @@ func TestALossIsntShownInTheColourOfASaving(t *testing.T) {
 	} {
 		if got := savingsTiles(&epdapi.Savings{GPU: e})[0]; got.Kind != kind {
 			t.Errorf("%+v: %+v, want the kind %q", e, got, kind)
+		}
+	}
+}
+
+func TestAFootprintIsWrittenAtTheScaleThatSuitsIt(t *testing.T) {
+	f := epdapi.Factors{CostPerKWh: 0.25, Currency: "EUR", CarbonPerKWh: 500, WaterPerKWh: 2}
+	for kWh, want := range map[float64]string{
+		0.01:    "0.0025 EUR, 0.005 kg of CO2, 0.02 l of water",
+		12:      "3.00 EUR, 6.00 kg of CO2, 24.00 l of water",
+		9000:    "2,250 EUR, 4,500.00 kg of CO2, 18.00 m³ of water",
+		-60_000: "-15,000 EUR, -30.00 t of CO2, -120.00 m³ of water",
+	} {
+		if got := FootprintText(&f, kWh*3.6e6); got != want {
+			t.Errorf("%v kWh: %q, want %q", kWh, got, want)
 		}
 	}
 }
