@@ -207,9 +207,9 @@ func (o *office) drawOutcome(t *rapid.T, run int) *record.Outcome {
 		NodeEnergyJ: drawNumber(t, "node energy"), NodeSource: record.RAPL,
 		MeanPowerW: drawNumber(t, "mean"), PeakPowerW: drawNumber(t, "peak"),
 		Utilisation: drawNumber(t, "use"), PeakMemoryBytes: drawNumber(t, "memory"),
-		Restarted: record.Restarted{
+		Details: record.Details{Restarted: record.Restarted{
 			TimeS: drawNumber(t, "restarted"), GPUEnergyJ: drawNumber(t, "restarted energy"),
-		},
+		}},
 		Clocks: []live.Residency{{
 			Setting: dvfsmodel.Setting{Core: 1200, Mem: 877},
 			Seconds: rapid.SampledFrom(extremes).Draw(t, "seen"),

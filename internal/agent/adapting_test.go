@@ -112,7 +112,7 @@ func TestARunIsSteppedBetweenItsClocksAndKeepsItsSLA(t *testing.T) {
 		}
 		closed, err := a.End(t.Context(), 1, "n1")
 		if err != nil || closed.Outcome.Lowest != (dvfsmodel.Setting{Core: 600}) ||
-			closed.Outcome.Slowdown > 1.2 || closed.Outcome.Slowdown < slowdown {
+			closed.Outcome.Slowdown.Or(math.Inf(1)) > 1.2 || closed.Outcome.Slowdown.Or(0) < slowdown {
 			t.Errorf("end: %+v, %v", closed.Outcome, err)
 		}
 		wantStays(t, &closed, seen)

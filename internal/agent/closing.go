@@ -57,12 +57,14 @@ func (r *openRun) outcome(how runEnd, now time.Time) Outcome {
 	out := sampler.Close(at)
 	out.Started, out.Reason, out.Notes = at.Add(-lasted), how.reason, r.notes
 	if out.Partial && !how.late {
-		out.Lasted = lasted.Seconds()
+		if lasted > 0 {
+			out.Restarted.TimeS = live.Known(lasted.Seconds())
+		}
 		sampler.addCounters(&out, at.Add(-slack))
 	}
 	if r.stepper != nil {
 		lowest := lock{Setting: r.steppedTo((*clockStepper).lowest)}
-		out.Lowest, out.Slowdown = lowest.less(r.refused).Setting, r.stepper.slowdown()
+		out.Lowest, out.Slowdown = lowest.less(r.refused).Setting, live.Known(r.stepper.slowdown())
 		if _, believed := sampler.SoFar(); believed && sampler == r.sampler {
 			out.Stays = r.residency.residencies()
 		}

@@ -15,13 +15,15 @@ func (c *ClosedRun) Record() *record.Outcome {
 	out := &record.Outcome{
 		RunID: c.Run.ID, JobID: int64(c.Run.Job), Node: c.Run.Node,
 		Started: c.Run.Started, Ended: c.Outcome.Ended, GPUs: c.Run.GPUs,
-		ThrottledS: map[string]float64{},
+		ThrottledS: map[string]float64{}, Course: c.Outcome.Course, Details: c.Outcome.Details,
 	}
 	if out.NotLocked = c.NotLocked(); c.HandsOff == "" && out.NotLocked == (live.NotLocked{}) {
 		out.Setting = c.Run.Setting
 	}
 	if low := c.Outcome.Lowest; out.Setting != (dvfsmodel.Setting{}) && low != (dvfsmodel.Setting{}) {
-		out.Setting, out.Slowdown = low, live.Known(c.Outcome.Slowdown)
+		out.Setting = low
+	} else {
+		out.Slowdown = live.Number{}
 	}
 	if !c.Outcome.Partial {
 		out.TimeS = live.Known(c.Outcome.Ended.Sub(c.Run.Started).Seconds())
@@ -31,11 +33,8 @@ func (c *ClosedRun) Record() *record.Outcome {
 		sum.add(&c.Outcome.GPUs[i], out)
 	}
 	sum.fill(out, c.Outcome.Partial)
-	out.Shared = c.Outcome.Shared
 	out.WorkClock = sum.work.record()
-	out.Restarted = restarted(&c.Outcome)
-	out.Notes = c.Outcome.Notes
-	out.Course, out.Stays = c.Outcome.Course, c.Outcome.Stays
+	out.Restarted.GPUEnergyJ = c.Outcome.spanned()
 	if host, known := c.Outcome.Host(); known && out.GPUSource != record.Unmeasured {
 		out.NodeEnergyJ, out.NodeSource = live.Known(sum.energy+float64(host)), record.RAPL
 	}
@@ -55,23 +54,19 @@ func (w *WorkClock) record() (out record.WorkClock) {
 	}
 }
 
-// restarted is what is known of a run of which the agent saw a part alone.
-func restarted(o *Outcome) (out record.Restarted) {
-	if o.Lasted <= 0 {
-		return out
+// spanned is the energy of a run of which the agent saw a part alone, by its GPUs' counters;
+// not known if one of them doesn't tell.
+func (o *Outcome) spanned() (sum live.Number) {
+	if _, known := o.Restarted.TimeS.Get(); !known {
+		return sum
 	}
-	out.TimeS = live.Known(o.Lasted)
-	sum := 0.0
 	for i := range o.GPUs {
 		if !(o.GPUs[i].Spanned > 0) {
-			return out
+			return live.Number{}
 		}
-		sum += float64(o.GPUs[i].Spanned)
+		sum = live.Known(sum.Or(0) + float64(o.GPUs[i].Spanned))
 	}
-	if len(o.GPUs) > 0 {
-		out.GPUEnergyJ = live.Known(sum)
-	}
-	return out
+	return sum
 }
 
 // mostUncovered is the part of a run without energy for which its energy still

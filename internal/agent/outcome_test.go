@@ -78,7 +78,10 @@ func TestAnOutcomeOfARunOverARestartShowsItsTimeAndEnergyApart(t *testing.T) {
 		"a GPU without one":      {100, []dvfsmodel.Joule{1000, 0}, record.Restarted{TimeS: live.Known(100)}},
 		"GPUs that aren't there": {100, nil, record.Restarted{TimeS: live.Known(100)}},
 	} {
-		o := agent.Outcome{Partial: true, Lasted: c.lasted}
+		o := agent.Outcome{Partial: true}
+		if c.lasted > 0 {
+			o.Restarted.TimeS = live.Known(c.lasted)
+		}
 		for _, joules := range c.spanned {
 			o.GPUs = append(o.GPUs, agent.GPUOutcome{
 				Samples: 2, Energy: 100, EnergyFrom: gpu.FromCounter, Spanned: joules,

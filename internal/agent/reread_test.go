@@ -27,8 +27,8 @@ func TestAYoungRunThatEndedWhileThereWasNoAgentIsClosedWithSlurmsEnd(t *testing.
 			t.Fatalf("closed %+v, %v", swept.Closed, err)
 		}
 		got := swept.Closed[0].Outcome
-		if !got.Ended.Equal(ended) || got.Lasted != 5 || !got.Partial {
-			t.Errorf("ended %s after %v s, want %s after 5", got.Ended, got.Lasted, ended)
+		if !got.Ended.Equal(ended) || got.Restarted.TimeS.Or(0) != 5 || !got.Partial {
+			t.Errorf("ended %s after %s s, want %s after 5", got.Ended, got.Restarted.TimeS, ended)
 		}
 		if g := got.GPUs[0]; g.Samples != 0 || g.Spanned != 0 || !got.Readings.IsZero() {
 			t.Errorf("%d samples and %v J of later than its end", g.Samples, float64(g.Spanned))
@@ -60,7 +60,7 @@ func TestOfAJobThatSlurmForgotTheEndIsNotKnown(t *testing.T) {
 	if err != nil || len(swept.Closed) != 1 {
 		t.Fatalf("closed %+v, %v", swept.Closed, err)
 	}
-	if got := swept.Closed[0].Outcome; !got.Partial || got.Lasted != 0 {
+	if got := swept.Closed[0].Outcome; !got.Partial || !got.Restarted.IsZero() {
 		t.Errorf("%+v", got)
 	}
 }
@@ -105,8 +105,8 @@ func TestARunOverARestartKeepsItsTimeAndTheEnergyThatTheCounterSays(t *testing.T
 		}
 		got, want := closed.Outcome, float64(after.Energy-before.Energy)
 		if g := got.GPUs[0]; math.Abs(float64(g.Spanned)-want) > 1e-3*want || !got.Partial ||
-			math.Abs(got.Lasted-60) > 0.1 {
-			t.Errorf("%v J in %v s, want %v in 60", float64(g.Spanned), got.Lasted, want)
+			math.Abs(got.Restarted.TimeS.Or(0)-60) > 0.1 {
+			t.Errorf("%v J in %s s, want %v in 60", float64(g.Spanned), got.Restarted.TimeS, want)
 		}
 	})
 }
@@ -135,8 +135,8 @@ func TestACounterThatBeganAnewSaysNothingOfARunOverARestart(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if g := closed.Outcome.GPUs[0]; g.Spanned != 0 || closed.Outcome.Lasted == 0 {
-				t.Errorf("%s: %v J in %v s", name, float64(g.Spanned), closed.Outcome.Lasted)
+			if g := closed.Outcome.GPUs[0]; g.Spanned != 0 || closed.Outcome.Restarted.TimeS == (live.Number{}) {
+				t.Errorf("%s: %v J in %s s", name, float64(g.Spanned), closed.Outcome.Restarted.TimeS)
 			}
 		})
 	}

@@ -23,25 +23,14 @@ type Outcome struct {
 	Reason  string       `json:"reason"`            // why it was closed
 	GPUs    []GPUOutcome `json:"gpus"`
 	record.Course
-	// Notes are what became of its clocks, for people.
-	Notes []string `json:"notes,omitempty"`
+	record.Details // of its restart the time alone
 	// Lowest is the lowest of the settings that the run was at while its clocks
 	// were adapted; zero where they weren't.
 	Lowest dvfsmodel.Setting `json:"lowest,omitzero"`
-	// Slowdown is how many times as long as at default clocks it took then, at
-	// most; 0 where they weren't adapted.
-	Slowdown float64 `json:"slowdown,omitzero"`
-	// Stays are its time and its energy then by the core clock that was locked, by
-	// falling clocks; none where what it drew isn't known step by step.
-	Stays []dvfsmodel.ClockResidency `json:"stays,omitempty"`
 	// HostEnergy is the run's part of what the node's CPUs and memory used
 	// during HostCovered, shared by the GPUs that were in use.
 	HostEnergy  dvfsmodel.Joule `json:"host_energy_j"`
 	HostCovered float64         `json:"host_covered_s"`
-	// Shared tells that others may have used its GPUs, too.
-	Shared bool `json:"shared,omitempty"`
-	// Lasted is how long a run took of which a part wasn't seen; 0: not known.
-	Lasted float64 `json:"lasted_s,omitzero"`
 }
 
 // maxMissed is the part of a run for which the host's energy may be filled in
@@ -148,7 +137,7 @@ func NewSampler(run live.Run) *Sampler {
 // newSampler makes a sampler that remembers nothing one by one.
 func newSampler(run live.Run) *Sampler {
 	s := &Sampler{
-		outcome: Outcome{Started: run.Started, Shared: run.Shared},
+		outcome: Outcome{Started: run.Started, Details: record.Details{Shared: run.Shared}},
 		gpus:    make(map[string]*gpuTally, len(run.GPUs)), series: record.NewSampler(initialInterval),
 		profile: newProfiler(run.GPUs), readings: record.NewReadingsSampler(len(run.GPUs), sampleEvery),
 	}

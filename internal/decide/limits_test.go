@@ -170,8 +170,9 @@ func (s *site) run(key record.WorkloadKey, truth work, d *live.Decision) {
 	o := record.Outcome{
 		RunID: strconv.Itoa(len(s.records.outcomes[key])), Cluster: key.Cluster, Workload: key.Workload,
 		GPUModel: key.GPUModel, ExitState: record.Completed, Ended: start, GPUs: []string{"GPU-a"},
-		Setting: d.Setting, CapW: live.Known(float64(took.Cap)), TimeS: live.Known(took.Time * noise()),
-		MeanPowerW: live.Known(float64(took.Power) * noise()), WorkClock: s.clock(truth, took),
+		Setting: d.Setting, TimeS: live.Known(took.Time * noise()),
+		MeanPowerW: live.Known(float64(took.Power) * noise()),
+		Details:    record.Details{CapW: live.Known(float64(took.Cap)), WorkClock: s.clock(truth, took)},
 	}
 	if o.WorkClock.CoreMHz.Or(0) < float64(took.Core)*0.98 {
 		o.ThrottledS = map[string]float64{"power-cap": o.TimeS.Or(0)}

@@ -174,7 +174,7 @@ func (j *truth) static(core dvfsmodel.MHz) dvfsmodel.Sample {
 // for the most at the floor. Its time and its power are off by some factors.
 func (j *truth) stepped(at int, part, off, watts float64) *record.Outcome {
 	o := &record.Outcome{
-		ExitState: record.Completed, GPUs: []string{"GPU-a"}, Slowdown: live.Known(1.1),
+		ExitState: record.Completed, GPUs: []string{"GPU-a"}, Details: record.Details{Slowdown: live.Known(1.1)},
 		Setting: dvfsmodel.Setting{Core: steps[len(steps)-1]},
 	}
 	seconds, joules := 0.0, 0.0

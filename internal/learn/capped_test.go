@@ -47,7 +47,8 @@ func runsUnder(t *testing.T, key record.WorkloadKey, limits ...dvfsmodel.Watt) [
 			o := record.Outcome{
 				RunID: fmt.Sprintf("r%d", len(runs)), Cluster: key.Cluster, Workload: key.Workload,
 				GPUModel:  key.GPUModel,
-				ExitState: record.Completed, Ended: start, GPUs: []string{"GPU-a"}, CapW: live.Known(float64(limit)),
+				ExitState: record.Completed, Ended: start, GPUs: []string{"GPU-a"},
+				Details: record.Details{CapW: live.Known(float64(limit))},
 				Setting: dvfsmodel.Setting{Core: core}, TimeS: live.Known(pt.Time * noise()),
 				MeanPowerW: live.Known(float64(pt.Power) * noise()),
 			}

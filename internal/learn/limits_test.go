@@ -47,7 +47,8 @@ func runAt(
 	o := record.Outcome{
 		RunID:   strconv.FormatUint(random.Uint64(), 10),
 		Cluster: key.Cluster, Workload: key.Workload, GPUModel: key.GPUModel,
-		ExitState: record.Completed, Ended: start, GPUs: []string{"GPU-a"}, CapW: live.Known(float64(at.Cap)),
+		ExitState: record.Completed, Ended: start, GPUs: []string{"GPU-a"},
+		Details: record.Details{CapW: live.Known(float64(at.Cap))},
 		Setting: dvfsmodel.Setting{Core: at.Core}, TimeS: live.Known(pt.Time * noise()),
 		MeanPowerW: live.Known(float64(pt.Power) * noise()),
 	}

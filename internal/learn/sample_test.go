@@ -79,7 +79,9 @@ func TestARunIsASampleOfTheClockThatRan(t *testing.T) {
 		o := &record.Outcome{
 			ExitState: record.Completed, TimeS: live.Known(100), MeanPowerW: live.Known(200),
 			Setting: dvfsmodel.Setting{Core: dvfsmodel.MHz(c.set)}, ThrottledS: c.throttled,
-			WorkClock: record.WorkClock{CoreMHz: live.Known(c.mean), SpreadMHz: live.Known(c.spread)},
+			Details: record.Details{
+				WorkClock: record.WorkClock{CoreMHz: live.Known(c.mean), SpreadMHz: live.Known(c.spread)},
+			},
 			Clocks: []live.Residency{
 				{Setting: dvfsmodel.Setting{Core: dvfsmodel.MHz(c.mean + c.spread), Mem: 877}, Seconds: 50},
 				{Setting: dvfsmodel.Setting{Core: dvfsmodel.MHz(c.mean - c.spread), Mem: 877}, Seconds: 50},
@@ -138,7 +140,7 @@ func TestAnAdaptedRunIsASampleOfTheClockThatItNearlyAlwaysHad(t *testing.T) {
 	} {
 		o := &record.Outcome{
 			ExitState: record.Completed, TimeS: live.Known(100), MeanPowerW: live.Known(150),
-			Setting: dvfsmodel.Setting{Core: 690}, Slowdown: live.Known(1.1),
+			Setting: dvfsmodel.Setting{Core: 690}, Details: record.Details{Slowdown: live.Known(1.1)},
 		}
 		for core, seconds := range map[dvfsmodel.MHz]float64{690: c.lowest, 945: c.higher, 1380: c.ceiling} {
 			share := live.Residency{Setting: dvfsmodel.Setting{Core: core, Mem: 877}, Seconds: seconds}
@@ -156,7 +158,7 @@ func TestRunsThatAnotherPowerLimitHeldDownAreNotMixed(t *testing.T) {
 	run := func(limit, held float64) record.Outcome {
 		return record.Outcome{
 			ExitState: record.Completed, TimeS: live.Known(100), MeanPowerW: live.Known(200),
-			CapW: live.Known(limit), ThrottledS: map[string]float64{powerCapped: held},
+			Details: record.Details{CapW: live.Known(limit)}, ThrottledS: map[string]float64{powerCapped: held},
 		}
 	}
 	own := run(150, 0)
@@ -185,7 +187,7 @@ func TestARunThatAPowerLimitHeldAtOneClockIsASampleOfIt(t *testing.T) {
 	run := func(set dvfsmodel.Setting, at ...float64) *record.Outcome {
 		o := &record.Outcome{
 			ExitState: record.Completed, TimeS: live.Known(100), MeanPowerW: live.Known(150), Setting: set,
-			CapW: live.Known(150), ThrottledS: map[string]float64{powerCapped: 99},
+			Details: record.Details{CapW: live.Known(150)}, ThrottledS: map[string]float64{powerCapped: 99},
 		}
 		for i, s := range at {
 			clock := dvfsmodel.Setting{Core: []dvfsmodel.MHz{1087, 1380}[i], Mem: 877}

@@ -74,12 +74,14 @@ func outcome(i int) *record.Outcome {
 		Workload: fmt.Sprintf("w%d", i%3), GPUModel: "V100", Arm: live.ArmTreated,
 		Submitted: begin.Truncate(time.Second), Started: begin, Ended: begin.Add(20 * time.Minute),
 		GPUs: []string{"GPU-a", "GPU-b"}, ExitState: record.Completed,
-		Setting: dvfsmodel.Setting{Core: 1200, Mem: 877}, TimeS: live.Known(1200), Slowdown: live.Known(1.05),
+		Setting: dvfsmodel.Setting{Core: 1200, Mem: 877}, TimeS: live.Known(1200),
 		GPUEnergyJ: live.Known(1e5 + float64(i)), GPUSource: record.Counter,
 		NodeEnergyJ: live.Known(2e5 + float64(i)), NodeSource: record.Modelled,
 		MeanPowerW: live.Known(83.5), PeakPowerW: live.Known(120), Utilisation: live.Known(0.7),
 		Clocks: []live.Residency{{Setting: dvfsmodel.Setting{Core: 1200, Mem: 877}, Seconds: 1190}},
-		CapW:   live.Known(180), OtherCapsS: live.Known(3),
+		Details: record.Details{
+			Slowdown: live.Known(1.05), CapW: live.Known(180), OtherCapsS: live.Known(3),
+		},
 		ThrottledS: map[string]float64{"power_cap": 12.5}, Course: record.Course{Series: series.Series()},
 	}
 }

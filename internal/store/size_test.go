@@ -116,18 +116,21 @@ func (y *year) outcome(i int, took, power float64) *record.Outcome {
 	readings := record.NewReadingsSampler(y.gpus, time.Second)
 	o := &record.Outcome{
 		ExitState: record.Completed, TimeS: live.Known(took + 0.598594128),
-		Slowdown:   live.Known(1.04 + float64(i%13)/1000),
 		GPUEnergyJ: live.Known(took*power*float64(y.gpus) + 0.474), GPUSource: record.Counter,
 		NodeEnergyJ: live.Known(took*(power+25)*float64(y.gpus) + 0.8532), NodeSource: record.Modelled,
 		MeanPowerW: live.Known(power * float64(y.gpus)), PeakPowerW: live.Known(power*1.1*float64(y.gpus) + 0.472),
 		Utilisation: live.Known(0.9 + float64(i%97)/1e3/7), PeakMemoryBytes: live.Known(float64(50<<30 + i<<12)),
-		CapW: live.Known(700),
 		Clocks: []live.Residency{
 			{Setting: dvfsmodel.Setting{Core: 1200, Mem: 2619}, Seconds: took * 0.91829862429},
 			{Setting: dvfsmodel.Setting{Core: 1185, Mem: 2619}, Seconds: took * 0.03561638625},
 			{Setting: dvfsmodel.Setting{Core: 345, Mem: 2619}, Seconds: took * 0.0461638625},
 		},
-		WorkClock: record.WorkClock{CoreMHz: live.Known(1199.281733), SpreadMHz: live.Known(2.6428997918226276)},
+		Details: record.Details{
+			Slowdown: live.Known(1.04 + float64(i%13)/1000), CapW: live.Known(700),
+			WorkClock: record.WorkClock{
+				CoreMHz: live.Known(1199.281733), SpreadMHz: live.Known(2.6428997918226276),
+			},
+		},
 	}
 	if i%5 == 0 {
 		o.ThrottledS = map[string]float64{"power-cap": took * 0.00317}

@@ -12,10 +12,9 @@ import (
 
 // Digest tells what nodes measured apart: it is of a canonical outcome without
 // what the controller adds to it (the decision, how the job ended, that it counts nowhere), without a node
-// energy that was computed from the settings in force, and without readings, stays, power
-// limits, the clock at work, notes, whether its GPUs were shared, and why its clocks weren't locked. These
-// may differ when the same outcome is delivered again: Slurm has forgotten the job by then, or a controller
-// that knew nothing of them acknowledged it first.
+// energy that was computed from the settings in force, and without its [Details]. These may differ when the
+// same outcome is delivered again: Slurm has forgotten the job by then, or a controller that knew nothing of
+// them acknowledged it first.
 func (o *Outcome) Digest() ([sha256.Size]byte, error) {
 	measured := *o
 	if o.Restarted.IsComplete() { // the controller says so
@@ -26,12 +25,8 @@ func (o *Outcome) Digest() ([sha256.Size]byte, error) {
 	measured.GPUSource = measured.GPUSource.ofGPU() // the controller says which GPUs are parts of modules
 	measured.DecisionID, measured.Workload, measured.GPUModel, measured.Arm = 0, "", "", ""
 	measured.Unmatched = false // of a job that Slurm has forgotten, the controller says so
-	measured.Submitted, measured.Restart, measured.ExitState, measured.Slowdown = time.Time{}, 0, "",
-		live.Number{}
-	measured.Readings, measured.Stays, measured.Restarted = Readings{}, nil, Restarted{}
-	measured.CapW, measured.OtherCapsS = live.Number{}, live.Number{}
-	measured.WorkClock, measured.Notes = WorkClock{}, nil
-	measured.Shared, measured.NotLocked = false, live.NotLocked{}
+	measured.Submitted, measured.Restart, measured.ExitState = time.Time{}, 0, ""
+	measured.Details = Details{}
 	if measured.NodeSource == Modelled {
 		measured.NodeEnergyJ, measured.NodeSource = live.Number{}, Unmeasured
 	}

@@ -31,9 +31,9 @@ func ran() record.Outcome {
 		NodeEnergyJ: live.Known(2e6), NodeSource: record.RAPL,
 		MeanPowerW: live.Known(278), PeakPowerW: live.Known(600), Utilisation: live.Known(1),
 		PeakMemoryBytes: live.Known(1e10),
-		Stays: []dvfsmodel.ClockResidency{{
+		Details: record.Details{Stays: []dvfsmodel.ClockResidency{{
 			Core: 1200, Seconds: 3600, Work: 3000, Energy: 1e6, Rest: 100, RestEnergy: 1e4, Begun: 1,
-		}},
+		}}},
 	}
 }
 

@@ -174,7 +174,6 @@ type Outcome struct {
 	ExitState       string             `json:"exit_state"`
 	Setting         dvfsmodel.Setting  `json:"setting"` // what was locked
 	TimeS           live.Number        `json:"time_s"`
-	Slowdown        live.Number        `json:"slowdown"` // against default clocks
 	GPUEnergyJ      live.Number        `json:"gpu_energy_j"`
 	GPUSource       Source             `json:"gpu_energy_source"`
 	NodeEnergyJ     live.Number        `json:"node_energy_j"`
@@ -185,32 +184,8 @@ type Outcome struct {
 	PeakMemoryBytes live.Number        `json:"peak_memory_bytes"`
 	Clocks          []live.Residency   `json:"clocks"`
 	ThrottledS      map[string]float64 `json:"throttled_s"` // seconds by reason
-	// CapW is the power limit of a GPU that was in force, by whomever: of its GPUs the lowest,
-	// and of several limits in turn the one for the longest time. OtherCapsS is how long others
-	// were in force. They aren't part of what tells two deliveries apart.
-	CapW       live.Number `json:"cap_w,omitzero"`
-	OtherCapsS live.Number `json:"other_caps_s,omitzero"`
 	Course
-	// Stays are time and energy by the core clock that was locked, of a run whose
-	// clock was adapted and that was alone on its GPUs; none from agents that don't
-	// tell. They aren't part of what tells two deliveries apart.
-	Stays []dvfsmodel.ClockResidency `json:"stays,omitempty"`
-	// WorkClock is the core clock at which its GPUs were at work; none from agents that don't
-	// tell. Like Notes, it isn't part of what tells two deliveries apart.
-	WorkClock WorkClock `json:"work_clock,omitzero"`
-	// Notes are what became of its clocks beside being locked and given back, for people.
-	Notes []string `json:"notes,omitempty"`
-	// Shared tells that others may have used its GPUs, too: it had parts of them (shards, MPS, MIG), or another
-	// run was on one. What the GPUs took is then everybody's: its energy and power aren't known, it ran at
-	// default clocks, and is in no arm. It isn't part of what tells two deliveries apart.
-	Shared bool `json:"shared,omitempty"`
-	// NotLocked is why clocks that were decided weren't set, or not to its end. It isn't part of what tells two
-	// deliveries apart.
-	NotLocked live.NotLocked `json:"not_locked,omitzero"`
-	// Restarted is what is known of a run that epd was restarted under, whose job was
-	// suspended, or whose Epilog was late, and whose own time and energy aren't. It isn't
-	// part of what tells two deliveries apart.
-	Restarted Restarted `json:"restarted,omitzero"`
+	Details
 	// Implausible is what came with it and can't be; the controller says so.
 	Implausible Implausible `json:"implausible,omitzero"`
 	// Unmatched marks an Epilog without an open run: kept, and in no statistics.
@@ -242,9 +217,37 @@ type Course struct {
 	// Profile is how it used its GPUs, for what may share them; none from agents
 	// that don't tell.
 	Profile Profile `json:"profile,omitzero"`
+}
+
+// Details are what else is known of a run. They aren't part of what tells two deliveries of its
+// outcome apart: a controller that knew nothing of them may have acknowledged it first.
+type Details struct {
+	// Slowdown is how many times as long as at default clocks it took, at most.
+	Slowdown live.Number `json:"slowdown"`
+	// CapW is the power limit of a GPU that was in force, by whomever: of its GPUs the lowest,
+	// and of several limits in turn the one for the longest time. OtherCapsS is how long others
+	// were in force.
+	CapW       live.Number `json:"cap_w,omitzero"`
+	OtherCapsS live.Number `json:"other_caps_s,omitzero"`
 	// Readings are its GPUs' power and core clock; none from agents that don't tell.
-	// They aren't part of what tells two deliveries apart.
 	Readings Readings `json:"readings,omitzero"`
+	// Stays are time and energy by the core clock that was locked, by falling clocks, of a run whose
+	// clock was adapted and that was alone on its GPUs; none where what it drew isn't known step by step.
+	Stays []dvfsmodel.ClockResidency `json:"stays,omitempty"`
+	// WorkClock is the core clock at which its GPUs were at work; none from agents that don't
+	// tell.
+	WorkClock WorkClock `json:"work_clock,omitzero"`
+	// Notes are what became of its clocks beside being locked and given back, for people.
+	Notes []string `json:"notes,omitempty"`
+	// Shared tells that others may have used its GPUs, too: it had parts of them (shards, MPS, MIG), or another
+	// run was on one. What the GPUs took is then everybody's: its energy and power aren't known, it ran at
+	// default clocks, and is in no arm.
+	Shared bool `json:"shared,omitempty"`
+	// NotLocked is why clocks that were decided weren't set, or not to its end.
+	NotLocked live.NotLocked `json:"not_locked,omitzero"`
+	// Restarted is what is known of a run that epd was restarted under, whose job was
+	// suspended, or whose Epilog was late, and whose own time and energy aren't.
+	Restarted Restarted `json:"restarted,omitzero"`
 }
 
 // LimitWords are the power limit of a GPU that was in force, after a comma; nothing where it isn't

@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 )
@@ -203,6 +204,39 @@ func TestAnOutcomeComesBackFromJSONWithTheSameDigest(t *testing.T) {
 	again.Node = "other"
 	if third, err := again.Digest(); err != nil || third == first {
 		t.Errorf("another outcome has the same digest, %v", err)
+	}
+}
+
+func TestDetailsMakeNoOtherOutcomeAndTheCourseOfARunDoes(t *testing.T) {
+	readings, series := record.NewReadingsSampler(1, time.Second), record.NewSampler(time.Minute)
+	readings.Add(0, time.Second, 200, 1000)
+	series.Add(0, time.Minute, 1)
+	details := record.Details{
+		Slowdown: live.Known(1.1), CapW: live.Known(150), OtherCapsS: live.Known(3),
+		Readings: readings.Readings(), Stays: []dvfsmodel.ClockResidency{{Core: 600, Seconds: 1}},
+		WorkClock: record.WorkClock{CoreMHz: live.Known(600)}, Notes: []string{"stepped"}, Shared: true,
+		NotLocked: live.NotLocked{Kind: live.NotLockedLate, Why: "late"},
+		Restarted: record.Restarted{TimeS: live.Known(60)},
+	}
+	bare := record.Outcome{Cluster: "a", RunID: "r"}
+	want, err := bare.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := reflect.ValueOf(details)
+	for i := range from.NumField() {
+		name, one := from.Type().Field(i).Name, bare
+		if from.Field(i).IsZero() {
+			t.Errorf("%s isn't tried", name)
+		}
+		reflect.ValueOf(&one.Details).Elem().Field(i).Set(from.Field(i))
+		if got, err := one.Digest(); got != want || err != nil {
+			t.Errorf("with %s it is another outcome, %v", name, err)
+		}
+	}
+	bare.Series = series.Series()
+	if got, err := bare.Digest(); got == want || err != nil {
+		t.Errorf("another series isn't part of the digest, %v", err)
 	}
 }
 
