@@ -23,7 +23,7 @@ type Catalog struct {
 // ErrNoModels tells that a workload is named and there are no models at all.
 var ErrNoModels = errors.New("no models file was given")
 
-// NewCatalog is a catalog of profiles, models (nil: none) and the scaling range
+// NewCatalog returns a catalog of profiles, models (nil: none) and the scaling range
 // of [PaperModel] (nil: it isn't asked for).
 func NewCatalog(profiles *Profiles, models *Models, scaling *dvfsmodel.Range) *Catalog {
 	return &Catalog{
@@ -78,7 +78,7 @@ func (c *Catalog) Hardware(gpuModel string) (join.Hardware, error) {
 	return h, err
 }
 
-// priorFor is how workloads without a model respond on a GPU model; nil where too few
+// priorFor returns how workloads without a model respond on a GPU model; nil where too few
 // have one.
 func (c *Catalog) priorFor(profile *Profile) (*pooled.UnseenWorkload, error) {
 	var known []pooled.KnownWorkload
@@ -120,7 +120,7 @@ func (c *Catalog) priorFor(profile *Profile) (*pooled.UnseenWorkload, error) {
 // §5.1.3), watts.
 const paperTypicalW = 190
 
-// Workload is the workload's model on the GPU model's clocks; nil: there is
+// Workload returns the workload's model on the GPU model's clocks; nil: there is
 // none.
 func (c *Catalog) Workload(workload, gpuModel string) (dvfsmodel.Response, error) {
 	key := [2]string{workload, gpuModel}
@@ -150,7 +150,7 @@ func (c *Catalog) Workload(workload, gpuModel string) (dvfsmodel.Response, error
 	return response, nil
 }
 
-// Uncertainty is how far off a workload's model on a GPU model may be; nil: not known.
+// Uncertainty returns how far off a workload's model on a GPU model may be; nil: not known.
 func (c *Catalog) Uncertainty(workload, gpuModel string) *dvfsmodel.Uncertainty {
 	key := [2]string{workload, gpuModel}
 	if d, ok := c.doubts[key]; ok {

@@ -10,7 +10,7 @@ import (
 	"github.com/epplan/epplan/queue"
 )
 
-// Cluster is the machines to plan for. Node classes name their GPU model as its
+// Cluster returns the machines to plan for. Node classes name their GPU model as its
 // profile does.
 func (c *Config) Cluster() planner.Cluster {
 	cluster := c.cluster
@@ -21,11 +21,11 @@ func (c *Config) Cluster() planner.Cluster {
 	return cluster
 }
 
-// RuntimeModel is the GPU model that run times of batches are of which don't say;
+// RuntimeModel returns the GPU model that run times of batches are of which don't say;
 // [queue.AnyModel]: of each; "": nobody said.
 func (c *Config) RuntimeModel() string { return c.runtimeOn }
 
-// Start is when a queued task may start, for plans of the given mode. Unless
+// Start returns when a queued task may start, for plans of the given mode. Unless
 // the file says so, online plans start at whole slots if the cluster has any.
 func (c *Config) Start(mode planner.Mode) planner.StartRule {
 	slots := mode == planner.Online && c.cluster.Slot > 0
@@ -38,7 +38,7 @@ func (c *Config) Start(mode planner.Mode) planner.StartRule {
 // PaperModel is the GPU model of [PaperCluster].
 const PaperModel = "paper"
 
-// PaperCluster is the cluster of the EDL paper (§5.1.2): as many nodes as
+// PaperCluster returns the cluster of the EDL paper (§5.1.2): as many nodes as
 // wanted with 1 to [planner.MaxGPUs] CPU-GPU pairs each, 37 W per idle pair,
 // 90 J to switch a pair on, which offline plans don't count, and slots of 1 s.
 func PaperCluster(gpusPerNode int) planner.Cluster {
@@ -51,7 +51,7 @@ func PaperCluster(gpusPerNode int) planner.Cluster {
 	}
 }
 
-// Speeds are how fast GPU models are beside each other; none: it isn't said.
+// Speeds returns how fast GPU models are beside each other; none: it isn't said.
 func (c *Config) Speeds() []queue.Speed {
 	speeds, _ := queue.ParseSpeeds(c.speeds) // it was read so
 	return speeds
@@ -94,7 +94,7 @@ func (c *Config) clusterFields() []field {
 	}
 }
 
-// newClass is a node class before it is read. Values that its GPU model's
+// newClass returns a node class before it is read. Values that its GPU model's
 // profile can give are NaN.
 func newClass() planner.NodeClass {
 	const paperTurnOn = 90 // joules per GPU: EDL §5.1.2
@@ -126,7 +126,7 @@ func completeClass(k *planner.NodeClass, profiles *Profiles) error {
 // say: placement scores compare nodes by it and nothing is accounted with it.
 const defaultBoardW = 250
 
-// stepPower is the class's power as placement scores reckon it.
+// stepPower returns the class's power as placement scores reckon it.
 func stepPower(k *planner.NodeClass, p *Profile, profiles *Profiles) planner.StepPower {
 	s := planner.StepPower{
 		GPUIdle: k.IdleW, GPUBusy: max(k.IdleW, defaultBoardW), Sleep: k.SleepW, Weight: p.EnergyWeight,
@@ -195,7 +195,7 @@ func (c *Config) takeNodes(d *document, path string, v any, excused bool) {
 	c.cluster.Classes, c.shared = classes, shared
 }
 
-// defaultClass is the nodes of a configuration that lists none.
+// defaultClass returns the nodes of a configuration that lists none.
 func defaultClass(profiles *Profiles) planner.NodeClass {
 	k := newClass()
 	k.Model, k.GPUs = "V100", 4

@@ -52,7 +52,7 @@ type Policy struct {
 	Rho             float64 // ρ: slots (seconds without slots) until an idle node goes off
 }
 
-// Params are the numbers for [policy.Parse].
+// Params returns the numbers for [policy.Parse].
 func (p Policy) Params() policy.Params { return policy.Params{Theta: p.Theta, Rho: p.Rho} }
 
 // Safety keeps plans away from limits and deadlines that predictions could
@@ -76,7 +76,7 @@ const (
 	startSlot       = "slot"
 )
 
-// Default is the configuration without a file.
+// Default returns the configuration without a file.
 func Default() *Config {
 	c := withoutNodes(nil)
 	c.cluster.Classes, c.shared = []planner.NodeClass{defaultClass(c.profiles)}, make([]sharedClass, 1)
@@ -182,7 +182,7 @@ const likelySlowdown = 2
 // SlurmNames are the names that Slurm has, where it answers; nil: they aren't known.
 type SlurmNames struct{ Partitions, Nodes []string }
 
-// NamesIn are the names of nodes, each with its partitions; nil: Slurm didn't say.
+// NamesIn returns the names of nodes, each with its partitions; nil: Slurm didn't say.
 func NamesIn(nodes []slurm.Node) *SlurmNames {
 	var names SlurmNames
 	for i := range nodes {
@@ -236,10 +236,10 @@ func (c *Config) WarningsBeside(has *SlurmNames) []error {
 // Warnings say what should be written otherwise in the file, which is taken all the same.
 func (c *Config) Warnings() []error { return c.warnings }
 
-// FactorSeriesFile is the file with factors over time; empty where none is named.
+// FactorSeriesFile returns the file with factors over time; empty where none is named.
 func (c *Config) FactorSeriesFile() string { return c.resolvePath("factors.series", c.Factors.Series) }
 
-// NodesAt is where the file says how many GPUs the nodes of a class have; the zero
+// NodesAt returns where the file says how many GPUs the nodes of a class have; the zero
 // position where it has no classes.
 func (c *Config) NodesAt(class int) queue.Position {
 	return c.origin[fmt.Sprintf("cluster.nodes[%d].gpus", class)]
@@ -272,7 +272,7 @@ func (c *Config) checkTogether(d *document) {
 	c.objective.checkTogether(d, &c.Factors)
 }
 
-// fields are the keys of a configuration file. GPU models come before the
+// fields returns the keys of a configuration file. GPU models come before the
 // nodes that name them.
 func (c *Config) fields() []field {
 	gpu, nodes := field{key: "gpu"}, field{key: "nodes"}
@@ -395,10 +395,10 @@ func andText(keys []string) string {
 	return strings.Join(keys[:last], ", ") + " and " + keys[last]
 }
 
-// Profiles are the GPU models that the configuration knows.
+// Profiles returns the GPU models that the configuration knows.
 func (c *Config) Profiles() *Profiles { return c.profiles }
 
-// Digest is the name of a configuration's text, by which what is in force can be
+// Digest returns the name of a configuration's text, by which what is in force can be
 // told from what is in a file.
 func Digest(text []byte) string {
 	const bytes = 6

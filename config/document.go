@@ -64,7 +64,7 @@ func parse(r io.Reader, name string) (*document, error) {
 	return d, nil
 }
 
-// invalidByte is the offset of the first byte that isn't UTF-8; -1 if none.
+// invalidByte returns the offset of the first byte that isn't UTF-8; -1 if none.
 func invalidByte(text string) int {
 	for i, r := range text {
 		if r == utf8.RuneError {
@@ -80,16 +80,16 @@ func (d *document) syntaxError(pos queue.Position, msg string) error {
 	return &FileError{Faults: []*KeyError{{Pos: pos, Msg: msg}}}
 }
 
-// positionAt is the line and column of an offset.
+// positionAt returns the line and column of an offset.
 func (d *document) positionAt(offset int) queue.Position {
 	line := sort.SearchInts(d.lines, offset+1)
 	return queue.Position{File: d.name, Line: line, Column: offset - d.lines[line-1] + 1}
 }
 
-// valuePosition is where a value begins, or else the nearest value around it.
+// valuePosition returns where a value begins, or else the nearest value around it.
 func (d *document) valuePosition(path string) queue.Position { return d.findPosition(path, false) }
 
-// keyPosition is where a key begins.
+// keyPosition returns where a key begins.
 func (d *document) keyPosition(path string) queue.Position { return d.findPosition(path, true) }
 
 func (d *document) findPosition(path string, key bool) queue.Position {

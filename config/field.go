@@ -65,7 +65,7 @@ func (s numberRange) String() string {
 	return fmt.Sprintf("a number from %v to %v%s", s.min, s.max, unit)
 }
 
-// numberField is a field with a number; an integer will do.
+// numberField returns a field with a number; an integer will do.
 func numberField[T ~float64](key, doc string, to *T, in numberRange) field {
 	f := field{
 		key: key, doc: doc, expected: in.String(), format: func() string { return numberText(float64(*to)) },
@@ -80,7 +80,7 @@ func numberField[T ~float64](key, doc string, to *T, in numberRange) field {
 	return f
 }
 
-// toNumber is the value of a TOML float or integer.
+// toNumber returns the value of a TOML float or integer.
 func toNumber(v any) (float64, bool) {
 	switch x := v.(type) {
 	case float64:
@@ -91,7 +91,7 @@ func toNumber(v any) (float64, bool) {
 	return math.NaN(), false
 }
 
-// numberText is a number in TOML: never an integer that 64 bits can't hold.
+// numberText returns a number in TOML: never an integer that 64 bits can't hold.
 func numberText(x float64) string {
 	const digits = 15
 	s := strconv.FormatFloat(x, 'g', -1, 64)
@@ -116,7 +116,7 @@ func intField(key, doc string, to *int, least, most int) field {
 	return f
 }
 
-// boolField is a field with true or false.
+// boolField returns a field with true or false.
 func boolField(key, doc string, to *bool) field {
 	f := field{
 		key: key, doc: doc, expected: "true or false", format: func() string {
@@ -133,7 +133,7 @@ func boolField(key, doc string, to *bool) field {
 	return f
 }
 
-// knownBoolField is a field with true or false, or nothing where that isn't known.
+// knownBoolField returns a field with true or false, or nothing where that isn't known.
 func knownBoolField(key, doc string, to **bool) field {
 	var x bool
 	f := boolField(key, doc, &x)
@@ -157,7 +157,7 @@ func knownBoolField(key, doc string, to **bool) field {
 // sentence or two.
 const maxText = 1024
 
-// lineField is a field with one line of text that isn't empty.
+// lineField returns a field with one line of text that isn't empty.
 func lineField(key, doc string, to *string) field {
 	f := field{
 		key: key, doc: doc, expected: "a line of text", format: func() string { return strconv.Quote(*to) },
@@ -173,7 +173,7 @@ func lineField(key, doc string, to *string) field {
 	return f
 }
 
-// textField is a field with one line of text, which may be empty.
+// textField returns a field with one line of text, which may be empty.
 func textField(key, doc string, to *string) field {
 	f := lineField(key, doc, to)
 	take := f.read
@@ -211,7 +211,7 @@ func choiceField(key, doc string, to *string, words ...string) field {
 	return f
 }
 
-// checkedField is a field with a line of text that a function must accept.
+// checkedField returns a field with a line of text that a function must accept.
 func checkedField(f field, check func(string) error) field {
 	take := f.read
 	f.read = func(d *document, path string, v any) {
@@ -226,7 +226,7 @@ func checkedField(f field, check func(string) error) field {
 	return f
 }
 
-// lineListField is a field with an array of texts.
+// lineListField returns a field with an array of texts.
 func lineListField(key, doc string, to *[]string) field {
 	f := field{key: key, doc: doc, expected: "an array of texts"}
 	f.format = func() string {
@@ -254,7 +254,7 @@ func lineListField(key, doc string, to *[]string) field {
 	return f
 }
 
-// checkedListField is a field with an array of texts; fault says what is wrong with the
+// checkedListField returns a field with an array of texts; fault says what is wrong with the
 // i-th of them, behind its name; "": nothing.
 func checkedListField(key, doc string, to *[]string, fault func(all []string, i int) string) field {
 	f := lineListField(key, doc, to)
@@ -287,7 +287,7 @@ func tableField(key string, fields []field) field {
 	return f
 }
 
-// inlineTable is a table on one line, its keys in order.
+// inlineTable returns a table on one line, its keys in order.
 func inlineTable[V any](table map[string]V, format func(V) string) string {
 	parts := make([]string, 0, len(table))
 	for _, key := range slices.Sorted(maps.Keys(table)) {
@@ -296,7 +296,7 @@ func inlineTable[V any](table map[string]V, format func(V) string) string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-// partitionTableField is a field with a table: one of several words for each of the
+// partitionTableField returns a field with a table: one of several words for each of the
 // partitions that have their own.
 func partitionTableField[T ~string](key, doc, each string, to *map[string]T, words []string) field {
 	return partitionsField(key, doc, each, to,
@@ -307,7 +307,7 @@ func partitionTableField[T ~string](key, doc, each string, to *map[string]T, wor
 		}, func(word T) string { return strconv.Quote(string(word)) })
 }
 
-// partitionNumberField is a field with a table: a number for each of the partitions that have their
+// partitionNumberField returns a field with a table: a number for each of the partitions that have their
 // own.
 func partitionNumberField(key, doc string, to *map[string]float64, in numberRange) field {
 	return partitionsField(key, doc, in.String(), to,
@@ -317,7 +317,7 @@ func partitionNumberField(key, doc string, to *map[string]float64, in numberRang
 		}, numberText)
 }
 
-// mostCareful is what holds for a job that may start in any of some partitions, with commas between: of
+// mostCareful returns what holds for a job that may start in any of some partitions, with commas between: of
 // what each of them has of its own, or else otherwise, the one that is first among the words.
 func mostCareful[M ~string](partitions string, own map[string]M, otherwise M, words []string) M {
 	return ofPartitions(partitions, own, otherwise, func(all []M) M {
@@ -327,7 +327,7 @@ func mostCareful[M ~string](partitions string, own map[string]M, otherwise M, wo
 	})
 }
 
-// ofPartitions is what holds for a job that may start in any of some partitions, with commas between:
+// ofPartitions returns what holds for a job that may start in any of some partitions, with commas between:
 // one of what each of them has of its own, or else otherwise.
 func ofPartitions[T any](partitions string, own map[string]T, otherwise T, choose func([]T) T) T {
 	var all []T
@@ -341,7 +341,7 @@ func ofPartitions[T any](partitions string, own map[string]T, otherwise T, choos
 	return choose(all)
 }
 
-// partitionsField is a field with a table: something for each of the partitions that have their own.
+// partitionsField returns a field with a table: something for each of the partitions that have their own.
 func partitionsField[T any](
 	key, doc, each string, to *map[string]T, read func(d *document, path string, v any) T, text func(T) string,
 ) field {
@@ -390,7 +390,7 @@ func (d *document) faultAtType(path string, v any, want string) {
 	d.faultAt(path, "%s %s %s, want %s", withoutIndexes(path), verb, describeValue(v), want)
 }
 
-// withoutIndexes is a path for people: the position says which element.
+// withoutIndexes returns a path for people: the position says which element.
 func withoutIndexes(path string) string {
 	var out strings.Builder
 	for path != "" {
@@ -405,7 +405,7 @@ func withoutIndexes(path string) string {
 	return out.String() + path
 }
 
-// describeValue is a TOML value in a message.
+// describeValue returns a TOML value in a message.
 func describeValue(v any) string {
 	switch x := v.(type) {
 	case string:

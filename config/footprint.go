@@ -29,7 +29,7 @@ type Footprint struct {
 	Cost   float64 // in the factors' currency
 }
 
-// Footprint is what an amount of energy of the computers costs, or saves if it is
+// Footprint returns what an amount of energy of the computers costs, or saves if it is
 // below 0. What no factor was stated for is 0.
 func (f *Factors) Footprint(energy dvfsmodel.Joule) Footprint {
 	kWh := energy.KWh() * max(1, f.PUE)

@@ -18,7 +18,7 @@ func (g *Goal) Set(p *planner.Problem) {
 	p.Objective, p.WaitWeight, p.Currency = g.Objective, g.WaitWeight, g.Currency
 }
 
-// Goal is what plans and clocks are chosen for.
+// Goal returns what plans and clocks are chosen for.
 func (c *Config) Goal() Goal {
 	o := &c.objective
 	g := Goal{

@@ -12,7 +12,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 )
 
-// boards are the profiles of gpus.toml.
+// boards returns the profiles of gpus.toml.
 func boards(t interface{ Fatal(args ...any) }) []*Profile {
 	all, err := ReadProfiles(strings.NewReader(boardProfiles), "gpus.toml")
 	if err != nil {

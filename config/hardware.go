@@ -78,7 +78,7 @@ func (p *Profiles) CPU(name string) (*CPU, error) {
 	return nil, unknown("CPU model", name, sortedUnique(names))
 }
 
-// Power is what a node draws that has GPUs of a model, and the CPUs of nodes
+// Power returns what a node draws that has GPUs of a model, and the CPUs of nodes
 // that don't say theirs. The model of a node without GPUs doesn't matter.
 func (p *Profiles) Power(gpuModel string, gpus int) (fleet.Power, error) {
 	cpu, err := p.CPU("")

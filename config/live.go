@@ -102,25 +102,25 @@ func defaultLive() Live {
 	}
 }
 
-// ModeOf is the mode of a partition. A job may name several, with commas between,
+// ModeOf returns the mode of a partition. A job may name several, with commas between,
 // and start in any of them: the most careful mode counts then.
 func (l *Live) ModeOf(partitions string) live.Mode {
 	return mostCareful(partitions, l.Modes, l.Mode, modeWords)
 }
 
-// SlowdownOf is how many times as long as at default clocks a job of a partition may run. Of
+// SlowdownOf returns how many times as long as at default clocks a job of a partition may run. Of
 // several, with commas between, the least counts.
 func (l *Live) SlowdownOf(partitions string) float64 {
 	return ofPartitions(partitions, l.MaxSlowdowns, l.MaxSlowdown, slices.Min)
 }
 
-// MinGainOf is the least that other clocks must save for a job of a partition. Of several, with commas
+// MinGainOf returns the least that other clocks must save for a job of a partition. Of several, with commas
 // between, the most counts.
 func (l *Live) MinGainOf(partitions string) float64 {
 	return ofPartitions(partitions, l.MinGains, l.MinGain, slices.Max)
 }
 
-// MostSlowdown is how many times as long as at default clocks a job may run wherever that is most.
+// MostSlowdown returns how many times as long as at default clocks a job may run wherever that is most.
 func (l *Live) MostSlowdown() float64 {
 	most := l.MaxSlowdown
 	for _, x := range l.MaxSlowdowns {
@@ -215,7 +215,7 @@ func (l *Live) fields() []field {
 	})
 }
 
-// boundFields are how far clocks may go, and what they must save.
+// boundFields returns how far clocks may go, and what they must save.
 func (l *Live) boundFields() []field {
 	part, factor := numberRange{max: 1}, numberRange{min: 1, max: MaxFactor}
 	share := numberRange{max: 10, above: true, unit: "times the default clock, not MHz"}

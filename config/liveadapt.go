@@ -40,7 +40,7 @@ func defaultAdapt() LiveAdapt {
 	return LiveAdapt{Mode: AdaptOff, SLA: 1.2, Tau: 0.1, Writes: 30, WritePause: 1, MaxGPUs: 1}
 }
 
-// ModeOf is the mode of a partition; of several, with commas between, it is on
+// ModeOf returns the mode of a partition; of several, with commas between, it is on
 // where it is on in all.
 func (a *LiveAdapt) ModeOf(partitions string) Adapt {
 	return mostCareful(partitions, a.Modes, a.Mode, adaptWords)
@@ -92,7 +92,7 @@ type LiveCap struct {
 
 func defaultCap() LiveCap { return LiveCap{Mode: CapOff} }
 
-// ModeOf is the mode of a partition; of several, with commas between, the most careful one.
+// ModeOf returns the mode of a partition; of several, with commas between, the most careful one.
 func (c *LiveCap) ModeOf(partitions string) CapMode {
 	return mostCareful(partitions, c.Modes, c.Mode, capWords)
 }
@@ -117,7 +117,7 @@ func (c *LiveCap) IsChosenSomewhere() bool {
 	return c.Mode == CapChosen
 }
 
-// LimitOf is the constant limit of a partition on a GPU with a limit in force; of several, with
+// LimitOf returns the constant limit of a partition on a GPU with a limit in force; of several, with
 // commas between, the highest.
 func (c *LiveCap) LimitOf(partitions string, inForce dvfsmodel.Watt) dvfsmodel.Watt {
 	highest := dvfsmodel.Watt(0)
@@ -169,7 +169,7 @@ type LiveProfile struct {
 	Names map[string]ProfileName // by partition
 }
 
-// Of is the profile of a partition; of several, with commas between, the one that all of them have.
+// Of returns the profile of a partition; of several, with commas between, the one that all of them have.
 func (p *LiveProfile) Of(partitions string) dvfsmodel.PowerProfile {
 	var all ProfileName
 	for partition := range strings.SplitSeq(partitions, ",") {

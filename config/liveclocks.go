@@ -13,7 +13,7 @@ import (
 	"github.com/epplan/epplan/spelling"
 )
 
-// clocksField is the table of the clock pairs of the constant arm. GPU models are
+// clocksField returns the table of the clock pairs of the constant arm. GPU models are
 // looked up when all of the file is read: it may name some of its own.
 func (l *Live) clocksField() field {
 	const wanted = "a core clock in MHz, or [core, mem]"
@@ -145,7 +145,7 @@ func (l *Live) checkPair(d *document, at string, p *Profile, pair dvfsmodel.Sett
 	}
 }
 
-// nearestPair is the pair of a list that is relatively nearest to another one.
+// nearestPair returns the pair of a list that is relatively nearest to another one.
 func nearestPair(pairs []dvfsmodel.Setting, to dvfsmodel.Setting) dvfsmodel.Setting {
 	apart := func(p dvfsmodel.Setting) float64 {
 		return math.Abs(math.Log(float64(p.Core/to.Core))) + math.Abs(math.Log(float64(p.Mem/to.Mem)))
@@ -188,8 +188,8 @@ func (s *SiteClocks) Name(model string) bool {
 	return false
 }
 
-// SiteProfiles are the GPU models that the configuration knows, with no clocks above the site's: the default
-// ones of a model that the site limits everywhere are the highest that it lets it run at.
+// SiteProfiles returns the GPU models that the configuration knows, with no clocks above the site's: the
+// default ones of a model that the site limits everywhere are the highest that it lets it run at.
 func (c *Config) SiteProfiles() *Profiles {
 	var limited []Profile
 	for i := range c.profiles.list {
@@ -226,13 +226,13 @@ func (p *Profile) limit(site dvfsmodel.Setting) bool {
 	return true
 }
 
-// under are the clocks that are no higher than a ceiling; 0: all of them.
+// under returns the clocks that are no higher than a ceiling; 0: all of them.
 func under(clocks []dvfsmodel.MHz, ceiling dvfsmodel.MHz) []dvfsmodel.MHz {
 	return slices.DeleteFunc(slices.Clone(clocks),
 		func(f dvfsmodel.MHz) bool { return ceiling > 0 && f > ceiling })
 }
 
-// highest is the highest of some clocks; 0 of none.
+// highest returns the highest of some clocks; 0 of none.
 func highest(clocks []dvfsmodel.MHz) dvfsmodel.MHz {
 	if len(clocks) == 0 {
 		return 0
@@ -339,7 +339,7 @@ func ceilingsText(ceilings map[string]dvfsmodel.Setting) string {
 	return inlineTable(ceilings, ceilingText)
 }
 
-// text is the whole table on one line.
+// text returns the whole table on one line.
 func (s *SiteClocks) text() string {
 	parts := make(map[string]string, len(s.Models))
 	for model, c := range s.Models {

@@ -69,7 +69,7 @@ func (p *LivePlan) fields() []field {
 	}
 }
 
-// modeOf is the plan's mode of a partition; of several, with commas between, the most
+// modeOf returns the plan's mode of a partition; of several, with commas between, the most
 // careful one.
 func (p *LivePlan) modeOf(partitions string) PlanMode {
 	return mostCareful(partitions, p.Modes, p.Mode, planWords)
@@ -85,7 +85,7 @@ func (p *LivePlan) isOff() bool {
 	return p.Mode == PlanOff
 }
 
-// PlanModeOf is what a plan may do to jobs of a partition: no more than epd may. Of several, with
+// PlanModeOf returns what a plan may do to jobs of a partition: no more than epd may. Of several, with
 // commas between, the most careful mode counts.
 func (l *Live) PlanModeOf(partitions string) PlanMode {
 	mode := l.Plan.modeOf(partitions)
@@ -96,7 +96,7 @@ func (l *Live) PlanModeOf(partitions string) PlanMode {
 	return mode
 }
 
-// OrderModeOf is what may be done about the place of a partition's jobs in the order of a
+// OrderModeOf returns what may be done about the place of a partition's jobs in the order of a
 // plan.
 func (l *Live) OrderModeOf(partition string) live.Mode {
 	if l.Plan.isOff() { // the order of [live.pick], or none
@@ -117,7 +117,7 @@ type Planning struct {
 	OrderOnly bool
 }
 
-// Planning is the plan that is wanted; false: none is.
+// Planning returns the plan that is wanted; false: none is.
 func (l *Live) Planning() (Planning, bool) {
 	if !l.Plan.isOff() {
 		return Planning{LivePlan: l.Plan}, true
@@ -132,8 +132,8 @@ func (l *Live) Planning() (Planning, bool) {
 	return Planning{LivePlan: p, OrderOnly: true}, true
 }
 
-// RenewalWithin is how often what follows from the queue is worked out: as often as the order or the plan
-// of it is made anew, and within so long.
+// RenewalWithin returns how often what follows from the queue is worked out: as often as the order or the
+// plan of it is made anew, and within so long.
 func (l *Live) RenewalWithin(most time.Duration) time.Duration {
 	every := l.Pick.Every
 	if !l.Plan.isOff() {
@@ -145,12 +145,12 @@ func (l *Live) RenewalWithin(most time.Duration) time.Duration {
 	return min(most, live.Known(every).Duration())
 }
 
-// Parse is the policy that makes the plan.
+// Parse returns the policy that makes the plan.
 func (p *Planning) Parse() (*planner.Policy, error) {
 	return policy.Parse(p.registered(), policy.DefaultParams())
 }
 
-// registered is the policy string as the registry knows it.
+// registered returns the policy string as the registry knows it.
 func (p *Planning) registered() string {
 	if p.Policy == Best {
 		return policy.DefaultName(planner.Offline)

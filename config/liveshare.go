@@ -1,6 +1,6 @@
 package config
 
-// LiveContention is the file with what sharing a GPU costs in time where epd puts
+// LiveContention returns the file with what sharing a GPU costs in time where epd puts
 // jobs beside each other; empty where none is named. [sharing.ReadCurve] reads it.
 func (c *Config) LiveContention() string {
 	return c.resolvePath("live.sharing.contention", c.Live.Sharing.Contention)

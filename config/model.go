@@ -36,7 +36,7 @@ type Model struct {
 	Pos         queue.Position // where it was read
 }
 
-// NewModel is a fitted model under the names that jobs and nodes use.
+// NewModel returns a fitted model under the names that jobs and nodes use.
 func NewModel(workload, gpuModel string, f *dvfsmodel.Fitted) Model {
 	m := Model{
 		Workload: workload, GPUModel: gpuModel, Form: f.Form, Base: f.Base, Caps: f.Caps,
@@ -53,7 +53,7 @@ func NewModel(workload, gpuModel string, f *dvfsmodel.Fitted) Model {
 	return m
 }
 
-// Doubt is how far off the model may be, by its errors at settings left out; nil where
+// Doubt returns how far off the model may be, by its errors at settings left out; nil where
 // none is stated.
 func (m *Model) Doubt() *dvfsmodel.Uncertainty {
 	if m.TimeMAPE == 0 && m.PowerMAPE == 0 {
@@ -76,7 +76,7 @@ func (m *Model) Fitted() (*dvfsmodel.Fitted, error) {
 	return f, err
 }
 
-// ofForm is the model without its corrections.
+// ofForm returns the model without its corrections.
 func (m *Model) ofForm() (*dvfsmodel.Fitted, error) {
 	if m.Form == dvfsmodel.PaperForm() {
 		p, err := dvfsmodel.ParamsFrom(m.Coefficients)
@@ -88,7 +88,7 @@ func (m *Model) ofForm() (*dvfsmodel.Fitted, error) {
 	return dvfsmodel.NewFitted(m.Form, m.Base, m.Coefficients)
 }
 
-// Response is how the workload answers to the clocks of a GPU model: what
+// Response returns how the workload answers to the clocks of a GPU model: what
 // planning asks. The model's base clocks need not be the profile's defaults.
 // Building one costs more than asking it: keep it for all jobs of a workload.
 //
@@ -159,7 +159,7 @@ func checkPredictions(fitted *dvfsmodel.Fitted, table *dvfsmodel.Table) error {
 	return nil
 }
 
-// responseInRange is the response in a range, which is relative to the defaults.
+// responseInRange returns the response in a range, which is relative to the defaults.
 func (m *Model) responseInRange(p *Profile) (dvfsmodel.Response, error) {
 	if m.Form != dvfsmodel.PaperForm() || len(m.Corrections) > 0 {
 		return nil, fmt.Errorf(

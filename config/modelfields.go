@@ -28,7 +28,7 @@ func (s *Models) take(d *document, path string, values map[string]any) {
 	s.add(m)
 }
 
-// fields are the keys of a model. Which coefficients it has depends on the
+// fields returns the keys of a model. Which coefficients it has depends on the
 // form.
 func (m *Model) fields(values map[string]any) []field {
 	var form string
@@ -117,7 +117,7 @@ func (m *Model) coefficientFields() []field {
 	return append(list, deviations)
 }
 
-// capFields are the keys of models of what was measured under several power caps.
+// capFields returns the keys of models of what was measured under several power caps.
 func (m *Model) capFields() []field {
 	caps := field{
 		key: "caps_w", doc: "With the form capped: power caps that were measured, W, ascending. Plans choose " +

@@ -26,7 +26,7 @@ const (
 		"reload`](../cli.md#epplan-reload) or SIGHUP."
 )
 
-// configTables are the tables of a configuration, in the order of DefaultText.
+// configTables returns the tables of a configuration, in the order of DefaultText.
 func configTables() []described {
 	c := Default()
 	class, shared := newClass(), sharedClass{}
@@ -72,7 +72,7 @@ func configTables() []described {
 	}
 }
 
-// otherTables are those of files that aren't configurations.
+// otherTables returns those of files that aren't configurations.
 func otherTables() []described {
 	paper, fitted, capped := &Model{}, &Model{}, &Model{}
 	return []described{
@@ -98,7 +98,7 @@ func otherTables() []described {
 	}
 }
 
-// fieldRow is a field as a row of a table in Markdown.
+// fieldRow returns a field as a row of a table in Markdown.
 func fieldRow(f field) string {
 	byDefault := ""
 	switch {

@@ -24,7 +24,7 @@ const (
 
 var reorderWords = []string{string(ReorderOff), string(ReorderOwn), string(ReorderAll)}
 
-// ReorderOf is how a partition's jobs may be reordered. It counts where
+// ReorderOf returns how a partition's jobs may be reordered. It counts where
 // [Live.ModeOf] is [Enforce].
 func (l *Live) ReorderOf(partition string) Reorder {
 	if r, ok := l.Reorders[partition]; ok {
@@ -70,7 +70,7 @@ func (h *LimitHint) For(partitions string) bool {
 	return true
 }
 
-// Words are the text, with what it is about.
+// Words returns the text, with what it is about.
 func (h *LimitHint) Words(limit, longest string, runs int) string {
 	known := strings.NewReplacer("{limit}", limit, "{longest}", longest, "{runs}", strconv.Itoa(runs))
 	return known.Replace(h.Text)

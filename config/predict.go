@@ -53,7 +53,7 @@ func (p *Predict) fields() []field {
 		[]field{intField("align_rounds", "Rewrites of a job's code at most.", &p.Rounds, 1, mostRounds)})
 }
 
-// fields are those of an endpoint, whose keys begin with a word.
+// fields returns those of an endpoint, whose keys begin with a word.
 func (e *Endpoint) fields(word, what string) []field {
 	return []field{
 		textField(word+"_url", "Address of "+what+";\nempty: none is asked.", &e.URL),

@@ -52,7 +52,7 @@ func (p *Profile) IsModule() bool { return p != nil && p.EnergyScope == "module"
 // is as delivered.
 type PowerLimit struct{ Min, Default, Max dvfsmodel.Watt }
 
-// Caps are the power caps that may be set: those that the driver takes below the limit as delivered.
+// Caps returns the power caps that may be set: those that the driver takes below the limit as delivered.
 // Of a board whose limits aren't known there are none.
 func (l PowerLimit) Caps() dvfsmodel.CapRange {
 	if l.Min == 0 {
@@ -146,12 +146,12 @@ func (p *Profile) Board() *dvfsmodel.Board {
 	}
 }
 
-// DefaultPoint is the setting at the default clocks, without time and power.
+// DefaultPoint returns the setting at the default clocks, without time and power.
 func (p *Profile) DefaultPoint() dvfsmodel.Point {
 	return dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling(), Core: p.Default.Core, Mem: p.Default.Mem}
 }
 
-// voltageCurve is the normalised core voltage over the core clock, both relative to
+// voltageCurve returns the normalised core voltage over the core clock, both relative to
 // base; nil stands for the paper's curve.
 func (p *Profile) voltageCurve(base dvfsmodel.Setting) func(fc float64) dvfsmodel.Volt {
 	if len(p.Voltage) == 0 {
@@ -235,7 +235,7 @@ func (l PowerLimit) validate() (key string, err error) {
 // planKeys are the keys of a [[gpu]] table that plans rest on.
 var planKeys = []string{"clocks", "default_core_mhz", "default_mem_mhz", "idle_w"}
 
-// PlanEstimates are the keys of values that nobody measured and that plans on nodes with
+// PlanEstimates returns the keys of values that nobody measured and that plans on nodes with
 // such GPUs rest on. A node class may say how much an idle GPU draws.
 func (p *Profile) PlanEstimates(ownIdleW bool) []string {
 	var keys []string
@@ -247,7 +247,7 @@ func (p *Profile) PlanEstimates(ownIdleW bool) []string {
 	return keys
 }
 
-// MeasuredOn is the GPU model with the fewest clocks that has all clocks at which
+// MeasuredOn returns the GPU model with the fewest clocks that has all clocks at which
 // something was measured. The error says which one has most of them.
 func (p *Profiles) MeasuredOn(apps []dvfsmodel.AppSamples) (*Profile, error) {
 	measured := make(map[dvfsmodel.Setting]bool)

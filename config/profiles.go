@@ -33,7 +33,7 @@ func newProfiles(list []Profile, cpus []CPU) *Profiles {
 	return &Profiles{list: list, cpus: cpus, index: newNameIndex(list)}
 }
 
-// BuiltinProfiles are the GPU and CPU models that need no file.
+// BuiltinProfiles returns the GPU and CPU models that need no file.
 func BuiltinProfiles() *Profiles { return readBuiltin() }
 
 var readBuiltin = sync.OnceValue(func() *Profiles {
@@ -65,13 +65,14 @@ func ReadProfiles(r io.Reader, name string) (*Profiles, error) {
 	return newProfiles(list, cpus), nil
 }
 
-// FamilyOf is the family of a GPU model, which is its name without the board, such as A100 of A100-SXM4-80GB.
+// FamilyOf returns the family of a GPU model, which is its name without the board, such as A100 of
+// A100-SXM4-80GB.
 func FamilyOf(gpuModel string) string {
 	family, _, _ := strings.Cut(gpuModel, "-")
 	return family
 }
 
-// With is the set with others added; one of the same name replaces the old one.
+// With returns the set with others added; one of the same name replaces the old one.
 func (p *Profiles) With(more *Profiles) *Profiles {
 	list, cpus := slices.Clone(more.list), slices.Clone(more.cpus)
 	for i := range p.list {
@@ -114,7 +115,7 @@ func (p *Profiles) Board(name string) (*dvfsmodel.Board, error) {
 	return found.Board(), nil
 }
 
-// NameOf is the name of a GPU model's profile, or the name as it is where there is none.
+// NameOf returns the name of a GPU model's profile, or the name as it is where there is none.
 func (p *Profiles) NameOf(gpuModel string) string {
 	if found := p.Find(gpuModel); found != nil {
 		return found.Name
@@ -237,7 +238,7 @@ func (p *Profiles) byName(name string) *Profile {
 	return nil
 }
 
-// unknownGPU is the error for a GPU model that isn't known. No other is guessed, as boards
+// unknownGPU returns the error for a GPU model that isn't known. No other is guessed, as boards
 // with like names are others (H100 isn't A100): the nearest ones are listed.
 func unknownGPU(name string, p *Profiles) *UnknownError {
 	near := spelling.ByNearness(name, p.Names())
@@ -373,7 +374,7 @@ func (d *document) clockGroups(table, path string, v any, sayPlan bool) (groups 
 	return groups
 }
 
-// clockListField is a field with an array of clocks, or with {from, to, step}.
+// clockListField returns a field with an array of clocks, or with {from, to, step}.
 func clockListField(key string, to *[]dvfsmodel.MHz) field {
 	f := field{key: key, expected: fmt.Sprintf("an array of 1 to %d clocks, or {from, to, step}", maxClocks)}
 	f.read = func(d *document, path string, v any) {

@@ -59,7 +59,7 @@ func TestEachBuiltinProfileHasItsDefaultInItsTable(t *testing.T) {
 	}
 }
 
-// measuredPairs are the distinct clocks of a measured table.
+// measuredPairs returns the distinct clocks of a measured table.
 func measuredPairs(t *testing.T, path string) map[dvfsmodel.Setting]bool {
 	t.Helper()
 	file, err := os.Open(path)

@@ -49,7 +49,7 @@ func scan(text string) (places map[string]keyOffsets, tooDeep bool) {
 	return s.offsets, s.tooDeep
 }
 
-// peek is the next byte; 0 at the end.
+// peek returns the next byte; 0 at the end.
 func (s *scanner) peek() byte {
 	if s.pos == len(s.text) {
 		return 0
@@ -175,7 +175,7 @@ func (s *scanner) keyPart() (string, bool) {
 	return s.text[start:s.pos], s.pos > start
 }
 
-// unquote is a quoted key without its quotes and escapes.
+// unquote returns a quoted key without its quotes and escapes.
 func unquote(text string) (string, bool) {
 	if text[0] == '\'' || !strings.Contains(text, `\`) {
 		return text[1 : len(text)-1], true
@@ -274,7 +274,7 @@ func (s *scanner) multiline(quotes string) bool {
 	return false
 }
 
-// joinKey is the path of a key below a table; a key that isn't bare is quoted.
+// joinKey returns the path of a key below a table; a key that isn't bare is quoted.
 func joinKey(table, key string) string {
 	if key == "" || strings.ContainsFunc(key, isNotBareKeyRune) {
 		key = strconv.Quote(key)

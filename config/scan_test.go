@@ -77,7 +77,7 @@ u = { }
 	}
 }
 
-// missingPlaces are the paths of a parsed value that have no place.
+// missingPlaces returns the paths of a parsed value that have no place.
 func missingPlaces(places map[string]keyOffsets, path string, v any) []string {
 	var missing []string
 	if _, ok := places[path]; !ok && path != "" {

@@ -139,7 +139,7 @@ func (r *seriesReader) factor(column int) (float64, error) {
 // maxFactor bounds factors, as those of a configuration.
 const maxFactor = 1e6
 
-// MeanFactors is the mean of factors from a time on for as long, by the series where it states
+// MeanFactors returns the mean of factors from a time on for as long, by the series where it states
 // them, else by constant ones.
 func (s *FactorSeries) MeanFactors(from time.Time, long time.Duration, constant *Factors) Factors {
 	out := *constant
@@ -178,7 +178,7 @@ func (s *FactorSeries) MeanFactors(from time.Time, long time.Duration, constant 
 	return out
 }
 
-// index is the row that holds at a time; -1 before the first.
+// index returns the row that holds at a time; -1 before the first.
 func (s *FactorSeries) index(at time.Time) int {
 	i, exact := slices.BinarySearchFunc(s.times, at, time.Time.Compare)
 	if exact {

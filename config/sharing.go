@@ -53,7 +53,7 @@ func (s *sharedGPU) checkTogether(d *document) {
 	}
 }
 
-// sharingPhysics are the power and the run times that the planner reckons with. The
+// sharingPhysics returns the power and the run times that the planner reckons with. The
 // highest clock is one of them whatever the step.
 func (s *sharedGPU) sharingPhysics() sharing.Physics {
 	p := sharing.Physics{BaseW: s.baseW, WPerMHz: s.wPerMHz, Beta: s.beta, StepMHz: dvfsmodel.MHz(s.stepMHz)}
@@ -64,13 +64,13 @@ func (s *sharedGPU) sharingPhysics() sharing.Physics {
 	return p
 }
 
-// Contention is the file with what sharing a GPU of the cluster costs in time;
+// Contention returns the file with what sharing a GPU of the cluster costs in time;
 // empty where none is named. [sharing.ReadCurve] reads it.
 func (c *Config) Contention() string {
 	return c.resolvePath("cluster.sharing.contention", c.sharedGPU.contention)
 }
 
-// resolvePath is a file that a key names: beside the file that has the key, unless its
+// resolvePath returns a file that a key names: beside the file that has the key, unless its
 // path is absolute.
 func (c *Config) resolvePath(key, name string) string {
 	if name == "" || filepath.IsAbs(name) {

@@ -48,7 +48,7 @@ var syntaxRules = []syntaxRule{
 	},
 }
 
-// syntaxFault is what is wrong where the TOML library gave up, and the offset of
+// syntaxFault returns what is wrong where the TOML library gave up, and the offset of
 // that: what was found and what was expected there. The library's own words are
 // about its grammar, and its own line is one too far for faults at a line end.
 func syntaxFault(text string, wrong *toml.ParseError) (at int, msg string) {
@@ -68,7 +68,7 @@ func syntaxFault(text string, wrong *toml.ParseError) (at int, msg string) {
 	return from, fmt.Sprintf("found %s, want TOML: key = value, [name] or # a comment", shown)
 }
 
-// duplicateKey is the key that a message says is there already.
+// duplicateKey returns the key that a message says is there already.
 func duplicateKey(message string) (key string, ok bool) {
 	rest, ok := strings.CutPrefix(message, "Key '")
 	if i := strings.LastIndex(rest, "' "); ok && i >= 0 {
@@ -98,7 +98,7 @@ func duplicateText(before, key, message string) string {
 
 func lineStart(text string, at int) int { return strings.LastIndexByte(text[:at], '\n') + 1 }
 
-// lineEnd is where the line of an offset ends, without its line end.
+// lineEnd returns where the line of an offset ends, without its line end.
 func lineEnd(text string, at int) int {
 	end := len(text)
 	if i := strings.IndexByte(text[at:], '\n'); i >= 0 {

@@ -67,7 +67,7 @@ func quoteName(s string) string {
 	return strconv.Quote(s)
 }
 
-// sortedUnique is the distinct names, ascending.
+// sortedUnique returns the distinct names, ascending.
 func sortedUnique(names []string) []string {
 	slices.Sort(names)
 	return slices.Compact(names)

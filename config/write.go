@@ -18,7 +18,7 @@ const configHead = `# Configuration of epplan. Every key may be left out; the va
 
 const showHead = "# Effective configuration of epplan. Each comment says where the value comes from.\n"
 
-// DefaultText is the default configuration as a file with comments. Loading
+// DefaultText returns the default configuration as a file with comments. Loading
 // it gives [Default].
 func DefaultText() string {
 	c := Default()
@@ -100,7 +100,7 @@ func (c *Config) writeSource(out *bytes.Buffer, path string, f field) {
 	fmt.Fprintf(out, "%s = %s # %s\n", f.key, f.format(), from)
 }
 
-// setFields are the fields that a profile has values for.
+// setFields returns the fields that a profile has values for.
 func (p *Profile) setFields() []field {
 	absent := map[string]bool{
 		"aliases":          len(p.Aliases) == 0,
@@ -124,7 +124,7 @@ func (p *Profile) setFields() []field {
 	return slices.DeleteFunc(p.fields(), func(f field) bool { return absent[f.key] })
 }
 
-// Text is the profile as a table of a file that [ReadProfiles] reads.
+// Text returns the profile as a table of a file that [ReadProfiles] reads.
 func (p *Profile) Text() string {
 	var out bytes.Buffer
 	writeTable(&out, "", "[[gpu]]", p.setFields(), func(out *bytes.Buffer, _ string, f field) {

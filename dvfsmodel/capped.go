@@ -8,7 +8,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel/capped"
 )
 
-// CappedForm is the form of a fit to what was measured under several power caps: see
+// CappedForm returns the form of a fit to what was measured under several power caps: see
 // [FitCapped]. It isn't one of [Forms], which know nothing of caps.
 func CappedForm() Form { return Form{Time: nameCapped, Power: nameCapped} }
 
@@ -62,7 +62,7 @@ func conditionsOf(at Setting, top *Setting) capped.Conditions {
 // IsCapped reports whether the model knows what power caps do.
 func (f *Fitted) IsCapped() bool { return f.capped != nil }
 
-// Under is the model of a GPU under a power limit; 0: the highest one that was measured. A model
+// Under returns the model of a GPU under a power limit; 0: the highest one that was measured. A model
 // that knows nothing of limits stays what it is.
 func (f *Fitted) Under(limit Watt) *Fitted {
 	if limit == 0 {
@@ -82,7 +82,7 @@ func (f *Fitted) underCap(fc, fm float64) (seconds float64, power Watt) {
 	return math.Exp(o.Time), f.Base.Cap * Watt(math.Exp(o.Power))
 }
 
-// cappedCoefficients are those of [CappedForm].
+// cappedCoefficients returns those of [CappedForm].
 func (f *Fitted) cappedCoefficients() []Coefficient {
 	values := f.capped.Natural()
 	list := make([]Coefficient, len(values))
@@ -118,7 +118,7 @@ func newCapped(base Setting, values map[string]float64) (*Fitted, error) {
 	return &Fitted{Form: CappedForm(), Base: base, capped: natural.Params().Board(), limit: base.Cap}, nil
 }
 
-// modelUnder is a model under a power cap; 0: under none. It is false where the model knows
+// modelUnder returns a model under a power cap; 0: under none. It is false where the model knows
 // nothing of caps.
 func modelUnder(m Model, limit Watt) (Model, bool) {
 	if limit == 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/epplan/epplan/internal/testkit/plannertest"
 )
 
-// cappedModel is a workload on a GPU whose limit is 300 W by default.
+// cappedModel returns a workload on a GPU whose limit is 300 W by default.
 func cappedModel(t *testing.T) *dvfsmodel.Fitted {
 	t.Helper()
 	return plannertest.CappedModel(t, dvfsmodel.Setting{Core: 1400, Mem: 1200, Cap: 300})

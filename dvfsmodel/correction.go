@@ -10,7 +10,7 @@ type Correction struct {
 	Time, Power float64
 }
 
-// Corrected is the fit with corrections at the clocks that they name; at others it stays what
+// Corrected returns the fit with corrections at the clocks that they name; at others it stays what
 // it is. Corrections that it had before are replaced.
 func (f *Fitted) Corrected(list []Correction) *Fitted {
 	corrected := *f
@@ -33,7 +33,7 @@ func (f *Fitted) correction(fc, fm float64) Correction {
 	return Correction{Time: 1, Power: 1}
 }
 
-// rounded is a setting to the kHz and mW, by which clocks are equal that were normalised and are MHz
+// rounded returns a setting to the kHz and mW, by which clocks are equal that were normalised and are MHz
 // again.
 func (s Setting) rounded() Setting {
 	const milli = 1000

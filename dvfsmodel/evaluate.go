@@ -78,7 +78,7 @@ func Evaluate(app AppSamples, base Setting, opts *FitOptions) (Evaluation, error
 	return e, nil
 }
 
-// regretOf is the regret of the setting with the least predicted energy.
+// regretOf returns the regret of the setting with the least predicted energy.
 func regretOf(settings []Sample, predicted []float64) Regret {
 	chosen, least := 0, math.Inf(1)
 	for i, s := range settings {
@@ -105,7 +105,7 @@ func EvaluateAll(apps []AppSamples, base Setting, opts *FitOptions) (*Evaluation
 	return report, nil
 }
 
-// summarise is the evaluation of all applications together, as [EvaluationReport]
+// summarise returns the evaluation of all applications together, as [EvaluationReport]
 // says.
 func summarise(apps []Evaluation) Evaluation {
 	var all Evaluation

@@ -17,10 +17,10 @@ type Sample struct {
 	Cap       Watt // power limit of the board; 0: the default one
 }
 
-// Energy is what the sample took, in joules.
+// Energy returns what the sample took, in joules.
 func (s Sample) Energy() Joule { return s.Power.Over(s.Time) }
 
-// At is the setting that was measured.
+// At returns the setting that was measured.
 func (s Sample) At() Setting { return Setting{Core: s.Core, Mem: s.Mem, Cap: s.Cap} }
 
 // MinSettings is how many distinct settings a fit needs at least.
@@ -245,7 +245,7 @@ func chooseForm(forms []Form, time, power *observations) (best Form, ofTime, ofP
 	return best, ofTime, ofPower
 }
 
-// pairError is the weighted mean of |ln predicted − ln measured| at settings left
+// pairError returns the weighted mean of |ln predicted − ln measured| at settings left
 // out, summed over time, power and energy: energy is what clocks are chosen by,
 // and errors of time and power that cancel there by chance count too.
 func pairError(t, p *curveFit, time, power *observations) float64 {
@@ -259,7 +259,7 @@ func pairError(t, p *curveFit, time, power *observations) float64 {
 	return sum / weight
 }
 
-// meanError is the mean |predicted/measured − 1| at settings left out.
+// meanError returns the mean |predicted/measured − 1| at settings left out.
 func (c *curveFit) meanError() float64 {
 	sum := 0.0
 	for _, r := range c.unseen {

@@ -75,7 +75,7 @@ func (o *observations) jacobian(f *curveFit) [][]float64 {
 	return rows
 }
 
-// sandwich is the covariance for Jacobian rows; false when they are collinear.
+// sandwich returns the covariance for Jacobian rows; false when they are collinear.
 func (o *observations) sandwich(f *curveFit, rows [][]float64) (*square, bool) {
 	k := len(rows[0])
 	var bread, cov square
@@ -110,7 +110,7 @@ func (o *observations) sandwich(f *curveFit, rows [][]float64) (*square, bool) {
 	return &cov, true
 }
 
-// blockDiagonal is the covariance of two quantities that are fitted independently.
+// blockDiagonal returns the covariance of two quantities that are fitted independently.
 func blockDiagonal(a, b [][]float64) [][]float64 {
 	m := zeros(len(a) + len(b))
 	for i := range a {

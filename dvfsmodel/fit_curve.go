@@ -24,7 +24,7 @@ type observations struct {
 
 func (o *observations) len() int { return len(o.value) }
 
-// keptCount is how many observations aren't outliers.
+// keptCount returns how many observations aren't outliers.
 func (o *observations) keptCount() int {
 	n := 0
 	for _, w := range o.trust {
@@ -70,7 +70,7 @@ func (p *leastSquares) fit(s *shape) (*solution, bool) {
 	return p.solve(p.cols)
 }
 
-// knees are the places tried for the shape's knee: across the clocks seen.
+// knees returns the places tried for the shape's knee: across the clocks seen.
 func (o *observations) knees(s *shape, steps int) []float64 {
 	if s.axis == nil {
 		return []float64{0}

@@ -180,7 +180,7 @@ func (s *solution) isNonNegative() bool {
 	return true
 }
 
-// deletedResidual is what the residual of row r would be had the fit not seen it, in
+// deletedResidual returns what the residual of row r would be had the fit not seen it, in
 // closed form; +Inf when the fit can't do without the row.
 func (s *solution) deletedResidual(r int) float64 {
 	rest := 1 - s.leverage[r]
@@ -190,7 +190,7 @@ func (s *solution) deletedResidual(r int) float64 {
 	return s.residual[r] / rest
 }
 
-// studentised is the residual of row r over √(1−leverage): 0 for a row that
+// studentised returns the residual of row r over √(1−leverage): 0 for a row that
 // the fit can't do without, which no other row can contradict.
 func (s *solution) studentised(r int) float64 {
 	rest := 1 - s.leverage[r]

@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// randomGram is the Gram matrix of a random k-column matrix.
+// randomGram returns the Gram matrix of a random k-column matrix.
 func randomGram(rng *rand.Rand, k int) (square, *mat.SymDense) {
 	var g square
 	for range 12 {

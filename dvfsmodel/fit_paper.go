@@ -30,7 +30,7 @@ func FitPaper(samples []Sample, base Setting) (*PaperFit, error) {
 	return fit, nil
 }
 
-// paperCovariance is the covariance of the coefficients of [ParamList]; false when that of
+// paperCovariance returns the covariance of the coefficients of [ParamList]; false when that of
 // the fit isn't known.
 func (f *Fitted) paperCovariance() (cov [NumParams][NumParams]float64, ok bool) {
 	params, paper := f.Params()
@@ -76,7 +76,7 @@ func (p Params) Coefficients() []Coefficient {
 	return list
 }
 
-// ParamsFrom is the inverse of [Params.Coefficients]: the list may have any order.
+// ParamsFrom returns the inverse of [Params.Coefficients]: the list may have any order.
 // It returns an error that names what is missing, or what can't be.
 func ParamsFrom(list []Coefficient) (Params, error) {
 	var p Params
@@ -92,7 +92,7 @@ func ParamsFrom(list []Coefficient) (Params, error) {
 	return p, p.Validate()
 }
 
-// PaperModel is a model of the paper's form as [Fit] would have found it, without
+// PaperModel returns a model of the paper's form as [Fit] would have found it, without
 // standard errors.
 func PaperModel(p Params, base Setting) (*Fitted, error) {
 	time, power := p.linear()

@@ -93,7 +93,7 @@ func (o *observations) worstOutlier(shapes []*shape) (outlier, bool) {
 	return found, !math.IsInf(least, 1)
 }
 
-// limitFor is how far off an observation may be where the others have a standard
+// limitFor returns how far off an observation may be where the others have a standard
 // deviation of spread; both are relative.
 func limitFor(spread float64) float64 { return max(outlierSigmas*spread, outlierFloor) }
 

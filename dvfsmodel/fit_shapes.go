@@ -31,7 +31,7 @@ type shape struct {
 	row  func(dst *[maxTerms]float64, fc, fm, knee float64)
 }
 
-// columns are the terms that samples with one or several memory clocks can
+// columns returns the terms that samples with one or several memory clocks can
 // tell apart.
 func (s *shape) columns(oneMem bool) []int {
 	if oneMem {
@@ -46,7 +46,7 @@ func (s *shape) columns(oneMem bool) []int {
 	return all
 }
 
-// size is how many coefficients the shape has, the knee included.
+// size returns how many coefficients the shape has, the knee included.
 func (s *shape) size(oneMem bool) int {
 	n := len(s.columns(oneMem))
 	if s.axis != nil {

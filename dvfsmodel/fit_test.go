@@ -194,7 +194,7 @@ func TestOutliersMoveTheFitLittleAndAreNamed(t *testing.T) {
 	}
 }
 
-// regretOn is the energy of the sample with the least predicted energy over the
+// regretOn returns the energy of the sample with the least predicted energy over the
 // least energy, minus 1.
 func regretOn(samples []dvfsmodel.Sample, f *dvfsmodel.Fitted) float64 {
 	predicted := func(s dvfsmodel.Sample) dvfsmodel.Joule { return f.At(s.Core, s.Mem).Energy }

@@ -40,7 +40,7 @@ type Fitted struct {
 
 var _ Model = (*Fitted)(nil)
 
-// Time is the run time in seconds at the normalised clocks.
+// Time returns the run time in seconds at the normalised clocks.
 func (f *Fitted) Time(fc, fm float64) float64 {
 	correction := f.correction(fc, fm).Time
 	if f.capped != nil {
@@ -50,7 +50,7 @@ func (f *Fitted) Time(fc, fm float64) float64 {
 	return f.time.at(fc, fm) * correction
 }
 
-// Power is the mean power of one GPU. The voltage counts in the paper's form
+// Power returns the mean power of one GPU. The voltage counts in the paper's form
 // only: in the others it is the one that the GPU's own curve gives the clock.
 func (f *Fitted) Power(s Scaling) Watt {
 	correction := Watt(f.correction(s.Fc, s.Fm).Power)
@@ -238,7 +238,7 @@ var powerShapes = []*shape{
 	logQuadratic("log_p"),
 }
 
-// logQuadratic is the quadratic in the logarithms of both clocks, with a name for its constant.
+// logQuadratic returns the quadratic in the logarithms of both clocks, with a name for its constant.
 func logQuadratic(constant string) *shape {
 	return &shape{
 		name: nameLogQuad, single: []int{0, 1, 2},
@@ -250,13 +250,13 @@ func logQuadratic(constant string) *shape {
 	}
 }
 
-// clockRatio is the axis of a knee in the time: from there on the memory clock bounds it.
+// clockRatio returns the axis of a knee in the time: from there on the memory clock bounds it.
 func clockRatio(fc, fm float64) float64 { return fc / fm }
 
-// coreClock is the axis of a knee in the power: from there on the voltage rises.
+// coreClock returns the axis of a knee in the power: from there on the voltage rises.
 func coreClock(fc, _ float64) float64 { return fc }
 
-// shapeByName is the shape of that name; nil where there is none.
+// shapeByName returns the shape of that name; nil where there is none.
 func shapeByName(shapes []*shape, name string) *shape {
 	for _, s := range shapes {
 		if s.name == name {

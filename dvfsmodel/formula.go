@@ -81,7 +81,7 @@ const (
 	placeOfDelta = 4
 )
 
-// values are the places of the coefficients, in the order of [ParamList].
+// values returns the places of the coefficients, in the order of [ParamList].
 func (p *Params) values() [NumParams]*float64 {
 	return [NumParams]*float64{
 		(*float64)(&p.P0), (*float64)(&p.Gamma), (*float64)(&p.C), &p.D, &p.Delta, &p.T0,
@@ -101,16 +101,16 @@ func IsOptional(name string) bool {
 	return false
 }
 
-// Value is where the i-th coefficient of [ParamList] lives.
+// Value returns where the i-th coefficient of [ParamList] lives.
 func (p *Params) Value(i int) *float64 { return p.values()[i] }
 
 // Time is EDL eq. (2): seconds at normalised clocks.
 func (p Params) Time(fc, fm float64) float64 { return p.stretched(p.stretch(fc, fm)) }
 
-// stretch is how many times as long as at default clocks that takes which clocks change.
+// stretch returns how many times as long as at default clocks that takes which clocks change.
 func (p *Params) stretch(fc, fm float64) float64 { return p.Delta/fc + (1-p.Delta)/fm }
 
-// stretched is the run time, seconds, at a stretch.
+// stretched returns the run time, seconds, at a stretch.
 func (p *Params) stretched(stretch float64) float64 { return p.T0 + p.D*stretch }
 
 // Power is EDL eq. (1).
@@ -118,21 +118,21 @@ func (p Params) Power(s Scaling) Watt {
 	return p.P0 + p.Gamma*Watt(s.Fm) + p.C*Watt(s.V)*Watt(s.V)*Watt(s.Fc)
 }
 
-// DefaultTime is the run time at default clocks, seconds.
+// DefaultTime returns the run time at default clocks, seconds.
 func (p Params) DefaultTime() float64 { return p.D + p.T0 }
 
-// seconds is the run time by what it depends on: still + core/fc + mem/fm.
+// seconds returns the run time by what it depends on: still + core/fc + mem/fm.
 func (p *Params) seconds() (still, core, mem float64) {
 	return p.T0, p.D * p.Delta, p.D * (1 - p.Delta)
 }
 
-// watts is the power by what it depends on: still + mem·fm + core.unit·w, with w
+// watts returns the power by what it depends on: still + mem·fm + core.unit·w, with w
 // that of [corePower].
 func (p *Params) watts() (still, mem float64, core corePower) {
 	return float64(p.P0), float64(p.Gamma), corePower{unit: float64(p.C)}
 }
 
-// still is the power that no clock changes.
+// still returns the power that no clock changes.
 func (p *Params) still() Watt {
 	w, _, _ := p.watts()
 	return Watt(w)
@@ -162,7 +162,7 @@ type energyLine struct {
 	core  float64 // seconds that scale with it
 }
 
-// line is the energy at a memory clock, with so many watts added to the power.
+// line returns the energy at a memory clock, with so many watts added to the power.
 func (p *Params) line(fm, price float64) energyLine {
 	stillTime, core, mem := p.seconds()
 	still, memWatts, _ := p.watts()
@@ -171,7 +171,7 @@ func (p *Params) line(fm, price float64) energyLine {
 	}
 }
 
-// cost is the energy at a step, joules.
+// cost returns the energy at a step, joules.
 func (l *energyLine) cost(s *coreStep) float64 {
 	return (l.power + l.c*s.w) * (l.time + l.core*s.inv)
 }
@@ -195,7 +195,7 @@ var (
 	}
 )
 
-// fromLinear are the coefficients of a fit, in the order of the shapes' terms. Where it
+// fromLinear returns the coefficients of a fit, in the order of the shapes' terms. Where it
 // left out what follows the memory clock, δ is 1.
 func fromLinear(time, power *[maxTerms]float64) Params {
 	p := Params{
@@ -208,7 +208,7 @@ func fromLinear(time, power *[maxTerms]float64) Params {
 	return p
 }
 
-// linear is the inverse of fromLinear.
+// linear returns the inverse of fromLinear.
 func (p *Params) linear() (time, power [maxTerms]float64) {
 	still, core, mem := p.seconds()
 	time = [maxTerms]float64{still, core, mem}
@@ -216,7 +216,7 @@ func (p *Params) linear() (time, power [maxTerms]float64) {
 	return time, power
 }
 
-// gradients are the derivatives of the coefficients by those of a fit: D is core + mem,
+// gradients returns the derivatives of the coefficients by those of a fit: D is core + mem,
 // and δ is core/D; all others are the fit's own.
 func (p *Params) gradients(fitted []Coefficient) (rows [NumParams][]float64) {
 	oneMem := true

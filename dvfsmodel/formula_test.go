@@ -16,7 +16,7 @@ func drawn(rng *rand.Rand) Params {
 	return p
 }
 
-// determined are the coefficients without those that files may have but no fit finds.
+// determined returns the coefficients without those that files may have but no fit finds.
 func determined(p Params) Params {
 	for i, v := range p.values() {
 		if params[i].Optional && params[i].linear == "" {

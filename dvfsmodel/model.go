@@ -9,7 +9,7 @@ type Model interface {
 	Power(s Scaling) Watt
 }
 
-// NoFaster is a model by which no lower clocks than those of a setting make a run faster,
+// NoFaster returns a model by which no lower clocks than those of a setting make a run faster,
 // whatever curves through a few samples say.
 func NoFaster(m Model, standard Scaling) Model {
 	return noFaster{Model: m, fc: standard.Fc, fm: standard.Fm, time: m.Time(standard.Fc, standard.Fm)}
@@ -37,7 +37,7 @@ type Scaling struct {
 	Fm float64
 }
 
-// DefaultScaling is the GPU's own default, (1, 1, 1).
+// DefaultScaling returns the GPU's own default, (1, 1, 1).
 func DefaultScaling() Scaling { return Scaling{V: 1, Fc: 1, Fm: 1} }
 
 // Point is a setting together with what the model expects there.
@@ -51,7 +51,7 @@ type Point struct {
 	Cap     Watt    // the power limit that is set there; 0: none
 }
 
-// evaluate is a point with the time, power and energy that the model expects there.
+// evaluate returns a point with the time, power and energy that the model expects there.
 func evaluate(m Model, at Point) Point {
 	at.Time, at.Power = m.Time(at.Scaling.Fc, at.Scaling.Fm), m.Power(at.Scaling)
 	at.Energy = at.Power.Over(at.Time)

@@ -44,7 +44,7 @@ func ObjectiveByName(name string) (Objective, error) {
 	return Objective{}, fmt.Errorf("unknown objective %q, want energy, edp, ed2p or time", name)
 }
 
-// WithHost is the objective of a GPU with its share of the node's power: energy that
+// WithHost returns the objective of a GPU with its share of the node's power: energy that
 // no clock changes, for as long as the run lasts. Without weights energy counts.
 func (o Objective) WithHost(w Watt) Objective {
 	if o.EnergyWeight == 0 && o.TimeWeight == 0 {
@@ -74,7 +74,7 @@ func (o Objective) Validate() error {
 	return nil
 }
 
-// timePrice is the watts that the objective adds to P0; +Inf means that only time
+// timePrice returns the watts that the objective adds to P0; +Inf means that only time
 // counts.
 func (o Objective) timePrice() float64 {
 	switch {
@@ -86,7 +86,7 @@ func (o Objective) timePrice() float64 {
 	return 0
 }
 
-// Cost is the objective's value at a point; lower is better.
+// Cost returns the objective's value at a point; lower is better.
 func (o Objective) Cost(p Point) float64 {
 	energyWeight := o.EnergyWeight
 	if energyWeight == 0 && o.TimeWeight == 0 {

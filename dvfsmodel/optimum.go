@@ -2,10 +2,10 @@ package dvfsmodel
 
 import "math"
 
-// MinTime is the shortest run time in the range, seconds, at its highest clocks.
+// MinTime returns the shortest run time in the range, seconds, at its highest clocks.
 func (r Range) MinTime(p Params) float64 { return p.Time(r.FcMax(), r.FmMax) }
 
-// Optimum is the setting of the range that costs least under the objective
+// Optimum returns the setting of the range that costs least under the objective
 // with a run time of at most limit seconds (+Inf: no limit). With the zero
 // objective it is the paper's optimum: EDL eq. (9) free, and the
 // deadline-constrained one of §4.1 when the limit binds; then Time is the
@@ -27,10 +27,10 @@ func (r Range) Optimum(p Params, o Objective, limit float64) (Point, error) {
 	return r.AtLimit(p, limit), nil
 }
 
-// FreeOptimum is the setting of least energy when time does not matter: EDL eq. (9).
+// FreeOptimum returns the setting of least energy when time does not matter: EDL eq. (9).
 func (r Range) FreeOptimum(p Params) Point { return r.freeOptimumFor(p, Objective{}) }
 
-// freeOptimumFor is the best setting under an objective when there is no limit.
+// freeOptimumFor returns the best setting under an objective when there is no limit.
 func (r Range) freeOptimumFor(p Params, o Objective) Point {
 	price := o.timePrice()
 	if math.IsInf(price, 1) {
@@ -45,7 +45,7 @@ func (r Range) freeOptimumFor(p Params, o Objective) Point {
 	return p.At(Scaling{V: r.Voltage(fc), Fc: fc, Fm: s.bestFm(fc, w)})
 }
 
-// fastest is the cheapest setting among those of least time: clocks that the
+// fastest returns the cheapest setting among those of least time: clocks that the
 // time does not depend on stay low.
 func (r Range) fastest(p Params) Point {
 	s := Scaling{Fc: r.FcMin, Fm: r.FmMin}
@@ -80,7 +80,7 @@ func (s *freeSearch) slope(fc float64) float64 {
 	return s.law.unit*dw*time*fc*fc - s.k*s.core*power
 }
 
-// bestFm is the cheapest memory clock at a core clock, w the core's power there: the root of
+// bestFm returns the cheapest memory clock at a core clock, w the core's power there: the root of
 // γB·fm² + γa(1−k)·fm − k·a·A = 0 with A the power and B the time that the
 // memory clock does not change, a = D(1−δ). For k = 1 it is fξ of EDL §4.1.
 func (s *freeSearch) bestFm(fc, w float64) float64 {
@@ -101,7 +101,7 @@ func (s *freeSearch) bestFm(fc, w float64) float64 {
 	return clamp(h+math.Sqrt(h*h+q), s.r.FmMin, s.r.FmMax)
 }
 
-// corePower is the power at the cheapest voltage for fc, in its units, and its derivative
+// corePower returns the power at the cheapest voltage for fc, in its units, and its derivative
 // by fc.
 func (r Range) corePower(law corePower, fc float64) (w, dw float64) {
 	v := float64(r.VMin)
@@ -114,7 +114,7 @@ func (r Range) corePower(law corePower, fc float64) (w, dw float64) {
 	return law.at(fc, v), law.slope(fc, v, 0)
 }
 
-// AtLimit is the cheapest setting whose run time is exactly limit seconds. The
+// AtLimit returns the cheapest setting whose run time is exactly limit seconds. The
 // caller has made sure that the limit is at least [Range.MinTime] and at most
 // the time of the free optimum. On the curve t(fc, fm) = limit the power is
 // convex in fc, whatever the objective, because the time is fixed.
@@ -148,7 +148,7 @@ func (r Range) AtLimit(p Params, limit float64) Point {
 	return pointAt(p, s, limit)
 }
 
-// cheapestCore is the core clock in [lo, hi] of least power along the curve
+// cheapestCore returns the core clock in [lo, hi] of least power along the curve
 // t(fc, fm) = limit, where scaled is the limit less the seconds that no clock
 // changes. With u·W the power that follows the core clock ([corePower]), A and B the
 // seconds that scale with the clocks and γ the watts by the memory clock, the power
@@ -198,10 +198,10 @@ const (
 	newtonTol = 1e-8
 )
 
-// MaxTime is the longest run time in the range, seconds, at its lowest clocks.
+// MaxTime returns the longest run time in the range, seconds, at its lowest clocks.
 func (r Range) MaxTime(p Params) float64 { return p.Time(r.FcMin, r.FmMin) }
 
-// ForTime is the cheapest setting of the range whose run time is exactly t
+// ForTime returns the cheapest setting of the range whose run time is exactly t
 // seconds, be that shorter or longer than at the free optimum. ok is false
 // when no setting takes that time: t is below [Range.MinTime] or above
 // [Range.MaxTime].

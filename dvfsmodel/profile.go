@@ -31,13 +31,13 @@ var profileNames = []string{
 	"RBM", "DCPCIE", "HMMA-Sparse", "HMMA-Dense", "Sync-Balanced", "HPC", "MIG",
 }
 
-// PowerProfileNames are the names of profiles, in their order.
+// PowerProfileNames returns the names of profiles, in their order.
 func PowerProfileNames() []string { return slices.Clone(profileNames) }
 
 // unnamedProfile is how a profile without a name begins.
 const unnamedProfile = "profile-"
 
-// String is the profile's name; "none" without one.
+// String returns the profile's name; "none" without one.
 func (p PowerProfile) String() string {
 	switch {
 	case p == 0:
@@ -48,7 +48,7 @@ func (p PowerProfile) String() string {
 	return unnamedProfile + strconv.Itoa(int(p)-1)
 }
 
-// ParsePowerProfile is the profile of a name, such as "Max-Q", or of its number in NVML, such as
+// ParsePowerProfile returns the profile of a name, such as "Max-Q", or of its number in NVML, such as
 // "profile-20", where it has no name.
 func ParsePowerProfile(name string) (PowerProfile, error) {
 	if i := slices.Index(profileNames, name); i >= 0 {

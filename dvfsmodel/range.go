@@ -13,10 +13,10 @@ type Range struct {
 	FmMin, FmMax float64 // memory clock
 }
 
-// WideRange is the interval of the paper's simulations (EDL §5.1.1).
+// WideRange returns the interval of the paper's simulations (EDL §5.1.1).
 func WideRange() Range { return Range{VMin: 0.5, VMax: 1.2, FcMin: 0.5, FmMin: 0.5, FmMax: 1.2} }
 
-// NarrowRange is the interval of the paper's GTX 1080 Ti (EDL §5.1.1).
+// NarrowRange returns the interval of the paper's GTX 1080 Ti (EDL §5.1.1).
 func NarrowRange() Range { return Range{VMin: 0.8, VMax: 1.24, FcMin: 0.89, FmMin: 0.8, FmMax: 1.1} }
 
 // RangeByName returns the interval called "wide" or "narrow".
@@ -30,10 +30,10 @@ func RangeByName(name string) (Range, error) {
 	return Range{}, fmt.Errorf("unknown range %q, want wide or narrow", name)
 }
 
-// FcMax is the highest normalised core clock of the range, g1(VMax).
+// FcMax returns the highest normalised core clock of the range, g1(VMax).
 func (r Range) FcMax() float64 { return MaxCoreClock(r.VMax) }
 
-// Voltage is the cheapest voltage of the range for a core clock.
+// Voltage returns the cheapest voltage of the range for a core clock.
 func (r Range) Voltage(fc float64) Volt { return max(r.VMin, VoltageFor(fc)) }
 
 // Contains reports whether a setting lies in the range and on or below the V(f)

@@ -40,10 +40,10 @@ type Continuous struct {
 	Range  *Range
 }
 
-// Default is the point at (1, 1, 1).
+// Default returns the point at (1, 1, 1).
 func (c *Continuous) Default() Point { return c.Params.At(DefaultScaling()) }
 
-// MinTime is the run time at the highest clocks of the range.
+// MinTime returns the run time at the highest clocks of the range.
 func (c *Continuous) MinTime() float64 { return c.Range.MinTime(c.Params) }
 
 // Optimum is [Range.Optimum].
@@ -51,7 +51,7 @@ func (c *Continuous) Optimum(o Objective, limit float64) (Point, error) {
 	return c.Range.Optimum(c.Params, o, limit)
 }
 
-// Model is the paper's form with this workload's coefficients.
+// Model returns the paper's form with this workload's coefficients.
 func (c *Continuous) Model() Model { return c.Params }
 
 // Allows reports whether the setting lies in the range. The default setting is
@@ -67,10 +67,10 @@ type Discrete struct {
 	At     Point // the default clocks; only the setting is used
 }
 
-// Default is the point at the default clocks.
+// Default returns the point at the default clocks.
 func (d *Discrete) Default() Point { return evaluate(d.Params, d.At) }
 
-// MinTime is the shortest run time over the table.
+// MinTime returns the shortest run time over the table.
 func (d *Discrete) MinTime() float64 { return d.Table.MinTime(d.Params) }
 
 // Optimum is [Table.Optimum].
@@ -78,7 +78,7 @@ func (d *Discrete) Optimum(o Objective, limit float64) (Point, error) {
 	return d.Table.Optimum(d.Params, o, limit)
 }
 
-// Model is the paper's form with this workload's coefficients.
+// Model returns the paper's form with this workload's coefficients.
 func (d *Discrete) Model() Model { return d.Params }
 
 // Allows reports whether the table has the setting, voltage included.
@@ -163,10 +163,10 @@ func newFrontier(m Model, t *Table, at Point, caps []Watt) *Frontier {
 	return f
 }
 
-// Default is the point at the default clocks.
+// Default returns the point at the default clocks.
 func (f *Frontier) Default() Point { return f.at }
 
-// MinTime is the shortest run time over the table.
+// MinTime returns the shortest run time over the table.
 func (f *Frontier) MinTime() float64 {
 	if len(f.points) == 0 {
 		return math.Inf(1)
@@ -192,7 +192,7 @@ func (f *Frontier) Optimum(o Objective, limit float64) (Point, error) {
 	return f.points[best], nil
 }
 
-// Model is the model that was evaluated.
+// Model returns the model that was evaluated.
 func (f *Frontier) Model() Model { return f.model }
 
 // Allows reports whether the table has the setting, voltage included.
@@ -202,13 +202,13 @@ func (f *Frontier) Allows(s Scaling) bool { return tableAllows(f.table, f.at, s)
 // was given.
 type Fixed struct{ At Point }
 
-// Default is the only point.
+// Default returns the only point.
 func (f *Fixed) Default() Point { return f.At }
 
-// MinTime is the given run time.
+// MinTime returns the given run time.
 func (f *Fixed) MinTime() float64 { return f.At.Time }
 
-// Optimum is the only point, if it meets the limit.
+// Optimum returns the only point, if it meets the limit.
 func (f *Fixed) Optimum(_ Objective, limit float64) (Point, error) {
 	if !MeetsLimit(f.At.Time, limit) {
 		return Point{}, &InfeasibleError{Limit: limit, MinTime: f.At.Time}
@@ -224,11 +224,11 @@ func (f *Fixed) Model() Model {
 // Allows reports whether the setting is the default one.
 func (f *Fixed) Allows(s Scaling) bool { return s == f.At.Scaling }
 
-// Repeat is the response of a workload repeated k times: times and energies
+// Repeat returns the response of a workload repeated k times: times and energies
 // grow k-fold, powers stay.
 func Repeat(r Response, k float64) Response { return scaled(r, k, 1) }
 
-// ScaledTo is a response of the same shape that has such a run time, seconds, and
+// ScaledTo returns a response of the same shape that has such a run time, seconds, and
 // power at the default clocks.
 func ScaledTo(r Response, time float64, power Watt) Response {
 	at := r.Default()
@@ -288,10 +288,10 @@ type rescaled struct {
 	time, power float64
 }
 
-// Default is the point at the default clocks.
+// Default returns the point at the default clocks.
 func (r *rescaled) Default() Point { return r.original.Default().scaled(r.time, r.power) }
 
-// MinTime is the shortest run time.
+// MinTime returns the shortest run time.
 func (r *rescaled) MinTime() float64 { return r.time * r.original.MinTime() }
 
 // Optimum asks for the same choice in the measures of the original: there, an
@@ -305,13 +305,13 @@ func (r *rescaled) Optimum(o Objective, limit float64) (Point, error) {
 	return pt.scaled(r.time, r.power), err
 }
 
-// Model is the original's with times and powers multiplied.
+// Model returns the original's with times and powers multiplied.
 func (r *rescaled) Model() Model { return scaledModel{r.original.Model(), r.time, r.power} }
 
 // Allows reports whether the setting may be set.
 func (r *rescaled) Allows(s Scaling) bool { return r.original.Allows(s) }
 
-// Within is a response on a table of clocks with those of them that may be set, and with the
+// Within returns a response on a table of clocks with those of them that may be set, and with the
 // default ones, which always may; any other response as it is.
 func Within(r Response, mayBeSet func(Setting) bool) Response {
 	standard := r.Default()

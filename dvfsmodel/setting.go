@@ -16,7 +16,7 @@ type Setting struct {
 	Profile PowerProfile `json:"power_profile,omitzero"`
 }
 
-// WithoutProfile is the setting that is chosen for a run: its power profile is its partition's.
+// WithoutProfile returns the setting that is chosen for a run: its power profile is its partition's.
 func (s Setting) WithoutProfile() Setting {
 	s.Profile = 0
 	return s
@@ -56,7 +56,7 @@ func (s Setting) CheckBase() error {
 	return nil
 }
 
-// Words are the setting in words: "default clocks", "core 1087 MHz", "core 1087 MHz,
+// Words returns the setting in words: "default clocks", "core 1087 MHz", "core 1087 MHz,
 // memory 877 MHz" or "core 1087 MHz, power at most 200 W".
 func (s Setting) Words() string {
 	words := "default clocks"
@@ -77,7 +77,7 @@ func (s Setting) Words() string {
 	return words
 }
 
-// Short is the setting as tables show it: "1380/877", with a cap "1380/877@200W", and a dash for
+// Short returns the setting as tables show it: "1380/877", with a cap "1380/877@200W", and a dash for
 // what isn't set; a power profile follows, "1380/877+Max-Q".
 func (s Setting) Short() string {
 	dash := func(x float64) string {

@@ -13,7 +13,7 @@ type Shape struct {
 	p Params // of the work that takes a second of D
 }
 
-// ShapeOf is the shape of a response in a range; others share their optima with none.
+// ShapeOf returns the shape of a response in a range; others share their optima with none.
 // Seconds that no clock changes are rounded, relative to those that clocks change, so that
 // rounding in the repetition doesn't tell equal shapes apart; the optimum is flat, and such
 // a difference changes its energy by less than rounding does.
@@ -94,7 +94,7 @@ func (o *Optima) Within(r Response, i int, limit float64) (Point, bool) {
 	return pt, err == nil
 }
 
-// cached is the optimum without a limit, computed when its shape isn't among those
+// cached returns the optimum without a limit, computed when its shape isn't among those
 // remembered; nil when there is none.
 func (o *Optima) cached(c *Continuous, objective int) *cachedOptimum {
 	key := Shape{r: c.Range, p: c.Params}

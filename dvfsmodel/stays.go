@@ -51,7 +51,7 @@ func (s *ClockResidency) boundedWork() float64 { return min(s.Work, s.Seconds) }
 // bounds that it is between.
 type Estimate struct{ Guess, Low, High float64 }
 
-// RelativeBound is how far off the guess may be, as a part of it.
+// RelativeBound returns how far off the guess may be, as a part of it.
 func (s Estimate) RelativeBound() float64 { return max(s.High-s.Guess, s.Guess-s.Low) / s.Guess }
 
 // add adds another quantity, whose bounds add up too.
@@ -66,12 +66,12 @@ type EquivalentRun struct {
 	Energy Estimate // joules, of all its GPUs
 }
 
-// RelativeBound is the larger one of those of time and energy.
+// RelativeBound returns the larger one of those of time and energy.
 func (u *EquivalentRun) RelativeBound() float64 {
 	return max(u.Time.RelativeBound(), u.Energy.RelativeBound())
 }
 
-// NewEquivalentRun is what a run that took so many seconds would have taken, had its clock
+// NewEquivalentRun returns what a run that took so many seconds would have taken, had its clock
 // stayed the same. Of the clocks that it was at, it answers for the one with the
 // least doubt. Time that no stay covers counts as if it had been spent at that clock.
 //
@@ -129,11 +129,11 @@ func (u *EquivalentRun) isPossible() bool {
 // to be known, in seconds.
 const minRest = 2
 
-// maxPowerRatio is the highest ratio of powers of a GPU that does the same at two clocks:
+// maxPowerRatio returns the highest ratio of powers of a GPU that does the same at two clocks:
 // voltage falls no faster than the clock.
 func maxPowerRatio(ratio float64) float64 { return ratio * ratio * ratio }
 
-// restPowerAt is the power, watts, that a run draws while nothing runs on it at the
+// restPowerAt returns the power, watts, that a run draws while nothing runs on it at the
 // clock of the k-th stay. Where that wasn't measured it is bounded by what it drew
 // at rest at other clocks, as a lower clock never draws more, and by its mean power
 // at this one.
@@ -161,7 +161,7 @@ func restPowerAt(stays []ClockResidency, k int) Estimate {
 	return r
 }
 
-// measuredRestPower is what a run was seen to draw while it rested at the clock, watts; 0
+// measuredRestPower returns what a run was seen to draw while it rested at the clock, watts; 0
 // where that was too short to tell.
 func (s *ClockResidency) measuredRestPower() float64 {
 	if s.Rest < minRest {
@@ -170,7 +170,7 @@ func (s *ClockResidency) measuredRestPower() float64 {
 	return float64(s.RestEnergy) / s.Rest
 }
 
-// equivalentRunAt is the run at the i-th of its clocks.
+// equivalentRunAt returns the run at the i-th of its clocks.
 func equivalentRunAt(stays []ClockResidency, i int, seconds float64) *EquivalentRun {
 	u := &EquivalentRun{Core: stays[i].Core, Time: Estimate{seconds, seconds, seconds}}
 	here := restPowerAt(stays, i)

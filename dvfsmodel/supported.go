@@ -30,8 +30,8 @@ func SupportedPoints(r Response) []Point {
 	return nil
 }
 
-// Undominated are the settings of a response than which none is both faster and takes less energy, from the
-// fastest to the one of the least energy. A workload without a model has none.
+// Undominated returns the settings of a response than which none is both faster and takes less energy, from
+// the fastest to the one of the least energy. A workload without a model has none.
 func Undominated(r Response) []Point {
 	all := SupportedPoints(r)
 	for i := range all {
@@ -57,7 +57,7 @@ func HasModel(r Response) bool {
 	return !fixed
 }
 
-// MaxTime is the longest run time, seconds, of a response that can take exactly as long as
+// MaxTime returns the longest run time, seconds, of a response that can take exactly as long as
 // one likes, from its shortest time on ([ForTime]); false for all others.
 func MaxTime(r Response) (seconds float64, ok bool) {
 	c, ok := r.(*Continuous)
@@ -67,7 +67,7 @@ func MaxTime(r Response) (seconds float64, ok bool) {
 	return c.Range.MaxTime(c.Params), true
 }
 
-// ForTime is the cheapest point of a response that takes exactly so many seconds, however
+// ForTime returns the cheapest point of a response that takes exactly so many seconds, however
 // time is priced; false where there is none.
 func ForTime(r Response, seconds float64) (Point, bool) {
 	c, ok := r.(*Continuous)
@@ -77,7 +77,7 @@ func ForTime(r Response, seconds float64) (Point, bool) {
 	return c.Range.ForTime(c.Params, seconds)
 }
 
-// MaxDiscount is the most that can be taken off the power with the optimum still known to be
+// MaxDiscount returns the most that can be taken off the power with the optimum still known to be
 // the true one, watts: what no clock changes, by the paper's model. Without a
 // model there is nothing to choose, and +Inf will do; a [Frontier] has only the points
 // that are cheapest at some price of time.
@@ -93,7 +93,7 @@ func MaxDiscount(r Response) Watt {
 	return 0
 }
 
-// At is a response's model at a normalised setting, be it allowed or not.
+// At returns a response's model at a normalised setting, be it allowed or not.
 func At(r Response, s Scaling) Point {
 	if c, ok := r.(*Continuous); ok {
 		return c.Params.At(s) // asked often
@@ -101,7 +101,7 @@ func At(r Response, s Scaling) Point {
 	return evaluate(r.Model(), Point{Scaling: s})
 }
 
-// PointAt is a response at a setting, whose times and powers don't matter: at its
+// PointAt returns a response at a setting, whose times and powers don't matter: at its
 // clocks where there is a table of them, at its normalised setting elsewhere, and under its cap. It
 // is false where that can't be set, or nobody knows what it would do.
 func PointAt(r Response, at Point) (Point, bool) {
@@ -114,7 +114,7 @@ func PointAt(r Response, at Point) (Point, bool) {
 	return evaluate(model, at), ok
 }
 
-// Caps are the power caps below the default limit among which a response chooses; none where it
+// Caps returns the power caps below the default limit among which a response chooses; none where it
 // chooses clocks only.
 func Caps(r Response) []Watt {
 	switch r := r.(type) {
@@ -126,11 +126,11 @@ func Caps(r Response) []Watt {
 	return nil
 }
 
-// ModelAt is what predicts time and power at a setting's cap: [Response.Model] where that is 0.
+// ModelAt returns what predicts time and power at a setting's cap: [Response.Model] where that is 0.
 // It is false where the response knows nothing of caps.
 func ModelAt(r Response, at *Point) (Model, bool) { return modelUnder(r.Model(), at.Cap) }
 
-// settingOf is a setting as a response has it; zero: it doesn't have it.
+// settingOf returns a setting as a response has it; zero: it doesn't have it.
 func settingOf(r Response, at Point) Point {
 	switch r := r.(type) {
 	case *Fixed:
@@ -148,7 +148,7 @@ func settingOf(r Response, at Point) Point {
 	return Point{Scaling: at.Scaling}
 }
 
-// settingOf is the setting at clocks of the table, or at those of normal; zero: the
+// settingOf returns the setting at clocks of the table, or at those of normal; zero: the
 // table hasn't got it.
 func (t *Table) settingOf(at, normal Point) Point {
 	if at.Core == normal.Core && at.Mem == normal.Mem {

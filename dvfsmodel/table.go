@@ -103,7 +103,7 @@ func isConvex(steps []coreStep) bool {
 	return true
 }
 
-// within is the table with some of its pairs.
+// within returns the table with some of its pairs.
 func (t *Table) within(keeps func(Setting) bool) *Table {
 	narrowed := &Table{base: t.base}
 	for i := range t.rows {
@@ -119,10 +119,10 @@ func (t *Table) within(keeps func(Setting) bool) *Table {
 	return narrowed
 }
 
-// Base is the clocks that count as (1, 1).
+// Base returns the clocks that count as (1, 1).
 func (t *Table) Base() Setting { return t.base }
 
-// Len is the number of supported settings.
+// Len returns the number of supported settings.
 func (t *Table) Len() int {
 	n := 0
 	for i := range t.rows {
@@ -143,7 +143,7 @@ func (t *Table) Points() []Point {
 	return all
 }
 
-// at is the row's j-th core clock.
+// at returns the row's j-th core clock.
 func (row *tableRow) at(j int) Point {
 	c := &row.core[j]
 	return Point{Scaling: Scaling{V: c.v, Fc: c.fc, Fm: row.fm}, Core: c.mhz, Mem: row.mem}
@@ -173,7 +173,7 @@ func (t *Table) Contains(core, mem MHz) (Scaling, bool) {
 	return row.at(j).Scaling, true
 }
 
-// Nearest is the supported setting closest to the given clocks: the nearest
+// Nearest returns the supported setting closest to the given clocks: the nearest
 // memory clock first, then the nearest core clock there.
 func (t *Table) Nearest(core, mem MHz) Point {
 	row := &t.rows[nearest(len(t.rows), func(i int) float64 { return float64(t.rows[i].mem - mem) })]
@@ -181,7 +181,7 @@ func (t *Table) Nearest(core, mem MHz) Point {
 	return row.at(j)
 }
 
-// nearest is the first of n indexes with the least difference in size.
+// nearest returns the first of n indexes with the least difference in size.
 func nearest(n int, diff func(int) float64) int {
 	best := 0
 	for i := range n {
@@ -192,7 +192,7 @@ func nearest(n int, diff func(int) float64) int {
 	return best
 }
 
-// MinTime is the shortest run time over the table, seconds.
+// MinTime returns the shortest run time over the table, seconds.
 func (t *Table) MinTime(p Params) float64 {
 	best := math.Inf(1)
 	for i := range t.rows {
@@ -203,7 +203,7 @@ func (t *Table) MinTime(p Params) float64 {
 	return best
 }
 
-// Optimum is the supported setting that costs least under the objective with a
+// Optimum returns the supported setting that costs least under the objective with a
 // run time of at most limit seconds (+Inf: no limit); among equal costs the
 // one with the lower clocks. It equals an exhaustive search. It returns an
 // [InfeasibleError] when the limit is below [Table.MinTime].
@@ -230,7 +230,7 @@ func (t *Table) Optimum(p Params, o Objective, limit float64) (Point, error) {
 	return at, nil
 }
 
-// cheapest is the cheapest core clock of the row within the allowed time, and
+// cheapest returns the cheapest core clock of the row within the allowed time, and
 // its cost; +Inf when there is none.
 func (row *tableRow) cheapest(l *energyLine, allowed float64) (int, float64) {
 	core := row.core

@@ -13,11 +13,11 @@ type Watt float64
 // Joule is an energy.
 type Joule float64
 
-// Over is the energy that power p takes in the given number of seconds.
+// Over returns the energy that power p takes in the given number of seconds.
 func (p Watt) Over(seconds float64) Joule { return Joule(float64(p) * seconds) }
 
 // JoulesPerKWh is how many joules a kilowatt-hour has.
 const JoulesPerKWh = 3.6e6
 
-// KWh is the energy in kilowatt-hours.
+// KWh returns the energy in kilowatt-hours.
 func (e Joule) KWh() float64 { return float64(e) / JoulesPerKWh }

@@ -19,7 +19,7 @@ func MaxCoreClock(v Volt) float64 {
 	return math.Sqrt((float64(v)-curveV0)/curveK) + curveF0
 }
 
-// VoltageFor is the inverse of [MaxCoreClock]: the lowest normalised voltage
+// VoltageFor returns the inverse of [MaxCoreClock]: the lowest normalised voltage
 // that carries the normalised core clock.
 func VoltageFor(fc float64) Volt {
 	if fc <= curveF0 {
@@ -29,7 +29,7 @@ func VoltageFor(fc float64) Volt {
 	return Volt(curveV0 + curveK*x*x)
 }
 
-// curveAt is the voltage of the curve at a normalised core clock above its start, and by
+// curveAt returns the voltage of the curve at a normalised core clock above its start, and by
 // how much it rises per unit of the clock.
 func curveAt(fc float64) (v, dv float64) {
 	x := fc - curveF0

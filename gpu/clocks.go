@@ -47,7 +47,7 @@ func (c *Clocks) hasCore(v Value) bool {
 	})
 }
 
-// LowestCore is the lowest core clock of all.
+// LowestCore returns the lowest core clock of all.
 func (c *Clocks) LowestCore() Value {
 	lowest := math.Inf(1)
 	for _, list := range c.Core {
@@ -80,7 +80,7 @@ func (c *Clocks) Highest(control Control, most Value) (best Value) {
 	return cmp.Or(best, lowest)
 }
 
-// Clone is a copy that shares nothing.
+// Clone returns a copy that shares nothing.
 func (c *Clocks) Clone() Clocks {
 	out := Clocks{Mem: slices.Clone(c.Mem), Core: make([][]dvfsmodel.MHz, len(c.Core))}
 	for i := range c.Core {

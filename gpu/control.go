@@ -87,10 +87,10 @@ func fieldOf[T ~float64](at func(*dvfsmodel.Setting) *T) settingField {
 	}
 }
 
-// String is the control in messages, such as "core clock".
+// String returns the control in messages, such as "core clock".
 func (c Control) String() string { return controls[c].name }
 
-// Key is the control's name in files, such as "core".
+// Key returns the control's name in files, such as "core".
 func (c Control) Key() string { return controls[c].key }
 
 // MarshalText writes the control's key.
@@ -106,16 +106,16 @@ func (c *Control) UnmarshalText(key []byte) error {
 	return fmt.Errorf("unknown control %q", key)
 }
 
-// Unit is what its values are in.
+// Unit returns what its values are in.
 func (c Control) Unit() string { return controls[c].unit }
 
-// Of is what a setting wants of the control; 0: nothing.
+// Of returns what a setting wants of the control; 0: nothing.
 func (c Control) Of(s dvfsmodel.Setting) Value { return controls[c].field.get(&s) }
 
 // Put makes a setting want a value of the control.
 func (c Control) Put(s *dvfsmodel.Setting, v Value) { controls[c].field.put(s, v) }
 
-// Shown is what a reading shows of the control, and by how much that may exceed what is
+// Shown returns what a reading shows of the control, and by how much that may exceed what is
 // set. It is false where readings don't show it; NaN is what wasn't measured.
 func (c Control) Shown(r *Reading) (v, tolerance Value, ok bool) {
 	info := &controls[c]
@@ -143,7 +143,7 @@ func (c Control) ShowsWhatIsSet() bool { return controls[c].asSet }
 // GPU whose runs want different ones is set to none.
 func (c Control) IsChoice() bool { return controls[c].isChoice }
 
-// Faster is the one of two values that suits whoever wants either; 0, nothing, is the fastest.
+// Faster returns the one of two values that suits whoever wants either; 0, nothing, is the fastest.
 func (c Control) Faster(v, w Value) Value {
 	if v == 0 || w == 0 || c.IsChoice() && v != w {
 		return 0
@@ -175,7 +175,7 @@ func (c Control) GiveBack(d Device, set, before Value) error {
 	return d.Set(c, before) //nolint:wrapcheck // names the GPU
 }
 
-// Words are a value in words, such as "945 MHz" or "Max-Q".
+// Words returns a value in words, such as "945 MHz" or "Max-Q".
 func (c Control) Words(v Value) string {
 	if c.IsChoice() {
 		set, _ := profilesIn(v)

@@ -48,7 +48,7 @@ type Value float64
 // ControlSet is a set of controls.
 type ControlSet uint32
 
-// ControlsOf is the set of some controls.
+// ControlsOf returns the set of some controls.
 func ControlsOf(list ...Control) ControlSet {
 	var s ControlSet
 	for i := range list {
@@ -60,7 +60,7 @@ func ControlsOf(list ...Control) ControlSet {
 // Has reports whether a control is in the set.
 func (s ControlSet) Has(c Control) bool { return s&(1<<c) != 0 }
 
-// with is the set with a control or without it.
+// with returns the set with a control or without it.
 func (s ControlSet) with(c Control, is bool) ControlSet {
 	if is {
 		return s | ControlsOf(c)

@@ -74,7 +74,7 @@ type Fault struct {
 	Count int           // calls that go wrong, then the rule is spent; 0: all
 }
 
-// String is the text that [ParseFaults] reads.
+// String returns the text that [ParseFaults] reads.
 func (f Fault) String() string {
 	var b strings.Builder
 	if f.GPU >= 0 {

@@ -35,7 +35,7 @@ type Energy struct {
 	Uncovered time.Duration  // of which neither measure tells
 }
 
-// Mean is the mean power over the time of which a measure tells; NaN without
+// Mean returns the mean power over the time of which a measure tells; NaN without
 // such a time.
 func (e *Energy) Mean() dvfsmodel.Watt {
 	covered := e.Span - e.Uncovered
@@ -123,7 +123,7 @@ func (m *EnergyMeter) step(r Reading, d time.Duration) {
 	}
 }
 
-// SoFar is what was booked at each step, in its turn: [EnergyMeter.Sum] is the same as
+// SoFar returns what was booked at each step, in its turn: [EnergyMeter.Sum] is the same as
 // long as power doesn't contradict the counter.
 func (m *EnergyMeter) SoFar() dvfsmodel.Joule { return m.counted + m.integrated }
 
@@ -131,7 +131,7 @@ func (m *EnergyMeter) SoFar() dvfsmodel.Joule { return m.counted + m.integrated 
 // a negative value aren't.
 func Measured[T ~float64](v T) bool { return v >= 0 && !math.IsInf(float64(v), 1) }
 
-// Sum is the energy so far. The counter is believed unless power contradicts
+// Sum returns the energy so far. The counter is believed unless power contradicts
 // it by more than sampling explains; then power is.
 func (m *EnergyMeter) Sum() Energy {
 	e := m.e

@@ -151,7 +151,7 @@ func (d *nvmlDevice) identify() error {
 	return nil
 }
 
-// cString is a C string in a fixed field.
+// cString returns a C string in a fixed field.
 func cString(field []int8) string {
 	b := make([]byte, 0, len(field))
 	for _, c := range field {
@@ -210,7 +210,7 @@ func (d *nvmlDevice) detectCapability() {
 	}
 }
 
-// readLimits is what the board takes for a power limit; zero where that or the limit that is set
+// readLimits returns what the board takes for a power limit; zero where that or the limit that is set
 // can't be read.
 func readLimits(d *nvmlDevice) PowerRange {
 	if !d.library.hasSymbol(fnLimit) || !d.library.hasSymbol(fnLimitRange) {
@@ -226,7 +226,7 @@ func readLimits(d *nvmlDevice) PowerRange {
 	return PowerRange{Min: milliwatt(low).watt(), Max: milliwatt(high).watt()}
 }
 
-// Identity is what NVML said when the device was opened.
+// Identity returns what NVML said when the device was opened.
 func (d *nvmlDevice) Identity() Identity { return d.id }
 
 // Capability is by architecture, less what the GPU refused since.

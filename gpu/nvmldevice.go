@@ -107,7 +107,7 @@ func (d *nvmlDevice) change(op Op, c Control, call func() nvml.Return) error {
 	return fmt.Errorf("GPU %s: %v %v: %w", d.id.Bus, op, c, err)
 }
 
-// PowerLimit is what nvidia-smi -pl sets.
+// PowerLimit returns what nvidia-smi -pl sets.
 func (d *nvmlDevice) PowerLimit() (dvfsmodel.Watt, error) {
 	if !d.library.hasSymbol(fnLimit) {
 		return 0, d.callError(OpPowerLimit, nvml.ERROR_NOT_SUPPORTED)
@@ -172,7 +172,7 @@ func (d *nvmlDevice) readPower(r *Reading) nvml.Return {
 	return ret
 }
 
-// readLimit is the limit in force, which may be lower than the one that is set.
+// readLimit returns the limit in force, which may be lower than the one that is set.
 func (d *nvmlDevice) readLimit(r *Reading) nvml.Return {
 	if !d.library.hasSymbol(fnLimitInForce) {
 		return nvml.ERROR_FUNCTION_NOT_FOUND
@@ -233,7 +233,7 @@ func (d *nvmlDevice) readThrottle(r *Reading) nvml.Return {
 	return ret
 }
 
-// Processes are those that compute, draw or are clients of MPS, by pid.
+// Processes returns those that compute, draw or are clients of MPS, by pid.
 func (d *nvmlDevice) Processes() ([]int, error) {
 	var pids []int
 	for _, list := range d.processLists() {

@@ -14,13 +14,13 @@ import (
 // Workload power profiles by NVML: which there are, those that are requested by whomever, and those of them
 // that are in force. Requests are for root alone, add up, and are gone with the driver.
 
-// profileSet is a mask of NVML's as a set. Profiles beyond [dvfsmodel.MaxPowerProfile] aren't in it.
+// profileSet returns a mask of NVML's as a set. Profiles beyond [dvfsmodel.MaxPowerProfile] aren't in it.
 func profileSet(m *nvml.Mask255) ProfileSet {
 	all := ProfileSet(m.Mask[0]) | ProfileSet(m.Mask[1])<<32
 	return all & (1<<dvfsmodel.MaxPowerProfile - 1)
 }
 
-// profileMask is a set as a mask of NVML's.
+// profileMask returns a set as a mask of NVML's.
 func profileMask(s ProfileSet) (m nvml.Mask255) {
 	m.Mask[0], m.Mask[1] = uint32(s), uint32(s>>32) //nolint:gosec // the lower half, and the upper one
 	return m
@@ -43,7 +43,7 @@ func changeProfiles(d *nvmlDevice, op nvml.PowerProfileOperation, mask nvml.Mask
 	return d.handle.WorkloadPowerProfileSetRequestedProfiles(&request)
 }
 
-// profileTypes are the profiles of a mask.
+// profileTypes returns the profiles of a mask.
 func profileTypes(m *nvml.Mask255) (list []nvml.PowerProfileType) {
 	for i, word := range m.Mask {
 		for bit := range 32 {
@@ -55,8 +55,8 @@ func profileTypes(m *nvml.Mask255) (list []nvml.PowerProfileType) {
 	return list
 }
 
-// readProfiles is what the driver says of the GPU's profiles; none where they can't be requested, or what
-// is requested can't be read.
+// readProfiles returns what the driver says of the GPU's profiles; none where they can't be requested, or
+// what is requested can't be read.
 func readProfiles(d *nvmlDevice) profileRules {
 	hasOld := d.library.hasSymbol(fnProfileSet) && d.library.hasSymbol(fnProfileClear)
 	if !d.library.hasSymbol(fnProfileInfo) || !hasOld && !d.library.hasSymbol(fnProfileNew) {

@@ -14,7 +14,7 @@ import (
 // in NVML, which a float64 has exactly.
 type ProfileSet uint64
 
-// ProfilesOf is the set of some profiles.
+// ProfilesOf returns the set of some profiles.
 func ProfilesOf(list ...dvfsmodel.PowerProfile) ProfileSet {
 	var s ProfileSet
 	for _, p := range list {
@@ -25,7 +25,7 @@ func ProfilesOf(list ...dvfsmodel.PowerProfile) ProfileSet {
 	return s
 }
 
-// profilesIn is the set that a value stands for; false: it stands for none.
+// profilesIn returns the set that a value stands for; false: it stands for none.
 func profilesIn(v Value) (s ProfileSet, ok bool) {
 	if !(v >= 0 && v < 1<<dvfsmodel.MaxPowerProfile) || v != Value(math.Trunc(float64(v))) {
 		return 0, false
@@ -36,7 +36,7 @@ func profilesIn(v Value) (s ProfileSet, ok bool) {
 // Has reports whether a profile is in the set.
 func (s ProfileSet) Has(p dvfsmodel.PowerProfile) bool { return p > 0 && s&ProfilesOf(p) != 0 }
 
-// All are the profiles of the set, in the order of their numbers.
+// All returns the profiles of the set, in the order of their numbers.
 func (s ProfileSet) All() iter.Seq[dvfsmodel.PowerProfile] {
 	return func(yield func(dvfsmodel.PowerProfile) bool) {
 		for p := dvfsmodel.PowerProfile(1); p <= dvfsmodel.MaxPowerProfile; p++ {
@@ -47,7 +47,7 @@ func (s ProfileSet) All() iter.Seq[dvfsmodel.PowerProfile] {
 	}
 }
 
-// one is the only profile of the set, the last one of several; 0: it is empty.
+// one returns the only profile of the set, the last one of several; 0: it is empty.
 func (s ProfileSet) one() (last dvfsmodel.PowerProfile) {
 	for p := range s.All() {
 		last = p
@@ -55,7 +55,7 @@ func (s ProfileSet) one() (last dvfsmodel.PowerProfile) {
 	return last
 }
 
-// Names are those of the profiles.
+// Names returns those of the profiles.
 func (s ProfileSet) Names() []string {
 	names := []string{}
 	for p := range s.All() {
@@ -64,7 +64,7 @@ func (s ProfileSet) Names() []string {
 	return names
 }
 
-// String are the names with commas between; "none" where the set is empty.
+// String returns the names with commas between; "none" where the set is empty.
 func (s ProfileSet) String() string {
 	if s == 0 {
 		return dvfsmodel.PowerProfile(0).String()
@@ -97,7 +97,7 @@ func ProfilesOn(d Device) (Profiles, error) {
 	return p.Profiles() //nolint:wrapcheck // names the GPU
 }
 
-// AdmissibleProfiles are those that can be set on a device now; none where it has no profiles.
+// AdmissibleProfiles returns those that can be set on a device now; none where it has no profiles.
 func AdmissibleProfiles(d Device) (ProfileSet, error) {
 	p, ok := d.(ProfileDevice)
 	if !ok || !d.Capability().Can(WorkloadProfile) {
@@ -106,7 +106,7 @@ func AdmissibleProfiles(d Device) (ProfileSet, error) {
 	return p.Admissible() //nolint:wrapcheck // names the GPU
 }
 
-// requestedBefore is what is requested on a device, as a value.
+// requestedBefore returns what is requested on a device, as a value.
 func requestedBefore(d Device) (Value, error) {
 	p, err := ProfilesOn(d)
 	return Value(p.Requested), err
@@ -135,7 +135,7 @@ type profileRule struct {
 // profileRules are those of a GPU.
 type profileRules map[dvfsmodel.PowerProfile]profileRule
 
-// all are the profiles that the GPU has.
+// all returns the profiles that the GPU has.
 func (r profileRules) all() (s ProfileSet) {
 	for p := range r {
 		s |= ProfilesOf(p)
@@ -148,7 +148,7 @@ func (r profileRules) exclude(p, other dvfsmodel.PowerProfile) bool {
 	return p != other && (r[p].excludes.Has(other) || r[other].excludes.Has(p))
 }
 
-// enforced are those of some that are requested which are in force, by what NVML's documentation says: in
+// enforced returns those of some that are requested which are in force, by what NVML's documentation says: in
 // the order of their priorities, each unless one before excludes it.
 func (r profileRules) enforced(requested ProfileSet) (in ProfileSet) {
 	list := slices.Collect((requested & r.all()).All())
@@ -167,7 +167,7 @@ func (r profileRules) enforced(requested ProfileSet) (in ProfileSet) {
 	return in
 }
 
-// admissible are the profiles that would be in force beside those that are requested.
+// admissible returns the profiles that would be in force beside those that are requested.
 func (r profileRules) admissible(requested ProfileSet) (s ProfileSet) {
 	for p := range r {
 		if r.enforced(requested | ProfilesOf(p)).Has(p) {

@@ -203,7 +203,7 @@ func (g *Sim) Identity() Identity { return g.id }
 // Capability is that of the spec.
 func (g *Sim) Capability() Capability { return g.library.machine.model.capability }
 
-// Clocks is the table of the model's profile.
+// Clocks returns the table of the model's profile.
 func (g *Sim) Clocks() (Clocks, error) {
 	var c Clocks
 	err := g.call(OpClocks, func(*simState, time.Time) (bool, error) {
@@ -268,7 +268,7 @@ func (g *Sim) Release(c Control) error {
 	})
 }
 
-// PowerLimit is the limit in force: a simulated GPU has no other.
+// PowerLimit returns the limit in force: a simulated GPU has no other.
 func (g *Sim) PowerLimit() (dvfsmodel.Watt, error) {
 	var limit dvfsmodel.Watt
 	err := g.call(OpPowerLimit, func(s *simState, _ time.Time) (bool, error) {
@@ -288,7 +288,7 @@ func (g *Sim) Read() (Reading, error) {
 	return r, err
 }
 
-// Processes are those whose work isn't done, by pid.
+// Processes returns those whose work isn't done, by pid.
 func (g *Sim) Processes() ([]int, error) {
 	var pids []int
 	err := g.call(OpProcesses, func(s *simState, _ time.Time) (bool, error) {
@@ -363,7 +363,7 @@ func (g *Sim) Run(w Work) error {
 	})
 }
 
-// Ended are the last pieces of work that were done, in the order of their ends:
+// Ended returns the last pieces of work that were done, in the order of their ends:
 // what they truly took and used. No real GPU tells.
 func (g *Sim) Ended() ([]FinishedWork, error) {
 	var list []FinishedWork
@@ -382,7 +382,7 @@ func (g *Sim) Stop(pid int) error {
 	})
 }
 
-// Writes are when controls of the GPU were last set or given back, in order. No
+// Writes returns when controls of the GPU were last set or given back, in order. No
 // real GPU tells.
 func (g *Sim) Writes() ([]time.Time, error) {
 	var list []time.Time
@@ -393,7 +393,7 @@ func (g *Sim) Writes() ([]time.Time, error) {
 	return list, err
 }
 
-// Work is what still runs and how far it is, by pid.
+// Work returns what still runs and how far it is, by pid.
 func (g *Sim) Work() ([]Work, error) {
 	var list []Work
 	err := g.library.machine.withState(g.index, func(s *simState, _ time.Time) (bool, error) {
@@ -404,7 +404,7 @@ func (g *Sim) Work() ([]Work, error) {
 	return list, err
 }
 
-// Held is what a control is set to, 0 where it isn't. No real GPU tells of all.
+// Held returns what a control is set to, 0 where it isn't. No real GPU tells of all.
 func (g *Sim) Held(c Control) (Value, error) {
 	var v Value
 	err := g.library.machine.withState(g.index, func(s *simState, _ time.Time) (bool, error) {

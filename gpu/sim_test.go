@@ -110,7 +110,7 @@ func TestWorkAtASpeedTakesLessTimeAndEnergyBothByThatFactor(t *testing.T) {
 	}
 }
 
-// at is the setting of a core clock.
+// at returns the setting of a core clock.
 func at(t *testing.T, g *Sim, core dvfsmodel.MHz) dvfsmodel.Scaling {
 	t.Helper()
 	m := g.library.machine.model

@@ -140,7 +140,7 @@ func (s *simState) noteWrite() {
 	s.Writes = append(s.Writes[max(0, len(s.Writes)-maxWrites+1):len(s.Writes):len(s.Writes)], s.Since)
 }
 
-// partTime is how long the part of its phase lasts that a work has begun, in seconds
+// partTime returns how long the part of its phase lasts that a work has begun, in seconds
 // at default clocks.
 func (w *Work) partTime() float64 {
 	p := w.Phases[w.Phase]
@@ -159,7 +159,7 @@ func (w *Work) beginNextPart() {
 	w.Waits, w.Spent = !w.Waits, 0
 }
 
-// activeWork is how many pieces of work want the GPU now.
+// activeWork returns how many pieces of work want the GPU now.
 func (s *simState) activeWork() int {
 	n := 0
 	for i := range s.Work {
@@ -170,7 +170,7 @@ func (s *simState) activeWork() int {
 	return n
 }
 
-// waitPower is what the GPU draws while all work on it waits.
+// waitPower returns what the GPU draws while all work on it waits.
 func (s *simState) waitPower(m *simModel, at dvfsmodel.Scaling) milliwatt {
 	of := workOf(m.limit)
 	if len(s.Work) > 0 {
@@ -197,7 +197,7 @@ func (l *simLoad) isAtWork(at time.Time) (busy bool, next time.Duration) {
 	return false, 1 // not reached: the parts add up to the cycle
 }
 
-// cycleTime is how long all phases last.
+// cycleTime returns how long all phases last.
 func (l *simLoad) cycleTime() time.Duration {
 	var sum time.Duration
 	for i := range l.phases {

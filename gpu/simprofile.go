@@ -20,13 +20,13 @@ var simProfiles = profileRules{
 // maxQShare is the part of the default core clock above which a simulated GPU doesn't go under Max-Q.
 const maxQShare = 0.9
 
-// profiles are the power profiles that are requested, by whomever, and those in force.
+// profiles returns the power profiles that are requested, by whomever, and those in force.
 func (s *simState) profiles() Profiles {
 	requested, _ := profilesIn(s.Set[WorkloadProfile])
 	return Profiles{Requested: requested, Enforced: simProfiles.enforced(requested)}
 }
 
-// ceiling is the core clock above which a simulated GPU doesn't go under the profiles in force.
+// ceiling returns the core clock above which a simulated GPU doesn't go under the profiles in force.
 func (p Profiles) ceiling(standard dvfsmodel.MHz) dvfsmodel.MHz {
 	if p.Enforced.Has(dvfsmodel.MaxQ) {
 		return maxQShare * standard
@@ -46,7 +46,7 @@ func (s *simState) request(v Value) error {
 	return nil
 }
 
-// Profiles are those that are requested and in force.
+// Profiles returns those that are requested and in force.
 func (g *Sim) Profiles() (Profiles, error) {
 	var p Profiles
 	err := g.call(OpProfiles, func(s *simState, _ time.Time) (bool, error) {

@@ -142,7 +142,7 @@ func parseMinors(text string, count int) ([]int, error) {
 // maxSpeed bounds how much faster than their models simulated GPUs are.
 const maxSpeed = 1e6
 
-// SimSpeed is how much faster than its model the work of simulated GPUs is, by
+// SimSpeed returns how much faster than its model the work of simulated GPUs is, by
 // the text that asks for them: by it a minute of Slurm's limits is shorter.
 func SimSpeed(spec string) (float64, error) {
 	s, err := parseSimSpec(spec)

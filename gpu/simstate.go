@@ -161,7 +161,7 @@ func (s *simState) operation(m *simModel) operatingPoint {
 	return o
 }
 
-// limitInForce is the power limit that the GPU keeps.
+// limitInForce returns the power limit that the GPU keeps.
 func (s *simState) limitInForce() dvfsmodel.Watt {
 	if set := s.Set[PowerLimit]; set > 0 {
 		return dvfsmodel.Watt(set)
@@ -182,7 +182,7 @@ func (s *simState) busyPower(m *simModel, at dvfsmodel.Scaling) milliwatt {
 	return inMilliwatt(sum / dvfsmodel.Watt(s.activeWork()))
 }
 
-// nextLowerCore is the next lower core clock at a memory clock.
+// nextLowerCore returns the next lower core clock at a memory clock.
 func (m *simModel) nextLowerCore(core, mem dvfsmodel.MHz) (dvfsmodel.Point, bool) {
 	list := m.clocks.Core[slices.Index(m.clocks.Mem, mem)]
 	i := slices.Index(list, core) + 1
@@ -222,7 +222,7 @@ func (s *simState) advanceTo(m *simModel, now time.Time) {
 	}
 }
 
-// nextEvent is how long it takes until the first of the running work ends, or
+// nextEvent returns how long it takes until the first of the running work ends, or
 // a part of it does, and its index; -1 where none does.
 func (s *simState) nextEvent(m *simModel, o operatingPoint) (after time.Duration, index int, done bool) {
 	index = -1
@@ -256,7 +256,7 @@ func (s *simState) nextEvent(m *simModel, o operatingPoint) (after time.Duration
 // nanosecond is within what the ends of work are rounded to.
 const nanosecond = 1e-9
 
-// workTime is how long the whole of a work takes at the clocks and the company
+// workTime returns how long the whole of a work takes at the clocks and the company
 // of now, without the parts in which it waits.
 func (s *simState) workTime(m *simModel, i int, o operatingPoint) float64 {
 	return s.Work[i].Model.Time(o.setting.Fc, o.setting.Fm) * float64(s.activeWork()) / m.speed
@@ -292,7 +292,7 @@ func (s *simState) advance(m *simModel, d time.Duration, o operatingPoint) {
 	s.Work, s.Since = work, s.Since.Add(d)
 }
 
-// reading is what the GPU measures at the moment it was settled to.
+// reading returns what the GPU measures at the moment it was settled to.
 func (s *simState) reading(m *simModel, at time.Time) Reading {
 	o := s.operation(m)
 	r := Reading{

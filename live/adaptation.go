@@ -23,10 +23,10 @@ type Adaptation struct {
 	Levels []AdaptLevel `json:"levels"`
 }
 
-// Tau is the time from one look at the GPUs to the next.
+// Tau returns the time from one look at the GPUs to the next.
 func (a *Adaptation) Tau() time.Duration { return Known(a.TauS).Duration() }
 
-// WritePause is the time from one change of the clock to the next at least.
+// WritePause returns the time from one change of the clock to the next at least.
 func (a *Adaptation) WritePause() time.Duration { return Known(a.WritePauseS).Duration() }
 
 // AdaptLevel is a core clock at which an adapted run may be.

@@ -16,13 +16,13 @@ type Limit struct {
 
 const unlimited time.Duration = math.MaxInt64
 
-// LimitOf is a limit of so long; one of 0 or less is the least there is, a nanosecond.
+// LimitOf returns a limit of so long; one of 0 or less is the least there is, a nanosecond.
 func LimitOf(d time.Duration) Limit { return Limit{max(d, 1)} }
 
 // Unlimited is that a job may run for as long as it likes.
 func Unlimited() Limit { return Limit{unlimited} }
 
-// LimitOfSeconds is a limit in seconds, to the microsecond, which years of seconds still
+// LimitOfSeconds returns a limit in seconds, to the microsecond, which years of seconds still
 // tell: +Inf is unlimited, and what can't be one, such as NaN or less than 0, unset.
 func LimitOfSeconds(s float64) Limit {
 	switch {
@@ -40,7 +40,7 @@ func (l Limit) IsSet() bool { return l.d != 0 }
 // IsUnlimited reports whether the job may run for as long as it likes.
 func (l Limit) IsUnlimited() bool { return l.d == unlimited }
 
-// Duration is how long the job may run; false: without end, or nobody knows.
+// Duration returns how long the job may run; false: without end, or nobody knows.
 func (l Limit) Duration() (time.Duration, bool) {
 	if l.d == 0 || l.d == unlimited {
 		return 0, false
@@ -48,7 +48,7 @@ func (l Limit) Duration() (time.Duration, bool) {
 	return l.d, true
 }
 
-// Seconds is how long the job may run; +Inf: without end, or nobody knows.
+// Seconds returns how long the job may run; +Inf: without end, or nobody knows.
 func (l Limit) Seconds() float64 {
 	if d, ok := l.Duration(); ok {
 		return d.Seconds()
@@ -56,7 +56,7 @@ func (l Limit) Seconds() float64 {
 	return math.Inf(1)
 }
 
-// Map is the limit with another duration, where it has one.
+// Map returns the limit with another duration, where it has one.
 func (l Limit) Map(f func(time.Duration) time.Duration) Limit {
 	if d, ok := l.Duration(); ok {
 		return LimitOf(f(d))
@@ -64,7 +64,7 @@ func (l Limit) Map(f func(time.Duration) time.Duration) Limit {
 	return l
 }
 
-// Words are the limit for people, a duration by format: "not known", "unlimited", or that.
+// Words returns the limit for people, a duration by format: "not known", "unlimited", or that.
 func (l Limit) Words(format func(seconds float64) string) string {
 	switch d, ok := l.Duration(); {
 	case ok:
@@ -75,7 +75,7 @@ func (l Limit) Words(format func(seconds float64) string) string {
 	return "not known"
 }
 
-// String is the limit in a message.
+// String returns the limit in a message.
 func (l Limit) String() string {
 	return l.Words(func(float64) string { return l.d.String() })
 }

@@ -23,10 +23,10 @@ func Known(v float64) Number {
 	return Number{value: v, known: true}
 }
 
-// Get is the value, and whether it is known.
+// Get returns the value, and whether it is known.
 func (n Number) Get() (float64, bool) { return n.value, n.known }
 
-// Or is the value, or other if it is unknown.
+// Or returns the value, or other if it is unknown.
 func (n Number) Or(other float64) float64 {
 	if n.known {
 		return n.value
@@ -34,7 +34,7 @@ func (n Number) Or(other float64) float64 {
 	return other
 }
 
-// Else is the number, or another one if it is unknown.
+// Else returns the number, or another one if it is unknown.
 func (n Number) Else(other Number) Number {
 	if n.known {
 		return n
@@ -42,7 +42,7 @@ func (n Number) Else(other Number) Number {
 	return other
 }
 
-// Duration is the value as a time span in seconds: 0 if it is unknown or less than 0,
+// Duration returns the value as a time span in seconds: 0 if it is unknown or less than 0,
 // and a century at most.
 func (n Number) Duration() time.Duration {
 	const longest = 100 * 365 * 24 * 3600.0
@@ -52,7 +52,7 @@ func (n Number) Duration() time.Duration {
 	return time.Duration(math.Round(min(n.value, longest) * float64(time.Second)))
 }
 
-// String is the value in its shortest form, or "unknown".
+// String returns the value in its shortest form, or "unknown".
 func (n Number) String() string {
 	if !n.known {
 		return "unknown"

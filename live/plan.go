@@ -94,7 +94,7 @@ type PlanRecord struct {
 	NotLocked int64 `json:"not_locked,omitempty"`
 }
 
-// AsPlanned is the part of the starts that were as planned, of those that could be; unknown:
+// AsPlanned returns the part of the starts that were as planned, of those that could be; unknown:
 // there are none.
 func (r *PlanRecord) AsPlanned() Number {
 	all := int64(0)

@@ -27,7 +27,7 @@ func (a Event) before(b Event) int {
 // Before reports whether a comes before b.
 func (a Event) Before(b Event) bool { return a.before(b) > 0 }
 
-// nextTime is when the first event is due; +Inf when there is none.
+// nextTime returns when the first event is due; +Inf when there is none.
 func (q Agenda) nextTime() float64 {
 	if len(q) == 0 {
 		return math.Inf(1)
@@ -117,7 +117,7 @@ func newArrivals(p *Problem, order []int) arrivals {
 
 func (a *arrivals) decided() []int { return a.order[:a.next] }
 
-// nextTime is when the next batch is decided; +Inf when there is none.
+// nextTime returns when the next batch is decided; +Inf when there is none.
 func (a *arrivals) nextTime() float64 {
 	if a.next == len(a.order) {
 		return math.Inf(1)
@@ -125,7 +125,7 @@ func (a *arrivals) nextTime() float64 {
 	return a.time(a.next)
 }
 
-// time is when the task at an index of the order is decided: at its arrival, or at the next
+// time returns when the task at an index of the order is decided: at its arrival, or at the next
 // slot where starts are bound to slots.
 func (a *arrivals) time(i int) float64 {
 	if a.problem.Mode != Online {

@@ -6,7 +6,7 @@ type Backlog struct {
 	By   []float64 // what is waited for there
 }
 
-// NewBacklog is one of places with so many GPUs, where nobody waits.
+// NewBacklog returns one of places with so many GPUs, where nobody waits.
 func NewBacklog(gpus []int) *Backlog { return &Backlog{gpus, make([]float64, len(gpus))} }
 
 // Add has somebody wait, so many times over: wants says for how many GPUs of each place, 0 where those can't

@@ -75,7 +75,7 @@ func TestAPlacerMayWeighNeighboursAndAParkerMaySleepPeriodically(t *testing.T) {
 	}
 }
 
-// crowd is a random online problem of 40 jobs on a few nodes.
+// crowd returns a random online problem of 40 jobs on a few nodes.
 func crowd(rng *rand.Rand) *planner.Problem {
 	k := planner.NodeClass{
 		Name: "big", Model: "A", Count: 2, GPUs: 4, CPUs: 16, MemGiB: 64, IdleW: 37, HostW: 20, TurnOn: 90,

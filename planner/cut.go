@@ -77,19 +77,19 @@ const Searching = "search"
 // monitorKey is where a context has its Monitor.
 type monitorKey struct{}
 
-// MonitorOf is the monitor of a context; nil: it has none.
+// MonitorOf returns the monitor of a context; nil: it has none.
 func MonitorOf(ctx context.Context) *Monitor {
 	m, _ := ctx.Value(monitorKey{}).(*Monitor)
 	return m
 }
 
-// WithoutMonitor is a context that ends as the given one does, for work beside the call that
+// WithoutMonitor returns a context that ends as the given one does, for work beside the call that
 // its monitor follows.
 func WithoutMonitor(ctx context.Context) context.Context {
 	return context.WithValue(ctx, monitorKey{}, (*Monitor)(nil))
 }
 
-// Begin is the context for the call to monitor. When the given one ends, the call is
+// Begin returns the context for the call to monitor. When the given one ends, the call is
 // stopped as [Monitor.Stop] says. The caller ends it when the call is over.
 func (m *Monitor) Begin(ctx context.Context) (monitored context.Context, end context.CancelFunc) {
 	monitored, m.cut = context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), monitorKey{}, m))

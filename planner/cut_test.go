@@ -20,7 +20,7 @@ func (f improver) Improve(
 	return f(ctx, p, plan)
 }
 
-// parsed is a policy by its string.
+// parsed returns a policy by its string.
 func parsed(tb testing.TB, text string) *planner.Policy {
 	tb.Helper()
 	pol, err := policy.Parse(text, policy.DefaultParams())
@@ -39,7 +39,7 @@ func monitored(
 	return planner.Solve(ctx, p, pol, nil)
 }
 
-// leastWork is the fewest evaluations within which a policy makes its plan.
+// leastWork returns the fewest evaluations within which a policy makes its plan.
 func leastWork(tb testing.TB, text string) int {
 	tb.Helper()
 	const most = 1 << 20

@@ -12,12 +12,12 @@ import (
 	"github.com/epplan/epplan/planner/policy"
 )
 
-// paperClass is a node of the paper: 37 W idle, 90 J to switch a GPU on.
+// paperClass returns a node of the paper: 37 W idle, 90 J to switch a GPU on.
 func paperClass(gpus int) planner.NodeClass {
 	return planner.NodeClass{Name: "pair", Model: "A", GPUs: gpus, IdleW: 37, TurnOn: 90}
 }
 
-// online is a problem with 1 s slots and one class.
+// online returns a problem with 1 s slots and one class.
 func online(k planner.NodeClass, tasks ...planner.Task) *planner.Problem {
 	return &planner.Problem{
 		Mode: planner.Online, Start: planner.StartSlot, Tasks: tasks,

@@ -17,7 +17,7 @@ func (e *engine) addSharedNodes() {
 	}
 }
 
-// nextEnd is when the next task ends, or begins on a node that wasn't ready.
+// nextEnd returns when the next task ends, or begins on a node that wasn't ready.
 func (e *engine) nextEnd() float64 {
 	for e.shared != nil && len(e.ends) > 0 && e.shared.isStale(e.ends[0]) {
 		e.ends.Pop()

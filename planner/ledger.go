@@ -99,7 +99,7 @@ func (l *Ledger) add(row *NodeEnergy) {
 	l.Sleep += row.Sleep
 }
 
-// DefaultEnergy is what the plan's tasks take at default clocks while they
+// DefaultEnergy returns what the plan's tasks take at default clocks while they
 // run: the baseline of the EDL paper, which has no idle energy.
 func DefaultEnergy(p *Problem, plan *Plan) dvfsmodel.Joule {
 	var sum dvfsmodel.Joule

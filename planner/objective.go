@@ -7,7 +7,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 )
 
-// Cost is the problem's objective of a whole plan, less is better:
+// Cost returns the problem's objective of a whole plan, less is better:
 //
 //	(EnergyWeight·E + TimeWeight·T) · T^DelayPower + WaitWeight·W
 //
@@ -46,7 +46,7 @@ func (w PlanRank) Compare(other PlanRank) int {
 	)
 }
 
-// GPUSeconds is how long the tasks hold GPUs, in all: a task's run time counts once
+// GPUSeconds returns how long the tasks hold GPUs, in all: a task's run time counts once
 // for each of its GPUs, or by its share of one.
 func (plan *Plan) GPUSeconds(p *Problem) float64 {
 	sum := 0.0
@@ -58,7 +58,7 @@ func (plan *Plan) GPUSeconds(p *Problem) float64 {
 	return sum
 }
 
-// WaitedGPUSeconds is how long the tasks wait, in all: the time from a task's arrival
+// WaitedGPUSeconds returns how long the tasks wait, in all: the time from a task's arrival
 // to its start counts once for each of its GPUs, or by its share of one.
 func (plan *Plan) WaitedGPUSeconds(p *Problem) float64 {
 	sum := 0.0
@@ -70,7 +70,7 @@ func (plan *Plan) WaitedGPUSeconds(p *Problem) float64 {
 	return sum
 }
 
-// CostUnit is what [Problem.Cost] is in, such as "J", "J + 50·GPU·s", "J·GPU·s" or
+// CostUnit returns what [Problem.Cost] is in, such as "J", "J + 50·GPU·s", "J·GPU·s" or
 // "J + 20·GPU·s waited": numbers are the weights. Where these are prices, it is their
 // currency.
 func (p *Problem) CostUnit() string {

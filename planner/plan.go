@@ -18,7 +18,7 @@ const (
 	Partial
 )
 
-// String is the status in JSON.
+// String returns the status in JSON.
 func (s Status) String() string { return [...]string{"complete", "missed", "partial"}[s] }
 
 // Plan is a schedule for a problem: one assignment for each task, the nodes
@@ -72,7 +72,7 @@ func (a *Assignment) Parts(yield func(Part) bool) {
 	}
 }
 
-// GPUCount is the number of GPUs of all its nodes together.
+// GPUCount returns the number of GPUs of all its nodes together.
 func (a *Assignment) GPUCount() int {
 	count := a.GPUs.Len()
 	for _, part := range a.More {
@@ -102,7 +102,7 @@ func (plan *Plan) NodeNumbers() []int32 {
 // Interval is a span of time, seconds.
 type Interval struct{ From, To float64 }
 
-// Len is the interval's length.
+// Len returns the interval's length.
 func (iv Interval) Len() float64 { return iv.To - iv.From }
 
 // Unplaced is a task that cannot be placed and why.
@@ -114,18 +114,18 @@ type Unplaced struct {
 	Earliest float64
 }
 
-// Power is the mean power of the whole job without its host share, watts: all
+// Power returns the mean power of the whole job without its host share, watts: all
 // its GPUs, or its share of one.
 func (a *Assignment) Power(t *Task) dvfsmodel.Watt {
 	return a.Point.Power * dvfsmodel.Watt(weight(t, a))
 }
 
-// Energy is the run energy of the whole job without its host share, joules.
+// Energy returns the run energy of the whole job without its host share, joules.
 func (a *Assignment) Energy(t *Task) dvfsmodel.Joule {
 	return a.Point.Energy * dvfsmodel.Joule(weight(t, a))
 }
 
-// weight is how many GPUs' worth the task occupies.
+// weight returns how many GPUs' worth the task occupies.
 func weight(t *Task, a *Assignment) float64 {
 	if t.Share < 1 {
 		return t.Share
@@ -176,7 +176,7 @@ type Ledger struct {
 // NodeEnergy is one node's row of the ledger.
 type NodeEnergy struct{ Run, Idle, Host, TurnOn, Sleep dvfsmodel.Joule }
 
-// Total is the energy of everything.
+// Total returns the energy of everything.
 func (l *Ledger) Total() dvfsmodel.Joule { return l.Run + l.Idle + l.Host + l.TurnOn + l.Sleep }
 
 // DeadlineSlack is the relative rounding that a finish at the deadline may

@@ -93,7 +93,7 @@ type ClassError struct {
 	Msg   string
 }
 
-// Error is what the policy says, without the name of the class.
+// Error returns what the policy says, without the name of the class.
 func (e *ClassError) Error() string { return e.Msg }
 
 // Verdict is Place's answer to an offer.

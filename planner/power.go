@@ -24,7 +24,7 @@ type StepPower struct {
 	Weight float64
 }
 
-// Cost is a power as it counts.
+// Cost returns a power as it counts.
 func (p *StepPower) Cost(w dvfsmodel.Watt) float64 {
 	if p.Weight == 0 {
 		return float64(w)
@@ -32,7 +32,7 @@ func (p *StepPower) Cost(w dvfsmodel.Watt) float64 {
 	return p.Weight * float64(w)
 }
 
-// CPU is the power of a node's CPU packages when left of its capacity, both in
+// CPU returns the power of a node's CPU packages when left of its capacity, both in
 // milli-vCPU, is free. A package draws its busy power when one of its cores is
 // in use; cores in use are counted up from whole free cores (PWR+FGD paper,
 // equation 1, as its simulator computes it).
@@ -67,7 +67,7 @@ func busyPackages(capacity, left, core, cores int64) (busy, packages int64) {
 	return ceilDiv(all-left/core, cores), ceilDiv(all, cores)
 }
 
-// GPU is the power of count GPUs of which busy ones have something allocated
+// GPU returns the power of count GPUs of which busy ones have something allocated
 // (PWR+FGD paper, equation 2).
 func (p *StepPower) GPU(count, busy int) dvfsmodel.Watt {
 	return p.GPUBusy*dvfsmodel.Watt(busy) + p.GPUIdle*dvfsmodel.Watt(count-busy)

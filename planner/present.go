@@ -105,7 +105,7 @@ func firstFit(v *View, order []int) (at [][]int, left int) {
 	return at, left
 }
 
-// placementOfRunning is the placement of a task that runs, on nodes by number, of which those below 0
+// placementOfRunning returns the placement of a task that runs, on nodes by number, of which those below 0
 // are to be switched on.
 func placementOfRunning(v *View, r *RunningTask, at, nodes []int) Placement {
 	t, option := &v.Problem.Tasks[r.Task], v.Option(r.Task, r.Class)

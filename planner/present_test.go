@@ -57,7 +57,7 @@ func policyOf(tb rapid.TB, text string) *planner.Policy {
 	return p
 }
 
-// rest is the problem that is left of a plan when a task arrives, and which
+// rest returns the problem that is left of a plan when a task arrives, and which
 // tasks those are.
 func rest(
 	p *planner.Problem, plan *planner.Plan, at float64,

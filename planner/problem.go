@@ -20,10 +20,10 @@ const MaxNodes = 10_000_000
 // GPUSet is a set of GPUs of one node, bit i for GPU i.
 type GPUSet uint64
 
-// Len is the number of GPUs in the set.
+// Len returns the number of GPUs in the set.
 func (s GPUSet) Len() int { return bits.OnesCount64(uint64(s)) }
 
-// First is the lowest GPU in the set; 64 when it is empty.
+// First returns the lowest GPU in the set; 64 when it is empty.
 func (s GPUSet) First() int { return bits.TrailingZeros64(uint64(s)) }
 
 // Has reports whether GPU i is in the set.
@@ -92,7 +92,7 @@ type Task struct {
 	Profile     *UsageProfile // what it uses of a GPU; nil: not known, so that nothing else may be beside it
 }
 
-// NewTask is a task that arrives at 0, takes whole GPUs and nothing else that runs
+// NewTask returns a task that arrives at 0, takes whole GPUs and nothing else that runs
 // out, and has neither deadline nor limit. Who gives it a deadline sets Due, too.
 func NewTask(id string, options ...Option) Task {
 	never := math.Inf(1)
@@ -134,7 +134,7 @@ const (
 	StartSlot
 )
 
-// String is the rule's name on the command line.
+// String returns the rule's name on the command line.
 func (r StartRule) String() string {
 	if r == StartSlot {
 		return "slot"
@@ -164,7 +164,7 @@ const (
 	Clairvoyant
 )
 
-// String is the mode's name in JSON.
+// String returns the mode's name in JSON.
 func (m Mode) String() string {
 	return [...]string{"offline", "online", "clairvoyant"}[m]
 }
@@ -188,7 +188,7 @@ type Problem struct {
 	MaxTurnaround float64
 }
 
-// ModeOf is the mode that suits the arrivals: Offline when every task is there
+// ModeOf returns the mode that suits the arrivals: Offline when every task is there
 // at time 0, Online otherwise.
 func ModeOf(tasks []Task) Mode {
 	for i := range tasks {
@@ -199,7 +199,7 @@ func ModeOf(tasks []Task) Mode {
 	return Offline
 }
 
-// Option is the task's option on a GPU model, or -1.
+// Option returns the task's option on a GPU model, or -1.
 func (t *Task) Option(model string) int {
 	for i := range t.Options {
 		if t.Options[i].Model == model {
@@ -209,13 +209,13 @@ func (t *Task) Option(model string) int {
 	return -1
 }
 
-// NodeCount is how many nodes the task runs on.
+// NodeCount returns how many nodes the task runs on.
 func (o *Option) NodeCount() int { return max(1, o.Nodes) }
 
-// PerNode is the number of GPUs that it needs of each of its nodes.
+// PerNode returns the number of GPUs that it needs of each of its nodes.
 func (o *Option) PerNode() int { return o.GPUs / o.NodeCount() }
 
-// PerNode are the cores and the memory that the task needs of each node by an option.
+// PerNode returns the cores and the memory that the task needs of each node by an option.
 func (t *Task) PerNode(option int) (cpus, mem float64) {
 	nodes := float64(t.Options[option].NodeCount())
 	return t.CPUs / nodes, t.MemGiB / nodes
@@ -280,11 +280,11 @@ func (p *Problem) HasPartitions() bool {
 	return false
 }
 
-// TimeBudget is the time between arrival and due time, capped by the run-time limit:
+// TimeBudget returns the time between arrival and due time, capped by the run-time limit:
 // the longest that the task may take if it starts at once, seconds.
 func (t *Task) TimeBudget() float64 { return t.TimeBudgetFrom(t.Arrival) }
 
-// TimeBudgetFrom is the longest that the task may take if it starts then, seconds.
+// TimeBudgetFrom returns the longest that the task may take if it starts then, seconds.
 func (t *Task) TimeBudgetFrom(start float64) float64 { return min(t.Due-start, t.Limit) }
 
 // NeedsMoreThanGPUs reports whether a task can use up something of a node before the node's
@@ -322,7 +322,7 @@ func (p *Problem) AnyNeedsMoreThanGPUs() bool {
 	return false
 }
 
-// ClassObjective is what one GPU's second costs beside the energy that its model knows,
+// ClassObjective returns what one GPU's second costs beside the energy that its model knows,
 // watts: the objective's price of time, that of the waiting of others, and the class's host power.
 func (p *Problem) ClassObjective(class int) dvfsmodel.Objective {
 	k := &p.Cluster.Classes[class]
@@ -397,6 +397,6 @@ func (k *NodeClass) hasCPUsAndMemory(t *Task, option int) bool {
 	return (k.CPUs == 0 || cpus <= k.CPUs) && (k.MemGiB == 0 || mem <= k.MemGiB)
 }
 
-// FirstGPUs is the set of the n lowest GPUs, as a task gets them on a fresh
+// FirstGPUs returns the set of the n lowest GPUs, as a task gets them on a fresh
 // node.
 func FirstGPUs(n int) GPUSet { return GPUSet(1)<<uint(n) - 1 }

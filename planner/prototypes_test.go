@@ -40,13 +40,13 @@ func (r *residents) Committed(task int, a *planner.Assignment) {
 	r.runs[int(a.Node)] = append(r.runs[int(a.Node)], run{task, a.End, a.GPUs})
 }
 
-// running is what runs on a node now.
+// running returns what runs on a node now.
 func (r *residents) running(node int) []run {
 	r.runs[node] = slices.DeleteFunc(r.runs[node], func(x run) bool { return x.end <= r.v.Now })
 	return r.runs[node]
 }
 
-// nextEnd is when something ends; +Inf: nothing runs.
+// nextEnd returns when something ends; +Inf: nothing runs.
 func (r *residents) nextEnd() float64 {
 	next := math.Inf(1)
 	for _, node := range r.nodes {
@@ -80,7 +80,7 @@ func (r *residents) now(task, class, node int) (pl planner.Placement, ok bool) {
 	return pl, ok && fits
 }
 
-// choices are all placements of a task that could start at once on a class.
+// choices returns all placements of a task that could start at once on a class.
 func (r *residents) choices(task, class int) []planner.Placement {
 	var all []planner.Placement
 	for _, node := range r.nodes {
@@ -146,7 +146,7 @@ func (p *value) Next() (int, bool) {
 	return task, true
 }
 
-// valuePolicy is the two of them with clocks of their own.
+// valuePolicy returns the two of them with clocks of their own.
 func valuePolicy(worth func(task int) float64) *planner.Policy {
 	return &planner.Policy{
 		Name: "value", Tune: tune.Optimum(1), Park: park.DRS{Rho: 2},
@@ -244,7 +244,7 @@ func (f *fgd) gpus(t *planner.Task, pl *planner.Placement) []planner.GPUSet {
 	return all
 }
 
-// left is how much of a GPU nothing uses now.
+// left returns how much of a GPU nothing uses now.
 func (f *fgd) left(node, gpu int) float64 {
 	left := 1.0
 	for _, x := range f.running(node) {
@@ -278,7 +278,7 @@ func (c *cats) Place(task int) (planner.Placement, planner.Verdict) {
 	return best, verdict
 }
 
-// likeness is the mean correlation of a task's needs with those of a node's
+// likeness returns the mean correlation of a task's needs with those of a node's
 // tasks; an empty node counts as one that is just not unlike.
 func (c *cats) likeness(task, node int) float64 {
 	runs, sum := c.running(node), 0.0

@@ -29,7 +29,7 @@ const (
 	BoundLimit            // the run-time limit
 )
 
-// bound is what bounds a task's run time if it starts then, and the margin that
+// bound returns what bounds a task's run time if it starts then, and the margin that
 // [Task.Due] or [Task.Limit] keeps from it.
 func (t *Task) bound(start float64) (by BoundBy, margin float32) {
 	switch {
@@ -84,7 +84,7 @@ const (
 	PlacePlanned                     // where the plan of all that waits has it
 )
 
-// String is the reason as a sentence without a full stop.
+// String returns the reason as a sentence without a full stop.
 func (r Reason) String() string {
 	text := r.clockText()
 	if r.Prior {
@@ -143,7 +143,7 @@ func (r Reason) boundText() string {
 	}
 }
 
-// marginText is the margin within what is allowed.
+// marginText returns the margin within what is allowed.
 func (r Reason) marginText() string {
 	const percent = 100
 	switch margin := float64(r.Margin); {

@@ -22,7 +22,7 @@ func (p *Problem) CanShareGPUs(class int) bool {
 	return p.Cluster.Sharing != nil && p.Cluster.Classes[class].SharedGB != nil
 }
 
-// SharedNodes are the classes of the nodes whose GPUs tasks may share, by node:
+// SharedNodes returns the classes of the nodes whose GPUs tasks may share, by node:
 // as many of an unlimited class as there are tasks.
 func (p *Problem) SharedNodes() []int {
 	var classes []int
@@ -46,11 +46,11 @@ func (p *Problem) HasSharing() bool {
 	return false
 }
 
-// MaxSharedRunTime is how long a task with a profile may take that takes alone seconds
+// MaxSharedRunTime returns how long a task with a profile may take that takes alone seconds
 // by itself: Kappa times that, within its limit.
 func (t *Task) MaxSharedRunTime(alone float64) float64 { return min(t.Profile.Kappa*alone, t.Limit) }
 
-// instance is the tasks and the nodes that may be shared, as consolidation sees
+// instance returns the tasks and the nodes that may be shared, as consolidation sees
 // them: as many nodes of an unlimited class as there are tasks. What isn't known
 // to be small is taken to fill a GPU.
 func (p *Problem) instance() *sharing.Instance {

@@ -63,7 +63,7 @@ const (
 	phaseEnded
 )
 
-// newSharedGPUState is the nodes that the policy may put tasks on together; nil where
+// newSharedGPUState returns the nodes that the policy may put tasks on together; nil where
 // there are none.
 func newSharedGPUState(p *Problem, plan *Plan, tuner Tuner) *sharedGPUState {
 	if !p.HasSharing() {
@@ -249,7 +249,7 @@ func (y *sharedGPUState) updateRate(task int, now float64) {
 	}
 }
 
-// lastEnd is when the last of a GPU's tasks ends if nothing changes any more.
+// lastEnd returns when the last of a GPU's tasks ends if nothing changes any more.
 func (y *sharedGPUState) lastEnd(gpu int) float64 {
 	last := 0.0
 	for _, number := range y.Booked.Tasks(gpu) {

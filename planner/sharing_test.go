@@ -30,7 +30,7 @@ func TestAJobWithoutProfileKeepsItsLimitWhereOthersShare(t *testing.T) {
 	}
 }
 
-// sharedCrowd is a random online problem with GPUs that may be shared.
+// sharedCrowd returns a random online problem with GPUs that may be shared.
 func sharedCrowd(rng *rand.Rand) *planner.Problem {
 	p := &planner.Problem{Mode: planner.Online, Cluster: sharedCluster(1+rng.IntN(4), 16, 32)}
 	k := &p.Cluster.Classes[0]

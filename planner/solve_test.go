@@ -57,7 +57,7 @@ func TestWhatGoesTogetherIsPlannedAndTheRestRefused(t *testing.T) {
 	}
 }
 
-// twoProfiled is two jobs with profiles, online or offline, from the present or
+// twoProfiled returns two jobs with profiles, online or offline, from the present or
 // not.
 func twoProfiled(offline, present bool) *planner.Problem {
 	p := &planner.Problem{Mode: planner.Online, Cluster: sharedCluster(1, 32)}

@@ -71,7 +71,7 @@ func (c *answerCheck) fault(stage string, task int, format string, args ...any) 
 	return err
 }
 
-// wake is when Pick wants to be asked again, not before now.
+// wake returns when Pick wants to be asked again, not before now.
 func (c *answerCheck) wake(at float64) (float64, error) {
 	if math.IsNaN(at) {
 		return 0, c.fault("pick", -1, "wants to be woken at NaN s")
@@ -96,7 +96,7 @@ func (c *answerCheck) wait(task, waiting int) error {
 	return nil
 }
 
-// offAt is when Park has a node go off, not before its last task ends.
+// offAt returns when Park has a node go off, not before its last task ends.
 func (c *answerCheck) offAt(node int, at, lastEnd float64) float64 {
 	if !(at >= lastEnd-DeadlineSlack*max(1, lastEnd)) { // so is NaN
 		if c.refused == nil {

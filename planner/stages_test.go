@@ -16,7 +16,7 @@ import (
 	"github.com/epplan/epplan/planner/tune"
 )
 
-// pair is two tasks on a node of two GPUs; online, the second arrives when the
+// pair returns two tasks on a node of two GPUs; online, the second arrives when the
 // node of the first could have gone off.
 func pair(mode planner.Mode) *planner.Problem {
 	p := &planner.Problem{
@@ -32,7 +32,7 @@ func pair(mode planner.Mode) *planner.Problem {
 	return p
 }
 
-// plain is a policy of stages that are known to be sound.
+// plain returns a policy of stages that are known to be sound.
 func plain() *planner.Policy {
 	return &planner.Policy{
 		Name: "mine", Pick: pick.EDF, Place: place.Marginal, Tune: tune.None, Park: park.Never{},

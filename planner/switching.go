@@ -47,7 +47,7 @@ func (e *engine) queueSwitchOff(node int) {
 	}
 }
 
-// offAt is when a node goes off as things are.
+// offAt returns when a node goes off as things are.
 func (e *engine) offAt(node int) float64 {
 	lastEnd := e.calendar.nodes[node].off
 	if e.idlePolicy != nil {

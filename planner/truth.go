@@ -28,7 +28,7 @@ func (t *truth) bookActual(task int, a *Assignment) {
 	a.End = a.Start + a.Point.Time
 }
 
-// predicted is the assignment as it was decided, on the node where it is now.
+// predicted returns the assignment as it was decided, on the node where it is now.
 func (t *truth) predicted(task int, a *Assignment) *Assignment {
 	b := &t.believed[task]
 	b.Node, b.GPUs, b.More = a.Node, a.GPUs, a.More

@@ -71,7 +71,7 @@ func TestANodeStaysOnWhileATaskOverruns(t *testing.T) {
 	}
 }
 
-// limitedPair is one node of the paper with two GPUs.
+// limitedPair returns one node of the paper with two GPUs.
 func limitedPair() planner.NodeClass {
 	k := paperClass(2)
 	k.Count = 1

@@ -55,7 +55,7 @@ func (v *View) noteKinds(tasks []int) bool {
 	return before && !v.OnlyWholeGPUs
 }
 
-// Want is what the task wants on a class if it starts as soon as it can after
+// Want returns what the task wants on a class if it starts as soon as it can after
 // its arrival: its option there, and [Tuner.Want] with all the room there is. The answer
 // is remembered. ok is false when the class doesn't suit the task, whose option is -1
 // then, or no clocks meet its due time.
@@ -65,7 +65,7 @@ func (v *View) Want(task, class int) (q *Quote, option int, ok bool) {
 	return &v.quotes.wants[i].quote, v.quotes.wants[i].option, v.quotes.asked[i] == wantKnown
 }
 
-// Option is the task's option on a class, or -1: [Task.Option], remembered.
+// Option returns the task's option on a class, or -1: [Task.Option], remembered.
 func (v *View) Option(task, class int) int {
 	v.Evaluations++
 	return v.quotes.wants[v.quotes.index(task, class)].option
@@ -87,7 +87,7 @@ func (v *View) IsDeadlinePrior(task int) bool {
 // suited the task.
 func (v *View) RestrictToClass(task, class int) { v.quotes.restrict(task, class) }
 
-// RestrictedClass is the class that a task is offered for, or [AnyClass].
+// RestrictedClass returns the class that a task is offered for, or [AnyClass].
 func (v *View) RestrictedClass(task int) int { return v.quotes.restriction(task) }
 
 // CanRunOn reports whether an empty node of a class has room for a task, and the
@@ -109,7 +109,7 @@ type Prediction struct {
 	GPUs   float64         // that it occupies: how many, or the share of one
 }
 
-// Predict is what a task takes on a class that suits it: see [View.CanRunOn]. Where
+// Predict returns what a task takes on a class that suits it: see [View.CanRunOn]. Where
 // its due time can't be met the clocks are the fastest.
 func (v *View) Predict(task, class int) Prediction {
 	want, option, ok := v.Want(task, class)
@@ -131,7 +131,7 @@ func (v *View) IsStopped() bool {
 	return v.monitor.IsUnfinished()
 }
 
-// NodeCount is the number of nodes ever used; some may be off.
+// NodeCount returns the number of nodes ever used; some may be off.
 func (v *View) NodeCount() int { return len(v.calendar.nodes) }
 
 // NodeState is a node of a run as it is now.
@@ -144,7 +144,7 @@ type NodeState struct {
 	LastEnd  float64 // when its last task ends, as predicted; Ready when it has none
 }
 
-// Node is a node as it is now.
+// Node returns a node as it is now.
 func (v *View) Node(node int) NodeState {
 	n := &v.calendar.nodes[node]
 	return NodeState{
@@ -153,18 +153,18 @@ func (v *View) Node(node int) NodeState {
 	}
 }
 
-// NodeOf is the node that a GPU belongs to.
+// NodeOf returns the node that a GPU belongs to.
 func (v *View) NodeOf(gpu int) int { return int(v.calendar.owner[gpu]) }
 
-// FreeFrom is when the last task of the GPU ends; nothing is booked after that. Where
+// FreeFrom returns when the last task of the GPU ends; nothing is booked after that. Where
 // run times aren't certain it is a prediction, and in the past once a task overruns.
 func (v *View) FreeFrom(gpu int) float64 { return v.calendar.free[gpu] }
 
-// StartAfter is the earliest start on a GPU that is free from the given time
+// StartAfter returns the earliest start on a GPU that is free from the given time
 // on: not before now, and at a whole slot where the start rule says so.
 func (v *View) StartAfter(free float64) float64 { return v.Problem.nextSlot(max(v.Now, free)) }
 
-// StartFor is the earliest start of a task on a GPU that is free from the
+// StartFor returns the earliest start of a task on a GPU that is free from the
 // given time on. It isn't before the task arrives.
 func (v *View) StartFor(task int, free float64) float64 {
 	return v.Problem.nextSlot(laterTime(laterTime(v.Now, free), v.Problem.Tasks[task].Arrival))
@@ -179,7 +179,7 @@ func laterTime(a, b float64) float64 {
 	return b
 }
 
-// StartOnNew is the earliest start of a task on a node of the class that is
+// StartOnNew returns the earliest start of a task on a node of the class that is
 // off.
 func (v *View) StartOnNew(task, class int) float64 {
 	return v.StartFor(task, v.Now+v.Problem.Cluster.Classes[class].TurnOnDelay)
@@ -195,7 +195,7 @@ func (v *View) CanOpen(task, option, class int) bool {
 	return t.Options[option].Model == k.Model && k.HasRoom(t, option) && v.SleepingCount(class) > 0
 }
 
-// SleepingCount is how many more nodes of a class can be switched on.
+// SleepingCount returns how many more nodes of a class can be switched on.
 func (v *View) SleepingCount(class int) int {
 	k := &v.Problem.Cluster.Classes[class]
 	if k.Count == 0 {
@@ -208,7 +208,7 @@ func (v *View) SleepingCount(class int) int {
 	return count - v.calendar.onByClass[class]
 }
 
-// Earliest is the earliest start of a task on a node that is on and suits the
+// Earliest returns the earliest start of a task on a node that is on and suits the
 // option, and the GPUs it would get: those that are free first, the lowest
 // ones among equals. Of a task on several nodes it is that of the part on this one;
 // it may start at any later time, too. ok is false when the node doesn't suit. It

@@ -45,7 +45,7 @@ func (s *intervalPool) reserve(intervals int) {
 	}
 }
 
-// newList is an empty slice with room for one interval.
+// newList returns an empty slice with room for one interval.
 func (s *intervalPool) newList() []Interval {
 	const more = 256 // in one allocation, when what was reserved is used up
 	if len(*s) == 0 {

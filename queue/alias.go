@@ -164,7 +164,7 @@ func quantityOf(col column) textfile.Quantity {
 	return textfile.NoQuantity
 }
 
-// nearestColumn is the known name that one in a file is probably a slip of; empty:
+// nearestColumn returns the known name that one in a file is probably a slip of; empty:
 // none is near.
 func nearestColumn(name string, known []string) string {
 	if best := spelling.Nearest(name, known); best != "" {
@@ -176,7 +176,7 @@ func nearestColumn(name string, known []string) string {
 	return ""
 }
 
-// unknownWant is what a message about an unknown name suggests: the nearest
+// unknownWant returns what a message about an unknown name suggests: the nearest
 // known one, or all of them.
 func unknownWant(name string, known []string) string {
 	for _, split := range textfile.Splits(name) {

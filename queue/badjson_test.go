@@ -6,7 +6,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 )
 
-// coefficientNames are those of a job's own model, as batches name them.
+// coefficientNames returns those of a job's own model, as batches name them.
 func coefficientNames() []string {
 	params := dvfsmodel.ParamList()
 	names := make([]string, len(params))

@@ -149,7 +149,7 @@ func (b *batchBuilder) partialModel(given columnSet) error {
 	}
 }
 
-// extraName is the one copy of an x_ name.
+// extraName returns the one copy of an x_ name.
 func (b *batchBuilder) extraName(name string) (string, *FieldError) {
 	if known, ok := b.extras[name]; ok {
 		return known, nil

@@ -98,7 +98,7 @@ func (d *jobDraft) setOn(c column, model, text string) *FieldError {
 	return nil
 }
 
-// field is where a run time or power on one GPU model lives.
+// field returns where a run time or power on one GPU model lives.
 func (m *Measured) field(c column) *float64 {
 	if c == colRuntime {
 		return &m.Runtime
@@ -106,7 +106,7 @@ func (m *Measured) field(c column) *float64 {
 	return &m.Power
 }
 
-// field is where a numeric column of the draft lives.
+// field returns where a numeric column of the draft lives.
 func (d *jobDraft) field(c column) *float64 {
 	if c >= firstModelColumn {
 		return coefficient(&d.model, c)
@@ -117,7 +117,7 @@ func (d *jobDraft) field(c column) *float64 {
 	return d.job.field(c)
 }
 
-// field is where a numeric column of the job lives, the model's apart.
+// field returns where a numeric column of the job lives, the model's apart.
 func (j *Job) field(c column) *float64 {
 	switch c {
 	case colArrival:
@@ -142,7 +142,7 @@ func (j *Job) field(c column) *float64 {
 // isText reports whether a column holds words and not a number.
 func isText(c column) bool { return c <= colWorkload || c == colRuntimeModel || c == colGPUModel }
 
-// profile is the draft's profile, made when it is first asked for.
+// profile returns the draft's profile, made when it is first asked for.
 func (d *jobDraft) profile() *GPUProfile {
 	if d.job.Profile == nil {
 		d.job.Profile = &GPUProfile{}

@@ -66,7 +66,7 @@ var edlNames = columnNames{
 // paramsNames are the columns of the params format; it ignores all others.
 var paramsNames = columnNames{colID: "id", colLimit: "limit"}.withModel(inPaper)
 
-// inPaper is a coefficient's name in the paper's notation.
+// inPaper returns a coefficient's name in the paper's notation.
 func inPaper(p dvfsmodel.Param) string { return p.Symbol }
 
 // withModel adds the names of the coefficients.
@@ -88,7 +88,7 @@ func (n *columnNames) find(name string) (column, bool) {
 	return 0, false
 }
 
-// name is the column's name in a file, "" for the job as a whole.
+// name returns the column's name in a file, "" for the job as a whole.
 func (n *columnNames) name(c column) string {
 	if c >= numColumns {
 		return ""
@@ -96,7 +96,7 @@ func (n *columnNames) name(c column) string {
 	return n[c]
 }
 
-// known are the names of the format in order.
+// known returns the names of the format in order.
 func (n *columnNames) known() []string {
 	names := make([]string, 0, numColumns)
 	for _, name := range n {
@@ -107,7 +107,7 @@ func (n *columnNames) known() []string {
 	return names
 }
 
-// Columns are the names of the columns of a batch in the order in which they are
+// Columns returns the names of the columns of a batch in the order in which they are
 // written.
 func Columns() []string { return nativeNames.known() }
 
@@ -132,7 +132,7 @@ func CheckTarget(target string) error {
 	return quantityOf(col).CheckUnit(column, unit)
 }
 
-// model are the names of the coefficients that a job's own model can't do without.
+// model returns the names of the coefficients that a job's own model can't do without.
 func (n *columnNames) model() string {
 	var names []string
 	for c := firstModelColumn; c < numColumns; c++ {
@@ -162,7 +162,7 @@ func (s columnSet) with(c column) columnSet     { return s | 1<<c }
 func (s columnSet) hasAny(other columnSet) bool { return s&other != 0 }
 func (s columnSet) hasAll(other columnSet) bool { return s&other == other }
 
-// first is the first column of the set, numColumns when it is empty.
+// first returns the first column of the set, numColumns when it is empty.
 func (s columnSet) first() column {
 	for c := range numColumns {
 		if s.has(c) {
@@ -188,5 +188,5 @@ func onModel(name string) (of column, model string, ok bool) {
 	return 0, "", false
 }
 
-// coefficient is where a model column lives.
+// coefficient returns where a model column lives.
 func coefficient(m *dvfsmodel.Params, c column) *float64 { return m.Value(int(c - firstModelColumn)) }

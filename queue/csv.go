@@ -72,7 +72,7 @@ func (c *csvReader) next() ([]string, error) {
 	}
 }
 
-// cellAt is the position of a cell of the current row.
+// cellAt returns the position of a cell of the current row.
 func (c *csvReader) cellAt(cell int) Position { return c.rows.CellAt(cell) }
 
 // position is that of a column's cell in the current row, or of the row.

@@ -8,7 +8,7 @@ import (
 	"github.com/epplan/epplan/queue"
 )
 
-// checkRead is what must hold for every input: no panic, and either an error
+// checkRead returns what must hold for every input: no panic, and either an error
 // without a batch or a valid batch that survives both writers.
 func checkRead(t *testing.T, data []byte, format queue.Format) *queue.Batch {
 	t.Helper()

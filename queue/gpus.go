@@ -89,7 +89,7 @@ func parseGres(text string) ([]GPUCount, *FieldError) {
 	return anyOf, nil
 }
 
-// nodesOf is the number of nodes in a list of trackable resources such as
+// nodesOf returns the number of nodes in a list of trackable resources such as
 // gres/gpu=8,node=2; 0 where it has none, or one: Slurm writes that of every job.
 func nodesOf(text string) int {
 	for part := range strings.SplitSeq(text, ",") {

@@ -115,7 +115,7 @@ const (
 	maxSpeed = 1e6
 )
 
-// NewJob is a job that arrives at 0, takes one whole GPU of any model, and has
+// NewJob returns a job that arrives at 0, takes one whole GPU of any model, and has
 // neither deadline nor limit. Its run time is still to be filled in.
 func NewJob(id string) Job {
 	job := blankJob()
@@ -141,7 +141,7 @@ func (b *Batch) RunOn(gpuModel string) {
 	}
 }
 
-// GPUsOn is the number of GPUs that the job takes on the given GPU model, and
+// GPUsOn returns the number of GPUs that the job takes on the given GPU model, and
 // false when it can't run there.
 func (j *Job) GPUsOn(model string) (int, bool) {
 	count, ok := 0, false

@@ -142,7 +142,7 @@ func (l *lexer) syntaxError(err error, before int64) error {
 	return l.fault(msg, cmp.Or(want, "JSON"))
 }
 
-// after is the position behind a text that begins at another one.
+// after returns the position behind a text that begins at another one.
 func after(p Position, text []byte) Position {
 	for _, c := range text {
 		p.Column++
@@ -158,7 +158,7 @@ func (l *lexer) fault(msg, want string) error {
 	return &SyntaxError{Pos: l.at, Msg: msg, Want: want}
 }
 
-// describe is the current token for a message.
+// describe returns the current token for a message.
 func (l *lexer) describe() string {
 	switch l.kind {
 	case endToken:

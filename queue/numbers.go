@@ -34,7 +34,7 @@ func parseCount(c column, text string, most int) (int, *FieldError) {
 	return int(value), nil
 }
 
-// formatNumber is the shortest text that reads back as the same number.
+// formatNumber returns the shortest text that reads back as the same number.
 func formatNumber(v float64) string { return string(appendNumber(nil, v)) }
 
 func appendNumber(dst []byte, v float64) []byte {

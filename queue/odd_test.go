@@ -64,7 +64,7 @@ var oddBatch = []oddtable.Column{
 	}},
 }
 
-// draws is how many tables a test draws.
+// draws returns how many tables a test draws.
 func draws() int {
 	if testing.Short() {
 		return 1000

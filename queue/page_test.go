@@ -19,7 +19,7 @@ var batchTable = regexp.MustCompile(`(?s)(<!-- columns of a batch -->\n).*?(<!--
 // nameAndText divides a line of the list; one that goes on has no name.
 var nameAndText = regexp.MustCompile(`^(|\S.*?)\s{2,}(\S.*)$`)
 
-// columns is the list of the package's comment as a table in Markdown.
+// columns returns the list of the package's comment as a table in Markdown.
 func columns(t *testing.T) string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "doc.go", nil, parser.ParseComments)

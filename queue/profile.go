@@ -11,7 +11,7 @@ const maxSlots = 10_000
 
 const profileColumns columnSet = 1<<colUtil | 1<<colSlot | 1<<colGPUMem | 1<<colKappa
 
-// field is where a numeric column of the profile lives.
+// field returns where a numeric column of the profile lives.
 func (f *GPUProfile) field(c column) *float64 {
 	switch c {
 	case colSlot:
@@ -94,7 +94,7 @@ func (f *GPUProfile) difference(first *Job) *FieldError {
 	return nil
 }
 
-// firstProfile is the first of some jobs that has a profile, or nil.
+// firstProfile returns the first of some jobs that has a profile, or nil.
 func firstProfile(jobs []Job) *Job {
 	if i := slices.IndexFunc(jobs, func(j Job) bool { return j.Profile != nil }); i >= 0 {
 		return &jobs[i]

@@ -22,7 +22,7 @@ func read(t *testing.T, format queue.Format, text string) *queue.Batch {
 	return b
 }
 
-// at is the place where a job of the file named batch was read.
+// at returns the place where a job of the file named batch was read.
 func at(line, column int) queue.Position {
 	return queue.Position{File: "batch", Line: line, Column: column}
 }

@@ -116,7 +116,7 @@ func (s *spelling) nodes(n int) string {
 	return strconv.Itoa(n)
 }
 
-// eachNode is how many times the GPUs under a header are in a whole job.
+// eachNode returns how many times the GPUs under a header are in a whole job.
 func (s *spelling) eachNode(header string, nodes int) int {
 	if slices.Contains([]string{"GRES", "ReqGRES", "gpus_per_node", "GPUs per node"}, header) {
 		return max(1, nodes)

@@ -108,7 +108,7 @@ func parseDuration(c column, text string) (float64, *FieldError) {
 	return 0, newFieldError(c, quoted(text)+" is not a time", want)
 }
 
-// clockSeconds are those of [days-]hours:minutes:seconds. Days may stand without
+// clockSeconds returns those of [days-]hours:minutes:seconds. Days may stand without
 // minutes or seconds, as Slurm allows; two numbers alone may be either.
 func clockSeconds(c column, text string, m []string) (float64, *FieldError) {
 	if m[1] == "" && m[4] == "" {
@@ -123,7 +123,7 @@ func clockSeconds(c column, text string, m []string) (float64, *FieldError) {
 	return day*decimal(m[1]) + hour*hours + minute*minutes + seconds, nil
 }
 
-// decimal is a number of digits, 0 for none.
+// decimal returns a number of digits, 0 for none.
 func decimal(text string) float64 {
 	value, _ := strconv.ParseFloat(text, 64) // digits, as the patterns have it
 	return value

@@ -113,7 +113,7 @@ func GroupWarnings(warnings []error) []WarningGroup {
 	return groups
 }
 
-// Text is one line about all warnings of the group: how many there are, and the worst one.
+// Text returns one line about all warnings of the group: how many there are, and the worst one.
 func (g *WarningGroup) Text() string {
 	if len(g.All) == 1 {
 		return g.Worst.Error()

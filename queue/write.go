@@ -66,7 +66,7 @@ func writeCSV(w io.Writer, b *Batch, names *columnNames) error {
 	return nil
 }
 
-// header are the used columns in order with their names in the format.
+// header returns the used columns in order with their names in the format.
 func (n *columnNames) header(used columnSet) ([]column, []string, error) {
 	cols := make([]column, 0, numColumns)
 	header := make([]string, 0, numColumns)
@@ -82,7 +82,7 @@ func (n *columnNames) header(used columnSet) ([]column, []string, error) {
 	return cols, header, nil
 }
 
-// cell is the text of a job's column. EDL files say arrival and deadline of
+// cell returns the text of a job's column. EDL files say arrival and deadline of
 // every job.
 func (n *columnNames) cell(j *Job, c column) string {
 	if n == &edlNames && (c == colArrival || c == colDeadline) {
@@ -91,7 +91,7 @@ func (n *columnNames) cell(j *Job, c column) string {
 	return j.cell(c)
 }
 
-// usedColumns are the columns in which some job is not at the default, and the
+// usedColumns returns the columns in which some job is not at the default, and the
 // names of the x_ columns.
 func usedColumns(b *Batch) (columnSet, []string) {
 	var used columnSet
@@ -115,7 +115,7 @@ type measuredColumn struct {
 	model string
 }
 
-// measuredColumns are those that some job has, run times first.
+// measuredColumns returns those that some job has, run times first.
 func measuredColumns(b *Batch) []measuredColumn {
 	var all []measuredColumn
 	seen := map[measuredColumn]bool{}
@@ -136,7 +136,7 @@ func measuredColumns(b *Batch) []measuredColumn {
 	return all
 }
 
-// cell is the text for a job, "" where it has none.
+// cell returns the text for a job, "" where it has none.
 func (m measuredColumn) cell(j *Job) string {
 	for i := range j.Measured {
 		if value := *j.Measured[i].field(m.of); j.Measured[i].Model == m.model && value > 0 {
@@ -157,7 +157,7 @@ func fillExtras(row, columns []string, extra []Field) {
 	}
 }
 
-// cell is the text of a column in CSV, "" for the default.
+// cell returns the text of a column in CSV, "" for the default.
 func (j *Job) cell(c column) string {
 	switch c {
 	case colID:
@@ -188,7 +188,7 @@ func (j *Job) cell(c column) string {
 	}
 }
 
-// value is a number of the job, and whether it is other than the default.
+// value returns a number of the job, and whether it is other than the default.
 func (j *Job) value(c column) (float64, bool) {
 	if c >= firstModelColumn {
 		if j.Model == nil {

@@ -113,10 +113,10 @@ func MergeToken(comment, id string) (string, error) {
 // niceMark is before the nice in the id of a job that was submitted with one of ours.
 const niceMark = "-nice"
 
-// TokenWithNice is an id that says that the job was given such a nice as it was submitted.
+// TokenWithNice returns an id that says that the job was given such a nice as it was submitted.
 func TokenWithNice(id string, nice int64) string { return id + niceMark + strconv.FormatInt(nice, 10) }
 
-// NiceAtSubmit is the nice that the planner gave the job as it was submitted, by its word in the
+// NiceAtSubmit returns the nice that the planner gave the job as it was submitted, by its word in the
 // AdminComment; 0: none.
 func (j *Job) NiceAtSubmit() int64 {
 	id, _, _ := ParseToken(j.AdminComment)
@@ -169,7 +169,7 @@ func EnergyComment(comment string, joules float64, saved *float64, keepsCase boo
 	return words, validComment(words)
 }
 
-// wholeJoules is an energy without a fraction.
+// wholeJoules returns an energy without a fraction.
 func wholeJoules(joules float64) string { return strconv.FormatFloat(math.Round(joules), 'f', 0, 64) }
 
 // Accounted gives what Slurm's accounting has of a job by its plain number: of several of that number, or

@@ -33,7 +33,7 @@ func newAnswerDecoder(source string, r io.Reader) *answerDecoder {
 // jsonReader reads values of any kind.
 type jsonReader struct{ *jsontext.Decoder }
 
-// value is the next value as it stands there, but in valid UTF-8. It holds
+// value returns the next value as it stands there, but in valid UTF-8. It holds
 // until the next one is read.
 func (r jsonReader) value() ([]byte, error) {
 	raw, err := r.ReadValue()
@@ -211,7 +211,7 @@ func (a *answerDecoder) eachElement(key string, each func() error) error {
 	return a.expectKind(']', "the end of "+key)
 }
 
-// betweenRecords is how many bytes there are before a record begins.
+// betweenRecords returns how many bytes there are before a record begins.
 func betweenRecords(unread []byte) int64 {
 	return int64(len(unread) - len(bytes.TrimLeft(unread, ", \t\r\n")))
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// said is a Slurm that says the same to everything, and what it was asked.
+// said returns a Slurm that says the same to everything, and what it was asked.
 func said(out string, err error) (*slurm.Client, *[]string) {
 	var asked []string
 	run := func(_ context.Context, name string, args ...string) ([]byte, error) {

@@ -315,7 +315,7 @@ func (c *Client) Settings(ctx context.Context) (map[string]string, error) {
 	})
 }
 
-// Booted is when slurmctld began to run.
+// Booted returns when slurmctld began to run.
 func (c *Client) Booted(ctx context.Context) (time.Time, error) {
 	s, err := c.Settings(ctx)
 	if err != nil {
@@ -343,8 +343,8 @@ func (c *Client) Ping(ctx context.Context) error {
 	return err
 }
 
-// ping is the first line of scontrol's answer that says what is wanted; without one it is ErrUnreachable.
-// The command fails when any slurmctld is down.
+// ping returns the first line of scontrol's answer that says what is wanted; without one it is
+// ErrUnreachable. The command fails when any slurmctld is down.
 func (c *Client) ping(ctx context.Context, wanted func(line string) bool) (string, error) {
 	out, err := c.command(ctx, "scontrol", "ping")
 	for line := range strings.Lines(string(out)) {
@@ -358,15 +358,15 @@ func (c *Client) ping(ctx context.Context, wanted func(line string) bool) (strin
 	return "", fmt.Errorf("%w: %s", ErrUnreachable, Printable(strings.TrimSpace(string(out)), 200))
 }
 
-// InCharge is the machine, as SlurmctldHost names it, whose slurmctld is in charge: the first one that
+// InCharge returns the machine, as SlurmctldHost names it, whose slurmctld is in charge: the first one that
 // answers, in the order in which Slurm has them take over. Without one it is ErrUnreachable.
 func (c *Client) InCharge(ctx context.Context) (string, error) {
 	line, err := c.ping(ctx, func(line string) bool { return upHost(line) != "" })
 	return upHost(line), err
 }
 
-// upHost is the machine that a line such as "Slurmctld(primary) at head1 is UP" names; "": it says something
-// else.
+// upHost returns the machine that a line such as "Slurmctld(primary) at head1 is UP" names; "": it says
+// something else.
 func upHost(line string) string {
 	words := strings.Fields(line)
 	at := slices.Index(words, "at")
@@ -462,7 +462,7 @@ func (c *Client) Cancel(ctx context.Context, job ArrayJob) error {
 	return err
 }
 
-// MaxArrayTasks is how many tasks an array may have (MaxArraySize).
+// MaxArrayTasks returns how many tasks an array may have (MaxArraySize).
 func (c *Client) MaxArrayTasks(ctx context.Context) (int, error) {
 	settings, err := c.Settings(ctx)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// hungUntil is an scontrol that says that there are no nodes once block is closed, and
+// hungUntil returns an scontrol that says that there are no nodes once block is closed, and
 // counts how often it is asked.
 func hungUntil(block chan struct{}, asked *atomic.Int32) slurm.Runner {
 	return slurm.RunnerFunc(func(ctx context.Context, _ string, _ ...string) ([]byte, error) {

@@ -24,7 +24,7 @@ func TestNewlinesInANameAndCommentForgeNoFieldOfScontrol(t *testing.T) {
 	}
 }
 
-// genuine is a record as scontrol prints it, with the given name and comment.
+// genuine returns a record as scontrol prints it, with the given name and comment.
 func genuine(name, comment string) []byte {
 	return []byte("JobId=21 JobName=" + name + `
    UserId=nobody(65534) GroupId=nogroup(65534) MCS_label=N/A

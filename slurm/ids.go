@@ -120,7 +120,7 @@ func ParseArrayTasks(text string) ([]int, int, error) {
 	return out, throttle, nil
 }
 
-// CountArrayTasks is how many tasks a list names that [ParseArrayTasks] would read,
+// CountArrayTasks returns how many tasks a list names that [ParseArrayTasks] would read,
 // without listing them: it takes no memory, whatever is asked for. Of a list that
 // Slurm cut it is those that are whole. It is false for what can't be a list.
 func CountArrayTasks(text string) (int, bool) {
@@ -149,7 +149,7 @@ func cutThrottle(text string) (list string, throttle int, err error) {
 	return list, throttle, err
 }
 
-// trimCutTasks is what is whole of a list that squeue cut (SLURM_BITSTR_LEN), and
+// trimCutTasks returns what is whole of a list that squeue cut (SLURM_BITSTR_LEN), and
 // whether it did: it cuts numbers, too.
 func trimCutTasks(list string) (whole string, isCut bool) {
 	left, isCut := strings.CutSuffix(list, "...")

@@ -63,7 +63,7 @@ func (l *lineReader) markRecord(offset int64) {
 	}
 }
 
-// position is the line and column of an offset, both from 1.
+// position returns the line and column of an offset, both from 1.
 func (l *lineReader) position(offset int64) (line, column int) {
 	offset = min(offset, l.read)
 	began := l.began

@@ -116,7 +116,7 @@ func settled(list []slurm.Job, jobs map[string]slurm.JobID) bool {
 	})
 }
 
-// queue is every job that slurmctld remembers.
+// queue returns every job that slurmctld remembers.
 func (l *lab) queue(t *testing.T) []slurm.Job {
 	t.Helper()
 	var all []slurm.Job

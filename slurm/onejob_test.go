@@ -28,7 +28,7 @@ type oldSlurm struct {
 	asked map[string]int // by command
 }
 
-// row is a running job as squeue 22.05 prints it, with some columns changed.
+// row returns a running job as squeue 22.05 prints it, with some columns changed.
 func row(changed map[string]string) map[string]string {
 	out := map[string]string{
 		"JobID": "21", "ArrayJobID": "21", "ArrayTaskID": "N/A", "HetJobID": "N/A", "HetJobOffset": "N/A",
@@ -114,7 +114,7 @@ func (o *oldSlurm) columns(args []string) ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// runningText is a job as scontrol 22.05 shows it, with its devices.
+// runningText returns a job as scontrol 22.05 shows it, with its devices.
 func runningText(id string) string {
 	text := strings.Replace(string(genuine("train", "")), "JobId=21", "JobId="+id, 1)
 	text = strings.Replace(text, "SuspendTime=None", "SuspendTime=2026-11-21T08:57:00", 1)

@@ -11,7 +11,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// sleepingSite is a client of a Slurm with power saving, and its further settings.
+// sleepingSite returns a client of a Slurm with power saving, and its further settings.
 func sleepingSite() (settings *string, c *slurm.Client) {
 	settings = new(string)
 	return settings, slurm.NewClient(slurm.RunnerFunc(func(context.Context, string, ...string) ([]byte, error) {

@@ -189,13 +189,13 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 // MaxArraySize. Nobody's array makes every answer as long as it likes.
 const taskListLength = "4096"
 
-// environment is all the command sees. SLURM_TIME_FORMAT stays unset: with it sacct --json fails.
+// environment returns all the command sees. SLURM_TIME_FORMAT stays unset: with it sacct --json fails.
 func (r ExecRunner) environment() []string {
 	return append(r.conf(), "PATH=/usr/bin:/bin", "LC_ALL=C", "TZ=UTC", "HOME=/",
 		"SLURM_BITSTR_LEN="+taskListLength)
 }
 
-// conf is the variable that names Slurm's configuration; none: it is Slurm's own.
+// conf returns the variable that names Slurm's configuration; none: it is Slurm's own.
 func (r ExecRunner) conf() []string {
 	if r.Conf == "" {
 		return nil

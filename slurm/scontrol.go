@@ -152,7 +152,7 @@ func addFields(values map[string]string, pairs [][2]string) string {
 	return ""
 }
 
-// lineIndent is how far Slurm indents a line.
+// lineIndent returns how far Slurm indents a line.
 func lineIndent(key string) int {
 	if key == "Nodes" {
 		return 5

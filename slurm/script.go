@@ -159,7 +159,7 @@ func (s *Submission) SetOption(name, value string) error {
 	return nil
 }
 
-// gpuRequest is the gres of "4", "v100:4" or "v100:2,h200:2".
+// gpuRequest returns the gres of "4", "v100:4" or "v100:2,h200:2".
 func gpuRequest(value string) (Hex, error) {
 	parts := strings.Split(value, ",")
 	for i := range parts {
@@ -170,7 +170,7 @@ func gpuRequest(value string) (Hex, error) {
 	return Hex(text), err
 }
 
-// leastCount is the least of "2" or "2-4".
+// leastCount returns the least of "2" or "2-4".
 func leastCount(value string) (uint32, error) {
 	least, _, _ := strings.Cut(value, "-")
 	n, err := strconv.ParseUint(strings.TrimSpace(least), 10, 32)
@@ -180,7 +180,7 @@ func leastCount(value string) (uint32, error) {
 	return uint32(n), nil
 }
 
-// limitMinutes is a time limit as job_submit has it: whole minutes, rounded up.
+// limitMinutes returns a time limit as job_submit has it: whole minutes, rounded up.
 func limitMinutes(value string) (uint32, error) {
 	limit, err := ParseLimit(value)
 	switch d, zero := ParseDuration(strings.TrimSpace(value)); {
@@ -204,5 +204,5 @@ func SubmitArrayArgs(script, name, output string, tasks int, options ...string) 
 	return append(args, "--job-name="+name, "--array=0-"+strconv.Itoa(tasks-1), "--output="+output, script)
 }
 
-// OutputPath is a path as sbatch's --output takes it, which fills in what follows a %.
+// OutputPath returns a path as sbatch's --output takes it, which fills in what follows a %.
 func OutputPath(path string) string { return strings.ReplaceAll(path, "%", "%%") }

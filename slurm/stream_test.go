@@ -205,7 +205,7 @@ func TestAHundredThousandJobsAreReadInLittleMemory(t *testing.T) {
 	}
 }
 
-// script is a squeue of our own, with a file for its process id.
+// script returns a squeue of our own, with a file for its process id.
 func script(t *testing.T, body string) slurm.ExecRunner {
 	t.Helper()
 	dir := t.TempDir()

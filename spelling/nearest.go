@@ -18,7 +18,7 @@ const (
 	perEdit   = 3
 )
 
-// Nearest is the known name that a misspelt one is probably meant to be, the
+// Nearest returns the known name that a misspelt one is probably meant to be, the
 // first among equals, or "" when none is near. Near is one that the misspelt
 // name, letter case and separators aside, is the same as; that it lacks only
 // the unit of; that is its beginning, or begins with it; or of which at most
@@ -47,7 +47,7 @@ func Nearest(name string, known []string) string {
 	return best
 }
 
-// ByNearness are the known names in the order of how near they are to a name: how many
+// ByNearness returns the known names in the order of how near they are to a name: how many
 // characters differ, less twice those with which both begin, or those of a known name that
 // stands in it; in the order of the alphabet among equals.
 func ByNearness(name string, known []string) []string {
@@ -73,7 +73,7 @@ func ByNearness(name string, known []string) []string {
 	return sorted
 }
 
-// Fold is a name without what people write differently in it: letter case,
+// Fold returns a name without what people write differently in it: letter case,
 // spaces and separators.
 func Fold(name string) string {
 	return strings.Map(func(r rune) rune {
@@ -106,7 +106,7 @@ func (d *distancer) score(wrong, right string, least int) int {
 	return perEdit * d.distance(wrong, right)
 }
 
-// distance is the number of characters to insert, drop, replace or swap with
+// distance returns the number of characters to insert, drop, replace or swap with
 // their neighbour to turn a into b (optimal string alignment).
 func (d *distancer) distance(a, b string) int {
 	d.s, d.t = append(d.s[:0], []rune(a)...), append(d.t[:0], []rune(b)...)
@@ -130,7 +130,7 @@ func (d *distancer) distance(a, b string) int {
 	return d.last[len(d.t)]
 }
 
-// cell is the distance of the first i+1 characters from the first j+1.
+// cell returns the distance of the first i+1 characters from the first j+1.
 func (d *distancer) cell(i, j int) int {
 	replace := d.last[j]
 	if d.s[i] != d.t[j] {

@@ -31,7 +31,7 @@ func (e *InsecureError) Is(other error) bool {
 // writableByOthers are the permissions to write of others than the owner.
 const writableByOthers fs.FileMode = 0o022
 
-// ownerUID is whose a file is.
+// ownerUID returns whose a file is.
 func ownerUID(info fs.FileInfo) uint32 {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return s.Uid

@@ -147,7 +147,7 @@ func CheckFile(path string) error {
 	return CheckOwnFile(path, info)
 }
 
-// FreeName is a name that nothing has yet: the one given, or with -1, -2 and so on
+// FreeName returns a name that nothing has yet: the one given, or with -1, -2 and so on
 // behind it. What was moved aside under a name is never overwritten.
 func FreeName(name string, taken func(string) (bool, error)) (string, error) {
 	const most = 10_000
@@ -227,7 +227,7 @@ func checkWalked(at string, info fs.FileInfo, me uint32, last bool) error {
 	return checkPassedFolder(at, info, me)
 }
 
-// pathParts are the parts of a path.
+// pathParts returns the parts of a path.
 func pathParts(path string) []string {
 	parts := strings.Split(path, string(filepath.Separator))
 	return slices.DeleteFunc(parts, func(part string) bool { return part == "" || part == "." })

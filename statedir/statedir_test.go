@@ -15,7 +15,7 @@ import (
 // stranger is a user who is neither root nor who runs the tests.
 const stranger = 4711
 
-// public is a folder that everybody may look into, whatever the umask is.
+// public returns a folder that everybody may look into, whatever the umask is.
 func public(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())

@@ -232,7 +232,7 @@ func (h *house) openController(web string) {
 	}
 }
 
-// jobOf is one of a person's jobs in a state.
+// jobOf returns one of a person's jobs in a state.
 func jobOf(p *person, n slurm.JobID, state slurm.State) slurm.Job {
 	j := slurm.Job{
 		ID: p.first + n, Name: p.mark() + "-train", User: p.name, UID: p.uid,

@@ -42,7 +42,7 @@ func jsonOf(tb testing.TB, v any) string {
 	return string(text)
 }
 
-// of is what a caller gets, by tier and door.
+// of returns what a caller gets, by tier and door.
 func (a *answer) of(c *caller, page bool) cell {
 	method, _, api := strings.Cut(a.operation, " ")
 	want := [...]cell{a.control, a.operator, a.owner, a.another}[min(c.tier, another)]
@@ -65,7 +65,7 @@ func (a *answer) of(c *caller, page bool) cell {
 	return want
 }
 
-// in is the question's path.
+// in returns the question's path.
 func (a *answer) in(h *house) string {
 	path := a.path
 	if path == "" {

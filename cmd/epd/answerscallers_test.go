@@ -137,7 +137,7 @@ func (s *signing) RoundTrip(r *http.Request) (response *http.Response, err error
 	return response, err
 }
 
-// ask is what a caller gets.
+// ask returns what a caller gets.
 func (h *house) ask(c *caller, method, path, body string, form url.Values) (status int, text string) {
 	h.t.Helper()
 	address := "http://localhost" + path

@@ -115,7 +115,7 @@ func (p *program) joinControl() error {
 	return errors.Join(p.openPublic(), p.openRemote(), p.openWeb())
 }
 
-// userName is a user's name; "" if the system knows none, or can't say now.
+// userName returns a user's name; "" if the system knows none, or can't say now.
 func userName(uid uint32) string {
 	u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10))
 	if err != nil {
@@ -261,7 +261,7 @@ func (p *program) openRemote() error {
 	return nil
 }
 
-// mungeUID is the uid that munge vouches for. A key vouches for a node, and no user.
+// mungeUID returns the uid that munge vouches for. A key vouches for a node, and no user.
 func mungeUID(r *http.Request) int64 {
 	if peer, ok := munge.PeerOf(r.Context()); ok && peer.Node == "" {
 		return int64(peer.UID)

@@ -99,7 +99,7 @@ func dbCommand(stdout, stderr io.Writer) *cli.Command {
 	}
 }
 
-// withFlags is a command with further flags.
+// withFlags returns a command with further flags.
 func withFlags(c *cli.Command, flags ...cli.Flag) *cli.Command {
 	c.Flags = append(c.Flags, flags...)
 	return c
@@ -157,7 +157,7 @@ func copyProgress(stderr io.Writer) func(written, all int64) {
 	}
 }
 
-// megabytes is a number of bytes for people.
+// megabytes returns a number of bytes for people.
 func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 
 // printCopied says what a copy has.

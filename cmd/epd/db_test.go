@@ -23,7 +23,7 @@ func dbCommandOf(t *testing.T, want int, args ...string) (out, log string) {
 	return o.String(), l.String()
 }
 
-// recording is a controller in a folder with one outcome in its records.
+// recording returns a controller in a folder with one outcome in its records.
 func recording(t *testing.T) (controller *running, state string) {
 	t.Helper()
 	munged, at := mungetest.Start(t, nil), freePort(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/epplan/epplan/statedir"
 )
 
-// dryRunSteps are what an epd with these flags would do. GPUs are opened and looked
+// dryRunSteps returns what an epd with these flags would do. GPUs are opened and looked
 // at; nothing is written, locked or listened at.
 func (p *program) dryRunSteps() ([]string, error) {
 	if err := statedir.Check(p.String("state")); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -63,7 +63,7 @@ func (p *program) dryRunSteps() ([]string, error) {
 	return steps, nil
 }
 
-// gpuSteps are the GPUs that would be looked after.
+// gpuSteps returns the GPUs that would be looked after.
 func gpuSteps(c *cli.Context) ([]string, error) {
 	which := c.String("gpu")
 	var l gpu.Library
@@ -90,7 +90,7 @@ func gpuSteps(c *cli.Context) ([]string, error) {
 	return steps, err
 }
 
-// restoreSteps are the journal's GPUs, whose clocks would be given back.
+// restoreSteps returns the journal's GPUs, whose clocks would be given back.
 func restoreSteps(journal string) ([]string, error) {
 	files, err := os.ReadDir(journal)
 	if errors.Is(err, fs.ErrNotExist) {

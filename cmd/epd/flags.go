@@ -38,7 +38,7 @@ const (
 	authKeys  = "keys"
 )
 
-// serveFlags are those of every role.
+// serveFlags returns those of every role.
 func serveFlags() []cli.Flag {
 	return slices.Concat([]cli.Flag{
 		dryrun.Flag(),

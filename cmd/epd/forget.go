@@ -108,7 +108,7 @@ func forget(c *cli.Context, stdout, stderr io.Writer) error {
 	return errors.Join(err, printing)
 }
 
-// runQueries are what the command line asks for.
+// runQueries returns what the command line asks for.
 func runQueries(c *cli.Context) ([]epdapi.RunQuery, error) {
 	q := epdapi.RunQuery{JobID: c.Int64("job"), Node: c.String("node")}
 	for name, at := range map[string]*time.Time{"since": &q.Since, "until": &q.Until} {
@@ -136,7 +136,7 @@ func runQueries(c *cli.Context) ([]epdapi.RunQuery, error) {
 	return all, nil
 }
 
-// forgottenFile is where what goes is written, and what ends it: by an error, which
+// forgottenFile returns where what goes is written, and what ends it: by an error, which
 // leaves no file, or well, on disk.
 func forgottenFile(path string, stdout io.Writer) (io.Writer, func(error) error, error) {
 	if path == "" {
@@ -208,7 +208,7 @@ func runText(o *record.Outcome) string {
 		o.Ended.Local().Format(time.DateTime))
 }
 
-// forgetSteps are what would be done.
+// forgetSteps returns what would be done.
 func (f *foundRuns) forgetSteps() []string {
 	steps := make([]string, 0, len(f.named)+1)
 	for _, what := range f.named {
@@ -284,7 +284,7 @@ func changedText(sum *epdapi.RunsChanged) string {
 	return b.String()
 }
 
-// countText is a number with what it counts.
+// countText returns a number with what it counts.
 func countText(n int64, one string) string {
 	if n != 1 {
 		one += "s"

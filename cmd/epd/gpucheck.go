@@ -111,7 +111,7 @@ func writeCheck(c *cli.Context, stdout io.Writer, checked *gpucheck.Report) erro
 	return report.WriteJSON(stdout, checked, "  ")
 }
 
-// driverName is which driver it is, without files of the site.
+// driverName returns which driver it is, without files of the site.
 func driverName(c *cli.Context) string {
 	name, _, _ := strings.Cut(whichGPUs(c), ":")
 	if isSimulated(whichGPUs(c)) {
@@ -120,7 +120,7 @@ func driverName(c *cli.Context) string {
 	return name
 }
 
-// loadCompilers are those that make programs for the GPUs of a driver.
+// loadCompilers returns those that make programs for the GPUs of a driver.
 func loadCompilers(which string) []string {
 	switch which {
 	case "nvml":
@@ -293,7 +293,7 @@ func holdGPU(c *cli.Context, uuid string, stdin io.Reader, stdout io.Writer) err
 	return errors.Join(err, stopping)
 }
 
-// settingText is a setting as parseSetting reads it.
+// settingText returns a setting as parseSetting reads it.
 func settingText(at dvfsmodel.Setting) string {
 	values := make([]string, gpu.NumControls)
 	for control := range gpu.NumControls {

@@ -18,7 +18,7 @@ import (
 	"github.com/epplan/epplan/internal/testkit/shareddata"
 )
 
-// ownChild is the tests' program as epd with some arguments.
+// ownChild returns the tests' program as epd with some arguments.
 func ownChild(args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], "-test.run=^TestEPDAsAChild$") //nolint:noctx // it is to be killed
 	cmd.Env = append(os.Environ(), asChild+"="+strings.Join(append([]string{"epd"}, args...), "\n"))
@@ -121,7 +121,7 @@ func TestACheckLeavesGPUsInUseAlone(t *testing.T) {
 	}
 }
 
-// holder is a process that holds a simulated GPU locked, and the end of its input.
+// holder returns a process that holds a simulated GPU locked, and the end of its input.
 func holder(t *testing.T, state string) (s *gpu.Sim, child *exec.Cmd, input io.Closer) {
 	t.Helper()
 	asOwnChild(t)

@@ -96,7 +96,7 @@ func isSimulated(which string) bool {
 	return name == "sim" || strings.HasPrefix(name, "sim:")
 }
 
-// simSpeed is how much faster than Slurm's clock the GPUs' time goes by.
+// simSpeed returns how much faster than Slurm's clock the GPUs' time goes by.
 func simSpeed(c *cli.Context) (float64, error) {
 	which := c.String("gpu")
 	if !isSimulated(which) {
@@ -144,7 +144,7 @@ func claimsFolder(c *cli.Context) string {
 	return gpuClaims
 }
 
-// agentOptions are those of an agent whose files lie below a folder; without runs it
+// agentOptions returns those of an agent whose files lie below a folder; without runs it
 // only gives clocks back, whatever becomes of the claims.
 func agentOptions(c *cli.Context, journal, runs string, l gpu.Library) (agent.Options, error) {
 	o := agent.Options{Library: l, Boot: bootID(), Driver: driverID(whichGPUs(c))}

@@ -7,7 +7,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 )
 
-// health is where this epd's files are and whom it asks.
+// health returns where this epd's files are and whom it asks.
 func (p *program) health() *epdapi.Health {
 	absolute := func(path string) string {
 		if full, err := filepath.Abs(path); err == nil && path != "" {

@@ -103,7 +103,7 @@ func (n *slurmd) hook(kind, script string) {
 	}
 }
 
-// locked is what the first GPU is locked at; 0: it isn't.
+// locked returns what the first GPU is locked at; 0: it isn't.
 func (n *slurmd) locked() float64 {
 	n.Helper()
 	library, err := openSim("sim:2", n.state(), nil)

@@ -123,7 +123,7 @@ func makeKey(c *cli.Context, stdout io.Writer) error {
 	return err
 }
 
-// believed are the keys of a list, which need not be there.
+// believed returns the keys of a list, which need not be there.
 func believed(c *cli.Context) ([]nodekey.Public, error) {
 	list, err := nodekey.ReadTrusted(c.String("trusted-keys"))
 	if errors.Is(err, fs.ErrNotExist) {

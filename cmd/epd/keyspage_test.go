@@ -15,7 +15,7 @@ type keysPage struct {
 	known   map[string]string // keys by role and name
 }
 
-// words are a command's, but for "epd keys", with the files of its machine.
+// words returns a command's, but for "epd keys", with the files of its machine.
 func (p *keysPage) words(t *testing.T, s *doctest.Step) []string {
 	t.Helper()
 	command, isKeys := strings.CutPrefix(s.Command, "epd keys ")

@@ -34,7 +34,7 @@ const (
 	exitUnreachable = 4
 )
 
-// run is the whole program: it returns the exit status.
+// run returns the whole program: it returns the exit status.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	app := application(stdout, stderr) //nolint:contextcheck // commands get it by RunContext
 	var err error
@@ -87,7 +87,7 @@ func application(stdout, stderr io.Writer) *cli.App {
 	return app
 }
 
-// roleCommand is a role as a command of its own.
+// roleCommand returns a role as a command of its own.
 func roleCommand(role, usage string, stderr io.Writer) *cli.Command {
 	return &cli.Command{
 		Name: role, Usage: usage, UsageText: "epd " + role + " [OPTIONS]", HideHelpCommand: true,

@@ -33,7 +33,7 @@ func manCommand(stdout, stderr io.Writer) *cli.Command {
 	}
 }
 
-// manualBook is what all pages have in common.
+// manualBook returns what all pages have in common.
 func manualBook(app *cli.App) (*manual.Book, error) {
 	date, err := manual.Date(os.Getenv("SOURCE_DATE_EPOCH"), time.Now())
 	if err != nil {
@@ -106,7 +106,7 @@ func completionCommand(stdout io.Writer) *cli.Command {
 	}
 }
 
-// completionValues are the values of flags and arguments that have a few.
+// completionValues returns the values of flags and arguments that have a few.
 func completionValues() completion.Values {
 	words := func(words ...string) func() []string { return func() []string { return words } }
 	return completion.Values{

@@ -16,7 +16,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// newMetrics are the metrics of the role, whose parts are asked once they are
+// newMetrics returns the metrics of the role, whose parts are asked once they are
 // there.
 func (p *program) newMetrics() *metrics.Metrics {
 	s := metrics.Sources{Version: version, Role: p.role}
@@ -37,7 +37,7 @@ func (p *program) newMetrics() *metrics.Metrics {
 	return metrics.New(s)
 }
 
-// planMetrics is the plan in force; false: there is none.
+// planMetrics returns the plan in force; false: there is none.
 func planMetrics(c *control.Controller) (live.Plan, bool) {
 	plan := c.Plan.Plan(time.Now())
 	if plan == nil || plan.OrderOnly {
@@ -46,7 +46,7 @@ func planMetrics(c *control.Controller) (live.Plan, bool) {
 	return *plan, true
 }
 
-// steeringMetrics is what is steered in Slurm; nothing where nothing is.
+// steeringMetrics returns what is steered in Slurm; nothing where nothing is.
 func steeringMetrics(steerer *steer.Steerer) metrics.Steering {
 	if steerer == nil {
 		return metrics.Steering{}

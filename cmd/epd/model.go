@@ -129,7 +129,7 @@ func useModel(c *cli.Context, stdout io.Writer) error {
 	return printResult(c, stdout, standing, standingTable([]epdapi.ModelStatus{*standing}))
 }
 
-// choiceStep is what a choice would do.
+// choiceStep returns what a choice would do.
 func choiceStep(choice *epdapi.ModelChoice) string {
 	what := fmt.Sprintf("version %d of the model", choice.Version)
 	switch {
@@ -155,7 +155,7 @@ func printResult(c *cli.Context, stdout io.Writer, result any, table *report.Tab
 	return table.WriteText(stdout, &report.TextOptions{})
 }
 
-// standingTable is how models fare.
+// standingTable returns how models fare.
 func standingTable(list []epdapi.ModelStatus) *report.Table {
 	rows := make([][]report.Value, len(list))
 	for i := range list {
@@ -195,7 +195,7 @@ func standingTable(list []epdapi.ModelStatus) *report.Table {
 	}
 }
 
-// localTime is a time on the clock of whoever reads it.
+// localTime returns a time on the clock of whoever reads it.
 func localTime(at time.Time) string { return at.Local().Format(time.DateTime) }
 
 func yesValue(b bool) report.Value {
@@ -205,7 +205,7 @@ func yesValue(b bool) report.Value {
 	return report.Value{}
 }
 
-// versionTable is the versions of a model.
+// versionTable returns the versions of a model.
 func versionTable(list *epdapi.ModelVersions) *report.Table {
 	rows := make([][]report.Value, len(list.Versions))
 	for i := range list.Versions {

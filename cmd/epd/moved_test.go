@@ -11,7 +11,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// recorded is how many outcomes an epd's records have.
+// recorded returns how many outcomes an epd's records have.
 func recorded(t *testing.T, state string) int {
 	t.Helper()
 	var out, log bytes.Buffer

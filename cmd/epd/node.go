@@ -81,7 +81,7 @@ func (p *program) joinNode() error {
 	return nil
 }
 
-// clockRange is what this node's administrator allows, whoever decides.
+// clockRange returns what this node's administrator allows, whoever decides.
 func clockRange(c *cli.Context) (func(gpu.Identity) agent.Range, error) {
 	core, mem := gpu.Value(c.Float64("min-core")), gpu.Value(c.Float64("min-mem"))
 	if !(core >= 0) || !(mem >= 0) {
@@ -91,7 +91,7 @@ func clockRange(c *cli.Context) (func(gpu.Identity) agent.Range, error) {
 	return func(gpu.Identity) agent.Range { return r }, nil
 }
 
-// controller is who decides: in this process, or elsewhere.
+// controller returns who decides: in this process, or elsewhere.
 func (p *program) controller() (daemon.Controller, error) {
 	if p.control != nil {
 		return daemon.LocalController{Controller: p.control}, nil
@@ -129,12 +129,12 @@ func voucher(c *cli.Context, role nodekey.Role) (munge.Voucher, error) {
 	return keys, nil
 }
 
-// controllerHosts are the controllers' addresses.
+// controllerHosts returns the controllers' addresses.
 func controllerHosts(c *cli.Context) []string {
 	return strings.FieldsFunc(c.String("controller"), func(r rune) bool { return r == ',' })
 }
 
-// nodeName is the node's name in Slurm.
+// nodeName returns the node's name in Slurm.
 func nodeName(c *cli.Context) string {
 	if name := c.String("node"); name != "" {
 		return name
@@ -147,7 +147,7 @@ func nodeName(c *cli.Context) string {
 	return short
 }
 
-// slurmConfs are where slurm.conf may be.
+// slurmConfs returns where slurm.conf may be.
 func slurmConfs(c *cli.Context) []string {
 	if conf := c.String("slurm-conf"); conf != "" {
 		return []string{conf}

@@ -117,7 +117,7 @@ func (o *office) tell(t *testing.T, p *person, n slurm.JobID) {
 	}
 }
 
-// steered is what steers the office's Slurm.
+// steered returns what steers the office's Slurm.
 func (o *office) steered(t *testing.T) *steer.Steerer {
 	t.Helper()
 	clock := func() time.Time { return *o.now.Load() }
@@ -196,7 +196,7 @@ func TestPagesShowWhatTheJSONInterfaceAnswers(t *testing.T) {
 	}
 }
 
-// show is how a viewer gets pages made from what a source answers, with their statuses.
+// show returns how a viewer gets pages made from what a source answers, with their statuses.
 func (o *office) show(v login.Viewer, of interface {
 	web.Source
 	web.Administration

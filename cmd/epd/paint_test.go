@@ -92,7 +92,7 @@ func BenchmarkFirstPaint(b *testing.B) {
 	}
 }
 
-// crowdDir is a state folder of epd with very many jobs.
+// crowdDir returns a state folder of epd with very many jobs.
 func crowdDir(b *testing.B) string {
 	b.Helper()
 	dir := os.Getenv(crowdEnv)
@@ -181,7 +181,7 @@ func paintEPD(b *testing.B, state string, p *browsertest.Page) (address string, 
 	return address, func() { end() }
 }
 
-// paintReport is what a node of eight busy GPUs tells.
+// paintReport returns what a node of eight busy GPUs tells.
 func paintReport(i int) *epdapi.NodeReport {
 	now := time.Now()
 	r := &epdapi.NodeReport{Node: fmt.Sprintf("n%d", i), Version: version, Started: now, At: now}

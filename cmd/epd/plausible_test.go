@@ -189,7 +189,7 @@ func (o *office) drawTime(t *rapid.T, name string) time.Time {
 	return o.now.Load().Add(time.Duration(rapid.IntRange(-100_000, 1000).Draw(t, name)) * time.Second)
 }
 
-// drawOutcome is what somebody says that a run came to.
+// drawOutcome returns what somebody says that a run came to.
 func (o *office) drawOutcome(t *rapid.T, run int) *record.Outcome {
 	out := &record.Outcome{
 		RunID: strconv.Itoa(run), JobID: rapid.Int64Range(7, 8).Draw(t, "job"),

@@ -65,7 +65,7 @@ func (p *program) isSocketWanted(flag string) bool {
 	return p.String(flag) != "" || p.passed[flag] != nil
 }
 
-// listenAt is a Unix socket: the one that systemd passed, or a new one.
+// listenAt returns a Unix socket: the one that systemd passed, or a new one.
 func (p *program) listenAt(flag, path string, mode os.FileMode) (net.Listener, error) {
 	if l := p.passed[flag]; l != nil {
 		return l, nil

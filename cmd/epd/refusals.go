@@ -60,7 +60,7 @@ func (r *refusalLog) isNew(from, reason string, now time.Time) bool {
 	return true
 }
 
-// oldest is the source that is known for longest.
+// oldest returns the source that is known for longest.
 func (r *refusalLog) oldest() (first string) {
 	for from, m := range r.sources {
 		if first == "" || m.since.Before(r.sources[first].since) {

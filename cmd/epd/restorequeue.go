@@ -22,7 +22,7 @@ import (
 // controllerStateFolder is the state folder of a controller's unit.
 const controllerStateFolder = "/var/lib/epplan-controller"
 
-// leverFolders are the state folders whose levers epd restore takes back: the one that is named, or else
+// leverFolders returns the state folders whose levers epd restore takes back: the one that is named, or else
 // those of the units. A folder without levers is left out.
 func leverFolders(c *cli.Context) []string {
 	folders := []string{c.String("state")}
@@ -38,7 +38,7 @@ func leverFolders(c *cli.Context) []string {
 	return found
 }
 
-// leverSteps are the changes in Slurm that would be taken back.
+// leverSteps returns the changes in Slurm that would be taken back.
 func leverSteps(folders []string) (steps []string, err error) {
 	for _, state := range folders {
 		left, err := steer.LeftOf(state, spool.Disk().Read, nil)

@@ -94,7 +94,7 @@ esac
 	return q
 }
 
-// value is what a job or a node has now.
+// value returns what a job or a node has now.
 func (q *queueSlurm) value(name string) string {
 	q.Helper()
 	text, err := os.ReadFile(filepath.Join(q.dir, name))
@@ -102,7 +102,7 @@ func (q *queueSlurm) value(name string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// updates are the commands that changed something.
+// updates returns the commands that changed something.
 func (q *queueSlurm) updates() []string {
 	q.Helper()
 	text, err := os.ReadFile(filepath.Join(q.dir, "updates"))

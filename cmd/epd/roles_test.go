@@ -98,13 +98,13 @@ func (d *running) hook(kind slurm.Hook, job slurm.JobID) slurm.HookAnswer {
 	return a
 }
 
-// freePort is an address at which nobody listens, and nobody else will.
+// freePort returns an address at which nobody listens, and nobody else will.
 func freePort(tb testing.TB) string {
 	tb.Helper()
 	return slurmlab.Address(tb)
 }
 
-// pair is a controller and an agent that asks it.
+// pair returns a controller and an agent that asks it.
 func pair(t *testing.T, munged *mungetest.Munged, agentFlags ...string) (controller, agent *running) {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "epd.toml")

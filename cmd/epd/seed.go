@@ -15,7 +15,7 @@ import (
 	"github.com/epplan/epplan/statedir"
 )
 
-// lotSeed is the number by which jobs are held out: made once and kept, so that
+// lotSeed returns the number by which jobs are held out: made once and kept, so that
 // a restart draws the same lots, and known to nobody else. A file that isn't what
 // was written is moved aside, and a new number drawn: damage says so.
 func lotSeed(path string) (seed uint64, damage, err error) {

@@ -149,7 +149,7 @@ func (p *program) checkFlags() error {
 	return nil
 }
 
-// socket is where hooks and administrators are answered.
+// socket returns where hooks and administrators are answered.
 func (p *program) socket() string {
 	switch {
 	case p.passed["socket"] != nil:

@@ -68,7 +68,7 @@ func (c *charge) isOurs(ctx context.Context) (bool, error) {
 	return err == nil && shortName(host) == shortName(c.host), err
 }
 
-// shortName is a host's name without its domain.
+// shortName returns a host's name without its domain.
 func shortName(host string) string {
 	short, _, _ := strings.Cut(strings.ToLower(host), ".")
 	return short

@@ -63,7 +63,7 @@ func (h *heads) first(is string) {
 	}
 }
 
-// forgotten is a file that is there once Slurm has forgotten all jobs.
+// forgotten returns a file that is there once Slurm has forgotten all jobs.
 func (h *heads) forgotten() string { return filepath.Join(h.dir, "forgotten") }
 
 func (h *heads) state() string { return filepath.Join(h.dir, "state") }
@@ -93,7 +93,7 @@ func (h *heads) kill(controller *exec.Cmd) {
 	_ = controller.Wait()
 }
 
-// args are the arguments of the controller of a machine.
+// args returns the arguments of the controller of a machine.
 func (h *heads) args(i int) []string {
 	return []string{
 		"epd", "--role", "controller", "--standby", "--node", fmt.Sprintf("head%d.site", i+1), "--listen", h.at[i],

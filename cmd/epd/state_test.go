@@ -189,7 +189,7 @@ func TestByAJournalOfSomebodyElseClocksAreGivenBackAndNothingIsChanged(t *testin
 	}
 }
 
-// otherThan is the GPU of two that isn't the one given.
+// otherThan returns the GPU of two that isn't the one given.
 func otherThan(t *testing.T, state string, sim *gpu.Sim) *gpu.Sim {
 	t.Helper()
 	library, err := openSim("sim:2", state, nil)

@@ -58,7 +58,7 @@ func units(t *testing.T) map[string]unit {
 	return found
 }
 
-// flagNames are the flags of a command.
+// flagNames returns the flags of a command.
 func flagNames(flags []cli.Flag) []string {
 	var names []string
 	for _, f := range flags {

@@ -28,7 +28,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// planTerms are what settings say of plans.
+// planTerms returns what settings say of plans.
 func planTerms(s *control.Settings) *slurmqueue.PlanTerms {
 	return &slurmqueue.PlanTerms{Profiles: s.Profiles, Goal: s.Goal, Safety: s.Safety}
 }
@@ -76,7 +76,7 @@ type pageSource struct {
 // answerTime is how long an answer may take, as at a socket.
 const answerTime = 5 * time.Second
 
-// ask is what a question comes to, within its time. Errors are those of the JSON
+// ask returns what a question comes to, within its time. Errors are those of the JSON
 // interface.
 func ask[A any](
 	ctx context.Context, p *pageSource, path string, question func(context.Context, query.Caller) (A, error),
@@ -94,19 +94,19 @@ func ask[A any](
 	return v, nil
 }
 
-// withArgument is a question about one thing, as one without an argument.
+// withArgument returns a question about one thing, as one without an argument.
 func withArgument[Q, A any](
 	question func(context.Context, query.Caller, Q) (A, error), what Q,
 ) func(context.Context, query.Caller) (A, error) {
 	return func(ctx context.Context, who query.Caller) (A, error) { return question(ctx, who, what) }
 }
 
-// Overview is the cluster at a glance.
+// Overview returns the cluster at a glance.
 func (p *pageSource) Overview(ctx context.Context) (*epdapi.Overview, error) {
 	return ask(ctx, p, epdapi.PathOverview, p.server.Control.Queries.Overview)
 }
 
-// Status is how the controller fares.
+// Status returns how the controller fares.
 func (p *pageSource) Status(ctx context.Context) (*epdapi.Status, error) {
 	return p.server.StatusFor(ctx, p.caller), nil
 }
@@ -148,28 +148,28 @@ func (p *pageSource) Job(ctx context.Context, job string) (*epdapi.JobView, erro
 		})
 }
 
-// Series are the time series of a job's runs.
+// Series returns the time series of a job's runs.
 func (p *pageSource) Series(ctx context.Context, id slurm.JobID) (*epdapi.JobSeries, error) {
 	path := epdapi.PathJobs + "/" + id.String() + epdapi.SuffixSeries
 	return ask(ctx, p, path, withArgument(p.server.Control.Queries.Series, id))
 }
 
-// Levers are those in force.
+// Levers returns those in force.
 func (p *pageSource) Levers(ctx context.Context) (*epdapi.Levers, error) {
 	return ask(ctx, p, epdapi.PathLevers, p.server.Levers)
 }
 
-// Nodes is what is known of nodes.
+// Nodes returns what is known of nodes.
 func (p *pageSource) Nodes(ctx context.Context) (*epdapi.NodeList, error) {
 	return p.server.Control.Queries.Nodes(ctx, p.caller), nil
 }
 
-// Models are how all models fare.
+// Models returns how all models fare.
 func (p *pageSource) Models(ctx context.Context) (*epdapi.ModelList, error) {
 	return ask(ctx, p, epdapi.PathModels, p.server.Control.Queries.Models)
 }
 
-// ModelVersions are all versions of a workload's model.
+// ModelVersions returns all versions of a workload's model.
 func (p *pageSource) ModelVersions(
 	ctx context.Context, workload, gpuModel string,
 ) (*epdapi.ModelVersions, error) {
@@ -179,7 +179,7 @@ func (p *pageSource) ModelVersions(
 		})
 }
 
-// Fit is a model with the runs behind it.
+// Fit returns a model with the runs behind it.
 func (p *pageSource) Fit(ctx context.Context, workload, gpuModel string) (*epdapi.ModelFit, error) {
 	return ask(ctx, p, epdapi.PathFit, func(ctx context.Context, who query.Caller) (*epdapi.ModelFit, error) {
 		return p.server.Control.Queries.Fit(ctx, who, workload, gpuModel)
@@ -201,7 +201,7 @@ func (p *pageSource) Reload(ctx context.Context) (*epdapi.ReloadAnswer, error) {
 	return ask(ctx, p, epdapi.PathReload, p.server.Control.Queries.Reload)
 }
 
-// webSettings are the [web] keys in force.
+// webSettings returns the [web] keys in force.
 func (p *program) webSettings() config.Web {
 	if p.control == nil {
 		return config.Web{}
@@ -209,7 +209,7 @@ func (p *program) webSettings() config.Web {
 	return p.control.Settings().Web
 }
 
-// callerOf is a viewer as the controller knows callers. Nobody in particular has
+// callerOf returns a viewer as the controller knows callers. Nobody in particular has
 // a uid that no job has.
 func callerOf(v login.Viewer) query.Caller {
 	c := query.Caller{UID: math.MaxUint32, Name: v.Name, Operator: v.SeesAll(), Admin: v.Acts()}
@@ -336,7 +336,7 @@ type fileStamp struct {
 // didn't change: what was wrong may lie elsewhere, as with a certificate's key.
 const retryAfter = time.Second
 
-// get is what a file says now.
+// get returns what a file says now.
 func (c *cachedFile[T]) get(path string) (T, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -371,7 +371,7 @@ func (c *cachedFile[T]) get(path string) (T, error) {
 	return c.lastResult()
 }
 
-// lastResult is what was read last, or why nothing was.
+// lastResult returns what was read last, or why nothing was.
 func (c *cachedFile[T]) lastResult() (T, error) {
 	if c.err != nil && c.keep && c.good {
 		return c.value, nil

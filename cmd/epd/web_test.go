@@ -35,7 +35,7 @@ import (
 
 const webTokens = "admin alice 0123456789abcdef0123\nreader bob fedcba98765432100000\n"
 
-// fetch is a page.
+// fetch returns a page.
 func fetch(t *testing.T, client *http.Client, address string) (status int, text string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)

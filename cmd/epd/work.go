@@ -26,7 +26,7 @@ const (
 	workDynamic dvfsmodel.Watt = 130
 )
 
-// workCommand is what jobs of a lab run in place of a program that uses GPUs.
+// workCommand returns what jobs of a lab run in place of a program that uses GPUs.
 func workCommand(stdout io.Writer) *cli.Command {
 	return &cli.Command{
 		Name:      "work",
@@ -109,7 +109,7 @@ func isWorking(s *gpu.Sim, pid int) (bool, error) {
 	return false, err
 }
 
-// workModel is the work that the flags describe, with the scatter of a run.
+// workModel returns the work that the flags describe, with the scatter of a run.
 func workModel(c *cli.Context) (dvfsmodel.Params, error) {
 	seconds, bound, scatter := c.Float64("seconds"), c.Float64("core-bound"), c.Float64("scatter")
 	switch {
@@ -124,7 +124,7 @@ func workModel(c *cli.Context) (dvfsmodel.Params, error) {
 	return p.Scale(math.Exp(scatter * rand.NormFloat64())), nil //nolint:gosec // a simulation
 }
 
-// workGPUs are the simulated GPUs that the flags name.
+// workGPUs returns the simulated GPUs that the flags name.
 func workGPUs(c *cli.Context) ([]*gpu.Sim, error) {
 	which := c.String("gpu")
 	if !isSimulated(which) {

@@ -18,7 +18,7 @@ func runWork(ctx context.Context, dir string, flags ...string) (code int, stdout
 	return code, out.String(), log.String()
 }
 
-// simsIn are the simulated GPUs of a state folder.
+// simsIn returns the simulated GPUs of a state folder.
 func simsIn(t *testing.T, dir string) []*gpu.Sim {
 	t.Helper()
 	l, err := openSim("sim:2", dir, nil)

@@ -179,7 +179,7 @@ var utilisationFlags = []string{
 	"server-w",
 } //nolint:gochecknoglobals // constant
 
-// readInstance is what a file says, an instance or a log: the first character
+// readInstance returns what a file says, an instance or a log: the first character
 // tells which.
 func readInstance(t *terminal.Terminal, c *cli.Context, name string) (*sharing.Instance, error) {
 	return terminal.ParseFile(t, name, func(r io.Reader, name string) (*sharing.Instance, error) {

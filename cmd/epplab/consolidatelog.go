@@ -31,7 +31,7 @@ const (
 	idleMemGB         = 0.5 // of memory that a GPU has in use without anybody on it
 )
 
-// readLogInstance is the problem of what a log's GPUs or jobs used.
+// readLogInstance returns the problem of what a log's GPUs or jobs used.
 func readLogInstance(
 	t *terminal.Terminal,
 	c *cli.Context,

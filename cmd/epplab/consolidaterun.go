@@ -33,7 +33,7 @@ type placementResult struct {
 	proven    bool    // that nothing draws less than this
 }
 
-// methods are the policies, the simplest first.
+// methods returns the policies, the simplest first.
 func methods() []method {
 	policies := share.Policies()
 	all := make([]method, 0, len(policies)+2)
@@ -74,12 +74,12 @@ func (h deadlineRule) Choose(s *sharing.State, task int, taken []int) (gpu int, 
 	return h.rule.Choose(s, task, taken)
 }
 
-// initialPlacement is the plan that a search sets out from.
+// initialPlacement returns the plan that a search sets out from.
 func initialPlacement(in *sharing.Instance) share.Placement {
 	return share.Place(in, share.OnlineSLA{}, share.LowestClock)
 }
 
-// searchLocally is the plan of local search.
+// searchLocally returns the plan of local search.
 func searchLocally(ctx context.Context, r *consolidation, seed uint64) placementResult {
 	placement, _ := consolidate.Improve(ctx, r.instance, r.problem, initialPlacement(r.instance),
 		consolidate.ImproveOptions{Seed: seed})
@@ -137,7 +137,7 @@ func countdown(ctx context.Context, t *terminal.Terminal, limit time.Duration) (
 	}
 }
 
-// waitS is how long tasks wait for their window, on average, seconds.
+// waitS returns how long tasks wait for their window, on average, seconds.
 func (r *consolidation) waitS() float64 {
 	sum := 0.0
 	for tasks := range slices.Chunk(r.instance.Tasks, r.window) {
@@ -152,7 +152,7 @@ func (r *consolidation) waitS() float64 {
 	return sum / float64(max(1, len(r.instance.Tasks)))
 }
 
-// gap is how much more than the bound the plan draws, as a part of the bound;
+// gap returns how much more than the bound the plan draws, as a part of the bound;
 // NaN where there is none.
 func (r *consolidation) gap() float64 {
 	if r.boundW <= 0 || math.IsInf(r.boundW, 1) {

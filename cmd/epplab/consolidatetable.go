@@ -131,7 +131,7 @@ type gpuRow struct {
 	first    bool // of its server
 }
 
-// gpuRows are the GPUs that are on, in order.
+// gpuRows returns the GPUs that are on, in order.
 func (r *consolidation) gpuRows() []gpuRow {
 	s := sharing.StateAt(r.instance, r.placement.GPUs)
 	var all []gpuRow
@@ -227,7 +227,7 @@ func (r *consolidation) violationTexts() []string {
 	return lines
 }
 
-// slowdownCause is what makes the tasks of a GPU slow.
+// slowdownCause returns what makes the tasks of a GPU slow.
 func (r *consolidation) slowdownCause(s *gpuRow) string {
 	clock := fmt.Sprintf("its clock makes it %.3f times as long",
 		r.instance.Physics.Stretch(r.placement.MHz[s.gpu]))

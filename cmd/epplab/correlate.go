@@ -267,7 +267,7 @@ func byCorrelation(a, b seriesPair) int {
 	return cmp.Or(cmp.Compare(a.r, b.r), strings.Compare(a.a, b.a), strings.Compare(a.b, b.b))
 }
 
-// correlationTable is a row for each pair; of a pair that was asked for nobody wants to know
+// correlationTable returns a row for each pair; of a pair that was asked for nobody wants to know
 // which end it is of.
 func correlationTable(list []seriesPair, ends bool) *report.Table {
 	const digits = 3

@@ -33,7 +33,7 @@ func (e *edlPaper) experiments(section string) ([]experiment, error) {
 	}
 }
 
-// meanSavings is the mean saving of the library's applications on their own (§5.2).
+// meanSavings returns the mean saving of the library's applications on their own (§5.2).
 func (e *edlPaper) meanSavings() ([]experiment, error) {
 	apps, err := taskset.Library()
 	if err != nil {
@@ -61,7 +61,7 @@ func (e *edlPaper) meanSavings() ([]experiment, error) {
 	}, nil
 }
 
-// table3 is the paper's five-task example: optimal times and powers.
+// table3 returns the paper's five-task example: optimal times and powers.
 func (e *edlPaper) table3() []experiment {
 	rows := []struct{ delta, deadline, power, time float64 }{
 		{0, 50, 125.23, 25.83},
@@ -103,7 +103,7 @@ const (
 	paperRunDVFS       = 79.87  // MJ (§5.4.2)
 )
 
-// offline is the saving over utilisation, l and θ (figures 5, 8 and 9), and the
+// offline returns the saving over utilisation, l and θ (figures 5, 8 and 9), and the
 // normalised energy without DVFS (figure 6).
 func (e *edlPaper) offline() []experiment {
 	var all []experiment
@@ -136,7 +136,7 @@ func (e *edlPaper) offline() []experiment {
 	return all
 }
 
-// online is the energy of the paper's day, by l, θ and ρ (figures 10 to 13).
+// online returns the energy of the paper's day, by l, θ and ρ (figures 10 to 13).
 func (e *edlPaper) online() []experiment {
 	day := taskset.Spec{Offline: 0.4, Online: 1.6}
 	mega := func(energy func(*planner.Ledger) dvfsmodel.Joule) func(*planner.Problem, *planner.Plan) float64 {
@@ -182,7 +182,7 @@ func (e *edlPaper) online() []experiment {
 	return all
 }
 
-// meanOverSets is the mean of a quantity over the task sets, planned by a policy.
+// meanOverSets returns the mean of a quantity over the task sets, planned by a policy.
 func (e *edlPaper) meanOverSets(
 	f finding, spec taskset.Spec, l int, name string, measure func(*planner.Problem, *planner.Plan) float64,
 ) experiment {

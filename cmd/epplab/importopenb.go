@@ -191,7 +191,7 @@ func newTraceSummary(loaded *clusterTrace, workload fleet.Workload) *traceSummar
 	return s
 }
 
-// shapeName is the number of GPUs as people call it.
+// shapeName returns the number of GPUs as people call it.
 func shapeName(s *trace.ShapeCount) string {
 	switch {
 	case s.GPUs == 0:
@@ -204,7 +204,7 @@ func shapeName(s *trace.ShapeCount) string {
 	return fmt.Sprintf("%d GPUs", s.GPUs)
 }
 
-// podName is a task's name, or its row where the list has no names.
+// podName returns a task's name, or its row where the list has no names.
 func podName(pods []trace.Pod, pod int) string {
 	if name := pods[pod].Name; name != "" {
 		return name
@@ -216,7 +216,7 @@ func wholeGPUs(milli int64) float64 { return float64(milli) / 1000 }
 
 func toGiB(mib int64) float64 { return float64(mib) / 1024 }
 
-// fraction is a as a fraction of b; 0 of nothing.
+// fraction returns a as a fraction of b; 0 of nothing.
 func fraction(a, b int64) float64 {
 	if b == 0 {
 		return 0

@@ -63,7 +63,7 @@ func anApp() *cli.App {
 	return p.App(p.NewTerminal(strings.NewReader(""), io.Discard, io.Discard))
 }
 
-// underTest is the program with its book.
+// underTest returns the program with its book.
 func underTest() *commandtest.Program {
 	return &commandtest.Program{
 		Name: "epplab", App: anApp, Run: newProgram().Run, Page: "lab/docs/cli.md",
@@ -83,7 +83,7 @@ func underTest() *commandtest.Program {
 	}
 }
 
-// standIns is the folder of stand-ins of Slurm's commands.
+// standIns returns the folder of stand-ins of Slurm's commands.
 func standIns() string {
 	dir, err := filepath.Abs("../epplan/testdata/standin")
 	if err != nil {

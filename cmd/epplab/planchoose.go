@@ -32,7 +32,7 @@ const (
 	trialFutures       = ",futures=4" // of lookahead while it is tried
 )
 
-// candidates are the policies that are tried for a queue, the usual one first.
+// candidates returns the policies that are tried for a queue, the usual one first.
 func (q *knapsackQueue) candidates() []string {
 	all := []string{
 		defaultQueuePolicy, "lookahead,weight=0.3", "lookahead,weight=0.15", "lookahead,weight=0",
@@ -46,7 +46,7 @@ func (q *knapsackQueue) candidates() []string {
 	return all
 }
 
-// choosePolicy is the policy for a queue that none is named for, and the number of
+// choosePolicy returns the policy for a queue that none is named for, and the number of
 // those that it is chosen from. They are played on the queue with outcomes that
 // are drawn around the predictions: how jobs really turn out isn't looked at.
 func choosePolicy(
@@ -68,7 +68,7 @@ func choosePolicy(
 	return withFlagParams(c, all[bestTrial(tried)]), len(all), nil
 }
 
-// withFlagParams is a chosen policy with the numbers that flags gave it, so that it says
+// withFlagParams returns a chosen policy with the numbers that flags gave it, so that it says
 // by itself which plan it makes.
 func withFlagParams(c *cli.Context, text string) string {
 	rule, _, _ := strings.Cut(text, ",")
@@ -143,7 +143,7 @@ func sumLongestWaits(list []*queuereport.Sum) (seconds float64) {
 	return seconds
 }
 
-// bestTrial is the place of the policy to choose; the first one is the usual one.
+// bestTrial returns the place of the policy to choose; the first one is the usual one.
 func bestTrial(all []trialResult) int {
 	best, least := 0, math.Inf(1)
 	for i := range all {

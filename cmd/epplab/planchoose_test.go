@@ -14,7 +14,7 @@ import (
 	"github.com/epplan/epplan/lab/trace"
 )
 
-// chosenFor is what plan says that it chose for a queue.
+// chosenFor returns what plan says that it chose for a queue.
 func chosenFor(t *testing.T, queue string, args ...string) string {
 	t.Helper()
 	code, stdout, stderr := inProcess(t, append([]string{

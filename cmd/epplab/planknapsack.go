@@ -178,7 +178,7 @@ func enableClocks(t *terminal.Terminal, c *cli.Context, q *knapsackQueue) error 
 	return nil
 }
 
-// energyModel is the one that --energy-model names, or independent.
+// energyModel returns the one that --energy-model names, or independent.
 func energyModel(c *cli.Context) (trace.EnergyModel, error) {
 	name := c.String("energy-model")
 	if name == "" {
@@ -191,7 +191,7 @@ func energyModel(c *cli.Context) (trace.EnergyModel, error) {
 	return model, nil
 }
 
-// newKnapsackQueue is a queue with the numbers that suit its energy model and
+// newKnapsackQueue returns a queue with the numbers that suit its energy model and
 // the usual GPU-seconds of its jobs.
 func newKnapsackQueue(
 	model trace.EnergyModel, jobs []trace.KnapsackJob, pool *trace.KnapsackPool,
@@ -249,7 +249,7 @@ func (q *knapsackQueue) setParams(c *cli.Context) error {
 
 func (q *knapsackQueue) hasClocks() bool { return q.response != nil }
 
-// referencePolicy is the policy that others are compared with: at default clocks.
+// referencePolicy returns the policy that others are compared with: at default clocks.
 func (q *knapsackQueue) referencePolicy() string {
 	if q.hasClocks() {
 		return "simple,clocks=default"

@@ -23,7 +23,7 @@ type aligner struct {
 	unreachable bool // the server gives no answers
 }
 
-// newAligner is the one that is asked for; nil: none is.
+// newAligner returns the one that is asked for; nil: none is.
 func newAligner(t *terminal.Terminal, c *cli.Context) (*aligner, error) {
 	if !c.IsSet("align") {
 		return nil, nil //nolint:nilnil // none is an answer
@@ -39,7 +39,7 @@ func newAligner(t *terminal.Terminal, c *cli.Context) (*aligner, error) {
 	return &aligner{terminal: t, client: client}, nil
 }
 
-// align is the embedding of a rewrite that passed; nil: none did, and a warning says
+// align returns the embedding of a rewrite that passed; nil: none did, and a warning says
 // why. The error is that of an interruption.
 func (a *aligner) align(
 	ctx context.Context, id, text string, e []float64, distances *probe.Distances, learnt []string,

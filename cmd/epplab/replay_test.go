@@ -41,7 +41,7 @@ func TestPoliciesAreSeparatedAtCommasThatArentTheirArguments(t *testing.T) {
 	}
 }
 
-// madeTrace is a folder with a synthetic trace.
+// madeTrace returns a folder with a synthetic trace.
 func madeTrace(t *testing.T, nodes string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "demo")

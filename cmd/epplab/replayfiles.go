@@ -104,7 +104,7 @@ func fileName(policy string) string {
 	return strings.NewReplacer(":", "-", "/", "-", "\\", "-", ",", "_").Replace(policy)
 }
 
-// inFolder is a file in a folder, or the name itself if it isn't one.
+// inFolder returns a file in a folder, or the name itself if it isn't one.
 func inFolder(name, file string) string {
 	if terminal.IsDir(name) {
 		return filepath.Join(name, file)
@@ -153,7 +153,7 @@ func (in *inflation) streamsText() string {
 		in.seeds[len(in.seeds)-1])
 }
 
-// charts are the paper's plots: saving, or power where there is no base,
+// charts returns the paper's plots: saving, or power where there is no base,
 // allocation ratio and fragmentation over the arrived load.
 func (in *inflation) charts(runs [][]inflationRun) []report.Chart {
 	first := report.Chart{Title: "Power", Y: "EOPC, kW"}
@@ -180,7 +180,7 @@ func (in *inflation) charts(runs [][]inflationRun) []report.Chart {
 	return []report.Chart{first, ratio, fragmented}
 }
 
-// meanSeries is the mean over the streams of a quantity at each point that all curves
+// meanSeries returns the mean over the streams of a quantity at each point that all curves
 // have.
 func (in *inflation) meanSeries(runs [][]inflationRun, p int, at func(seed, row int) float64) report.Series {
 	rows := math.MaxInt

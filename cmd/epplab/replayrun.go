@@ -46,7 +46,7 @@ const (
 	fullLoad     = 1.0
 )
 
-// allLoads are those at which runs are read.
+// allLoads returns those at which runs are read.
 func (in *inflation) allLoads() []float64 {
 	loads := append(slices.Clone(in.loads), nearFullLoad, fullLoad)
 	slices.Sort(loads)
@@ -69,7 +69,7 @@ type inflationRun struct {
 	Log      *replay.DecisionLog // nil unless it was asked for
 }
 
-// parts are the runs of every policy on every stream, by stream, then by policy.
+// parts returns the runs of every policy on every stream, by stream, then by policy.
 func (in *inflation) parts(atOnce int) *terminal.PartedWork[inflationRun] {
 	w := &terminal.PartedWork[inflationRun]{Label: "replay", AtOnce: atOnce}
 	for _, seed := range in.seeds {

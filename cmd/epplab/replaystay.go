@@ -25,7 +25,7 @@ import (
 	"github.com/epplan/epplan/lab/replay"
 )
 
-// departureFlags are those that go with --departures only, and it.
+// departureFlags returns those that go with --departures only, and it.
 func departureFlags() []cli.Flag {
 	return []cli.Flag{
 		terminal.BoolFlag("departures",
@@ -245,7 +245,7 @@ func (d *departures) readDurations(t *terminal.Terminal, name string) error {
 	return nil
 }
 
-// parts are the rows of the table, each on every seed.
+// parts returns the rows of the table, each on every seed.
 func (d *departures) parts(atOnce int) *terminal.PartedWork[replay.StreamResult] {
 	w := &terminal.PartedWork[replay.StreamResult]{Label: "replay", AtOnce: atOnce}
 	for i := range d.runsOf {
@@ -270,7 +270,7 @@ func (d *departures) parts(atOnce int) *terminal.PartedWork[replay.StreamResult]
 	return w
 }
 
-// play is one run. Runs of the same load and seed get the same stream.
+// play returns one run. Runs of the same load and seed get the same stream.
 func (d *departures) play(ctx context.Context, r *departureRun, seed uint64) (*replay.StreamResult, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

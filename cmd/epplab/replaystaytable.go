@@ -48,7 +48,7 @@ func (w *departureRow) savingAgainst(
 	})
 }
 
-// findRun is the runs of a placement at the row's load; nil if there are none.
+// findRun returns the runs of a placement at the row's load; nil if there are none.
 func (w *departureRow) findRun(policy int, parked func(*sleepRule) bool) *departureRun {
 	i := slices.IndexFunc(w.all.runsOf, func(r departureRun) bool {
 		return r.policy == policy && r.load == w.run.load && parked(&w.all.parks[r.park])
@@ -61,7 +61,7 @@ func (w *departureRow) findRun(policy int, parked func(*sleepRule) bool) *depart
 
 func meanPower(p *replay.StreamResult) float64 { return float64(p.Power) }
 
-// gpus is the mean number of GPUs that are allocated.
+// gpus returns the mean number of GPUs that are allocated.
 func (w *departureRow) gpus(p *replay.StreamResult) float64 {
 	return p.Allocated * float64(w.all.in.capacity()) / fleet.WholeGPU
 }

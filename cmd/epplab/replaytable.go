@@ -34,7 +34,7 @@ func meanSDOf(count int, quantity func(i int) float64) meanSD {
 	return s
 }
 
-// text is the spread for people, times a factor; the deviation only where there
+// text returns the spread for people, times a factor; the deviation only where there
 // are several runs.
 func (s meanSD) text(runs, decimals int, factor float64) report.Value {
 	if math.IsNaN(s.mean) {
@@ -51,12 +51,12 @@ func (s meanSD) words(runs, decimals int, factor float64) string {
 	return text
 }
 
-// saving is the part of the base's power that a policy saves at a load; NaN without base.
+// saving returns the part of the base's power that a policy saves at a load; NaN without base.
 func (in *inflation) saving(runs [][]inflationRun, policy int, load float64) meanSD {
 	return in.reduction(runs, policy, load, func(r *replay.Reading) float64 { return float64(r.Power) })
 }
 
-// costSaving is the same in weighted watts.
+// costSaving returns the same in weighted watts.
 func costSaving(in *inflation, runs [][]inflationRun, policy int, load float64) meanSD {
 	return in.reduction(runs, policy, load, func(r *replay.Reading) float64 { return r.Cost })
 }
@@ -73,7 +73,7 @@ func (in *inflation) reduction(
 	})
 }
 
-// reading is what a run had come to at one of all loads.
+// reading returns what a run had come to at one of all loads.
 func (in *inflation) reading(run *inflationRun, load float64) *replay.Reading {
 	return &run.Readings[slices.Index(in.allLoads(), load)]
 }
@@ -174,7 +174,7 @@ func lessText(less float64, one, several string) string {
 	return fmt.Sprintf("%.4g %s less", less, unit)
 }
 
-// fragmentation is the fragmentation at the first point of the curves at a load.
+// fragmentation returns the fragmentation at the first point of the curves at a load.
 func (in *inflation) fragmentation(runs []inflationRun, load float64) meanSD {
 	return meanSDOf(len(runs), func(seed int) float64 {
 		if p, ok := replay.FirstAtLoad(runs[seed].Curve, load); ok {
@@ -184,7 +184,7 @@ func (in *inflation) fragmentation(runs []inflationRun, load float64) meanSD {
 	})
 }
 
-// table is a row for each policy. People see savings, ratios, and power and
+// table returns a row for each policy. People see savings, ratios, and power and
 // fragmentation at the highest load; machines see everything at all loads.
 func (in *inflation) table(runs [][]inflationRun) *report.Table {
 	return report.TableOf(in.policies, func(row *report.Row, p **policy.Placement) {
@@ -199,7 +199,7 @@ type inflationRow struct {
 	in *inflation
 }
 
-// loadText is a load as it stands in headings: with one decimal at least.
+// loadText returns a load as it stands in headings: with one decimal at least.
 func loadText(load float64) string {
 	text := strconv.FormatFloat(load, 'f', -1, 64)
 	if load == math.Trunc(load) {

@@ -63,7 +63,7 @@ func (n *traceFiles) find(folder, family string) (err error) {
 	return err
 }
 
-// firstFile is the first of the names that the folder has, as it is or
+// firstFile returns the first of the names that the folder has, as it is or
 // compressed.
 func firstFile(folder string, names ...string) (string, error) {
 	for _, name := range names {

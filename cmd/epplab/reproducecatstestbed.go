@@ -195,7 +195,7 @@ var testbedRows = []struct { //nolint:gochecknoglobals // constant
 	{"cats-safe,clocks=lowest", 0, policyPlayer("cats-safe,clocks=lowest")},
 }
 
-// testbedRunTime is the seconds that a task takes by itself for HotCloud's mean
+// testbedRunTime returns the seconds that a task takes by itself for HotCloud's mean
 // to come closest to the paper's.
 func (p *catsPaper) testbedRunTime(ctx context.Context) (float64, error) {
 	best, least := 0, math.Inf(1)
@@ -240,7 +240,7 @@ func busySeconds(plan *planner.Plan) float64 {
 	return sum
 }
 
-// optimumPlayer is the least power for the tasks that are there at each time, each
+// optimumPlayer returns the least power for the tasks that are there at each time, each
 // for as long as it may take.
 func optimumPlayer(problem share.Problem) streamPlayer {
 	return func(ctx context.Context, stream *planner.Problem) (float64, float64, error) {

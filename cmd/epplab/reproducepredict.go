@@ -198,7 +198,7 @@ func (p *predictReproduction) tune(ctx context.Context, done func()) error {
 	return nil
 }
 
-// kappaGrid is the weights that are tried: none, and thirty a factor of 1.6
+// kappaGrid returns the weights that are tried: none, and thirty a factor of 1.6
 // apart around 1/(GPUs·s) per kWh.
 func kappaGrid() []float64 {
 	const tried, first, factor = 30, 1e-9, 1.6

@@ -14,7 +14,7 @@ import (
 	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
-// ours are the figures of reproduce predict by rule and what they are, by
+// ours returns the figures of reproduce predict by rule and what they are, by
 // energy model.
 func ours(t *testing.T, args ...string) map[[2]string]map[string]float64 {
 	t.Helper()

@@ -33,7 +33,7 @@ const (
 	aimEnergy    = "energy"
 )
 
-// aimOf is what a rule is tuned for; empty: for nothing.
+// aimOf returns what a rule is tuned for; empty: for nothing.
 func aimOf(rule string) string {
 	aim, ok := strings.CutPrefix(rule, tunedFor)
 	if !ok {
@@ -69,7 +69,7 @@ func predictFindings(sections []string) []predictFinding {
 	return all
 }
 
-// table1 is the default weight of a kWh against Simple.
+// table1 returns the default weight of a kWh against Simple.
 func table1() []predictFinding {
 	paper := map[string][4]float64{
 		ruleSimple: {3.13582401, 29.79, 16.92453371, 470.69},
@@ -83,7 +83,7 @@ func table1() []predictFinding {
 	return all
 }
 
-// table2 is the value rule tuned for one aim each.
+// table2 returns the value rule tuned for one aim each.
 func table2() []predictFinding {
 	paper := map[string][4]float64{
 		ruleSimple:            {2.46606256, 27.38, 15.33386847, 440.98},
@@ -101,7 +101,7 @@ func table2() []predictFinding {
 	return all
 }
 
-// figure4 is what the paper only draws: Greedy; and beside it Simple with
+// figure4 returns what the paper only draws: Greedy; and beside it Simple with
 // backfilling, which knows no predictions.
 func figure4() []predictFinding {
 	all := make([]predictFinding, 0, len(ruleFigures()))
@@ -176,7 +176,7 @@ func (p *predictReproduction) notes() []string {
 	return notes
 }
 
-// predictFigures are the figures of the PREDICT paper: those of its own
+// predictFigures returns the figures of the PREDICT paper: those of its own
 // energy model beside the paper's, and those of the physical one.
 func predictFigures(findings []predictFinding) []finding {
 	all := make([]finding, 0, 2*len(findings))
@@ -195,7 +195,7 @@ func predictFigures(findings []predictFinding) []finding {
 	return all
 }
 
-// paperDisagreements are where the paper's text and numbers don't go together,
+// paperDisagreements returns where the paper's text and numbers don't go together,
 // as far as the sections show it.
 func paperDisagreements(sections []string) []string {
 	var notes []string

@@ -126,7 +126,7 @@ func drawFamily(ctx context.Context, r *reproducer, in *inflation, charts []repo
 	})
 }
 
-// families are the inflations of all trace families that are there, or of
+// families returns the inflations of all trace families that are there, or of
 // a synthetic trace.
 func (r *reproducer) families() ([]*inflation, error) {
 	if r.pwrDir == "" {
@@ -192,7 +192,7 @@ func (in *inflation) usePaperSettings(r *reproducer) error {
 	return in.usePolicies(paperPlacements(), "fgd")
 }
 
-// extremes are the least and the greatest of a quantity of some policies at the
+// extremes returns the least and the greatest of a quantity of some policies at the
 // points of the mean curves within loads.
 func (in *inflation) extremes(
 	from, to float64, policies []string, at func(policy, row int) float64,

@@ -83,7 +83,7 @@ var leadClaims = []leadClaim{
 	{"gpuspec33", "α 0.2", paperMixes[2:], 0, 1, 0.08},
 }
 
-// paperFindings are the figures of some sections on one family; what the paper
+// paperFindings returns the figures of some sections on one family; what the paper
 // states in words comes first, with its number.
 func (in *inflation) paperFindings(runs [][]inflationRun, sections []string) []finding {
 	f := &familyFigures{in: in, runs: runs, as: in.label}
@@ -218,7 +218,7 @@ func (f *familyFigures) groupRatio(policies []string) float64 {
 // nearlyAllPlaced is the allocation ratio from which on a task or two are missing.
 const nearlyAllPlaced = 0.999
 
-// perfectUntil is the load up to which PWR and its mixes place nearly all.
+// perfectUntil returns the load up to which PWR and its mixes place nearly all.
 func (f *familyFigures) perfectUntil(ratio func(p, row int) float64) float64 {
 	for row := range 131 {
 		low, _ := f.in.extremes(float64(row)/100, float64(row)/100,

@@ -41,7 +41,7 @@ func (f *finding) isFraction() bool {
 	return strings.HasPrefix(f.unit, "%") || f.unit == "GRAR" || f.unit == "load"
 }
 
-// difference is how far ours is from the paper's figure, per cent of it, or
+// difference returns how far ours is from the paper's figure, per cent of it, or
 // percentage points.
 func (f *finding) difference() float64 {
 	switch {
@@ -105,7 +105,7 @@ func tallyTable(all []*reproducedPaper) *report.Table {
 	})
 }
 
-// figureTable is a row for each figure. People get numbers in place of reasons,
+// figureTable returns a row for each figure. People get numbers in place of reasons,
 // which are those of reasons.
 func figureTable(list []paperFigure) *report.Table {
 	const digits = 4
@@ -142,7 +142,7 @@ func reasons(list []paperFigure) []string {
 	return why
 }
 
-// summaryText is the summary for people: figures that the papers state, why
+// summaryText returns the summary for people: figures that the papers state, why
 // they differ, and how many do.
 func summaryText(all []*reproducedPaper, opts *report.TextOptions) string {
 	var b strings.Builder

@@ -12,7 +12,7 @@ import (
 	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
-// swept is a command whose work eachPart does.
+// swept returns a command whose work eachPart does.
 func swept(
 	command func(*terminal.Terminal, *cli.Context) error,
 ) func(*terminal.Terminal, *cli.Context) error {

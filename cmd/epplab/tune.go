@@ -146,7 +146,7 @@ var defaultGrid = map[string][]string{ //nolint:gochecknoglobals // constant
 	"lookahead":    {"weight=0.1,0.2,0.4,0.6,0.8,1.2"},
 }
 
-// trialPolicies are the policies to try: the one that is named with all combinations of
+// trialPolicies returns the policies to try: the one that is named with all combinations of
 // the values of keys.
 func trialPolicies(c *cli.Context) ([]string, error) {
 	base, lists := c.String("policy"), c.StringSlice("try")
@@ -271,7 +271,7 @@ func ratioOrOne(ours, simple float64) float64 {
 	return ours / simple
 }
 
-// text is a row for each policy, the best first, and the chosen one.
+// text returns a row for each policy, the best first, and the chosen one.
 func (r *tuningReport) text(opts *report.TextOptions) string {
 	rows := slices.Clone(r.Tried)
 	score := objectives[r.Objective]

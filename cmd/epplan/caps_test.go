@@ -94,7 +94,7 @@ func (g *plannedGrid) plan(args ...string) string {
 	return g.run(append(append([]string{"plan", g.batch}, g.files...), args...)...)
 }
 
-// saved is what each application saves at the setting that a plan chose, in percent of what was measured
+// saved returns what each application saves at the setting that a plan chose, in percent of what was measured
 // at default clocks, and how much longer it takes, both as they were measured.
 func (g *plannedGrid) saved(args ...string) map[string][2]float64 {
 	g.t.Helper()

@@ -46,7 +46,7 @@ func followCode(t *terminal.Terminal, c *cli.Context, s *slurm.Submission, chdir
 	return follow.Script(root, string(s.Script), chdir)
 }
 
-// epdCode is what epd is told of source code; nil: nothing.
+// epdCode returns what epd is told of source code; nil: nothing.
 func epdCode(read *follow.Sources) *epdapi.Code {
 	if read == nil {
 		return nil
@@ -62,7 +62,7 @@ func epdCode(read *follow.Sources) *epdapi.Code {
 	return code
 }
 
-// withCodeText is a code with the text that an embedding server is sent.
+// withCodeText returns a code with the text that an embedding server is sent.
 func withCodeText(code *epdapi.Code, read *follow.Sources) *epdapi.Code {
 	more := *code
 	more.Text = slurm.Hex(read.Text[:min(len(read.Text), maxCodeText)])
@@ -117,7 +117,7 @@ func writeForecast(b *strings.Builder, f *epdapi.Forecast, factors *epdapi.Facto
 	}
 }
 
-// forecastFootprint is what a forecast comes to, by factors over time or by constant ones.
+// forecastFootprint returns what a forecast comes to, by factors over time or by constant ones.
 func forecastFootprint(f *epdapi.Forecast, factors *epdapi.Factors) string {
 	if p := f.Footprint; p != nil {
 		var parts []string

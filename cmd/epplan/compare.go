@@ -198,7 +198,7 @@ func policyVariants(c *cli.Context, s *setup.Setup, l float64) ([]variant, error
 	return all, nil
 }
 
-// acceptedValues are the values of a number for a policy: none where it doesn't take
+// acceptedValues returns the values of a number for a policy: none where it doesn't take
 // the number or says it itself.
 func acceptedValues(name, key string, values []float64) []float64 {
 	if !policy.AcceptsNumber(name, key) || policy.HasOption(name, key) {

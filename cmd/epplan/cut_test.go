@@ -21,7 +21,7 @@ var demo = []string{
 	"--cluster", "../../testdata/demo/cluster.toml", "--models", "../../testdata/demo/models.toml",
 }
 
-// demoTimes is the demo's batch several times over.
+// demoTimes returns the demo's batch several times over.
 func demoTimes(t *testing.T, times int) string {
 	t.Helper()
 	text, err := os.ReadFile("../../testdata/demo/batch.csv")

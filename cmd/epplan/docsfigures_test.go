@@ -32,7 +32,7 @@ func overCore(r dvfsmodel.Range, fm float64, y func(dvfsmodel.Point) float64) re
 	return s
 }
 
-// spot is one point of a picture.
+// spot returns one point of a picture.
 func spot(name string, p dvfsmodel.Point, y func(dvfsmodel.Point) float64) report.Series {
 	return report.Series{
 		Name: name, X: []float64{p.Scaling.Fc}, Y: []float64{y(p)}, Mark: report.Dots,

@@ -114,7 +114,7 @@ func runDoctor(t *terminal.Terminal, c *cli.Context) error {
 	return nil
 }
 
-// doctorChecks are those that are named, in the order of the table.
+// doctorChecks returns those that are named, in the order of the table.
 func doctorChecks(only string) ([]doctor.Check, error) {
 	all := doctor.Checks()
 	if only == "" {
@@ -171,7 +171,7 @@ var gradeTexts = map[doctor.Grade]string{
 // maxFixText is how long a line of a fix may be.
 const maxFixText = 600
 
-// doctorText is a report for people: a line for each finding, and below those
+// doctorText returns a report for people: a line for each finding, and below those
 // that are none of the best why they matter and how they are mended.
 func doctorText(r *doctor.Report) string {
 	var b strings.Builder

@@ -145,7 +145,7 @@ func changes(f *ast.SelectorExpr, args []ast.Expr) bool {
 		slices.Contains([]string{"WriteSteps", "TouchScript"}, f.Sel.Name)
 }
 
-// watchedEPD is an epd that says what the fake does, and notes what was more
+// watchedEPD returns an epd that says what the fake does, and notes what was more
 // than a question.
 func watchedEPD(t *testing.T) (socket string, told func() []string) {
 	t.Helper()
@@ -182,7 +182,7 @@ func watchedEPD(t *testing.T) (socket string, told func() []string) {
 	}
 }
 
-// dryFolder is a folder with what commands read, and programs that note that
+// dryFolder returns a folder with what commands read, and programs that note that
 // they ran.
 func dryFolder(t *testing.T) string {
 	t.Helper()
@@ -247,7 +247,7 @@ func TestADryRunSaysWhatItWouldDoAndDoesNothing(t *testing.T) {
 	}
 }
 
-// listing is the files below a folder with their sizes.
+// listing returns the files below a folder with their sizes.
 func listing(t *testing.T, dir string) map[string]int64 {
 	t.Helper()
 	found := make(map[string]int64)

@@ -99,7 +99,7 @@ func readScript(t *terminal.Terminal, name string) ([]byte, error) {
 	})
 }
 
-// chdirOf is the folder that a script asks to be run in; "" is the one where it is
+// chdirOf returns the folder that a script asks to be run in; "" is the one where it is
 // submitted.
 func chdirOf(script []byte) string {
 	for _, o := range slurm.SbatchOptions(string(script)) {
@@ -110,7 +110,7 @@ func chdirOf(script []byte) string {
 	return ""
 }
 
-// readSubmission is what sbatch would submit, as far as it matters.
+// readSubmission returns what sbatch would submit, as far as it matters.
 func readSubmission(t *terminal.Terminal, c *cli.Context, script []byte) (*slurm.Submission, error) {
 	name := c.Args().First()
 	s := &slurm.Submission{
@@ -155,7 +155,7 @@ func readSubmission(t *terminal.Terminal, c *cli.Context, script []byte) (*slurm
 	return s, nil
 }
 
-// tasksPerNode is how many tasks a node has; 0: not stated.
+// tasksPerNode returns how many tasks a node has; 0: not stated.
 func tasksPerNode(text string) uint32 {
 	var s slurm.Submission
 	if s.SetOption("ntasks", text) != nil {

@@ -20,7 +20,7 @@ import (
 
 const exampleSites = "../../examples"
 
-// sites are the folders of examples that have a configuration.
+// sites returns the folders of examples that have a configuration.
 func sites(t *testing.T) []string {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(exampleSites, "*", "epplan.toml"))

@@ -165,7 +165,7 @@ func explanationOf(s *setup.Setup, task int, r *planreport.Result) *explanation 
 	return e
 }
 
-// choiceOf is what the job would have on a GPU model, free and in time.
+// choiceOf returns what the job would have on a GPU model, free and in time.
 func choiceOf(s *setup.Setup, t *planner.Task, o *planner.Option) modelChoice {
 	w := gpuWeight(t, o.GPUs)
 	class := slices.IndexFunc(s.Problem.Cluster.Classes, func(k planner.NodeClass) bool {
@@ -212,7 +212,7 @@ func (e *explanation) text() string {
 	return b.String()
 }
 
-// placeText is the job's node, or nodes, and its GPUs there.
+// placeText returns the job's node, or nodes, and its GPUs there.
 func (e *explanation) placeText() string {
 	nodes := e.Nodes
 	if len(nodes) == 0 {
@@ -242,7 +242,7 @@ func (c *modelChoice) write(b *strings.Builder) {
 	}
 }
 
-// String is the setting on a line.
+// String returns the setting on a line.
 func (s *jobSetting) String() string {
 	clocks := fmt.Sprintf("core ×%.3f, memory ×%.3f", s.Fc, s.Fm)
 	if s.Core > 0 {

@@ -43,7 +43,7 @@ func (w withEPD) Run() int {
 	return browsertest.Run(w.m)
 }
 
-// sayings are the fake's answers.
+// sayings returns the fake's answers.
 func sayings() http.Handler {
 	since := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 	const uuid = "GPU-374708ff-f771-9dd5-979e-c875d56cd228"

@@ -62,7 +62,7 @@ func liveSayings(mux *http.ServeMux) {
 	})
 }
 
-// fakeLevers are a job that waits behind another, and an advice with a hostile
+// fakeLevers returns a job that waits behind another, and an advice with a hostile
 // text.
 func fakeLevers() any {
 	return epdapi.Levers{Status: steer.Status{
@@ -103,7 +103,7 @@ func fakeJobs(r *http.Request) any {
 	return page
 }
 
-// fakeView is a job of the fake's; nil: there is none.
+// fakeView returns a job of the fake's; nil: there is none.
 func fakeView(id string) *epdapi.JobView {
 	v := &epdapi.JobView{
 		Job: &epdapi.Job{
@@ -322,7 +322,7 @@ func fakeEstimate(r *http.Request) any {
 	return e
 }
 
-// codeIn is what a request tells of code, nothing without any.
+// codeIn returns what a request tells of code, nothing without any.
 func codeIn(request []byte) epdapi.Code {
 	var r struct {
 		Code epdapi.Code `json:"code"`

@@ -10,7 +10,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// fakeProfiles are a workload that is known, and one that isn't yet.
+// fakeProfiles returns a workload that is known, and one that isn't yet.
 func fakeProfiles(r *http.Request) any {
 	known := epdapi.WorkloadProfile{
 		WorkloadKey: record.WorkloadKey{Cluster: "alpha", Workload: fakeWorkload, GPUModel: "V100"}, Alone: 5,
@@ -55,7 +55,7 @@ func fakeProfiles(r *http.Request) any {
 	return all
 }
 
-// fakeShared is how nodes suit a job: beside one in antiphase, alone, and not.
+// fakeShared returns how nodes suit a job: beside one in antiphase, alone, and not.
 func fakeShared() *colocate.Order {
 	return &colocate.Order{Job: 4714, Nodes: []colocate.Node{
 		{Name: "n2", Fits: true, Correlation: -0.97, Slowdown: 1.08, Beside: []slurm.JobID{4709}},

@@ -21,7 +21,7 @@ import (
 	"github.com/epplan/epplan/internal/cli/setup"
 )
 
-// setupFromSlurm is a setup with Slurm's queue as the batch; nil when nothing waits.
+// setupFromSlurm returns a setup with Slurm's queue as the batch; nil when nothing waits.
 func setupFromSlurm(t *terminal.Terminal, c *cli.Context) (*setup.Setup, error) {
 	const why = "is about a batch file, want none with --from-slurm"
 	if err := terminal.Refuse(c, why, "models", "map", "header", "ignore-columns", "format",
@@ -83,7 +83,7 @@ func useSlurmNodes(t *terminal.Terminal, s *setup.Setup, nodes []epdapi.QueueNod
 	return err
 }
 
-// sinceText is a time and how long ago it was; the clocks of two machines may
+// sinceText returns a time and how long ago it was; the clocks of two machines may
 // differ, so that what is to come is now.
 func sinceText(at, now time.Time) string {
 	return terminal.DateTime(at) + ", " + report.FormatSeconds(

@@ -224,7 +224,7 @@ func (in *logImport) readLog(visit joblog.Visit) error {
 	})
 }
 
-// progress is a line on a terminal by the bytes of a file.
+// progress returns a line on a terminal by the bytes of a file.
 func (in *logImport) progress(name string) (p *report.Progress, ended func()) {
 	info, err := os.Stat(in.name)
 	if err != nil || in.name == "-" || !info.Mode().IsRegular() {

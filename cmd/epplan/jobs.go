@@ -136,7 +136,7 @@ func jobTable(jobs []epdapi.JobRow) *report.Table {
 	})
 }
 
-// ranAtValue is a clock or a power limit that a job's runs had; missing: the default one. Where
+// ranAtValue returns a clock or a power limit that a job's runs had; missing: the default one. Where
 // they had several it is all of them, with a stroke between.
 func ranAtValue[T ~float64](j *epdapi.JobRow, of func(dvfsmodel.Setting) T) report.Value {
 	var all []T

@@ -22,7 +22,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run is the whole program: it reads and writes what it is given and returns
+// run returns the whole program: it reads and writes what it is given and returns
 // the exit status.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	p := newProgram()

@@ -28,7 +28,7 @@ func anApp() *cli.App {
 	return p.App(p.NewTerminal(strings.NewReader(""), io.Discard, io.Discard))
 }
 
-// underTest is the program with its book.
+// underTest returns the program with its book.
 func underTest() *commandtest.Program {
 	return &commandtest.Program{
 		Name: "epplan", App: anApp, Run: run, Page: "docs/cli.md", Package: "cmd/epplan",
@@ -42,7 +42,7 @@ func inProcess(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return underTest().InProcess(t, args...)
 }
 
-// standIns is the folder of the stand-ins.
+// standIns returns the folder of the stand-ins.
 func standIns() string {
 	dir, err := filepath.Abs("testdata/standin")
 	if err != nil {

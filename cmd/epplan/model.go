@@ -122,7 +122,7 @@ func runFit(t *terminal.Terminal, c *cli.Context) error {
 	return writeFits(t, c, table)
 }
 
-// measuredOn is the GPU model of the measurements: the one named, or the known
+// measuredOn returns the GPU model of the measurements: the one named, or the known
 // one with the fewest clocks that has all of theirs.
 func measuredOn(
 	t *terminal.Terminal, apps []dvfsmodel.AppSamples, profiles *config.Profiles, name string,

@@ -93,8 +93,8 @@ func statedIsShown(t *testing.T, file, gpu string) {
 	}
 }
 
-// drawnMeasurements is a table of some applications at core and memory clocks of which a GTX980 has some or
-// none, with noise, in which lower clocks are sometimes faster.
+// drawnMeasurements returns a table of some applications at core and memory clocks of which a GTX980 has
+// some or none, with noise, in which lower clocks are sometimes faster.
 func drawnMeasurements(rng *rand.Rand) string {
 	var b strings.Builder
 	b.WriteString("app,core_mhz,mem_mhz,time_ms,power_w\n")

@@ -73,7 +73,7 @@ func drawBatch(t *rapid.T) drawnBatch {
 	return b
 }
 
-// shuffled is the batch with its rows, columns and nodes in another order.
+// shuffled returns the batch with its rows, columns and nodes in another order.
 func (b drawnBatch) shuffled(t *rapid.T) drawnBatch {
 	columns := rapid.Permutation(b.header).Draw(t, "columns")
 	at := b.columns()
@@ -116,7 +116,7 @@ func (j plannedJob) like(other plannedJob) bool {
 		near(j.Start, other.Start) && near(j.End, other.End) && near(j.EnergyJ, other.EnergyJ)
 }
 
-// planned is what epplan plan --json says of the batch.
+// planned returns what epplan plan --json says of the batch.
 func (b drawnBatch) planned(
 	t *rapid.T, dir, policy string,
 ) (sums map[string]float64, jobs map[string]plannedJob) {

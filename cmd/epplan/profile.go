@@ -132,7 +132,7 @@ func writeProfile(b *strings.Builder, p *epdapi.WorkloadProfile) {
 	}
 }
 
-// intervalText is an interval as text; empty where there is none.
+// intervalText returns an interval as text; empty where there is none.
 func intervalText(v *colocate.Interval, format func(float64) string) string {
 	low, known := v.Low.Get()
 	if !known {

@@ -44,7 +44,7 @@ func startOnTerminal(t *testing.T, stdout io.Writer, args ...string) *onTerminal
 	return p
 }
 
-// terminalPair is a terminal: what is written to the slave is read from the master.
+// terminalPair returns a terminal: what is written to the slave is read from the master.
 func terminalPair(t *testing.T) (master, slave *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -91,7 +91,7 @@ func (p *onTerminal) read(master *os.File) {
 	}
 }
 
-// shown is what was on the terminal until now.
+// shown returns what was on the terminal until now.
 func (p *onTerminal) shown() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

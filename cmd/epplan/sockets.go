@@ -62,7 +62,7 @@ func withSocketHint(err error) error {
 	return terminal.WithHint(err, hint)
 }
 
-// clientAt is a client of the epd at a socket; of a controller, by munge, at
+// clientAt returns a client of the epd at a socket; of a controller, by munge, at
 // HOST:PORT; of the first of several sockets where neither is named.
 func clientAt(where string, sockets []string) *epdapi.Client {
 	if where == "" {
@@ -75,7 +75,7 @@ func clientAt(where string, sockets []string) *epdapi.Client {
 		munge.NewTransport(munge.New(os.Getenv("EPPLAN_MUNGE_SOCKET")), slurmUsers()...))
 }
 
-// slurmUsers are those beside root whose answers are taken: Slurm's user.
+// slurmUsers returns those beside root whose answers are taken: Slurm's user.
 func slurmUsers() []uint32 {
 	u, err := user.Lookup("slurm")
 	if err != nil {

@@ -160,7 +160,7 @@ func targetPlural(target string) string {
 	return terminal.Printable(target) + "s"
 }
 
-// clockText is a clock that runs, and what it is locked at.
+// clockText returns a clock that runs, and what it is locked at.
 func clockText(now, locked dvfsmodel.MHz) string {
 	text := strconv.FormatFloat(float64(now), 'f', -1, 64)
 	if locked > 0 {

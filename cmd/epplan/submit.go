@@ -41,7 +41,7 @@ func isSubmit(args []string) bool {
 	})
 }
 
-// submitWithin is what --within says, before anything else is looked at.
+// submitWithin returns what --within says, before anything else is looked at.
 func submitWithin(args []string) time.Duration {
 	for i, arg := range args {
 		name, value, ok := strings.Cut(arg, "=")

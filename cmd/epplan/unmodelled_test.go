@@ -95,7 +95,7 @@ func (b *unmodelledBatch) drawJob(t *rapid.T, number int, w string, modelled map
 	})
 }
 
-// field is a text of a TOML table.
+// field returns a text of a TOML table.
 func field(table, key string) string {
 	_, rest, _ := strings.Cut(table, key+" = \"")
 	value, _, _ := strings.Cut(rest, "\"")

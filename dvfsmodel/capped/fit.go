@@ -49,7 +49,7 @@ const (
 	enoughGain     = 1e-4
 )
 
-// Fit is the most plausible parameters of an application of which nothing was known.
+// Fit returns the most plausible parameters of an application of which nothing was known.
 func Fit(runs []Run) Params {
 	f := newFitting(runs, Vague())
 	return f.best()
@@ -65,7 +65,7 @@ func newFitting(runs []Run, p *Prior) *fitting {
 	return f
 }
 
-// best is the most plausible parameters, from where the prior's mean is and from three other places
+// best returns the most plausible parameters, from where the prior's mean is and from three other places
 // (Levenberg and Marquardt's method).
 func (f *fitting) best() Params {
 	start := f.prior.mean
@@ -86,7 +86,7 @@ type fitting struct {
 	prior Prior
 }
 
-// misses are the residuals in their deviations: two for each run, then those of the prior.
+// misses returns the residuals in their deviations: two for each run, then those of the prior.
 func (f *fitting) misses(th *Params) []float64 {
 	list := make([]float64, 0, 2*len(f.runs)+parameters)
 	b := th.Board()
@@ -113,7 +113,7 @@ func (f *fitting) loss(misses []float64) float64 {
 	return sum
 }
 
-// weight is what a residual counts in a step, by the slope of its loss.
+// weight returns what a residual counts in a step, by the slope of its loss.
 func (f *fitting) weight(i int, miss float64) float64 {
 	if i < 2*len(f.runs) {
 		return (studentFreedom + 1) / (studentFreedom + miss*miss)
@@ -121,7 +121,7 @@ func (f *fitting) weight(i int, miss float64) float64 {
 	return 1
 }
 
-// slopes are the derivatives of the residuals by each parameter.
+// slopes returns the derivatives of the residuals by each parameter.
 func (f *fitting) slopes(th *Params, misses []float64) []Params {
 	list := make([]Params, len(misses))
 	for j := range th {
@@ -134,7 +134,7 @@ func (f *fitting) slopes(th *Params, misses []float64) []Params {
 	return list
 }
 
-// normal is the matrix and the right side of a step's normal equations.
+// normal returns the matrix and the right side of a step's normal equations.
 func (f *fitting) normal(th *Params, misses []float64) (*mat.SymDense, *mat.VecDense) {
 	m, right := mat.NewSymDense(parameters, nil), mat.NewVecDense(parameters, nil)
 	slopes := f.slopes(th, misses)

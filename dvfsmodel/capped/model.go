@@ -64,7 +64,7 @@ func (th *Params) Board() *Board {
 	}
 }
 
-// corePower is what the core adds at a clock, if no cap holds it back: A·g·V², the voltage V being
+// corePower returns what the core adds at a clock, if no cap holds it back: A·g·V², the voltage V being
 // 1 up to a knee and rising from there on.
 func (b *Board) corePower(g float64) float64 {
 	over := (g - b.voltKnee) / voltRound
@@ -75,7 +75,7 @@ func (b *Board) corePower(g float64) float64 {
 	return b.dynamic * g * volts * volts
 }
 
-// Predict is what a run takes. A cap C bounds the free power P smoothly, P/(1+(P/C)^q)^(1/q), and
+// Predict returns what a run takes. A cap C bounds the free power P smoothly, P/(1+(P/C)^q)^(1/q), and
 // lowers the clock to the one whose free power that is: time is what goes with the clock that runs,
 // not with the one that was asked for.
 func (b *Board) Predict(c Conditions) Outcome {
@@ -95,7 +95,7 @@ func (b *Board) Predict(c Conditions) Outcome {
 	return Outcome{b.params[logTime] + math.Log(rest+b.share*slow), math.Log(power)}
 }
 
-// clockAt is the clock, at most the one asked for, whose free power this is: by Newton's method
+// clockAt returns the clock, at most the one asked for, whose free power this is: by Newton's method
 // from above, which a power that curves upwards never oversteps.
 func (b *Board) clockAt(power, static, asked float64) float64 {
 	if least := static + b.corePower(lowestClock); least >= power {
@@ -112,7 +112,7 @@ func (b *Board) clockAt(power, static, asked float64) float64 {
 	return g
 }
 
-// powerSlope is the derivative of corePower.
+// powerSlope returns the derivative of corePower.
 func (b *Board) powerSlope(g float64) float64 {
 	over := (g - b.voltKnee) / voltRound
 	rising := 1 / (1 + math.Exp(-over))
@@ -182,10 +182,10 @@ func (p *Parameter) Range() string {
 	return fmt.Sprintf("%v to %v", p.Least, p.Most)
 }
 
-// Natural are the board's parameters as files have them, in the order of [List].
+// Natural returns the board's parameters as files have them, in the order of [List].
 func (b *Board) Natural() Natural { return b.params.Natural() }
 
-// Natural are the parameters as files have them, in the order of [List].
+// Natural returns the parameters as files have them, in the order of [List].
 func (th *Params) Natural() Natural {
 	var values Natural
 	for i, p := range List() {
@@ -194,7 +194,7 @@ func (th *Params) Natural() Natural {
 	return values
 }
 
-// Params is the inverse of [Params.Natural].
+// Params returns the inverse of [Params.Natural].
 func (values *Natural) Params() *Params {
 	var th Params
 	for i, p := range List() {

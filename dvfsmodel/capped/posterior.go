@@ -13,7 +13,7 @@ type Posterior struct {
 	cov  [parameters]Params
 }
 
-// Condition is what is known after runs, of which there is one at least.
+// Condition returns what is known after runs, of which there is one at least.
 func (p *Prior) Condition(runs []Run) *Posterior {
 	f := newFitting(runs, p)
 	found := &Posterior{mean: f.best()}
@@ -34,10 +34,10 @@ func (p *Prior) Condition(runs []Run) *Posterior {
 	return found
 }
 
-// Params are the most plausible parameters.
+// Params returns the most plausible parameters.
 func (p *Posterior) Params() Params { return p.mean }
 
-// Joint is the distribution of ln time under conditions, and then of ln power under them: means, and the
+// Joint returns the distribution of ln time under conditions, and then of ln power under them: means, and the
 // covariance row by row. What the model leaves open of single conditions is in it.
 func (p *Posterior) Joint(at []Conditions) (mean, cov []float64) {
 	n := 2 * len(at)
@@ -78,7 +78,7 @@ func outcomes(th *Params, at []Conditions) []float64 {
 	return list
 }
 
-// Pool is what applications have in common, which is all that is known of another one: their means and
+// Pool returns what applications have in common, which is all that is known of another one: their means and
 // how far they are from that, what their runs left open included. before is what was known without
 // them, and counts as so many applications more.
 func Pool(known []*Posterior, before *Prior, weight float64) *Prior {

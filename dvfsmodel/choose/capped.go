@@ -21,7 +21,7 @@ type Capped struct {
 // without: less is within what models are off by, and one control less is simpler.
 const worthCap = 0.01
 
-// BetterUnderCap is a setting with a power limit that costs less than the point best, which was chosen
+// BetterUnderCap returns a setting with a power limit that costs less than the point best, which was chosen
 // by clocks alone; false: there is none. It is sure to end within the limit, seconds, by the model of
 // clocks as much as by that of both. Of limits the caps count, of clocks those that may be set and
 // aren't below what was measured.
@@ -79,7 +79,8 @@ func (s *SafeResponse) betterUnderCap(
 	return found, found.Cap > 0 && !math.IsInf(least, 0)
 }
 
-// together is what a run takes at clocks under a power limit by the model of both; false: it can't be used.
+// together returns what a run takes at clocks under a power limit by the model of both; false: it can't be
+// used.
 func (s *SafeResponse) together(
 	m *Capped,
 ) (predict func(core, mem dvfsmodel.MHz, w dvfsmodel.Watt) dvfsmodel.Point, ok bool) {
@@ -109,9 +110,9 @@ func (s *SafeResponse) fitsTogether(m *Capped, pt *dvfsmodel.Point, limit float6
 		dvfsmodel.MeetsLimit(pt.Time*(1+margin), s.slowest())
 }
 
-// UnderCap is the point at clocks that are asked for under a power limit: by the model of both, or where m
-// is nil by that of clocks alone. False: a run there isn't sure to end within the limit, seconds, by each
-// model that there is.
+// UnderCap returns the point at clocks that are asked for under a power limit: by the model of both, or
+// where m is nil by that of clocks alone. False: a run there isn't sure to end within the limit, seconds,
+// by each model that there is.
 func (s *SafeResponse) UnderCap(
 	m *Capped, at dvfsmodel.Setting, limit float64,
 ) (dvfsmodel.Point, bool) {

@@ -25,7 +25,7 @@ type Model struct {
 	Margin float64
 }
 
-// NoFaster is the prediction at clocks, where no lower ones than the standard ones make a
+// NoFaster returns the prediction at clocks, where no lower ones than the standard ones make a
 // run faster, whatever curves through a few samples say.
 func (m *Model) NoFaster(core, mem dvfsmodel.MHz, standard *dvfsmodel.Point) dvfsmodel.Point {
 	pt := m.At(core, mem)
@@ -50,7 +50,7 @@ func IsPossible(pt *dvfsmodel.Point) bool {
 	return pt.Time > 0 && pt.Power > 0 && pt.Energy > 0 && float64(pt.Energy) < maxJoules
 }
 
-// UpperTime is the time that a run at a point takes at most, seconds, with at least such a
+// UpperTime returns the time that a run at a point takes at most, seconds, with at least such a
 // margin. Below the measured clocks it is that of a run that follows the clocks
 // altogether: nothing can be slowed down more by them.
 func (m *Model) UpperTime(pt *dvfsmodel.Point, margin float64) float64 {
@@ -59,14 +59,14 @@ func (m *Model) UpperTime(pt *dvfsmodel.Point, margin float64) float64 {
 	return max(pt.Time, edge.Time*slower) * (1 + max(m.Margin, margin))
 }
 
-// LowerTime is the time that a run at a point takes at least, seconds.
+// LowerTime returns the time that a run at a point takes at least, seconds.
 func (m *Model) LowerTime(pt *dvfsmodel.Point, margin float64) float64 {
 	edge := m.clampToMeasured(pt)
 	faster := float64(min(1, edge.Core/pt.Core) * min(1, edge.Mem/pt.Mem))
 	return min(pt.Time, edge.Time*faster) / (1 + max(m.Margin, margin))
 }
 
-// clampToMeasured is the nearest point within the measured clocks.
+// clampToMeasured returns the nearest point within the measured clocks.
 func (m *Model) clampToMeasured(pt *dvfsmodel.Point) dvfsmodel.Point {
 	core := min(max(pt.Core, m.Low.Core), m.High.Core)
 	mem := min(max(pt.Mem, m.Low.Mem), m.High.Mem)
@@ -100,7 +100,7 @@ type SafeResponse struct {
 
 var _ dvfsmodel.Response = (*SafeResponse)(nil)
 
-// Default is the point at the default clocks.
+// Default returns the point at the default clocks.
 func (s *SafeResponse) Default() dvfsmodel.Point { return s.Standard }
 
 // Model predicts as the fitted model does, and no lower clocks as faster.
@@ -108,7 +108,7 @@ func (s *SafeResponse) Model() dvfsmodel.Model {
 	return dvfsmodel.NoFaster(s.Fitted.Fitted, s.Standard.Scaling)
 }
 
-// UpperTime is the time that a run at a point takes at most, seconds. Where a power limit is set,
+// UpperTime returns the time that a run at a point takes at most, seconds. Where a power limit is set,
 // it is that of the clock that the limit leaves a run which draws more than predicted, by as large
 // a part as its time may be longer.
 func (s *SafeResponse) UpperTime(pt *dvfsmodel.Point) float64 {
@@ -121,7 +121,7 @@ func (s *SafeResponse) UpperTime(pt *dvfsmodel.Point) float64 {
 	return upper
 }
 
-// RequiredTime is the time that a run at a point must fit into, seconds.
+// RequiredTime returns the time that a run at a point must fit into, seconds.
 func (s *SafeResponse) RequiredTime(pt *dvfsmodel.Point) float64 {
 	return max(s.UpperTime(pt), pt.Time*(1+s.LimitMargin))
 }
@@ -133,10 +133,10 @@ func (s *SafeResponse) Fits(pt *dvfsmodel.Point, limit float64) bool {
 	return dvfsmodel.MeetsLimit(s.RequiredTime(pt), limit) && dvfsmodel.MeetsLimit(s.UpperTime(pt), s.slowest())
 }
 
-// Longest is how long a run may take that must end within so many seconds.
+// Longest returns how long a run may take that must end within so many seconds.
 func (s *SafeResponse) Longest(limit float64) float64 { return min(limit, s.slowest()) }
 
-// slowest is how long a run may take whatever its limit.
+// slowest returns how long a run may take whatever its limit.
 func (s *SafeResponse) slowest() float64 {
 	return s.Fitted.UpperTime(&s.Standard, s.TimeMargin) * s.Stretch
 }
@@ -147,7 +147,7 @@ func (s *SafeResponse) Admits(pt *dvfsmodel.Point, limit float64) bool {
 	return s.Fitted.Covers(pt) && s.canSet(pt) && s.Fits(pt, limit)
 }
 
-// At is the prediction at clocks, under the power limits that there are.
+// At returns the prediction at clocks, under the power limits that there are.
 func (s *SafeResponse) At(core, mem dvfsmodel.MHz) dvfsmodel.Point {
 	limit := s.Limit
 	if s.Cap > 0 && (limit == 0 || s.Cap < limit) {
@@ -161,7 +161,7 @@ func (s *SafeResponse) At(core, mem dvfsmodel.MHz) dvfsmodel.Point {
 	return pt
 }
 
-// Under is the prediction at clocks, or at the highest core clock below at which a run keeps a power
+// Under returns the prediction at clocks, or at the highest core clock below at which a run keeps a power
 // limit, or at the lowest if it keeps it nowhere; 0: no limit.
 func (s *SafeResponse) Under(core, mem dvfsmodel.MHz, limit dvfsmodel.Watt) dvfsmodel.Point {
 	pt := s.Fitted.NoFaster(core, mem, &s.Standard)
@@ -184,7 +184,7 @@ func (s *SafeResponse) canSet(pt *dvfsmodel.Point) bool {
 	return s.ByCap == (dvfsmodel.CapRange{}) || pt.Cap == 0 || pt.Cap >= s.ByCap.Min && pt.Cap < s.ByCap.Max
 }
 
-// MinTime is the shortest time that a run must fit into, seconds.
+// MinTime returns the shortest time that a run must fit into, seconds.
 func (s *SafeResponse) MinTime() float64 {
 	shortest := s.RequiredTime(&s.Standard)
 	for _, at := range s.Settings {
@@ -195,7 +195,7 @@ func (s *SafeResponse) MinTime() float64 {
 	return shortest
 }
 
-// Optimum is the cheapest point whose run is sure to end within the limit, seconds; of
+// Optimum returns the cheapest point whose run is sure to end within the limit, seconds; of
 // those that cost the same the fastest.
 func (s *SafeResponse) Optimum(o dvfsmodel.Objective, limit float64) (dvfsmodel.Point, error) {
 	var best dvfsmodel.Point
@@ -218,7 +218,7 @@ func (s *SafeResponse) Optimum(o dvfsmodel.Objective, limit float64) (dvfsmodel.
 	return best, nil
 }
 
-// NoSlower is the point at wanted clocks, or else the cheapest at which a run takes no longer than it
+// NoSlower returns the point at wanted clocks, or else the cheapest at which a run takes no longer than it
 // is predicted to take there; false: none may be set whose run is sure to end within the limit.
 func (s *SafeResponse) NoSlower(
 	wanted dvfsmodel.Setting, o dvfsmodel.Objective, limit float64,

@@ -13,7 +13,7 @@ import (
 
 var base = dvfsmodel.Setting{Core: 1400, Mem: 900}
 
-// drawModel is a model through any coefficients, good ones or not.
+// drawModel returns a model through any coefficients, good ones or not.
 func drawModel(rt *rapid.T) *choose.Model {
 	positive := func(name string, most float64) dvfsmodel.Coefficient {
 		return dvfsmodel.Coefficient{Name: name, Value: rapid.Float64Range(0, most).Draw(rt, name)}

@@ -86,8 +86,8 @@ func (m *model) poolingHelps(a int, settings []int) bool {
 	return gain >= 0
 }
 
-// gainOf is the logarithm of the errors of an application's own fit over those of the corrected one, both at
-// some of its settings that are left out in turn: 0 with too few settings to leave one out.
+// gainOf returns the logarithm of the errors of an application's own fit over those of the corrected one,
+// both at some of its settings that are left out in turn: 0 with too few settings to leave one out.
 func (m *model) gainOf(a int, settings []int) float64 {
 	if !m.pools || m.capped {
 		return 0

@@ -161,7 +161,7 @@ func TestChoicesOnSparseNoisyTablesCostLittleByWhatSettingsReallyTake(t *testing
 	}
 }
 
-// excess is how much more the setting of the least cost takes than the best one.
+// excess returns how much more the setting of the least cost takes than the best one.
 func excess(cost, energy []float64) float64 {
 	return energy[slices.Index(cost, slices.Min(cost))]/slices.Min(energy) - 1
 }

@@ -54,7 +54,7 @@ func Fit(
 	return fits, errs
 }
 
-// highest is the highest clocks and the highest cap of a table, and whether caps differ.
+// highest returns the highest clocks and the highest cap of a table, and whether caps differ.
 func highest(apps []dvfsmodel.AppSamples) (top dvfsmodel.Setting, differ bool) {
 	lowest := dvfsmodel.Watt(math.Inf(1))
 	for _, app := range apps {
@@ -90,7 +90,7 @@ func fitCapped(samples []dvfsmodel.Sample, top dvfsmodel.Setting) (*dvfsmodel.Fi
 	return f, nil
 }
 
-// correctionsOf are those of each application's own fit.
+// correctionsOf returns those of each application's own fit.
 func correctionsOf(
 	apps []dvfsmodel.AppSamples, own []*dvfsmodel.Fitted, base dvfsmodel.Setting,
 	supported []dvfsmodel.Setting, fit *dvfsmodel.FitOptions,
@@ -119,7 +119,7 @@ func correctionsOf(
 	return list, nil
 }
 
-// withSupported is a sample at each place of the table, without time and power, and then at each
+// withSupported returns a sample at each place of the table, without time and power, and then at each
 // supported setting beside them.
 func (t *table) withSupported(supported []dvfsmodel.Setting) []dvfsmodel.Sample {
 	all := make([]dvfsmodel.Sample, len(t.places), len(t.places)+len(supported))
@@ -138,7 +138,7 @@ func (t *table) withSupported(supported []dvfsmodel.Setting) []dvfsmodel.Sample 
 	return all
 }
 
-// corrections are those of one application at all places, of which all are samples.
+// corrections returns those of one application at all places, of which all are samples.
 func (m *model) corrections(a int, all []dvfsmodel.Sample) []dvfsmodel.Correction {
 	app, at := &m.apps[a], make([]int, len(all))
 	for i := range at {

@@ -140,7 +140,7 @@ func (t *table) modelOf(own []curve) *model {
 	return m
 }
 
-// residualsOf is what a fit leaves of a quantity.
+// residualsOf returns what a fit leaves of a quantity.
 func (t *table) residualsOf(samples []dvfsmodel.Sample, fit curve, q int) []float64 {
 	list := make([]float64, len(samples))
 	for i := range samples {

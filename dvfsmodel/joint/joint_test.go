@@ -232,7 +232,7 @@ func TestAnApplicationThatCanNotBeFittedHasAnError(t *testing.T) {
 	}
 }
 
-// regretOf is how much more energy the setting takes that is the best one by a fit.
+// regretOf returns how much more energy the setting takes that is the best one by a fit.
 func regretOf(f *dvfsmodel.Fitted, samples []dvfsmodel.Sample) float64 {
 	chosen, least, best := 0., math.Inf(1), math.Inf(1)
 	for _, s := range samples {

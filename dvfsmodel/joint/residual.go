@@ -124,7 +124,7 @@ type common struct {
 	cov  *mat.SymDense
 }
 
-// commonWithout is what the applications but one say of it (-1: all), and −2·ln of their
+// commonWithout returns what the applications but one say of it (-1: all), and −2·ln of their
 // likelihood; nil where the numbers don't allow it.
 func (r *residuals) commonWithout(h *covariance, without int) (*common, float64) {
 	e := r.evidenceOf(h, without)
@@ -212,7 +212,7 @@ func (r *residuals) learn(without int) covariance {
 // what is another at each setting couldn't be told from noise.
 const leastReach = 1.5
 
-// spacing is the median distance from a setting to the nearest other one.
+// spacing returns the median distance from a setting to the nearest other one.
 func (r *residuals) spacing() float64 {
 	nearest := make([]float64, 0, len(r.places))
 	for i := range r.places {
@@ -228,7 +228,7 @@ func (r *residuals) spacing() float64 {
 	return min(nearest[len(nearest)/2], 2*usualReach)
 }
 
-// expected is what is expected of an application's residuals at settings, where others say what
+// expected returns what is expected of an application's residuals at settings, where others say what
 // they share and some of the application's were seen.
 func (r *residuals) expected(
 	c *common, h *covariance, seen *ownResiduals, at []int, doubt []float64,
@@ -273,7 +273,7 @@ func (r *residuals) ofApplication(a int) *ownResiduals {
 	return &ownResiduals{r.of[a], r.value[a], r.doubt[a]}
 }
 
-// smooth is what is expected of an application's residuals where all of them were seen, and how many
+// smooth returns what is expected of an application's residuals where all of them were seen, and how many
 // numbers of theirs that takes: the trace of the matrix that turns the ones into the others.
 func (r *residuals) smooth(
 	c *common, h *covariance, seen *ownResiduals,

@@ -25,7 +25,7 @@ type Belief struct {
 	observed float64 // numbers that were observed, two for each setting
 }
 
-// NewBelief is what is known of a workload before it was measured.
+// NewBelief returns what is known of a workload before it was measured.
 func (p *Prior) NewBelief() *Belief {
 	b := &Belief{settings: p.settings, known: p.known, joint: p.joint.clone()}
 	around := p.joint.clone()
@@ -55,7 +55,7 @@ func (p *Prior) NewBelief() *Belief {
 	return b
 }
 
-// Settings are the clocks that it is about.
+// Settings returns the clocks that it is about.
 func (b *Belief) Settings() []dvfsmodel.Setting { return slices.Clone(b.settings) }
 
 // Observe takes account of a measured setting, the i-th, with the noise of the
@@ -131,7 +131,7 @@ func (b *Belief) varianceScale() float64 {
 	return (freedom + b.surprise) / (freedom + max(0, b.observed-2))
 }
 
-// Best is the setting with the least expected energy over the least possible
+// Best returns the setting with the least expected energy over the least possible
 // one, of those that are allowed (nil: all); -1 without any. One measured setting
 // has nothing to be compared with: until there are two it is the setting that is
 // best for the known workloads.
@@ -174,7 +174,7 @@ func addRegrets(cost []float64, weight float64, energy func(i int) float64) {
 // no difference.
 const maxLogRegret = 5
 
-// leastCost is the allowed setting of the lowest cost (nil: all are allowed); -1 without
+// leastCost returns the allowed setting of the lowest cost (nil: all are allowed); -1 without
 // any.
 func leastCost(cost []float64, allowed func(i int) bool) int {
 	best := -1

@@ -19,7 +19,7 @@ var builtin = sync.OnceValue(func() *Curves {
 	return c
 })
 
-// Builtin is what workloads on GPUs of several models have in common: 159
+// Builtin returns what workloads on GPUs of several models have in common: 159
 // applications on GTX 980 (low and high clocks), GTX 1080 Ti, RTX 2070 SUPER and
 // V100 (twice), measured by Wang, Chu and others (arXiv:2104.00486 and ICPADS 2018).
 // It is a start for a GPU model of which nothing is known; [LearnCurves] goes on

@@ -9,7 +9,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 )
 
-// learnBelief is what [Learn] makes of known workloads, at settings. Where caps differ, they take
+// learnBelief returns what [Learn] makes of known workloads, at settings. Where caps differ, they take
 // the place of memory clocks; it is an error if those differ, too.
 func learnBelief(known [][]dvfsmodel.Sample, settings []dvfsmodel.Setting) (*Belief, error) {
 	capped := slices.ContainsFunc(settings,
@@ -43,7 +43,7 @@ func learnBelief(known [][]dvfsmodel.Sample, settings []dvfsmodel.Setting) (*Bel
 // noClock stands for a clock that nobody knows.
 const noClock = 1
 
-// asAsked is a setting with 0 for a clock that nobody knows.
+// asAsked returns a setting with 0 for a clock that nobody knows.
 func asAsked(s dvfsmodel.Setting) dvfsmodel.Setting {
 	for _, clock := range [...]*dvfsmodel.MHz{&s.Core, &s.Mem} {
 		if *clock == noClock {
@@ -84,7 +84,7 @@ func Resolve(apps []dvfsmodel.AppSamples, base dvfsmodel.Setting) []dvfsmodel.Ap
 	return resolved
 }
 
-// Uncapped is what was measured under the highest cap of a table, as [Resolve] has it, for models
+// Uncapped returns what was measured under the highest cap of a table, as [Resolve] has it, for models
 // that know nothing of caps; the default clocks, of the table where base is 0; and that cap, 0
 // where caps don't differ.
 func Uncapped(
@@ -110,7 +110,7 @@ func Uncapped(
 	return apps, at, highest
 }
 
-// allCapSettings is all settings, in the order of [Prior.Settings] and then by cap.
+// allCapSettings returns all settings, in the order of [Prior.Settings] and then by cap.
 func allCapSettings(workloads [][]dvfsmodel.Sample) []dvfsmodel.Setting {
 	var all []dvfsmodel.Setting
 	for _, samples := range workloads {
@@ -145,7 +145,7 @@ func isDense(settings []dvfsmodel.Setting) bool {
 	return 2*near > len(settings)
 }
 
-// distance is the largest difference of logarithms of clocks and caps.
+// distance returns the largest difference of logarithms of clocks and caps.
 func distance(a, b *dvfsmodel.Setting) float64 {
 	far := max(math.Abs(math.Log(float64(a.Core/b.Core))), math.Abs(math.Log(float64(a.Mem/b.Mem))))
 	if a.Cap != b.Cap {

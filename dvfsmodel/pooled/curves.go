@@ -73,20 +73,20 @@ func indexOf(list []settingMean, at dvfsmodel.Setting) int {
 	return slices.IndexFunc(list, func(m settingMean) bool { return m.at == at })
 }
 
-// rowAt is the terms of a quadratic at clocks.
+// rowAt returns the terms of a quadratic at clocks.
 func rowAt(at dvfsmodel.Setting, base dvfsmodel.Setting) [terms]float64 {
 	x, u := math.Log(float64(at.Core/base.Core)), math.Log(float64(at.Mem/base.Mem))
 	return [terms]float64{1, x, x * x, u, u * u, x * u}
 }
 
-// rows are the weights of all coefficients for ln time and ln power.
+// rows returns the weights of all coefficients for ln time and ln power.
 func rows(row *[terms]float64) (time, power [size]float64) {
 	copy(time[:terms], row[:])
 	copy(power[terms:], row[:])
 	return time, power
 }
 
-// openPrior is the distribution of coefficients of a workload of which nothing is
+// openPrior returns the distribution of coefficients of a workload of which nothing is
 // known: what it takes at default clocks is made vague.
 func (c *Curves) openPrior() gaussian {
 	g := newGaussian(size)
@@ -101,7 +101,7 @@ func (c *Curves) openPrior() gaussian {
 	return g
 }
 
-// condition is the distribution of a workload's coefficients after measures
+// condition returns the distribution of a workload's coefficients after measures
 // whose single runs vary with these variances of ln time and ln power.
 func (c *Curves) condition(list []settingMean, noise [2]float64) gaussian {
 	g := c.openPrior()
@@ -114,7 +114,7 @@ func (c *Curves) condition(list []settingMean, noise [2]float64) gaussian {
 	return g
 }
 
-// vagueCurves is what is known before anything is.
+// vagueCurves returns what is known before anything is.
 func vagueCurves() *Curves {
 	c := &Curves{Mean: make([]float64, size), Covariance: make([]float64, size*size)}
 	for i := range size {
@@ -156,7 +156,7 @@ func LearnWeightedCurves(
 // ln time and ln power.
 type Noise struct{ Time, Power float64 }
 
-// variances are those of ln time and ln power.
+// variances returns those of ln time and ln power.
 func (n Noise) variances() [2]float64 { return [2]float64{n.Time * n.Time, n.Power * n.Power} }
 
 // learnCurves is [LearnWeightedCurves] for settings that were averaged; nil: each workload counts for one.
@@ -243,7 +243,7 @@ func (c *Curves) residuals(
 		math.Sqrt(max(minSpread, power/count))
 }
 
-// expectedSquare is the expected square of the difference between a value and the sum of
+// expectedSquare returns the expected square of the difference between a value and the sum of
 // the variables, each times its weight.
 func (g *gaussian) expectedSquare(weights []float64, value float64) float64 {
 	for i, w := range weights {

@@ -148,7 +148,7 @@ func (r *Report) add(o *LeftOutResult, count float64) {
 	}
 }
 
-// samplesInOrder is a workload's samples, one for each setting; of time 0 where it wasn't measured.
+// samplesInOrder returns a workload's samples, one for each setting; of time 0 where it wasn't measured.
 func samplesInOrder(
 	app *dvfsmodel.AppSamples, settings []dvfsmodel.Setting,
 ) ([]dvfsmodel.Sample, error) {
@@ -207,7 +207,7 @@ func (t *leftOutTrial) probe() error {
 	return t.Observe(at, t.truth[at].Time, t.truth[at].Power, Noise{})
 }
 
-// choose is the setting that is chosen, and the best measured one, of those that are fast enough:
+// choose returns the setting that is chosen, and the best measured one, of those that are fast enough:
 // by what is believed, and as measured.
 func (t *leftOutTrial) choose() (chosen, best int, fastest float64) {
 	fastest = math.Inf(1)

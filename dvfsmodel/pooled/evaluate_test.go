@@ -33,7 +33,7 @@ func readFile(t *testing.T, name string) []dvfsmodel.AppSamples {
 	return apps
 }
 
-// best is the least mean regret that is known with as many probes, of all
+// best returns the least mean regret that is known with as many probes, of all
 // methods: percent by "GPU probes". Constant clocks need none.
 func best(t *testing.T) map[string]float64 {
 	t.Helper()

@@ -15,7 +15,7 @@ func (g *gaussian) clone() gaussian {
 	return gaussian{mean: slices.Clone(g.mean), cov: slices.Clone(g.cov)}
 }
 
-// row is the covariance of a variable with each one; writing to it changes the distribution.
+// row returns the covariance of a variable with each one; writing to it changes the distribution.
 func (g *gaussian) row(i int) []float64 { return g.cov[i*len(g.mean) : (i+1)*len(g.mean)] }
 
 // tiny is a variance of logarithms below which a value is known.

@@ -25,7 +25,7 @@ const (
 	limitsRounds = 3
 )
 
-// GeneralLimits is what is known of GPUs in general, by the highest clocks and the highest limit of a
+// GeneralLimits returns what is known of GPUs in general, by the highest clocks and the highest limit of a
 // GPU model.
 func GeneralLimits(top dvfsmodel.Setting) (*Limits, error) {
 	if err := top.CheckBase(); err != nil {
@@ -73,7 +73,7 @@ type UnderLimits struct {
 	caps     []dvfsmodel.Watt
 }
 
-// Condition is what is known of a workload after runs, each at clocks that were set and under the limit
+// Condition returns what is known of a workload after runs, each at clocks that were set and under the limit
 // that was in force. Runs at one setting are averaged. It returns a [dvfsmodel.SampleError] without samples
 // or for one that isn't finite and positive.
 func (l *Limits) Condition(samples []dvfsmodel.Sample) (*UnderLimits, error) {
@@ -109,7 +109,7 @@ func (u *UnderLimits) conditions(at dvfsmodel.Setting) capped.Conditions {
 	}
 }
 
-// Fitted is the most plausible model. Its limits are those of the workload's runs.
+// Fitted returns the most plausible model. Its limits are those of the workload's runs.
 func (u *UnderLimits) Fitted() (*dvfsmodel.Fitted, error) {
 	params := u.known.Params()
 	values := params.Natural()
@@ -128,8 +128,8 @@ func (u *UnderLimits) Fitted() (*dvfsmodel.Fitted, error) {
 	return f, nil
 }
 
-// Belief is what is known of the workload at settings of clocks and limit. extra is power that counts with
-// that of the GPU, such as a host's.
+// Belief returns what is known of the workload at settings of clocks and limit. extra is power that counts
+// with that of the GPU, such as a host's.
 func (u *UnderLimits) Belief(settings []dvfsmodel.Setting, extra dvfsmodel.Watt) *Belief {
 	n := len(settings)
 	g := newGaussian(2 * n)
@@ -157,7 +157,7 @@ func (u *UnderLimits) joint(settings []dvfsmodel.Setting) (mean, cov []float64) 
 	return u.known.Joint(at)
 }
 
-// TimeDeviation is the largest standard deviation of the logarithm of the run time at settings over that
+// TimeDeviation returns the largest standard deviation of the logarithm of the run time at settings over that
 // at another one.
 func (u *UnderLimits) TimeDeviation(settings []dvfsmodel.Setting, over dvfsmodel.Setting) float64 {
 	all := append(slices.Clone(settings), over)
@@ -170,20 +170,20 @@ func (u *UnderLimits) TimeDeviation(settings []dvfsmodel.Setting, over dvfsmodel
 	return math.Sqrt(worst)
 }
 
-// Power is what a run most probably draws at a setting.
+// Power returns what a run most probably draws at a setting.
 func (u *UnderLimits) Power(at dvfsmodel.Setting) dvfsmodel.Watt {
 	params := u.known.Params()
 	return u.top.Cap * dvfsmodel.Watt(math.Exp(params.Board().Predict(u.conditions(at)).Power))
 }
 
-// Longer is how many times as long as at another setting a run takes at one, so many standard deviations
+// Longer returns how many times as long as at another setting a run takes at one, so many standard deviations
 // above what is expected.
 func (u *UnderLimits) Longer(at, than dvfsmodel.Setting, deviations float64) float64 {
 	mean, _ := u.joint([]dvfsmodel.Setting{at, than})
 	return math.Exp(mean[0] - mean[1] + deviations*u.TimeDeviation([]dvfsmodel.Setting{at}, than))
 }
 
-// TopOf is the highest clocks and limit of runs, and at least those of a setting.
+// TopOf returns the highest clocks and limit of runs, and at least those of a setting.
 func TopOf(workloads [][]dvfsmodel.Sample, least dvfsmodel.Setting) dvfsmodel.Setting {
 	for _, samples := range workloads {
 		for _, s := range samples {

@@ -13,7 +13,7 @@ const (
 	usualRuns  = 4
 )
 
-// NoiseOf is how much runs of a workload differ that were at the same clocks.
+// NoiseOf returns how much runs of a workload differ that were at the same clocks.
 // With few such runs it is near the usual 2 %.
 func NoiseOf(samples []dvfsmodel.Sample) Noise {
 	list := averageBySetting(samples, dvfsmodel.Setting{Core: 1, Mem: 1})

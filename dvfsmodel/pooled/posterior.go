@@ -22,7 +22,7 @@ type Posterior struct {
 // Form is that of a [Posterior]'s curves.
 func Form() dvfsmodel.Form { return dvfsmodel.Form{Time: "log-quadratic", Power: "log-quadratic"} }
 
-// Condition is what is known of a workload after runs that vary with the given
+// Condition returns what is known of a workload after runs that vary with the given
 // noise. base is what was (1, 1) when the curves were learnt: the GPU model's
 // default clocks. It returns a [dvfsmodel.SampleError] without samples, or for one
 // that isn't finite and positive.
@@ -45,7 +45,7 @@ func (c *Curves) Condition(
 	return p, nil
 }
 
-// Fitted is the mean of the curves as a model, with their covariance.
+// Fitted returns the mean of the curves as a model, with their covariance.
 func (p *Posterior) Fitted() (*dvfsmodel.Fitted, error) {
 	list := make([]dvfsmodel.Coefficient, size)
 	covariance := make([][]float64, size)
@@ -62,7 +62,7 @@ func (p *Posterior) Fitted() (*dvfsmodel.Fitted, error) {
 	return f, nil
 }
 
-// Belief is what is known of the workload at some settings and at those that were
+// Belief returns what is known of the workload at some settings and at those that were
 // measured, what its curves leave open included. extra is power that counts with
 // that of the GPU, such as a host's.
 func (p *Posterior) Belief(settings []dvfsmodel.Setting, extra dvfsmodel.Watt) *Belief {
@@ -87,12 +87,12 @@ func (p *Posterior) Belief(settings []dvfsmodel.Setting, extra dvfsmodel.Watt) *
 	return b
 }
 
-// compareSettings is the order of settings: by memory clock, then core clock.
+// compareSettings returns the order of settings: by memory clock, then core clock.
 func compareSettings(a, b dvfsmodel.Setting) int {
 	return cmp.Or(cmp.Compare(a.Mem, b.Mem), cmp.Compare(a.Core, b.Core))
 }
 
-// jointAt is the distribution of ln time at settings, and then of ln power, of a
+// jointAt returns the distribution of ln time at settings, and then of ln power, of a
 // workload of which nothing is known.
 func (c *Curves) jointAt(list []settingMean) gaussian {
 	n := len(list)
@@ -106,7 +106,7 @@ func (c *Curves) jointAt(list []settingMean) gaussian {
 	return g
 }
 
-// covarianceAt is the covariance at settings that a covariance of coefficients and
+// covarianceAt returns the covariance at settings that a covariance of coefficients and
 // the residual give.
 func (c *Curves) covarianceAt(coefficients []float64, list []settingMean) []float64 {
 	n := len(list)

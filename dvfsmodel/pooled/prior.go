@@ -38,7 +38,7 @@ type Prior struct {
 	known    [][]float64 // the same of each workload, time less its own level
 }
 
-// Settings are the clocks at which it predicts, by memory clock and then core
+// Settings returns the clocks at which it predicts, by memory clock and then core
 // clock, ascending.
 func (p *Prior) Settings() []dvfsmodel.Setting { return slices.Clone(p.settings) }
 
@@ -76,7 +76,7 @@ func learnAt(workloads [][]dvfsmodel.Sample, settings []dvfsmodel.Setting) (*Pri
 	return p, nil
 }
 
-// allSettings is all settings, in order.
+// allSettings returns all settings, in order.
 func allSettings(workloads [][]dvfsmodel.Sample) []dvfsmodel.Setting {
 	var all []dvfsmodel.Setting
 	for _, samples := range workloads {
@@ -166,7 +166,7 @@ func (p *Prior) shrinkCovariance(base dvfsmodel.Setting) {
 	}
 }
 
-// deviations is how each workload differs from the mean.
+// deviations returns how each workload differs from the mean.
 func (p *Prior) deviations(base dvfsmodel.Setting) [][]settingMean {
 	n := len(p.settings)
 	all := make([][]settingMean, len(p.known))
@@ -182,7 +182,7 @@ func (p *Prior) deviations(base dvfsmodel.Setting) [][]settingMean {
 	return all
 }
 
-// residual is the covariance of what quadratics leave of ln time (0) or ln
+// residual returns the covariance of what quadratics leave of ln time (0) or ln
 // power (1) at two settings.
 func (c *Curves) residual(quantity int, a, b *settingMean) float64 {
 	variance := sq(c.TimeResidual)

@@ -36,7 +36,7 @@ func (b *Belief) Gains(noise Noise) []float64 {
 	return gains
 }
 
-// NextProbe is the setting to measure next, of those that are allowed (nil: all): the
+// NextProbe returns the setting to measure next, of those that are allowed (nil: all): the
 // one with the largest of [Belief.Gains]; -1 without any.
 func (b *Belief) NextProbe(allowed func(i int) bool, noise Noise) int {
 	best := -1
@@ -49,7 +49,7 @@ func (b *Belief) NextProbe(allowed func(i int) bool, noise Noise) int {
 	return best
 }
 
-// energyAfter is the logarithm of the least expected energy after measuring a setting.
+// energyAfter returns the logarithm of the least expected energy after measuring a setting.
 // Time and power there are two correlated normal variables, which are written as
 // two independent ones.
 func (b *Belief) energyAfter(at int, mean, half []float64, noise [2]float64) float64 {

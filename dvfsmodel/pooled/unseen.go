@@ -70,7 +70,7 @@ func NewUnseenWorkload(known []KnownWorkload, base dvfsmodel.Setting) (*UnseenWo
 // logMoments are mean and standard deviation of a logarithm over the known workloads.
 type logMoments struct{ mean, sd float64 }
 
-// momentsAt are the moments of ln time and ln energy over those at default clocks.
+// momentsAt returns the moments of ln time and ln energy over those at default clocks.
 func (u *UnseenWorkload) momentsAt(fc, fm float64) (time, energy logMoments) {
 	n := float64(len(u.known))
 	pair := dvfsmodel.Setting{Core: dvfsmodel.MHz(fc) * u.base.Core, Mem: dvfsmodel.MHz(fm) * u.base.Mem}
@@ -96,20 +96,20 @@ func (m *logMoments) add(x float64, i int) {
 	m.sd += off * (x - m.mean)
 }
 
-// Time is how long 19 of 20 workloads run at most that take 1 s at default clocks.
+// Time returns how long 19 of 20 workloads run at most that take 1 s at default clocks.
 func (u *UnseenWorkload) Time(fc, fm float64) float64 {
 	time, _ := u.momentsAt(fc, fm)
 	n := float64(len(u.known))
 	return max(1, math.Exp(time.mean+u.sigmas()*time.sd*math.Sqrt(1+1/n)))
 }
 
-// Power is the expected energy over [UnseenWorkload.Time].
+// Power returns the expected energy over [UnseenWorkload.Time].
 func (u *UnseenWorkload) Power(s dvfsmodel.Scaling) dvfsmodel.Watt {
 	_, energy := u.momentsAt(s.Fc, s.Fm)
 	return dvfsmodel.Watt(math.Exp(energy.mean+sq(energy.sd)/2) / u.Time(s.Fc, s.Fm))
 }
 
-// sigmas are the standard deviations to the upper bound.
+// sigmas returns the standard deviations to the upper bound.
 func (u *UnseenWorkload) sigmas() float64 {
 	return dvfsmodel.UpperSigmas * dvfsmodel.StudentWidening(len(u.known)-1)
 }

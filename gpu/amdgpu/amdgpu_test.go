@@ -25,7 +25,7 @@ const (
 	navi31 = amdgputest.Navi31
 )
 
-// open is a process that finds the GPUs; notes is where it notes what they were at.
+// open returns a process that finds the GPUs; notes is where it notes what they were at.
 func open(t *testing.T, k *amdgputest.Kernel, notes string) []gpu.Device {
 	t.Helper()
 	l, err := amdgpu.Open(amdgpu.Options{Sysfs: k, Notes: notes, Root: true, Driver: "load-1"})
@@ -39,7 +39,7 @@ func open(t *testing.T, k *amdgputest.Kernel, notes string) []gpu.Device {
 	return devices
 }
 
-// notes is a folder for notes, which must be nobody else's.
+// notes returns a folder for notes, which must be nobody else's.
 func notes(t *testing.T) string {
 	t.Helper()
 	return filepath.Join(t.TempDir(), "notes")
@@ -176,7 +176,7 @@ func TestAReadingOfAnAMDGPU(t *testing.T) {
 	}
 }
 
-// metricsTable is a table of one version with some values, and the rest all bits set.
+// metricsTable returns a table of one version with some values, and the rest all bits set.
 func metricsTable(format, content byte, size int) []byte {
 	table := slices.Repeat([]byte{0xff}, size)
 	binary.NativeEndian.PutUint16(table, uint16(size))

@@ -54,7 +54,7 @@ func parseLevels(list []string) ([]clockLevel, error) {
 
 func trim(data []byte) []byte { return bytes.TrimSpace(data) }
 
-// lines are those of a file, without blanks around them.
+// lines returns those of a file, without blanks around them.
 func lines(data []byte) []string {
 	list := strings.Split(string(trim(data)), "\n")
 	for i := range list {
@@ -110,7 +110,7 @@ func (f files) limits() (clockLimits, error) {
 	}, nil
 }
 
-// limitCommand is the command that makes a clock the lowest (0) or the highest (1).
+// limitCommand returns the command that makes a clock the lowest (0) or the highest (1).
 func limitCommand(domain string, index int, f dvfsmodel.MHz) string {
 	return fmt.Sprintf("%s %d %.0f", domain, index, float64(f))
 }

@@ -74,7 +74,7 @@ func (d *Device) isLasting(err error) bool {
 	return errors.Is(err, errText) || errors.Is(d.classify(err), gpu.ErrNotSupported)
 }
 
-// Identity is what the kernel said when the device was opened.
+// Identity returns what the kernel said when the device was opened.
 func (d *Device) Identity() gpu.Identity { return d.id }
 
 // Capability is by the kernel's files, less what it refused since.
@@ -88,7 +88,7 @@ func (d *Device) Capability() gpu.Capability {
 	return can
 }
 
-// PowerLimit is the power cap. The second die of an MI250X has none of its own.
+// PowerLimit returns the power cap. The second die of an MI250X has none of its own.
 func (d *Device) PowerLimit() (dvfsmodel.Watt, error) {
 	watts, err := d.sensors.read("power1_cap")
 	if err == nil && !(watts > 0) {
@@ -179,7 +179,7 @@ func isMissing(err error) bool { return errors.Is(err, gpu.ErrNotSupported) }
 // kfd is where the driver's computing part tells of processes.
 const kfd = "class/kfd/kfd"
 
-// Processes are those that compute with memory on the GPU, by pid. The kernel tells it
+// Processes returns those that compute with memory on the GPU, by pid. The kernel tells it
 // by a number of its own, which stands in the node of the GPU's device file.
 func (d *Device) Processes() ([]int, error) {
 	number, err := d.library.kfdNumber(d.id.Minor)
@@ -211,7 +211,7 @@ func (d *Device) Processes() ([]int, error) {
 	return pids, nil
 }
 
-// kfdNumber is the number by which the driver's computing part knows the GPU; "" where it doesn't.
+// kfdNumber returns the number by which the driver's computing part knows the GPU; "" where it doesn't.
 func (l *Library) kfdNumber(minor int) (string, error) {
 	nodes := kfd + "/topology/nodes"
 	names, err := l.sys.Names(nodes)

@@ -101,7 +101,7 @@ func (l *Library) Devices() ([]gpu.Device, error) {
 	return devices, errors.Join(errs...)
 }
 
-// addresses are the PCI addresses of the GPUs that the amdgpu driver has, in order.
+// addresses returns the PCI addresses of the GPUs that the amdgpu driver has, in order.
 func (l *Library) addresses() ([]string, error) {
 	names, err := l.sys.Names("class/drm")
 	if err != nil {
@@ -133,7 +133,7 @@ func (l *Library) addresses() ([]string, error) {
 	return slices.Compact(found), nil
 }
 
-// busOf is a PCI address in NVML's long form, by which GPUs sort as numbers do.
+// busOf returns a PCI address in NVML's long form, by which GPUs sort as numbers do.
 func busOf(address string) string {
 	m := pciAddress.FindStringSubmatch(address)
 	domain := strings.Repeat("0", 8-len(m[1])) + m[1]
@@ -187,7 +187,7 @@ var models = map[string]string{
 	"0x74a5": "AMD Instinct MI325X",
 }
 
-// model is the board's name, by its own memory where that has one.
+// model returns the board's name, by its own memory where that has one.
 func (d *Device) model() string {
 	if name, err := d.files.text("product_name"); err == nil && name != "" {
 		return name

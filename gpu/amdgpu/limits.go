@@ -25,7 +25,7 @@ var levels = []string{
 // step is that of core clocks in a GPU's table: the highest clock can be any whole MHz.
 const step dvfsmodel.MHz = 100
 
-// Clocks are the core clocks that can be the highest, for each memory clock that can be: up
+// Clocks returns the core clocks that can be the highest, for each memory clock that can be: up
 // to what was in force before anything was set. It is read once. A memory clock that can't
 // be set is the one at which the GPU works.
 func (d *Device) Clocks() (gpu.Clocks, error) {
@@ -88,7 +88,7 @@ func (d *Device) readClocks() (gpu.Clocks, error) {
 	return table, nil
 }
 
-// coreClocks are the core clocks that can be the highest, falling. The lowest limit itself
+// coreClocks returns the core clocks that can be the highest, falling. The lowest limit itself
 // can't: the kernel wants it below the highest.
 func (d *Device) coreClocks(before span) ([]dvfsmodel.MHz, error) {
 	var list []dvfsmodel.MHz
@@ -112,7 +112,7 @@ func (d *Device) coreClocks(before span) ([]dvfsmodel.MHz, error) {
 	return list, nil
 }
 
-// noted is the note of the GPU, nil where there is none, or one of before the driver was
+// noted returns the note of the GPU, nil where there is none, or one of before the driver was
 // reloaded: limits went with it.
 func (d *Device) noted(open *openNote) (*note, error) {
 	n, err := open.read()
@@ -122,7 +122,7 @@ func (d *Device) noted(open *openNote) (*note, error) {
 	return n, err
 }
 
-// observe is what the GPU is at now.
+// observe returns what the GPU is at now.
 func (d *Device) observe() (*note, error) {
 	level, err := d.files.text(levelFile)
 	if err != nil {

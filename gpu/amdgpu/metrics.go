@@ -114,7 +114,7 @@ func (l *layout) read(table []byte) metrics {
 	return m
 }
 
-// short is a number of 16 bits; NaN where it isn't told.
+// short returns a number of 16 bits; NaN where it isn't told.
 func short(table []byte, at int) float64 {
 	n := binary.NativeEndian.Uint16(table[at:])
 	if n == math.MaxUint16 {

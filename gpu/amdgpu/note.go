@@ -36,7 +36,7 @@ type note struct {
 	FixedCore bool `json:"fixed_core,omitempty"`
 }
 
-// of is what a note has of a control: where the limits from before are, and what is set.
+// of returns what a note has of a control: where the limits from before are, and what is set.
 func (n *note) of(c gpu.Control) (before *span, set *dvfsmodel.MHz) {
 	if c == gpu.MemClock {
 		return &n.Mem, &n.SetMem
@@ -102,7 +102,7 @@ func (n *openNote) close() {
 	}
 }
 
-// read is the note, nil where there is none. One that is torn stands for a GPU that was
+// read returns the note, nil where there is none. One that is torn stands for a GPU that was
 // at the kernel's defaults.
 func (n *openNote) read() (*note, error) {
 	var data []byte

@@ -15,7 +15,7 @@ type sensors struct {
 	folder string // below the base; "": it has none
 }
 
-// powerBounds is what the power limit can be; zero: it can't be set. Where the kernel names no least
+// powerBounds returns what the power limit can be; zero: it can't be set. Where the kernel names no least
 // limit, half of what the board was delivered with is the least that is set.
 func (s *sensors) powerBounds() (gpu.PowerRange, error) {
 	if s.folder == "" || !s.files.isWritable(filepath.Join(s.folder, "power1_cap")) {

@@ -83,7 +83,7 @@ type files struct {
 	base string // the device's folder
 }
 
-// text is a file's text, without blanks around it.
+// text returns a file's text, without blanks around it.
 func (f files) text(name string) (string, error) {
 	data, err := f.sys.ReadFile(filepath.Join(f.base, name))
 	if err != nil {
@@ -156,7 +156,7 @@ func (d *Device) whereabouts() error {
 	return gpu.ErrNotSupported
 }
 
-// names are those in a folder of the device's, none where there is no folder.
+// names returns those in a folder of the device's, none where there is no folder.
 func (f files) names(folder string) []string {
 	names, _ := f.sys.Names(filepath.Join(f.base, folder))
 	return names

@@ -68,7 +68,7 @@ func (g *GPU) compare(boards gpu.Boards) {
 // can reports whether a control can be set.
 func (g *GPU) can(c gpu.Control) bool { return g.Controls[c].Can }
 
-// pairs are the GPU's clocks as pairs.
+// pairs returns the GPU's clocks as pairs.
 func (g *GPU) pairs() []dvfsmodel.Setting {
 	var list []dvfsmodel.Setting
 	for _, row := range g.Clocks {

@@ -22,7 +22,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// looked is the report of one simulated GPU, by profiles.
+// looked returns the report of one simulated GPU, by profiles.
 func looked(t *testing.T, spec, profiles string) gpucheck.GPU {
 	t.Helper()
 	l, err := gpu.OpenSim(spec, config.BuiltinProfiles().Board, nil)

@@ -24,7 +24,7 @@ const (
 // loadedPart is how far below the clock of a GPU at work it is locked, so that the difference is seen.
 const loadedPart = 0.85
 
-// tried is the setting that is tried: a memory clock, which is the catalogue's default or else the
+// tried returns the setting that is tried: a memory clock, which is the catalogue's default or else the
 // highest; one of its core clocks, in the middle of them or well below the one at which the GPU works;
 // a power limit between the least and the one in force; and the profile Max-Q, where the GPU has it.
 func (c *checker) tried(d gpu.Device, g *GPU) (dvfsmodel.Setting, error) {
@@ -175,7 +175,7 @@ func (c *checker) isBack(g *GPU, d gpu.Device, at dvfsmodel.Setting, before *gpu
 	}
 }
 
-// shown is what a reading shows of a setting, and what of it can't be.
+// shown returns what a reading shows of a setting, and what of it can't be.
 func shown(d gpu.Device, at dvfsmodel.Setting) (text, wrong string) {
 	r, err := d.Read()
 	if err != nil {
@@ -206,7 +206,7 @@ func shown(d gpu.Device, at dvfsmodel.Setting) (text, wrong string) {
 	return strings.Join(parts, ", "), wrong
 }
 
-// settingText is a setting in words.
+// settingText returns a setting in words.
 func settingText(at dvfsmodel.Setting) string {
 	var parts []string
 	for control := range gpu.NumControls {

@@ -235,7 +235,7 @@ func orNone(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// text is a number to a tenth; "?" where it isn't known.
+// text returns a number to a tenth; "?" where it isn't known.
 func text(n live.Number) string {
 	v, known := n.Get()
 	if !known {

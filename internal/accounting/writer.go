@@ -79,7 +79,7 @@ type waiting struct {
 	seen  *string // its AdminComment when it was looked at last, to be found the same; nil: it wasn't
 }
 
-// New is a writer, which begins by [Writer.Run].
+// New returns a writer, which begins by [Writer.Run].
 func New(o Options) *Writer {
 	return &Writer{options: o, waiting: make(map[slurm.JobID]waiting)}
 }
@@ -271,8 +271,8 @@ func (w *Writer) comment(
 	return err
 }
 
-// runsOf are the runs of a job's last start: one of that number that Slurm had before, or another start, may
-// be recorded, too.
+// runsOf returns the runs of a job's last start: one of that number that Slurm had before, or another
+// start, may be recorded, too.
 func runsOf(all []record.Outcome, row *slurm.AccountingRecord) []record.Outcome {
 	const apart = time.Minute // clocks of nodes may be
 	return slices.DeleteFunc(slices.Clone(all), func(o record.Outcome) bool {
@@ -281,7 +281,7 @@ func runsOf(all []record.Outcome, row *slurm.AccountingRecord) []record.Outcome 
 	})
 }
 
-// energyOf is the measured energy of a job on all its nodes.
+// energyOf returns the measured energy of a job on all its nodes.
 func energyOf(
 	runs []record.Outcome, row *slurm.AccountingRecord, kind config.AccountEnergy,
 ) (joules float64, ok bool) {
@@ -307,7 +307,7 @@ func energyOf(
 	return joules, len(row.Nodes) > 0
 }
 
-// savedBy is how much less a job took than held-out jobs of its workload in the mean; nil: nobody knows.
+// savedBy returns how much less a job took than held-out jobs of its workload in the mean; nil: nobody knows.
 func (w *Writer) savedBy(ctx context.Context, runs []record.Outcome, joules float64) *float64 {
 	key := record.WorkloadKey{Cluster: w.options.Cluster, Workload: runs[0].Workload, GPUModel: runs[0].GPUModel}
 	for i := range runs {

@@ -99,10 +99,10 @@ func newClockStepper(rule *live.Adaptation, level int, now time.Time) *clockStep
 	}
 }
 
-// core is the clock that is asked for.
+// core returns the clock that is asked for.
 func (d *clockStepper) core() dvfsmodel.MHz { return d.rule.Levels[d.level].Core }
 
-// lowest is the lowest clock so far.
+// lowest returns the lowest clock so far.
 func (d *clockStepper) lowest() dvfsmodel.MHz { return d.rule.Levels[d.lowestLevel].Core }
 
 // step books what was seen since the last step and chooses the level from now
@@ -195,7 +195,7 @@ func (d *clockStepper) book(now time.Time, util float64) {
 	d.shown = slices.DeleteFunc(d.shown, func(s shownUtil) bool { return s.at.Before(now.Add(-maxPeriod)) })
 }
 
-// maxLoss is how much longer so many seconds of work took at most than they would have
+// maxLoss returns how much longer so many seconds of work took at most than they would have
 // at default clocks. Debts count first, each at its own stretch or at the given one
 // if that is slower, and the rest at the given one. With pay, what was counted is
 // taken off the debts.
@@ -224,20 +224,20 @@ func (d *clockStepper) unbookedSeconds() float64 {
 	return max(0, min(maxPeriod.Seconds()*(1+most), d.elapsed-d.workSeconds))
 }
 
-// spareSeconds is how many seconds the run is within its SLA for sure, if the level was in
+// spareSeconds returns how many seconds the run is within its SLA for sure, if the level was in
 // force already.
 func (d *clockStepper) spareSeconds(level int) float64 {
 	stretch := max(d.stretch, d.rule.Levels[level].Stretch)
 	return d.rule.SLA*(d.base-d.maxLoss(d.unbookedSeconds(), stretch, false)) - d.elapsed
 }
 
-// lossRate is what a second of work at a level takes from the spare time at most,
+// lossRate returns what a second of work at a level takes from the spare time at most,
 // seconds.
 func (d *clockStepper) lossRate(level int) float64 {
 	return max(0, 1-d.rule.SLA/d.rule.Levels[level].Stretch)
 }
 
-// spareMargin is what is left of the spare time, seconds, if all is work until the step
+// spareMargin returns what is left of the spare time, seconds, if all is work until the step
 // after the next one that may change the clock; below 0 the level must not be.
 func (d *clockStepper) spareMargin(level int) float64 {
 	delay := d.stepDelay
@@ -247,7 +247,7 @@ func (d *clockStepper) spareMargin(level int) float64 {
 	return d.spareSeconds(level) - delay*d.lossRate(level)
 }
 
-// bestLevel is the level that is best, were clock writes free.
+// bestLevel returns the level that is best, were clock writes free.
 func (d *clockStepper) bestLevel(now time.Time) int {
 	floor := len(d.rule.Levels) - 1
 	if now.Sub(d.busyAt) >= patience && d.canBegin(floor) {
@@ -265,7 +265,7 @@ func (d *clockStepper) canBegin(level int) bool {
 	return d.spareMargin(level) >= minDwell*d.lossRate(level)-rounding
 }
 
-// slowest is the slowest level that stretches work no more than this, may be begun,
+// slowest returns the slowest level that stretches work no more than this, may be begun,
 // and isn't below the cheapest one; the ceiling where there is none.
 func (d *clockStepper) slowest(stretch float64) int {
 	levels := d.rule.Levels
@@ -300,7 +300,7 @@ func (d *clockStepper) canAfford(level, left int, urgent bool) bool {
 	return urgent || left >= change+end
 }
 
-// slowdown is how many times as long as at default clocks the run has taken at
+// slowdown returns how many times as long as at default clocks the run has taken at
 // most; 1 before it began.
 func (d *clockStepper) slowdown() float64 {
 	base := d.base - d.maxLoss(d.unbookedSeconds(), d.stretch, false)
@@ -322,7 +322,7 @@ func (w *writeTimes) add(now time.Time) {
 		now)
 }
 
-// remaining is how many of so many there may still be now.
+// remaining returns how many of so many there may still be now.
 func (w *writeTimes) remaining(now time.Time, most int) int {
 	for _, at := range *w {
 		if now.Sub(at) < maxCountedWrites {

@@ -99,7 +99,7 @@ func (w *world) tick(util float64, delay time.Duration, busy bool) {
 	w.d.noteInForce(w.now)
 }
 
-// mostWrites is how many writes there were in any minute.
+// mostWrites returns how many writes there were in any minute.
 func (w *world) mostWrites() int {
 	most := 0
 	for i := range w.all {

@@ -26,7 +26,7 @@ type adapter struct {
 // idlePause is a pause while no clock is adapted; a run that begins ends it.
 const idlePause = time.Hour
 
-// interval is how long until the next run is to be looked at, half the shortest
+// interval returns how long until the next run is to be looked at, half the shortest
 // period at least.
 func (d *adapter) interval() time.Duration {
 	pause := idlePause
@@ -65,7 +65,7 @@ func (d *adapter) adapt(ctx context.Context, clock func() time.Time) error {
 	return errors.Join(trouble, reconciling)
 }
 
-// adaptedGPUs are the GPUs of the runs whose clocks are adapted.
+// adaptedGPUs returns the GPUs of the runs whose clocks are adapted.
 func (d *adapter) adaptedGPUs() []*managedGPU {
 	var uuids []string
 	d.runs.eachOpen(func(r *openRun) {

@@ -15,7 +15,7 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// stepped is an adaptation over core clocks, the first of which is the ceiling,
+// stepped returns an adaptation over core clocks, the first of which is the ceiling,
 // of work that follows the clock altogether.
 func stepped(sla float64, clocks ...dvfsmodel.MHz) *live.Adaptation {
 	a := &live.Adaptation{SLA: sla, TauS: 0.1, Writes: 30}
@@ -143,7 +143,7 @@ func wantStays(t *testing.T, closed *agent.ClosedRun, seen map[dvfsmodel.MHz]int
 	}
 }
 
-// entry is the journal's file of a GPU.
+// entry returns the journal's file of a GPU.
 func (h *host) entry(i int) string {
 	h.journal.mu.Lock()
 	defer h.journal.mu.Unlock()

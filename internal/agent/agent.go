@@ -108,10 +108,10 @@ func New(options Options) *Agent {
 	return a
 }
 
-// GPUs are those of the node.
+// GPUs returns those of the node.
 func (a *Agent) GPUs() *GPUSet { return a.gpus }
 
-// Runs are those that are open, and those that ended until they are forgotten.
+// Runs returns those that are open, and those that ended until they are forgotten.
 func (a *Agent) Runs() *RunSet { return a.runs }
 
 // Close gives up all GPUs, for other processes to look after. The agent isn't used
@@ -186,7 +186,7 @@ type State struct {
 	Guarded int
 }
 
-// State is what the agent holds now.
+// State returns what the agent holds now.
 func (a *Agent) State() State {
 	var s State
 	for _, c := range a.gpus.all() {

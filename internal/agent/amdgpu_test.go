@@ -30,7 +30,7 @@ func newAMDNode(t *testing.T, kind amdgputest.Kind) *amdNode {
 	}
 }
 
-// agent is a process that may die by a fuse.
+// agent returns a process that may die by a fuse.
 func (n *amdNode) agent(f *fuse) *agent.Agent {
 	n.Helper()
 	l, err := amdgpu.Open(amdgpu.Options{Sysfs: n.kernel, Notes: n.notes, Driver: "driver-1", Root: true})

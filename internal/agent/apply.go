@@ -51,7 +51,7 @@ func (a *Agent) releaseLate(ctx context.Context, id string, reason error) error 
 	return errors.Join(reason, a.leaveAlone(undo, id, notLocked(reason)))
 }
 
-// applied is what a run has now.
+// applied returns what a run has now.
 func (a *Agent) applied(id string) Applied {
 	why := a.runs.whyNotLocked(id, func(uuid string) bool {
 		c := a.gpus.byUUID(uuid)

@@ -271,7 +271,7 @@ func TestALockOverALockKeepsWhatWasBeforeTheFirst(t *testing.T) {
 	}
 }
 
-// entryOf is the index of the only GPU with an entry.
+// entryOf returns the index of the only GPU with an entry.
 func entryOf(a *agent.Agent) int {
 	for i, g := range a.State().GPUs {
 		if g.Entry != nil {
@@ -450,7 +450,7 @@ func BenchmarkApplyAndEndOnADisk(b *testing.B) {
 	}
 }
 
-// onDisk is an agent whose files are on a disk.
+// onDisk returns an agent whose files are on a disk.
 func onDisk(b *testing.B, spec string) (a *agent.Agent, uuids []string) {
 	b.Helper()
 	library, err := gpu.OpenSim(spec, profiles().Board, nil)

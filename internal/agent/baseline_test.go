@@ -31,7 +31,7 @@ func (h *host) wantLimits(when string, want ...dvfsmodel.Watt) {
 	}
 }
 
-// crashed is an agent that starts after another one was killed.
+// crashed returns an agent that starts after another one was killed.
 func (h *host) crashed() *agent.Agent {
 	h.t.Helper()
 	clear(h.claims.owners)
@@ -150,7 +150,7 @@ func TestAPowerLimitOfUnknownOriginStaysAndIsSaid(t *testing.T) {
 	}
 }
 
-// gpuOf is the place of a GPU in an agent's state.
+// gpuOf returns the place of a GPU in an agent's state.
 func gpuOf(a *agent.Agent, uuid string) int {
 	for i, g := range a.State().GPUs {
 		if g.Identity.UUID == uuid {
@@ -321,8 +321,8 @@ func TestAStandingLockThatNobodyToldOfOutlivesAnAgentThatSetsNothing(t *testing.
 	h.wantLocked(coreLow)
 }
 
-// standing is a host at work on whose first GPU somebody else's lock stands, and whose agent has watched both
-// for a while; what the site tells of its limits is told.
+// standing returns a host at work on whose first GPU somebody else's lock stands, and whose agent has
+// watched both for a while; what the site tells of its limits is told.
 func standing(h *host, a *agent.Agent, told *dvfsmodel.Setting) *agent.Agent {
 	h.t.Helper()
 	a.Close()

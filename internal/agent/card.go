@@ -95,7 +95,7 @@ func (c *managedGPU) reopen(dev gpu.Device) {
 	c.dev, c.id, c.table, c.lost, c.without = dev, dev.Identity(), nil, false, 0
 }
 
-// identity is the card's, as of when it was opened last: a driver that was reloaded
+// identity returns the card's, as of when it was opened last: a driver that was reloaded
 // may give the device files other numbers.
 func (c *managedGPU) identity() gpu.Identity {
 	c.mu.Lock()
@@ -110,7 +110,7 @@ func (c *managedGPU) isLost() bool {
 	return c.lost
 }
 
-// journalled is the card's entry, nil where there is none.
+// journalled returns the card's entry, nil where there is none.
 func (c *managedGPU) journalled() *Entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -156,7 +156,7 @@ func (c *managedGPU) doWithout(control gpu.Control, want *lock) bool {
 	return true
 }
 
-// settable is what is wanted of the card less what its driver refused.
+// settable returns what is wanted of the card less what its driver refused.
 func (c *managedGPU) settable(want lock) lock {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -207,7 +207,7 @@ func (c *managedGPU) clearExternalChange() {
 	c.watch.begin(time.Now())
 }
 
-// prior is what is known of a control that isn't in the journal: its value where the
+// prior returns what is known of a control that isn't in the journal: its value where the
 // driver tells it, else whether this agent gave it back.
 func (c *managedGPU) prior(control gpu.Control) (Prior, gpu.Value, error) {
 	if control.TellsPrior() {
@@ -241,7 +241,7 @@ func (c *managedGPU) checkBounds(control gpu.Control, v gpu.Value) error {
 	return control.CheckBounds(dev.Capability(), v) //nolint:wrapcheck // says all
 }
 
-// clocks is the card's table, read once.
+// clocks returns the card's table, read once.
 func (c *managedGPU) clocks() (*gpu.Clocks, error) {
 	c.mu.Lock()
 	table := c.table
@@ -334,7 +334,7 @@ func (c *managedGPU) noteWrite() {
 	c.writes++
 }
 
-// writesLeft is how many writes there may still be in this minute.
+// writesLeft returns how many writes there may still be in this minute.
 func (c *managedGPU) writesLeft(now time.Time, most int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -375,7 +375,7 @@ type GPUState struct {
 	Suspected dvfsmodel.MHz
 }
 
-// state is what is known of the card now.
+// state returns what is known of the card now.
 func (c *managedGPU) state() GPUState {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/epplan/epplan/internal/agent"
 )
 
-// adaptedRun is an agent with a run whose clock is stepped, and a step of it.
+// adaptedRun returns an agent with a run whose clock is stepped, and a step of it.
 func adaptedRun(t *testing.T, h *host) (a *agent.Agent, step func(n int) error) {
 	t.Helper()
 	a = h.started()

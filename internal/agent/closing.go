@@ -30,7 +30,7 @@ const (
 	beyondPart = 0.02 // of the run
 )
 
-// outcome is what was measured of a run that ends now, or ended before. Readings of
+// outcome returns what was measured of a run that ends now, or ended before. Readings of
 // after its end don't count: they may be of others. Where that is too long ago to
 // tell them apart, and they reach far beyond it, nothing that was measured counts.
 // If the machine's clock was set meanwhile, another clock's time can't be placed in
@@ -78,7 +78,7 @@ func clockWasSet(from, to time.Time) bool {
 	return (to.Round(0).Sub(from.Round(0)) - to.Sub(from)).Abs() > maxBeyond
 }
 
-// upTo is what the sampler knows of the time up to a run's end, without what was read
+// upTo returns what the sampler knows of the time up to a run's end, without what was read
 // later; nil where that is too long ago, and more than slack of it may be others'.
 func (s *Sampler) upTo(end time.Time, slack time.Duration) *Sampler {
 	if !s.seenAfter(end.Add(maxBeyond)) {
@@ -206,12 +206,12 @@ func (s *RunSet) keepEnd(id string) error {
 	return err
 }
 
-// closedOf is an ended run as its file has it.
+// closedOf returns an ended run as its file has it.
 func closedOf(r *runFile) ClosedRun {
 	return ClosedRun{Run: r.Run, HandsOff: r.HandsOff, kind: r.Kind, Outcome: *r.Outcome}
 }
 
-// Ended are the runs that ended and aren't forgotten, in the order of their
+// Ended returns the runs that ended and aren't forgotten, in the order of their
 // ids.
 func (s *RunSet) Ended() []ClosedRun {
 	s.mu.Lock()

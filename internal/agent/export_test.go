@@ -12,7 +12,7 @@ import (
 // SettleOneByOne makes the order of an agent's steps certain.
 func (a *Agent) SettleOneByOne() { a.gpus.maxParallel = 1 }
 
-// AtRisk is the guard's rule.
+// AtRisk returns the guard's rule.
 func AtRisk(run *live.Run, elapsed, margin time.Duration) string {
 	return riskReason(run, elapsed, margin)
 }
@@ -28,7 +28,7 @@ func (a *Agent) Sample(ctx context.Context) error {
 	return errors.Join(a.poller.react(ctx, a.poller.sample(busy)), a.poller.meterHostReporting())
 }
 
-// HostParts are the parts of the node that open runs have, by run.
+// HostParts returns the parts of the node that open runs have, by run.
 func (a *Agent) HostParts() map[string]float64 {
 	a.runs.mu.Lock()
 	defer a.runs.mu.Unlock()
@@ -39,8 +39,8 @@ func (a *Agent) HostParts() map[string]float64 {
 	return parts
 }
 
-// Until is the sampler as it was at a time, once; nil where that is too long ago.
+// Until returns the sampler as it was at a time, once; nil where that is too long ago.
 func (s *Sampler) Until(end time.Time) *Sampler { return s.recent.samplerAt(end) }
 
-// Remembered is how much the sampler remembers one by one.
+// Remembered returns how much the sampler remembers one by one.
 func (s *Sampler) Remembered() int { return len(s.recent.memos) }

@@ -104,7 +104,7 @@ func (d *disk) losePower(folder bool) {
 	d.durable = maps.Clone(d.names)
 }
 
-// files are the names that end so.
+// files returns the names that end so.
 func (d *disk) files(ending string) []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -427,7 +427,7 @@ func (h *host) hardship() {
 	h.claims = &claims{owners: map[string]*fuse{h.uuids[3]: nil}}
 }
 
-// started is an agent that started well.
+// started returns an agent that started well.
 func (h *host) started() *agent.Agent {
 	h.t.Helper()
 	a := h.agent(nil)
@@ -450,7 +450,7 @@ func (h *host) reboot(folder bool) {
 	}
 }
 
-// locked is what a GPU is really locked at.
+// locked returns what a GPU is really locked at.
 func (h *host) locked(i int) dvfsmodel.Setting {
 	h.t.Helper()
 	var s dvfsmodel.Setting
@@ -513,7 +513,7 @@ func (h *host) wantHard() {
 	}
 }
 
-// run is a run of a job on GPUs by index.
+// run returns a run of a job on GPUs by index.
 func (h *host) run(id string, job uint32, want dvfsmodel.Setting, gpus ...int) live.Run {
 	r := live.Run{ID: id, Job: job, Node: "n1", Setting: want, Started: time.Now()}
 	for _, i := range gpus {
@@ -530,7 +530,7 @@ func alive(context.Context, live.Run) (live.Outlook, error) {
 	return live.Outlook{Life: live.LifeAlive}, nil
 }
 
-// goneAt is what Slurm says of a job that ended then.
+// goneAt returns what Slurm says of a job that ended then.
 func goneAt(at time.Time) agent.JobProbe {
 	return func(context.Context, live.Run) (live.Outlook, error) {
 		return live.Outlook{Life: live.LifeGone, Ended: at}, nil

@@ -11,7 +11,7 @@ import (
 	"github.com/epplan/epplan/statedir"
 )
 
-// opened is a folder of a test and its path.
+// opened returns a folder of a test and its path.
 func opened(t *testing.T) (folder *Folder, dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "journal")

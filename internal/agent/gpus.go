@@ -178,7 +178,7 @@ func (s *GPUSet) add(found []gpu.Device) error {
 	return errors.Join(errs...)
 }
 
-// matchInventory is an inventory in which GPUs that couldn't be opened are those that were in
+// matchInventory returns an inventory in which GPUs that couldn't be opened are those that were in
 // their places before, if all others are where they were.
 func matchInventory(now, before []gpu.Identity) []gpu.Identity {
 	if len(now) != len(before) {
@@ -192,14 +192,14 @@ func matchInventory(now, before []gpu.Identity) []gpu.Identity {
 	return before
 }
 
-// byUUID is a GPU, nil where there is none of that name.
+// byUUID returns a GPU, nil where there is none of that name.
 func (s *GPUSet) byUUID(uuid string) *managedGPU {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.known[uuid]
 }
 
-// some are the GPUs of a list that are here, in order, each once.
+// some returns the GPUs of a list that are here, in order, each once.
 func (s *GPUSet) some(uuids []string) []*managedGPU {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,7 +212,7 @@ func (s *GPUSet) some(uuids []string) []*managedGPU {
 	return found
 }
 
-// all are all GPUs, in order.
+// all returns all GPUs, in order.
 func (s *GPUSet) all() []*managedGPU {
 	s.mu.Lock()
 	uuids := slices.Collect(maps.Keys(s.known))
@@ -312,7 +312,7 @@ func CallGPUs[T any](
 	return answers, errs
 }
 
-// Clocks is the table of a GPU's clocks, read once.
+// Clocks returns the table of a GPU's clocks, read once.
 func (s *GPUSet) Clocks(uuid string) (gpu.Clocks, error) {
 	c := s.byUUID(uuid)
 	if c == nil {
@@ -325,7 +325,7 @@ func (s *GPUSet) Clocks(uuid string) (gpu.Clocks, error) {
 	return *table, nil
 }
 
-// Identities are the GPUs that the agent looks after, in the order of their UUIDs.
+// Identities returns the GPUs that the agent looks after, in the order of their UUIDs.
 func (s *GPUSet) Identities() []gpu.Identity {
 	cards := s.all()
 	ids := make([]gpu.Identity, len(cards))
@@ -351,7 +351,7 @@ func (s *GPUSet) Divided() (uuids []string) {
 	return divided
 }
 
-// Inventory is the GPUs as the driver counted them when they were opened last, in its
+// Inventory returns the GPUs as the driver counted them when they were opened last, in its
 // order. One that couldn't be opened is empty in its place. Those that others look
 // after are among them.
 func (s *GPUSet) Inventory() []gpu.Identity {

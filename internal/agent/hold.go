@@ -329,7 +329,7 @@ func (h *Held) checkOn(control gpu.Control, dev gpu.Device) error {
 	return nil
 }
 
-// joinNotes are two notes in one, without saying anything twice.
+// joinNotes returns two notes in one, without saying anything twice.
 func joinNotes(first, second string) string {
 	switch {
 	case first == "" || first == second:

@@ -23,7 +23,7 @@ type act struct {
 	begins bool
 }
 
-// doApply is a Prolog's act.
+// doApply returns a Prolog's act.
 func doApply(name, id string, job uint32, want dvfsmodel.Setting, gpus ...int) act {
 	return act{name: name, do: func(ctx context.Context, h *host, a *agent.Agent) {
 		_, _ = a.Apply(ctx, h.run(id, job, want, gpus...))

@@ -60,7 +60,7 @@ type Entry struct {
 	Controls map[gpu.Control]Held `json:"domains"`
 }
 
-// held is what the entry says of a control.
+// held returns what the entry says of a control.
 func (e *Entry) held(control gpu.Control) (Held, bool) {
 	if e == nil {
 		return Held{}, false
@@ -69,7 +69,7 @@ func (e *Entry) held(control gpu.Control) (Held, bool) {
 	return h, ok
 }
 
-// with is the entry after the controls of a setting were set, too. What was
+// with returns the entry after the controls of a setting were set, too. What was
 // there before they were first set is kept, and asked for where it isn't known yet. Above
 // that none is set: no value at all, which leaves it there, counts as the greatest.
 func (e *Entry) with(
@@ -118,7 +118,7 @@ func (e *Entry) hasExactly(want dvfsmodel.Setting, run *live.Run) bool {
 	return true
 }
 
-// without is the entry less one control.
+// without returns the entry less one control.
 func (e *Entry) without(control gpu.Control) *Entry {
 	next := *e
 	next.Controls = maps.Clone(e.Controls)
@@ -144,7 +144,7 @@ func (e *Entry) told() *Entry {
 	return &next
 }
 
-// Setting is what the entry's controls are set to.
+// Setting returns what the entry's controls are set to.
 func (e *Entry) Setting() dvfsmodel.Setting {
 	var s dvfsmodel.Setting
 	for control, h := range e.Controls {
@@ -272,7 +272,7 @@ func (j journal) noteReturned(uuid string) error {
 	return nil
 }
 
-// returnedGPUs are the GPUs whose clocks other processes gave back.
+// returnedGPUs returns the GPUs whose clocks other processes gave back.
 func (j journal) returnedGPUs() ([]string, error) {
 	all, err := j.folder.Names()
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 // victimDir names the folder of the process that is to be killed.
 const victimDir = "EPPLAN_TEST_VICTIM_DIR"
 
-// machine is a real folder with simulated GPUs that outlive processes.
+// machine returns a real folder with simulated GPUs that outlive processes.
 func machine(t *testing.T, dir string) (*agent.Agent, *gpu.SimLibrary) {
 	t.Helper()
 	library, err := gpu.OpenSim(twoGPUs, profiles().Board, &gpu.SimOptions{

@@ -15,7 +15,7 @@ import (
 
 var capped = dvfsmodel.Setting{Core: 1600, Cap: 150}
 
-// limits are the power limits in force.
+// limits returns the power limits in force.
 func (h *host) limits() []dvfsmodel.Watt {
 	h.t.Helper()
 	limits := make([]dvfsmodel.Watt, len(h.sims))

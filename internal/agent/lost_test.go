@@ -12,7 +12,7 @@ import (
 	"github.com/epplan/epplan/internal/agent"
 )
 
-// working is a host of two GPUs at work.
+// working returns a host of two GPUs at work.
 func working(t *testing.T) *host {
 	t.Helper()
 	h := newHost(t, twoGPUs)
@@ -32,7 +32,7 @@ func (h *host) unlock(i int) {
 	}
 }
 
-// notes are those of the run r1.
+// notes returns those of the run r1.
 func notes(a *agent.Agent) string {
 	runs := a.State().Runs
 	i := slices.IndexFunc(runs, func(r agent.RunState) bool { return r.ID == "r1" })

@@ -47,8 +47,8 @@ type modelRun struct {
 	outcome string            // in JSON, once it ended
 }
 
-// faster is the faster of two values of each control; 0, the default, is the fastest. Of two power profiles
-// none is.
+// faster returns the faster of two values of each control; 0, the default, is the fastest. Of two power
+// profiles none is.
 func faster(a, b dvfsmodel.Setting) (s dvfsmodel.Setting) {
 	for c := range gpu.NumControls {
 		if c.Of(a) != 0 && c.Of(b) != 0 && (c != gpu.WorkloadProfile || a.Profile == b.Profile) {
@@ -58,7 +58,7 @@ func faster(a, b dvfsmodel.Setting) (s dvfsmodel.Setting) {
 	return s
 }
 
-// wants is what a run wants of its GPUs: where its clock is adapted, the one that it is at.
+// wants returns what a run wants of its GPUs: where its clock is adapted, the one that it is at.
 func (m *model) wants(t *rapid.T, r *modelRun) dvfsmodel.Setting {
 	if r.off || r.Wish.OptOut || !r.gone.IsZero() {
 		return free
@@ -77,7 +77,7 @@ func (m *model) wants(t *rapid.T, r *modelRun) dvfsmodel.Setting {
 	return want
 }
 
-// want is what a GPU should be locked at.
+// want returns what a GPU should be locked at.
 func (m *model) want(t *rapid.T, i int) dvfsmodel.Setting {
 	var want dvfsmodel.Setting
 	first := true
@@ -224,7 +224,7 @@ func (m *model) start(t *rapid.T) {
 	}
 }
 
-// outlook is what Slurm says of a run.
+// outlook returns what Slurm says of a run.
 func (m *model) outlook(_ context.Context, r live.Run) (live.Outlook, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -277,7 +277,7 @@ func (m *model) begin(t *rapid.T) {
 	}
 }
 
-// counters are the energies that a run's GPUs have counted.
+// counters returns the energies that a run's GPUs have counted.
 func (m *model) counters(t *rapid.T, r *modelRun) (all []dvfsmodel.Joule) {
 	for _, uuid := range r.GPUs {
 		reading, err := m.host.sims[slices.Index(m.host.uuids, uuid)].Read()
@@ -376,7 +376,7 @@ func inBubble(t *testing.T, rt *rapid.T, test func(*testing.T)) {
 	}
 }
 
-// drawOpen is one of the jobs that run.
+// drawOpen returns one of the jobs that run.
 func (m *model) drawOpen(t *rapid.T) *modelRun {
 	if len(m.open) == 0 {
 		t.Skip("nothing runs")
@@ -453,7 +453,7 @@ func TestOverlappingRunsLockTheFastestOfWhatTheyWant(t *testing.T) {
 	})
 }
 
-// newModel is a host with three GPUs at work.
+// newModel returns a host with three GPUs at work.
 func newModel(t *testing.T) *model {
 	t.Helper()
 	m := &model{

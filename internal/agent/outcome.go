@@ -9,7 +9,7 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// Record is what the run came to as it goes into the records: the sums of its GPUs, and
+// Record returns what the run came to as it goes into the records: the sums of its GPUs, and
 // of what was measured only what is to be believed.
 func (c *ClosedRun) Record() *record.Outcome {
 	out := &record.Outcome{
@@ -42,7 +42,7 @@ func (c *ClosedRun) Record() *record.Outcome {
 	return out
 }
 
-// record is the mean and the standard deviation.
+// record returns the mean and the standard deviation.
 func (w *WorkClock) record() (out record.WorkClock) {
 	if !(w.Seconds > 0) {
 		return out
@@ -54,7 +54,7 @@ func (w *WorkClock) record() (out record.WorkClock) {
 	}
 }
 
-// spanned is the energy of a run of which the agent saw a part alone, by its GPUs' counters;
+// spanned returns the energy of a run of which the agent saw a part alone, by its GPUs' counters;
 // not known if one of them doesn't tell.
 func (o *Outcome) spanned() (sum live.Number) {
 	if _, known := o.Restarted.TimeS.Get(); !known {

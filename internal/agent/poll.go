@@ -54,7 +54,7 @@ func wake(news chan<- struct{}) {
 	}
 }
 
-// interval is how long until the next sample: as often as the run that learns
+// interval returns how long until the next sample: as often as the run that learns
 // needs.
 func (p *poller) interval() time.Duration {
 	if len(p.runs.open(func(r *openRun) bool { return r.Learning })) > 0 {
@@ -74,7 +74,7 @@ func (p *poller) sampleDue(ctx context.Context, trouble func(error)) {
 	}
 }
 
-// due are the GPUs whose time has come, which are taken as read.
+// due returns the GPUs whose time has come, which are taken as read.
 func (p *poller) due(now time.Time) []*managedGPU {
 	every := make(map[string]time.Duration) // by UUID, of those with runs
 	p.runs.eachOpen(func(r *openRun) {
@@ -181,7 +181,7 @@ func (p *poller) meterHostReporting() error {
 	return err
 }
 
-// counters are the energy counters of a run's GPUs, read side by side, by UUID; those
+// counters returns the energy counters of a run's GPUs, read side by side, by UUID; those
 // that aren't known are left out.
 func (p *poller) counters(run *live.Run) map[string]dvfsmodel.Joule {
 	cards := p.gpus.some(run.GPUs)

@@ -54,7 +54,7 @@ func (p *profiler) add(uuid string, from, to time.Duration, r *gpu.Reading) {
 	}
 }
 
-// profile is what was seen so far, of the GPUs in the order of their names.
+// profile returns what was seen so far, of the GPUs in the order of their names.
 func (p *profiler) profile(uuids []string) record.Profile {
 	out := record.Profile{Alone: !p.shared}
 	for _, uuid := range slices.Sorted(slices.Values(uuids)) {

@@ -56,7 +56,7 @@ func (s *Sampler) replay(m *sampleRecord) {
 	s.Add(m.uuid, m.reading)
 }
 
-// samplerAt is the sampler as it was at a time, once; nil where that is too long ago. What
+// samplerAt returns the sampler as it was at a time, once; nil where that is too long ago. What
 // is known of the step that the time is in counts in proportion.
 func (r *sampleHistory) samplerAt(end time.Time) *Sampler {
 	if r == nil || r.until.After(end) {
@@ -79,7 +79,7 @@ func (r *sampleHistory) samplerAt(end time.Time) *Sampler {
 	return r.past
 }
 
-// stepUntil is the part of a step before a time.
+// stepUntil returns the part of a step before a time.
 func stepUntil(step nodepower.EnergyStep, ended, at time.Time) nodepower.EnergyStep {
 	whole := step.Time
 	if step.Time = max(0, whole-ended.Sub(at)); whole > 0 {
@@ -88,7 +88,7 @@ func stepUntil(step nodepower.EnergyStep, ended, at time.Time) nodepower.EnergyS
 	return step
 }
 
-// interpolate is what would have been read between two readings: the work of the second
+// interpolate returns what would have been read between two readings: the work of the second
 // one's sample period, at the memory of the first.
 func interpolate(first, second *gpu.Reading, at time.Time) gpu.Reading {
 	part := at.Sub(first.At).Seconds() / second.At.Sub(first.At).Seconds()

@@ -19,7 +19,7 @@ type reconciler struct {
 	undoTimeout time.Duration // of a GPU's turn when something is undone
 }
 
-// target is what a card's open runs come to, and the run that is named in the
+// target returns what a card's open runs come to, and the run that is named in the
 // journal for it, the youngest.
 func (s *reconciler) target(c *managedGPU) (want lock, run live.Run) {
 	table, err := c.clocks()

@@ -13,7 +13,7 @@ import (
 	"github.com/epplan/epplan/internal/agent"
 )
 
-// left is a host whose agent died with both GPUs locked.
+// left returns a host whose agent died with both GPUs locked.
 func left(t *testing.T) *host {
 	t.Helper()
 	h := newHost(t, twoGPUs)

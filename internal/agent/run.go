@@ -58,10 +58,10 @@ func (r *openRun) noteRefused(controls gpu.ControlSet) {
 	}
 }
 
-// locked is the run's setting without what drivers refused.
+// locked returns the run's setting without what drivers refused.
 func (r *openRun) locked() dvfsmodel.Setting { return lock{Setting: r.Setting}.less(r.refused).Setting }
 
-// wants is what the run wants of its GPUs.
+// wants returns what the run wants of its GPUs.
 func (r *openRun) wants() dvfsmodel.Setting {
 	if r.handsOff != "" || r.jobEnded || r.Wish.OptOut {
 		return dvfsmodel.Setting{}
@@ -77,7 +77,7 @@ type lock struct {
 	exact bool
 }
 
-// less is the lock without some controls; the first one that is wanted stays.
+// less returns the lock without some controls; the first one that is wanted stays.
 func (l lock) less(without gpu.ControlSet) lock {
 	first, _ := firstControl(l.Setting)
 	for control := range gpu.NumControls {
@@ -88,7 +88,7 @@ func (l lock) less(without gpu.ControlSet) lock {
 	return l
 }
 
-// firstControl is the first control that a setting sets.
+// firstControl returns the first control that a setting sets.
 func firstControl(s dvfsmodel.Setting) (first gpu.Control, some bool) {
 	for control := range gpu.NumControls {
 		if control.Of(s) != 0 {
@@ -98,13 +98,13 @@ func firstControl(s dvfsmodel.Setting) (first gpu.Control, some bool) {
 	return 0, false
 }
 
-// wantsLock is what the run wants of its GPUs, exactly where a user chose the clocks.
+// wantsLock returns what the run wants of its GPUs, exactly where a user chose the clocks.
 func (r *openRun) wantsLock() lock {
 	want := r.wants()
 	return lock{want, r.Wish.Fixed && want != (dvfsmodel.Setting{})}
 }
 
-// steppedTo is the run's setting with the core clock of its stepper, if it has one: of all
+// steppedTo returns the run's setting with the core clock of its stepper, if it has one: of all
 // controls, that clock alone is stepped.
 func (r *openRun) steppedTo(clock func(*clockStepper) dvfsmodel.MHz) dvfsmodel.Setting {
 	at := r.Setting
@@ -114,7 +114,7 @@ func (r *openRun) steppedTo(clock func(*clockStepper) dvfsmodel.MHz) dvfsmodel.S
 	return at
 }
 
-// levelOf is the level that a setting is; -1 where it is none.
+// levelOf returns the level that a setting is; -1 where it is none.
 func levelOf(a *live.Adaptation, s dvfsmodel.Setting) int {
 	return slices.IndexFunc(a.Levels, func(l live.AdaptLevel) bool { return l.Core == s.Core })
 }
@@ -140,7 +140,7 @@ func (r *openRun) isAdapted() bool {
 	return r.stepper != nil && !r.ended && !r.jobEnded && r.handsOff == "" && !r.Wish.OptOut
 }
 
-// adaptationState is how the run fares; nil where its clock isn't adapted. The caller
+// adaptationState returns how the run fares; nil where its clock isn't adapted. The caller
 // holds the set's mu.
 func (r *openRun) adaptationState() *AdaptationState {
 	if !r.isAdapted() {
@@ -174,7 +174,7 @@ func markSharedRuns(runs []*openRun) {
 	}
 }
 
-// or is what suits two runs: the faster setting, exactly where one of them wants its core clock so.
+// or returns what suits two runs: the faster setting, exactly where one of them wants its core clock so.
 func (l lock) or(other lock) lock {
 	both := lock{Setting: faster(l.Setting, other.Setting)}
 	for _, one := range []lock{l, other} {
@@ -183,7 +183,7 @@ func (l lock) or(other lock) lock {
 	return both
 }
 
-// faster is the setting of the faster values of two; the default is the fastest.
+// faster returns the setting of the faster values of two; the default is the fastest.
 func faster(s, t dvfsmodel.Setting) dvfsmodel.Setting {
 	for control := range gpu.NumControls {
 		control.Put(&s, control.Faster(control.Of(s), control.Of(t)))

@@ -35,7 +35,7 @@ func TestARunsFileIsWrittenAsItWasRead(t *testing.T) {
 	}
 }
 
-// fixtureRun is the file of a run, and what it says.
+// fixtureRun returns the file of a run, and what it says.
 func fixtureRun(t *testing.T, name string) ([]byte, *runFile) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Clean(name))

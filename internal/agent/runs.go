@@ -107,7 +107,7 @@ func (s *RunSet) moveAside(name string, why error) string {
 	return fmt.Sprintf("the run's file %q can't be read and was moved aside: %v", name, why)
 }
 
-// open are the ids of runs that aren't ended and that a rule takes, the
+// open returns the ids of runs that aren't ended and that a rule takes, the
 // oldest first.
 func (s *RunSet) open(rule func(*openRun) bool) []string {
 	s.mu.Lock()
@@ -122,7 +122,7 @@ func (s *RunSet) open(rule func(*openRun) bool) []string {
 	return ids
 }
 
-// countersOf are the counters at the start of a run that was open when the agent
+// countersOf returns the counters at the start of a run that was open when the agent
 // started; nil where they began anew since.
 func (s *RunSet) countersOf(r *runFile) map[string]dvfsmodel.Joule {
 	if c := r.Counters; c != nil && c.Boot == s.boot && c.Driver == s.driver {
@@ -143,7 +143,7 @@ func (s *RunSet) eachOpen(do func(*openRun)) {
 	}
 }
 
-// on are the runs that aren't ended on a GPU, in the order of their ids.
+// on returns the runs that aren't ended on a GPU, in the order of their ids.
 // The caller holds mu.
 func (s *RunSet) on(c *managedGPU) []*openRun {
 	var found []*openRun
@@ -162,7 +162,7 @@ func (s *RunSet) isOpenOn(c *managedGPU) bool {
 	return len(s.on(c)) > 0
 }
 
-// find is an open run as it is now.
+// find returns an open run as it is now.
 func (s *RunSet) find(id string) (run live.Run, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -217,7 +217,7 @@ func (s *RunSet) whyNotLocked(id string, isLocked func(uuid string) bool) string
 	return "another run on the GPU needs default clocks"
 }
 
-// wanted is what a card's open runs come to, and the youngest of them.
+// wanted returns what a card's open runs come to, and the youngest of them.
 func (s *RunSet) wanted(c *managedGPU) (want lock, run live.Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -280,7 +280,7 @@ func (s *RunSet) releaseEnded(id string) (uuids []string) {
 	return r.GPUs
 }
 
-// lowered are the runs at lowered clocks, whatever their power profile.
+// lowered returns the runs at lowered clocks, whatever their power profile.
 func (s *RunSet) lowered() []live.Run {
 	ids := s.open(func(r *openRun) bool { return r.Setting.WithoutProfile() != (dvfsmodel.Setting{}) })
 	s.mu.Lock()
@@ -340,7 +340,7 @@ func (s *RunSet) addHost(now time.Time, step nodepower.EnergyStep) {
 	}
 }
 
-// hostParts are the parts of the node that open runs have: its GPUs among those
+// hostParts returns the parts of the node that open runs have: its GPUs among those
 // that are in use. A GPU that several runs share is shared by them alike. The
 // caller holds mu.
 func (s *RunSet) hostParts() map[*openRun]float64 {
@@ -366,7 +366,7 @@ func (s *RunSet) hostParts() map[*openRun]float64 {
 	return parts
 }
 
-// states are the runs as they are now, in the order of their ids.
+// states returns the runs as they are now, in the order of their ids.
 func (s *RunSet) states() []RunState {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -37,7 +37,7 @@ type Outcome struct {
 // by its mean.
 const maxMissed = 0.1
 
-// Host is the run's part of what the node's CPUs and memory used, over all of
+// Host returns the run's part of what the node's CPUs and memory used, over all of
 // its time, and whether enough of it was measured.
 func (o *Outcome) Host() (dvfsmodel.Joule, bool) {
 	lasted := o.Ended.Sub(o.Started).Seconds()
@@ -265,7 +265,7 @@ func (s *Sampler) Close(at time.Time) Outcome {
 	return out
 }
 
-// close is the GPU's part of the outcome.
+// close returns the GPU's part of the outcome.
 func (t *gpuTally) close() GPUOutcome {
 	out, e := t.out, t.energy.Sum()
 	out.Energy, out.EnergyFrom = orMissing(e.Joules), e.Source
@@ -298,7 +298,7 @@ func (t *gpuTally) close() GPUOutcome {
 	return out
 }
 
-// orMissing is a value, or -1 where it isn't a number.
+// orMissing returns a value, or -1 where it isn't a number.
 func orMissing[T ~float64](v T) T {
 	if math.IsNaN(float64(v)) {
 		return -1
@@ -306,7 +306,7 @@ func orMissing[T ~float64](v T) T {
 	return v
 }
 
-// SoFar is what the run's GPUs used since their first readings. It grows reading by
+// SoFar returns what the run's GPUs used since their first readings. It grows reading by
 // reading; believed is false where that isn't what they are thought to have used in
 // the end: one of them told nothing, or its counter turned out to be wrong.
 func (s *Sampler) SoFar() (sum dvfsmodel.Joule, believed bool) {

@@ -134,7 +134,7 @@ func TestARunOnAGPUThatCameBackKeepsWhatWasBeforeItsEntry(t *testing.T) {
 	}
 }
 
-// knownPrior is an entry of the first GPU whose power limit was at 200 W before.
+// knownPrior returns an entry of the first GPU whose power limit was at 200 W before.
 func knownPrior(h *host) string {
 	return fmt.Sprintf(`{"schema":1,"uuid":%q,"bus":"","model":"","boot_id":%q,"driver":"driver-1",`+
 		`"domains":{"power_limit":{"value":150,"prior":"known","prior_value":200,`+

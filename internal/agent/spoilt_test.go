@@ -87,7 +87,7 @@ func TestAFileThatIsSpoiltUnderARunningAgentLeavesNothingSetAndRaisesNoLimit(t *
 	}
 }
 
-// hostOnDisk is a host at a site's power limits whose journal and runs are in a folder.
+// hostOnDisk returns a host at a site's power limits whose journal and runs are in a folder.
 func hostOnDisk(t *testing.T) (h *host, dir string) {
 	t.Helper()
 	h, dir = newHost(t, twoGPUs), t.TempDir()

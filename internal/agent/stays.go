@@ -81,7 +81,7 @@ func (s *residencyTracker) bookRest(now time.Time) {
 	s.quiet = slices.Delete(s.quiet, 0, sure)
 }
 
-// residencies are the stays of the levels at which the run was.
+// residencies returns the stays of the levels at which the run was.
 func (s *residencyTracker) residencies() []dvfsmodel.ClockResidency {
 	return slices.DeleteFunc(slices.Clone(s.list), func(x dvfsmodel.ClockResidency) bool {
 		return x.Begun == 0

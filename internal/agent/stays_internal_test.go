@@ -45,7 +45,7 @@ func newParallel(rule *live.Adaptation, period time.Duration, work kind) *parall
 	return p
 }
 
-// at is its power at a level, on a GPU whose voltage follows its clock.
+// at returns its power at a level, on a GPU whose voltage follows its clock.
 func (k kind) at(rule *live.Adaptation, level int) float64 {
 	fc := float64(rule.Levels[level].Core / rule.Levels[0].Core)
 	return k.watts + k.clocked*fc*fc*fc
@@ -58,7 +58,7 @@ func (p *parallel) look(delay time.Duration, busy bool) {
 	p.stays.book(now, level, p.d.passed, p.d.workPart, dvfsmodel.Joule(drawn), true)
 }
 
-// unstepped is what the stays say the run would have taken at a level, and that
+// unstepped returns what the stays say the run would have taken at a level, and that
 // level.
 func (p *parallel) unstepped(tb testing.TB) (*dvfsmodel.EquivalentRun, int) {
 	tb.Helper()

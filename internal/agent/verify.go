@@ -63,7 +63,7 @@ func isChanged(r *gpu.Reading, want dvfsmodel.Setting) bool {
 	return false
 }
 
-// shownValues are what a reading shows of controls and what they are set to, in words such
+// shownValues returns what a reading shows of controls and what they are set to, in words such
 // as "945,877 MHz". Controls of one unit go together, where any of them is set.
 func shownValues(r *gpu.Reading, want dvfsmodel.Setting) (runs, set string) {
 	isSet := make(map[string]bool) // by unit

@@ -42,7 +42,7 @@ type Client struct {
 	server *openai.Server
 }
 
-// New is a client; nothing is sent yet.
+// New returns a client; nothing is sent yet.
 func New(o *Options) (*Client, error) {
 	c := &Client{o: *o}
 	c.o.Rounds = cmp.Or(max(0, o.Rounds), 3)
@@ -140,7 +140,7 @@ func (c *Client) ask(ctx context.Context, conversation []message) (string, error
 	return c.parse(data)
 }
 
-// parse is the rewrite that a server answers.
+// parse returns the rewrite that a server answers.
 func (c *Client) parse(data []byte) (string, error) {
 	var answer struct {
 		Choices []struct {
@@ -162,7 +162,7 @@ func (c *Client) parse(data []byte) (string, error) {
 	return text, nil
 }
 
-// firstCodeBlock is what stands in the first block of code of an answer, or all of it.
+// firstCodeBlock returns what stands in the first block of code of an answer, or all of it.
 func firstCodeBlock(text string) string {
 	_, rest, ok := strings.Cut(text, "```")
 	if !ok {

@@ -42,7 +42,7 @@ func documented(comments ...*ast.CommentGroup) bool {
 	})
 }
 
-// bareNames are the exported names that a declaration leaves undocumented.
+// bareNames returns the exported names that a declaration leaves undocumented.
 func bareNames(decl ast.Decl) []*ast.Ident {
 	switch d := decl.(type) {
 	case *ast.FuncDecl:
@@ -55,7 +55,7 @@ func bareNames(decl ast.Decl) []*ast.Ident {
 	return nil
 }
 
-// bareSpecs are the undocumented exported names of a const, var or type
+// bareSpecs returns the undocumented exported names of a const, var or type
 // declaration.
 func bareSpecs(d *ast.GenDecl) []*ast.Ident {
 	var bare []*ast.Ident

@@ -90,7 +90,7 @@ func (r *roomTypes) add(file *ast.File) {
 	}
 }
 
-// typeName is the name of a type without its package, pointer and parameters.
+// typeName returns the name of a type without its package, pointer and parameters.
 func typeName(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -107,7 +107,7 @@ func typeName(e ast.Expr) string {
 	return ""
 }
 
-// roomOf is the room of a type that a file names; nil: it isn't the module's own.
+// roomOf returns the room of a type that a file names; nil: it isn't the module's own.
 func (h *house) roomOf(r *roomTypes, file *ast.File, e ast.Expr) *roomTypes {
 	switch e := e.(type) {
 	case *ast.StarExpr:
@@ -132,7 +132,7 @@ func (h *house) roomOf(r *roomTypes, file *ast.File, e ast.Expr) *roomTypes {
 	return r
 }
 
-// methodsOf are the names of a type's methods, promoted ones among them.
+// methodsOf returns the names of a type's methods, promoted ones among them.
 func (h *house) methodsOf(r *roomTypes, name string, seen map[string]bool) map[string]bool {
 	all := make(map[string]bool)
 	if r == nil || seen[r.room+"."+name] {
@@ -163,7 +163,7 @@ func (h *house) methodsOf(r *roomTypes, name string, seen map[string]bool) map[s
 	return all
 }
 
-// figures are those that have a limit.
+// figures returns those that have a limit.
 func (h *house) figures() []figure {
 	var all []figure
 	for _, room := range slices.Sorted(maps.Keys(h.rooms)) {
@@ -273,7 +273,7 @@ func largest(all []figure) string {
 	return b.String()
 }
 
-// tokens are how many tokens of Go there are, whatever the width of lines and the comments.
+// tokens returns how many tokens of Go there are, whatever the width of lines and the comments.
 func (r *roomTypes) tokens() int {
 	n := 0
 	for _, file := range r.source.files {
@@ -306,7 +306,7 @@ func addWords(words map[string]bool, name string) {
 
 var nameWord = regexp.MustCompile(`[A-Z]+[a-z]*|[a-z]+`)
 
-// references are how many pairs of files of a package there are of which one names what
+// references returns how many pairs of files of a package there are of which one names what
 // the other declares, and how many of them are part of a cycle.
 func (r *roomTypes) references() (all, cyclic int) {
 	declared := make(map[string]int) // by name of a function, type or value: its file
@@ -331,7 +331,7 @@ func (r *roomTypes) references() (all, cyclic int) {
 	return all, cyclic
 }
 
-// named are the files that a file names something of. What it declares itself, in a
+// named returns the files that a file names something of. What it declares itself, in a
 // function or as a field, is not another's of the same name: the parser has resolved it.
 func named(file *ast.File, declared map[string]int) map[int]bool {
 	of := make(map[int]bool)
@@ -343,7 +343,7 @@ func named(file *ast.File, declared map[string]int) map[int]bool {
 	return of
 }
 
-// namesIn are the names of the functions, types and values that a file declares.
+// namesIn returns the names of the functions, types and values that a file declares.
 func namesIn(file *ast.File) []string {
 	var names []string
 	for _, d := range file.Decls {

@@ -216,7 +216,7 @@ func laboratoryInTests(m module) []string {
 	return found
 }
 
-// storeyOf is a room's storey, and whether it has one.
+// storeyOf returns a room's storey, and whether it has one.
 func storeyOf(room string) (storey int, known bool) {
 	for folder := room; folder != "." && folder != ""; folder = path.Dir(folder) {
 		if storey, known = storeys[folder]; known {

@@ -14,7 +14,7 @@ import (
 	"github.com/epplan/epplan/internal/testkit/shareddata"
 )
 
-// unnamedRooms are the packages that a document doesn't name by their folder.
+// unnamedRooms returns the packages that a document doesn't name by their folder.
 func unnamedRooms(m module, document string) []string {
 	named := make(map[string]bool)
 	for _, word := range regexp.MustCompile(`[\w./-]+`).FindAllString(document, -1) {
@@ -66,7 +66,7 @@ func machinePaths(name, text string) []string {
 	return found
 }
 
-// projectFiles are the files that git tracks, or would with `git add .`.
+// projectFiles returns the files that git tracks, or would with `git add .`.
 func projectFiles(t *testing.T, root string) []string {
 	t.Helper()
 	_, noCheckout := os.Stat(filepath.Join(root, ".git"))
@@ -110,7 +110,7 @@ idle/work`, "^", "/")
 // [`Agent.Apply`](../internal/agent/apply.go).
 var namedInCode = regexp.MustCompile("\\[`([A-Za-z.]+)`\\]\\(([^)#]+\\.go)\\)")
 
-// misplacedNames are the links of a page to functions and types that aren't declared in
+// misplacedNames returns the links of a page to functions and types that aren't declared in
 // the file that the link names.
 func misplacedNames(page string, read func(file string) (string, error)) []string {
 	var found []string
@@ -165,7 +165,7 @@ func TestANameThatIsNotInItsFileIsFound(t *testing.T) {
 // nearLimit matches what is said of the guard: what becomes of a run whose limit comes near.
 var nearLimit = regexp.MustCompile(`(?i)limits?\s+(comes|came)\s+near|(comes|came)\s+near\s+(its|their)\s+limit`)
 
-// unexempted are the paragraphs, rows and points of a page that speak of the guard and don't say that
+// unexempted returns the paragraphs, rows and points of a page that speak of the guard and don't say that
 // clocks of a user's choice are exempt.
 func unexempted(name, text string) []string {
 	var found []string

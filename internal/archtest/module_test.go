@@ -41,7 +41,7 @@ type module struct {
 	all  map[string]pkg
 }
 
-// room is a package's folder below the module's root, "" for one that isn't
+// room returns a package's folder below the module's root, "" for one that isn't
 // the module's own.
 func (m module) room(importPath string) string {
 	room, ok := strings.CutPrefix(importPath, m.path+"/")

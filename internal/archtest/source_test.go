@@ -17,7 +17,7 @@ type source struct {
 	files []*ast.File
 }
 
-// at is a position within the module: folder/file.go:line.
+// at returns a position within the module: folder/file.go:line.
 func (s source) at(pos token.Pos) string {
 	p := s.fset.Position(pos)
 	return fmt.Sprintf("%s/%s:%d", s.room, filepath.Base(p.Filename), p.Line)

@@ -30,7 +30,7 @@ type GPU struct {
 	Curve *sharing.Curve
 }
 
-// memoryShare is the part of a GPU's memory that jobs may take, 0 to 1.
+// memoryShare returns the part of a GPU's memory that jobs may take, 0 to 1.
 func memoryShare(all []futureUse) float64 {
 	need, total := memoryNeed(all)
 	if need < total {
@@ -39,7 +39,7 @@ func memoryShare(all []futureUse) float64 {
 	return 1
 }
 
-// ownSlotS is how long a slot of the job's own run time is, in seconds.
+// ownSlotS returns how long a slot of the job's own run time is, in seconds.
 func (u *JobUse) ownSlotS() float64 { return u.Profile.TimeS.Mean / Slots }
 
 // maxRunCombinations is how many combinations of the recorded runs of those who share a
@@ -104,7 +104,7 @@ func memoryShortage(all []futureUse) float64 {
 	return max(0, need-total)
 }
 
-// memoryNeed is how many bytes jobs may take together, and how many their GPU has.
+// memoryNeed returns how many bytes jobs may take together, and how many their GPU has.
 func memoryNeed(all []futureUse) (need, total float64) {
 	total = math.Inf(1)
 	for i := range all {
@@ -115,7 +115,7 @@ func memoryNeed(all []futureUse) (need, total float64) {
 	return need, total
 }
 
-// lowestClock is the lowest level at which all jobs keep their slowdown, in the worst
+// lowestClock returns the lowest level at which all jobs keep their slowdown, in the worst
 // combination of their recorded runs, and how many times longer that takes at
 // the highest one.
 func (g *GPU) lowestClock(all []futureUse) (mhz dvfsmodel.MHz, overload float64, ok bool) {
@@ -154,7 +154,7 @@ func correlation(job *futureUse, others []futureUse) float64 {
 	return correlate.Pearson(job.mean, sum).OrZero()
 }
 
-// futureSeries is a series of the job's profile from now on, in percent by slot.
+// futureSeries returns a series of the job's profile from now on, in percent by slot.
 func (u *JobUse) futureSeries(series []float64, slotS float64) []float64 {
 	scale := float64(len(series)) / u.Profile.TimeS.Mean
 	out := make([]float64, Slots)
@@ -165,7 +165,7 @@ func (u *JobUse) futureSeries(series []float64, slotS float64) []float64 {
 	return out
 }
 
-// meanBetween is the mean of a series between two places in it, in slots; beyond its
+// meanBetween returns the mean of a series between two places in it, in slots; beyond its
 // end it is 0.
 func meanBetween(series []float64, from, to float64) float64 {
 	if !(to > from) || from < 0 {

@@ -16,7 +16,7 @@ var start = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
 var rules = colocate.Rules{Runs: 3, Spread: 0.25, Slowdown: 1.2}
 
-// recorded is the profile of a run of so many seconds whose utilisation is what
+// recorded returns the profile of a run of so many seconds whose utilisation is what
 // a function says of each second.
 func recorded(seconds int, memGB float64, use func(second int) float64) *record.Profile {
 	s := record.NewProfileSampler(time.Second)
@@ -38,7 +38,7 @@ func square(first bool) func(int) float64 {
 	}
 }
 
-// learnt is the profile of a workload of which three runs did the same.
+// learnt returns the profile of a workload of which three runs did the same.
 func learnt(memGB float64, use func(int) float64) *colocate.UseProfile {
 	runs := make([]colocate.SoloRun, 0, 3)
 	for range 3 {
@@ -94,7 +94,7 @@ func (c *cluster) runs(id slurm.JobID, name, node string, since int) *slurm.Job 
 	return &c.Jobs[len(c.Jobs)-1]
 }
 
-// order is the order for a pending job of a workload.
+// order returns the order for a pending job of a workload.
 func (c *cluster) order(name string) colocate.Order {
 	return colocate.RankNodes(&c.ClusterState, &slurm.Job{
 		ID: 99, Name: name, Partition: "gpu", State: slurm.JobState{Base: slurm.Pending},

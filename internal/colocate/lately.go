@@ -51,7 +51,7 @@ func recentUseOf(at time.Time, samples []UseSample, on []futureUse) recentUse {
 	return r
 }
 
-// pastUtilisation is a job's utilisation so many seconds ago by its profile, NaN if it hadn't
+// pastUtilisation returns a job's utilisation so many seconds ago by its profile, NaN if it hadn't
 // begun.
 func (u *JobUse) pastUtilisation(secondsAgo float64) float64 {
 	slot := (u.DoneS - secondsAgo*u.Rate) / u.Profile.TimeS.Mean * float64(len(u.Profile.Mean))

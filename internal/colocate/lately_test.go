@@ -25,7 +25,7 @@ func (c *cluster) saw(samples int, nodes map[string]func(second int) float64) {
 	}
 }
 
-// noisy is a series as one sees it: nine in ten of the moments are as they were
+// noisy returns a series as one sees it: nine in ten of the moments are as they were
 // recorded, one is the other way round.
 func noisy(use func(int) float64) func(int) float64 {
 	return func(second int) float64 {

@@ -135,7 +135,7 @@ func (p *UseProfile) unknownReason(rules *Rules, peaks int) string {
 	return ""
 }
 
-// newInterval is the mean of values and the interval of the next one, by Student's
+// newInterval returns the mean of values and the interval of the next one, by Student's
 // distribution; the zero value of none.
 func newInterval(values []float64) Interval {
 	if len(values) == 0 {
@@ -151,7 +151,7 @@ func newInterval(values []float64) Interval {
 	return Interval{Mean: mean, Low: live.Known(max(0, mean-half)), High: live.Known(mean + half)}
 }
 
-// alignedSeries is a run's utilisation by slots of its run time, the mean over its
+// alignedSeries returns a run's utilisation by slots of its run time, the mean over its
 // GPUs; nil where it wasn't sampled well enough.
 func alignedSeries(r *SoloRun) []float64 {
 	if !(r.TimeS > 0) || math.IsInf(r.TimeS, 0) || r.Profile == nil || len(r.Profile.GPUs) == 0 {
@@ -170,7 +170,7 @@ func alignedSeries(r *SoloRun) []float64 {
 	return sum
 }
 
-// resample is a series over so many seconds in slots. Slots in which nothing was
+// resample returns a series over so many seconds in slots. Slots in which nothing was
 // sampled are as the one before, or the next; nil where there are too many.
 func resample(s *record.Series, seconds float64) []float64 {
 	step := s.Interval().Seconds()

@@ -62,7 +62,7 @@ type Wish struct {
 	Count int64
 }
 
-// WishOf is what a job asks of shared GPUs; false where it asks for none, or for
+// WishOf returns what a job asks of shared GPUs; false where it asks for none, or for
 // whole ones too, or runs on several nodes.
 func WishOf(j *slurm.Job) (Wish, bool) {
 	var w Wish
@@ -84,7 +84,7 @@ func WishOf(j *slurm.Job) (Wish, bool) {
 	return w, w.Count > 0
 }
 
-// RankNodes is the order of the nodes with shared GPUs of a job's partitions. One
+// RankNodes returns the order of the nodes with shared GPUs of a job's partitions. One
 // whose workload isn't known has none.
 func RankNodes(c *ClusterState, job *slurm.Job, o *Options) Order {
 	out := Order{Job: job.ID, Nodes: []Node{}}
@@ -148,7 +148,7 @@ func (o *Options) futureUseOf(at time.Time, job *slurm.Job, model string) pendin
 	return pendingUse{&fresh, ""}
 }
 
-// useOf is a job's use of a GPU of a model from now on; nil and why where that
+// useOf returns a job's use of a GPU of a model from now on; nil and why where that
 // isn't known.
 func (o *Options) useOf(at time.Time, j *slurm.Job, model string) (use *JobUse, why string) {
 	p, rate := o.Profile(j, model)
@@ -195,7 +195,7 @@ type device struct {
 	jobs []*slurm.Job
 }
 
-// devicesOf are a node's GPUs as a wish sees them; nil where the administrator
+// devicesOf returns a node's GPUs as a wish sees them; nil where the administrator
 // shares none so, or no GPU has that many shares.
 func devicesOf(n *slurm.Node, wish Wish) []device {
 	gpus, shares := int64(0), int64(0)
@@ -261,7 +261,7 @@ func occupyNamed(list []device, j *slurm.Job, g *slurm.Gres) bool {
 	return done
 }
 
-// candidates are the GPUs that a job may get: those that have room for it, or,
+// candidates returns the GPUs that a job may get: those that have room for it, or,
 // where none has, those that are shared.
 func candidates(list []device, wish Wish) []device {
 	held := func(d device) bool { return d.held }

@@ -16,7 +16,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// names are the nodes of an order, each with its rank and whether it fits.
+// names returns the nodes of an order, each with its rank and whether it fits.
 func names(o colocate.Order) string {
 	all := make([]string, 0, len(o.Nodes))
 	for _, n := range o.Nodes {

@@ -17,7 +17,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// onNode is a request of job 100's run on a node.
+// onNode returns a request of job 100's run on a node.
 func onNode(node string) *epdapi.DecideRequest {
 	request := ask(100)
 	request.Node, request.RunID = node, "run-100-"+node
@@ -29,7 +29,7 @@ func (r *rig) spread(id slurm.JobID) slurm.Job {
 	return r.job(id, func(j *slurm.Job) { j.NodeCount, j.Start = 3, r.clock.read() })
 }
 
-// taught is a controller that knows the workload of [rig.job].
+// taught returns a controller that knows the workload of [rig.job].
 func taught(t *testing.T) *rig {
 	t.Helper()
 	r := newRig(t, nil)

@@ -315,7 +315,7 @@ func (c *Controller) has(d *live.Decision) bool {
 	})
 }
 
-// unstarted is a controller that knows of no job: its store has nothing, and nothing
+// unstarted returns a controller that knows of no job: its store has nothing, and nothing
 // runs beside.
 func unstarted(options *Options) *Controller {
 	of := *options

@@ -159,7 +159,7 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// inHeap is what is in use after a collection.
+// inHeap returns what is in use after a collection.
 func inHeap() int64 {
 	runtime.GC()
 	var m runtime.MemStats

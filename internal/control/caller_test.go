@@ -359,7 +359,7 @@ func (r *rig) estimateOf(who *query.Caller, s *slurm.Submission, values string) 
 	return &e
 }
 
-// script is a batch script that asks for a GPU.
+// script returns a batch script that asks for a GPU.
 func script(uid uint32) *slurm.Submission {
 	return &slurm.Submission{
 		Version: slurm.ProtocolVersion, Kind: "batch", UID: uid, Name: "train", Partition: "gpu",

@@ -47,7 +47,7 @@ type RunRecords interface {
 	Shrink(ctx context.Context) (int64, error)
 }
 
-// RecordsIn are those of a store.
+// RecordsIn returns those of a store.
 func RecordsIn(s *store.Store) Records {
 	return Records{
 		Runs: s, Jobs: s, Decisions: s, Models: s.Learning, Forecasts: s.Learning,
@@ -112,7 +112,7 @@ type Strange struct {
 	Run                      string
 }
 
-// Attrs are what a log says of it.
+// Attrs returns what a log says of it.
 func (s *Strange) Attrs() []any {
 	attrs := []any{"node", s.Node, "job", s.Job, "run", s.Run}
 	if s.Detail != "" {
@@ -287,7 +287,7 @@ func (c *Controller) Flush(ctx context.Context) error {
 	return c.pending.wait(ctx)
 }
 
-// Settings are those in force.
+// Settings returns those in force.
 func (c *Controller) Settings() *Settings { return c.settings.Load() }
 
 // Reload puts other settings in force, if they can be loaded; else nothing
@@ -306,7 +306,7 @@ func (c *Controller) Reload(load func() (*Settings, error)) error {
 	return nil
 }
 
-// gpu is what is known of a GPU model, for learning.
+// gpu returns what is known of a GPU model, for learning.
 func (c *Controller) gpu(gpuModel string) learn.GPU {
 	s := c.settings.Load()
 	gpu := learn.GPU{HostW: s.HostPower(gpuModel), Limit: c.decider.GPUs.PowerLimit(gpuModel)}
@@ -321,7 +321,7 @@ func (c *Controller) gpu(gpuModel string) learn.GPU {
 	return gpu
 }
 
-// userOfWorkload is whose jobs a workload's are, by the records; "": they don't tell.
+// userOfWorkload returns whose jobs a workload's are, by the records; "": they don't tell.
 func (c *Controller) userOfWorkload(ctx context.Context, workload string) string {
 	page, err := c.options.Records.Jobs.JobRows(ctx, &store.JobFilter{
 		Cluster: c.options.Cluster, Workload: workload,

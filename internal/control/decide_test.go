@@ -89,7 +89,7 @@ func TestTheSameRunGetsTheSameAnswer(t *testing.T) {
 	}
 }
 
-// forged is a request about job 500 of which somebody else than its agent thought.
+// forged returns a request about job 500 of which somebody else than its agent thought.
 func forged(run string) *epdapi.DecideRequest {
 	request := ask(500)
 	request.RunID, request.Comment = run, "epplan:fixed=1087"

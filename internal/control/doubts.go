@@ -80,7 +80,7 @@ func (d *wishDoubts) of(w *slurm.Wishes, most live.Limit, now time.Time) (said [
 		"ones; the nearest: %s", w.CoreMHz, strings.Join(nearest, ", ")))
 }
 
-// models are the GPU models there, as their agents name them; where an agent hasn't said, all that
+// models returns the GPU models there, as their agents name them; where an agent hasn't said, all that
 // have clocks, too.
 func (d *wishDoubts) models() []string {
 	found, told := make(map[string]bool), true

@@ -23,7 +23,7 @@ func constantly(core string, more ...string) string {
 		"constant_clocks = {V100 = " + core + "}\n" + strings.Join(more, "\n") + "\n"
 }
 
-// knowing is a rig that has a model of the workload "train".
+// knowing returns a rig that has a model of the workload "train".
 func knowing(tb testing.TB, truth dvfsmodel.Params) *rig {
 	tb.Helper()
 	r := newRig(tb, nil)

@@ -107,7 +107,7 @@ func (s *ctld) Nodes(context.Context) ([]slurm.Node, slurm.Unread, error) {
 	return []slurm.Node{{Name: "n1", CPUs: 8}}, slurm.Unread{}, s.err
 }
 
-// newSlurmRig is a controller with a Slurm to ask.
+// newSlurmRig returns a controller with a Slurm to ask.
 func newSlurmRig(t *testing.T, accounts bool) (*rig, *ctld) {
 	t.Helper()
 	s := &ctld{}

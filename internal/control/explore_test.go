@@ -34,7 +34,7 @@ type sum struct {
 	standard, chosen, best float64
 }
 
-// way is how far the energy is from that at default clocks to the least possible.
+// way returns how far the energy is from that at default clocks to the least possible.
 func (s *sum) way() float64 { return (s.standard - s.chosen) / (s.standard - s.best) }
 
 func newCampaign(t *testing.T, seed uint64, config string, clocks []dvfsmodel.MHz) *campaign {

@@ -76,7 +76,7 @@ func recordsIn(e everything) Records {
 	}
 }
 
-// everything is what options have from recordsIn.
+// everything returns what options have from recordsIn.
 func (o *Options) everything() everything {
 	all, _ := o.Records.Runs.(everything)
 	return all
@@ -150,7 +150,7 @@ func (r *rig) close() {
 	}
 }
 
-// job is a job as Slurm has it after the clock moved a minute.
+// job returns a job as Slurm has it after the clock moved a minute.
 func (r *rig) job(id slurm.JobID, change func(*slurm.Job)) slurm.Job {
 	r.clock.move(time.Minute)
 	j := slurm.Job{
@@ -165,7 +165,7 @@ func (r *rig) job(id slurm.JobID, change func(*slurm.Job)) slurm.Job {
 	return j
 }
 
-// ask is a request for a job on a V100.
+// ask returns a request for a job on a V100.
 func ask(id slurm.JobID) *epdapi.DecideRequest {
 	return &epdapi.DecideRequest{
 		Job: id, Node: "n1", RunID: fmt.Sprintf("run-%d", id), GPUModel: "Tesla V100",
@@ -198,17 +198,17 @@ func (r *rig) flush() {
 // base are a V100's default clocks.
 var base = dvfsmodel.Setting{Core: 1380, Mem: 877}
 
-// memoryBound is a workload that low core clocks hardly slow down.
+// memoryBound returns a workload that low core clocks hardly slow down.
 func memoryBound() dvfsmodel.Params {
 	return dvfsmodel.Params{P0: 60, Gamma: 20, C: 150, D: 500, Delta: 0.15, T0: 100}
 }
 
-// coreBound is one that follows the core clock.
+// coreBound returns one that follows the core clock.
 func coreBound() dvfsmodel.Params {
 	return dvfsmodel.Params{P0: 60, Gamma: 20, C: 150, D: 590, Delta: 1, T0: 10}
 }
 
-// ran is the outcome of a run at a decision's clocks, by the truth.
+// ran returns the outcome of a run at a decision's clocks, by the truth.
 func (r *rig) ran(d live.Decision, run string, truth dvfsmodel.Params) *record.Outcome {
 	core, mem := base.Core, base.Mem
 	o := &record.Outcome{
@@ -275,7 +275,7 @@ func (r *rig) run(id slurm.JobID, truth dvfsmodel.Params) live.Decision {
 	return d
 }
 
-// stored is the record of the job that was submitted last under an id.
+// stored returns the record of the job that was submitted last under an id.
 func (r *rig) stored(id int64) record.Job {
 	r.t.Helper()
 	page, err := r.store.Jobs(context.Background(), &store.JobFilter{Cluster: "alpha", ID: id}, 0, 1)
@@ -304,7 +304,7 @@ var (
 	dvfsInf = dvfsmodel.MHz(math.Inf(1))
 )
 
-// standings are how all models fare.
+// standings returns how all models fare.
 func (r *rig) standings() []epdapi.ModelStatus {
 	r.t.Helper()
 	all, err := r.Queries.ModelStatuses(context.Background(), query.ForEPD())

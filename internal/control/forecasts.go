@@ -7,7 +7,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 )
 
-// footprint is what a forecast comes to if its job began now, by factors over time;
+// footprint returns what a forecast comes to if its job began now, by factors over time;
 // nil where there are only constant ones.
 func (s *Settings) footprint(now time.Time, f *epdapi.Forecast) *epdapi.ForecastFootprint {
 	if s.series == nil {

@@ -177,13 +177,13 @@ func TestPredictionsNeverChooseClocksNorShortenLimits(t *testing.T) {
 	}
 }
 
-// rungOfTime is what a predicted time rests on.
+// rungOfTime returns what a predicted time rests on.
 func rungOfTime(d *record.Decision) string {
 	rung, _, _ := strings.Cut(d.Rung, "/")
 	return rung
 }
 
-// vectorOf is what a client sends of a code.
+// vectorOf returns what a client sends of a code.
 func vectorOf(text string) *epdapi.Code {
 	code := &epdapi.Code{Files: 2, Digest: "d"}
 	for _, x := range words.Embed(words.Read(text)) {

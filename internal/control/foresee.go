@@ -32,10 +32,10 @@ type Foresight struct {
 	reports  *nodes.Reports
 }
 
-// gpuModels are the GPU models of which anything is known, in order, each in one spelling.
+// gpuModels returns the GPU models of which anything is known, in order, each in one spelling.
 func (f *Foresight) gpuModels() []string { return f.decider.GPUs.Models(f.learner.GPUModels()) }
 
-// Upper is how long a queued job runs at most at default clocks, on the
+// Upper returns how long a queued job runs at most at default clocks, on the
 // slowest GPU model for which its workload has a model; false: there is none.
 func (f *Foresight) Upper(j *slurm.Job) (time.Duration, bool) {
 	workload := f.workloadOf(j.ID)
@@ -46,7 +46,7 @@ func (f *Foresight) Upper(j *slurm.Job) (time.Duration, bool) {
 	return longest, longest > 0
 }
 
-// Energy is what a queued job's GPUs are expected to use at default clocks on a
+// Energy returns what a queued job's GPUs are expected to use at default clocks on a
 // GPU model, in joules; false: its workload has no model there.
 func (f *Foresight) Energy(j *slurm.Job, gpuModel string) (float64, bool) {
 	workload := f.workloadOf(j.ID)
@@ -60,7 +60,7 @@ func (f *Foresight) Energy(j *slurm.Job, gpuModel string) (float64, bool) {
 // fewRuns are too few to give advice by.
 const fewRuns = 3
 
-// upperAtDefault is how long a workload runs at most at default clocks on the
+// upperAtDefault returns how long a workload runs at most at default clocks on the
 // slowest GPU model on which it ran more than a few times; 0: there is none.
 func (f *Foresight) upperAtDefault(workload, partition string) time.Duration {
 	var longest time.Duration
@@ -72,8 +72,8 @@ func (f *Foresight) upperAtDefault(workload, partition string) time.Duration {
 	return longest
 }
 
-// surelyAtDefault is how long a workload runs at most at default clocks on the slowest GPU model on which it
-// is known, and by how many runs; 0: on one of them there aren't at least so many.
+// surelyAtDefault returns how long a workload runs at most at default clocks on the slowest GPU model on
+// which it is known, and by how many runs; 0: on one of them there aren't at least so many.
 func (f *Foresight) surelyAtDefault(workload, partition string, least int) (longest time.Duration, all int) {
 	for runs, upper := range f.uppersAtDefault(workload, partition) {
 		if runs < least {
@@ -101,7 +101,7 @@ func (f *Foresight) uppersAtDefault(workload, partition string) iter.Seq2[int, t
 	}
 }
 
-// foresee is what a workload does at default clocks in a partition.
+// foresee returns what a workload does at default clocks in a partition.
 func (f *Foresight) foresee(workload, partition, gpuModel string) (learn.View, dvfsmodel.Point, bool) {
 	m := f.learner.Model(record.WorkloadKey{
 		Cluster: f.options.Cluster, GPUModel: gpuModel,
@@ -111,7 +111,7 @@ func (f *Foresight) foresee(workload, partition, gpuModel string) (learn.View, d
 	return m, pt, ok
 }
 
-// workloadOf is the workload of a queued job as far as memory tells; "" if it
+// workloadOf returns the workload of a queued job as far as memory tells; "" if it
 // doesn't.
 func (f *Foresight) workloadOf(id slurm.JobID) string {
 	job := f.jobs.Get(id)
@@ -121,10 +121,10 @@ func (f *Foresight) workloadOf(id slurm.JobID) string {
 	return job.Source.Workload(int(job.GPUs))
 }
 
-// PlanRules are those by which clocks of queued jobs are chosen.
+// PlanRules returns those by which clocks of queued jobs are chosen.
 func (f *Foresight) PlanRules() decide.PlanRules { return decide.NewPlanRules(f.decider) }
 
-// Queue is a digest of the jobs and nodes that Slurm has, which is another one when jobs came, began
+// Queue returns a digest of the jobs and nodes that Slurm has, which is another one when jobs came, began
 // or ended, or nodes came or went; and which jobs wait for GPUs.
 func (f *Foresight) Queue() (digest uint64, pending []slurm.JobID) {
 	h := fnv.New64a()
@@ -163,7 +163,7 @@ func (f *Foresight) gpuNames(profiles *config.Profiles) *query.GPUNames {
 	}
 }
 
-// powerOfGPUs is the least and the most that one of the GPUs uses that a job may get, by
+// powerOfGPUs returns the least and the most that one of the GPUs uses that a job may get, by
 // their profiles: 0 and infinite where a profile doesn't say.
 func (f *Foresight) powerOfGPUs() (idle, busy dvfsmodel.Watt) {
 	names := f.gpuModels()

@@ -45,7 +45,7 @@ func (r *rig) totals() (sum totals) {
 	return sum
 }
 
-// onN2 is a job that Slurm starts on n2, of the workload of [rig.job].
+// onN2 returns a job that Slurm starts on n2, of the workload of [rig.job].
 func (r *rig) onN2(s *ctld, id slurm.JobID) *slurm.Job {
 	r.t.Helper()
 	j := r.job(id, func(j *slurm.Job) { j.NodeList, j.Nodes = "n2", []string{"n2"} })
@@ -63,7 +63,7 @@ func (r *rig) askOn2(id slurm.JobID, run string, gpus int) (live.Decision, error
 	return r.Decide(context.Background(), q)
 }
 
-// uuids are those of GPUs that a node makes up.
+// uuids returns those of GPUs that a node makes up.
 func uuids(n int) (all []string) {
 	for i := range n {
 		all = append(all, fmt.Sprintf("GPU-%d", i))

@@ -16,7 +16,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// kept are the recorded runs of a job.
+// kept returns the recorded runs of a job.
 func (r *rig) kept(job slurm.JobID) []record.RecordedRun {
 	r.t.Helper()
 	page, err := r.store.RecordedRuns(context.Background(),

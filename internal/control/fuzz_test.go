@@ -45,7 +45,7 @@ func (s *still) HasAnotherOfRun(_ context.Context, o *record.Outcome) (bool, err
 	}), nil
 }
 
-// stillOf is what a rig's store answers now.
+// stillOf returns what a rig's store answers now.
 func stillOf(r *rig) *still {
 	r.t.Helper()
 	s := &still{decisions: make(map[int64][]record.Decision), outcomes: make(map[int64][]record.Outcome)}
@@ -272,7 +272,7 @@ func (r *requestRig) controller(tb testing.TB) *Controller {
 	return c
 }
 
-// answer is what comes of one request.
+// answer returns what comes of one request.
 func (r *requestRig) answer(
 	tb testing.TB, method string, target *url.URL, body []byte, who query.Caller,
 ) *httptest.ResponseRecorder {
@@ -284,7 +284,7 @@ func (r *requestRig) answer(
 	return answerOf(tb, handler, method, target, body, who)
 }
 
-// answerOf is what a handler answers.
+// answerOf returns what a handler answers.
 func answerOf(
 	tb testing.TB, handler http.Handler, method string, target *url.URL, body []byte, who query.Caller,
 ) *httptest.ResponseRecorder {
@@ -298,7 +298,7 @@ func answerOf(
 	return w
 }
 
-// requestSeeds is a request of each kind.
+// requestSeeds returns a request of each kind.
 func requestSeeds(workload string) []struct{ method, target, body string } {
 	get, post := http.MethodGet, http.MethodPost
 	named := url.Values{"workload": {workload}, "gpu_model": {"V100"}}.Encode()

@@ -31,7 +31,7 @@ const (
 	maxFaults   = 20 // of a configuration
 )
 
-// Handler is the JSON API. Who calls is what [query.As] put into the request's
+// Handler returns the JSON API. Who calls is what [query.As] put into the request's
 // context; whoever serves it sees to that.
 //
 //	POST /v1/submit      slurm.Submission → slurm.SubmitAnswer (control)
@@ -123,7 +123,7 @@ func Refused(path string, err error) *epdapi.RefusedError {
 	return &epdapi.RefusedError{Path: path, Status: statusOf(err), Fault: faultOf(err)}
 }
 
-// faultOf is an error for whoever asked.
+// faultOf returns an error for whoever asked.
 func faultOf(err error) epdapi.Fault {
 	fault := epdapi.Fault{Error: slurm.Printable(err.Error(), maxMessage)}
 	if wrong, ok := errors.AsType[*config.FileError](err); ok {

@@ -17,7 +17,7 @@ import (
 // Misses in a row after which a model isn't used, and runs that one is fitted to.
 const offInARow, window = 3, 64
 
-// key is the only workload that is known.
+// key returns the only workload that is known.
 func (r *rig) key() record.WorkloadKey {
 	r.t.Helper()
 	all := r.learner.ModelStatuses()

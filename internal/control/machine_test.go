@@ -141,7 +141,7 @@ func (m *machine) of(id slurm.JobID) *agentRun {
 	return nil
 }
 
-// pick is one of the jobs of Slurm that a condition allows; nil: there is none.
+// pick returns one of the jobs of Slurm that a condition allows; nil: there is none.
 func (m *machine) pick(t *rapid.T, which func(*slurm.Job) bool) *slurm.Job {
 	var ids []slurm.JobID
 	for _, id := range slices.Sorted(maps.Keys(m.jobs)) {

@@ -25,7 +25,7 @@ import (
 
 func stringsReader(text string) io.Reader { return strings.NewReader(text) }
 
-// quickDir is a folder in memory where there is such a place: what syncing takes is no
+// quickDir returns a folder in memory where there is such a place: what syncing takes is no
 // part of these tests.
 func quickDir(tb testing.TB) string {
 	tb.Helper()
@@ -68,7 +68,7 @@ func (m *machine) learn(t *rapid.T) {
 	}
 }
 
-// inStore is a run's outcome as it was recorded; nil: it wasn't, or its details were
+// inStore returns a run's outcome as it was recorded; nil: it wasn't, or its details were
 // removed.
 func (m *machine) inStore(t *rapid.T, r *agentRun) *record.Outcome {
 	all, err := m.store.OutcomesOfJob(t.Context(), "alpha", int64(r.request.Job))
@@ -225,7 +225,7 @@ type jobSum struct {
 	counts  bool // it is completed, and its energy known on each node
 }
 
-// jobSums are all jobs that were recorded in an arm.
+// jobSums returns all jobs that were recorded in an arm.
 func (m *machine) jobSums() map[jobParts]*jobSum {
 	sums := make(map[jobParts]*jobSum)
 	for _, run := range slices.Sorted(maps.Keys(m.kept)) {
@@ -260,7 +260,7 @@ func (m *machine) jobSums() map[jobParts]*jobSum {
 	return sums
 }
 
-// plainly are the arms by kind of jobs, from all outcomes that were recorded.
+// plainly returns the arms by kind of jobs, from all outcomes that were recorded.
 func (m *machine) plainly() []savings.Stratum {
 	type group struct {
 		jobKind

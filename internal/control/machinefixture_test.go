@@ -41,7 +41,7 @@ type lotParts struct {
 	constant live.Number // unknown: there is no such arm
 }
 
-// lotPartsOn are the parts on GPUs of a model.
+// lotPartsOn returns the parts on GPUs of a model.
 func lotPartsOn(s *Settings, gpuModel string) lotParts {
 	p := lotParts{holdOut: live.Known(s.Live.HoldOut)}
 	if _, stated := s.Live.ConstantClocks[s.ModelName(gpuModel)]; stated && s.Live.ConstantArm > 0 {
@@ -50,7 +50,7 @@ func lotPartsOn(s *Settings, gpuModel string) lotParts {
 	return p
 }
 
-// lot is what a job draws on cluster alpha with seed 7: the rule once more, as drawn jobs
+// lot returns what a job draws on cluster alpha with seed 7: the rule once more, as drawn jobs
 // stay in their arms over all versions.
 func lot(job slurm.JobID) float64 {
 	key := sha256.Sum256(append([]byte("hold-out alpha\x00"), binary.LittleEndian.AppendUint64(nil, 7)...))
@@ -152,7 +152,7 @@ func (m *machine) close() {
 	}
 }
 
-// resolve is a question to slurmctld.
+// resolve returns a question to slurmctld.
 func (m *machine) resolve(_ context.Context, id slurm.JobID) (slurm.Job, error) {
 	switch {
 	case m.away:

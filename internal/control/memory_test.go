@@ -133,7 +133,7 @@ func processorSeconds() float64 {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano()).Seconds()
 }
 
-// resource is a line of what the kernel says of this process, in kB.
+// resource returns a line of what the kernel says of this process, in kB.
 func resource(name string) (int, error) {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -165,7 +165,7 @@ func newLongQueue(dir string, jobs int) (*longQueue, error) {
 		os.Symlink(os.Getenv(sampleEnv), filepath.Join(dir, "sample.json")))
 }
 
-// tokens is how many of the jobs were submitted through the hook.
+// tokens returns how many of the jobs were submitted through the hook.
 func (q *longQueue) tokens() int { return q.jobs / 2 }
 
 func (q *longQueue) submit(ctx context.Context, c *Controller) error {
@@ -278,7 +278,7 @@ func (t template) print(out *bufio.Writer, values map[string]any) {
 	text(t.end)
 }
 
-// longJob is what is particular about a job.
+// longJob returns what is particular about a job.
 func longJob(i, cycle int, token string) map[string]any {
 	user, begin := i%300, int64(1795000000)
 	tres := fmt.Sprintf("cpu=%d,mem=64G,node=1,billing=8,gres/gpu=%d", 8*(1+i%4), 1+i%4)
@@ -306,7 +306,7 @@ func longJob(i, cycle int, token string) map[string]any {
 	return j
 }
 
-// Nodes are two thousand.
+// Nodes returns two thousand.
 func (q *longQueue) Nodes(context.Context) ([]slurm.Node, slurm.Unread, error) {
 	const count = 2000
 	nodes := make([]slurm.Node, 0, count)
@@ -324,7 +324,7 @@ func (q *longQueue) Nodes(context.Context) ([]slurm.Node, slurm.Unread, error) {
 // usage is what a controller with many jobs takes.
 type usage struct{ resident, peak, first, later float64 } // MB, s
 
-// measureResident is a controller in a process of its own.
+// measureResident returns a controller in a process of its own.
 func measureResident(tb testing.TB, jobs int) usage {
 	tb.Helper()
 	storetest.NeedSQLite(tb)

@@ -187,7 +187,7 @@ func (c *Controller) attributeLate(
 	return nil
 }
 
-// jobOf is the job of an outcome; 0: it names none that there can be.
+// jobOf returns the job of an outcome; 0: it names none that there can be.
 func jobOf(o *record.Outcome) slurm.JobID {
 	if o.JobID <= 0 || o.JobID > slurm.MaxJobID {
 		return 0

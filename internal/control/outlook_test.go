@@ -25,7 +25,7 @@ func (r *rig) outlook() live.Outlook {
 	return o
 }
 
-// running is a controller with a running job at low clocks, just decided about.
+// running returns a controller with a running job at low clocks, just decided about.
 func running(t *testing.T) (*rig, *ctld, live.Decision) {
 	t.Helper()
 	r, s := newSlurmRig(t, false)

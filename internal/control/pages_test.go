@@ -17,14 +17,14 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// readings are those of a run of a few seconds.
+// readings returns those of a run of a few seconds.
 func readings(watts float64) record.Readings {
 	s := record.NewReadingsSampler(1, time.Second)
 	s.Add(0, 5*time.Second, watts, 1087)
 	return s.Readings()
 }
 
-// report is what the agent of a node tells.
+// report returns what the agent of a node tells.
 func report(node string, watts float64, runs ...epdapi.NodeRun) *epdapi.NodeReport {
 	return &epdapi.NodeReport{
 		Node: node, Version: "1", At: start, Runs: runs,

@@ -68,7 +68,7 @@ func TestWhatCantBeOfAnOutcomeIsKeptAndCountsNowhere(t *testing.T) {
 	}
 }
 
-// keyOfRun is the workload of a job that ran.
+// keyOfRun returns the workload of a job that ran.
 func (r *rig) keyOfRun(id slurm.JobID) record.WorkloadKey {
 	r.t.Helper()
 	all, err := r.store.OutcomesOfJob(context.Background(), "alpha", int64(id))

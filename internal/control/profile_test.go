@@ -24,7 +24,7 @@ import (
 
 const shareAll = enforceAll + "[live.sharing]\nweights = true\n"
 
-// halves is the profile of a run of 64 s that uses its GPU in one half of it.
+// halves returns the profile of a run of 64 s that uses its GPU in one half of it.
 func halves(first bool) record.Profile {
 	s := record.NewProfileSampler(time.Second)
 	for i := range 64 {
@@ -40,7 +40,7 @@ func halves(first bool) record.Profile {
 	}
 }
 
-// shared is a job of a name that asks for a part of a GPU.
+// shared returns a job of a name that asks for a part of a GPU.
 func (r *rig) shared(id slurm.JobID, name, node string) slurm.Job {
 	return r.job(id, func(j *slurm.Job) {
 		j.Name, j.Allocated, j.TRESPerNode, j.TimeLimit = name, nil, "gres:shard:1", live.Limit{}
@@ -67,7 +67,7 @@ func (r *rig) learn(from slurm.JobID, name string, runs int, p record.Profile) {
 	}
 }
 
-// nodes are two nodes with one shared GPU each.
+// nodes returns two nodes with one shared GPU each.
 func (r *rig) nodes() *colocate.ClusterState {
 	c := &colocate.ClusterState{At: r.clock.read()}
 	for i := range 2 {

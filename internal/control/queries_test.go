@@ -28,7 +28,7 @@ type asked struct {
 	gone  bool // users are told that what isn't theirs isn't there
 }
 
-// questions are all that may be asked, of a controller with a job of ada's and one of
+// questions returns all that may be asked, of a controller with a job of ada's and one of
 // bob's.
 func questions(r *rig) map[string]asked {
 	key := r.keyOfRun(1)

@@ -67,7 +67,7 @@ func gpuNode(name, gres, state string) slurm.Node {
 	return slurm.Node{Name: name, Gres: g, State: slurm.ParseNodeState(state)}
 }
 
-// within is a node in partitions.
+// within returns a node in partitions.
 func within(n slurm.Node, partitions ...string) slurm.Node {
 	n.Partitions = partitions
 	return n
@@ -359,7 +359,7 @@ func (r *rig) hasX9000s(least int) {
 	}
 }
 
-// planOf is the plan of the queue by default settings.
+// planOf returns the plan of the queue by default settings.
 func planOf(t *testing.T, r *rig) *live.Plan {
 	t.Helper()
 	c := config.Default()

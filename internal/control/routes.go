@@ -37,7 +37,7 @@ type route struct {
 	answer  func(*http.Request, query.Caller) (any, error)
 }
 
-// routes is what the API answers.
+// routes returns what the API answers.
 func (a *api) routes() []route {
 	return []route{
 		{"POST " + epdapi.PathSubmit, query.Administrators, submitTime, forAll(a.postSubmit)},
@@ -70,19 +70,19 @@ func (a *api) routes() []route {
 	}
 }
 
-// forAll is an answer that is the same for all who may ask.
+// forAll returns an answer that is the same for all who may ask.
 func forAll(answer func(*http.Request) (any, error)) func(*http.Request, query.Caller) (any, error) {
 	return func(r *http.Request, _ query.Caller) (any, error) { return answer(r) }
 }
 
-// plain is the answer to a question that says no more than who asks.
+// plain returns the answer to a question that says no more than who asks.
 func plain[A any](
 	ask func(context.Context, query.Caller) (A, error),
 ) func(*http.Request, query.Caller) (any, error) {
 	return func(r *http.Request, who query.Caller) (any, error) { return ask(r.Context(), who) }
 }
 
-// posted is the answer to a message. One that people write is read strictly: a slip must
+// posted returns the answer to a message. One that people write is read strictly: a slip must
 // not choose a model's version 0.
 func posted[Q, A any](
 	ask func(context.Context, query.Caller, *Q) (A, error), strictly bool,

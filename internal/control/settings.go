@@ -62,7 +62,7 @@ func ReadSettings(r io.Reader, name string) (*Settings, error) {
 	return s, nil
 }
 
-// DefaultSettings are those without a configuration file: nothing is touched.
+// DefaultSettings returns those without a configuration file: nothing is touched.
 func DefaultSettings() *Settings { return NewSettings(config.Default(), "default") }
 
 // warnings say what in the configuration is hardly meant, or names what Slurm doesn't have, by its nodes.
@@ -73,7 +73,7 @@ func (s *Settings) warnings(nodes []slurm.Node) []error {
 	return slices.Concat(s.Warnings, s.beside(config.NamesIn(nodes)))
 }
 
-// learning are the settings that learning goes by.
+// learning returns the settings that learning goes by.
 func (s *Settings) learning() learn.Settings {
 	return learn.Settings{
 		TimeMargin: s.Live.TimeMargin, Explore: s.Live.Explore > 0, Caps: s.Live.Cap.IsChosenSomewhere(),

@@ -75,7 +75,7 @@ func (r *rig) recordUncounted(id slurm.JobID, o *record.Outcome) {
 	}
 }
 
-// sums are the energy of all runs by day, and the runs that are compared.
+// sums returns the energy of all runs by day, and the runs that are compared.
 func (r *rig) sums() (s struct {
 	joules float64
 	runs   int64

@@ -15,7 +15,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// SharedNodes is the order of the nodes on whose shared GPUs a pending job fits
+// SharedNodes returns the order of the nodes on whose shared GPUs a pending job fits
 // best, by the recorded profiles of its workload and of those that run there, and
 // by what agents reported of those GPUs lately.
 // While the records can't be read there is none, and only the first question
@@ -48,13 +48,13 @@ func (f *Foresight) SharedNodes(
 	return order
 }
 
-// sharing are the rules in force.
+// sharing returns the rules in force.
 func (s *Settings) sharing() colocate.Rules {
 	l := &s.Live.Sharing
 	return colocate.Rules{Runs: l.Runs, Spread: l.Spread, Slowdown: l.Slowdown}
 }
 
-// profileOf is what a workload does by itself on a GPU model, from its last runs
+// profileOf returns what a workload does by itself on a GPU model, from its last runs
 // that had their GPUs alone. The error says that the records can't be read.
 func (f *Foresight) profileOf(ctx context.Context, key record.WorkloadKey) (*colocate.UseProfile, error) {
 	return store.Within(ctx, f.options.StoreWait, func(ctx context.Context) (*colocate.UseProfile, error) {
@@ -62,7 +62,7 @@ func (f *Foresight) profileOf(ctx context.Context, key record.WorkloadKey) (*col
 	})
 }
 
-// sharedUse is the profile of a job's workload, nil if nothing is known of it,
+// sharedUse returns the profile of a job's workload, nil if nothing is known of it,
 // and how fast it goes at its clocks. The error says that the records can't be
 // read.
 func (f *Foresight) sharedUse(
@@ -103,7 +103,7 @@ const (
 	paperMinMHz                         = 135
 )
 
-// sharedGPU is what shared GPUs of a model draw: from idle_w to busy_w of its
+// sharedGPU returns what shared GPUs of a model draw: from idle_w to busy_w of its
 // profile, in proportion to the core clock. What it costs to share one is the same
 // for all models.
 func (s *Settings) sharedGPU(gpuModel string) colocate.GPU {

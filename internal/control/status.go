@@ -83,7 +83,7 @@ func sleepers(nodes []slurm.Node) (asleep, waking int) {
 	return asleep, waking
 }
 
-// status is how the controller fares now, with counts since its start. It asks nobody.
+// status returns how the controller fares now, with counts since its start. It asks nobody.
 func (c *Controller) status() epdapi.ControllerStatus {
 	s := c.settings.Load()
 	n := &c.counters

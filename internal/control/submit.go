@@ -78,10 +78,10 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 // maxArrayList is how long the list of an array's tasks may be, in bytes, for a nice that comes with it.
 const maxArrayList = 1000
 
-// niceAtSubmit is the nice with which a job comes behind those that are in order already, until it has its
-// own place; 0: none. A job that couldn't start yet gets none, nor one whose user gave it one: ours couldn't
-// be told from that. Of an array whose list of tasks Slurm may cut, at 4,096 bytes, it couldn't be taken
-// back.
+// niceAtSubmit returns the nice with which a job comes behind those that are in order already, until it has
+// its own place; 0: none. A job that couldn't start yet gets none, nor one whose user gave it one: ours
+// couldn't be told from that. Of an array whose list of tasks Slurm may cut, at 4,096 bytes, it couldn't be
+// taken back.
 func (c *Controller) niceAtSubmit(s *slurm.Submission, wishes *slurm.Wishes) int64 {
 	partition := string(s.Partition)
 	if c.options.NiceAtSubmit == nil || strings.Contains(partition, ",") || s.Held ||
@@ -91,7 +91,7 @@ func (c *Controller) niceAtSubmit(s *slurm.Submission, wishes *slurm.Wishes) int
 	return c.options.NiceAtSubmit(partition, s.UID, !wishes.Deadline.IsZero())
 }
 
-// adviseLimit is a word to the user of a job whose limit is far longer than its
+// adviseLimit returns a word to the user of a job whose limit is far longer than its
 // last runs have been; "" without one.
 func (c *Controller) adviseLimit(s *slurm.Submission, from jobs.Source, mode live.Mode) string {
 	settings := c.settings.Load()

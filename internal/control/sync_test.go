@@ -100,7 +100,7 @@ func (m *memory) fail(err error) {
 	m.err = err
 }
 
-// bare is a controller without a database.
+// bare returns a controller without a database.
 func bare(t *testing.T, change func(*Options)) (*Controller, *memory) {
 	t.Helper()
 	m := &memory{}

@@ -93,7 +93,7 @@ func TestAUserHearsOfALimitThatWouldDoOnlyWhereItIsFarTooLong(t *testing.T) {
 	}
 }
 
-// unknown is a run of a job with a script of which Slurm doesn't tell in time when
+// unknown returns a run of a job with a script of which Slurm doesn't tell in time when
 // it begins.
 func (r *rig) unknown(s *ctld, id slurm.JobID, script string) (slurm.Job, *record.Outcome) {
 	r.t.Helper()

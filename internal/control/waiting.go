@@ -50,7 +50,7 @@ func (j *waitJob) mayHave(at *waitPlace) bool {
 	})
 }
 
-// Backlog is how many GPUs jobs other than one wait for that could have those of a node, by GPU that
+// Backlog returns how many GPUs jobs other than one wait for that could have those of a node, by GPU that
 // they could have.
 func (w *waiting) Backlog(job slurm.JobID, node string) float64 {
 	now := w.last.Load()
@@ -84,7 +84,7 @@ func (c *Controller) keepWaiting(ctx context.Context) {
 	}
 }
 
-// whoWaits are the jobs that could start but for GPUs, or for their turn to have them.
+// whoWaits returns the jobs that could start but for GPUs, or for their turn to have them.
 func (c *Controller) whoWaits() *waitingJobs {
 	names := c.Foresight.gpuNames(c.settings.Load().Profiles)
 	w := &waitingJobs{placeOf: make(map[string]int), counted: make(map[slurm.JobID]*waitJob)}

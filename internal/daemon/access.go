@@ -66,7 +66,7 @@ func (a *Access) IsAdmin(uid int64) bool {
 	return slices.ContainsFunc(a.admins, func(u uint32) bool { return int64(u) == uid })
 }
 
-// caller is a user who is no administrator.
+// caller returns a user who is no administrator.
 func (a *Access) caller(uid uint32) query.Caller {
 	c := query.Caller{UID: uid, Name: a.name(uid)}
 	if a.Operators != nil && c.Name != "" {
@@ -75,7 +75,7 @@ func (a *Access) caller(uid uint32) query.Caller {
 	return c
 }
 
-// name is a user's name; "" if the system knows none. That the system can't
+// name returns a user's name; "" if the system knows none. That the system can't
 // say now isn't remembered.
 func (a *Access) name(uid uint32) string {
 	a.mu.Lock()
@@ -100,7 +100,7 @@ func (a *Access) name(uid uint32) string {
 	return fresh.name
 }
 
-// admin is an administrator, as far as that is one where a request comes from.
+// admin returns an administrator, as far as that is one where a request comes from.
 func (a *Access) admin(uid uint32, r *http.Request) query.Caller {
 	c := query.Caller{UID: uid, Admin: true}
 	peer, remote := munge.PeerOf(r.Context())
@@ -129,7 +129,7 @@ func (a *Access) RequireAdmin(who func(*http.Request) int64, h http.Handler) htt
 	})
 }
 
-// telling is a response that tells [Access.Refused] if it refuses a request of a user, or of a machine.
+// telling returns a response that tells [Access.Refused] if it refuses a request of a user, or of a machine.
 func (a *Access) telling(w http.ResponseWriter, r *http.Request, uid int64) http.ResponseWriter {
 	if a.Refused == nil {
 		return w

@@ -259,7 +259,7 @@ func (d *AgentServer) processPresence(_ context.Context, r live.Run) (live.Outlo
 	return live.Outlook{Life: live.LifeGone}, nil
 }
 
-// Status is what the daemon is doing.
+// Status returns what the daemon is doing.
 func (d *AgentServer) Status(ctx context.Context) *epdapi.Status {
 	s := &epdapi.Status{
 		Version: d.options.Version, Role: d.options.Role, Node: d.options.Node, Started: d.started,
@@ -286,7 +286,7 @@ func (d *AgentServer) Status(ctx context.Context) *epdapi.Status {
 	return s
 }
 
-// runOfStatus is a run as a status shows it.
+// runOfStatus returns a run as a status shows it.
 func runOfStatus(r *agent.RunState) epdapi.Run {
 	run := epdapi.Run{
 		ID: r.ID, Job: r.Job, GPUs: r.GPUs, Setting: r.Setting,
@@ -298,7 +298,7 @@ func runOfStatus(r *agent.RunState) epdapi.Run {
 	return run
 }
 
-// gpus are all GPUs, read side by side: a driver may be slow.
+// gpus returns all GPUs, read side by side: a driver may be slow.
 func (d *AgentServer) gpus(states []agent.GPUState) []epdapi.GPU {
 	all := make([]epdapi.GPU, len(states))
 	var group sync.WaitGroup
@@ -312,7 +312,7 @@ func (d *AgentServer) gpus(states []agent.GPUState) []epdapi.GPU {
 // builtinProfiles tell of which GPUs drivers count what modules use.
 var builtinProfiles = sync.OnceValue(config.BuiltinProfiles)
 
-// readGPU is one GPU with what it measures now, whether it answered, and in which part
+// readGPU returns one GPU with what it measures now, whether it answered, and in which part
 // of the time it is used.
 func (d *AgentServer) readGPU(state *agent.GPUState) (out epdapi.GPU, read bool, utilisation live.Number) {
 	id := state.Identity
@@ -341,12 +341,12 @@ func (d *AgentServer) readGPU(state *agent.GPUState) (out epdapi.GPU, read bool,
 	return out, true, utilisation
 }
 
-// readClocks are those that were read, and the power limit in force; 0 where they couldn't be.
+// readClocks returns those that were read, and the power limit in force; 0 where they couldn't be.
 func readClocks(r *gpu.Reading) dvfsmodel.Setting {
 	return dvfsmodel.Setting{Core: measured(r.Core), Mem: measured(r.Mem), Cap: measured(r.Limit)}
 }
 
-// measured is a value that was read, else 0.
+// measured returns a value that was read, else 0.
 func measured[T ~float64](v T) T {
 	if gpu.Measured(v) {
 		return v

@@ -189,7 +189,7 @@ func (m *machine) play(p *process, restores bool) {
 	p.outbox.deliver(ctx)
 }
 
-// locked is what the GPU is really locked at.
+// locked returns what the GPU is really locked at.
 func (m *machine) locked() dvfsmodel.MHz {
 	m.t.Helper()
 	sims, err := m.library.Sims()
@@ -366,7 +366,7 @@ func wantTest(t *testing.T, by string) {
 	t.Errorf("%s isn't there", by)
 }
 
-// chainDir is a folder in memory where there is such a place.
+// chainDir returns a folder in memory where there is such a place.
 func chainDir(t *testing.T) string {
 	t.Helper()
 	const memory = "/dev/shm"

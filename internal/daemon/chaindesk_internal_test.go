@@ -68,7 +68,7 @@ func (o *desk) close() {
 	}
 }
 
-// logSize is how long the database's log is.
+// logSize returns how long the database's log is.
 func (o *desk) logSize() int64 {
 	info, err := os.Stat(o.path + "-wal")
 	if err != nil {
@@ -80,7 +80,7 @@ func (o *desk) logSize() int64 {
 // frame is what one page takes in the log.
 const frame = 24 + 4096
 
-// restarted is the desk after its process was killed: on what the files were then. With torn, the
+// restarted returns the desk after its process was killed: on what the files were then. With torn, the
 // transaction of the last outcome is in the log up to half a page, or lacks a page: nobody was told of it.
 // With a negative one, the process was taking over what is in the log into the database, so many half pages
 // of it; ok: there are as many.
@@ -148,7 +148,7 @@ func (o *desk) emptied(path string) []byte {
 	return data
 }
 
-// read is one of the database's files.
+// read returns one of the database's files.
 func (o *desk) read(ending string) []byte {
 	o.t.Helper()
 	data, err := os.ReadFile(o.path + ending)
@@ -158,8 +158,8 @@ func (o *desk) read(ending string) []byte {
 	return data
 }
 
-// partly is a file with the first so many of the half pages that another state of it has otherwise; false:
-// there are fewer.
+// partly returns a file with the first so many of the half pages that another state of it has otherwise;
+// false: there are fewer.
 func partly(from, to []byte, halves int) ([]byte, bool) {
 	const half = 4096 / 2
 	for at := 0; at < len(to) && halves > 0; at += half {
@@ -192,7 +192,7 @@ func (o *desk) tear(log []byte, torn int) []byte {
 // errBroken tells that a connection ended.
 var errBroken = errors.New("connection reset by peer")
 
-// answer is what comes back of a request: nothing, where the process died before it said anything; half,
+// answer returns what comes back of a request: nothing, where the process died before it said anything; half,
 // where it died while it did.
 func (o *desk) answer(r *http.Request, body []byte) (*http.Response, error) {
 	if err := o.tape.outside("arrive", nothing); err != nil {

@@ -79,7 +79,7 @@ func newConnLimiter(l net.Listener, door Door) *connLimiter {
 	return &connLimiter{Listener: l, door: door, groups: make(map[string]*connGroup)}
 }
 
-// Accept is the next connection that may come in.
+// Accept returns the next connection that may come in.
 func (k *connLimiter) Accept() (net.Conn, error) {
 	for {
 		c, err := k.Listener.Accept()
@@ -100,7 +100,7 @@ func (k *connLimiter) Accept() (net.Conn, error) {
 	}
 }
 
-// newConn is a connection with what it is counted by.
+// newConn returns a connection with what it is counted by.
 func (k *connLimiter) newConn(c net.Conn, uid int64) *peerConn {
 	p := &peerConn{Conn: c, uid: uid, limiter: k, proven: !k.door.Proves && !k.door.Sessions}
 	switch remote := addrPortOf(c.RemoteAddr()); {
@@ -138,7 +138,7 @@ func addrPortOf(a net.Addr) netip.AddrPort {
 	return at
 }
 
-// networkOf is what an address is counted by: of IPv6 the network of 64 bits.
+// networkOf returns what an address is counted by: of IPv6 the network of 64 bits.
 func networkOf(a netip.Addr) string {
 	if network, err := a.Prefix(networkBits6); a.Is6() && err == nil {
 		return network.String()
@@ -187,8 +187,8 @@ func (k *connLimiter) enter(c *peerConn) (in bool, out *peerConn) {
 	return true, out
 }
 
-// mostUnproven is the oldest connection of those who have most of those that proved nothing, at ports that
-// anybody has first, or no others.
+// mostUnproven returns the oldest connection of those who have most of those that proved nothing, at ports
+// that anybody has first, or no others.
 func (k *connLimiter) mostUnproven(othersAlone bool) *peerConn {
 	var from *connGroup
 	var best *peerConn

@@ -41,7 +41,7 @@ func (d *ControllerServer) status(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusOK, d.StatusFor(r.Context(), query.CallerOf(r.Context())))
 }
 
-// StatusFor is how the controller fares, as far as a caller may know.
+// StatusFor returns how the controller fares, as far as a caller may know.
 func (d *ControllerServer) StatusFor(ctx context.Context, who query.Caller) *epdapi.Status {
 	s := d.Control.Queries.Status(ctx, who)
 	status := &epdapi.Status{

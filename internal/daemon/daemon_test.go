@@ -129,7 +129,7 @@ type house struct {
 	stop   func()
 }
 
-// slow are the lowest clocks of the simulated V100.
+// slow returns the lowest clocks of the simulated V100.
 func slow(t *testing.T, dev gpu.Device) dvfsmodel.Setting {
 	t.Helper()
 	table, err := dev.Clocks()
@@ -235,7 +235,7 @@ func (h *house) say(t *testing.T, e *slurm.HookEvent) slurm.HookAnswer {
 	return answer
 }
 
-// core is what a GPU's core clock is locked at; 0: it isn't.
+// core returns what a GPU's core clock is locked at; 0: it isn't.
 func (h *house) core(t *testing.T, i int) float64 {
 	t.Helper()
 	f, err := h.sims[i].Held(gpu.CoreClock)

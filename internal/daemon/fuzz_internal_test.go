@@ -95,7 +95,7 @@ func (m *memoryFolder) Names() ([]string, error) {
 
 func (*memoryFolder) Sync() error { return nil }
 
-// entries is how many entries of a journal there are, which stand beside what the GPUs had before.
+// entries returns how many entries of a journal there are, which stand beside what the GPUs had before.
 func (m *memoryFolder) entries() (n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -163,7 +163,7 @@ func (r *hookRig) ask(tb testing.TB, uid int64, method, path, body string) *http
 	return w
 }
 
-// held is what each GPU is locked at.
+// held returns what each GPU is locked at.
 func (r *hookRig) held(tb testing.TB) (held []gpu.Value) {
 	tb.Helper()
 	for _, s := range r.sims {

@@ -48,7 +48,7 @@ func (d *AgentServer) prolog(ctx context.Context, e *slurm.HookEvent) slurm.Hook
 	return d.openRun(ctx, e, time.Time{})
 }
 
-// openRun is a Prolog of a job with GPUs. The job of one that had to wait until the GPUs
+// openRun returns a Prolog of a job with GPUs. The job of one that had to wait until the GPUs
 // were opened began before.
 func (d *AgentServer) openRun(ctx context.Context, e *slurm.HookEvent, began time.Time) slurm.HookAnswer {
 	gpus, err := d.numbers.jobGPUs(ctx, e)
@@ -99,7 +99,7 @@ var errRenumbered = errors.New("the GPUs were numbered anew while the job's cloc
 // maxHookTime is more than a hook waits.
 const maxHookTime = 2 * time.Second
 
-// hookDeadline is when a hook stops waiting, by what it says, and by the clock that
+// hookDeadline returns when a hook stops waiting, by what it says, and by the clock that
 // nobody sets.
 func hookDeadline(now, said time.Time) time.Time { return now.Add(min(said.Sub(now), maxHookTime)) }
 

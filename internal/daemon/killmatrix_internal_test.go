@@ -128,7 +128,7 @@ var free dvfsmodel.Setting
 // lowestClocks are what [gpu.FaultForeign] sets.
 var lowestClocks = dvfsmodel.Setting{Core: 1600, Mem: 4000}
 
-// hook is what Slurm says of a job.
+// hook returns what Slurm says of a job.
 func (t *trial) hook(kind slurm.Hook, job slurm.JobID, on, code int) *slurm.HookEvent {
 	return &slurm.HookEvent{
 		Version: slurm.ProtocolVersion, Kind: kind, Job: t.first + job, Node: "n1", GPUs: []int{on},
@@ -257,7 +257,7 @@ func (t *trial) sims() []*gpu.Sim {
 	return all
 }
 
-// held is what a GPU is really set to, without what somebody else set it to.
+// held returns what a GPU is really set to, without what somebody else set it to.
 func (t *trial) held(g *gpu.Sim) (s dvfsmodel.Setting) {
 	t.t.Helper()
 	for c := range gpu.NumControls {
@@ -408,7 +408,7 @@ func newMatrix(t *testing.T, every int) *matrix {
 	return x
 }
 
-// desk is a controller without records.
+// desk returns a controller without records.
 func (x *matrix) desk() *desk {
 	x.t.Helper()
 	path := filepath.Join(newDir(x.t, x.dir, &x.desks), "db")
@@ -460,7 +460,7 @@ func (x *matrix) whole(b blow, at *desk) (steps, requests int) {
 	return steps, t.requests
 }
 
-// wholeDesk is the controller of a life that isn't cut short, when it is over.
+// wholeDesk returns the controller of a life that isn't cut short, when it is over.
 func (x *matrix) wholeDesk(b blow) *desk {
 	x.t.Helper()
 	at := x.desk()
@@ -494,7 +494,7 @@ func (x *matrix) try(layer string, b blow) {
 	x.failed(&b)
 }
 
-// layer is where what was done last is done.
+// layer returns where what was done last is done.
 func (t *trial) layer() string {
 	last := t.last
 	if t.blow.node < 0 && t.deskLast != "" {
@@ -519,7 +519,7 @@ func (x *matrix) failed(b *blow) {
 	}
 }
 
-// faultRules are all faults of the simulator: with every call, and with the second one alone.
+// faultRules returns all faults of the simulator: with every call, and with the second one alone.
 func faultRules(t *testing.T) (rules []string) {
 	t.Helper()
 	ops := []string{

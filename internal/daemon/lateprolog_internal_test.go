@@ -11,7 +11,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// firstJob is a Prolog of the first job after a boot.
+// firstJob returns a Prolog of the first job after a boot.
 func firstJob() *slurm.HookEvent {
 	return &slurm.HookEvent{
 		Version: slurm.ProtocolVersion, Kind: slurm.Prolog, Job: 7, Node: "n1", GPUs: []int{0}, GPUsKnown: true,
@@ -19,7 +19,7 @@ func firstJob() *slurm.HookEvent {
 	}
 }
 
-// lowered is a controller that chooses clocks.
+// lowered returns a controller that chooses clocks.
 func lowered() *ledger {
 	return &ledger{decided: live.Decision{
 		Mode: live.Enforce, Apply: true, Setting: dvfsmodel.Setting{Core: 945}, Reason: "chosen",

@@ -34,7 +34,7 @@ func (d *ControllerServer) undoLevers(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusOK, answer)
 }
 
-// Levers are those in force, with the advice that a caller may see. The error is
+// Levers returns those in force, with the advice that a caller may see. The error is
 // [store.ErrNotFound] where nothing is steered.
 func (d *ControllerServer) Levers(ctx context.Context, who query.Caller) (*epdapi.Levers, error) {
 	if d.Steerer == nil {

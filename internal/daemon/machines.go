@@ -103,7 +103,7 @@ func NewMachines(log *slog.Logger) *Machines {
 	}
 }
 
-// interfaceAddresses are those of this machine.
+// interfaceAddresses returns those of this machine.
 func interfaceAddresses() ([]netip.Addr, error) {
 	all, err := net.InterfaceAddrs()
 	list := make([]netip.Addr, 0, len(all))
@@ -115,10 +115,10 @@ func interfaceAddresses() ([]netip.Addr, error) {
 	return list, err
 }
 
-// plain is an address in the one form that it is compared in.
+// plain returns an address in the one form that it is compared in.
 func plain(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
 
-// addressOf is where a request or a connection comes from; invalid: from no network.
+// addressOf returns where a request or a connection comes from; invalid: from no network.
 func addressOf(remote string) netip.Addr {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {
@@ -154,7 +154,7 @@ func (m *Machines) isOneOf(ctx context.Context, a netip.Addr, hosts []string) bo
 	})
 }
 
-// addressesOf are those of a host, by name or address, as of so long ago at most.
+// addressesOf returns those of a host, by name or address, as of so long ago at most.
 func (m *Machines) addressesOf(ctx context.Context, host string, most time.Duration) []netip.Addr {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{plain(a)}
@@ -207,7 +207,7 @@ type nodeList struct {
 	byAddr map[netip.Addr]int
 }
 
-// hostsOf are the names and addresses that a node has in Slurm.
+// hostsOf returns the names and addresses that a node has in Slurm.
 func hostsOf(n *slurm.Node) []string { return []string{n.Address, n.HostName, n.Name} }
 
 func newNodeList(nodes []slurm.Node) nodeList {
@@ -236,7 +236,7 @@ func (m *Machines) current(nodes []slurm.Node) *nodeList {
 	return &m.list
 }
 
-// listed is a node of Slurm's last list; false: it isn't there.
+// listed returns a node of Slurm's last list; false: it isn't there.
 func (m *Machines) listed(name string) (slurm.Node, bool) {
 	if m.Nodes == nil {
 		return slurm.Node{}, false
@@ -302,8 +302,8 @@ func (m *Machines) isNodes(ctx context.Context, a netip.Addr, n *slurm.Node, mos
 	})
 }
 
-// find is a node of Slurm's, and whether an address is one of its. What is known may be of before the node
-// got that address: then Slurm and the names are asked anew.
+// find returns a node of Slurm's, and whether an address is one of its. What is known may be of before the
+// node got that address: then Slurm and the names are asked anew.
 func (m *Machines) find(ctx context.Context, a netip.Addr, name string) (n slurm.Node, known, its bool) {
 	if n, known = m.listed(name); known && m.isNodes(ctx, a, &n, addressesFor) {
 		return n, true, true
@@ -314,7 +314,7 @@ func (m *Machines) find(ctx context.Context, a netip.Addr, name string) (n slurm
 	return n, known, known && m.isNodes(ctx, a, &n, failuresFor)
 }
 
-// ownerOf is a node that has an address, by what is known of nodes' addresses without asking; of several
+// ownerOf returns a node that has an address, by what is known of nodes' addresses without asking; of several
 // the first in Slurm's list.
 func (m *Machines) ownerOf(a netip.Addr) string {
 	if m.Nodes == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/epplan/epplan/internal/metrics"
 )
 
-// Measure is what the agent holds now, for metrics.
+// Measure returns what the agent holds now, for metrics.
 func (d *AgentServer) Measure(ctx context.Context) metrics.Agent {
 	state := d.options.Agent.State()
 	m := metrics.Agent{Waiting: d.options.Spool.Len(), Unnumbered: d.numbers.status(ctx).Trouble != ""}
@@ -41,7 +41,7 @@ func (d *AgentServer) Measure(ctx context.Context) metrics.Agent {
 	return m
 }
 
-// measure is one GPU with what it measures now, if it can.
+// measure returns one GPU with what it measures now, if it can.
 func (d *AgentServer) measure(state *agent.GPUState, partitions map[string]string) metrics.GPU {
 	id := state.Identity
 	out := metrics.GPU{

@@ -49,7 +49,7 @@ type gpuNumbers struct {
 	hookHadUUIDs bool       // the last hook had the GPUs' UUIDs
 }
 
-// jobGPUs is the GPUs that Slurm gave a job: by their UUIDs where the job's environment
+// jobGPUs returns the GPUs that Slurm gave a job: by their UUIDs where the job's environment
 // has them, which the numbers mustn't contradict, else by the numbers of gres.conf's list. All of them are
 // there, or none is returned.
 func (n *gpuNumbers) jobGPUs(ctx context.Context, e *slurm.HookEvent) ([]gpu.Identity, error) {
@@ -69,7 +69,7 @@ func (n *gpuNumbers) jobGPUs(ctx context.Context, e *slurm.HookEvent) ([]gpu.Ide
 	return found, nil
 }
 
-// uuidsOfJob is the UUIDs of a job's GPUs, in the order of their numbers; empty where one
+// uuidsOfJob returns the UUIDs of a job's GPUs, in the order of their numbers; empty where one
 // isn't there.
 func (n *gpuNumbers) uuidsOfJob(ctx context.Context, e *slurm.HookEvent) ([]string, error) {
 	n.mu.Lock()
@@ -124,7 +124,7 @@ func (n *gpuNumbers) checkUUIDs(ctx context.Context, e *slurm.HookEvent, uuids [
 	return nil
 }
 
-// uuidsByNumber is the GPUs that Slurm's numbers mean on a node, by UUID, empty where one isn't
+// uuidsByNumber returns the GPUs that Slurm's numbers mean on a node, by UUID, empty where one isn't
 // there, and by what that is known. gres.conf comes first. Where it and --gpu-order
 // contradict each other, one of them is wrong.
 func (n *gpuNumbers) uuidsByNumber(ctx context.Context, node string) (uuids []string, by string, err error) {
@@ -154,7 +154,7 @@ func (n *gpuNumbers) uuidsByNumber(ctx context.Context, node string) (uuids []st
 	return nil, "", fmt.Errorf("%w: %w", errNumbers, err)
 }
 
-// byGresConf is what gres.conf says, for the GPUs as the driver counted them last.
+// byGresConf returns what gres.conf says, for the GPUs as the driver counted them last.
 func (n *gpuNumbers) byGresConf(
 	ctx context.Context, node string, inventory []gpu.Identity,
 ) (uuids []string, by string, err error) {
@@ -232,7 +232,7 @@ func (n *gpuNumbers) readGresConf(node string) (devices slurmconf.DeviceMap, fil
 	return devices, "", err
 }
 
-// status is how Slurm's numbers are understood now, for people.
+// status returns how Slurm's numbers are understood now, for people.
 func (n *gpuNumbers) status(ctx context.Context) *epdapi.Numbering {
 	n.mu.Lock()
 	named := n.hookHadUUIDs

@@ -28,7 +28,7 @@ func slurmConf(gres string, count int) fstest.MapFS {
 	}
 }
 
-// lockedNow are the GPUs that are locked, by their place in the driver's order.
+// lockedNow returns the GPUs that are locked, by their place in the driver's order.
 func (h *house) lockedNow(t *testing.T) (found []int) {
 	t.Helper()
 	for i := range h.sims {
@@ -168,7 +168,7 @@ func (c *certainty) play(t *testing.T) {
 	}
 }
 
-// simUUIDs are the UUIDs of simulated GPUs, in the driver's order.
+// simUUIDs returns the UUIDs of simulated GPUs, in the driver's order.
 func simUUIDs(t *testing.T, spec string) (uuids []string) {
 	t.Helper()
 	l, err := gpu.OpenSim(spec, config.BuiltinProfiles().Board, nil)

@@ -33,7 +33,7 @@ type epilogInfo struct {
 	end  time.Time   // and when; zero: it wasn't told
 }
 
-// epilogInfoOf is what an Epilog was told. Status 0 says nothing: a job that was
+// epilogInfoOf returns what an Epilog was told. Status 0 says nothing: a job that was
 // cancelled or out of time has it too.
 func epilogInfoOf(e *slurm.HookEvent) (told epilogInfo) {
 	if e.Code != 0 || e.Signal != 0 {
@@ -70,7 +70,7 @@ func (o *outbox) notePartition(run, partition string) {
 	o.partitions[run] = partition
 }
 
-// partition is a run's; "" if its Prolog came before the start.
+// partition returns a run's; "" if its Prolog came before the start.
 func (o *outbox) partition(run string) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -172,7 +172,7 @@ func (o *outbox) putRun(ctx context.Context, c *agent.ClosedRun, told epilogInfo
 	return nil
 }
 
-// epilogOf is what an Epilog said of a run; false if none ended it: what came may be that
+// epilogOf returns what an Epilog said of a run; false if none ended it: what came may be that
 // of another run of its job.
 func (o *outbox) epilogOf(c *agent.ClosedRun) (told epilogInfo, came bool) {
 	if c.Outcome.Reason != agent.JobEnded {
@@ -197,7 +197,7 @@ func (o *outbox) noteEnded(key runOf) {
 	o.ended[key] = struct{}{}
 }
 
-// endedAt is when the job of a run ended whose Epilog came, by Slurm's clock: a site's own
+// endedAt returns when the job of a run ended whose Epilog came, by Slurm's clock: a site's own
 // Epilog may have run before. Where the Epilog wasn't told, the controller asks Slurm.
 // Zero: nobody knows.
 func (o *outbox) endedAt(ctx context.Context, r *live.Run, told epilogInfo) time.Time {
@@ -232,7 +232,7 @@ func (o *outbox) hasEnded(key runOf) bool {
 	return over
 }
 
-// modelOf is the model of the first of some GPUs; "" if it isn't known any more.
+// modelOf returns the model of the first of some GPUs; "" if it isn't known any more.
 func (o *outbox) modelOf(uuids []string) string {
 	for _, id := range o.agent.GPUs().Identities() {
 		if len(uuids) > 0 && id.UUID == uuids[0] {

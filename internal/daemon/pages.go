@@ -7,7 +7,7 @@ import (
 	"github.com/epplan/epplan/internal/query"
 )
 
-// InternalHandler is the JSON interface for those who ask through the pages' port: what a
+// InternalHandler returns the JSON interface for those who ask through the pages' port: what a
 // caller gets is what it would get at a socket.
 func (d *ControllerServer) InternalHandler() func(query.Caller) http.Handler {
 	mux := http.NewServeMux()
@@ -30,7 +30,7 @@ func (d *ControllerServer) InternalHandler() func(query.Caller) http.Handler {
 	}
 }
 
-// Name is the name of a user, as it was a while ago at most; "" if the system knows
+// Name returns the name of a user, as it was a while ago at most; "" if the system knows
 // none.
 func (a *Access) Name(uid uint32) string { return a.name(uid) }
 

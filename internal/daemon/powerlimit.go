@@ -14,7 +14,7 @@ type settable struct {
 	limit dvfsmodel.Watt
 }
 
-// powerLimit is what is known of the power limit of GPUs, zero where it can't be set on all of them,
+// powerLimit returns what is known of the power limit of GPUs, zero where it can't be set on all of them,
 // and whether the core clock of any can't be locked.
 func (d *AgentServer) powerLimit(uuids []string) (limit epdapi.PowerLimit, coreFixed bool) {
 	held := make(map[string]agent.Held) // limits that may be left of another run

@@ -20,7 +20,7 @@ func profilesOf(dev gpu.Device) (p gpuProfiles, err error) {
 	return p, err
 }
 
-// admissibleProfiles are the workload power profiles that can be put in force on all of some GPUs.
+// admissibleProfiles returns the workload power profiles that can be put in force on all of some GPUs.
 func (d *AgentServer) admissibleProfiles(uuids []string) gpu.ProfileSet {
 	if len(uuids) == 0 {
 		return 0

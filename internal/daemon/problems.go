@@ -65,7 +65,7 @@ func (l *problemLog) note(err error) {
 	}
 }
 
-// shown are the latest problems, and how many there were.
+// shown returns the latest problems, and how many there were.
 func (l *problemLog) shown() (latest []epdapi.Problem, count int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

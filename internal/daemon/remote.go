@@ -109,7 +109,7 @@ func (r *RemoteController) ask(ctx context.Context, path string, question, answe
 	return errors.Join(errs...)
 }
 
-// partOfTime is one of so many equal parts of the time that a context leaves.
+// partOfTime returns one of so many equal parts of the time that a context leaves.
 func partOfTime(ctx context.Context, parts int) (context.Context, context.CancelFunc) {
 	end, bounded := ctx.Deadline()
 	if !bounded || parts <= 1 {

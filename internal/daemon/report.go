@@ -93,7 +93,7 @@ func (s *Site) told(list []epdapi.SiteClocks) (news bool) {
 	return news
 }
 
-// nodeReport is how the node fares now.
+// nodeReport returns how the node fares now.
 func (d *AgentServer) nodeReport() *epdapi.NodeReport {
 	state := d.options.Agent.State()
 	r := &epdapi.NodeReport{
@@ -133,7 +133,7 @@ func (d *AgentServer) nodeReport() *epdapi.NodeReport {
 	return r
 }
 
-// reportGPU is one GPU with what it measures now, if it can.
+// reportGPU returns one GPU with what it measures now, if it can.
 func (d *AgentServer) reportGPU(state *agent.GPUState) epdapi.NodeGPU {
 	out := epdapi.NodeGPU{Writes: state.Writes, SuspectedLimit: state.Suspected}
 	out.GPU, out.Read, out.Utilisation = d.readGPU(state)

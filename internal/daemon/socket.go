@@ -138,7 +138,7 @@ type peerKey struct{}
 // nobody is a peer that isn't known.
 const nobody = -1
 
-// Peer is the uid at the other end of a request's Unix socket, as the kernel
+// Peer returns the uid at the other end of a request's Unix socket, as the kernel
 // says; negative elsewhere.
 func Peer(r *http.Request) int64 {
 	if c, ok := r.Context().Value(peerKey{}).(*peerConn); ok {
@@ -147,7 +147,7 @@ func Peer(r *http.Request) int64 {
 	return nobody
 }
 
-// peerOf is the uid at the other end of a connection.
+// peerOf returns the uid at the other end of a connection.
 func peerOf(c net.Conn) int64 {
 	socket, ok := c.(*net.UnixConn)
 	if !ok {

@@ -34,7 +34,7 @@ type uidsOf struct {
 	first, last uint64
 }
 
-// owner is who is counted for a uid: itself, or the user whose subordinate it is.
+// owner returns who is counted for a uid: itself, or the user whose subordinate it is.
 func (s *subordinateUIDs) owner(uid uint32) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +78,7 @@ func (s *subordinateUIDs) read() {
 	}
 }
 
-// uidRange is the range of uids that may be one user's; empty: a uid of the system, or of people.
+// uidRange returns the range of uids that may be one user's; empty: a uid of the system, or of people.
 func uidRange(uid uint32) string {
 	if uid < firstSubordinate {
 		return ""

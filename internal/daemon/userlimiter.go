@@ -53,7 +53,7 @@ type turn struct {
 	begin chan struct{}
 }
 
-// userTurns is how many questions of users are worked on at once.
+// userTurns returns how many questions of users are worked on at once.
 func userTurns() int { return max(1, runtime.GOMAXPROCS(0)/2) }
 
 // tryEnter reports whether a user may ask one more question; its place is for leave.

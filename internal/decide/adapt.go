@@ -56,7 +56,7 @@ func (ch *chooser) adapt(budget float64) bool {
 	return true
 }
 
-// adaptLevels are the clocks among which a run may be stepped; none where there is
+// adaptLevels returns the clocks among which a run may be stepped; none where there is
 // nothing to choose.
 func (ch *chooser) adaptLevels() []live.AdaptLevel {
 	standard := &ch.safe.Standard
@@ -82,7 +82,7 @@ func (ch *chooser) adaptLevels() []live.AdaptLevel {
 	return thinOut(all, maxAdaptLevels)
 }
 
-// savedAtMost is the part of the energy at default clocks that the cheapest of some levels saves.
+// savedAtMost returns the part of the energy at default clocks that the cheapest of some levels saves.
 func savedAtMost(levels []live.AdaptLevel) float64 {
 	least := 1.0
 	for i := range levels {
@@ -91,7 +91,7 @@ func savedAtMost(levels []live.AdaptLevel) float64 {
 	return 1 - least
 }
 
-// thinOut is a list with at most so many of its entries, the first and the last
+// thinOut returns a list with at most so many of its entries, the first and the last
 // among them.
 func thinOut(all []live.AdaptLevel, most int) []live.AdaptLevel {
 	if len(all) <= most {
@@ -104,7 +104,7 @@ func thinOut(all []live.AdaptLevel, most int) []live.AdaptLevel {
 	return few
 }
 
-// stretch is how many times as long work takes at most at a point as at default
+// stretch returns how many times as long work takes at most at a point as at default
 // clocks: no more than if all of it followed the core clock; and no more than
 // makes the whole run as long as its model's upper bound, if the run is at work
 // for the part of the time that it was before.
@@ -126,7 +126,7 @@ func (ch *chooser) stretch(pt *dvfsmodel.Point) float64 {
 	return min(follows, max(1, 1+(whole-1)/ch.model.Usage))
 }
 
-// firstLevel is the level with which a run begins: the cheapest at which it keeps
+// firstLevel returns the level with which a run begins: the cheapest at which it keeps
 // its SLA though it never waits.
 func (ch *chooser) firstLevel(levels []live.AdaptLevel, sla float64) int {
 	best := 0

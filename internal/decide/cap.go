@@ -15,7 +15,7 @@ import (
 // it can't be, and is set beside the clocks where the administrator wants one for all jobs, or where
 // runs under several limits say that both together cost less than clocks alone.
 
-// capMode is how power limits are set for the job.
+// capMode returns how power limits are set for the job.
 func (ch *chooser) capMode() config.CapMode {
 	if ch.request.PowerLimit.InForce == 0 {
 		return config.CapOff
@@ -36,7 +36,7 @@ func (ch *chooser) locksBeside(pt *dvfsmodel.Point) bool {
 		(pt.Core != standard.Core || pt.Mem != standard.Mem)
 }
 
-// constantCap is the power limit that is set beside the clocks; 0: none.
+// constantCap returns the power limit that is set beside the clocks; 0: none.
 func (ch *chooser) constantCap() dvfsmodel.Watt {
 	if ch.capMode() != config.CapConstant {
 		return 0
@@ -48,7 +48,7 @@ func (ch *chooser) constantCap() dvfsmodel.Watt {
 	return limit
 }
 
-// optimum is the cheapest point that is sure to end in time: under the constant power limit, or where
+// optimum returns the cheapest point that is sure to end in time: under the constant power limit, or where
 // none is, without it.
 func (ch *chooser) optimum(budget float64) (dvfsmodel.Point, error) {
 	if limit := ch.constantCap(); limit > 0 {
@@ -75,7 +75,7 @@ func (ch *chooser) optimum(budget float64) (dvfsmodel.Point, error) {
 	return best, nil
 }
 
-// cappedModel is the model of clocks and power limits by which both are chosen; nil: clocks alone are.
+// cappedModel returns the model of clocks and power limits by which both are chosen; nil: clocks alone are.
 func (ch *chooser) cappedModel() *choose.Capped {
 	if m := ch.model.Model; m != nil && !ch.request.CoreFixed && ch.capMode() == config.CapChosen {
 		return m.Capped
@@ -83,7 +83,7 @@ func (ch *chooser) cappedModel() *choose.Capped {
 	return nil
 }
 
-// upperUnder is how long a run at clocks and under a power limit takes at most by a model, on a GPU of
+// upperUnder returns how long a run at clocks and under a power limit takes at most by a model, on a GPU of
 // such clocks.
 func upperUnder(
 	limit dvfsmodel.Watt, at *dvfsmodel.Point, m *learn.Model, base dvfsmodel.Setting, table *ClockTable,

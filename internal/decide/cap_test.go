@@ -37,20 +37,20 @@ func (c *capped) decide(t *testing.T) *live.Decision {
 	return ch.decision
 }
 
-// standard is the model's prediction at default clocks, under the power limit in force.
+// standard returns the model's prediction at default clocks, under the power limit in force.
 func (c *capped) standard() dvfsmodel.Point {
 	base := c.profile.Default
 	free := c.model.At(base.Core, base.Mem)
 	return c.under(base.Core, base.Mem, c.limit.InForce, &free)
 }
 
-// at is the prediction under a power limit.
+// at returns the prediction under a power limit.
 func (c *capped) at(core, mem dvfsmodel.MHz, limit dvfsmodel.Watt) dvfsmodel.Point {
 	standard := c.standard()
 	return c.under(core, mem, limit, &standard)
 }
 
-// under is the prediction under a power limit by the plainest means.
+// under returns the prediction under a power limit by the plainest means.
 func (c *capped) under(
 	core, mem dvfsmodel.MHz, limit dvfsmodel.Watt, standard *dvfsmodel.Point,
 ) dvfsmodel.Point {
@@ -251,7 +251,7 @@ func TestANodeFollowsOnlyAPowerLimitThatItCanTake(t *testing.T) {
 	}
 }
 
-// knowingLimits is a job whose model knows runs under several limits, in which half of the power at
+// knowingLimits returns a job whose model knows runs under several limits, in which half of the power at
 // default clocks is saved by a limit that hardly slows anything.
 func knowingLimits(t *testing.T, rng *rand.Rand, from *modelPool) *capped {
 	t.Helper()
@@ -407,7 +407,7 @@ func TestNothingIsSetThatSavesLessThanTheLeastGain(t *testing.T) {
 // gainSeen counts what became of runs, little of them for too small a gain.
 type gainSeen struct{ set, adapted, planned, little int }
 
-// wrong is what is wrong about a decision: by what it says it takes, once more.
+// wrong returns what is wrong about a decision: by what it says it takes, once more.
 func (s *gainSeen) wrong(ch *chooser, minGain float64) string {
 	d, standard := ch.decision, &ch.safe.Standard
 	byPlan := strings.HasPrefix(d.Reason, "by plan")

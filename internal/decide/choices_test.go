@@ -111,7 +111,7 @@ func drawAlike(rng *rand.Rand, p *config.Profile, m *learn.Model) *alike {
 	return a
 }
 
-// configuration is the one of the job's cluster.
+// configuration returns the one of the job's cluster.
 func (a *alike) configuration() string {
 	return fmt.Sprintf("[safety]\nlimit_margin = %v\ndeadline_margin_s = %v\n[objective]\n"+
 		"name = %q\ntime_weight = %v\n"+
@@ -142,7 +142,7 @@ func (a *alike) chooser(tb testing.TB, configuration string) *chooser {
 	}
 }
 
-// live is what epd chooses where it enforces. False: nothing is sure to be in time, and
+// live returns what epd chooses where it enforces. False: nothing is sure to be in time, and
 // default clocks are left.
 func (a *alike) live(tb testing.TB) (dvfsmodel.Setting, bool) {
 	tb.Helper()
@@ -169,7 +169,7 @@ func (c catalog) Workload(_, _ string) (dvfsmodel.Response, error) { return c.re
 func (c catalog) CheckWorkload(string) error                       { return nil }
 func (c catalog) Uncertainty(_, _ string) *dvfsmodel.Uncertainty   { return nil }
 
-// offline is what a plan chooses for a job that is alone and starts at once.
+// offline returns what a plan chooses for a job that is alone and starts at once.
 func (a *alike) offline(tb testing.TB) (dvfsmodel.Setting, bool) {
 	tb.Helper()
 	m := config.NewModel("w", a.profile.Name, a.model.Fitted)
@@ -235,7 +235,7 @@ func (p *modelPool) draw(rng *rand.Rand) *alike {
 	return drawAlike(rng, p.profiles[k], p.models[k])
 }
 
-// cases is how many cases are drawn: a fifth in a short run.
+// cases returns how many cases are drawn: a fifth in a short run.
 func cases(n int) int {
 	if testing.Short() {
 		return n / 5

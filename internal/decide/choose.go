@@ -174,8 +174,8 @@ func (ch *chooser) chooseByModel() {
 	ch.followPlan(budget)
 }
 
-// worthSetting is a point, or the one at default clocks where the point saves too little energy, GPUs with
-// their share of the node, and is no faster; and then why.
+// worthSetting returns a point, or the one at default clocks where the point saves too little energy, GPUs
+// with their share of the node, and is no faster; and then why.
 func worthSetting(ch *chooser, pt *dvfsmodel.Point, budget float64) (dvfsmodel.Point, string) {
 	standard := ch.safe.At(ch.safe.Standard.Core, ch.safe.Standard.Mem) // under a constant power limit
 	least := ch.settings.Live.MinGainOf(ch.job.Partition.Value())
@@ -192,7 +192,7 @@ func worthSetting(ch *chooser, pt *dvfsmodel.Point, budget float64) (dvfsmodel.P
 		100*least)
 }
 
-// safeResponse is how the workload answers to the clocks that may be set, by a model.
+// safeResponse returns how the workload answers to the clocks that may be set, by a model.
 func (ch *chooser) safeResponse(m *learn.Model) *choose.SafeResponse {
 	s := &choose.SafeResponse{
 		Fitted: &m.Model, Settings: ch.table.Allowed, Standard: m.At(ch.table.Base.Core, ch.table.Base.Mem),
@@ -250,22 +250,22 @@ func (ch *chooser) revertToDefault(why string) {
 	}
 }
 
-// timeBudget is how long the run may take at most, and what says so.
+// timeBudget returns how long the run may take at most, and what says so.
 func (ch *chooser) timeBudget() (limit float64, bound string) {
 	return ch.job.RunLimit(ch.now, ch.decision.Wish.Deadline, ch.settings.Safety.DeadlineMargin)
 }
 
-// objective is what clocks are chosen by, the host's power included, and what it costs that others
+// objective returns what clocks are chosen by, the host's power included, and what it costs that others
 // wait for the run's GPUs.
 func (ch *chooser) objective() dvfsmodel.Objective {
 	goal := &ch.settings.Goal
 	return goal.Objective.WithHost(ch.hostPower()).WithBacklog(goal.WaitWeight, ch.backlog)
 }
 
-// hostPower is the watts of the rest of the node for each of its GPUs.
+// hostPower returns the watts of the rest of the node for each of its GPUs.
 func (ch *chooser) hostPower() dvfsmodel.Watt { return ch.settings.HostPower(ch.decision.GPUModel) }
 
-// energyWithHost is a GPU's energy with its share of the node's, as reports state it.
+// energyWithHost returns a GPU's energy with its share of the node's, as reports state it.
 func (ch *chooser) energyWithHost(pt *dvfsmodel.Point) dvfsmodel.Joule {
 	return pt.Energy + ch.hostPower().Over(pt.Time)
 }

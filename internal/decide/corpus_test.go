@@ -48,7 +48,7 @@ func TestDecisionsAreThoseOfTheCorpus(t *testing.T) {
 	}
 }
 
-// drawnDecision is the decision for a job, what it is made by before the arrow.
+// drawnDecision returns the decision for a job, what it is made by before the arrow.
 func drawnDecision(t *testing.T, rng *rand.Rand, a *alike) string {
 	t.Helper()
 	mode := []string{"enforce", "enforce", "enforce", "enforce", "advise", "observe"}[rng.IntN(6)]

@@ -72,7 +72,7 @@ func (dr *Decider) Decide(
 	return d, made, false
 }
 
-// find is what is known of a request's job, or else what the request says of it. The
+// find returns what is known of a request's job, or else what the request says of it. The
 // error says why it isn't as fresh as it should be.
 func (dr *Decider) find(ctx context.Context, r *epdapi.DecideRequest, ranBefore bool) (*jobs.Job, error) {
 	job, staleErr := dr.options.Jobs.FindOn(ctx, r.Job, r.Node, ranBefore)
@@ -82,8 +82,8 @@ func (dr *Decider) find(ctx context.Context, r *epdapi.DecideRequest, ranBefore 
 	return job, staleErr
 }
 
-// notOurs is the answer about a job that Slurm doesn't have, or not on the node: default clocks, whatever the
-// request says of it. Should a job get that id later, or come to that node, it isn't this one.
+// notOurs returns the answer about a job that Slurm doesn't have, or not on the node: default clocks,
+// whatever the request says of it. Should a job get that id later, or come to that node, it isn't this one.
 func (dr *Decider) notOurs(r *epdapi.DecideRequest, fault Fault, reason string) *Decided {
 	s, now := dr.options.Settings(), dr.options.Clock()
 	return &Decided{Fault: fault, Decision: live.Decision{
@@ -167,7 +167,7 @@ func (dr *Decider) decide(r *epdapi.DecideRequest, job *jobs.Job, staleErr error
 	return made
 }
 
-// drawLot is what a job draws, evenly from 0 to 1: it decides whether the job explores, or,
+// drawLot returns what a job draws, evenly from 0 to 1: it decides whether the job explores, or,
 // by another seed, its arm. It depends on nothing that a user can choose.
 func drawLot(seed *[sha256.Size]byte, job slurm.JobID) float64 {
 	var text [sha256.Size + 8]byte
@@ -186,7 +186,7 @@ func (dr *Decider) decisionID(r *epdapi.DecideRequest, at time.Time) string {
 	return hex.EncodeToString(sum[:digits])
 }
 
-// storedDecision is the decision that was made for a run before the controller
+// storedDecision returns the decision that was made for a run before the controller
 // was restarted, or else the one that was made for another node of the same
 // run; nil without them.
 func (dr *Decider) storedDecision(

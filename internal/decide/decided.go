@@ -40,7 +40,7 @@ type Decided struct {
 	armShares armShares // of the jobs, in the arms of the lot then
 }
 
-// Submitted is when a decision's job was submitted; zero: that isn't known.
+// Submitted returns when a decision's job was submitted; zero: that isn't known.
 func (d *Decided) Submitted() time.Time {
 	if d.submitted == 0 {
 		return time.Time{}
@@ -65,14 +65,14 @@ func (d *Decided) storedID(ctx context.Context) (int64, error) {
 // IsOfNoJob reports whether Slurm said that it has no such job.
 func (d *Decided) IsOfNoJob() bool { return d.Reason == reasonNoJob }
 
-// Kept is the decision that counts for a job on a node; nil: there is none in memory.
+// Kept returns the decision that counts for a job on a node; nil: there is none in memory.
 func (dr *Decider) Kept(job slurm.JobID, node string) *Decided {
 	dr.mu.Lock()
 	defer dr.mu.Unlock()
 	return dr.decided[jobOnNode{job, node}]
 }
 
-// recorded is the decision for a run by the records; nil: they have none.
+// recorded returns the decision for a run by the records; nil: they have none.
 func (dr *Decider) recorded(ctx context.Context, job slurm.JobID, node, run string) (*Decided, error) {
 	all, err := dr.options.Records.DecisionsOfJob(ctx, dr.options.Cluster, int64(job))
 	if err != nil {
@@ -145,7 +145,7 @@ func (d *Decided) couldLock(o *record.Outcome) (why string) {
 	return "decided were " + decided.Words()
 }
 
-// adaptedDownTo is the lowest clock to which a run is adapted; false: it isn't.
+// adaptedDownTo returns the lowest clock to which a run is adapted; false: it isn't.
 func (d *Decided) adaptedDownTo() (low dvfsmodel.MHz, ok bool) {
 	if d.Adapt != nil {
 		return d.Adapt.Levels[len(d.Adapt.Levels)-1].Core, true
@@ -166,7 +166,7 @@ func completeNotLocked(o *record.Outcome, d *Decided) {
 	}
 }
 
-// Len is how many decisions are in memory.
+// Len returns how many decisions are in memory.
 func (dr *Decider) Len() int {
 	dr.mu.Lock()
 	defer dr.mu.Unlock()
@@ -253,7 +253,7 @@ func fromRecord(d *record.Decision) *Decided {
 	return old
 }
 
-// decisionRecord is a decision as it is stored.
+// decisionRecord returns a decision as it is stored.
 func (dr *Decider) decisionRecord(d *Decided) *record.Decision {
 	out := &record.Decision{
 		Cluster: dr.options.Cluster, JobID: int64(d.Job), Node: d.Node, RunID: d.run, Workload: d.Workload,

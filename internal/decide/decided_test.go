@@ -10,7 +10,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// on is a request for a job on a node.
+// on returns a request for a job on a node.
 func on(job slurm.JobID, node string) *epdapi.DecideRequest {
 	return &epdapi.DecideRequest{
 		Job: job, Node: node, RunID: "r-" + node, GPUModel: "V100", GPUs: 1,

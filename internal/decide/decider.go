@@ -105,7 +105,7 @@ func (dr *Decider) WriteJob(j *record.Job) { dr.writer.put(writeTask{job: j}) }
 // WriteSubmission has a submission recorded soon.
 func (dr *Decider) WriteSubmission(d *record.Decision) { dr.writer.put(writeTask{decision: d}) }
 
-// Unwritten is how many records wait to be written, and how many never were.
+// Unwritten returns how many records wait to be written, and how many never were.
 func (dr *Decider) Unwritten() (waiting, lost int64) {
 	return dr.writer.waiting.Load(), dr.writer.lost.Load()
 }

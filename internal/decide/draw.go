@@ -27,7 +27,7 @@ type armShares struct {
 	constant live.Number // unknown: there is no such arm
 }
 
-// armShares are the parts on GPUs of a model: without constant clocks of their own these
+// armShares returns the parts on GPUs of a model: without constant clocks of their own these
 // have no constant arm.
 func (s *Settings) armShares(gpuModel string) armShares {
 	p := armShares{holdOut: live.Known(s.Live.HoldOut)}
@@ -37,8 +37,8 @@ func (s *Settings) armShares(gpuModel string) armShares {
 	return p
 }
 
-// arm is the one into which the lot, from 0 to 1, puts a job that is eligible: held out are the lowest, at
-// constant clocks the highest. All but treated ones run as without a plan.
+// arm returns the one into which the lot, from 0 to 1, puts a job that is eligible: held out are the
+// lowest, at constant clocks the highest. All but treated ones run as without a plan.
 func (p *armShares) arm(lot float64) live.Arm {
 	switch {
 	case lot < p.holdOut.Or(0):
@@ -87,7 +87,7 @@ func (ch *chooser) drawArm(p *armShares, lot float64) {
 	}
 }
 
-// constantPoint is the point at the constant clocks of the job's GPU model, if the run may
+// constantPoint returns the point at the constant clocks of the job's GPU model, if the run may
 // be there by all that holds for chosen ones and within the budget, or else nil and why not.
 func (ch *chooser) constantPoint(budget float64) (pt *dvfsmodel.Point, unable string) {
 	t := ch.table
@@ -110,7 +110,7 @@ func (ch *chooser) constantPoint(budget float64) (pt *dvfsmodel.Point, unable st
 	return &at, ""
 }
 
-// constantWords are the constant clocks of the job's GPU model.
+// constantWords returns the constant clocks of the job's GPU model.
 func (ch *chooser) constantWords() string {
 	pair := ch.settings.Live.ConstantClocks[ch.decision.GPUModel]
 	return pair.Words()

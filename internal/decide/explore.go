@@ -20,7 +20,7 @@ import (
 // probeReason begins the reason of a decision that explores.
 const probeReason = "probe: "
 
-// probe is the point at which most can be learnt.
+// probe returns the point at which most can be learnt.
 func (ch *chooser) probe(best *dvfsmodel.Point, budget float64) (dvfsmodel.Point, bool) {
 	if !ch.explores || ch.decision.Mode != live.Enforce {
 		return dvfsmodel.Point{}, false
@@ -48,8 +48,8 @@ func (ch *chooser) probe(best *dvfsmodel.Point, budget float64) (dvfsmodel.Point
 	return dvfsmodel.Point{}, false
 }
 
-// candidates are the settings at which most can be learnt: with power limits where these are chosen beside
-// clocks.
+// candidates returns the settings at which most can be learnt: with power limits where these are chosen
+// beside clocks.
 func candidates(ch *chooser) []learn.Candidate {
 	if !ch.request.CoreFixed && ch.capMode() == config.CapChosen && len(ch.model.LimitCandidates) > 0 {
 		return ch.model.LimitCandidates
@@ -67,7 +67,7 @@ func (ch *chooser) takeProbe(pt *dvfsmodel.Point) {
 		probeReason, d.Words(), 100*pt.Time/ch.safe.Standard.Time, ch.model.Model))
 }
 
-// expectedTime is how long a run at a point is thought to take. At memory clocks beyond
+// expectedTime returns how long a run at a point is thought to take. At memory clocks beyond
 // the measured ones that is the longest it can: a model may know one only.
 func expectedTime(m *learn.Model, pt *dvfsmodel.Point) float64 {
 	if m.Covers(pt) {

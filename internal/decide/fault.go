@@ -20,7 +20,7 @@ const (
 	FaultRecords   Fault = "records"     // they can't be read or written
 )
 
-// faultOf is the fault behind the error that says why what is known of a job isn't fresh.
+// faultOf returns the fault behind the error that says why what is known of a job isn't fresh.
 func faultOf(staleErr error) Fault {
 	switch {
 	case staleErr == nil:

@@ -48,7 +48,7 @@ type uncounted struct{}
 func (uncounted) Add()  {}
 func (uncounted) Done() {}
 
-// newDecider is one that knows no models, with what it knows of jobs. It writes nothing.
+// newDecider returns one that knows no models, with what it knows of jobs. It writes nothing.
 func newDecider(tb testing.TB, seed uint64, clock func() time.Time) (*Decider, *jobs.Tracker) {
 	tb.Helper()
 	s := settings(tb, adaptAll)

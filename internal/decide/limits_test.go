@@ -52,7 +52,7 @@ type board struct {
 
 const gpuModel = "A100-PCIE-80GB"
 
-// a100 is an A100 as others measured it: at few clocks, between which limits lie.
+// a100 returns an A100 as others measured it: at few clocks, between which limits lie.
 func a100() *board {
 	b := &board{
 		base:  dvfsmodel.Setting{Core: 1410, Mem: 1512},
@@ -101,7 +101,7 @@ func newSite(t *testing.T, b *board, seed uint64, capMode string) *site {
 	return s
 }
 
-// decide is what is decided for the next run of a workload, which may last so many seconds.
+// decide returns what is decided for the next run of a workload, which may last so many seconds.
 func (s *site) decide(key record.WorkloadKey, longest float64, explores bool) *live.Decision {
 	r := &epdapi.DecideRequest{
 		Job: 1, GPUModel: key.GPUModel, GPUs: 1, Clocks: epdapi.GroupClocks(s.clocks), PowerLimit: s.limit,
@@ -130,7 +130,7 @@ type ran struct {
 	phases []dvfsmodel.Point
 }
 
-// at is what a run takes at a setting, in which 0 is what there is anyway.
+// at returns what a run takes at a setting, in which 0 is what there is anyway.
 func (b *board) at(truth work, at dvfsmodel.Setting) *ran {
 	r := &ran{}
 	r.Core, r.Cap = cmp.Or(at.Core, b.base.Core), cmp.Or(at.Cap, b.limit.InForce)
@@ -143,7 +143,7 @@ func (b *board) at(truth work, at dvfsmodel.Setting) *ran {
 	return r
 }
 
-// clock is the core clock that ran: in each phase the one at which it draws as much without a limit.
+// clock returns the core clock that ran: in each phase the one at which it draws as much without a limit.
 func (b *board) clock(truth work, r *ran) record.WorkClock {
 	var mean, square float64
 	for i, pt := range r.phases {
@@ -182,7 +182,7 @@ func (s *site) run(key record.WorkloadKey, truth work, d *live.Decision) {
 	<-s.refitted
 }
 
-// drawWork is a workload of two phases that go with the core clock.
+// drawWork returns a workload of two phases that go with the core clock.
 func (b *board) drawWork(t *testing.T, rng *rand.Rand) work {
 	t.Helper()
 	at := b.base
@@ -215,12 +215,12 @@ func (b *board) drawWork(t *testing.T, rng *rand.Rand) work {
 	return all
 }
 
-// cost is the energy of a run with the host's.
+// cost returns the energy of a run with the host's.
 func (s *site) cost(r *ran) float64 {
 	return float64(r.Energy + s.settings.HostPower(gpuModel).Over(r.Time))
 }
 
-// best is the least that runs cost which take no longer than they may, at any clock under any limit.
+// best returns the least that runs cost which take no longer than they may, at any clock under any limit.
 func (s *site) best(truth work, longest float64) float64 {
 	least := math.Inf(1)
 	for _, at := range s.clocks {
@@ -236,7 +236,8 @@ func (s *site) best(truth work, longest float64) float64 {
 // limitsTried counts limits that were set.
 type limitsTried struct{ probes, choices int }
 
-// trial is how far above the best a workload's choices are after some runs, on a mean of several time limits.
+// trial returns how far above the best a workload's choices are after some runs, on a mean of several time
+// limits.
 func (s *site) trial(t *testing.T, key record.WorkloadKey, truth work, seen *limitsTried) float64 {
 	t.Helper()
 	const runs = 10
@@ -319,7 +320,7 @@ func drawExploring(t *testing.T, rng *rand.Rand, from *modelPool) *exploring {
 	return e
 }
 
-// decide is what is decided by lines of the configuration, with what can be learnt of limits.
+// decide returns what is decided by lines of the configuration, with what can be learnt of limits.
 func (e *exploring) decide(
 	t *testing.T, lines string, limits []learn.Candidate, held float64,
 ) *live.Decision {

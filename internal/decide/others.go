@@ -50,7 +50,7 @@ func (o *others) sure(pt *dvfsmodel.Point, budget float64) bool {
 	})
 }
 
-// at is a point by one response; false: a run there isn't sure to keep the bounds.
+// at returns a point by one response; false: a run there isn't sure to keep the bounds.
 func (o *other) at(pt *dvfsmodel.Point, budget float64) (dvfsmodel.Point, bool) {
 	if pt.Cap > 0 && o.safe.ByCap == (dvfsmodel.CapRange{}) {
 		return o.safe.UnderCap(o.capped, dvfsmodel.Setting{Core: pt.Core, Mem: pt.Mem, Cap: pt.Cap}, budget)

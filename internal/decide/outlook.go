@@ -43,7 +43,7 @@ func (dr *Decider) Outlook(ctx context.Context, r *epdapi.OutlookRequest) live.O
 	return o
 }
 
-// decisionOfRun is the decision for a run, nil if it isn't known.
+// decisionOfRun returns the decision for a run, nil if it isn't known.
 func (dr *Decider) decisionOfRun(ctx context.Context, r *epdapi.OutlookRequest) *Decided {
 	if d := dr.Kept(r.Job, r.Node); d != nil {
 		if d.IsOf(r.RunID) {
@@ -61,7 +61,7 @@ func (dr *Decider) decisionOfRun(ctx context.Context, r *epdapi.OutlookRequest) 
 	return kept
 }
 
-// currentLimit is how long a run may last from its begin.
+// currentLimit returns how long a run may last from its begin.
 func (dr *Decider) currentLimit(job *jobs.Job, began time.Time) live.Limit {
 	start := job.Start()
 	if began.IsZero() {
@@ -79,7 +79,7 @@ func (dr *Decider) currentLimit(job *jobs.Job, began time.Time) live.Limit {
 	return live.LimitOfSeconds(max(limit, 0))
 }
 
-// currentUpper is how long a run at a decision's clocks takes at most by the model
+// currentUpper returns how long a run at a decision's clocks takes at most by the model
 // that is in use now.
 func (dr *Decider) currentUpper(d *Decided) live.Number {
 	view := dr.options.Models.Model(record.WorkloadKey{
@@ -97,7 +97,7 @@ func (dr *Decider) currentUpper(d *Decided) live.Number {
 	return upper
 }
 
-// upperBy is how long a run at a decision's clocks takes at most by a model.
+// upperBy returns how long a run at a decision's clocks takes at most by a model.
 func (dr *Decider) upperBy(d *Decided, m *learn.Model) live.Number {
 	base, known := dr.options.Models.Base(d.GPUModel, m)
 	if !known {

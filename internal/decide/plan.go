@@ -24,7 +24,7 @@ import (
 // PlanRules is what a plan must know of how clocks are chosen.
 type PlanRules struct{ decider *Decider }
 
-// NewPlanRules are the rules of a decider.
+// NewPlanRules returns the rules of a decider.
 func NewPlanRules(dr *Decider) PlanRules { return PlanRules{dr} }
 
 // Arm is that into which the lot puts a job, if it is eligible, on GPUs of a model.
@@ -33,7 +33,7 @@ func (p PlanRules) Arm(job slurm.JobID, gpuModel string) live.Arm {
 	return shares.arm(drawLot(&p.decider.armKey, job))
 }
 
-// Constant are the clocks that a job of the constant arm gets, as [PlanRules.Admissible] has it of chosen
+// Constant returns the clocks that a job of the constant arm gets, as [PlanRules.Admissible] has it of chosen
 // ones; the zero value: the default ones.
 func (p PlanRules) Constant(q *liveplan.ClockQuestion) dvfsmodel.Setting {
 	if ch := p.chooser(q); ch != nil {
@@ -44,7 +44,7 @@ func (p PlanRules) Constant(q *liveplan.ClockQuestion) dvfsmodel.Setting {
 	return dvfsmodel.Setting{}
 }
 
-// Admissible are the clocks that may be chosen for a job, the default ones among them; false: nothing
+// Admissible returns the clocks that may be chosen for a job, the default ones among them; false: nothing
 // is known of its workload on the GPU model.
 func (p PlanRules) Admissible(q *liveplan.ClockQuestion) ([]dvfsmodel.Setting, bool) {
 	ch := p.chooser(q)
@@ -87,7 +87,7 @@ func (p PlanRules) chooser(q *liveplan.ClockQuestion) *chooser {
 	return ch
 }
 
-// RunTimes are how long the jobs that were decided on are predicted to take, seconds.
+// RunTimes returns how long the jobs that were decided on are predicted to take, seconds.
 func (p PlanRules) RunTimes() map[slurm.JobID]float64 {
 	dr := p.decider
 	dr.mu.Lock()
@@ -174,7 +174,7 @@ func (ch *chooser) followPlan(budget float64) {
 		ch.energyWords(&pt), 100*pt.Time/ch.safe.Standard.Time, ch.model.Model, why))
 }
 
-// plannedClocks are the clocks that a plan has for a job, the default ones by their numbers.
+// plannedClocks returns the clocks that a plan has for a job, the default ones by their numbers.
 func plannedClocks(planned *live.PlannedJob, standard *dvfsmodel.Point) dvfsmodel.Setting {
 	return dvfsmodel.Setting{
 		Core: cmp.Or(planned.Core, standard.Core), Mem: cmp.Or(planned.Mem, standard.Mem),

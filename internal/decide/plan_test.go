@@ -22,7 +22,7 @@ const (
 	planObserved = "[live.plan]\nmode = \"observe\"\n"
 )
 
-// drawAdvice is what a plan might have for a job: clocks that its GPU has or not, default ones, ones of
+// drawAdvice returns what a plan might have for a job: clocks that its GPU has or not, default ones, ones of
 // another GPU, or nothing.
 func drawAdvice(rng *rand.Rand, a *alike) liveplan.Advice {
 	planned := live.PlannedJob{GPUModel: a.profile.Name, Reason: "as planned"}
@@ -74,7 +74,7 @@ func TestAPlanOnlyChoosesAmongWhatAJobMayHave(t *testing.T) {
 	}
 }
 
-// setting is the clocks of a decision, the default ones by their numbers.
+// setting returns the clocks of a decision, the default ones by their numbers.
 func (a *alike) setting(d *live.Decision) dvfsmodel.Setting {
 	return dvfsmodel.Setting{
 		Core: cmp.Or(d.Core, a.profile.Default.Core), Mem: cmp.Or(d.Mem, a.profile.Default.Mem),

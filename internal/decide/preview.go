@@ -12,7 +12,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// Preview is what would be decided, by some settings, for a job on a GPU model if it ran
+// Preview returns what would be decided, by some settings, for a job on a GPU model if it ran
 // now and no lot were drawn, and the default clocks there. Nothing of it is kept.
 func (dr *Decider) Preview(
 	s *Settings, job *jobs.Job, shared bool, gpuModel string, model learn.View, wishes *slurm.Wishes,
@@ -40,14 +40,14 @@ func (dr *Decider) Preview(
 	return d, ch.table.Base
 }
 
-// WorkloadIn is the key under which runs of a workload on a GPU model are known that start in a partition, by
-// the settings in force and by what agents last said of the model.
+// WorkloadIn returns the key under which runs of a workload on a GPU model are known that start in a
+// partition, by the settings in force and by what agents last said of the model.
 func WorkloadIn(dr *Decider, workload, partition, gpuModel string) string {
 	seen := dr.GPUs.limit(gpuModel).profiles
 	return record.UnderProfile(workload, expectedProfile(dr.options.Settings(), seen, partition))
 }
 
-// clocksOf is the clocks of a GPU model: those that an agent named since the
+// clocksOf returns the clocks of a GPU model: those that an agent named since the
 // start, else those of its profile, else the default ones alone.
 func (dr *Decider) clocksOf(s *Settings, name string, m *learn.Model) []epdapi.ClockGroup {
 	seen := dr.GPUs.Clocks(name)

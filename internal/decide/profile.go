@@ -15,7 +15,7 @@ import (
 // workload of its own (record.UnderProfile): its models, savings and comparisons are of runs under the same
 // profile. Where the GPUs haven't got it, or whatever leaves the GPUs alone, there is none.
 
-// profileFor is the power profile of a run; 0: none.
+// profileFor returns the power profile of a run; 0: none.
 func profileFor(
 	s *Settings, r *epdapi.DecideRequest, job *jobs.Job, wishes *slurm.Wishes,
 ) dvfsmodel.PowerProfile {
@@ -28,8 +28,8 @@ func profileFor(
 	return p
 }
 
-// expectedProfile is the power profile of a job that isn't to be left alone, on a GPU model that was seen to
-// have some.
+// expectedProfile returns the power profile of a job that isn't to be left alone, on a GPU model that was
+// seen to have some.
 func expectedProfile(s *Settings, seen []string, partition string) dvfsmodel.PowerProfile {
 	p := s.Live.Profile.Of(partition)
 	if p == 0 || s.Live.ModeOf(partition) != live.Enforce || !slices.Contains(seen, p.String()) {

@@ -66,7 +66,7 @@ func (g *SeenGPUs) See(node, gpuModel string, suspected dvfsmodel.MHz) {
 	}
 }
 
-// Suspects are the nodes of which a GPU model seems to be held down by somebody else, with the clock.
+// Suspects returns the nodes of which a GPU model seems to be held down by somebody else, with the clock.
 func (g *SeenGPUs) Suspects() map[string]Suspect {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -83,7 +83,7 @@ type Suspect struct {
 	At       dvfsmodel.MHz
 }
 
-// suspected is the clock at which somebody else seems to hold a node's GPUs; 0: nobody does.
+// suspected returns the clock at which somebody else seems to hold a node's GPUs; 0: nobody does.
 func (g *SeenGPUs) suspected(node string) dvfsmodel.MHz {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -105,7 +105,7 @@ func (g *SeenGPUs) note(gpuModel string, t *ClockTable, r *epdapi.DecideRequest)
 	}
 }
 
-// ofNode is what is known of the GPU model that a node names; nil: it names none, or there are too many
+// ofNode returns what is known of the GPU model that a node names; nil: it names none, or there are too many
 // nodes. The caller holds g.mu.
 func (g *SeenGPUs) ofNode(node, gpuModel string) *modelSeen {
 	named := g.byNode[node]
@@ -145,7 +145,7 @@ func (g *SeenGPUs) forget(node, gpuModel string) {
 	}
 }
 
-// Clocks are those of a GPU model; nil: no agent said since the start.
+// Clocks returns those of a GPU model; nil: no agent said since the start.
 func (g *SeenGPUs) Clocks(gpuModel string) *ClockTable {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -155,7 +155,7 @@ func (g *SeenGPUs) Clocks(gpuModel string) *ClockTable {
 	return nil
 }
 
-// limit is the power limit of a GPU model, and what is said with it.
+// limit returns the power limit of a GPU model, and what is said with it.
 func (g *SeenGPUs) limit(gpuModel string) limitSeen {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -165,10 +165,11 @@ func (g *SeenGPUs) limit(gpuModel string) limitSeen {
 	return limitSeen{}
 }
 
-// PowerLimit is the power limit of a GPU model; zero: no agent said since the start, or none can be set.
+// PowerLimit returns the power limit of a GPU model; zero: no agent said since the start, or none can be set.
 func (g *SeenGPUs) PowerLimit(gpuModel string) epdapi.PowerLimit { return g.limit(gpuModel).limit }
 
-// HighestLimit is the highest power limit that boards of a GPU model take, as any agent says; 0: none says.
+// HighestLimit returns the highest power limit that boards of a GPU model take, as any agent says; 0: none
+// says.
 func (g *SeenGPUs) HighestLimit(gpuModel string) (highest dvfsmodel.Watt) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -180,7 +181,7 @@ func (g *SeenGPUs) HighestLimit(gpuModel string) (highest dvfsmodel.Watt) {
 	return highest
 }
 
-// Of is the GPU model that a node's agent named last; "": it named none since the start.
+// Of returns the GPU model that a node's agent named last; "": it named none since the start.
 func (g *SeenGPUs) Of(node string) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -190,7 +191,7 @@ func (g *SeenGPUs) Of(node string) string {
 	return ""
 }
 
-// Nodes is how many nodes name a GPU model.
+// Nodes returns how many nodes name a GPU model.
 func (g *SeenGPUs) Nodes(gpuModel string) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -200,8 +201,8 @@ func (g *SeenGPUs) Nodes(gpuModel string) int {
 	return 0
 }
 
-// Models are the GPU models that nodes name and further ones, in order. Of several spellings of one it has
-// the one that most nodes use, of those the one that was used first, and no further ones.
+// Models returns the GPU models that nodes name and further ones, in order. Of several spellings of one it
+// has the one that most nodes use, of those the one that was used first, and no further ones.
 func (g *SeenGPUs) Models(further map[string]bool) []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -264,7 +265,7 @@ func (s *said[K, V]) drop(node string) {
 	}
 }
 
-// most is what most nodes say, of several such values the one that was said first; the zero value: none
+// most returns what most nodes say, of several such values the one that was said first; the zero value: none
 // says anything.
 func (s *said[K, V]) most() (value V) {
 	var best *saidValue[V]

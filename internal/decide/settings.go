@@ -28,7 +28,7 @@ func NewSettings(c *config.Config, version string) Settings {
 	return s
 }
 
-// ModelName is the name of a GPU model's profile, or the name as it is.
+// ModelName returns the name of a GPU model's profile, or the name as it is.
 func (s *Settings) ModelName(name string) string { return s.Profiles.NameOf(name) }
 
 // IsModule reports whether what drivers count of GPUs of a model is the energy of modules:
@@ -37,7 +37,7 @@ func (s *Settings) IsModule(model string) bool {
 	return s.Profiles.Find(model).IsModule()
 }
 
-// HostPower is the watts of the rest of a node for each of its GPUs.
+// HostPower returns the watts of the rest of a node for each of its GPUs.
 func (s *Settings) HostPower(model string) dvfsmodel.Watt {
 	if w, ok := s.hostW[model]; ok {
 		return w

@@ -126,7 +126,7 @@ func healthy() *machine {
 	return m
 }
 
-// node is a node as scontrol shows it.
+// node returns a node as scontrol shows it.
 func node(name, state, reason string) string {
 	return "NodeName=" + name + " Arch=x86_64 CoresPerSocket=1\n   CPUAlloc=0 CPUTot=4 CPULoad=0.1\n" +
 		"   AvailableFeatures=(null)\n   ActiveFeatures=(null)\n" +
@@ -842,7 +842,7 @@ func TestThePageListsEveryCheckAndEveryFinding(t *testing.T) {
 	}
 }
 
-// faults are what a check says against a machine.
+// faults returns what a check says against a machine.
 func (m *machine) faults(t *testing.T, check string) []string {
 	t.Helper()
 	var said []string

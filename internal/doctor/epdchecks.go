@@ -83,7 +83,7 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &late) && late.Timeout()
 }
 
-// unitName is the unit of a part: that of one epd for both where it is installed.
+// unitName returns the unit of a part: that of one epd for both where it is installed.
 func (e *examination) unitName(name string) string {
 	for _, dir := range []string{"/etc/systemd/system/", "/usr/lib/systemd/system/", "/lib/systemd/system/"} {
 		if e.site.exists(dir + name + ".service") {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Deaf is a check that doesn't hear when its time is over.
+// Deaf returns a check that doesn't hear when its time is over.
 func Deaf(context.Context, *examination) []Finding {
 	time.Sleep(time.Minute) //nolint:forbidigo // of a test's bubble
 	return nil

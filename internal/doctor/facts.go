@@ -115,7 +115,7 @@ func (e *examination) findRole() Role {
 	return Node
 }
 
-// submitSocket is where job_submit is answered.
+// submitSocket returns where job_submit is answered.
 func (e *examination) submitSocket(ctx context.Context) string {
 	given := e.options.PublicSocket
 	return cmp.Or(given, e.epdHealth(ctx, e.headStatus).SubmitSocket, e.options.publicSocket())
@@ -124,8 +124,8 @@ func (e *examination) submitSocket(ctx context.Context) string {
 // slurmAuthOwn is the AuthType of a Slurm that does without munge, from 23.11 on.
 const slurmAuthOwn = "auth/slurm"
 
-// slurmAuth is how Slurm's parts prove who they are, and the socket of the munged that they ask, by slurm.conf: without
-// proof slurmctld can't be asked for it.
+// slurmAuth returns how Slurm's parts prove who they are, and the socket of the munged that they ask, by
+// slurm.conf: without proof slurmctld can't be asked for it.
 func (e *examination) slurmAuth() (kind, socket string) {
 	socket = e.options.MungeSocket
 	text, err := e.site.Files.Read(e.options.slurmConf())
@@ -197,7 +197,7 @@ func (e *examination) findController(ctx context.Context) (*epdapi.Status, error
 	return e.site.askEPD(ctx, e.options.controllerSocket())
 }
 
-// controllerStatus is how this machine's controller fares.
+// controllerStatus returns how this machine's controller fares.
 func (e *examination) controllerStatus(
 	ctx context.Context,
 ) (*epdapi.Status, *epdapi.ControllerStatus, error) {
@@ -211,7 +211,7 @@ func (e *examination) controllerStatus(
 	return s, s.Controller, nil
 }
 
-// epdHealth is what an epd here tells of its files; never nil.
+// epdHealth returns what an epd here tells of its files; never nil.
 func (e *examination) epdHealth(
 	ctx context.Context, ask func(context.Context) (*epdapi.Status, error),
 ) *epdapi.Health {
@@ -221,7 +221,7 @@ func (e *examination) epdHealth(
 	return &epdapi.Health{}
 }
 
-// agentState is the folder of the agent's files: where epd doesn't tell, that in
+// agentState returns the folder of the agent's files: where epd doesn't tell, that in
 // which the Epilog looks for the journal.
 func (e *examination) agentState(ctx context.Context) string {
 	if state := cmp.Or(e.options.State, e.epdHealth(ctx, e.agentStatus).State); state != "" {
@@ -233,7 +233,7 @@ func (e *examination) agentState(ctx context.Context) string {
 	return defaultState
 }
 
-// controllerState is the folder of the controller's records.
+// controllerState returns the folder of the controller's records.
 func (e *examination) controllerState(ctx context.Context) string {
 	known := cmp.Or(e.options.ControllerState, e.options.State, e.epdHealth(ctx, e.headStatus).State)
 	if known == "" && e.site.exists(defaultControllerState) {
@@ -242,7 +242,7 @@ func (e *examination) controllerState(ctx context.Context) string {
 	return cmp.Or(known, defaultState)
 }
 
-// configPath is the file of epd's configuration; empty: there is none.
+// configPath returns the file of epd's configuration; empty: there is none.
 func (e *examination) configPath(ctx context.Context) string {
 	if path := cmp.Or(e.options.Config, e.epdHealth(ctx, e.headStatus).Config); path != "" {
 		return path
@@ -265,7 +265,7 @@ func (e *examination) readConfig(ctx context.Context) (*config.Config, error) {
 	return config.Load(strings.NewReader(text), path, nil)
 }
 
-// bySettings is a check that goes by Slurm's settings.
+// bySettings returns a check that goes by Slurm's settings.
 func bySettings(
 	look func(context.Context, *examination, *settings) []Finding,
 ) func(context.Context, *examination) []Finding {

@@ -35,7 +35,7 @@ type Fix struct {
 	Run  string `json:"run,omitempty"`
 }
 
-// String is the fix in one line.
+// String returns the fix in one line.
 func (f Fix) String() string {
 	switch {
 	case f.Line == "":
@@ -56,7 +56,7 @@ type Finding struct {
 	Fix   *Fix   `json:"fix,omitempty"`
 }
 
-// finding is the fault with its words filled in: name, value, name, value.
+// finding returns the fault with its words filled in: name, value, name, value.
 func (f *Fault) finding(words ...string) []Finding {
 	pairs := make([]string, 0, len(words))
 	for i := 0; i+1 < len(words); i += 2 {
@@ -81,7 +81,7 @@ func unknownFinding(format string, args ...any) []Finding {
 	return []Finding{{Grade: Unknown, What: fmt.Sprintf(format, args...)}}
 }
 
-// orOK is what was found, or that all is well.
+// orOK returns what was found, or that all is well.
 func orOK(found []Finding, format string, args ...any) []Finding {
 	if len(found) > 0 {
 		return found

@@ -15,7 +15,7 @@ import (
 	"github.com/epplan/epplan/slurm/install"
 )
 
-// installCommand is the command that installs epplan into Slurm as it is here.
+// installCommand returns the command that installs epplan into Slurm as it is here.
 func (e *examination) installCommand(ctx context.Context, dir string) string {
 	line := e.options.program() + " install slurm --dir " + slurm.ShellQuote(dir) +
 		" --submit-socket " + slurm.ShellQuote(e.submitSocket(ctx))
@@ -278,7 +278,7 @@ func lookEpilog(ctx context.Context, e *examination) []Finding {
 // journalFolder is the journal's in epd's folder.
 const journalFolder = "journal"
 
-// epilogJournal is where the Epilog looks for the journal; empty: it doesn't say,
+// epilogJournal returns where the Epilog looks for the journal; empty: it doesn't say,
 // or not to others.
 func (e *examination) epilogJournal(ctx context.Context) string {
 	s, err := e.settings(ctx)

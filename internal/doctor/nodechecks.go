@@ -376,7 +376,7 @@ func lookState(ctx context.Context, e *examination) []Finding {
 	return orOK(found, "%s", strings.Join(said, ", "))
 }
 
-// checkFolder is what is wrong about a state folder, or one in it, of an epd of a
+// checkFolder returns what is wrong about a state folder, or one in it, of an epd of a
 // user.
 func (e *examination) checkFolder(path string, state bool, info *Info, uid uint32) []Finding {
 	dir := slurm.ShellQuote(path)

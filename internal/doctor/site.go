@@ -44,7 +44,7 @@ type Proof struct {
 	Key, TrustedKeys string
 }
 
-// proofOf is how an epd proves who it is.
+// proofOf returns how an epd proves who it is.
 func proofOf(h *epdapi.Health) Proof {
 	return Proof{MungeSocket: h.MungeSocket, Key: h.Key, TrustedKeys: h.TrustedKeys}
 }
@@ -88,7 +88,7 @@ func (s *Site) askEPD(ctx context.Context, socket string) (*epdapi.Status, error
 	return s.EPD(socket).Status(ctx)
 }
 
-// lockHolder is the process that has a state folder in a role, by the lock that an
+// lockHolder returns the process that has a state folder in a role, by the lock that an
 // epd holds on it; 0: nobody. The lock is looked at, not tried.
 func (s *Site) lockHolder(state, role string) (pid int, err error) {
 	info, err := s.Files.Stat(filepath.Join(state, role+".lock"))
@@ -173,7 +173,7 @@ func (o *Options) controllerSocket() string {
 
 func (o *Options) publicSocket() string { return cmp.Or(o.PublicSocket, epdapi.PublicSocket) }
 
-// adminSocket is where the controller here answers: its own socket, or that of
+// adminSocket returns where the controller here answers: its own socket, or that of
 // an epd that is both.
 func (o *Options) adminSocket() string {
 	if o.ControllerSocket == "" && o.AgentSocket != "" {

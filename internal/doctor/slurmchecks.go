@@ -251,7 +251,7 @@ func lookPriority(ctx context.Context, e *examination) []Finding {
 	return okFinding("%s, by %s", wants, s.get("PriorityType"))
 }
 
-// priorityWeights are the names of priority/multifactor's weights that count, in order.
+// priorityWeights returns the names of priority/multifactor's weights that count, in order.
 func (s *settings) priorityWeights() []string {
 	var names []string
 	for key, value := range s.values {
@@ -275,7 +275,7 @@ func (s *settings) raisesPriority(weights []string) bool {
 	})
 }
 
-// lowPriorityText is what epd says of partitions whose priorities leave no room; empty:
+// lowPriorityText returns what epd says of partitions whose priorities leave no room; empty:
 // nothing, or nobody is there to ask.
 func (e *examination) lowPriorityText(ctx context.Context) string {
 	if _, _, err := e.controllerStatus(ctx); err != nil {

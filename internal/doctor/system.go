@@ -22,7 +22,7 @@ import (
 	"github.com/epplan/epplan/statedir"
 )
 
-// ThisMachine is the machine that the program runs on. Slurm's commands are
+// ThisMachine returns the machine that the program runs on. Slurm's commands are
 // those of the PATH, with a slurm.conf of their own where one is named; answers
 // of a controller are taken from root and the users given.
 func ThisMachine(slurmConf string, trusted ...uint32) *Site {
@@ -50,7 +50,7 @@ func ThisMachine(slurmConf string, trusted ...uint32) *Site {
 	return s
 }
 
-// controllerTime is what time it is at a controller: it says so with every answer, also
+// controllerTime returns what time it is at a controller: it says so with every answer, also
 // to those who prove nothing. The zero time: nobody answers.
 func controllerTime(ctx context.Context, address string) time.Time {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet,

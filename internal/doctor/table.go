@@ -4,7 +4,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// Checks are all of them, in the order in which they are told.
+// Checks returns all of them, in the order in which they are told.
 func Checks() []Check {
 	return append(slurmChecks(), epdChecks()...)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// cachePath is where the embedding of a text is kept: by the hash of text, model and server.
+// cachePath returns where the embedding of a text is kept: by the hash of text, model and server.
 func (c *Client) cachePath(text string) string {
 	h := sha256.New()
 	for _, part := range []string{c.server.Endpoint(), c.o.Model, text} {
@@ -21,7 +21,7 @@ func (c *Client) cachePath(text string) string {
 	return filepath.Join(c.o.Cache, name[:2], name+".json")
 }
 
-// load is a kept embedding; nil where there is none that can be used.
+// load returns a kept embedding; nil where there is none that can be used.
 func (c *Client) load(text string) []float64 {
 	if c.o.Cache == "" {
 		return nil

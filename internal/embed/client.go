@@ -41,7 +41,7 @@ type Client struct {
 	server *openai.Server
 }
 
-// New is a client; nothing is sent yet.
+// New returns a client; nothing is sent yet.
 func New(o *Options) (*Client, error) {
 	c := &Client{o: *o}
 	var err error
@@ -52,7 +52,7 @@ func New(o *Options) (*Client, error) {
 	return c, err
 }
 
-// Embed is an embedding for each text, all of the same length.
+// Embed returns an embedding for each text, all of the same length.
 func (c *Client) Embed(ctx context.Context, texts []string) ([][]float64, error) {
 	out := make([][]float64, len(texts))
 	missing := make(map[string][]int) // what is sent, by where it is wanted
@@ -89,7 +89,7 @@ func (c *Client) Embed(ctx context.Context, texts []string) ([][]float64, error)
 	return out, nil
 }
 
-// prepareText is what of a text is sent.
+// prepareText returns what of a text is sent.
 func prepareText(text string) string {
 	text = Scrub(text)
 	if len(text) > maxText {

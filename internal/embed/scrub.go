@@ -67,8 +67,8 @@ var secretPatterns = sync.OnceValue(func() []*regexp.Regexp {
 	}
 })
 
-// Scrub is a text without what looks like a password, key or token, and without characters that nobody sees,
-// between which one may hide. It would rather take out too much.
+// Scrub returns a text without what looks like a password, key or token, and without characters that nobody
+// sees, between which one may hide. It would rather take out too much.
 func Scrub(text string) string {
 	text = strings.Map(shown, text)
 	for _, s := range secretPatterns() {
@@ -88,7 +88,7 @@ func Scrub(text string) string {
 	})
 }
 
-// shown is a character if it is seen, or parts words or lines; -1: it is neither.
+// shown returns a character if it is seen, or parts words or lines; -1: it is neither.
 func shown(r rune) rune {
 	switch {
 	case r == '\n' || r == '\t' || r == '\r':

@@ -49,7 +49,7 @@ type Client struct {
 	http    http.Client
 }
 
-// New is a client of the epd that listens at a socket, or at the first of
+// New returns a client of the epd that listens at a socket, or at the first of
 // several at which somebody listens that talks to this user.
 func New(sockets ...string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -68,12 +68,12 @@ func New(sockets ...string) *Client {
 	return &Client{sockets: sockets, host: "epd", http: http.Client{Transport: transport}}
 }
 
-// NewAgent is a client of this node's epd, at a socket, or where it listens unless told otherwise.
+// NewAgent returns a client of this node's epd, at a socket, or where it listens unless told otherwise.
 func NewAgent(socket string) *Client {
 	return New(cmp.Or(socket, AgentSocket))
 }
 
-// NewRemote is a client of the controller at HOST:PORT, by a transport that
+// NewRemote returns a client of the controller at HOST:PORT, by a transport that
 // proves who asks and who answers.
 func NewRemote(host string, transport http.RoundTripper) *Client {
 	return &Client{sockets: []string{host}, host: host, http: http.Client{

@@ -86,7 +86,7 @@ type ControllerStatus struct {
 	TokensMissing int64 `json:"submit_tokens_missing"`
 }
 
-// ForeignText is a line about the comments that belong to other tools, or nothing.
+// ForeignText returns a line about the comments that belong to other tools, or nothing.
 func (s *ControllerStatus) ForeignText() string {
 	if s.ForeignComments == 0 {
 		return ""
@@ -112,7 +112,7 @@ type SyncStatus struct {
 	UnreadReason string `json:"unread_reason,omitempty"`
 }
 
-// UnreadText is a line about the records that were passed over, or nothing.
+// UnreadText returns a line about the records that were passed over, or nothing.
 func (s *SyncStatus) UnreadText(what string) string {
 	if s.Unread == 0 {
 		return ""
@@ -161,7 +161,8 @@ func (s *ControllerStatus) HookWords() (lines []string) {
 	return lines
 }
 
-// NotLockedWords is a line about the ended runs that didn't get their decided clocks, and why; "" if all did.
+// NotLockedWords returns a line about the ended runs that didn't get their decided clocks, and why; "" if
+// all did.
 func (s *ControllerStatus) NotLockedWords() string {
 	all, parts := int64(0), []string{}
 	for _, kind := range live.NotLockedKinds {

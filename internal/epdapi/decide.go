@@ -53,7 +53,7 @@ func (l PowerLimit) Takes(limit dvfsmodel.Watt) bool {
 	return limit > 0 && limit >= l.Min && limit <= l.Max && limit < l.InForce
 }
 
-// Among are those of some limits that can be set.
+// Among returns those of some limits that can be set.
 func (l PowerLimit) Among(limits []dvfsmodel.Watt) []dvfsmodel.Watt {
 	return slices.DeleteFunc(slices.Clone(limits), func(w dvfsmodel.Watt) bool { return !l.Takes(w) })
 }

@@ -51,13 +51,13 @@ type JobRow struct {
 	Restarted record.Restarted `json:"restarted,omitzero"`
 }
 
-// TimeAndEnergy is the time of the longest run in seconds and the energy of all GPUs in joules,
+// TimeAndEnergy returns the time of the longest run in seconds and the energy of all GPUs in joules,
 // with runs that count in no model and no saving.
 func (r *JobRow) TimeAndEnergy() (timeS, energyJ live.Number) {
 	return r.Restarted.TimeS.Else(r.TimeS), r.Restarted.GPUEnergyJ.Else(r.EnergyJ)
 }
 
-// Settings are the clocks and power limits that its runs had, or else are to have.
+// Settings returns the clocks and power limits that its runs had, or else are to have.
 func (r *JobRow) Settings() []dvfsmodel.Setting {
 	if len(r.Locked) > 0 {
 		return r.Locked
@@ -90,7 +90,7 @@ type JobQuery struct {
 	Limit     int       // jobs of a page; 0: 100
 }
 
-// Values are the query of the path.
+// Values returns the query of the path.
 func (q *JobQuery) Values() url.Values {
 	v := url.Values{}
 	set := func(key, value string) {
@@ -137,7 +137,7 @@ type JobView struct {
 	Objective     Objective `json:"objective"`
 }
 
-// LimitWords are the job's time limit, as it is now and as its clocks were decided by. Durations are
+// LimitWords returns the job's time limit, as it is now and as its clocks were decided by. Durations are
 // written by format.
 func (v *JobView) LimitWords(format func(seconds float64) string) string {
 	decided := v.Job.Limit.Words(format)
@@ -155,7 +155,7 @@ type JobPlan struct {
 	Why     string           `json:"why"`     // nothing is planned for it; empty: it is
 }
 
-// Words are what is planned, in a sentence. Times are written by when.
+// Words returns what is planned, in a sentence. Times are written by when.
 func (p *JobPlan) Words(when func(time.Time) string) string {
 	if p.Planned == nil {
 		return "plan " + p.Policy + " has nothing for it: " + p.Why
@@ -169,7 +169,7 @@ func (p *JobPlan) Words(when func(time.Time) string) string {
 	return text
 }
 
-// DecisionOf is the decision that a run was under; nil without one.
+// DecisionOf returns the decision that a run was under; nil without one.
 func (v *JobView) DecisionOf(o *Outcome) *Decision {
 	for i := range v.Decisions {
 		if o.DecisionID != 0 && v.Decisions[i].ID == o.DecisionID {
@@ -191,7 +191,7 @@ type Wishes struct {
 	Warnings []string `json:"warnings"`
 }
 
-// Words are what a user asked for, each wish in words, but for the warnings.
+// Words returns what a user asked for, each wish in words, but for the warnings.
 // Times are written by when.
 func (w *Wishes) Words(when func(time.Time) string) []string {
 	var wishes []string

@@ -115,7 +115,7 @@ type GPU struct {
 	Unsure string `json:"unsure,omitempty"`
 }
 
-// Locked is what epd set.
+// Locked returns what epd set.
 func (g *GPU) Locked() dvfsmodel.Setting {
 	return dvfsmodel.Setting{Core: g.LockedCore, Mem: g.LockedMem, Cap: g.LockedCap, Profile: g.LockedProfile}
 }
@@ -138,7 +138,7 @@ func (g *GPU) ProblemWords() string {
 	return words
 }
 
-// LimitWords are the power limit in force, and what epd set it to, after a comma; nothing where it
+// LimitWords returns the power limit in force, and what epd set it to, after a comma; nothing where it
 // isn't known.
 func (g *GPU) LimitWords() string {
 	switch {
@@ -150,7 +150,7 @@ func (g *GPU) LimitWords() string {
 	return ""
 }
 
-// ProfileWords are the power profiles in force, and the one that epd set, after a comma; nothing where
+// ProfileWords returns the power profiles in force, and the one that epd set, after a comma; nothing where
 // there is none.
 func (g *GPU) ProfileWords() string {
 	words := ""
@@ -166,7 +166,7 @@ func (g *GPU) ProfileWords() string {
 // IsLocked reports whether epd set anything.
 func (g *GPU) IsLocked() bool { return g.Locked() != (dvfsmodel.Setting{}) }
 
-// PowerText is what it draws now, such as "287 W", or of what that is.
+// PowerText returns what it draws now, such as "287 W", or of what that is.
 func (g *GPU) PowerText() string {
 	text := fmt.Sprintf("%.0f W", g.Power)
 	if g.PowerOf == OfModules {
@@ -190,7 +190,7 @@ type Run struct {
 	SLA      float64 `json:"sla,omitempty"`
 }
 
-// CurrentSetting are the clocks that the run has.
+// CurrentSetting returns the clocks that the run has.
 func (r *Run) CurrentSetting() dvfsmodel.Setting {
 	if r.HandsOff != "" {
 		return dvfsmodel.Setting{}
@@ -249,7 +249,7 @@ func (a *ReloadAnswer) Words() string {
 	return "configuration " + a.Version + " in force, before it was " + a.Before
 }
 
-// Notes are the warnings.
+// Notes returns the warnings.
 func (a *ReloadAnswer) Notes() []error {
 	all := make([]error, len(a.Warnings))
 	for i, text := range a.Warnings {

@@ -44,7 +44,7 @@ type Chosen struct {
 	Why string    `json:"why,omitempty"` // the reason given; absent: none was
 }
 
-// Words are a choice in words, without why: "by alice, 2026-05-04 09:00:00"; empty
+// Words returns a choice in words, without why: "by alice, 2026-05-04 09:00:00"; empty
 // where nobody knows. Times are written by when.
 func (c *Chosen) Words(when func(time.Time) string) string {
 	if c.By == "" {
@@ -65,7 +65,7 @@ type LastJob struct {
 // maxName is how many characters of a job's name are shown for its workload.
 const maxName = 40
 
-// NameOf is what a workload is called before people: its last job's name, cut to
+// NameOf returns what a workload is called before people: its last job's name, cut to
 // 40 characters; without one what [ShortWorkload] says.
 func (j *LastJob) NameOf(workload string) string {
 	name := []rune(j.Name)
@@ -78,7 +78,7 @@ func (j *LastJob) NameOf(workload string) string {
 	return j.Name
 }
 
-// WordsOf is a workload in words: its name, whose it is and where it runs, as
+// WordsOf returns a workload in words: its name, whose it is and where it runs, as
 // "train (ada, gpu)"; without a job its short key alone.
 func (j *LastJob) WordsOf(workload string) string {
 	if *j == (LastJob{}) {

@@ -32,7 +32,7 @@ type RunQuery struct {
 	After     int64     // Next of the page before; 0: from the first
 }
 
-// Values are the query of the path.
+// Values returns the query of the path.
 func (q *RunQuery) Values() url.Values {
 	v := url.Values{}
 	for key, value := range map[string]string{"run": q.RunID, "node": q.Node} {

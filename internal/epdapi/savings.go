@@ -58,7 +58,7 @@ type Savings struct {
 // OfModules is what an energy or a power is of, if not of GPUs alone.
 const OfModules = "module"
 
-// MostSlowdown is how many times as long as at default clocks a job may take wherever that is most.
+// MostSlowdown returns how many times as long as at default clocks a job may take wherever that is most.
 func (s *Savings) MostSlowdown() float64 {
 	rules := config.Live{MaxSlowdown: s.MaxSlowdown, MaxSlowdowns: s.MaxSlowdowns}
 	return rules.MostSlowdown()
@@ -144,10 +144,10 @@ type AddedTime struct {
 	BaselineS float64 `json:"baseline_s"` // what the treated runs would have taken at constant clocks
 }
 
-// Longer is the same as how much longer jobs took than held-out ones.
+// Longer returns the same as how much longer jobs took than held-out ones.
 func (a *AddedTime) Longer() *Longer { return (*Longer)(a) }
 
-// Saving is the same as a saving.
+// Saving returns the same as a saving.
 func (a *AddedSaving) Saving() *Saving { return (*Saving)(a) }
 
 // EndingCounts counts jobs that ended.
@@ -164,7 +164,7 @@ type ModelledUse struct {
 	UsedJ    float64 `json:"used_j"`
 }
 
-// SavedJ is the difference.
+// SavedJ returns the difference.
 func (m *ModelledUse) SavedJ() float64 { return m.DefaultJ - m.UsedJ }
 
 // TreatedCompleteLess reports whether so many fewer treated jobs than held-out ones
@@ -218,10 +218,10 @@ type Longer struct {
 	BaselineS float64 `json:"baseline_s"` // what the treated runs would have taken
 }
 
-// Part is a time as a part of what the treated runs would have taken.
+// Part returns a time as a part of what the treated runs would have taken.
 func (l *Longer) Part(seconds float64) float64 { return seconds / l.BaselineS }
 
-// Words are how much longer jobs took than those against which they were compared, as these are called.
+// Words returns how much longer jobs took than those against which they were compared, as these are called.
 func (l *Longer) Words(against string) string {
 	if l.Runs == 0 {
 		return "nothing to compare"
@@ -253,7 +253,7 @@ type Factors struct {
 	Currency     string  `json:"currency"`
 }
 
-// NewFactors are those of a configuration.
+// NewFactors returns those of a configuration.
 func NewFactors(f *config.Factors) Factors {
 	return Factors{
 		PUE: f.PUE, CarbonPerKWh: f.CarbonPerKWh, WaterPerKWh: f.WaterPerKWh, CostPerKWh: f.CostPerKWh,
@@ -261,7 +261,7 @@ func NewFactors(f *config.Factors) Factors {
 	}
 }
 
-// FootprintOf is what an energy costs.
+// FootprintOf returns what an energy costs.
 func (f *Factors) FootprintOf(joules float64) config.Footprint {
 	factors := config.Factors{
 		PUE: f.PUE, CarbonPerKWh: f.CarbonPerKWh, WaterPerKWh: f.WaterPerKWh, CostPerKWh: f.CostPerKWh,

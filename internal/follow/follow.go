@@ -90,7 +90,7 @@ func (f *sourceFollower) readNamed(name string) (string, bool) {
 	return text, true
 }
 
-// shortReason is an error in few words, without the file's name.
+// shortReason returns an error in few words, without the file's name.
 func shortReason(err error) string {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		err = p.Err

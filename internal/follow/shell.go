@@ -134,7 +134,7 @@ func (f *sourceFollower) followScript(in, from *shellState, file string, depth i
 	}
 }
 
-// firstFile is the first word that is no option of a shell.
+// firstFile returns the first word that is no option of a shell.
 func firstFile(words []string) string {
 	for _, word := range words {
 		switch {
@@ -225,7 +225,7 @@ func (s *shellState) expand(word string) string {
 	return out.String()
 }
 
-// variable is the name of a variable at the beginning of a text, and the length of the
+// variable returns the name of a variable at the beginning of a text, and the length of the
 // reference to it; 0: there is none.
 func variable(text string) (name string, length int) {
 	if strings.HasPrefix(text, "${") {
@@ -257,7 +257,7 @@ func (s *shellState) cd(to string) {
 	s.vars["PWD"] = at
 }
 
-// resolve is where a file lies, below the folder that is read from.
+// resolve returns where a file lies, below the folder that is read from.
 func (s *shellState) resolve(name string) (string, bool) {
 	if s.unknownDir || name == "" || strings.ContainsAny(name, "$`*?\x00") || path.IsAbs(name) ||
 		strings.HasPrefix(name, "~") || len(name) > maxValue {
@@ -270,7 +270,7 @@ func (s *shellState) resolve(name string) (string, bool) {
 	return at, true
 }
 
-// subshell is a shell that this one starts.
+// subshell returns a shell that this one starts.
 func (s *shellState) subshell() *shellState {
 	return &shellState{dir: s.dir, unknownDir: s.unknownDir, vars: maps.Clone(s.vars)}
 }

@@ -76,7 +76,7 @@ func (c *codes) makeRoom(a *announced) {
 	}
 }
 
-// get is what was told of a job's code; nil: nothing.
+// get returns what was told of a job's code; nil: nothing.
 func (c *codes) get(source string, now time.Time, submitted bool) (vector []float32, digest []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -32,7 +32,7 @@ type Job struct {
 	Script                   string     // the script's text; "": not known
 }
 
-// JobOf is a submission of so many GPUs, with its limit in the GPUs' time and what names
+// JobOf returns a submission of so many GPUs, with its limit in the GPUs' time and what names
 // its workload.
 func JobOf(s *slurm.Submission, gpus int, limit live.Limit, source string) *Job {
 	nodes := 1
@@ -45,7 +45,7 @@ func JobOf(s *slurm.Submission, gpus int, limit live.Limit, source string) *Job 
 	}
 }
 
-// featuresOf is a job for predictions.
+// featuresOf returns a job for predictions.
 func (f *Forecaster) featuresOf(j *Job) *predict.Features {
 	u := f.users.get(j.UID)
 	if u.name == "" && j.UID > 0 && f.options.UserName != nil {
@@ -60,7 +60,7 @@ func (f *Forecaster) featuresOf(j *Job) *predict.Features {
 	}
 }
 
-// requested is a limit in seconds; NaN without one.
+// requested returns a limit in seconds; NaN without one.
 func requested(limit live.Limit) float64 {
 	if d, ok := limit.Duration(); ok {
 		return d.Seconds()
@@ -68,7 +68,7 @@ func requested(limit live.Limit) float64 {
 	return math.NaN()
 }
 
-// scriptOf is a source as predictions know it; 0 for what isn't one.
+// scriptOf returns a source as predictions know it; 0 for what isn't one.
 func scriptOf(source string) uint64 {
 	raw, err := hex.DecodeString(source)
 	if err != nil || len(raw) < 8 {
@@ -77,7 +77,7 @@ func scriptOf(source string) uint64 {
 	return binary.LittleEndian.Uint64(raw)
 }
 
-// Predict is what a job is expected to take; nil where predictions are off, it has no
+// Predict returns what a job is expected to take; nil where predictions are off, it has no
 // GPUs, or there is no time.
 func (f *Forecaster) Predict(j *Job) *epdapi.Forecast {
 	if !f.options.Settings().Enabled || j.GPUs <= 0 {
@@ -135,7 +135,7 @@ func interval(p *epdapi.PredictedRange) record.Interval {
 	}
 }
 
-// rungText is what a forecast rests on, that of time, energy and power apart where
+// rungText returns what a forecast rests on, that of time, energy and power apart where
 // they differ.
 func rungText(f *epdapi.Forecast) string {
 	if f.Energy.Rung == f.Time.Rung && f.Power.Rung == f.Time.Rung {
@@ -144,7 +144,7 @@ func rungText(f *epdapi.Forecast) string {
 	return strings.Join([]string{f.Time.Rung, f.Energy.Rung, f.Power.Rung}, "/")
 }
 
-// rungsOf is the reverse of rungText.
+// rungsOf returns the reverse of rungText.
 func rungsOf(text string) (rungs [predict.Power + 1]string) {
 	parts := strings.Split(text, "/")
 	for t := range rungs {

@@ -65,7 +65,7 @@ func newRig(t *testing.T, change func(*Options)) *rig {
 	return r
 }
 
-// submitted is a job that nobody ran yet.
+// submitted returns a job that nobody ran yet.
 func submitted(uid uint32) *Job {
 	return &Job{
 		UID: uid, Name: "old", Partition: "gpu", GPUs: 1, Nodes: 1, Limit: live.LimitOf(time.Hour),

@@ -45,7 +45,7 @@ func wasStopped(state string) bool {
 	}, word)
 }
 
-// pastOf is a job of the records as predictions learn from it.
+// pastOf returns a job of the records as predictions learn from it.
 func pastOf(e *record.EndedJob) predict.Past {
 	p := predict.Past{
 		Job: predict.Features{
@@ -61,7 +61,7 @@ func pastOf(e *record.EndedJob) predict.Past {
 	return p
 }
 
-// truthOf is what an ended job took, by target; NaN where that isn't known.
+// truthOf returns what an ended job took, by target; NaN where that isn't known.
 func truthOf(e *record.EndedJob) [predict.Power + 1]float64 {
 	nan := math.NaN()
 	took, energy := e.TimeS.Or(nan), e.EnergyJ.Or(nan)
@@ -76,7 +76,7 @@ func pastID(id string, submitted time.Time) string {
 	return id + "@" + strconv.FormatInt(submitted.Unix(), 10)
 }
 
-// pastFrom is a job of an imported log; false for one that teaches nothing. What
+// pastFrom returns a job of an imported log; false for one that teaches nothing. What
 // Slurm measured may be whole nodes: only times are learnt from.
 func pastFrom(r *record.HistoryJob) (predict.Past, bool) {
 	gpus, counted := r.GPUs.Get()

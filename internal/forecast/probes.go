@@ -163,7 +163,7 @@ func fitProbed(
 	return p, n, err
 }
 
-// usualWidth is the length that most vectors have.
+// usualWidth returns the length that most vectors have.
 func usualWidth(all []record.Features, of func(*record.Features) []float32) int {
 	count := make(map[int]int)
 	best := 0

@@ -112,7 +112,7 @@ func (t *tally) scores() []epdapi.ForecastScore {
 	return out
 }
 
-// Status is how predictions fare.
+// Status returns how predictions fare.
 func (f *Forecaster) Status() *epdapi.ForecastStatus {
 	s := &epdapi.ForecastStatus{
 		Enabled: f.options.Settings().Enabled, Missed: f.counters.missed.Load(), Scores: f.tally.scores(),

@@ -12,7 +12,7 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// predictedJob is a job of a submission that took so long, predicted to take 100 s, 50 to 200.
+// predictedJob returns a job of a submission that took so long, predicted to take 100 s, 50 to 200.
 func predictedJob(token string, took float64) record.EndedJob {
 	return record.EndedJob{
 		Job: record.Job{Token: token, GPUs: 1}, TimeS: live.Known(took), Rung: "repeat",

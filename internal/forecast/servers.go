@@ -22,7 +22,7 @@ type servers struct {
 
 func (s *servers) any() bool { return s.embed != nil || s.align != nil }
 
-// servers are those of the settings in force.
+// servers returns those of the settings in force.
 func (f *Forecaster) servers() *servers {
 	p := f.options.Settings()
 	if made := f.askable.Load(); made != nil && made.settings == p {
@@ -133,7 +133,7 @@ func (f *Forecaster) askServers(ctx context.Context, w *scriptWork) {
 	}
 }
 
-// aligned is the embedding of a rewrite of code that is unlike all that was learnt
+// aligned returns the embedding of a rewrite of code that is unlike all that was learnt
 // from; nil: it isn't, or there is none that passes.
 func (f *Forecaster) aligned(
 	ctx context.Context, s *servers, w *scriptWork, e []float64,

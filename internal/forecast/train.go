@@ -165,7 +165,7 @@ func (f *Forecaster) keepTraining(ctx context.Context, t *trainedVersion, jobs i
 	return nil
 }
 
-// note is a version for people.
+// note returns a version for people.
 func (t *trainedVersion) note() string {
 	text := fmt.Sprintf("%d own and %d imported jobs", t.OwnJobs, t.ImportedJobs)
 	for i := range t.Scores {
@@ -176,7 +176,7 @@ func (t *trainedVersion) note() string {
 	return text
 }
 
-// ModelStatus is how predictions fare, among the models; false before the first training.
+// ModelStatus returns how predictions fare, among the models; false before the first training.
 func (f *Forecaster) ModelStatus() (epdapi.ModelStatus, bool) {
 	t := f.latest.Load()
 	if t == nil {

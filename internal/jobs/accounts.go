@@ -78,7 +78,7 @@ type accounted struct {
 	gpus                  int // on all of them; 0: not known
 }
 
-// endingOf is how a run of a job ended. The error is errGone where there is no
+// endingOf returns how a run of a job ended. The error is errGone where there is no
 // accounting.
 func (a *accounts) endingOf(
 	ctx context.Context, ask Accounting, id slurm.JobID, run Run, since lookupSince,
@@ -116,7 +116,7 @@ func (a *accounts) endingOf(
 	return ending{}, errors.New("accounting doesn't know it yet")
 }
 
-// runsOf are the runs of a job, the oldest first: by the last answer about all jobs, else by asking.
+// runsOf returns the runs of a job, the oldest first: by the last answer about all jobs, else by asking.
 func (a *accounts) runsOf(
 	ctx context.Context, ask Accounting, id slurm.JobID, since lookupSince,
 ) ([]accounted, error) {

@@ -83,7 +83,7 @@ func (t *Tracker) ask(ctx context.Context, id slurm.JobID, q *call) {
 	}
 }
 
-// Find is what is known of a job: from Slurm lately, else from Slurm now, else
+// Find returns what is known of a job: from Slurm lately, else from Slurm now, else
 // from Slurm some time ago, else nil. The error, such as [ErrUnknown], says why it isn't as fresh as it
 // should be. A job that ran before is asked for in any case: it may have been queued
 // anew.
@@ -106,9 +106,9 @@ func (t *Tracker) Find(ctx context.Context, id slurm.JobID, ranBefore bool) (*Jo
 	return nil, errors.Join(ErrUnknown, err)
 }
 
-// FindOn is what is known of a job that is said to start on a node: as [Tracker.Find]. Where that says that
-// the job is elsewhere, or waits, Slurm is asked now, for what is known may be of before its start. If it
-// says so, too, the error is [ErrElsewhere].
+// FindOn returns what is known of a job that is said to start on a node: as [Tracker.Find]. Where that says
+// that the job is elsewhere, or waits, Slurm is asked now, for what is known may be of before its start. If
+// it says so, too, the error is [ErrElsewhere].
 func (t *Tracker) FindOn(ctx context.Context, id slurm.JobID, node string, ranBefore bool) (*Job, error) {
 	job, staleErr := t.Find(ctx, id, ranBefore)
 	if job == nil || t.options.Resolve == nil || job.MayRunOn(node) {
@@ -187,7 +187,7 @@ func (t *Tracker) WithSubmission(ctx context.Context, job *Job) (*Job, error) {
 // ErrRecords means that records couldn't be looked up.
 var ErrRecords = errors.New("records can't be read")
 
-// WithoutWorkload is a job whose workload counts as unknown.
+// WithoutWorkload returns a job whose workload counts as unknown.
 func (job *Job) WithoutWorkload() *Job {
 	other := *job
 	other.Source = Source{}

@@ -18,7 +18,7 @@ const (
 	killSlack = 90 * time.Second
 )
 
-// bounds are those of a run on a node: by how Slurm says that it ended, and where that isn't known by its
+// bounds returns those of a run on a node: by how Slurm says that it ended, and where that isn't known by its
 // decision, its job's time limit, and the time of day.
 func (e *ending) bounds(run *Run, node string, t *Tracker) record.Bounds {
 	b := record.Bounds{GPUs: GPUsOn(t.Nodes(), node, cmp.Or(e.gpus, run.GPUs)), Ended: t.options.Clock()}
@@ -54,7 +54,7 @@ func (e *ending) bounds(run *Run, node string, t *Tracker) record.Bounds {
 // asksSlurm reports whether there is a Slurm to ask about jobs.
 func (o *Options) asksSlurm() bool { return o.Resolve != nil || o.Account != nil }
 
-// limitOf is a run's time limit by Slurm's clock; 0: it has none that is known and kept.
+// limitOf returns a run's time limit by Slurm's clock; 0: it has none that is known and kept.
 func (o *Options) limitOf(run *Run) time.Duration {
 	limit, ok := run.Limit.Duration()
 	if !ok || !o.asksSlurm() { // nobody keeps it
@@ -63,7 +63,7 @@ func (o *Options) limitOf(run *Run) time.Duration {
 	return time.Duration(float64(limit) * cmp.Or(o.Speed, 1))
 }
 
-// Given is how many GPUs Slurm gave a job on all nodes; 0: it doesn't count them.
+// Given returns how many GPUs Slurm gave a job on all nodes; 0: it doesn't count them.
 func (job *Job) Given() int {
 	if job.about == (unique.Handle[about]{}) {
 		return 0
@@ -71,8 +71,8 @@ func (job *Job) Given() int {
 	return tresOf(job.about.Value().allocated).GPUs()
 }
 
-// GPUsOn is how many GPUs a job can have on a node at most: as many as Slurm gave it on all nodes, and as the
-// node has. 0: Slurm says neither.
+// GPUsOn returns how many GPUs a job can have on a node at most: as many as Slurm gave it on all nodes, and
+// as the node has. 0: Slurm says neither.
 func GPUsOn(nodes []slurm.Node, node string, given int) int {
 	for i := range nodes {
 		if nodes[i].Name != node {

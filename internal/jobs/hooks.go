@@ -213,7 +213,7 @@ func (w *HookWatch) count(key jobNode) {
 	m.Last, m.At = key.job, w.clock()
 }
 
-// MissedPrologs are the nodes whose agents had no Prolog of jobs with GPUs that started there, by their
+// MissedPrologs returns the nodes whose agents had no Prolog of jobs with GPUs that started there, by their
 // names, with how many such jobs there were since the controller's start.
 func (w *HookWatch) MissedPrologs() []epdapi.MissedProlog {
 	w.mu.Lock()

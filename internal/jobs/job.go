@@ -30,7 +30,7 @@ func SourceOf(uid uint32, scriptHash, name string) Source {
 	return Source(sum[:len(Source{})])
 }
 
-// String is a source in hexadecimal digits.
+// String returns a source in hexadecimal digits.
 func (s Source) String() string { return hex.EncodeToString(s[:]) }
 
 func parseSource(text string) (Source, bool) {
@@ -41,7 +41,7 @@ func parseSource(text string) (Source, bool) {
 	return Source(raw), true
 }
 
-// Workload is the key of a source on a number of GPUs.
+// Workload returns the key of a source on a number of GPUs.
 func (s Source) Workload(gpus int) string { return s.String() + "x" + strconv.Itoa(gpus) }
 
 // Job is what is known of a job, in few bytes: there may be hundreds of thousands. It
@@ -83,7 +83,7 @@ type rare struct {
 // noArray is a job that is rare in nothing.
 var noArray = rare{arrayTask: -1}
 
-// unusual is what is rare about a job.
+// unusual returns what is rare about a job.
 func (job *Job) unusual() *rare {
 	if job.rare == nil {
 		return &noArray
@@ -91,7 +91,7 @@ func (job *Job) unusual() *rare {
 	return job.rare
 }
 
-// Restarts is how often the job was queued anew.
+// Restarts returns how often the job was queued anew.
 func (job *Job) Restarts() uint32 { return job.unusual().restarts }
 
 // SharesGPUs reports whether the job has parts of GPUs, or asks for some.
@@ -132,7 +132,7 @@ func codeOf(s slurm.State) stateCode {
 
 func (c stateCode) state() slurm.State { return jobStates[c] }
 
-// stateOf is a job's state as it is kept. Old versions say COMPLETING, and not
+// stateOf returns a job's state as it is kept. Old versions say COMPLETING, and not
 // how the job ended, as long as it is.
 func (job *Job) stateOf() slurm.JobState {
 	s := slurm.JobState{Base: job.state.state()}
@@ -149,7 +149,7 @@ func (job *Job) is(now *Job, r rare) bool {
 	return a == *now && *job.unusual() == r
 }
 
-// own is a copy that keeps nothing else alive, and shares its texts with what
+// own returns a copy that keeps nothing else alive, and shares its texts with what
 // was known of the job before.
 func (job *Job) own(r rare, before *Job) *Job {
 	if before == nil {
@@ -166,7 +166,7 @@ func (job *Job) own(r rare, before *Job) *Job {
 	return &mine
 }
 
-// ours is a text that is kept already, or a copy.
+// ours returns a text that is kept already, or a copy.
 func ours(text, kept string) string {
 	if text == kept {
 		return kept
@@ -174,10 +174,10 @@ func ours(text, kept string) string {
 	return strings.Clone(text)
 }
 
-// small is a count that can't be below 0.
+// small returns a count that can't be below 0.
 func small(n int) uint32 { return uint32(min(max(0, n), math.MaxInt32)) }
 
-// within32 is a number of the 32 bits that Slurm has for it.
+// within32 returns a number of the 32 bits that Slurm has for it.
 func within32(n int) int32 { return int32(min(max(n, math.MinInt32), math.MaxInt32)) }
 
 func unix(t time.Time) int64 {
@@ -187,7 +187,7 @@ func unix(t time.Time) int64 {
 	return t.Unix()
 }
 
-// timeOf is the reverse of unix.
+// timeOf returns the reverse of unix.
 func timeOf(seconds int64) time.Time {
 	if seconds == 0 {
 		return time.Time{}
@@ -213,7 +213,7 @@ func keptComment(text string) unique.Handle[string] {
 // wishPrefix begins a wish of a user.
 const wishPrefix = "epplan:"
 
-// tresText is a count of resources as a text that is the same for the same
+// tresText returns a count of resources as a text that is the same for the same
 // counts.
 func tresText(t slurm.TRES) string {
 	if len(t) == 0 {
@@ -234,7 +234,7 @@ func tresText(t slurm.TRES) string {
 	return string(text)
 }
 
-// tresOf is the reverse of tresText.
+// tresOf returns the reverse of tresText.
 func tresOf(text string) slurm.TRES {
 	t := slurm.TRES{}
 	for part := range strings.SplitSeq(text, ",") {
@@ -246,7 +246,7 @@ func tresOf(text string) slurm.TRES {
 	return t
 }
 
-// Described is a job of which Slurm said nothing, by what somebody else says of it.
+// Described returns a job of which Slurm said nothing, by what somebody else says of it.
 func Described(uid uint32, user, partition, comment string) *Job {
 	return &Job{
 		UID: uid, User: kept(user), Partition: kept(partition), Comment: keptComment(comment),

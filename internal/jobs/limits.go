@@ -6,7 +6,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// StartedIn is a job in the partition that slurmd says it started in: while it
+// StartedIn returns a job in the partition that slurmd says it started in: while it
 // waited it may have named several. Empty: slurmd didn't say.
 func (job *Job) StartedIn(partition string) *Job {
 	here := kept(partition)
@@ -18,7 +18,7 @@ func (job *Job) StartedIn(partition string) *Job {
 	return &started
 }
 
-// Wishes are what the user asked for, by the job's submission.
+// Wishes returns what the user asked for, by the job's submission.
 func (job *Job) Wishes(now time.Time) slurm.Wishes {
 	asked := now
 	if job.Submitted > 0 {
@@ -27,7 +27,7 @@ func (job *Job) Wishes(now time.Time) slurm.Wishes {
 	return slurm.ParseWishes(job.Comment.Value(), asked)
 }
 
-// RunLimit is how long a run that begins at a time may take at most, in seconds, and
+// RunLimit returns how long a run that begins at a time may take at most, in seconds, and
 // what says so: its limit, or a deadline, the job's or one that its user wishes (zero:
 // none), by a margin in seconds.
 func (job *Job) RunLimit(from, wish time.Time, margin float64) (limit float64, bound string) {

@@ -24,7 +24,7 @@ func (t *Tracker) observe(j *slurm.Job, asked int64) *Job {
 	return t.keep(listed{t.jobFrom(j), j.ID, j.Priority, j.State.Ended(), hasBegun(j)}, asked)
 }
 
-// jobFrom is a job of Slurm's as it is kept.
+// jobFrom returns a job of Slurm's as it is kept.
 func (t *Tracker) jobFrom(j *slurm.Job) *Job {
 	before := t.table.get(j.ID)
 	if before == nil && j.ArrayJob != 0 {
@@ -46,7 +46,7 @@ func (t *Tracker) keep(l listed, asked int64) *Job {
 	return job
 }
 
-// newJob is a job of Slurm's as it is kept: what was known of it before, if nothing has
+// newJob returns a job of Slurm's as it is kept: what was known of it before, if nothing has
 // changed. What a token stands for is taken from memory, or from what was known
 // of the job before.
 func (t *Tracker) newJob(j *slurm.Job, before *Job) *Job {
@@ -99,7 +99,7 @@ func (t *Tracker) setWorkload(job *Job, j *slurm.Job, before *Job) {
 	job.Source = SourceOf(j.UID, "", j.Name)
 }
 
-// Limit is a limit of Slurm's in the GPUs' time.
+// Limit returns a limit of Slurm's in the GPUs' time.
 func (t *Tracker) Limit(l live.Limit) live.Limit {
 	return l.Map(func(d time.Duration) time.Duration {
 		if t.options.Speed != 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// Record is a job as the store keeps it, in a state and of a workload; nil where Slurm
+// Record returns a job as the store keeps it, in a state and of a workload; nil where Slurm
 // said too little of it.
 func (job *Job) Record(cluster string, id slurm.JobID, workload string, state slurm.State) *record.Job {
 	if job.Submitted == 0 {
@@ -31,13 +31,13 @@ func (job *Job) Record(cluster string, id slurm.JobID, workload string, state sl
 	return j
 }
 
-// LiveRecord is a job as the store keeps it, in the state that Slurm says; nil as for
+// LiveRecord returns a job as the store keeps it, in the state that Slurm says; nil as for
 // [Job.Record].
 func (job *Job) LiveRecord(cluster string, id slurm.JobID) *record.Job {
 	return job.Record(cluster, id, job.Workload(), job.state.state())
 }
 
-// Workload is the key of a job's workload on its GPUs, "" if it isn't known.
+// Workload returns the key of a job's workload on its GPUs, "" if it isn't known.
 func (job *Job) Workload() string {
 	if job.Source == (Source{}) || job.GPUs == 0 {
 		return ""
@@ -45,7 +45,7 @@ func (job *Job) Workload() string {
 	return job.Source.Workload(int(job.GPUs))
 }
 
-// WorkloadOfEnded is the workload of a settled outcome's job, "" if nobody knows it. A job
+// WorkloadOfEnded returns the workload of a settled outcome's job, "" if nobody knows it. A job
 // that Slurm still knows is recorded as one that ended.
 func (t *Tracker) WorkloadOfEnded(
 	ctx context.Context, id slurm.JobID, o *record.Outcome, submitted int64, job *Job,
@@ -75,7 +75,7 @@ func (t *Tracker) WorkloadOfEnded(
 // job that is requeued is submitted anew.
 const MaxSameID = 100
 
-// recorded is what the records have of a job, by its submission too, nil: nothing.
+// recorded returns what the records have of a job, by its submission too, nil: nothing.
 func (o *Options) recorded(ctx context.Context, id slurm.JobID, submitted int64) (*store.ListedJob, error) {
 	all, err := o.submissions(ctx, id)
 	for i := range all {
@@ -86,7 +86,7 @@ func (o *Options) recorded(ctx context.Context, id slurm.JobID, submitted int64)
 	return nil, err
 }
 
-// submissions are what the records have under a job's number.
+// submissions returns what the records have under a job's number.
 func (o *Options) submissions(ctx context.Context, id slurm.JobID) ([]store.ListedJob, error) {
 	page, err := o.Records.JobRows(ctx, &store.JobFilter{Cluster: o.Cluster, ID: int64(id)}, 0, MaxSameID)
 	return page.Jobs, err
@@ -103,7 +103,7 @@ func (o *Options) taskRecorded(ctx context.Context, array slurm.JobID, task int)
 	return slurm.JobID(page.Jobs[0].ID), nil //nolint:gosec // ids of Slurm's have 32 bits
 }
 
-// SubmittedAt is the job that ran under a number at a time, by the records; nil: they don't tell.
+// SubmittedAt returns the job that ran under a number at a time, by the records; nil: they don't tell.
 func (t *Tracker) SubmittedAt(ctx context.Context, id slurm.JobID, at time.Time) *record.Job {
 	rows, _ := t.options.submissions(ctx, id) // there are none then
 	all := make([]record.Job, len(rows))
@@ -116,7 +116,7 @@ func (t *Tracker) SubmittedAt(ctx context.Context, id slurm.JobID, at time.Time)
 	return nil
 }
 
-// At is the index of the job of an id that was submitted last by a time; -1: none was.
+// At returns the index of the job of an id that was submitted last by a time; -1: none was.
 func At(all []record.Job, t time.Time) int {
 	latest := -1
 	for i := range all {

@@ -46,7 +46,7 @@ type Run struct {
 	Limit     live.Limit
 }
 
-// runState is what became of a run. Job ids come again, and restart counts differ
+// runState returns what became of a run. Job ids come again, and restart counts differ
 // between Prolog and Epilog of one run, so that runs are told apart by time:
 // Slurm gives a job that is requeued another submit time.
 //
@@ -75,7 +75,7 @@ func (job *Job) runState(run Run) (runState, ending) {
 	return runLasts, ending{}
 }
 
-// endOf is when a run ended, Unix seconds, also while its job's Epilogs run; 0: it
+// endOf returns when a run ended, Unix seconds, also while its job's Epilogs run; 0: it
 // didn't, or that isn't known.
 func (job *Job) endOf(run Run) int64 {
 	f, end := job.runState(run)
@@ -90,7 +90,7 @@ func (job *Job) endOf(run Run) int64 {
 	return 0
 }
 
-// End is when a run ended, also while its job's Epilogs run; zero: it didn't, or that
+// End returns when a run ended, also while its job's Epilogs run; zero: it didn't, or that
 // isn't known.
 func (job *Job) End(run Run) time.Time { return timeOf(job.endOf(run)) }
 
@@ -111,7 +111,7 @@ func (r Run) before(job *Job) bool {
 		!r.Submitted.IsZero() && job.Submitted > r.Submitted.Unix() && job.Submitted >= r.Began.Unix()
 }
 
-// requeued is when a run ended after which its job was queued anew, Unix seconds:
+// requeued returns when a run ended after which its job was queued anew, Unix seconds:
 // that is when Slurm has it submitted. After several requeues it is a later one.
 func (r Run) requeued(job *Job) int64 {
 	if job.Submitted < r.Began.Unix() {
@@ -219,7 +219,7 @@ func (t *Tracker) Settle(
 	return Settled{end.submitted, job, end.bounds(&run, o.Node, t)}, nil
 }
 
-// endingOf is how the run of an outcome ended: by Slurm's last list, by asking Slurm, or by its
+// endingOf returns how the run of an outcome ended: by Slurm's last list, by asking Slurm, or by its
 // accounting, which doesn't tell the job.
 func (t *Tracker) endingOf(
 	ctx context.Context, id slurm.JobID, run Run, o *record.Outcome,

@@ -16,7 +16,7 @@ type named struct {
 	knownJob
 }
 
-// all are the jobs that are known, by id.
+// all returns the jobs that are known, by id.
 func (j *table) all() []named {
 	j.mu.RLock()
 	list := make([]named, 0, len(j.byID))
@@ -39,7 +39,7 @@ func (t *Tracker) All() iter.Seq2[slurm.JobID, *Job] {
 	}
 }
 
-// Slurm is a job as Slurm would have it.
+// Slurm returns a job as Slurm would have it.
 func (job *Job) Slurm(id slurm.JobID) slurm.Job {
 	a, u := job.about.Value(), job.unusual()
 	j := slurm.Job{
@@ -63,10 +63,10 @@ func (job *Job) Slurm(id slurm.JobID) slurm.Job {
 	return j
 }
 
-// State is the job's state as Slurm said last.
+// State returns the job's state as Slurm said last.
 func (job *Job) State() slurm.State { return job.state.state() }
 
-// Array is the number of the array that the job is a task of; 0: of none.
+// Array returns the number of the array that the job is a task of; 0: of none.
 func (job *Job) Array() slurm.JobID { return job.unusual().arrayJob }
 
 // ArrayID returns the task of an array that a job is, such as 4_3, or the tasks that wait under its number,
@@ -83,7 +83,7 @@ func (job *Job) ArrayID() string {
 	return ""
 }
 
-// Tasks is how many tasks of an array a job stands for: 1 where it isn't of one.
+// Tasks returns how many tasks of an array a job stands for: 1 where it isn't of one.
 func (job *Job) Tasks() int {
 	n, ok := slurm.CountArrayTasks(job.unusual().arrayTasks)
 	if !ok {
@@ -103,9 +103,9 @@ func (job *Job) IsDue() bool {
 	return kind == slurm.WaitTurn || kind == slurm.WaitElse
 }
 
-// TRESPerNode is what a job asks for on each node, as Slurm says it.
+// TRESPerNode returns what a job asks for on each node, as Slurm says it.
 func (job *Job) TRESPerNode() string { return job.about.Value().perNode }
 
-// Start is when a job started, of one that waits when it is planned to; zero: that
+// Start returns when a job started, of one that waits when it is planned to; zero: that
 // isn't known.
 func (job *Job) Start() time.Time { return timeOf(job.unusual().start) }

@@ -8,7 +8,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// GPUsOf is how many GPUs a submission asks for in all, and whether it asks for
+// GPUsOf returns how many GPUs a submission asks for in all, and whether it asks for
 // parts of them.
 func GPUsOf(s *slurm.Submission) (gpus int, shared bool) {
 	total := 0.0
@@ -51,7 +51,7 @@ func ScriptHash(script slurm.Hex) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// GPUsOfNode is how many GPUs a node has by Slurm.
+// GPUsOfNode returns how many GPUs a node has by Slurm.
 func GPUsOfNode(n *slurm.Node) (gpus int) {
 	for _, g := range n.Gres {
 		if g.Name == "gpu" {

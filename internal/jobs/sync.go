@@ -135,7 +135,7 @@ func (s *syncing) passedOver(unread slurm.Unread) {
 	}
 }
 
-// status is how the sync fares, for showing.
+// status returns how the sync fares, for showing.
 func (s *syncing) status() epdapi.SyncStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -231,7 +231,7 @@ func (s *scripts) ask(ctx context.Context) {
 	}
 }
 
-// join is a job with its script asked for, if its submission wasn't heard of where others' are.
+// join returns a job with its script asked for, if its submission wasn't heard of where others' are.
 func (s *scripts) join(ctx context.Context, id slurm.JobID, job *Job) *Job {
 	if job.Scripted || job.Token != "" || job.GPUs == 0 || s.options.Script == nil || !s.hooks.hearsSome() {
 		return job

@@ -38,7 +38,7 @@ func (t *Tracker) snapshot() snapshot {
 	return s
 }
 
-// status is how a tracker fares.
+// status returns how a tracker fares.
 func (t *Tracker) status() (s struct {
 	Queue, Nodes epdapi.SyncStatus
 	Jobs         int
@@ -49,7 +49,7 @@ func (t *Tracker) status() (s struct {
 	return s
 }
 
-// newTracker is a tracker of a cluster without records and agents.
+// newTracker returns a tracker of a cluster without records and agents.
 func newTracker(change func(*Options)) *Tracker {
 	o := Options{
 		Records: none{}, Cluster: "alpha", ResolveTimeout: epdapi.JobWait, Fresh: time.Minute,
@@ -110,7 +110,7 @@ func (s *squeue) Nodes(context.Context) ([]slurm.Node, slurm.Unread, error) {
 // pass lets a bubble's time pass.
 func pass(d time.Duration) { <-time.After(d) }
 
-// pauses are those between questions for jobs.
+// pauses returns those between questions for jobs.
 func (s *squeue) pauses() []time.Duration {
 	var all []time.Duration
 	for i := 1; i < len(s.asked); i++ {

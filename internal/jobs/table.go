@@ -81,14 +81,14 @@ func (j *table) get(id slurm.JobID) *Job {
 	return j.byID[id].job
 }
 
-// answer is a job that is known, with the question that it answers.
+// answer returns a job that is known, with the question that it answers.
 func (j *table) answer(id slurm.JobID) knownJob {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	return j.byID[id]
 }
 
-// endedJob is a job that ended, as Slurm's last list says.
+// endedJob returns a job that ended, as Slurm's last list says.
 func (j *table) endedJob(id slurm.JobID) knownJob {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
@@ -209,7 +209,7 @@ func (j *table) len() (known, tokens int) {
 	return len(j.byID), len(j.tokens)
 }
 
-// arrayTask is the number of an array's task: its own, or that of the tasks that
+// arrayTask returns the number of an array's task: its own, or that of the tasks that
 // haven't been split off yet.
 func (j *table) arrayTask(array slurm.JobID, task int) (id slurm.JobID, ok bool) {
 	j.mu.RLock()

@@ -7,7 +7,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// Tee is a source of lists of jobs that the tracker takes note of, too: one list of a
+// Tee returns a source of lists of jobs that the tracker takes note of, too: one list of a
 // long queue serves both, and [Tracker.Sync] leaves Slurm alone for as long as after one
 // of its own. An error is the caller's alone.
 func (t *Tracker) Tee(source Lister) Lister { return tee{source, t} }
@@ -73,7 +73,7 @@ func (s *syncing) postpone(pause time.Duration) {
 // otherWait is how long a sync waits for somebody else's list at a time.
 const otherWait = time.Second
 
-// wait is how long a sync is still to wait, as somebody else asked, or asks now.
+// wait returns how long a sync is still to wait, as somebody else asked, or asks now.
 func (s *syncing) wait() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -96,20 +96,20 @@ func New(options *Options) *Tracker {
 	return t
 }
 
-// Get is what is known of a job, nil: nothing.
+// Get returns what is known of a job, nil: nothing.
 func (t *Tracker) Get(id slurm.JobID) *Job { return t.table.get(id) }
 
-// Len is how many jobs are known, and how many submissions without a job yet.
+// Len returns how many jobs are known, and how many submissions without a job yet.
 func (t *Tracker) Len() (known, tokens int) { return t.table.len() }
 
-// Nodes are those of Slurm's last answer. The caller doesn't change them.
+// Nodes returns those of Slurm's last answer. The caller doesn't change them.
 func (t *Tracker) Nodes() []slurm.Node {
 	t.nodesMu.Lock()
 	defer t.nodesMu.Unlock()
 	return t.nodeList
 }
 
-// Status is how keeping up with Slurm's jobs and nodes goes.
+// Status returns how keeping up with Slurm's jobs and nodes goes.
 func (t *Tracker) Status() (jobs, nodes epdapi.SyncStatus) { return t.jobs.status(), t.nodes.status() }
 
 // Number returns the number of a job as commands and pages name it: a number, or a task of an array, such

@@ -23,7 +23,7 @@ import (
 // steps are the clocks between which the runs of these tests are stepped.
 var steps = []dvfsmodel.MHz{1380, 1237, 1102, 945, 802, 705, 600}
 
-// burstsOf is a job of ten minutes of work, in bursts of some seconds with waiting in
+// burstsOf returns a job of ten minutes of work, in bursts of some seconds with waiting in
 // between.
 func burstsOf(truth dvfsmodel.Params, busy, wait float64) gpu.Work {
 	return gpu.Work{PID: 7, Mem: 1 << 30, Phases: []gpu.Phase{{Busy: busy, Wait: wait}}, Model: truth}
@@ -80,7 +80,7 @@ func simulated(t *testing.T, work gpu.Work, core dvfsmodel.MHz, sla float64) (o 
 	return o
 }
 
-// watching is an agent that watches a machine's GPUs until stop, which waits for it.
+// watching returns an agent that watches a machine's GPUs until stop, which waits for it.
 func watching(t *testing.T, library gpu.Library) (a *agent.Agent, stop func()) {
 	t.Helper()
 	folder := func() agent.FS {
@@ -161,7 +161,7 @@ func (j *truth) at(core dvfsmodel.MHz) (work float64, busy, waiting float64) {
 	return j.work * (j.follows/f + 1 - j.follows), j.watts + j.clocked*f*f, 30 + j.resting*f*f
 }
 
-// static is a run at one clock.
+// static returns a run at one clock.
 func (j *truth) static(core dvfsmodel.MHz) dvfsmodel.Sample {
 	work, busy, waiting := j.at(core)
 	return dvfsmodel.Sample{
@@ -170,7 +170,7 @@ func (j *truth) static(core dvfsmodel.MHz) dvfsmodel.Sample {
 	}
 }
 
-// stepped is a run that did a part of its work at a neighbouring clock, and waited
+// stepped returns a run that did a part of its work at a neighbouring clock, and waited
 // for the most at the floor. Its time and its power are off by some factors.
 func (j *truth) stepped(at int, part, off, watts float64) *record.Outcome {
 	o := &record.Outcome{
@@ -200,7 +200,7 @@ func (j *truth) stepped(at int, part, off, watts float64) *record.Outcome {
 	return o
 }
 
-// worst is how far a model is off at most at any clock, in time and in power.
+// worst returns how far a model is off at most at any clock, in time and in power.
 func (j *truth) worst(m *Model) (time, power float64) {
 	for _, core := range steps {
 		s, pt := j.static(core), m.At(core, base.Mem)

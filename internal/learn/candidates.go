@@ -24,7 +24,7 @@ type Candidate struct {
 	Expected, AtMost float64
 }
 
-// candidates are the settings of a GPU at which something can be learnt of a
+// candidates returns the settings of a GPU at which something can be learnt of a
 // workload, the most first; none where no device of the model was seen.
 func candidates(known *pooled.Posterior, noise pooled.Noise, gpu *GPU) []Candidate {
 	if len(gpu.Allowed) == 0 {

@@ -15,7 +15,7 @@ import (
 // board keeps a limit, and what clocks and a limit together do. A model of both is fitted beside the one
 // of clocks, where limits are chosen.
 
-// cappedSample is what an outcome says of its workload at the clocks that were set under the power
+// cappedSample returns what an outcome says of its workload at the clocks that were set under the power
 // limit that was in force; false: nothing.
 func cappedSample(o *record.Outcome, base dvfsmodel.Setting) (dvfsmodel.Sample, bool) {
 	limit := o.CapW.Or(float64(o.Setting.Cap))
@@ -39,7 +39,7 @@ const (
 	cappedLimits   = 2
 )
 
-// fitCapped is the model of runs at several clocks and limits, with what workloads have in common under
+// fitCapped returns the model of runs at several clocks and limits, with what workloads have in common under
 // limits, if anything is. Where the runs are too few to judge it by themselves, it is trusted as far as what
 // is common says; nil without that, or where no model predicts their times well.
 func fitCapped(
@@ -87,7 +87,7 @@ func fitCapped(
 	return m
 }
 
-// leftOut are how far off the logarithms of run times are by models that didn't see their settings.
+// leftOut returns how far off the logarithms of run times are by models that didn't see their settings.
 func leftOut(
 	settings, samples []dvfsmodel.Sample, fit func([]dvfsmodel.Sample) (*dvfsmodel.Fitted, error),
 ) ([]float64, bool) {

@@ -13,7 +13,7 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// cappedTruth is a workload on V100s, whose limit is 300 W by default.
+// cappedTruth returns a workload on V100s, whose limit is 300 W by default.
 func cappedTruth(t *testing.T) *dvfsmodel.Fitted {
 	t.Helper()
 	values := map[string]float64{
@@ -62,7 +62,7 @@ func runsUnder(t *testing.T, key record.WorkloadKey, limits ...dvfsmodel.Watt) [
 	return runs
 }
 
-// refitted is the model after a refit to runs.
+// refitted returns the model after a refit to runs.
 func refitted(t *testing.T, runs []record.Outcome, caps bool) *Model {
 	t.Helper()
 	key := keyOf("w")

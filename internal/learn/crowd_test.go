@@ -12,7 +12,7 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// drawnWorkload is one that core clocks slow down by a part between low and high.
+// drawnWorkload returns one that core clocks slow down by a part between low and high.
 func drawnWorkload(rng *rand.Rand, low, high float64) dvfsmodel.Params {
 	return dvfsmodel.Params{
 		P0: dvfsmodel.Watt(50 + 20*rng.Float64()), Gamma: 20, C: dvfsmodel.Watt(100 + 100*rng.Float64()),
@@ -20,7 +20,7 @@ func drawnWorkload(rng *rand.Rand, low, high float64) dvfsmodel.Params {
 	}
 }
 
-// runsOf are two runs each at some clocks, with a scatter of 1 %.
+// runsOf returns two runs each at some clocks, with a scatter of 1 %.
 func runsOf(rng *rand.Rand, w *dvfsmodel.Params, cores ...dvfsmodel.MHz) []dvfsmodel.Sample {
 	samples := make([]dvfsmodel.Sample, 0, 2*len(cores))
 	for _, core := range cores {
@@ -36,8 +36,8 @@ func runsOf(rng *rand.Rand, w *dvfsmodel.Params, cores ...dvfsmodel.MHz) []dvfsm
 	return samples
 }
 
-// idleRuns are those of a GPU that stands idle, or is said to: no clock slows it down, and lower ones take
-// less.
+// idleRuns returns those of a GPU that stands idle, or is said to: no clock slows it down, and lower ones
+// take less.
 func idleRuns(cores ...dvfsmodel.MHz) []dvfsmodel.Sample {
 	samples := make([]dvfsmodel.Sample, 0, 5*len(cores))
 	for _, core := range cores {
@@ -71,7 +71,7 @@ const (
 	nodeBound = 0.12
 )
 
-// firstChoice is the time at the clocks that are chosen for a workload after its first runs, relative to
+// firstChoice returns the time at the clocks that are chosen for a workload after its first runs, relative to
 // that at default clocks.
 func firstChoice(
 	t *testing.T, hostW dvfsmodel.Watt, p *priors, w *dvfsmodel.Params, first []dvfsmodel.Sample, user string,
@@ -210,7 +210,7 @@ func TestIdleGPUsTeachNothingOfOtherWorkloads(t *testing.T) {
 	}
 }
 
-// completedAt is the outcome of a run at a core clock.
+// completedAt returns the outcome of a run at a core clock.
 func completedAt(core dvfsmodel.MHz) *record.Outcome {
 	return &record.Outcome{
 		Node: "n1", ExitState: record.Completed, TimeS: live.Known(600), MeanPowerW: live.Known(60),

@@ -35,7 +35,7 @@ type evidence struct {
 	recentOn, olderOn, underLimitsOn []string
 }
 
-// samples are all of them.
+// samples returns all of them.
 func (e *evidence) samples() []dvfsmodel.Sample { return slices.Concat(e.recent, e.older) }
 
 // evidenceOf reads what a workload's last runs say of it.
@@ -84,7 +84,7 @@ func standAtSiteClocks(on GPU, outcomes []record.Outcome) {
 	}
 }
 
-// lastOutcomes are those of a workload that its model is fitted to, the newest
+// lastOutcomes returns those of a workload that its model is fitted to, the newest
 // first. Where clocks are adapted few of them are runs that weren't, and at other
 // clocks: these would be forgotten soon. So it looks further back for them.
 func (l *Learner) lastOutcomes(
@@ -110,7 +110,7 @@ func (l *Learner) lastOutcomes(
 	return recent, older, nil
 }
 
-// take are the samples of outcomes, by the power limit of today, and the nodes of each.
+// take returns the samples of outcomes, by the power limit of today, and the nodes of each.
 func (e *evidence) take(
 	outcomes []record.Outcome, base dvfsmodel.Setting, today float64,
 ) (samples []dvfsmodel.Sample, on []string) {
@@ -134,7 +134,7 @@ func (e *evidence) take(
 	return samples, on
 }
 
-// where is the evidence of the nodes that a condition allows.
+// where returns the evidence of the nodes that a condition allows.
 func (e *evidence) where(allows func(node string) bool) *evidence {
 	pick := func(samples []dvfsmodel.Sample, on []string) (some []dvfsmodel.Sample, there []string) {
 		for i, node := range on {
@@ -154,7 +154,7 @@ func (e *evidence) where(allows func(node string) bool) *evidence {
 // idleBelow is the utilisation below which a GPU counts as idle: its power and time follow no clock.
 const idleBelow = 0.05
 
-// nodeParts are the parts of the runs that were on each node.
+// nodeParts returns the parts of the runs that were on each node.
 func (e *evidence) nodeParts() map[string]float64 {
 	all := 0
 	for _, runs := range e.nodes {
@@ -179,7 +179,7 @@ func agree(a, b []dvfsmodel.Sample) bool {
 	return true
 }
 
-// meanAt is the mean of the logarithms of run times at a pair of clocks, and of how
+// meanAt returns the mean of the logarithms of run times at a pair of clocks, and of how
 // many runs.
 func meanAt(samples []dvfsmodel.Sample, core, mem dvfsmodel.MHz) (mean float64, runs int) {
 	for _, s := range samples {
@@ -191,7 +191,7 @@ func meanAt(samples []dvfsmodel.Sample, core, mem dvfsmodel.MHz) (mean float64, 
 	return mean, runs
 }
 
-// usageOf is the part of its time at default clocks in which a run was at work,
+// usageOf returns the part of its time at default clocks in which a run was at work,
 // at least, by the part at the clocks that it had: there work took no longer than
 // if all of it followed the clock.
 func usageOf(o *record.Outcome, base dvfsmodel.Setting) float64 {

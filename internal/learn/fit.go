@@ -43,7 +43,7 @@ func fitTo(
 	return m, known, noise, err
 }
 
-// FitModel is the model by which runs are predicted, of a workload's samples, the newest
+// FitModel returns the model by which runs are predicted, of a workload's samples, the newest
 // first, and what is known after them. The error says why there is none.
 func FitModel(samples []dvfsmodel.Sample, base dvfsmodel.Setting, known *pooled.Posterior) (*Model, error) {
 	m := &Model{Samples: len(samples)}
@@ -88,7 +88,7 @@ func (m *Model) span(samples []dvfsmodel.Sample) {
 	}
 }
 
-// residualMargin is the ratio, less 1, between run times and predictions that
+// residualMargin returns the ratio, less 1, between run times and predictions that
 // a further run seldom exceeds: a quantile of the residuals, or with few of
 // them more than the largest.
 func (m *Model) residualMargin(samples []dvfsmodel.Sample) float64 {

@@ -21,17 +21,17 @@ var base = dvfsmodel.Setting{Core: 1380, Mem: 877}
 // clocks are the core clocks of a V100, the highest first.
 var clocks = []dvfsmodel.MHz{1380, 1237, 1087, 945, 802}
 
-// memoryBound is a workload that low core clocks hardly slow down.
+// memoryBound returns a workload that low core clocks hardly slow down.
 func memoryBound() dvfsmodel.Params {
 	return dvfsmodel.Params{P0: 60, Gamma: 20, C: 150, D: 500, Delta: 0.15, T0: 100}
 }
 
-// keyOf is a workload on a V100.
+// keyOf returns a workload on a V100.
 func keyOf(workload string) record.WorkloadKey {
 	return record.WorkloadKey{Cluster: "alpha", Workload: workload, GPUModel: "V100"}
 }
 
-// optionsOf are those of a learner of V100s with such records.
+// optionsOf returns those of a learner of V100s with such records.
 func optionsOf(records Records) Options {
 	return Options{
 		Records: records, Cluster: "alpha", Settings: func() Settings { return Settings{TimeMargin: 0.1} },
@@ -40,7 +40,7 @@ func optionsOf(records Records) Options {
 	}
 }
 
-// onStore is a learner on a real store, which nothing runs beside.
+// onStore returns a learner on a real store, which nothing runs beside.
 func onStore(t *testing.T) (*Learner, *store.Store) {
 	t.Helper()
 	storetest.NeedSQLite(t)

@@ -32,7 +32,7 @@ func severalLimits(samples []dvfsmodel.Sample) bool {
 	return slices.ContainsFunc(samples, func(s dvfsmodel.Sample) bool { return s.Cap != samples[0].Cap })
 }
 
-// learnCommon is what workloads have in common by their runs under several limits, of which each user's
+// learnCommon returns what workloads have in common by their runs under several limits, of which each user's
 // first ones count; nil: they are too few.
 func learnCommon(all []workloadRuns, base dvfsmodel.Setting) *commonLimits {
 	workloads := make([][]dvfsmodel.Sample, 0, maxUnderLimits)
@@ -64,7 +64,7 @@ func learnCommon(all []workloadRuns, base dvfsmodel.Setting) *commonLimits {
 	return common
 }
 
-// limits is what workloads on a GPU model have in common under power limits; nil: nothing yet.
+// limits returns what workloads on a GPU model have in common under power limits; nil: nothing yet.
 func (p *priors) limits(gpuModel priorKey, base dvfsmodel.Setting) *commonLimits {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,7 +74,7 @@ func (p *priors) limits(gpuModel priorKey, base dvfsmodel.Setting) *commonLimits
 	return nil
 }
 
-// fit is the model of a workload's runs, with what is common.
+// fit returns the model of a workload's runs, with what is common.
 func (c *commonLimits) fit(samples []dvfsmodel.Sample) (*dvfsmodel.Fitted, error) {
 	u, err := c.Condition(samples)
 	if err != nil {
@@ -83,9 +83,9 @@ func (c *commonLimits) fit(samples []dvfsmodel.Sample) (*dvfsmodel.Fitted, error
 	return u.Fitted()
 }
 
-// model is the model of a workload, which may be at the clocks and under the limits of others, too: how far
-// it may be off is what all these runs leave open, and how far settings are off by models that didn't see
-// them, unless they are few. nil: that is too much.
+// model returns the model of a workload, which may be at the clocks and under the limits of others, too:
+// how far it may be off is what all these runs leave open, and how far settings are off by models that
+// didn't see them, unless they are few. nil: that is too much.
 func (c *commonLimits) model(
 	settings, samples []dvfsmodel.Sample, base dvfsmodel.Setting, few bool, stretch float64,
 ) *choose.Capped {
@@ -133,7 +133,7 @@ func (c *commonLimits) model(
 	return m
 }
 
-// residuals are how far off the logarithms of run times are.
+// residuals returns how far off the logarithms of run times are.
 func residuals(fitted *dvfsmodel.Fitted, samples []dvfsmodel.Sample) ([]float64, bool) {
 	off := make([]float64, len(samples))
 	for i := range samples {
@@ -161,8 +161,8 @@ const (
 // explore is where something can be learnt of a workload: of clocks, and of clocks and power limits.
 type explore struct{ clocks, limits []Candidate }
 
-// limitCandidates are the settings of clocks and power limit at which something can be learnt of a workload,
-// the most first; none where no device of the model was seen, or its limit can't be set.
+// limitCandidates returns the settings of clocks and power limit at which something can be learnt of a
+// workload, the most first; none where no device of the model was seen, or its limit can't be set.
 func limitCandidates(
 	samples []dvfsmodel.Sample, noise pooled.Noise, base dvfsmodel.Setting, common *commonLimits, gpu *GPU,
 	stretch float64,
@@ -210,8 +210,8 @@ func limitCandidates(
 	return list
 }
 
-// triedSettings are the settings among which a probe is chosen: clocks under the limit in force, and under
-// lower ones that hold the workload down there.
+// triedSettings returns the settings among which a probe is chosen: clocks under the limit in force, and
+// under lower ones that hold the workload down there.
 func triedSettings(known *pooled.UnderLimits, standard dvfsmodel.Setting, gpu *GPU) []dvfsmodel.Setting {
 	draws := float64(known.Power(standard))
 	var settings []dvfsmodel.Setting

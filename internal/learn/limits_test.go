@@ -13,7 +13,7 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// drawUnder is a workload on V100s whose boards keep limits alike.
+// drawUnder returns a workload on V100s whose boards keep limits alike.
 func drawUnder(t *testing.T, random *rand.Rand) *dvfsmodel.Fitted {
 	t.Helper()
 	at := base
@@ -38,7 +38,7 @@ func drawUnder(t *testing.T, random *rand.Rand) *dvfsmodel.Fitted {
 	return truth
 }
 
-// runAt is a recorded run of a workload, with a scatter of .5 %.
+// runAt returns a recorded run of a workload, with a scatter of .5 %.
 func runAt(
 	key record.WorkloadKey, truth *dvfsmodel.Fitted, at dvfsmodel.Setting, random *rand.Rand,
 ) record.Outcome {
@@ -59,8 +59,8 @@ func runAt(
 	return o
 }
 
-// knowingOthers is a learner of V100s that may be limited from 100 W to 300 W, after others ran at clocks
-// under limits.
+// knowingOthers returns a learner of V100s that may be limited from 100 W to 300 W, after others ran at
+// clocks under limits.
 func knowingOthers(t *testing.T, random *rand.Rand, others int, caps bool) (*Learner, *remembered) {
 	t.Helper()
 	kept := &remembered{outcomes: make(map[record.WorkloadKey][]record.Outcome)}
@@ -159,7 +159,7 @@ func TestWhatIsCommonOfLimitsForgetsTheRunsThatAreTakenOut(t *testing.T) {
 	}
 }
 
-// afterOneRun is what is known of a workload that ran once at default clocks.
+// afterOneRun returns what is known of a workload that ran once at default clocks.
 func afterOneRun(t *testing.T, random *rand.Rand, l *Learner, kept *remembered) (View, *dvfsmodel.Fitted) {
 	t.Helper()
 	key, truth := keyOf("new"), drawUnder(t, random)

@@ -64,7 +64,7 @@ type storedPart struct {
 	Coefficients json.RawMessage `json:"model"`
 }
 
-// storePart is a model of some of the runs as it is stored.
+// storePart returns a model of some of the runs as it is stored.
 func storePart(m *Model) (*storedPart, error) {
 	if m == nil {
 		return nil, nil //nolint:nilnil // there is none
@@ -104,7 +104,7 @@ func (m *Model) String() string {
 	return fmt.Sprintf("%s version %d of %d runs", kind, m.Version, m.Samples)
 }
 
-// modelRecord is a model as it is stored.
+// modelRecord returns a model as it is stored.
 func modelRecord(key record.WorkloadKey, m *Model) (*record.Model, error) {
 	stored := storedModel{
 		BaseCore: m.Base.Core, BaseMem: m.Base.Mem, Margin: m.Margin, Prior: m.Prior,
@@ -191,7 +191,7 @@ func parseModel(r *record.Model) (*Model, error) {
 	return m, nil
 }
 
-// Summary is what is shown of a model.
+// Summary returns what is shown of a model.
 func (m *Model) Summary() *epdapi.Model {
 	return &epdapi.Model{
 		Version: m.Version, Prior: m.Prior, Samples: m.Samples, Margin: m.Margin,

@@ -13,7 +13,7 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// Fit is a workload's model on a GPU model with the runs behind it, but for its curve
+// Fit returns a workload's model on a GPU model with the runs behind it, but for its curve
 // and the workload's last job; and that model, nil if none is in use. A workload that
 // nobody knows has neither.
 func (l *Learner) Fit(ctx context.Context, key record.WorkloadKey) (*epdapi.ModelFit, *Model, error) {
@@ -62,7 +62,7 @@ func (l *Learner) fitPoints(
 	return samples
 }
 
-// fitPoint is a run as a fit sees it, and its sample if it is one.
+// fitPoint returns a run as a fit sees it, and its sample if it is one.
 func (l *Learner) fitPoint(
 	o *record.Outcome, base dvfsmodel.Setting, m *Model, today float64,
 ) (epdapi.FitPoint, dvfsmodel.Sample) {

@@ -51,7 +51,7 @@ func (v View) Why(gpuModel string) string {
 	return "there is no model of this workload on " + gpuModel + " yet"
 }
 
-// AtDefault is what the workload does at default clocks; false: no model says it.
+// AtDefault returns what the workload does at default clocks; false: no model says it.
 func (v View) AtDefault() (dvfsmodel.Point, bool) {
 	if v.Model == nil {
 		return dvfsmodel.Point{}, false
@@ -103,14 +103,14 @@ func (s *models) inUse() int {
 	return n
 }
 
-// keys are the workloads that have a standing, in order.
+// keys returns the workloads that have a standing, in order.
 func (s *models) keys() []record.WorkloadKey {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return slices.SortedFunc(maps.Keys(s.byKey), record.WorkloadKey.Compare)
 }
 
-// gpuModels are the GPU models that any workload has a standing on. There may
+// gpuModels returns the GPU models that any workload has a standing on. There may
 // be very many workloads and few GPU models, so that those are kept which there
 // were when models were loaded: others come with decisions.
 func (s *models) gpuModels() map[string]bool {
@@ -125,7 +125,7 @@ func (s *models) gpuModels() map[string]bool {
 	return maps.Clone(s.loaded)
 }
 
-// standing is how a workload's model fares, also of one that nobody knows: asking
+// standing returns how a workload's model fares, also of one that nobody knows: asking
 // makes nothing known.
 func (s *models) standing(key record.WorkloadKey) epdapi.ModelStatus {
 	s.mu.RLock()
@@ -198,15 +198,15 @@ func (l *Learner) retire(ctx context.Context, key record.WorkloadKey, m *Model, 
 	}
 }
 
-// Model is what is known of a workload on a GPU model.
+// Model returns what is known of a workload on a GPU model.
 func (l *Learner) Model(key record.WorkloadKey) View { return l.models.get(key) }
 
-// ModelStatus is how a workload's model fares, also of one that nobody knows.
+// ModelStatus returns how a workload's model fares, also of one that nobody knows.
 func (l *Learner) ModelStatus(key record.WorkloadKey) epdapi.ModelStatus {
 	return l.models.standing(key)
 }
 
-// ModelStatuses are how all workloads' models fare, in the order of their keys.
+// ModelStatuses returns how all workloads' models fare, in the order of their keys.
 func (l *Learner) ModelStatuses() []epdapi.ModelStatus {
 	keys := l.models.keys()
 	all := make([]epdapi.ModelStatus, len(keys))
@@ -216,11 +216,11 @@ func (l *Learner) ModelStatuses() []epdapi.ModelStatus {
 	return all
 }
 
-// GPUModels are the GPU models on which there were models of workloads when they were
+// GPUModels returns the GPU models on which there were models of workloads when they were
 // loaded.
 func (l *Learner) GPUModels() map[string]bool { return l.models.gpuModels() }
 
-// Counts are how many models are in use, and how many were made and taken out of use
+// Counts returns how many models are in use, and how many were made and taken out of use
 // for their misses since the start.
 func (l *Learner) Counts() (inUse int, fitted, retired int64) {
 	return l.models.inUse(), l.fitted.Load(), l.retired.Load()

@@ -39,7 +39,7 @@ type fit struct {
 	noise pooled.Noise
 }
 
-// one is the model of some runs.
+// one returns the model of some runs.
 func (f *fitter) one(seen *evidence) (*fit, error) {
 	samples := seen.samples()
 	fresh, known, noise, err := fitTo(samples, f.base, f.prior)
@@ -58,8 +58,8 @@ func (f *fitter) one(seen *evidence) (*fit, error) {
 	return &fit{fresh, seen, known, noise}, nil
 }
 
-// fitNodes is the model of all runs, or if these contradict each other of those without one node's, and the
-// models without each node that weighs much.
+// fitNodes returns the model of all runs, or if these contradict each other of those without one node's,
+// and the models without each node that weighs much.
 func (f *fitter) fitNodes(seen *evidence) (*fit, error) {
 	nodes := seen.byRuns()
 	whole, err := f.one(seen)
@@ -92,8 +92,8 @@ func (f *fitter) fitNodes(seen *evidence) (*fit, error) {
 	return whole, nil
 }
 
-// leaveOut is the model of the runs without those of one node, which contradict the others; of several that
-// can be left out the one with fewest runs. Nil: it isn't one node.
+// leaveOut returns the model of the runs without those of one node, which contradict the others; of several
+// that can be left out the one with fewest runs. Nil: it isn't one node.
 func (f *fitter) leaveOut(seen *evidence, nodes []string) (*fit, string) {
 	if len(nodes) < 2 {
 		return nil, ""
@@ -106,7 +106,7 @@ func (f *fitter) leaveOut(seen *evidence, nodes []string) (*fit, string) {
 	return nil, ""
 }
 
-// byRuns are the nodes of the runs, those with most of them first.
+// byRuns returns the nodes of the runs, those with most of them first.
 func (e *evidence) byRuns() []string {
 	runs := make(map[string]int)
 	for _, node := range slices.Concat(e.recentOn, e.olderOn) {
@@ -117,8 +117,8 @@ func (e *evidence) byRuns() []string {
 	})
 }
 
-// heavy are the nodes of which a model says much: they alone report runs at some clocks, or they report many
-// of all runs.
+// heavy returns the nodes of which a model says much: they alone report runs at some clocks, or they report
+// many of all runs.
 func (e *evidence) heavy(nodes []string) []string {
 	samples, on := e.samples(), slices.Concat(e.recentOn, e.olderOn)
 	alone, runs := make(map[dvfsmodel.Setting]string), make(map[string]int)
@@ -164,7 +164,7 @@ func samePart(a, b *Model, samples []dvfsmodel.Sample) bool {
 	return a.like(b, samples) && sameCapped(a.Capped, b.Capped, nil)
 }
 
-// On is what is known of a workload for a node: with the models without each other node that weighs much
+// On returns what is known of a workload for a node: with the models without each other node that weighs much
 // in it, and where the node itself was left out, by its own runs.
 func (v View) On(node string) View {
 	m := v.Model

@@ -19,7 +19,7 @@ const (
 // byWhom is the end of such a note.
 var byWhom = regexp.MustCompile(`^(?s)(.*) \[by ([^\[\]]*), ([^\[\], ]+)\]$`)
 
-// noted is a choice as the note of a version keeps it.
+// noted returns a choice as the note of a version keeps it.
 func noted(note string, c *epdapi.Chosen) string {
 	return note + " [by " + c.By + ", " + c.At.UTC().Format(time.RFC3339) + "]"
 }

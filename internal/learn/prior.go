@@ -67,7 +67,7 @@ type workloadRuns struct {
 	nodes       map[string]float64 // parts of the runs
 }
 
-// get is what is known of workloads on a GPU model, for those of a user.
+// get returns what is known of workloads on a GPU model, for those of a user.
 func (p *priors) get(gpuModel priorKey, base dvfsmodel.Setting, user string) *pooled.Curves {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,7 +88,7 @@ func (p *priors) get(gpuModel priorKey, base dvfsmodel.Setting, user string) *po
 	return curves
 }
 
-// weightsFor is what workloads count for where those of a user are predicted; "": of any other one.
+// weightsFor returns what workloads count for where those of a user are predicted; "": of any other one.
 func weightsFor(all []workloadRuns, user string) []float64 {
 	weights := make([]float64, len(all))
 	ofUser, ofNode := make(map[string]float64), make(map[string]float64)
@@ -150,7 +150,7 @@ func (p *priors) note(key record.WorkloadKey, runs workloadRuns, base dvfsmodel.
 	g.samples[key], g.changed[key] = runs, true
 }
 
-// crowded is a workload of the user who has most of them.
+// crowded returns a workload of the user who has most of them.
 func (g *gpuPrior) crowded() (of record.WorkloadKey) {
 	count, most := make(map[string]int), 0
 	for key, runs := range g.samples {
@@ -216,7 +216,7 @@ func (p *priors) learn(gpuModel priorKey) {
 	}
 }
 
-// noiseOf is the mean of how much runs of each workload differ.
+// noiseOf returns the mean of how much runs of each workload differ.
 func noiseOf(workloads [][]dvfsmodel.Sample, weights []float64) pooled.Noise {
 	var time, power, count float64
 	for i, samples := range workloads {
@@ -269,7 +269,7 @@ type owners struct {
 	known map[string]string // by workload
 }
 
-// of is whose a workload is; "": nobody can say.
+// of returns whose a workload is; "": nobody can say.
 func (o *owners) of(ctx context.Context, workload string) string {
 	if o.ask == nil {
 		return workload

@@ -28,7 +28,7 @@ func (p *profileCache) forget(key record.WorkloadKey) {
 	delete(p.byKey, key)
 }
 
-// get is a profile by rules, nil if it must be learnt.
+// get returns a profile by rules, nil if it must be learnt.
 func (p *profileCache) get(key record.WorkloadKey, rules *colocate.Rules) *colocate.UseProfile {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -49,7 +49,7 @@ func (p *profileCache) put(key record.WorkloadKey, rules *colocate.Rules, fresh 
 	}
 }
 
-// Profile is what a workload does by itself on a GPU model, from its last runs
+// Profile returns what a workload does by itself on a GPU model, from its last runs
 // that had their GPUs alone. The error says that the records can't be read.
 func (l *Learner) Profile(ctx context.Context, key record.WorkloadKey) (*colocate.UseProfile, error) {
 	rules := l.options.Settings().Sharing
@@ -71,7 +71,7 @@ func (l *Learner) Profile(ctx context.Context, key record.WorkloadKey) (*colocat
 	return fresh, nil
 }
 
-// Slowdown is how many times its time at default clocks a workload takes at a
+// Slowdown returns how many times its time at default clocks a workload takes at a
 // setting, a power limit included, by its model; 1 where that says nothing.
 func (l *Learner) Slowdown(key record.WorkloadKey, at dvfsmodel.Setting) float64 {
 	if at == (dvfsmodel.Setting{}) {
@@ -94,7 +94,7 @@ func (l *Learner) Slowdown(key record.WorkloadKey, at dvfsmodel.Setting) float64
 	return slower
 }
 
-// underLimit is the prediction at a setting: under its power limit, if it has one, that of the clock
+// underLimit returns the prediction at a setting: under its power limit, if it has one, that of the clock
 // which the limit leaves, though no lower than runs were measured at.
 func (m *Model) underLimit(at dvfsmodel.Setting) dvfsmodel.Point {
 	pt := m.At(at.Core, at.Mem)

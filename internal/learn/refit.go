@@ -135,7 +135,7 @@ func (l *Learner) adopt(
 	return nil
 }
 
-// Base is the default clocks of a GPU model: those of the device that was seen last,
+// Base returns the default clocks of a GPU model: those of the device that was seen last,
 // those of a model in use there, or of the GPU's profile. False: nobody says.
 func (l *Learner) Base(gpuModel string, m *Model) (dvfsmodel.Setting, bool) {
 	gpu := l.options.GPU(gpuModel)

@@ -51,7 +51,7 @@ const (
 	maxWatt = 1e5
 )
 
-// sampled is what an outcome says of its workload, or why that is nothing.
+// sampled returns what an outcome says of its workload, or why that is nothing.
 func sampled(o *record.Outcome, base dvfsmodel.Setting) (s dvfsmodel.Sample, why string) {
 	seconds, timed := o.TimeS.Get()
 	switch {
@@ -126,7 +126,7 @@ func wasAbove(clocks []live.Residency, set dvfsmodel.MHz) bool {
 	return !(above <= maxAbove*seen)
 }
 
-// limitOfToday is the power limit of the newest of some runs, which go from new to old; 0: not known. A
+// limitOfToday returns the power limit of the newest of some runs, which go from new to old; 0: not known. A
 // limit that epd set for one run says nothing of the others.
 func limitOfToday(outcomes []record.Outcome) float64 {
 	for i := range outcomes {
@@ -151,7 +151,7 @@ func checkLimit(o *record.Outcome, today float64) (why string) {
 // powerCapped is the reason of outcomes for clocks below what was set that is the power limit.
 const powerCapped = "power-cap"
 
-// clockThatRan is the core clock at which a run did its work, where that is known, was one
+// clockThatRan returns the core clock at which a run did its work, where that is known, was one
 // clock, and isn't the one that was set; true then. What kept a GPU from what was set, such
 // as its power cap, doesn't matter at that clock.
 func clockThatRan(o *record.Outcome, set dvfsmodel.MHz) (dvfsmodel.MHz, bool) {
@@ -166,7 +166,7 @@ func clockThatRan(o *record.Outcome, set dvfsmodel.MHz) (dvfsmodel.MHz, bool) {
 	return dvfsmodel.MHz(max(1, math.Round(mean/ranStep)) * ranStep), true
 }
 
-// heldAt is the core clock at which a power limit held a run for nearly all of its time, below what
+// heldAt returns the core clock at which a power limit held a run for nearly all of its time, below what
 // was set; true then. Its GPUs don't say when they were at work, or its agent doesn't.
 func heldAt(o *record.Outcome, set dvfsmodel.MHz) (dvfsmodel.MHz, bool) {
 	clock, one := nearlyAlways(o.Clocks, 0)
@@ -186,7 +186,7 @@ func adapted(o *record.Outcome) bool {
 	return adapted
 }
 
-// nearlyAlways is the core clock at which an adapted run was for nearly all of its
+// nearlyAlways returns the core clock at which an adapted run was for nearly all of its
 // time; the lowest of those it was set to where most of it was no higher than
 // that, as a GPU that waits takes a lower one by itself. false: there is none.
 func nearlyAlways(clocks []live.Residency, lowest dvfsmodel.MHz) (dvfsmodel.MHz, bool) {
@@ -211,7 +211,7 @@ func nearlyAlways(clocks []live.Residency, lowest dvfsmodel.MHz) (dvfsmodel.MHz,
 	return lowest, above <= maxAbove*seen
 }
 
-// equivalentRunOf is what an adapted run would have taken at the one clock of which its
+// equivalentRunOf returns what an adapted run would have taken at the one clock of which its
 // stays say most, with the mean power of a GPU; or why they don't say it.
 func equivalentRunOf(o *record.Outcome, seconds float64) (dvfsmodel.MHz, float64, dvfsmodel.Watt, string) {
 	if len(o.Stays) == 0 || len(o.GPUs) == 0 {
@@ -235,7 +235,7 @@ func equivalentRunOf(o *record.Outcome, seconds float64) (dvfsmodel.MHz, float64
 	return u.Core, u.Time.Guess, dvfsmodel.Watt(power), ""
 }
 
-// ceiling is the highest clock of a run's stays.
+// ceiling returns the highest clock of a run's stays.
 func ceiling(stays []dvfsmodel.ClockResidency) dvfsmodel.MHz {
 	highest := dvfsmodel.MHz(0)
 	for i := range stays {

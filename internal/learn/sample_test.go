@@ -10,7 +10,7 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// sampleOf is what an outcome says of its workload; false: nothing.
+// sampleOf returns what an outcome says of its workload; false: nothing.
 func sampleOf(o *record.Outcome, base dvfsmodel.Setting) (dvfsmodel.Sample, bool) {
 	s, why := sampled(o, base)
 	return s, why == ""

@@ -104,7 +104,7 @@ func (l *Learner) Free(ctx context.Context, key record.WorkloadKey, choice epdap
 	return nil
 }
 
-// Versions are all versions of a workload's model, the newest first.
+// Versions returns all versions of a workload's model, the newest first.
 func (l *Learner) Versions(ctx context.Context, key record.WorkloadKey) ([]epdapi.ModelVersion, error) {
 	stored, err := l.options.Records.Models(ctx, key)
 	versions := make([]epdapi.ModelVersion, len(stored))
@@ -116,7 +116,7 @@ func (l *Learner) Versions(ctx context.Context, key record.WorkloadKey) ([]epdap
 	return versions, err
 }
 
-// Version is a version of a workload's model, nil for version 0 and for one that is
+// Version returns a version of a workload's model, nil for version 0 and for one that is
 // gone or can't be read.
 func (l *Learner) Version(ctx context.Context, key record.WorkloadKey, version int64) (*Model, error) {
 	if version == 0 {

@@ -100,7 +100,7 @@ func (f *InForce) Observe(pending []slurm.JobID) {
 	}
 }
 
-// Plan is the plan in force as it counts now; nil: there is none. Its jobs mustn't be
+// Plan returns the plan in force as it counts now; nil: there is none. Its jobs mustn't be
 // changed.
 func (f *InForce) Plan(now time.Time) *live.Plan {
 	f.mu.Lock()
@@ -135,7 +135,7 @@ type Advice struct {
 	Why string // there is none
 }
 
-// For is what is planned for a job that starts or waits; array is the number of the array
+// For returns what is planned for a job that starts or waits; array is the number of the array
 // that it is a task of, 0 without one. Of an array's tasks, which wait under one number, each that
 // starts takes what is planned for the next one; asked again, it gets the same.
 func (f *InForce) For(job, array slurm.JobID, now time.Time) Advice {

@@ -147,7 +147,7 @@ func (s *stage) judgeAdapted(adapted map[int64]*act, victim int64) {
 	s.judgeEnergy(jobs, energy, worst)
 }
 
-// ended is all work that was done on the nodes.
+// ended returns all work that was done on the nodes.
 func (s *stage) ended() []gpu.FinishedWork {
 	s.Helper()
 	var all []gpu.FinishedWork
@@ -187,7 +187,7 @@ func (s *stage) judgeEnergy(jobs []*act, energy, worst float64) {
 // cost is what a job comes to.
 type cost struct{ energy, slowdown float64 }
 
-// at is what a job comes to at a static clock, by the simulator's own rules.
+// at returns what a job comes to at a static clock, by the simulator's own rules.
 func (a *act) at(core dvfsmodel.MHz) cost {
 	const standard = 1380
 	fc := float64(core) / standard
@@ -203,7 +203,7 @@ func (a *act) at(core dvfsmodel.MHz) cost {
 	}
 }
 
-// static is the least that jobs cost at one clock for all of them that keeps the
+// static returns the least that jobs cost at one clock for all of them that keeps the
 // SLA of each, and the clock.
 func static(jobs []*act, allowed func(dvfsmodel.MHz) bool) (joules float64, best dvfsmodel.MHz) {
 	profile, _ := config.BuiltinProfiles().Lookup(adaptedGPU)

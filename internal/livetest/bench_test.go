@@ -64,7 +64,7 @@ type call struct{ millis, at float64 }
 
 var tookLine = regexp.MustCompile(`epplan-took (\d+) at ([0-9.]+)`)
 
-// calls are the module's calls, of slurmctld's log.
+// calls returns the module's calls, of slurmctld's log.
 func (l *lab) calls() []call {
 	lines := tookLine.FindAllStringSubmatch(l.read("slurm/log/slurmctld.log"), -1)
 	all := make([]call, 0, len(lines))

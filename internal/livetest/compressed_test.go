@@ -34,7 +34,8 @@ const (
 	probes      = "probe: " // begins the reason of a decision that explores
 )
 
-// inCompressedTime is a lab of nodes with eight GPUs of a model, where what takes a minute takes a second.
+// inCompressedTime returns a lab of nodes with eight GPUs of a model, where what takes a minute takes a
+// second.
 func inCompressedTime(config, model string, nodes int) setup {
 	spec := fmt.Sprintf("sim:8,model=%s,speed=%d", model, compression)
 	return setup{
@@ -105,7 +106,7 @@ type choice struct {
 	*act
 }
 
-// choices are those of all jobs, in the order of their starts.
+// choices returns those of all jobs, in the order of their starts.
 func (s *stage) choices(of map[int64]*act) []choice {
 	s.Helper()
 	records := s.records("n1")
@@ -128,7 +129,7 @@ type tab struct {
 	standard, chosen, best float64
 }
 
-// way is how far the costs are from those at default clocks to the least.
+// way returns how far the costs are from those at default clocks to the least.
 func (t *tab) way() float64 { return (t.standard - t.chosen) / (t.standard - t.best) }
 
 func (t *tab) String() string {

@@ -76,7 +76,7 @@ func readDashboard(t *testing.T) (d dashboard) {
 	return d
 }
 
-// queries are the dashboard's, by where they are.
+// queries returns the dashboard's, by where they are.
 func (d *dashboard) queries() map[string]string {
 	all := make(map[string]string)
 	for i := range d.Panels {
@@ -99,7 +99,7 @@ var (
 	selector = regexp.MustCompile(`\b(epplan_\w+)(\{[^}]*\})?`)
 )
 
-// readAlerts are the expressions of the alerts, by name.
+// readAlerts returns the expressions of the alerts, by name.
 func readAlerts(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(rulesFile)
@@ -135,7 +135,7 @@ func readAlerts(t *testing.T) map[string]string {
 	return all
 }
 
-// exported are the metrics of docs/metrics.md, which a test of package metrics
+// exported returns the metrics of docs/metrics.md, which a test of package metrics
 // holds against the program.
 func exported(t *testing.T) []string {
 	t.Helper()

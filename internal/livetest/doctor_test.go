@@ -32,10 +32,10 @@ type patient struct {
 	bin string // a folder that comes first in the PATH
 }
 
-// etc is a file of Slurm's.
+// etc returns a file of Slurm's.
 func (p *patient) etc(name string) string { return filepath.Join(p.dir, "slurm/etc", name) }
 
-// environment is what epplan and typed commands see.
+// environment returns what epplan and typed commands see.
 func (p *patient) environment() []string {
 	path := p.bin + ":" + p.lab.bin + ":" + os.Getenv("PATH")
 	return append(os.Environ(), "SLURM_CONF="+p.conf, "PATH="+path, "EPD_STATE="+filepath.Join(p.dir, "n1"),
@@ -77,7 +77,7 @@ func (p *patient) look(args ...string) []doctor.Finding {
 	return report.Findings
 }
 
-// ids are the findings of a grade, each once, in order.
+// ids returns the findings of a grade, each once, in order.
 func ids(all []doctor.Finding, g doctor.Grade) []string {
 	var found []string
 	for i := range all {
@@ -510,7 +510,7 @@ func nodeAilments() []ailment {
 	}
 }
 
-// slowClock is a controller whose clock is behind, and whom munge doesn't
+// slowClock returns a controller whose clock is behind, and whom munge doesn't
 // vouch for.
 func slowClock(t *testing.T) string {
 	t.Helper()

@@ -158,7 +158,7 @@ func TestSlurmctldMayBeKilledInAProlog(t *testing.T) {
 	l.once("n1", job, "COMPLETED")
 }
 
-// seen is what hooks of a job were told.
+// seen returns what hooks of a job were told.
 func (l *lab) seen(kind string, job int64) string {
 	var lines strings.Builder
 	for line := range strings.Lines(l.read(kind + ".seen")) {

@@ -26,8 +26,8 @@ const (
 	head2Addr    = "127.0.0.2"
 )
 
-// onHead is what goes before a command that runs on a head node. In a root of another Slurm, which is the
-// tests' own, the names stand in its /etc/hosts.
+// onHead returns what goes before a command that runs on a head node. In a root of another Slurm, which is
+// the tests' own, the names stand in its /etc/hosts.
 func (l *lab) onHead(name string) []string {
 	if os.Getenv(slurmlab.RootEnv) != "" {
 		return []string{"unshare", "--uts", "--", "sh", "-c", `hostname "$1" && shift && exec "$@"`, "sh", name}
@@ -81,7 +81,7 @@ func (l *lab) startBackup() {
 	})
 }
 
-// headsAt is where a controller listens, and where agents ask.
+// headsAt returns where a controller listens, and where agents ask.
 func (l *lab) headsAt(node string) string {
 	port := strconv.Itoa(l.port)
 	switch node {
@@ -105,20 +105,20 @@ func (l *lab) heardOfAll() bool {
 	return true
 }
 
-// inCharge is when Slurm's backup said that it is in charge; zero: it didn't.
+// inCharge returns when Slurm's backup said that it is in charge; zero: it didn't.
 func (l *lab) inCharge() time.Time {
 	l.Helper()
 	return l.saidAt("slurm/log/slurmctld.backup.log", `(?m)^\[(\S+)\] Running as primary controller`,
 		"2006-01-02T15:04:05.000", time.Local)
 }
 
-// backupReady is when the epd beside it was ready.
+// backupReady returns when the epd beside it was ready.
 func (l *lab) backupReady() time.Time {
 	l.Helper()
 	return l.saidAt(backup+".log", `(?m)^time=(\S+) .*msg=ready`, time.RFC3339Nano, time.UTC)
 }
 
-// saidAt is when a line came into a log; zero: it didn't.
+// saidAt returns when a line came into a log; zero: it didn't.
 func (l *lab) saidAt(log, line, layout string, in *time.Location) time.Time {
 	l.Helper()
 	m := regexp.MustCompile(line).FindStringSubmatch(l.read(log))
@@ -206,7 +206,7 @@ func TestTheBackupDecidesWhenTheHeadNodeDies(t *testing.T) {
 	l.eachRunOnce()
 }
 
-// askedAfter is when the first job with GPUs began after a time, by its Prolog.
+// askedAfter returns when the first job with GPUs began after a time, by its Prolog.
 func (l *lab) askedAfter(at time.Time) time.Time {
 	l.Helper()
 	for _, p := range l.prologs() {
@@ -224,7 +224,7 @@ type prolog struct {
 	at        time.Time
 }
 
-// prologs are those that were seen, in their order.
+// prologs returns those that were seen, in their order.
 func (l *lab) prologs() (all []prolog) {
 	l.Helper()
 	for line := range strings.Lines(l.read("prolog.seen")) {

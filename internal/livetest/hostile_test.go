@@ -42,7 +42,7 @@ func (l *lab) sbatch(script []byte, args ...string) (int64, error) {
 	return id, nil
 }
 
-// hostileTexts are what a user may write into a name or a comment to have
+// hostileTexts returns what a user may write into a name or a comment to have
 // something done, or to be taken for something else.
 func hostileTexts(canary string) []string {
 	texts := []string{ //nolint:prealloc // once for a test

@@ -43,7 +43,7 @@ func decide(node string, job int64, run string) string {
 		`"uid":65534,"comment_hex":"%x"}`, job, node, run, "epplan:fixed=802")
 }
 
-// outcome is what a run came to, with further fields.
+// outcome returns what a run came to, with further fields.
 func outcome(node string, job int64, run, more string) string {
 	now := time.Now().UTC()
 	return fmt.Sprintf(`{"run_id":%q,"job_id":%d,"node":%q,"gpu_model":"V100-16GB","arm":"treated",`+
@@ -446,7 +446,7 @@ func TestAHostileNodeHasNoEffectBeyondItself(t *testing.T) {
 	l.once("n1", s.other, "COMPLETED")
 }
 
-// slurmUser is the uid of Slurm's user.
+// slurmUser returns the uid of Slurm's user.
 func (l *lab) slurmUser() uint32 {
 	l.Helper()
 	u, err := user.Lookup("slurm")
@@ -524,7 +524,7 @@ func (n *intruder) try(a *attempt) {
 	}
 }
 
-// said are the warnings in the controller's log about the node and its machine.
+// said returns the warnings in the controller's log about the node and its machine.
 func (n *intruder) said() (lines []string) {
 	n.Helper()
 	for line := range strings.Lines(n.read(controller + ".log")) {
@@ -538,7 +538,7 @@ func (n *intruder) said() (lines []string) {
 	return lines
 }
 
-// rows are what the controller's records answer, a line each.
+// rows returns what the controller's records answer, a line each.
 func (l *lab) rows(query string) string {
 	l.Helper()
 	db, err := sql.Open("sqlite3", "file:"+filepath.Join(l.dir, controller, "records.db")+"?mode=ro")

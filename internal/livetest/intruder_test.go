@@ -46,7 +46,7 @@ type request struct {
 	credentials  int // 1; negative: none
 }
 
-// statement is what a credential has to say of a request.
+// statement returns what a credential has to say of a request.
 func (q *request) statement() string {
 	nonce := make([]byte, 16)
 	_, _ = rand.Read(nonce) // never fails
@@ -77,7 +77,7 @@ func (n *intruder) complete(q request) request {
 	return q
 }
 
-// text is a request as it goes over the wire.
+// text returns a request as it goes over the wire.
 func (q *request) text() []byte {
 	var b bytes.Buffer
 	_, _ = fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: epd\r\n", q.method, q.path)
@@ -137,7 +137,7 @@ func (n *intruder) sendText(from, method string, text []byte) (status int, body 
 	return response.StatusCode, string(said)
 }
 
-// counted is what the controller's metrics count of what went wrong, by kind.
+// counted returns what the controller's metrics count of what went wrong, by kind.
 func (n *intruder) counted() map[string]int {
 	n.Helper()
 	response, err := http.Get("http://" + n.metrics + "/metrics") //nolint:noctx // a server of the test
@@ -162,7 +162,7 @@ func (n *intruder) counted() map[string]int {
 
 var errorLine = regexp.MustCompile(`(?m)^epplan_errors_total\{kind="([^"]*)"\} (\S+)$`)
 
-// more are the kinds of which there are more now.
+// more returns the kinds of which there are more now.
 func more(before, now map[string]int) string {
 	var kinds []string
 	for kind, count := range now {

@@ -13,7 +13,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// keyFlags are the flags by which an epd proves who it is by a key of its own.
+// keyFlags returns the flags by which an epd proves who it is by a key of its own.
 func (l *lab) keyFlags(node string) []string {
 	return []string{
 		"--auth", "keys", "--key", filepath.Join(l.dir, "keys", node, "key"),

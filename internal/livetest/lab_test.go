@@ -113,7 +113,7 @@ type lab struct {
 // controller names the epd that is one and no node's.
 const controller = "controller"
 
-// on is the lab in a subtest.
+// on returns the lab in a subtest.
 func (l *lab) on(tb testing.TB) *lab {
 	tb.Helper()
 	other := *l
@@ -299,7 +299,7 @@ func (l *lab) writeProgram(path string, text io.Reader, mode os.FileMode) {
 	}
 }
 
-// read is a file of the lab's folder; empty where there is none.
+// read returns a file of the lab's folder; empty where there is none.
 func (l *lab) read(name string) string {
 	text, err := os.ReadFile(filepath.Join(l.dir, name))
 	if err != nil {
@@ -308,7 +308,7 @@ func (l *lab) read(name string) string {
 	return string(text)
 }
 
-// hook is a site's Prolog or Epilog with our line in it. It says what it was
+// hook returns a site's Prolog or Epilog with our line in it. It says what it was
 // told, and when our line began and ended, and waits before our line and after it
 // while a file of its node's is there.
 func (l *lab) hook(kind string) string {
@@ -399,7 +399,7 @@ func (l *lab) submitHook() {
 	}
 }
 
-// controllerAt is where the controller listens.
+// controllerAt returns where the controller listens.
 func (l *lab) controllerAt() string {
 	host := "127.0.0.1"
 	if l.machine != nil {
@@ -410,7 +410,7 @@ func (l *lab) controllerAt() string {
 
 func (l *lab) socket(node string) string { return filepath.Join(l.dir, node+".sock") }
 
-// metricsAddress is where an epd shows its metrics.
+// metricsAddress returns where an epd shows its metrics.
 func (l *lab) metricsAddress(name string) string {
 	const first = slurmlab.Spare + 2 // up.sh and slurmlab leave these to us, up to the first slurmd's
 	return "127.0.0.1:" + strconv.Itoa(l.base+first+slices.Index(append([]string{controller}, l.names...), name))

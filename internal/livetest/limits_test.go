@@ -36,7 +36,7 @@ func (l *lab) underSiteLimit() (first int64) {
 	return first
 }
 
-// limits are the power limits that the GPUs of n1 really are under.
+// limits returns the power limits that the GPUs of n1 really are under.
 func (l *lab) limits() []dvfsmodel.Watt {
 	l.Helper()
 	sims := l.sims("n1")

@@ -51,7 +51,7 @@ func (l *lab) late(job int64) bool {
 // they did.
 const told = "told"
 
-// untilTold is the work of a job that goes on until it is told to end, by
+// untilTold returns the work of a job that goes on until it is told to end, by
 // [lab.finish], or the lab is gone: the same for each job of a lab.
 func (l *lab) untilTold() string {
 	return "d=" + filepath.Join(l.dir, told) + "; : >$d/$SLURM_JOB_ID.began; until [ -e $d/$SLURM_JOB_ID " +

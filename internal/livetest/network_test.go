@@ -66,7 +66,7 @@ func (l *lab) ip(args ...string) {
 	}
 }
 
-// inside is what goes before a command that runs on that machine.
+// inside returns what goes before a command that runs on that machine.
 func (m *machine) inside() []string { return []string{"nsenter", "--net=" + m.path(), "--"} }
 
 func (m *machine) path() string { return filepath.Join("/run/netns", m.space) }

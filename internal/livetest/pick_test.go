@@ -37,7 +37,7 @@ func (l *lab) steered() *epdapi.Levers {
 	return now
 }
 
-// queued are the pending jobs in the order in which Slurm would start them, and
+// queued returns the pending jobs in the order in which Slurm would start them, and
 // those of them that have a nice.
 func (l *lab) queued() (order, nice []string) {
 	l.Helper()

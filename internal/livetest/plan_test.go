@@ -14,7 +14,7 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// plan is the plan in force once it has so many tasks; what says for which.
+// plan returns the plan in force once it has so many tasks; what says for which.
 func (l *lab) plan(tasks int, what string) *live.Plan {
 	l.Helper()
 	var p *live.Plan

@@ -17,7 +17,7 @@ import (
 const planned = enforce + "reorder = \"all\"\n[live.plan]\nmode = \"enforce\"\npolicy = \"value\"\n" +
 	"every_s = 2\n"
 
-// nices are the nice of jobs that wait, by job.
+// nices returns the nice of jobs that wait, by job.
 func (l *lab) nices() map[string]string {
 	l.Helper()
 	all := make(map[string]string)
@@ -72,7 +72,7 @@ func (l *lab) saved() []byte {
 	return data
 }
 
-// probe is a job whose change nobody minds: one that runs.
+// probe returns a job whose change nobody minds: one that runs.
 func (l *lab) probe() string {
 	l.Helper()
 	job, _, _ := strings.Cut(l.slurm("squeue", "-h", "-t", "R", "-o", "%A"), "\n")
@@ -419,8 +419,8 @@ func (l *lab) watchIdle() (stop func()) {
 	}
 }
 
-// idleGPUs are how many jobs could start but for their turn, and how many GPUs nobody has on nodes that take
-// jobs; not ok: Slurm doesn't say.
+// idleGPUs returns how many jobs could start but for their turn, and how many GPUs nobody has on nodes that
+// take jobs; not ok: Slurm doesn't say.
 func (l *lab) idleGPUs() (waiting, idle int, ok bool) {
 	l.Helper()
 	jobs, err := l.trySlurm("squeue", "-h", "-o", "%t %r")

@@ -25,7 +25,7 @@ const (
 // trialArm is what epd is told in one part of a trial.
 type trialArm struct{ name, config string }
 
-// trialArms are the arms, the ones to compare with first. waitWeight is the price of waiting, W.
+// trialArms returns the arms, the ones to compare with first. waitWeight is the price of waiting, W.
 func trialArms(waitWeight float64) []trialArm {
 	const each = "[live]\nmode = \"enforce\"\nhold_out = 0\nexplore = 0\nmax_slowdown = 1.5\nreorder = \"all\"\n[live.pick]\nevery_s = 1\n"
 	objective := fmt.Sprintf("[objective]\nwait_weight = %v\n", waitWeight)
@@ -112,7 +112,7 @@ func BenchmarkPlansAgainstClocksAlone(b *testing.B) {
 	}
 }
 
-// trialNumber is what the environment says of a trial, or otherwise.
+// trialNumber returns what the environment says of a trial, or otherwise.
 func trialNumber(name string, otherwise float64) float64 {
 	if x, err := strconv.ParseFloat(os.Getenv("EPPLAN_TRIAL_"+name), 64); err == nil {
 		return x
@@ -120,7 +120,7 @@ func trialNumber(name string, otherwise float64) float64 {
 	return otherwise
 }
 
-// trialSeeds are the seeds of a trial: as many as EPPLAN_TRIAL says, or one.
+// trialSeeds returns the seeds of a trial: as many as EPPLAN_TRIAL says, or one.
 func trialSeeds() []uint64 {
 	count, err := strconv.Atoi(os.Getenv("EPPLAN_TRIAL"))
 	if err != nil {
@@ -221,7 +221,7 @@ func (s *stage) run(jobs []trialJob, count *int, look time.Duration) *trialResul
 	return r
 }
 
-// joules are what all GPUs' counters say.
+// joules returns what all GPUs' counters say.
 func (s *stage) joules() (sum float64) {
 	s.Helper()
 	for _, sims := range s.sims {
@@ -236,7 +236,7 @@ func (s *stage) joules() (sum float64) {
 	return sum
 }
 
-// starts is how starts have kept to plans so far.
+// starts returns how starts have kept to plans so far.
 func (s *stage) starts() live.PlanRecord {
 	if plan := s.steered().Plan; plan != nil {
 		return plan.Record

@@ -108,7 +108,7 @@ func (t *abTrial) playAll() []int64 {
 	return ids
 }
 
-// said is what epplan savings says now.
+// said returns what epplan savings says now.
 func (t *abTrial) said() *epdapi.Savings {
 	t.Helper()
 	said := new(epdapi.Savings)
@@ -123,8 +123,8 @@ func (t *abTrial) said() *epdapi.Savings {
 	return said
 }
 
-// truth is what the treated jobs of the compared workloads used less, and how much longer they took, than the
-// same jobs at default clocks.
+// truth returns what the treated jobs of the compared workloads used less, and how much longer they took,
+// than the same jobs at default clocks.
 func (t *abTrial) truth(chosen, usual []int64, said *epdapi.Savings) (treated int, joules, seconds float64) {
 	t.Helper()
 	work := make(map[int64]gpu.FinishedWork)
@@ -154,7 +154,7 @@ func (t *abTrial) truth(chosen, usual []int64, said *epdapi.Savings) (treated in
 	return treated, joules, seconds
 }
 
-// abRun is one run; it reports 1 for what was in its interval.
+// abRun returns one run; it reports 1 for what was in its interval.
 func abRun(b *testing.B, seed uint64, longer float64) (energy, duration int) {
 	b.Helper()
 	t := newABTrial(b, seed, longer)

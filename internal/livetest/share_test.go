@@ -59,13 +59,13 @@ func (l *lab) submitWork(workload string, args ...string) int64 {
 	return l.submit(fmt.Sprintf("sleep %d", shareSeconds), append(args, "-J", workload, "-t", "10")...)
 }
 
-// weights are the nodes' weights in Slurm, in order.
+// weights returns the nodes' weights in Slurm, in order.
 func (l *lab) weights() string {
 	l.Helper()
 	return strings.Join(strings.Fields(l.slurm("sinfo", "-h", "-N", "-p", "main", "-o", "%w")), " ")
 }
 
-// profiles are what the controller knows of workloads.
+// profiles returns what the controller knows of workloads.
 func (l *lab) profiles() []epdapi.WorkloadProfile {
 	l.Helper()
 	out, err := exec.Command(filepath.Join(l.bin, "epplan"), "profile", "--json", "--socket", l.socket(controller)).CombinedOutput() //nolint:noctx // our own

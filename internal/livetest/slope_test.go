@@ -12,7 +12,7 @@ import (
 // interval that has the true one with 99 in 100 (Theil 1950, Sen 1968).
 type slope struct{ Low, Mid, High float64 }
 
-// slopeOf is the slope of points, y over x. A few points tell nothing: from minus to plus infinity.
+// slopeOf returns the slope of points, y over x. A few points tell nothing: from minus to plus infinity.
 func slopeOf(xs, ys []float64) slope {
 	var all []float64
 	for i := range xs {
@@ -39,7 +39,7 @@ func slopeOf(xs, ys []float64) slope {
 	return slope{Low: all[low], Mid: quantile(all, 0.5), High: all[len(all)-1-low]}
 }
 
-// blocks are the medians of so many parts of a series, one after the other: what is sampled every few
+// blocks returns the medians of so many parts of a series, one after the other: what is sampled every few
 // seconds goes with the sample before it, which an interval would take for one more witness.
 func blocks(xs, ys []float64, count int) (mx, my []float64) {
 	count = min(count, len(xs))

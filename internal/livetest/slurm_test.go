@@ -23,7 +23,7 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// status is what the epd of a node says; nil: nothing.
+// status returns what the epd of a node says; nil: nothing.
 func (l *lab) status(node string) *epdapi.Status {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -75,7 +75,7 @@ func (l *lab) slurm(name string, args ...string) string {
 	}
 }
 
-// busy is what a command says of a slurmctld that didn't take it. One that submits
+// busy returns what a command says of a slurmctld that didn't take it. One that submits
 // may have been taken where no answer came.
 func busy(command string) []string {
 	if command == "runuser" {
@@ -107,7 +107,7 @@ func (l *lab) submit(line string, args ...string) int64 {
 	return id
 }
 
-// state is a job's state in Slurm's words; that of all its parts, or "" where
+// state returns a job's state in Slurm's words; that of all its parts, or "" where
 // they differ.
 func (l *lab) state(job int64) string {
 	l.Helper()
@@ -125,10 +125,10 @@ func (l *lab) ends(job int64, state string) {
 	l.eventually("job "+strconv.FormatInt(job, 10)+" is "+state, func() bool { return l.state(job) == state })
 }
 
-// name is how Slurm's commands call a job.
+// name returns how Slurm's commands call a job.
 func name(job int64) string { return strconv.FormatInt(job, 10) }
 
-// daemon is the process of one of Slurm's daemons, by its pid file.
+// daemon returns the process of one of Slurm's daemons, by its pid file.
 func (l *lab) daemon(which string) int {
 	l.Helper()
 	pid, err := strconv.Atoi(strings.TrimSpace(l.read("slurm/run/" + which + ".pid")))
@@ -179,7 +179,7 @@ func (l *lab) locked(node string) map[int]dvfsmodel.MHz {
 	return found
 }
 
-// sims are the simulated GPUs of a node, as somebody else sees them.
+// sims returns the simulated GPUs of a node, as somebody else sees them.
 func (l *lab) sims(node string) []*gpu.Sim {
 	l.Helper()
 	library, err := gpu.OpenSim(l.gpu, config.BuiltinProfiles().Board,
@@ -231,7 +231,7 @@ func (l *lab) freed(node string) {
 	})
 }
 
-// journal are the entries of a node's journal.
+// journal returns the entries of a node's journal.
 func (l *lab) journal(node string) []string {
 	l.Helper()
 	left, err := filepath.Glob(filepath.Join(l.dir, node, "journal", "*.json"))
@@ -241,7 +241,7 @@ func (l *lab) journal(node string) []string {
 	return left
 }
 
-// runs are the jobs of a node's open runs.
+// runs returns the jobs of a node's open runs.
 func (l *lab) runs(node string) []int64 {
 	l.Helper()
 	var jobs []int64
@@ -264,7 +264,7 @@ func (l *lab) recordedBy(node string, outcomes int64) {
 	})
 }
 
-// keeper is the epd that keeps a node's records.
+// keeper returns the epd that keeps a node's records.
 func (l *lab) keeper(node string) string {
 	if l.roles {
 		return controller
@@ -369,7 +369,7 @@ func (l *lab) once(node string, job int64, state string) record.Outcome {
 	return list[0]
 }
 
-// runFile is what the epd of a node wrote down of the only run that it has of a
+// runFile returns what the epd of a node wrote down of the only run that it has of a
 // job.
 func (l *lab) runFile(node string, job int64) live.Run {
 	l.Helper()

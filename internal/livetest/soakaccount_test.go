@@ -272,7 +272,7 @@ func (s *soak) accountAt(at place, p *placed, once bool, said string, none map[s
 	}
 }
 
-// outcomesByPlace are all outcomes.
+// outcomesByPlace returns all outcomes.
 func (s *soak) outcomesByPlace() map[place][]recordedRun {
 	s.Helper()
 	db, err := sql.Open("sqlite3", filepath.Join(s.dir, controller, "records.db"))

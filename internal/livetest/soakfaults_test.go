@@ -128,8 +128,8 @@ func (s *soak) slurmdIsAway(node string) (end func()) {
 	}
 }
 
-// faultsOf are the faults that may come; mortal: the controller may be killed, too. The agent of the first
-// node lives throughout.
+// faultsOf returns the faults that may come; mortal: the controller may be killed, too. The agent of the
+// first node lives throughout.
 func (s *soak) faultsOf(mortal bool) []soakFault {
 	anyone := func() string { return s.names[s.random.IntN(len(s.names))] }
 	mortals := s.names[1:]

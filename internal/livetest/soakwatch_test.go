@@ -94,7 +94,7 @@ func (w *soakWatch) watch(every time.Duration) (stop func()) {
 	}
 }
 
-// get is what is answered; nothing by who stands still.
+// get returns what is answered; nothing by who stands still.
 func get(client *http.Client, url string) string {
 	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, url, http.NoBody)
 	if err != nil {
@@ -153,7 +153,7 @@ func (w *soakWatch) sample(name string) {
 	w.samples = append(w.samples, s)
 }
 
-// numberAfter is the first number after some words of a text.
+// numberAfter returns the first number after some words of a text.
 func numberAfter(text, words string) float64 {
 	_, rest, found := strings.Cut(text, words)
 	fields := strings.Fields(rest)
@@ -281,9 +281,9 @@ type soakSlope struct {
 // rises reports whether a measure rose, and by something.
 func (s *soakSlope) rises() bool { return s.Low > 0 && s.Mid*s.jobs/1000 >= s.least }
 
-// settled are the samples of an epd in the second half of a soak, as far as it had been there for a sixth of
-// it by then: what it remembers of jobs is bounded, and that many fill it. None where it was started
-// again too late for a quarter to be left.
+// settled returns the samples of an epd in the second half of a soak, as far as it had been there for a
+// sixth of it by then: what it remembers of jobs is bounded, and that many fill it. None where it was
+// started again too late for a quarter to be left.
 func (w *soakWatch) settled(name string) []soakSample {
 	all := slices.DeleteFunc(slices.Clone(w.samples), func(s soakSample) bool { return s.process != name })
 	if len(all) == 0 {
@@ -299,7 +299,7 @@ func (w *soakWatch) settled(name string) []soakSample {
 	return slices.DeleteFunc(all[first:], func(s soakSample) bool { return s.part < from })
 }
 
-// slopes are those of the epds of which there are enough samples, by jobs that ended.
+// slopes returns those of the epds of which there are enough samples, by jobs that ended.
 func (w *soakWatch) slopes() []soakSlope {
 	const parts, fewest = 30, 12
 	var all []soakSlope
@@ -325,8 +325,8 @@ func (w *soakWatch) slopes() []soakSlope {
 	return all
 }
 
-// bytesPerJob are how many bytes the records grew by for each job that ended in the third quarter of a soak,
-// and in the last one, and the most that the log of writes took.
+// bytesPerJob returns how many bytes the records grew by for each job that ended in the third quarter of a
+// soak, and in the last one, and the most that the log of writes took.
 func (w *soakWatch) bytesPerJob() (third, last, log float64) {
 	size, wal := slices.Index(soakColumns, "records_kb"), slices.Index(soakColumns, "log_kb")
 	grew := func(from, to float64) float64 {

@@ -34,7 +34,7 @@ type sweeper struct {
 	held              []string // tasks, the last one first
 }
 
-// command is a call of epplan by a user of the lab.
+// command returns a call of epplan by a user of the lab.
 func (s *sweeper) command(options ...string) *exec.Cmd {
 	cmd := exec.CommandContext(s.Context(), s.epplan, append(append([]string{}, s.args...), options...)...)
 	cmd.Dir, cmd.Env = filepath.Join(s.dir, "work"), append(os.Environ(), "SLURM_CONF="+s.conf)
@@ -69,7 +69,7 @@ func (s *sweeper) start(options ...string) *sweepCall {
 	return c
 }
 
-// said is what it has printed for people.
+// said returns what it has printed for people.
 func (c *sweepCall) said() string {
 	text, err := os.ReadFile(c.err)
 	if err != nil {
@@ -78,7 +78,7 @@ func (c *sweepCall) said() string {
 	return string(text)
 }
 
-// done is how many parts there are.
+// done returns how many parts there are.
 func (s *sweeper) done() int {
 	names, err := filepath.Glob(filepath.Join(s.folder, "parts", "[0-9]*"))
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *sweeper) until(what string, is func() bool) {
 	}
 }
 
-// tasks are the processes of tasks that run.
+// tasks returns the processes of tasks that run.
 func (s *sweeper) tasks() []int {
 	links, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -214,7 +214,7 @@ func TestASweepByAJobArrayIsTheSameAsOnOneMachine(t *testing.T) {
 	}
 }
 
-// tasksOf is how many tasks the array has.
+// tasksOf returns how many tasks the array has.
 func (s *sweeper) tasksOf() int { return max(8, s.plans/20) }
 
 // killAll begins a sweep, and kills two of its tasks and who waits for them. Tasks that haven't started are
@@ -349,7 +349,7 @@ func showLogs(t *testing.T, folder string) {
 	}
 }
 
-// fourTimes is a batch with each job four times, so that tasks take a moment.
+// fourTimes returns a batch with each job four times, so that tasks take a moment.
 func fourTimes(batch []byte) []byte {
 	header, jobs, _ := strings.Cut(string(batch), "\n")
 	var out strings.Builder

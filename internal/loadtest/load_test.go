@@ -111,10 +111,10 @@ func (l load) make(tb testing.TB) *result {
 	return r
 }
 
-// last are the last bytes of a text.
+// last returns the last bytes of a text.
 func last(text []byte, most int) []byte { return text[max(0, len(text)-most):] }
 
-// faults are what must not be under any load.
+// faults returns what must not be under any load.
 func (r *result) faults() (all []string) {
 	note := func(wrong bool, format string, args ...any) {
 		if wrong {

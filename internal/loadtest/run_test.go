@@ -231,7 +231,7 @@ func (w *world) settle(ctx context.Context) error {
 	return nil
 }
 
-// recorded is how many runs the records have, each once.
+// recorded returns how many runs the records have, each once.
 func (w *world) recorded(ctx context.Context) (runs int64, err error) {
 	db, err := sql.Open("sqlite3", filepath.Join(w.Dir, "state", "records.db"))
 	if err != nil {
@@ -285,7 +285,7 @@ func (w *world) report(ctx context.Context, i int) {
 	}
 }
 
-// gpus are a node's first ones.
+// gpus returns a node's first ones.
 func gpus(node, count int) []string {
 	all := make([]string, 0, count)
 	for k := range count {
@@ -487,7 +487,7 @@ func spreadOf(all []float64) spread {
 	return spread{all[len(all)/2], all[len(all)*99/100], all[len(all)-1]}
 }
 
-// processorSeconds are those of a process, without its children's.
+// processorSeconds returns those of a process, without its children's.
 func processorSeconds(pid int) float64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, rest, found := strings.Cut(string(text), ") ")
@@ -504,7 +504,7 @@ func processorSeconds(pid int) float64 {
 	return (u + s) / hertz
 }
 
-// residentMB is a line of what the kernel says of a process's memory.
+// residentMB returns a line of what the kernel says of a process's memory.
 func residentMB(pid int, name string) float64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	_, rest, found := strings.Cut(string(text), name)
@@ -519,7 +519,7 @@ func residentMB(pid int, name string) float64 {
 	return kB / 1024
 }
 
-// recordsSize is how many bytes the records take.
+// recordsSize returns how many bytes the records take.
 func recordsSize(dir string) int64 {
 	files, err := filepath.Glob(filepath.Join(dir, "state", "records.db*"))
 	if err != nil {

@@ -82,7 +82,7 @@ var gpuMetrics = []metric[Agent]{
 		func(g *GPU) (float64, bool) { return boolValue(g.Unsure), true }),
 }
 
-// gpuMetric is a gauge of each GPU that has a value.
+// gpuMetric returns a gauge of each GPU that has a value.
 func gpuMetric(name, help string, value func(*GPU) (float64, bool)) metric[Agent] {
 	labels := []string{"gpu", "gpu_model"}
 	return labelled(prometheus.GaugeValue, name, help, labels, func(a *Agent, yield sample) {
@@ -94,7 +94,7 @@ func gpuMetric(name, help string, value func(*GPU) (float64, bool)) metric[Agent
 	})
 }
 
-// clockMetric is a metric of the clocks of each GPU that has them.
+// clockMetric returns a metric of the clocks of each GPU that has them.
 func clockMetric(name, help string, clocks func(*GPU) (dvfsmodel.Setting, bool)) metric[Agent] {
 	labels := []string{"gpu", "gpu_model", "domain"}
 	return labelled(prometheus.GaugeValue, name, help, labels, func(a *Agent, yield sample) {
@@ -119,7 +119,7 @@ func (a *Agent) eachShown(yield func(g *GPU, uuid, model string)) {
 	}
 }
 
-// partitionPower is the power of the GPUs by whose it is.
+// partitionPower returns the power of the GPUs by whose it is.
 func partitionPower() metric[Agent] {
 	groups := newBoundedLabels(maxGroups, powerGroup{overflowLabel, overflowLabel})
 	return labelled(prometheus.GaugeValue, "epplan_partition_power_watts",

@@ -184,7 +184,7 @@ func addErrors(all map[string]float64, s *status) {
 // savingMetrics are the figures of what was saved, and of what that cost in time.
 var savingMetrics = slices.Concat(energyMetrics(), timeMetrics())
 
-// timeMetrics are the figures of what savings cost in time.
+// timeMetrics returns the figures of what savings cost in time.
 func timeMetrics() []metric[epdapi.Savings] {
 	figure := func(suffix, help string, value func(*epdapi.Longer) float64) metric[epdapi.Savings] {
 		return labelled(prometheus.GaugeValue, "epplan_longer"+suffix, help, []string{"arm"},
@@ -207,7 +207,7 @@ func timeMetrics() []metric[epdapi.Savings] {
 	}
 }
 
-// energyMetrics are the figures of the energy that was saved, by part of the machine.
+// energyMetrics returns the figures of the energy that was saved, by part of the machine.
 func energyMetrics() []metric[epdapi.Savings] {
 	figure := func(suffix, help string, value func(*epdapi.Saving) float64) metric[epdapi.Savings] {
 		return labelled(prometheus.GaugeValue, "epplan_saved_energy"+suffix, help, []string{"part"},

@@ -2,5 +2,5 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Registry is what is scraped.
+// Registry returns what is scraped.
 func (m *Metrics) Registry() *prometheus.Registry { return m.registry }

@@ -32,7 +32,7 @@ func forecastMetric(
 	})
 }
 
-// scoreMetric is a figure of how predictions turned out, by target and rung.
+// scoreMetric returns a figure of how predictions turned out, by target and rung.
 func scoreMetric(name, help string, value func(*epdapi.ForecastScore) float64) metric[status] {
 	labels := []string{"target", "rung"}
 	return labelled(prometheus.GaugeValue, name, help, labels, func(s *status, yield sample) {

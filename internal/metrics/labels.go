@@ -40,7 +40,7 @@ func newBoundedLabels[K comparable](most int, other K) *boundedLabels[K] {
 	return &boundedLabels[K]{limit: most, other: other, seen: make(map[K]struct{})}
 }
 
-// valueOrOther is the value that stands for one.
+// valueOrOther returns the value that stands for one.
 func (b *boundedLabels[K]) valueOrOther(value K) K {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -70,7 +70,7 @@ func cleanLabel(name string) string {
 	}, name)
 }
 
-// knownOrOverflow is a value if it is among those known.
+// knownOrOverflow returns a value if it is among those known.
 func knownOrOverflow(value string, known []string) string {
 	if slices.Contains(known, value) {
 		return value

@@ -26,7 +26,7 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// controller is a controller that has something of everything.
+// controller returns a controller that has something of everything.
 func controller(context.Context) epdapi.ControllerStatus {
 	return epdapi.ControllerStatus{
 		Forecasts: &epdapi.ForecastStatus{
@@ -95,7 +95,7 @@ func agent(context.Context) metrics.Agent {
 	}
 }
 
-// whole is an epd of both roles in which something of everything happened.
+// whole returns an epd of both roles in which something of everything happened.
 func whole() *metrics.Metrics {
 	m := metrics.New(metrics.Sources{
 		Version: "v1.2", Role: "both", Controller: controller, Savings: savings, Agent: agent,
@@ -199,7 +199,7 @@ func TestTheMetricsAreWhatTheSourcesSay(t *testing.T) {
 	}
 }
 
-// scrape is what a Prometheus gets.
+// scrape returns what a Prometheus gets.
 func scrape(t *testing.T, m *metrics.Metrics) string {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -221,7 +221,7 @@ func TestNamesFollowPrometheusConventions(t *testing.T) {
 	}
 }
 
-// series are the series of epplan's own metrics, by name.
+// series returns the series of epplan's own metrics, by name.
 func series(tb testing.TB, m *metrics.Metrics) map[string][]map[string]string {
 	tb.Helper()
 	families, err := m.Registry().Gather()

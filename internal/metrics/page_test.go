@@ -48,7 +48,7 @@ func families(t *testing.T, m *metrics.Metrics) map[string]described {
 	return found
 }
 
-// rows is a table of metrics in Markdown.
+// rows returns a table of metrics in Markdown.
 func rows(of map[string]described) string {
 	var b strings.Builder
 	b.WriteString("\n| name | type | labels | meaning |\n|---|---|---|---|\n")

@@ -37,18 +37,18 @@ func newNonce() (n nonce) {
 	return n
 }
 
-// textDigest is a text of known length for one of any.
+// textDigest returns a text of known length for one of any.
 func textDigest(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
 
-// requestStatement is what a request's credential says.
+// requestStatement returns what a request's credential says.
 func requestStatement(n nonce, method, target, body string) []byte {
 	return fmt.Appendf(nil, "%s %s %x %s %s %s", protocolVersion, kindRequest, n, method, target, body)
 }
 
-// replyStatement is what an answer's credential says.
+// replyStatement returns what an answer's credential says.
 func replyStatement(n nonce, status int, body []byte) []byte {
 	return fmt.Appendf(nil, "%s %s %x %s %s", protocolVersion, kindReply, n, strconv.Itoa(status),
 		textDigest(body))

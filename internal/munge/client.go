@@ -41,7 +41,7 @@ type Client struct {
 	calls  chan struct{}
 }
 
-// New is a client of the munged at a socket; at [DefaultSocket] where none is
+// New returns a client of the munged at a socket; at [DefaultSocket] where none is
 // named.
 func New(socket string) *Client {
 	if socket == "" {
@@ -69,7 +69,7 @@ type Credential struct {
 	Payload []byte
 }
 
-// Age is how long ago the credential was made. Where it is negative, clocks
+// Age returns how long ago the credential was made. Where it is negative, clocks
 // differ.
 func (c *Credential) Age() time.Duration { return c.Decoded.Sub(c.Encoded) }
 

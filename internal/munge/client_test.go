@@ -209,7 +209,7 @@ func TestWhatIsNoCredentialIsRefused(t *testing.T) {
 	}
 }
 
-// inside is what a credential's base64 says, nil if it is none.
+// inside returns what a credential's base64 says, nil if it is none.
 func inside(text string) []byte {
 	text, found := strings.CutPrefix(text, "MUNGE:")
 	text, ended := strings.CutSuffix(text, ":")
@@ -305,7 +305,7 @@ func fakeMunged(t *testing.T, answer []byte) *munge.Client {
 	return munge.New(path)
 }
 
-// reply is a message of munged's protocol.
+// reply returns a message of munged's protocol.
 func reply(version, kind byte, size uint32, body ...byte) []byte {
 	m := []byte{0, 0x60, 0x6d, 0x4b, version, kind, 0}
 	return append(binary.BigEndian.AppendUint32(m, size), body...)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// portOf is the port from which a dialer connects.
+// portOf returns the port from which a dialer connects.
 func portOf(t *testing.T, d *rootDialer) int {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")

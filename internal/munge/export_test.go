@@ -37,10 +37,10 @@ func (n *Nonces) First(uid uint32, number byte, now time.Time) bool {
 	return n.of.isNew(uid, nonce{number}, now)
 }
 
-// Len is how many are remembered.
+// Len returns how many are remembered.
 func (n *Nonces) Len() int { return len(n.of.young) + len(n.of.old) }
 
-// NewServer is a server with bounds for what strangers may send, as epd has
+// NewServer returns a server with bounds for what strangers may send, as epd has
 // one. One request comes with each connection.
 func NewServer(h http.Handler) *http.Server {
 	const serveTime = 15 * time.Second

@@ -52,7 +52,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// me is who runs the tests.
+// me returns who runs the tests.
 func me() uint32 { return uint32(os.Getuid()) }
 
 // serve runs a server until the test ends.
@@ -93,7 +93,7 @@ func (s *site) echo(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, text)
 }
 
-// count is how many requests came through.
+// count returns how many requests came through.
 func (s *site) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +158,7 @@ func (s *site) bare(t *testing.T, r *http.Request) (status int, says string, sig
 	return response.StatusCode, fault.Error, response.Header.Get(munge.Header) != ""
 }
 
-// request is one that isn't signed yet.
+// request returns one that isn't signed yet.
 func (s *site) request(t *testing.T, method, path, body string) *http.Request {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
@@ -168,7 +168,7 @@ func (s *site) request(t *testing.T, method, path, body string) *http.Request {
 	return r
 }
 
-// signed is a request with a credential that says what is given of it, made at
+// signed returns a request with a credential that says what is given of it, made at
 // a time by a user, with a key.
 func (s *site) signed(
 	t *testing.T, r *http.Request, payload string, c mungetest.Credential, key []byte,
@@ -187,7 +187,7 @@ func (s *site) signed(
 
 const someNonce = "00112233445566778899aabbccddeeff"
 
-// says is what the credential of a request would have to say.
+// says returns what the credential of a request would have to say.
 func says(nonce, method, path, body string) string {
 	return fmt.Sprintf("epplan/1 request %s %s %s %s", nonce, method, munge.Digest([]byte(path)),
 		munge.Digest([]byte(body)))

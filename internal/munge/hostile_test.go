@@ -42,7 +42,7 @@ func newImpostor(t *testing.T, reply func(w http.ResponseWriter, nonce, credenti
 
 const fakeBody = `{"apply":true,"core_mhz":210}`
 
-// answerSays is what the credential of an answer would have to say.
+// answerSays returns what the credential of an answer would have to say.
 func answerSays(nonce string, status int, body string) string {
 	return fmt.Sprintf("epplan/1 reply %s %d %s", nonce, status, munge.Digest([]byte(body)))
 }

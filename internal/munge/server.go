@@ -47,7 +47,7 @@ type Peer struct {
 
 type peerKey struct{}
 
-// PeerOf is who sent the request with a context.
+// PeerOf returns who sent the request with a context.
 func PeerOf(ctx context.Context) (Peer, bool) {
 	p, ok := ctx.Value(peerKey{}).(Peer)
 	return p, ok
@@ -220,7 +220,7 @@ func (g *authHandler) readSigned(w http.ResponseWriter, r *http.Request, want st
 	return body, nil
 }
 
-// signedRequest is a request without anything that wasn't signed.
+// signedRequest returns a request without anything that wasn't signed.
 func signedRequest(r *http.Request, from Peer, body []byte) *http.Request {
 	q := r.Clone(context.WithValue(r.Context(), peerKey{}, from))
 	q.Header, q.Trailer, q.TransferEncoding = http.Header{"Content-Type": {contentType}}, nil, nil

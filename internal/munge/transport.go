@@ -36,7 +36,7 @@ type Transport struct {
 	trustFunc func(uid uint32) bool
 }
 
-// NewTransport is a transport that takes answers from root, and from the users
+// NewTransport returns a transport that takes answers from root, and from the users
 // given, such as Slurm's.
 func NewTransport(m Voucher, trusted ...uint32) *Transport {
 	dialer := rootDialer{plain: net.Dialer{Timeout: dialTimeout}, root: os.Geteuid() == 0}
@@ -196,7 +196,7 @@ func (t *Transport) verify(ctx context.Context, r *http.Response, n nonce, body 
 	return nil
 }
 
-// singleCredential is the credential of a message, which has exactly one.
+// singleCredential returns the credential of a message, which has exactly one.
 func singleCredential(h http.Header) (string, error) {
 	switch all := h.Values(Header); len(all) {
 	case 0:
@@ -208,7 +208,7 @@ func singleCredential(h http.Header) (string, error) {
 	}
 }
 
-// signedResponse is an answer made of nothing but what was signed.
+// signedResponse returns an answer made of nothing but what was signed.
 func signedResponse(r *http.Request, status int, body []byte) *http.Response {
 	return &http.Response{
 		Status: fmt.Sprintf("%d %s", status, http.StatusText(status)), StatusCode: status,

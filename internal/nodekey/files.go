@@ -49,7 +49,7 @@ type Public struct {
 	Key  ed25519.PublicKey
 }
 
-// String is the line of a list.
+// String returns the line of a list.
 func (p Public) String() string {
 	return string(p.Role) + " " + p.Name + " " + base64.StdEncoding.EncodeToString(p.Key)
 }

@@ -130,7 +130,7 @@ func (k *Keys) reread() {
 	}
 }
 
-// signed is what a signature is of.
+// signed returns what a signature is of.
 func signed(role Role, name, when string, payload []byte) []byte {
 	return append([]byte(domain+string(role)+" "+name+" "+when+"\n"), payload...)
 }
@@ -178,7 +178,7 @@ func (k *Keys) Decode(_ context.Context, text string) (munge.Credential, error) 
 	return c, k.checkFresh(&c, signature)
 }
 
-// publicKey is the key of a machine that is believed.
+// publicKey returns the key of a machine that is believed.
 func (k *Keys) publicKey(name string) (ed25519.PublicKey, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

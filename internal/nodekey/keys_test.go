@@ -67,7 +67,7 @@ func (m *machine) believe(t *testing.T, keys ...nodekey.Public) {
 	}
 }
 
-// cluster is a controller and two nodes, of which it knows both and they it.
+// cluster returns a controller and two nodes, of which it knows both and they it.
 func cluster(t *testing.T) (head, n1, n2 *machine) {
 	t.Helper()
 	head = newMachine(t, nodekey.Controller, "head")
@@ -129,16 +129,16 @@ func TestAControllerBelievesItsNodesAndANodeItsControllerAndNobodyElse(t *testin
 	}
 }
 
-// altered is a credential with something else in it.
+// altered returns a credential with something else in it.
 func altered(credential, old, by string) string { return strings.Replace(credential, old, by, 1) }
 
-// cutSignature is a credential with half of its signature.
+// cutSignature returns a credential with half of its signature.
 func cutSignature(credential string) string {
 	at := strings.LastIndex(credential, ":") + 1
 	return credential[:at+len(credential[at:])/2/4*4]
 }
 
-// redated is a credential with another time in it.
+// redated returns a credential with another time in it.
 func redated(t *testing.T, credential string) string {
 	t.Helper()
 	words := strings.Split(credential, ":")

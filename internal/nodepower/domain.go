@@ -75,7 +75,7 @@ func readNumber(files fs.FS, path string) (uint64, error) {
 
 const microPerJoule = 1e6
 
-// energyBetween is what was counted between two readings. It isn't known when the
+// energyBetween returns what was counted between two readings. It isn't known when the
 // counter may have wrapped around more than once, and when it was reset.
 func (d *powerDomain) energyBetween(before, after uint64, elapsed time.Duration) (dvfsmodel.Joule, bool) {
 	counted := after - before

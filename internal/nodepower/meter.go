@@ -59,7 +59,7 @@ func (m *Meter) Domains() []string {
 	return names
 }
 
-// Next is the step from the last call to this one; the first call's is empty.
+// Next returns the step from the last call to this one; the first call's is empty.
 // After an error the next step begins where this one would have.
 func (m *Meter) Next(now time.Time) (EnergyStep, error) {
 	m.mu.Lock()

@@ -35,7 +35,7 @@ func (f tree) count(folder string, energy uint64) {
 	f[folder+"/energy_uj"].Data = []byte(strconv.FormatUint(energy, 10) + "\n")
 }
 
-// server is the tree of a machine with two packages, one with memory.
+// server returns the tree of a machine with two packages, one with memory.
 func server() tree {
 	f := tree{"intel-rapl/enabled": {Data: []byte("1\n")}, "dtpm/x": {}}
 	f.add("intel-rapl:0", "package-0", 1_000_000, 262_143_328_850)

@@ -28,14 +28,14 @@ func newReceived() *received {
 // hear has a report come.
 func (r *received) hear(m *epdapi.NodeReport) { r.Put(r.now, m, r.shares) }
 
-// readings are those of a run of a few seconds.
+// readings returns those of a run of a few seconds.
 func readings(watts float64) record.Readings {
 	s := record.NewReadingsSampler(1, time.Second)
 	s.Add(0, 5*time.Second, watts, 1087)
 	return s.Readings()
 }
 
-// report is what the agent of a node tells.
+// report returns what the agent of a node tells.
 func report(node string, watts float64, runs ...epdapi.NodeRun) *epdapi.NodeReport {
 	return &epdapi.NodeReport{
 		Node: node, Version: "1", At: start, Runs: runs,
@@ -78,7 +78,7 @@ func fullReport(node string) *epdapi.NodeReport {
 	return r
 }
 
-// inHeap is how many bytes are in use.
+// inHeap returns how many bytes are in use.
 func inHeap() int64 {
 	runtime.GC()
 	var m runtime.MemStats

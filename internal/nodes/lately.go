@@ -33,7 +33,7 @@ func (l *lately) add(at time.Time, use float64) {
 	l.count++
 }
 
-// samples are those that are kept, the oldest first.
+// samples returns those that are kept, the oldest first.
 func (l *lately) samples() []colocate.UseSample {
 	list := make([]colocate.UseSample, 0, min(l.count, latelyKept))
 	for i := max(0, l.count-latelyKept); i < l.count; i++ {
@@ -44,7 +44,7 @@ func (l *lately) samples() []colocate.UseSample {
 	return list
 }
 
-// jobsOn are the jobs on each GPU of a report that has runs, in order, without
+// jobsOn returns the jobs on each GPU of a report that has runs, in order, without
 // GPUs of which none has a part only.
 func jobsOn(r *epdapi.NodeReport, shares func(slurm.JobID) bool) map[string][]slurm.JobID {
 	on := make(map[string][]slurm.JobID)
@@ -116,7 +116,7 @@ func (r *Reports) unfollow() {
 	}
 }
 
-// RecentSamples are what the GPU of a node on which just these jobs run did lately; none
+// RecentSamples returns what the GPU of a node on which just these jobs run did lately; none
 // where there is none, or its agent has fallen silent.
 func (r *Reports) RecentSamples(node string, jobs []slurm.JobID, now time.Time) []colocate.UseSample {
 	jobs = slices.Sorted(slices.Values(jobs))

@@ -10,7 +10,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// inUse is a report of a node whose GPU is in use so much by jobs.
+// inUse returns a report of a node whose GPU is in use so much by jobs.
 func inUse(node string, use float64, jobs ...slurm.JobID) *epdapi.NodeReport {
 	r := &epdapi.NodeReport{Node: node, GPUs: []epdapi.NodeGPU{{
 		GPU: epdapi.GPU{UUID: "GPU-" + node, Model: "V100"}, Read: true, Utilisation: live.Known(use),

@@ -43,7 +43,7 @@ func (p *plainly) set(node string, h *Report) {
 	}
 }
 
-// ofSize is a report with a run that takes about so many bytes beside the rest.
+// ofSize returns a report with a run that takes about so many bytes beside the rest.
 func ofSize(node string, bytes int) *Report {
 	return newReport(start,
 		report(node, 100,

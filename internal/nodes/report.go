@@ -66,7 +66,7 @@ func (h *Report) size() int {
 	return n + n/times
 }
 
-// lean is a report without its runs and troubles.
+// lean returns a report without its runs and troubles.
 func (h *Report) lean() *Report {
 	own := *h.Message
 	own.LeftOut += len(own.Runs)
@@ -76,7 +76,7 @@ func (h *Report) lean() *Report {
 	return l
 }
 
-// Readings are those of a run of the report; none where it isn't there.
+// Readings returns those of a run of the report; none where it isn't there.
 func (h *Report) Readings(run *epdapi.NodeRun) record.Readings {
 	for i := range h.Message.Runs {
 		if &h.Message.Runs[i] == run {

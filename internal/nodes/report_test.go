@@ -10,7 +10,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 )
 
-// endless is a report as large as the controller takes one.
+// endless returns a report as large as the controller takes one.
 func endless(node string) *epdapi.NodeReport {
 	r := report(node, 100)
 	for i := range epdapi.MaxReportRuns {

@@ -48,14 +48,14 @@ func New() *Reports {
 	}
 }
 
-// Of is a node's last report; nil: there is none.
+// Of returns a node's last report; nil: there is none.
 func (r *Reports) Of(node string) *Report {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.byNode[node]
 }
 
-// All are all reports, by node.
+// All returns all reports, by node.
 func (r *Reports) All() map[string]*Report {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -87,12 +87,12 @@ func (r *Reports) Put(
 	return apart(len(r.byNode))
 }
 
-// apart is how far apart the reports of so many nodes are to be.
+// apart returns how far apart the reports of so many nodes are to be.
 func apart(nodes int) time.Duration {
 	return max(reportEvery, time.Duration(float64(nodes)/reportRate*float64(time.Second)))
 }
 
-// Run is a run that was reported; nil: it wasn't.
+// Run returns a run that was reported; nil: it wasn't.
 func (h *Report) Run(id string) *epdapi.NodeRun {
 	for i := range h.Message.Runs {
 		if r := &h.Message.Runs[i]; id != "" && r.ID == id {
@@ -102,5 +102,5 @@ func (h *Report) Run(id string) *epdapi.NodeRun {
 	return nil
 }
 
-// FreshAge is how old a report may be that still counts, where so many nodes report.
+// FreshAge returns how old a report may be that still counts, where so many nodes report.
 func FreshAge(nodes int) time.Duration { return freshFor*apart(nodes) + freshSlack }

@@ -56,7 +56,7 @@ type Server struct {
 	http     *http.Client
 }
 
-// New is a server; nothing is sent yet.
+// New returns a server; nothing is sent yet.
 func New(o *Options) (*Server, error) {
 	u, err := url.Parse(o.URL)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
@@ -93,7 +93,7 @@ func New(o *Options) (*Server, error) {
 	return s, nil
 }
 
-// Endpoint is the address that is asked.
+// Endpoint returns the address that is asked.
 func (s *Server) Endpoint() string { return s.endpoint }
 
 // WrongAnswer is an [ErrAnswer] of this server.

@@ -24,12 +24,12 @@ const (
 // epoch is when everything in the packages is from.
 const epoch = "1767225600"
 
-// packages are those that belong together, each after those that it needs.
+// packages returns those that belong together, each after those that it needs.
 func packages() []string {
 	return []string{"epplan", "epplan-epd", "epplan-controller", "epplan-agent"}
 }
 
-// root is the project's folder.
+// root returns the project's folder.
 func root(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs("../..")
@@ -39,7 +39,7 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// command is a program with more in its environment.
+// command returns a program with more in its environment.
 func command(ctx context.Context, env []string, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = append(os.Environ(), env...)
@@ -56,7 +56,7 @@ func do(t *testing.T, env []string, name string, args ...string) string {
 	return string(out)
 }
 
-// makefile is a setting of the Makefile.
+// makefile returns a setting of the Makefile.
 func makefile(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root(t), "Makefile"))
@@ -70,7 +70,7 @@ func makefile(t *testing.T, name string) string {
 	return string(found[1])
 }
 
-// nfpm is the packager, which make installs where it is missing.
+// nfpm returns the packager, which make installs where it is missing.
 func nfpm(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(root(t), ".cache", "bin", "nfpm-"+makefile(t, "NFPM_VERSION"), "nfpm")
@@ -95,7 +95,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// built is a folder with both programs, and the packages of both versions in
+// built returns a folder with both programs, and the packages of both versions in
 // folders named by them.
 func built(t *testing.T) string {
 	t.Helper()

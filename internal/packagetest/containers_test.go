@@ -19,7 +19,7 @@ var (
 	copiedFrom = regexp.MustCompile(`(?m)^    ([a-zA-Z.]+) /src/$`)
 )
 
-// recipe is the text of a recipe.
+// recipe returns the text of a recipe.
 func recipe(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root(t), "packaging", name))

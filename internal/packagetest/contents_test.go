@@ -15,7 +15,7 @@ import (
 	"github.com/epplan/epplan/internal/testkit/shareddata"
 )
 
-// digests are those of a folder's packages, by name.
+// digests returns those of a folder's packages, by name.
 func digests(t *testing.T, dir string) map[string][32]byte {
 	t.Helper()
 	found := make(map[string][32]byte)
@@ -72,7 +72,7 @@ func TestEPDNeedsNoNewerCLibraryThanItsPackageSays(t *testing.T) {
 	}
 }
 
-// unpacked is a folder with the files of all debs of the newer version.
+// unpacked returns a folder with the files of all debs of the newer version.
 func unpacked(t *testing.T) string {
 	t.Helper()
 	_, missing := exec.LookPath("dpkg-deb")

@@ -31,7 +31,7 @@ func (m *machine) mustDpkg(args ...string) string {
 	return out
 }
 
-// debs are the packages of a version.
+// debs returns the packages of a version.
 func debs(t *testing.T, dir, version string) []string {
 	t.Helper()
 	var found []string

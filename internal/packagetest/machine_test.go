@@ -45,7 +45,7 @@ func newMachine(t *testing.T) *machine {
 	return m
 }
 
-// path is where a file of the machine lies.
+// path returns where a file of the machine lies.
 func (m *machine) path(name string) string { return filepath.Join(m.dir, name) }
 
 // write writes a file of the machine.
@@ -59,7 +59,7 @@ func (m *machine) write(name, text string, mode os.FileMode) {
 	}
 }
 
-// read is a file of the machine; "" where there is none.
+// read returns a file of the machine; "" where there is none.
 func (m *machine) read(name string) string {
 	m.Helper()
 	text, err := os.ReadFile(m.path(name))
@@ -85,7 +85,7 @@ func (m *machine) want(there bool, names ...string) {
 	}
 }
 
-// told is what systemctl was told since this was asked last.
+// told returns what systemctl was told since this was asked last.
 func (m *machine) told() string {
 	m.Helper()
 	text, err := os.ReadFile(m.said)
@@ -113,7 +113,7 @@ func (m *machine) wantTold(words, never []string) {
 	}
 }
 
-// units are those of all packages.
+// units returns those of all packages.
 func units() []string { return []string{"epd.service", "epd-controller.service", "epd-agent.service"} }
 
 // each puts a word before each unit.
@@ -223,7 +223,7 @@ func (m *machine) upgraded(runs []string) {
 	}
 }
 
-// left are the files of the machine, without those below some folders.
+// left returns the files of the machine, without those below some folders.
 func (m *machine) left(but ...string) []string {
 	m.Helper()
 	var found []string

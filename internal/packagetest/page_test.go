@@ -37,7 +37,7 @@ printf '#!/bin/sh\nexec "%s" "$@"\n' "$(command -v epplan)" >epplan.sif && chmod
 `,
 }
 
-// asInstalled are the paths of a command as they are on the machine.
+// asInstalled returns the paths of a command as they are on the machine.
 func (m *machine) asInstalled(command string) string {
 	for _, folder := range []string{"/etc/epplan", "/etc/default", "/var/lib/epplan"} {
 		command = strings.ReplaceAll(command, folder, m.path(folder))

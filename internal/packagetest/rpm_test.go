@@ -28,7 +28,7 @@ func (m *machine) mustRPM(args ...string) string {
 	return out
 }
 
-// rpms are the packages of a version.
+// rpms returns the packages of a version.
 func rpms(t *testing.T, dir, version string) []string {
 	t.Helper()
 	var found []string

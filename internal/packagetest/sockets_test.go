@@ -22,7 +22,7 @@ import (
 // socketUnit is what systemd opens for a unit, and the name by which it passes it.
 type socketUnit struct{ listen, name, service string }
 
-// socketUnits are those of the packages, by file name.
+// socketUnits returns those of the packages, by file name.
 func socketUnits(t *testing.T) map[string]socketUnit {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(root(t), "packaging", "systemd", "*.socket"))

@@ -12,7 +12,7 @@ import (
 	"github.com/epplan/epplan/internal/predict"
 )
 
-// made is a made-up history of jobs: users with templates of their own, a run time for
+// made returns a made-up history of jobs: users with templates of their own, a run time for
 // each, and scatter.
 func made(seed uint64, jobs int) *predict.Table {
 	random := rand.New(rand.NewPCG(seed, 1))
@@ -42,7 +42,7 @@ func made(seed uint64, jobs int) *predict.Table {
 	return t
 }
 
-// taught is a forecaster that has seen a table.
+// taught returns a forecaster that has seen a table.
 func taught(tb testing.TB, t *predict.Table) *predict.Forecaster {
 	tb.Helper()
 	f := predict.NewForecaster(predict.Time, nil)

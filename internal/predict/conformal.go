@@ -49,7 +49,7 @@ func newCalibration() *calibration {
 	}
 }
 
-// interval is where the logarithm of a value predicted in a situation lies, given its
+// interval returns where the logarithm of a value predicted in a situation lies, given its
 // error scale. Errors are taken as they are where there are some of jobs that are as much
 // alike and differ as much, or very many of jobs that are as much alike; else as scores.
 func (c *calibration) interval(s situation, errorScale, v float64) (low, high float64) {
@@ -66,7 +66,7 @@ func (c *calibration) interval(s situation, errorScale, v float64) (low, high fl
 	return v - max(minHalfWidth, min(maxHalfWidth, low)), v + max(minHalfWidth, min(maxHalfWidth, high))
 }
 
-// bound is the error beyond which a part of the next ones lies: the rank of split
+// bound returns the error beyond which a part of the next ones lies: the rank of split
 // conformal prediction, between two errors where it isn't whole. Beyond the last one
 // errors are taken to thin out exponentially, as fast as the last tenth does.
 func (e *errorWindow) bound(part float64, above bool) float64 {
@@ -97,7 +97,7 @@ func (c *calibration) learn(s situation, err float64, p *Prediction, v float64, 
 	}
 }
 
-// windowOf is the window of a situation, empty at first.
+// windowOf returns the window of a situation, empty at first.
 func windowOf(all map[situation]*errorWindow, s situation) *errorWindow {
 	e := all[s]
 	if e == nil {
@@ -107,7 +107,7 @@ func windowOf(all map[situation]*errorWindow, s situation) *errorWindow {
 	return e
 }
 
-// correctTail is the part that may lie outside after a truth that missed its interval, or didn't.
+// correctTail returns the part that may lie outside after a truth that missed its interval, or didn't.
 func correctTail(part float64, missed bool, rate float64) float64 {
 	part += rate * tailShare
 	if missed {

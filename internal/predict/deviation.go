@@ -38,7 +38,7 @@ type keyDrift struct {
 	end                      float64 // s, when the last one was submitted
 }
 
-// driftKeys are those in which drifts are remembered, for each label two.
+// driftKeys returns those in which drifts are remembered, for each label two.
 func driftKeys(labels int) []int {
 	out := append(make([]int, 0, 2+2*labels), byAnyJob, byOwner)
 	for i := range labels {
@@ -52,7 +52,7 @@ const (
 	driftTerms = 4 // for each drift
 )
 
-// deviationTerms is how many features the line of deviations has; they come first.
+// deviationTerms returns how many features the line of deviations has; they come first.
 func deviationTerms(j *Features) int { return runTerms + driftTerms*(2+2*len(j.Labels)) }
 
 // repeatStatsOf tells what is known of the job at hand, which was run before; nil where it
@@ -100,7 +100,7 @@ var unknownDrift = keyDrift{
 	last: math.NaN(), smooth: math.NaN(), lastScales: math.NaN(), smoothScales: math.NaN(),
 }
 
-// scales is a deviation in scales, within bounds.
+// scales returns a deviation in scales, within bounds.
 func (r *repeatStats) scales(v float64) float64 {
 	return max(-maxDeviation, min(maxDeviation, v/r.scale)) // NaN remains one
 }

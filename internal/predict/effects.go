@@ -59,7 +59,7 @@ func groupIdentical(rows []*PendingJob) []identicalJobs {
 	return out
 }
 
-// medianValue is a cell's median over its latest runs.
+// medianValue returns a cell's median over its latest runs.
 func (c *identicalJobs) medianValue() float64 {
 	return medianOf(slices.Sorted(slices.Values(c.values[max(0, len(c.values)-maxGroupValues):])))
 }
@@ -152,7 +152,7 @@ func (b *backfitting) update(f *fitPart) {
 	}
 }
 
-// value is what line and effects say of a job with some keys.
+// value returns what line and effects say of a job with some keys.
 func (e *effects) value(t *PendingJob, keys []hash) float64 {
 	v := e.line.value(t.features) + e.offset
 	for i := range e.parts {

@@ -15,7 +15,7 @@ const (
 	Power                // mean over a run, in W per GPU
 )
 
-// ParseTarget is the target with a name: time, energy or power.
+// ParseTarget returns the target with a name: time, energy or power.
 func ParseTarget(name string) (Target, error) {
 	for _, t := range []Target{Time, Energy, Power} {
 		if t.String() == name {
@@ -25,7 +25,7 @@ func ParseTarget(name string) (Target, error) {
 	return 0, fmt.Errorf("target %q, want time, energy or power", name)
 }
 
-// String is the target's name on the command line.
+// String returns the target's name on the command line.
 func (t Target) String() string {
 	switch t {
 	case Time:
@@ -39,7 +39,7 @@ func (t Target) String() string {
 	}
 }
 
-// Unit is the unit of the target's values.
+// Unit returns the unit of the target's values.
 func (t Target) Unit() string {
 	switch t {
 	case Time:
@@ -75,7 +75,7 @@ type Outcome struct {
 	Value     [3]float64
 }
 
-// ValueOf is the outcome's value of a target; NaN where it wasn't measured.
+// ValueOf returns the outcome's value of a target; NaN where it wasn't measured.
 func (o *Outcome) ValueOf(t Target) float64 { return o.Value[t] }
 
 // isUsable reports whether a value can be learnt from.

@@ -26,7 +26,7 @@ type Prediction struct {
 	Rung      Rung
 }
 
-// Within is a prediction of something that can't lie outside of two ends, such as a run
+// Within returns a prediction of something that can't lie outside of two ends, such as a run
 // that is killed at its time limit.
 func (p Prediction) Within(least, most float64) Prediction {
 	held := func(v float64) float64 { return min(most, max(least, v)) }
@@ -99,7 +99,7 @@ type PendingJob struct {
 	truth            float64      // what the job took, once it ended
 }
 
-// NewForecaster is one that knows nothing yet; nil settings are [DefaultSettings].
+// NewForecaster returns one that knows nothing yet; nil settings are [DefaultSettings].
 func NewForecaster(t Target, s *Settings) *Forecaster {
 	f := &Forecaster{
 		target: t, settings: DefaultSettings(), weighting: newGuessWeighting(), calibration: newCalibration(),
@@ -300,7 +300,7 @@ func (f *Forecaster) fitForest(ctx context.Context, rows []*PendingJob) (*forest
 // figures.
 var noHistoryValues = [...]float64{Time: 3600, Energy: 1, Power: 200}
 
-// withoutHistory is the prediction then: of time, half of what was asked for.
+// withoutHistory returns the prediction then: of time, half of what was asked for.
 func withoutHistory(target Target, j *Features) Prediction {
 	v := noHistoryValues[target]
 	if target == Time && j.Requested > 0 {

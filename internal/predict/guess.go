@@ -34,7 +34,7 @@ const anyRank = 255
 
 var anySituation = situation{anyRank, anyRank, anyRank}
 
-// broader are the situations that a situation belongs to, itself first.
+// broader returns the situations that a situation belongs to, itself first.
 func (s situation) broader() [4]situation {
 	return [4]situation{s, {s[0], anyRank, s[2]}, {s[0], anyRank, anyRank}, anySituation}
 }
@@ -88,7 +88,7 @@ func (m *memory) guess(g *[guesses]float64) (situation, float64, bool) {
 	return s, errorScaleOf(m.target, s, t), true
 }
 
-// bucketOf is how many of some ascending limits a value reaches.
+// bucketOf returns how many of some ascending limits a value reaches.
 func bucketOf(v float64, limits ...float64) uint8 {
 	for i, limit := range limits {
 		if v < limit {

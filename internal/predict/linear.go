@@ -84,7 +84,7 @@ func (l *linearModel) solve(x [][]float64, y, w []float64) error {
 	return nil
 }
 
-// centred is a feature less its mean; 0 where it isn't known.
+// centred returns a feature less its mean; 0 where it isn't known.
 func (l *linearModel) centred(x []float64, k int) float64 {
 	if math.IsNaN(x[k]) {
 		return 0
@@ -92,7 +92,7 @@ func (l *linearModel) centred(x []float64, k int) float64 {
 	return x[k] - l.mean[k]
 }
 
-// value is the line at a job's features.
+// value returns the line at a job's features.
 func (l *linearModel) value(x []float64) float64 {
 	v := l.offset
 	for k := range l.slope {

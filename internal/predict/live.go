@@ -22,7 +22,7 @@ const Script Rung = "script only"
 // Forecast is what a job is expected to take, by target.
 type Forecast [Power + 1]Prediction
 
-// LiveSettings are the defaults of [Live].
+// LiveSettings returns the defaults of [Live].
 func LiveSettings() Settings {
 	s := DefaultSettings()
 	s.MaxRows, s.MinRows, s.Growth = 8000, 60, 1.1 // three targets at once, and little at first
@@ -57,7 +57,7 @@ type liveState struct {
 	ran         map[hash]struct{} // scripts by owner and sizes, those that ended
 }
 
-// NewLive is one that knows nothing yet; nil settings are [LiveSettings].
+// NewLive returns one that knows nothing yet; nil settings are [LiveSettings].
 func NewLive(s *Settings) *Live {
 	l := &Live{settings: LiveSettings(), semaphore: make(chan struct{}, 1)}
 	if s != nil {
@@ -67,7 +67,7 @@ func NewLive(s *Settings) *Live {
 	return l
 }
 
-// newState is what predicts before anything was learnt.
+// newState returns what predicts before anything was learnt.
 func (l *Live) newState() *liveState {
 	s := &liveState{ran: make(map[hash]struct{})}
 	for t := range s.forecasters {
@@ -77,7 +77,7 @@ func (l *Live) newState() *liveState {
 	return s
 }
 
-// Predict is what a job with a script (0: not known) is expected to take; false where
+// Predict returns what a job with a script (0: not known) is expected to take; false where
 // that can't be told within a time.
 func (l *Live) Predict(within time.Duration, j *Features, script uint64) (Forecast, bool) {
 	select {
@@ -115,7 +115,7 @@ func (s *liveState) predict(j *Features, script uint64) Forecast {
 	return out
 }
 
-// withScriptName is a job under its script instead of its name.
+// withScriptName returns a job under its script instead of its name.
 func withScriptName(j *Features, script uint64) *Features {
 	out := *j
 	out.Labels = append([]string{"\x00" + strconv.FormatUint(script, 16)},
@@ -270,7 +270,7 @@ func (l *Live) learn(ctx context.Context, past []Past) (*liveState, error) {
 	return s, nil
 }
 
-// arrange is a table of jobs under their names or scripts, those of each script that ended
+// arrange returns a table of jobs under their names or scripts, those of each script that ended
 // first under both.
 func (s *liveState) arrange(past []Past) *Table {
 	first := make(map[hash]float64) // end of the first run

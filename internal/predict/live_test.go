@@ -14,7 +14,7 @@ import (
 	"github.com/epplan/epplan/internal/predict"
 )
 
-// pasts is a made-up history in which each user's template has a script of its own.
+// pasts returns a made-up history in which each user's template has a script of its own.
 func pasts(seed uint64, jobs int) []predict.Past {
 	t := made(seed, jobs)
 	out := make([]predict.Past, jobs)

@@ -31,21 +31,21 @@ func clusterPasts(seed uint64, jobs, runs int) []predict.Past {
 	return all
 }
 
-// heap is what is reachable, in bytes.
+// heap returns what is reachable, in bytes.
 func heap() uint64 {
 	runtime.GC()
 	runtime.GC()
 	return inHeap()
 }
 
-// inHeap is what is in the heap, garbage too.
+// inHeap returns what is in the heap, garbage too.
 func inHeap() uint64 {
 	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(s)
 	return s[0].Value.Uint64()
 }
 
-// most is the most that is in the heap until it is stopped.
+// most returns the most that is in the heap until it is stopped.
 func most() (stop func() uint64) {
 	end, found := make(chan struct{}), make(chan uint64)
 	go func() {

@@ -10,7 +10,7 @@ import (
 	"github.com/epplan/epplan/internal/testkit/shareddata"
 )
 
-// readLog is one of the measured logs.
+// readLog returns one of the measured logs.
 func readLog(t *testing.T, log string) *predict.Table {
 	t.Helper()
 	f, err := os.Open(shareddata.Path(t, "jobs/"+log+".csv"))

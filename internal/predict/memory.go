@@ -37,7 +37,7 @@ const (
 	timeFeatures  = 3 // hour of the day, day of the week, when the requested time would end within the hour
 )
 
-// requestFeatureCount is how many features say what a job asks for; they come first.
+// requestFeatureCount returns how many features say what a job asks for; they come first.
 func requestFeatureCount(j *Features) int { return 1 + len(j.Sizes) }
 
 func featureCount(j *Features) int {
@@ -73,7 +73,7 @@ func appendTrackFeatures(x []float64, t *track, now float64) []float64 {
 		math.Log1p(max(0, now-t.last)), t.completed)
 }
 
-// logOf is the logarithm of a positive number, else NaN.
+// logOf returns the logarithm of a positive number, else NaN.
 func logOf(v float64) float64 {
 	if v > 0 {
 		return math.Log(v)

@@ -30,7 +30,7 @@ type scratchTrack struct {
 	value [1]float64
 }
 
-// track is what is remembered under a key; nil: nothing. It is good until the spare
+// track returns what is remembered under a key; nil: nothing. It is good until the spare
 // one is used again.
 func (s *pastByKey) track(k hash, into *scratchTrack) *track {
 	if t := s.many[k]; t != nil {

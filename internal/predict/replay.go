@@ -24,7 +24,7 @@ func Replay(ctx context.Context, target Target, train, test *Table, s *Settings)
 	return r.predictions, r.play(ctx, steps)
 }
 
-// Learn is a forecaster that has seen the jobs of a table submitted and ended, in
+// Learn returns a forecaster that has seen the jobs of a table submitted and ended, in
 // their order, and is fitted to them. Jobs without a run time never ended.
 func Learn(ctx context.Context, target Target, table *Table, s *Settings) (*Forecaster, error) {
 	r := &replay{forecaster: NewForecaster(target, s)}

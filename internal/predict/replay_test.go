@@ -10,7 +10,7 @@ import (
 	"github.com/epplan/epplan/internal/predict"
 )
 
-// split is a table's first jobs and the others.
+// split returns a table's first jobs and the others.
 func split(t *predict.Table, at int) (train, test *predict.Table) {
 	return &predict.Table{Jobs: t.Jobs[:at], Outcomes: t.Outcomes[:at]},
 		&predict.Table{Jobs: t.Jobs[at:], Outcomes: slices.Clone(t.Outcomes[at:])}

@@ -26,7 +26,7 @@ const (
 // logarithms.
 var priorScale = [...]float64{Time: 0.5, Energy: 0.5, Power: 0.15}
 
-// errorScaleOf is what errors in a situation are measured by, in logarithms: by how much what
+// errorScaleOf returns what errors in a situation are measured by, in logarithms: by how much what
 // is remembered of the most similar job differs, drawn to what is supposed, the more
 // the fewer runs there were. An error over its scale is a score: scores of different
 // situations tell something of each other.
@@ -81,7 +81,7 @@ func (c *calibration) poolScores(s situation) scorePool {
 	return p
 }
 
-// tailWeight is the weight of what lies as far out as a score above 0, or farther.
+// tailWeight returns the weight of what lies as far out as a score above 0, or farther.
 func (p *scorePool) tailWeight(score float64, above bool) float64 {
 	sum := priorErrors * min(0.5, priorTail/score)
 	for i, e := range p.windows[:p.used] {
@@ -97,7 +97,7 @@ func (p *scorePool) tailWeight(score float64, above bool) float64 {
 	return sum
 }
 
-// bound is the score above 0 beyond which a part of the next ones lies. As in split
+// bound returns the score above 0 beyond which a part of the next ones lies. As in split
 // conformal prediction the next one counts as one more that may lie there.
 func (p *scorePool) bound(part float64, above bool) float64 {
 	most := part * (p.total + 1)

@@ -115,7 +115,7 @@ func (t *tableReader) present(columns []string) []string {
 	return slices.DeleteFunc(slices.Clone(columns), func(c string) bool { return !t.Has(c) })
 }
 
-// firstOrEmpty is the first of some texts; empty where there is none.
+// firstOrEmpty returns the first of some texts; empty where there is none.
 func firstOrEmpty(of []string) string {
 	if len(of) == 0 {
 		return ""
@@ -123,7 +123,7 @@ func firstOrEmpty(of []string) string {
 	return of[0]
 }
 
-// number is a cell's; NaN where it is empty or there is no such column.
+// number returns a cell's; NaN where it is empty or there is no such column.
 func (t *tableReader) number(column string) (float64, error) {
 	if strings.TrimSpace(t.Text(column)) == "" {
 		return math.NaN(), nil
@@ -192,7 +192,7 @@ func (t *tableReader) read() error {
 	return nil
 }
 
-// Measured is how many jobs have a value of a target.
+// Measured returns how many jobs have a value of a target.
 func (t *Table) Measured(target Target) int {
 	n := 0
 	for i := range t.Outcomes {
@@ -203,5 +203,5 @@ func (t *Table) Measured(target Target) int {
 	return n
 }
 
-// Column is the column that a target is read from.
+// Column returns the column that a target is read from.
 func (t Target) Column() string { return valueColumns[t] }

@@ -96,7 +96,7 @@ func (t *track) addOrdered(v float64, completed bool, most int) {
 	t.order.midmean, t.order.recentMedian, t.order.usual = math.NaN(), math.NaN(), math.NaN()
 }
 
-// ascending are the kept values, put into a buffer where there are few.
+// ascending returns the kept values, put into a buffer where there are few.
 func (t *track) ascending(buffer []float64) []float64 {
 	if t.order != nil {
 		return t.order.sorted
@@ -106,7 +106,7 @@ func (t *track) ascending(buffer []float64) []float64 {
 	return buffer
 }
 
-// valueBack is the value k before the latest one; NaN where there is none.
+// valueBack returns the value k before the latest one; NaN where there is none.
 func (t *track) valueBack(k int) float64 {
 	if k >= len(t.ring) {
 		return math.NaN()
@@ -114,19 +114,19 @@ func (t *track) valueBack(k int) float64 {
 	return t.ring[(int(t.count)-1-k)%len(t.ring)]
 }
 
-// median is the median of the kept values.
+// median returns the median of the kept values.
 func (t *track) median() float64 {
 	var buffer [maxUnordered]float64
 	return medianOf(t.ascending(buffer[:0]))
 }
 
-// spread is how far the lower and the upper fifth of the kept values are apart.
+// spread returns how far the lower and the upper fifth of the kept values are apart.
 func (t *track) spread() float64 {
 	var buffer [maxUnordered]float64
 	return quintileRange(t.ascending(buffer[:0]))
 }
 
-// quintileRange is how far the lower and the upper fifth of ascending values are apart.
+// quintileRange returns how far the lower and the upper fifth of ascending values are apart.
 func quintileRange(sorted []float64) float64 {
 	n := len(sorted)
 	return sorted[n*4/5] - sorted[n/5]
@@ -149,7 +149,7 @@ func (t *track) recentMedian() float64 {
 	return v
 }
 
-// midmean is the mean of the middle half of the kept values: as deaf to outliers as
+// midmean returns the mean of the middle half of the kept values: as deaf to outliers as
 // the median where there are few of them, and less noisy.
 func (t *track) midmean() float64 {
 	if t.order != nil && !math.IsNaN(t.order.midmean) {
@@ -165,13 +165,13 @@ func (t *track) midmean() float64 {
 	return v
 }
 
-// medianOf is the median of ascending values, of which there is one at least.
+// medianOf returns the median of ascending values, of which there is one at least.
 func medianOf(sorted []float64) float64 {
 	n := len(sorted)
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// completedRuns are the kept values of runs that completed, ascending, or all where
+// completedRuns returns the kept values of runs that completed, ascending, or all where
 // most runs did not; put into a buffer where there are few.
 func (t *track) completedRuns(buffer []float64) []float64 {
 	if t.order != nil {
@@ -192,7 +192,7 @@ func (t *track) completedRuns(buffer []float64) []float64 {
 	return buffer
 }
 
-// usual is the mean of the middle three quarters of completed runs.
+// usual returns the mean of the middle three quarters of completed runs.
 func (t *track) usual() float64 {
 	if t.order != nil && !math.IsNaN(t.order.usual) {
 		return t.order.usual
@@ -212,7 +212,7 @@ func (t *track) isSteady() bool {
 	return t.count >= minSteadyRuns && quintileRange(t.completedRuns(buffer[:0])) < maxSteadySpread
 }
 
-// mean is the mean of values, of which there is one at least.
+// mean returns the mean of values, of which there is one at least.
 func mean(values []float64) float64 {
 	sum := 0.0
 	for _, v := range values {

@@ -71,7 +71,7 @@ func (l *guessWeighting) learn(s situation, owner hash, g *[guesses]float64, v f
 	costsOf(l.owners, ownerKey{owner, s[0]}).add(&absolute, &relative)
 }
 
-// costsOf are the costs that something has, none at first.
+// costsOf returns the costs that something has, none at first.
 func costsOf[K comparable](all map[K]*guessCosts, k K) *guessCosts {
 	c := all[k]
 	if c == nil {
@@ -95,7 +95,7 @@ func (c *guessCosts) add(absolute, relative *[guesses]float64) {
 	}
 }
 
-// weights are the weights of guesses in an owner's situation, fitted ones only where
+// weights returns the weights of guesses in an owner's situation, fitted ones only where
 // there are some; steady tells that the job was run before and its runs are alike.
 // The less a guess cost, the more it weighs.
 func (l *guessWeighting) weights(s situation, owner hash, steady, fits bool) [guesses]float64 {
@@ -138,7 +138,7 @@ func scaleCosts(cost *[guesses]float64, by map[int]float64) {
 	}
 }
 
-// cost is what guesses cost in a situation: the sum of the absolute and the relative
+// cost returns what guesses cost in a situation: the sum of the absolute and the relative
 // costs, each measured by the least one over all jobs, or over those that are as
 // little alike as this one. A situation that was seen too seldom is judged by wider
 // ones. Relative costs are the owner's own, once there are enough; the absolute ones
@@ -175,7 +175,7 @@ func (l *guessWeighting) cost(s situation, owner hash, all *guessCosts) [guesses
 // minCost is what costs and scales are at least.
 const minCost = 1e-12
 
-// lowestCost is the lowest cost of all guesses, and never 0.
+// lowestCost returns the lowest cost of all guesses, and never 0.
 func lowestCost(of *[guesses]float64) float64 {
 	found := math.Inf(1)
 	for _, v := range of {
@@ -184,7 +184,7 @@ func lowestCost(of *[guesses]float64) float64 {
 	return max(found, minCost)
 }
 
-// midmeanOf is the mean of the middle half of guesses, by their weights. Where some say
+// midmeanOf returns the mean of the middle half of guesses, by their weights. Where some say
 // one thing and some another, as of programs that either crash or run for hours, the
 // mean of all would be neither. Of guesses on runs of the job that say the same, as
 // all do after its first run, one counts.

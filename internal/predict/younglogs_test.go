@@ -21,7 +21,7 @@ type tried struct {
 	inside           bool
 }
 
-// piece is a part of a log: a history of some jobs and those that follow; of three
+// piece returns a part of a log: a history of some jobs and those that follow; of three
 // owners at most where they are to repeat themselves more. False: the log ends before.
 func piece(
 	t *predict.Table, random *rand.Rand, history int, fewOwners bool,

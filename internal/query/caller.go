@@ -30,19 +30,19 @@ type Machine interface {
 	SpeaksFor(node string) error
 }
 
-// ForEPD is the caller of what epd asks itself, for no user, such as its metrics: it may
+// ForEPD returns the caller of what epd asks itself, for no user, such as its metrics: it may
 // do everything.
 func ForEPD() Caller { return Caller{Operator: true, Admin: true, inProcess: true} }
 
 type callerKey struct{}
 
-// As is a context in which requests come from a caller. Whoever serves a handler to
+// As returns a context in which requests come from a caller. Whoever serves a handler to
 // others must put one there.
 func As(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
-// CallerOf is who asks by a context; without one there, [ForEPD].
+// CallerOf returns who asks by a context; without one there, [ForEPD].
 func CallerOf(ctx context.Context) Caller {
 	if c, ok := ctx.Value(callerKey{}).(Caller); ok {
 		return c
@@ -97,7 +97,7 @@ func (c Caller) seesAll() bool { return c.Operator || c.Admin }
 // sees reports whether a caller may see what a user's jobs did.
 func (c Caller) sees(user string) bool { return c.seesAll() || c.own() != "" && user == c.own() }
 
-// own is the caller's name as records have it; empty where records can't tell
+// own returns the caller's name as records have it; empty where records can't tell
 // it from others.
 func (c Caller) own() string {
 	if len(c.Name) > jobs.MaxText || record.CleanText(c.Name) != c.Name {

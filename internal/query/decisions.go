@@ -36,7 +36,7 @@ func (s *Service) Decisions(
 	return out, nil
 }
 
-// decisionOf is a decision for whoever asks.
+// decisionOf returns a decision for whoever asks.
 func decisionOf(d *record.JobDecision) epdapi.JobDecision {
 	out := epdapi.JobDecision{
 		Decision: d.Decision, Name: slurm.ValidUTF8(string(d.Name)), User: d.User, Partition: d.Partition,

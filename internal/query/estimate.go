@@ -12,7 +12,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// Estimate is what a submission would take if it ran now: on one GPU model, or, if that
+// Estimate returns what a submission would take if it ran now: on one GPU model, or, if that
 // is empty, on all on which its workload ran. Users ask for themselves. Of the
 // submission nothing is kept; what is told of the code of a caller's own job, nil:
 // nothing, is.
@@ -32,7 +32,7 @@ func (s *Service) Estimate(
 	return e
 }
 
-// submitted is what a submission would take if it ran now.
+// submitted returns what a submission would take if it ran now.
 func (r *reader) submitted(asked *slurm.Submission, gpuModel string) *epdapi.Estimate {
 	gpus, shared := jobs.GPUsOf(asked)
 	job := jobs.Described(asked.UID, "", string(asked.Partition), string(asked.Comment))
@@ -57,7 +57,7 @@ func (r *reader) submitted(asked *slurm.Submission, gpuModel string) *epdapi.Est
 	return e
 }
 
-// described is what a job would take by what Slurm says of it: it goes through the rules
+// described returns what a job would take by what Slurm says of it: it goes through the rules
 // of a decision on each GPU model. Without a known time limit it goes by none.
 func (r *reader) described(job *jobs.Job, shared bool, only string) *epdapi.Estimate {
 	set, now := r.options.Settings(), r.options.Clock()

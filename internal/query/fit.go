@@ -14,7 +14,7 @@ import (
 // maxCurve is how many points of a curve are shown.
 const maxCurve = 1024
 
-// Fit is a workload's model on a GPU model with the runs behind it. It is for
+// Fit returns a workload's model on a GPU model with the runs behind it. It is for
 // operators. A workload that nobody knows has neither.
 func (s *Service) Fit(ctx context.Context, who Caller, workload, gpuModel string) (*epdapi.ModelFit, error) {
 	if err := Operators.Admits(who); err != nil {
@@ -35,7 +35,7 @@ func (s *Service) Fit(ctx context.Context, who Caller, workload, gpuModel string
 	return out, nil
 }
 
-// curve is a model on its GPU's table of clocks, of one GPU, and where the table
+// curve returns a model on its GPU's table of clocks, of one GPU, and where the table
 // is from.
 func (s *Service) curve(gpuModel string, m *learn.Model) ([]epdapi.Point, string) {
 	set := s.options.Settings()

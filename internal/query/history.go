@@ -41,12 +41,12 @@ func (h *history) add(j *record.Job) {
 	}
 }
 
-// at is the index of the job that was submitted last before a time, or -1.
+// at returns the index of the job that was submitted last before a time, or -1.
 func (h *history) at(t time.Time) int {
 	return jobs.At(h.jobs, t)
 }
 
-// jobOf is the index of the job that an outcome belongs to, or -1. Its decision
+// jobOf returns the index of the job that an outcome belongs to, or -1. Its decision
 // tells better than the node's clock.
 func (h *history) jobOf(o *record.Outcome) int {
 	for i := range h.decisions {
@@ -95,7 +95,7 @@ func (h *history) submission(at time.Time) *history {
 	return h.only(func(job int) bool { return job >= 0 && h.jobs[job].Submitted.Equal(at) })
 }
 
-// ended is how a job ended by its outcomes, and its record's state while a run
+// ended returns how a job ended by its outcomes, and its record's state while a run
 // is open.
 func (h *history) ended(state string) string {
 	over := make(map[record.RunKey]bool)
@@ -120,7 +120,7 @@ func (h *history) ended(state string) string {
 	return h.outcomes[last].ExitState
 }
 
-// jobOf is a job's record for whoever asks.
+// jobOf returns a job's record for whoever asks.
 func jobOf(j *record.Job) *epdapi.Job {
 	return &epdapi.Job{
 		ID: j.ID, ArrayID: j.ArrayID(), Name: slurm.ValidUTF8(string(j.Name)), User: j.User, Account: j.Account,

@@ -111,7 +111,7 @@ func (r *reader) addReported(rows []epdapi.JobRow) {
 	}
 }
 
-// rowOf is a job of a list for whoever asks.
+// rowOf returns a job of a list for whoever asks.
 func rowOf(j *store.ListedJob) epdapi.JobRow {
 	row := epdapi.JobRow{
 		Job: *jobOf(&j.Job), Mode: j.Mode, Arm: j.Arm, Setting: j.Setting, Locked: j.Locked, Runs: j.Runs,
@@ -213,7 +213,7 @@ func (r *reader) viewLatest(ctx context.Context, view *epdapi.JobView, h *histor
 	return nil
 }
 
-// wishesOf are a user's wishes, nil without any.
+// wishesOf returns a user's wishes, nil without any.
 func wishesOf(w *slurm.Wishes, ownFreq bool) *epdapi.Wishes {
 	if !w.Off && !ownFreq && !w.HasFixedClocks() && w.Deadline.IsZero() && w.Slowdown == 0 &&
 		len(w.Warnings) == 0 {
@@ -282,7 +282,7 @@ func (p *predictor) point(core, mem dvfsmodel.MHz) *epdapi.Point {
 	}
 }
 
-// seriesOf is a series as numbers.
+// seriesOf returns a series as numbers.
 func seriesOf(s *record.Series) epdapi.Series {
 	out := epdapi.Series{
 		IntervalS: float64(s.Interval()) / float64(time.Second), Values: make([]live.Number, s.Len()),

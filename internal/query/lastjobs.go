@@ -24,7 +24,7 @@ type lastJobs struct {
 	byWorkload map[string]epdapi.LastJob // the zero one where no job is kept
 }
 
-// known are those of some workloads that are known by now, and the workloads that
+// known returns those of some workloads that are known by now, and the workloads that
 // must be looked up.
 func (l *lastJobs) known(workloads []string, now time.Time) (map[string]epdapi.LastJob, []string) {
 	l.mu.Lock()
@@ -52,7 +52,7 @@ func (l *lastJobs) keep(workloads []string, found map[string]epdapi.LastJob) {
 	}
 }
 
-// of are the jobs that people know workloads by. Where the records don't
+// of returns the jobs that people know workloads by. Where the records don't
 // answer in time there are none: lists are shown all the same.
 func (l *lastJobs) of(ctx context.Context, workloads []string) map[string]epdapi.LastJob {
 	found, missing := l.known(workloads, l.options.Clock())
@@ -74,7 +74,7 @@ func (l *lastJobs) of(ctx context.Context, workloads []string) map[string]epdapi
 	return found
 }
 
-// lastJob is a job as a workload is known by it.
+// lastJob returns a job as a workload is known by it.
 func lastJob(j *record.Job) epdapi.LastJob {
 	return epdapi.LastJob{
 		ID: j.ID, Name: slurm.ValidUTF8(string(j.Name)), User: j.User, Partition: j.Partition,

@@ -19,12 +19,12 @@ func (o *Options) key(workload, gpuModel string) record.WorkloadKey {
 	return record.WorkloadKey{Cluster: o.Cluster, Workload: workload, GPUModel: gpuModel}
 }
 
-// keyIn is the key of a workload's runs on a GPU model that start in a partition.
+// keyIn returns the key of a workload's runs on a GPU model that start in a partition.
 func (o *Options) keyIn(partition, workload, gpuModel string) record.WorkloadKey {
 	return o.key(o.Workload(workload, partition, gpuModel), gpuModel)
 }
 
-// ModelStatuses are how all workloads' models fare. They are for operators.
+// ModelStatuses returns how all workloads' models fare. They are for operators.
 func (s *Service) ModelStatuses(_ context.Context, who Caller) ([]epdapi.ModelStatus, error) {
 	if err := Operators.Admits(who); err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func (s *Service) ModelStatuses(_ context.Context, who Caller) ([]epdapi.ModelSt
 	return all, nil
 }
 
-// Models are how all workloads' models fare, with what people know the workloads by.
+// Models returns how all workloads' models fare, with what people know the workloads by.
 // They are for operators.
 func (s *Service) Models(ctx context.Context, who Caller) (*epdapi.ModelList, error) {
 	all, err := s.ModelStatuses(ctx, who)
@@ -46,7 +46,7 @@ func (s *Service) Models(ctx context.Context, who Caller) (*epdapi.ModelList, er
 	return &epdapi.ModelList{Models: s.lastJobs.withNames(ctx, all)}, nil
 }
 
-// ModelVersions are all versions of a workload's model on a GPU model, the newest first.
+// ModelVersions returns all versions of a workload's model on a GPU model, the newest first.
 // They are for operators.
 func (s *Service) ModelVersions(
 	ctx context.Context, who Caller, workload, gpuModel string,
@@ -111,13 +111,13 @@ func (s *Service) UseModel(
 	return &s.lastJobs.withNames(ctx, []epdapi.ModelStatus{s.options.Learner.ModelStatus(key)})[0], nil
 }
 
-// choiceOf is a choice that a caller makes now.
+// choiceOf returns a choice that a caller makes now.
 func (o *Options) choiceOf(who Caller, why string) epdapi.Chosen {
 	by := strings.NewReplacer("[", "(", "]", ")").Replace(slurm.Printable(o.nameOf(who), maxModel))
 	return epdapi.Chosen{By: by, At: o.Clock().UTC().Truncate(time.Second), Why: why}
 }
 
-// nameOf is who asks, for those who look later: a user's name, or uid; a token of
+// nameOf returns who asks, for those who look later: a user's name, or uid; a token of
 // the pages as "alice (token)".
 func (o *Options) nameOf(who Caller) string {
 	switch {

@@ -18,7 +18,7 @@ import (
 // maxNodesShown is how many nodes a list has at most.
 const maxNodesShown = 5000
 
-// Nodes is what is known of the nodes with GPUs, as far as a caller may see it: what
+// Nodes returns what is known of the nodes with GPUs, as far as a caller may see it: what
 // Slurm said last, and what their agents reported.
 func (s *Service) Nodes(_ context.Context, who Caller) *epdapi.NodeList {
 	now, heard := s.options.Clock(), s.options.Reports.All()
@@ -59,7 +59,7 @@ func (r *reader) node(
 	return v
 }
 
-// shownTo is what a caller may see of a report.
+// shownTo returns what a caller may see of a report.
 func (r *reader) shownTo(who Caller, m *epdapi.NodeReport) *epdapi.NodeReport {
 	out := *m
 	out.GPUs, out.Runs, out.Troubles = nonNil(slices.Clone(m.GPUs)), []epdapi.NodeRun{}, nonNil(m.Troubles)
@@ -83,7 +83,7 @@ func (s *Service) Power() epdapi.ClusterPower {
 	return powerOf(s.options.Reports.All(), nodesWithGPUs(s.options.Tracker), s.options.Clock())
 }
 
-// nodesWithGPUs are those of Slurm's last answer, by name.
+// nodesWithGPUs returns those of Slurm's last answer, by name.
 func nodesWithGPUs(tracker *jobs.Tracker) map[string]*slurm.Node {
 	byName := make(map[string]*slurm.Node)
 	all := tracker.Nodes()

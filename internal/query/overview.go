@@ -18,7 +18,7 @@ const (
 	glanceJobs      = 10
 )
 
-// Overview is the cluster at a glance, as far as a caller may see it. None of it takes
+// Overview returns the cluster at a glance, as far as a caller may see it. None of it takes
 // longer the more jobs there were.
 func (s *Service) Overview(ctx context.Context, who Caller) (*epdapi.Overview, error) {
 	now := s.options.Clock()

@@ -13,7 +13,7 @@ import (
 // maxPlanned is how many jobs of a plan are listed: those that are to start first.
 const maxPlanned = 1000
 
-// Plan is the plan in force with the jobs that a caller may see; nil: there is none that anything
+// Plan returns the plan in force with the jobs that a caller may see; nil: there is none that anything
 // but the order of is meant.
 func (s *Service) Plan(_ context.Context, who Caller) *live.Plan {
 	plan := s.options.Plan.Plan(s.options.Clock())
@@ -31,7 +31,7 @@ func (s *Service) Plan(_ context.Context, who Caller) *live.Plan {
 	return plan
 }
 
-// plannedFor is what the plan in force has for a job that waits; nil: there is no plan.
+// plannedFor returns what the plan in force has for a job that waits; nil: there is no plan.
 func (r *reader) plannedFor(id slurm.JobID, job *jobs.Job) *epdapi.JobPlan {
 	if job.State() != slurm.Pending {
 		return nil

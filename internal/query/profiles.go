@@ -11,7 +11,7 @@ import (
 // maxListed is how many workloads a list of profiles has.
 const maxListed = 200
 
-// Profiles are those of a workload, or of the workloads that ran last. They are for
+// Profiles returns those of a workload, or of the workloads that ran last. They are for
 // operators.
 func (s *Service) Profiles(ctx context.Context, who Caller, workload string) (*epdapi.ProfileList, error) {
 	if err := Operators.Admits(who); err != nil {

@@ -88,7 +88,7 @@ type queueReader struct {
 	models  map[record.WorkloadKey]*learn.Model // of their workloads
 }
 
-// wanted is how many GPUs a job has or asks for, and whether only parts of
+// wanted returns how many GPUs a job has or asks for, and whether only parts of
 // them.
 func wanted(k *jobs.Job) (gpus int, shared bool) {
 	if k.GPUs > 0 {
@@ -100,7 +100,7 @@ func wanted(k *jobs.Job) (gpus int, shared bool) {
 	return 0, false
 }
 
-// queuedJob is a job as the queue shows it, but for its size and workload.
+// queuedJob returns a job as the queue shows it, but for its size and workload.
 func queuedJob(names *GPUNames, j *slurm.Job, now time.Time) *epdapi.QueuedJob {
 	asked := now
 	if !j.Submit.IsZero() {
@@ -168,7 +168,7 @@ type GPUNames struct {
 	Nodes    func(gpuModel string) int // how many nodes' agents say that they have it
 }
 
-// Wanted is the GPU model that a job names as the type of its gres.
+// Wanted returns the GPU model that a job names as the type of its gres.
 func (g *GPUNames) Wanted(j *slurm.Job) string {
 	perNode, err := slurm.ParseGres(j.TRESPerNode)
 	if err != nil {
@@ -182,9 +182,9 @@ func (g *GPUNames) Wanted(j *slurm.Job) string {
 	return ""
 }
 
-// typed is the GPU model that a type of gres stands for: of those of its name, or whose names hold it, the
-// one that most nodes have, else that of a profile, else the only one. A bare name such as a100 is rather a
-// board of that family that the site has. Nodes and jobs of a type have the same one.
+// typed returns the GPU model that a type of gres stands for: of those of its name, or whose names hold it,
+// the one that most nodes have, else that of a profile, else the only one. A bare name such as a100 is
+// rather a board of that family that the site has. Nodes and jobs of a type have the same one.
 func (g *GPUNames) typed(gres string) (string, bool) {
 	if gres == "" {
 		return "", false
@@ -204,7 +204,8 @@ func (g *GPUNames) typed(gres string) (string, bool) {
 	return gres, false
 }
 
-// under are the profile of a type of gres, if there is one, and the known GPU models that it may stand for.
+// under returns the profile of a type of gres, if there is one, and the known GPU models that it may stand
+// for.
 func (g *GPUNames) under(gres string) (p *config.Profile, found []string) {
 	p = g.Profiles.Find(gres)
 	wanted := spelling.Fold(gres)
@@ -217,7 +218,7 @@ func (g *GPUNames) under(gres string) (p *config.Profile, found []string) {
 	return p, found
 }
 
-// most is the one of some GPU models that most nodes have, of several the first; "": none has any.
+// most returns the one of some GPU models that most nodes have, of several the first; "": none has any.
 func (g *GPUNames) most(names []string) (best string) {
 	nodes := 0
 	for _, name := range names {
@@ -228,7 +229,7 @@ func (g *GPUNames) most(names []string) (best string) {
 	return best
 }
 
-// known is a name in the spelling in which it is known; "": it isn't.
+// known returns a name in the spelling in which it is known; "": it isn't.
 func (g *GPUNames) known(name string) string {
 	folded := spelling.Fold(name)
 	if i := slices.IndexFunc(g.Known, func(k string) bool { return spelling.Fold(k) == folded }); i >= 0 {
@@ -237,7 +238,7 @@ func (g *GPUNames) known(name string) string {
 	return ""
 }
 
-// workload is the key of a job's workload if there is a model of it,
+// workload returns the key of a job's workload if there is a model of it,
 // which is noted.
 func (r *queueReader) workload(ctx context.Context, job *jobs.Job, out *epdapi.QueuedJob) string {
 	known, err := r.options.Tracker.WithSubmission(ctx, job)
@@ -255,7 +256,7 @@ func (r *queueReader) workload(ctx context.Context, job *jobs.Job, out *epdapi.Q
 	return found
 }
 
-// queueNodes are the kinds of nodes that Slurm may start jobs on.
+// queueNodes returns the kinds of nodes that Slurm may start jobs on.
 func (g *GPUNames) queueNodes(nodes []slurm.Node) []epdapi.QueueNode {
 	kinds := []epdapi.QueueNode{}
 	for i := range nodes {
@@ -277,9 +278,9 @@ func (g *GPUNames) queueNodes(nodes []slurm.Node) []epdapi.QueueNode {
 	return kinds
 }
 
-// NodeKind is what GPUs a node has; without any it has 0. Their type stands for a GPU model of a profile, or
-// for one that is known; those without a type are what the node's agent says, or else of the only GPU model
-// that is known, if it is the only one.
+// NodeKind returns what GPUs a node has; without any it has 0. Their type stands for a GPU model of a
+// profile, or for one that is known; those without a type are what the node's agent says, or else of the
+// only GPU model that is known, if it is the only one.
 func (g *GPUNames) NodeKind(n *slurm.Node) epdapi.QueueNode {
 	kind := epdapi.QueueNode{}
 	for _, gres := range n.Gres {
@@ -311,7 +312,7 @@ func (g *GPUNames) kindsOf(nodes []slurm.Node) nodeKinds {
 	return kinds
 }
 
-// under is the GPU model of the first node that a job runs on; "" if it isn't
+// under returns the GPU model of the first node that a job runs on; "" if it isn't
 // known.
 func (k nodeKinds) under(j *slurm.Job) string {
 	names, err := slurm.ExpandHostlist(j.NodeList)
@@ -324,7 +325,7 @@ func (k nodeKinds) under(j *slurm.Job) string {
 // nodeNames are names of nodes.
 type nodeNames map[string]bool
 
-// usableNodes are those on which Slurm may start jobs.
+// usableNodes returns those on which Slurm may start jobs.
 func usableNodes(nodes []slurm.Node) nodeNames {
 	usable := make(nodeNames, len(nodes))
 	for i := range nodes {
@@ -347,7 +348,7 @@ func (n nodeNames) away(j *slurm.Job) (count int) {
 	return count
 }
 
-// modelsText is the models of queued jobs as a models file; empty without any. One that
+// modelsText returns the models of queued jobs as a models file; empty without any. One that
 // can't be said so is left out.
 func (r *queueReader) modelsText() (string, error) {
 	var all []config.Model
@@ -396,7 +397,8 @@ func (r *queueReader) profilesText() string {
 	return b.String()
 }
 
-// profile is what others don't know of a GPU model; nil: they know its profile, or nobody named its clocks.
+// profile returns what others don't know of a GPU model; nil: they know its profile, or nobody named its
+// clocks.
 func (r *queueReader) profile(name string) *config.Profile {
 	p, err := r.set.Profiles.Lookup(name)
 	if err == nil && (len(p.Clocks) > 0 && !slices.Contains(p.Estimate, "clocks") || p.Range != "") {
@@ -427,7 +429,7 @@ func (r *queueReader) profile(name string) *config.Profile {
 	return out
 }
 
-// plannedPairs are a device's clocks at the memory clocks that plans choose by the profile;
+// plannedPairs returns a device's clocks at the memory clocks that plans choose by the profile;
 // all of them where its default ones aren't among these.
 func plannedPairs(p *config.Profile, seen Clocks) []dvfsmodel.Setting {
 	planned := make(map[dvfsmodel.MHz]bool)
@@ -440,7 +442,7 @@ func plannedPairs(p *config.Profile, seen Clocks) []dvfsmodel.Setting {
 	return slices.DeleteFunc(slices.Clone(seen.Pairs), func(s dvfsmodel.Setting) bool { return !planned[s.Mem] })
 }
 
-// deadlineFrom is the seconds that remain to a time; unknown without one.
+// deadlineFrom returns the seconds that remain to a time; unknown without one.
 func deadlineFrom(now time.Time, all ...time.Time) live.Number {
 	least := math.Inf(1)
 	for _, at := range all {

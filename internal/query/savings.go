@@ -12,7 +12,7 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// Savings is what treated runs used less than held-out ones, of jobs that ended since a
+// Savings returns what treated runs used less than held-out ones, of jobs that ended since a
 // time; the zero time: ever.
 func (s *Service) Savings(ctx context.Context, who Caller, since time.Time) (epdapi.Savings, error) {
 	strata, err := s.options.Records.Sums.Strata(ctx, s.options.Cluster, since)
@@ -88,7 +88,7 @@ func add(to *epdapi.EndingCounts, more record.EndingCounts) {
 	to.Completed += more.Completed
 }
 
-// byWorkload is what each workload on a GPU model saved at the GPUs, where both
+// byWorkload returns what each workload on a GPU model saved at the GPUs, where both
 // arms have runs.
 func byWorkload(comparisons []comparison) []epdapi.WorkloadSaving {
 	own, times := make(map[record.WorkloadKey][]savings.Arms), make(map[record.WorkloadKey][]savings.Arms)
@@ -167,7 +167,7 @@ func workloads(comparisons []comparison, measured bool) (compared, alone int) {
 	return compared, alone
 }
 
-// longer is the estimate of how much longer the runs of one of two arms took.
+// longer returns the estimate of how much longer the runs of one of two arms took.
 func longer(all []savings.Arms, compare func(*savings.Arms) savings.Stratum) epdapi.Longer {
 	e := saving(all, compare)
 	return epdapi.Longer{
@@ -176,7 +176,7 @@ func longer(all []savings.Arms, compare func(*savings.Arms) savings.Stratum) epd
 	}
 }
 
-// saving is the estimate that compares two of the arms, as it is told.
+// saving returns the estimate that compares two of the arms, as it is told.
 func saving(all []savings.Arms, compare func(*savings.Arms) savings.Stratum) epdapi.Saving {
 	strata := make([]savings.Stratum, len(all))
 	for i := range all {

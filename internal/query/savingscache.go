@@ -29,7 +29,7 @@ const (
 	savingsTime  = 4 * time.Second
 )
 
-// get is what was ever saved, with all that operators are told, as it was at most
+// get returns what was ever saved, with all that operators are told, as it was at most
 // a moment ago. What is older is shown for some minutes while it is computed anew.
 func (c *cachedSavings) get(ctx context.Context, s *Service) (epdapi.Savings, error) {
 	last, now := c.saved.Load(), s.options.Clock()

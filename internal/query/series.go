@@ -9,7 +9,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// Series are the time series of the runs under a job id that a caller may see: of those
+// Series returns the time series of the runs under a job id that a caller may see: of those
 // that ended what their agents recorded, of those that last what was reported of them
 // last. The error is [store.ErrNotFound] if there is no such job.
 func (s *Service) Series(ctx context.Context, who Caller, id slurm.JobID) (*epdapi.JobSeries, error) {
@@ -55,7 +55,7 @@ func endedSeries(o *record.Outcome, r record.Readings) epdapi.RunSeries {
 	return s
 }
 
-// openSeries are the series of a run whose end nobody told of yet.
+// openSeries returns the series of a run whose end nobody told of yet.
 func (r *reader) openSeries(d *record.Decision) epdapi.RunSeries {
 	s := epdapi.RunSeries{
 		RunID: d.RunID, Node: d.Node, GPUModel: d.GPUModel, Started: d.Created,

@@ -193,7 +193,7 @@ func nonNil[T any](of []T) []T {
 	return of
 }
 
-// Status is how the controller fares now, as far as a caller may know. It asks nobody,
+// Status returns how the controller fares now, as far as a caller may know. It asks nobody,
 // and so always answers.
 func (s *Service) Status(_ context.Context, who Caller) epdapi.ControllerStatus {
 	status := s.options.Status()

@@ -28,7 +28,7 @@ func (c *Canvas) Printf(format string, args ...any) { _, _ = fmt.Fprintf(&c.svg,
 // InPage reports whether the picture is part of a page.
 func (c *Canvas) InPage() bool { return c.id != "" }
 
-// ScopedID is an id of the picture's own.
+// ScopedID returns an id of the picture's own.
 func (c *Canvas) ScopedID(name string) string {
 	if !c.InPage() {
 		return name
@@ -72,7 +72,7 @@ func (c *Canvas) Text(x, y float64, class, text string) {
 	c.Printf(`<text x="%s" y="%s"%s>%s</text>`+"\n", Px(x), Px(y), class, Escape(text))
 }
 
-// Px is a length with two decimals at most.
+// Px returns a length with two decimals at most.
 func Px(v float64) string {
 	text := strconv.FormatFloat(v, 'f', 2, 64)
 	text = strings.TrimRight(strings.TrimRight(text, "0"), ".")

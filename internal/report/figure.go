@@ -7,7 +7,7 @@ import (
 	"github.com/epplan/epplan/internal/report/page"
 )
 
-// ChartFigure is a chart as a part of a page, with some of its numbers in a
+// ChartFigure returns a chart as a part of a page, with some of its numbers in a
 // table. The id has to be unique on its page.
 func ChartFigure(id, caption string, c *Chart) *page.Figure {
 	return &page.Figure{
@@ -41,7 +41,7 @@ func (c *Chart) table() *page.Table {
 	return t.Page(c.Title+": "+c.Y, "", -1)
 }
 
-// valueNear is the line's value at the X that is next to one.
+// valueNear returns the line's value at the X that is next to one.
 func (s *Series) valueNear(x float64) Value {
 	best, apart := -1, math.Inf(1)
 	for i := range s.X {
@@ -55,7 +55,7 @@ func (s *Series) valueNear(x float64) Value {
 	return roundSignificant(s.Y[best])
 }
 
-// roundSignificant is a number rounded to five digits.
+// roundSignificant returns a number rounded to five digits.
 func roundSignificant(x float64) Value {
 	if x == 0 || math.IsNaN(x) || math.IsInf(x, 0) {
 		return Number(x)
@@ -73,7 +73,7 @@ type Estimate struct {
 	Believed         bool // nothing measured stands behind it: drawn hollow, without bounds
 }
 
-// EstimateFigure is a dot for each value on a line from its lower to its upper
+// EstimateFigure returns a dot for each value on a line from its lower to its upper
 // bound, as a part of a page. The values are in the unit; the id has to be unique
 // on the page.
 func EstimateFigure(id, caption, what string, unit Unit, all []Estimate) *page.Figure {

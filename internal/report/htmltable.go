@@ -4,7 +4,7 @@ import (
 	"github.com/epplan/epplan/internal/report/page"
 )
 
-// Page is the table as a part of a page, with the columns and the numbers that
+// Page returns the table as a part of a page, with the columns and the numbers that
 // people get, at most so many rows; a negative number is all of them.
 func (t *Table) Page(caption, note string, most int) *page.Table {
 	rows, more := t.firstRows(most)

@@ -45,7 +45,7 @@ type Scale struct {
 	decimals int
 }
 
-// CommonScale is the scale that suits all the values. The prefix is that of
+// CommonScale returns the scale that suits all the values. The prefix is that of
 // the smallest one that isn't 0, unless the largest one would need seven digits
 // before the point; the smallest one has the given number of significant
 // digits, as far as three decimals allow. Infinite and NaN values don't count.
@@ -82,7 +82,7 @@ func CommonScale(unit Unit, significant int, values ...float64) Scale {
 // for 0 up to rounding.
 const RelativeTolerance = 1e-9
 
-// magnitudes is the smallest and the largest magnitude of the values that aren't
+// magnitudes returns the smallest and the largest magnitude of the values that aren't
 // 0; the largest is 0 when there are none.
 func magnitudes(values []float64) (smallest, largest float64) {
 	smallest = math.Inf(1)
@@ -123,7 +123,7 @@ func decimalPlaces(significant int, smallest, largest float64) int {
 	return max(0, min(want, room, maxDecimals))
 }
 
-// Symbol is the unit that Format leaves out; empty for plain numbers.
+// Symbol returns the unit that Format leaves out; empty for plain numbers.
 func (s Scale) Symbol() string { return s.symbol }
 
 // Format writes one value without its unit; "–" for one that isn't finite.
@@ -166,7 +166,7 @@ func FormatKWh[T ~float64](e T) string {
 	return CommonScale(KilowattHours, SignificantDigits, float64(e)).With(float64(e))
 }
 
-// EnergyText is an energy in kilowatt-hours, or in joules if it is small.
+// EnergyText returns an energy in kilowatt-hours, or in joules if it is small.
 func EnergyText(joules float64) string {
 	const small = 0.01 * dvfsmodel.JoulesPerKWh
 	if math.Abs(joules) < small {
@@ -194,7 +194,7 @@ func FormatPercent(fraction float64) string {
 // FormatCount writes a whole number with its thousands apart: "12,345".
 func FormatCount(n int) string { return GroupThousands(strconv.Itoa(n)) }
 
-// Plural is a number with what it counts, which gets an s unless its plural is given: "1 job",
+// Plural returns a number with what it counts, which gets an s unless its plural is given: "1 job",
 // "2,000 jobs".
 func Plural[T int | int64](n T, one string, many ...string) string {
 	if n != 1 {
@@ -206,7 +206,7 @@ func Plural[T int | int64](n T, one string, many ...string) string {
 	return FormatCount(int(n)) + " " + one
 }
 
-// clockTime is a time as h:mm:ss, rounded to seconds.
+// clockTime returns a time as h:mm:ss, rounded to seconds.
 func clockTime(seconds float64) string {
 	s := math.Round(math.Abs(seconds))
 	if s >= 1e15 {

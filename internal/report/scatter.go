@@ -19,7 +19,7 @@ type tradeOff struct {
 	points []TradeOffPoint
 }
 
-// newTradeOff is a picture of choices whose axes suit them.
+// newTradeOff returns a picture of choices whose axes suit them.
 func newTradeOff(title, what string, unit Unit, spots []TradeOffPoint) *tradeOff {
 	xs, ys := make([]float64, len(spots)), make([]float64, len(spots))
 	for i, s := range spots {
@@ -31,7 +31,7 @@ func newTradeOff(title, what string, unit Unit, spots []TradeOffPoint) *tradeOff
 	return t
 }
 
-// TightAxis is an axis that covers some values and no more.
+// TightAxis returns an axis that covers some values and no more.
 func TightAxis(what string, unit Unit, values []float64, ticks int) Axis {
 	_, largest := magnitudes(values)
 	scale := CommonScale(unit, SignificantDigits, largest)
@@ -50,7 +50,7 @@ func TightAxis(what string, unit Unit, values []float64, ticks int) Axis {
 	}
 }
 
-// paretoFront is the choices that no other one beats in both costs, by rising x; of those
+// paretoFront returns the choices that no other one beats in both costs, by rising x; of those
 // that cost the same all.
 func (t *tradeOff) paretoFront() []int {
 	var order []int

@@ -47,7 +47,7 @@ func newTimeTicks(end, apart float64) timeTicks {
 	}}
 }
 
-// decimalStep is the least of 1, 2 and 5 times a power of ten that isn't below
+// decimalStep returns the least of 1, 2 and 5 times a power of ten that isn't below
 // a number.
 func decimalStep(least float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(least)))

@@ -128,7 +128,7 @@ func chartsText(charts []Chart) string {
 	return strings.Join(parts, " ")
 }
 
-// lineStyle is the colour, and the dashes, of a line.
+// lineStyle returns the colour, and the dashes, of a line.
 func lineStyle(i int) string {
 	look := `class="ln c` + strconv.Itoa(1+i%lineColors) + `"`
 	if round := i / lineColors; round > 0 {
@@ -170,7 +170,7 @@ func newAxisRange(ticks int, values func(yield func([]float64))) axisRange {
 	}
 }
 
-// label is a tick's value with as many decimals as the step has.
+// label returns a tick's value with as many decimals as the step has.
 func (s axisRange) label(v float64) string {
 	decimals := max(0, -int(math.Floor(math.Log10(s.Step)+1e-9)))
 	text := strconv.FormatFloat(v, 'f', decimals, 64)
@@ -212,7 +212,7 @@ func (p *chartPicture) chart(c *Chart, top float64) {
 	}
 }
 
-// LinePath is a line, in pieces where there are gaps.
+// LinePath returns a line, in pieces where there are gaps.
 func LinePath(s *Series, x, y func(float64) float64) string {
 	var b strings.Builder
 	command := "M"

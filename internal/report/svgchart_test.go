@@ -13,7 +13,7 @@ import (
 	"github.com/epplan/epplan/internal/report"
 )
 
-// paths are the lines of a picture of charts, by their tooltips, as points.
+// paths returns the lines of a picture of charts, by their tooltips, as points.
 func paths(t *testing.T, svg []byte) map[string][][2]float64 {
 	t.Helper()
 	found := make(map[string][][2]float64)

@@ -26,12 +26,12 @@ type Frame struct {
 	Left, Right, Upper, Lower float64
 }
 
-// Px is where a value of the horizontal axis lies, pixels.
+// Px returns where a value of the horizontal axis lies, pixels.
 func (f *Frame) Px(v float64) float64 {
 	return f.Left + (v-f.X.from)/(f.X.to-f.X.from)*(f.Right-f.Left)
 }
 
-// Py is where a value of the vertical axis lies, pixels.
+// Py returns where a value of the vertical axis lies, pixels.
 func (f *Frame) Py(v float64) float64 {
 	return f.Lower - (v-f.Y.from)/(f.Y.to-f.Y.from)*(f.Lower-f.Upper)
 }
@@ -40,13 +40,13 @@ func plainAxis(s axisRange, title string) Axis {
 	return Axis{axisRange: s, Label: s.label, Title: title}
 }
 
-// TimeAxis is a time axis from 0 on.
+// TimeAxis returns a time axis from 0 on.
 func TimeAxis(end, pixels float64) Axis {
 	r := newTimeTicks(end, end/pixels*tickDistance)
 	return Axis{axisRange: axisRange{0, end, r.step}, Label: r.label, Title: "time, " + r.unit}
 }
 
-// UnitAxis is an axis of numbers with a unit, from 0 on, in the scale of the
+// UnitAxis returns an axis of numbers with a unit, from 0 on, in the scale of the
 // largest.
 func UnitAxis(what string, scale Scale, largest float64, ticks int) Axis {
 	s := newAxisRange(ticks, func(yield func([]float64)) { yield([]float64{0, largest / scale.factor}) })
@@ -57,7 +57,7 @@ func UnitAxis(what string, scale Scale, largest float64, ticks int) Axis {
 	}
 }
 
-// ticks are the values with a label: from a multiple of the step on.
+// ticks returns the values with a label: from a multiple of the step on.
 func (s axisRange) ticks() []float64 {
 	first := math.Ceil(s.from/s.Step - axisOvershoot)
 	count := int(math.Floor((s.to-first*s.Step)/s.Step + axisOvershoot))
@@ -87,7 +87,7 @@ func (c *Canvas) Axes(f *Frame) {
 		Px(f.Left-f.Y.titleOffset()), Px((f.Upper+f.Lower)/2), Escape(f.Y.Title))
 }
 
-// titleOffset is how far from the plot the title of a vertical axis stands, beyond its
+// titleOffset returns how far from the plot the title of a vertical axis stands, beyond its
 // labels, pixels.
 func (s *Axis) titleOffset() float64 {
 	const least, between = 58, 17

@@ -19,7 +19,7 @@ const (
 
 const dotRadius = 4
 
-// color is a series' place in the palette, from 0 on.
+// color returns a series' place in the palette, from 0 on.
 func (s *Series) color(place int) int {
 	if s.Color > 0 {
 		return s.Color - 1
@@ -27,7 +27,7 @@ func (s *Series) color(place int) int {
 	return place
 }
 
-// lineStyle is how the line of a series, or the edge of its dots, is drawn.
+// lineStyle returns how the line of a series, or the edge of its dots, is drawn.
 func (s *Series) lineStyle(place int) string {
 	look := lineStyle(s.color(place))
 	if s.Mark == Dashed {
@@ -36,7 +36,7 @@ func (s *Series) lineStyle(place int) string {
 	return look
 }
 
-// fill is the class that fills something in a series' colour.
+// fill returns the class that fills something in a series' colour.
 func (s *Series) fill(place int) string { return "a" + strconv.Itoa(1+s.color(place)%lineColors) }
 
 // key draws what a series looks like in the legend.

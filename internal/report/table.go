@@ -19,7 +19,7 @@ type Table struct {
 	Len int
 }
 
-// NewTable is a table of so many rows, each made when it is asked for.
+// NewTable returns a table of so many rows, each made when it is asked for.
 func NewTable(columns []Column, rows int, row func(i int) []Value) *Table {
 	return &Table{Columns: columns, Len: rows, Rows: func(yield func([]Value) bool) {
 		for i := range rows {
@@ -55,7 +55,7 @@ func (r *Row) Add(c Column, v Value) {
 	r.columns, r.values = append(r.columns, c), append(r.values, v)
 }
 
-// TableOf is a table with a row for each of a list. All rows add the same columns; without any
+// TableOf returns a table with a row for each of a list. All rows add the same columns; without any
 // row the columns are those of an empty one.
 func TableOf[T any](list []T, fill func(row *Row, of *T)) *Table {
 	var row Row

@@ -73,14 +73,14 @@ func (t *Table) WriteText(w io.Writer, opts *TextOptions) error {
 	return out.Flush()
 }
 
-// Text is what WriteText writes.
+// Text returns what WriteText writes.
 func (t *Table) Text(opts *TextOptions) string {
 	var b strings.Builder
 	_ = t.WriteText(&b, opts) // a Builder takes everything
 	return b.String()
 }
 
-// firstRows is the first rows of the table, at most limit of them unless that is
+// firstRows returns the first rows of the table, at most limit of them unless that is
 // negative, and how many more there are.
 func (t *Table) firstRows(limit int) (rows [][]Value, more int) {
 	for row := range t.Rows {
@@ -120,7 +120,7 @@ func (c *Column) layOut(rows [][]Value, index int, scale Scale) textColumn {
 	return out
 }
 
-// scale is the one that suits all numbers of a column and of its group.
+// scale returns the one that suits all numbers of a column and of its group.
 func (t *Table) scale(rows [][]Value, column int) Scale {
 	c := &t.Columns[column]
 	var numbers []float64
@@ -141,7 +141,7 @@ func (t *Table) scale(rows [][]Value, column int) Scale {
 // has unless the column says otherwise.
 const ColumnDigits = 3
 
-// Display is the value as people read it.
+// Display returns the value as people read it.
 func (v *Value) Display(scale Scale, unit Unit) string {
 	switch v.kind {
 	case textKind, jsonKind:
@@ -190,7 +190,7 @@ func WriteLines(out *bufio.Writer, lines ...string) {
 	}
 }
 
-// textWidth is how many columns of a terminal a text takes; wide scripts count as
+// textWidth returns how many columns of a terminal a text takes; wide scripts count as
 // narrow.
 func textWidth(s string) int {
 	n := utf8.RuneCountInString(s)

@@ -34,13 +34,13 @@ const (
 	jsonKind // text that is valid JSON
 )
 
-// Text is a cell with a string.
+// Text returns a cell with a string.
 func Text(s string) Value { return Value{kind: textKind, text: s} }
 
-// JSON is a cell with text that is valid JSON.
+// JSON returns a cell with text that is valid JSON.
 func JSON(text string) Value { return Value{kind: jsonKind, text: text} }
 
-// NonEmpty is a cell with text, missing when it is empty.
+// NonEmpty returns a cell with text, missing when it is empty.
 func NonEmpty(s string) Value {
 	if s == "" {
 		return Value{}
@@ -48,7 +48,7 @@ func NonEmpty(s string) Value {
 	return Text(s)
 }
 
-// Number is a cell with a number in its base unit. One that isn't finite is a
+// Number returns a cell with a number in its base unit. One that isn't finite is a
 // missing value.
 func Number[T ~float64](x T) Value {
 	if v := float64(x); !math.IsNaN(v) && !math.IsInf(v, 0) {
@@ -57,14 +57,14 @@ func Number[T ~float64](x T) Value {
 	return Value{}
 }
 
-// Count is a cell with a whole number below 2⁵³.
+// Count returns a cell with a whole number below 2⁵³.
 func Count(n int) Value { return Value{kind: countKind, number: float64(n)} }
 
-// GPUs is a cell with a set of GPUs: a list in JSON, the numbers with spaces
+// GPUs returns a cell with a set of GPUs: a list in JSON, the numbers with spaces
 // between them in CSV, and ranges for people.
 func GPUs(s planner.GPUSet) Value { return Value{kind: gpuSetKind, set: s} }
 
-// NonZero is a cell with a number, missing when it is 0.
+// NonZero returns a cell with a number, missing when it is 0.
 func NonZero[T ~float64](x T) Value {
 	if x == 0 {
 		return Value{}
@@ -90,7 +90,7 @@ func (v *Value) AppendJSON(dst []byte) []byte {
 	}
 }
 
-// csv is the value as a cell of a CSV file; no text of it is a formula, and none has marks in it that
+// csv returns the value as a cell of a CSV file; no text of it is a formula, and none has marks in it that
 // hide what stands there or reverse its direction.
 func (v *Value) csv() string {
 	switch v.kind {
@@ -129,7 +129,7 @@ func AppendSet(dst []byte, s planner.GPUSet, between string) []byte {
 	return dst
 }
 
-// RangesText is the set as people write it: "0-3,6".
+// RangesText returns the set as people write it: "0-3,6".
 func RangesText(s planner.GPUSet) string {
 	var out []byte
 	for s != 0 {

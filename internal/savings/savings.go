@@ -102,7 +102,7 @@ func Measure(strata []Stratum) Estimate {
 	return e
 }
 
-// minHeldOutRuns is how many held-out runs it takes until there is an estimate at all.
+// minHeldOutRuns returns how many held-out runs it takes until there is an estimate at all.
 func minHeldOutRuns(strata []Stratum) int64 {
 	for i := range strata {
 		if strata[i].Treated.Runs > 0 {
@@ -194,7 +194,7 @@ func halfInterval(strata []Stratum, ratio float64) (half float64, known bool) {
 	return studentQuantile(min(weight*weight/spread, all.freedom)) * math.Sqrt(sum), true
 }
 
-// studentQuantile is the quantile of Student's distribution between whose negative
+// studentQuantile returns the quantile of Student's distribution between whose negative
 // and itself are 95 %.
 func studentQuantile(freedom float64) float64 {
 	const outside = 0.05
@@ -202,7 +202,7 @@ func studentQuantile(freedom float64) float64 {
 	return math.Sqrt(freedom * (1 - x) / x)
 }
 
-// moreRunsNeeded is how many more held-out runs it takes: the saving grows with the runs,
+// moreRunsNeeded returns how many more held-out runs it takes: the saving grows with the runs,
 // its error with their root. It has to be larger than half the interval by the
 // error that is exceeded downwards once in five times.
 func moreRunsNeeded(saved, half float64, held int64) int64 {

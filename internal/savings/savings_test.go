@@ -9,7 +9,7 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 )
 
-// normal is the mean of energies drawn from a normal distribution.
+// normal returns the mean of energies drawn from a normal distribution.
 func normal(random *rand.Rand, n int, expected, deviation float64) record.Mean {
 	var r runs
 	for range n {

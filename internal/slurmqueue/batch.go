@@ -119,7 +119,7 @@ func batchOf(
 	return b
 }
 
-// taskNames are those of the tasks of an array; nil: it is none. Slurm's own where its list
+// taskNames returns those of the tasks of an array; nil: it is none. Slurm's own where its list
 // says which they are.
 func (f *queuedRecord) taskNames() func(task int) string {
 	if f.array == nil {
@@ -190,7 +190,7 @@ func (b *Batch) add(q *epdapi.QueuedJob) {
 	b.plannable = append(b.plannable, f)
 }
 
-// Text is the records that are held or not due yet, a few of them by name.
+// Text returns the records that are held or not due yet, a few of them by name.
 func (l *Unplannable) Text() string {
 	const most = 10
 	text := "held or not due yet: " + strings.Join(l.Names[:min(most, len(l.Names))], ", ")
@@ -200,7 +200,7 @@ func (l *Unplannable) Text() string {
 	return text
 }
 
-// recordText is a record by its number and why it waits.
+// recordText returns a record by its number and why it waits.
 func recordText(q *epdapi.QueuedJob) string {
 	id := strconv.FormatInt(q.ID, 10)
 	if q.ArrayJob > 0 && q.ArrayTasks != "" {
@@ -212,7 +212,7 @@ func recordText(q *epdapi.QueuedJob) string {
 	return id + " (" + q.Reason + ")"
 }
 
-// jobOf is a job as a batch file would have it.
+// jobOf returns a job as a batch file would have it.
 func jobOf(q *epdapi.QueuedJob, responses []modelResponse) queue.Job {
 	job := queue.NewJob(strconv.FormatInt(q.ID, 10))
 	job.User, job.Name = q.User, q.Name
@@ -250,7 +250,7 @@ type modelResponse struct {
 	model string
 }
 
-// responses are those of a job on the cluster's GPU models that it may use, by name.
+// responses returns those of a job on the cluster's GPU models that it may use, by name.
 func (b *Batch) responses(q *epdapi.QueuedJob) []modelResponse {
 	if q.Workload == "" {
 		return nil
@@ -272,7 +272,7 @@ func (b *Batch) responses(q *epdapi.QueuedJob) []modelResponse {
 	return all
 }
 
-// byWait are the places of the jobs, those that have waited longest first.
+// byWait returns the places of the jobs, those that have waited longest first.
 func (b *Batch) byWait() []int {
 	all := make([]int, len(b.Jobs))
 	for i := range all {

@@ -14,7 +14,7 @@ import (
 // ErrNoNodes tells that no node of Slurm's has GPUs of which a profile is known.
 var ErrNoNodes = errors.New("no node of Slurm's has GPUs of a known model")
 
-// Profiles are the GPU models that epd describes beside those of a site's
+// Profiles returns the GPU models that epd describes beside those of a site's
 // files; nil: none.
 func Profiles(q *epdapi.Queue) (*config.Profiles, error) {
 	if q.Profiles == "" {
@@ -27,7 +27,7 @@ func Profiles(q *epdapi.Queue) (*config.Profiles, error) {
 	return further, nil
 }
 
-// Cluster is a configuration with the nodes that Slurm reports, and the partitions that
+// Cluster returns a configuration with the nodes that Slurm reports, and the partitions that
 // they are in, by class. Warnings are about kinds of nodes that are left out;
 // [ErrNoNodes] is all of them.
 func Cluster(

@@ -62,7 +62,7 @@ func TestAHopelessDeadlineIsNone(t *testing.T) {
 	})
 }
 
-// startsOf is when a plan has which jobs start and end.
+// startsOf returns when a plan has which jobs start and end.
 func startsOf(p *live.Plan) string {
 	var text strings.Builder
 	for i := range p.Jobs {

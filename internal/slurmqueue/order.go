@@ -69,7 +69,7 @@ func NewOrder(
 	return s.playOrder(ctx, policy)
 }
 
-// limitArrays is a queue without most of the tasks of arrays beyond so many tasks that there
+// limitArrays returns a queue without most of the tasks of arrays beyond so many tasks that there
 // is room for: those that wait longest have some, every array keeps one. What can't be said
 // of a job is taken as not known, so that it keeps no others from their places.
 func limitArrays(q *epdapi.Queue, room int) *epdapi.Queue {
@@ -103,7 +103,7 @@ func limitArrays(q *epdapi.Queue, room int) *epdapi.Queue {
 // maxValue is more seconds or watts than anything takes: a hundred years.
 const maxValue = 3.2e9
 
-// orUnknown is a number that can be of a job, else not known.
+// orUnknown returns a number that can be of a job, else not known.
 func orUnknown(n live.Number) live.Number {
 	if v, ok := n.Get(); !ok || !(v > 0) || v > maxValue {
 		return live.Number{}
@@ -204,7 +204,7 @@ func (s *queueProblem) setProblem() error {
 	return nil
 }
 
-// minRunTime is the least that a task can take.
+// minRunTime returns the least that a task can take.
 func minRunTime(t *planner.Task) float64 {
 	least := math.Inf(1)
 	for i := range t.Options {
@@ -213,7 +213,7 @@ func minRunTime(t *planner.Task) float64 {
 	return least
 }
 
-// byWait are the tasks that have a place in an order: those that wait longest.
+// byWait returns the tasks that have a place in an order: those that wait longest.
 func (s *queueProblem) byWait() []int {
 	all := s.waiting.byWait()
 	s.unplannable = s.waiting.Left.total() + max(0, len(all)-MaxPlanned)

@@ -19,7 +19,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// waits is a pending job without a model: its limit says how long it takes.
+// waits returns a pending job without a model: its limit says how long it takes.
 func waits(id int64, gpus int, limit, age float64) epdapi.QueuedJob {
 	return epdapi.QueuedJob{
 		ID: id, User: "ada", Partition: "gpu", State: string(slurm.Pending), Tasks: 1, Nodes: 1, GPUs: gpus,
@@ -27,14 +27,14 @@ func waits(id int64, gpus int, limit, age float64) epdapi.QueuedJob {
 	}
 }
 
-// runs is a job that runs and ends in so many seconds.
+// runs returns a job that runs and ends in so many seconds.
 func runs(id int64, gpus int, ends float64) epdapi.QueuedJob {
 	j := waits(id, gpus, ends+100, 100)
 	j.State, j.EndsS = string(slurm.Running), live.Known(ends)
 	return j
 }
 
-// v100s is one node with so many GPUs.
+// v100s returns one node with so many GPUs.
 func v100s(gpus int) []epdapi.QueueNode {
 	return []epdapi.QueueNode{{GPUModel: "V100", GPUs: gpus, Count: 1}}
 }

@@ -73,7 +73,7 @@ func NewPlan(
 	return made, nil
 }
 
-// searchTime is how long a better plan may be looked for: the next one is to be made in time, though
+// searchTime returns how long a better plan may be looked for: the next one is to be made in time, though
 // planning takes a tenth of a processor at most.
 func searchTime(wanted *config.Planning) time.Duration {
 	return min(planTimeLimit, live.Known(wanted.Every/(1+renewBusyFactor)).Duration())
@@ -137,7 +137,7 @@ func dropMissed(problem *planner.Problem, plan *planner.Plan) (dropped bool) {
 	return dropped
 }
 
-// withFurther are the GPU models of a site with those that epd describes.
+// withFurther returns the GPU models of a site with those that epd describes.
 func withFurther(known *config.Profiles, q *epdapi.Queue) (*config.Profiles, error) {
 	further, err := Profiles(q)
 	if err != nil || further == nil {
@@ -148,7 +148,7 @@ func withFurther(known *config.Profiles, q *epdapi.Queue) (*config.Profiles, err
 
 func waitsForGPUs(j epdapi.QueuedJob) bool { return j.State == string(slurm.Pending) && !j.Held }
 
-// sortedQueue is a queue in an order of its own.
+// sortedQueue returns a queue in an order of its own.
 func sortedQueue(q *epdapi.Queue) *epdapi.Queue {
 	out := *q
 	out.Jobs, out.Nodes = slices.Clone(q.Jobs), slices.Clone(q.Nodes)
@@ -160,7 +160,7 @@ func sortedQueue(q *epdapi.Queue) *epdapi.Queue {
 	return &out
 }
 
-// nextEnd is when the first of the jobs that run is expected to end.
+// nextEnd returns when the first of the jobs that run is expected to end.
 func (b *Batch) nextEnd(at time.Time) time.Time {
 	var next time.Time
 	for i := range b.runningJobs {
@@ -227,7 +227,7 @@ func (w *WhatIf) takePlan(
 	}
 }
 
-// nodeNeeds are the nodes that run nothing at the present and get a task, the first first.
+// nodeNeeds returns the nodes that run nothing at the present and get a task, the first first.
 func nodeNeeds(made *live.Plan, problem *planner.Problem, plan *planner.Plan) []live.NodeNeed {
 	runs := problem.RunningTasks()
 	busy, first := make(map[int32]bool), make(map[int32]float64)

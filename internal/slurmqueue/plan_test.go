@@ -28,7 +28,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// planned are the terms of a plan by a policy that is wanted everywhere.
+// planned returns the terms of a plan by a policy that is wanted everywhere.
 func planned(policy string) *config.Planning {
 	c := config.Default().Live
 	c.Plan.Mode, c.Plan.Policy = config.PlanEnforce, policy
@@ -47,7 +47,7 @@ func workloads(n int) string {
 	return b.String()
 }
 
-// day is a queue as it is every so often over a day, on a small cluster: what waits starts first
+// day returns a queue as it is every so often over a day, on a small cluster: what waits starts first
 // come, first served, and takes as long as by its model, or its limit.
 func day(rng *rand.Rand, snapshots int) []*epdapi.Queue {
 	const step, models = 600.0, 6
@@ -138,7 +138,7 @@ func recordedDays(t *testing.T) map[string][]*epdapi.Queue {
 	return days
 }
 
-// heldOut is a lot that holds some jobs out.
+// heldOut returns a lot that holds some jobs out.
 func heldOut(which func(slurm.JobID) bool) func(slurm.JobID, string) live.Arm {
 	return func(id slurm.JobID, _ string) live.Arm {
 		if which(id) {
@@ -182,7 +182,7 @@ func TestTheLivePlanOfARecordedDayIsTheOfflineOne(t *testing.T) {
 // daySeen counts what was compared.
 type daySeen struct{ tasks, slowed, shortened int }
 
-// renewed is the plan that a planner puts in force for a queue.
+// renewed returns the plan that a planner puts in force for a queue.
 func renewed(t *testing.T, q *epdapi.Queue, terms *slurmqueue.PlanTerms, policy string) *live.Plan {
 	t.Helper()
 	settings := config.Default().Live
@@ -266,7 +266,7 @@ func byTask(p *live.Plan) map[string]live.PlannedJob {
 	return all
 }
 
-// drawnQueue is one of a drawn day.
+// drawnQueue returns one of a drawn day.
 func drawnQueue(t *rapid.T) *epdapi.Queue {
 	seed := rapid.Uint64().Draw(t, "seed")
 	snapshots := day(rand.New(rand.NewPCG(seed, 2)), rapid.IntRange(1, 8).Draw(t, "snapshots"))

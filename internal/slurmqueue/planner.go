@@ -50,7 +50,7 @@ const (
 	renewBusyFactor = 9
 )
 
-// Ranking is the order of the plan at present; nil: there is none.
+// Ranking returns the order of the plan at present; nil: there is none.
 func (o *LivePlanner) Ranking() *steer.Ranking {
 	plan := o.InForce.Plan(o.now())
 	if plan == nil {
@@ -208,7 +208,7 @@ var errOldQueue = errors.New("the last that is known of Slurm's queue is")
 // freshFor is for how long a queue is as good as the present one: within this time Slurm is asked again.
 const freshFor = 30 * time.Second
 
-// knownAt is when the queue was as a plan of now takes it: a plan of an old one is as old.
+// knownAt returns when the queue was as a plan of now takes it: a plan of an old one is as old.
 func knownAt(q *epdapi.Queue, now time.Time) time.Time {
 	if q.At.IsZero() || now.Sub(q.At) <= freshFor {
 		return now

@@ -66,7 +66,7 @@ func (b *Batch) addRunning(q *epdapi.Queue) {
 	}
 }
 
-// remainingTime is how long a job still runs.
+// remainingTime returns how long a job still runs.
 func (b *Batch) remainingTime(j *epdapi.QueuedJob, ran float64) float64 {
 	rest, limited := j.EndsS.Get()
 	expected, known := j.RuntimeS.Get()
@@ -80,8 +80,8 @@ func (b *Batch) remainingTime(j *epdapi.QueuedJob, ran float64) float64 {
 	return max(rest, min(minRemaining, max(1, remainingShare*ran)))
 }
 
-// classWith is the first class in a job's partition, of the GPU model that it runs on where that is known,
-// with a node on which so many GPUs are free, which it takes; -1: none.
+// classWith returns the first class in a job's partition, of the GPU model that it runs on where that is
+// known, with a node on which so many GPUs are free, which it takes; -1: none.
 func (b *Batch) classWith(j *epdapi.QueuedJob, gpus int, rooms [][]int) int {
 	for i := range b.cluster.Classes {
 		k := &b.cluster.Classes[i]
@@ -129,7 +129,7 @@ func (b *Batch) AddRunning(p *planner.Problem) error {
 	return nil
 }
 
-// runningTask is what runs as a task of so many seconds.
+// runningTask returns what runs as a task of so many seconds.
 func (b *Batch) runningTask(r *runningJob, seconds float64) (planner.Task, error) {
 	k := &b.cluster.Classes[r.class]
 	hardware, err := b.catalog.Hardware(k.Model)

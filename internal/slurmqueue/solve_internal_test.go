@@ -31,7 +31,7 @@ func inRounds(t *rapid.T, problem *planner.Problem, chosen *planner.Policy) (pla
 	}
 }
 
-// metDeadlines is how many deadlines of a problem a plan meets.
+// metDeadlines returns how many deadlines of a problem a plan meets.
 func metDeadlines(p *planner.Problem, plan *planner.Plan) (count int) {
 	for i := range plan.Assignments {
 		a, deadline := &plan.Assignments[i], p.Tasks[i].Deadline

@@ -227,7 +227,7 @@ func (w *WhatIf) chosenJobs(question PlanOptions) []queue.Job {
 	return jobs
 }
 
-// asDecided is a queue in which jobs that are held out stay at default clocks, and jobs that run take
+// asDecided returns a queue in which jobs that are held out stay at default clocks, and jobs that run take
 // as long as at the clocks that they have.
 func (t *PlanTerms) asDecided(q *epdapi.Queue) *epdapi.Queue {
 	if t.Arm == nil && t.RunTimes == nil {
@@ -300,7 +300,7 @@ func (t *PlanTerms) restrictClocks(tasks []planner.Task, jobs []queue.Job, recor
 	}
 }
 
-// fixedAt is a response at some clocks alone; at the default ones where it hasn't got them.
+// fixedAt returns a response at some clocks alone; at the default ones where it hasn't got them.
 func fixedAt(r dvfsmodel.Response, clocks dvfsmodel.Setting) dvfsmodel.Response {
 	at := r.Default()
 	if pt, ok := dvfsmodel.PointAt(r, dvfsmodel.Point{Core: clocks.Core, Mem: clocks.Mem}); ok {

@@ -17,13 +17,13 @@ import (
 	"github.com/epplan/epplan/planner/policy"
 )
 
-// usual are the terms of the default configuration.
+// usual returns the terms of the default configuration.
 func usual() *slurmqueue.PlanTerms {
 	c := config.Default()
 	return &slurmqueue.PlanTerms{Profiles: config.BuiltinProfiles(), Goal: c.Goal(), Safety: c.Safety}
 }
 
-// crowd is a queue of so many jobs, the oldest first, with limits of an hour and
+// crowd returns a queue of so many jobs, the oldest first, with limits of an hour and
 // more, of which every third has a deadline.
 func crowd(jobs int) *epdapi.Queue {
 	q := &epdapi.Queue{Nodes: v100s(4), Jobs: []epdapi.QueuedJob{runs(999, 2, 500)}}

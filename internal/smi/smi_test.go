@@ -69,7 +69,7 @@ func (p *printed) idleText() string {
 	return "Not Active"
 }
 
-// tag is an element of nvidia-smi -q -x with the elements or the text in it.
+// tag returns an element of nvidia-smi -q -x with the elements or the text in it.
 func tag(name string, inner ...string) string {
 	return "<" + name + ">" + strings.Join(inner, "") + "</" + name + ">\n"
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/epplan/epplan/internal/testkit/spooltest"
 )
 
-// life is what an agent does with its spool until it crashes: it adds entries
+// life returns what an agent does with its spool until it crashes: it adds entries
 // and delivers some. It returns what Add accepted.
 func life(fs *spooltest.FS, r *receiver) (accepted []string) {
 	s, err := spool.Open("/spool", &spool.Options{FS: fs})

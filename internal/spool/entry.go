@@ -37,7 +37,7 @@ type entry struct {
 	size     int64 // of the file
 }
 
-// name is the entry's file name; names sort in the order of sequence.
+// name returns the entry's file name; names sort in the order of sequence.
 func (e entry) name() string { return fmt.Sprintf("%020d-%s%s", e.sequence, e.id, entrySuffix) }
 
 // parseName reads what name wrote.
@@ -49,13 +49,13 @@ func parseName(name string) (entry, bool) {
 	return e, isEntry && cut && err == nil && idPattern().MatchString(id) && e.name() == name
 }
 
-// addChecksum is a body with a first line that reports whether it is whole.
+// addChecksum returns a body with a first line that reports whether it is whole.
 func addChecksum(body []byte) []byte {
 	header := fmt.Sprintf("%s%d %x\n", checksumMagic, len(body), sha256.Sum256(body))
 	return append([]byte(header), body...)
 }
 
-// verifyChecksum is the body of what addChecksum made, or errDamaged, or statedir.ErrNewer.
+// verifyChecksum returns the body of what addChecksum made, or errDamaged, or statedir.ErrNewer.
 func verifyChecksum(data []byte) ([]byte, error) {
 	header, body, whole := bytes.Cut(data, []byte{'\n'})
 	version := 0
@@ -71,7 +71,7 @@ func verifyChecksum(data []byte) ([]byte, error) {
 	return body, nil
 }
 
-// read is the body of an entry. One that somebody else may have written is damaged.
+// read returns the body of an entry. One that somebody else may have written is damaged.
 func (s *Spool) read(e entry) ([]byte, error) {
 	data, err := s.fs.Read(filepath.Join(s.dir, e.name()))
 	if _, foreign := errors.AsType[*statedir.InsecureError](err); foreign {

@@ -1,6 +1,6 @@
 package spool
 
-// Bytes is the size of the entries that wait.
+// Bytes returns the size of the entries that wait.
 func (s *Spool) Bytes() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

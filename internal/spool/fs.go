@@ -34,7 +34,7 @@ type File interface {
 	Close() error
 }
 
-// Disk is the operating system's file system.
+// Disk returns the operating system's file system.
 func Disk() FS { return disk{} }
 
 type disk struct{}

@@ -28,7 +28,7 @@ func FuzzEntries(f *testing.F) {
 	f.Fuzz(deliversFrom)
 }
 
-// whole is an entry as a spool writes it.
+// whole returns an entry as a spool writes it.
 func whole(body string) string {
 	return fmt.Sprintf("epplan-spool 1 %d %x\n%s", len(body), sha256.Sum256([]byte(body)), body)
 }

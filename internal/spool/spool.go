@@ -227,7 +227,7 @@ func (s *Spool) write(path string, data []byte) error {
 // syncDir makes names durable.
 func (s *Spool) syncDir() error { return s.fs.SyncDir(s.dir) }
 
-// Len is the number of entries that wait.
+// Len returns the number of entries that wait.
 func (s *Spool) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

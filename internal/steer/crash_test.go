@@ -17,7 +17,7 @@ import (
 // ownNice is what users set themselves.
 var ownNice = map[slurm.JobID]int64{1: 7}
 
-// busy is a world in which each kind of lever is moved.
+// busy returns a world in which each kind of lever is moved.
 func busy() *world {
 	w := newWorld()
 	w.saving = true
@@ -41,7 +41,7 @@ func ranked() *world {
 	return w
 }
 
-// worlds are those that crash.
+// worlds returns those that crash.
 func worlds() map[string]func() *world {
 	return map[string]func() *world{"deadlines": busy, "a policy's order": ranked}
 }

@@ -144,7 +144,7 @@ func (w *world) takeBack() {
 	}
 }
 
-// PowerSaving is what Slurm says of power saving.
+// PowerSaving returns what Slurm says of power saving.
 func (w *world) PowerSaving(context.Context) (slurm.PowerSaving, error) {
 	saving := w.exempt
 	saving.Enabled, saving.Suspend, saving.Resume = w.saving, w.suspend, w.resume
@@ -202,13 +202,13 @@ func (w *world) set(u lever.Undo, from, to string) error {
 	return fmt.Errorf("lever %s: %w", u.Lever, slurm.ErrInvalid)
 }
 
-// open is a steerer of this world, with what an earlier one left on its disk.
+// open returns a steerer of this world, with what an earlier one left on its disk.
 func (w *world) open(tb rapid.TB) *steer.Steerer {
 	tb.Helper()
 	return w.steerer(tb, 1000)
 }
 
-// steerer is one that makes at most so many changes in a step.
+// steerer returns one that makes at most so many changes in a step.
 func (w *world) steerer(tb rapid.TB, most int) *steer.Steerer {
 	tb.Helper()
 	s, err := steer.Open(&steer.Options{
@@ -233,7 +233,7 @@ func step(tb testing.TB, s *steer.Steerer) steer.StepReport {
 	return r
 }
 
-// queue is the jobs' numbers in the order in which Slurm would start them.
+// queue returns the jobs' numbers in the order in which Slurm would start them.
 func (w *world) queue(ids ...slurm.JobID) []slurm.JobID {
 	if len(ids) == 0 {
 		ids = slices.Collect(maps.Keys(w.jobs))

@@ -66,7 +66,7 @@ func (k leverKey) String() string {
 	return string(k.lever) + " of node " + k.node
 }
 
-// compare is the order in which entries are handled.
+// compare returns the order in which entries are handled.
 func (k leverKey) compare(o leverKey) int {
 	return cmp.Or(strings.Compare(string(k.lever), string(o.lever)), cmp.Compare(k.job, o.job),
 		strings.Compare(k.node, o.node))
@@ -220,7 +220,7 @@ func (e *ledgerEntry) valid() bool {
 	return false
 }
 
-// keys are the keys of the entries, in order.
+// keys returns the keys of the entries, in order.
 func (l *ledger) keys() []leverKey { return slices.SortedFunc(maps.Keys(l.entries), leverKey.compare) }
 
 // drop removes an entry.

@@ -326,7 +326,7 @@ func liveDeadlines(l *lab) {
 	}
 }
 
-// taskOf are the records that have the last task of an array alone.
+// taskOf returns the records that have the last task of an array alone.
 func taskOf(jobs map[slurm.JobID]slurm.Job, array slurm.JobID) []slurm.Job {
 	var list []slurm.Job
 	for _, j := range jobs {
@@ -385,7 +385,7 @@ func TestNodesOnARealSlurmSleepAndWake(t *testing.T) {
 	l.Logf("up again after %.1f s", time.Since(asked).Seconds())
 }
 
-// node is one of Slurm's.
+// node returns one of Slurm's.
 func (l *lab) node(name string) slurm.Node {
 	l.Helper()
 	var n slurm.Node

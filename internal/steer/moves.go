@@ -19,7 +19,7 @@ type leverChange struct {
 	want lever.Undo // of a change
 }
 
-// changesFor are what must be done to get from the entries to the wants: first what is
+// changesFor returns what must be done to get from the entries to the wants: first what is
 // taken back, then what is set. The report counts what has to wait.
 func (s *Steerer) changesFor(x *snapshotIndex, wants []WantedChange) ([]leverChange, StepReport) {
 	var list []leverChange
@@ -52,7 +52,7 @@ func (s *Steerer) changesFor(x *snapshotIndex, wants []WantedChange) ([]leverCha
 	return list, report
 }
 
-// startValue is what a wanted value is set from; not ok: nothing is to be done.
+// startValue returns what a wanted value is set from; not ok: nothing is to be done.
 func (s *Steerer) startValue(k leverKey, u *lever.Undo) (from string, ok bool) {
 	e := s.ledger.entries[k]
 	switch {
@@ -233,7 +233,7 @@ func (s *Steerer) publish(plan *Plan, report StepReport, err error) {
 	}
 }
 
-// Status is how it fares. It asks nobody, and so always answers at once.
+// Status returns how it fares. It asks nobody, and so always answers at once.
 func (s *Steerer) Status() Status {
 	s.shown.Lock()
 	defer s.shown.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/epplan/epplan/slurm/lever"
 )
 
-// modeOf is what may be done to a node, or a job: what may be done in each of
+// modeOf returns what may be done to a node, or a job: what may be done in each of
 // its partitions.
 func modeOf(partitions []string, rules *config.Live) live.Mode {
 	if len(partitions) == 0 {
@@ -22,7 +22,7 @@ func modeOf(partitions []string, rules *config.Live) live.Mode {
 	return rules.ModeOf(strings.Join(partitions, ","))
 }
 
-// profileOf is the profile of a node's GPUs: by their type, else by a feature.
+// profileOf returns the profile of a node's GPUs: by their type, else by a feature.
 func profileOf(n *slurm.Node, profiles *config.Profiles) *config.Profile {
 	var names []string
 	for i := range n.Gres {
@@ -44,7 +44,7 @@ func profileOf(n *slurm.Node, profiles *config.Profiles) *config.Profile {
 	return nil
 }
 
-// watts is what a GPU in use draws with its part of the node, weighted as the
+// watts returns what a GPU in use draws with its part of the node, weighted as the
 // profile says; 0: not known.
 func watts(p *config.Profile) float64 {
 	if p == nil || p.BusyW <= 0 {

@@ -54,7 +54,7 @@ func TestNodesThatDrawLessGetLowerWeights(t *testing.T) {
 	}
 }
 
-// sleeper is a cluster of idle nodes whose nodes may sleep after a minute.
+// sleeper returns a cluster of idle nodes whose nodes may sleep after a minute.
 func sleeper(names ...string) *world {
 	w := newWorld()
 	w.saving, w.settings.Live.SleepAfter, w.settings.Live.SleepLearn = true, 60, false
@@ -64,7 +64,7 @@ func sleeper(names ...string) *world {
 	return w
 }
 
-// asleep are the nodes that sleep.
+// asleep returns the nodes that sleep.
 func (w *world) asleep() []string {
 	var names []string
 	for name, n := range w.nodes {

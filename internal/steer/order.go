@@ -102,7 +102,7 @@ func (p *Plan) order(s *Snapshot, set *Settings, ours *OwnChanges) {
 	}
 }
 
-// pendingJob is a job that may be put behind another, as yet without a place; not ok: it may not.
+// pendingJob returns a job that may be put behind another, as yet without a place; not ok: it may not.
 func (set *Settings) pendingJob(s *Snapshot, j *slurm.Job, ours *OwnChanges) (e pendingJob, ok bool) {
 	if set.Live.ReorderOf(j.Partition) == config.ReorderOff || set.Live.ModeOf(j.Partition) == live.Observe ||
 		ours.Untouchable[j.ID] || !canReorder(j, s.At) {
@@ -123,7 +123,7 @@ func (set *Settings) pendingJob(s *Snapshot, j *slurm.Job, ours *OwnChanges) (e 
 	return e, true
 }
 
-// groupOf is the group in which a job is put in order.
+// groupOf returns the group in which a job is put in order.
 func (set *Settings) groupOf(j *slurm.Job) jobGroup {
 	if set.Live.ReorderOf(j.Partition) == config.ReorderOwn {
 		return jobGroup{partition: j.Partition, uid: j.UID}
@@ -171,7 +171,7 @@ func (p *Plan) adviseOrder(key jobGroup, list []pendingJob) {
 	}
 }
 
-// places are the places of a policy's order that says something yet.
+// places returns the places of a policy's order that says something yet.
 func (p *Plan) places(s *Snapshot, set *Settings) map[slurm.JobID]int {
 	r := set.Ranking
 	if r == nil {
@@ -209,7 +209,7 @@ func (p *Plan) list(keys []jobGroup, groups map[jobGroup][]pendingJob) {
 	}
 }
 
-// agePartOf is how much of an offset counts for a job that has waited for so long.
+// agePartOf returns how much of an offset counts for a job that has waited for so long.
 func agePartOf(j *slurm.Job, now time.Time, limits *config.LivePick) int {
 	bound := limits.Ageing
 	if limits.AgeingFactor > 0 {
@@ -246,7 +246,7 @@ func isRunnable(j *slurm.Job, now time.Time) bool {
 	return (w == slurm.WaitTurn || w == slurm.WaitElse) && !j.Eligible.IsZero() && !j.Eligible.After(now)
 }
 
-// compare is the order in which groups are handled.
+// compare returns the order in which groups are handled.
 func (g jobGroup) compare(h jobGroup) int {
 	if g.partition == h.partition && g.all != h.all {
 		return compareFirst(g.all)
@@ -270,10 +270,10 @@ func (e *pendingJob) compare(f *pendingJob) int {
 	return cmp.Or(cmp.Compare(f.basePriority, e.basePriority), cmp.Compare(e.job.ID, f.job.ID))
 }
 
-// priority is what it has at present.
+// priority returns what it has at present.
 func (e *pendingJob) priority() int64 { return e.basePriority - e.ourNice }
 
-// compareFirst is what a comparison answers where one of two comes first: whether it is the
+// compareFirst returns what a comparison answers where one of two comes first: whether it is the
 // first of them.
 func compareFirst(yes bool) int {
 	if yes {
@@ -282,7 +282,7 @@ func compareFirst(yes bool) int {
 	return 1
 }
 
-// minOffset is the least by which the entrant must be lowered to have at most a
+// minOffset returns the least by which the entrant must be lowered to have at most a
 // priority of limit, as far as its age lets it; one in force that is a little
 // larger stays.
 func (e *pendingJob) minOffset(limit int64) int64 {

@@ -244,7 +244,7 @@ func BenchmarkWantedOf100000Jobs(b *testing.B) {
 	}
 }
 
-// drawWorld is a queue of any kind.
+// drawWorld returns a queue of any kind.
 func drawWorld(t *rapid.T) *world {
 	w := newWorld()
 	rules := &w.settings.Live
@@ -332,7 +332,7 @@ func checkMoved(t *rapid.T, w *world, before map[slurm.JobID]int64) {
 	}
 }
 
-// dueOf is when a job must be done; far away without a deadline to come.
+// dueOf returns when a job must be done; far away without a deadline to come.
 func dueOf(w *world, id slurm.JobID) time.Time {
 	if d := slurm.ParseWishes(w.jobs[id].Comment, start.Add(-time.Hour)).Deadline; d.After(w.now) {
 		return d

@@ -95,7 +95,7 @@ type plannedKind struct {
 	gpus               int
 }
 
-// plannedKindOf is the kind of a node whose GPUs are of a profile, by its first ones.
+// plannedKindOf returns the kind of a node whose GPUs are of a profile, by its first ones.
 func plannedKindOf(n *slurm.Node, profile *config.Profile) plannedKind {
 	kind := plannedKind{
 		family:     config.FamilyOf(profile.Name),
@@ -192,7 +192,7 @@ func (p *Plan) canSleep(n *slurm.Node, at time.Time, set *Settings, ours *OwnCha
 	return nap.AwakeReason == ""
 }
 
-// powerDown is the change that puts a node to sleep, and how it is undone.
+// powerDown returns the change that puts a node to sleep, and how it is undone.
 func powerDown(node string) lever.Undo {
 	return lever.Undo{Lever: lever.Power, Node: node, Before: "power_up", After: "power_down"}
 }
@@ -210,7 +210,7 @@ func demandedPartitions(s *Snapshot) map[string]bool {
 	return names
 }
 
-// idleWatts is what an idle node draws, as far as is known.
+// idleWatts returns what an idle node draws, as far as is known.
 func idleWatts(n *slurm.Node, profiles *config.Profiles) float64 {
 	p := profileOf(n, profiles)
 	if p == nil {

@@ -395,7 +395,7 @@ func TestAgeingMayBeByAJobsTimeLimit(t *testing.T) {
 	}
 }
 
-// crowd is a world with a queue in which nobody has waited for long, and the
+// crowd returns a world with a queue in which nobody has waited for long, and the
 // order that a policy wants.
 func crowd(t *rapid.T) (w *world, wanted []slurm.JobID) {
 	w = newWorld()

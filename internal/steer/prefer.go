@@ -59,7 +59,7 @@ func (p *Plan) preferFeatures(s *Snapshot, set *Settings, ours *OwnChanges) {
 	}
 }
 
-// plannedFeature is the feature of the GPU model on which a plan has a job; empty where there is no
+// plannedFeature returns the feature of the GPU model on which a plan has a job; empty where there is no
 // other one, or no feature for it.
 func plannedFeature(features map[string]string, model, policy string) (feature, why string) {
 	if len(features) < 2 {
@@ -121,7 +121,7 @@ func featuresOf(nodes []slurm.Node, partition string, profiles *config.Profiles)
 	return features
 }
 
-// leastEnergyFeature is the feature of the GPU model on which a job needs clearly less
+// leastEnergyFeature returns the feature of the GPU model on which a job needs clearly less
 // energy than on each other one.
 func leastEnergyFeature(j *slurm.Job, features map[string]string, set *Settings) (feature, why string) {
 	best, least, second := "", 0.0, 0.0

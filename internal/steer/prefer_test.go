@@ -10,7 +10,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// choosy is a cluster of two GPU models on which jobs need so many joules.
+// choosy returns a cluster of two GPU models on which jobs need so many joules.
 func choosy(joules map[string]float64) *world {
 	w := newWorld()
 	w.settings.Live.Prefer = true

@@ -71,7 +71,7 @@ func (p *Plan) orderGroup(key jobGroup, list []pendingJob, enforce, planned bool
 // lowPrioritiesNote says in a note that a partition has no room below its priorities.
 const lowPrioritiesNote = "priorities are too near 1 for jobs to be put in order"
 
-// NotesOnLowPriorities are the notes of partitions whose priorities leave no room for an order.
+// NotesOnLowPriorities returns the notes of partitions whose priorities leave no room for an order.
 func (s *Status) NotesOnLowPriorities() []string {
 	return slices.DeleteFunc(slices.Clone(s.Notes), func(note string) bool {
 		return !strings.HasSuffix(note, lowPrioritiesNote)

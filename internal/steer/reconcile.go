@@ -116,7 +116,7 @@ func (x *snapshotIndex) nodeIsGone(name string) bool {
 	return x.nodes[name] == nil && len(x.nodes) > 0 && !x.snap.UnreadNodes.MayList(name)
 }
 
-// valueOf is what a lever has set, or would set, at a job.
+// valueOf returns what a lever has set, or would set, at a job.
 func valueOf(j *slurm.Job, kind lever.Kind) string {
 	if kind == lever.Prefer {
 		return j.Prefer
@@ -263,7 +263,7 @@ func (s *Steerer) reconcileWeight(k leverKey, e *ledgerEntry, x *snapshotIndex) 
 	}
 }
 
-// ownChanges is what NewPlan must know of the entries.
+// ownChanges returns what NewPlan must know of the entries.
 func (s *Steerer) ownChanges() *OwnChanges {
 	o := &OwnChanges{
 		UserNice: make(map[slurm.JobID]int64), Untouchable: make(map[slurm.JobID]bool),

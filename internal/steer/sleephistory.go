@@ -90,7 +90,7 @@ func (n *sleepHistory) observeIdle(
 	}
 }
 
-// observeWake is what is known of a node while it sleeps or wakes. Once it's back, how
+// observeWake returns what is known of a node while it sleeps or wakes. Once it's back, how
 // long that took is noted: rather too long than too short, as it began after the
 // last snapshot in which it slept. One that isn't back by ResumeTimeout is DOWN,
 // and counts as powered down again.

@@ -10,7 +10,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// learning is a cluster whose nodes may sleep after a second, as soon as it pays.
+// learning returns a cluster whose nodes may sleep after a second, as soon as it pays.
 func learning(names ...string) *world {
 	w := sleeper(names...)
 	w.settings.Live.SleepAfter, w.settings.Live.SleepLearn = 1, true

@@ -64,7 +64,7 @@ type Ranking struct {
 	CountsDeadlines bool
 }
 
-// planOf is the plan that is meant with all it has, where it says something yet; nil: there is none.
+// planOf returns the plan that is meant with all it has, where it says something yet; nil: there is none.
 func (set *Settings) planOf(s *Snapshot) *Ranking {
 	if r := set.Ranking; r != nil && r.GPUModel != nil && !s.At.After(r.Until) {
 		return r
@@ -150,7 +150,7 @@ func (p *Plan) advise(a Advice) {
 	p.Advice = append(p.Advice, a)
 }
 
-// NewPlan is what ought to be in force. It depends on its arguments alone. Asked
+// NewPlan returns what ought to be in force. It depends on its arguments alone. Asked
 // again after the wanted values are in force, it wants the same ones.
 func NewPlan(s *Snapshot, set *Settings, ours *OwnChanges) Plan {
 	p := Plan{lines: make(map[jobGroup]line)}

@@ -15,7 +15,7 @@ type Slurm interface {
 	Nodes(ctx context.Context) ([]slurm.Node, slurm.Unread, error)
 }
 
-// SnapshotFromSlurm is a source that asks Slurm each time. Others may be told its answers,
+// SnapshotFromSlurm returns a source that asks Slurm each time. Others may be told its answers,
 // but it shares none that was asked for before, which may be from before a change:
 // Slurm is asked by nobody else through client.
 func SnapshotFromSlurm(client Slurm, clock func() time.Time) func(context.Context) (*Snapshot, error) {

@@ -194,7 +194,7 @@ const (
 	restFactor = 4
 )
 
-// pause is how long it is until the next step.
+// pause returns how long it is until the next step.
 func (s *Steerer) pause(most, took time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -236,8 +236,8 @@ func (s *Steerer) UndoAll(ctx context.Context) (StepReport, error) {
 
 const unlimited = math.MaxInt // changes of a step
 
-// step is one round. While paused nothing is wanted. Jobs that were submitted with a nice of ours may be in
-// no ledger yet: to take everything back, Slurm is asked for them.
+// step returns one round. While paused nothing is wanted. Jobs that were submitted with a nice of ours may
+// be in no ledger yet: to take everything back, Slurm is asked for them.
 func (s *Steerer) step(ctx context.Context, set *Settings, most int) (StepReport, error) {
 	if len(s.ledger.entries) == 0 && set.Live.OnlyObserves() && most != unlimited {
 		s.idle = nil
@@ -293,9 +293,9 @@ func (s *Steerer) step(ctx context.Context, set *Settings, most int) (StepReport
 // orderTTL is for how long the order that was seen last says where newcomers belong.
 const orderTTL = time.Minute
 
-// NiceAtSubmit is the nice with which a job that a user submits to a partition (empty: the default one) is no
-// more urgent than those that were put behind others there, which it would pass until it has a place; 0: none
-// was. One with a deadline goes first, unless a plan says when it's its turn.
+// NiceAtSubmit returns the nice with which a job that a user submits to a partition (empty: the default
+// one) is no more urgent than those that were put behind others there, which it would pass until it has a
+// place; 0: none was. One with a deadline goes first, unless a plan says when it's its turn.
 func (s *Steerer) NiceAtSubmit(partition string, uid uint32, deadline bool) int64 {
 	s.shown.Lock()
 	defer s.shown.Unlock()

@@ -21,7 +21,7 @@ import (
 	"github.com/epplan/epplan/slurm/lever"
 )
 
-// pair is a world with a job that goes behind another.
+// pair returns a world with a job that goes behind another.
 func pair() *world {
 	w := newWorld()
 	w.job(1, 10, 1000, "")

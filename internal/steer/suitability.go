@@ -48,7 +48,7 @@ func suitabilityText(n *colocate.Node, j *slurm.Job) string {
 		n.Correlation, n.RisesW)
 }
 
-// nextShared is the pending job for a part of a GPU that Slurm starts next, nil
+// nextShared returns the pending job for a part of a GPU that Slurm starts next, nil
 // without one, or if it isn't to be touched: what suits one behind it could be
 // wrong for it. Jobs that wait for more than their turn and nodes come behind all
 // others, whatever their priority: a limit that keeps one from starting may do so

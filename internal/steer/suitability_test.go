@@ -12,7 +12,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// sharing is a cluster of three nodes with shared GPUs and one without, on which
+// sharing returns a cluster of three nodes with shared GPUs and one without, on which
 // one job for a part of a GPU waits and ranks are as a map says.
 func sharing(ranks map[string]int) *world {
 	w := newWorld()
@@ -39,7 +39,7 @@ func sharing(ranks map[string]int) *world {
 	return w
 }
 
-// weight are the weights of the nodes in the order of their names.
+// weight returns the weights of the nodes in the order of their names.
 func (w *world) weight() [4]uint32 {
 	return [4]uint32{
 		w.nodes["n1"].Weight, w.nodes["n2"].Weight, w.nodes["n3"].Weight, w.nodes["whole"].Weight,

@@ -91,7 +91,7 @@ func (l *Left) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Folder is the ledger's in a controller's state folder.
+// Folder returns the ledger's in a controller's state folder.
 func Folder(state string) string { return filepath.Join(state, "levers") }
 
 // LeftOf reads the ledger of a controller's state folder by read and returns the changes that are in force,

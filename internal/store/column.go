@@ -16,7 +16,7 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// nullableNumber is a Number as a column: NULL if unknown.
+// nullableNumber returns a Number as a column: NULL if unknown.
 func nullableNumber(n live.Number) any {
 	if v, ok := n.Get(); ok {
 		return v
@@ -24,7 +24,7 @@ func nullableNumber(n live.Number) any {
 	return nil
 }
 
-// knownNumber is what was read from a column of numbers; what can't be is unknown.
+// knownNumber returns what was read from a column of numbers; what can't be is unknown.
 func knownNumber(column sql.NullFloat64) live.Number {
 	if !column.Valid || !arePlausible(column.Float64) {
 		return live.Number{}
@@ -32,7 +32,7 @@ func knownNumber(column sql.NullFloat64) live.Number {
 	return live.Known(column.Float64)
 }
 
-// nullableMicros is a time as a column: NULL if unknown.
+// nullableMicros returns a time as a column: NULL if unknown.
 func nullableMicros(t time.Time) any {
 	if t.IsZero() {
 		return nil
@@ -40,7 +40,7 @@ func nullableMicros(t time.Time) any {
 	return t.UnixMicro()
 }
 
-// timeOf is what was read from a column of times.
+// timeOf returns what was read from a column of times.
 func timeOf(column sql.NullInt64) time.Time {
 	if !column.Valid || column.Int64 < -maxTime || column.Int64 > maxTime {
 		return time.Time{}
@@ -51,7 +51,7 @@ func timeOf(column sql.NullInt64) time.Time {
 // maxTime is the end of the year 9999: JSON has no later times.
 const maxTime = 253402300799_999_999
 
-// jsonText is a value as a column of JSON.
+// jsonText returns a value as a column of JSON.
 func jsonText(value any) (string, error) {
 	encoded, err := json.Marshal(value)
 	if err != nil {
@@ -100,7 +100,7 @@ func scanIntervals(columns []sql.NullFloat64, into ...*record.Interval) {
 // scanner is a row, of one or of many.
 type scanner interface{ Scan(into ...any) error }
 
-// encodeCourse is an outcome's clocks, seconds throttled and clock at work as a column; nil where none
+// encodeCourse returns an outcome's clocks, seconds throttled and clock at work as a column; nil where none
 // of them is known. It is a byte of version, the number of clocks, and for each its core and memory
 // clock and its seconds; the number of reasons for throttling, and for each its text and its
 // seconds; then mean and spread of the clock at work, or nothing. Counts and lengths are varints,
@@ -132,7 +132,7 @@ func encodeCourse(o *record.Outcome) []byte {
 
 const courseVersion = 1
 
-// tenths is a clock in units of 0.1 MHz, which no clock is told finer than.
+// tenths returns a clock in units of 0.1 MHz, which no clock is told finer than.
 func tenths(clock dvfsmodel.MHz) uint64 { return uint64(max(0, math.Round(float64(clock)*10))) }
 
 // errCourse tells that bytes aren't what encodeCourse writes.

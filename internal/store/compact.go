@@ -42,7 +42,7 @@ func (s *Store) Compact(ctx context.Context, before time.Time) (int64, error) {
 	}
 }
 
-// OldestInDetail is when the first of the runs was received that [Store.Compact] hasn't come
+// OldestInDetail returns when the first of the runs was received that [Store.Compact] hasn't come
 // to; zero where there is none.
 func (s *Store) OldestInDetail(ctx context.Context) (time.Time, error) {
 	var us sql.NullInt64
@@ -67,7 +67,7 @@ type detailed struct {
 	mode, config sql.NullString // of its decision
 }
 
-// compactRuns is one step of Compact.
+// compactRuns returns one step of Compact.
 func compactRuns(ctx context.Context, conn *sql.Conn, before int64) (int64, error) {
 	rows, err := conn.QueryContext(ctx, `
 SELECT outcome_id, received_us, gpus, clocks, throttled_s, work_clock,
@@ -108,7 +108,7 @@ const sameDecision = `d.decision_id = o.decision_id AND d.cluster = o.cluster AN
 	AND d.node = o.node AND d.run_id = o.run_id AND d.workload = o.workload AND d.gpu_model = o.gpu_model
 	AND d.token = '' AND d.rung = ''`
 
-// rounded is a column in whole units from 100 on, which take less room.
+// rounded returns a column in whole units from 100 on, which take less room.
 func rounded(column string) string {
 	return "CASE WHEN ABS(" + column + ") < 100 THEN " + column + " ELSE ROUND(" + column + ") END"
 }
@@ -154,7 +154,7 @@ UPDATE outcome_details SET gpus = NULL, clocks = NULL, throttled_s = NULL, serie
 	deleteOldProfiles = "DELETE FROM outcome_profiles WHERE outcome_id IN (SELECT value ->> 'id' FROM json_each(?1))"
 )
 
-// compactList is what the statements of a step need to know of its runs.
+// compactList returns what the statements of a step need to know of its runs.
 func compactList(ctx context.Context, conn *sql.Conn, runs []detailed) (string, error) {
 	type one struct {
 		ID     int64 `json:"id"`
@@ -192,7 +192,7 @@ func compactList(ctx context.Context, conn *sql.Conn, runs []detailed) (string, 
 	return jsonText(all)
 }
 
-// textID is the number of a text that many rows share, which gets one if it has none: from its hash,
+// textID returns the number of a text that many rows share, which gets one if it has none: from its hash,
 // or after that, if that is taken.
 func textID(ctx context.Context, conn *sql.Conn, text string) (int64, error) {
 	sum := sha256.Sum256([]byte(text))
@@ -226,7 +226,7 @@ func (s *Store) Shrink(ctx context.Context) (int64, error) {
 	}
 }
 
-// shrinkFile is one step of Shrink: the bytes that were given back.
+// shrinkFile returns one step of Shrink: the bytes that were given back.
 func shrinkFile(ctx context.Context, conn *sql.Conn) (int64, error) {
 	var pages, free, size int64
 	if err := conn.QueryRowContext(ctx, `

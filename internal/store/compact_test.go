@@ -17,7 +17,7 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// asked is all that reports, models and lists ask of the records of cluster "cluster".
+// asked returns all that reports, models and lists ask of the records of cluster "cluster".
 func asked(tb testing.TB, y *year) map[string]any {
 	tb.Helper()
 	ctx, s := tb.Context(), y.store

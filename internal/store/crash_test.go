@@ -108,7 +108,7 @@ func TestEverythingAcknowledgedIsThereAfterKill(t *testing.T) {
 	}
 }
 
-// nullableNumber is the number of an acknowledged outcome.
+// nullableNumber returns the number of an acknowledged outcome.
 func nullableNumber(line string) (int, bool) {
 	var digits string
 	if _, err := fmt.Sscanf(line, "acknowledged %s", &digits); err != nil {

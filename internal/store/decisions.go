@@ -55,7 +55,7 @@ const (
 	selectDecisions = "SELECT " + decisionColumns + " FROM decisions "
 )
 
-// DecisionByToken is the last decision under a token, or ErrNotFound.
+// DecisionByToken returns the last decision under a token, or ErrNotFound.
 func (s *Store) DecisionByToken(ctx context.Context, cluster, token string) (record.Decision, error) {
 	d, err := scanDecision(s.db.hookRead.QueryRowContext(ctx, selectDecisions+`
 WHERE cluster = ? AND token = ? AND token != '' ORDER BY decision_id DESC LIMIT 1`, cluster, token))
@@ -127,7 +127,7 @@ func scanDecision(row scanner) (record.Decision, error) {
 	return d, err
 }
 
-// profileColumn is a power profile as its column has it.
+// profileColumn returns a power profile as its column has it.
 func profileColumn(p dvfsmodel.PowerProfile) string {
 	if p == 0 {
 		return ""

@@ -32,7 +32,7 @@ func (l *Learning) EndedJobs(ctx context.Context, cluster string, latest int) ([
 	return list(rows, err, scanEnded, "list ended jobs")
 }
 
-// EndedJob is a job that ended, or ErrNotFound.
+// EndedJob returns a job that ended, or ErrNotFound.
 func (l *Learning) EndedJob(
 	ctx context.Context, cluster string, id int64, submitted time.Time,
 ) (record.EndedJob, error) {

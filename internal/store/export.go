@@ -22,7 +22,7 @@ var tables = []string{
 	"energy_sums",
 }
 
-// Tables are the names of the tables that [Store.Export] knows.
+// Tables returns the names of the tables that [Store.Export] knows.
 func Tables() []string { return slices.Clone(tables) }
 
 // Export writes a table as JSON lines: one object per row, its keys the columns
@@ -74,7 +74,7 @@ func exportRows(w io.Writer, rows *sql.Rows) error {
 	return out.Flush()
 }
 
-// exportLine is a row as a JSON object and a newline.
+// exportLine returns a row as a JSON object and a newline.
 func exportLine(columns []string, values []any) ([]byte, error) {
 	line := []byte{'{'}
 	for i, column := range columns {
@@ -103,7 +103,7 @@ var embedded = []string{
 	"covariance",
 }
 
-// exportValue is a column as a value for JSON.
+// exportValue returns a column as a value for JSON.
 func exportValue(column string, value any) (any, error) {
 	switch v := value.(type) {
 	case float64:
@@ -129,7 +129,7 @@ func exportValue(column string, value any) (any, error) {
 	return value, nil
 }
 
-// exportProfile is a profile for people: unknown points are null.
+// exportProfile returns a profile for people: unknown points are null.
 func exportProfile(blob []byte) (any, error) {
 	p, err := record.DecodeProfile(blob)
 	if err != nil {
@@ -154,7 +154,7 @@ func exportProfile(blob []byte) (any, error) {
 	return gpus, nil
 }
 
-// exportCourse is what remains of the course of a run, with the names that its details had.
+// exportCourse returns what remains of the course of a run, with the names that its details had.
 func exportCourse(blob []byte) (any, error) {
 	var o record.Outcome
 	if err := decodeCourse(blob, &o); err != nil {
@@ -190,7 +190,7 @@ func exportReadings(blob []byte) (any, error) {
 	}{r.GPUs, r.Interval.Seconds(), of(r.Power), of(r.Core)}, nil
 }
 
-// exportSeries is a series for people: unknown points are null.
+// exportSeries returns a series for people: unknown points are null.
 func exportSeries(blob []byte) (any, error) {
 	series, err := record.DecodeSeries(blob)
 	if err != nil {
@@ -202,7 +202,7 @@ func exportSeries(blob []byte) (any, error) {
 	}{series.Interval().Seconds(), numbers(&series)}, nil
 }
 
-// numbers are the points of a series.
+// numbers returns the points of a series.
 func numbers(s *record.Series) []live.Number {
 	points := make([]live.Number, s.Len())
 	for i := range points {

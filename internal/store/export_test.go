@@ -10,7 +10,7 @@ import (
 	"github.com/epplan/epplan/internal/store"
 )
 
-// exported is a table as lines of JSON.
+// exported returns a table as lines of JSON.
 func exported(tb testing.TB, s *store.Store, table string) []string {
 	tb.Helper()
 	var text strings.Builder

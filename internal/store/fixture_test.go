@@ -24,7 +24,7 @@ func openNew(tb testing.TB) (*store.Store, string) {
 	return open(tb, path, nil), path
 }
 
-// tempDir is a folder for a database, in memory where there is such a place: most
+// tempDir returns a folder for a database, in memory where there is such a place: most
 // tests need no disk, and syncing one takes most of their time.
 func tempDir(tb testing.TB) string {
 	tb.Helper()
@@ -60,7 +60,7 @@ func open(tb testing.TB, path string, options *store.Options) *store.Store {
 	return s
 }
 
-// outcome is the outcome of run i, with all that an outcome can have.
+// outcome returns the outcome of run i, with all that an outcome can have.
 func outcome(i int) *record.Outcome {
 	series := record.NewSampler(time.Minute)
 	for minute := range 20 {
@@ -86,7 +86,7 @@ func outcome(i int) *record.Outcome {
 	}
 }
 
-// stays are those of a run whose clock was adapted.
+// stays returns those of a run whose clock was adapted.
 func stays() []dvfsmodel.ClockResidency {
 	return []dvfsmodel.ClockResidency{
 		{Core: 1380, Seconds: 200, Work: 180.5, Energy: 30_000, Begun: 3},
@@ -94,7 +94,7 @@ func stays() []dvfsmodel.ClockResidency {
 	}
 }
 
-// restarted is what is known of a run that epd was restarted under.
+// restarted returns what is known of a run that epd was restarted under.
 func restarted() record.Restarted {
 	return record.Restarted{TimeS: live.Known(100), GPUEnergyJ: live.Known(20_000)}
 }
@@ -111,12 +111,12 @@ func put(tb testing.TB, s *store.Store, o *record.Outcome, want store.Receipt) {
 	}
 }
 
-// workload is the key of outcome i's workload.
+// workload returns the key of outcome i's workload.
 func workload(i int) record.WorkloadKey {
 	return record.WorkloadKey{Cluster: "alpha", Workload: fmt.Sprintf("w%d", i%3), GPUModel: "V100"}
 }
 
-// lastJob is the job that was submitted last under an id.
+// lastJob returns the job that was submitted last under an id.
 func lastJob(tb testing.TB, s *store.Store, id int64) record.Job {
 	tb.Helper()
 	page, err := s.Jobs(tb.Context(), &store.JobFilter{Cluster: "alpha", ID: id}, 0, 1)

@@ -13,7 +13,7 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// runsOf are the run ids that a filter lists, in pages of two.
+// runsOf returns the run ids that a filter lists, in pages of two.
 func runsOf(
 	t *testing.T, s *store.Store, f store.RunFilter, conflicts bool,
 ) (runs []string, all []record.RecordedRun) {
@@ -32,7 +32,7 @@ func runsOf(
 	return runs, all
 }
 
-// ids are those of some runs.
+// ids returns those of some runs.
 func ids(runs []record.RecordedRun) []int64 {
 	all := make([]int64, len(runs))
 	for i, k := range runs {
@@ -79,7 +79,7 @@ func TestRecordedRunsAreFoundByRunJobNodeAndTime(t *testing.T) {
 	}
 }
 
-// everything is all tables, but for what says nothing: sums without jobs, and in
+// everything returns all tables, but for what says nothing: sums without jobs, and in
 // which order conflicts lie.
 func everything(t *testing.T, s *store.Store) map[string][]string {
 	t.Helper()

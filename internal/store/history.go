@@ -56,7 +56,7 @@ func insertHistory(ctx context.Context, conn *sql.Conn, rows [][]any) (added int
 	return added, nil
 }
 
-// historyRow are the values for insertHistoryRow.
+// historyRow returns the values for insertHistoryRow.
 func historyRow(p *record.HistoryJob, received int64) []any {
 	name := p.Name
 	if name == nil {

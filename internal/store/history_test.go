@@ -31,7 +31,7 @@ func past(i int) record.HistoryJob {
 	}
 }
 
-// historyOf is what a store has of a cluster's past since a time.
+// historyOf returns what a store has of a cluster's past since a time.
 func historyOf(tb interface {
 	Context() context.Context
 	Fatal(args ...any)

@@ -185,7 +185,7 @@ type jobPage struct {
 	stop  int64 // the last job that is looked at; 0: all are
 }
 
-// next is what to pass as before for the next page, given how many jobs a page
+// next returns what to pass as before for the next page, given how many jobs a page
 // holds and the last of them.
 func (p *jobPage) next(jobs int, last int64) int64 {
 	if jobs == p.limit {
@@ -254,7 +254,7 @@ func (s *Store) pageOf(ctx context.Context, f *JobFilter, before int64, limit in
 	return page, true, nil
 }
 
-// submitBound is a bound of submit times.
+// submitBound returns a bound of submit times.
 func submitBound(from time.Time) int64 {
 	if from.IsZero() {
 		return -endOfTime
@@ -268,7 +268,7 @@ type indexKey struct {
 	value any
 }
 
-// index is the index that leads to a filter's jobs, and what it is searched for.
+// index returns the index that leads to a filter's jobs, and what it is searched for.
 // All of them go on by submission. The one for what fewest jobs have comes first.
 func (f *JobFilter) index() (name string, keys []indexKey) {
 	cluster := indexKey{"cluster", f.Cluster}
@@ -290,7 +290,7 @@ func (f *JobFilter) index() (name string, keys []indexKey) {
 	return "jobs_by_time", nil
 }
 
-// otherConditions are the conditions of a filter that an index doesn't know.
+// otherConditions returns the conditions of a filter that an index doesn't know.
 func (f *JobFilter) otherConditions(keys []indexKey) *conditions {
 	var rest conditions
 	add := func(column string, value any, given bool) {

@@ -62,7 +62,7 @@ func scanJob(row scanner, j *record.Job) (seq int64, err error) {
 	return seq, err
 }
 
-// limitColumn is a time limit as it is stored: seconds, +Inf for unlimited, NULL where
+// limitColumn returns a time limit as it is stored: seconds, +Inf for unlimited, NULL where
 // none is known.
 func limitColumn(l live.Limit) any {
 	if !l.IsSet() {
@@ -71,7 +71,7 @@ func limitColumn(l live.Limit) any {
 	return l.Seconds()
 }
 
-// limitOf is a stored time limit.
+// limitOf returns a stored time limit.
 func limitOf(s sql.NullFloat64) live.Limit {
 	if !s.Valid {
 		return live.Limit{}

@@ -12,7 +12,7 @@ import (
 const lastJobs = selectJobs + `WHERE seq IN (SELECT (SELECT l.seq FROM jobs AS l INDEXED BY jobs_by_workload
 	WHERE l.cluster = ?1 AND l.workload = k.value ORDER BY l.submitted_us DESC, l.seq DESC LIMIT 1) FROM json_each(?2) AS k)`
 
-// LastJobs are the jobs of workloads that were submitted last, by workload. A
+// LastJobs returns the jobs of workloads that were submitted last, by workload. A
 // workload of which no job is kept isn't among them.
 func (s *Store) LastJobs(
 	ctx context.Context, cluster string, workloads []string,

@@ -110,10 +110,10 @@ func knownVersion(path string, version int) error {
 		"go back, %s", ErrSchema, version, newestSchema(), back)
 }
 
-// backupName is where a database is copied to before its schema is brought up to date.
+// backupName returns where a database is copied to before its schema is brought up to date.
 func backupName(path string, schema int) string { return fmt.Sprintf("%s.schema%d.bak", path, schema) }
 
-// userVersion is the schema that a database has; 0 is an empty one.
+// userVersion returns the schema that a database has; 0 is an empty one.
 func userVersion(ctx context.Context, db rowQuerier) (int, error) {
 	var version int
 	err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version)

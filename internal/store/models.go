@@ -63,7 +63,7 @@ DELETE FROM models WHERE cluster = ? AND workload = ? AND gpu_model = ? AND vers
 	return version, nil
 }
 
-// nextVersion is one more than the last version of a key.
+// nextVersion returns one more than the last version of a key.
 func nextVersion(ctx context.Context, conn *sql.Conn, key record.WorkloadKey) (version int64, err error) {
 	err = conn.QueryRowContext(ctx, `
 SELECT COALESCE(MAX(version), 0) + 1 FROM models WHERE cluster = ? AND workload = ? AND gpu_model = ?`,
@@ -135,7 +135,7 @@ SELECT cluster, workload, gpu_model, version, form, coefficients, covariance, sa
 	note
 FROM models WHERE cluster = ? AND workload = ? AND gpu_model = ? `
 
-// Model is the model in use for a key, or ErrNotFound.
+// Model returns the model in use for a key, or ErrNotFound.
 func (l *Learning) Model(ctx context.Context, key record.WorkloadKey) (record.Model, error) {
 	m, err := scanModel(l.db.read.QueryRowContext(ctx, selectModels+"AND in_use = 1",
 		key.Cluster, key.Workload, key.GPUModel))

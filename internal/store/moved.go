@@ -23,7 +23,7 @@ type openFiles struct {
 	infos []os.FileInfo
 }
 
-// filesOf are those of a database that was just opened, and was the file that first
+// filesOf returns those of a database that was just opened, and was the file that first
 // tells before.
 func filesOf(path string, first os.FileInfo) (*openFiles, error) {
 	resolved, err := filepath.EvalSymlinks(path) // SQLite's other files lie beside it

@@ -239,7 +239,7 @@ func inspect(ctx context.Context, path string, busy time.Duration) error {
 	return knownVersion(path, version)
 }
 
-// findings are what a check pragma has to say other than ok.
+// findings returns what a check pragma has to say other than ok.
 func findings(ctx context.Context, db *sql.DB, check string) ([]string, error) {
 	rows, err := db.QueryContext(ctx, "PRAGMA "+check)
 	if err != nil {

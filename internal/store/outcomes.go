@@ -29,7 +29,7 @@ const (
 	Conflicting
 )
 
-// String is the receipt in messages and in the API.
+// String returns the receipt in messages and in the API.
 func (r Receipt) String() string {
 	switch r {
 	case Repeated:
@@ -299,7 +299,7 @@ var (
 	}
 )
 
-// plainColumn is a column of what SQLite knows itself.
+// plainColumn returns a column of what SQLite knows itself.
 func plainColumn[T any](name string, of func(*record.Outcome) *T) outcomeColumn {
 	return outcomeColumn{
 		name, func(o *record.Outcome) (any, error) { return *of(o), nil },
@@ -307,7 +307,7 @@ func plainColumn[T any](name string, of func(*record.Outcome) *T) outcomeColumn 
 	}
 }
 
-// timeColumn is a column of microseconds since 1970: NULL if unknown.
+// timeColumn returns a column of microseconds since 1970: NULL if unknown.
 func timeColumn(name string, of func(*record.Outcome) *time.Time) outcomeColumn {
 	return outcomeColumn{
 		name, func(o *record.Outcome) (any, error) { return nullableMicros(*of(o)), nil },
@@ -315,7 +315,7 @@ func timeColumn(name string, of func(*record.Outcome) *time.Time) outcomeColumn 
 	}
 }
 
-// numberColumn is a column of a figure that may be unknown: NULL then.
+// numberColumn returns a column of a figure that may be unknown: NULL then.
 func numberColumn(name string, of func(*record.Outcome) *live.Number) outcomeColumn {
 	return outcomeColumn{
 		name, func(o *record.Outcome) (any, error) { return nullableNumber(*of(o)), nil },
@@ -323,7 +323,7 @@ func numberColumn(name string, of func(*record.Outcome) *live.Number) outcomeCol
 	}
 }
 
-// jsonColumn is a column of JSON: NULL if there is nothing to say. The value is a pointer.
+// jsonColumn returns a column of JSON: NULL if there is nothing to say. The value is a pointer.
 func jsonColumn(name string, of func(*record.Outcome) (value any, some bool)) outcomeColumn {
 	return outcomeColumn{
 		name, func(o *record.Outcome) (any, error) {
@@ -349,7 +349,7 @@ type (
 	intoFlag   struct{ to *bool }
 )
 
-// nullIfFalse is a flag that few rows have.
+// nullIfFalse returns a flag that few rows have.
 func nullIfFalse(is bool) any {
 	if is {
 		return 1
@@ -395,7 +395,7 @@ func (i intoSeries) Scan(value any) (err error) {
 	return err
 }
 
-// columnValues are an outcome's values of columns, behind those before.
+// columnValues returns an outcome's values of columns, behind those before.
 func columnValues(before []any, columns []outcomeColumn, o *record.Outcome) ([]any, error) {
 	for i := range columns {
 		value, err := columns[i].write(o)

@@ -104,7 +104,7 @@ func scanJobDecision(row scanner) (d record.JobDecision, err error) {
 	return d, err
 }
 
-// RunDays are the sums of runs that ended on a day or later, by day, exit state
+// RunDays returns the sums of runs that ended on a day or later, by day, exit state
 // and arm, in that order. They outlive pruning.
 func (s *Store) RunDays(ctx context.Context, cluster string, from time.Time) ([]record.RunDay, error) {
 	rows, err := s.db.read.QueryContext(ctx, runDays, cluster, from.UnixMicro()/microsPerDay)

@@ -45,7 +45,7 @@ func BenchmarkPages(b *testing.B) {
 	}
 }
 
-// processorTime is what this process had of processors: unlike the time that passed
+// processorTime returns what this process had of processors: unlike the time that passed
 // it says the same on a busy machine.
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
@@ -62,7 +62,7 @@ type question struct {
 	ask  func(ctx context.Context, i int) error
 }
 
-// questions are those of pages.
+// questions returns those of pages.
 func questions(s *store.Store, jobs int) []question { //nolint:funlen // most of it is a table
 	list := func(name string, filter func(i int) store.JobFilter, before func(i int) int64) question {
 		return question{name, func(ctx context.Context, i int) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/epplan/epplan/internal/testkit/storetest"
 )
 
-// plan is how SQLite goes about a query: one line for each loop.
+// plan returns how SQLite goes about a query: one line for each loop.
 func plan(t *testing.T, s *Store, query string, args ...any) []string {
 	t.Helper()
 	rows, err := s.db.read.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, args...)

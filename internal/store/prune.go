@@ -69,7 +69,7 @@ func (s *Store) Prune(ctx context.Context, before time.Time) (PruneResult, error
 	return p, nil
 }
 
-// Oldest is the earliest time by which an outcome, a job, a conflict or a job of a
+// Oldest returns the earliest time by which an outcome, a job, a conflict or a job of a
 // log is removed; zero where there is none. Decisions don't count: those of outcomes
 // that stay, stay with them.
 func (s *Store) Oldest(ctx context.Context) (time.Time, error) {
@@ -86,7 +86,7 @@ SELECT MIN(us) FROM (
 	return timeOf(us), nil
 }
 
-// deletion is one step of deleting rows.
+// deletion returns one step of deleting rows.
 func deletion(statement string, limit int64) func(context.Context, *sql.Conn) (int64, error) {
 	return func(ctx context.Context, conn *sql.Conn) (int64, error) {
 		result, err := conn.ExecContext(ctx, statement, limit, pruneStep)
@@ -184,7 +184,7 @@ func pruneOutcomes(ctx context.Context, conn *sql.Conn, limit int64) (int64, err
 	return result.RowsAffected()
 }
 
-// selectIDs is a list of outcomes as a parameter of further statements.
+// selectIDs returns a list of outcomes as a parameter of further statements.
 func selectIDs(ctx context.Context, conn *sql.Conn, query string, args ...any) (string, error) {
 	rows, err := conn.QueryContext(ctx, query, args...)
 	ids, err := collect(rows, err, func(row scanner) (id int64, err error) {

@@ -17,7 +17,7 @@ func raw(tb testing.TB, path string) *sql.DB {
 	return db
 }
 
-// tableNames are the tables of a database.
+// tableNames returns the tables of a database.
 func tableNames(tb testing.TB, path string) []string {
 	tb.Helper()
 	rows, err := raw(tb, path).QueryContext(tb.Context(),

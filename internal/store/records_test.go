@@ -29,7 +29,7 @@ func job(i int) *record.Job {
 	}
 }
 
-// decision is a decision for job i.
+// decision returns a decision for job i.
 func decision(i int) *record.Decision {
 	interval := func(v float64) record.Interval {
 		return record.Interval{Value: live.Known(v), Low: live.Known(0.9 * v), High: live.Known(1.1 * v)}
@@ -215,7 +215,7 @@ func TestRecordsWithoutTheirKeyAreInvalid(t *testing.T) {
 	}
 }
 
-// model is a model with a note.
+// model returns a model with a note.
 func model(note string, inUse bool) *record.Model {
 	return &record.Model{
 		WorkloadKey: workload(0), Form: "paper", Coefficients: json.RawMessage(`{"p0":1}`),

@@ -61,7 +61,7 @@ func killedAfter(t *testing.T, d time.Duration, path, source string) {
 	}
 }
 
-// outcomesIn are the run ids that a database has, once it is found sound.
+// outcomesIn returns the run ids that a database has, once it is found sound.
 func outcomesIn(t *testing.T, path string) (ids string) {
 	t.Helper()
 	if found, err := store.Check(t.Context(), path); err != nil || len(found) > 0 {
@@ -160,7 +160,7 @@ func TestABackupReplacesAFileOnlyWhenToldAndOnlyByASoundOne(t *testing.T) {
 	}
 }
 
-// brokenCopy is a copy of a database whose details refer to no outcome.
+// brokenCopy returns a copy of a database whose details refer to no outcome.
 func brokenCopy(t *testing.T, path string) string {
 	t.Helper()
 	broken := filepath.Join(tempDir(t), "broken.db")
@@ -171,7 +171,7 @@ func brokenCopy(t *testing.T, path string) string {
 	return broken
 }
 
-// two are a database with one run, and a backup with another one.
+// two returns a database with one run, and a backup with another one.
 func two(t *testing.T) (path, backup string) {
 	t.Helper()
 	path = filepath.Join(tempDir(t), "records.db")

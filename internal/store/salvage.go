@@ -39,7 +39,7 @@ func Salvage(path string, now time.Time) (moved string, err error) {
 	return moved, nil
 }
 
-// damagedName is where a damaged database goes.
+// damagedName returns where a damaged database goes.
 func damagedName(path string, now time.Time) string {
 	return path + ".damaged-" + now.UTC().Format("20060102T150405Z")
 }

@@ -91,7 +91,7 @@ ORDER BY ` + stratumKey
 	FROM outcome_months WHERE cluster = ?1 AND month >= ?5 AND workload != '' AND arm != 'excluded' AND done_gpu_runs + done_node_runs + done_time_runs > 0` + strataOrder
 )
 
-// Strata are the mean energies and run times of completed jobs by workload, GPU model, the parts
+// Strata returns the mean energies and run times of completed jobs by workload, GPU model, the parts
 // that the lot had in its arms, and arm: what savings are computed from. They cover jobs that ended
 // since a time, on the last of their nodes; of pruned ones, whose details are
 // gone, the whole months from that time's month on. The zero time is ever, and

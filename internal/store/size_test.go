@@ -102,14 +102,14 @@ func (y *year) run(tb testing.TB, i int) {
 	y.now = submitted.Add(2 * time.Second)
 }
 
-// last is an outcome as that of run i.
+// last returns an outcome as that of run i.
 func (y *year) last(i int, o *record.Outcome) *record.Outcome {
 	o.Cluster, o.RunID, o.JobID = "cluster", nameOf("run", i), int64(100_000+i)
 	o.Node = fmt.Sprintf("gpu%04d", i%50)
 	return o
 }
 
-// outcome is what a run came to, with the course of a training: epochs, and pauses between them.
+// outcome returns what a run came to, with the course of a training: epochs, and pauses between them.
 func (y *year) outcome(i int, took, power float64) *record.Outcome {
 	lasted := time.Duration(took * float64(time.Second))
 	series := record.NewSampler(time.Minute)
@@ -174,7 +174,7 @@ func newYear(tb testing.TB, gpus, workloads, runs int) (*year, string) {
 	return y, path
 }
 
-// bytesARun are those of a database's file that are in use, by its runs.
+// bytesARun returns those of a database's file that are in use, by its runs.
 func bytesARun(tb testing.TB, path string, runs int) float64 {
 	tb.Helper()
 	var pages, free, size float64

@@ -41,7 +41,7 @@ ON CONFLICT DO UPDATE SET ended = ended + excluded.ended, done = done + excluded
 	done_time_s = done_time_s + excluded.done_time_s, done_time_s2 = done_time_s2 + excluded.done_time_s2`
 )
 
-// addJobSums is a statement that adds what jobs came to, those of the compared
+// addJobSums returns a statement that adds what jobs came to, those of the compared
 // outcomes that a condition selects, to the sums of their days and of all days.
 // Its first parameter is 1, or -1 to take them out again.
 func addJobSums(condition string) string {

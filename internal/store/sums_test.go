@@ -99,7 +99,7 @@ func (s *scroll) open(t *rapid.T) {
 	s.store = opened
 }
 
-// draw is an outcome: one of few jobs, on one of few nodes, that ended on one of
+// draw returns an outcome: one of few jobs, on one of few nodes, that ended on one of
 // few days.
 func (s *scroll) draw(t *rapid.T) scrolled {
 	job := rapid.Int64Range(0, 6).Draw(t, "job")
@@ -214,7 +214,7 @@ func (o *scrolled) jobKey() string {
 	return fmt.Sprint(o.batch, o.RunID)
 }
 
-// strata are those of all jobs that ended since a time, the plain way.
+// strata returns those of all jobs that ended since a time, the plain way.
 func (s *scroll) strata(since time.Time) map[string]cell {
 	jobs := make(map[string][]scrolled)
 	for _, o := range slices.Concat(s.kept, s.gone) {
@@ -249,7 +249,7 @@ func (s *scroll) strata(since time.Time) map[string]cell {
 	return cells
 }
 
-// countJob is what a job on all its nodes came to, in which stratum at which
+// countJob returns what a job on all its nodes came to, in which stratum at which
 // clocks, and when it ended.
 func countJob(runs []scrolled) (key string, c cell, end time.Time) {
 	lot, constant, core := math.Inf(1), math.Inf(1), math.Inf(1)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// EscapeFormula is a text from somebody else as a cell of CSV: spreadsheets take
+// EscapeFormula returns a text from somebody else as a cell of CSV: spreadsheets take
 // one that begins with =, +, -, @, a tab or a line end for a formula, so it
 // gets a ' before it. A number is left as it is, and so is a - by itself.
 // [UnescapeFormula] takes the ' back; so that this is certain, a text that begins
@@ -17,7 +17,7 @@ func EscapeFormula(text string) string {
 	return text
 }
 
-// UnescapeFormula is the text that [EscapeFormula] made a cell of.
+// UnescapeFormula returns the text that [EscapeFormula] made a cell of.
 func UnescapeFormula(cell string) string {
 	if cell != "" && cell[0] == '\'' && isFormula(cell) {
 		return cell[1:]

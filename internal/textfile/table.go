@@ -67,7 +67,7 @@ func TwiceText(first, second string) string {
 	return "columns " + Quoted(first) + " and " + Quoted(second) + " have the same name"
 }
 
-// Index is where the table has a column, or -1.
+// Index returns where the table has a column, or -1.
 func (t *Table) Index(column string) int {
 	at, known := t.asked[column]
 	if !known {

@@ -172,7 +172,8 @@ func withoutPlural(name string) string {
 	})
 }
 
-// unitAmong is the one unit in brackets beside other words, such as "in h", or else all that stands there.
+// unitAmong returns the one unit in brackets beside other words, such as "in h", or else all that stands
+// there.
 func unitAmong(text string) string {
 	text = strings.TrimSpace(text)
 	if isUnit(text) || strings.Contains(text, ":") {

@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/demo/models.toml anew")
 
-// demoModel is a fit of the paper's form as a models file has it, with six
+// demoModel returns a fit of the paper's form as a models file has it, with six
 // digits.
 func demoModel(
 	t *testing.T, app dvfsmodel.AppSamples, gpuModel, table string, base dvfsmodel.Setting,

@@ -182,7 +182,7 @@ func (d *dvfsTable) check() error {
 	return nil
 }
 
-// sample is the current record.
+// sample returns the current record.
 func (d *dvfsTable) sample() (app string, s dvfsmodel.Sample, err error) {
 	if app = d.Cell(d.at[appColumn].At); app == "" {
 		return "", s, d.errorAt(d.at[appColumn].At, "no application name")

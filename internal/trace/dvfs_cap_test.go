@@ -98,7 +98,7 @@ func newLimited(t *testing.T, app *dvfsmodel.AppSamples) *limited {
 	return g
 }
 
-// chosen is what was measured at the setting of clocks alone, and at that of both.
+// chosen returns what was measured at the setting of clocks alone, and at that of both.
 func (g *limited) chosen(t *testing.T, limit float64) (clock, both dvfsmodel.Sample) {
 	t.Helper()
 	best, err := g.Optimum(dvfsmodel.MinEnergy(), limit)
@@ -116,7 +116,7 @@ func (g *limited) chosen(t *testing.T, limit float64) (clock, both dvfsmodel.Sam
 	return g.took[at], g.took[at]
 }
 
-// uncapped is a fit to an application's runs under the highest limit.
+// uncapped returns a fit to an application's runs under the highest limit.
 func uncapped(t *testing.T, app *dvfsmodel.AppSamples, base dvfsmodel.Setting) *choose.Model {
 	t.Helper()
 	m := &choose.Model{Low: base, High: base}

@@ -53,7 +53,7 @@ var oddMeasurements = []oddtable.Column{
 	}},
 }
 
-// draws is how many tables a test draws.
+// draws returns how many tables a test draws.
 func draws() int {
 	if testing.Short() {
 		return 800

@@ -11,7 +11,7 @@ import (
 	"github.com/epplan/epplan/internal/testkit/shareddata"
 )
 
-// labFolder is a folder as that of a lab; one that is up has a hostile file.
+// labFolder returns a folder as that of a lab; one that is up has a hostile file.
 func labFolder(t *testing.T, up bool) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "lab")

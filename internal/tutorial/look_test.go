@@ -54,7 +54,7 @@ func (s *shell) signIn() *browsertest.Page {
 	return p
 }
 
-// picturesBelow are the pictures between a block and the next one.
+// picturesBelow returns the pictures between a block and the next one.
 func picturesBelow(text *doctest.Page, b *doctest.Block) []picture {
 	var found []picture
 	blocks, _ := text.Blocks()

@@ -98,7 +98,7 @@ func copyProject(t *testing.T) string {
 	return dir
 }
 
-// version is the project's.
+// version returns the project's.
 func version(t *testing.T) string {
 	t.Helper()
 	git := exec.CommandContext(t.Context(), "git", "describe", "--tags", "--always")
@@ -143,7 +143,7 @@ var (
 // and can't be taken for one that may be used.
 var tokens = regexp.MustCompile(`\b([0-9a-f]{8})[0-9a-f]{24}\b`)
 
-// masked is a text without numbers, their units, names that are drawn, and the
+// masked returns a text without numbers, their units, names that are drawn, and the
 // widths of columns.
 func masked(text string) string {
 	for _, m := range []struct {
@@ -194,7 +194,7 @@ func write(t *testing.T, text *doctest.Page, blocks []*doctest.Block, shown map[
 	}
 }
 
-// between is the text of a command as the page has it; ours are on one line.
+// between returns the text of a command as the page has it; ours are on one line.
 func between(text *doctest.Page, step *doctest.Step) string {
 	return text.Lines[step.Line-1]
 }

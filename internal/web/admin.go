@@ -34,7 +34,7 @@ type confirmForm struct {
 
 type formValue struct{ Name, Value string }
 
-// confirmation is a page that says what will happen and how to undo it, and asks.
+// confirmation returns a page that says what will happen and how to undo it, and asks.
 func confirmation(
 	r *Request, title string, back page.Link, what, undo []any, q *confirmForm,
 ) *View {
@@ -49,7 +49,7 @@ func confirmation(
 	}}
 }
 
-// adminPage is the page with what an administrator may do.
+// adminPage returns the page with what an administrator may do.
 func adminPage(ctx context.Context, r *Request) (*View, error) {
 	status, err := r.Admin.Status(ctx)
 	if err != nil {
@@ -167,7 +167,7 @@ func reload(ctx context.Context, r *Request) (string, error) {
 	return "/admin?done=reload", nil
 }
 
-// useModelHref is where a version is chosen: a number, 0 for none, or [freeVersion].
+// useModelHref returns where a version is chosen: a number, 0 for none, or [freeVersion].
 func useModelHref(fit *epdapi.ModelFit, version string) string {
 	return "/workloads/" + url.PathEscape(fit.Workload) + "/use?" + url.Values{
 		"gpu": {fit.GPUModel}, "version": {version},

@@ -109,7 +109,7 @@ func (s *Site) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// tokens are who may log in now. Why the file can't be used is logged by whoever
+// tokens returns who may log in now. Why the file can't be used is logged by whoever
 // reads it.
 func (s *Site) tokens() *login.Tokens {
 	if s.options.Tokens == nil {
@@ -158,7 +158,7 @@ type responseRecorder struct {
 	body   bytes.Buffer
 }
 
-// Header is the answer's header.
+// Header returns the answer's header.
 func (a *responseRecorder) Header() http.Header { return a.header }
 
 // WriteHeader keeps the status.

@@ -17,7 +17,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// decision is one on a job's run.
+// decision returns one on a job's run.
 func decision(job int64) record.Decision {
 	return record.Decision{
 		ID: job, Cluster: "alpha", JobID: job, Node: "n1", RunID: "run-0", Workload: workload,
@@ -56,7 +56,7 @@ func unlike(o *record.Outcome) {
 	}
 }
 
-// jobRow is a job in a list.
+// jobRow returns a job in a list.
 func jobRow(i int) epdapi.JobRow {
 	row := epdapi.JobRow{
 		Job: epdapi.Job{

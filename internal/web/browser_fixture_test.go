@@ -27,7 +27,7 @@ const hostile = `<img src=x onerror=alert(1)>"'&` + "\u202e\u200b"
 // workload is a workload of the cluster.
 const workload = "ada/train.sh"
 
-// learnt is a workload's model that was fitted to runs at some clocks.
+// learnt returns a workload's model that was fitted to runs at some clocks.
 func learnt(version int64) *epdapi.ModelFit {
 	f := &epdapi.ModelFit{
 		ModelStatus: epdapi.ModelStatus{
@@ -75,7 +75,7 @@ func learnt(version int64) *epdapi.ModelFit {
 // chosen is who chose a version.
 var chosen = epdapi.Chosen{By: "alice (token)", At: shownAt.Add(-time.Hour), Why: "the last one was too slow"}
 
-// versionsOf are the versions of that model.
+// versionsOf returns the versions of that model.
 func versionsOf(inUse int64) []epdapi.ModelVersion {
 	all := make([]epdapi.ModelVersion, 3)
 	for i := range all {
@@ -110,7 +110,7 @@ delta = 0.7
 t0_s = 900
 `
 
-// waiting is a queue with jobs of every kind.
+// waiting returns a queue with jobs of every kind.
 func waiting(jobs int) *epdapi.Queue {
 	q := &epdapi.Queue{
 		At: shownAt, Models: models, Nodes: []epdapi.QueueNode{{GPUModel: "V100", GPUs: 4, Count: 2}},

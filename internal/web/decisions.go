@@ -15,7 +15,7 @@ import (
 // maxDecisions is how many decisions the overview shows.
 const maxDecisions = 10
 
-// decisionsTable is the latest decisions on runs.
+// decisionsTable returns the latest decisions on runs.
 func decisionsTable(all []epdapi.JobDecision, r *Request) *page.Table {
 	whose := "of your jobs"
 	if r.Viewer.SeesAll() {
@@ -49,7 +49,7 @@ func decisionsTable(all []epdapi.JobDecision, r *Request) *page.Table {
 	return t
 }
 
-// decidedClocks is what clocks were decided, and whether they were set.
+// decidedClocks returns what clocks were decided, and whether they were set.
 func decidedClocks(d *epdapi.JobDecision) page.Cell {
 	text := d.Setting.Words()
 	if !d.Apply && d.Setting.Core+d.Setting.Mem > 0 {
@@ -58,7 +58,7 @@ func decidedClocks(d *epdapi.JobDecision) page.Cell {
 	return page.Cell{Text: text, Listed: true}
 }
 
-// adviceParts are what epd would do where it may not, and what it suggests to users.
+// adviceParts returns what epd would do where it may not, and what it suggests to users.
 func adviceParts(ctx context.Context, r *Request, o *epdapi.Overview) ([]any, error) {
 	var parts []any
 	if advised := advisedDecisions(o); len(advised) > 0 {
@@ -101,7 +101,7 @@ func adviceParts(ctx context.Context, r *Request, o *epdapi.Overview) ([]any, er
 	return append(parts, noticeOf(page.Info, "What the levers can't do now:", levers.Notes)...), nil
 }
 
-// advisedDecisions are those of partitions in mode advise that would have changed
+// advisedDecisions returns those of partitions in mode advise that would have changed
 // something.
 func advisedDecisions(o *epdapi.Overview) []*epdapi.JobDecision {
 	var all []*epdapi.JobDecision
@@ -114,7 +114,7 @@ func advisedDecisions(o *epdapi.Overview) []*epdapi.JobDecision {
 	return all
 }
 
-// leversFor are what is steered in Slurm; nil where nothing is.
+// leversFor returns what is steered in Slurm; nil where nothing is.
 func leversFor(ctx context.Context, r *Request) (*epdapi.Levers, error) {
 	l, err := r.Source.Levers(ctx)
 	if isRefused(err) {
@@ -123,7 +123,7 @@ func leversFor(ctx context.Context, r *Request) (*epdapi.Levers, error) {
 	return l, err
 }
 
-// leverAdvice is what levers would do, and what users might.
+// leverAdvice returns what levers would do, and what users might.
 func leverAdvice(l *epdapi.Levers) *page.Table {
 	t := &page.Table{
 		ID: "levers-advice", Caption: "Advice about Slurm's queue and nodes",
@@ -148,7 +148,7 @@ func leverAdvice(l *epdapi.Levers) *page.Table {
 	return t
 }
 
-// leversLine is what is moved in Slurm now, in a sentence; empty: nothing is.
+// leversLine returns what is moved in Slurm now, in a sentence; empty: nothing is.
 func leversLine(l *epdapi.Levers, now time.Time) string {
 	s := &l.Status
 	if s.Paused {

@@ -17,7 +17,7 @@ type pageError struct {
 	hint   string // what to do about it
 }
 
-// Error is what is wrong.
+// Error returns what is wrong.
 func (e *pageError) Error() string { return e.text }
 
 var errBusy = &pageError{
@@ -111,7 +111,7 @@ func (s *Site) explain(r *http.Request, err error) *pageError {
 	}
 }
 
-// titleOf is the heading of a page that says what is wrong.
+// titleOf returns the heading of a page that says what is wrong.
 func titleOf(status int) string {
 	switch status {
 	case http.StatusNotFound:

@@ -18,7 +18,7 @@ type formInput struct {
 	List               []string       // what a text is likely to be
 }
 
-// renderTemplate is what one of the templates makes of data: it can only fail by a mistake in
+// renderTemplate returns what one of the templates makes of data: it can only fail by a mistake in
 // one.
 func renderTemplate(name string, data any) template.HTML {
 	var b strings.Builder
@@ -28,12 +28,12 @@ func renderTemplate(name string, data any) template.HTML {
 	return template.HTML(b.String()) //nolint:gosec // of a template
 }
 
-// filterFormHTML is the form of fields that filter a page.
+// filterFormHTML returns the form of fields that filter a page.
 func filterFormHTML(action string, inputs ...formInput) template.HTML {
 	return renderTemplate("filter", map[string]any{"Action": action, "Inputs": inputs})
 }
 
-// commonValues are the values that there are, in order, at most a handful.
+// commonValues returns the values that there are, in order, at most a handful.
 func commonValues(values map[string]bool) []string {
 	const most = 200
 	delete(values, "")
@@ -51,8 +51,8 @@ func anyOptions(values []string) []selectOption {
 	return options
 }
 
-// trimQuery is an address without an empty query.
+// trimQuery returns an address without an empty query.
 func trimQuery(href string) string { return strings.TrimSuffix(href, "?") }
 
-// withQuery is an address with a query, if it isn't empty.
+// withQuery returns an address with a query, if it isn't empty.
 func withQuery(path string, q url.Values) string { return trimQuery(path + "?" + q.Encode()) }

@@ -23,7 +23,7 @@ type fitQuantity struct {
 	scale func(most float64) (factor float64, unit string)
 }
 
-// fitQuantities are those of a fit, each with a chart of its own.
+// fitQuantities returns those of a fit, each with a chart of its own.
 func fitQuantities() []fitQuantity {
 	none := math.NaN()
 	return []fitQuantity{
@@ -63,7 +63,7 @@ func unitChooser(units []displayUnit) func(most float64) (factor float64, name s
 	}
 }
 
-// fitParts are the picture of a fit with its numbers, or why there is none.
+// fitParts returns the picture of a fit with its numbers, or why there is none.
 func fitParts(fit *epdapi.ModelFit) []any {
 	mems := memsOf(fit)
 	if len(mems) == 0 {
@@ -91,7 +91,7 @@ func fitParts(fit *epdapi.ModelFit) []any {
 	}}
 }
 
-// memsOf are the memory clocks of a picture: the default one, and those that most
+// memsOf returns the memory clocks of a picture: the default one, and those that most
 // runs had.
 func memsOf(fit *epdapi.ModelFit) []dvfsmodel.MHz {
 	runs := make(map[dvfsmodel.MHz]int)
@@ -115,7 +115,7 @@ func memsOf(fit *epdapi.ModelFit) []dvfsmodel.MHz {
 	return mems
 }
 
-// nearestMem is the memory clock of the curve that is next to a measured one; the
+// nearestMem returns the memory clock of the curve that is next to a measured one; the
 // measured one itself where there is no curve.
 func nearestMem(fit *epdapi.ModelFit, mem dvfsmodel.MHz) dvfsmodel.MHz {
 	best := mem
@@ -128,7 +128,7 @@ func nearestMem(fit *epdapi.ModelFit, mem dvfsmodel.MHz) dvfsmodel.MHz {
 	return best
 }
 
-// chart is the picture of one quantity: for each memory clock the curve and the
+// chart returns the picture of one quantity: for each memory clock the curve and the
 // runs, in one colour. All charts have the same lines, so that one legend is
 // enough.
 func (q *fitQuantity) chart(fit *epdapi.ModelFit, mems []dvfsmodel.MHz) report.Chart {
@@ -212,7 +212,7 @@ func (q *fitQuantity) addRuns(
 	return s
 }
 
-// curveTable is the model's curve in numbers.
+// curveTable returns the model's curve in numbers.
 func curveTable(fit *epdapi.ModelFit, mems []dvfsmodel.MHz) *page.Table {
 	t := &page.Table{
 		Caption: "The model's curve, of one GPU",

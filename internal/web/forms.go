@@ -25,7 +25,7 @@ func newFormKeys() *formKeys {
 	return k
 }
 
-// token is what forms of a viewer carry.
+// token returns what forms of a viewer carry.
 func (k *formKeys) token(v login.Viewer) string {
 	mac := hmac.New(sha256.New, k.key[:])
 	who := "nobody"
@@ -44,7 +44,7 @@ func (k *formKeys) check(r *http.Request, v login.Viewer) bool {
 	return hmac.Equal([]byte(r.PostFormValue(tokenField)), []byte(k.token(v)))
 }
 
-// hidden is the field itself.
+// hidden returns the field itself.
 func (k *formKeys) hidden(v login.Viewer) template.HTML {
 	return template.HTML(`<input type="hidden" name="` + tokenField + `" value="` + k.token(v) + `">`) //nolint:gosec // hexadecimal
 }

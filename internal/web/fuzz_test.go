@@ -20,7 +20,7 @@ var pageViewers = []login.Viewer{
 	admin, {UID: 1000, Name: "ada", Role: login.User}, {UID: 2000, Name: "otto", Role: login.Reader}, {UID: -1},
 }
 
-// pagesOf is the pages of a cluster, at a socket or a port, whose clock stands still.
+// pagesOf returns the pages of a cluster, at a socket or a port, whose clock stands still.
 func pagesOf(c *cluster, v login.Viewer, port bool) http.Handler {
 	site := web.New(web.Options{
 		Source: ownedBy(c), Version: "1.0", Now: func() time.Time { return shownAt },
@@ -34,7 +34,7 @@ func pagesOf(c *cluster, v login.Viewer, port bool) http.Handler {
 	return site.Socket(func(*http.Request) login.Viewer { return v })
 }
 
-// fewJobs is a cluster whose pages are short.
+// fewJobs returns a cluster whose pages are short.
 func fewJobs() *cluster { return &cluster{queue: waiting(3), version: 3} }
 
 // askSite sends a request. Where a form says FORM_TOKEN, it has the one of the viewer's own forms.
@@ -52,7 +52,7 @@ func askSite(
 	return w
 }
 
-// ownToken is the token of a viewer's forms; empty: no page has a form for the viewer.
+// ownToken returns the token of a viewer's forms; empty: no page has a form for the viewer.
 func ownToken(tb testing.TB, site http.Handler) string {
 	tb.Helper()
 	for _, path := range []string{"/admin/reload", "/login"} {

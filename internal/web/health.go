@@ -48,7 +48,7 @@ func healthOf(o *epdapi.Overview, nodes *epdapi.NodeList, r *Request) healthRepo
 	return h
 }
 
-// syncText is how epd keeps up with Slurm.
+// syncText returns how epd keeps up with Slurm.
 func syncText(s *epdapi.SyncStatus, now time.Time) string {
 	if s.At.IsZero() {
 		return "Slurm didn't tell of them yet, or isn't asked"
@@ -56,7 +56,7 @@ func syncText(s *epdapi.SyncStatus, now time.Time) string {
 	return "told " + ago(s.At, now)
 }
 
-// nodeProblems are those of nodes: silent agents, GPUs whose clocks can't be
+// nodeProblems returns those of nodes: silent agents, GPUs whose clocks can't be
 // given back; and how many clocks are held, for everybody.
 func nodeProblems(nodes *epdapi.NodeList, r *Request) (silent, stuck []string, held string) {
 	const most = 8
@@ -88,7 +88,7 @@ func nodeProblems(nodes *epdapi.NodeList, r *Request) (silent, stuck []string, h
 	return silent, stuck, "on " + report.Plural(locked, "GPU")
 }
 
-// problemsOfNode is what is wrong with one node, by its name.
+// problemsOfNode returns what is wrong with one node, by its name.
 func problemsOfNode(n *epdapi.NodeView, r *Request) (warn, bad []string) {
 	if !n.Fresh {
 		return []string{n.Name + ": its agent was last heard " + ago(n.Heard, r.Now)}, nil
@@ -105,7 +105,7 @@ func problemsOfNode(n *epdapi.NodeView, r *Request) (warn, bad []string) {
 	return warn, bad
 }
 
-// gpuProblem is what is wrong with a GPU; empty: nothing.
+// gpuProblem returns what is wrong with a GPU; empty: nothing.
 func gpuProblem(g *epdapi.NodeGPU) string {
 	switch {
 	case g.Stuck:

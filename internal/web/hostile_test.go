@@ -22,7 +22,7 @@ type spoilt struct {
 	by *hostiletest.Spoiler
 }
 
-// spoil is an answer with the text in its place; as it was where it can't be one then.
+// spoil returns an answer with the text in its place; as it was where it can't be one then.
 func spoil[T any](s spoilt, answer *T, err error) (*T, error) {
 	var value any
 	one := new(T)

@@ -157,7 +157,7 @@ func forecastText(f *epdapi.PredictedRange, format func(float64) string) string 
 	return fmt.Sprintf("%s (%s to %s in 9 of 10 cases)", format(f.Value), format(f.Low), format(f.High))
 }
 
-// alternativesTable is what the model said of default clocks and of others.
+// alternativesTable returns what the model said of default clocks and of others.
 func alternativesTable(
 	caption string, base, chosen *epdapi.Point, m *epdapi.Model, gpuModel string,
 ) *page.Table {
@@ -194,7 +194,7 @@ func alternativesTable(
 	return t
 }
 
-// nodesWithPages are the addresses of the nodes that are known, by name: one where a
+// nodesWithPages returns the addresses of the nodes that are known, by name: one where a
 // job ran may be gone since.
 func nodesWithPages(ctx context.Context, r *Request) map[string]string {
 	pages := make(map[string]string)
@@ -277,7 +277,7 @@ func implausibleParts(v *epdapi.JobView) []any {
 	return noticeOf(page.Warn, "This came with its outcomes, can't be, and counts nowhere:", items)
 }
 
-// noticeOf is a notice with some items; nothing without any.
+// noticeOf returns a notice with some items; nothing without any.
 func noticeOf(kind page.Severity, text string, items []string) []any {
 	if len(items) == 0 {
 		return nil
@@ -343,7 +343,7 @@ func throttleParts(v *epdapi.JobView) []any {
 	return noticeOf(page.Warn, "GPUs were throttled:", items)
 }
 
-// jobLevers is what levers do, or would, about a job.
+// jobLevers returns what levers do, or would, about a job.
 func jobLevers(l *epdapi.Levers, id slurm.JobID) []any {
 	var items []string
 	if at := slices.Index(l.Order, id); at >= 0 {

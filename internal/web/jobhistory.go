@@ -21,7 +21,7 @@ type jobEvent struct {
 	node       string
 }
 
-// historyTable is what happened to a job, in order.
+// historyTable returns what happened to a job, in order.
 func historyTable(v *epdapi.JobView) *page.Table {
 	t := &page.Table{
 		ID: "history-table", Caption: "From submission to the last record", Unnamed: true,
@@ -35,7 +35,7 @@ func historyTable(v *epdapi.JobView) *page.Table {
 	return t
 }
 
-// historyOf is the events of a job, by time.
+// historyOf returns the events of a job, by time.
 func historyOf(v *epdapi.JobView) []jobEvent {
 	var all []jobEvent
 	if v.Job != nil {
@@ -70,7 +70,7 @@ func historyOf(v *epdapi.JobView) []jobEvent {
 	return all
 }
 
-// clocksSeen are the clocks that a run's GPUs ran at for longest. Clocks of an
+// clocksSeen returns the clocks that a run's GPUs ran at for longest. Clocks of an
 // adapted run, and those that the guard gave back, show here.
 func clocksSeen(o *epdapi.Outcome) string {
 	const most = 3

@@ -18,7 +18,7 @@ var jobStates = []string{
 	"PREEMPTED", "BOOT_FAIL", "DEADLINE", "LAUNCH_FAILED", "ENDED",
 }
 
-// jobsPage is the jobs that epd decided about, newest first.
+// jobsPage returns the jobs that epd decided about, newest first.
 func jobsPage(ctx context.Context, r *Request) (*View, error) {
 	q := epdapi.JobQuery{
 		User: r.Query.Get("user"), Account: r.Query.Get("account"), Partition: r.Query.Get("partition"),
@@ -51,7 +51,7 @@ func jobsPage(ctx context.Context, r *Request) (*View, error) {
 	}, nil
 }
 
-// jobsForm is the fields above the list. Users have their own jobs only.
+// jobsForm returns the fields above the list. Users have their own jobs only.
 func jobsForm(q *epdapi.JobQuery, r *Request) any {
 	var inputs []formInput
 	if r.Viewer.SeesAll() {
@@ -116,7 +116,7 @@ func jobsTable(jobs []epdapi.JobRow) *page.Table {
 	return t
 }
 
-// ranClocksCell are the clocks that a job's runs had.
+// ranClocksCell returns the clocks that a job's runs had.
 func ranClocksCell(j *epdapi.JobRow) page.Cell {
 	had := j.Settings()
 	words := make([]string, len(had))

@@ -15,7 +15,7 @@ import (
 // maxSeriesRuns is how many runs have pictures.
 const maxSeriesRuns = 4
 
-// seriesParts are what runs did to their GPUs over time.
+// seriesParts returns what runs did to their GPUs over time.
 func seriesParts(v *epdapi.JobView, s *epdapi.JobSeries, now time.Time) []any {
 	var parts []any
 	for i := range s.Runs[:min(len(s.Runs), maxSeriesRuns)] {
@@ -28,7 +28,7 @@ func seriesParts(v *epdapi.JobView, s *epdapi.JobSeries, now time.Time) []any {
 	return parts
 }
 
-// runParts are the pictures of one run.
+// runParts returns the pictures of one run.
 func runParts(v *epdapi.JobView, run *epdapi.RunSeries, n int, now time.Time) *page.Group {
 	g := &page.Group{Heading: "On " + orDash(run.Node) + ", " + report.Plural(run.GPUs, "GPU")}
 	if run.GPUModel != "" {
@@ -90,7 +90,7 @@ func axisOf(run *epdapi.RunSeries) timeAxis {
 
 func (a timeAxis) title() string { return "time since the run began, " + a.unit }
 
-// times are the middles of so many intervals.
+// times returns the middles of so many intervals.
 func (a timeAxis) times(n int, interval float64) []float64 {
 	xs := make([]float64, n)
 	for i := range xs {
@@ -111,7 +111,7 @@ func plotValues(all []live.Number, scale float64) []float64 {
 	return ys
 }
 
-// bandLine is a quantity over time with its spread.
+// bandLine returns a quantity over time with its spread.
 func bandLine(name string, b *epdapi.Band, a timeAxis) report.Series {
 	return report.Series{
 		Name: name, X: a.times(len(b.Mean), b.IntervalS), Y: plotValues(b.Mean, 1), Low: plotValues(b.Low, 1),
@@ -119,7 +119,7 @@ func bandLine(name string, b *epdapi.Band, a timeAxis) report.Series {
 	}
 }
 
-// constantLine is a value that stays as long as a line lasts.
+// constantLine returns a value that stays as long as a line lasts.
 func constantLine(name string, value float64, like *report.Series, color int) report.Series {
 	last := len(like.X) - 1
 	return report.Series{
@@ -128,7 +128,7 @@ func constantLine(name string, value float64, like *report.Series, color int) re
 	}
 }
 
-// powerChart is the power of a GPU beside what was predicted; nil where it wasn't
+// powerChart returns the power of a GPU beside what was predicted; nil where it wasn't
 // read twice.
 func powerChart(v *epdapi.JobView, run *epdapi.RunSeries, a timeAxis) *report.Chart {
 	if len(run.Power.Mean) < 2 {
@@ -151,7 +151,7 @@ func powerChart(v *epdapi.JobView, run *epdapi.RunSeries, a timeAxis) *report.Ch
 	return c
 }
 
-// defaultPower is what a GPU was predicted to draw at default clocks.
+// defaultPower returns what a GPU was predicted to draw at default clocks.
 func defaultPower(d *epdapi.Decision) (float64, bool) {
 	one, ok := d.PowerW.Value.Get()
 	if d.Default == nil || d.Chosen == nil || !ok || d.Chosen.PowerW <= 0 {
@@ -160,7 +160,7 @@ func defaultPower(d *epdapi.Decision) (float64, bool) {
 	return one * d.Default.PowerW / d.Chosen.PowerW, true
 }
 
-// coreChart is the core clock beside the one that was locked; nil where it wasn't
+// coreChart returns the core clock beside the one that was locked; nil where it wasn't
 // read twice.
 func coreChart(run *epdapi.RunSeries, a timeAxis) *report.Chart {
 	if len(run.Core.Mean) < 2 {
@@ -192,7 +192,7 @@ func useChart(run *epdapi.RunSeries, a timeAxis) *report.Chart {
 	}
 }
 
-// decisionOfRun is the decision that a run was under, nil without one.
+// decisionOfRun returns the decision that a run was under, nil without one.
 func decisionOfRun(v *epdapi.JobView, run record.RunKey) *epdapi.Decision {
 	for i := range v.Decisions {
 		if run.RunID != "" && v.Decisions[i].Key() == run {

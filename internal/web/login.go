@@ -28,7 +28,7 @@ func (s *Site) cookieName(r *http.Request) string {
 	return name
 }
 
-// portOf is the port that the browser names, else that epd was reached at; empty
+// portOf returns the port that the browser names, else that epd was reached at; empty
 // where there is none.
 func portOf(r *http.Request) string {
 	at := []string{r.Host}
@@ -45,7 +45,7 @@ func portOf(r *http.Request) string {
 	return ""
 }
 
-// cookie is the session's; an empty one takes it back.
+// cookie returns the session's; an empty one takes it back.
 func (s *Site) cookie(r *http.Request, value string) *http.Cookie {
 	c := &http.Cookie{Name: s.cookieName(r), Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: s.options.TLS} //nolint:gosec // without TLS there is no secure way
 	if value == "" {
@@ -152,7 +152,7 @@ func (s *Site) logout(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
 }
 
-// localPath is an address of this site, or the overview.
+// localPath returns an address of this site, or the overview.
 func localPath(next string) string {
 	u, err := url.Parse(next)
 	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(next, "/") ||

@@ -24,7 +24,7 @@ func (b *browser) fails(times int) {
 	}
 }
 
-// from is a browser behind a proxy at this machine, or something that says so.
+// from returns a browser behind a proxy at this machine, or something that says so.
 func (p *port) from(t *testing.T, forwarded string) *browser {
 	t.Helper()
 	b := p.browser(t)

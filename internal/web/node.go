@@ -38,7 +38,7 @@ func nodePage(ctx context.Context, r *Request) (*View, error) {
 	return view, nil
 }
 
-// aboutNode is what Slurm says of a node, and of its agent.
+// aboutNode returns what Slurm says of a node, and of its agent.
 func aboutNode(n *epdapi.NodeView, r *Request) []any {
 	state := orDash(strings.ReplaceAll(n.State, "+", " "))
 	if n.State == "" {
@@ -84,7 +84,7 @@ func aboutNode(n *epdapi.NodeView, r *Request) []any {
 	return parts
 }
 
-// gpusTable is the GPUs of a node, in the order of their device files.
+// gpusTable returns the GPUs of a node, in the order of their device files.
 func gpusTable(n *epdapi.NodeReport) *page.Table {
 	t := &page.Table{
 		ID: "gpus-table", Caption: "GPUs as the agent read them last",
@@ -142,7 +142,7 @@ func gpusTable(n *epdapi.NodeReport) *page.Table {
 	return t
 }
 
-// waitingText is the outcomes that the controller doesn't have yet.
+// waitingText returns the outcomes that the controller doesn't have yet.
 func waitingText(n *epdapi.NodeReport) string {
 	text := report.FormatCount(n.Unrecorded)
 	if n.Aside > 0 {
@@ -165,7 +165,7 @@ func lockText(g *epdapi.NodeGPU) string {
 	return g.Locked().Words()
 }
 
-// rangeText is the core clocks that the driver has.
+// rangeText returns the core clocks that the driver has.
 func rangeText(g *epdapi.NodeGPU) string {
 	if g.MaxCore <= 0 {
 		return "not told"
@@ -173,7 +173,7 @@ func rangeText(g *epdapi.NodeGPU) string {
 	return fmt.Sprintf("%.0f to %s", g.MinCore, mhzText(g.MaxCore))
 }
 
-// journalTable is what the journal says is held.
+// journalTable returns what the journal says is held.
 func journalTable(n *epdapi.NodeReport, r *Request) *page.Table {
 	t := &page.Table{
 		ID: "journal-table", Caption: "Journal of locked clocks",
@@ -202,7 +202,7 @@ func journalTable(n *epdapi.NodeReport, r *Request) *page.Table {
 	return t
 }
 
-// nodeRunsTable is the runs that the agent has, as far as the viewer sees them.
+// nodeRunsTable returns the runs that the agent has, as far as the viewer sees them.
 func nodeRunsTable(n *epdapi.NodeReport, r *Request) *page.Table {
 	t := &page.Table{
 		ID: "runs-table", Caption: "Runs of jobs", Empty: "no run",
@@ -243,7 +243,7 @@ func nodeRunsTable(n *epdapi.NodeReport, r *Request) *page.Table {
 	return t
 }
 
-// problemsTable is what went wrong on a node, the last first.
+// problemsTable returns what went wrong on a node, the last first.
 func problemsTable(n *epdapi.NodeReport) *page.Table {
 	t := &page.Table{
 		ID: "troubles-table", Caption: "What went wrong there", Empty: "nothing did since the agent started",

@@ -107,7 +107,7 @@ func nodesTable(nodes []*epdapi.NodeView, list *epdapi.NodeList, r *Request) *pa
 	return t
 }
 
-// nodeState is what Slurm says of a node.
+// nodeState returns what Slurm says of a node.
 func nodeState(n *epdapi.NodeView) page.Cell {
 	c := page.Cell{Text: orDash(strings.ReplaceAll(n.State, "+", " ")), Badge: n.State != ""}
 	switch {
@@ -122,7 +122,7 @@ func nodeState(n *epdapi.NodeView) page.Cell {
 	return c
 }
 
-// lastReportCell is when a node's agent told last.
+// lastReportCell returns when a node's agent told last.
 func lastReportCell(n *epdapi.NodeView, r *Request) page.Cell {
 	switch {
 	case n.Heard.IsZero():
@@ -133,7 +133,7 @@ func lastReportCell(n *epdapi.NodeView, r *Request) page.Cell {
 	return page.Cell{Text: ago(n.Heard, r.Now)}
 }
 
-// gpusOf is how many GPUs of which models a node has.
+// gpusOf returns how many GPUs of which models a node has.
 func gpusOf(n *epdapi.NodeView) string {
 	if n.Report == nil || len(n.Report.GPUs) == 0 {
 		return report.FormatCount(n.GPUs)
@@ -149,7 +149,7 @@ func gpusOf(n *epdapi.NodeView) string {
 	return strings.Join(words, ", ")
 }
 
-// coresOf is the span of the core clocks of a node's GPUs.
+// coresOf returns the span of the core clocks of a node's GPUs.
 func coresOf(r *epdapi.NodeReport) string {
 	var least, most dvfsmodel.MHz
 	for i := range r.GPUs {
@@ -178,7 +178,7 @@ func lockedOf(r *epdapi.NodeReport) (n int) {
 	return n
 }
 
-// powerOfNode is what a node's GPUs draw, as far as they could be read.
+// powerOfNode returns what a node's GPUs draw, as far as they could be read.
 func powerOfNode(r *epdapi.NodeReport) string {
 	sum, read := 0.0, 0
 	for i := range r.GPUs {
@@ -237,7 +237,7 @@ func clocksTable(list *epdapi.NodeList) *page.Table {
 	return t
 }
 
-// powerTile is what the GPUs draw, as far as agents told lately.
+// powerTile returns what the GPUs draw, as far as agents told lately.
 func powerTile(p *epdapi.ClusterPower) page.Tile {
 	t := page.Tile{Label: "GPU power now", Value: dash, ID: "power"}
 	if p.Nodes == 0 {

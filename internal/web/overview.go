@@ -17,7 +17,7 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// overviewPage is the cluster at a glance.
+// overviewPage returns the cluster at a glance.
 func overviewPage(ctx context.Context, r *Request) (*View, error) {
 	o, err := r.Source.Overview(ctx)
 	if err != nil {
@@ -61,7 +61,7 @@ func modeLead(s *epdapi.ControllerStatus) string {
 	return "epd observes: no clock is touched, and what jobs take is recorded."
 }
 
-// summaryTiles is the figures that matter most.
+// summaryTiles returns the figures that matter most.
 func summaryTiles(o *epdapi.Overview, saved *view.View, r *Request) page.Tiles {
 	tiles := slices.DeleteFunc(saved.Tiles, func(t page.Tile) bool { return t.ID == "" })
 	tiles = append(tiles, powerTile(&o.Power))
@@ -79,7 +79,7 @@ func summaryTiles(o *epdapi.Overview, saved *view.View, r *Request) page.Tiles {
 	})
 }
 
-// daysParts is what ended on the last days. Days on which nothing did are left out.
+// daysParts returns what ended on the last days. Days on which nothing did are left out.
 func daysParts(o *epdapi.Overview) []any {
 	t := &page.Table{
 		ID: "days-table", Caption: "Runs that ended, by day",
@@ -124,7 +124,7 @@ func daysParts(o *epdapi.Overview) []any {
 	return parts
 }
 
-// daysPicture is the energy of the last days, over the table of them; without
+// daysPicture returns the energy of the last days, over the table of them; without
 // any run it is the table alone.
 func daysPicture(o *epdapi.Overview, t *page.Table) any {
 	if len(t.Rows) == 0 {
@@ -152,7 +152,7 @@ func daysPicture(o *epdapi.Overview, t *page.Table) any {
 	}
 }
 
-// modesTable is what epd does by partition.
+// modesTable returns what epd does by partition.
 func modesTable(s *epdapi.ControllerStatus) *page.Table {
 	t := &page.Table{
 		Caption: "Mode of each partition", Columns: []page.Column{{Head: "Partition"}, {Head: "Mode"}},

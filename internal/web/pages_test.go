@@ -72,7 +72,7 @@ func (p *shownPage) each(f func(tag string, attributes map[string]string, n *htm
 	}
 }
 
-// words is all text in a node.
+// words returns all text in a node.
 func words(n *html.Node) string {
 	var b strings.Builder
 	for d := range n.Descendants() {
@@ -83,7 +83,7 @@ func words(n *html.Node) string {
 	return strings.Join(strings.Fields(b.String()), " ")
 }
 
-// links are the addresses of this site that a page names.
+// links returns the addresses of this site that a page names.
 func (p *shownPage) links() []string {
 	var all []string
 	p.each(func(_ string, a map[string]string, _ *html.Node) {
@@ -185,7 +185,7 @@ func TestAllLinksOfTheSiteLeadSomewhere(t *testing.T) {
 	}
 }
 
-// target is where a link of a page leads; empty: to nothing that the cluster of
+// target returns where a link of a page leads; empty: to nothing that the cluster of
 // these tests knows of.
 func target(t *testing.T, path, link string) string {
 	t.Helper()
@@ -287,7 +287,7 @@ func TestHostileNamesAreShownAsTheyAre(t *testing.T) {
 	}
 }
 
-// rows are the cells of a table's rows.
+// rows returns the cells of a table's rows.
 func (p *shownPage) rows(t *testing.T, id string) [][]string {
 	t.Helper()
 	var all [][]string
@@ -311,7 +311,7 @@ func (p *shownPage) rows(t *testing.T, id string) [][]string {
 	return all
 }
 
-// column is one column of a table.
+// column returns one column of a table.
 func column(rows [][]string, at int) []string {
 	var all []string
 	for _, r := range rows {

@@ -107,7 +107,7 @@ func readQueueFilter(q url.Values) (queueFilter, error) {
 	return f, nil
 }
 
-// queryOf is the query of a page of the list.
+// queryOf returns the query of a page of the list.
 func (f *queueFilter) queryOf(at int) url.Values {
 	v := url.Values{}
 	for key, value := range map[string]string{
@@ -124,7 +124,7 @@ func (f *queueFilter) queryOf(at int) url.Values {
 	return v
 }
 
-// matchingJobs is the jobs that are asked for, in the order that is asked for.
+// matchingJobs returns the jobs that are asked for, in the order that is asked for.
 func (f *queueFilter) matchingJobs(all []epdapi.QueuedJob, places map[int64]int) []*epdapi.QueuedJob {
 	var jobs []*epdapi.QueuedJob
 	for i := range all {
@@ -149,7 +149,7 @@ func (f *queueFilter) matchingJobs(all []epdapi.QueuedJob, places map[int64]int)
 	return jobs
 }
 
-// orderPositions are the places of jobs in the wanted order, from 1.
+// orderPositions returns the places of jobs in the wanted order, from 1.
 func orderPositions(l *epdapi.Levers) map[int64]int {
 	if l == nil || len(l.Order) == 0 {
 		return nil
@@ -161,7 +161,7 @@ func orderPositions(l *epdapi.Levers) map[int64]int {
 	return places
 }
 
-// positionOrLast is a job's place, or one behind all.
+// positionOrLast returns a job's place, or one behind all.
 func positionOrLast(places map[int64]int, id int64) int {
 	if p, ok := places[id]; ok {
 		return p
@@ -183,7 +183,7 @@ func queueCaption(all []*epdapi.QueuedJob) string {
 	return text
 }
 
-// queueTable is a part of the queue; all are those that the filter leaves.
+// queueTable returns a part of the queue; all are those that the filter leaves.
 func queueTable(
 	jobs, all []*epdapi.QueuedJob, q *epdapi.Queue, places map[int64]int, r *Request,
 ) *page.Table {
@@ -240,7 +240,7 @@ func queueTable(
 	return t
 }
 
-// tasksText is how many tasks a row of the queue stands for; empty: one.
+// tasksText returns how many tasks a row of the queue stands for; empty: one.
 func tasksText(j *epdapi.QueuedJob) string {
 	if j.Tasks > 1 {
 		return " (" + report.FormatCount(j.Tasks) + " tasks)"
@@ -258,7 +258,7 @@ func gpusText(j *epdapi.QueuedJob) string {
 	return report.FormatCount(j.GPUs)
 }
 
-// queuedEnergy is what a job's GPUs are expected to take.
+// queuedEnergy returns what a job's GPUs are expected to take.
 func queuedEnergy(j *epdapi.QueuedJob) string {
 	t, known := j.RuntimeS.Get()
 	w, ok := j.PowerW.Get()
@@ -268,7 +268,7 @@ func queuedEnergy(j *epdapi.QueuedJob) string {
 	return joulesText(t * w * float64(max(1, j.GPUs)))
 }
 
-// forecastBasis is what a job's expectation rests on, or why clocks stay.
+// forecastBasis returns what a job's expectation rests on, or why clocks stay.
 func forecastBasis(j *epdapi.QueuedJob) string {
 	_, predicted := j.RuntimeS.Get()
 	var words []string
@@ -292,7 +292,7 @@ func forecastBasis(j *epdapi.QueuedJob) string {
 	return strings.Join(words, "; ")
 }
 
-// orderParts is the order that is wanted and the levers that bring it about.
+// orderParts returns the order that is wanted and the levers that bring it about.
 func orderParts(l *epdapi.Levers, r *Request) []any {
 	if l == nil {
 		return []any{page.Text("epd doesn't move Slurm's queue and nodes here.")}
@@ -320,7 +320,7 @@ func orderParts(l *epdapi.Levers, r *Request) []any {
 	return parts
 }
 
-// planParts is the plan in force, and what it has for the jobs that are to start next.
+// planParts returns the plan in force, and what it has for the jobs that are to start next.
 func planParts(p *live.Plan, r *Request) []any {
 	facts := page.Facts{
 		{Name: "Policy", Text: p.Policy},
@@ -371,7 +371,7 @@ func idsText(ids []slurm.JobID) string {
 	return strings.Join(words, ", ")
 }
 
-// form is the fields above the queue.
+// form returns the fields above the queue.
 func (f *queueFilter) form(all []epdapi.QueuedJob) template.HTML {
 	users, partitions, states := map[string]bool{}, map[string]bool{}, map[string]bool{f.state: true}
 	for i := range all {

@@ -57,7 +57,7 @@ func (s *Site) register() {
 	})
 }
 
-// allPages are all of them, in the order of the navigation.
+// allPages returns all of them, in the order of the navigation.
 func allPages() []pageRoute {
 	return []pageRoute{
 		{"/{$}", "Overview", login.Anonymous, overviewPage},

@@ -38,7 +38,7 @@ func newAsset(name, kind string, text []byte) staticAsset {
 	return staticAsset{name, kind, text, hex.EncodeToString(sum[:bytesOfVersion])}
 }
 
-// staticHref is the address of an asset: another one when the text is another.
+// staticHref returns the address of an asset: another one when the text is another.
 func staticHref(name string) string {
 	for i := range assets {
 		if assets[i].name == name {

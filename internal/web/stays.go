@@ -12,7 +12,7 @@ import (
 	"github.com/epplan/epplan/internal/report/page"
 )
 
-// residencyParts are the clocks that runs stayed at whose clocks were adapted, and for
+// residencyParts returns the clocks that runs stayed at whose clocks were adapted, and for
 // how long; nothing where there was no such run.
 func residencyParts(v *epdapi.JobView) []any {
 	var parts []any
@@ -36,7 +36,7 @@ func residencyParts(v *epdapi.JobView) []any {
 	return parts
 }
 
-// residencyTable is the clocks of one run, the highest first.
+// residencyTable returns the clocks of one run, the highest first.
 func residencyTable(o *epdapi.Outcome) *page.Table {
 	t := &page.Table{
 		Caption: "Core clocks that the run on " + orDash(o.Node) + " stayed at",
@@ -80,7 +80,7 @@ func residencyTable(o *epdapi.Outcome) *page.Table {
 	return t
 }
 
-// residencyNote is how much longer the run took by adapting its clocks, and for how
+// residencyNote returns how much longer the run took by adapting its clocks, and for how
 // long its clock isn't known.
 func residencyNote(o *epdapi.Outcome, told float64) string {
 	text := ""
@@ -94,7 +94,7 @@ func residencyNote(o *epdapi.Outcome, told float64) string {
 	return text
 }
 
-// shareCell is a part of a whole as a bar and in per cent.
+// shareCell returns a part of a whole as a bar and in per cent.
 func shareCell(of, whole float64) page.Cell {
 	if whole <= 0 {
 		return page.Cell{Text: dash}

@@ -125,14 +125,14 @@ func (s *Site) waitForPlanTurn(w http.ResponseWriter, r *http.Request) (made fun
 	return nil, false
 }
 
-// viewWithError is the page with the form as it was filled in, and why there is no plan.
+// viewWithError returns the page with the form as it was filled in, and why there is no plan.
 func (f *whatIfForm) viewWithError(r *Request, why string) *View {
 	v := f.view(r)
 	v.add("plan", "The plan", &page.Notice{Kind: page.Info, Text: why})
 	return v
 }
 
-// view is the page with the form alone.
+// view returns the page with the form alone.
 func (f *whatIfForm) view(r *Request) *View {
 	of := "what waits in Slurm's queue now"
 	if !r.Viewer.SeesAll() {
@@ -149,7 +149,7 @@ func (f *whatIfForm) view(r *Request) *View {
 	}
 }
 
-// whatIfPage is the page that plans what waits in the queue. It changes nothing.
+// whatIfPage returns the page that plans what waits in the queue. It changes nothing.
 func whatIfPage(ctx context.Context, r *Request) (*View, error) {
 	form, err := readWhatIf(r)
 	if err != nil {
@@ -185,7 +185,7 @@ func planQueue(
 	return slurmqueue.PlanQueue(ctx, q, r.site.options.Terms(), question)
 }
 
-// planProblemNotice is what is said in place of a plan; errors that aren't about the
+// planProblemNotice returns what is said in place of a plan; errors that aren't about the
 // plan are returned.
 func planProblemNotice(err error) (*page.Notice, error) {
 	var syntax *policies.SyntaxError
@@ -226,7 +226,7 @@ func (v *View) addPlan(w *slurmqueue.WhatIf) {
 	}
 }
 
-// assumptions are what a plan of the queue takes for granted.
+// assumptions returns what a plan of the queue takes for granted.
 func assumptions(w *slurmqueue.WhatIf) *page.Notice {
 	b := w.Batch
 	n := &page.Notice{Kind: page.Info, Text: "The plan is of " + report.Plural(len(w.Jobs), "job") + "."}
@@ -257,7 +257,7 @@ func assumptions(w *slurmqueue.WhatIf) *page.Notice {
 	return n
 }
 
-// defaultTerms are those of the default configuration.
+// defaultTerms returns those of the default configuration.
 func defaultTerms() *slurmqueue.PlanTerms {
 	c := config.Default()
 	return &slurmqueue.PlanTerms{Profiles: config.BuiltinProfiles(), Goal: c.Goal(), Safety: c.Safety}

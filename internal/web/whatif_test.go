@@ -12,7 +12,7 @@ import (
 	"github.com/epplan/epplan/internal/web/login"
 )
 
-// got is the page of a path, for an operator.
+// got returns the page of a path, for an operator.
 func got(tb testing.TB, address, path string) (status int, text string) {
 	tb.Helper()
 	request, err := http.NewRequestWithContext(tb.Context(), http.MethodGet, address+path, http.NoBody)

@@ -20,7 +20,7 @@ const dash = "–"
 
 func orDash(text string) string { return cmp.Or(text, dash) }
 
-// jobNameCell is a job's name in a list: so much of it as leaves room for the rest. All
+// jobNameCell returns a job's name in a list: so much of it as leaves room for the rest. All
 // of it is on the job's page. What follows the name stays.
 func jobNameCell(name, after string) page.Cell {
 	const most = 60
@@ -31,7 +31,7 @@ func jobNameCell(name, after string) page.Cell {
 	return page.Cell{Text: string(text[:most-1]) + "…" + after, Title: name}
 }
 
-// ago is how long ago something was.
+// ago returns how long ago something was.
 func ago(t, now time.Time) string {
 	if t.IsZero() {
 		return "never"
@@ -79,7 +79,7 @@ func numberOrDash(n live.Number, format func(float64) string) string {
 	return dash
 }
 
-// statedShare is a part of a whole that somebody configured, no more exact than it
+// statedShare returns a part of a whole that somebody configured, no more exact than it
 // was stated.
 func statedShare(x float64) string { return strconv.FormatFloat(100*x, 'g', 4, 64) + " %" }
 
@@ -87,10 +87,10 @@ func mhzText(f dvfsmodel.MHz) string {
 	return strconv.FormatFloat(math.Round(float64(f)), 'f', 0, 64) + " MHz"
 }
 
-// clocksCell is a pair of clocks in a table.
+// clocksCell returns a pair of clocks in a table.
 func clocksCell(s dvfsmodel.Setting) page.Cell { return page.Cell{Text: s.Words(), Listed: true} }
 
-// againstPredicted is how far a measured quantity is from the predicted one.
+// againstPredicted returns how far a measured quantity is from the predicted one.
 func againstPredicted(measured, predicted live.Number) string {
 	m, known := measured.Get()
 	p, ok := predicted.Get()
@@ -100,7 +100,7 @@ func againstPredicted(measured, predicted live.Number) string {
 	return fmt.Sprintf("%+.1f %%", 100*(m/p-1))
 }
 
-// stateKind is what a job's state means for its owner.
+// stateKind returns what a job's state means for its owner.
 func stateKind(state string) page.Severity {
 	switch state {
 	case "COMPLETED":
@@ -115,7 +115,7 @@ func stateKind(state string) page.Severity {
 	return page.Plain
 }
 
-// stateCell is a job's state in a table.
+// stateCell returns a job's state in a table.
 func stateCell(state string) page.Cell {
 	if state == "" {
 		return page.Cell{Text: dash}
@@ -123,14 +123,14 @@ func stateCell(state string) page.Cell {
 	return page.Cell{Text: state, Kind: stateKind(state), Badge: true}
 }
 
-// jobHref is the address of a job's page.
+// jobHref returns the address of a job's page.
 func jobHref(id int64) string { return "/jobs/" + strconv.FormatInt(id, 10) }
 
 func jobCell(id int64) page.Cell {
 	return page.Cell{Text: strconv.FormatInt(id, 10), Href: jobHref(id)}
 }
 
-// shortReason is a reason that fits into a table.
+// shortReason returns a reason that fits into a table.
 func shortReason(text string) string {
 	const most = 160
 	if len(text) <= most {
@@ -139,7 +139,7 @@ func shortReason(text string) string {
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
-// nodeHref is the address of a node's page.
+// nodeHref returns the address of a node's page.
 func nodeHref(name string) string {
 	if name == "" {
 		return ""
@@ -147,7 +147,7 @@ func nodeHref(name string) string {
 	return "/nodes/" + url.PathEscape(name)
 }
 
-// workloadHref is where a workload's model is shown; empty for a model that isn't
+// workloadHref returns where a workload's model is shown; empty for a model that isn't
 // of clocks.
 func workloadHref(workload, gpuModel string) string {
 	if gpuModel == "" {

@@ -139,7 +139,7 @@ func modelStateCell(m *epdapi.ModelStatus) page.Cell {
 	return page.Cell{Text: "follows its runs"}
 }
 
-// workloadPage is the page of a workload on a GPU model.
+// workloadPage returns the page of a workload on a GPU model.
 func workloadPage(ctx context.Context, r *Request) (*View, error) {
 	name, gpu := r.PathValue("name"), r.Query.Get("gpu")
 	if gpu == "" {
@@ -246,7 +246,7 @@ type storedShape struct {
 	} `json:"coefficients"`
 }
 
-// parameterTable is the numbers of the version in use.
+// parameterTable returns the numbers of the version in use.
 func parameterTable(fit *epdapi.ModelFit, versions []epdapi.ModelVersion) *page.Table {
 	t := &page.Table{
 		Caption: "Parameters of the version in use",
@@ -278,7 +278,7 @@ func parameterTable(fit *epdapi.ModelFit, versions []epdapi.ModelVersion) *page.
 	return t
 }
 
-// versionParts are all versions, and what an administrator may do with them.
+// versionParts returns all versions, and what an administrator may do with them.
 func versionParts(r *Request, fit *epdapi.ModelFit, versions []epdapi.ModelVersion) []any {
 	t := &page.Table{
 		Caption: "All versions, the newest first",

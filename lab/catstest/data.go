@@ -12,7 +12,7 @@ import (
 	"github.com/epplan/epplan/planner/sharing"
 )
 
-// Files are the instances of data/cats.
+// Files returns the instances of data/cats.
 func Files(tb testing.TB) []string {
 	tb.Helper()
 	files, err := filepath.Glob(filepath.Join(shareddata.Path(tb, "cats/instances"), "*.json"))
@@ -37,7 +37,7 @@ func Read(tb testing.TB, file string) *sharing.Instance {
 	return in
 }
 
-// BestW is the least power, watts, that is known for an instance of the data.
+// BestW returns the least power, watts, that is known for an instance of the data.
 func BestW(tb testing.TB, file string) float64 {
 	tb.Helper()
 	data, err := os.ReadFile(file)

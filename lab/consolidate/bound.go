@@ -207,7 +207,7 @@ func (x *relaxation) solve(ctx context.Context, limitW float64) bool {
 	return false
 }
 
-// smoothedDuals are the program's duals, with a share of those that gave the best bound
+// smoothedDuals returns the program's duals, with a share of those that gave the best bound
 // so far: they change less from round to round (Wentges, 1997).
 func (x *relaxation) smoothedDuals(share float64) []float64 {
 	if share == 0 || x.best == nil {
@@ -281,7 +281,7 @@ func (x *relaxation) generateColumns(ctx context.Context, dual []float64) int {
 	return x.addBestColumns(x.pricer.found)
 }
 
-// pieceValues are what pieces are worth by some duals: a bundle's first piece is
+// pieceValues returns what pieces are worth by some duals: a bundle's first piece is
 // worth all of it.
 func (x *relaxation) pieceValues(dual []float64) []float64 {
 	values := make([]float64, len(x.p.pieces))
@@ -328,7 +328,7 @@ func (x *relaxation) addBestColumns(found []column) int {
 	return added
 }
 
-// reducedCost is what a group would save by the program's duals, negative where
+// reducedCost returns what a group would save by the program's duals, negative where
 // it would.
 func (x *relaxation) reducedCost(c *column) float64 {
 	n := len(x.subproblem.bundles)
@@ -345,7 +345,7 @@ func (x *relaxation) reducedCost(c *column) float64 {
 	return d
 }
 
-// convexityRow is the row that says that cells are mixed to one.
+// convexityRow returns the row that says that cells are mixed to one.
 func (x *relaxation) convexityRow() int { return len(x.subproblem.bundles) + len(x.p.hosts.sizes) }
 
 // boundMixes bounds what answers in each cell take, by Lagrange: what the bundles

@@ -8,7 +8,7 @@ import (
 	"github.com/epplan/epplan/planner/sharing"
 )
 
-// QuickBound is what no answer to an instance takes less than, watts, within
+// QuickBound returns what no answer to an instance takes less than, watts, within
 // milliseconds: +Inf where there is none. It holds for every placement that
 // keeps what the problem asks for.
 func QuickBound(in *sharing.Instance, problem share.Problem) float64 {
@@ -79,7 +79,7 @@ func (p *packing) newDualFeasible(share, loadFrom, memFrom float64) dualFeasible
 	return y
 }
 
-// thresholded is what x of a capacity counts for with a threshold.
+// thresholded returns what x of a capacity counts for with a threshold.
 func thresholded(x, capacity, threshold float64) float64 {
 	switch from := threshold * capacity; {
 	case x > capacity-from:
@@ -91,7 +91,7 @@ func thresholded(x, capacity, threshold float64) float64 {
 	}
 }
 
-// maxThresholded is the most that parts of at most x together count for.
+// maxThresholded returns the most that parts of at most x together count for.
 func maxThresholded(x, capacity, threshold float64) float64 {
 	if threshold > 0 && x > capacity*(1-threshold) {
 		return capacity
@@ -99,7 +99,7 @@ func maxThresholded(x, capacity, threshold float64) float64 {
 	return x
 }
 
-// prices are the worths of a unit of a yardstick at which what groups are worth
+// prices returns the worths of a unit of a yardstick at which what groups are worth
 // more than they take changes its course.
 func (y *dualFeasible) prices() []float64 {
 	var prices []float64
@@ -166,7 +166,7 @@ func (y *dualFeasible) raiseBounds(p *packing, cells []classMix) {
 	}
 }
 
-// rootProblem is the whole problem, with bounds by sums.
+// rootProblem returns the whole problem, with bounds by sums.
 func (p *packing) rootProblem() *subproblem {
 	n := &subproblem{fixed: make([]int, len(p.hosts.sizes))}
 	for i := range p.pieces {

@@ -140,7 +140,7 @@ func (e *exactSearch) keepColumn(g *group) {
 	}
 }
 
-// bound is what no answer takes less than.
+// bound returns what no answer takes less than.
 func (e *exactSearch) bound() float64 {
 	least := e.cut
 	for _, n := range e.queue {

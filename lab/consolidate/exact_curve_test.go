@@ -98,7 +98,7 @@ func newBruteHosts(in *sharing.Instance) *bruteHosts {
 	return b
 }
 
-// least is what groups of tasks take with the best servers and sizes.
+// least returns what groups of tasks take with the best servers and sizes.
 func (b *bruteHosts) least(in *sharing.Instance, groups [][]int) float64 {
 	cost := make([][]float64, len(groups)) // by group and size
 	for g, group := range groups {
@@ -131,7 +131,7 @@ func (b *bruteHosts) least(in *sharing.Instance, groups [][]int) float64 {
 	return best
 }
 
-// bruteGroupW is what a GPU of a size takes for a group of tasks.
+// bruteGroupW returns what a GPU of a size takes for a group of tasks.
 func bruteGroupW(in *sharing.Instance, group []int, size float64) float64 {
 	s, kappa := sharing.Occupancy{LoadPct: make([]float64, in.Slots()), Tasks: len(group)}, math.Inf(1)
 	for _, t := range group {
@@ -285,7 +285,7 @@ func TestPricingByACurveFindsTheGroupsThatAreWorthMost(t *testing.T) {
 	}
 }
 
-// curvedWorth is the most that a group of each class is worth, and how many are
+// curvedWorth returns the most that a group of each class is worth, and how many are
 // worth more than a floor.
 func curvedWorth(p *packing, values, floor []float64) (most []float64, above int) {
 	most = slices.Clone(floor)

@@ -41,7 +41,7 @@ func (e *exactSearch) completeDive(ctx context.Context, n *subproblem) {
 	e.descend(ctx, groups, loose, 100+20*len(e.p.pieces), hotW/4)
 }
 
-// fixGroups is the part with the groups that are used most settled; nil
+// fixGroups returns the part with the groups that are used most settled; nil
 // where there are none.
 func (n *subproblem) fixGroups(p *packing, used []column, shares []float64) *subproblem {
 	if len(used) == 0 {

@@ -43,7 +43,7 @@ func (x *relaxation) eachCut(pieces []int, counts func(cut int)) {
 	}
 }
 
-// cutDuals is what the cuts are worth by some duals; none is worth more than 0.
+// cutDuals returns what the cuts are worth by some duals; none is worth more than 0.
 func (x *relaxation) cutDuals(dual []float64) float64 {
 	sum := 0.0
 	for at := range x.subproblem.cuts {
@@ -67,7 +67,7 @@ func (x *relaxation) priceListed(values, dual, floor []float64) {
 	}
 }
 
-// worth is how much more a group is worth than it takes.
+// worth returns how much more a group is worth than it takes.
 func (x *relaxation) worth(c *column, values, dual []float64) float64 {
 	worth := -c.watts
 	for _, i := range c.pieces {
@@ -77,7 +77,7 @@ func (x *relaxation) worth(c *column, values, dual []float64) float64 {
 	return worth
 }
 
-// maxPowerBelow is the most that an answer of so many groups can take that takes less
+// maxPowerBelow returns the most that an answer of so many groups can take that takes less
 // than a limit.
 func (p *packing) maxPowerBelow(limitW, hostW float64, groups int) float64 {
 	floor := hostW + p.base*float64(groups)
@@ -91,7 +91,7 @@ func (p *packing) maxPowerBelow(limitW, hostW float64, groups int) float64 {
 	}
 }
 
-// gap is how much more than the relaxation an answer may take that takes less
+// gap returns how much more than the relaxation an answer may take that takes less
 // than a limit.
 func (x *relaxation) gap(limitW float64) float64 {
 	most := math.Inf(-1)

@@ -36,7 +36,7 @@ func (l *linear) row(format string, args ...any) {
 	fmt.Fprintf(&l.terms, " r%d: "+format+"\n", append([]any{l.rows}, args...)...)
 }
 
-// levelSum is a sum over levels of a GPU.
+// levelSum returns a sum over levels of a GPU.
 func (l *linear) levelSum(gpu int, of func(mhz dvfsmodel.MHz) float64) string {
 	var sum strings.Builder
 	for k, mhz := range l.levels {
@@ -119,7 +119,7 @@ func (l *linear) overload(g int) string {
 
 var optimum = regexp.MustCompile(`Status: +INTEGER OPTIMAL\nObjective: +\S+ = (\S+)`)
 
-// solveLinear is what GLPK says that the best answer takes.
+// solveLinear returns what GLPK says that the best answer takes.
 func solveLinear(t *testing.T, in *sharing.Instance, problem share.Problem) float64 {
 	t.Helper()
 	l := linear{in: in, problem: problem}

@@ -162,7 +162,7 @@ func benchmark(
 	}
 }
 
-// cpuSeconds is the processor time of this process; neighbours slow it down
+// cpuSeconds returns the processor time of this process; neighbours slow it down
 // less than they slow down the clock.
 func cpuSeconds(b *testing.B) float64 {
 	b.Helper()
@@ -173,7 +173,7 @@ func cpuSeconds(b *testing.B) float64 {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 }
 
-// decoded is what of a fixture a test looks at.
+// decoded returns what of a fixture a test looks at.
 func decoded[T any](tb testing.TB, file string) T {
 	tb.Helper()
 	data, err := os.ReadFile(file)

@@ -114,7 +114,7 @@ func (n *subproblem) copy() *subproblem {
 	return &c
 }
 
-// branchingPair is the pair of bundles whose sharing a group is least decided; -1: all
+// branchingPair returns the pair of bundles whose sharing a group is least decided; -1: all
 // are.
 func (x *relaxation) branchingPair(used []column, shares []float64) (first, second int) {
 	n := len(x.subproblem.bundles)
@@ -151,7 +151,7 @@ func (x *relaxation) branchingPair(used []column, shares []float64) (first, seco
 	return first, second
 }
 
-// branchTogether is the part in which two bundles share a group.
+// branchTogether returns the part in which two bundles share a group.
 func (n *subproblem) branchTogether(p *packing, a, b int) *subproblem {
 	c := n.copy()
 	c.bundles = nil
@@ -194,7 +194,7 @@ func (n *subproblem) keepApart(old *subproblem, from [][]int) {
 	}
 }
 
-// branchApart is the part in which two bundles don't share a group.
+// branchApart returns the part in which two bundles don't share a group.
 func (n *subproblem) branchApart(a, b int) *subproblem {
 	c := n.copy()
 	c.bundles = slices.Clone(n.bundles)

@@ -44,7 +44,7 @@ func bruteForce(in *sharing.Instance, problem share.Problem) float64 {
 	return best
 }
 
-// bruteGroups is what groups of tasks take with the best servers.
+// bruteGroups returns what groups of tasks take with the best servers.
 func bruteGroups(in *sharing.Instance, problem share.Problem, groups [][]int) float64 {
 	watts := 0.0
 	var need []float64
@@ -69,7 +69,7 @@ func bruteGroups(in *sharing.Instance, problem share.Problem, groups [][]int) fl
 	return watts + bruteServers(in, need)
 }
 
-// bruteServers is what the best servers for groups by descending memory take.
+// bruteServers returns what the best servers for groups by descending memory take.
 func bruteServers(in *sharing.Instance, need []float64) float64 {
 	best := math.Inf(1)
 	for on := range 1 << len(in.Servers) {

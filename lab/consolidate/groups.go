@@ -49,7 +49,7 @@ type packing struct {
 	base    float64        // watts of the cheapest tier of all
 }
 
-// newPacking is an instance in terms of groups; see [newServerKnapsack] for hopeful. It
+// newPacking returns an instance in terms of groups; see [newServerKnapsack] for hopeful. It
 // is false where there are too few GPUs for a task, or no frequency keeps its
 // SLA, even alone.
 func newPacking(in *sharing.Instance, problem share.Problem, hopeful bool) (*packing, bool) {
@@ -158,7 +158,7 @@ func (p *packing) findPowerStep() {
 	}
 }
 
-// lowestTier is the place of the lowest tier that carries an overload; -1: none does.
+// lowestTier returns the place of the lowest tier that carries an overload; -1: none does.
 func (p *packing) lowestTier(kappa int, overload float64) int {
 	for k := range p.tiers[kappa] {
 		if overload <= p.tiers[kappa][k].overload {
@@ -179,7 +179,7 @@ type group struct {
 	watts  float64
 }
 
-// overload is the mean over slots of what exceeds the slot.
+// overload returns the mean over slots of what exceeds the slot.
 func overload(load []float64) float64 {
 	if len(load) == 0 {
 		return 1
@@ -211,7 +211,7 @@ func (g *group) setPieces(p *packing, pieces []int, least int) bool {
 	return g.setPrice(p, least)
 }
 
-// cost is what a GPU takes for some pieces; false where they can't share one.
+// cost returns what a GPU takes for some pieces; false where they can't share one.
 func (p *packing) cost(pieces []int) (watts float64, ok bool) {
 	var g group
 	ok = g.setPieces(p, pieces, 0)
@@ -233,7 +233,7 @@ func (p *packing) mostW() float64 {
 
 func (p *packing) sameTask(i, j int) bool { return p.pieces[i].task == p.pieces[j].task }
 
-// total is what groups take together, with the cheapest servers for them.
+// total returns what groups take together, with the cheapest servers for them.
 func (p *packing) total(groups []group) float64 {
 	sum := 0.0
 	need := make([]int, len(p.hosts.sizes))
@@ -244,7 +244,7 @@ func (p *packing) total(groups []group) float64 {
 	return sum + p.hosts.watts(need)
 }
 
-// roundUpBound is the least that an answer of so many groups can take, given that it
+// roundUpBound returns the least that an answer of so many groups can take, given that it
 // takes at least a bound and what its servers take.
 func (p *packing) roundUpBound(bound, hostW float64, groups int) float64 {
 	floor := hostW + p.base*float64(groups)
@@ -298,7 +298,7 @@ func (p *packing) placement(groups []group) share.Placement {
 	return place
 }
 
-// groupsOf is a placement in terms of groups; false where it isn't an answer.
+// groupsOf returns a placement in terms of groups; false where it isn't an answer.
 func (p *packing) groupsOf(place share.Placement) ([]group, bool) {
 	if len(place.GPUs) != len(p.in.Tasks) {
 		return nil, false
@@ -345,7 +345,7 @@ func (p *packing) groupsOf(place share.Placement) ([]group, bool) {
 // sizeMatters reports whether a group may be faster on a larger GPU.
 func (p *packing) sizeMatters() bool { return p.curve != nil && p.curve.ByMemory > 0 }
 
-// work is how many slots a slot of some load takes on average, GPUs by slot.
+// work returns how many slots a slot of some load takes on average, GPUs by slot.
 func (p *packing) work(load []float64) float64 {
 	if p.curve == nil || len(load) == 0 {
 		return overload(load)
@@ -357,7 +357,7 @@ func (p *packing) work(load []float64) float64 {
 	return sum / float64(len(load))
 }
 
-// workWith is the work of two loads together.
+// workWith returns the work of two loads together.
 func (p *packing) workWith(load, more []float64) float64 {
 	if len(more) == 0 {
 		return 1
@@ -375,7 +375,7 @@ func (p *packing) workWith(load, more []float64) float64 {
 	return sum / float64(len(more))
 }
 
-// interference is what so many pieces cost each other beside their work on a GPU of a
+// interference returns what so many pieces cost each other beside their work on a GPU of a
 // class.
 func (p *packing) interference(pieces int, memGB float64, class int) float64 {
 	if p.curve == nil {

@@ -24,7 +24,7 @@ type serverKnapsack struct {
 // maxTableCells is how many combinations of GPUs awake by class are told apart.
 const maxTableCells = 1 << 18
 
-// newServerKnapsack is what servers take for as many GPUs as there are pieces, or fewer.
+// newServerKnapsack returns what servers take for as many GPUs as there are pieces, or fewer.
 // Where GPUs have too many sizes, rare ones count as the next smaller of the
 // others, or as the next larger when hopeful: then what is found may not fit,
 // but nothing that fits takes less.
@@ -70,7 +70,7 @@ func newServerKnapsack(in *sharing.Instance, pieces int, hopeful bool) *serverKn
 	return h
 }
 
-// tableSize is how large a table for GPUs of those sizes can be.
+// tableSize returns how large a table for GPUs of those sizes can be.
 func (h *serverKnapsack) tableSize(all []float64, pieces int) int {
 	cells := 1
 	for _, size := range h.sizes {
@@ -82,7 +82,7 @@ func (h *serverKnapsack) tableSize(all []float64, pieces int) int {
 	return cells
 }
 
-// rarestSize is the place of the size, but the largest, that the fewest GPUs have.
+// rarestSize returns the place of the size, but the largest, that the fewest GPUs have.
 func rarestSize(sizes, all []float64) int {
 	best, fewest := 0, math.MaxInt
 	for k, size := range sizes[:len(sizes)-1] {
@@ -95,7 +95,7 @@ func rarestSize(sizes, all []float64) int {
 	return best
 }
 
-// classOfGPU is the class that a GPU's memory counts as; -1: none.
+// classOfGPU returns the class that a GPU's memory counts as; -1: none.
 func (h *serverKnapsack) classOfGPU(memGB float64) int {
 	k, exact := slices.BinarySearch(h.sizes, memGB)
 	if exact || h.optimistic {
@@ -121,7 +121,7 @@ func (h *serverKnapsack) add(server int, table []float64) {
 	}
 }
 
-// cellWithout is the cell of what is needed beside a server's GPUs.
+// cellWithout returns the cell of what is needed beside a server's GPUs.
 func (h *serverKnapsack) cellWithout(server int, need []int) int {
 	cell := 0
 	for k, n := range need {
@@ -137,7 +137,7 @@ func (h *serverKnapsack) gpusAt(cell int, need []int) {
 	}
 }
 
-// smallestClass is the smallest that has the memory; -1: none has.
+// smallestClass returns the smallest that has the memory; -1: none has.
 func (h *serverKnapsack) smallestClass(memGB float64) int {
 	for k, size := range h.sizes {
 		if memGB <= size+sharing.SlackGB {
@@ -147,7 +147,7 @@ func (h *serverKnapsack) smallestClass(memGB float64) int {
 	return -1
 }
 
-// cell is where the table has what so many groups by class need; -1: nowhere.
+// cell returns where the table has what so many groups by class need; -1: nowhere.
 func (h *serverKnapsack) cell(groups []int) int {
 	cell, n := 0, 0
 	for k, more := range slices.Backward(groups) {
@@ -160,7 +160,7 @@ func (h *serverKnapsack) cell(groups []int) int {
 	return cell
 }
 
-// watts is what the cheapest servers for so many groups by class take; +Inf
+// watts returns what the cheapest servers for so many groups by class take; +Inf
 // where there aren't enough GPUs.
 func (h *serverKnapsack) watts(groups []int) float64 {
 	if cell := h.cell(groups); cell >= 0 {

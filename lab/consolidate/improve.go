@@ -120,7 +120,7 @@ func (e *exactSearch) useLargerGPUs() {
 	}
 }
 
-// placed is the best placement and what it takes: the start where nothing
+// placed returns the best placement and what it takes: the start where nothing
 // better was found, as may be where some sizes of GPU count as smaller ones.
 func (e *exactSearch) placed(start share.Placement) (share.Placement, float64) {
 	e.useLargerGPUs()

@@ -119,7 +119,7 @@ func (s *localSearch) recompute() {
 	}
 }
 
-// fullness is how full a group is, as a fraction of the fullest.
+// fullness returns how full a group is, as a fraction of the fullest.
 func (s *localSearch) fullness(g *group) float64 {
 	x := g.memGB / s.p.hosts.sizes[len(s.p.hosts.sizes)-1]
 	if s.p.slots > 0 {
@@ -203,7 +203,7 @@ func (s *localSearch) ruin() {
 	}
 }
 
-// randomUsed is a place with a group, by chance; -1 where luck is bad.
+// randomUsed returns a place with a group, by chance; -1 where luck is bad.
 func (s *localSearch) randomUsed() int {
 	for range 32 {
 		if i := s.rng.IntN(len(s.at)); len(s.at[i].pieces) > 0 {
@@ -272,7 +272,7 @@ func (s *localSearch) insert(piece int) bool {
 	return true
 }
 
-// insertionCost is what a piece costs in a group, by score, and on which class of GPU.
+// insertionCost returns what a piece costs in a group, by score, and on which class of GPU.
 func (s *localSearch) insertionCost(i, piece int, hostW float64) (least float64, on int, ok bool) {
 	g, x := &s.at[i], &s.p.pieces[piece]
 	memGB := g.memGB + x.memGB
@@ -302,7 +302,7 @@ func (s *localSearch) insertionCost(i, piece int, hostW float64) (least float64,
 	return least, on, ok
 }
 
-// serverCostChange is what servers take more for it if a group needs another class of GPU.
+// serverCostChange returns what servers take more for it if a group needs another class of GPU.
 func (s *localSearch) serverCostChange(from, to int, hostW float64) float64 {
 	if from == to {
 		return 0
@@ -324,7 +324,7 @@ func (s *localSearch) tieBreak(g *group, x *piece, over float64) float64 {
 	return 20*(over-g.over) - x.mean*fullW*2*s.fullness(g)
 }
 
-// costAlone is what a piece costs in a group of its own.
+// costAlone returns what a piece costs in a group of its own.
 func (s *localSearch) costAlone(piece int, hostW float64) (float64, bool) {
 	x := &s.p.pieces[piece]
 	class := s.p.hosts.smallestClass(x.memGB)

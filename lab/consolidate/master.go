@@ -36,7 +36,7 @@ type simplex struct {
 	skip   []bool // columns that may not enter
 }
 
-// newSimplex is a program of rows with artificial columns, one for each row, in
+// newSimplex returns a program of rows with artificial columns, one for each row, in
 // the basis, given what those cost: more than the row's dual value can be.
 // Right-hand sides are not negative.
 func newSimplex(right, artificial []float64) *simplex {
@@ -68,7 +68,7 @@ func (l *simplex) add(column []coefficient, cost float64) int {
 
 func (l *simplex) column(j int) []coefficient { return l.entries[l.from[j]:l.from[j+1]] }
 
-// reducedCost is what a column would save by unit, negative where it would.
+// reducedCost returns what a column would save by unit, negative where it would.
 func (l *simplex) reducedCost(j int) float64 {
 	d := l.cost[j]
 	for _, e := range l.column(j) {

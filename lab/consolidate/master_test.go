@@ -10,7 +10,7 @@ import (
 	"gonum.org/v1/gonum/optimize/convex/lp"
 )
 
-// drawProgram is a set partition for the simplex method and for gonum's.
+// drawProgram returns a set partition for the simplex method and for gonum's.
 func drawProgram(r *rand.Rand) (program *simplex, costs []float64, matrix *mat.Dense) {
 	rows, columns := 3+r.IntN(10), 20+r.IntN(60)
 	right, artificial := make([]float64, rows), make([]float64, rows)

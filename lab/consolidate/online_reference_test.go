@@ -37,7 +37,7 @@ func TestCATSSafeComesCloserToTheReferenceWithAWindow(t *testing.T) {
 	}
 }
 
-// windowGap is how far above the best known answers windows of tasks are on average,
+// windowGap returns how far above the best known answers windows of tasks are on average,
 // percent.
 func windowGap(tb testing.TB, window int, seed uint64) float64 {
 	tb.Helper()

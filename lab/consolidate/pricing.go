@@ -78,7 +78,7 @@ type searchLevel struct {
 	rank      []int     // places in next, by value by extra
 }
 
-// newPricer is a search over items.
+// newPricer returns a search over items.
 func newPricer(p *packing, items []bundle) *pricer {
 	q := &pricer{
 		p: p, items: items, top: make([]float64, len(p.hosts.sizes)),
@@ -104,7 +104,7 @@ func newPricer(p *packing, items []bundle) *pricer {
 	return q
 }
 
-// level is the part of the search at a depth.
+// level returns the part of the search at a depth.
 func (q *pricer) level(depth int) *searchLevel {
 	for len(q.levels) <= depth {
 		q.levels = append(q.levels, searchLevel{load: make([]float64, q.p.slots)})
@@ -156,7 +156,7 @@ func (q *pricer) search(ctx context.Context, values, floor []float64, nodes int,
 // wasTruncated reports whether a part of the search was left out.
 func (q *pricer) wasTruncated() bool { return !math.IsInf(q.open, -1) }
 
-// targetValue is what a group of a class has to be worth for the search to go on.
+// targetValue returns what a group of a class has to be worth for the search to go on.
 func (q *pricer) targetValue(class int) float64 {
 	if q.top[class] <= q.floor[class] {
 		return q.floor[class]
@@ -164,7 +164,7 @@ func (q *pricer) targetValue(class int) float64 {
 	return q.floor[class] + q.greed*(q.top[class]-q.floor[class])
 }
 
-// lowTargetValue is the least that a group of a class or a larger one has to be worth.
+// lowTargetValue returns the least that a group of a class or a larger one has to be worth.
 func (q *pricer) lowTargetValue(class int) float64 {
 	bar := math.Inf(1)
 	for k := class; k < len(q.floor); k++ {
@@ -258,7 +258,7 @@ func (q *pricer) addFound(l *searchLevel, class int, watts float64) {
 	q.top[class] = max(q.top[class], worth)
 }
 
-// bound is the most that a set can be worth once some of the items are added:
+// bound returns the most that a set can be worth once some of the items are added:
 // by their weight, in fractions.
 func (q *pricer) bound(l *searchLevel, next []int) float64 {
 	tiers := q.p.tiers[l.kappa]
@@ -324,7 +324,7 @@ func (q *pricer) listExtensions(child *searchLevel, next []int, it *bundle) bool
 	return len(child.next) > 0
 }
 
-// tightBound is the most that a set can be worth once some of what can be added is:
+// tightBound returns the most that a set can be worth once some of what can be added is:
 // by the overload that each adds at least, in fractions.
 func (q *pricer) tightBound(l *searchLevel) float64 {
 	if q.p.slots == 0 || len(l.next) == 1 {
@@ -354,7 +354,7 @@ func (q *pricer) tightBound(l *searchLevel) float64 {
 	return max(best, value-tiers[k].watts)
 }
 
-// interferenceBounds is the least that pieces of a set cost each other beside their work
+// interferenceBounds returns the least that pieces of a set cost each other beside their work
 // on any GPU, and those of a set with more of them.
 func (q *pricer) interferenceBounds(l *searchLevel) (now, more float64) {
 	if q.p.curve == nil {

@@ -131,7 +131,7 @@ type candidateFit struct {
 	loss  float64
 }
 
-// bestAt is the best curve with an exponent.
+// bestAt returns the best curve with an exponent.
 func (f *fitter) bestAt(exponent float64) candidateFit {
 	c := sharing.Curve{Exponent: exponent}
 	for i := range f.samples {
@@ -141,7 +141,7 @@ func (f *fitter) bestAt(exponent float64) candidateFit {
 	return candidateFit{c, f.loss(c)}
 }
 
-// solveLinear is the curve with its other two parameters: two normal equations, and
+// solveLinear returns the curve with its other two parameters: two normal equations, and
 // fewer where one would be negative.
 func (f *fitter) solveLinear(c sharing.Curve) sharing.Curve {
 	tasks, memory := f.noise*f.noise/(priorByTask*priorByTask), f.noise*f.noise/(priorByMemory*priorByMemory)
@@ -168,7 +168,7 @@ func (f *fitter) solveLinear(c sharing.Curve) sharing.Curve {
 	return c
 }
 
-// loss is the squares of the differences and of the distance from Linear.
+// loss returns the squares of the differences and of the distance from Linear.
 func (f *fitter) loss(c sharing.Curve) float64 {
 	sum := 0.0
 	for i := range f.samples {
@@ -197,7 +197,7 @@ func (f *fitter) difference(sample int) float64 {
 	return f.curve.Slowdown(s.Occupancy)/s.Slowdown - 1
 }
 
-// medianDifference is the typical relative difference, by the median.
+// medianDifference returns the typical relative difference, by the median.
 func (f *fitter) medianDifference() float64 {
 	all := make([]float64, len(f.samples))
 	for i := range all {

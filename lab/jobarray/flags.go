@@ -45,7 +45,7 @@ func Flags() []cli.Flag {
 	}
 }
 
-// FlagNames are the names of Flags.
+// FlagNames returns the names of Flags.
 func FlagNames() []string {
 	flags := Flags()
 	names := make([]string, len(flags))
@@ -65,7 +65,7 @@ type Error struct {
 	Usage bool // the command line is wrong
 }
 
-// Error is the message.
+// Error returns the message.
 func (e *Error) Error() string { return e.Err.Error() }
 
 // Unwrap gives the cause.
@@ -109,7 +109,7 @@ func sbatchOptions(c *cli.Context) []string {
 // nothing about the parts themselves.
 var presentation = []string{"json", "csv", "html", "svg", "curve", "jobs"}
 
-// options are a command and its flags, as one may type them, that say what its parts are.
+// options returns a command and its flags, as one may type them, that say what its parts are.
 func options(c *cli.Context) []string {
 	left := append(FlagNames(), presentation...)
 	words := []string{c.Command.Name}

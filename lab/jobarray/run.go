@@ -127,7 +127,7 @@ func (j *Job) begin(c *cli.Context, t *Terminal) (*run, error) {
 	return r, nil
 }
 
-// parts are how many there are, in words.
+// parts returns how many there are, in words.
 func (r *run) parts() string { return report.Plural(len(r.Parts), "part") }
 
 // gather has job arrays, or this machine, do what isn't done yet.
@@ -151,7 +151,7 @@ func (r *run) gather(folder *sweep.Folder) error {
 	})
 }
 
-// mostTasks is how many tasks an array may have.
+// mostTasks returns how many tasks an array may have.
 func (r *run) mostTasks() (int, error) {
 	tasks := cmp.Or(r.c.Int(ArrayFlag), usualTasks)
 	if r.client == nil {

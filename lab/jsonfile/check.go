@@ -31,7 +31,7 @@ type fieldError struct {
 	msg string
 }
 
-// Error is the path and what is wrong.
+// Error returns the path and what is wrong.
 func (f *fieldError) Error() string { return fieldPath(f.at) + " " + f.msg }
 
 // fieldErrorf is a fault of a field.
@@ -39,7 +39,7 @@ func fieldErrorf(at jsontext.Pointer, format string, args ...any) error {
 	return &fieldError{at: at, msg: fmt.Sprintf(format, args...)}
 }
 
-// float is a number of the file between two bounds, or the default where it is
+// float returns a number of the file between two bounds, or the default where it is
 // left out; a default of NaN is none.
 func (f *jsonNumber) float(
 	at jsontext.Pointer, name string, least, most, otherwise float64,
@@ -61,7 +61,7 @@ func (f *jsonNumber) checkRange(at jsontext.Pointer, least, most float64) error 
 	return nil
 }
 
-// integer is a field that counts something.
+// integer returns a field that counts something.
 func (f *jsonNumber) integer(at jsontext.Pointer, name string, least, most, otherwise float64) (int, error) {
 	x, err := f.float(at, name, least, most, otherwise)
 	if err == nil && x != math.Trunc(x) {
@@ -72,7 +72,7 @@ func (f *jsonNumber) integer(at jsontext.Pointer, name string, least, most, othe
 
 func element(at jsontext.Pointer, i int) jsontext.Pointer { return at.AppendToken(strconv.Itoa(i)) }
 
-// instance is the instance of a file.
+// instance returns the instance of a file.
 func (f *instanceFile) instance() (*sharing.Instance, error) {
 	in := &sharing.Instance{}
 	if f.Name != nil {
@@ -136,7 +136,7 @@ func (f *instanceFile) levels(p *sharing.Physics) error {
 	return nil
 }
 
-// smallestStep is the least distance of two levels; the level itself where there
+// smallestStep returns the least distance of two levels; the level itself where there
 // is one.
 func smallestStep(levels []dvfsmodel.MHz) dvfsmodel.MHz {
 	gap := levels[len(levels)-1]
@@ -255,7 +255,7 @@ func (f *taskFile) task(at jsontext.Pointer, sla float64, gpus, slots int) (t sh
 	return t, err
 }
 
-// series is the utilisation by slot.
+// series returns the utilisation by slot.
 func (f *taskFile) series(at jsontext.Pointer, slots int) ([]float64, error) {
 	if len(f.UtilPct) != slots {
 		return nil, fieldErrorf(at, "has %d slots of util_pct, want %d as the first task has",

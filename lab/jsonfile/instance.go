@@ -168,7 +168,7 @@ func locateError(data []byte, file string, err error) error {
 	return fmt.Errorf("%s: %w", file, err)
 }
 
-// expectedKind is the kind of value that could have been read.
+// expectedKind returns the kind of value that could have been read.
 func expectedKind(err *json.SemanticError) string {
 	switch kind := err.GoType.Kind().String(); kind {
 	case "slice":
@@ -182,7 +182,7 @@ func expectedKind(err *json.SemanticError) string {
 	}
 }
 
-// lineAt is the line of an offset, from 1.
+// lineAt returns the line of an offset, from 1.
 func lineAt(data []byte, offset int64) int {
 	offset = min(max(offset, 0), int64(len(data)))
 	for offset < int64(len(data)) &&
@@ -192,7 +192,7 @@ func lineAt(data []byte, offset int64) int {
 	return 1 + bytes.Count(data[:offset], []byte("\n"))
 }
 
-// offsetOf is the offset at which a value, or the name of a field, ends or an
+// offsetOf returns the offset at which a value, or the name of a field, ends or an
 // object or a list begins; 0 where it isn't there.
 func offsetOf(data []byte, at jsontext.Pointer) int64 {
 	d := jsontext.NewDecoder(bytes.NewReader(data))
@@ -206,7 +206,7 @@ func offsetOf(data []byte, at jsontext.Pointer) int64 {
 	}
 }
 
-// fieldPath is a JSON pointer as one would write it in a program: tasks[3].mem_gb.
+// fieldPath returns a JSON pointer as one would write it in a program: tasks[3].mem_gb.
 func fieldPath(at jsontext.Pointer) string {
 	var b strings.Builder
 	for token := range at.Tokens() {

@@ -46,7 +46,7 @@ func samplesOf(list []epdapi.WorkloadProfile) []profiledSample {
 	return all
 }
 
-// gpusOfWorkload is how many GPUs a workload takes: the number after the last x
+// gpusOfWorkload returns how many GPUs a workload takes: the number after the last x
 // of its key.
 func gpusOfWorkload(key string) int {
 	const most = 64

@@ -15,7 +15,7 @@ type LoadPoint struct {
 	Placed     int
 }
 
-// Power is the estimated overall power consumption (EOPC).
+// Power returns the estimated overall power consumption (EOPC).
 func (p *LoadPoint) Power() dvfsmodel.Watt { return p.CPU + p.GPU }
 
 // sampleSteps is how many points of a curve there are up to a load of 1.
@@ -72,7 +72,7 @@ func (p *Sampler) Observe(e *Event) {
 	}
 }
 
-// Points is the curve so far, up to the last arrival.
+// Points returns the curve so far, up to the last arrival.
 func (p *Sampler) Points() []LoadPoint {
 	if p.points[len(p.points)-1].Arrived < p.last.Arrived {
 		p.sample()
@@ -99,7 +99,7 @@ func (p *Sampler) sample() {
 	})
 }
 
-// fraction is a part; of nothing, 0.
+// fraction returns a part; of nothing, 0.
 func fraction(part, all float64) float64 {
 	if all == 0 {
 		return 0
@@ -107,7 +107,7 @@ func fraction(part, all float64) float64 {
 	return part / all
 }
 
-// FirstAtLoad is the first point of a curve at a load or past it; false: the curve ends
+// FirstAtLoad returns the first point of a curve at a load or past it; false: the curve ends
 // before.
 func FirstAtLoad(points []LoadPoint, load float64) (LoadPoint, bool) {
 	for _, p := range points {

@@ -66,5 +66,5 @@ func (g *LoadGauge) Observe(e *Event) {
 	}
 }
 
-// Readings are one for each load; NaN where the run ended before.
+// Readings returns one for each load; NaN where the run ended before.
 func (g *LoadGauge) Readings() []Reading { return g.readings }

@@ -66,13 +66,13 @@ func (w *Work) add(d *fleet.Demand) {
 	}
 }
 
-// Placed is the number of arrivals that were placed.
+// Placed returns the number of arrivals that were placed.
 func (t *Tally) Placed() int { return t.By[Placed] }
 
-// Dropped is the number of arrivals that weren't.
+// Dropped returns the number of arrivals that weren't.
 func (t *Tally) Dropped() int { return t.Arrived - t.By[Placed] }
 
-// AllocationRatio is the GPU resource allocation ratio (GRAR): the part of the
+// AllocationRatio returns the GPU resource allocation ratio (GRAR): the part of the
 // GPUs asked for that was allocated, 1 when nothing was.
 func (t *Tally) AllocationRatio() float64 {
 	if t.Demanded == 0 {

@@ -146,7 +146,7 @@ func recommenders(rng *rand.Rand, cpu int64) *family {
 	return f
 }
 
-// bestAsServing is the most that a rival saves at a load which serves as much as
+// bestAsServing returns the most that a rival saves at a load which serves as much as
 // anybody does; nothing where potential itself serves less than others.
 func bestAsServing(means map[string]verdict, load int) float64 {
 	most := 0.0
@@ -174,7 +174,7 @@ func table(means map[string]verdict) string {
 	return b.String()
 }
 
-// ownMeans are the means over streams of our own, by policy.
+// ownMeans returns the means over streams of our own, by policy.
 func (f *family) ownMeans(t *testing.T, streams uint64) map[string]verdict {
 	t.Helper()
 	means := make(map[string]verdict)

@@ -89,7 +89,7 @@ func readFamily(t *testing.T, name string) *family {
 	return f
 }
 
-// given is the reference stream.
+// given returns the reference stream.
 func (f *family) given() *replay.Stream {
 	rows := make([]int32, len(f.arrivals))
 	for i := range f.arrivals {

@@ -16,7 +16,7 @@ import (
 	"github.com/epplan/epplan/planner/score"
 )
 
-// twoKinds are a node with two GPUs of one model and one with one of another.
+// twoKinds returns a node with two GPUs of one model and one with one of another.
 func twoKinds() []*fleet.Kind {
 	power := fleet.Power{GPUIdle: 10, GPUBusy: 100}
 	return []*fleet.Kind{
@@ -34,7 +34,7 @@ func chooser(tb testing.TB, placement string, m fleet.Workload, s *fleet.State) 
 	return p.Chooser(m, s, 1)
 }
 
-// stream is all tasks of a list in order.
+// stream returns all tasks of a list in order.
 func stream(list ...fleet.Demand) *replay.Stream {
 	rows := make([]int32, len(list))
 	for i := range rows {
@@ -166,7 +166,7 @@ func dice(seed uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 1))
 }
 
-// asked is the milli-GPU of tasks.
+// asked returns the milli-GPU of tasks.
 func asked(list []fleet.Demand) (sum int64) {
 	for i := range list {
 		sum += int64(list[i].GPUMilli())

@@ -45,7 +45,7 @@ type simulatorSource struct{ r *rand.Rand }
 // Shuffle puts n things into random order.
 func (d simulatorSource) Shuffle(n int, swap func(i, j int)) { d.r.Shuffle(n, swap) }
 
-// IntN is a random number below n.
+// IntN returns a random number below n.
 func (d simulatorSource) IntN(n int) int { return d.r.Intn(n) }
 
 // skip draws numbers that nobody needs, as the simulator does.

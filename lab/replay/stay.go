@@ -77,7 +77,7 @@ func (t Traffic) Arrivals(
 
 var errNoTask = errors.New("no task that fits on a node stays and asks for GPUs")
 
-// AsRecorded is the stream of tasks as they came, from time 0, whole stays; unfit
+// AsRecorded returns the stream of tasks as they came, from time 0, whole stays; unfit
 // is how many were left out, as in [Traffic.Arrivals]. The tasks arrived within
 // span seconds.
 func AsRecorded(
@@ -109,7 +109,7 @@ type taskTemplate struct {
 	arrived, seconds, milli float64
 }
 
-// templates are the stays that take time and fit on an empty node, cut to a
+// templates returns the stays that take time and fit on an empty node, cut to a
 // length.
 func templates(stays []RecordedTask, kinds []*fleet.Kind, longest float64) []taskTemplate {
 	state := fleet.NewState(distinctKinds(kinds))
@@ -144,7 +144,7 @@ func distinctKinds(kinds []*fleet.Kind) []*fleet.Kind {
 	return once
 }
 
-// template is a task but for its arrival. It has an option for each GPU model
+// template returns a task but for its arrival. It has an option for each GPU model
 // that it may run on.
 func template(d *fleet.Demand, seconds float64, kinds *fleet.State) planner.Task {
 	t := planner.Task{
@@ -221,7 +221,7 @@ func (s *StreamRun) Run(ctx context.Context, tasks []planner.Task) (*StreamResul
 	return result, nil
 }
 
-// endMarker is a task that asks for nothing and arrives when the time observed is
+// endMarker returns a task that asks for nothing and arrives when the time observed is
 // over: so all that happens before is played.
 func (s *StreamRun) endMarker() planner.Task {
 	t := template(&fleet.Demand{}, 1, fleet.NewState(s.Kinds[:1]))
@@ -229,7 +229,7 @@ func (s *StreamRun) endMarker() planner.Task {
 	return t
 }
 
-// cluster is the nodes as classes, in the order of their first nodes.
+// cluster returns the nodes as classes, in the order of their first nodes.
 // Nodes that never sleep needn't be waited for.
 func (s *StreamRun) cluster() planner.Cluster {
 	var c planner.Cluster

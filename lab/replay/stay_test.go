@@ -18,7 +18,7 @@ import (
 	"github.com/epplan/epplan/planner/score"
 )
 
-// steppedKinds are the nodes of twoKinds with CPUs that draw power and sleep.
+// steppedKinds returns the nodes of twoKinds with CPUs that draw power and sleep.
 func steppedKinds() []*fleet.Kind {
 	kinds := twoKinds()
 	for _, k := range kinds {
@@ -27,7 +27,7 @@ func steppedKinds() []*fleet.Kind {
 	return kinds
 }
 
-// sojourn is a run by a placement on nodes.
+// sojourn returns a run by a placement on nodes.
 func sojourn(tb testing.TB, placement string, kinds []*fleet.Kind) *replay.StreamRun {
 	tb.Helper()
 	p, err := policy.ParsePlacement(placement)
@@ -236,7 +236,7 @@ func TestACancelledSojournStops(t *testing.T) {
 	}
 }
 
-// plainPlacements are the placements that need no arguments.
+// plainPlacements returns the placements that need no arguments.
 func plainPlacements() []string {
 	return slices.DeleteFunc(policy.PlacementNames(), func(name string) bool {
 		_, err := policy.ParsePlacement(name)

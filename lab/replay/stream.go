@@ -15,7 +15,7 @@ type Stream struct {
 	Arrivals []int32        // which of them each arrival asks for
 }
 
-// NewStream is the stream of tasks of a list, by their rows in the order in
+// NewStream returns the stream of tasks of a list, by their rows in the order in
 // which they arrive.
 func NewStream(list []fleet.Demand, rows []int32) *Stream {
 	s := &Stream{Arrivals: make([]int32, len(rows))}
@@ -110,7 +110,7 @@ func ReorderInBatches(rows []int32, list []fleet.Demand, size int) {
 	}
 }
 
-// cpusPerGPU is the CPUs that a task asks for with each GPU.
+// cpusPerGPU returns the CPUs that a task asks for with each GPU.
 func cpusPerGPU(d *fleet.Demand) float64 {
 	return float64(d.CPU) / float64(max(1, d.GPUMilli()))
 }

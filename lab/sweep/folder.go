@@ -104,7 +104,7 @@ func Join(path string, m *Manifest) (*Folder, error) {
 	return f, f.check(begun)
 }
 
-// Describe is a folder that is neither opened nor made, to say what would be done.
+// Describe returns a folder that is neither opened nor made, to say what would be done.
 func Describe(path string, m *Manifest) (*Folder, error) { return newFolder(path, m) }
 
 func newFolder(path string, m *Manifest) (*Folder, error) {
@@ -119,7 +119,7 @@ func (f *Folder) check(begun *Manifest) error {
 	return nil
 }
 
-// Path is where the folder is.
+// Path returns where the folder is.
 func (f *Folder) Path() string { return f.path }
 
 func (f *Folder) file(names ...string) string {
@@ -133,7 +133,7 @@ func (f *Folder) replace(path string, text []byte) error {
 
 func partName(i int) string { return fmt.Sprintf("%06d", i) }
 
-// seal is the first line of a part: whose it is, which one, and the digest of the rest.
+// seal returns the first line of a part: whose it is, which one, and the digest of the rest.
 func (f *Folder) seal(i int, text []byte) []byte {
 	return fmt.Appendf(nil, "epplan part %d of %s, sha256 %x\n", i, f.id, sha256.Sum256(text))
 }
@@ -142,7 +142,7 @@ func (f *Folder) save(folder string, i int, text []byte) error {
 	return f.replace(f.file(folder, partName(i)), append(f.seal(i, text), text...))
 }
 
-// load is what a file of a part has; false: there is none, or it isn't whole.
+// load returns what a file of a part has; false: there is none, or it isn't whole.
 func (f *Folder) load(folder string, i int) ([]byte, bool, error) {
 	text, err := os.ReadFile(f.file(folder, partName(i)))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -156,7 +156,7 @@ func (f *Folder) load(folder string, i int) ([]byte, bool, error) {
 	return rest, whole, nil
 }
 
-// Part is what a part came to, for Decode.
+// Part returns what a part came to, for Decode.
 func (f *Folder) Part(i int) ([]byte, error) {
 	text, ok, err := f.load(partsFolder, i)
 	if err == nil && !ok {
@@ -240,7 +240,7 @@ func (l *look) update(f *Folder) error {
 	return nil
 }
 
-// missing are the parts that are neither done nor failed.
+// missing returns the parts that are neither done nor failed.
 func (l *look) missing() []int {
 	var all []int
 	for i := range l.done {
@@ -280,7 +280,7 @@ func (f *Folder) newArray(parts []int, tasks int) (array int, shares [][]int, er
 	}
 }
 
-// share is the parts of a task, named as by taskName.
+// share returns the parts of a task, named as by taskName.
 func (f *Folder) share(task string) ([]int, error) {
 	array, number, _ := strings.Cut(task, "_")
 	k, err := strconv.Atoi(number)
@@ -313,7 +313,7 @@ func (f *Folder) begin(task string, i int) error {
 	return errors.Join(err, file.Close())
 }
 
-// begun are how often a task began which parts, as far as anybody knows.
+// begun returns how often a task began which parts, as far as anybody knows.
 func (f *Folder) begun(task string) map[int]int {
 	text, err := os.ReadFile(f.file(tasksFolder, task+".begun"))
 	if err != nil {
@@ -328,7 +328,7 @@ func (f *Folder) begun(task string) map[int]int {
 	return times
 }
 
-// ended is the exit status of a task; false: it didn't end by itself.
+// ended returns the exit status of a task; false: it didn't end by itself.
 func (f *Folder) ended(task string) (status int, ok bool) {
 	text, err := os.ReadFile(f.file(tasksFolder, task+".ended"))
 	if err != nil {
@@ -344,7 +344,7 @@ func (f *Folder) log(task string) string { return f.file(tasksFolder, task+".log
 // maxLastLine bounds what is shown of a log.
 const maxLastLine = 4 << 10
 
-// lastLine is the last line that a task printed.
+// lastLine returns the last line that a task printed.
 func (f *Folder) lastLine(task string) string {
 	file, err := os.Open(f.log(task))
 	if err != nil {

@@ -141,7 +141,7 @@ func (g *gathering) run(ctx context.Context) error {
 	}
 }
 
-// open are the parts to wait for.
+// open returns the parts to wait for.
 func (g *gathering) open() []int {
 	return slices.DeleteFunc(g.look.missing(), func(i int) bool { return g.givenUp[i] != "" })
 }
@@ -177,7 +177,7 @@ func (g *gathering) join(ctx context.Context) error {
 	return nil
 }
 
-// submitted are the arrays of the folder that Slurm took, by number.
+// submitted returns the arrays of the folder that Slurm took, by number.
 func (f *Folder) submitted() ([]arrayRun, error) {
 	var all []arrayRun
 	err := f.eachFile(tasksFolder, func(name string) error {
@@ -236,7 +236,7 @@ func (g *gathering) ask(ctx context.Context, cluster string) error {
 // alive reports whether any task waited or ran when Slurm was asked last.
 func (g *gathering) alive() bool { return g.state.Running+g.state.Waiting > 0 }
 
-// aliveJobs are the arrays of which a task waited or ran when Slurm was asked last.
+// aliveJobs returns the arrays of which a task waited or ran when Slurm was asked last.
 func (g *gathering) aliveJobs() []slurm.JobID {
 	var all []slurm.JobID
 	for task, state := range g.states {

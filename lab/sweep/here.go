@@ -18,7 +18,7 @@ import (
 // slurmTimeout bounds each of Slurm's commands.
 const slurmTimeout = time.Minute
 
-// FindSlurm is the Slurm whose commands are on the PATH; nil: there is none.
+// FindSlurm returns the Slurm whose commands are on the PATH; nil: there is none.
 func FindSlurm() *slurm.Client {
 	sbatch, err := exec.LookPath("sbatch")
 	if err == nil {
@@ -32,7 +32,7 @@ func FindSlurm() *slurm.Client {
 	}, slurmTimeout)
 }
 
-// ThisProgram is the path of the program that runs, and its name in a manifest: with its
+// ThisProgram returns the path of the program that runs, and its name in a manifest: with its
 // version and the kind of machine, and with its own digest where the version doesn't
 // say what is in it.
 func ThisProgram(name, version string) (path, inManifest string, err error) {

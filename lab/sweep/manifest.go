@@ -76,7 +76,7 @@ func pathless(err error) error {
 	return err
 }
 
-// text is the manifest as its file has it.
+// text returns the manifest as its file has it.
 func (m *Manifest) text() []byte {
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
@@ -85,7 +85,7 @@ func (m *Manifest) text() []byte {
 	return append(text, '\n')
 }
 
-// ID is what tells sweeps with different manifests apart.
+// ID returns what tells sweeps with different manifests apart.
 func (m *Manifest) ID() string {
 	sum := sha256.Sum256(m.text())
 	return hex.EncodeToString(sum[:6])

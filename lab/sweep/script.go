@@ -22,7 +22,7 @@ const (
 	TaskFlag   = "slurm-task"
 )
 
-// Script is the batch script of an array's tasks, for a POSIX shell.
+// Script returns the batch script of an array's tasks, for a POSIX shell.
 func (c *Command) Script(folder string, array int) string {
 	return fmt.Sprintf(`#!/bin/sh
 # Array %[1]d of a sweep by epplan. A task may run twice: what is done is left as it is.
@@ -54,10 +54,10 @@ func (f *Folder) SbatchArgs(array, tasks int, options ...string) []string {
 	return slurm.SubmitArrayArgs(f.script(array), f.jobName(), f.outputOf(array), tasks, options...)
 }
 
-// script is where an array's script is.
+// script returns where an array's script is.
 func (f *Folder) script(array int) string { return f.file(tasksFolder, strconv.Itoa(array)+".sh") }
 
-// outputOf is where tasks of an array print to, as sbatch's --output has it.
+// outputOf returns where tasks of an array print to, as sbatch's --output has it.
 func (f *Folder) outputOf(array int) string {
 	return slurm.OutputPath(f.file(tasksFolder, "")) + fmt.Sprintf("/%d_%%a.log", array)
 }

@@ -200,7 +200,7 @@ func (w *world) work() *sweep.Work {
 	}
 }
 
-// gather is a call of the command that submits and waits.
+// gather returns a call of the command that submits and waits.
 func (w *world) gather(ctx context.Context, tasks int) (*sweep.Folder, error) {
 	f, err := sweep.Open(w.dir, w.manifest)
 	if err != nil {
@@ -260,7 +260,7 @@ func TestPartsAreTheSameHoweverTheyAreDividedOrderedAndKilled(t *testing.T) {
 	})
 }
 
-// gatherUntilStopped is a call that may be killed or interrupted at any time, so often at most.
+// gatherUntilStopped returns a call that may be killed or interrupted at any time, so often at most.
 func (w *world) gatherUntilStopped(stops *int) (*sweep.Folder, error) {
 	ctx, interrupt := context.WithCancel(context.Background())
 	defer interrupt()

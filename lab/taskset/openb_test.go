@@ -28,7 +28,7 @@ func generateOpenb(t *testing.T, spec taskset.OpenbSpec, seed uint64) *taskset.O
 	return o
 }
 
-// figures are what a synthetic trace and the real one are compared by.
+// figures returns what a synthetic trace and the real one are compared by.
 func figures(t *testing.T, pods []trace.Pod, nodes []trace.NodeRow) map[string]float64 {
 	t.Helper()
 	kinds, err := trace.Kinds(nodes, "nodes", config.BuiltinProfiles())
@@ -92,7 +92,7 @@ func addTimes(f map[string]float64, pods []trace.Pod) {
 	}
 }
 
-// tolerance is how far a synthetic figure may be from the real one, as a
+// tolerance returns how far a synthetic figure may be from the real one, as a
 // fraction of it.
 func tolerance(name string) float64 {
 	switch name {

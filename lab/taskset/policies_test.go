@@ -47,7 +47,7 @@ func newQueueCase(
 	return q
 }
 
-// givenQueues are the instances of the folder by name.
+// givenQueues returns the instances of the folder by name.
 func givenQueues(t *testing.T, model trace.EnergyModel) map[string]*queueCase {
 	t.Helper()
 	folder := shareddata.Path(t, "knapsack")

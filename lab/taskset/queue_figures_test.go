@@ -20,7 +20,7 @@ var (
 // drawnRow is what a policy and Simple come to on a drawn queue.
 type drawnRow struct{ ours, simple outcome }
 
-// rest is what a policy takes more than Simple over queues but the one left out, -1:
+// rest returns what a policy takes more than Simple over queues but the one left out, -1:
 // over all; in per cent of Simple's energy and waiting.
 func rest(rows []drawnRow, without int) (energy, wait float64) {
 	var ours, simple outcome
@@ -33,7 +33,7 @@ func rest(rows []drawnRow, without int) (energy, wait float64) {
 	return 100 * (ours.kWh/simple.kWh - 1), 100 * (ours.wait/simple.wait - 1)
 }
 
-// jackknife is a figure of all of so many queues with half its 95 % interval, by what
+// jackknife returns a figure of all of so many queues with half its 95 % interval, by what
 // it is without each of them.
 func jackknife(count int, figure func(without int) float64) (all, half float64) {
 	mean, squares := 0.0, 0.0
@@ -76,7 +76,7 @@ func BenchmarkQueueFigures(b *testing.B) {
 	}
 }
 
-// queueLine is what a policy comes to against Simple, and against the first policy.
+// queueLine returns what a policy comes to against Simple, and against the first policy.
 func queueLine(rows, base []drawnRow) string {
 	n, beyond := len(rows), 0
 	for i := range rows {

@@ -48,7 +48,7 @@ func SharedLikePAI() SharedSpec {
 	}
 }
 
-// SharedLikePhilly is the second of the paper's simulations.
+// SharedLikePhilly returns the second of the paper's simulations.
 func SharedLikePhilly() SharedSpec {
 	return SharedSpec{
 		Tasks: 2000, AtOnce: 140, MedianS: 3600, SpreadS: 1.2, UtilPct: [2]float64{20, 85},
@@ -89,7 +89,7 @@ func Shared(rng *rand.Rand, spec *SharedSpec) *planner.Problem {
 	return p
 }
 
-// SharedTask is a task of one GPU with a profile that is still to be filled in.
+// SharedTask returns a task of one GPU with a profile that is still to be filled in.
 func SharedTask(id string, arrival, seconds float64, physics *sharing.Physics) planner.Task {
 	full := dvfsmodel.Params{P0: dvfsmodel.Watt(physics.PowerAt(physics.Max())), T0: seconds}
 	return planner.Task{
@@ -125,7 +125,7 @@ func Consolidation(rng *rand.Rand, tasks int) *sharing.Instance {
 	return in
 }
 
-// drawSeries is a utilisation by slot with about that mean, percent: flat, a sine,
+// drawSeries returns a utilisation by slot with about that mean, percent: flat, a sine,
 // bursts or auto-regressive.
 func drawSeries(rng *rand.Rand, mean float64) []float64 {
 	all := make([]float64, seriesSlots)

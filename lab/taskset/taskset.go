@@ -37,7 +37,7 @@ type App struct {
 	Model dvfsmodel.Params
 }
 
-// Library is the 20 applications with which the paper's published parameter
+// Library returns the 20 applications with which the paper's published parameter
 // ranges were rebuilt.
 func Library() ([]App, error) {
 	rows, err := csv.NewReader(strings.NewReader(libraryText)).ReadAll()

@@ -31,7 +31,7 @@ type verdicts struct {
 	got, best, most float64 // values by rule and by exact choice, and the largest part lost
 }
 
-// worth is the value of a pair; what is worth nothing isn't counted by either.
+// worth returns the value of a pair; what is worth nothing isn't counted by either.
 func (j *judge) worth(task, class int) float64 {
 	o := &j.v.Problem.Tasks[task].Options[class]
 	at := o.Response.Default()
@@ -62,7 +62,7 @@ func (j *judge) close() {
 	j.got, j.best = 0, 0
 }
 
-// exact is the most that tasks which fit what is free together are worth:
+// exact returns the most that tasks which fit what is free together are worth:
 // dynamic programming over the free GPUs of both classes.
 func (j *judge) exact() float64 {
 	a, b := j.free[0]+1, j.free[1]+1

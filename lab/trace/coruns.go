@@ -33,7 +33,7 @@ func ReadCoRuns(r io.Reader, name string) ([]contention.Sample, error) {
 	return all, err
 }
 
-// readCoRun is the current record; at has its columns.
+// readCoRun returns the current record; at has its columns.
 func readCoRun(t *csvTable, at []int) (o contention.Sample, err error) {
 	const most = 1e6
 	number := func(column int, least, most float64, want string) float64 {

@@ -32,7 +32,7 @@ func ParseEnergyModel(s string) (EnergyModel, error) {
 	return 0, fmt.Errorf("unknown energy model %q, want independent or coupled", s)
 }
 
-// String is the name that [ParseEnergyModel] takes.
+// String returns the name that [ParseEnergyModel] takes.
 func (m EnergyModel) String() string {
 	if m == Coupled {
 		return "coupled"
@@ -149,7 +149,7 @@ func (k *knapsackTable) run(time, kWh int) (run KnapsackRun, err error) {
 	return run, err
 }
 
-// gpuCount is a field with how many GPUs of a type there are, one at least.
+// gpuCount returns a field with how many GPUs of a type there are, one at least.
 func (t *csvTable) gpuCount(column int) (int, error) {
 	gpus, err := t.integer(column, planner.MaxGPUs)
 	if err == nil && gpus == 0 {
@@ -188,7 +188,7 @@ func ReadKnapsackPools(r io.Reader, name string) ([]KnapsackPool, error) {
 	return pools, err
 }
 
-// KnapsackProblem is the planning problem of a queue as it is predicted, and as
+// KnapsackProblem returns the planning problem of a queue as it is predicted, and as
 // it turns out: all GPUs of a type are one node that is always on, and all that
 // they take is the jobs' energy.
 func KnapsackProblem(jobs []KnapsackJob, pool *KnapsackPool) (predicted, truth *planner.Problem, err error) {

@@ -31,7 +31,7 @@ var knapsackApps = map[string][2]string{
 // queueModels is the file of models of the job types that is handed out.
 const queueModels = "../../cmd/epplab/testdata/knapsack-models.toml"
 
-// measurements are the samples of a file by application.
+// measurements returns the samples of a file by application.
 func measurements(t *testing.T, file string) map[string][]dvfsmodel.Sample {
 	t.Helper()
 	f, err := os.Open(shareddata.Path(t, "dvfs/"+file))

@@ -76,7 +76,7 @@ type badInput struct {
 	says         string
 }
 
-// byteColumn is where a field of a line begins, in bytes; 0 of the whole line.
+// byteColumn returns where a field of a line begins, in bytes; 0 of the whole line.
 func byteColumn(text string, line, field int) int {
 	if field == 0 {
 		return 0

@@ -124,7 +124,7 @@ func (n *nodeListReader) sortedByRank() ([]NodeRow, error) {
 	return sorted, nil
 }
 
-// Kinds is the kind of each node; equal nodes share one. What they draw comes
+// Kinds returns the kind of each node; equal nodes share one. What they draw comes
 // from the profiles: that of the GPU model, and the default CPU's; what a watt
 // counts, from the row if it says so, else from the GPU model. An error
 // names the line of the list, whose name stands in it.

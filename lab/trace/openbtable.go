@@ -54,7 +54,7 @@ func (t *csvTable) errorOn(line int, format string, args ...any) error {
 	}
 }
 
-// position is where a field of the current record is; -1 is the whole record.
+// position returns where a field of the current record is; -1 is the whole record.
 func (t *csvTable) position(column int) queue.Position {
 	if column < 0 {
 		return queue.Position{File: t.name, Line: max(t.in.Line(), 1)}
@@ -80,7 +80,7 @@ func (t *csvTable) each(none string, record func() error) error {
 	}
 }
 
-// integer is a field with a whole number.
+// integer returns a field with a whole number.
 func (t *csvTable) integer(column int, most int64) (int64, error) {
 	field, err := t.in.Number(column)
 	if err != nil {
@@ -94,7 +94,7 @@ func (t *csvTable) integer(column int, most int64) (int64, error) {
 	return x, nil
 }
 
-// number is a field with a number, of many of which sums and squares stay finite.
+// number returns a field with a number, of many of which sums and squares stay finite.
 func (t *csvTable) number(column int, least float64) (float64, error) {
 	field, err := t.in.Number(column)
 	if err != nil {
@@ -108,7 +108,7 @@ func (t *csvTable) number(column int, least float64) (float64, error) {
 	return x, nil
 }
 
-// parseDigits is a whole number that 64 bits can hold with room to spare.
+// parseDigits returns a whole number that 64 bits can hold with room to spare.
 func parseDigits(field string) (int64, bool) {
 	const most = 18
 	if len(field) == 0 || len(field) > most {
@@ -125,7 +125,7 @@ func parseDigits(field string) (int64, bool) {
 	return x, true
 }
 
-// seconds is a field with a time, NaN where it is empty or the table has no
+// seconds returns a field with a time, NaN where it is empty or the table has no
 // such column.
 func (t *csvTable) seconds(column int) (float64, error) {
 	if column < 0 || len(t.field(column)) == 0 {
@@ -146,7 +146,7 @@ func (t *csvTable) seconds(column int) (float64, error) {
 	return x, nil
 }
 
-// text is a field's text, empty if the table has no such column.
+// text returns a field's text, empty if the table has no such column.
 func (t *csvTable) text(column int) string {
 	if column < 0 {
 		return ""

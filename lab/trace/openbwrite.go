@@ -22,7 +22,7 @@ func writeTable(w io.Writer, header []string, rows int, row func(i int) []string
 
 func integerText[T int | int64](x T) string { return strconv.FormatInt(int64(x), 10) }
 
-// secondsText is a time, empty where there is none.
+// secondsText returns a time, empty where there is none.
 func secondsText(s float64) string {
 	if math.IsNaN(s) {
 		return ""

@@ -209,7 +209,7 @@ type logSample struct {
 	util  float64
 }
 
-// sample is the current record; ok is false where it has nothing to count.
+// sample returns the current record; ok is false where it has nothing to count.
 func (l *utilisationReader) sample() (s logSample, ok bool, err error) {
 	if s.piece, err = l.currentSeries(); err != nil || s.piece == nil {
 		return s, false, err
@@ -244,7 +244,7 @@ func (l *utilisationReader) addSample(s *logSample) error {
 	return nil
 }
 
-// currentSeries is the series of the current record on its GPU; nil: it belongs to no
+// currentSeries returns the series of the current record on its GPU; nil: it belongs to no
 // job.
 func (l *utilisationReader) currentSeries() (*gpuSeries, error) {
 	gpu := strings.Trim(l.table.text(l.host)+"/"+l.table.text(l.gpu), "/")
@@ -268,7 +268,7 @@ func (l *utilisationReader) currentSeries() (*gpuSeries, error) {
 	return &l.pieces[i], nil
 }
 
-// sampleTime is the time of the current record, seconds.
+// sampleTime returns the time of the current record, seconds.
 func (l *utilisationReader) sampleTime() (float64, error) {
 	const most = 1e12
 	at := l.columns[logTime]
@@ -321,7 +321,7 @@ func (l *utilisationReader) number(column int, most float64) (x float64, ok bool
 	return x, true, nil
 }
 
-// log is all that was read, in equal slots.
+// log returns all that was read, in equal slots.
 func (l *utilisationReader) log() (*UtilisationLog, error) {
 	first, last := int64(math.MaxInt64), int64(math.MinInt64)
 	for i := range l.pieces {

@@ -12,7 +12,7 @@ import (
 	"github.com/epplan/epplan/lab/trace"
 )
 
-// slotsOf are the slots of a log as text.
+// slotsOf returns the slots of a log as text.
 func slotsOf(t *testing.T, text string) []string {
 	t.Helper()
 	var all []string

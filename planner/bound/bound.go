@@ -37,7 +37,7 @@ const (
 	TermDue    = "due times" // what time is worth on GPUs of which there are too few
 )
 
-// Gap is how far an energy lies above the bound, as a fraction of the bound;
+// Gap returns how far an energy lies above the bound, as a fraction of the bound;
 // +Inf where the bound is 0 and the energy isn't.
 func (b *Bound) Gap(energy dvfsmodel.Joule) float64 {
 	if energy == b.Value {
@@ -86,7 +86,7 @@ func Lower(p *planner.Problem) Bound {
 	return b
 }
 
-// Of is an energy that no plan goes below that promises what the given one keeps:
+// Of returns an energy that no plan goes below that promises what the given one keeps:
 // where it ends every task by its due time, [NewDueDual] may prove more than [Lower].
 func Of(p *planner.Problem, plan *planner.Plan) Bound {
 	b := Lower(p)
@@ -142,7 +142,7 @@ func boundTasks(p *planner.Problem, energy, time float64) []boundTask {
 	return tasks
 }
 
-// earliestStart is the first moment at which the start rule lets a task start. An
+// earliestStart returns the first moment at which the start rule lets a task start. An
 // arrival that is beyond a whole slot by rounding only counts as being at it: the
 // bound must not be too high.
 func earliestStart(p *planner.Problem, t *planner.Task) float64 {
@@ -180,7 +180,7 @@ func (b *boundTask) consider(p *planner.Problem, class int, energy, time float64
 	b.shortest = min(b.shortest, t.Options[o].Response.MinTime(), t.Options[o].Response.Default().Time)
 }
 
-// gpuWeight is how many GPUs' worth a task occupies by an option.
+// gpuWeight returns how many GPUs' worth a task occupies by an option.
 func gpuWeight(t *planner.Task, option int) float64 {
 	if t.Share < 1 {
 		return t.Share
@@ -188,7 +188,7 @@ func gpuWeight(t *planner.Task, option int) float64 {
 	return float64(t.Options[option].GPUs)
 }
 
-// cheapest is the best point of a task within a room: of those that clocks can
+// cheapest returns the best point of a task within a room: of those that clocks can
 // be set to, and of the default, which needs no setting.
 func cheapest(
 	t *planner.Task, option int, o dvfsmodel.Objective, room float64,
@@ -204,7 +204,7 @@ func cheapest(
 	return best, ok
 }
 
-// turnOnBound is the least energy of switching nodes on, and of their GPUs while
+// turnOnBound returns the least energy of switching nodes on, and of their GPUs while
 // they do. A task that arrives at a, is due at d and takes at least s runs during
 // all of [d−s, a+s] if that isn't empty, whatever the plan. At any moment the
 // nodes that are on have GPUs for all tasks that run.
@@ -232,7 +232,7 @@ func turnOnBound(p *planner.Problem, tasks []boundTask) float64 {
 	return max(perNode, perGPU*atOnce)
 }
 
-// maxGPUsAtOnce is the most GPUs that are in use at one moment in every plan.
+// maxGPUsAtOnce returns the most GPUs that are in use at one moment in every plan.
 func maxGPUsAtOnce(p *planner.Problem, tasks []boundTask) float64 {
 	type change struct{ at, gpus float64 }
 	changes := make([]change, 0, 2*len(tasks))
@@ -257,7 +257,7 @@ func maxGPUsAtOnce(p *planner.Problem, tasks []boundTask) float64 {
 	return most
 }
 
-// sharedCost is the least that a task can add by GPU where GPUs are shared.
+// sharedCost returns the least that a task can add by GPU where GPUs are shared.
 // However many tasks are on a GPU, in a second at frequency f it does at most
 // one second's work at full utilisation, divided by the stretch of f, for its
 // power and its part of the host's. A curve of contention takes no less time

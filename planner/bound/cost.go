@@ -19,7 +19,7 @@ func boundOfCost(p *planner.Problem, energy dvfsmodel.Joule, dues bool) float64 
 	return cost
 }
 
-// waitTimeBound is how many GPU-seconds tasks wait at least that are all there at 0.
+// waitTimeBound returns how many GPU-seconds tasks wait at least that are all there at 0.
 //
 // A task of g GPUs that runs for t seconds from s on is half done at s + t/2. Were all
 // GPUs one machine that many tasks may use at once at any rates, the least
@@ -50,7 +50,7 @@ func waitTimeBound(p *planner.Problem) float64 {
 	return max(half, least)
 }
 
-// boundOfRuns is the bound of what energy and time cost.
+// boundOfRuns returns the bound of what energy and time cost.
 //
 // For a sum of energy E and time T it is proved as an energy is. For E·T and E·T² the
 // plans lie above lines a·E + b·T = c, each of which is proved like a sum; the least
@@ -87,7 +87,7 @@ func boundOfRuns(p *planner.Problem, energy dvfsmodel.Joule, dues bool) float64 
 	return least
 }
 
-// sumBound is a bound of energy·E + time·T: of plans that keep all due times where dues
+// sumBound returns a bound of energy·E + time·T: of plans that keep all due times where dues
 // says so.
 func sumBound(p *planner.Problem, energy, time float64, dues bool) float64 {
 	if p.HasSharing() { // a task may take any part of a GPU, at any clocks
@@ -110,7 +110,7 @@ type costLine struct{ energy, time, least float64 }
 // costHull are lines that no plan is below.
 type costHull []costLine
 
-// least is the least cost of what is above all lines, and where that is.
+// least returns the least cost of what is above all lines, and where that is.
 func (h costHull) least(o dvfsmodel.Objective) (cost float64, at dvfsmodel.Point) {
 	cost = math.Inf(1)
 	consider := func(time float64) {

@@ -83,7 +83,7 @@ func NewDueDual(p *planner.Problem, energyWeight, timeWeight float64) *DueDual {
 	return d.ascend(steps)
 }
 
-// Price is what a GPU of a class costs by the dual's prices from one moment to
+// Price returns what a GPU of a class costs by the dual's prices from one moment to
 // another; nothing where both are +Inf.
 func (d *DueDual) Price(class int, from, to float64) float64 {
 	return d.prices[class].integral(from, to)
@@ -139,7 +139,7 @@ func (d *dueSearch) tabulate() {
 	}
 }
 
-// option is what a task can do on a class; ok is false where it can't run there in time.
+// option returns what a task can do on a class; ok is false where it can't run there in time.
 func (d *dueSearch) option(t *planner.Task, class int, due float64) (o dueOption, ok bool) {
 	k := &d.p.Cluster.Classes[class]
 	option := t.Option(k.Model)
@@ -240,7 +240,7 @@ func (c *duePrices) integralTo(at float64) float64 {
 	return c.paid[j] - c.level[j]*(c.ends[j]-at)
 }
 
-// best is the run time that costs least by the prices, and what it costs.
+// best returns the run time that costs least by the prices, and what it costs.
 func (o *dueOption) best(c *duePrices, due float64, price *[duePriceCount]float64) (time, cost float64) {
 	// The cost by itself falls by price[k] a second for run times from bend[k] to
 	// bend[k-1], and not at all from bend[0] on; time before until[k] is worth at least
@@ -263,7 +263,7 @@ func (o *dueOption) best(c *duePrices, due float64, price *[duePriceCount]float6
 
 func (c *duePrices) integral(from, to float64) float64 { return c.integralTo(to) - c.integralTo(from) }
 
-// value is the dual function at the present prices. The tasks' choices are noted.
+// value returns the dual function at the present prices. The tasks' choices are noted.
 func (d *dueSearch) value() float64 {
 	sum := d.unpriced
 	for i := range d.tasks {

@@ -46,7 +46,7 @@ type placed struct {
 	start  int
 }
 
-// newExhaustive is a search for plans that end each task by what due says.
+// newExhaustive returns a search for plans that end each task by what due says.
 func newExhaustive(
 	p *planner.Problem, table *dvfsmodel.Table, objective dvfsmodel.Objective,
 	due func(t *planner.Task) float64,
@@ -86,7 +86,7 @@ func newExhaustive(
 	return e
 }
 
-// added is the energy and the time of two together.
+// added returns the energy and the time of two together.
 func added(a, b dvfsmodel.Point) dvfsmodel.Point {
 	return dvfsmodel.Point{Energy: a.Energy + b.Energy, Time: a.Time + b.Time}
 }
@@ -106,14 +106,14 @@ func (e *exhaustive) size() float64 {
 	return plans
 }
 
-// starts are the first and the last second at which a task can start.
+// starts returns the first and the last second at which a task can start.
 func (e *exhaustive) starts(task int, c *choice) (first, last int) {
 	t := &e.p.Tasks[task]
 	first = int(max(t.Arrival, e.p.Cluster.Classes[c.class].TurnOnDelay))
 	return first, int(min(float64(len(e.used[0])-1), e.due(t))) - c.seconds
 }
 
-// choicesOf are all that a task can do within its limit, by the model at every setting.
+// choicesOf returns all that a task can do within its limit, by the model at every setting.
 func (e *exhaustive) choicesOf(t *planner.Task) (all []choice) {
 	for class := range e.p.Cluster.Classes {
 		k := &e.p.Cluster.Classes[class]
@@ -181,7 +181,7 @@ func (e *exhaustive) place(task int, sum dvfsmodel.Point, waited float64) {
 	}
 }
 
-// nodeSets are the sets of nodes for a choice: of those of a class on which nothing
+// nodeSets returns the sets of nodes for a choice: of those of a class on which nothing
 // runs yet the first ones serve for all.
 func (e *exhaustive) nodeSets(c *choice, task int) (sets [][]int) {
 	touched := make([]bool, len(e.classes))
@@ -228,7 +228,7 @@ func (e *exhaustive) add(c *choice, nodes []int, start, sign int) {
 	}
 }
 
-// others is the energy of idle GPUs, their hosts, switching on and sleep.
+// others returns the energy of idle GPUs, their hosts, switching on and sleep.
 func (e *exhaustive) others() dvfsmodel.Joule {
 	end, sum := 0, 0.0
 	for node := range e.used {
@@ -245,7 +245,7 @@ func (e *exhaustive) others() dvfsmodel.Joule {
 	return dvfsmodel.Joule(sum)
 }
 
-// node is what a node takes beside its tasks, and when it is on: from before one run
+// node returns what a node takes beside its tasks, and when it is on: from before one run
 // to the next, or off between them, whatever takes less.
 func (e *exhaustive) node(node, end int) (joules float64, on []planner.Interval) {
 	k := &e.p.Cluster.Classes[e.classes[node]]
@@ -279,7 +279,7 @@ func (e *exhaustive) node(node, end int) (joules float64, on []planner.Interval)
 	return joules + float64(k.SleepW)*(asleep+float64(end)-until), on
 }
 
-// plan is the best that was found.
+// plan returns the best that was found.
 func (e *exhaustive) plan(tb testing.TB) *planner.Plan {
 	tb.Helper()
 	plan := &planner.Plan{Status: planner.Complete, Assignments: make([]planner.Assignment, len(e.p.Tasks))}
@@ -330,7 +330,7 @@ func (e *exhaustive) plan(tb testing.TB) *planner.Plan {
 	return plan
 }
 
-// usedAt are the GPUs of a node that a task still has at a moment.
+// usedAt returns the GPUs of a node that a task still has at a moment.
 func usedAt(a *planner.Assignment, node int32, at float64) (gpus planner.GPUSet) {
 	for part := range a.Parts {
 		if part.Node == node && a.End > at {
@@ -340,7 +340,7 @@ func usedAt(a *planner.Assignment, node int32, at float64) (gpus planner.GPUSet)
 	return gpus
 }
 
-// wholeSeconds is a table by which a model with D of 2 or 4 and delta of 0.5 or 1 takes
+// wholeSeconds returns a table by which a model with D of 2 or 4 and delta of 0.5 or 1 takes
 // whole seconds.
 func wholeSeconds(tb testing.TB) *dvfsmodel.Table {
 	tb.Helper()
@@ -353,7 +353,7 @@ func wholeSeconds(tb testing.TB) *dvfsmodel.Table {
 	return table
 }
 
-// drawSmall is a problem that exhaustive can solve: one to four tasks of one to four
+// drawSmall returns a problem that exhaustive can solve: one to four tasks of one to four
 // GPUs, some on two nodes, on one or two GPU models, with limits, due times, deadlines.
 func drawSmall(r *rand.Rand, table *dvfsmodel.Table) *planner.Problem {
 	one := func(of ...float64) float64 { return of[r.IntN(len(of))] }

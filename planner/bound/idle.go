@@ -9,7 +9,7 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-// idleBound is how far the idle time of the node that runs the longest task
+// idleBound returns how far the idle time of the node that runs the longest task
 // lifts the bound above the sum of the tasks' own minima.
 //
 // Let M be the longest run time, w_i the GPUs of task i and t_i its run time. The
@@ -81,7 +81,7 @@ func newIdleDual(p *planner.Problem, tasks []boundTask) *idleDual {
 	return d
 }
 
-// value is the dual function at a price β, less Run, rounded down. The minimum
+// value returns the dual function at a price β, less Run, rounded down. The minimum
 // over M is found by halving intervals: on [a, b] the function is at least
 // β·l·a plus the tasks' minima for M = b, which fall as M grows.
 func (d *idleDual) value(beta float64) float64 {
@@ -141,7 +141,7 @@ func (s *dualSlice) sum(m float64) float64 {
 	return total
 }
 
-// minimum is the least of c(t) − β·w·t over t ≤ m and the task's room, on any
+// minimum returns the least of c(t) − β·w·t over t ≤ m and the task's room, on any
 // class.
 func (d *idleDual) minimum(b *boundTask, beta, m float64) unboundedMinimum {
 	t := &d.p.Tasks[b.task]
@@ -173,7 +173,7 @@ func (d *idleDual) minimum(b *boundTask, beta, m float64) unboundedMinimum {
 	return least
 }
 
-// maxTimePrice is the highest price of time, subtracted from a task's power, at
+// maxTimePrice returns the highest price of time, subtracted from a task's power, at
 // which its response is known to find the true minimum; host power may go in any case.
 func maxTimePrice(t *planner.Task, option int, k *planner.NodeClass) float64 {
 	if t.Share < 1 {

@@ -182,7 +182,7 @@ func (c *checker) hasValidPlace(task int) bool {
 	return c.validNode[a.Node]
 }
 
-// parts are what a task has of each of its nodes, the first one's first.
+// parts returns what a task has of each of its nodes, the first one's first.
 func (c *checker) parts(task int) []planner.Part {
 	a := &c.plan.Assignments[task]
 	c.buffer = append(append(c.buffer[:0], planner.Part{Node: a.Node, GPUs: a.GPUs}), a.More...)
@@ -229,7 +229,7 @@ func (c *checker) checkListing() {
 // exceeds reports whether a is above b by more than rounding. NaN always is.
 func exceeds(a, b float64) bool { return !(a <= b+rounding(b)) }
 
-// rounding is the error that a value may carry.
+// rounding returns the error that a value may carry.
 func rounding(x float64) float64 { return tolerance * max(1, math.Abs(x)) }
 
 // differs reports whether two values differ by more than rounding at the given

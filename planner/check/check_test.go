@@ -21,10 +21,10 @@ type spoiler struct {
 	plan *planner.Plan
 }
 
-// on is a job's assignment.
+// on returns a job's assignment.
 func (s *spoiler) on(id string) *planner.Assignment { return &s.plan.Assignments[index(s.tb, s.p, id)] }
 
-// task is a job's task.
+// task returns a job's task.
 func (s *spoiler) task(id string) *planner.Task { return &s.p.Tasks[index(s.tb, s.p, id)] }
 
 // move starts a job at another time.
@@ -47,7 +47,7 @@ func (s *spoiler) set(id string, setting dvfsmodel.Scaling) {
 	s.move(id, a.Start)
 }
 
-// index is the number of a task.
+// index returns the number of a task.
 func index(tb testing.TB, p *planner.Problem, id string) int {
 	tb.Helper()
 	for i := range p.Tasks {
@@ -66,7 +66,7 @@ type corruption struct {
 	want  []check.Kind // all that is found, sorted; the ledger aside, if it isn't among them
 }
 
-// kinds is a list of kinds, sorted.
+// kinds returns a list of kinds, sorted.
 func kinds(k ...check.Kind) []check.Kind {
 	slices.Sort(k)
 	return k
@@ -327,7 +327,7 @@ var ledgerCorruptions = []corruption{
 	}, kinds(check.Ledger)},
 }
 
-// found is the kinds that are found, sorted, each once.
+// found returns the kinds that are found, sorted, each once.
 func found(tb testing.TB, p *planner.Problem, plan *planner.Plan) []check.Kind {
 	tb.Helper()
 	err := check.Plan(p, plan)

@@ -32,7 +32,7 @@ func (c *checker) checkLedger() {
 	c.checkTotals()
 }
 
-// nodeWork is what each node's tasks take: joules, and seconds of a GPU.
+// nodeWork returns what each node's tasks take: joules, and seconds of a GPU.
 func (c *checker) nodeWork() (run, busy []float64) {
 	run, busy = make([]float64, len(c.plan.Nodes)), make([]float64, len(c.plan.Nodes))
 	for i, placed := range c.placed {

@@ -219,7 +219,7 @@ func (h *sharedGPUReplay) advance(seconds float64) {
 	}
 }
 
-// contention is how many times as long as alone the tasks of a GPU take
+// contention returns how many times as long as alone the tasks of a GPU take
 // together: what exceeds each slot, and what the problem's curve says beside.
 func (h *sharedGPUReplay) contention(g *replayedGPU) float64 {
 	curve, sum := h.p.Cluster.Sharing.Contention, 0.0

@@ -10,7 +10,7 @@ type Result struct {
 	Gaps    int     // how many samples were left out for a gap on either side
 }
 
-// OrZero is the coefficient, and 0 where it is undefined: a series that doesn't
+// OrZero returns the coefficient, and 0 where it is undefined: a series that doesn't
 // vary counts as uncorrelated with everything. CATS ranks GPUs that nothing
 // runs on, and so never vary, by this rule.
 func (r Result) OrZero() float64 { return r.R }
@@ -24,7 +24,7 @@ type moments struct {
 	sumXX, sumYY, sumXY float64
 }
 
-// merged are the moments of two sets of samples together (Chan, Golub and
+// merged returns the moments of two sets of samples together (Chan, Golub and
 // LeVeque 1983).
 func merged(a, b *moments) moments {
 	if a.n == 0 {
@@ -47,7 +47,7 @@ func merged(a, b *moments) moments {
 	}
 }
 
-// result is the coefficient of the samples, of which total-n had gaps.
+// result returns the coefficient of the samples, of which total-n had gaps.
 func (m *moments) result(total int) Result {
 	r := Result{Samples: int(m.n), Gaps: total - int(m.n)}
 	scale := math.Sqrt(m.sumXX) * math.Sqrt(m.sumYY)

@@ -8,7 +8,7 @@ const (
 	vectorLen = 8
 )
 
-// Pearson is the correlation of two series (CATS eq. 15), cut to the shorter
+// Pearson returns the correlation of two series (CATS eq. 15), cut to the shorter
 // one, without the samples where a side has a gap. With vector instructions it
 // reads the series from memory once: block by block, and each block from the
 // cache again for its deviations.
@@ -25,7 +25,7 @@ func Pearson(x, y []float64) Result {
 // point is a sample, or what samples are measured from.
 type point struct{ x, y float64 }
 
-// momentsOf are the moments of the samples without gaps of two series of one
+// momentsOf returns the moments of the samples without gaps of two series of one
 // length, their means from an origin near the first of them.
 func momentsOf(x, y []float64) (all moments, origin point) {
 	for hasVectors && len(x) >= vectorLen {
@@ -38,7 +38,7 @@ func momentsOf(x, y []float64) (all moments, origin point) {
 	return merged(&all, &rest), origin
 }
 
-// momentsVector are the moments of a block in two passes. The first block puts
+// momentsVector returns the moments of a block in two passes. The first block puts
 // the origin into its centre.
 func momentsVector(x, y []float64, origin *point, first bool) moments {
 	sumX, sumY := sumsAVX(x, y)
@@ -71,7 +71,7 @@ func (m *moments) fromDeviations(centre, origin point) moments {
 	}
 }
 
-// momentsScalar is the clear version of momentsVector, for gaps, for processors
+// momentsScalar returns the clear version of momentsVector, for gaps, for processors
 // without vectors, and for tests to hold the other against.
 func momentsScalar(x, y []float64, origin *point, first bool) moments {
 	var sums moments

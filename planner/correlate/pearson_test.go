@@ -14,7 +14,7 @@ var (
 	inf = math.Inf(1)
 )
 
-// walk is a utilisation series: a random walk between 0 and 100 percent.
+// walk returns a utilisation series: a random walk between 0 and 100 percent.
 func walk(seed uint64, n int) []float64 {
 	r := rand.New(rand.NewPCG(seed, 1))
 	s := make([]float64, n)
@@ -36,7 +36,7 @@ func sample() *rapid.Generator[float64] {
 	)
 }
 
-// oracle is the textbook's coefficient, in two passes over the samples without
+// oracle returns the textbook's coefficient, in two passes over the samples without
 // gaps.
 func oracle(x, y []float64) Result {
 	var px, py []float64

@@ -19,12 +19,12 @@ type CachedState[V any] struct {
 	Value  V
 }
 
-// NewStateCache is a cache of a size, a power of two.
+// NewStateCache returns a cache of a size, a power of two.
 func NewStateCache[V any](size int) StateCache[V] {
 	return StateCache[V]{seeds: make(map[*Kind]uint64), slots: make([]CachedState[V], size)}
 }
 
-// Lookup is the place for the value of a node's state, and whether it is there. If not,
+// Lookup returns the place for the value of a node's state, and whether it is there. If not,
 // the caller fills it in.
 func (c *StateCache[V]) Lookup(n *Node) (s *CachedState[V], known bool) {
 	if c.last != n.Kind {

@@ -55,7 +55,7 @@ func (n *Node) unusableMilli(d *Demand) (int, unusableReason) {
 	}
 }
 
-// unusableOf is the milli-GPU that a task of a fitting model can't use of a node, of which so much is
+// unusableOf returns the milli-GPU that a task of a fitting model can't use of a node, of which so much is
 // left, and what it lacks.
 func (n *Node) unusableOf(d *Demand, left int, enoughCPU bool) (int, unusableReason) {
 	usable, lost := 0, 0

@@ -7,7 +7,7 @@ import (
 	"github.com/epplan/epplan/planner/fleet"
 )
 
-// class is a class that every task is of.
+// class returns a class that every task is of.
 func class(cpu int64, gpus, milli int, spec string) fleet.TaskClass {
 	return fleet.TaskClass{Demand: fleet.Demand{CPU: cpu, GPUs: gpus, Milli: milli, Spec: spec}, P: 1}
 }

@@ -152,7 +152,7 @@ func sortShares(shares []uint16) {
 	}
 }
 
-// WithSortedGPUs is a node of which only the GPUs' order differs: ascending by what is
+// WithSortedGPUs returns a node of which only the GPUs' order differs: ascending by what is
 // left. Nodes that differ in nothing else have the same power and F.
 func (n *Node) WithSortedGPUs() Node {
 	sorted := *n

@@ -21,7 +21,7 @@ type Node struct {
 	tasks  [MaxGPUs + 1]uint16
 }
 
-// NewNode is an empty node of a kind, awake.
+// NewNode returns an empty node of a kind, awake.
 func NewNode(k *Kind) Node {
 	n := Node{Kind: k, CPU: k.CPU, Mem: k.Mem}
 	for g := range k.GPUs {
@@ -30,7 +30,7 @@ func NewNode(k *Kind) Node {
 	return n
 }
 
-// FreeMilli is the milli-GPU left on all its GPUs.
+// FreeMilli returns the milli-GPU left on all its GPUs.
 func (n *Node) FreeMilli() int {
 	left := 0
 	for _, g := range n.GPU[:n.Kind.GPUs] {
@@ -39,7 +39,7 @@ func (n *Node) FreeMilli() int {
 	return left
 }
 
-// BusyGPUs is the number of GPUs with anything allocated on them.
+// BusyGPUs returns the number of GPUs with anything allocated on them.
 func (n *Node) BusyGPUs() int {
 	busy := 0
 	for _, g := range n.GPU[:n.Kind.GPUs] {
@@ -56,7 +56,7 @@ func (n *Node) IsEmpty() bool {
 	return n.CPU == n.Kind.CPU && n.Mem == n.Kind.Mem && n.BusyGPUs() == 0
 }
 
-// GPUsWithRoom is the set of GPUs that have milli left.
+// GPUsWithRoom returns the set of GPUs that have milli left.
 func (n *Node) GPUsWithRoom(milli int) planner.GPUSet {
 	var set planner.GPUSet
 	for g, left := range n.GPU[:n.Kind.GPUs] {
@@ -76,7 +76,7 @@ func (n *Node) Fits(d *Demand) bool {
 	return d.GPUs == 0 || n.GPUsWithRoom(d.Milli).Len() >= d.GPUs
 }
 
-// WholeGPUs is the set of the count lowest idle GPUs: those that a task of
+// WholeGPUs returns the set of the count lowest idle GPUs: those that a task of
 // whole GPUs gets.
 func (n *Node) WholeGPUs(count int) planner.GPUSet {
 	idle := n.GPUsWithRoom(WholeGPU)
@@ -87,7 +87,7 @@ func (n *Node) WholeGPUs(count int) planner.GPUSet {
 	return set
 }
 
-// Tightest is the GPU with the least left that has milli, the lowest one among
+// Tightest returns the GPU with the least left that has milli, the lowest one among
 // equals; the empty set when none has.
 func (n *Node) Tightest(milli int) planner.GPUSet {
 	best := -1
@@ -168,7 +168,7 @@ func (n *Node) TaskMix(d *Demand) TaskMix {
 	return Alone
 }
 
-// TaskKinds is the kinds of GPU tasks that run on the node, all that
+// TaskKinds returns the kinds of GPU tasks that run on the node, all that
 // [Node.TaskMix] depends on: bit 0 for tasks that share a GPU, bit k for those
 // of k whole ones.
 func (n *Node) TaskKinds() uint32 {
@@ -181,7 +181,7 @@ func (n *Node) TaskKinds() uint32 {
 	return kinds
 }
 
-// Power is the node's power by CPUs and GPUs. A sleeping node's is counted
+// Power returns the node's power by CPUs and GPUs. A sleeping node's is counted
 // with the CPUs.
 func (n *Node) Power() (cpu, gpu dvfsmodel.Watt) {
 	p := &n.Kind.Power
@@ -191,7 +191,7 @@ func (n *Node) Power() (cpu, gpu dvfsmodel.Watt) {
 	return p.CPU(n.Kind.CPU, n.CPU), p.GPU(n.Kind.GPUs, n.BusyGPUs())
 }
 
-// Cost is the node's power as it counts when nodes are compared: in watts, by
+// Cost returns the node's power as it counts when nodes are compared: in watts, by
 // the weight of its kind.
 func (n *Node) Cost() float64 {
 	cpu, gpu := n.Power()

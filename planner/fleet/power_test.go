@@ -7,7 +7,7 @@ import (
 	"github.com/epplan/epplan/planner/fleet"
 )
 
-// g2 is the most frequent node of the paper's cluster: 96 vCPU, 8 GPUs taken
+// g2 returns the most frequent node of the paper's cluster: 96 vCPU, 8 GPUs taken
 // for A10 (PWR+FGD paper, section V-B and table II).
 func g2() *fleet.Kind {
 	return &fleet.Kind{Model: "G2", CPU: 96_000, Mem: 393_216, GPUs: 8, Power: fleet.Power{

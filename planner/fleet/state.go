@@ -21,7 +21,7 @@ type State struct {
 	asleep    int
 }
 
-// NewState is a cluster of empty nodes of the kinds given, one for each entry.
+// NewState returns a cluster of empty nodes of the kinds given, one for each entry.
 func NewState(kinds []*Kind) *State {
 	s := &State{nodes: make([]Node, 0, len(kinds))}
 	for _, k := range kinds {
@@ -46,27 +46,27 @@ func (s *State) addPower(n *Node, sign dvfsmodel.Watt) {
 	s.cost += n.Kind.Power.Cost(sign * (cpu + gpu))
 }
 
-// Len is the number of nodes.
+// Len returns the number of nodes.
 func (s *State) Len() int { return len(s.nodes) }
 
-// Node is a node's state. The caller must not change it.
+// Node returns a node's state. The caller must not change it.
 func (s *State) Node(node int) *Node { return &s.nodes[node] }
 
-// Capacity is the milli-GPU of all nodes.
+// Capacity returns the milli-GPU of all nodes.
 func (s *State) Capacity() int64 { return s.capacity }
 
-// Allocated is the milli-GPU that running tasks hold.
+// Allocated returns the milli-GPU that running tasks hold.
 func (s *State) Allocated() int64 { return s.allocated }
 
-// CPUs is the milli-vCPU of all nodes, and how much of them running tasks hold.
+// CPUs returns the milli-vCPU of all nodes, and how much of them running tasks hold.
 func (s *State) CPUs() (capacity, allocated int64) { return s.cpus, s.usedCPUs }
 
-// Power is the estimated overall power consumption (EOPC, PWR+FGD paper,
+// Power returns the estimated overall power consumption (EOPC, PWR+FGD paper,
 // equation 3) by CPUs and GPUs. It is exact while the kinds' powers are whole
 // watts.
 func (s *State) Power() (cpu, gpu dvfsmodel.Watt) { return s.cpu, s.gpu }
 
-// Cost is the estimated overall power as it counts: the sum of [Node.Cost].
+// Cost returns the estimated overall power as it counts: the sum of [Node.Cost].
 func (s *State) Cost() float64 { return s.cost }
 
 // Place puts a task on GPUs of a node. It is an error, and nothing is changed,
@@ -125,7 +125,7 @@ func (s *State) wake(n *Node) {
 	}
 }
 
-// Asleep is the number of nodes that sleep.
+// Asleep returns the number of nodes that sleep.
 func (s *State) Asleep() int { return s.asleep }
 
 // Fragmented is F of the whole cluster, in GPUs (PWR+FGD paper, equation 4):

@@ -64,7 +64,7 @@ func (al Align) Improve(
 	return best, nil
 }
 
-// scaledWork is an amount of work at an effort; 0 is the usual one.
+// scaledWork returns an amount of work at an effort; 0 is the usual one.
 func scaledWork(work int, effort float64) int {
 	if effort == 0 {
 		return work
@@ -72,7 +72,7 @@ func scaledWork(work int, effort float64) int {
 	return max(1, int(effort*float64(work)))
 }
 
-// defaultMoves is what [Align.Moves] says of 0.
+// defaultMoves returns what [Align.Moves] says of 0.
 func defaultMoves(tasks int) int {
 	if tasks > largeBatch {
 		return mostMoves * largeBatch / tasks * largeBatch / tasks

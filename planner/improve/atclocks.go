@@ -48,7 +48,7 @@ var ownClocks = []planner.ClockReason{
 	planner.ClocksNoModel, planner.ClocksFree, planner.ClocksStretched, planner.ClocksShrunk,
 }
 
-// pointOn is a task's point on a GPU model, and why it is that one.
+// pointOn returns a task's point on a GPU model, and why it is that one.
 func (c AtClocks) pointOn(t *planner.Task, o *planner.Option) (dvfsmodel.Point, planner.ClockReason) {
 	at := o.Response.Default()
 	if !dvfsmodel.HasModel(o.Response) {

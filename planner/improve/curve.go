@@ -36,7 +36,7 @@ func (c *timeCurve) plus(o *timeCurve, sign float64) {
 	}
 }
 
-// between is the run time at a price between two steps.
+// between returns the run time at a price between two steps.
 func (c *timeCurve) between(n int, frac float64) float64 {
 	if frac == 0 {
 		return c.time[n]
@@ -51,7 +51,7 @@ type pricing struct {
 	retune    bool                // idling costs something: clocks may leave the objective's optimum
 }
 
-// pricingOf is what time costs on a class.
+// pricingOf returns what time costs on a class.
 func pricingOf(p *planner.Problem, class int) pricing {
 	k := &p.Cluster.Classes[class]
 	pr := pricing{objective: p.ClassObjective(class), idle: float64(k.IdleW + k.HostW)}
@@ -59,7 +59,7 @@ func pricingOf(p *planner.Problem, class int) pricing {
 	return pr
 }
 
-// optimum is the best point within the room when time is worth λ watts: the one
+// optimum returns the best point within the room when time is worth λ watts: the one
 // of least cost − λ·time. Where any time can be had, what it is worth is capped at the most
 // that can be taken off the power, beyond which there is no optimum in closed form.
 func (pr *pricing) optimum(r dvfsmodel.Response, lambda, room float64) (dvfsmodel.Point, error) {
@@ -71,12 +71,12 @@ func (pr *pricing) optimum(r dvfsmodel.Response, lambda, room float64) (dvfsmode
 	return r.Optimum(o, room)
 }
 
-// cost is what running to a point costs, in joules.
+// cost returns what running to a point costs, in joules.
 func (pr *pricing) cost(pt *dvfsmodel.Point) float64 {
 	return pr.objective.Cost(*pt) / pr.objective.EnergyWeight
 }
 
-// point is the best point within the room at step g. Where the model gives
+// point returns the best point within the room at step g. Where the model gives
 // none that moves in the direction of the price, it is last, that of the step
 // before.
 func (pr *pricing) point(r dvfsmodel.Response, room float64, g int, last *dvfsmodel.Point) dvfsmodel.Point {
@@ -91,7 +91,7 @@ func (pr *pricing) point(r dvfsmodel.Response, room float64, g int, last *dvfsmo
 	return pt
 }
 
-// points is the whole curve of a response as points.
+// points returns the whole curve of a response as points.
 func (pr *pricing) points(r dvfsmodel.Response, room float64) (all [priceCount]dvfsmodel.Point, ok bool) {
 	own, err := r.Optimum(pr.objective, room)
 	if err != nil {
@@ -177,7 +177,7 @@ func (tr *curveTable) scaledCurve(
 	return c, true
 }
 
-// settings are the free optima of the response's shape by price; nil when it has
+// settings returns the free optima of the response's shape by price; nil when it has
 // none.
 func (tr *curveTable) settings(r dvfsmodel.Response, shape dvfsmodel.Shape) *[priceCount]dvfsmodel.Scaling {
 	if known := tr.shapes[shape]; known != nil {

@@ -105,7 +105,7 @@ func (e *emitter) ownReason(r dvfsmodel.Response, it *item) (why planner.ClockRe
 	return planner.ClocksFree, it.time[freeOptimum], it.room
 }
 
-// pointFor is the cheapest point for a price: of exactly the time there if the
+// pointFor returns the cheapest point for a price: of exactly the time there if the
 // clocks are continuous.
 func (e *emitter) pointFor(r dvfsmodel.Response, it *item, at gridPrice) dvfsmodel.Point {
 	if longest, exact := dvfsmodel.MaxTime(r); exact && e.retune {
@@ -129,7 +129,7 @@ func (a gridPrice) less(b gridPrice) bool {
 	return a.step < b.step || (a.step == b.step && a.frac < b.frac)
 }
 
-// prices is the price of time for each of a GPU's tasks so that the last ends at
+// prices returns the price of time for each of a GPU's tasks so that the last ends at
 // the given time, as cheaply as due times allow. Without due times all have the
 // same price, at which the run times add up to the end. Where a due time comes
 // too early for that, the tasks up to it share the lower price that meets it;
@@ -162,7 +162,7 @@ func (s *gpuSchedule) prices(tasks []int32, end float64) []gridPrice {
 	return all
 }
 
-// priceOf is the highest price at which the sum's run time fits into the room,
+// priceOf returns the highest price at which the sum's run time fits into the room,
 // seconds.
 func (s *gpuSchedule) priceOf(sum *timeCurve, room float64) gridPrice {
 	n := 0

@@ -61,7 +61,7 @@ func (w *listAnnealing) moveGang(i int32, nodes []int32) {
 	w.end()
 }
 
-// randomStart is when a random job starts, and on nodes of which class.
+// randomStart returns when a random job starts, and on nodes of which class.
 func (w *listAnnealing) randomStart() (class int, at float64, ok bool) {
 	l := w.l
 	k := int32(w.rng.IntN(len(l.jobs)))

@@ -59,7 +59,7 @@ func isMovable(t *planner.Task, k *planner.NodeClass) bool {
 		(k.CPUs == 0 || t.CPUs*gpus <= k.CPUs) && (k.MemGiB == 0 || t.MemGiB*gpus <= k.MemGiB)
 }
 
-// lastEnds is when the last task of each node ends; 0: it has none.
+// lastEnds returns when the last task of each node ends; 0: it has none.
 func lastEnds(plan *planner.Plan) []float64 {
 	last := make([]float64, len(plan.Nodes))
 	for i := range plan.Assignments {
@@ -77,7 +77,7 @@ func isOnToLastEnd(n *planner.Node, last float64) bool {
 	return len(n.On) == 1 && n.On[0].From == 0 && n.On[0].To <= last*(1+roundOff)
 }
 
-// nodeCounts are the numbers of nodes that are worth trying: around what the
+// nodeCounts returns the numbers of nodes that are worth trying: around what the
 // plan uses.
 func (isle *subplan) nodeCounts(p *planner.Problem) []int {
 	l := p.Cluster.Classes[isle.class].GPUs

@@ -36,7 +36,7 @@ type checkpoint struct {
 	held  []nodeClock
 }
 
-// nextCheckpoint is how many jobs start before the next cut.
+// nextCheckpoint returns how many jobs start before the next cut.
 func (k *play) nextCheckpoint() int {
 	l := k.l
 	between := max(8, len(l.jobs)/32)
@@ -284,7 +284,7 @@ func (k *play) record(same int) {
 	k.recording, k.recorded = false, true
 }
 
-// gain is how much less the nodes of the last play cost by it.
+// gain returns how much less the nodes of the last play cost by it.
 func (k *play) gain() float64 {
 	l := k.l
 	sum := 0.0
@@ -294,7 +294,7 @@ func (k *play) gain() float64 {
 	return sum
 }
 
-// startsOf are the starts of the jobs of a node, seconds, in the order of its list.
+// startsOf returns the starts of the jobs of a node, seconds, in the order of its list.
 func (l *listSchedule) startsOf(node int32) []float64 {
 	v := &l.nodes[node]
 	c := &l.classes[v.class]

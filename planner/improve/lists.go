@@ -139,7 +139,7 @@ func (l *listSchedule) tabulate(i, class int) {
 	}
 }
 
-// menu is what a job can do on a class.
+// menu returns what a job can do on a class.
 func (l *listSchedule) menu(i int32, class int) *clockMenu {
 	return &l.menus[int(i)*len(l.classes)+class]
 }
@@ -206,15 +206,15 @@ func (l *listSchedule) timeNode(n *nodeList, most float64) (cost float64, late i
 	return cost + c.onCost()*free[len(free)-1], late
 }
 
-// waitCost is what it costs on a node that a job starts then instead of at 0.
+// waitCost returns what it costs on a node that a job starts then instead of at 0.
 func (l *listSchedule) waitCost(j *job, start float64) float64 {
 	return l.weights.waited * float64(j.gpus) * start
 }
 
-// onCost is what a second of a node being on costs above sleeping.
+// onCost returns what a second of a node being on costs above sleeping.
 func (c *listClass) onCost() float64 { return c.idle*float64(len(c.clock.free)) - c.sleep }
 
-// cost is what a job costs that ends then instead of when it is due.
+// cost returns what a job costs that ends then instead of when it is due.
 func (l *lateness) cost(end, due float64) float64 { return l.fixed + l.perSecond*(end-due) }
 
 // retimeAll counts and times all nodes anew. ok is false where gangs wait for each other.
@@ -238,7 +238,7 @@ func (l *listSchedule) retimeAll() (ok bool) {
 	return ok
 }
 
-// total is what all nodes cost, and how many jobs are late.
+// total returns what all nodes cost, and how many jobs are late.
 func (l *listSchedule) total() (cost float64, late int) {
 	for n := range l.nodes {
 		cost += l.nodes[n].cost
@@ -254,7 +254,7 @@ func (l *listSchedule) isBetter(o *listSchedule) bool {
 	return lateA < lateB || lateA == lateB && a < b
 }
 
-// clone is a copy that can be changed apart.
+// clone returns a copy that can be changed apart.
 func (l *listSchedule) clone() *listSchedule {
 	o := *l
 	o.playing = &play{l: &o}

@@ -41,7 +41,7 @@ func (l *listSchedule) toPlan(old *planner.Plan) *planner.Plan {
 	return &better
 }
 
-// drawingAsleep is how many nodes of each class a plan lists because they draw power even
+// drawingAsleep returns how many nodes of each class a plan lists because they draw power even
 // when they are off.
 func (l *listSchedule) drawingAsleep(plan *planner.Plan) []int {
 	count := make([]int, len(l.classes))

@@ -49,7 +49,7 @@ func (l *listSchedule) setRunning(plan *planner.Plan) {
 	}
 }
 
-// firstFresh is the first node of a class on which nothing runs at the present.
+// firstFresh returns the first node of a class on which nothing runs at the present.
 func (l *listSchedule) firstFresh(class int) *nodeList {
 	return &l.nodes[slices.IndexFunc(l.nodes, func(n nodeList) bool {
 		return n.class == class && n.runs == nil
@@ -174,7 +174,7 @@ func (l *listSchedule) addInOrder(all []dualChoice) {
 	}
 }
 
-// cheapestByDual is where a job costs least by the prices of the dual.
+// cheapestByDual returns where a job costs least by the prices of the dual.
 func (l *listSchedule) cheapestByDual(i int32, d *bound.DueDual) dualChoice {
 	due := l.jobs[i].due
 	best, w := math.Inf(1), dualChoice{job: i}

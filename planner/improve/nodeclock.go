@@ -23,7 +23,7 @@ type holding struct {
 // need is cores and memory of a node, in GiB.
 type need struct{ cpus, mem float64 }
 
-// capacityOf is what a node of a class has; +Inf where it doesn't run out.
+// capacityOf returns what a node of a class has; +Inf where it doesn't run out.
 func capacityOf(k *planner.NodeClass) need {
 	has := need{k.CPUs, k.MemGiB}
 	if has.cpus == 0 {
@@ -35,7 +35,7 @@ func capacityOf(k *planner.NodeClass) need {
 	return has
 }
 
-// needsOf is what tasks need of each of their nodes, by task and class.
+// needsOf returns what tasks need of each of their nodes, by task and class.
 func needsOf(p *planner.Problem) []need {
 	needs := make([]need, 0, len(p.Tasks)*len(p.Cluster.Classes))
 	for i := range p.Tasks {
@@ -50,7 +50,7 @@ func needsOf(p *planner.Problem) []need {
 	return needs
 }
 
-// need is what a job needs of a node of a class.
+// need returns what a job needs of a node of a class.
 func (l *listSchedule) need(i int32, class int) *need { return &l.needs[int(i)*len(l.classes)+class] }
 
 // restart makes the clock that of a node before its list.
@@ -65,7 +65,7 @@ func (t *nodeClock) restart(c *listClass, n *nodeList) {
 	}
 }
 
-// earliest is when a node of a class could start a job next, on so many GPUs. It, hold and
+// earliest returns when a node of a class could start a job next, on so many GPUs. It, hold and
 // occupy are short so that the compiler puts them in line: a search plays lists millions of times.
 func (l *listSchedule) earliest(t *nodeClock, class int, i, gpus int32) float64 {
 	if l.needs == nil {

@@ -55,7 +55,7 @@ func (s *gpuSchedule) bestEnd(v *server, tries int) float64 {
 	return bestEnd
 }
 
-// nextEndGuess is the end to try where a Newton step won't do: a little beyond the last
+// nextEndGuess returns the end to try where a Newton step won't do: a little beyond the last
 // one as long as no bound above is known, a little before it as long as none below
 // is, and then the middle of the bracket.
 func nextEndGuess(low, high, end float64) float64 {

@@ -93,7 +93,7 @@ func (f Portfolio) last(
 	return best, nil
 }
 
-// try is the best of the given plan and those of some policies.
+// try returns the best of the given plan and those of some policies.
 func (f Portfolio) try(
 	ctx context.Context, p *planner.Problem, starts []StartPolicy, best candidate, rng *rand.Rand,
 ) (candidate, error) {
@@ -126,7 +126,7 @@ func (f Portfolio) try(
 	return best, nil
 }
 
-// start is the plan of another policy. Of tasks that arrive over time it is
+// start returns the plan of another policy. Of tasks that arrive over time it is
 // also asked for the one that it would make without knowing them.
 func (f Portfolio) start(
 	ctx context.Context, p *planner.Problem, policy *planner.Policy,

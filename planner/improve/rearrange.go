@@ -130,7 +130,7 @@ const (
 	enoughWork  = 10 * enoughMoves
 )
 
-// weightsOf are the weights in the objective, as they are at a plan: those of a small
+// weightsOf returns the weights in the objective, as they are at a plan: those of a small
 // change.
 func weightsOf(p *planner.Problem, plan *planner.Plan) weights {
 	o := p.Objective
@@ -152,7 +152,7 @@ func weightsOf(p *planner.Problem, plan *planner.Plan) weights {
 // plans that take as long, the one that takes less energy is better.
 const tinyJouleWeight = 1e-8
 
-// openNodes is how many nodes of each class a search may use: all that there are,
+// openNodes returns how many nodes of each class a search may use: all that there are,
 // unless these are many more than the plan has.
 func openNodes(p *planner.Problem, plan *planner.Plan) []int {
 	used := make([]int, len(p.Cluster.Classes))

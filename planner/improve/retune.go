@@ -106,7 +106,7 @@ func byNode(plan *planner.Plan) [][]int {
 	return tasks
 }
 
-// offTime is when a node goes off for the last time.
+// offTime returns when a node goes off for the last time.
 func offTime(plan *planner.Plan, node int) float64 {
 	if on := plan.Nodes[node].On; len(on) > 0 {
 		return on[len(on)-1].To
@@ -114,7 +114,7 @@ func offTime(plan *planner.Plan, node int) float64 {
 	return 0
 }
 
-// onUntil is the end of the time of being on that a moment falls into.
+// onUntil returns the end of the time of being on that a moment falls into.
 func onUntil(n *planner.Node, at float64) float64 {
 	for _, on := range n.On {
 		if at < on.To {

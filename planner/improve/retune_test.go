@@ -12,7 +12,7 @@ import (
 	"github.com/epplan/epplan/planner/improve"
 )
 
-// scalable is a workload that takes so many seconds at default clocks.
+// scalable returns a workload that takes so many seconds at default clocks.
 func scalable(seconds float64) dvfsmodel.Params {
 	return dvfsmodel.Params{P0: 50, Gamma: 30, C: 110, D: 0.9 * seconds, Delta: 0.6, T0: 0.1 * seconds}
 }
@@ -33,7 +33,7 @@ func clockTable(tb testing.TB) *dvfsmodel.Table {
 	return table
 }
 
-// batch is an offline problem of 40 jobs on nodes of four GPUs. Each job has
+// batch returns an offline problem of 40 jobs on nodes of four GPUs. Each job has
 // twice the time that it needs at default clocks, or more.
 func batch(respond func(i int, p dvfsmodel.Params) dvfsmodel.Response) *planner.Problem {
 	p := &planner.Problem{Cluster: planner.Cluster{Classes: []planner.NodeClass{
@@ -50,7 +50,7 @@ func batch(respond func(i int, p dvfsmodel.Params) dvfsmodel.Response) *planner.
 	return p
 }
 
-// problems are one of each kind that a plan can have.
+// problems returns one of each kind that a plan can have.
 func problems(tb testing.TB) map[string]*planner.Problem {
 	tb.Helper()
 	wide, table := dvfsmodel.WideRange(), clockTable(tb)

@@ -105,7 +105,7 @@ func (a *gpuAnnealing) tryMove() {
 func (a *gpuAnnealing) randomItem() int32 { return int32(a.rng.IntN(len(a.byTime))) }
 func (a *gpuAnnealing) randomGPU() int32  { return int32(a.rng.IntN(len(a.s.gpus))) }
 
-// partner is a task that takes about as much longer than i as the GPU of i has
+// partner returns a task that takes about as much longer than i as the GPU of i has
 // room to its node's end.
 func (a *gpuAnnealing) partner(i int32) int32 {
 	s := a.s

@@ -57,10 +57,10 @@ const (
 	narrow = 1e-9
 )
 
-// noItem is the index of the stand-in for "no task".
+// noItem returns the index of the stand-in for "no task".
 func (s *gpuSchedule) noItem() int32 { return int32(len(s.items) - 1) }
 
-// fitTo is how GPU g would do with one task less and another one more if all
+// fitTo returns how GPU g would do with one task less and another one more if all
 // had to end by end. ok is false when that time or some due time is missed at
 // any clocks.
 func (s *gpuSchedule) fitTo(g *gpu, minus, plus int32, end float64) (f gpuFit, ok bool) {
@@ -142,7 +142,7 @@ func (s *gpuSchedule) onTime(g *gpu, minus, plus int32, n int, frac float64) boo
 	return pending < 0 || now+s.items[pending].between(n, frac) <= s.items[pending].due*(1+roundOff)
 }
 
-// lastOnTime is the highest step below n at which all due times are met, or -1.
+// lastOnTime returns the highest step below n at which all due times are met, or -1.
 func (s *gpuSchedule) lastOnTime(g *gpu, minus, plus int32, n int) int {
 	if !s.onTime(g, minus, plus, 0, 0) {
 		return -1
@@ -158,7 +158,7 @@ func (s *gpuSchedule) lastOnTime(g *gpu, minus, plus int32, n int) int {
 	return low
 }
 
-// total is the cost above the sum of the tasks' own optima, joules.
+// total returns the cost above the sum of the tasks' own optima, joules.
 func (s *gpuSchedule) total() float64 {
 	sum := s.perNode * float64(len(s.servers))
 	for i := range s.gpus {
@@ -191,7 +191,7 @@ func (s *gpuSchedule) remove(i int32) {
 	u.plus(&s.items[i].timeCurve, -1)
 }
 
-// byDue is the order of items on a GPU.
+// byDue returns the order of items on a GPU.
 func (s *gpuSchedule) byDue(a, b int32) int {
 	return cmp.Or(cmp.Compare(s.items[a].due, s.items[b].due), cmp.Compare(a, b))
 }

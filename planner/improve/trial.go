@@ -50,7 +50,7 @@ func (t *trial) touch(node int32) {
 	t.count++
 }
 
-// before is the list of a node before the move.
+// before returns the list of a node before the move.
 func (t *trial) before(node int32) []int32 {
 	for k := range t.count {
 		if t.changed[k].node == node {
@@ -148,7 +148,7 @@ func (t *trial) isTakenWithLinks() bool {
 	return true
 }
 
-// unchangedPrefix is how many jobs start, in the play that was recorded, before the first one
+// unchangedPrefix returns how many jobs start, in the play that was recorded, before the first one
 // whose start the move may change.
 func (t *trial) unchangedPrefix() int {
 	l, same := t.l, len(t.l.jobs)

@@ -114,7 +114,7 @@ func (w *listAnnealing) retime(i int32) {
 	w.end()
 }
 
-// nodeOf is one of the nodes of a job.
+// nodeOf returns one of the nodes of a job.
 func (w *listAnnealing) nodeOf(i int32) int32 {
 	j := &w.l.jobs[i]
 	if j.more == nil {
@@ -126,7 +126,7 @@ func (w *listAnnealing) nodeOf(i int32) int32 {
 	return j.node
 }
 
-// nearbyLevel is a level near a job's whose time differs.
+// nearbyLevel returns a level near a job's whose time differs.
 func (w *listAnnealing) nearbyLevel(i int32) int32 {
 	j := &w.l.jobs[i]
 	m := w.l.menu(i, w.l.nodes[j.node].class)
@@ -140,7 +140,7 @@ func (w *listAnnealing) nearbyLevel(i int32) int32 {
 	return to
 }
 
-// randomStep is a number of levels up or down, but 0.
+// randomStep returns a number of levels up or down, but 0.
 func (w *listAnnealing) randomStep(most int32) int32 {
 	step := 1 + w.rng.Int32N(most)
 	if w.rng.IntN(2) == 0 {

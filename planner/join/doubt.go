@@ -6,7 +6,7 @@ import (
 	"github.com/epplan/epplan/queue"
 )
 
-// uncertainModels are the models that a job's response on a GPU model rests on: its workload's
+// uncertainModels returns the models that a job's response on a GPU model rests on: its workload's
 // there, and those on the GPU models that it was measured on. None, if it isn't known
 // of one of them how far off it may be.
 func (j *joiner) uncertainModels(job *queue.Job, k *knownRun) ([]planner.UncertainModel, error) {
@@ -80,7 +80,7 @@ func (j *joiner) prior(h *Hardware) *prior {
 	return p
 }
 
-// uncertainModels are how far off the energy of a job may be: with those of all jobs without a
+// uncertainModels returns how far off the energy of a job may be: with those of all jobs without a
 // model, and with those of its workload. Jobs that name none may all be of one.
 func (p *prior) uncertainModels(job *queue.Job) []planner.UncertainModel {
 	own := p.own[job.Workload]

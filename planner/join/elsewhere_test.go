@@ -152,7 +152,7 @@ type statement struct {
 	power float64            // W on the GPU models of its run times; 0: not said
 }
 
-// knownOn is the oracle: how long the job takes on GPU models of the cluster, by what it states and by
+// knownOn returns the oracle: how long the job takes on GPU models of the cluster, by what it states and by
 // what was stated of GPU models.
 func (s *statement) knownOn(cluster []string, speeds map[string]float64, same bool) map[string]float64 {
 	known, longest := map[string]float64{}, 0.0
@@ -279,7 +279,7 @@ func drawSpeeds(r *rand.Rand, all []string) (speeds map[string]float64, stated [
 	return speeds, stated
 }
 
-// countIf is one job, or none.
+// countIf returns one job, or none.
 func (*statement) countIf(counts bool) int {
 	if counts {
 		return 1

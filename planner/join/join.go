@@ -250,7 +250,7 @@ func (j *joiner) canShare(model string) bool {
 	})
 }
 
-// respond is the response to a job's own coefficients.
+// respond returns the response to a job's own coefficients.
 func (h *Hardware) respond(p dvfsmodel.Params) dvfsmodel.Response {
 	if h.Table != nil {
 		return &dvfsmodel.Discrete{Params: p, Table: h.Table, At: h.Default}

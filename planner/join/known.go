@@ -55,7 +55,7 @@ func (k *knownRun) energy() dvfsmodel.Joule {
 	return k.power.Over(k.time) * dvfsmodel.Joule(k.gpus)
 }
 
-// knownRuns is what is known of a job on each GPU model that it may run on, by name.
+// knownRuns returns what is known of a job on each GPU model that it may run on, by name.
 // Those of which nobody knows how long it takes there are left out.
 func (j *joiner) knownRuns(job *queue.Job) ([]knownRun, error) {
 	if err := j.resolve(job); err != nil {
@@ -111,7 +111,7 @@ func (j *joiner) setNodeCounts(job *queue.Job, all []knownRun) {
 	}
 }
 
-// fewestNodes is the least number of nodes of a class that hold a job in equal parts; 0
+// fewestNodes returns the least number of nodes of a class that hold a job in equal parts; 0
 // where none do.
 func (j *joiner) fewestNodes(job *queue.Job, k *knownRun) int {
 	t := planner.Task{CPUs: job.CPUs, MemGiB: job.MemGiB, Options: []planner.Option{{GPUs: k.gpus}}}
@@ -158,7 +158,7 @@ func (j *joiner) attribute(job *queue.Job, all []knownRun) error {
 	return nil
 }
 
-// statedOn is what the job says of itself on a GPU model; 0: nothing.
+// statedOn returns what the job says of itself on a GPU model; 0: nothing.
 func (j *joiner) statedOn(job *queue.Job, model string) (time float64, power dvfsmodel.Watt) {
 	for i := range j.measured {
 		if m := &j.measured[i]; m.Model == model {
@@ -212,7 +212,7 @@ type statedRun struct {
 	time, power float64 // stated over modelled; 0: not stated
 }
 
-// statedRuns are those GPU models: the one that the run time is of, or all that there are
+// statedRuns returns those GPU models: the one that the run time is of, or all that there are
 // where it is of any, and those that the job was measured on.
 func (j *joiner) statedRuns(job *queue.Job) ([]statedRun, error) {
 	if job.Workload == "" {
@@ -250,7 +250,7 @@ func (j *joiner) statedRuns(job *queue.Job) ([]statedRun, error) {
 	return all, nil
 }
 
-// factors are how many times as long, and with how much more power, the job runs than
+// factors returns how many times as long, and with how much more power, the job runs than
 // its workload's models have it: by the geometric mean over its anchors. A factor is 0
 // or 1 where nothing was measured with a model beside it.
 func (j *joiner) factors(job *queue.Job) (times, powers float64, err error) {
@@ -328,7 +328,7 @@ func (j *joiner) assumePowers(job *queue.Job, all []knownRun) {
 	}
 }
 
-// option is the job's response on the GPU model.
+// option returns the job's response on the GPU model.
 func (j *joiner) option(job *queue.Job, k *knownRun) (planner.Option, error) {
 	o := planner.Option{
 		Model: k.hardware.Name, GPUs: k.gpus, Nodes: k.nodes, Assumed: k.assumed, Caps: k.hardware.Caps,
@@ -385,7 +385,7 @@ func (j *joiner) resolve(job *queue.Job) error {
 	return nil
 }
 
-// resolveName is a GPU model's own name, of it or of an alias.
+// resolveName returns a GPU model's own name, of it or of an alias.
 func (j *joiner) resolveName(alias string) (string, error) {
 	if name, ok := j.names[alias]; ok {
 		return name, nil

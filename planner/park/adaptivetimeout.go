@@ -13,7 +13,7 @@ type Periodic struct{ Tau float64 }
 // PaperTau is the paper's period, seconds.
 const PaperTau = 0.1
 
-// OffAt is the next time at which the rule looks.
+// OffAt returns the next time at which the rule looks.
 func (p Periodic) OffAt(_ *planner.Cluster, lastEnd float64) float64 {
 	if p.Tau == 0 {
 		return lastEnd
@@ -28,7 +28,7 @@ type AdaptiveTimeout struct{}
 // OffAt is at once: what the nodes of one run do is said by Watch.
 func (AdaptiveTimeout) OffAt(_ *planner.Cluster, lastEnd float64) float64 { return lastEnd }
 
-// NewNodeParker is the parker of one run.
+// NewNodeParker returns the parker of one run.
 func (AdaptiveTimeout) NewNodeParker(v *planner.View) planner.NodeParker {
 	return &adaptiveTimeout{
 		v: v, idle: map[int]float64{}, gaps: make([][]float64, len(v.Problem.Cluster.Classes)),
@@ -81,7 +81,7 @@ func (b *adaptiveTimeout) noteGap(node int, gap float64) {
 	*gaps = append(*gaps, gap)
 }
 
-// breakEvenTime is how long a node of a class idles for what sleeping and waking
+// breakEvenTime returns how long a node of a class idles for what sleeping and waking
 // up again costs, seconds.
 func breakEvenTime(k *planner.NodeClass) float64 {
 	wake := float64(k.TurnOn) * float64(k.GPUs)

@@ -15,7 +15,7 @@ import (
 	"github.com/epplan/epplan/planner/tune"
 )
 
-// spaced is a plan of short tasks that come so many seconds after another, on
+// spaced returns a plan of short tasks that come so many seconds after another, on
 // one node that breaks even at 10 s.
 func spaced(t *testing.T, parker planner.Parker, gap float64) *planner.Plan {
 	t.Helper()

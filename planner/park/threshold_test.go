@@ -9,7 +9,7 @@ import (
 	"github.com/epplan/epplan/planner/park"
 )
 
-// cost is what idle gaps cost with a threshold, in seconds of idling.
+// cost returns what idle gaps cost with a threshold, in seconds of idling.
 func cost(gaps []float64, threshold, breakEven float64) float64 {
 	sum := 0.0
 	for _, gap := range gaps {

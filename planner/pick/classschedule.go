@@ -74,7 +74,7 @@ func (s *classSchedule) heldSeconds(p *pair) float64 {
 	return s.age.remaining(p.Time, 0)
 }
 
-// firstToStart is the pair that can start first, and the step of its class's curve at
+// firstToStart returns the pair that can start first, and the step of its class's curve at
 // which it does; none: no pair can.
 func (s *classSchedule) firstToStart(pairs []pair) (best, at int) {
 	best = noPair

@@ -52,7 +52,7 @@ func (u *classUsage) fits(p *pair) bool {
 	return p.GPUs <= u.total[p.class]-u.busy[p.class]+planner.ShareSlack
 }
 
-// usageWith is the part of its class that is in use once a pair has started.
+// usageWith returns the part of its class that is in use once a pair has started.
 func (u *classUsage) usageWith(p *pair) float64 { return (u.busy[p.class] + p.GPUs) / u.total[p.class] }
 
 // noPair marks that no task is being offered.
@@ -65,7 +65,7 @@ type pair struct {
 	key float64 // what it is ranked by
 }
 
-// kWh is an energy in the unit that the PREDICT paper's weights count.
+// kWh returns an energy in the unit that the PREDICT paper's weights count.
 func (p *pair) kWh() float64 { return p.Energy.KWh() }
 
 func (p *pair) work() float64 { return p.GPUs * p.Time }

@@ -48,7 +48,7 @@ func (c *Conservative) BookArrival(task int) float64 {
 	return start + p.Time
 }
 
-// wakeDelay is how long a start waits for a node to be switched on: nodes are filled one by
+// wakeDelay returns how long a start waits for a node to be switched on: nodes are filled one by
 // one, and those without a task are off.
 func (c *Conservative) wakeDelay(p *pair, start float64) (delay float64) {
 	k := &c.v.Problem.Cluster.Classes[p.class]

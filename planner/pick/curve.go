@@ -49,7 +49,7 @@ func (c *capacityProfile) sumUp() {
 	}
 }
 
-// earliest is the first step of the curve from which on an amount is free for so
+// earliest returns the first step of the curve from which on an amount is free for so
 // many seconds; below 0: never.
 func (c *capacityProfile) earliest(amount, seconds float64) int {
 	amount -= planner.ShareSlack
@@ -83,7 +83,7 @@ func (c *capacityProfile) isFree(amount, seconds float64) bool {
 	return true
 }
 
-// split is the step that begins at a time, not before the first; it is made where
+// split returns the step that begins at a time, not before the first; it is made where
 // there is none.
 func (c *capacityProfile) split(at float64) (step int) {
 	step, _ = slices.BinarySearch(c.at, at-c.instant)
@@ -93,7 +93,7 @@ func (c *capacityProfile) split(at float64) (step int) {
 	return step
 }
 
-// firstFree is the first time, not before another one, from which an amount is free
+// firstFree returns the first time, not before another one, from which an amount is free
 // for so long; +Inf: never.
 func (c *capacityProfile) firstFree(at, amount, seconds float64) float64 {
 	amount -= planner.ShareSlack

@@ -10,7 +10,7 @@ import (
 // Spread is how far run times stray from their predictions, relative.
 type Easy struct{ Spread float64 }
 
-// New is the Pick stage of one run.
+// New returns the Pick stage of one run.
 func (o Easy) New(v *planner.View, _ planner.Placer) planner.Picker {
 	return &easy{
 		simple: simple{waitingLine: newWaitingLine(v, Fairness{}), backfill: true},

@@ -111,7 +111,7 @@ const (
 	minLongestWait = 0.25
 )
 
-// cheapestAllowed is the one of a task's pairs that takes the least energy among those
+// cheapestAllowed returns the one of a task's pairs that takes the least energy among those
 // that may start.
 func (f *fairness) cheapestAllowed(l *waitingLine, pairs []pair) (best pair) {
 	best.task = noPair

@@ -100,7 +100,7 @@ func (f *rollout) setDelayPrices(d *tentativePlan, now float64) {
 
 func (f *rollout) meanRunTime() float64 { return f.total / f.learned }
 
-// perKWh is what a kWh is worth, in seconds of waiting: see [Lookahead].
+// perKWh returns what a kWh is worth, in seconds of waiting: see [Lookahead].
 func (f *rollout) perKWh() float64 {
 	if f.opts.PerKWh == 0 && f.kWh > 0 {
 		return f.opts.Weight * f.total / f.kWh
@@ -135,7 +135,7 @@ const (
 	decisiveSigmas  = 2.5
 )
 
-// best is the choice that costs least; ok is false when waiting does. Items of
+// best returns the choice that costs least; ok is false when waiting does. Items of
 // the draft are the residents, and the waiting tasks after them.
 func (f *rollout) best(
 	from *tentativePlan, now float64, free []float64, residents int, waiting []int, choices []pair,
@@ -299,7 +299,7 @@ func (f *rollout) playOut(now float64, free []float64, item, class int32) (cost 
 	return cost
 }
 
-// nextEvent is when the next task arrives or ends. Where neither happens, time
+// nextEvent returns when the next task arrives or ends. Where neither happens, time
 // passes all the same.
 func (f *rollout) nextEvent(now float64, next int) float64 {
 	d, at := &f.plan, math.Inf(1)
@@ -361,7 +361,7 @@ func (f *rollout) startItem(began, now float64, place int, class int32) (cost fl
 	return d.items.cost[at] + f.ageingCost(now-arrival) - f.ageingCost(max(began-arrival, 0))
 }
 
-// ageingCost is what a wait of so many seconds costs: see [Lookahead.Ageing].
+// ageingCost returns what a wait of so many seconds costs: see [Lookahead.Ageing].
 func (f *rollout) ageingCost(wait float64) float64 {
 	if f.opts.Ageing == 0 {
 		return wait

@@ -14,7 +14,7 @@ type Greedy struct {
 	Fairness
 }
 
-// New is the Pick stage of one run.
+// New returns the Pick stage of one run.
 func (g Greedy) New(v *planner.View, _ planner.Placer) planner.Picker {
 	return &greedy{waitingLine: newWaitingLine(v, g.Fairness), weights: g}
 }

@@ -22,7 +22,7 @@ type Largest struct{ Bound float64 } // seconds
 // DayBound is a bound of a day.
 const DayBound = 24 * 3600
 
-// New is the Pick stage of one run.
+// New returns the Pick stage of one run.
 func (l Largest) New(v *planner.View, _ planner.Placer) planner.Picker {
 	return &largest{v: v, bound: l.Bound, held: make([]bool, len(v.Problem.Cluster.Classes))}
 }
@@ -61,7 +61,7 @@ func (q *largest) compare(a, b int) int {
 	return cmp.Or(cmp.Compare(tGPUs, sGPUs), cmp.Compare(tCPUs, sCPUs), byArrival)
 }
 
-// size is the GPUs that a task asks for at most, and its CPUs for each of them.
+// size returns the GPUs that a task asks for at most, and its CPUs for each of them.
 func size(t *planner.Task) (gpus, cpus float64) {
 	for i := range t.Options {
 		gpus = max(gpus, float64(t.Options[i].GPUs)*t.Share)

@@ -66,7 +66,7 @@ func (l *waitingLine) removeStarted() bool {
 	return true
 }
 
-// placeOf is the place of a task that waits. Others leave the line and none joins it before the end, so
+// placeOf returns the place of a task that waits. Others leave the line and none joins it before the end, so
 // that it never moves back.
 func (l *waitingLine) placeOf(task int) int {
 	at := min(l.places[task], len(l.waiting)-1)
@@ -149,7 +149,7 @@ func (l *waitingLine) nextOverdue(until float64) (task int, ok bool) {
 	return 0, false
 }
 
-// Wake is when the rest may have waited for long enough, for rules that leave
+// Wake returns when the rest may have waited for long enough, for rules that leave
 // room free; apart from that, starts and ends are all that changes an answer.
 func (l *waitingLine) Wake() float64 {
 	if l.fair == nil {

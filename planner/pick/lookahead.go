@@ -28,7 +28,7 @@ type Lookahead struct {
 	Fairness
 }
 
-// New is the Pick stage of one run.
+// New returns the Pick stage of one run.
 func (o Lookahead) New(v *planner.View, _ planner.Placer) planner.Picker {
 	age, line := newResidualTimes(o.spread()), newChooser(v, o.Fairness)
 	l := &lookahead{
@@ -90,7 +90,7 @@ func (q *lookahead) Next() (int, bool) {
 	return q.propose(q.placeOf(best.task), best)
 }
 
-// choose is the pair to start now; ok is false when waiting is better.
+// choose returns the pair to start now; ok is false when waiting is better.
 func (q *lookahead) choose() (best pair, ok bool) {
 	for class := range q.free {
 		q.free[class] = q.total[class] - q.busy[class]

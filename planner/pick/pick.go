@@ -52,7 +52,7 @@ func EDF(v *planner.View, _ planner.Placer) planner.Picker {
 	return &batchQueue{sort: func(batch []int) { planner.SortByKey(batch, dueOf(v)) }}
 }
 
-// DeadlineFirst is the order of the EDL paper. While GPUs are placed one by one
+// DeadlineFirst returns the order of the EDL paper. While GPUs are placed one by one
 // (the batch at time 0), tasks that cannot have their free optimum come first,
 // in input order, for each needs a GPU of its own; then the others, earliest
 // due time first. Later batches come in EDF order.
@@ -83,7 +83,7 @@ func deadlineFirst(v *planner.View, sortRest func([]int)) *batchQueue {
 	}}
 }
 
-// shortestWanted is the shortest run time that the task wants on any class, seconds; +Inf
+// shortestWanted returns the shortest run time that the task wants on any class, seconds; +Inf
 // where none suits it in time.
 func shortestWanted(v *planner.View, task int) float64 {
 	shortest := math.Inf(1)
@@ -95,7 +95,7 @@ func shortestWanted(v *planner.View, task int) float64 {
 	return shortest
 }
 
-// dueOf is the key by which tasks are in EDF order.
+// dueOf returns the key by which tasks are in EDF order.
 func dueOf(v *planner.View) func(int) float64 {
 	return func(task int) float64 { return v.Problem.Tasks[task].Due }
 }

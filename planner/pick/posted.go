@@ -23,7 +23,7 @@ type PostedPrice struct {
 	Fairness
 }
 
-// New is the Pick stage of one run.
+// New returns the Pick stage of one run.
 func (o PostedPrice) New(v *planner.View, _ planner.Placer) planner.Picker {
 	return &posted{chooser: newChooser(v, o.Fairness), opts: o}
 }
@@ -75,7 +75,7 @@ func (q *posted) Next() (int, bool) {
 	return q.propose(at, best)
 }
 
-// surplus is what a pair's bid at a time exceeds its price by.
+// surplus returns what a pair's bid at a time exceeds its price by.
 func (q *posted) surplus(p *pair, now float64) float64 {
 	q.v.Evaluations++
 	least := p.kWh()
@@ -90,7 +90,7 @@ func (q *posted) surplus(p *pair, now float64) float64 {
 	return bid - q.opts.Price*math.Pow(q.usageWith(p), q.opts.Steepness)*p.work()/q.scale()
 }
 
-// scale is the GPU-seconds of a usual task: see [PostedPrice.Scale].
+// scale returns the GPU-seconds of a usual task: see [PostedPrice.Scale].
 func (q *posted) scale() float64 {
 	if q.opts.Scale > 0 {
 		return q.opts.Scale
@@ -98,7 +98,7 @@ func (q *posted) scale() float64 {
 	return q.work / q.arrived
 }
 
-// nextAffordable is the first whole hour from now at which a pair that fits has a
+// nextAffordable returns the first whole hour from now at which a pair that fits has a
 // surplus: hours at which nothing happens are passed over.
 func (q *posted) nextAffordable() float64 {
 	first := math.Inf(1)
@@ -112,7 +112,7 @@ func (q *posted) nextAffordable() float64 {
 	return q.v.Now + first*hour
 }
 
-// hoursToSurplus is the number of whole hours until a pair has a surplus if nothing
+// hoursToSurplus returns the number of whole hours until a pair has a surplus if nothing
 // else changes.
 func (q *posted) hoursToSurplus(p *pair) float64 {
 	perHour := q.opts.PerDay * hour / day

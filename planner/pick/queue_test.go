@@ -33,14 +33,14 @@ type bid struct {
 	kWh     [2]float64
 }
 
-// even is a job that takes the same on both.
+// even returns a job that takes the same on both.
 func even(at float64, gpus int, seconds float64) bid {
 	return bid{at, gpus, [2]float64{seconds, seconds}, [2]float64{1, 1}}
 }
 
 type stage = func(*planner.View, planner.Placer) planner.Picker
 
-// pools is the problem of jobs on so many GPUs of A and of B.
+// pools returns the problem of jobs on so many GPUs of A and of B.
 func pools(a, b int, bids ...bid) *planner.Problem {
 	p := &planner.Problem{Mode: planner.Online, Cluster: planner.Cluster{Classes: []planner.NodeClass{
 		{Name: "A", Model: "A", Count: 1, GPUs: a}, {Name: "B", Model: "B", Count: 1, GPUs: b},
@@ -178,7 +178,7 @@ func TestLookaheadWaitsForTheFrugalClassIfItIsFreeSoon(t *testing.T) {
 	}
 }
 
-// fairRules are the rules that let small tasks pass large ones, with a limit.
+// fairRules returns the rules that let small tasks pass large ones, with a limit.
 func fairRules(patience float64) map[string]stage {
 	limit := pick.Fairness{Patience: patience, Spread: 0.1}
 	return map[string]stage{
@@ -251,7 +251,7 @@ func TestDecisionsAreMadeByPredictionsAndBookedByTruth(t *testing.T) {
 	}
 }
 
-// queueStages are all Pick stages for queues.
+// queueStages returns all Pick stages for queues.
 func queueStages() map[string]stage {
 	return map[string]stage{
 		"simple": pick.Simple, "backfill": pick.Backfill{}.New, "easy": pick.Easy{Spread: 0.3}.New,

@@ -140,7 +140,7 @@ func (y *referenceRun) startTask(s *referencePlay, b *referenceTask, play int, n
 	c.book(step, p.GPUs, y.runTime(b, play, i, now))
 }
 
-// runTime is how long a task takes on the class of a pair in one of the plays.
+// runTime returns how long a task takes on the class of a pair in one of the plays.
 func (y *referenceRun) runTime(b *referenceTask, play, pair int, now float64) float64 {
 	p, drawn := &b.pairs[pair], b.drawn[play*len(b.pairs)+pair]
 	switch {

@@ -46,7 +46,7 @@ func exactResidualTimes(spread float64) *residualTimes {
 	return a
 }
 
-// meanRemaining is the mean of what is left of a run time that is normal around 1
+// meanRemaining returns the mean of what is left of a run time that is normal around 1
 // and known to be longer than age.
 func meanRemaining(spread, age float64) float64 {
 	const tail = 6 // standard deviations; beyond, hazard is 0/0 before long, and its limit will do
@@ -58,7 +58,7 @@ func meanRemaining(spread, age float64) float64 {
 	return 1 + spread*hazard - age
 }
 
-// remaining is the expected rest of a run predicted to take so long.
+// remaining returns the expected rest of a run predicted to take so long.
 func (a *residualTimes) remaining(predicted, age float64) float64 {
 	steps := min(max(age/predicted/ageStep, 0), agesKnown-1)
 	i := int(steps)
@@ -69,7 +69,7 @@ func (a *residualTimes) remaining(predicted, age float64) float64 {
 	return predicted * rest
 }
 
-// draw is a random rest of such a run.
+// draw returns a random rest of such a run.
 func (a *residualTimes) draw(rng *rand.Rand, predicted, age float64) float64 {
 	const tail, tries = 3, 1000 // standard deviations; beyond, drawing until one fits would take too long
 	sd := a.spread * predicted
@@ -88,7 +88,7 @@ func (a *residualTimes) draw(rng *rand.Rand, predicted, age float64) float64 {
 // at again if nothing happens.
 const wakeAfter = 0.15
 
-// rngOf is the random source of a run.
+// rngOf returns the random source of a run.
 func rngOf(seed uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, seed))
 }

@@ -151,7 +151,7 @@ func (r *fallbackPlan) canPause(l *waitingLine, until float64) bool {
 	return true
 }
 
-// dueStarts are the tasks that start now by the plan, those first that must.
+// dueStarts returns the tasks that start now by the plan, those first that must.
 func (r *fallbackPlan) dueStarts(now float64) (all []promisedStart) {
 	for _, b := range r.starts {
 		if b.start == now {

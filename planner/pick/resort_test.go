@@ -37,7 +37,7 @@ func (w *witness) Arrive(tasks []int) {
 	}
 }
 
-// witnessed is a Pick stage and what is noted of its run.
+// witnessed returns a Pick stage and what is noted of its run.
 func witnessed(
 	stage func(*planner.View, planner.Placer) planner.Picker,
 ) (func(*planner.View, planner.Placer) planner.Picker, *witness) {
@@ -59,7 +59,7 @@ func witnessed(
 	}, w
 }
 
-// twoPools is a random queue for two pools of GPUs, all of it predicted.
+// twoPools returns a random queue for two pools of GPUs, all of it predicted.
 func twoPools(t *rapid.T) (p *planner.Problem) {
 	whole := func(label string, least, most int) float64 {
 		return float64(rapid.IntRange(least, most).Draw(t, label))

@@ -18,7 +18,7 @@ func Simple(v *planner.View, _ planner.Placer) planner.Picker {
 // Nothing is reserved for those that are passed, until they lose patience.
 type Backfill struct{ Fairness }
 
-// New is the Pick stage of one run.
+// New returns the Pick stage of one run.
 func (o Backfill) New(v *planner.View, _ planner.Placer) planner.Picker {
 	return &simple{waitingLine: newWaitingLine(v, o.Fairness), backfill: true}
 }

@@ -64,7 +64,7 @@ func newTentativePlan(total []float64, age *residualTimes) tentativePlan {
 	}
 }
 
-// index is the place of a task and a class in the slices of items.
+// index returns the place of a task and a class in the slices of items.
 func (d *tentativePlan) index(item, class int32) int { return int(item)*d.classes + int(class) }
 
 func (it *plannedTasks) add(classes int, arrival float64, pairs []pair, perKWh float64) {

@@ -7,7 +7,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 )
 
-// drafted is a draft for a pool of four GPUs and the tasks that wait there, each
+// drafted returns a draft for a pool of four GPUs and the tasks that wait there, each
 // with GPUs and seconds, from time 0 on.
 func drafted(rounds int, waiting ...[2]float64) *tentativePlan {
 	d := newTentativePlan([]float64{4}, newResidualTimes(0.35))
@@ -21,7 +21,7 @@ func drafted(rounds int, waiting ...[2]float64) *tentativePlan {
 	return &d
 }
 
-// begins are the items that start now.
+// begins returns the items that start now.
 func (d *tentativePlan) begins() (all []int32) {
 	for i, item := range d.line {
 		if d.now[i] {

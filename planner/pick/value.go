@@ -18,7 +18,7 @@ type Value struct {
 	Fairness
 }
 
-// New is the Pick stage of one run.
+// New returns the Pick stage of one run.
 func (o Value) New(v *planner.View, _ planner.Placer) planner.Picker {
 	return &value{waitingLine: newWaitingLine(v, o.Fairness), opts: o}
 }

@@ -42,7 +42,7 @@ func (p *atOnce) Opened(node int) {
 	p.withFree[p.v.Node(node).Class][k.GPUs]++
 }
 
-// infIfZero is what there is of something that 0 doesn't limit.
+// infIfZero returns what there is of something that 0 doesn't limit.
 func infIfZero(x float64) float64 {
 	if x == 0 {
 		return math.Inf(1)
@@ -100,7 +100,7 @@ func (r *freeCapacity) hasCPUsAndMemory(t *planner.Task, nodes float64) bool {
 	return t.CPUs/nodes <= r.cpus+roundOff && t.MemGiB/nodes <= r.mem+roundOff
 }
 
-// gpusFor are those that a task would get, the lowest ones; for a share the fullest
+// gpusFor returns those that a task would get, the lowest ones; for a share the fullest
 // GPU that has it.
 func (r *freeCapacity) gpusFor(t *planner.Task, option int) (set planner.GPUSet, ok bool) {
 	o := &t.Options[option]
@@ -123,7 +123,7 @@ func (r *freeCapacity) gpusFor(t *planner.Task, option int) (set planner.GPUSet,
 	return set, set.Len() == count
 }
 
-// lowestGPUs are the count lowest GPUs of a set, or all where it has fewer.
+// lowestGPUs returns the count lowest GPUs of a set, or all where it has fewer.
 func lowestGPUs(of planner.GPUSet, count int) (set planner.GPUSet) {
 	for ; of != 0 && set.Len() < count; of &= of - 1 {
 		set |= of & -of
@@ -167,7 +167,7 @@ func (p *atOnce) freeGPUsFor(task, node, option int) (set planner.GPUSet, free i
 	return set, p.capacity[node].free.Len(), ok
 }
 
-// leastFree is the least number of free GPUs of a node of a class that is on and has as many as a task
+// leastFree returns the least number of free GPUs of a node of a class that is on and has as many as a task
 // needs of each; false: none has.
 func (p *atOnce) leastFree(task, option, class int) (int, bool) {
 	if p.withFree == nil {
@@ -190,7 +190,7 @@ func (p *atOnce) mayFit(task, option, class int) bool {
 	return free || p.v.CanOpen(task, option, class)
 }
 
-// tightestNode is the node of a class with the fewest GPUs left once a task is there; -1
+// tightestNode returns the node of a class with the fewest GPUs left once a task is there; -1
 // stands for one that sleeps.
 func (p *atOnce) tightestNode(task, option, class int) (node int, gpus planner.GPUSet, ok bool) {
 	t, fewest := &p.v.Problem.Tasks[task], math.MaxInt

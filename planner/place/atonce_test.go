@@ -37,7 +37,7 @@ func atOnce(t *testing.T, tasks ...planner.Task) *planner.Plan {
 	return plan
 }
 
-// needs is a task of 100 s.
+// needs returns a task of 100 s.
 func needs(gpus int, share, cpus float64) planner.Task {
 	run := &dvfsmodel.Fixed{At: dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling(), Time: 100}}
 	return planner.Task{

@@ -21,7 +21,7 @@ type Colocate struct {
 	KeepTolerances bool
 }
 
-// New is the Place stage of one run.
+// New returns the Place stage of one run.
 func (b Colocate) New(v *planner.View) planner.Placer {
 	if v.Shared == nil {
 		return AtOnce(v)
@@ -135,7 +135,7 @@ func (p *colocate) hasRoom(task, node int, used hostUse) bool {
 		t.MemGiB/nodes+used.mem <= infIfZero(k.MemGiB)+roundOff
 }
 
-// choose is the node and the GPUs that the rule chooses among nodes with room. The
+// choose returns the node and the GPUs that the rule chooses among nodes with room. The
 // rule chooses one GPU at a time; a node on which it finds too few is barred, and
 // it is asked again.
 func (p *colocate) choose(task int) (node int, gpus planner.GPUSet, ok bool) {
@@ -172,7 +172,7 @@ func (p *colocate) excludeNode(list []int, node int) []int {
 	return list
 }
 
-// gpusForPieces are the GPUs of a node that the rule chooses for the pieces of a task,
+// gpusForPieces returns the GPUs of a node that the rule chooses for the pieces of a task,
 // the first one known.
 func (p *colocate) gpusForPieces(task, number, node, gpu int) (gpus planner.GPUSet, ok bool) {
 	count := p.v.Problem.Tasks[task].Options[p.v.Option(task, p.v.Node(node).Class)].GPUs
@@ -214,7 +214,7 @@ func (p *colocate) isFastEnough(number, node int, gpus planner.GPUSet) bool {
 	return true
 }
 
-// idleNodeInstead is a node of the same class that is on and runs nothing, where the chosen
+// idleNodeInstead returns a node of the same class that is on and runs nothing, where the chosen
 // one is off and there is one.
 func (p *colocate) idleNodeInstead(task, node int) int {
 	if p.v.Node(node).On {
@@ -229,7 +229,7 @@ func (p *colocate) idleNodeInstead(task, node int) int {
 	return node
 }
 
-// tightestUnused is the node with the fewest GPUs that nothing uses among those where they
+// tightestUnused returns the node with the fewest GPUs that nothing uses among those where they
 // suffice, nodes that are on before others.
 func (p *colocate) tightestUnused(task int) (node int, gpus planner.GPUSet, ok bool) {
 	fewest := math.MaxInt

@@ -24,7 +24,7 @@ type leastAddedEnergy struct {
 	ends []float64 // by node: when its last task ends, or now
 }
 
-// Choose is the GPU where the task adds least.
+// Choose returns the GPU where the task adds least.
 func (r *leastAddedEnergy) Choose(s *sharing.State, number int, taken []int) (best int, ok bool) {
 	r.noteNodeEnds(s)
 	least, fullest := math.Inf(1), 0.0
@@ -53,7 +53,7 @@ func (r *leastAddedEnergy) noteNodeEnds(s *sharing.State) {
 	}
 }
 
-// cost is the energy that a task adds on a GPU, the load there then, and whether
+// cost returns the energy that a task adds on a GPU, the load there then, and whether
 // everybody keeps what they tolerate.
 func (r *leastAddedEnergy) cost(s *sharing.State, number, gpu int) (added, load float64, keeps bool) {
 	t, node := &s.Instance().Tasks[number], s.GPU(gpu).Server

@@ -64,7 +64,7 @@ func placeGang(v *planner.View, task int, rule gangRule) (planner.Placement, pla
 	return best, planner.Start
 }
 
-// gangNodes are the nodes of a class that are on, those first that are free first.
+// gangNodes returns the nodes of a class that are on, those first that are free first.
 func gangNodes(v *planner.View, task, option, class int) []gangNode {
 	var on []gangNode
 	for node := range v.NodeCount() {
@@ -120,7 +120,7 @@ func placeTogether(
 	return pl, why != planner.PlaceLate
 }
 
-// gangCost is what a gang's run and its wait cost by the objective, with the idle time
+// gangCost returns what a gang's run and its wait cost by the objective, with the idle time
 // of the GPUs that wait for the last node, and, as in [Marginal], what it takes to switch
 // nodes on.
 func gangCost(v *planner.View, task int, pl *planner.Placement, spots []gangNode) float64 {
@@ -176,7 +176,7 @@ func gangNow(v *planner.View, task int, r capacityNow) (planner.Placement, plann
 	return best, startNow(v, task, !math.IsInf(least, 1), suits)
 }
 
-// startNow is the answer to an offer of a stage that starts tasks at once: where it
+// startNow returns the answer to an offer of a stage that starts tasks at once: where it
 // found a place, the task starts; where a class suits, or the task belongs to one, it
 // may wait for a place.
 func startNow(v *planner.View, task int, found, suits bool) planner.Verdict {

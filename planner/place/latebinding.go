@@ -153,7 +153,7 @@ func (h *lateBinding) Arrive(tasks []int) {
 	h.asked = math.Inf(-1)
 }
 
-// Wake is when a GPU comes free or a task must start.
+// Wake returns when a GPU comes free or a task must start.
 func (h *lateBinding) Wake() float64 {
 	next := math.Inf(1)
 	if len(h.pool) == 0 {
@@ -195,7 +195,7 @@ func (h *lateBinding) Next() (task int, ok bool) {
 	return h.task, true
 }
 
-// nextByRules is the place in the pool of the task to start now, by the first of the
+// nextByRules returns the place in the pool of the task to start now, by the first of the
 // rules of [LateBinding] that applies; where it starts is in ready.
 func (h *lateBinding) nextByRules() (i int, ok bool) {
 	frees, gaps := h.refreshNodes()

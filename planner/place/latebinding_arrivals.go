@@ -40,7 +40,7 @@ func (s *arrivalStream) noteArrival(now, window, want float64) {
 	}
 }
 
-// windowBin is the bin of a window; one that is over before it begins is in the
+// windowBin returns the bin of a window; one that is over before it begins is in the
 // lowest.
 func windowBin(window float64) int {
 	if !(window > 0) {
@@ -59,7 +59,7 @@ func (s *arrivalStream) fade(now float64) {
 	s.rate, s.count, s.at = s.rate*f, s.count*f, now
 }
 
-// expectedRate is the work per second that is expected to arrive. It fades fast when
+// expectedRate returns the work per second that is expected to arrive. It fades fast when
 // nothing comes for longer than usual.
 func (s *arrivalStream) expectedRate(now float64) float64 {
 	if s.rate == 0 {
@@ -69,10 +69,10 @@ func (s *arrivalStream) expectedRate(now float64) float64 {
 	return s.rate * math.Exp(-silenceFade*(now-s.last)*s.count)
 }
 
-// expectedDuration is how long the stream is expected to go on: as long as it has.
+// expectedDuration returns how long the stream is expected to go on: as long as it has.
 func (s *arrivalStream) expectedDuration(now float64) float64 { return now - s.begun }
 
-// within is the share of the work seen with a window of at most x seconds. Inside
+// within returns the share of the work seen with a window of at most x seconds. Inside
 // a bin it grows evenly.
 func (s *arrivalStream) within(x float64) float64 {
 	if s.seen == 0 || x <= 0 {

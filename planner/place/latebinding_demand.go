@@ -56,7 +56,7 @@ func isLacking(need *[bins]float64) bool {
 	return false
 }
 
-// dueWork is the work that must be done by the end of each bin, GPU-seconds: what
+// dueWork returns the work that must be done by the end of each bin, GPU-seconds: what
 // waits, and what is expected to arrive with a short enough window.
 func (h *lateBinding) dueWork(width float64) (due [bins]float64) {
 	for i := range h.pool {
@@ -82,7 +82,7 @@ func (h *lateBinding) dueWork(width float64) (due [bins]float64) {
 	return due
 }
 
-// gapCapacity is the work that the gaps before the nodes' ends can take, by the end
+// gapCapacity returns the work that the gaps before the nodes' ends can take, by the end
 // of each bin, GPU-seconds.
 func (h *lateBinding) gapCapacity(width float64) (able [bins]float64) {
 	now := h.v.Now

@@ -45,7 +45,7 @@ func (h *lateBinding) fillGap() (i int, ok bool) {
 	return 0, false
 }
 
-// bestNode is the open node with a free GPU where a task wastes least, and its
+// bestNode returns the open node with a free GPU where a task wastes least, and its
 // run time there.
 func (h *lateBinding) bestNode(j *deferredTask) (best *openNode, run float64) {
 	least := math.Inf(1)
@@ -61,7 +61,7 @@ func (h *lateBinding) bestNode(j *deferredTask) (best *openNode, run float64) {
 	return best, run
 }
 
-// bestTask is the waiting task that wastes least on a node's free GPU; -1 if
+// bestTask returns the waiting task that wastes least on a node's free GPU; -1 if
 // none can run there.
 func (h *lateBinding) bestTask(r *openNode) (best int, run, least float64) {
 	best, least = -1, math.Inf(1)
@@ -73,7 +73,7 @@ func (h *lateBinding) bestTask(r *openNode) (best int, run, least float64) {
 	return best, run, least
 }
 
-// waste is the least that a task costs on a free GPU of a node beyond what it
+// waste returns the least that a task costs on a free GPU of a node beyond what it
 // takes at its own pace, joules, and the run time for it: its own, one that ends
 // with the node, or a shorter one beyond the node's end.
 func (h *lateBinding) waste(j *deferredTask, r *openNode) (run, least float64) {
@@ -113,7 +113,7 @@ func (h *lateBinding) waste(j *deferredTask, r *openNode) (run, least float64) {
 	return run, least
 }
 
-// idleRest is the idle cost to be expected of a gap of so many seconds that a task
+// idleRest returns the idle cost to be expected of a gap of so many seconds that a task
 // leaves.
 func (h *lateBinding) idleRest(gap float64) float64 {
 	return h.idle * min(gap, minRest*h.arrivals.mean()+restPart*gap)

@@ -92,7 +92,7 @@ func newTailPlan(h *lateBinding) *tailPlan {
 	return p
 }
 
-// longestFirst is the pool by falling run time.
+// longestFirst returns the pool by falling run time.
 func longestFirst(pool []deferredTask) []int {
 	order := make([]int, len(pool))
 	for i := range order {
@@ -110,7 +110,7 @@ func longestFirst(pool []deferredTask) []int {
 	return order
 }
 
-// bestLane is the lane where a task costs least, with its run time there and what
+// bestLane returns the lane where a task costs least, with its run time there and what
 // it costs, joules: by what it is shortened, and by what its node ends later. A
 // task that would end after its node is shortened towards that end as far as it
 // pays. It is -1 where the task would be late everywhere.
@@ -154,7 +154,7 @@ func (p *tailPlan) addNode(j *deferredTask) {
 	p.ends = append(p.ends, start+j.want)
 }
 
-// aligned is the run time of the first task of lane k. If it is the only one there
+// aligned returns the run time of the first task of lane k. If it is the only one there
 // it is stretched or shortened towards the end of the other GPUs of its node.
 func (p *tailPlan) aligned(k int) float64 {
 	h, u := p.h, &p.lanes[k]

@@ -30,14 +30,14 @@ type deferredTask struct {
 	stretch    bool // can be made to take any time between min and max exactly
 }
 
-// timeBudget is the longest that the task may run from a start on, seconds.
+// timeBudget returns the longest that the task may run from a start on, seconds.
 func (j *deferredTask) timeBudget(start float64) float64 { return min(j.due-start, j.limit) }
 
 // stretchCurve is the added cost, joules, of a relative change r of the run time in one
 // direction: slope·r + square·r².
 type stretchCurve struct{ slope, square float64 }
 
-// at is the added cost of a relative change.
+// at returns the added cost of a relative change.
 func (c stretchCurve) at(r float64) float64 { return (c.slope + c.square*r) * r }
 
 // The relative changes of the run time through which the curves are laid.
@@ -117,7 +117,7 @@ func (j *deferredTask) stretchCost(t float64) float64 {
 	}
 }
 
-// pacedRunTime is the run time below which shortening doesn't pay when each second saved
+// pacedRunTime returns the run time below which shortening doesn't pay when each second saved
 // is worth price, joules.
 func (j *deferredTask) pacedRunTime(price float64) float64 {
 	gain := price*j.want - j.down.slope
@@ -130,7 +130,7 @@ func (j *deferredTask) pacedRunTime(price float64) float64 {
 	return max(j.min, j.want*(1-gain/(2*j.down.square)))
 }
 
-// point is the cheapest point that takes t seconds; where only some times can
+// point returns the cheapest point that takes t seconds; where only some times can
 // be had, at most t. If none can it is what ends in the room, or the fastest.
 func (j *deferredTask) point(t, room float64) dvfsmodel.Point {
 	v := j.on.v
@@ -147,7 +147,7 @@ func (j *deferredTask) point(t, room float64) dvfsmodel.Point {
 	return v.Tuner.Fastest(j.task, int(j.option), 0).Point
 }
 
-// roundedToSlots is a point near the given one with a run time of whole slots, if
+// roundedToSlots returns a point near the given one with a run time of whole slots, if
 // that costs less than idling to the end of the last slot.
 func (j *deferredTask) roundedToSlots(pt dvfsmodel.Point, room float64) dvfsmodel.Point {
 	h := j.on
@@ -166,7 +166,7 @@ func (j *deferredTask) roundedToSlots(pt dvfsmodel.Point, room float64) dvfsmode
 	return pt
 }
 
-// placementAt is a start of a task that runs for t seconds.
+// placementAt returns a start of a task that runs for t seconds.
 func (j *deferredTask) placementAt(
 	node, gpu int, start, t float64, why planner.PlaceReason,
 ) planner.Placement {

@@ -65,7 +65,7 @@ func (h *lateBinding) isCrowded() bool {
 	return float64(busy) > minSpare*float64(count)*h.gpus
 }
 
-// laterCost is what it costs more to start a task then, on a GPU that comes free,
+// laterCost returns what it costs more to start a task then, on a GPU that comes free,
 // than to start it now; +Inf where it could no longer run on a fresh node if that
 // GPU went to another task.
 func (j *deferredTask) laterCost(start float64) float64 {
@@ -80,7 +80,7 @@ func (j *deferredTask) laterCost(start float64) float64 {
 	return cost
 }
 
-// cheapestNode is the row with a free GPU where starting a task now leaves the
+// cheapestNode returns the row with a free GPU where starting a task now leaves the
 // least idle time, and what that costs, joules; -1 and +Inf if there is none.
 func (h *lateBinding) cheapestNode(j *deferredTask, gaps float64) (best int, cost float64) {
 	best, cost = -1, math.Inf(1)
@@ -106,7 +106,7 @@ func (h *lateBinding) cheapestNode(j *deferredTask, gaps float64) (best int, cos
 	return best, cost
 }
 
-// freshCost is what it costs to run a task on a fresh node, joules: switching it
+// freshCost returns what it costs to run a task on a fresh node, joules: switching it
 // on, the wait until it goes off again, which is worth about as much, and its other
 // GPUs' idle time.
 func (h *lateBinding) freshCost(j *deferredTask, gaps float64) float64 {
@@ -118,7 +118,7 @@ func (h *lateBinding) freshCost(j *deferredTask, gaps float64) float64 {
 	return 2*h.turnOn*h.gpus + h.unfilled((h.gpus-1)*t, gaps) + h.idle*h.gpus*h.delay
 }
 
-// unfilled is the idle cost, joules, of GPU-seconds that are added to the gaps
+// unfilled returns the idle cost, joules, of GPU-seconds that are added to the gaps
 // there are, as far as what waits can't fill them.
 func (h *lateBinding) unfilled(added, gaps float64) float64 {
 	return h.idle * max(0, added-max(0, h.work-gaps))

@@ -105,14 +105,14 @@ func (l *lightest) openFresh(task int) (planner.Placement, planner.Verdict) {
 	return placeAsLastResort(l.v, task)
 }
 
-// nodeOf is a GPU as its node, and the set of it alone on that node.
+// nodeOf returns a GPU as its node, and the set of it alone on that node.
 func (l *lightest) nodeOf(gpu int) (node int, set planner.GPUSet) {
 	node = l.v.NodeOf(gpu)
 	first := l.v.Node(node).FirstGPU
 	return node, 1 << uint(gpu-first)
 }
 
-// top is the GPU that is free first and whose node is on.
+// top returns the GPU that is free first and whose node is on.
 func (l *lightest) top() (gpu int, ok bool) {
 	for _, e := range l.opened {
 		l.heap.Add(e)

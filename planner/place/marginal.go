@@ -124,7 +124,7 @@ func (m *marginal) try(
 	}
 }
 
-// idleCostAdded is what the idle time costs that a run adds on a node that is on until end:
+// idleCostAdded returns what the idle time costs that a run adds on a node that is on until end:
 // the node may end later, and idle time up to its end is used, so that it may be below
 // 0.
 func (m *marginal) idleCostAdded(class int, gpus planner.GPUSet, start, time, end float64) float64 {

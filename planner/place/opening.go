@@ -74,7 +74,7 @@ func quoteOrFastest(
 	return q, room, inTime
 }
 
-// startOn is the earliest start of a task on a node that has room now, or, with -1, on one of
+// startOn returns the earliest start of a task on a node that has room now, or, with -1, on one of
 // the class that is off.
 func startOn(v *planner.View, task, class, node int) float64 {
 	if node < 0 || !v.Node(node).On {
@@ -83,25 +83,25 @@ func startOn(v *planner.View, task, class, node int) float64 {
 	return v.StartFor(task, v.Node(node).Ready)
 }
 
-// taskCost is what a task's run costs by the objective and the class's host power,
+// taskCost returns what a task's run costs by the objective and the class's host power,
 // for all its GPUs; joules where the objective is energy alone.
 func taskCost(p *planner.Problem, task, option, class int, q *planner.Quote) float64 {
 	weight := float64(p.Tasks[task].Options[option].GPUs) * p.Tasks[task].Share
 	return p.ClassObjective(class).Cost(q.Point) * weight
 }
 
-// idleCost is what an idle GPU's second costs by the objective, host included.
+// idleCost returns what an idle GPU's second costs by the objective, host included.
 func idleCost(v *planner.View, class int) float64 {
 	k := &v.Problem.Cluster.Classes[class]
 	return jouleWeight(v) * float64(k.IdleW+k.HostW)
 }
 
-// turnOnCost is what switching on a node costs by the objective, by GPU.
+// turnOnCost returns what switching on a node costs by the objective, by GPU.
 func turnOnCost(v *planner.View, class int) float64 {
 	return jouleWeight(v) * float64(v.Problem.Cluster.Classes[class].TurnOn)
 }
 
-// jouleWeight is the weight of a joule in the objective; 1 where only time has one, so that
+// jouleWeight returns the weight of a joule in the objective; 1 where only time has one, so that
 // nothing idles or is switched on for a few seconds.
 func jouleWeight(v *planner.View) float64 {
 	if w := v.Problem.Objective.EnergyWeight; w > 0 {
@@ -118,13 +118,13 @@ const (
 	laterIdleWeight = 0.01
 )
 
-// waitCost is what it costs by the objective that a task starts then.
+// waitCost returns what it costs by the objective that a task starts then.
 func waitCost(v *planner.View, task, option int, start float64) float64 {
 	t := &v.Problem.Tasks[task]
 	return v.Problem.WaitWeight * float64(t.Options[option].GPUs) * t.Share * (start - t.Arrival)
 }
 
-// placement is a place with the clocks of a quote, and why both were chosen; room is
+// placement returns a place with the clocks of a quote, and why both were chosen; room is
 // the time that there was for the run, seconds.
 func placement(
 	node, class, option int, gpus planner.GPUSet, start float64, q *planner.Quote, room float64,
@@ -181,7 +181,7 @@ func freeBefore(v *planner.View, node int, gpus planner.GPUSet, than *planner.Pl
 	return node >= 0 && than.Node >= 0 && gpusFreeFrom(v, node, gpus) < gpusFreeFrom(v, than.Node, than.GPUs)
 }
 
-// gpusFreeFrom is when the last task on GPUs of a node ends.
+// gpusFreeFrom returns when the last task on GPUs of a node ends.
 func gpusFreeFrom(v *planner.View, node int, gpus planner.GPUSet) float64 {
 	first, free := v.Node(node).FirstGPU, 0.0
 	for ; gpus != 0; gpus &= gpus - 1 {
@@ -225,7 +225,7 @@ func appendOptions(v *planner.View, list []int, task int) []int {
 	return list
 }
 
-// usableOption is the task's option on a class, or -1: the class doesn't suit it, or
+// usableOption returns the task's option on a class, or -1: the class doesn't suit it, or
 // the task would exceed its limit there at the fastest clocks that Tune sets.
 func usableOption(v *planner.View, task, class int) int {
 	t := &v.Problem.Tasks[task]

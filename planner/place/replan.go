@@ -35,7 +35,7 @@ type Replan struct {
 	Stretch float64
 }
 
-// New is the Place stage of one run.
+// New returns the Place stage of one run.
 func (r Replan) New(v *planner.View) planner.Placer {
 	n := len(v.Problem.Tasks)
 	return &replan{
@@ -79,7 +79,7 @@ func (p *replan) Arrive(tasks []int) {
 	p.stale = true
 }
 
-// Wake is when the next task arrives that is known before: only of a clairvoyant
+// Wake returns when the next task arrives that is known before: only of a clairvoyant
 // problem there are such.
 func (p *replan) Wake() float64 {
 	next := math.Inf(1)

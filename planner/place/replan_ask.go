@@ -74,13 +74,13 @@ func (p *replan) newPending(task int) *pendingTask {
 	return j
 }
 
-// linearCost is what a point costs by weights alone: products of energy and time don't add
+// linearCost returns what a point costs by weights alone: products of energy and time don't add
 // up over tasks.
 func linearCost(o *dvfsmodel.Objective, pt *dvfsmodel.Point) float64 {
 	return o.EnergyWeight*float64(pt.Energy) + o.TimeWeight*pt.Time
 }
 
-// clocks are the quotes from the fastest to what the task wants within a run time and
+// clocks returns the quotes from the fastest to what the task wants within a run time and
 // its limit.
 func (p *replan) clocks(task, option, class int, longest float64) []planner.Quote {
 	limit := p.v.Problem.Tasks[task].Limit
@@ -112,7 +112,7 @@ func (p *replan) clocks(task, option, class int, longest float64) []planner.Quot
 	return append(quotes, slowest)
 }
 
-// latest is when the task must start to be in time, at the fastest clocks.
+// latest returns when the task must start to be in time, at the fastest clocks.
 func (j *pendingTask) latest() float64 { return min(j.due, j.deadline) - j.shortest }
 
 // compareLatest orders tasks by when they must start, equal ones by number.
@@ -145,7 +145,7 @@ const (
 	minPrice, maxPrice   = 0.2, 10 // in waitPrice
 )
 
-// price is what a second of a task's time in the system costs now; what the tasks that
+// price returns what a second of a task's time in the system costs now; what the tasks that
 // wait will have spent is taken from the latest plan.
 func (s *delayAccount) price(now float64, waiting []*pendingTask) float64 {
 	ours, theirs := s.actualTime, s.defaultTime
@@ -159,5 +159,5 @@ func (s *delayAccount) price(now float64, waiting []*pendingTask) float64 {
 	return s.usual() * min(max(pace, minPrice), maxPrice)
 }
 
-// usual is a part of what tasks cost a second at default clocks while they run.
+// usual returns a part of what tasks cost a second at default clocks while they run.
 func (s *delayAccount) usual() float64 { return waitPrice * s.cost / s.time }

@@ -189,7 +189,7 @@ type nodeOffer struct {
 	opening     float64 // cost of switching on those that are off
 }
 
-// offers is what the nodes of a set have.
+// offers returns what the nodes of a set have.
 func (l *listScheduler) offers(b *nodeRequest, set []int) (o nodeOffer) {
 	o.holds = true
 	for _, n := range set {
@@ -220,7 +220,7 @@ func (l *listScheduler) free(b *nodeRequest, n int) (free float64, now bool) {
 	return free, true
 }
 
-// lateness is what it costs that a task ends then: later than at default clocks, after
+// lateness returns what it costs that a task ends then: later than at default clocks, after
 // it is due, after its deadline.
 func (l *listScheduler) lateness(j *pendingTask, end float64) float64 {
 	s := &l.p.delays
@@ -332,7 +332,7 @@ func (l *listScheduler) book(t *planner.Task, at *reservation, part *bookedNode,
 	}
 }
 
-// suitable are the GPUs for a place: of those that will do, the ones that are of least
+// suitable returns the GPUs for a place: of those that will do, the ones that are of least
 // use to others.
 func suitable(lots []plannedGPU, at *reservation) (gpus planner.GPUSet) {
 	for range at.choice.gpus {

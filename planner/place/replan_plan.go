@@ -102,7 +102,7 @@ func (p *replan) replan() []startDecision {
 	return best.start
 }
 
-// longestWaiting is the task that has waited longest of those that have been in the system for
+// longestWaiting returns the task that has waited longest of those that have been in the system for
 // much longer than at default clocks, if there are any. By costs alone what needs many
 // GPUs could wait for ever: it is cheaper to have one more small task start before.
 func (p *replan) longestWaiting() []*pendingTask {
@@ -114,7 +114,7 @@ func (p *replan) longestWaiting() []*pendingTask {
 	return nil
 }
 
-// ordered are the tasks to plan: the head, and the others by work, what waits longer
+// ordered returns the tasks to plan: the head, and the others by work, what waits longer
 // before. Where too many wait they are those that have waited longest, those that must
 // start first to be in time, and those that take least, as many of each.
 func (p *replan) ordered() []*pendingTask {
@@ -155,7 +155,7 @@ func (p *replan) ordered() []*pendingTask {
 	return order
 }
 
-// maxNodesWanted is how many nodes all tasks that wait could want at once.
+// maxNodesWanted returns how many nodes all tasks that wait could want at once.
 func (p *replan) maxNodesWanted() (most int) {
 	for _, j := range p.byAge {
 		most += j.nodes

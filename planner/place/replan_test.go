@@ -33,7 +33,7 @@ func replanned(t *testing.T, p *planner.Problem) *planner.Plan {
 	return plan
 }
 
-// onModels is a task that takes so many seconds at default clocks, and so many watts, on
+// onModels returns a task that takes so many seconds at default clocks, and so many watts, on
 // GPU models A, B, …; half of the time follows the clock.
 func onModels(number int, arrival float64, gpus int, seconds, watts []float64) planner.Task {
 	wide := dvfsmodel.WideRange()
@@ -66,7 +66,7 @@ func pools(models, nodes int) planner.Cluster {
 	return c
 }
 
-// stretched is the mean run time of tasks, as a multiple of that at default clocks.
+// stretched returns the mean run time of tasks, as a multiple of that at default clocks.
 func stretched(p *planner.Problem, plan *planner.Plan) (sum float64) {
 	for i := range plan.Assignments {
 		a := &plan.Assignments[i]

@@ -57,7 +57,7 @@ func ByRule(rule Rule) func(*planner.View) planner.Placer {
 	return func(v *planner.View) planner.Placer { return Scan(v, rule) }
 }
 
-// BinPacking is the Place stage of the paper's bin-packing heuristic (algorithm 6):
+// BinPacking returns the Place stage of the paper's bin-packing heuristic (algorithm 6):
 // worst fit by utilisation for the batch at time 0, first fit after it.
 func BinPacking(v *planner.View) planner.Placer {
 	if v.PerGPUMode {

@@ -64,7 +64,7 @@ func (s *scan) Committed(task int, a *planner.Assignment) {
 	}
 }
 
-// utilisation is the share of the time from its arrival to its due time that a task
+// utilisation returns the share of the time from its arrival to its due time that a task
 // needs: 1 for a deadline-prior task, which fills its GPU.
 func utilisation(t *planner.Task, want *planner.Quote) float64 {
 	return want.Point.Time / (t.Due - t.Arrival)

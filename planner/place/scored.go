@@ -30,7 +30,7 @@ type StateObserver interface {
 	AdvanceTo(now float64, s *fleet.State)
 }
 
-// New is the Place stage of one run.
+// New returns the Place stage of one run.
 func (s Scoring) New(v *planner.View) planner.Placer {
 	p := &scored{
 		v: v, opts: s, demands: make([]*fleet.Demand, len(v.Problem.Tasks)),
@@ -107,7 +107,7 @@ func (p *scored) buildFleet() {
 	p.chooser = p.opts.Chooser(p.opts.Workload, state)
 }
 
-// modelOf is the GPU model of a class, and for those after the first class of a
+// modelOf returns the GPU model of a class, and for those after the first class of a
 // model a name of its own: a demand may be for one class of them alone.
 func (p *scored) modelOf(class int) string {
 	classes := p.v.Problem.Cluster.Classes
@@ -160,7 +160,7 @@ func (p *scored) remakeChooser() {
 // counted.
 const unlimitedMilli = 1 << 40
 
-// kindOf is a node class as the fleet sees it. Where its power by steps isn't
+// kindOf returns a node class as the fleet sees it. Where its power by steps isn't
 // known, GPUs of nodes that are on draw what idle ones do, busy or not.
 func kindOf(k *planner.NodeClass) *fleet.Kind {
 	kind := &fleet.Kind{
@@ -184,7 +184,7 @@ const (
 	mibPerGiB    = 1024
 )
 
-// demandOf is what a task asks of a node of the fleet, of each where it runs on
+// demandOf returns what a task asks of a node of the fleet, of each where it runs on
 // several; ok is false when no class suits it. All the GPU models that it may go to
 // take as many GPUs and nodes as the first that suits.
 func (p *scored) demandOf(task int) (d fleet.Demand, ok bool) {
@@ -214,7 +214,7 @@ func (p *scored) demandOf(task int) (d fleet.Demand, ok bool) {
 // roundOff keeps a product that is whole but for rounding from being rounded up.
 const roundOff = 1e-6
 
-// ceilMilli is an amount in thousandths, rounded up.
+// ceilMilli returns an amount in thousandths, rounded up.
 func ceilMilli(x float64) int64 { return int64(math.Ceil(x*milliPerUnit - roundOff)) }
 
 // relearn makes the chooser anew for the tasks offered so far when they have
@@ -230,7 +230,7 @@ func (p *scored) relearn(d *fleet.Demand) {
 	}
 }
 
-// demand is what a task asks for of the classes that it is offered for,
+// demand returns what a task asks for of the classes that it is offered for,
 // remembered; nil when no class suits it.
 func (p *scored) demand(task int) *fleet.Demand {
 	asked := p.demands[task]
@@ -272,7 +272,7 @@ func (p *scored) Opened(node int) {
 	p.takeSpare(p.class[f])
 }
 
-// firstOff is the first fleet node of a class that is off; there always is one.
+// firstOff returns the first fleet node of a class that is off; there always is one.
 func (p *scored) firstOff(class int) (f int) {
 	for f = range p.node {
 		if p.class[f] == class && p.node[f] == nodeOff {

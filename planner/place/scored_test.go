@@ -43,7 +43,7 @@ func (c placed) task() planner.Task {
 	return t
 }
 
-// class is a node class with GPUs of 10 and 100 W.
+// class returns a node class with GPUs of 10 and 100 W.
 func class(model string, count, gpus int) planner.NodeClass {
 	return planner.NodeClass{
 		Name: model, Model: model, Count: count, GPUs: gpus, CPUs: 8, MemGiB: 16,

@@ -13,7 +13,7 @@ import (
 	"github.com/epplan/epplan/planner/policy"
 )
 
-// randomProblem is an offline problem of n tasks from the paper's published
+// randomProblem returns an offline problem of n tasks from the paper's published
 // ranges (EDL §5.1.3): shapes distinct workloads, 0 for one each.
 func randomProblem(n, shapes int) *planner.Problem {
 	rng := rand.New(rand.NewPCG(uint64(n), 7))

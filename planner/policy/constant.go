@@ -89,7 +89,7 @@ func (c *constantClockSearch) replaceStages(p *planner.Policy, given map[string]
 	}
 }
 
-// constantClockSearchOf is the search for constant clocks of an improver; nil: it is another one.
+// constantClockSearchOf returns the search for constant clocks of an improver; nil: it is another one.
 func constantClockSearchOf(i planner.Improver) *constantClockSearch {
 	switch i := i.(type) {
 	case *constantClockSearch:
@@ -131,7 +131,7 @@ func (c *constantClockSearch) Improve(
 	return best.plan, nil
 }
 
-// newSearch is a search that hasn't begun.
+// newSearch returns a search that hasn't begun.
 func (c *constantClockSearch) newSearch(p *planner.Problem) *clockSearch {
 	s := &clockSearch{problem: p, ladders: clockLaddersOf(p), tried: make(map[string]bool)}
 	n := len(p.Tasks)

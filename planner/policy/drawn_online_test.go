@@ -35,7 +35,7 @@ type traffic struct {
 	gangs     float64 // part of jobs on several nodes
 }
 
-// drawOnline is the problem of a seed, with between least and most jobs.
+// drawOnline returns the problem of a seed, with between least and most jobs.
 func drawOnline(tb testing.TB, seed uint64, least, most float64) *planner.Problem {
 	tb.Helper()
 	return drawTraffic(tb, seed, least, most, 0)
@@ -48,7 +48,7 @@ func drawGangsOnline(tb testing.TB, seed uint64, least, most float64) *planner.P
 	return drawTraffic(tb, seed, least, most, []float64{0.02, 0.1, 0.3}[rng.IntN(3)])
 }
 
-// drawTraffic is the problem of a seed with a part of its jobs on several nodes.
+// drawTraffic returns the problem of a seed with a part of its jobs on several nodes.
 func drawTraffic(tb testing.TB, seed uint64, least, most, gangs float64) *planner.Problem {
 	tb.Helper()
 	text, err := os.ReadFile(demoPath)

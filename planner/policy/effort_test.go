@@ -9,7 +9,7 @@ import (
 	"github.com/epplan/epplan/planner/policy"
 )
 
-// evaluations is the work of the search of a policy at an effort: the total that it tells
+// evaluations returns the work of the search of a policy at an effort: the total that it tells
 // of.
 func evaluations(t *testing.T, p *planner.Problem, name string, effort float64) (total int) {
 	t.Helper()

@@ -8,12 +8,12 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-// OwnStage is the value that a stage's key has for a policy without options.
+// OwnStage returns the value that a stage's key has for a policy without options.
 func OwnStage(name, key string) string {
 	return cmp.Or(policyNamed(name), &placedPolicy).stages[key]
 }
 
-// DescendClocks is the best plan with constant clocks that coordinate descent finds,
+// DescendClocks returns the best plan with constant clocks that coordinate descent finds,
 // before anything but clocks is looked for.
 func DescendClocks(ctx context.Context, p *planner.Problem) (*planner.Plan, error) {
 	s := constantSearch(p)
@@ -21,7 +21,7 @@ func DescendClocks(ctx context.Context, p *planner.Problem) (*planner.Plan, erro
 	return s.best.plan, err
 }
 
-// EnumerateClocks is the best one of all that the tables allow, placed in the same
+// EnumerateClocks returns the best one of all that the tables allow, placed in the same
 // ways.
 func EnumerateClocks(ctx context.Context, p *planner.Problem) (*planner.Plan, error) {
 	s := constantSearch(p)
@@ -50,7 +50,7 @@ func EnumerateClocks(ctx context.Context, p *planner.Problem) (*planner.Plan, er
 	return s.best.plan, nil
 }
 
-// constantSearch is the search of policy constant, not begun.
+// constantSearch returns the search of policy constant, not begun.
 func constantSearch(p *planner.Problem) *clockSearch {
 	return constantClockSearchOf(constantClocks(DefaultParams()).Improve).newSearch(p)
 }

@@ -34,7 +34,7 @@ type span struct {
 	from, to, watts float64
 }
 
-// reckoned is the energy of a plan, GPU by GPU, joules: what runs there, and what idles
+// reckoned returns the energy of a plan, GPU by GPU, joules: what runs there, and what idles
 // beside it while the node is on. ok is false where two tasks are on a GPU at once.
 func reckoned(p *planner.Problem, plan *planner.Plan) (joules float64, ok bool) {
 	busy, ok := runsByGPU(p, plan)
@@ -75,7 +75,7 @@ type gpuOf struct {
 	gpu  int
 }
 
-// runsByGPU is what runs on each GPU. ok is false where two tasks do at once.
+// runsByGPU returns what runs on each GPU. ok is false where two tasks do at once.
 func runsByGPU(p *planner.Problem, plan *planner.Plan) (busy map[gpuOf][]span, ok bool) {
 	busy = map[gpuOf][]span{}
 	for i := range plan.Assignments {

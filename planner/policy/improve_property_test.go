@@ -60,7 +60,7 @@ func notWorse(t *rapid.T, p *planner.Problem, plan, improved *planner.Plan) (bet
 	return now < before*(1-1e-6) || late < lateBefore
 }
 
-// improvedBy is a plan after some improvers, one after the other.
+// improvedBy returns a plan after some improvers, one after the other.
 func improvedBy(t *rapid.T, p *planner.Problem, plan *planner.Plan, all ...planner.Improver) *planner.Plan {
 	for _, improver := range all {
 		better, err := improver.Improve(context.Background(), p, plan, rand.New(rand.NewPCG(1, 1)))

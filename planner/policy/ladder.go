@@ -20,7 +20,7 @@ type clockLadder struct {
 	least     int // the one at which the tasks that may run there cost least
 }
 
-// clockLaddersOf are the ladders of the GPU models that tasks may run on, by name.
+// clockLaddersOf returns the ladders of the GPU models that tasks may run on, by name.
 func clockLaddersOf(p *planner.Problem) []clockLadder {
 	var all []clockLadder
 	for class := range p.Cluster.Classes {
@@ -105,7 +105,7 @@ func optionsOn(p *planner.Problem, model string) (options []*planner.Option) {
 	return options
 }
 
-// pairsOf are the clock pairs that a GPU model supports, the default one among them:
+// pairsOf returns the clock pairs that a GPU model supports, the default one among them:
 // those of the first workload that tells.
 func pairsOf(options []*planner.Option) (all []screenedPair) {
 	var normal dvfsmodel.Point
@@ -129,7 +129,7 @@ func pairsOf(options []*planner.Option) (all []screenedPair) {
 	return all
 }
 
-// clocksAt are the clock pairs at a rung of each ladder, by GPU model.
+// clocksAt returns the clock pairs at a rung of each ladder, by GPU model.
 func clocksAt(ladders []clockLadder, rungs []int) map[string]dvfsmodel.Point {
 	clocks := make(map[string]dvfsmodel.Point, len(ladders))
 	for i := range ladders {

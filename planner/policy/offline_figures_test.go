@@ -43,7 +43,7 @@ func BenchmarkOfflineFigures(b *testing.B) {
 	}
 }
 
-// offlineLine is what a policy comes to on the problems.
+// offlineLine returns what a policy comes to on the problems.
 func offlineLine(b *testing.B, problems []*planner.Problem, text string) string {
 	b.Helper()
 	n := len(problems)
@@ -77,7 +77,7 @@ func offlineLine(b *testing.B, problems []*planner.Problem, text string) string 
 		e, eHalf, t, tHalf, late, easyLate, took[n/2], took[n-1])
 }
 
-// drawOffline is a batch of [drawOnline] that is all there at 0, without deadlines.
+// drawOffline returns a batch of [drawOnline] that is all there at 0, without deadlines.
 func drawOffline(tb testing.TB, seed uint64, jobs float64) *planner.Problem {
 	tb.Helper()
 	p := drawOnline(tb, seed, jobs, jobs)

@@ -101,7 +101,7 @@ func (f *figures) add(p *planner.Problem, o, base *service) {
 	f.slow += o.slow
 }
 
-// String is one line.
+// String returns one line.
 func (f *figures) String() string {
 	e, eHalf := meanOf(f.energy)
 	m, mHalf := meanOf(f.mean)
@@ -113,7 +113,7 @@ func (f *figures) String() string {
 		slices.Max(f.late), f.misses, f.worse, f.lost, f.slow, f.longest)
 }
 
-// meanOf is a mean with half its 95 % interval.
+// meanOf returns a mean with half its 95 % interval.
 func meanOf(all []float64) (mean, half float64) {
 	for _, x := range all {
 		mean += x / float64(len(all))

@@ -13,7 +13,7 @@ import (
 	"github.com/epplan/epplan/planner/policy"
 )
 
-// onlineBatches is how many batches a test draws.
+// onlineBatches returns how many batches a test draws.
 func onlineBatches() uint64 { return byLength(12, 60, 60) }
 
 // kinds are ways to draw a batch that arrives over time.
@@ -208,7 +208,7 @@ func TestTheOnlineDefaultGoesOnFromThePresent(t *testing.T) {
 	}
 }
 
-// halfway is what a plan leaves of its problem once half of the tasks have arrived.
+// halfway returns what a plan leaves of its problem once half of the tasks have arrived.
 func halfway(p *planner.Problem, plan *planner.Plan) *planner.Problem {
 	now := p.Tasks[len(p.Tasks)/2].Arrival
 	left, present := *p, planner.Snapshot{Now: now}

@@ -57,7 +57,7 @@ func differing() (all []predicted) {
 	return all
 }
 
-// busyQueue is a queue for two classes of nodes that are too few.
+// busyQueue returns a queue for two classes of nodes that are too few.
 func busyQueue(rng *rand.Rand, uncertain bool) predicted {
 	p := &planner.Problem{Mode: planner.Online, Cluster: planner.Cluster{Classes: []planner.NodeClass{
 		{Name: "a", Model: "A", Count: 2, GPUs: 4, IdleW: 37, TurnOn: 90},
@@ -141,7 +141,7 @@ func sharedCrowd(rng *rand.Rand) predicted {
 	return predicted{problem: p}
 }
 
-// planText is a policy's plan as text, or why there is none.
+// planText returns a policy's plan as text, or why there is none.
 func (q *predicted) planText(text string) (string, error) {
 	params := policy.DefaultParams()
 	params.Queue.Look.Futures = 4

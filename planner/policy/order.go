@@ -55,7 +55,7 @@ func problemOrderOf(p *planner.Problem) problemOrder {
 	return o
 }
 
-// sortedIndexes are the numbers below n in an order, as they come where that has them equal.
+// sortedIndexes returns the numbers below n in an order, as they come where that has them equal.
 func sortedIndexes(n int, compare func(a, b int) int) []int {
 	all := make([]int, n)
 	for i := range all {
@@ -65,7 +65,7 @@ func sortedIndexes(n int, compare func(a, b int) int) []int {
 	return all
 }
 
-// problem is the ordered one.
+// problem returns the ordered one.
 func (o problemOrder) problem(p *planner.Problem) *planner.Problem {
 	ordered := *p
 	if o.tasks != nil {
@@ -86,7 +86,7 @@ func (o problemOrder) problem(p *planner.Problem) *planner.Problem {
 	return &ordered
 }
 
-// snapshot is what runs, by the numbers of the ordered problem.
+// snapshot returns what runs, by the numbers of the ordered problem.
 func (o problemOrder) snapshot(p *planner.Snapshot) *planner.Snapshot {
 	ordered := &planner.Snapshot{Now: p.Now, Running: slices.Clone(p.Running)}
 	for i := range ordered.Running {

@@ -79,7 +79,7 @@ const constantDoc = "\n## Constant clocks\n\n`constant` answers what an administ
 	"`clocks=default` leaves the default pairs, `pick` and `place` have jobs placed in that one way. An " +
 	"order of Slurm's queue by `constant` is first come, first served.\n"
 
-// pageText is the page as the registry has it.
+// pageText returns the page as the registry has it.
 //
 //nolint:lll // a page as it is
 func pageText() string {

@@ -37,7 +37,7 @@ func Names() []string {
 	return names
 }
 
-// Describe is the registry's line on a policy; empty for an unknown name.
+// Describe returns the registry's line on a policy; empty for an unknown name.
 func Describe(name string) string {
 	if r := policyNamed(name); r != nil {
 		return r.doc
@@ -303,7 +303,7 @@ const otherClocks = "hotcloud-lowest-f"
 // of an SLA.
 const leastAdded = "share-safe"
 
-// parseShareStage is the Place stage of such a name.
+// parseShareStage returns the Place stage of such a name.
 func parseShareStage(name string) (stageChange, bool) {
 	if name == leastAdded {
 		return func(p *planner.Policy, _ Params) {
@@ -325,7 +325,7 @@ func parseShareStage(name string) (stageChange, bool) {
 	}, true
 }
 
-// PlaceNames are the names of the Place stages, placements aside.
+// PlaceNames returns the names of the Place stages, placements aside.
 func PlaceNames() []string {
 	names := append(sortedKeys(stages["place"]), leastAdded)
 	for _, rule := range share.Policies() {
@@ -336,7 +336,7 @@ func PlaceNames() []string {
 	return names
 }
 
-// parseStage is what KEY=VALUE exchanges.
+// parseStage returns what KEY=VALUE exchanges.
 func parseStage(key, value string) (stageChange, error) {
 	values, ok := stages[key]
 	if !ok {
@@ -373,7 +373,7 @@ func parsePlaceStage(name string) (stageChange, error) {
 	}, nil
 }
 
-// sortedKeys are the names of stages for a message, in the order of the alphabet.
+// sortedKeys returns the names of stages for a message, in the order of the alphabet.
 func sortedKeys(m map[string]stageChange) []string {
 	keys := make([]string, 0, len(m))
 	for k := range m {

@@ -7,7 +7,7 @@ import (
 	"github.com/epplan/epplan/planner/score"
 )
 
-// Stage is the placement as the Place stage of a policy. Its target workload is
+// Stage returns the placement as the Place stage of a policy. Its target workload is
 // what has arrived.
 func (p *Placement) Stage() func(*planner.View) planner.Placer {
 	return place.Scoring{Chooser: func(m fleet.Workload, s *fleet.State) score.Chooser {

@@ -32,7 +32,7 @@ func (p *Placement) Chooser(m fleet.Workload, s *fleet.State, seed uint64) score
 	return score.NewIndex(p.ScorerRule(m), s)
 }
 
-// FullScanChooser is a chooser that decides the same as Chooser's and looks at every node
+// FullScanChooser returns a chooser that decides the same as Chooser's and looks at every node
 // each time.
 func (p *Placement) FullScanChooser(m fleet.Workload, s *fleet.State, seed uint64) score.Chooser {
 	if p.random {
@@ -41,14 +41,14 @@ func (p *Placement) FullScanChooser(m fleet.Workload, s *fleet.State, seed uint6
 	return score.NewFullScan(p.ScorerRule(m), s)
 }
 
-// ScorerRule is the mix of scorers for one chooser; random has none.
+// ScorerRule returns the mix of scorers for one chooser; random has none.
 func (p *Placement) ScorerRule(m fleet.Workload) score.Rule {
 	r := p.rule(m)
 	r.Name = p.Name
 	return r
 }
 
-// seedOr is the seed that was written, or else the given one.
+// seedOr returns the seed that was written, or else the given one.
 func (p *Placement) seedOr(seed uint64) uint64 {
 	if p.seed != nil {
 		return *p.seed
@@ -130,7 +130,7 @@ func PlacementNames() []string {
 	return names
 }
 
-// DescribePlacement is how a placement is written and what it does; empty for
+// DescribePlacement returns how a placement is written and what it does; empty for
 // an unknown name.
 func DescribePlacement(name string) (usage, doc string) {
 	for _, p := range placements() {
@@ -167,7 +167,7 @@ func ParsePlacement(text string) (*Placement, error) {
 	return &p, nil
 }
 
-// singleScorer is a placement by one scorer, which takes no arguments.
+// singleScorer returns a placement by one scorer, which takes no arguments.
 func singleScorer(scorer func(fleet.Workload) score.Scorer) func(string) (Placement, *argError) {
 	return func(args string) (Placement, *argError) {
 		if args != "" {

@@ -100,7 +100,7 @@ func readIngredient(item string) (mixPart, *argError) {
 	return mixPart{p.rule, weight}, nil
 }
 
-// singleScorers are the placements that are one scorer each.
+// singleScorers returns the placements that are one scorer each.
 func singleScorers() []string {
 	var names []string
 	for _, known := range placements() {

@@ -11,7 +11,7 @@ import (
 	"github.com/epplan/epplan/planner/score"
 )
 
-// small is a cluster of three nodes and a workload of one class.
+// small returns a cluster of three nodes and a workload of one class.
 func small() (fleet.Workload, *fleet.State) {
 	k := &fleet.Kind{
 		Model: "T4", CPU: 32_000, Mem: 1000, GPUs: 2, Power: fleet.Power{GPUIdle: 10, GPUBusy: 70},

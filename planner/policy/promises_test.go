@@ -23,7 +23,7 @@ type site struct {
 	workloads [][]dvfsmodel.Params
 }
 
-// drawBatch is the problem of a seed, its jobs due within a drawn multiple of
+// drawBatch returns the problem of a seed, its jobs due within a drawn multiple of
 // what first come, first served takes.
 func drawBatch(tb testing.TB, seed uint64) *planner.Problem {
 	tb.Helper()
@@ -122,7 +122,7 @@ func (s *site) deadlines(p *planner.Problem, length float64) {
 	}
 }
 
-// pastDue is how many tasks a policy ends late, of how many that it places.
+// pastDue returns how many tasks a policy ends late, of how many that it places.
 func pastDue(tb testing.TB, p *planner.Problem, text string) (plan *planner.Plan, late int) {
 	tb.Helper()
 	pol, err := policy.Parse(text, policy.DefaultParams())
@@ -176,7 +176,7 @@ func TestTheDefaultPlanKeepsWhatOthersKeep(t *testing.T) {
 	}
 }
 
-// drawWideBatch is a drawn batch in which every fifth job runs on two nodes. By seed,
+// drawWideBatch returns a drawn batch in which every fifth job runs on two nodes. By seed,
 // jobs also need cores of which their nodes run short, keep to partitions, or find
 // GPUs that others still use.
 func drawWideBatch(tb testing.TB, seed uint64) *planner.Problem {

@@ -19,7 +19,7 @@ import (
 	"github.com/epplan/epplan/planner/policy"
 )
 
-// byLength is how many a test draws: few with -short, many with EPPLAN_LONG.
+// byLength returns how many a test draws: few with -short, many with EPPLAN_LONG.
 func byLength(few, usual, many uint64) uint64 {
 	switch {
 	case os.Getenv("EPPLAN_LONG") != "":
@@ -70,7 +70,7 @@ func drawVariant(t *rapid.T) string {
 		",theta=0.5,rho=0", ",park=never", ",rho=7.5")
 }
 
-// taken is a policy string without the options that the policy doesn't take.
+// taken returns a policy string without the options that the policy doesn't take.
 func taken(text string) string {
 	name, options, _ := strings.Cut(text, ",")
 	if options == "" {
@@ -230,7 +230,7 @@ func TestOnlinePlansUseNothingOfJobsThatHaveNotArrived(t *testing.T) {
 	}
 }
 
-// decision is what was decided about a task that started before a time; empty
+// decision returns what was decided about a task that started before a time; empty
 // for any other.
 func decision(plan *planner.Plan, task int, before float64) string {
 	a := &plan.Assignments[task]

@@ -18,7 +18,7 @@ type QueueParams struct {
 	Look     pick.Lookahead
 }
 
-// DefaultQueueParams are the numbers that were tuned on drawn queues of the PREDICT
+// DefaultQueueParams returns the numbers that were tuned on drawn queues of the PREDICT
 // paper's kind (lab/docs/papers.md); Value has the paper's own.
 func DefaultQueueParams() QueueParams {
 	q := QueueParams{
@@ -33,7 +33,7 @@ func DefaultQueueParams() QueueParams {
 	return q
 }
 
-// CoupledQueueParams are the numbers where a job's energy follows from its run time,
+// CoupledQueueParams returns the numbers where a job's energy follows from its run time,
 // so that a kWh is worth less waiting, and choices are so much alike that it takes
 // more futures to tell them apart.
 func CoupledQueueParams() QueueParams {
@@ -52,7 +52,7 @@ func (q Params) withQueue() Params {
 	return q
 }
 
-// numberKeys are the keys of the numbers of queues, in the order in which help
+// numberKeys returns the keys of the numbers of queues, in the order in which help
 // shows them.
 func numberKeys() []string {
 	return []string{
@@ -61,7 +61,7 @@ func numberKeys() []string {
 	}
 }
 
-// numberFor is where a number of queues is kept, and the most that it may be.
+// numberFor returns where a number of queues is kept, and the most that it may be.
 func (q *QueueParams) numberFor(key string) (to *float64, most float64) {
 	const huge = 1e12
 	switch key {

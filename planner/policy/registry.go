@@ -29,7 +29,7 @@ type Params struct {
 	AlwaysOn bool
 }
 
-// DefaultParams are the paper's: no readjustment, two slots.
+// DefaultParams returns the paper's: no readjustment, two slots.
 func DefaultParams() Params { return Params{Theta: 1, Rho: 2, Queue: DefaultQueueParams()} }
 
 // registeredPolicy is a registered policy: its stages, before an option exchanges one.
@@ -41,7 +41,7 @@ type registeredPolicy struct {
 	more func(*planner.Policy, Params)
 }
 
-// build is the policy with these numbers.
+// build returns the policy with these numbers.
 func (r *registeredPolicy) build(q Params) planner.Policy {
 	p := planner.Policy{Map: true}
 	for _, key := range sortedStages() {
@@ -70,7 +70,7 @@ var registry = append(slices.Clone(directPolicies),
 		func(p *planner.Policy, q Params) { *p = edlAlign(q) },
 	})
 
-// policyNamed is a registered policy; nil: there is none of that name.
+// policyNamed returns a registered policy; nil: there is none of that name.
 func policyNamed(name string) *registeredPolicy {
 	if i := slices.IndexFunc(registry, func(r registeredPolicy) bool { return r.name == name }); i >= 0 {
 		return &registry[i]
@@ -181,7 +181,7 @@ var directPolicies = []registeredPolicy{
 	},
 }
 
-// optimalStages are those of a policy that chooses clocks; empty: a stage without a name.
+// optimalStages returns those of a policy that chooses clocks; empty: a stage without a name.
 func optimalStages(pick, place string) stageNames {
 	return stageNames{"clocks": "optimum", "pick": pick, "place": place, "park": "drs"}
 }
@@ -192,7 +192,7 @@ func replan(p *planner.Policy, q Params) {
 	p.Place, p.Pick, p.Map = place.Replan{Stretch: cmp.Or(q.Stretch, usual)}.New, pick.ByPlacer, false
 }
 
-// optimum is the Tune stage that chooses clocks.
+// optimum returns the Tune stage that chooses clocks.
 func (q Params) optimum() func(*planner.Problem) planner.Tuner {
 	if q.Stretch > 0 {
 		return tune.Stretched(q.Theta, q.Stretch)

@@ -53,7 +53,7 @@ func (s stageNames) acceptsNumber(key string, given map[string]string) bool {
 	return false
 }
 
-// withOptions are the stages after the options.
+// withOptions returns the stages after the options.
 func (s stageNames) withOptions(given map[string]string) stageNames {
 	all := stageNames{}
 	for key := range stages {
@@ -111,7 +111,7 @@ func isOne(text string) bool {
 	return err == nil && x == 1
 }
 
-// described is a policy with the stages that were exchanged.
+// described returns a policy with the stages that were exchanged.
 func described(name string, given map[string]string) string {
 	parts := []string{name}
 	for _, key := range sortedStages() {
@@ -122,7 +122,7 @@ func described(name string, given map[string]string) string {
 	return strings.Join(parts, ",")
 }
 
-// acceptingStages are the stages that ask for a number, as options.
+// acceptingStages returns the stages that ask for a number, as options.
 func acceptingStages(key string) (options []string) {
 	for _, stage := range sortedStages() {
 		for _, value := range sortedKeys(stages[stage]) {
@@ -134,7 +134,7 @@ func acceptingStages(key string) (options []string) {
 	return options
 }
 
-// sortedStages are the keys of stages in the order of the alphabet.
+// sortedStages returns the keys of stages in the order of the alphabet.
 func sortedStages() []string { return []string{"clocks", "park", "pick", "place"} }
 
 // AcceptsNumber reports whether a number, such as theta, acts on the policy of a policy
@@ -164,14 +164,14 @@ func HasOption(text, key string) bool {
 	return said || key == "theta" && theta != "" && policyNamed(nameOf(text)) != nil
 }
 
-// nameOf is what a policy string begins with, without its arguments.
+// nameOf returns what a policy string begins with, without its arguments.
 func nameOf(text string) string {
 	name, _, _ := strings.Cut(text, ",")
 	name, _, _ = strings.Cut(name, ":")
 	return name
 }
 
-// optionsOf are the name and the options of a policy string.
+// optionsOf returns the name and the options of a policy string.
 func optionsOf(text string) (name string, given map[string]string) {
 	name, given = nameOf(text), map[string]string{}
 	_, rest, _ := strings.Cut(text, ",")

@@ -12,7 +12,7 @@ import (
 // waitWeights are prices of waiting, from none to one at which little else counts.
 var waitWeights = []float64{0, 10, 50, 200, 1000}
 
-// pricedWaits are the default plans of a problem for the prices of waiting.
+// pricedWaits returns the default plans of a problem for the prices of waiting.
 func pricedWaits(t *testing.T, p *planner.Problem) []*planner.Plan {
 	t.Helper()
 	plans := make([]*planner.Plan, len(waitWeights))

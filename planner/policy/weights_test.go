@@ -94,7 +94,7 @@ func BenchmarkWeightFigures(b *testing.B) {
 	}
 }
 
-// bestPlan is the default plan.
+// bestPlan returns the default plan.
 func bestPlan(tb testing.TB, p *planner.Problem) *planner.Plan {
 	tb.Helper()
 	pol, err := policy.Parse(policy.DefaultName(p.Mode), policy.DefaultParams())

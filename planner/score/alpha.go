@@ -38,7 +38,7 @@ func (a *AutoAlpha) Weigh(s *fleet.State, weights []float64) {
 // weightOfAll is the weight of both parts together, as in the PWR+FGD paper's rules.
 const weightOfAll = 1000
 
-// fullness is the part of the usable GPU capacity that is allocated.
+// fullness returns the part of the usable GPU capacity that is allocated.
 func fullness(s *fleet.State, meter *fleet.FragmentationMeter) float64 {
 	fragmented := 0.0
 	for i := range s.Len() {

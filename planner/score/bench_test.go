@@ -12,7 +12,7 @@ import (
 	"github.com/epplan/epplan/planner/score"
 )
 
-// ourRules are the rules beyond the paper's.
+// ourRules returns the rules beyond the paper's.
 func ourRules(m fleet.Workload) map[string]func() score.Rule {
 	return map[string]func() score.Rule{
 		"Priced": func() score.Rule {
@@ -74,7 +74,7 @@ func BenchmarkDefaultRun(b *testing.B) {
 	})
 }
 
-// cpuSeconds is the CPU time of the process.
+// cpuSeconds returns the CPU time of the process.
 func cpuSeconds(tb testing.TB) float64 {
 	tb.Helper()
 	var u syscall.Rusage

@@ -65,7 +65,7 @@ func newWorkloadView(m fleet.Workload) workloadView {
 	return workloadView{workload: m, kinds: make(map[*fleet.Kind][]likelyClass)}
 }
 
-// acceptedBy is the part of the target workload that a kind of node accepts.
+// acceptedBy returns the part of the target workload that a kind of node accepts.
 func (o *workloadView) acceptedBy(k *fleet.Kind) []likelyClass {
 	all, known := o.kinds[k]
 	if known {
@@ -88,7 +88,7 @@ type powerState struct {
 	mostOfABusy int // milli-GPU left on the busy GPU with the most
 }
 
-// powerStateOf is the occupancy of a node as it is.
+// powerStateOf returns the occupancy of a node as it is.
 func powerStateOf(n *fleet.Node) powerState {
 	o := powerState{n: n, watts: n.Cost()}
 	for _, left := range n.GPU[:n.Kind.GPUs] {
@@ -101,7 +101,7 @@ func powerStateOf(n *fleet.Node) powerState {
 	return o
 }
 
-// addedPower is the least power that a task adds, whose model and memory are not
+// addedPower returns the least power that a task adds, whose model and memory are not
 // looked at, and whether there is room for it.
 func (o *powerState) addedPower(d *fleet.Demand) (watts float64, ok bool) {
 	waking := d.GPUs // idle GPUs that it makes busy

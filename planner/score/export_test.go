@@ -2,10 +2,10 @@ package score
 
 import "github.com/epplan/epplan/planner/fleet"
 
-// NewForgetfulIndex is an Index that starts afresh all the time.
+// NewForgetfulIndex returns an Index that starts afresh all the time.
 func NewForgetfulIndex(r Rule, s *fleet.State) *Index {
 	return newIndex(r, s, limits{ranked: 2, classes: s.Len() + 2, memo: 4})
 }
 
-// Factor is how many times their price scarce things cost.
+// Factor returns how many times their price scarce things cost.
 func (p *Potential) Factor() float64 { return p.factor }

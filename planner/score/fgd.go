@@ -18,7 +18,7 @@ type FGD struct {
 // NewFGD measures fragmentation for a target workload.
 func NewFGD(m fleet.Workload) *FGD { return &FGD{meter: fleet.NewFragmentationMeter(m)} }
 
-// Score is the best of the GPUs that a task can share, the lowest of equals.
+// Score returns the best of the GPUs that a task can share, the lowest of equals.
 func (f *FGD) Score(d *fleet.Demand, n *fleet.Node) (float64, planner.GPUSet) {
 	before := f.meter.OfNode(n)
 	return bestGPU(d, n, func(after fleet.Node) float64 {
@@ -26,7 +26,7 @@ func (f *FGD) Score(d *fleet.Demand, n *fleet.Node) (float64, planner.GPUSet) {
 	})
 }
 
-// bestGPU is the greatest worth of the node after the placement over the GPUs
+// bestGPU returns the greatest worth of the node after the placement over the GPUs
 // that the task can share, and the lowest GPU that reaches it. GPUs of the
 // same share are worth the same.
 func bestGPU(d *fleet.Demand, n *fleet.Node, worth func(after fleet.Node) float64) (float64, planner.GPUSet) {

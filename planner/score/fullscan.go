@@ -14,7 +14,7 @@ type FullScan struct {
 	bounds []scoreRange
 }
 
-// NewFullScan is a chooser for a cluster, which it owns from now on.
+// NewFullScan returns a chooser for a cluster, which it owns from now on.
 func NewFullScan(r Rule, s *fleet.State) *FullScan {
 	return &FullScan{
 		stateOwner: stateOwner{s}, mix: newActiveRule(r), bounds: make([]scoreRange, len(r.Parts)),
@@ -75,5 +75,5 @@ func (k *stateOwner) Sleep(node int) { k.state.Sleep(node) }
 // Wake switches a node on.
 func (k *stateOwner) Wake(node int) { k.state.Wake(node) }
 
-// State is the cluster.
+// State returns the cluster.
 func (k *stateOwner) State() *fleet.State { return k.state }

@@ -139,7 +139,7 @@ func hashOf(scores []float64) uint64 {
 	return hash
 }
 
-// best is the first node of the groups with the greatest total.
+// best returns the first node of the groups with the greatest total.
 func (g *scoreGroups) best(m *activeRule) int32 {
 	for p := range g.parts {
 		for i, at := range g.live {
@@ -164,7 +164,7 @@ func (g *scoreGroups) best(m *activeRule) int32 {
 	return node
 }
 
-// first is the first node of a group that has one.
+// first returns the first node of a group that has one.
 func (g *scoreGroups) first(at int32) int32 {
 	nodes := &g.groups[at].nodes
 	for g.where[(*nodes)[0]] != at {

@@ -39,7 +39,7 @@ type rankedNodes interface {
 	best(m *activeRule) int32
 }
 
-// NewIndex is a chooser for a cluster, which it owns from now on.
+// NewIndex returns a chooser for a cluster, which it owns from now on.
 func NewIndex(r Rule, s *fleet.State) Chooser {
 	if len(r.Parts) > maxParts {
 		return NewFullScan(r, s)
@@ -102,7 +102,7 @@ func (c *Index) Choose(d *fleet.Demand) (node int, gpus planner.GPUSet, ok bool)
 	return node, c.mix.gpus(d, c.state.Node(node)), true
 }
 
-// newRankedNodes is an empty shelf for a demand: a ranking where totals of nodes don't depend on other
+// newRankedNodes returns an empty shelf for a demand: a ranking where totals of nodes don't depend on other
 // nodes, else a grouping.
 func (c *Index) newRankedNodes(d *fleet.Demand) rankedNodes {
 	v := c.newDemandView(d)
@@ -214,7 +214,7 @@ type demandView struct {
 	filled  bool
 }
 
-// changed is the nodes to look at again; all at first and in a new epoch.
+// changed returns the nodes to look at again; all at first and in a new epoch.
 func (t *changeTracker) changed(v *demandView, epoch int) iter.Seq[int32] {
 	return func(yield func(int32) bool) {
 		if v.filled && v.epoch == epoch {
@@ -234,7 +234,7 @@ func (t *changeTracker) changed(v *demandView, epoch int) iter.Seq[int32] {
 	}
 }
 
-// newDemandView is the view of a demand that has read nothing yet.
+// newDemandView returns the view of a demand that has read nothing yet.
 func (t *changeTracker) newDemandView(d *fleet.Demand) demandView {
 	v := demandView{demand: *d, accepts: make([]bool, len(t.all))}
 	for i, k := range t.all {

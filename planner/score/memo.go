@@ -22,7 +22,7 @@ func newNodeClasses(most int) nodeClasses {
 	return nodeClasses{numbers: make(map[nodeClass]uint32), most: most}
 }
 
-// numberOf is the number of a node's class. The node's GPUs are sorted.
+// numberOf returns the number of a node's class. The node's GPUs are sorted.
 func (c *nodeClasses) numberOf(n *fleet.Node) uint32 {
 	key := nodeClass{n.Kind, n.CPU, n.GPU, n.Asleep, n.TaskKinds()}
 	number, known := c.numbers[key]
@@ -48,7 +48,7 @@ func newScoreCache(parts, size int) scoreCache {
 	return scoreCache{parts: parts, keys: make([]uint64, size), scores: make([]float64, size*parts)}
 }
 
-// lookup is the place for the scores of a shape, counted from 1, and a class, and
+// lookup returns the place for the scores of a shape, counted from 1, and a class, and
 // whether they are there. If not, the caller fills them in.
 func (m *scoreCache) lookup(shape, class uint32) (scores []float64, known bool) {
 	key := uint64(shape)<<32 | uint64(class)

@@ -21,7 +21,7 @@ var gpuWatts = map[string][2]float64{
 	"A10": {30, 150}, "G2": {30, 150}, "G3": {50, 400},
 }
 
-// kindOf is a kind of node with the paper's power: Xeon packages of 16 cores,
+// kindOf returns a kind of node with the paper's power: Xeon packages of 16 cores,
 // 15 W idle and 120 W busy.
 func kindOf(model string, cpu, mem int64, gpus int) *fleet.Kind {
 	w := gpuWatts[model]

@@ -84,7 +84,7 @@ func (p *Potential) nodePotential(n *fleet.Node) float64 {
 	return v.total
 }
 
-// valueOf is what doesn't change with prices of a node's state.
+// valueOf returns what doesn't change with prices of a node's state.
 func (p *Potential) valueOf(n *fleet.Node) *potential {
 	s, known := p.known.Lookup(n)
 	if !known {
@@ -128,7 +128,7 @@ func (p *Potential) Update(s *fleet.State) (changed bool) {
 	return changed
 }
 
-// inUse is the part of the GPUs that is allocated, or of the vCPU where that is more.
+// inUse returns the part of the GPUs that is allocated, or of the vCPU where that is more.
 func inUse(s *fleet.State) float64 {
 	cpus, usedCPUs := s.CPUs()
 	return max(float64(s.Allocated())/float64(max(1, s.Capacity())), float64(usedCPUs)/float64(max(1, cpus)))

@@ -104,7 +104,7 @@ func (p *plainPotential) setScarcity(class int, gpus float64) {
 	p.even = p.even || math.Abs(spoken-0.9) < 1e-9
 }
 
-// q is a class's part of the GPUs asked for, or the vCPU of its part of the tasks if it has no GPUs.
+// q returns a class's part of the GPUs asked for, or the vCPU of its part of the tasks if it has no GPUs.
 func (p *plainPotential) q(class int) float64 {
 	c := &p.m[class]
 	if c.GPUs == 0 {
@@ -152,7 +152,7 @@ func (p *plainPotential) roomOn(class int, n *fleet.Node) float64 {
 	return gpus
 }
 
-// of is the potential of a node.
+// of returns the potential of a node.
 func (p *plainPotential) of(n *fleet.Node) float64 {
 	g, c := float64(n.FreeMilli())/1000, float64(n.CPU)/1000
 	next, stranded, worth := 0.0, 0.0, 0.0
@@ -173,7 +173,7 @@ func (p *plainPotential) of(n *fleet.Node) float64 {
 	return n.Cost() + 0.17*next + p.factor*p.b*(0.15*fragments+stranded) - worth
 }
 
-// nextWatts is the least watts that a task would add to a node.
+// nextWatts returns the least watts that a task would add to a node.
 func (p *plainPotential) nextWatts(d *fleet.Demand, n *fleet.Node) float64 {
 	if !n.Fits(d) {
 		return 450
@@ -194,7 +194,7 @@ func (p *plainPotential) nextWatts(d *fleet.Demand, n *fleet.Node) float64 {
 	return least
 }
 
-// growth is the least growth of a node's potential by a task.
+// growth returns the least growth of a node's potential by a task.
 func (p *plainPotential) growth(d *fleet.Demand, n *fleet.Node) float64 {
 	least := math.Inf(1)
 	for g := range max(1, n.Kind.GPUs) {

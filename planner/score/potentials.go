@@ -43,7 +43,7 @@ type residual struct {
 	gpuWatts    float64 // if it is awake
 }
 
-// residualOf is what is left of a node in a state.
+// residualOf returns what is left of a node in a state.
 func residualOf(s *fleet.CachedState[potential]) residual {
 	k := s.Kind
 	r := residual{kind: k, cpu: s.CPU, gpu: s.GPU[:k.GPUs]}
@@ -63,7 +63,7 @@ func residualOf(s *fleet.CachedState[potential]) residual {
 	return r
 }
 
-// addedPower is the watts of a task more that makes some idle GPUs busy.
+// addedPower returns the watts of a task more that makes some idle GPUs busy.
 func (r *residual) addedPower(cpu int64, waking int) float64 {
 	p := &r.kind.Power
 	return p.Cost(p.CPU(r.kind.CPU, r.cpu-cpu)) + r.gpuWatts +
@@ -110,7 +110,7 @@ func (p *Potential) targetFor(k *fleet.Kind) *kindTarget {
 	return t
 }
 
-// forecast is the watts that the next task is expected to add, block where it has
+// forecast returns the watts that the next task is expected to add, block where it has
 // no room, and the milli-GPU that it is expected to be unable to use
 // ([fleet.Fragmentation], but for rounding).
 func (t *kindTarget) forecast(r *residual) (watts, fragment float64) {
@@ -141,7 +141,7 @@ func (t *kindTarget) forecast(r *residual) (watts, fragment float64) {
 	return watts, fragment
 }
 
-// stranded is the free GPUs that the free vCPU are expected not to serve.
+// stranded returns the free GPUs that the free vCPU are expected not to serve.
 func (t *kindTarget) stranded(gpus, cpus float64) float64 {
 	sum := 0.0
 	for _, need := range t.needs {

@@ -12,7 +12,7 @@ type Prices struct {
 	CPUsPerGPU float64 // vCPU that a GPU needs to be of use
 }
 
-// DefaultPrices are those of no trace in particular.
+// DefaultPrices returns those of no trace in particular.
 func DefaultPrices() Prices { return Prices{Fragment: 200, Strand: 100, CPUsPerGPU: 13} }
 
 // Priced scores by one cost: the watts added, fragmentation and stranded GPUs

@@ -34,7 +34,7 @@ func drawDemands(t *rapid.T, most int) []fleet.Demand {
 	return rapid.SliceOfN(rapid.Custom(drawDemand), 1, most).Draw(t, "demands")
 }
 
-// drawKinds is the nodes of a cluster: of a few kinds.
+// drawKinds returns the nodes of a cluster: of a few kinds.
 func drawKinds(t *rapid.T) []*fleet.Kind {
 	kinds := []*fleet.Kind{
 		kindOf("G2", 96_000, 200, 8), kindOf("T4", 34_000, 100, 2), kindOf("P100", 16_000, 50, 2),
@@ -45,7 +45,7 @@ func drawKinds(t *rapid.T) []*fleet.Kind {
 	return rapid.SliceOfN(rapid.SampledFrom(kinds), 1, 12).Draw(t, "nodes")
 }
 
-// scorers are all there are.
+// scorers returns all there are.
 func scorers(m fleet.Workload) []score.Scorer {
 	return []score.Scorer{
 		score.PWR{},
@@ -184,7 +184,7 @@ func toggle(node int, choosers []score.Chooser) {
 	}
 }
 
-// rebuilt is a fresh state with the tasks that are left, and the same nodes
+// rebuilt returns a fresh state with the tasks that are left, and the same nodes
 // asleep.
 func rebuilt(t *rapid.T, s *fleet.State, running []resident) *fleet.State {
 	kinds := make([]*fleet.Kind, s.Len())

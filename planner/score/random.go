@@ -44,7 +44,7 @@ type FullScanRandom struct {
 	nodes []int
 }
 
-// NewFullScanRandom is a chooser for a cluster, which it owns from now on.
+// NewFullScanRandom returns a chooser for a cluster, which it owns from now on.
 func NewFullScanRandom(s *fleet.State, seed uint64) *FullScanRandom {
 	return &FullScanRandom{stateOwner: stateOwner{s}, draw: SplitMix(seed)}
 }
@@ -81,7 +81,7 @@ type fittingNodes struct {
 // maxFittingNodes is how many demands are remembered before starting afresh.
 const maxFittingNodes = 1 << 12
 
-// NewRandom is a chooser for a cluster, which it owns from now on.
+// NewRandom returns a chooser for a cluster, which it owns from now on.
 func NewRandom(s *fleet.State, seed uint64) *Random {
 	return &Random{
 		changeTracker: newChangeTracker(s), draw: SplitMix(seed),
@@ -121,7 +121,7 @@ func (r *fittingNodes) note(node int, fits bool) {
 	}
 }
 
-// nth is the node after n others with room.
+// nth returns the node after n others with room.
 func (r *fittingNodes) nth(n int) int {
 	for i, word := range r.set {
 		here := bits.OnesCount64(word)

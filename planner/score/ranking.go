@@ -61,7 +61,7 @@ func (r *totalRanking) put(m *activeRule, node int32, scores []float64) {
 // isCurrent reports whether an entry has its node's present total.
 func (r *totalRanking) isCurrent(s nodeTotal) bool { return r.totals[s.node] == s.total }
 
-// best is the first node of the greatest total.
+// best returns the first node of the greatest total.
 func (r *totalRanking) best(*activeRule) int32 {
 	if r.loose {
 		r.entries.Init()

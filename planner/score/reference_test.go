@@ -12,7 +12,7 @@ import (
 
 func watt(w float64) dvfsmodel.Watt { return dvfsmodel.Watt(w) }
 
-// paperRules are the rules of the reference curves by their names there.
+// paperRules returns the rules of the reference curves by their names there.
 func paperRules(m fleet.Workload) map[string]func() score.Rule {
 	one := func(s func() score.Scorer) func() score.Rule {
 		return func() score.Rule {

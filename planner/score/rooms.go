@@ -115,7 +115,7 @@ func claimRooms(classes []roomClass, kinds map[*fleet.Kind]int, arrivals float64
 	}
 }
 
-// acceptingKinds is the kinds of which an empty node has room for a task.
+// acceptingKinds returns the kinds of which an empty node has room for a task.
 func acceptingKinds(d *fleet.Demand, kinds map[*fleet.Kind]int) map[*fleet.Kind]bool {
 	accepts := make(map[*fleet.Kind]bool)
 	for k := range kinds {
@@ -175,7 +175,7 @@ func (p *roomPrices) worth(room []uint16) float64 {
 	return float64(p.perGPU*(gpus/fleet.WholeGPU)) + float64(p.perVCPU*vcpus)
 }
 
-// fill is the room for each class on a node, in the list given if it is long enough.
+// fill returns the room for each class on a node, in the list given if it is long enough.
 func (p *roomPrices) fill(r *residual, room []uint16) []uint16 {
 	if len(room) != len(p.classes) {
 		room = make([]uint16, len(p.classes))

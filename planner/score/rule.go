@@ -88,7 +88,7 @@ func (m *activeRule) score(d *fleet.Demand, n *fleet.Node, scores []float64) {
 	}
 }
 
-// total is a node's worth when the parts' scores lie within bounds.
+// total returns a node's worth when the parts' scores lie within bounds.
 func (m *activeRule) total(scores []float64, bounds []scoreRange) float64 {
 	if len(scores) == 1 {
 		return scores[0]

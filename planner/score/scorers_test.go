@@ -9,7 +9,7 @@ import (
 	"github.com/epplan/epplan/planner/score"
 )
 
-// used is a G2 node (96 vCPU, 8 GPUs) on which tasks run: 40 vCPU and shares of
+// used returns a G2 node (96 vCPU, 8 GPUs) on which tasks run: 40 vCPU and shares of
 // GPUs 0 to 3 are taken, GPUs 4 to 7 are idle.
 func used() *fleet.Node {
 	n := fleet.NewNode(kindOf("G2", 96_000, 400_000, 8))

@@ -10,11 +10,11 @@ import (
 // MaxClock leaves every GPU at f_max.
 func MaxClock(s *sharing.State, _ int) dvfsmodel.MHz { return s.Instance().Physics.Max() }
 
-// LowestClock is the lowest level that keeps the SLA of all tasks of a GPU,
+// LowestClock returns the lowest level that keeps the SLA of all tasks of a GPU,
 // contention counted; f_max where none does.
 func LowestClock(s *sharing.State, gpu int) dvfsmodel.MHz { return LowestClockFor(Safe)(s, gpu) }
 
-// LowestClockFor is the lowest level that keeps what a problem asks for: [LowestClock]
+// LowestClockFor returns the lowest level that keeps what a problem asks for: [LowestClock]
 // where contention counts.
 func LowestClockFor(problem Problem) Clocks {
 	return func(s *sharing.State, gpu int) dvfsmodel.MHz {
@@ -31,7 +31,7 @@ func LowestClockFor(problem Problem) Clocks {
 // alone.
 const slackFrom = 0.95
 
-// AdaptedClock is where frequency adaptation (algorithm 4) comes to rest when it
+// AdaptedClock returns where frequency adaptation (algorithm 4) comes to rest when it
 // starts from f_max: where a step down would have it step up again, at the
 // upper of the two. Its prediction knows no contention.
 func AdaptedClock(s *sharing.State, gpu int) dvfsmodel.MHz {
@@ -46,7 +46,7 @@ func AdaptedClock(s *sharing.State, gpu int) dvfsmodel.MHz {
 	}
 }
 
-// AdaptStep is one step of algorithm 4 of a GPU whose tasks allow those multiples
+// AdaptStep returns one step of algorithm 4 of a GPU whose tasks allow those multiples
 // of their times alone at f_max: the next frequency, MHz. One above its limit
 // has the GPU go faster; where none is within 5 percent of its own it goes
 // slower. A step goes to the first level that is at least StepMHz away.
@@ -64,13 +64,13 @@ func AdaptStep(p *sharing.Physics, mhz dvfsmodel.MHz, kappas []float64) dvfsmode
 	return mhz
 }
 
-// levelFrom is the lowest level from a frequency on, at most f_max.
+// levelFrom returns the lowest level from a frequency on, at most f_max.
 func levelFrom(p *sharing.Physics, mhz dvfsmodel.MHz) dvfsmodel.MHz {
 	i, _ := slices.BinarySearch(p.LevelsMHz, mhz)
 	return p.LevelsMHz[min(i, len(p.LevelsMHz)-1)]
 }
 
-// levelUpTo is the highest level up to a frequency, at least f_min.
+// levelUpTo returns the highest level up to a frequency, at least f_min.
 func levelUpTo(p *sharing.Physics, mhz dvfsmodel.MHz) dvfsmodel.MHz {
 	i, found := slices.BinarySearch(p.LevelsMHz, mhz)
 	if !found {
@@ -79,7 +79,7 @@ func levelUpTo(p *sharing.Physics, mhz dvfsmodel.MHz) dvfsmodel.MHz {
 	return p.LevelsMHz[max(i, 0)]
 }
 
-// kappasOn is what each task of a GPU allows.
+// kappasOn returns what each task of a GPU allows.
 func kappasOn(s *sharing.State, gpu int) []float64 {
 	kappas := make([]float64, 0, len(s.Tasks(gpu)))
 	for _, task := range s.Tasks(gpu) {

@@ -12,7 +12,7 @@ import (
 	"github.com/epplan/epplan/planner/sharing"
 )
 
-// crowded is an instance of small tasks that fit a GPU together, under a curve.
+// crowded returns an instance of small tasks that fit a GPU together, under a curve.
 func crowded(seed uint64, curve *sharing.Curve) *sharing.Instance {
 	r := rand.New(rand.NewPCG(seed, 9))
 	in := &sharing.Instance{
@@ -35,7 +35,7 @@ func crowded(seed uint64, curve *sharing.Curve) *sharing.Instance {
 	return in
 }
 
-// tasksOn are the tasks of a GPU.
+// tasksOn returns the tasks of a GPU.
 func tasksOn(p share.Placement, gpu int) []int {
 	var here []int
 	for task, on := range p.GPUs {
@@ -46,7 +46,7 @@ func tasksOn(p share.Placement, gpu int) []int {
 	return here
 }
 
-// sharingOf is what some tasks come to on a GPU.
+// sharingOf returns what some tasks come to on a GPU.
 func sharingOf(in *sharing.Instance, gpu int, tasks []int) sharing.Occupancy {
 	s := sharing.Occupancy{LoadPct: make([]float64, in.Slots()), Tasks: len(tasks)}
 	for _, task := range tasks {

@@ -5,7 +5,7 @@ import (
 	"github.com/epplan/epplan/planner/sharing"
 )
 
-// LowestLevel is the lowest level at which a GPU with that load keeps kappa, by what the
+// LowestLevel returns the lowest level at which a GPU with that load keeps kappa, by what the
 // problem counts and without a measured curve.
 func LowestLevel(
 	p *sharing.Physics, problem Problem, loadPct []float64, kappa float64,

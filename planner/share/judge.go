@@ -156,7 +156,7 @@ func (j *evaluator) checkSlowdowns() {
 	}
 }
 
-// work is how many slots a GPU needs for a slot of its tasks, on average.
+// work returns how many slots a GPU needs for a slot of its tasks, on average.
 func (j *evaluator) work(tasks []int) float64 {
 	needed, slots := 0.0, len(j.in.Tasks[tasks[0]].UtilPct)
 	for slot := range slots {
@@ -176,7 +176,7 @@ func (j *evaluator) work(tasks []int) float64 {
 	return needed / float64(slots)
 }
 
-// interference is what a GPU's tasks cost each other beside the work, by their number
+// interference returns what a GPU's tasks cost each other beside the work, by their number
 // and their memory.
 func (j *evaluator) interference(gpu int) float64 {
 	tasks, curve := j.gpus[gpu].tasks, j.in.Contention

@@ -10,7 +10,7 @@ import (
 	"github.com/epplan/epplan/planner/sharing"
 )
 
-// pair is two servers of two GPUs, and three tasks, the last of which needs two
+// pair returns two servers of two GPUs, and three tasks, the last of which needs two
 // GPUs.
 func pair() *sharing.Instance {
 	return &sharing.Instance{

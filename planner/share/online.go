@@ -35,7 +35,7 @@ const (
 	cautionSigmas = 0.5
 )
 
-// Choose is the GPU with the least watts at the ends of imagined futures.
+// Choose returns the GPU with the least watts at the ends of imagined futures.
 func (c CATSSafe) Choose(s *sharing.State, task int, taken []int) (int, bool) {
 	seen, waiting := recentTasks(s, task)
 	now := newScratchState(s, seen)
@@ -76,13 +76,13 @@ type differenceStats struct{ sum, squares float64 }
 
 func (o *differenceStats) add(watts float64) { o.sum, o.squares = o.sum+watts, o.squares+watts*watts }
 
-// upperMean is the mean with some caution.
+// upperMean returns the mean with some caution.
 func (o *differenceStats) upperMean(n int) float64 {
 	mean := o.sum / float64(n)
 	return mean + cautionSigmas*math.Sqrt(max(0, o.squares/float64(n)-mean*mean)/float64(n))
 }
 
-// wattsAfter is the watts at the end of a future if a piece of a task runs on a GPU
+// wattsAfter returns the watts at the end of a future if a piece of a task runs on a GPU
 // now. The sketch is as before afterwards.
 func (k *scratchState) wattsAfter(t *sampledTask, taken []int, gpu int, f *taskScenario) float64 {
 	k.begin()

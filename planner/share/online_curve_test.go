@@ -25,7 +25,7 @@ func drawCurve(t *rapid.T) *sharing.Curve {
 	}
 }
 
-// drawScarce is an instance of a mix under a drawn curve, with all of its
+// drawScarce returns an instance of a mix under a drawn curve, with all of its
 // servers or too few of them.
 func drawScarce(t *rapid.T) *sharing.Instance {
 	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))

@@ -18,14 +18,14 @@ type sampledTask struct {
 	gpus  int
 }
 
-// load is how many GPUs' work it is.
+// load returns how many GPUs' work it is.
 func (p *sampledTask) load() float64 { return p.mean * float64(p.gpus) }
 
 // maxSeen is how many of the latest tasks futures are made of, beside those that
 // wait.
 const maxSeen = 256
 
-// recentTasks are the latest tasks up to one, and those that wait beside it.
+// recentTasks returns the latest tasks up to one, and those that wait beside it.
 func recentTasks(s *sharing.State, task int) (all, waiting []sampledTask) {
 	before := toSampled(s, s.Instance().Tasks[max(0, task+1-maxSeen):task+1])
 	all = append(before, toSampled(s, s.Waiting(task))...)
@@ -168,7 +168,7 @@ func (i *scenarioSampler) drawTask(util []float64) sampledTask {
 	return t
 }
 
-// class is the memory of the smallest GPUs that have so much.
+// class returns the memory of the smallest GPUs that have so much.
 func (i *scenarioSampler) class(memGB float64) float64 {
 	for _, size := range i.sizes {
 		if memGB <= size+sharing.SlackGB {

@@ -42,7 +42,7 @@ type undoEntry struct {
 	before scratchGPU
 }
 
-// newScratchState is a state as a sketch, for tasks like those seen.
+// newScratchState returns a state as a sketch, for tasks like those seen.
 func newScratchState(s *sharing.State, seen []sampledTask) *scratchState {
 	k := &scratchState{
 		in: s.Instance(), curve: CurveOf(s.Instance(), Safe), gpus: s.Instance().GPUs(), slots: s.Slots(),
@@ -102,7 +102,7 @@ func (k *scratchState) estimateCapacity(seen []sampledTask) {
 	}
 }
 
-// lowestW is the power at the lowest level that keeps an SLA, watts.
+// lowestW returns the power at the lowest level that keeps an SLA, watts.
 func (k *scratchState) lowestW(overload, kappa float64) float64 {
 	level := len(k.limit) - 1
 	for level > 0 && overload <= (kappa+sharing.Tolerance)*k.limit[level-1] {
@@ -174,7 +174,7 @@ func (k *scratchState) add(t *sampledTask, gpu int) {
 	}
 }
 
-// slack is what is left of a running GPU with a piece: time, and half of it
+// slack returns what is left of a running GPU with a piece: time, and half of it
 // memory. The simple rule is to leave least.
 func (k *scratchState) slack(t *sampledTask, gpu int) float64 {
 	const memory = 0.5
@@ -182,7 +182,7 @@ func (k *scratchState) slack(t *sampledTask, gpu int) float64 {
 	return memory*(g.freeGB-t.memGB)/k.gpus[gpu].MemGB - g.mean
 }
 
-// chooseTightest is the simple rule: the tightest running GPU, else one wakes, given
+// chooseTightest returns the simple rule: the tightest running GPU, else one wakes, given
 // how much work is to come.
 func (k *scratchState) chooseTightest(t *sampledTask, taken []int, load float64) (best int, ok bool) {
 	least := math.Inf(1)
@@ -197,7 +197,7 @@ func (k *scratchState) chooseTightest(t *sampledTask, taken []int, load float64)
 	return k.gpuToWake(t, taken, load)
 }
 
-// gpuToWake is the GPU to wake by the simple rule: the largest of a server that is
+// gpuToWake returns the GPU to wake by the simple rule: the largest of a server that is
 // on, else of the one that takes least for the work that is to come.
 func (k *scratchState) gpuToWake(t *sampledTask, taken []int, load float64) (best int, ok bool) {
 	leastW, memGB := math.Inf(1), 0.0
@@ -216,7 +216,7 @@ func (k *scratchState) gpuToWake(t *sampledTask, taken []int, load float64) (bes
 	return best, ok
 }
 
-// wattsByWork is what a server takes by GPUs' work, with as many of its GPUs
+// wattsByWork returns what a server takes by GPUs' work, with as many of its GPUs
 // as the work that is to come needs.
 func (k *scratchState) wattsByWork(server int, load float64) float64 {
 	const little = 0.2
@@ -234,7 +234,7 @@ func (k *scratchState) wattsByWork(server int, load float64) float64 {
 // maxOptions is how many running GPUs are looked at, the tightest first.
 const maxOptions = 8
 
-// candidateGPUs are the GPUs that come into question for a piece: running ones that
+// candidateGPUs returns the GPUs that come into question for a piece: running ones that
 // keep everybody's SLA, the tightest first, and one of each kind that sleeps.
 func (k *scratchState) candidateGPUs(t *sampledTask, taken []int) []int {
 	var all []int
@@ -288,7 +288,7 @@ func (s *sleepingKind) isDominatedBy(other sleepingKind) bool {
 	return other.hostW <= s.hostW && other.gpus >= s.gpus && other.memGB >= s.memGB && other.allGB >= s.allGB
 }
 
-// watts is the power by then, less what the room that is left saves those
+// watts returns the power by then, less what the room that is left saves those
 // tasks of the future that come later: GPUs of servers that are on, and what
 // may still run on GPUs that do.
 func (k *scratchState) watts(f *taskScenario) float64 {
@@ -310,7 +310,7 @@ func (k *scratchState) watts(f *taskScenario) float64 {
 		wattsByWork*min(k.spareWork(f.sample), f.beyond)
 }
 
-// spareWork is how much work of a sample of tasks the running GPUs still hold.
+// spareWork returns how much work of a sample of tasks the running GPUs still hold.
 func (k *scratchState) spareWork(sample []sampledTask) float64 {
 	const tries, nearly = 5, 0.98
 	work, next := 0.0, 0
@@ -339,7 +339,7 @@ func (k *scratchState) spareWork(sample []sampledTask) float64 {
 // GPUs beyond the first.
 const slopeSteps, maxBeyond = 8, 4
 
-// slopesOf is the most slots that a slot takes for each slot of load beyond the
+// slopesOf returns the most slots that a slot takes for each slot of load beyond the
 // first, where at most (i+1)/slopeSteps are beyond it: the curve's exponent is 1
 // or more, so that chords lie above it and get steeper.
 func slopesOf(c *sharing.Curve) []float64 {
@@ -351,7 +351,7 @@ func slopesOf(c *sharing.Curve) []float64 {
 	return all
 }
 
-// slowdownBounds are the least and the most that [scratchState.slowdown] can be: by the
+// slowdownBounds returns the least and the most that [scratchState.slowdown] can be: by the
 // curve's tangent where a GPU has just enough time, and by a chord from there.
 func (k *scratchState) slowdownBounds(t *sampledTask, gpu int) (least, most float64) {
 	over, top := 0.0, 0.0
@@ -373,7 +373,7 @@ func (k *scratchState) slowdownBounds(t *sampledTask, gpu int) (least, most floa
 	return least, most
 }
 
-// slowdown is how many times as long as alone the tasks of a GPU take with
+// slowdown returns how many times as long as alone the tasks of a GPU take with
 // another piece, by the curve.
 func (k *scratchState) slowdown(t *sampledTask, gpu int) float64 {
 	work, util := 0.0, t.util
@@ -383,7 +383,7 @@ func (k *scratchState) slowdown(t *sampledTask, gpu int) float64 {
 	return work / float64(k.slots) * k.interferenceWith(t, gpu)
 }
 
-// interferenceWith is what the pieces of a GPU with another one cost each other beside
+// interferenceWith returns what the pieces of a GPU with another one cost each other beside
 // the overload.
 func (k *scratchState) interferenceWith(t *sampledTask, gpu int) float64 {
 	g, size := &k.on[gpu], k.gpus[gpu].MemGB
@@ -398,7 +398,7 @@ func (k *scratchState) isFastEnough(t *sampledTask, gpu int, kappa float64) bool
 	return most <= kappa || least <= kappa && k.slowdown(t, gpu) <= kappa
 }
 
-// lowestCurveW is the power at the lowest level at which a GPU with a piece keeps
+// lowestCurveW returns the power at the lowest level at which a GPU with a piece keeps
 // an SLA, watts.
 func (k *scratchState) lowestCurveW(t *sampledTask, gpu int, kappa float64) float64 {
 	least, most := k.slowdownBounds(t, gpu)

@@ -13,13 +13,13 @@ import (
 	"github.com/epplan/epplan/planner/sharing"
 )
 
-// steep is a curve by which every way of sharing costs something.
+// steep returns a curve by which every way of sharing costs something.
 func steep() *sharing.Curve { return &sharing.Curve{Exponent: 1.35, ByTask: .03, ByMemory: .05} }
 
 // drawn are instances of every mix that a simple policy can place.
 func drawn(tasks int, seeds ...uint64) []*sharing.Instance { return drawnUnder(nil, tasks, seeds...) }
 
-// drawnUnder are those under a curve.
+// drawnUnder returns those under a curve.
 func drawnUnder(curve *sharing.Curve, tasks int, seeds ...uint64) []*sharing.Instance {
 	var all []*sharing.Instance
 	for _, mix := range []string{

@@ -15,7 +15,7 @@ import (
 // largest of the server that takes least by GPU.
 type OnlineSLA struct{}
 
-// Choose is the GPU whose frequency rises least.
+// Choose returns the GPU whose frequency rises least.
 func (OnlineSLA) Choose(s *sharing.State, task int, taken []int) (int, bool) {
 	t, physics := &s.Instance().Tasks[task], &s.Instance().Physics
 	var overload float64
@@ -45,7 +45,7 @@ func (OnlineSLA) Choose(s *sharing.State, task int, taken []int) (int, bool) {
 	return anyGPU.Choose(s, task, taken)
 }
 
-// bestToWake is the sleeping GPU to wake for a task: the largest of a server that is
+// bestToWake returns the sleeping GPU to wake for a task: the largest of a server that is
 // on, else the largest of the server that takes least by GPU.
 func bestToWake(s *sharing.State, task int, taken []int) (best int, ok bool) {
 	hostW := func(gpu int) float64 {

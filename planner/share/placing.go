@@ -27,7 +27,7 @@ func PlaceWindows(in *sharing.Instance, rule Rule, clocks Clocks, window int) Pl
 	return PlacementOf(s, clocks)
 }
 
-// Choose is the GPUs that a rule chooses for a task, nil where it doesn't find
+// Choose returns the GPUs that a rule chooses for a task, nil where it doesn't find
 // enough.
 func Choose(s *sharing.State, rule Rule, task int) []int {
 	want := s.Instance().Tasks[task].GPUs
@@ -42,7 +42,7 @@ func Choose(s *sharing.State, rule Rule, task int) []int {
 	return taken
 }
 
-// PlacementOf is the state as an answer, with those frequencies.
+// PlacementOf returns the state as an answer, with those frequencies.
 func PlacementOf(s *sharing.State, clocks Clocks) Placement {
 	p := Placement{GPUs: make([][]int, len(s.Instance().Tasks)), MHz: make([]dvfsmodel.MHz, s.GPUs())}
 	for gpu := range s.GPUs() {

@@ -8,7 +8,7 @@ type NamedPolicy struct {
 	Clocks Clocks
 }
 
-// Policies are those that place one task at a time.
+// Policies returns those that place one task at a time.
 func Policies() []NamedPolicy {
 	return []NamedPolicy{
 		{"cats", "algorithms 1 to 4 as printed: GPUs that sleep are candidates, too", CATS(), AdaptedClock},

@@ -12,7 +12,7 @@ const (
 	AsPrinted
 )
 
-// String is the problem's name on the command line.
+// String returns the problem's name on the command line.
 func (p Problem) String() string {
 	if p == AsPrinted {
 		return "as-printed"
@@ -20,7 +20,7 @@ func (p Problem) String() string {
 	return "safe"
 }
 
-// CurveOf is the curve that counts in a problem; nil where load alone does.
+// CurveOf returns the curve that counts in a problem; nil where load alone does.
 func CurveOf(in *sharing.Instance, problem Problem) *sharing.Curve {
 	if problem != Safe || in.Contention == nil || *in.Contention == sharing.LinearCurve() {
 		return nil

@@ -24,7 +24,7 @@ type ScoreRule struct {
 	otherwise Rule
 }
 
-// Choose is the GPU of the least score.
+// Choose returns the GPU of the least score.
 func (r ScoreRule) Choose(s *sharing.State, task int, taken []int) (best int, ok bool) {
 	score := func(int) float64 { return 0 }
 	if r.score != nil {
@@ -57,7 +57,7 @@ var (
 	}
 )
 
-// CATS is the paper's placement (algorithms 1 and 2): of the GPUs with more
+// CATS returns the paper's placement (algorithms 1 and 2): of the GPUs with more
 // free memory than the task takes the one with the lowest score, which is low
 // where what runs there is unlike the task. An empty GPU correlates with
 // nothing (rho 0). The score has no limit on utilisation.
@@ -97,7 +97,7 @@ func isWithinThresholds(s *sharing.State, task, gpu int) bool {
 		correlate.Pearson(s.Load(gpu), s.Instance().Tasks[task].UtilPct).OrZero() <= 0
 }
 
-// meanLoadWith is the mean load of a GPU with a task added, percent.
+// meanLoadWith returns the mean load of a GPU with a task added, percent.
 func meanLoadWith(s *sharing.State, task, gpu int) float64 {
 	return s.MeanPct(gpu) + sharing.MeanPct(s.Instance().Tasks[task].UtilPct)
 }
@@ -105,7 +105,7 @@ func meanLoadWith(s *sharing.State, task, gpu int) float64 {
 // The weights of algorithm 2, which the paper sets equal.
 const lambdaRho, lambdaDistance = 0.5, 0.5
 
-// dissimilarity is the score of algorithm 2.
+// dissimilarity returns the score of algorithm 2.
 func dissimilarity(s *sharing.State, task int) func(gpu int) float64 {
 	series := s.Instance().Tasks[task].UtilPct
 	return func(gpu int) float64 {
@@ -119,7 +119,7 @@ func dissimilarity(s *sharing.State, task int) func(gpu int) float64 {
 	}
 }
 
-// leftOver is what is left of utilisation and memory together.
+// leftOver returns what is left of utilisation and memory together.
 func leftOver(s *sharing.State, task int) func(gpu int) float64 {
 	return func(gpu int) float64 {
 		mem := s.FreeGB(gpu) - s.Instance().Tasks[task].MemGB
@@ -127,7 +127,7 @@ func leftOver(s *sharing.State, task int) func(gpu int) float64 {
 	}
 }
 
-// dotProduct is the dot product of the demand and what is free.
+// dotProduct returns the dot product of the demand and what is free.
 func dotProduct(s *sharing.State, task int) func(gpu int) float64 {
 	t := &s.Instance().Tasks[task]
 	util, mem := sharing.MeanPct(t.UtilPct)/fullPct, t.MemGB/largestMemGB
@@ -136,7 +136,7 @@ func dotProduct(s *sharing.State, task int) func(gpu int) float64 {
 	}
 }
 
-// addedFragmentation is the rise of a GPU's fragmentation: of the part of its free time
+// addedFragmentation returns the rise of a GPU's fragmentation: of the part of its free time
 // that tasks of the instance could not use, for lack of time or of memory.
 func addedFragmentation(s *sharing.State, task int) func(gpu int) float64 {
 	own, mem := sharing.MeanPct(s.Instance().Tasks[task].UtilPct), s.Instance().Tasks[task].MemGB
@@ -150,7 +150,7 @@ func addedFragmentation(s *sharing.State, task int) func(gpu int) float64 {
 	}
 }
 
-// fragmentation is the free time, as a part of the whole, that tasks of those
+// fragmentation returns the free time, as a part of the whole, that tasks of those
 // demands could not use, weighted by how many they are.
 func fragmentation(s *sharing.State, demand []float64, freePct, freeGB float64) float64 {
 	unfit := 0

@@ -52,7 +52,7 @@ const (
 	maxCost          = 1000
 )
 
-// Parameters are those of the curve.
+// Parameters returns those of the curve.
 func (c *Curve) Parameters() [3]Parameter {
 	return [...]Parameter{
 		{"exponent", &c.Exponent, 1, maxCurveExponent},
@@ -76,7 +76,7 @@ type Occupancy struct {
 	Memory  float64   // the part of the GPU's memory that they take, 0 to 1
 }
 
-// MemoryPart is the part of a GPU's memory that is taken, given what is free.
+// MemoryPart returns the part of a GPU's memory that is taken, given what is free.
 func MemoryPart(memGB, freeGB float64) float64 {
 	if memGB == 0 {
 		return 0
@@ -84,13 +84,13 @@ func MemoryPart(memGB, freeGB float64) float64 {
 	return min(1, max(0, (memGB-freeGB)/memGB))
 }
 
-// Slowdown is how many times as long as alone the tasks of a GPU take at the
+// Slowdown returns how many times as long as alone the tasks of a GPU take at the
 // same frequency, at least 1.
 func (c Curve) Slowdown(s Occupancy) float64 {
 	return c.Overload(s.LoadPct) * c.OverheadFactor(&s)
 }
 
-// OverheadFactor is how many times as long tasks take for what sharing costs beside the overload.
+// OverheadFactor returns how many times as long tasks take for what sharing costs beside the overload.
 func (c *Curve) OverheadFactor(s *Occupancy) float64 {
 	return 1 + c.ByTask*s.OtherTasks() + c.ByMemory*s.Pressure()
 }
@@ -107,7 +107,7 @@ func (c *Curve) Overload(loadPct []float64) float64 {
 	return sum / float64(len(loadPct))
 }
 
-// Work is how many slots a slot's work takes, given as slots.
+// Work returns how many slots a slot's work takes, given as slots.
 func (c *Curve) Work(load float64) float64 {
 	if c.Exponent == 1 || load <= 1 {
 		return max(1, load)

@@ -20,7 +20,7 @@ type Instance struct {
 	Contention *Curve
 }
 
-// Curve is what sharing a GPU costs in time.
+// Curve returns what sharing a GPU costs in time.
 func (in *Instance) Curve() Curve {
 	if in.Contention == nil {
 		return LinearCurve()
@@ -34,7 +34,7 @@ type Server struct {
 	GPUMemGB        []float64 // memory of each of its GPUs, GB
 }
 
-// HostW is what the server draws while it is on, beside its GPUs, watts.
+// HostW returns what the server draws while it is on, beside its GPUs, watts.
 func (s *Server) HostW() float64 { return s.StaticW + s.OtherW }
 
 // Task is a job that runs on shared GPUs, over the whole window.
@@ -64,7 +64,7 @@ func (in *Instance) GPUs() []GPU {
 	return all
 }
 
-// Slots is how many slots the window has.
+// Slots returns how many slots the window has.
 func (in *Instance) Slots() int {
 	if len(in.Tasks) == 0 {
 		return 0

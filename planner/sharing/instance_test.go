@@ -9,7 +9,7 @@ import (
 	"github.com/epplan/epplan/planner/sharing"
 )
 
-// byHand is an instance that no file says.
+// byHand returns an instance that no file says.
 func byHand() *sharing.Instance {
 	return &sharing.Instance{
 		Physics: sharing.PaperPhysics(), SLA: sharing.PaperSLA, SlotS: 1,

@@ -21,10 +21,10 @@ type Physics struct {
 // Max is f_max, the highest frequency.
 func (p *Physics) Max() dvfsmodel.MHz { return p.LevelsMHz[len(p.LevelsMHz)-1] }
 
-// PowerAt is what a GPU that is on draws at a frequency, watts (eq. 3).
+// PowerAt returns what a GPU that is on draws at a frequency, watts (eq. 3).
 func (p *Physics) PowerAt(mhz dvfsmodel.MHz) float64 { return p.BaseW + p.WPerMHz*float64(mhz) }
 
-// Stretch is how much longer than at f_max anything takes at a frequency,
+// Stretch returns how much longer than at f_max anything takes at a frequency,
 // (f_max/f)^Beta (eq. 5).
 func (p *Physics) Stretch(mhz dvfsmodel.MHz) float64 {
 	return math.Pow(float64(p.Max()/mhz), p.Beta)
@@ -34,7 +34,7 @@ func (p *Physics) Stretch(mhz dvfsmodel.MHz) float64 {
 // counts as a violation.
 const Tolerance = 1e-7
 
-// LowestLevel is the lowest level at which what takes overload times as long at
+// LowestLevel returns the lowest level at which what takes overload times as long at
 // f_max takes at most kappa times as long; f_max and false where none does.
 func (p *Physics) LowestLevel(overload, kappa float64) (mhz dvfsmodel.MHz, ok bool) {
 	level := sort.Search(len(p.LevelsMHz), func(i int) bool {
@@ -62,7 +62,7 @@ func (p *Physics) Validate() error {
 	return nil
 }
 
-// PaperPhysics is the paper's V100: power of eq. 3, time of eq. 5, and levels
+// PaperPhysics returns the paper's V100: power of eq. 3, time of eq. 5, and levels
 // from 135 to 1350 MHz. The paper doesn't give its step; 45 MHz is that of
 // data/cats.
 func PaperPhysics() Physics {

@@ -27,7 +27,7 @@ type State struct {
 	arrived int // how many tasks have; 0: those up to the one that is placed
 }
 
-// NewState is a state in which everything sleeps.
+// NewState returns a state in which everything sleeps.
 func NewState(in *Instance) *State {
 	gpus := in.GPUs()
 	s := &State{
@@ -44,7 +44,7 @@ func NewState(in *Instance) *State {
 	return s
 }
 
-// StateAt is the state with tasks at their places, by task the GPUs of each.
+// StateAt returns the state with tasks at their places, by task the GPUs of each.
 func StateAt(in *Instance, places [][]int) *State {
 	s := NewState(in)
 	for task, gpus := range places {
@@ -55,7 +55,7 @@ func StateAt(in *Instance, places [][]int) *State {
 	return s
 }
 
-// Instance is what the state belongs to.
+// Instance returns what the state belongs to.
 func (s *State) Instance() *Instance { return s.in }
 
 // Add puts a piece of a task on a GPU, whether it fits or not.
@@ -96,54 +96,54 @@ func (s *State) Remove(task, gpu int) {
 	}
 }
 
-// Slots is how many slots the loads have.
+// Slots returns how many slots the loads have.
 func (s *State) Slots() int { return s.slots }
 
-// GPUs is how many GPUs there are.
+// GPUs returns how many GPUs there are.
 func (s *State) GPUs() int { return len(s.gpus) }
 
-// GPU is one of the GPUs.
+// GPU returns one of the GPUs.
 func (s *State) GPU(gpu int) GPU { return s.gpus[gpu] }
 
-// Load is the sum of the utilisations of a GPU's tasks by slot, percent. It is
+// Load returns the sum of the utilisations of a GPU's tasks by slot, percent. It is
 // not to be written to, and changes with the state.
 func (s *State) Load(gpu int) []float64 {
 	return s.load[gpu*s.slots : (gpu+1)*s.slots : (gpu+1)*s.slots]
 }
 
-// MeanPct is the mean of a GPU's load over the slots, percent.
+// MeanPct returns the mean of a GPU's load over the slots, percent.
 func (s *State) MeanPct(gpu int) float64 { return MeanPct(s.Load(gpu)) }
 
-// FreeGB is the memory of a GPU that no task takes.
+// FreeGB returns the memory of a GPU that no task takes.
 func (s *State) FreeGB(gpu int) float64 { return s.freeGB[gpu] }
 
 // Fits reports whether a GPU has the memory for a task.
 func (s *State) Fits(task, gpu int) bool { return s.in.Tasks[task].MemGB <= s.FreeGB(gpu)+SlackGB }
 
-// Tasks are those of a GPU in the order in which they came. It is not to be
+// Tasks returns those of a GPU in the order in which they came. It is not to be
 // written to, and changes with the state.
 func (s *State) Tasks(gpu int) []int { return s.tasks[gpu] }
 
 // SetArrived notes that the first so many tasks of the instance have arrived.
 func (s *State) SetArrived(tasks int) { s.arrived = tasks }
 
-// Waiting are the tasks after this one that have arrived, too, and have no place yet.
+// Waiting returns the tasks after this one that have arrived, too, and have no place yet.
 func (s *State) Waiting(task int) []Task { return s.in.Tasks[task+1 : max(task+1, s.arrived)] }
 
 // IsBusy reports whether a GPU has tasks.
 func (s *State) IsBusy(gpu int) bool { return len(s.tasks[gpu]) > 0 }
 
-// BusyGPUs is how many GPUs of a server have tasks.
+// BusyGPUs returns how many GPUs of a server have tasks.
 func (s *State) BusyGPUs(server int) int { return s.busy[server] }
 
 // IsServerOn reports whether a GPU of a server has tasks.
 func (s *State) IsServerOn(server int) bool { return s.busy[server] > 0 }
 
-// Kappa is the least that a task of a GPU allows, as a multiple of its time
+// Kappa returns the least that a task of a GPU allows, as a multiple of its time
 // alone; +Inf where the GPU has none.
 func (s *State) Kappa(gpu int) float64 { return s.kappa[gpu] }
 
-// Overload is how many times as long as alone the tasks of a GPU take at the
+// Overload returns how many times as long as alone the tasks of a GPU take at the
 // same frequency, by the instance's contention.
 func (s *State) Overload(gpu int) float64 {
 	return s.slowdown(gpu, len(s.tasks[gpu]), s.freeGB[gpu], s.Load(gpu))
@@ -166,7 +166,7 @@ func (s *State) slowdown(gpu, tasks int, freeGB float64, loadPct []float64) floa
 	})
 }
 
-// MeanPct is the mean of a series of utilisations, percent; 0 of an empty one.
+// MeanPct returns the mean of a series of utilisations, percent; 0 of an empty one.
 func MeanPct(series []float64) float64 {
 	if len(series) == 0 {
 		return 0

@@ -52,7 +52,7 @@ type sharedClocks struct {
 	rule          share.Clocks
 }
 
-// Clock is the rule's frequency.
+// Clock returns the rule's frequency.
 func (c *sharedClocks) Clock(running *sharing.State, gpu int) dvfsmodel.MHz {
 	return c.rule(running, gpu)
 }

@@ -27,7 +27,7 @@ func (c constant) Fit(_, _, _ int, want planner.Quote, room float64) (planner.Qu
 	return want, want.Point.Time <= room
 }
 
-// Fastest is the only point there is.
+// Fastest returns the only point there is.
 func (c constant) Fastest(task, option, _ int) planner.Quote {
 	t := &c.p.Tasks[task]
 	o := &t.Options[option]

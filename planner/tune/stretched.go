@@ -17,7 +17,7 @@ type stretched struct {
 	stretch       float64
 }
 
-// Want is the optimum within the stretch, which counts as the free one.
+// Want returns the optimum within the stretch, which counts as the free one.
 func (s *stretched) Want(task, option, class int, room float64) (planner.Quote, bool) {
 	longest := s.stretch * s.p.Tasks[task].Options[option].Response.Default().Time
 	if longest >= room {

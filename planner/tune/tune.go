@@ -10,7 +10,7 @@ import (
 // None leaves every task at its default clocks.
 func None(p *planner.Problem) planner.Tuner { return constant{p: p} }
 
-// defaultQuote is the default clocks, for a reason that is in the task itself
+// defaultQuote returns the default clocks, for a reason that is in the task itself
 // where there is one.
 func defaultQuote(p *planner.Problem, task, option int) planner.Quote {
 	t := &p.Tasks[task]

@@ -15,7 +15,7 @@ import (
 // The task, the option and the class that the tests ask about.
 const task, option, class = 0, 0, 0
 
-// problem is one task on one class of nodes whose host draws so many watts by GPU.
+// problem returns one task on one class of nodes whose host draws so many watts by GPU.
 func problem(r dvfsmodel.Response, host dvfsmodel.Watt) *planner.Problem {
 	return &planner.Problem{
 		Cluster: planner.Cluster{
@@ -28,7 +28,7 @@ func problem(r dvfsmodel.Response, host dvfsmodel.Watt) *planner.Problem {
 	}
 }
 
-// drawn is a response of the paper's model in its wide range.
+// drawn returns a response of the paper's model in its wide range.
 func drawn(t *rapid.T) *dvfsmodel.Continuous {
 	wide := dvfsmodel.WideRange()
 	return &dvfsmodel.Continuous{Range: &wide, Params: dvfsmodel.Params{

@@ -16,7 +16,7 @@ const (
 	confChangedMark = " # epplan, was: "
 )
 
-// siteSettings are the settings of slurm.conf. Of several Epilogs the first one counts here, before which
+// siteSettings returns the settings of slurm.conf. Of several Epilogs the first one counts here, before which
 // ours is to run, and of several Prologs the last.
 func siteSettings(conf string) map[string]slurmconf.Line {
 	settings := slurmconf.Settings(conf)

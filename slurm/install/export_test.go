@@ -2,5 +2,5 @@ package install
 
 import "github.com/epplan/epplan/slurm"
 
-// HookScript is the site's further Prolog or Epilog.
+// HookScript returns the site's further Prolog or Epilog.
 func (s *Site) HookScript(hook slurm.Hook) string { return s.hookScript(hook) }

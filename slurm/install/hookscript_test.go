@@ -53,7 +53,7 @@ func (h *hookOnDisk) run() (string, error) {
 	return string(out), err
 }
 
-// said is what the logger was told, a line each time.
+// said returns what the logger was told, a line each time.
 func (h *hookOnDisk) said() (lines []string) {
 	text, err := os.ReadFile(filepath.Join(h.dir, "log"))
 	if err == nil {

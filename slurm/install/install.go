@@ -191,7 +191,7 @@ func (s *Site) readFile(file string) (string, error) {
 	return s.Read(file)
 }
 
-// hookScript is the site's further Prolog or Epilog.
+// hookScript returns the site's further Prolog or Epilog.
 func (s *Site) hookScript(hook slurm.Hook) string {
 	command := s.Binary + " " + string(hook)
 	if s.Hooks != "" {
@@ -228,7 +228,7 @@ const hookText = `#!/bin/sh
 exit 0
 `
 
-// hookFolder is where our Prolog or Epilog is when the site has no folder of its own.
+// hookFolder returns where our Prolog or Epilog is when the site has no folder of its own.
 func (s *Site) hookFolder(hook slurm.Hook) string {
 	return path.Join(s.Dir, "epplan-"+string(hook)+".d")
 }
@@ -294,7 +294,7 @@ func (s *Site) planOwnHook(p *Plan, hook slurm.Hook, dir, why string) error {
 	})
 }
 
-// hookKey is the setting of slurm.conf that names a hook.
+// hookKey returns the setting of slurm.conf that names a hook.
 func hookKey(hook slurm.Hook) string { return strings.ToUpper(string(hook[:1])) + string(hook[1:]) }
 
 func (s *Site) confFile() string { return path.Join(s.Dir, "slurm.conf") }

@@ -229,7 +229,7 @@ func TestTheLuaHookFailsOpenWithABreaker(t *testing.T) {
 	}
 }
 
-// hung is a socket that takes requests and never answers.
+// hung returns a socket that takes requests and never answers.
 func hung(t *testing.T) (string, func() int) {
 	t.Helper()
 	hang := make(chan struct{})
@@ -289,7 +289,7 @@ print("total_ms", math.floor(total * 1000), "worst_ms", math.floor(worst * 1000)
 	return total
 }
 
-// asker is a program in epplan's place that notes its arguments and answers.
+// asker returns a program in epplan's place that notes its arguments and answers.
 func asker(t *testing.T, answer string) (program string, calls func() []string) {
 	t.Helper()
 	dir := t.TempDir()

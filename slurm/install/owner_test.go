@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// owner is a file's owner and group.
+// owner returns a file's owner and group.
 func owner(info os.FileInfo) [2]uint32 {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

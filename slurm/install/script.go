@@ -48,7 +48,7 @@ func isMarked(line string) bool {
 	return strings.HasSuffix(strings.TrimRight(line, " \t\r\n"), hookSignature)
 }
 
-// scriptCall is the line that calls our module.
+// scriptCall returns the line that calls our module.
 func (s *Site) scriptCall(job, uid string) string {
 	return fmt.Sprintf("  pcall(function() EPPLAN = EPPLAN or dofile(%q); EPPLAN.submit(%s, %s) end) %s",
 		path.Join(s.Dir, "epplan.lua"), job, uid, hookSignature)
@@ -56,7 +56,7 @@ func (s *Site) scriptCall(job, uid string) string {
 
 func (s *Site) scriptFile() string { return path.Join(s.Dir, "job_submit.lua") }
 
-// newScript is a job_submit.lua for a site that has none.
+// newScript returns a job_submit.lua for a site that has none.
 func (s *Site) newScript(line string) string {
 	return withSignature("--", "-- job_submit.lua: called by slurmctld for each job.\n"+
 		"function slurm_job_submit(job_desc, part_list, submit_uid)\n"+line+

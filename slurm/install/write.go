@@ -18,7 +18,7 @@ import (
 // site was before the last change.
 const BackupSuffix = ".before-epplan"
 
-// Files are the plan's steps as files to write; settings of slurm.conf only
+// Files returns the plan's steps as files to write; settings of slurm.conf only
 // with conf, as one change of that file.
 func (p *Plan) Files(conf string, withConf bool) []Step {
 	var files []Step

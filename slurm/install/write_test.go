@@ -15,7 +15,7 @@ import (
 	"github.com/epplan/epplan/slurm/install"
 )
 
-// diskSite is a site in a folder.
+// diskSite returns a site in a folder.
 func diskSite(t *testing.T, dir string) install.Site {
 	t.Helper()
 	s := install.Site{
@@ -34,7 +34,7 @@ func diskSite(t *testing.T, dir string) install.Site {
 	return s
 }
 
-// tree is every file below a folder with its text, without backups.
+// tree returns every file below a folder with its text, without backups.
 func tree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	found := make(map[string]string)

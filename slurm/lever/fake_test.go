@@ -42,7 +42,7 @@ func (f *fakeSlurm) job(id slurm.JobID, state string, values map[string]any) {
 	f.jobs[id] = j
 }
 
-// updates is how many changes were asked for.
+// updates returns how many changes were asked for.
 func (f *fakeSlurm) updates() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// nice is the nice of a job on top of its user's own.
+// nice returns the nice of a job on top of its user's own.
 func nice(job slurm.JobID, before, after int) lever.Undo {
 	return lever.Undo{Lever: lever.Nice, Job: job, Before: strconv.Itoa(before), After: strconv.Itoa(after)}
 }

@@ -17,7 +17,7 @@ var gpuFile = regexp.MustCompile(`/dev/(?:nvidia(0|[1-9][0-9]?|1[01][0-9]|12[0-7
 // maxLinks bounds a chain of symbolic links.
 const maxLinks = 8
 
-// deviceOf is the GPU whose device file is named, by the file that a symbolic link leads to.
+// deviceOf returns the GPU whose device file is named, by the file that a symbolic link leads to.
 func deviceOf(fsys fs.FS, file string) Device {
 	d := Device{File: file, Minor: -1}
 	name := resolve(fsys, file)
@@ -35,7 +35,7 @@ func deviceOf(fsys fs.FS, file string) Device {
 	return d
 }
 
-// renderNodeOf is the number of the render node of a card in /dev/dri, as sysfs has it, or empty.
+// renderNodeOf returns the number of the render node of a card in /dev/dri, as sysfs has it, or empty.
 func renderNodeOf(fsys fs.FS, card string) string {
 	nodes, err := fs.Glob(fsys, path.Join("sys/class/drm", card, "device/drm/renderD*"))
 	if err != nil || len(nodes) != 1 {

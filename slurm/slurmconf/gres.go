@@ -81,7 +81,7 @@ type gresRecord struct {
 	count int  // of devices
 }
 
-// devices are those of a record; those without a file come by AutoDetect.
+// devices returns those of a record; those without a file come by AutoDetect.
 func (g *gresRecord) devices(fsys fs.FS) []Device {
 	list := make([]Device, g.count)
 	for i := range list {
@@ -130,7 +130,7 @@ func mergeGres(records []gresRecord, wanted []slurm.Gres) []gresRecord {
 	return out
 }
 
-// nodeGres is what slurm.conf says of a node's GPUs; false where it doesn't name
+// nodeGres returns what slurm.conf says of a node's GPUs; false where it doesn't name
 // the node, or can't be read.
 func nodeGres(fsys fs.FS, name, node string) (list []slurm.Gres, ok bool) {
 	common := "" // of NodeName=DEFAULT
@@ -215,7 +215,7 @@ func (r *gresParser) addEntry(v map[string]string) error {
 	return nil
 }
 
-// recordOf is the record of a line about GPUs. What slurmd refuses to start with is an error.
+// recordOf returns the record of a line about GPUs. What slurmd refuses to start with is an error.
 func recordOf(v map[string]string) (g gresRecord, err error) {
 	g = gresRecord{kind: v["type"], count: 1}
 	list := cmp.Or(v["file"], v["files"])

@@ -83,8 +83,8 @@ func countedFromZero(gpus []DriverGPU) []DriverGPU {
 	return list
 }
 
-// fromRenderNodes is the configuration with device files so numbered. A file of another kind is none that a
-// GPU has.
+// fromRenderNodes returns the configuration with device files so numbered. A file of another kind is none
+// that a GPU has.
 func (m *DeviceMap) fromRenderNodes() *DeviceMap {
 	next := *m
 	next.Devices = slices.Clone(m.Devices)
@@ -273,7 +273,7 @@ func (m *DeviceMap) matchTypes(gpus []DriverGPU, wanted []bool) int {
 	return someMatch
 }
 
-// driverOrder is the driver's order.
+// driverOrder returns the driver's order.
 func driverOrder(gpus []DriverGPU) ([]int, error) {
 	all := make([]int, len(gpus))
 	for i := range all {
@@ -282,7 +282,7 @@ func driverOrder(gpus []DriverGPU) ([]int, error) {
 	return all, nil
 }
 
-// minorOrder is the order of the device files. One that doesn't answer stands where
+// minorOrder returns the order of the device files. One that doesn't answer stands where
 // its number is missing.
 func minorOrder(gpus []DriverGPU) ([]int, error) {
 	if !slices.ContainsFunc(gpus, func(g DriverGPU) bool { return g.Minor < 0 }) {
@@ -300,7 +300,7 @@ func minorOrder(gpus []DriverGPU) ([]int, error) {
 	return all, nil
 }
 
-// sortedByFile are the indexes of GPUs in the order of their device files, as the
+// sortedByFile returns the indexes of GPUs in the order of their device files, as the
 // names are compared: by number.
 func sortedByFile(gpus []DriverGPU) []int {
 	all, _ := driverOrder(gpus)

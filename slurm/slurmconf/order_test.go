@@ -16,7 +16,7 @@ import (
 	"github.com/epplan/epplan/slurm/slurmconf"
 )
 
-// confOf is a folder of Slurm's configuration. Without a Gres, slurm.conf doesn't
+// confOf returns a folder of Slurm's configuration. Without a Gres, slurm.conf doesn't
 // name the node.
 func confOf(gresConf, gres string) fstest.MapFS {
 	node := "NodeName=n9 Gres=gpu:9\n"
@@ -177,7 +177,7 @@ type slurmdGPU struct {
 	pci        int // -1: slurmd didn't find it by itself
 }
 
-// slurmd is what slurmd makes of a configuration: which GPU, by its PCI place, each
+// slurmd returns what slurmd makes of a configuration: which GPU, by its PCI place, each
 // number means; -1 where a number means none. ok is false where it finds fewer than
 // slurm.conf says: slurmctld drains the node then. It follows _merge_config of Slurm's
 // gres.c and _merge_system_gres_conf of gres_gpu.c step by step, on whole lists, for GPUs

@@ -102,7 +102,7 @@ func (p *commandContext) descend(words []string) []string {
 	return nil
 }
 
-// findFlag is the flag of a word; nil: there is none.
+// findFlag returns the flag of a word; nil: there is none.
 func (p *commandContext) findFlag(word string) cli.Flag {
 	name := strings.TrimLeft(word, "-")
 	i := slices.IndexFunc(p.flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), name) })
@@ -118,7 +118,7 @@ func (p *commandContext) takesValue(word string) bool {
 	return ok && f.TakesValue()
 }
 
-// flagValues are those that a flag may have, if they are few.
+// flagValues returns those that a flag may have, if they are few.
 func (p *commandContext) flagValues(word string, values Values) []string {
 	f := p.findFlag(word)
 	if f == nil {
@@ -143,7 +143,7 @@ func (p *commandContext) flagNames() []string {
 	return append(names, "--help")
 }
 
-// matchingWords are the words that begin as the one being written does, each behind a
+// matchingWords returns the words that begin as the one being written does, each behind a
 // prefix. In a list only what is behind the last comma is being written.
 func matchingWords(words []string, current, prefix string) []string {
 	if at := strings.LastIndexByte(current, ','); at >= 0 {

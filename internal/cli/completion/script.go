@@ -2,7 +2,7 @@ package completion
 
 import "strings"
 
-// Shells are those for which there is a script.
+// Shells returns those for which there is a script.
 func Shells() []string { return []string{"bash", "zsh", "fish"} }
 
 // scripts ask the program itself. They are for a program named PROGRAM.
@@ -31,7 +31,7 @@ complete -c PROGRAM -f -a '(__PROGRAM_candidates)'
 `,
 }
 
-// Script is the script of a shell for a program; "" for shells that have none.
+// Script returns the script of a shell for a program; "" for shells that have none.
 func Script(shell, program string) string {
 	return strings.ReplaceAll(scripts[shell], "PROGRAM", program)
 }

@@ -21,7 +21,7 @@ func ModelsFlag(usage, without string) *cli.StringSliceFlag {
 	return &cli.StringSliceFlag{Name: "models", Usage: usage, DefaultText: without}
 }
 
-// ReadModels are those of all files of --models; nil where there is none.
+// ReadModels returns those of all files of --models; nil where there is none.
 func ReadModels(t *terminal.Terminal, c *cli.Context) (all *config.Models, err error) {
 	for _, name := range c.StringSlice("models") {
 		some, err := terminal.ParseFile(t, name, config.ReadModels)
@@ -113,7 +113,7 @@ func WithColumnHint(err error) error {
 	return err
 }
 
-// ReadProfiles are the known GPU models, with those of a file if it is named.
+// ReadProfiles returns the known GPU models, with those of a file if it is named.
 func ReadProfiles(t *terminal.Terminal, name string) (*config.Profiles, error) {
 	if name == "" {
 		return config.BuiltinProfiles(), nil

@@ -11,7 +11,7 @@ import (
 	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
-// SearchTimeFlag is how long a search may take that is always bounded.
+// SearchTimeFlag returns how long a search may take that is always bounded.
 func SearchTimeFlag(usage string, usual time.Duration) *cli.DurationFlag {
 	return &cli.DurationFlag{
 		Name: "time-limit", Usage: usage, Value: usual,
@@ -27,7 +27,7 @@ func SearchTimeFlag(usage string, usual time.Duration) *cli.DurationFlag {
 // defaultSlot is how long a slot of a log lasts.
 const defaultSlot = time.Minute
 
-// SlotFlag is how a log of utilisation is cut into slots.
+// SlotFlag returns how a log of utilisation is cut into slots.
 func SlotFlag(usage string) *cli.DurationFlag {
 	return &cli.DurationFlag{
 		Name: "slot", Usage: usage, Value: defaultSlot,
@@ -56,7 +56,7 @@ func ParsePolicy(text string, params policy.Params) (*planner.Policy, error) {
 	return p, nil
 }
 
-// ContentionFlag is the file with a fitted curve, and what counts without it.
+// ContentionFlag returns the file with a fitted curve, and what counts without it.
 func ContentionFlag(otherwise string) cli.Flag {
 	return &cli.StringFlag{
 		Name: "contention", DefaultText: otherwise,
@@ -69,7 +69,7 @@ func SlowdownFlag(usage string) cli.Flag {
 	return &cli.Float64Flag{Name: "slowdown", Usage: usage, DefaultText: "as slow as it likes"}
 }
 
-// SlowdownOf is the flag's part, or without it as slow as it likes.
+// SlowdownOf returns the flag's part, or without it as slow as it likes.
 func SlowdownOf(c *cli.Context) (float64, error) {
 	part := c.Float64("slowdown")
 	switch {

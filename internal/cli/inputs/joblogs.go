@@ -48,7 +48,7 @@ func (w *progressReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ProblemText is what is wrong with lines, with the first of them.
+// ProblemText returns what is wrong with lines, with the first of them.
 func ProblemText(k *joblog.LineProblem, what string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s, %s:", report.Plural(int(k.Count), "line"), what, k.Kind)

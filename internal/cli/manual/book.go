@@ -36,7 +36,7 @@ type Book struct {
 // ExampleMark begins a line of a description that is an example.
 const ExampleMark = "Example: "
 
-// Date is when pages are from: what SOURCE_DATE_EPOCH says, in seconds since
+// Date returns when pages are from: what SOURCE_DATE_EPOCH says, in seconds since
 // 1970, so that two builds of one source are the same; else now.
 func Date(epoch string, now time.Time) (time.Time, error) {
 	if epoch == "" {
@@ -49,7 +49,7 @@ func Date(epoch string, now time.Time) (time.Time, error) {
 	return time.Unix(seconds, 0).UTC(), nil
 }
 
-// Pages are the pages of a program and its commands, by file name such as
+// Pages returns the pages of a program and its commands, by file name such as
 // epplan-plan.1.
 func (b *Book) Pages() map[string]string {
 	pages := make(map[string]string)
@@ -207,7 +207,7 @@ func splitDescription(description string) (prose, examples []string) {
 	return prose, examples
 }
 
-// asSentence is a text with a capital and a full stop.
+// asSentence returns a text with a capital and a full stop.
 func asSentence(text string) string {
 	_, size := utf8.DecodeRuneInString(text)
 	return strings.ToUpper(text[:size]) + strings.TrimSuffix(text[size:], ".") + "."

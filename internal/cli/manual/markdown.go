@@ -8,7 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// Markdown is the reference of a program on one page: exit statuses, files, and
+// Markdown returns the reference of a program on one page: exit statuses, files, and
 // each command with its flags.
 func (b *Book) Markdown(title, introduction string) string {
 	var p strings.Builder
@@ -48,7 +48,7 @@ func (b *Book) Markdown(title, introduction string) string {
 	return p.String()
 }
 
-// flagsNotIn are the flags that aren't among others.
+// flagsNotIn returns the flags that aren't among others.
 func flagsNotIn(flags, others []cli.Flag) (names []string) {
 	for _, f := range flags {
 		if !slices.ContainsFunc(others, func(o cli.Flag) bool { return o.String() == f.String() }) {
@@ -58,7 +58,7 @@ func flagsNotIn(flags, others []cli.Flag) (names []string) {
 	return names
 }
 
-// Usage is a command's purpose, usage line, description without its examples, and
+// Usage returns a command's purpose, usage line, description without its examples, and
 // flags, in Markdown.
 func Usage(c *cli.Command) string {
 	var b strings.Builder
@@ -95,7 +95,7 @@ func Usage(c *cli.Command) string {
 	return b.String() + "\n"
 }
 
-// gap is what stands between a flag and its value: nothing where it may be left out, [=N].
+// gap returns what stands between a flag and its value: nothing where it may be left out, [=N].
 func gap(placeholder string) string {
 	if strings.HasPrefix(placeholder, "[") {
 		return ""
@@ -105,7 +105,7 @@ func gap(placeholder string) string {
 
 func tableCell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
-// description is a command's description without its examples; its indented lines
+// description returns a command's description without its examples; its indented lines
 // are shown as they are.
 func description(c *cli.Command) string {
 	var b strings.Builder

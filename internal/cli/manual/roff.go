@@ -52,7 +52,7 @@ func quoteArgument(text string) string {
 var roffEscapes = strings.NewReplacer(`\`, `\e`, `-`, `\-`, `'`, `\(aq`, "`", `\(ga`, `^`, `\(ha`, `~`,
 	`\(ti`, `"`, `\(dq`)
 
-// escapeRoff is a text as roff shows it literally; a line that begins with a dot is
+// escapeRoff returns a text as roff shows it literally; a line that begins with a dot is
 // no macro.
 func escapeRoff(text string) string {
 	text = roffEscapes.Replace(text)
@@ -153,7 +153,7 @@ func (p *roffPage) options(flags []cli.Flag) {
 	p.line(".TP\n\\fB\\-\\-help\\fR, \\fB\\-h\\fR\nShow help.")
 }
 
-// splitUsage is what a flag's usage calls its value, "" where it has none, and the usage in words.
+// splitUsage returns what a flag's usage calls its value, "" where it has none, and the usage in words.
 func splitUsage(flag cli.DocGenerationFlag) (placeholder, usage string) {
 	before, rest, _ := strings.Cut(flag.GetUsage(), "`")
 	placeholder, after, _ := strings.Cut(rest, "`")

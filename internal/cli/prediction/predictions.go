@@ -166,7 +166,7 @@ func (p *Set) summary() string {
 	return b.String()
 }
 
-// decimalPlaces is how many decimals show a number to four figures.
+// decimalPlaces returns how many decimals show a number to four figures.
 func decimalPlaces(v float64) int {
 	if !(v > 0) {
 		return 0

@@ -109,7 +109,7 @@ func (h *historyReplay) modelOn(p *record.HistoryJob) string {
 	return cmp.Or(h.modelName(p.GPUModel), h.unnamed.Model(p.Partition))
 }
 
-// modelName is the name of a profile for a job's GPU model, "" for any. One that has no
+// modelName returns the name of a profile for a job's GPU model, "" for any. One that has no
 // profile keeps its own.
 func (h *historyReplay) modelName(gpuModel string) string {
 	if profile, err := h.setup.Config.Profiles().Lookup(gpuModel); gpuModel != "" && err == nil {
@@ -118,7 +118,7 @@ func (h *historyReplay) modelName(gpuModel string) string {
 	return gpuModel
 }
 
-// widestNode is how many GPUs the widest node of a GPU model has, "" for any; 0: there
+// widestNode returns how many GPUs the widest node of a GPU model has, "" for any; 0: there
 // are none.
 func widestNode(cluster *planner.Cluster, model string) (widest int) {
 	for i := range cluster.Classes {
@@ -167,7 +167,7 @@ func (h *historyReplay) workload(job *queue.Job, p *record.HistoryJob, gpus floa
 	job.Workload = key
 }
 
-// modelOf is the workload in the models file of jobs of a name, or "".
+// modelOf returns the workload in the models file of jobs of a name, or "".
 func (h *historyReplay) modelOf(name string) string {
 	if h.setup.Models == nil {
 		return ""

@@ -74,7 +74,7 @@ func groupPage(name, policy string, list []historyGroup) *page.Table {
 	return t
 }
 
-// verdict is the replay in words, by its last policy.
+// verdict returns the replay in words, by its last policy.
 func (r *HistoryReport) verdict(p *historyPolicy) string {
 	return fmt.Sprintf("%s replayed. Under %s the cluster would have used %s less than at default clocks, "+
 		"first come, first served: %s of the draws of how workloads respond say between %s and %s. Jobs "+

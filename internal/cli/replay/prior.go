@@ -29,7 +29,7 @@ func (*historyCatalog) CheckWorkload(string) error { return nil }
 // Uncertainty is never known: responses are drawn instead.
 func (*historyCatalog) Uncertainty(string, string) *dvfsmodel.Uncertainty { return nil }
 
-// Workload is how jobs of a kind respond on a GPU model.
+// Workload returns how jobs of a kind respond on a GPU model.
 func (c *historyCatalog) Workload(kind, gpuModel string) (dvfsmodel.Response, error) {
 	key := [2]string{kind, gpuModel}
 	if s, ok := c.shapes[key]; ok {

@@ -273,7 +273,7 @@ func (h *historyReplay) choose(c *cli.Context) error {
 	return nil
 }
 
-// problemFor is the problem with responses as they are expected, or as one draw
+// problemFor returns the problem with responses as they are expected, or as one draw
 // has them.
 func (h *historyReplay) problemFor(drawn *pooled.ResponseDraw) (*planner.Problem, error) {
 	cluster := h.cluster()

@@ -19,7 +19,7 @@ import (
 	"github.com/epplan/epplan/internal/cli/setup"
 )
 
-// v100 is the clocks of a GPU model.
+// v100 returns the clocks of a GPU model.
 func v100(t *testing.T) join.Hardware {
 	t.Helper()
 	h, err := config.NewCatalog(config.BuiltinProfiles(), nil, nil).Hardware("V100")
@@ -55,7 +55,7 @@ func TestADrawnResponseIsExactAtDefaultClocksAndNeverBetterForFreeAtLowerOnes(t 
 	}
 }
 
-// planning is a history on two nodes with 4 V100 each, before any job.
+// planning returns a history on two nodes with 4 V100 each, before any job.
 func planning(t *testing.T) *historyReplay {
 	t.Helper()
 	c, err := config.Load(strings.NewReader("[cluster]\nname = \"lab\"\n[[cluster.nodes]]\nname = \"n\"\n"+

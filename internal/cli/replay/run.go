@@ -100,7 +100,7 @@ func (h *historyReplay) run(c *cli.Context) ([]historyRun, error) {
 	return runs, nil
 }
 
-// parts are the baseline, the best constant clocks, and in each draw these clocks and the policies.
+// parts returns the baseline, the best constant clocks, and in each draw these clocks and the policies.
 func (h *historyReplay) parts(baseline *planner.Policy) *terminal.PartedWork[historyPart] {
 	w := &terminal.PartedWork[historyPart]{
 		Label: "replay", AtOnce: 1, Names: []string{"policy " + baseline.Name, "policy " + policy.Constant},

@@ -76,7 +76,7 @@ type historyGroups struct {
 	list []historyGroup
 }
 
-// groups are those by what the log names.
+// groups returns those by what the log names.
 func (p *historyPolicy) groups() []historyGroups {
 	return slices.DeleteFunc([]historyGroups{{"user", p.Users}, {"partition", p.Partitions}},
 		func(g historyGroups) bool {
@@ -194,7 +194,7 @@ func (h *historyReplay) printReport(c *cli.Context, r *HistoryReport) error {
 	return nil
 }
 
-// lastPolicy is the policy that was named last; the baseline where there are only the rows
+// lastPolicy returns the policy that was named last; the baseline where there are only the rows
 // that are always there.
 func (r *HistoryReport) lastPolicy() *historyPolicy {
 	const always = 2 // the baseline and constant clocks
@@ -242,7 +242,7 @@ func (r *HistoryReport) headText() string {
 	return b.String()
 }
 
-// energyText is what jobs used by the log and by the model.
+// energyText returns what jobs used by the log and by the model.
 func (r *HistoryReport) energyText() string {
 	measured := "not in the log"
 	if r.Measured != nil {
@@ -273,7 +273,7 @@ func kilowattHours(i report.Interval) report.Value {
 	return report.Text(i.Text(1/dvfsmodel.JoulesPerKWh, digits))
 }
 
-// waitingText is how long jobs waited. In a job table an unknown wait is none.
+// waitingText returns how long jobs waited. In a job table an unknown wait is none.
 func (r *HistoryReport) waitingText() string {
 	if r.LoggedWaitS == 0 {
 		return "none, or the log doesn't say"

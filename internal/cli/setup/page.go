@@ -21,7 +21,7 @@ func BatchName(name string) string {
 	return filepath.Base(name)
 }
 
-// Inputs are the files that a plan was made of.
+// Inputs returns the files that a plan was made of.
 func (s *Setup) Inputs(c *cli.Context, batches ...string) []page.Fact {
 	var facts []page.Fact
 	if len(batches) == 0 {

@@ -25,7 +25,7 @@ func TimeLimitFlag(usage string) cli.Flag {
 	}
 }
 
-// PlanningMonitor is a monitor for planning that shows on a terminal how far it is. From now on
+// PlanningMonitor returns a monitor for planning that shows on a terminal how far it is. From now on
 // an interrupted command isn't given up: it ends with what it has.
 func PlanningMonitor(t *terminal.Terminal) (monitor *planner.Monitor, done func()) {
 	t.KeepsPartial.Store(true)
@@ -39,7 +39,7 @@ func PlanningMonitor(t *terminal.Terminal) (monitor *planner.Monitor, done func(
 	return monitor, line.Finish
 }
 
-// BestSoFarText is what the best plan so far comes to; empty: there is none.
+// BestSoFarText returns what the best plan so far comes to; empty: there is none.
 func BestSoFarText(what string, p *planner.Progress) string {
 	if !p.Planned {
 		return ""

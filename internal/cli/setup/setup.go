@@ -378,7 +378,7 @@ func (s *Setup) checkFlagUsed(text string) error {
 	return nil
 }
 
-// policyTaking is a policy that a number acts on.
+// policyTaking returns a policy that a number acts on.
 func policyTaking(flag string) string {
 	if flag == "effort" {
 		return policy.DefaultName(planner.Offline)
@@ -386,7 +386,7 @@ func policyTaking(flag string) string {
 	return "edl"
 }
 
-// References are what plans of the batch are held against: nothing on the paper's
+// References returns what plans of the batch are held against: nothing on the paper's
 // cluster, whose savings are against default clocks without any idle energy (EDL
 // §5.3), whatever the schedule.
 func (s *Setup) References(ctx context.Context, of *planner.Policy) (r policy.References, err error) {
@@ -398,7 +398,7 @@ func (s *Setup) References(ctx context.Context, of *planner.Policy) (r policy.Re
 	return r, err
 }
 
-// ResultOf is a plan with what it is held against.
+// ResultOf returns a plan with what it is held against.
 func (s *Setup) ResultOf(plan *planner.Plan, against policy.References) *planreport.Result {
 	r := &planreport.Result{
 		Problem: s.Problem, Plan: plan, Reference: against.FCFS, Easy: against.Easy,

@@ -42,7 +42,7 @@ func (p *Program) parseArgs(app *cli.App, args []string) (*parsedArgs, error) {
 	return a, a.takeFlags(rest)
 }
 
-// libraryArgs is the command line as the library expects it.
+// libraryArgs returns the command line as the library expects it.
 func (a *parsedArgs) libraryArgs() []string {
 	line := slices.Concat(a.path, a.options)
 	if len(a.positional) > 0 {
@@ -266,7 +266,7 @@ func Refuse(c *cli.Context, why string, flags ...string) error {
 	return nil
 }
 
-// RowsFlag is how much of a table people see.
+// RowsFlag returns how much of a table people see.
 func RowsFlag(of string) *cli.IntFlag {
 	return &cli.IntFlag{
 		Name: "rows", Usage: "`COUNT` of " + of + " in the table; -1: all", Value: report.DefaultRows,
@@ -315,7 +315,7 @@ func CheckArgs(c *cli.Context, least, most int, want string) error {
 	return nil
 }
 
-// Takes is a command that has so many positional arguments.
+// Takes returns a command that has so many positional arguments.
 func Takes(
 	least, most int, want string, command func(*Terminal, *cli.Context) error,
 ) func(*Terminal, *cli.Context) error {
@@ -327,7 +327,7 @@ func Takes(
 	}
 }
 
-// TakesNone is a command without positional arguments.
+// TakesNone returns a command without positional arguments.
 func TakesNone(command func(*Terminal, *cli.Context) error) func(*Terminal, *cli.Context) error {
 	return Takes(0, 0, "none", command)
 }

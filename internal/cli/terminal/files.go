@@ -123,7 +123,7 @@ func writeInPlace(name string, f func(io.Writer) error) error {
 	return errors.Join(f(file), file.Close())
 }
 
-// FileMode is the kind of file that a name leads to; what isn't there is going
+// FileMode returns the kind of file that a name leads to; what isn't there is going
 // to be a regular one.
 func FileMode(name string) fs.FileMode {
 	info, err := os.Stat(name)

@@ -146,7 +146,7 @@ func (t *Terminal) Finish(ctx context.Context, err error) int {
 	return ExitFailed
 }
 
-// Runs is the action of a command that works at this terminal.
+// Runs returns the action of a command that works at this terminal.
 func (t *Terminal) Runs(command func(*Terminal, *cli.Context) error) cli.ActionFunc {
 	return func(c *cli.Context) error { return command(t, c) }
 }
@@ -189,7 +189,7 @@ func (t *Terminal) Print(f func(io.Writer) error) error {
 	return w.Flush()
 }
 
-// TextOptions is how tables look; negative rows are all of them.
+// TextOptions returns how tables look; negative rows are all of them.
 func (t *Terminal) TextOptions(rows int) *report.TextOptions {
 	return &report.TextOptions{Rows: rows, Color: t.color}
 }
@@ -246,12 +246,12 @@ type Counted struct {
 // Count returns a number of something.
 func Count(n int, what string) Counted { return Counted{n, what} }
 
-// Present are those of which there are any.
+// Present returns those of which there are any.
 func Present(all ...Counted) []Counted {
 	return slices.DeleteFunc(all, func(c Counted) bool { return c.N <= 0 })
 }
 
-// TextsOf is a text for each of a list.
+// TextsOf returns a text for each of a list.
 func TextsOf[T any](list []T, text func(T) string) []string {
 	all := make([]string, len(list))
 	for i, one := range list {
@@ -263,7 +263,7 @@ func TextsOf[T any](list []T, text func(T) string) []string {
 // Printable is somebody's text on a part of a line.
 func Printable(text string) string { return slurm.Printable(text, 200) }
 
-// DateTime is a time on the clock of whoever reads it; a dash for none.
+// DateTime returns a time on the clock of whoever reads it; a dash for none.
 func DateTime(at time.Time) string {
 	if at.IsZero() {
 		return "–"
@@ -282,10 +282,10 @@ func OrDash(text string) string {
 // outputFile is a file that a command was told to write.
 type outputFile struct{ flag, name string }
 
-// TrimZeros is a number without zeros at its end.
+// TrimZeros returns a number without zeros at its end.
 func TrimZeros(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
-// Fixed is a number with so many decimals and never a minus before zeros.
+// Fixed returns a number with so many decimals and never a minus before zeros.
 func Fixed(x float64, decimals int) string {
 	half := 0.5 * math.Pow(10, -float64(decimals))
 	if math.Abs(x) < half {

@@ -65,7 +65,7 @@ func cutsOf(values []float64, most int) []float64 {
 	return cuts
 }
 
-// binOf is the bin of a value: 0 for NaN, else 1 + the number of cuts below it.
+// binOf returns the bin of a value: 0 for NaN, else 1 + the number of cuts below it.
 func binOf(cuts []float64, v float64) uint8 {
 	if math.IsNaN(v) {
 		return 0

@@ -54,7 +54,7 @@ type Model struct {
 	trees []tree
 }
 
-// Predict is the model's answer for one row of features.
+// Predict returns the model's answer for one row of features.
 func (m *Model) Predict(x []float64) float64 {
 	sum := m.start
 	for i := range m.trees {
@@ -168,7 +168,7 @@ func (g *treeGrower) addTree() {
 
 type weightedValue struct{ value, weight float64 }
 
-// quantile is the weighted quantile of the residuals of rows.
+// quantile returns the weighted quantile of the residuals of rows.
 func (g *treeGrower) quantile(rows []int32) float64 {
 	if len(rows) == 0 {
 		return 0

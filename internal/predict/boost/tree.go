@@ -17,7 +17,7 @@ type node struct {
 
 type tree struct{ nodes []node }
 
-// value is the leaf's that a row of features falls in.
+// value returns the leaf's that a row of features falls in.
 func (t *tree) value(x []float64) float64 {
 	n := &t.nodes[0]
 	for n.feature >= 0 {

@@ -137,7 +137,7 @@ var trainers = []trainer{
 
 func oneOf[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
-// drawProgram is the i-th of some: every fifth is a CUDA benchmark, every fifth a
+// drawProgram returns the i-th of some: every fifth is a CUDA benchmark, every fifth a
 // batch script of a solver.
 func drawProgram(r *rand.Rand, i int) drawnProgram {
 	switch i % 5 {
@@ -149,7 +149,7 @@ func drawProgram(r *rand.Rand, i int) drawnProgram {
 	return drawTraining(r)
 }
 
-// took are the values of a program, with the formula's noise.
+// took returns the values of a program, with the formula's noise.
 func took(r *rand.Rand, gpus, utilisation float64, seconds func(speed float64) float64) [4]float64 {
 	var out [4]float64
 	shared, energy := 0.06*r.NormFloat64(), 0.04*r.NormFloat64()
@@ -183,7 +183,7 @@ func drawTraining(r *rand.Rand) drawnProgram {
 	}
 }
 
-// trainingText is a training script in one of three styles of configuration.
+// trainingText returns a training script in one of three styles of configuration.
 func trainingText(r *rand.Rand, f *trainer, model, batch, epochs, samples, gpus, size int, amp bool) string {
 	var b strings.Builder
 	if about := oneOf(r, "", "", "# nightly experiment, %s\n", "# train %s from scratch\n",

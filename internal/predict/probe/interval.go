@@ -25,7 +25,7 @@ type uncertainty struct {
 	centre []float64   // by job: of the mean
 }
 
-// ofJob is the doubt about a job, in units of what is left where all is known: 1 at least.
+// ofJob returns the doubt about a job, in units of what is left where all is known: 1 at least.
 // Most coordinates of a source's embedding are zero, and cost next to nothing.
 func (d *uncertainty) ofJob(e []float64) float64 {
 	known := make([]float64, len(d.centre))
@@ -43,7 +43,7 @@ func (d *uncertainty) ofJob(e []float64) float64 {
 	return fourthRoot(variance - dot(known, known))
 }
 
-// fourthRoot is the doubt of a variance.
+// fourthRoot returns the doubt of a variance.
 func fourthRoot(variance float64) float64 { return math.Sqrt(math.Sqrt(max(1, variance))) }
 
 // addScaled adds a multiple of numbers to others.
@@ -83,7 +83,7 @@ func (s *Set) bounds() outputBounds {
 	return outputBounds{least: slices.Min(logs) - boundsSlack, most: slices.Max(logs) + boundsSlack}
 }
 
-// clamp is a logarithm, or the bound that it is beyond.
+// clamp returns a logarithm, or the bound that it is beyond.
 func (r outputBounds) clamp(v float64) float64 { return min(r.most, max(r.least, v)) }
 
 // estimate is that of a logarithm and of how far off it may be.

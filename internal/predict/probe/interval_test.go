@@ -32,7 +32,7 @@ func worldOf(more func(r *rand.Rand, e []float64) float64) world {
 	}
 }
 
-// inside is the part of ten new jobs in their intervals, in the mean of draws, and its
+// inside returns the part of ten new jobs in their intervals, in the mean of draws, and its
 // standard error: draws are independent, jobs of one draw share a probe.
 func inside(t *testing.T, kind probe.Kind, draws, rows int, draw world) (mean, off float64) {
 	t.Helper()

@@ -21,7 +21,7 @@ func scattered(seed uint64, rows int) *Set {
 	return s
 }
 
-// without is a set less one job.
+// without returns a set less one job.
 func (s *Set) without(i int) *Set {
 	out := &Set{Style: s.Style}
 	for k := range s.Values {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Nearest are the jobs that were learnt from, by their place in the set, that an
+// Nearest returns the jobs that were learnt from, by their place in the set, that an
 // embedding is most like in style: at most n of them, the nearest first.
 func (d *Distances) Nearest(e []float64, n int) []int {
 	mine := d.set.style(e)

@@ -74,7 +74,7 @@ func fitNetwork(ctx context.Context, s *Set) (*network, error) {
 	return net, nil
 }
 
-// networkErrors are the errors of networks on jobs that weren't learnt from, in
+// networkErrors returns the errors of networks on jobs that weren't learnt from, in
 // logarithms. Which jobs are left out together is drawn by lot: tables may have their
 // own order, such as every fifth job of a kind, and a part of one kind only would say
 // what a job of a new kind is off by.
@@ -107,12 +107,12 @@ func networkErrors(ctx context.Context, s *Set, logs []float64) ([]float64, erro
 	return errs, work.Wait()
 }
 
-// Estimate is the network's answer.
+// Estimate returns the network's answer.
 func (n *network) Estimate(e []float64) Estimate {
 	return n.reach.estimate(n.value(e), n.margin*n.doubt.ofJob(e))
 }
 
-// value is the logarithm that it expects.
+// value returns the logarithm that it expects.
 func (n *network) value(e []float64) float64 {
 	x := n.standardised(e)
 	out := n.b2.v[0]
@@ -124,7 +124,7 @@ func (n *network) value(e []float64) float64 {
 	return n.offset + n.spread*out
 }
 
-// standardised are an embedding's active coordinates, each with mean 0 and deviation 1
+// standardised returns an embedding's active coordinates, each with mean 0 and deviation 1
 // over the jobs that were learnt from.
 func (n *network) standardised(e []float64) []float64 {
 	x := make([]float64, len(n.active))
@@ -134,7 +134,7 @@ func (n *network) standardised(e []float64) []float64 {
 	return x
 }
 
-// moments are the mean and the standard deviation of numbers.
+// moments returns the mean and the standard deviation of numbers.
 func moments(count int, at func(i int) float64) (mean, deviation float64) {
 	for i := range count {
 		mean += at(i) / float64(count)

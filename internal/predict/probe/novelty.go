@@ -38,7 +38,7 @@ func NewDistances(s *Set) (*Distances, error) {
 	return d, nil
 }
 
-// NoveltyOf is the strangeness of an embedding.
+// NoveltyOf returns the strangeness of an embedding.
 func (d *Distances) NoveltyOf(e []float64) Novelty {
 	apart := d.nearest(e, noneExcepted)
 	if d.threshold == 0 {
@@ -51,7 +51,7 @@ func (d *Distances) NoveltyOf(e []float64) Novelty {
 // noneExcepted is for an embedding that isn't among those that were learnt from.
 const noneExcepted = -1
 
-// nearest is the distance to the nearest embedding, but for one of those that were learnt from.
+// nearest returns the distance to the nearest embedding, but for one of those that were learnt from.
 func (d *Distances) nearest(e []float64, except int) float64 {
 	best := math.Inf(1)
 	mine := d.set.style(e)

@@ -58,12 +58,12 @@ func fitRidge(s *Set) (*ridge, error) {
 	return r, nil
 }
 
-// Estimate is the probe's answer.
+// Estimate returns the probe's answer.
 func (r *ridge) Estimate(e []float64) Estimate {
 	return r.reach.estimate(r.value(e), r.margin*r.doubt.ofJob(e))
 }
 
-// value is the logarithm that it expects.
+// value returns the logarithm that it expects.
 func (r *ridge) value(e []float64) float64 {
 	v := r.offset
 	for k, w := range r.weights {
@@ -132,7 +132,7 @@ type dualSolution struct {
 	cost   float64   // mean absolute error of left-out jobs, in the values' unit
 }
 
-// best are the penalties whose errors on left-out jobs are least.
+// best returns the penalties whose errors on left-out jobs are least.
 func (d *dualRidge) best() (*dualSolution, error) {
 	var found *dualSolution
 	for _, style := range stylePenalties {
@@ -187,7 +187,7 @@ func (d *dualRidge) solve(style, number float64) (*dualSolution, bool) {
 	return s, true
 }
 
-// ridge is the probe of a solution, without its interval.
+// ridge returns the probe of a solution, without its interval.
 func (d *dualRidge) ridge(s *dualSolution) *ridge {
 	r := &ridge{weights: make([]float64, len(d.mean)), mean: d.mean, offset: d.offset}
 	for i, e := range d.centred {

@@ -44,7 +44,7 @@ func (s *Set) check() error {
 	return nil
 }
 
-// style are the coordinates of an embedding that say how a source is written.
+// style returns the coordinates of an embedding that say how a source is written.
 func (s *Set) style(e []float64) []float64 {
 	if s.Style == 0 {
 		return e
@@ -52,7 +52,7 @@ func (s *Set) style(e []float64) []float64 {
 	return e[:s.Style]
 }
 
-// logs are the values' logarithms.
+// logs returns the values' logarithms.
 func (s *Set) logs() []float64 {
 	out := make([]float64, len(s.Values))
 	for i, v := range s.Values {

@@ -15,7 +15,7 @@ const (
 	Style = 512
 )
 
-// Embed is the embedding of a text: its first coordinate is how often a name is given
+// Embed returns the embedding of a text: its first coordinate is how often a name is given
 // another number, those of its words hold the logarithm of how often they occur, and
 // those of its names that of their number. Where two words or names meet in one
 // coordinate they add up with a sign of their own, in the order of the alphabet: sums
@@ -36,7 +36,7 @@ func Embed(t *Text) []float64 {
 	return v
 }
 
-// hashCoordinate is the coordinate of a word among some, and its sign.
+// hashCoordinate returns the coordinate of a word among some, and its sign.
 func hashCoordinate(word string, of uint64) (at int, sign float64) {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(word)) // never fails

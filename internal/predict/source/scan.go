@@ -60,7 +60,7 @@ func isOption(text string, at int) bool { return at >= 2 && text[at-1] == '-' &&
 func isLetter(c byte) bool { return c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z' }
 func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
 
-// numberValue is a number's, whatever suffix the language gives it.
+// numberValue returns a number's, whatever suffix the language gives it.
 func numberValue(text string) (float64, bool) {
 	text = strings.ReplaceAll(text, "_", "")
 	if v, err := strconv.ParseFloat(text, 64); err == nil {
@@ -120,7 +120,7 @@ func (t *Text) bind(tokens []token, i int) {
 	t.Numbers[name] = v
 }
 
-// nameBefore is the name that is assigned a number.
+// nameBefore returns the name that is assigned a number.
 func nameBefore(tokens []token, i int) (string, bool) {
 	assigned := false
 	for k := i - 1; k >= 0 && k >= i-bindDistance && tokens[k].line == tokens[i].line; k-- {
@@ -153,7 +153,7 @@ func nameBefore(tokens []token, i int) (string, bool) {
 	return "", false
 }
 
-// optionIn is the option in the line before a place: '--epochs'.
+// optionIn returns the option in the line before a place: '--epochs'.
 func optionIn(tokens []token, k int) (string, bool) {
 	for m := k; m >= 2 && tokens[m].line == tokens[k].line; m-- {
 		if tokens[m].kind == 'n' && tokens[m-1].kind == '-' && tokens[m-2].kind == '-' {
@@ -183,7 +183,7 @@ func isType(name string) bool {
 	return false
 }
 
-// nameAfter is what a number in a sentence counts.
+// nameAfter returns what a number in a sentence counts.
 func nameAfter(tokens []token, i int) (string, bool) {
 	for k := i + 1; k < len(tokens) && k <= i+2 && tokens[k].line == tokens[i].line &&
 		tokens[k].kind == 'n'; k++ {
@@ -196,7 +196,7 @@ func nameAfter(tokens []token, i int) (string, bool) {
 	return "", false
 }
 
-// plainName is a name without case, separators and counting prefixes.
+// plainName returns a name without case, separators and counting prefixes.
 func plainName(name string) string {
 	name = strings.ToLower(name)
 	for _, prefix := range []string{"num_", "n_", "nb_", "num-", "number_of_"} {
@@ -207,7 +207,7 @@ func plainName(name string) string {
 	return strings.NewReplacer("_", "", "-", "").Replace(name)
 }
 
-// nameParts are the parts of a name: of snake_case, camelCase and CamelCase, in lower
+// nameParts returns the parts of a name: of snake_case, camelCase and CamelCase, in lower
 // case; digits at the end belong to the word before them.
 func nameParts(name string) []string {
 	var out []string

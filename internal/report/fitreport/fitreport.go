@@ -12,7 +12,7 @@ import (
 	"github.com/epplan/epplan/internal/report"
 )
 
-// Evaluation is a row for each application of a table that was fitted together, and one for all.
+// Evaluation returns a row for each application of a table that was fitted together, and one for all.
 func Evaluation(result *joint.EvaluationReport) *report.Table {
 	overall := result.Overall
 	overall.App = "(all)"
@@ -39,7 +39,7 @@ func Evaluation(result *joint.EvaluationReport) *report.Table {
 	})
 }
 
-// Rounded is a report with its regrets rounded as tables of them are.
+// Rounded returns a report with its regrets rounded as tables of them are.
 func Rounded(r pooled.Report) pooled.Report {
 	r.RegretMean, r.RegretMax = thousandths(r.RegretMean), thousandths(r.RegretMax)
 	return r
@@ -56,7 +56,7 @@ func tenth(x float64) float64 {
 	return math.Round(x*digits) / digits
 }
 
-// LeftOut is a row for each left-out application, and one for all.
+// LeftOut returns a row for each left-out application, and one for all.
 func LeftOut(r *pooled.Report) *report.Table {
 	const percent = 100
 	part := func(x float64) report.Value { return report.Number(x / percent) }

@@ -34,7 +34,7 @@ func NewModel(m *config.Model, profiles *config.Profiles, slowdown float64) (Mod
 	return Model{m.Workload, profile.Name, m.Form.String(), standard, best, frontier}, err
 }
 
-// Frontiers is a row for each setting of each model that no other one beats in both time and energy.
+// Frontiers returns a row for each setting of each model that no other one beats in both time and energy.
 func Frontiers(list []Model) *report.Table {
 	type setting struct {
 		*Model
@@ -66,7 +66,7 @@ func Frontiers(list []Model) *report.Table {
 	})
 }
 
-// Models is a row for each of them.
+// Models returns a row for each of them.
 func Models(list []Model) *report.Table {
 	capped := slices.ContainsFunc(list,
 		func(m Model) bool { return m.form == dvfsmodel.CappedForm().String() })

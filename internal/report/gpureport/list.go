@@ -43,7 +43,7 @@ type Clocks struct {
 	Planned bool            `json:"planned"` // false: no plan chooses them
 }
 
-// NewModel is what a profile says of a GPU model, its highest memory clock first.
+// NewModel returns what a profile says of a GPU model, its highest memory clock first.
 func NewModel(p *config.Profile) Model {
 	m := Model{
 		Name: p.Name, Aliases: orEmpty(p.Aliases), Vendor: orNull(p.Vendor), MemoryGB: orNull(p.MemoryGB),
@@ -63,7 +63,7 @@ func NewModel(p *config.Profile) Model {
 	return m
 }
 
-// List is the named GPU models, or all that are known.
+// List returns the named GPU models, or all that are known.
 func List(known *config.Profiles, names ...string) ([]Model, error) {
 	if len(names) == 0 {
 		names = known.Names()
@@ -187,7 +187,7 @@ func (m *Model) defaultText() string {
 	return number(*m.DefaultCoreMHz) + "/" + number(*m.DefaultMemMHz)
 }
 
-// coreText is the span of the core clocks that plans choose from.
+// coreText returns the span of the core clocks that plans choose from.
 func (m *Model) coreText() string {
 	var all []dvfsmodel.MHz
 	for _, c := range m.Clocks {
@@ -288,7 +288,7 @@ func stepsText(clocks []dvfsmodel.MHz) string {
 	return fmt.Sprintf("%s, %d clocks", text, n)
 }
 
-// Row is a line of a table in Markdown: clocks, power, controls, and where they come from.
+// Row returns a line of a table in Markdown: clocks, power, controls, and where they come from.
 func (m *Model) Row() string {
 	clocks := make([]string, 0, len(m.Clocks))
 	for _, c := range m.Clocks {

@@ -23,15 +23,15 @@ type Frame struct {
 	Main   any    // what the template main is given
 }
 
-// CSS is the stylesheet, for pages that have it inside.
+// CSS returns the stylesheet, for pages that have it inside.
 func (*Frame) CSS() template.CSS { return template.CSS(stylesheet) } //nolint:gosec // our own
 
-// SiteName is the name in the header.
+// SiteName returns the name in the header.
 func (f *Frame) SiteName() string {
 	return cmp.Or(f.Site, "epplan")
 }
 
-// NavName is what the links are.
+// NavName returns what the links are.
 func (f *Frame) NavName() string {
 	return cmp.Or(f.NavFor, "Pages")
 }
@@ -61,7 +61,7 @@ func parseTemplates() (frames, partials *template.Template) {
 // partPlaceholder stands for part while its templates are read.
 func partPlaceholder(any) (template.HTML, error) { return "", nil }
 
-// Templates are a copy of the frame's templates with the functions part, show and
+// Templates returns a copy of the frame's templates with the functions part, show and
 // prose, to which a page adds its main.
 func Templates() *template.Template { return template.Must(frameTemplates.Clone()) }
 
@@ -76,7 +76,7 @@ func Execute(w io.Writer, t *template.Template, f *Frame) error {
 	return err
 }
 
-// render is the function part.
+// render returns the function part.
 func render(t *template.Template) func(part any) (template.HTML, error) {
 	return func(part any) (template.HTML, error) {
 		var name string

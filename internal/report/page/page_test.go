@@ -19,7 +19,7 @@ import (
 // evil is text as nobody's job should be called.
 const evil = `<script>alert(1)</script>"'&` + "\x1b[31m\u202e\u200b"
 
-// every is one of each part, all with the same text.
+// every returns one of each part, all with the same text.
 func every(text string) []any {
 	table := &page.Table{
 		ID: "jobs", Caption: text, Note: text, More: text,
@@ -57,7 +57,7 @@ func every(text string) []any {
 	}
 }
 
-// written is a report of all parts.
+// written returns a report of all parts.
 func written(tb rapid.TB, text string) []byte {
 	tb.Helper()
 	var out bytes.Buffer
@@ -268,7 +268,7 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-// luminance is the relative luminance of a colour, WCAG 2.2.
+// luminance returns the relative luminance of a colour, WCAG 2.2.
 func luminance(t *testing.T, hex string) float64 {
 	t.Helper()
 	sum := 0.0

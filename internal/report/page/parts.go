@@ -15,7 +15,7 @@ const (
 	Bad   Severity = "bad"
 )
 
-// Word is what a notice of the kind begins with.
+// Word returns what a notice of the kind begins with.
 func (k Severity) Word() string {
 	switch k {
 	case Good:

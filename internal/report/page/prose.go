@@ -15,5 +15,5 @@ func Prose(text string) string {
 	return numberWithUnit.ReplaceAllString(queue.Printable(text), "$1\u00a0$2")
 }
 
-// safeProse is the same for an element.
+// safeProse returns the same for an element.
 func safeProse(text string) string { return html.EscapeString(Prose(text)) }

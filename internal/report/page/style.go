@@ -58,7 +58,7 @@ var pictureCSS string
 
 var stylesheet = rootCSS() + pageCSS + pictureCSS
 
-// Stylesheet is the stylesheet of all pages, and of pictures that are inline. It
+// Stylesheet returns the stylesheet of all pages, and of pictures that are inline. It
 // refers to nothing outside of itself.
 func Stylesheet() string { return stylesheet }
 
@@ -84,11 +84,11 @@ var pictureStyle = literalPictureCSS(func(t *Token) string { return t.Light }) +
 	return t.Dark
 }) + "}\n"
 
-// PictureStyle is the stylesheet of a picture in a file of its own. It has no
+// PictureStyle returns the stylesheet of a picture in a file of its own. It has no
 // variables, which not every program that shows pictures understands.
 func PictureStyle() string { return pictureStyle }
 
-// literalPictureCSS is the style of pictures with one set of colours.
+// literalPictureCSS returns the style of pictures with one set of colours.
 func literalPictureCSS(value func(*Token) string) string {
 	pairs := make([]string, 0, 2*len(tokens))
 	for i := range tokens {

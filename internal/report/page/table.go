@@ -15,7 +15,7 @@ import (
 // escape is text for an element or an attribute.
 func escape(text string) string { return html.EscapeString(queue.Printable(text)) }
 
-// html is the table in a region of its own, which scrolls where it is too wide.
+// html returns the table in a region of its own, which scrolls where it is too wide.
 func (t *Table) html() template.HTML {
 	var b strings.Builder
 	b.WriteString(`<div class="scroll" role="region" aria-label="` + escape(t.Caption) +

@@ -19,7 +19,7 @@ type comparedFigure struct {
 	write func(float64) string
 }
 
-// comparedFigures are those figures: what the batch takes, whom it keeps waiting, and
+// comparedFigures returns those figures: what the batch takes, whom it keeps waiting, and
 // whether it keeps what was promised.
 func comparedFigures(energy report.Scale) []comparedFigure {
 	count := func(n float64) string { return report.FormatCount(int(n)) }
@@ -106,7 +106,7 @@ func (s *Summary) againstCaption() []string {
 	return []string{caption + ", and at constant clocks,", text}
 }
 
-// savingsText are the parts of what others take that the plan saves, in words: the
+// savingsText returns the parts of what others take that the plan saves, in words: the
 // baseline, EASY and constant clocks, if they plan as many jobs.
 func (s *Summary) savingsText(scale report.Scale) string {
 	saved := report.FormatPercent(s.Saving())
@@ -162,7 +162,7 @@ func (s *Summary) againstParts() []any {
 	}
 }
 
-// timesBaseline is a figure as a multiple of the baseline's; missing where that is 0 or
+// timesBaseline returns a figure as a multiple of the baseline's; missing where that is 0 or
 // not known.
 func (s *Summary) timesBaseline(of func(*Summary) float64) report.Value {
 	if s.Reference == nil || !(of(s.Reference) > 0) || s.Infeasible == s.JobsTotal {
@@ -239,7 +239,7 @@ func (r *Result) newlyLate(s *Summary) string {
 		" at default clocks, first come, first served: " + strings.Join(names, ", ") + more + "."
 }
 
-// dueParts are the jobs past their due times, on a page.
+// dueParts returns the jobs past their due times, on a page.
 func (p *PlanPage) dueParts(s *Summary) []any {
 	if s.PastDue == s.Misses {
 		return nil

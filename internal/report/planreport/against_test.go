@@ -15,7 +15,7 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-// pastDueResult is a plan of two jobs without deadlines, one of which ends past its
+// pastDueResult returns a plan of two jobs without deadlines, one of which ends past its
 // due time though first come, first served would keep it.
 func pastDueResult(tb testing.TB) *planreport.Result {
 	tb.Helper()
@@ -96,7 +96,7 @@ func TestTurnaroundsAreFromTheArrivalAndP95IsTheNearestRank(t *testing.T) {
 	}
 }
 
-// constantResult is a plan with one at constant clocks, which is that of a policy
+// constantResult returns a plan with one at constant clocks, which is that of a policy
 // that takes more energy.
 func constantResult(tb testing.TB) *planreport.Result {
 	tb.Helper()

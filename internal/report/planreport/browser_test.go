@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(browsertest.Run(m)) }
 
-// opened is the address of a report in a file.
+// opened returns the address of a report in a file.
 func opened(t *testing.T, write func(w io.Writer) error) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "report.html")
@@ -34,7 +34,7 @@ func opened(t *testing.T, write func(w io.Writer) error) string {
 	return "file://" + file
 }
 
-// jobsOf are the jobs of a problem, of some users and workloads with names as
+// jobsOf returns the jobs of a problem, of some users and workloads with names as
 // nobody should have them.
 func jobsOf(p *planner.Problem) []queue.Job {
 	users := []string{"ada", "grace", "<b>eve</b>\x1b[31m\u202e"}

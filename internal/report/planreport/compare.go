@@ -33,7 +33,7 @@ type Param struct {
 	Value report.Value
 }
 
-// Comparison is a table of several runs, a row each, in the given order. Each
+// Comparison returns a table of several runs, a row each, in the given order. Each
 // parameter has a column of its own, in the order of its first use. After these people
 // and machines have columns of their own.
 func Comparison(runs []Run) *report.Table {
@@ -100,7 +100,7 @@ var shownColumns = []report.Column{
 	{Head: "worst slowdown", Note: "× alone"},
 }
 
-// shownValues are the values of shownColumns: missing where they don't matter.
+// shownValues returns the values of shownColumns: missing where they don't matter.
 func (r *Run) shownValues(sharing bool) []report.Value {
 	s := &r.Summary
 	var search, objective, end, slowed, slowdown report.Value
@@ -131,7 +131,7 @@ func (r *Run) shownValues(sharing bool) []report.Value {
 	}
 }
 
-// countIfAny is a cell with a number, missing when it is 0.
+// countIfAny returns a cell with a number, missing when it is 0.
 func countIfAny(n int) report.Value {
 	if n == 0 {
 		return report.Value{}
@@ -139,7 +139,7 @@ func countIfAny(n int) report.Value {
 	return report.Count(n)
 }
 
-// fields are what machines get of a run: of one without a plan its status alone, and how
+// fields returns what machines get of a run: of one without a plan its status alone, and how
 // long planning took.
 func (r *Run) fields(sharing bool) []jsonField {
 	s := &r.Summary
@@ -215,7 +215,7 @@ func savingsBasis(runs []Run) []string {
 	return all
 }
 
-// energyShares is a table of the parts of each plan's energy, for people.
+// energyShares returns a table of the parts of each plan's energy, for people.
 func energyShares(runs []Run) *report.Table {
 	runs = slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return !r.Planned() })
 	keys := paramKeys(runs)

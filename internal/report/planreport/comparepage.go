@@ -35,7 +35,7 @@ type problemRuns struct {
 	unplanned []string // what the runs without a plan are called
 }
 
-// runsByProblem are the problems in the order of the runs.
+// runsByProblem returns the problems in the order of the runs.
 func runsByProblem(runs []Run) []problemRuns {
 	var all []problemRuns
 	index := make(map[string]int)
@@ -193,7 +193,7 @@ func (c *problemRuns) bestText() string {
 	return text
 }
 
-// joinNonEmpty are those of some texts that aren't empty.
+// joinNonEmpty returns those of some texts that aren't empty.
 func joinNonEmpty(by string, texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), by)
 }
@@ -213,7 +213,7 @@ func (c *problemRuns) keepingText() string {
 		report.Plural(n, "plan"), len(c.runs))
 }
 
-// runnerUp is the plan with the least objective of those that have more than the
+// runnerUp returns the plan with the least objective of those that have more than the
 // best one; -1: there is none.
 func (c *problemRuns) runnerUp() int {
 	second, least := -1, math.Inf(1)
@@ -254,7 +254,7 @@ func (c *problemRuns) differenceText(other int) string {
 	return text + "."
 }
 
-// partsTable is the energy of each plan by cause.
+// partsTable returns the energy of each plan by cause.
 func (c *problemRuns) partsTable() *page.Table {
 	columns := append(make([]report.Column, 0, 11), report.Column{Head: "policy", Left: true, Max: 60},
 		report.Column{Head: "energy", Unit: report.Joules, Group: 1})

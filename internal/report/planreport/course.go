@@ -136,7 +136,7 @@ func eachRun(p *planner.Problem, plan *planner.Plan, yield func(node int, power,
 	}
 }
 
-// end is when the last power is gone.
+// end returns when the last power is gone.
 func (c *powerTimeline) end() float64 {
 	if len(c.at) == 0 {
 		return 0
@@ -152,7 +152,7 @@ func (c *powerTimeline) peak() float64 {
 	return highest
 }
 
-// energyUntil is the energy by cause up to each of some times, ascending, and what was
+// energyUntil returns the energy by cause up to each of some times, ascending, and what was
 // switched on by then.
 func (c *powerTimeline) energyUntil(times []float64) (byCause []causeWatts, on []float64) {
 	byCause, on = make([]causeWatts, len(times)), make([]float64, len(times))
@@ -191,7 +191,7 @@ func evenTimes(end float64, count int) []float64 {
 	return times
 }
 
-// downsample is the course with at most so many steps: of more, means over equal
+// downsample returns the course with at most so many steps: of more, means over equal
 // spans, which take the same energy.
 func (c *powerTimeline) downsample(most int) *powerTimeline {
 	if len(c.at) <= most {

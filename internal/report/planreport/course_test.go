@@ -13,7 +13,7 @@ import (
 	"github.com/epplan/epplan/planner/policy"
 )
 
-// drawnPlan is a plan of drawn jobs on a drawn cluster by a drawn policy.
+// drawnPlan returns a plan of drawn jobs on a drawn cluster by a drawn policy.
 func drawnPlan(t *rapid.T) (*planner.Problem, *planner.Plan) {
 	scaling, err := dvfsmodel.RangeByName("wide")
 	if err != nil {

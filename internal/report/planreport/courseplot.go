@@ -42,7 +42,7 @@ func (c *powerTimeline) totalEnergyUntil(times []float64) []float64 {
 	return sums
 }
 
-// presentCauses are the causes that take anything.
+// presentCauses returns the causes that take anything.
 func (e *energyOverTime) presentCauses() []powerCause {
 	all, _ := e.plan.energyUntil([]float64{e.plan.end()})
 	var found []powerCause
@@ -60,7 +60,7 @@ const (
 	timelineTop    = 40
 )
 
-// timelineFrame is the plot under a legend.
+// timelineFrame returns the plot under a legend.
 func timelineFrame(end float64, y report.Axis) report.Frame {
 	f := report.Frame{
 		Left: report.LeftMargin, Right: timelineWidth - report.RightMargin, Upper: timelineTop,
@@ -111,7 +111,7 @@ func (e *energyOverTime) drawPower(id string) template.HTML {
 	return c.Close()
 }
 
-// areaPath is the area between the sums of some causes and of more.
+// areaPath returns the area between the sums of some causes and of more.
 func areaPath(f *report.Frame, c *powerTimeline, below, upTo []powerCause) string {
 	if len(below) == 0 {
 		return stepPath(f, c, upTo, true) + "z"
@@ -119,7 +119,7 @@ func areaPath(f *report.Frame, c *powerTimeline, below, upTo []powerCause) strin
 	return stepPath(f, c, upTo, true) + strings.Replace(stepPath(f, c, below, false), "M", "L", 1) + "z"
 }
 
-// stepPath is the sum of causes, of all where none is named, from left to right or
+// stepPath returns the sum of causes, of all where none is named, from left to right or
 // back.
 func stepPath(f *report.Frame, c *powerTimeline, some []powerCause, forward bool) string {
 	var b strings.Builder
@@ -190,7 +190,7 @@ func (e *energyOverTime) drawEnergy(id string) template.HTML {
 // tableSpans is how many rows the table beside the pictures has.
 const tableSpans = 12
 
-// table is the numbers of both pictures: means over equal spans, whose last
+// table returns the numbers of both pictures: means over equal spans, whose last
 // row has the totals.
 func (e *energyOverTime) table() *page.Table {
 	times := evenTimes(e.end, tableSpans)

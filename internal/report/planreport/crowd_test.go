@@ -13,7 +13,7 @@ import (
 	"github.com/epplan/epplan/planner/sharing"
 )
 
-// sharedPlan is a plan of drawn jobs on GPUs that they share by profile.
+// sharedPlan returns a plan of drawn jobs on GPUs that they share by profile.
 func sharedPlan(t *rapid.T) (*planner.Problem, *planner.Plan) {
 	physics := sharing.PaperPhysics()
 	p := &planner.Problem{Mode: planner.Online, Cluster: planner.Cluster{

@@ -59,7 +59,7 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-// workload is a made-up model of about the given seconds and watts.
+// workload returns a made-up model of about the given seconds and watts.
 func workload(tb testing.TB, seconds, watts, delta float64) dvfsmodel.Response {
 	tb.Helper()
 	r, err := dvfsmodel.RangeByName("wide")
@@ -72,7 +72,7 @@ func workload(tb testing.TB, seconds, watts, delta float64) dvfsmodel.Response {
 	}}
 }
 
-// task is a job of one GPU on model "x".
+// task returns a job of one GPU on model "x".
 func task(id string, deadline float64, r dvfsmodel.Response) planner.Task {
 	return planner.Task{
 		ID: id, Deadline: deadline, Due: deadline, Limit: math.Inf(1), Share: 1,

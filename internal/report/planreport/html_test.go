@@ -74,7 +74,7 @@ func attribute(n *html.Node, key string) string {
 	return ""
 }
 
-// textOf is all text in a node.
+// textOf returns all text in a node.
 func textOf(n *html.Node) string {
 	var b strings.Builder
 	for c := range n.Descendants() {

@@ -14,7 +14,7 @@ import (
 // maxText is how many bytes of what a controller says are shown.
 const maxText = 400
 
-// InForceText is the plan of Slurm's queue that is in force, in lines; empty: there is none.
+// InForceText returns the plan of Slurm's queue that is in force, in lines; empty: there is none.
 // Times are written by when.
 func InForceText(p *live.Plan, when func(time.Time) string) string {
 	if p == nil {
@@ -52,7 +52,7 @@ var keptWords = []struct {
 	{live.KeptHeldOut, "held out by lot"},
 }
 
-// keptText is how starts and runs kept to plans; empty: nothing started.
+// keptText returns how starts and runs kept to plans; empty: nothing started.
 func keptText(r *live.PlanRecord) string {
 	var parts []string
 	for _, w := range keptWords {
@@ -77,7 +77,7 @@ func keptText(r *live.PlanRecord) string {
 	return text
 }
 
-// InForceStarts are the last starts beside what was planned for them; nil: there are none.
+// InForceStarts returns the last starts beside what was planned for them; nil: there are none.
 func InForceStarts(p *live.Plan, when func(time.Time) string) *report.Table {
 	if p == nil || len(p.Recent) == 0 {
 		return nil
@@ -104,7 +104,7 @@ func InForceStarts(p *live.Plan, when func(time.Time) string) *report.Table {
 	})
 }
 
-// InForceTable is what such a plan has for so many of the tasks that are to start first; nil:
+// InForceTable returns what such a plan has for so many of the tasks that are to start first; nil:
 // nothing.
 func InForceTable(p *live.Plan, most int, when func(time.Time) string) *report.Table {
 	if p == nil || len(p.Jobs) == 0 {

@@ -12,7 +12,7 @@ import (
 // Interval is where a figure is in 9 of 10 cases.
 type Interval struct{ Low, High float64 }
 
-// interval90 is the interval of a figure with a variance.
+// interval90 returns the interval of a figure with a variance.
 func interval90(x, variance float64) *Interval {
 	half := dvfsmodel.UpperSigmas * math.Sqrt(variance)
 	return &Interval{Low: x - half, High: x + half}
@@ -24,7 +24,7 @@ func (i *Interval) String() string {
 	return scale.Format(i.Low) + " to " + scale.With(i.High)
 }
 
-// objectValue is the interval in JSON; null where there is none.
+// objectValue returns the interval in JSON; null where there is none.
 func (i *Interval) objectValue() report.Value {
 	if i == nil {
 		return report.Value{}
@@ -47,7 +47,7 @@ func (p *PriorSaving) String() string {
 		p.Between.String() + " in 9 of 10 cases"
 }
 
-// objectValue is the sum in JSON; null where there are no such jobs.
+// objectValue returns the sum in JSON; null where there are no such jobs.
 func (p *PriorSaving) objectValue() report.Value {
 	if p == nil {
 		return report.Value{}
@@ -101,7 +101,7 @@ func (s errorShifts) add(o *planner.Option, at *dvfsmodel.Point, run, beside dvf
 	}
 }
 
-// errorShiftsOf are those of a plan's energy, to first order. Idle GPUs and hosts are taken to
+// errorShiftsOf returns those of a plan's energy, to first order. Idle GPUs and hosts are taken to
 // be on for longer by the part by which jobs take longer.
 func (r *Result) errorShiftsOf(plan *planner.Plan) errorShifts {
 	busy := 0.0 // GPU·s

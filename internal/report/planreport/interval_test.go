@@ -31,7 +31,7 @@ type lab struct {
 	truth     map[[2]string]func(core, mem dvfsmodel.MHz) dvfsmodel.Point // by workload and GPU model
 }
 
-// def is what a repetition of a workload truly takes at default clocks.
+// def returns what a repetition of a workload truly takes at default clocks.
 func (l *lab) def(tb testing.TB, workload, gpu string) dvfsmodel.Point {
 	tb.Helper()
 	profile, err := l.profiles.Lookup(gpu)
@@ -241,7 +241,7 @@ func (l *lab) plan(
 	return &planreport.Result{Problem: p, Plan: plan, Reference: reference, Baseline: reference.Ledger.Total()}
 }
 
-// energy is what a plan truly takes: jobs start in the plan's
+// energy returns what a plan truly takes: jobs start in the plan's
 // order on the plan's GPUs, as soon as these are free, and nodes stay on for as much
 // longer as it takes.
 func (l *lab) energy(tb testing.TB, r *planreport.Result, b *queue.Batch, plan *planner.Plan) float64 {

@@ -33,7 +33,7 @@ func (j *jobCurve) energy(pt *dvfsmodel.Point) float64 {
 // curveSamples is at how many run times a job's curve is asked for.
 const curveSamples = 60
 
-// curveOf is a job's; false where its clocks make no difference.
+// curveOf returns a job's; false where its clocks make no difference.
 func (r *Result) curveOf(task int) (*jobCurve, bool) {
 	t, a := &r.Problem.Tasks[task], &r.Plan.Assignments[task]
 	class := r.Plan.Nodes[a.Node].Class
@@ -197,7 +197,7 @@ func jobCurveTable(jobs []*jobCurve) *page.Table {
 	return t.Page("Run times and energies of these jobs", "", -1)
 }
 
-// jobCurves is the figure of the telling jobs; nil where no job's clocks make a
+// jobCurves returns the figure of the telling jobs; nil where no job's clocks make a
 // difference.
 func (r *Result) jobCurves() *page.Figure {
 	jobs := r.representativeCurves()

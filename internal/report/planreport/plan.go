@@ -22,7 +22,7 @@ type jsonField struct {
 	list   *report.Table
 }
 
-// fields are the totals of a plan in the order of its JSON.
+// fields returns the totals of a plan in the order of its JSON.
 func (r *Result) fields() []jsonField {
 	s := Summarise(r)
 	out := []jsonField{
@@ -69,7 +69,7 @@ func (r *Result) fields() []jsonField {
 	return append(out, jsonField{key: "newly_late", value: textList(r.ids(s.NewlyLate))})
 }
 
-// figures are what a plan comes to, as machines get it of a plan and in comparisons.
+// figures returns what a plan comes to, as machines get it of a plan and in comparisons.
 func (s *Summary) figures() []jsonField {
 	baseline := s.Reference.objectValue()
 	if s.Reference == nil && s.Baseline > 0 {
@@ -104,7 +104,7 @@ func (s *Summary) figures() []jsonField {
 	})
 }
 
-// times are how long a plan takes, and keeps jobs waiting.
+// times returns how long a plan takes, and keeps jobs waiting.
 func (s *Summary) times() []jsonField {
 	return []jsonField{
 		{key: "makespan_s", value: report.Number(s.Makespan)},
@@ -115,7 +115,7 @@ func (s *Summary) times() []jsonField {
 	}
 }
 
-// objectValue is a plan that others are measured against, as an object with some more
+// objectValue returns a plan that others are measured against, as an object with some more
 // members; missing where it isn't known.
 func (s *Summary) objectValue(more ...jsonField) report.Value {
 	if s == nil {
@@ -128,7 +128,7 @@ func (s *Summary) objectValue(more ...jsonField) report.Value {
 	}, s.times(), more))
 }
 
-// constantValue is a plan at constant clocks as an object, with its saving and its clocks.
+// constantValue returns a plan at constant clocks as an object, with its saving and its clocks.
 func (s *Summary) constantValue() report.Value {
 	if s == nil {
 		return report.Value{}
@@ -164,7 +164,7 @@ func newObject(fields []jsonField) report.Value {
 	return report.JSON(string(append(text, '}')))
 }
 
-// textList is a cell with a JSON array of strings.
+// textList returns a cell with a JSON array of strings.
 func textList(all []string) report.Value {
 	line := []byte{'['}
 	for i, s := range all {
@@ -250,7 +250,7 @@ func (r *Result) infeasibleTable() *report.Table {
 	})
 }
 
-// jobColumns are those of a job in JSON and CSV, with that of power caps where any is set.
+// jobColumns returns those of a job in JSON and CSV, with that of power caps where any is set.
 func jobColumns(capped bool) []report.Column {
 	columns := []report.Column{
 		{Key: "id"},
@@ -353,7 +353,7 @@ func (r *Result) fillJob(row []report.Value, task int, csv bool) {
 	copy(row, values)
 }
 
-// partTexts is a cell with a text for each node of a job, semicolons between them.
+// partTexts returns a cell with a text for each node of a job, semicolons between them.
 func partTexts(a *planner.Assignment, text func(planner.Part) string) report.Value {
 	var all []string
 	for part := range a.Parts {
@@ -362,7 +362,7 @@ func partTexts(a *planner.Assignment, text func(planner.Part) string) report.Val
 	return report.Text(strings.Join(all, ";"))
 }
 
-// partObjects is a cell with a list of objects, one for each node of a job.
+// partObjects returns a cell with a list of objects, one for each node of a job.
 func partObjects(r *Result, a *planner.Assignment) report.Value {
 	var all []string
 	for part := range a.Parts {

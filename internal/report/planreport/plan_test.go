@@ -276,7 +276,7 @@ func TestAFailingWriterIsAnErrorOfEveryReport(t *testing.T) {
 	}
 }
 
-// million is a plan of n jobs that needs no planning.
+// million returns a plan of n jobs that needs no planning.
 func million(tb testing.TB, n int) *planreport.Result {
 	tb.Helper()
 	response := workload(tb, 100, 200, .5)

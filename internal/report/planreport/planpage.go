@@ -43,7 +43,7 @@ func WritePlanPage(w io.Writer, p *PlanPage) error {
 	return page.WriteReport(w, p.Content())
 }
 
-// Content is what a report of a plan says, for pages that say it too.
+// Content returns what a report of a plan says, for pages that say it too.
 func (p *PlanPage) Content() *page.Report {
 	s := Summarise(p.Result)
 	out := &page.Report{
@@ -74,7 +74,7 @@ func (p *PlanPage) Content() *page.Report {
 	return out
 }
 
-// lead is the plan in words.
+// lead returns the plan in words.
 func (p *PlanPage) lead(s *Summary) string {
 	planned := s.JobsTotal - s.Infeasible
 	if planned == 0 {
@@ -124,7 +124,7 @@ func (p *PlanPage) lead(s *Summary) string {
 	return text
 }
 
-// tiles are the figures that the text output has in its head.
+// tiles returns the figures that the text output has in its head.
 func (p *PlanPage) tiles(s *Summary) page.Tiles {
 	scale := energyScale(s.Energy)
 	tiles := page.Tiles{{
@@ -196,7 +196,7 @@ func (p *PlanPage) tiles(s *Summary) page.Tiles {
 	return tiles
 }
 
-// problemNotices is what must not be overlooked.
+// problemNotices returns what must not be overlooked.
 func (p *PlanPage) problemNotices(s *Summary) []any {
 	var parts []any
 	if s.Infeasible > 0 {
@@ -261,12 +261,12 @@ func (p *PlanPage) schedule(s *Summary) []any {
 	return []any{&page.Figure{ID: "figure-plan", Caption: caption, SVG: chart.draw()}}
 }
 
-// energyParts are where energy goes, and when.
+// energyParts returns where energy goes, and when.
 func (p *PlanPage) energyParts(s *Summary) []any {
 	return append([]any{p.partsTable(s)}, newEnergyOverTime(p.Result).figures()...)
 }
 
-// partsTable is the parts of the energy. Shares are of the total.
+// partsTable returns the parts of the energy. Shares are of the total.
 func (p *PlanPage) partsTable(s *Summary) *page.Table {
 	scale := energyScale(s.Energy)
 	parts := slices.DeleteFunc(s.energyParts(), func(part energyPart) bool { return part.energy == 0 })
@@ -293,7 +293,7 @@ var partWords = map[string]string{
 	"host":    "the rest of nodes that are on: CPUs, memory, fans", "sleep": "nodes that are off",
 }
 
-// jobParts is the table of all jobs, folded.
+// jobParts returns the table of all jobs, folded.
 func (p *PlanPage) jobParts(s *Summary) []any {
 	planned := s.JobsTotal - s.Infeasible
 	summary := "All " + report.Plural(planned, "planned job")
@@ -315,7 +315,7 @@ func (p *PlanPage) jobParts(s *Summary) []any {
 	return parts
 }
 
-// clockParts are the clocks that were chosen, and how often.
+// clockParts returns the clocks that were chosen, and how often.
 func (p *PlanPage) clockParts(*Summary) []any {
 	t := groupTable("GPU model, core/mem", p.Result.clockGroups())
 	return []any{
@@ -324,7 +324,7 @@ func (p *PlanPage) clockParts(*Summary) []any {
 	}
 }
 
-// whyParts are the reasons, and what clocks trade.
+// whyParts returns the reasons, and what clocks trade.
 func (p *PlanPage) whyParts(*Summary) []any {
 	reason := func(task int) planner.Reason { return p.Result.Plan.Assignments[task].Reason }
 	clocks := p.Result.groupJobs(func(task int) string { return clockWord(reason(task)) })

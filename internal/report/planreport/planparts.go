@@ -11,14 +11,14 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-// defaultEnergy is what a planned job would take at default clocks where it
+// defaultEnergy returns what a planned job would take at default clocks where it
 // runs, without its host share, joules.
 func (r *Result) defaultEnergy(task int) float64 {
 	t, a := &r.Problem.Tasks[task], &r.Plan.Assignments[task]
 	return float64(t.Options[a.Option].Response.Default().Energy) * gpuWorth(t, a)
 }
 
-// gpuWorth is how many GPUs' worth a job occupies.
+// gpuWorth returns how many GPUs' worth a job occupies.
 func gpuWorth(t *planner.Task, a *planner.Assignment) float64 {
 	if t.Share < 1 {
 		return t.Share
@@ -68,7 +68,7 @@ func (r *Result) groupJobs(name func(task int) string) []groupSum {
 // maxGroups is how many rows a table of groups has.
 const maxGroups = 200
 
-// groupTable is a row for each group. Energies are of GPUs while jobs run.
+// groupTable returns a row for each group. Energies are of GPUs while jobs run.
 func groupTable(head string, groups []groupSum, more ...report.Column) *report.Table {
 	columns := slices.Concat([]report.Column{
 		{Head: head, Left: true, Max: 60},
@@ -135,7 +135,7 @@ func (g *groupSum) barRow(name string) report.BarRow {
 	return report.BarRow{Name: name, Value: g.energy, Reference: g.atDefault, Note: note}
 }
 
-// signedPercent is a change in per cent.
+// signedPercent returns a change in per cent.
 func signedPercent(change float64) string {
 	text := fmt.Sprintf("%+.1f %%", 100*change)
 	if text == "-0.0 %" {

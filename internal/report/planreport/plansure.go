@@ -43,7 +43,7 @@ func (p *PlanPage) whoParts(*Summary) []any {
 	return parts
 }
 
-// workloadOf is the workload of a job, or whose model it has.
+// workloadOf returns the workload of a job, or whose model it has.
 func (p *PlanPage) workloadOf(task int) string {
 	j := &p.Jobs[task]
 	switch {
@@ -143,7 +143,7 @@ type modelUse struct {
 	energy float64
 }
 
-// usedModels are the models of planned jobs, those with the most energy first.
+// usedModels returns the models of planned jobs, those with the most energy first.
 func (p *PlanPage) usedModels() []modelUse {
 	if p.Jobs == nil {
 		return nil
@@ -168,7 +168,7 @@ func (p *PlanPage) usedModels() []modelUse {
 	return all
 }
 
-// typicalError is the mean error of the models, weighted by the energy of what
+// typicalError returns the mean error of the models, weighted by the energy of what
 // runs by them.
 func (p *PlanPage) typicalError() string {
 	energy, timeError, powerError := 0.0, 0.0, 0.0

@@ -70,7 +70,7 @@ func WritePlanTable(w io.Writer, r *Result, opts *report.TextOptions) error {
 	return out.Flush()
 }
 
-// header is the block of totals.
+// header returns the block of totals.
 func (s *Summary) header(opts *report.TextOptions) []string {
 	scale := energyScale(s.Energy)
 	line := func(label, text string) string {
@@ -115,7 +115,7 @@ func (s *Summary) header(opts *report.TextOptions) []string {
 	return lines
 }
 
-// policyText is the policy, and whose plan it improved.
+// policyText returns the policy, and whose plan it improved.
 func (s *Summary) policyText() string {
 	if s.From == "" {
 		return s.Policy
@@ -144,7 +144,7 @@ func (s *Summary) coverageText() string {
 		report.FormatSeconds(s.End), inTime)
 }
 
-// breakdownText is the total energy and its parts, all in one unit.
+// breakdownText returns the total energy and its parts, all in one unit.
 func (s *Summary) breakdownText(scale report.Scale) string {
 	var parts []string
 	for _, p := range s.energyParts() {
@@ -205,7 +205,7 @@ func (r *Result) hasClocksInMHz() bool {
 	return true
 }
 
-// countCapped is how many planned jobs run under a power cap.
+// countCapped returns how many planned jobs run under a power cap.
 func countCapped(r *Result) (count int) {
 	for _, a := range r.eachPlanned {
 		if a.Point.Cap != 0 {
@@ -237,7 +237,7 @@ func (r *Result) nodeName(node int) string {
 	return number
 }
 
-// nodeNames are the numbers of a job's nodes, with their class where there are several.
+// nodeNames returns the numbers of a job's nodes, with their class where there are several.
 func (r *Result) nodeNames(a *planner.Assignment) string {
 	var name strings.Builder
 	name.WriteString(r.nodeName(int(a.Node)))
@@ -257,7 +257,7 @@ func (r *Result) nodeNames(a *planner.Assignment) string {
 	return name.String()
 }
 
-// gpuNames are a job's GPUs: once where they are the same on all its nodes, else for
+// gpuNames returns a job's GPUs: once where they are the same on all its nodes, else for
 // each of them.
 func gpuNames(a *planner.Assignment) string {
 	if !slices.ContainsFunc(a.More, func(part planner.Part) bool { return part.GPUs != a.GPUs }) {
@@ -313,7 +313,7 @@ var (
 	lateWords  = map[planner.BoundBy]string{planner.BoundDue: "past due", planner.BoundLimit: "past limit"}
 )
 
-// clockWord is the reason for clocks in a word or two.
+// clockWord returns the reason for clocks in a word or two.
 func clockWord(r planner.Reason) string {
 	switch r.Clocks {
 	case planner.ClocksDeadline:
@@ -325,7 +325,7 @@ func clockWord(r planner.Reason) string {
 	}
 }
 
-// shortReason is a reason in a few words; Reason.String is the whole sentence.
+// shortReason returns a reason in a few words; Reason.String is the whole sentence.
 func shortReason(r planner.Reason) string {
 	text := clockWord(r)
 	if r.Prior {

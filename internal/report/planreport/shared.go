@@ -43,7 +43,7 @@ func (r *Result) sharingPartners() map[int][]int {
 	return beside
 }
 
-// slowdown is how many times its time alone at the highest clock a job takes
+// slowdown returns how many times its time alone at the highest clock a job takes
 // that shares a GPU, and how many times it may.
 func (r *Result) slowdown(task int) (takes, tolerates float64) {
 	t, a := &r.Problem.Tasks[task], &r.Plan.Assignments[task]
@@ -82,7 +82,7 @@ func (r *Result) sharedTable() *report.Table {
 	})
 }
 
-// factorValue is how many times its time alone a job takes, for people.
+// factorValue returns how many times its time alone a job takes, for people.
 func factorValue(factor float64) report.Value {
 	return report.Text(strconv.FormatFloat(factor, 'f', 3, 64))
 }

@@ -102,11 +102,11 @@ type Summary struct {
 	WorstSlowdown float64 // the longest of them, as a multiple of its time alone at the highest clock
 }
 
-// Saving is the part of the baseline's energy that the plan doesn't take; NaN
+// Saving returns the part of the baseline's energy that the plan doesn't take; NaN
 // when the baseline isn't known.
 func (s *Summary) Saving() float64 { return 1 - energyRatio(s.Energy, s.Baseline) }
 
-// Gap is how far the plan's energy is above its bound, as a fraction of the bound; NaN
+// Gap returns how far the plan's energy is above its bound, as a fraction of the bound; NaN
 // when that isn't known.
 func (s *Summary) Gap() float64 { return energyRatio(s.Energy, s.Bound) - 1 }
 
@@ -141,7 +141,7 @@ func (s *Summary) objectiveText(v float64, scale report.Scale) string {
 var superscript = strings.NewReplacer("0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴", "5", "⁵", "6", "⁶",
 	"7", "⁷", "8", "⁸", "9", "⁹")
 
-// boundDistance is how far the plan's objective is from its bound and on which side of it,
+// boundDistance returns how far the plan's objective is from its bound and on which side of it,
 // such as "3.90 %" and "above": a plan that misses deadlines may take less than any that
 // keeps them.
 func (s *Summary) boundDistance() (part, side string) {
@@ -191,7 +191,7 @@ func energyScale(e dvfsmodel.Joule) report.Scale {
 	return report.CommonScale(report.Joules, 5, float64(e))
 }
 
-// energyText is an energy as in "12.076 MJ (3.355 kWh)".
+// energyText returns an energy as in "12.076 MJ (3.355 kWh)".
 func energyText(e dvfsmodel.Joule) string {
 	return energyScale(e).With(float64(e)) + " (" + report.FormatKWh(e) + ")"
 }
@@ -209,7 +209,7 @@ type TimeSpread struct {
 	P95  float64 // 95 % of the jobs take no longer
 }
 
-// spreadOf is the spread of some times, which it sorts. The percentile is the
+// spreadOf returns the spread of some times, which it sorts. The percentile is the
 // nearest rank's.
 func spreadOf(times []float64) (s TimeSpread) {
 	if len(times) == 0 {
@@ -248,7 +248,7 @@ func Summarise(r *Result) Summary {
 	return s
 }
 
-// runningCount is how many tasks run at the present.
+// runningCount returns how many tasks run at the present.
 func (r *Result) runningCount() int {
 	if r.Problem.Snapshot == nil {
 		return 0
@@ -300,7 +300,7 @@ func (r *Result) summary() Summary {
 	return s
 }
 
-// energyParts are the parts of the total, in the order of every report.
+// energyParts returns the parts of the total, in the order of every report.
 func (s *Summary) energyParts() []energyPart {
 	return []energyPart{
 		{"run", s.Run}, {"idle", s.Idle}, {"turn-on", s.TurnOn}, {"host", s.Host}, {"sleep", s.Sleep},

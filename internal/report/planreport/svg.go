@@ -149,7 +149,7 @@ func (p *ganttChart) totalsText() string {
 	return strings.Join(parts, "  ·  ")
 }
 
-// warningText is what the reader must not overlook.
+// warningText returns what the reader must not overlook.
 func (p *ganttChart) warningText() string {
 	var parts []string
 	if n := p.summary.Misses; n > 0 {

@@ -28,7 +28,7 @@ type drawn struct {
 	texts         []string
 }
 
-// bars are the rectangles that have a tooltip.
+// bars returns the rectangles that have a tooltip.
 func (d *drawn) bars() []rect {
 	var bars []rect
 	for _, r := range d.rects {

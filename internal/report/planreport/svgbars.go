@@ -204,7 +204,7 @@ func (p *ganttChart) drawOverdue(x, y, high float64) {
 		report.Px(high/2), report.Px(high))
 }
 
-// tooltip is what there is to know of a bar, in lines.
+// tooltip returns what there is to know of a bar, in lines.
 func (p *ganttChart) tooltip(b *bar) []string {
 	if b.jobs > 1 {
 		return []string{report.FormatCount(b.jobs) + " jobs", fmt.Sprintf("core %.3g× on average", b.clock)}

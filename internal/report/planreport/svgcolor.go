@@ -27,7 +27,7 @@ var clockColors = []struct {
 	{fastest, rgb{205, 80, 56}},
 }
 
-// clockColor is the colour of a core clock.
+// clockColor returns the colour of a core clock.
 func clockColor(clock float64) rgb {
 	clock = min(max(clock, slowest), fastest)
 	i := 1
@@ -42,7 +42,7 @@ func clockColor(clock float64) rgb {
 
 func (c rgb) hex() string { return fmt.Sprintf("#%02x%02x%02x", int(c.r+.5), int(c.g+.5), int(c.b+.5)) }
 
-// textClass is the class of text that reads well on the colour.
+// textClass returns the class of text that reads well on the colour.
 func (c rgb) textClass() string {
 	const same = 0.179 // white and black contrast alike with it
 	if c.luminance() < same {
@@ -51,7 +51,7 @@ func (c rgb) textClass() string {
 	return "d"
 }
 
-// luminance is the relative luminance, WCAG 2.2.
+// luminance returns the relative luminance, WCAG 2.2.
 func (c rgb) luminance() float64 {
 	linear := func(v float64) float64 {
 		if v /= 255; v > 0.04045 {

@@ -60,7 +60,7 @@ func layOutGrid(r *Result, top, height float64) laneGrid {
 	return g
 }
 
-// lastSecond is the end of all that is drawn, and never 0.
+// lastSecond returns the end of all that is drawn, and never 0.
 func lastSecond(r *Result) float64 {
 	end := r.Plan.Ledger.End
 	for _, a := range r.eachPlanned {
@@ -96,7 +96,7 @@ func (g *laneGrid) hasTopAxis(lanes int) bool {
 	return g.lane*float64(lanes)+g.gap*float64(len(g.groups)) > 600
 }
 
-// inset is the part of a lane above and below its bars.
+// inset returns the part of a lane above and below its bars.
 func (g *laneGrid) inset() (above, below float64) {
 	switch {
 	case g.lane >= minLabelHeight:
@@ -107,7 +107,7 @@ func (g *laneGrid) inset() (above, below float64) {
 	return 0, 0
 }
 
-// labelLength is how many characters the labels of the lanes take.
+// labelLength returns how many characters the labels of the lanes take.
 func (g *laneGrid) labelLength(r *Result) int {
 	longest := 4
 	for _, group := range g.groups {
@@ -119,7 +119,7 @@ func (g *laneGrid) labelLength(r *Result) int {
 	return longest
 }
 
-// nodeLabel is the name of a node beside its lanes.
+// nodeLabel returns the name of a node beside its lanes.
 func (g *laneGrid) nodeLabel(r *Result, node int) string {
 	if len(r.Problem.Cluster.Classes) == 1 {
 		return "node " + strconv.Itoa(node)

@@ -14,7 +14,7 @@ type byteReader struct {
 	err     error
 }
 
-// boundedInt is a number from 0 to most.
+// boundedInt returns a number from 0 to most.
 func (r *byteReader) boundedInt(most int64) int64 {
 	if r.err != nil {
 		return 0

@@ -38,7 +38,7 @@ const (
 	maxSpent  = 1e12 // seconds of all GPUs in one state
 )
 
-// Canonical is the outcome as it is kept: times in microseconds, texts in
+// Canonical returns the outcome as it is kept: times in microseconds, texts in
 // UTF-8, empty lists absent, what can't be in Implausible. What no agent sends is
 // [ErrInvalid].
 func (o *Outcome) Canonical() (Outcome, error) {
@@ -150,7 +150,7 @@ func (o *Outcome) checkBounds() error {
 	return nil
 }
 
-// canonicalNotes are an outcome's notes as they are kept.
+// canonicalNotes returns an outcome's notes as they are kept.
 func canonicalNotes(notes []string) ([]string, error) {
 	if len(notes) > maxNotes {
 		return nil, fmt.Errorf("%d notes, at most %d are allowed", len(notes), maxNotes)
@@ -191,7 +191,7 @@ func longestClocks(clocks []live.Residency) []live.Residency {
 	return joined[:min(len(joined), maxClocks)]
 }
 
-// CleanText is a text as records keep it: invalid UTF-8 and NUL replaced, cut to
+// CleanText returns a text as records keep it: invalid UTF-8 and NUL replaced, cut to
 // [MaxText] bytes.
 func CleanText(s string) string {
 	if utf8.ValidString(s) && !strings.ContainsRune(s, 0) && len(s) <= MaxText {
@@ -208,7 +208,7 @@ func CleanText(s string) string {
 	return s[:cut]
 }
 
-// Micro is a time as records keep it: UTC, whole microseconds. The zero time,
+// Micro returns a time as records keep it: UTC, whole microseconds. The zero time,
 // which stands for unknown, stays zero.
 func Micro(t time.Time) time.Time {
 	if t.IsZero() {

@@ -37,7 +37,7 @@ func (o *Outcome) Digest() ([sha256.Size]byte, error) {
 	return sha256.Sum256(text), nil
 }
 
-// withImplausible is the outcome with what was implausible of it.
+// withImplausible returns the outcome with what was implausible of it.
 func (o *Outcome) withImplausible() Outcome {
 	p, sent := &o.Implausible, *o
 	for _, n := range []struct{ to, from *live.Number }{

@@ -21,7 +21,7 @@ type Features struct {
 // MaxFeatures is how long a vector may be.
 const MaxFeatures = 1 << 13
 
-// PackVector is a vector as bytes: its length, and what isn't 0. Most is.
+// PackVector returns a vector as bytes: its length, and what isn't 0. Most is.
 func PackVector(v []float32) []byte {
 	if len(v) == 0 {
 		return nil
@@ -38,7 +38,7 @@ func PackVector(v []float32) []byte {
 	return out
 }
 
-// UnpackVector is the reverse of [PackVector]; nil for no bytes.
+// UnpackVector returns the reverse of [PackVector]; nil for no bytes.
 func UnpackVector(packed []byte) ([]float32, error) {
 	if len(packed) == 0 {
 		return nil, nil

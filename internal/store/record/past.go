@@ -39,7 +39,7 @@ type HistoryJob struct {
 	Utilisation live.Number `json:"utilisation"` // of its GPUs, mean, 0..1
 }
 
-// RunTime is how long the job ran; unknown if it didn't or that isn't known.
+// RunTime returns how long the job ran; unknown if it didn't or that isn't known.
 func (p *HistoryJob) RunTime() live.Number {
 	if p.Started.IsZero() || p.Ended.IsZero() {
 		return live.Number{}
@@ -47,7 +47,7 @@ func (p *HistoryJob) RunTime() live.Number {
 	return live.Known(p.Ended.Sub(p.Started).Seconds())
 }
 
-// Canonical is the job as it is kept: times in microseconds, texts in UTF-8.
+// Canonical returns the job as it is kept: times in microseconds, texts in UTF-8.
 // What can't be kept is [ErrInvalid].
 func (p *HistoryJob) Canonical() (HistoryJob, error) {
 	c := *p

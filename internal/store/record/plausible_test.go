@@ -21,7 +21,7 @@ import (
 // began is when runs of these tests begin.
 var began = time.Date(2026, 3, 14, 15, 0, 0, 0, time.UTC)
 
-// ran is the outcome of a run of an hour on two GPUs.
+// ran returns the outcome of a run of an hour on two GPUs.
 func ran() record.Outcome {
 	return record.Outcome{
 		Cluster: "alpha", RunID: "r", JobID: 7, Node: "n1", Arm: live.ArmTreated, ExitState: record.Completed,

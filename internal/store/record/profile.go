@@ -44,7 +44,7 @@ type GPUProfile struct {
 // IsZero tells that there is no profile.
 func (p *Profile) IsZero() bool { return len(p.GPUs) == 0 }
 
-// Encode is the profile as bytes, at most some 14 KB; nil without one.
+// Encode returns the profile as bytes, at most some 14 KB; nil without one.
 func (p *Profile) Encode() []byte {
 	if p.IsZero() {
 		return nil

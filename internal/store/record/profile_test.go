@@ -14,7 +14,7 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 )
 
-// waves is a profile of so many GPUs over so many seconds.
+// waves returns a profile of so many GPUs over so many seconds.
 func waves(gpus, seconds int) record.Profile {
 	p := record.Profile{Alone: true}
 	for g := range gpus {

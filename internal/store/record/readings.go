@@ -58,7 +58,7 @@ func Columns(points []ValueRange) (mean, low, high []live.Number) {
 // IsZero tells that there are no readings.
 func (r *Readings) IsZero() bool { return len(r.Power) == 0 }
 
-// Encode is the readings as bytes, at most some 1.5 KB and mostly less than 400
+// Encode returns the readings as bytes, at most some 1.5 KB and mostly less than 400
 // bytes; nil without any. A point that isn't known is a 0; else it is 1 and the
 // mean's step from the last one, and how far the least and the most are from it.
 func (r *Readings) Encode() []byte {
@@ -88,7 +88,7 @@ func (r *Readings) Encode() []byte {
 	return blob
 }
 
-// quantised is a quantity as it is kept.
+// quantised returns a quantity as it is kept.
 func quantised(v float64) int64 { return int64(math.Round(min(max(v, 0), maxReading))) }
 
 // DecodeReadings reads what [Readings.Encode] wrote; other bytes, and more than
@@ -245,7 +245,7 @@ func (s *ReadingsSampler) halve() {
 	s.points, s.interval = half, 2*s.interval
 }
 
-// Readings are what was sampled so far.
+// Readings returns what was sampled so far.
 func (s *ReadingsSampler) Readings() Readings {
 	if len(s.points) == 0 {
 		return Readings{}

@@ -48,7 +48,7 @@ func TestReadingsKeepMeansAndExtremesInBoundedSize(t *testing.T) {
 	})
 }
 
-// extremes are the least and the most power of readings at 1000 to 1001 MHz.
+// extremes returns the least and the most power of readings at 1000 to 1001 MHz.
 func extremes(t *rapid.T, r *record.Readings) (least, most float64) {
 	least = math.Inf(1)
 	for i, p := range r.Power {

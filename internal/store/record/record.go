@@ -50,7 +50,7 @@ func (s Source) Words() string {
 	return ""
 }
 
-// OfModule is the same source where what it measures is a module's.
+// OfModule returns the same source where what it measures is a module's.
 func (s Source) OfModule() Source {
 	switch s {
 	case Counter:
@@ -65,7 +65,7 @@ func (s Source) OfModule() Source {
 // IsModule reports whether it measures modules.
 func (s Source) IsModule() bool { return s == ModuleCounter || s == ModuleSamples }
 
-// ofGPU is the same source as an agent says it, which doesn't tell modules apart.
+// ofGPU returns the same source as an agent says it, which doesn't tell modules apart.
 func (s Source) ofGPU() Source {
 	switch s {
 	case ModuleCounter:
@@ -250,7 +250,7 @@ type Details struct {
 	Restarted Restarted `json:"restarted,omitzero"`
 }
 
-// LimitWords are the power limit of a GPU that was in force, after a comma; nothing where it isn't
+// LimitWords returns the power limit of a GPU that was in force, after a comma; nothing where it isn't
 // known.
 func (o *Outcome) LimitWords() string {
 	limit, known := o.CapW.Get()

@@ -25,7 +25,7 @@ type intervalSums struct {
 // rounded to whole milliseconds.
 func NewSampler(interval time.Duration) *Sampler { return newSampler(interval, MaxPoints) }
 
-// NewProfileSampler is a sampler of at most [MaxProfilePoints] points, for a
+// NewProfileSampler returns a sampler of at most [MaxProfilePoints] points, for a
 // [Profile].
 func NewProfileSampler(interval time.Duration) *Sampler {
 	return newSampler(interval, MaxProfilePoints)
@@ -74,7 +74,7 @@ func (s *Sampler) halve() {
 	s.points, s.interval = half, 2*s.interval
 }
 
-// Series is what was sampled so far.
+// Series returns what was sampled so far.
 func (s *Sampler) Series() Series {
 	points := make([]byte, len(s.points))
 	for i, p := range s.points {
@@ -83,7 +83,7 @@ func (s *Sampler) Series() Series {
 	return Series{interval: s.interval, points: points}
 }
 
-// pointByte is a point as a byte.
+// pointByte returns a point as a byte.
 func pointByte(p intervalSums) byte {
 	if p.seconds == 0 {
 		return gapByte

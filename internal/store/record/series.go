@@ -34,13 +34,13 @@ type Series struct {
 	points   []byte
 }
 
-// Interval is the time that one point stands for.
+// Interval returns the time that one point stands for.
 func (s *Series) Interval() time.Duration { return s.interval }
 
-// Len is the number of points.
+// Len returns the number of points.
 func (s *Series) Len() int { return len(s.points) }
 
-// At is the utilisation of point i, from 0 to 1; it is unknown where nothing
+// At returns the utilisation of point i, from 0 to 1; it is unknown where nothing
 // was sampled.
 func (s *Series) At(i int) live.Number {
 	if s.points[i] == gapByte {
@@ -49,7 +49,7 @@ func (s *Series) At(i int) live.Number {
 	return live.Known(float64(s.points[i]) / pointSteps)
 }
 
-// Encode is the series as bytes: a version, the interval in milliseconds as a
+// Encode returns the series as bytes: a version, the interval in milliseconds as a
 // varint, and one byte per point. An empty series without an interval is nil.
 func (s *Series) Encode() []byte {
 	if s.interval == 0 {

@@ -12,7 +12,7 @@ import (
 // profileMark is what stands between a workload and the power profile that its runs are under.
 const profileMark = "@"
 
-// UnderProfile is the key of a workload under a power profile; under none it is the workload itself.
+// UnderProfile returns the key of a workload under a power profile; under none it is the workload itself.
 func UnderProfile(workload string, p dvfsmodel.PowerProfile) string {
 	if p == 0 || workload == "" {
 		return workload
@@ -20,7 +20,7 @@ func UnderProfile(workload string, p dvfsmodel.PowerProfile) string {
 	return workload + profileMark + p.String()
 }
 
-// ProfileOf is the power profile that the runs of a workload are under.
+// ProfileOf returns the power profile that the runs of a workload are under.
 func ProfileOf(workload string) dvfsmodel.PowerProfile {
 	_, name, _ := strings.Cut(workload, profileMark)
 	p, err := dvfsmodel.ParsePowerProfile(name)

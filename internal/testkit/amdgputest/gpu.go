@@ -181,7 +181,7 @@ func (g *GPU) Unload(tb testing.TB) {
 	must(tb, g.save())
 }
 
-// top is the clock at which the core runs: the GPU is at work always.
+// top returns the clock at which the core runs: the GPU is at work always.
 func (g *GPU) top() int {
 	m := models[g.Kind]
 	switch {
@@ -250,7 +250,7 @@ func (g *GPU) save() error {
 	return os.WriteFile(filepath.Join(g.folder(), "state.json"), data, 0o644)
 }
 
-// watts is what the GPU draws: less at lower clocks.
+// watts returns what the GPU draws: less at lower clocks.
 func (g *GPU) watts() int {
 	return g.Cap * g.top() / 3000
 }
@@ -407,7 +407,7 @@ func (g *GPU) commit() error {
 	return nil
 }
 
-// table is a table of metrics in which the firmware tells nothing.
+// table returns a table of metrics in which the firmware tells nothing.
 func table(size int, content byte) []byte {
 	t := make([]byte, size)
 	for i := range t {

@@ -56,7 +56,7 @@ func New(tb testing.TB, kinds ...Kind) *Kernel {
 	return k
 }
 
-// Open is a kernel that another process made.
+// Open returns a kernel that another process made.
 func Open(root string) (*Kernel, error) {
 	k := &Kernel{Root: root}
 	files, err := filepath.Glob(filepath.Join(root, "devices", "*", "state.json"))
@@ -78,7 +78,7 @@ func Open(root string) (*Kernel, error) {
 	return k, nil
 }
 
-// Reopen is the same kernel for another process.
+// Reopen returns the same kernel for another process.
 func Reopen(tb testing.TB, k *Kernel) *Kernel {
 	tb.Helper()
 	again, err := Open(k.Root)
@@ -100,7 +100,7 @@ func (k *Kernel) Heal() {
 	k.faults = nil
 }
 
-// Writes is how many writes there were.
+// Writes returns how many writes there were.
 func (k *Kernel) Writes() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -144,7 +144,7 @@ func (k *Kernel) ReadFile(name string) ([]byte, error) {
 	return os.ReadFile(filepath.Join(k.Root, name))
 }
 
-// gpu is the GPU that a file is of, nil if it is off the bus.
+// gpu returns the GPU that a file is of, nil if it is off the bus.
 func (k *Kernel) gpu(name string) *GPU {
 	for _, g := range k.GPUs {
 		if strings.HasPrefix(name, "bus/pci/devices/"+g.Address+"/") {

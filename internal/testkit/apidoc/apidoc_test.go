@@ -54,7 +54,7 @@ func TestTheReferenceIsWhatTheMessagesAre(t *testing.T) {
 	}
 }
 
-// paths are the values of epdapi's constants whose names begin with Path or
+// paths returns the values of epdapi's constants whose names begin with Path or
 // Suffix.
 func paths(t *testing.T) map[string]string {
 	t.Helper()
@@ -100,7 +100,7 @@ func each(t *testing.T, dir string, do func(ast.Node)) {
 	}
 }
 
-// pattern is a method and a path that the source puts together of texts and
+// pattern returns a method and a path that the source puts together of texts and
 // constants of epdapi; "" for anything else.
 func pattern(e ast.Expr, paths map[string]string) string {
 	switch x := e.(type) {

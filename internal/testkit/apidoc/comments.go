@@ -83,13 +83,13 @@ func (c *comments) types(pkg string, d *ast.GenDecl) {
 	}
 }
 
-// plain is a comment as one line.
+// plain returns a comment as one line.
 func plain(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	return strings.NewReplacer("[", "", "]", "").Replace(text)
 }
 
-// typeOf is what the source says of a type.
+// typeOf returns what the source says of a type.
 func (c *comments) typeOf(t reflect.Type) (string, error) {
 	if err := c.read(t.PkgPath()); err != nil {
 		return "", err
@@ -97,7 +97,7 @@ func (c *comments) typeOf(t reflect.Type) (string, error) {
 	return c.of[t.PkgPath()+"."+t.Name()], nil
 }
 
-// field is what it says of a field.
+// field returns what it says of a field.
 func (c *comments) field(of reflect.Type, name string) (string, error) {
 	if err := c.read(of.PkgPath()); err != nil {
 		return "", err

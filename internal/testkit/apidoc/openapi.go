@@ -177,7 +177,7 @@ func (d *Document) add(s *schemas, o *Operation, fault *schema) error {
 	return nil
 }
 
-// JSON is the document as a file has it.
+// JSON returns the document as a file has it.
 func (d *Document) JSON() ([]byte, error) {
 	var out bytes.Buffer
 	to := json.NewEncoder(&out)

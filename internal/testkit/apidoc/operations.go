@@ -41,10 +41,10 @@ type Operation struct {
 	Responses    []reflect.Type
 }
 
-// Pattern is what epd's mux has it by.
+// Pattern returns what epd's mux has it by.
 func (o *Operation) Pattern() string { return o.Method + " " + o.Path }
 
-// ID is the operation's name.
+// ID returns the operation's name.
 func (o *Operation) ID() string {
 	words := strings.FieldsFunc(strings.TrimPrefix(o.Path, "/v1"), func(r rune) bool {
 		return strings.ContainsRune("/{}_-", r)
@@ -76,7 +76,7 @@ func post(server, path, who, summary string, request, response reflect.Type, que
 	}
 }
 
-// Operations are all of them, the agent's first.
+// Operations returns all of them, the agent's first.
 func Operations() []Operation { return slices.Concat(agentOperations(), controllerOperations()) }
 
 func agentOperations() []Operation {

@@ -14,7 +14,7 @@ var whoText = map[string]string{
 	Operators: "these and operators", Anybody: "everybody",
 }
 
-// Markdown is the document as a page.
+// Markdown returns the document as a page.
 func (d *Document) Markdown() string {
 	var b strings.Builder
 	b.WriteString("# API of epd\n\n<!-- Written by go test ./internal/testkit/apidoc -update. -->\n\n")
@@ -65,7 +65,7 @@ func (d *Document) Markdown() string {
 	return b.String()
 }
 
-// text is what an operation is for, with its parameters.
+// text returns what an operation is for, with its parameters.
 func (m *PathMethod) text() string {
 	text := m.Summary
 	var in []string
@@ -87,7 +87,7 @@ func (m *PathMethod) sends() string {
 	return m.Body.Content[mediaType].Schema.text()
 }
 
-// text is a schema in a word or two.
+// text returns a schema in a word or two.
 func (s *schema) text() string {
 	switch {
 	case s == nil:
@@ -117,7 +117,7 @@ func (s *schema) text() string {
 	return s.Type
 }
 
-// cell is a text within a table.
+// cell returns a text within a table.
 func cell(text string) string {
 	return strings.NewReplacer("|", `\|`, "<", "&lt;", "*", `\*`, "\n", " ").Replace(text)
 }

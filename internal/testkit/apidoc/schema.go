@@ -39,7 +39,7 @@ var (
 	asText   = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
-// of is the schema of a type; a struct with a name is referred to.
+// of returns the schema of a type; a struct with a name is referred to.
 func (s *schemas) of(t reflect.Type) (*schema, error) {
 	switch {
 	case t.Kind() == reflect.Pointer:
@@ -107,7 +107,7 @@ func (s *schemas) structure(t reflect.Type) (*schema, error) {
 
 func pkgName(t reflect.Type) string { return t.PkgPath()[strings.LastIndexByte(t.PkgPath(), '/')+1:] }
 
-// fields is an object with a struct's fields.
+// fields returns an object with a struct's fields.
 func (s *schemas) fields(t reflect.Type) (*schema, error) {
 	is := &schema{Type: "object", Properties: make(map[string]*schema)}
 	for f := range t.Fields() {
@@ -143,7 +143,7 @@ func (s *schemas) fields(t reflect.Type) (*schema, error) {
 	return is, nil
 }
 
-// embedded are the fields of a struct within another.
+// embedded returns the fields of a struct within another.
 func (s *schemas) embedded(t reflect.Type) (*schema, error) {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()

@@ -55,7 +55,7 @@ func (c *Cluster) Create(program string) error {
 	return err
 }
 
-// open is the cluster of a folder.
+// open returns the cluster of a folder.
 func open(dir string) (*Cluster, error) {
 	text, err := os.ReadFile(filepath.Join(dir, clusterFile))
 	if err != nil {
@@ -72,7 +72,7 @@ func (c *Cluster) Run(id int, r Run) error {
 	return errors.Join(os.WriteFile(path+"~", []byte(text), 0o600), os.Rename(path+"~", path))
 }
 
-// run is what began of a job; false: nothing did.
+// run returns what began of a job; false: nothing did.
 func (c *Cluster) run(id int) (r Run, began bool, err error) {
 	text, err := os.ReadFile(filepath.Join(c.Dir, runsDir, strconv.Itoa(id)))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -84,7 +84,7 @@ func (c *Cluster) run(id int) (r Run, began bool, err error) {
 	return r, err == nil, err
 }
 
-// runs are all jobs that began since the cluster was made, by number.
+// runs returns all jobs that began since the cluster was made, by number.
 func (c *Cluster) runs() (map[int]Run, error) {
 	entries, err := os.ReadDir(filepath.Join(c.Dir, runsDir))
 	if err != nil {
@@ -107,16 +107,16 @@ func (c *Cluster) runs() (map[int]Run, error) {
 	return all, nil
 }
 
-// NodeName is the name of a node, by its number from 0 on.
+// NodeName returns the name of a node, by its number from 0 on.
 func NodeName(i int) string { return fmt.Sprintf("node%04d", i) }
 
-// NodeAddress is the address of a node: of a network that has no other use here.
+// NodeAddress returns the address of a node: of a network that has no other use here.
 func NodeAddress(i int) string { return fmt.Sprintf("10.77.%d.%d", i/200, 1+i%200) }
 
 // Network has the addresses of all nodes.
 const Network = "10.77.0.0/16"
 
-// text is a time as scontrol and squeue print it.
+// text returns a time as scontrol and squeue print it.
 func text(at int64) string {
 	if at == 0 {
 		return "Unknown"

@@ -22,7 +22,7 @@ var comments = []string{
 	"a \"quoted\" remark,\nand a second line", "größer, 速い, быстрее", "",
 }
 
-// job is one by its number: of a run that began, or as it was from the beginning.
+// job returns one by its number: of a run that began, or as it was from the beginning.
 func (c *Cluster) job(id int, r Run, began bool) job {
 	const users, accounts, week = 300, 40, 7 * 24 * 3600
 	i := id - 1
@@ -63,9 +63,9 @@ func (c *Cluster) job(id int, r Run, began bool) job {
 	return j
 }
 
-// Running is how many of the jobs with which a cluster begins run, on two GPUs each: those of the
+// Running returns how many of the jobs with which a cluster begins run, on two GPUs each: those of the
 // lowest numbers.
 func (c *Cluster) Running() int { return min(c.Jobs/2, c.Nodes*2) }
 
-// Partition is the partition in which a job that began is.
+// Partition returns the partition in which a job that began is.
 func Partition(id int) string { return []string{"gpu", "long", "gpu"}[(id-1)*7%300%3] }

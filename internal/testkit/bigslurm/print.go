@@ -60,7 +60,7 @@ const newEnd = `
 // errNoJob is what Slurm says of a job that it doesn't know.
 var errNoJob = errors.New("slurm_load_jobs error: Invalid job id specified")
 
-// Main is a command of Slurm's, by the name of the program, and returns its exit status.
+// Main returns a command of Slurm's, by the name of the program, and returns its exit status.
 func Main(args []string, out, complaints io.Writer) int {
 	w := bufio.NewWriterSize(out, 1<<18)
 	err := command(w, filepath.Dir(args[0]), filepath.Base(args[0]), args[1:])
@@ -114,7 +114,7 @@ func command(w *bufio.Writer, dir, name string, args []string) error {
 	return fmt.Errorf("%s %s: nothing stands in for that", name, strings.Join(args, " "))
 }
 
-// find is a job by its number.
+// find returns a job by its number.
 func (c *Cluster) find(id int) (job, error) {
 	r, began, err := c.run(id)
 	if err == nil && !began && (id < 1 || id > c.Jobs) {
@@ -175,7 +175,7 @@ func (j *job) print(w *bufio.Writer, parts []string) {
 	}
 }
 
-// json is a value as JSON.
+// json returns a value as JSON.
 func (j *job) json(b []byte, name string) []byte {
 	quoted := func(s string) []byte {
 		for _, c := range []byte(s) {
@@ -225,7 +225,7 @@ func (j *job) json(b []byte, name string) []byte {
 	}[name])
 }
 
-// or is a text, or what scontrol and squeue print where there is none.
+// or returns a text, or what scontrol and squeue print where there is none.
 func or(s, none string) string {
 	if s == "" {
 		return none

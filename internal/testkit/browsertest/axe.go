@@ -37,7 +37,7 @@ const axeRun = `(rules => axe.run(document, {resultTypes: ['violations'], preloa
 	r.violations.flatMap(v => v.nodes.map(n => ({rule: v.id, impact: n.impact || v.impact || '', help: v.help,
 		html: n.html.slice(0, 300), why: (n.failureSummary || '').replace(/\s+/g, ' ')})))))`
 
-// Barriers are what axe-core finds on the page as it is shown now, by the named
+// Barriers returns what axe-core finds on the page as it is shown now, by the named
 // rules; by all of them without any.
 func (p *Page) Barriers(rules ...string) []Barrier {
 	p.Helper()

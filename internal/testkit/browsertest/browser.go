@@ -53,7 +53,7 @@ func end() {
 	}
 }
 
-// browser is the one of this test binary. It needs Chromium.
+// browser returns the one of this test binary. It needs Chromium.
 func browser(tb testing.TB) context.Context {
 	tb.Helper()
 	program := ""

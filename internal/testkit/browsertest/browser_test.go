@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(browsertest.Run(m)) }
 
-// page is a page without faults, around a body.
+// page returns a page without faults, around a body.
 func page(body string) string {
 	//nolint:lll // markup
 	return `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>A page</title>

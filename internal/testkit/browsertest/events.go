@@ -30,7 +30,7 @@ func newEvents(address string) *events {
 	}
 }
 
-// Problems are what went wrong on the page so far, in order: what it wrote to its
+// Problems returns what went wrong on the page so far, in order: what it wrote to its
 // console, what it threw, and requests that failed or asked somebody else.
 func (p *Page) Problems() []string {
 	p.events.mu.Lock()
@@ -102,7 +102,7 @@ func (e *events) own(address string) bool {
 	return u.Scheme == "data" || u.Scheme == "blob" || u.Scheme == "about" || origin(address) == e.origin
 }
 
-// origin is an address's scheme, host and port; of a file it is the file: a
+// origin returns an address's scheme, host and port; of a file it is the file: a
 // page that is one file asks for no other.
 func origin(address string) string {
 	u, err := url.Parse(address)
@@ -115,7 +115,7 @@ func origin(address string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// quote is a text, or a list of texts, as JavaScript has it.
+// quote returns a text, or a list of texts, as JavaScript has it.
 func quote[T string | []string](text T) string {
 	quoted, err := json.Marshal(text)
 	if err != nil {

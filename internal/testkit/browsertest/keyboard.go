@@ -35,7 +35,7 @@ const focused = `(() => {
 	}
 })()`
 
-// Focused is the element that has the focus; its Kind is "" when none has.
+// Focused returns the element that has the focus; its Kind is "" when none has.
 func (p *Page) Focused() Stop {
 	p.Helper()
 	var at *Stop

@@ -87,7 +87,7 @@ func Inspect(t *testing.T, name, address string, texts ...string) *Page {
 	return p
 }
 
-// on is the page in a subtest.
+// on returns the page in a subtest.
 func (p *Page) on(tb testing.TB) *Page {
 	tb.Helper()
 	other := *p

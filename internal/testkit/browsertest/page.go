@@ -116,7 +116,7 @@ func (p *Page) Eval(expression string, result any) {
 		func(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) }))
 }
 
-// Text is what the page's body says, as it is shown.
+// Text returns what the page's body says, as it is shown.
 func (p *Page) Text() string {
 	p.Helper()
 	var text string
@@ -136,7 +136,7 @@ func (p *Page) Says(texts ...string) {
 	}
 }
 
-// Count is how many elements a CSS selector finds.
+// Count returns how many elements a CSS selector finds.
 func (p *Page) Count(selector string) int {
 	p.Helper()
 	var n int
@@ -245,7 +245,7 @@ func (p *Page) soon(what string, actions ...chromedp.Action) {
 // change both.
 func plain(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }
 
-// first is the first line of an expression, for messages.
+// first returns the first line of an expression, for messages.
 func first(expression string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(expression), "\n")
 	return line

@@ -96,7 +96,7 @@ func (p *Program) ExampleFolder(t *testing.T) string {
 	return dir
 }
 
-// exampleEnv is the environment of examples: stand-ins of Slurm's, NVIDIA's and
+// exampleEnv returns the environment of examples: stand-ins of Slurm's, NVIDIA's and
 // Lua's commands go before the real ones.
 func (p *Program) exampleEnv(dir string) []string {
 	return append(
@@ -130,7 +130,7 @@ func elide(got, shown string) string {
 	return strings.Join(slices.Concat(lines[:at], []string{elision}, lines[len(lines)-after:]), "\n")
 }
 
-// keepMasked is what a command printed, with the lines as they are shown where
+// keepMasked returns what a command printed, with the lines as they are shown where
 // only what is masked differs.
 func keepMasked(command, got, shown string) string {
 	lines, before := strings.Split(got, "\n"), strings.Split(shown, "\n")

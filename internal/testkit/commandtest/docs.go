@@ -35,7 +35,7 @@ func Leaves(commands []*cli.Command, parent string) map[string]*cli.Command {
 	return found
 }
 
-// ReadPage is the text of a page.
+// ReadPage returns the text of a page.
 func ReadPage(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(name)
@@ -99,7 +99,7 @@ func (p *Program) CommandPage(t *testing.T) {
 	p.WantPage(t, filepath.Join(shareddata.Root(t), p.Page), page, want)
 }
 
-// examples are the example command lines of commands, in order.
+// examples returns the example command lines of commands, in order.
 func examples(commands []*cli.Command) []string {
 	var found []string
 	for _, c := range commands {

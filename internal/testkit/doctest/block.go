@@ -19,7 +19,7 @@ type Block struct {
 	Steps  []*Step
 }
 
-// At is where a block is, for messages.
+// At returns where a block is, for messages.
 func (b *Block) At() string { return fmt.Sprintf("%s:%d", b.Page, b.Line) }
 
 // Step is a command of a block and what it shows.
@@ -33,7 +33,7 @@ type Step struct {
 	Shown   []string
 }
 
-// At is where a step is, for messages.
+// At returns where a step is, for messages.
 func (s *Step) At() string { return fmt.Sprintf("%s:%d", s.Page, s.Line) }
 
 var (
@@ -46,7 +46,7 @@ var (
 // IsCommands reports whether the block has commands.
 func (b *Block) IsCommands() bool { return slices.Contains(commandInfo, b.Info) }
 
-// Blocks are the fenced blocks of a page, and what is wrong with them.
+// Blocks returns the fenced blocks of a page, and what is wrong with them.
 func (p *Page) Blocks() (blocks []*Block, faults []string) {
 	var open *Block
 	end, before := "", ""
@@ -124,7 +124,7 @@ func (b *Block) findSteps() []string {
 	return nil
 }
 
-// promptOf is the prompt with which a line begins, "" for none.
+// promptOf returns the prompt with which a line begins, "" for none.
 func promptOf(line string, prompts []string) string {
 	for _, prompt := range prompts {
 		if strings.HasPrefix(line, prompt) {
@@ -156,7 +156,7 @@ func beginsWithCommand(line string) bool {
 // lines say what may be typed.
 const usageMark, usageEnd = "<!-- usage of ", "<!-- end of usage -->"
 
-// Stray are the commands of a page outside of command blocks, where no test
+// Stray returns the commands of a page outside of command blocks, where no test
 // would see them.
 func (p *Page) Stray() []string {
 	var found []string

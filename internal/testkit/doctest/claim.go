@@ -41,7 +41,7 @@ func Claim(tb testing.TB, runner string) *Claimed {
 // Ran notes that a step was run.
 func (c *Claimed) Ran(s *Step) { c.ran[s] = true }
 
-// missed are the steps that weren't run.
+// missed returns the steps that weren't run.
 func (c *Claimed) missed() []*Step {
 	var missed []*Step
 	for _, b := range c.Blocks {
@@ -54,7 +54,7 @@ func (c *Claimed) missed() []*Step {
 	return missed
 }
 
-// Of are the blocks of one page.
+// Of returns the blocks of one page.
 func (c *Claimed) Of(page string) []*Block {
 	var found []*Block
 	for _, b := range c.Blocks {
@@ -65,7 +65,7 @@ func (c *Claimed) Of(page string) []*Block {
 	return found
 }
 
-// Pages are the pages that have blocks of the runner, in order.
+// Pages returns the pages that have blocks of the runner, in order.
 func (c *Claimed) Pages() []string {
 	var names []string
 	for _, b := range c.Blocks {

@@ -145,7 +145,7 @@ func checkGoTest(t *testing.T, page string, line int, command string) {
 
 var testName = regexp.MustCompile(`(?m)^func ((?:Test|Benchmark|Fuzz|Example)\w*)\(`)
 
-// testNames are the names of tests in folders that are compiled with these
+// testNames returns the names of tests in folders that are compiled with these
 // build tags, one in a line.
 func testNames(t *testing.T, page string, line int, folders, tags []string) string {
 	t.Helper()

@@ -44,7 +44,7 @@ func eachFile(t *testing.T, suffix string, read func(text string)) {
 	}
 }
 
-// unindented is a text without what its lines begin with, each behind a line end.
+// unindented returns a text without what its lines begin with, each behind a line end.
 func unindented(text string) string {
 	var b strings.Builder
 	for line := range strings.SplitSeq(strings.Trim(text, "\n"), "\n") {

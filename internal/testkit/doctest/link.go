@@ -39,7 +39,7 @@ func (p *Page) outside(do func(number int, line string)) {
 	}
 }
 
-// Links are the page's links to files and headings of the project, in order.
+// Links returns the page's links to files and headings of the project, in order.
 func (p *Page) Links() []Link {
 	var found []Link
 	p.outside(func(number int, line string) {
@@ -65,7 +65,7 @@ func (p *Page) Links() []Link {
 	return found
 }
 
-// Anchors are the names by which links can lead to the page's headings, as
+// Anchors returns the names by which links can lead to the page's headings, as
 // GitHub makes them, and its named spots.
 func (p *Page) Anchors() []string {
 	var found []string
@@ -89,7 +89,7 @@ func (p *Page) Anchors() []string {
 	return found
 }
 
-// anchor is the name of a heading: lower case, blanks as hyphens, no punctuation.
+// anchor returns the name of a heading: lower case, blanks as hyphens, no punctuation.
 func anchor(text string) string {
 	text = link.ReplaceAllString(text, "$2")
 	return strings.Map(func(r rune) rune {

@@ -21,7 +21,7 @@ type Page struct {
 // tests read.
 var notPages = []string{".git", ".cache", "bin", "node_modules", "book"}
 
-// Pages are all pages of the project, by name.
+// Pages returns all pages of the project, by name.
 func Pages(tb testing.TB) []Page {
 	tb.Helper()
 	root := shareddata.Root(tb)
@@ -60,7 +60,7 @@ func ReadPage(tb testing.TB, name string) Page {
 	return Page{Name: name, Lines: strings.Split(string(text), "\n")}
 }
 
-// BlocksOf are the fenced blocks of all pages whose first fence has a word; there
+// BlocksOf returns the fenced blocks of all pages whose first fence has a word; there
 // must be some.
 func BlocksOf(tb testing.TB, info string) []*Block {
 	tb.Helper()

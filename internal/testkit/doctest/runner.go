@@ -83,7 +83,7 @@ var Runners = []Runner{
 	},
 }
 
-// runnerOf is the runner whose page it is, "" for none.
+// runnerOf returns the runner whose page it is, "" for none.
 func runnerOf(page string) string {
 	for _, r := range Runners {
 		for _, pattern := range r.Pages {
@@ -96,7 +96,7 @@ func runnerOf(page string) string {
 	return ""
 }
 
-// promptsOf are the prompts of a runner's blocks.
+// promptsOf returns the prompts of a runner's blocks.
 func promptsOf(runner string) []string {
 	for _, r := range Runners {
 		if r.Name == runner && len(r.Prompts) > 0 {

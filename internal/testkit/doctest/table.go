@@ -9,7 +9,7 @@ import (
 // rule is the line below a table's head.
 var rule = regexp.MustCompile(`^\|(?: *:?-+:? *\|)+$`)
 
-// Tables are the faults of the page's tables: one without a row, and rows with
+// Tables returns the faults of the page's tables: one without a row, and rows with
 // another number of cells than the head has, which browsers cut or fill.
 func (p *Page) Tables() []string {
 	var faults []string

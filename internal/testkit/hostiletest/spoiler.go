@@ -32,7 +32,7 @@ type Spoiler struct {
 	Seen  int // so many places
 }
 
-// JSON is a value, such as [json.Unmarshal] makes of any, with the text in its place.
+// JSON returns a value, such as [json.Unmarshal] makes of any, with the text in its place.
 func (s *Spoiler) JSON(value any) any {
 	switch v := value.(type) {
 	case string:

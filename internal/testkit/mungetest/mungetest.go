@@ -34,7 +34,7 @@ type Munged struct {
 	said   *bytes.Buffer
 }
 
-// NewKey is a random key.
+// NewKey returns a random key.
 func NewKey() []byte {
 	const size = 128
 	key := make([]byte, size)

@@ -36,12 +36,12 @@ func SolveWith(tb testing.TB, p *planner.Problem, pol *planner.Policy) *planner.
 	return plan
 }
 
-// Fixed is a response without a model: so many seconds at 100 W.
+// Fixed returns a response without a model: so many seconds at 100 W.
 func Fixed(seconds float64) dvfsmodel.Response {
 	return &dvfsmodel.Fixed{At: dvfsmodel.Params{P0: 100, T0: seconds}.At(dvfsmodel.DefaultScaling())}
 }
 
-// Scalable is a workload of the paper's kind that takes so many seconds at
+// Scalable returns a workload of the paper's kind that takes so many seconds at
 // default clocks.
 func Scalable(seconds float64) dvfsmodel.Params {
 	return dvfsmodel.Params{P0: 50, Gamma: 30, C: 110, D: 0.9 * seconds, Delta: 0.6, T0: 0.1 * seconds}
@@ -53,7 +53,7 @@ func Continuous(seconds float64) dvfsmodel.Response {
 	return &dvfsmodel.Continuous{Params: Scalable(seconds), Range: &wide}
 }
 
-// Job is a task on one whole GPU of model A, there from 0 on.
+// Job returns a task on one whole GPU of model A, there from 0 on.
 func Job(id string, response dvfsmodel.Response) planner.Task {
 	return planner.Task{
 		ID: id, Deadline: math.Inf(1), Due: math.Inf(1), Limit: math.Inf(1), Share: 1,
@@ -67,7 +67,7 @@ func At(t planner.Task, arrival, deadline float64) planner.Task {
 	return t
 }
 
-// PaperLike is an offline problem of the paper's kind: eight jobs of 10 s to
+// PaperLike returns an offline problem of the paper's kind: eight jobs of 10 s to
 // 80 s, nodes of two GPUs.
 func PaperLike() *planner.Problem {
 	p := &planner.Problem{Cluster: planner.Cluster{Slot: 1, Classes: []planner.NodeClass{
@@ -81,7 +81,7 @@ func PaperLike() *planner.Problem {
 	return p
 }
 
-// clockTable is a profile of 3 core and 2 memory clocks.
+// clockTable returns a profile of 3 core and 2 memory clocks.
 func clockTable(tb testing.TB) *dvfsmodel.Table {
 	tb.Helper()
 	pairs := make([]dvfsmodel.Setting, 0, 6)
@@ -97,7 +97,7 @@ func clockTable(tb testing.TB) *dvfsmodel.Table {
 	return table
 }
 
-// Mixed is an online problem with all that a problem can have: two classes of
+// Mixed returns an online problem with all that a problem can have: two classes of
 // limited size, clock tables, many GPUs, shares, cores, memory, delays, a job
 // that comes late and one that fits nowhere.
 func Mixed(tb testing.TB) *planner.Problem {
@@ -157,7 +157,7 @@ func SharedCluster(count int, gb ...float64) planner.Cluster {
 	}
 }
 
-// atMax is a response at the highest frequency of those physics.
+// atMax returns a response at the highest frequency of those physics.
 func atMax(seconds float64) dvfsmodel.Response {
 	physics := sharing.PaperPhysics()
 	return &dvfsmodel.Fixed{At: dvfsmodel.Params{
@@ -165,14 +165,14 @@ func atMax(seconds float64) dvfsmodel.Response {
 	}.At(dvfsmodel.DefaultScaling())}
 }
 
-// Profiled is a job with a profile that takes so many seconds by itself.
+// Profiled returns a job with a profile that takes so many seconds by itself.
 func Profiled(id string, arrival, seconds, gb, kappa float64, util ...float64) planner.Task {
 	t := At(Job(id, atMax(seconds)), arrival, math.Inf(1))
 	t.Profile = &planner.UsageProfile{UtilPct: util, SlotS: 60, MemGB: gb, Kappa: kappa}
 	return t
 }
 
-// Curved is a pair of jobs of which one comes while the other runs, on a GPU of
+// Curved returns a pair of jobs of which one comes while the other runs, on a GPU of
 // 32 GB under a curve.
 func Curved(curve *sharing.Curve, kappa float64, util ...float64) *planner.Problem {
 	p := &planner.Problem{Mode: planner.Online, Cluster: SharedCluster(1, 32)}
@@ -183,7 +183,7 @@ func Curved(curve *sharing.Curve, kappa float64, util ...float64) *planner.Probl
 	return p
 }
 
-// TwoByFour is a problem of a job on two nodes with four GPUs each, of three nodes, and one that is
+// TwoByFour returns a problem of a job on two nodes with four GPUs each, of three nodes, and one that is
 // beside it.
 func TwoByFour() *planner.Problem {
 	response := &dvfsmodel.Fixed{At: dvfsmodel.Params{P0: 100, T0: 10}.At(dvfsmodel.DefaultScaling())}
@@ -200,7 +200,7 @@ func TwoByFour() *planner.Problem {
 	}
 }
 
-// CappedModel is a workload on a GPU whose clocks and limit are those of base by default.
+// CappedModel returns a workload on a GPU whose clocks and limit are those of base by default.
 func CappedModel(tb testing.TB, base dvfsmodel.Setting) *dvfsmodel.Fitted {
 	tb.Helper()
 	model, err := dvfsmodel.NewFitted(dvfsmodel.CappedForm(), base, []dvfsmodel.Coefficient{
@@ -222,7 +222,7 @@ func CappedModel(tb testing.TB, base dvfsmodel.Setting) *dvfsmodel.Fitted {
 	return model
 }
 
-// Capped is a response that knows power caps: of 150, 200 and 250 W, on a GPU of those core clocks that
+// Capped returns a response that knows power caps: of 150, 200 and 250 W, on a GPU of those core clocks that
 // is under 300 W by default.
 func Capped(tb testing.TB) dvfsmodel.Response {
 	tb.Helper()

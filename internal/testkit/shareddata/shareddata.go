@@ -16,7 +16,7 @@ import (
 // from a skipped test into a failed one. The continuous integration run sets it.
 const RequireEnv = "EPPLAN_REQUIRE_SHARED"
 
-// Path is the path of a file or folder below the shared data folder, such as
+// Path returns the path of a file or folder below the shared data folder, such as
 // "edl/table3.csv". The test is skipped when the folder isn't there, as on a
 // lone clone, and fails when [RequireEnv] is 1.
 func Path(tb testing.TB, name string) string {
@@ -53,7 +53,7 @@ func ShortTemp() {
 	}
 }
 
-// Root is the project's folder.
+// Root returns the project's folder.
 func Root(tb testing.TB) string {
 	tb.Helper()
 	_, file, _, ok := runtime.Caller(0)
@@ -86,7 +86,7 @@ func Rows(tb testing.TB, path string) []map[string]string {
 	return rows
 }
 
-// Number is a cell as a number; inf is one.
+// Number returns a cell as a number; inf is one.
 func Number(tb testing.TB, cell string) float64 {
 	tb.Helper()
 	x, err := strconv.ParseFloat(cell, 64)

@@ -19,7 +19,7 @@ var mixes = map[string][4]float64{
 	"mixedkappa": {10, 90, .5, 16},
 }
 
-// Draw is an instance of a mix with so many tasks.
+// Draw returns an instance of a mix with so many tasks.
 func Draw(r *rand.Rand, mix string, tasks int) *sharing.Instance {
 	in := &sharing.Instance{
 		Name: mix + "-" + strconv.Itoa(tasks), Physics: sharing.PaperPhysics(),
@@ -80,7 +80,7 @@ func drawTask(r *rand.Rand, mix string, i int) sharing.Task {
 	return t
 }
 
-// drawSeries is a series of a shape: flat with noise, sine, bursts, AR(1), or
+// drawSeries returns a series of a shape: flat with noise, sine, bursts, AR(1), or
 // sines in opposite phase.
 func drawSeries(r *rand.Rand, shape int, mean float64, i int) []float64 {
 	const slots = 24

@@ -49,7 +49,7 @@ func Ports(tb testing.TB, nodes int) int {
 	return 0
 }
 
-// Address is a port of the loopback interface that is the test's own until it
+// Address returns a port of the loopback interface that is the test's own until it
 // ends: whoever binds it there may come and go.
 func Address(tb testing.TB) string {
 	tb.Helper()

@@ -25,7 +25,7 @@ const (
 	downTime = 4 * time.Minute
 )
 
-// Script is the path of the script that brings a Slurm up; down.sh is beside it.
+// Script returns the path of the script that brings a Slurm up; down.sh is beside it.
 // They need root and the packages of scripts/test-packages.sh; without, the
 // test is skipped, or fails where the shared data are demanded.
 func Script(tb testing.TB) string {
@@ -53,7 +53,7 @@ var mayPrefer = sync.OnceValue(func() bool {
 	return err == nil && len(said) == 0
 })
 
-// Preferred is a command that goes before the machine's other work, where that is
+// Preferred returns a command that goes before the machine's other work, where that is
 // allowed. A cluster's machines have their daemons to themselves, which in a lab run
 // beside other tests; what they promise to do in time they must be let do.
 func Preferred(command ...string) []string {

@@ -52,13 +52,13 @@ func (f *FS) CrashAt(n int, after bool) { f.left, f.after = n, after }
 // Fill leaves room for writes of so many bytes only; -1 is any number.
 func (f *FS) Fill(space int) { f.space = space }
 
-// Operations is how many operations that change something there were.
+// Operations returns how many operations that change something there were.
 func (f *FS) Operations() int { return f.done }
 
 // Crashed reports whether the crash has come.
 func (f *FS) Crashed() bool { return f.crashed }
 
-// Names are the files that processes see, in order.
+// Names returns the files that processes see, in order.
 func (f *FS) Names() []string { return slices.Sorted(maps.Keys(f.names)) }
 
 // step counts an operation that changes something: do reports whether to do it,
@@ -82,7 +82,7 @@ func (f *FS) step() (do bool, err error) {
 // it reports whether the process that does both comes to do it. The error is that of a crash.
 func (f *FS) Elsewhere() (do bool, err error) { return f.step() }
 
-// Reboot is the file system after a crash of the process (powerCut false: what
+// Reboot returns the file system after a crash of the process (powerCut false: what
 // was done is there) or of the machine: what wasn't synced is there or not, by lot.
 func (f *FS) Reboot(powerCut bool, lot *rand.Rand) *FS {
 	next := New()

@@ -13,6 +13,7 @@ import (
 )
 
 func TestACrowdIsJobsWithDecisionsAndOutcomes(t *testing.T) {
+	storetest.NeedSQLite(t)
 	path, until := filepath.Join(t.TempDir(), "records.db"), time.Date(2026, 3, 14, 0, 0, 0, 0, time.UTC)
 	s, err := store.Open(t.Context(), path, nil)
 	if err != nil {

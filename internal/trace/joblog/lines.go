@@ -25,7 +25,7 @@ func newLineReader(r io.Reader) *lineReader {
 	return &lineReader{in: textfile.Open(r, "", textfile.AnyBytes)} // checkText looks at lines
 }
 
-// next is the next line without its end, until io.EOF. What of a line is beyond
+// next returns the next line without its end, until io.EOF. What of a line is beyond
 // the bound is passed over, and long is true. The line holds until the next one.
 func (l *lineReader) next() (line []byte, long bool, err error) {
 	l.buffer = l.buffer[:0]

@@ -10,7 +10,7 @@ import (
 	"github.com/epplan/epplan/internal/trace/joblog"
 )
 
-// inUTF16 is a text as PowerShell writes it.
+// inUTF16 returns a text as PowerShell writes it.
 func inUTF16(text string) string {
 	var out strings.Builder
 	for _, unit := range utf16.Encode([]rune("\ufeff" + strings.ReplaceAll(text, "\n", "\r\n"))) {

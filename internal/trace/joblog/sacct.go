@@ -103,7 +103,7 @@ type readLine struct {
 	long bool
 }
 
-// next is the next line, until io.EOF; it holds until the one after it is read.
+// next returns the next line, until io.EOF; it holds until the one after it is read.
 func (s *sacctReader) next() ([]byte, bool, error) {
 	s.number++
 	if len(s.lookahead) > 0 {
@@ -209,7 +209,7 @@ func (s *sacctReader) startWithoutHeader(number int, line []byte) error {
 		s.tally.name, number, want+1)
 }
 
-// columnsOf are a header's columns, and what separates them.
+// columnsOf returns a header's columns, and what separates them.
 func columnsOf(line []byte) (delimiter []byte, c slurm.AccountingHeader, err error) {
 	word := bytes.IndexFunc(line, isNotLetter)
 	if word < 0 {

@@ -17,7 +17,7 @@ import (
 const header = "JobID|JobIDRaw|User|Account|Partition|QOS|State|Submit|Start|End|ElapsedRaw|TimelimitRaw|" +
 	"ReqTRES|AllocTRES|ConsumedEnergyRaw|JobName|ExitCode\n"
 
-// line is a line of sacct's for one job.
+// line returns a line of sacct's for one job.
 func line(id, name string, more ...string) string {
 	cells := strings.Split(id+"|"+id+"|ada|lab|gpu|normal|COMPLETED|2026-01-02T03:04:05|"+
 		"2026-01-02T03:05:05|2026-01-02T04:05:05|3600|120|cpu=8|cpu=8,node=1,gres/gpu:h200=2,"+
@@ -30,7 +30,7 @@ func line(id, name string, more ...string) string {
 	return strings.Join(cells, "|") + "\n"
 }
 
-// all are the jobs of a log, and what was found.
+// all returns the jobs of a log, and what was found.
 func all(tb testing.TB, text string) ([]record.HistoryJob, *joblog.Tally) {
 	tb.Helper()
 	var jobs []record.HistoryJob
@@ -48,7 +48,7 @@ func keep(jobs *[]record.HistoryJob) joblog.Visit {
 	}
 }
 
-// ids are the jobs' ids.
+// ids returns the jobs' ids.
 func ids(jobs []record.HistoryJob) string {
 	all := make([]string, len(jobs))
 	for i := range jobs {
@@ -57,7 +57,7 @@ func ids(jobs []record.HistoryJob) string {
 	return strings.Join(all, " ")
 }
 
-// kinds are what was found, by kind.
+// kinds returns what was found, by kind.
 func kinds(of []joblog.LineProblem) map[string]int64 {
 	found := map[string]int64{}
 	for _, k := range of {

@@ -13,7 +13,7 @@ import (
 const asked = "JobID|Cluster|User|Account|Partition|QOS|State|ExitCode|Submit|Start|End|ElapsedRaw|" +
 	"TimelimitRaw|ReqTRES|AllocTRES|ConsumedEnergyRaw|TRESUsageInAve|NNodes|JobName|JobIDRaw"
 
-// ended is the line of a job that ended, with the delimiter.
+// ended returns the line of a job that ended, with the delimiter.
 func ended(delimiter, id, raw, user, name string) string {
 	const rest = "lab|gpu|normal|COMPLETED|0:0|2026-10-01T00:00:00|2026-10-01T00:01:00|2026-10-01T01:01:00|" +
 		"3600|120||cpu=8,node=1,gres/gpu=8|100000||1"
@@ -66,7 +66,7 @@ func TestAnIDThatTheRawOneContradictsIsLeftOut(t *testing.T) {
 	}
 }
 
-// drawnName is a name as somebody would write it who wants to be another one.
+// drawnName returns a name as somebody would write it who wants to be another one.
 func drawnName(t *rapid.T, delimiter string) string {
 	forged := func(d, id string) string { return strings.TrimSuffix(ended(d, id, id, "root", "evil"), "\n") }
 	known := []string{"|", "|0|", "\x1f", "|123456789|", delimiter[:2], delimiter[2:4]}

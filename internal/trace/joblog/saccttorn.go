@@ -93,7 +93,7 @@ func (s *sacctReader) skipTornLines(number int, cells []string, kind string, err
 	return nil
 }
 
-// lastTornLine is how many lines behind a line with some cells there are up to the last
+// lastTornLine returns how many lines behind a line with some cells there are up to the last
 // with which it would be a record.
 func (s *sacctReader) lastTornLine(cells []string) (last int) {
 	for n, between := 0, 0; between <= maxName; n++ {
@@ -183,7 +183,7 @@ func (s *sacctReader) addMended(number, lines int, r *slurm.AccountingRow, err e
 	return s.addRow(number, r, err)
 }
 
-// peek is the n-th line after the one in hand, from 0, if it is text.
+// peek returns the n-th line after the one in hand, from 0, if it is text.
 func (s *sacctReader) peek(n int) ([]byte, bool) {
 	for len(s.lookahead) <= n {
 		line, long, err := s.in.next()

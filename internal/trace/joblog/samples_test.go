@@ -10,7 +10,7 @@ import (
 	"github.com/epplan/epplan/internal/trace/joblog"
 )
 
-// sample is a log that a real Slurm wrote.
+// sample returns a log that a real Slurm wrote.
 func sample(t *testing.T, name string) ([]record.HistoryJob, *joblog.Tally) {
 	t.Helper()
 	file, err := os.Open(shareddata.Path(t, "../slurm-lab/samples/"+name))

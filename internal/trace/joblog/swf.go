@@ -182,7 +182,7 @@ func (s *swfReader) job(number int, f *[swfFields]float64) error {
 	return s.sink.add(p, number)
 }
 
-// swfText is a number as a name; "" if it isn't known.
+// swfText returns a number as a name; "" if it isn't known.
 func swfText(v float64) string {
 	if v < 0 {
 		return ""
@@ -193,12 +193,12 @@ func swfText(v float64) string {
 // maxSeconds keeps a duration within time.Duration.
 const maxSeconds = 100_000 * 86400
 
-// secondsOf is a duration of at most 100,000 days, to the microsecond.
+// secondsOf returns a duration of at most 100,000 days, to the microsecond.
 func secondsOf(seconds float64) time.Duration {
 	return time.Duration(math.Round(min(seconds, maxSeconds)*1e6)) * time.Microsecond
 }
 
-// limitOf is a time limit of so many seconds; 0 or less is none.
+// limitOf returns a time limit of so many seconds; 0 or less is none.
 func limitOf(seconds float64) live.Limit {
 	if !(seconds > 0) {
 		return live.Limit{}

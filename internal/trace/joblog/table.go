@@ -77,11 +77,11 @@ func (t *TableWriter) Flush() error {
 	return t.out.Error()
 }
 
-// safeCell is a text as a cell, in which nothing acts on a terminal or in a
+// safeCell returns a text as a cell, in which nothing acts on a terminal or in a
 // spreadsheet.
 func safeCell(text string) string { return textfile.EscapeFormula(visibleText(text)) }
 
-// visibleText is a text in which nothing acts on a terminal, as on one line.
+// visibleText returns a text in which nothing acts on a terminal, as on one line.
 func visibleText(text string) string {
 	for i := range len(text) {
 		if text[i] < ' ' || text[i] > '~' {
@@ -94,7 +94,7 @@ func visibleText(text string) string {
 // maxVisible is more than any text has when nothing in it can be printed.
 const maxVisible = 4*maxName + 1
 
-// numberCell is a number as a cell; "" if it isn't known.
+// numberCell returns a number as a cell; "" if it isn't known.
 func numberCell(n live.Number) string {
 	v, ok := n.Get()
 	if !ok {
@@ -165,7 +165,7 @@ type tableReader struct {
 	wrong error
 }
 
-// text is the first cell of some columns that isn't empty.
+// text returns the first cell of some columns that isn't empty.
 func (t *tableReader) text(columns ...string) string {
 	for _, c := range columns {
 		if text := t.Text(c); text != "" {

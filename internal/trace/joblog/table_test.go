@@ -76,7 +76,7 @@ func checkTable(t failer, jobs []record.HistoryJob) {
 	}
 }
 
-// drawn is a job as a log may have it.
+// drawn returns a job as a log may have it.
 func drawn(t *rapid.T, i int) record.HistoryJob {
 	count := func(name string) live.Number {
 		if rapid.Bool().Draw(t, name+" known") {

@@ -101,7 +101,7 @@ func newTally(name string, o *Options) *Tally {
 	return &Tally{Skipped: []LineProblem{}, Noted: []LineProblem{}, name: name, strict: o.Strict}
 }
 
-// SkippedLines is how many lines were left out because they make no sense.
+// SkippedLines returns how many lines were left out because they make no sense.
 func (t *Tally) SkippedLines() int64 {
 	var n int64
 	for i := range t.Skipped {

@@ -25,7 +25,7 @@ type Origin struct {
 	maxFails int
 }
 
-// OriginsOf are the origins that a login counts for. Over a network that is its
+// OriginsOf returns the origins that a login counts for. Over a network that is its
 // address. From this machine itself it is the client that a proxy names, and the
 // proxy: whoever reaches a loopback address may name any client.
 func OriginsOf(r *http.Request) []Origin {
@@ -40,7 +40,7 @@ func OriginsOf(r *http.Request) []Origin {
 	return []Origin{many}
 }
 
-// forwardedFor is the client that the nearest proxy names. What stands before it in
+// forwardedFor returns the client that the nearest proxy names. What stands before it in
 // the header is what its own client said.
 func forwardedFor(h http.Header) (netip.Addr, bool) {
 	lines := h.Values("X-Forwarded-For")
@@ -60,7 +60,7 @@ func addressOf(text string) (netip.Addr, bool) {
 	return a.Unmap().WithZone(""), err == nil
 }
 
-// networkOf is what logins are counted by: somebody with one address of IPv6 has
+// networkOf returns what logins are counted by: somebody with one address of IPv6 has
 // all of its network.
 func networkOf(a netip.Addr) string {
 	if network, err := a.Prefix(networkBits6); a.Is6() && err == nil {
@@ -76,7 +76,7 @@ type Failures struct {
 	all  []time.Time            // of all origins
 }
 
-// Wait is how long somebody has to wait before they may try to log in; 0: not at
+// Wait returns how long somebody has to wait before they may try to log in; 0: not at
 // all.
 func (f *Failures) Wait(origins []Origin, now time.Time) time.Duration {
 	f.mu.Lock()
@@ -89,7 +89,7 @@ func (f *Failures) Wait(origins []Origin, now time.Time) time.Duration {
 	return wait
 }
 
-// untilFewer is when fewer than so many times will be left, from now on.
+// untilFewer returns when fewer than so many times will be left, from now on.
 func untilFewer(times []time.Time, most int, now time.Time) time.Duration {
 	if len(times) < most {
 		return 0
@@ -110,7 +110,7 @@ func (f *Failures) Record(origins []Origin, now time.Time) {
 	f.all = append(withoutExpired(f.all, now), now)
 }
 
-// withoutExpired is the times that aren't forgotten yet.
+// withoutExpired returns the times that aren't forgotten yet.
 func withoutExpired(times []time.Time, now time.Time) []time.Time {
 	for len(times) > 0 && now.Sub(times[0]) >= failWindow {
 		times = times[1:]

@@ -38,7 +38,7 @@ type Token struct {
 	digest [sha256.Size]byte
 }
 
-// Len is how many tokens there are.
+// Len returns how many tokens there are.
 func (t *Tokens) Len() int {
 	if t == nil {
 		return 0
@@ -46,7 +46,7 @@ func (t *Tokens) Len() int {
 	return len(t.all)
 }
 
-// Find is who a secret stands for. It takes as long whichever token it is, and
+// Find returns who a secret stands for. It takes as long whichever token it is, and
 // if it is none.
 func (t *Tokens) Find(secret string) (found *Token) {
 	if t == nil {
@@ -164,7 +164,7 @@ func (t *Tokens) add(line string) error {
 	return nil
 }
 
-// publishedTokens are the tokens that stood in messages and pages of epplan: whoever can
+// publishedTokens returns the tokens that stood in messages and pages of epplan: whoever can
 // read may log in with them. A page that shows another one fails a test.
 func publishedTokens() []string {
 	return []string{"9f86d081884c7d659a2feaa0c55ad015", "d75df287082e4844f5cc8b36b6d4ad39"}
@@ -175,7 +175,7 @@ func isPrintableASCII(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r >= 0x7f })
 }
 
-// shortText is the beginning of a word for a message.
+// shortText returns the beginning of a word for a message.
 func shortText(text string) string {
 	const most = 40
 	if len(text) > most {

@@ -14,7 +14,7 @@ const (
 	Admin
 )
 
-// String is the role in a word.
+// String returns the role in a word.
 func (r Role) String() string {
 	switch r {
 	case User:
@@ -56,12 +56,12 @@ func (v Viewer) Acts() bool { return v.Role >= Admin }
 
 type viewerKey struct{}
 
-// WithViewer is a context of a request of a viewer.
+// WithViewer returns a context of a request of a viewer.
 func WithViewer(ctx context.Context, v Viewer) context.Context {
 	return context.WithValue(ctx, viewerKey{}, v)
 }
 
-// ViewerOf is who asks; nobody in particular without one in the context.
+// ViewerOf returns who asks; nobody in particular without one in the context.
 func ViewerOf(ctx context.Context) Viewer {
 	if v, ok := ctx.Value(viewerKey{}).(Viewer); ok {
 		return v
