@@ -104,7 +104,7 @@ ifeq ($(SLURM),)
 else
 	scripts/slurm.sh $(SLURM)
 	mkdir -p $(CACHE)/live
-	CGO_ENABLED=0 $(GO) build -o $(CACHE)/live ./cmd/epplan
+	CGO_ENABLED=0 $(GO) build -o $(CACHE)/live ./cmd/epplan ./cmd/epplab
 	CGO_ENABLED=1 $(GO) build -o $(CACHE)/live ./cmd/epd
 	EPPLAN_REQUIRE_SHARED=1 EPPLAN_LIVE_PROGRAMS=$(CACHE)/live $(GO) test -count 1 -timeout 45m -v $(TESTFLAGS) \
 		-exec '$(CURDIR)/scripts/slurm.sh $(SLURM)' $(LIVEPKGS)

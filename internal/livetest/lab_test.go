@@ -62,7 +62,7 @@ var programs = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	built = dir
-	for name, cgo := range map[string]string{"epplan": "0", "epd": "1"} {
+	for name, cgo := range map[string]string{"epplan": "0", "epplab": "0", "epd": "1"} {
 		build := exec.Command("go", "build", "-o", filepath.Join(dir, name), "../../cmd/"+name)
 		build.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
 		if out, err := build.CombinedOutput(); err != nil {
