@@ -25,7 +25,7 @@ type sweeper struct {
 	dir, conf, epplab string
 	args              []string
 	folder            string // of the sweep
-	plans             int
+	streams           int
 	held              []string // tasks, the last one first
 }
 
