@@ -187,8 +187,8 @@ func TestASweepByAJobArrayIsTheSameAsOnOneMachine(t *testing.T) {
 	if parts := s.done(); parts != s.streams {
 		t.Errorf("%d parts of %d streams", parts, s.streams)
 	}
-	t.Logf("%d streams: %v on one machine, %v by arrays that were killed three times, interrupted once and lost "+
-		"a node; %d parts were kept of the first two", s.streams, alone.Round(time.Millisecond),
+	t.Logf("%d streams: %v on one machine, %v by arrays that were killed three times, interrupted once and "+
+		"lost a node; %d parts were kept of the first two", s.streams, alone.Round(time.Millisecond),
 		swept.Round(time.Millisecond), kept)
 
 	out, err := s.command(array...).Output()
