@@ -20,12 +20,13 @@ DEMO := plan testdata/demo/batch.csv \
 	--cluster testdata/demo/cluster.toml \
 	--models testdata/demo/models.toml
 
-# Further flags for go test, such as TESTFLAGS=-v; which benchmarks, how often;
+# Further flags for go test, such as TESTFLAGS=-v; whose tests run; which benchmarks, how often;
 # how long each fuzz target runs; what runs under the race detector; which Slurm live
 # tests run against, where not this machine's, and the packages that have them; flags of
 # the load test, such as LOADFLAGS='-jobs 100000 -release 24.11.5 -rate 10', and of the soak,
 # such as SOAKFLAGS='-jobs 5000 -seed 7 -minutes 30'.
 TESTFLAGS ?=
+TESTPKGS  ?= ./...
 BENCH     ?= .
 BENCHPKGS ?= ./...
 COUNT     ?= 1
@@ -88,9 +89,9 @@ demo-replay: build ## fill a synthetic cluster by several placements
 	bin/epplan replay $(CACHE)/demo-replay --policy fgd,pwr,pwr+fgd:0.1,bestfit,potential --svg $(CACHE)/demo-replay/curves.svg
 
 .PHONY: test
-test: ## go vet and every test
+test: ## go vet and every test; says what was skipped
 	$(GO) vet ./...
-	$(GO) test -vet=off -timeout 45m $(TESTFLAGS) ./...
+	@GO='$(GO)' scripts/test.sh -vet=off -timeout 45m $(TESTFLAGS) $(TESTPKGS)
 
 .PHONY: test-long
 test-long: ## properties of all policies on 10,000 drawn problems each (about three minutes)
