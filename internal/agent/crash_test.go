@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/agent"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 )
 
 // scenario is what a process does until it dies. Prepare comes before, by
@@ -385,20 +386,22 @@ var machines = []struct {
 }{{"all well", false}, {"one GPU lost, one another agent's", true}}
 
 // everyStep plays each scenario on each machine as often as points says for a step of
-// it, and counts. With -short it does so for every fifth step.
+// it, and counts. Unless the run is a long one it tries a third of a step's points at each
+// step, others from step to step and scenario to scenario; with -short every fifth step.
 func everyStep(t *testing.T, points func(step int) []point) {
 	t.Helper()
-	every, least := 1, 200
-	if testing.Short() {
-		every, least = 5, 40
-	}
+	every, least := shareddata.Rounds(5, 1, 1), shareddata.Rounds(40, 200, 600)
+	part := shareddata.Rounds(3, 3, 1)
 	for _, m := range machines {
 		crashes := 0
-		for _, s := range scenarios {
+		for at, s := range scenarios {
 			t.Run(m.name+"/"+s.name, func(t *testing.T) {
 				steps := s.playUntil(t, &fuse{}, killed, m.hard)
 				for n := 1; n <= steps; n += every {
-					for _, p := range points(n) {
+					for i, p := range points(n) {
+						if (i+n+at)%part > 0 {
+							continue
+						}
 						s.playUntil(t, &fuse{at: p.at, after: p.after, meddle: p.meddle}, p.how, m.hard)
 						if t.Failed() {
 							t.Fatalf("step %d of %d: %+v", n, steps, p)
