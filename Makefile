@@ -101,13 +101,14 @@ test-long: ## properties on as many draws as there is time for (some ten minutes
 .PHONY: test-live
 test-live: ## only the tests against a real Slurm (needs root and scripts/test-packages.sh); SLURM=26.05: another one
 ifeq ($(SLURM),)
-	EPPLAN_REQUIRE_SHARED=1 $(GO) test -count 1 -timeout 45m -v $(TESTFLAGS) ./internal/livetest
+	EPPLAN_REQUIRE_SHARED=1 GO='$(GO)' scripts/test.sh -count 1 -timeout 45m -v $(TESTFLAGS) ./internal/livetest
 else
 	scripts/slurm.sh $(SLURM)
 	mkdir -p $(CACHE)/live
 	CGO_ENABLED=0 $(GO) build -o $(CACHE)/live ./cmd/epplan
 	CGO_ENABLED=1 $(GO) build -o $(CACHE)/live ./cmd/epd
-	EPPLAN_REQUIRE_SHARED=1 EPPLAN_LIVE_PROGRAMS=$(CACHE)/live $(GO) test -count 1 -timeout 45m -v $(TESTFLAGS) \
+	EPPLAN_REQUIRE_SHARED=1 EPPLAN_LIVE_PROGRAMS=$(CACHE)/live GO='$(GO)' scripts/test.sh \
+		-count 1 -timeout 45m -v $(TESTFLAGS) \
 		-exec '$(CURDIR)/scripts/slurm.sh $(SLURM)' $(LIVEPKGS)
 endif
 
