@@ -22,7 +22,7 @@ status=$({ {
 		if (said ~ /shared data/) return "../shared/data"
 		if (said ~ /test-packages|there is no |isn.t installed|another program/)
 			return "scripts/test-packages.sh"
-		if (said ~ /root/) return "root"
+		if (said ~ /(only|by) root/) return "root"
 		return "other things"
 	}
 	verbose { print; fflush() }

@@ -386,22 +386,17 @@ var machines = []struct {
 }{{"all well", false}, {"one GPU lost, one another agent's", true}}
 
 // everyStep plays each scenario on each machine as often as points says for a step of
-// it, and counts. Unless the run is a long one it tries a third of a step's points at each
-// step, others from step to step and scenario to scenario; with -short every fifth step.
+// it, and counts. With -short it does so for every fifth step.
 func everyStep(t *testing.T, points func(step int) []point) {
 	t.Helper()
 	every, least := shareddata.Rounds(5, 1, 1), shareddata.Rounds(40, 200, 600)
-	part := shareddata.Rounds(3, 3, 1)
 	for _, m := range machines {
 		crashes := 0
 		for at, s := range scenarios {
 			t.Run(m.name+"/"+s.name, func(t *testing.T) {
 				steps := s.playUntil(t, &fuse{}, killed, m.hard)
 				for n := 1; n <= steps; n += every {
-					for i, p := range points(n) {
-						if (i+n+at)%part > 0 {
-							continue
-						}
+					for _, p := range someOf(points(n), n+at) {
 						s.playUntil(t, &fuse{at: p.at, after: p.after, meddle: p.meddle}, p.how, m.hard)
 						if t.Failed() {
 							t.Fatalf("step %d of %d: %+v", n, steps, p)
@@ -416,6 +411,15 @@ func everyStep(t *testing.T, points func(step int) []point) {
 			t.Errorf("%s: %d crashes, want at least %d", m.name, crashes, least)
 		}
 	}
+}
+
+// someOf returns a third of a step's points, others by turns, and all of them in a long run.
+func someOf(points []point, turn int) (some []point) {
+	part := shareddata.Rounds(3, 3, 1)
+	for i := turn % part; i < len(points); i += part {
+		some = append(some, points[i])
+	}
+	return some
 }
 
 // point is when and how a process ends.
