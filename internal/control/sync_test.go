@@ -146,14 +146,14 @@ func TestOldRecordsAreRemovedDailyAndNeverWhileClosing(t *testing.T) {
 			t.Fatal(err)
 		}
 		before = len(m.all())
-		pass(2 * 24 * time.Hour)
+		pass(25 * time.Hour)
 		if len(m.all()) != before {
 			t.Error("records that are kept for ever are removed")
 		}
 		if err := c.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		pass(2 * 24 * time.Hour)
+		pass(25 * time.Hour)
 		if len(m.all()) != before {
 			t.Error("records are removed after the end")
 		}
