@@ -44,7 +44,9 @@ func (*memory) EndedJobs(context.Context, string, int) ([]record.EndedJob, error
 
 func (*memory) Features(context.Context, string, int) ([]record.Features, error) { return nil, nil }
 
-func (*memory) History(context.Context, string, time.Time, func(record.HistoryJob) error) error {
+func (*memory) VisitHistory(
+	context.Context, *store.HistoryFilter, func(record.HistoryJob) error,
+) error {
 	return nil
 }
 
@@ -146,14 +148,14 @@ func TestOldRecordsAreRemovedDailyAndNeverWhileClosing(t *testing.T) {
 			t.Fatal(err)
 		}
 		before = len(m.all())
-		pass(25 * time.Hour)
+		pass(2 * 24 * time.Hour)
 		if len(m.all()) != before {
 			t.Error("records that are kept for ever are removed")
 		}
 		if err := c.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		pass(25 * time.Hour)
+		pass(2 * 24 * time.Hour)
 		if len(m.all()) != before {
 			t.Error("records are removed after the end")
 		}
