@@ -20,12 +20,13 @@ DEMO := plan testdata/demo/batch.csv \
 	--cluster testdata/demo/cluster.toml \
 	--models testdata/demo/models.toml
 
-# Further flags for go test, such as TESTFLAGS=-v; which benchmarks, how often;
+# Further flags for go test, such as TESTFLAGS=-v; whose tests run; which benchmarks, how often;
 # how long each fuzz target runs; what runs under the race detector; which Slurm live
 # tests run against, where not this machine's, and the packages that have them; flags of
 # the load test, such as LOADFLAGS='-jobs 100000 -release 24.11.5 -rate 10', and of the soak,
 # such as SOAKFLAGS='-jobs 5000 -seed 7 -minutes 30'.
 TESTFLAGS ?=
+TESTPKGS  ?= ./...
 BENCH     ?= .
 BENCHPKGS ?= ./...
 COUNT     ?= 1
@@ -88,25 +89,26 @@ demo-replay: build ## fill a synthetic cluster by several placements
 	bin/epplab replay $(CACHE)/demo-replay --policy fgd,pwr,pwr+fgd:0.1,bestfit,potential --svg $(CACHE)/demo-replay/curves.svg
 
 .PHONY: test
-test: ## go vet and every test
+test: ## go vet and every test; says what was skipped
 	$(GO) vet ./...
-	$(GO) test -vet=off -timeout 45m $(TESTFLAGS) ./...
+	@GO='$(GO)' scripts/test.sh -vet=off -timeout 45m $(TESTFLAGS) $(TESTPKGS)
 
 .PHONY: test-long
-test-long: ## properties of all policies on 10,000 drawn problems each (about three minutes)
-	EPPLAN_LONG=1 $(GO) test -count 1 -timeout 1h -v $(TESTFLAGS) -run RandomProblems ./planner/policy
+test-long: ## properties on as many draws as there is time for (some ten minutes)
+	EPPLAN_LONG=1 $(GO) test -count 1 -timeout 1h -v $(TESTFLAGS) ./planner/policy ./internal/agent ./internal/daemon ./dvfsmodel/joint
 
 # With SLURM=SUITE in a root of another Slurm, where nothing can be built.
 .PHONY: test-live
 test-live: ## only the tests against a real Slurm (needs root and scripts/test-packages.sh); SLURM=26.05: another one
 ifeq ($(SLURM),)
-	EPPLAN_REQUIRE_SHARED=1 $(GO) test -count 1 -timeout 45m -v $(TESTFLAGS) ./internal/livetest
+	EPPLAN_REQUIRE_SHARED=1 GO='$(GO)' scripts/test.sh -count 1 -timeout 45m -v $(TESTFLAGS) ./internal/livetest
 else
 	scripts/slurm.sh $(SLURM)
 	mkdir -p $(CACHE)/live
 	CGO_ENABLED=0 $(GO) build -o $(CACHE)/live ./cmd/epplan ./cmd/epplab
 	CGO_ENABLED=1 $(GO) build -o $(CACHE)/live ./cmd/epd
-	EPPLAN_REQUIRE_SHARED=1 EPPLAN_LIVE_PROGRAMS=$(CACHE)/live $(GO) test -count 1 -timeout 45m -v $(TESTFLAGS) \
+	EPPLAN_REQUIRE_SHARED=1 EPPLAN_LIVE_PROGRAMS=$(CACHE)/live GO='$(GO)' scripts/test.sh \
+		-count 1 -timeout 45m -v $(TESTFLAGS) \
 		-exec '$(CURDIR)/scripts/slurm.sh $(SLURM)' $(LIVEPKGS)
 endif
 

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 )
 
 // placesOf are the places of a command line that may have values: its commands,
@@ -49,5 +52,44 @@ func TestValuesAreCompletedWhereTheHelpNamesThem(t *testing.T) {
 				t.Errorf("%s: %s is offered, and the help is %q", at, value, usage)
 			}
 		}
+	}
+}
+
+func TestBashIsOfferedWhatMayFollow(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	shareddata.Need(t, err == nil, "bash isn't installed")
+	const ask = `set -e; eval "$(epplan completion bash)"
+ask() {
+	COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
+	_epplan
+	echo "$*: ${COMPREPLY[*]}"
+}
+ask epplan p
+ask epplan config ''
+ask epplan model sh
+ask epplan plan batch.csv --pol
+ask epplan compare batch.csv --json --the
+ask epplan plan batch.csv --models ''
+ask epplan plan batch.csv --policy lpt
+ask epplan plan batch.csv --policy = lpt
+ask epplan plan --start=s
+ask epplan help mod
+ask epplan plan -- --pol
+`
+	want := `epplan p: plan predict profile prolog
+epplan config : init check show
+epplan model sh: show
+epplan plan batch.csv --pol: --policy
+epplan compare batch.csv --json --the: --theta
+epplan plan batch.csv --models : 
+epplan plan batch.csv --policy lpt: lpt-ff
+epplan plan batch.csv --policy = lpt: lpt-ff
+epplan plan --start=s: --start=slot
+epplan help mod: model
+epplan plan -- --pol: 
+`
+	if got, err := exec.CommandContext(t.Context(), bash, "-c", ask).CombinedOutput(); err != nil ||
+		string(got) != want {
+		t.Errorf("bash is offered (%v)\n%s\nwant\n%s", err, got, want)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 )
 
 // drawSparse returns 2 to 5 applications on a GPU that nobody measured, at 8 to 25 core and memory clocks,
@@ -114,7 +115,7 @@ func TestASettingThatIsLeftOutIsNotSeenByTheChoice(t *testing.T) {
 // chooses it. By what settings really take, choices without seeing a setting cost below a per cent.
 func TestChoicesOnSparseNoisyTablesCostLittleByWhatSettingsReallyTake(t *testing.T) {
 	var measured, lucky, truly, full, own, applications float64
-	for seed := range uint64(15) {
+	for seed := range shareddata.Rounds[uint64](6, 6, 15) {
 		apps, exact := drawSparse(rand.New(rand.NewPCG(seed, 13)))
 		m := fitDrawn(t, apps)
 		for a := range m.apps {

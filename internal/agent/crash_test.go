@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/agent"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 )
 
 // scenario is what a process does until it dies. Prepare comes before, by
@@ -388,17 +389,14 @@ var machines = []struct {
 // it, and counts. With -short it does so for every fifth step.
 func everyStep(t *testing.T, points func(step int) []point) {
 	t.Helper()
-	every, least := 1, 200
-	if testing.Short() {
-		every, least = 5, 40
-	}
+	every, least := shareddata.Rounds(5, 1, 1), shareddata.Rounds(40, 200, 600)
 	for _, m := range machines {
 		crashes := 0
-		for _, s := range scenarios {
+		for at, s := range scenarios {
 			t.Run(m.name+"/"+s.name, func(t *testing.T) {
 				steps := s.playUntil(t, &fuse{}, killed, m.hard)
 				for n := 1; n <= steps; n += every {
-					for _, p := range points(n) {
+					for _, p := range someOf(points(n), n+at) {
 						s.playUntil(t, &fuse{at: p.at, after: p.after, meddle: p.meddle}, p.how, m.hard)
 						if t.Failed() {
 							t.Fatalf("step %d of %d: %+v", n, steps, p)
@@ -413,6 +411,15 @@ func everyStep(t *testing.T, points func(step int) []point) {
 			t.Errorf("%s: %d crashes, want at least %d", m.name, crashes, least)
 		}
 	}
+}
+
+// someOf returns a third of a step's points, others by turns, and all of them in a long run.
+func someOf(points []point, turn int) (some []point) {
+	part := shareddata.Rounds(3, 3, 1)
+	for i := turn % part; i < len(points); i += part {
+		some = append(some, points[i])
+	}
+	return some
 }
 
 // point is when and how a process ends.

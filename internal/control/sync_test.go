@@ -44,7 +44,9 @@ func (*memory) EndedJobs(context.Context, string, int) ([]record.EndedJob, error
 
 func (*memory) Features(context.Context, string, int) ([]record.Features, error) { return nil, nil }
 
-func (*memory) History(context.Context, string, time.Time, func(record.HistoryJob) error) error {
+func (*memory) VisitHistory(
+	context.Context, *store.HistoryFilter, func(record.HistoryJob) error,
+) error {
 	return nil
 }
 

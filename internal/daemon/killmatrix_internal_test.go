@@ -15,6 +15,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/store"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 	"github.com/epplan/epplan/internal/testkit/spooltest"
 	"github.com/epplan/epplan/internal/testkit/storetest"
 	"github.com/epplan/epplan/slurm"
@@ -547,13 +548,7 @@ func faultRules(t *testing.T) (rules []string) {
 // Whoever is killed, at any of its operations, whatever is wrong with the GPUs or the network: no GPU stays
 // at clocks that are nobody's, each run is recorded once, nothing stays on the node, and the database is whole.
 func TestAKillAnywhereLeavesNoGPUSetNoRunLostAndTheDatabaseWhole(t *testing.T) {
-	every, least := 2, 10_000
-	switch {
-	case testing.Short():
-		every, least = 97, 100
-	case os.Getenv("EPPLAN_LONG") != "":
-		every, least = 1, 20_000
-	}
+	every, least := shareddata.Rounds(97, 4, 1), shareddata.Rounds(100, 5_000, 20_000)
 	for c := range gpu.NumControls {
 		if !slices.ContainsFunc(controls, func(s dvfsmodel.Setting) bool {
 			v := c.Of(s)

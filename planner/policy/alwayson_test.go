@@ -12,7 +12,7 @@ import (
 
 func TestWhereNodesNeverSleepTheSearchFindsNoWorseThanFirstComeFirstServedWithAllNodesOn(t *testing.T) {
 	better := 0
-	problems := checkMany(t, 400, func(t *rapid.T) {
+	problems := checkMany(t, 200, 400, func(t *rapid.T) {
 		p := drawProblem(t, atZero, atWholeSeconds, atAnyTime)
 		if p.Mode == planner.Online {
 			p.Mode = planner.Clairvoyant

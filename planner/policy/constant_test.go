@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
 )
@@ -19,7 +20,7 @@ func compareWorth(p *planner.Problem, a, b *planner.Plan) int {
 // TestCoordinateDescentFindsWhatAllPairsHold draws small batches on one or two
 // GPU models of ten clock pairs each, of which every choice can be tried.
 func TestCoordinateDescentFindsWhatAllPairsHold(t *testing.T) {
-	cases := byLength(40, 100, 200)
+	cases := shareddata.Rounds[uint64](40, 50, 200)
 	equal, kept, excess, most := 0, 0, 0.0, 0.0
 	for seed := range cases {
 		p := drawBatch(t, 1000+seed)
@@ -61,7 +62,7 @@ func TestCoordinateDescentFindsWhatAllPairsHold(t *testing.T) {
 func TestConstantClocksAreOnePairPerGPUModelAndNeverWorseThanDefaultClocks(t *testing.T) {
 	t.Parallel()
 	slower := 0
-	for seed := range byLength(6, 12, 20) {
+	for seed := range shareddata.Rounds[uint64](6, 8, 20) {
 		p := drawBatch(t, seed)
 		plan, _ := pastDue(t, p, policy.Constant)
 		base, _ := pastDue(t, p, "baseline")

@@ -102,7 +102,7 @@ func runsByGPU(p *planner.Problem, plan *planner.Plan) (busy map[gpuOf][]span, o
 func TestJobsOnSeveralNodesTakeTheEnergyOfAllTheirGPUs(t *testing.T) {
 	t.Parallel()
 	gangs := 0
-	problems := checkMany(t, 600, func(t *rapid.T) {
+	problems := checkMany(t, 150, 600, func(t *rapid.T) {
 		p := drawGangs(t)
 		for i := range p.Tasks {
 			p.Tasks[i].Share = 1
@@ -136,7 +136,7 @@ func TestJobsOnSeveralNodesTakeTheEnergyOfAllTheirGPUs(t *testing.T) {
 // One node is one node, whether a job says so or not.
 func TestAJobThatSaysOneNodeIsPlannedLikeOneThatSaysNone(t *testing.T) {
 	t.Parallel()
-	checkMany(t, 200, func(t *rapid.T) {
+	checkMany(t, 60, 200, func(t *rapid.T) {
 		p, variant := drawGangs(t), drawVariant(t)
 		said := *p
 		said.Tasks = make([]planner.Task, len(p.Tasks))
@@ -159,7 +159,7 @@ func TestAJobThatSaysOneNodeIsPlannedLikeOneThatSaysNone(t *testing.T) {
 
 func TestTheOrderOfJobsOnSeveralNodesChangesNothing(t *testing.T) {
 	t.Parallel()
-	checkMany(t, 200, func(t *rapid.T) {
+	checkMany(t, 60, 200, func(t *rapid.T) {
 		p := drawGangs(t)
 		order := rapid.Permutation(indexes(len(p.Tasks))).Draw(t, "order")
 		other := *p

@@ -19,7 +19,7 @@ import (
 func TestImproveNeverMakesAPlanWorse(t *testing.T) {
 	improvers := []planner.Improver{improve.Align{Moves: 2000}, improve.Retune{Moves: 2000}}
 	better := make([]int, len(improvers))
-	problems := checkMany(t, 2_000, func(t *rapid.T) {
+	problems := checkMany(t, 1_000, 2_000, func(t *rapid.T) {
 		p, variant := drawProblem(t, atZero, atZero, atWholeSeconds, atAnyTime), drawVariant(t)
 		if p.Mode == planner.Online {
 			p.Mode = planner.Clairvoyant
@@ -74,7 +74,7 @@ func improvedBy(t *rapid.T, p *planner.Problem, plan *planner.Plan, all ...plann
 
 func TestNoPlanCostsLessThanTheBound(t *testing.T) {
 	complete, tight, extra, inTime := 0, 0, 0, 0
-	problems := checkMany(t, 1_000, func(t *rapid.T) {
+	problems := checkMany(t, 300, 1_000, func(t *rapid.T) {
 		p, variant := drawProblem(t, atZero, atZero, atWholeSeconds, atAnyTime), drawVariant(t)
 		lower := bound.Lower(p)
 		for _, name := range policy.Names() {

@@ -8,13 +8,14 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/policy"
 )
 
 // onlineBatches returns how many batches a test draws.
-func onlineBatches() uint64 { return byLength(12, 60, 60) }
+func onlineBatches() uint64 { return shareddata.Rounds[uint64](12, 60, 60) }
 
 // kinds are ways to draw a batch that arrives over time.
 var kinds = []struct {

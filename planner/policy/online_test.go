@@ -64,7 +64,7 @@ func TestLateBindingTakesLessThanTheReferenceGreedyOnEveryOnlineSet(t *testing.T
 // What a fresh node could do in time when the task arrived must be in time.
 func TestLateBindingMissesNoDeadlineOnUnlimitedNodes(t *testing.T) {
 	held, delayed := 0, 0
-	problems := checkMany(t, 5_000, func(t *rapid.T) {
+	problems := checkMany(t, 5_000, 5_000, func(t *rapid.T) {
 		p := drawProblem(t, atWholeSeconds, atAnyTime)
 		p.Mode = planner.Online
 		for i := range p.Cluster.Classes {

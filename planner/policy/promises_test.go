@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/bound"
 	"github.com/epplan/epplan/planner/improve"
@@ -139,7 +140,7 @@ func pastDue(tb testing.TB, p *planner.Problem, text string) (plan *planner.Plan
 // TestTheDefaultPlanKeepsWhatOthersKeep draws batches as users write them.
 func TestTheDefaultPlanKeepsWhatOthersKeep(t *testing.T) {
 	t.Parallel()
-	batches := byLength(4, 10, 20)
+	batches := shareddata.Rounds[uint64](4, 5, 20)
 	kept, saved := 0, 0.0
 	for seed := range batches {
 		p := drawBatch(t, seed)
@@ -238,7 +239,7 @@ func (s *site) present(p *planner.Problem) {
 // TestPlansOfJobsOverNodesKeepWhatOthersKeep and save what plans of other jobs do.
 func TestPlansOfJobsOverNodesKeepWhatOthersKeep(t *testing.T) {
 	t.Parallel()
-	batches, saved := byLength(2, 5, 8), 0.0
+	batches, saved := shareddata.Rounds[uint64](2, 4, 8), 0.0
 	for seed := range batches {
 		p := drawWideBatch(t, 300+seed)
 		plan, late := pastDue(t, p, policy.DefaultName(planner.Offline)) // which checks it

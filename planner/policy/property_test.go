@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"os"
 	"reflect"
 	"slices"
 	"strconv"
@@ -14,32 +13,20 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/policy"
 )
 
-// byLength returns how many a test draws: few with -short, many with EPPLAN_LONG.
-func byLength(few, usual, many uint64) uint64 {
-	switch {
-	case os.Getenv("EPPLAN_LONG") != "":
-		return many
-	case testing.Short():
-		return few
-	}
-	return usual
-}
-
 // rapidChecks is held while rapid's number of cases, a flag of the whole process, is that of one test.
 var rapidChecks sync.Mutex
 
-// checkMany is rapid.Check with so many random cases; with -short a fifth of them,
-// as rapid has it, and with EPPLAN_LONG set ten times as many. It returns their number.
-func checkMany(t *testing.T, cases int, property func(*rapid.T)) int {
+// checkMany is rapid.Check with as many random cases as usual, or as in a long run; with
+// -short a fifth of the usual ones, as rapid has it. It returns their number.
+func checkMany(t *testing.T, usual, long int, property func(*rapid.T)) int {
 	t.Helper()
-	if os.Getenv("EPPLAN_LONG") != "" {
-		cases *= 10
-	}
+	cases := shareddata.Rounds(usual, usual, long)
 	checks := flag.Lookup("rapid.checks").Value
 	set := func(n string) {
 		if err := checks.Set(n); err != nil {
@@ -143,7 +130,7 @@ func (s seen) note(p *planner.Problem, plan *planner.Plan) {
 func TestEveryPolicysPlansPassCheckOnRandomProblems(t *testing.T) {
 	t.Parallel()
 	found, plans := seen{}, map[string]int{}
-	problems := checkMany(t, 1_000, func(t *rapid.T) {
+	problems := checkMany(t, 400, 10_000, func(t *rapid.T) {
 		p, variant := drawProblem(t, atZero, atZero, atWholeSeconds, atAnyTime), drawVariant(t)
 		for _, name := range drawPolicies(t) {
 			plan := solve(t, p, name+variant)
@@ -178,7 +165,7 @@ func TestEveryPolicysPlansPassCheckOnRandomProblems(t *testing.T) {
 }
 
 func TestPlansAreTheSameEachTime(t *testing.T) {
-	checkMany(t, 200, func(t *rapid.T) {
+	checkMany(t, 100, 200, func(t *rapid.T) {
 		p, variant := drawProblem(t, atZero, atZero, atWholeSeconds, atAnyTime), drawVariant(t)
 		for _, name := range drawPolicies(t) {
 			if a, b := solve(t, p, name+variant), solve(t, p, name+variant); !reflect.DeepEqual(a, b) {
@@ -192,7 +179,7 @@ func TestPlansAreTheSameEachTime(t *testing.T) {
 // arrive after some time. What was started before then must not change.
 func TestOnlinePlansUseNothingOfJobsThatHaveNotArrived(t *testing.T) {
 	compared := 0
-	problems := checkMany(t, 2_000, func(t *rapid.T) {
+	problems := checkMany(t, 600, 2_000, func(t *rapid.T) {
 		p, variant := drawProblem(t, atWholeSeconds, atAnyTime), drawVariant(t)
 		p.Mode = planner.Online
 		slot := max(1, p.Cluster.Slot)
@@ -244,7 +231,7 @@ func decision(plan *planner.Plan, task int, before float64) string {
 // by a millionth.
 func TestCheckRefusesPlansWithOneNumberChanged(t *testing.T) {
 	spoiled := seen{}
-	checkMany(t, 1_000, func(t *rapid.T) {
+	checkMany(t, 1_000, 1_000, func(t *rapid.T) {
 		p, variant := drawProblem(t, atZero, atWholeSeconds, atAnyTime), drawVariant(t)
 		d := &drawer{T: t}
 		plan := solve(t, p, oneOf(d, "policy", drawPolicies(t)...)+variant)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
 )
@@ -69,8 +70,8 @@ func (w *waits) check(t *testing.T, most float64) {
 func TestAHigherPriceOfWaitingLeavesJobsWaitingLess(t *testing.T) {
 	t.Parallel()
 	const most = 0.03 // as of the other weights
-	batches, meanMost := byLength(1, 3, 5), 0.003
-	if testing.Short() {
+	batches, meanMost := shareddata.Rounds[uint64](1, 1, 5), 0.003
+	if batches == 1 {
 		meanMost = most
 	}
 	var w waits

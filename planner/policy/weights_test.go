@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
 )
@@ -50,7 +51,7 @@ func lostBy(tb testing.TB, p *planner.Problem) []float64 {
 func TestThePlanForAnObjectiveIsTheBestByIt(t *testing.T) {
 	t.Parallel()
 	const most, meanMost = 0.03, 0.003 // search is by chance
-	batches := byLength(1, 2, 3)
+	batches := shareddata.Rounds[uint64](1, 1, 3)
 	var all []float64
 	for seed := range batches {
 		p := drawBatch(t, 100+seed)

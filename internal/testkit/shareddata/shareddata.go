@@ -40,6 +40,21 @@ func Need(tb testing.TB, ok bool, missing string) {
 	}
 }
 
+// LongEnv names the environment variable that, when set, has tests draw as often as they
+// did when their rules were found. make test-long sets it.
+const LongEnv = "EPPLAN_LONG"
+
+// Rounds returns how often a test draws: rarely with -short, often where [LongEnv] is set.
+func Rounds[N int | uint64](few, usual, many N) N {
+	switch {
+	case os.Getenv(LongEnv) != "":
+		return many
+	case testing.Short():
+		return few
+	}
+	return usual
+}
+
 // ShortTemp has a package's tests make their temporary folders in /tmp where TMPDIR
 // is long: the path of a socket in one, which has a test's name in it, may have 107
 // bytes. It is for TestMain.
