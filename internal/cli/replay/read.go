@@ -20,7 +20,6 @@ import (
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/join"
 	"github.com/epplan/epplan/planner/policy"
-	"github.com/epplan/epplan/planner/replay"
 	"github.com/epplan/epplan/queue"
 
 	"github.com/epplan/epplan/internal/cli/inputs"
@@ -56,7 +55,7 @@ type historyReplay struct {
 	warnings    []error
 	limits      *joblog.PowerLimits
 	scale       float64 // of the cluster's nodes; 0: 1
-	peaks       []replay.PeakUse
+	peaks       []peakUse
 }
 
 // historyExclusions counts jobs that aren't planned, and those that are planned in
@@ -309,33 +308,33 @@ const maxClusterScale = 1000
 
 // cluster returns that of --cluster, with as many nodes as --scale-cluster makes of them.
 func (h *historyReplay) cluster() planner.Cluster {
-	return replay.Scaled(h.setup.Config.Cluster(), cmp.Or(h.scale, 1))
+	return scaledCluster(h.setup.Config.Cluster(), cmp.Or(h.scale, 1))
 }
 
 // comparePeaks holds the GPUs that the planned jobs had at once against those of the cluster. A cluster
 // that can't have run them is refused, unless it is wanted.
 func (h *historyReplay) comparePeaks(c *cli.Context) error {
-	uses, seen, waited := make([]replay.Use, 0, len(h.jobs)), -1, false
+	uses, seen, waited := make([]gpuUse, 0, len(h.jobs)), -1, false
 	for i := range h.jobs {
 		if at := h.jobs[i].past; at != seen {
 			seen = at
 			p := &h.past[at]
 			waited = waited || p.Started.After(p.Submitted)
-			uses = append(uses, replay.Use{
+			uses = append(uses, gpuUse{
 				From: p.Started, To: p.Ended, GPUs: int(p.GPUs.Or(0)), Model: h.modelName(p.GPUModel),
 			})
 		}
 	}
 	cluster, factor := h.cluster(), 0.0
-	h.peaks = replay.PeakUses(uses, &cluster)
+	h.peaks = peakUses(uses, &cluster)
 	for _, p := range h.peaks {
 		factor = max(factor, float64(p.Log)/float64(max(1, p.Cluster)))
 	}
-	over := replay.Beyond(h.peaks)
+	over := beyondCluster(h.peaks)
 	if len(over) == 0 {
 		return nil
 	}
-	text := "the log had " + strings.Join(terminal.TextsOf(over, replay.PeakUse.String), "; ")
+	text := "the log had " + strings.Join(terminal.TextsOf(over, peakUse.String), "; ")
 	switch {
 	case !waited:
 		h.terminal.Message("warning", text+": no job of it waited, so that its starts may be its submissions")

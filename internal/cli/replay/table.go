@@ -13,7 +13,6 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/trace/joblog"
-	"github.com/epplan/epplan/planner/replay"
 	"github.com/epplan/epplan/queue"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
@@ -32,7 +31,7 @@ type HistoryReport struct {
 	MeasuredOf  int               `json:"measured_jobs"`
 	LoggedWaitS float64           `json:"logged_mean_wait_s"`
 	Log         *joblog.Tally     `json:"log"`       // how it was read
-	Peaks       []replay.PeakUse  `json:"gpu_peaks"` // empty: the cluster has as many nodes as wanted
+	Peaks       []peakUse         `json:"gpu_peaks"` // empty: the cluster has as many nodes as wanted
 	Scale       float64           `json:"cluster_scale"`
 	FarFromLog  bool              `json:"waits_far_beyond_log"`
 	Policies    []historyPolicy   `json:"policies"`
@@ -322,12 +321,12 @@ func (r *HistoryReport) clusterText() string {
 	if r.Scale != 1 {
 		parts = append(parts, fmt.Sprintf("nodes × %.6g", r.Scale))
 	}
-	if over := replay.Beyond(r.Peaks); len(over) > 0 {
+	if over := beyondCluster(r.Peaks); len(over) > 0 {
 		which := "not the log's, which had "
 		if r.LoggedWaitS == 0 {
 			which = "if jobs started when they were submitted, the log had "
 		}
-		parts = append(parts, which+strings.Join(terminal.TextsOf(over, replay.PeakUse.String), "; "))
+		parts = append(parts, which+strings.Join(terminal.TextsOf(over, peakUse.String), "; "))
 	}
 	if base := r.Policies[0].MeanWait.Value; r.isFarFromLog() {
 		parts = append(

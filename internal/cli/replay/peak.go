@@ -11,22 +11,22 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-// Use is GPUs that a job held from a time to another.
-type Use struct {
+// gpuUse is GPUs that a job held from a time to another.
+type gpuUse struct {
 	From, To time.Time
 	GPUs     int
 	Model    string // "": not known
 }
 
-// Peak is the most GPUs in use at once, and the first time at which that many were.
-type Peak struct {
+// peak is the most GPUs in use at once, and the first time at which that many were.
+type peak struct {
 	GPUs int
 	At   time.Time
 }
 
-// Peaks returns the peak of each GPU model, and under "" that of all uses together. GPUs that are given
+// peaks returns the peak of each GPU model, and under "" that of all uses together. GPUs that are given
 // back when others are taken aren't in use at once.
-func Peaks(uses []Use) map[string]Peak {
+func peaks(uses []gpuUse) map[string]peak {
 	type change struct {
 		at    time.Time
 		gpus  int // negative: given back
@@ -41,11 +41,11 @@ func Peaks(uses []Use) map[string]Peak {
 	slices.SortFunc(changes, func(a, b change) int {
 		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.gpus, b.gpus))
 	})
-	now, most := make(map[string]int), make(map[string]Peak)
+	now, most := make(map[string]int), make(map[string]peak)
 	count := func(model string, c *change) {
 		now[model] += c.gpus
 		if now[model] > most[model].GPUs {
-			most[model] = Peak{now[model], c.at}
+			most[model] = peak{now[model], c.at}
 		}
 	}
 	for i := range changes {
@@ -58,8 +58,8 @@ func Peaks(uses []Use) map[string]Peak {
 	return most
 }
 
-// PeakUse is a peak of a log beside the GPUs of a cluster.
-type PeakUse struct {
+// peakUse is a peak of a log beside the GPUs of a cluster.
+type peakUse struct {
 	Model   string    `json:"gpu_model"` // "": all together
 	Log     int       `json:"log_peak_gpus"`
 	Cluster int       `json:"cluster_gpus"`
@@ -67,7 +67,7 @@ type PeakUse struct {
 }
 
 // String says what the log had, when, and what the cluster has.
-func (p PeakUse) String() string {
+func (p peakUse) String() string {
 	what := "GPUs"
 	if p.Log == 1 {
 		what = "GPU"
@@ -79,19 +79,19 @@ func (p PeakUse) String() string {
 		p.Cluster)
 }
 
-// Beyond returns the peaks that the cluster can't have had. If those of one model are all there are,
+// beyondCluster returns the peaks that the cluster can't have had. If those of one model are all there are,
 // their sum isn't among them.
-func Beyond(peaks []PeakUse) []PeakUse {
-	over := slices.DeleteFunc(slices.Clone(peaks), func(p PeakUse) bool { return p.Log <= p.Cluster })
+func beyondCluster(peaks []peakUse) []peakUse {
+	over := slices.DeleteFunc(slices.Clone(peaks), func(p peakUse) bool { return p.Log <= p.Cluster })
 	if len(over) == 2 && over[0].Model == "" && over[0].Log == over[1].Log {
 		return over[1:]
 	}
 	return over
 }
 
-// PeakUses compares the peaks of uses with the GPUs of a cluster, all together first, then by GPU model.
+// peakUses compares the peaks of uses with the GPUs of a cluster, all together first, then by GPU model.
 // It is empty for a cluster with as many nodes as wanted.
-func PeakUses(uses []Use, cluster *planner.Cluster) []PeakUse {
+func peakUses(uses []gpuUse, cluster *planner.Cluster) []peakUse {
 	gpus := make(map[string]int)
 	for i := range cluster.Classes {
 		k := &cluster.Classes[i]
@@ -101,18 +101,18 @@ func PeakUses(uses []Use, cluster *planner.Cluster) []PeakUse {
 		gpus[k.Model] += k.Count * k.GPUs
 		gpus[""] += k.Count * k.GPUs
 	}
-	peaks := Peaks(uses)
-	all := make([]PeakUse, 0, len(peaks))
+	peaks := peaks(uses)
+	all := make([]peakUse, 0, len(peaks))
 	for _, model := range slices.Sorted(maps.Keys(peaks)) {
-		all = append(all, PeakUse{
+		all = append(all, peakUse{
 			Model: model, Log: peaks[model].GPUs, Cluster: gpus[model], At: peaks[model].At,
 		})
 	}
 	return all
 }
 
-// Scaled returns a cluster with the nodes of each class times a factor, rounded up.
-func Scaled(cluster planner.Cluster, factor float64) planner.Cluster {
+// scaledCluster returns a cluster with the nodes of each class times a factor, rounded up.
+func scaledCluster(cluster planner.Cluster, factor float64) planner.Cluster {
 	const rounding = 1e-9
 	cluster.Classes = slices.Clone(cluster.Classes)
 	for i := range cluster.Classes {
