@@ -15,7 +15,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/internal/cli/dryrun"
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/statedir"
@@ -82,7 +82,7 @@ func dbCommand(stdout, stderr io.Writer) *cli.Command {
 			withFlags(sub("restore", "FILE", "put a backup in the place of the records, while epd doesn't run",
 				"epd db restore /backup/records.db", 1, func(c *cli.Context, path string) error {
 					return restoreRecords(c, path, stdout, stderr)
-				}), dryrun.Flag(), jsonFlag()),
+				}), terminal.Flag(), jsonFlag()),
 			sub("export", "TABLE", "write a table as JSON lines: "+strings.Join(store.Tables(), ", "),
 				"epd db export outcomes", 1, func(c *cli.Context, path string) (err error) {
 					if _, err := os.Stat(path); err != nil {
@@ -133,7 +133,7 @@ func restoreRecords(c *cli.Context, path string, stdout, stderr io.Writer) error
 	if _, err := os.Lstat(path); err == nil {
 		steps = []string{"keep " + path + " beside itself as records.db.replaced-<time>", steps[0]}
 	}
-	if stop, err := dryrun.Announce(c, steps...); stop {
+	if stop, err := terminal.Announce(c, steps...); stop {
 		return err
 	}
 	copied, err := store.Restore(c.Context, backup, path, time.Now(), copyProgress(stderr))

@@ -7,7 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/internal/cli/dryrun"
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/nodekey"
 )
@@ -41,7 +41,7 @@ const (
 // serveFlags returns those of every role.
 func serveFlags() []cli.Flag {
 	return slices.Concat([]cli.Flag{
-		dryrun.Flag(),
+		terminal.Flag(),
 		&cli.StringFlag{
 			Name: "socket", Usage: "`PATH` to listen at for hooks and administrators",
 			DefaultText: epdapi.AgentSocket + ", of a controller " + epdapi.ControllerSocket,

@@ -16,7 +16,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/internal/cli/dryrun"
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/store/record"
@@ -41,7 +41,7 @@ func forgetCommands(stdout, stderr io.Writer) []*cli.Command {
 				"Example: epd db forget --job 4711 --out forgotten.jsonl",
 			HideHelpCommand: true, OnUsageError: refuseUsage,
 			Flags: []cli.Flag{
-				socket, dryrun.Flag(),
+				socket, terminal.Flag(),
 				&cli.Int64Flag{Name: "job", Usage: "runs of the job with this `ID`", DefaultText: "any"},
 				&cli.StringFlag{Name: "node", Usage: "runs on the node with this `NAME`", DefaultText: "any"},
 				&cli.StringFlag{
@@ -64,7 +64,7 @@ func forgetCommands(stdout, stderr io.Writer) []*cli.Command {
 			UsageText: "epd db remember [OPTIONS] FILE",
 			Description: "FILE is what epd db forget wrote, - standard input. What is recorded already changes nothing.\n" +
 				"Example: epd db remember forgotten.jsonl",
-			HideHelpCommand: true, OnUsageError: refuseUsage, Flags: []cli.Flag{socket, dryrun.Flag()},
+			HideHelpCommand: true, OnUsageError: refuseUsage, Flags: []cli.Flag{socket, terminal.Flag()},
 			Action: func(c *cli.Context) error { return remember(c, stdout) },
 		},
 	}
@@ -77,7 +77,7 @@ func forget(c *cli.Context, stdout, stderr io.Writer) error {
 		return err
 	}
 	out, closing := io.Discard, func(error) error { return nil }
-	if path := c.String("out"); !dryrun.IsSet(c) {
+	if path := c.String("out"); !terminal.IsSet(c) {
 		if out, closing, err = forgottenFile(path, stdout); err != nil {
 			return err
 		}
@@ -92,7 +92,7 @@ func forget(c *cli.Context, stdout, stderr io.Writer) error {
 		err := errors.New("no such run is recorded; those whose details were pruned can't be taken out")
 		return errors.Join(err, closing(err))
 	}
-	if stop, err := dryrun.Announce(c, found.forgetSteps()...); stop {
+	if stop, err := terminal.Announce(c, found.forgetSteps()...); stop {
 		return err
 	}
 	if err := closing(nil); err != nil { // nothing goes before it is on disk
@@ -321,7 +321,7 @@ func remember(c *cli.Context, stdout io.Writer) error {
 	for i := range runs {
 		steps[i] = "put back into the records " + runText(&runs[i].Outcome)
 	}
-	if stop, err := dryrun.Announce(c, steps...); stop {
+	if stop, err := terminal.Announce(c, steps...); stop {
 		return err
 	}
 	sum, models := &epdapi.RunsChanged{}, make(map[record.WorkloadKey]epdapi.RefittedModel)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/internal/cli/dryrun"
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/slurm"
@@ -46,7 +46,7 @@ func modelCommand(stdout io.Writer) *cli.Command {
 					"Example: epd model use --note 'before the driver changed' 3f2a V100 4",
 				HideHelpCommand: true, OnUsageError: refuseUsage,
 				Flags: []cli.Flag{
-					socket, asJSON, dryrun.Flag(),
+					socket, asJSON, terminal.Flag(),
 					&cli.StringFlag{Name: "note", Usage: "`WHY`, for those who look later"},
 					&cli.BoolFlag{
 						Name: "free", Usage: "let what is learnt replace the model again (without a VERSION)",
@@ -117,7 +117,7 @@ func useModel(c *cli.Context, stdout io.Writer) error {
 		}
 		choice.Version = version
 	}
-	if stop, err := dryrun.Announce(c, choiceStep(&choice)); stop {
+	if stop, err := terminal.Announce(c, choiceStep(&choice)); stop {
 		return err
 	}
 	standing, err := askEPD(c, func(ctx context.Context, epd *epdapi.Client) (*epdapi.ModelStatus, error) {

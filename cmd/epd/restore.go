@@ -13,7 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/agent"
-	"github.com/epplan/epplan/internal/cli/dryrun"
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/slurm"
 	"github.com/epplan/epplan/statedir"
 )
@@ -37,7 +37,7 @@ func restoreCommand(stderr io.Writer) *cli.Command {
 		HideHelpCommand: true,
 		OnUsageError:    refuseUsage,
 		Flags: append([]cli.Flag{
-			dryrun.Flag(), &cli.StringFlag{
+			terminal.Flag(), &cli.StringFlag{
 				Name: "journal", Usage: "`DIR` of the journal: give back the clocks that it names, and nothing else",
 				DefaultText: "both, the journal in --state",
 			},
@@ -79,7 +79,7 @@ func restore(c *cli.Context, stderr io.Writer) error {
 		return usagef("--within is %v, want more than 0", c.Duration("within"))
 	}
 	journal, queues := restorable(c)
-	if dryrun.IsSet(c) {
+	if terminal.IsSet(c) {
 		steps, err := restoreSteps(journal)
 		if err != nil {
 			return err
@@ -88,7 +88,7 @@ func restore(c *cli.Context, stderr io.Writer) error {
 		if err != nil {
 			return err
 		}
-		_, err = dryrun.Announce(c, append(steps, queued...)...)
+		_, err = terminal.Announce(c, append(steps, queued...)...)
 		return err
 	}
 	if journal == "" && len(queues) == 0 {

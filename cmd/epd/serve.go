@@ -20,7 +20,7 @@ import (
 	systemd "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/internal/cli/dryrun"
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/pause"
@@ -44,12 +44,12 @@ func serve(c *cli.Context, role string, stderr io.Writer) error {
 	if err := p.checkFlags(); err != nil {
 		return err
 	}
-	if dryrun.IsSet(c) {
+	if terminal.IsSet(c) {
 		steps, err := p.dryRunSteps()
 		if err != nil {
 			return err
 		}
-		_, err = dryrun.Announce(c, steps...)
+		_, err = terminal.Announce(c, steps...)
 		return err
 	}
 	err = p.runOwned()

@@ -16,7 +16,7 @@ import (
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/sharing"
 
-	"github.com/epplan/epplan/internal/cli/inputs"
+	"github.com/epplan/epplan/internal/cli/setup"
 	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/planner/share"
 )
@@ -44,15 +44,15 @@ func consolidateCommand(t *terminal.Terminal) *cli.Command {
 			&cli.StringFlag{
 				Name: "problem", Usage: "`PROBLEM`: safe or as-printed", Value: share.Safe.String(),
 			},
-			inputs.SearchTimeFlag("the `TIME` that improve, exact and cats-safe may take", defaultSearchTime),
-			inputs.ContentionFlag("time is shared without loss"),
-			inputs.SeedFlag(),
+			setup.SearchTimeFlag("the `TIME` that improve, exact and cats-safe may take", defaultSearchTime),
+			setup.ContentionFlag("time is shared without loss"),
+			setup.SeedFlag(),
 			terminal.AtLeast(&cli.IntFlag{
 				Name: "window", Usage: "`COUNT` of tasks that wait for each other; cats-safe knows them " +
 					"all when it places the first of them", Value: 1,
 			}, 1),
 			terminal.JSONFlag(),
-			terminal.RowsFlag("GPUs"), inputs.SlotFlag("`TIME` that a slot of a log lasts"),
+			terminal.RowsFlag("GPUs"), setup.SlotFlag("`TIME` that a slot of a log lasts"),
 			&cli.Float64Flag{
 				Name: "sla", Usage: "`FACTOR`: how many times its time alone a task of a log may take",
 				Value: sharing.PaperSLA,
@@ -71,7 +71,7 @@ func consolidateCommand(t *terminal.Terminal) *cli.Command {
 				Name: "server-w", Usage: "`WATTS` of a server that is on, beside its GPUs",
 				Value: defaultServerW,
 			},
-			inputs.ProfilesFlag(),
+			setup.ProfilesFlag(),
 		},
 		Action: t.Runs(terminal.Takes(1, 1, "one file", runConsolidate)),
 	}

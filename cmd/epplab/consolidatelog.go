@@ -16,7 +16,7 @@ import (
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/sharing"
 
-	"github.com/epplan/epplan/internal/cli/inputs"
+	"github.com/epplan/epplan/internal/cli/setup"
 	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/lab/trace"
 )
@@ -147,7 +147,7 @@ func setFileServers(
 	name string,
 	pieces int,
 ) error {
-	profiles, err := inputs.ReadProfiles(t, c.String("profiles"))
+	profiles, err := setup.ReadProfiles(t, c.String("profiles"))
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func setFileServers(
 			return false, err
 		}
 		if !cluster.HasNodes() {
-			return false, inputs.NoNodes(name)
+			return false, setup.NoNodes(name)
 		}
 		nodes := cluster.Cluster()
 		noteServerGPUs(t, name, &nodes, c.Float64("gpu-mem-gb"))

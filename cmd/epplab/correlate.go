@@ -16,11 +16,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/planner/correlate"
 
-	"github.com/epplan/epplan/internal/cli/inputs"
+	"github.com/epplan/epplan/internal/cli/setup"
 	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/lab/trace"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 func correlateCommand(t *terminal.Terminal) *cli.Command {
@@ -37,7 +37,7 @@ func correlateCommand(t *terminal.Terminal) *cli.Command {
 			"Example: epplab correlate utilisation.csv --top 3\n" +
 			"Example: epplab correlate utilisation.csv --pair n1/0,n1/1",
 		Flags: []cli.Flag{
-			inputs.SlotFlag("`TIME` over which samples are averaged"),
+			setup.SlotFlag("`TIME` over which samples are averaged"),
 			terminal.Between(&cli.IntFlag{
 				Name: "top", Usage: "`COUNT` of pairs from either end", Value: defaultTop,
 			}, 1, maxTop),
@@ -175,7 +175,7 @@ func (l *correlatedLog) add(s *trace.UtilisationSlot) error {
 
 // pair correlates two series.
 func (l *correlatedLog) pair(a, b int) seriesPair {
-	found := correlate.Pearson(l.series[a], l.series[b])
+	found := sharing.Pearson(l.series[a], l.series[b])
 	p := seriesPair{a: l.ids[a], b: l.ids[b], r: math.NaN(), samples: found.Samples, gaps: found.Gaps}
 	if found.OK && found.Samples >= l.least {
 		p.r = found.R

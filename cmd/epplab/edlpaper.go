@@ -13,7 +13,7 @@ import (
 	"github.com/epplan/epplan/planner/join"
 	"github.com/epplan/epplan/planner/policy"
 
-	"github.com/epplan/epplan/internal/cli/inputs"
+	"github.com/epplan/epplan/internal/cli/setup"
 	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
@@ -219,7 +219,7 @@ func (e *edlPaper) problem(spec taskset.Spec, l int, seed uint64) (*planner.Prob
 		return nil, err
 	}
 	wide := dvfsmodel.WideRange()
-	cluster, known := config.PaperCluster(l), inputs.NewCatalog(config.BuiltinProfiles(), nil, &wide)
+	cluster, known := config.PaperCluster(l), setup.NewCatalog(config.BuiltinProfiles(), nil, &wide)
 	tasks, _, err := join.Tasks(batch, &cluster, known, join.Margins{})
 	if err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 	"github.com/epplan/epplan/lab/taskset"
 	"github.com/epplan/epplan/queue"
 
-	"github.com/epplan/epplan/internal/cli/inputs"
+	"github.com/epplan/epplan/internal/cli/setup"
 	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/lab/trace"
 )
@@ -32,7 +32,7 @@ func generateCommand(t *terminal.Terminal) *cli.Command {
 				Name: "pairs", Usage: "`COUNT` of CPU-GPU pairs that a utilisation of 1 keeps busy",
 				Value: taskset.ReferencePairs,
 			},
-			inputs.SeedFlag(),
+			setup.SeedFlag(),
 			&cli.StringFlag{
 				Name: "format", Usage: "`FORMAT` of the task set: edl, csv or json", Value: "edl",
 			},
@@ -58,7 +58,7 @@ func generateOpenbCommand(t *terminal.Terminal) *cli.Command {
 				Name: "tasks", DefaultText: "as many for each node as the trace has",
 				Usage: "`COUNT` of tasks",
 			},
-			inputs.SeedFlag(),
+			setup.SeedFlag(),
 		},
 		Action: t.Runs(terminal.Takes(1, 1, "one folder to write to", runGenerateOpenb)),
 	}

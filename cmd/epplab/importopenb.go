@@ -13,7 +13,7 @@ import (
 	"github.com/epplan/epplan/planner/fleet"
 	"github.com/epplan/epplan/queue"
 
-	"github.com/epplan/epplan/internal/cli/inputs"
+	"github.com/epplan/epplan/internal/cli/setup"
 	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/lab/trace"
 )
@@ -65,7 +65,7 @@ func readClusterTrace(t *terminal.Terminal, c *cli.Context) (*clusterTrace, erro
 
 // readTrace reads the files of a trace; power is optional.
 func readTrace(t *terminal.Terminal, pods, nodes, power string) (*clusterTrace, error) {
-	profiles, err := inputs.ReadProfiles(t, power)
+	profiles, err := setup.ReadProfiles(t, power)
 	if err != nil {
 		return nil, err
 	}

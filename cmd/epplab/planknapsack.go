@@ -17,7 +17,7 @@ import (
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
 
-	"github.com/epplan/epplan/internal/cli/inputs"
+	"github.com/epplan/epplan/internal/cli/setup"
 	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/lab/trace"
 )
@@ -40,12 +40,12 @@ func planQueueCommand(t *terminal.Terminal) *cli.Command {
 				Name: "policy", Aliases: []string{"p"}, DefaultText: "the best one",
 				Usage: "`POLICY`: NAME[,KEY=VALUE]…; epplan compare --help lists them",
 			},
-			inputs.ModelsFlag("TOML `FILE` with models of the job types, by which clocks are chosen", ""),
-			inputs.ProfilesFlag(),
+			setup.ModelsFlag("TOML `FILE` with models of the job types, by which clocks are chosen", ""),
+			setup.ProfilesFlag(),
 			energyModelFlag(),
 			&cli.Float64Flag{Name: "kappa", DefaultText: "1e-6", Usage: "`WEIGHT` of a kWh in policy value"},
 			terminal.BoolFlag("clairvoyant", "decide by how jobs turn out"),
-			inputs.SeedFlag(),
+			setup.SeedFlag(),
 			terminal.RowsFlag("jobs"),
 			terminal.JSONFlag(),
 			terminal.CSVFlag(),
@@ -160,18 +160,18 @@ func readKnapsackJobs(
 // enableClocks lets clocks be chosen where --models says how the job types respond to
 // them.
 func enableClocks(t *terminal.Terminal, c *cli.Context, q *knapsackQueue) error {
-	models, err := inputs.ReadModels(t, c)
+	models, err := setup.ReadModels(t, c)
 	if err == nil && models == nil && c.IsSet("profiles") {
 		return terminal.Usagef("--profiles says which clocks GPU models have, want --models too")
 	}
 	if err != nil || models == nil {
 		return err
 	}
-	profiles, err := inputs.ReadProfiles(t, c.String("profiles"))
+	profiles, err := setup.ReadProfiles(t, c.String("profiles"))
 	if err != nil {
 		return err
 	}
-	q.response = inputs.NewCatalog(profiles, models, nil).Workload
+	q.response = setup.NewCatalog(profiles, models, nil).Workload
 	if err := trace.EnableClocks(q.jobs, q.predicted, q.actual, q.response); err != nil {
 		return fmt.Errorf("%s: %w", strings.Join(c.StringSlice("models"), ", "), err)
 	}
@@ -259,7 +259,7 @@ func (q *knapsackQueue) referencePolicy() string {
 
 // solve plans the queue and checks the plan against how it turned out.
 func (q *knapsackQueue) solve(ctx context.Context, text string) (*queuereport.Result, error) {
-	pol, err := inputs.ParsePolicy(text, q.params)
+	pol, err := setup.ParsePolicy(text, q.params)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/epplan/epplan/planner"
 
-	"github.com/epplan/epplan/internal/cli/inputs"
+	"github.com/epplan/epplan/internal/cli/setup"
 	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
@@ -112,7 +112,7 @@ func reproduceCommand(t *terminal.Terminal) *cli.Command {
 					terminal.AtLeast(&cli.IntFlag{
 						Name: "sets", Usage: "`COUNT` of random task sets to average over", Value: 1,
 					}, 1),
-					inputs.SeedFlag(), terminal.JSONFlag(), terminal.CSVFlag(),
+					setup.SeedFlag(), terminal.JSONFlag(), terminal.CSVFlag(),
 				},
 				Action: t.Runs(terminal.TakesNone(runReproduceEDL)),
 			},

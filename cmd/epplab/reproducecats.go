@@ -10,12 +10,12 @@ import (
 
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/lab/taskset"
-	"github.com/epplan/epplan/planner/correlate"
 
-	"github.com/epplan/epplan/internal/cli/inputs"
+	"github.com/epplan/epplan/internal/cli/setup"
 	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/lab/consolidate"
 	"github.com/epplan/epplan/planner/share"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 func reproduceCATSCommand(t *terminal.Terminal) *cli.Command {
@@ -32,8 +32,8 @@ func reproduceCATSCommand(t *terminal.Terminal) *cli.Command {
 		Flags: []cli.Flag{
 			sectionsFlag(catsSections),
 			&cli.Float64Flag{Name: "scale", Usage: "`PART` of the simulations' tasks to draw", Value: 1},
-			inputs.SearchTimeFlag("the `TIME` that each proof of table 1 may take", 10*time.Second),
-			inputs.SeedFlag(), terminal.JSONFlag(), terminal.CSVFlag(),
+			setup.SearchTimeFlag("the `TIME` that each proof of table 1 may take", 10*time.Second),
+			setup.SeedFlag(), terminal.JSONFlag(), terminal.CSVFlag(),
 		},
 		Action: t.Runs(terminal.TakesNone(runReproduceCATS)),
 	}
@@ -163,7 +163,7 @@ func (p *catsPaper) table2(ctx context.Context) error {
 				return err
 			}
 			began := time.Now()
-			correlate.Pearson(x, y)
+			sharing.Pearson(x, y)
 			best = min(best, time.Since(began))
 		}
 		p.add("table2", report.FormatCount(row.samples)+" samples", "ms", best.Seconds()*1e3, row.millis)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/epplan/epplan/lab/queuereport"
 
-	"github.com/epplan/epplan/internal/cli/inputs"
+	"github.com/epplan/epplan/internal/cli/setup"
 	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/lab/trace"
 )
@@ -40,7 +40,7 @@ func reproducePredictCommand(t *terminal.Terminal) *cli.Command {
 			terminal.Between(&cli.IntFlag{
 				Name: "tuning", Usage: "`COUNT` of queues to tune table 2's weights on", Value: paperTuning,
 			}, 1, maxInstances),
-			inputs.SeedFlag(), terminal.JSONFlag(), terminal.CSVFlag(),
+			setup.SeedFlag(), terminal.JSONFlag(), terminal.CSVFlag(),
 		},
 		Action: t.Runs(terminal.TakesNone(runReproducePredict)),
 	}

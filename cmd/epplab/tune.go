@@ -17,7 +17,7 @@ import (
 	"github.com/epplan/epplan/lab/queuereport"
 	"github.com/epplan/epplan/planner/policy"
 
-	"github.com/epplan/epplan/internal/cli/inputs"
+	"github.com/epplan/epplan/internal/cli/setup"
 	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
@@ -59,10 +59,10 @@ func tuneCommand(t *terminal.Terminal) *cli.Command {
 			&cli.StringFlag{
 				Name: "cluster", Usage: "GPUs of QUEUE: `FILE:NAME`, a table of clusters and which one it is",
 			},
-			inputs.ModelsFlag("`FILE` with models of the job types, for --try stretch=…; repeat it for more",
+			setup.ModelsFlag("`FILE` with models of the job types, for --try stretch=…; repeat it for more",
 				"clocks aren't chosen"),
-			inputs.ProfilesFlag(),
-			inputs.SeedFlag(), terminal.JSONFlag(),
+			setup.ProfilesFlag(),
+			setup.SeedFlag(), terminal.JSONFlag(),
 		},
 		Action: t.Runs(terminal.Takes(0, 1, "one queue or none", runTune)),
 	}
@@ -176,7 +176,7 @@ func trialPolicies(c *cli.Context) ([]string, error) {
 		}
 	}
 	for _, text := range all {
-		if _, err := inputs.ParsePolicy(text, policy.DefaultParams()); err != nil {
+		if _, err := setup.ParsePolicy(text, policy.DefaultParams()); err != nil {
 			return nil, err
 		}
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/epplan/epplan/internal/report/gpureport"
 	"github.com/epplan/epplan/internal/smi"
 
-	"github.com/epplan/epplan/internal/cli/inputs"
 	"github.com/epplan/epplan/internal/cli/terminal"
 
 	"github.com/epplan/epplan/internal/cli/setup"
@@ -41,7 +40,7 @@ func configCommand(t *terminal.Terminal) *cli.Command {
 				Description: "It reads the files that FILE names, too, and asks Slurm, where that answers, for its " +
 					"partitions " +
 					"and nodes.\nExample: epplan config check epplan.toml",
-				Flags: []cli.Flag{inputs.ProfilesFlag()},
+				Flags: []cli.Flag{setup.ProfilesFlag()},
 				Action: func(c *cli.Context) error {
 					loaded, err := loadConfig(t, c, 1)
 					if err != nil {
@@ -61,7 +60,7 @@ func configCommand(t *terminal.Terminal) *cli.Command {
 				Usage:       "show every setting in effect and where it comes from",
 				ArgsUsage:   "[FILE]",
 				Description: "Example: epplan config show epplan.toml",
-				Flags:       []cli.Flag{inputs.ProfilesFlag()},
+				Flags:       []cli.Flag{setup.ProfilesFlag()},
 				Action: func(c *cli.Context) error {
 					loaded, err := loadConfig(t, c, 0)
 					if err != nil {
@@ -99,7 +98,7 @@ func gpusCommand(t *terminal.Terminal) *cli.Command {
 			"the driver's table, and no plan chooses them. Live, the GPU's own driver says what can be locked.\n" +
 			"Example: epplan gpus H100",
 		Flags: []cli.Flag{
-			inputs.ProfilesFlag(), terminal.JSONFlag(),
+			setup.ProfilesFlag(), terminal.JSONFlag(),
 			&cli.StringFlag{Name: "config", Usage: "TOML `FILE` whose [[gpu]] tables are listed, too"},
 		},
 		Action: t.Runs(terminal.Takes(0, 1, "at most one GPU model", runGPUs)),
@@ -190,7 +189,7 @@ func loadConfig(t *terminal.Terminal, c *cli.Context, least int) (*config.Config
 	if c.NArg() == 0 {
 		return config.Default(), nil
 	}
-	profiles, err := inputs.ReadProfiles(t, c.String("profiles"))
+	profiles, err := setup.ReadProfiles(t, c.String("profiles"))
 	if err != nil {
 		return nil, err
 	}

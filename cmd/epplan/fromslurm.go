@@ -15,7 +15,6 @@ import (
 	"github.com/epplan/epplan/internal/slurmqueue"
 	"github.com/epplan/epplan/queue"
 
-	"github.com/epplan/epplan/internal/cli/inputs"
 	"github.com/epplan/epplan/internal/cli/terminal"
 
 	"github.com/epplan/epplan/internal/cli/setup"
@@ -47,7 +46,7 @@ func setupFromSlurm(t *terminal.Terminal, c *cli.Context) (*setup.Setup, error) 
 		return nil, err
 	}
 	if name := c.String("config"); name != "" && !s.Config.HasNodes() {
-		return nil, inputs.NoNodes(name)
+		return nil, setup.NoNodes(name)
 	}
 	if c.String("config") == "" && c.String("cluster") == "" {
 		if err := useSlurmNodes(t, s, q.Nodes); err != nil {
@@ -60,7 +59,7 @@ func setupFromSlurm(t *terminal.Terminal, c *cli.Context) (*setup.Setup, error) 
 	}
 	t.Warn(warnings)
 	s.Models = models
-	cluster, catalog := s.Config.Cluster(), inputs.NewCatalog(s.Config.SiteProfiles(), s.Models, &s.Scaling)
+	cluster, catalog := s.Config.Cluster(), setup.NewCatalog(s.Config.SiteProfiles(), s.Models, &s.Scaling)
 	waiting := slurmqueue.NewBatch(q, &cluster, s.NodePartitions, catalog)
 	t.Message("note", "Slurm's queue as of "+sinceText(q.At, time.Now()))
 	noteQueueAssumptions(t, waiting)

@@ -14,7 +14,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/internal/cli/dryrun"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/store/record"
@@ -23,7 +22,7 @@ import (
 
 	"github.com/epplan/epplan/internal/cli/terminal"
 
-	"github.com/epplan/epplan/internal/cli/inputs"
+	"github.com/epplan/epplan/internal/cli/setup"
 )
 
 func importSacctCommand(t *terminal.Terminal) *cli.Command {
@@ -48,7 +47,7 @@ func importSacctCommand(t *terminal.Terminal) *cli.Command {
 				Usage: "`NAMES` of the columns of a log without a header, such as jobid,user,state,start,end",
 			}),
 		Action: func(c *cli.Context) error {
-			zone, err := inputs.TimeZone(c.String("timezone"))
+			zone, err := setup.TimeZone(c.String("timezone"))
 			if err != nil {
 				return err
 			}
@@ -107,7 +106,7 @@ func logFlags() []cli.Flag {
 			Usage:       "`FILE` with the key of the hashes, to have the same ones in several tables",
 			DefaultText: "a random key",
 		},
-		terminal.JSONFlag(), dryrun.Flag(),
+		terminal.JSONFlag(), terminal.Flag(),
 	}
 }
 
@@ -156,7 +155,7 @@ func runImportLog(
 		}
 		return err
 	}
-	if stop, err := dryrun.Announce(c, in.steps()...); stop {
+	if stop, err := terminal.Announce(c, in.steps()...); stop {
 		return err
 	}
 	if c.Bool("json") {
@@ -169,7 +168,7 @@ func runImportLog(
 // warnSkipped names the lines that were left out, by what is wrong with them.
 func (in *logImport) warnSkipped() {
 	for _, k := range in.report.Skipped {
-		in.t.Message("warning", inputs.ProblemText(&k, "left out"))
+		in.t.Message("warning", setup.ProblemText(&k, "left out"))
 	}
 }
 
@@ -185,7 +184,7 @@ type logImport struct {
 // run reads the log to where it goes.
 func (in *logImport) run() error {
 	switch {
-	case dryrun.IsSet(in.c): // it is read, no more
+	case terminal.IsSet(in.c): // it is read, no more
 	case in.report.Out != "":
 		return in.writeTable()
 	case in.report.Socket != "":
@@ -209,7 +208,7 @@ func (in *logImport) readLog(visit joblog.Visit) error {
 	return in.t.ReadRaw(in.name, func(r io.Reader, name string) (err error) {
 		progress, ended := in.progress(name)
 		defer ended()
-		plain, err := textfile.Decompress(inputs.NewProgressReader(in.c.Context, r, progress), name)
+		plain, err := textfile.Decompress(setup.NewProgressReader(in.c.Context, r, progress), name)
 		if err != nil {
 			return err
 		}
@@ -218,7 +217,7 @@ func (in *logImport) readLog(visit joblog.Visit) error {
 			return err
 		}
 		if tally := in.report.Tally; tally.Jobs == 0 && tally.SkippedLines() > 0 {
-			return fmt.Errorf("%s: no line makes sense; %s", name, inputs.ProblemText(&tally.Skipped[0], "left out"))
+			return fmt.Errorf("%s: no line makes sense; %s", name, setup.ProblemText(&tally.Skipped[0], "left out"))
 		}
 		return in.report.CheckBad(in.c.Float64("max-bad"))
 	})

@@ -15,7 +15,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/internal/cli/dryrun"
 	"github.com/epplan/epplan/internal/doctor"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/queue"
@@ -44,7 +43,7 @@ func installCommand(t *terminal.Terminal) *cli.Command {
 				"Slurm isn't told: scontrol reconfigure does that.\n" +
 				"Example: epplan install slurm --dry-run --dir site",
 			Flags: []cli.Flag{
-				dryrun.Flag(),
+				terminal.Flag(),
 				terminal.BoolFlag("edit-conf", "change slurm.conf, too; each line says what it was"),
 				terminal.BoolFlag("undo", "take the changes back"),
 				terminal.BoolFlag("popen",
@@ -91,7 +90,7 @@ func runInstallSlurm(t *terminal.Terminal, c *cli.Context) error {
 	if c.Bool("undo") {
 		warnLeft(t, c, &site)
 	}
-	if dryrun.IsSet(c) || len(plan.Steps) == 0 {
+	if terminal.IsSet(c) || len(plan.Steps) == 0 {
 		return printSteps(t, "", plan.Steps)
 	}
 	return installHooks(t, c, &site, &plan)
@@ -220,7 +219,7 @@ func luaCheck(t *terminal.Terminal, c *cli.Context) (func(name, text string) err
 		return err == nil
 	})
 	switch {
-	case i < 0 && dryrun.IsSet(c):
+	case i < 0 && terminal.IsSet(c):
 		t.Message("warning", "scripts are not checked: neither luac nor lua is installed")
 		return nil, nil //nolint:nilnil // as documented
 	case i < 0:

@@ -9,7 +9,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/internal/cli/dryrun"
 	"github.com/epplan/epplan/internal/colocate"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
@@ -34,7 +33,7 @@ func leversCommand(t *terminal.Terminal) *cli.Command {
 			"Example: epplan levers",
 		Flags: []cli.Flag{
 			anySocketFlag(publicFirst), terminal.JSONFlag(),
-			terminal.BoolFlag("undo", "take everything back (for root and Slurm's user)"), dryrun.Flag(),
+			terminal.BoolFlag("undo", "take everything back (for root and Slurm's user)"), terminal.Flag(),
 		},
 		Action: t.Runs(terminal.TakesNone(runLevers)),
 	}
@@ -194,7 +193,7 @@ func adviceTable(list []steer.Advice) *report.Table {
 }
 
 func dryRunUndo(c *cli.Context) (stop bool, err error) {
-	if !dryrun.IsSet(c) {
+	if !terminal.IsSet(c) {
 		return false, nil
 	}
 	now, err := ask(c, controllerFirst, (*epdapi.Client).Levers)
@@ -206,5 +205,5 @@ func dryRunUndo(c *cli.Context) (stop bool, err error) {
 		terminal.Count(now.Weights, "weight of "+report.Plural(now.Weights, "node")),
 		terminal.Count(now.Asleep, "sleep of "+report.Plural(now.Asleep, "node")))
 	steps := terminal.TextsOf(all, func(part terminal.Counted) string { return "take back the " + part.What })
-	return dryrun.Announce(c, steps...)
+	return terminal.Announce(c, steps...)
 }

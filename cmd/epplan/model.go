@@ -15,7 +15,7 @@ import (
 	"github.com/epplan/epplan/internal/report/fitreport"
 
 	"github.com/epplan/epplan/dvfsmodel/pooled"
-	"github.com/epplan/epplan/internal/cli/inputs"
+	"github.com/epplan/epplan/internal/cli/setup"
 	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/queue"
@@ -48,12 +48,12 @@ func fitCommand(t *terminal.Terminal) *cli.Command {
 			"Fits are best near the least energy; --focus inf weighs all settings alike, which suits tight deadlines.\n" +
 			"Example: epplan model fit measured.csv --gpu-model GTX1080Ti -o fitted.toml",
 		Flags: append(
-			inputs.TableFlags("measurements"),
+			setup.TableFlags("measurements"),
 			&cli.StringFlag{
 				Name: "gpu-model", DefaultText: "the known one that has all the clocks",
 				Usage: "GPU `MODEL` that was measured",
 			},
-			inputs.ProfilesFlag(),
+			setup.ProfilesFlag(),
 			&cli.StringFlag{
 				Name: "form", Usage: "`FORM` to fit: best, by leave-one-setting-out error, or paper",
 				Value: "best",
@@ -64,7 +64,7 @@ func fitCommand(t *terminal.Terminal) *cli.Command {
 				Value: dvfsmodel.DefaultFocus,
 			},
 			terminal.BoolFlag("evaluate", "report errors and regret instead of models"),
-			inputs.SlowdownFlag(
+			setup.SlowdownFlag(
 				"choose among settings this `PART` slower than the fastest at most, with --evaluate",
 			),
 			terminal.BoolFlag(anyClocks,
@@ -97,11 +97,11 @@ func runFit(t *terminal.Terminal, c *cli.Context) error {
 	if !(opts.Focus > 0) {
 		return terminal.Usagef("--focus %v, want a number above 0 or inf", opts.Focus)
 	}
-	profiles, err := inputs.ReadProfiles(t, c.String("profiles"))
+	profiles, err := setup.ReadProfiles(t, c.String("profiles"))
 	if err != nil {
 		return err
 	}
-	apps, err := inputs.ReadMeasurements(t, c)
+	apps, err := setup.ReadMeasurements(t, c)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func measuredOn(
 
 // evaluateFits prints how well fits predict settings left out, and what the choices of the models file cost.
 func evaluateFits(t *terminal.Terminal, c *cli.Context, table *modelfit.Table) error {
-	slowdown, err := inputs.SlowdownOf(c)
+	slowdown, err := setup.SlowdownOf(c)
 	if err != nil {
 		return err
 	}
@@ -212,8 +212,8 @@ func showCommand(t *terminal.Terminal) *cli.Command {
 			"and takes less energy, from the fastest to the one of the least energy.\n" +
 			"Example: epplan model show models.toml",
 		Flags: []cli.Flag{
-			inputs.ProfilesFlag(),
-			inputs.SlowdownFlag("choose among settings this `PART` slower than the default ones at most"),
+			setup.ProfilesFlag(),
+			setup.SlowdownFlag("choose among settings this `PART` slower than the default ones at most"),
 			terminal.BoolFlag(anyClocks, "choose among all clocks of the GPU model, measured or not"),
 			terminal.BoolFlag(frontierFlag,
 				"show all settings that no other one beats in both time and energy"),
@@ -230,7 +230,7 @@ const (
 )
 
 func runShow(t *terminal.Terminal, c *cli.Context) error {
-	slowdown, err := inputs.SlowdownOf(c)
+	slowdown, err := setup.SlowdownOf(c)
 	if err != nil {
 		return err
 	}
@@ -238,7 +238,7 @@ func runShow(t *terminal.Terminal, c *cli.Context) error {
 	if err != nil {
 		return fmt.Errorf("read models: %w", err)
 	}
-	profiles, err := inputs.ReadProfiles(t, c.String("profiles"))
+	profiles, err := setup.ReadProfiles(t, c.String("profiles"))
 	if err != nil {
 		return err
 	}
@@ -275,7 +275,7 @@ func evaluateCommand(t *terminal.Terminal) *cli.Command {
 			"errors are those at settings that weren't probed, in percent, and missing where there are none or nothing was\n" +
 			"probed.\n" +
 			"Example: epplan model evaluate measured.csv --leave-one-workload-out --probes 3",
-		Flags: append(inputs.TableFlags("measurements"),
+		Flags: append(setup.TableFlags("measurements"),
 			terminal.BoolFlag(leaveOneOut, "leave each workload out in turn; there is no other way yet"),
 			terminal.AtLeast(&cli.IntFlag{
 				Name: "probes", Usage: "`COUNT` of settings that are measured of a left-out workload",
@@ -285,8 +285,8 @@ func evaluateCommand(t *terminal.Terminal) *cli.Command {
 				Name:  "gpu-model",
 				Usage: "GPU `MODEL` that was measured: clocks that aren't set are its default ones",
 			},
-			inputs.ProfilesFlag(),
-			inputs.SlowdownFlag("choose among settings this `PART` slower than the fastest at most"),
+			setup.ProfilesFlag(),
+			setup.SlowdownFlag("choose among settings this `PART` slower than the fastest at most"),
 			terminal.JSONFlag(), terminal.CSVFlag(),
 		),
 		Action: t.Runs(terminal.Takes(1, 1, "one file", runEvaluatePrior)),
@@ -298,15 +298,15 @@ func runEvaluatePrior(t *terminal.Terminal, c *cli.Context) error {
 		return terminal.Usagef("want --%s: a prior is judged by workloads that it didn't see", leaveOneOut)
 	}
 	probes := c.Int("probes")
-	slowdown, err := inputs.SlowdownOf(c)
+	slowdown, err := setup.SlowdownOf(c)
 	if err != nil {
 		return err
 	}
-	profiles, err := inputs.ReadProfiles(t, c.String("profiles"))
+	profiles, err := setup.ReadProfiles(t, c.String("profiles"))
 	if err != nil {
 		return err
 	}
-	apps, err := inputs.ReadMeasurements(t, c)
+	apps, err := setup.ReadMeasurements(t, c)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/internal/cli/dryrun"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/siteprogram"
 	"github.com/epplan/epplan/slurm"
@@ -45,7 +44,7 @@ func powerCommand(t *terminal.Terminal, name, usage string) *cli.Command {
 				Name: "socket", Usage: "`PATH` of the controller's socket", Value: defaultSubmitSocket,
 				EnvVars: []string{"EPPLAN_SUBMIT_SOCKET"},
 			},
-			dryrun.Flag(),
+			terminal.Flag(),
 		},
 		Action: t.Runs(terminal.Takes(1, 1, "a hostlist such as gpu[01-03]", runPower)),
 	}
@@ -72,7 +71,7 @@ func runPower(t *terminal.Terminal, c *cli.Context) error {
 	if c.Duration("each") <= 0 {
 		return terminal.Usagef("--each is %v, want more than 0", c.Duration("each"))
 	}
-	if stop, err := dryrun.Announce(c, powerSteps(what, program, nodes)...); stop {
+	if stop, err := terminal.Announce(c, powerSteps(what, program, nodes)...); stop {
 		return err
 	}
 	if err := t.PrintText(strings.Join(nodes, "\n") + "\n"); err != nil {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/internal/cli/dryrun"
 	"github.com/epplan/epplan/internal/epdapi"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
@@ -22,7 +21,7 @@ func reloadCommand(t *terminal.Terminal) *cli.Command {
 		Description: "Says which version is in force then. A configuration that is wrong changes nothing; each fault is named\n" +
 			"with file and line, and the exit status is 1. Decisions already made stay.\n" +
 			"Example: epplan reload",
-		Flags:  []cli.Flag{anySocketFlag(controllerFirst), terminal.JSONFlag(), dryrun.Flag()},
+		Flags:  []cli.Flag{anySocketFlag(controllerFirst), terminal.JSONFlag(), terminal.Flag()},
 		Action: t.Runs(terminal.TakesNone(runReload)),
 	}
 }
@@ -56,7 +55,7 @@ func hasStatus(err error, status int) bool {
 }
 
 func dryRunReload(c *cli.Context) (stop bool, err error) {
-	if !dryrun.IsSet(c) {
+	if !terminal.IsSet(c) {
 		return false, nil
 	}
 	s, err := ask(c, controllerFirst, (*epdapi.Client).Status)
@@ -70,5 +69,5 @@ func dryRunReload(c *cli.Context) (stop bool, err error) {
 	if s.Controller != nil {
 		version = s.Controller.ConfigVersion
 	}
-	return dryrun.Announce(c, fmt.Sprintf("have epd read %s again, now %s is in force", file, version))
+	return terminal.Announce(c, fmt.Sprintf("have epd read %s again, now %s is in force", file, version))
 }

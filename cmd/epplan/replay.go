@@ -3,7 +3,6 @@ package main
 import (
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/internal/cli/inputs"
 	"github.com/epplan/epplan/internal/cli/terminal"
 
 	"github.com/epplan/epplan/internal/cli/setup"
@@ -41,7 +40,7 @@ func historyFlags() []cli.Flag {
 			Value: replay.AutoFormat,
 		},
 		&cli.StringFlag{Name: "cluster", Usage: "TOML `FILE` with the cluster"},
-		inputs.ModelsFlag("TOML `FILE` with fitted workload models; repeat it for more", ""),
+		setup.ModelsFlag("TOML `FILE` with fitted workload models; repeat it for more", ""),
 		&cli.StringSliceFlag{
 			Name: "workload", Usage: "`NAMES=WORKLOAD`, jobs of such names, * in them is any " +
 				"text, are of a workload of --models",

@@ -17,7 +17,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/internal/cli/dryrun"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/slurm"
 
@@ -90,7 +89,7 @@ func submitCommand(t *terminal.Terminal) *cli.Command {
 			"Example: epplan submit --within 5s --hex " +
 			"7b2276223a312c226b696e64223a226261746368222c22756964223a317d",
 		Flags: []cli.Flag{
-			noCodeFlag(), dryrun.Flag(),
+			noCodeFlag(), terminal.Flag(),
 			&cli.StringFlag{Name: "hex", Usage: "the submission in `DIGITS` 0 to 9 and a to f"},
 			&cli.StringFlag{
 				Name: "socket", Usage: "`PATH` at which epd answers job_submit", Value: defaultSubmitSocket,
@@ -124,7 +123,7 @@ func askSubmit(t *terminal.Terminal, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if stop, err := dryrun.Announce(c, "ask epd at "+c.String("socket")+" what to note on the job"); stop {
+	if stop, err := terminal.Announce(c, "ask epd at "+c.String("socket")+" what to note on the job"); stop {
 		return err
 	}
 	answer, err := epdapi.New(c.String("socket")).Submit(c.Context, &submission)
@@ -158,7 +157,7 @@ func submitScript(t *terminal.Terminal, c *cli.Context) error {
 	if err := announce(t, c, name, script, options); err != nil {
 		t.Message("warning", "epd isn't told of the job's code: "+err.Error())
 	}
-	if stop, err := dryrun.Announce(c,
+	if stop, err := terminal.Announce(c,
 		"run "+strings.Join(append([]string{sbatch}, append(options, name)...), " ")); stop {
 		return err
 	}
@@ -202,7 +201,7 @@ func announce(t *terminal.Terminal, c *cli.Context, name string, script []byte, 
 	for _, s := range read.Skipped {
 		t.Message("warning", "not read: "+s.Name+" "+s.Why)
 	}
-	if stop, err := dryrun.Announce(c, fmt.Sprintf("tell epd at %s what the code in %s looks like",
+	if stop, err := terminal.Announce(c, fmt.Sprintf("tell epd at %s what the code in %s looks like",
 		c.String("socket"), report.Plural(len(read.Files), "file"))); stop {
 		return err
 	}

@@ -46,7 +46,7 @@ func physics(room string) bool { return inRoom(room, "planner/sharing") }
 // apart reports whether a room has algorithms that know GPUs that tasks share,
 // but not the planner.
 func apart(room string) bool {
-	return inRoom(room, "planner/share") || inRoom(room, "planner/correlate")
+	return inRoom(room, "planner/share")
 }
 
 // laboratory reports whether a room is of the laboratory, which no site needs.
@@ -280,7 +280,6 @@ func TestAnImportInTheWrongDirectionIsFound(t *testing.T) {
 		{"planner/sharing", "planner", "below the planner"},
 		{"planner/sharing", "planner/share", "below the planner"},
 		{"planner/share", "planner", "don't know the planner"},
-		{"planner/correlate", "planner/tune", "don't know the planner"},
 		{"cmd/epplan", "lab/trace", "nothing of the laboratory"},
 		{"internal/report", "lab/replay", "nothing of the laboratory"},
 		{"cmd/epd", "cmd/epplab", "nothing of the laboratory"},
@@ -343,10 +342,7 @@ func TestImportsInTheRightDirectionPass(t *testing.T) {
 		{ImportPath: fixturePath + "/planner/bound", Imports: own("planner", "planner/sharing", "dvfsmodel")},
 		{ImportPath: fixturePath + "/planner/improve", Imports: own("planner", "planner/bound")},
 		{ImportPath: fixturePath + "/planner", Imports: own("dvfsmodel", "planner/sharing")},
-		{
-			ImportPath: fixturePath + "/planner/share",
-			Imports:    own("planner/sharing", "planner/correlate"),
-		},
+		{ImportPath: fixturePath + "/planner/share", Imports: own("planner/sharing")},
 		{ImportPath: fixturePath + "/queue", Imports: own("spelling")},
 		{ImportPath: fixturePath + "/cmd/epplab", Imports: own("lab/trace", "internal/report")},
 		{ImportPath: fixturePath + "/lab/replay", Imports: own("lab/trace", "planner", "internal/report")},

@@ -7,7 +7,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/planner/correlate"
 	"github.com/epplan/epplan/planner/sharing"
 )
 
@@ -151,7 +150,7 @@ func correlation(job *futureUse, others []futureUse) float64 {
 	for i := range others {
 		floats.Add(sum, others[i].mean)
 	}
-	return correlate.Pearson(job.mean, sum).OrZero()
+	return sharing.Pearson(job.mean, sum).OrZero()
 }
 
 // futureSeries returns a series of the job's profile from now on, in percent by slot.

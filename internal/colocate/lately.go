@@ -10,7 +10,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 
-	"github.com/epplan/epplan/planner/correlate"
+	"github.com/epplan/epplan/planner/sharing"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -79,7 +79,7 @@ func (r *recentUse) deviation(spread float64) string {
 	if len(r.use) < 2*minSamples || floats.Max(r.most)-floats.Min(r.most) < minVariation {
 		return ""
 	}
-	if c := correlate.Pearson(r.use, r.most); c.R <= minCorrelation {
+	if c := sharing.Pearson(r.use, r.most); c.R <= minCorrelation {
 		return fmt.Sprintf("was at work lately when it wouldn't be by their profiles (correlation %.2f)", c.R)
 	}
 	return ""

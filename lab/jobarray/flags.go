@@ -7,7 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/internal/cli/dryrun"
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/lab/sweep"
 	"github.com/epplan/epplan/slurm"
 )
@@ -40,7 +40,7 @@ func Flags() []cli.Flag {
 			Name: programFlag, DefaultText: "this program's own path",
 			Usage: "of --slurm-array: `PATH` of epplab on the nodes",
 		},
-		dryrun.Flag(),
+		terminal.Flag(),
 		&cli.StringFlag{Name: sweep.TaskFlag, Hidden: true},
 	}
 }

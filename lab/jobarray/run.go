@@ -12,7 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/internal/cli/dryrun"
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/lab/sweep"
 	"github.com/epplan/epplan/slurm"
@@ -59,7 +59,7 @@ func (j *Job) Run(c *cli.Context, t *Terminal) (*sweep.Folder, error) {
 		return nil, err
 	}
 	path := cmp.Or(c.String(sweep.FolderFlag), "epplab-sweep-"+r.manifest.ID())
-	if dryrun.IsSet(c) {
+	if terminal.IsSet(c) {
 		return nil, r.announce(path)
 	}
 	if task := c.String(sweep.TaskFlag); task != "" {

@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/epplan/epplan/planner/correlate"
 	"github.com/epplan/epplan/planner/sharing"
 )
 
@@ -94,7 +93,7 @@ func hasSpareMemory(s *sharing.State, task, gpu int) bool {
 // (correlation 0, utilisation 100 percent) and no printed line uses.
 func isWithinThresholds(s *sharing.State, task, gpu int) bool {
 	return hasSpareMemory(s, task, gpu) && meanLoadWith(s, task, gpu) <= fullPct+roundingPct &&
-		correlate.Pearson(s.Load(gpu), s.Instance().Tasks[task].UtilPct).OrZero() <= 0
+		sharing.Pearson(s.Load(gpu), s.Instance().Tasks[task].UtilPct).OrZero() <= 0
 }
 
 // meanLoadWith returns the mean load of a GPU with a task added, percent.
@@ -115,7 +114,7 @@ func dissimilarity(s *sharing.State, task int) func(gpu int) float64 {
 			distance += math.Abs(load[i] - u)
 		}
 		distance /= fullPct * float64(len(series))
-		return lambdaRho*correlate.Pearson(load, series).OrZero() - lambdaDistance*distance
+		return lambdaRho*sharing.Pearson(load, series).OrZero() - lambdaDistance*distance
 	}
 }
 

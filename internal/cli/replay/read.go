@@ -22,7 +22,6 @@ import (
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/queue"
 
-	"github.com/epplan/epplan/internal/cli/inputs"
 	"github.com/epplan/epplan/internal/cli/terminal"
 
 	"github.com/epplan/epplan/internal/cli/setup"
@@ -138,7 +137,7 @@ func (h *historyReplay) prepare(c *cli.Context) (err error) {
 	if err := h.setup.Configure(h.terminal, c); err != nil {
 		return err
 	}
-	if h.setup.Models, err = inputs.ReadModels(h.terminal, c); err != nil {
+	if h.setup.Models, err = setup.ReadModels(h.terminal, c); err != nil {
 		return err
 	}
 	for _, text := range c.StringSlice("workload") {
@@ -158,7 +157,7 @@ func (h *historyReplay) prepare(c *cli.Context) (err error) {
 }
 
 func (h *historyReplay) read(c *cli.Context) error {
-	zone, err := inputs.TimeZone(c.String("timezone"))
+	zone, err := setup.TimeZone(c.String("timezone"))
 	if err != nil {
 		return err
 	}
@@ -171,7 +170,7 @@ func (h *historyReplay) read(c *cli.Context) error {
 		reader = joblog.ReadTable
 	}
 	err = h.terminal.Read(h.name, func(r io.Reader, name string) (err error) {
-		h.tally, err = reader(inputs.NewProgressReader(c.Context, r, nil), name, o,
+		h.tally, err = reader(setup.NewProgressReader(c.Context, r, nil), name, o,
 			func(p *record.HistoryJob) error {
 				if gpus, known := p.GPUs.Get(); !known || gpus < 1 {
 					h.excluded.NoGPUs++
@@ -186,7 +185,7 @@ func (h *historyReplay) read(c *cli.Context) error {
 		return err
 	}
 	for _, k := range h.tally.Skipped {
-		h.terminal.Message("warning", inputs.ProblemText(&k, "left out"))
+		h.terminal.Message("warning", setup.ProblemText(&k, "left out"))
 	}
 	for _, k := range h.tally.Noted {
 		if k.IsGrave() {

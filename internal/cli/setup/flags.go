@@ -5,7 +5,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/internal/cli/inputs"
 	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
@@ -28,7 +27,7 @@ func PlanningFlags() []cli.Flag {
 
 // ProblemFlags returns the flags that say what is planned.
 func ProblemFlags() []cli.Flag {
-	return append(slices.Concat(inputs.TableFlags("batches"),
+	return append(slices.Concat(TableFlags("batches"),
 		RuntimeFlags("GPU `MODEL` that run times and powers of a batch are of which doesn't say; *: "+
 			"the same on all")),
 		&cli.StringFlag{
@@ -38,9 +37,9 @@ func ProblemFlags() []cli.Flag {
 			Name: "config", Usage: "TOML `FILE` with cluster, objective, policy and safety margins",
 		},
 		&cli.StringFlag{Name: "cluster", Usage: "TOML `FILE` with the cluster, or paper: the EDL paper's"},
-		inputs.ModelsFlag("TOML `FILE` with fitted workload models; repeat it for more", ""),
-		inputs.ProfilesFlag(),
-		inputs.ContentionFlag("the cluster's, or time is shared without loss"),
+		ModelsFlag("TOML `FILE` with fitted workload models; repeat it for more", ""),
+		ProfilesFlag(),
+		ContentionFlag("the cluster's, or time is shared without loss"),
 		&cli.StringFlag{
 			Name: "range", DefaultText: "wide",
 			Usage: "scaling `INTERVAL` of --cluster paper: wide or narrow",
@@ -58,7 +57,7 @@ func ProblemFlags() []cli.Flag {
 			Name: "stretch", DefaultText: "1.5",
 			Usage: "`FACTOR` over first come, first served within which jobs without deadline end (max_turnaround)",
 		},
-		inputs.SeedFlag(),
+		SeedFlag(),
 	)
 }
 

@@ -23,7 +23,6 @@ import (
 	"github.com/epplan/epplan/planner/sharing"
 	"github.com/epplan/epplan/queue"
 
-	"github.com/epplan/epplan/internal/cli/inputs"
 	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
@@ -60,10 +59,10 @@ func Read(t *terminal.Terminal, c *cli.Context, name string) (*Setup, error) {
 	if err := s.Configure(t, c); err != nil {
 		return nil, err
 	}
-	if s.Models, err = inputs.ReadModels(t, c); err != nil {
+	if s.Models, err = ReadModels(t, c); err != nil {
 		return nil, err
 	}
-	columns, err := inputs.BatchOptions(c, format)
+	columns, err := BatchOptions(c, format)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +70,7 @@ func Read(t *terminal.Terminal, c *cli.Context, name string) (*Setup, error) {
 		return joblog.ReadBatch(r, name, format, columns)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read batch: %w", inputs.WithColumnHint(err))
+		return nil, fmt.Errorf("read batch: %w", WithColumnHint(err))
 	}
 	if !s.Paper && !s.Config.HasNodes() {
 		missing := "no --cluster"
@@ -147,7 +146,7 @@ func CheckParams(p policy.Params) error {
 // Configure reads configuration and cluster, and takes the policy's numbers.
 func (s *Setup) Configure(t *terminal.Terminal, c *cli.Context) error {
 	t.EveryWarning = c.String(warningsFlag) == allWarnings
-	profiles, err := inputs.ReadProfiles(t, c.String("profiles"))
+	profiles, err := ReadProfiles(t, c.String("profiles"))
 	if err != nil {
 		return err
 	}
@@ -173,7 +172,7 @@ func (s *Setup) Configure(t *terminal.Terminal, c *cli.Context) error {
 			return fmt.Errorf("read configuration: %w", err)
 		}
 		if c.String("config") == "" && !s.Config.HasNodes() {
-			return inputs.NoNodes(name)
+			return NoNodes(name)
 		}
 	}
 	s.Params = s.Config.Policy.Params()
@@ -204,7 +203,7 @@ func (s *Setup) Join(t *terminal.Terminal, c *cli.Context, gpusPerNode int) erro
 	if _, err := s.RunOn(c); err != nil {
 		return err
 	}
-	known := inputs.NewCatalog(s.Config.SiteProfiles(), s.Models, &s.Scaling)
+	known := NewCatalog(s.Config.SiteProfiles(), s.Models, &s.Scaling)
 	if c.Bool(priorFlag) {
 		known.UsePrior()
 	}
@@ -356,7 +355,7 @@ func (s *Setup) Policy(text string) (*planner.Policy, error) {
 	if text == "" || text == config.Best {
 		text = policy.DefaultName(s.Problem.Mode)
 	}
-	p, err := inputs.ParsePolicy(text, s.Params)
+	p, err := ParsePolicy(text, s.Params)
 	if err != nil {
 		return nil, err
 	}

@@ -1,9 +1,9 @@
-package correlate
+package sharing
 
 import "math"
 
-// Result is the correlation of two series.
-type Result struct {
+// Correlation is Pearson's correlation coefficient of two series.
+type Correlation struct {
 	R       float64 // Pearson's coefficient, -1 to 1; 0 where it is undefined
 	OK      bool    // false where the coefficient is undefined
 	Samples int     // how many samples count
@@ -13,7 +13,7 @@ type Result struct {
 // OrZero returns the coefficient, and 0 where it is undefined: a series that doesn't
 // vary counts as uncorrelated with everything. CATS ranks GPUs that nothing
 // runs on, and so never vary, by this rule.
-func (r Result) OrZero() float64 { return r.R }
+func (r Correlation) OrZero() float64 { return r.R }
 
 // moments are the count, the means and the sums of squared deviations and of
 // their products of a set of samples. Sets that are merged have their means
@@ -48,8 +48,8 @@ func merged(a, b *moments) moments {
 }
 
 // result returns the coefficient of the samples, of which total-n had gaps.
-func (m *moments) result(total int) Result {
-	r := Result{Samples: int(m.n), Gaps: total - int(m.n)}
+func (m *moments) result(total int) Correlation {
+	r := Correlation{Samples: int(m.n), Gaps: total - int(m.n)}
 	scale := math.Sqrt(m.sumXX) * math.Sqrt(m.sumYY)
 	coefficient := m.sumXY / scale
 	if m.n < 2 || m.sumXX <= 0 || m.sumYY <= 0 || !isFinite(scale) || !isFinite(coefficient) {

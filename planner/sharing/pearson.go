@@ -1,4 +1,4 @@
-package correlate
+package sharing
 
 const (
 	// blockLen is the length of a block: two of them fit a first-level cache
@@ -12,7 +12,14 @@ const (
 // one, without the samples where a side has a gap. With vector instructions it
 // reads the series from memory once: block by block, and each block from the
 // cache again for its deviations.
-func Pearson(x, y []float64) Result {
+//
+// A value that is NaN or infinite is a gap: a sample with a gap on either side is left out and counted in
+// [Correlation.Gaps]. The coefficient is undefined ([Correlation.OK] false) if fewer than two samples are
+// left, if a side doesn't vary in them, and if squares of deviations leave the range of a float64
+// (deviations beyond about 1e150, or all of them within 1e-150). Deviations are taken from means of blocks,
+// and blocks are merged by the formulas of Chan, Golub and LeVeque (1983), so that an offset of 1e9 costs no
+// digits of the result beyond those that it costs the samples.
+func Pearson(x, y []float64) Correlation {
 	n := min(len(x), len(y))
 	x, y = x[:n], y[:n]
 	m, _ := momentsOf(x, y)

@@ -1,4 +1,4 @@
-package correlate
+package sharing
 
 import "golang.org/x/sys/cpu"
 

@@ -1,6 +1,6 @@
 //go:build !amd64
 
-package correlate
+package sharing
 
 const hasVectors = false
 

@@ -1,4 +1,4 @@
-package correlate
+package sharing
 
 import (
 	"math"
@@ -38,7 +38,7 @@ func sample() *rapid.Generator[float64] {
 
 // oracle returns the textbook's coefficient, in two passes over the samples without
 // gaps.
-func oracle(x, y []float64) Result {
+func oracle(x, y []float64) Correlation {
 	var px, py []float64
 	n := min(len(x), len(y))
 	for i := range n {
@@ -46,7 +46,7 @@ func oracle(x, y []float64) Result {
 			px, py = append(px, x[i]), append(py, y[i])
 		}
 	}
-	r := Result{Samples: len(px), Gaps: n - len(px)}
+	r := Correlation{Samples: len(px), Gaps: n - len(px)}
 	if len(px) == 0 || slices.Min(px) == slices.Max(px) || slices.Min(py) == slices.Max(py) {
 		return r
 	}
@@ -62,7 +62,7 @@ func oracle(x, y []float64) Result {
 }
 
 // agree reports whether two results are the same up to rounding.
-func agree(a, b Result, digits float64) bool {
+func agree(a, b Correlation, digits float64) bool {
 	return a.OK == b.OK && a.Samples == b.Samples && a.Gaps == b.Gaps && math.Abs(a.R-b.R) <= digits
 }
 
@@ -79,34 +79,34 @@ func TestPearsonIsTheTextbooksCoefficient(t *testing.T) {
 func TestWhatPearsonDoesWithSeriesThatArentPlain(t *testing.T) {
 	for name, c := range map[string]struct {
 		x, y []float64
-		want Result
+		want Correlation
 	}{
 		"rising together": {
-			[]float64{1, 2, 3}, []float64{10, 20, 30}, Result{R: 1, OK: true, Samples: 3},
+			[]float64{1, 2, 3}, []float64{10, 20, 30}, Correlation{R: 1, OK: true, Samples: 3},
 		},
 		"one against the other": {
-			[]float64{1, 2, 3}, []float64{3, 2, 1}, Result{R: -1, OK: true, Samples: 3},
+			[]float64{1, 2, 3}, []float64{3, 2, 1}, Correlation{R: -1, OK: true, Samples: 3},
 		},
 		"cut to the shorter": {
-			[]float64{1, 2, 3, 99, 0}, []float64{10, 20, 30}, Result{R: 1, OK: true, Samples: 3},
+			[]float64{1, 2, 3, 99, 0}, []float64{10, 20, 30}, Correlation{R: 1, OK: true, Samples: 3},
 		},
-		"nothing":         {nil, []float64{1, 2}, Result{}},
-		"a single sample": {[]float64{1}, []float64{2}, Result{Samples: 1}},
-		"a constant side": {[]float64{.1, .1, .1}, []float64{1, 2, 3}, Result{Samples: 3}},
+		"nothing":         {nil, []float64{1, 2}, Correlation{}},
+		"a single sample": {[]float64{1}, []float64{2}, Correlation{Samples: 1}},
+		"a constant side": {[]float64{.1, .1, .1}, []float64{1, 2, 3}, Correlation{Samples: 3}},
 		"constant beside gaps": {
-			[]float64{.1, nan, .1, 7}, []float64{1, 2, 3, nan}, Result{Samples: 2, Gaps: 2},
+			[]float64{.1, nan, .1, 7}, []float64{1, 2, 3, nan}, Correlation{Samples: 2, Gaps: 2},
 		},
 		"a gap counts for both": {
-			[]float64{1, nan, 3, 4}, []float64{1, 2, inf, 4}, Result{R: 1, OK: true, Samples: 2, Gaps: 2},
+			[]float64{1, nan, 3, 4}, []float64{1, 2, inf, 4}, Correlation{R: 1, OK: true, Samples: 2, Gaps: 2},
 		},
-		"gaps only":                         {[]float64{nan, inf, 1}, []float64{1, 1, -inf}, Result{Gaps: 3}},
-		"deviations out of a float's range": {[]float64{-1e200, 1e200}, []float64{1, 2}, Result{Samples: 2}},
+		"gaps only":                         {[]float64{nan, inf, 1}, []float64{1, 1, -inf}, Correlation{Gaps: 3}},
+		"deviations out of a float's range": {[]float64{-1e200, 1e200}, []float64{1, 2}, Correlation{Samples: 2}},
 		"deviations too small for a float": {
-			[]float64{-1e-200, 1e-200}, []float64{1, 2}, Result{Samples: 2},
+			[]float64{-1e-200, 1e-200}, []float64{1, 2}, Correlation{Samples: 2},
 		},
 		"sums out of a float's range": {
 			slices.Repeat([]float64{math.MaxFloat64}, 16), slices.Repeat([]float64{1, 2}, 8),
-			Result{Samples: 16},
+			Correlation{Samples: 16},
 		},
 	} {
 		got := Pearson(c.x, c.y)
