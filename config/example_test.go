@@ -1,16 +1,11 @@
 package config_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/epplan/epplan/config"
-	"github.com/epplan/epplan/planner"
-	"github.com/epplan/epplan/planner/join"
-	"github.com/epplan/epplan/planner/policy"
-	"github.com/epplan/epplan/queue"
 )
 
 // Every fault of a file is reported, with its place.
@@ -28,55 +23,4 @@ max_turnaround = 0.5
 	// Output:
 	// epplan.toml:2:1: unknown key limit_margn in [safety], did you mean limit_margin?
 	// epplan.toml:3:18: safety.max_turnaround is 0.5, want a number from 1 to 1e+06
-}
-
-// A batch, the built-in GPU models and a cluster become a plan.
-func ExampleNewCatalog() {
-	const file = `[[cluster.nodes]]
-gpu_model = "V100"
-count = 1
-gpus = 2
-`
-	c, err := config.Load(strings.NewReader(file), "cluster.toml", nil)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	batch, err := queue.Read(strings.NewReader("id,runtime_s,power_w,gpus\na,600,200,2\nb,300,150,1\n"),
-		"jobs.csv", queue.Auto)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	cluster := c.Cluster()
-	tasks, warnings, err := join.Tasks(batch, &cluster, config.NewCatalog(c.Profiles(), nil, nil),
-		join.Margins{Limit: c.Safety.LimitMargin, Deadline: c.Safety.DeadlineMargin})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for _, warning := range warnings {
-		fmt.Println(warning)
-	}
-	p := &planner.Problem{
-		Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks), Start: c.Start(planner.ModeOf(tasks)),
-	}
-	goal := c.Goal()
-	goal.Set(p)
-	pol, err := policy.Parse("edl", c.Policy.Params())
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	plan, err := planner.Solve(context.Background(), p, pol, nil)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for i := range plan.Assignments {
-		fmt.Println(tasks[i].ID, plan.Assignments[i].Start, plan.Assignments[i].End)
-	}
-	// Output:
-	// a 0 600
-	// b 600 900
 }

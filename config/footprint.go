@@ -17,7 +17,7 @@ type Factors struct {
 	Currency     string  // such as EUR; empty: not stated
 	// PUE is the energy of the whole site over that of its computers, at least 1.
 	PUE float64
-	// Series is a file with factors over time, see [ReadSeries]; "": there is none.
+	// Series is a file with factors over time, see internal/factors; "": there is none.
 	Series string
 }
 

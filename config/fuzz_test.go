@@ -80,20 +80,3 @@ func FuzzReadModels(f *testing.F) {
 		}
 	})
 }
-
-// Whatever a file of factors says: it is refused with its line, or the factors of any time can be.
-func FuzzReadSeries(f *testing.F) {
-	const head = "time,carbon_g_per_kwh,water_l_per_kwh,cost_per_kwh\n"
-	for _, s := range []string{
-		head + "2026-01-01T00:00:00Z,100,,0.3\n2026-01-01T01:00:00Z,90,1,\n", head, "time\n", "", "time,cost_per_kwh\nx,1\n",
-		head + "2026-01-01T00:00:00Z,-1,1e999,NaN\n", "time,cost_per_kwh\n9999-12-31T23:59:59Z,1\n0001-01-01T00:00:00Z,1\n",
-	} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		if _, err := ReadSeries(strings.NewReader(s), "fuzz.csv"); err != nil &&
-			!strings.Contains(err.Error(), "fuzz.csv") {
-			t.Fatalf("the error names no file: %v", err)
-		}
-	})
-}

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/slurm"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/internal/factors"
 	"github.com/epplan/epplan/internal/testkit/commandtest"
 )
 
@@ -61,7 +61,7 @@ func TestEachSiteOfTheExamplesHasARightConfigurationAndABatchThatCanBePlanned(t 
 }
 
 func TestFactorsOfTheExamplesCoverADay(t *testing.T) {
-	series, err := config.ReadSeriesFile(filepath.Join(exampleSites, "ai-centre", "grid.csv"))
+	series, err := factors.ReadFile(filepath.Join(exampleSites, "ai-centre", "grid.csv"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/factors"
 	"github.com/epplan/epplan/internal/openai"
 	"github.com/epplan/epplan/internal/web/login"
 	"github.com/epplan/epplan/planner/sharing"
@@ -21,8 +22,8 @@ import (
 
 // Files are the files without which epd doesn't go on.
 type Files struct {
-	Series *config.FactorSeries // factors over time; nil: they are constant
-	Curve  *sharing.Curve       // the time that sharing a GPU costs; nil: by load alone
+	Series *factors.Series // factors over time; nil: they are constant
+	Curve  *sharing.Curve  // the time that sharing a GPU costs; nil: by load alone
 }
 
 // Read reads the files that decisions and reports depend on.
@@ -30,7 +31,7 @@ func Read(c *config.Config) (*Files, error) {
 	f := &Files{}
 	var err error
 	if path := c.FactorSeriesFile(); path != "" {
-		if f.Series, err = config.ReadSeriesFile(path); err != nil {
+		if f.Series, err = factors.ReadFile(path); err != nil {
 			return nil, fmt.Errorf("factors.series: %w", err)
 		}
 	}

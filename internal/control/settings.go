@@ -9,6 +9,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/configfiles"
 	"github.com/epplan/epplan/internal/decide"
+	"github.com/epplan/epplan/internal/factors"
 	"github.com/epplan/epplan/internal/learn"
 	"github.com/epplan/epplan/planner/sharing"
 	"github.com/epplan/epplan/slurm"
@@ -26,8 +27,8 @@ type Settings struct {
 	DetailDays int
 	Warnings   []error // about what should be written otherwise in the file
 	beside     func(*config.SlurmNames) []error
-	series     *config.FactorSeries // factors over time; nil: they are constant
-	curve      *sharing.Curve       // what it costs to share a GPU; nil: by load alone
+	series     *factors.Series // factors over time; nil: they are constant
+	curve      *sharing.Curve  // what it costs to share a GPU; nil: by load alone
 }
 
 // NewSettings takes the settings from a configuration.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/catalog"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/planner"
@@ -57,7 +58,7 @@ func NewOrder(
 	if err != nil {
 		return nil, err
 	}
-	cluster, catalog := c.Cluster(), config.NewCatalog(c.Profiles(), models, nil)
+	cluster, catalog := c.Cluster(), catalog.New(c.Profiles(), models, nil)
 	s := queueProblem{cluster: &cluster, waiting: NewBatch(q, &cluster, nil, catalog), catalog: catalog}
 	if len(s.waiting.Jobs) == 0 {
 		return &Order{Without: s.waiting.Left.total()}, nil

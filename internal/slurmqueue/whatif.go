@@ -12,6 +12,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/catalog"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/liveplan"
 	"github.com/epplan/epplan/internal/report/planreport"
@@ -144,7 +145,7 @@ func (w *WhatIf) problem(q *epdapi.Queue, terms *PlanTerms, question PlanOptions
 	if err != nil {
 		return nil, err
 	}
-	cluster, catalog := c.Cluster(), config.NewCatalog(c.Profiles(), models, nil)
+	cluster, catalog := c.Cluster(), catalog.New(c.Profiles(), models, nil)
 	w.Warnings = append(w.Warnings, config.EstimateWarnings(&cluster, c.Profiles())...)
 	w.Batch = batchOf(terms.asDecided(q), &cluster, partitions, catalog, question.MaxTasks)
 	w.Unasked = w.Batch.Unasked

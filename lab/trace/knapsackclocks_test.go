@@ -9,6 +9,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/catalog"
 	"github.com/epplan/epplan/internal/testkit/shareddata"
 	measured "github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/lab/trace"
@@ -77,7 +78,7 @@ func TestTheModelsOfTheJobTypesAreFitsOfTheApplicationsTheyAreMappedTo(t *testin
 			if err != nil {
 				t.Fatalf("%s: %v", apps[gpu], err)
 			}
-			response, err := config.NewCatalog(config.BuiltinProfiles(), models, nil).Workload(kind, name)
+			response, err := catalog.New(config.BuiltinProfiles(), models, nil).Workload(kind, name)
 			if err != nil || response == nil {
 				t.Fatalf("%s on %s: %v, %v", kind, name, response, err)
 			}
@@ -105,7 +106,7 @@ func TestJobsThatMayBeClockedTakeAtDefaultClocksWhatTheQueueSays(t *testing.T) {
 		return jobs
 	}
 	models := modelsOfQueues(t)
-	catalog := config.NewCatalog(config.BuiltinProfiles(), models, nil)
+	catalog := catalog.New(config.BuiltinProfiles(), models, nil)
 	jobs := read("bert")
 	predicted, truth, err := trace.KnapsackProblem(jobs, &trace.KnapsackPool{Name: "p", GPUs: [2]int{3, 5}})
 	if err != nil {

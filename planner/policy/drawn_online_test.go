@@ -12,6 +12,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/catalog"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/join"
 	"github.com/epplan/epplan/planner/policy"
@@ -66,7 +67,7 @@ func drawTraffic(tb testing.TB, seed uint64, least, most, gangs float64) *planne
 	r.widen(batch, &cluster, seed)
 	p := &planner.Problem{Cluster: cluster, Mode: planner.Online, Objective: dvfsmodel.MinEnergy()}
 	scaling := dvfsmodel.WideRange()
-	catalog := config.NewCatalog(config.BuiltinProfiles(), models, &scaling)
+	catalog := catalog.New(config.BuiltinProfiles(), models, &scaling)
 	join := func() {
 		if p.Tasks, _, err = join.Tasks(batch, &cluster, catalog, join.Margins{Limit: 0.1}); err != nil {
 			tb.Fatal(err)

@@ -3,16 +3,16 @@ package replay
 import (
 	"fmt"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
+	"github.com/epplan/epplan/internal/catalog"
 	"github.com/epplan/epplan/planner/join"
 )
 
 // historyCatalog knows how workloads of a history respond to clocks: by their
 // models where there are some, else by what workloads have in common.
 type historyCatalog struct {
-	*config.Catalog
+	*catalog.Catalog
 	history *historyReplay
 	drawn   *pooled.ResponseDraw // nil: as it is expected
 	shapes  map[[2]string]responseShape

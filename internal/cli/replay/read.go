@@ -12,7 +12,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/store/record"
@@ -24,6 +23,7 @@ import (
 
 	"github.com/epplan/epplan/internal/cli/terminal"
 
+	"github.com/epplan/epplan/internal/catalog"
 	"github.com/epplan/epplan/internal/cli/setup"
 )
 
@@ -276,7 +276,7 @@ func (h *historyReplay) choose(c *cli.Context) error {
 func (h *historyReplay) problemFor(drawn *pooled.ResponseDraw) (*planner.Problem, error) {
 	cluster := h.cluster()
 	catalog := &historyCatalog{
-		Catalog: config.NewCatalog(h.setup.Config.SiteProfiles(), h.setup.Models, &h.setup.Scaling),
+		Catalog: catalog.New(h.setup.Config.SiteProfiles(), h.setup.Models, &h.setup.Scaling),
 		history: h, drawn: drawn,
 	}
 	catalog.shapes = make(map[[2]string]responseShape)

@@ -16,13 +16,14 @@ import (
 	"github.com/epplan/epplan/planner/join"
 	"github.com/epplan/epplan/queue"
 
+	"github.com/epplan/epplan/internal/catalog"
 	"github.com/epplan/epplan/internal/cli/setup"
 )
 
 // v100 returns the clocks of a GPU model.
 func v100(t *testing.T) join.Hardware {
 	t.Helper()
-	h, err := config.NewCatalog(config.BuiltinProfiles(), nil, nil).Hardware("V100")
+	h, err := catalog.New(config.BuiltinProfiles(), nil, nil).Hardware("V100")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/queue"
 
+	"github.com/epplan/epplan/internal/catalog"
 	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
@@ -137,17 +138,17 @@ func NoNodes(name string) error {
 }
 
 // Catalog is a catalog that says what to do where it can't answer.
-type Catalog struct{ *config.Catalog }
+type Catalog struct{ *catalog.Catalog }
 
 // NewCatalog returns a catalog of models, whose errors say what to do.
 func NewCatalog(profiles *config.Profiles, models *config.Models, scaling *dvfsmodel.Range) Catalog {
-	return Catalog{config.NewCatalog(profiles, models, scaling)}
+	return Catalog{catalog.New(profiles, models, scaling)}
 }
 
 // CheckWorkload says which workloads there are when the given one is not among them.
 func (c Catalog) CheckWorkload(workload string) error {
 	err := c.Catalog.CheckWorkload(workload)
-	if errors.Is(err, config.ErrNoModels) {
+	if errors.Is(err, catalog.ErrNoModels) {
 		return terminal.WithHint(
 			err,
 			"name one with --models, or have the job state a runtime_s and no workload: it "+

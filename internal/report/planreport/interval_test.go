@@ -12,6 +12,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/catalog"
 	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/internal/testkit/shareddata"
 	"github.com/epplan/epplan/internal/trace"
@@ -204,7 +205,7 @@ func (l *lab) plan(
 	tb testing.TB, b *queue.Batch, models *config.Models, prior bool, policyText string,
 ) *planreport.Result {
 	tb.Helper()
-	ctx, catalog := context.Background(), config.NewCatalog(l.profiles, models, nil)
+	ctx, catalog := context.Background(), catalog.New(l.profiles, models, nil)
 	if prior {
 		catalog.UsePrior()
 	}

@@ -1,9 +1,11 @@
-package config
+// Package catalog answers how jobs respond to clocks from GPU profiles and models of workloads.
+package catalog
 
 import (
 	"errors"
 	"fmt"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/planner/join"
@@ -11,8 +13,8 @@ import (
 
 // Catalog answers [join.Tasks] from GPU profiles and models of workloads.
 type Catalog struct {
-	profiles  *Profiles
-	models    *Models
+	profiles  *config.Profiles
+	models    *config.Models
 	scaling   *dvfsmodel.Range // of the paper's GPU model
 	responses map[[2]string]dvfsmodel.Response
 	doubts    map[[2]string]*dvfsmodel.Uncertainty
@@ -23,9 +25,9 @@ type Catalog struct {
 // ErrNoModels tells that a workload is named and there are no models at all.
 var ErrNoModels = errors.New("no models file was given")
 
-// NewCatalog returns a catalog of profiles, models (nil: none) and the scaling range
+// New returns a catalog of profiles, models (nil: none) and the scaling range
 // of [PaperModel] (nil: it isn't asked for).
-func NewCatalog(profiles *Profiles, models *Models, scaling *dvfsmodel.Range) *Catalog {
+func New(profiles *config.Profiles, models *config.Models, scaling *dvfsmodel.Range) *Catalog {
 	return &Catalog{
 		profiles: profiles, models: models, scaling: scaling,
 		responses: make(map[[2]string]dvfsmodel.Response), doubts: make(map[[2]string]*dvfsmodel.Uncertainty),
@@ -47,9 +49,9 @@ const typicalPowerOverIdle = 5
 // Hardware describes a GPU model by its profile; the paper's GPU model has the
 // range that the catalog was made with.
 func (c *Catalog) Hardware(gpuModel string) (join.Hardware, error) {
-	if gpuModel == PaperModel && c.scaling != nil {
+	if gpuModel == config.PaperModel && c.scaling != nil {
 		return join.Hardware{
-			Name: PaperModel, Range: c.scaling, Default: dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling()},
+			Name: config.PaperModel, Range: c.scaling, Default: dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling()},
 			Typical: paperTypicalW,
 		}, nil
 	}
@@ -80,7 +82,7 @@ func (c *Catalog) Hardware(gpuModel string) (join.Hardware, error) {
 
 // priorFor returns how workloads without a model respond on a GPU model; nil where too few
 // have one.
-func (c *Catalog) priorFor(profile *Profile) (*pooled.UnseenWorkload, error) {
+func (c *Catalog) priorFor(profile *config.Profile) (*pooled.UnseenWorkload, error) {
 	var known []pooled.KnownWorkload
 	if c.models == nil {
 		return nil, nil

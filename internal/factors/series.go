@@ -1,4 +1,5 @@
-package config
+// Package factors reads what a kWh costs, emits and uses of water over time, and sums it over runs.
+package factors
 
 import (
 	"fmt"
@@ -9,13 +10,14 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/textfile"
 	"github.com/epplan/epplan/queue"
 )
 
-// FactorSeries are factors that change over time. Each holds from its time until the next
+// Series are factors that change over time. Each holds from its time until the next
 // one's; the last one as long as the one before it.
-type FactorSeries struct {
+type Series struct {
 	times   []time.Time // ascending; one more than there are factors: the end
 	factors []factorValues
 }
@@ -34,15 +36,15 @@ var seriesColumns = []textfile.Column{
 	{Name: "cost_per_kwh"},
 }
 
-// ReadSeries reads factors over time from a table with the column time (a date with a time of day and
+// Read reads factors over time from a table with the column time (a date with a time of day and
 // an offset) and one or more of carbon_g_per_kwh, water_l_per_kwh and cost_per_kwh. An empty cell is
 // not stated. The first bad cell is an error with its place.
-func ReadSeries(r io.Reader, name string) (*FactorSeries, error) {
+func Read(r io.Reader, name string) (*Series, error) {
 	rows, err := textfile.OpenTable(r, name, "time and factors", textfile.OnlyText)
 	if err != nil {
 		return nil, err
 	}
-	s := &FactorSeries{}
+	s := &Series{}
 	in := &seriesReader{Table: rows, series: s}
 	if in.at, _, err = rows.Arrange(seriesColumns, nil); err != nil {
 		return nil, err
@@ -65,21 +67,21 @@ func ReadSeries(r io.Reader, name string) (*FactorSeries, error) {
 	return s, nil
 }
 
-// ReadSeriesFile is [ReadSeries] of a file.
-func ReadSeriesFile(path string) (*FactorSeries, error) {
+// ReadFile is [Read] of a file.
+func ReadFile(path string) (*Series, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("factors over time: %w", err)
 	}
 	defer func() { _ = f.Close() }() // only read
-	return ReadSeries(f, path)
+	return Read(f, path)
 }
 
 // seriesReader reads the rows of a series.
 type seriesReader struct {
 	*textfile.Table
 	at     []textfile.Found // as seriesColumns
-	series *FactorSeries
+	series *Series
 }
 
 func (r *seriesReader) add() error {
@@ -141,7 +143,7 @@ const maxFactor = 1e6
 
 // MeanFactors returns the mean of factors from a time on for as long, by the series where it states
 // them, else by constant ones.
-func (s *FactorSeries) MeanFactors(from time.Time, long time.Duration, constant *Factors) Factors {
+func (s *Series) MeanFactors(from time.Time, long time.Duration, constant *config.Factors) config.Factors {
 	out := *constant
 	if s == nil {
 		return out
@@ -179,7 +181,7 @@ func (s *FactorSeries) MeanFactors(from time.Time, long time.Duration, constant 
 }
 
 // index returns the row that holds at a time; -1 before the first.
-func (s *FactorSeries) index(at time.Time) int {
+func (s *Series) index(at time.Time) int {
 	i, exact := slices.BinarySearchFunc(s.times, at, time.Time.Compare)
 	if exact {
 		return i

@@ -1,4 +1,4 @@
-package config
+package factors
 
 import (
 	"math"
@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/config"
 	"pgregory.net/rapid"
 )
 
@@ -16,12 +17,12 @@ const hours = `time,carbon_g_per_kwh,cost_per_kwh
 `
 
 func TestFactorsAreMeansOverTheHoursOfARun(t *testing.T) {
-	s, err := ReadSeries(strings.NewReader(hours), "f.csv")
+	s, err := Read(strings.NewReader(hours), "f.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
 	at := time.Date(2026, 1, 31, 10, 0, 0, 0, time.UTC)
-	constant := &Factors{CarbonPerKWh: 1000, CostPerKWh: 1, WaterPerKWh: 2, PUE: 1.2, Currency: "EUR"}
+	constant := &config.Factors{CarbonPerKWh: 1000, CostPerKWh: 1, WaterPerKWh: 2, PUE: 1.2, Currency: "EUR"}
 	for _, c := range []struct {
 		from         time.Time
 		long         time.Duration
@@ -42,21 +43,21 @@ func TestFactorsAreMeansOverTheHoursOfARun(t *testing.T) {
 			t.Errorf("%v for %v: %+v, want %g g and %g", c.from, c.long, got, c.carbon, c.cost)
 		}
 	}
-	var none *FactorSeries
+	var none *Series
 	if got := none.MeanFactors(at, time.Hour, constant); got != *constant {
 		t.Errorf("without a series: %+v", got)
 	}
 }
 
 func TestMeansOfFactorsLieBetweenThem(t *testing.T) {
-	s, err := ReadSeries(strings.NewReader(hours), "f.csv")
+	s, err := Read(strings.NewReader(hours), "f.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		from := time.Unix(1769850000+rapid.Int64Range(-9e4, 9e4).Draw(t, "from"), 0)
 		long := time.Duration(rapid.Int64Range(0, 2e5).Draw(t, "s")) * time.Second
-		if got := s.MeanFactors(from, long, &Factors{CarbonPerKWh: 50}).CarbonPerKWh; got < 50-1e-9 ||
+		if got := s.MeanFactors(from, long, &config.Factors{CarbonPerKWh: 50}).CarbonPerKWh; got < 50-1e-9 ||
 			got > 500+1e-9 {
 			t.Fatalf("%g", got)
 		}
@@ -78,9 +79,26 @@ func TestABadSeriesIsAnErrorWithItsLine(t *testing.T) {
 		hours + "\"" + strings.Repeat("x\n", 1<<20):   "f.csv:5:1: record is longer than 1 MiB",
 		"time,cost_per_kwh\n2026-01-31T12:00:00Z,1\n": "f.csv: 1 rows, want two or more",
 	} {
-		if _, err := ReadSeries(strings.NewReader(text), "f.csv"); err == nil ||
+		if _, err := Read(strings.NewReader(text), "f.csv"); err == nil ||
 			!strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
+}
+
+// Whatever a file of factors says: it is refused with its line, or the factors of any time can be.
+func FuzzRead(f *testing.F) {
+	const head = "time,carbon_g_per_kwh,water_l_per_kwh,cost_per_kwh\n"
+	for _, s := range []string{
+		head + "2026-01-01T00:00:00Z,100,,0.3\n2026-01-01T01:00:00Z,90,1,\n", head, "time\n", "", "time,cost_per_kwh\nx,1\n",
+		head + "2026-01-01T00:00:00Z,-1,1e999,NaN\n", "time,cost_per_kwh\n9999-12-31T23:59:59Z,1\n0001-01-01T00:00:00Z,1\n",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if _, err := Read(strings.NewReader(s), "fuzz.csv"); err != nil &&
+			!strings.Contains(err.Error(), "fuzz.csv") {
+			t.Fatalf("the error names no file: %v", err)
+		}
+	})
 }
