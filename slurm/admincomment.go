@@ -15,7 +15,7 @@ const tokenPrefix = "epplan:"
 
 // ValidToken accepts the id behind epplan: 1 to 64 letters, digits, dashes or underscores.
 func ValidToken(id string) error {
-	if id == "" || len(id) > 64 || strings.IndexFunc(id, isBadHostRune) >= 0 || strings.Contains(id, ".") {
+	if id == "" || len(id) > 64 || strings.IndexFunc(id, IsBadHostRune) >= 0 || strings.Contains(id, ".") {
 		return fmt.Errorf("token %q: %w", Printable(id, 80), ErrInvalid)
 	}
 	return nil
@@ -175,7 +175,7 @@ func wholeJoules(joules float64) string { return strconv.FormatFloat(math.Round(
 // Accounted gives what Slurm's accounting has of a job by its plain number: of several of that number, or
 // several starts of one, the last.
 func (c *Client) Accounted(ctx context.Context, id JobID) (AccountingRecord, error) {
-	if err := validJob(id); err != nil {
+	if err := ValidJob(id); err != nil {
 		return AccountingRecord{}, err
 	}
 	return coalesce(ctx, c, "sacct "+id.String(), func(ctx context.Context) (AccountingRecord, error) {
@@ -221,7 +221,7 @@ func (c *Client) AccountComment(ctx context.Context, id JobID, comment string) e
 }
 
 func (c *Client) modifyAccounted(ctx context.Context, id JobID, setting string) error {
-	if err := validJob(id); err != nil {
+	if err := ValidJob(id); err != nil {
 		return err
 	}
 	_, err := c.command(ctx, "sacctmgr", "--immediate", "modify", "job", "where", "jobid="+id.String(), "set",

@@ -156,7 +156,7 @@ func (c *Client) stream(ctx context.Context, read func(io.Reader) error, name st
 // the queue. From 23.02 on squeue --json answers it, and before by what it prints
 // column by column.
 func (c *Client) Job(ctx context.Context, id JobID) (Job, error) {
-	if err := validJob(id); err != nil {
+	if err := ValidJob(id); err != nil {
 		return Job{}, err
 	}
 	job, err := coalesce(ctx, c, "squeue "+id.String(), func(ctx context.Context) (Job, error) {
@@ -242,7 +242,7 @@ func (c *Client) jobByColumns(ctx context.Context, id JobID) (Job, error) {
 // version, without comments. A job whose text could forge it is ErrAmbiguous;
 // Job reads it.
 func (c *Client) JobText(ctx context.Context, id JobID) (Job, error) {
-	if err := validJob(id); err != nil {
+	if err := ValidJob(id); err != nil {
 		return Job{}, err
 	}
 	return coalesce(ctx, c, "scontrol show job "+id.String(), func(ctx context.Context) (Job, error) {
@@ -257,7 +257,7 @@ func (c *Client) JobText(ctx context.Context, id JobID) (Job, error) {
 // Script gives a batch job's script, up to so many bytes, as slurmctld keeps it. It needs
 // to run as SlurmUser or root. A job without one is an error.
 func (c *Client) Script(ctx context.Context, id JobID, most int) (string, error) {
-	if err := validJob(id); err != nil {
+	if err := ValidJob(id); err != nil {
 		return "", err
 	}
 	out, err := c.command(ctx, "scontrol", "write", "batch_script", id.String(), "-")
@@ -474,3 +474,12 @@ func (c *Client) MaxArrayTasks(ctx context.Context) (int, error) {
 	}
 	return most, nil
 }
+
+// SubmitArrayArgs are sbatch's arguments for SubmitArray.
+func SubmitArrayArgs(script, name, output string, tasks int, options ...string) []string {
+	args := append([]string{"--parsable"}, options...)
+	return append(args, "--job-name="+name, "--array=0-"+strconv.Itoa(tasks-1), "--output="+output, script)
+}
+
+// OutputPath returns a path as sbatch's --output takes it, which fills in what follows a %.
+func OutputPath(path string) string { return strings.ReplaceAll(path, "%", "%%") }

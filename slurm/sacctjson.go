@@ -22,28 +22,28 @@ type accountingJSON struct {
 		Job   jsonText `json:"job"`
 	} `json:"comment"`
 	Array struct {
-		Job  jsonNumber `json:"job_id"`
-		Task jsonNumber `json:"task_id"`
+		Job  JsonNumber `json:"job_id"`
+		Task JsonNumber `json:"task_id"`
 	} `json:"array"`
 	Het struct {
-		Job    jsonNumber `json:"job_id"`
-		Offset jsonNumber `json:"job_offset"`
+		Job    JsonNumber `json:"job_id"`
+		Offset JsonNumber `json:"job_offset"`
 	} `json:"het"`
 	Time struct {
-		Elapsed   jsonNumber `json:"elapsed"`
-		Suspended jsonNumber `json:"suspended"`
-		Eligible  jsonNumber `json:"eligible"`
-		End       jsonNumber `json:"end"`
-		Start     jsonNumber `json:"start"`
-		Submit    jsonNumber `json:"submission"`
-		Limit     jsonNumber `json:"limit"`
+		Elapsed   JsonNumber `json:"elapsed"`
+		Suspended JsonNumber `json:"suspended"`
+		Eligible  JsonNumber `json:"eligible"`
+		End       JsonNumber `json:"end"`
+		Start     JsonNumber `json:"start"`
+		Submit    JsonNumber `json:"submission"`
+		Limit     JsonNumber `json:"limit"`
 	} `json:"time"`
 	Exit      exitJSON   `json:"exit_code"`
-	ID        jsonNumber `json:"job_id"`
+	ID        JsonNumber `json:"job_id"`
 	Name      jsonText   `json:"name"`
 	Nodes     jsonText   `json:"nodes"`
 	Partition jsonText   `json:"partition"`
-	Restarts  jsonNumber `json:"restart_cnt"`
+	Restarts  JsonNumber `json:"restart_cnt"`
 	State     struct {
 		Current jsonWords `json:"current"`
 	} `json:"state"`
@@ -63,7 +63,7 @@ type stepJSON struct {
 		ID jsonText `json:"id"` // batch, or 12.batch
 	} `json:"step"`
 	Time struct {
-		Elapsed jsonNumber `json:"elapsed"`
+		Elapsed JsonNumber `json:"elapsed"`
 	} `json:"time"`
 	TRES struct {
 		Consumed struct {
@@ -72,7 +72,7 @@ type stepJSON struct {
 	} `json:"tres"`
 	Statistics struct {
 		Energy struct {
-			Consumed jsonNumber `json:"consumed"`
+			Consumed JsonNumber `json:"consumed"`
 		} `json:"energy"`
 	} `json:"statistics"`
 }
@@ -80,7 +80,7 @@ type stepJSON struct {
 type tresJSON struct {
 	Type  jsonText   `json:"type"`
 	Name  jsonText   `json:"name"`
-	Count jsonNumber `json:"count"`
+	Count JsonNumber `json:"count"`
 }
 
 // ReadAccountingJSON reads sacct --json job by job, with their steps folded in. It is the form to
@@ -140,10 +140,10 @@ func (r *accountingJSON) record() (AccountingRecord, error) {
 		ID: r.ID.jobID(), Name: string(r.Name), Cluster: r.Cluster.orEmpty(), User: r.User.orEmpty(),
 		Account: r.Account.orEmpty(), QOS: r.QOS.orEmpty(), Partition: string(r.Partition),
 		State: ParseJobState(r.State.Current...), Exit: r.Exit.ExitStatus, ExitKnown: true,
-		Submit:   timeFromUnix(r.Time.Submit.orElse(0)),
-		Eligible: timeFromUnix(r.Time.Eligible.orElse(0)), Start: timeFromUnix(r.Time.Start.orElse(0)),
-		End:       timeFromUnix(r.Time.End.orElse(0)),
-		TimeLimit: limitFromMinutes(r.Time.Limit),
+		Submit:   TimeFromUnix(r.Time.Submit.orElse(0)),
+		Eligible: TimeFromUnix(r.Time.Eligible.orElse(0)), Start: TimeFromUnix(r.Time.Start.orElse(0)),
+		End:       TimeFromUnix(r.Time.End.orElse(0)),
+		TimeLimit: LimitFromMinutes(r.Time.Limit),
 		NodeList:  r.Nodes.orEmpty(), Allocated: tresFromJSON(r.TRES.Allocated),
 		Requested: tresFromJSON(r.TRES.Requested),
 		Restarts:  r.Restarts.boundedOr(0), Comment: string(r.Comment.Job),
@@ -158,7 +158,7 @@ func (r *accountingJSON) record() (AccountingRecord, error) {
 		o.User = r.Association.User.orEmpty()
 	}
 	o.Ref = JobRef{Job: o.ID, Task: -1}
-	if array := r.Array.Job.otherJobID(); array != 0 && r.Array.Task.set {
+	if array := r.Array.Job.otherJobID(); array != 0 && r.Array.Task.Set {
 		o.Ref.Job, o.Ref.Array, o.Ref.Task = array, true, r.Array.Task.boundedOr(-1)
 	}
 	if het := r.Het.Job.otherJobID(); het != 0 {
@@ -175,7 +175,7 @@ func (r *accountingJSON) record() (AccountingRecord, error) {
 }
 
 // duration returns a number of seconds, unknown if it isn't stated or can't be.
-func (n jsonNumber) duration() duration {
+func (n JsonNumber) duration() duration {
 	seconds := n.orElse(-1)
 	if seconds < 0 || seconds > maxDays*86400 {
 		return duration{}
@@ -198,7 +198,7 @@ func (s *stepJSON) row() *AccountingRow {
 func tresFromJSON(list []tresJSON) TRES {
 	out := TRES{}
 	for _, t := range list {
-		if !t.Count.set || t.Type == "" {
+		if !t.Count.Set || t.Type == "" {
 			continue
 		}
 		name := string(t.Type)

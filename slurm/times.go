@@ -109,21 +109,21 @@ func AdviseLimit(asked live.Limit, upper time.Duration, margin float64) (LimitAd
 	}, true
 }
 
-// limitFromMinutes reads a limit as JSON and sacct's TimelimitRaw state it; one of 0 is none stated.
-func limitFromMinutes(n jsonNumber) live.Limit {
+// LimitFromMinutes reads a limit as JSON and sacct's TimelimitRaw state it; one of 0 is none stated.
+func LimitFromMinutes(n JsonNumber) live.Limit {
 	switch {
-	case n.infinite || n.set && n.value == Infinite:
+	case n.infinite || n.Set && n.Value == Infinite:
 		return live.Unlimited()
-	case !n.set || n.value == NoVal || n.value <= 0 || n.value > maxDays*1440:
+	case !n.Set || n.Value == NoVal || n.Value <= 0 || n.Value > maxDays*1440:
 		return live.Limit{}
 	}
-	return live.LimitOf(time.Duration(n.value) * time.Minute)
+	return live.LimitOf(time.Duration(n.Value) * time.Minute)
 }
 
 // maxUnix is the year 9999.
 const maxUnix = 253402300799
 
-func timeFromUnix(seconds int64) time.Time {
+func TimeFromUnix(seconds int64) time.Time {
 	if seconds <= 0 || seconds == NoVal || seconds == Infinite || seconds > maxUnix {
 		return time.Time{}
 	}
@@ -143,7 +143,7 @@ func ParseTime(text string, zone *time.Location) (time.Time, error) {
 		if err != nil {
 			return time.Time{}, fmt.Errorf("read time: %w", err)
 		}
-		return timeFromUnix(n), nil
+		return TimeFromUnix(n), nil
 	}
 	if zone == nil {
 		return time.Time{}, fmt.Errorf("read time %q without a zone: %w", Printable(text, 40), ErrInvalid)

@@ -152,7 +152,7 @@ func parseOneGres(text string) (Gres, error) {
 		return g, nil
 	}
 	var err error
-	g.Index, err = parseIndices(index)
+	g.Index, err = ParseIndices(index)
 	if err == nil && len(g.Index) > 0 && g.Index[len(g.Index)-1] >= MaxGresIndex {
 		err = fmt.Errorf("device position %d: want below %d", g.Index[len(g.Index)-1], MaxGresIndex)
 	}

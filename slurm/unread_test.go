@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // printedList is one of Slurm's lists: how a good record is printed, records that can't be read, and a reader
@@ -142,7 +143,7 @@ func TestIDsOfFederatedClustersAre32BitsWide(t *testing.T) {
 				t.Errorf("%s: %+v, %v", form, ref, err)
 			}
 		}
-		e, err := slurm.ParseHookEnv(slurm.Prolog, []string{
+		e, err := hooks.ParseEnv(hooks.Prolog, []string{
 			"SLURM_JOB_ID=" + text, "SLURM_HET_JOB_ID=" + text, "SLURMD_NODENAME=n1",
 		})
 		event := e.Event(time.Time{})

@@ -23,6 +23,9 @@ type Wishes struct {
 	Warnings  []string // words that begin with epplan: and mean nothing
 }
 
+// MaxText bounds one text of a user, in bytes.
+const MaxText = 8 << 10
+
 // HasFixedClocks says whether the user chose the clocks.
 func (w *Wishes) HasFixedClocks() bool { return w.CoreMHz > 0 }
 
@@ -30,6 +33,7 @@ const (
 	maxClockMHz = 20_000
 	maxDeadline = 366 * 24 * time.Hour
 	maxSlowdown = 10
+	maxWarnings = 16
 )
 
 // How wishes stand in a comment, in any case and with blanks where people put them.

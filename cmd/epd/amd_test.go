@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/internal/testkit/amdgputest"
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // amdNode makes this process's GPUs those of a folder like the kernel's.
@@ -32,16 +32,16 @@ func TestAJobOnAnAMDGPURunsAtItsClockAndLeavesTheLevelAsItWas(t *testing.T) {
 	if s := d.status(); len(s.GPUs) != 2 || s.GPUs[1].Minor != 129 || s.GPUs[1].Model != "AMD Instinct MI210" {
 		t.Errorf("%+v", s.GPUs)
 	}
-	event := slurm.HookEvent{
-		Version: slurm.ProtocolVersion, Kind: slurm.Prolog, Job: 7, Node: "n1", GPUs: []int{1}, GPUsKnown: true,
-		Comment: slurm.Hex("epplan:fixed=1000"), Partition: "main",
+	event := hooks.Event{
+		Version: hooks.ProtocolVersion, Kind: hooks.Prolog, Job: 7, Node: "n1", GPUs: []int{1}, GPUsKnown: true,
+		Comment: hooks.Hex("epplan:fixed=1000"), Partition: "main",
 	}
 	a, err := d.client.Hook(t.Context(), &event)
 	must(t, err)
 	if !a.Applied || g.Level != "manual" || g.Hi != 1000 || !k.GPUs[0].IsAsLoaded() {
 		t.Errorf("answer %+v, %+v\n%s", a, g, d.log)
 	}
-	event.Kind = slurm.Epilog
+	event.Kind = hooks.Epilog
 	_, err = d.client.Hook(t.Context(), &event)
 	must(t, err)
 	if g.Level != "high" || g.Hi != 1700 {

@@ -17,19 +17,19 @@ import (
 	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/testkit/apidoc"
 	"github.com/epplan/epplan/internal/testkit/shareddata"
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
-func submission(p *person) *slurm.Submission {
-	return &slurm.Submission{
-		Version: slurm.ProtocolVersion, Kind: "batch", UID: p.uid, Name: slurm.Hex(p.mark() + "-train"),
+func submission(p *person) *hooks.Submission {
+	return &hooks.Submission{
+		Version: hooks.ProtocolVersion, Kind: "batch", UID: p.uid, Name: hooks.Hex(p.mark() + "-train"),
 		Partition: "gpu", TRESPerNode: "gres/gpu:1", TimeLimit: 60,
 	}
 }
 
 func coded(p *person) *epdapi.CodeRequest {
 	return &epdapi.CodeRequest{Submission: *submission(p), Code: &epdapi.Code{
-		Files: 1, Digest: slurm.Hex(strings.Repeat("d", 32)), Vector: make([]float32, 1024),
+		Files: 1, Digest: hooks.Hex(strings.Repeat("d", 32)), Vector: make([]float32, 1024),
 	}}
 }
 

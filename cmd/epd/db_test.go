@@ -10,7 +10,7 @@ import (
 
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/testkit/mungetest"
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // dbCommandOf runs epd db and wants an exit status.
@@ -31,8 +31,8 @@ func recording(t *testing.T) (controller *running, state string) {
 	controller = launch(t, home, "--role", "controller", "--listen", at, "--munge-socket", munged.Socket)
 	agent := launch(t, t.TempDir(), "--role", "agent", "--controller", at, "--munge-socket", munged.Socket,
 		"--node", "n1")
-	agent.hook(slurm.Prolog, 7)
-	agent.hook(slurm.Epilog, 7)
+	agent.hook(hooks.Prolog, 7)
+	agent.hook(hooks.Epilog, 7)
 	agent.eventually("the outcome is recorded", func() bool {
 		return agent.status().Unrecorded == 0 && controller.status().Totals.Outcomes == 1
 	})

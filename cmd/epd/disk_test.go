@@ -14,6 +14,7 @@ import (
 	"github.com/epplan/epplan/internal/testkit/shareddata"
 	"github.com/epplan/epplan/internal/testkit/spooltest"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // smallDisk puts a small file system of its own in the place of a state folder; what the hardware
@@ -84,7 +85,7 @@ func TestAStateFolderThatCannotBeWrittenAtTheStartLosesNoRun(t *testing.T) {
 			state := filepath.Join(dir, "state")
 			smallDisk(t, state)
 			d := launch(t, dir)
-			d.hook(slurm.Prolog, 1)
+			d.hook(hooks.Prolog, 1)
 			if code := d.stop(); code != exitDone {
 				t.Fatal(d.log)
 			}
@@ -94,12 +95,12 @@ func TestAStateFolderThatCannotBeWrittenAtTheStartLosesNoRun(t *testing.T) {
 			defer func() { recordsRetry = 15 * time.Second }()
 			d = launch(t, dir)
 			for _, job := range []slurm.JobID{2, 3} {
-				if a := d.hook(slurm.Prolog, job); a.Applied {
+				if a := d.hook(hooks.Prolog, job); a.Applied {
 					t.Errorf("locked without records: %+v", a)
 				}
 			}
-			d.hook(slurm.Epilog, 1) // of before
-			d.hook(slurm.Epilog, 2)
+			d.hook(hooks.Epilog, 1) // of before
+			d.hook(hooks.Epilog, 2)
 			s := d.status()
 			if s.Role != roleAgent || len(s.Troubles) == 0 || !strings.Contains(s.Troubles[0].Message,
 				"no controller: jobs run at default clocks, and outcomes wait: ") {
@@ -114,7 +115,7 @@ func TestAStateFolderThatCannotBeWrittenAtTheStartLosesNoRun(t *testing.T) {
 			}
 
 			d = launch(t, dir)
-			d.hook(slurm.Epilog, 3)
+			d.hook(hooks.Epilog, 3)
 			d.eventually("all is recorded", func() bool {
 				s := d.status()
 				return len(s.Runs) == 0 && s.Unrecorded == 0

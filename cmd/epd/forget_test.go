@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // db runs an epd db command.
@@ -24,8 +25,8 @@ func TestRunsAreTakenOutOfARunningEPDsRecordsAndPutBack(t *testing.T) { //nolint
 	socket, state, file := filepath.Join(dir, "epd.sock"), filepath.Join(dir, "state"),
 		filepath.Join(dir, "forgotten.jsonl")
 	for job := slurm.JobID(7); job < 10; job++ {
-		d.hook(slurm.Prolog, job)
-		d.hook(slurm.Epilog, job)
+		d.hook(hooks.Prolog, job)
+		d.hook(hooks.Epilog, job)
 	}
 	d.eventually("all are recorded", func() bool { return d.status().Totals.Outcomes == 3 })
 

@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/internal/testkit/storetest"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // energies are what the export of an outcome says of them.
@@ -27,9 +28,9 @@ func measured(t *testing.T, want record.Source, flags ...string) (e energies, lo
 	t.Helper()
 	dir := t.TempDir()
 	client, stop := start(t, dir, flags...)
-	hook := func(kind slurm.Hook, job slurm.JobID) {
-		event := slurm.HookEvent{
-			Version: slurm.ProtocolVersion, Kind: kind, Job: job, Node: "n1", GPUs: []int{0}, GPUsKnown: true,
+	hook := func(kind hooks.Hook, job slurm.JobID) {
+		event := hooks.Event{
+			Version: hooks.ProtocolVersion, Kind: kind, Job: job, Node: "n1", GPUs: []int{0}, GPUsKnown: true,
 		}
 		if _, err := client.Hook(t.Context(), &event); err != nil {
 			t.Fatal(err)
@@ -37,9 +38,9 @@ func measured(t *testing.T, want record.Source, flags ...string) (e energies, lo
 	}
 	lasts := 500 * time.Millisecond
 	for job := slurm.JobID(1); job <= 3; job++ {
-		hook(slurm.Prolog, job)
+		hook(hooks.Prolog, job)
 		<-time.After(lasts)
-		hook(slurm.Epilog, job)
+		hook(hooks.Epilog, job)
 		if e = exported(t, filepath.Join(dir, "state"), int(job)); e.Source == want {
 			break
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/epplan/epplan/internal/nodekey"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // keyFiles are the flags that name a machine's files of keys.
@@ -77,8 +78,8 @@ func TestAgentsAndControllerProveByKeysOfTheirOwnWhoTheyAre(t *testing.T) {
 	job := slurm.JobID(7)
 	applies := func() bool {
 		job++
-		a := agent.hook(slurm.Prolog, job)
-		agent.hook(slurm.Epilog, job)
+		a := agent.hook(hooks.Prolog, job)
+		agent.hook(hooks.Epilog, job)
 		return a.Applied
 	}
 	// For some seconds after its start it can't know what it accepted before.

@@ -24,7 +24,7 @@ import (
 	"github.com/epplan/epplan/internal/testkit/browsertest"
 	"github.com/epplan/epplan/internal/testkit/shareddata"
 	"github.com/epplan/epplan/internal/testkit/storetest"
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 func TestMain(m *testing.M) {
@@ -254,9 +254,9 @@ func TestADamagedDatabaseIsMovedAsideAndANewOneBegun(t *testing.T) {
 func TestPrometheusIsToldOfBothRoles(t *testing.T) {
 	at := freePort(t)
 	d := launch(t, t.TempDir(), "--metrics", at)
-	d.hook(slurm.Prolog, 7)
+	d.hook(hooks.Prolog, 7)
 	<-time.After(300 * time.Millisecond) // a run without time has no energy
-	d.hook(slurm.Epilog, 7)
+	d.hook(hooks.Epilog, 7)
 	d.eventually("the outcome is recorded", func() bool { return d.status().Totals.Outcomes == 1 })
 	response, err := http.Get("http://" + at + "/metrics") //nolint:noctx // a test's own server
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // newMetrics returns the metrics of the role, whose parts are asked once they are
@@ -78,11 +78,11 @@ func countEnergy(m *metrics.Metrics, o *record.Outcome, partition string) {
 }
 
 // countHook counts a hook.
-func countHook(m *metrics.Metrics, hook slurm.Hook, took time.Duration) {
+func countHook(m *metrics.Metrics, hook hooks.Hook, took time.Duration) {
 	switch hook {
-	case slurm.Prolog:
+	case hooks.Prolog:
 		m.Took(metrics.Prolog, took)
-	case slurm.Epilog:
+	case hooks.Epilog:
 		m.Took(metrics.Epilog, took)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/internal/testkit/mungetest"
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // recorded returns how many outcomes an epd's records have.
@@ -39,8 +39,8 @@ func TestRecordsThatAreRemovedWhileTheControllerRunsLoseNoOutcome(t *testing.T) 
 			t.Fatal(err)
 		}
 	}
-	agent.hook(slurm.Prolog, 7)
-	agent.hook(slurm.Epilog, 7)
+	agent.hook(hooks.Prolog, 7)
+	agent.hook(hooks.Epilog, 7)
 	agent.eventually("the outcome waits, and its node says why", func() bool {
 		s := agent.status()
 		return s.Unrecorded == 1 && len(s.Troubles) > 0 &&
@@ -50,7 +50,7 @@ func TestRecordsThatAreRemovedWhileTheControllerRunsLoseNoOutcome(t *testing.T) 
 		!strings.Contains(s.Trouble, "records.db was removed") {
 		t.Errorf("the controller's status: %+v", s)
 	}
-	if a := agent.hook(slurm.Prolog, 8); a.Applied || agent.status().GPUs[0].LockedCore != 0 {
+	if a := agent.hook(hooks.Prolog, 8); a.Applied || agent.status().GPUs[0].LockedCore != 0 {
 		t.Errorf("clocks that nobody can record: %+v", a)
 	}
 	if code := controller.stop(); code != exitFailed ||

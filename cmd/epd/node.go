@@ -23,6 +23,7 @@ import (
 	"github.com/epplan/epplan/internal/nodekey"
 	"github.com/epplan/epplan/internal/spool"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // joinNode starts the agent of this machine's GPUs.
@@ -73,7 +74,7 @@ func (p *program) joinNode() error {
 		SlurmConfs: slurmConfs(p.Context),
 		Simulated:  isSimulated(p.String("gpu")), Access: p.access, Log: p.log, Slurm: p.slurm ||
 			p.control == nil,
-		OnHook: func(hook slurm.Hook, took time.Duration) { countHook(p.metrics, hook, took) },
+		OnHook: func(hook hooks.Hook, took time.Duration) { countHook(p.metrics, hook, took) },
 		Health: p.health(), Problems: p.problems,
 	})
 	p.node.Start(p.Context.Context)

@@ -16,6 +16,7 @@ import (
 	"github.com/epplan/epplan/internal/spool"
 	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 	"github.com/epplan/epplan/slurm/lever"
 )
 
@@ -123,7 +124,7 @@ func takeBackLevers(ctx context.Context, client *slurm.Client, state string, std
 		_, _ = fmt.Fprintf(stderr, "note: %d of jobs that have started stay: they count for nothing unless Slurm "+
 			"requeues such a job\n", r.Running)
 	}
-	again := "epd restore --state " + slurm.ShellQuote(filepath.Clean(state))
+	again := "epd restore --state " + hooks.ShellQuote(filepath.Clean(state))
 	if left := r.More + r.Failed; err != nil || left > 0 {
 		return errors.Join(err, fmt.Errorf("%d changes are left in Slurm; to go on: %s", left, again))
 	}

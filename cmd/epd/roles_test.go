@@ -16,6 +16,7 @@ import (
 	"github.com/epplan/epplan/internal/testkit/slurmlab"
 	"github.com/epplan/epplan/internal/testkit/storetest"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // running is an epd under test.
@@ -84,13 +85,13 @@ func (d *running) status() *epdapi.Status {
 }
 
 // hook plays a Prolog or an Epilog on one GPU.
-func (d *running) hook(kind slurm.Hook, job slurm.JobID) slurm.HookAnswer {
+func (d *running) hook(kind hooks.Hook, job slurm.JobID) hooks.Answer {
 	d.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	a, err := d.client.Hook(ctx, &slurm.HookEvent{
-		Version: slurm.ProtocolVersion, Kind: kind, Job: job, Node: "n1", GPUs: []int{0}, GPUsKnown: true,
-		Comment: slurm.Hex("epplan:fixed=1087"), Partition: "main",
+	a, err := d.client.Hook(ctx, &hooks.Event{
+		Version: hooks.ProtocolVersion, Kind: kind, Job: job, Node: "n1", GPUs: []int{0}, GPUsKnown: true,
+		Comment: hooks.Hex("epplan:fixed=1087"), Partition: "main",
 	})
 	if err != nil {
 		d.Fatal(err)
@@ -121,14 +122,14 @@ func pair(t *testing.T, munged *mungetest.Munged, agentFlags ...string) (control
 
 func TestAnAgentObeysTheControllerOnAnotherMachine(t *testing.T) {
 	controller, agent := pair(t, mungetest.Start(t, nil))
-	if a := agent.hook(slurm.Prolog, 7); !a.Applied {
+	if a := agent.hook(hooks.Prolog, 7); !a.Applied {
 		t.Errorf("answer %+v\n%s%s", a, agent.log, controller.log)
 	}
 	if s := agent.status(); s.Role != roleAgent || s.GPUs[0].LockedCore != 1087 || s.Totals != nil ||
 		s.Controller != nil {
 		t.Errorf("agent %+v", s)
 	}
-	agent.hook(slurm.Epilog, 7)
+	agent.hook(hooks.Epilog, 7)
 	controller.eventually("the outcome is recorded", func() bool {
 		return controller.status().Totals.Outcomes == 1
 	})
@@ -151,11 +152,11 @@ func TestOutcomesWaitForAControllerThatIsAwayOverARestartToo(t *testing.T) {
 	at, home := freePort(t), t.TempDir()
 	flags := []string{"--role", "agent", "--controller", at, "--munge-socket", munged.Socket, "--node", "n1"}
 	agent := launch(t, home, flags...)
-	if a := agent.hook(slurm.Prolog, 7); a.Applied {
+	if a := agent.hook(hooks.Prolog, 7); a.Applied {
 		t.Errorf("answer %+v", a)
 	}
-	agent.hook(slurm.Epilog, 7)
-	agent.hook(slurm.Epilog, 8) // whose Prolog never came
+	agent.hook(hooks.Epilog, 7)
+	agent.hook(hooks.Epilog, 8) // whose Prolog never came
 	agent.eventually("both wait", func() bool { return agent.status().Unrecorded == 2 })
 	agent.stop()
 	agent = launch(t, home, flags...)
@@ -172,10 +173,10 @@ func TestWithoutMungeJobsRunAtDefaultClocksAndNothingIsLost(t *testing.T) {
 	munged := mungetest.Start(t, nil)
 	controller, agent := pair(t, munged)
 	munged.Stop(t)
-	if a := agent.hook(slurm.Prolog, 1); a.Applied || agent.status().GPUs[0].LockedCore != 0 {
+	if a := agent.hook(hooks.Prolog, 1); a.Applied || agent.status().GPUs[0].LockedCore != 0 {
 		t.Errorf("answer %+v", a)
 	}
-	agent.hook(slurm.Epilog, 1)
+	agent.hook(hooks.Epilog, 1)
 	agent.eventually("trouble is shown", func() bool {
 		s := agent.status()
 		return s.Unrecorded == 1 && len(s.Troubles) > 0 && strings.Contains(s.Troubles[0].Message, "munge")
@@ -188,7 +189,7 @@ func TestWithoutMungeJobsRunAtDefaultClocksAndNothingIsLost(t *testing.T) {
 
 func TestANodesLowestClockHoldsWhateverTheControllerSays(t *testing.T) {
 	_, agent := pair(t, mungetest.Start(t, nil), "--min-core", "1200")
-	if a := agent.hook(slurm.Prolog, 1); a.Applied || agent.status().GPUs[0].LockedCore != 0 {
+	if a := agent.hook(hooks.Prolog, 1); a.Applied || agent.status().GPUs[0].LockedCore != 0 {
 		t.Errorf("answer %+v", a)
 	}
 }
@@ -202,10 +203,10 @@ func TestAnotherMungeKeyIsAnothersCluster(t *testing.T) {
 		munged.Socket, "--config", config)
 	agent := launch(t, t.TempDir(), "--role", "agent", "--controller", at, "--munge-socket", other.Socket,
 		"--node", "n1")
-	if a := agent.hook(slurm.Prolog, 1); a.Applied {
+	if a := agent.hook(hooks.Prolog, 1); a.Applied {
 		t.Errorf("answer %+v", a)
 	}
-	agent.hook(slurm.Epilog, 1)
+	agent.hook(hooks.Epilog, 1)
 	agent.eventually("the outcome waits", func() bool { return agent.status().Unrecorded == 1 })
 	if s := controller.status(); s.Totals.Decisions != 0 || s.Totals.Outcomes != 0 ||
 		!strings.Contains(controller.log.String(), "refused") {
@@ -223,8 +224,8 @@ func writeFile(tb testing.TB, path, content string) {
 func TestUsersOnOtherMachinesSeeTheirOwnJobsByMunge(t *testing.T) {
 	munged := mungetest.Start(t, nil)
 	controller, agent := pair(t, munged)
-	agent.hook(slurm.Prolog, 7)
-	agent.hook(slurm.Epilog, 7)
+	agent.hook(hooks.Prolog, 7)
+	agent.hook(hooks.Epilog, 7)
 	controller.eventually("the outcome is recorded", func() bool {
 		return controller.status().Totals.Outcomes == 1
 	})

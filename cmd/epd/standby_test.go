@@ -15,6 +15,7 @@ import (
 	"github.com/epplan/epplan/internal/testkit/mungetest"
 	"github.com/epplan/epplan/internal/testkit/storetest"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // heads are two machines with a slurmctld and a controller each, and one state folder.
@@ -130,8 +131,8 @@ func TestABackupGoesOnWhereAKilledControllerWas(t *testing.T) {
 	job, applied := slurm.JobID(0), 0
 	play := func() bool {
 		job++
-		a := agent.hook(slurm.Prolog, job)
-		agent.hook(slurm.Epilog, job)
+		a := agent.hook(hooks.Prolog, job)
+		agent.hook(hooks.Epilog, job)
 		if a.Applied {
 			applied++
 		}
@@ -147,15 +148,15 @@ func TestABackupGoesOnWhereAKilledControllerWas(t *testing.T) {
 	if _, err := epdapi.New(h.socket(1)).Status(t.Context()); err == nil {
 		t.Error("the one that stands by answers")
 	}
-	long := func(kind slurm.Hook) { // a job that runs meanwhile, on the other GPU
-		if _, err := agent.client.Hook(t.Context(), &slurm.HookEvent{
-			Version: slurm.ProtocolVersion, Kind: kind, Job: longJob, Node: "n1", GPUs: []int{1}, GPUsKnown: true,
-			Comment: slurm.Hex("epplan:fixed=1087"), Partition: "main",
+	long := func(kind hooks.Hook) { // a job that runs meanwhile, on the other GPU
+		if _, err := agent.client.Hook(t.Context(), &hooks.Event{
+			Version: hooks.ProtocolVersion, Kind: kind, Job: longJob, Node: "n1", GPUs: []int{1}, GPUsKnown: true,
+			Comment: hooks.Hex("epplan:fixed=1087"), Partition: "main",
 		}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	long(slurm.Prolog)
+	long(hooks.Prolog)
 	h.first("DOWN")
 	h.kill(first)
 	killed := time.Now()
@@ -169,7 +170,7 @@ func TestABackupGoesOnWhereAKilledControllerWas(t *testing.T) {
 	for range jobs {
 		play()
 	}
-	long(slurm.Epilog)
+	long(hooks.Epilog)
 	first = h.start(0)
 	h.first("UP")
 	_ = second.Wait()

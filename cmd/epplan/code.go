@@ -16,6 +16,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // noCodeFlag keeps source code from being looked at.
@@ -32,7 +33,7 @@ const maxCodeText = 64 << 10
 
 // followCode reads the source files that a script runs, below the working folder; nil
 // where the user doesn't want that, or there is no folder.
-func followCode(t *terminal.Terminal, c *cli.Context, s *slurm.Submission, chdir string) *follow.Sources {
+func followCode(t *terminal.Terminal, c *cli.Context, s *hooks.Submission, chdir string) *follow.Sources {
 	wishes := slurm.ParseWishes(string(s.Comment), time.Now())
 	if c.Bool("no-code") || wishes.NoCode {
 		return nil
@@ -54,7 +55,7 @@ func epdCode(read *follow.Sources) *epdapi.Code {
 	embedding := source.Embed(source.Read(read.Text))
 	code := &epdapi.Code{
 		Files: len(read.Files) + 1, Vector: make([]float32, len(embedding)),
-		Digest: slurm.Hex(read.Digest[:]),
+		Digest: hooks.Hex(read.Digest[:]),
 	}
 	for i, x := range embedding {
 		code.Vector[i] = float32(x)
@@ -65,7 +66,7 @@ func epdCode(read *follow.Sources) *epdapi.Code {
 // withCodeText returns a code with the text that an embedding server is sent.
 func withCodeText(code *epdapi.Code, read *follow.Sources) *epdapi.Code {
 	more := *code
-	more.Text = slurm.Hex(read.Text[:min(len(read.Text), maxCodeText)])
+	more.Text = hooks.Hex(read.Text[:min(len(read.Text), maxCodeText)])
 	return &more
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 func estimateCommand(t *terminal.Terminal) *cli.Command {
@@ -95,14 +96,14 @@ func runEstimate(t *terminal.Terminal, c *cli.Context) error {
 // readScript reads as much of a batch script as Slurm's hooks are given.
 func readScript(t *terminal.Terminal, name string) ([]byte, error) {
 	return terminal.ParseFile(t, name, func(r io.Reader, _ string) ([]byte, error) {
-		return io.ReadAll(io.LimitReader(r, slurm.HookScript))
+		return io.ReadAll(io.LimitReader(r, hooks.SentScript))
 	})
 }
 
 // chdirOf returns the folder that a script asks to be run in; "" is the one where it is
 // submitted.
 func chdirOf(script []byte) string {
-	for _, o := range slurm.SbatchOptions(string(script)) {
+	for _, o := range hooks.SbatchOptions(string(script)) {
 		if o.Name == "chdir" {
 			return o.Value
 		}
@@ -111,11 +112,11 @@ func chdirOf(script []byte) string {
 }
 
 // readSubmission returns what sbatch would submit, as far as it matters.
-func readSubmission(t *terminal.Terminal, c *cli.Context, script []byte) (*slurm.Submission, error) {
+func readSubmission(t *terminal.Terminal, c *cli.Context, script []byte) (*hooks.Submission, error) {
 	name := c.Args().First()
-	s := &slurm.Submission{
-		Version: slurm.ProtocolVersion, Kind: "batch", UID: uint32(max(0, os.Getuid())),
-		Script: slurm.Hex(script),
+	s := &hooks.Submission{
+		Version: hooks.ProtocolVersion, Kind: "batch", UID: uint32(max(0, os.Getuid())),
+		Script: hooks.Hex(script),
 	}
 	switch {
 	case len(script) == 0:
@@ -126,7 +127,7 @@ func readSubmission(t *terminal.Terminal, c *cli.Context, script []byte) (*slurm
 		t.Message("warning", name+" has zero bytes or line ends of DOS: sbatch refuses it")
 	}
 	perNode := uint32(0)
-	for _, o := range slurm.SbatchOptions(string(script)) {
+	for _, o := range hooks.SbatchOptions(string(script)) {
 		if o.Name == "ntasks-per-node" {
 			perNode = tasksPerNode(o.Value)
 		}
@@ -147,7 +148,7 @@ func readSubmission(t *terminal.Terminal, c *cli.Context, script []byte) (*slurm
 		}
 	}
 	if s.Name == "" && name != "-" {
-		s.Name = slurm.Hex(filepath.Base(name)) // as sbatch names it
+		s.Name = hooks.Hex(filepath.Base(name)) // as sbatch names it
 	}
 	if s.NumTasks == 0 && perNode > 0 {
 		s.NumTasks = perNode * min(max(1, s.MinNodes), math.MaxUint16)
@@ -157,7 +158,7 @@ func readSubmission(t *terminal.Terminal, c *cli.Context, script []byte) (*slurm
 
 // tasksPerNode returns how many tasks a node has; 0: not stated.
 func tasksPerNode(text string) uint32 {
-	var s slurm.Submission
+	var s hooks.Submission
 	if s.SetOption("ntasks", text) != nil {
 		return 0
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/testkit/browsertest"
 	"github.com/epplan/epplan/live"
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // withEPD runs tests beside an epd that always says the same, at the socket
@@ -76,12 +76,12 @@ func sayings() http.Handler {
 		"POST " + epdapi.PathRestore: epdapi.RestoreAnswer{
 			GPUs: []epdapi.RestoredGPU{{UUID: uuid, Result: "restored"}}, Clean: true,
 		},
-		"POST " + epdapi.PathProlog: slurm.HookAnswer{
-			Version: slurm.ProtocolVersion, Applied: true, Run: "R1", Reason: "enforce: the cheapest in time",
+		"POST " + epdapi.PathProlog: hooks.Answer{
+			Version: hooks.ProtocolVersion, Applied: true, Run: "R1", Reason: "enforce: the cheapest in time",
 		},
-		"POST " + epdapi.PathEpilog: slurm.HookAnswer{Version: slurm.ProtocolVersion, Run: "R1"},
-		"POST " + epdapi.PathSubmit: slurm.SubmitAnswer{
-			Version: slurm.ProtocolVersion, AdminComment: "epplan:t1",
+		"POST " + epdapi.PathEpilog: hooks.Answer{Version: hooks.ProtocolVersion, Run: "R1"},
+		"POST " + epdapi.PathSubmit: hooks.SubmitAnswer{
+			Version: hooks.ProtocolVersion, AdminComment: "epplan:t1",
 		},
 		"POST " + epdapi.PathPower: struct{}{},
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // fakeBegin is when the fake epd's jobs begin.
@@ -297,7 +298,7 @@ func fakeEstimate(r *http.Request) any {
 	if err != nil {
 		return epdapi.Fault{Error: err.Error()}
 	}
-	s, err := slurm.DecodeSubmission(bytes.NewReader(data))
+	s, err := hooks.DecodeSubmission(bytes.NewReader(data))
 	if err != nil {
 		return epdapi.Fault{Error: err.Error()}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // Slurm drains a node whose Prolog or Epilog fails or takes too long. So these
@@ -30,7 +31,7 @@ const (
 
 // isHook reports whether the arguments call one of the two.
 func isHook(args []string) bool {
-	return len(args) > 1 && (args[1] == string(slurm.Prolog) || args[1] == string(slurm.Epilog))
+	return len(args) > 1 && (args[1] == string(hooks.Prolog) || args[1] == string(hooks.Epilog))
 }
 
 // runHook runs a Prolog or an Epilog, which is the work, within its bound. What goes wrong is a line
@@ -70,20 +71,20 @@ func socketFlag() cli.Flag {
 
 func prologCommand(t *terminal.Terminal) *cli.Command {
 	return &cli.Command{
-		Name:  string(slurm.Prolog),
+		Name:  string(hooks.Prolog),
 		Usage: "Slurm's Prolog: have the job's clocks chosen and locked",
 		Description: "Reads the environment that slurmd gives a Prolog. Ends within 2 s and with status 0, whatever happens:\n" +
 			"no answer means default clocks. Install it with a line at the end of the site's Prolog, or as a further one\n" +
 			"that runs last: what comes after it is booked to the job.\n" +
 			"Example: epplan prolog --socket /run/epplan-agent/agent.sock",
 		Flags:  []cli.Flag{socketFlag(), terminal.Flag()},
-		Action: func(c *cli.Context) error { return callHook(t, c, slurm.Prolog) },
+		Action: func(c *cli.Context) error { return callHook(t, c, hooks.Prolog) },
 	}
 }
 
 func epilogCommand(t *terminal.Terminal) *cli.Command {
 	return &cli.Command{
-		Name:  string(slurm.Epilog),
+		Name:  string(hooks.Epilog),
 		Usage: "Slurm's Epilog: give the job's clocks back",
 		Description: "Reads the environment that slurmd gives an Epilog. When epd doesn't answer, epd " +
 			"restore gives all clocks\n" +
@@ -92,7 +93,7 @@ func epilogCommand(t *terminal.Terminal) *cli.Command {
 			"Example: epplan epilog --socket /run/epplan-agent/agent.sock --journal /var/lib/epplan/journal",
 		Flags: append([]cli.Flag{socketFlag(), terminal.Flag()}, restoreFlags()...),
 		Action: func(c *cli.Context) error {
-			err := callHook(t, c, slurm.Epilog)
+			err := callHook(t, c, hooks.Epilog)
 			if errors.Is(err, errEpdIdle) {
 				t.Message("warning", err.Error())
 				return restoreByJournal(t, c)
@@ -106,11 +107,11 @@ func epilogCommand(t *terminal.Terminal) *cli.Command {
 // answer is none.
 var errEpdIdle = errors.New("epd did nothing")
 
-func callHook(t *terminal.Terminal, c *cli.Context, kind slurm.Hook) error {
+func callHook(t *terminal.Terminal, c *cli.Context, kind hooks.Hook) error {
 	if err := terminal.CheckArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}
-	env, err := slurm.ParseHookEnv(kind, os.Environ())
+	env, err := hooks.ParseEnv(kind, os.Environ())
 	if err != nil {
 		return fmt.Errorf("not called by slurmd: %w", err)
 	}
@@ -243,7 +244,7 @@ func dryRunRestore(ctx context.Context, t *terminal.Terminal, c *cli.Context) (s
 	return terminal.Announce(c, steps...)
 }
 
-func dryRunHook(c *cli.Context, event *slurm.HookEvent) (stop bool, err error) {
+func dryRunHook(c *cli.Context, event *hooks.Event) (stop bool, err error) {
 	gpus := "no GPU that is known"
 	if event.GPUsKnown {
 		gpus = report.Plural(len(event.GPUs), "GPU")

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/slurm"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // listen serves a handler at a socket.
@@ -87,9 +87,9 @@ func TestWhatEpdRefusesIsOneSafeLine(t *testing.T) {
 func TestOnlyTheBeginningOfAScriptIsSent(t *testing.T) {
 	dir := t.TempDir()
 	socket := filepath.Join(dir, "s")
-	var got slurm.Submission
+	var got hooks.Submission
 	listen(t, socket, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s, err := slurm.DecodeSubmission(r.Body)
+		s, err := hooks.DecodeSubmission(r.Body)
 		if err != nil {
 			t.Error(err)
 		}
@@ -113,12 +113,12 @@ func TestOnlyTheBeginningOfAScriptIsSent(t *testing.T) {
 	if code != terminal.ExitDone || !strings.Contains(stdout, "nothing is known") || stderr != "" {
 		t.Errorf("exit status %d: %s%s", code, stdout, stderr)
 	}
-	if string(got.Script) != string(begin[:slurm.HookScript]) || got.TRESPerJob != "gres/gpu:2" ||
+	if string(got.Script) != string(begin[:hooks.SentScript]) || got.TRESPerJob != "gres/gpu:2" ||
 		got.UID != uint32(os.Getuid()) {
 		t.Errorf("%d bytes of script, %+q, uid %d", len(got.Script), got.TRESPerJob, got.UID)
 	}
 	if code, _, stderr = inProcess(t, "estimate", binary, "--socket", socket); code != terminal.ExitDone ||
-		!strings.Contains(stderr, "sbatch refuses it") || len(got.Script) != slurm.HookScript {
+		!strings.Contains(stderr, "sbatch refuses it") || len(got.Script) != hooks.SentScript {
 		t.Errorf("a binary: exit status %d, %d bytes: %s", code, len(got.Script), stderr)
 	}
 }

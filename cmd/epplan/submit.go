@@ -18,10 +18,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/slurm"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // slurmctld takes no other submission while job_submit.lua waits, so epplan
@@ -119,7 +119,7 @@ func askSubmit(t *terminal.Terminal, c *cli.Context) error {
 	if err != nil {
 		return terminal.Usagef("--hex: %v", err)
 	}
-	submission, err := slurm.DecodeSubmission(strings.NewReader(string(raw)))
+	submission, err := hooks.DecodeSubmission(strings.NewReader(string(raw)))
 	if err != nil {
 		return err
 	}
@@ -174,16 +174,16 @@ func submitScript(t *terminal.Terminal, c *cli.Context) error {
 }
 
 func announce(t *terminal.Terminal, c *cli.Context, name string, script []byte, options []string) error {
-	s := &slurm.Submission{
-		Version: slurm.ProtocolVersion, Kind: "batch", UID: uint32(max(0, os.Getuid())),
-		Name:   slurm.Hex(filepath.Base(name)),
-		Script: slurm.Hex(script),
+	s := &hooks.Submission{
+		Version: hooks.ProtocolVersion, Kind: "batch", UID: uint32(max(0, os.Getuid())),
+		Name:   hooks.Hex(filepath.Base(name)),
+		Script: hooks.Hex(script),
 	}
 	quoted := terminal.TextsOf(options, strconv.Quote)
 	chdir := ""
-	all := slurm.SbatchOptions(string(script) + "\n")
+	all := hooks.SbatchOptions(string(script) + "\n")
 	// These go before the script's.
-	all = append(all, slurm.SbatchOptions("#SBATCH "+strings.Join(quoted, " "))...)
+	all = append(all, hooks.SbatchOptions("#SBATCH "+strings.Join(quoted, " "))...)
 	for _, o := range all {
 		switch o.Name {
 		case "comment", "job-name":

@@ -15,10 +15,10 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/testkit/commandtest"
 	"github.com/epplan/epplan/internal/testkit/shareddata"
-	"github.com/epplan/epplan/slurm"
 	"github.com/epplan/epplan/slurm/install"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // aSubmission is what job_submit.lua says, as an argument.
@@ -129,10 +129,10 @@ end`
 }
 
 func TestJobSubmitWithoutLuaSocketAsksByThisProgram(t *testing.T) {
-	got := make(chan slurm.Submission, 3)
+	got := make(chan hooks.Submission, 3)
 	socket := serveSubmit(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == epdapi.PathSubmit {
-			if s, err := slurm.DecodeSubmission(r.Body); err == nil {
+			if s, err := hooks.DecodeSubmission(r.Body); err == nil {
 				got <- s
 			}
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // caller talks to a controller over a unix socket.
@@ -91,8 +92,8 @@ func (c *caller) post(path string, v, into any) int {
 func TestAJobGoesFromSubmissionToItsOutcomeOverASocket(t *testing.T) {
 	r := newRig(t, nil)
 	c := r.serve(t)
-	var answer slurm.SubmitAnswer
-	submission := slurm.Submission{
+	var answer hooks.SubmitAnswer
+	submission := hooks.Submission{
 		Version: 1, Kind: "batch", UID: 1000, Name: "train", Partition: "gpu", TRESPerNode: "gres/gpu:1",
 		Script: "#!/bin/sh", Comment: "epplan:offf",
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // The tiers, and callers of each.
@@ -349,7 +350,7 @@ func TestAReloadThatFailsNamesEveryFaultAndChangesNothing(t *testing.T) {
 	}
 }
 
-func (r *rig) estimateOf(who *query.Caller, s *slurm.Submission, values string) *epdapi.Estimate {
+func (r *rig) estimateOf(who *query.Caller, s *hooks.Submission, values string) *epdapi.Estimate {
 	r.t.Helper()
 	var e epdapi.Estimate
 	if status := r.callAs(who, http.MethodPost, "/v1/estimate"+values, string(must(json.Marshal(s))),
@@ -360,20 +361,20 @@ func (r *rig) estimateOf(who *query.Caller, s *slurm.Submission, values string) 
 }
 
 // script returns a batch script that asks for a GPU.
-func script(uid uint32) *slurm.Submission {
-	return &slurm.Submission{
-		Version: slurm.ProtocolVersion, Kind: "batch", UID: uid, Name: "train", Partition: "gpu",
+func script(uid uint32) *hooks.Submission {
+	return &hooks.Submission{
+		Version: hooks.ProtocolVersion, Kind: "batch", UID: uid, Name: "train", Partition: "gpu",
 		TRESPerNode: "gres/gpu:1",
 		Script:      "#!/bin/sh\ntrain --epochs 3\n", TimeLimit: 60,
 	}
 }
 
 // runScript submits a script and runs it some times.
-func (r *rig) runScript(s *slurm.Submission, first slurm.JobID, times int) live.Decision {
+func (r *rig) runScript(s *hooks.Submission, first slurm.JobID, times int) live.Decision {
 	r.t.Helper()
 	var d live.Decision
 	for id := first; id < first+slurm.JobID(times); id++ {
-		var answer slurm.SubmitAnswer
+		var answer hooks.SubmitAnswer
 		if status := r.callAs(nil, http.MethodPost, "/v1/submit", string(must(json.Marshal(s))),
 			&answer); status != http.StatusOK {
 			r.t.Fatal(status)
@@ -416,64 +417,64 @@ func TestEstimatesFollowTheSubmission(t *testing.T) {
 	r := newRig(t, nil)
 	r.runScript(script(1000), 1, 4)
 	for name, tc := range map[string]struct {
-		change func(*slurm.Submission)
+		change func(*hooks.Submission)
 		query  string
 		want   func(*epdapi.Estimate) bool
 	}{
-		"the same": {func(*slurm.Submission) {}, "", func(e *epdapi.Estimate) bool {
+		"the same": {func(*hooks.Submission) {}, "", func(e *epdapi.Estimate) bool {
 			return e.Known && e.Models[0].Apply
 		}},
-		"one byte differs": {func(s *slurm.Submission) {
+		"one byte differs": {func(s *hooks.Submission) {
 			s.Script += "\n"
 		}, "", func(e *epdapi.Estimate) bool { return !e.Known }},
-		"another user": {func(s *slurm.Submission) { s.UID = 1001 }, "", func(e *epdapi.Estimate) bool {
+		"another user": {func(s *hooks.Submission) { s.UID = 1001 }, "", func(e *epdapi.Estimate) bool {
 			return !e.Known
 		}},
 		"two GPUs": {
-			func(s *slurm.Submission) { s.TRESPerNode = "gres/gpu:2" }, "",
+			func(s *hooks.Submission) { s.TRESPerNode = "gres/gpu:2" }, "",
 			func(e *epdapi.Estimate) bool { return !e.Known && e.GPUs == 2 },
 		},
-		"two nodes": {func(s *slurm.Submission) { s.MinNodes = 2 }, "", func(e *epdapi.Estimate) bool {
+		"two nodes": {func(s *hooks.Submission) { s.MinNodes = 2 }, "", func(e *epdapi.Estimate) bool {
 			return !e.Known && e.GPUs == 2
 		}},
-		"no GPUs": {func(s *slurm.Submission) { s.TRESPerNode = "" }, "", func(e *epdapi.Estimate) bool {
+		"no GPUs": {func(s *hooks.Submission) { s.TRESPerNode = "" }, "", func(e *epdapi.Estimate) bool {
 			return !e.Known && e.GPUs == 0
 		}},
 		"shards": {
-			func(s *slurm.Submission) { s.TRESPerNode = "gres/shard:2" }, "",
+			func(s *hooks.Submission) { s.TRESPerNode = "gres/shard:2" }, "",
 			func(e *epdapi.Estimate) bool { return e.Shared && !e.Models[0].Apply },
 		},
 		"opted out": {
-			func(s *slurm.Submission) { s.Comment = "epplan:off" }, "",
+			func(s *hooks.Submission) { s.Comment = "epplan:off" }, "",
 			func(e *epdapi.Estimate) bool {
 				return e.Wishes.OptOut && !e.Models[0].Apply &&
 					e.Models[0].Chosen.Core == e.Models[0].Default.Core
 			},
 		},
 		"fixed": {
-			func(s *slurm.Submission) { s.Comment = "epplan:fixed=802" }, "",
+			func(s *hooks.Submission) { s.Comment = "epplan:fixed=802" }, "",
 			func(e *epdapi.Estimate) bool { return e.Models[0].Apply && e.Models[0].Chosen.Core == 802 },
 		},
 		"tight limit": {
-			func(s *slurm.Submission) { s.TimeLimit = 10 }, "",
+			func(s *hooks.Submission) { s.TimeLimit = 10 }, "",
 			func(e *epdapi.Estimate) bool {
 				return e.Known && !e.Models[0].Apply && strings.Contains(e.Models[0].Reason, "default clocks")
 			},
 		},
 		"no limit": {
-			func(s *slurm.Submission) { s.TimeLimit = 0 }, "",
+			func(s *hooks.Submission) { s.TimeLimit = 0 }, "",
 			func(e *epdapi.Estimate) bool { return e.Known && !e.Limited && e.Models[0].Apply },
 		},
 		"that GPU model": {
-			func(*slurm.Submission) {}, "?gpu_model=Tesla+V100",
+			func(*hooks.Submission) {}, "?gpu_model=Tesla+V100",
 			func(e *epdapi.Estimate) bool { return e.Known && len(e.Models) == 1 },
 		},
 		"another GPU model": {
-			func(*slurm.Submission) {}, "?gpu_model=A100",
+			func(*hooks.Submission) {}, "?gpu_model=A100",
 			func(e *epdapi.Estimate) bool { return !e.Known && strings.Contains(e.Reason, "A100") },
 		},
 		"a hostile GPU model": {
-			func(*slurm.Submission) {}, "?gpu_model=%1b[2J%0a%ff",
+			func(*hooks.Submission) {}, "?gpu_model=%1b[2J%0a%ff",
 			func(e *epdapi.Estimate) bool {
 				return !e.Known && !strings.ContainsAny(e.Reason, "\x1b\n") && utf8.ValidString(e.Reason)
 			},
@@ -561,7 +562,7 @@ func TestOperatorsSayNothingOfOtherUsersCode(t *testing.T) {
 			vector[0] = 1
 			body := must(json.Marshal(&epdapi.CodeRequest{
 				Submission: *script(1000), Code: &epdapi.Code{
-					Files: 1, Vector: vector, Digest: slurm.Hex(strings.Repeat("d", 32)),
+					Files: 1, Vector: vector, Digest: hooks.Hex(strings.Repeat("d", 32)),
 				},
 			}))
 			if status := r.callAs(c.who, http.MethodPost, c.path, string(body), nil); status !=
@@ -583,7 +584,7 @@ func TestOperatorsSayNothingOfOtherUsersCode(t *testing.T) {
 func TestAWaitingJobIsShownWithItsEstimate(t *testing.T) {
 	r := newRig(t, nil)
 	r.runScript(script(1000), 1, 4)
-	var answer slurm.SubmitAnswer
+	var answer hooks.SubmitAnswer
 	r.callAs(nil, http.MethodPost, "/v1/submit", string(must(json.Marshal(script(1000)))), &answer)
 	r.job(50, func(j *slurm.Job) {
 		j.AdminComment, j.State, j.Allocated = string(answer.AdminComment),

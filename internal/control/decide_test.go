@@ -19,6 +19,7 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // The truth at the chosen clocks, and the upper bound that the decision
@@ -219,8 +220,8 @@ func TestASubmissionToSeveralPartitionsCountsAsTheMostCarefulOne(t *testing.T) {
 		"main": live.Enforce, "main,other": live.Enforce, "adv,main": live.Advise,
 		"main,adv,obs": live.Observe, "": "",
 	} {
-		answer, err := r.Submit(context.Background(), &slurm.Submission{
-			Version: slurm.ProtocolVersion, UID: 1000, Name: "train", Partition: slurm.Hex(partitions),
+		answer, err := r.Submit(context.Background(), &hooks.Submission{
+			Version: hooks.ProtocolVersion, UID: 1000, Name: "train", Partition: hooks.Hex(partitions),
 			TRESPerNode: "gres:gpu:1", Kind: "batch",
 		})
 		if err != nil {
@@ -428,7 +429,7 @@ func TestImpossibleRequestsAreRefused(t *testing.T) {
 		"infinite base":  func(q *epdapi.DecideRequest) { q.Default.Core = dvfsInf },
 		"empty group":    func(q *epdapi.DecideRequest) { q.Clocks[0].Core = nil },
 		"long comment": func(q *epdapi.DecideRequest) {
-			q.Comment = slurm.Hex(strings.Repeat("x", slurm.MaxText+1))
+			q.Comment = hooks.Hex(strings.Repeat("x", slurm.MaxText+1))
 		},
 	} {
 		request := ask(1)

@@ -22,10 +22,11 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // submitAs submits, and returns what was noted of it.
-func (r *rig) submitAs(s *slurm.Submission) (*record.Decision, slurm.SubmitAnswer) {
+func (r *rig) submitAs(s *hooks.Submission) (*record.Decision, hooks.SubmitAnswer) {
 	r.t.Helper()
 	answer, err := r.Submit(context.Background(), s)
 	if err != nil {
@@ -197,7 +198,7 @@ func TestCodeThatWasAnnouncedPredictsAJobThatNeverRan(t *testing.T) {
 	program := func(epochs int) string {
 		return fmt.Sprintf("import torch\nepochs = %d\nfor e in range(epochs): train(e)\n", epochs)
 	}
-	announce := func(s *slurm.Submission, epochs int) {
+	announce := func(s *hooks.Submission, epochs int) {
 		t.Helper()
 		var a epdapi.CodeAnswer
 		body := string(must(json.Marshal(&epdapi.CodeRequest{
@@ -210,8 +211,8 @@ func TestCodeThatWasAnnouncedPredictsAJobThatNeverRan(t *testing.T) {
 	}
 	for i := range 24 {
 		s := script(ada.UID)
-		s.Script = slurm.Hex(fmt.Sprintf("#!/bin/sh\npython train%d.py\n", i))
-		s.Name = slurm.Hex(fmt.Sprintf("n%d", i))
+		s.Script = hooks.Hex(fmt.Sprintf("#!/bin/sh\npython train%d.py\n", i))
+		s.Name = hooks.Hex(fmt.Sprintf("n%d", i))
 		announce(s, i+1)
 		_, answer := r.submitAs(s)
 		id := slurm.JobID(i + 1)
@@ -269,8 +270,8 @@ func TestImpossibleCodeIsRefused(t *testing.T) {
 		"no vector":   func(c *epdapi.Code) { c.Vector = nil },
 		"huge":        func(c *epdapi.Code) { c.Vector[7] = 1e30 },
 		"no files":    func(c *epdapi.Code) { c.Files = 0 },
-		"long digest": func(c *epdapi.Code) { c.Digest = slurm.Hex(strings.Repeat("x", 65)) },
-		"long text":   func(c *epdapi.Code) { c.Text = slurm.Hex(strings.Repeat("x", 64<<10+1)) },
+		"long digest": func(c *epdapi.Code) { c.Digest = hooks.Hex(strings.Repeat("x", 65)) },
+		"long text":   func(c *epdapi.Code) { c.Text = hooks.Hex(strings.Repeat("x", 64<<10+1)) },
 	} {
 		code := *good
 		code.Vector = slices.Clone(good.Vector)
@@ -391,7 +392,7 @@ func BenchmarkSubmit(b *testing.B) {
 			s := script(1000)
 			took := make([]time.Duration, 0, b.N)
 			for i := range b.N {
-				s.Name = slurm.Hex(fmt.Sprint("job-", i%600))
+				s.Name = hooks.Hex(fmt.Sprint("job-", i%600))
 				begin := time.Now()
 				if _, err := r.Submit(b.Context(), s); err != nil {
 					b.Fatal(err)

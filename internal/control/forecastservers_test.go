@@ -15,6 +15,7 @@ import (
 	"github.com/epplan/epplan/internal/predict"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // llm speaks both APIs: an embedding says how many digits and lines a text has, and
@@ -65,7 +66,7 @@ func newLLM(t *testing.T) *llm {
 
 // tell announces a text as a client does: features first, and the text if it is
 // wanted.
-func (r *rig) tell(s *slurm.Submission, text string) (wanted bool) {
+func (r *rig) tell(s *hooks.Submission, text string) (wanted bool) {
 	r.t.Helper()
 	request := &epdapi.CodeRequest{Submission: *s, Code: vectorOf(text)}
 	for {
@@ -77,7 +78,7 @@ func (r *rig) tell(s *slurm.Submission, text string) (wanted bool) {
 		if !a.WantsText {
 			break
 		}
-		wanted, request.Code.Text = true, slurm.Hex(text)
+		wanted, request.Code.Text = true, hooks.Hex(text)
 	}
 	r.flush()
 	return wanted
@@ -88,10 +89,10 @@ func TestServersEmbedCodeAndRewriteWhatIsStrange(t *testing.T) {
 	text := fmt.Sprintf("%s[predict]\nembedding_url = %q\nalign_url = %q\nallow_hosts = [\"127.0.0.1\"]\n",
 		enforceAll, l.URL, l.URL)
 	r := rigAt(t, t.TempDir()+"/epd.db", &hand{now: start}, text, nil)
-	job := func(i int) *slurm.Submission {
+	job := func(i int) *hooks.Submission {
 		s := script(ada.UID)
-		s.Script, s.Name = slurm.Hex(fmt.Sprintf("#!/bin/sh\npython train%d.py\n", i)),
-			slurm.Hex(fmt.Sprintf("n%d", i))
+		s.Script, s.Name = hooks.Hex(fmt.Sprintf("#!/bin/sh\npython train%d.py\n", i)),
+			hooks.Hex(fmt.Sprintf("n%d", i))
 		return s
 	}
 	for i := range 24 {

@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // Misses in a row after which a model isn't used, and runs that one is fitted to.
@@ -183,9 +184,9 @@ func TestARollbackHoldsUntilItIsFreed(t *testing.T) {
 
 func TestASubmissionsScriptIsItsWorkloadAlsoAfterARestart(t *testing.T) {
 	r := newRig(t, nil)
-	submit := func(script slurm.Hex, name string) string {
-		answer, err := r.Submit(context.Background(), &slurm.Submission{
-			Version: 1, Kind: "batch", UID: 1000, Name: slurm.Hex(name), TRESPerNode: "gres/gpu:1",
+	submit := func(script hooks.Hex, name string) string {
+		answer, err := r.Submit(context.Background(), &hooks.Submission{
+			Version: 1, Kind: "batch", UID: 1000, Name: hooks.Hex(name), TRESPerNode: "gres/gpu:1",
 			Script: script, Admin: "other text",
 		})
 		token, foreign, found := slurm.ParseToken(string(answer.AdminComment))
@@ -217,7 +218,7 @@ func TestASubmissionsScriptIsItsWorkloadAlsoAfterARestart(t *testing.T) {
 
 func TestOwnFrequenciesAtSubmissionOutliveARestart(t *testing.T) {
 	r := newRig(t, nil)
-	answer, err := r.Submit(context.Background(), &slurm.Submission{
+	answer, err := r.Submit(context.Background(), &hooks.Submission{
 		Version: 1, Kind: "batch", TRESPerNode: "gres/gpu:1", TRESFreq: "gpu:low", Script: "x",
 	})
 	if err != nil {
@@ -233,7 +234,7 @@ func TestOwnFrequenciesAtSubmissionOutliveARestart(t *testing.T) {
 
 func TestASubmissionWithoutGPUsIsLeftAlone(t *testing.T) {
 	r := newRig(t, nil)
-	answer, err := r.Submit(context.Background(), &slurm.Submission{
+	answer, err := r.Submit(context.Background(), &hooks.Submission{
 		Version: 1, Kind: "batch", Script: "x", Admin: "y",
 	})
 	if err != nil || answer.AdminComment != "" || answer.Message != "" {

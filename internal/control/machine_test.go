@@ -19,6 +19,7 @@ import (
 	"github.com/epplan/epplan/internal/testkit/storetest"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // submit adds a job that runs at once, under a new id or one that is free again.
@@ -50,10 +51,10 @@ func (m *machine) submit(t *rapid.T) {
 
 // hook has a job's submission come from slurmctld, whose answer is in the job's comment.
 func (m *machine) hook(t *rapid.T, j *slurm.Job) {
-	answer, err := m.Submit(t.Context(), &slurm.Submission{
-		Version: slurm.ProtocolVersion, Kind: "batch", UID: j.UID, Name: slurm.Hex(j.Name),
-		Partition: slurm.Hex(j.Partition), Comment: slurm.Hex(j.Comment), TRESPerNode: "gres/gpu:1",
-		TRESFreq: slurm.Hex(j.GPUFreq),
+	answer, err := m.Submit(t.Context(), &hooks.Submission{
+		Version: hooks.ProtocolVersion, Kind: "batch", UID: j.UID, Name: hooks.Hex(j.Name),
+		Partition: hooks.Hex(j.Partition), Comment: hooks.Hex(j.Comment), TRESPerNode: "gres/gpu:1",
+		TRESFreq: hooks.Hex(j.GPUFreq),
 	})
 	if m.submissions++; err != nil || answer.AdminComment == "" {
 		t.Fatalf("a submission is answered %+v, %v", answer, err)

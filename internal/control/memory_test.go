@@ -25,6 +25,7 @@ import (
 	"github.com/epplan/epplan/internal/testkit/shareddata"
 	"github.com/epplan/epplan/internal/testkit/storetest"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // residentEnv makes the test program one controller with so many jobs, which
@@ -171,10 +172,10 @@ func (q *longQueue) tokens() int { return q.jobs / 2 }
 func (q *longQueue) submit(ctx context.Context, c *Controller) error {
 	var admin bytes.Buffer
 	for i := range q.tokens() {
-		answer, err := c.Submit(ctx, &slurm.Submission{
-			Version: 1, Kind: "batch", UID: uint32(1000 + i%300), Name: slurm.Hex(queuedName(i)),
+		answer, err := c.Submit(ctx, &hooks.Submission{
+			Version: 1, Kind: "batch", UID: uint32(1000 + i%300), Name: hooks.Hex(queuedName(i)),
 			TRESPerNode: "gres/gpu:1",
-			Script:      slurm.Hex("#!/bin/sh\nsrun train --seed " + strconv.Itoa(i)),
+			Script:      hooks.Hex("#!/bin/sh\nsrun train --seed " + strconv.Itoa(i)),
 		})
 		if err != nil {
 			return err

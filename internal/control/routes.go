@@ -16,6 +16,7 @@ import (
 	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // logNodes bounds how many nodes' troubles one call of Slurm's puts in the log.
@@ -97,7 +98,7 @@ func posted[Q, A any](
 }
 
 func (a *api) postSubmit(r *http.Request) (any, error) {
-	s, err := slurm.DecodeSubmission(r.Body)
+	s, err := hooks.DecodeSubmission(r.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -305,12 +306,12 @@ func (a *api) postRemember(r *http.Request, who query.Caller) (any, error) {
 }
 
 // decodeCode reads a submission and what comes with it of its code; nil: nothing.
-func decodeCode(r io.Reader) (slurm.Submission, *epdapi.Code, error) {
-	data, err := io.ReadAll(io.LimitReader(r, slurm.MaxMessage+1)) // DecodeSubmission refuses more
+func decodeCode(r io.Reader) (hooks.Submission, *epdapi.Code, error) {
+	data, err := io.ReadAll(io.LimitReader(r, hooks.MaxMessage+1)) // DecodeSubmission refuses more
 	if err != nil {
-		return slurm.Submission{}, nil, err
+		return hooks.Submission{}, nil, err
 	}
-	s, err := slurm.DecodeSubmission(bytes.NewReader(data))
+	s, err := hooks.DecodeSubmission(bytes.NewReader(data))
 	if err != nil {
 		return s, nil, err
 	}

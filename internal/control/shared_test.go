@@ -8,6 +8,7 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // partsOfGPUs are ways in which Slurm says that a job has parts of GPUs.
@@ -95,9 +96,9 @@ func (r *rig) sums() (s struct {
 
 func TestFixedClocksOnPartsOfGPUsAreAnsweredAtSubmission(t *testing.T) {
 	r := newRig(t, nil)
-	for gres, want := range map[slurm.Hex]bool{"gres:shard:1": true, "gres/mps:50": true, "gres:gpu:1": false} {
-		answer, err := r.Submit(t.Context(), &slurm.Submission{
-			Version: slurm.ProtocolVersion, UID: 1000, Name: "train", Partition: "gpu", MinNodes: 1,
+	for gres, want := range map[hooks.Hex]bool{"gres:shard:1": true, "gres/mps:50": true, "gres:gpu:1": false} {
+		answer, err := r.Submit(t.Context(), &hooks.Submission{
+			Version: hooks.ProtocolVersion, UID: 1000, Name: "train", Partition: "gpu", MinNodes: 1,
 			TRESPerNode: gres, Comment: "epplan:fixed=945",
 		})
 		if said := strings.Contains(string(answer.Message), "fixed clocks aren't set"); err != nil || said != want {

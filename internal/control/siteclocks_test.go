@@ -10,6 +10,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // onSite puts a configuration of the site's clocks in force.
@@ -54,9 +55,9 @@ func TestAnAgentIsToldTheSitesClocksOfItsGPUs(t *testing.T) {
 func TestAUserIsToldAtSubmissionThatFixedClocksAreAboveTheSites(t *testing.T) {
 	r := newRig(t, nil)
 	submitted := func(comment string) string {
-		answer, err := r.Submit(context.Background(), &slurm.Submission{
-			Version: slurm.ProtocolVersion, UID: 1000, Name: "train", Partition: "main",
-			TRESPerNode: "gres:gpu:1", Kind: "batch", Comment: slurm.Hex(comment),
+		answer, err := r.Submit(context.Background(), &hooks.Submission{
+			Version: hooks.ProtocolVersion, UID: 1000, Name: "train", Partition: "main",
+			TRESPerNode: "gres:gpu:1", Kind: "batch", Comment: hooks.Hex(comment),
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // maxMessage is how long a line for the user may be.
@@ -18,8 +19,8 @@ const maxMessage = 400
 // Submit takes a submission: it answers with a token for the job's
 // AdminComment, under which what the submission says is kept until the job
 // starts. Jobs without GPUs get none. It never waits for the store.
-func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.SubmitAnswer, error) {
-	answer := slurm.SubmitAnswer{Version: slurm.ProtocolVersion}
+func (c *Controller) Submit(_ context.Context, s *hooks.Submission) (hooks.SubmitAnswer, error) {
+	answer := hooks.SubmitAnswer{Version: hooks.ProtocolVersion}
 	c.counters.submissions.Add(1)
 	if !s.WantsGPU() {
 		return answer, nil
@@ -56,7 +57,7 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 	if advice := c.adviseLimit(s, from, mode); advice != "" {
 		said = append(said, advice)
 	}
-	answer.Message = slurm.Hex(slurm.Printable(strings.Join(said, "; "), maxMessage))
+	answer.Message = hooks.Hex(slurm.Printable(strings.Join(said, "; "), maxMessage))
 	comment, err := slurm.MergeToken(string(s.Admin), token)
 	if _, foreign, _ := slurm.ParseToken(string(s.Admin)); err != nil || !slurm.IsPlain(foreign) {
 		c.counters.foreignComments.Add(1) // they aren't to be touched, and the job goes by its name
@@ -71,7 +72,7 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 	forecast.Note(expected, noted)
 	c.decider.WriteSubmission(noted)
 	c.forecasts.KeepScript(job, !wishes.NoCode)
-	answer.AdminComment, answer.Nice = slurm.Hex(comment), nice
+	answer.AdminComment, answer.Nice = hooks.Hex(comment), nice
 	return answer, nil
 }
 
@@ -82,7 +83,7 @@ const maxArrayList = 1000
 // its own place; 0: none. A job that couldn't start yet gets none, nor one whose user gave it one: ours
 // couldn't be told from that. Of an array whose list of tasks Slurm may cut, at 4,096 bytes, it couldn't be
 // taken back.
-func (c *Controller) niceAtSubmit(s *slurm.Submission, wishes *slurm.Wishes) int64 {
+func (c *Controller) niceAtSubmit(s *hooks.Submission, wishes *slurm.Wishes) int64 {
 	partition := string(s.Partition)
 	if c.options.NiceAtSubmit == nil || strings.Contains(partition, ",") || s.Held ||
 		s.BeginTime > 0 || wishes.Off || s.OwnNice || len(s.Array) > maxArrayList {
@@ -93,7 +94,7 @@ func (c *Controller) niceAtSubmit(s *slurm.Submission, wishes *slurm.Wishes) int
 
 // adviseLimit returns a word to the user of a job whose limit is far longer than its
 // last runs have been; "" without one.
-func (c *Controller) adviseLimit(s *slurm.Submission, from jobs.Source, mode live.Mode) string {
+func (c *Controller) adviseLimit(s *hooks.Submission, from jobs.Source, mode live.Mode) string {
 	settings := c.settings.Load()
 	gpus, shared := jobs.GPUsOf(s)
 	hint := &settings.Live.LimitHint

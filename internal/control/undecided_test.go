@@ -15,6 +15,7 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 func TestARunWhileTheControllerWasAwayIsKnownByItsJob(t *testing.T) {
@@ -50,14 +51,14 @@ func TestARunWhileTheControllerWasAwayIsKnownByItsJob(t *testing.T) {
 func TestAUserHearsOfALimitThatWouldDoOnlyWhereItIsFarTooLong(t *testing.T) {
 	r := newRig(t, nil)
 	r.under(enforceAll + "limit_hints = true\n")
-	submission := func(partition string, minutes uint32) *slurm.Submission {
-		return &slurm.Submission{
-			Version: slurm.ProtocolVersion, UID: 1000, Name: "train", Partition: slurm.Hex(partition),
+	submission := func(partition string, minutes uint32) *hooks.Submission {
+		return &hooks.Submission{
+			Version: hooks.ProtocolVersion, UID: 1000, Name: "train", Partition: hooks.Hex(partition),
 			TimeLimit:   minutes,
 			TRESPerNode: "gres:gpu:1", MinNodes: 1, Kind: "batch",
 		}
 	}
-	said := func(s *slurm.Submission) string {
+	said := func(s *hooks.Submission) string {
 		t.Helper()
 		answer, err := r.Submit(context.Background(), s)
 		if err != nil {
@@ -77,7 +78,7 @@ func TestAUserHearsOfALimitThatWouldDoOnlyWhereItIsFarTooLong(t *testing.T) {
 	if got := said(submission("gpu", 600)); !strings.Contains(got, "--time=") {
 		t.Errorf("10 hours for 10 minutes: %q", got)
 	}
-	for name, s := range map[string]*slurm.Submission{
+	for name, s := range map[string]*hooks.Submission{
 		"a limit that fits": submission("gpu", 20), "no limit": submission("gpu", 0),
 	} {
 		if got := said(s); got != "" {
@@ -97,9 +98,9 @@ func TestAUserHearsOfALimitThatWouldDoOnlyWhereItIsFarTooLong(t *testing.T) {
 // it begins.
 func (r *rig) unknown(s *ctld, id slurm.JobID, script string) (slurm.Job, *record.Outcome) {
 	r.t.Helper()
-	answer, err := r.Submit(context.Background(), &slurm.Submission{
-		Version: slurm.ProtocolVersion, UID: 1000, Name: "train", TRESPerNode: "gres:gpu:1", Kind: "batch",
-		Script: slurm.Hex(script),
+	answer, err := r.Submit(context.Background(), &hooks.Submission{
+		Version: hooks.ProtocolVersion, UID: 1000, Name: "train", TRESPerNode: "gres:gpu:1", Kind: "batch",
+		Script: hooks.Hex(script),
 	})
 	if err != nil {
 		r.t.Fatal(err)
@@ -239,10 +240,10 @@ func TestFixedClocksAreDoubtedByTheGPUsThatTheJobMayGet(t *testing.T) {
 			unplanned:              "",
 			{Core: 9999, Mem: 877}: "no GPU there has these clocks",
 		} {
-			answer, err := r.Submit(t.Context(), &slurm.Submission{
-				Version: slurm.ProtocolVersion, UID: 1000, Name: "train", Partition: slurm.Hex(partition),
+			answer, err := r.Submit(t.Context(), &hooks.Submission{
+				Version: hooks.ProtocolVersion, UID: 1000, Name: "train", Partition: hooks.Hex(partition),
 				TRESPerNode: "gres:gpu:1", MinNodes: 1, Kind: "batch",
-				Comment: slurm.Hex(fmt.Sprintf("epplan:fixed=%v,%v", float64(pair.Core), float64(pair.Mem))),
+				Comment: hooks.Hex(fmt.Sprintf("epplan:fixed=%v,%v", float64(pair.Core), float64(pair.Mem))),
 			})
 			got := string(answer.Message)
 			if err != nil || (got == "") != (says == "") || !strings.Contains(got, says) ||
@@ -261,9 +262,9 @@ func TestAWishThatCanHardlyBeMetIsAnsweredAtSubmission(t *testing.T) {
 		"epplan:off,fixed=1200": "don't count", "epplan:deadline=+2d,deadline=+3d": "twice", "epplan:offff": "epplan:offff",
 		"epplan:off": "", "epplan:deadline=+2d": "", "epplan:slowdown=1.2": "", "runs under epplan": "",
 	} {
-		answer, err := r.Submit(t.Context(), &slurm.Submission{
-			Version: slurm.ProtocolVersion, UID: 1000, Name: "train", Partition: "gpu", TimeLimit: 60,
-			TRESPerNode: "gres:gpu:1", MinNodes: 1, Kind: "batch", Comment: slurm.Hex(comment),
+		answer, err := r.Submit(t.Context(), &hooks.Submission{
+			Version: hooks.ProtocolVersion, UID: 1000, Name: "train", Partition: "gpu", TimeLimit: 60,
+			TRESPerNode: "gres:gpu:1", MinNodes: 1, Kind: "batch", Comment: hooks.Hex(comment),
 		})
 		if got := string(answer.Message); err != nil || !strings.Contains(got, want) ||
 			(got == "") != (want == "") {

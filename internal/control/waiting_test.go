@@ -11,6 +11,7 @@ import (
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // TestWhoWaitsForANodesGPUsIsCounted: jobs that could start there but for GPUs, and no others.
@@ -105,25 +106,25 @@ func TestANewcomersNiceIsSaidTogetherWithTheWordForIt(t *testing.T) {
 		}
 	})
 	for what, c := range map[string]struct {
-		change func(*slurm.Submission)
+		change func(*hooks.Submission)
 		want   int64
 	}{
-		"a partition":           {func(*slurm.Submission) {}, 12},
-		"the default partition": {func(s *slurm.Submission) { s.Partition = "" }, 12},
-		"another partition":     {func(s *slurm.Submission) { s.Partition = "cpu" }, 0},
-		"two partitions":        {func(s *slurm.Submission) { s.Partition = "gpu,cpu" }, 0},
-		"a nice of its user's":  {func(s *slurm.Submission) { s.OwnNice = true }, 0},
-		"a long list of tasks": {func(s *slurm.Submission) {
-			s.Array = slurm.Hex(strings.Repeat("1,3,", 300))
+		"a partition":           {func(*hooks.Submission) {}, 12},
+		"the default partition": {func(s *hooks.Submission) { s.Partition = "" }, 12},
+		"another partition":     {func(s *hooks.Submission) { s.Partition = "cpu" }, 0},
+		"two partitions":        {func(s *hooks.Submission) { s.Partition = "gpu,cpu" }, 0},
+		"a nice of its user's":  {func(s *hooks.Submission) { s.OwnNice = true }, 0},
+		"a long list of tasks": {func(s *hooks.Submission) {
+			s.Array = hooks.Hex(strings.Repeat("1,3,", 300))
 		}, 0},
-		"held":            {func(s *slurm.Submission) { s.Held = true }, 0},
-		"later":           {func(s *slurm.Submission) { s.BeginTime = 1e9 }, 0},
-		"no GPU":          {func(s *slurm.Submission) { s.TRESPerNode = "" }, 0},
-		"opted out":       {func(s *slurm.Submission) { s.Comment = "epplan:off" }, 0},
-		"a deadline":      {func(s *slurm.Submission) { s.Comment = "epplan:deadline=+5h" }, 7},
-		"another's words": {func(s *slurm.Submission) { s.Admin = slurm.Hex(strings.Repeat("x", 2000)) }, 0},
+		"held":            {func(s *hooks.Submission) { s.Held = true }, 0},
+		"later":           {func(s *hooks.Submission) { s.BeginTime = 1e9 }, 0},
+		"no GPU":          {func(s *hooks.Submission) { s.TRESPerNode = "" }, 0},
+		"opted out":       {func(s *hooks.Submission) { s.Comment = "epplan:off" }, 0},
+		"a deadline":      {func(s *hooks.Submission) { s.Comment = "epplan:deadline=+5h" }, 7},
+		"another's words": {func(s *hooks.Submission) { s.Admin = hooks.Hex(strings.Repeat("x", 2000)) }, 0},
 	} {
-		s := slurm.Submission{
+		s := hooks.Submission{
 			Version: 1, Kind: "batch", UID: 1000, Name: "train", Partition: "gpu", TRESPerNode: "gres/gpu:1",
 		}
 		c.change(&s)

@@ -7,7 +7,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/live"
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // A job that doesn't use its GPU goes to the floor, which the status, the metrics
@@ -21,7 +21,7 @@ func TestARunIsAdaptedAsTheControllerSays(t *testing.T) {
 		},
 	}}
 	h := open(t, t.TempDir(), "sim:1", "", j)
-	if answer := h.hook(t, slurm.Prolog, 7, 0); !answer.Applied {
+	if answer := h.hook(t, hooks.Prolog, 7, 0); !answer.Applied {
 		t.Fatalf("%+v", answer)
 	}
 	eventually(t, "the clock is at the floor", func() bool { return h.core(t, 0) == 802 })
@@ -43,7 +43,7 @@ func TestARunIsAdaptedAsTheControllerSays(t *testing.T) {
 	if m := h.node.Measure(context.Background()); m.Adapted != 1 || m.Steps < 1 {
 		t.Errorf("%+v", m)
 	}
-	h.hook(t, slurm.Epilog, 7)
+	h.hook(t, hooks.Epilog, 7)
 	eventually(t, "the outcome is recorded", func() bool { return j.count() == 1 })
 	j.mu.Lock()
 	for _, o := range j.kept {

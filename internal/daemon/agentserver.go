@@ -21,6 +21,7 @@ import (
 	"github.com/epplan/epplan/internal/spool"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // Controller decides and records. Its methods keep to their context's time.
@@ -73,7 +74,7 @@ type Options struct {
 	// Prolog bounds parts of Prologs; zero: as hooks wait.
 	Prolog PrologBounds
 	// OnHook is told what hooks took; nil: nobody is.
-	OnHook func(hook slurm.Hook, took time.Duration)
+	OnHook func(hook hooks.Hook, took time.Duration)
 	// Slurm reports whether Slurm can be asked about jobs, through the
 	// controller. Without it runs end by their Epilogs and processes alone.
 	Slurm bool
@@ -188,10 +189,10 @@ const stopping = "epd stops"
 
 // beginHook tells of a hook, which calls the function at its end. A Prolog isn't
 // begun any more when the daemon stops: false.
-func (d *AgentServer) beginHook(kind slurm.Hook) (end func(), ok bool) {
+func (d *AgentServer) beginHook(kind hooks.Hook) (end func(), ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.stopping && kind == slurm.Prolog {
+	if d.stopping && kind == hooks.Prolog {
 		return nil, false
 	}
 	if d.stopping {

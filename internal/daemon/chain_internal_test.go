@@ -22,7 +22,7 @@ import (
 	"github.com/epplan/epplan/internal/testkit/spooltest"
 	"github.com/epplan/epplan/internal/testkit/storetest"
 	"github.com/epplan/epplan/live"
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // crashMatrix says which test has an epd die at which step of what it does. The
@@ -145,9 +145,9 @@ func (m *machine) end(p *process) {
 	}
 }
 
-func hookOf(kind slurm.Hook) *slurm.HookEvent {
-	return &slurm.HookEvent{
-		Version: slurm.ProtocolVersion, Kind: kind, Job: 7, Node: "n1", GPUs: []int{0}, GPUsKnown: true,
+func hookOf(kind hooks.Hook) *hooks.Event {
+	return &hooks.Event{
+		Version: hooks.ProtocolVersion, Kind: kind, Job: 7, Node: "n1", GPUs: []int{0}, GPUsKnown: true,
 		UID:     1000,
 		Comment: "epplan:fixed=1087", Partition: "gpu",
 	}
@@ -170,7 +170,7 @@ func (m *machine) play(p *process, restores bool) {
 	}
 	if !restores {
 		p.tape.doing = "Prolog"
-		p.prolog(ctx, hookOf(slurm.Prolog))
+		p.prolog(ctx, hookOf(hooks.Prolog))
 		if p.tape.dead() {
 			return
 		}
@@ -181,7 +181,7 @@ func (m *machine) play(p *process, restores bool) {
 	}
 	p.tape.doing = "Epilog"
 	m.epilogs++
-	p.epilog(ctx, hookOf(slurm.Epilog))
+	p.epilog(ctx, hookOf(hooks.Epilog))
 	if p.tape.dead() {
 		return
 	}
@@ -223,7 +223,7 @@ func crashed(t *testing.T, dir string, restores bool, at int, after, powerCut bo
 	if restores {
 		former := m.process()
 		former.Start(t.Context())
-		former.prolog(t.Context(), hookOf(slurm.Prolog))
+		former.prolog(t.Context(), hookOf(hooks.Prolog))
 		m.end(former)
 		m.answered, m.disk = true, m.disk.Reboot(false, lot)
 	}
@@ -262,7 +262,7 @@ func (m *machine) recover(powerCut bool, lot *rand.Rand) {
 	}
 	if m.epilogs == 0 { // the job runs, and ends now
 		m.epilogs++
-		p.epilog(ctx, hookOf(slurm.Epilog))
+		p.epilog(ctx, hookOf(hooks.Epilog))
 	}
 	if _, err := p.options.Agent.Sweep(ctx, chainGone, chainGone); err != nil {
 		m.t.Error(err)

@@ -17,7 +17,7 @@ import (
 	"github.com/epplan/epplan/internal/predict/source"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/testkit/storetest"
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // A user asks at a desk with a store of its own; another's uid in a message is no use.
@@ -49,8 +49,8 @@ func TestUsersMayTellOfTheirOwnCodeAndOfNobodyElses(t *testing.T) {
 		return answer.Code, answer.Body.String()
 	}
 	request := &epdapi.CodeRequest{
-		Submission: slurm.Submission{
-			Version: slurm.ProtocolVersion, Kind: "batch", UID: 0, Name: "x", TRESPerNode: "gres/gpu:1",
+		Submission: hooks.Submission{
+			Version: hooks.ProtocolVersion, Kind: "batch", UID: 0, Name: "x", TRESPerNode: "gres/gpu:1",
 			Script: "#!/bin/sh\n",
 		},
 		Code: &epdapi.Code{Files: 1, Vector: make([]float32, source.Dimensions)},
@@ -74,7 +74,7 @@ func TestUsersMayTellOfTheirOwnCodeAndOfNobodyElses(t *testing.T) {
 		t.Errorf("submitting as job_submit does: status %d", status)
 	}
 	large := *request
-	large.Script = slurm.Hex(strings.Repeat("x", 600<<10))
+	large.Script = hooks.Hex(strings.Repeat("x", 600<<10))
 	if status, _ := ask(epdapi.PathCode, &large); status != http.StatusRequestEntityTooLarge &&
 		status != http.StatusBadRequest {
 		t.Errorf("a script of 600 KiB: status %d", status)

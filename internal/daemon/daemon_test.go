@@ -23,6 +23,7 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // judge is a controller that decides the same for all.
@@ -216,18 +217,18 @@ func openWith(t *testing.T, dir, spec, faults string, j *judge, with func(*daemo
 }
 
 // hook plays a Prolog or an Epilog.
-func (h *house) hook(t *testing.T, kind slurm.Hook, job slurm.JobID, gpus ...int) slurm.HookAnswer {
+func (h *house) hook(t *testing.T, kind hooks.Hook, job slurm.JobID, gpus ...int) hooks.Answer {
 	t.Helper()
-	return h.say(t, &slurm.HookEvent{Kind: kind, Job: job, GPUs: gpus, GPUsKnown: gpus != nil})
+	return h.say(t, &hooks.Event{Kind: kind, Job: job, GPUs: gpus, GPUsKnown: gpus != nil})
 }
 
 // say says what a hook does.
-func (h *house) say(t *testing.T, e *slurm.HookEvent) slurm.HookAnswer {
+func (h *house) say(t *testing.T, e *hooks.Event) hooks.Answer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	deadline, _ := ctx.Deadline()
-	e.Version, e.Node, e.Deadline = slurm.ProtocolVersion, "n1", deadline.UnixMilli()
+	e.Version, e.Node, e.Deadline = hooks.ProtocolVersion, "n1", deadline.UnixMilli()
 	answer, err := h.client.Hook(ctx, e)
 	if err != nil {
 		t.Fatal(err)
@@ -261,7 +262,7 @@ func TestAPrologLocksTheGPUsThatSlurmGaveAndTheEpilogRecordsTheRun(t *testing.T)
 	j := &judge{}
 	h := open(t, t.TempDir(), "sim:4,minor=reverse", "", j)
 	j.setting, j.reason = slow(t, h.sims[0]), "cheapest"
-	answer := h.hook(t, slurm.Prolog, 7, 0, 2)
+	answer := h.hook(t, hooks.Prolog, 7, 0, 2)
 	if !answer.Applied || answer.Reason != "enforce: cheapest" {
 		t.Fatalf("answer %+v", answer)
 	}
@@ -278,7 +279,7 @@ func TestAPrologLocksTheGPUsThatSlurmGaveAndTheEpilogRecordsTheRun(t *testing.T)
 	if len(status.GPUs) != 4 || len(status.Runs) != 1 || status.Runs[0].Job != 7 {
 		t.Errorf("status %+v", status)
 	}
-	h.hook(t, slurm.Epilog, 7) // without a list of GPUs
+	h.hook(t, hooks.Epilog, 7) // without a list of GPUs
 	for i := range h.sims {
 		if h.core(t, i) != 0 {
 			t.Errorf("GPU %d is still locked", i)
@@ -304,13 +305,13 @@ func TestAControllerThatFailsOrHangsLeavesDefaultClocks(t *testing.T) {
 			})
 			j.setting = slow(t, h.sims[0])
 			begin := time.Now()
-			if answer := h.hook(t, slurm.Prolog, 1, 0); answer.Applied || h.core(t, 0) != 0 {
+			if answer := h.hook(t, hooks.Prolog, 1, 0); answer.Applied || h.core(t, 0) != 0 {
 				t.Errorf("answer %+v, core %v", answer, h.core(t, 0))
 			}
 			if took := time.Since(begin); took > 1900*time.Millisecond {
 				t.Errorf("the Prolog took %v", took)
 			}
-			h.hook(t, slurm.Epilog, 1)
+			h.hook(t, hooks.Epilog, 1)
 			eventually(t, "the outcome is recorded", func() bool { return j.count() == 1 })
 			const waited = 600 * time.Millisecond // for a decision: the job doesn't run yet
 			for _, o := range j.kept {
@@ -325,8 +326,8 @@ func TestAControllerThatFailsOrHangsLeavesDefaultClocks(t *testing.T) {
 func TestOutcomesWaitWhileTheStoreFailsAlsoOverARestart(t *testing.T) {
 	j, dir := &judge{full: errors.New("disk full")}, t.TempDir()
 	h := open(t, dir, "sim", "", j)
-	h.hook(t, slurm.Prolog, 1, 0)
-	h.hook(t, slurm.Epilog, 1)
+	h.hook(t, hooks.Prolog, 1, 0)
+	h.hook(t, hooks.Epilog, 1)
 	eventually(t, "trouble is shown", func() bool {
 		s, err := h.client.Status(context.Background())
 		return err == nil && s.Unrecorded == 1 && len(s.Troubles) > 0 &&
@@ -342,7 +343,7 @@ func TestStoppingGivesClocksBackAndStartingToo(t *testing.T) {
 	j, dir := &judge{}, t.TempDir()
 	h := open(t, dir, "sim:2", "", j)
 	j.setting = slow(t, h.sims[0])
-	h.hook(t, slurm.Prolog, 1, 0)
+	h.hook(t, hooks.Prolog, 1, 0)
 	if h.core(t, 0) == 0 {
 		t.Fatal("not locked")
 	}
@@ -355,7 +356,7 @@ func TestStoppingGivesClocksBackAndStartingToo(t *testing.T) {
 	if err != nil || len(s.Runs) != 1 || s.Runs[0].HandsOff == "" {
 		t.Errorf("status %+v, error %v: want the run, at default clocks", s, err)
 	}
-	h.hook(t, slurm.Epilog, 1)
+	h.hook(t, hooks.Epilog, 1)
 	eventually(t, "the outcome is recorded", func() bool { return j.count() == 1 })
 }
 
@@ -363,7 +364,7 @@ func TestRestoreGivesEveryClockBack(t *testing.T) {
 	j := &judge{}
 	h := open(t, t.TempDir(), "sim:2", "", j)
 	j.setting = slow(t, h.sims[0])
-	h.hook(t, slurm.Prolog, 1, 0, 1)
+	h.hook(t, hooks.Prolog, 1, 0, 1)
 	answer, err := h.client.Restore(context.Background(), &epdapi.RestoreRequest{})
 	if err != nil || !answer.Clean || h.core(t, 0) != 0 || h.core(t, 1) != 0 {
 		t.Errorf("answer %+v, error %v, clocks %v %v", answer, err, h.core(t, 0), h.core(t, 1))
@@ -381,13 +382,13 @@ func TestDriversThatFailLeaveTheJobAlone(t *testing.T) {
 			h := open(t, t.TempDir(), "sim", faults, j)
 			j.setting = dvfsmodel.Setting{Core: 945}
 			begin := time.Now()
-			if answer := h.hook(t, slurm.Prolog, 1, 0); answer.Applied {
+			if answer := h.hook(t, hooks.Prolog, 1, 0); answer.Applied {
 				t.Errorf("answer %+v", answer)
 			}
 			if took := time.Since(begin); took > 4*time.Second {
 				t.Errorf("the Prolog took %v", took)
 			}
-			h.hook(t, slurm.Epilog, 1, 0)
+			h.hook(t, hooks.Epilog, 1, 0)
 			eventually(t, "the outcome is recorded", func() bool { return j.count() == 1 })
 			eventually(t, "the clock is free", func() bool {
 				f, err := h.sims[0].Held(gpu.CoreClock)
@@ -419,7 +420,7 @@ func TestRequestsThatAreNoneAreRefused(t *testing.T) {
 		},
 		"unknown key": {epdapi.PathRestore, `{"gpu":"x"}`, http.StatusBadRequest},
 		"too much": {
-			epdapi.PathProlog, strings.Repeat("a", slurm.MaxMessage+1), http.StatusBadRequest,
+			epdapi.PathProlog, strings.Repeat("a", hooks.MaxMessage+1), http.StatusBadRequest,
 		},
 		"unknown path": {"/v1/nothing", "{}", http.StatusNotFound},
 		"wrong method": {epdapi.PathStatus, "{}", http.StatusMethodNotAllowed},
@@ -471,8 +472,8 @@ func TestTheSocketIsForItsOwnerAndThereIsOne(t *testing.T) {
 func TestAnEndWithoutAStartIsKeptApart(t *testing.T) {
 	j := &judge{}
 	h := open(t, t.TempDir(), "sim", "", j)
-	h.hook(t, slurm.Epilog, 8) // a job without GPUs
-	h.hook(t, slurm.Epilog, 9, 0)
+	h.hook(t, hooks.Epilog, 8) // a job without GPUs
+	h.hook(t, hooks.Epilog, 9, 0)
 	eventually(t, "the end is kept", func() bool {
 		j.mu.Lock()
 		defer j.mu.Unlock()
@@ -491,10 +492,10 @@ func TestAReloadOfTheDriverCostsNoLaterJobItsClocks(t *testing.T) {
 		if err := h.sims[0].InjectFault(gpu.FaultReload); err != nil {
 			t.Fatal(err)
 		}
-		if answer := h.hook(t, slurm.Prolog, job+1, 0); !answer.Applied {
+		if answer := h.hook(t, hooks.Prolog, job+1, 0); !answer.Applied {
 			t.Errorf("job %d: %+v", job+1, answer)
 		}
-		h.hook(t, slurm.Epilog, job+1)
+		h.hook(t, hooks.Epilog, job+1)
 	}
 	s, err := h.client.Status(t.Context())
 	if err != nil || s.GPUs[0].Power <= 0 {

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // hookOrder has a job's Prolog and Epilog on a node taken as they were sent. Where the agent stood still from
@@ -42,7 +42,7 @@ func newHookOrder() *hookOrder {
 }
 
 // prolog begins a Prolog, which calls what is returned at its end; false: the Epilog of its run came before.
-func (h *hookOrder) prolog(e *slurm.HookEvent) (end func(), ok bool) {
+func (h *hookOrder) prolog(e *hooks.Event) (end func(), ok bool) {
 	key := runOf{uint32(e.Job), e.Node}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -63,7 +63,7 @@ func (h *hookOrder) prolog(e *slurm.HookEvent) (end func(), ok bool) {
 
 // epilog begins an Epilog, once a Prolog under way that was sent before it has ended. What is returned is
 // told whether there was a run.
-func (h *hookOrder) epilog(ctx context.Context, e *slurm.HookEvent) (end func(found bool)) {
+func (h *hookOrder) epilog(ctx context.Context, e *hooks.Event) (end func(found bool)) {
 	key := runOf{uint32(e.Job), e.Node}
 	h.mu.Lock()
 	h.epilogs[key] = epilogRead{e.Deadline, time.Now()}

@@ -13,6 +13,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // PrologBounds are what parts of a Prolog may take of its time.
@@ -27,7 +28,7 @@ var defaultPrologBounds = PrologBounds{600 * time.Millisecond, 300 * time.Millis
 
 // prolog opens a run on the GPUs that Slurm gave the job, and locks their
 // clocks if that was decided. It always has an answer.
-func (d *AgentServer) prolog(ctx context.Context, e *slurm.HookEvent) slurm.HookAnswer {
+func (d *AgentServer) prolog(ctx context.Context, e *hooks.Event) hooks.Answer {
 	d.prologs.add(e.Job)
 	switch {
 	case !e.GPUsKnown || len(e.GPUs)+len(e.MIG) == 0:
@@ -50,7 +51,7 @@ func (d *AgentServer) prolog(ctx context.Context, e *slurm.HookEvent) slurm.Hook
 
 // openRun returns a Prolog of a job with GPUs. The job of one that had to wait until the GPUs
 // were opened began before.
-func (d *AgentServer) openRun(ctx context.Context, e *slurm.HookEvent, began time.Time) slurm.HookAnswer {
+func (d *AgentServer) openRun(ctx context.Context, e *hooks.Event, began time.Time) hooks.Answer {
 	gpus, err := d.numbers.jobGPUs(ctx, e)
 	if err != nil {
 		d.problems.note(fmt.Errorf("job %d: %w", e.Job, err))
@@ -106,7 +107,7 @@ func hookDeadline(now, said time.Time) time.Time { return now.Add(min(said.Sub(n
 // chooseSetting asks the controller for the run's setting; without an answer it stays
 // at default clocks.
 func (d *AgentServer) chooseSetting(
-	ctx context.Context, e *slurm.HookEvent, gpus []gpu.Identity, run *live.Run,
+	ctx context.Context, e *hooks.Event, gpus []gpu.Identity, run *live.Run,
 ) (reason string) {
 	ctx, cancel := context.WithTimeout(ctx, d.options.Prolog.Decide)
 	defer cancel()
@@ -193,7 +194,7 @@ func (d *AgentServer) isShared(run *live.Run) (shared, left bool) {
 
 // epilog closes the run of a job on this node and gives its clocks back. The
 // GPUs are those that the Prolog noted: Slurm doesn't always say them again.
-func (d *AgentServer) epilog(ctx context.Context, e *slurm.HookEvent) slurm.HookAnswer {
+func (d *AgentServer) epilog(ctx context.Context, e *hooks.Event) hooks.Answer {
 	key := runOf{uint32(e.Job), e.Node}
 	begun := d.order.epilog(ctx, e)
 	d.waiting.end(ctx, key)
@@ -220,8 +221,8 @@ func (d *AgentServer) epilog(ctx context.Context, e *slurm.HookEvent) slurm.Hook
 	return hookAnswer(false, closed.Run.ID, closed.HandsOff)
 }
 
-func hookAnswer(applied bool, run, reason string) slurm.HookAnswer {
-	return slurm.HookAnswer{
-		Version: slurm.ProtocolVersion, Applied: applied, Run: slurm.Hex(run), Reason: slurm.Hex(reason),
+func hookAnswer(applied bool, run, reason string) hooks.Answer {
+	return hooks.Answer{
+		Version: hooks.ProtocolVersion, Applied: applied, Run: hooks.Hex(run), Reason: hooks.Hex(reason),
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/epplan/epplan/internal/testkit/spooltest"
 	"github.com/epplan/epplan/internal/testkit/storetest"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // life is what comes to pass on a node. What comes after its process died, the next one sees.
@@ -46,7 +47,7 @@ var lives = []life{
 
 func begins(job slurm.JobID, on int) event {
 	return func(t *trial) {
-		answer := t.now.prolog(t.t.Context(), t.hook(slurm.Prolog, job, on, 0))
+		answer := t.now.prolog(t.t.Context(), t.hook(hooks.Prolog, job, on, 0))
 		switch {
 		case t.now.tape.dead():
 			t.unanswered[job]++
@@ -66,7 +67,7 @@ func begins(job slurm.JobID, on int) event {
 
 func ends(job slurm.JobID, on, code int) event {
 	return func(t *trial) {
-		t.now.epilog(t.t.Context(), t.hook(slurm.Epilog, job, on, code))
+		t.now.epilog(t.t.Context(), t.hook(hooks.Epilog, job, on, code))
 		t.ended[job] = !t.now.tape.dead() // whether it was heard: what goes on then, a sweep ends
 	}
 }
@@ -130,9 +131,9 @@ var free dvfsmodel.Setting
 var lowestClocks = dvfsmodel.Setting{Core: 1600, Mem: 4000}
 
 // hook returns what Slurm says of a job.
-func (t *trial) hook(kind slurm.Hook, job slurm.JobID, on, code int) *slurm.HookEvent {
-	return &slurm.HookEvent{
-		Version: slurm.ProtocolVersion, Kind: kind, Job: t.first + job, Node: "n1", GPUs: []int{on},
+func (t *trial) hook(kind hooks.Hook, job slurm.JobID, on, code int) *hooks.Event {
+	return &hooks.Event{
+		Version: hooks.ProtocolVersion, Kind: kind, Job: t.first + job, Node: "n1", GPUs: []int{on},
 		GPUsKnown: true, UID: 1000, Partition: "gpu", Code: code,
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // ledger is a controller that keeps outcomes, and says when a job ended.
@@ -115,15 +116,15 @@ func sleep(d time.Duration) {
 // the job ended, or isn't, and returns what is recorded.
 func (d *AgentServer) late(t *testing.T, l *ledger, by time.Duration, told bool) *record.Outcome {
 	t.Helper()
-	event := slurm.HookEvent{
-		Version: slurm.ProtocolVersion, Kind: slurm.Prolog, Job: 7, Node: "n1", GPUs: []int{0},
+	event := hooks.Event{
+		Version: hooks.ProtocolVersion, Kind: hooks.Prolog, Job: 7, Node: "n1", GPUs: []int{0},
 		GPUsKnown: true,
 	}
 	d.prolog(t.Context(), &event)
 	sleep(2 * time.Second)
 	l.ended = time.Now().Truncate(time.Second)
 	sleep(by)
-	event.Kind = slurm.Epilog
+	event.Kind = hooks.Epilog
 	if told {
 		event.End, l.ended = l.ended.Unix(), time.Time{}
 	}
@@ -197,15 +198,15 @@ func TestAnEpilogSaysNothingOfTheRunThatItsRunReplaced(t *testing.T) {
 		t.Helper()
 		const jobs = 12 // outcomes are delivered in any order
 		for job := range jobs {
-			event := slurm.HookEvent{
-				Version: slurm.ProtocolVersion, Kind: slurm.Prolog, Job: slurm.JobID(job + 1), Node: "n1",
+			event := hooks.Event{
+				Version: hooks.ProtocolVersion, Kind: hooks.Prolog, Job: slurm.JobID(job + 1), Node: "n1",
 				GPUs: []int{0}, GPUsKnown: true,
 			}
 			d.prolog(t.Context(), &event)
 			sleep(time.Second)
 			d.prolog(t.Context(), &event)
 			sleep(time.Second)
-			event.Kind, event.Code, event.End = slurm.Epilog, 1, time.Now().Unix()
+			event.Kind, event.Code, event.End = hooks.Epilog, 1, time.Now().Unix()
 			d.epilog(t.Context(), &event)
 			synctest.Wait()
 		}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/agent"
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // latePrologs are the Prologs of jobs whose GPUs were still being opened when their hooks had
@@ -29,7 +29,7 @@ type lateProlog struct {
 const prologReserve = 1200 * time.Millisecond
 
 // wait waits for the GPUs as long as a Prolog's hook allows; false: they aren't opened then.
-func (l *latePrologs) wait(ctx context.Context, e *slurm.HookEvent, now time.Time) bool {
+func (l *latePrologs) wait(ctx context.Context, e *hooks.Event, now time.Time) bool {
 	until := now.Add(maxHookTime)
 	if e.Deadline > 0 {
 		until = hookDeadline(now, time.UnixMilli(e.Deadline))
@@ -83,8 +83,8 @@ func (l *latePrologs) stop() {
 }
 
 // openLater goes through a Prolog once the GPUs are opened.
-func (d *AgentServer) openLater(ctx context.Context, e *slurm.HookEvent, began time.Time) {
-	finish, ok := d.beginHook(slurm.Prolog)
+func (d *AgentServer) openLater(ctx context.Context, e *hooks.Event, began time.Time) {
+	finish, ok := d.beginHook(hooks.Prolog)
 	if !ok {
 		return
 	}

@@ -8,13 +8,13 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/live"
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // firstJob returns a Prolog of the first job after a boot.
-func firstJob() *slurm.HookEvent {
-	return &slurm.HookEvent{
-		Version: slurm.ProtocolVersion, Kind: slurm.Prolog, Job: 7, Node: "n1", GPUs: []int{0}, GPUsKnown: true,
+func firstJob() *hooks.Event {
+	return &hooks.Event{
+		Version: hooks.ProtocolVersion, Kind: hooks.Prolog, Job: 7, Node: "n1", GPUs: []int{0}, GPUsKnown: true,
 		Deadline: time.Now().Add(maxHookTime).UnixMilli(),
 	}
 }
@@ -46,7 +46,7 @@ func TestAJobThatComesWhileGPUsAreOpenedGetsItsClocksOnceTheyAre(t *testing.T) {
 			t.Fatalf("%+v", runs)
 		}
 		event := firstJob()
-		event.Kind = slurm.Epilog
+		event.Kind = hooks.Epilog
 		d.epilog(t.Context(), event)
 		synctest.Wait()
 		if len(l.kept) != 1 {
@@ -78,7 +78,7 @@ func TestAJobThatEndsBeforeGPUsAreOpenedIsNotBegunAfterwards(t *testing.T) {
 		d.prolog(t.Context(), firstJob())
 		sleep(5 * time.Second)
 		event := firstJob()
-		event.Kind = slurm.Epilog
+		event.Kind = hooks.Epilog
 		d.epilog(t.Context(), event)
 		sleep(time.Minute)
 		if state := d.options.Agent.State(); len(state.Runs) != 0 || len(state.GPUs) != 1 ||
@@ -106,13 +106,13 @@ func TestAnEPDThatStopsDoesNotWaitForGPUs(t *testing.T) {
 
 // An agent that stood still from before a Prolog until after its Epilog reads both at once, in any order.
 func TestAnEpilogThatIsReadBeforeItsPrologEndsTheRunOnce(t *testing.T) {
-	for name, play := range map[string]func(*testing.T, *AgentServer, *slurm.HookEvent, *slurm.HookEvent){
-		"before": func(t *testing.T, d *AgentServer, prolog, epilog *slurm.HookEvent) {
+	for name, play := range map[string]func(*testing.T, *AgentServer, *hooks.Event, *hooks.Event){
+		"before": func(t *testing.T, d *AgentServer, prolog, epilog *hooks.Event) {
 			t.Helper()
 			d.epilog(t.Context(), epilog)
 			d.prolog(t.Context(), prolog)
 		},
-		"during": func(t *testing.T, d *AgentServer, prolog, epilog *slurm.HookEvent) {
+		"during": func(t *testing.T, d *AgentServer, prolog, epilog *hooks.Event) {
 			t.Helper()
 			go d.prolog(t.Context(), prolog)
 			sleep(100 * time.Millisecond)
@@ -124,7 +124,7 @@ func TestAnEpilogThatIsReadBeforeItsPrologEndsTheRunOnce(t *testing.T) {
 		noded(t, l, func(t *testing.T, d *AgentServer) {
 			t.Helper()
 			prolog, epilog := firstJob(), firstJob()
-			epilog.Kind, epilog.Deadline = slurm.Epilog, prolog.Deadline+3000
+			epilog.Kind, epilog.Deadline = hooks.Epilog, prolog.Deadline+3000
 			play(t, d, prolog, epilog)
 			sleep(time.Minute)
 			if runs := d.options.Agent.State().Runs; len(runs) != 0 || len(l.kept) != 1 {
@@ -146,7 +146,7 @@ func TestAJobThatComesBackAfterTheClockWasSetBackIsARun(t *testing.T) {
 	noded(t, lowered(), func(t *testing.T, d *AgentServer) {
 		t.Helper()
 		epilog := firstJob()
-		epilog.Kind = slurm.Epilog
+		epilog.Kind = hooks.Epilog
 		d.epilog(t.Context(), epilog) // its Prolog came while there was no agent
 		sleep(remembered + time.Minute)
 		again := firstJob()

@@ -17,6 +17,7 @@ import (
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 	"github.com/epplan/epplan/slurm/slurmconf"
 )
 
@@ -52,7 +53,7 @@ type gpuNumbers struct {
 // jobGPUs returns the GPUs that Slurm gave a job: by their UUIDs where the job's environment
 // has them, which the numbers mustn't contradict, else by the numbers of gres.conf's list. All of them are
 // there, or none is returned.
-func (n *gpuNumbers) jobGPUs(ctx context.Context, e *slurm.HookEvent) ([]gpu.Identity, error) {
+func (n *gpuNumbers) jobGPUs(ctx context.Context, e *hooks.Event) ([]gpu.Identity, error) {
 	uuids, err := n.uuidsOfJob(ctx, e)
 	if err != nil {
 		return nil, err
@@ -71,7 +72,7 @@ func (n *gpuNumbers) jobGPUs(ctx context.Context, e *slurm.HookEvent) ([]gpu.Ide
 
 // uuidsOfJob returns the UUIDs of a job's GPUs, in the order of their numbers; empty where one
 // isn't there.
-func (n *gpuNumbers) uuidsOfJob(ctx context.Context, e *slurm.HookEvent) ([]string, error) {
+func (n *gpuNumbers) uuidsOfJob(ctx context.Context, e *hooks.Event) ([]string, error) {
 	n.mu.Lock()
 	n.hookHadUUIDs = len(e.UUIDs) > 0
 	if e.Conf != "" {
@@ -108,7 +109,7 @@ var errUUIDs = errors.New("the UUIDs in CUDA_VISIBLE_DEVICES aren't those of SLU
 	"does a script around the Prolog set one of them?")
 
 // checkUUIDs holds the UUIDs in a job's environment against its numbers, if it is known which GPUs those are.
-func (n *gpuNumbers) checkUUIDs(ctx context.Context, e *slurm.HookEvent, uuids []string) error {
+func (n *gpuNumbers) checkUUIDs(ctx context.Context, e *hooks.Event, uuids []string) error {
 	all, by, err := n.uuidsByNumber(ctx, e.Node)
 	if err != nil {
 		return nil //nolint:nilerr // the UUIDs are all that tells

@@ -15,7 +15,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/daemon"
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 const someConf = "/opt/slurm/etc/slurm.conf"
@@ -45,13 +45,13 @@ func TestAPrologLocksTheGPUsThatItsNumbersMean(t *testing.T) { //nolint:funlen /
 	sorted := slurmConf("AutoDetect=nvml", 4)
 	files := slurmConf(four, 4)
 	none := fstest.MapFS{}
-	on := func(gpus ...int) slurm.HookEvent { return slurm.HookEvent{GPUs: gpus, Conf: someConf} }
-	named := func(e slurm.HookEvent, uuids ...slurm.Hex) slurm.HookEvent {
+	on := func(gpus ...int) hooks.Event { return hooks.Event{GPUs: gpus, Conf: someConf} }
+	named := func(e hooks.Event, uuids ...hooks.Hex) hooks.Event {
 		e.UUIDs = uuids
 		return e
 	}
 	parts := on(0)
-	parts.MIG = []slurm.Hex{"MIG-1"}
+	parts.MIG = []hooks.Hex{"MIG-1"}
 	reversed := func(uuids []string) []string {
 		slices.Reverse(uuids)
 		return uuids
@@ -84,7 +84,7 @@ func TestAPrologLocksTheGPUsThatItsNumbersMean(t *testing.T) { //nolint:funlen /
 			"sim:4,mig", "", sorted, nil, on(2), nil, "the parts of a divided GPU",
 		},
 		"UUIDs": {
-			"sim:4,minor=reverse", "", none, nil, named(slurm.HookEvent{GPUs: []int{3}}, simUUID),
+			"sim:4,minor=reverse", "", none, nil, named(hooks.Event{GPUs: []int{3}}, simUUID),
 			[]int{0},
 			"UUIDs",
 		},
@@ -98,7 +98,7 @@ func TestAPrologLocksTheGPUsThatItsNumbersMean(t *testing.T) { //nolint:funlen /
 			"sim:4", "", files, nil, named(on(4), simUUID), nil, "UUIDs",
 		},
 		"UUIDs beside numbers in another order": {
-			"sim:2,minor=reverse", "", none, same, named(slurm.HookEvent{GPUs: []int{1}}, simUUID), nil, "UUIDs",
+			"sim:2,minor=reverse", "", none, same, named(hooks.Event{GPUs: []int{1}}, simUUID), nil, "UUIDs",
 		},
 		"UUIDs of no GPU here": {
 			"sim:4", "", files, nil, named(on(0), "GPU-1"), nil, "UUIDs",
@@ -133,7 +133,7 @@ type certainty struct {
 	spec, faults string
 	files        fstest.MapFS
 	order        func(uuids []string) []string // of --gpu-order; nil: none
-	event        slurm.HookEvent
+	event        hooks.Event
 	want         []int  // places in the driver's order; none: nothing is touched
 	said         string // by the status
 }
@@ -148,7 +148,7 @@ func (c *certainty) play(t *testing.T) {
 			}
 		})
 	e := c.event
-	e.Kind, e.Job, e.GPUsKnown = slurm.Prolog, 7, true
+	e.Kind, e.Job, e.GPUsKnown = hooks.Prolog, 7, true
 	answer := h.say(t, &e)
 	if got := h.lockedNow(t); !slices.Equal(got, c.want) || answer.Applied != (len(c.want) > 0) {
 		t.Errorf("locked %v, want %v; answer %+v", got, c.want, answer)
@@ -224,7 +224,7 @@ func TestAJobsOwnGPUsAreLockedOrNone(t *testing.T) {
 				o.Files = slurmConf(conf, n)
 			})
 		defer h.stop()
-		h.say(t, &slurm.HookEvent{Kind: slurm.Prolog, Job: 7, GPUs: gpus, GPUsKnown: true, Conf: someConf})
+		h.say(t, &hooks.Event{Kind: hooks.Prolog, Job: 7, GPUs: gpus, GPUsKnown: true, Conf: someConf})
 		want := make([]int, 0, len(gpus))
 		for _, number := range gpus {
 			want = append(want, own(number))

@@ -16,6 +16,7 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // recordBound is how long recording one outcome may take.
@@ -35,7 +36,7 @@ type epilogInfo struct {
 
 // epilogInfoOf returns what an Epilog was told. Status 0 says nothing: a job that was
 // cancelled or out of time has it too.
-func epilogInfoOf(e *slurm.HookEvent) (told epilogInfo) {
+func epilogInfoOf(e *hooks.Event) (told epilogInfo) {
 	if e.Code != 0 || e.Signal != 0 {
 		told.exit = slurm.Failed
 	}
@@ -267,7 +268,7 @@ func (o *outbox) send(ctx context.Context, _ string, body []byte) error {
 
 // recordUnmatched keeps that a job ended here whose start wasn't seen. It is in no
 // statistics.
-func (o *outbox) recordUnmatched(e *slurm.HookEvent, run string) {
+func (o *outbox) recordUnmatched(e *hooks.Event, run string) {
 	o.problems.note(o.put(&record.Outcome{
 		RunID: run, JobID: int64(e.Job), Node: e.Node, Ended: time.Now(), Arm: live.ArmExcluded,
 		Unmatched: true,

@@ -5,7 +5,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // The controller is told of the lowest limit of a job's GPUs, of what their boards take, and whether their
@@ -26,7 +26,7 @@ func TestTheControllerIsToldOfThePowerLimit(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			h.hook(t, slurm.Prolog, 1, 0, 1)
+			h.hook(t, hooks.Prolog, 1, 0, 1)
 			if h.request.PowerLimit != want.limit || h.request.CoreFixed != want.fixed {
 				t.Errorf("%+v, fixed %v, want %+v", h.request.PowerLimit, h.request.CoreFixed, want)
 			}
@@ -34,11 +34,11 @@ func TestTheControllerIsToldOfThePowerLimit(t *testing.T) {
 	}
 	j := &judge{setting: dvfsmodel.Setting{Core: 1237, Cap: 150}}
 	h := open(t, t.TempDir(), "sim:1", "", j)
-	h.hook(t, slurm.Prolog, 1, 0)
+	h.hook(t, hooks.Prolog, 1, 0)
 	if limit, err := h.sims[0].PowerLimit(); err != nil || limit != 150 {
 		t.Fatalf("limit %v, %v", limit, err)
 	}
-	h.hook(t, slurm.Prolog, 2, 0) // the first one's Epilog hasn't come
+	h.hook(t, hooks.Prolog, 2, 0) // the first one's Epilog hasn't come
 	if got := h.request.PowerLimit.InForce; got != 300 {
 		t.Errorf("told of %v W, want the site's limit", got)
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/gpu"
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // The controller is told of the profiles that can be put in force on all of a job's GPUs, and the one that
@@ -30,20 +30,20 @@ func TestAPowerProfileIsRequestedWhileAJobRuns(t *testing.T) {
 			}
 		}
 	}
-	h.hook(t, slurm.Prolog, 1, 0, 1)
+	h.hook(t, hooks.Prolog, 1, 0, 1)
 	if want := []string{"Max-P", "Max-Q", "Memory-Bound"}; !slices.Equal(h.request.Profiles, want) {
 		t.Errorf("told of %q, want %q", h.request.Profiles, want)
 	}
 	state("while it runs", gpu.ProfilesOf(dvfsmodel.MaxQ), others[1], others[2])
-	h.hook(t, slurm.Epilog, 1, 0, 1)
+	h.hook(t, hooks.Epilog, 1, 0, 1)
 	state("afterwards", others...)
-	h.hook(t, slurm.Prolog, 2, 2) // where Max-P excludes it
+	h.hook(t, hooks.Prolog, 2, 2) // where Max-P excludes it
 	state("where another one excludes it", others...)
 	if want := []string{"Max-P", "Compute", "Memory-Bound"}; !slices.Equal(h.request.Profiles, want) {
 		t.Errorf("told of %q, want %q", h.request.Profiles, want)
 	}
 	plain := open(t, t.TempDir(), "sim:1", "", j)
-	plain.hook(t, slurm.Prolog, 1, 0)
+	plain.hook(t, hooks.Prolog, 1, 0)
 	if len(plain.request.Profiles) > 0 {
 		t.Errorf("a GPU without profiles: %q", plain.request.Profiles)
 	}

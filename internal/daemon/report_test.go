@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // last waits for a report that is as wanted.
@@ -44,7 +44,7 @@ func TestANodeReportsItsGPUsItsRunsAndWhatIsJournalled(t *testing.T) {
 			t.Errorf("%+v", g)
 		}
 	}
-	answer := h.hook(t, slurm.Prolog, 7, 1)
+	answer := h.hook(t, hooks.Prolog, 7, 1)
 	r := h.last(t, "a run with readings", func(r *epdapi.NodeReport) bool {
 		return len(r.Runs) == 1 && !r.Runs[0].Readings.IsZero()
 	})
@@ -57,7 +57,7 @@ func TestANodeReportsItsGPUsItsRunsAndWhatIsJournalled(t *testing.T) {
 		g.LockedCore != j.setting.Core || r.GPUs[0].Journal != nil {
 		t.Errorf("%+v", r.GPUs)
 	}
-	h.hook(t, slurm.Epilog, 7, 1)
+	h.hook(t, hooks.Epilog, 7, 1)
 	h.last(t, "the end", func(r *epdapi.NodeReport) bool {
 		return len(r.Runs) == 0 && r.GPUs[1].Journal == nil
 	})
@@ -80,8 +80,8 @@ func TestAControllerThatTakesNoReportsIsNoTrouble(t *testing.T) {
 	} {
 		h := open(t, t.TempDir(), "sim:1", "", &judge{deaf: deaf})
 		h.last(t, name, func(*epdapi.NodeReport) bool { return true })
-		h.hook(t, slurm.Prolog, 7, 0)
-		h.hook(t, slurm.Epilog, 7, 0)
+		h.hook(t, hooks.Prolog, 7, 0)
+		h.hook(t, hooks.Epilog, 7, 0)
 		status, err := h.client.Status(t.Context())
 		if err != nil || len(status.Troubles) != 0 {
 			t.Errorf("%s: %+v, %v", name, status, err)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // Routes adds what hooks and administrators may ask an agent. Only those with
@@ -17,8 +17,8 @@ func (d *AgentServer) Routes(mux *http.ServeMux) {
 	handle := func(pattern string, h http.HandlerFunc) {
 		mux.Handle(pattern, d.options.Access.RequireAdmin(Peer, h))
 	}
-	handle("POST "+epdapi.PathProlog, d.hook(slurm.Prolog, d.prolog))
-	handle("POST "+epdapi.PathEpilog, d.hook(slurm.Epilog, d.epilog))
+	handle("POST "+epdapi.PathProlog, d.hook(hooks.Prolog, d.prolog))
+	handle("POST "+epdapi.PathEpilog, d.hook(hooks.Epilog, d.epilog))
 	handle("POST "+epdapi.PathRestore, d.restore)
 	handle("GET "+epdapi.PathStatus, func(w http.ResponseWriter, r *http.Request) {
 		reply(w, http.StatusOK, d.Status(r.Context()))
@@ -28,10 +28,10 @@ func (d *AgentServer) Routes(mux *http.ServeMux) {
 // hook answers a Prolog or an Epilog. One that its caller has given up goes on:
 // what it began must not stay half done.
 func (d *AgentServer) hook(
-	kind slurm.Hook, do func(context.Context, *slurm.HookEvent) slurm.HookAnswer,
+	kind hooks.Hook, do func(context.Context, *hooks.Event) hooks.Answer,
 ) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		e, err := slurm.DecodeHookEvent(http.MaxBytesReader(w, r.Body, slurm.MaxMessage))
+		e, err := hooks.DecodeEvent(http.MaxBytesReader(w, r.Body, hooks.MaxMessage))
 		if err == nil && e.Kind != kind {
 			err = fmt.Errorf("a %s at the path of a %s", e.Kind, kind)
 		}
@@ -58,7 +58,7 @@ func (d *AgentServer) hook(
 
 func (d *AgentServer) restore(w http.ResponseWriter, r *http.Request) {
 	var q epdapi.RestoreRequest
-	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, slurm.MaxMessage))
+	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, hooks.MaxMessage))
 	in.DisallowUnknownFields()
 	if err := in.Decode(&q); err != nil {
 		reply(w, http.StatusBadRequest, epdapi.Fault{Error: err.Error()})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 func TestAPrologUnderWayAtTheStopLeavesNothingLocked(t *testing.T) {
@@ -17,8 +18,8 @@ func TestAPrologUnderWayAtTheStopLeavesNothingLocked(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, _ = h.client.Hook(context.Background(), &slurm.HookEvent{ // which may be cut off
-			Version: slurm.ProtocolVersion, Kind: slurm.Prolog, Job: 1, Node: "n1", GPUs: []int{0},
+		_, _ = h.client.Hook(context.Background(), &hooks.Event{ // which may be cut off
+			Version: hooks.ProtocolVersion, Kind: hooks.Prolog, Job: 1, Node: "n1", GPUs: []int{0},
 			GPUsKnown: true,
 		})
 	}()
@@ -38,8 +39,8 @@ func TestAControllerThatHangsIsAskedOnceHoweverManyEpilogsCome(t *testing.T) {
 	j := &judge{full: errors.New("no answer"), stuck: make(chan struct{})}
 	h := open(t, t.TempDir(), "sim", "", j)
 	for job := range slurm.JobID(20) {
-		h.hook(t, slurm.Prolog, job+1, 0)
-		h.hook(t, slurm.Epilog, job+1)
+		h.hook(t, hooks.Prolog, job+1, 0)
+		h.hook(t, hooks.Epilog, job+1)
 	}
 	close(j.stuck)
 	<-time.After(500 * time.Millisecond)
@@ -58,7 +59,7 @@ func TestAControllerThatHangsIsAskedOnceHoweverManyEpilogsCome(t *testing.T) {
 func TestAnEndWithoutAStartIsOnDiskWhenItsEpilogIsAnswered(t *testing.T) {
 	dir := t.TempDir()
 	h := open(t, dir, "sim", "", &judge{full: errors.New("no answer")})
-	h.hook(t, slurm.Epilog, 9, 0)
+	h.hook(t, hooks.Epilog, 9, 0)
 	files, err := filepath.Glob(filepath.Join(dir, "spool", "*.entry"))
 	if err != nil || len(files) != 1 {
 		t.Errorf("%q, error %v: want one entry", files, err)

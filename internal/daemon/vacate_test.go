@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/live"
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 func TestAPrologBelievesInSharingOnlyWhatSlurmDoesNotSayHasEnded(t *testing.T) {
@@ -22,7 +22,7 @@ func TestAPrologBelievesInSharingOnlyWhatSlurmDoesNotSayHasEnded(t *testing.T) {
 			dir, j := t.TempDir(), &judge{slurm: true}
 			h := open(t, dir, "sim:2", "", j)
 			j.setting = slow(t, h.sims[0])
-			h.hook(t, slurm.Prolog, 1, 0)
+			h.hook(t, hooks.Prolog, 1, 0)
 			h.stop()
 			h = open(t, dir, "sim:2", "", j)
 			eventually(t, "the sweep at the start asks", func() bool {
@@ -34,7 +34,7 @@ func TestAPrologBelievesInSharingOnlyWhatSlurmDoesNotSayHasEnded(t *testing.T) {
 				j.outlook = tc.says // not known before
 				return true
 			})
-			answer := h.hook(t, slurm.Prolog, 2, 0)
+			answer := h.hook(t, hooks.Prolog, 2, 0)
 			j.mu.Lock()
 			asked := j.request
 			j.mu.Unlock()
@@ -42,7 +42,7 @@ func TestAPrologBelievesInSharingOnlyWhatSlurmDoesNotSayHasEnded(t *testing.T) {
 				t.Errorf("applied %v, asked as shared %v, with a run that was left %v; want shared: %v",
 					answer.Applied, asked.Shared, asked.Left, tc.shared)
 			}
-			h.hook(t, slurm.Epilog, 2)
+			h.hook(t, hooks.Epilog, 2)
 		})
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 var epdDown = &Fault{
@@ -134,7 +134,7 @@ func lookSockets(ctx context.Context, e *examination) []Finding {
 		socket := e.options.agentSocket()
 		closed = append(closed, socket)
 		if info, err := e.site.Files.Stat(path.Dir(socket)); err == nil && info.UID != 0 {
-			found = append(found, socketForeign.finding("dir", slurm.ShellQuote(path.Dir(socket)), "uid",
+			found = append(found, socketForeign.finding("dir", hooks.ShellQuote(path.Dir(socket)), "uid",
 				strconv.FormatUint(uint64(info.UID), 10), "unit", e.unitName("epd-agent"))...)
 		}
 	}
@@ -148,7 +148,7 @@ func lookSockets(ctx context.Context, e *examination) []Finding {
 		}
 		seen = append(seen, socket+" is for root and Slurm's user")
 		if info.Mode.Perm()&private != 0 {
-			found = append(found, socketOpen.finding("socket", slurm.ShellQuote(socket), "mode", octal(info.Mode))...)
+			found = append(found, socketOpen.finding("socket", hooks.ShellQuote(socket), "mode", octal(info.Mode))...)
 		}
 	}
 	if e.role == Node {
@@ -166,11 +166,11 @@ func lookSockets(ctx context.Context, e *examination) []Finding {
 	case err != nil:
 		return append(found, unknownFinding("%v", err)...)
 	case info.Mode.Perm()&public != public:
-		found = append(found, socketClosed.finding("socket", slurm.ShellQuote(socket), "mode", octal(info.Mode))...)
+		found = append(found, socketClosed.finding("socket", hooks.ShellQuote(socket), "mode", octal(info.Mode))...)
 	}
 	dir := path.Dir(socket)
 	if info, err := e.site.Files.Stat(dir); err == nil && info.Mode.Perm()&0o001 == 0 {
-		found = append(found, socketFolder.finding("dir", slurm.ShellQuote(dir), "mode", octal(info.Mode))...)
+		found = append(found, socketFolder.finding("dir", hooks.ShellQuote(dir), "mode", octal(info.Mode))...)
 	}
 	return orOK(found, "%s", strings.Join(append(seen, socket+" is for everybody"), ", "))
 }
@@ -254,7 +254,7 @@ func lookConfig(ctx context.Context, e *examination) []Finding {
 	if path == "" {
 		return okFinding("epd runs without a configuration: every partition is observed")
 	}
-	words := []string{"file", slurm.ShellQuote(path), "program", e.options.program()}
+	words := []string{"file", hooks.ShellQuote(path), "program", e.options.program()}
 	c, err := e.epdConfig(ctx)
 	if _, wrong := errors.AsType[*config.FileError](err); wrong {
 		first, _, _ := strings.Cut(err.Error(), "\n")
@@ -278,7 +278,7 @@ func lookConfig(ctx context.Context, e *examination) []Finding {
 	}
 	text, err := e.site.Files.Read(path)
 	if err == nil && config.Digest([]byte(text)) != controller.ConfigVersion {
-		return configStale.finding(append(words, "socket", slurm.ShellQuote(e.options.adminSocket()))...)
+		return configStale.finding(append(words, "socket", hooks.ShellQuote(e.options.adminSocket()))...)
 	}
 	doubts := c.Warnings()
 	if e.site.Slurm != nil {

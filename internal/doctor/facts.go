@@ -15,6 +15,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/munge"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 	"github.com/epplan/epplan/slurm/slurmconf"
 )
 
@@ -172,7 +173,7 @@ func (e *examination) readSettings(ctx context.Context) (*settings, error) {
 			e.options.slurmConf())
 	}
 	s := &settings{values: slurmconf.Values(text), path: e.options.slurmConf(), byFile: failed.Error()}
-	for _, hook := range []slurm.Hook{slurm.Prolog, slurm.Epilog} { // from 23.11 on each line counts
+	for _, hook := range []hooks.Hook{hooks.Prolog, hooks.Epilog} { // from 23.11 on each line counts
 		var all []string
 		for _, line := range slurmconf.HookLines(text, string(hook)) {
 			all = append(all, strings.Trim(line.Text, `"`))

@@ -11,23 +11,23 @@ import (
 	"strings"
 
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 	"github.com/epplan/epplan/slurm/install"
 )
 
 // installCommand returns the command that installs epplan into Slurm as it is here.
 func (e *examination) installCommand(ctx context.Context, dir string) string {
-	line := e.options.program() + " install slurm --dir " + slurm.ShellQuote(dir) +
-		" --submit-socket " + slurm.ShellQuote(e.submitSocket(ctx))
+	line := e.options.program() + " install slurm --dir " + hooks.ShellQuote(dir) +
+		" --submit-socket " + hooks.ShellQuote(e.submitSocket(ctx))
 	if e.options.AgentSocket != "" && e.options.AgentSocket != epdapi.AgentSocket {
-		line += " --socket " + slurm.ShellQuote(e.options.AgentSocket)
+		line += " --socket " + hooks.ShellQuote(e.options.AgentSocket)
 	}
 	const defaultProgram = "/usr/bin/epplan"
 	if e.options.Path != "" && e.options.Path != defaultProgram {
-		line += " --program " + slurm.ShellQuote(e.options.Path)
+		line += " --program " + hooks.ShellQuote(e.options.Path)
 	}
 	if state := e.agentState(ctx); state != defaultState && e.role != Head {
-		line += " --journal " + slurm.ShellQuote(path.Join(state, journalFolder))
+		line += " --journal " + hooks.ShellQuote(path.Join(state, journalFolder))
 	}
 	module, err := e.site.Files.Read(path.Join(dir, "epplan.lua"))
 	if err == nil && install.ModuleValue(module, "PROGRAM") != "" {
@@ -108,7 +108,7 @@ var moduleOld = &Fault{
 func lookScript(ctx context.Context, e *examination, s *settings) []Finding {
 	dir := path.Dir(s.path)
 	words := func(file string) []string {
-		return []string{"file", slurm.ShellQuote(file), "install", e.installCommand(ctx, dir)}
+		return []string{"file", hooks.ShellQuote(file), "install", e.installCommand(ctx, dir)}
 	}
 	script := path.Join(dir, "job_submit.lua")
 	text, err := e.site.Files.Read(script)
@@ -259,7 +259,7 @@ var epilogJournal = &Fault{
 
 // lookEpilog looks at the Epilog, and at where it looks for the journal.
 func lookEpilog(ctx context.Context, e *examination) []Finding {
-	found := newHookCheck(slurm.Epilog, "Epilog",
+	found := newHookCheck(hooks.Epilog, "Epilog",
 		"clocks are given back late, and no job's end is recorded in time")(ctx, e)
 	state := cmp.Or(e.options.State, e.epdHealth(ctx, e.agentStatus).State)
 	asked := e.epilogJournal(ctx)
@@ -303,7 +303,7 @@ func (e *examination) epilogJournal(ctx context.Context) string {
 	return ""
 }
 
-func newHookCheck(hook slurm.Hook, key, without string) func(context.Context, *examination) []Finding {
+func newHookCheck(hook hooks.Hook, key, without string) func(context.Context, *examination) []Finding {
 	return bySettings(func(ctx context.Context, e *examination, s *settings) []Finding {
 		value := s.get(key)
 		words := []string{
@@ -320,7 +320,7 @@ func newHookCheck(hook slurm.Hook, key, without string) func(context.Context, *e
 	})
 }
 
-func (e *examination) checkHookFiles(hook slurm.Hook, key, value string, words []string) []Finding {
+func (e *examination) checkHookFiles(hook hooks.Hook, key, value string, words []string) []Finding {
 	var found []Finding
 	var order, ours []string // as slurmd runs them
 	for pattern := range strings.SplitSeq(value, ",") {
@@ -335,7 +335,7 @@ func (e *examination) checkHookFiles(hook slurm.Hook, key, value string, words [
 				found = append(found, unknownFinding("%v", err)...)
 			case info.Mode.IsRegular() && info.Mode.Perm()&0o100 == 0:
 				found = append(found,
-					hookMode.finding(append([]string{"file", slurm.ShellQuote(file)}, words...)...)...)
+					hookMode.finding(append([]string{"file", hooks.ShellQuote(file)}, words...)...)...)
 			}
 			order = append(order, file)
 			if text, err := e.site.Files.Read(file); err == nil && install.CallsHook(text, hook) {
@@ -355,10 +355,10 @@ func (e *examination) checkHookFiles(hook slurm.Hook, key, value string, words [
 
 // checkHookOrder looks at what runs between a job and our hook: a Prolog of ours is to be the
 // last, an Epilog the first.
-func checkHookOrder(hook slurm.Hook, order, ours, words []string) []Finding {
+func checkHookOrder(hook hooks.Hook, order, ours, words []string) []Finding {
 	fault, own := epilogNotFirst, ours[0]
 	between := order[:slices.Index(order, own)]
-	if hook == slurm.Prolog {
+	if hook == hooks.Prolog {
 		fault, own = prologNotLast, ours[len(ours)-1]
 		between = order[slices.Index(order, own)+1:]
 	}
@@ -366,7 +366,7 @@ func checkHookOrder(hook slurm.Hook, order, ours, words []string) []Finding {
 		return nil
 	}
 	return fault.finding(append([]string{
-		"files", shortList(between), "file", slurm.ShellQuote(between[0]),
-		"dir", slurm.ShellQuote(path.Dir(between[0])), "ours", path.Base(own),
+		"files", shortList(between), "file", hooks.ShellQuote(between[0]),
+		"dir", hooks.ShellQuote(path.Dir(between[0])), "ours", path.Base(own),
 	}, words...)...)
 }

@@ -7,7 +7,7 @@ import (
 	"io/fs"
 
 	"github.com/epplan/epplan/internal/steer"
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 var leversLeft = &Fault{
@@ -45,9 +45,9 @@ func lookLevers(ctx context.Context, e *examination) []Finding {
 		return unknownFinding("only root and Slurm's user may see what epd changed in Slurm: %v", err)
 	case err != nil:
 		return leversLeft.finding("left", fmt.Sprintf("nobody can tell what, %v", err), "state",
-			slurm.ShellQuote(state))
+			hooks.ShellQuote(state))
 	case len(left.Changes)+left.Waiting > 0:
-		return leversLeft.finding("left", left.String(), "state", slurm.ShellQuote(state))
+		return leversLeft.finding("left", left.String(), "state", hooks.ShellQuote(state))
 	}
 	return okFinding("an epd that has ended left nothing in Slurm's queue and nodes")
 }

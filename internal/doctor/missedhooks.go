@@ -4,7 +4,7 @@ import (
 	"context"
 	"strconv"
 
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 var prologMissed = &Fault{
@@ -38,7 +38,7 @@ func lookMissedHooks(ctx context.Context, e *examination) []Finding {
 	for i := range c.MissedPrologs {
 		m := &c.MissedPrologs[i]
 		found = append(found, prologMissed.finding("count", strconv.FormatInt(m.Jobs, 10), "node",
-			slurm.ShellQuote(m.Node), "since", m.Since.Local().Format("2006-01-02 15:04"), "job", m.Last.String())...)
+			hooks.ShellQuote(m.Node), "since", m.Since.Local().Format("2006-01-02 15:04"), "job", m.Last.String())...)
 	}
 	if c.LacksSubmitCall() {
 		found = append(found, submitMissed.finding("count", strconv.FormatInt(c.TokensMissing, 10), "all",

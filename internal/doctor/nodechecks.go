@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 	"github.com/epplan/epplan/statedir"
 )
 
@@ -158,8 +158,8 @@ var journalOrphaned = &Fault{
 func lookJournal(ctx context.Context, e *examination) []Finding {
 	journal := filepath.Join(e.agentState(ctx), journalFolder)
 	words := []string{
-		"program", e.options.program(), "socket", slurm.ShellQuote(e.options.agentSocket()),
-		"journal", slurm.ShellQuote(journal),
+		"program", e.options.program(), "socket", hooks.ShellQuote(e.options.agentSocket()),
+		"journal", hooks.ShellQuote(journal),
 	}
 	entries := e.site.Files.Glob(filepath.Join(journal, "*.json"))
 	s, err := e.agentStatus(ctx)
@@ -258,7 +258,7 @@ func lookSpool(ctx context.Context, e *examination) []Finding {
 	}
 	aside := e.site.Files.Glob(filepath.Join(dir, "aside", "*"))
 	words := []string{
-		"dir", slurm.ShellQuote(dir), "program", e.options.program(), "size", strconv.FormatInt(size>>20, 10),
+		"dir", hooks.ShellQuote(dir), "program", e.options.program(), "size", strconv.FormatInt(size>>20, 10),
 		"age", now.Sub(oldest).Round(time.Minute).String(),
 	}
 	var found []Finding
@@ -312,9 +312,9 @@ func lookDisk(ctx context.Context, e *examination) []Finding {
 		case err != nil:
 			found = append(found, unknownFinding("%s: %v", dir, err)...)
 		case free < minRoomBad:
-			found = append(found, diskFull.finding("dir", slurm.ShellQuote(dir), "free", mib)...)
+			found = append(found, diskFull.finding("dir", hooks.ShellQuote(dir), "free", mib)...)
 		case free < minRoomWarn:
-			found = append(found, diskLow.finding("dir", slurm.ShellQuote(dir), "free", mib)...)
+			found = append(found, diskLow.finding("dir", hooks.ShellQuote(dir), "free", mib)...)
 		default:
 			said = append(said, fmt.Sprintf("%s MiB for %s", mib, dir))
 		}
@@ -379,7 +379,7 @@ func lookState(ctx context.Context, e *examination) []Finding {
 // checkFolder returns what is wrong about a state folder, or one in it, of an epd of a
 // user.
 func (e *examination) checkFolder(path string, state bool, info *Info, uid uint32) []Finding {
-	dir := slurm.ShellQuote(path)
+	dir := hooks.ShellQuote(path)
 	switch perm := info.Mode.Perm(); {
 	case perm&0o077 != 0 && state || perm&0o022 != 0:
 		return stateOpen.finding("dir", dir, "mode", octal(info.Mode))
@@ -391,6 +391,6 @@ func (e *examination) checkFolder(path string, state bool, info *Info, uid uint3
 	if !ok {
 		return nil
 	}
-	return stateRefused.finding("dir", dir, "path", slurm.ShellQuote(bad.Path), "what", bad.What,
+	return stateRefused.finding("dir", dir, "path", hooks.ShellQuote(bad.Path), "what", bad.What,
 		"mend", bad.Mend)
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 var storeDamaged = &Fault{
@@ -51,7 +51,7 @@ func lookStore(ctx context.Context, e *examination) []Finding {
 	dir := e.controllerState(ctx)
 	file := filepath.Join(dir, "records.db")
 	words := []string{
-		"unit", e.unitName("epd-controller"), "dir", slurm.ShellQuote(dir), "file", slurm.ShellQuote(file),
+		"unit", e.unitName("epd-controller"), "dir", hooks.ShellQuote(dir), "file", hooks.ShellQuote(file),
 	}
 	var found []Finding
 	_, gone := e.site.Files.Stat(file)
@@ -181,7 +181,7 @@ func lookTrouble(ctx context.Context, e *examination) []Finding {
 	}
 	t := s.Troubles[len(s.Troubles)-1]
 	return recentTrouble.finding("at", t.At.Local().Format("2006-01-02 15:04"), "error", t.Message,
-		"program", e.options.program(), "socket", slurm.ShellQuote(e.options.agentSocket()))
+		"program", e.options.program(), "socket", hooks.ShellQuote(e.options.agentSocket()))
 }
 
 var unitFailed = &Fault{

@@ -14,6 +14,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/munge"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // Site is the machine that is looked at. Each part keeps to its context's time,
@@ -182,7 +183,7 @@ func (o *Options) adminSocket() string {
 	return o.controllerSocket()
 }
 
-func (o *Options) program() string { return slurm.ShellQuote(cmp.Or(o.Program, "epplan")) }
+func (o *Options) program() string { return hooks.ShellQuote(cmp.Or(o.Program, "epplan")) }
 
 func (o *Options) slurmConf() string { return cmp.Or(o.SlurmConf, defaultSlurmConf) }
 

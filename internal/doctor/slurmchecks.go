@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // Releases of Slurm that epplan is made for: from the first to the last one
@@ -104,7 +105,7 @@ func lookNodes(ctx context.Context, e *examination) []Finding {
 		n := &nodes[i]
 		switch why := strings.ToLower(n.Reason); {
 		case n.State.Is("DRAIN") && (strings.Contains(why, "prolog") || strings.Contains(why, "epilog")):
-			found = append(found, nodeDrained.finding("nodes", slurm.ShellQuote(n.Name), "reason", n.Reason)...)
+			found = append(found, nodeDrained.finding("nodes", hooks.ShellQuote(n.Name), "reason", n.Reason)...)
 		case n.State.Base == "DOWN" && !n.State.IsPoweredDown():
 			silent = append(silent, n.Name)
 		}

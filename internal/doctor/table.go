@@ -1,7 +1,7 @@
 package doctor
 
 import (
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // Checks returns all of them, in the order in which they are told.
@@ -42,7 +42,7 @@ func slurmChecks() []Check {
 		{
 			"prolog", Both, "Prolog: set, its files there, executable and ours, which runs last",
 			[]*Fault{hookUnset, hookNoMatch, hookMode, hookForeign, prologNotLast},
-			newHookCheck(slurm.Prolog, "Prolog", "no clock is set for any job"),
+			newHookCheck(hooks.Prolog, "Prolog", "no clock is set for any job"),
 		},
 		{
 			"epilog", Both, "Epilog: the same, but ours runs first; and where it looks for the journal",

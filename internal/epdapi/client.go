@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // ErrUnreachable tells that nobody answers at the socket.
@@ -101,12 +102,12 @@ func unreachable(sockets []string, err error) error {
 }
 
 // Hook tells of a Prolog or an Epilog.
-func (c *Client) Hook(ctx context.Context, e *slurm.HookEvent) (slurm.HookAnswer, error) {
+func (c *Client) Hook(ctx context.Context, e *hooks.Event) (hooks.Answer, error) {
 	path := PathProlog
-	if e.Kind == slurm.Epilog {
+	if e.Kind == hooks.Epilog {
 		path = PathEpilog
 	}
-	var answer slurm.HookAnswer
+	var answer hooks.Answer
 	err := c.call(ctx, http.MethodPost, path, e, &answer)
 	return answer, err
 }

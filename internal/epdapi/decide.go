@@ -9,6 +9,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // DecideRequest asks for the clocks of a job's GPUs on a node. The agent sends
@@ -35,9 +36,9 @@ type DecideRequest struct {
 	// CoreFixed tells that the core clock can't be locked.
 	CoreFixed bool      `json:"core_fixed,omitempty"`
 	UID       uint32    `json:"uid"`
-	User      slurm.Hex `json:"user_hex,omitempty"`
-	Partition slurm.Hex `json:"partition_hex,omitempty"`
-	Comment   slurm.Hex `json:"comment_hex,omitempty"`
+	User      hooks.Hex `json:"user_hex,omitempty"`
+	Partition hooks.Hex `json:"partition_hex,omitempty"`
+	Comment   hooks.Hex `json:"comment_hex,omitempty"`
 }
 
 // PowerLimit is the power limit in force on a job's GPUs, of several the lowest, and what their boards

@@ -3,7 +3,7 @@ package epdapi
 import (
 	"context"
 
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // PathCode is where users tell what the source code looks like that a script runs,
@@ -74,15 +74,15 @@ type ForecastStatus struct {
 type Code struct {
 	Files  int       `json:"files"`      // that were read, the script among them
 	Vector []float32 `json:"vector"`     // the built-in embedding of all of them
-	Digest slurm.Hex `json:"digest_hex"` // SHA-256 of what was read
+	Digest hooks.Hex `json:"digest_hex"` // SHA-256 of what was read
 	// Text is what was read, for the embedding server that the administrator chose,
 	// where epd asks for it and the user allows it; it is never stored.
-	Text slurm.Hex `json:"text_hex,omitempty"`
+	Text hooks.Hex `json:"text_hex,omitempty"`
 }
 
 // CodeRequest is a submission with what is known of the code that it runs.
 type CodeRequest struct {
-	slurm.Submission
+	hooks.Submission
 	Code *Code `json:"code,omitempty"`
 }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 	"github.com/epplan/epplan/spelling"
 )
 
@@ -44,7 +44,7 @@ func FuzzAnswersOfAnEPD(f *testing.F) {
 			"job":     second(c.Job(ctx, "7")),
 			"savings": second(c.Savings(ctx, time.Time{})),
 			"queue":   second(c.Queue(ctx)),
-			"hook":    second(c.Hook(ctx, &slurm.HookEvent{Kind: slurm.Prolog})),
+			"hook":    second(c.Hook(ctx, &hooks.Event{Kind: hooks.Prolog})),
 		} {
 			if err == nil {
 				continue

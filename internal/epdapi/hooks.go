@@ -8,11 +8,12 @@ import (
 	"slices"
 
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // Submit asks what to note on a job that is being submitted.
-func (c *Client) Submit(ctx context.Context, s *slurm.Submission) (slurm.SubmitAnswer, error) {
-	var answer slurm.SubmitAnswer
+func (c *Client) Submit(ctx context.Context, s *hooks.Submission) (hooks.SubmitAnswer, error) {
+	var answer hooks.SubmitAnswer
 	err := c.call(ctx, http.MethodPost, PathSubmit, s, &answer)
 	return answer, err
 }

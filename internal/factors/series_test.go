@@ -87,7 +87,7 @@ func TestABadSeriesIsAnErrorWithItsLine(t *testing.T) {
 }
 
 // Whatever a file of factors says: it is refused with its line, or the factors of any time can be.
-func FuzzRead(f *testing.F) {
+func FuzzReadSeries(f *testing.F) {
 	const head = "time,carbon_g_per_kwh,water_l_per_kwh,cost_per_kwh\n"
 	for _, s := range []string{
 		head + "2026-01-01T00:00:00Z,100,,0.3\n2026-01-01T01:00:00Z,90,1,\n", head, "time\n", "", "time,cost_per_kwh\nx,1\n",

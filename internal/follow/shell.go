@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // shellState is what is known of a script's state: its folder below the one in which it
@@ -27,7 +27,7 @@ func (f *sourceFollower) followLines(s *shellState, script string, depth int) {
 			return
 		}
 		var command []string
-		for _, word := range slurm.ShellWords(line) {
+		for _, word := range hooks.ShellWords(line) {
 			bare := strings.TrimRight(word, ";&|)")
 			if bare = strings.TrimLeft(bare, "("); bare != "" {
 				command = append(command, bare)

@@ -14,6 +14,7 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // predictWait is how long a submission waits for a prediction: what is learnt
@@ -34,7 +35,7 @@ type Job struct {
 
 // JobOf returns a submission of so many GPUs, with its limit in the GPUs' time and what names
 // its workload.
-func JobOf(s *slurm.Submission, gpus int, limit live.Limit, source string) *Job {
+func JobOf(s *hooks.Submission, gpus int, limit live.Limit, source string) *Job {
 	nodes := 1
 	if s.MinNodes < slurm.NoVal {
 		nodes = int(s.MinNodes)

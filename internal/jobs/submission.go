@@ -6,14 +6,15 @@ import (
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // GPUsOf returns how many GPUs a submission asks for in all, and whether it asks for
 // parts of them.
-func GPUsOf(s *slurm.Submission) (gpus int, shared bool) {
+func GPUsOf(s *hooks.Submission) (gpus int, shared bool) {
 	total := 0.0
 	for _, part := range []struct {
-		text  slurm.Hex
+		text  hooks.Hex
 		times uint32
 	}{
 		{s.TRESPerJob, 1},
@@ -43,7 +44,7 @@ func GPUsOf(s *slurm.Submission) (gpus int, shared bool) {
 }
 
 // ScriptHash tells batch scripts apart; empty without a script.
-func ScriptHash(script slurm.Hex) string {
+func ScriptHash(script hooks.Hex) string {
 	if script == "" {
 		return ""
 	}

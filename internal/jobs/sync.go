@@ -13,6 +13,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/pause"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // Lister lists all of a cluster's jobs and nodes; [slurm.Client] is one.
@@ -236,11 +237,11 @@ func (s *scripts) join(ctx context.Context, id slurm.JobID, job *Job) *Job {
 	if job.Scripted || job.Token != "" || job.GPUs == 0 || s.options.Script == nil || !s.hooks.hearsSome() {
 		return job
 	}
-	script, err := s.options.Script(ctx, id, slurm.HookScript)
+	script, err := s.options.Script(ctx, id, hooks.SentScript)
 	if err != nil || script == "" { // it has none, as srun's, or is over
 		return job
 	}
-	return s.table.setSource(id, job, SourceOf(job.UID, ScriptHash(slurm.Hex(script)), job.Name))
+	return s.table.setSource(id, job, SourceOf(job.UID, ScriptHash(hooks.Hex(script)), job.Name))
 }
 
 // mostMissing bounds the jobs that are asked for one by one after a list.

@@ -28,6 +28,7 @@ import (
 	"github.com/epplan/epplan/internal/testkit/bigslurm"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // load is what a controller is to bear.
@@ -351,7 +352,7 @@ func (w *world) job(ctx context.Context, i int) {
 	begin := time.Now()
 	d, err := w.agents[r.Node].Decide(bound, &epdapi.DecideRequest{
 		Job: slurm.JobID(id), Node: bigslurm.NodeName(r.Node), RunID: run, GPUModel: gpuModel, GPUs: r.GPUs,
-		Clocks: clocks, UID: 1000, Partition: slurm.Hex(bigslurm.Partition(id)),
+		Clocks: clocks, UID: 1000, Partition: hooks.Hex(bigslurm.Partition(id)),
 	})
 	took := float64(time.Since(begin)) / float64(time.Millisecond)
 	if err != nil {

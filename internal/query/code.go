@@ -7,12 +7,13 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // Code keeps what is told of the code of a job that is about to be submitted: users tell
 // it of their own jobs, whatever the submission says.
 func (s *Service) Code(
-	_ context.Context, who Caller, job *slurm.Submission, code *epdapi.Code,
+	_ context.Context, who Caller, job *hooks.Submission, code *epdapi.Code,
 ) (epdapi.CodeAnswer, error) {
 	if code == nil {
 		return epdapi.CodeAnswer{}, fmt.Errorf("%w: it says nothing of code", epdapi.ErrRequest)
@@ -28,7 +29,7 @@ func (s *Service) Code(
 
 // announce keeps what is told of the code of a job, unless predictions are off or the
 // job doesn't want it.
-func (r *reader) announce(job *slurm.Submission, code *epdapi.Code) bool {
+func (r *reader) announce(job *hooks.Submission, code *epdapi.Code) bool {
 	if code == nil || slurm.ParseWishes(string(job.Comment), r.options.Clock()).NoCode {
 		return false
 	}
@@ -41,7 +42,7 @@ func (r *reader) announce(job *slurm.Submission, code *epdapi.Code) bool {
 }
 
 // wantsText reports whether the text of a code is wanted, too.
-func (r *reader) wantsText(job *slurm.Submission, code *epdapi.Code) bool {
+func (r *reader) wantsText(job *hooks.Submission, code *epdapi.Code) bool {
 	return code != nil && r.options.Forecasts.WantsText(code) &&
 		!slurm.ParseWishes(string(job.Comment), r.options.Clock()).NoCode
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // Estimate returns what a submission would take if it ran now: on one GPU model, or, if that
@@ -17,7 +18,7 @@ import (
 // submission nothing is kept; what is told of the code of a caller's own job, nil:
 // nothing, is.
 func (s *Service) Estimate(
-	_ context.Context, who Caller, asked *slurm.Submission, code *epdapi.Code, gpuModel string,
+	_ context.Context, who Caller, asked *hooks.Submission, code *epdapi.Code, gpuModel string,
 ) *epdapi.Estimate {
 	job := *asked
 	if !who.seesAll() {
@@ -33,7 +34,7 @@ func (s *Service) Estimate(
 }
 
 // submitted returns what a submission would take if it ran now.
-func (r *reader) submitted(asked *slurm.Submission, gpuModel string) *epdapi.Estimate {
+func (r *reader) submitted(asked *hooks.Submission, gpuModel string) *epdapi.Estimate {
 	gpus, shared := jobs.GPUsOf(asked)
 	job := jobs.Described(asked.UID, "", string(asked.Partition), string(asked.Comment))
 	limit := r.options.Tracker.Limit(asked.Limit())

@@ -9,7 +9,7 @@ import (
 
 	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/lab/sweep"
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // ArrayFlag is the flag that has a job array do the work; 0 tasks are as many as suit.
@@ -100,7 +100,7 @@ func sbatchOptions(c *cli.Context) []string {
 	texts := c.StringSlice(sbatchFlag)
 	words := make([]string, 0, len(texts))
 	for _, text := range texts {
-		words = append(words, slurm.ShellWords(text)...)
+		words = append(words, hooks.ShellWords(text)...)
 	}
 	return words
 }

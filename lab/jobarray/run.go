@@ -16,6 +16,7 @@ import (
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/lab/sweep"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // usualTasks is how many tasks an array has at most unless it is said.
@@ -179,7 +180,7 @@ func (r *run) announce(path string) error {
 	} else {
 		words := folder.SbatchArgs(1, min(tasks, len(r.Parts)), sbatchOptions(r.c)...)
 		for i, word := range words {
-			words[i] = slurm.ShellQuote(word)
+			words[i] = hooks.ShellQuote(word)
 		}
 		r.t.Note(fmt.Sprintf("would do %s by sbatch %s", r.parts(), strings.Join(words, " ")))
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // Command is how a task is begun on another machine.
@@ -35,7 +36,7 @@ cd -- %[3]s &&
 status=$?
 echo "$status" >"$folder/%[7]s/$task.ended"
 exit "$status"
-`, array, slurm.ShellQuote(folder), slurm.ShellQuote(c.Dir),
+`, array, hooks.ShellQuote(folder), hooks.ShellQuote(c.Dir),
 		quoteAll(append([]string{c.Program}, c.Options...)), FolderFlag, TaskFlag, tasksFolder,
 		quoteAll(c.Operands))
 }
@@ -44,7 +45,7 @@ exit "$status"
 func quoteAll(texts []string) string {
 	words := make([]string, len(texts))
 	for i, text := range texts {
-		words[i] = slurm.ShellQuote(text)
+		words[i] = hooks.ShellQuote(text)
 	}
 	return strings.Join(words, " ")
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 	"github.com/epplan/epplan/slurm/slurmconf"
 )
 
@@ -20,8 +21,8 @@ const (
 // ours is to run, and of several Prologs the last.
 func siteSettings(conf string) map[string]slurmconf.Line {
 	settings := slurmconf.Settings(conf)
-	if lines := slurmconf.HookLines(conf, string(slurm.Epilog)); len(lines) > 0 {
-		settings[string(slurm.Epilog)] = lines[0]
+	if lines := slurmconf.HookLines(conf, string(hooks.Epilog)); len(lines) > 0 {
+		settings[string(hooks.Epilog)] = lines[0]
 	}
 	return settings
 }
@@ -125,7 +126,7 @@ func (s *Site) restoreConf() (conf string, warnings []string) {
 // isOwnEdit reports whether a line is what an installation made of another one.
 func (s *Site) isOwnEdit(now, was string) bool {
 	old := slurmconf.Settings(was)
-	for _, hook := range []slurm.Hook{slurm.Prolog, slurm.Epilog} {
+	for _, hook := range []hooks.Hook{hooks.Prolog, hooks.Epilog} {
 		if now == hookKey(hook)+"="+s.hookFolder(hook)+"/*" {
 			return was == "" || old[string(hook)].Text != ""
 		}

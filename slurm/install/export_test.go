@@ -1,6 +1,8 @@
 package install
 
-import "github.com/epplan/epplan/slurm"
+import (
+	"github.com/epplan/epplan/slurm/hooks"
+)
 
 // HookScript returns the site's further Prolog or Epilog.
-func (s *Site) HookScript(hook slurm.Hook) string { return s.hookScript(hook) }
+func (s *Site) HookScript(hook hooks.Hook) string { return s.hookScript(hook) }

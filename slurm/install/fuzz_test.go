@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 	"github.com/epplan/epplan/slurm/install"
 )
 
@@ -22,7 +22,7 @@ func FuzzSitesScripts(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		_, called := install.SubmitCall(text)
 		ours, unchanged := install.Installed(text)
-		hook := install.CallsHook(text, slurm.Prolog)
+		hook := install.CallsHook(text, hooks.Prolog)
 		_, _ = install.HookJournal(text), install.ModuleValue(text, "SOCKET")
 		if (called || ours || hook) && !strings.Contains(text, "epplan") || unchanged && !ours {
 			t.Fatalf("called %t, ours %t, unchanged %t, hook %t", called, ours, unchanged, hook)

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 	"github.com/epplan/epplan/slurm/install"
 )
 
@@ -24,7 +24,7 @@ type hookOnDisk struct {
 func newHookOnDisk(t *testing.T, program, logger string) *hookOnDisk {
 	t.Helper()
 	h := &hookOnDisk{T: t, dir: t.TempDir()}
-	text := (&install.Site{Dir: "/etc/slurm", Binary: filepath.Join(h.dir, "epplan")}).HookScript(slurm.Prolog)
+	text := (&install.Site{Dir: "/etc/slurm", Binary: filepath.Join(h.dir, "epplan")}).HookScript(hooks.Prolog)
 	text = strings.NewReplacer("/usr/bin/logger", filepath.Join(h.dir, "logger"), "/run/", h.dir+"/",
 		"timeout -k 0.1 0.3", "timeout -k 0.1 20").Replace(text) // a busy machine
 	h.script = filepath.Join(h.dir, "10-epplan")

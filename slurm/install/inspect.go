@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 var (
@@ -32,7 +32,7 @@ func Installed(text string) (ours, unchanged bool) {
 
 // CallsHook reports whether a script of hooks seems to call ours: it names both outside of
 // comments.
-func CallsHook(script string, hook slurm.Hook) bool {
+func CallsHook(script string, hook hooks.Hook) bool {
 	named, called := false, false
 	for line := range strings.Lines(script) {
 		if !strings.HasPrefix(strings.TrimSpace(line), "#") {

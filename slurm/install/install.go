@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 	"github.com/epplan/epplan/slurm/slurmconf"
 )
 
@@ -141,7 +142,7 @@ func PlanInstall(s Site) (Plan, error) {
 	}
 	p.Steps = append(p.Steps, script...)
 	settings := siteSettings(s.Conf)
-	for _, hook := range []slurm.Hook{slurm.Prolog, slurm.Epilog} {
+	for _, hook := range []hooks.Hook{hooks.Prolog, hooks.Epilog} {
 		if n := len(slurmconf.HookLines(s.Conf, string(hook))); n > 1 {
 			p.Warnings = append(p.Warnings, fmt.Sprintf("%s is set on %d lines, all of which count from Slurm "+
 				"23.11 on, and only the last before", hookKey(hook), n))
@@ -192,12 +193,12 @@ func (s *Site) readFile(file string) (string, error) {
 }
 
 // hookScript returns the site's further Prolog or Epilog.
-func (s *Site) hookScript(hook slurm.Hook) string {
+func (s *Site) hookScript(hook hooks.Hook) string {
 	command := s.Binary + " " + string(hook)
 	if s.Hooks != "" {
 		command += " --socket " + s.Hooks
 	}
-	if s.Journal != "" && hook == slurm.Epilog {
+	if s.Journal != "" && hook == hooks.Epilog {
 		command += " --journal " + s.Journal
 	}
 	return withSignature("#", strings.NewReplacer("@COMMAND@", command, "@HOOK@",
@@ -229,7 +230,7 @@ exit 0
 `
 
 // hookFolder returns where our Prolog or Epilog is when the site has no folder of its own.
-func (s *Site) hookFolder(hook slurm.Hook) string {
+func (s *Site) hookFolder(hook hooks.Hook) string {
 	return path.Join(s.Dir, "epplan-"+string(hook)+".d")
 }
 
@@ -239,15 +240,15 @@ const siteHookName = "90-site"
 // hookFileName returns the name of our file in a folder of hooks. Slurm runs the last name
 // of a folder first. Our Prolog is to come last, when the job is about to begin, and our
 // Epilog first, when it has just ended: what a site does before or after isn't the job's.
-func hookFileName(hook slurm.Hook) string {
-	if hook == slurm.Epilog {
+func hookFileName(hook hooks.Hook) string {
+	if hook == hooks.Epilog {
 		return "zzz-epplan"
 	}
 	return "10-epplan"
 }
 
 // planHook adds our hook as one more file. Slurm runs all files of a pattern.
-func (s *Site) planHook(p *Plan, hook slurm.Hook, settings map[string]slurmconf.Line) error {
+func (s *Site) planHook(p *Plan, hook hooks.Hook, settings map[string]slurmconf.Line) error {
 	key := hookKey(hook)
 	old := settings[string(hook)]
 	pattern := s.hookFolder(hook) + "/*"
@@ -272,8 +273,8 @@ func (s *Site) planHook(p *Plan, hook slurm.Hook, settings map[string]slurmconf.
 		own := Step{
 			File: path.Join(s.hookFolder(hook), siteHookName),
 			Text: withSignature("#", "#!/bin/sh\nexec "+old.Text+"\n"), Mode: 0o755,
-			Why: "the site's own " + key + " keeps running, " + map[slurm.Hook]string{
-				slurm.Prolog: "first", slurm.Epilog: "after ours",
+			Why: "the site's own " + key + " keeps running, " + map[hooks.Hook]string{
+				hooks.Prolog: "first", hooks.Epilog: "after ours",
 			}[hook] + " (on every node)",
 		}
 		if err := s.planOwnFile(p, own); err != nil {
@@ -288,13 +289,13 @@ func (s *Site) planHook(p *Plan, hook slurm.Hook, settings map[string]slurmconf.
 }
 
 // planOwnHook plans our hook in a folder.
-func (s *Site) planOwnHook(p *Plan, hook slurm.Hook, dir, why string) error {
+func (s *Site) planOwnHook(p *Plan, hook hooks.Hook, dir, why string) error {
 	return s.planOwnFile(p, Step{
 		File: path.Join(dir, hookFileName(hook)), Text: s.hookScript(hook), Mode: 0o755, Why: why,
 	})
 }
 
 // hookKey returns the setting of slurm.conf that names a hook.
-func hookKey(hook slurm.Hook) string { return strings.ToUpper(string(hook[:1])) + string(hook[1:]) }
+func hookKey(hook hooks.Hook) string { return strings.ToUpper(string(hook[:1])) + string(hook[1:]) }
 
 func (s *Site) confFile() string { return path.Join(s.Dir, "slurm.conf") }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/epplan/epplan/internal/testkit/slurmlab"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 	"github.com/epplan/epplan/slurm/install"
 )
 
@@ -49,7 +50,7 @@ func submitLater(t *testing.T, conf string, options ...string) slurm.Job {
 func TestTheLuaHookInsideARealSlurmctld(t *testing.T) {
 	check := luac(t)
 	socket, count := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		s, err := slurm.DecodeSubmission(r.Body)
+		s, err := hooks.DecodeSubmission(r.Body)
 		if err != nil {
 			w.WriteHeader(http.StatusBadRequest)
 			return

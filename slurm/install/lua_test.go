@@ -18,6 +18,7 @@ import (
 
 	"github.com/epplan/epplan/internal/testkit/shareddata"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 	"github.com/epplan/epplan/slurm/install"
 )
 
@@ -117,10 +118,10 @@ func serve(t *testing.T, handler http.HandlerFunc) (string, func() int) {
 }
 
 func TestTheLuaHookCarriesAnyBytesAndSetsTheToken(t *testing.T) {
-	var got slurm.Submission
+	var got hooks.Submission
 	var failed error
 	socket, count := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		s, err := slurm.DecodeSubmission(r.Body)
+		s, err := hooks.DecodeSubmission(r.Body)
 		got, failed = s, err
 		merged, _ := slurm.MergeToken(string(s.Admin), "ab12")
 		_, _ = fmt.Fprintf(w, `{"v":1,"admin_comment_hex":"%s","message_hex":"%s"}`,
@@ -153,9 +154,9 @@ func TestTheLuaHookPutsAJobBehindOthersWhereItsUserGaveItNoNice(t *testing.T) {
 		{"nil", "2147483648", `"other":30`, "nil"},
 	} {
 		for word, kept := range map[string]bool{"site;epplan:ab12-nice30": true, "epplan:ab12-nice30": false} {
-			var asked slurm.Submission
+			var asked hooks.Submission
 			socket, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
-				if s, err := slurm.DecodeSubmission(r.Body); err != nil {
+				if s, err := hooks.DecodeSubmission(r.Body); err != nil {
 					t.Error(err)
 				} else {
 					asked = s
@@ -349,7 +350,7 @@ print(jd.admin_comment)`)
 			if err != nil {
 				t.Fatal(err)
 			}
-			sub, err := slurm.DecodeSubmission(strings.NewReader(string(raw)))
+			sub, err := hooks.DecodeSubmission(strings.NewReader(string(raw)))
 			if err != nil || sub.UID != 1000 || sub.Kind != "batch" || sub.Script != "" ||
 				sub.Admin != "site" || !sub.WantsGPU() {
 				t.Errorf("%+v, %v", sub, err)
@@ -406,7 +407,7 @@ func TestTheHookSendsAsMuchOfAScriptAsCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := fmt.Sprintf("local MAXSCRIPT = %d\n", slurm.HookScript); !strings.Contains(string(text), want) {
+	if want := fmt.Sprintf("local MAXSCRIPT = %d\n", hooks.SentScript); !strings.Contains(string(text), want) {
 		t.Errorf("epplan.lua has no %q", want)
 	}
 }

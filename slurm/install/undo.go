@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 	"github.com/epplan/epplan/slurm/slurmconf"
 )
 
@@ -31,7 +32,7 @@ func PlanUndo(s Site) (Plan, error) {
 	if err := s.planScriptUndo(&p, settings); err != nil {
 		return Plan{}, err
 	}
-	for _, hook := range []slurm.Hook{slurm.Prolog, slurm.Epilog} {
+	for _, hook := range []hooks.Hook{hooks.Prolog, hooks.Epilog} {
 		if err := s.planHookUndo(&p, hook, settings[string(hook)].Text); err != nil {
 			return Plan{}, err
 		}
@@ -119,7 +120,7 @@ func (s *Site) isBareScript(text string) bool {
 // planHookUndo removes our hook. A folder of ours stays as long as Slurm may still
 // look there: it runs the site's own Prolog, and jobs that run now get their
 // clocks back in its Epilog.
-func (s *Site) planHookUndo(p *Plan, hook slurm.Hook, setting string) error {
+func (s *Site) planHookUndo(p *Plan, hook hooks.Hook, setting string) error {
 	folder := s.hookFolder(hook)
 	inForce := slices.ContainsFunc(slurmconf.HookLines(s.Conf, string(hook)), func(l slurmconf.Line) bool {
 		return l.Text == folder+"/*"
@@ -142,6 +143,6 @@ func (s *Site) planHookUndo(p *Plan, hook slurm.Hook, setting string) error {
 }
 
 // planHookRemoval removes our hook from a folder.
-func (s *Site) planHookRemoval(p *Plan, hook slurm.Hook, dir string) error {
+func (s *Site) planHookRemoval(p *Plan, hook hooks.Hook, dir string) error {
 	return s.planRemoval(p, path.Join(dir, hookFileName(hook)), "our "+hookKey(hook)+" (on every node)")
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/report/page"
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // HTMLFlag returns the flag for a report in HTML.
@@ -74,7 +74,7 @@ func (t *Terminal) Provenance(facts ...page.Fact) page.Facts {
 func (t *Terminal) commandLine() string {
 	words := slices.Clone(t.args)
 	for i, word := range words {
-		words[i] = slurm.ShellQuote(word)
+		words[i] = hooks.ShellQuote(word)
 	}
 	words[0] = t.Program.Name
 	return strings.Join(words, " ")

@@ -9,7 +9,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/hooks"
 )
 
 // Who may ask.
@@ -82,9 +82,9 @@ func Operations() []Operation { return slices.Concat(agentOperations(), controll
 func agentOperations() []Operation {
 	return []Operation{
 		post(Agent, epdapi.PathProlog, Root, "A job begins on the node: clocks are chosen and locked.",
-			of[slurm.HookEvent](), of[slurm.HookAnswer]()),
+			of[hooks.Event](), of[hooks.Answer]()),
 		post(Agent, epdapi.PathEpilog, Root, "A job ended on the node: clocks are given back, and what it "+
-			"took is recorded.", of[slurm.HookEvent](), of[slurm.HookAnswer]()),
+			"took is recorded.", of[hooks.Event](), of[hooks.Answer]()),
 		post(Agent, epdapi.PathRestore, Root, "Gives all clocks back, or those of some GPUs.",
 			of[epdapi.RestoreRequest](), of[epdapi.RestoreAnswer]()),
 		get(Agent, epdapi.PathStatus, Root, "What epd is doing.", of[epdapi.Status]()),
@@ -100,7 +100,7 @@ func controllerOperations() []Operation {
 	models.Responses = append(models.Responses, of[epdapi.ModelVersions]())
 	return []Operation{
 		post(Controller, epdapi.PathSubmit, Control, "A job is being submitted: job_submit.lua tells what "+
-			"is known of it.", of[slurm.Submission](), of[slurm.SubmitAnswer]()),
+			"is known of it.", of[hooks.Submission](), of[hooks.SubmitAnswer]()),
 		post(Controller, epdapi.PathDecide, Nodes, "An agent asks at which clocks a job runs on its node.",
 			of[epdapi.DecideRequest](), of[live.Decision]()),
 		post(Controller, epdapi.PathOutcome, Nodes, "An agent tells what a run took. 425: not yet, see "+
@@ -139,7 +139,7 @@ func controllerOperations() []Operation {
 		get(Controller, epdapi.PathSavings, Anybody, "What was saved: treated runs against held-out ones.",
 			of[epdapi.Savings](), Param{"since", "from then on (RFC 3339)"}),
 		post(Controller, epdapi.PathEstimate, Anybody, "What a job would take, and at which clocks, if it "+
-			"were submitted.", of[slurm.Submission](), of[epdapi.Estimate](), model),
+			"were submitted.", of[hooks.Submission](), of[epdapi.Estimate](), model),
 		post(Controller, epdapi.PathCode, Anybody, "What the source code of a job that is about to be "+
 			"submitted looks like.", of[epdapi.CodeRequest](), of[epdapi.CodeAnswer]()),
 		get(Controller, epdapi.PathQueue, Anybody, "Slurm's queue and nodes, as something to plan.",

@@ -1,4 +1,4 @@
-package slurm
+package hooks
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/live"
+	"github.com/epplan/epplan/slurm"
 )
 
 func TestOptionsOfAScriptAreRead(t *testing.T) {
@@ -103,7 +104,7 @@ func TestOptionsThatSbatchWouldRefuseAreErrors(t *testing.T) {
 		}
 	}
 	var s Submission
-	if err := s.SetOption("comment", strings.Repeat("x", MaxText+1)); !errors.Is(err, ErrInvalid) {
+	if err := s.SetOption("comment", strings.Repeat("x", slurm.MaxText+1)); !errors.Is(err, slurm.ErrInvalid) {
 		t.Errorf("a long text: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package slurm
+package hooks
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/epplan/epplan/live"
+	"github.com/epplan/epplan/slurm"
 )
 
 // ProtocolVersion is the version of the hooks' wire format.
@@ -19,7 +20,6 @@ const ProtocolVersion = 1
 // The bounds of a hook's message, in bytes.
 const (
 	MaxMessage = 512 << 10 // a whole request
-	MaxText    = 8 << 10   // one text
 	MaxScript  = 200 << 10 // the script of a submission
 )
 
@@ -89,22 +89,22 @@ type SubmitAnswer struct {
 	Nice int64 `json:"nice,omitempty"`
 }
 
-// HookEvent is what epplan prolog and epplan epilog say.
-type HookEvent struct {
-	Version   int    `json:"v"`
-	Kind      Hook   `json:"kind"`
-	Cluster   Hex    `json:"cluster_hex,omitempty"`
-	Job       JobID  `json:"job_id"`
-	HetJob    JobID  `json:"het_job_id,omitempty"`
-	Node      string `json:"node"`
-	UID       uint32 `json:"uid"`
-	User      Hex    `json:"user_hex,omitempty"`
-	Partition Hex    `json:"partition_hex,omitempty"`
-	Comment   Hex    `json:"comment_hex,omitempty"`
-	GPUs      []int  `json:"gpus,omitempty"`          // positions in the node's gres.conf list
-	GPUsKnown bool   `json:"gpus_known"`              // false: Slurm did not say
-	UUIDs     []Hex  `json:"gpu_uuids_hex,omitempty"` // of those GPUs, where Slurm says them
-	MIG       []Hex  `json:"mig_hex,omitempty"`       // parts of GPUs
+// Event is what epplan prolog and epplan epilog say.
+type Event struct {
+	Version   int         `json:"v"`
+	Kind      Hook        `json:"kind"`
+	Cluster   Hex         `json:"cluster_hex,omitempty"`
+	Job       slurm.JobID `json:"job_id"`
+	HetJob    slurm.JobID `json:"het_job_id,omitempty"`
+	Node      string      `json:"node"`
+	UID       uint32      `json:"uid"`
+	User      Hex         `json:"user_hex,omitempty"`
+	Partition Hex         `json:"partition_hex,omitempty"`
+	Comment   Hex         `json:"comment_hex,omitempty"`
+	GPUs      []int       `json:"gpus,omitempty"`          // positions in the node's gres.conf list
+	GPUsKnown bool        `json:"gpus_known"`              // false: Slurm did not say
+	UUIDs     []Hex       `json:"gpu_uuids_hex,omitempty"` // of those GPUs, where Slurm says them
+	MIG       []Hex       `json:"mig_hex,omitempty"`       // parts of GPUs
 	// Path of slurmd's slurm.conf, with gres.conf beside it.
 	Conf     Hex   `json:"slurm_conf_hex,omitempty"`
 	Restarts int   `json:"restarts"` // of no use to pair a Prolog with its Epilog
@@ -115,8 +115,8 @@ type HookEvent struct {
 	End int64 `json:"end_unix_s,omitempty"`
 }
 
-// HookAnswer says what was done. A hook ends with status 0 whatever it holds.
-type HookAnswer struct {
+// Answer says what was done. A hook ends with status 0 whatever it holds.
+type Answer struct {
 	Version int  `json:"v"`
 	Applied bool `json:"applied"`
 	Run     Hex  `json:"run_id_hex,omitempty"`
@@ -134,51 +134,51 @@ func DecodeSubmission(r io.Reader) (Submission, error) {
 		s.TRESPerJob, s.TRESPerTask, s.TRESPerSock, s.TRESFreq, s.Array, s.WorkDir,
 	}
 	for _, t := range texts {
-		if len(t) > MaxText {
+		if len(t) > slurm.MaxText {
 			return Submission{}, fmt.Errorf("submission: text of %d bytes: want at most %d: %w", len(t),
-				MaxText, ErrInvalid)
+				slurm.MaxText, slurm.ErrInvalid)
 		}
 	}
 	switch {
 	case s.Version != ProtocolVersion:
 		return Submission{}, fmt.Errorf("submission: version %d: want %d: %w", s.Version,
-			ProtocolVersion, ErrInvalid)
+			ProtocolVersion, slurm.ErrInvalid)
 	case s.Kind != "batch" && s.Kind != "interactive":
 		return Submission{}, fmt.Errorf("submission: kind %q: want batch or interactive: %w",
-			Printable(s.Kind, 40), ErrInvalid)
+			slurm.Printable(s.Kind, 40), slurm.ErrInvalid)
 	case len(s.Script) > MaxScript:
 		return Submission{}, fmt.Errorf("submission: script of %d bytes: want at most %d: %w", len(s.Script),
-			MaxScript, ErrInvalid)
+			MaxScript, slurm.ErrInvalid)
 	}
 	return s, nil
 }
 
-// DecodeHookEvent reads and checks what a Prolog or Epilog says.
-func DecodeHookEvent(r io.Reader) (HookEvent, error) {
-	var e HookEvent
+// DecodeEvent reads and checks what a Prolog or Epilog says.
+func DecodeEvent(r io.Reader) (Event, error) {
+	var e Event
 	if err := decodeWire(r, &e); err != nil {
-		return HookEvent{}, fmt.Errorf("hook event: %w", err)
+		return Event{}, fmt.Errorf("hook event: %w", err)
 	}
 	return e, e.Validate()
 }
 
 // Validate checks every field that selects a job, a node or a device.
-func (e *HookEvent) Validate() error {
+func (e *Event) Validate() error {
 	if e.Version != ProtocolVersion || e.Kind != Prolog && e.Kind != Epilog {
 		return fmt.Errorf("hook event: version %d, kind %q: %w", e.Version,
-			Printable(string(e.Kind), 40), ErrInvalid)
+			slurm.Printable(string(e.Kind), 40), slurm.ErrInvalid)
 	}
-	if err := errors.Join(validJob(e.Job), ValidNode(e.Node)); err != nil {
+	if err := errors.Join(slurm.ValidJob(e.Job), slurm.ValidNode(e.Node)); err != nil {
 		return fmt.Errorf("hook event: %w", err)
 	}
-	if len(e.GPUs) > MaxGresIndex || len(e.MIG) > MaxGresIndex ||
-		len(e.UUIDs) > MaxGresIndex ||
-		len(e.Comment) > MaxText || len(e.Conf) > MaxText {
-		return fmt.Errorf("hook event: a field is too large: %w", ErrInvalid)
+	if len(e.GPUs) > slurm.MaxGresIndex || len(e.MIG) > slurm.MaxGresIndex ||
+		len(e.UUIDs) > slurm.MaxGresIndex ||
+		len(e.Comment) > slurm.MaxText || len(e.Conf) > slurm.MaxText {
+		return fmt.Errorf("hook event: a field is too large: %w", slurm.ErrInvalid)
 	}
 	for _, g := range e.GPUs {
-		if g < 0 || g >= MaxGresIndex {
-			return fmt.Errorf("hook event: GPU %d: want 0 to %d: %w", g, MaxGresIndex-1, ErrInvalid)
+		if g < 0 || g >= slurm.MaxGresIndex {
+			return fmt.Errorf("hook event: GPU %d: want 0 to %d: %w", g, slurm.MaxGresIndex-1, slurm.ErrInvalid)
 		}
 	}
 	return nil
@@ -191,29 +191,29 @@ func decodeWire(r io.Reader, into any) error {
 		return fmt.Errorf("read: %w", err)
 	}
 	if len(data) > MaxMessage {
-		return fmt.Errorf("more than %d bytes: %w", MaxMessage, ErrInvalid)
+		return fmt.Errorf("more than %d bytes: %w", MaxMessage, slurm.ErrInvalid)
 	}
 	if err := json.Unmarshal(bytes.TrimSpace(data), into); err != nil {
-		return fmt.Errorf("%w: %w", ErrInvalid, err)
+		return fmt.Errorf("%w: %w", slurm.ErrInvalid, err)
 	}
 	return nil
 }
 
 // Limit gives the time limit that the user asked for.
 func (s *Submission) Limit() live.Limit {
-	if s.TimeLimit == 0 || s.TimeLimit == NoVal {
+	if s.TimeLimit == 0 || s.TimeLimit == slurm.NoVal {
 		return live.Limit{}
 	}
-	if s.TimeLimit == Infinite || s.TimeLimit > math.MaxInt32 {
+	if s.TimeLimit == slurm.Infinite || s.TimeLimit > math.MaxInt32 {
 		return live.Unlimited()
 	}
-	return limitFromMinutes(jsonNumber{value: int64(s.TimeLimit), set: true})
+	return slurm.LimitFromMinutes(slurm.JsonNumber{Value: int64(s.TimeLimit), Set: true})
 }
 
 // WantsGPU says whether any of the requests names gpu, shard or mps.
 func (s *Submission) WantsGPU() bool {
 	for _, t := range []Hex{s.TRESPerNode, s.TRESPerJob, s.TRESPerTask, s.TRESPerSock} {
-		list, err := ParseGres(string(t))
+		list, err := slurm.ParseGres(string(t))
 		if err != nil {
 			continue
 		}

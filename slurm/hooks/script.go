@@ -1,4 +1,4 @@
-package slurm
+package hooks
 
 import (
 	"errors"
@@ -7,11 +7,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/epplan/epplan/slurm"
 )
 
-// HookScript is how much of a script job_submit.lua sends, in bytes: what is
+// SentScript is how much of a script job_submit.lua sends, in bytes: what is
 // behind doesn't count when scripts are told apart.
-const HookScript = 64 << 10
+const SentScript = 64 << 10
 
 // SbatchOption is an option of sbatch with its value, by its long name.
 type SbatchOption struct {
@@ -125,8 +127,8 @@ func ShellWords(line string) []string {
 // SetOption takes an option of sbatch, by its long name. Options that say nothing
 // of a job's size and clocks are ignored.
 func (s *Submission) SetOption(name, value string) error {
-	if len(value) > MaxText {
-		return fmt.Errorf("--%s of %d bytes: want at most %d: %w", name, len(value), MaxText, ErrInvalid)
+	if len(value) > slurm.MaxText {
+		return fmt.Errorf("--%s of %d bytes: want at most %d: %w", name, len(value), slurm.MaxText, slurm.ErrInvalid)
 	}
 	texts := map[string]*Hex{
 		"job-name": &s.Name, "partition": &s.Partition, "account": &s.Account, "qos": &s.QOS,
@@ -144,7 +146,7 @@ func (s *Submission) SetOption(name, value string) error {
 	case texts[name] != nil:
 		*texts[name] = Hex(value)
 		if strings.HasPrefix(name, "gres") || strings.HasPrefix(name, "tres") {
-			_, err = ParseGres(value)
+			_, err = slurm.ParseGres(value)
 		}
 	case gpus[name] != nil:
 		*gpus[name], err = gpuRequest(value)
@@ -166,7 +168,7 @@ func gpuRequest(value string) (Hex, error) {
 		parts[i] = "gres/gpu:" + strings.TrimSpace(parts[i])
 	}
 	text := strings.Join(parts, ",")
-	_, err := ParseGres(text)
+	_, err := slurm.ParseGres(text)
 	return Hex(text), err
 }
 
@@ -175,15 +177,15 @@ func leastCount(value string) (uint32, error) {
 	least, _, _ := strings.Cut(value, "-")
 	n, err := strconv.ParseUint(strings.TrimSpace(least), 10, 32)
 	if err != nil || n == 0 || n > math.MaxInt32 {
-		return 0, fmt.Errorf("%q: want a number", Printable(value, 40))
+		return 0, fmt.Errorf("%q: want a number", slurm.Printable(value, 40))
 	}
 	return uint32(n), nil
 }
 
 // limitMinutes returns a time limit as job_submit has it: whole minutes, rounded up.
 func limitMinutes(value string) (uint32, error) {
-	limit, err := ParseLimit(value)
-	switch d, zero := ParseDuration(strings.TrimSpace(value)); {
+	limit, err := slurm.ParseLimit(value)
+	switch d, zero := slurm.ParseDuration(strings.TrimSpace(value)); {
 	case err != nil:
 		return 0, err
 	case zero == nil && d == 0: // none stated in what Slurm prints, a mistake in what is asked for
@@ -191,18 +193,9 @@ func limitMinutes(value string) (uint32, error) {
 	case !limit.IsSet():
 		return 0, nil
 	case limit.IsUnlimited():
-		return Infinite, nil
+		return slurm.Infinite, nil
 	}
 	d, _ := limit.Duration()
 	minutes := (d + time.Minute - 1) / time.Minute
 	return uint32(min(math.MaxInt32, minutes)), nil //nolint:gosec // a limit is above 0
 }
-
-// SubmitArrayArgs are sbatch's arguments for SubmitArray.
-func SubmitArrayArgs(script, name, output string, tasks int, options ...string) []string {
-	args := append([]string{"--parsable"}, options...)
-	return append(args, "--job-name="+name, "--array=0-"+strconv.Itoa(tasks-1), "--output="+output, script)
-}
-
-// OutputPath returns a path as sbatch's --output takes it, which fills in what follows a %.
-func OutputPath(path string) string { return strings.ReplaceAll(path, "%", "%%") }

@@ -1,4 +1,4 @@
-package slurm
+package hooks
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/epplan/epplan/slurm"
 )
 
 // Hook is which of Slurm's hooks calls.
@@ -17,13 +19,13 @@ const (
 	Epilog Hook = "epilog"
 )
 
-// HookEnv is the environment of a Prolog or Epilog, checked. There are no array
+// Env is the environment of a Prolog or Epilog, checked. There are no array
 // ids in it: each task comes with its own job number.
-type HookEnv struct {
+type Env struct {
 	Kind        Hook
 	Cluster     string
-	Job         JobID
-	HetJob      JobID // 0 when not heterogeneous; each component has a Prolog of its own
+	Job         slurm.JobID
+	HetJob      slurm.JobID // 0 when not heterogeneous; each component has a Prolog of its own
 	Node        string
 	Nodes       []string // all nodes of the job
 	UID         uint32
@@ -44,36 +46,36 @@ type HookEnv struct {
 	// Start and End are of the job, from 23.02 on: in a Prolog End is when its limit is
 	// over, in an Epilog when it ended, with the Epilogs still to come.
 	Start, End time.Time
-	Exit       ExitStatus
+	Exit       slurm.ExitStatus
 	Warnings   []string // fields that did not read; they are left empty
 }
 
 const (
 	maxEnvironment = 4 << 20
-	maxWarnings    = 16
+	maxBadFields   = 16 // that are warned of
 )
 
-// ParseHookEnv reads the environment of a hook as os.Environ gives it. Without
+// ParseEnv reads the environment of a hook as os.Environ gives it. Without
 // a job number and a node's name there is nothing to act on: that is an error.
 // Any other field that does not read is left empty and named in Warnings.
-func ParseHookEnv(kind Hook, environ []string) (HookEnv, error) {
+func ParseEnv(kind Hook, environ []string) (Env, error) {
 	v, err := hookVariables(environ)
 	if err != nil {
-		return HookEnv{}, err
+		return Env{}, err
 	}
 	if kind != Prolog && kind != Epilog {
-		return HookEnv{}, fmt.Errorf("hook %q: %w", Printable(string(kind), 40), ErrInvalid)
+		return Env{}, fmt.Errorf("hook %q: %w", slurm.Printable(string(kind), 40), slurm.ErrInvalid)
 	}
 	if context := v["SLURM_SCRIPT_CONTEXT"]; context != "" && !strings.HasPrefix(context, string(kind)+"_") {
-		return HookEnv{}, fmt.Errorf("called as %s, but SLURM_SCRIPT_CONTEXT is %q: %w", kind,
-			Printable(context, 40), ErrInvalid)
+		return Env{}, fmt.Errorf("called as %s, but SLURM_SCRIPT_CONTEXT is %q: %w", kind,
+			slurm.Printable(context, 40), slurm.ErrInvalid)
 	}
-	e := HookEnv{Kind: kind, Node: v["SLURMD_NODENAME"]}
-	if e.Job, err = ParseJobID(v["SLURM_JOB_ID"]); err != nil {
-		return HookEnv{}, fmt.Errorf("SLURM_JOB_ID: %w", err)
+	e := Env{Kind: kind, Node: v["SLURMD_NODENAME"]}
+	if e.Job, err = slurm.ParseJobID(v["SLURM_JOB_ID"]); err != nil {
+		return Env{}, fmt.Errorf("SLURM_JOB_ID: %w", err)
 	}
-	if err = ValidNode(e.Node); err != nil {
-		return HookEnv{}, fmt.Errorf("SLURMD_NODENAME: %w", err)
+	if err = slurm.ValidNode(e.Node); err != nil {
+		return Env{}, fmt.Errorf("SLURMD_NODENAME: %w", err)
 	}
 	e.read(v)
 	e.readDevices(v)
@@ -86,7 +88,7 @@ func hookVariables(environ []string) (map[string]string, error) {
 	total := 0
 	for _, line := range environ {
 		if total += len(line); total > maxEnvironment {
-			return nil, fmt.Errorf("environment of more than %d bytes: %w", maxEnvironment, ErrInvalid)
+			return nil, fmt.Errorf("environment of more than %d bytes: %w", maxEnvironment, slurm.ErrInvalid)
 		}
 		key, value, ok := strings.Cut(line, "=")
 		if !ok || !strings.HasPrefix(key, "SLURM") && key != "CUDA_VISIBLE_DEVICES" {
@@ -99,20 +101,20 @@ func hookVariables(environ []string) (map[string]string, error) {
 	return out, nil
 }
 
-func (e *HookEnv) warn(key string, err error) {
-	if err != nil && len(e.Warnings) < maxWarnings {
-		e.Warnings = append(e.Warnings, key+": "+Printable(err.Error(), 200))
+func (e *Env) warn(key string, err error) {
+	if err != nil && len(e.Warnings) < maxBadFields {
+		e.Warnings = append(e.Warnings, key+": "+slurm.Printable(err.Error(), 200))
 	}
 }
 
-func (e *HookEnv) read(v map[string]string) {
+func (e *Env) read(v map[string]string) {
 	short := func(key string) string {
 		s := v[key]
 		if len(s) > 256 {
 			e.warn(key, fmt.Errorf("%d bytes, want at most 256", len(s)))
 			return ""
 		}
-		return ValidUTF8(s)
+		return slurm.ValidUTF8(s)
 	}
 	unsigned := func(key string) uint32 {
 		if v[key] == "" {
@@ -127,15 +129,15 @@ func (e *HookEnv) read(v map[string]string) {
 	e.Constraints = short("SLURM_JOB_CONSTRAINTS")
 	e.UID, e.GID = unsigned("SLURM_JOB_UID"), unsigned("SLURM_JOB_GID")
 	e.Restarts = int(min(unsigned("SLURM_JOB_RESTART_COUNT"), 1<<30))
-	e.Start = timeFromUnix(int64(unsigned("SLURM_JOB_START_TIME")))
-	e.End = timeFromUnix(int64(unsigned("SLURM_JOB_END_TIME")))
-	if conf := v["SLURM_CONF"]; strings.HasPrefix(conf, "/") && len(conf) <= MaxText {
+	e.Start = slurm.TimeFromUnix(int64(unsigned("SLURM_JOB_START_TIME")))
+	e.End = slurm.TimeFromUnix(int64(unsigned("SLURM_JOB_END_TIME")))
+	if conf := v["SLURM_CONF"]; strings.HasPrefix(conf, "/") && len(conf) <= slurm.MaxText {
 		e.Conf = conf
 	}
-	e.Comment = ValidUTF8(v["SLURM_JOB_COMMENT"][:min(len(v["SLURM_JOB_COMMENT"]), MaxText)])
+	e.Comment = slurm.ValidUTF8(v["SLURM_JOB_COMMENT"][:min(len(v["SLURM_JOB_COMMENT"]), slurm.MaxText)])
 	if id := v["SLURM_HET_JOB_ID"]; id != "" {
 		var err error
-		e.HetJob, err = ParseJobID(id)
+		e.HetJob, err = slurm.ParseJobID(id)
 		e.warn("SLURM_HET_JOB_ID", err)
 	}
 	list := v["SLURM_JOB_NODELIST"]
@@ -143,30 +145,30 @@ func (e *HookEnv) read(v map[string]string) {
 		list = v["SLURM_NODELIST"] // before 23.11
 	}
 	var err error
-	e.Nodes, err = ExpandHostlist(list)
+	e.Nodes, err = slurm.ExpandHostlist(list)
 	e.warn("SLURM_NODELIST", err)
-	e.Exit, err = ParseExit(v["SLURM_JOB_EXIT_CODE2"])
+	e.Exit, err = slurm.ParseExit(v["SLURM_JOB_EXIT_CODE2"])
 	e.warn("SLURM_JOB_EXIT_CODE2", err)
 }
 
 // readDevices reads "0,2-3". A list that does not read is not known, rather than half known.
-func (e *HookEnv) readDevices(v map[string]string) {
+func (e *Env) readDevices(v map[string]string) {
 	list, ok := v["SLURM_JOB_GPUS"]
 	if ok && list != "" {
-		gpus, err := parseIndices(list)
+		gpus, err := slurm.ParseIndices(list)
 		switch {
 		case err != nil:
 			e.warn("SLURM_JOB_GPUS", err)
-		case gpus[len(gpus)-1] >= MaxGresIndex:
+		case gpus[len(gpus)-1] >= slurm.MaxGresIndex:
 			e.warn("SLURM_JOB_GPUS",
-				fmt.Errorf("position %d, want below %d", gpus[len(gpus)-1], MaxGresIndex))
+				fmt.Errorf("position %d, want below %d", gpus[len(gpus)-1], slurm.MaxGresIndex))
 		default:
 			e.GPUs, e.GPUsKnown = slices.Compact(gpus), true
 		}
 	}
 	for part := range strings.SplitSeq(v["CUDA_VISIBLE_DEVICES"], ",") {
 		switch {
-		case !isGPUWord(part) || len(e.MIG)+len(e.UUIDs) >= MaxGresIndex:
+		case !isGPUWord(part) || len(e.MIG)+len(e.UUIDs) >= slurm.MaxGresIndex:
 		case strings.HasPrefix(part, "MIG-"):
 			e.MIG = append(e.MIG, part)
 		case strings.HasPrefix(part, "GPU-"):
@@ -178,17 +180,17 @@ func (e *HookEnv) readDevices(v map[string]string) {
 // isGPUWord reports whether a word may be the UUID of a GPU or of a part of one.
 func isGPUWord(word string) bool {
 	return len(word) <= 128 && strings.IndexFunc(word, func(r rune) bool {
-		return isBadHostRune(r) && r != '/'
+		return slurm.IsBadHostRune(r) && r != '/'
 	}) < 0
 }
 
 // Event gives what goes on the wire; the hook stops waiting at deadline.
-func (e *HookEnv) Event(deadline time.Time) HookEvent {
-	out := HookEvent{
+func (e *Env) Event(deadline time.Time) Event {
+	out := Event{
 		Version: ProtocolVersion, Kind: e.Kind, Cluster: Hex(e.Cluster), Job: e.Job, HetJob: e.HetJob,
 		Node: e.Node, UID: e.UID,
 		User: Hex(e.User), Partition: Hex(e.Partition),
-		Comment: Hex(e.Comment[:min(len(e.Comment), MaxText)]), GPUs: e.GPUs, GPUsKnown: e.GPUsKnown,
+		Comment: Hex(e.Comment[:min(len(e.Comment), slurm.MaxText)]), GPUs: e.GPUs, GPUsKnown: e.GPUsKnown,
 		Restarts: e.Restarts, Code: e.Exit.Code, Signal: e.Exit.Signal, Conf: Hex(e.Conf),
 	}
 	for _, id := range e.UUIDs {
