@@ -63,7 +63,11 @@ func (n *gpuNumbers) jobGPUs(ctx context.Context, e *hooks.Event) ([]gpu.Identit
 	for i, uuid := range uuids {
 		at := slices.IndexFunc(ours, func(id gpu.Identity) bool { return uuid != "" && id.UUID == uuid })
 		if at < 0 {
-			return nil, fmt.Errorf("GPU %d of Slurm's list %s: %w", e.GPUs[i], uuid, agent.ErrNoGPU)
+			name := fmt.Sprintf("GPU %d of Slurm's list", e.GPUs[i])
+			if uuid != "" {
+				name += " (" + uuid + ")"
+			}
+			return nil, fmt.Errorf("%s: %w", name, agent.ErrNoGPU)
 		}
 		found = append(found, ours[at])
 	}
