@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,7 +63,8 @@ func (n *gpuNumbers) jobGPUs(ctx context.Context, e *slurm.HookEvent) ([]gpu.Ide
 	for i, uuid := range uuids {
 		at := slices.IndexFunc(ours, func(id gpu.Identity) bool { return uuid != "" && id.UUID == uuid })
 		if at < 0 {
-			return nil, fmt.Errorf("GPU %d of Slurm's list %s: %w", e.GPUs[i], uuid, agent.ErrNoGPU)
+			return nil, fmt.Errorf("GPU %d of Slurm's list: %w (%s)", e.GPUs[i], agent.ErrNoGPU,
+				cmp.Or(uuid, "missing, or epd couldn't open it"))
 		}
 		found = append(found, ours[at])
 	}

@@ -162,6 +162,8 @@ func (s *soak) excuse(c *hookCall, said string) string {
 		return "Slurm told its Prolog of no GPUs"
 	case strings.Contains(said, "job "+name(c.job)+": nothing tells which GPU"):
 		return "gres.conf couldn't be read in time"
+	case strings.Contains(said, "job "+name(c.job)+": GPU "): // by a driver that failed when the agent began
+		return "its agent couldn't open the GPU"
 	}
 	return ""
 }
