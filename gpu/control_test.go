@@ -33,7 +33,7 @@ func TestEachControlHasALineOfItsOwn(t *testing.T) {
 }
 
 func TestEachProfileIsAloneInASetOfItsOwn(t *testing.T) {
-	var all []dvfsmodel.PowerProfile
+	all := make([]dvfsmodel.PowerProfile, 0, dvfsmodel.MaxPowerProfile)
 	for p := range dvfsmodel.MaxPowerProfile {
 		all = append(all, p+1)
 	}

@@ -26,10 +26,17 @@ func TestOnlyNodesOfTheSameRunFollowADecision(t *testing.T) {
 		after       time.Duration
 		follows     bool
 	}{
-		{5, 5, 0, true}, {5, 5, time.Hour, true}, {5, 6, 0, false}, {5, 6, time.Hour, false},
-		{0, 0, 0, true}, {0, 0, 59 * time.Second, true}, {0, 0, 61 * time.Second, false},
-		{5, 0, time.Second, true}, {5, 0, 2 * time.Minute, false},
-		{0, 5, time.Second, true}, {0, 5, 24 * time.Hour, false},
+		{5, 5, 0, true},
+		{5, 5, time.Hour, true},
+		{5, 6, 0, false},
+		{5, 6, time.Hour, false},
+		{0, 0, 0, true},
+		{0, 0, 59 * time.Second, true},
+		{0, 0, 61 * time.Second, false},
+		{5, 0, time.Second, true},
+		{5, 0, 2 * time.Minute, false},
+		{0, 5, time.Second, true},
+		{0, 5, 24 * time.Hour, false},
 	} {
 		for node, another := range map[string]bool{"n1": false, "n2": true} {
 			lead := &Decided{Decision: live.Decision{Node: "n1"}, At: start, submitted: c.lead}

@@ -24,17 +24,17 @@ func asked() *epdapi.DecideRequest {
 // numbersOf returns the signed numbers that a request is judged by. Of its default setting those are the
 // clocks: no default limit or profile is asked for.
 func numbersOf(v reflect.Value) (list []reflect.Value) {
-	switch v.Kind() {
-	case reflect.Int, reflect.Int64, reflect.Float64:
+	switch kind := v.Kind(); {
+	case v.CanInt(), v.CanFloat():
 		return []reflect.Value{v}
-	case reflect.Struct:
+	case kind == reflect.Struct:
 		for i := range v.NumField() {
 			if name := v.Type().Field(i).Name; v.Type() != reflect.TypeFor[dvfsmodel.Setting]() ||
 				name == "Core" || name == "Mem" {
 				list = append(list, numbersOf(v.Field(i))...)
 			}
 		}
-	case reflect.Slice:
+	case kind == reflect.Slice:
 		for i := range v.Len() {
 			list = append(list, numbersOf(v.Index(i))...)
 		}

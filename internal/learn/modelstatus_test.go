@@ -13,7 +13,7 @@ import (
 // trueModel returns a model of a workload as it is.
 func trueModel(t *testing.T, p dvfsmodel.Params) *Model {
 	t.Helper()
-	var samples []dvfsmodel.Sample
+	samples := make([]dvfsmodel.Sample, 0, len(clocks))
 	for _, core := range clocks {
 		at := dvfsmodel.Scaling{V: 1, Fc: float64(core / base.Core), Fm: 1}
 		samples = append(samples, dvfsmodel.Sample{

@@ -86,8 +86,12 @@ func TestTheNodeThatDrawsMostSleepsFirstHoweverItsGPUsAreListed(t *testing.T) {
 	}
 	shards := slurm.Gres{Name: "shard", Count: 64}
 	for _, c := range []struct{ most, less []slurm.Gres }{
-		{gpus(5), gpus(4)}, {gpus(4, 2), gpus(4)}, {gpus(2, 4), gpus(4)}, {gpus(3, 1, 1), gpus(4)},
-		{gpus(5), append(gpus(4), shards)}, {gpus(1, 5), append(gpus(2, 2), shards)},
+		{gpus(5), gpus(4)},
+		{gpus(4, 2), gpus(4)},
+		{gpus(2, 4), gpus(4)},
+		{gpus(3, 1, 1), gpus(4)},
+		{gpus(5), append(gpus(4), shards)},
+		{gpus(1, 5), append(gpus(2, 2), shards)},
 	} {
 		for _, first := range []string{"n1", "n2"} {
 			w := sleeper("n1", "n2")

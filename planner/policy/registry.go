@@ -220,8 +220,10 @@ var stages = map[string]map[string]stageChoice{
 		"edf":            {func(p *planner.Policy, _ Params) { p.Pick = pick.EDF }, nil},
 		"deadline-first": {func(p *planner.Policy, _ Params) { p.Pick = pick.DeadlineFirst }, nil},
 		"lpt":            {func(p *planner.Policy, _ Params) { p.Pick = pick.LongestFirst }, nil},
-		"largest":        {func(p *planner.Policy, _ Params) { p.Pick = pick.Largest{Bound: pick.DayBound}.New }, nil},
-		"simple":         {func(p *planner.Policy, _ Params) { p.Pick, p.Map = pick.Simple, false }, nil},
+		"largest": {
+			func(p *planner.Policy, _ Params) { p.Pick = pick.Largest{Bound: pick.DayBound}.New }, nil,
+		},
+		"simple": {func(p *planner.Policy, _ Params) { p.Pick, p.Map = pick.Simple, false }, nil},
 		"simple-backfill": {
 			func(p *planner.Policy, q Params) { p.Pick, p.Map = q.Queue.Backfill.New, false },
 			[]string{"patience"},
