@@ -213,8 +213,7 @@ func (c *csvReader) checkRequired() error {
 			have = have.with(col)
 		}
 	}
-	if slices.ContainsFunc(c.cols,
-		func(h columnHeading) bool { return h.of == colRuntime && h.col == colOnModel }) {
+	if slices.ContainsFunc(c.cols, func(h columnHeading) bool { return h.of == colRuntime }) {
 		have = have.with(colRuntime)
 	}
 	names := c.b.names
