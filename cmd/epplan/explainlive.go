@@ -48,7 +48,7 @@ func explainText(v *epdapi.JobView) string {
 }
 
 func explainDecision(b *strings.Builder, v *epdapi.JobView, d *epdapi.Decision) {
-	fmt.Fprintf(b, "\nOn %s, decided at %s: %s\n", terminal.OrDash(d.Node), terminal.DateTime(d.Created),
+	fmt.Fprintf(b, "\nOn %s, decided at %s: %s\n", terminal.OrDash(d.Node), view.DateTime(d.Created),
 		d.Setting.Words())
 	report.WriteRow(b, "  why", "%s", slurm.Printable(d.Reason, 400))
 	report.WriteRow(b, "  mode", "%s", modeText(d))

@@ -20,6 +20,7 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/textfile"
 	"github.com/epplan/epplan/internal/trace/joblog"
+	"github.com/epplan/epplan/internal/view"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
 
@@ -331,7 +332,7 @@ func (in *logImport) storeInEpd() error {
 // moment returns a time of the log, as a day of the log if that doesn't say when it began.
 func (r *importReport) moment(t time.Time) string {
 	if !r.FromDayZero {
-		return terminal.DateTime(t)
+		return view.DateTime(t)
 	}
 	const day = 24 * 60 * 60
 	return fmt.Sprintf("day %d of the log, %s", t.Unix()/day, t.UTC().Format(time.TimeOnly))

@@ -15,6 +15,7 @@ import (
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/internal/steer"
+	"github.com/epplan/epplan/internal/view"
 	"github.com/epplan/epplan/slurm"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
@@ -52,14 +53,14 @@ func runLevers(t *terminal.Terminal, c *cli.Context) error {
 		return t.PrintJSON(now)
 	}
 	if err := t.PrintText(
-		leverText(&now.Status) + planreport.InForceText(now.Plan, terminal.DateTime),
+		leverText(&now.Status) + planreport.InForceText(now.Plan, view.DateTime),
 	); err != nil {
 		return err
 	}
 	const most = 20
 	for _, table := range []*report.Table{
-		planreport.InForceTable(now.Plan, most, terminal.DateTime),
-		planreport.InForceStarts(now.Plan, terminal.DateTime),
+		planreport.InForceTable(now.Plan, most, view.DateTime),
+		planreport.InForceStarts(now.Plan, view.DateTime),
 		adviceTable(now.Advice),
 	} {
 		if table == nil {
