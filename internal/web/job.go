@@ -200,7 +200,7 @@ func nodesWithPages(ctx context.Context, r *Request) map[string]string {
 	pages := make(map[string]string)
 	if list, err := r.Source.Nodes(ctx); err == nil {
 		for i := range list.Nodes {
-			pages[list.Nodes[i].Name] = nodeHref(list.Nodes[i].Name)
+			pages[list.Nodes[i].Name] = view.NodeHref(list.Nodes[i].Name)
 		}
 	}
 	return pages

@@ -413,7 +413,7 @@ func TestThePlanInForceIsShownWithHowStartsKeptToIt(t *testing.T) {
 	c := planning{newCluster()}
 	for path, all := range map[string][]string{
 		"/queue": {
-			"The plan in force", "edl:0.8", "It counts no more: it doesn't know 4 of the 9 jobs", "5000_7", "v100x4",
+			"The plan in force", "edl:0.8", "The plan counts no more: it doesn't know 4 of the 9 jobs", "5000_7", "v100x4",
 			"core 1087 MHz", "75", "planned 1.000 MJ, measured 2.000 MJ", "4999", "on another GPU model",
 		},
 		"/jobs/4711": {"Plan plan edl:0.8 has nothing for it: it is stale"},
