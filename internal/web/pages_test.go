@@ -517,7 +517,7 @@ func TestAJobThatWaitsShowsWhatWouldBeDecided(t *testing.T) {
 	text := words(p.root)
 	for _, want := range []string{
 		"If it started now", "would not be set: mode advise",
-		"-20.0 % energy, +10.0 % time", "120.0 s (90.00 s to 200.0 s", "to end by",
+		"80.0 % of the GPUs' energy", "120.0 s (90.00 s to 200.0 s", "to end by",
 		"not understood: epplan:what",
 	} {
 		if !strings.Contains(text, want) {

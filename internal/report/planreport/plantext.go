@@ -73,9 +73,10 @@ func WritePlanTable(w io.Writer, r *Result, opts *report.TextOptions) error {
 
 // header returns the block of totals.
 func (s *Summary) header(opts *report.TextOptions) []string {
-	var lines []string
-	for _, f := range s.facts() {
-		lines = append(lines, opts.Paint(report.Bold, fmt.Sprintf("%-7s", f.Name))+"  "+f.Text)
+	facts := s.facts()
+	lines := make([]string, len(facts))
+	for i, f := range facts {
+		lines[i] = opts.Paint(report.Bold, fmt.Sprintf("%-7s", f.Name)) + "  " + f.Text
 	}
 	return lines
 }
@@ -116,7 +117,8 @@ func (s *Summary) facts() page.Facts {
 	if s.ObjectiveBound > 0 {
 		part, side := s.boundDistance()
 		facts = append(facts, page.Fact{
-			Name: "Gap", Text: part + " " + side + " " + s.objectiveText(s.ObjectiveBound, scale) + ", " + s.boundText(),
+			Name: "Gap",
+			Text: part + " " + side + " " + s.objectiveText(s.ObjectiveBound, scale) + ", " + s.boundText(),
 		})
 	}
 	return facts
