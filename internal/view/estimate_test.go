@@ -31,13 +31,14 @@ func TestTerminalAndPageHaveTheSameFiguresOfClocksAndOfWhatIsExpected(t *testing
 			Time: within("repeat"), Energy: within("similar"), Power: within("prior"), Strange: true, Score: 4.25,
 		}
 		model := &epdapi.Model{Version: 7, Samples: 12, MinCore: 900, MaxCore: 1380, Margin: .04}
-		wants := []string{
+		wants := append(make([]string, 0, 23),
 			"version 7 on V100", "core 1380 MHz", "core 1087 MHz", "4.2 times as far",
-			report.FormatPercent(chosen.TimeS/standard.TimeS) + " of the time",
-			report.FormatPercent((chosen.EnergyJ+chosen.HostJ)/(standard.EnergyJ+standard.HostJ)) + " with their share",
+			report.FormatPercent(chosen.TimeS/standard.TimeS)+" of the time",
+			report.FormatPercent((chosen.EnergyJ+chosen.HostJ)/(standard.EnergyJ+standard.HostJ))+
+				" with their share",
 			report.FormatSeconds(f.Time.Value), report.FormatJoules(f.Energy.Low), report.FormatWatts(f.Power.High),
 			"by runs of the same job", "by runs of similar jobs", "nothing known",
-		}
+		)
 		for _, p := range []*epdapi.Point{standard, chosen} {
 			wants = append(wants, report.FormatSeconds(p.TimeS), report.FormatSeconds(p.LowerS),
 				report.FormatSeconds(p.UpperS), report.FormatWatts(p.PowerW), report.FormatJoules(p.EnergyJ))

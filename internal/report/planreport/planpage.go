@@ -47,7 +47,7 @@ func WritePlanPage(w io.Writer, p *PlanPage) error {
 func (p *PlanPage) Content() *page.Report {
 	s := Summarise(p.Result)
 	out := &page.Report{
-		Title: "Plan of " + p.Name, Lead: s.lead(), Foot: p.Origin,
+		Title: "Plan of " + p.Name, Lead: p.lead(&s), Foot: p.Origin,
 		Parts: slices.Concat([]any{p.tiles(&s), p.facts(&s)}, p.problemNotices(&s), s.againstParts()),
 	}
 	if s.JobsTotal == s.Infeasible {
@@ -75,7 +75,7 @@ func (p *PlanPage) Content() *page.Report {
 }
 
 // lead returns in a sentence how many jobs are planned.
-func (s *Summary) lead() string {
+func (*PlanPage) lead(s *Summary) string {
 	planned := s.JobsTotal - s.Infeasible
 	switch {
 	case planned == 0:

@@ -24,8 +24,8 @@ const maxName = 24
 func WritePlanTable(w io.Writer, r *Result, opts *report.TextOptions) error {
 	s := Summarise(r)
 	out := bufio.NewWriter(w)
-	for _, line := range s.header(opts) {
-		report.WriteLines(out, line)
+	for _, f := range s.facts() {
+		report.WriteLines(out, opts.Paint(report.Bold, fmt.Sprintf("%-7s", f.Name))+"  "+f.Text)
 	}
 	if table := s.againstTable(); table != nil && s.JobsTotal > s.Infeasible {
 		report.WriteLines(out, "", strings.Join(s.againstCaption(), "\n")+":")
@@ -69,16 +69,6 @@ func WritePlanTable(w io.Writer, r *Result, opts *report.TextOptions) error {
 		}
 	}
 	return out.Flush()
-}
-
-// header returns the block of totals.
-func (s *Summary) header(opts *report.TextOptions) []string {
-	facts := s.facts()
-	lines := make([]string, len(facts))
-	for i, f := range facts {
-		lines[i] = opts.Paint(report.Bold, fmt.Sprintf("%-7s", f.Name)) + "  " + f.Text
-	}
-	return lines
 }
 
 // facts returns the totals, as the text and the page of a plan have them.
