@@ -20,12 +20,32 @@ type Options struct {
 	Chosen func(app string) (dvfsmodel.Setting, bool)
 }
 
+// Regret is what choosing clocks by a fit costs: measured energy at the chosen
+// measured setting over the least measured energy, minus 1. For one application
+// mean and maximum are the same.
+type Regret struct {
+	Mean float64 `json:"regret_mean"`
+	Max  float64 `json:"regret_max"`
+}
+
 // Evaluation is how well fits of all applications of a table together predict and choose. All values
 // are fractions.
 type Evaluation struct {
-	dvfsmodel.Evaluation
+	App      string `json:"app,omitempty"`
+	Settings int    `json:"settings"`
+	Form     string `json:"form,omitempty"` // the form of the full fit
+	// TimeMAPE and PowerMAPE are the mean |predicted/measured − 1| at each
+	// setting by a fit that did not see it.
+	TimeMAPE  float64 `json:"time_mape"`
+	PowerMAPE float64 `json:"power_mape"`
+	// FullFit chooses by one fit to all settings.
+	FullFit Regret `json:"full_fit"`
+	// LOSO chooses by the energies that fits predicted for the setting each
+	// of them did not see (leave one setting out); the form is chosen anew
+	// each time.
+	LOSO Regret `json:"loso"`
 	// OwnFit chooses by the application's own fit alone.
-	OwnFit dvfsmodel.Regret `json:"own_fit"`
+	OwnFit Regret `json:"own_fit"`
 	// Pooled reports whether the other applications correct the fit, because that makes it better at
 	// settings left out.
 	Pooled bool `json:"pooled"`
@@ -155,7 +175,7 @@ type predictions [quantities][]float64
 func (m *model) evaluate(a int, opts *Options) (Evaluation, error) {
 	app := &m.apps[a]
 	n := len(app.samples)
-	e := Evaluation{Evaluation: dvfsmodel.Evaluation{App: app.name, Settings: n, Form: m.forms[a]}}
+	e := Evaluation{App: app.name, Settings: n, Form: m.forms[a]}
 	own, left := m.predictionsOf(n), m.predictionsOf(n)
 	all := upTo(n)
 	for i := range app.samples {
@@ -269,7 +289,7 @@ func (app *application) choice(p *predictions, slowdown float64) int {
 // regret returns the regret of a setting over the best one of those that are at most so much slower than
 // the fastest, and whether it is slower than that by more than [pooled.Tolerance]. What a violation saves
 // is no regret below 0.
-func (app *application) regret(chosen int, slowdown float64) (dvfsmodel.Regret, bool) {
+func (app *application) regret(chosen int, slowdown float64) (Regret, bool) {
 	fastest, least := math.Inf(1), math.Inf(1)
 	for i := range app.samples {
 		fastest = min(fastest, app.samples[i].Time)
@@ -281,7 +301,7 @@ func (app *application) regret(chosen int, slowdown float64) (dvfsmodel.Regret, 
 	}
 	s := &app.samples[chosen]
 	r := max(0, float64(s.Energy())/least-1)
-	return dvfsmodel.Regret{Mean: r, Max: r}, s.Time > fastest*(1+slowdown+pooled.Tolerance)
+	return Regret{Mean: r, Max: r}, s.Time > fastest*(1+slowdown+pooled.Tolerance)
 }
 
 // summarise fills in Overall.
@@ -294,7 +314,7 @@ func (r *EvaluationReport) summarise() {
 		all.TimeMAPE += e.TimeMAPE * float64(e.Settings)
 		all.PowerMAPE += e.PowerMAPE * float64(e.Settings)
 		all.DegreesOfFreedom += e.DegreesOfFreedom
-		for _, x := range [...]struct{ all, own *dvfsmodel.Regret }{
+		for _, x := range [...]struct{ all, own *Regret }{
 			{&all.FullFit, &e.FullFit}, {&all.LOSO, &e.LOSO}, {&all.OwnFit, &e.OwnFit},
 		} {
 			x.all.Mean += x.own.Mean / n
