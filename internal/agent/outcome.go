@@ -69,9 +69,9 @@ func (w *workClock) record() (out record.WorkClock) {
 	}
 }
 
-// mostUncovered is the part of a run without energy for which its energy still
+// maxUncovered is the part of a run without energy for which its energy still
 // counts.
-const mostUncovered = 0.1
+const maxUncovered = 0.1
 
 // totals add up a run's GPUs.
 type totals struct {
@@ -87,7 +87,7 @@ type totals struct {
 func (t *totals) add(g *gpuTally, out *record.Outcome) {
 	e := g.energy.Sum()
 	switch {
-	case e.Source == gpu.FromNoMeasures || e.Uncovered.Seconds() > mostUncovered*g.covered:
+	case e.Source == gpu.FromNoMeasures || e.Uncovered.Seconds() > maxUncovered*g.covered:
 		t.source = record.Unmeasured
 	case e.Source != gpu.FromCounter && t.source == record.Counter:
 		t.source = record.Integrated

@@ -37,7 +37,7 @@ type Sampler struct {
 	hostCovered float64
 
 	gpus     map[string]*gpuTally
-	series   *record.Sampler
+	series   *record.SeriesSampler
 	profile  *profiler
 	readings *record.ReadingsSampler
 	recent   *sampleHistory // nil: it remembers nothing one by one
@@ -77,7 +77,7 @@ func newSampler(run live.Run) *Sampler {
 			RunID: run.ID, JobID: int64(run.Job), Node: run.Node, GPUs: run.GPUs, Started: run.Started,
 			Details: record.Details{Shared: run.Shared},
 		},
-		gpus: make(map[string]*gpuTally, len(run.GPUs)), series: record.NewSampler(initialInterval),
+		gpus: make(map[string]*gpuTally, len(run.GPUs)), series: record.NewSeriesSampler(initialInterval),
 		profile: newProfiler(run.GPUs), readings: record.NewReadingsSampler(len(run.GPUs), sampleEvery),
 	}
 	for _, uuid := range run.GPUs {
