@@ -60,7 +60,8 @@ func (r *openRun) outcome(how runEnd, now time.Time) record.Outcome {
 		out.Restarted.TimeS = live.Known(lasted.Seconds())
 		out.Restarted.GPUEnergyJ = sampler.spanned(at.Add(-slack))
 	}
-	if out.NotLocked = r.file.notLocked(out.Shared); r.file.HandsOff == "" && out.NotLocked == (live.NotLocked{}) {
+	out.NotLocked = r.file.notLocked(out.Shared)
+	if r.file.HandsOff == "" && out.NotLocked == (live.NotLocked{}) {
 		out.Setting = r.file.Run.Setting
 	}
 	if r.stepper != nil {

@@ -128,7 +128,7 @@ func TestTheEnergyOfARunOverARestartIsKnownIfAllItsCountersTell(t *testing.T) {
 // The run's file, the spool and the controller have the same outcome.
 func TestAnOutcomeIsTheSameWhereverItWasWritten(t *testing.T) {
 	sent := tenWatts(nodepower.EnergyStep{Energy: 500, Time: 100 * time.Second, Known: true}, false,
-		func(i int, r *gpu.Reading) { r.Core, r.Mem, r.Throttle, r.Limit = 900, 5000, gpu.ThrottleThermal, 200 },
+		func(_ int, r *gpu.Reading) { r.Core, r.Mem, r.Throttle, r.Limit = 900, 5000, gpu.ThrottleThermal, 200 },
 		func(i int, r *gpu.Reading) { r.Core, r.Mem = dvfsmodel.MHz(900+i%7), 5000 })
 	sent.Setting, sent.Slowdown, sent.Notes = dvfsmodel.Setting{Core: 900}, live.Known(1.1), []string{"a note"}
 	text, err := json.Marshal(&sent)

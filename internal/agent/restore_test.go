@@ -232,7 +232,8 @@ func TestAStopFreesTheGPUsAndKeepsTheRunsOnFile(t *testing.T) {
 	}
 	h.wantFree()
 	closed, err := h.started().End(t.Context(), 1, "n1")
-	if err != nil || closed.Run.ID != "r1" || len(closed.Run.GPUs) != 2 || closed.Outcome.TimeS != (live.Number{}) {
+	if err != nil || closed.Run.ID != "r1" || len(closed.Run.GPUs) != 2 ||
+		closed.Outcome.TimeS != (live.Number{}) {
 		t.Errorf("%+v, %v", closed, err)
 	}
 }
