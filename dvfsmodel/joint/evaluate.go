@@ -97,8 +97,8 @@ func Evaluate(apps []dvfsmodel.AppSamples, base dvfsmodel.Setting, opts *Options
 // quantities are the ones whose residuals are modelled: energy, by which settings are chosen, and
 // time, by which they are allowed.
 const (
-	ofEnergy = iota
-	ofTime
+	energyError = iota
+	timeError
 	quantities
 )
 
@@ -106,7 +106,7 @@ const (
 type outcome struct{ time, power float64 }
 
 func (o outcome) quantity(q int) float64 {
-	if q == ofTime {
+	if q == timeError {
 		return o.time
 	}
 	return o.time + o.power
@@ -234,12 +234,12 @@ func (p *predictions) set(i int, o outcome) {
 // smooth returns an application's own fit with what is expected of its residuals, and how many numbers
 // that takes from its energies.
 func (m *model) smooth(a int, own *predictions) (full *predictions, freedom float64) {
-	full = m.predictionsOf(len(own[ofEnergy]))
+	full = m.predictionsOf(len(own[energyError]))
 	for q := range m.rest {
 		r, h := &m.rest[q], &m.all[q]
 		c, _ := r.commonWithout(h, a)
 		rest, taken := r.smooth(c, h, r.ofApplication(a))
-		if q == ofEnergy {
+		if q == energyError {
 			freedom = taken
 		}
 		for i := range rest {
@@ -275,11 +275,11 @@ func (m *model) kept(app *application, opts *Options) int {
 // choice returns the setting with the least predicted energy of those that are predicted to be at most so
 // much slower than the fastest.
 func (app *application) choice(p *predictions, slowdown float64) int {
-	fastest := slices.Min(p[ofTime])
+	fastest := slices.Min(p[timeError])
 	chosen := -1
 	for i := range app.samples {
-		if p[ofTime][i] <= fastest+math.Log1p(slowdown) &&
-			(chosen < 0 || p[ofEnergy][i] < p[ofEnergy][chosen]) {
+		if p[timeError][i] <= fastest+math.Log1p(slowdown) &&
+			(chosen < 0 || p[energyError][i] < p[energyError][chosen]) {
 			chosen = i
 		}
 	}
