@@ -40,8 +40,8 @@ const (
 	mostUntold = 0.02
 	// mostTimeDoubt and mostEnergyDoubt are by which parts an adapted run's time and energy
 	// at one clock may be off. They are bounds: of simulated jobs those within them are off by
-	// up to 1.0 % in time and 0.7 % in energy, and those beyond by up to 13.9 % (docs/how-to/adapt-clocks.md,
-	// "What epd learns from it"). That of the energy is wider: power may go by the clock's cube.
+	// up to 1.0 % in time and 0.7 % in energy, and those beyond by up to 13.9 %
+	// (docs/how-to/adapt-clocks.md). That of the energy is wider: power may go by the clock's cube.
 	mostTimeDoubt   = 0.03
 	mostEnergyDoubt = 0.1
 	// maxMHz and maxWatt, of a GPU, are far beyond all there are, and below what MHz and
