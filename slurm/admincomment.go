@@ -15,7 +15,7 @@ const tokenPrefix = "epplan:"
 
 // ValidToken accepts the id behind epplan: 1 to 64 letters, digits, dashes or underscores.
 func ValidToken(id string) error {
-	if id == "" || len(id) > 64 || strings.IndexFunc(id, IsBadHostRune) >= 0 || strings.Contains(id, ".") {
+	if id == "" || len(id) > 64 || strings.IndexFunc(id, isBadHostRune) >= 0 || strings.Contains(id, ".") {
 		return fmt.Errorf("token %q: %w", Printable(id, 80), ErrInvalid)
 	}
 	return nil
@@ -144,7 +144,8 @@ var ErrForeignText = errors.New("the AdminComment belongs to another tool")
 
 // EnergyComment puts what a job took, and what it saved where that is known, behind the text of others in an
 // AdminComment; older words of ours are replaced. Others' text isn't touched unless it is plain
-// ([IsPlainComment]) and Slurm gives it back as it is: before 24.11 it writes capitals small, which keepsCase denies.
+// ([IsPlainComment]) and Slurm gives it back as it is: before 24.11 it writes capitals small, which
+// keepsCase denies.
 func EnergyComment(comment string, joules float64, saved *float64, keepsCase bool) (string, error) {
 	var kept []string
 	for part := range strings.SplitSeq(comment, ";") {

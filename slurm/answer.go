@@ -239,7 +239,7 @@ func (a *answerDecoder) unreadJob() string {
 			}
 			continue
 		}
-		var id JsonNumber
+		var id jsonNumber
 		if part.Decode(&id) != nil || id.jobID() == 0 {
 			return ""
 		}

@@ -64,7 +64,7 @@ func expandPart(part string, column int) ([]string, error) {
 	names := []string{""}
 	for rest := part; ; {
 		head, tail, bracket := strings.Cut(rest, "[")
-		if i := strings.IndexFunc(head, IsBadHostRune); i >= 0 {
+		if i := strings.IndexFunc(head, isBadHostRune); i >= 0 {
 			return nil, fmt.Errorf("hostlist column %d: %q is not part of a node name", column+1, head)
 		}
 		for i := range names {
@@ -123,7 +123,7 @@ func ExpandPaths(list string) ([]string, error) {
 	return out, nil
 }
 
-func IsBadHostRune(r rune) bool {
+func isBadHostRune(r rune) bool {
 	switch {
 	case r >= '0' && r <= '9', r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r == '-', r == '_', r == '.':
 		return false

@@ -72,7 +72,7 @@ func ParseJobRef(text string) (JobRef, error) {
 }
 
 func isStep(s string) bool {
-	return s != "" && len(s) <= 40 && strings.IndexFunc(s, IsBadHostRune) < 0
+	return s != "" && len(s) <= 40 && strings.IndexFunc(s, isBadHostRune) < 0
 }
 
 func (r *JobRef) readTasks(text string) error {
@@ -193,7 +193,7 @@ func parseTaskRange(text string) (taskRange, error) {
 // ValidNode accepts one node's name: letters, digits, dot, dash, underscore; at
 // most 64 bytes; no list, no option.
 func ValidNode(name string) error {
-	if name == "" || len(name) > 64 || strings.IndexFunc(name, IsBadHostRune) >= 0 || name[0] == '-' ||
+	if name == "" || len(name) > 64 || strings.IndexFunc(name, isBadHostRune) >= 0 || name[0] == '-' ||
 		name[0] == '.' {
 		return fmt.Errorf("node name %q: %w", Printable(name, 80), ErrInvalid)
 	}
@@ -202,7 +202,7 @@ func ValidNode(name string) error {
 
 // ValidFeature accepts one feature's name.
 func ValidFeature(name string) error {
-	bad := func(r rune) bool { return IsBadHostRune(r) && r != ':' && r != '/' }
+	bad := func(r rune) bool { return isBadHostRune(r) && r != ':' && r != '/' }
 	if name == "" || len(name) > 64 || strings.IndexFunc(name, bad) >= 0 || name[0] == '-' {
 		return fmt.Errorf("feature %q: %w", Printable(name, 80), ErrInvalid)
 	}

@@ -11,17 +11,17 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// JsonNumber reads any form in which Slurm wrote a number: 4, null, "4",
+// jsonNumber reads any form in which Slurm wrote a number: 4, null, "4",
 // {"set":true,"infinite":false,"number":4} (from 23.02). Other kinds are unset.
-type JsonNumber struct {
-	Value    int64
-	Set      bool
+type jsonNumber struct {
+	value    int64
+	set      bool
 	infinite bool
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
-func (n *JsonNumber) UnmarshalJSON(b []byte) error {
-	*n = JsonNumber{}
+func (n *jsonNumber) UnmarshalJSON(b []byte) error {
+	*n = jsonNumber{}
 	switch b[0] {
 	case '{':
 		var object struct {
@@ -34,11 +34,11 @@ func (n *JsonNumber) UnmarshalJSON(b []byte) error {
 		}
 		if object.Set != nil && !*object.Set || len(object.Number) == 0 && !object.Infinite {
 			n.infinite = object.Infinite
-			n.Set = object.Infinite
+			n.set = object.Infinite
 			return nil
 		}
 		if object.Infinite {
-			n.Set, n.infinite = true, true
+			n.set, n.infinite = true, true
 			return nil
 		}
 		if object.Number[0] == '{' {
@@ -58,31 +58,31 @@ func (n *JsonNumber) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-func (n *JsonNumber) fromText(text string) {
+func (n *jsonNumber) fromText(text string) {
 	switch strings.ToUpper(text) {
 	case "INFINITE", "UNLIMITED":
-		n.Set, n.infinite = true, true
+		n.set, n.infinite = true, true
 		return
 	}
 	if v, err := strconv.ParseInt(text, 10, 64); err == nil {
-		n.Value, n.Set = v, true
+		n.value, n.set = v, true
 		return
 	}
 	if f, err := strconv.ParseFloat(text, 64); err == nil && math.Abs(f) < 1<<62 {
-		n.Value, n.Set = int64(f), true
+		n.value, n.set = int64(f), true
 	}
 }
 
 // orElse gives the value, or other when there is none.
-func (n JsonNumber) orElse(other int64) int64 {
-	if !n.Set || n.infinite || n.Value == NoVal || n.Value < 0 && other >= 0 {
+func (n jsonNumber) orElse(other int64) int64 {
+	if !n.set || n.infinite || n.value == NoVal || n.value < 0 && other >= 0 {
 		return other
 	}
-	return n.Value
+	return n.value
 }
 
 // boundedOr gives the value within an int's safe range, or other.
-func (n JsonNumber) boundedOr(other int64) int {
+func (n jsonNumber) boundedOr(other int64) int {
 	v := n.orElse(other)
 	if v > math.MaxInt32 || v < math.MinInt32 {
 		v = other
@@ -90,7 +90,7 @@ func (n JsonNumber) boundedOr(other int64) int {
 	return int(v)
 }
 
-func (n JsonNumber) uint32() uint32 {
+func (n jsonNumber) uint32() uint32 {
 	if v := n.orElse(0); v >= 0 && v <= math.MaxUint32 {
 		return uint32(v)
 	}
@@ -98,15 +98,15 @@ func (n JsonNumber) uint32() uint32 {
 }
 
 // jobID gives a record's own number, or 0 if it isn't one.
-func (n JsonNumber) jobID() JobID {
-	if n.Set && !n.infinite && n.Value > 0 && n.Value <= MaxJobID {
-		return JobID(n.Value)
+func (n jsonNumber) jobID() JobID {
+	if n.set && !n.infinite && n.value > 0 && n.value <= MaxJobID {
+		return JobID(n.value)
 	}
 	return 0
 }
 
 // otherJobID gives the number of an array or of a heterogeneous job, or 0 for none.
-func (n JsonNumber) otherJobID() JobID {
+func (n jsonNumber) otherJobID() JobID {
 	if id := n.jobID(); !id.isReserved() {
 		return id
 	}
@@ -192,7 +192,7 @@ func (f *jsonFlag) UnmarshalJSON(b []byte) error {
 	case 'f', 'n':
 		*f = false
 	default:
-		var n JsonNumber
+		var n jsonNumber
 		if err := n.UnmarshalJSON(b); err != nil {
 			return err
 		}
@@ -204,7 +204,7 @@ func (f *jsonFlag) UnmarshalJSON(b []byte) error {
 func metaVersion(raw json.RawMessage) Version {
 	var meta struct {
 		Slurm struct { // matches "slurm" (23.11) and "Slurm" alike
-			Version struct{ Major, Minor, Micro JsonNumber }
+			Version struct{ Major, Minor, Micro jsonNumber }
 		}
 	}
 	if err := json.Unmarshal(raw, &meta); err != nil {
@@ -217,8 +217,8 @@ func metaVersion(raw json.RawMessage) Version {
 func answerErrors(raw json.RawMessage) []string {
 	var list []struct {
 		Error, Description jsonText
-		Number             JsonNumber `json:"error_number"`
-		Errno              JsonNumber `json:"error_code"`
+		Number             jsonNumber `json:"error_number"`
+		Errno              jsonNumber `json:"error_code"`
 	}
 	if err := json.Unmarshal(raw, &list); err != nil {
 		return nil

@@ -22,28 +22,28 @@ type accountingJSON struct {
 		Job   jsonText `json:"job"`
 	} `json:"comment"`
 	Array struct {
-		Job  JsonNumber `json:"job_id"`
-		Task JsonNumber `json:"task_id"`
+		Job  jsonNumber `json:"job_id"`
+		Task jsonNumber `json:"task_id"`
 	} `json:"array"`
 	Het struct {
-		Job    JsonNumber `json:"job_id"`
-		Offset JsonNumber `json:"job_offset"`
+		Job    jsonNumber `json:"job_id"`
+		Offset jsonNumber `json:"job_offset"`
 	} `json:"het"`
 	Time struct {
-		Elapsed   JsonNumber `json:"elapsed"`
-		Suspended JsonNumber `json:"suspended"`
-		Eligible  JsonNumber `json:"eligible"`
-		End       JsonNumber `json:"end"`
-		Start     JsonNumber `json:"start"`
-		Submit    JsonNumber `json:"submission"`
-		Limit     JsonNumber `json:"limit"`
+		Elapsed   jsonNumber `json:"elapsed"`
+		Suspended jsonNumber `json:"suspended"`
+		Eligible  jsonNumber `json:"eligible"`
+		End       jsonNumber `json:"end"`
+		Start     jsonNumber `json:"start"`
+		Submit    jsonNumber `json:"submission"`
+		Limit     jsonNumber `json:"limit"`
 	} `json:"time"`
 	Exit      exitJSON   `json:"exit_code"`
-	ID        JsonNumber `json:"job_id"`
+	ID        jsonNumber `json:"job_id"`
 	Name      jsonText   `json:"name"`
 	Nodes     jsonText   `json:"nodes"`
 	Partition jsonText   `json:"partition"`
-	Restarts  JsonNumber `json:"restart_cnt"`
+	Restarts  jsonNumber `json:"restart_cnt"`
 	State     struct {
 		Current jsonWords `json:"current"`
 	} `json:"state"`
@@ -63,7 +63,7 @@ type stepJSON struct {
 		ID jsonText `json:"id"` // batch, or 12.batch
 	} `json:"step"`
 	Time struct {
-		Elapsed JsonNumber `json:"elapsed"`
+		Elapsed jsonNumber `json:"elapsed"`
 	} `json:"time"`
 	TRES struct {
 		Consumed struct {
@@ -72,7 +72,7 @@ type stepJSON struct {
 	} `json:"tres"`
 	Statistics struct {
 		Energy struct {
-			Consumed JsonNumber `json:"consumed"`
+			Consumed jsonNumber `json:"consumed"`
 		} `json:"energy"`
 	} `json:"statistics"`
 }
@@ -80,7 +80,7 @@ type stepJSON struct {
 type tresJSON struct {
 	Type  jsonText   `json:"type"`
 	Name  jsonText   `json:"name"`
-	Count JsonNumber `json:"count"`
+	Count jsonNumber `json:"count"`
 }
 
 // ReadAccountingJSON reads sacct --json job by job, with their steps folded in. It is the form to
@@ -143,7 +143,7 @@ func (r *accountingJSON) record() (AccountingRecord, error) {
 		Submit:   TimeFromUnix(r.Time.Submit.orElse(0)),
 		Eligible: TimeFromUnix(r.Time.Eligible.orElse(0)), Start: TimeFromUnix(r.Time.Start.orElse(0)),
 		End:       TimeFromUnix(r.Time.End.orElse(0)),
-		TimeLimit: LimitFromMinutes(r.Time.Limit),
+		TimeLimit: limitFromMinutes(r.Time.Limit),
 		NodeList:  r.Nodes.orEmpty(), Allocated: tresFromJSON(r.TRES.Allocated),
 		Requested: tresFromJSON(r.TRES.Requested),
 		Restarts:  r.Restarts.boundedOr(0), Comment: string(r.Comment.Job),
@@ -158,7 +158,7 @@ func (r *accountingJSON) record() (AccountingRecord, error) {
 		o.User = r.Association.User.orEmpty()
 	}
 	o.Ref = JobRef{Job: o.ID, Task: -1}
-	if array := r.Array.Job.otherJobID(); array != 0 && r.Array.Task.Set {
+	if array := r.Array.Job.otherJobID(); array != 0 && r.Array.Task.set {
 		o.Ref.Job, o.Ref.Array, o.Ref.Task = array, true, r.Array.Task.boundedOr(-1)
 	}
 	if het := r.Het.Job.otherJobID(); het != 0 {
@@ -175,7 +175,7 @@ func (r *accountingJSON) record() (AccountingRecord, error) {
 }
 
 // duration returns a number of seconds, unknown if it isn't stated or can't be.
-func (n JsonNumber) duration() duration {
+func (n jsonNumber) duration() duration {
 	seconds := n.orElse(-1)
 	if seconds < 0 || seconds > maxDays*86400 {
 		return duration{}
@@ -198,7 +198,7 @@ func (s *stepJSON) row() *AccountingRow {
 func tresFromJSON(list []tresJSON) TRES {
 	out := TRES{}
 	for _, t := range list {
-		if !t.Count.Set || t.Type == "" {
+		if !t.Count.set || t.Type == "" {
 			continue
 		}
 		name := string(t.Type)

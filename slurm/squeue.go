@@ -11,36 +11,36 @@ import (
 type jobJSON struct {
 	Account      jsonText      `json:"account"`
 	AdminComment jsonText      `json:"admin_comment"`
-	ArrayJob     JsonNumber    `json:"array_job_id"`
-	ArrayTask    JsonNumber    `json:"array_task_id"`
+	ArrayJob     jsonNumber    `json:"array_job_id"`
+	ArrayTask    jsonNumber    `json:"array_task_id"`
 	ArrayTasks   jsonText      `json:"array_task_string"`
 	Comment      jsonText      `json:"comment"`
-	Deadline     JsonNumber    `json:"deadline"`
-	Eligible     JsonNumber    `json:"eligible_time"`
-	End          JsonNumber    `json:"end_time"`
+	Deadline     jsonNumber    `json:"deadline"`
+	Eligible     jsonNumber    `json:"eligible_time"`
+	End          jsonNumber    `json:"end_time"`
 	Exit         exitJSON      `json:"exit_code"`
 	Features     jsonText      `json:"features"`
 	Gres         jsonWords     `json:"gres_detail"`
-	HetJob       JsonNumber    `json:"het_job_id"`
-	HetOffset    JsonNumber    `json:"het_job_offset"`
-	ID           JsonNumber    `json:"job_id"`
+	HetJob       jsonNumber    `json:"het_job_id"`
+	HetOffset    jsonNumber    `json:"het_job_offset"`
+	ID           jsonNumber    `json:"job_id"`
 	Resources    resourcesJSON `json:"job_resources"`
 	State        jsonWords     `json:"job_state"`
 	Name         jsonText      `json:"name"`
-	Nice         JsonNumber    `json:"nice"`
-	NodeCount    JsonNumber    `json:"node_count"`
+	Nice         jsonNumber    `json:"nice"`
+	NodeCount    jsonNumber    `json:"node_count"`
 	NodeList     jsonText      `json:"nodes"`
 	Partition    jsonText      `json:"partition"`
 	Prefer       jsonText      `json:"prefer"`
-	Priority     JsonNumber    `json:"priority"`
+	Priority     jsonNumber    `json:"priority"`
 	QOS          jsonText      `json:"qos"`
 	Reason       jsonText      `json:"state_reason"`
 	Requeue      jsonFlag      `json:"requeue"`
-	Restarts     JsonNumber    `json:"restart_cnt"`
-	Start        JsonNumber    `json:"start_time"`
-	Submit       JsonNumber    `json:"submit_time"`
-	Suspended    JsonNumber    `json:"suspend_time"`
-	TimeLimit    JsonNumber    `json:"time_limit"`
+	Restarts     jsonNumber    `json:"restart_cnt"`
+	Start        jsonNumber    `json:"start_time"`
+	Submit       jsonNumber    `json:"submit_time"`
+	Suspended    jsonNumber    `json:"suspend_time"`
+	TimeLimit    jsonNumber    `json:"time_limit"`
 	TRESAlloc    jsonText      `json:"tres_alloc_str"`
 	TRESFreq     jsonText      `json:"tres_freq"`
 	TRESPerJob   jsonText      `json:"tres_per_job"`
@@ -48,7 +48,7 @@ type jobJSON struct {
 	TRESPerSock  jsonText      `json:"tres_per_socket"`
 	TRESPerTask  jsonText      `json:"tres_per_task"`
 	TRESReq      jsonText      `json:"tres_req_str"`
-	UID          JsonNumber    `json:"user_id"`
+	UID          jsonNumber    `json:"user_id"`
 	User         jsonText      `json:"user_name"`
 }
 
@@ -58,7 +58,7 @@ type exitJSON struct{ ExitStatus }
 // UnmarshalJSON implements json.Unmarshaler.
 func (e *exitJSON) UnmarshalJSON(b []byte) error {
 	if b[0] != '{' {
-		var n JsonNumber
+		var n jsonNumber
 		if err := n.UnmarshalJSON(b); err != nil {
 			return err
 		}
@@ -67,17 +67,17 @@ func (e *exitJSON) UnmarshalJSON(b []byte) error {
 	}
 	var object struct {
 		Set    *bool
-		Number JsonNumber
-		Code   JsonNumber `json:"return_code"`
+		Number jsonNumber
+		Code   jsonNumber `json:"return_code"`
 		Signal struct {
-			ID    JsonNumber `json:"id"`
-			OldID JsonNumber `json:"signal_id"`
+			ID    jsonNumber `json:"id"`
+			OldID jsonNumber `json:"signal_id"`
 		} `json:"signal"`
 	}
 	if err := json.Unmarshal(b, &object); err != nil {
 		return fmt.Errorf("exit code: %w", err)
 	}
-	if object.Number.Set {
+	if object.Number.set {
 		e.ExitStatus = exitFromWait(object.Number.orElse(0))
 		return nil
 	}
@@ -196,7 +196,7 @@ func (r *jobJSON) job(c *common) (Job, error) {
 		User:         string(r.User), UID: r.UID.uint32(), Account: r.Account.orEmpty(),
 		Partition: string(r.Partition), QOS: r.QOS.orEmpty(),
 		State: ParseJobState(r.State...), Reason: string(r.Reason), Priority: r.Priority.uint32(),
-		TimeLimit: LimitFromMinutes(r.TimeLimit), Submit: TimeFromUnix(r.Submit.orElse(0)),
+		TimeLimit: limitFromMinutes(r.TimeLimit), Submit: TimeFromUnix(r.Submit.orElse(0)),
 		Eligible: TimeFromUnix(r.Eligible.orElse(0)),
 		Start:    TimeFromUnix(r.Start.orElse(0)), End: TimeFromUnix(r.End.orElse(0)),
 		Suspended: TimeFromUnix(r.Suspended.orElse(0)),
@@ -209,8 +209,8 @@ func (r *jobJSON) job(c *common) (Job, error) {
 	if j.ID == 0 {
 		return Job{}, fmt.Errorf("job_id: want 1 to %d", MaxJobID)
 	}
-	if r.Nice.Set && r.Nice.Value != NoVal {
-		j.Nice = r.Nice.Value
+	if r.Nice.set && r.Nice.value != NoVal {
+		j.Nice = r.Nice.value
 	}
 	if j.ArrayJob != 0 {
 		j.ArrayTask = r.ArrayTask.boundedOr(-1)

@@ -109,20 +109,33 @@ func AdviseLimit(asked live.Limit, upper time.Duration, margin float64) (LimitAd
 	}, true
 }
 
-// LimitFromMinutes reads a limit as JSON and sacct's TimelimitRaw state it; one of 0 is none stated.
-func LimitFromMinutes(n JsonNumber) live.Limit {
+// limitFromMinutes reads a limit as JSON and sacct's TimelimitRaw state it; one of 0 is none stated.
+func limitFromMinutes(n jsonNumber) live.Limit {
 	switch {
-	case n.infinite || n.Set && n.Value == Infinite:
+	case n.infinite:
 		return live.Unlimited()
-	case !n.Set || n.Value == NoVal || n.Value <= 0 || n.Value > maxDays*1440:
+	case !n.set:
 		return live.Limit{}
 	}
-	return live.LimitOf(time.Duration(n.Value) * time.Minute)
+	return LimitOfMinutes(n.value)
+}
+
+// LimitOfMinutes returns a limit that Slurm states as minutes, [NoVal] or [Infinite]. One of 0, or of more
+// than a limit can be, is none stated.
+func LimitOfMinutes(minutes int64) live.Limit {
+	switch {
+	case minutes == Infinite:
+		return live.Unlimited()
+	case minutes == NoVal || minutes <= 0 || minutes > maxDays*1440:
+		return live.Limit{}
+	}
+	return live.LimitOf(time.Duration(minutes) * time.Minute)
 }
 
 // maxUnix is the year 9999.
 const maxUnix = 253402300799
 
+// TimeFromUnix returns a point in time that Slurm states in seconds; the zero time where it states none.
 func TimeFromUnix(seconds int64) time.Time {
 	if seconds <= 0 || seconds == NoVal || seconds == Infinite || seconds > maxUnix {
 		return time.Time{}

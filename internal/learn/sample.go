@@ -40,8 +40,8 @@ const (
 	maxUntoldPart = 0.02
 	// maxTimeError and maxEnergyError are by which parts an adapted run's time and energy
 	// at one clock may be off. They are bounds: of simulated jobs those within them are off by
-	// up to 1.0 % in time and 0.7 % in energy, and those beyond by up to 13.9 % (docs/epd.md,
-	// "What it teaches"). That of the energy is wider: power may go by the clock's cube.
+	// up to 1.0 % in time and 0.7 % in energy, and those beyond by up to 13.9 %
+	// (docs/how-to/adapt-clocks.md). That of the energy is wider: power may go by the clock's cube.
 	maxTimeError   = 0.03
 	maxEnergyError = 0.1
 	// maxMHz and maxWatt, of a GPU, are far beyond all there are, and below what MHz and

@@ -179,9 +179,8 @@ func (e *Env) readDevices(v map[string]string) {
 
 // isGPUWord reports whether a word may be the UUID of a GPU or of a part of one.
 func isGPUWord(word string) bool {
-	return len(word) <= 128 && strings.IndexFunc(word, func(r rune) bool {
-		return slurm.IsBadHostRune(r) && r != '/'
-	}) < 0
+	const runes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./"
+	return len(word) <= 128 && strings.Trim(word, runes) == ""
 }
 
 // Event gives what goes on the wire; the hook stops waiting at deadline.

@@ -128,7 +128,8 @@ func ShellWords(line string) []string {
 // of a job's size and clocks are ignored.
 func (s *Submission) SetOption(name, value string) error {
 	if len(value) > slurm.MaxText {
-		return fmt.Errorf("--%s of %d bytes: want at most %d: %w", name, len(value), slurm.MaxText, slurm.ErrInvalid)
+		return fmt.Errorf("--%s of %d bytes: want at most %d: %w", name, len(value), slurm.MaxText,
+			slurm.ErrInvalid)
 	}
 	texts := map[string]*Hex{
 		"job-name": &s.Name, "partition": &s.Partition, "account": &s.Account, "qos": &s.QOS,

@@ -207,7 +207,7 @@ func (s *Submission) Limit() live.Limit {
 	if s.TimeLimit == slurm.Infinite || s.TimeLimit > math.MaxInt32 {
 		return live.Unlimited()
 	}
-	return slurm.LimitFromMinutes(slurm.JsonNumber{Value: int64(s.TimeLimit), Set: true})
+	return slurm.LimitOfMinutes(int64(s.TimeLimit))
 }
 
 // WantsGPU says whether any of the requests names gpu, shard or mps.
