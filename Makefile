@@ -95,7 +95,8 @@ test: ## go vet and every test; says what was skipped
 
 .PHONY: test-long
 test-long: ## properties on as many draws as there is time for (some ten minutes)
-	EPPLAN_LONG=1 $(GO) test -count 1 -timeout 1h -v $(TESTFLAGS) ./planner/policy ./internal/agent ./internal/daemon ./dvfsmodel/joint
+	EPPLAN_LONG=1 $(GO) test -count 1 -timeout 1h -v $(TESTFLAGS) ./planner/policy ./internal/agent ./internal/daemon ./dvfsmodel/joint \
+		./internal/trace
 
 # With SLURM=SUITE in a root of another Slurm, where nothing can be built.
 .PHONY: test-live

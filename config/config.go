@@ -193,9 +193,9 @@ func NamesIn(nodes []slurm.Node) *SlurmNames {
 	return &names
 }
 
-// WarningsBeside say which partitions and nodes the file names that Slurm doesn't have: what it says of them
+// UnknownNames say which partitions and nodes the file names that Slurm doesn't have: what it says of them
 // holds for nobody.
-func (c *Config) WarningsBeside(has *SlurmNames) []error {
+func (c *Config) UnknownNames(has *SlurmNames) []error {
 	var all []error
 	l := &c.Live
 	look := func(path, kind string, names, known []string) {

@@ -105,19 +105,19 @@ func defaultLive() Live {
 // ModeOf returns the mode of a partition. A job may name several, with commas between,
 // and start in any of them: the most careful mode counts then.
 func (l *Live) ModeOf(partitions string) live.Mode {
-	return mostCareful(partitions, l.Modes, l.Mode, modeWords)
+	return strictest(partitions, l.Modes, l.Mode, modeWords)
 }
 
 // SlowdownOf returns how many times as long as at default clocks a job of a partition may run. Of
 // several, with commas between, the least counts.
 func (l *Live) SlowdownOf(partitions string) float64 {
-	return ofPartitions(partitions, l.MaxSlowdowns, l.MaxSlowdown, slices.Min)
+	return overPartitions(partitions, l.MaxSlowdowns, l.MaxSlowdown, slices.Min)
 }
 
 // MinGainOf returns the least that other clocks must save for a job of a partition. Of several, with commas
 // between, the most counts.
 func (l *Live) MinGainOf(partitions string) float64 {
-	return ofPartitions(partitions, l.MinGains, l.MinGain, slices.Max)
+	return overPartitions(partitions, l.MinGains, l.MinGain, slices.Max)
 }
 
 // MostSlowdown returns how many times as long as at default clocks a job may run wherever that is most.

@@ -43,7 +43,7 @@ func defaultAdapt() LiveAdapt {
 // ModeOf returns the mode of a partition; of several, with commas between, it is on
 // where it is on in all.
 func (a *LiveAdapt) ModeOf(partitions string) Adapt {
-	return mostCareful(partitions, a.Modes, a.Mode, adaptWords)
+	return strictest(partitions, a.Modes, a.Mode, adaptWords)
 }
 
 func (a *LiveAdapt) fields() []field {
@@ -94,7 +94,7 @@ func defaultCap() LiveCap { return LiveCap{Mode: CapOff} }
 
 // ModeOf returns the mode of a partition; of several, with commas between, the most careful one.
 func (c *LiveCap) ModeOf(partitions string) CapMode {
-	return mostCareful(partitions, c.Modes, c.Mode, capWords)
+	return strictest(partitions, c.Modes, c.Mode, capWords)
 }
 
 // IsChosenEverywhere reports whether limits are chosen in all partitions.

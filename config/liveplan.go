@@ -72,7 +72,7 @@ func (p *LivePlan) fields() []field {
 // modeOf returns the plan's mode of a partition; of several, with commas between, the most
 // careful one.
 func (p *LivePlan) modeOf(partitions string) PlanMode {
-	return mostCareful(partitions, p.Modes, p.Mode, planWords)
+	return strictest(partitions, p.Modes, p.Mode, planWords)
 }
 
 // isOff reports whether no partition has a plan.

@@ -240,6 +240,20 @@ func TestAUsersGPUModelReplacesTheBuiltinOne(t *testing.T) {
 	}
 }
 
+// Boards hold one voltage over a range of clocks, most of all at its lower end.
+func TestAVoltageMayStayLevelAndNeverFall(t *testing.T) {
+	for points, ok := range map[string]bool{
+		"[[300, 0.7], [1200, 0.7], [1980, 1.1]]": true, "[[300, 0.7], [1200, 1.1], [1980, 1.1]]": true,
+		"[[300, 0.9], [1980, 0.9]]": true, "[[300, 0.7], [1980, 0.6999]]": false,
+		"[[300, 0.7], [300, 0.8]]": false, "[[1980, 0.7], [300, 0.8]]": false,
+	} {
+		text := strings.Replace(gpuTable, "[[300, 0.7], [1200, 0.8], [1980, 1.1]]", points, 1)
+		if _, err := ReadProfiles(strings.NewReader(text), "g.toml"); (err == nil) != ok {
+			t.Errorf("voltage = %s: %v", points, err)
+		}
+	}
+}
+
 func TestTheVoltageIsInterpolatedAndRelativeToTheDefaultClock(t *testing.T) {
 	p, err := readProfiles(t, gpuTable).Lookup("H100")
 	if err != nil {

@@ -77,18 +77,19 @@ func TestNamesThatSlurmDoesntHaveAreWarnedOf(t *testing.T) {
 	} {
 		for name, wrong := range map[string]bool{"gpu": false, "gpuu": true} {
 			c := load(t, "["+table+"]\n"+name+" = "+value+"\n")
-			got := errors.Join(c.WarningsBeside(NamesIn(nodes))...)
+			got := errors.Join(c.UnknownNames(NamesIn(nodes))...)
 			want := `c.toml:2:1: ` + table + ` has partition "gpuu", which Slurm doesn't have, did you mean "gpu"?`
 			if wrong != (got != nil) || wrong && got.Error() != want {
 				t.Errorf("%s: %v, want %s", table, got, want)
 			}
-			if unasked := c.WarningsBeside(&SlurmNames{}); len(unasked) > 0 {
+			if unasked := c.UnknownNames(&SlurmNames{}); len(unasked) > 0 {
 				t.Errorf("Slurm wasn't asked: %v", unasked)
 			}
 		}
 	}
 	c := load(t, "[live.site_clocks.nodes.\"n[1-3]\"]\nV100 = 1237\n")
-	if got := c.WarningsBeside(NamesIn(nodes)); len(got) != 1 || !strings.Contains(got[0].Error(), `has node "n3", which`) {
+	if got := c.UnknownNames(NamesIn(nodes)); len(got) != 1 ||
+		!strings.Contains(got[0].Error(), `has node "n3", which`) {
 		t.Error(got)
 	}
 }

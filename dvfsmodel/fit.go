@@ -8,6 +8,12 @@ import (
 	"slices"
 )
 
+// AppSamples are the measured settings of one application on one GPU model.
+type AppSamples struct {
+	App     string
+	Samples []Sample
+}
+
 // Sample is one measured setting of one workload: clocks, seconds, and the mean
 // power of one GPU. [Fit] takes samples under one cap only.
 type Sample struct {

@@ -6,30 +6,6 @@ import (
 	"slices"
 )
 
-// PaperFit is the paper's form fitted to samples: [FitPaper].
-type PaperFit struct {
-	Params Params
-	// Covariance of the parameters in the order of [ParamList], like that of [Fitted].
-	Covariance [NumParams][NumParams]float64
-	// TimeError and PowerError are those of [Fitted].
-	TimeError, PowerError float64
-	Warnings              []error
-}
-
-// FitPaper fits EDL eq. (1) and (2) to samples of one workload on one GPU
-// model: least squares of relative residuals with coefficients ≥ 0, all
-// settings counting alike but for outliers. Errors are those of [Fit].
-func FitPaper(samples []Sample, base Setting) (*PaperFit, error) {
-	f, err := Fit(samples, base, &FitOptions{Forms: []Form{PaperForm()}, Focus: math.Inf(1)})
-	if err != nil {
-		return nil, err
-	}
-	params, _ := f.Params()
-	fit := &PaperFit{Params: params, TimeError: f.TimeError, PowerError: f.PowerError, Warnings: f.Warnings}
-	fit.Covariance, _ = f.paperCovariance()
-	return fit, nil
-}
-
 // paperCovariance returns the covariance of the coefficients of [ParamList]; false when that of
 // the fit isn't known.
 func (f *Fitted) paperCovariance() (cov [NumParams][NumParams]float64, ok bool) {

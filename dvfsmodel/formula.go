@@ -77,8 +77,8 @@ var most = func() (list [NumParams]float64) {
 
 // The places of the coefficients that do not follow from one of a fit's.
 const (
-	PlaceOfD     = 3
-	placeOfDelta = 4
+	IndexOfD     = 3
+	indexOfDelta = 4
 )
 
 // values returns the places of the coefficients, in the order of [ParamList].
@@ -234,14 +234,14 @@ func (p *Params) gradients(fitted []Coefficient) (rows [NumParams][]float64) {
 	for k := range fitted {
 		switch fitted[k].Name {
 		case timePrefix + "core_s":
-			rows[PlaceOfD][k] = 1
+			rows[IndexOfD][k] = 1
 			if !oneMem && p.D > 0 {
-				rows[placeOfDelta][k] = (1 - p.Delta) / p.D
+				rows[indexOfDelta][k] = (1 - p.Delta) / p.D
 			}
 		case timePrefix + "mem_s":
-			rows[PlaceOfD][k] = 1
+			rows[IndexOfD][k] = 1
 			if p.D > 0 {
-				rows[placeOfDelta][k] = -p.Delta / p.D
+				rows[indexOfDelta][k] = -p.Delta / p.D
 			}
 		}
 	}

@@ -83,7 +83,7 @@ func TestWorkRepeatedHasTheSameShape(t *testing.T) {
 			same++
 		}
 		for i, v := range p.values() {
-			if i == PlaceOfD {
+			if i == IndexOfD {
 				continue
 			}
 			was := *v

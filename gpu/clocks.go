@@ -12,9 +12,9 @@ import (
 // newClocks sorts the core clocks by memory clock, both falling, each once.
 func newClocks(byMem map[dvfsmodel.MHz][]dvfsmodel.MHz) Clocks {
 	var c Clocks
-	for _, mem := range sortFalling(slices.Collect(maps.Keys(byMem))) {
+	for _, mem := range sortDescending(slices.Collect(maps.Keys(byMem))) {
 		c.Mem = append(c.Mem, mem)
-		c.Core = append(c.Core, sortFalling(byMem[mem]))
+		c.Core = append(c.Core, sortDescending(byMem[mem]))
 	}
 	return c
 }
@@ -28,7 +28,7 @@ func ClocksOf(pairs []dvfsmodel.Setting) Clocks {
 	return newClocks(byMem)
 }
 
-func sortFalling(list []dvfsmodel.MHz) []dvfsmodel.MHz {
+func sortDescending(list []dvfsmodel.MHz) []dvfsmodel.MHz {
 	sorted := slices.Compact(slices.Sorted(slices.Values(list)))
 	slices.Reverse(sorted)
 	return sorted

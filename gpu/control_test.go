@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -28,6 +29,28 @@ func TestEachControlHasALineOfItsOwn(t *testing.T) {
 		if !ControlsOf(c).Has(c) || ControlSet(0).Has(c) || !allControls.Has(c) {
 			t.Errorf("%v in the wrong sets", c)
 		}
+	}
+}
+
+func TestEachProfileIsAloneInASetOfItsOwn(t *testing.T) {
+	all := make([]dvfsmodel.PowerProfile, 0, dvfsmodel.MaxPowerProfile)
+	for p := range dvfsmodel.MaxPowerProfile {
+		all = append(all, p+1)
+	}
+	for _, p := range all {
+		if got := slices.Collect(ProfilesOf(p).All()); !slices.Equal(got, []dvfsmodel.PowerProfile{p}) {
+			t.Errorf("the set of profile %d has %d", p, got)
+		}
+		set, ok := profilesIn(Value(ProfilesOf(p)))
+		if !ok || set != ProfilesOf(p) || set.one() != p {
+			t.Errorf("as a value the set of profile %d is %v, %v", p, set, ok)
+		}
+	}
+	if got := slices.Collect(ProfilesOf(all...).All()); !slices.Equal(got, all) {
+		t.Errorf("the set of all profiles has %d", got)
+	}
+	if none := ProfilesOf(0, dvfsmodel.MaxPowerProfile+1); none != 0 {
+		t.Errorf("profiles that there aren't: %v", none)
 	}
 }
 

@@ -210,6 +210,7 @@ func TestProfilesThatMakeNoSenseAreErrors(t *testing.T) {
 		"other slots":         func(p *planner.Problem) { p.Tasks[1].Profile.SlotS = 30 },
 		"other length":        func(p *planner.Problem) { p.Tasks[1].Profile.UtilPct = []float64{1, 2, 3} },
 		"a share, too":        func(p *planner.Problem) { p.Tasks[1].Share = 0.5 },
+		"memory of half":      func(p *planner.Problem) { p.Cluster.Classes[0].GPUs = 2 },
 		"memory of one GPU":   func(p *planner.Problem) { p.Cluster.Classes[0].SharedGB = []float64{1, 2} },
 		"a GPU of no memory":  func(p *planner.Problem) { p.Cluster.Classes[0].SharedGB = []float64{0} },
 		"no levels":           func(p *planner.Problem) { p.Cluster.Sharing.Physics.LevelsMHz = nil },

@@ -93,7 +93,7 @@ func (c *csvReader) header(header []string) error {
 	var unknown []int
 	for i, name := range header {
 		name = strings.TrimSpace(name)
-		if name == textfile.Unused && len(c.b.options.Header) > 0 {
+		if name == textfile.UnusedColumn && len(c.b.options.Header) > 0 {
 			c.cols[i] = columnHeading{col: colIgnored}
 			continue
 		}
@@ -213,8 +213,7 @@ func (c *csvReader) checkRequired() error {
 			have = have.with(col)
 		}
 	}
-	if slices.ContainsFunc(c.cols,
-		func(h columnHeading) bool { return h.of == colRuntime && h.col == colOnModel }) {
+	if slices.ContainsFunc(c.cols, func(h columnHeading) bool { return h.of == colRuntime }) {
 		have = have.with(colRuntime)
 	}
 	names := c.b.names

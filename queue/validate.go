@@ -257,7 +257,7 @@ func (j *Job) checkModel() *FieldError {
 		}
 	}
 	if j.Model.DefaultTime() <= 0 {
-		return newFieldError(firstModelColumn+dvfsmodel.PlaceOfD, "is 0 and the constant time is 0 too",
+		return newFieldError(firstModelColumn+dvfsmodel.IndexOfD, "is 0 and the constant time is 0 too",
 			"a positive run time")
 	}
 	return nil

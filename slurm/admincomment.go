@@ -41,11 +41,11 @@ func ParseToken(comment string) (id, foreign string, found bool) {
 // maxPlainRun is how many letters and digits in a row a plain word has at most: payloads have longer ones.
 const maxPlainRun = 20
 
-// IsPlain reports whether others' text in a comment is surely made of words for people, so that words of ours
-// may stand behind it: whoever reads it takes the rest for no part of a payload. Other tools keep JSON,
-// base64, key=value pairs or prefixes such as JS1: there, and read up to the end. When in doubt it isn't
-// plain. epplan.lua has the same rule as M.is_plain.
-func IsPlain(foreign string) bool {
+// IsPlainComment reports whether others' text in a comment is surely made of words for people, so that words
+// of ours may stand behind it: whoever reads it takes the rest for no part of a payload. Other tools keep
+// JSON, base64, key=value pairs or prefixes such as JS1: there, and read up to the end. When in doubt it
+// isn't plain. epplan.lua has the same rule as M.is_plain.
+func IsPlainComment(foreign string) bool {
 	if strings.ContainsFunc(foreign, func(r rune) bool {
 		return !isLetterOrDigit(r) && !strings.ContainsRune(" .,;-_()=!?#", r)
 	}) || strings.TrimSpace(foreign) != foreign {
@@ -94,7 +94,8 @@ func mixes(run string) bool {
 }
 
 // MergeToken puts the planner's word behind the text of others, which is kept
-// as it is and has to be plain ([IsPlain]); an older word of ours is replaced. An empty id takes ours away.
+// as it is and has to be plain ([IsPlainComment]); an older word of ours is replaced. An empty id takes ours
+// away.
 func MergeToken(comment, id string) (string, error) {
 	_, foreign, _ := ParseToken(comment)
 	if id == "" {
@@ -142,8 +143,8 @@ const (
 var ErrForeignText = errors.New("the AdminComment belongs to another tool")
 
 // EnergyComment puts what a job took, and what it saved where that is known, behind the text of others in an
-// AdminComment; older words of ours are replaced. Others' text isn't touched unless it [IsPlain] and Slurm
-// gives it back as it is: before 24.11 it writes capitals small, which keepsCase denies.
+// AdminComment; older words of ours are replaced. Others' text isn't touched unless it is plain
+// ([IsPlainComment]) and Slurm gives it back as it is: before 24.11 it writes capitals small, which keepsCase denies.
 func EnergyComment(comment string, joules float64, saved *float64, keepsCase bool) (string, error) {
 	var kept []string
 	for part := range strings.SplitSeq(comment, ";") {
@@ -154,7 +155,7 @@ func EnergyComment(comment string, joules float64, saved *float64, keepsCase boo
 	}
 	others := strings.Join(kept, ";")
 	_, foreign, _ := ParseToken(others)
-	if !IsPlain(foreign) || strings.TrimSpace(others) != others ||
+	if !IsPlainComment(foreign) || strings.TrimSpace(others) != others ||
 		!keepsCase && strings.ToLower(foreign) != foreign {
 		return "", fmt.Errorf("%w: %q", ErrForeignText, Printable(foreign, 80))
 	}

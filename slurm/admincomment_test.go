@@ -161,7 +161,7 @@ func TestOnlyWordsForPeopleArePlain(t *testing.T) {
 		"a ":         false,
 		"two\nlines": false, "größe": false, "job 12345678901234567890123": false, "-x": false, "a+b": false,
 	} {
-		if got := slurm.IsPlain(text); got != want {
+		if got := slurm.IsPlainComment(text); got != want {
 			t.Errorf("%q: plain %v", text, got)
 		}
 	}

@@ -24,7 +24,7 @@ func said(out string, err error) (*slurm.Client, *[]string) {
 
 func TestAnArrayIsSubmittedAndItsOwnOptionsCount(t *testing.T) {
 	client, asked := said("4712;west\n", nil)
-	output := slurm.OutputPath("/100%/x") + "_%a"
+	output := "/100%%/x_%a"
 	job, err := client.SubmitArray(t.Context(), "/a/b.sh", "sweep", output, 3, "-p", "cpu")
 	if err != nil || job != (slurm.ArrayJob{ID: 4712, Cluster: "west"}) {
 		t.Errorf("%+v, %v", job, err)

@@ -480,6 +480,3 @@ func SubmitArrayArgs(script, name, output string, tasks int, options ...string) 
 	args := append([]string{"--parsable"}, options...)
 	return append(args, "--job-name="+name, "--array=0-"+strconv.Itoa(tasks-1), "--output="+output, script)
 }
-
-// OutputPath returns a path as sbatch's --output takes it, which fills in what follows a %.
-func OutputPath(path string) string { return strings.ReplaceAll(path, "%", "%%") }

@@ -165,13 +165,13 @@ type common struct {
 	tres  map[string]TRES
 }
 
-const mostCommon = 10_000 // of each
+const maxShared = 10_000 // of each
 
 // text is a text that jobs share.
 func (c *common) text(s *string) {
 	if shared, ok := c.texts[*s]; ok {
 		*s = shared
-	} else if len(c.texts) < mostCommon {
+	} else if len(c.texts) < maxShared {
 		c.texts[*s] = *s
 	}
 }
@@ -182,7 +182,7 @@ func (c *common) parseTRES(text string) (TRES, error) {
 		return out, nil
 	}
 	out, err := ParseTRES(text)
-	if err == nil && len(c.tres) < mostCommon {
+	if err == nil && len(c.tres) < maxShared {
 		c.tres[text] = out
 	}
 	return out, err

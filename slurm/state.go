@@ -120,8 +120,8 @@ func (n NodeState) Usable() bool {
 // IsPoweredDown says whether the node sleeps.
 func (n NodeState) IsPoweredDown() bool { return n.Is("POWERED_DOWN") }
 
-// nodeMarks are the signs that sinfo puts behind a state.
-var nodeMarks = map[byte]string{
+// stateSuffixes are the signs that sinfo puts behind a state.
+var stateSuffixes = map[byte]string{
 	'*': "NOT_RESPONDING", '~': "POWERED_DOWN", '#': "POWERING_UP", '%': "POWERING_DOWN",
 	'!': "POWER_DOWN", '$': "MAINTENANCE", '@': "REBOOT_REQUESTED", '^': "REBOOT_ISSUED", '-': "PLANNED",
 }
@@ -142,7 +142,7 @@ func ParseNodeState(words ...string) NodeState {
 		for w := range strings.SplitSeq(strings.ToUpper(strings.TrimSpace(word)), "+") {
 			mark := ""
 			if n := len(w); n > 1 {
-				mark = nodeMarks[w[n-1]]
+				mark = stateSuffixes[w[n-1]]
 			}
 			if mark == "" {
 				add(w)

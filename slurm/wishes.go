@@ -38,18 +38,18 @@ const (
 
 // How wishes stand in a comment, in any case and with blanks where people put them.
 var (
-	// wishStart is epplan: or epplan= at the start of a word; without either it is a wish only before off.
-	wishStart = regexp.MustCompile(`(?i)(?:^|[^\p{L}\p{N}_./-])epplan` +
+	// requestStart is epplan: or epplan= at the start of a word; without either it is a wish only before off.
+	requestStart = regexp.MustCompile(`(?i)(?:^|[^\p{L}\p{N}_./-])epplan` +
 		`(?:(?:[\s\p{Z}]*[:=：])+[\s\p{Z}]*|[\s\p{Z}_-]+(off)\b)`)
-	// wishMore is what parts a wish from a further one: a comma, or anything before a word that is one.
-	wishMore = regexp.MustCompile(
+	// requestSeparator is what parts a wish from a further one: a comma, or anything before a word that is one.
+	requestSeparator = regexp.MustCompile(
 		`(?i)^(?:([\s\p{Z};,]+)(?:off|nocode|fixed|deadline|slowdown)\b|(,)[^\s\p{Z};,])`)
-	// wishEquals is a key with blanks around its equals sign.
-	wishEquals = regexp.MustCompile(`(?i)^(fixed|deadline|slowdown)[\s\p{Z}]*=[\s\p{Z}]*`)
-	// wishFixed is one whose numbers are parted by commas.
-	wishFixed = regexp.MustCompile(`(?i)^fixed=[^\s;,]*(?:,[0-9]+)*(?:,$)?`)
-	// wishOptOut are words that may be meant to opt out.
-	wishOptOut = regexp.MustCompile(`(?i)^(off?f?|[o0]ff|no|none|never|false|0|stop|skip|ignore|exclude|` +
+	// requestEquals is a key with blanks around its equals sign.
+	requestEquals = regexp.MustCompile(`(?i)^(fixed|deadline|slowdown)[\s\p{Z}]*=[\s\p{Z}]*`)
+	// requestFixed is one whose numbers are parted by commas.
+	requestFixed = regexp.MustCompile(`(?i)^fixed=[^\s;,]*(?:,[0-9]+)*(?:,$)?`)
+	// requestOptOut are words that may be meant to opt out.
+	requestOptOut = regexp.MustCompile(`(?i)^(off?f?|[o0]ff|no|none|never|false|0|stop|skip|ignore|exclude|` +
 		`disabled?|opt.?out|hands.?off|aus)($|[^\p{L}\p{N}])`)
 )
 
@@ -61,7 +61,7 @@ func ParseWishes(comment string, now time.Time) Wishes {
 	var w Wishes
 	comment = comment[:min(len(comment), MaxText)]
 	for {
-		at := wishStart.FindStringSubmatchIndex(comment)
+		at := requestStart.FindStringSubmatchIndex(comment)
 		if at == nil {
 			break
 		}
@@ -83,12 +83,12 @@ func ParseWishes(comment string, now time.Time) Wishes {
 // addList adds the wishes with which a text begins, and returns what follows.
 func (w *Wishes) addList(text string, now time.Time) (rest string) {
 	for {
-		text = wishEquals.ReplaceAllString(text, "$1=")
+		text = requestEquals.ReplaceAllString(text, "$1=")
 		end := strings.IndexFunc(text, func(r rune) bool { return r == ';' || r == ',' || unicode.IsSpace(r) })
 		if end < 0 {
 			end = len(text)
 		}
-		if fixed := wishFixed.FindString(text); fixed != "" {
+		if fixed := requestFixed.FindString(text); fixed != "" {
 			end = len(fixed)
 		}
 		wish := strings.Trim(text[:end], "\"'`()[]{}<>.!?")
@@ -96,7 +96,7 @@ func (w *Wishes) addList(text string, now time.Time) (rest string) {
 			w.warn(wish, err)
 		}
 		text = text[end:]
-		more := wishMore.FindStringSubmatchIndex(text)
+		more := requestSeparator.FindStringSubmatchIndex(text)
 		if more == nil {
 			return text
 		}
@@ -110,7 +110,7 @@ func (w *Wishes) warn(wish string, err error) {
 	}
 }
 
-var errDuplicateWish = errors.New("stands there twice; the first counts")
+var errDuplicateRequest = errors.New("stands there twice; the first counts")
 
 func (w *Wishes) add(wish string, now time.Time) error {
 	key, value, _ := strings.Cut(wish, "=")
@@ -124,7 +124,7 @@ func (w *Wishes) add(wish string, now time.Time) error {
 		return nil
 	case key == "fixed" && w.HasFixedClocks(), key == "deadline" && !w.Deadline.IsZero(),
 		key == "slowdown" && w.Slowdown > 0:
-		return errDuplicateWish
+		return errDuplicateRequest
 	case key == "fixed":
 		return w.setFixed(value)
 	case key == "slowdown":
@@ -141,7 +141,7 @@ func (w *Wishes) add(wish string, now time.Time) error {
 		}
 		w.Deadline = at
 		return nil
-	case wishOptOut.MatchString(wish):
+	case requestOptOut.MatchString(wish):
 		w.Off = true
 		return errors.New("taken for off: hands off")
 	}

@@ -82,7 +82,7 @@ func dbCommand(stdout, stderr io.Writer) *cli.Command {
 			withFlags(sub("restore", "FILE", "put a backup in the place of the records, while epd doesn't run",
 				"epd db restore /backup/records.db", 1, func(c *cli.Context, path string) error {
 					return restoreRecords(c, path, stdout, stderr)
-				}), terminal.Flag(), jsonFlag()),
+				}), terminal.DryRunFlag(), jsonFlag()),
 			sub("export", "TABLE", "write a table as JSON lines: "+strings.Join(store.Tables(), ", "),
 				"epd db export outcomes", 1, func(c *cli.Context, path string) (err error) {
 					if _, err := os.Stat(path); err != nil {

@@ -41,7 +41,7 @@ const (
 // serveFlags returns those of every role.
 func serveFlags() []cli.Flag {
 	return slices.Concat([]cli.Flag{
-		terminal.Flag(),
+		terminal.DryRunFlag(),
 		&cli.StringFlag{
 			Name: "socket", Usage: "`PATH` to listen at for hooks and administrators",
 			DefaultText: epdapi.AgentSocket + ", of a controller " + epdapi.ControllerSocket,

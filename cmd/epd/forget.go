@@ -41,7 +41,7 @@ func forgetCommands(stdout, stderr io.Writer) []*cli.Command {
 				"Example: epd db forget --job 4711 --out forgotten.jsonl",
 			HideHelpCommand: true, OnUsageError: refuseUsage,
 			Flags: []cli.Flag{
-				socket, terminal.Flag(),
+				socket, terminal.DryRunFlag(),
 				&cli.Int64Flag{Name: "job", Usage: "runs of the job with this `ID`", DefaultText: "any"},
 				&cli.StringFlag{Name: "node", Usage: "runs on the node with this `NAME`", DefaultText: "any"},
 				&cli.StringFlag{
@@ -64,7 +64,7 @@ func forgetCommands(stdout, stderr io.Writer) []*cli.Command {
 			UsageText: "epd db remember [OPTIONS] FILE",
 			Description: "FILE is what epd db forget wrote, - standard input. What is recorded already changes nothing.\n" +
 				"Example: epd db remember forgotten.jsonl",
-			HideHelpCommand: true, OnUsageError: refuseUsage, Flags: []cli.Flag{socket, terminal.Flag()},
+			HideHelpCommand: true, OnUsageError: refuseUsage, Flags: []cli.Flag{socket, terminal.DryRunFlag()},
 			Action: func(c *cli.Context) error { return remember(c, stdout) },
 		},
 	}
@@ -77,7 +77,7 @@ func forget(c *cli.Context, stdout, stderr io.Writer) error {
 		return err
 	}
 	out, closing := io.Discard, func(error) error { return nil }
-	if path := c.String("out"); !terminal.IsSet(c) {
+	if path := c.String("out"); !terminal.IsDryRun(c) {
 		if out, closing, err = forgottenFile(path, stdout); err != nil {
 			return err
 		}

@@ -9,31 +9,31 @@ import (
 )
 
 const (
-	// sameErrorsTime is the time in which the same message with the same error is logged so often: a disk that
+	// repeatWindow is the time in which the same message with the same error is logged so often: a disk that
 	// is full mustn't be filled with what is said of it.
-	sameErrorsTime = 10 * time.Minute
-	sameErrors     = 10
+	repeatWindow   = 10 * time.Minute
+	maxRepeats     = 10
 	maxKnownErrors = 1000
 )
 
 // newLog writes a log in which no error that goes on takes ever more room.
 func newLog(w io.Writer) *slog.Logger {
-	return slog.New(&quietHandler{slog.NewTextHandler(w, nil), new(saidErrors)})
+	return slog.New(&quietHandler{slog.NewTextHandler(w, nil), new(recentErrors)})
 }
 
 // quietHandler leaves out what was logged lately.
 type quietHandler struct {
 	slog.Handler
-	said *saidErrors
+	said *recentErrors
 }
 
-// saidErrors are errors that were logged lately.
-type saidErrors struct {
+// recentErrors are errors that were logged lately.
+type recentErrors struct {
 	mu sync.Mutex
-	of map[[2]string]saidError
+	of map[[2]string]repeatedError
 }
 
-type saidError struct {
+type repeatedError struct {
 	since time.Time
 	times int
 }
@@ -65,18 +65,18 @@ func (h *quietHandler) Handle(ctx context.Context, r slog.Record) error {
 }
 
 // isDue reports whether an error is to be logged, and how often it wasn't before that.
-func (s *saidErrors) isDue(what [2]string, now time.Time) (left int, due bool) {
+func (s *recentErrors) isDue(what [2]string, now time.Time) (left int, due bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	said, known := s.of[what]
-	if !known || now.Sub(said.since) >= sameErrorsTime {
-		left, said = max(0, said.times-sameErrors), saidError{since: now}
+	if !known || now.Sub(said.since) >= repeatWindow {
+		left, said = max(0, said.times-maxRepeats), repeatedError{since: now}
 	}
 	if said.times++; s.of == nil || !known && len(s.of) >= maxKnownErrors {
-		s.of = make(map[[2]string]saidError)
+		s.of = make(map[[2]string]repeatedError)
 	}
 	s.of[what] = said
-	return left, said.times <= sameErrors
+	return left, said.times <= maxRepeats
 }
 
 // WithAttrs is [slog.Handler]'s.

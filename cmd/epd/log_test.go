@@ -28,7 +28,7 @@ func TestAnErrorThatGoesOnDoesntFillTheLog(t *testing.T) {
 			t.Errorf("%d lines, want 18:\n%s", n, out.String())
 		}
 		out.Reset()
-		<-time.After(sameErrorsTime)
+		<-time.After(repeatWindow)
 		log.With("x", 1).Warn("a script can't be stored", "error", full)
 		if text := out.String(); strings.Count(text, "left_out=990") != 1 {
 			t.Errorf("after a while: %s", text)

@@ -46,7 +46,7 @@ func modelCommand(stdout io.Writer) *cli.Command {
 					"Example: epd model use --note 'before the driver changed' 3f2a V100 4",
 				HideHelpCommand: true, OnUsageError: refuseUsage,
 				Flags: []cli.Flag{
-					socket, asJSON, terminal.Flag(),
+					socket, asJSON, terminal.DryRunFlag(),
 					&cli.StringFlag{Name: "note", Usage: "`WHY`, for those who look later"},
 					&cli.BoolFlag{
 						Name: "free", Usage: "let what is learnt replace the model again (without a VERSION)",

@@ -16,10 +16,10 @@ import (
 // [daemon.SourceOf] has it, is refused leaves room for what others are.
 const (
 	refusalsLogged = 100 // reasons of one source, in such a time
-	refusalTold    = time.Hour
+	refusalWindow  = time.Hour
 	refusalsOfAll  = 300 // in such a time
 	refusalsTime   = time.Minute
-	maxTold        = 1000 // sources
+	maxSources     = 1000 // sources
 )
 
 // refusalLog logs requests that were refused, and counts those that are too many.
@@ -31,11 +31,11 @@ type refusalLog struct {
 	since      time.Time
 	logged     int
 	suppressed int
-	sources    map[string]*toldReasons
+	sources    map[string]*loggedReasons
 }
 
-// toldReasons are the reasons that were logged of one source.
-type toldReasons struct {
+// loggedReasons are the reasons that were logged of one source.
+type loggedReasons struct {
 	since time.Time
 	told  map[string]struct{}
 }
@@ -43,14 +43,14 @@ type toldReasons struct {
 // isNew reports whether a refusal hasn't been logged lately, and there is room for it.
 func (r *refusalLog) isNew(from, reason string, now time.Time) bool {
 	m := r.sources[from]
-	if m == nil || now.Sub(m.since) >= refusalTold {
+	if m == nil || now.Sub(m.since) >= refusalWindow {
 		if r.sources == nil {
-			r.sources = make(map[string]*toldReasons)
+			r.sources = make(map[string]*loggedReasons)
 		}
-		if m == nil && len(r.sources) >= maxTold {
+		if m == nil && len(r.sources) >= maxSources {
 			delete(r.sources, r.oldest())
 		}
-		m = &toldReasons{now, make(map[string]struct{})}
+		m = &loggedReasons{now, make(map[string]struct{})}
 		r.sources[from] = m
 	}
 	if _, told := m.told[reason]; told || len(m.told) >= refusalsLogged {

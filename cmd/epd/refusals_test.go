@@ -46,7 +46,7 @@ func TestWhatOneMachineIsRefusedAgainAndAgainIsLoggedOnce(t *testing.T) {
 		if lines := strings.Count(log.String(), "speaks for itself alone"); lines != 2 {
 			t.Errorf("%d lines for what two machines were refused:\n%s", lines, log.String())
 		}
-		<-time.After(2 * refusalTold)
+		<-time.After(2 * refusalWindow)
 		r.note("10.0.0.9:4711", errors.New("node n1 speaks for itself alone"))
 		if lines := strings.Count(log.String(), "speaks for itself alone"); lines != 3 {
 			t.Errorf("an hour later it isn't said again:\n%s", log.String())
@@ -66,7 +66,7 @@ func TestWhatOneSourceIsRefusedLeavesRoomForOthers(t *testing.T) {
 			var log text
 			r := refusalLog{log: slog.New(slog.NewTextHandler(&log, nil))}
 			r.note("10.0.0.7:4711", errors.New("told long ago"))
-			for i := range 2 * maxTold {
+			for i := range 2 * maxSources {
 				r.note(from(i), fmt.Errorf("no credential %d", i))
 			}
 			r.note("10.0.0.8:4711", errors.New("node n1 speaks for itself alone"))
@@ -85,11 +85,11 @@ func TestWhatOneSourceIsRefusedLeavesRoomForOthers(t *testing.T) {
 func TestOfManySourcesTheOldestIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := refusalLog{log: slog.New(slog.DiscardHandler)}
-		for i := range maxTold + 10 {
+		for i := range maxSources + 10 {
 			r.note(fmt.Sprintf("10.0.%d.%d:4711", i/250, 1+i%250), errors.New("no credential"))
 			<-time.After(refusalsTime / 50)
 		}
-		if len(r.sources) != maxTold || r.sources["10.0.0.10"] != nil || r.sources["10.0.0.11"] == nil {
+		if len(r.sources) != maxSources || r.sources["10.0.0.10"] != nil || r.sources["10.0.0.11"] == nil {
 			t.Errorf("%d are known, the first of them: %v", len(r.sources), r.sources["10.0.0.1"])
 		}
 	})

@@ -37,7 +37,7 @@ func restoreCommand(stderr io.Writer) *cli.Command {
 		HideHelpCommand: true,
 		OnUsageError:    refuseUsage,
 		Flags: append([]cli.Flag{
-			terminal.Flag(), &cli.StringFlag{
+			terminal.DryRunFlag(), &cli.StringFlag{
 				Name: "journal", Usage: "`DIR` of the journal: give back the clocks that it names, and nothing else",
 				DefaultText: "both, the journal in --state",
 			},
@@ -79,7 +79,7 @@ func restore(c *cli.Context, stderr io.Writer) error {
 		return usagef("--within is %v, want more than 0", c.Duration("within"))
 	}
 	journal, queues := restorable(c)
-	if terminal.IsSet(c) {
+	if terminal.IsDryRun(c) {
 		steps, err := restoreSteps(journal)
 		if err != nil {
 			return err

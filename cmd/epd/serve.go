@@ -44,7 +44,7 @@ func serve(c *cli.Context, role string, stderr io.Writer) error {
 	if err := p.checkFlags(); err != nil {
 		return err
 	}
-	if terminal.IsSet(c) {
+	if terminal.IsDryRun(c) {
 		steps, err := p.dryRunSteps()
 		if err != nil {
 			return err

@@ -198,7 +198,7 @@ func newKnapsackQueue(
 ) (q *knapsackQueue, err error) {
 	q = &knapsackQueue{model: model, jobs: jobs, pool: pool, params: policy.DefaultParams()}
 	if model == trace.Coupled {
-		q.params.Queue = policy.CoupledQueueParams()
+		q.params.Queue = taskset.CoupledQueueParams()
 	}
 	for i := range jobs {
 		q.params.Queue.Posted.Scale += float64(jobs[i].GPUs[0]) * jobs[i].Forecast[0].Seconds /

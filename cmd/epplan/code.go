@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"strings"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"github.com/epplan/epplan/internal/follow"
 	"github.com/epplan/epplan/internal/predict/source"
 	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/internal/view"
 	"github.com/epplan/epplan/slurm"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
@@ -94,49 +92,4 @@ func writeCode(b *strings.Builder, read *follow.Sources) {
 	for _, s := range read.Skipped {
 		report.WriteRow(b, "Left out", "%s %s", terminal.Printable(s.Name), terminal.Printable(s.Why))
 	}
-}
-
-// writeForecast is what a job is expected to take.
-func writeForecast(b *strings.Builder, f *epdapi.Forecast, factors *epdapi.Factors) {
-	if f == nil {
-		return
-	}
-	report.WriteRow(b, "Expected", "%s (%s to %s), by %s", report.FormatSeconds(f.Time.Value),
-		report.FormatSeconds(f.Time.Low), report.FormatSeconds(f.Time.High), view.RungText(f.Time.Rung))
-	energy := report.FormatJoules[float64]
-	report.WriteRow(b, "  energy", "%s (%s to %s) of its GPUs, by %s", energy(f.Energy.Value),
-		energy(f.Energy.Low), energy(f.Energy.High), view.RungText(f.Energy.Rung))
-	watts := report.FormatWatts[float64]
-	report.WriteRow(b, "  power", "%s (%s to %s) of a GPU, by %s", watts(f.Power.Value), watts(f.Power.Low),
-		watts(f.Power.High), view.RungText(f.Power.Rung))
-	if text := forecastFootprint(f, factors); text != "" {
-		report.WriteRow(b, "  costs", "%s", text)
-	}
-	if f.Strange {
-		report.WriteRow(b, "  strange", "it is unlike all that was learnt from (%.1f times as far as usual)",
-			f.Score)
-	}
-}
-
-// forecastFootprint returns what a forecast comes to, by factors over time or by constant ones.
-func forecastFootprint(f *epdapi.Forecast, factors *epdapi.Factors) string {
-	if p := f.Footprint; p != nil {
-		var parts []string
-		for _, one := range []struct {
-			of   *epdapi.PredictedRange
-			unit string
-		}{{&p.Cost, p.Currency}, {&p.Carbon, "g of CO2"}, {&p.Water, "l of water"}} {
-			if one.of.High > 0 {
-				parts = append(parts,
-					fmt.Sprintf("%.2f %s (%.2f to %.2f)", one.of.Value, one.unit, one.of.Low, one.of.High))
-			}
-		}
-		return strings.Join(parts, ", ")
-	}
-	at := func(j float64) string { return view.FootprintText(factors, j) }
-	text := at(f.Energy.Value)
-	if text == "" {
-		return ""
-	}
-	return fmt.Sprintf("%s (%s to %s)", text, at(f.Energy.Low), at(f.Energy.High))
 }

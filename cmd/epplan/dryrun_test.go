@@ -36,7 +36,7 @@ var touching = map[string]struct{ args, says []string }{
 	"epplan epilog": {
 		nil, []string{"would tell epd at ", "of the epilog of job 7 on n1 with 2 GPUs (0, 1)"},
 	},
-	"epplan levers": {[]string{"--undo"}, []string{"would take back the nice of 1 job"}},
+	"epplan levers": {[]string{"--undo"}, []string{"would take back 1 job behind others by its Nice"}},
 	"epplan reload": {
 		nil, []string{"would have epd read its configuration again, now 5f1c09d2a7b3 is in force"},
 	},

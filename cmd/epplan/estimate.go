@@ -173,7 +173,9 @@ func writeEstimate(b *strings.Builder, e *epdapi.Estimate, read *follow.Sources)
 	report.WriteRow(b, "Workload", "%s, %s", terminal.OrDash(e.Workload), size)
 	b.WriteString(view.Wishes(e.Wishes).Text())
 	writeCode(b, read)
-	writeForecast(b, e.Forecast, &e.Factors)
+	if expected := view.Forecast(e.Forecast, &e.Factors); expected != nil {
+		b.WriteString(expected[:1].Text("") + expected[1:].Text("  "))
+	}
 	if !e.Known {
 		report.WriteRow(b, "Not known", "%s", slurm.Printable(e.Reason, 400))
 		b.WriteString("It would run at default clocks; what it takes is known once it ran.\n")
@@ -198,8 +200,7 @@ func writeEstimateModel(b *strings.Builder, e *epdapi.Estimate, m *epdapi.Estima
 		report.WriteRow(b, "  why", "%s", slurm.Printable(m.Reason, 400))
 		return
 	}
-	report.WriteRow(b, "  model", "%s", terminal.Printable(view.ModelText(m.Model, m.GPUModel)))
-	writePoints(b, m.Default, m.Chosen)
+	b.WriteString(view.Points(m.Model, m.GPUModel, m.Default, m.Chosen).Text("  "))
 	report.WriteRow(b, "  why", "%s", slurm.Printable(m.Reason, 400))
 	if m.Apply && e.HoldOut > 0 {
 		report.WriteRow(b, "", "%s of the jobs run at default clocks all the same, by lot",

@@ -48,7 +48,7 @@ func explainText(v *epdapi.JobView) string {
 }
 
 func explainDecision(b *strings.Builder, v *epdapi.JobView, d *epdapi.Decision) {
-	fmt.Fprintf(b, "\nOn %s, decided at %s: %s\n", terminal.OrDash(d.Node), terminal.DateTime(d.Created),
+	fmt.Fprintf(b, "\nOn %s, decided at %s: %s\n", terminal.OrDash(d.Node), view.DateTime(d.Created),
 		d.Setting.Words())
 	report.WriteRow(b, "  why", "%s", slurm.Printable(d.Reason, 400))
 	report.WriteRow(b, "  mode", "%s", modeText(d))
@@ -68,8 +68,7 @@ func explainDecision(b *strings.Builder, v *epdapi.JobView, d *epdapi.Decision) 
 		report.WriteRow(b, "  model", "none, or it is gone")
 		return
 	}
-	report.WriteRow(b, "  model", "%s", terminal.Printable(view.ModelText(d.Model, d.GPUModel)))
-	writePoints(b, d.Default, d.Chosen)
+	b.WriteString(view.Points(d.Model, d.GPUModel, d.Default, d.Chosen).Text("  "))
 	writeTimeLimit(b, v, d)
 }
 
@@ -139,28 +138,6 @@ func objectiveText(o *epdapi.Objective) string {
 		text += fmt.Sprintf(", times the run time to the power of %v", o.DelayPower)
 	}
 	return text + " that keeps the limits"
-}
-
-// writePoints sets chosen clocks beside default ones.
-func writePoints(b *strings.Builder, standard, chosen *epdapi.Point) {
-	if standard == nil {
-		return
-	}
-	report.WriteRow(b, "  default", "%s", pointText(standard))
-	if chosen == nil || chosen.Setting == standard.Setting {
-		return
-	}
-	report.WriteRow(b, "  chosen", "%s", pointText(chosen))
-	report.WriteRow(b, "", "%s of the time, %s of the GPUs' energy, %s with their share of the node",
-		report.FormatPercent(chosen.TimeS/standard.TimeS),
-		report.FormatPercent(chosen.EnergyJ/standard.EnergyJ),
-		report.FormatPercent((chosen.EnergyJ+chosen.HostJ)/(standard.EnergyJ+standard.HostJ)))
-}
-
-func pointText(p *epdapi.Point) string {
-	return fmt.Sprintf("%s: %s (%s to %s) at %s = %s", p.Words(), report.FormatSeconds(p.TimeS),
-		report.FormatSeconds(p.LowerS), report.FormatSeconds(p.UpperS),
-		report.FormatWatts(p.PowerW), report.FormatJoules(p.EnergyJ))
 }
 
 // writeTimeLimit sets the prediction beside the time limit.

@@ -13,6 +13,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/slurmqueue"
+	"github.com/epplan/epplan/internal/view"
 	"github.com/epplan/epplan/queue"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
@@ -67,7 +68,7 @@ func setupFromSlurm(t *terminal.Terminal, c *cli.Context) (*setup.Setup, error) 
 		return nil, nil
 	}
 	s.QueueAt, s.SlurmQueue = q.At, waiting
-	s.Batch = &queue.Batch{Name: "Slurm's queue of " + terminal.DateTime(q.At), Jobs: waiting.Jobs}
+	s.Batch = &queue.Batch{Name: "Slurm's queue of " + view.DateTime(q.At), Jobs: waiting.Jobs}
 	return setup.Complete(t, c, s)
 }
 
@@ -85,7 +86,7 @@ func useSlurmNodes(t *terminal.Terminal, s *setup.Setup, nodes []epdapi.QueueNod
 // sinceText returns a time and how long ago it was; the clocks of two machines may
 // differ, so that what is to come is now.
 func sinceText(at, now time.Time) string {
-	return terminal.DateTime(at) + ", " + report.FormatSeconds(
+	return view.DateTime(at) + ", " + report.FormatSeconds(
 		max(0, math.Round(now.Sub(at).Seconds())),
 	) + " ago"
 }

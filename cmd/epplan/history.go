@@ -13,6 +13,7 @@ import (
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/trace/joblog"
+	"github.com/epplan/epplan/internal/view"
 	"github.com/epplan/epplan/live"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
@@ -77,7 +78,7 @@ func runHistory(t *terminal.Terminal, c *cli.Context) error {
 	}
 	var b strings.Builder
 	report.WriteRow(&b, "Jobs", "%s, submitted from %s, ended until %s", report.Plural(int(s.Jobs), "job"),
-		terminal.DateTime(s.From), terminal.DateTime(s.Until))
+		view.DateTime(s.From), view.DateTime(s.Until))
 	if e, ok := s.EnergyJ.Get(); ok {
 		report.WriteRow(&b, "Energy", "%s, of the jobs of which it is known", report.EnergyText(e))
 	}

@@ -77,7 +77,7 @@ func prologCommand(t *terminal.Terminal) *cli.Command {
 			"no answer means default clocks. Install it with a line at the end of the site's Prolog, or as a further one\n" +
 			"that runs last: what comes after it is booked to the job.\n" +
 			"Example: epplan prolog --socket /run/epplan-agent/agent.sock",
-		Flags:  []cli.Flag{socketFlag(), terminal.Flag()},
+		Flags:  []cli.Flag{socketFlag(), terminal.DryRunFlag()},
 		Action: func(c *cli.Context) error { return callHook(t, c, hooks.Prolog) },
 	}
 }
@@ -91,7 +91,7 @@ func epilogCommand(t *terminal.Terminal) *cli.Command {
 			"of the node back by the journal alone. Ends within 2 s and with status 0, whatever happens. Install it with a\n" +
 			"line at the beginning of the site's Epilog, or as a further one that runs first: the clocks stay until then.\n" +
 			"Example: epplan epilog --socket /run/epplan-agent/agent.sock --journal /var/lib/epplan/journal",
-		Flags: append([]cli.Flag{socketFlag(), terminal.Flag()}, restoreFlags()...),
+		Flags: append([]cli.Flag{socketFlag(), terminal.DryRunFlag()}, restoreFlags()...),
 		Action: func(c *cli.Context) error {
 			err := callHook(t, c, hooks.Epilog)
 			if errors.Is(err, errEpdIdle) {
@@ -154,7 +154,7 @@ func restoreCommand(t *terminal.Terminal) *cli.Command {
 		Description: "Asks epd, and when it doesn't answer runs epd restore, which needs nothing but the journal.\n" +
 			"Jobs go on at default clocks.\n" +
 			"Example: epplan restore",
-		Flags:  append([]cli.Flag{socketFlag(), terminal.Flag()}, restoreFlags()...),
+		Flags:  append([]cli.Flag{socketFlag(), terminal.DryRunFlag()}, restoreFlags()...),
 		Action: t.Runs(terminal.TakesNone(runRestore)),
 	}
 }
@@ -197,12 +197,12 @@ func restoreByJournal(t *terminal.Terminal, c *cli.Context) error {
 		path = filepath.Join(filepath.Dir(self), "epd")
 	}
 	args := []string{"restore", "--journal", c.String("journal")}
-	if terminal.IsSet(c) {
+	if terminal.IsDryRun(c) {
 		args = append(args, "--dry-run")
 	}
 	run := exec.CommandContext(c.Context, path, args...) //nolint:gosec // root's own flags
 	run.Stdout, run.Stderr = t.Stderr, t.Stderr
-	if terminal.IsSet(c) {
+	if terminal.IsDryRun(c) {
 		run.Stdout = t.Stdout // it is the result
 	}
 	run.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
@@ -222,7 +222,7 @@ func restoreByJournal(t *terminal.Terminal, c *cli.Context) error {
 
 // dryRunRestore says which clocks would be given back, as epd has them.
 func dryRunRestore(ctx context.Context, t *terminal.Terminal, c *cli.Context) (stop bool, err error) {
-	if !terminal.IsSet(c) {
+	if !terminal.IsDryRun(c) {
 		return false, nil
 	}
 	s, err := epdapi.NewAgent(c.String("socket")).Status(ctx)

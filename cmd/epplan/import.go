@@ -19,6 +19,7 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/textfile"
 	"github.com/epplan/epplan/internal/trace/joblog"
+	"github.com/epplan/epplan/internal/view"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
 
@@ -106,7 +107,7 @@ func logFlags() []cli.Flag {
 			Usage:       "`FILE` with the key of the hashes, to have the same ones in several tables",
 			DefaultText: "a random key",
 		},
-		terminal.JSONFlag(), terminal.Flag(),
+		terminal.JSONFlag(), terminal.DryRunFlag(),
 	}
 }
 
@@ -184,7 +185,7 @@ type logImport struct {
 // run reads the log to where it goes.
 func (in *logImport) run() error {
 	switch {
-	case terminal.IsSet(in.c): // it is read, no more
+	case terminal.IsDryRun(in.c): // it is read, no more
 	case in.report.Out != "":
 		return in.writeTable()
 	case in.report.Socket != "":
@@ -330,7 +331,7 @@ func (in *logImport) storeInEpd() error {
 // moment returns a time of the log, as a day of the log if that doesn't say when it began.
 func (r *importReport) moment(t time.Time) string {
 	if !r.FromDayZero {
-		return terminal.DateTime(t)
+		return view.DateTime(t)
 	}
 	const day = 24 * 60 * 60
 	return fmt.Sprintf("day %d of the log, %s", t.Unix()/day, t.UTC().Format(time.TimeOnly))

@@ -43,7 +43,7 @@ func installCommand(t *terminal.Terminal) *cli.Command {
 				"Slurm isn't told: scontrol reconfigure does that.\n" +
 				"Example: epplan install slurm --dry-run --dir site",
 			Flags: []cli.Flag{
-				terminal.Flag(),
+				terminal.DryRunFlag(),
 				terminal.BoolFlag("edit-conf", "change slurm.conf, too; each line says what it was"),
 				terminal.BoolFlag("undo", "take the changes back"),
 				terminal.BoolFlag("popen",
@@ -90,7 +90,7 @@ func runInstallSlurm(t *terminal.Terminal, c *cli.Context) error {
 	if c.Bool("undo") {
 		warnLeft(t, c, &site)
 	}
-	if terminal.IsSet(c) || len(plan.Steps) == 0 {
+	if terminal.IsDryRun(c) || len(plan.Steps) == 0 {
 		return printSteps(t, "", plan.Steps)
 	}
 	return installHooks(t, c, &site, &plan)
@@ -219,7 +219,7 @@ func luaCheck(t *terminal.Terminal, c *cli.Context) (func(name, text string) err
 		return err == nil
 	})
 	switch {
-	case i < 0 && terminal.IsSet(c):
+	case i < 0 && terminal.IsDryRun(c):
 		t.Message("warning", "scripts are not checked: neither luac nor lua is installed")
 		return nil, nil //nolint:nilnil // as documented
 	case i < 0:

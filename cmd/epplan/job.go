@@ -76,7 +76,7 @@ func jobText(v *epdapi.JobView) string {
 	b.WriteString(view.Job(v).Text())
 	for i := range v.Decisions {
 		d := &v.Decisions[i]
-		fmt.Fprintf(&b, "\nDecided for %s at %s\n", terminal.OrDash(d.Node), terminal.DateTime(d.Created))
+		fmt.Fprintf(&b, "\nDecided for %s at %s\n", terminal.OrDash(d.Node), view.DateTime(d.Created))
 		b.WriteString(view.Decision(d).Text("  "))
 	}
 	if len(v.Decisions) == 0 {
@@ -93,7 +93,7 @@ func jobText(v *epdapi.JobView) string {
 func writeRun(b *strings.Builder, o *epdapi.Outcome, d *epdapi.Decision) {
 	fmt.Fprintf(b, "\nRan on %s with %s of %s, from %s to %s: %s\n", terminal.OrDash(o.Node),
 		report.Plural(len(o.GPUs), "GPU"), terminal.OrDash(o.GPUModel),
-		terminal.DateTime(o.Started), terminal.DateTime(o.Ended), terminal.OrDash(o.ExitState))
+		view.DateTime(o.Started), view.DateTime(o.Ended), terminal.OrDash(o.ExitState))
 	if o.Unmatched {
 		b.WriteString("  its start wasn't seen, so that nothing was measured\n")
 		return

@@ -29,7 +29,7 @@ func TestTheStatedRegretIsThatOfTheModelsFile(t *testing.T) {
 		statedIsShown(t, file, "GTX980")
 	}
 	for name, gpu := range map[string]string{
-		"v100": "V100", "v100_2022": "V100-2022", "a100_sxm": "A100-SXM4-80GB", "a40_bloom": "A40",
+		"v100": "V100", "v100_2022": "V100-2022", "a100_sxm": "A100-SXM4-80GB",
 	} {
 		t.Run(name, func(t *testing.T) { statedIsShown(t, shareddata.Path(t, "dvfs/"+name+".csv"), gpu) })
 	}

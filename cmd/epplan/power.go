@@ -44,7 +44,7 @@ func powerCommand(t *terminal.Terminal, name, usage string) *cli.Command {
 				Name: "socket", Usage: "`PATH` of the controller's socket", Value: defaultSubmitSocket,
 				EnvVars: []string{"EPPLAN_SUBMIT_SOCKET"},
 			},
-			terminal.Flag(),
+			terminal.DryRunFlag(),
 		},
 		Action: t.Runs(terminal.Takes(1, 1, "a hostlist such as gpu[01-03]", runPower)),
 	}

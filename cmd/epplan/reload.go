@@ -21,7 +21,7 @@ func reloadCommand(t *terminal.Terminal) *cli.Command {
 		Description: "Says which version is in force then. A configuration that is wrong changes nothing; each fault is named\n" +
 			"with file and line, and the exit status is 1. Decisions already made stay.\n" +
 			"Example: epplan reload",
-		Flags:  []cli.Flag{anySocketFlag(controllerFirst), terminal.JSONFlag(), terminal.Flag()},
+		Flags:  []cli.Flag{anySocketFlag(controllerFirst), terminal.JSONFlag(), terminal.DryRunFlag()},
 		Action: t.Runs(terminal.TakesNone(runReload)),
 	}
 }
@@ -55,7 +55,7 @@ func hasStatus(err error, status int) bool {
 }
 
 func dryRunReload(c *cli.Context) (stop bool, err error) {
-	if !terminal.IsSet(c) {
+	if !terminal.IsDryRun(c) {
 		return false, nil
 	}
 	s, err := ask(c, controllerFirst, (*epdapi.Client).Status)

@@ -42,7 +42,7 @@ func runStatus(t *terminal.Terminal, c *cli.Context) error {
 func statusText(s *epdapi.Status) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "epd %s, role %s, on %s since %s\n", terminal.Printable(s.Version),
-		terminal.Printable(s.Role), terminal.Printable(s.Node), terminal.DateTime(s.Started))
+		terminal.Printable(s.Role), terminal.Printable(s.Node), view.DateTime(s.Started))
 	for i := range s.GPUs {
 		writeGPU(&b, &s.GPUs[i])
 	}
@@ -52,7 +52,7 @@ func statusText(s *epdapi.Status) string {
 	for i := range s.Runs {
 		r := &s.Runs[i]
 		fmt.Fprintf(&b, "job %d  %s  since %s", r.Job, report.Plural(len(r.GPUs), "GPU"),
-			terminal.DateTime(r.Started))
+			view.DateTime(r.Started))
 		if r.HandsOff != "" {
 			b.WriteString("  default clocks: " + terminal.Printable(r.HandsOff))
 		}
@@ -73,7 +73,7 @@ func statusText(s *epdapi.Status) string {
 		fmt.Fprintf(&b, "%s to be recorded\n", report.Plural(s.Unrecorded, "outcome waits", "outcomes wait"))
 	}
 	for _, trouble := range s.Troubles {
-		fmt.Fprintf(&b, "%s  %s\n", terminal.DateTime(trouble.At), slurm.Printable(trouble.Message, 400))
+		fmt.Fprintf(&b, "%s  %s\n", view.DateTime(trouble.At), slurm.Printable(trouble.Message, 400))
 	}
 	return b.String()
 }
@@ -98,7 +98,7 @@ func writeController(b *strings.Builder, s *epdapi.ControllerStatus) {
 		drawn += ", " + report.FormatCount(int(s.Constant)) + " drawn for constant clocks"
 	}
 	fmt.Fprintf(b, "; %s; configuration %s\n", parts, terminal.Printable(s.ConfigVersion))
-	fmt.Fprintf(b, "since %s: %s, %s with clocks set, %s; %s; %s in use\n", terminal.DateTime(s.Started),
+	fmt.Fprintf(b, "since %s: %s, %s with clocks set, %s; %s; %s in use\n", view.DateTime(s.Started),
 		report.Plural(int(s.Decisions), "decision"), report.FormatCount(int(s.Applied)), drawn,
 		report.Plural(int(s.Outcomes), "outcome"), report.Plural(s.Models, "model"))
 	fmt.Fprintf(b, "%sknown now: %s, %s, %s\n", s.NotLockedWords(), report.Plural(s.Jobs, "job"),

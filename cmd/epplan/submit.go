@@ -89,7 +89,7 @@ func submitCommand(t *terminal.Terminal) *cli.Command {
 			"Example: epplan submit --within 5s --hex " +
 			"7b2276223a312c226b696e64223a226261746368222c22756964223a317d",
 		Flags: []cli.Flag{
-			noCodeFlag(), terminal.Flag(),
+			noCodeFlag(), terminal.DryRunFlag(),
 			&cli.StringFlag{Name: "hex", Usage: "the submission in `DIGITS` 0 to 9 and a to f"},
 			&cli.StringFlag{
 				Name: "socket", Usage: "`PATH` at which epd answers job_submit", Value: defaultSubmitSocket,

@@ -52,7 +52,7 @@ func (m *model) leftOut(a int, seen, predicted []int) (own, pooled []outcome, er
 	pooled = make([]outcome, len(predicted))
 	for k := range predicted {
 		pooled[k] = outcome{
-			own[k].time + rest[ofTime][k], own[k].power + rest[ofEnergy][k] - rest[ofTime][k],
+			own[k].time + rest[timeError][k], own[k].power + rest[energyError][k] - rest[timeError][k],
 		}
 	}
 	return own, pooled, nil

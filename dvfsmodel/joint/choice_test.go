@@ -131,9 +131,9 @@ func TestChoicesOnSparseNoisyTablesCostLittleByWhatSettingsReallyTake(t *testing
 				if err != nil {
 					t.Fatal(err)
 				}
-				alone[i], left[i] = ownAt[0].quantity(ofEnergy), ownAt[0].quantity(ofEnergy)
+				alone[i], left[i] = ownAt[0].quantity(energyError), ownAt[0].quantity(energyError)
 				if m.poolingHelps(a, rest) {
-					left[i] = pooledAt[0].quantity(ofEnergy)
+					left[i] = pooledAt[0].quantity(energyError)
 				}
 				choice.set(i, m.own[a](&m.apps[a].samples[i]))
 			}
@@ -149,7 +149,7 @@ func TestChoicesOnSparseNoisyTablesCostLittleByWhatSettingsReallyTake(t *testing
 			lucky += excess(exact[a], runs)
 			truly += excess(left, exact[a])
 			own += excess(alone, exact[a])
-			full += excess(choice[ofEnergy], exact[a])
+			full += excess(choice[energyError], exact[a])
 		}
 	}
 	percent := func(sum float64) float64 { return 100 * sum / applications }

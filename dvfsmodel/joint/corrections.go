@@ -156,7 +156,7 @@ func (m *model) corrections(a int, all []dvfsmodel.Sample) []dvfsmodel.Correctio
 	}
 	var list []dvfsmodel.Correction
 	for i := range all {
-		time, power := rest[ofTime][i], rest[ofEnergy][i]-rest[ofTime][i]
+		time, power := rest[timeError][i], rest[energyError][i]-rest[timeError][i]
 		if math.Abs(time) < leastCorrection && math.Abs(power) < leastCorrection {
 			continue
 		}

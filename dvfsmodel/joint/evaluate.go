@@ -20,12 +20,32 @@ type Options struct {
 	Chosen func(app string) (dvfsmodel.Setting, bool)
 }
 
+// Regret is what choosing clocks by a fit costs: measured energy at the chosen
+// measured setting over the least measured energy, minus 1. For one application
+// mean and maximum are the same.
+type Regret struct {
+	Mean float64 `json:"regret_mean"`
+	Max  float64 `json:"regret_max"`
+}
+
 // Evaluation is how well fits of all applications of a table together predict and choose. All values
 // are fractions.
 type Evaluation struct {
-	dvfsmodel.Evaluation
+	App      string `json:"app,omitempty"`
+	Settings int    `json:"settings"`
+	Form     string `json:"form,omitempty"` // the form of the full fit
+	// TimeMAPE and PowerMAPE are the mean |predicted/measured − 1| at each
+	// setting by a fit that did not see it.
+	TimeMAPE  float64 `json:"time_mape"`
+	PowerMAPE float64 `json:"power_mape"`
+	// FullFit chooses by one fit to all settings.
+	FullFit Regret `json:"full_fit"`
+	// LOSO chooses by the energies that fits predicted for the setting each
+	// of them did not see (leave one setting out); the form is chosen anew
+	// each time.
+	LOSO Regret `json:"loso"`
 	// OwnFit chooses by the application's own fit alone.
-	OwnFit dvfsmodel.Regret `json:"own_fit"`
+	OwnFit Regret `json:"own_fit"`
 	// Pooled reports whether the other applications correct the fit, because that makes it better at
 	// settings left out.
 	Pooled bool `json:"pooled"`
@@ -77,8 +97,8 @@ func Evaluate(apps []dvfsmodel.AppSamples, base dvfsmodel.Setting, opts *Options
 // quantities are the ones whose residuals are modelled: energy, by which settings are chosen, and
 // time, by which they are allowed.
 const (
-	ofEnergy = iota
-	ofTime
+	energyError = iota
+	timeError
 	quantities
 )
 
@@ -86,7 +106,7 @@ const (
 type outcome struct{ time, power float64 }
 
 func (o outcome) quantity(q int) float64 {
-	if q == ofTime {
+	if q == timeError {
 		return o.time
 	}
 	return o.time + o.power
@@ -155,7 +175,7 @@ type predictions [quantities][]float64
 func (m *model) evaluate(a int, opts *Options) (Evaluation, error) {
 	app := &m.apps[a]
 	n := len(app.samples)
-	e := Evaluation{Evaluation: dvfsmodel.Evaluation{App: app.name, Settings: n, Form: m.forms[a]}}
+	e := Evaluation{App: app.name, Settings: n, Form: m.forms[a]}
 	own, left := m.predictionsOf(n), m.predictionsOf(n)
 	all := upTo(n)
 	for i := range app.samples {
@@ -214,12 +234,12 @@ func (p *predictions) set(i int, o outcome) {
 // smooth returns an application's own fit with what is expected of its residuals, and how many numbers
 // that takes from its energies.
 func (m *model) smooth(a int, own *predictions) (full *predictions, freedom float64) {
-	full = m.predictionsOf(len(own[ofEnergy]))
+	full = m.predictionsOf(len(own[energyError]))
 	for q := range m.rest {
 		r, h := &m.rest[q], &m.all[q]
 		c, _ := r.commonWithout(h, a)
 		rest, taken := r.smooth(c, h, r.ofApplication(a))
-		if q == ofEnergy {
+		if q == energyError {
 			freedom = taken
 		}
 		for i := range rest {
@@ -255,11 +275,11 @@ func (m *model) kept(app *application, opts *Options) int {
 // choice returns the setting with the least predicted energy of those that are predicted to be at most so
 // much slower than the fastest.
 func (app *application) choice(p *predictions, slowdown float64) int {
-	fastest := slices.Min(p[ofTime])
+	fastest := slices.Min(p[timeError])
 	chosen := -1
 	for i := range app.samples {
-		if p[ofTime][i] <= fastest+math.Log1p(slowdown) &&
-			(chosen < 0 || p[ofEnergy][i] < p[ofEnergy][chosen]) {
+		if p[timeError][i] <= fastest+math.Log1p(slowdown) &&
+			(chosen < 0 || p[energyError][i] < p[energyError][chosen]) {
 			chosen = i
 		}
 	}
@@ -269,7 +289,7 @@ func (app *application) choice(p *predictions, slowdown float64) int {
 // regret returns the regret of a setting over the best one of those that are at most so much slower than
 // the fastest, and whether it is slower than that by more than [pooled.Tolerance]. What a violation saves
 // is no regret below 0.
-func (app *application) regret(chosen int, slowdown float64) (dvfsmodel.Regret, bool) {
+func (app *application) regret(chosen int, slowdown float64) (Regret, bool) {
 	fastest, least := math.Inf(1), math.Inf(1)
 	for i := range app.samples {
 		fastest = min(fastest, app.samples[i].Time)
@@ -281,7 +301,7 @@ func (app *application) regret(chosen int, slowdown float64) (dvfsmodel.Regret, 
 	}
 	s := &app.samples[chosen]
 	r := max(0, float64(s.Energy())/least-1)
-	return dvfsmodel.Regret{Mean: r, Max: r}, s.Time > fastest*(1+slowdown+pooled.Tolerance)
+	return Regret{Mean: r, Max: r}, s.Time > fastest*(1+slowdown+pooled.Tolerance)
 }
 
 // summarise fills in Overall.
@@ -294,7 +314,7 @@ func (r *EvaluationReport) summarise() {
 		all.TimeMAPE += e.TimeMAPE * float64(e.Settings)
 		all.PowerMAPE += e.PowerMAPE * float64(e.Settings)
 		all.DegreesOfFreedom += e.DegreesOfFreedom
-		for _, x := range [...]struct{ all, own *dvfsmodel.Regret }{
+		for _, x := range [...]struct{ all, own *Regret }{
 			{&all.FullFit, &e.FullFit}, {&all.LOSO, &e.LOSO}, {&all.OwnFit, &e.OwnFit},
 		} {
 			x.all.Mean += x.own.Mean / n

@@ -10,6 +10,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/joint"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 )
 
 // board is a GPU that nobody measured: steps of its power that all applications share, and the cap that
@@ -183,10 +184,13 @@ func fitsChooseAsFullFitsDo(t *testing.T, seeds uint64, cores []dvfsmodel.MHz, c
 // By what single runs scatter, corrections help, or are as good as none: what noise says isn't taken
 // for steps of the board. Clocks are judged by what they really take.
 func TestCorrectionsDoNotFollowNoise(t *testing.T) {
-	const tables = 60
-	for _, kind := range []struct{ scatter, most float64 }{{0.003, 0.5}, {0.01, 0.9}, {0.02, 1}} {
+	few := shareddata.Rounds[uint64](20, 20, 60)
+	for _, kind := range []struct {
+		scatter, most float64
+		tables        uint64
+	}{{0.003, 0.5, few}, {0.01, 0.9, few}, {0.02, 1, 60}} { // near 1 it takes more of them to tell
 		var own, corrected float64
-		for seed := range uint64(tables) {
+		for seed := range kind.tables {
 			rng := rand.New(rand.NewPCG(seed, 7))
 			step := dvfsmodel.MHz(15 * (1 + rng.IntN(4)))
 			cores := clocks(1410-step*dvfsmodel.MHz(5+rng.IntN(11)), 1410, step)
@@ -202,7 +206,7 @@ func TestCorrectionsDoNotFollowNoise(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				n := float64(tables * len(apps))
+				n := float64(kind.tables) * float64(len(apps))
 				own += regretOf(alone, exact[a].Samples) / n
 				corrected += regretOf(fits[a], exact[a].Samples) / n
 			}

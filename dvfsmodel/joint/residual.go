@@ -43,7 +43,7 @@ type covariance struct {
 const (
 	usualSize, usualNoise, sizeSpread = 0.01, 0.004, 2
 	usualReach, reachSpread           = 0.15, 0.7
-	leastSize, mostSize               = 1e-5, 3
+	minSize, maxSize                  = 1e-5, 3
 )
 
 // alike is exp(−d²/2r²): how alike a smooth function is at two places.
@@ -193,7 +193,7 @@ func (r *residuals) learn(without int) covariance {
 					old := *x
 					*x *= f
 					loss := math.Inf(1)
-					if *x > leastSize && *x < mostSize && h.ownReach >= nearest {
+					if *x > minSize && *x < maxSize && h.ownReach >= nearest {
 						loss = r.loss(&h, without)
 					}
 					if loss < best-enough {

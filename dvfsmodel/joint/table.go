@@ -102,7 +102,7 @@ func measured(s *dvfsmodel.Sample) outcome {
 // alike.
 func (t *table) doubtOf(energies []float64, q int) []float64 {
 	doubt := slices.Repeat([]float64{1}, len(energies))
-	if q != ofEnergy || t.capped {
+	if q != energyError || t.capped {
 		return doubt
 	}
 	least := slices.Min(energies)
@@ -116,7 +116,7 @@ func (t *table) doubtOf(energies []float64, q int) []float64 {
 func energiesOf(samples []dvfsmodel.Sample, fit curve) []float64 {
 	list := make([]float64, len(samples))
 	for i := range samples {
-		list[i] = fit(&samples[i]).quantity(ofEnergy)
+		list[i] = fit(&samples[i]).quantity(energyError)
 	}
 	return list
 }

@@ -28,14 +28,14 @@ func Builtin() *Curves { return builtin() }
 
 // Validate reports curves that can't be used.
 func (c *Curves) Validate() error {
-	if len(c.Mean) != size || len(c.Covariance) != size*size {
+	if len(c.Mean) != allTerms || len(c.Covariance) != allTerms*allTerms {
 		return fmt.Errorf("curves with %d means and %d covariances, want %d and %d", len(c.Mean),
-			len(c.Covariance), size, size*size)
+			len(c.Covariance), allTerms, allTerms*allTerms)
 	}
-	for i := range size {
-		if !(c.Covariance[i*size+i] >= 0) {
+	for i := range allTerms {
+		if !(c.Covariance[i*allTerms+i] >= 0) {
 			return fmt.Errorf("coefficient %s has variance %v, want 0 or more", names[i],
-				c.Covariance[i*size+i])
+				c.Covariance[i*allTerms+i])
 		}
 	}
 	if !(c.TimeResidual > 0) || !(c.PowerResidual > 0) {

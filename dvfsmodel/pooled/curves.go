@@ -11,11 +11,11 @@ import (
 // logarithms x and u of the normalised core and memory clocks.
 const terms = 6
 
-// size is the number of coefficients of both quantities, those of time first.
-const size = 2 * terms
+// allTerms is the number of coefficients of both quantities, those of time first.
+const allTerms = 2 * terms
 
 // names are those of the log-quadratic form of dvfsmodel.
-var names = [size]string{
+var names = [allTerms]string{
 	"time.log_t", "time.log_fc", "time.log_fc2", "time.log_fm", "time.log_fm2", "time.log_fc_fm",
 	"power.log_p", "power.log_fc", "power.log_fc2", "power.log_fm", "power.log_fm2", "power.log_fc_fm",
 }
@@ -80,7 +80,7 @@ func rowAt(at dvfsmodel.Setting, base dvfsmodel.Setting) [terms]float64 {
 }
 
 // rows returns the weights of all coefficients for ln time and ln power.
-func rows(row *[terms]float64) (time, power [size]float64) {
+func rows(row *[terms]float64) (time, power [allTerms]float64) {
 	copy(time[:terms], row[:])
 	copy(power[terms:], row[:])
 	return time, power
@@ -89,12 +89,12 @@ func rows(row *[terms]float64) (time, power [size]float64) {
 // openPrior returns the distribution of coefficients of a workload of which nothing is
 // known: what it takes at default clocks is made vague.
 func (c *Curves) openPrior() gaussian {
-	g := newGaussian(size)
+	g := newGaussian(allTerms)
 	copy(g.mean, c.Mean)
 	copy(g.cov, c.Covariance)
 	for _, level := range [...]int{0, terms} {
-		for i := range size {
-			g.cov[i*size+level], g.cov[level*size+i] = 0, 0
+		for i := range allTerms {
+			g.cov[i*allTerms+level], g.cov[level*allTerms+i] = 0, 0
 		}
 	}
 	g.row(0)[0], g.row(terms)[terms] = openTimeVariance, openPowerVariance
@@ -116,9 +116,9 @@ func (c *Curves) condition(list []settingMean, noise [2]float64) gaussian {
 
 // vagueCurves returns what is known before anything is.
 func vagueCurves() *Curves {
-	c := &Curves{Mean: make([]float64, size), Covariance: make([]float64, size*size)}
-	for i := range size {
-		c.Covariance[i*size+i] = vagueVariance
+	c := &Curves{Mean: make([]float64, allTerms), Covariance: make([]float64, allTerms*allTerms)}
+	for i := range allTerms {
+		c.Covariance[i*allTerms+i] = vagueVariance
 	}
 	c.TimeResidual, c.PowerResidual = 0.03, 0.03
 	return c
@@ -184,7 +184,9 @@ func learnCurves(all [][]settingMean, counts []float64, before *Curves, weight f
 func (c *Curves) emRound(
 	all [][]settingMean, counts []float64, before *Curves, weight float64, noise [2]float64,
 ) *Curves {
-	next := &Curves{Mean: make([]float64, size), Covariance: make([]float64, size*size), Workloads: len(all)}
+	next := &Curves{
+		Mean: make([]float64, allTerms), Covariance: make([]float64, allTerms*allTerms), Workloads: len(all),
+	}
 	posts := make([]gaussian, len(all))
 	total := weight
 	for _, n := range counts {
@@ -215,9 +217,9 @@ func addCovariance(sum, cov, mean, around []float64, weight float64) {
 	if weight == 0 {
 		return
 	}
-	for i := range size {
-		for j := range size {
-			sum[i*size+j] += weight * (cov[i*size+j] + (mean[i]-around[i])*(mean[j]-around[j]))
+	for i := range allTerms {
+		for j := range allTerms {
+			sum[i*allTerms+j] += weight * (cov[i*allTerms+j] + (mean[i]-around[i])*(mean[j]-around[j]))
 		}
 	}
 }

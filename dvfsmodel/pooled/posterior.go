@@ -47,8 +47,8 @@ func (c *Curves) Condition(
 
 // Fitted returns the mean of the curves as a model, with their covariance.
 func (p *Posterior) Fitted() (*dvfsmodel.Fitted, error) {
-	list := make([]dvfsmodel.Coefficient, size)
-	covariance := make([][]float64, size)
+	list := make([]dvfsmodel.Coefficient, allTerms)
+	covariance := make([][]float64, allTerms)
 	for i, name := range names {
 		list[i] = dvfsmodel.Coefficient{Name: name, Value: p.joint.mean[i]}
 		covariance[i] = slices.Clone(p.joint.row(i))
@@ -112,10 +112,10 @@ func (c *Curves) covarianceAt(coefficients []float64, list []settingMean) []floa
 	n := len(list)
 	cov := make([]float64, 4*n*n)
 	for a := range 2 * n {
-		var with [size]float64 // covariance of the curve at a with each coefficient
+		var with [allTerms]float64 // covariance of the curve at a with each coefficient
 		for i, x := range list[a%n].row {
-			for k := range size {
-				with[k] += x * coefficients[(a/n*terms+i)*size+k]
+			for k := range allTerms {
+				with[k] += x * coefficients[(a/n*terms+i)*allTerms+k]
 			}
 		}
 		for b := range 2 * n {

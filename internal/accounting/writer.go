@@ -19,12 +19,12 @@ import (
 // Bounds of what Slurm is asked: jobs at most one in each pause, and none that ended
 // just now, of which slurmdbd and other nodes' agents have still to tell.
 const (
-	Pause    = time.Second
-	settle   = time.Minute
-	still    = 30 * time.Second // that an AdminComment must not have changed for
-	again    = 10 * time.Minute // after which a job is tried again
-	mostTry  = 6
-	mostWait = 10_000 // jobs that wait
+	Pause      = time.Second
+	settle     = time.Minute
+	settleTime = 30 * time.Second // that an AdminComment must not have changed for
+	retryAfter = 10 * time.Minute // after which a job is tried again
+	maxTries   = 6
+	maxWaiting = 10_000 // jobs that wait
 	// heldRuns is how many held-out runs of a workload it takes to say what one saved.
 	heldRuns  = 3
 	strataAge = 10 * time.Minute
@@ -95,7 +95,7 @@ func (w *Writer) Ended(o *record.Outcome) {
 	id := slurm.JobID(o.JobID)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if _, there := w.waiting[id]; !there && len(w.waiting) >= mostWait {
+	if _, there := w.waiting[id]; !there && len(w.waiting) >= maxWaiting {
 		w.dropped++
 		return
 	}
@@ -169,10 +169,10 @@ func (w *Writer) next() (first slurm.JobID, job waiting, dropped int, ok bool) {
 func (w *Writer) later(id slurm.JobID, job waiting) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if _, there := w.waiting[id]; !there && job.tries < mostTry && len(w.waiting) < mostWait {
-		next := waiting{due: w.options.Now().Add(again), tries: job.tries + 1, seen: job.seen}
+	if _, there := w.waiting[id]; !there && job.tries < maxTries && len(w.waiting) < maxWaiting {
+		next := waiting{due: w.options.Now().Add(retryAfter), tries: job.tries + 1, seen: job.seen}
 		if job.seen != nil { // it is looked at again soon
-			next.due = w.options.Now().Add(still)
+			next.due = w.options.Now().Add(settleTime)
 		}
 		w.waiting[id] = next
 	}

@@ -111,7 +111,7 @@ func TestARunIsSteppedBetweenItsClocksAndKeepsItsSLA(t *testing.T) {
 			t.Errorf("the entry was %s, is %s", entry, got)
 		}
 		closed, err := a.End(t.Context(), 1, "n1")
-		if err != nil || closed.Outcome.Lowest != (dvfsmodel.Setting{Core: 600}) ||
+		if err != nil || closed.Outcome.Setting != (dvfsmodel.Setting{Core: 600}) ||
 			closed.Outcome.Slowdown.Or(math.Inf(1)) > 1.2 || closed.Outcome.Slowdown.Or(0) < slowdown {
 			t.Errorf("end: %+v, %v", closed.Outcome, err)
 		}
@@ -125,7 +125,7 @@ func TestARunIsSteppedBetweenItsClocksAndKeepsItsSLA(t *testing.T) {
 func wantStays(t *testing.T, closed *agent.ClosedRun, seen map[dvfsmodel.MHz]int) {
 	t.Helper()
 	var time, work float64
-	var joules, used dvfsmodel.Joule
+	var joules dvfsmodel.Joule
 	for _, s := range closed.Outcome.Stays {
 		if off := s.Seconds - float64(seen[s.Core]); math.Abs(off) > 2+float64(s.Begun) || s.Begun == 0 ||
 			s.Work+s.Rest > s.Seconds+1e-6 || s.RestEnergy > s.Energy {
@@ -133,9 +133,7 @@ func wantStays(t *testing.T, closed *agent.ClosedRun, seen map[dvfsmodel.MHz]int
 		}
 		time, work, joules = time+s.Seconds, work+s.Work, joules+s.Energy
 	}
-	for _, g := range closed.Outcome.GPUs {
-		used += g.Energy
-	}
+	used := dvfsmodel.Joule(closed.Outcome.GPUEnergyJ.Or(-1))
 	took := closed.Outcome.Ended.Sub(closed.Outcome.Started).Seconds()
 	if took-time > 1.2 || time > took+1e-6 || math.Abs(float64(joules/used)-1) > 0.002 || work < 600 ||
 		work > 0.6*time {

@@ -249,17 +249,17 @@ func notLocked(err error) live.NotLocked {
 	return why
 }
 
-// NotLocked is why clocks that were decided weren't set, or not to the run's end.
-func (c *ClosedRun) NotLocked() live.NotLocked {
-	wanted := c.Run.Setting.WithoutProfile() != dvfsmodel.Setting{}
+// notLocked returns why clocks that were decided weren't set, or not to the run's end.
+func (r *runFile) notLocked(shared bool) live.NotLocked {
+	wanted := r.Run.Setting.WithoutProfile() != dvfsmodel.Setting{}
 	switch {
-	case c.Run.Wish.OptOut:
+	case r.Run.Wish.OptOut:
 		return live.NotLocked{}
 	case !wanted:
-		return c.Run.Unset
-	case c.HandsOff != "":
-		return live.NotLocked{Kind: c.kind, Why: c.HandsOff}.Cut(len(c.HandsOff))
-	case c.Outcome.Shared:
+		return r.Run.Unset
+	case r.HandsOff != "":
+		return live.NotLocked{Kind: r.Kind, Why: r.HandsOff}.Cut(len(r.HandsOff))
+	case shared:
 		return live.NotLocked{
 			Kind: live.NotLockedShared, Why: "another run was on a GPU of its, which goes by the faster one",
 		}

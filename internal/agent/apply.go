@@ -85,7 +85,7 @@ func (a *Agent) registerRun(run *live.Run, refusal error) error {
 		r.leaveAlone(notLocked(refusal))
 	}
 	if run.Missed {
-		r.sampler.outcome.Partial = true
+		r.sampler.partial = true
 		r.note("its GPUs weren't opened when it began: it was at default clocks until " +
 			time.Now().UTC().Format(time.TimeOnly) + " UTC, and isn't measured from its start")
 	}

@@ -219,7 +219,7 @@ func TestARefusedMemoryClockDoesNotCostTheCoreClock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if out := closed.Record(); out.Setting != core || len(out.Notes) != 1 ||
+		if out := closed.Outcome; out.Setting != core || len(out.Notes) != 1 ||
 			!strings.Contains(out.Notes[0], "memory clock") {
 			t.Errorf("%s: %+v, notes %q", kind, out.Setting, out.Notes)
 		}

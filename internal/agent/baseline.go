@@ -85,7 +85,7 @@ func (s *baselines) noteSet(c *managedGPU, next *Entry) error {
 	if err != nil {
 		return err
 	}
-	b.set, b.Unsure = next.told(), ""
+	b.set, b.Unsure = next.reported(), ""
 	for control, held := range next.Controls {
 		if control.TellsPrior() {
 			b.Told = maps.Clone(b.Told)
@@ -108,8 +108,8 @@ func (s *baselines) noteReleased(c *managedGPU) error {
 	return s.write(c, b)
 }
 
-// readTold returns what the driver tells of the controls of a GPU, by key.
-func (s *baselines) readTold(c *managedGPU) (map[string]gpu.Value, error) {
+// readDriverValues returns what the driver tells of the controls of a GPU, by key.
+func (s *baselines) readDriverValues(c *managedGPU) (map[string]gpu.Value, error) {
 	told := make(map[string]gpu.Value)
 	for control := range gpu.NumControls {
 		if !control.TellsPrior() || !c.can(control) {
@@ -127,25 +127,25 @@ func (s *baselines) readTold(c *managedGPU) (map[string]gpu.Value, error) {
 	return told, nil
 }
 
-// noteTold writes down what the driver tells of a GPU that has no entry. A value of unknown origin is said as
-// long as it is there.
-func (s *baselines) noteTold(c *managedGPU) error {
+// noteDriverValues writes down what the driver tells of a GPU that has no entry. A value of unknown origin is
+// said as long as it is there.
+func (s *baselines) noteDriverValues(c *managedGPU) error {
 	b, err := s.of(c)
 	if err != nil {
 		return err
 	}
-	told, err := s.readTold(c)
+	told, err := s.readDriverValues(c)
 	if err != nil {
 		return err
 	}
 	if b.Unsure != "" && b.Told != nil && !maps.Equal(told, b.Told) {
 		b.Unsure = ""
 	}
-	return s.writeTold(c, b, told)
+	return s.writeDriverValues(c, b, told)
 }
 
-// writeTold writes a baseline down with what the driver tells.
-func (s *baselines) writeTold(c *managedGPU, b baseline, told map[string]gpu.Value) error {
+// writeDriverValues writes a baseline down with what the driver tells.
+func (s *baselines) writeDriverValues(c *managedGPU, b baseline, told map[string]gpu.Value) error {
 	c.ground.note(func(g *groundState) { b.Told, b.Suspected, g.asked = told, g.suspected(), true })
 	return s.write(c, b)
 }
@@ -157,7 +157,7 @@ func (s *baselines) noteUnsure(c *managedGPU) (note string, err error) {
 	if err != nil || b.set != nil {
 		return "", err
 	}
-	told, err := s.readTold(c)
+	told, err := s.readDriverValues(c)
 	if err != nil {
 		return "", err
 	}
@@ -174,7 +174,7 @@ func (s *baselines) noteUnsure(c *managedGPU) (note string, err error) {
 		return "", nil
 	}
 	b.Unsure = note
-	return note, s.writeTold(c, b, told)
+	return note, s.writeDriverValues(c, b, told)
 }
 
 // siteValue returns the value at which a control is set to keep a GPU within its site's range: the greatest

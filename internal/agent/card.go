@@ -382,7 +382,7 @@ func (c *managedGPU) state() GPUState {
 	ground := c.ground.now()
 	return GPUState{
 		Identity: c.id, Lost: c.lost, Entry: c.entry, Writes: c.writes, Stuck: c.hung > 0,
-		ExternalChange: c.externalChange, Refused: c.refused, Unsure: ground.unsure(),
+		ExternalChange: c.externalChange, Refused: c.refused, Unsure: ground.valueOfUnknownOrigin(),
 		Suspected: ground.suspected(),
 	}
 }
@@ -431,8 +431,8 @@ func (g *groundState) suspected() dvfsmodel.MHz {
 	return g.limit
 }
 
-// unsure returns which value was found of which nobody knows who set it.
-func (g *groundState) unsure() string {
+// valueOfUnknownOrigin returns which value was found of which nobody knows who set it.
+func (g *groundState) valueOfUnknownOrigin() string {
 	if g.base == nil {
 		return ""
 	}

@@ -39,9 +39,9 @@ type ClaimFolder struct {
 	wait    time.Duration
 }
 
-// sameJournalWait is how long a process that is about to start waits for another one that
+// journalLockWait is how long a process that is about to start waits for another one that
 // gives back the clocks of the same journal.
-const sameJournalWait = time.Second
+const journalLockWait = time.Second
 
 // OpenClaims opens a folder, and makes it where there is none, for a process whose
 // journal is the named folder.
@@ -67,7 +67,7 @@ func OpenClaims(dir, journal string) (*ClaimFolder, error) {
 // WithWait makes claims wait for a process of the same journal that only gives clocks
 // back, as an agent does that starts.
 func (f *ClaimFolder) WithWait() *ClaimFolder {
-	f.wait = sameJournalWait
+	f.wait = journalLockWait
 	return f
 }
 
@@ -85,7 +85,7 @@ func (f *ClaimFolder) Claim(uuid string) (release func(), err error) {
 		owner, err := io.ReadAll(io.LimitReader(io.NewSectionReader(file, 0, maxOwner), maxOwner))
 		twin := err == nil && bytes.HasSuffix(owner, []byte(f.journal+"\n"))
 		if twin && time.Now().Before(last) {
-			<-time.After(sameJournalWait / 50)
+			<-time.After(journalLockWait / 50)
 			continue
 		}
 		kind := ErrTaken

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/gpu"
+	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 )
 
@@ -19,7 +19,7 @@ type runEnd struct {
 	late   bool      // it ended some time before, nobody knows when
 }
 
-// JobEnded is the reason of an [Outcome] whose run an Epilog closed, by [Agent.End].
+// JobEnded is the reason of a [ClosedRun] that an Epilog closed, by [Agent.End].
 const JobEnded = "its job ended"
 
 // By how much readings may reach beyond a run's end and still count as the run's:
@@ -36,7 +36,7 @@ const (
 // If the machine's clock was set meanwhile, another clock's time can't be placed in
 // the run, and its start is told by the clock as it is at its end. The caller holds
 // the set's mu.
-func (r *openRun) outcome(how runEnd, now time.Time) Outcome {
+func (r *openRun) outcome(how runEnd, now time.Time) record.Outcome {
 	at := how.at
 	switch {
 	case at.IsZero() || at.After(now):
@@ -53,22 +53,27 @@ func (r *openRun) outcome(how runEnd, now time.Time) Outcome {
 	if sampler == nil {
 		sampler = newSampler(r.Run)
 	}
-	sampler.outcome.Partial = r.sampler.outcome.Partial || how.late
+	sampler.partial = r.sampler.partial || how.late
 	out := sampler.Close(at)
-	out.Started, out.Reason, out.Notes = at.Add(-lasted), how.reason, r.notes
-	if out.Partial && !how.late {
-		if lasted > 0 {
-			out.Restarted.TimeS = live.Known(lasted.Seconds())
-		}
-		sampler.addCounters(&out, at.Add(-slack))
+	out.Started, out.Notes = at.Add(-lasted), r.notes
+	if sampler.partial && !how.late && lasted > 0 {
+		out.Restarted.TimeS = live.Known(lasted.Seconds())
+		out.Restarted.GPUEnergyJ = sampler.spanned(at.Add(-slack))
+	}
+	out.NotLocked = r.file.notLocked(out.Shared)
+	if r.file.HandsOff == "" && out.NotLocked == (live.NotLocked{}) {
+		out.Setting = r.file.Run.Setting
 	}
 	if r.stepper != nil {
-		lowest := lock{Setting: r.steppedTo((*clockStepper).lowest)}
-		out.Lowest, out.Slowdown = lowest.less(r.refused).Setting, live.Known(r.stepper.slowdown())
+		lowest := lock{Setting: r.steppedTo((*clockStepper).lowest)}.less(r.refused).Setting
+		if out.Setting != (dvfsmodel.Setting{}) && lowest != (dvfsmodel.Setting{}) {
+			out.Setting, out.Slowdown = lowest, live.Known(r.stepper.slowdown())
+		}
 		if _, believed := sampler.SoFar(); believed && sampler == r.sampler {
 			out.Stays = r.residency.residencies()
 		}
 	}
+	out.DropShared()
 	return out
 }
 
@@ -113,26 +118,12 @@ func (s *Sampler) setStartCounters(energy map[string]dvfsmodel.Joule) {
 	}
 }
 
-// addCounters fills in what the counters say of the whole run, where they are to be
-// believed and were read after end.
-func (s *Sampler) addCounters(out *Outcome, end time.Time) {
-	for i := range out.GPUs {
-		g := &out.GPUs[i]
-		t := s.gpus[g.UUID]
-		counted := g.Resets == 0 &&
-			(g.EnergyFrom == gpu.FromCounter || g.Samples == 1 && gpu.Measured(t.count))
-		if counted && t.first >= 0 && t.last.After(end) && t.count > t.first {
-			g.Spanned = t.count - t.first
-		}
-	}
-}
-
 // ClosedRun is a run that ended.
 type ClosedRun struct {
 	Run      live.Run
 	HandsOff string // why its GPUs were at default clocks at the end
-	kind     live.NotLockedKind
-	Outcome  Outcome
+	Reason   string // why it was closed
+	Outcome  record.Outcome
 }
 
 // close notes that an open run ended, with what it came to.
@@ -144,15 +135,15 @@ func (s *RunSet) close(id string, how runEnd) (runFile, error) {
 		return runFile{}, fmt.Errorf("run %s: %w", id, ErrNoRun)
 	}
 	r.ended = true
-	outcome := r.outcome(how, time.Now())
-	r.settle(&outcome)
 	r.file.HandsOff, r.file.Kind, r.file.Run.Setting = r.handsOff, r.kind, r.locked()
+	r.settle(how, time.Now())
 	return r.file, nil
 }
 
-// settle makes an outcome that of the run. The caller holds the set's mu.
-func (r *openRun) settle(outcome *Outcome) {
-	r.file.Outcome, r.file.Run.Started = outcome, outcome.Started
+// settle puts what the run came to into its file. The caller holds the set's mu.
+func (r *openRun) settle(how runEnd, now time.Time) {
+	outcome := r.outcome(how, now)
+	r.file.Reason, r.file.Outcome, r.file.Run.Started = how.reason, &outcome, outcome.Started
 }
 
 // EndedAt corrects the end of a run that [Agent.End] closed, once: its job had ended
@@ -171,8 +162,7 @@ func (s *RunSet) EndedAt(id string, at time.Time) (ClosedRun, error) {
 	stands := r.sampler == nil || !at.After(r.Started) || was.Ended.Sub(at) <= maxBeyond ||
 		clockWasSet(r.Started, was.Ended)
 	if !stands {
-		outcome := r.outcome(runEnd{reason: was.Reason, at: at}, was.Ended)
-		r.settle(&outcome)
+		r.settle(runEnd{reason: r.file.Reason, at: at}, was.Ended)
 		r.kept = false
 	}
 	r.sampler = nil // nothing is asked of it any more
@@ -208,7 +198,7 @@ func (s *RunSet) keepEnd(id string) error {
 
 // closedOf returns an ended run as its file has it.
 func closedOf(r *runFile) ClosedRun {
-	return ClosedRun{Run: r.Run, HandsOff: r.HandsOff, kind: r.Kind, Outcome: *r.Outcome}
+	return ClosedRun{Run: r.Run, HandsOff: r.HandsOff, Reason: r.Reason, Outcome: *r.Outcome}
 }
 
 // Ended returns the runs that ended and aren't forgotten, in the order of their

@@ -413,9 +413,9 @@ func everyStep(t *testing.T, points func(step int) []point) {
 	}
 }
 
-// someOf returns a third of a step's points, others by turns, and all of them in a long run.
+// someOf returns a sixth of a step's points, others by turns, and all of them in a long run.
 func someOf(points []point, turn int) (some []point) {
-	part := shareddata.Rounds(3, 3, 1)
+	part := shareddata.Rounds(6, 6, 1)
 	for i := turn % part; i < len(points); i += part {
 		some = append(some, points[i])
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/nodepower"
+	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 )
 
@@ -49,8 +50,8 @@ func TestOfARunWhoseEpilogIsLateOnlyTheJobsOwnTimeCounts(t *testing.T) {
 		}
 		got := closed.Outcome
 		wantCutOff(t, &got, ended, 20.4, float64(last.Energy-first.Energy))
-		if host, known := got.Host(); !known || math.Abs(float64(host)-200*20.4) > 1 {
-			t.Errorf("host %v J (%v), want %v", host, known, 200*20.4)
+		if host := hostOf(&got); math.Abs(host-200*20.4) > 1 {
+			t.Errorf("host %v J, want %v", host, 200*20.4)
 		}
 		if again, err := a.Runs().EndedAt("r1", ended.Add(-10*time.Second)); err != nil ||
 			!reflect.DeepEqual(again.Outcome, got) {
@@ -64,20 +65,18 @@ func TestOfARunWhoseEpilogIsLateOnlyTheJobsOwnTimeCounts(t *testing.T) {
 
 // wantCutOff wants a run of one GPU at full work to have ended then. Its end lies
 // between two looks, so that a part of a second is idle, as far as anybody can tell.
-func wantCutOff(t *testing.T, got *agent.Outcome, ended time.Time, seconds, joules float64) {
+func wantCutOff(t *testing.T, got *record.Outcome, ended time.Time, seconds, joules float64) {
 	t.Helper()
-	g := got.GPUs[0]
-	if !got.Ended.Equal(ended) || got.Partial || math.Abs(g.Covered-seconds) > 0.01 ||
-		g.EnergyFrom != gpu.FromCounter {
-		t.Errorf("ended %s, partial %v, %v s from %s; want %s and %v s", got.Ended, got.Partial, g.Covered,
-			g.EnergyFrom, ended, seconds)
+	if !got.Ended.Equal(ended) || math.Abs(got.TimeS.Or(-1)-seconds) > 0.01 || got.GPUSource != record.Counter {
+		t.Errorf("ended %s, %s s from %s; want %s and %v s", got.Ended, got.TimeS, got.GPUSource, ended, seconds)
 	}
-	if math.Abs(float64(g.Energy)-joules) > 0.03*joules {
-		t.Errorf("%v J, want %v", float64(g.Energy), joules)
+	if math.Abs(got.GPUEnergyJ.Or(-1)-joules) > 0.03*joules {
+		t.Errorf("%s J, want %v", got.GPUEnergyJ, joules)
 	}
-	if g.Utilisation < 0.97 || g.PeakMem != anyWork.Mem || len(g.Clocks) != 1 ||
-		g.Clocks[0].Core != slow.Core {
-		t.Errorf("%+v", g)
+	if got.Utilisation.Or(0) < 0.97 || got.PeakMemoryBytes != live.Known(float64(anyWork.Mem)) ||
+		len(got.Clocks) != 1 || got.Clocks[0].Core != slow.Core ||
+		math.Abs(got.Clocks[0].Seconds-seconds) > 0.01 {
+		t.Errorf("%+v", got)
 	}
 	if points := len(got.Readings.Power); points != 21 {
 		t.Errorf("%d readings, want one a second", points)

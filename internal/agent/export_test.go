@@ -3,9 +3,12 @@ package agent
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/live"
 )
 
@@ -44,3 +47,44 @@ func (s *Sampler) Until(end time.Time) *Sampler { return s.recent.samplerAt(end)
 
 // Remembered returns how much the sampler remembers one by one.
 func (s *Sampler) Remembered() int { return len(s.recent.memos) }
+
+// MarkPartial notes that the agent wasn't there for all of the run.
+func (s *Sampler) MarkPartial() { s.partial = true }
+
+// GPUFigures are what a sampler saw of one GPU.
+type GPUFigures struct {
+	gpu.Energy
+	Samples int
+	Covered float64 // seconds between the first and the last sample
+}
+
+// Figures returns what the sampler saw of each GPU.
+func (s *Sampler) Figures() (all []GPUFigures) {
+	for _, uuid := range slices.Sorted(maps.Keys(s.gpus)) {
+		t := s.gpus[uuid]
+		all = append(all, GPUFigures{t.energy.Sum(), t.samples, t.covered})
+	}
+	return all
+}
+
+// Figures returns what was seen of each GPU of a run that is open, or was closed since the start.
+func (a *Agent) Figures(run string) []GPUFigures {
+	a.runs.mu.Lock()
+	defer a.runs.mu.Unlock()
+	return a.runs.byID[run].sampler.Figures()
+}
+
+// Spanned returns what counters say of a run that had these at its start.
+func (s *Sampler) Spanned(first map[string]dvfsmodel.Joule, end time.Time) live.Number {
+	s.setStartCounters(first)
+	return s.spanned(end)
+}
+
+// HostEnergy returns a closed run's part of what its node used beside its GPUs, which isn't told of runs
+// that share one; -1: not known.
+func (a *Agent) HostEnergy(run string) float64 {
+	a.runs.mu.Lock()
+	defer a.runs.mu.Unlock()
+	r := a.runs.byID[run]
+	return float64(r.sampler.host(r.file.Outcome.Ended.Sub(r.Started).Seconds()))
+}

@@ -71,7 +71,7 @@ func startsFrom(t *testing.T, entry, run string) {
 		_, _ = a.End(context.Background(), r.Job, r.Node)
 	}
 	for _, c := range a.Runs().Ended() {
-		out := c.Record()
+		out := c.Outcome
 		out.Cluster = "alpha"
 		if _, err := json.Marshal(out); err != nil {
 			t.Fatalf("%+v: %v", c, err)

@@ -236,9 +236,9 @@ func (h *holder) release(c *managedGPU) (note string, err error) {
 	return note, nil
 }
 
-// giveBackTold gives back what the driver tells to be still as the card's entry has it, such as a power
+// giveBackReported gives back what the driver tells to be still as the card's entry has it, such as a power
 // limit, of a card with somebody else's clocks. The caller has the card's turn.
-func (h *holder) giveBackTold(c *managedGPU) error {
+func (h *holder) giveBackReported(c *managedGPU) error {
 	entry := c.journalled()
 	for control := range gpu.NumControls {
 		held, ok := entry.held(control)

@@ -126,8 +126,8 @@ func (e *Entry) without(control gpu.Control) *Entry {
 	return &next
 }
 
-// told returns the entry's controls of which the driver tells, nil if it has none.
-func (e *Entry) told() *Entry {
+// reported returns the entry's controls of which the driver tells, nil if it has none.
+func (e *Entry) reported() *Entry {
 	if e == nil {
 		return nil
 	}

@@ -102,7 +102,7 @@ func TestAPowerLimitThatIsRefusedCostsNothingElseAndIsNoted(t *testing.T) {
 			}
 			h.wantLocked(core)
 			closed, err := a.End(t.Context(), 1, "n1")
-			if out := closed.Record(); err != nil || out.Setting != core || len(out.Notes) != 1 ||
+			if out := closed.Outcome; err != nil || out.Setting != core || len(out.Notes) != 1 ||
 				!strings.Contains(out.Notes[0], "refused the power limit") {
 				t.Errorf("%v, %+v, notes %q", err, out.Setting, out.Notes)
 			}
@@ -187,14 +187,14 @@ func TestALimitThatIsChangedDuringARunIsInItsOutcome(t *testing.T) {
 		if err != nil || closed.HandsOff != "" {
 			t.Errorf("%q, %v", closed.HandsOff, err)
 		}
-		out := closed.Record()
+		out := closed.Outcome
 		if other := out.OtherCapsS.Or(0); out.CapW.Or(0) != 250 || !(other >= 9 && other <= 11) {
 			t.Errorf("limit %v, others for %v s", out.CapW, out.OtherCapsS)
 		}
 		apply(h, a, "r2", 2, capped, 0)
 		sleep(30 * time.Second)
 		closed, err = a.End(t.Context(), 2, "n1")
-		if out := closed.Record(); err != nil || out.CapW.Or(0) != 150 || out.OtherCapsS.Or(0) != 0 ||
+		if out := closed.Outcome; err != nil || out.CapW.Or(0) != 150 || out.OtherCapsS.Or(0) != 0 ||
 			out.Setting != capped {
 			t.Errorf("under a limit of epd's: %v, others for %v s, set %v, %v", out.CapW, out.OtherCapsS,
 				out.Setting, err)

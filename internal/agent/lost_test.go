@@ -61,8 +61,8 @@ func TestALockThatIsLostIsSetAgainAfterAMinuteAndTheRunSaysSo(t *testing.T) {
 				t.Errorf("step at %v: notes %q", float64(step), got)
 			}
 			closed, err := a.End(t.Context(), 1, "n1")
-			if err != nil || closed.HandsOff != "" || len(closed.Record().Notes) != 1 {
-				t.Errorf("step at %v: %q, %v, %q", float64(step), closed.HandsOff, err, closed.Record().Notes)
+			if err != nil || closed.HandsOff != "" || len(closed.Outcome.Notes) != 1 {
+				t.Errorf("step at %v: %q, %v, %q", float64(step), closed.HandsOff, err, closed.Outcome.Notes)
 			}
 			h.wantFree()
 		})

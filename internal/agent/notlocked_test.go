@@ -76,7 +76,7 @@ func TestARecordSaysWhyDecidedClocksWerentSet(t *testing.T) {
 			if err != nil && name != "lost" {
 				t.Fatal(err)
 			}
-			o := closed.Record()
+			o := closed.Outcome
 			if o.NotLocked.Kind != c.want || (o.NotLocked.Why == "") != (c.want == "") {
 				t.Errorf("not locked: %+v, want %s", o.NotLocked, c.want)
 			}
@@ -97,7 +97,7 @@ func TestAfterARestartTheReasonSaysWhatWasSetUntilThen(t *testing.T) {
 	want := live.NotLocked{
 		Kind: live.NotLockedRestart, Why: r.Setting.Words() + " until the agent was restarted",
 	}
-	if got := closed.Record().NotLocked; err != nil || got != want {
+	if got := closed.Outcome.NotLocked; err != nil || got != want {
 		t.Errorf("%+v, want %+v; %v", got, want, err)
 	}
 }

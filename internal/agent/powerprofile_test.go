@@ -90,7 +90,7 @@ func TestARunGoesOnWithoutAProfileThatAnotherOneExcludes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := closed.Record()
+	out := closed.Outcome
 	if out.Setting != (dvfsmodel.Setting{Core: 1600}) || len(out.Notes) != 1 ||
 		!strings.Contains(out.Notes[0], "refused the power profile") {
 		t.Errorf("recorded at %v, notes %q", out.Setting, out.Notes)

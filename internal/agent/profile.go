@@ -18,7 +18,7 @@ type profiler struct {
 
 // gpuProfile is a profiler's view of one GPU.
 type gpuProfile struct {
-	utilisation, memory *record.Sampler
+	utilisation, memory *record.SeriesSampler
 	peak, total         int64 // bytes; -1: not known
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 func TestARunsProfileIsOfEachOfItsGPUsAndSmall(t *testing.T) {
-	outcome := sampled(1001, func(i int) gpu.Reading {
+	outcome, _ := sampled(1001, func(i int) gpu.Reading {
 		r := gpu.Reading{Power: 100, Utilisation: float64(i / 500 % 2), MemUsed: 4 << 30, MemTotal: 16 << 30}
 		if i > 500 {
 			r.MemUsed = 8 << 30
@@ -37,7 +37,7 @@ func TestARunsProfileIsOfEachOfItsGPUsAndSmall(t *testing.T) {
 }
 
 func TestAProfileWithoutMemoryHasNoSeriesOfIt(t *testing.T) {
-	outcome := sampled(10, func(int) gpu.Reading { return gpu.Reading{Utilisation: 0.5, MemUsed: -1} })
+	outcome, _ := sampled(10, func(int) gpu.Reading { return gpu.Reading{Utilisation: 0.5, MemUsed: -1} })
 	g := &outcome.Profile.GPUs[0]
 	if g.PeakMem != -1 || g.MemTotal != -1 || g.Memory.Len() != 0 || g.Utilisation.Len() != 9 {
 		t.Errorf("%+v", g)

@@ -72,7 +72,7 @@ func (s *reconciler) reconcileOne(ctx context.Context, c *managedGPU) error {
 	want, run := s.target(c)
 	switch {
 	case c.externalReason() != "" && s.runs.isOpenOn(c):
-		return s.holder.giveBackTold(c) // somebody else's clocks stay while the runs last
+		return s.holder.giveBackReported(c) // somebody else's clocks stay while the runs last
 	case want == lock{}:
 		return s.release(c)
 	case c.isLockedAt(want):

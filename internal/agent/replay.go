@@ -109,7 +109,7 @@ func (h *holder) replayOne(ctx context.Context, uuid string, spare bool) Restore
 	}
 	c.record(entry, false)
 	if c.ownedByTwin {
-		return h.replayBeside(c)
+		return h.replayFromOutside(c)
 	}
 	note, err := h.release(c)
 	if err == nil {
@@ -121,10 +121,10 @@ func (h *holder) replayOne(ctx context.Context, uuid string, spare bool) Restore
 	return Restored{UUID: uuid, Result: EntryRestored, Note: note}
 }
 
-// replayBeside gives back what an agent locked that lives or hangs. The entry stays:
+// replayFromOutside gives back what an agent locked that lives or hangs. The entry stays:
 // the agent may be about to lock again, and a lock must not be without one. Word of it
 // is left first, so that the agent, which looks after each lock, finds it.
-func (h *holder) replayBeside(c *managedGPU) Restored {
+func (h *holder) replayFromOutside(c *managedGPU) Restored {
 	err := errors.Join(h.journal.noteReturned(c.uuid), h.giveBackAll(c))
 	if err != nil {
 		return Restored{UUID: c.uuid, Result: EntryKept, Err: err}
@@ -184,7 +184,7 @@ func (h *holder) settle(c *managedGPU) error {
 	if err := h.giveBackLost(c); err != nil {
 		return err
 	}
-	if err := h.base.noteTold(c); err != nil {
+	if err := h.base.noteDriverValues(c); err != nil {
 		return err
 	}
 	return h.setSite(c)

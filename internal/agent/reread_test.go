@@ -27,11 +27,12 @@ func TestAYoungRunThatEndedWhileThereWasNoAgentIsClosedWithSlurmsEnd(t *testing.
 			t.Fatalf("closed %+v, %v", swept.Closed, err)
 		}
 		got := swept.Closed[0].Outcome
-		if !got.Ended.Equal(ended) || got.Restarted.TimeS.Or(0) != 5 || !got.Partial {
+		if !got.Ended.Equal(ended) || got.Restarted.TimeS.Or(0) != 5 || got.TimeS != (live.Number{}) {
 			t.Errorf("ended %s after %s s, want %s after 5", got.Ended, got.Restarted.TimeS, ended)
 		}
-		if g := got.GPUs[0]; g.Samples != 0 || g.Spanned != 0 || !got.Readings.IsZero() {
-			t.Errorf("%d samples and %v J of later than its end", g.Samples, float64(g.Spanned))
+		if got.MeanPowerW != (live.Number{}) || got.Restarted.GPUEnergyJ != (live.Number{}) ||
+			!got.Readings.IsZero() {
+			t.Errorf("%s W and %s J of later than its end", got.MeanPowerW, got.Restarted.GPUEnergyJ)
 		}
 	})
 }
@@ -60,7 +61,7 @@ func TestOfAJobThatSlurmForgotTheEndIsNotKnown(t *testing.T) {
 	if err != nil || len(swept.Closed) != 1 {
 		t.Fatalf("closed %+v, %v", swept.Closed, err)
 	}
-	if got := swept.Closed[0].Outcome; !got.Partial || !got.Restarted.IsZero() {
+	if got := swept.Closed[0].Outcome; got.TimeS != (live.Number{}) || !got.Restarted.IsZero() {
 		t.Errorf("%+v", got)
 	}
 }
@@ -104,9 +105,9 @@ func TestARunOverARestartKeepsItsTimeAndTheEnergyThatTheCounterSays(t *testing.T
 			t.Fatal(err)
 		}
 		got, want := closed.Outcome, float64(after.Energy-before.Energy)
-		if g := got.GPUs[0]; math.Abs(float64(g.Spanned)-want) > 1e-3*want || !got.Partial ||
+		if math.Abs(got.Restarted.GPUEnergyJ.Or(-1)-want) > 1e-3*want || got.TimeS != (live.Number{}) ||
 			math.Abs(got.Restarted.TimeS.Or(0)-60) > 0.1 {
-			t.Errorf("%v J in %s s, want %v in 60", float64(g.Spanned), got.Restarted.TimeS, want)
+			t.Errorf("%+v and %s s, want %v J in 60 s", got.Restarted, got.TimeS, want)
 		}
 	})
 }
@@ -135,15 +136,15 @@ func TestACounterThatBeganAnewSaysNothingOfARunOverARestart(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if g := closed.Outcome.GPUs[0]; g.Spanned != 0 || closed.Outcome.Restarted.TimeS == (live.Number{}) {
-				t.Errorf("%s: %v J in %s s", name, float64(g.Spanned), closed.Outcome.Restarted.TimeS)
+			if r := closed.Outcome.Restarted; r.GPUEnergyJ != (live.Number{}) || r.TimeS == (live.Number{}) {
+				t.Errorf("%s: %s J in %s s", name, r.GPUEnergyJ, r.TimeS)
 			}
 		})
 	}
 }
 
 func TestARunThatSlurmEndedBeforeKeepsWhatWasMeasuredUpToThen(t *testing.T) {
-	for passed, samples := range map[time.Duration]int{2 * time.Minute: 61, 30 * time.Minute: 0} {
+	for passed, seconds := range map[time.Duration]float64{2 * time.Minute: 60, 30 * time.Minute: 0} {
 		watched(t, agent.WatchHooks{}, func(h *host, a *agent.Agent) {
 			t := h.t
 			apply(h, a, "r1", 1, slow, 0)
@@ -154,9 +155,14 @@ func TestARunThatSlurmEndedBeforeKeepsWhatWasMeasuredUpToThen(t *testing.T) {
 				t.Fatalf("closed %+v, %v", swept.Closed, err)
 			}
 			got := swept.Closed[0].Outcome
-			if !got.Ended.Equal(ended) || got.Partial || got.GPUs[0].Samples != samples {
-				t.Errorf("%v later: ended %s, want %s with %d samples: %+v", passed, got.Ended, ended,
-					samples, got.GPUs[0])
+			covered := 0.0
+			for _, at := range got.Clocks {
+				covered += at.Seconds
+			}
+			if !got.Ended.Equal(ended) || got.TimeS != live.Known(60) || !near(covered, seconds) ||
+				(got.GPUEnergyJ != (live.Number{})) != (seconds > 0) {
+				t.Errorf("%v later: ended %s, want %s with readings of %v s: %+v", passed, got.Ended, ended,
+					seconds, got)
 			}
 		})
 	}

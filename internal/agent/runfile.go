@@ -9,6 +9,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/gpu"
+	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/statedir"
 )
@@ -27,8 +28,9 @@ type runFile struct {
 	// Kind is that of HandsOff.
 	Kind live.NotLockedKind `json:"hands_off_kind,omitempty"`
 	// Counters are nil where the GPUs have none.
-	Counters *counters `json:"counters,omitempty"`
-	Outcome  *Outcome  `json:"outcome,omitempty"` // once it ended
+	Counters *counters       `json:"counters,omitempty"`
+	Reason   string          `json:"reason,omitempty"`  // why it was closed
+	Outcome  *record.Outcome `json:"outcome,omitempty"` // once it was
 }
 
 // counters are the GPUs' energy counters at a run's start, by UUID. They go on while

@@ -87,7 +87,7 @@ func (s *RunSet) addLoaded(r *runFile) {
 	open := &openRun{
 		Run: r.Run, file: *r, handsOff: r.HandsOff, kind: r.Kind, sampler: NewSampler(r.Run), reread: true,
 	}
-	open.sampler.outcome.Partial = true
+	open.sampler.partial = true
 	open.sampler.setStartCounters(s.countersOf(r))
 	if r.Outcome != nil {
 		open.ended, open.kept, open.sampler = true, true, nil
@@ -316,16 +316,14 @@ func (s *RunSet) updateForecast(run live.Run, now live.Outlook) (live.Run, bool)
 	return run, true
 }
 
-// addReading tells the runs on a card what was read of it, or that nothing could be.
+// addReading tells the runs on a card what was read of it, if anything could be.
 func (s *RunSet) addReading(c *managedGPU, reading gpu.Reading, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	runs := s.on(c)
 	markSharedRuns(runs)
 	for _, r := range runs {
-		if err != nil {
-			r.sampler.Miss(c.uuid)
-		} else {
+		if err == nil {
 			r.sampler.Add(c.uuid, reading)
 		}
 	}

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"maps"
 	"math"
 	"testing"
 	"time"
@@ -8,13 +9,14 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/agent"
+	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 // sampled feeds a sampler one reading per second of a GPU.
-func sampled(n int, at func(i int) gpu.Reading) agent.Outcome {
+func sampled(n int, at func(i int) gpu.Reading) (record.Outcome, agent.GPUFigures) {
 	s := agent.NewSampler(live.Run{GPUs: []string{"GPU-1"}, Started: noon})
 	for i := range n {
 		r := at(i)
@@ -22,34 +24,34 @@ func sampled(n int, at func(i int) gpu.Reading) agent.Outcome {
 		s.Add("GPU-1", r)
 		s.Add("GPU-2", r) // not the run's
 	}
-	return s.Close(noon.Add(time.Duration(n) * time.Second))
+	return s.Close(noon.Add(time.Duration(n) * time.Second)), s.Figures()[0]
 }
 
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(a), math.Abs(b)) }
 
 func TestASteadyGPUGivesExactFigures(t *testing.T) {
-	outcome := sampled(101, func(i int) gpu.Reading {
+	got, figures := sampled(101, func(i int) gpu.Reading {
 		return gpu.Reading{
 			Power: 200, Energy: dvfsmodel.Joule(1000 + 200*i), Core: 1400, Mem: 5000,
 			Utilisation: 0.5, MemUsed: int64(i), Throttle: gpu.ThrottlePowerCap | gpu.ThrottleLocked,
 		}
 	})
-	got := outcome.GPUs[0]
-	if got.Energy != 20000 || got.EnergyFrom != gpu.FromCounter || got.Integrated != 20000 ||
-		got.Samples != 101 || got.Covered != 100 {
-		t.Errorf("energy: %+v", got)
+	if got.GPUEnergyJ != live.Known(20000) || got.GPUSource != record.Counter || figures.Integrated != 20000 ||
+		figures.Samples != 101 || figures.Covered != 100 {
+		t.Errorf("energy: %+v, %+v", got, figures)
 	}
-	if got.MeanPower != 200 || got.PeakPower != 200 || !near(got.Utilisation, 0.5) || got.PeakMem != 100 {
+	if got.MeanPowerW != live.Known(200) || got.PeakPowerW != live.Known(200) ||
+		!near(got.Utilisation.Or(-1), 0.5) || got.PeakMemoryBytes != live.Known(100) {
 		t.Errorf("means and peaks: %+v", got)
 	}
-	if got.Throttled != 100 || got.PowerCapped != 100 || got.Thermal != 0 {
+	if !maps.Equal(got.ThrottledS, map[string]float64{"power-cap": 100}) {
 		t.Errorf("throttling: %+v", got)
 	}
 	if len(got.Clocks) != 1 ||
 		got.Clocks[0] != (live.Residency{Setting: dvfsmodel.Setting{Core: 1400, Mem: 5000}, Seconds: 100}) {
 		t.Errorf("clocks: %+v", got.Clocks)
 	}
-	if series := &outcome.Series; series.Interval() != time.Minute || series.Len() != 2 ||
+	if series := &got.Series; series.Interval() != time.Minute || series.Len() != 2 ||
 		series.At(0) != live.Known(0.5) || series.At(1) != live.Known(0.5) {
 		t.Errorf("series: %+v", series)
 	}
@@ -84,15 +86,16 @@ func TestEnergyIsTakenFromWhatCanBeBelieved(t *testing.T) {
 		"one sample": {1, 100, func(int) dvfsmodel.Joule { return 5 }, -1, gpu.FromNoMeasures},
 	} {
 		t.Run(name, func(t *testing.T) {
-			outcome := sampled(c.samples, func(i int) gpu.Reading {
+			got, figures := sampled(c.samples, func(i int) gpu.Reading {
 				return gpu.Reading{Power: c.power, Energy: c.counter(i), Utilisation: math.NaN(), Core: -1}
 			})
-			got := outcome.GPUs[0]
-			if !near(float64(got.Energy), float64(c.want)) || got.EnergyFrom != c.from {
-				t.Errorf("%v J from %s, want %v from %s", float64(got.Energy), got.EnergyFrom,
-					float64(c.want), c.from)
+			if !near(got.GPUEnergyJ.Or(-1), float64(c.want)) || figures.Source != c.from {
+				t.Errorf("%s J from %s, want %v from %s", got.GPUEnergyJ, figures.Source, float64(c.want), c.from)
 			}
-			if got.Utilisation != -1 || len(got.Clocks) != 0 || outcome.Series.Len() != 0 {
+			if _, known := got.PeakPowerW.Get(); known != (c.power >= 0 && c.want >= 0) {
+				t.Errorf("the highest of powers of %v W: %s", float64(c.power), got.PeakPowerW)
+			}
+			if got.Utilisation != (live.Number{}) || len(got.Clocks) != 0 || got.Series.Len() != 0 {
 				t.Errorf("made up: %+v", got)
 			}
 		})
@@ -121,27 +124,27 @@ func TestTheSeriesIsTheMeanOfTheRunsGPUs(t *testing.T) {
 }
 
 func TestAnEnergyThatIsKnownForPartOfTheTimeSaysSo(t *testing.T) {
-	got := sampled(101, func(i int) gpu.Reading {
+	_, got := sampled(101, func(i int) gpu.Reading {
 		r := gpu.Reading{Power: 200, Energy: -1}
 		if i > 50 {
 			r.Power = -1
 		}
 		return r
-	}).GPUs[0]
-	if got.Energy != 10000 || got.Uncovered != 50 || got.MeanPower != 200 || got.PeakPower != 200 {
+	})
+	if got.Joules != 10000 || got.Uncovered != 50*time.Second || got.Mean() != 200 || got.Peak != 200 {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestTheClocksSeenAreBounded(t *testing.T) {
-	got := sampled(2000, func(i int) gpu.Reading {
-		return gpu.Reading{Power: 1, Core: dvfsmodel.MHz(i), Mem: 5000}
-	}).GPUs[0]
-	sum := got.OtherClocks
+	got, _ := sampled(2000, func(i int) gpu.Reading {
+		return gpu.Reading{Power: 1, Core: dvfsmodel.MHz(i % 1000), Mem: 5000}
+	})
+	sum := 0.0
 	for _, c := range got.Clocks {
 		sum += c.Seconds
 	}
-	if len(got.Clocks) > 256 || sum != 1999 {
+	if len(got.Clocks) != 256 || sum != 2*256 {
 		t.Errorf("%d clocks over %v s", len(got.Clocks), sum)
 	}
 }
@@ -154,8 +157,7 @@ func TestReadingsThatArentLaterAreIgnored(t *testing.T) {
 	} {
 		s.Add("GPU-1", gpu.Reading{At: noon.Add(d), Power: 10, Energy: -1})
 	}
-	s.Miss("GPU-1")
-	if got := s.Close(noon).GPUs[0]; got.Covered != 20 || got.Energy != 200 || got.Missed != 1 {
+	if got := s.Figures()[0]; got.Covered != 20 || got.Joules != 200 || got.Samples != 3 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -171,26 +173,26 @@ func TestThePowerLimitIsTheOneThatWasLongestInForce(t *testing.T) {
 		}
 		return r
 	}
-	if got := sampled(101, limits).GPUs[0]; got.Limit != 250 || !near(got.OtherLimits, 10) {
-		t.Errorf("limit %v, others for %v s", got.Limit, got.OtherLimits)
+	if got, _ := sampled(101, limits); got.CapW != live.Known(250) || !near(got.OtherCapsS.Or(0), 10) {
+		t.Errorf("limit %s, others for %s s", got.CapW, got.OtherCapsS)
 	}
-	if got := sampled(91, limits).GPUs[0]; got.Limit != 250 || got.OtherLimits != 0 {
-		t.Errorf("limit %v, others for %v s: a first reading says nothing of the time before", got.Limit,
-			got.OtherLimits)
+	if got, _ := sampled(91, limits); got.CapW != live.Known(250) || got.OtherCapsS != (live.Number{}) {
+		t.Errorf("limit %s, others for %s s: a first reading says nothing of the time before", got.CapW,
+			got.OtherCapsS)
 	}
 	for name, limit := range map[string]func(i int) dvfsmodel.Watt{
 		"unread": func(int) dvfsmodel.Watt { return dvfsmodel.Watt(math.NaN()) },
 		"none":   func(int) dvfsmodel.Watt { return 0 },
 	} {
-		got := sampled(101, func(i int) gpu.Reading { return gpu.Reading{Power: 100, Limit: limit(i)} }).GPUs[0]
-		if got.Limit != 0 || got.OtherLimits != 0 {
-			t.Errorf("%s: limit %v, others for %v s", name, got.Limit, got.OtherLimits)
+		got, _ := sampled(101, func(i int) gpu.Reading { return gpu.Reading{Power: 100, Limit: limit(i)} })
+		if got.CapW != (live.Number{}) || got.OtherCapsS != (live.Number{}) {
+			t.Errorf("%s: limit %s, others for %s s", name, got.CapW, got.OtherCapsS)
 		}
 	}
-	many := sampled(101, func(i int) gpu.Reading {
+	many, _ := sampled(101, func(i int) gpu.Reading {
 		return gpu.Reading{Power: 100, Limit: dvfsmodel.Watt(100 + i)}
 	})
-	if got := many.GPUs[0]; got.Limit == 0 || !near(got.OtherLimits, 99) {
-		t.Errorf("limit %v, others for %v s of 100", got.Limit, got.OtherLimits)
+	if many.CapW.Or(0) == 0 || !near(many.OtherCapsS.Or(0), 99) {
+		t.Errorf("limit %s, others for %s s of 100", many.CapW, many.OtherCapsS)
 	}
 }

@@ -172,7 +172,7 @@ func TestRunsOfSchema3AreKnownAgain(t *testing.T) {
 		t.Fatalf("%+v", ended)
 	}
 	o := &ended[0].Outcome
-	if len(o.GPUs) != 1 || o.GPUs[0].Energy != 22183.38 || o.Series.Len() != 3 ||
+	if len(o.GPUs) != 1 || o.GPUEnergyJ != live.Known(22183.38) || o.Series.Len() != 3 ||
 		o.Ended.Sub(o.Started) != 3*time.Minute || o.Readings.IsZero() || o.Profile.IsZero() {
 		t.Errorf("%+v", o)
 	}

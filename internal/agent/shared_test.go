@@ -26,7 +26,7 @@ func TestRunsThatShareAGPUAreBookedNoEnergy(t *testing.T) {
 		if closed.Outcome.Shared != (job != 3) {
 			t.Errorf("job %d: shared %v", job, closed.Outcome.Shared)
 		}
-		o := closed.Record()
+		o := closed.Outcome
 		if _, known := o.GPUEnergyJ.Get(); job != 3 && (known || o.NodeEnergyJ != (live.Number{}) || !o.Shared) {
 			t.Errorf("job %d is booked %s J, of the node %s J", job, o.GPUEnergyJ, o.NodeEnergyJ)
 		}
@@ -46,7 +46,7 @@ func TestARunWithAPartOfAGPUIsBookedNoEnergyAlsoAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o := closed.Record(); !o.Shared || o.GPUEnergyJ != (live.Number{}) || o.MeanPowerW != (live.Number{}) {
+	if o := closed.Outcome; !o.Shared || o.GPUEnergyJ != (live.Number{}) || o.MeanPowerW != (live.Number{}) {
 		t.Errorf("booked %+v", o)
 	}
 }

@@ -17,11 +17,11 @@ type residencyTracker struct {
 	last  int
 	spent dvfsmodel.Joule // by the run's GPUs, up to the last look
 	busy  time.Time       // the last look at which something had run
-	quiet []quietTime     // looks at which nothing had, not booked as rest yet
+	quiet []idleTime      // looks at which nothing had, not booked as rest yet
 }
 
-// quietTime is the time before a look at which nothing had run.
-type quietTime struct {
+// idleTime is the time before a look at which nothing had run.
+type idleTime struct {
 	at      time.Time
 	level   int
 	seconds float64
@@ -61,7 +61,7 @@ func (s *residencyTracker) book(
 		return
 	}
 	if now.Sub(s.busy) >= restDelay {
-		s.quiet = append(s.quiet, quietTime{now, level, seconds, energy})
+		s.quiet = append(s.quiet, idleTime{now, level, seconds, energy})
 	}
 	s.bookRest(now)
 }

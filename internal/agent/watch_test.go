@@ -79,16 +79,16 @@ func TestARunIsSampledOnceASecondAndTenTimesWhileItLearns(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := closed.Outcome.GPUs[0]
-			if math.Abs(float64(got.Samples-want)) > 0.03*float64(want)+11 {
-				t.Errorf("learning %v: %d samples in a minute, want about %d", learning, got.Samples, want)
+			got, seen := closed.Outcome, a.Figures("r1")[0]
+			if math.Abs(float64(seen.Samples-want)) > 0.03*float64(want)+11 {
+				t.Errorf("learning %v: %d samples in a minute, want about %d", learning, seen.Samples, want)
 			}
-			if got.Utilisation != 1 || got.EnergyFrom != gpu.FromCounter ||
-				math.Abs(float64(got.Counter-got.Integrated)) > 0.01*float64(got.Counter) {
-				t.Errorf("outcome: %+v", got)
+			if got.Utilisation != live.Known(1) || got.GPUSource != record.Counter ||
+				math.Abs(float64(seen.Counter-seen.Integrated)) > 0.01*float64(seen.Counter) {
+				t.Errorf("outcome: %+v, %+v", got, seen)
 			}
 			if len(got.Clocks) != 1 || got.Clocks[0].Core != 1600 || got.Clocks[0].Mem != 4000 ||
-				got.PeakMem != 1<<30 {
+				got.PeakMemoryBytes != live.Known(1<<30) {
 				t.Errorf("outcome: %+v", got)
 			}
 		})
@@ -108,8 +108,8 @@ func TestTheEnergyOfAShortRunIsMeasuredFromItsStartToItsEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := closed.Outcome.GPUs[0]; got.Samples != 2 || math.Abs(got.Covered-0.3) > 0.01 ||
-			got.EnergyFrom != gpu.FromCounter {
+		if got := a.Figures("r1")[0]; got.Samples != 2 || math.Abs(got.Covered-0.3) > 0.01 ||
+			closed.Outcome.GPUSource != record.Counter {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -125,11 +125,10 @@ func TestARunOnAGPUThatWasJustLookedAtForAnotherIsMeasuredFromItsStart(t *testin
 			job := uint32(i + 1)
 			apply(h, a, id, job, quick, 0)
 			sleep(500 * time.Millisecond)
-			closed, err := a.End(t.Context(), job, "n1")
-			if err != nil {
+			if _, err := a.End(t.Context(), job, "n1"); err != nil {
 				t.Fatal(err)
 			}
-			if got := closed.Outcome.GPUs[0]; got.Samples != 2 || math.Abs(got.Covered-0.5) > 0.01 {
+			if got := a.Figures(id)[0]; got.Samples != 2 || math.Abs(got.Covered-0.5) > 0.01 {
 				t.Errorf("%s: %+v", id, got)
 			}
 		}
@@ -182,7 +181,7 @@ func TestTheClockAtWorkIsThatOfReadingsAtWork(t *testing.T) {
 			h.t.Fatal(err)
 		}
 		want := record.WorkClock{CoreMHz: live.Known(float64(r.Core)), SpreadMHz: live.Known(0)}
-		if out := closed.Record(); out.WorkClock != want || len(out.Clocks) != 2 {
+		if out := closed.Outcome; out.WorkClock != want || len(out.Clocks) != 2 {
 			h.t.Errorf("clock at work %+v, want %+v; clocks %+v", out.WorkClock, want, out.Clocks)
 		}
 	})
@@ -282,7 +281,7 @@ func TestClocksAreGivenBackWhenTheJobIsKnownToBeOver(t *testing.T) {
 					closed.Outcome, err)
 			}
 			const ceiling = 1600 // of Max-Q
-			if clocks := closed.Outcome.GPUs[0].Clocks; len(clocks) != 1 || clocks[0].Core != ceiling {
+			if clocks := closed.Outcome.Clocks; len(clocks) != 1 || clocks[0].Core != ceiling {
 				t.Errorf("clocks %+v", clocks)
 			}
 		})
@@ -387,7 +386,7 @@ func TestAnOutcomeOutlivesTheProcessUntilItIsForgotten(t *testing.T) {
 	end(a, 1)
 	a = h.started()
 	ended := a.Runs().Ended()
-	if len(ended) != 1 || ended[0].Run.ID != "r1" || ended[0].Outcome.Reason != "its job ended" ||
+	if len(ended) != 1 || ended[0].Run.ID != "r1" || ended[0].Reason != "its job ended" ||
 		len(ended[0].Outcome.GPUs) != 1 {
 		t.Fatalf("%+v", ended)
 	}
@@ -446,11 +445,9 @@ func TestACounterThatFailsWhileARunLastsCostsNoEnergy(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := closed.Outcome.GPUs[0]
-			if math.Abs(float64(got.Energy)-energy) > 2*before || got.EnergyFrom != want ||
-				got.Uncovered != 0 {
-				t.Errorf("%s: %v J from %s, want %v from %s", kind, float64(got.Energy), got.EnergyFrom,
-					energy, want)
+			got, seen := closed.Outcome.GPUEnergyJ, a.Figures("r1")[0]
+			if math.Abs(got.Or(-1)-energy) > 2*before || seen.Source != want || seen.Uncovered != 0 {
+				t.Errorf("%s: %s J from %s, want %v from %s", kind, got, seen.Source, energy, want)
 			}
 		})
 	}

@@ -56,16 +56,16 @@ type Node struct {
 	Why         string        `json:"why,omitempty"`
 }
 
-// Wish is what a job asks of shared GPUs.
-type Wish struct {
+// ShareRequest is what a job asks of shared GPUs.
+type ShareRequest struct {
 	Name  string // shard or mps
 	Count int64
 }
 
-// WishOf returns what a job asks of shared GPUs; false where it asks for none, or for
+// ShareRequestOf returns what a job asks of shared GPUs; false where it asks for none, or for
 // whole ones too, or runs on several nodes.
-func WishOf(j *slurm.Job) (Wish, bool) {
-	var w Wish
+func ShareRequestOf(j *slurm.Job) (ShareRequest, bool) {
+	var w ShareRequest
 	gres, err := slurm.ParseGres(j.TRESPerNode)
 	if err != nil || j.NodeCount > 1 {
 		return w, false
@@ -78,7 +78,7 @@ func WishOf(j *slurm.Job) (Wish, bool) {
 			if w.Count > 0 {
 				return w, false
 			}
-			w = Wish{g.Name, g.Count}
+			w = ShareRequest{g.Name, g.Count}
 		}
 	}
 	return w, w.Count > 0
@@ -88,7 +88,7 @@ func WishOf(j *slurm.Job) (Wish, bool) {
 // whose workload isn't known has none.
 func RankNodes(c *ClusterState, job *slurm.Job, o *Options) Order {
 	out := Order{Job: job.ID, Nodes: []Node{}}
-	wish, ok := WishOf(job)
+	wish, ok := ShareRequestOf(job)
 	if !ok {
 		out.Note = "it asks for no part of a GPU on one node"
 		return out
@@ -197,7 +197,7 @@ type device struct {
 
 // devicesOf returns a node's GPUs as a wish sees them; nil where the administrator
 // shares none so, or no GPU has that many shares.
-func devicesOf(n *slurm.Node, wish Wish) []device {
+func devicesOf(n *slurm.Node, wish ShareRequest) []device {
 	gpus, shares := int64(0), int64(0)
 	for i := range n.Gres {
 		switch n.Gres[i].Name {
@@ -231,7 +231,7 @@ func occupy(list []device, node string, jobs []*slurm.Job) {
 				placed = occupyNamed(list, j, &at.Gres[i]) || placed
 			}
 		}
-		if _, shares := WishOf(j); placed || !shares && j.GPUCount() == 0 {
+		if _, shares := ShareRequestOf(j); placed || !shares && j.GPUCount() == 0 {
 			continue
 		}
 		for i := range list {
@@ -263,7 +263,7 @@ func occupyNamed(list []device, j *slurm.Job, g *slurm.Gres) bool {
 
 // candidates returns the GPUs that a job may get: those that have room for it, or,
 // where none has, those that are shared.
-func candidates(list []device, wish Wish) []device {
+func candidates(list []device, wish ShareRequest) []device {
 	held := func(d device) bool { return d.held }
 	list = slices.DeleteFunc(list, held)
 	room := slices.DeleteFunc(slices.Clone(list), func(d device) bool { return d.free < wish.Count })

@@ -117,7 +117,7 @@ func CheckNamed(ctx context.Context, c *config.Config) (doubtful []error, err er
 	const patience = 3 * time.Second
 	client := slurm.NewClient(slurm.ExecRunner{Timeout: patience}, patience)
 	if nodes, _, err := client.Nodes(ctx); err == nil && len(nodes) > 0 {
-		doubtful = append(doubtful, c.WarningsBeside(config.NamesIn(nodes))...)
+		doubtful = append(doubtful, c.UnknownNames(config.NamesIn(nodes))...)
 	}
 	for _, name := range c.Live.Operators {
 		// id asks all that the machine has accounts from, as a static program can't.

@@ -149,7 +149,7 @@ type Controller struct {
 	forecasts *forecast.Forecaster
 	reports   *nodes.Reports
 	gcPercent gcPercent
-	waiting   waiting
+	waiting   queuedGPUs
 	counters  counters
 	recording [64]sync.Mutex // of the outcomes of some jobs
 	stop      context.CancelFunc

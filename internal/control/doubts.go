@@ -32,8 +32,8 @@ func nearestClocks(clocks []dvfsmodel.Setting, w *slurm.Wishes) (near dvfsmodel.
 	return near, off
 }
 
-// wishDoubts looks for wishes that can be read and can hardly be met in a partition ("": in any).
-type wishDoubts struct {
+// unmeetableRequests looks for wishes that can be read and can hardly be met in a partition ("": in any).
+type unmeetableRequests struct {
 	decider   *decide.Decider
 	jobs      *jobs.Tracker
 	settings  *Settings
@@ -42,7 +42,7 @@ type wishDoubts struct {
 
 // of says which of a user's wishes those are: clocks that no GPU has that the job may get, and a deadline
 // before the time limit is over.
-func (d *wishDoubts) of(w *slurm.Wishes, most live.Limit, now time.Time) (said []string) {
+func (d *unmeetableRequests) of(w *slurm.Wishes, most live.Limit, now time.Time) (said []string) {
 	if limit, set := most.Duration(); set && !w.Deadline.IsZero() && now.Add(limit).After(w.Deadline) {
 		said = append(said, fmt.Sprintf("epplan:deadline: it is in %s, and the time limit is %s: "+
 			"it is met only if the job takes less", w.Deadline.Sub(now).Round(time.Second), slurm.FormatLimit(limit)))
@@ -82,7 +82,7 @@ func (d *wishDoubts) of(w *slurm.Wishes, most live.Limit, now time.Time) (said [
 
 // models returns the GPU models there, as their agents name them; where an agent hasn't said, all that
 // have clocks, too.
-func (d *wishDoubts) models() []string {
+func (d *unmeetableRequests) models() []string {
 	found, told := make(map[string]bool), true
 	nodes := d.jobs.Nodes()
 	for i := range nodes {

@@ -43,7 +43,7 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 		return 0, fmt.Errorf("%w: %w", ErrNotYet, err)
 	}
 	settings, job := c.settings.Load(), settled.Job
-	settled.Bounds.GPUPower = settings.mostPower(o.GPUModel, &c.decider.GPUs)
+	settled.Bounds.GPUPower = settings.maxGPUPower(o.GPUModel, &c.decider.GPUs)
 	o.DropImplausible(&settled.Bounds)
 	if !sent.Unmatched && (o.DecisionID == 0 || o.Workload == "") {
 		if err := c.attributeUndecided(ctx, id, &o, settled.Submitted, job); err != nil {
@@ -150,7 +150,7 @@ func (c *Controller) attributeUndecided(
 		o.DropSetting("no clocks were decided for it")
 	}
 	if o.Unmatched {
-		c.counters.elsewhere.Add(1)
+		c.counters.wrongNode.Add(1)
 		c.options.OnStrange(&Strange{
 			StrangeOutcome, o.Node,
 			"an outcome of a job that Slurm doesn't have there: it is kept, and counts nowhere", "", o.JobID, o.RunID,
@@ -204,9 +204,9 @@ const powerMargin = 3
 // keep their limit on average, and counters are off by some percent.
 const limitMargin = 1.5
 
-// mostPower is more than a GPU of a model draws: by its profile, and by the limits that agents read from
+// maxGPUPower is more than a GPU of a model draws: by its profile, and by the limits that agents read from
 // boards of its name; 0: neither tells.
-func (s *Settings) mostPower(model string, seen *decide.SeenGPUs) dvfsmodel.Watt {
+func (s *Settings) maxGPUPower(model string, seen *decide.SeenGPUs) dvfsmodel.Watt {
 	p := s.Profiles.Find(model)
 	if p == nil {
 		return 0

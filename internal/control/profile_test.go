@@ -183,7 +183,7 @@ func TestProfilesAreReadByOperators(t *testing.T) {
 
 func TestAnOutcomeWithMoreThanAProfileMayHaveIsRefusedForGood(t *testing.T) {
 	r := newRig(t, nil)
-	long := record.NewSampler(time.Second)
+	long := record.NewSeriesSampler(time.Second)
 	long.Add(0, 200*time.Second, 1)
 	o := record.Outcome{
 		RunID: "r", Node: "n1", Course: record.Course{

@@ -50,7 +50,7 @@ func sharesGPU(job *jobs.Job) bool {
 	if job == nil {
 		return false
 	}
-	_, shares := colocate.WishOf(&slurm.Job{TRESPerNode: job.TRESPerNode(), NodeCount: int(job.Nodes)})
+	_, shares := colocate.ShareRequestOf(&slurm.Job{TRESPerNode: job.TRESPerNode(), NodeCount: int(job.Nodes)})
 	return shares
 }
 

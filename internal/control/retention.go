@@ -14,9 +14,9 @@ const (
 	pruneRetry = time.Hour
 	pruneBound = 5 * time.Minute // of one go; the next one goes on
 
-	// pruneMost is how much further than the oldest record one go may reach: a clock
+	// maxPruneAhead is how much further than the oldest record one go may reach: a clock
 	// that is years ahead for an hour costs a week of the oldest ones, not all.
-	pruneMost = 7 * 24 * time.Hour
+	maxPruneAhead = 7 * 24 * time.Hour
 )
 
 // retain removes old records every day until the context ends.
@@ -55,7 +55,7 @@ func (c *Controller) prune(ctx context.Context) time.Duration {
 // than some days is due, and when the next go is.
 func (c *Controller) reachOf(oldest time.Time, days int) (before time.Time, next time.Duration) {
 	before, next = c.options.Clock().AddDate(0, 0, -days), pruneEvery
-	if reach := oldest.Add(pruneMost); !oldest.IsZero() && reach.Before(before) {
+	if reach := oldest.Add(maxPruneAhead); !oldest.IsZero() && reach.Before(before) {
 		before, next = reach, pruneRetry
 	}
 	return before, next

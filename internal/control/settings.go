@@ -36,7 +36,7 @@ func NewSettings(c *config.Config, version string) *Settings {
 	return &Settings{
 		Settings: decide.NewSettings(c, version), Factors: c.Factors, Predict: c.Predict,
 		Web: c.Web, KeepDays: c.Records.KeepDays, DetailDays: c.Records.DetailDays, Warnings: c.Warnings(),
-		beside: c.WarningsBeside,
+		beside: c.UnknownNames,
 	}
 }
 

@@ -24,7 +24,7 @@ type counters struct {
 	decisions, applied       atomic.Int64
 	heldOut, constant        atomic.Int64
 	outcomes, outcomeErrors  atomic.Int64
-	implausible, elsewhere   atomic.Int64
+	implausible, wrongNode   atomic.Int64
 	lastImplausible          atomic.Pointer[string]
 	adaptedRuns, sharedRuns  atomic.Int64
 	notLocked                [maxNotLockedKinds]atomic.Int64 // by place in live.NotLockedKinds
@@ -96,7 +96,7 @@ func (c *Controller) status() epdapi.ControllerStatus {
 		HeldOut: n.heldOut.Load(), Constant: n.constant.Load(), BadRequests: n.badRequests.Load(),
 		Outcomes:      n.outcomes.Load(),
 		OutcomeErrors: n.outcomeErrors.Load(), Refits: refits, Retired: retired,
-		Implausible: n.implausible.Load(), Elsewhere: n.elsewhere.Load(),
+		Implausible: n.implausible.Load(), Elsewhere: n.wrongNode.Load(),
 		ForeignComments: n.foreignComments.Load() + c.options.EnergiesForeign(),
 		AdaptedRuns:     n.adaptedRuns.Load(), SharedRuns: n.sharedRuns.Load(),
 		SlowestDecideS: math.Round(float64(n.slowestDecide.Load())/1e3) / 1e6,

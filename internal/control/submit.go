@@ -52,14 +52,14 @@ func (c *Controller) Submit(_ context.Context, s *hooks.Submission) (hooks.Submi
 	}
 	job := forecast.JobOf(s, gpus, c.Jobs.Limit(s.Limit()), from.String())
 	expected := c.forecasts.Predict(job)
-	doubts := wishDoubts{c.decider, c.Jobs, settings, string(s.Partition)}
+	doubts := unmeetableRequests{c.decider, c.Jobs, settings, string(s.Partition)}
 	said = append(said, doubts.of(&wishes, s.Limit(), now)...)
 	if advice := c.adviseLimit(s, from, mode); advice != "" {
 		said = append(said, advice)
 	}
 	answer.Message = hooks.Hex(slurm.Printable(strings.Join(said, "; "), maxMessage))
 	comment, err := slurm.MergeToken(string(s.Admin), token)
-	if _, foreign, _ := slurm.ParseToken(string(s.Admin)); err != nil || !slurm.IsPlain(foreign) {
+	if _, foreign, _ := slurm.ParseToken(string(s.Admin)); err != nil || !slurm.IsPlainComment(foreign) {
 		c.counters.foreignComments.Add(1) // they aren't to be touched, and the job goes by its name
 		return answer, nil                //nolint:nilerr // it is counted
 	}

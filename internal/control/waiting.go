@@ -15,10 +15,10 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// waiting is how many GPUs jobs wait for by GPU that they could have: so many wait a second longer for
+// queuedGPUs is how many GPUs jobs wait for by GPU that they could have: so many wait a second longer for
 // each second that a job holds a GPU. It is worked out in the background, and only where waiting has a
 // price.
-type waiting struct {
+type queuedGPUs struct {
 	last atomic.Pointer[waitingJobs]
 }
 
@@ -52,7 +52,7 @@ func (j *waitJob) mayHave(at *waitPlace) bool {
 
 // Backlog returns how many GPUs jobs other than one wait for that could have those of a node, by GPU that
 // they could have.
-func (w *waiting) Backlog(job slurm.JobID, node string) float64 {
+func (w *queuedGPUs) Backlog(job slurm.JobID, node string) float64 {
 	now := w.last.Load()
 	if now == nil {
 		return 0

@@ -176,7 +176,7 @@ func (k *connLimiter) enter(c *peerConn) (in bool, out *peerConn) {
 		}
 	}
 	if out == nil && (k.all >= maxConns || c.other && k.others >= maxOthers) {
-		if out = k.mostUnproven(c.other); out == nil {
+		if out = k.oldestUnproven(c.other); out == nil {
 			return false, nil
 		}
 	}
@@ -187,9 +187,9 @@ func (k *connLimiter) enter(c *peerConn) (in bool, out *peerConn) {
 	return true, out
 }
 
-// mostUnproven returns the oldest connection of those who have most of those that proved nothing, at ports
+// oldestUnproven returns the oldest connection of those who have most of those that proved nothing, at ports
 // that anybody has first, or no others.
-func (k *connLimiter) mostUnproven(othersAlone bool) *peerConn {
+func (k *connLimiter) oldestUnproven(othersAlone bool) *peerConn {
 	var from *connGroup
 	var best *peerConn
 	for _, g := range k.groups {
@@ -242,7 +242,7 @@ func (k *connLimiter) remove(c *peerConn) {
 	if c.other {
 		k.others--
 	}
-	k.unlist(c)
+	k.drop(c)
 	for _, by := range c.counted {
 		if g := k.groups[by.name]; g.open > 1 {
 			g.open--
@@ -252,8 +252,8 @@ func (k *connLimiter) remove(c *peerConn) {
 	}
 }
 
-// unlist takes a connection out of those that proved nothing.
-func (k *connLimiter) unlist(c *peerConn) {
+// drop takes a connection out of those that proved nothing.
+func (k *connLimiter) drop(c *peerConn) {
 	for i, place := range c.places {
 		k.groups[c.counted[i].name].unproven.Remove(place)
 	}
@@ -265,7 +265,7 @@ func (k *connLimiter) prove(c *peerConn) {
 	defer k.mu.Unlock()
 	if c.in && !c.proven {
 		c.proven = true
-		k.unlist(c)
+		k.drop(c)
 	}
 }
 

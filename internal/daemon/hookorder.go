@@ -14,7 +14,7 @@ import (
 // wait is in the order of when it was sent; hooks that don't say so are taken as they come.
 type hookOrder struct {
 	mu      sync.Mutex // guards what follows
-	prologs map[runOf]hookUnderWay
+	prologs map[runOf]pendingHook
 	epilogs map[runOf]epilogRead // of jobs without a run
 }
 
@@ -24,8 +24,8 @@ type epilogRead struct {
 	at       time.Time
 }
 
-// hookUnderWay is a Prolog that is being answered.
-type hookUnderWay struct {
+// pendingHook is a Prolog that is being answered.
+type pendingHook struct {
 	deadline int64
 	done     chan struct{}
 }
@@ -38,7 +38,7 @@ const remembered = 10 * time.Minute
 func (e epilogRead) isOld() bool { return time.Since(e.at) > remembered }
 
 func newHookOrder() *hookOrder {
-	return &hookOrder{prologs: make(map[runOf]hookUnderWay), epilogs: make(map[runOf]epilogRead)}
+	return &hookOrder{prologs: make(map[runOf]pendingHook), epilogs: make(map[runOf]epilogRead)}
 }
 
 // prolog begins a Prolog, which calls what is returned at its end; false: the Epilog of its run came before.
@@ -49,7 +49,7 @@ func (h *hookOrder) prolog(e *hooks.Event) (end func(), ok bool) {
 	if last := h.epilogs[key]; e.Deadline > 0 && e.Deadline <= last.deadline && !last.isOld() {
 		return nil, false
 	}
-	one := hookUnderWay{e.Deadline, make(chan struct{})}
+	one := pendingHook{e.Deadline, make(chan struct{})}
 	h.prologs[key] = one
 	return func() {
 		h.mu.Lock()

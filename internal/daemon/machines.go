@@ -49,10 +49,10 @@ type Machines struct {
 	names map[string]resolved
 	hosts map[netip.Addr][]string // names by their addresses
 	list  nodeList
-	heard map[string]heardNode   // by node
-	bound map[netip.Addr]boundTo // addresses that Slurm doesn't know
-	own   resolved               // under ""
-	asked map[string]askedNode   // nodes that weren't in the list
+	heard map[string]heardNode        // by node
+	bound map[netip.Addr]addressOwner // addresses that Slurm doesn't know
+	own   resolved                    // under ""
+	asked map[string]askedNode        // nodes that weren't in the list
 	// askers are networks, as [networkOf] has them, with when Slurm was asked last about a node for them.
 	askers map[string]time.Time
 	asking int // questions to Slurm, now
@@ -87,8 +87,8 @@ type askedNode struct {
 	until time.Time
 }
 
-// boundTo is the node that speaks from an address.
-type boundTo struct {
+// addressOwner is the node that speaks from an address.
+type addressOwner struct {
 	node string
 	at   time.Time
 }
@@ -420,9 +420,9 @@ func (m *Machines) hear(node string, from netip.Addr, proven bool) error {
 			m.Log.Info("a node comes from an address that isn't its own in Slurm", "node", node, "from", from)
 		}
 		if m.bound == nil || len(m.bound) >= maxMachines {
-			m.bound = make(map[netip.Addr]boundTo)
+			m.bound = make(map[netip.Addr]addressOwner)
 		}
-		m.bound[from] = boundTo{node, now}
+		m.bound[from] = addressOwner{node, now}
 	}
 	m.setHeard(node, heardNode{from, proven, now})
 	return nil

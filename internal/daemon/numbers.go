@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,11 +64,8 @@ func (n *gpuNumbers) jobGPUs(ctx context.Context, e *hooks.Event) ([]gpu.Identit
 	for i, uuid := range uuids {
 		at := slices.IndexFunc(ours, func(id gpu.Identity) bool { return uuid != "" && id.UUID == uuid })
 		if at < 0 {
-			name := fmt.Sprintf("GPU %d of Slurm's list", e.GPUs[i])
-			if uuid != "" {
-				name += " (" + uuid + ")"
-			}
-			return nil, fmt.Errorf("%s: %w", name, agent.ErrNoGPU)
+			return nil, fmt.Errorf("GPU %d of Slurm's list: %w (%s)", e.GPUs[i], agent.ErrNoGPU,
+				cmp.Or(uuid, "missing, or epd couldn't open it"))
 		}
 		found = append(found, ours[at])
 	}

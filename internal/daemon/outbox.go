@@ -164,10 +164,10 @@ func (o *outbox) putRun(ctx context.Context, c *agent.ClosedRun, told epilogInfo
 		o.problems.note(err)
 		c = &corrected
 	}
-	outcome := c.Record()
+	outcome := c.Outcome
 	outcome.GPUModel = o.modelOf(c.Run.GPUs) // a controller that decided knows better
 	outcome.ExitState = string(told.exit)
-	if err := o.put(outcome); err != nil {
+	if err := o.put(&outcome); err != nil {
 		return fmt.Errorf("run %s of job %d: %w", c.Run.ID, c.Run.Job, err)
 	}
 	return nil
@@ -176,7 +176,7 @@ func (o *outbox) putRun(ctx context.Context, c *agent.ClosedRun, told epilogInfo
 // epilogOf returns what an Epilog said of a run; false if none ended it: what came may be that
 // of another run of its job.
 func (o *outbox) epilogOf(c *agent.ClosedRun) (told epilogInfo, came bool) {
-	if c.Outcome.Reason != agent.JobEnded {
+	if c.Reason != agent.JobEnded {
 		return epilogInfo{}, false
 	}
 	o.mu.Lock()

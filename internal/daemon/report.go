@@ -52,7 +52,7 @@ func (d *AgentServer) report(ctx context.Context) time.Duration {
 	case answer.EveryS > 0:
 		every = min(max(live.Known(answer.EveryS).Duration(), reportSooner), reportLater)
 	}
-	if err == nil && d.options.Site.told(answer.SiteClocks) {
+	if err == nil && d.options.Site.update(answer.SiteClocks) {
 		if err := d.options.Agent.Settle(ctx); err != nil {
 			d.problems.note(fmt.Errorf("set the site's clocks: %w", err))
 		}
@@ -63,20 +63,20 @@ func (d *AgentServer) report(ctx context.Context) time.Duration {
 
 // Site holds the highest clocks that the site allows on each GPU of the node, as the controller told last.
 type Site struct {
-	mu     sync.Mutex
-	isTold bool
-	byUUID map[string]dvfsmodel.Setting
+	mu      sync.Mutex
+	isKnown bool
+	byUUID  map[string]dvfsmodel.Setting
 }
 
 // Of returns the highest clocks of a GPU, 0 for any; false before the controller told.
 func (s *Site) Of(id gpu.Identity) (ceiling dvfsmodel.Setting, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.byUUID[id.UUID], s.isTold
+	return s.byUUID[id.UUID], s.isKnown
 }
 
-// told takes what the controller told, and reports whether it is news; nil: the controller doesn't say.
-func (s *Site) told(list []epdapi.SiteClocks) (news bool) {
+// update takes what the controller told, and reports whether it is news; nil: the controller doesn't say.
+func (s *Site) update(list []epdapi.SiteClocks) (news bool) {
 	if s == nil || list == nil {
 		return false
 	}
@@ -88,8 +88,8 @@ func (s *Site) told(list []epdapi.SiteClocks) (news bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	news = !s.isTold || !maps.Equal(next, s.byUUID)
-	s.isTold, s.byUUID = true, next
+	news = !s.isKnown || !maps.Equal(next, s.byUUID)
+	s.isKnown, s.byUUID = true, next
 	return news
 }
 

@@ -36,7 +36,7 @@ func (ch *chooser) adapt(budget float64) bool {
 		return false
 	}
 	levels := ch.adaptLevels()
-	if len(levels) == 0 || savedAtMost(levels) < ch.settings.Live.MinGainOf(ch.job.Partition.Value()) {
+	if len(levels) == 0 || largestSaving(levels) < ch.settings.Live.MinGainOf(ch.job.Partition.Value()) {
 		return false
 	}
 	first := ch.firstLevel(levels, sla)
@@ -82,8 +82,8 @@ func (ch *chooser) adaptLevels() []live.AdaptLevel {
 	return thinOut(all, maxAdaptLevels)
 }
 
-// savedAtMost returns the part of the energy at default clocks that the cheapest of some levels saves.
-func savedAtMost(levels []live.AdaptLevel) float64 {
+// largestSaving returns the part of the energy at default clocks that the cheapest of some levels saves.
+func largestSaving(levels []live.AdaptLevel) float64 {
 	least := 1.0
 	for i := range levels {
 		least = min(least, levels[i].Cost)

@@ -28,9 +28,9 @@ func (ch *chooser) holdsByCap() bool {
 	return ch.request.CoreFixed && ch.capMode() == config.CapChosen
 }
 
-// locksBeside reports whether the core clock of a point is locked beside its power limit: not where the
+// locksCoreToo reports whether the core clock of a point is locked beside its power limit: not where the
 // limit alone may hold a GPU there, and not at default clocks, which need no holding.
-func (ch *chooser) locksBeside(pt *dvfsmodel.Point) bool {
+func (ch *chooser) locksCoreToo(pt *dvfsmodel.Point) bool {
 	at, standard := dvfsmodel.Setting{Core: pt.Core, Mem: pt.Mem}, &ch.safe.Standard
 	return !ch.request.CoreFixed && slices.Contains(ch.table.Allowed, at) &&
 		(pt.Core != standard.Core || pt.Mem != standard.Mem)

@@ -218,7 +218,7 @@ func (ch *chooser) setPoint(pt *dvfsmodel.Point) {
 	if pt.Mem != ch.safe.Standard.Mem {
 		d.Mem = pt.Mem
 	}
-	if pt.Cap > 0 && !ch.locksBeside(pt) {
+	if pt.Cap > 0 && !ch.locksCoreToo(pt) {
 		d.Core = 0
 	}
 }

@@ -47,7 +47,7 @@ func (dr *Decider) Decide(
 	switch {
 	case errors.Is(staleErr, slurm.ErrNotFound):
 		return dr.notOurs(r, FaultUnknown, reasonNoJob), false, false
-	case errors.Is(staleErr, jobs.ErrElsewhere):
+	case errors.Is(staleErr, jobs.ErrNotOnNode):
 		return dr.notOurs(r, FaultElsewhere, staleErr.Error()+": default clocks"), false, false
 	}
 	job = job.StartedIn(string(r.Partition))
@@ -136,7 +136,7 @@ func (dr *Decider) decide(r *epdapi.DecideRequest, job *jobs.Job, staleErr error
 	dr.GPUs.note(d.GPUModel, t, r)
 	ch := chooser{
 		settings: s, table: t, request: r, job: job, decision: d, staleErr: staleErr, now: now,
-		explores: drawLot(&dr.exploreKey, r.Job) < s.Live.Explore, had: had,
+		explores: drawUniform(&dr.exploreKey, r.Job) < s.Live.Explore, had: had,
 	}
 	if !named {
 		ch.suspected = dr.GPUs.suspected(r.Node)
@@ -147,7 +147,7 @@ func (dr *Decider) decide(r *epdapi.DecideRequest, job *jobs.Job, staleErr error
 	ch.model = dr.options.Models.Model(record.WorkloadKey{
 		Cluster: dr.options.Cluster, Workload: d.Workload, GPUModel: d.GPUModel,
 	}).On(r.Node)
-	lot := drawLot(&dr.armKey, r.Job)
+	lot := drawUniform(&dr.armKey, r.Job)
 	if made.armShares.arm(lot) == live.ArmTreated {
 		ch.planned = func() liveplan.Advice { return dr.options.Plan.For(r.Job, job.Array(), now) }
 	}
@@ -167,9 +167,9 @@ func (dr *Decider) decide(r *epdapi.DecideRequest, job *jobs.Job, staleErr error
 	return made
 }
 
-// drawLot returns what a job draws, evenly from 0 to 1: it decides whether the job explores, or,
+// drawUniform returns what a job draws, evenly from 0 to 1: it decides whether the job explores, or,
 // by another seed, its arm. It depends on nothing that a user can choose.
-func drawLot(seed *[sha256.Size]byte, job slurm.JobID) float64 {
+func drawUniform(seed *[sha256.Size]byte, job slurm.JobID) float64 {
 	var text [sha256.Size + 8]byte
 	copy(text[:], seed[:])
 	binary.LittleEndian.PutUint64(text[sha256.Size:], uint64(job))

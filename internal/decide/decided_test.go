@@ -18,6 +18,36 @@ func on(job slurm.JobID, node string) *epdapi.DecideRequest {
 	}
 }
 
+// Slurm gives a number to another job later. Where it isn't known which job asks, the nodes of one ask within
+// a minute.
+func TestOnlyNodesOfTheSameRunFollowADecision(t *testing.T) {
+	for _, c := range []struct {
+		lead, other int64 // when their jobs were submitted, 0: not known
+		after       time.Duration
+		follows     bool
+	}{
+		{5, 5, 0, true},
+		{5, 5, time.Hour, true},
+		{5, 6, 0, false},
+		{5, 6, time.Hour, false},
+		{0, 0, 0, true},
+		{0, 0, 59 * time.Second, true},
+		{0, 0, 61 * time.Second, false},
+		{5, 0, time.Second, true},
+		{5, 0, 2 * time.Minute, false},
+		{0, 5, time.Second, true},
+		{0, 5, 24 * time.Hour, false},
+	} {
+		for node, another := range map[string]bool{"n1": false, "n2": true} {
+			lead := &Decided{Decision: live.Decision{Node: "n1"}, At: start, submitted: c.lead}
+			other := &Decided{Decision: live.Decision{Node: node}, At: start.Add(c.after), submitted: c.other}
+			if got := lead.canLead(other); got != (c.follows && another) {
+				t.Errorf("%s after %s, submitted at %d and %d: it follows: %v", node, c.after, c.lead, c.other, got)
+			}
+		}
+	}
+}
+
 // The decision that other nodes follow is let go with those that follow it.
 func TestALeadIsForgottenWithItsRun(t *testing.T) {
 	dr, known := newDecider(t, 7, func() time.Time { return start })

@@ -13,7 +13,7 @@ func TestTheLotIsFairAndNobodyCanInfluenceIt(t *testing.T) {
 	n := 0
 	const jobs = 20_000
 	for id := range slurm.JobID(jobs) {
-		if drawLot(&dr.armKey, id+1) < 0.05 {
+		if drawUniform(&dr.armKey, id+1) < 0.05 {
 			n++
 		}
 	}
@@ -23,7 +23,7 @@ func TestTheLotIsFairAndNobodyCanInfluenceIt(t *testing.T) {
 	other, _ := newDecider(t, 8, clock)
 	same := 0
 	for id := range slurm.JobID(1000) {
-		if (drawLot(&dr.armKey, id+1) < 0.5) == (drawLot(&other.armKey, id+1) < 0.5) {
+		if (drawUniform(&dr.armKey, id+1) < 0.5) == (drawUniform(&other.armKey, id+1) < 0.5) {
 			same++
 		}
 	}
@@ -31,7 +31,7 @@ func TestTheLotIsFairAndNobodyCanInfluenceIt(t *testing.T) {
 		t.Errorf("with another seed %d of 1000 draws are the same", same)
 	}
 	for id := range slurm.JobID(1000) {
-		if x := drawLot(&dr.armKey, id); x < 0 || x > 1 {
+		if x := drawUniform(&dr.armKey, id); x < 0 || x > 1 {
 			t.Errorf("job %d draws %v", id, x)
 		}
 	}

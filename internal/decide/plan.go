@@ -30,7 +30,7 @@ func NewPlanRules(dr *Decider) PlanRules { return PlanRules{dr} }
 // Arm is that into which the lot puts a job, if it is eligible, on GPUs of a model.
 func (p PlanRules) Arm(job slurm.JobID, gpuModel string) live.Arm {
 	shares := p.decider.options.Settings().armShares(gpuModel)
-	return shares.arm(drawLot(&p.decider.armKey, job))
+	return shares.arm(drawUniform(&p.decider.armKey, job))
 }
 
 // Constant returns the clocks that a job of the constant arm gets, as [PlanRules.Admissible] has it of chosen

@@ -34,8 +34,8 @@ type SeenGPUs struct {
 type modelSeen struct {
 	first  int // among the models
 	nodes  int // that named it last
-	clocks said[uint64, *ClockTable]
-	limits said[limitKey, limitSeen]
+	clocks reports[uint64, *ClockTable]
+	limits reports[limitKey, limitSeen]
 }
 
 // limitSeen is what an agent said of the power limit of a GPU model, of its power profiles, and whether its
@@ -57,7 +57,7 @@ type limitKey struct {
 func (g *SeenGPUs) See(node, gpuModel string, suspected dvfsmodel.MHz) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	_ = g.ofNode(node, gpuModel)
+	_ = g.modelOn(node, gpuModel)
 	if delete(g.suspects, node); suspected > 0 && g.byNode[node] != nil {
 		if g.suspects == nil {
 			g.suspects = make(map[string]dvfsmodel.MHz)
@@ -94,7 +94,7 @@ func (g *SeenGPUs) suspected(node string) dvfsmodel.MHz {
 func (g *SeenGPUs) note(gpuModel string, t *ClockTable, r *epdapi.DecideRequest) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	m := g.ofNode(r.Node, gpuModel)
+	m := g.modelOn(r.Node, gpuModel)
 	if m == nil || len(t.Pairs) == 0 {
 		return
 	}
@@ -105,9 +105,9 @@ func (g *SeenGPUs) note(gpuModel string, t *ClockTable, r *epdapi.DecideRequest)
 	}
 }
 
-// ofNode returns what is known of the GPU model that a node names; nil: it names none, or there are too many
+// modelOn returns what is known of the GPU model that a node names; nil: it names none, or there are too many
 // nodes. The caller holds g.mu.
-func (g *SeenGPUs) ofNode(node, gpuModel string) *modelSeen {
+func (g *SeenGPUs) modelOn(node, gpuModel string) *modelSeen {
 	named := g.byNode[node]
 	if gpuModel == "" || named == nil && len(g.byNode) >= maxNodesSeen {
 		return nil
@@ -223,30 +223,30 @@ func (g *SeenGPUs) Models(further map[string]bool) []string {
 	return slices.Sorted(maps.Values(spellings))
 }
 
-// said is what nodes say of one thing, each of them one value, which a key tells from others.
-type said[K comparable, V any] struct {
+// reports is what nodes say of one thing, each of them one value, which a key tells from others.
+type reports[K comparable, V any] struct {
 	byNode map[string]K
-	values map[K]*saidValue[V]
+	values map[K]*reportedValue[V]
 	count  int // of values, so far
 }
 
-type saidValue[V any] struct {
+type reportedValue[V any] struct {
 	last  V
 	nodes int
 	first int // among the values
 }
 
 // put has a node say a value, in place of what it said before.
-func (s *said[K, V]) put(node string, key K, value V) {
+func (s *reports[K, V]) put(node string, key K, value V) {
 	if s.byNode == nil {
-		s.byNode, s.values = make(map[string]K), make(map[K]*saidValue[V])
+		s.byNode, s.values = make(map[string]K), make(map[K]*reportedValue[V])
 	}
 	if before, known := s.byNode[node]; !known || before != key {
 		s.drop(node)
 		s.byNode[node] = key
 		if s.values[key] == nil {
 			s.count++
-			s.values[key] = &saidValue[V]{first: s.count}
+			s.values[key] = &reportedValue[V]{first: s.count}
 		}
 		s.values[key].nodes++
 	}
@@ -254,7 +254,7 @@ func (s *said[K, V]) put(node string, key K, value V) {
 }
 
 // drop has a node say nothing any more.
-func (s *said[K, V]) drop(node string) {
+func (s *reports[K, V]) drop(node string) {
 	key, known := s.byNode[node]
 	if !known {
 		return
@@ -267,8 +267,8 @@ func (s *said[K, V]) drop(node string) {
 
 // most returns what most nodes say, of several such values the one that was said first; the zero value: none
 // says anything.
-func (s *said[K, V]) most() (value V) {
-	var best *saidValue[V]
+func (s *reports[K, V]) most() (value V) {
+	var best *reportedValue[V]
 	for _, v := range s.values {
 		if best == nil || v.nodes > best.nodes || v.nodes == best.nodes && v.first < best.first {
 			best = v

@@ -42,7 +42,7 @@ type epdRole struct {
 var agentRole = &epdRole{
 	"agent", "epd-agent", "jobs of this node run at default clocks, and are not recorded",
 	func(e *examination) func(context.Context) (*epdapi.Status, error) { return e.agentStatus },
-	(*Options).agentSocket, (*examination).agentState,
+	(*Options).agentSocket, (*examination).agentStateFolder,
 }
 
 var controllerRole = &epdRole{
@@ -283,7 +283,7 @@ func lookConfig(ctx context.Context, e *examination) []Finding {
 	doubts := c.Warnings()
 	if e.site.Slurm != nil {
 		if nodes, err := e.slurmNodes(ctx); err == nil {
-			doubts = append(doubts, c.WarningsBeside(config.NamesIn(nodes))...)
+			doubts = append(doubts, c.UnknownNames(config.NamesIn(nodes))...)
 		}
 	}
 	if len(doubts) > 0 {

@@ -70,7 +70,7 @@ func newExamination(ctx context.Context, site *Site, o Options) *examination {
 	e := &examination{options: o, site: site}
 	e.munge = lazy(ctx, mungeTimeout, func(ctx context.Context) (string, error) {
 		kind, socket := e.slurmAuth()
-		if kind == slurmAuthOwn {
+		if kind == slurmNativeAuth {
 			return "", nil
 		}
 		return e.site.tryMunge(ctx, socket)
@@ -122,8 +122,8 @@ func (e *examination) submitSocket(ctx context.Context) string {
 	return cmp.Or(given, e.epdHealth(ctx, e.headStatus).SubmitSocket, e.options.publicSocket())
 }
 
-// slurmAuthOwn is the AuthType of a Slurm that does without munge, from 23.11 on.
-const slurmAuthOwn = "auth/slurm"
+// slurmNativeAuth is the AuthType of a Slurm that does without munge, from 23.11 on.
+const slurmNativeAuth = "auth/slurm"
 
 // slurmAuth returns how Slurm's parts prove who they are, and the socket of the munged that they ask, by
 // slurm.conf: without proof slurmctld can't be asked for it.
@@ -222,9 +222,9 @@ func (e *examination) epdHealth(
 	return &epdapi.Health{}
 }
 
-// agentState returns the folder of the agent's files: where epd doesn't tell, that in
+// agentStateFolder returns the folder of the agent's files: where epd doesn't tell, that in
 // which the Epilog looks for the journal.
-func (e *examination) agentState(ctx context.Context) string {
+func (e *examination) agentStateFolder(ctx context.Context) string {
 	if state := cmp.Or(e.options.State, e.epdHealth(ctx, e.agentStatus).State); state != "" {
 		return state
 	}

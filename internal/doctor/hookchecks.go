@@ -26,7 +26,7 @@ func (e *examination) installCommand(ctx context.Context, dir string) string {
 	if e.options.Path != "" && e.options.Path != defaultProgram {
 		line += " --program " + hooks.ShellQuote(e.options.Path)
 	}
-	if state := e.agentState(ctx); state != defaultState && e.role != Head {
+	if state := e.agentStateFolder(ctx); state != defaultState && e.role != Head {
 		line += " --journal " + hooks.ShellQuote(path.Join(state, journalFolder))
 	}
 	module, err := e.site.Files.Read(path.Join(dir, "epplan.lua"))

@@ -38,7 +38,7 @@ func lookMunge(ctx context.Context, e *examination) []Finding {
 	_, err := e.munge(ctx)
 	var sockets []string
 	var found []Finding
-	if kind, socket := e.slurmAuth(); kind != slurmAuthOwn {
+	if kind, socket := e.slurmAuth(); kind != slurmNativeAuth {
 		sockets = append(sockets, socket)
 		found = e.mungeFinding(socket, err)
 	}
@@ -58,7 +58,7 @@ func lookMunge(ctx context.Context, e *examination) []Finding {
 		}
 	}
 	if len(sockets) == 0 {
-		return skipFinding("nobody asks munge: Slurm has AuthType=%s, and epd keys", slurmAuthOwn)
+		return skipFinding("nobody asks munge: Slurm has AuthType=%s, and epd keys", slurmNativeAuth)
 	}
 	return orOK(found, "munge works at %s", strings.Join(sockets, " and "))
 }

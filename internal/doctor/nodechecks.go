@@ -156,7 +156,7 @@ var journalOrphaned = &Fault{
 }
 
 func lookJournal(ctx context.Context, e *examination) []Finding {
-	journal := filepath.Join(e.agentState(ctx), journalFolder)
+	journal := filepath.Join(e.agentStateFolder(ctx), journalFolder)
 	words := []string{
 		"program", e.options.program(), "socket", hooks.ShellQuote(e.options.agentSocket()),
 		"journal", hooks.ShellQuote(journal),
@@ -167,7 +167,7 @@ func lookJournal(ctx context.Context, e *examination) []Finding {
 		if _, readable := e.site.Files.Stat(journal); readable != nil {
 			return unknownFinding("epd doesn't answer, and its journal can't be seen: %v", readable)
 		}
-		if pid, err := e.site.lockHolder(e.agentState(ctx), "agent"); err != nil || pid != 0 {
+		if pid, err := e.site.lockHolder(e.agentStateFolder(ctx), "agent"); err != nil || pid != 0 {
 			return unknownFinding("epd doesn't answer: %v", err)
 		}
 		if len(entries) > 0 {
@@ -241,7 +241,7 @@ var spoolAside = &Fault{
 
 // lookSpool looks at the files of the spool: epd need not answer.
 func lookSpool(ctx context.Context, e *examination) []Finding {
-	dir := filepath.Join(e.agentState(ctx), "spool")
+	dir := filepath.Join(e.agentStateFolder(ctx), "spool")
 	if _, err := e.site.Files.Stat(dir); err != nil {
 		return unknownFinding("%v", err)
 	}
@@ -294,7 +294,7 @@ var diskFull = &Fault{
 func (e *examination) stateFolders(ctx context.Context) []string {
 	var all []string
 	if e.role != Head {
-		all = append(all, e.agentState(ctx))
+		all = append(all, e.agentStateFolder(ctx))
 	}
 	if dir := e.controllerState(ctx); e.role != Node && !slices.Contains(all, dir) {
 		all = append(all, dir)
@@ -354,7 +354,7 @@ func lookState(ctx context.Context, e *examination) []Finding {
 	for _, dir := range e.stateFolders(ctx) {
 		uid, known := uids[dir]
 		// Also an agent that doesn't run is root's.
-		certain := known || e.role != Head && dir == e.agentState(ctx)
+		certain := known || e.role != Head && dir == e.agentStateFolder(ctx)
 		for _, sub := range []string{"", journalFolder, "runs", "spool"} {
 			path := filepath.Join(dir, sub)
 			info, err := e.site.Files.Stat(path)

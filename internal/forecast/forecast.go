@@ -127,7 +127,7 @@ func Note(f *epdapi.Forecast, into *record.Decision) {
 		return
 	}
 	into.TimeS, into.EnergyJ, into.PowerW = interval(&f.Time), interval(&f.Energy), interval(&f.Power)
-	into.Rung = rungText(f)
+	into.Rung = basisText(f)
 }
 
 func interval(p *epdapi.PredictedRange) record.Interval {
@@ -136,17 +136,17 @@ func interval(p *epdapi.PredictedRange) record.Interval {
 	}
 }
 
-// rungText returns what a forecast rests on, that of time, energy and power apart where
+// basisText returns what a forecast rests on, that of time, energy and power apart where
 // they differ.
-func rungText(f *epdapi.Forecast) string {
+func basisText(f *epdapi.Forecast) string {
 	if f.Energy.Rung == f.Time.Rung && f.Power.Rung == f.Time.Rung {
 		return f.Time.Rung
 	}
 	return strings.Join([]string{f.Time.Rung, f.Energy.Rung, f.Power.Rung}, "/")
 }
 
-// rungsOf returns the reverse of rungText.
-func rungsOf(text string) (rungs [predict.Power + 1]string) {
+// basesOf returns the reverse of basisText.
+func basesOf(text string) (rungs [predict.Power + 1]string) {
 	parts := strings.Split(text, "/")
 	for t := range rungs {
 		rungs[t] = parts[min(t, len(parts)-1)]

@@ -45,7 +45,7 @@ func (t *tally) add(e *record.EndedJob) {
 	if e.Rung == "" {
 		return
 	}
-	rungs, truths := rungsOf(e.Rung), truthOf(e)
+	rungs, truths := basesOf(e.Rung), truthOf(e)
 	truths[predict.Energy] *= dvfsmodel.JoulesPerKWh
 	predicted := [...]*record.Interval{
 		predict.Time: &e.PredictedS, predict.Energy: &e.PredictedJ, predict.Power: &e.PredictedPowerW,

@@ -108,7 +108,7 @@ func (t *Tracker) Find(ctx context.Context, id slurm.JobID, ranBefore bool) (*Jo
 
 // FindOn returns what is known of a job that is said to start on a node: as [Tracker.Find]. Where that says
 // that the job is elsewhere, or waits, Slurm is asked now, for what is known may be of before its start. If
-// it says so, too, the error is [ErrElsewhere].
+// it says so, too, the error is [ErrNotOnNode].
 func (t *Tracker) FindOn(ctx context.Context, id slurm.JobID, node string, ranBefore bool) (*Job, error) {
 	job, staleErr := t.Find(ctx, id, ranBefore)
 	if job == nil || t.options.Resolve == nil || job.MayRunOn(node) {
@@ -121,13 +121,13 @@ func (t *Tracker) FindOn(ctx context.Context, id slurm.JobID, node string, ranBe
 	case err != nil: // what was known counts
 		return job, staleErr
 	case !now.MayRunOn(node):
-		return nil, fmt.Errorf("%w: %s", ErrElsewhere, now.whereabouts())
+		return nil, fmt.Errorf("%w: %s", ErrNotOnNode, now.whereabouts())
 	}
 	return t.WithSubmission(ctx, now)
 }
 
-// ErrElsewhere means that a job isn't on a node, as Slurm says.
-var ErrElsewhere = errors.New("Slurm doesn't have the job on this node")
+// ErrNotOnNode means that a job isn't on a node, as Slurm says.
+var ErrNotOnNode = errors.New("Slurm doesn't have the job on this node")
 
 // MayRunOn reports whether a job can be on a node, as Slurm has it: while its Epilogs run, Slurm names only
 // the nodes that are left.

@@ -202,16 +202,16 @@ func kept(text string) unique.Handle[string] { return unique.Make(cut(text)) }
 // keptComment keeps the words of a comment that may be wishes.
 func keptComment(text string) unique.Handle[string] {
 	text = text[:min(len(text), slurm.MaxText)]
-	if !strings.Contains(text, wishPrefix) {
+	if !strings.Contains(text, requestPrefix) {
 		return unique.Make("")
 	}
 	words := strings.FieldsFunc(text, func(r rune) bool { return r == ';' || unicode.IsSpace(r) })
-	words = slices.DeleteFunc(words, func(w string) bool { return !strings.HasPrefix(w, wishPrefix) })
+	words = slices.DeleteFunc(words, func(w string) bool { return !strings.HasPrefix(w, requestPrefix) })
 	return unique.Make(strings.Join(words, " "))
 }
 
-// wishPrefix begins a wish of a user.
-const wishPrefix = "epplan:"
+// requestPrefix begins a wish of a user.
+const requestPrefix = "epplan:"
 
 // tresText returns a count of resources as a text that is the same for the same
 // counts.

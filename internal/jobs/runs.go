@@ -38,12 +38,12 @@ type ending struct {
 
 // Run is a run of a job by what was decided for it.
 type Run struct {
-	Decided   bool      // else nobody but its node says when it began
-	Began     time.Time // zero: not known
-	Said      time.Time // when it began by its node; zero: it doesn't say
-	Submitted time.Time // the job, as far as was known then; zero: it wasn't
-	GPUs      int       // that the job had; 0: not known
-	Limit     live.Limit
+	Decided     bool      // else nobody but its node says when it began
+	Began       time.Time // zero: not known
+	StartByNode time.Time // when it began by its node; zero: it doesn't say
+	Submitted   time.Time // the job, as far as was known then; zero: it wasn't
+	GPUs        int       // that the job had; 0: not known
+	Limit       live.Limit
 }
 
 // runState returns what became of a run. Job ids come again, and restart counts differ
@@ -101,7 +101,7 @@ func (job *Job) inEpilog() bool { return job.completing || job.state.state() == 
 // Slurm has it now.
 func (r Run) before(job *Job) bool {
 	if r.Began.IsZero() { // which start of a requeued job it was, its node alone knows
-		return job.Restarts() > 0 && !r.Said.IsZero() && job.Submitted > r.Said.Add(Skew).Unix()
+		return job.Restarts() > 0 && !r.StartByNode.IsZero() && job.Submitted > r.StartByNode.Add(Skew).Unix()
 	}
 	later, since := r.Began.Add(Skew).Unix(), job.Submitted
 	if start := job.unusual().start; start > 0 && job.state.state() != slurm.Pending {
@@ -180,8 +180,8 @@ func (t *Tracker) Settle(
 	if o.Unmatched || id == 0 || !t.options.asksSlurm() {
 		return Settled{Bounds: new(ending).bounds(&run, o.Node, t)}, nil // nobody knows the job
 	}
-	if run.Said = o.Started; run.Said.IsZero() && !o.Ended.IsZero() {
-		run.Said = o.Ended.Add(-live.Known(o.TimeS.Or(0)).Duration())
+	if run.StartByNode = o.Started; run.StartByNode.IsZero() && !o.Ended.IsZero() {
+		run.StartByNode = o.Ended.Add(-live.Known(o.TimeS.Or(0)).Duration())
 	}
 	end, job, err := t.endingOf(ctx, id, run, o)
 	switch {
@@ -254,26 +254,26 @@ func (t *Tracker) endingOf(
 	return end, nil, err
 }
 
-// onceEach remembers of which nodes something was told lately.
-type onceEach struct {
+// logLimiter remembers of which nodes something was told lately.
+type logLimiter struct {
 	mu   sync.Mutex
 	told map[string]time.Time
 }
 
 // Bounds of what is told of nodes.
 const (
-	tellAgain = time.Hour
-	maxTold   = 20_000
+	repeatAfter   = time.Hour
+	maxRemembered = 20_000
 )
 
 // isNew reports whether that wasn't told of a node lately, and notes that it is.
-func (e *onceEach) isNew(node string, now time.Time) bool {
+func (e *logLimiter) isNew(node string, now time.Time) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if at, known := e.told[node]; known && now.Sub(at) < tellAgain {
+	if at, known := e.told[node]; known && now.Sub(at) < repeatAfter {
 		return false
 	}
-	if e.told == nil || len(e.told) >= maxTold {
+	if e.told == nil || len(e.told) >= maxRemembered {
 		e.told = make(map[string]time.Time)
 	}
 	e.told[node] = now

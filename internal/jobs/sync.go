@@ -244,8 +244,8 @@ func (s *scripts) join(ctx context.Context, id slurm.JobID, job *Job) *Job {
 	return s.table.setSource(id, job, SourceOf(job.UID, ScriptHash(hooks.Hex(script)), job.Name))
 }
 
-// mostMissing bounds the jobs that are asked for one by one after a list.
-const mostMissing = 20
+// maxAskedMissing bounds the jobs that are asked for one by one after a list.
+const maxAskedMissing = 20
 
 // mayBeUnread gives the jobs that a list doesn't name and of which one of the records may be that could not be
 // read. If a record didn't even say its number, resolve asks Slurm for jobs one by one before they count as gone.
@@ -261,7 +261,7 @@ func (j *table) mayBeUnread(
 			continue
 		}
 		keep[id] = true
-		if unread.IsNameless() && len(keep) <= mostMissing {
+		if unread.IsNameless() && len(keep) <= maxAskedMissing {
 			keep[id] = !errors.Is(resolve(id), slurm.ErrNotFound)
 		}
 	}

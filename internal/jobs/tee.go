@@ -23,7 +23,7 @@ func (o tee) EachJob(ctx context.Context, each func(*slurm.Job) error) (slurm.Un
 	end := s.beginOther()
 	defer end()
 	begin, at := time.Now(), o.t.options.Clock()
-	both := twoReaders{o.Lister, each, new(slurm.Unread)}
+	both := observedLister{o.Lister, each, new(slurm.Unread)}
 	if err := o.t.syncJobs(ctx, both); err != nil {
 		return slurm.Unread{}, err
 	}
@@ -32,18 +32,18 @@ func (o tee) EachJob(ctx context.Context, each func(*slurm.Job) error) (slurm.Un
 	return *both.unread, nil
 }
 
-// twoReaders is a source whose jobs somebody else reads first.
-type twoReaders struct {
+// observedLister is a source whose jobs somebody else reads first.
+type observedLister struct {
 	Lister
-	first  func(*slurm.Job) error
-	unread *slurm.Unread
+	observer func(*slurm.Job) error
+	unread   *slurm.Unread
 }
 
 // EachJob implements [Lister].
-func (t twoReaders) EachJob(ctx context.Context, each func(*slurm.Job) error) (slurm.Unread, error) {
+func (t observedLister) EachJob(ctx context.Context, each func(*slurm.Job) error) (slurm.Unread, error) {
 	var err error
 	*t.unread, err = t.Lister.EachJob(ctx, func(j *slurm.Job) error {
-		if err := t.first(j); err != nil {
+		if err := t.observer(j); err != nil {
 			return err
 		}
 		return each(j)

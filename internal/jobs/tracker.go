@@ -69,8 +69,8 @@ type Tracker struct {
 	counts   epdapi.QueueCounts // as of one of Slurm's lists
 
 	accounts accounts
-	waiting  waiting  // outcomes
-	unknown  onceEach // nodes whose jobs ended nobody knows how
+	waiting  waiting    // outcomes
+	unknown  logLimiter // nodes whose jobs ended nobody knows how
 	missed   missed
 	Hooks    *HookWatch
 	scripts  scripts

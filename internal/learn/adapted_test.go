@@ -74,7 +74,7 @@ func simulated(t *testing.T, work gpu.Work, core dvfsmodel.MHz, sla float64) (o 
 			t.Fatal(err)
 		}
 		stop()
-		o = closed.Record()
+		o = &closed.Outcome
 		o.ExitState = record.Completed
 	})
 	return o

@@ -134,13 +134,13 @@ func sameCapped(a, b *choose.Capped, at []dvfsmodel.Sample) bool {
 		return a == b
 	}
 	if a.Base != b.Base || a.Low != b.Low || !slices.Equal(a.Caps, b.Caps) ||
-		math.Abs(a.Margin-b.Margin) > sameWithin {
+		math.Abs(a.Margin-b.Margin) > unchangedWithin {
 		return false
 	}
 	for i := range at {
 		p, q := a.Under(at[i].Cap).At(at[i].Core, at[i].Mem), b.Under(at[i].Cap).At(at[i].Core, at[i].Mem)
-		if math.Abs(p.Time-q.Time) > sameWithin*q.Time ||
-			math.Abs(float64(p.Power-q.Power)) > sameWithin*float64(q.Power) {
+		if math.Abs(p.Time-q.Time) > unchangedWithin*q.Time ||
+			math.Abs(float64(p.Power-q.Power)) > unchangedWithin*float64(q.Power) {
 			return false
 		}
 	}

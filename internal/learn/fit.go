@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	fitWindow   = 64   // outcomes that a model is fitted to
-	maxMargin   = 0.5  // run times that scatter more aren't predicted
-	maxFitError = 0.2  // of times at settings left out; a worse fit is no better than the prior
-	sameWithin  = 0.01 // predictions that differ less need no new version: half of what runs differ by
+	fitWindow       = 64   // outcomes that a model is fitted to
+	maxMargin       = 0.5  // run times that scatter more aren't predicted
+	maxFitError     = 0.2  // of times at settings left out; a worse fit is no better than the prior
+	unchangedWithin = 0.01 // predictions that differ less need no new version: half of what runs differ by
 	// coverage is which part of the residuals the interval of a model holds.
 	coverage = 0.9
 	// missesInARow is after how many missed predictions a model isn't used: of runs like
@@ -122,10 +122,10 @@ func (m *Model) hits(s *dvfsmodel.Sample, margin float64) bool {
 // at the default clocks, with nearly the same margin.
 func (m *Model) like(o *Model, samples []dvfsmodel.Sample) bool {
 	if m.Prior != o.Prior || m.Base != o.Base || m.Low != o.Low || m.High != o.High ||
-		math.Abs(m.Margin-o.Margin) > sameWithin {
+		math.Abs(m.Margin-o.Margin) > unchangedWithin {
 		return false
 	}
-	near := func(a, b float64) bool { return math.Abs(a-b) <= sameWithin*math.Abs(b) }
+	near := func(a, b float64) bool { return math.Abs(a-b) <= unchangedWithin*math.Abs(b) }
 	for i := -1; i < len(samples); i++ {
 		at := m.Base
 		if i >= 0 {

@@ -15,11 +15,11 @@ import (
 // of the others is left out.
 
 const (
-	// muchOf is the part of the runs from which on there is a model without a node's: with less, a node that
-	// contradicts the others is an outlier of their fit.
-	muchOf = 0.25
-	// mostWithout is of how many nodes there are such models, of those first that have most runs.
-	mostWithout = 16
+	// minOtherRuns is the part of the runs from which on there is a model without a node's: with less, a node
+	// that contradicts the others is an outlier of their fit.
+	minOtherRuns = 0.25
+	// maxLeftOutNodes is of how many nodes there are such models, of those first that have most runs.
+	maxLeftOutNodes = 16
 )
 
 // fitter fits models of one workload.
@@ -136,9 +136,9 @@ func (e *evidence) heavy(nodes []string) []string {
 		sole[node] = true
 	}
 	heavy := slices.DeleteFunc(slices.Clone(nodes), func(node string) bool {
-		return !sole[node] && float64(runs[node]) <= muchOf*float64(len(samples))
+		return !sole[node] && float64(runs[node]) <= minOtherRuns*float64(len(samples))
 	})
-	return heavy[:min(len(heavy), mostWithout)]
+	return heavy[:min(len(heavy), maxLeftOutNodes)]
 }
 
 // sameAs reports whether a model predicts what another one does, nearly, and so do those beside it.

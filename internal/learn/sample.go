@@ -26,8 +26,8 @@ const (
 	// maxOtherLimit is the part of the time for which a run may have been under another power limit,
 	// or held down by a limit that isn't today's: as maxAbove.
 	maxOtherLimit = 0.02
-	// sameLimit is by how many watts limits may differ that are the same: drivers round them.
-	sameLimit = 1
+	// limitTolerance is by how many watts limits may differ that are the same: drivers round them.
+	limitTolerance = 1
 	// maxSpread is the standard deviation of the clock at work, as a part of the mean, up to
 	// which a run was at one clock: under a power cap, and by voltage and temperature, it goes up
 	// and down by some steps. A tenth of the time at half of the clock makes .16.
@@ -35,15 +35,15 @@ const (
 	// ranStep is to what the clock that ran is rounded, so that runs at the same one are: the
 	// step of most tables.
 	ranStep = 15
-	// mostUntold is the part of an adapted run's time that may be in no stay. It counts as
+	// maxUntoldPart is the part of an adapted run's time that may be in no stay. It counts as
 	// if it had been at the sample's clock, and so as maxAbove does.
-	mostUntold = 0.02
-	// mostTimeDoubt and mostEnergyDoubt are by which parts an adapted run's time and energy
+	maxUntoldPart = 0.02
+	// maxTimeError and maxEnergyError are by which parts an adapted run's time and energy
 	// at one clock may be off. They are bounds: of simulated jobs those within them are off by
 	// up to 1.0 % in time and 0.7 % in energy, and those beyond by up to 13.9 % (docs/epd.md,
 	// "What it teaches"). That of the energy is wider: power may go by the clock's cube.
-	mostTimeDoubt   = 0.03
-	mostEnergyDoubt = 0.1
+	maxTimeError   = 0.03
+	maxEnergyError = 0.1
 	// maxMHz and maxWatt, of a GPU, are far beyond all there are, and below what MHz and
 	// watts become where a driver answers in kHz or milliwatts. What is less far off is set
 	// aside when it arrives (record.Outcome.DropImplausible).
@@ -141,7 +141,7 @@ func limitOfToday(outcomes []record.Outcome) float64 {
 // that limit held it down. A run that no limit held down is the same under all that are no lower.
 func checkLimit(o *record.Outcome, today float64) (why string) {
 	limit, known := o.CapW.Get()
-	if !known || today == 0 || o.Setting.Cap != 0 || math.Abs(limit-today) <= sameLimit ||
+	if !known || today == 0 || o.Setting.Cap != 0 || math.Abs(limit-today) <= limitTolerance ||
 		o.ThrottledS[powerCapped] <= maxOtherLimit*o.TimeS.Or(0) {
 		return ""
 	}
@@ -217,7 +217,7 @@ func equivalentRunOf(o *record.Outcome, seconds float64) (dvfsmodel.MHz, float64
 	if len(o.Stays) == 0 || len(o.GPUs) == 0 {
 		return 0, 0, 0, "its clocks were adapted, and it was at none of them for nearly all of the time"
 	}
-	if dvfsmodel.ResidencySeconds(o.Stays) < (1-mostUntold)*seconds {
+	if dvfsmodel.ResidencySeconds(o.Stays) < (1-maxUntoldPart)*seconds {
 		return 0, 0, 0, "its clocks were adapted, " +
 			"and it wasn't alone on its GPUs, or wasn't looked at, for part of the time"
 	}
@@ -225,8 +225,8 @@ func equivalentRunOf(o *record.Outcome, seconds float64) (dvfsmodel.MHz, float64
 	if err != nil {
 		return 0, 0, 0, "its clocks were adapted: " + err.Error()
 	}
-	if off, unsure := u.Time.RelativeBound(), u.Energy.RelativeBound(); off > mostTimeDoubt ||
-		unsure > mostEnergyDoubt {
+	if off, unsure := u.Time.RelativeBound(), u.Energy.RelativeBound(); off > maxTimeError ||
+		unsure > maxEnergyError {
 		return 0, 0, 0, fmt.Sprintf("its clocks were adapted, and it was at work at several: "+
 			"at %.0f MHz it may have taken %.0f%% more or less time, and %.0f%% energy", float64(u.Core),
 			math.Ceil(100*off), math.Ceil(100*unsure))

@@ -21,8 +21,8 @@ const (
 	maxStarted = 50_000 // jobs that run by a plan
 )
 
-// sameRun is within which time a start is one on another node of a run.
-const sameRun = 10 * time.Minute
+// sameRunWithin is within which time a start is one on another node of a run.
+const sameRunWithin = 10 * time.Minute
 
 // Start is a job that starts.
 type Start struct {
@@ -47,12 +47,12 @@ func (f *InForce) Started(s *Start) {
 	if f.plan == nil || f.plan.OrderOnly {
 		return
 	}
-	if at, counted := f.counted[s.Job]; counted && s.At.Sub(at) < sameRun {
+	if at, counted := f.counted[s.Job]; counted && s.At.Sub(at) < sameRunWithin {
 		return
 	}
 	f.counted[s.Job] = s.At
 	kept := live.PlanStart{Job: uint32(s.Job), User: s.User, At: s.At, GPUModel: s.GPUModel}
-	kept.How, kept.Planned = f.howItStarts(s)
+	kept.How, kept.Planned = f.classifyStart(s)
 	if f.record.Starts == nil {
 		f.record.Starts = make(map[live.PlanKept]int64)
 	}
@@ -83,8 +83,8 @@ func (f *InForce) runs(job slurm.JobID, as runsByPlan) {
 	f.running[job], f.order = as, append(f.order, job)
 }
 
-// howItStarts says how a start keeps to the plan, and what was planned. The lock is held.
-func (f *InForce) howItStarts(s *Start) (live.PlanKept, *live.PlannedJob) {
+// classifyStart says how a start keeps to the plan, and what was planned. The lock is held.
+func (f *InForce) classifyStart(s *Start) (live.PlanKept, *live.PlannedJob) {
 	at, ok := f.taskOf(s.Job, s.Array)
 	switch {
 	case f.staleness(s.At) != "":
@@ -130,7 +130,7 @@ func (f *InForce) noteDue(plan *live.Plan) {
 	if f.counted == nil {
 		f.counted = make(map[slurm.JobID]time.Time)
 	}
-	maps.DeleteFunc(f.counted, func(_ slurm.JobID, at time.Time) bool { return plan.At.Sub(at) > sameRun })
+	maps.DeleteFunc(f.counted, func(_ slurm.JobID, at time.Time) bool { return plan.At.Sub(at) > sameRunWithin })
 }
 
 // OffPlan is by which part of its planned time a run may take more, or start at another time, and be as

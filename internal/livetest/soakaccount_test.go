@@ -162,10 +162,8 @@ func (s *soak) excuse(c *hookCall, said string) string {
 		return "Slurm told its Prolog of no GPUs"
 	case strings.Contains(said, "job "+name(c.job)+": nothing tells which GPU"):
 		return "gres.conf couldn't be read in time"
-	case c.gpus != "" && slices.ContainsFunc(strings.Split(said, "\n"), func(line string) bool {
-		return strings.Contains(line, "job "+name(c.job)+": GPU ") && strings.Contains(line, "no such GPU here")
-	}): // nor does its Epilog know a run, whether or not it finds the agent
-		return "its agent had no such GPU open"
+	case strings.Contains(said, "job "+name(c.job)+": GPU "): // by a driver that failed when the agent began
+		return "its agent couldn't open the GPU"
 	}
 	return ""
 }

@@ -11,10 +11,10 @@ import (
 
 // Bounds of what is kept of what GPUs did lately.
 const (
-	// latelyKept is how many samples are kept of a GPU: those of ten minutes where
+	// samplesKept is how many samples are kept of a GPU: those of ten minutes where
 	// agents report every 15 s.
-	latelyKept = 40
-	maxLately  = 50_000 // GPUs
+	samplesKept   = 40
+	maxRecentGPUs = 50_000 // GPUs
 )
 
 // lately is what a GPU did since the jobs on it are the same: a ring of samples.
@@ -22,23 +22,23 @@ const (
 type lately struct {
 	uuid  string
 	jobs  []slurm.JobID // on it, in order
-	at    [latelyKept]int64
-	use   [latelyKept]float32
+	at    [samplesKept]int64
+	use   [samplesKept]float32
 	count int // of samples since then; the last ones are kept
 }
 
 func (l *lately) add(at time.Time, use float64) {
-	place := l.count % latelyKept
+	place := l.count % samplesKept
 	l.at[place], l.use[place] = at.UnixNano(), float32(use)
 	l.count++
 }
 
 // samples returns those that are kept, the oldest first.
 func (l *lately) samples() []colocate.UseSample {
-	list := make([]colocate.UseSample, 0, min(l.count, latelyKept))
-	for i := max(0, l.count-latelyKept); i < l.count; i++ {
+	list := make([]colocate.UseSample, 0, min(l.count, samplesKept))
+	for i := max(0, l.count-samplesKept); i < l.count; i++ {
 		list = append(list, colocate.UseSample{
-			At: time.Unix(0, l.at[i%latelyKept]), Use: float64(l.use[i%latelyKept]),
+			At: time.Unix(0, l.at[i%samplesKept]), Use: float64(l.use[i%samplesKept]),
 		})
 	}
 	return list
@@ -89,7 +89,7 @@ func (r *Reports) follow(h *Report, on map[string][]slurm.JobID) {
 		switch {
 		case k >= 0:
 			l = before[k]
-		case r.followed-len(before)+len(now) >= maxLately:
+		case r.followed-len(before)+len(now) >= maxRecentGPUs:
 			continue
 		}
 		if use, ok := g.Utilisation.Get(); ok && g.Read && use >= 0 && use <= 1 {
@@ -105,9 +105,9 @@ func (r *Reports) follow(h *Report, on map[string][]slurm.JobID) {
 	r.lately[h.Message.Node] = now
 }
 
-// unfollow forgets what the GPUs of nodes did that aren't known any more. The caller
+// forgetUnknown forgets what the GPUs of nodes did that aren't known any more. The caller
 // holds r.mu.
-func (r *Reports) unfollow() {
+func (r *Reports) forgetUnknown() {
 	for node, list := range r.lately {
 		if r.byNode[node] == nil {
 			r.followed -= len(list)

@@ -65,7 +65,7 @@ func TestOnlyTheLatestSamplesOfSharedGPUsAreKept(t *testing.T) {
 		r.now = r.now.Add(time.Second)
 		r.hear(inUse("n1", float64(i)/1024, 1))
 	}
-	if got := seen(1); len(got) != latelyKept || got[0] != 960./1024 || got[latelyKept-1] != 999./1024 {
+	if got := seen(1); len(got) != samplesKept || got[0] != 960./1024 || got[samplesKept-1] != 999./1024 {
 		t.Errorf("%v", got)
 	}
 	if got := append(seen(2), seen(1, 2)...); len(got) > 0 {
@@ -80,11 +80,11 @@ func TestOnlyTheLatestSamplesOfSharedGPUsAreKept(t *testing.T) {
 	if len(r.lately) != 0 || r.followed != 0 {
 		t.Error("a node that is gone is remembered")
 	}
-	r.followed = maxLately - 1 // of other nodes
+	r.followed = maxRecentGPUs - 1 // of other nodes
 	for _, node := range []string{"n1", "n2", "n1"} {
 		r.hear(inUse(node, 0.5, 1))
 	}
-	if r.followed != maxLately || len(r.lately) != 1 || len(seen(1)) != 2 {
+	if r.followed != maxRecentGPUs || len(r.lately) != 1 || len(seen(1)) != 2 {
 		t.Errorf("%d GPUs are followed, those of %d nodes here", r.followed, len(r.lately))
 	}
 }

@@ -78,7 +78,7 @@ func (r *Reports) Put(
 				r.set(node, nil)
 			}
 		}
-		r.unfollow()
+		r.forgetUnknown()
 	}
 	if _, known := r.byNode[h.Message.Node]; known || len(r.byNode) < maxReports {
 		r.set(h.Message.Node, h)

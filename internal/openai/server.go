@@ -43,9 +43,9 @@ var (
 )
 
 const (
-	mostKey   = 4 << 10
-	firstWait = 500 * time.Millisecond
-	mostWait  = 30 * time.Second
+	maxKeyBytes = 4 << 10
+	firstWait   = 500 * time.Millisecond
+	maxWait     = 30 * time.Second
 )
 
 // Server is one that may be asked. Its methods may be called from many goroutines.
@@ -118,12 +118,12 @@ func readKey(what, name string) (string, error) {
 		return "", fmt.Errorf("key of the %s: %w", what, err)
 	}
 	defer func() { _ = f.Close() }() // only read
-	data, err := io.ReadAll(io.LimitReader(f, mostKey+1))
+	data, err := io.ReadAll(io.LimitReader(f, maxKeyBytes+1))
 	if err != nil {
 		return "", fmt.Errorf("key of the %s: %w", what, err)
 	}
 	key := strings.TrimSpace(string(data))
-	if key == "" || len(data) > mostKey ||
+	if key == "" || len(data) > maxKeyBytes ||
 		strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return "", fmt.Errorf("%s: want one line with the %s's key", name, what)
 	}
@@ -138,7 +138,7 @@ func (s *Server) Ask(ctx context.Context, body []byte) ([]byte, error) {
 		if err == nil || !errors.Is(err, ErrUnavailable) || attempt >= s.o.Attempts || ctx.Err() != nil {
 			return answer, err
 		}
-		if err := s.o.Wait(ctx, min(mostWait, max(pause, after))); err != nil {
+		if err := s.o.Wait(ctx, min(maxWait, max(pause, after))); err != nil {
 			return nil, s.unavailable(err)
 		}
 		pause *= 2

@@ -67,7 +67,7 @@ func (r *reader) described(job *jobs.Job, shared bool, only string) *epdapi.Esti
 		GPUs: int(job.GPUs), Shared: shared, Scripted: job.Scripted,
 		Mode: string(set.Live.ModeOf(job.Partition.Value())), Limited: job.Limit.IsSet(),
 		HoldOut: set.Live.HoldOut, ConstantArm: set.Live.ConstantArm, ConfigVersion: set.Version,
-		Wishes: wishesOf(&wishes, job.OwnFreq),
+		Wishes: requestsOf(&wishes, job.OwnFreq),
 		Models: []epdapi.EstimateModel{}, Factors: epdapi.NewFactors(set.Factors),
 	}
 	if e.GPUs == 0 {

@@ -205,7 +205,7 @@ func (r *reader) viewLatest(ctx context.Context, view *epdapi.JobView, h *histor
 		view.LimitNow = &live.Limit
 	}
 	wishes := slurm.ParseWishes(live.Comment.Value(), latest.Submitted)
-	view.Wishes = wishesOf(&wishes, live.OwnFreq)
+	view.Wishes = requestsOf(&wishes, live.OwnFreq)
 	view.Plan = r.plannedFor(slurm.JobID(latest.ID), live) //nolint:gosec // ids of Slurm's have 32 bits
 	if len(own.decisions) == 0 {
 		view.Estimate = r.described(live, false, "")
@@ -213,8 +213,8 @@ func (r *reader) viewLatest(ctx context.Context, view *epdapi.JobView, h *histor
 	return nil
 }
 
-// wishesOf returns a user's wishes, nil without any.
-func wishesOf(w *slurm.Wishes, ownFreq bool) *epdapi.Wishes {
+// requestsOf returns a user's wishes, nil without any.
+func requestsOf(w *slurm.Wishes, ownFreq bool) *epdapi.Wishes {
 	if !w.Off && !ownFreq && !w.HasFixedClocks() && w.Deadline.IsZero() && w.Slowdown == 0 &&
 		len(w.Warnings) == 0 {
 		return nil

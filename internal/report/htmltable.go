@@ -17,7 +17,11 @@ func (t *Table) Page(caption, note string, most int) *page.Table {
 		}
 		out.Columns = append(out.Columns, page.Column{Head: laid.head, Unit: laid.note, Number: !col.Left})
 		for i := range rows {
-			out.Rows[i] = append(out.Rows[i], page.Cell{Text: laid.cells[i]})
+			cell := page.Cell{Text: laid.cells[i]}
+			if href := rows[i][c].href; href != nil {
+				cell.Href = *href
+			}
+			out.Rows[i] = append(out.Rows[i], cell)
 		}
 	}
 	if more > 0 {

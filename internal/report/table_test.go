@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +18,35 @@ import (
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/queue"
 )
+
+func TestALongTableShowsItsFirstRowsAndCountsTheRest(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		have, most := rapid.IntRange(0, 60).Draw(t, "rows"), rapid.IntRange(-1, 40).Draw(t, "shown")
+		tab := report.Table{Columns: []report.Column{{Key: "n", Head: "row"}}}
+		rows := make([][]report.Value, have)
+		for i := range rows {
+			rows[i] = []report.Value{report.Text(fmt.Sprint("r", i))}
+		}
+		if tab.Rows = slices.Values(rows); rapid.Bool().Draw(t, "counted before") {
+			tab.Len = have
+		}
+		text := tab.Text(&report.TextOptions{Rows: most})
+		shown := have
+		if most == 0 {
+			most = report.DefaultRows
+		}
+		if most > 0 {
+			shown = min(have, most)
+		}
+		if got := len(regexp.MustCompile(`r[0-9]`).FindAllString(text, -1)); got != shown {
+			t.Fatalf("%d of %d rows are shown, want %d:\n%s", got, have, shown, text)
+		}
+		rest := fmt.Sprintf("… %d more;", have-shown)
+		if strings.Contains(text, rest) != (have > shown) || strings.Count(text, "more") > 1 {
+			t.Fatalf("%d of %d rows, want %q:\n%s", shown, have, rest, text)
+		}
+	})
+}
 
 func TestColumnsAreAlignedWithOneUnitEach(t *testing.T) {
 	rows := [][]report.Value{

@@ -21,6 +21,7 @@ type Value struct {
 	number float64
 	text   string
 	set    planner.GPUSet
+	href   *string // of a link around it on a page; nil: none
 }
 
 type valueKind uint8
@@ -36,6 +37,12 @@ const (
 
 // Text returns a cell with a string.
 func Text(s string) Value { return Value{kind: textKind, text: s} }
+
+// Linked returns the value with a link around it on pages; "" is none.
+func (v Value) Linked(href string) Value {
+	v.href = &href
+	return v
+}
 
 // JSON returns a cell with text that is valid JSON.
 func JSON(text string) Value { return Value{kind: jsonKind, text: text} }

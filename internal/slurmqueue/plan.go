@@ -79,8 +79,8 @@ func searchTime(wanted *config.Planning) time.Duration {
 	return min(planTimeLimit, live.Known(wanted.Every/(1+renewBusyFactor)).Duration())
 }
 
-// mostSolved is how often a queue is planned at most until each task has a place.
-const mostSolved = 3
+// maxReplans is how often a queue is planned at most until each task has a place.
+const maxReplans = 3
 
 // solveEach plans a queue without the deadlines that can't be met: Slurm runs those jobs all the same. Which
 // ones are lost to others shows only when it is planned: then it is once more. decided is, by task, as which
@@ -89,7 +89,7 @@ func solveEach(
 	ctx context.Context, problem *planner.Problem, chosen *planner.Policy, maxTurnaround float64,
 ) (plan *planner.Plan, decided []int, err error) {
 	dropImpossible(problem)
-	for round := range mostSolved {
+	for round := range maxReplans {
 		// Those without a deadline any more are due as others without one.
 		if err := policy.ImplyDue(planner.WithoutMonitor(ctx), problem, maxTurnaround); err != nil {
 			return nil, nil, err
@@ -104,7 +104,7 @@ func solveEach(
 				}
 			},
 		})
-		if err != nil || round == mostSolved-1 || !dropMissed(problem, plan) {
+		if err != nil || round == maxReplans-1 || !dropMissed(problem, plan) {
 			break
 		}
 	}

@@ -25,7 +25,7 @@ func inRounds(t *rapid.T, problem *planner.Problem, chosen *planner.Policy) (pla
 		if err != nil {
 			t.Fatal(err)
 		}
-		if rounds == mostSolved || !dropMissed(problem, plan) {
+		if rounds == maxReplans || !dropMissed(problem, plan) {
 			return plan, rounds
 		}
 	}

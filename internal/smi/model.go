@@ -110,15 +110,15 @@ func (d *device) merge(other *device) {
 	d.application = cmp.Or(d.application, other.application)
 	d.boost, d.top = cmp.Or(d.boost, other.boost), cmp.Or(d.top, other.top)
 	d.limit.Min = max(d.limit.Min, other.limit.Min)
-	d.limit.Default = leastSaid(d.limit.Default, other.limit.Default)
-	d.limit.Max = leastSaid(d.limit.Max, other.limit.Max)
+	d.limit.Default = lowerKnown(d.limit.Default, other.limit.Default)
+	d.limit.Max = lowerKnown(d.limit.Max, other.limit.Max)
 	if other.isIdle && other.draw > 0 && (!d.isIdle || d.draw == 0 || other.draw < d.draw) {
 		d.draw, d.isIdle = other.draw, true
 	}
 	d.isModule = d.isModule || other.isModule
 }
 
-func leastSaid(a, b dvfsmodel.Watt) dvfsmodel.Watt {
+func lowerKnown(a, b dvfsmodel.Watt) dvfsmodel.Watt {
 	if a == 0 || b == 0 {
 		return max(a, b)
 	}

@@ -76,6 +76,40 @@ func (w *world) asleep() []string {
 	return names
 }
 
+// Counts of other things are no GPUs, and GPUs of one model may be listed in several parts.
+func TestTheNodeThatDrawsMostSleepsFirstHoweverItsGPUsAreListed(t *testing.T) {
+	gpus := func(counts ...int64) (list []slurm.Gres) {
+		for _, n := range counts {
+			list = append(list, slurm.Gres{Name: "gpu", Type: "v100", Count: n})
+		}
+		return list
+	}
+	shards := slurm.Gres{Name: "shard", Count: 64}
+	for _, c := range []struct{ most, less []slurm.Gres }{
+		{gpus(5), gpus(4)},
+		{gpus(4, 2), gpus(4)},
+		{gpus(2, 4), gpus(4)},
+		{gpus(3, 1, 1), gpus(4)},
+		{gpus(5), append(gpus(4), shards)},
+		{gpus(1, 5), append(gpus(2, 2), shards)},
+	} {
+		for _, first := range []string{"n1", "n2"} {
+			w := sleeper("n1", "n2")
+			for name, n := range w.nodes {
+				if n.Gres = c.less; name == first {
+					n.Gres = c.most
+				}
+			}
+			s := w.open(t)
+			step(t, s)
+			w.now = w.now.Add(70 * time.Second)
+			if step(t, s); !slices.Equal(w.asleep(), []string{first}) {
+				t.Errorf("%+v beside %+v: %q sleep, want %q", c.most, c.less, w.asleep(), first)
+			}
+		}
+	}
+}
+
 func TestIdleNodesSleepButOneOfEachPartitionStaysAwake(t *testing.T) {
 	w := sleeper("n1", "n2", "n3")
 	w.node("m1", "v100", "gpu", "other")

@@ -108,7 +108,7 @@ func (set *Settings) pendingJob(s *Snapshot, j *slurm.Job, ours *OwnChanges) (e 
 		ours.Untouchable[j.ID] || !canReorder(j, s.At) {
 		return e, false
 	}
-	wishes := wishesOf(j)
+	wishes := requestsOf(j)
 	if wishes.Off {
 		return e, false
 	}

@@ -27,7 +27,7 @@ func (p *Plan) preferFeatures(s *Snapshot, set *Settings, ours *OwnChanges) {
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
 		mode := set.Live.ModeOf(j.Partition)
-		if mode == live.Observe || !canReorder(j, s.At) || !takesAnyGPU(j, ours) || wishesOf(j).Off {
+		if mode == live.Observe || !canReorder(j, s.At) || !takesAnyGPU(j, ours) || requestsOf(j).Off {
 			continue
 		}
 		features, ok := choices[j.Partition]

@@ -180,7 +180,7 @@ func (p *Plan) limits(s *Snapshot, set *Settings) {
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
 		if j.State.Base != slurm.Pending ||
-			modeOf(strings.Split(j.Partition, ","), &set.Live) == live.Observe || wishesOf(j).Off {
+			modeOf(strings.Split(j.Partition, ","), &set.Live) == live.Observe || requestsOf(j).Off {
 			continue
 		}
 		upper, known := set.Upper(j)
@@ -195,5 +195,5 @@ func (p *Plan) limits(s *Snapshot, set *Settings) {
 	}
 }
 
-// wishesOf reads a job's comment. Times count from its submission.
-func wishesOf(j *slurm.Job) slurm.Wishes { return slurm.ParseWishes(j.Comment, j.Submit.Local()) }
+// requestsOf reads a job's comment. Times count from its submission.
+func requestsOf(j *slurm.Job) slurm.Wishes { return slurm.ParseWishes(j.Comment, j.Submit.Local()) }

@@ -231,15 +231,15 @@ func (s *Steerer) UndoAll(ctx context.Context) (StepReport, error) {
 	defer s.mu.Unlock()
 	set := s.options.Settings()
 	s.paused, s.pausedBy = true, set.Version
-	return s.step(ctx, set, unlimited)
+	return s.step(ctx, set, anyChanges)
 }
 
-const unlimited = math.MaxInt // changes of a step
+const anyChanges = math.MaxInt // changes of a step
 
 // step returns one round. While paused nothing is wanted. Jobs that were submitted with a nice of ours may
 // be in no ledger yet: to take everything back, Slurm is asked for them.
 func (s *Steerer) step(ctx context.Context, set *Settings, most int) (StepReport, error) {
-	if len(s.ledger.entries) == 0 && set.Live.OnlyObserves() && most != unlimited {
+	if len(s.ledger.entries) == 0 && set.Live.OnlyObserves() && most != anyChanges {
 		s.idle = nil
 		s.publish(&Plan{}, StepReport{}, nil)
 		return StepReport{}, nil

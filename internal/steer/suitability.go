@@ -60,7 +60,7 @@ func nextShared(s *Snapshot, set *Settings) *slurm.Job {
 		if j.State.Base != slurm.Pending || j.Held() || !isRunnable(j, s.At) {
 			continue
 		}
-		if _, ok := colocate.WishOf(j); !ok ||
+		if _, ok := colocate.ShareRequestOf(j); !ok ||
 			modeOf(strings.Split(j.Partition, ","), &set.Live) == live.Observe {
 			continue
 		}
@@ -68,7 +68,7 @@ func nextShared(s *Snapshot, set *Settings) *slurm.Job {
 			next = j
 		}
 	}
-	if next == nil || wishesOf(next).Off {
+	if next == nil || requestsOf(next).Off {
 		return nil
 	}
 	return next

@@ -73,7 +73,7 @@ func compactRuns(ctx context.Context, conn *sql.Conn, before int64) (int64, erro
 SELECT outcome_id, received_us, gpus, clocks, throttled_s, work_clock,
 	d.mode, d.config_version
 FROM (`+selectDetailed+` LIMIT ?1) JOIN outcomes AS o USING (outcome_id, received_us)
-	LEFT JOIN outcome_details USING (outcome_id) LEFT JOIN decisions AS d ON `+sameDecision+`
+	LEFT JOIN outcome_details USING (outcome_id) LEFT JOIN decisions AS d ON `+sameRunSQL+`
 WHERE received_us < ?2 ORDER BY received_us, outcome_id`, compactStep, before)
 	runs, err := collect(rows, err, func(row scanner) (d detailed, err error) {
 		err = row.Scan(&d.id, &d.received, &d.gpus, intoJSON{&d.outcome.Clocks},
@@ -102,10 +102,11 @@ WHERE received_us < ?2 ORDER BY received_us, outcome_id`, compactStep, before)
 	return int64(len(runs)), err
 }
 
-// sameDecision joins an outcome with the decision of its run, if that says nothing that the two rows
+// sameRunSQL joins an outcome with the decision of its run, if that says nothing that the two rows
 // of a compacted run have no room for.
-const sameDecision = `d.decision_id = o.decision_id AND d.cluster = o.cluster AND d.job_id = o.job_id AND d.job_id != 0
-	AND d.node = o.node AND d.run_id = o.run_id AND d.workload = o.workload AND d.gpu_model = o.gpu_model
+const sameRunSQL = `d.decision_id = o.decision_id AND d.cluster = o.cluster AND d.job_id = o.job_id
+	AND d.job_id != 0 AND d.node = o.node AND d.run_id = o.run_id AND d.workload = o.workload
+	AND d.gpu_model = o.gpu_model
 	AND d.token = '' AND d.rung = ''`
 
 // rounded returns a column in whole units from 100 on, which take less room.
@@ -124,14 +125,14 @@ INSERT INTO old_runs SELECT o.outcome_id, k.value ->> 'gpus', unhex(k.value ->> 
 	` + rounded("d.power_w") + ", " + rounded("d.power_low_w") + ", " + rounded("d.power_high_w") + `,
 	` + rounded("d.energy_j") + ", " + rounded("d.energy_low_j") + ", " + rounded("d.energy_high_j") + `
 FROM json_each(?1) AS k CROSS JOIN outcomes AS o ON o.outcome_id = k.value ->> 'id'
-	LEFT JOIN decisions AS d ON ` + sameDecision + `
+	LEFT JOIN decisions AS d ON ` + sameRunSQL + `
 WHERE true ON CONFLICT DO NOTHING`
 
 	deleteOldDecisions = `
 DELETE FROM decisions WHERE decision_id IN (SELECT o.decision_id FROM json_each(?1) AS k
 	CROSS JOIN outcomes AS o ON o.outcome_id = k.value ->> 'id'
 	CROSS JOIN old_runs AS r ON r.outcome_id = o.outcome_id AND r.decided_us IS NOT NULL
-	CROSS JOIN decisions AS d ON ` + sameDecision + `)`
+	CROSS JOIN decisions AS d ON ` + sameRunSQL + `)`
 
 	// deletePredictions takes out what was predicted when the jobs were submitted, unless they run
 	// again.

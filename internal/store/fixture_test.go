@@ -62,7 +62,7 @@ func open(tb testing.TB, path string, options *store.Options) *store.Store {
 
 // outcome returns the outcome of run i, with all that an outcome can have.
 func outcome(i int) *record.Outcome {
-	series := record.NewSampler(time.Minute)
+	series := record.NewSeriesSampler(time.Minute)
 	for minute := range 20 {
 		series.Add(time.Duration(minute)*time.Minute, time.Duration(minute+1)*time.Minute,
 			float64((i+minute)%10)/10)

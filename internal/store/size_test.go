@@ -112,7 +112,7 @@ func (y *year) last(i int, o *record.Outcome) *record.Outcome {
 // outcome returns what a run came to, with the course of a training: epochs, and pauses between them.
 func (y *year) outcome(i int, took, power float64) *record.Outcome {
 	lasted := time.Duration(took * float64(time.Second))
-	series := record.NewSampler(time.Minute)
+	series := record.NewSeriesSampler(time.Minute)
 	readings := record.NewReadingsSampler(y.gpus, time.Second)
 	o := &record.Outcome{
 		ExitState: record.Completed, TimeS: live.Known(took + 0.598594128),

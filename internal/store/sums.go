@@ -85,13 +85,13 @@ WHERE true` + addSums)
 // GPU model in the same arm. A plus keeps a condition from choosing the index.
 var (
 	hasOthers = hideParameters("SELECT EXISTS (SELECT 1 FROM outcomes AS o INDEXED BY " +
-		"outcomes_by_job WHERE " + sameJob + " AND +o.outcome_id != ?2)")
-	subtractJobs = addJobSums(sameJob + " AND +o.outcome_id != ?2")
-	addAllJobs   = addJobSums(sameJob + " AND ?2 > 0")
+		"outcomes_by_job WHERE " + sameJobSQL + " AND +o.outcome_id != ?2)")
+	subtractJobs = addJobSums(sameJobSQL + " AND +o.outcome_id != ?2")
+	addAllJobs   = addJobSums(sameJobSQL + " AND ?2 > 0")
 	addSomeJobs  = addJobSums("o.outcome_id IN (SELECT value FROM json_each(?2))")
 )
 
-const sameJob = "o.cluster = ?3 AND o.job_id = ?4 AND o.submitted_us = ?5 AND +o.workload = ?6 AND " +
+const sameJobSQL = "o.cluster = ?3 AND o.job_id = ?4 AND o.submitted_us = ?5 AND +o.workload = ?6 AND " +
 	"+o.gpu_model = ?7 AND +o.arm = ?8"
 
 // bookOutcome brings the sums up to date with an outcome that was just stored.

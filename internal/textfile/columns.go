@@ -47,7 +47,7 @@ func (t *Table) Arrange(columns []Column, o *Options) (found []Found, passed *Pa
 		a.found[i].At = -1
 	}
 	for i, name := range t.Header {
-		if name == "" || name == Unused && len(o.Header) > 0 {
+		if name == "" || name == UnusedColumn && len(o.Header) > 0 {
 			continue
 		}
 		if err := a.place(i, name); err != nil {

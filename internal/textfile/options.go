@@ -16,8 +16,8 @@ type Options struct {
 	Ignore bool
 }
 
-// Unused stands for a column without a use in a header that the caller gives.
-const Unused = "-"
+// UnusedColumn stands for a column without a use in a header that the caller gives.
+const UnusedColumn = "-"
 
 // Map adds COLUMN=NAME, or COLUMN[UNIT]=NAME; check says what is wrong with a column. NAME=COLUMN
 // does, too, if only COLUMN is one.

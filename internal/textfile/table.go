@@ -46,7 +46,7 @@ func NewTable(rows *Rows, header []string, want string) (*Table, error) {
 		column = strings.TrimSpace(column)
 		t.Header = append(t.Header, column)
 		folded := Fold(column)
-		if column == "" || column == Unused && given {
+		if column == "" || column == UnusedColumn && given {
 			continue
 		}
 		if first, twice := t.column[folded]; twice {

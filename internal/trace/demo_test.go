@@ -21,11 +21,12 @@ func demoModel(
 	t *testing.T, app dvfsmodel.AppSamples, gpuModel, table string, base dvfsmodel.Setting,
 ) config.Model {
 	t.Helper()
-	fit, err := dvfsmodel.FitPaper(app.Samples, base)
+	forms := []dvfsmodel.Form{dvfsmodel.PaperForm()}
+	fit, err := dvfsmodel.Fit(app.Samples, base, &dvfsmodel.FitOptions{Forms: forms, Focus: math.Inf(1)})
 	if err != nil {
 		t.Fatalf("%s: %v", app.App, err)
 	}
-	p := fit.Params
+	p, _ := fit.Params()
 	if err := p.Validate(); err != nil {
 		t.Fatalf("%s: %v", app.App, err)
 	}

@@ -83,7 +83,7 @@ func (v *View) addWishes(w *epdapi.Wishes) {
 		v.add("Wishes", words...)
 	}
 	for _, warning := range w.Warnings {
-		v.Notices = append(v.Notices, &page.Notice{Kind: page.Warn, Text: "wish not understood: " + warning})
+		v.notice(page.Warn, "wish not understood: "+warning)
 	}
 }
 

@@ -59,7 +59,7 @@ func ProblemsText(s *epdapi.ControllerStatus) string {
 	bad, warn := Problems(s)
 	for i, all := range [][]string{bad, warn} {
 		for _, text := range all {
-			v.Notices = append(v.Notices, &page.Notice{Kind: kinds[i], Text: text})
+			v.notice(kinds[i], text)
 		}
 	}
 	return v.Text()

@@ -21,6 +21,19 @@ func TestAReportWithoutASavingSaysWhyInOneLine(t *testing.T) {
 	}
 }
 
+func TestWithoutARunToCompareNoTileHasAFigure(t *testing.T) {
+	for _, s := range []*epdapi.Savings{
+		{}, {Treated: 3, HoldOut: 0.1, MaxSlowdown: 1.3}, {HeldOut: 2, Workloads: 0, Alone: 4},
+	} {
+		for _, tile := range savingsTiles(s) {
+			measured := tile.Label != "Held out" // which the configuration says
+			if measured && strings.ContainsAny(tile.Value+tile.Note, "0123456789") {
+				t.Errorf("%+v: %+v", s, tile)
+			}
+		}
+	}
+}
+
 func TestALossIsntShownInTheColourOfASaving(t *testing.T) {
 	for kind, e := range map[page.Severity]epdapi.Saving{
 		page.Good: {Runs: 9, BaselineJ: 100, SavedJ: 10, LowJ: 5, HighJ: 15},

@@ -4,8 +4,11 @@ package view
 
 import (
 	"fmt"
+	"net/url"
+	"strconv"
 	"strings"
 
+	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
 	"github.com/epplan/epplan/slurm"
 )
@@ -16,7 +19,25 @@ type View struct {
 	Tiles       page.Tiles // those with an ID stand on epd's overview, too
 	Facts       Facts
 	Notices     []*page.Notice
+	Tables      []Table
 	Sections    []page.Section // pictures, tables and how to read them, for pages alone
+}
+
+// Table is a table with its caption for pages.
+type Table struct {
+	Caption string
+	*report.Table
+}
+
+// JobHref returns the address of a job's page.
+func JobHref(id int64) string { return "/jobs/" + strconv.FormatInt(id, 10) }
+
+// NodeHref returns the address of a node's page; "" for a node without a name.
+func NodeHref(name string) string {
+	if name == "" {
+		return ""
+	}
+	return "/nodes/" + url.PathEscape(name)
 }
 
 // Facts are what there is to say of a value.
@@ -31,6 +52,11 @@ type Fact struct {
 // add adds a fact.
 func (v *View) add(name string, text ...string) { v.Facts = append(v.Facts, Fact{name, text}) }
 
+// notice adds what its reader must not overlook.
+func (v *View) notice(kind page.Severity, text string, items ...string) {
+	v.Notices = append(v.Notices, &page.Notice{Kind: kind, Text: text, Items: items})
+}
+
 // addSection adds a section with parts of package page.
 func (v *View) addSection(id, heading string, parts ...any) {
 	v.Sections = append(v.Sections, page.Section{ID: id, Heading: heading, Parts: parts})
@@ -42,6 +68,9 @@ func (v *View) Text() string {
 	b.WriteString(v.Facts.Text(""))
 	for _, n := range v.Notices {
 		b.WriteString(n.Kind.Word() + ": " + shown(n.Text) + "\n")
+		for _, item := range n.Items {
+			b.WriteString("  " + shown(item) + "\n")
+		}
 	}
 	return b.String()
 }
@@ -100,11 +129,14 @@ func (v *View) Report(foot page.Facts) *page.Report {
 	}
 }
 
-// Parts returns facts, notices and what the named sections have, as a section of a page.
+// Parts returns facts, notices, tables and what the named sections have, as a section of a page.
 func (v *View) Parts(sections ...string) []any {
 	parts := v.notices()
 	if len(v.Facts) > 0 {
 		parts = append([]any{v.Facts.Page()}, parts...)
+	}
+	for _, t := range v.Tables {
+		parts = append(parts, t.Page(t.Caption, "", -1))
 	}
 	for _, id := range sections {
 		for i := range v.Sections {

@@ -3,6 +3,8 @@ package web_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"html"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -382,6 +384,30 @@ func TestAFormWithoutItsTokenIsRefused(t *testing.T) {
 	if a := bob.ask(http.MethodPost, "/admin/levers", url.Values{"form_token": {others}}); a.status !=
 		http.StatusForbidden || len(p.cluster.done) > 0 {
 		t.Errorf("a reader: %d, done was %q", a.status, p.cluster.done)
+	}
+}
+
+func TestNobodyIsToldThatLeversAreTakenBackWhereOneIsnt(t *testing.T) {
+	for _, stuck := range []int{0, 2} {
+		for _, wrong := range []string{"", "Slurm doesn't answer"} {
+			p := openPort(t)
+			p.cluster.stuck, p.cluster.wrong = stuck, wrong
+			b := p.browser(t)
+			b.login(adminToken)
+			form := url.Values{"form_token": {b.formToken("/admin/levers")}}
+			a := b.ask(http.MethodPost, "/admin/levers", form)
+			if stuck == 0 && wrong == "" {
+				if a.status != http.StatusSeeOther {
+					t.Errorf("all were taken back: %d, %s", a.status, a.body)
+				}
+				continue
+			}
+			said := html.UnescapeString(a.body)
+			if a.status != http.StatusServiceUnavailable || !strings.Contains(said, wrong) ||
+				!strings.Contains(said, fmt.Sprintf("5 levers were taken back, %d couldn't be", stuck)) {
+				t.Errorf("%d can't be taken back, %q: %d, %s", stuck, wrong, a.status, said)
+			}
+		}
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/epplan/epplan/internal/view"
+
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report/page"
 )
@@ -97,20 +99,11 @@ func leversPage(ctx context.Context, r *Request) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	what := []any{
+	what := append([]any{
 		page.Text("Everything that epd steers in Slurm beside clocks is set back to what it was, and " +
 			"nothing is steered again until the configuration is another one. Clocks of running jobs stay; " +
 			"jobs keep running."),
-		page.Facts{
-			{Name: "Jobs with another nice", Text: strconv.Itoa(levers.Nice)},
-			{Name: "Jobs that prefer a feature", Text: strconv.Itoa(levers.Prefer)},
-			{Name: "Nodes with another weight", Text: strconv.Itoa(levers.Weights)},
-			{Name: "Nodes put to sleep", Text: strconv.Itoa(levers.Asleep)},
-		},
-	}
-	if levers.Paused {
-		what = append(what, &page.Notice{Kind: page.Info, Text: "The levers are taken back already."})
-	}
+	}, view.Levers(&levers.Status).Parts()...)
 	undo := []any{
 		page.Text("Change the configuration, if only a comment in it, and read it again: then epd steers " +
 			"as the configuration says. At a terminal: epplan reload."),

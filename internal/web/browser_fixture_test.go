@@ -151,7 +151,8 @@ type cluster struct {
 	version int64
 	pinned  bool // the version was chosen by an administrator
 	paused  bool
-	wrong   string // why the configuration can't be read; empty: it can
+	wrong   string // why the configuration can't be read, or levers not be taken back; empty: they can
+	stuck   int    // levers that can't be taken back
 	done    []string
 	fits    int           // how often a model's fit was asked for
 	silent  bool          // Slurm's queue isn't known
@@ -266,7 +267,7 @@ func (c *cluster) UndoLevers(context.Context) (*epdapi.UndoLeversAnswer, error) 
 	defer c.mu.Unlock()
 	c.note("levers")
 	c.paused = true
-	return &epdapi.UndoLeversAnswer{Undone: 5}, nil
+	return &epdapi.UndoLeversAnswer{Undone: 5, Failed: c.stuck, Error: c.wrong}, nil
 }
 
 func (c *cluster) Reload(context.Context) (*epdapi.ReloadAnswer, error) {

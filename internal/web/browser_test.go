@@ -96,7 +96,7 @@ func TestPagesAreReadableInABrowser(t *testing.T) {
 		{"admin", "/admin", []string{"Administration", "a1b2c3"}},
 		{
 			"admin-levers", "/admin/levers", []string{
-				"Take every lever back", "How to undo it", "Jobs with another nice",
+				"Take every lever back", "How to undo it", "by their Nice",
 			},
 		},
 	} {
@@ -238,7 +238,7 @@ func TestLeversAreTakenBackAndTheConfigurationReadOnceConfirmed(t *testing.T) {
 	p.Follow("main form button")
 	p.Says("The levers were taken back")
 	p.Follow(`a[href="/admin/levers"]`)
-	p.Says("The levers are taken back already")
+	p.Says("All levers were taken back")
 	p.Follow("a.button")
 	p.Follow(`a[href="/admin/reload"]`)
 	p.Follow("main form button")

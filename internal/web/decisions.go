@@ -2,11 +2,8 @@ package web
 
 import (
 	"context"
-	"fmt"
-	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
 	"github.com/epplan/epplan/internal/view"
 	"github.com/epplan/epplan/live"
@@ -92,13 +89,7 @@ func adviceParts(ctx context.Context, r *Request, o *epdapi.Overview) ([]any, er
 	if levers == nil {
 		return parts, nil
 	}
-	if len(levers.Advice) > 0 {
-		parts = append(parts, leverAdvice(levers))
-	}
-	if line := leversLine(levers, r.Now); line != "" {
-		parts = append(parts, page.Text(line))
-	}
-	return append(parts, noticeOf(page.Info, "What the levers can't do now:", levers.Notes)...), nil
+	return append(parts, view.Levers(&levers.Status).Parts()...), nil
 }
 
 // advisedDecisions returns those of partitions in mode advise that would have changed
@@ -121,44 +112,4 @@ func leversFor(ctx context.Context, r *Request) (*epdapi.Levers, error) {
 		return nil, nil //nolint:nilnil // Slurm isn't steered from here
 	}
 	return l, err
-}
-
-// leverAdvice returns what levers would do, and what users might.
-func leverAdvice(l *epdapi.Levers) *page.Table {
-	t := &page.Table{
-		ID: "levers-advice", Caption: "Advice about Slurm's queue and nodes",
-		Columns: []page.Column{{Head: "About"}, {Head: "User"}, {Head: "Partition"}, {Head: "What"}},
-	}
-	for i := range l.Advice {
-		a := &l.Advice[i]
-		about := page.Cell{Text: orDash(a.Node)}
-		if a.Node != "" {
-			about.Href = nodeHref(a.Node)
-		}
-		if a.Job > 0 {
-			about = jobCell(int64(a.Job))
-		}
-		t.Rows = append(t.Rows, []page.Cell{
-			about, {Text: orDash(a.User)}, {Text: orDash(a.Partition)}, {Text: a.Text},
-		})
-	}
-	if l.More > 0 {
-		t.More = "and " + report.FormatCount(l.More) + " more"
-	}
-	return t
-}
-
-// leversLine returns what is moved in Slurm now, in a sentence; empty: nothing is.
-func leversLine(l *epdapi.Levers, now time.Time) string {
-	s := &l.Status
-	if s.Paused {
-		return "All levers were taken back. Nothing is moved again before the configuration is read anew."
-	}
-	if s.Nice+s.Prefer+s.Weights+s.Asleep == 0 {
-		return ""
-	}
-	return fmt.Sprintf("Moved in Slurm %s: the Nice of %s, preferences of %s, weights of %s; %s by "+
-		"epd's doing.", ago(s.At, now),
-		report.Plural(s.Nice, "job"), report.Plural(s.Prefer, "job"), report.Plural(s.Weights, "node"),
-		report.Plural(s.Asleep, "node sleeps", "nodes sleep"))
 }

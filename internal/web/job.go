@@ -100,8 +100,7 @@ func whyParts(v *epdapi.JobView) []any {
 	for i, d := range slices.Backward(v.Decisions) {
 		group := []any{view.Decision(&v.Decisions[i]).Page()}
 		if d.Default != nil {
-			group = append(group,
-				alternativesTable("What the model said of it", d.Default, d.Chosen, d.Model, d.GPUModel))
+			group = append(group, view.Points(d.Model, d.GPUModel, d.Default, d.Chosen).Page())
 		}
 		one := &page.Group{Heading: "On " + orDash(d.Node) + ", " + view.DateTime(d.Created), Parts: group}
 		if i == len(v.Decisions)-1 {
@@ -136,62 +135,14 @@ func undecidedParts(v *epdapi.JobView) []any {
 		}
 		group := []any{page.Text(m.Reason), page.Text(set)}
 		if m.Default != nil {
-			group = append(group, alternativesTable("On "+m.GPUModel, m.Default, m.Chosen, m.Model, m.GPUModel))
+			group = append(group, view.Points(m.Model, m.GPUModel, m.Default, m.Chosen).Page())
 		}
 		parts = append(parts, &page.Group{Heading: "On " + m.GPUModel, Parts: group})
 	}
-	if f := e.Forecast; f != nil {
-		parts = append(parts, page.Facts{
-			{Name: "Expected time", Text: forecastText(&f.Time, report.FormatSeconds)},
-			{Name: "Expected energy", Text: forecastText(&f.Energy, joulesText)},
-			{Name: "Expected power", Text: forecastText(&f.Power, wattsText) + " of each GPU"},
-		})
+	if expected := view.Forecast(e.Forecast, &e.Factors); expected != nil {
+		parts = append(parts, expected.Page())
 	}
 	return parts
-}
-
-func forecastText(f *epdapi.PredictedRange, format func(float64) string) string {
-	if f.Value <= 0 {
-		return dash
-	}
-	return fmt.Sprintf("%s (%s to %s in 9 of 10 cases)", format(f.Value), format(f.Low), format(f.High))
-}
-
-// alternativesTable returns what the model said of default clocks and of others.
-func alternativesTable(
-	caption string, base, chosen *epdapi.Point, m *epdapi.Model, gpuModel string,
-) *page.Table {
-	t := &page.Table{
-		Caption: caption, Columns: []page.Column{
-			{Head: "Clocks"},
-			{Head: "Time", Number: true},
-			{Head: "Between", Number: true},
-			{Head: "Power", Number: true},
-			{Head: "Energy", Number: true},
-			{Head: "Against default", Number: true},
-		},
-	}
-	add := func(name string, p *epdapi.Point) {
-		if p == nil {
-			return
-		}
-		off := dash
-		if p != base && base.EnergyJ > 0 {
-			off = fmt.Sprintf("%+.1f %% energy, %+.1f %% time", 100*(p.EnergyJ/base.EnergyJ-1),
-				100*(p.TimeS/base.TimeS-1))
-		}
-		row := page.Cells(name+": "+p.Words(), report.FormatSeconds(p.TimeS),
-			report.FormatSeconds(p.LowerS)+" and "+report.FormatSeconds(p.UpperS), wattsText(p.PowerW),
-			joulesText(p.EnergyJ), off)
-		row[0].Listed = true
-		t.Rows = append(t.Rows, row)
-	}
-	add("default", base)
-	add("chosen", chosen)
-	if m != nil {
-		t.More = "Model: " + view.ModelText(m, gpuModel) + "."
-	}
-	return t
 }
 
 // nodesWithPages returns the addresses of the nodes that are known, by name: one where a
@@ -200,7 +151,7 @@ func nodesWithPages(ctx context.Context, r *Request) map[string]string {
 	pages := make(map[string]string)
 	if list, err := r.Source.Nodes(ctx); err == nil {
 		for i := range list.Nodes {
-			pages[list.Nodes[i].Name] = nodeHref(list.Nodes[i].Name)
+			pages[list.Nodes[i].Name] = view.NodeHref(list.Nodes[i].Name)
 		}
 	}
 	return pages

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/epplan/epplan/internal/view"
+
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
@@ -86,7 +88,7 @@ func nodesTable(nodes []*epdapi.NodeView, list *epdapi.NodeList, r *Request) *pa
 	}
 	for _, n := range nodes {
 		row := []page.Cell{
-			{Text: n.Name, Href: nodeHref(n.Name)},
+			{Text: n.Name, Href: view.NodeHref(n.Name)},
 			nodeState(n),
 			{Text: orDash(strings.Join(n.Partitions, ", "))},
 			{Text: gpusOf(n)},

@@ -413,7 +413,7 @@ func TestThePlanInForceIsShownWithHowStartsKeptToIt(t *testing.T) {
 	c := planning{newCluster()}
 	for path, all := range map[string][]string{
 		"/queue": {
-			"The plan in force", "edl:0.8", "It counts no more: it doesn't know 4 of the 9 jobs", "5000_7", "v100x4",
+			"The plan in force", "edl:0.8", "The plan counts no more: it doesn't know 4 of the 9 jobs", "5000_7", "v100x4",
 			"core 1087 MHz", "75", "planned 1.000 MJ, measured 2.000 MJ", "4999", "on another GPU model",
 		},
 		"/jobs/4711": {"Plan plan edl:0.8 has nothing for it: it is stale"},
@@ -517,7 +517,7 @@ func TestAJobThatWaitsShowsWhatWouldBeDecided(t *testing.T) {
 	text := words(p.root)
 	for _, want := range []string{
 		"If it started now", "would not be set: mode advise",
-		"-20.0 % energy, +10.0 % time", "120.0 s (90.00 s to 200.0 s", "to end by",
+		"80.0 % of the GPUs' energy", "120.0 s (90.00 s to 200.0 s", "to end by",
 		"not understood: epplan:what",
 	} {
 		if !strings.Contains(text, want) {

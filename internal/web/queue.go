@@ -3,7 +3,6 @@ package web
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"html/template"
 	"net/url"
 	"slices"
@@ -13,10 +12,8 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
-	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/internal/view"
 	"github.com/epplan/epplan/live"
-	"github.com/epplan/epplan/slurm"
 )
 
 // rowsPerPage is how many rows lists have.
@@ -66,7 +63,7 @@ func queuePage(ctx context.Context, r *Request) (*View, error) {
 	view.Sections = []Section{
 		{ID: "filter", Still: true, Parts: []any{f.form(q.Jobs)}},
 		{ID: "queue", Parts: parts},
-		{ID: "order", Heading: "Order and levers", Parts: orderParts(levers, r)},
+		{ID: "order", Heading: "Order and levers", Parts: orderParts(levers)},
 	}
 	if levers != nil && levers.Plan != nil {
 		view.Sections = append(view.Sections,
@@ -293,82 +290,21 @@ func forecastBasis(j *epdapi.QueuedJob) string {
 }
 
 // orderParts returns the order that is wanted and the levers that bring it about.
-func orderParts(l *epdapi.Levers, r *Request) []any {
+func orderParts(l *epdapi.Levers) []any {
 	if l == nil {
 		return []any{page.Text("epd doesn't move Slurm's queue and nodes here.")}
 	}
-	facts := page.Facts{
-		{Name: "Order", Text: "deadlines alone count"}, {Name: "Last step", Text: ago(l.At, r.Now)},
-	}
-	if l.Policy != "" {
-		facts[0].Text = "by policy " + l.Policy + ", " + report.Plural(len(l.Order), "job")
-	}
-	line := leversLine(l, r.Now)
-	if line == "" {
-		line = "Nothing is moved in Slurm now."
-	}
-	facts = append(facts, page.Fact{Name: "Levers", Text: line})
-	if len(l.Left) > 0 {
-		facts = append(facts, page.Fact{
-			Name: "Left alone", Text: "jobs that somebody else moved: " + idsText(l.Left),
-		})
-	}
-	parts := []any{facts}
-	if l.Trouble != "" {
-		parts = append(parts, &page.Notice{Kind: page.Bad, Text: "The last step failed: " + l.Trouble})
-	}
-	return parts
+	return view.Levers(&l.Status).Parts()
 }
 
-// planParts returns the plan in force, and what it has for the jobs that are to start next.
+// planParts returns the plan in force, and what it has for the jobs that are to start next. Only
+// those who see all see what its runs took.
 func planParts(p *live.Plan, r *Request) []any {
-	facts := page.Facts{
-		{Name: "Policy", Text: p.Policy},
-		{Name: "Made", Text: ago(p.At, r.Now) + ", in " + report.FormatSeconds(p.TookS)},
-		{Name: "Tasks", Text: report.FormatCount(len(p.Jobs))},
+	own := *p
+	if !r.Viewer.SeesAll() {
+		own.Without, own.EnergyJ, own.Record = 0, 0, live.PlanRecord{Starts: p.Record.Starts}
 	}
-	if r.Viewer.SeesAll() {
-		facts = append(facts, page.Fact{Name: "Their GPUs' energy", Text: joulesText(p.EnergyJ)},
-			page.Fact{Name: "Without a place", Text: report.FormatCount(p.Without)})
-	}
-	if part, ok := p.Record.AsPlanned().Get(); ok {
-		facts = append(facts, page.Fact{Name: "Starts as planned", Text: report.FormatPercent(part)})
-	}
-	if p.Record.Ended > 0 && r.Viewer.SeesAll() {
-		facts = append(facts, page.Fact{
-			Name: "Runs at its clocks", Text: fmt.Sprintf("%d, planned %s, measured %s", p.Record.Ended,
-				joulesText(p.Record.PlannedJ), joulesText(p.Record.MeasuredJ)),
-		})
-	}
-	parts := []any{facts}
-	if p.Stale != "" {
-		parts = append(parts, &page.Notice{
-			Kind: page.Warn, Text: "It counts no more: " + p.Stale + ". Jobs get the clocks that they would have " +
-				"without it.",
-		})
-	}
-	if p.Trouble != "" {
-		parts = append(parts, &page.Notice{Kind: page.Warn, Text: "There is no newer one: " + p.Trouble})
-	}
-	if t := planreport.InForceTable(p, rowsPerPage, view.DateTime); t != nil {
-		parts = append(parts, t.Page("What is planned next", "", rowsPerPage))
-	}
-	if t := planreport.InForceStarts(p, view.DateTime); t != nil {
-		parts = append(parts, t.Page("How the last starts kept to it", "", rowsPerPage))
-	}
-	return parts
-}
-
-func idsText(ids []slurm.JobID) string {
-	const most = 20
-	var words []string
-	for _, id := range ids[:min(len(ids), most)] {
-		words = append(words, id.String())
-	}
-	if len(ids) > most {
-		words = append(words, "…")
-	}
-	return strings.Join(words, ", ")
+	return view.Plan(&own, rowsPerPage).Parts()
 }
 
 // form returns the fields above the queue.

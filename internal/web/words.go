@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/epplan/epplan/internal/view"
+
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
@@ -123,11 +125,8 @@ func stateCell(state string) page.Cell {
 	return page.Cell{Text: state, Kind: stateKind(state), Badge: true}
 }
 
-// jobHref returns the address of a job's page.
-func jobHref(id int64) string { return "/jobs/" + strconv.FormatInt(id, 10) }
-
 func jobCell(id int64) page.Cell {
-	return page.Cell{Text: strconv.FormatInt(id, 10), Href: jobHref(id)}
+	return page.Cell{Text: strconv.FormatInt(id, 10), Href: view.JobHref(id)}
 }
 
 // shortReason returns a reason that fits into a table.
@@ -137,14 +136,6 @@ func shortReason(text string) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:most], "") + "…"
-}
-
-// nodeHref returns the address of a node's page.
-func nodeHref(name string) string {
-	if name == "" {
-		return ""
-	}
-	return "/nodes/" + url.PathEscape(name)
 }
 
 // workloadHref returns where a workload's model is shown; empty for a model that isn't

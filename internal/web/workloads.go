@@ -215,7 +215,7 @@ func standingFacts(fit *epdapi.ModelFit) page.Facts {
 	if j := &m.LastJob; j.ID != 0 {
 		facts = append(facts, page.Fact{
 			Name: "Called as its last job", Text: strconv.FormatInt(j.ID, 10) + ", " + orDash(j.Name),
-			Href: jobHref(j.ID),
+			Href: view.JobHref(j.ID),
 		})
 	}
 	add("Key", m.Workload)

@@ -40,7 +40,7 @@ func Flags() []cli.Flag {
 			Name: programFlag, DefaultText: "this program's own path",
 			Usage: "of --slurm-array: `PATH` of epplab on the nodes",
 		},
-		terminal.Flag(),
+		terminal.DryRunFlag(),
 		&cli.StringFlag{Name: sweep.TaskFlag, Hidden: true},
 	}
 }

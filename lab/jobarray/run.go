@@ -60,7 +60,7 @@ func (j *Job) Run(c *cli.Context, t *Terminal) (*sweep.Folder, error) {
 		return nil, err
 	}
 	path := cmp.Or(c.String(sweep.FolderFlag), "epplab-sweep-"+r.manifest.ID())
-	if terminal.IsSet(c) {
+	if terminal.IsDryRun(c) {
 		return nil, r.announce(path)
 	}
 	if task := c.String(sweep.TaskFlag); task != "" {

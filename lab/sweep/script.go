@@ -58,7 +58,8 @@ func (f *Folder) SbatchArgs(array, tasks int, options ...string) []string {
 // script returns where an array's script is.
 func (f *Folder) script(array int) string { return f.file(tasksFolder, strconv.Itoa(array)+".sh") }
 
-// outputOf returns where tasks of an array print to, as sbatch's --output has it.
+// outputOf returns where tasks of an array print to, as sbatch's --output has it, which fills in what
+// follows a %.
 func (f *Folder) outputOf(array int) string {
-	return slurm.OutputPath(f.file(tasksFolder, "")) + fmt.Sprintf("/%d_%%a.log", array)
+	return strings.ReplaceAll(f.file(tasksFolder, ""), "%", "%%") + fmt.Sprintf("/%d_%%a.log", array)
 }

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strconv"
 
+	"github.com/epplan/epplan/planner/policy"
+
 	"github.com/epplan/epplan/lab/trace"
 )
 
@@ -164,4 +166,15 @@ func positiveNormal(rng *rand.Rand, spread float64) float64 {
 			return x
 		}
 	}
+}
+
+// CoupledQueueParams returns the numbers where a job's energy follows from its run time,
+// so that a kWh is worth less waiting, and choices are so much alike that it takes
+// more futures to tell them apart.
+func CoupledQueueParams() policy.QueueParams {
+	q := policy.DefaultQueueParams()
+	q.Greedy.Gamma = 1e8
+	q.Posted.PerDay, q.Posted.Price, q.Posted.Steepness = 0.2, 0, 1
+	q.Look.Futures = 600
+	return q
 }

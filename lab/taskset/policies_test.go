@@ -34,7 +34,7 @@ func newQueueCase(
 	tb.Helper()
 	q := &queueCase{name: pool.Name, jobs: jobs, params: policy.DefaultParams()}
 	if model == trace.Coupled {
-		q.params.Queue = policy.CoupledQueueParams()
+		q.params.Queue = taskset.CoupledQueueParams()
 	}
 	var err error
 	if q.predicted, q.truth, err = trace.KnapsackProblem(jobs, pool); err != nil {

@@ -102,7 +102,7 @@ func runsByGPU(p *planner.Problem, plan *planner.Plan) (busy map[gpuOf][]span, o
 func TestJobsOnSeveralNodesTakeTheEnergyOfAllTheirGPUs(t *testing.T) {
 	t.Parallel()
 	gangs := 0
-	problems := checkMany(t, 150, 600, func(t *rapid.T) {
+	problems := checkMany(t, 60, 600, func(t *rapid.T) {
 		p := drawGangs(t)
 		for i := range p.Tasks {
 			p.Tasks[i].Share = 1

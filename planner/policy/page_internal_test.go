@@ -160,7 +160,7 @@ func TestThePageOfPoliciesIsWhatTheRegistryHas(t *testing.T) {
 			}
 		}
 		for value := range stageDocs[key] {
-			if values[value] == nil {
+			if values[value].change == nil {
 				t.Errorf("the page has %s=%s, the registry not", key, value)
 			}
 		}

@@ -2,17 +2,14 @@ package policy
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/epplan/epplan/planner"
-	"github.com/epplan/epplan/planner/improve"
-	"github.com/epplan/epplan/planner/park"
-	"github.com/epplan/epplan/planner/pick"
 	"github.com/epplan/epplan/planner/place"
 	"github.com/epplan/epplan/planner/share"
-	"github.com/epplan/epplan/planner/tune"
 )
 
 // SyntaxError is a policy string that cannot be read, with the place of the
@@ -234,60 +231,6 @@ func setNumber(to *float64, value string, most float64) error {
 	return nil
 }
 
-func useDefaultClocks(p *planner.Policy) {
-	p.Tune = tune.None
-	if p.Improve != nil {
-		p.Improve = improve.AtClocks{Then: p.Improve}
-	}
-}
-
-// stages are the exchangeable stages by key and name.
-var stages = map[string]map[string]stageChange{
-	"clocks": {
-		"default": func(p *planner.Policy, _ Params) { useDefaultClocks(p) },
-		"optimum": func(p *planner.Policy, q Params) { p.Tune = q.optimum() },
-		"adapted": func(p *planner.Policy, _ Params) {
-			p.Tune = tune.WithSharedClocks(tune.None, share.AdaptedClock)
-		},
-		"lowest": func(p *planner.Policy, q Params) { p.Tune = tune.WithLowestClocks(q.optimum()) },
-
-		"cheapest": func(p *planner.Policy, q Params) { p.Tune = tune.WithCheapestClocks(q.optimum()) },
-	},
-	"pick": {
-		"fcfs":           func(p *planner.Policy, _ Params) { p.Pick = pick.FCFS },
-		"edf":            func(p *planner.Policy, _ Params) { p.Pick = pick.EDF },
-		"deadline-first": func(p *planner.Policy, _ Params) { p.Pick = pick.DeadlineFirst },
-		"lpt":            func(p *planner.Policy, _ Params) { p.Pick = pick.LongestFirst },
-		"largest": func(p *planner.Policy, _ Params) {
-			p.Pick = pick.Largest{Bound: pick.DayBound}.New
-		},
-
-		"simple":          func(p *planner.Policy, _ Params) { p.Pick, p.Map = pick.Simple, false },
-		"simple-backfill": func(p *planner.Policy, q Params) { p.Pick, p.Map = q.Queue.Backfill.New, false },
-		"easy":            func(p *planner.Policy, q Params) { p.Pick, p.Map = q.Queue.Easy.New, false },
-		"greedy":          func(p *planner.Policy, q Params) { p.Pick, p.Map = q.Queue.Greedy.New, false },
-		"value":           func(p *planner.Policy, q Params) { p.Pick, p.Map = q.Queue.Value.New, false },
-		"posted-price":    func(p *planner.Policy, q Params) { p.Pick, p.Map = q.Queue.Posted.New, false },
-		"lookahead":       func(p *planner.Policy, q Params) { p.Pick, p.Map = q.Queue.Look.New, false },
-	},
-	"place": {
-		"at-once":   func(p *planner.Policy, _ Params) { p.Place, p.Map = place.AtOnce, false },
-		"lightest":  func(p *planner.Policy, _ Params) { p.Place = place.Lightest },
-		"first-fit": func(p *planner.Policy, _ Params) { p.Place = place.ByRule(place.FirstRule) },
-		"best-fit":  func(p *planner.Policy, _ Params) { p.Place = place.ByRule(place.BestRule) },
-		"worst-fit": func(p *planner.Policy, _ Params) { p.Place = place.ByRule(place.WorstRule) },
-		"soonest":   func(p *planner.Policy, _ Params) { p.Place = place.Soonest },
-		"latest":    func(p *planner.Policy, _ Params) { p.Place = place.ByRule(place.LatestRule) },
-	},
-	"park": {
-		"drs":     func(p *planner.Policy, q Params) { p.Park = park.DRS{Rho: q.Rho} },
-		neverPark: func(p *planner.Policy, _ Params) { p.Park = park.Never{} },
-
-		"periodic":   func(p *planner.Policy, _ Params) { p.Park = park.Periodic{Tau: park.PaperTau} },
-		"break-even": func(p *planner.Policy, _ Params) { p.Park = park.AdaptiveTimeout{} },
-	},
-}
-
 // neverPark is the Park stage by which nodes never sleep.
 const neverPark = "never"
 
@@ -350,7 +293,7 @@ func parseStage(key, value string) (stageChange, error) {
 		return nil, fmt.Errorf("unknown %s %q, want one of %s", key, value,
 			strings.Join(sortedKeys(values), ", "))
 	}
-	return s, nil
+	return s.change, nil
 }
 
 // parsePlaceStage exchanges Place. Only some let tasks share GPUs by profile.
@@ -358,30 +301,23 @@ func parsePlaceStage(name string) (stageChange, error) {
 	if s, ok := parseShareStage(name); ok {
 		return s, nil
 	}
-	s, ok := stages["place"][name]
-	if !ok {
+	change := stages["place"][name].change
+	if change == nil {
 		placement, err := ParsePlacement(name)
 		if err != nil {
 			return nil, fmt.Errorf("unknown place %q, want one of %s, or a placement: %s",
 				name, strings.Join(PlaceNames(), ", "), strings.Join(PlacementNames(), ", "))
 		}
-		s = func(p *planner.Policy, _ Params) { p.Place, p.Map = placement.Stage(), false }
+		change = func(p *planner.Policy, _ Params) { p.Place, p.Map = placement.Stage(), false }
 	}
 	return func(p *planner.Policy, q Params) {
 		p.Share = false
-		s(p, q)
+		change(p, q)
 	}, nil
 }
 
 // sortedKeys returns the names of stages for a message, in the order of the alphabet.
-func sortedKeys(m map[string]stageChange) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
+func sortedKeys(m map[string]stageChoice) []string { return slices.Sorted(maps.Keys(m)) }
 
 // SplitList separates policy strings at commas that don't belong to the settings
 // of one, which are KEY=VALUE.

@@ -32,15 +32,6 @@ func (p *Placement) Chooser(m fleet.Workload, s *fleet.State, seed uint64) score
 	return score.NewIndex(p.ScorerRule(m), s)
 }
 
-// FullScanChooser returns a chooser that decides the same as Chooser's and looks at every node
-// each time.
-func (p *Placement) FullScanChooser(m fleet.Workload, s *fleet.State, seed uint64) score.Chooser {
-	if p.random {
-		return score.NewFullScanRandom(s, p.seedOr(seed))
-	}
-	return score.NewFullScan(p.ScorerRule(m), s)
-}
-
 // ScorerRule returns the mix of scorers for one chooser; random has none.
 func (p *Placement) ScorerRule(m fleet.Workload) score.Rule {
 	r := p.rule(m)

@@ -121,9 +121,6 @@ func readPotential(args string) (Placement, *argError) {
 		switch {
 		case !ok:
 			return Placement{}, &argError{0, fmt.Sprintf("%q, want room=R", args)}
-		case slices.Contains(formerPrices, name):
-			return Placement{}, &argError{0, fmt.Sprintf("%s is no parameter any more: prices follow from the "+
-				"workload and the cluster; room=R says how far ahead room is kept", name)}
 		case name != "room":
 			return Placement{}, &argError{0, fmt.Sprintf("unknown parameter %q, want room", name)}
 		case err != nil || !(x >= 0 && x <= 1):
@@ -134,10 +131,4 @@ func readPotential(args string) (Placement, *argError) {
 	return Placement{rule: func(m fleet.Workload) score.Rule {
 		return score.Rule{Parts: []score.WeightedScorer{{Scorer: score.NewPotential(m, room), Weight: 1}}}
 	}}, nil
-}
-
-// formerPrices could be set while the potential had prices of its own.
-var formerPrices = []string{
-	"next", "block", "spare", "sparecpus", "fragment", "hole", "starve", "starvecpus", "strand", "strandcpus",
-	"rise", "from", "to",
 }

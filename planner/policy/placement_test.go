@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,7 +25,7 @@ func TestEveryPlacementChoosesTheSameFastAndPlain(t *testing.T) {
 	for _, text := range []string{
 		"pwr", "FGD", "pwr+fgd", "pwr+fgd:0", "pwr+fgd:1", "PWR+FGD:0.05", "pwr+fgd:Auto", "bestfit",
 		"dotprod", "gpupacking", "GpuClustering",
-		"random", "random:7", "epwr", "priced", "priced:300", "priced:300,50", "priced:300,50,14",
+		"epwr", "priced", "priced:300", "priced:300,50", "priced:300,50,14",
 		"potential", "Potential:room=0.3", "mix:pwr=0.1,fgd=0.9", "mix:BestFit=1",
 		"mix:pwr=0,dotprod=2",
 	} {
@@ -38,7 +39,7 @@ func TestEveryPlacementChoosesTheSameFastAndPlain(t *testing.T) {
 		}
 		m, a := small()
 		_, b := small()
-		fast, plain := p.Chooser(m, a, 42), p.FullScanChooser(m, b, 42)
+		fast, plain := p.Chooser(m, a, 42), score.Chooser(score.NewFullScan(p.ScorerRule(m), b))
 		for i, d := range []fleet.Demand{
 			{CPU: 1000, GPUs: 1, Milli: 300},
 			{CPU: 500},
@@ -57,6 +58,25 @@ func TestEveryPlacementChoosesTheSameFastAndPlain(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+func TestRandomDrawsByTheSeedThatIsWrittenElseByTheGivenOne(t *testing.T) {
+	drawn := func(text string, seed uint64) []int {
+		p, err := policy.ParsePlacement(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, s := small()
+		c, nodes := p.Chooser(m, s, seed), make([]int, 40)
+		for i := range nodes {
+			nodes[i], _, _ = c.Choose(&fleet.Demand{GPUs: 1, Milli: 300})
+		}
+		return nodes
+	}
+	if want := drawn("random", 7); !slices.Equal(drawn("random:7", 42), want) ||
+		slices.Equal(drawn("random", 42), want) {
+		t.Error("the seed isn't the one that is written, or the given one")
 	}
 }
 
@@ -124,8 +144,6 @@ func TestFaultsOfPlacementsNameTheirPlace(t *testing.T) {
 		{"potential:riser=2", 10, `unknown parameter "riser", want room`},
 		{"potential:room=-2", 15, `"-2", want a number from 0 to 1`},
 		{"potential:room=1.5", 15, `"1.5", want a number from 0 to 1`},
-		{"potential:rise=3,strand=100", 10, "rise is no parameter any more: prices follow from the workload"},
-		{"potential:starvecpus=8", 10, "room=R says how far ahead room is kept"},
 		{"mix", 3, `"", want name=weight`},
 		{"mix:pwr=0.1,fgd", 12, `"fgd", want name=weight`},
 		{"mix:pwr=0.1,fgd=-1", 16, `weight "-1", want a number from 0`},

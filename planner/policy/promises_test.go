@@ -140,7 +140,7 @@ func pastDue(tb testing.TB, p *planner.Problem, text string) (plan *planner.Plan
 // TestTheDefaultPlanKeepsWhatOthersKeep draws batches as users write them.
 func TestTheDefaultPlanKeepsWhatOthersKeep(t *testing.T) {
 	t.Parallel()
-	batches := shareddata.Rounds[uint64](4, 5, 20)
+	batches := shareddata.Rounds[uint64](4, 4, 20)
 	kept, saved := 0, 0.0
 	for seed := range batches {
 		p := drawBatch(t, seed)
@@ -239,7 +239,7 @@ func (s *site) present(p *planner.Problem) {
 // TestPlansOfJobsOverNodesKeepWhatOthersKeep and save what plans of other jobs do.
 func TestPlansOfJobsOverNodesKeepWhatOthersKeep(t *testing.T) {
 	t.Parallel()
-	batches, saved := shareddata.Rounds[uint64](2, 4, 8), 0.0
+	batches, saved := shareddata.Rounds[uint64](2, 2, 8), 0.0
 	for seed := range batches {
 		p := drawWideBatch(t, 300+seed)
 		plan, late := pastDue(t, p, policy.DefaultName(planner.Offline)) // which checks it

@@ -130,7 +130,7 @@ func (s seen) note(p *planner.Problem, plan *planner.Plan) {
 func TestEveryPolicysPlansPassCheckOnRandomProblems(t *testing.T) {
 	t.Parallel()
 	found, plans := seen{}, map[string]int{}
-	problems := checkMany(t, 400, 10_000, func(t *rapid.T) {
+	problems := checkMany(t, 250, 10_000, func(t *rapid.T) {
 		p, variant := drawProblem(t, atZero, atZero, atWholeSeconds, atAnyTime), drawVariant(t)
 		for _, name := range drawPolicies(t) {
 			plan := solve(t, p, name+variant)

@@ -33,17 +33,6 @@ func DefaultQueueParams() QueueParams {
 	return q
 }
 
-// CoupledQueueParams returns the numbers where a job's energy follows from its run time,
-// so that a kWh is worth less waiting, and choices are so much alike that it takes
-// more futures to tell them apart.
-func CoupledQueueParams() QueueParams {
-	q := DefaultQueueParams()
-	q.Greedy.Gamma = 1e8
-	q.Posted.PerDay, q.Posted.Price, q.Posted.Steepness = 0.2, 0, 1
-	q.Look.Futures = 600
-	return q
-}
-
 // withQueue fills in the default numbers of queues where there are none.
 func (q Params) withQueue() Params {
 	if q.Queue == (QueueParams{}) {

@@ -11,6 +11,7 @@ import (
 	"github.com/epplan/epplan/planner/park"
 	"github.com/epplan/epplan/planner/pick"
 	"github.com/epplan/epplan/planner/place"
+	"github.com/epplan/epplan/planner/share"
 	"github.com/epplan/epplan/planner/tune"
 )
 
@@ -178,6 +179,90 @@ var directPolicies = []registeredPolicy{
 		"first", "the same by their utilisation at first",
 		stageNames{"clocks": "default", "pick": "fcfs", "place": "share-first", "park": "periodic"},
 		nil,
+	},
+}
+
+func useDefaultClocks(p *planner.Policy) {
+	p.Tune = tune.None
+	if p.Improve != nil {
+		p.Improve = improve.AtClocks{Then: p.Improve}
+	}
+}
+
+// stageChoice exchanges a stage of a policy.
+type stageChoice struct {
+	change stageChange
+	// numbers are those that it asks for, theta aside: it counts where place asks clocks that are an
+	// optimum for a shorter run.
+	numbers []string
+}
+
+// stages are the exchangeable stages by key and name.
+var stages = map[string]map[string]stageChoice{
+	"clocks": {
+		"default": {func(p *planner.Policy, _ Params) { useDefaultClocks(p) }, nil},
+		"optimum": {func(p *planner.Policy, q Params) { p.Tune = q.optimum() }, []string{"stretch"}},
+		"adapted": {
+			func(p *planner.Policy, _ Params) { p.Tune = tune.WithSharedClocks(tune.None, share.AdaptedClock) },
+			nil,
+		},
+		"lowest": {
+			func(p *planner.Policy, q Params) { p.Tune = tune.WithLowestClocks(q.optimum()) },
+			[]string{"stretch"},
+		},
+		"cheapest": {
+			func(p *planner.Policy, q Params) { p.Tune = tune.WithCheapestClocks(q.optimum()) },
+			[]string{"stretch"},
+		},
+	},
+	"pick": {
+		"fcfs":           {func(p *planner.Policy, _ Params) { p.Pick = pick.FCFS }, nil},
+		"edf":            {func(p *planner.Policy, _ Params) { p.Pick = pick.EDF }, nil},
+		"deadline-first": {func(p *planner.Policy, _ Params) { p.Pick = pick.DeadlineFirst }, nil},
+		"lpt":            {func(p *planner.Policy, _ Params) { p.Pick = pick.LongestFirst }, nil},
+		"largest": {
+			func(p *planner.Policy, _ Params) { p.Pick = pick.Largest{Bound: pick.DayBound}.New }, nil,
+		},
+		"simple": {func(p *planner.Policy, _ Params) { p.Pick, p.Map = pick.Simple, false }, nil},
+		"simple-backfill": {
+			func(p *planner.Policy, q Params) { p.Pick, p.Map = q.Queue.Backfill.New, false },
+			[]string{"patience"},
+		},
+		"easy": {
+			func(p *planner.Policy, q Params) { p.Pick, p.Map = q.Queue.Easy.New, false },
+			[]string{"spread"},
+		},
+		"greedy": {
+			func(p *planner.Policy, q Params) { p.Pick, p.Map = q.Queue.Greedy.New, false },
+			[]string{"alpha", "gamma", "patience"},
+		},
+		"value": {
+			func(p *planner.Policy, q Params) { p.Pick, p.Map = q.Queue.Value.New, false },
+			[]string{"kappa", "ageing", "patience"},
+		},
+		"posted-price": {
+			func(p *planner.Policy, q Params) { p.Pick, p.Map = q.Queue.Posted.New, false },
+			[]string{"base", "perday", "price", "steepness", "scale", "patience"},
+		},
+		"lookahead": {
+			func(p *planner.Policy, q Params) { p.Pick, p.Map = q.Queue.Look.New, false },
+			[]string{"weight", "perkwh", "spread", "futures", "ageing", "patience", "seed"},
+		},
+	},
+	"place": {
+		"at-once":   {func(p *planner.Policy, _ Params) { p.Place, p.Map = place.AtOnce, false }, nil},
+		"lightest":  {func(p *planner.Policy, _ Params) { p.Place = place.Lightest }, nil},
+		"first-fit": {func(p *planner.Policy, _ Params) { p.Place = place.ByRule(place.FirstRule) }, nil},
+		"best-fit":  {func(p *planner.Policy, _ Params) { p.Place = place.ByRule(place.BestRule) }, nil},
+		"worst-fit": {func(p *planner.Policy, _ Params) { p.Place = place.ByRule(place.WorstRule) }, nil},
+		"soonest":   {func(p *planner.Policy, _ Params) { p.Place = place.Soonest }, nil},
+		"latest":    {func(p *planner.Policy, _ Params) { p.Place = place.ByRule(place.LatestRule) }, nil},
+	},
+	"park": {
+		"drs":        {func(p *planner.Policy, q Params) { p.Park = park.DRS{Rho: q.Rho} }, []string{"rho"}},
+		neverPark:    {func(p *planner.Policy, _ Params) { p.Park = park.Never{} }, nil},
+		"periodic":   {func(p *planner.Policy, _ Params) { p.Park = park.Periodic{Tau: park.PaperTau} }, nil},
+		"break-even": {func(p *planner.Policy, _ Params) { p.Park = park.AdaptiveTimeout{} }, nil},
 	},
 }
 

@@ -19,34 +19,19 @@ var placedPolicy = registeredPolicy{stages: optimalStages("edf", "")}
 // plans of several: only clocks can be left as they are, and nodes on.
 const searchPolicy = "edl-align"
 
-// stageNumbers are the numbers that a stage asks for, theta aside: it counts where
-// place asks clocks that are an optimum for a shorter run.
-var stageNumbers = map[string]map[string][]string{
-	"clocks": {"optimum": {"stretch"}, "lowest": {"stretch"}, "cheapest": {"stretch"}},
-	"park":   {"drs": {"rho"}},
-	"pick": {
-		"simple-backfill": {"patience"},
-		"easy":            {"spread"},
-		"greedy":          {"alpha", "gamma", "patience"},
-		"value":           {"kappa", "ageing", "patience"},
-		"posted-price":    {"base", "perday", "price", "steepness", "scale", "patience"},
-		"lookahead":       {"weight", "perkwh", "spread", "futures", "ageing", "patience", "seed"},
-	},
-}
-
 // acceptsNumber reports whether a number acts on a policy with those stages; given are the
 // options beside it.
 func (s stageNames) acceptsNumber(key string, given map[string]string) bool {
 	switch key {
 	case "theta":
-		return s["place"] == "lightest" && slices.Contains(stageNumbers["clocks"][s["clocks"]], "stretch")
+		return s["place"] == "lightest" && slices.Contains(stages["clocks"][s["clocks"]].numbers, "stretch")
 	case "spread": // bounds of waits are drawn with it too
 		if given["patience"] != "" && s.acceptsNumber("patience", nil) {
 			return true
 		}
 	}
 	for stage, name := range s {
-		if slices.Contains(stageNumbers[stage][name], key) {
+		if slices.Contains(stages[stage][name].numbers, key) {
 			return true
 		}
 	}
@@ -126,7 +111,7 @@ func described(name string, given map[string]string) string {
 func acceptingStages(key string) (options []string) {
 	for _, stage := range sortedStages() {
 		for _, value := range sortedKeys(stages[stage]) {
-			if slices.Contains(stageNumbers[stage][value], key) {
+			if slices.Contains(stages[stage][value].numbers, key) {
 				options = append(options, stage+"="+value)
 			}
 		}

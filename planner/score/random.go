@@ -35,36 +35,9 @@ func (s *SplitMix) drawGPUs(d *fleet.Demand, n *fleet.Node) planner.GPUSet {
 	return room & -room
 }
 
-// FullScanRandom draws one of the nodes that a task fits on, and one of the GPUs
-// that it can share there (data/openb/SEMANTICS.md, section 9). Every choice
-// draws, whether the task is placed or not.
-type FullScanRandom struct {
-	stateOwner
-	draw  SplitMix
-	nodes []int
-}
-
-// NewFullScanRandom returns a chooser for a cluster, which it owns from now on.
-func NewFullScanRandom(s *fleet.State, seed uint64) *FullScanRandom {
-	return &FullScanRandom{stateOwner: stateOwner{s}, draw: SplitMix(seed)}
-}
-
-// Choose draws a node.
-func (c *FullScanRandom) Choose(d *fleet.Demand) (node int, gpus planner.GPUSet, ok bool) {
-	c.nodes = c.nodes[:0]
-	for i := range c.state.Len() {
-		if c.state.Node(i).Fits(d) {
-			c.nodes = append(c.nodes, i)
-		}
-	}
-	if len(c.nodes) == 0 {
-		return 0, 0, false
-	}
-	node = c.nodes[c.draw.below(len(c.nodes))]
-	return node, c.draw.drawGPUs(d, c.state.Node(node)), true
-}
-
-// Random draws as [FullScanRandom] does, and looks only at nodes that changed.
+// Random draws one of the nodes that a task fits on, and one of the GPUs that it can share there
+// (data/openb/SEMANTICS.md, section 9). Every choice draws, whether the task is placed or not. It
+// looks only at nodes that changed.
 type Random struct {
 	changeTracker
 	draw    SplitMix

@@ -437,7 +437,7 @@ func TestTheLuaHookHasTheSameRuleForPlainText(t *testing.T) {
 	said := luaProgram(t, luaModule(t, "/none", ""), program.String())
 	plain := 0
 	for i, text := range texts {
-		want := slurm.IsPlain(text)
+		want := slurm.IsPlainComment(text)
 		if want {
 			plain++
 		}

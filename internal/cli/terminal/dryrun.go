@@ -11,15 +11,15 @@ import (
 
 const flagName = "dry-run"
 
-// Flag is that of every command that touches Slurm, a GPU, or what epd knows.
-func Flag() cli.Flag {
+// DryRunFlag is that of every command that touches Slurm, a GPU, or what epd knows.
+func DryRunFlag() cli.Flag {
 	return &cli.BoolFlag{
 		Name: flagName, Usage: "say what would be done, and do nothing", DisableDefaultText: true,
 	}
 }
 
-// IsSet reports whether the flag is given.
-func IsSet(c *cli.Context) bool { return c.Bool(flagName) }
+// IsDryRun reports whether the flag is given.
+func IsDryRun(c *cli.Context) bool { return c.Bool(flagName) }
 
 // maxStepText is how long a line may be.
 const maxStepText = 1000
@@ -27,7 +27,7 @@ const maxStepText = 1000
 // Announce says under --dry-run on the program's standard output what a command is
 // about to do, a line each. Where it returns true nothing is to be done.
 func Announce(c *cli.Context, steps ...string) (stop bool, err error) {
-	if !IsSet(c) {
+	if !IsDryRun(c) {
 		return false, nil
 	}
 	var b strings.Builder

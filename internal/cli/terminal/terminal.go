@@ -263,14 +263,6 @@ func TextsOf[T any](list []T, text func(T) string) []string {
 // Printable is somebody's text on a part of a line.
 func Printable(text string) string { return slurm.Printable(text, 200) }
 
-// DateTime returns a time on the clock of whoever reads it; a dash for none.
-func DateTime(at time.Time) string {
-	if at.IsZero() {
-		return "–"
-	}
-	return at.Local().Format(time.DateTime)
-}
-
 // OrDash is somebody's text, or a dash where there is none.
 func OrDash(text string) string {
 	if text == "" {

@@ -171,16 +171,14 @@ func (s *Summary) timesBaseline(of func(*Summary) float64) report.Value {
 	return report.Text(strconv.FormatFloat(of(s)/of(s.Reference), 'f', 2, 64))
 }
 
-// lateText counts the jobs that end late, with the noun that is to stand before the verb.
-func (s *Summary) lateText(job, jobs string) string {
+// lateText counts the jobs that end late.
+func (s *Summary) lateText() string {
 	var parts []string
 	if s.Misses > 0 {
-		parts = append(parts, report.Plural(s.Misses, job+"misses its deadline", jobs+"miss their deadlines"))
-		job, jobs = "", ""
+		parts = append(parts, report.Plural(s.Misses, "misses its deadline", "miss their deadlines"))
 	}
 	if rest := s.PastDue - s.Misses; rest > 0 {
-		parts = append(parts,
-			report.Plural(rest, job+"ends past its due time", jobs+"end past their due times"))
+		parts = append(parts, report.Plural(rest, "ends past its due time", "end past their due times"))
 	}
 	return strings.Join(parts, ", ")
 }

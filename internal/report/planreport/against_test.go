@@ -127,7 +127,7 @@ func TestThePlanSaysWhatItSavesBeyondEasyAndConstantClocks(t *testing.T) {
 		return planreport.WritePlanPage(w, &planreport.PlanPage{Result: r, Name: "a batch"})
 	}, r))
 	for _, want := range []string{
-		strings.TrimSuffix(beyond, "%"), "less than at constant clocks",
+		strings.TrimSuffix(beyond, "%"), "against constant clocks",
 		"Beyond constant clocks", "x 1110/877",
 	} {
 		if !strings.Contains(page, want) {

@@ -56,7 +56,7 @@ func TestReportsOfPlansAreReadableInABrowser(t *testing.T) {
 		{"small", smallProblem(t), nil, []string{"train-resnet", "tight", "can't be planned", "<b>"}},
 		{
 			"late", lateProblem(t), &browsertest.View{Width: browsertest.Phone, Dark: true},
-			[]string{"first", "second", "1 job misses its deadline"},
+			[]string{"first", "second", "1 misses its deadline"},
 		},
 		{
 			"many", manyProblem(t, 400), &browsertest.View{Width: browsertest.A4, Print: true},

@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/net/html"
 
+	"pgregory.net/rapid"
+
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
 	"github.com/epplan/epplan/internal/report/planreport"
@@ -223,6 +225,39 @@ func TestAReportOfAPlanSaysWhatTheTextSays(t *testing.T) {
 			t.Errorf("no table is called %q: %q", caption, d.captions)
 		}
 	}
+}
+
+// Plans of drawn policies, of drawn parts of batches, have the same totals as text and as a page.
+func TestTextAndPageOfAPlanHaveTheSameTotals(t *testing.T) {
+	rapid.Check(t, func(draw *rapid.T) {
+		problems := rapid.SampledFrom([]func(testing.TB) *planner.Problem{smallProblem, lateProblem, gangProblem})
+		p := problems.Draw(draw, "problem")(t)
+		for i := range p.Tasks {
+			p.Tasks[i].Deadline *= rapid.Float64Range(0.1, 2).Draw(draw, "of the deadline")
+			p.Tasks[i].Due = p.Tasks[i].Deadline
+		}
+		r := solve(t, p, rapid.SampledFrom([]string{"edl", "edl:0.9", "baseline", "edf-bf"}).Draw(draw, "policy"))
+		r.Reference = solve(t, p, "baseline").Plan
+		seed := rapid.Uint64().Draw(draw, "seed")
+		r.Seed, r.Plan.Cut = &seed, rapid.Bool().Draw(draw, "cut")
+		var text bytes.Buffer
+		if err := planreport.WritePlanTable(&text, r, nil); err != nil {
+			t.Fatal(err)
+		}
+		d := asHTML(t, planPage(&planreport.PlanPage{Result: r, Name: "drawn"}))
+		totals, _, _ := strings.Cut(text.String(), "\n\n")
+		lines := strings.Split(totals, "\n")
+		if len(lines) < 3 {
+			t.Errorf("totals are\n%s", totals)
+		}
+		shown := strings.ReplaceAll(html.UnescapeString(d.text), "\u00a0", " ")
+		for _, line := range lines {
+			_, said, _ := strings.Cut(line, "  ")
+			if !strings.Contains(shown, strings.TrimSpace(said)) {
+				draw.Fatalf("the page lacks %q", said)
+			}
+		}
+	})
 }
 
 func TestAReportOfAPlanThatIsLateOrEmptySaysSo(t *testing.T) {

@@ -47,8 +47,8 @@ func WritePlanPage(w io.Writer, p *PlanPage) error {
 func (p *PlanPage) Content() *page.Report {
 	s := Summarise(p.Result)
 	out := &page.Report{
-		Title: "Plan of " + p.Name, Lead: p.lead(&s), Foot: p.origin(&s),
-		Parts: slices.Concat([]any{p.tiles(&s)}, p.problemNotices(&s), s.againstParts()),
+		Title: "Plan of " + p.Name, Lead: p.lead(&s), Foot: p.Origin,
+		Parts: slices.Concat([]any{p.tiles(&s), p.facts(&s)}, p.problemNotices(&s), s.againstParts()),
 	}
 	if s.JobsTotal == s.Infeasible {
 		return out
@@ -74,57 +74,43 @@ func (p *PlanPage) Content() *page.Report {
 	return out
 }
 
-// lead returns the plan in words.
-func (p *PlanPage) lead(s *Summary) string {
+// lead returns in a sentence how many jobs are planned.
+func (*PlanPage) lead(s *Summary) string {
 	planned := s.JobsTotal - s.Infeasible
-	if planned == 0 {
+	switch {
+	case planned == 0:
 		return fmt.Sprintf("Policy %s can plan none of %s: nothing was decided.", s.Policy,
 			report.Plural(s.JobsTotal, "job"))
+	case s.Infeasible > 0:
+		return fmt.Sprintf("Policy %s plans %s of %s.", s.Policy, report.FormatCount(planned),
+			report.Plural(s.JobsTotal, "job"))
+	case planned == 1:
+		return fmt.Sprintf("Policy %s plans 1 job.", s.Policy)
 	}
-	text := fmt.Sprintf("Policy %s plans %s of %s", s.Policy, report.FormatCount(planned),
-		report.Plural(s.JobsTotal, "job"))
-	if s.Infeasible == 0 {
-		text = fmt.Sprintf("Policy %s plans %s", s.Policy, report.Plural(planned, "job"))
-		if planned > 1 {
-			text = fmt.Sprintf("Policy %s plans all %s", s.Policy, report.Plural(planned, "job"))
-		}
-	}
-	text += fmt.Sprintf(" on %s with %s. The last one ends at %s", report.Plural(s.NodesUsed, "node"),
-		report.Plural(s.GPUsUsed, "GPU"), report.FormatSeconds(s.End))
-	if s.PastDue == 0 {
-		text += ", every planned job by its deadline. "
-	} else {
-		text += ", and " + s.lateText("job ", "jobs ") + ". "
-	}
-	scale := energyScale(s.Energy)
-	text += "That takes " + energyText(s.Energy)
-	if s.Baseline > 0 {
-		text += ", " + s.savingText() + s.unmodelledText()
-	}
-	if s.ObjectiveBound > 0 {
-		part, side := s.boundDistance()
-		verb := "take"
-		if !s.forEnergy() {
-			verb = "come to"
-			text += "; it comes to " + s.objectiveText(s.Objective, scale)
-		}
-		text += "; no schedule that keeps all deadlines and due times can " + verb + " less than " +
-			s.objectiveText(s.ObjectiveBound, scale) + ", and this one is " + part + " " + side
-	}
-	if later := s.laterText(); s.Baseline > 0 && later != "" {
-		text += ". Its price in time: " + later
-	}
-	slower, same, faster := p.Result.countSpeeds()
-	text += ". " + fmt.Sprintf("Core clocks are below the default for %s, at it for %s and "+
-		"above it for %s.",
-		report.Plural(slower, "job"), report.FormatCount(same), report.FormatCount(faster))
-	if capped := countCapped(p.Result); capped > 0 {
-		text += " " + report.Plural(capped, "job runs", "jobs run") + " under a power cap."
-	}
-	return text
+	return fmt.Sprintf("Policy %s plans all %s.", s.Policy, report.Plural(planned, "job"))
 }
 
-// tiles returns the figures that the text output has in its head.
+// facts returns the totals that the text has, and what the clocks of jobs are.
+func (p *PlanPage) facts(s *Summary) page.Facts {
+	facts := s.facts()
+	if s.JobsTotal == s.Infeasible {
+		return facts
+	}
+	if s.ObjectiveBound > 0 && !s.forEnergy() {
+		facts = append(facts, page.Fact{
+			Name: "Objective", Text: s.objectiveText(s.Objective, energyScale(s.Energy)),
+		})
+	}
+	slower, same, faster := p.Result.countSpeeds()
+	clocks := fmt.Sprintf("core below the default for %s, at it for %s and above it for %s",
+		report.Plural(slower, "job"), report.FormatCount(same), report.FormatCount(faster))
+	if capped := countCapped(p.Result); capped > 0 {
+		clocks += "; " + report.Plural(capped, "job runs", "jobs run") + " under a power cap"
+	}
+	return append(facts, page.Fact{Name: "Clocks", Text: clocks})
+}
+
+// tiles returns the figures that matter most.
 func (p *PlanPage) tiles(s *Summary) page.Tiles {
 	scale := energyScale(s.Energy)
 	tiles := page.Tiles{{
@@ -180,19 +166,6 @@ func (p *PlanPage) tiles(s *Summary) page.Tiles {
 			Kind: page.Warn,
 		})
 	}
-	tiles = append(tiles,
-		page.Tile{Label: "Last end", Value: report.FormatSeconds(s.End)},
-		page.Tile{
-			Label: "Nodes", Value: report.FormatCount(s.NodesUsed),
-			Note: report.Plural(s.GPUsUsed, "GPU") + " run jobs",
-		})
-	if s.Shared > 0 {
-		tiles = append(tiles, page.Tile{
-			Label: "Sharing GPUs", Value: report.Plural(s.Shared, "job"),
-			Note: fmt.Sprintf("on %s; at worst %.3f times as long as alone",
-				report.Plural(s.SharedGPUs, "GPU"), s.WorstSlowdown),
-		})
-	}
 	return tiles
 }
 
@@ -230,21 +203,6 @@ func (p *PlanPage) problemNotices(s *Summary) []any {
 		parts = append(parts, notice)
 	}
 	return parts
-}
-
-// origin says where the plan comes from.
-func (p *PlanPage) origin(s *Summary) page.Facts {
-	facts := page.Facts{
-		{Name: "Policy", Text: s.policyText()},
-		{Name: "Mode", Text: s.Mode.String() + ", " + s.Start.String() + " start"},
-	}
-	if s.Cut {
-		facts = append(facts, page.Fact{Name: "Search", Text: "cut before it was done"})
-	}
-	if s.Seed != nil {
-		facts = append(facts, page.Fact{Name: "Seed", Text: strconv.FormatUint(*s.Seed, 10)})
-	}
-	return append(facts, p.Origin...)
 }
 
 func (p *PlanPage) schedule(s *Summary) []any {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/report/page"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/queue"
 )
@@ -23,8 +24,8 @@ const maxName = 24
 func WritePlanTable(w io.Writer, r *Result, opts *report.TextOptions) error {
 	s := Summarise(r)
 	out := bufio.NewWriter(w)
-	for _, line := range s.header(opts) {
-		report.WriteLines(out, line)
+	for _, f := range s.facts() {
+		report.WriteLines(out, opts.Paint(report.Bold, fmt.Sprintf("%-7s", f.Name))+"  "+f.Text)
 	}
 	if table := s.againstTable(); table != nil && s.JobsTotal > s.Infeasible {
 		report.WriteLines(out, "", strings.Join(s.againstCaption(), "\n")+":")
@@ -70,12 +71,9 @@ func WritePlanTable(w io.Writer, r *Result, opts *report.TextOptions) error {
 	return out.Flush()
 }
 
-// header returns the block of totals.
-func (s *Summary) header(opts *report.TextOptions) []string {
+// facts returns the totals, as the text and the page of a plan have them.
+func (s *Summary) facts() page.Facts {
 	scale := energyScale(s.Energy)
-	line := func(label, text string) string {
-		return opts.Paint(report.Bold, fmt.Sprintf("%-7s", label)) + "  " + text
-	}
 	seed := ""
 	if s.Cut {
 		seed = ", search cut"
@@ -83,36 +81,37 @@ func (s *Summary) header(opts *report.TextOptions) []string {
 	if s.Seed != nil {
 		seed += ", seed " + strconv.FormatUint(*s.Seed, 10)
 	}
-	lines := []string{
-		line("Plan", fmt.Sprintf("%s, %s, %s start: %s", queue.Printable(s.policyText()), s.Mode, s.Start,
-			s.Status)+seed),
-		line("Jobs", s.coverageText()),
-		line("Energy", s.breakdownText(scale)),
+	facts := page.Facts{
+		{Name: "Plan", Text: fmt.Sprintf("%s, %s, %s start: %s", queue.Printable(s.policyText()), s.Mode, s.Start,
+			s.Status) + seed},
+		{Name: "Jobs", Text: s.coverageText()},
+		{Name: "Energy", Text: s.breakdownText(scale)},
 	}
 	if s.Shared > 0 {
-		lines = append(lines,
-			line("Shared",
-				fmt.Sprintf("%s on %s that may be shared; at worst %.3f times as long as alone at the "+
-					"highest clock; %s more than tolerated",
-					report.Plural(s.Shared, "job"), report.Plural(s.SharedGPUs, "GPU"),
-					s.WorstSlowdown,
-					report.Plural(s.Slowed, "job is slowed", "jobs are slowed"))))
+		facts = append(facts, page.Fact{
+			Name: "Shared", Text: fmt.Sprintf("%s on %s that may be shared; at worst %.3f times as long as alone "+
+				"at the highest clock; %s more than tolerated", report.Plural(s.Shared, "job"),
+				report.Plural(s.SharedGPUs, "GPU"), s.WorstSlowdown,
+				report.Plural(s.Slowed, "job is slowed", "jobs are slowed")),
+		})
 	}
 	if s.Infeasible == s.JobsTotal {
-		return lines // nothing is planned: there is nothing to save
+		return facts // nothing is planned: there is nothing to save
 	}
 	if s.Baseline > 0 {
-		lines = append(lines, line("Saving", s.savingsText(scale)+s.unmodelledText()))
+		facts = append(facts, page.Fact{Name: "Saving", Text: s.savingsText(scale) + s.unmodelledText()})
 		if later := s.laterText(); later != "" {
-			lines = append(lines, line("Time", later))
+			facts = append(facts, page.Fact{Name: "Time", Text: later})
 		}
 	}
 	if s.ObjectiveBound > 0 {
 		part, side := s.boundDistance()
-		lines = append(lines,
-			line("Gap", part+" "+side+" "+s.objectiveText(s.ObjectiveBound, scale)+", "+s.boundText()))
+		facts = append(facts, page.Fact{
+			Name: "Gap",
+			Text: part + " " + side + " " + s.objectiveText(s.ObjectiveBound, scale) + ", " + s.boundText(),
+		})
 	}
-	return lines
+	return facts
 }
 
 // policyText returns the policy, and whose plan it improved.
@@ -135,7 +134,7 @@ func (s *Summary) coverageText() string {
 	inTime := "all deadlines are met"
 	switch {
 	case s.PastDue > 0:
-		inTime = s.lateText("", "")
+		inTime = s.lateText()
 	case s.Infeasible > 0:
 		inTime = "their deadlines are met"
 	}

@@ -97,5 +97,5 @@ func TestAPlanSaysThatItsSearchWasCut(t *testing.T) {
 	}
 	asHTML(t, func(w io.Writer) error {
 		return planreport.WritePlanPage(w, &planreport.PlanPage{Result: r, Name: "a batch"})
-	}).has(t, "cut before it was done")
+	}).has(t, "search cut")
 }

@@ -22,7 +22,7 @@ func (o *Outcome) Digest() ([sha256.Size]byte, error) {
 			o.Restarted.NodeEnergyJ
 	}
 	measured = measured.withImplausible()
-	measured.GPUSource = measured.GPUSource.ofGPU() // the controller says which GPUs are parts of modules
+	measured.GPUSource = measured.GPUSource.withoutModule() // the controller says which are modules
 	measured.DecisionID, measured.Workload, measured.GPUModel, measured.Arm = 0, "", "", ""
 	measured.Unmatched = false // of a job that Slurm has forgotten, the controller says so
 	measured.Submitted, measured.Restart, measured.ExitState = time.Time{}, 0, ""

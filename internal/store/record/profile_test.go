@@ -60,7 +60,7 @@ func TestAProfileOfALongRunOnManyGPUsStaysSmall(t *testing.T) {
 }
 
 func TestBytesThatAreNoProfileAreRefused(t *testing.T) {
-	long := record.NewSampler(time.Second)
+	long := record.NewSeriesSampler(time.Second)
 	long.Add(0, 200*time.Second, 1)
 	tooMany := record.Profile{GPUs: []record.GPUProfile{{Utilisation: long.Series()}}}
 	good := waves(1, 10)

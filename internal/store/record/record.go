@@ -65,8 +65,8 @@ func (s Source) OfModule() Source {
 // IsModule reports whether it measures modules.
 func (s Source) IsModule() bool { return s == ModuleCounter || s == ModuleSamples }
 
-// ofGPU returns the same source as an agent says it, which doesn't tell modules apart.
-func (s Source) ofGPU() Source {
+// withoutModule returns the same source as an agent says it, which doesn't tell modules apart.
+func (s Source) withoutModule() Source {
 	switch s {
 	case ModuleCounter:
 		return Counter

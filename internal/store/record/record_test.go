@@ -19,7 +19,7 @@ import (
 )
 
 func TestASeriesThatOutgrowsItsPointsKeepsItsMean(t *testing.T) {
-	sampler := record.NewSampler(time.Second)
+	sampler := record.NewSeriesSampler(time.Second)
 	for second := range 2000 {
 		at := time.Duration(second) * time.Second
 		sampler.Add(at, at+time.Second, float64(second%4)/4)
@@ -39,7 +39,7 @@ func TestASeriesThatOutgrowsItsPointsKeepsItsMean(t *testing.T) {
 // mean over time is that of the samples, to what a point is rounded by.
 func TestTheMeanOfASeriesIsThatOfWhatWasSampled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		sampler := record.NewSampler(time.Duration(rapid.SampledFrom([]int{1, 7, 60}).Draw(t,
+		sampler := record.NewSeriesSampler(time.Duration(rapid.SampledFrom([]int{1, 7, 60}).Draw(t,
 			"interval")) * time.Second)
 		want, at := 0.0, time.Duration(0)
 		for range rapid.IntRange(1, 800).Draw(t, "samples") {
@@ -65,7 +65,7 @@ func TestTheMeanOfASeriesIsThatOfWhatWasSampled(t *testing.T) {
 }
 
 func TestASeriesKnowsItsGaps(t *testing.T) {
-	sampler := record.NewSampler(time.Minute)
+	sampler := record.NewSeriesSampler(time.Minute)
 	sampler.Add(3*time.Minute, 4*time.Minute, 2)
 	sampler.Add(-time.Minute, 0, 1)
 	sampler.Add(time.Minute, time.Minute, 1)
@@ -93,7 +93,7 @@ func TestASeriesKnowsItsGaps(t *testing.T) {
 func TestASeriesComesBackFromBytesAndJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		interval := time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "interval"))
-		sampler := record.NewSampler(interval)
+		sampler := record.NewSeriesSampler(interval)
 		for range rapid.IntRange(0, 50).Draw(t, "points") {
 			at := time.Duration(rapid.Int64Range(0, 600).Draw(t, "at")) * interval
 			sampler.Add(at, at+1, rapid.Float64Range(-1, 2).Draw(t, "utilisation"))
@@ -117,7 +117,7 @@ func TestASeriesComesBackFromBytesAndJSON(t *testing.T) {
 }
 
 func FuzzDecodeSeries(f *testing.F) {
-	sampler := record.NewSampler(time.Minute)
+	sampler := record.NewSeriesSampler(time.Minute)
 	sampler.Add(5*time.Minute, 6*time.Minute, 0.5)
 	good := sampler.Series()
 	for _, seed := range [][]byte{
@@ -169,7 +169,7 @@ func FuzzText(f *testing.F) {
 }
 
 func TestAnOutcomeComesBackFromJSONWithTheSameDigest(t *testing.T) {
-	series := record.NewSampler(time.Minute)
+	series := record.NewSeriesSampler(time.Minute)
 	series.Add(0, time.Minute, 1)
 	o := record.Outcome{
 		Cluster: "a", RunID: "r", Started: time.Date(2026, 1, 2, 3, 4, 5, 678901234,
@@ -208,7 +208,7 @@ func TestAnOutcomeComesBackFromJSONWithTheSameDigest(t *testing.T) {
 }
 
 func TestDetailsMakeNoOtherOutcomeAndTheCourseOfARunDoes(t *testing.T) {
-	readings, series := record.NewReadingsSampler(1, time.Second), record.NewSampler(time.Minute)
+	readings, series := record.NewReadingsSampler(1, time.Second), record.NewSeriesSampler(time.Minute)
 	readings.Add(0, time.Second, 200, 1000)
 	series.Add(0, time.Minute, 1)
 	details := record.Details{

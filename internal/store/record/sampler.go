@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Sampler makes a [Series] of samples, in bounded memory: when a run outgrows
+// SeriesSampler makes a [Series] of samples, in bounded memory: when a run outgrows
 // its points ([MaxPoints]), neighbours are joined and the interval doubles. Each point is the
 // mean over the sampled time in its interval.
-type Sampler struct {
+type SeriesSampler struct {
 	most     int // points
 	interval time.Duration
 	points   []intervalSums
@@ -21,23 +21,23 @@ type intervalSums struct {
 	seconds float64
 }
 
-// NewSampler makes a sampler that begins with one point per interval, which is
+// NewSeriesSampler makes a sampler that begins with one point per interval, which is
 // rounded to whole milliseconds.
-func NewSampler(interval time.Duration) *Sampler { return newSampler(interval, MaxPoints) }
+func NewSeriesSampler(interval time.Duration) *SeriesSampler { return newSampler(interval, MaxPoints) }
 
 // NewProfileSampler returns a sampler of at most [MaxProfilePoints] points, for a
 // [Profile].
-func NewProfileSampler(interval time.Duration) *Sampler {
+func NewProfileSampler(interval time.Duration) *SeriesSampler {
 	return newSampler(interval, MaxProfilePoints)
 }
 
-func newSampler(interval time.Duration, most int) *Sampler {
-	return &Sampler{most: most, interval: max(interval.Truncate(time.Millisecond), time.Millisecond)}
+func newSampler(interval time.Duration, most int) *SeriesSampler {
+	return &SeriesSampler{most: most, interval: max(interval.Truncate(time.Millisecond), time.Millisecond)}
 }
 
 // Add takes the utilisation, clamped to 0..1, between two times since the run's
 // start. NaN and what lies before the start are ignored.
-func (s *Sampler) Add(from, to time.Duration, utilisation float64) {
+func (s *SeriesSampler) Add(from, to time.Duration, utilisation float64) {
 	from = max(0, from)
 	if from >= to || math.IsNaN(utilisation) {
 		return
@@ -61,7 +61,7 @@ func (s *Sampler) Add(from, to time.Duration, utilisation float64) {
 
 // halve joins neighbours and doubles the interval. As a time is less than
 // 2^63 ns, so is the interval that holds it in so many points.
-func (s *Sampler) halve() {
+func (s *SeriesSampler) halve() {
 	half := make([]intervalSums, 0, s.most)
 	for pair := range slices.Chunk(s.points, 2) {
 		var joined intervalSums
@@ -75,7 +75,7 @@ func (s *Sampler) halve() {
 }
 
 // Series returns what was sampled so far.
-func (s *Sampler) Series() Series {
+func (s *SeriesSampler) Series() Series {
 	points := make([]byte, len(s.points))
 	for i, p := range s.points {
 		points[i] = pointByte(p)
