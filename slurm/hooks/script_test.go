@@ -36,8 +36,9 @@ func TestOptionsOfAScriptAreRead(t *testing.T) {
 		"nothing but marks": {"#SBATCH\n#SBATCH -\n#SBATCH --\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var got []string
-			for _, o := range SbatchOptions(tc.script) {
+			options := SbatchOptions(tc.script)
+			got := make([]string, 0, len(options))
+			for _, o := range options {
 				got = append(got, fmt.Sprintf("%s=%s@%d", o.Name, o.Value, o.Line))
 			}
 			if text := strings.Join(got, " "); text != tc.want {
