@@ -139,9 +139,9 @@ func (l *Live) OnlyObserves() bool {
 	return l.Mode == live.Observe
 }
 
-// Allows reports whether a clock pair may be set on a GPU with such default
+// AllowsClocks reports whether a clock pair may be set on a GPU with such default
 // clocks.
-func (l *Live) Allows(core, mem dvfsmodel.MHz, base dvfsmodel.Setting) bool {
+func (l *Live) AllowsClocks(core, mem dvfsmodel.MHz, base dvfsmodel.Setting) bool {
 	within := func(f, one dvfsmodel.MHz, low, high float64) bool {
 		x := float64(f / one)
 		return x >= low*(1-rounding) && x <= high*(1+rounding)

@@ -189,11 +189,11 @@ func TestARangeOfClocksIsRelativeToTheDefaultOnes(t *testing.T) {
 	l := Live{MinCore: 0.5, MaxCore: 1, MinMem: 1, MaxMem: 1}
 	base := BuiltinProfiles().byName("V100").Default
 	for core, want := range map[float64]bool{690: true, 689: false, 1380: true, 1381: false} {
-		if got := l.Allows(dvfsmodel.MHz(core), 877, base); got != want {
+		if got := l.AllowsClocks(dvfsmodel.MHz(core), 877, base); got != want {
 			t.Errorf("core %v MHz: %t", core, got)
 		}
 	}
-	if l.Allows(1000, 850, base) {
+	if l.AllowsClocks(1000, 850, base) {
 		t.Error("memory 850 MHz")
 	}
 }

@@ -133,7 +133,7 @@ func (l *Live) checkPair(d *document, at string, p *Profile, pair dvfsmodel.Sett
 			"nearest it has is [%v, %v]; "+
 			"should its GPUs have them, list their clocks in a [[gpu]] table",
 			quoteName(p.Name), float64(pair.Core), float64(pair.Mem), float64(near.Core), float64(near.Mem))
-	case !l.Allows(pair.Core, pair.Mem, p.Default):
+	case !l.AllowsClocks(pair.Core, pair.Mem, p.Default):
 		d.faultAt(at, "live.constant_clocks: core %v MHz with memory %v MHz of GPU model %s is outside "+
 			"min_core to max_core, or min_mem to max_mem",
 			float64(pair.Core), float64(pair.Mem), quoteName(p.Name))

@@ -45,9 +45,9 @@ const (
 	UpperSigmas   = 1.6448536269514722
 )
 
-// StudentWidening is Student's quantile over the normal one, both at [UpperQuantile]: by how much an
-// interval is wider whose standard deviation is known from so many degrees of freedom;
-// less than 1 counts as 1.
+// StudentWidening returns the factor by which a normal interval must be widened if its standard deviation
+// was estimated with free degrees of freedom (at least 1): Student's quantile over the normal one, both at
+// [UpperQuantile].
 func StudentWidening(free int) float64 {
 	nu := float64(max(1, free))
 	const tails = 2

@@ -13,8 +13,8 @@ import (
 // tokenPrefix marks a planner's word in a job's AdminComment.
 const tokenPrefix = "epplan:"
 
-// ValidToken accepts the id behind epplan: 1 to 64 letters, digits, dashes or underscores.
-func ValidToken(id string) error {
+// CheckPlannerToken accepts the id behind epplan: 1 to 64 letters, digits, dashes or underscores.
+func CheckPlannerToken(id string) error {
 	if id == "" || len(id) > 64 || strings.IndexFunc(id, isBadHostRune) >= 0 || strings.Contains(id, ".") {
 		return fmt.Errorf("token %q: %w", Printable(id, 80), ErrInvalid)
 	}
@@ -29,7 +29,7 @@ func ParseToken(comment string) (id, foreign string, found bool) {
 	for part := range strings.SplitSeq(comment, ";") {
 		word := strings.TrimSpace(part)
 		candidate, ok := strings.CutPrefix(word, tokenPrefix)
-		if ok && ValidToken(candidate) == nil {
+		if ok && CheckPlannerToken(candidate) == nil {
 			id, found = candidate, true
 			continue
 		}
@@ -101,7 +101,7 @@ func MergeToken(comment, id string) (string, error) {
 	if id == "" {
 		return foreign, nil
 	}
-	if err := ValidToken(id); err != nil {
+	if err := CheckPlannerToken(id); err != nil {
 		return "", err
 	}
 	merged := tokenPrefix + id

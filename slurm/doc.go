@@ -1,7 +1,6 @@
 // Package slurm speaks with Slurm: it reads what squeue, sinfo, scontrol and
-// sacct print (22.05 to 26.x), and holds the wire types of the submit, Prolog and
-// Epilog hooks. Levers, configuration files and installing are packages of their
-// own below this one.
+// sacct print (22.05 to 26.x). Hooks, levers, configuration files and installing are
+// packages of their own below this one.
 //
 // Whatever a user can write (job name, comment, working folder) is hostile
 // text: it is carried, never believed. JSON is the authority for a job. The

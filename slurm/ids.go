@@ -200,8 +200,8 @@ func ValidNode(name string) error {
 	return nil
 }
 
-// ValidFeature accepts one feature's name.
-func ValidFeature(name string) error {
+// CheckFeature accepts one feature's name.
+func CheckFeature(name string) error {
 	bad := func(r rune) bool { return isBadHostRune(r) && r != ':' && r != '/' }
 	if name == "" || len(name) > 64 || strings.IndexFunc(name, bad) >= 0 || name[0] == '-' {
 		return fmt.Errorf("feature %q: %w", Printable(name, 80), ErrInvalid)

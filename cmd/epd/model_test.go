@@ -63,7 +63,7 @@ func fakeEPD(t *testing.T) (socket string, chosen *epdapi.ModelChoice) {
 		}
 		if chosen.Version > 4 {
 			w.WriteHeader(http.StatusNotFound)
-			answer(w, epdapi.Fault{Error: "there is no version 9"})
+			answer(w, epdapi.ErrorAnswer{Error: "there is no version 9"})
 			return
 		}
 		answer(w, epdapi.ModelStatus{WorkloadKey: key, Version: chosen.Version, Pinned: !chosen.Free})

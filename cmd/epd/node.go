@@ -83,13 +83,13 @@ func (p *program) joinNode() error {
 }
 
 // clockRange returns what this node's administrator allows, whoever decides.
-func clockRange(c *cli.Context) (func(gpu.Identity) agent.Range, error) {
+func clockRange(c *cli.Context) (func(gpu.Identity) agent.AllowedSpans, error) {
 	core, mem := gpu.Value(c.Float64("min-core")), gpu.Value(c.Float64("min-mem"))
 	if !(core >= 0) || !(mem >= 0) {
 		return nil, usagef("--min-core and --min-mem are clocks in MHz")
 	}
-	r := agent.Range{gpu.CoreClock: {Min: core}, gpu.MemClock: {Min: mem}}
-	return func(gpu.Identity) agent.Range { return r }, nil
+	r := agent.AllowedSpans{gpu.CoreClock: {Min: core}, gpu.MemClock: {Min: mem}}
+	return func(gpu.Identity) agent.AllowedSpans { return r }, nil
 }
 
 // controller returns who decides: in this process, or elsewhere.

@@ -23,7 +23,7 @@ func historySayings(mux *http.ServeMux) {
 		if err := json.NewDecoder(r.Body).Decode(&h); err != nil || len(h.Jobs) == 0 ||
 			len(h.Jobs) > epdapi.MaxHistory {
 			w.WriteHeader(http.StatusBadRequest)
-			_ = json.NewEncoder(w).Encode(epdapi.Fault{Error: "makes no sense"})
+			_ = json.NewEncoder(w).Encode(epdapi.ErrorAnswer{Error: "makes no sense"})
 			return
 		}
 		mu.Lock()
@@ -33,7 +33,7 @@ func historySayings(mux *http.ServeMux) {
 			p := &h.Jobs[i]
 			if p.User == "full" {
 				w.WriteHeader(http.StatusServiceUnavailable)
-				_ = json.NewEncoder(w).Encode(epdapi.Fault{Error: "the disk is full"})
+				_ = json.NewEncoder(w).Encode(epdapi.ErrorAnswer{Error: "the disk is full"})
 				return
 			}
 			if key := p.Cluster + "\x00" + p.JobID + p.Submitted.String(); !seen[key] {

@@ -32,7 +32,7 @@ func liveSayings(mux *http.ServeMux) {
 	say := func(pattern string, answer func(*http.Request) any) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			v := answer(r)
-			if fault, wrong := v.(epdapi.Fault); wrong {
+			if fault, wrong := v.(epdapi.ErrorAnswer); wrong {
 				status := http.StatusBadRequest
 				if strings.Contains(fault.Error, "not found") {
 					status = http.StatusNotFound
@@ -47,7 +47,7 @@ func liveSayings(mux *http.ServeMux) {
 		if view := fakeView(r.PathValue("id")); view != nil {
 			return view
 		}
-		return epdapi.Fault{Error: "job " + r.PathValue("id") + ": not found"}
+		return epdapi.ErrorAnswer{Error: "job " + r.PathValue("id") + ": not found"}
 	})
 	say("GET "+epdapi.PathSavings, fakeSavings)
 	say("POST "+epdapi.PathEstimate, fakeEstimate)
@@ -296,11 +296,11 @@ func fakeSavings(r *http.Request) any {
 func fakeEstimate(r *http.Request) any {
 	data, err := io.ReadAll(r.Body)
 	if err != nil {
-		return epdapi.Fault{Error: err.Error()}
+		return epdapi.ErrorAnswer{Error: err.Error()}
 	}
 	s, err := hooks.DecodeSubmission(bytes.NewReader(data))
 	if err != nil {
-		return epdapi.Fault{Error: err.Error()}
+		return epdapi.ErrorAnswer{Error: err.Error()}
 	}
 	code := codeIn(data)
 	e := estimateOf(2)
@@ -340,7 +340,7 @@ func fakeCode(r *http.Request) any {
 	code := codeIn(data)
 	if err != nil || code.Files < 1 || len(code.Vector) != source.Dimensions ||
 		strings.Contains(string(code.Text), "refuse") {
-		return epdapi.Fault{Error: "code of " + strconv.Itoa(code.Files) + " files"}
+		return epdapi.ErrorAnswer{Error: "code of " + strconv.Itoa(code.Files) + " files"}
 	}
 	return epdapi.CodeAnswer{Kept: true, WantsText: code.Text == ""}
 }

@@ -41,7 +41,7 @@ func TestAWrongConfigurationIsNamedFaultByFault(t *testing.T) {
 			t.Errorf("%s %s", r.Method, r.URL)
 		}
 		w.WriteHeader(http.StatusBadRequest)
-		_ = json.NewEncoder(w).Encode(epdapi.Fault{Error: "the settings in force stay: …", Faults: faults})
+		_ = json.NewEncoder(w).Encode(epdapi.ErrorAnswer{Error: "the settings in force stay: …", Faults: faults})
 	}))
 	code, stdout, stderr := inProcess(t, "reload", "--socket", socket)
 	want := "error: " + faults[0] + "\nerror: epplan.toml:9:8: live.mode is \"\\x1b[2J\"\n" +

@@ -45,7 +45,7 @@ func runReload(t *terminal.Terminal, c *cli.Context) error {
 	case c.Bool("json"):
 		return t.PrintJSON(answer)
 	}
-	t.Warn(answer.Notes())
+	t.Warn(answer.WarningErrors())
 	return t.PrintText(terminal.Printable(answer.Words()) + "\n")
 }
 

@@ -44,9 +44,9 @@ func (p Percent) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(p))
 }
 
-// Report is the evaluation of all workloads of a table. Errors and regrets are
+// Evaluation holds the evaluation of all workloads of a table. Errors and regrets are
 // percentages.
-type Report struct {
+type Evaluation struct {
 	Method     string          `json:"method"`
 	Unit       string          `json:"unit"` // of errors and regrets: percent
 	Probes     int             `json:"probes"`
@@ -79,13 +79,13 @@ const Tolerance = 0.01
 // chooses clocks for it after each number of probes up to the given one, each
 // where [Belief.NextProbe] says. Nothing of the workload is looked at but its probes.
 // There is one report for each number of probes, from 0 on.
-func Evaluate(apps []dvfsmodel.AppSamples, probes int) ([]Report, error) {
+func Evaluate(apps []dvfsmodel.AppSamples, probes int) ([]Evaluation, error) {
 	return EvaluateWith(apps, probes, &EvaluateOptions{Slowdown: math.Inf(1)})
 }
 
 // EvaluateWith is [Evaluate] with options. A workload is probed and chosen for at the settings at
 // which it was measured; one with fewer of them than probes is measured everywhere.
-func EvaluateWith(apps []dvfsmodel.AppSamples, probes int, opts *EvaluateOptions) ([]Report, error) {
+func EvaluateWith(apps []dvfsmodel.AppSamples, probes int, opts *EvaluateOptions) ([]Evaluation, error) {
 	resolved := Resolve(apps, opts.Base)
 	tables := make([][]dvfsmodel.Sample, len(apps))
 	for i := range apps {
@@ -95,9 +95,9 @@ func EvaluateWith(apps []dvfsmodel.AppSamples, probes int, opts *EvaluateOptions
 	if probes < 0 || probes > len(settings) {
 		return nil, fmt.Errorf("%d probes, want 0 to %d: there are so many settings", probes, len(settings))
 	}
-	reports := make([]Report, probes+1)
+	reports := make([]Evaluation, probes+1)
 	for n := range reports {
-		reports[n] = Report{
+		reports[n] = Evaluation{
 			Method: Method, Unit: "percent", Probes: n, Settings: len(settings),
 			Workloads: make([]LeftOutResult, 0, len(apps)),
 		}
@@ -133,7 +133,7 @@ func EvaluateWith(apps []dvfsmodel.AppSamples, probes int, opts *EvaluateOptions
 	return reports, nil
 }
 
-func (r *Report) add(o *LeftOutResult, count float64) {
+func (r *Evaluation) add(o *LeftOutResult, count float64) {
 	r.Workloads = append(r.Workloads, *o)
 	r.RegretMean += o.Regret / count
 	r.RegretMax = max(r.RegretMax, o.Regret)

@@ -286,7 +286,7 @@ func TestAnAdaptationKeepsToTheTableAndTheAdministratorsRange(t *testing.T) {
 	} {
 		h := newHost(t, "sim:1,model=V100-2022")
 		h.options = func(o *agent.Options) {
-			o.Range = func(gpu.Identity) agent.Range { return agent.Range{gpu.CoreClock: {Min: 800}} }
+			o.Range = func(gpu.Identity) agent.AllowedSpans { return agent.AllowedSpans{gpu.CoreClock: {Min: 800}} }
 		}
 		a := h.started()
 		r := h.run("r1", 1, dvfsmodel.Setting{Core: 1237}, 0)

@@ -30,8 +30,8 @@ var (
 	ErrJournal = errors.New("the journal couldn't be read")
 )
 
-// Range is the spans of values that an administrator allows, by control.
-type Range [gpu.NumControls]Span
+// AllowedSpans are the spans of values that an administrator allows, by control.
+type AllowedSpans [gpu.NumControls]Span
 
 // Span is a span of a control's values; 0 is no bound.
 type Span struct{ Min, Max gpu.Value }
@@ -45,7 +45,7 @@ func (s Span) within(v gpu.Value) bool {
 type admission struct {
 	gpus    *GPUSet
 	holder  *holder
-	allowed func(gpu.Identity) Range // by the administrator; nil: all that a GPU's table has
+	allowed func(gpu.Identity) AllowedSpans // by the administrator; nil: all that a GPU's table has
 }
 
 // check says why the run's GPUs must not be locked at its setting, and takes out
@@ -131,7 +131,7 @@ func (c *managedGPU) checkLockable(run *live.Run, table *gpu.Clocks) error {
 // checkRange says which value the administrator doesn't want, on this node or at the site.
 func (a *admission) checkRange(c *managedGPU, want dvfsmodel.Setting) error {
 	site := a.holder.base.siteOf(c)
-	var spans Range
+	var spans AllowedSpans
 	if a.allowed != nil {
 		spans = a.allowed(c.identity())
 	}

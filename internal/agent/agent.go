@@ -28,7 +28,7 @@ type Options struct {
 	Boot, Driver string
 	// Range is what the administrator allows on a GPU; nil means all that its
 	// table has.
-	Range func(gpu.Identity) Range
+	Range func(gpu.Identity) AllowedSpans
 	// SiteClocks returns the highest clocks that the site allows on a GPU, 0 where any, which are in force
 	// when no run wants other ones. False, or nil: what was known last counts, by the GPU's baseline.
 	SiteClocks func(gpu.Identity) (ceiling dvfsmodel.Setting, known bool)
@@ -159,8 +159,8 @@ func (a *Agent) Restore(ctx context.Context, reason string, uuids ...string) (Re
 }
 
 // RestoreJournal gives back all clocks that a journal names, without an agent and its
-// runs. Beside an agent that lives, or hangs, it leaves the entries to it, with word that
-// the clocks are given back: the agent puts its runs to default clocks. A GPU that
+// runs. If an agent is alive or hangs, its journal entries stay and are marked as given back; the
+// agent then puts its runs to default clocks. A GPU that
 // another agent looks after isn't touched. A GPU that can't be opened keeps no other from
 // being given back, and is a note where the journal doesn't name it.
 func RestoreJournal(ctx context.Context, options Options) (Report, error) {

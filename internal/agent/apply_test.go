@@ -48,7 +48,7 @@ func TestASettingThatMustNotBeIsRefusedAndNothingIsTouched(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t, c.spec)
 			h.options = func(o *agent.Options) {
-				o.Range = func(gpu.Identity) agent.Range { return agent.Range{gpu.CoreClock: {Min: 1650}} }
+				o.Range = func(gpu.Identity) agent.AllowedSpans { return agent.AllowedSpans{gpu.CoreClock: {Min: 1650}} }
 			}
 			a := h.started()
 			r := h.run("r1", 1, quick, 0, 1)

@@ -261,8 +261,8 @@ func (h *holder) giveBackReported(c *managedGPU) error {
 	return nil
 }
 
-// giveBack gives one control back. A clock goes back to the site's range, or to the driver; what the driver
-// tells, to the value from before if it still is as it was set, and else it stays: somebody else's word holds.
+// giveBack gives one control back. A clock goes back to the site's range, or is released. A control whose
+// value the driver tells goes back to its prior value, unless somebody else has changed it since: then it stays.
 // One that the GPU can't set is free. A stale handle is opened anew, and a fault that may mend is tried once more.
 func (h *holder) giveBack(c *managedGPU, control gpu.Control, held Held) (note string, err error) {
 	back := func(dev gpu.Device) (string, error) { return "", dev.Release(control) }

@@ -49,7 +49,7 @@ func (r *rig) callAs(who *query.Caller, method, path, body string, into any) int
 		}
 	}
 	if answer.Code != http.StatusOK {
-		var fault epdapi.Fault
+		var fault epdapi.ErrorAnswer
 		if err := json.Unmarshal(answer.Body.Bytes(), &fault); err != nil || fault.Error == "" {
 			r.t.Errorf("%s %s: status %d without a reason: %s", method, path, answer.Code, answer.Body)
 		}
@@ -321,7 +321,7 @@ func TestAReloadThatFailsNamesEveryFaultAndChangesNothing(t *testing.T) {
 	answer := httptest.NewRecorder()
 	r.Handler().ServeHTTP(answer,
 		httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/reload", http.NoBody))
-	var fault epdapi.Fault
+	var fault epdapi.ErrorAnswer
 	if err := json.Unmarshal(answer.Body.Bytes(), &fault); err != nil ||
 		answer.Code != http.StatusBadRequest {
 		t.Fatalf("%d %s %v", answer.Code, answer.Body, err)

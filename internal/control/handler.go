@@ -124,8 +124,8 @@ func Refused(path string, err error) *epdapi.RefusedError {
 }
 
 // faultOf returns an error for whoever asked.
-func faultOf(err error) epdapi.Fault {
-	fault := epdapi.Fault{Error: slurm.Printable(err.Error(), maxMessage)}
+func faultOf(err error) epdapi.ErrorAnswer {
+	fault := epdapi.ErrorAnswer{Error: slurm.Printable(err.Error(), maxMessage)}
 	if wrong, ok := errors.AsType[*config.FileError](err); ok {
 		for _, each := range wrong.Faults[:min(len(wrong.Faults), maxFaults)] {
 			fault.Faults = append(fault.Faults, slurm.Printable(each.Error(), maxMessage))

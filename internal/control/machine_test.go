@@ -282,7 +282,7 @@ func (m *machine) checkClocks(t *rapid.T, r *agentRun, j *slurm.Job) {
 		mem = base.Mem
 	}
 	if !slices.Contains(r.request.Clocks[0].Core,
-		d.Core) || mem != base.Mem || !r.settings.Live.Allows(d.Core, mem, base) {
+		d.Core) || mem != base.Mem || !r.settings.Live.AllowsClocks(d.Core, mem, base) {
 		t.Fatalf("clocks out of bounds: %+v", d)
 	}
 	if j.Comment == "epplan:off" || j.GPUFreq != "" {

@@ -117,12 +117,12 @@ func (a *Access) RequireAdmin(who func(*http.Request) int64, h http.Handler) htt
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		uid := who(r)
 		if uid < 0 || uid > math.MaxUint32 || !a.IsAdmin(uid) {
-			why := epdapi.Fault{Error: "only root and Slurm's user may ask"}
+			why := epdapi.ErrorAnswer{Error: "only root and Slurm's user may ask"}
 			reply(a.telling(w, r, uid), http.StatusForbidden, why)
 			return
 		}
 		if err := query.Administrators.Admits(a.admin(uint32(uid), r)); err != nil {
-			reply(a.telling(w, r, uid), http.StatusForbidden, epdapi.Fault{Error: err.Error()})
+			reply(a.telling(w, r, uid), http.StatusForbidden, epdapi.ErrorAnswer{Error: err.Error()})
 			return
 		}
 		h.ServeHTTP(w, r)
@@ -157,7 +157,7 @@ func (a *Access) serveUsers(who func(*http.Request) int64, h http.Handler) http.
 		}
 		uid := who(r)
 		if uid < 0 || uid > math.MaxUint32 {
-			reply(a.telling(w, r, uid), http.StatusForbidden, epdapi.Fault{Error: "who asks isn't known"})
+			reply(a.telling(w, r, uid), http.StatusForbidden, epdapi.ErrorAnswer{Error: "who asks isn't known"})
 			return
 		}
 		user := uint32(uid)
@@ -195,7 +195,7 @@ func (w *refusalWriter) WriteHeader(status int) {
 // Write writes the body, which says why.
 func (w *refusalWriter) Write(body []byte) (int, error) {
 	if w.status != 0 {
-		var fault epdapi.Fault
+		var fault epdapi.ErrorAnswer
 		if json.Unmarshal(body, &fault) != nil || fault.Error == "" {
 			fault.Error = http.StatusText(w.status)
 		}

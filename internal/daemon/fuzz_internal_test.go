@@ -179,7 +179,7 @@ func (r *hookRig) held(tb testing.TB) (held []gpu.Value) {
 // told is what a hook is answered, or why not.
 type told struct {
 	Applied bool `json:"applied"`
-	epdapi.Fault
+	epdapi.ErrorAnswer
 }
 
 // Whatever hooks say, in whatever order: they get an answer in JSON, no GPU is locked but by a Prolog of

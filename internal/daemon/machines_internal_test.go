@@ -201,7 +201,7 @@ func TestAdministratorsElsewhereSeeAndDontChange(t *testing.T) {
 			}[r.URL.Path].Admits(who)
 		}
 		if err != nil {
-			reply(w, http.StatusForbidden, epdapi.Fault{Error: err.Error()})
+			reply(w, http.StatusForbidden, epdapi.ErrorAnswer{Error: err.Error()})
 		}
 	})))
 	authenticated := munge.Authenticate(mux, &paper{}, munge.Options{})
@@ -245,7 +245,7 @@ func TestAdministratorsElsewhereSeeAndDontChange(t *testing.T) {
 		if response.StatusCode != want || len(refused)-before != map[bool]int{true: 0, false: 1}[c.ok] {
 			t.Errorf("%s %s: %d %s, want %d; told of %q", c.from, c.path, response.StatusCode, text, want, refused)
 		}
-		if fault := (epdapi.Fault{}); !c.ok && (json.Unmarshal(text, &fault) != nil || fault.Error == "") {
+		if fault := (epdapi.ErrorAnswer{}); !c.ok && (json.Unmarshal(text, &fault) != nil || fault.Error == "") {
 			t.Errorf("%s %s: %q says nothing", c.from, c.path, text)
 		}
 	}

@@ -17,7 +17,7 @@ func (d *ControllerServer) InternalHandler() func(query.Caller) http.Handler {
 		mux.HandleFunc("GET "+epdapi.PathLevers, d.getLevers)
 		mux.HandleFunc("POST "+epdapi.PathLeversUndo, func(w http.ResponseWriter, r *http.Request) {
 			if !query.CallerOf(r.Context()).Admin {
-				reply(w, http.StatusForbidden, epdapi.Fault{Error: "only root and Slurm's user may ask"})
+				reply(w, http.StatusForbidden, epdapi.ErrorAnswer{Error: "only root and Slurm's user may ask"})
 				return
 			}
 			d.undoLevers(w, r)

@@ -36,7 +36,7 @@ func (d *AgentServer) hook(
 			err = fmt.Errorf("a %s at the path of a %s", e.Kind, kind)
 		}
 		if err != nil {
-			reply(w, http.StatusBadRequest, epdapi.Fault{Error: err.Error()})
+			reply(w, http.StatusBadRequest, epdapi.ErrorAnswer{Error: err.Error()})
 			return
 		}
 		end, ok := d.beginHook(kind)
@@ -61,7 +61,7 @@ func (d *AgentServer) restore(w http.ResponseWriter, r *http.Request) {
 	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, hooks.MaxMessage))
 	in.DisallowUnknownFields()
 	if err := in.Decode(&q); err != nil {
-		reply(w, http.StatusBadRequest, epdapi.Fault{Error: err.Error()})
+		reply(w, http.StatusBadRequest, epdapi.ErrorAnswer{Error: err.Error()})
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), restoreBound)

@@ -159,7 +159,7 @@ func (c *userLimiter) serve(
 	place, ok := c.tryEnter(uid)
 	if !ok {
 		reply(w, http.StatusTooManyRequests,
-			epdapi.Fault{Error: "too many questions at once: wait for the answers"})
+			epdapi.ErrorAnswer{Error: "too many questions at once: wait for the answers"})
 		return
 	}
 	defer c.leave(place)
@@ -169,12 +169,12 @@ func (c *userLimiter) serve(
 		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 			status = http.StatusRequestEntityTooLarge
 		}
-		reply(w, status, epdapi.Fault{Error: err.Error()})
+		reply(w, status, epdapi.ErrorAnswer{Error: err.Error()})
 		return
 	}
 	r = as(r)
 	if !c.acquireTurn(r.Context(), place[0]) {
-		reply(w, http.StatusServiceUnavailable, epdapi.Fault{Error: "others ask too much now: try again"})
+		reply(w, http.StatusServiceUnavailable, epdapi.ErrorAnswer{Error: "others ask too much now: try again"})
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))

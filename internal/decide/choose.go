@@ -95,7 +95,7 @@ func (ch *chooser) fixClocks(wishes *slurm.Wishes) {
 	case !t.isUnderSite(pair):
 		d.Reason = "the user fixed " + asked + ", above the site's clocks, " + t.Site.Words() + ": default clocks"
 		return
-	case !ch.settings.Live.Allows(pair.Core, pair.Mem, t.Base):
+	case !ch.settings.Live.AllowsClocks(pair.Core, pair.Mem, t.Base):
 		d.Reason = "the user fixed " + asked + ", outside what the administrator allows: default clocks"
 		return
 	}

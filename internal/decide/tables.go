@@ -119,7 +119,7 @@ func newTable(s *Settings, r *epdapi.DecideRequest, site dvfsmodel.Setting) *Clo
 	t.setBase(s, r)
 	t.limit(site)
 	for _, pair := range t.Pairs {
-		if t.isUnderSite(pair) && s.Live.Allows(pair.Core, pair.Mem, t.Base) {
+		if t.isUnderSite(pair) && s.Live.AllowsClocks(pair.Core, pair.Mem, t.Base) {
 			t.Allowed = append(t.Allowed, pair)
 		}
 	}

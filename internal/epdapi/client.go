@@ -30,9 +30,9 @@ var ErrRequest = errors.New("bad request")
 // asked.
 type RefusedError struct {
 	Path   string
-	Status int    // of HTTP
-	Fault  Fault  // what it said; empty texts: nothing that makes sense
-	answer string // the status in words
+	Status int         // of HTTP
+	Fault  ErrorAnswer // what it said; empty texts: nothing that makes sense
+	answer string      // the status in words
 }
 
 // Error says what epd said, as one line.
@@ -212,7 +212,7 @@ func (c *Client) call(ctx context.Context, method, path string, message, answer 
 	case response.StatusCode != http.StatusOK:
 		refused := &RefusedError{Path: path, Status: response.StatusCode, answer: response.Status}
 		if err := json.Unmarshal(data, &refused.Fault); err != nil {
-			refused.Fault = Fault{}
+			refused.Fault = ErrorAnswer{}
 		}
 		return refused
 	}

@@ -225,8 +225,8 @@ type RestoredGPU struct {
 	Error  string `json:"error,omitempty"`
 }
 
-// Fault is the answer to a request that failed.
-type Fault struct {
+// ErrorAnswer is the answer to a request that failed.
+type ErrorAnswer struct {
 	Error string `json:"error"`
 	// Faults are what is wrong with a configuration, each with file, line and
 	// column.
@@ -249,8 +249,8 @@ func (a *ReloadAnswer) Words() string {
 	return "configuration " + a.Version + " in force, before it was " + a.Before
 }
 
-// Notes returns the warnings.
-func (a *ReloadAnswer) Notes() []error {
+// WarningErrors returns the warnings as errors.
+func (a *ReloadAnswer) WarningErrors() []error {
 	all := make([]error, len(a.Warnings))
 	for i, text := range a.Warnings {
 		all[i] = errors.New(text)

@@ -112,7 +112,7 @@ func featuresOf(nodes []slurm.Node, partition string, profiles *config.Profiles)
 			for other, list := range having {
 				elsewhere = elsewhere || other != model && slices.ContainsFunc(list, has)
 			}
-			if everywhere && !elsewhere && slurm.ValidFeature(f) == nil {
+			if everywhere && !elsewhere && slurm.CheckFeature(f) == nil {
 				features[model] = f
 				break
 			}

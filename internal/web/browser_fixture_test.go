@@ -174,7 +174,7 @@ func (c *cluster) note(format string, args ...any) {
 }
 
 func refused(status int, text string) error {
-	return &epdapi.RefusedError{Path: "/v1/x", Status: status, Fault: epdapi.Fault{Error: text}}
+	return &epdapi.RefusedError{Path: "/v1/x", Status: status, Fault: epdapi.ErrorAnswer{Error: text}}
 }
 
 func (c *cluster) Queue(ctx context.Context) (*epdapi.Queue, error) {

@@ -208,7 +208,7 @@ func (l *Levers) knownFeatures(ctx context.Context, features []string) error {
 		return err
 	}
 	for _, f := range features {
-		if err := slurm.ValidFeature(f); err != nil {
+		if err := slurm.CheckFeature(f); err != nil {
 			return err
 		}
 		if !slices.ContainsFunc(nodes, func(n slurm.Node) bool { return slices.Contains(n.Features, f) }) {

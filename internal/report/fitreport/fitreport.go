@@ -40,7 +40,7 @@ func Evaluation(result *joint.EvaluationReport) *report.Table {
 }
 
 // Rounded returns a report with its regrets rounded as tables of them are.
-func Rounded(r pooled.Report) pooled.Report {
+func Rounded(r pooled.Evaluation) pooled.Evaluation {
 	r.RegretMean, r.RegretMax = thousandths(r.RegretMean), thousandths(r.RegretMax)
 	return r
 }
@@ -57,7 +57,7 @@ func tenth(x float64) float64 {
 }
 
 // LeftOut returns a row for each left-out application, and one for all.
-func LeftOut(r *pooled.Report) *report.Table {
+func LeftOut(r *pooled.Evaluation) *report.Table {
 	const percent = 100
 	part := func(x float64) report.Value { return report.Number(x / percent) }
 	all := pooled.LeftOutResult{

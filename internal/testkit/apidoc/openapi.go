@@ -114,7 +114,7 @@ func OpenAPI(root string, operations []Operation) (*Document, error) {
 	s := &schemas{
 		comments: newComments(root), types: make(map[string]reflect.Type), all: make(map[string]*schema),
 	}
-	fault, err := s.of(of[epdapi.Fault]())
+	fault, err := s.of(of[epdapi.ErrorAnswer]())
 	if err != nil {
 		return nil, err
 	}
