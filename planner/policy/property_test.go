@@ -22,11 +22,11 @@ import (
 // rapidChecks is held while rapid's number of cases, a flag of the whole process, is that of one test.
 var rapidChecks sync.Mutex
 
-// checkMany is rapid.Check with as many random cases as usual, or as in a long run; with
-// -short a fifth of the usual ones, as rapid has it. It returns their number.
+// checkMany is rapid.Check with as many random cases as usual, or as in a long run; with -short a fifth of
+// those of a long run, and no more than usual. It returns their number.
 func checkMany(t *testing.T, usual, long int, property func(*rapid.T)) int {
 	t.Helper()
-	cases := shareddata.Rounds(usual, usual, long)
+	cases := shareddata.Rounds(min(5*usual, long), usual, long) // rapid draws a fifth of it with -short
 	checks := flag.Lookup("rapid.checks").Value
 	set := func(n string) {
 		if err := checks.Set(n); err != nil {
