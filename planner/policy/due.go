@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strconv"
 
 	"github.com/epplan/epplan/planner"
 )
@@ -40,10 +41,16 @@ func ImplyDue(ctx context.Context, p *planner.Problem, stretch float64) error {
 
 // DefaultName names the default policy: offline the one that takes the least energy and
 // keeps every due time that can be kept; online the one that takes the least while jobs
-// spend no more time in the system than under EASY at default clocks.
+// spend no more time in the system than under EASY at default clocks, those aside that have a
+// deadline of their own.
 func DefaultName(mode planner.Mode) string {
 	if mode == planner.Online {
-		return "replan"
+		return Paced(1)
 	}
-	return "edl-align"
+	return searchPolicy
+}
+
+// Paced returns the default policy online at a pace: see [Params.Pace].
+func Paced(pace float64) string {
+	return PacedPolicy + ",pace=" + strconv.FormatFloat(pace, 'g', -1, 64)
 }

@@ -135,6 +135,32 @@ func TestAHigherWeightOnTimeTakesLessTimeOnline(t *testing.T) {
 	}
 }
 
+// TestASlowerPaceTakesLessEnergyAndMoreTime, over batches together; no batch takes much longer than its pace.
+func TestASlowerPaceTakesLessEnergyAndMoreTime(t *testing.T) {
+	paces := []float64{1, 1.05, 1.1, 1.25, 1.5}
+	energy, time := make([]float64, len(paces)), make([]float64, len(paces))
+	for seed := uint64(21_000); seed < 21_000+2*onlineBatches(); seed++ {
+		p := kinds[seed%2].draw(t, seed, 20, 300)
+		base, _ := pastDue(t, p, policy.EasyDefault)
+		easy := serviceOf(p, base)
+		for i, pace := range paces {
+			plan, _ := pastDue(t, p, policy.Paced(pace))
+			s := serviceOf(p, plan)
+			energy[i], time[i] = energy[i]+s.energy/easy.energy, time[i]+s.mean/easy.mean
+			if most := pace + 0.25; s.mean > most*easy.mean {
+				t.Errorf("seed %d, %d jobs, pace %v: mean turnaround is %.3f times EASY's, want %.2f at most", seed,
+					len(p.Tasks), pace, s.mean/easy.mean, most)
+			}
+		}
+	}
+	t.Log(energy, time)
+	for i := 1; i < len(paces); i++ {
+		if energy[i] >= energy[i-1] || time[i] <= time[i-1] {
+			t.Errorf("by pace %v: energy %.3f and turnaround %.3f, want less and more with each", paces, energy, time)
+		}
+	}
+}
+
 // TestTheOnlineDefaultPlansWhereRunTimesAreUncertain: jobs take up to a third more or
 // less than predicted.
 func TestTheOnlineDefaultPlansWhereRunTimesAreUncertain(t *testing.T) {

@@ -21,7 +21,10 @@ type Params struct {
 	// Stretch is the most by which chosen clocks may lengthen a run of a
 	// queue's task, as a multiple of its time at default clocks; 0: any.
 	Stretch float64
-	Queue   QueueParams // zero: DefaultQueueParams
+	// Pace is the mean turnaround that an online plan may take, as a multiple of that under EASY at default
+	// clocks; 0: what its policy does by itself.
+	Pace  float64
+	Queue QueueParams // zero: DefaultQueueParams
 	// Effort is a multiple of the usual search for a better plan, of a policy that
 	// searches; 0 means 1.
 	Effort float64
@@ -125,7 +128,7 @@ var directPolicies = []registeredPolicy{
 	},
 	{
 		"replan", "our best online: what waits is planned anew at each arrival and end; clocks and places " +
-			"keep pace with EASY at default clocks",
+			"keep pace with EASY at default clocks, or go by a pace (pace=1.1)",
 		optimalStages("", ""), replan,
 	},
 	{
@@ -189,7 +192,8 @@ func optimalStages(pick, place string) stageNames {
 // replan keeps each run within the stretch, or what is usual where none is given.
 func replan(p *planner.Policy, q Params) {
 	const usual = 1.5
-	p.Place, p.Pick, p.Map = place.Replan{Stretch: cmp.Or(q.Stretch, usual)}.New, pick.ByPlacer, false
+	stage := place.Replan{Stretch: cmp.Or(q.Stretch, usual), Pace: q.Pace}
+	p.Place, p.Pick, p.Map = stage.New, pick.ByPlacer, false
 }
 
 // optimum returns the Tune stage that chooses clocks.

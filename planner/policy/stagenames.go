@@ -19,6 +19,9 @@ var placedPolicy = registeredPolicy{stages: optimalStages("edf", "")}
 // plans of several: only clocks can be left as they are, and nodes on.
 const searchPolicy = "edl-align"
 
+// PacedPolicy is the policy that takes a pace ([Params.Pace]), as long as its stages are its own.
+const PacedPolicy = "replan"
+
 // stageNumbers are the numbers that a stage asks for, theta aside: it counts where
 // place asks clocks that are an optimum for a shorter run.
 var stageNumbers = map[string]map[string][]string{
@@ -76,6 +79,10 @@ func uselessOption(name, key, value string, given map[string]string) string {
 	switch {
 	case name == searchPolicy && key == "effort":
 		return ""
+	case key == "pace" && name == PacedPolicy && all["pick"] == "" && all["place"] == "":
+		return ""
+	case key == "pace":
+		return "pace does nothing for " + described(name, given) + ", want " + PacedPolicy
 	case key == "effort":
 		return "effort does nothing for " + name + ", which searches for no better plan, want " + searchPolicy
 	case name == searchPolicy &&

@@ -1,11 +1,13 @@
 package setup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -115,7 +117,7 @@ func Problem(t *terminal.Terminal, c *cli.Context, name string) (*Setup, error) 
 func Complete(t *terminal.Terminal, c *cli.Context, s *Setup) (*Setup, error) {
 	for flag, to := range map[string]*float64{
 		"theta": &s.Params.Theta, "rho": &s.Params.Rho,
-		"effort": &s.Params.Effort,
+		"effort": &s.Params.Effort, "pace": &s.Params.Pace,
 	} {
 		if c.IsSet(flag) {
 			*to, s.flagParams = c.Float64(flag), append(s.flagParams, flag)
@@ -197,6 +199,9 @@ func (s *Setup) Join(t *terminal.Terminal, c *cli.Context, gpusPerNode int) erro
 	}
 	if !(stretch >= 1 && stretch <= config.MaxFactor) {
 		return terminal.Usagef("--stretch %v, want 1 to %.0f", stretch, float64(config.MaxFactor))
+	}
+	if pace := s.Params.Pace; c.IsSet("pace") && !(pace >= 1 && pace <= stretch) {
+		return terminal.Usagef("--pace %v, want 1 to %v (max_turnaround)", pace, stretch)
 	}
 	if err := s.contention(t, c, &cluster); err != nil {
 		return err
@@ -353,12 +358,19 @@ func (s *Setup) Policy(text string) (*planner.Policy, error) {
 			text = s.Config.Policy.Online
 		}
 	}
-	if text == "" || text == config.Best {
+	params, best := s.Params, text == "" || text == config.Best
+	if best {
 		text = policy.DefaultName(s.Problem.Mode)
 	}
-	p, err := inputs.ParsePolicy(text, s.Params)
+	if best && s.Problem.Mode == planner.Online {
+		text, params.Pace = policy.Paced(cmp.Or(s.Params.Pace, s.Config.Safety.Pace)), 0
+	}
+	p, err := inputs.ParsePolicy(text, params)
 	if err != nil {
 		return nil, err
+	}
+	if best {
+		text, _, _ = strings.Cut(text, ",")
 	}
 	return p, s.checkFlagUsed(text)
 }
@@ -380,8 +392,11 @@ func (s *Setup) checkFlagUsed(text string) error {
 
 // policyTaking returns a policy that a number acts on.
 func policyTaking(flag string) string {
-	if flag == "effort" {
+	switch flag {
+	case "effort":
 		return policy.DefaultName(planner.Offline)
+	case "pace":
+		return policy.PacedPolicy
 	}
 	return "edl"
 }
