@@ -80,6 +80,7 @@ func rearrange(
 		max(movesPerTriple*n*n, min(movesPerFour*n*n*n, movesPerTask))*n), how.Effort)
 	work := scaledWork(mostTimed/max(1, n/manyJobs), how.Effort)
 	w := weightsOf(p, plan)
+	w.ended = how.ended
 	l := newListSchedule(p, w, openNodes(p, plan))
 	mean := math.Abs(w.joule*float64(plan.Ledger.Total())+w.second*plan.GPUSeconds(p)+
 		w.waited*plan.WaitedGPUSeconds(p)) / float64(n)

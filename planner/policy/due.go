@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/epplan/epplan/planner"
 )
@@ -45,12 +46,24 @@ func ImplyDue(ctx context.Context, p *planner.Problem, stretch float64) error {
 // deadline of their own.
 func DefaultName(mode planner.Mode) string {
 	if mode == planner.Online {
-		return Paced(1)
+		return WithPace(PacedPolicy, 1)
 	}
 	return searchPolicy
 }
 
-// Paced returns the default policy online at a pace: see [Params.Pace].
-func Paced(pace float64) string {
-	return PacedPolicy + ",pace=" + strconv.FormatFloat(pace, 'g', -1, 64)
+// WithPace returns a policy string with another pace (see [Params.Pace]) in place of its own, or of none; one
+// of 0 changes nothing.
+func WithPace(text string, pace float64) string {
+	if pace == 0 {
+		return text
+	}
+	_, given := optionsOf(text)
+	return strings.Replace(text, ",pace="+given["pace"], "", 1) + ",pace=" + strconv.FormatFloat(pace, 'g', -1, 64)
+}
+
+// PaceOf returns the pace that a policy string says; 0: it says none.
+func PaceOf(text string) float64 {
+	_, given := optionsOf(text)
+	pace, _ := strconv.ParseFloat(given["pace"], 64)
+	return pace
 }

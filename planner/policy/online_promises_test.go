@@ -144,7 +144,7 @@ func TestASlowerPaceTakesLessEnergyAndMoreTime(t *testing.T) {
 		base, _ := pastDue(t, p, policy.EasyDefault)
 		easy := serviceOf(p, base)
 		for i, pace := range paces {
-			plan, _ := pastDue(t, p, policy.Paced(pace))
+			plan, _ := pastDue(t, p, policy.WithPace("replan", pace))
 			s := serviceOf(p, plan)
 			energy[i], time[i] = energy[i]+s.energy/easy.energy, time[i]+s.mean/easy.mean
 			if most := pace + 0.25; s.mean > most*easy.mean {
@@ -158,6 +158,54 @@ func TestASlowerPaceTakesLessEnergyAndMoreTime(t *testing.T) {
 		if energy[i] >= energy[i-1] || time[i] <= time[i-1] {
 			t.Errorf("by pace %v: energy %.3f and turnaround %.3f, want less and more with each", paces, energy, time)
 		}
+	}
+}
+
+// TestHindsightTakesNoMoreThanAnOnlinePlan: neither where it keeps that plan's promises and pace, nor where it
+// keeps those that can be kept, as clairvoyant plans do.
+func TestHindsightTakesNoMoreThanAnOnlinePlan(t *testing.T) {
+	params := policy.DefaultParams()
+	params.Effort = 0.02
+	search, err := policy.Parse(policy.DefaultName(planner.Offline), params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	less, lessKnown := 0.0, 0.0
+	const first = 22_000
+	for seed := uint64(first); seed < first+onlineBatches(); seed++ {
+		p := kinds[seed%2].draw(t, seed, 10, 60)
+		plan, past := pastDue(t, p, "replan")
+		online := serviceOf(p, plan)
+		found, err := policy.Hindsight(context.Background(), p, plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same := serviceOf(p, found)
+		for _, task := range found.PastDue(p) {
+			if !slices.Contains(plan.PastDue(p), task) || found.Assignments[task].End > plan.Assignments[task].End+1e-6 {
+				t.Errorf("seed %d: in hindsight %s ends later than it is due and than online", seed, p.Tasks[task].ID)
+			}
+		}
+		known := *p
+		known.Mode = planner.Clairvoyant
+		seen, err := policy.SolveChecked(context.Background(), &known, search, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		best := serviceOf(p, seen)
+		if same.energy > online.energy || same.mean > online.mean*(1+1e-9) || best.energy > online.energy {
+			t.Errorf("seed %d: online %.6g J and %.6g s, in hindsight %.6g J and %.6g s, clairvoyant %.6g J", seed,
+				online.energy, online.mean, same.energy, same.mean, best.energy)
+		}
+		if best.lost > online.lost || best.late > past {
+			t.Errorf("seed %d: %d past due and %d left out, online %d and %d", seed, best.late, best.lost, past,
+				online.lost)
+		}
+		less += (1 - same.energy/online.energy) / float64(onlineBatches())
+		lessKnown += (1 - best.energy/online.energy) / float64(onlineBatches())
+	}
+	if t.Logf("at the same pace %.3f less, by due times alone %.3f", less, lessKnown); less < 0.02 || lessKnown < 0.1 {
+		t.Errorf("hindsight is worth %.3f at the same pace, and %.3f by due times alone: want more", less, lessKnown)
 	}
 }
 

@@ -219,6 +219,7 @@ func edlAlign(q Params) planner.Policy {
 	others := []improve.StartPolicy{{Policy: readjusted}, {Policy: greedy}, {Policy: latest}}
 	rescue := []improve.StartPolicy{{Policy: constantClocks(q), MaxTasks: maxConstant}}
 	rescue[0].Name = Constant
+	var online improve.StartPolicy
 	for i := range directPolicies {
 		start := improve.StartPolicy{Policy: directPolicies[i].build(q)}
 		start.Name = directPolicies[i].name
@@ -234,7 +235,10 @@ func edlAlign(q Params) planner.Policy {
 			sites.MaxTasks = MaxQueued
 			rescue = append(rescue, sites)
 			fallthrough
-		case "replan", "simple", "simple-backfill", "greedy", "value", "posted-price":
+		case PacedPolicy:
+			start.MaxTasks = MaxQueued
+			rescue, online = append(rescue, start), start
+		case "simple", "simple-backfill", "greedy", "value", "posted-price":
 			start.MaxTasks = MaxQueued
 			rescue = append(rescue, start)
 		case "lookahead": // plays so many futures that nobody would wait for it
@@ -246,7 +250,7 @@ func edlAlign(q Params) planner.Policy {
 		}
 	}
 	edl.Improve = improve.Portfolio{
-		Others: others, Rescue: rescue, Then: improve.Align{Effort: q.Effort},
+		Others: others, Rescue: rescue, Online: online, Then: improve.Align{Effort: q.Effort},
 		Last: improve.Retune{Effort: q.Effort},
 	}
 	return edl

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -358,21 +358,44 @@ func (s *Setup) Policy(text string) (*planner.Policy, error) {
 			text = s.Config.Policy.Online
 		}
 	}
-	params, best := s.Params, text == "" || text == config.Best
-	if best {
-		text = policy.DefaultName(s.Problem.Mode)
+	params, pace := s.Params, s.Params.Pace
+	if text == "" || text == config.Best {
+		if text = policy.DefaultName(s.Problem.Mode); s.Problem.Mode == planner.Online {
+			text, pace = policy.PacedPolicy, cmp.Or(pace, s.Config.Safety.Pace)
+		}
 	}
-	if best && s.Problem.Mode == planner.Online {
-		text, params.Pace = policy.Paced(cmp.Or(s.Params.Pace, s.Config.Safety.Pace)), 0
+	paced := text
+	if params.Pace = 0; policy.AcceptsNumber(text, "pace") {
+		paced = policy.WithPace(text, pace)
 	}
-	p, err := inputs.ParsePolicy(text, params)
+	p, err := inputs.ParsePolicy(paced, params)
 	if err != nil {
 		return nil, err
 	}
-	if best {
-		text, _, _ = strings.Cut(text, ",")
-	}
 	return p, s.checkFlagUsed(text)
+}
+
+// Frontier returns what an online plan leaves to gain: by a slower pace, where its policy has one, and by
+// knowing all jobs from the start; nothing of other plans, or of many jobs.
+func (s *Setup) Frontier(ctx context.Context, plan *planner.Plan) (f planreport.Frontier, err error) {
+	const step, most = 0.1, 500 // jobs
+	p := s.Problem
+	if p.Mode != planner.Online || p.Snapshot != nil || s.Paper || len(p.Tasks) > most {
+		return f, nil
+	}
+	pace := policy.PaceOf(plan.Policy)
+	f.Pace = min(math.Round((pace+step)*100)/100, p.MaxTurnaround)
+	if pace > 0 && f.Pace > pace {
+		slower, err := policy.Parse(policy.WithPace(plan.Policy, f.Pace), s.Params)
+		if err != nil {
+			return f, err
+		}
+		if f.Slower, err = policy.SolveChecked(ctx, p, slower, nil); err != nil {
+			return f, err
+		}
+	}
+	f.Hindsight, err = policy.Hindsight(ctx, p, plan)
+	return f, err
 }
 
 // checkFlagUsed reports a number that a flag says and the policy has no use for, or says

@@ -107,6 +107,9 @@ func (s *Summary) header(opts *report.TextOptions) []string {
 			lines = append(lines, line("Time", later))
 		}
 	}
+	if left := s.frontierText(); left != "" {
+		lines = append(lines, line("Online", left))
+	}
 	if s.ObjectiveBound > 0 {
 		part, side := s.boundDistance()
 		lines = append(lines,
