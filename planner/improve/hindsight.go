@@ -25,6 +25,11 @@ const (
 	mostHindsight  = 200_000
 )
 
+// Applies reports whether the search is of any use: of whole GPUs that start at any time.
+func (Hindsight) Applies(p *planner.Problem, plan *planner.Plan) bool {
+	return isListable(foreseen(p, plan), plan)
+}
+
 // Improve is [planner.Improver], of online plans too.
 func (h Hindsight) Improve(
 	ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand,
@@ -76,7 +81,8 @@ func foreseen(p *planner.Problem, plan *planner.Plan) *planner.Problem {
 	return &known
 }
 
-// recut returns a copy of a plan whose nodes sleep as they would if all had been known, where that costs less.
+// recut returns a copy of a plan whose nodes sleep as they would if all had been known, where that costs
+// less.
 func recut(p *planner.Problem, plan *planner.Plan) *planner.Plan {
 	cut := *plan
 	cut.Nodes = slices.Clone(plan.Nodes)

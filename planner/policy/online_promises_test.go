@@ -60,6 +60,24 @@ func TestTheOnlineDefaultKeepsWhatEasyAtDefaultClocksKeeps(t *testing.T) {
 	}
 }
 
+// TestTheOnlineDefaultKeepsEasysPaceOnARealLog, in the mean over windows of it.
+func TestTheOnlineDefaultKeepsEasysPaceOnARealLog(t *testing.T) {
+	var f figures
+	for seed := range uint64(20) {
+		p := drawWindow(t, seed)
+		base, _ := pastDue(t, p, policy.EasyDefault)
+		plan, _ := pastDue(t, p, policy.DefaultName(planner.Online))
+		ours, easy := serviceOf(p, plan), serviceOf(p, base)
+		f.add(p, &ours, &easy)
+	}
+	t.Log(&f)
+	mean, _ := meanOf(f.mean)
+	if energy, _ := meanOf(f.energy); mean > 1 || energy > 0.85 || f.lost > 0 {
+		t.Errorf("mean turnaround %.3f and energy %.3f of EASY's, %d more left out, want 1 and .85 at most, none", mean,
+			energy, f.lost)
+	}
+}
+
 // keepsPromises looks at what the online default promises of each batch.
 func keepsPromises(t *testing.T, seed uint64, p *planner.Problem, f *figures) {
 	t.Helper()
@@ -182,7 +200,8 @@ func TestHindsightTakesNoMoreThanAnOnlinePlan(t *testing.T) {
 		}
 		same := serviceOf(p, found)
 		for _, task := range found.PastDue(p) {
-			if !slices.Contains(plan.PastDue(p), task) || found.Assignments[task].End > plan.Assignments[task].End+1e-6 {
+			later := found.Assignments[task].End - plan.Assignments[task].End
+			if !slices.Contains(plan.PastDue(p), task) || later > 1e-6 {
 				t.Errorf("seed %d: in hindsight %s ends later than it is due and than online", seed, p.Tasks[task].ID)
 			}
 		}
@@ -204,8 +223,9 @@ func TestHindsightTakesNoMoreThanAnOnlinePlan(t *testing.T) {
 		less += (1 - same.energy/online.energy) / float64(onlineBatches())
 		lessKnown += (1 - best.energy/online.energy) / float64(onlineBatches())
 	}
-	if t.Logf("at the same pace %.3f less, by due times alone %.3f", less, lessKnown); less < 0.02 || lessKnown < 0.1 {
-		t.Errorf("hindsight is worth %.3f at the same pace, and %.3f by due times alone: want more", less, lessKnown)
+	t.Logf("at the same pace %.3f less, by due times alone %.3f", less, lessKnown)
+	if less < 0.02 || lessKnown < 0.1 {
+		t.Errorf("hindsight is worth %.3f at the same pace, %.3f by due times alone: want more", less, lessKnown)
 	}
 }
 

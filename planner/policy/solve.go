@@ -36,8 +36,12 @@ func CheckPlan(p *planner.Problem, plan *planner.Plan, policy *planner.Policy) e
 }
 
 // Hindsight returns the plan that takes least, of those that a search finds, if all tasks of an online plan
-// had been known: at no longer a mean time in the system, and with every promise that the plan keeps.
+// had been known: at no longer a mean time in the system, and with every promise that the plan keeps;
+// nil if nothing can be searched.
 func Hindsight(ctx context.Context, p *planner.Problem, plan *planner.Plan) (*planner.Plan, error) {
+	if !(improve.Hindsight{}).Applies(p, plan) {
+		return nil, nil
+	}
 	rng := rand.New(rand.NewPCG(planner.DefaultSeed, planner.DefaultSeed))
 	known, err := improve.Hindsight{}.Improve(ctx, p, plan, rng)
 	if err != nil {

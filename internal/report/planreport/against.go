@@ -107,8 +107,8 @@ func (s *Summary) againstCaption() []string {
 }
 
 // constantName returns what constant clocks are called: nobody knows the best ones before all jobs are there.
-func (s *Summary) constantName() string {
-	if s.Mode == planner.Online {
+func constantName(of planner.Mode) string {
+	if of == planner.Online {
 		return "constant clocks found in hindsight"
 	}
 	return "constant clocks"
@@ -128,7 +128,7 @@ func (s *Summary) savingsText(scale report.Scale) string {
 	for _, other := range []struct {
 		plan *Summary
 		what string
-	}{{s.Easy, "EASY"}, {s.Constant, s.constantName()}} {
+	}{{s.Easy, "EASY"}, {s.Constant, constantName(s.Mode)}} {
 		if s.isComparable(other.plan) {
 			parts = append(parts,
 				report.FormatPercent(1-energyRatio(s.Energy, other.plan.Energy))+" against "+other.what)
@@ -157,7 +157,7 @@ func (s *Summary) laterText() string {
 
 // frontierText says what a slower pace would save of an online plan's energy, and what hindsight would, and
 // what that does to mean turnaround; empty where neither is known.
-func (s *Summary) frontierText() string {
+func frontierText(s *Summary) string {
 	var parts []string
 	for _, other := range []struct {
 		plan *Summary

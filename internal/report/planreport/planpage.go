@@ -151,7 +151,7 @@ func (p *PlanPage) tiles(s *Summary) page.Tiles {
 		note := "of " + scale.With(float64(s.Constant.Energy)) +
 			" at the best clocks that are the same for all jobs of a GPU model"
 		tiles = append(tiles, page.Tile{
-			Label: "Beyond " + s.constantName(),
+			Label: "Beyond " + constantName(s.Mode),
 			Value: report.FormatPercent(1 - energyRatio(s.Energy, s.Constant.Energy)), Note: note,
 		})
 	}
@@ -238,7 +238,7 @@ func (p *PlanPage) origin(s *Summary) page.Facts {
 		{Name: "Policy", Text: s.policyText()},
 		{Name: "Mode", Text: s.Mode.String() + ", " + s.Start.String() + " start"},
 	}
-	if left := s.frontierText(); left != "" {
+	if left := frontierText(s); left != "" {
 		facts = append(facts, page.Fact{Name: "Online", Text: left})
 	}
 	if s.Cut {

@@ -107,7 +107,7 @@ func (s *Summary) header(opts *report.TextOptions) []string {
 			lines = append(lines, line("Time", later))
 		}
 	}
-	if left := s.frontierText(); left != "" {
+	if left := frontierText(s); left != "" {
 		lines = append(lines, line("Online", left))
 	}
 	if s.ObjectiveBound > 0 {

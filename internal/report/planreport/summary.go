@@ -180,7 +180,8 @@ func (s *Summary) savingText() string {
 		text += " (" + s.SavingInterval.String() + " less in 9 of 10 cases)"
 	}
 	if s.isComparable(s.Constant) {
-		text += " and " + lessOrMore(1-energyRatio(s.Energy, s.Constant.Energy)) + " than at " + s.constantName()
+		saved := 1 - energyRatio(s.Energy, s.Constant.Energy)
+		text += " and " + lessOrMore(saved) + " than at " + constantName(s.Mode)
 	}
 	return text
 }
