@@ -13,6 +13,7 @@ import (
 const (
 	maxListed     = 256    // tasks in a schedule
 	minListed     = 64     // of those that wait, however many nodes there are
+	hopeless      = 2      // schedules that cost no less, one after the other, after which no more are tried
 	maxNodesTried = 16_000 // nodes that are looked at for all of them
 	idleWeight    = 0.3    // of the idle energy that a task causes on its node: others will use the rest
 	patientPrice  = 2      // what a second beyond costs, in usual prices of one
@@ -75,7 +76,7 @@ func (p *replan) replan() []startDecision {
 	}
 	order := p.ordered()
 	best := p.listSchedule(order)
-	late, first := best.late, []*pendingTask(nil)
+	late, first, worse := best.late, []*pendingTask(nil), 0
 	for range p.pacing.rounds {
 		if p.opts.Pace > 0 {
 			first = savable(first, late)
@@ -92,7 +93,9 @@ func (p *replan) replan() []startDecision {
 		other := p.listSchedule(order)
 		late = other.late
 		if other.cost < best.cost {
-			best = other
+			best, worse = other, 0
+		} else if worse++; worse == hopeless {
+			break
 		}
 	}
 	for _, e := range best.ends {
