@@ -66,7 +66,7 @@ func (r Replan) New(v *planner.View) planner.Placer {
 		jobs: make([]*pendingTask, n), runs: make([]bool, n), task: -1,
 	}
 	if r.Pace > 0 && v.Problem.Cluster.Classes[0].Count == 0 && v.Problem.WaitWeight == 0 {
-		p.unpaced = newLateBinding(v)
+		p.holding = newLateBinding(v)
 	}
 	return p
 }
@@ -76,9 +76,9 @@ type replan struct {
 	opts      Replan
 	pacing    pacing
 	reference *pick.Conservative
-	// Starts the tasks, of as many nodes as they want, as long as none of them has a pace; nil
+	// Starts the tasks, on as many nodes as they want, as long as none of them has a pace; nil
 	// from then on.
-	unpaced *lateBinding
+	holding *lateBinding
 	jobs    []*pendingTask // by task, while it waits
 	runs    []bool         // by task
 
@@ -108,28 +108,29 @@ type delayAccount struct {
 func (p *replan) Arrive(tasks []int) {
 	p.arrivedTasks = append(p.arrivedTasks, tasks...)
 	p.stale = true
-	if p.unpaced == nil {
+	if p.holding == nil {
 		return
 	}
 	if slices.ContainsFunc(tasks, func(t int) bool { return math.IsInf(p.v.Problem.Tasks[t].Deadline, 1) }) {
-		p.unpaced, p.unplaceable = nil, nil // those were offered
+		p.holding, p.unplaceable = nil, nil // those were offered
 		return
 	}
-	p.unpaced.Arrive(tasks)
+	p.holding.Arrive(tasks)
 }
 
-// Opened, and Closed, tell of nodes.
+// Opened notes a node that is switched on.
 func (p *replan) Opened(node int) {
 	p.atOnce.Opened(node)
-	if p.unpaced != nil {
-		p.unpaced.Opened(node)
+	if p.holding != nil {
+		p.holding.Opened(node)
 	}
 }
 
+// Closed notes a node that is switched off.
 func (p *replan) Closed(node int) {
 	p.atOnce.Closed(node)
-	if p.unpaced != nil {
-		p.unpaced.Closed(node)
+	if p.holding != nil {
+		p.holding.Closed(node)
 	}
 }
 
@@ -137,8 +138,8 @@ func (p *replan) Closed(node int) {
 // problem there are such.
 func (p *replan) Wake() float64 {
 	next := math.Inf(1)
-	if p.unpaced != nil {
-		return p.unpaced.Wake()
+	if p.holding != nil {
+		return p.holding.Wake()
 	}
 	if p.v.Problem.Mode == planner.Clairvoyant {
 		for _, task := range p.arrivedTasks {
@@ -154,8 +155,8 @@ func (p *replan) Refused(int) {}
 // Next decides what starts now and where; Place repeats it.
 func (p *replan) Next() (task int, ok bool) {
 	p.admitArrived()
-	if p.unpaced != nil {
-		return p.unpaced.Next()
+	if p.holding != nil {
+		return p.holding.Next()
 	}
 	if len(p.unplaceable) > 0 {
 		task, p.unplaceable = p.unplaceable[0], p.unplaceable[1:]
@@ -200,8 +201,8 @@ func inserted(list []*pendingTask, j *pendingTask, compare func(a, b *pendingTas
 
 // Place answers with the start that Next decided on.
 func (p *replan) Place(task int) (planner.Placement, planner.Verdict) {
-	if p.unpaced != nil {
-		return p.unpaced.Place(task)
+	if p.holding != nil {
+		return p.holding.Place(task)
 	}
 	if task != p.task {
 		return p.atOnce.Place(task)
@@ -235,8 +236,8 @@ func (p *replan) Committed(task int, a *planner.Assignment) {
 	}
 	p.runs[task] = true
 	p.atOnce.Committed(task, a)
-	if p.unpaced != nil {
-		p.unpaced.Committed(task, a)
+	if p.holding != nil {
+		p.holding.Committed(task, a)
 	}
 	if task == p.task {
 		p.opened(a)

@@ -19,7 +19,7 @@ type pendingTask struct {
 	size          float64 // GPUs, or the share of one, where it takes fewest
 	cost          float64 // at default clocks, where it costs most
 	planned       float64 // when it ends in the latest plan
-	unpaced       bool    // nobody asks when it ends before its due time
+	unpaced       bool    // it has a deadline, before which its time has less of a price
 	nodes         int     // that it runs on, where these are most
 	choices       []classChoice
 }

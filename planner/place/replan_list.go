@@ -99,12 +99,11 @@ func (l *listScheduler) cheapest(j *pendingTask) (best reservation) {
 		b.idle = idleWeight * l.p.v.Problem.ClassObjective(choice.class).EnergyWeight *
 			float64(k.IdleW+k.HostW)
 		waited := l.p.v.Problem.WaitWeight
-		own := l.price
+		b.wait = l.price + waited*choice.size
+		b.second = l.price*(1+choice.size*l.behind[choice.class]/l.total[choice.class]) - b.idle*choice.size
 		if j.unpaced {
-			own *= unpacedPrice
+			b.wait, b.second = b.wait-unpacedDiscount*l.price, b.second-unpacedDiscount*l.price
 		}
-		b.wait = own + waited*choice.size
-		b.second = own + l.price*choice.size*l.behind[choice.class]/l.total[choice.class] - b.idle*choice.size
 		b.second += waited * choice.size * l.wanted[choice.class] / l.total[choice.class]
 		for q := range choice.quotes {
 			b.least = min(b.least, choice.costs[q]+b.second*choice.quotes[q].Point.Time)

@@ -17,8 +17,9 @@ const (
 	maxNodesTried = 16_000 // nodes that are looked at for all of them
 	idleWeight    = 0.3    // of the idle energy that a task causes on its node: others will use the rest
 	patientPrice  = 2      // what a second beyond costs, in usual prices of one
-	unpacedPrice  = 0.3    // of the price of time for a task with a deadline, whose owner waits for that alone
-	missCost      = 1e3    // what a missed deadline costs, in costs of a mean task
+	// Of the price of time: a task with a deadline doesn't pay it, as its owner waits for that alone.
+	unpacedDiscount = 0.7
+	missCost        = 1e3 // what a missed deadline costs, in costs of a mean task
 	// Of the time in the system at default clocks: who has been there longer goes first.
 	maxStay = 1.5
 	overrun = 0.1 // of a mean run: for so long a run goes on that should have ended
@@ -126,7 +127,7 @@ func savable(first, late []*pendingTask) (next []*pendingTask) {
 // GPUs could wait for ever: it is cheaper to have one more small task start before.
 func (p *replan) longestWaiting() []*pendingTask {
 	for _, j := range p.byAge {
-		if !j.unpaced && p.v.Now-j.arrival > maxStay*(j.defaultEnd-j.arrival) {
+		if (!j.unpaced || p.v.Now > j.due) && p.v.Now-j.arrival > maxStay*(j.defaultEnd-j.arrival) {
 			return []*pendingTask{j}
 		}
 	}
