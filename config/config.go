@@ -64,6 +64,9 @@ type Safety struct {
 	// job without a deadline may take from its submission to its end. How long it may run is
 	// another matter: [Live.MaxSlowdown].
 	MaxTurnaround float64
+	// Pace is the mean turnaround that a plan of jobs that arrive over time may take, as a multiple of that
+	// under EASY at default clocks. A job with a deadline has none before it.
+	Pace float64
 }
 
 // MaxFactor is the largest MaxTurnaround, and the largest MaxSlowdown, that is taken.
@@ -89,7 +92,7 @@ func withoutNodes(profiles *Profiles) *Config {
 	}
 	return &Config{
 		Policy:    Policy{Offline: Best, Online: Best, Theta: 1, Rho: 2},
-		Safety:    Safety{LimitMargin: 0.1, MaxTurnaround: 1.5},
+		Safety:    Safety{LimitMargin: 0.1, MaxTurnaround: 1.5, Pace: 1},
 		Live:      defaultLive(),
 		Predict:   defaultPredict(),
 		Records:   Records{KeepDays: 400, DetailDays: 90},
@@ -264,6 +267,9 @@ func (c *Config) checkTogether(d *document) {
 			d.faultAt("cluster.gpu_speeds", "%v", err)
 		}
 	}
+	if s := &c.Safety; s.Pace > s.MaxTurnaround {
+		d.faultAt("safety.pace", "safety.pace is %v, want max_turnaround, %v, at most", s.Pace, s.MaxTurnaround)
+	}
 	c.Live.checkTogether(d, c.profiles)
 	c.Predict.checkTogether(d)
 	c.Factors.checkTogether(d)
@@ -326,6 +332,11 @@ func (s *Safety) fields() []field {
 				"submission to its end that first come, first served at default clocks would take. Plans go by\n"+
 				"it, those of epd too. How much longer a job may run: max_slowdown in [live].",
 			&s.MaxTurnaround, numberRange{min: 1, max: MaxFactor}),
+		numberField("pace",
+			"How long jobs that arrive over time may take in the mean, submission to end, to save energy: within\n"+
+				"this multiple of what EASY backfilling at default clocks would take, up to max_turnaround. The best\n"+
+				"policy online keeps it. A job with a deadline only has to meet that.",
+			&s.Pace, numberRange{min: 1, max: MaxFactor}),
 	}
 }
 

@@ -377,7 +377,7 @@ nodes = [{ gpu_model = "tesla v100", gpus = 8, idle_w_per_gpu = 0 }, { name = "o
 	if want := (Policy{Offline: Best, Online: Best, Theta: 0.9, Rho: 2}); c.Policy != want {
 		t.Errorf("policy %+v, want %+v", c.Policy, want)
 	}
-	if want := (Safety{LimitMargin: 0.1, DeadlineMargin: 30, MaxTurnaround: 1.5}); c.Safety != want {
+	if want := (Safety{LimitMargin: 0.1, DeadlineMargin: 30, MaxTurnaround: 1.5, Pace: 1}); c.Safety != want {
 		t.Errorf("safety %+v, want %+v", c.Safety, want)
 	}
 	if want := (dvfsmodel.Objective{EnergyWeight: 1, TimeWeight: 2, DelayPower: 1}); c.Goal().Objective !=

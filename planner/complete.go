@@ -11,7 +11,7 @@ import (
 // on stay on to the end, and status, misses and ledger are computed.
 func (plan *Plan) complete(p *Problem, park Parker) {
 	if p.Mode == Clairvoyant {
-		plan.cutIdle(p)
+		plan.CutIdle(p)
 	}
 	plan.keepNodesOn(p, park)
 	plan.addSleepers(p)
@@ -33,10 +33,10 @@ func (plan *Plan) Recount(p *Problem) {
 	}
 }
 
-// cutIdle sets each node's intervals from what runs on it: on from its first
+// CutIdle sets each node's intervals from what runs on it: on from its first
 // start to its last end, off in gaps where sleeping and switching on again
 // takes less than idling.
-func (plan *Plan) cutIdle(p *Problem) {
+func (plan *Plan) CutIdle(p *Problem) {
 	byNode := make([][]Interval, len(plan.Nodes))
 	for i := range plan.Assignments {
 		if a := &plan.Assignments[i]; a.Node >= 0 {

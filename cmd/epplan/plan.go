@@ -162,6 +162,10 @@ func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup.Setup) (*planrepor
 	if err != nil {
 		return nil, setup.WithFileLocation(s.Config, err)
 	}
+	frontier, err := s.Frontier(planner.WithoutMonitor(search), plan)
+	if err != nil {
+		return nil, err
+	}
 	if err := beside.Wait(); err != nil {
 		return nil, err
 	}
@@ -178,7 +182,7 @@ func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup.Setup) (*planrepor
 	}
 	plan.Warnings = append(plan.Warnings, s.Warnings...)
 	result := s.ResultOf(plan, against)
-	result.EveryWarning = t.EveryWarning
+	result.Frontier, result.EveryWarning = frontier, t.EveryWarning
 	if pol.Improve != nil && s.Problem.Mode != planner.Online {
 		result.Seed = &s.Seed
 	}

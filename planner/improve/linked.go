@@ -153,7 +153,7 @@ func (k *play) addCheckpoint() {
 
 func (t *nodeClock) copyFrom(o *nodeClock) {
 	t.free = append(t.free[:0], o.free...)
-	t.last, t.held = o.last, append(t.held[:0], o.held...)
+	t.last, t.held, t.until, t.slept = o.last, append(t.held[:0], o.held...), o.until, o.slept
 }
 
 // playNode plays a node's list until a gang's turn comes that still waits for other nodes.
@@ -207,7 +207,7 @@ func (k *play) goOnBehind(node, besides int32) {
 func (k *play) run(node, i int32, j *job, from float64) {
 	l := k.l
 	t, end := &k.clocks[node], from+j.time
-	if from > t.free[0] {
+	if from > t.free[0] && !l.arrive { // else the node may sleep
 		idle := 0.0
 		for g := range j.gpus {
 			idle += from - t.free[g]
@@ -218,7 +218,7 @@ func (k *play) run(node, i int32, j *job, from float64) {
 	}
 	l.hold(t, l.nodes[node].class, i, from, end)
 	t.occupy(j.gpus, end)
-	if l.weights.waited > 0 {
+	if l.weights.waited+l.weights.ended > 0 {
 		k.charge(node, l.waitCost(j, from))
 	}
 	if node == j.node && end > j.due*(1+roundOff) {
@@ -247,8 +247,8 @@ func (k *play) sumCosts() (ok bool) {
 			continue
 		}
 		if len(v.jobs) > 0 || v.begin != nil {
-			c, free := &l.classes[v.class], k.clocks[n].free
-			k.cost[n] += v.net + c.used + c.onCost()*free[len(free)-1]
+			c, t := &l.classes[v.class], &k.clocks[n]
+			k.cost[n] += v.net + c.used + c.onCost()*t.free[len(t.free)-1] - t.slept
 		}
 	}
 	return ok

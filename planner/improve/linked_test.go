@@ -10,7 +10,8 @@ import (
 )
 
 // drawLists draws a cluster of a few nodes and jobs of which some run on several, for
-// every other seed jobs that wait, where waiting has a price.
+// every other seed jobs that wait, where waiting has a price, for every fifth jobs that arrive over time, at
+// long intervals for half of these.
 func drawLists(seed uint64, binds bool) *listSchedule {
 	wide := dvfsmodel.WideRange()
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -43,6 +44,15 @@ func drawLists(seed uint64, binds bool) *listSchedule {
 		p.WaitWeight = 1000 * rng.Float64()
 		for i := range p.Tasks {
 			p.Tasks[i].Arrival = -1000 * rng.Float64()
+		}
+	}
+	if seed%5 == 2 {
+		p.Mode = planner.Clairvoyant
+		for i := range p.Tasks {
+			t := &p.Tasks[i]
+			t.Arrival = 200 * float64(1+seed%4*10) * rng.Float64()
+			t.Due += t.Arrival
+			p.Cluster.Classes[i%2].TurnOn = dvfsmodel.Joule(500 * rng.Float64())
 		}
 	}
 	l := newListSchedule(p, weights{joule: 1, waited: p.WaitWeight},

@@ -21,13 +21,15 @@ type listSchedule struct {
 	jobs    []job
 	nodes   []nodeList
 	needs   []need // by job and class; nil: GPUs are all that runs out
+	arrive  bool   // jobs arrive over time, and nodes sleep where that takes less
+	inOrder bool   // jobs start in the order of their lists: cores, memory or arrivals count
 	playing *play  // of nodes with gangs
 	steps   int    // work done: jobs timed
 }
 
-// weights are those in the objective of a joule, of a second of a GPU with a job, and of
-// a second that a job waits for one.
-type weights struct{ joule, second, waited float64 }
+// weights are those in the objective of a joule, of a second of a GPU with a job, of
+// a second that a job waits for one, and of a second until a job ends.
+type weights struct{ joule, second, waited, ended float64 }
 
 // lateness is what a job that ends after its due time costs beside its energy.
 type lateness struct{ fixed, perSecond float64 }
@@ -92,7 +94,7 @@ func newListSchedule(p *planner.Problem, w weights, open []int) *listSchedule {
 			sleep: w.joule * float64(k.SleepW),
 			has:   capacityOf(k), clock: nodeClock{free: make([]float64, k.GPUs)},
 		}
-		if p.Cluster.OfflineTurnOn {
+		if p.Mode != planner.Offline || p.Cluster.OfflineTurnOn {
 			c.used = w.joule * float64(k.TurnOn) * float64(k.GPUs)
 		}
 		l.classes = append(l.classes, c)
@@ -109,6 +111,8 @@ func newListSchedule(p *planner.Problem, w weights, open []int) *listSchedule {
 	if p.AnyNeedsMoreThanGPUs() {
 		l.needs = needsOf(p)
 	}
+	l.arrive = p.Mode == planner.Clairvoyant
+	l.inOrder = l.needs != nil || l.arrive
 	return l
 }
 
@@ -203,12 +207,12 @@ func (l *listSchedule) timeNode(n *nodeList, most float64) (cost float64, late i
 			}
 		}
 	}
-	return cost + c.onCost()*free[len(free)-1], late
+	return cost + c.onCost()*free[len(free)-1] - c.clock.slept, late
 }
 
-// waitCost returns what it costs on a node that a job starts then instead of at 0.
+// waitCost returns what it costs on a node that a job starts then instead of at 0, and ends then.
 func (l *listSchedule) waitCost(j *job, start float64) float64 {
-	return l.weights.waited * float64(j.gpus) * start
+	return l.weights.waited*float64(j.gpus)*start + l.weights.ended*(start+j.time)/float64(1+len(j.more))
 }
 
 // onCost returns what a second of a node being on costs above sleeping.

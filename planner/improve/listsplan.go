@@ -37,6 +37,9 @@ func (l *listSchedule) toPlan(old *planner.Plan) *planner.Plan {
 			better.Nodes = append(better.Nodes, planner.Node{Class: class})
 		}
 	}
+	if l.arrive {
+		better.CutIdle(l.p)
+	}
 	better.Recount(l.p)
 	return &better
 }

@@ -161,7 +161,8 @@ func (l *listSchedule) addInOrder(all []dualChoice) {
 		for len(nodes) < m.nodes {
 			best, from := int32(-1), math.Inf(1)
 			for _, n := range byClass[w.class] {
-				if at := clocks[n].free[m.gpus-1]; at < from && !slices.Contains(nodes, n) {
+				at := max(clocks[n].free[m.gpus-1], l.p.Tasks[w.job].Arrival)
+				if at < from && !slices.Contains(nodes, n) {
 					best, from = n, at
 				}
 			}

@@ -20,6 +20,8 @@ type Portfolio struct {
 	// Then and Last have little to say, or found little from what sites run. Plans in
 	// which tasks share GPUs by profile don't count.
 	Rescue []StartPolicy
+	// Online makes a plan without knowing what arrives, than which none that knows it costs more.
+	Online StartPolicy
 	Then   planner.Improver
 	Last   planner.Improver
 }
@@ -68,8 +70,31 @@ func (f Portfolio) Improve(
 			return nil, err
 		}
 	}
+	if p.Mode == planner.Clairvoyant && len(p.Tasks) <= f.Online.MaxTasks {
+		if best.Plan, err = f.noWorseThanOnline(ctx, p, best.Plan, rng); err != nil {
+			return nil, err
+		}
+	}
 	best.Policy, best.Clocks = plan.Policy, nil // each task has its own
 	return best.Plan, nil
+}
+
+// noWorseThanOnline returns the plan, or where an online plan costs less one that costs less still, and ends
+// no task later than that or than it is due.
+func (f Portfolio) noWorseThanOnline(
+	ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand,
+) (*planner.Plan, error) {
+	blind := *p
+	blind.Mode = planner.Online
+	online, err := planner.Solve(ctx, &blind, &f.Online.Policy, nil)
+	if err != nil || len(online.Unplaced) > len(plan.Unplaced) || p.Cost(online) >= p.Cost(plan) {
+		return plan, err
+	}
+	better, err := Hindsight{Longer: true}.Improve(ctx, p, online, rng)
+	if err == nil {
+		better.From = f.Online.Name
+	}
+	return better, err
 }
 
 // smallGain is the part of a cost that remains where hardly anything was gained.

@@ -9,10 +9,10 @@ import (
 	"github.com/epplan/epplan/planner/bound"
 )
 
-// isSearchable reports whether plans of a problem may be lists: all tasks are there at 0, of
+// isSearchable reports whether plans of a problem may be lists: all tasks are known, of
 // whole GPUs, and start at any time.
 func isSearchable(p *planner.Problem) bool {
-	if p.Mode != planner.Offline || p.Start != planner.StartContinuous || len(p.Tasks) > mostListed {
+	if p.Mode == planner.Online || p.Start != planner.StartContinuous || len(p.Tasks) > mostListed {
 		return false
 	}
 	runs := p.RunningTasks()
@@ -29,6 +29,9 @@ func isSearchable(p *planner.Problem) bool {
 func isListable(p *planner.Problem, plan *planner.Plan) bool {
 	if !isSearchable(p) || plan.Shared != nil {
 		return false
+	}
+	if p.Mode == planner.Clairvoyant {
+		return true // nodes sleep wherever that takes less
 	}
 	for n, last := range lastEnds(plan) {
 		if v := &plan.Nodes[n]; (len(v.On) > 0 || last > 0) && !isOnToLastEnd(v, last) {
@@ -77,6 +80,7 @@ func rearrange(
 		max(movesPerTriple*n*n, min(movesPerFour*n*n*n, movesPerTask))*n), how.Effort)
 	work := scaledWork(mostTimed/max(1, n/manyJobs), how.Effort)
 	w := weightsOf(p, plan)
+	w.ended = how.ended
 	l := newListSchedule(p, w, openNodes(p, plan))
 	mean := math.Abs(w.joule*float64(plan.Ledger.Total())+w.second*plan.GPUSeconds(p)+
 		w.waited*plan.WaitedGPUSeconds(p)) / float64(n)

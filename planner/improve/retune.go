@@ -27,6 +27,7 @@ type Retune struct {
 	Moves int
 	// Effort is a multiple of all that; 0 means 1.
 	Effort float64
+	ended  float64 // what a second costs that a task ends later
 }
 
 // Improve is [planner.Improver].

@@ -34,11 +34,19 @@ import (
 // The numbers in these files without another reason were chosen on the online
 // reference sets (docs/performance.md, "Online: late-binding").
 func LateBinding(v *planner.View) planner.Placer {
+	if h := newLateBinding(v); h != nil {
+		return h
+	}
+	return Marginal(v)
+}
+
+// newLateBinding returns nil where a LateBinding falls back.
+func newLateBinding(v *planner.View) *lateBinding {
 	p := v.Problem
 	price := p.ClassObjective(0)
 	if p.Mode != planner.Online || !v.OnlyWholeGPUs || len(p.Cluster.Classes) > 1 || price.DelayPower > 0 ||
 		price.EnergyWeight <= 0 {
-		return Marginal(v)
+		return nil
 	}
 	k := &p.Cluster.Classes[0]
 	costs := nodeCosts{

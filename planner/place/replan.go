@@ -22,8 +22,8 @@ import (
 // against what sites run: [pick.Conservative] plays default clocks beside the real run.
 // While tasks spend less time here than there, time is cheap and clocks are slow; as the
 // lead melts the price rises, to that of nearly fastest clocks. And what makes a task
-// end much later than it would there costs more still. Where waiting has a price by
-// itself, [planner.Problem.WaitWeight], that comes on top.
+// end much later than it would there costs more still. How long tasks may take there is the
+// pace. Where waiting has a price by itself, [planner.Problem.WaitWeight], that comes on top.
 //
 // A gang takes the nodes of a class that together cost least, from when on all of them
 // are free for it; what goes in front of it is gone by then.
@@ -33,23 +33,54 @@ type Replan struct {
 	// Stretch is the most by which clocks may lengthen a run, as a multiple of its
 	// time at default clocks.
 	Stretch float64
+	// Pace is the mean time in the system that tasks may take, as a multiple of that under
+	// EASY at default clocks, 1 or more. Tasks with a deadline of their own have none before that:
+	// their time has less of a price. 0: all tasks keep a tenth ahead of EASY.
+	Pace float64
+}
+
+// pacing is how a pace is kept.
+type pacing struct {
+	goal   float64 // time in the system at which time has its usual price, in that at default clocks
+	slack  float64 // time in the system that costs nothing more, likewise
+	least  float64 // the lowest price of time, in usual ones
+	late   float64 // what it costs to be past due, in costs of the task and of a mean one
+	rounds int     // schedules at most after the first one, in which other tasks come first
+}
+
+// pacing returns how the pace is kept. Clocks are chosen before anybody knows who else will come: the
+// goal is ahead of the pace.
+func (r Replan) pacing() pacing {
+	if r.Pace == 0 {
+		return pacing{goal: 0.9, slack: 1.1, least: 0.2, late: 2, rounds: 2}
+	}
+	beyond := r.Pace - 1
+	return pacing{goal: 0.82 + 1.8*beyond, slack: 1.1 + beyond, late: 5, rounds: 8}
 }
 
 // New returns the Place stage of one run.
 func (r Replan) New(v *planner.View) planner.Placer {
 	n := len(v.Problem.Tasks)
-	return &replan{
-		atOnce: atOnce{v: v}, opts: r, reference: pick.NewConservative(v),
+	p := &replan{
+		atOnce: atOnce{v: v}, opts: r, pacing: r.pacing(), reference: pick.NewConservative(v),
 		jobs: make([]*pendingTask, n), runs: make([]bool, n), task: -1,
 	}
+	if r.Pace > 0 && v.Problem.Cluster.Classes[0].Count == 0 && v.Problem.WaitWeight == 0 {
+		p.holding = newLateBinding(v)
+	}
+	return p
 }
 
 type replan struct {
 	atOnce
 	opts      Replan
+	pacing    pacing
 	reference *pick.Conservative
-	jobs      []*pendingTask // by task, while it waits
-	runs      []bool         // by task
+	// Starts the tasks, on as many nodes as they want, as long as none of them has a pace; nil
+	// from then on.
+	holding *lateBinding
+	jobs    []*pendingTask // by task, while it waits
+	runs    []bool         // by task
 
 	arrivedTasks []int          // tasks that arrived and weren't looked at yet
 	unplaceable  []int          // tasks that no class suits: to be given up
@@ -77,12 +108,39 @@ type delayAccount struct {
 func (p *replan) Arrive(tasks []int) {
 	p.arrivedTasks = append(p.arrivedTasks, tasks...)
 	p.stale = true
+	if p.holding == nil {
+		return
+	}
+	if slices.ContainsFunc(tasks, func(t int) bool { return math.IsInf(p.v.Problem.Tasks[t].Deadline, 1) }) {
+		p.holding, p.unplaceable = nil, nil // those were offered
+		return
+	}
+	p.holding.Arrive(tasks)
+}
+
+// Opened notes a node that is switched on.
+func (p *replan) Opened(node int) {
+	p.atOnce.Opened(node)
+	if p.holding != nil {
+		p.holding.Opened(node)
+	}
+}
+
+// Closed notes a node that is switched off.
+func (p *replan) Closed(node int) {
+	p.atOnce.Closed(node)
+	if p.holding != nil {
+		p.holding.Closed(node)
+	}
 }
 
 // Wake returns when the next task arrives that is known before: only of a clairvoyant
 // problem there are such.
 func (p *replan) Wake() float64 {
 	next := math.Inf(1)
+	if p.holding != nil {
+		return p.holding.Wake()
+	}
 	if p.v.Problem.Mode == planner.Clairvoyant {
 		for _, task := range p.arrivedTasks {
 			next = min(next, p.v.StartFor(task, 0))
@@ -97,6 +155,9 @@ func (p *replan) Refused(int) {}
 // Next decides what starts now and where; Place repeats it.
 func (p *replan) Next() (task int, ok bool) {
 	p.admitArrived()
+	if p.holding != nil {
+		return p.holding.Next()
+	}
 	if len(p.unplaceable) > 0 {
 		task, p.unplaceable = p.unplaceable[0], p.unplaceable[1:]
 		return task, true
@@ -140,6 +201,9 @@ func inserted(list []*pendingTask, j *pendingTask, compare func(a, b *pendingTas
 
 // Place answers with the start that Next decided on.
 func (p *replan) Place(task int) (planner.Placement, planner.Verdict) {
+	if p.holding != nil {
+		return p.holding.Place(task)
+	}
 	if task != p.task {
 		return p.atOnce.Place(task)
 	}
@@ -172,6 +236,9 @@ func (p *replan) Committed(task int, a *planner.Assignment) {
 	}
 	p.runs[task] = true
 	p.atOnce.Committed(task, a)
+	if p.holding != nil {
+		p.holding.Committed(task, a)
+	}
 	if task == p.task {
 		p.opened(a)
 		p.task = -1

@@ -19,6 +19,7 @@ type pendingTask struct {
 	size          float64 // GPUs, or the share of one, where it takes fewest
 	cost          float64 // at default clocks, where it costs most
 	planned       float64 // when it ends in the latest plan
+	unpaced       bool    // it has a deadline, before which its time has less of a price
 	nodes         int     // that it runs on, where these are most
 	choices       []classChoice
 }
@@ -43,6 +44,7 @@ func (p *replan) newPending(task int) *pendingTask {
 	j := &pendingTask{
 		task: task, arrival: t.Arrival, due: t.Due, deadline: t.Deadline,
 		shortest: math.Inf(1), work: math.Inf(1), size: math.Inf(1),
+		unpaced: p.opts.Pace > 0 && !math.IsInf(t.Deadline, 1),
 	}
 	longest := 0.0
 	for class := range p.v.Problem.Cluster.Classes {
@@ -130,6 +132,9 @@ func (s *delayAccount) arrived(j *pendingTask, time float64) {
 }
 
 func (s *delayAccount) started(j *pendingTask, end float64) {
+	if j.unpaced {
+		return
+	}
 	const fade = 1 - 1/memoryTasks
 	s.actualTime, s.defaultTime = s.actualTime*fade+end-j.arrival, s.defaultTime*fade+j.defaultEnd-j.arrival
 }
@@ -138,25 +143,25 @@ const (
 	memoryTasks = 300.0 // tasks after which the time that one spent counts 1/e
 
 	// waitPrice is what a second in the system costs, as a part of what tasks cost a
-	// second while they run, where they spend goal times the time that they would at
-	// default clocks; gain is how fast that rises with it, between the bounds.
-	waitPrice            = 0.3
-	delayGoal, priceGain = 0.9, 8
-	minPrice, maxPrice   = 0.2, 10 // in waitPrice
+	// second while they run, where they spend as long as is the goal; gain is how fast that
+	// rises with it, up to maxPrice usual prices.
+	waitPrice           = 0.3
+	priceGain, maxPrice = 8, 10
 )
 
 // price returns what a second of a task's time in the system costs now; what the tasks that
 // wait will have spent is taken from the latest plan.
-func (s *delayAccount) price(now float64, waiting []*pendingTask) float64 {
+func (s *delayAccount) price(now float64, waiting []*pendingTask, as *pacing) float64 {
 	ours, theirs := s.actualTime, s.defaultTime
 	for _, j := range waiting {
-		ours, theirs = ours+max(now, j.planned)-j.arrival, theirs+j.defaultEnd-j.arrival
+		if !j.unpaced {
+			ours, theirs = ours+max(now, j.planned)-j.arrival, theirs+j.defaultEnd-j.arrival
+		}
 	}
 	if !(theirs > 0) {
 		return s.usual()
 	}
-	pace := math.Exp(priceGain * (ours/theirs - delayGoal))
-	return s.usual() * min(max(pace, minPrice), maxPrice)
+	return s.usual() * min(max(math.Exp(priceGain*(ours/theirs-as.goal)), as.least), maxPrice)
 }
 
 // usual returns a part of what tasks cost a second at default clocks while they run.

@@ -56,7 +56,7 @@ type nodeRequest struct {
 func (p *replan) listSchedule(order []*pendingTask) *schedule {
 	classes := p.v.Problem.Cluster.Classes
 	l := listScheduler{
-		p: p, price: p.delays.price(p.v.Now, p.byAge),
+		p: p, price: p.delays.price(p.v.Now, p.byAge, &p.pacing),
 		behind: make([]float64, len(classes)), wanted: make([]float64, len(classes)),
 		total: make([]float64, len(classes)),
 	}
@@ -101,6 +101,9 @@ func (l *listScheduler) cheapest(j *pendingTask) (best reservation) {
 		waited := l.p.v.Problem.WaitWeight
 		b.wait = l.price + waited*choice.size
 		b.second = l.price*(1+choice.size*l.behind[choice.class]/l.total[choice.class]) - b.idle*choice.size
+		if j.unpaced {
+			b.wait, b.second = b.wait-unpacedDiscount*l.price, b.second-unpacedDiscount*l.price
+		}
 		b.second += waited * choice.size * l.wanted[choice.class] / l.total[choice.class]
 		for q := range choice.quotes {
 			b.least = min(b.least, choice.costs[q]+b.second*choice.quotes[q].Point.Time)
@@ -224,10 +227,13 @@ func (l *listScheduler) free(b *nodeRequest, n int) (free float64, now bool) {
 // it is due, after its deadline.
 func (l *listScheduler) lateness(j *pendingTask, end float64) float64 {
 	s := &l.p.delays
-	cost := patientPrice * s.usual() * max(0, end-j.arrival-patientSlack*(j.defaultEnd-j.arrival))
+	cost := 0.0
+	if !j.unpaced {
+		cost = patientPrice * s.usual() * max(0, end-j.arrival-l.p.pacing.slack*(j.defaultEnd-j.arrival))
+	}
 	mean := s.cost / s.tasks
 	if end > j.due {
-		cost += lateCost * (j.cost + mean)
+		cost += l.p.pacing.late * (j.cost + mean)
 	}
 	if end > j.deadline {
 		cost += missCost * mean // no matter how large the task is

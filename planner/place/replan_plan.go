@@ -13,15 +13,13 @@ import (
 const (
 	maxListed     = 256    // tasks in a schedule
 	minListed     = 64     // of those that wait, however many nodes there are
+	hopeless      = 2      // schedules that cost no less, one after the other, after which no more are tried
 	maxNodesTried = 16_000 // nodes that are looked at for all of them
-	maxReplans    = 2      // schedules at most after the first one
 	idleWeight    = 0.3    // of the idle energy that a task causes on its node: others will use the rest
-	// How much longer than at default clocks a task may be in the system before that
-	// costs.
-	patientSlack = 1.1
-	patientPrice = 2   // what a second beyond costs, in usual prices of one
-	lateCost     = 2   // what it costs to be past due, in costs of the task and of a mean one
-	missCost     = 1e3 // what a missed deadline costs, in costs of a mean task
+	patientPrice  = 2      // what a second beyond costs, in usual prices of one
+	// Of the price of time: a task with a deadline doesn't pay it, as its owner waits for that alone.
+	unpacedDiscount = 0.7
+	missCost        = 1e3 // what a missed deadline costs, in costs of a mean task
 	// Of the time in the system at default clocks: who has been there longer goes first.
 	maxStay = 1.5
 	overrun = 0.1 // of a mean run: for so long a run goes on that should have ended
@@ -79,8 +77,12 @@ func (p *replan) replan() []startDecision {
 	}
 	order := p.ordered()
 	best := p.listSchedule(order)
-	late := best.late
-	for range maxReplans {
+	late, first, worse := best.late, []*pendingTask(nil), 0
+	for range p.pacing.rounds {
+		if p.opts.Pace > 0 {
+			first = savable(first, late)
+			late = slices.Clone(first)
+		}
 		if len(late) == 0 {
 			break
 		}
@@ -92,7 +94,9 @@ func (p *replan) replan() []startDecision {
 		other := p.listSchedule(order)
 		late = other.late
 		if other.cost < best.cost {
-			best = other
+			best, worse = other, 0
+		} else if worse++; worse == hopeless {
+			break
 		}
 	}
 	for _, e := range best.ends {
@@ -102,12 +106,28 @@ func (p *replan) replan() []startDecision {
 	return best.start
 }
 
+// savable returns which tasks are to come first next: of those that came first the ones
+// that weren't late even so, and what was late.
+func savable(first, late []*pendingTask) (next []*pendingTask) {
+	for _, j := range first {
+		if !slices.Contains(late, j) {
+			next = append(next, j)
+		}
+	}
+	for _, j := range late {
+		if !slices.Contains(first, j) {
+			next = append(next, j)
+		}
+	}
+	return next
+}
+
 // longestWaiting returns the task that has waited longest of those that have been in the system for
 // much longer than at default clocks, if there are any. By costs alone what needs many
 // GPUs could wait for ever: it is cheaper to have one more small task start before.
 func (p *replan) longestWaiting() []*pendingTask {
 	for _, j := range p.byAge {
-		if p.v.Now-j.arrival > maxStay*(j.defaultEnd-j.arrival) {
+		if (!j.unpaced || p.v.Now > j.due) && p.v.Now-j.arrival > maxStay*(j.defaultEnd-j.arrival) {
 			return []*pendingTask{j}
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/catalog"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/join"
 	"github.com/epplan/epplan/planner/policy"
@@ -76,6 +77,53 @@ func drawTraffic(tb testing.TB, seed uint64, least, most, gangs float64) *planne
 	join() // to know what work there is
 	r.arrivals(p, batch)
 	join()
+	if err := policy.ImplyDue(context.Background(), p, 1.5); err != nil {
+		tb.Fatal(err)
+	}
+	return p
+}
+
+// drawWindow returns the problem of a seed with the arrivals, run times and GPUs of jobs that follow
+// each other in a public log, on a drawn cluster with a load between .4 and 1.6.
+func drawWindow(tb testing.TB, seed uint64) *planner.Problem {
+	tb.Helper()
+	rows := shareddata.Rows(tb, shareddata.Path(tb, "jobs/philly_chronus.csv"))
+	text, err := os.ReadFile(demoPath)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	models, err := config.ReadModels(bytes.NewReader(text), demoPath)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	r := &traffic{Rand: rand.New(rand.NewPCG(seed, 77)), workloads: models.Workloads()}
+	cluster, measuredOn := r.cluster()
+	count := 100 + r.IntN(300)
+	rows = rows[r.IntN(len(rows)-count):][:count]
+	begin := shareddata.Number(tb, rows[0]["submit_s"])
+	batch, work, gpus := &queue.Batch{Name: "window"}, 0.0, 0.0
+	for i, row := range rows {
+		j := queue.NewJob(fmt.Sprintf("p%04d", i))
+		j.Workload = r.workloads[r.IntN(len(r.workloads))]
+		j.Runtime, j.RuntimeModel = shareddata.Number(tb, row["runtime_s"]), measuredOn
+		j.GPUs[0].Count = max(1, min(4, int(shareddata.Number(tb, row["gpus"]))))
+		j.Arrival = shareddata.Number(tb, row["submit_s"]) - begin + 60*r.Float64()
+		work += j.Runtime * float64(j.GPUs[0].Count)
+		batch.Jobs = append(batch.Jobs, j)
+	}
+	for _, k := range cluster.Classes {
+		gpus += float64(k.Count * k.GPUs)
+	}
+	span := work / gpus / (0.4 * math.Pow(4, r.Float64()))
+	for i, last := 0, batch.Jobs[count-1].Arrival; i < count; i++ {
+		batch.Jobs[i].Arrival = math.Ceil(batch.Jobs[i].Arrival * span / last)
+	}
+	p := &planner.Problem{Cluster: cluster, Mode: planner.Online, Objective: dvfsmodel.MinEnergy()}
+	scaling := dvfsmodel.WideRange()
+	catalog := catalog.New(config.BuiltinProfiles(), models, &scaling)
+	if p.Tasks, _, err = join.Tasks(batch, &cluster, catalog, join.Margins{Limit: 0.1}); err != nil {
+		tb.Fatal(err)
+	}
 	if err := policy.ImplyDue(context.Background(), p, 1.5); err != nil {
 		tb.Fatal(err)
 	}

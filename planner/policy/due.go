@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strconv"
+	"strings"
 
 	"github.com/epplan/epplan/planner"
 )
@@ -40,10 +42,28 @@ func ImplyDue(ctx context.Context, p *planner.Problem, stretch float64) error {
 
 // DefaultName names the default policy: offline the one that takes the least energy and
 // keeps every due time that can be kept; online the one that takes the least while jobs
-// spend no more time in the system than under EASY at default clocks.
+// spend no more time in the system than under EASY at default clocks, those aside that have a
+// deadline of their own.
 func DefaultName(mode planner.Mode) string {
 	if mode == planner.Online {
-		return "replan"
+		return WithPace(PacedPolicy, 1)
 	}
-	return "edl-align"
+	return searchPolicy
+}
+
+// WithPace returns a policy string with another pace (see [Params.Pace]) in place of its own, or of none; one
+// of 0 changes nothing.
+func WithPace(text string, pace float64) string {
+	if pace == 0 {
+		return text
+	}
+	_, given := optionsOf(text)
+	return strings.Replace(text, ",pace="+given["pace"], "", 1) + ",pace=" + strconv.FormatFloat(pace, 'g', -1, 64)
+}
+
+// PaceOf returns the pace that a policy string says; 0: it says none.
+func PaceOf(text string) float64 {
+	_, given := optionsOf(text)
+	pace, _ := strconv.ParseFloat(given["pace"], 64)
+	return pace
 }

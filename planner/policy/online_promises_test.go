@@ -60,6 +60,24 @@ func TestTheOnlineDefaultKeepsWhatEasyAtDefaultClocksKeeps(t *testing.T) {
 	}
 }
 
+// TestTheOnlineDefaultKeepsEasysPaceOnARealLog, in the mean over windows of it.
+func TestTheOnlineDefaultKeepsEasysPaceOnARealLog(t *testing.T) {
+	var f figures
+	for seed := range uint64(20) {
+		p := drawWindow(t, seed)
+		base, _ := pastDue(t, p, policy.EasyDefault)
+		plan, _ := pastDue(t, p, policy.DefaultName(planner.Online))
+		ours, easy := serviceOf(p, plan), serviceOf(p, base)
+		f.add(p, &ours, &easy)
+	}
+	t.Log(&f)
+	mean, _ := meanOf(f.mean)
+	if energy, _ := meanOf(f.energy); mean > 1 || energy > 0.85 || f.lost > 0 {
+		t.Errorf("mean turnaround %.3f and energy %.3f of EASY's, %d more left out, want 1 and .85 at most, none", mean,
+			energy, f.lost)
+	}
+}
+
 // keepsPromises looks at what the online default promises of each batch.
 func keepsPromises(t *testing.T, seed uint64, p *planner.Problem, f *figures) {
 	t.Helper()
@@ -132,6 +150,82 @@ func TestAHigherWeightOnTimeTakesLessTimeOnline(t *testing.T) {
 		if time[i] >= time[i-1] || energy[i] <= energy[i-1] {
 			t.Errorf("by rising weight %v J and %v s, want more energy and less time with each", energy, time)
 		}
+	}
+}
+
+// TestASlowerPaceTakesLessEnergyAndMoreTime, over batches together; no batch takes much longer than its pace.
+func TestASlowerPaceTakesLessEnergyAndMoreTime(t *testing.T) {
+	paces := []float64{1, 1.05, 1.1, 1.25, 1.5}
+	energy, time := make([]float64, len(paces)), make([]float64, len(paces))
+	for seed := uint64(21_000); seed < 21_000+2*onlineBatches(); seed++ {
+		p := kinds[seed%2].draw(t, seed, 20, 300)
+		base, _ := pastDue(t, p, policy.EasyDefault)
+		easy := serviceOf(p, base)
+		for i, pace := range paces {
+			plan, _ := pastDue(t, p, policy.WithPace("replan", pace))
+			s := serviceOf(p, plan)
+			energy[i], time[i] = energy[i]+s.energy/easy.energy, time[i]+s.mean/easy.mean
+			if most := pace + 0.25; s.mean > most*easy.mean {
+				t.Errorf("seed %d, %d jobs, pace %v: mean turnaround is %.3f times EASY's, want %.2f at most", seed,
+					len(p.Tasks), pace, s.mean/easy.mean, most)
+			}
+		}
+	}
+	t.Log(energy, time)
+	for i := 1; i < len(paces); i++ {
+		if energy[i] >= energy[i-1] || time[i] <= time[i-1] {
+			t.Errorf("by pace %v: energy %.3f and turnaround %.3f, want less and more with each", paces, energy, time)
+		}
+	}
+}
+
+// TestHindsightTakesNoMoreThanAnOnlinePlan: neither where it keeps that plan's promises and pace, nor where it
+// keeps those that can be kept, as clairvoyant plans do.
+func TestHindsightTakesNoMoreThanAnOnlinePlan(t *testing.T) {
+	params := policy.DefaultParams()
+	params.Effort = 0.02
+	search, err := policy.Parse(policy.DefaultName(planner.Offline), params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	less, lessKnown := 0.0, 0.0
+	const first = 22_000
+	for seed := uint64(first); seed < first+onlineBatches(); seed++ {
+		p := kinds[seed%2].draw(t, seed, 10, 60)
+		plan, past := pastDue(t, p, "replan")
+		online := serviceOf(p, plan)
+		found, err := policy.Hindsight(context.Background(), p, plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same := serviceOf(p, found)
+		for _, task := range found.PastDue(p) {
+			later := found.Assignments[task].End - plan.Assignments[task].End
+			if !slices.Contains(plan.PastDue(p), task) || later > 1e-6 {
+				t.Errorf("seed %d: in hindsight %s ends later than it is due and than online", seed, p.Tasks[task].ID)
+			}
+		}
+		known := *p
+		known.Mode = planner.Clairvoyant
+		seen, err := policy.SolveChecked(context.Background(), &known, search, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		best := serviceOf(p, seen)
+		if same.energy > online.energy || same.mean > online.mean*(1+1e-9) || best.energy > online.energy {
+			t.Errorf("seed %d: online %.6g J and %.6g s, in hindsight %.6g J and %.6g s, clairvoyant %.6g J", seed,
+				online.energy, online.mean, same.energy, same.mean, best.energy)
+		}
+		if best.lost > online.lost || best.late > past {
+			t.Errorf("seed %d: %d past due and %d left out, online %d and %d", seed, best.late, best.lost, past,
+				online.lost)
+		}
+		less += (1 - same.energy/online.energy) / float64(onlineBatches())
+		lessKnown += (1 - best.energy/online.energy) / float64(onlineBatches())
+	}
+	t.Logf("at the same pace %.3f less, by due times alone %.3f", less, lessKnown)
+	if less < 0.02 || lessKnown < 0.1 {
+		t.Errorf("hindsight is worth %.3f at the same pace, %.3f by due times alone: want more", less, lessKnown)
 	}
 }
 

@@ -29,7 +29,7 @@ func optionValues() map[string][]string {
 		},
 		"place": append(policy.PlaceNames(), "fgd", "random"),
 		"park":  {"drs", "never", "periodic", "break-even"},
-		"theta": {"0.5"}, "rho": {"50"}, "stretch": {"1"},
+		"theta": {"0.5"}, "rho": {"50"}, "stretch": {"1"}, "pace": {"4"},
 		"alpha": {"0"}, "gamma": {"0", "1e12"}, "kappa": {"0", "1"}, "base": {"1000"}, "perday": {"0", "1e9"},
 		"price": {"1e9"}, "steepness": {"0", "50"}, "scale": {"1", "1e9"}, "weight": {"0", "1e6"},
 		"perkwh": {"1e9"},

@@ -133,7 +133,8 @@ job is that of policy value, and whose nodes stay on. A placement is a policy to
 	fmt.Fprintf(&b, "\nFurther values of `place`: %s; those that begin with share- put jobs with profiles "+
 		"on GPUs together by that rule of\n[consolidation](../../lab/docs/consolidation.md).\n", strings.Join(rest, ", "))
 	b.WriteString("\n## Numbers\n\nKeys with a number: `theta` and `rho` as `--theta` and `--rho`; " +
-		"`stretch`, how many times its time at default clocks a job may take; and those of\n" +
+		"`stretch`, how many times its time at default clocks a job may take; `pace` of `replan`, how many times EASY's\n" +
+		"mean turnaround jobs without a deadline may take; and those of\n" +
 		"policies for [queues](../../lab/docs/cli.md#epplab-plan): ")
 	keys := numberKeys()
 	for i := range keys {

@@ -22,7 +22,10 @@ type Params struct {
 	// Stretch is the most by which chosen clocks may lengthen a run of a
 	// queue's task, as a multiple of its time at default clocks; 0: any.
 	Stretch float64
-	Queue   QueueParams // zero: DefaultQueueParams
+	// Pace is the mean turnaround that an online plan may take, as a multiple of that under EASY at default
+	// clocks; 0: what its policy does by itself.
+	Pace  float64
+	Queue QueueParams // zero: DefaultQueueParams
 	// Effort is a multiple of the usual search for a better plan, of a policy that
 	// searches; 0 means 1.
 	Effort float64
@@ -126,7 +129,7 @@ var directPolicies = []registeredPolicy{
 	},
 	{
 		"replan", "our best online: what waits is planned anew at each arrival and end; clocks and places " +
-			"keep pace with EASY at default clocks",
+			"keep pace with EASY at default clocks, or go by a pace (pace=1.1)",
 		optimalStages("", ""), replan,
 	},
 	{
@@ -274,7 +277,8 @@ func optimalStages(pick, place string) stageNames {
 // replan keeps each run within the stretch, or what is usual where none is given.
 func replan(p *planner.Policy, q Params) {
 	const usual = 1.5
-	p.Place, p.Pick, p.Map = place.Replan{Stretch: cmp.Or(q.Stretch, usual)}.New, pick.ByPlacer, false
+	stage := place.Replan{Stretch: cmp.Or(q.Stretch, usual), Pace: q.Pace}
+	p.Place, p.Pick, p.Map = stage.New, pick.ByPlacer, false
 }
 
 // optimum returns the Tune stage that chooses clocks.
@@ -300,6 +304,7 @@ func edlAlign(q Params) planner.Policy {
 	others := []improve.StartPolicy{{Policy: readjusted}, {Policy: greedy}, {Policy: latest}}
 	rescue := []improve.StartPolicy{{Policy: constantClocks(q), MaxTasks: maxConstant}}
 	rescue[0].Name = Constant
+	var online improve.StartPolicy
 	for i := range directPolicies {
 		start := improve.StartPolicy{Policy: directPolicies[i].build(q)}
 		start.Name = directPolicies[i].name
@@ -315,7 +320,10 @@ func edlAlign(q Params) planner.Policy {
 			sites.MaxTasks = MaxQueued
 			rescue = append(rescue, sites)
 			fallthrough
-		case "replan", "simple", "simple-backfill", "greedy", "value", "posted-price":
+		case PacedPolicy:
+			start.MaxTasks = MaxQueued
+			rescue, online = append(rescue, start), start
+		case "simple", "simple-backfill", "greedy", "value", "posted-price":
 			start.MaxTasks = MaxQueued
 			rescue = append(rescue, start)
 		case "lookahead": // plays so many futures that nobody would wait for it
@@ -327,7 +335,7 @@ func edlAlign(q Params) planner.Policy {
 		}
 	}
 	edl.Improve = improve.Portfolio{
-		Others: others, Rescue: rescue, Then: improve.Align{Effort: q.Effort},
+		Others: others, Rescue: rescue, Online: online, Then: improve.Align{Effort: q.Effort},
 		Last: improve.Retune{Effort: q.Effort},
 	}
 	return edl

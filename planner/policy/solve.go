@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
 
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/check"
+	"github.com/epplan/epplan/planner/improve"
 )
 
 // SolveChecked plans a problem by a policy, and has the plan checked. Its errors name
@@ -31,6 +33,23 @@ func CheckPlan(p *planner.Problem, plan *planner.Plan, policy *planner.Policy) e
 		return fmt.Errorf("the plan of policy %s is wrong, please report this: %w", policy.Name, err)
 	}
 	return nil
+}
+
+// Hindsight returns the plan that takes least, of those that a search finds, if all tasks of an online plan
+// had been known: at no longer a mean time in the system, and with every promise that the plan keeps;
+// nil if nothing can be searched.
+func Hindsight(ctx context.Context, p *planner.Problem, plan *planner.Plan) (*planner.Plan, error) {
+	if !(improve.Hindsight{}).Applies(p, plan) {
+		return nil, nil
+	}
+	rng := rand.New(rand.NewPCG(planner.DefaultSeed, planner.DefaultSeed))
+	known, err := improve.Hindsight{}.Improve(ctx, p, plan, rng)
+	if err != nil {
+		return nil, err
+	}
+	seen := *p
+	seen.Mode = planner.Clairvoyant
+	return known, CheckPlan(&seen, known, &planner.Policy{Name: "hindsight"})
 }
 
 // References are the plans that others are held against. Each is nil where it isn't

@@ -19,6 +19,9 @@ var placedPolicy = registeredPolicy{stages: optimalStages("edf", "")}
 // plans of several: only clocks can be left as they are, and nodes on.
 const searchPolicy = "edl-align"
 
+// PacedPolicy is the policy that takes a pace ([Params.Pace]), as long as its stages are its own.
+const PacedPolicy = "replan"
+
 // acceptsNumber reports whether a number acts on a policy with those stages; given are the
 // options beside it.
 func (s stageNames) acceptsNumber(key string, given map[string]string) bool {
@@ -61,6 +64,10 @@ func uselessOption(name, key, value string, given map[string]string) string {
 	switch {
 	case name == searchPolicy && key == "effort":
 		return ""
+	case key == "pace" && name == PacedPolicy && all["pick"] == "" && all["place"] == "":
+		return ""
+	case key == "pace":
+		return "pace does nothing for " + described(name, given) + ", want " + PacedPolicy
 	case key == "effort":
 		return "effort does nothing for " + name + ", which searches for no better plan, want " + searchPolicy
 	case name == searchPolicy &&

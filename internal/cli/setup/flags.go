@@ -18,6 +18,9 @@ func PlanningFlags() []cli.Flag {
 		},
 		&cli.Float64Flag{Name: "theta", DefaultText: "1", Usage: "`PART` of its optimal time to which " +
 			"θ-readjustment may shorten a job"},
+		&cli.Float64Flag{Name: "pace", DefaultText: "1", Usage: "`FACTOR` over EASY at default clocks that the " +
+			"mean turnaround of an online plan may take, up to max_turnaround; a job with a deadline only has " +
+			"to meet it"},
 		&cli.Float64Flag{Name: "effort", DefaultText: "1", Usage: "`FACTOR` of the usual search for a " +
 			"better plan: 5 searches five times as long"},
 		&cli.Float64Flag{Name: "rho", DefaultText: "2", Usage: "`SLOTS` (seconds where there are none) " +

@@ -1,10 +1,12 @@
 package setup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"time"
 
@@ -114,7 +116,7 @@ func Problem(t *terminal.Terminal, c *cli.Context, name string) (*Setup, error) 
 func Complete(t *terminal.Terminal, c *cli.Context, s *Setup) (*Setup, error) {
 	for flag, to := range map[string]*float64{
 		"theta": &s.Params.Theta, "rho": &s.Params.Rho,
-		"effort": &s.Params.Effort,
+		"effort": &s.Params.Effort, "pace": &s.Params.Pace,
 	} {
 		if c.IsSet(flag) {
 			*to, s.flagParams = c.Float64(flag), append(s.flagParams, flag)
@@ -196,6 +198,9 @@ func (s *Setup) Join(t *terminal.Terminal, c *cli.Context, gpusPerNode int) erro
 	}
 	if !(stretch >= 1 && stretch <= config.MaxFactor) {
 		return terminal.Usagef("--stretch %v, want 1 to %.0f", stretch, float64(config.MaxFactor))
+	}
+	if pace := s.Params.Pace; c.IsSet("pace") && !(pace >= 1 && pace <= stretch) {
+		return terminal.Usagef("--pace %v, want 1 to %v (max_turnaround)", pace, stretch)
 	}
 	if err := s.contention(t, c, &cluster); err != nil {
 		return err
@@ -352,14 +357,44 @@ func (s *Setup) Policy(text string) (*planner.Policy, error) {
 			text = s.Config.Policy.Online
 		}
 	}
+	params, pace := s.Params, s.Params.Pace
 	if text == "" || text == config.Best {
-		text = policy.DefaultName(s.Problem.Mode)
+		if text = policy.DefaultName(s.Problem.Mode); s.Problem.Mode == planner.Online {
+			text, pace = policy.PacedPolicy, cmp.Or(pace, s.Config.Safety.Pace)
+		}
 	}
-	p, err := ParsePolicy(text, s.Params)
+	paced := text
+	if params.Pace = 0; policy.AcceptsNumber(text, "pace") {
+		paced = policy.WithPace(text, pace)
+	}
+	p, err := ParsePolicy(paced, params)
 	if err != nil {
 		return nil, err
 	}
 	return p, s.checkFlagUsed(text)
+}
+
+// Frontier returns what an online plan leaves to gain: by a slower pace, where its policy has one, and by
+// knowing all jobs from the start; nothing of other plans, or of many jobs.
+func (s *Setup) Frontier(ctx context.Context, plan *planner.Plan) (f planreport.Frontier, err error) {
+	const step, most = 0.1, 500 // jobs
+	p := s.Problem
+	if p.Mode != planner.Online || p.Snapshot != nil || s.Paper || len(p.Tasks) > most {
+		return f, nil
+	}
+	pace := policy.PaceOf(plan.Policy)
+	f.Pace = min(math.Round((pace+step)*100)/100, p.MaxTurnaround)
+	if pace > 0 && f.Pace > pace {
+		slower, err := policy.Parse(policy.WithPace(plan.Policy, f.Pace), s.Params)
+		if err != nil {
+			return f, err
+		}
+		if f.Slower, err = policy.SolveChecked(ctx, p, slower, nil); err != nil {
+			return f, err
+		}
+	}
+	f.Hindsight, err = policy.Hindsight(ctx, p, plan)
+	return f, err
 }
 
 // checkFlagUsed reports a number that a flag says and the policy has no use for, or says
@@ -379,8 +414,11 @@ func (s *Setup) checkFlagUsed(text string) error {
 
 // policyTaking returns a policy that a number acts on.
 func policyTaking(flag string) string {
-	if flag == "effort" {
+	switch flag {
+	case "effort":
 		return policy.DefaultName(planner.Offline)
+	case "pace":
+		return policy.PacedPolicy
 	}
 	return "edl"
 }

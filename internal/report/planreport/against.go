@@ -90,7 +90,7 @@ func (s *Summary) againstCaption() []string {
 	}
 	text := "the best that are the same for all jobs of a GPU model"
 	if s.Mode == planner.Online {
-		text += ", by hindsight"
+		text += ", found in hindsight"
 	}
 	pairs, unit := make([]string, 0, len(s.Constant.Clocks)), " MHz"
 	for _, model := range slices.Sorted(maps.Keys(s.Constant.Clocks)) {
@@ -104,6 +104,14 @@ func (s *Summary) againstCaption() []string {
 		text += ": " + strings.Join(pairs, ", ") + unit
 	}
 	return []string{caption + ", and at constant clocks,", text}
+}
+
+// constantName returns what constant clocks are called: nobody knows the best ones before all jobs are there.
+func constantName(of planner.Mode) string {
+	if of == planner.Online {
+		return "constant clocks found in hindsight"
+	}
+	return "constant clocks"
 }
 
 // savingsText returns the parts of what others take that the plan saves, in words: the
@@ -120,7 +128,7 @@ func (s *Summary) savingsText(scale report.Scale) string {
 	for _, other := range []struct {
 		plan *Summary
 		what string
-	}{{s.Easy, "EASY"}, {s.Constant, "constant clocks"}} {
+	}{{s.Easy, "EASY"}, {s.Constant, constantName(s.Mode)}} {
 		if s.isComparable(other.plan) {
 			parts = append(parts,
 				report.FormatPercent(1-energyRatio(s.Energy, other.plan.Energy))+" against "+other.what)
@@ -143,6 +151,23 @@ func (s *Summary) laterText() string {
 	if s.MaxTurnaround > 0 {
 		parts = append(parts, fmt.Sprintf("jobs without a deadline may take %g times %s (max_turnaround)",
 			s.MaxTurnaround, than))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// frontierText says what a slower pace would save of an online plan's energy, and what hindsight would, and
+// what that does to mean turnaround; empty where neither is known.
+func frontierText(s *Summary) string {
+	var parts []string
+	for _, other := range []struct {
+		plan *Summary
+		name string
+	}{{s.Slower, fmt.Sprintf("at pace %g", s.Pace)}, {s.Hindsight, "with all jobs known from the start"}} {
+		if s.isComparable(other.plan) {
+			parts = append(parts, fmt.Sprintf("%s: %s energy, %s turnaround", other.name,
+				signedPercent(energyRatio(other.plan.Energy, s.Energy)-1),
+				signedPercent(other.plan.Turnaround.Mean/s.Turnaround.Mean-1)))
+		}
 	}
 	return strings.Join(parts, "; ")
 }

@@ -66,6 +66,9 @@ func (r *Result) fields() []jsonField {
 				jsonField{key: "prior", value: s.Prior.objectValue()})
 		}
 	}
+	out = append(out,
+		jsonField{key: "slower", value: s.Slower.objectValue(jsonField{key: "pace", value: report.Number(s.Pace)})},
+		jsonField{key: "hindsight", value: s.Hindsight.objectValue()})
 	return append(out, jsonField{key: "newly_late", value: textList(r.ids(s.NewlyLate))})
 }
 
@@ -150,6 +153,7 @@ func (s *Summary) constantValue() report.Value {
 		clocks = append(clocks, jsonField{key: model, value: newObject(pair)})
 	}
 	return s.objectValue(jsonField{key: "saving", value: report.Number(s.Saving())},
+		jsonField{key: "hindsight", value: report.JSON(strconv.FormatBool(s.Mode == planner.Online))},
 		jsonField{key: "clocks", value: newObject(clocks)})
 }
 

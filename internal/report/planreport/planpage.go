@@ -137,7 +137,7 @@ func (p *PlanPage) tiles(s *Summary) page.Tiles {
 		note := "of " + scale.With(float64(s.Constant.Energy)) +
 			" at the best clocks that are the same for all jobs of a GPU model"
 		tiles = append(tiles, page.Tile{
-			Label: "Beyond constant clocks",
+			Label: "Beyond " + constantName(s.Mode),
 			Value: report.FormatPercent(1 - energyRatio(s.Energy, s.Constant.Energy)), Note: note,
 		})
 	}

@@ -104,6 +104,9 @@ func (s *Summary) facts() page.Facts {
 			facts = append(facts, page.Fact{Name: "Time", Text: later})
 		}
 	}
+	if left := frontierText(s); left != "" {
+		facts = append(facts, page.Fact{Name: "Online", Text: left})
+	}
 	if s.ObjectiveBound > 0 {
 		part, side := s.boundDistance()
 		facts = append(facts, page.Fact{

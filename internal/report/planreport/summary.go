@@ -25,12 +25,20 @@ type Result struct {
 	Easy      *planner.Plan // the batch by EASY backfilling at default clocks; nil: not known
 	// The batch at the best clocks that are the same for all jobs of a GPU model; nil: not known.
 	Constant *planner.Plan
+	Frontier Frontier
 	AlwaysOn bool      // nodes never sleep, neither in the plan nor in what it is held against
 	QueueAt  time.Time // when Slurm's queue was what is planned; zero: it is no queue of Slurm's
 	// EveryWarning has each warning of the plan written, not one line for each kind.
 	EveryWarning bool
 
 	numbers []int32 // of nodes within their classes, once they were asked for
+}
+
+// Frontier is what an online plan leaves to gain. Each plan is nil where it isn't known.
+type Frontier struct {
+	Slower    *planner.Plan // by the same policy at Pace
+	Pace      float64
+	Hindsight *planner.Plan // had all jobs been known, at no longer a mean turnaround
 }
 
 // nodeNumber returns a node's number within its class.
@@ -77,6 +85,10 @@ type Summary struct {
 	Reference *Summary // first come, first served at default clocks; nil: not known
 	Easy      *Summary // EASY backfilling at default clocks; nil: not known
 	Constant  *Summary // the best clocks that are the same for all jobs of a GPU model; nil: not known
+
+	Slower    *Summary // the plan by the same policy at Pace; nil: not known
+	Pace      float64
+	Hindsight *Summary // had all jobs been known, at no longer a mean turnaround; nil: not known
 
 	Objective      float64 // what was planned for, less is better
 	ObjectiveBound float64 // 0: not known
@@ -168,7 +180,8 @@ func (s *Summary) savingText() string {
 		text += " (" + s.SavingInterval.String() + " less in 9 of 10 cases)"
 	}
 	if s.isComparable(s.Constant) {
-		text += " and " + lessOrMore(1-energyRatio(s.Energy, s.Constant.Energy)) + " than at constant clocks"
+		saved := 1 - energyRatio(s.Energy, s.Constant.Energy)
+		text += " and " + lessOrMore(saved) + " than at " + constantName(s.Mode)
 	}
 	return text
 }
@@ -236,6 +249,7 @@ func Summarise(r *Result) Summary {
 	}
 	s.addIntervals(r)
 	s.Reference, s.Easy, s.Constant = against(r.Reference), against(r.Easy), against(r.Constant)
+	s.Slower, s.Pace, s.Hindsight = against(r.Frontier.Slower), r.Frontier.Pace, against(r.Frontier.Hindsight)
 	if r.Reference != nil && s.PastDue > 0 {
 		before := r.Reference.PastDue(r.Problem)
 		for _, task := range r.Plan.PastDue(r.Problem) {

@@ -1,0 +1,105 @@
+package improve
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/epplan/epplan/planner"
+)
+
+// Hindsight searches for what a plan of tasks that arrive over time could have been if all of them had been
+// known: the plan that comes back has the least cost of those found, at no longer a mean time in the system
+// unless that may be longer, and ends no task after its due time that the given plan didn't end as late. It
+// says how much foresight would be worth at most, as far as the search is good.
+type Hindsight struct {
+	Longer bool // the mean time in the system may be longer
+}
+
+// Limits of the work of a Hindsight: how many prices of time are tried, as that is looked for at which the
+// time is the same, and the moves of the search at each.
+const (
+	hindsightTries = 6
+	hindsightMoves = enoughMoves / 2 // for each task: the search goes on from a plan
+	mostHindsight  = 200_000
+)
+
+// Applies reports whether the search is of any use: of whole GPUs that start at any time.
+func (Hindsight) Applies(p *planner.Problem, plan *planner.Plan) bool {
+	return isListable(foreseen(p, plan), plan)
+}
+
+// Improve is [planner.Improver], of online plans too.
+func (h Hindsight) Improve(
+	ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand,
+) (*planner.Plan, error) {
+	known := foreseen(p, plan)
+	best, limit := recut(known, plan), turnaround(p, plan)
+	if !isListable(known, best) {
+		return best, planner.Cancelled(ctx)
+	}
+	if h.Longer {
+		limit = math.Inf(1)
+	}
+	moves := min(hindsightMoves*len(p.Tasks), mostHindsight)
+	price, low, high := 0.0, 0.0, math.Inf(1)
+	for range hindsightTries {
+		found := rearrange(ctx, known, best, Retune{Moves: moves, ended: price}, rng)
+		if turnaround(p, found) > limit*(1+narrow) {
+			low = price
+		} else {
+			high = price
+			if p.Cost(found) < p.Cost(best) {
+				best = found
+			}
+		}
+		switch {
+		case high == 0: // nobody needs to be in a hurry
+			return best, planner.Cancelled(ctx)
+		case math.IsInf(high, 1):
+			price = max(3*low, p.Cost(plan)/turnaround(p, plan)/10)
+		case low == 0:
+			price = high / 3
+		default:
+			price = math.Sqrt(low * high)
+		}
+	}
+	best.Recount(p)
+	return best, planner.Cancelled(ctx)
+}
+
+// foreseen returns the problem with all tasks known, and none due before a plan of it ends the task.
+func foreseen(p *planner.Problem, plan *planner.Plan) *planner.Problem {
+	known := *p
+	known.Mode, known.Tasks = planner.Clairvoyant, slices.Clone(p.Tasks)
+	for i := range known.Tasks {
+		if a := &plan.Assignments[i]; a.Node >= 0 {
+			known.Tasks[i].Due = max(known.Tasks[i].Due, a.End)
+		}
+	}
+	return &known
+}
+
+// recut returns a copy of a plan whose nodes sleep as they would if all had been known, where that costs
+// less.
+func recut(p *planner.Problem, plan *planner.Plan) *planner.Plan {
+	cut := *plan
+	cut.Nodes = slices.Clone(plan.Nodes)
+	cut.CutIdle(p)
+	if cut.Recount(p); p.Cost(&cut) > p.Cost(plan) {
+		cut = *plan
+		cut.Recount(p)
+	}
+	return &cut
+}
+
+// turnaround returns how long the tasks of a plan are in the system, in all, seconds.
+func turnaround(p *planner.Problem, plan *planner.Plan) (sum float64) {
+	for i := range plan.Assignments {
+		if a := &plan.Assignments[i]; a.Node >= 0 {
+			sum += a.End - p.Tasks[i].Arrival
+		}
+	}
+	return sum
+}
