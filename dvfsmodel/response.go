@@ -192,6 +192,53 @@ func (f *Frontier) Optimum(o Objective, limit float64) (Point, error) {
 	return f.points[best], nil
 }
 
+// AppendOptima appends [Response.Optimum] under each of some objectives, which are sums of energy and time
+// with prices of time that all rise or all fall; nothing where no point meets the limit, seconds.
+func AppendOptima(to []Point, r Response, goals []Objective, limit float64) []Point {
+	f, ok := r.(*Frontier)
+	if !ok {
+		for _, o := range goals {
+			if pt, err := r.Optimum(o, limit); err == nil {
+				to = append(to, pt)
+			}
+		}
+		return to
+	}
+	// Optima are corners of the convex hull of the frontier, and go along it as the price goes.
+	var hull [64]int32
+	corners := hull[:0]
+	for i := range f.points {
+		if !MeetsLimit(f.points[i].Time, limit) {
+			break
+		}
+		for n := len(corners); n > 1 && !f.isCorner(int(corners[n-2]), int(corners[n-1]), i); n-- {
+			corners = corners[:n-1]
+		}
+		corners = append(corners, int32(i))
+	}
+	if len(corners) == 0 {
+		return to
+	}
+	at := 0
+	for _, o := range goals {
+		cost := func(corner int) float64 { return o.Cost(f.points[corners[corner]]) }
+		for at+1 < len(corners) && cost(at+1) < cost(at) {
+			at++
+		}
+		for at > 0 && cost(at-1) <= cost(at) {
+			at--
+		}
+		to = append(to, f.points[corners[at]])
+	}
+	return to
+}
+
+// isCorner reports whether point b is below the line from a to c: no price of time has it cost more than both.
+func (f *Frontier) isCorner(a, b, c int) bool {
+	x, y, z := &f.points[a], &f.points[b], &f.points[c]
+	return float64(y.Energy-x.Energy)*(z.Time-x.Time) < float64(z.Energy-x.Energy)*(y.Time-x.Time)
+}
+
 // Model returns the model that was evaluated.
 func (f *Frontier) Model() Model { return f.model }
 

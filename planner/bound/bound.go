@@ -204,6 +204,28 @@ func cheapest(
 	return best, ok
 }
 
+// cheapestOf appends what [cheapest] returns for each of some objectives, from the one with the highest price
+// of time to the one with the lowest; nothing where the task can't be done within the room.
+func cheapestOf(
+	to []dvfsmodel.Point, t *planner.Task, option int, goals []dvfsmodel.Objective, room float64,
+) []dvfsmodel.Point {
+	response := t.Options[option].Response
+	at := response.Default()
+	inTime := dvfsmodel.MeetsLimit(at.Time, room)
+	if t.Share == 1 {
+		to = dvfsmodel.AppendOptima(to, response, goals, room)
+	}
+	if len(to) == 0 && inTime {
+		return append(to, slices.Repeat([]dvfsmodel.Point{at}, len(goals))...)
+	}
+	for n := range to {
+		if inTime && goals[n].Cost(at) < goals[n].Cost(to[n]) {
+			to[n] = at
+		}
+	}
+	return to
+}
+
 // turnOnBound returns the least energy of switching nodes on, and of their GPUs while
 // they do. A task that arrives at a, is due at d and takes at least s runs during
 // all of [d−s, a+s] if that isn't empty, whatever the plan. At any moment the

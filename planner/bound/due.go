@@ -24,6 +24,7 @@ import (
 type DueDual struct {
 	Value  float64 // of the objective; what is proved
 	prices []duePrices
+	search *dueSearch
 }
 
 // duePrices are the prices on one class.
@@ -60,11 +61,12 @@ type dueOption struct {
 // maxDues is how many due times of a class have a price.
 const maxDues = 48
 
-// Steps of the search for prices: larger batches than manyTasks take fewer.
+// Work of the search for prices: larger batches than manyTasks take fewer steps, and much larger ones
+// are asked for a part of their tasks.
 const (
-	maxSteps  = 1000
-	minSteps  = 50
-	manyTasks = 1000
+	maxSteps    = 1000
+	manyTasks   = 1000
+	sampleTasks = 2000
 )
 
 // NewDueDual proves a bound for a problem whose objective is a sum of energy and time:
@@ -72,15 +74,31 @@ const (
 // clairvoyant plans that leave no task out that has a chance, and end none after its
 // due time.
 func NewDueDual(p *planner.Problem, energyWeight, timeWeight float64) *DueDual {
-	d := &dueSearch{p: p, energy: energyWeight, time: timeWeight}
+	d := NewPrices(p, energyWeight, timeWeight, 1)
+	if d.search.each > 1 {
+		d.Value = d.search.valueOfAll()
+	}
+	d.Value -= roundedDown * math.Abs(d.Value)
+	return d
+}
+
+// NewPrices returns the prices at which the tasks of a batch fit in a part of what its GPUs can do
+// before each due time. Of a large batch it asks a sample; nothing is proved then.
+func NewPrices(p *planner.Problem, energyWeight, timeWeight, part float64) *DueDual {
+	d := &dueSearch{
+		p: p, energy: energyWeight, time: timeWeight, each: max(1, len(p.Tasks)/sampleTasks),
+	}
+	d.part = part / float64(d.each)
 	d.prices()
 	d.tabulate()
 	d.choosePricedTimes()
 	steps := maxSteps
-	if n := len(p.Tasks); n > manyTasks {
-		steps = max(minSteps, maxSteps*manyTasks/2/n)
+	if n := len(d.tasks); n > manyTasks {
+		steps = maxSteps * manyTasks / n
 	}
-	return d.ascend(steps)
+	d.ascend(steps)
+	d.dual.search = d
+	return &d.dual
 }
 
 // Price returns what a GPU of a class costs by the dual's prices from one moment to
@@ -92,7 +110,10 @@ func (d *DueDual) Price(class int, from, to float64) float64 {
 type dueSearch struct {
 	p            *planner.Problem
 	energy, time float64 // weights
+	each         int     // one of so many tasks is asked
+	part         float64 // of the room, by what the tasks that are asked are of all
 	price        [duePriceCount]float64
+	points       []dvfsmodel.Point // buffer of option
 	tasks        []dueTask
 	unpriced     float64 // what the other tasks cost, whose GPUs have no price
 	dual         DueDual
@@ -102,10 +123,7 @@ type dueSearch struct {
 // what a second of a GPU may be worth.
 func (d *dueSearch) prices() {
 	const lowest, highest = 4, 4000 // watts
-	unit := d.energy
-	if unit == 0 {
-		unit = d.time / highest
-	}
+	unit := d.energy + d.time/highest
 	ratio := math.Pow(highest/lowest, 1/float64(duePriceCount-2))
 	at := lowest * unit
 	for k := 1; k < duePriceCount; k++ {
@@ -114,29 +132,38 @@ func (d *dueSearch) prices() {
 	}
 }
 
-// tabulate finds what each task costs on each class at each price.
+// tabulate finds what the tasks that are asked cost on each class at each price.
 func (d *dueSearch) tabulate() {
-	var all []dueOption // of a task
-	for i := range d.p.Tasks {
-		t := &d.p.Tasks[i]
-		task := dueTask{due: t.Due + planner.DeadlineSlack*max(1, math.Abs(t.Due))}
-		free, priced := math.Inf(1), false
-		all = all[:0]
-		for class := range d.p.Cluster.Classes {
-			if o, ok := d.option(t, class, task.due); ok {
-				all = append(all, o)
-				free = min(free, o.weight*o.least[0])
-				priced = priced || d.p.Cluster.Classes[class].Count > 0
-			}
-		}
-		switch {
-		case priced:
-			task.options = slices.Clone(all)
+	for i := d.each / 2; i < len(d.p.Tasks); i += d.each {
+		if task, free := d.taskAt(i, nil); task.options != nil {
 			d.tasks = append(d.tasks, task)
-		case len(all) > 0:
+		} else {
 			d.unpriced += free
 		}
 	}
+}
+
+// taskAt returns a task as the dual sees it, its options in a buffer; without options, what it costs if its
+// GPUs have no price.
+func (d *dueSearch) taskAt(i int, buffer []dueOption) (task dueTask, free float64) {
+	t := &d.p.Tasks[i]
+	task = dueTask{due: t.Due + planner.DeadlineSlack*max(1, math.Abs(t.Due)), options: buffer}
+	least, priced := math.Inf(1), false
+	for class := range d.p.Cluster.Classes {
+		if o, ok := d.option(t, class, task.due); ok {
+			task.options = append(task.options, o)
+			least = min(least, o.weight*o.least[0])
+			priced = priced || d.p.Cluster.Classes[class].Count > 0
+		}
+	}
+	switch {
+	case priced:
+		return task, 0
+	case len(task.options) > 0:
+		free = least
+	}
+	task.options = nil
+	return task, free
 }
 
 // option returns what a task can do on a class; ok is false where it can't run there in time.
@@ -152,20 +179,25 @@ func (d *dueSearch) option(t *planner.Task, class int, due float64) (o dueOption
 		o.shortest = min(o.shortest, r.MinTime())
 	}
 	o.longest = min(due-max(earliestStart(d.p, t), k.TurnOnDelay), t.Limit*(1+planner.DeadlineSlack))
+	var goals [duePriceCount]dvfsmodel.Objective
 	for n, price := range d.price {
-		goal := dvfsmodel.Objective{
+		goals[n] = dvfsmodel.Objective{
 			EnergyWeight: d.energy, TimeWeight: d.time + d.energy*float64(k.HostW) + price,
 		}
-		pt, ok := cheapest(t, option, goal, o.longest)
-		if !ok {
-			return o, false
-		}
-		o.least[n] = goal.Cost(pt)
-		if n == 0 && k.Count == 0 { // its GPUs never have a price: nobody asks for other run times
-			for n := range o.bend {
-				o.least[n+1], o.bend[n] = o.least[0]+d.price[n+1]*pt.Time, pt.Time
-			}
-			return o, true
+	}
+	first := goals[:]
+	if k.Count == 0 { // its GPUs never have a price: nobody asks for other run times
+		first = goals[:1]
+	}
+	if d.points = cheapestOf(d.points[:0], t, option, first, o.longest); len(d.points) == 0 {
+		return o, false
+	}
+	at := d.points
+	for n := range o.least {
+		if n < len(at) {
+			o.least[n] = goals[n].Cost(at[n])
+		} else {
+			o.least[n] = o.least[0] + d.price[n]*at[0].Time
 		}
 	}
 	for n := range o.bend {
@@ -194,7 +226,7 @@ func (d *dueSearch) choosePricedTimes() {
 		c := &d.dual.prices[class]
 		for n := range min(maxDues, len(dues)) {
 			due := dues[(n+1)*len(dues)/min(maxDues, len(dues))-1]
-			room := float64(k.Count*k.GPUs) * (due - k.TurnOnDelay)
+			room := d.part * float64(k.Count*k.GPUs) * (due - k.TurnOnDelay)
 			if room > 0 && (len(c.ends) == 0 || due > c.ends[len(c.ends)-1]) {
 				c.ends, c.room = append(c.ends, due), append(c.room, room)
 			}
@@ -267,21 +299,43 @@ func (c *duePrices) integral(from, to float64) float64 { return c.integralTo(to)
 func (d *dueSearch) value() float64 {
 	sum := d.unpriced
 	for i := range d.tasks {
-		t := &d.tasks[i]
-		least := math.Inf(1)
-		for n := range t.options {
-			o := &t.options[n]
-			time, cost := o.best(&d.dual.prices[o.class], t.due, &d.price)
-			if cost *= o.weight; cost < least {
-				least, t.choice, t.time = cost, n, time
-			}
-		}
-		sum += least
+		sum += d.choose(&d.tasks[i])
 	}
+	return sum - d.paid()
+}
+
+// choose returns what a task costs at least by the present prices, and notes its choice.
+func (d *dueSearch) choose(t *dueTask) float64 {
+	least := math.Inf(1)
+	for n := range t.options {
+		o := &t.options[n]
+		time, cost := o.best(&d.dual.prices[o.class], t.due, &d.price)
+		if cost *= o.weight; cost < least {
+			least, t.choice, t.time = cost, n, time
+		}
+	}
+	return least
+}
+
+// paid returns what the room costs by the present prices.
+func (d *dueSearch) paid() (sum float64) {
 	for class := range d.dual.prices {
 		c := &d.dual.prices[class]
 		for j := range c.mu {
-			sum -= c.mu[j] * c.room[j]
+			sum += c.mu[j] * c.room[j]
+		}
+	}
+	return sum
+}
+
+// valueOfAll is value of all tasks of a batch of which a sample was asked.
+func (d *dueSearch) valueOfAll() float64 {
+	sum := -d.paid() / d.part
+	var buffer []dueOption
+	for i := range d.p.Tasks {
+		task, free := d.taskAt(i, buffer[:0])
+		if sum += free; task.options != nil {
+			sum, buffer = sum+d.choose(&task), task.options
 		}
 	}
 	return sum
@@ -322,7 +376,7 @@ func (d *dueSearch) excess() [][]float64 {
 }
 
 // ascend takes steps towards the best prices.
-func (d *dueSearch) ascend(steps int) *DueDual {
+func (d *dueSearch) ascend(steps int) {
 	var best [][]float64
 	d.dual.Value = math.Inf(-1)
 	const first, patience = 0.1, 40
@@ -359,8 +413,6 @@ func (d *dueSearch) ascend(steps int) *DueDual {
 		copy(c.mu, best[class])
 		c.precompute(&d.price)
 	}
-	d.dual.Value -= roundedDown * math.Abs(d.dual.Value)
-	return &d.dual
 }
 
 // step moves the prices so that the value would rise by so much if it were linear.

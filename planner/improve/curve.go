@@ -93,6 +93,14 @@ func (pr *pricing) point(r dvfsmodel.Response, room float64, g int, last *dvfsmo
 
 // points returns the whole curve of a response as points.
 func (pr *pricing) points(r dvfsmodel.Response, room float64) (all [priceCount]dvfsmodel.Point, ok bool) {
+	if pr.retune && isStepped(r) && pr.objective.DelayPower == 0 && pr.objective.EnergyWeight > 0 {
+		var goals [priceCount]dvfsmodel.Objective
+		for g := range goals {
+			goals[g] = pr.objective
+			goals[g].TimeWeight -= pr.objective.EnergyWeight * priceSteps[g] * pr.idle
+		}
+		return all, len(dvfsmodel.AppendOptima(all[:0], r, goals[:], room)) == priceCount
+	}
 	own, err := r.Optimum(pr.objective, room)
 	if err != nil {
 		return all, false

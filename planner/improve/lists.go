@@ -53,7 +53,6 @@ type clockMenu struct {
 	time  [priceCount]float64
 	// cost of its GPUs of a node and of the wait until 0, less what they would cost idle.
 	net [priceCount]float64
-	at  *[priceCount]dvfsmodel.Point
 }
 
 // job is where a task is, and what follows from its clocks there.
@@ -123,23 +122,28 @@ func (l *listSchedule) tabulate(i, class int) {
 	if !k.CanRun(t, o) || t.Options[o].GPUs == 0 || t.Options[o].NodeCount() > l.classes[class].count {
 		return
 	}
-	w := l.weights
-	pr := pricing{
-		objective: dvfsmodel.Objective{
-			EnergyWeight: w.joule, TimeWeight: w.second + w.joule*float64(k.HostW),
-		},
-		idle: float64(k.IdleW + k.HostW), retune: k.IdleW+k.HostW > 0,
-	}
+	pr, w := l.pricing(class), l.weights
 	all, ok := pr.points(t.Options[o].Response, t.Limit)
 	if !ok {
 		return
 	}
 	m := l.menu(int32(i), class)
-	m.gpus, m.nodes, m.at = t.Options[o].PerNode(), t.Options[o].NodeCount(), &all
+	m.gpus, m.nodes = t.Options[o].PerNode(), t.Options[o].NodeCount()
 	for g := range all {
 		m.time[g] = all[g].Time
 		m.net[g] = float64(m.gpus) *
 			(pr.objective.Cost(all[g]) - l.classes[class].idle*all[g].Time - w.waited*t.Arrival)
+	}
+}
+
+// pricing returns what time costs on a class.
+func (l *listSchedule) pricing(class int) pricing {
+	k, w := &l.p.Cluster.Classes[class], l.weights
+	return pricing{
+		objective: dvfsmodel.Objective{
+			EnergyWeight: w.joule, TimeWeight: w.second + w.joule*float64(k.HostW),
+		},
+		idle: float64(k.IdleW + k.HostW), retune: k.IdleW+k.HostW > 0,
 	}
 }
 

@@ -81,13 +81,16 @@ func (w *nodeWriter) write(v *nodeList, begins []float64) {
 			}
 		}
 	}
+	pr := w.l.pricing(v.class)
 	for turn, i := range v.jobs {
 		m, level := w.l.menu(i, v.class), w.l.jobs[i].level
 		t, was := &w.l.p.Tasks[i], &w.old.Assignments[i]
+		option := t.Option(w.l.p.Cluster.Classes[v.class].Model)
+		points, _ := pr.points(t.Options[option].Response, t.Limit)
 		gpus, _ := planner.FirstFree(free, m.gpus)
 		a := planner.Assignment{
-			Option: int32(t.Option(w.l.p.Cluster.Classes[v.class].Model)),
-			Start:  begins[turn], End: begins[turn] + m.time[level], Point: m.at[level], Reason: was.Reason,
+			Option: int32(option),
+			Start:  begins[turn], End: begins[turn] + m.time[level], Point: points[level], Reason: was.Reason,
 		}
 		for s := gpus; s != 0; s &= s - 1 {
 			free[s.First()] = a.End

@@ -1,12 +1,10 @@
 package improve
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
 	"github.com/epplan/epplan/planner"
-	"github.com/epplan/epplan/planner/bound"
 )
 
 // running is what runs on a node at the present.
@@ -14,6 +12,7 @@ type running struct {
 	node  int       // of the plan
 	tasks []int     // that are on it, and perhaps on others
 	free  []float64 // by GPU: when what runs there ends, seconds
+	held  []holding // cores and memory, where they count
 }
 
 // setRunning lets nodes begin with what runs at the present, where a plan has it.
@@ -37,6 +36,9 @@ func (l *listSchedule) setRunning(plan *planner.Plan) {
 				begun[part.Node] = n
 			}
 			n.runs.tasks = append(n.runs.tasks, r.Task)
+			if l.needs != nil {
+				n.runs.held = append(n.runs.held, holding{*l.need(int32(r.Task), n.class), a.End})
+			}
 			for _, g := range part.GPUs.Indexes() {
 				n.runs.free[g] = a.End
 			}
@@ -114,86 +116,4 @@ func nearest(times *[priceCount]float64, want float64) int32 {
 		}
 	}
 	return int32(best)
-}
-
-// dualChoice is where the prices of a dual would have a job.
-type dualChoice struct {
-	job   int32
-	class int
-	level int32
-	key   float64 // those with a low one come first
-}
-
-// placeByDual places the jobs of a plan anew: on the class and at the clocks that cost
-// least by the prices of the dual, those that must start first before others, each on
-// the node of its class where it can start first, or on as many as it needs.
-func (l *listSchedule) placeByDual(plan *planner.Plan, d *bound.DueDual) {
-	l.removeAll()
-	runs := l.p.RunningTasks()
-	var all []dualChoice
-	for i := range plan.Assignments {
-		if plan.Assignments[i].Node >= 0 && (runs == nil || !runs[i]) {
-			all = append(all, l.cheapestByDual(int32(i), d))
-		}
-	}
-	slices.SortFunc(all, func(a, b dualChoice) int {
-		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.job, b.job))
-	})
-	l.addInOrder(all)
-	l.retimeAll()
-}
-
-// addInOrder puts jobs last on the nodes of their classes that have enough GPUs free first. It
-// looks at GPUs only: where cores or memory run out, jobs start later than it reckons.
-func (l *listSchedule) addInOrder(all []dualChoice) {
-	clocks, byClass := make([]nodeClock, len(l.nodes)), make([][]int32, len(l.classes))
-	for n := range clocks {
-		class := l.nodes[n].class
-		c := &l.classes[class]
-		clocks[n].free = make([]float64, len(c.clock.free))
-		clocks[n].restart(c, &l.nodes[n])
-		byClass[class] = append(byClass[class], int32(n))
-	}
-	for _, w := range all {
-		m := l.menu(w.job, w.class)
-		var nodes []int32
-		start := 0.0
-		for len(nodes) < m.nodes {
-			best, from := int32(-1), math.Inf(1)
-			for _, n := range byClass[w.class] {
-				at := max(clocks[n].free[m.gpus-1], l.p.Tasks[w.job].Arrival)
-				if at < from && !slices.Contains(nodes, n) {
-					best, from = n, at
-				}
-			}
-			nodes, start = append(nodes, best), from
-		}
-		l.add(w.job, nodes, w.level)
-		for _, n := range nodes {
-			clocks[n].occupy(int32(m.gpus), start+m.time[w.level])
-		}
-	}
-}
-
-// cheapestByDual returns where a job costs least by the prices of the dual.
-func (l *listSchedule) cheapestByDual(i int32, d *bound.DueDual) dualChoice {
-	due := l.jobs[i].due
-	best, w := math.Inf(1), dualChoice{job: i}
-	for class := range l.classes {
-		c, m := &l.classes[class], l.menu(i, class)
-		if m.gpus == 0 || c.count < m.nodes {
-			continue
-		}
-		for g, time := range m.time {
-			cost := float64(m.nodes) *
-				(m.net[g] + float64(m.gpus)*(c.idle*time+d.Price(class, due-time, due)))
-			if c.delay+time > due { // any place is better than none, in time better than late
-				cost += l.late.cost(c.delay+time, due)
-			}
-			if cost < best {
-				best, w.class, w.level, w.key = cost, class, int32(g), due-time/2
-			}
-		}
-	}
-	return w
 }

@@ -60,6 +60,7 @@ func (l *listSchedule) need(i int32, class int) *need { return &l.needs[int(i)*l
 func (t *nodeClock) restart(c *listClass, n *nodeList) {
 	t.last, t.held, t.until, t.slept = 0, t.held[:0], -1, 0
 	if n.begin != nil {
+		t.held = append(t.held, n.runs.held...)
 		copy(t.free, n.begin)
 		return
 	}

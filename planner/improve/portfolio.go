@@ -47,6 +47,15 @@ func (f Portfolio) Improve(
 	if f.isUniform(p) && best.rank.Late == 0 && p.WaitWeight == 0 {
 		return improved, nil
 	}
+	if len(p.Tasks) > manyJobs && isSearchable(p) { // its own start does better than others
+		if best, err = f.last(ctx, p, best, rng); err != nil {
+			return nil, err
+		}
+		if best.rank.Unplaced == 0 && best.rank.Late == 0 {
+			best.Policy, best.Clocks = plan.Policy, nil
+			return best.Plan, nil
+		}
+	}
 	if best, err = f.try(ctx, p, f.Others, best, rng); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/bound"
@@ -12,16 +13,10 @@ import (
 // isSearchable reports whether plans of a problem may be lists: all tasks are known, of
 // whole GPUs, and start at any time.
 func isSearchable(p *planner.Problem) bool {
-	if p.Mode == planner.Online || p.Start != planner.StartContinuous || len(p.Tasks) > mostListed {
+	if p.Mode == planner.Online || p.Start != planner.StartContinuous {
 		return false
 	}
-	runs := p.RunningTasks()
-	for i := range p.Tasks {
-		if t := &p.Tasks[i]; t.Share < 1 || runs != nil && runs[i] && t.CPUs+t.MemGiB > 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(p.Tasks, func(t planner.Task) bool { return t.Share < 1 })
 }
 
 // isListable reports whether the plan is one of whole GPUs that start at any time, on
@@ -43,8 +38,7 @@ func isListable(p *planner.Problem, plan *planner.Plan) bool {
 
 // Limits of the work that a search over lists does unasked: moves for each three tasks,
 // or where that is more, the fewer of those for each four and for each one; moves in all,
-// and jobs timed. Batches of more than manyJobs get less by as much as they are larger;
-// more than mostListed tasks keep their places.
+// and jobs timed. Batches of more than manyJobs get less by as much as they are larger.
 const (
 	movesPerTriple  = 20
 	movesPerFour    = 12
@@ -52,7 +46,6 @@ const (
 	mostMovesListed = 12_000_000
 	mostTimed       = 600_000_000
 	manyJobs        = 1_000
-	mostListed      = 20_000
 )
 
 // Temperatures of the search, in parts of what a job costs in the mean.
@@ -91,8 +84,7 @@ func rearrange(
 	}
 	search := &listAnnealing{l: l, trial: trial{l: l}, rng: rng, from: plan, moves: moves}
 	given := l.clone()
-	dual := bound.NewDueDual(p, w.joule, w.second)
-	l.placeByDual(plan, dual)
+	newPricedList(l, plan).place()
 	start := l.clone()
 	rounds, hot := searchRounds, hottestStart
 	if l.hasLinks() {
@@ -105,6 +97,10 @@ func rearrange(
 		}
 	}
 	best := given
+	var dual *bound.DueDual
+	if rounds > 1 {
+		dual = bound.NewDueDual(p, w.joule, w.second)
+	}
 	for range rounds {
 		l.copyFrom(start)
 		search.share = 0.5 / float64(rounds)
@@ -112,7 +108,8 @@ func rearrange(
 		if l.isBetter(best) {
 			best = l.clone()
 		}
-		if cost, late := best.total(); late == 0 && cost <= dual.Value*(1+closeEnough/max(1, how.Effort)) {
+		if cost, late := best.total(); dual != nil && late == 0 &&
+			cost <= dual.Value*(1+closeEnough/max(1, how.Effort)) {
 			moves, work = moves/rounds, work/rounds
 			break
 		}

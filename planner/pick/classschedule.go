@@ -2,6 +2,8 @@ package pick
 
 import (
 	"math"
+
+	"github.com/epplan/epplan/planner"
 )
 
 // classSchedule plays the future of a queue by class: how many GPUs of each class are free
@@ -104,6 +106,19 @@ func (s *classSchedule) reserve(pairs []pair) (start float64, best int) {
 // sparesReserved reports whether a pair that starts now leaves what is reserved.
 func (s *classSchedule) sparesReserved(p *pair) bool {
 	return s.curves[p.class].isFree(p.GPUs, s.heldSeconds(p))
+}
+
+// longest returns how long tasks of a class may run at most, from now on so many GPUs, to leave what is
+// reserved, as sparesReserved has it but for rounding upwards.
+func (s *classSchedule) longest(class int, gpus float64) float64 {
+	c := &s.curves[class]
+	for i := range c.at {
+		if c.free[i] < gpus-planner.ShareSlack {
+			held := c.at[i] - c.at[0] + c.instant
+			return held * (1 + 1e-9) / s.heldSeconds(&pair{Prediction: planner.Prediction{Time: 1}})
+		}
+	}
+	return math.Inf(1)
 }
 
 // book takes the room of a pair that starts at a time, or with sign -1 gives it

@@ -47,6 +47,18 @@ func (u *classUsage) ended(task int, a *planner.Assignment) {
 	u.running = slices.DeleteFunc(u.running, func(r runningTask) bool { return r.pair.task == task })
 }
 
+// pairs returns a task on each class that suits it.
+func (u *classUsage) pairs(task int) []pair {
+	u.v.RestrictToClass(task, planner.AnyClass)
+	var all []pair
+	for class := range u.v.Problem.Cluster.Classes {
+		if u.v.CanRunOn(task, class) {
+			all = append(all, pair{task: task, class: class, Prediction: u.v.Predict(task, class)})
+		}
+	}
+	return all
+}
+
 // fits reports whether a pair's class has as many GPUs free as it needs.
 func (u *classUsage) fits(p *pair) bool {
 	return p.GPUs <= u.total[p.class]-u.busy[p.class]+planner.ShareSlack

@@ -1,6 +1,9 @@
 package pick
 
 import (
+	"math"
+	"slices"
+
 	"github.com/epplan/epplan/planner"
 )
 
@@ -12,46 +15,183 @@ type Easy struct{ Spread float64 }
 
 // New returns the Pick stage of one run.
 func (o Easy) New(v *planner.View, _ planner.Placer) planner.Picker {
-	return &easy{
-		simple: simple{waitingLine: newWaitingLine(v, Fairness{}), backfill: true},
-		age:    newResidualTimes(o.Spread),
-	}
+	return &easy{classUsage: newClassUsage(v), age: newResidualTimes(o.Spread)}
 }
 
+// easy finds the next task to start without looking at all that wait: tasks that need as many GPUs of the same
+// class are a line of their own.
 type easy struct {
-	simple
-	age      *residualTimes
-	reserved *classSchedule // nil: the head may still start
+	classUsage
+	age         *residualTimes
+	queue       []int          // tasks by arrival; those that left are below 0
+	pairsOf     map[int][]pair // of the tasks that wait
+	lines       []gpuLine
+	head        int            // place in the queue of the first one that waits
+	at, pair    int            // where the search goes on: a place, and one of its pairs
+	offered     int            // place in the queue; none: nothing is offered
+	unplaceable []int          // tasks that no class suits: Place is to give them up
+	reserved    *classSchedule // for the head; nil: it may still start
 }
 
 func (e *easy) Arrive(tasks []int) {
-	e.simple.Arrive(tasks)
-	e.reserved = nil
+	e.removeStarted()
+	for _, task := range tasks {
+		all := e.pairs(task)
+		if len(all) == 0 {
+			e.unplaceable = append(e.unplaceable, task)
+			continue
+		}
+		if e.pairsOf == nil {
+			e.pairsOf, e.offered = map[int][]pair{}, noPair
+		}
+		e.pairsOf[task] = all
+		for k := range all {
+			e.lineOf(&all[k]).add(len(e.queue), k, all[k].Time)
+		}
+		e.queue = append(e.queue, task)
+	}
+	e.at, e.pair, e.reserved = e.head, 0, nil
+}
+
+// lineOf returns the line of tasks that need as many GPUs of a class.
+func (e *easy) lineOf(p *pair) *gpuLine {
+	i := slices.IndexFunc(e.lines, func(l gpuLine) bool { return l.class == p.class && l.gpus == p.GPUs })
+	if i < 0 {
+		i, e.lines = len(e.lines), append(e.lines, gpuLine{class: p.class, gpus: p.GPUs})
+	}
+	return &e.lines[i]
+}
+
+// removeStarted takes the task out of the queue that was offered last, unless it was refused.
+func (e *easy) removeStarted() {
+	if e.pairsOf == nil || e.offered == noPair {
+		return
+	}
+	task := e.queue[e.offered]
+	for k := range e.pairsOf[task] {
+		e.lineOf(&e.pairsOf[task][k]).remove(e.offered)
+	}
+	delete(e.pairsOf, task)
+	e.queue[e.offered] = -1
+	for e.head < len(e.queue) && e.queue[e.head] < 0 {
+		e.head++
+	}
+	e.offered, e.pair = noPair, 0
 }
 
 func (e *easy) Next() (int, bool) {
+	e.removeStarted()
+	if len(e.unplaceable) > 0 {
+		task := e.unplaceable[0]
+		e.unplaceable = e.unplaceable[1:]
+		return task, true
+	}
 	for {
-		task, ok := e.simple.Next()
-		if !ok || e.offered == noPair {
-			return task, ok
+		p := e.nextPair()
+		if p == nil {
+			return 0, false
 		}
-		if e.offered > 0 && e.reserved == nil {
-			e.reserveHead()
+		if e.at > e.head && e.reserved == nil {
+			e.reserved = newClassSchedule(&e.classUsage, e.age)
+			e.reserved.reserve(e.pairsOf[e.queue[e.head]])
 		}
-		if e.reserved == nil || e.reserved.sparesReserved(&e.pairsOf[task][e.pair-1]) {
-			return task, true
+		if e.reserved == nil || e.reserved.sparesReserved(p) {
+			e.offered = e.at
+			e.v.RestrictToClass(p.task, p.class)
+			return p.task, true
 		}
-		e.Refused(task)
 	}
 }
 
-func (e *easy) reserveHead() {
-	e.reserved = newClassSchedule(&e.classUsage, e.age)
-	e.reserved.reserve(e.pairsOf[e.waiting[0]])
+// nextPair returns the next pair that has room, with those left out that certainly don't leave what is
+// reserved; nil: there is none.
+func (e *easy) nextPair() *pair {
+	best, bestPair := math.MaxInt, 0
+	for i := range e.lines {
+		l := &e.lines[i]
+		longest := math.Inf(1)
+		if l.gpus > e.total[l.class]-e.busy[l.class]+planner.ShareSlack {
+			continue
+		}
+		if e.reserved != nil {
+			longest = e.reserved.longest(l.class, l.gpus)
+		}
+		if at, k := l.first(e.at, e.pair, longest); at < best || at == best && k < bestPair {
+			best, bestPair = at, k
+		}
+	}
+	if best == math.MaxInt {
+		return nil
+	}
+	e.at, e.pair = best, bestPair+1
+	return &e.pairsOf[e.queue[best]][bestPair]
 }
+
+// Refused leaves the task in its place.
+func (e *easy) Refused(int) { e.offered = noPair }
 
 // Committed notes a start; what is reserved is reckoned anew.
 func (e *easy) Committed(task int, a *planner.Assignment) {
-	e.simple.Committed(task, a)
+	e.started(task, a)
 	e.reserved = nil
+}
+
+// Finished counts what a task gives back.
+func (e *easy) Finished(task int, a *planner.Assignment) { e.ended(task, a) }
+
+// Wake is never: starts and ends are all that changes an answer.
+func (e *easy) Wake() float64 { return math.Inf(1) }
+
+// gpuLine is the tasks that need as many GPUs of a class, by arrival.
+type gpuLine struct {
+	class  int
+	gpus   float64
+	places []lineTask
+	least  []float64 // by lineBlock tasks: the shortest run time of those that wait
+}
+
+// lineTask is a task of a line: its place in the queue, which of its pairs it is, and its run time; +Inf: it left.
+type lineTask struct {
+	place, pair int
+	time        float64
+}
+
+const lineBlock = 128
+
+func (l *gpuLine) add(place, pair int, time float64) {
+	if len(l.places)%lineBlock == 0 {
+		l.least = append(l.least, math.Inf(1))
+	}
+	l.places = append(l.places, lineTask{place, pair, time})
+	l.least[len(l.least)-1] = min(l.least[len(l.least)-1], time)
+}
+
+// from returns the index of the first task at a place of the queue or behind it.
+func (l *gpuLine) from(place int) int {
+	i, _ := slices.BinarySearchFunc(l.places, place, func(t lineTask, place int) int { return t.place - place })
+	return i
+}
+
+func (l *gpuLine) remove(place int) {
+	i := l.from(place)
+	l.places[i].time = math.Inf(1)
+	block := i / lineBlock
+	l.least[block] = math.Inf(1)
+	for _, t := range l.places[block*lineBlock : min(len(l.places), (block+1)*lineBlock)] {
+		l.least[block] = min(l.least[block], t.time)
+	}
+}
+
+// first returns the place of the first task, from a pair of one place on, that runs no longer than some seconds.
+func (l *gpuLine) first(place, pair int, longest float64) (at, of int) {
+	for i := l.from(place); i < len(l.places); i++ {
+		if block := i / lineBlock; l.least[block] > longest || math.IsInf(l.least[block], 1) {
+			i = (block+1)*lineBlock - 1
+			continue
+		}
+		if t := &l.places[i]; t.time <= longest && !math.IsInf(t.time, 1) && (t.place > place || t.pair >= pair) {
+			return t.place, t.pair
+		}
+	}
+	return math.MaxInt, 0
 }

@@ -43,17 +43,6 @@ func (l *waitingLine) enqueue(tasks []int) {
 	}
 }
 
-func (l *waitingLine) pairs(task int) []pair {
-	l.v.RestrictToClass(task, planner.AnyClass)
-	var all []pair
-	for class := range l.v.Problem.Cluster.Classes {
-		if l.v.CanRunOn(task, class) {
-			all = append(all, pair{task: task, class: class, Prediction: l.v.Predict(task, class)})
-		}
-	}
-	return all
-}
-
 // removeStarted takes the task out of the line that was offered last, unless it was
 // refused: it has started or was given up. It reports whether there was one.
 func (l *waitingLine) removeStarted() bool {

@@ -28,9 +28,15 @@ type site struct {
 // what first come, first served takes.
 func drawBatch(tb testing.TB, seed uint64) *planner.Problem {
 	tb.Helper()
+	const least, most = 20, 80 // jobs
+	return drawBatchOf(tb, seed, least, most)
+}
+
+// drawBatchOf draws a batch of so many jobs.
+func drawBatchOf(tb testing.TB, seed uint64, least, most float64) *planner.Problem {
+	tb.Helper()
 	s := &site{Rand: rand.New(rand.NewPCG(seed, seed))}
 	p := &planner.Problem{Cluster: s.cluster(tb)}
-	const least, most = 20, 80 // jobs
 	n := int(least * math.Pow(most/least, s.Float64()))
 	work, gpus := 0.0, 0.0
 	for i := range n {
@@ -183,6 +189,13 @@ func TestTheDefaultPlanKeepsWhatOthersKeep(t *testing.T) {
 func drawWideBatch(tb testing.TB, seed uint64) *planner.Problem {
 	tb.Helper()
 	p := drawBatch(tb, seed)
+	widen(tb, p, seed)
+	return p
+}
+
+// widen makes a batch one of [drawWideBatch].
+func widen(tb testing.TB, p *planner.Problem, seed uint64) {
+	tb.Helper()
 	s := &site{Rand: rand.New(rand.NewPCG(seed, 2))}
 	for i := range p.Cluster.Classes {
 		k := &p.Cluster.Classes[i]
@@ -216,7 +229,6 @@ func drawWideBatch(tb testing.TB, seed uint64) *planner.Problem {
 	if err := policy.ImplyDue(context.Background(), p, 1.5); err != nil {
 		tb.Fatal(err)
 	}
-	return p
 }
 
 // present has some nodes still run what nobody plans.

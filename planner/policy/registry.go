@@ -302,7 +302,7 @@ func edlAlign(q Params) planner.Policy {
 	greedy.Name, greedy.Place, greedy.Map = "marginal", place.Marginal, false
 	latest.Name, latest.Place = "edl,place=latest", place.ByRule(place.LatestRule)
 	others := []improve.StartPolicy{{Policy: readjusted}, {Policy: greedy}, {Policy: latest}}
-	rescue := []improve.StartPolicy{{Policy: constantClocks(q), MaxTasks: maxConstant}}
+	rescue := []improve.StartPolicy{{Policy: constantClocks(q)}}
 	rescue[0].Name = Constant
 	var online improve.StartPolicy
 	for i := range directPolicies {

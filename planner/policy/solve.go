@@ -3,7 +3,6 @@ package policy
 import (
 	"context"
 	"fmt"
-	"math"
 	"math/rand/v2"
 
 	"github.com/epplan/epplan/planner"
@@ -62,32 +61,20 @@ type References struct {
 	AlwaysOn bool          // their nodes never sleep
 }
 
-// maxConstant is the most tasks for which the best constant clocks are looked for
-// unless somebody asks for them.
-const maxConstant = 10_000
-
-// NewReferences plans a problem by each of them. There is no EASY for more than
-// [MaxQueued] tasks, and there are no constant clocks for more than 10,000, or where
+// NewReferences plans a problem by each of them. There are no constant clocks where
 // the search for them is cut. A plan whose nodes never sleep is held against such as don't let theirs
 // sleep either ([Params.AlwaysOn]).
 func NewReferences(ctx context.Context, p *planner.Problem, params Params) (r References, err error) {
+	r.AlwaysOn = params.AlwaysOn
 	for _, one := range []struct {
 		plan **planner.Plan
-		name string
-		most int
-	}{
-		{&r.FCFS, "baseline", math.MaxInt},
-		{&r.Easy, EasyDefault, MaxQueued},
-		{&r.Constant, Constant, maxConstant},
-	} {
-		if len(p.Tasks) <= one.most {
-			text := one.name
-			if r.AlwaysOn = params.AlwaysOn; r.AlwaysOn {
-				text += ",park=" + neverPark
-			}
-			if *one.plan, err = solveText(ctx, p, text, params); err != nil {
-				return r, err
-			}
+		text string
+	}{{&r.FCFS, "baseline"}, {&r.Easy, EasyDefault}, {&r.Constant, Constant}} {
+		if r.AlwaysOn {
+			one.text += ",park=" + neverPark
+		}
+		if *one.plan, err = solveText(ctx, p, one.text, params); err != nil {
+			return r, err
 		}
 	}
 	if r.Constant != nil && r.Constant.Cut {
