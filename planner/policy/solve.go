@@ -71,6 +71,11 @@ const maxConstant = 10_000
 // the search for them is cut. A plan whose nodes never sleep is held against such as don't let theirs
 // sleep either ([Params.AlwaysOn]).
 func NewReferences(ctx context.Context, p *planner.Problem, params Params) (r References, err error) {
+	if p.Mode == planner.Clairvoyant { // what sites run doesn't know who will come
+		blind := *p
+		blind.Mode = planner.Online
+		p = &blind
+	}
 	for _, one := range []struct {
 		plan **planner.Plan
 		name string
