@@ -11,7 +11,7 @@ import (
 	"github.com/epplan/epplan/planner/bound"
 )
 
-// Retune improves a finished offline plan of any problem. Where tasks take whole GPUs
+// Retune improves a finished plan of any problem whose tasks are all known. Where tasks take whole GPUs
 // and nothing else that runs out, a search over lists of jobs, one a node, changes
 // places, turns and clocks of all of them together: simulated annealing from the plan,
 // and from where the prices of [bound.DueDual] would have each job. Then every task

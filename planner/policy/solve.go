@@ -66,6 +66,11 @@ type References struct {
 // sleep either ([Params.AlwaysOn]).
 func NewReferences(ctx context.Context, p *planner.Problem, params Params) (r References, err error) {
 	r.AlwaysOn = params.AlwaysOn
+	if p.Mode == planner.Clairvoyant { // what sites run doesn't know who will come
+		blind := *p
+		blind.Mode = planner.Online
+		p = &blind
+	}
 	for _, one := range []struct {
 		plan **planner.Plan
 		text string

@@ -106,14 +106,6 @@ func (s *Summary) againstCaption() []string {
 	return []string{caption + ", and at constant clocks,", text}
 }
 
-// constantName returns what constant clocks are called: nobody knows the best ones before all jobs are there.
-func constantName(of planner.Mode) string {
-	if of == planner.Online {
-		return "constant clocks found in hindsight"
-	}
-	return "constant clocks"
-}
-
 // savingsText returns the parts of what others take that the plan saves, in words: the
 // baseline, EASY and constant clocks, if they plan as many jobs.
 func (s *Summary) savingsText(scale report.Scale) string {
@@ -151,23 +143,6 @@ func (s *Summary) laterText() string {
 	if s.MaxTurnaround > 0 {
 		parts = append(parts, fmt.Sprintf("jobs without a deadline may take %g times %s (max_turnaround)",
 			s.MaxTurnaround, than))
-	}
-	return strings.Join(parts, "; ")
-}
-
-// frontierText says what a slower pace would save of an online plan's energy, and what hindsight would, and
-// what that does to mean turnaround; empty where neither is known.
-func frontierText(s *Summary) string {
-	var parts []string
-	for _, other := range []struct {
-		plan *Summary
-		name string
-	}{{s.Slower, fmt.Sprintf("at pace %g", s.Pace)}, {s.Hindsight, "with all jobs known from the start"}} {
-		if s.isComparable(other.plan) {
-			parts = append(parts, fmt.Sprintf("%s: %s energy, %s turnaround", other.name,
-				signedPercent(energyRatio(other.plan.Energy, s.Energy)-1),
-				signedPercent(other.plan.Turnaround.Mean/s.Turnaround.Mean-1)))
-		}
 	}
 	return strings.Join(parts, "; ")
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
@@ -173,4 +174,21 @@ func (r *Result) countSpeeds() (slower, same, faster int) {
 		}
 	}
 	return slower, same, faster
+}
+
+// frontierText says what a slower pace would save of an online plan's energy, and what hindsight would, and
+// what that does to mean turnaround; empty where neither is known.
+func frontierText(s *Summary) string {
+	var parts []string
+	for _, other := range []struct {
+		plan *Summary
+		name string
+	}{{s.Slower, fmt.Sprintf("at pace %g", s.Pace)}, {s.Hindsight, "with all jobs known from the start"}} {
+		if s.isComparable(other.plan) {
+			parts = append(parts, fmt.Sprintf("%s: %s energy, %s turnaround", other.name,
+				signedPercent(energyRatio(other.plan.Energy, s.Energy)-1),
+				signedPercent(other.plan.Turnaround.Mean/s.Turnaround.Mean-1)))
+		}
+	}
+	return strings.Join(parts, "; ")
 }

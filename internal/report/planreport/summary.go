@@ -186,6 +186,14 @@ func (s *Summary) savingText() string {
 	return text
 }
 
+// constantName returns what constant clocks are called: nobody knows the best ones before all jobs are there.
+func constantName(of planner.Mode) string {
+	if of == planner.Online {
+		return "constant clocks found in hindsight"
+	}
+	return "constant clocks"
+}
+
 func lessOrMore(saved float64) string {
 	if saved < 0 {
 		return report.FormatPercent(-saved) + " more"
