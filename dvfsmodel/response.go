@@ -233,7 +233,7 @@ func AppendOptima(to []Point, r Response, goals []Objective, limit float64) []Po
 	return to
 }
 
-// isCorner reports whether point b is below the line from a to c: no price of time has it cost more than both.
+// isCorner reports whether point b is below the line from a to c, so that it costs least at some price.
 func (f *Frontier) isCorner(a, b, c int) bool {
 	x, y, z := &f.points[a], &f.points[b], &f.points[c]
 	return float64(y.Energy-x.Energy)*(z.Time-x.Time) < float64(z.Energy-x.Energy)*(y.Time-x.Time)

@@ -24,7 +24,7 @@ import (
 type DueDual struct {
 	Value  float64 // of the objective; what is proved
 	prices []duePrices
-	search *dueSearch
+	search *dueSearch // that found them
 }
 
 // duePrices are the prices on one class.

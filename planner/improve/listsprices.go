@@ -12,7 +12,8 @@ import (
 
 // pricedList places jobs at posted prices, however many they are. A second of a GPU has a price by class and
 // time ([bound.NewPrices]) at which the jobs fit in a part of the room, each on the class and at the clocks
-// that cost it least. Then they start in the order of their latest starts, each on the node that is free first.
+// that cost it least. Then they start in the order of their latest starts, each on the node that is free
+// first.
 type pricedList struct {
 	l       *listSchedule
 	jobs    []int32 // to be placed
@@ -33,6 +34,7 @@ type pricedChoice struct {
 	level int32
 	time  float64 // of the run, seconds
 	work  float64 // part of the class's GPUs that it takes, times the time
+	size  float64 // work, or time where each GPU of a job that waits counts
 	key   float64 // jobs with a low one start first
 	late  bool    // even if it starts at once
 }
@@ -106,8 +108,8 @@ func (s *pricedList) place() {
 	s.l.copyFrom(s.best)
 }
 
-// shortenTurnaround has shorter jobs start earlier than their latest starts say, as long as no job is late by that
-// and the cost hardly rises.
+// shortenTurnaround has shorter jobs start earlier than their latest starts say, as long as no job is late by
+// that and the cost hardly rises, or falls where waiting has a price.
 func (s *pricedList) shortenTurnaround() {
 	l := s.l
 	cost, _ := s.best.total()
@@ -119,10 +121,13 @@ func (s *pricedList) shortenTurnaround() {
 		clear(s.hurry)
 		for range pricedTries {
 			late := s.startInOrder()
-			if cost, _ := l.total(); late == 0 && cost <= most && s.ends < s.bestEnds {
-				s.best, s.bestEnds = l.clone(), s.ends
-				return
+			if late > 0 {
+				continue
 			}
+			if now, _ := l.total(); now < cost || l.weights.waited == 0 && now <= most && s.ends < s.bestEnds {
+				s.best = l.clone()
+			}
+			return
 		}
 	}
 }
@@ -143,6 +148,9 @@ func (s *pricedList) shortFirst(margin float64) {
 		c := &s.choices[k]
 		m := l.menu(c.job, c.class)
 		c.work = float64(m.gpus*m.nodes) * c.time / gpus[c.class]
+		if c.size = c.work; l.weights.waited > 0 {
+			c.size = c.time
+		}
 		left[c.class] += c.work
 		mean += c.time / float64(len(s.choices))
 	}
@@ -163,9 +171,9 @@ func (s *pricedList) shortFirst(margin float64) {
 	}
 }
 
-// Compare has the job that takes most come first.
+// Compare has the largest job come first.
 func (a pricedChoice) Compare(b pricedChoice) int {
-	return cmp.Or(cmp.Compare(b.work, a.work), cmp.Compare(a.job, b.job))
+	return cmp.Or(cmp.Compare(b.size, a.size), cmp.Compare(a.job, b.job))
 }
 
 // try places the jobs at the prices for a part of the room, those that are late anew as if they were due

@@ -18,8 +18,8 @@ func (o Easy) New(v *planner.View, _ planner.Placer) planner.Picker {
 	return &easy{classUsage: newClassUsage(v), age: newResidualTimes(o.Spread)}
 }
 
-// easy finds the next task to start without looking at all that wait: tasks that need as many GPUs of the same
-// class are a line of their own.
+// easy finds the next task to start without looking at all that wait: tasks that need as many GPUs of the
+// same class are a line of their own.
 type easy struct {
 	classUsage
 	age         *residualTimes
@@ -51,13 +51,20 @@ func (e *easy) Arrive(tasks []int) {
 		e.queue = append(e.queue, task)
 	}
 	e.at, e.pair, e.reserved = e.head, 0, nil
+	for i := range e.lines {
+		e.lines[i].refused = false
+	}
 }
 
-// lineOf returns the line of tasks that need as many GPUs of a class.
+// lineOf returns the line of tasks that need as many GPUs of a class, on as many nodes.
 func (e *easy) lineOf(p *pair) *gpuLine {
-	i := slices.IndexFunc(e.lines, func(l gpuLine) bool { return l.class == p.class && l.gpus == p.GPUs })
+	t := &e.v.Problem.Tasks[p.task]
+	nodes := t.Options[t.Option(e.v.Problem.Cluster.Classes[p.class].Model)].NodeCount()
+	i := slices.IndexFunc(e.lines, func(l gpuLine) bool {
+		return l.class == p.class && l.gpus == p.GPUs && l.nodes == nodes
+	})
 	if i < 0 {
-		i, e.lines = len(e.lines), append(e.lines, gpuLine{class: p.class, gpus: p.GPUs})
+		i, e.lines = len(e.lines), append(e.lines, gpuLine{class: p.class, nodes: nodes, gpus: p.GPUs})
 	}
 	return &e.lines[i]
 }
@@ -110,7 +117,7 @@ func (e *easy) nextPair() *pair {
 	for i := range e.lines {
 		l := &e.lines[i]
 		longest := math.Inf(1)
-		if l.gpus > e.total[l.class]-e.busy[l.class]+planner.ShareSlack {
+		if l.refused || l.gpus > e.total[l.class]-e.busy[l.class]+planner.ShareSlack {
 			continue
 		}
 		if e.reserved != nil {
@@ -127,8 +134,14 @@ func (e *easy) nextPair() *pair {
 	return &e.pairsOf[e.queue[best]][bestPair]
 }
 
-// Refused leaves the task in its place.
-func (e *easy) Refused(int) { e.offered = noPair }
+// Refused leaves the task in its place. Where GPUs are all that runs out, others like it have no room either
+// before something ends.
+func (e *easy) Refused(task int) {
+	if e.v.OnlyGPUsLimited {
+		e.lineOf(&e.pairsOf[task][e.pair-1]).refused = true
+	}
+	e.offered = noPair
+}
 
 // Committed notes a start; what is reserved is reckoned anew.
 func (e *easy) Committed(task int, a *planner.Assignment) {
@@ -144,13 +157,16 @@ func (e *easy) Wake() float64 { return math.Inf(1) }
 
 // gpuLine is the tasks that need as many GPUs of a class, by arrival.
 type gpuLine struct {
-	class  int
-	gpus   float64
-	places []lineTask
-	least  []float64 // by lineBlock tasks: the shortest run time of those that wait
+	class   int
+	nodes   int
+	gpus    float64
+	places  []lineTask
+	refused bool      // one of them was at this event: no node has room
+	least   []float64 // by lineBlock tasks: the shortest run time of those that wait
 }
 
-// lineTask is a task of a line: its place in the queue, which of its pairs it is, and its run time; +Inf: it left.
+// lineTask is a task of a line: its place in the queue, which of its pairs it is, and its run time; +Inf: it
+// left.
 type lineTask struct {
 	place, pair int
 	time        float64
@@ -182,7 +198,8 @@ func (l *gpuLine) remove(place int) {
 	}
 }
 
-// first returns the place of the first task, from a pair of one place on, that runs no longer than some seconds.
+// first returns the place of the first task, from a pair of one place on, that runs no longer than some
+// seconds.
 func (l *gpuLine) first(place, pair int, longest float64) (at, of int) {
 	for i := l.from(place); i < len(l.places); i++ {
 		if block := i / lineBlock; l.least[block] > longest || math.IsInf(l.least[block], 1) {
