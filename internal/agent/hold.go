@@ -262,7 +262,7 @@ func (h *holder) giveBackReported(c *managedGPU) error {
 }
 
 // giveBack gives one control back. A clock goes back to the site's range, or is released. A control whose
-// value the driver tells goes back to its prior value, unless somebody else has changed it since: then it stays.
+// value the driver tells goes back to its prior value, unless somebody else has changed it since.
 // One that the GPU can't set is free. A stale handle is opened anew, and a fault that may mend is tried once more.
 func (h *holder) giveBack(c *managedGPU, control gpu.Control, held Held) (note string, err error) {
 	back := func(dev gpu.Device) (string, error) { return "", dev.Release(control) }

@@ -65,14 +65,9 @@ func (f Portfolio) Improve(
 	}
 	enough := (areAllMovable(p) || isSearchable(p)) &&
 		!(f.isSitePolicy(best.From) && best.rank.Cost > smallGain*before)
-	rescued := best
-	for i := range f.Rescue {
-		if rescued.rank.Late == 0 && enough || planner.StopRequested(ctx) {
-			break
-		}
-		if rescued, err = f.try(ctx, p, f.Rescue[i:i+1], rescued, rng); err != nil {
-			return nil, err
-		}
+	rescued, err := f.rescue(ctx, p, best, enough, rng)
+	if err != nil {
+		return nil, err
 	}
 	if rescued.Plan != best.Plan {
 		if best, err = f.last(ctx, p, rescued, rng); err != nil {
@@ -86,6 +81,22 @@ func (f Portfolio) Improve(
 	}
 	best.Policy, best.Clocks = plan.Policy, nil // each task has its own
 	return best.Plan, nil
+}
+
+// rescue returns the best of a plan and the plans by the policies of Rescue, which are tried until no task is
+// late, if the gain is enough by then.
+func (f Portfolio) rescue(
+	ctx context.Context, p *planner.Problem, best candidate, enough bool, rng *rand.Rand,
+) (_ candidate, err error) {
+	for i := range f.Rescue {
+		if best.rank.Late == 0 && enough || planner.StopRequested(ctx) {
+			break
+		}
+		if best, err = f.try(ctx, p, f.Rescue[i:i+1], best, rng); err != nil {
+			return best, err
+		}
+	}
+	return best, nil
 }
 
 // noWorseThanOnline returns the plan, or where an online plan costs less one that costs less still, and ends
