@@ -119,7 +119,7 @@ func (plan *Plan) addUnused(p *Problem) {
 	}
 	for class := range p.Cluster.Classes {
 		for range p.Cluster.Classes[class].Count - used[class] {
-			plan.Nodes = append(plan.Nodes, Node{Class: class})
+			plan.Nodes = append(plan.Nodes, PlannedNode{Class: class})
 		}
 	}
 }

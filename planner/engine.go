@@ -63,7 +63,7 @@ func newEngine(p *Problem, policy *Policy, truth *Problem, started func(task int
 	}
 	e := &engine{
 		problem: p, policy: policy, view: v, calendar: &v.calendar,
-		plan:    &Plan{Policy: policy.Name, Assignments: make([]Assignment, len(p.Tasks)), Nodes: []Node{}},
+		plan:    &Plan{Policy: policy.Name, Assignments: make([]Assignment, len(p.Tasks)), Nodes: []PlannedNode{}},
 		answers: answerCheck{policy: policy, view: v}, arrivals: newArrivals(p, memory.order),
 		taken: make([]bool, len(p.Tasks)), memory: memory,
 	}

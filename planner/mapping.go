@@ -22,7 +22,7 @@ func (e *engine) mapToNodes() {
 		SortByKey(order, func(n int32) float64 { return float64(old[n].class) })
 	}
 	m.mappedTo = slices.Grow(m.mappedTo[:0], len(old))[:len(old)]
-	e.view.PerGPUMode, e.plan.Nodes = false, make([]Node, 0, len(old))
+	e.view.PerGPUMode, e.plan.Nodes = false, make([]PlannedNode, 0, len(old))
 	e.placer = silentPlacer{}
 	node, slot := -1, 0
 	for _, single := range order {

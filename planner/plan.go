@@ -27,10 +27,10 @@ type Plan struct {
 	Policy      string
 	From        string // the policy whose plan was improved into this one; empty: Policy's own
 	Status      Status
-	Assignments []Assignment // by task; Node is -1 where a task isn't placed
-	Nodes       []Node       // by node number
-	Unplaced    []Unplaced   // tasks that cannot be placed, by task
-	Misses      []int        // tasks that end after their deadlines, by task
+	Assignments []Assignment  // by task; Node is -1 where a task isn't placed
+	Nodes       []PlannedNode // by node number
+	Unplaced    []Unplaced    // tasks that cannot be placed, by task
+	Misses      []int         // tasks that end after their deadlines, by task
 	Ledger      Ledger
 	Warnings    []error
 	Shared      *Shared // nil where no GPU is shared by profile
@@ -81,8 +81,8 @@ func (a *Assignment) GPUCount() int {
 	return count
 }
 
-// Node is a server that the plan uses, and when it is on.
-type Node struct {
+// PlannedNode is a server that the plan uses, and when it is on.
+type PlannedNode struct {
 	Class int // index in Cluster.Classes
 	On    []Interval
 }

@@ -10,7 +10,7 @@ import (
 type Reason struct {
 	Clocks ClockReason
 	Place  PlaceReason
-	Bound  BoundBy // what asks for faster clocks, or can't be met
+	Bound  TimeBound // what asks for faster clocks, or can't be met
 	// Of the bound, which is kept: a deadline's in seconds, a limit's as a part of what
 	// is left.
 	Margin     float32
@@ -19,19 +19,19 @@ type Reason struct {
 	Prior      bool    // it has no model: others on the GPU model say how it responds
 }
 
-// BoundBy is what bounds a task's run time.
-type BoundBy uint8
+// TimeBound is what bounds a task's run time.
+type TimeBound uint8
 
 // What bounds a run time.
 const (
-	BoundDeadline BoundBy = iota
-	BoundDue              // the due time of a task without deadline
-	BoundLimit            // the run-time limit
+	BoundDeadline TimeBound = iota
+	BoundDue                // the due time of a task without deadline
+	BoundLimit              // the run-time limit
 )
 
 // bound returns what bounds a task's run time if it starts then, and the margin that
 // [Task.Due] or [Task.Limit] keeps from it.
-func (t *Task) bound(start float64) (by BoundBy, margin float32) {
+func (t *Task) bound(start float64) (by TimeBound, margin float32) {
 	switch {
 	case t.Limit < t.Due-start:
 		return BoundLimit, float32(t.LimitMargin)

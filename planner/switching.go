@@ -35,7 +35,7 @@ func (e *engine) addNode(class int) {
 	gpus := 1
 	if !e.view.PerGPUMode {
 		gpus = e.problem.Cluster.Classes[class].GPUs
-		e.plan.Nodes = append(e.plan.Nodes, Node{Class: class})
+		e.plan.Nodes = append(e.plan.Nodes, PlannedNode{Class: class})
 	}
 	e.calendar.add(class, gpus)
 }

@@ -82,10 +82,10 @@ func (v *View) IsDeadlinePrior(task int) bool {
 	return true
 }
 
-// RestrictToClass lets Pick offer a task for one node class only, or for [AnyClass]
+// RestrictTask lets Pick offer a task for one node class only, or for [AnyClass]
 // again. Until it is confined otherwise, the view answers as if no other class
 // suited the task.
-func (v *View) RestrictToClass(task, class int) { v.quotes.restrict(task, class) }
+func (v *View) RestrictTask(task, class int) { v.quotes.restrict(task, class) }
 
 // RestrictedClass returns the class that a task is offered for, or [AnyClass].
 func (v *View) RestrictedClass(task int) int { return v.quotes.restriction(task) }

@@ -296,7 +296,7 @@ func (e *exhaustive) plan(tb testing.TB) *planner.Plan {
 	for node := range e.classes {
 		if _, on := e.node(node, end); on != nil {
 			number[node] = int32(len(plan.Nodes))
-			plan.Nodes = append(plan.Nodes, planner.Node{Class: e.classes[node], On: on})
+			plan.Nodes = append(plan.Nodes, planner.PlannedNode{Class: e.classes[node], On: on})
 		}
 	}
 	order := make([]int, len(e.found)) // GPUs are given by start: as few as are in use at once suffice then

@@ -185,7 +185,7 @@ var placeCorruptions = []corruption{
 		s.task("half").MemGiB = 39.1
 	}, kinds(check.Memory)},
 	{"more nodes than there are", func(s *spoiler) {
-		s.plan.Nodes = append(s.plan.Nodes, planner.Node{
+		s.plan.Nodes = append(s.plan.Nodes, planner.PlannedNode{
 			Class: 1, On: []planner.Interval{{From: 500, To: 501}},
 		})
 	}, kinds(check.Count)},

@@ -66,7 +66,7 @@ func (e *emitter) node(v *server) {
 		last = max(last, start)
 	}
 	if last > delay {
-		e.plan.Nodes = append(e.plan.Nodes, planner.Node{
+		e.plan.Nodes = append(e.plan.Nodes, planner.PlannedNode{
 			Class: class, On: []planner.Interval{{From: 0, To: last}},
 		})
 	}

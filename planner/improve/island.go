@@ -73,7 +73,7 @@ func lastEnds(plan *planner.Plan) []float64 {
 }
 
 // isOnToLastEnd reports whether a node is on once, from 0 until its last task ends.
-func isOnToLastEnd(n *planner.Node, last float64) bool {
+func isOnToLastEnd(n *planner.PlannedNode, last float64) bool {
 	return len(n.On) == 1 && n.On[0].From == 0 && n.On[0].To <= last*(1+roundOff)
 }
 

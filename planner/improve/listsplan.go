@@ -27,14 +27,14 @@ func (l *listSchedule) toPlan(old *planner.Plan) *planner.Plan {
 		}
 		w := &nodeWriter{l: l, old: old, node: int32(len(better.Nodes)), all: better.Assignments}
 		w.write(v, l.startsOf(int32(n)))
-		better.Nodes = append(better.Nodes, planner.Node{
+		better.Nodes = append(better.Nodes, planner.PlannedNode{
 			Class: v.class, On: []planner.Interval{{From: 0, To: w.off}},
 		})
 		asleep[v.class]--
 	}
 	for class, count := range asleep {
 		for range count {
-			better.Nodes = append(better.Nodes, planner.Node{Class: class})
+			better.Nodes = append(better.Nodes, planner.PlannedNode{Class: class})
 		}
 	}
 	if l.arrive {

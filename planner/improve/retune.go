@@ -116,7 +116,7 @@ func offTime(plan *planner.Plan, node int) float64 {
 }
 
 // onUntil returns the end of the time of being on that a moment falls into.
-func onUntil(n *planner.Node, at float64) float64 {
+func onUntil(n *planner.PlannedNode, at float64) float64 {
 	for _, on := range n.On {
 		if at < on.To {
 			return on.To

@@ -49,7 +49,7 @@ func (u *classUsage) ended(task int, a *planner.Assignment) {
 
 // pairs returns a task on each class that suits it.
 func (u *classUsage) pairs(task int) []pair {
-	u.v.RestrictToClass(task, planner.AnyClass)
+	u.v.RestrictTask(task, planner.AnyClass)
 	var all []pair
 	for class := range u.v.Problem.Cluster.Classes {
 		if u.v.CanRunOn(task, class) {

@@ -104,7 +104,7 @@ func (e *easy) Next() (int, bool) {
 		}
 		if e.reserved == nil || e.reserved.sparesReserved(p) {
 			e.offered = e.at
-			e.v.RestrictToClass(p.task, p.class)
+			e.v.RestrictTask(p.task, p.class)
 			return p.task, true
 		}
 	}

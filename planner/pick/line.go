@@ -68,7 +68,7 @@ func (l *waitingLine) placeOf(task int) int {
 
 func (l *waitingLine) offer(at, class int) (int, bool) {
 	l.offered = at
-	l.v.RestrictToClass(l.waiting[at], class)
+	l.v.RestrictTask(l.waiting[at], class)
 	return l.waiting[at], true
 }
 

@@ -231,7 +231,7 @@ func TestSummariseCountsDistinctNodesAndGPUs(t *testing.T) {
 	r := &planreport.Result{
 		Problem: &planner.Problem{Tasks: make([]planner.Task, 4)},
 		Plan: &planner.Plan{
-			Nodes: make([]planner.Node, 3),
+			Nodes: make([]planner.PlannedNode, 3),
 			Assignments: []planner.Assignment{
 				{Node: 0, GPUs: 0b0011, End: 5},
 				{Node: 0, GPUs: 0b0110, End: 9},
@@ -286,7 +286,7 @@ func million(tb testing.TB, n int) *planreport.Result {
 	}
 	plan := &planner.Plan{
 		Assignments: make([]planner.Assignment, n),
-		Nodes:       []planner.Node{{On: []planner.Interval{{To: float64(n)}}}},
+		Nodes:       []planner.PlannedNode{{On: []planner.Interval{{To: float64(n)}}}},
 	}
 	for i := range n {
 		p.Tasks[i] = task("job", float64(i+200), response)

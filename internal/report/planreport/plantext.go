@@ -311,8 +311,8 @@ var (
 
 // The bounds other than a deadline, in place of the clocks' own words.
 var (
-	boundWords = map[planner.BoundBy]string{planner.BoundDue: "due time", planner.BoundLimit: "limit"}
-	lateWords  = map[planner.BoundBy]string{planner.BoundDue: "past due", planner.BoundLimit: "past limit"}
+	boundWords = map[planner.TimeBound]string{planner.BoundDue: "due time", planner.BoundLimit: "limit"}
+	lateWords  = map[planner.TimeBound]string{planner.BoundDue: "past due", planner.BoundLimit: "past limit"}
 )
 
 // clockWord returns the reason for clocks in a word or two.

@@ -221,8 +221,8 @@ func TestIdleNodesAreDrawnAndNodesThatAreOffAreNot(t *testing.T) {
 	p := lateProblem(t)
 	p.Cluster.Classes[0].Count = 3
 	r := solve(t, p, "edl")
-	r.Plan.Nodes = append(r.Plan.Nodes, planner.Node{On: []planner.Interval{{From: 0, To: 50}}},
-		planner.Node{})
+	r.Plan.Nodes = append(r.Plan.Nodes, planner.PlannedNode{On: []planner.Interval{{From: 0, To: 50}}},
+		planner.PlannedNode{})
 	d := wellFormed(t, written(t, ganttChart(nil), r))
 	idle := 0
 	for _, rect := range d.rects {
