@@ -82,7 +82,8 @@ func TestAComparisonDoesNotCallAPlanPastDueTheBest(t *testing.T) {
 }
 
 func TestTurnaroundsAreFromTheArrivalAndP95IsTheNearestRank(t *testing.T) {
-	r := &planreport.Result{Problem: &planner.Problem{}, Plan: &planner.Plan{Nodes: make([]planner.PlannedNode, 1)}}
+	plan := &planner.Plan{Nodes: make([]planner.PlannedNode, 1)}
+	r := &planreport.Result{Problem: &planner.Problem{}, Plan: plan}
 	for i := range 20 {
 		task := planner.NewTask("t")
 		task.Arrival = 100 + float64(i)
