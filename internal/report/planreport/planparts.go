@@ -184,7 +184,11 @@ func frontierText(s *Summary) string {
 		plan *Summary
 		name string
 	}{{s.Slower, fmt.Sprintf("at pace %g", s.Pace)}, {s.Hindsight, "with all jobs known from the start"}} {
-		if s.isComparable(other.plan) {
+		switch {
+		case !s.isComparable(other.plan):
+		case other.plan.Energy == s.Energy:
+			parts = append(parts, other.name+": no better plan found")
+		default:
 			parts = append(parts, fmt.Sprintf("%s: %s energy, %s turnaround", other.name,
 				signedPercent(energyRatio(other.plan.Energy, s.Energy)-1),
 				signedPercent(other.plan.Turnaround.Mean/s.Turnaround.Mean-1)))
