@@ -1,17 +1,13 @@
 package web
 
 import (
-	"context"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"runtime"
 	"time"
 
 	"github.com/epplan/epplan/config"
-	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/web/login"
-	"github.com/epplan/epplan/slurm"
 )
 
 // New makes a site.
@@ -86,30 +82,4 @@ func allActions() []actionRoute {
 		{"/admin/levers", login.Admin, undoLevers},
 		{"/admin/reload", login.Admin, reload},
 	}
-}
-
-// Source answers for one viewer what pages show, and says nothing that the viewer may
-// not see: [epdapi.Client] is one. What isn't there, or not for this viewer, is an
-// [epdapi.RefusedError].
-type Source interface {
-	Overview(ctx context.Context) (*epdapi.Overview, error)
-	Queue(ctx context.Context) (*epdapi.Queue, error)
-	Jobs(ctx context.Context, query url.Values) (*epdapi.JobPage, error)
-	// Job takes a job as people name it: by its number, or as a task of an array, 4_3.
-	Job(ctx context.Context, job string) (*epdapi.JobView, error)
-	Series(ctx context.Context, id slurm.JobID) (*epdapi.JobSeries, error)
-	Nodes(ctx context.Context) (*epdapi.NodeList, error)
-	Levers(ctx context.Context) (*epdapi.Levers, error)
-	Models(ctx context.Context) (*epdapi.ModelList, error)
-	ModelVersions(ctx context.Context, workload, gpuModel string) (*epdapi.ModelVersions, error)
-	Fit(ctx context.Context, workload, gpuModel string) (*epdapi.ModelFit, error)
-}
-
-// Administration is what the pages of administrators ask, and do for one viewer, if the
-// viewer may; its errors are a [Source]'s.
-type Administration interface {
-	Status(ctx context.Context) (*epdapi.Status, error)
-	UseModel(ctx context.Context, m *epdapi.ModelChoice) (*epdapi.ModelStatus, error)
-	UndoLevers(ctx context.Context) (*epdapi.UndoLeversAnswer, error)
-	Reload(ctx context.Context) (*epdapi.ReloadAnswer, error)
 }
