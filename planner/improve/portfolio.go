@@ -192,26 +192,6 @@ func (f Portfolio) start(
 	return plan, nil
 }
 
-// candidate is a plan and what it is preferred by.
-type candidate struct {
-	*planner.Plan
-	rank planner.PlanRank
-}
-
-func candidateOf(p *planner.Problem, plan *planner.Plan) candidate {
-	return candidate{plan, p.RankOf(plan)}
-}
-
-// isBetter reports whether a plan is to be preferred to another.
-func (a *candidate) isBetter(b *candidate) bool { return a.rank.Compare(b.rank) < 0 }
-
-// takeIfBetter takes another plan if that is to be preferred.
-func (a *candidate) takeIfBetter(p *planner.Problem, plan *planner.Plan) {
-	if b := candidateOf(p, plan); b.isBetter(a) {
-		*a = b
-	}
-}
-
 // isUniform reports whether the problem is of the EDL paper's kind: one class with as
 // many nodes as wanted, and tasks of one whole GPU that are all there at 0.
 func (f Portfolio) isUniform(p *planner.Problem) bool {
