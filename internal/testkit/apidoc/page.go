@@ -26,7 +26,7 @@ func (d *Document) Markdown() string {
 		"answered with 400, one by somebody who\n" +
 		"may not ask with 403, what isn't there, or isn't theirs, with 404, and what may be tried again " +
 		"with 503; the answer is a\n" +
-		"[Fault](#fault) then. What answers take is bounded: 5 s at most. Metrics have [a page of their own](../metrics.md).\n")
+		"[ErrorAnswer](#erroranswer) then. What answers take is bounded: 5 s at most. Metrics have [a page of their own](../metrics.md).\n")
 	for _, t := range d.Tags {
 		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n| request | who may ask | what for | sends | gets |\n"+
 			"|---|---|---|---|---|\n", strings.ToUpper(t.Name[:1])+t.Name[1:], backticked(t.Description))
