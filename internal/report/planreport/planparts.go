@@ -184,15 +184,17 @@ func frontierText(s *Summary) string {
 		plan *Summary
 		name string
 	}{{s.Slower, fmt.Sprintf("at pace %g", s.Pace)}, {s.Hindsight, "with all jobs known from the start"}} {
-		switch {
-		case !s.isComparable(other.plan):
-		case other.plan.Energy == s.Energy:
-			parts = append(parts, other.name+": no better plan found")
-		default:
-			parts = append(parts, fmt.Sprintf("%s: %s energy, %s turnaround", other.name,
-				signedPercent(energyRatio(other.plan.Energy, s.Energy)-1),
-				signedPercent(other.plan.Turnaround.Mean/s.Turnaround.Mean-1)))
+		if !s.isComparable(other.plan) {
+			continue
 		}
+		const noteworthy = 5e-4 // less is printed as 0.0 %
+		saved := 1 - energyRatio(other.plan.Energy, s.Energy)
+		if saved < noteworthy {
+			parts = append(parts, other.name+": no plan with less energy found")
+			continue
+		}
+		parts = append(parts, fmt.Sprintf("%s: %s energy, %s turnaround", other.name, signedPercent(-saved),
+			signedPercent(other.plan.Turnaround.Mean/s.Turnaround.Mean-1)))
 	}
 	return strings.Join(parts, "; ")
 }
