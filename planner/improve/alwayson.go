@@ -33,7 +33,7 @@ func (f AlwaysOn) Improve(
 		if most := f.Others[i].MaxTasks; most > 0 && len(p.Tasks) > most {
 			continue
 		}
-		start, err := planner.Solve(ctx, p, &f.Others[i].Policy, &planner.Options{NoImprove: true})
+		start, err := startOf(ctx, p, &f.Others[i].Policy, &planner.Options{NoImprove: true})
 		if err != nil {
 			return nil, err
 		}

@@ -107,14 +107,20 @@ func (f Portfolio) noWorseThanOnline(
 	blind := *p
 	blind.Mode = planner.Online
 	online, err := planner.Solve(ctx, &blind, &f.Online.Policy, nil)
-	if err != nil || len(online.Unplaced) > len(plan.Unplaced) || p.Cost(online) >= p.Cost(plan) {
-		return plan, err
+	if err != nil {
+		return nil, err
+	}
+	best, other := candidateOf(p, plan), candidateOf(p, online)
+	if !other.isBetter(&best) {
+		return plan, nil
 	}
 	better, err := Hindsight{Longer: true}.Improve(ctx, p, online, rng)
-	if err == nil {
-		better.From = f.Online.Name
+	if err != nil {
+		return nil, err
 	}
-	return better, err
+	better.From = f.Online.Name
+	best.takeIfBetter(p, better)
+	return best.Plan, nil
 }
 
 // smallGain is the part of a cost that remains where hardly anything was gained.
@@ -148,7 +154,7 @@ func (f Portfolio) try(
 			planner.StopRequested(ctx) && best.rank.Late == 0 {
 			continue // a search that is cut keeps its promises
 		}
-		start, err := f.start(ctx, p, &starts[i].Policy)
+		start, err := startOf(ctx, p, &starts[i].Policy, nil)
 		if err != nil {
 			return best, err
 		}
@@ -171,18 +177,18 @@ func (f Portfolio) try(
 	return best, nil
 }
 
-// start returns the plan of another policy. Of tasks that arrive over time it is
+// startOf returns the plan of another policy. Of tasks that arrive over time it is
 // also asked for the one that it would make without knowing them.
-func (f Portfolio) start(
-	ctx context.Context, p *planner.Problem, policy *planner.Policy,
+func startOf(
+	ctx context.Context, p *planner.Problem, policy *planner.Policy, options *planner.Options,
 ) (*planner.Plan, error) {
-	plan, err := planner.Solve(ctx, p, policy, nil)
+	plan, err := planner.Solve(ctx, p, policy, options)
 	if err != nil || p.Mode != planner.Clairvoyant {
 		return plan, err
 	}
 	blind := *p
 	blind.Mode = planner.Online
-	online, err := planner.Solve(ctx, &blind, policy, nil)
+	online, err := planner.Solve(ctx, &blind, policy, options)
 	if err != nil {
 		return nil, err
 	}

@@ -101,9 +101,8 @@ func (l *listScheduler) cheapest(j *pendingTask) (best reservation) {
 		waited := l.p.v.Problem.WaitWeight
 		b.wait = l.price + waited*choice.size
 		b.second = l.price*(1+choice.size*l.behind[choice.class]/l.total[choice.class]) - b.idle*choice.size
-		if j.unpaced {
-			b.wait, b.second = b.wait-unpacedDiscount*l.price, b.second-unpacedDiscount*l.price
-		}
+		discount := l.discount(j)
+		b.wait, b.second = b.wait-discount, b.second-discount
 		b.second += waited * choice.size * l.wanted[choice.class] / l.total[choice.class]
 		for q := range choice.quotes {
 			b.least = min(b.least, choice.costs[q]+b.second*choice.quotes[q].Point.Time)
@@ -221,6 +220,16 @@ func (l *listScheduler) free(b *nodeRequest, n int) (free float64, now bool) {
 		return max(free, node.last), false
 	}
 	return free, true
+}
+
+// discount returns the part of the price of time that a task doesn't pay, as its owner waits for its deadline
+// alone: nothing while that is near, or behind the jobs to come it would be missed.
+func (l *listScheduler) discount(j *pendingTask) float64 {
+	if !j.unpaced {
+		return 0
+	}
+	left := (j.deadline-l.p.v.Now)/j.shortest - nearDeadline
+	return l.price * unpacedDiscount * min(max(left/nearDeadline, 0), 1)
 }
 
 // lateness returns what it costs that a task ends then: later than at default clocks, after

@@ -31,7 +31,7 @@ func TestWhereNodesNeverSleepTheSearchFindsNoWorseThanFirstComeFirstServedWithAl
 		allOn(t, p, plan)
 		allOn(t, p, against.FCFS)
 		if now, before := p.RankOf(plan), p.RankOf(against.FCFS); now.Compare(before) > 0 {
-			t.Fatalf("%s: %+v, first come, first served %+v", name, now, before)
+			t.Fatalf("%s %v: %+v, first come, first served %+v", name, p.Mode, now, before)
 		} else if now.Compare(before) < 0 {
 			better++
 		}

@@ -350,3 +350,47 @@ func timeReplan(b *testing.B, p *planner.Problem) {
 	events := 2 * len(p.Tasks) // arrivals and ends
 	b.ReportMetric(b.Elapsed().Seconds()*1e3/float64(b.N)/float64(events), "ms/event")
 }
+
+// A plan that knows all jobs from the start, of batches in which not every deadline can be met, is preferred to
+// the plans that sites and our online policy make without knowing them: fewer late first, then the cost.
+func TestAClairvoyantPlanIsPreferredToPlansWithoutForesight(t *testing.T) {
+	params := policy.DefaultParams()
+	params.Effort = 0.02
+	search, err := policy.Parse(policy.DefaultName(planner.Offline), params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const first = 23_000
+	missed := 0
+	for seed := uint64(first); seed < first+onlineBatches()/2; seed++ {
+		p := kinds[seed%2].draw(t, seed, 10, 40)
+		for i := range p.Tasks {
+			task := &p.Tasks[i]
+			task.Deadline = min(task.Deadline, task.Arrival+0.5*(task.Due-task.Arrival))
+			task.Due = min(task.Due, task.Deadline)
+		}
+		known := *p
+		known.Mode = planner.Clairvoyant
+		plan, err := policy.SolveChecked(t.Context(), &known, search, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		missed += len(plan.Misses)
+		for _, name := range []string{"baseline", policy.EasyDefault, "replan,pace=1"} {
+			other, err := policy.Parse(name, policy.DefaultParams())
+			if err != nil {
+				t.Fatal(err)
+			}
+			blind, err := policy.SolveChecked(t.Context(), p, other, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a, b := known.RankOf(plan), known.RankOf(blind); a.Compare(b) > 0 {
+				t.Errorf("seed %d: %+v, %s %+v", seed, a, name, b)
+			}
+		}
+	}
+	if missed == 0 {
+		t.Error("all deadlines are met, so nothing was to be preferred")
+	}
+}

@@ -317,9 +317,8 @@ func edlAlign(q Params) planner.Policy {
 			sites.Name, sites.Tune = EasyDefault, tune.None
 			sites.MaxTasks, sites.IsSitePolicy = maxQuickQueue, true
 			others = append(others, sites)
-			sites.MaxTasks = MaxQueued
-			rescue = append(rescue, sites)
-			fallthrough
+			sites.MaxTasks, start.MaxTasks = MaxQueued, MaxQueued
+			rescue = append(rescue, sites, start)
 		case PacedPolicy:
 			start.MaxTasks = MaxQueued
 			rescue, online = append(rescue, start), start

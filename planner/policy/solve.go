@@ -43,7 +43,7 @@ func Hindsight(ctx context.Context, p *planner.Problem, plan *planner.Plan) (*pl
 	}
 	rng := rand.New(rand.NewPCG(planner.DefaultSeed, planner.DefaultSeed))
 	known, err := improve.Hindsight{}.Improve(ctx, p, plan, rng)
-	if err != nil {
+	if err != nil || planner.StopRequested(ctx) { // what a search found that was cut says little
 		return nil, err
 	}
 	seen := *p

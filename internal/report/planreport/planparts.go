@@ -193,8 +193,15 @@ func frontierText(s *Summary) string {
 			parts = append(parts, other.name+": no plan with less energy found")
 			continue
 		}
-		parts = append(parts, fmt.Sprintf("%s: %s energy, %s turnaround", other.name, signedPercent(-saved),
-			signedPercent(other.plan.Turnaround.Mean/s.Turnaround.Mean-1)))
+		text := fmt.Sprintf("%s: %s energy, %s turnaround", other.name, signedPercent(-saved),
+			signedPercent(other.plan.Turnaround.Mean/s.Turnaround.Mean-1))
+		if more := other.plan.Misses - s.Misses; more > 0 {
+			text += fmt.Sprintf(", %d more miss their deadlines", more)
+		}
+		if more := other.plan.PastDue - other.plan.Misses - s.PastDue + s.Misses; more > 0 {
+			text += fmt.Sprintf(", %d more end past their due times", more)
+		}
+		parts = append(parts, text)
 	}
 	return strings.Join(parts, "; ")
 }
