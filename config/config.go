@@ -335,8 +335,8 @@ func (s *Safety) fields() []field {
 		numberField("pace",
 			"How long jobs that arrive over time may take in the mean, submission to end, to save energy: within\n"+
 				"this multiple of what EASY backfilling at default clocks would take, up to max_turnaround. The best\n"+
-				"policy online aims at it: where hardly anybody waits it may take longer. A job with a deadline only has\n"+
-				"to meet that.",
+				"policy online aims at it; where hardly anybody waits it may take longer. A job with a deadline only\n"+
+				"has to meet that.",
 			&s.Pace, numberRange{min: 1, max: MaxFactor}),
 	}
 }

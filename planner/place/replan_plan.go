@@ -19,7 +19,7 @@ const (
 	patientPrice  = 2      // what a second beyond costs, in usual prices of one
 	// Of the price of time: a task with a deadline doesn't pay it, as its owner waits for that alone.
 	unpacedDiscount = 0.7
-	nearDeadline    = 4 // shortest run times; the discount is whole at twice that
+	nearDeadline    = 4   // shortest run times; the discount is whole at twice that
 	missCost        = 1e3 // what a missed deadline costs, in costs of a mean task
 	// Of the time in the system at default clocks: who has been there longer goes first.
 	maxStay = 1.5

@@ -351,8 +351,8 @@ func timeReplan(b *testing.B, p *planner.Problem) {
 	b.ReportMetric(b.Elapsed().Seconds()*1e3/float64(b.N)/float64(events), "ms/event")
 }
 
-// A plan that knows all jobs from the start, of batches in which not every deadline can be met, is preferred to
-// the plans that sites and our online policy make without knowing them: fewer late first, then the cost.
+// A plan that knows all jobs from the start, of batches in which not every deadline can be met, is preferred
+// to the plans that sites and our online policy make without knowing them: fewer late first, then the cost.
 func TestAClairvoyantPlanIsPreferredToPlansWithoutForesight(t *testing.T) {
 	params := policy.DefaultParams()
 	params.Effort = 0.02
