@@ -418,8 +418,8 @@ func (d unreadable) Read(path string) ([]byte, error) {
 
 func TestAnEntryThatTheDiskDoesNotYieldStaysAndHoldsNothingUp(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "spool")
-	s := open(t, dir, &spool.Options{FS: unreadable{spool.Disk(), "bad"}})
-	for _, id := range []string{"bad", "good"} {
+	s := open(t, dir, &spool.Options{FS: unreadable{spool.Disk(), "spoilt"}}) // which no random name is
+	for _, id := range []string{"spoilt", "good"} {
 		add(t, s, id)
 	}
 	var r receiver
