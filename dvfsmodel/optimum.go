@@ -1,8 +1,6 @@
 package dvfsmodel
 
-import (
-	"math"
-)
+import "math"
 
 // MinTime returns the shortest run time in the range, seconds, at its highest clocks.
 func (r Range) MinTime(p Params) float64 { return p.Time(r.FcMax(), r.FmMax) }

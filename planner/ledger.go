@@ -1,8 +1,6 @@
 package planner
 
-import (
-	"github.com/epplan/epplan/dvfsmodel"
-)
+import "github.com/epplan/epplan/dvfsmodel"
 
 // Account computes the ledger of a plan from its assignments and the intervals
 // in which its nodes are on. Costs are those of EDL eq. (6) and (7), with host

@@ -11,11 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/internal/testkit/storetest"
-
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/munge"
 	"github.com/epplan/epplan/internal/nodekey"
+	"github.com/epplan/epplan/internal/testkit/storetest"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 	"github.com/epplan/epplan/slurm/hooks"

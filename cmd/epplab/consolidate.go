@@ -10,15 +10,14 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/internal/cli/setup"
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/textfile"
 	"github.com/epplan/epplan/lab/jsonfile"
 	"github.com/epplan/epplan/planner"
-	"github.com/epplan/epplan/planner/sharing"
-
-	"github.com/epplan/epplan/internal/cli/setup"
-	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/planner/share"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 func consolidateCommand(t *terminal.Terminal) *cli.Command {

@@ -8,10 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/testkit/commandtest"
 	"github.com/epplan/epplan/internal/testkit/shareddata"
-
-	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // consolidationKeys are what programs rely on in the JSON of a consolidation.

@@ -7,12 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/planner/sharing"
-
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/lab/consolidate"
 	"github.com/epplan/epplan/planner/share"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 const exactMethod = "exact"

@@ -6,11 +6,10 @@ import (
 	"strings"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/planner/sharing"
 	"github.com/epplan/epplan/queue"
-
-	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // consolidationJSON is the plan for machines. What has no number is null.

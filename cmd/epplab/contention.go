@@ -6,13 +6,12 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/planner/sharing"
-
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/lab/contention"
 	"github.com/epplan/epplan/lab/trace"
 	"github.com/epplan/epplan/planner/share"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 func fitContentionCommand(t *terminal.Terminal) *cli.Command {

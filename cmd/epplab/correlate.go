@@ -15,10 +15,9 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/epplan/epplan/internal/report"
-
 	"github.com/epplan/epplan/internal/cli/setup"
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/lab/trace"
 	"github.com/epplan/epplan/planner/sharing"
 )

@@ -8,13 +8,12 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/cli/setup"
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/lab/taskset"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/join"
 	"github.com/epplan/epplan/planner/policy"
-
-	"github.com/epplan/epplan/internal/cli/setup"
-	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // edlPaper computes the figures of the EDL paper (arXiv:2104.00486).

@@ -9,12 +9,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/lab/taskset"
-	"github.com/epplan/epplan/queue"
-
 	"github.com/epplan/epplan/internal/cli/setup"
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/lab/taskset"
 	"github.com/epplan/epplan/lab/trace"
+	"github.com/epplan/epplan/queue"
 )
 
 func generateCommand(t *terminal.Terminal) *cli.Command {

@@ -9,13 +9,12 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/planner/fleet"
-	"github.com/epplan/epplan/queue"
-
 	"github.com/epplan/epplan/internal/cli/setup"
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/lab/trace"
+	"github.com/epplan/epplan/planner/fleet"
+	"github.com/epplan/epplan/queue"
 )
 
 func traceCommand(t *terminal.Terminal) *cli.Command {

@@ -11,11 +11,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/lab/queuereport"
 	"github.com/epplan/epplan/lab/taskset"
-
-	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/lab/trace"
 )
 

@@ -12,14 +12,13 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/lab/queuereport"
-	"github.com/epplan/epplan/lab/taskset"
-	"github.com/epplan/epplan/planner"
-	"github.com/epplan/epplan/planner/policy"
-
 	"github.com/epplan/epplan/internal/cli/setup"
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/lab/queuereport"
+	"github.com/epplan/epplan/lab/taskset"
 	"github.com/epplan/epplan/lab/trace"
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/policy"
 )
 
 func planQueueCommand(t *terminal.Terminal) *cli.Command {

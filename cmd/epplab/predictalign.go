@@ -7,10 +7,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/align"
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/openai"
 	"github.com/epplan/epplan/internal/predict/probe"
-
-	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 const styleExamples = 3

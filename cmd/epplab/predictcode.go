@@ -15,15 +15,14 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/internal/cli/prediction"
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/embed"
 	"github.com/epplan/epplan/internal/predict"
 	"github.com/epplan/epplan/internal/predict/probe"
 	"github.com/epplan/epplan/internal/predict/source"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/textfile"
-
-	"github.com/epplan/epplan/internal/cli/prediction"
-	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 const maxSourceBytes = 1 << 20

@@ -5,11 +5,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/internal/predict"
-	"github.com/epplan/epplan/internal/predict/probe"
-
 	"github.com/epplan/epplan/internal/cli/prediction"
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/internal/predict"
+	"github.com/epplan/epplan/internal/predict/probe"
 )
 
 func predictCodeCommand(t *terminal.Terminal) *cli.Command {

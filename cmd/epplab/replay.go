@@ -9,11 +9,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/lab/jobarray"
-	"github.com/epplan/epplan/planner/policy"
-
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/lab/jobarray"
 	"github.com/epplan/epplan/lab/replay"
+	"github.com/epplan/epplan/planner/policy"
 )
 
 func replayTraceCommand(t *terminal.Terminal) *cli.Command {

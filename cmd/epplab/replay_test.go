@@ -11,11 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/testkit/commandtest"
 	"github.com/epplan/epplan/internal/testkit/shareddata"
 	"github.com/epplan/epplan/internal/textfile"
-
-	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 func TestPoliciesAreSeparatedAtCommasThatArentTheirArguments(t *testing.T) {

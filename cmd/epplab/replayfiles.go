@@ -12,10 +12,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/lab/replay"
-
-	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // replayFiles are the files that a replay writes; empty names: none.

@@ -6,11 +6,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
 	"github.com/epplan/epplan/planner/policy"
-
-	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 func writeInflationPage(t *terminal.Terminal, w io.Writer, in *inflation, runs [][]inflationRun) error {

@@ -13,16 +13,15 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/lab/replay"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/fleet"
 	"github.com/epplan/epplan/planner/park"
 	"github.com/epplan/epplan/planner/pick"
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/planner/score"
-
-	"github.com/epplan/epplan/internal/cli/terminal"
-	"github.com/epplan/epplan/lab/replay"
 )
 
 // departureFlags returns those that go with --departures only, and it.

@@ -6,12 +6,11 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/lab/replay"
 	"github.com/epplan/epplan/planner/fleet"
 	"github.com/epplan/epplan/planner/policy"
-
-	"github.com/epplan/epplan/internal/cli/terminal"
-	"github.com/epplan/epplan/lab/replay"
 )
 
 type meanSD struct{ mean, sd float64 }

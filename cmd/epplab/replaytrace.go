@@ -12,12 +12,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/planner/fleet"
-	"github.com/epplan/epplan/queue"
-
 	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/lab/replay"
 	"github.com/epplan/epplan/lab/trace"
+	"github.com/epplan/epplan/planner/fleet"
+	"github.com/epplan/epplan/queue"
 )
 
 // traceFiles are the files of a trace; the last three may be missing.

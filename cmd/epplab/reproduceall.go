@@ -7,10 +7,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/planner"
-
 	"github.com/epplan/epplan/internal/cli/setup"
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/planner"
 )
 
 func reproduceFlags() []cli.Flag {

@@ -7,11 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/lab/paperdiff"
-	"github.com/epplan/epplan/planner"
-
 	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/testkit/commandtest"
+	"github.com/epplan/epplan/lab/paperdiff"
+	"github.com/epplan/epplan/planner"
 )
 
 func TestAFigureIsApartInPointsWhereItIsAPartOfSomething(t *testing.T) {

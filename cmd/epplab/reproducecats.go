@@ -8,12 +8,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/lab/taskset"
-
 	"github.com/epplan/epplan/internal/cli/setup"
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/lab/consolidate"
+	"github.com/epplan/epplan/lab/taskset"
 	"github.com/epplan/epplan/planner/share"
 	"github.com/epplan/epplan/planner/sharing"
 )

@@ -10,12 +10,11 @@ import (
 	"strconv"
 
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/lab/consolidate"
 	"github.com/epplan/epplan/lab/taskset"
 	"github.com/epplan/epplan/planner"
-	"github.com/epplan/epplan/planner/sharing"
-
-	"github.com/epplan/epplan/lab/consolidate"
 	"github.com/epplan/epplan/planner/share"
+	"github.com/epplan/epplan/planner/sharing"
 )
 
 // testbedTasks is the paper's Table 4.

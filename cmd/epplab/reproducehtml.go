@@ -7,10 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
-
-	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // reproducedPage writes the report of all papers: the summary, and for each

@@ -10,10 +10,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/lab/queuereport"
-
 	"github.com/epplan/epplan/internal/cli/setup"
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/lab/queuereport"
 	"github.com/epplan/epplan/lab/trace"
 )
 

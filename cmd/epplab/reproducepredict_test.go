@@ -9,9 +9,8 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/epplan/epplan/internal/testkit/shareddata"
-
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 )
 
 // ours returns the figures of reproduce predict by rule and what they are, by

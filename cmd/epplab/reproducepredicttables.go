@@ -7,7 +7,6 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
-
 	"github.com/epplan/epplan/lab/trace"
 )
 

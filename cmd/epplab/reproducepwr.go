@@ -13,13 +13,12 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/config"
-	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/lab/taskset"
-	"github.com/epplan/epplan/planner/fleet"
-
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/lab/replay"
+	"github.com/epplan/epplan/lab/taskset"
 	"github.com/epplan/epplan/lab/trace"
+	"github.com/epplan/epplan/planner/fleet"
 )
 
 var paperPWR = paper{ //nolint:gochecknoglobals // constant

@@ -6,10 +6,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/lab/jobarray"
 	"github.com/epplan/epplan/lab/sweep"
-
-	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // swept returns a command whose work eachPart does.

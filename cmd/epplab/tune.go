@@ -13,12 +13,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/internal/cli/setup"
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/lab/queuereport"
 	"github.com/epplan/epplan/planner/policy"
-
-	"github.com/epplan/epplan/internal/cli/setup"
-	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 func tuneCommand(t *terminal.Terminal) *cli.Command {

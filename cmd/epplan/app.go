@@ -8,10 +8,9 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/cli/completion"
 	"github.com/epplan/epplan/internal/cli/manual"
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/planner/policy"
-
-	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // version is set by the linker in make build.

@@ -9,9 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/epplan/epplan/internal/testkit/shareddata"
-
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 )
 
 // gridProfile is the GPU of the measured grid with the clocks at which it was measured.

@@ -15,15 +15,13 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/internal/cli/setup"
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/queue"
-
-	"github.com/epplan/epplan/internal/cli/terminal"
-
-	"github.com/epplan/epplan/internal/cli/setup"
 )
 
 func compareCommand(t *terminal.Terminal) *cli.Command {

@@ -11,13 +11,11 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/cli/setup"
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/configfiles"
 	"github.com/epplan/epplan/internal/report/gpureport"
 	"github.com/epplan/epplan/internal/smi"
-
-	"github.com/epplan/epplan/internal/cli/terminal"
-
-	"github.com/epplan/epplan/internal/cli/setup"
 )
 
 func configCommand(t *terminal.Terminal) *cli.Command {

@@ -11,12 +11,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/doctor"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/slurm"
-
-	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 func doctorCommand(t *terminal.Terminal) *cli.Command {

@@ -11,11 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/slurm"
-
 	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/factors"
 	"github.com/epplan/epplan/internal/testkit/commandtest"
+	"github.com/epplan/epplan/slurm"
 )
 
 const exampleSites = "../../examples"

@@ -9,16 +9,14 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/cli/setup"
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/queue"
 	"github.com/epplan/epplan/slurm"
-
-	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/spelling"
-
-	"github.com/epplan/epplan/internal/cli/setup"
 )
 
 func explainCommand(t *terminal.Terminal) *cli.Command {

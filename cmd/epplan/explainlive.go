@@ -10,14 +10,13 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/cli/setup"
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/view"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
-
-	"github.com/epplan/epplan/internal/cli/setup"
-	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // explainLive tells why a job of Slurm's has its clocks.

@@ -10,15 +10,13 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/cli/setup"
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/slurmqueue"
 	"github.com/epplan/epplan/internal/view"
 	"github.com/epplan/epplan/queue"
-
-	"github.com/epplan/epplan/internal/cli/terminal"
-
-	"github.com/epplan/epplan/internal/cli/setup"
 )
 
 // setupFromSlurm returns a setup with Slurm's queue as the batch; nil when nothing waits.

@@ -9,14 +9,13 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/trace/joblog"
 	"github.com/epplan/epplan/internal/view"
 	"github.com/epplan/epplan/live"
-
-	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 func historyCommand(t *terminal.Terminal) *cli.Command {

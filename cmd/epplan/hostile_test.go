@@ -6,9 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/epplan/epplan/internal/testkit/hostiletest"
-
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/internal/testkit/hostiletest"
 )
 
 // Whatever an answer of epd has in any place, which users, nodes and administrators wrote: what is printed is

@@ -14,16 +14,14 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/internal/cli/setup"
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/textfile"
 	"github.com/epplan/epplan/internal/trace/joblog"
 	"github.com/epplan/epplan/internal/view"
-
-	"github.com/epplan/epplan/internal/cli/terminal"
-
-	"github.com/epplan/epplan/internal/cli/setup"
 )
 
 func importSacctCommand(t *terminal.Terminal) *cli.Command {

@@ -15,12 +15,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/doctor"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/queue"
 	"github.com/epplan/epplan/slurm/install"
-
-	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // defaultSubmitSocket is where epd answers slurmctld's user.

@@ -7,9 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/epplan/epplan/internal/testkit/shareddata"
-
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 )
 
 // Scripts are read by whichever Lua there is; each one that this machine has must

@@ -8,13 +8,12 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
-
-	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 func TestWhatWasExpectedIsComparedWithTheRunsAfterItThatDidTheWork(t *testing.T) {

@@ -8,10 +8,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/view"
-
-	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 func leversCommand(t *terminal.Terminal) *cli.Command {

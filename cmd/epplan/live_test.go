@@ -12,9 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/internal/epdapi"
-
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/slurm/hooks"
 )
 

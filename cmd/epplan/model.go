@@ -11,13 +11,12 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/joint"
-	"github.com/epplan/epplan/internal/modelfit"
-	"github.com/epplan/epplan/internal/report/fitreport"
-
 	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/internal/cli/setup"
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/internal/modelfit"
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/report/fitreport"
 	"github.com/epplan/epplan/queue"
 )
 

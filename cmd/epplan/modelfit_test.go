@@ -12,9 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/epplan/epplan/internal/testkit/shareddata"
-
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 )
 
 // The regret that fit --evaluate states is that of the setting to which the models file leads, as model show

@@ -9,11 +9,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/siteprogram"
 	"github.com/epplan/epplan/slurm"
-
-	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // Slurm starts a SuspendProgram or ResumeProgram with a hostlist, as its own

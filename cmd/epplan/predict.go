@@ -6,10 +6,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/internal/predict"
-
 	"github.com/epplan/epplan/internal/cli/prediction"
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/internal/predict"
 )
 
 func predictCommand(t *terminal.Terminal) *cli.Command {

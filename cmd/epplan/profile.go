@@ -8,12 +8,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/colocate"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/live"
-
-	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 func profileCommand(t *terminal.Terminal) *cli.Command {

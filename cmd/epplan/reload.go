@@ -9,9 +9,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/internal/epdapi"
-
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/internal/epdapi"
 )
 
 func reloadCommand(t *terminal.Terminal) *cli.Command {

@@ -3,11 +3,9 @@ package main
 import (
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/internal/cli/terminal"
-
-	"github.com/epplan/epplan/internal/cli/setup"
-
 	"github.com/epplan/epplan/internal/cli/replay"
+	"github.com/epplan/epplan/internal/cli/setup"
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 func replayCommand(t *terminal.Terminal) *cli.Command {

@@ -8,9 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/epplan/epplan/internal/cli/terminal"
-
 	"github.com/epplan/epplan/internal/cli/replay"
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 func TestAnInterruptedImportOrReplayLeavesTheOldTableAlone(t *testing.T) {

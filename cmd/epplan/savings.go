@@ -10,11 +10,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report/page"
 	"github.com/epplan/epplan/internal/view"
-
-	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 func savingsCommand(t *terminal.Terminal) *cli.Command {

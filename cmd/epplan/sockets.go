@@ -13,10 +13,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/munge"
-
-	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // Sockets in the order in which commands try them: one for everybody comes first for those that everybody

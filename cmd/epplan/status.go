@@ -10,12 +10,11 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/view"
 	"github.com/epplan/epplan/slurm"
-
-	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 func statusCommand(t *terminal.Terminal) *cli.Command {

@@ -12,13 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/testkit/commandtest"
 	"github.com/epplan/epplan/internal/testkit/shareddata"
-	"github.com/epplan/epplan/slurm/install"
-
-	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/slurm/hooks"
+	"github.com/epplan/epplan/slurm/install"
 )
 
 // aSubmission is what job_submit.lua says, as an argument.

@@ -1,8 +1,6 @@
 package doctor
 
-import (
-	"github.com/epplan/epplan/slurm/hooks"
-)
+import "github.com/epplan/epplan/slurm/hooks"
 
 // Checks returns all of them, in the order in which they are told.
 func Checks() []Check {

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/internal/epdapi"
-
 	"github.com/epplan/epplan/internal/testkit/slurmlab"
 )
 

@@ -15,7 +15,6 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/gpu"
-
 	"github.com/epplan/epplan/internal/testkit/slurmlab"
 )
 

@@ -13,9 +13,8 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/live"
-
 	"github.com/epplan/epplan/internal/testkit/slurmlab"
+	"github.com/epplan/epplan/live"
 )
 
 // reload puts a configuration in the place of the one in force and waits until

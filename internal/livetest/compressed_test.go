@@ -14,9 +14,8 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
-	"github.com/epplan/epplan/live"
-
 	"github.com/epplan/epplan/internal/testkit/slurmlab"
+	"github.com/epplan/epplan/live"
 )
 
 // The run in compressed time: what takes a job a minute takes a second.

@@ -7,9 +7,8 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/internal/testkit/shareddata"
-	"github.com/epplan/epplan/internal/testkit/spooltest"
-
 	"github.com/epplan/epplan/internal/testkit/slurmlab"
+	"github.com/epplan/epplan/internal/testkit/spooltest"
 )
 
 // smallDisk puts small file systems of their own in the place of folders of a node's

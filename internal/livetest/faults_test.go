@@ -16,7 +16,6 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/gpu"
-
 	"github.com/epplan/epplan/internal/testkit/slurmlab"
 )
 

@@ -15,7 +15,6 @@ import (
 
 	"github.com/epplan/epplan/internal/testkit/doctest"
 	"github.com/epplan/epplan/internal/testkit/shareddata"
-
 	"github.com/epplan/epplan/internal/testkit/slurmlab"
 )
 

@@ -15,7 +15,6 @@ import (
 	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/colocate"
 	"github.com/epplan/epplan/internal/epdapi"
-
 	"github.com/epplan/epplan/internal/testkit/slurmlab"
 )
 

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
-
 	"github.com/epplan/epplan/internal/testkit/slurmlab"
 )
 

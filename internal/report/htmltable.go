@@ -1,8 +1,6 @@
 package report
 
-import (
-	"github.com/epplan/epplan/internal/report/page"
-)
+import "github.com/epplan/epplan/internal/report/page"
 
 // Page returns the table as a part of a page, with the columns and the numbers that
 // people get, at most so many rows; a negative number is all of them.

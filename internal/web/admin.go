@@ -10,10 +10,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/epplan/epplan/internal/view"
-
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/internal/view"
 )
 
 // freeVersion is the version in the address of a page that asks whether fits

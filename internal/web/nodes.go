@@ -9,12 +9,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/epplan/epplan/internal/view"
-
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/internal/view"
 )
 
 func nodesPage(ctx context.Context, r *Request) (*View, error) {

@@ -9,11 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/epplan/epplan/internal/view"
-
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/internal/view"
 	"github.com/epplan/epplan/live"
 )
 

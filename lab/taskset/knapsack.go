@@ -5,9 +5,8 @@ import (
 	"math/rand/v2"
 	"strconv"
 
-	"github.com/epplan/epplan/planner/policy"
-
 	"github.com/epplan/epplan/lab/trace"
+	"github.com/epplan/epplan/planner/policy"
 )
 
 // queueType is a job type of the queues for two GPU types, as the means by which

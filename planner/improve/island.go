@@ -1,8 +1,6 @@
 package improve
 
-import (
-	"github.com/epplan/epplan/planner"
-)
+import "github.com/epplan/epplan/planner"
 
 // subplan is the part of a plan that can be aligned by itself: nodes of a class,
 // on from 0 to the end of their last tasks, and their tasks, each of which

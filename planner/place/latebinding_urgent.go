@@ -1,8 +1,6 @@
 package place
 
-import (
-	"math"
-)
+import "math"
 
 const (
 	// openEndCost is the part of an open node's idle time after its end that is

@@ -7,11 +7,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/internal/cli/setup"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
 	"github.com/epplan/epplan/queue"
-
-	"github.com/epplan/epplan/internal/cli/setup"
 )
 
 func (h *historyReplay) writePage(w io.Writer, c *cli.Context, r *HistoryReport) error {

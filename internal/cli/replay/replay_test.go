@@ -9,15 +9,14 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
+	"github.com/epplan/epplan/internal/catalog"
+	"github.com/epplan/epplan/internal/cli/setup"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/trace/joblog"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/planner/join"
 	"github.com/epplan/epplan/queue"
-
-	"github.com/epplan/epplan/internal/catalog"
-	"github.com/epplan/epplan/internal/cli/setup"
 )
 
 // v100 returns the clocks of a GPU model.

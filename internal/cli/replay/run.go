@@ -9,13 +9,11 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
+	"github.com/epplan/epplan/internal/cli/setup"
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/planner/tune"
-
-	"github.com/epplan/epplan/internal/cli/terminal"
-
-	"github.com/epplan/epplan/internal/cli/setup"
 )
 
 const baselinePolicy = "baseline"

@@ -11,11 +11,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/trace/joblog"
 	"github.com/epplan/epplan/queue"
-
-	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // HistoryReport is what a replay of a history prints as JSON. The baseline, at

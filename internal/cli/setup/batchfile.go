@@ -10,11 +10,10 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/trace"
-	"github.com/epplan/epplan/queue"
-
 	"github.com/epplan/epplan/internal/catalog"
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/internal/trace"
+	"github.com/epplan/epplan/queue"
 )
 
 // ModelsFlag returns the flag that names models files.

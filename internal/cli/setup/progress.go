@@ -6,10 +6,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/planner"
-
-	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // TimeLimitFlag bounds planning by the clock.

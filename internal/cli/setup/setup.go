@@ -15,6 +15,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/internal/slurmqueue"
 	"github.com/epplan/epplan/internal/trace/joblog"
@@ -24,8 +25,6 @@ import (
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/planner/sharing"
 	"github.com/epplan/epplan/queue"
-
-	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 // Setup is what a batch is planned with.

@@ -1,8 +1,6 @@
 package doctest
 
-import (
-	"testing"
-)
+import "testing"
 
 // Claimed are the blocks that a runner has to run.
 type Claimed struct {
