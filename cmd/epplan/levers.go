@@ -75,7 +75,7 @@ func undoLevers(t *terminal.Terminal, c *cli.Context) error {
 	switch {
 	case errors.Is(err, epdapi.ErrUnreachable) && !errors.Is(err, fs.ErrPermission):
 		return terminal.WithHint(err, "where no epd runs, on the controller's machine: epd restore --state "+
-			"/var/lib/epplan-controller"+", or the folder that its --state names")
+			"/var/lib/epplan-controller, or the folder that its --state names")
 	case err != nil:
 		return err
 	case c.Bool("json"):

@@ -24,7 +24,6 @@ import (
 type DueDual struct {
 	Value  float64 // of the objective; what is proved
 	prices []duePrices
-	search *dueSearch // that found them
 }
 
 // duePrices are the prices on one class.
@@ -74,17 +73,24 @@ const (
 // clairvoyant plans that leave no task out that has a chance, and end none after its
 // due time.
 func NewDueDual(p *planner.Problem, energyWeight, timeWeight float64) *DueDual {
-	d := NewPrices(p, energyWeight, timeWeight, 1)
-	if d.search.each > 1 {
-		d.Value = d.search.valueOfAll()
+	d := findPrices(p, energyWeight, timeWeight, 1)
+	dual := d.dual
+	if d.each > 1 {
+		dual.Value = d.valueOfAll()
 	}
-	d.Value -= roundedDown * math.Abs(d.Value)
-	return d
+	dual.Value -= roundedDown * math.Abs(dual.Value)
+	return &dual
 }
 
 // NewPrices returns the prices at which the tasks of a batch fit in a part of what its GPUs can do
 // before each due time. Of a large batch it asks a sample; nothing is proved then.
 func NewPrices(p *planner.Problem, energyWeight, timeWeight, part float64) *DueDual {
+	dual := findPrices(p, energyWeight, timeWeight, part).dual
+	return &dual
+}
+
+// findPrices searches for the prices of a part of the room.
+func findPrices(p *planner.Problem, energyWeight, timeWeight, part float64) *dueSearch {
 	d := &dueSearch{
 		p: p, energy: energyWeight, time: timeWeight, each: max(1, len(p.Tasks)/sampleTasks),
 	}
@@ -97,8 +103,7 @@ func NewPrices(p *planner.Problem, energyWeight, timeWeight, part float64) *DueD
 		steps = maxSteps * manyTasks / n
 	}
 	d.ascend(steps)
-	d.dual.search = d
-	return &d.dual
+	return d
 }
 
 // Price returns what a GPU of a class costs by the dual's prices from one moment to

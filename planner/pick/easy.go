@@ -15,7 +15,10 @@ type Easy struct{ Spread float64 }
 
 // New returns the Pick stage of one run.
 func (o Easy) New(v *planner.View, _ planner.Placer) planner.Picker {
-	return &easy{classUsage: newClassUsage(v), age: newResidualTimes(o.Spread)}
+	return &easy{
+		classUsage: newClassUsage(v), age: newResidualTimes(o.Spread), pairsOf: make(map[int][]pair),
+		offered: noPair,
+	}
 }
 
 // easy finds the next task to start without looking at all that wait: tasks that need as many GPUs of the
@@ -40,9 +43,6 @@ func (e *easy) Arrive(tasks []int) {
 		if len(all) == 0 {
 			e.unplaceable = append(e.unplaceable, task)
 			continue
-		}
-		if e.pairsOf == nil {
-			e.pairsOf, e.offered = map[int][]pair{}, noPair
 		}
 		e.pairsOf[task] = all
 		for k := range all {
@@ -71,7 +71,7 @@ func (e *easy) lineOf(p *pair) *gpuLine {
 
 // removeStarted takes the task out of the queue that was offered last, unless it was refused.
 func (e *easy) removeStarted() {
-	if e.pairsOf == nil || e.offered == noPair {
+	if e.offered == noPair {
 		return
 	}
 	task := e.queue[e.offered]

@@ -196,10 +196,10 @@ func frontierText(s *Summary) string {
 		text := fmt.Sprintf("%s: %s energy, %s turnaround", other.name, signedPercent(-saved),
 			signedPercent(other.plan.Turnaround.Mean/s.Turnaround.Mean-1))
 		if more := other.plan.Misses - s.Misses; more > 0 {
-			text += fmt.Sprintf(", %d more miss their deadlines", more)
+			text += ", " + report.Plural(more, "more job misses its deadline", "more jobs miss their deadlines")
 		}
 		if more := other.plan.PastDue - other.plan.Misses - s.PastDue + s.Misses; more > 0 {
-			text += fmt.Sprintf(", %d more end past their due times", more)
+			text += ", " + report.Plural(more, "more job ends past its due time", "more jobs end past their due times")
 		}
 		parts = append(parts, text)
 	}
