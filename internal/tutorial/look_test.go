@@ -79,6 +79,7 @@ func (s *shell) look(p picture) {
 		s.Fatalf("%s: nothing says what %s shows", page, p.file)
 	}
 	shown := p.look(s)
+	defer shown.Leave()
 	if !*update {
 		return
 	}

@@ -80,6 +80,13 @@ func (p *Page) Reload() {
 	p.do("reload", chromedp.Reload())
 }
 
+// Leave leaves the page, which asks nothing any more: what serves it may stop before
+// the test ends.
+func (p *Page) Leave() {
+	p.Helper()
+	p.Go("about:blank")
+}
+
 // Show shows the page in a view from now on. Scripts that have run aren't
 // undone by NoScript: that needs a reload.
 func (p *Page) Show(view View) {
