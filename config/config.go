@@ -27,6 +27,7 @@ type Config struct {
 	Predict Predict
 	Records Records
 	Factors Factors
+	Budget  Budget
 	Web     Web
 
 	objective objective
@@ -97,6 +98,7 @@ func withoutNodes(profiles *Profiles) *Config {
 		Predict:   defaultPredict(),
 		Records:   Records{KeepDays: 400, DetailDays: 90},
 		Factors:   Factors{PUE: 1},
+		Budget:    defaultBudget(),
 		Web:       defaultWeb(),
 		objective: objective{name: nameEnergy, energyWeight: 1},
 		start:     startAuto,
@@ -229,10 +231,12 @@ func (c *Config) UnknownNames(has *SlurmNames) []error {
 		{"live.cap.limits", slices.Collect(maps.Keys(l.Cap.Limits))},
 		{"live.profile.names", slices.Collect(maps.Keys(l.Profile.Names))},
 		{"live.site_clocks.partitions", slices.Collect(maps.Keys(l.SiteClocks.Partitions))},
+		{"budget.partitions_w", slices.Collect(maps.Keys(c.Budget.Partitions))},
 	} {
 		look(table.path, "partition", table.names, has.Partitions)
 	}
 	look("live.site_clocks.nodes", "node", slices.Collect(maps.Keys(l.SiteClocks.byNode)), has.Nodes)
+	look("budget."+budgetNodes, "node", slices.Concat(slices.Collect(maps.Values(c.Budget.byList))...), has.Nodes)
 	return all
 }
 
@@ -273,6 +277,7 @@ func (c *Config) checkTogether(d *document) {
 	c.Live.checkTogether(d, c.profiles)
 	c.Predict.checkTogether(d)
 	c.Factors.checkTogether(d)
+	c.Budget.checkTogether(d)
 	c.Web.checkTogether(d)
 	c.sharedGPU.checkTogether(d)
 	c.objective.checkTogether(d, &c.Factors)
@@ -302,6 +307,7 @@ func (c *Config) fields() []field {
 		tableField("predict", c.Predict.fields()),
 		tableField("records", c.Records.fields()),
 		tableField("factors", c.Factors.fields()),
+		tableField("budget", c.Budget.fields()),
 		tableField("web", c.Web.fields()),
 		tableField("cluster", append(c.clusterFields(), tableField("sharing", c.sharedGPU.fields()), nodes)),
 	}

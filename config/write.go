@@ -55,6 +55,7 @@ func (c *Config) writeTo(out *bytes.Buffer, show fieldAnnotator) {
 	writeTable(out, "predict", "[predict]", c.Predict.fields(), show)
 	writeTable(out, "records", "[records]", c.Records.fields(), show)
 	writeTable(out, "factors", "[factors]", c.Factors.fields(), show)
+	writeTable(out, "budget", "[budget]", c.Budget.fields(), show)
 	writeTable(out, "web", "[web]", c.Web.fields(), show)
 	writeTable(out, "cluster", "[cluster]", c.clusterFields(), show)
 	writeTable(out, "cluster.sharing", "[cluster.sharing]", c.sharedGPU.fields(), show)

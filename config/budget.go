@@ -1,0 +1,69 @@
+package config
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/epplan/epplan/live"
+	"github.com/epplan/epplan/slurm"
+)
+
+// Budget says how many watts the cluster and parts of it may take, hosts and idle GPUs included.
+type Budget struct {
+	// Mode says whether it is only watched, or kept by the GPUs' power limits.
+	Mode    live.Mode
+	Cluster float64 // W; 0: no budget
+	// Partitions have those of the nodes of partitions, Nodes those of the nodes of hostlists, W.
+	Partitions, Nodes map[string]float64
+	// Lease is how many seconds a node whose controller is away keeps the limits that it was given.
+	Lease float64
+
+	byList map[string][]string // the names of the nodes of each hostlist of Nodes
+}
+
+// IsSet reports whether there is any budget.
+func (b *Budget) IsSet() bool { return b.Cluster > 0 || len(b.Partitions) > 0 || len(b.Nodes) > 0 }
+
+// NodesOf returns the names of the nodes of a hostlist of Nodes.
+func (b *Budget) NodesOf(list string) []string { return b.byList[list] }
+
+func defaultBudget() Budget { return Budget{Mode: live.Observe, Lease: 3} }
+
+const budgetNodes = "nodes_w"
+
+func (b *Budget) fields() []field {
+	watts := numberRange{max: 1e12, above: true}
+	nodes := partitionNumberField(budgetNodes,
+		"Watts for the nodes of hostlists, such as those of a rack: {\"gpu[01-16]\" = 40000}.", &b.Nodes, watts)
+	nodes.expected = "a table of hostlists, each with " + watts.String()
+	return []field{
+		choiceField("mode",
+			"observe and advise show what is measured beside the budget; enforce keeps it: every GPU under a\n"+
+				"budget has a power limit at all times, whoever's job runs there.", (*string)(&b.Mode), modeWords...),
+		numberField("cluster_w",
+			"Watts that all nodes with GPUs may take together, hosts (host_w_per_gpu) and idle GPUs included; 0: no\n"+
+				"budget. Jobs have as much as their promises need first, then watts go where they save the most time.",
+			&b.Cluster, numberRange{max: 1e12}),
+		partitionNumberField("partitions_w", "Watts for the nodes of partitions, such as {gpu = 200000}.",
+			&b.Partitions, watts),
+		nodes,
+		numberField("lease_s",
+			"Seconds for which a node keeps its limits without word of the controller. Then, and after a restart,\n"+
+				"they fall to shares that keep the budget together.", &b.Lease, numberRange{min: 1, max: 600}),
+	}
+}
+
+// checkTogether notes hostlists that can't be read.
+func (b *Budget) checkTogether(d *document) {
+	if len(b.Nodes) > 0 {
+		b.byList = make(map[string][]string)
+	}
+	for _, list := range slices.Sorted(maps.Keys(b.Nodes)) {
+		names, err := slurm.ExpandHostlist(list)
+		if err != nil {
+			at := joinKey("budget."+budgetNodes, list)
+			d.fault(d.keyPosition(at), "%s: %v", at, err)
+		}
+		b.byList[list] = names
+	}
+}

@@ -1,0 +1,290 @@
+package budget
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/epplan/epplan/dvfsmodel"
+)
+
+// Scope is a set of nodes with a budget.
+type Scope struct {
+	Name     string
+	Schedule Schedule
+	// Includes reports whether a node is one of them.
+	Includes func(node string) bool
+}
+
+// GPU is what an agent tells of one, and what is known of it.
+type GPU struct {
+	UUID string
+	// Min and Max bound the power limit; both are 0 where it can't be set. Board is what the GPU
+	// takes at most whatever its limit is.
+	Min, Max, Board dvfsmodel.Watt
+	// InForce is the limit that its driver keeps now, Prior the one that it is given back to.
+	InForce, Prior dvfsmodel.Watt
+	Power          dvfsmodel.Watt // measured; 0: not known
+	// Need and Curve are those of [Demand].
+	Need  dvfsmodel.Watt
+	Curve []Slowdown
+}
+
+// Exchange is what an agent tells of its node.
+type Exchange struct {
+	Node     string
+	Stopping bool // the agent wants all its limits given back
+	Host     dvfsmodel.Watt
+	GPUs     []GPU
+}
+
+// Lease is the power limit that a GPU may have until its lease ends, and then.
+type Lease struct {
+	UUID        string
+	Watts, Safe dvfsmodel.Watt
+}
+
+// Times are how long leases hold and how far apart exchanges are.
+type Times struct{ Lease, Every time.Duration }
+
+// horizon is how long ahead limits are lowered: a lease that was just given can't be taken back sooner, and
+// when a node turns out to be silent others must be lowered in its stead.
+func (t Times) horizon() time.Duration { return t.Lease + t.Every*3 }
+
+// Ledger knows the highest power limit that each GPU may have, and leases what is left of budgets. A raise
+// is granted only out of watts that no other GPU may have any more.
+type Ledger struct {
+	times   Times
+	scopes  []Scope
+	unheard map[string]dvfsmodel.Watt // of nodes of which no agent told, what they take at most
+	nodes   map[string]*node
+	divided time.Time // when targets were set last
+	short   []dvfsmodel.Watt
+	unmet   int
+}
+
+// node is what is known of a node with an agent.
+type node struct {
+	name     string
+	seen     time.Time
+	host     dvfsmodel.Watt
+	stopping bool
+	gpus     map[string]*account
+}
+
+// account is what is known of a GPU.
+type account struct {
+	GPU
+
+	// atMost is the highest limit that may be in force: as seen, or as leased since.
+	atMost       dvfsmodel.Watt
+	target, safe dvfsmodel.Watt
+	over         int // exchanges in a row with more than the limit measured
+}
+
+// NewLedger makes a ledger that knows no node.
+func NewLedger(times Times) *Ledger {
+	return &Ledger{times: times, nodes: make(map[string]*node), unheard: make(map[string]dvfsmodel.Watt)}
+}
+
+// SetScopes puts budgets in force in place of those before.
+func (l *Ledger) SetScopes(scopes []Scope) { l.scopes, l.divided = scopes, time.Time{} }
+
+// Expect names the nodes that there are, with what they take at most as long as no agent has told of them.
+// Nodes that aren't named are forgotten: they are off.
+func (l *Ledger) Expect(nodes map[string]dvfsmodel.Watt) {
+	maps.DeleteFunc(l.nodes, func(name string, _ *node) bool { _, is := nodes[name]; return !is })
+	l.unheard = nodes
+	l.divided = time.Time{}
+}
+
+// Exchange takes what an agent tells at a time, and returns the leases of its GPUs; none where the node is
+// under no budget. An agent asks once at a time, and sets no answer for which it has given up waiting.
+func (l *Ledger) Exchange(now time.Time, told *Exchange) []Lease {
+	n := l.note(now, told)
+	if !slices.ContainsFunc(l.scopes, func(s Scope) bool { return s.Includes(told.Node) }) {
+		return nil
+	}
+	if now.Sub(l.divided) >= l.times.Every/2 || now.Before(l.divided) {
+		l.divide(now)
+	}
+	return l.lease(now, n)
+}
+
+// note keeps what an agent tells.
+func (l *Ledger) note(now time.Time, told *Exchange) *node {
+	n := l.nodes[told.Node]
+	if n == nil {
+		n = &node{name: told.Node, gpus: make(map[string]*account)}
+		l.nodes[told.Node] = n
+		l.divided = time.Time{}
+	}
+	if n.stopping != told.Stopping || l.isSilent(now, n) {
+		l.divided = time.Time{}
+	}
+	n.seen, n.host, n.stopping = now, told.Host, told.Stopping
+	for i := range told.GPUs {
+		g := &told.GPUs[i]
+		a := n.gpus[g.UUID]
+		if a == nil {
+			a = &account{target: g.InForce}
+			n.gpus[g.UUID] = a
+			l.divided = time.Time{}
+		}
+		a.GPU = *g
+		a.confirm()
+	}
+	return n
+}
+
+// confirm works out the highest limit that a GPU may have, now that it was seen: an agent that asks anew
+// doesn't set what it was answered before any more.
+func (a *account) confirm() {
+	if a.atMost = a.InForce; !a.canLimit() {
+		a.atMost = a.Board
+	}
+	if a.Power > overdrawn*a.InForce && a.canLimit() {
+		a.over++
+	} else {
+		a.over = 0
+	}
+	if a.isIgnoring() {
+		a.atMost = max(a.atMost, a.Power*overdrawn)
+	}
+}
+
+// A GPU that draws so much more than its limit in so many exchanges in a row doesn't keep it.
+const (
+	overdrawn    = 1.05
+	overReadings = 4
+)
+
+// isIgnoring reports whether the GPU doesn't keep its limit.
+func (a *account) isIgnoring() bool { return a.over >= overReadings }
+
+// canLimit reports whether the GPU's power limit can be set.
+func (a *account) canLimit() bool { return a.Max > 0 }
+
+// most returns the highest limit that the GPU may be given: what it had before, if that is known.
+func (a *account) most() dvfsmodel.Watt {
+	if a.Prior <= 0 {
+		return a.Max
+	}
+	return max(a.Min, min(a.Max, a.Prior))
+}
+
+// isSilent reports whether a node's agent should have been heard of: nobody knows whether it lowers limits.
+func (l *Ledger) isSilent(now time.Time, n *node) bool { return now.Sub(n.seen) > l.times.Every*3/2 }
+
+// divide sets the target of each GPU, and its share for when its lease ends.
+func (l *Ledger) divide(now time.Time) {
+	l.divided = now
+	var accounts []*account
+	var demands, alike []Demand
+	for _, name := range slices.Sorted(maps.Keys(l.nodes)) {
+		n := l.nodes[name]
+		of := l.scopesOf(name)
+		for _, uuid := range slices.Sorted(maps.Keys(n.gpus)) {
+			a := n.gpus[uuid]
+			d := Demand{Min: a.Min, Max: a.most(), Need: a.Need, Curve: a.Curve, Budgets: of}
+			switch {
+			case l.isSilent(now, n), !a.canLimit(), a.isIgnoring():
+				d.Min, d.Max = a.atMost, a.atMost
+			case n.stopping:
+				d.Min = d.Max
+			}
+			accounts = append(accounts, a)
+			demands = append(demands, d)
+			d.Curve, d.Need = nil, 0
+			alike = append(alike, d)
+		}
+	}
+	end := now.Add(l.times.horizon())
+	division := Divide(demands, l.rooms(func(s *Schedule) dvfsmodel.Watt { return s.Least(now, end) }))
+	safe := Divide(alike, l.rooms(func(s *Schedule) dvfsmodel.Watt { return s.LeastEver(now) }))
+	for i, a := range accounts {
+		a.target, a.safe = division.Watts[i], safe.Watts[i]
+		if a.isIgnoring() {
+			a.target = a.Min
+		}
+	}
+	l.short, l.unmet = division.Short, division.Unmet
+}
+
+// rooms returns what each scope's budget leaves for GPUs of which agents told.
+func (l *Ledger) rooms(budget func(*Schedule) dvfsmodel.Watt) []dvfsmodel.Watt {
+	rooms := make([]dvfsmodel.Watt, len(l.scopes))
+	for i := range l.scopes {
+		rooms[i] = budget(&l.scopes[i].Schedule) - l.overhead(&l.scopes[i])
+	}
+	return rooms
+}
+
+// overhead returns what a scope's nodes take beside GPUs of which agents told.
+func (l *Ledger) overhead(s *Scope) (watts dvfsmodel.Watt) {
+	for name, most := range l.unheard {
+		if l.nodes[name] == nil && s.Includes(name) {
+			watts += most
+		}
+	}
+	for name, n := range l.nodes {
+		if s.Includes(name) {
+			watts += n.host
+		}
+	}
+	return watts
+}
+
+// scopesOf returns the scopes of a node, by their index.
+func (l *Ledger) scopesOf(node string) (of []int) {
+	for i := range l.scopes {
+		if l.scopes[i].Includes(node) {
+			of = append(of, i)
+		}
+	}
+	return of
+}
+
+// lease gives the GPUs of a node their targets, as far as other GPUs have left them.
+func (l *Ledger) lease(now time.Time, n *node) []Lease {
+	var leases []Lease
+	end := now.Add(l.times.horizon())
+	left := make(map[int]dvfsmodel.Watt)
+	for _, b := range l.scopesOf(n.name) {
+		left[b] = l.scopes[b].Schedule.Least(now, end) - l.taken(&l.scopes[b])
+	}
+	for _, uuid := range slices.Sorted(maps.Keys(n.gpus)) {
+		a := n.gpus[uuid]
+		if !a.canLimit() {
+			continue
+		}
+		watts := min(a.target, a.atMost)
+		if more := a.target - a.atMost; more > 0 {
+			for _, room := range left {
+				more = min(more, room)
+			}
+			watts = a.atMost + max(0, more)
+		}
+		watts = max(watts, a.Min)
+		for b := range left {
+			left[b] -= max(0, watts-a.atMost)
+		}
+		a.atMost = max(a.atMost, watts)
+		leases = append(leases, Lease{uuid, watts, min(watts, a.safe)})
+	}
+	return leases
+}
+
+// taken returns what a scope's nodes may take at most.
+func (l *Ledger) taken(s *Scope) dvfsmodel.Watt {
+	watts := l.overhead(s)
+	for name, n := range l.nodes {
+		if !s.Includes(name) {
+			continue
+		}
+		for _, a := range n.gpus {
+			watts += a.atMost
+		}
+	}
+	return watts
+}
