@@ -27,6 +27,9 @@ func (b *Budget) IsSet() bool { return b.Cluster > 0 || len(b.Partitions) > 0 ||
 // NodesOf returns the names of the nodes of a hostlist of Nodes.
 func (b *Budget) NodesOf(list string) []string { return b.byList[list] }
 
+// allNodes returns the names of the nodes of all hostlists.
+func (b *Budget) allNodes() []string { return slices.Concat(slices.Collect(maps.Values(b.byList))...) }
+
 func defaultBudget() Budget { return Budget{Mode: live.Observe, Lease: 3} }
 
 const budgetNodes = "nodes_w"

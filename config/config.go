@@ -236,7 +236,7 @@ func (c *Config) UnknownNames(has *SlurmNames) []error {
 		look(table.path, "partition", table.names, has.Partitions)
 	}
 	look("live.site_clocks.nodes", "node", slices.Collect(maps.Keys(l.SiteClocks.byNode)), has.Nodes)
-	look("budget."+budgetNodes, "node", slices.Concat(slices.Collect(maps.Values(c.Budget.byList))...), has.Nodes)
+	look("budget."+budgetNodes, "node", c.Budget.allNodes(), has.Nodes)
 	return all
 }
 

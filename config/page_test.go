@@ -50,6 +50,7 @@ func configTables() []described {
 			"[factors]", readByEPD + " The price counts in plans, too, where the objective is `cost`.",
 			c.Factors.fields(),
 		},
+		{"[budget]", readByEPD, c.Budget.fields()},
 		{"[web]", readByEPD, c.Web.fields()},
 		{
 			"[cluster]", "Read by the commands that plan; `epd` takes from it what nodes use beside " +
