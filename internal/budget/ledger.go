@@ -288,3 +288,69 @@ func (l *Ledger) taken(s *Scope) dvfsmodel.Watt {
 	}
 	return watts
 }
+
+// ScopeStatus is how a scope fares.
+type ScopeStatus struct {
+	Name string
+	// Budget is what there is now, +Inf where there is no budget; Taken what its nodes may take at most by
+	// the limits in force, and Measured what they take, both with hosts.
+	Budget, Taken, Measured dvfsmodel.Watt
+	// Short is by how much the least limits that there are exceed the budget.
+	Short dvfsmodel.Watt
+	GPUs  int
+	// Slowed counts GPUs whose jobs take longer under their limits, and Times sums up how many times as long.
+	Slowed int
+	Times  float64
+	// Unlimited are the GPUs whose limits can't be set, Ignoring those that draw more than theirs,
+	// Silent the nodes whose agents don't tell.
+	Unlimited, Ignoring, Silent []string
+}
+
+// Status returns how each scope fares at a time.
+func (l *Ledger) Status(now time.Time) []ScopeStatus {
+	all := make([]ScopeStatus, len(l.scopes))
+	for i := range l.scopes {
+		scope, s := &l.scopes[i], &all[i]
+		s.Name, s.Budget, s.Taken = scope.Name, scope.Schedule.At(now), l.taken(scope)
+		s.Measured = l.overhead(scope)
+		if i < len(l.short) {
+			s.Short = l.short[i]
+		}
+		for _, name := range slices.Sorted(maps.Keys(l.unheard)) {
+			if l.nodes[name] == nil && scope.Includes(name) {
+				s.Silent = append(s.Silent, name)
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(l.nodes)) {
+			if n := l.nodes[name]; scope.Includes(name) {
+				n.addTo(s)
+				if l.isSilent(now, n) {
+					s.Silent = append(s.Silent, name)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// addTo adds a node's GPUs to how its scope fares.
+func (n *node) addTo(s *ScopeStatus) {
+	for _, uuid := range slices.Sorted(maps.Keys(n.gpus)) {
+		a := n.gpus[uuid]
+		s.GPUs++
+		s.Measured += a.Power
+		if len(a.Curve) > 0 {
+			d := Demand{Curve: a.Curve}
+			if times := d.slowdownAt(a.InForce) / d.slowdownAt(unlimited); times > 1 {
+				s.Slowed++
+				s.Times += times
+			}
+		}
+		if !a.canLimit() {
+			s.Unlimited = append(s.Unlimited, uuid)
+		}
+		if a.isIgnoring() {
+			s.Ignoring = append(s.Ignoring, uuid)
+		}
+	}
+}

@@ -80,6 +80,8 @@ type Options struct {
 	// NiceAtSubmit is the nice of a job that a user submits to a partition, behind those that are in order
 	// already; 0: none. It must be quick. Nil: there is no order.
 	NiceAtSubmit func(partition string, uid uint32, deadline bool) int64
+	// BudgetEvents is the file of events of power budgets; "": they are lost at the end.
+	BudgetEvents string
 	// Load reads the configuration again; nil: it can't be.
 	Load func() (*Settings, error)
 	// Speed is how much faster than Slurm's clock the GPUs' time goes by:
@@ -149,6 +151,7 @@ type Controller struct {
 	forecasts *forecast.Forecaster
 	reports   *nodes.Reports
 	gcPercent gcPercent
+	budget    *powerBudget
 	waiting   queuedGPUs
 	counters  counters
 	recording [64]sync.Mutex // of the outcomes of some jobs
@@ -177,6 +180,9 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 	if err := c.learner.Load(ctx); err != nil {
 		return nil, fmt.Errorf("start the controller: %w", err)
 	}
+	if err := c.budget.read(); err != nil {
+		return nil, fmt.Errorf("start the controller: %w", err)
+	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.stop = stop
 	c.running.Go(func() { c.learner.Run(background) })
@@ -197,6 +203,7 @@ func assemble(options Options) *Controller {
 		c.Plan.Tolerance = time.Duration(float64(liveplan.UsualTolerance) / options.Speed)
 	}
 	c.settings.Store(options.Settings)
+	c.budget = &powerBudget{controller: c, file: options.BudgetEvents}
 	c.learner = learn.New(learn.Options{
 		Records: options.Records.Models, Cluster: options.Cluster,
 		Settings: func() learn.Settings { return c.settings.Load().learning() },

@@ -25,7 +25,8 @@ func (c *Controller) Report(_ context.Context, r *epdapi.NodeReport) (epdapi.Rep
 		return sharesGPU(c.Jobs.Get(id))
 	})
 	s := c.settings.Load()
-	answer := epdapi.ReportAnswer{EveryS: every.Seconds()}
+	c.budget.watch(s, r)
+	answer := epdapi.ReportAnswer{EveryS: every.Seconds(), Budget: c.budget.holds(s)}
 	if len(s.Live.SiteClocks.Partitions) == 0 || len(c.Jobs.Nodes()) > 0 { // else the node's aren't known yet
 		answer.SiteClocks = []epdapi.SiteClocks{}
 	}
@@ -54,6 +55,9 @@ func sharesGPU(job *jobs.Job) bool {
 	return shares
 }
 
+// maxGPUWatts is more than any GPU takes.
+const maxGPUWatts = 1e5
+
 // checkReport reports whether a report can be kept.
 func checkReport(r *epdapi.NodeReport) error {
 	if err := slurm.ValidNode(r.Node); err != nil {
@@ -73,13 +77,12 @@ func checkReport(r *epdapi.NodeReport) error {
 			return fmt.Errorf("%w: a run on %d GPUs, want at most %d", ErrRequest, n, epdapi.MaxReportGPUs)
 		}
 	}
-	const mostWatts = 1e5
 	for i := range r.GPUs {
 		g := &r.GPUs[i]
-		if !(g.Power >= 0 && g.Power <= mostWatts) || !possible(g.Core) || !possible(g.Mem) ||
+		if !(g.Power >= 0 && g.Power <= maxGPUWatts) || !possible(g.Core) || !possible(g.Mem) ||
 			!possible(g.SuspectedLimit) || !possible(g.LockedCore) || !possible(g.LockedMem) ||
-			!(g.Cap >= 0 && g.Cap <= mostWatts) ||
-			!(g.LockedCap >= 0 && g.LockedCap <= mostWatts) || !arePossible(g.Profiles) ||
+			!(g.Cap >= 0 && g.Cap <= maxGPUWatts) ||
+			!(g.LockedCap >= 0 && g.LockedCap <= maxGPUWatts) || !arePossible(g.Profiles) ||
 			!arePossible(g.ProfilesInForce) || g.LockedProfile > dvfsmodel.MaxPowerProfile {
 			return fmt.Errorf("%w: GPU %s reports what no GPU can", ErrRequest,
 				slurm.Printable(g.UUID, epdapi.MaxModelName))

@@ -53,6 +53,10 @@ func (a *api) routes() []route {
 		{"GET " + epdapi.PathDecisions, query.Anybody, requestTime, a.getDecisions},
 		{"GET " + epdapi.PathNodes, query.Anybody, requestTime, a.getNodes},
 		{"POST " + epdapi.PathReport, query.Agents, requestTime, a.postReport},
+		{"POST " + epdapi.PathLease, query.Agents, requestTime, a.postLease},
+		{"GET " + epdapi.PathBudget, query.Anybody, requestTime, a.getBudgets},
+		{"POST " + epdapi.PathBudget, query.Administrators, requestTime, a.postBudget},
+		{"POST " + epdapi.PathBudgetCancel, query.Administrators, requestTime, forAll(a.postBudgetCancel)},
 		{"GET " + epdapi.PathModels, query.Operators, requestTime, a.getModels},
 		{"GET " + epdapi.PathFit, query.Operators, requestTime, a.getFit},
 		{"POST " + epdapi.PathModelsUse, query.Administrators, requestTime, posted(a.query.UseModel, true)},
@@ -114,6 +118,35 @@ func (a *api) postDecide(r *http.Request, who query.Caller) (any, error) {
 		return nil, err
 	}
 	return a.controller.Decide(r.Context(), &request)
+}
+
+func (a *api) postLease(r *http.Request, who query.Caller) (any, error) {
+	var request epdapi.LeaseRequest
+	if err := DecodeJSON(r.Body, &request); err != nil {
+		return nil, err
+	}
+	if err := who.SpeaksFor(request.Node); err != nil {
+		return nil, err
+	}
+	return a.controller.Lease(r.Context(), &request)
+}
+
+func (a *api) getBudgets(*http.Request, query.Caller) (any, error) { return a.controller.Budgets(), nil }
+
+func (a *api) postBudget(r *http.Request, who query.Caller) (any, error) {
+	var event epdapi.BudgetEvent
+	if err := decodeJSON(r.Body, &event, true); err != nil {
+		return nil, err
+	}
+	return a.controller.SetBudget(&event, who.Name)
+}
+
+func (a *api) postBudgetCancel(r *http.Request) (any, error) {
+	var event epdapi.BudgetCancel
+	if err := decodeJSON(r.Body, &event, true); err != nil {
+		return nil, err
+	}
+	return a.controller.CancelBudget(event.ID)
 }
 
 func (a *api) postOutcome(r *http.Request, who query.Caller) (any, error) {

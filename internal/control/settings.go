@@ -20,6 +20,7 @@ import (
 type Settings struct {
 	decide.Settings
 	Factors  config.Factors
+	Budget   config.Budget
 	Predict  config.Predict
 	Web      config.Web
 	KeepDays int // of records; 0: for ever
@@ -34,8 +35,8 @@ type Settings struct {
 // NewSettings takes the settings from a configuration.
 func NewSettings(c *config.Config, version string) *Settings {
 	return &Settings{
-		Settings: decide.NewSettings(c, version), Factors: c.Factors, Predict: c.Predict,
-		Web: c.Web, KeepDays: c.Records.KeepDays, DetailDays: c.Records.DetailDays, Warnings: c.Warnings(),
+		Settings: decide.NewSettings(c, version), Factors: c.Factors, Budget: c.Budget,
+		Predict: c.Predict, Web: c.Web, KeepDays: c.Records.KeepDays, DetailDays: c.Records.DetailDays, Warnings: c.Warnings(),
 		beside: c.UnknownNames,
 	}
 }

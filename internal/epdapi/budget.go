@@ -4,12 +4,15 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/live"
 )
 
 // Paths of power budgets: what an agent asks for its GPUs, and what people ask and set.
 const (
 	PathLease  = "/v1/lease"
 	PathBudget = "/v1/budget"
+	// PathBudgetCancel takes an event back.
+	PathBudgetCancel = PathBudget + "/cancel"
 )
 
 // LeaseRequest is what an agent tells of its GPUs under a power budget, in exchange for new leases.
@@ -34,6 +37,7 @@ type LeaseGPU struct {
 	Prior   dvfsmodel.Watt `json:"prior_w"`
 	Power   dvfsmodel.Watt `json:"power_w"` // measured
 	Used    bool           `json:"used"`    // a run has it, or something runs on it
+	Job     uint32         `json:"job,omitempty"`
 }
 
 // LeaseAnswer has the power limits that GPUs may have for a time. Without any the node is under no budget:
@@ -53,6 +57,43 @@ type Lease struct {
 	Watts dvfsmodel.Watt `json:"watts"`
 	// Safe is what it has when the lease ends: the safe shares of all GPUs together are within the budget.
 	Safe dvfsmodel.Watt `json:"safe_w"`
+}
+
+// BudgetList is what the nodes may take, and what they do.
+type BudgetList struct {
+	At     time.Time     `json:"at"`
+	Mode   live.Mode     `json:"mode"`
+	Scopes []BudgetScope `json:"scopes"` // the cluster, then partitions, then lists of nodes
+	Events []BudgetEvent `json:"events"` // that aren't over, by when they begin
+}
+
+// BudgetScope is a set of nodes under a budget. Powers are of GPUs and hosts together.
+type BudgetScope struct {
+	Scope string `json:"scope"`
+	Kind  string `json:"kind"` // cluster, partition or nodes
+	// Budget is what holds now, null where nothing does; Spare is what is left of it.
+	Budget live.Number `json:"budget_w"`
+	Spare  live.Number `json:"spare_w"`
+	// InForce is what the power limits in force allow at most. Nodes of which no agent told count by the
+	// highest limits of their GPUs.
+	InForce  dvfsmodel.Watt `json:"in_force_w"`
+	Measured dvfsmodel.Watt `json:"measured_w"`
+	// Short is by how much the GPUs' least limits exceed the budget: it isn't kept.
+	Short dvfsmodel.Watt `json:"short_w"`
+	GPUs  int            `json:"gpus"`
+	// Slowed GPUs run jobs that take longer under their limits, so many times as long in the mean.
+	Slowed   int         `json:"slowed_gpus"`
+	Slowdown live.Number `json:"slowdown"`
+	// Unlimited are GPUs whose limits can't be set: they count by what their boards take at most. Ignoring
+	// are GPUs that draw more than their limits, and Silent nodes whose agents don't tell: their limits stay.
+	Unlimited []string `json:"unlimited_gpus"`
+	Ignoring  []string `json:"ignoring_gpus"`
+	Silent    []string `json:"silent_nodes"`
+}
+
+// BudgetCancel names an event to cancel.
+type BudgetCancel struct {
+	ID string `json:"id"`
 }
 
 // BudgetEvent lowers the budget of a scope for a time.

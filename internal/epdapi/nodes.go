@@ -92,6 +92,8 @@ type ReportAnswer struct {
 	// SiteClocks are the highest clocks of the node's GPUs by the configuration, of those whose model it names
 	// there. nil: the controller doesn't know yet; empty: the site limits none of them.
 	SiteClocks []SiteClocks `json:"site_clocks,omitzero"`
+	// Budget tells that the agent is to ask for leases of watts.
+	Budget bool `json:"budget,omitempty"`
 }
 
 // SiteClocks are the highest clocks at which the site lets a GPU run: what stands on it while no run has it.
