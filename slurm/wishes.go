@@ -166,7 +166,7 @@ func (w *Wishes) setFixed(value string) error {
 
 // parseDeadline reads RFC 3339, +2h30m, +3d, and 18:00 (the next one).
 func parseDeadline(value string, now time.Time) (time.Time, error) {
-	at, err := deadlineAt(value, now)
+	at, err := TimeAt(value, now)
 	switch {
 	case err != nil:
 		return time.Time{}, err
@@ -178,7 +178,8 @@ func parseDeadline(value string, now time.Time) (time.Time, error) {
 	return at, nil
 }
 
-func deadlineAt(value string, now time.Time) (time.Time, error) {
+// TimeAt reads a time as users state one: RFC 3339, +2h or +1d from now, or 18:00, the next one in now's zone.
+func TimeAt(value string, now time.Time) (time.Time, error) {
 	if len(value) > 40 {
 		return time.Time{}, errors.New("want RFC 3339, +2h or 18:00")
 	}

@@ -51,6 +51,7 @@ func commands(t *terminal.Terminal) []*cli.Command {
 		predictCommand(t),
 		reloadCommand(t),
 		leversCommand(t),
+		budgetCommand(t),
 		profileCommand(t),
 		restoreCommand(t),
 		prologCommand(t),

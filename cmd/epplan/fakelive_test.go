@@ -55,6 +55,9 @@ func liveSayings(mux *http.ServeMux) {
 	say("GET "+epdapi.PathQueue, func(*http.Request) any { return fakeQueue() })
 	say("GET "+epdapi.PathLevers, func(*http.Request) any { return fakeLevers() })
 	say("GET "+epdapi.PathProfiles, fakeProfiles)
+	say("GET "+epdapi.PathBudget, func(*http.Request) any { return fakeBudgets() })
+	say("POST "+epdapi.PathBudget, fakeSetBudget)
+	say("POST "+epdapi.PathBudgetCancel, fakeSetBudget)
 	say("POST "+epdapi.PathLeversUndo, func(*http.Request) any {
 		return epdapi.UndoLeversAnswer{Undone: 3, Waiting: 1}
 	})

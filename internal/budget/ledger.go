@@ -90,10 +90,13 @@ func NewLedger(times Times) *Ledger {
 // SetScopes puts budgets in force in place of those before.
 func (l *Ledger) SetScopes(scopes []Scope) { l.scopes, l.divided = scopes, time.Time{} }
 
-// Expect names the nodes that there are, with what they take at most as long as no agent has told of them.
-// Nodes that aren't named are forgotten: they are off.
-func (l *Ledger) Expect(nodes map[string]dvfsmodel.Watt) {
-	maps.DeleteFunc(l.nodes, func(name string, _ *node) bool { _, is := nodes[name]; return !is })
+// Expect names the nodes that there are at a time, with what they take at most as long as no agent has told of
+// them, and those that are off. Nodes that aren't named are forgotten once they are silent.
+func (l *Ledger) Expect(now time.Time, nodes map[string]dvfsmodel.Watt, isOff func(node string) bool) {
+	maps.DeleteFunc(l.nodes, func(name string, n *node) bool {
+		_, is := nodes[name]
+		return isOff(name) || !is && l.isSilent(now, n)
+	})
 	l.unheard = nodes
 	l.divided = time.Time{}
 }

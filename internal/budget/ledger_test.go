@@ -105,7 +105,7 @@ func (s *site) expect() {
 			nodes[m.name] += c.max
 		}
 	}
-	s.ledger.Expect(nodes)
+	s.ledger.Expect(s.now, nodes, func(name string) bool { return s.nodes[name].isOff && s.nodes[name].boots.IsZero() })
 }
 
 // scopes are the cluster, whose budget the events change, and a rack.

@@ -52,6 +52,7 @@ const clusterScope = "cluster"
 type powerBudget struct {
 	controller *Controller
 	file       string // of the events; "": they are lost at the end
+	damage     error  // why the events of before couldn't be read
 
 	mu        sync.Mutex
 	ledger    *budget.Ledger
@@ -75,7 +76,7 @@ func (b *powerBudget) read() error {
 		err = json.Unmarshal(text, &b.events)
 	}
 	if err != nil {
-		return fmt.Errorf("events of power budgets, %s: %w", b.file, err)
+		return fmt.Errorf("events that lower power budgets are lost, %s can't be read: %w", b.file, err)
 	}
 	return nil
 }
@@ -98,7 +99,7 @@ func (b *powerBudget) refresh(now time.Time, s *Settings) {
 	}
 	b.settings, b.refreshed = s, now
 	nodes := b.nodes(s)
-	b.ledger.Expect(nodes.most)
+	b.ledger.Expect(now, nodes.most, func(node string) bool { return nodes.off[node] })
 	var scopes []budget.Scope
 	b.kinds = nil
 	add := func(kind, name string, watts float64, includes func(string) bool) {
@@ -139,11 +140,12 @@ func (b *powerBudget) eventsOf(scope string) (s budget.Schedule) {
 type knownNodes struct {
 	most       map[string]dvfsmodel.Watt
 	partitions map[string][]string
+	off        map[string]bool
 }
 
 // nodes returns the nodes with GPUs of which Slurm or an agent told, but for those that are powered down.
 func (b *powerBudget) nodes(s *Settings) knownNodes {
-	known := knownNodes{make(map[string]dvfsmodel.Watt), make(map[string][]string)}
+	known := knownNodes{make(map[string]dvfsmodel.Watt), make(map[string][]string), make(map[string]bool)}
 	for node, report := range b.controller.reports.All() {
 		known.most[node] = 0
 		for i := range report.Message.GPUs {
@@ -158,6 +160,7 @@ func (b *powerBudget) nodes(s *Settings) knownNodes {
 		gpus := jobs.GPUsOfNode(n)
 		switch {
 		case n.State.IsPoweredDown() && !n.State.Is("POWERING_UP"):
+			known.off[n.Name] = true
 			delete(known.most, n.Name)
 		case gpus > 0 && known.most[n.Name] == 0:
 			known.most[n.Name] = dvfsmodel.Watt(gpus) * (s.HostPower("") + boardPower(s, ""))
@@ -285,6 +288,9 @@ func (b *powerBudget) watch(s *Settings, r *epdapi.NodeReport) {
 	b.refresh(now, s)
 	b.ledger.Exchange(now, told)
 }
+
+// BudgetDamage says why events of power budgets from before are lost; nil: they aren't.
+func (c *Controller) BudgetDamage() error { return c.budget.damage }
 
 // Budgets returns the budgets with what the nodes take, and the events to come.
 func (c *Controller) Budgets() epdapi.BudgetList {

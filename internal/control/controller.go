@@ -180,9 +180,7 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 	if err := c.learner.Load(ctx); err != nil {
 		return nil, fmt.Errorf("start the controller: %w", err)
 	}
-	if err := c.budget.read(); err != nil {
-		return nil, fmt.Errorf("start the controller: %w", err)
-	}
+	c.budget.damage = c.budget.read()
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.stop = stop
 	c.running.Go(func() { c.learner.Run(background) })

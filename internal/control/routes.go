@@ -131,7 +131,9 @@ func (a *api) postLease(r *http.Request, who query.Caller) (any, error) {
 	return a.controller.Lease(r.Context(), &request)
 }
 
-func (a *api) getBudgets(*http.Request, query.Caller) (any, error) { return a.controller.Budgets(), nil }
+func (a *api) getBudgets(*http.Request, query.Caller) (any, error) {
+	return a.controller.Budgets(), nil
+}
 
 func (a *api) postBudget(r *http.Request, who query.Caller) (any, error) {
 	var event epdapi.BudgetEvent

@@ -1,6 +1,7 @@
 package epdapi
 
 import (
+	"context"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -12,7 +13,7 @@ const (
 	PathLease  = "/v1/lease"
 	PathBudget = "/v1/budget"
 	// PathBudgetCancel takes an event back.
-	PathBudgetCancel = PathBudget + "/cancel"
+	PathBudgetCancel = "/v1/budget/cancel"
 )
 
 // LeaseRequest is what an agent tells of its GPUs under a power budget, in exchange for new leases.
@@ -107,4 +108,19 @@ type BudgetEvent struct {
 	RampS float64   `json:"ramp_s"`
 	By    string    `json:"by"` // who set it
 	Set   time.Time `json:"set"`
+}
+
+// Budgets asks for the power budgets.
+func (c *Client) Budgets(ctx context.Context) (*BudgetList, error) {
+	return get[BudgetList](ctx, c, PathBudget, nil)
+}
+
+// SetBudget has a budget lowered for a time.
+func (c *Client) SetBudget(ctx context.Context, e *BudgetEvent) (*BudgetEvent, error) {
+	return post[BudgetEvent](ctx, c, PathBudget, e)
+}
+
+// CancelBudget takes an event back.
+func (c *Client) CancelBudget(ctx context.Context, id string) (*BudgetEvent, error) {
+	return post[BudgetEvent](ctx, c, PathBudgetCancel, BudgetCancel{ID: id})
 }

@@ -1,0 +1,151 @@
+package control
+
+import (
+	"errors"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/store"
+)
+
+const rackBudget = "[budget]\nmode = \"enforce\"\ncluster_w = 1000\npartitions_w = {gpu = 700}\n" +
+	"[budget.nodes_w]\n\"n[1-2]\" = 900\n"
+
+// leasing is a node whose agent takes every lease at once.
+type leasing struct {
+	name   string
+	limits []dvfsmodel.Watt
+}
+
+// exchange asks for leases of GPUs of 100 to 300 W, and puts them in force.
+func (n *leasing) exchange(r *rig) *epdapi.LeaseAnswer {
+	r.t.Helper()
+	request := &epdapi.LeaseRequest{Node: n.name}
+	for i, limit := range n.limits {
+		request.GPUs = append(request.GPUs, epdapi.LeaseGPU{
+			UUID: n.name + string(rune('a'+i)), Model: "Tesla V100", Min: 100, Max: 300, InForce: limit, Prior: 300,
+			Power: limit, Used: true,
+		})
+	}
+	answer, err := r.Lease(r.t.Context(), request)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for i := range answer.Leases {
+		n.limits[i] = answer.Leases[i].Watts
+	}
+	return &answer
+}
+
+func (n *leasing) taken() (watts dvfsmodel.Watt) {
+	for _, limit := range n.limits {
+		watts += limit + 25 // host_w_per_gpu
+	}
+	return watts
+}
+
+func TestGPUsGetLeasesWithinTheBudgetAndEventsLowerIt(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "events.json")
+	r := newRig(t, func(o *Options) { o.BudgetEvents = file })
+	if got := r.hear(&epdapi.NodeReport{Node: "n1"}); got.Budget {
+		t.Error("a node is told of a budget, there is none")
+	}
+	n1, n2 := &leasing{"n1", []dvfsmodel.Watt{300, 300}}, &leasing{"n2", []dvfsmodel.Watt{300, 300}}
+	if got := n1.exchange(r); len(got.Leases) > 0 || got.EveryS < 10 {
+		t.Errorf("without a budget: %+v", got)
+	}
+	r.onSite(rackBudget)
+	if got := r.hear(&epdapi.NodeReport{Node: "n1"}); !got.Budget {
+		t.Error("a node isn't told of the budget")
+	}
+	settle := func() dvfsmodel.Watt {
+		for range 12 {
+			r.clock.move(time.Second)
+			n1.exchange(r)
+			n2.exchange(r)
+		}
+		return n1.taken() + n2.taken()
+	}
+	if got := settle(); math.Abs(float64(got)-900) > 1 {
+		t.Errorf("they may take %v W, want all of the least budget, 900", got)
+	}
+	now := r.clock.read()
+	set, err := r.SetBudget(&epdapi.BudgetEvent{Watts: 600, Until: now.Add(time.Hour), RampS: 60}, "root")
+	if err != nil || set.ID == "" || set.Scope != "cluster" || !set.From.Equal(now) {
+		t.Fatalf("%+v, %v", set, err)
+	}
+	if got := settle(); math.Abs(float64(got)-600) > 1 {
+		t.Errorf("they may take %v W during the event, want 600", got)
+	}
+	list := r.Budgets()
+	if len(list.Events) != 1 || len(list.Scopes) != 3 || list.Scopes[0].Budget.Or(0) != 600 {
+		t.Errorf("%+v", list)
+	}
+	if s := list.Scopes[0]; s.GPUs != 4 || s.Slowed != 4 || !(s.Slowdown.Or(0) > 1.1) || s.Measured > 601 {
+		t.Errorf("%+v", s)
+	}
+	again := newRig(t, func(o *Options) { o.BudgetEvents = file })
+	if got := again.Budgets().Events; len(got) != 1 || got[0].ID != set.ID {
+		t.Errorf("after a restart: %+v", got)
+	}
+	if _, err := r.CancelBudget(set.ID); err != nil {
+		t.Error(err)
+	}
+	if got := settle(); math.Abs(float64(got)-900) > 1 {
+		t.Errorf("they may take %v W after the event was cancelled, want 900", got)
+	}
+	if _, err := r.CancelBudget(set.ID); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("cancelled twice: %v", err)
+	}
+}
+
+func TestEventsThatCantBeAreRefusedWithWhatIsWanted(t *testing.T) {
+	r := newRig(t, nil)
+	now := r.clock.read()
+	fine := epdapi.BudgetEvent{Watts: 600, Until: now.Add(time.Hour)}
+	refused := func(change func(*epdapi.BudgetEvent), want string) {
+		t.Helper()
+		e := fine
+		change(&e)
+		if _, err := r.SetBudget(&e, "root"); !errors.Is(err, ErrRequest) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", e, err, want)
+		}
+	}
+	refused(func(*epdapi.BudgetEvent) {}, "has no [budget]")
+	r.onSite(rackBudget)
+	refused(func(e *epdapi.BudgetEvent) { e.Scope = "rack" }, "want cluster, gpu, n[1-2]")
+	refused(func(e *epdapi.BudgetEvent) { e.Watts = 0 }, "want more than 0")
+	refused(func(e *epdapi.BudgetEvent) { e.Watts = dvfsmodel.Watt(math.NaN()) }, "want more than 0")
+	refused(func(e *epdapi.BudgetEvent) { e.Until = now.Add(-time.Hour) }, "want a time after")
+	refused(func(e *epdapi.BudgetEvent) { e.From, e.Until = now.Add(-2*time.Hour), now.Add(-time.Hour) }, "was over")
+	refused(func(e *epdapi.BudgetEvent) { e.From, e.Until = now.AddDate(2, 0, 0), now.AddDate(3, 0, 0) }, "within a year")
+	refused(func(e *epdapi.BudgetEvent) { e.RampS = -1 }, "a ramp of")
+	for _, g := range []epdapi.LeaseGPU{{Min: -1}, {Min: 200, Max: 100}, {Power: dvfsmodel.Watt(math.NaN())}, {Max: 1e9}} {
+		if _, err := r.Lease(t.Context(), &epdapi.LeaseRequest{Node: "n1", GPUs: []epdapi.LeaseGPU{g}}); !errors.Is(err, ErrRequest) {
+			t.Errorf("%+v: %v", g, err)
+		}
+	}
+}
+
+func TestABudgetThatIsOnlyWatchedGivesNoLease(t *testing.T) {
+	r := newRig(t, nil)
+	r.onSite("[budget]\ncluster_w = 500\n")
+	got := r.hear(&epdapi.NodeReport{Node: "n1", GPUs: []epdapi.NodeGPU{{GPU: epdapi.GPU{
+		UUID: "GPU-0", Model: "Tesla V100", Power: 280, Setting: dvfsmodel.Setting{Cap: 300},
+	}}}})
+	if got.Budget {
+		t.Error("the agent is to ask for leases")
+	}
+	if got := (&leasing{"n1", []dvfsmodel.Watt{300}}).exchange(r); len(got.Leases) > 0 {
+		t.Errorf("%+v", got)
+	}
+	list := r.Budgets()
+	if len(list.Scopes) != 1 || list.Scopes[0].Measured != 305 || list.Scopes[0].Spare.Or(0) != 175 {
+		t.Errorf("%+v", list)
+	}
+}
