@@ -61,6 +61,7 @@ type Agent struct {
 	admission  *admission
 	poller     *poller
 	adapter    *adapter
+	leases     leases
 	guarded    atomic.Int64 // runs that the guard put to default clocks
 }
 
@@ -71,7 +72,7 @@ func New(options Options) *Agent {
 	options.UndoTimeout = cmp.Or(options.UndoTimeout, 5*time.Second)
 	options.Margin = cmp.Or(options.Margin, 5*time.Minute)
 	options.Grace = cmp.Or(options.Grace, time.Minute)
-	a := &Agent{options: options}
+	a := &Agent{options: options, leases: leases{news: make(chan struct{}, 1)}}
 	a.runs = &RunSet{
 		folder: options.Runs, boot: options.Boot, driver: options.Driver, byID: make(map[string]*openRun),
 	}
@@ -136,7 +137,8 @@ func (a *Agent) Settle(ctx context.Context) error { return a.holder.settleAll(ct
 // Stop gives every clock back, to the site's range. Runs stay open, on file: those that couldn't be written
 // down before are tried once more.
 func (a *Agent) Stop(ctx context.Context) (Report, error) {
-	report, err := a.Restore(ctx, "the agent stopped")
+	_ = a.releaseShares(ctx, a.gpus.all(), false)
+	report, err := a.restore(ctx, "the agent stopped")
 	return report, errors.Join(err, a.runs.retryWrites())
 }
 
@@ -144,8 +146,19 @@ func (a *Agent) Stop(ctx context.Context) (Report, error) {
 // by what the journal's files say. Open runs on them stay at default clocks
 // for the rest of their time, for the given reason. The error says what
 // prevented the journal from being read; what couldn't be given back is in the
-// report.
+// report. A power budget's limits are back with the next leases.
 func (a *Agent) Restore(ctx context.Context, reason string, uuids ...string) (Report, error) {
+	cards := a.gpus.all()
+	if len(uuids) > 0 {
+		cards = a.gpus.some(uuids)
+	}
+	releasing := a.releaseShares(ctx, cards, true)
+	report, err := a.restore(ctx, reason, uuids...)
+	return report, errors.Join(releasing, err)
+}
+
+// restore is [Agent.Restore] of all but what a power budget wants.
+func (a *Agent) restore(ctx context.Context, reason string, uuids ...string) (Report, error) {
 	cards := a.gpus.all()
 	if len(uuids) > 0 {
 		cards = a.gpus.some(uuids)
@@ -167,6 +180,7 @@ func RestoreJournal(ctx context.Context, options Options) (Report, error) {
 	a := New(options)
 	defer a.Close()
 	a.gpus.restoreOnly = true
+	a.holder.base.isByHand = true
 	opening := a.gpus.open()
 	report, err := a.holder.replay(ctx, nil)
 	if opening != nil && len(a.gpus.all()) > 0 && report.Clean() {

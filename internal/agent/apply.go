@@ -55,7 +55,7 @@ func (a *Agent) releaseLate(ctx context.Context, id string, reason error) error 
 func (a *Agent) applied(id string) Applied {
 	why := a.runs.whyNotLocked(id, func(uuid string) bool {
 		c := a.gpus.byUUID(uuid)
-		return c != nil && c.journalled() != nil
+		return c != nil && c.journalled().isOfRun()
 	})
 	return Applied{Locked: why == "", HandsOff: why}
 }

@@ -17,6 +17,8 @@ type baselines struct {
 	// siteClocks returns the clocks that the site wants in force on a GPU; nil, or false: only the GPU's
 	// baseline tells.
 	siteClocks func(gpu.Identity) (dvfsmodel.Setting, bool)
+	// isByHand tells that everything is given back, a power budget's limits, too.
+	isByHand bool
 }
 
 // SiteInBaselines returns the site's clocks as the baselines of a journal have them, for [Options.SiteClocks] of
@@ -42,7 +44,7 @@ func (s *baselines) of(c *managedGPU) (baseline, error) {
 		return baseline{Schema: schema, UUID: c.uuid}, err
 	}
 	if b.Boot != "" && s.boot != "" && b.Boot != s.boot {
-		b = &baseline{Schema: schema, UUID: c.uuid, Site: b.Site}
+		b = &baseline{Schema: schema, UUID: c.uuid, Site: b.Site, Budget: b.Budget}
 	}
 	c.ground.note(func(g *groundState) { g.base, g.limit = b, cmp.Or(g.limit, b.Suspected) })
 	return *b, nil
@@ -101,10 +103,12 @@ func (s *baselines) noteSet(c *managedGPU, next *Entry) error {
 // noteReleased has the baseline name nothing that is set.
 func (s *baselines) noteReleased(c *managedGPU) error {
 	b, err := s.of(c)
-	if err != nil || b.set == nil {
+	if err != nil || b.set == nil && !(s.isByHand && b.Budget > 0) {
 		return err
 	}
-	b.set = nil
+	if b.set = nil; s.isByHand {
+		b.Budget = 0
+	}
 	return s.write(c, b)
 }
 

@@ -399,6 +399,7 @@ type groundState struct {
 	asked   bool          // the driver told, since the GPU's handle was opened
 	limit   dvfsmodel.MHz // the clock that the GPU never exceeds, of this or a former agent; 0: none
 	siteSet siteClocks    // the site's clocks that were set with the GPU's handle
+	share   budgetShare   // what a power budget leaves it
 }
 
 // now returns what is known.

@@ -49,6 +49,9 @@ func (h *holder) lockAt(c *managedGPU, want lock, run *live.Run) (refused gpu.Co
 		if err := h.journal.checkPresent(c.uuid); err != nil {
 			return 0, err
 		}
+		if !c.isAtEntry() {
+			entry = c.inForce(entry)
+		}
 	}
 	if entry, err = h.giveBackOther(c, &want, entry); err != nil {
 		return 0, err
@@ -208,23 +211,28 @@ func (h *holder) set(
 }
 
 // release gives back all controls that the card's entry names, then removes the
-// entry. What can't be given back stays in it. The caller has the card's turn.
+// entry. What can't be given back stays in it, and a power budget's limit. The caller has the card's turn.
 func (h *holder) release(c *managedGPU) (note string, err error) {
 	entry := c.journalled()
 	if entry == nil {
 		return "", nil
 	}
 	c.record(entry, false)
+	share, rest := h.base.limitUnderBudget(c), entry
 	for control := range gpu.NumControls {
 		held, ok := entry.held(control)
-		if !ok {
+		if !ok || share > 0 && control == gpu.PowerLimit {
 			continue
 		}
 		said, giving := h.giveBack(c, control, held)
 		note, err = joinNotes(note, said), errors.Join(err, giving)
+		rest = rest.without(control)
 	}
 	if err != nil {
 		return note, err
+	}
+	if share > 0 {
+		return note, h.holdLimit(c, rest, share)
 	}
 	if entry.Driver != "" && entry.Driver != h.driver {
 		note = joinNotes(note, "the driver was reloaded since")
@@ -243,6 +251,12 @@ func (h *holder) giveBackReported(c *managedGPU) error {
 	for control := range gpu.NumControls {
 		held, ok := entry.held(control)
 		if !ok || held.Prior != PriorKnown {
+			continue
+		}
+		if share := h.base.limitUnderBudget(c); share > 0 && control == gpu.PowerLimit {
+			if err := h.holdLimit(c, entry, share); err != nil {
+				return err
+			}
 			continue
 		}
 		if _, err := h.giveBack(c, control, held); err != nil {

@@ -310,6 +310,9 @@ type baseline struct {
 	// Site is the range of clocks that the site wants in force when no run wants another one. It stays
 	// across boots: it is the administrator's word.
 	Site siteClocks `json:"site,omitzero"`
+	// Budget is the power limit that a power budget leaves the GPU without a lease; 0: it is under none. It
+	// stays across boots.
+	Budget dvfsmodel.Watt `json:"budget_w,omitzero"`
 	// Suspected is the clock that the GPU never exceeded at work although the site told of no limit; 0: none.
 	Suspected dvfsmodel.MHz `json:"suspected_core_mhz,omitzero"`
 	// Unsure says which value was found of which nobody knows who set it; "" if none was.
@@ -347,7 +350,7 @@ func (j journal) readBaseline(uuid string) (*baseline, error) {
 
 // isOf reports whether an agent can have written it of a GPU.
 func (b *baseline) isOf(uuid string) bool {
-	if b.Schema != schema || b.UUID != uuid || !(b.Site.Core >= 0) || !(b.Site.Mem >= 0) {
+	if b.Schema != schema || b.UUID != uuid || !(b.Site.Core >= 0) || !(b.Site.Mem >= 0) || !(b.Budget >= 0) {
 		return false
 	}
 	if b.Set == nil {
@@ -384,6 +387,7 @@ func (b *baseline) isSame(other *baseline) bool {
 		return x == y || x != nil && y != nil && maps.Equal(x.Controls, y.Controls)
 	}
 	return b.Boot == other.Boot && b.Driver == other.Driver && b.Site == other.Site &&
-		b.Unsure == other.Unsure && b.Suspected == other.Suspected && maps.Equal(b.Told, other.Told) &&
+		b.Budget == other.Budget && b.Unsure == other.Unsure && b.Suspected == other.Suspected &&
+		maps.Equal(b.Told, other.Told) &&
 		same(b.set, other.set)
 }

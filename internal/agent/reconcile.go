@@ -27,7 +27,7 @@ func (s *reconciler) target(c *managedGPU) (want lock, run live.Run) {
 	if err != nil || !supports(table, want.Setting) {
 		want = lock{}
 	}
-	return c.settable(want), run
+	return s.holder.under(c, c.settable(want)), run
 }
 
 // reconcile brings cards to what their runs want. Where that fails, every run
@@ -167,6 +167,9 @@ func (s *reconciler) applyReturned(ctx context.Context, uuids []string) (heeded 
 			continue
 		}
 		cards := s.gpus.some([]string{uuid})
+		for _, c := range cards { // by hand: a budget's limit is back with the next lease
+			c.ground.note(func(g *groundState) { g.share.isReleased = true })
+		}
 		affected := s.giveUp(cards, notLocked(errReturned))
 		for _, c := range cards {
 			c.clearExternalChange() // nobody else set them

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/epplan/epplan/gpu"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/statedir"
 )
 
@@ -168,8 +169,11 @@ func (h *holder) replayLost(ctx context.Context, names []string) error {
 // settle brings a GPU without an entry to what the site wants of it, and writes its baseline down. What a
 // baseline names that no entry does is given back first: the entry is lost. The caller has the GPU's turn.
 func (h *holder) settle(c *managedGPU) error {
-	if c.journalled() != nil {
-		return nil
+	if entry := c.journalled(); entry != nil {
+		if entry.isOfRun() {
+			return nil
+		}
+		return h.setSite(c) // a budget holds its power limit
 	}
 	if h.isSettled(c) {
 		if c.ground.now().siteSet == (siteClocks{}) {
@@ -187,14 +191,22 @@ func (h *holder) settle(c *managedGPU) error {
 	if err := h.base.noteDriverValues(c); err != nil {
 		return err
 	}
-	return h.setSite(c)
+	if err := h.setSite(c); err != nil {
+		return err
+	}
+	if want := h.under(c, lock{}); want != (lock{}) {
+		_, err := h.lockAt(c, want, &live.Run{})
+		return err
+	}
+	return nil
 }
 
 // isSettled reports whether there is nothing to do for a GPU without an entry.
 func (h *holder) isSettled(c *managedGPU) bool {
 	want, now := h.base.siteOf(c), c.ground.now()
 	b := now.base
-	return b != nil && now.asked && b.set == nil && b.Site == want && now.siteSet == want &&
+	return b != nil && now.asked && b.set == nil && h.base.limitUnderBudget(c) == 0 && b.Site == want &&
+		now.siteSet == want &&
 		b.Suspected == now.suspected()
 }
 

@@ -48,6 +48,13 @@ func (a *Agent) Watch(ctx context.Context, w WatchHooks) {
 		})
 	})
 	group.Go(func() {
+		repeat(ctx, a.leases.wait, a.leases.news, func() {
+			if err := a.endLeases(ctx); err != nil {
+				w.OnProblem(err)
+			}
+		})
+	})
+	group.Go(func() {
 		first := make(chan struct{}, 1)
 		first <- struct{}{} // at once: jobs may have ended while there was no agent
 		repeat(ctx, func() time.Duration { return sweepEvery }, first, func() {

@@ -35,10 +35,9 @@ const (
 	refreshEvery = time.Second
 )
 
-// Events are at most so many, begin within a year, and are forgotten a day after their ends.
+// Events are at most so many, and begin within a year.
 const (
 	maxEvents   = 1000
-	eventsKept  = 24 * time.Hour
 	eventsAhead = 366 * 24 * time.Hour
 	maxRamp     = 24 * time.Hour
 	maxBudget   = 1e12 // W
@@ -422,6 +421,6 @@ func (b *powerBudget) putEvents(events []epdapi.BudgetEvent) error {
 // forget drops events that are over. The caller has the lock.
 func (b *powerBudget) forget(now time.Time) {
 	b.events = slices.DeleteFunc(b.events, func(e epdapi.BudgetEvent) bool {
-		return now.Sub(e.Until) > eventsKept+maxRamp
+		return now.Sub(e.Until).Seconds() > e.RampS
 	})
 }

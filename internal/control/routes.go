@@ -2,6 +2,7 @@ package control
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -140,7 +141,7 @@ func (a *api) postBudget(r *http.Request, who query.Caller) (any, error) {
 	if err := decodeJSON(r.Body, &event, true); err != nil {
 		return nil, err
 	}
-	return a.controller.SetBudget(&event, who.Name)
+	return a.controller.SetBudget(&event, cmp.Or(who.Name, fmt.Sprintf("uid %d", who.UID)))
 }
 
 func (a *api) postBudgetCancel(r *http.Request) (any, error) {

@@ -36,6 +36,8 @@ type Controller interface {
 	Outlook(ctx context.Context, r epdapi.OutlookRequest) (live.Outlook, error)
 	// Report keeps how this node fares, and says when it is to be told again.
 	Report(ctx context.Context, r *epdapi.NodeReport) (epdapi.ReportAnswer, error)
+	// Lease gives GPUs under a power budget watts for a time.
+	Lease(ctx context.Context, r *epdapi.LeaseRequest) (epdapi.LeaseAnswer, error)
 }
 
 // ErrRefused tells that an outcome will never be recorded as it is.
@@ -91,6 +93,7 @@ type AgentServer struct {
 	waiting  *latePrologs
 	order    *hookOrder
 	prologs  recentPrologs
+	leaser   *leaser
 	rest     time.Duration // until the controller is told again how the node fares
 
 	mu       sync.Mutex
@@ -110,6 +113,7 @@ func NewAgentServer(o Options) *AgentServer {
 	}
 	d := &AgentServer{options: o, started: time.Now(), problems: newProblemLog(o.Log, o.Problems)}
 	d.order = newHookOrder()
+	d.leaser = &leaser{daemon: d, news: make(chan struct{}, 1)}
 	d.waiting = &latePrologs{agent: o.Agent, byRun: make(map[runOf]lateProlog)}
 	d.numbers = &gpuNumbers{
 		agent: o.Agent, node: o.Node, order: o.Order, confs: o.SlurmConfs, files: o.Files,
@@ -172,6 +176,7 @@ func (d *AgentServer) Run(ctx context.Context) {
 		}
 	})
 	group.Go(func() { d.reportLoop(ctx) })
+	group.Go(func() { d.leaser.loop(ctx) })
 	group.Wait()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopBound)
 	defer cancel()

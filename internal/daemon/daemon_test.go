@@ -107,6 +107,10 @@ func (j *judge) Outlook(context.Context, epdapi.OutlookRequest) (live.Outlook, e
 	return j.outlook, nil
 }
 
+func (j *judge) Lease(context.Context, *epdapi.LeaseRequest) (epdapi.LeaseAnswer, error) {
+	return epdapi.LeaseAnswer{}, nil
+}
+
 func (j *judge) Report(_ context.Context, r *epdapi.NodeReport) (epdapi.ReportAnswer, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -83,6 +83,9 @@ func (d *AgentServer) openRun(ctx context.Context, e *hooks.Event, began time.Ti
 		run.Started, run.Missed = began, true
 	}
 	applied, err := d.options.Agent.Apply(ctx, run)
+	if d.options.Agent.IsUnderBudget() {
+		d.leaser.trigger()
+	}
 	d.problems.note(err)
 	if d.isStopping() { // without waiting for this any longer
 		d.problems.note(d.options.Agent.HandsOff(ctx, run.ID, stopping))

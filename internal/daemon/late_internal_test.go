@@ -51,6 +51,10 @@ func (l *ledger) Outlook(_ context.Context, r epdapi.OutlookRequest) (live.Outlo
 	return live.Outlook{Life: live.LifeAlive, Ended: l.ended}, l.away
 }
 
+func (*ledger) Lease(context.Context, *epdapi.LeaseRequest) (epdapi.LeaseAnswer, error) {
+	return epdapi.LeaseAnswer{}, nil
+}
+
 func (*ledger) Report(context.Context, *epdapi.NodeReport) (epdapi.ReportAnswer, error) {
 	return epdapi.ReportAnswer{}, nil
 }

@@ -29,6 +29,9 @@ func (d *AgentServer) powerLimit(uuids []string) (limit epdapi.PowerLimit, coreF
 		if h := held[uuids[i]]; a.limit > 0 && h.IsOurs(gpu.PowerLimit, gpu.Value(a.limit)) {
 			a.limit = max(a.limit, dvfsmodel.Watt(h.PriorValue))
 		}
+		if most := d.options.Agent.BudgetShare(uuids[i]); most > 0 {
+			a.limit = min(a.limit, most)
+		}
 		coreFixed = coreFixed || errs[i] == nil && !a.can.Can(gpu.CoreClock)
 		limit.InForce = min(limit.InForce, a.limit)
 		limit.Min, limit.Max = max(limit.Min, a.can.Limits.Min), min(limit.Max, a.can.Limits.Max)

@@ -57,6 +57,15 @@ func (r *RemoteController) Report(
 	return answer, err
 }
 
+// Lease asks for power limits under a budget.
+func (r *RemoteController) Lease(
+	ctx context.Context, request *epdapi.LeaseRequest,
+) (epdapi.LeaseAnswer, error) {
+	var answer epdapi.LeaseAnswer
+	err := r.ask(ctx, epdapi.PathLease, request, &answer)
+	return answer, err
+}
+
 // Record hands an outcome over as it is.
 func (r *RemoteController) Record(ctx context.Context, outcome []byte) error {
 	if !json.Valid(outcome) {

@@ -52,6 +52,9 @@ func (d *AgentServer) report(ctx context.Context) time.Duration {
 	case answer.EveryS > 0:
 		every = min(max(live.Known(answer.EveryS).Duration(), reportSooner), reportLater)
 	}
+	if err == nil && answer.Budget {
+		d.leaser.trigger()
+	}
 	if err == nil && d.options.Site.update(answer.SiteClocks) {
 		if err := d.options.Agent.Settle(ctx); err != nil {
 			d.problems.note(fmt.Errorf("set the site's clocks: %w", err))

@@ -19,8 +19,6 @@ const (
 // LeaseRequest is what an agent tells of its GPUs under a power budget, in exchange for new leases.
 type LeaseRequest struct {
 	Node string `json:"node"`
-	// Seq is that of the last answer whose limits are in force; 0: none since the agent's start.
-	Seq uint64 `json:"seq"`
 	// Stopping tells that the agent gives its GPUs' limits back once it is granted what they were at before.
 	Stopping bool       `json:"stopping,omitempty"`
 	GPUs     []LeaseGPU `json:"gpus"`
@@ -48,7 +46,6 @@ type LeaseAnswer struct {
 	// ForS is how long the leases hold, counted from when the request was sent. A lease that isn't
 	// renewed falls to its safe share.
 	ForS   float64 `json:"for_s"`
-	Seq    uint64  `json:"seq"`
 	Leases []Lease `json:"leases"`
 }
 

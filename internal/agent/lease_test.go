@@ -1,0 +1,202 @@
+package agent_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/agent"
+)
+
+// leases returns leases of one size for both GPUs.
+func (h *host) leases(watts, safe dvfsmodel.Watt) []agent.Lease {
+	list := make([]agent.Lease, len(h.uuids))
+	for i, uuid := range h.uuids {
+		list[i] = agent.Lease{UUID: uuid, Watts: watts, Safe: safe}
+	}
+	return list
+}
+
+// lease puts leases in force.
+func (h *host) lease(a *agent.Agent, watts, safe dvfsmodel.Watt, lasts time.Duration) {
+	h.t.Helper()
+	if err := a.SetLeases(h.t.Context(), h.leases(watts, safe), time.Now().Add(lasts)); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func TestALeaseHoldsWhoeverRunsAndIsGivenBackWhenTheBudgetEnds(t *testing.T) {
+	h := newHost(t, twoGPUs)
+	if err := h.sims[0].LimitPower(200); err != nil { // the administrator's, 250 as delivered
+		t.Fatal(err)
+	}
+	a := h.started()
+	h.lease(a, 180.7, 120, time.Hour)
+	h.wantLimits("without runs", 180, 180)
+	apply(h, a, "r1", 1, dvfsmodel.Setting{Core: 1600, Cap: 150}, 0, 1)
+	h.wantLimits("under a run's own limit", 150, 150)
+	h.lease(a, 130, 120, time.Hour)
+	h.wantLimits("lowered under a run", 130, 130)
+	if got := h.locked(0); got.Core != 1600 {
+		t.Errorf("locked at %v", got)
+	}
+	h.lease(a, 220, 120, time.Hour)
+	h.wantLimits("raised above the administrator's limit", 150, 150)
+	end(a, 1)
+	h.wantLimits("after the run", 200, 220)
+	apply(h, a, "r2", 2, dvfsmodel.Setting{}, 0)
+	h.lease(a, 140, 120, time.Hour)
+	h.wantLimits("under a run at default clocks", 140, 140)
+	if err := a.SetLeases(t.Context(), nil, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	h.wantLimits("after the budget", 200, 250)
+	h.wantFree()
+	end(a, 2)
+}
+
+func TestALeaseThatEndsFallsToTheSafeShareAndNeverRises(t *testing.T) {
+	watched(t, agent.WatchHooks{}, func(h *host, a *agent.Agent) {
+		h.lease(a, 200, 150, time.Minute)
+		sleep(time.Minute + time.Millisecond)
+		h.wantLimits("after the lease", 150, 150)
+		h.lease(a, 120, 150, time.Minute)
+		sleep(time.Minute + time.Millisecond)
+		h.wantLimits("below the safe share", 120, 120)
+	})
+}
+
+func TestAfterACrashARestartOrABootTheSafeShareIsInForce(t *testing.T) {
+	h := newHost(t, twoGPUs)
+	a := h.started()
+	h.lease(a, 200, 150, time.Hour)
+	apply(h, a, "r1", 1, dvfsmodel.Setting{Core: 1600, Cap: 180}, 0)
+	b := h.started() // the first one was killed
+	h.wantLimits("after a crash", 150, 150)
+	if got := h.locked(0); got.Core != 0 {
+		t.Errorf("locked at %v", got)
+	}
+	h.lease(b, 200, 150, time.Hour)
+	h.wantLimits("with a lease anew", 200, 200)
+	if _, err := b.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h.wantLimits("after a stop", 250, 250)
+	c := h.started()
+	h.wantLimits("after a restart", 150, 150)
+	c.Close()
+	h.reboot(true)
+	d := h.started()
+	var err error
+	if h.sims, err = h.library.Sims(); err != nil {
+		t.Fatal(err)
+	}
+	h.wantLimits("after a boot", 150, 150)
+	if _, err := d.Restore(t.Context(), "by hand"); err != nil {
+		t.Fatal(err)
+	}
+	h.wantLimits("given back by hand", 250, 250)
+	h.started()
+	h.wantLimits("given back by hand, after a restart", 250, 250)
+}
+
+func TestWithoutAnAgentARestoreGivesABudgetsLimitsBackForGood(t *testing.T) {
+	h := newHost(t, twoGPUs)
+	h.claims = &claims{owners: make(map[string]*fuse)}
+	h.lease(h.started(), 200, 150, time.Hour)
+	clear(h.claims.owners) // it was killed
+	if report := h.restoreBeside(); !report.Clean() {
+		t.Fatalf("%+v", report)
+	}
+	h.wantLimits("after epd restore", 250, 250)
+	h.started()
+	h.wantLimits("after a restart", 250, 250)
+}
+
+func TestSomebodyElsesLimitStaysAndIsTold(t *testing.T) {
+	h := newHost(t, twoGPUs)
+	a := h.started()
+	h.lease(a, 150, 120, time.Hour)
+	if err := h.sims[0].LimitPower(220); err != nil {
+		t.Fatal(err)
+	}
+	states := a.PowerLimits()
+	var theirs, ours agent.LimitState
+	for _, s := range states {
+		if s.UUID == h.uuids[0] {
+			theirs = s
+		} else {
+			ours = s
+		}
+	}
+	if theirs.InForce != 220 || theirs.Limits.Max != 0 || ours.InForce != 150 || ours.Limits.Max != 250 ||
+		ours.Prior != 250 {
+		t.Errorf("%+v and %+v", theirs, ours)
+	}
+	h.lease(a, 140, 120, time.Hour)
+	h.wantLimits("with somebody else's", 220, 140)
+	if err := h.sims[0].LimitPower(150); err != nil { // as it was
+		t.Fatal(err)
+	}
+	a.PowerLimits()
+	h.lease(a, 130, 120, time.Hour)
+	h.wantLimits("once it is ours again", 130, 130)
+}
+
+// A process that is killed at any step leaves no limit above the leases that it was told of last, the safe
+// share and what was there before; and once the budget is over, everything is given back.
+func TestNoCrashLeavesALimitAboveTheBudget(t *testing.T) {
+	for seed := range uint64(400) {
+		rng := rand.New(rand.NewPCG(seed, 9))
+		h := newHost(t, twoGPUs)
+		f := &fuse{at: 40 + rng.IntN(400), after: rng.IntN(2) == 0}
+		most, told := h.playLeases(h.agent(f), f, rng)
+		if told {
+			h.site = most // at any moment from now on
+		}
+		b := h.started()
+		h.checkLimits()
+		h.site = nil
+		if err := b.SetLeases(t.Context(), nil, time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		h.wantLimits(fmt.Sprint("seed ", seed, ": after the budget"), 250, 250)
+		h.wantFree()
+	}
+}
+
+// playLeases has an agent open and close runs and take leases until it dies, and returns the highest limits
+// that there may be then, and whether any lease was in force.
+func (h *host) playLeases(a *agent.Agent, f *fuse, rng *rand.Rand) (most []dvfsmodel.Watt, told bool) {
+	ctx := h.t.Context()
+	_, _ = a.Start(ctx)
+	all := dvfsmodel.Watt(250)
+	for step := range 12 {
+		if f.dead {
+			break
+		}
+		switch rng.IntN(3) {
+		case 0:
+			run := h.run(fmt.Sprint("r", step), uint32(step+1), dvfsmodel.Setting{Core: 1600, Cap: 160}, rng.IntN(2))
+			_, _ = a.Apply(ctx, run)
+		case 1:
+			_, _ = a.End(ctx, uint32(1+rng.IntN(step+1)), "n1")
+		default:
+			watts := dvfsmodel.Watt(110 + rng.IntN(130))
+			list := h.leases(watts, 100+dvfsmodel.Watt(rng.IntN(int(watts)-100)))
+			if err := a.SetLeases(ctx, list, time.Now().Add(time.Hour)); err == nil {
+				told, all = true, watts
+			} else {
+				all = max(all, watts)
+			}
+		}
+		for _, limit := range h.limits() {
+			if limit > all {
+				h.t.Fatalf("step %d: limits %v, at most %v", step, h.limits(), all)
+			}
+		}
+	}
+	return []dvfsmodel.Watt{all, all}, told
+}
