@@ -96,9 +96,10 @@ func runBudgetSet(t *terminal.Terminal, c *cli.Context) error {
 	if stop, err := terminal.Announce(c, "set a budget: "+eventWords(event)); stop {
 		return err
 	}
-	set, err := ask(c, controllerFirst, func(epd *epdapi.Client, ctx context.Context) (*epdapi.BudgetEvent, error) {
-		return epd.SetBudget(ctx, event)
-	})
+	set, err := ask(c, controllerFirst,
+		func(epd *epdapi.Client, ctx context.Context) (*epdapi.BudgetEvent, error) {
+			return epd.SetBudget(ctx, event)
+		})
 	switch {
 	case err != nil:
 		return err
@@ -148,9 +149,10 @@ func runBudgetCancel(t *terminal.Terminal, c *cli.Context) error {
 	if stop, err := terminal.Announce(c, "cancel event "+id); stop {
 		return err
 	}
-	gone, err := ask(c, controllerFirst, func(epd *epdapi.Client, ctx context.Context) (*epdapi.BudgetEvent, error) {
-		return epd.CancelBudget(ctx, id)
-	})
+	gone, err := ask(c, controllerFirst,
+		func(epd *epdapi.Client, ctx context.Context) (*epdapi.BudgetEvent, error) {
+			return epd.CancelBudget(ctx, id)
+		})
 	switch {
 	case err != nil:
 		return err

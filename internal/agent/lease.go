@@ -169,8 +169,8 @@ func (h *holder) holdLimit(c *managedGPU, entry *Entry, limit gpu.Value) error {
 	return nil
 }
 
-// inForce returns an entry with the power limit that the driver has of the two that it may have, after a write
-// of which nobody knows whether it was done: the next value is then set over that one.
+// inForce returns an entry with the power limit that the driver has of the two that it may have, after a
+// write of which nobody knows whether it was done: the next value is then set over that one.
 func (c *managedGPU) inForce(entry *Entry) *Entry {
 	held, ok := entry.held(gpu.PowerLimit)
 	if !ok || held.Was == 0 {

@@ -90,8 +90,8 @@ func NewLedger(times Times) *Ledger {
 // SetScopes puts budgets in force in place of those before.
 func (l *Ledger) SetScopes(scopes []Scope) { l.scopes, l.divided = scopes, time.Time{} }
 
-// Expect names the nodes that there are at a time, with what they take at most as long as no agent has told of
-// them, and those that are off. Nodes that aren't named are forgotten once they are silent.
+// Expect names the nodes that there are at a time, with what they take at most as long as no agent has told
+// of them, and those that are off. Nodes that aren't named are forgotten once they are silent.
 func (l *Ledger) Expect(now time.Time, nodes map[string]dvfsmodel.Watt, isOff func(node string) bool) {
 	maps.DeleteFunc(l.nodes, func(name string, n *node) bool {
 		_, is := nodes[name]

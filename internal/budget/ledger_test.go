@@ -105,7 +105,9 @@ func (s *site) expect() {
 			nodes[m.name] += c.max
 		}
 	}
-	s.ledger.Expect(s.now, nodes, func(name string) bool { return s.nodes[name].isOff && s.nodes[name].boots.IsZero() })
+	s.ledger.Expect(s.now, nodes, func(name string) bool {
+		return s.nodes[name].isOff && s.nodes[name].boots.IsZero()
+	})
 }
 
 // scopes are the cluster, whose budget the events change, and a rack.

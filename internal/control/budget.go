@@ -85,8 +85,8 @@ func (b *powerBudget) holds(s *Settings) bool {
 	return s.Budget.Mode == live.Enforce && s.Budget.IsSet()
 }
 
-// refresh makes scopes, and says which nodes there are, where that isn't known or may have changed. The caller
-// has the lock.
+// refresh makes scopes, and says which nodes there are, where that isn't known or may have changed. The
+// caller has the lock.
 func (b *powerBudget) refresh(now time.Time, s *Settings) {
 	lease := time.Duration(s.Budget.Lease * float64(time.Second))
 	times := budget.Times{Lease: lease, Every: lease / exchangesPerLease}
@@ -229,8 +229,8 @@ func (b *powerBudget) exchange(s *Settings, r *epdapi.LeaseRequest) *budget.Exch
 }
 
 // usualCurve says how much longer a job takes under limits of which nothing is known: with the third root of
-// what it lacks, as power rises with the third power of clocks. It wants what it draws, or, where its limit may
-// hold it back, as much as there is.
+// what it lacks, as power rises with the third power of clocks. It wants what it draws, or, where its limit
+// may hold it back, as much as there is.
 func usualCurve(g *epdapi.LeaseGPU) (curve []budget.Slowdown) {
 	const steps, atLimit, above = 16, 0.95, 1.05
 	wants := g.Power * above

@@ -122,11 +122,18 @@ func TestEventsThatCantBeAreRefusedWithWhatIsWanted(t *testing.T) {
 	refused(func(e *epdapi.BudgetEvent) { e.Watts = 0 }, "want more than 0")
 	refused(func(e *epdapi.BudgetEvent) { e.Watts = dvfsmodel.Watt(math.NaN()) }, "want more than 0")
 	refused(func(e *epdapi.BudgetEvent) { e.Until = now.Add(-time.Hour) }, "want a time after")
-	refused(func(e *epdapi.BudgetEvent) { e.From, e.Until = now.Add(-2*time.Hour), now.Add(-time.Hour) }, "was over")
-	refused(func(e *epdapi.BudgetEvent) { e.From, e.Until = now.AddDate(2, 0, 0), now.AddDate(3, 0, 0) }, "within a year")
+	refused(func(e *epdapi.BudgetEvent) {
+		e.From, e.Until = now.Add(-2*time.Hour), now.Add(-time.Hour)
+	}, "was over")
+	refused(func(e *epdapi.BudgetEvent) {
+		e.From, e.Until = now.AddDate(2, 0, 0), now.AddDate(3, 0, 0)
+	}, "within a year")
 	refused(func(e *epdapi.BudgetEvent) { e.RampS = -1 }, "a ramp of")
-	for _, g := range []epdapi.LeaseGPU{{Min: -1}, {Min: 200, Max: 100}, {Power: dvfsmodel.Watt(math.NaN())}, {Max: 1e9}} {
-		if _, err := r.Lease(t.Context(), &epdapi.LeaseRequest{Node: "n1", GPUs: []epdapi.LeaseGPU{g}}); !errors.Is(err, ErrRequest) {
+	for _, g := range []epdapi.LeaseGPU{
+		{Min: -1}, {Min: 200, Max: 100}, {Power: dvfsmodel.Watt(math.NaN())}, {Max: 1e9},
+	} {
+		request := &epdapi.LeaseRequest{Node: "n1", GPUs: []epdapi.LeaseGPU{g}}
+		if _, err := r.Lease(t.Context(), request); !errors.Is(err, ErrRequest) {
 			t.Errorf("%+v: %v", g, err)
 		}
 	}

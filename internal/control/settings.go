@@ -36,8 +36,8 @@ type Settings struct {
 func NewSettings(c *config.Config, version string) *Settings {
 	return &Settings{
 		Settings: decide.NewSettings(c, version), Factors: c.Factors, Budget: c.Budget,
-		Predict: c.Predict, Web: c.Web, KeepDays: c.Records.KeepDays, DetailDays: c.Records.DetailDays, Warnings: c.Warnings(),
-		beside: c.UnknownNames,
+		Predict: c.Predict, Web: c.Web, KeepDays: c.Records.KeepDays, DetailDays: c.Records.DetailDays,
+		Warnings: c.Warnings(), beside: c.UnknownNames,
 	}
 }
 

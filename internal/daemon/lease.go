@@ -11,8 +11,8 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// Bounds of how often leases of watts are asked for, of how long one exchange may take, and of how long an agent
-// that stops waits until other GPUs have left it the watts that it gives back.
+// Bounds of how often leases of watts are asked for, of how long one exchange may take, and of how long an
+// agent that stops waits until other GPUs have left it the watts that it gives back.
 const (
 	leaseSooner    = 200 * time.Millisecond
 	leaseLater     = time.Minute
@@ -80,8 +80,8 @@ func (l *leaser) stop(ctx context.Context) {
 	}
 }
 
-// exchange tells of the node's power limits, and puts the leases in force that come back. It returns when to ask
-// again, and whether the node is under a budget. Without an answer leases end by themselves.
+// exchange tells of the node's power limits, and puts the leases in force that come back. It returns when to
+// ask again, and whether the node is under a budget. Without an answer leases end by themselves.
 func (l *leaser) exchange(ctx context.Context, stopping bool) (every time.Duration, isUnder bool) {
 	o := &l.daemon.options
 	request := &epdapi.LeaseRequest{Node: o.Node, Stopping: stopping, GPUs: []epdapi.LeaseGPU{}}

@@ -145,11 +145,10 @@ func (n *leased) limits(t *testing.T) (sum dvfsmodel.Watt) {
 	return sum
 }
 
-// Real agents with simulated GPUs, whose drivers' limits are looked at ten times a second while budgets change,
-// nodes are cut off, the controller begins anew and jobs come and go. Five seconds after a change nothing is above
-// the budget but what nobody can lower.
+// Real agents with simulated GPUs, whose drivers' limits are looked at ten times a second while budgets
+// change, nodes are cut off, the controller begins anew and jobs come and go. Five seconds after a change
+// nothing is above the budget but what nobody can lower.
 func TestAgentsKeepABudgetWhateverIsCutOffAndGiveLimitsBack(t *testing.T) {
-	const settle = 5 * time.Second
 	for seed := range uint64(2) {
 		dir := t.TempDir()
 		synctest.Test(t, func(t *testing.T) {
@@ -163,54 +162,64 @@ func TestAgentsKeepABudgetWhateverIsCutOffAndGiveLimitsBack(t *testing.T) {
 			}
 			l.set(1500)
 			for event := range 30 {
-				name := fmt.Sprint("n", rng.IntN(3))
-				until := time.Now().Add(time.Duration(1+rng.IntN(15)) * time.Second)
-				switch rng.IntN(5) {
-				case 0, 1:
-					l.set(dvfsmodel.Watt(750 + rng.IntN(1100)))
-				case 2:
-					l.mu.Lock()
-					l.cut[name] = until
-					l.mu.Unlock()
-				case 3:
-					l.restart()
-				default:
-					n := nodes[name]
-					ids := n.daemon.options.Agent.GPUs().Identities()
-					run := live.Run{
-						ID: fmt.Sprint("r", event), Job: uint32(event + 1), Node: name, Started: time.Now(),
-						Setting: dvfsmodel.Setting{Core: 945}, GPUs: []string{ids[0].UUID, ids[1].UUID},
-					}
-					if _, err := n.daemon.options.Agent.Apply(t.Context(), run); err != nil {
-						t.Fatal(err)
-					}
-				}
+				l.disturb(t, rng, nodes, event)
 				for range 20 + rng.IntN(80) {
 					time.Sleep(100 * time.Millisecond) //nolint:forbidigo // in a bubble
-					l.check(t, nodes, settle)
+					l.check(t, nodes)
 				}
 			}
-			l.set(0) // the budget is over
-			time.Sleep(20 * time.Second)
-			for name, n := range nodes {
-				if got := n.limits(t); got != 600 {
-					t.Errorf("%s: limits of %v W together after the budget, want 600", name, got)
-				}
-			}
+			l.set(0)
+			wantAllLimits(t, "after the budget", nodes)
 			l.set(1000)
-			time.Sleep(20 * time.Second)
-			for name, n := range nodes {
+			time.Sleep(20 * time.Second) //nolint:forbidigo // in a bubble
+			for _, n := range nodes {
 				n.stop()
-				if got := n.limits(t); got != 600 {
-					t.Errorf("%s: limits of %v W together after the stop, want 600", name, got)
-				}
 			}
+			wantAllLimits(t, "after the stop", nodes)
 		})
 	}
 }
 
+// wantAllLimits demands that soon all limits are as before.
+func wantAllLimits(t *testing.T, when string, nodes map[string]*leased) {
+	t.Helper()
+	time.Sleep(20 * time.Second) //nolint:forbidigo // in a bubble
+	for name, n := range nodes {
+		if got := n.limits(t); got != 600 {
+			t.Errorf("%s: %s: limits of %v W together, want 600", name, when, got)
+		}
+	}
+}
+
+// disturb draws another budget, a node that is cut off, a controller that begins anew, or a job.
+func (l *leaseGiver) disturb(t *testing.T, rng *rand.Rand, nodes map[string]*leased, event int) {
+	t.Helper()
+	name := fmt.Sprint("n", rng.IntN(3))
+	until := time.Now().Add(time.Duration(1+rng.IntN(15)) * time.Second)
+	switch rng.IntN(5) {
+	case 0, 1:
+		l.set(dvfsmodel.Watt(750 + rng.IntN(1100)))
+	case 2:
+		l.mu.Lock()
+		l.cut[name] = until
+		l.mu.Unlock()
+	case 3:
+		l.restart()
+	default:
+		a := nodes[name].daemon.options.Agent
+		ids := a.GPUs().Identities()
+		run := live.Run{
+			ID: fmt.Sprint("r", event), Job: uint32(event + 1), Node: name, Started: time.Now(),
+			Setting: dvfsmodel.Setting{Core: 945}, GPUs: []string{ids[0].UUID, ids[1].UUID},
+		}
+		if _, err := a.Apply(t.Context(), run); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // check compares the limits in force with the budget, and with what can't be lowered: nodes out of reach.
-func (l *leaseGiver) check(t *testing.T, nodes map[string]*leased, settle time.Duration) {
+func (l *leaseGiver) check(t *testing.T, nodes map[string]*leased) {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -225,6 +234,7 @@ func (l *leaseGiver) check(t *testing.T, nodes map[string]*leased, settle time.D
 		}
 	}
 	allowed := max(l.watts, floor)
+	const settle = 5 * time.Second
 	if time.Since(l.since) <= settle && (l.before == 0 || l.before > allowed) {
 		return
 	}

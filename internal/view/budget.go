@@ -87,7 +87,7 @@ func scopeTable(list []epdapi.BudgetScope) *report.Table {
 		row.Add(report.Column{Key: "gpus", Head: "GPUs"}, report.Text(report.FormatCount(s.GPUs)))
 		slowed := report.FormatCount(s.Slowed)
 		if times, known := s.Slowdown.Get(); known {
-			slowed += fmt.Sprintf(" by %s", report.FormatPercent(times-1))
+			slowed += " by " + report.FormatPercent(times-1)
 		}
 		row.Add(report.Column{Key: "slowed_gpus", Head: "slowed"}, report.Text(slowed))
 	})

@@ -77,7 +77,9 @@ func post(server, path, who, summary string, request, response reflect.Type, que
 }
 
 // Operations returns all of them, the agent's first.
-func Operations() []Operation { return slices.Concat(agentOperations(), controllerOperations()) }
+func Operations() []Operation {
+	return slices.Concat(agentOperations(), controllerOperations(), budgetOperations())
+}
 
 func agentOperations() []Operation {
 	return []Operation{
@@ -163,17 +165,24 @@ func controllerOperations() []Operation {
 			"learn anew.", of[epdapi.RunIDs](), of[epdapi.RunsChanged]()),
 		post(Controller, epdapi.PathRemember, Control, "Puts back runs that were taken out.",
 			of[epdapi.RunList](), of[epdapi.RunsChanged]()),
-		post(Controller, epdapi.PathLease, Nodes, "What an agent tells of its GPUs under a power budget, in exchange for "+
-			"the power limits that they may have for some seconds.", of[epdapi.LeaseRequest](), of[epdapi.LeaseAnswer]()),
-		get(Controller, epdapi.PathBudget, Anybody, "Power budgets, with what the nodes are allowed and take, and the events "+
-			"that lower them.", of[epdapi.BudgetList]()),
-		post(Controller, epdapi.PathBudget, Control, "Lowers a budget for a time.", of[epdapi.BudgetEvent](),
-			of[epdapi.BudgetEvent]()),
-		post(Controller, epdapi.PathBudgetCancel, Control, "Takes an event back.", of[epdapi.BudgetCancel](),
-			of[epdapi.BudgetEvent]()),
 		get(Controller, epdapi.PathLevers, Anybody, "What is steered in Slurm now, and what is advised.",
 			of[epdapi.Levers]()),
 		post(Controller, epdapi.PathLeversUndo, Control, "Takes all of that back.", nil,
 			of[epdapi.UndoLeversAnswer]()),
+	}
+}
+
+// budgetOperations are the controller's of power budgets.
+func budgetOperations() []Operation {
+	return []Operation{
+		post(Controller, epdapi.PathLease, Nodes, "What an agent tells of its GPUs under a power budget, in "+
+			"exchange for the power limits that they may have for some seconds.", of[epdapi.LeaseRequest](),
+			of[epdapi.LeaseAnswer]()),
+		get(Controller, epdapi.PathBudget, Anybody, "Power budgets, with what the nodes are allowed and take, and "+
+			"the events that lower them.", of[epdapi.BudgetList]()),
+		post(Controller, epdapi.PathBudget, Control, "Lowers a budget for a time.", of[epdapi.BudgetEvent](),
+			of[epdapi.BudgetEvent]()),
+		post(Controller, epdapi.PathBudgetCancel, Control, "Takes an event back.", of[epdapi.BudgetCancel](),
+			of[epdapi.BudgetEvent]()),
 	}
 }
