@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/spelling"
 )
 
@@ -466,3 +467,6 @@ func stepsText(clocks []dvfsmodel.MHz) string {
 	}
 	return numbersText(clocks)
 }
+
+// modeWords are the modes, the most careful first.
+var modeWords = []string{string(live.Observe), string(live.Advise), string(live.Enforce)}

@@ -247,9 +247,6 @@ func (l *Live) boundFields() []field {
 	}
 }
 
-// modeWords are the modes, the most careful first.
-var modeWords = []string{string(live.Observe), string(live.Advise), string(live.Enforce)}
-
 // checkTogether notes bounds of clocks that leave none, or not the default, and arms
 // that can't be.
 func (l *Live) checkTogether(d *document, profiles *Profiles) {

@@ -55,7 +55,6 @@ func (p *program) joinControl() error {
 	if err != nil {
 		return err
 	}
-	p.noteProblem(damage)
 	faster, err := simSpeed(p.Context)
 	if err != nil {
 		return err
@@ -64,10 +63,9 @@ func (p *program) joinControl() error {
 		Speed:   faster,
 		Records: control.RecordsIn(records), Cluster: p.String("cluster"), Settings: settings,
 		Seed: seed, Log: p.log, Load: p.readSettings, UserName: userName,
-		OnDecide:     func(o control.Observed) { countDecision(p.metrics, o) },
-		OnOutcome:    func(o *record.Outcome, partition string) { countEnergy(p.metrics, o, partition) },
-		OnStrange:    p.refusals.strange,
-		BudgetEvents: filepath.Join(p.String("state"), "budget-events.json"),
+		OnDecide:  func(o control.Observed) { countDecision(p.metrics, o) },
+		OnOutcome: func(o *record.Outcome, partition string) { countEnergy(p.metrics, o, partition) },
+		OnStrange: p.refusals.strange, BudgetEvents: filepath.Join(p.String("state"), "budget-events.json"),
 	}
 	if runner != nil {
 		energies := accounting.New(accounting.Options{
@@ -92,7 +90,7 @@ func (p *program) joinControl() error {
 	if p.control, err = control.New(p.Context.Context, options); err != nil {
 		return err
 	}
-	p.noteProblem(p.control.BudgetDamage())
+	p.noteProblem(errors.Join(damage, p.control.Budget.Damage))
 	p.closers = append(p.closers, func() error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.Context.Context), closeBound)
 		defer cancel()

@@ -245,7 +245,7 @@ func (l *childLocker) Restore(ctx context.Context) error {
 
 // siteOfNode returns the site's clocks as the node's agent knows them: a check gives GPUs back to these.
 func siteOfNode(c *cli.Context) func(gpu.Identity) (dvfsmodel.Setting, bool) {
-	folder, err := agent.OpenToGiveBack(filepath.Join(c.String("state"), "journal"))
+	folder, err := statedir.OpenToGiveBack(filepath.Join(c.String("state"), "journal"))
 	if err != nil {
 		return nil // no agent has been here
 	}

@@ -148,7 +148,7 @@ func claimsFolder(c *cli.Context) string {
 // only gives clocks back, whatever becomes of the claims.
 func agentOptions(c *cli.Context, journal, runs string, l gpu.Library) (agent.Options, error) {
 	o := agent.Options{Library: l, Boot: bootID(), Driver: driverID(whichGPUs(c))}
-	folder, opening := agent.OpenFolder(journal)
+	folder, opening := statedir.OpenFolder(journal)
 	claims, err := agent.OpenClaims(claimsFolder(c), journal)
 	switch {
 	case err == nil && runs != "":
@@ -165,7 +165,7 @@ func agentOptions(c *cli.Context, journal, runs string, l gpu.Library) (agent.Op
 	if runs == "" {
 		return o, nil
 	}
-	folder, err = agent.OpenFolder(runs)
+	folder, err = statedir.OpenFolder(runs)
 	if err != nil {
 		return o, fmt.Errorf("open runs: %w", err)
 	}

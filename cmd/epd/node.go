@@ -59,7 +59,7 @@ func (p *program) joinNode() error {
 		return err
 	}
 	p.noteProblem(err) // it is tried again
-	controller, err := p.controller()
+	controller, lease, err := p.controller()
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (p *program) joinNode() error {
 	})
 	p.node = daemon.NewAgentServer(daemon.Options{
 		Version: version, Role: p.role, Node: nodeName(p.Context), Agent: a, Controller: controller,
-		Control: p.control, Spool: outbox, Site: site, Order: gpuOrder(p.Context),
+		Lease: lease, Control: p.control, Spool: outbox, Site: site, Order: gpuOrder(p.Context),
 		SlurmConfs: slurmConfs(p.Context),
 		Simulated:  isSimulated(p.String("gpu")), Access: p.access, Log: p.log, Slurm: p.slurm ||
 			p.control == nil,
@@ -92,23 +92,27 @@ func clockRange(c *cli.Context) (func(gpu.Identity) agent.AllowedSpans, error) {
 	return func(gpu.Identity) agent.AllowedSpans { return r }, nil
 }
 
-// controller returns who decides: in this process, or elsewhere.
-func (p *program) controller() (daemon.Controller, error) {
+// controller returns who decides: in this process, or elsewhere; and who gives leases of watts.
+func (p *program) controller() (daemon.Controller, leaseFrom, error) {
 	if p.control != nil {
-		return daemon.LocalController{Controller: p.control}, nil
+		return daemon.LocalController{Controller: p.control}, p.control.Budget.Lease, nil
 	}
 	if p.noRecords != nil {
-		return absentController{p.noRecords}, nil //nolint:nilerr // who asks it is told
+		return absentController{p.noRecords}, nil, nil //nolint:nilerr // who asks it is told
 	}
 	proof, err := voucher(p.Context, nodekey.Node)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return daemon.NewRemoteController(controllerHosts(p.Context),
+	remote := daemon.NewRemoteController(controllerHosts(p.Context),
 		munge.NewTransport(proof).Trust(func(uid uint32) bool {
 			return p.access.IsAdmin(int64(uid))
-		})), nil
+		}))
+	return remote, remote.Lease, nil
 }
+
+// leaseFrom asks a controller for leases of watts.
+type leaseFrom = func(context.Context, *epdapi.LeaseRequest) (epdapi.LeaseAnswer, error)
 
 // voucher proves who this epd is to those on other machines, and who they are.
 func voucher(c *cli.Context, role nodekey.Role) (munge.Voucher, error) {

@@ -73,7 +73,3 @@ func (c absentController) Outlook(context.Context, epdapi.OutlookRequest) (live.
 func (c absentController) Report(context.Context, *epdapi.NodeReport) (epdapi.ReportAnswer, error) {
 	return epdapi.ReportAnswer{}, c.why
 }
-
-func (c absentController) Lease(context.Context, *epdapi.LeaseRequest) (epdapi.LeaseAnswer, error) {
-	return epdapi.LeaseAnswer{}, c.why
-}

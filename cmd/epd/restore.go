@@ -136,7 +136,7 @@ func restoreJournal(c *cli.Context, journal string, stderr io.Writer) error {
 	var refused error
 	if _, foreign := errors.AsType[*statedir.InsecureError](err); foreign {
 		refused = err
-		if options.Journal, err = agent.OpenToGiveBack(journal); errors.Is(err, fs.ErrNotExist) {
+		if options.Journal, err = statedir.OpenToGiveBack(journal); errors.Is(err, fs.ErrNotExist) {
 			return refused
 		}
 		const said = "warning: %s isn't epd's alone: the GPUs that it names get their default clocks, and " +

@@ -98,7 +98,8 @@ func runBudgetSet(t *terminal.Terminal, c *cli.Context) error {
 	}
 	set, err := ask(c, controllerFirst,
 		func(epd *epdapi.Client, ctx context.Context) (*epdapi.BudgetEvent, error) {
-			return epd.SetBudget(ctx, event)
+			var set epdapi.BudgetEvent
+			return &set, epd.Post(ctx, epdapi.PathBudget, event, &set)
 		})
 	switch {
 	case err != nil:
@@ -151,7 +152,8 @@ func runBudgetCancel(t *terminal.Terminal, c *cli.Context) error {
 	}
 	gone, err := ask(c, controllerFirst,
 		func(epd *epdapi.Client, ctx context.Context) (*epdapi.BudgetEvent, error) {
-			return epd.CancelBudget(ctx, id)
+			var gone epdapi.BudgetEvent
+			return &gone, epd.Post(ctx, epdapi.PathBudgetCancel, epdapi.BudgetCancel{ID: id}, &gone)
 		})
 	switch {
 	case err != nil:

@@ -11,13 +11,14 @@ import (
 	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/nodepower"
 	"github.com/epplan/epplan/live"
+	"github.com/epplan/epplan/statedir"
 )
 
 // Options are what an agent works with. Journal and Library are needed, Runs
 // too unless the agent only restores.
 type Options struct {
-	Journal FS // entries of GPUs
-	Runs    FS // open runs, and ended ones until [RunSet.Forget]
+	Journal statedir.FS // entries of GPUs
+	Runs    statedir.FS // open runs, and ended ones until [RunSet.Forget]
 	Library gpu.Library
 	// Claims keeps other processes from the GPUs; nil: there are none.
 	Claims Claims
@@ -61,7 +62,7 @@ type Agent struct {
 	admission  *admission
 	poller     *poller
 	adapter    *adapter
-	leases     leases
+	leases     *Leases
 	guarded    atomic.Int64 // runs that the guard put to default clocks
 }
 
@@ -72,7 +73,7 @@ func New(options Options) *Agent {
 	options.UndoTimeout = cmp.Or(options.UndoTimeout, 5*time.Second)
 	options.Margin = cmp.Or(options.Margin, 5*time.Minute)
 	options.Grace = cmp.Or(options.Grace, time.Minute)
-	a := &Agent{options: options, leases: leases{news: make(chan struct{}, 1)}}
+	a := &Agent{options: options}
 	a.runs = &RunSet{
 		folder: options.Runs, boot: options.Boot, driver: options.Driver, byID: make(map[string]*openRun),
 	}
@@ -97,6 +98,9 @@ func New(options Options) *Agent {
 		siteClocks: options.SiteClocks,
 	}
 	a.reconciler = &reconciler{gpus: a.gpus, runs: a.runs, holder: a.holder, undoTimeout: options.UndoTimeout}
+	a.leases = &Leases{
+		gpus: a.gpus, runs: a.runs, base: a.holder.base, reconciler: a.reconciler, news: make(chan struct{}, 1),
+	}
 	a.admission = &admission{gpus: a.gpus, holder: a.holder, allowed: options.Range}
 	a.poller = &poller{
 		gpus: a.gpus, runs: a.runs, reconciler: a.reconciler, host: options.Host, opened: make(chan struct{}, 1),
@@ -114,6 +118,9 @@ func (a *Agent) GPUs() *GPUSet { return a.gpus }
 
 // Runs returns those that are open, and those that ended until they are forgotten.
 func (a *Agent) Runs() *RunSet { return a.runs }
+
+// Leases returns those of the node's GPUs under a power budget.
+func (a *Agent) Leases() *Leases { return a.leases }
 
 // Close gives up all GPUs, for other processes to look after. The agent isn't used
 // any more.
@@ -137,7 +144,7 @@ func (a *Agent) Settle(ctx context.Context) error { return a.holder.settleAll(ct
 // Stop gives every clock back, to the site's range. Runs stay open, on file: those that couldn't be written
 // down before are tried once more.
 func (a *Agent) Stop(ctx context.Context) (Report, error) {
-	_ = a.releaseShares(ctx, a.gpus.all(), false)
+	_ = a.leases.release(ctx, a.gpus.all(), false)
 	report, err := a.restore(ctx, "the agent stopped")
 	return report, errors.Join(err, a.runs.retryWrites())
 }
@@ -152,7 +159,7 @@ func (a *Agent) Restore(ctx context.Context, reason string, uuids ...string) (Re
 	if len(uuids) > 0 {
 		cards = a.gpus.some(uuids)
 	}
-	releasing := a.releaseShares(ctx, cards, true)
+	releasing := a.leases.release(ctx, cards, true)
 	report, err := a.restore(ctx, reason, uuids...)
 	return report, errors.Join(releasing, err)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/live"
+	"github.com/epplan/epplan/statedir"
 )
 
 func TestASettingThatMustNotBeIsRefusedAndNothingIsTouched(t *testing.T) {
@@ -457,11 +458,11 @@ func onDisk(b *testing.B, spec string) (a *agent.Agent, uuids []string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	journal, err := agent.OpenFolder(b.TempDir())
+	journal, err := statedir.OpenFolder(b.TempDir())
 	if err != nil {
 		b.Fatal(err)
 	}
-	runs, err := agent.OpenFolder(b.TempDir())
+	runs, err := statedir.OpenFolder(b.TempDir())
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
+	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/gpu"
+	"github.com/epplan/epplan/statedir"
 )
 
 // baselines know what GPUs are at without epd.
@@ -21,9 +24,9 @@ type baselines struct {
 	isByHand bool
 }
 
-// SiteInBaselines returns the site's clocks as the baselines of a journal have them, for [Options.SiteClocks] of
-// an agent with another journal.
-func SiteInBaselines(folder FS) func(gpu.Identity) (dvfsmodel.Setting, bool) {
+// SiteInBaselines returns the site's clocks as the baselines of a journal have them, for [Options.SiteClocks]
+// of an agent with another journal.
+func SiteInBaselines(folder statedir.FS) func(gpu.Identity) (dvfsmodel.Setting, bool) {
 	return func(id gpu.Identity) (dvfsmodel.Setting, bool) {
 		b, err := journal{folder}.readBaseline(id.UUID)
 		if err != nil || b == nil {
@@ -193,4 +196,80 @@ func (s *baselines) siteValue(c *managedGPU, control gpu.Control) gpu.Value {
 		return most
 	}
 	return table.Highest(control, most)
+}
+
+// ceiling returns the power limit that a budget leaves a GPU, and whether a lease says so; 0: there is none.
+func (s *baselines) ceiling(c *managedGPU) (watts dvfsmodel.Watt, leased bool) {
+	share := c.ground.now().share
+	switch {
+	case s.isByHand, share.isReleased, share.isOthers, !c.can(gpu.PowerLimit):
+		return 0, false
+	case share.watts > 0 && time.Now().Before(share.ends):
+		return share.watts, true
+	}
+	b, err := s.of(c)
+	if err != nil {
+		return 0, false
+	}
+	return b.Budget, false
+}
+
+// limitUnderBudget returns the power limit at which a budget wants a GPU held; 0: what it had before is low
+// enough, or there is no budget. Without a lease no limit rises.
+func (s *baselines) limitUnderBudget(c *managedGPU) gpu.Value {
+	top, leased := s.ceiling(c)
+	if top <= 0 {
+		return 0
+	}
+	v := gpu.Value(math.Floor(float64(top)))
+	before, held := s.limitBefore(c)
+	if held > 0 && !leased {
+		v = min(v, held)
+	}
+	if bounds := limitsOf(c); bounds.Min > 0 {
+		v = max(v, gpu.Value(bounds.Min))
+	}
+	if before > 0 && v >= before {
+		return 0
+	}
+	return v
+}
+
+// limitBefore returns the power limit that a GPU had before it was set, and the one that it is set to; 0 for
+// what isn't known.
+func (s *baselines) limitBefore(c *managedGPU) (before, held gpu.Value) {
+	if h, ok := c.journalled().held(gpu.PowerLimit); ok {
+		return h.PriorValue, h.Value
+	}
+	b, err := s.of(c)
+	if err != nil {
+		return 0, 0
+	}
+	return b.Told[gpu.PowerLimit.Key()], 0
+}
+
+// limitsOf returns the power limits that a card takes.
+func limitsOf(c *managedGPU) gpu.PowerRange {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.dev.Capability().Limits
+}
+
+// noteShare has the baseline name the share of a GPU that is safe without a lease; 0: it is under no budget.
+func (s *baselines) noteShare(c *managedGPU, watts dvfsmodel.Watt) error {
+	b, err := s.of(c)
+	if err != nil || b.Budget == watts {
+		return err
+	}
+	b.Budget = watts
+	return s.write(c, b)
+}
+
+// under returns what is wanted of a card with no higher power limit than a budget leaves it.
+func (s *baselines) under(c *managedGPU, want lock) lock {
+	most := dvfsmodel.Watt(s.limitUnderBudget(c))
+	if most > 0 && (want.Cap == 0 || want.Cap > most) {
+		want.Cap = most
+	}
+	return want
 }

@@ -439,3 +439,13 @@ func (g *groundState) valueOfUnknownOrigin() string {
 	}
 	return g.base.Unsure
 }
+
+// budgetShare is what a budget leaves a GPU.
+type budgetShare struct {
+	watts dvfsmodel.Watt // of the lease
+	ends  time.Time      // of the lease
+	// isReleased tells that the limit was given back by hand, or at the end, whatever is on file.
+	isReleased bool
+	// isOthers tells that the driver doesn't take the limit, or that somebody else has set another one.
+	isOthers bool
+}

@@ -146,11 +146,10 @@ func (r *openRun) settle(how runEnd, now time.Time) {
 	r.file.Reason, r.file.Outcome, r.file.Run.Started = how.reason, &outcome, outcome.Started
 }
 
-// EndedAt corrects the end of a run that [Agent.End] closed, once: its job had ended
-// some time before, as Slurm's clock has it, to the second. Only what was measured up
-// to then counts. Within two seconds what was measured here is finer and stands, as it
-// does where at is zero, or can't be, or the machine's clock was set. It returns the run as it is now; the error says
-// that it couldn't be written down.
+// EndedAt corrects the end of a run that [Agent.End] closed, once: its job had ended some time before, as
+// Slurm's clock has it, to the second. Only what was measured up to then counts. Within two seconds what was
+// measured here is finer and stands, as it does where at is zero, or can't be, or the machine's clock was
+// set. It returns the run as it is now; the error says that it couldn't be written down.
 func (s *RunSet) EndedAt(id string, at time.Time) (ClosedRun, error) {
 	s.mu.Lock()
 	r, ok := s.byID[id]

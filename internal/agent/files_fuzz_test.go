@@ -12,9 +12,9 @@ import (
 	"github.com/epplan/epplan/internal/agent"
 )
 
-// Whatever is in the journal and in a run's file when an agent starts: a GPU whose entry can't be understood is
-// given back, another one is touched only if the entry lists it, no run comes back with its clocks, and every
-// outcome that is read can be recorded.
+// Whatever is in the journal and in a run's file when an agent starts: a GPU whose entry can't be understood
+// is given back, another one is touched only if the entry lists it, no run comes back with its clocks, and
+// every outcome that is read can be recorded.
 func FuzzFilesOfAnAgent(f *testing.F) {
 	read := func(name string) string {
 		text, err := os.ReadFile(filepath.Join("testdata", name))

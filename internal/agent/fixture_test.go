@@ -16,6 +16,7 @@ import (
 	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/live"
+	"github.com/epplan/epplan/statedir"
 )
 
 var (
@@ -141,7 +142,7 @@ func (f fused) take(step func() error, fails bool) error {
 	}, fails)
 }
 
-func (f fused) Create(name string) (agent.File, error) {
+func (f fused) Create(name string) (statedir.File, error) {
 	n := &node{}
 	err := f.do(func() error { f.disk.names[name] = n; return nil })
 	return &fusedFile{f, n}, err

@@ -31,7 +31,7 @@ func (h *holder) replayForeign(c *managedGPU, uuid string, why, listed error) Re
 		note, err = joinNotes(note, unsure), errors.Join(freeing, err)
 	}
 	if err == nil {
-		err = setAside(h.journal.folder, uuid+current)
+		err = statedir.SetAside(h.journal.folder, uuid+current)
 	}
 	if err != nil {
 		return Restored{UUID: uuid, Result: EntryKept, Note: note, Err: err}
@@ -48,7 +48,7 @@ func (h *holder) replayForeignFiles(ctx context.Context, files []string, report 
 			continue
 		}
 		note := fmt.Sprintf("the journal's file %q is foreign: moved aside", name)
-		if err := setAside(h.journal.folder, name); err != nil {
+		if err := statedir.SetAside(h.journal.folder, name); err != nil {
 			note = fmt.Sprintf("the journal's file %q is foreign and can't be moved aside: %v", name, err)
 		}
 		report.Notes = append(report.Notes, note)
@@ -60,7 +60,7 @@ func (h *holder) replayForeignFiles(ctx context.Context, files []string, report 
 func (h *holder) freeListed(ctx context.Context, file string) error {
 	data, err := h.journal.folder.ReadFile(file)
 	switch {
-	case errors.Is(err, statedir.ErrForeign), err != nil && ignoreMissing(err) == nil:
+	case errors.Is(err, statedir.ErrForeign), err != nil && statedir.IgnoreMissing(err) == nil:
 		return nil // no epd wrote it, or it was given back meanwhile
 	case err != nil:
 		return fmt.Errorf("the journal's file %q: %w", file, err)

@@ -12,10 +12,10 @@ import (
 )
 
 // opened returns a folder of a test and its path.
-func opened(t *testing.T) (folder *Folder, dir string) {
+func opened(t *testing.T) (folder *statedir.Folder, dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "journal")
-	folder, err := OpenFolder(dir)
+	folder, err := statedir.OpenFolder(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestNothingThatWasSetAsideIsOverwritten(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := setAside(folder, name); err != nil {
+		if err := statedir.SetAside(folder, name); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -38,7 +38,7 @@ func TestNothingThatWasSetAsideIsOverwritten(t *testing.T) {
 		name + ".aside": "one", name + "-1.aside": "two",
 		name + "-2.aside": "three",
 	} {
-		if text, err := folder.root.ReadFile(file); err != nil || string(text) != want {
+		if text, err := os.ReadFile(filepath.Join(dir, file)); err != nil || string(text) != want {
 			t.Errorf("%s: %q, %v", file, text, err)
 		}
 	}
@@ -62,7 +62,7 @@ func TestAFileThatSomebodyElseMayHaveWrittenIsForeign(t *testing.T) {
 		"somebody else's": func() error {
 			return errors.Join(os.WriteFile(path, nil, 0o600), os.Chown(path, 4711, 0))
 		},
-		"larger than ours": func() error { return os.WriteFile(path, make([]byte, maxFile+1), 0o600) },
+		"larger than ours": func() error { return os.WriteFile(path, make([]byte, 1<<20+1), 0o600) },
 	} {
 		if name == "somebody else's" && os.Geteuid() != 0 {
 			t.Log("only root gives files away")
@@ -102,7 +102,7 @@ func TestAFolderOfSomebodyElseIsReadAndNeverChanged(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "GPU-1.json"), []byte("text"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	folder, err := OpenToGiveBack(dir)
+	folder, err := statedir.OpenToGiveBack(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestAFolderOfSomebodyElseIsReadAndNeverChanged(t *testing.T) {
 	if err := putFile(folder, "GPU-2"+current, nil); err == nil {
 		t.Error("a file was written")
 	}
-	if retireFile(folder, "GPU-1") == nil || setAside(folder, "GPU-1.json") == nil ||
+	if retireFile(folder, "GPU-1") == nil || statedir.SetAside(folder, "GPU-1.json") == nil ||
 		folder.Remove("GPU-1.json") == nil {
 		t.Error("a file was taken away")
 	}

@@ -335,8 +335,8 @@ func (s *GPUSet) Identities() []gpu.Identity {
 	return ids
 }
 
-// Divided returns the UUIDs of the GPUs that are divided into parts now (MIG). A GPU that doesn't answer isn't
-// among them.
+// Divided returns the UUIDs of the GPUs that are divided into parts now (MIG). A GPU that doesn't answer
+// isn't among them.
 func (s *GPUSet) Divided() (uuids []string) {
 	for _, id := range s.Identities() {
 		uuids = append(uuids, id.UUID)

@@ -9,6 +9,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/live"
+	"github.com/epplan/epplan/statedir"
 )
 
 // holder sets controls of GPUs and gives them back, each by the journal: nothing is ever
@@ -50,7 +51,7 @@ func (h *holder) lockAt(c *managedGPU, want lock, run *live.Run) (refused gpu.Co
 			return 0, err
 		}
 		if !c.isAtEntry() {
-			entry = c.inForce(entry)
+			entry = inForce(c, entry)
 		}
 	}
 	if entry, err = h.giveBackOther(c, &want, entry); err != nil {
@@ -164,7 +165,7 @@ func (h *holder) adopt(c *managedGPU) error {
 	entry, err := h.journal.read(c.uuid)
 	switch {
 	case err != nil:
-		return ignoreMissing(err)
+		return statedir.IgnoreMissing(err)
 	case !h.isOfOtherBoot(entry): // else nothing is set
 		c.record(entry, false)
 	}
@@ -184,8 +185,8 @@ func (h *holder) removeFailedEntry(c *managedGPU) error {
 	return h.journal.retire(c.uuid)
 }
 
-// set sets one control to what the next entry has, also exactly. A refusal leaves it as it was: where it wasn't
-// set before, there is nothing to give back.
+// set sets one control to what the next entry has, also exactly. A refusal leaves it as it was: where it
+// wasn't set before, there is nothing to give back.
 func (h *holder) set(
 	c *managedGPU, control gpu.Control, next Held, exact bool, before *Entry,
 ) error {
@@ -276,8 +277,8 @@ func (h *holder) giveBackReported(c *managedGPU) error {
 }
 
 // giveBack gives one control back. A clock goes back to the site's range, or is released. A control whose
-// value the driver tells goes back to its prior value, unless somebody else has changed it since.
-// One that the GPU can't set is free. A stale handle is opened anew, and a fault that may mend is tried once more.
+// value the driver tells goes back to its prior value, unless somebody else has changed it since. One that
+// the GPU can't set is free. A stale handle is opened anew, and a fault that may mend is tried once more.
 func (h *holder) giveBack(c *managedGPU, control gpu.Control, held Held) (note string, err error) {
 	back := func(dev gpu.Device) (string, error) { return "", dev.Release(control) }
 	if v := h.base.siteValue(c, control); v != 0 {
@@ -327,8 +328,8 @@ func (h *Held) backOn(control gpu.Control) func(gpu.Device) (note string, err er
 	}
 }
 
-// checkOn fails if a control of which the driver tells isn't as it was before the run, or as the agent set it:
-// no value is set over somebody else's.
+// checkOn fails if a control of which the driver tells isn't as it was before the run, or as the agent set
+// it: no value is set over somebody else's.
 func (h *Held) checkOn(control gpu.Control, dev gpu.Device) error {
 	if !control.TellsPrior() {
 		return nil
@@ -368,4 +369,41 @@ func (h *holder) giveBackAll(c *managedGPU) error {
 		err = errors.Join(err, giving)
 	}
 	return err
+}
+
+// holdLimit sets a budget's power limit on a card, and leaves all else that its entry has. The caller has the
+// card's turn.
+func (h *holder) holdLimit(c *managedGPU, entry *Entry, limit gpu.Value) error {
+	entry = inForce(c, entry)
+	next, err := entry.with(dvfsmodel.Setting{Cap: dvfsmodel.Watt(limit)}, time.Now(), c.prior, &live.Run{})
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(h.base.noteSet(c, next), h.journal.put(next)); err != nil {
+		return err
+	}
+	c.record(next, false)
+	held, _ := next.held(gpu.PowerLimit)
+	if err := h.set(c, gpu.PowerLimit, held, false, entry); err != nil {
+		return err
+	}
+	c.recordLock(next, false)
+	return nil
+}
+
+// inForce returns an entry with the power limit that the driver has of the two that it may have, after a
+// write of which nobody knows whether it was done: the next value is then set over that one.
+func inForce(c *managedGPU, entry *Entry) *Entry {
+	held, ok := entry.held(gpu.PowerLimit)
+	if !ok || held.Was == 0 {
+		return entry
+	}
+	now, err := call(c, gpu.PowerLimit.Prior)
+	if err != nil || gpu.PowerLimit.IsAt(now, held.Value) || !gpu.PowerLimit.IsAt(now, held.Was) {
+		return entry
+	}
+	next := entry.without(gpu.PowerLimit)
+	held.Value = held.Was
+	next.Controls[gpu.PowerLimit] = held
+	return next
 }

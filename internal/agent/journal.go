@@ -206,7 +206,7 @@ func (h *Held) IsOurs(control gpu.Control, now gpu.Value) bool {
 }
 
 // journal is the folder of entries.
-type journal struct{ folder FS }
+type journal struct{ folder statedir.FS }
 
 // put writes an entry, durably when it returns without an error.
 func (j journal) put(e *Entry) error {
@@ -248,11 +248,11 @@ func (j journal) checkPresent(uuid string) error {
 	switch _, err := j.folder.ReadFile(uuid + returnedSuffix); {
 	case err == nil:
 		return fmt.Errorf("%s: %w", uuid, errReturned)
-	case ignoreMissing(err) != nil:
+	case statedir.IgnoreMissing(err) != nil:
 		return fmt.Errorf("journal of %s: %w", uuid, err)
 	}
 	switch _, err := j.read(uuid); {
-	case err != nil && ignoreMissing(err) == nil:
+	case err != nil && statedir.IgnoreMissing(err) == nil:
 		return fmt.Errorf("%s: %w, and removed their entry from the journal", uuid, errReturned)
 	case err != nil:
 		return err
@@ -289,7 +289,7 @@ func (j journal) returnedGPUs() ([]string, error) {
 
 // removeReturned removes such a word.
 func (j journal) removeReturned(uuid string) error {
-	if err := ignoreMissing(j.folder.Remove(uuid + returnedSuffix)); err != nil {
+	if err := statedir.IgnoreMissing(j.folder.Remove(uuid + returnedSuffix)); err != nil {
 		return fmt.Errorf("journal of %s: %w", uuid, err)
 	}
 	return nil
@@ -336,7 +336,7 @@ func (s siteClocks) of(control gpu.Control) gpu.Value {
 func (j journal) readBaseline(uuid string) (*baseline, error) {
 	data, err := j.folder.ReadFile(uuid + baselineSuffix)
 	switch {
-	case errors.Is(err, statedir.ErrForeign), err != nil && ignoreMissing(err) == nil:
+	case errors.Is(err, statedir.ErrForeign), err != nil && statedir.IgnoreMissing(err) == nil:
 		return nil, nil //nolint:nilnil // there is none
 	case err != nil:
 		return nil, fmt.Errorf("baseline of %s: %w", uuid, err)
@@ -390,4 +390,17 @@ func (b *baseline) isSame(other *baseline) bool {
 		b.Budget == other.Budget && b.Unsure == other.Unsure && b.Suspected == other.Suspected &&
 		maps.Equal(b.Told, other.Told) &&
 		same(b.set, other.set)
+}
+
+// isOfRun reports whether an entry has more than a budget's power limit.
+func (e *Entry) isOfRun() bool {
+	if e == nil {
+		return false
+	}
+	for control, held := range e.Controls {
+		if control != gpu.PowerLimit || held.Run != "" {
+			return true
+		}
+	}
+	return false
 }

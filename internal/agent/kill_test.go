@@ -16,6 +16,7 @@ import (
 	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/live"
+	"github.com/epplan/epplan/statedir"
 )
 
 // victimDir names the folder of the process that is to be killed.
@@ -30,9 +31,9 @@ func machine(t *testing.T, dir string) (*agent.Agent, *gpu.SimLibrary) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var folders [2]*agent.Folder
+	var folders [2]*statedir.Folder
 	for i, name := range []string{"journal", "runs"} {
-		if folders[i], err = agent.OpenFolder(filepath.Join(dir, name)); err != nil {
+		if folders[i], err = statedir.OpenFolder(filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = folders[i].Close() })

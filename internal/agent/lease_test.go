@@ -22,7 +22,7 @@ func (h *host) leases(watts, safe dvfsmodel.Watt) []agent.Lease {
 // lease puts leases in force.
 func (h *host) lease(a *agent.Agent, watts, safe dvfsmodel.Watt, lasts time.Duration) {
 	h.t.Helper()
-	if err := a.SetLeases(h.t.Context(), h.leases(watts, safe), time.Now().Add(lasts)); err != nil {
+	if err := a.Leases().Set(h.t.Context(), h.leases(watts, safe), time.Now().Add(lasts)); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -49,7 +49,7 @@ func TestALeaseHoldsWhoeverRunsAndIsGivenBackWhenTheBudgetEnds(t *testing.T) {
 	apply(h, a, "r2", 2, dvfsmodel.Setting{}, 0)
 	h.lease(a, 140, 120, time.Hour)
 	h.wantLimits("under a run at default clocks", 140, 140)
-	if err := a.SetLeases(t.Context(), nil, time.Time{}); err != nil {
+	if err := a.Leases().Set(t.Context(), nil, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	h.wantLimits("after the budget", 200, 250)
@@ -115,34 +115,27 @@ func TestWithoutAnAgentARestoreGivesABudgetsLimitsBackForGood(t *testing.T) {
 	h.wantLimits("after a restart", 250, 250)
 }
 
-func TestSomebodyElsesLimitStaysAndIsTold(t *testing.T) {
+func TestSomebodyElsesLimitStays(t *testing.T) {
 	h := newHost(t, twoGPUs)
 	a := h.started()
 	h.lease(a, 150, 120, time.Hour)
 	if err := h.sims[0].LimitPower(220); err != nil {
 		t.Fatal(err)
 	}
-	states := a.PowerLimits()
-	var theirs, ours agent.LimitState
-	for _, s := range states {
-		if s.UUID == h.uuids[0] {
-			theirs = s
-		} else {
-			ours = s
-		}
-	}
-	if theirs.InForce != 220 || theirs.Limits.Max != 0 || ours.InForce != 150 || ours.Limits.Max != 250 ||
-		ours.Prior != 250 {
-		t.Errorf("%+v and %+v", theirs, ours)
-	}
 	h.lease(a, 140, 120, time.Hour)
 	h.wantLimits("with somebody else's", 220, 140)
-	if err := h.sims[0].LimitPower(150); err != nil { // as it was
+	if err := h.sims[0].LimitPower(250); err != nil { // as it was before
 		t.Fatal(err)
 	}
-	a.PowerLimits()
 	h.lease(a, 130, 120, time.Hour)
 	h.wantLimits("once it is ours again", 130, 130)
+	h.lease(a, 250, 120, time.Hour)
+	h.wantLimits("with a lease as high as before", 250, 250)
+	if err := h.sims[0].LimitPower(200); err != nil { // the administrator's
+		t.Fatal(err)
+	}
+	h.lease(a, 220, 120, time.Hour)
+	h.wantLimits("with the administrator's", 200, 220)
 }
 
 // A process that is killed at any step leaves no limit above the leases that it was told of last, the safe
@@ -159,7 +152,7 @@ func TestNoCrashLeavesALimitAboveTheBudget(t *testing.T) {
 		b := h.started()
 		h.checkLimits()
 		h.site = nil
-		if err := b.SetLeases(t.Context(), nil, time.Time{}); err != nil {
+		if err := b.Leases().Set(t.Context(), nil, time.Time{}); err != nil {
 			t.Fatal(err)
 		}
 		h.wantLimits(fmt.Sprint("seed ", seed, ": after the budget"), 250, 250)
@@ -186,7 +179,7 @@ func (h *host) playLeases(a *agent.Agent, f *fuse, rng *rand.Rand) (most []dvfsm
 		default:
 			watts := dvfsmodel.Watt(110 + rng.IntN(130))
 			list := h.leases(watts, 100+dvfsmodel.Watt(rng.IntN(int(watts)-100)))
-			if err := a.SetLeases(ctx, list, time.Now().Add(time.Hour)); err == nil {
+			if err := a.Leases().Set(ctx, list, time.Now().Add(time.Hour)); err == nil {
 				told, all = true, watts
 			} else {
 				all = max(all, watts)

@@ -27,7 +27,7 @@ func (s *reconciler) target(c *managedGPU) (want lock, run live.Run) {
 	if err != nil || !supports(table, want.Setting) {
 		want = lock{}
 	}
-	return s.holder.under(c, c.settable(want)), run
+	return s.holder.base.under(c, c.settable(want)), run
 }
 
 // reconcile brings cards to what their runs want. Where that fails, every run

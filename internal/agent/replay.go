@@ -94,9 +94,9 @@ func (h *holder) replayOne(ctx context.Context, uuid string, spare bool) Restore
 	}
 	entry, err := h.journal.read(uuid)
 	switch {
-	case err != nil && ignoreMissing(err) == nil && (c == nil || c.journalled() == nil):
+	case err != nil && statedir.IgnoreMissing(err) == nil && (c == nil || c.journalled() == nil):
 		return Restored{UUID: uuid, Result: EntryRestored, Note: "meanwhile"}
-	case err != nil && ignoreMissing(err) == nil: // its removal failed half-way, or was somebody else's
+	case err != nil && statedir.IgnoreMissing(err) == nil: // its removal failed half-way, or was somebody else's
 		entry = c.journalled()
 	case foreign && errors.Is(err, statedir.ErrForeign): // still: no run was locked meanwhile
 		return h.replayForeign(c, uuid, err, listed)
@@ -194,7 +194,7 @@ func (h *holder) settle(c *managedGPU) error {
 	if err := h.setSite(c); err != nil {
 		return err
 	}
-	if want := h.under(c, lock{}); want != (lock{}) {
+	if want := h.base.under(c, lock{}); want != (lock{}) {
 		_, err := h.lockAt(c, want, &live.Run{})
 		return err
 	}
@@ -222,8 +222,8 @@ func (h *holder) giveBackLost(c *managedGPU) error {
 	return h.base.noteReleased(c)
 }
 
-// setSite sets the site's clocks on a GPU on which nothing else is set, and releases those that the site doesn't
-// want any more. The baseline names them before.
+// setSite sets the site's clocks on a GPU on which nothing else is set, and releases those that the site
+// doesn't want any more. The baseline names them before.
 func (h *holder) setSite(c *managedGPU) error {
 	want := h.base.siteOf(c)
 	b, err := h.base.of(c)

@@ -28,7 +28,7 @@ func NewRunID() string { return rand.Text() }
 // RunSet is the runs that are open, and those that ended until they are forgotten, each
 // with its file. Its methods may be called by several goroutines.
 type RunSet struct {
-	folder FS
+	folder statedir.FS
 	// boot and driver tell this boot of the machine and this load of the driver.
 	boot, driver string
 
@@ -101,7 +101,7 @@ func (s *RunSet) addLoaded(r *runFile) {
 
 // moveAside moves a run's file aside and says why.
 func (s *RunSet) moveAside(name string, why error) string {
-	if err := setAside(s.folder, name); err != nil {
+	if err := statedir.SetAside(s.folder, name); err != nil {
 		return fmt.Sprintf("the run's file %q can't be read (%v) nor moved aside: %v", name, why, err)
 	}
 	return fmt.Sprintf("the run's file %q can't be read and was moved aside: %v", name, why)

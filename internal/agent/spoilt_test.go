@@ -10,6 +10,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
+	"github.com/epplan/epplan/statedir"
 )
 
 // spoilings are what may become of a file under a running agent.
@@ -91,8 +92,8 @@ func TestAFileThatIsSpoiltUnderARunningAgentLeavesNothingSetAndRaisesNoLimit(t *
 func hostOnDisk(t *testing.T) (h *host, dir string) {
 	t.Helper()
 	h, dir = newHost(t, twoGPUs), t.TempDir()
-	open := func(name string) *agent.Folder {
-		f, err := agent.OpenFolder(filepath.Join(dir, name))
+	open := func(name string) *statedir.Folder {
+		f, err := statedir.OpenFolder(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
 		}

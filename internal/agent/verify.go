@@ -225,8 +225,8 @@ const (
 	flatFor      = 10 * time.Second
 )
 
-// see takes a reading of a GPU at work that doesn't throttle, and returns the clock that seems to be its limit,
-// 0 for none. The usual clock is the one at which such GPUs run when nobody sets any.
+// see takes a reading of a GPU at work that doesn't throttle, and returns the clock that seems to be its
+// limit, 0 for none. The usual clock is the one at which such GPUs run when nobody sets any.
 func (s *standing) see(r *gpu.Reading, usual dvfsmodel.MHz) dvfsmodel.MHz {
 	if r.Throttle&(throttling|gpu.ThrottleIdle) != 0 || !(r.Utilisation > 0 && r.Core > 0) {
 		return s.limit(r.At, usual)

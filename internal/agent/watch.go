@@ -49,7 +49,7 @@ func (a *Agent) Watch(ctx context.Context, w WatchHooks) {
 	})
 	group.Go(func() {
 		repeat(ctx, a.leases.wait, a.leases.news, func() {
-			if err := a.endLeases(ctx); err != nil {
+			if err := a.leases.end(ctx); err != nil {
 				w.OnProblem(err)
 			}
 		})

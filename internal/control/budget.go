@@ -19,6 +19,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/budget"
+	"github.com/epplan/epplan/internal/decide"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/store"
@@ -46,12 +47,13 @@ const (
 // clusterScope is the name of the budget of all nodes.
 const clusterScope = "cluster"
 
-// powerBudget keeps what the nodes may take within the configuration's budgets and the events that lower
+// PowerBudget keeps what the nodes may take within the configuration's budgets and the events that lower
 // them. Its methods may be called by several goroutines.
-type powerBudget struct {
+type PowerBudget struct {
 	controller *Controller
 	file       string // of the events; "": they are lost at the end
-	damage     error  // why the events of before couldn't be read
+	// Damage says why events of before are lost; nil: they aren't.
+	Damage error
 
 	mu        sync.Mutex
 	ledger    *budget.Ledger
@@ -63,7 +65,7 @@ type powerBudget struct {
 }
 
 // read reads the events of before.
-func (b *powerBudget) read() error {
+func (b *PowerBudget) read() error {
 	if b.file == "" {
 		return nil
 	}
@@ -81,13 +83,13 @@ func (b *powerBudget) read() error {
 }
 
 // holds reports whether a node's GPUs are under a budget that is kept.
-func (b *powerBudget) holds(s *Settings) bool {
+func (b *PowerBudget) holds(s *Settings) bool {
 	return s.Budget.Mode == live.Enforce && s.Budget.IsSet()
 }
 
 // refresh makes scopes, and says which nodes there are, where that isn't known or may have changed. The
 // caller has the lock.
-func (b *powerBudget) refresh(now time.Time, s *Settings) {
+func (b *PowerBudget) refresh(now time.Time, s *Settings) {
 	lease := time.Duration(s.Budget.Lease * float64(time.Second))
 	times := budget.Times{Lease: lease, Every: lease / exchangesPerLease}
 	switch age := now.Sub(b.refreshed); {
@@ -124,7 +126,7 @@ func (b *powerBudget) refresh(now time.Time, s *Settings) {
 }
 
 // eventsOf returns a schedule of a scope's events alone.
-func (b *powerBudget) eventsOf(scope string) (s budget.Schedule) {
+func (b *PowerBudget) eventsOf(scope string) (s budget.Schedule) {
 	for i := range b.events {
 		if e := &b.events[i]; e.Scope == scope {
 			s.Events = append(s.Events, budget.Event{
@@ -143,7 +145,7 @@ type knownNodes struct {
 }
 
 // nodes returns the nodes with GPUs of which Slurm or an agent told, but for those that are powered down.
-func (b *powerBudget) nodes(s *Settings) knownNodes {
+func (b *PowerBudget) nodes(s *Settings) knownNodes {
 	known := knownNodes{make(map[string]dvfsmodel.Watt), make(map[string][]string), make(map[string]bool)}
 	for node, report := range b.controller.reports.All() {
 		known.most[node] = 0
@@ -183,11 +185,12 @@ func boardPower(s *Settings, model string) dvfsmodel.Watt {
 
 // Lease takes what a node's agent tells of its GPUs, and returns the power limits that they may have. The
 // error is [ErrRequest].
-func (c *Controller) Lease(_ context.Context, r *epdapi.LeaseRequest) (epdapi.LeaseAnswer, error) {
+func (b *PowerBudget) Lease(_ context.Context, r *epdapi.LeaseRequest) (epdapi.LeaseAnswer, error) {
 	if err := checkLease(r); err != nil {
 		return epdapi.LeaseAnswer{}, err
 	}
-	s, b := c.settings.Load(), c.budget
+	c := b.controller
+	s := c.settings.Load()
 	answer := epdapi.LeaseAnswer{EveryS: withoutBudget.Seconds(), Leases: []epdapi.Lease{}}
 	if !b.holds(s) {
 		return answer, nil
@@ -205,7 +208,7 @@ func (c *Controller) Lease(_ context.Context, r *epdapi.LeaseRequest) (epdapi.Le
 }
 
 // exchange says what an agent tells in the ledger's words, with what is known of the jobs.
-func (b *powerBudget) exchange(s *Settings, r *epdapi.LeaseRequest) *budget.Exchange {
+func (b *PowerBudget) exchange(s *Settings, r *epdapi.LeaseRequest) *budget.Exchange {
 	told := &budget.Exchange{Node: r.Node, Stopping: r.Stopping}
 	for i := range r.GPUs {
 		g := &r.GPUs[i]
@@ -218,7 +221,7 @@ func (b *powerBudget) exchange(s *Settings, r *epdapi.LeaseRequest) *budget.Exch
 			UUID: g.UUID, Min: g.Min, Max: g.Max, Board: board, InForce: g.InForce, Prior: g.Prior, Power: g.Power,
 		}
 		if g.Job != 0 {
-			out.Curve, out.Need = b.controller.decider.UnderLimits(slurm.JobID(g.Job), r.Node)
+			out.Curve, out.Need = decide.UnderLimits(b.controller.decider, slurm.JobID(g.Job), r.Node)
 		}
 		if g.Used && out.Curve == nil {
 			out.Curve = usualCurve(g)
@@ -268,7 +271,7 @@ func checkLease(r *epdapi.LeaseRequest) error {
 }
 
 // watch takes what a report tells of a node whose budget is only watched. The caller doesn't have the lock.
-func (b *powerBudget) watch(s *Settings, r *epdapi.NodeReport) {
+func (b *PowerBudget) watch(s *Settings, r *epdapi.NodeReport) {
 	if !s.Budget.IsSet() || b.holds(s) {
 		return
 	}
@@ -288,12 +291,10 @@ func (b *powerBudget) watch(s *Settings, r *epdapi.NodeReport) {
 	b.ledger.Exchange(now, told)
 }
 
-// BudgetDamage says why events of power budgets from before are lost; nil: they aren't.
-func (c *Controller) BudgetDamage() error { return c.budget.damage }
-
-// Budgets returns the budgets with what the nodes take, and the events to come.
-func (c *Controller) Budgets() epdapi.BudgetList {
-	s, b := c.settings.Load(), c.budget
+// List returns the budgets with what the nodes take, and the events to come.
+func (b *PowerBudget) List() epdapi.BudgetList {
+	c := b.controller
+	s := c.settings.Load()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := c.options.Clock()
@@ -340,9 +341,10 @@ func notNil(list []string) []string {
 	return list
 }
 
-// SetBudget adds an event. The error is [ErrRequest] for one that can't be.
-func (c *Controller) SetBudget(e *epdapi.BudgetEvent, by string) (epdapi.BudgetEvent, error) {
-	s, b := c.settings.Load(), c.budget
+// Set adds an event. The error is [ErrRequest] for one that can't be.
+func (b *PowerBudget) Set(e *epdapi.BudgetEvent, by string) (epdapi.BudgetEvent, error) {
+	c := b.controller
+	s := c.settings.Load()
 	now := c.options.Clock()
 	set := *e
 	set.Scope = cmp.Or(set.Scope, clusterScope)
@@ -362,9 +364,8 @@ func (c *Controller) SetBudget(e *epdapi.BudgetEvent, by string) (epdapi.BudgetE
 	return set, b.putEvents(append(slices.Clone(b.events), set))
 }
 
-// CancelBudget takes an event back. The error is [store.ErrNotFound] where there is none of that name.
-func (c *Controller) CancelBudget(id string) (epdapi.BudgetEvent, error) {
-	b := c.budget
+// Cancel takes an event back. The error is [store.ErrNotFound] where there is none of that name.
+func (b *PowerBudget) Cancel(id string) (epdapi.BudgetEvent, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	at := slices.IndexFunc(b.events, func(e epdapi.BudgetEvent) bool { return e.ID == id })
@@ -403,7 +404,7 @@ func checkEvent(e *epdapi.BudgetEvent, c *config.Budget, now time.Time) error {
 }
 
 // putEvents puts events in force once they are on file. The caller has the lock.
-func (b *powerBudget) putEvents(events []epdapi.BudgetEvent) error {
+func (b *PowerBudget) putEvents(events []epdapi.BudgetEvent) error {
 	slices.SortStableFunc(events, func(x, y epdapi.BudgetEvent) int { return x.From.Compare(y.From) })
 	if b.file != "" {
 		text, err := json.MarshalIndent(events, "", "  ")
@@ -419,7 +420,7 @@ func (b *powerBudget) putEvents(events []epdapi.BudgetEvent) error {
 }
 
 // forget drops events that are over. The caller has the lock.
-func (b *powerBudget) forget(now time.Time) {
+func (b *PowerBudget) forget(now time.Time) {
 	b.events = slices.DeleteFunc(b.events, func(e epdapi.BudgetEvent) bool {
 		return now.Sub(e.Until).Seconds() > e.RampS
 	})

@@ -32,7 +32,7 @@ func (n *leasing) exchange(r *rig) *epdapi.LeaseAnswer {
 			Power: limit, Used: true,
 		})
 	}
-	answer, err := r.Lease(r.t.Context(), request)
+	answer, err := r.Budget.Lease(r.t.Context(), request)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -75,14 +75,14 @@ func TestGPUsGetLeasesWithinTheBudgetAndEventsLowerIt(t *testing.T) {
 		t.Errorf("they may take %v W, want all of the least budget, 900", got)
 	}
 	now := r.clock.read()
-	set, err := r.SetBudget(&epdapi.BudgetEvent{Watts: 600, Until: now.Add(time.Hour), RampS: 60}, "root")
+	set, err := r.Budget.Set(&epdapi.BudgetEvent{Watts: 600, Until: now.Add(time.Hour), RampS: 60}, "root")
 	if err != nil || set.ID == "" || set.Scope != "cluster" || !set.From.Equal(now) {
 		t.Fatalf("%+v, %v", set, err)
 	}
 	if got := settle(); math.Abs(float64(got)-600) > 1 {
 		t.Errorf("they may take %v W during the event, want 600", got)
 	}
-	list := r.Budgets()
+	list := r.Budget.List()
 	if len(list.Events) != 1 || len(list.Scopes) != 3 || list.Scopes[0].Budget.Or(0) != 600 {
 		t.Errorf("%+v", list)
 	}
@@ -90,16 +90,16 @@ func TestGPUsGetLeasesWithinTheBudgetAndEventsLowerIt(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	again := newRig(t, func(o *Options) { o.BudgetEvents = file })
-	if got := again.Budgets().Events; len(got) != 1 || got[0].ID != set.ID {
+	if got := again.Budget.List().Events; len(got) != 1 || got[0].ID != set.ID {
 		t.Errorf("after a restart: %+v", got)
 	}
-	if _, err := r.CancelBudget(set.ID); err != nil {
+	if _, err := r.Budget.Cancel(set.ID); err != nil {
 		t.Error(err)
 	}
 	if got := settle(); math.Abs(float64(got)-900) > 1 {
 		t.Errorf("they may take %v W after the event was cancelled, want 900", got)
 	}
-	if _, err := r.CancelBudget(set.ID); !errors.Is(err, store.ErrNotFound) {
+	if _, err := r.Budget.Cancel(set.ID); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("cancelled twice: %v", err)
 	}
 }
@@ -112,7 +112,7 @@ func TestEventsThatCantBeAreRefusedWithWhatIsWanted(t *testing.T) {
 		t.Helper()
 		e := fine
 		change(&e)
-		if _, err := r.SetBudget(&e, "root"); !errors.Is(err, ErrRequest) || !strings.Contains(err.Error(), want) {
+		if _, err := r.Budget.Set(&e, "root"); !errors.Is(err, ErrRequest) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", e, err, want)
 		}
 	}
@@ -133,7 +133,7 @@ func TestEventsThatCantBeAreRefusedWithWhatIsWanted(t *testing.T) {
 		{Min: -1}, {Min: 200, Max: 100}, {Power: dvfsmodel.Watt(math.NaN())}, {Max: 1e9},
 	} {
 		request := &epdapi.LeaseRequest{Node: "n1", GPUs: []epdapi.LeaseGPU{g}}
-		if _, err := r.Lease(t.Context(), request); !errors.Is(err, ErrRequest) {
+		if _, err := r.Budget.Lease(t.Context(), request); !errors.Is(err, ErrRequest) {
 			t.Errorf("%+v: %v", g, err)
 		}
 	}
@@ -151,7 +151,7 @@ func TestABudgetThatIsOnlyWatchedGivesNoLease(t *testing.T) {
 	if got := (&leasing{"n1", []dvfsmodel.Watt{300}}).exchange(r); len(got.Leases) > 0 {
 		t.Errorf("%+v", got)
 	}
-	list := r.Budgets()
+	list := r.Budget.List()
 	if len(list.Scopes) != 1 || list.Scopes[0].Measured != 305 || list.Scopes[0].Spare.Or(0) != 175 {
 		t.Errorf("%+v", list)
 	}

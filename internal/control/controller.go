@@ -141,6 +141,8 @@ type Controller struct {
 	Foresight *Foresight
 	// Plan is the plan in force of what waits, if whoever plans puts one there.
 	Plan *liveplan.InForce
+	// Budget is what keeps the nodes within power budgets.
+	Budget *PowerBudget
 
 	options   Options
 	settings  atomic.Pointer[Settings]
@@ -151,7 +153,6 @@ type Controller struct {
 	forecasts *forecast.Forecaster
 	reports   *nodes.Reports
 	gcPercent gcPercent
-	budget    *powerBudget
 	waiting   queuedGPUs
 	counters  counters
 	recording [64]sync.Mutex // of the outcomes of some jobs
@@ -180,7 +181,7 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 	if err := c.learner.Load(ctx); err != nil {
 		return nil, fmt.Errorf("start the controller: %w", err)
 	}
-	c.budget.damage = c.budget.read()
+	c.Budget.Damage = c.Budget.read()
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.stop = stop
 	c.running.Go(func() { c.learner.Run(background) })
@@ -201,7 +202,7 @@ func assemble(options Options) *Controller {
 		c.Plan.Tolerance = time.Duration(float64(liveplan.UsualTolerance) / options.Speed)
 	}
 	c.settings.Store(options.Settings)
-	c.budget = &powerBudget{controller: c, file: options.BudgetEvents}
+	c.Budget = &PowerBudget{controller: c, file: options.BudgetEvents}
 	c.learner = learn.New(learn.Options{
 		Records: options.Records.Models, Cluster: options.Cluster,
 		Settings: func() learn.Settings { return c.settings.Load().learning() },

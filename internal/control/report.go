@@ -25,8 +25,8 @@ func (c *Controller) Report(_ context.Context, r *epdapi.NodeReport) (epdapi.Rep
 		return sharesGPU(c.Jobs.Get(id))
 	})
 	s := c.settings.Load()
-	c.budget.watch(s, r)
-	answer := epdapi.ReportAnswer{EveryS: every.Seconds(), Budget: c.budget.holds(s)}
+	c.Budget.watch(s, r)
+	answer := epdapi.ReportAnswer{EveryS: every.Seconds(), Budget: c.Budget.holds(s)}
 	if len(s.Live.SiteClocks.Partitions) == 0 || len(c.Jobs.Nodes()) > 0 { // else the node's aren't known yet
 		answer.SiteClocks = []epdapi.SiteClocks{}
 	}

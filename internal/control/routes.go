@@ -129,11 +129,11 @@ func (a *api) postLease(r *http.Request, who query.Caller) (any, error) {
 	if err := who.SpeaksFor(request.Node); err != nil {
 		return nil, err
 	}
-	return a.controller.Lease(r.Context(), &request)
+	return a.controller.Budget.Lease(r.Context(), &request)
 }
 
 func (a *api) getBudgets(*http.Request, query.Caller) (any, error) {
-	return a.controller.Budgets(), nil
+	return a.controller.Budget.List(), nil
 }
 
 func (a *api) postBudget(r *http.Request, who query.Caller) (any, error) {
@@ -141,7 +141,7 @@ func (a *api) postBudget(r *http.Request, who query.Caller) (any, error) {
 	if err := decodeJSON(r.Body, &event, true); err != nil {
 		return nil, err
 	}
-	return a.controller.SetBudget(&event, cmp.Or(who.Name, fmt.Sprintf("uid %d", who.UID)))
+	return a.controller.Budget.Set(&event, cmp.Or(who.Name, fmt.Sprintf("uid %d", who.UID)))
 }
 
 func (a *api) postBudgetCancel(r *http.Request) (any, error) {
@@ -149,7 +149,7 @@ func (a *api) postBudgetCancel(r *http.Request) (any, error) {
 	if err := decodeJSON(r.Body, &event, true); err != nil {
 		return nil, err
 	}
-	return a.controller.CancelBudget(event.ID)
+	return a.controller.Budget.Cancel(event.ID)
 }
 
 func (a *api) postOutcome(r *http.Request, who query.Caller) (any, error) {

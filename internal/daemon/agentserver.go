@@ -36,8 +36,6 @@ type Controller interface {
 	Outlook(ctx context.Context, r epdapi.OutlookRequest) (live.Outlook, error)
 	// Report keeps how this node fares, and says when it is to be told again.
 	Report(ctx context.Context, r *epdapi.NodeReport) (epdapi.ReportAnswer, error)
-	// Lease gives GPUs under a power budget watts for a time.
-	Lease(ctx context.Context, r *epdapi.LeaseRequest) (epdapi.LeaseAnswer, error)
 }
 
 // ErrRefused tells that an outcome will never be recorded as it is.
@@ -49,6 +47,8 @@ type Options struct {
 
 	Agent      *agent.Agent
 	Controller Controller
+	// Lease asks the controller for watts of GPUs under a power budget; nil: there are no budgets.
+	Lease func(context.Context, *epdapi.LeaseRequest) (epdapi.LeaseAnswer, error)
 	// Spool holds outcomes until the controller has them.
 	Spool *spool.Spool
 	// Control is the controller if it runs in this process, for the status and

@@ -8,9 +8,9 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/gpu"
-	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/spool"
 	"github.com/epplan/epplan/internal/testkit/spooltest"
+	"github.com/epplan/epplan/statedir"
 )
 
 // tape is what a process does outside of itself, step by step: it dies at one of them.
@@ -119,7 +119,7 @@ type agentDisk struct {
 	dir string
 }
 
-func (d agentDisk) Create(name string) (agent.File, error) {
+func (d agentDisk) Create(name string) (statedir.File, error) {
 	path := filepath.Join(d.dir, name)
 	if _, err := d.Read(path); err == nil {
 		if err := d.spoolDisk.Remove(path); err != nil {

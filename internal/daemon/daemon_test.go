@@ -24,6 +24,7 @@ import (
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 	"github.com/epplan/epplan/slurm/hooks"
+	"github.com/epplan/epplan/statedir"
 )
 
 // judge is a controller that decides the same for all.
@@ -107,10 +108,6 @@ func (j *judge) Outlook(context.Context, epdapi.OutlookRequest) (live.Outlook, e
 	return j.outlook, nil
 }
 
-func (j *judge) Lease(context.Context, *epdapi.LeaseRequest) (epdapi.LeaseAnswer, error) {
-	return epdapi.LeaseAnswer{}, nil
-}
-
 func (j *judge) Report(_ context.Context, r *epdapi.NodeReport) (epdapi.ReportAnswer, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -173,11 +170,11 @@ func openWith(t *testing.T, dir, spec, faults string, j *judge, with func(*daemo
 	if err != nil {
 		t.Fatal(err)
 	}
-	journal, err := agent.OpenFolder(filepath.Join(dir, "journal"))
+	journal, err := statedir.OpenFolder(filepath.Join(dir, "journal"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	runs, err := agent.OpenFolder(filepath.Join(dir, "runs"))
+	runs, err := statedir.OpenFolder(filepath.Join(dir, "runs"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/epplan/epplan/internal/spool"
 	"github.com/epplan/epplan/internal/testkit/spooltest"
 	"github.com/epplan/epplan/live"
+	"github.com/epplan/epplan/statedir"
 )
 
 // memoryFolder is a folder of files in memory, which several GPUs' goroutines may use at once.
@@ -49,7 +50,7 @@ func (f memoryFile) Write(p []byte) (int, error) {
 func (memoryFile) Sync() error  { return nil }
 func (memoryFile) Close() error { return nil }
 
-func (m *memoryFolder) Create(name string) (agent.File, error) {
+func (m *memoryFolder) Create(name string) (statedir.File, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.files[name] = new(bytes.Buffer)

@@ -83,7 +83,7 @@ func (d *AgentServer) openRun(ctx context.Context, e *hooks.Event, began time.Ti
 		run.Started, run.Missed = began, true
 	}
 	applied, err := d.options.Agent.Apply(ctx, run)
-	if d.options.Agent.IsUnderBudget() {
+	if d.options.Agent.Leases().IsUnderBudget() {
 		d.leaser.trigger()
 	}
 	d.problems.note(err)

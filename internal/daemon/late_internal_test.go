@@ -20,6 +20,7 @@ import (
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 	"github.com/epplan/epplan/slurm/hooks"
+	"github.com/epplan/epplan/statedir"
 )
 
 // ledger is a controller that keeps outcomes, and says when a job ended.
@@ -49,10 +50,6 @@ func (l *ledger) Outlook(_ context.Context, r epdapi.OutlookRequest) (live.Outlo
 		l.endings++
 	}
 	return live.Outlook{Life: live.LifeAlive, Ended: l.ended}, l.away
-}
-
-func (*ledger) Lease(context.Context, *epdapi.LeaseRequest) (epdapi.LeaseAnswer, error) {
-	return epdapi.LeaseAnswer{}, nil
 }
 
 func (*ledger) Report(context.Context, *epdapi.NodeReport) (epdapi.ReportAnswer, error) {
@@ -85,9 +82,9 @@ func nodedOn(t *testing.T, spec string, l *ledger, faults string, test func(t *t
 		if err != nil {
 			t.Fatal(err)
 		}
-		var folders [2]agent.FS
+		var folders [2]statedir.FS
 		for i, name := range []string{"journal", "runs"} {
-			if folders[i], err = agent.OpenFolder(filepath.Join(dir, name)); err != nil {
+			if folders[i], err = statedir.OpenFolder(filepath.Join(dir, name)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -229,8 +226,8 @@ func TestAnEpilogSaysNothingOfTheRunThatItsRunReplaced(t *testing.T) {
 // From its end on it is known of a run that it ended, whatever becomes of its outcome.
 func TestARunThatEndedIsNeverUnknown(t *testing.T) {
 	dir := t.TempDir()
-	disk := func(name string) agent.FS {
-		folder, err := agent.OpenFolder(filepath.Join(dir, name))
+	disk := func(name string) statedir.FS {
+		folder, err := statedir.OpenFolder(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
 		}

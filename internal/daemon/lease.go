@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/pause"
@@ -38,7 +40,10 @@ func (l *leaser) trigger() {
 
 // loop exchanges leases until the context ends, and then gives them back.
 func (l *leaser) loop(ctx context.Context) {
-	isUnder := l.daemon.options.Agent.IsUnderBudget() // before a restart
+	if l.daemon.options.Lease == nil {
+		return
+	}
+	isUnder := l.daemon.options.Agent.Leases().IsUnderBudget() // before a restart
 	for ctx.Err() == nil {
 		if !isUnder {
 			select {
@@ -71,7 +76,7 @@ func (l *leaser) stop(ctx context.Context) {
 			return
 		}
 		isBack := true
-		for _, g := range l.daemon.options.Agent.PowerLimits() {
+		for _, g := range l.powerLimits() {
 			isBack = isBack && g.InForce >= g.Prior
 		}
 		if isBack || pause.For(ctx, leaseStopEvery) != nil {
@@ -84,16 +89,10 @@ func (l *leaser) stop(ctx context.Context) {
 // ask again, and whether the node is under a budget. Without an answer leases end by themselves.
 func (l *leaser) exchange(ctx context.Context, stopping bool) (every time.Duration, isUnder bool) {
 	o := &l.daemon.options
-	request := &epdapi.LeaseRequest{Node: o.Node, Stopping: stopping, GPUs: []epdapi.LeaseGPU{}}
-	for _, g := range o.Agent.PowerLimits() {
-		request.GPUs = append(request.GPUs, epdapi.LeaseGPU{
-			UUID: g.UUID, Model: g.Model, Min: g.Limits.Min, Max: g.Limits.Max, InForce: g.InForce, Prior: g.Prior,
-			Power: g.Power, Used: g.Used, Job: g.Job,
-		})
-	}
+	request := &epdapi.LeaseRequest{Node: o.Node, Stopping: stopping, GPUs: l.powerLimits()}
 	sent := time.Now()
 	asking, cancel := context.WithTimeout(ctx, leaseBound)
-	answer, err := o.Controller.Lease(asking, request)
+	answer, err := o.Lease(asking, request)
 	cancel()
 	if err != nil {
 		l.say(fmt.Errorf("the controller gives no leases of watts: %w", err))
@@ -103,7 +102,7 @@ func (l *leaser) exchange(ctx context.Context, stopping bool) (every time.Durati
 	for i, lease := range answer.Leases {
 		list[i] = agent.Lease(lease)
 	}
-	l.say(o.Agent.SetLeases(ctx, list, sent.Add(live.Known(answer.ForS).Duration())))
+	l.say(o.Agent.Leases().Set(ctx, list, sent.Add(live.Known(answer.ForS).Duration())))
 	every = min(max(live.Known(answer.EveryS).Duration(), leaseSooner), leaseLater)
 	return every, len(list) > 0
 }
@@ -118,4 +117,40 @@ func (l *leaser) say(err error) {
 		l.daemon.problems.note(err)
 	}
 	l.said = text
+}
+
+// powerLimits returns what the GPUs' drivers keep and what they draw, side by side.
+func (l *leaser) powerLimits() []epdapi.LeaseGPU {
+	a := l.daemon.options.Agent
+	state := a.State()
+	jobs := make(map[string]uint32)
+	for i := range state.Runs {
+		if r := &state.Runs[i]; !r.Ended {
+			for _, uuid := range r.GPUs {
+				jobs[uuid] = r.Job
+			}
+		}
+	}
+	uuids := make([]string, len(state.GPUs))
+	for i := range state.GPUs {
+		uuids[i] = state.GPUs[i].Identity.UUID
+	}
+	limits, errs := agent.CallGPUs(a.GPUs(), uuids, settableOf)
+	list := make([]epdapi.LeaseGPU, len(state.GPUs))
+	for i := range state.GPUs {
+		g := epdapi.LeaseGPU{UUID: uuids[i], Model: state.GPUs[i].Identity.Model, Job: jobs[uuids[i]]}
+		if reading, err := agent.CallGPU(a.GPUs(), uuids[i], gpu.Device.Read); err == nil {
+			g.Power, g.Used = max(0, measured(reading.Power)), g.Job != 0 || reading.Utilisation > 0
+		}
+		if s := limits[i]; errs[i] == nil && s.limit > 0 {
+			g.Min, g.Max, g.InForce, g.Prior = s.can.Limits.Min, s.can.Limits.Max, s.limit, s.limit
+			if entry := state.GPUs[i].Entry; entry != nil {
+				if held, ok := entry.Controls[gpu.PowerLimit]; ok {
+					g.Prior = dvfsmodel.Watt(held.PriorValue)
+				}
+			}
+		}
+		list[i] = g
+	}
+	return list
 }

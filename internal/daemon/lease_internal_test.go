@@ -19,6 +19,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/spool"
 	"github.com/epplan/epplan/live"
+	"github.com/epplan/epplan/statedir"
 )
 
 // leaseGiver is a controller that gives leases of a budget of the cluster, and can be out of reach.
@@ -110,9 +111,9 @@ func openLeased(t *testing.T, dir, name string, l *leaseGiver) *leased {
 	if n.sims, err = library.Sims(); err != nil {
 		t.Fatal(err)
 	}
-	var folders [2]agent.FS
+	var folders [2]statedir.FS
 	for i, folder := range []string{"journal", "runs"} {
-		if folders[i], err = agent.OpenFolder(filepath.Join(dir, name+folder)); err != nil {
+		if folders[i], err = statedir.OpenFolder(filepath.Join(dir, name+folder)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -121,7 +122,7 @@ func openLeased(t *testing.T, dir, name string, l *leaseGiver) *leased {
 		t.Fatal(err)
 	}
 	n.daemon = NewAgentServer(Options{
-		Node: name, Controller: l, Spool: outbox, Simulated: true,
+		Node: name, Controller: l, Lease: l.Lease, Spool: outbox, Simulated: true,
 		Agent: agent.New(agent.Options{Journal: folders[0], Runs: folders[1], Library: library, Boot: "boot"}),
 	})
 	n.daemon.Start(t.Context())

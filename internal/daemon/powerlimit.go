@@ -29,7 +29,7 @@ func (d *AgentServer) powerLimit(uuids []string) (limit epdapi.PowerLimit, coreF
 		if h := held[uuids[i]]; a.limit > 0 && h.IsOurs(gpu.PowerLimit, gpu.Value(a.limit)) {
 			a.limit = max(a.limit, dvfsmodel.Watt(h.PriorValue))
 		}
-		if most := d.options.Agent.BudgetShare(uuids[i]); most > 0 {
+		if most := d.options.Agent.Leases().Share(uuids[i]); most > 0 {
 			a.limit = min(a.limit, most)
 		}
 		coreFixed = coreFixed || errs[i] == nil && !a.can.Can(gpu.CoreClock)

@@ -15,7 +15,7 @@ import (
 // model, and the least limit under which it is sure to keep its time limit, 0 where none is needed. It is nil
 // where there is no model, or the job isn't known any more. A GPU under a limit runs at the highest clock at
 // which it keeps it; the run may draw more than predicted by as large a part as it may take longer.
-func (dr *Decider) UnderLimits(job slurm.JobID, node string) (curve []budget.Slowdown, need dvfsmodel.Watt) {
+func UnderLimits(dr *Decider, job slurm.JobID, node string) (curve []budget.Slowdown, need dvfsmodel.Watt) {
 	d := dr.Kept(job, node)
 	if d == nil {
 		return nil, 0

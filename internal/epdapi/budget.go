@@ -111,13 +111,3 @@ type BudgetEvent struct {
 func (c *Client) Budgets(ctx context.Context) (*BudgetList, error) {
 	return get[BudgetList](ctx, c, PathBudget, nil)
 }
-
-// SetBudget has a budget lowered for a time.
-func (c *Client) SetBudget(ctx context.Context, e *BudgetEvent) (*BudgetEvent, error) {
-	return post[BudgetEvent](ctx, c, PathBudget, e)
-}
-
-// CancelBudget takes an event back.
-func (c *Client) CancelBudget(ctx context.Context, id string) (*BudgetEvent, error) {
-	return post[BudgetEvent](ctx, c, PathBudgetCancel, BudgetCancel{ID: id})
-}

@@ -18,6 +18,7 @@ import (
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
+	"github.com/epplan/epplan/statedir"
 )
 
 // steps are the clocks between which the runs of these tests are stepped.
@@ -83,8 +84,8 @@ func simulated(t *testing.T, work gpu.Work, core dvfsmodel.MHz, sla float64) (o 
 // watching returns an agent that watches a machine's GPUs until stop, which waits for it.
 func watching(t *testing.T, library gpu.Library) (a *agent.Agent, stop func()) {
 	t.Helper()
-	folder := func() agent.FS {
-		f, err := agent.OpenFolder(t.TempDir())
+	folder := func() statedir.FS {
+		f, err := statedir.OpenFolder(t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package agent_test
+package statedir_test
 
 import (
 	"errors"
@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/epplan/epplan/internal/agent"
+	"github.com/epplan/epplan/statedir"
 )
 
 func TestAFolderIsForItsOwnerAloneAndNothingOutsideOfItIsReached(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state", "journal")
-	f, err := agent.OpenFolder(dir)
+	f, err := statedir.OpenFolder(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
