@@ -319,6 +319,14 @@ func (b *PowerBudget) List() epdapi.BudgetList {
 	return list
 }
 
+// told returns the budgets, nil where there are none.
+func (b *PowerBudget) told() *epdapi.BudgetList {
+	if list := b.List(); len(list.Scopes) > 0 {
+		return &list
+	}
+	return nil
+}
+
 // scopeOf returns a scope as it is told.
 func scopeOf(kind string, s *budget.ScopeStatus) epdapi.BudgetScope {
 	out := epdapi.BudgetScope{

@@ -107,6 +107,7 @@ func (c *Controller) status() epdapi.ControllerStatus {
 			status.NotLocked[kind] = runs
 		}
 	}
+	status.Budgets = c.Budget.told()
 	status.Jobs, status.Tokens = c.Jobs.Len()
 	status.MissedPrologs = c.Jobs.Hooks.MissedPrologs()
 	status.TokensSeen, status.TokensMissing = c.Jobs.Hooks.Submissions()

@@ -28,6 +28,7 @@ type ControllerStatus struct {
 	Modes         map[string]live.Mode `json:"modes,omitempty"` // by partition
 	HoldOut       float64              `json:"hold_out"`
 	ConstantArm   float64              `json:"constant_arm,omitempty"`
+	Budgets       *BudgetList          `json:"budgets,omitempty"` // power budgets; absent: there are none
 	Jobs          int                  `json:"jobs"`    // that are known
 	Tokens        int                  `json:"tokens"`  // of submissions
 	Decided       int                  `json:"decided"` // of runs that didn't end yet

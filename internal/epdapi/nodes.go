@@ -109,6 +109,7 @@ type SiteClocks struct {
 type NodeList struct {
 	At      time.Time    `json:"at"`
 	Power   ClusterPower `json:"power"`
+	Budgets *BudgetList  `json:"budgets,omitempty"` // power budgets; absent: there are none
 	Nodes   []NodeView   `json:"nodes"`
 	LeftOut int          `json:"left_out"` // nodes that are too many to list
 }

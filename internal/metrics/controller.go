@@ -121,6 +121,16 @@ var statusMetrics = []metric[status]{
 	gauge("epplan_records_trouble", "1 while records can't be written, else 0.", func(s *status) float64 {
 		return boolValue(s.Trouble != "")
 	}),
+	budgetMetric("epplan_budget_watts", "Power budget in force; missing where there is none now.",
+		func(s *epdapi.BudgetScope) live.Number { return s.Budget }),
+	budgetMetric("epplan_budget_allowed_watts", "What power limits in force allow nodes under a budget, with hosts.",
+		func(s *epdapi.BudgetScope) live.Number { return live.Known(float64(s.InForce)) }),
+	budgetMetric("epplan_budget_measured_watts", "What nodes under a budget take, with hosts.",
+		func(s *epdapi.BudgetScope) live.Number { return live.Known(float64(s.Measured)) }),
+	budgetMetric("epplan_budget_short_watts", "By how much the least power limits exceed a budget: it isn't kept.",
+		func(s *epdapi.BudgetScope) live.Number { return live.Known(float64(s.Short)) }),
+	budgetMetric("epplan_budget_ignoring_gpus", "GPUs under a budget that draw more than their power limits.",
+		func(s *epdapi.BudgetScope) live.Number { return live.Known(float64(len(s.Ignoring))) }),
 	gauge("epplan_holdout_ratio", "Part of the jobs that runs at default clocks, to compare with.",
 		func(s *status) float64 { return s.HoldOut }),
 	labelled(prometheus.GaugeValue, "epplan_config_info", "The configuration in force; always 1.",
@@ -148,6 +158,20 @@ var statusMetrics = []metric[status]{
 				yield(float64(sync.Unread), what)
 			}
 		}),
+}
+
+// budgetMetric is a figure of each power budget.
+func budgetMetric(name, help string, of func(*epdapi.BudgetScope) live.Number) metric[status] {
+	return labelled(prometheus.GaugeValue, name, help, []string{"scope"}, func(s *status, yield sample) {
+		if s.Budgets == nil {
+			return
+		}
+		for i := range s.Budgets.Scopes {
+			if v, known := of(&s.Budgets.Scopes[i]).Get(); known {
+				yield(v, cleanLabel(s.Budgets.Scopes[i].Scope))
+			}
+		}
+	})
 }
 
 func syncs(s *status) map[string]*epdapi.SyncStatus {

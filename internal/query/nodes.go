@@ -32,6 +32,7 @@ func (s *Service) Nodes(_ context.Context, who Caller) *epdapi.NodeList {
 	}
 	slices.Sort(names)
 	out.Power = powerOf(heard, byName, now)
+	out.Budgets = s.options.Budgets()
 	fresh := nodes.FreshAge(len(heard))
 	for _, name := range names[:min(len(names), maxNodesShown)] {
 		out.Nodes = append(out.Nodes, s.reader.node(name, byName[name], heard[name], now, fresh, who))

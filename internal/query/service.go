@@ -137,6 +137,7 @@ type Options struct {
 	Learner   *learn.Learner
 	Forecasts *forecast.Forecaster
 	Reports   *nodes.Reports
+	Budgets   func() *epdapi.BudgetList // power budgets; nil: there are none
 	Plan      *liveplan.InForce
 	// GPUNames are the GPU models of which anything is known, and which GPUs are which, by profiles.
 	GPUNames func(*config.Profiles) *GPUNames

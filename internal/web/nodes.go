@@ -51,10 +51,16 @@ func nodesPage(ctx context.Context, r *Request) (*View, error) {
 		Label: "GPUs with locked clocks", Value: report.FormatCount(list.Power.Held),
 		Note: "by the agents' journals",
 	}})
+	if list.Budgets != nil {
+		view.add("budget", "Power budget", budgetParts(list.Budgets)...)
+	}
 	view.add("nodes", "", nodesTable(shown, list, r))
 	view.add("clocks", "GPUs by clocks", clocksTable(list))
 	return view, nil
 }
+
+// budgetParts are the power budgets as the command shows them.
+func budgetParts(list *epdapi.BudgetList) []any { return view.Budgets(list).Parts() }
 
 func busyTile(p *epdapi.ClusterPower) page.Tile {
 	t := page.Tile{
