@@ -64,6 +64,10 @@ var answers = []answer{
 	{"POST /v1/outcome", "", &record.Outcome{RunID: "r", JobID: 1}, done, no403, no403, no403},
 	{"POST /v1/outlook", "", map[string]any{"job_id": hers.first, "run_id": "r"}, done, no403, no403, no403},
 	{"POST /v1/report", "", &epdapi.NodeReport{Node: "n3"}, done, no403, no403, no403},
+	{"POST /v1/lease", "", &epdapi.LeaseRequest{Node: "n3"}, done, no403, no403, no403},
+	{"GET /v1/budget", "", nil, any200, any200, none, none},
+	{"POST /v1/budget", "", &epdapi.BudgetEvent{Watts: 1}, done, no403, no403, no403},
+	{"POST /v1/budget/cancel", "", &epdapi.BudgetCancel{ID: "r"}, no404, no403, no403, no403},
 	{
 		"POST /v1/models/use", "", &epdapi.ModelChoice{Workload: "!", GPUModel: "V100"},
 		done, no403, no403, no403,

@@ -296,7 +296,7 @@ func (l *Ledger) taken(s *Scope) dvfsmodel.Watt {
 type ScopeStatus struct {
 	Name string
 	// Budget is what there is now, +Inf where there is no budget; Taken what its nodes may take at most by
-	// the limits in force, and Measured what they take, both with hosts.
+	// the limits in force, and Measured what those of which agents told take, both with hosts.
 	Budget, Taken, Measured dvfsmodel.Watt
 	// Short is by how much the least limits that there are exceed the budget.
 	Short dvfsmodel.Watt
@@ -315,7 +315,6 @@ func (l *Ledger) Status(now time.Time) []ScopeStatus {
 	for i := range l.scopes {
 		scope, s := &l.scopes[i], &all[i]
 		s.Name, s.Budget, s.Taken = scope.Name, scope.Schedule.At(now), l.taken(scope)
-		s.Measured = l.overhead(scope)
 		if i < len(l.short) {
 			s.Short = l.short[i]
 		}
@@ -338,6 +337,7 @@ func (l *Ledger) Status(now time.Time) []ScopeStatus {
 
 // addTo adds a node's GPUs to how its scope fares.
 func (n *node) addTo(s *ScopeStatus) {
+	s.Measured += n.host
 	for _, uuid := range slices.Sorted(maps.Keys(n.gpus)) {
 		a := n.gpus[uuid]
 		s.GPUs++

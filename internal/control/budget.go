@@ -175,10 +175,14 @@ const unknownBoard dvfsmodel.Watt = 1000
 
 // boardPower returns what a GPU of a model takes at most whatever its limit is.
 func boardPower(s *Settings, model string) dvfsmodel.Watt {
-	if p := s.Profiles.Find(model); p != nil {
-		if most := max(p.PowerLimit.Max, p.PowerLimit.Default); most > 0 {
-			return most
-		}
+	p := s.Profiles.Find(model)
+	switch {
+	case p == nil:
+	case p.PowerLimit.Max > 0:
+		return p.PowerLimit.Max
+	case p.BusyW > 0:
+		const above = 1.25
+		return p.BusyW * above
 	}
 	return unknownBoard
 }
