@@ -153,10 +153,9 @@ func (d *AgentServer) reportGPU(state *agent.GPUState) epdapi.NodeGPU {
 	if state.Entry == nil {
 		return out
 	}
-	out.Journal = &epdapi.JournalEntry{}
 	for control := range gpu.NumControls {
-		if h, ok := state.Entry.Controls[control]; ok &&
-			(out.Journal.Since.IsZero() || h.Since.Before(out.Journal.Since)) {
+		h, ok := state.Entry.Controls[control]
+		if ok && h.Run != "" && (out.Journal == nil || h.Since.Before(out.Journal.Since)) {
 			out.Journal = &epdapi.JournalEntry{Since: h.Since, RunID: h.Run, Job: h.Job}
 		}
 	}

@@ -29,10 +29,10 @@ type ControllerStatus struct {
 	HoldOut       float64              `json:"hold_out"`
 	ConstantArm   float64              `json:"constant_arm,omitempty"`
 	Budgets       *BudgetList          `json:"budgets,omitempty"` // power budgets; absent: there are none
-	Jobs          int                  `json:"jobs"`    // that are known
-	Tokens        int                  `json:"tokens"`  // of submissions
-	Decided       int                  `json:"decided"` // of runs that didn't end yet
-	Models        int                  `json:"models"`  // in use
+	Jobs          int                  `json:"jobs"`              // that are known
+	Tokens        int                  `json:"tokens"`            // of submissions
+	Decided       int                  `json:"decided"`           // of runs that didn't end yet
+	Models        int                  `json:"models"`            // in use
 	Submissions   int64                `json:"submissions"`
 	Decisions     int64                `json:"decisions"`
 	Applied       int64                `json:"applied"`
