@@ -18,6 +18,7 @@ type Wishes struct {
 	NoCode    bool // source code isn't to be looked at
 	CoreMHz   int  // 0: not fixed
 	MemoryMHz int  // 0: the default
+	CapW      int  // power limit of each GPU, W; 0: not fixed
 	Deadline  time.Time
 	Slowdown  float64  // times as long as at default clocks that the job may run; 0: not stated
 	Warnings  []string // words that begin with epplan: and mean nothing
@@ -29,8 +30,12 @@ const MaxText = 8 << 10
 // HasFixedClocks says whether the user chose the clocks.
 func (w *Wishes) HasFixedClocks() bool { return w.CoreMHz > 0 }
 
+// IsFixed says whether the user chose the clocks or the power limit.
+func (w *Wishes) IsFixed() bool { return w.HasFixedClocks() || w.CapW > 0 }
+
 const (
 	maxClockMHz = 20_000
+	maxCapW     = 100_000
 	maxDeadline = 366 * 24 * time.Hour
 	maxSlowdown = 10
 	maxWarnings = 16
@@ -43,9 +48,9 @@ var (
 		`(?:(?:[\s\p{Z}]*[:=：])+[\s\p{Z}]*|[\s\p{Z}_-]+(off)\b)`)
 	// requestSeparator is what parts a wish from a further one: a comma, or anything before a word that is one.
 	requestSeparator = regexp.MustCompile(
-		`(?i)^(?:([\s\p{Z};,]+)(?:off|nocode|fixed|deadline|slowdown)\b|(,)[^\s\p{Z};,])`)
+		`(?i)^(?:([\s\p{Z};,]+)(?:off|nocode|fixed|cap|deadline|slowdown)\b|(,)[^\s\p{Z};,])`)
 	// requestEquals is a key with blanks around its equals sign.
-	requestEquals = regexp.MustCompile(`(?i)^(fixed|deadline|slowdown)[\s\p{Z}]*=[\s\p{Z}]*`)
+	requestEquals = regexp.MustCompile(`(?i)^(fixed|cap|deadline|slowdown)[\s\p{Z}]*=[\s\p{Z}]*`)
 	// requestFixed is one whose numbers are parted by commas.
 	requestFixed = regexp.MustCompile(`(?i)^fixed=[^\s;,]*(?:,[0-9]+)*(?:,$)?`)
 	// requestOptOut are words that may be meant to opt out.
@@ -72,10 +77,10 @@ func ParseWishes(comment string, now time.Time) Wishes {
 		comment = w.addList(rest, now)
 	}
 	if w.Off {
-		if w.HasFixedClocks() || !w.Deadline.IsZero() || w.Slowdown > 0 {
+		if w.IsFixed() || !w.Deadline.IsZero() || w.Slowdown > 0 {
 			w.warn("off", errors.New("its other wishes don't count: hands off"))
 		}
-		w.CoreMHz, w.MemoryMHz, w.Deadline, w.Slowdown = 0, 0, time.Time{}, 0
+		w.CoreMHz, w.MemoryMHz, w.CapW, w.Deadline, w.Slowdown = 0, 0, 0, time.Time{}, 0
 	}
 	return w
 }
@@ -122,11 +127,18 @@ func (w *Wishes) add(wish string, now time.Time) error {
 	case strings.EqualFold(wish, "nocode"):
 		w.NoCode = true
 		return nil
-	case key == "fixed" && w.HasFixedClocks(), key == "deadline" && !w.Deadline.IsZero(),
+	case key == "fixed" && w.HasFixedClocks(), key == "cap" && w.CapW > 0, key == "deadline" && !w.Deadline.IsZero(),
 		key == "slowdown" && w.Slowdown > 0:
 		return errDuplicateRequest
 	case key == "fixed":
 		return w.setFixed(value)
+	case key == "cap":
+		watts, err := smallNumber(strings.TrimSuffix(strings.ToUpper(value), "W"))
+		if err != nil || watts < 1 || watts > maxCapW {
+			return fmt.Errorf("want a power limit of each GPU, 1 to %d W", maxCapW)
+		}
+		w.CapW = watts
+		return nil
 	case key == "slowdown":
 		x, err := strconv.ParseFloat(value, 64)
 		if err != nil || !(x >= 1 && x <= maxSlowdown) {
@@ -145,7 +157,7 @@ func (w *Wishes) add(wish string, now time.Time) error {
 		w.Off = true
 		return errors.New("taken for off: hands off")
 	}
-	return errors.New("want off, nocode, fixed=CORE,MEMORY, deadline=TIME or slowdown=FACTOR")
+	return errors.New("want off, nocode, fixed=CORE,MEMORY, cap=WATTS, deadline=TIME or slowdown=FACTOR")
 }
 
 func (w *Wishes) setFixed(value string) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store"
+	"github.com/epplan/epplan/slurm"
 )
 
 const rackBudget = "[budget]\nmode = \"enforce\"\ncluster_w = 1000\npartitions_w = {gpu = 700}\n" +
@@ -154,5 +155,36 @@ func TestABudgetThatIsOnlyWatchedGivesNoLease(t *testing.T) {
 	list := r.Budget.List()
 	if len(list.Scopes) != 1 || list.Scopes[0].Measured != 305 || list.Scopes[0].Spare.Or(0) != 175 {
 		t.Errorf("%+v", list)
+	}
+}
+
+func TestAUsersOwnPowerLimitIsSetWhereTheBoardTakesIt(t *testing.T) {
+	for comment, want := range map[string]struct {
+		setting dvfsmodel.Setting
+		reason  string
+	}{
+		"epplan:cap=200":                {dvfsmodel.Setting{Cap: 200}, "power at most 200 W"},
+		"epplan:cap=200W,fixed=1087":    {dvfsmodel.Setting{Core: 1087, Cap: 200}, "core 1087 MHz, power at most 200 W"},
+		"epplan:cap=90":                 {dvfsmodel.Setting{}, "takes 100 W to below 250 W"},
+		"epplan:cap=250":                {dvfsmodel.Setting{}, "takes 100 W to below 250 W"},
+		"epplan:cap=200 epplan:off":     {dvfsmodel.Setting{}, "opted out"},
+		"epplan:fixed=99,cap=200":       {dvfsmodel.Setting{}, "which the GPU doesn't support"},
+		"epplan:cap=0":                  {dvfsmodel.Setting{}, "default clocks"},
+		"epplan:cap=ten; epplan:cap=20": {dvfsmodel.Setting{}, "takes 100 W to below 250 W"},
+	} {
+		r := newRig(t, nil)
+		j := r.job(7, func(j *slurm.Job) { j.Comment = comment })
+		request := ask(j.ID)
+		request.PowerLimit = epdapi.PowerLimit{InForce: 250, Min: 100, Max: 300}
+		d, err := r.Decide(t.Context(), request)
+		if err != nil || d.Setting != want.setting || d.Apply != (want.setting != dvfsmodel.Setting{}) ||
+			!strings.Contains(d.Reason, want.reason) {
+			t.Errorf("%s: %+v, %q, %v", comment, d.Setting, d.Reason, err)
+		}
+	}
+	r := newRig(t, nil)
+	j := r.job(7, func(j *slurm.Job) { j.Comment = "epplan:cap=200" })
+	if d, err := r.Decide(t.Context(), ask(j.ID)); err != nil || d.Apply || !strings.Contains(d.Reason, "can't be set") {
+		t.Errorf("without a limit: %+v, %v", d, err)
 	}
 }

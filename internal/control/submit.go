@@ -47,7 +47,7 @@ func (c *Controller) Submit(_ context.Context, s *hooks.Submission) (hooks.Submi
 	}
 	said := wishes.Warnings
 	gpus, shared := jobs.GPUsOf(s)
-	if shared && wishes.HasFixedClocks() {
+	if shared && wishes.IsFixed() {
 		said = append(said, "epplan: fixed clocks aren't set on GPUs that others may use, too (shards, MPS)")
 	}
 	job := forecast.JobOf(s, gpus, c.Jobs.Limit(s.Limit()), from.String())

@@ -60,9 +60,8 @@ func (ch *chooser) choose(wishes *slurm.Wishes) {
 			ch.request.GPUs, ch.had)
 	case ch.job.SharesGPUs() || ch.request.Shared && !ch.request.Left:
 		d.Reason = reasonShared
-		if wishes.HasFixedClocks() {
-			fixed := dvfsmodel.Setting{Core: dvfsmodel.MHz(wishes.CoreMHz), Mem: dvfsmodel.MHz(wishes.MemoryMHz)}
-			d.Reason = "the user fixed " + fixed.Words() + ", but " + reasonShared
+		if wishes.IsFixed() {
+			d.Reason = "the user fixed " + fixedSetting(wishes).Words() + ", but " + reasonShared
 		}
 	case ch.request.Shared:
 		d.Reason = reasonLeft
@@ -72,37 +71,51 @@ func (ch *chooser) choose(wishes *slurm.Wishes) {
 		d.Reason = jobs.ReasonOwnFreq
 	case len(ch.table.Pairs) == 0:
 		d.Reason = "the GPUs have no clocks to choose from"
-	case wishes.HasFixedClocks():
+	case wishes.IsFixed():
 		ch.fixClocks(wishes)
 	default:
 		ch.chooseByModel()
 	}
 }
 
-// fixClocks takes the user's clocks if the device has them and the administrator
+// fixedSetting returns the clocks and the power limit that a user chose.
+func fixedSetting(w *slurm.Wishes) dvfsmodel.Setting {
+	return dvfsmodel.Setting{
+		Core: dvfsmodel.MHz(w.CoreMHz), Mem: dvfsmodel.MHz(w.MemoryMHz), Cap: dvfsmodel.Watt(w.CapW),
+	}
+}
+
+// fixClocks takes the user's clocks and power limit if the device has them and the administrator
 // allows them.
 func (ch *chooser) fixClocks(wishes *slurm.Wishes) {
 	d, t := ch.decision, ch.table
-	pair := dvfsmodel.Setting{Core: dvfsmodel.MHz(wishes.CoreMHz), Mem: dvfsmodel.MHz(wishes.MemoryMHz)}
-	asked := pair.Words()
-	if pair.Mem == 0 {
-		pair.Mem = t.Base.Mem
+	want := fixedSetting(wishes)
+	asked, at := want.Words(), want
+	at.Core, at.Mem = cmp.Or(at.Core, t.Base.Core), cmp.Or(at.Mem, t.Base.Mem)
+	refuse := func(why string) { d.Reason = "the user fixed " + asked + ", " + why + ": default clocks" }
+	switch limit := ch.request.PowerLimit; {
+	case want.Core > 0 && !t.supports(dvfsmodel.Setting{Core: at.Core, Mem: at.Mem}):
+		refuse("which the GPU doesn't support")
+		return
+	case want.Core > 0 && !t.isUnderSite(dvfsmodel.Setting{Core: at.Core, Mem: at.Mem}):
+		refuse("above the site's clocks, " + t.Site.Words())
+		return
+	case want.Core > 0 && !ch.settings.Live.AllowsClocks(at.Core, at.Mem, t.Base):
+		refuse("outside what the administrator allows")
+		return
+	case want.Cap > 0 && limit.InForce == 0:
+		refuse("and the GPU's power limit can't be set")
+		return
+	case want.Cap > 0 && !limit.Takes(want.Cap):
+		refuse(fmt.Sprintf("and the GPU takes %v W to below %v W", float64(limit.Min), float64(limit.InForce)))
+		return
 	}
-	switch {
-	case !t.supports(pair):
-		d.Reason = "the user fixed " + asked + ", which the GPU doesn't support: default clocks"
-		return
-	case !t.isUnderSite(pair):
-		d.Reason = "the user fixed " + asked + ", above the site's clocks, " + t.Site.Words() + ": default clocks"
-		return
-	case !ch.settings.Live.AllowsClocks(pair.Core, pair.Mem, t.Base):
-		d.Reason = "the user fixed " + asked + ", outside what the administrator allows: default clocks"
-		return
-	}
-	d.Setting = pair
+	d.Setting = want
 	if m := ch.model.Model; m != nil {
 		d.ModelVersion = m.Version
-		ch.setPrediction(ch.safeResponse(m).At(pair.Core, pair.Mem))
+		response := ch.safeResponse(m)
+		response.Cap = want.Cap
+		ch.setPrediction(response.At(at.Core, at.Mem))
 	}
 	if d.Mem == t.Base.Mem {
 		d.Mem = 0

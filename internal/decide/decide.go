@@ -112,7 +112,7 @@ func (dr *Decider) decide(r *epdapi.DecideRequest, job *jobs.Job, staleErr error
 			GPUModel:      s.ModelName(r.GPUModel),
 			ConfigVersion: s.Version, Arm: live.ArmExcluded, Created: now,
 			Wish: live.Wish{
-				RunWish: live.RunWish{OptOut: wishes.Off, Fixed: wishes.HasFixedClocks()},
+				RunWish: live.RunWish{OptOut: wishes.Off, Fixed: wishes.IsFixed()},
 				OwnFreq: job.OwnFreq, Deadline: wishes.Deadline, Warnings: wishes.Warnings,
 			},
 			Shared: job.SharesGPUs(),

@@ -185,6 +185,7 @@ type Wishes struct {
 	OwnFreq  bool      `json:"own_freq"` // --gpu-freq
 	CoreMHz  int       `json:"core_mhz"` // fixed clocks; 0: not fixed
 	MemMHz   int       `json:"mem_mhz"`
+	CapW     int       `json:"cap_w,omitzero"` // fixed power limit of each GPU; 0: not fixed
 	Deadline time.Time `json:"deadline,omitzero"`
 	// Slowdown is how many times as long as at default clocks the job may run; 0: not stated.
 	Slowdown float64  `json:"slowdown,omitzero"`
@@ -201,9 +202,9 @@ func (w *Wishes) Words(when func(time.Time) string) []string {
 	if w.OwnFreq {
 		wishes = append(wishes, "clocks of its own (--gpu-freq)")
 	}
-	if w.CoreMHz > 0 {
+	if w.CoreMHz > 0 || w.CapW > 0 {
 		wishes = append(wishes, "fixed at "+dvfsmodel.Setting{
-			Core: dvfsmodel.MHz(w.CoreMHz), Mem: dvfsmodel.MHz(w.MemMHz),
+			Core: dvfsmodel.MHz(w.CoreMHz), Mem: dvfsmodel.MHz(w.MemMHz), Cap: dvfsmodel.Watt(w.CapW),
 		}.Words()+", kept even where its time limit comes near")
 	}
 	if !w.Deadline.IsZero() {

@@ -215,13 +215,13 @@ func (r *reader) viewLatest(ctx context.Context, view *epdapi.JobView, h *histor
 
 // requestsOf returns a user's wishes, nil without any.
 func requestsOf(w *slurm.Wishes, ownFreq bool) *epdapi.Wishes {
-	if !w.Off && !ownFreq && !w.HasFixedClocks() && w.Deadline.IsZero() && w.Slowdown == 0 &&
+	if !w.Off && !ownFreq && !w.IsFixed() && w.Deadline.IsZero() && w.Slowdown == 0 &&
 		len(w.Warnings) == 0 {
 		return nil
 	}
 	return &epdapi.Wishes{
-		OptOut: w.Off, OwnFreq: ownFreq, CoreMHz: w.CoreMHz, MemMHz: w.MemoryMHz, Deadline: w.Deadline,
-		Slowdown: w.Slowdown, Warnings: nonNil(w.Warnings),
+		OptOut: w.Off, OwnFreq: ownFreq, CoreMHz: w.CoreMHz, MemMHz: w.MemoryMHz, CapW: w.CapW,
+		Deadline: w.Deadline, Slowdown: w.Slowdown, Warnings: nonNil(w.Warnings),
 	}
 }
 

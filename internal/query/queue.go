@@ -112,7 +112,7 @@ func queuedJob(names *GPUNames, j *slurm.Job, now time.Time) *epdapi.QueuedJob {
 		Partition: slurm.ValidUTF8(j.Partition),
 		State:     string(j.State.Base), Held: waits(j), Nodes: j.NodeCount,
 		GPUModel: names.Wanted(j), DeadlineS: deadlineFrom(now, j.Deadline, wishes.Deadline),
-		HandsOff: wishes.Off || wishes.HasFixedClocks() || j.GPUFreq != "", Slowdown: wishes.Slowdown,
+		HandsOff: wishes.Off || wishes.IsFixed() || j.GPUFreq != "", Slowdown: wishes.Slowdown,
 	}
 	if j.State.Base == slurm.Pending {
 		out.Reason = slurm.ValidUTF8(j.Reason)
