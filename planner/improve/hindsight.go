@@ -21,6 +21,7 @@ type Hindsight struct {
 // time is the same, and the moves of the search at each.
 const (
 	hindsightTries = 6
+	shorterTries   = 3
 	hindsightMoves = enoughMoves / 2 // for each task: the search goes on from a plan
 	mostHindsight  = 200_000
 )
@@ -42,30 +43,89 @@ func (h Hindsight) Improve(
 	if h.Longer {
 		limit = math.Inf(1)
 	}
-	moves := min(hindsightMoves*len(p.Tasks), mostHindsight)
-	price, low, high := 0.0, 0.0, math.Inf(1)
+	prices := timePrices{usual: p.Cost(plan) / turnaround(p, plan) / 10, high: math.Inf(1)}
 	for range hindsightTries {
-		found := rearrange(ctx, known, best, Retune{Moves: moves, ended: price}, rng)
-		if turnaround(p, found) > limit*(1+narrow) {
-			low = price
-		} else {
-			high = price
-			if p.Cost(found) < p.Cost(best) {
-				best = found
-			}
+		found := prices.try(ctx, known, best, Retune{Moves: min(hindsightMoves*len(p.Tasks), mostHindsight)}, rng)
+		quick := turnaround(p, found) <= limit*(1+narrow)
+		if quick && p.Cost(found) < p.Cost(best) {
+			best = found
 		}
-		switch {
-		case high == 0: // nobody needs to be in a hurry
+		if prices.next(quick); prices.high == 0 { // nobody needs to be in a hurry
 			return best, planner.Cancelled(ctx)
-		case math.IsInf(high, 1):
-			price = max(3*low, p.Cost(plan)/turnaround(p, plan)/10)
-		case low == 0:
-			price = high / 3
-		default:
-			price = math.Sqrt(low * high)
 		}
 	}
 	best.Recount(p)
+	return best, planner.Cancelled(ctx)
+}
+
+// timePrices looks for the price of a second that a task ends later at which a plan is just quick enough, or
+// just costs little enough.
+type timePrices struct {
+	price, low, high float64 // to be tried; too low; too high, or high enough
+	usual            float64 // tried first where none is too high
+}
+
+// try returns the plan that a search finds at the price.
+func (t *timePrices) try(
+	ctx context.Context, p *planner.Problem, from *planner.Plan, how Retune, rng *rand.Rand,
+) *planner.Plan {
+	how.ended = t.price
+	return rearrange(ctx, p, from, how, rng)
+}
+
+// next says how the plan at the price was, and sets another one.
+func (t *timePrices) next(isHigh bool) {
+	if isHigh {
+		t.high = t.price
+	} else {
+		t.low = t.price
+	}
+	switch {
+	case math.IsInf(t.high, 1):
+		t.price = max(3*t.low, t.usual)
+	case t.low == 0:
+		t.price = t.high / 3
+	default:
+		t.price = math.Sqrt(t.low * t.high)
+	}
+}
+
+// Shorten searches for the plan with the shortest mean time in the system of those that cost at most a part
+// more than the given one, which costs least, and keep as many promises. Where all tasks have deadlines,
+// nobody wants them sooner.
+type Shorten struct {
+	Part   float64
+	Effort float64 // as of [Retune]
+}
+
+// Improve is [planner.Improver].
+func (s Shorten) Improve(
+	ctx context.Context, p *planner.Problem, least *planner.Plan, rng *rand.Rand,
+) (*planner.Plan, error) {
+	sum := turnaround(p, least)
+	asked := slices.ContainsFunc(p.Tasks, func(t planner.Task) bool { return math.IsInf(t.Deadline, 1) })
+	if s.Part == 0 || sum == 0 || p.Mode != planner.Offline || !asked || !isListable(p, least) {
+		return least, planner.Cancelled(ctx)
+	}
+	best, most := least, p.RankOf(least)
+	most.Cost += s.Part * math.Abs(most.Cost)
+	usual := 20 * s.Part * math.Abs(p.Cost(least)) / sum
+	prices := timePrices{price: usual, usual: usual, high: math.Inf(1)}
+	how := Retune{Moves: min(hindsightMoves*len(p.Tasks), mostMovesListed/4), Effort: s.Effort, local: true}
+	for range shorterTries {
+		if planner.StopRequested(ctx) {
+			break
+		}
+		found := prices.try(ctx, p, best, how, rng)
+		tooDear := p.RankOf(found).Compare(most) > 0
+		if !tooDear && turnaround(p, found) < turnaround(p, best) {
+			best = found
+		}
+		prices.next(tooDear)
+	}
+	if best != least {
+		best.Least = least
+	}
 	return best, planner.Cancelled(ctx)
 }
 
