@@ -21,7 +21,6 @@ type Hindsight struct {
 // time is the same, and the moves of the search at each.
 const (
 	hindsightTries = 6
-	shorterTries   = 3
 	hindsightMoves = enoughMoves / 2 // for each task: the search goes on from a plan
 	mostHindsight  = 200_000
 )
@@ -88,45 +87,6 @@ func (t *timePrices) next(isHigh bool) {
 	default:
 		t.price = math.Sqrt(t.low * t.high)
 	}
-}
-
-// Shorten searches for the plan with the shortest mean time in the system of those that cost at most a part
-// more than the given one, which costs least, and keep as many promises. Where all tasks have deadlines,
-// nobody wants them sooner.
-type Shorten struct {
-	Part   float64
-	Effort float64 // as of [Retune]
-}
-
-// Improve is [planner.Improver].
-func (s Shorten) Improve(
-	ctx context.Context, p *planner.Problem, least *planner.Plan, rng *rand.Rand,
-) (*planner.Plan, error) {
-	sum := turnaround(p, least)
-	asked := slices.ContainsFunc(p.Tasks, func(t planner.Task) bool { return math.IsInf(t.Deadline, 1) })
-	if s.Part == 0 || sum == 0 || p.Mode != planner.Offline || !asked || !isListable(p, least) {
-		return least, planner.Cancelled(ctx)
-	}
-	best, most := least, p.RankOf(least)
-	most.Cost += s.Part * math.Abs(most.Cost)
-	usual := 20 * s.Part * math.Abs(p.Cost(least)) / sum
-	prices := timePrices{price: usual, usual: usual, high: math.Inf(1)}
-	how := Retune{Moves: min(hindsightMoves*len(p.Tasks), mostMovesListed/4), Effort: s.Effort, local: true}
-	for range shorterTries {
-		if planner.StopRequested(ctx) {
-			break
-		}
-		found := prices.try(ctx, p, best, how, rng)
-		tooDear := p.RankOf(found).Compare(most) > 0
-		if !tooDear && turnaround(p, found) < turnaround(p, best) {
-			best = found
-		}
-		prices.next(tooDear)
-	}
-	if best != least {
-		best.Least = least
-	}
-	return best, planner.Cancelled(ctx)
 }
 
 // foreseen returns the problem with all tasks known, and none due before a plan of it ends the task.
