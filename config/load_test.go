@@ -423,7 +423,10 @@ func TestTheObjectiveTimeWeighsNoEnergy(t *testing.T) {
 }
 
 func TestWaitingMayHaveAPriceBesideEnergyAndTime(t *testing.T) {
-	want := Goal{Objective: dvfsmodel.Objective{EnergyWeight: 1, TimeWeight: 50}, WaitWeight: 20, Tolerance: 0.005}
+	want := Goal{
+		Objective:  dvfsmodel.Objective{EnergyWeight: 1, TimeWeight: 50},
+		WaitWeight: 20, Tolerance: 0.005,
+	}
 	if got := load(t, "[objective]\ntime_weight = 50\nwait_weight = 20\n").Goal(); got != want {
 		t.Errorf("goal %+v, want %+v", got, want)
 	}

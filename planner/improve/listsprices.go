@@ -52,8 +52,8 @@ var filled = [...]float64{1, 0.97, 0.94, 0.91, 0.88, 0.84, 0.8, 0.75}
 
 const filledHalves = 2 // of that interval
 
-// margins lists how much later jobs may start than if all GPUs of a class were one machine, as factors. Those up
-// to 1 are tried where waiting has a price: some jobs are late by them at first, and due earlier then.
+// margins lists how much later jobs may start than if all GPUs of a class were one machine, as factors. Those
+// up to 1 are tried where waiting has a price: some jobs are late by them at first, and due earlier then.
 var margins = [...]float64{0.95, 0.96, 0.97, 0.98, 0.99, 1, 1.03, 1.1, 1.25, 1.5}
 
 // sameCost is the part by which plans may cost more to be as good as others.

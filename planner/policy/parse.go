@@ -122,8 +122,9 @@ func cutPlacement(text string) (placement, options string) {
 }
 
 // optionKeys are the keys of a policy string.
-var optionKeys = append([]string{"theta", "rho", "stretch", "pace", "tolerance", "clocks", "pick", "place", "park"},
-	numberKeys()...)
+var optionKeys = append([]string{
+	"theta", "rho", "stretch", "pace", "tolerance", "clocks", "pick", "place", "park",
+}, numberKeys()...)
 
 // buildWithOptions builds a policy after the options that end the text were read.
 func buildWithOptions(

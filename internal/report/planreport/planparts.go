@@ -186,7 +186,8 @@ func soonerText(s *Summary) string {
 	if s.ObjectiveUnit != "J" {
 		of = "by the objective than"
 	}
-	return fmt.Sprintf("%s, for %.2f %% more %s the least found", text, 100*(s.Objective/s.Least.Objective-1), of)
+	more := 100 * (s.Objective/s.Least.Objective - 1)
+	return fmt.Sprintf("%s, for %.2f %% more %s the least found", text, more, of)
 }
 
 // frontierText says what a slower pace would save of an online plan's energy, and what hindsight would, and

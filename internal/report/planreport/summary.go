@@ -89,7 +89,7 @@ type Summary struct {
 	Slower    *Summary // the plan by the same policy at Pace; nil: not known
 	Pace      float64
 	Hindsight *Summary // had all jobs been known, at no longer a mean turnaround; nil: not known
-	Least     *Summary // the plan that costs least, where this one gives somewhat for a shorter turnaround; or nil
+	Least     *Summary // costs least, where this plan gives a little for a shorter turnaround; or nil
 
 	Objective      float64 // what was planned for, less is better
 	ObjectiveBound float64 // 0: not known
