@@ -100,7 +100,7 @@ func withoutNodes(profiles *Profiles) *Config {
 		Factors:   Factors{PUE: 1},
 		Budget:    defaultBudget(),
 		Web:       defaultWeb(),
-		objective: objective{name: nameEnergy, energyWeight: 1},
+		objective: objective{name: nameEnergy, energyWeight: 1, tolerance: policy.DefaultTolerance},
 		start:     startAuto,
 		sharedGPU: defaultSharedGPU(),
 		cluster:   planner.Cluster{Name: "cluster", OfflineTurnOn: true},
@@ -271,8 +271,15 @@ func (c *Config) checkTogether(d *document) {
 			d.faultAt("cluster.gpu_speeds", "%v", err)
 		}
 	}
-	if s := &c.Safety; s.Pace > s.MaxTurnaround {
+	switch s, online := &c.Safety, c.Policy.Online; {
+	case s.Pace > s.MaxTurnaround:
 		d.faultAt("safety.pace", "safety.pace is %v, want max_turnaround, %v, at most", s.Pace, s.MaxTurnaround)
+	case policy.PaceOf(online) > s.MaxTurnaround:
+		d.faultAt("policy.online", "policy.online is %q, want a pace of max_turnaround, %v, at most", online,
+			s.MaxTurnaround)
+	case s.Pace != 1 && online != Best:
+		d.faultAt("safety.pace", "safety.pace is %v, want it left out, or policy.online %q: %q doesn't go by it",
+			s.Pace, Best, online)
 	}
 	c.Live.checkTogether(d, c.profiles)
 	c.Predict.checkTogether(d)

@@ -3,6 +3,7 @@ package config
 import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/policy"
 )
 
 // Goal is what plans and clocks are chosen for. Its fields are those of
@@ -11,11 +12,17 @@ type Goal struct {
 	Objective  dvfsmodel.Objective
 	WaitWeight float64
 	Currency   string
+	Tolerance  float64 // of the default policy for plans of jobs that are all there, see [policy.Params]
 }
 
-// Set makes it what a problem is planned for.
+// Set makes it what a problem is planned for. A second that a job waits weighs as much as one that it holds
+// its GPUs: if only the latter had a weight, all would wait for the fastest GPUs. In prices, as in energy ×
+// time, waiting costs nothing.
 func (g *Goal) Set(p *planner.Problem) {
 	p.Objective, p.WaitWeight, p.Currency = g.Objective, g.WaitWeight, g.Currency
+	if g.Currency == "" && g.Objective.DelayPower == 0 {
+		p.WaitWeight += g.Objective.TimeWeight
+	}
 }
 
 // Goal returns what plans and clocks are chosen for.
@@ -23,7 +30,7 @@ func (c *Config) Goal() Goal {
 	o := &c.objective
 	g := Goal{
 		Objective:  dvfsmodel.Objective{EnergyWeight: o.energyWeight, TimeWeight: o.timeWeight},
-		WaitWeight: o.waitWeight,
+		WaitWeight: o.waitWeight, Tolerance: o.tolerance,
 	}
 	switch o.name {
 	case nameEDP:
@@ -33,7 +40,7 @@ func (c *Config) Goal() Goal {
 	case nameCost:
 		const hour = 3600
 		g.Objective.EnergyWeight, g.Objective.TimeWeight = c.Factors.Footprint(1).Cost, o.costPerGPUHour/hour
-		g.Currency = c.Factors.Currency
+		g.Currency, g.Tolerance = c.Factors.Currency, 0
 	}
 	return g
 }
@@ -51,6 +58,7 @@ const (
 type objective struct {
 	name                                 string
 	energyWeight, timeWeight, waitWeight float64
+	tolerance                            float64
 	costPerGPUHour                       float64 // in the currency of the factors
 }
 
@@ -62,9 +70,14 @@ func (o *objective) fields() []field {
 			&o.name, nameEnergy, nameEDP, nameED2P, nameTime, nameCost),
 		numberField("energy_weight", "Weight of a joule. Only the ratio to the other weights matters.",
 			&o.energyWeight, nonNegativeRange),
-		numberField("time_weight", "Weight of a second of a GPU's time: above 0, faster clocks are worth "+
-			"some energy.", &o.timeWeight, nonNegativeRange),
-		numberField("wait_weight", "Weight of a second that a job waits, for each of its GPUs or by its "+
+		numberField("tolerance", "Part by which a plan of jobs that are all there may cost more than the best one "+
+			"found, for a\nshorter mean turnaround. 0: none. Jobs with a deadline only have to meet that. "+
+			"Not with cost.",
+			&o.tolerance, numberRange{max: 1}),
+		numberField("time_weight", "Weight of a second of a GPU's time: above 0, faster clocks are worth some energy. "+
+			"Plans weigh\nthe seconds that jobs wait for GPUs likewise.", &o.timeWeight, nonNegativeRange),
+		numberField("wait_weight", "Weight of a second that a job waits, beside that of its time, for each of its GPUs "+
+			"or by its "+
 			"share of one: above 0, an\n"+
 			"earlier start is worth some energy; epd slows no job for less than others' waiting costs. Only with energy.", &o.waitWeight, nonNegativeRange),
 		numberField("cost_per_gpu_hour", "What an hour of a GPU with a job costs beside energy, in the "+
@@ -111,6 +124,9 @@ func (o *objective) checkPrices(d *document, f *Factors) {
 	if o.timeWeight != 0 {
 		d.faultAt("objective.time_weight",
 			`objective.time_weight is %v, want it left out when name is "cost": cost_per_gpu_hour weighs time`, o.timeWeight)
+	}
+	if o.tolerance != 0 && o.tolerance != policy.DefaultTolerance {
+		d.faultAt("objective.tolerance", `objective.tolerance is %v, want it left out when name is "cost"`, o.tolerance)
 	}
 	if f.CostPerKWh == 0 {
 		d.faultAt("objective.name",

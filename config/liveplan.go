@@ -153,7 +153,7 @@ func (p *Planning) Parse() (*planner.Policy, error) {
 // registered returns the policy string as the registry knows it.
 func (p *Planning) registered() string {
 	if p.Policy == Best {
-		return policy.DefaultName(planner.Offline)
+		return policy.SearchPolicy
 	}
 	return p.Policy
 }

@@ -212,6 +212,18 @@ func TestEachFaultIsNamedWithItsPositionAndWhatWasMeant(t *testing.T) { //nolint
 			"time weighed and priced", prices + "time_weight = 50\n",
 			`c.toml:6:15: objective.time_weight is 50, want it left out when name is "cost": cost_per_gpu_hour weighs time`,
 		},
+		{
+			"a tolerance of money", prices + "tolerance = 0.1\n",
+			`c.toml:6:13: objective.tolerance is 0.1, want it left out when name is "cost"`,
+		},
+		{
+			"a pace above max_turnaround", "[policy]\nonline = \"replan,pace=3\"\n",
+			`c.toml:2:10: policy.online is "replan,pace=3", want a pace of max_turnaround, 1.5, at most`,
+		},
+		{
+			"a pace that the policy doesn't go by", "[policy]\nonline = \"replan\"\n[safety]\npace = 1.1\n",
+			`c.toml:4:8: safety.pace is 1.1, want it left out, or policy.online "best": "replan" doesn't go by it`,
+		},
 		{"not UTF-8", "a = 1\nb = \"\xff\"\n", "c.toml:2:6: byte 0xff, want UTF-8 text"},
 		{"UTF-16", "\xff\xfea\x00", "c.toml:1:1: byte 0xff, want UTF-8 text"},
 		{"zero bytes", "\x00\x01\x02", "c.toml:1:1: "},
@@ -411,7 +423,10 @@ func TestTheObjectiveTimeWeighsNoEnergy(t *testing.T) {
 }
 
 func TestWaitingMayHaveAPriceBesideEnergyAndTime(t *testing.T) {
-	want := Goal{Objective: dvfsmodel.Objective{EnergyWeight: 1, TimeWeight: 50}, WaitWeight: 20}
+	want := Goal{
+		Objective:  dvfsmodel.Objective{EnergyWeight: 1, TimeWeight: 50},
+		WaitWeight: 20, Tolerance: 0.005,
+	}
 	if got := load(t, "[objective]\ntime_weight = 50\nwait_weight = 20\n").Goal(); got != want {
 		t.Errorf("goal %+v, want %+v", got, want)
 	}

@@ -38,6 +38,9 @@ type Plan struct {
 	// Clocks is the clock pair of all tasks on a GPU model, by its name, where there
 	// is one for all that have a model of how they respond; nil: each has its own.
 	Clocks map[string]dvfsmodel.Point
+	// Least is the plan with the least cost of those found, where this one costs somewhat more for a shorter
+	// mean time in the system; nil: this one.
+	Least *Plan
 }
 
 // Assignment is where, when and at which clocks a task runs. On a GPU that is

@@ -15,6 +15,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/cli/setup"
 	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/report"
@@ -153,7 +154,7 @@ func variantsOf(t *terminal.Terminal, c *cli.Context, s *setup.Setup) ([]variant
 func policyVariants(c *cli.Context, s *setup.Setup, l float64) ([]variant, error) {
 	names := c.StringSlice("policy")
 	if len(names) == 0 {
-		names = append(policy.Names(), policy.EasyDefault)
+		names = append(policy.Names(), policy.EasyDefault, config.Best)
 	}
 	thetas, err := terminal.ParseNumbers("theta", c.String("theta"))
 	if err != nil {

@@ -134,12 +134,7 @@ func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup.Setup) (*planrepor
 	if err != nil {
 		return nil, err
 	}
-	if c.IsSet("rho") && pol.Improve != nil && s.Problem.Mode != planner.Online {
-		t.Notef(
-			"--rho changes nothing: the search knows all jobs, and nodes sleep wherever that takes less " +
-				"energy; park=never keeps them on",
-		)
-	}
+	noteUnused(t, c, s, pol)
 	monitor, done := setup.PlanningMonitor(t)
 	defer done()
 	ctx, end := monitor.Begin(c.Context)
@@ -185,6 +180,19 @@ func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup.Setup) (*planrepor
 		result.Seed = &s.Seed
 	}
 	return result, nil
+}
+
+// noteUnused notes numbers that change nothing with a policy.
+func noteUnused(t *terminal.Terminal, c *cli.Context, s *setup.Setup, pol *planner.Policy) {
+	online, pace := s.Problem.Mode == planner.Online, s.Config.Safety.Pace
+	if c.IsSet("rho") && pol.Improve != nil && !online {
+		t.Notef("--rho changes nothing: the search knows all jobs, and nodes sleep wherever that takes less " +
+			"energy; park=never keeps them on")
+	}
+	if online && pace != 1 && policy.PaceOf(pol.Name) == 0 {
+		t.Notef("pace = %v of [safety] changes nothing: policy %s doesn't go by it, %s does", pace, pol.Name,
+			policy.With(policy.PacedPolicy, "pace", pace))
+	}
 }
 
 // printPlan writes files first: one that can't be written fails the command

@@ -80,7 +80,7 @@ func PlanQueue(
 	}()
 	text := question.Policy
 	if text == "" {
-		text = policy.DefaultName(planner.Offline)
+		text = policy.With(policy.SearchPolicy, "tolerance", terms.Goal.Tolerance)
 	}
 	search := ctx
 	if question.SearchTime > 0 {

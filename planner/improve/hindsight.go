@@ -42,31 +42,51 @@ func (h Hindsight) Improve(
 	if h.Longer {
 		limit = math.Inf(1)
 	}
-	moves := min(hindsightMoves*len(p.Tasks), mostHindsight)
-	price, low, high := 0.0, 0.0, math.Inf(1)
+	prices := timePrices{usual: p.Cost(plan) / turnaround(p, plan) / 10, high: math.Inf(1)}
 	for range hindsightTries {
-		found := rearrange(ctx, known, best, Retune{Moves: moves, ended: price}, rng)
-		if turnaround(p, found) > limit*(1+narrow) {
-			low = price
-		} else {
-			high = price
-			if p.Cost(found) < p.Cost(best) {
-				best = found
-			}
+		found := prices.try(ctx, known, best, Retune{Moves: min(hindsightMoves*len(p.Tasks), mostHindsight)}, rng)
+		quick := turnaround(p, found) <= limit*(1+narrow)
+		if quick && p.Cost(found) < p.Cost(best) {
+			best = found
 		}
-		switch {
-		case high == 0: // nobody needs to be in a hurry
+		if prices.next(quick); prices.high == 0 { // nobody needs to be in a hurry
 			return best, planner.Cancelled(ctx)
-		case math.IsInf(high, 1):
-			price = max(3*low, p.Cost(plan)/turnaround(p, plan)/10)
-		case low == 0:
-			price = high / 3
-		default:
-			price = math.Sqrt(low * high)
 		}
 	}
 	best.Recount(p)
 	return best, planner.Cancelled(ctx)
+}
+
+// timePrices looks for the price of a second that a task ends later at which a plan is just quick enough, or
+// just costs little enough.
+type timePrices struct {
+	price, low, high float64 // to be tried; too low; too high, or high enough
+	usual            float64 // tried first where none is too high
+}
+
+// try returns the plan that a search finds at the price.
+func (t *timePrices) try(
+	ctx context.Context, p *planner.Problem, from *planner.Plan, how Retune, rng *rand.Rand,
+) *planner.Plan {
+	how.ended = t.price
+	return rearrange(ctx, p, from, how, rng)
+}
+
+// next says how the plan at the price was, and sets another one.
+func (t *timePrices) next(isHigh bool) {
+	if isHigh {
+		t.high = t.price
+	} else {
+		t.low = t.price
+	}
+	switch {
+	case math.IsInf(t.high, 1):
+		t.price = max(3*t.low, t.usual)
+	case t.low == 0:
+		t.price = t.high / 3
+	default:
+		t.price = math.Sqrt(t.low * t.high)
+	}
 }
 
 // foreseen returns the problem with all tasks known, and none due before a plan of it ends the task.

@@ -52,8 +52,9 @@ var filled = [...]float64{1, 0.97, 0.94, 0.91, 0.88, 0.84, 0.8, 0.75}
 
 const filledHalves = 2 // of that interval
 
-// margins lists how much later jobs may start than if all GPUs of a class were one machine, as factors.
-var margins = [...]float64{1.03, 1.1, 1.25, 1.5}
+// margins lists how much later jobs may start than if all GPUs of a class were one machine, as factors. Those
+// up to 1 are tried where waiting has a price: some jobs are late by them at first, and due earlier then.
+var margins = [...]float64{0.95, 0.96, 0.97, 0.98, 0.99, 1, 1.03, 1.1, 1.25, 1.5}
 
 // sameCost is the part by which plans may cost more to be as good as others.
 const sameCost = 0.005
@@ -116,6 +117,9 @@ func (s *pricedList) shortenTurnaround() {
 	most := cost + sameCost*math.Abs(cost)
 	chosen := s.chosen
 	for _, margin := range margins {
+		if margin <= 1 && l.weights.waited == 0 {
+			continue
+		}
 		s.choices = append(s.choices[:0], chosen...)
 		s.shortFirst(margin)
 		clear(s.hurry)

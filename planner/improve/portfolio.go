@@ -21,9 +21,10 @@ type Portfolio struct {
 	// which tasks share GPUs by profile don't count.
 	Rescue []StartPolicy
 	// Online makes a plan without knowing what arrives, than which none that knows it costs more.
-	Online StartPolicy
-	Then   planner.Improver
-	Last   planner.Improver
+	Online  StartPolicy
+	Then    planner.Improver
+	Last    planner.Improver
+	Shorter Shorten // of the best of all
 }
 
 // StartPolicy is a policy whose plans are worth improving.
@@ -36,6 +37,17 @@ type StartPolicy struct {
 // Improve is [planner.Improver]. Unlike others, a plan that leaves fewer tasks out
 // or late may take more energy than the one it was given.
 func (f Portfolio) Improve(
+	ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand,
+) (*planner.Plan, error) {
+	least, err := f.least(ctx, p, plan, rng)
+	if err != nil {
+		return nil, err
+	}
+	return f.Shorter.Improve(ctx, p, least, rng)
+}
+
+// least returns the best plan.
+func (f Portfolio) least(
 	ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand,
 ) (*planner.Plan, error) {
 	improved, err := f.Then.Improve(ctx, p, plan, rng)

@@ -84,7 +84,9 @@ func rearrange(
 	}
 	search := &listAnnealing{l: l, trial: trial{l: l}, rng: rng, from: plan, moves: moves}
 	given := l.clone()
-	newPricedList(l, plan).place()
+	if !how.local {
+		newPricedList(l, plan).place()
+	}
 	start := l.clone()
 	rounds, hot := searchRounds, hottestStart
 	if l.hasLinks() {

@@ -28,6 +28,7 @@ type Retune struct {
 	// Effort is a multiple of all that; 0 means 1.
 	Effort float64
 	ended  float64 // what a second costs that a task ends later
+	local  bool    // begin with the plan alone
 }
 
 // Improve is [planner.Improver].

@@ -49,13 +49,13 @@ type pacing struct {
 }
 
 // pacing returns how the pace is kept. Clocks are chosen before anybody knows who else will come: the
-// goal is ahead of the pace.
+// goal is ahead of the pace, and never behind it.
 func (r Replan) pacing() pacing {
 	if r.Pace == 0 {
 		return pacing{goal: 0.9, slack: 1.1, least: 0.2, late: 2, rounds: 2}
 	}
 	beyond := r.Pace - 1
-	return pacing{goal: 0.82 + 1.8*beyond, slack: 1.1 + beyond, late: 5, rounds: 8}
+	return pacing{goal: min(0.82+1.8*beyond, r.Pace), slack: 1.1 + beyond, late: 5, rounds: 8}
 }
 
 // New returns the Place stage of one run.

@@ -40,25 +40,29 @@ func ImplyDue(ctx context.Context, p *planner.Problem, stretch float64) error {
 	return nil
 }
 
-// DefaultName names the default policy: offline the one that takes the least energy and
-// keeps every due time that can be kept; online the one that takes the least while jobs
+// DefaultTolerance is the part of the cost that the default plan gives for a shorter mean turnaround.
+const DefaultTolerance = 0.005
+
+// DefaultName names the default policy: offline the one that takes the least energy, but for the default
+// tolerance, and keeps every due time that can be kept; online the one that takes the least while jobs
 // spend no more time in the system than under EASY at default clocks, those aside that have a
 // deadline of their own.
 func DefaultName(mode planner.Mode) string {
 	if mode == planner.Online {
-		return WithPace(PacedPolicy, 1)
+		return With(PacedPolicy, "pace", 1)
 	}
-	return searchPolicy
+	return With(SearchPolicy, "tolerance", DefaultTolerance)
 }
 
-// WithPace returns a policy string with another pace (see [Params.Pace]) in place of its own, or of none; one
-// of 0 changes nothing.
-func WithPace(text string, pace float64) string {
-	if pace == 0 {
+// With returns a policy string with another number (see [Params]) in place of its own, or of none; one of 0
+// changes nothing.
+func With(text, key string, number float64) string {
+	if number == 0 {
 		return text
 	}
 	_, given := optionsOf(text)
-	return strings.Replace(text, ",pace="+given["pace"], "", 1) + ",pace=" + strconv.FormatFloat(pace, 'g', -1, 64)
+	option := "," + key + "="
+	return strings.Replace(text, option+given[key], "", 1) + option + strconv.FormatFloat(number, 'g', -1, 64)
 }
 
 // PaceOf returns the pace that a policy string says; 0: it says none.

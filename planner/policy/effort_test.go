@@ -70,7 +70,7 @@ func TestNobodyWaitsForAPlanThatIsAsGoodAsAtItsBound(t *testing.T) {
 	for effort, cut := range map[float64]bool{0: false, 1: false, 10: true} {
 		params := policy.DefaultParams()
 		params.Effort = effort
-		pol, err := policy.Parse(policy.DefaultName(p.Mode), params)
+		pol, err := policy.Parse(policy.SearchPolicy, params)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -162,7 +162,7 @@ func TestASlowerPaceTakesLessEnergyAndMoreTime(t *testing.T) {
 		base, _ := pastDue(t, p, policy.EasyDefault)
 		easy := serviceOf(p, base)
 		for i, pace := range paces {
-			plan, _ := pastDue(t, p, policy.WithPace("replan", pace))
+			plan, _ := pastDue(t, p, policy.With("replan", "pace", pace))
 			s := serviceOf(p, plan)
 			energy[i], time[i] = energy[i]+s.energy/easy.energy, time[i]+s.mean/easy.mean
 			if most := pace + 0.25; s.mean > most*easy.mean {

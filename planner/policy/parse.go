@@ -50,7 +50,7 @@ func Describe(name string) string {
 // [ParsePlacement]), which then places tasks by earliest due time at their
 // optimal clocks. The keys are
 //
-//   - theta, rho, stretch and pace: see [Params];
+//   - theta, rho, stretch, pace and tolerance: see [Params];
 //   - clocks: default (no DVFS) or optimum; adapted, lowest or cheapest also set
 //     those of GPUs that tasks share;
 //   - pick, place and park exchange a stage; place takes placements too;
@@ -122,8 +122,9 @@ func cutPlacement(text string) (placement, options string) {
 }
 
 // optionKeys are the keys of a policy string.
-var optionKeys = append([]string{"theta", "rho", "stretch", "pace", "clocks", "pick", "place", "park"},
-	numberKeys()...)
+var optionKeys = append([]string{
+	"theta", "rho", "stretch", "pace", "tolerance", "clocks", "pick", "place", "park",
+}, numberKeys()...)
 
 // buildWithOptions builds a policy after the options that end the text were read.
 func buildWithOptions(
@@ -206,6 +207,8 @@ func (q *Params) set(key, value string) (known bool, err error) {
 		return true, setNumber(&q.Rho, value, maxNumber)
 	case "stretch":
 		return true, setNumber(&q.Stretch, value, maxNumber)
+	case "tolerance":
+		return true, setNumber(&q.Tolerance, value, 1)
 	case "pace":
 		if err = setNumber(&q.Pace, value, maxNumber); err != nil || q.Pace < 1 {
 			err = fmt.Errorf("%q, want a number from 1", value)

@@ -300,7 +300,7 @@ func TestLargeBatchesAreNotPlannedByPoliciesThatLookAtAllThatWaits(t *testing.T)
 func TestWhereASearchFindsLittleOtherPoliciesAreAsked(t *testing.T) {
 	t.Parallel()
 	planned := func(p *planner.Problem, rescue bool) *planner.Plan {
-		pol, err := policy.Parse(policy.DefaultName(planner.Offline), policy.DefaultParams())
+		pol, err := policy.Parse(policy.SearchPolicy, policy.DefaultParams())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,8 +24,11 @@ type Params struct {
 	Stretch float64
 	// Pace is the mean turnaround that an online plan may take, as a multiple of that under EASY at default
 	// clocks; 0: what its policy does by itself.
-	Pace  float64
-	Queue QueueParams // zero: DefaultQueueParams
+	Pace float64
+	// Tolerance is the part by which an offline plan may cost more than the least found, for a shorter mean
+	// turnaround.
+	Tolerance float64
+	Queue     QueueParams // zero: DefaultQueueParams
 	// Effort is a multiple of the usual search for a better plan, of a policy that
 	// searches; 0 means 1.
 	Effort float64
@@ -68,7 +71,7 @@ var registry = append(slices.Clone(directPolicies),
 		func(p *planner.Policy, q Params) { *p = constantClocks(q) },
 	},
 	registeredPolicy{
-		searchPolicy, "our best offline: the best of several starts, and a search over places, " +
+		SearchPolicy, "our best offline: the best of several starts, and a search over places, " +
 			"turns and clocks of all jobs",
 		optimalStages("", ""),
 		func(p *planner.Policy, q Params) { *p = edlAlign(q) },
@@ -335,7 +338,7 @@ func edlAlign(q Params) planner.Policy {
 	}
 	edl.Improve = improve.Portfolio{
 		Others: others, Rescue: rescue, Online: online, Then: improve.Align{Effort: q.Effort},
-		Last: improve.Retune{Effort: q.Effort},
+		Last: improve.Retune{Effort: q.Effort}, Shorter: improve.Shorten{Part: q.Tolerance, Effort: q.Effort},
 	}
 	return edl
 }

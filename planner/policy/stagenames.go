@@ -15,9 +15,10 @@ type stageNames map[string]string
 // placedPolicy is a policy that is named by its placement.
 var placedPolicy = registeredPolicy{stages: optimalStages("edf", "")}
 
-// searchPolicy is the policy whose stages can't be exchanged, for it starts from the
-// plans of several: only clocks can be left as they are, and nodes on.
-const searchPolicy = "edl-align"
+// SearchPolicy is the policy whose stages can't be exchanged, for it starts from the
+// plans of several: only clocks can be left as they are, and nodes on. It takes a tolerance
+// ([Params.Tolerance]).
+const SearchPolicy = "edl-align"
 
 // PacedPolicy is the policy that takes a pace ([Params.Pace]), as long as its stages are its own.
 const PacedPolicy = "replan"
@@ -62,18 +63,18 @@ func uselessOption(name, key, value string, given map[string]string) string {
 	all := cmp.Or(policyNamed(name), &placedPolicy).stages.withOptions(given)
 	_, isStage := stages[key]
 	switch {
-	case name == searchPolicy && key == "effort":
+	case name == SearchPolicy && (key == "effort" || key == "tolerance"):
 		return ""
 	case key == "pace" && name == PacedPolicy && all["pick"] == "" && all["place"] == "":
 		return ""
 	case key == "pace":
 		return "pace does nothing for " + described(name, given) + ", want " + PacedPolicy
-	case key == "effort":
-		return "effort does nothing for " + name + ", which searches for no better plan, want " + searchPolicy
-	case name == searchPolicy &&
+	case key == "effort" || key == "tolerance":
+		return key + " does nothing for " + name + ", which searches for no better plan, want " + SearchPolicy
+	case name == SearchPolicy &&
 		(key == "clocks" && (value == "default" || value == "optimum") || key == "park" && value == neverPark):
 		return ""
-	case name == searchPolicy && (isStage || key == "stretch" || key == "theta" && !isOne(value)):
+	case name == SearchPolicy && (isStage || key == "stretch" || key == "theta" && !isOne(value)):
 		return name + " doesn't take " + key + ", for it starts from plans of several policies: want " +
 			"another policy, such as edl, or clocks=default or optimum, or park=never"
 	case name == Constant &&
@@ -140,7 +141,7 @@ func AcceptsNumber(text, key string) bool {
 // due first, or else sees to it that none is late that needn't be.
 func CountsDue(text string) bool {
 	name, given := optionsOf(text)
-	if name == searchPolicy || name == Constant {
+	if name == SearchPolicy || name == Constant {
 		return true
 	}
 	stages := cmp.Or(policyNamed(name), &placedPolicy).stages.withOptions(given)

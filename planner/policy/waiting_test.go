@@ -1,9 +1,12 @@
 package policy_test
 
 import (
+	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/testkit/shareddata"
 	"github.com/epplan/epplan/planner"
@@ -118,6 +121,93 @@ func TestAHigherPriceOfWaitingLeavesJobsWaitingLessOnline(t *testing.T) {
 			t.Errorf("at %v %d deadlines more are missed than by EASY, %.4f of the jobs more past due, %d "+
 				"runs are too slow, %d jobs left out",
 				waitWeights[i], f.misses, late, f.slow, f.lost)
+		}
+	}
+}
+
+// quickPlan returns the default offline plan, for a part of the usual search.
+func quickPlan(t *testing.T, p *planner.Problem) *planner.Plan {
+	t.Helper()
+	params := policy.DefaultParams()
+	params.Effort = 0.2
+	pol, err := policy.Parse(policy.DefaultName(planner.Offline), params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := policy.SolveChecked(t.Context(), p, pol, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan
+}
+
+// TestTheDefaultPlanGivesUpToItsToleranceForShorterTurnaround and no promise, and nothing where all jobs have
+// deadlines of their own.
+func TestTheDefaultPlanGivesUpToItsToleranceForShorterTurnaround(t *testing.T) {
+	t.Parallel()
+	batches := shareddata.Rounds[uint64](3, 6, 40)
+	shorter := 0.0
+	for seed := uint64(600); seed < 600+batches; seed++ {
+		p := drawOffline(t, seed, 20+float64(seed%7)*10)
+		plan := quickPlan(t, p)
+		if plan.Least == nil {
+			continue
+		}
+		rank, most := p.RankOf(plan), p.RankOf(plan.Least)
+		most.Cost *= 1 + policy.DefaultTolerance
+		ours, least := serviceOf(p, plan), serviceOf(p, plan.Least)
+		if rank.Compare(most) > 0 || ours.mean >= least.mean {
+			t.Errorf("seed %d: plan %+v with turnaround %.0f s, least %+v with %.0f s", seed, rank, ours.mean,
+				p.RankOf(plan.Least), least.mean)
+		}
+		shorter += (1 - ours.mean/least.mean) / float64(batches)
+		for i := range p.Tasks {
+			p.Tasks[i].Deadline = p.Tasks[i].Due
+		}
+		if quickPlan(t, p).Least != nil {
+			t.Errorf("seed %d: jobs with deadlines end sooner than they are asked to", seed)
+		}
+	}
+	t.Logf("turnaround %.1f %% shorter in the mean", 100*shorter)
+	if shorter < 0.05 {
+		t.Errorf("turnaround %.1f %% shorter in the mean, want 5 %% or more", 100*shorter)
+	}
+}
+
+// TestAWishForTimeShortensMeanTurnaround over batches, by the weights of a configuration, even
+// where all would wait for the faster GPU model.
+func TestAWishForTimeShortensMeanTurnaround(t *testing.T) {
+	t.Parallel()
+	const most = 0.99 // of that at the weight before
+	weights := []float64{0, 20, 200, 1000}
+	sums := make([]float64, len(weights)) // by weight, as parts of the mean turnaround without
+	batches := shareddata.Rounds(2, 4, 30)
+	for seed, drawn := uint64(700), 0; drawn < batches; seed++ {
+		p, without := drawOffline(t, seed, 40), 0.0
+		if len(p.Cluster.Classes) == 1 {
+			continue
+		}
+		drawn++
+		for i, weight := range weights {
+			text := fmt.Sprintf("[objective]\ntime_weight = %v\n", weight)
+			c, err := config.Load(strings.NewReader(text), "weights", config.BuiltinProfiles())
+			if err != nil {
+				t.Fatal(err)
+			}
+			goal := c.Goal()
+			goal.Set(p)
+			mean := serviceOf(p, quickPlan(t, p)).mean
+			if i == 0 {
+				without = mean
+			}
+			sums[i] += mean / without / float64(batches)
+		}
+	}
+	t.Logf("turnaround at time_weight %v: %.3f", weights, sums)
+	for i := 1; i < len(sums); i++ {
+		if sums[i] > most*sums[i-1] {
+			t.Errorf("turnaround %.3f of that without a weight at %v, %.3f at %v", sums[i], weights[i], sums[i-1],
+				weights[i-1])
 		}
 	}
 }

@@ -95,10 +95,14 @@ func BenchmarkWeightFigures(b *testing.B) {
 	}
 }
 
-// bestPlan returns the default plan.
+// bestPlan returns the best plan by the objective alone.
 func bestPlan(tb testing.TB, p *planner.Problem) *planner.Plan {
 	tb.Helper()
-	pol, err := policy.Parse(policy.DefaultName(p.Mode), policy.DefaultParams())
+	name := policy.SearchPolicy
+	if p.Mode == planner.Online {
+		name = policy.DefaultName(p.Mode)
+	}
+	pol, err := policy.Parse(name, policy.DefaultParams())
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -356,19 +356,23 @@ func (s *Setup) Policy(text string) (*planner.Policy, error) {
 			text = s.Config.Policy.Online
 		}
 	}
-	params, pace := s.Params, s.Params.Pace
+	params, pace, tolerance := s.Params, s.Params.Pace, 0.0
 	if text == "" || text == config.Best {
-		if text = policy.DefaultName(s.Problem.Mode); s.Problem.Mode == planner.Online {
-			text, pace = policy.PacedPolicy, cmp.Or(pace, s.Config.Safety.Pace)
+		text, tolerance = policy.SearchPolicy, s.Config.Goal().Tolerance
+		if s.Problem.Mode == planner.Online {
+			text, pace, tolerance = policy.PacedPolicy, cmp.Or(pace, s.Config.Safety.Pace), 0
 		}
 	}
-	paced := text
+	full := policy.With(text, "tolerance", tolerance)
 	if params.Pace = 0; policy.AcceptsNumber(text, "pace") {
-		paced = policy.WithPace(text, pace)
+		full = policy.With(full, "pace", pace)
 	}
-	p, err := ParsePolicy(paced, params)
+	p, err := ParsePolicy(full, params)
 	if err != nil {
 		return nil, err
+	}
+	if pace, most := policy.PaceOf(full), s.Problem.MaxTurnaround; most > 0 && pace > most {
+		return nil, terminal.Usagef("policy %s: pace %v, want 1 to %v (max_turnaround)", full, pace, most)
 	}
 	return p, s.checkFlagUsed(text)
 }
@@ -384,7 +388,7 @@ func (s *Setup) Frontier(ctx context.Context, plan *planner.Plan) (f planreport.
 	pace := policy.PaceOf(plan.Policy)
 	f.Pace = min(math.Round((pace+step)*100)/100, p.MaxTurnaround)
 	if pace > 0 && f.Pace > pace {
-		slower, err := policy.Parse(policy.WithPace(plan.Policy, f.Pace), s.Params)
+		slower, err := policy.Parse(policy.With(plan.Policy, "pace", f.Pace), s.Params)
 		if err != nil {
 			return f, err
 		}
@@ -415,7 +419,7 @@ func (s *Setup) checkFlagUsed(text string) error {
 func policyTaking(flag string) string {
 	switch flag {
 	case "effort":
-		return policy.DefaultName(planner.Offline)
+		return policy.SearchPolicy
 	case "pace":
 		return policy.PacedPolicy
 	}

@@ -68,7 +68,8 @@ func (r *Result) fields() []jsonField {
 	}
 	out = append(out,
 		jsonField{key: "slower", value: s.Slower.objectValue(jsonField{key: "pace", value: report.Number(s.Pace)})},
-		jsonField{key: "hindsight", value: s.Hindsight.objectValue()})
+		jsonField{key: "hindsight", value: s.Hindsight.objectValue()},
+		jsonField{key: "least", value: s.Least.objectValue()})
 	return append(out, jsonField{key: "newly_late", value: textList(r.ids(s.NewlyLate))})
 }
 

@@ -176,6 +176,20 @@ func (r *Result) countSpeeds() (slower, same, faster int) {
 	return slower, same, faster
 }
 
+// soonerText says what a plan gains over the one that costs least, and for how much more.
+func soonerText(s *Summary) string {
+	text := "turnaround " + signedPercent(s.Turnaround.Mean/s.Least.Turnaround.Mean-1)
+	if s.Least.Wait.Mean > 0 {
+		text += ", wait " + signedPercent(s.Wait.Mean/s.Least.Wait.Mean-1)
+	}
+	of := "energy than"
+	if s.ObjectiveUnit != "J" {
+		of = "by the objective than"
+	}
+	more := 100 * (s.Objective/s.Least.Objective - 1)
+	return fmt.Sprintf("%s, for %.2f %% more %s the least found", text, more, of)
+}
+
 // frontierText says what a slower pace would save of an online plan's energy, and what hindsight would, and
 // what that does to mean turnaround; empty where neither is known.
 func frontierText(s *Summary) string {

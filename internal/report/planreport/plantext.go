@@ -104,6 +104,9 @@ func (s *Summary) facts() page.Facts {
 			facts = append(facts, page.Fact{Name: "Time", Text: later})
 		}
 	}
+	if s.Least != nil {
+		facts = append(facts, page.Fact{Name: "Sooner", Text: soonerText(s)})
+	}
 	if left := frontierText(s); left != "" {
 		facts = append(facts, page.Fact{Name: "Online", Text: left})
 	}

@@ -89,6 +89,7 @@ type Summary struct {
 	Slower    *Summary // the plan by the same policy at Pace; nil: not known
 	Pace      float64
 	Hindsight *Summary // had all jobs been known, at no longer a mean turnaround; nil: not known
+	Least     *Summary // costs least, where this plan gives a little for a shorter turnaround; or nil
 
 	Objective      float64 // what was planned for, less is better
 	ObjectiveBound float64 // 0: not known
@@ -258,6 +259,7 @@ func Summarise(r *Result) Summary {
 	s.addIntervals(r)
 	s.Reference, s.Easy, s.Constant = against(r.Reference), against(r.Easy), against(r.Constant)
 	s.Slower, s.Pace, s.Hindsight = against(r.Frontier.Slower), r.Frontier.Pace, against(r.Frontier.Hindsight)
+	s.Least = against(r.Plan.Least)
 	if r.Reference != nil && s.PastDue > 0 {
 		before := r.Reference.PastDue(r.Problem)
 		for _, task := range r.Plan.PastDue(r.Problem) {
