@@ -9,6 +9,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/policy"
 )
 
 func load(t *testing.T, text string) *Config {
@@ -425,7 +426,7 @@ func TestTheObjectiveTimeWeighsNoEnergy(t *testing.T) {
 func TestWaitingMayHaveAPriceBesideEnergyAndTime(t *testing.T) {
 	want := Goal{
 		Objective:  dvfsmodel.Objective{EnergyWeight: 1, TimeWeight: 50},
-		WaitWeight: 20, Tolerance: 0.005,
+		WaitWeight: 20, Tolerance: policy.DefaultTolerance,
 	}
 	if got := load(t, "[objective]\ntime_weight = 50\nwait_weight = 20\n").Goal(); got != want {
 		t.Errorf("goal %+v, want %+v", got, want)

@@ -127,8 +127,8 @@ func (w *Wishes) add(wish string, now time.Time) error {
 	case strings.EqualFold(wish, "nocode"):
 		w.NoCode = true
 		return nil
-	case key == "fixed" && w.HasFixedClocks(), key == "cap" && w.CapW > 0, key == "deadline" && !w.Deadline.IsZero(),
-		key == "slowdown" && w.Slowdown > 0:
+	case key == "fixed" && w.HasFixedClocks(), key == "cap" && w.CapW > 0,
+		key == "deadline" && !w.Deadline.IsZero(), key == "slowdown" && w.Slowdown > 0:
 		return errDuplicateRequest
 	case key == "fixed":
 		return w.setFixed(value)

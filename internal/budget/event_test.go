@@ -53,9 +53,9 @@ func (m *measured) speed(limit dvfsmodel.Watt) float64 {
 	return best / (m.times[at] + part*(m.times[at+1]-m.times[at]))
 }
 
-// The published event: 256 GPUs take a quarter less for a while. What is kept of the throughput by limits that
-// are divided, by one limit for all of as many watts, and by one limit for all of as much power drawn, which
-// no limit guarantees.
+// The published event: 256 GPUs take a quarter less for a while. What is kept of the throughput by limits
+// that are divided, by one limit for all of as many watts, and by one limit for all of as much power drawn,
+// which no limit guarantees.
 func TestDividedLimitsKeepMoreThroughputThanOneLimitForAll(t *testing.T) {
 	for _, file := range []string{"powercap/zeus_v100.csv", "powercap/zeus_a40.csv"} {
 		all := readMeasured(t, file)
@@ -80,8 +80,8 @@ func TestDividedLimitsKeepMoreThroughputThanOneLimitForAll(t *testing.T) {
 			}
 			ours, uniform, drawn = ours+o/mixes, uniform+u/mixes, drawn+d/mixes
 		}
-		t.Logf("%s: %.4f of the throughput, one limit for all %.4f, of as much power drawn %.4f", file, ours, uniform,
-			drawn)
+		t.Logf("%s: %.4f of the throughput, one limit for all %.4f, of as much power drawn %.4f", file, ours,
+			uniform, drawn)
 	}
 }
 

@@ -164,7 +164,7 @@ func TestAUsersOwnPowerLimitIsSetWhereTheBoardTakesIt(t *testing.T) {
 		reason  string
 	}{
 		"epplan:cap=200":                {dvfsmodel.Setting{Cap: 200}, "power at most 200 W"},
-		"epplan:cap=200W,fixed=1087":    {dvfsmodel.Setting{Core: 1087, Cap: 200}, "core 1087 MHz, power at most 200 W"},
+		"epplan:cap=200W,fixed=1087":    {dvfsmodel.Setting{Core: 1087, Cap: 200}, "1087 MHz, power at most 200 W"},
 		"epplan:cap=90":                 {dvfsmodel.Setting{}, "takes 100 W to below 250 W"},
 		"epplan:cap=250":                {dvfsmodel.Setting{}, "takes 100 W to below 250 W"},
 		"epplan:cap=200 epplan:off":     {dvfsmodel.Setting{}, "opted out"},

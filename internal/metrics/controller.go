@@ -123,7 +123,7 @@ var statusMetrics = []metric[status]{
 	}),
 	budgetMetric("epplan_budget_watts", "Power budget in force; missing where there is none now.",
 		func(s *epdapi.BudgetScope) live.Number { return s.Budget }),
-	budgetMetric("epplan_budget_allowed_watts", "What power limits in force allow nodes under a budget, with hosts.",
+	budgetMetric("epplan_budget_allowed_watts", "What power limits allow nodes under a budget, with hosts.",
 		func(s *epdapi.BudgetScope) live.Number { return live.Known(float64(s.InForce)) }),
 	budgetMetric("epplan_budget_measured_watts", "What nodes under a budget take, with hosts.",
 		func(s *epdapi.BudgetScope) live.Number { return live.Known(float64(s.Measured)) }),

@@ -41,7 +41,7 @@ func ImplyDue(ctx context.Context, p *planner.Problem, stretch float64) error {
 }
 
 // DefaultTolerance is the part of the cost that the default plan gives for a shorter mean turnaround.
-const DefaultTolerance = 0.005
+const DefaultTolerance = 0.002
 
 // DefaultName names the default policy: offline the one that takes the least energy, but for the default
 // tolerance, and keeps every due time that can be kept; online the one that takes the least while jobs

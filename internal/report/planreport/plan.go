@@ -67,6 +67,7 @@ func (r *Result) fields() []jsonField {
 		}
 	}
 	out = append(out,
+		jsonField{key: "peak_w", value: report.Number(s.Peak)},
 		jsonField{key: "slower", value: s.Slower.objectValue(jsonField{key: "pace", value: report.Number(s.Pace)})},
 		jsonField{key: "hindsight", value: s.Hindsight.objectValue()},
 		jsonField{key: "least", value: s.Least.objectValue()})

@@ -104,6 +104,9 @@ func (s *Summary) facts() page.Facts {
 			facts = append(facts, page.Fact{Name: "Time", Text: later})
 		}
 	}
+	facts = append(facts, page.Fact{
+		Name: "Peak", Text: report.FormatWatts(s.Peak) + " at most, GPUs at work and idle with their hosts",
+	})
 	if s.Least != nil {
 		facts = append(facts, page.Fact{Name: "Sooner", Text: soonerText(s)})
 	}

@@ -75,9 +75,11 @@ type Summary struct {
 	NodesUsed  int             // nodes that run a job
 	GPUsUsed   int             // GPUs that run a job
 	End        float64         // when the last job ends, seconds
-	Makespan   float64         // from the first arrival to the last end, seconds
-	Wait       TimeSpread      // from arrival to start, over planned jobs
-	Turnaround TimeSpread      // from arrival to end, over planned jobs
+	// Peak is the most that GPUs and hosts take together, W; the energy of switching a node on isn't in it.
+	Peak       float64
+	Makespan   float64    // from the first arrival to the last end, seconds
+	Wait       TimeSpread // from arrival to start, over planned jobs
+	Turnaround TimeSpread // from arrival to end, over planned jobs
 	// How many times as long as first come, first served jobs may take whose due times were implied; 0:
 	// no job's was.
 	MaxTurnaround float64
@@ -315,6 +317,7 @@ func (r *Result) summary() Summary {
 		s.Makespan = s.End - first
 	}
 	s.Wait, s.Turnaround = spreadOf(waits), spreadOf(turnarounds)
+	s.Peak = newPowerTimeline(r.Problem, r.Plan).peak()
 	for _, gpus := range used {
 		s.GPUsUsed += gpus.Len()
 		s.NodesUsed += min(1, gpus.Len())
