@@ -76,10 +76,11 @@ func (o *objective) fields() []field {
 			&o.tolerance, numberRange{max: 1}),
 		numberField("time_weight", "Weight of a second of a GPU's time: above 0, faster clocks are worth some energy. "+
 			"Plans weigh\nthe seconds that jobs wait for GPUs likewise.", &o.timeWeight, nonNegativeRange),
-		numberField("wait_weight", "Weight of a second that a job waits, beside that of its time, for each of its GPUs "+
-			"or by its "+
-			"share of one: above 0, an\n"+
-			"earlier start is worth some energy; epd slows no job for less than others' waiting costs. Only with energy.", &o.waitWeight, nonNegativeRange),
+		numberField("wait_weight",
+			"Weight of a second that a job waits, beside that of its time, for each of its GPUs "+
+				"or by its "+
+				"share of one: above 0, an\n"+
+				"earlier start is worth some energy; epd slows no job for less than others' waiting costs. Only with energy.", &o.waitWeight, nonNegativeRange),
 		numberField("cost_per_gpu_hour", "What an hour of a GPU with a job costs beside energy, in the "+
 			"currency of [factors]. Only with cost.",
 			&o.costPerGPUHour, numberRange{max: 1e6}),
