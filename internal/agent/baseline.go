@@ -202,7 +202,8 @@ func (s *baselines) siteValue(c *managedGPU, control gpu.Control) gpu.Value {
 func (s *baselines) ceiling(c *managedGPU) (watts dvfsmodel.Watt, leased bool) {
 	share := c.ground.now().share
 	switch {
-	case s.isByHand, share.isReleased, share.isOthers, !c.can(gpu.PowerLimit):
+	case s.isByHand, share.isReleased, share.isOthers, time.Since(share.refused) < refusalPause,
+		!c.can(gpu.PowerLimit):
 		return 0, false
 	case share.watts > 0 && time.Now().Before(share.ends):
 		return share.watts, true
@@ -213,6 +214,9 @@ func (s *baselines) ceiling(c *managedGPU) (watts dvfsmodel.Watt, leased bool) {
 	}
 	return b.Budget, false
 }
+
+// refusalPause is how long a limit that the driver refused isn't tried again.
+const refusalPause = time.Minute
 
 // limitUnderBudget returns the power limit at which a budget wants a GPU held; 0: what it had before is low
 // enough, or there is no budget. Without a lease no limit rises.

@@ -446,6 +446,6 @@ type budgetShare struct {
 	ends  time.Time      // of the lease
 	// isReleased tells that the limit was given back by hand, or at the end, whatever is on file.
 	isReleased bool
-	// isOthers tells that the driver doesn't take the limit, or that somebody else has set another one.
-	isOthers bool
+	isOthers   bool      // somebody else has set another limit
+	refused    time.Time // when the driver refused the limit; it is tried again some time later
 }

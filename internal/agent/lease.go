@@ -74,7 +74,9 @@ func (l *Leases) Set(ctx context.Context, list []Lease, ends time.Time) error {
 		}))
 		before := c.ground.now().share
 		c.ground.note(func(g *groundState) {
-			g.share = budgetShare{watts: lease.Watts, ends: ends, isOthers: before.isOthers}
+			g.share = budgetShare{
+				watts: lease.Watts, ends: ends, isOthers: before.isOthers, refused: before.refused,
+			}
 		})
 		if lease.Watts > 0 && !(lease.Watts > before.watts && before.watts > 0) {
 			lower = append(lower, c)
@@ -97,13 +99,13 @@ func (l *Leases) hold(ctx context.Context, cards []*managedGPU) error {
 		return nil
 	}
 	err = fmt.Errorf("hold a power budget: %w", err)
-	if isRefusal(err) || errors.Is(err, errLimitChanged) {
-		for _, c := range failed {
-			c.ground.note(func(g *groundState) { g.share.isOthers = true })
-		}
-		return errors.Join(err, l.reconciler.reconcile(ctx, failed))
+	if !isRefusal(err) {
+		return err
 	}
-	return err
+	for _, c := range failed {
+		c.ground.note(func(g *groundState) { g.share.refused = time.Now() })
+	}
+	return errors.Join(err, l.reconciler.reconcile(ctx, failed))
 }
 
 // end brings all GPUs to their safe shares once leases have ended.

@@ -1,12 +1,14 @@
 package agent_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/agent"
 )
 
@@ -192,4 +194,30 @@ func (h *host) playLeases(a *agent.Agent, f *fuse, rng *rand.Rand) (most []dvfsm
 		}
 	}
 	return []dvfsmodel.Watt{all, all}, told
+}
+
+func TestALimitThatTheDriverRefusesIsTriedAgainAMinuteLater(t *testing.T) {
+	watched(t, agent.WatchHooks{}, func(h *host, a *agent.Agent) {
+		h.faults.Add(gpu.Fault{GPU: 0, Op: gpu.OpSet, Kind: gpu.FaultPermission, Count: 1})
+		lease := func() error {
+			return a.Leases().Set(h.t.Context(), h.leases(150, 120), time.Now().Add(time.Hour))
+		}
+		if err := lease(); !errors.Is(err, gpu.ErrPermission) {
+			h.t.Errorf("the first lease: %v", err)
+		}
+		h.wantLimits("with one that is refused", 250, 150)
+		writes := a.State().GPUs[0].Writes + a.State().GPUs[1].Writes
+		sleep(30 * time.Second)
+		if err := lease(); err != nil {
+			h.t.Errorf("half a minute later: %v", err)
+		}
+		if again := a.State().GPUs[0].Writes + a.State().GPUs[1].Writes; again != writes {
+			h.t.Errorf("%d writes half a minute later, before %d", again, writes)
+		}
+		sleep(31 * time.Second)
+		if err := lease(); err != nil {
+			h.t.Errorf("a minute later: %v", err)
+		}
+		h.wantLimits("a minute later", 150, 150)
+	})
 }
