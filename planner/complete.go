@@ -56,7 +56,7 @@ func onIntervals(k *NodeClass, runs []Interval) []Interval {
 	var on []Interval
 	for _, run := range runs {
 		run.From = max(0, run.From-k.TurnOnDelay)
-		if n := len(on); n > 0 && !k.isSleepWorthwhile(run.From-on[n-1].To) {
+		if n := len(on); n > 0 && !k.IsSleepWorthwhile(run.From-on[n-1].To) {
 			on[n-1].To = max(on[n-1].To, run.To)
 			continue
 		}
@@ -65,9 +65,9 @@ func onIntervals(k *NodeClass, runs []Interval) []Interval {
 	return on
 }
 
-// isSleepWorthwhile reports whether a gap of so many seconds costs more idling than
+// IsSleepWorthwhile reports whether a gap of so many seconds costs more idling than
 // switching the node off and on again.
-func (k *NodeClass) isSleepWorthwhile(gap float64) bool {
+func (k *NodeClass) IsSleepWorthwhile(gap float64) bool {
 	saved := float64(k.GPUs)*float64(k.IdleW+k.HostW) - float64(k.SleepW)
 	return gap > 0 && saved*gap > float64(k.TurnOn)*float64(k.GPUs)+saved*k.TurnOnDelay
 }

@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	"os"
-	"os/signal"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
@@ -22,11 +21,8 @@ import (
 var version = "devel"
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the program at once
-	code := newProgram().Run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	ctx := terminal.UntilSignalled(context.Background(), os.Interrupt, syscall.SIGTERM)
+	os.Exit(newProgram().Run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr))
 }
 
 func newProgram() *terminal.Program {

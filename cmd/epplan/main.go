@@ -6,8 +6,9 @@ import (
 	"context"
 	"io"
 	"os"
-	"os/signal"
 	"syscall"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
 func main() {
@@ -15,11 +16,8 @@ func main() {
 	if isHook(os.Args) {
 		signals = append(signals, syscall.SIGHUP) // any other end than status 0 would drain the node
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), signals...)
-	context.AfterFunc(ctx, stop) // a second signal ends the program at once
-	code := run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	ctx := terminal.UntilSignalled(context.Background(), signals...)
+	os.Exit(run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr))
 }
 
 // run returns the whole program: it reads and writes what it is given and returns

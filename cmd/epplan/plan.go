@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"slices"
 
@@ -12,7 +13,9 @@ import (
 	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/policy"
+	"github.com/epplan/epplan/planner/powerbudget"
 )
 
 func planCommand(t *terminal.Terminal) *cli.Command {
@@ -31,6 +34,9 @@ func planCommand(t *terminal.Terminal) *cli.Command {
 			"such as cats-safe; the table says who is beside whom.\n" +
 			"Example: epplan plan profiles.csv --cluster shared.toml --policy cats-safe\n" +
 			"Example: epplan plan --from-slurm --policy edl\n" +
+			"With --budget jobs start later and at other clocks, so that GPUs, hosts and idle nodes never take more\n" +
+			"together; what the plan is held against knows no budget.\n" +
+			"Example: epplan plan batch.csv --cluster cluster.toml --models models.toml --budget 4kW\n" +
 			"Example: epplan plan batch.csv --cluster cluster.toml --models models.toml --html plan.html\n" +
 			"Example: epplan plan batch.csv --cluster cluster.toml --models models.toml --svg plan.svg",
 		Flags: slices.Concat(setup.PlanningFlags(),
@@ -39,6 +45,11 @@ func planCommand(t *terminal.Terminal) *cli.Command {
 				anySocketFlag(publicFirst),
 			},
 			[]cli.Flag{
+				&cli.StringFlag{
+					Name: setup.BudgetFlag, DefaultText: "none",
+					Usage: "`WATTS` that GPUs and hosts may take together at any moment, such as 300kW, or a CSV file with " +
+						"time_s and watts, each row from its time on",
+				},
 				terminal.JSONFlag(), terminal.CSVFlag(),
 				&cli.StringFlag{Name: "svg", Usage: "draw the plan to `FILE`"},
 				terminal.HTMLFlag(),
@@ -155,6 +166,11 @@ func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup.Setup) (*planrepor
 	if err != nil {
 		return nil, setup.WithFileLocation(s.Config, err)
 	}
+	free := plan
+	limit, err := withinBudget(t, c, s, pol, &plan)
+	if err != nil {
+		return nil, err
+	}
 	frontier, err := s.Frontier(planner.WithoutMonitor(search), plan)
 	if err != nil {
 		return nil, err
@@ -176,10 +192,45 @@ func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup.Setup) (*planrepor
 	plan.Warnings = append(plan.Warnings, s.Warnings...)
 	result := s.ResultOf(plan, against)
 	result.Frontier, result.EveryWarning = frontier, t.EveryWarning
+	if limit != nil {
+		result.Budget, result.Free = limit, free
+	}
 	if pol.Improve != nil && s.Problem.Mode != planner.Online {
 		result.Seed = &s.Seed
 	}
 	return result, nil
+}
+
+// withinBudget brings a plan within --budget, if there is one, and checks that it is.
+func withinBudget(
+	t *terminal.Terminal, c *cli.Context, s *setup.Setup, pol *planner.Policy, plan **planner.Plan,
+) (powerbudget.Budget, error) {
+	if !c.IsSet(setup.BudgetFlag) {
+		return nil, nil
+	}
+	limit, err := setup.PowerBudget(t, c.String(setup.BudgetFlag))
+	if err != nil {
+		return nil, err
+	}
+	if planner.NeverSleeps(pol.Park, &s.Problem.Cluster) {
+		return nil, terminal.Usagef("--budget has nodes off that needn't be on, want it without park=never")
+	}
+	var times, watts []float64
+	for _, step := range limit {
+		times, watts = append(times, step.From), append(watts, float64(step.Watts))
+	}
+	if check.Budget(s.Problem, *plan, times, watts) == nil {
+		return limit, nil
+	}
+	kept, err := powerbudget.Keep(s.Problem, *plan, limit)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(check.Plan(s.Problem, kept), check.Budget(s.Problem, kept, times, watts)); err != nil {
+		return nil, err
+	}
+	*plan = kept
+	return limit, nil
 }
 
 // noteUnused notes numbers that change nothing with a policy.

@@ -2,6 +2,7 @@ package planreport
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -67,11 +68,28 @@ func (r *Result) fields() []jsonField {
 		}
 	}
 	out = append(out,
-		jsonField{key: "peak_w", value: report.Number(s.Peak)},
+		jsonField{key: "peak_w", value: report.Number(s.Peak)})
+	if s.Free != nil {
+		out = append(out, jsonField{key: "budget_w", value: report.Number(s.Budget)},
+			jsonField{key: "without_budget", value: s.Free.objectValue()},
+			jsonField{key: "power", value: powerSteps(r)})
+	}
+	out = append(out,
 		jsonField{key: "slower", value: s.Slower.objectValue(jsonField{key: "pace", value: report.Number(s.Pace)})},
 		jsonField{key: "hindsight", value: s.Hindsight.objectValue()},
 		jsonField{key: "least", value: s.Least.objectValue()})
 	return append(out, jsonField{key: "newly_late", value: textList(r.ids(s.NewlyLate))})
+}
+
+// powerSteps returns what a plan takes over time, each from its time on.
+func powerSteps(r *Result) report.Value {
+	course := newPowerTimeline(r.Problem, r.Plan)
+	steps := make([]string, len(course.at))
+	for i, at := range course.at {
+		steps[i] = fmt.Sprintf(`{"t_s": %s, "w": %s}`, strconv.FormatFloat(at, 'g', -1, 64),
+			strconv.FormatFloat(max(0, course.power[i].total()), 'g', -1, 64))
+	}
+	return report.JSON("[" + strings.Join(steps, ", ") + "]")
 }
 
 // figures returns what a plan comes to, as machines get it of a plan and in comparisons.

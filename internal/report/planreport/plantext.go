@@ -107,6 +107,9 @@ func (s *Summary) facts() page.Facts {
 	facts = append(facts, page.Fact{
 		Name: "Peak", Text: report.FormatWatts(s.Peak) + " at most, GPUs at work and idle with their hosts",
 	})
+	if s.Free != nil {
+		facts = append(facts, page.Fact{Name: "Budget", Text: budgetText(s, scale)})
+	}
 	if s.Least != nil {
 		facts = append(facts, page.Fact{Name: "Sooner", Text: soonerText(s)})
 	}
@@ -121,6 +124,17 @@ func (s *Summary) facts() page.Facts {
 		})
 	}
 	return facts
+}
+
+// budgetText says what a power budget costs.
+func budgetText(s *Summary, scale report.Scale) string {
+	kept := report.FormatWatts(s.Budget) + ", kept at every moment; "
+	if s.Free.Energy == s.Energy && s.Free.Turnaround == s.Turnaround {
+		return kept + "the plan is the one without it"
+	}
+	return kept + fmt.Sprintf("without it %s, a mean turnaround of %s and %s at most. FCFS, EASY and constant "+
+		"clocks know no budget", scale.With(float64(s.Free.Energy)), report.FormatSeconds(s.Free.Turnaround.Mean),
+		report.FormatWatts(s.Free.Peak))
 }
 
 // policyText returns the policy, and whose plan it improved.

@@ -11,6 +11,7 @@ import (
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/bound"
+	"github.com/epplan/epplan/planner/powerbudget"
 )
 
 // Result is a plan with what it is measured against.
@@ -25,6 +26,10 @@ type Result struct {
 	Easy      *planner.Plan // the batch by EASY backfilling at default clocks; nil: not known
 	// The batch at the best clocks that are the same for all jobs of a GPU model; nil: not known.
 	Constant *planner.Plan
+	// Budget is the power budget within which the plan was brought, and Free the plan before; none: there is
+	// none.
+	Budget   powerbudget.Budget
+	Free     *planner.Plan
 	Frontier Frontier
 	AlwaysOn bool      // nodes never sleep, neither in the plan nor in what it is held against
 	QueueAt  time.Time // when Slurm's queue was what is planned; zero: it is no queue of Slurm's
@@ -75,6 +80,9 @@ type Summary struct {
 	NodesUsed  int             // nodes that run a job
 	GPUsUsed   int             // GPUs that run a job
 	End        float64         // when the last job ends, seconds
+	// Budget is the least that a power budget leaves, W, and Free the plan without it; 0: there is none.
+	Budget float64
+	Free   *Summary
 	// Peak is the most that GPUs and hosts take together, W; the energy of switching a node on isn't in it.
 	Peak       float64
 	Makespan   float64    // from the first arrival to the last end, seconds
@@ -318,6 +326,11 @@ func (r *Result) summary() Summary {
 	}
 	s.Wait, s.Turnaround = spreadOf(waits), spreadOf(turnarounds)
 	s.Peak = newPowerTimeline(r.Problem, r.Plan).peak()
+	if len(r.Budget) > 0 {
+		s.Budget = float64(r.Budget.Least())
+		free := (&Result{Problem: r.Problem, Plan: r.Free}).summary()
+		s.Free = &free
+	}
 	for _, gpus := range used {
 		s.GPUsUsed += gpus.Len()
 		s.NodesUsed += min(1, gpus.Len())
