@@ -31,7 +31,7 @@ const (
 // that it has: it may become smaller, and its entry with it, and not larger.
 var largeStill = map[string]int{
 	"cmd/epplab files": 37,
-	"cmd/epplab lines": 7001,
+	"cmd/epplab lines": 6997,
 }
 
 // figure is one number of a package or type.
