@@ -40,6 +40,10 @@ var touching = map[string]struct{ args, says []string }{
 	"epplan reload": {
 		nil, []string{"would have epd read its configuration again, now 5f1c09d2a7b3 is in force"},
 	},
+	"epplan budget set": {
+		[]string{"4kW", "--until", "+2h"}, []string{"would set a budget: 4000 W for cluster from "},
+	},
+	"epplan budget cancel": {[]string{"4f7k2m9q"}, []string{"would cancel event 4f7k2m9q"}},
 	"epplan suspend": {
 		[]string{"n[1-2]", "--run", "DIR/run"}, []string{
 			"would run DIR/run n1", "would run DIR/run n2", "would tell epd of the suspend of n1, n2",
@@ -90,6 +94,7 @@ var touchers = map[string][]string{
 	"install.go":  {"CommandContext", "WriteSteps", "TouchScript"},
 	"levers.go":   {"UndoLevers"},
 	"reload.go":   {"Reload"},
+	"budget.go":   {"Post"},
 	"power.go":    {"Power", "CommandContext"},
 	"submit.go":   {"Submit", "Announce", "CommandContext"},
 	"import.go":   {"AddHistory"},
