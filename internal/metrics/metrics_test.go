@@ -29,6 +29,10 @@ import (
 // controller returns a controller that has something of everything.
 func controller(context.Context) epdapi.ControllerStatus {
 	return epdapi.ControllerStatus{
+		Budgets: &epdapi.BudgetList{Scopes: []epdapi.BudgetScope{
+			{Scope: "cluster", Budget: live.Known(300e3), InForce: 298e3, Measured: 251e3, Ignoring: []string{"GPU-0"}},
+			{Scope: "gpu", InForce: 20e3, Measured: 10e3, Short: 300},
+		}},
 		Forecasts: &epdapi.ForecastStatus{
 			Enabled: true, Jobs: 40, Trainings: 2, Missed: 1, Aligned: 3, AskErrors: 4,
 			Scores: []epdapi.ForecastScore{
@@ -273,7 +277,7 @@ func TestEachRoleHasItsOwnMetrics(t *testing.T) {
 func TestNoLabelNamesAJobOrAUser(t *testing.T) {
 	allowed := []string{
 		"version", "goversion", "role", "request", "kind", "mode", "arm", "part", "partition", "gpu",
-		"gpu_model", "domain", "what", "target", "rung", "lever", "how", "reason",
+		"gpu_model", "domain", "what", "target", "rung", "lever", "how", "reason", "scope",
 	}
 	for name, all := range series(t, whole()) {
 		for _, labels := range all {

@@ -83,7 +83,8 @@ func TestAComparisonDoesNotCallAPlanPastDueTheBest(t *testing.T) {
 
 func TestTurnaroundsAreFromTheArrivalAndP95IsTheNearestRank(t *testing.T) {
 	plan := &planner.Plan{Nodes: make([]planner.PlannedNode, 1)}
-	r := &planreport.Result{Problem: &planner.Problem{}, Plan: plan}
+	cluster := planner.Cluster{Classes: make([]planner.NodeClass, 1)}
+	r := &planreport.Result{Problem: &planner.Problem{Cluster: cluster}, Plan: plan}
 	for i := range 20 {
 		task := planner.NewTask("t")
 		task.Arrival = 100 + float64(i)

@@ -229,7 +229,9 @@ func TestABatchOfWhichNothingCanBePlannedSaysSo(t *testing.T) {
 
 func TestSummariseCountsDistinctNodesAndGPUs(t *testing.T) {
 	r := &planreport.Result{
-		Problem: &planner.Problem{Tasks: make([]planner.Task, 4)},
+		Problem: &planner.Problem{
+			Tasks: make([]planner.Task, 4), Cluster: planner.Cluster{Classes: make([]planner.NodeClass, 1)},
+		},
 		Plan: &planner.Plan{
 			Nodes: make([]planner.PlannedNode, 3),
 			Assignments: []planner.Assignment{
