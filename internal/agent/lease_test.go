@@ -198,6 +198,7 @@ func (h *host) playLeases(a *agent.Agent, f *fuse, rng *rand.Rand) (most []dvfsm
 
 func TestALimitThatTheDriverRefusesIsTriedAgainAMinuteLater(t *testing.T) {
 	watched(t, agent.WatchHooks{}, func(h *host, a *agent.Agent) {
+		sleep(time.Second) // the first sweep is over, which would try, too
 		h.faults.Add(gpu.Fault{GPU: 0, Op: gpu.OpSet, Kind: gpu.FaultPermission, Count: 1})
 		lease := func() error {
 			return a.Leases().Set(h.t.Context(), h.leases(150, 120), time.Now().Add(time.Hour))
