@@ -30,7 +30,7 @@ import (
 func controller(context.Context) epdapi.ControllerStatus {
 	return epdapi.ControllerStatus{
 		Budgets: &epdapi.BudgetList{Scopes: []epdapi.BudgetScope{
-			{Scope: "cluster", Budget: live.Known(300e3), InForce: 298e3, Measured: 251e3, Ignoring: []string{"GPU-0"}},
+			{Scope: "cluster", Budget: live.Known(300e3), InForce: 298e3, Measured: 251e3, Ignoring: []string{"a"}},
 			{Scope: "gpu", InForce: 20e3, Measured: 10e3, Short: 300},
 		}},
 		Forecasts: &epdapi.ForecastStatus{
