@@ -21,7 +21,7 @@ func TestEasyStartsWhatALookAtAllThatWaitWould(t *testing.T) {
 				gpus:    rapid.IntRange(1, 4).Draw(t, "gpus"),
 				seconds: [2]float64{seconds.Draw(t, "on A"), seconds.Draw(t, "on B")}, kWh: [2]float64{1, 1},
 			}
-		}), 1, 40).Draw(t, "jobs")
+		}), 8, 40).Draw(t, "jobs")
 		p := pools(4, 2, bids...)
 		for class := range p.Cluster.Classes {
 			p.Cluster.Classes[class].Count = rapid.IntRange(1, 3).Draw(t, "nodes")
