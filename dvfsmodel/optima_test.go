@@ -15,7 +15,7 @@ func TestOptimaAtManyPricesOfTimeCostWhatEachDoesByItself(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		params, table := drawParams(t), drawTable(t)
 		r := dvfsmodel.NewFrontier(params, table, table.Nearest(1000, 1000))
-		prices := rapid.SliceOfN(rapid.Float64Range(-200, 4000), 1, 20).Draw(t, "prices of time")
+		prices := rapid.SliceOfN(rapid.Float64Range(-200, 4000), 8, 20).Draw(t, "prices of time")
 		slices.Sort(prices)
 		if rapid.Bool().Draw(t, "falling") {
 			slices.Reverse(prices)
@@ -46,7 +46,7 @@ func TestOptimaAtManyPricesOfTimeCostWhatEachDoesByItself(t *testing.T) {
 			}
 		}
 	})
-	if apart < 100 {
+	if apart < 30 {
 		t.Errorf("%d optima are slower than the fastest clocks: too few to tell", apart)
 	}
 }

@@ -202,8 +202,7 @@ func (s *baselines) siteValue(c *managedGPU, control gpu.Control) gpu.Value {
 func (s *baselines) ceiling(c *managedGPU) (watts dvfsmodel.Watt, leased bool) {
 	share := c.ground.now().share
 	switch {
-	case s.isByHand, share.isReleased, share.isOthers, time.Since(share.refused) < refusalPause,
-		!c.can(gpu.PowerLimit):
+	case s.isByHand, share.isReleased, share.others != 0, !c.can(gpu.PowerLimit):
 		return 0, false
 	case share.watts > 0 && time.Now().Before(share.ends):
 		return share.watts, true
@@ -219,7 +218,8 @@ func (s *baselines) ceiling(c *managedGPU) (watts dvfsmodel.Watt, leased bool) {
 const refusalPause = time.Minute
 
 // limitUnderBudget returns the power limit at which a budget wants a GPU held; 0: what it had before is low
-// enough, or there is no budget. Without a lease no limit rises.
+// enough, or there is no budget. Without a lease no limit rises. One that the driver refused stays as it is
+// for a while.
 func (s *baselines) limitUnderBudget(c *managedGPU) gpu.Value {
 	top, leased := s.ceiling(c)
 	if top <= 0 {
@@ -227,7 +227,11 @@ func (s *baselines) limitUnderBudget(c *managedGPU) gpu.Value {
 	}
 	v := gpu.Value(math.Floor(float64(top)))
 	before, held := s.limitBefore(c)
-	if held > 0 && !leased {
+	share := c.ground.now().share
+	switch {
+	case share.isRefused():
+		return held
+	case held > 0 && !leased:
 		v = min(v, held)
 	}
 	if bounds := limitsOf(c); bounds.Min > 0 {
@@ -242,12 +246,14 @@ func (s *baselines) limitUnderBudget(c *managedGPU) gpu.Value {
 // limitBefore returns the power limit that a GPU had before it was set, and the one that it is set to; 0 for
 // what isn't known.
 func (s *baselines) limitBefore(c *managedGPU) (before, held gpu.Value) {
-	if h, ok := c.journalled().held(gpu.PowerLimit); ok {
-		return h.PriorValue, h.Value
-	}
+	entry := c.journalled()
+	h, ok := entry.held(gpu.PowerLimit)
 	b, err := s.of(c)
-	if err != nil {
-		return 0, 0
+	if entry == nil && err == nil { // its entry may be lost
+		h, ok = b.set.held(gpu.PowerLimit)
+	}
+	if ok {
+		return h.PriorValue, h.Value
 	}
 	return b.Told[gpu.PowerLimit.Key()], 0
 }
@@ -259,14 +265,48 @@ func limitsOf(c *managedGPU) gpu.PowerRange {
 	return c.dev.Capability().Limits
 }
 
-// noteShare has the baseline name the share of a GPU that is safe without a lease; 0: it is under no budget.
+// noteShare has the baseline, and the entry that there is, name the share of a GPU that is safe without a
+// lease; 0: it is under no budget.
 func (s *baselines) noteShare(c *managedGPU, watts dvfsmodel.Watt) error {
 	b, err := s.of(c)
-	if err != nil || b.Budget == watts {
+	if err != nil {
 		return err
 	}
-	b.Budget = watts
-	return s.write(c, b)
+	if b.Budget != watts {
+		b.Budget = watts
+		if err := s.write(c, b); err != nil {
+			return err
+		}
+	}
+	entry := c.journalled()
+	if entry == nil || len(entry.Controls) == 0 || entry.Budget == watts || s.journal.checkPresent(c.uuid) != nil {
+		return nil // one that isn't there is found by the next lock
+	}
+	next := *entry
+	next.Budget = watts
+	if err := s.journal.put(&next); err != nil {
+		return err
+	}
+	c.replaceEntry(&next)
+	return nil
+}
+
+// shareOf returns the share of a GPU that is safe without a lease, as the baseline has it.
+func (s *baselines) shareOf(c *managedGPU) dvfsmodel.Watt {
+	b, err := s.of(c)
+	if err != nil {
+		return 0
+	}
+	return b.Budget
+}
+
+// recover has a baseline that is lost name the share that an entry repeats.
+func (s *baselines) recover(c *managedGPU, entry *Entry) (note string, err error) {
+	if b, err := s.journal.readBaseline(c.uuid); b != nil || err != nil || entry.Budget == 0 {
+		return "", err
+	}
+	return "its baseline was lost: its share of a power budget is as its entry has it",
+		s.noteShare(c, entry.Budget)
 }
 
 // under returns what is wanted of a card with no higher power limit than a budget leaves it.

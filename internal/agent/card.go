@@ -130,12 +130,19 @@ func (c *managedGPU) record(e *Entry, sure bool) {
 	}
 }
 
-// dropUnset takes the controls from one up to another out of the card's entry: the driver
-// didn't set them after all. What the entry from before names stays.
-func (c *managedGPU) dropUnset(before *Entry, from, to gpu.Control) {
+// replaceEntry notes that the card's entry is written anew, with the same controls.
+func (c *managedGPU) replaceEntry(e *Entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for control := from; control < to; control++ {
+	c.entry = e
+}
+
+// dropUnset takes controls out of the card's entry: the driver didn't set them after all. What the entry from
+// before names stays.
+func (c *managedGPU) dropUnset(before *Entry, unset ...gpu.Control) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, control := range unset {
 		if _, held := before.held(control); !held {
 			c.entry = c.entry.without(control)
 		}
@@ -382,7 +389,8 @@ func (c *managedGPU) state() GPUState {
 	ground := c.ground.now()
 	return GPUState{
 		Identity: c.id, Lost: c.lost, Entry: c.entry, Writes: c.writes, Stuck: c.hung > 0,
-		ExternalChange: c.externalChange, Refused: c.refused, Unsure: ground.valueOfUnknownOrigin(),
+		ExternalChange: c.externalChange, Refused: c.refused,
+		Unsure:    joinNotes(ground.valueOfUnknownOrigin(), ground.share.othersLimit()),
 		Suspected: ground.suspected(),
 	}
 }
@@ -446,6 +454,19 @@ type budgetShare struct {
 	ends  time.Time      // of the lease
 	// isReleased tells that the limit was given back by hand, or at the end, whatever is on file.
 	isReleased bool
-	isOthers   bool      // somebody else has set another limit
+	others     gpu.Value // the limit that somebody else has set; 0: nobody
 	refused    time.Time // when the driver refused the limit; it is tried again some time later
+	refusal    error     // by which it did
 }
+
+// othersLimit says what somebody else's limit is that is above the lease; "" if there is none.
+func (s *budgetShare) othersLimit() string {
+	if s.others == 0 || s.others <= gpu.Value(s.watts) {
+		return ""
+	}
+	return fmt.Sprintf("its power limit stays at %s, as somebody else set it, above its %s of the power budget",
+		gpu.PowerLimit.Words(s.others), gpu.PowerLimit.Words(gpu.Value(s.watts)))
+}
+
+// isRefused reports whether the driver refused the limit a short while ago.
+func (s *budgetShare) isRefused() bool { return time.Since(s.refused) < refusalPause }

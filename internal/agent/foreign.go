@@ -115,7 +115,7 @@ func (h *holder) free(c *managedGPU) (note string, err error) {
 	if err := h.giveBackAll(c); err != nil {
 		return note, err
 	}
-	if !c.ownedByTwin {
+	if !c.ownedByTwin && h.base.limitUnderBudget(c) == 0 {
 		if err := h.base.noteReleased(c); err != nil {
 			return note, err
 		}

@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -65,7 +66,8 @@ func (h *holder) lockAt(c *managedGPU, want lock, run *live.Run) (refused gpu.Co
 	if err != nil {
 		return 0, err
 	}
-	if !entry.hasExactly(want.Setting, run) {
+	next.Budget = h.base.shareOf(c)
+	if !entry.hasExactly(want.Setting, run) || next.Budget != entry.Budget {
 		if err := h.base.noteSet(c, next); err != nil {
 			return 0, err
 		}
@@ -126,7 +128,8 @@ func (c *managedGPU) dropUnreadable(want *lock, entry *Entry) (refused gpu.Contr
 func (h *holder) setControls(
 	c *managedGPU, want *lock, entry, next *Entry,
 ) (_ *Entry, refused gpu.ControlSet, err error) {
-	for control := range gpu.NumControls {
+	todo := h.inOrder(c)
+	for i, control := range todo {
 		held, isHeld := next.held(control)
 		switch v := control.Of(want.Setting); {
 		case v != 0:
@@ -134,25 +137,68 @@ func (h *holder) setControls(
 			if err == nil {
 				continue
 			}
-			if _, wasHeld := entry.held(control); wasHeld || !isRefusal(err) || !c.doWithout(control, want) {
-				c.dropUnset(entry, control+1, gpu.NumControls)
+			kept, without, ok := h.goOn(c, control, want, entry, next, err)
+			if !ok {
+				c.dropUnset(entry, todo[i+1:]...)
 				return nil, 0, err
 			}
-			refused |= gpu.ControlsOf(control)
+			next, refused = kept, refused|without
 		case isHeld:
 			if _, err := h.giveBack(c, control, held); err != nil {
 				return nil, 0, err
 			}
+			next = next.without(control)
 		default:
 			continue
 		}
-		next = next.without(control)
 		if err := h.journal.put(next); err != nil {
 			return nil, 0, err
 		}
 		c.record(next, false)
 	}
 	return next, refused, nil
+}
+
+// inOrder returns all controls in the order in which they are set: a power budget's limit is first, so that
+// nothing else keeps it from being set.
+func (h *holder) inOrder(c *managedGPU) []gpu.Control {
+	order := make([]gpu.Control, 0, gpu.NumControls)
+	if h.base.limitUnderBudget(c) > 0 {
+		order = append(order, gpu.PowerLimit)
+	}
+	for control := range gpu.NumControls {
+		if !slices.Contains(order, control) {
+			order = append(order, control)
+		}
+	}
+	return order
+}
+
+// goOn returns what a card's entry is where one control failed to be set, and what a run is without; false: the
+// card doesn't go on. A power budget's limit that the driver refuses leaves the one in force that the card had.
+func (h *holder) goOn(
+	c *managedGPU, control gpu.Control, want *lock, entry, next *Entry, failed error,
+) (kept *Entry, without gpu.ControlSet, ok bool) {
+	was, wasHeld := entry.held(control)
+	var share gpu.Value
+	if control == gpu.PowerLimit {
+		share = h.base.limitUnderBudget(c)
+	}
+	kept = next.without(control)
+	switch {
+	case !isRefusal(failed):
+		return nil, 0, false
+	case share > 0 && share == control.Of(want.Setting):
+		c.ground.note(func(g *groundState) { g.share.refused, g.share.refusal = time.Now(), failed })
+		ok = true
+	default:
+		without = gpu.ControlsOf(control)
+		ok = (share > 0 || !wasHeld) && c.doWithout(control, want)
+	}
+	if wasHeld {
+		kept.Controls[control] = was
+	}
+	return kept, without, ok && len(kept.Controls) > 0
 }
 
 // adopt makes an entry from before the agent had the GPU the card's: its clocks may still
@@ -206,7 +252,7 @@ func (h *holder) set(
 		return nil
 	}
 	if isRefusal(err) {
-		c.dropUnset(before, control, control+1)
+		c.dropUnset(before, control)
 	}
 	return fmt.Errorf("lock the %s of %s at %s: %w", control, c.uuid, control.Words(v), err)
 }
@@ -360,10 +406,14 @@ func joinNotes(first, second string) string {
 func (h *holder) giveBackAll(c *managedGPU) error {
 	entry := c.journalled()
 	b, err := h.base.of(c)
+	share := h.base.limitUnderBudget(c)
 	for control := range gpu.NumControls {
 		held, ok := entry.held(control)
 		if !ok {
 			held, _ = b.set.held(control)
+		}
+		if share > 0 && control == gpu.PowerLimit {
+			continue
 		}
 		_, giving := h.giveBack(c, control, held)
 		err = errors.Join(err, giving)

@@ -55,8 +55,9 @@ type Entry struct {
 	Model  string `json:"model"`
 	Boot   string `json:"boot_id"`
 	Driver string `json:"driver"`
-	// Site repeats the site's clocks of the baseline.
+	// Site and Budget repeat those of the baseline.
 	Site     siteClocks           `json:"site,omitzero"`
+	Budget   dvfsmodel.Watt       `json:"budget_w,omitzero"`
 	Controls map[gpu.Control]Held `json:"domains"`
 }
 

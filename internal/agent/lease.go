@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,13 +73,11 @@ func (l *Leases) Set(ctx context.Context, list []Lease, ends time.Time) error {
 		errs = append(errs, c.inTurn(ctx, func(c *managedGPU) error {
 			return errors.Join(l.base.noteShare(c, lease.Safe), l.look(c))
 		}))
-		before := c.ground.now().share
 		c.ground.note(func(g *groundState) {
-			g.share = budgetShare{
-				watts: lease.Watts, ends: ends, isOthers: before.isOthers, refused: before.refused,
-			}
+			g.share.watts, g.share.ends, g.share.isReleased = lease.Watts, ends, false
 		})
-		if lease.Watts > 0 && !(lease.Watts > before.watts && before.watts > 0) {
+		before, held := l.base.limitBefore(c)
+		if inForce := cmp.Or(held, before); lease.Watts > 0 && (inForce == 0 || gpu.Value(lease.Watts) < inForce) {
 			lower = append(lower, c)
 		} else {
 			raise = append(raise, c)
@@ -92,31 +91,53 @@ func (l *Leases) Set(ctx context.Context, list []Lease, ends time.Time) error {
 	return errors.Join(append(errs, l.hold(ctx, lower), l.hold(ctx, raise))...)
 }
 
-// hold brings cards to their leases. One whose limit the driver doesn't take goes on without.
+// hold brings cards to their leases. One whose limit the driver refuses keeps the one in force, or goes on
+// without.
 func (l *Leases) hold(ctx context.Context, cards []*managedGPU) error {
+	began := time.Now()
 	failed, err := l.reconciler.reconcileEach(ctx, cards)
-	if err == nil {
-		return nil
+	if isRefusal(err) {
+		err = errors.Join(err, l.reconciler.reconcile(ctx, failed))
 	}
-	err = fmt.Errorf("hold a power budget: %w", err)
-	if !isRefusal(err) {
-		return err
+	for _, c := range cards {
+		if share := c.ground.now().share; !share.refused.Before(began) && !slices.Contains(failed, c) {
+			err = errors.Join(err, share.refusal)
+		}
 	}
-	for _, c := range failed {
-		c.ground.note(func(g *groundState) { g.share.refused = time.Now() })
+	if err != nil {
+		return fmt.Errorf("hold a power budget: %w", err)
 	}
-	return errors.Join(err, l.reconciler.reconcile(ctx, failed))
+	return nil
 }
 
-// end brings all GPUs to their safe shares once leases have ended.
+// leaseRetry is how soon a fall to safe shares that failed is tried again.
+const leaseRetry = time.Second
+
+// end brings all GPUs to their safe shares once leases have ended, and again where that failed.
 func (l *Leases) end(ctx context.Context) error {
 	l.setting.Lock()
 	defer l.setting.Unlock()
 	if l.wait() > 0 {
 		return nil
 	}
-	l.endAt(time.Time{})
-	return l.hold(ctx, l.gpus.all())
+	var cards []*managedGPU
+	for _, c := range l.gpus.all() {
+		if !c.ownedByTwin {
+			cards = append(cards, c)
+		}
+	}
+	err := l.hold(ctx, cards)
+	var again time.Time
+	if err != nil {
+		again = time.Now().Add(leaseRetry)
+	}
+	for _, c := range cards {
+		if share := c.ground.now().share; share.isRefused() && again.IsZero() {
+			again = share.refused.Add(refusalPause)
+		}
+	}
+	l.endAt(again)
+	return err
 }
 
 // release has the budget's limits of cards given back until there are leases anew; for good, after a
@@ -162,15 +183,18 @@ func (l *Leases) look(c *managedGPU) error {
 	}
 	held, isHeld := c.journalled().held(gpu.PowerLimit)
 	if !isHeld {
-		c.ground.note(func(g *groundState) { g.share.isOthers = false })
+		c.ground.note(func(g *groundState) { g.share.others = 0 })
 		if before, _ := l.base.limitBefore(c); gpu.PowerLimit.IsAt(now, before) || c.journalled() != nil {
 			return nil
 		}
 		return l.base.noteDriverValues(c)
 	}
 	isOurs := held.IsOurs(gpu.PowerLimit, now)
-	isOthers := !isOurs && !gpu.PowerLimit.IsAt(now, held.PriorValue)
-	c.ground.note(func(g *groundState) { g.share.isOthers = isOthers })
+	others := now
+	if isOurs || gpu.PowerLimit.IsAt(now, held.PriorValue) {
+		others = 0
+	}
+	c.ground.note(func(g *groundState) { g.share.others = others })
 	if !isOurs {
 		c.record(c.journalled(), false)
 	}

@@ -1,10 +1,12 @@
 package agent_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -194,6 +196,155 @@ func (h *host) playLeases(a *agent.Agent, f *fuse, rng *rand.Rand) (most []dvfsm
 		}
 	}
 	return []dvfsmodel.Watt{all, all}, told
+}
+
+// budgeted is a host under a budget, what it was told last, and who looks after it.
+type budgeted struct {
+	*host
+	agent   *agent.Agent
+	fuse    *fuse
+	stop    func() // ends its watch
+	told    agent.Lease
+	ends    time.Time
+	unknown bool // the agent may know no share: it didn't hear of one, or its files are spoilt
+}
+
+// begin starts an agent and its watch.
+func (b *budgeted) begin() {
+	clear(b.claims.owners)
+	b.fuse = &fuse{}
+	b.agent = b.host.agent(b.fuse)
+	_, _ = b.agent.Start(b.t.Context())
+	ctx, cancel := context.WithCancel(b.t.Context())
+	done := make(chan struct{})
+	w := agent.WatchHooks{
+		Slurm: alive, Processes: alive, OnClosed: func(agent.ClosedRun) {}, OnProblem: func(error) {},
+	}
+	go func() { b.agent.Watch(ctx, w); close(done) }()
+	b.stop = func() { cancel(); <-done }
+}
+
+// most returns the limit that no GPU may rise above now.
+func (b *budgeted) most() dvfsmodel.Watt {
+	switch {
+	case b.unknown:
+		return 250
+	case time.Now().Before(b.ends):
+		return b.told.Watts
+	}
+	return b.told.Safe
+}
+
+// bound has every call of the driver checked from now on: no limit is above what is allowed now or later, or
+// what it is already, or a limit that was allowed before.
+func (b *budgeted) bound(also dvfsmodel.Watt) {
+	b.site = b.limits()
+	for i := range b.site {
+		b.site[i] = max(b.site[i], b.most(), b.told.Safe, also)
+	}
+}
+
+// lease tells the agent of leases. Ones that it didn't hear of whole may be in force or not.
+func (b *budgeted) lease(rng *rand.Rand) {
+	before, unheard := b.most(), b.unknown
+	watts := dvfsmodel.Watt(110 + rng.IntN(130))
+	b.told = agent.Lease{Watts: watts, Safe: 100 + dvfsmodel.Watt(rng.IntN(int(watts)-100))}
+	b.ends, b.unknown = time.Now().Add(time.Duration(1+rng.IntN(20))*time.Second), false
+	b.bound(before)
+	if b.fuse.dead = b.fuse.dead || rng.IntN(8) == 0; !b.fuse.dead && rng.IntN(4) == 0 {
+		b.fuse.at, b.fuse.after = b.fuse.steps+1+rng.IntN(30), rng.IntN(2) == 0
+	}
+	_ = b.agent.Leases().Set(b.t.Context(), b.leases(b.told.Watts, b.told.Safe), b.ends)
+	b.fuse.mu.Lock()
+	b.fuse.at = 0
+	b.fuse.mu.Unlock()
+	if b.fuse.dead { // it may have heard or not
+		b.told.Watts, b.told.Safe = max(before, b.told.Watts), max(before, b.told.Safe)
+		b.unknown = unheard
+	}
+}
+
+// faults has drivers fail for a while.
+func (b *budgeted) fail(rng *rand.Rand) {
+	ops := []gpu.Op{gpu.OpSet, gpu.OpRelease, gpu.OpRead, gpu.OpClocks}
+	kinds := []gpu.FaultKind{gpu.FaultPermission, gpu.FaultUnsupported, gpu.FaultTransient}
+	b.faults.Add(gpu.Fault{
+		GPU: rng.IntN(3) - 1, Op: ops[rng.IntN(len(ops))], Kind: kinds[rng.IntN(len(kinds))],
+		After: rng.IntN(4), Count: 1 + rng.IntN(4),
+	})
+}
+
+// crash has another agent begin where the last one was killed, some of whose files can't be read.
+func (b *budgeted) crash(rng *rand.Rand) {
+	b.fuse.dead = true
+	b.stop()
+	b.ends = time.Time{}
+	spoilt := 0
+	for _, uuid := range b.uuids {
+		for _, ending := range []string{".json", ".baseline"} {
+			if name := uuid + ending; rng.IntN(6) == 0 && len(b.journal.files(name)) > 0 {
+				b.journal.put(name, `{"schema":1,"uu`)
+				spoilt++
+			}
+		}
+		entries := b.journal.files(uuid + ".json")
+		b.unknown = b.unknown || spoilt > 1 || spoilt > 0 && len(entries) == 0
+	}
+	b.bound(0)
+	b.begin()
+}
+
+// Whatever fails, no limit rises above its lease or, once that has ended, the safe share; and as soon as
+// drivers do as they are told, all are there.
+func TestNoFaultRaisesALimitAboveItsLease(t *testing.T) {
+	fell := 0
+	for seed := range uint64(200) {
+		synctest.Test(t, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 11))
+			defer func() {
+				if t.Failed() {
+					t.Logf("seed %d", seed)
+				}
+			}()
+			b := &budgeted{host: newHost(t, twoGPUs), unknown: true}
+			b.claims = &claims{owners: make(map[string]*fuse)}
+			b.begin()
+			b.lease(rng)
+			for step := range 25 {
+				b.bound(0)
+				id, job := fmt.Sprint("r", step), uint32(step+1)
+				switch rng.IntN(6) {
+				case 0:
+					want := dvfsmodel.Setting{Core: 1600, Cap: dvfsmodel.Watt(100 + rng.IntN(100))}
+					_, _ = b.agent.Apply(t.Context(), b.run(id, job, want, rng.IntN(2)))
+				case 1:
+					_, _ = b.agent.End(t.Context(), uint32(1+rng.IntN(step+1)), "n1")
+				case 2, 3:
+					b.fail(rng)
+				case 4:
+					b.lease(rng)
+				default:
+					sleep(time.Duration(rng.IntN(30_000)) * time.Millisecond)
+				}
+				if b.fuse.dead {
+					b.crash(rng)
+				}
+			}
+			b.faults.Clear()
+			sleep(2 * time.Minute)
+			for i, limit := range b.limits() {
+				if most := b.most(); limit > most {
+					t.Errorf("seed %d: GPU %d has a power limit of %v W, its share is %v", seed, i, limit, most)
+				} else if most < 250 {
+					fell++
+				}
+			}
+			b.stop()
+		})
+	}
+	if fell < 150 {
+		t.Errorf("%d GPUs came to their shares: too few to tell", fell)
+	}
 }
 
 func TestALimitThatTheDriverRefusesIsTriedAgainAMinuteLater(t *testing.T) {

@@ -20,8 +20,11 @@ func (h *host) limits() []dvfsmodel.Watt {
 	h.t.Helper()
 	limits := make([]dvfsmodel.Watt, len(h.sims))
 	for i, g := range h.sims {
-		var err error
-		if limits[i], err = g.PowerLimit(); err != nil {
+		set, err := g.Held(gpu.PowerLimit)
+		if limits[i] = dvfsmodel.Watt(set); err == nil && set == 0 {
+			limits[i], err = g.PowerLimit()
+		}
+		if err != nil {
 			h.t.Fatal(err)
 		}
 	}

@@ -142,7 +142,9 @@ func (s *reconciler) eachRunOn(c *managedGPU, do func(*openRun)) {
 // it locked, or somebody else set them and runs last.
 func (s *reconciler) isUntouchable(c *managedGPU) bool {
 	want, _ := s.target(c)
-	return want != (lock{}) || c.externalReason() != "" && s.runs.isOpenOn(c)
+	byRuns, _ := s.runs.wanted(c)
+	isHeld := want != (lock{}) && (byRuns != (lock{}) || c.isLockedAt(want)) // else a budget couldn't yet
+	return isHeld || c.externalReason() != "" && s.runs.isOpenOn(c)
 }
 
 // reconcileLate reconciles a GPU whose driver has come back: what it was asked for in

@@ -112,7 +112,12 @@ func (h *holder) replayOne(ctx context.Context, uuid string, spare bool) Restore
 	if c.ownedByTwin {
 		return h.replayFromOutside(c)
 	}
+	lost, err := h.base.recover(c, entry)
+	if err != nil {
+		return Restored{UUID: uuid, Result: EntryKept, Err: err}
+	}
 	note, err := h.release(c)
+	note = joinNotes(lost, note)
 	if err == nil {
 		err = h.journal.removeReturned(uuid)
 	}
@@ -167,7 +172,7 @@ func (h *holder) replayLost(ctx context.Context, names []string) error {
 }
 
 // settle brings a GPU without an entry to what the site wants of it, and writes its baseline down. What a
-// baseline names that no entry does is given back first: the entry is lost. The caller has the GPU's turn.
+// baseline names that no entry does is given back first, but a budget's limit: the entry is lost. The caller has the GPU's turn.
 func (h *holder) settle(c *managedGPU) error {
 	if entry := c.journalled(); entry != nil {
 		if entry.isOfRun() {
@@ -218,6 +223,15 @@ func (h *holder) giveBackLost(c *managedGPU) error {
 	}
 	if err := h.giveBackAll(c); err != nil {
 		return err
+	}
+	held, ok := b.set.held(gpu.PowerLimit)
+	if share := h.base.limitUnderBudget(c); ok && share > 0 {
+		if err := h.adopt(c); err != nil || c.journalled() != nil {
+			return err
+		}
+		entry := *b.set
+		entry.Controls = map[gpu.Control]Held{gpu.PowerLimit: held}
+		return h.holdLimit(c, &entry, share)
 	}
 	return h.base.noteReleased(c)
 }

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -21,6 +22,7 @@ const (
 	leaseBound     = time.Second
 	leaseStopBound = 5 * time.Second
 	leaseStopEvery = 500 * time.Millisecond
+	leaseJitter    = 0.1 // exchanges come sooner by up to this part, so that nodes don't ask all at once
 )
 
 // leaser exchanges leases of watts with the controller while the node is under a power budget.
@@ -54,7 +56,7 @@ func (l *leaser) loop(ctx context.Context) {
 		}
 		var every time.Duration
 		every, isUnder = l.exchange(ctx, false)
-		timer := time.NewTimer(every)
+		timer := time.NewTimer(time.Duration(float64(every) * (1 - leaseJitter*rand.Float64())))
 		select {
 		case <-ctx.Done():
 		case <-timer.C:

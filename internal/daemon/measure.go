@@ -48,6 +48,7 @@ func (d *AgentServer) measure(state *agent.GPUState, partitions map[string]strin
 		UUID: id.UUID, Model: id.Model, Partition: partitions[id.UUID], Stuck: state.Stuck,
 		Alien: state.ExternalChange != "", Unsure: state.Unsure != "",
 	}
+	out.Share = float64(d.options.Agent.Leases().Share(id.UUID))
 	if state.Entry != nil {
 		out.Locked = state.Entry.Setting()
 	}
@@ -56,6 +57,7 @@ func (d *AgentServer) measure(state *agent.GPUState, partitions map[string]strin
 		return out
 	}
 	out.Read, out.Power = true, max(0, float64(r.Power))
+	out.Limit = max(0, float64(measured(r.Limit)))
 	out.Clocks, out.Utilisation = readClocks(&r), max(0, r.Utilisation)
 	return out
 }

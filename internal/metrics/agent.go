@@ -27,12 +27,14 @@ type GPU struct {
 	Partition   string            // of the run on it; "" without one
 	Read        bool              // it could be read: the next ones count
 	Power       float64           // watts
+	Limit       float64           // power limit in force, watts; 0: not known
 	Clocks      dvfsmodel.Setting // it runs at
 	Utilisation float64           // 0..1
 	Locked      dvfsmodel.Setting
-	Stuck       bool // its driver doesn't answer
-	Alien       bool // somebody else sets its clocks
-	Unsure      bool // a value stays as nobody knows who set it
+	Stuck       bool    // its driver doesn't answer
+	Alien       bool    // somebody else sets its clocks
+	Unsure      bool    // a value stays as nobody knows who set it, or somebody else's is above a budget's share
+	Share       float64 // watts that a power budget leaves the GPU now; 0: it is under none
 }
 
 const hertzPerMHz = 1e6
@@ -78,8 +80,13 @@ var gpuMetrics = []metric[Agent]{
 		"1 while somebody else seems to set the GPU's clocks, else 0.",
 		func(g *GPU) (float64, bool) { return boolValue(g.Alien), true }),
 	gpuMetric("epplan_gpu_unsure",
-		"1 while a power limit or profile of the GPU stays as it is because nobody knows who set it, else 0.",
+		"1 while a power limit or profile of the GPU stays as it is because nobody knows who set it, or as "+
+			"somebody else set it above a power budget's share, else 0.",
 		func(g *GPU) (float64, bool) { return boolValue(g.Unsure), true }),
+	gpuMetric("epplan_gpu_power_limit_watts", "Power limit in force on the GPU.",
+		func(g *GPU) (float64, bool) { return g.Limit, g.Limit > 0 }),
+	gpuMetric("epplan_gpu_budget_watts", "Power limit that a power budget leaves the GPU now.",
+		func(g *GPU) (float64, bool) { return g.Share, g.Share > 0 }),
 }
 
 // gpuMetric returns a gauge of each GPU that has a value.

@@ -88,7 +88,7 @@ func agent(context.Context) metrics.Agent {
 			{
 				UUID: "GPU-1", Model: "NVIDIA H200", Partition: "gpu", Read: true, Power: 350,
 				Clocks: dvfsmodel.Setting{Core: 1200, Mem: 2619}, Utilisation: 0.5,
-				Locked: dvfsmodel.Setting{Core: 1200},
+				Locked: dvfsmodel.Setting{Core: 1200}, Limit: 500, Share: 450,
 			},
 			{
 				UUID: "GPU-2", Model: "NVIDIA H200", Read: true, Power: 70,
@@ -177,6 +177,8 @@ epplan_gpu_clock_hertz{domain="memory",gpu="GPU-2",gpu_model="NVIDIA H200"} 2.61
 epplan_gpu_locked_clock_hertz{domain="core",gpu="GPU-1",gpu_model="NVIDIA H200"} 1.2e+09
 epplan_gpu_locked_clock_hertz{domain="core",gpu="GPU-3",gpu_model="NVIDIA H200"} 0
 epplan_gpu_stuck{gpu="GPU-3",gpu_model="NVIDIA H200"} 1
+epplan_gpu_power_limit_watts{gpu="GPU-1",gpu_model="NVIDIA H200"} 500
+epplan_gpu_budget_watts{gpu="GPU-1",gpu_model="NVIDIA H200"} 450
 epplan_gpu_alien{gpu="GPU-3",gpu_model="NVIDIA H200"} 1
 epplan_partition_power_watts{gpu_model="NVIDIA H200",partition="gpu"} 350
 epplan_partition_power_watts{gpu_model="NVIDIA H200",partition="(none)"} 70
