@@ -265,7 +265,8 @@ var grafana = strings.NewReplacer("$__rate_interval", "30s", "$__interval", "5s"
 
 func TestEachPanelAndEachMetricOfAnAlertHasDataFromARunningEPD(t *testing.T) {
 	slurmlab.AnySlurm(t, "prometheus")
-	l := newLab(t, setup{config: enforce + "[predict]\nenabled = true\n"})
+	const more = "[predict]\nenabled = true\n[budget]\nmode = \"observe\"\ncluster_w = 100000\n"
+	l := newLab(t, setup{config: enforce + more})
 	address := slurmlab.Address(l)
 	l.stopEPD("n1", syscall.SIGTERM)
 	l.startEPD("n1", "--metrics", address)

@@ -152,13 +152,27 @@ func (j *joiner) task(job *queue.Job) (planner.Task, error) {
 	if t.Arrival+shortest > t.Due {
 		t.Due = t.Deadline
 	}
-	if shortest > t.Limit {
-		t.Limit, t.LimitMargin = job.Limit, 0
+	limit := max(t.Limit, longestDefault(&t, job.Limit)) // nor does it ask for more than default clocks
+	if shortest > limit {
+		limit = job.Limit
+	}
+	if limit > t.Limit {
+		t.Limit, t.LimitMargin = limit, job.Limit/limit-1
 	}
 	if shortest*(1-roundingSlack) > t.Limit && !math.IsInf(shortest, 1) {
 		j.endAtLimit(&t, job, shortest)
 	}
 	return t, nil
+}
+
+// longestDefault returns the longest run time at default clocks, in seconds, that keeps a limit; 0: none does.
+func longestDefault(t *planner.Task, limit float64) (longest float64) {
+	for i := range t.Options {
+		if at := t.Options[i].Response.Default().Time; at <= limit {
+			longest = max(longest, at)
+		}
+	}
+	return longest
 }
 
 // roundingSlack is the relative rounding of times: a limit of exactly the shortest run time is kept.

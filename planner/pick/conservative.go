@@ -12,19 +12,22 @@ import (
 // it ends tasks about when EASY backfilling does, and what arrives later changes
 // nothing about a task, so that each costs one look at what is booked.
 type Conservative struct {
+	// Belief is how many times as long as predicted tasks take, as far as is known.
+	Belief float64
+
 	v      *planner.View
 	booked classSchedule
 }
 
 // NewConservative begins with nothing that runs.
 func NewConservative(v *planner.View) *Conservative {
-	c := &Conservative{v: v}
+	c := &Conservative{v: v, Belief: 1}
 	c.booked.begin(v.Now, newClassUsage(v).total)
 	return c
 }
 
-// BookArrival books a task that arrives now, and tells when it would end, seconds; +Inf where
-// no class suits it.
+// BookArrival books a task that arrives now, and tells when it would end if it took as long as predicted,
+// seconds; +Inf where no class suits it.
 func (c *Conservative) BookArrival(task int) float64 {
 	var pairs []pair
 	t := &c.v.Problem.Tasks[task]
@@ -32,7 +35,7 @@ func (c *Conservative) BookArrival(task int) float64 {
 		if c.v.CanRunOn(task, class) {
 			o := &t.Options[c.v.Option(task, class)]
 			pairs = append(pairs, pair{class: class, Prediction: planner.Prediction{
-				Time: o.Response.Default().Time, GPUs: float64(o.GPUs) * t.Share,
+				Time: c.Belief * o.Response.Default().Time, GPUs: float64(o.GPUs) * t.Share,
 			}})
 		}
 	}
@@ -43,9 +46,11 @@ func (c *Conservative) BookArrival(task int) float64 {
 	}
 	p := &pairs[best]
 	start := c.booked.curves[p.class].at[step]
-	p.Time += c.wakeDelay(p, start)
+	predicted := p.Time / c.Belief
+	delay := c.wakeDelay(p, start)
+	p.Time += delay
 	c.booked.book(p, start, 1)
-	return start + p.Time
+	return start + predicted + delay
 }
 
 // wakeDelay returns how long a start waits for a node to be switched on: nodes are filled one by

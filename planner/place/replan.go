@@ -1,6 +1,7 @@
 package place
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -80,6 +81,7 @@ type replan struct {
 	// from then on.
 	holding *lateBinding
 	jobs    []*pendingTask // by task, while it waits
+	beliefs beliefs
 	runs    []bool         // by task
 
 	arrivedTasks []int          // tasks that arrived and weren't looked at yet
@@ -235,6 +237,7 @@ func (p *replan) Committed(task int, a *planner.Assignment) {
 		return
 	}
 	p.runs[task] = true
+	p.beliefs.started(task, a)
 	p.atOnce.Committed(task, a)
 	if p.holding != nil {
 		p.holding.Committed(task, a)
@@ -260,6 +263,8 @@ func (p *replan) Committed(task int, a *planner.Assignment) {
 func (p *replan) Finished(task int, a *planner.Assignment) {
 	if p.runs[task] {
 		p.runs[task] = false
+		p.beliefs.ended(task, a)
+		p.reference.Belief = cmp.Or(p.beliefs.usual, 1)
 		p.atOnce.Finished(task, a)
 	}
 }

@@ -85,7 +85,8 @@ func linearCost(o *dvfsmodel.Objective, pt *dvfsmodel.Point) float64 {
 // clocks returns the quotes from the fastest to what the task wants within a run time and
 // its limit.
 func (p *replan) clocks(task, option, class int, longest float64) []planner.Quote {
-	limit := p.v.Problem.Tasks[task].Limit
+	t := &p.v.Problem.Tasks[task]
+	limit := p.beliefs.within(t, t.Options[option].Response.Default().Time)
 	fastest := p.v.Tuner.Fastest(task, option, class)
 	slowest, ok := p.v.Tuner.Want(task, option, class, min(longest, limit))
 	if !ok {

@@ -53,6 +53,15 @@ func drawGangsOnline(tb testing.TB, seed uint64, least, most float64) *planner.P
 // drawTraffic returns the problem of a seed with a part of its jobs on several nodes.
 func drawTraffic(tb testing.TB, seed uint64, least, most, gangs float64) *planner.Problem {
 	tb.Helper()
+	return drawBelieved(tb, seed, least, most, gangs, nil)
+}
+
+// drawBelieved is drawTraffic whose jobs are believed to take other times than what limits, deadlines and
+// arrivals are drawn by.
+func drawBelieved(
+	tb testing.TB, seed uint64, least, most, gangs float64, believe func(i int, job *queue.Job),
+) *planner.Problem {
+	tb.Helper()
 	text, err := os.ReadFile(demoPath)
 	if err != nil {
 		tb.Fatal(err)
@@ -76,6 +85,11 @@ func drawTraffic(tb testing.TB, seed uint64, least, most, gangs float64) *planne
 	}
 	join() // to know what work there is
 	r.arrivals(p, batch)
+	for i := range batch.Jobs {
+		if believe != nil {
+			believe(i, &batch.Jobs[i])
+		}
+	}
 	join()
 	if err := policy.ImplyDue(context.Background(), p, 1.5); err != nil {
 		tb.Fatal(err)
