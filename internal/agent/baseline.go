@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -46,11 +47,16 @@ func (s *baselines) of(c *managedGPU) (baseline, error) {
 	if err != nil || b == nil {
 		return baseline{Schema: schema, UUID: c.uuid}, err
 	}
-	if b.Boot != "" && s.boot != "" && b.Boot != s.boot {
+	if s.isOfOtherBoot(b.Boot) {
 		b = &baseline{Schema: schema, UUID: c.uuid, Site: b.Site, Budget: b.Budget}
 	}
 	c.ground.note(func(g *groundState) { g.base, g.limit = b, cmp.Or(g.limit, b.Suspected) })
 	return *b, nil
+}
+
+// isOfOtherBoot reports whether the machine was booted since a file of a boot was written.
+func (s *baselines) isOfOtherBoot(boot string) bool {
+	return boot != "" && s.boot != "" && boot != s.boot
 }
 
 // write writes a baseline of this boot down, unless it is as written last.
@@ -269,14 +275,12 @@ func limitsOf(c *managedGPU) gpu.PowerRange {
 // lease; 0: it is under no budget.
 func (s *baselines) noteShare(c *managedGPU, watts dvfsmodel.Watt) error {
 	b, err := s.of(c)
+	if err == nil && b.Budget != watts {
+		b.Budget = watts
+		err = s.write(c, b)
+	}
 	if err != nil {
 		return err
-	}
-	if b.Budget != watts {
-		b.Budget = watts
-		if err := s.write(c, b); err != nil {
-			return err
-		}
 	}
 	entry := c.journalled()
 	if entry == nil || len(entry.Controls) == 0 || entry.Budget == watts || s.journal.checkPresent(c.uuid) != nil {
@@ -287,17 +291,8 @@ func (s *baselines) noteShare(c *managedGPU, watts dvfsmodel.Watt) error {
 	if err := s.journal.put(&next); err != nil {
 		return err
 	}
-	c.replaceEntry(&next)
+	c.record(&next, c.isAtEntry())
 	return nil
-}
-
-// shareOf returns the share of a GPU that is safe without a lease, as the baseline has it.
-func (s *baselines) shareOf(c *managedGPU) dvfsmodel.Watt {
-	b, err := s.of(c)
-	if err != nil {
-		return 0
-	}
-	return b.Budget
 }
 
 // recover has a baseline that is lost name the share that an entry repeats.
@@ -316,4 +311,18 @@ func (s *baselines) under(c *managedGPU, want lock) lock {
 		want.Cap = most
 	}
 	return want
+}
+
+// settingOrder returns all controls in the order in which they are set: a power budget's limit is first, so that
+// nothing else keeps it from being set.
+func (s *baselines) settingOrder(c *managedGPU) []gpu.Control {
+	var order []gpu.Control
+	for control := range gpu.NumControls {
+		at := len(order)
+		if control == gpu.PowerLimit && s.limitUnderBudget(c) > 0 {
+			at = 0
+		}
+		order = slices.Insert(order, at, control)
+	}
+	return order
 }

@@ -130,13 +130,6 @@ func (c *managedGPU) record(e *Entry, sure bool) {
 	}
 }
 
-// replaceEntry notes that the card's entry is written anew, with the same controls.
-func (c *managedGPU) replaceEntry(e *Entry) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.entry = e
-}
-
 // dropUnset takes controls out of the card's entry: the driver didn't set them after all. What the entry from
 // before names stays.
 func (c *managedGPU) dropUnset(before *Entry, unset ...gpu.Control) {

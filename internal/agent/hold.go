@@ -3,7 +3,6 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -66,7 +65,9 @@ func (h *holder) lockAt(c *managedGPU, want lock, run *live.Run) (refused gpu.Co
 	if err != nil {
 		return 0, err
 	}
-	next.Budget = h.base.shareOf(c)
+	if b := c.ground.now().base; b != nil {
+		next.Budget = b.Budget
+	}
 	if !entry.hasExactly(want.Setting, run) || next.Budget != entry.Budget {
 		if err := h.base.noteSet(c, next); err != nil {
 			return 0, err
@@ -128,7 +129,7 @@ func (c *managedGPU) dropUnreadable(want *lock, entry *Entry) (refused gpu.Contr
 func (h *holder) setControls(
 	c *managedGPU, want *lock, entry, next *Entry,
 ) (_ *Entry, refused gpu.ControlSet, err error) {
-	todo := h.inOrder(c)
+	todo := h.base.settingOrder(c)
 	for i, control := range todo {
 		held, isHeld := next.held(control)
 		switch v := control.Of(want.Setting); {
@@ -159,41 +160,24 @@ func (h *holder) setControls(
 	return next, refused, nil
 }
 
-// inOrder returns all controls in the order in which they are set: a power budget's limit is first, so that
-// nothing else keeps it from being set.
-func (h *holder) inOrder(c *managedGPU) []gpu.Control {
-	order := make([]gpu.Control, 0, gpu.NumControls)
-	if h.base.limitUnderBudget(c) > 0 {
-		order = append(order, gpu.PowerLimit)
-	}
-	for control := range gpu.NumControls {
-		if !slices.Contains(order, control) {
-			order = append(order, control)
-		}
-	}
-	return order
-}
-
 // goOn returns what a card's entry is where one control failed to be set, and what a run is without; false: the
 // card doesn't go on. A power budget's limit that the driver refuses leaves the one in force that the card had.
 func (h *holder) goOn(
 	c *managedGPU, control gpu.Control, want *lock, entry, next *Entry, failed error,
 ) (kept *Entry, without gpu.ControlSet, ok bool) {
 	was, wasHeld := entry.held(control)
-	var share gpu.Value
-	if control == gpu.PowerLimit {
-		share = h.base.limitUnderBudget(c)
-	}
+	share := h.base.limitUnderBudget(c)
+	isBudgets := share > 0 && control == gpu.PowerLimit
 	kept = next.without(control)
 	switch {
 	case !isRefusal(failed):
 		return nil, 0, false
-	case share > 0 && share == control.Of(want.Setting):
+	case isBudgets && share == control.Of(want.Setting):
 		c.ground.note(func(g *groundState) { g.share.refused, g.share.refusal = time.Now(), failed })
 		ok = true
 	default:
 		without = gpu.ControlsOf(control)
-		ok = (share > 0 || !wasHeld) && c.doWithout(control, want)
+		ok = (isBudgets || !wasHeld) && c.doWithout(control, want)
 	}
 	if wasHeld {
 		kept.Controls[control] = was
@@ -212,15 +196,10 @@ func (h *holder) adopt(c *managedGPU) error {
 	switch {
 	case err != nil:
 		return statedir.IgnoreMissing(err)
-	case !h.isOfOtherBoot(entry): // else nothing is set
+	case !h.base.isOfOtherBoot(entry.Boot): // else nothing is set
 		c.record(entry, false)
 	}
 	return nil
-}
-
-// isOfOtherBoot reports whether the machine was booted since an entry was written.
-func (h *holder) isOfOtherBoot(e *Entry) bool {
-	return e.Boot != "" && h.boot != "" && e.Boot != h.boot
 }
 
 // removeFailedEntry removes what a failed write may have left where nothing is locked.

@@ -120,21 +120,16 @@ func (l *Leases) end(ctx context.Context) error {
 	if l.wait() > 0 {
 		return nil
 	}
-	var cards []*managedGPU
-	for _, c := range l.gpus.all() {
-		if !c.ownedByTwin {
-			cards = append(cards, c)
-		}
-	}
+	cards := slices.DeleteFunc(l.gpus.all(), func(c *managedGPU) bool { return c.ownedByTwin })
 	err := l.hold(ctx, cards)
 	var again time.Time
-	if err != nil {
-		again = time.Now().Add(leaseRetry)
-	}
 	for _, c := range cards {
-		if share := c.ground.now().share; share.isRefused() && again.IsZero() {
+		if share := c.ground.now().share; share.isRefused() {
 			again = share.refused.Add(refusalPause)
 		}
+	}
+	if err != nil {
+		again = time.Now().Add(leaseRetry)
 	}
 	l.endAt(again)
 	return err

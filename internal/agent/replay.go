@@ -102,7 +102,7 @@ func (h *holder) replayOne(ctx context.Context, uuid string, spare bool) Restore
 		return h.replayForeign(c, uuid, err, listed)
 	case err != nil:
 		return h.replayUnread(c, uuid, err)
-	case h.isOfOtherBoot(entry):
+	case h.base.isOfOtherBoot(entry.Boot):
 		return h.dropEntry(c, uuid)
 	case c == nil:
 		err := fmt.Errorf("%s: %w: its clocks can't be given back before it is", uuid, ErrNoGPU)

@@ -152,7 +152,7 @@ func (j *joiner) task(job *queue.Job) (planner.Task, error) {
 	if t.Arrival+shortest > t.Due {
 		t.Due = t.Deadline
 	}
-	limit := max(t.Limit, longestDefault(&t, job.Limit)) // nor does it ask for more than default clocks
+	limit := max(t.Limit, shortestDefault(&t, job.Limit)) // nor does it ask for more than default clocks
 	if shortest > limit {
 		limit = job.Limit
 	}
@@ -165,14 +165,16 @@ func (j *joiner) task(job *queue.Job) (planner.Task, error) {
 	return t, nil
 }
 
-// longestDefault returns the longest run time at default clocks, in seconds, that keeps a limit; 0: none does.
-func longestDefault(t *planner.Task, limit float64) (longest float64) {
+// shortestDefault returns the shortest run time at default clocks, in seconds, if it keeps a limit; else 0.
+func shortestDefault(t *planner.Task, limit float64) float64 {
+	shortest := math.Inf(1)
 	for i := range t.Options {
-		if at := t.Options[i].Response.Default().Time; at <= limit {
-			longest = max(longest, at)
-		}
+		shortest = min(shortest, t.Options[i].Response.Default().Time)
 	}
-	return longest
+	if shortest > limit*(1+roundingSlack) {
+		return 0
+	}
+	return min(shortest, limit)
 }
 
 // roundingSlack is the relative rounding of times: a limit of exactly the shortest run time is kept.
