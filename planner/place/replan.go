@@ -82,7 +82,7 @@ type replan struct {
 	holding *lateBinding
 	jobs    []*pendingTask // by task, while it waits
 	beliefs beliefs
-	runs    []bool         // by task
+	runs    []bool // by task
 
 	arrivedTasks []int          // tasks that arrived and weren't looked at yet
 	unplaceable  []int          // tasks that no class suits: to be given up
