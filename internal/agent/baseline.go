@@ -283,8 +283,11 @@ func (s *baselines) noteShare(c *managedGPU, watts dvfsmodel.Watt) error {
 		return err
 	}
 	entry := c.journalled()
-	if entry == nil || len(entry.Controls) == 0 || entry.Budget == watts || s.journal.checkPresent(c.uuid) != nil {
-		return nil // one that isn't there is found by the next lock
+	if entry == nil || len(entry.Controls) == 0 || entry.Budget == watts {
+		return nil
+	}
+	if s.journal.checkPresent(c.uuid) != nil {
+		return nil //nolint:nilerr // the next lock finds that it isn't there
 	}
 	next := *entry
 	next.Budget = watts

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -104,10 +103,7 @@ func (l *Leases) hold(ctx context.Context, cards []*managedGPU) error {
 			err = errors.Join(err, share.refusal)
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("hold a power budget: %w", err)
-	}
-	return nil
+	return err
 }
 
 // leaseRetry is how soon a fall to safe shares that failed is tried again.

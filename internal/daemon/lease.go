@@ -56,7 +56,8 @@ func (l *leaser) loop(ctx context.Context) {
 		}
 		var every time.Duration
 		every, isUnder = l.exchange(ctx, false)
-		timer := time.NewTimer(time.Duration(float64(every) * (1 - leaseJitter*rand.Float64())))
+		early := leaseJitter * rand.Float64() //nolint:gosec // a pause is no secret
+		timer := time.NewTimer(time.Duration(float64(every) * (1 - early)))
 		select {
 		case <-ctx.Done():
 		case <-timer.C:

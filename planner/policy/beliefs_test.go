@@ -86,8 +86,8 @@ func BenchmarkWrongBeliefs(b *testing.B) {
 	}
 }
 
-// However wrong predictions are, runs keep the limits that they keep under EASY at default clocks, but for one
-// in thousands before any has ended, and turnaround is EASY's or little more.
+// However wrong predictions are, runs keep the limits that they keep under EASY at default clocks, but for
+// one in thousands before any has ended, and turnaround is EASY's or little more.
 func TestWrongPredictionsBreakNoLimitsAndCostLittleTime(t *testing.T) {
 	for _, belief := range beliefs {
 		var sum beliefFigures
@@ -97,7 +97,8 @@ func TestWrongPredictionsBreakNoLimitsAndCostLittleTime(t *testing.T) {
 			sum.add(truth, playMisled(t, believed, truth, policy.DefaultName(planner.Online)), easy)
 		}
 		t.Logf("%s: %v", belief.name, &sum)
-		if n := float64(sum.batches); 5000*sum.over > sum.runs || sum.mean/n > 1 || sum.worst > 1.4 || sum.energy/n > 0.96 {
+		n := float64(sum.batches)
+		if 5000*sum.over > sum.runs || sum.mean/n > 1 || sum.worst > 1.4 || sum.energy/n > 0.96 {
 			t.Errorf("%s: %v", belief.name, &sum)
 		}
 	}
