@@ -25,7 +25,7 @@ func (p *program) newMetrics() *metrics.Metrics {
 			return p.control.Queries.Status(ctx, query.ForEPD())
 		}
 		s.Savings = func(ctx context.Context) (epdapi.Savings, error) {
-			return p.control.Queries.Savings(ctx, query.ForEPD(), time.Time{})
+			return p.control.Queries.Savings(ctx, query.ForEPD(), time.Time{}, time.Time{})
 		}
 		s.Power = func(context.Context) epdapi.ClusterPower { return p.control.Queries.Power() }
 		s.Plan = func(context.Context) (live.Plan, bool) { return planMetrics(p.control) }

@@ -259,7 +259,10 @@ func fakeSavings(r *http.Request) any {
 		},
 	}
 	since, err := time.Parse(time.RFC3339, r.URL.Query().Get("since"))
+	until, errUntil := time.Parse(time.RFC3339, r.URL.Query().Get("until"))
 	switch {
+	case err == nil && errUntil == nil:
+		s.Since, s.Until = since, until
 	case err != nil:
 	case since.Year() == 2025:
 		s.Since, s.Node, s.Factors = since, epdapi.Saving{}, epdapi.Factors{PUE: 1}

@@ -26,10 +26,12 @@ func savingsCommand(t *terminal.Terminal) *cli.Command {
 			"held-out run are in none of it. What the models believe is stated beside it. Price, carbon and water follow\n" +
 			"from [factors] in epd's configuration. Where the lot has jobs run at constant clocks (constant_arm in [live]),\n" +
 			"what these saved is measured in the same way, and what it adds to choose clocks for each job.\n" +
+			"Example: epplan savings --month 2026-10\n" +
 			"Example: epplan savings --since 30d\n" +
 			"Example: epplan savings --html savings.html",
 		Flags: []cli.Flag{
-			sinceFlag("runs"), anySocketFlag(publicFirst), terminal.JSONFlag(), terminal.HTMLFlag(),
+			sinceFlag("runs"), untilFlag("runs"), monthFlag("runs"),
+			anySocketFlag(publicFirst), terminal.JSONFlag(), terminal.HTMLFlag(),
 		},
 		Action: t.Runs(terminal.TakesNone(runSavings)),
 	}
@@ -70,12 +72,12 @@ func runSavings(t *terminal.Terminal, c *cli.Context) error {
 	if err := terminal.CheckHTML(c); err != nil {
 		return err
 	}
-	since, err := parseSince(c.String("since"), time.Now())
+	since, until, err := periodOf(c, time.Now())
 	if err != nil {
 		return err
 	}
 	s, err := ask(c, publicFirst, func(epd *epdapi.Client, ctx context.Context) (*epdapi.Savings, error) {
-		return epd.Savings(ctx, since)
+		return epd.Savings(ctx, since, until)
 	})
 	if err != nil {
 		return err
@@ -100,7 +102,53 @@ func sinceFlag(what string) cli.Flag {
 	}
 }
 
-func parseSince(text string, now time.Time) (time.Time, error) {
+func untilFlag(what string) cli.Flag {
+	return &cli.StringFlag{
+		Name: "until", DefaultText: "now",
+		Usage: "`TIME` before which " + what + " count, in the same forms",
+	}
+}
+
+func monthFlag(what string) cli.Flag {
+	return &cli.StringFlag{
+		Name:  "month",
+		Usage: "the " + what + " of a `MONTH`, such as 2026-10 or last, instead of --since and --until",
+	}
+}
+
+// periodOf returns the period that flags ask for, its end excluded; zero times: from ever, and up to now.
+func periodOf(c *cli.Context, now time.Time) (since, until time.Time, err error) {
+	if month := c.String("month"); month != "" {
+		if c.IsSet("since") || c.IsSet("until") {
+			return since, until, terminal.Usagef("--month says the whole period: without --since and --until")
+		}
+		since = time.Date(now.Year(), now.Month()-1, 1, 0, 0, 0, 0, now.Location())
+		if month != "last" {
+			if since, err = time.ParseInLocation("2006-01", month, now.Location()); err != nil {
+				return since, until, terminal.Usagef("--month %q, want a month such as 2026-10, or last", month)
+			}
+		}
+		if since.After(now) {
+			return since, until, terminal.Usagef("--month %s is still to come", month)
+		}
+		return since, since.AddDate(0, 1, 0), nil
+	}
+	if since, err = parseTime("since", c.String("since"), now); err != nil {
+		return since, until, err
+	}
+	if until, err = parseTime("until", c.String("until"), now); err != nil {
+		return since, until, err
+	}
+	if !until.IsZero() && !until.After(since) {
+		return since, until, terminal.Usagef("--until %s isn't after --since %s", c.String("until"), c.String("since"))
+	}
+	return since, until, nil
+}
+
+func parseSince(text string, now time.Time) (time.Time, error) { return parseTime("since", text, now) }
+
+// parseTime reads a time as flags have it; "" is the zero time.
+func parseTime(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
@@ -118,5 +166,5 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 			return at, nil
 		}
 	}
-	return time.Time{}, terminal.Usagef("--since %q, want a time such as 30d, 12h or 2026-01-31", text)
+	return time.Time{}, terminal.Usagef("--%s %q, want a time such as 30d, 12h or 2026-01-31", flag, text)
 }

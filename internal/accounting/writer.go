@@ -43,7 +43,7 @@ var _ Slurm = (*slurm.Client)(nil)
 // Records are what is recorded.
 type Records interface {
 	OutcomesOfJob(ctx context.Context, cluster string, job int64) ([]record.Outcome, error)
-	Strata(ctx context.Context, cluster string, since time.Time) ([]record.Stratum, error)
+	Strata(ctx context.Context, cluster string, since, until time.Time) ([]record.Stratum, error)
 }
 
 // Options are what a writer works with.
@@ -317,7 +317,7 @@ func (w *Writer) savedBy(ctx context.Context, runs []record.Outcome, joules floa
 		}
 	}
 	if now := w.options.Now(); now.Sub(w.strataAt) >= strataAge {
-		strata, err := w.options.Records.Strata(ctx, w.options.Cluster, time.Time{})
+		strata, err := w.options.Records.Strata(ctx, w.options.Cluster, time.Time{}, time.Time{})
 		if err != nil {
 			return nil
 		}

@@ -74,7 +74,7 @@ func (s *site) OutcomesOfJob(_ context.Context, _ string, job int64) ([]record.O
 	return found, nil
 }
 
-func (s *site) Strata(context.Context, string, time.Time) ([]record.Stratum, error) {
+func (s *site) Strata(context.Context, string, time.Time, time.Time) ([]record.Stratum, error) {
 	return s.strata, nil
 }
 

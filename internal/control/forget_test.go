@@ -85,8 +85,8 @@ func TestAModelForgetsTheRunsThatAreTakenOut(t *testing.T) {
 			t.Errorf("%v MHz: %+v, want %+v; before %+v", float64(core), a, b, spoilt)
 		}
 	}
-	a, err := r.Queries.Savings(context.Background(), query.ForEPD(), time.Time{})
-	b, wrong := clean.Queries.Savings(context.Background(), query.ForEPD(), time.Time{})
+	a, err := r.Queries.Savings(context.Background(), query.ForEPD(), time.Time{}, time.Time{})
+	b, wrong := clean.Queries.Savings(context.Background(), query.ForEPD(), time.Time{}, time.Time{})
 	if err != nil || wrong != nil || a.Treated != b.Treated || a.TreatedEnded != b.TreatedEnded {
 		t.Errorf("savings of %+v, want %+v; %v, %v", a, b, err, wrong)
 	}

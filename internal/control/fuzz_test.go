@@ -69,7 +69,7 @@ func stillOf(r *rig) *still {
 	must(err)
 	s.days, err = r.store.RunDays(ctx, "alpha", time.Time{})
 	must(err)
-	s.strata, err = r.store.Strata(ctx, "alpha", time.Time{})
+	s.strata, err = r.store.Strata(ctx, "alpha", time.Time{}, time.Time{})
 	must(err)
 	s.counts, err = r.store.ProfileCounts(ctx, "alpha", "", 100)
 	must(err)
@@ -138,7 +138,7 @@ func (s *still) RunDays(context.Context, string, time.Time) ([]record.RunDay, er
 	return s.days, nil
 }
 
-func (s *still) Strata(context.Context, string, time.Time) ([]record.Stratum, error) {
+func (s *still) Strata(context.Context, string, time.Time, time.Time) ([]record.Stratum, error) {
 	return s.strata, nil
 }
 
@@ -341,7 +341,7 @@ func requestSeeds(workload string) []struct{ method, target, body string } {
 		{get, epdapi.PathModels + "?" + named, ``},
 		{get, epdapi.PathFit + "?" + named, ``},
 		{get, epdapi.PathProfiles + "?" + named, ``},
-		{get, epdapi.PathSavings + "?since=2026-01-01T00:00:00Z", ``},
+		{get, epdapi.PathSavings + "?since=2026-01-01T00:00:00Z&until=2026-02-01T00:00:00Z", ``},
 		{get, epdapi.PathQueue, ``},
 		{get, epdapi.PathRuns + "?job=3&since=2026-01-01T00:00:00Z&conflicts=true&after=1", ``},
 	}

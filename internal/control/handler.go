@@ -50,7 +50,7 @@ const (
 //	GET  /v1/models/fit  epdapi.ModelFit: workload, gpu_model (operators)
 //	POST /v1/models/use  ModelChoice → ModelStanding (control)
 //	GET  /v1/profiles    epdapi.ProfileList: of one workload, or of those that ran last (operators)
-//	GET  /v1/savings     epdapi.Savings: treated against held-out runs; since (RFC 3339)
+//	GET  /v1/savings     epdapi.Savings: treated against held-out runs; since, until (RFC 3339)
 //	POST /v1/estimate    slurm.Submission → epdapi.Estimate; gpu_model
 //	POST /v1/code        epdapi.CodeRequest → epdapi.CodeAnswer
 //	GET  /v1/queue       epdapi.Queue

@@ -160,7 +160,7 @@ func (m *machine) check(t *rapid.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := m.Queries.Savings(t.Context(), query.ForEPD(), time.Time{})
+	got, err := m.Queries.Savings(t.Context(), query.ForEPD(), time.Time{}, time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -185,7 +185,7 @@ func (b *outcomeBook) checkOverview(t *testing.T, days map[time.Time]*runSums, s
 // checkSavings compares what is shown to be saved.
 func (b *outcomeBook) checkSavings(t *testing.T, want []savings.Stratum) {
 	t.Helper()
-	got, err := b.Queries.Savings(t.Context(), query.ForEPD(), time.Time{})
+	got, err := b.Queries.Savings(t.Context(), query.ForEPD(), time.Time{}, time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ func TestWhatCantBeOfAnOutcomeIsKeptAndCountsNowhere(t *testing.T) {
 	for id := range slurm.JobID(4) {
 		r.run(id+1, memoryBound())
 	}
-	before, err := r.Queries.Savings(context.Background(), query.ForEPD(), time.Time{})
+	before, err := r.Queries.Savings(context.Background(), query.ForEPD(), time.Time{}, time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestWhatCantBeOfAnOutcomeIsKeptAndCountsNowhere(t *testing.T) {
 			t.Errorf("glitch %d: %+v", i, all[0])
 		}
 	}
-	after, err := r.Queries.Savings(context.Background(), query.ForEPD(), time.Time{})
+	after, err := r.Queries.Savings(context.Background(), query.ForEPD(), time.Time{}, time.Time{})
 	if err != nil || after.Treated != before.Treated ||
 		after.TreatedEnded.Completed != before.TreatedEnded.Completed+int64(len(glitches)) {
 		t.Errorf("savings of %+v, before %+v, %v", after, before, err)

@@ -277,7 +277,11 @@ func (a *api) getSavings(r *http.Request, who query.Caller) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.query.Savings(r.Context(), who, since)
+	until, err := query.ParseTime(r.URL.Query(), "until")
+	if err != nil {
+		return nil, err
+	}
+	return a.query.Savings(r.Context(), who, since, until)
 }
 
 func (a *api) postEstimate(r *http.Request, who query.Caller) (any, error) {

@@ -211,7 +211,7 @@ func TestSavingsHaveNoTextOfUsers(t *testing.T) {
 }
 
 func (r *rig) savingsText() ([]byte, error) {
-	s, err := r.Queries.Savings(r.t.Context(), query.ForEPD(), start.AddDate(-1, 0, 0))
+	s, err := r.Queries.Savings(r.t.Context(), query.ForEPD(), start.AddDate(-1, 0, 0), time.Time{})
 	return fmt.Appendf(nil, "%+v", s), err
 }
 
@@ -229,6 +229,16 @@ func TestOnlyOperatorsAreToldOfSavingsByWorkload(t *testing.T) {
 	if status := r.callAs(&operator, http.MethodGet, "/v1/savings", "", &s); status != http.StatusOK ||
 		len(s.ByWorkload) != 2 {
 		t.Fatalf("status %d, %+v", status, s.ByWorkload)
+	}
+	var before epdapi.Savings
+	until := "/v1/savings?until=" + start.AddDate(-1, 0, 0).Format(time.RFC3339)
+	if status := r.callAs(&operator, http.MethodGet, until, "", &before); status != http.StatusOK ||
+		before.Treated != 0 || s.Treated == 0 || !before.Until.Equal(start.AddDate(-1, 0, 0)) {
+		t.Errorf("a year before: status %d, %d runs of %d", status, before.Treated, s.Treated)
+	}
+	status := r.callAs(&operator, http.MethodGet, "/v1/savings?until=soon", "", nil)
+	if status != http.StatusBadRequest {
+		t.Errorf("until=soon: status %d", status)
 	}
 	large, small := s.ByWorkload[0], s.ByWorkload[1]
 	if large.Workload != "large" || large.SavedJ != 40 || large.Runs != 2 || small.Workload != "small" ||

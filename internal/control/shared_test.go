@@ -83,7 +83,7 @@ func (r *rig) sums() (s struct {
 },
 ) {
 	r.t.Helper()
-	strata, err := r.store.Strata(r.t.Context(), "alpha", start.Add(-1))
+	strata, err := r.store.Strata(r.t.Context(), "alpha", start.Add(-1), start.AddDate(1, 0, 0))
 	if err != nil {
 		r.t.Fatal(err)
 	}

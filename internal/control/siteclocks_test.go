@@ -160,7 +160,7 @@ func TestSavingsSayThatDefaultClocksAreTheSites(t *testing.T) {
 		"[live.site_clocks]\nV100 = 1237\n": "; default clocks are the site's (site_clocks): V100 core 1237 MHz",
 	} {
 		r.onSite(text)
-		sum, err := r.Queries.Savings(t.Context(), query.ForEPD(), time.Time{})
+		sum, err := r.Queries.Savings(t.Context(), query.ForEPD(), time.Time{}, time.Time{})
 		if err != nil {
 			t.Fatal(err)
 		}

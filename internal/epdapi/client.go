@@ -132,11 +132,13 @@ func (c *Client) Job(ctx context.Context, job string) (*JobView, error) {
 	return get[JobView](ctx, c, PathJobs+"/"+url.PathEscape(job), nil)
 }
 
-// Savings asks what runs saved that ended since a time; the zero time: ever.
-func (c *Client) Savings(ctx context.Context, since time.Time) (*Savings, error) {
+// Savings asks what runs saved that ended since a time and before another one; zero times: ever.
+func (c *Client) Savings(ctx context.Context, since, until time.Time) (*Savings, error) {
 	query := url.Values{}
-	if !since.IsZero() {
-		query.Set("since", since.UTC().Format(time.RFC3339))
+	for name, at := range map[string]time.Time{"since": since, "until": until} {
+		if !at.IsZero() {
+			query.Set(name, at.UTC().Format(time.RFC3339))
+		}
 	}
 	return get[Savings](ctx, c, PathSavings, query)
 }

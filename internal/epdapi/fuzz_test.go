@@ -42,7 +42,7 @@ func FuzzAnswersOfAnEPD(f *testing.F) {
 			"status":  second(c.Status(ctx)),
 			"jobs":    second(c.Jobs(ctx, nil)),
 			"job":     second(c.Job(ctx, "7")),
-			"savings": second(c.Savings(ctx, time.Time{})),
+			"savings": second(c.Savings(ctx, time.Time{}, time.Time{})),
 			"queue":   second(c.Queue(ctx)),
 			"hook":    second(c.Hook(ctx, &hooks.Event{Kind: hooks.Prolog})),
 		} {

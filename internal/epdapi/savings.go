@@ -17,6 +17,7 @@ import (
 // on the same GPU model. Workloads without both aren't in it.
 type Savings struct {
 	Since time.Time `json:"since,omitzero"` // the zero time: all that is known
+	Until time.Time `json:"until,omitzero"` // the zero time: up to now
 	GPU   Saving    `json:"gpu"`
 	Node  Saving    `json:"node"`
 	// Time is what it cost in time: how much longer the treated jobs took.

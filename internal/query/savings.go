@@ -13,15 +13,15 @@ import (
 )
 
 // Savings returns what treated runs used less than held-out ones, of jobs that ended since a
-// time; the zero time: ever.
-func (s *Service) Savings(ctx context.Context, who Caller, since time.Time) (epdapi.Savings, error) {
-	strata, err := s.options.Records.Sums.Strata(ctx, s.options.Cluster, since)
+// time and before another one; zero times: ever.
+func (s *Service) Savings(ctx context.Context, who Caller, since, until time.Time) (epdapi.Savings, error) {
+	strata, err := s.options.Records.Sums.Strata(ctx, s.options.Cluster, since, until)
 	if err != nil {
 		return epdapi.Savings{}, err
 	}
 	settings := s.options.Settings()
 	sum := epdapi.Savings{
-		Since: since, HoldOut: settings.Live.HoldOut, Factors: epdapi.NewFactors(settings.Factors),
+		Since: since, Until: until, HoldOut: settings.Live.HoldOut, Factors: epdapi.NewFactors(settings.Factors),
 		MaxSlowdown: settings.Live.MaxSlowdown, MaxSlowdowns: settings.Live.MaxSlowdowns,
 		SiteClocks: settings.Live.SiteClocks.Models,
 	}

@@ -54,7 +54,7 @@ func (c *cachedSavings) compute(ctx context.Context, s *Service, now time.Time) 
 	if last := c.saved.Load(); last != nil && !now.After(last.at) {
 		return last.of, nil
 	}
-	fresh, err := s.Savings(ctx, Caller{Operator: true}, time.Time{}) // others are shown it, too
+	fresh, err := s.Savings(ctx, Caller{Operator: true}, time.Time{}, time.Time{}) // others are shown it, too
 	if err != nil {
 		return epdapi.Savings{}, err
 	}

@@ -29,7 +29,7 @@ func asked(tb testing.TB, y *year) map[string]any {
 		all[what] = value
 	}
 	for _, since := range []time.Time{{}, start, start.Add(7 * time.Minute), start.Add(26 * time.Hour)} {
-		v, err := s.Strata(ctx, "cluster", since)
+		v, err := s.Strata(ctx, "cluster", since, time.Time{})
 		keep("savings since "+since.String(), v, err)
 	}
 	days, err := s.RunDays(ctx, "cluster", time.Time{})
@@ -210,7 +210,7 @@ func TestPruningCompactedRunsComesToTheSameSums(t *testing.T) {
 func TestACompactedRunIsForgottenAndRememberedWithItsDecision(t *testing.T) {
 	y, _ := newYear(t, 1, 3, 12)
 	savings := func() []record.Stratum {
-		all, err := y.store.Strata(t.Context(), "cluster", time.Time{})
+		all, err := y.store.Strata(t.Context(), "cluster", time.Time{}, time.Time{})
 		if err != nil {
 			t.Fatal(err)
 		}

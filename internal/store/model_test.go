@@ -182,7 +182,7 @@ func (l *ledger) checkStrata(t *rapid.T) {
 		key := o.Workload + string(o.Arm)
 		energies[key] = append(energies[key], o.GPUEnergyJ.Or(math.NaN()))
 	}
-	strata, err := l.store.Strata(t.Context(), "alpha", time.Time{})
+	strata, err := l.store.Strata(t.Context(), "alpha", time.Time{}, time.Time{})
 	if err != nil || len(strata) != len(energies) {
 		t.Fatalf("%d strata, not %d: %v", len(strata), len(energies), err)
 	}

@@ -95,7 +95,7 @@ func TestAnUnmatchedOutcomeIsKeptButNeverCounted(t *testing.T) {
 	if err != nil || len(page.Outcomes) != 1 || page.Outcomes[0].RunID != "run-000000" {
 		t.Errorf("outcomes of the workload: %+v, %v", page.Outcomes, err)
 	}
-	strata, err := s.Strata(t.Context(), "alpha", time.Time{})
+	strata, err := s.Strata(t.Context(), "alpha", time.Time{}, time.Time{})
 	if err != nil || len(strata) != 1 || strata[0].GPU.Runs != 1 {
 		t.Errorf("strata: %+v, %v", strata, err)
 	}

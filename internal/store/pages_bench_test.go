@@ -129,15 +129,15 @@ func questions(s *store.Store, jobs int) []question { //nolint:funlen // most of
 			return err
 		}},
 		{"strata ever", func(ctx context.Context, _ int) error {
-			_, err := s.Strata(ctx, "alpha", time.Time{})
+			_, err := s.Strata(ctx, "alpha", time.Time{}, time.Time{})
 			return err
 		}},
 		{"strata since a week", func(ctx context.Context, i int) error {
-			_, err := s.Strata(ctx, "alpha", start.AddDate(0, 0, -7).Add(-time.Duration(i%24)*time.Hour))
+			_, err := s.Strata(ctx, "alpha", start.AddDate(0, 0, -7).Add(-time.Duration(i%24)*time.Hour), time.Time{})
 			return err
 		}},
 		{"strata since 30 days", func(ctx context.Context, i int) error {
-			_, err := s.Strata(ctx, "alpha", start.AddDate(0, 0, -30).Add(-time.Duration(i%24)*time.Hour))
+			_, err := s.Strata(ctx, "alpha", start.AddDate(0, 0, -30).Add(-time.Duration(i%24)*time.Hour), time.Time{})
 			return err
 		}},
 		{"a job's outcomes and readings", func(ctx context.Context, i int) error {

@@ -31,7 +31,7 @@ func TestPruningKeepsTheMeansAndKnowsRepeats(t *testing.T) {
 		put(t, s, o, store.Stored)
 		now = now.Add(time.Second)
 	}
-	before, err := s.Strata(t.Context(), "alpha", time.Time{})
+	before, err := s.Strata(t.Context(), "alpha", time.Time{}, time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestPruningKeepsTheMeansAndKnowsRepeats(t *testing.T) {
 	if err != nil || pruned.Outcomes != 2200 {
 		t.Fatalf("pruned %+v, %v", pruned, err)
 	}
-	after, err := s.Strata(t.Context(), "alpha", time.Time{})
+	after, err := s.Strata(t.Context(), "alpha", time.Time{}, time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestPruningKeepsTheMeansAndKnowsRepeats(t *testing.T) {
 	changed := outcome(4)
 	changed.TimeS = live.Known(1)
 	put(t, s, changed, store.Conflicting)
-	again, err := s.Strata(t.Context(), "alpha", time.Time{})
+	again, err := s.Strata(t.Context(), "alpha", time.Time{}, time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestStrataAreMeansByWorkloadAndArm(t *testing.T) {
 	held := outcome(9)
 	held.Arm, held.GPUEnergyJ = live.ArmHeldOut, live.Known(150)
 	put(t, s, held, store.Stored)
-	strata, err := s.Strata(t.Context(), "alpha", time.Time{})
+	strata, err := s.Strata(t.Context(), "alpha", time.Time{}, time.Time{})
 	if err != nil || len(strata) != 2 {
 		t.Fatalf("%+v, %v", strata, err)
 	}
@@ -110,7 +110,8 @@ func TestStrataAreMeansByWorkloadAndArm(t *testing.T) {
 	}); !sameMean(got, want) {
 		t.Errorf("treated: %+v", got)
 	}
-	late, err := s.Strata(t.Context(), "alpha", start.Add(23*time.Minute)) // all but the first ended later
+	// All but the first ended later.
+	late, err := s.Strata(t.Context(), "alpha", start.Add(23*time.Minute), time.Time{})
 	if err != nil || len(late) != 2 || late[1].GPU.Runs != 2 {
 		t.Errorf("since later: %+v, %v", late, err)
 	}

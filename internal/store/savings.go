@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -72,9 +73,20 @@ UNION ALL
 SELECT cluster, ` + sumColumns +
 		` FROM energy_sums WHERE cluster = ?1 AND day = -1 AND done_gpu_runs + done_node_runs + done_time_runs > 0
 ORDER BY ` + stratumKey
-	// strataSince reads the jobs from ?2 on to the end of its day, ?3, the sums of
-	// the days from ?4 on, and those of pruned jobs from a month on.
-	strataSince = strataParts + `
+	// strataSince reads the jobs from ?2 on to the end of its day, ?3, the sums of the days from ?4 on and
+	// before ?8, the jobs of that day, from ?6 on and before ?7, and those of pruned jobs by months.
+	strataSince = strataParts + strataOfJobs + `
+	UNION ALL ` + strings.NewReplacer("?2", "?6", "?3", "?7").Replace(strataOfJobs) + `
+	UNION ALL SELECT ` + sumColumns + ` FROM energy_sums WHERE cluster = ?1 AND day >= ?4 AND day < ?8 AND ended > 0
+	UNION ALL
+	SELECT ` + stratumKey + `, 0, 0,
+		done_gpu_runs, done_gpu_j, done_gpu_j2, done_node_runs, done_node_j, done_node_j2,
+		predicted_runs, predicted_j, predicted_gpu_j, done_time_runs, done_time_s, done_time_s2
+	FROM outcome_months WHERE cluster = ?1 AND month >= ?5 AND month < ?9 AND workload != '' AND arm != 'excluded' AND done_gpu_runs + done_node_runs + done_time_runs > 0` + strataOrder
+)
+
+// strataOfJobs sums the jobs of [jobsBetween] up.
+const strataOfJobs = `
 	SELECT ` + stratumKey + `, COUNT(*) AS ended, SUM(done) AS done,
 		COUNT(gpu_j) AS done_gpu_runs, TOTAL(gpu_j) AS done_gpu_j, TOTAL(gpu_j * gpu_j) AS done_gpu_j2,
 		COUNT(node_j) AS done_node_runs, TOTAL(node_j) AS done_node_j, TOTAL(node_j * node_j) AS done_node_j2,
@@ -82,27 +94,32 @@ ORDER BY ` + stratumKey
 		TOTAL(CASE WHEN predicted_j IS NOT NULL THEN gpu_j END) AS predicted_gpu_j,
 		COUNT(longest_s) AS done_time_runs, TOTAL(longest_s) AS done_time_s,
 		TOTAL(longest_s * longest_s) AS done_time_s2
-	FROM (` + jobsBetween + `) GROUP BY ` + stratumKey + `
-	UNION ALL SELECT ` + sumColumns + ` FROM energy_sums WHERE cluster = ?1 AND day >= ?4 AND ended > 0
-	UNION ALL
-	SELECT ` + stratumKey + `, 0, 0,
-		done_gpu_runs, done_gpu_j, done_gpu_j2, done_node_runs, done_node_j, done_node_j2,
-		predicted_runs, predicted_j, predicted_gpu_j, done_time_runs, done_time_s, done_time_s2
-	FROM outcome_months WHERE cluster = ?1 AND month >= ?5 AND workload != '' AND arm != 'excluded' AND done_gpu_runs + done_node_runs + done_time_runs > 0` + strataOrder
-)
+	FROM (` + jobsBetween + `) GROUP BY ` + stratumKey
 
 // Strata returns the mean energies and run times of completed jobs by workload, GPU model, the parts
 // that the lot had in its arms, and arm: what savings are computed from. They cover jobs that ended
-// since a time, on the last of their nodes; of pruned ones, whose details are
-// gone, the whole months from that time's month on. The zero time is ever, and
-// takes as long as there are strata, however many jobs there were. Jobs without a
-// workload, unmatched runs and those in no arm aren't compared.
-func (s *Store) Strata(ctx context.Context, cluster string, since time.Time) ([]record.Stratum, error) {
+// since a time and before another one, on the last of their nodes. Of pruned ones, whose details are
+// gone, whole months count: from the first time's month on, or, where there is a last time, those whose middle
+// lies between. Zero times are ever, which takes as long as there are strata, however many jobs there were.
+// Jobs without a workload, unmatched runs and those in no arm aren't compared.
+func (s *Store) Strata(
+	ctx context.Context, cluster string, since, until time.Time,
+) ([]record.Stratum, error) {
 	query, args := strataEver, []any{cluster}
-	if from := since.UnixMicro(); !since.IsZero() && from > 0 {
-		next := from/microsPerDay + 1
+	if from := since.UnixMicro(); !since.IsZero() && from > 0 || !until.IsZero() {
+		from, before := max(from, 1), int64(math.MaxInt64)
+		first, end := time.UnixMicro(from).UTC().Format(monthLayout), "9999-12"
+		if !until.IsZero() {
+			before = max(until.UnixMicro(), from)
+			first, end = middleFrom(time.UnixMicro(from)), middleFrom(time.UnixMicro(before))
+		}
+		next, last := from/microsPerDay+1, before/microsPerDay
 		query, args = strataSince, []any{
-			cluster, from, next * microsPerDay, next, since.UTC().Format("2006-01"),
+			cluster, from, min(next*microsPerDay, before), next, first,
+			last * microsPerDay, before, last, end,
+		}
+		if last < next { // all in one day
+			args[5] = before
 		}
 	}
 	rows, err := s.db.read.QueryContext(ctx, query, args...)
@@ -121,6 +138,18 @@ func (s *Store) Strata(ctx context.Context, cluster string, since time.Time) ([]
 		rest = rest[same:]
 	}
 	return strata, nil
+}
+
+const monthLayout = "2006-01"
+
+// middleFrom returns the first month whose middle isn't before a time.
+func middleFrom(at time.Time) string {
+	at = at.UTC()
+	month := time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC)
+	if month.AddDate(0, 0, 14).Before(at) {
+		month = month.AddDate(0, 1, 0)
+	}
+	return month.Format(monthLayout)
 }
 
 // stratumSums are those of the runs of a stratum with the same clocks.

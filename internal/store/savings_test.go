@@ -35,7 +35,7 @@ func decidedRun(
 func both(t *testing.T, s *store.Store, want []record.Stratum) {
 	t.Helper()
 	for _, when := range []string{"before", "after"} {
-		got, err := s.Strata(t.Context(), "alpha", time.Time{})
+		got, err := s.Strata(t.Context(), "alpha", time.Time{}, time.Time{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +165,7 @@ func TestEndingsCountJobsByArm(t *testing.T) {
 	out := outcome(93)
 	out.Arm = live.ArmExcluded
 	put(t, s, out, store.Stored)
-	strata, err := s.Strata(t.Context(), "alpha", time.Time{})
+	strata, err := s.Strata(t.Context(), "alpha", time.Time{}, time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}

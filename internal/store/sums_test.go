@@ -214,8 +214,8 @@ func (o *scrolled) jobKey() string {
 	return fmt.Sprint(o.batch, o.RunID)
 }
 
-// strata returns those of all jobs that ended since a time, the plain way.
-func (s *scroll) strata(since time.Time) map[string]cell {
+// strata returns those of all jobs that ended since a time and before another one, the plain way.
+func (s *scroll) strata(since, until time.Time) map[string]cell {
 	jobs := make(map[string][]scrolled)
 	for _, o := range slices.Concat(s.kept, s.gone) {
 		if o.Unmatched || o.Workload == "" || o.Arm == live.ArmExcluded || o.ExitState == "" ||
@@ -228,7 +228,14 @@ func (s *scroll) strata(since time.Time) map[string]cell {
 	for _, runs := range jobs {
 		key, one, end := countJob(runs)
 		pruned := runs[0].batch > 0
-		if pruned && end.Format("2006-01") < since.Format("2006-01") || !pruned && end.Before(since) {
+		middle := time.Date(end.Year(), end.Month(), 15, 0, 0, 0, 0, time.UTC)
+		switch {
+		case !until.IsZero() && (pruned && !middle.Before(until) || !pruned && !end.Before(until)):
+			continue
+		case !until.IsZero() && pruned && middle.Before(since):
+			continue
+		case !pruned && end.Before(since),
+			until.IsZero() && pruned && end.Format("2006-01") < since.Format("2006-01"):
 			continue
 		}
 		if pruned {
@@ -302,51 +309,63 @@ func countJob(runs []scrolled) (key string, c cell, end time.Time) {
 
 // check compares the store with the plain way.
 func (s *scroll) check(t *rapid.T) {
-	ends := []time.Time{
+	ends := append(slices.Clone(s.since), []time.Time{
 		{},
 		start.Add(-100 * time.Hour), start, start.Add(13*time.Hour + time.Microsecond),
 		start.Truncate(24 * time.Hour).Add(48 * time.Hour), start.Add(400 * time.Hour),
-	}
-	for _, since := range append(ends, s.since...) {
-		want := make(map[string]record.Stratum)
-		cells := s.strata(since)
-		for _, key := range slices.Sorted(mapsKeys(cells)) {
-			c := cells[key]
-			var workload, arm string
-			var lot, constant, core float64
-			if _, err := fmt.Sscanf(key, "%s %s %g %g %g", &workload, &arm, &lot, &constant,
-				&core); err != nil {
-				t.Fatal(err)
-			}
-			of := fmt.Sprint(workload, arm, lot, constant)
-			w := want[of]
-			w.Endings.Ended, w.Endings.Completed = w.Endings.Ended+c.ended, w.Endings.Completed+c.done
-			w.Predicted.Runs, w.Predicted.DefaultJ, w.Predicted.GPUJ = w.Predicted.Runs+c.predicted,
-				w.Predicted.DefaultJ+c.defaultJ, w.Predicted.GPUJ+c.predicted1
-			addMean(&w.GPU, c.gpuRuns, c.gpu, c.gpu2)
-			addMean(&w.Node, c.nodeRuns, c.node, c.node2)
-			addMean(&w.Time, c.timeRuns, c.time, c.time2)
-			want[of] = w
+	}...)
+	for i, since := range ends {
+		s.checkPeriod(t, since, time.Time{})
+		if until := ends[(7*i+3)%len(ends)]; !until.IsZero() && until.After(since) {
+			s.checkPeriod(t, since, until)
 		}
-		strata, err := s.store.Strata(t.Context(), "alpha", since)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(strata) != len(want) {
-			t.Fatalf("since %s: %d strata, not %d: %+v, want %+v", since, len(strata), len(want),
-				strata, want)
-		}
-		for _, g := range strata {
-			w, ok := want[fmt.Sprint(g.Workload, g.Arm, g.HoldOut, g.ConstantArm)]
-			if !ok || g.Endings != w.Endings || g.Predicted.Runs != w.Predicted.Runs ||
-				!near(g.Predicted.DefaultJ, w.Predicted.DefaultJ) ||
-				!near(g.Predicted.GPUJ, w.Predicted.GPUJ) || !sameMean(g.GPU, w.GPU) ||
-				!sameMean(g.Node, w.Node) || !sameMean(g.Time, w.Time) {
-				t.Fatalf("since %s: %+v, not %+v", since, g, w)
-			}
-		}
+		s.checkPeriod(t, since, since.Add(5*time.Hour)) // often within a day
 	}
 	s.checkDays(t)
+}
+
+// checkPeriod compares the strata of a period with the plain way.
+func (s *scroll) checkPeriod(t *rapid.T, since, until time.Time) {
+	if since.IsZero() && until.Before(start.Add(-1000*time.Hour)) {
+		until = time.Time{}
+	}
+	want := make(map[string]record.Stratum)
+	cells := s.strata(since, until)
+	for _, key := range slices.Sorted(mapsKeys(cells)) {
+		c := cells[key]
+		var workload, arm string
+		var lot, constant, core float64
+		if _, err := fmt.Sscanf(key, "%s %s %g %g %g", &workload, &arm, &lot, &constant,
+			&core); err != nil {
+			t.Fatal(err)
+		}
+		of := fmt.Sprint(workload, arm, lot, constant)
+		w := want[of]
+		w.Endings.Ended, w.Endings.Completed = w.Endings.Ended+c.ended, w.Endings.Completed+c.done
+		w.Predicted.Runs, w.Predicted.DefaultJ, w.Predicted.GPUJ = w.Predicted.Runs+c.predicted,
+			w.Predicted.DefaultJ+c.defaultJ, w.Predicted.GPUJ+c.predicted1
+		addMean(&w.GPU, c.gpuRuns, c.gpu, c.gpu2)
+		addMean(&w.Node, c.nodeRuns, c.node, c.node2)
+		addMean(&w.Time, c.timeRuns, c.time, c.time2)
+		want[of] = w
+	}
+	strata, err := s.store.Strata(t.Context(), "alpha", since, until)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(strata) != len(want) {
+		t.Fatalf("from %s until %s: %d strata, not %d: %+v, want %+v", since, until, len(strata), len(want),
+			strata, want)
+	}
+	for _, g := range strata {
+		w, ok := want[fmt.Sprint(g.Workload, g.Arm, g.HoldOut, g.ConstantArm)]
+		if !ok || g.Endings != w.Endings || g.Predicted.Runs != w.Predicted.Runs ||
+			!near(g.Predicted.DefaultJ, w.Predicted.DefaultJ) ||
+			!near(g.Predicted.GPUJ, w.Predicted.GPUJ) || !sameMean(g.GPU, w.GPU) ||
+			!sameMean(g.Node, w.Node) || !sameMean(g.Time, w.Time) {
+			t.Fatalf("from %s until %s: %+v, not %+v", since, until, g, w)
+		}
+	}
 }
 
 // checkDays compares the sums of days, which pruning leaves alone.

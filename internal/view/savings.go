@@ -152,12 +152,21 @@ func (c *comparison) unsureText() string {
 	return text + ": about " + report.Plural(n, "more run "+c.against, "more runs "+c.against) + " would do"
 }
 
-// periodText says from when on runs count.
+// periodText says which runs count: by when they ended.
 func periodText(s *epdapi.Savings) string {
-	if s.Since.IsZero() {
+	since, until := s.Since.Local(), s.Until.Local()
+	first := time.Date(since.Year(), since.Month(), 1, 0, 0, 0, 0, since.Location())
+	switch {
+	case s.Since.IsZero() && s.Until.IsZero():
 		return "since the first record"
+	case s.Since.IsZero():
+		return "before " + until.Format(time.DateTime)
+	case s.Until.IsZero():
+		return "since " + since.Format(time.DateTime)
+	case since.Equal(first) && until.Equal(first.AddDate(0, 1, 0)):
+		return "in " + since.Format("January 2006")
 	}
-	return "since " + s.Since.Local().Format(time.DateTime)
+	return "from " + since.Format(time.DateTime) + " until " + until.Format(time.DateTime)
 }
 
 func endedText(e epdapi.EndingCounts) string {

@@ -139,7 +139,8 @@ func controllerOperations() []Operation {
 			"How workloads use their GPUs: of one, or of those that ran last.",
 			of[epdapi.ProfileList](), workload),
 		get(Controller, epdapi.PathSavings, Anybody, "What was saved: treated runs against held-out ones.",
-			of[epdapi.Savings](), Param{"since", "from then on (RFC 3339)"}),
+			of[epdapi.Savings](), Param{"since", "ended from then on (RFC 3339)"},
+			Param{"until", "ended before then (RFC 3339)"}),
 		post(Controller, epdapi.PathEstimate, Anybody, "What a job would take, and at which clocks, if it "+
 			"were submitted.", of[hooks.Submission](), of[epdapi.Estimate](), model),
 		post(Controller, epdapi.PathCode, Anybody, "What the source code of a job that is about to be "+

@@ -56,7 +56,7 @@ func TestACrowdIsJobsWithDecisionsAndOutcomes(t *testing.T) {
 // strata returns the mean energies and times of a crowd, from its sums.
 func strata(t *testing.T, s *store.Store) []record.Stratum {
 	t.Helper()
-	all, err := s.Strata(t.Context(), "alpha", time.Time{})
+	all, err := s.Strata(t.Context(), "alpha", time.Time{}, time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
