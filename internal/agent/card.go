@@ -454,7 +454,7 @@ type budgetShare struct {
 
 // othersLimit says what somebody else's limit is that is above the lease; "" if there is none.
 func (s *budgetShare) othersLimit() string {
-	if s.others == 0 || s.others <= gpu.Value(s.watts) {
+	if s.others == 0 || s.watts == 0 || s.others <= gpu.Value(s.watts) {
 		return ""
 	}
 	return fmt.Sprintf("its power limit stays at %s, as somebody else set it, above its %s of the power budget",

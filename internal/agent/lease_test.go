@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -140,6 +141,26 @@ func TestSomebodyElsesLimitStays(t *testing.T) {
 	}
 	h.lease(a, 220, 120, time.Hour)
 	h.wantLimits("with the administrator's", 200, 220)
+}
+
+func TestSomebodyElsesLimitAboveTheLeaseIsSaidUntilTheBudgetEnds(t *testing.T) {
+	h := newHost(t, twoGPUs)
+	a := h.started()
+	h.lease(a, 150, 120, time.Hour)
+	if err := h.sims[0].LimitPower(220); err != nil {
+		t.Fatal(err)
+	}
+	h.lease(a, 140, 120, time.Hour)
+	if got := a.State().GPUs; !strings.Contains(got[0].Unsure, "220 W") || got[1].Unsure != "" {
+		t.Errorf("said of the GPUs: %q and %q", got[0].Unsure, got[1].Unsure)
+	}
+	if err := a.Leases().Set(t.Context(), nil, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := a.State().GPUs; got[0].Unsure != "" {
+		t.Errorf("said after the budget: %q", got[0].Unsure)
+	}
+	h.wantLimits("after the budget", 220, 250)
 }
 
 // A process that is killed at any step leaves no limit above the leases that it was told of last, the safe
