@@ -91,7 +91,7 @@ func BenchmarkWrongBeliefs(b *testing.B) {
 func TestWrongPredictionsBreakNoLimitsAndCostLittleTime(t *testing.T) {
 	for _, belief := range beliefs {
 		var sum beliefFigures
-		for seed := range onlineBatches() {
+		for seed := range onlineBatches() / 3 {
 			believed, truth := misled(t, seed, 500, belief.factor)
 			easy := playMisled(t, believed, truth, policy.EasyDefault)
 			sum.add(truth, playMisled(t, believed, truth, policy.DefaultName(planner.Online)), easy)
