@@ -316,8 +316,8 @@ func (s *baselines) under(c *managedGPU, want lock) lock {
 	return want
 }
 
-// settingOrder returns all controls in the order in which they are set: a power budget's limit is first, so that
-// nothing else keeps it from being set.
+// settingOrder returns all controls in the order in which they are set: a power budget's limit is first, so
+// that nothing else keeps it from being set.
 func (s *baselines) settingOrder(c *managedGPU) []gpu.Control {
 	var order []gpu.Control
 	for control := range gpu.NumControls {

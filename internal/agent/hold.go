@@ -160,8 +160,8 @@ func (h *holder) setControls(
 	return next, refused, nil
 }
 
-// goOn returns what a card's entry is where one control failed to be set, and what a run is without; false: the
-// card doesn't go on. A power budget's limit that the driver refuses leaves the one in force that the card had.
+// goOn returns what a card's entry is where one control failed to be set, and what a run is without; false:
+// the card doesn't go on. A power budget's limit that the driver refuses leaves the one that was in force.
 func (h *holder) goOn(
 	c *managedGPU, control gpu.Control, want *lock, entry, next *Entry, failed error,
 ) (kept *Entry, without gpu.ControlSet, ok bool) {

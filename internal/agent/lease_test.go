@@ -120,14 +120,20 @@ func TestWithoutAnAgentARestoreGivesABudgetsLimitsBackForGood(t *testing.T) {
 	h.wantLimits("after a restart", 250, 250)
 }
 
-func TestSomebodyElsesLimitStays(t *testing.T) {
+// limitedByOthers returns a host under a budget on whose first GPU somebody else has set 220 W, above the
+// lease.
+func limitedByOthers(t *testing.T) (*host, *agent.Agent) {
+	t.Helper()
 	h := newHost(t, twoGPUs)
 	a := h.started()
 	h.lease(a, 150, 120, time.Hour)
-	if err := h.sims[0].LimitPower(220); err != nil {
-		t.Fatal(err)
-	}
+	h.limit(0, 220)
 	h.lease(a, 140, 120, time.Hour)
+	return h, a
+}
+
+func TestSomebodyElsesLimitStays(t *testing.T) {
+	h, a := limitedByOthers(t)
 	h.wantLimits("with somebody else's", 220, 140)
 	if err := h.sims[0].LimitPower(250); err != nil { // as it was before
 		t.Fatal(err)
@@ -144,13 +150,7 @@ func TestSomebodyElsesLimitStays(t *testing.T) {
 }
 
 func TestSomebodyElsesLimitAboveTheLeaseIsSaidUntilTheBudgetEnds(t *testing.T) {
-	h := newHost(t, twoGPUs)
-	a := h.started()
-	h.lease(a, 150, 120, time.Hour)
-	if err := h.sims[0].LimitPower(220); err != nil {
-		t.Fatal(err)
-	}
-	h.lease(a, 140, 120, time.Hour)
+	h, a := limitedByOthers(t)
 	if got := a.State().GPUs; !strings.Contains(got[0].Unsure, "220 W") || got[1].Unsure != "" {
 		t.Errorf("said of the GPUs: %q and %q", got[0].Unsure, got[1].Unsure)
 	}

@@ -172,7 +172,8 @@ func (h *holder) replayLost(ctx context.Context, names []string) error {
 }
 
 // settle brings a GPU without an entry to what the site wants of it, and writes its baseline down. What a
-// baseline names that no entry does is given back first, but a budget's limit: the entry is lost. The caller has the GPU's turn.
+// baseline names that no entry does is given back first, but a budget's limit: the entry is lost. The caller
+// has the GPU's turn.
 func (h *holder) settle(c *managedGPU) error {
 	if entry := c.journalled(); entry != nil {
 		if entry.isOfRun() {

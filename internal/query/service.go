@@ -57,7 +57,7 @@ type JobRecords interface {
 type SumRecords interface {
 	// RunDays are sums over runs by day, arm and state, from a day on.
 	RunDays(ctx context.Context, cluster string, from time.Time) ([]record.RunDay, error)
-	// Strata are sums over jobs that ended since a time, whose arms may be compared.
+	// Strata are sums over jobs that ended since a time and before another one, whose arms may be compared.
 	Strata(ctx context.Context, cluster string, since, until time.Time) ([]record.Stratum, error)
 	// ProfileCounts are how many profiles there are of workloads, those that ran last
 	// first; of one workload, if it is named.

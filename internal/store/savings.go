@@ -114,12 +114,9 @@ func (s *Store) Strata(
 			first, end = middleFrom(time.UnixMicro(from)), middleFrom(time.UnixMicro(before))
 		}
 		next, last := from/microsPerDay+1, before/microsPerDay
+		midnight := min(next*microsPerDay, before)
 		query, args = strataSince, []any{
-			cluster, from, min(next*microsPerDay, before), next, first,
-			last * microsPerDay, before, last, end,
-		}
-		if last < next { // all in one day
-			args[5] = before
+			cluster, from, midnight, next, first, max(last*microsPerDay, midnight), before, last, end,
 		}
 	}
 	rows, err := s.db.read.QueryContext(ctx, query, args...)
