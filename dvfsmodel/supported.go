@@ -93,6 +93,42 @@ func MaxDiscount(r Response) Watt {
 	return 0
 }
 
+// LeastCosts fills in what no point of a response that takes no longer than the limit, seconds, costs less than
+// by each objective. These are sums of energy and time of which a second may have a negative price: a longer
+// run is worth something then, and points count that others beat in both time and energy. It is false where
+// nobody knows them: of a response of a kind that only its author knows.
+func LeastCosts(costs []float64, r Response, goals []Objective, limit float64) bool {
+	for n := range costs {
+		costs[n] = math.Inf(1)
+	}
+	consider := func(pt Point) {
+		if MeetsLimit(pt.Time, limit) {
+			for n, o := range goals {
+				costs[n] = min(costs[n], o.Cost(pt))
+			}
+		}
+	}
+	consider(r.Default())
+	if c, ok := r.(*Continuous); ok {
+		longest := min(limit, c.Range.MaxTime(c.Params))
+		for n, o := range goals {
+			known := o
+			known.TimeWeight = max(o.TimeWeight, -o.EnergyWeight*float64(c.Params.still()))
+			if pt, err := c.Optimum(known, limit); err == nil {
+				costs[n] = min(costs[n], known.Cost(pt)-(known.TimeWeight-o.TimeWeight)*longest)
+			}
+		}
+		return true
+	}
+	all := SupportedPoints(r)
+	for _, pt := range all {
+		if at, ok := PointAt(r, pt); ok {
+			consider(at)
+		}
+	}
+	return len(all) > 0 || !HasModel(r)
+}
+
 // At returns a response's model at a normalised setting, be it allowed or not.
 func At(r Response, s Scaling) Point {
 	if c, ok := r.(*Continuous); ok {

@@ -34,7 +34,7 @@ type Term struct {
 const (
 	TermIdle   = "idle"      // of the node that runs the longest task
 	TermTurnOn = "turn-on"   // of the nodes that must be on at once
-	TermDue    = "due times" // what time is worth on GPUs of which there are too few
+	TermDue    = "due times" // of time on GPUs of which there are too few, and of GPUs idle beside tasks
 )
 
 // Gap returns how far an energy lies above the bound, as a fraction of the bound;
@@ -87,12 +87,14 @@ func Lower(p *planner.Problem) Bound {
 }
 
 // Of returns an energy that no plan goes below that promises what the given one keeps:
-// where it ends every task by its due time, [NewDueDual] may prove more than [Lower].
+// where it ends every task by its due time, [NewDueDual] and the nodes that tasks keep on may prove more than
+// [Lower].
 func Of(p *planner.Problem, plan *planner.Plan) Bound {
 	b := Lower(p)
 	dues := !p.HasSharing() && p.Snapshot == nil && len(plan.PastDue(p)) == 0
 	if dues {
-		if value := dvfsmodel.Joule(NewDueDual(p, 1, 0).Value); value > b.Value {
+		value := dvfsmodel.Joule(dueBound(p, 1, 0) + turnOnBound(p, boundTasks(p, 1, 0)))
+		if value > b.Value {
 			b.Terms = append(b.Terms, Term{Name: TermDue, Value: value - b.Value})
 			b.Extra += value - b.Value
 			b.Value = value

@@ -99,7 +99,7 @@ func sumBound(p *planner.Problem, energy, time float64, dues bool) float64 {
 		sum += tasks[i].least
 	}
 	if dues {
-		sum = max(sum, NewDueDual(p, energy, time).Value)
+		sum = max(sum, dueBound(p, energy, time))
 	}
 	return sum
 }

@@ -31,16 +31,22 @@ type duePrices struct {
 	ends  []float64 // D, ascending, seconds
 	room  []float64 // seconds of GPUs before it
 	mu    []float64 // price of one of them
-	level []float64 // λ up to and including D: the sum of mu from there on
-	paid  []float64 // ∫ λ from 0 to D
-	until [duePriceCount]float64
+	price steps     // what a second of a GPU costs: λ, less β where idle GPUs count
+	until [mostPrices]float64
+	kept  *keptPrices // nil: idle GPUs don't count
 }
 
-// duePriceCount is the number of prices of time at which a task's costs are known.
-const duePriceCount = 32
+// Numbers of the prices of time at which a task's costs are known: of those that are not negative, and of the
+// negative ones, which stand before them where idle GPUs count.
+const (
+	duePriceCount = 32
+	negativeCount = 8
+	mostPrices    = duePriceCount + negativeCount
+)
 
 // dueTask is a task as the dual sees it.
 type dueTask struct {
+	task    int // of the problem
 	due     float64
 	options []dueOption
 	choice  int     // index in options
@@ -53,8 +59,9 @@ type dueOption struct {
 	class             int
 	weight            float64 // GPUs
 	shortest, longest float64 // of the run, seconds
-	least             [duePriceCount]float64
-	bend              [duePriceCount - 1]float64 // run time from which on k is the largest, seconds, falling
+	least             [mostPrices]float64
+	bend              [mostPrices - 1]float64 // run time from which on k is the largest, seconds, falling
+	keeping           keeping
 }
 
 // maxDues is how many due times of a class have a price.
@@ -109,30 +116,42 @@ func findPrices(p *planner.Problem, energyWeight, timeWeight, part float64) *due
 // Price returns what a GPU of a class costs by the dual's prices from one moment to
 // another; nothing where both are +Inf.
 func (d *DueDual) Price(class int, from, to float64) float64 {
-	return d.prices[class].integral(from, to)
+	prices := &d.prices[class].price
+	if len(prices.ends) == 0 {
+		return 0
+	}
+	return prices.to(to) - prices.to(from)
 }
 
 type dueSearch struct {
 	p            *planner.Problem
-	energy, time float64 // weights
-	each         int     // one of so many tasks is asked
-	part         float64 // of the room, by what the tasks that are asked are of all
-	price        [duePriceCount]float64
+	energy, time float64           // weights
+	each         int               // one of so many tasks is asked
+	part         float64           // of the room, by what the tasks that are asked are of all
+	price        []float64         // of time, ascending
+	idle         float64           // highest worth of a second of an idle GPU; 0: idle GPUs don't count
+	unknown      bool              // what a task costs at a negative price of time
 	points       []dvfsmodel.Point // buffer of option
 	tasks        []dueTask
 	unpriced     float64 // what the other tasks cost, whose GPUs have no price
 	dual         DueDual
 }
 
-// prices are those at which costs are tabulated: 0 and a geometric row that covers
-// what a second of a GPU may be worth.
+// prices are those at which costs are tabulated: 0, a geometric row that covers what a second of a GPU may be
+// worth, and an even one of what it is worth to idle GPUs.
 func (d *dueSearch) prices() {
 	const lowest, highest = 4, 4000 // watts
+	if d.idle > 0 {
+		for n := negativeCount; n > 0; n-- {
+			d.price = append(d.price, -d.idle*float64(n)/negativeCount)
+		}
+	}
+	d.price = append(d.price, 0)
 	unit := d.energy + d.time/highest
 	ratio := math.Pow(highest/lowest, 1/float64(duePriceCount-2))
 	at := lowest * unit
-	for k := 1; k < duePriceCount; k++ {
-		d.price[k] = at
+	for range duePriceCount - 1 {
+		d.price = append(d.price, at)
 		at *= ratio
 	}
 }
@@ -152,13 +171,13 @@ func (d *dueSearch) tabulate() {
 // GPUs have no price.
 func (d *dueSearch) taskAt(i int, buffer []dueOption) (task dueTask, free float64) {
 	t := &d.p.Tasks[i]
-	task = dueTask{due: t.Due + planner.DeadlineSlack*max(1, math.Abs(t.Due)), options: buffer}
+	task = dueTask{task: i, due: t.Due + planner.DeadlineSlack*max(1, math.Abs(t.Due)), options: buffer}
 	least, priced := math.Inf(1), false
 	for class := range d.p.Cluster.Classes {
 		if o, ok := d.option(t, class, task.due); ok {
 			task.options = append(task.options, o)
 			least = min(least, o.weight*o.least[0])
-			priced = priced || d.p.Cluster.Classes[class].Count > 0
+			priced = priced || d.idle > 0 || d.p.Cluster.Classes[class].Count > 0
 		}
 	}
 	switch {
@@ -184,28 +203,35 @@ func (d *dueSearch) option(t *planner.Task, class int, due float64) (o dueOption
 		o.shortest = min(o.shortest, r.MinTime())
 	}
 	o.longest = min(due-max(earliestStart(d.p, t), k.TurnOnDelay), t.Limit*(1+planner.DeadlineSlack))
-	var goals [duePriceCount]dvfsmodel.Objective
+	var all [mostPrices]dvfsmodel.Objective
+	goals, negative := all[:len(d.price)], 0
 	for n, price := range d.price {
 		goals[n] = dvfsmodel.Objective{
 			EnergyWeight: d.energy, TimeWeight: d.time + d.energy*float64(k.HostW) + price,
 		}
+		if goals[n].TimeWeight < 0 {
+			negative++
+		}
 	}
-	first := goals[:]
-	if k.Count == 0 { // its GPUs never have a price: nobody asks for other run times
-		first = goals[:1]
+	if negative > 0 {
+		d.unknown = !dvfsmodel.LeastCosts(o.least[:negative], r, goals[:negative], o.longest) || d.unknown
+	}
+	first := goals[negative:]
+	if k.Count == 0 && d.idle == 0 { // its GPUs never have a price: nobody asks for other run times
+		first = first[:1]
 	}
 	if d.points = cheapestOf(d.points[:0], t, option, first, o.longest); len(d.points) == 0 {
 		return o, false
 	}
 	at := d.points
-	for n := range o.least {
-		if n < len(at) {
-			o.least[n] = goals[n].Cost(at[n])
+	for n := negative; n < len(goals); n++ {
+		if n-negative < len(at) {
+			o.least[n] = goals[n].Cost(at[n-negative])
 		} else {
 			o.least[n] = o.least[0] + d.price[n]*at[0].Time
 		}
 	}
-	for n := range o.bend {
+	for n := range len(goals) - 1 {
 		o.bend[n] = (o.least[n+1] - o.least[n]) / (d.price[n+1] - d.price[n])
 	}
 	return o, true
@@ -216,7 +242,8 @@ func (d *dueSearch) choosePricedTimes() {
 	d.dual.prices = make([]duePrices, len(d.p.Cluster.Classes))
 	for class := range d.dual.prices {
 		k := &d.p.Cluster.Classes[class]
-		if k.Count == 0 {
+		c := &d.dual.prices[class]
+		if c.price = newSteps(nil); k.Count == 0 && d.idle == 0 {
 			continue // there are always free GPUs
 		}
 		var dues []float64
@@ -228,63 +255,54 @@ func (d *dueSearch) choosePricedTimes() {
 			}
 		}
 		slices.Sort(dues)
-		c := &d.dual.prices[class]
 		for n := range min(maxDues, len(dues)) {
 			due := dues[(n+1)*len(dues)/min(maxDues, len(dues))-1]
 			room := d.part * float64(k.Count*k.GPUs) * (due - k.TurnOnDelay)
+			if k.Count == 0 {
+				room = math.Inf(1)
+			}
 			if room > 0 && (len(c.ends) == 0 || due > c.ends[len(c.ends)-1]) {
 				c.ends, c.room = append(c.ends, due), append(c.room, room)
 			}
 		}
 		c.mu = make([]float64, len(c.ends))
-		c.level, c.paid = make([]float64, len(c.ends)), make([]float64, len(c.ends))
-		c.precompute(&d.price)
+		c.price = newSteps(c.ends)
+		c.precompute(d.price)
 	}
 }
 
-func (c *duePrices) precompute(price *[duePriceCount]float64) {
-	sum := 0.0
-	for j := len(c.ends) - 1; j >= 0; j-- {
-		sum += c.mu[j]
-		c.level[j] = sum
+func (c *duePrices) precompute(price []float64) {
+	if c.kept == nil {
+		c.price.sum(c.mu, nil)
+	} else {
+		c.price.sum(c.mu, c.kept.nu)
+		c.kept.due.sum(c.mu, nil)
+		c.kept.idle.sum(nil, c.kept.nu)
 	}
-	last, paid := 0.0, 0.0
-	for j, end := range c.ends {
-		paid += c.level[j] * (end - last)
-		c.paid[j], last = paid, end
-	}
-	j := len(c.ends) - 1
+	j := len(c.ends)
 	for k, p := range price { // they rise, and the level falls
-		for j >= 0 && c.level[j] < p {
+		for j >= 0 && c.price.level[j] < p {
 			j--
 		}
-		c.until[k] = 0
-		if j >= 0 {
+		switch {
+		case j == len(c.ends):
+			c.until[k] = math.Inf(1)
+		case j >= 0:
 			c.until[k] = c.ends[j]
+		default:
+			c.until[k] = 0
 		}
 	}
-}
-
-func (c *duePrices) integralTo(at float64) float64 {
-	n := len(c.ends)
-	if n == 0 || at <= 0 {
-		return 0
-	}
-	if at >= c.ends[n-1] {
-		return c.paid[n-1]
-	}
-	j, _ := slices.BinarySearch(c.ends, at)
-	return c.paid[j] - c.level[j]*(c.ends[j]-at)
 }
 
 // best returns the run time that costs least by the prices, and what it costs.
-func (o *dueOption) best(c *duePrices, due float64, price *[duePriceCount]float64) (time, cost float64) {
+func (o *dueOption) best(c *duePrices, due float64, price []float64) (time, cost float64) {
 	// The cost by itself falls by price[k] a second for run times from bend[k] to
-	// bend[k-1], and not at all from bend[0] on; time before until[k] is worth at least
+	// bend[k-1], and no more than any price from bend[0] on; time before until[k] is worth at least
 	// price[k].
 	high := min(o.longest, max(o.bend[0], o.shortest))
 	k := 1
-	for ; k < duePriceCount-1; k++ {
+	for ; k < len(price)-1; k++ {
 		low := max(o.bend[k], o.shortest)
 		if low >= high {
 			continue
@@ -295,10 +313,8 @@ func (o *dueOption) best(c *duePrices, due float64, price *[duePriceCount]float6
 		high = low
 	}
 	time = max(o.shortest, min(high, due-c.until[k]))
-	return time, o.least[k] - price[k]*time + c.integral(due-time, due)
+	return time, o.least[k] - price[k]*time + c.price.before(due, time)
 }
-
-func (c *duePrices) integral(from, to float64) float64 { return c.integralTo(to) - c.integralTo(from) }
 
 // value returns the dual function at the present prices. The tasks' choices are noted.
 func (d *dueSearch) value() float64 {
@@ -314,7 +330,13 @@ func (d *dueSearch) choose(t *dueTask) float64 {
 	least := math.Inf(1)
 	for n := range t.options {
 		o := &t.options[n]
-		time, cost := o.best(&d.dual.prices[o.class], t.due, &d.price)
+		c := &d.dual.prices[o.class]
+		time, cost := 0.0, 0.0
+		if o.keeping.gpus > 0 {
+			time, cost = o.bestKeeping(c, t.due, d.price)
+		} else {
+			time, cost = o.best(c, t.due, d.price)
+		}
 		if cost *= o.weight; cost < least {
 			least, t.choice, t.time = cost, n, time
 		}
@@ -327,7 +349,9 @@ func (d *dueSearch) paid() (sum float64) {
 	for class := range d.dual.prices {
 		c := &d.dual.prices[class]
 		for j := range c.mu {
-			sum += c.mu[j] * c.room[j]
+			if c.mu[j] > 0 { // the room may be infinite
+				sum += c.mu[j] * c.room[j]
+			}
 		}
 	}
 	return sum
@@ -348,36 +372,29 @@ func (d *dueSearch) valueOfAll() float64 {
 
 // excess is by how much what the tasks chose exceeds the room before each due time,
 // as a part of it.
-func (d *dueSearch) excess() [][]float64 {
-	slope, base := make([][]float64, len(d.dual.prices)), make([][]float64, len(d.dual.prices))
-	for class := range slope {
-		n := len(d.dual.prices[class].ends) + 1
-		slope[class], base[class] = make([]float64, n), make([]float64, n)
-	}
+func (d *dueSearch) excess(class int) []float64 {
+	c := &d.dual.prices[class]
+	n := len(c.ends) + 1
+	slope, base := make([]float64, n), make([]float64, n)
 	for i := range d.tasks {
 		t := &d.tasks[i]
 		o := &t.options[t.choice]
-		c := &d.dual.prices[o.class]
-		if len(c.ends) == 0 || math.IsInf(t.due, 1) {
+		if o.class != class || math.IsInf(t.due, 1) {
 			continue
 		}
 		from, _ := slices.BinarySearch(c.ends, t.due-t.time)
 		to, _ := slices.BinarySearch(c.ends, t.due)
-		slope[o.class][from] += o.weight
-		base[o.class][from] -= o.weight * (t.due - t.time)
-		slope[o.class][to] -= o.weight
-		base[o.class][to] += o.weight * t.due
+		slope[from] += o.weight
+		base[from] -= o.weight * (t.due - t.time)
+		slope[to] -= o.weight
+		base[to] += o.weight * t.due
 	}
-	for class := range slope {
-		c := &d.dual.prices[class]
-		s, b := 0.0, 0.0
-		for j := range c.ends {
-			s, b = s+slope[class][j], b+base[class][j]
-			base[class][j] = (s*c.ends[j]+b)/c.room[j] - 1
-		}
-		base[class] = base[class][:len(c.ends)]
+	sum, offset := 0.0, 0.0
+	for j := range c.ends {
+		sum, offset = sum+slope[j], offset+base[j]
+		base[j] = (sum*c.ends[j]+offset)/c.room[j] - 1
 	}
-	return base
+	return base[:n-1]
 }
 
 // ascend takes steps towards the best prices.
@@ -394,8 +411,8 @@ func (d *dueSearch) ascend(steps int) {
 			}
 			d.dual.Value = value
 			best = best[:0]
-			for class := range d.dual.prices {
-				best = append(best, slices.Clone(d.dual.prices[class].mu))
+			for _, prices := range d.variables() {
+				best = append(best, slices.Clone(prices))
 			}
 		}
 		if stale++; stale > patience {
@@ -403,31 +420,51 @@ func (d *dueSearch) ascend(steps int) {
 			if aim < 1e-5 {
 				break
 			}
-			for class := range d.dual.prices {
-				copy(d.dual.prices[class].mu, best[class])
-				d.dual.prices[class].precompute(&d.price)
-			}
+			d.setVariables(best)
 			d.value()
 		}
 		if !d.step(d.dual.Value + aim*math.Abs(d.dual.Value) - value) {
 			break
 		}
 	}
+	d.setVariables(best)
+}
+
+// variables are the prices that are looked for.
+func (d *dueSearch) variables() (all [][]float64) {
 	for class := range d.dual.prices {
 		c := &d.dual.prices[class]
-		copy(c.mu, best[class])
-		c.precompute(&d.price)
+		if all = append(all, c.mu); c.kept != nil {
+			all = append(all, c.kept.nu)
+		}
+	}
+	return all
+}
+
+func (d *dueSearch) setVariables(to [][]float64) {
+	for n, prices := range d.variables() {
+		copy(prices, to[n])
+	}
+	for class := range d.dual.prices {
+		d.dual.prices[class].precompute(d.price)
 	}
 }
 
 // step moves the prices so that the value would rise by so much if it were linear.
 func (d *dueSearch) step(rise float64) bool {
-	excess := d.excess()
 	norm := 0.0
-	for class := range excess {
-		for j, g := range excess[class] {
-			if g < 0 && d.dual.prices[class].mu[j] == 0 {
-				excess[class][j] = 0
+	slopes := make([]priceSlopes, 0, 2*len(d.dual.prices))
+	for class := range d.dual.prices {
+		c := &d.dual.prices[class]
+		slopes = append(slopes, priceSlopes{c.mu, d.excess(class), c.room})
+		if c.kept != nil {
+			slopes = append(slopes, priceSlopes{c.kept.nu, d.idleSlopes(class), c.kept.unit})
+		}
+	}
+	for _, s := range slopes {
+		for j, g := range s.slope {
+			if g < 0 && s.price[j] == 0 {
+				s.slope[j] = 0
 				continue
 			}
 			norm += g * g
@@ -436,12 +473,20 @@ func (d *dueSearch) step(rise float64) bool {
 	if norm == 0 {
 		return false
 	}
-	for class := range excess {
-		c := &d.dual.prices[class]
-		for j, g := range excess[class] {
-			c.mu[j] = max(0, c.mu[j]+rise*g/norm/c.room[j])
+	for _, s := range slopes {
+		for j, g := range s.slope {
+			s.price[j] = max(0, s.price[j]+rise*g/norm/s.unit[j])
 		}
-		c.precompute(&d.price)
+	}
+	for class := range d.dual.prices {
+		c := &d.dual.prices[class]
+		if c.kept != nil {
+			c.kept.limit()
+		}
+		c.precompute(d.price)
 	}
 	return true
 }
+
+// priceSlopes are prices, by how much the value rises with each of them, and what that is counted in.
+type priceSlopes struct{ price, slope, unit []float64 }

@@ -1,0 +1,65 @@
+package bound
+
+import (
+	"math"
+	"slices"
+)
+
+// steps are prices by time, which change at some ends.
+type steps struct {
+	ends  []float64 // seconds, ascending
+	level []float64 // up to each of them, and beyond the last
+	paid  []float64 // from 0 to each of them
+}
+
+func newSteps(ends []float64) steps {
+	return steps{ends: ends, level: make([]float64, len(ends)+1), paid: make([]float64, len(ends))}
+}
+
+// sum fills in the levels of prices that end, and of values that begin, at each end; the first value begins
+// at 0.
+func (s *steps) sum(price, value []float64) {
+	sum := 0.0
+	for j := len(s.ends) - 1; j >= 0; j-- {
+		if price != nil {
+			sum += price[j]
+		}
+		s.level[j] = sum
+	}
+	sum = 0
+	for j, v := range value {
+		sum += v
+		s.level[j] -= sum
+	}
+	s.level[len(s.ends)] = -sum
+	last, paid := 0.0, 0.0
+	for j, end := range s.ends {
+		paid += s.level[j] * (end - last)
+		s.paid[j], last = paid, end
+	}
+}
+
+// to returns what a GPU costs from 0 to a moment.
+func (s *steps) to(at float64) float64 {
+	n := len(s.ends)
+	switch {
+	case at <= 0:
+		return 0
+	case n == 0:
+		return s.level[0] * at
+	case at < s.ends[n-1]:
+		j, _ := slices.BinarySearch(s.ends, at)
+		return s.paid[j] - s.level[j]*(s.ends[j]-at)
+	case s.level[n] == 0:
+		return s.paid[n-1]
+	}
+	return s.paid[n-1] + s.level[n]*(at-s.ends[n-1])
+}
+
+// before returns what a GPU costs for so many seconds before a moment, which may be +Inf.
+func (s *steps) before(at, seconds float64) float64 {
+	if math.IsInf(at, 1) {
+		return s.level[len(s.ends)] * seconds
+	}
+	return s.to(at) - s.to(at-seconds)
+}
