@@ -408,6 +408,23 @@ type EndingCounts struct {
 	Completed int64 `json:"completed"` // of those
 }
 
+// Usage is what a group of runs used.
+type Usage struct {
+	Key         string // what the group is known by; "": nobody knows
+	Runs        int64  // on one node each
+	Jobs        int64  // that are known
+	GPUSeconds  float64
+	GPURuns     int64   // whose GPU energy is known
+	GPUEnergyJ  float64 // of those
+	NodeRuns    int64   // whose node energy is known
+	NodeEnergyJ float64 // of those
+	EnergyRuns  int64   // with either
+	EnergyJ     float64 // of the node where it is known, else of the GPUs
+	HeldOutJ    float64 // of held-out runs
+	// Predicted are the treated runs that completed, at the GPUs.
+	Predicted PredictedUse
+}
+
 // Stratum is what is known of the energies and run times of the completed jobs of one workload
 // on one GPU model in one arm. A run is a job on all its nodes: it was drawn once.
 type Stratum struct {

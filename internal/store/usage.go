@@ -1,0 +1,112 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/epplan/epplan/internal/store/record"
+)
+
+// Groupings are by what [Store.Usage] can tell runs apart.
+var Groupings = []string{"user", "account", "partition", "workload", "gpu"}
+
+// groupKeys are the columns of groupings; "" has one group of all.
+var groupKeys = map[string]string{
+	"": "''", "user": "COALESCE(j.user, '')", "account": "COALESCE(j.account, '')",
+	"partition": "COALESCE(j.partition, '')", "workload": "o.workload", "gpu": "o.gpu_model",
+}
+
+// usageOf sums runs of ?1 that ended from ?2 on and before ?3.
+const usageOf = `, COUNT(*), COUNT(DISTINCT j.seq), TOTAL(o.time_s * j.gpus / MAX(j.nodes, 1)),
+	COUNT(o.gpu_energy_j), TOTAL(o.gpu_energy_j), COUNT(o.node_energy_j), TOTAL(o.node_energy_j),
+	COUNT(COALESCE(o.node_energy_j, o.gpu_energy_j)), TOTAL(COALESCE(o.node_energy_j, o.gpu_energy_j)),
+	TOTAL(CASE WHEN o.arm = 'held-out' THEN COALESCE(o.node_energy_j, o.gpu_energy_j) END),
+	COUNT(COALESCE(d.default_energy_j, r.default_energy_j)), TOTAL(COALESCE(d.default_energy_j, r.default_energy_j)),
+	TOTAL(CASE WHEN COALESCE(d.default_energy_j, r.default_energy_j) IS NOT NULL THEN o.gpu_energy_j END)
+FROM outcomes AS o INDEXED BY outcomes_by_end
+	LEFT JOIN jobs AS j ON j.cluster = o.cluster AND j.job_id = o.job_id AND j.submitted_us = o.submitted_us
+	LEFT JOIN decisions AS d ON d.decision_id = o.decision_id AND ` + isPredicted + `
+	LEFT JOIN old_runs AS r ON r.outcome_id = o.outcome_id AND ` + isPredicted + `
+WHERE o.cluster = ?1 AND o.unmatched = 0 AND COALESCE(o.ended_us, o.received_us) >= ?2
+	AND COALESCE(o.ended_us, o.received_us) < ?3
+GROUP BY 1 ORDER BY 10 DESC, 1`
+
+// isPredicted is true of runs that are held against what their models predict.
+const isPredicted = "o.arm = 'treated' AND o.exit_state = 'COMPLETED' AND o.gpu_energy_j IS NOT NULL"
+
+// prunedUsage sums runs whose details were pruned, of months from ?2 on and before ?3. Which of them had an
+// energy isn't known any more.
+const prunedUsage = `
+SELECT COALESCE(SUM(runs), 0), TOTAL(gpu_energy_j), TOTAL(node_energy_j) FROM outcome_months
+WHERE cluster = ?1 AND month >= ?2 AND month < ?3`
+
+// Usage returns what runs used that ended since a time and before another one, by one of the [Groupings], those
+// that used most first; "" is all of them as one. Zero times are ever. Runs without a known job are in the group
+// without a name. Unmatched runs are left out, and so are those whose details were pruned: see [Store.PrunedUsage].
+func (s *Store) Usage(
+	ctx context.Context, cluster string, since, until time.Time, by string,
+) ([]record.Usage, error) {
+	key, ok := groupKeys[by]
+	if !ok {
+		return nil, fmt.Errorf("usage by %q, want one of %q", by, Groupings)
+	}
+	from, before := microsBetween(since, until)
+	rows, err := s.db.read.QueryContext(ctx, "SELECT "+key+usageOf, cluster, from, before)
+	return list(rows, err, func(row scanner) (record.Usage, error) {
+		var u record.Usage
+		err := row.Scan(&u.Key, &u.Runs, &u.Jobs, &u.GPUSeconds, &u.GPURuns, &u.GPUEnergyJ, &u.NodeRuns,
+			&u.NodeEnergyJ, &u.EnergyRuns, &u.EnergyJ, &u.HeldOutJ, &u.Predicted.Runs, &u.Predicted.DefaultJ,
+			&u.Predicted.GPUJ)
+		if !arePlausible(u.GPUSeconds, u.GPUEnergyJ, u.NodeEnergyJ, u.EnergyJ, u.Predicted.DefaultJ) {
+			u = record.Usage{Key: u.Key, Runs: u.Runs, Jobs: u.Jobs}
+		}
+		return u, err
+	}, "usage")
+}
+
+// PrunedUsage returns what those runs used whose details were pruned, of months whose middle lies in a period.
+func (s *Store) PrunedUsage(
+	ctx context.Context, cluster string, since, until time.Time,
+) (u record.Usage, err error) {
+	first, end := "", "9999-12"
+	if !since.IsZero() {
+		first = middleFrom(since)
+	}
+	if !until.IsZero() {
+		end = middleFrom(until)
+	}
+	err = s.db.read.QueryRowContext(ctx, prunedUsage, cluster, first, end).Scan(&u.Runs, &u.GPUEnergyJ,
+		&u.NodeEnergyJ)
+	if err != nil {
+		return u, fmt.Errorf("usage of pruned runs: %w", err)
+	}
+	if u.EnergyJ = max(u.GPUEnergyJ, u.NodeEnergyJ); !arePlausible(u.EnergyJ) {
+		u = record.Usage{Runs: u.Runs}
+	}
+	return u, nil
+}
+
+// FirstEnd returns when the first run ended that is kept; zero: there is none.
+func (s *Store) FirstEnd(ctx context.Context, cluster string) (time.Time, error) {
+	var at *int64
+	err := s.db.read.QueryRowContext(ctx, `SELECT MIN(COALESCE(ended_us, received_us))
+		FROM outcomes INDEXED BY outcomes_by_end WHERE cluster = ?1`, cluster).Scan(&at)
+	if err != nil || at == nil {
+		return time.Time{}, err
+	}
+	return time.UnixMicro(*at), nil
+}
+
+// microsBetween returns a period as columns have it.
+func microsBetween(since, until time.Time) (from, before int64) {
+	from, before = math.MinInt64, math.MaxInt64
+	if !since.IsZero() {
+		from = since.UnixMicro()
+	}
+	if !until.IsZero() {
+		before = until.UnixMicro()
+	}
+	return from, before
+}
