@@ -53,6 +53,7 @@ var answers = []answer{
 	{"GET /v1/models/fit", "/v1/models/fit?workload=!&gpu_model=V100", nil, herOwn, herOwn, no403, no403},
 	{"GET /v1/profiles", "", nil, any200, any200, no403, no403},
 	{"GET /v1/savings", "", nil, any200, any200, none, none},
+	{"GET /v1/usage", "", nil, any200, any200, no403, no403},
 	{"GET /v1/queue", "", nil, both, both, own, own},
 	{"GET /v1/history", "", nil, both, both, own, own},
 	{"GET /v1/runs", "/v1/runs?node=zznode-u", nil, herOwn, no403, no403, no403},

@@ -46,6 +46,7 @@ func commands(t *terminal.Terminal) []*cli.Command {
 		jobsCommand(t),
 		jobCommand(t),
 		savingsCommand(t),
+		reportCommand(t),
 		historyCommand(t),
 		estimateCommand(t),
 		predictCommand(t),

@@ -142,6 +142,16 @@ func (s *still) Strata(context.Context, string, time.Time, time.Time) ([]record.
 	return s.strata, nil
 }
 
+func (*still) Usage(context.Context, string, time.Time, time.Time, string) ([]record.Usage, error) {
+	return []record.Usage{{Key: "ada", Runs: 1}}, nil
+}
+
+func (*still) PrunedUsage(context.Context, string, time.Time, time.Time) (record.Usage, error) {
+	return record.Usage{}, nil
+}
+
+func (*still) FirstEnd(context.Context, string) (time.Time, error) { return start, nil }
+
 func (s *still) ProfileCounts(context.Context, string, string, int) ([]record.ProfileCount, error) {
 	return s.counts, nil
 }
@@ -341,6 +351,7 @@ func requestSeeds(workload string) []struct{ method, target, body string } {
 		{get, epdapi.PathModels + "?" + named, ``},
 		{get, epdapi.PathFit + "?" + named, ``},
 		{get, epdapi.PathProfiles + "?" + named, ``},
+		{get, epdapi.PathUsage + "?since=2026-01-01T00:00:00Z&until=2026-02-01T00:00:00Z&by=account", ``},
 		{get, epdapi.PathSavings + "?since=2026-01-01T00:00:00Z&until=2026-02-01T00:00:00Z", ``},
 		{get, epdapi.PathQueue, ``},
 		{get, epdapi.PathRuns + "?job=3&since=2026-01-01T00:00:00Z&conflicts=true&after=1", ``},

@@ -50,6 +50,7 @@ const (
 //	GET  /v1/models/fit  epdapi.ModelFit: workload, gpu_model (operators)
 //	POST /v1/models/use  ModelChoice → ModelStanding (control)
 //	GET  /v1/profiles    epdapi.ProfileList: of one workload, or of those that ran last (operators)
+//	GET  /v1/usage       epdapi.Usage: what runs used; since, until (RFC 3339), by
 //	GET  /v1/savings     epdapi.Savings: treated against held-out runs; since, until (RFC 3339)
 //	POST /v1/estimate    slurm.Submission → epdapi.Estimate; gpu_model
 //	POST /v1/code        epdapi.CodeRequest → epdapi.CodeAnswer

@@ -63,6 +63,7 @@ func (a *api) routes() []route {
 		{"POST " + epdapi.PathModelsUse, query.Administrators, requestTime, posted(a.query.UseModel, true)},
 		{"GET " + epdapi.PathProfiles, query.Operators, requestTime, a.getProfiles},
 		{"GET " + epdapi.PathSavings, query.Anybody, requestTime, a.getSavings},
+		{"GET " + epdapi.PathUsage, query.Operators, requestTime, a.getUsage},
 		{"POST " + epdapi.PathEstimate, query.Anybody, requestTime, a.postEstimate},
 		{"POST " + epdapi.PathCode, query.Anybody, requestTime, a.postCode},
 		{"GET " + epdapi.PathQueue, query.Anybody, queueTime, plain(a.query.Queue)},
@@ -273,15 +274,26 @@ func (a *api) getProfiles(r *http.Request, who query.Caller) (any, error) {
 }
 
 func (a *api) getSavings(r *http.Request, who query.Caller) (any, error) {
-	since, err := query.ParseTime(r.URL.Query(), "since")
-	if err != nil {
-		return nil, err
-	}
-	until, err := query.ParseTime(r.URL.Query(), "until")
+	since, until, err := periodOf(r)
 	if err != nil {
 		return nil, err
 	}
 	return a.query.Savings(r.Context(), who, since, until)
+}
+
+func (a *api) getUsage(r *http.Request, who query.Caller) (any, error) {
+	since, until, err := periodOf(r)
+	if err != nil {
+		return nil, err
+	}
+	return a.query.Usage(r.Context(), who, since, until, r.URL.Query().Get("by"))
+}
+
+func periodOf(r *http.Request) (since, until time.Time, err error) {
+	if since, err = query.ParseTime(r.URL.Query(), "since"); err == nil {
+		until, err = query.ParseTime(r.URL.Query(), "until")
+	}
+	return since, until, err
 }
 
 func (a *api) postEstimate(r *http.Request, who query.Caller) (any, error) {

@@ -134,13 +134,7 @@ func (c *Client) Job(ctx context.Context, job string) (*JobView, error) {
 
 // Savings asks what runs saved that ended since a time and before another one; zero times: ever.
 func (c *Client) Savings(ctx context.Context, since, until time.Time) (*Savings, error) {
-	query := url.Values{}
-	for name, at := range map[string]time.Time{"since": since, "until": until} {
-		if !at.IsZero() {
-			query.Set(name, at.UTC().Format(time.RFC3339))
-		}
-	}
-	return get[Savings](ctx, c, PathSavings, query)
+	return get[Savings](ctx, c, PathSavings, periodQuery(since, until))
 }
 
 // Queue asks for Slurm's queue.

@@ -23,7 +23,8 @@ const usageOf = `, COUNT(*), COUNT(DISTINCT j.seq), TOTAL(o.time_s * j.gpus / MA
 	COUNT(o.gpu_energy_j), TOTAL(o.gpu_energy_j), COUNT(o.node_energy_j), TOTAL(o.node_energy_j),
 	COUNT(COALESCE(o.node_energy_j, o.gpu_energy_j)), TOTAL(COALESCE(o.node_energy_j, o.gpu_energy_j)),
 	TOTAL(CASE WHEN o.arm = 'held-out' THEN COALESCE(o.node_energy_j, o.gpu_energy_j) END),
-	COUNT(COALESCE(d.default_energy_j, r.default_energy_j)), TOTAL(COALESCE(d.default_energy_j, r.default_energy_j)),
+	COUNT(COALESCE(d.default_energy_j, r.default_energy_j)),
+	TOTAL(COALESCE(d.default_energy_j, r.default_energy_j)),
 	TOTAL(CASE WHEN COALESCE(d.default_energy_j, r.default_energy_j) IS NOT NULL THEN o.gpu_energy_j END)
 FROM outcomes AS o INDEXED BY outcomes_by_end
 	LEFT JOIN jobs AS j ON j.cluster = o.cluster AND j.job_id = o.job_id AND j.submitted_us = o.submitted_us
@@ -42,9 +43,10 @@ const prunedUsage = `
 SELECT COALESCE(SUM(runs), 0), TOTAL(gpu_energy_j), TOTAL(node_energy_j) FROM outcome_months
 WHERE cluster = ?1 AND month >= ?2 AND month < ?3`
 
-// Usage returns what runs used that ended since a time and before another one, by one of the [Groupings], those
-// that used most first; "" is all of them as one. Zero times are ever. Runs without a known job are in the group
-// without a name. Unmatched runs are left out, and so are those whose details were pruned: see [Store.PrunedUsage].
+// Usage returns what runs used that ended since a time and before another one, by one of the [Groupings],
+// those that used most first; "" is all of them as one. Zero times are ever. Runs without a known job are in
+// the group without a name. Unmatched runs are left out, and so are those whose details were pruned: see
+// [Store.PrunedUsage].
 func (s *Store) Usage(
 	ctx context.Context, cluster string, since, until time.Time, by string,
 ) ([]record.Usage, error) {

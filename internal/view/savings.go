@@ -49,7 +49,7 @@ func comparisonsOf(s *epdapi.Savings) []comparison {
 
 // Savings returns the view of what was saved, and of its cost in time.
 func Savings(s *epdapi.Savings) *View {
-	v := &View{Title: "What was saved " + periodText(s), Lead: savingsLead(s), Tiles: savingsTiles(s)}
+	v := &View{Title: "What was saved " + periodText(s.Since, s.Until), Lead: savingsLead(s), Tiles: savingsTiles(s)}
 	addGroups(v, s)
 	all := comparisonsOf(s)
 	for i := range all {
@@ -65,9 +65,7 @@ func Savings(s *epdapi.Savings) *View {
 		v.add("Added, time", c.AddedTime.Longer().Words(atConstant))
 	}
 	if m := &s.Modelled; m.Runs > 0 {
-		v.add("Modelled", fmt.Sprintf("%s of %s (%s) at the GPUs by %s: estimated by the models, "+
-			"not measured", report.EnergyText(m.SavedJ()), report.EnergyText(m.DefaultJ),
-			report.FormatPercent(m.SavedJ()/m.DefaultJ), report.Plural(int(m.Runs), "run")))
+		v.add("Modelled", modelledText(m))
 	}
 	if s.GPU.Runs > 0 {
 		v.add("Worth", worthText(s))
@@ -83,6 +81,12 @@ func Savings(s *epdapi.Savings) *View {
 	return v
 }
 
+func modelledText(m *epdapi.ModelledUse) string {
+	return fmt.Sprintf("%s of %s (%s) at the GPUs by %s: estimated by the models, not measured",
+		report.EnergyText(m.SavedJ()), report.EnergyText(m.DefaultJ), report.FormatPercent(m.SavedJ()/m.DefaultJ),
+		report.Plural(int(m.Runs), "run"))
+}
+
 // addGroups adds how many runs there are of each group, and how many of them are compared.
 func addGroups(v *View, s *epdapi.Savings) {
 	constant, drawn, ended := "", "", ""
@@ -92,7 +96,7 @@ func addGroups(v *View, s *epdapi.Savings) {
 		ended = fmt.Sprintf(", %s %s", endedText(c.Ended), atConstant)
 	}
 	v.add("Runs", fmt.Sprintf("%s at chosen clocks%s, %s held out, %s", report.FormatCount(int(s.Treated)),
-		constant, report.FormatCount(int(s.HeldOut)), periodText(s)),
+		constant, report.FormatCount(int(s.HeldOut)), periodText(s.Since, s.Until)),
 		fmt.Sprintf("%s of the jobs are held out now%s, at random", statedShare(s.HoldOut), drawn))
 	v.add("Completed", fmt.Sprintf("%s at chosen clocks%s, %s held out", endedText(s.TreatedEnded), ended,
 		endedText(s.HeldOutEnded)))
@@ -153,15 +157,16 @@ func (c *comparison) unsureText() string {
 }
 
 // periodText says which runs count: by when they ended.
-func periodText(s *epdapi.Savings) string {
-	since, until := s.Since.Local(), s.Until.Local()
+func periodText(since, until time.Time) string {
+	ever, now := since.IsZero(), until.IsZero()
+	since, until = since.Local(), until.Local()
 	first := time.Date(since.Year(), since.Month(), 1, 0, 0, 0, 0, since.Location())
 	switch {
-	case s.Since.IsZero() && s.Until.IsZero():
+	case ever && now:
 		return "since the first record"
-	case s.Since.IsZero():
+	case ever:
 		return "before " + until.Format(time.DateTime)
-	case s.Until.IsZero():
+	case now:
 		return "since " + since.Format(time.DateTime)
 	case since.Equal(first) && until.Equal(first.AddDate(0, 1, 0)):
 		return "in " + since.Format("January 2006")
@@ -190,14 +195,16 @@ func savingsLead(s *epdapi.Savings) string {
 	if s.GPU.Runs == 0 {
 		return tooFewRunsText(s)
 	}
+	best, _ := widestSaving(s)
 	text := "GPUs used " + share(&s.GPU, s.GPU.SavedJ) + " less energy"
 	if s.Node.Runs > 0 {
-		text += ", whole nodes " + share(&s.Node, s.Node.SavedJ) + " less"
+		text = "Nodes used " + share(best, best.SavedJ) + " less energy, their GPUs " +
+			share(&s.GPU, s.GPU.SavedJ) + " less"
 	}
 	if s.Time.Runs > 0 {
 		text += "; jobs took " + s.Time.Words(heldOut)
 	}
-	if text += "."; !s.GPU.IsCertain() {
+	if text += "."; !best.IsCertain() {
 		text += " That may be chance."
 	}
 	return text
@@ -211,10 +218,12 @@ func savingsTiles(s *epdapi.Savings) page.Tiles {
 	}
 	gpus := savingTile("Saved at GPUs, measured", &s.GPU, "")
 	nodes := savingTile("Saved of nodes, measured", &s.Node, "")
-	if gpus.ID = "saved"; s.Node.Runs == 0 {
+	tiles := page.Tiles{nodes, gpus, took}
+	if s.Node.Runs == 0 {
 		nodes.Note = "not measured"
+		tiles = page.Tiles{gpus, nodes, took}
 	}
-	tiles := page.Tiles{gpus, nodes, took}
+	tiles[0].ID = "saved"
 	if m := &s.Modelled; m.Runs > 0 {
 		tiles = append(tiles, page.Tile{
 			Label: "Saved by the models", Value: report.EnergyText(m.SavedJ()), ID: "modelled",

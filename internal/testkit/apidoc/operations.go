@@ -141,6 +141,10 @@ func controllerOperations() []Operation {
 		get(Controller, epdapi.PathSavings, Anybody, "What was saved: treated runs against held-out ones.",
 			of[epdapi.Savings](), Param{"since", "ended from then on (RFC 3339)"},
 			Param{"until", "ended before then (RFC 3339)"}),
+		get(Controller, epdapi.PathUsage, Operators, "What runs used, and what was saved by them.",
+			of[epdapi.Usage](), Param{"since", "ended from then on (RFC 3339)"},
+			Param{"until", "ended before then (RFC 3339)"},
+			Param{"by", "user (the default), account, partition, workload or gpu"}),
 		post(Controller, epdapi.PathEstimate, Anybody, "What a job would take, and at which clocks, if it "+
 			"were submitted.", of[hooks.Submission](), of[epdapi.Estimate](), model),
 		post(Controller, epdapi.PathCode, Anybody, "What the source code of a job that is about to be "+

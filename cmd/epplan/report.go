@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/internal/view"
+)
+
+func reportCommand(t *terminal.Terminal) *cli.Command {
+	return &cli.Command{
+		Name:  "report",
+		Usage: "what jobs used in a period, by whom, what it cost and what was saved",
+		Description: "Energy is that of nodes where it is known, else that of their GPUs; a run counts in the period in\n" +
+			"which it ended. Cost, carbon and water follow from [factors] in epd's configuration. Savings are measured\n" +
+			"against held-out runs, as by epplan savings; those of single groups are what the models say. For operators.\n" +
+			"Example: epplan report --month last --by account\n" +
+			"Example: epplan report --month 2026-10 --html october.html\n" +
+			"Example: epplan report --since 7d -o csv",
+		Flags: []cli.Flag{
+			sinceFlag("runs"), untilFlag("runs"), monthFlag("runs"),
+			&cli.StringFlag{
+				Name: "by", Value: "user", Usage: "tell apart by `GROUP`: user, account, partition, workload or gpu",
+			},
+			anySocketFlag(publicFirst), terminal.JSONFlag(), terminal.CSVFlag(), terminal.HTMLFlag(),
+			&cli.StringFlag{
+				Name: "output", Aliases: []string{"o"}, DefaultText: "table",
+				Usage: "print as `FORMAT`: table, json, csv (the groups) or html",
+			},
+		},
+		Action: t.Runs(terminal.TakesNone(runReport)),
+	}
+}
+
+type usageReport struct {
+	epdapi.Usage
+	Footprint footprint `json:"footprint"`
+}
+
+func runReport(t *terminal.Terminal, c *cli.Context) error {
+	if err := setOutput(c); err != nil {
+		return err
+	}
+	if err := terminal.CheckHTML(c); err != nil {
+		return err
+	}
+	since, until, err := periodOf(c, time.Now())
+	if err != nil {
+		return err
+	}
+	u, err := ask(c, publicFirst, func(epd *epdapi.Client, ctx context.Context) (*epdapi.Usage, error) {
+		return epd.Usage(ctx, since, until, c.String("by"))
+	})
+	if err != nil {
+		return err
+	}
+	shown := view.Usage(u)
+	html := func(w io.Writer) error { return page.WriteReport(w, shown.Report(t.Provenance())) }
+	return t.WithHTML(c, html, func() error {
+		switch {
+		case c.Bool("json"):
+			return t.PrintJSON(usageReport{Usage: *u, Footprint: footprintOf(&u.Savings.Factors, u.Total.EnergyJ)})
+		case c.Bool("csv"):
+			return t.PrintTable(c, view.UsageGroups(u))
+		}
+		if err := t.PrintText(shown.Text()); err != nil {
+			return err
+		}
+		for _, table := range shown.Tables {
+			if err := t.PrintText("\n" + table.Caption + "\n"); err != nil {
+				return err
+			}
+			if err := t.PrintTable(c, table.Table); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// setOutput sets the flag that --output stands for.
+func setOutput(c *cli.Context) error {
+	format := c.String("output")
+	if format == "" || format == "table" {
+		return nil
+	}
+	for _, other := range []string{"json", "csv", "html"} {
+		if c.IsSet(other) {
+			return terminal.Usagef("--output and --%s are both given, want one", other)
+		}
+	}
+	switch format {
+	case "json", "csv":
+		return c.Set(format, "true")
+	case "html":
+		return c.Set("html", "-")
+	}
+	return terminal.Usagef("--output %s, want table, json, csv or html", fmt.Sprintf("%q", format))
+}

@@ -1,0 +1,138 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/store"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
+)
+
+// Usage returns what runs used that ended since a time and before another one, by user, account, partition,
+// workload or gpu; "" is by user, zero times are ever.
+func (s *Service) Usage(
+	ctx context.Context, who Caller, since, until time.Time, by string,
+) (u epdapi.Usage, err error) {
+	if err := Operators.Admits(who); err != nil {
+		return u, err
+	}
+	if by = cmp.Or(by, store.Groupings[0]); !slices.Contains(store.Groupings, by) {
+		return u, fmt.Errorf("%w: by is %s, want one of %s", epdapi.ErrRequest, slurm.Printable(by, 40),
+			strings.Join(store.Groupings, ", "))
+	}
+	sums, cluster := s.options.Records.Sums, s.options.Cluster
+	u = epdapi.Usage{Since: since, Until: until, By: by}
+	groups, err := sums.Usage(ctx, cluster, since, until, by)
+	if err != nil {
+		return u, err
+	}
+	u.Groups = make([]epdapi.UsageSum, min(len(groups), epdapi.MaxUsageGroups))
+	for i := range groups {
+		sum := usageSum(&groups[i])
+		if u.Total.Add(&sum); i < len(u.Groups) {
+			u.Groups[i] = sum
+			continue
+		}
+		if u.OtherCount++; u.Others == nil {
+			u.Others = &epdapi.UsageSum{}
+		}
+		u.Others.Add(&sum)
+	}
+	if by == "workload" {
+		nameWorkloads(ctx, &s.lastJobs, u.Groups, func(g *epdapi.UsageSum) (string, *epdapi.LastJob) {
+			return g.Key, &g.LastJob
+		})
+	}
+	pruned, err := sums.PrunedUsage(ctx, cluster, since, until)
+	if err != nil {
+		return u, err
+	}
+	if pruned.Runs > 0 {
+		sum := usageSum(&pruned)
+		u.Pruned = &sum
+		u.Total.Add(&sum)
+	}
+	if u.Over, err = s.usageOver(ctx, since, until); err != nil {
+		return u, err
+	}
+	u.Savings, err = s.Savings(ctx, who, since, until)
+	return u, err
+}
+
+func usageSum(u *record.Usage) epdapi.UsageSum {
+	return epdapi.UsageSum{
+		Key: u.Key, Jobs: u.Jobs, Runs: u.Runs, GPUS: u.GPUSeconds, EnergyJ: u.EnergyJ, EnergyRuns: u.EnergyRuns,
+		GPUEnergyJ: u.GPUEnergyJ, NodeEnergyJ: u.NodeEnergyJ, NodeRuns: u.NodeRuns, HeldOutJ: u.HeldOutJ,
+		Modelled: epdapi.ModelledUse{
+			Runs: u.Predicted.Runs, DefaultJ: u.Predicted.DefaultJ, UsedJ: u.Predicted.GPUJ,
+		},
+	}
+}
+
+// usageOver returns a period's usage in parts, from the first run that is kept to now at most.
+func (s *Service) usageOver(ctx context.Context, since, until time.Time) ([]epdapi.UsagePart, error) {
+	sums, cluster := s.options.Records.Sums, s.options.Cluster
+	first, err := sums.FirstEnd(ctx, cluster)
+	if err != nil || first.IsZero() {
+		return []epdapi.UsagePart{}, err
+	}
+	now := s.options.Clock()
+	if since.IsZero() {
+		since = first
+	}
+	if until.IsZero() || until.After(now) {
+		until = now
+	}
+	parts := []epdapi.UsagePart{}
+	for from := range partsOf(since.Local(), until.Local()) {
+		part := epdapi.UsagePart{From: from[0], Until: from[1]}
+		all, err := sums.Usage(ctx, cluster, part.From, part.Until, "")
+		if err != nil {
+			return nil, err
+		}
+		for i := range all {
+			part.UsageSum = usageSum(&all[i])
+		}
+		parts = append(parts, part)
+	}
+	return parts, nil
+}
+
+// mostDays is how many days a period has whose parts are days; mostMonths is how many months are told.
+const (
+	mostDays   = 62
+	mostMonths = 120
+)
+
+// partsOf yields the days of a period, or its months where they are many, by the times' clock.
+func partsOf(since, until time.Time) func(yield func([2]time.Time) bool) {
+	days, months := 1, 0
+	if until.Sub(since) > mostDays*24*time.Hour+time.Hour { // a clock may be put back
+		days, months = 0, 1
+		if earliest := until.AddDate(0, -mostMonths, 0); since.Before(earliest) {
+			since = earliest
+		}
+	}
+	return func(yield func([2]time.Time) bool) {
+		for since.Before(until) {
+			day := since.Day()
+			if months > 0 {
+				day = 1
+			}
+			next := time.Date(since.Year(), since.Month()+time.Month(months), day+days, 0, 0, 0, 0, since.Location())
+			if next.After(until) {
+				next = until
+			}
+			if !yield([2]time.Time{since, next}) {
+				return
+			}
+			since = next
+		}
+	}
+}

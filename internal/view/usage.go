@@ -1,0 +1,221 @@
+package view
+
+import (
+	"fmt"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/slurm"
+)
+
+// Usage returns the view of what runs used in a period, by whom, and of what was saved.
+func Usage(u *epdapi.Usage) *View {
+	v := &View{Title: "Energy of jobs " + periodText(u.Since, u.Until)}
+	if u.Total.Runs == 0 {
+		v.add("Used", "no job ended "+periodText(u.Since, u.Until))
+		return v
+	}
+	s := &u.Savings
+	v.Lead = savingsLead(s)
+	v.addUsed(u)
+	best, of := widestSaving(s)
+	all := comparisonsOf(s)
+	for i := range all {
+		if all[i].saving == best {
+			v.add("Saved, "+of, all[i].text()...)
+			v.Tiles = append(v.Tiles, savingTile("Saved of "+of+", measured", best, ""))
+		}
+	}
+	if s.Time.Runs > 0 {
+		v.add("Time", "at chosen clocks "+s.Time.Words(heldOut))
+		v.Tiles = append(v.Tiles, timeTile(&s.Time))
+	}
+	if best.Runs > 0 && FootprintText(&s.Factors, 1) != "" {
+		v.add("Worth", worthText(s))
+	}
+	if m := &u.Total.Modelled; m.Runs > 0 {
+		v.add("Modelled", modelledText(m))
+	}
+	v.Notices = append(v.Notices, savingsNotices(s)...)
+	what := groupWord(u.By)
+	groups := UsageGroups(u)
+	v.Tables = append(v.Tables, Table{"By " + what, groups})
+	v.addSection("groups", "By "+what, usageFigure(u, what), groups.Page("By "+what, groupsNote(u), -1))
+	if len(u.Over) > 1 {
+		parts := usageParts(u)
+		v.Tables = append(v.Tables, Table{"Over time", parts})
+		v.addSection("time", "Over time", usageOverFigure(u), parts.Page("Over time",
+			"A run counts where it ended.", -1))
+	}
+	return v
+}
+
+// groupWord is what a group is called before people.
+func groupWord(by string) string {
+	if by == "gpu" {
+		return "GPU model"
+	}
+	return by
+}
+
+// addUsed says what was used, what that cost, and what isn't known of it.
+func (v *View) addUsed(u *epdapi.Usage) {
+	t := &u.Total
+	who := report.Plural(int(t.Jobs), "job")
+	if t.Runs != t.Jobs {
+		who += ", " + report.Plural(int(t.Runs), "run") + " of one node each"
+	}
+	used := []string{
+		fmt.Sprintf("%s by %s, %s GPU-hours", report.EnergyText(t.EnergyJ), who, amountText(t.GPUS/3600)), energyOf(t),
+	}
+	if unknown := t.Runs - t.EnergyRuns; unknown > 0 && u.Pruned == nil {
+		used = append(used, "the energy of "+report.Plural(int(unknown), "run")+" isn't known")
+	}
+	v.add("Used", used...)
+	v.Tiles = append(v.Tiles, page.Tile{
+		Label: "Used", Value: report.EnergyText(t.EnergyJ), Note: who + "; " + energyOf(t),
+	})
+	if cost := FootprintText(&u.Savings.Factors, t.EnergyJ); cost == "" {
+		v.add("Cost", "unknown: epd's configuration states no [factors]")
+	} else {
+		v.add("Cost", cost+fmt.Sprintf(", with a PUE of %v", max(1, u.Savings.Factors.PUE)))
+		v.Tiles = append(v.Tiles, page.Tile{Label: "Cost", Value: cost, Note: "of all that was used"})
+	}
+	if p := u.Pruned; p != nil {
+		v.notice(page.Warn, fmt.Sprintf("%s with %s aren't kept one by one any more (keep_days): they are in what "+
+			"was used, in no group and in no part of the time", report.Plural(int(p.Runs), "run"),
+			report.EnergyText(p.EnergyJ)))
+	}
+}
+
+// energyOf says what an energy is of: of nodes as far as that is known.
+func energyOf(u *epdapi.UsageSum) string {
+	switch known := max(1, u.EnergyRuns); {
+	case u.NodeRuns == 0:
+		return "energy of the GPUs alone"
+	case u.NodeRuns >= known:
+		return "energy of the nodes"
+	default:
+		return "energy of the nodes for " + report.FormatPercent(float64(u.NodeRuns)/float64(known)) +
+			" of the runs, of the GPUs alone for the others"
+	}
+}
+
+// UsageGroups returns the table of the groups.
+func UsageGroups(u *epdapi.Usage) *report.Table {
+	all := u.Groups
+	if u.Others != nil {
+		others := *u.Others
+		others.Key = fmt.Sprintf("the other %s", report.FormatCount(u.OtherCount))
+		all = append(all[:len(all):len(all)], others)
+	}
+	return report.TableOf(all, func(row *report.Row, g *epdapi.UsageSum) {
+		row.Add(report.Column{Key: u.By, Head: groupWord(u.By), Left: true, Max: 40}, report.Text(groupName(u, g)))
+		addUsage(row, u, g)
+	})
+}
+
+func groupName(u *epdapi.Usage, g *epdapi.UsageSum) string {
+	switch {
+	case g.Key == "":
+		return "not known"
+	case u.By == "workload":
+		return g.LastJob.WordsOf(g.Key)
+	}
+	return slurm.Printable(g.Key, 200)
+}
+
+// usageParts returns the table of the period's parts.
+func usageParts(u *epdapi.Usage) *report.Table {
+	return report.TableOf(u.Over, func(row *report.Row, p *epdapi.UsagePart) {
+		row.Add(report.Column{Key: "from", Head: "from", Left: true}, report.Text(partName(p)))
+		addUsage(row, u, &p.UsageSum)
+	})
+}
+
+// partName returns a day, or a month.
+func partName(p *epdapi.UsagePart) string {
+	if from := p.From.Local(); p.Until.Sub(p.From) <= 25*60*60*1e9 {
+		return from.Format("2006-01-02")
+	}
+	return p.From.Local().Format("2006-01")
+}
+
+// addUsage adds columns of what was used, and of what the models say that it saved.
+func addUsage(row *report.Row, u *epdapi.Usage, g *epdapi.UsageSum) {
+	row.Add(report.Column{Key: "jobs", Head: "jobs"}, report.Count(int(g.Jobs)))
+	row.Add(report.Column{Key: "runs"}, report.Count(int(g.Runs)))
+	row.Add(report.Column{Key: "gpu_s"}, report.Number(g.GPUS))
+	row.Add(report.Column{Head: "GPU h"}, report.Text(amountText(g.GPUS/3600)))
+	energy := func(key, head string, joules float64) {
+		row.Add(report.Column{Key: key, Head: head, Unit: report.KilowattHours, Group: 1}, report.Number(joules))
+	}
+	energy("energy_j", "used", g.EnergyJ)
+	row.Add(report.Column{Key: "gpu_energy_j"}, report.Number(g.GPUEnergyJ))
+	row.Add(report.Column{Key: "node_energy_j"}, report.Number(g.NodeEnergyJ))
+	row.Add(report.Column{Key: "part", Head: "part", Unit: report.Fraction, Digits: 2},
+		report.Number(g.EnergyJ/max(u.Total.EnergyJ, 1)))
+	f := &u.Savings.Factors
+	cost := f.FootprintOf(g.EnergyJ)
+	if f.CostPerKWh > 0 {
+		row.Add(report.Column{Key: "cost"}, report.Number(cost.Cost))
+		row.Add(report.Column{Head: "cost", Note: slurm.Printable(f.Currency, 12)}, report.Text(amountText(cost.Cost)))
+	}
+	if f.CarbonPerKWh > 0 {
+		row.Add(report.Column{Key: "carbon_g"}, report.Number(cost.Carbon))
+		row.Add(report.Column{Head: "CO2", Note: "kg"}, report.Text(amountText(cost.Carbon/1000)))
+	}
+	energy("held_out_j", "held out", g.HeldOutJ)
+	energy("modelled_saved_j", "saved, modelled", g.Modelled.SavedJ())
+	row.Add(report.Column{Key: "energy_unknown_runs", Head: "energy unknown"},
+		report.Count(int(g.Runs-g.EnergyRuns)))
+}
+
+func groupsNote(u *epdapi.Usage) string {
+	note := "Saved is what the models say for the GPUs; it isn't measured."
+	if u.Pruned != nil {
+		note += " Runs that aren't kept one by one any more are in no row."
+	}
+	return note
+}
+
+// maxUsageBars is how many groups the picture has.
+const maxUsageBars = 12
+
+func usageFigure(u *epdapi.Usage, what string) *page.Figure {
+	var rows []report.BarRow
+	for i := range u.Groups[:min(len(u.Groups), maxUsageBars)] {
+		rows = append(rows, usageBar(groupName(u, &u.Groups[i]), &u.Groups[i]))
+	}
+	return barsOf("by-group", "Energy by "+what, rows)
+}
+
+func usageOverFigure(u *epdapi.Usage) *page.Figure {
+	rows := make([]report.BarRow, len(u.Over))
+	for i := range u.Over {
+		rows[i] = usageBar(partName(&u.Over[i]), &u.Over[i].UsageSum)
+	}
+	return barsOf("over-time", "Energy over time", rows)
+}
+
+func usageBar(name string, g *epdapi.UsageSum) report.BarRow {
+	row := report.BarRow{Name: name, Value: g.EnergyJ}
+	if saved := g.Modelled.SavedJ(); saved > 0 {
+		row.Reference = g.EnergyJ + saved
+	}
+	return row
+}
+
+func barsOf(id, title string, rows []report.BarRow) *page.Figure {
+	values := make([]float64, len(rows))
+	for i := range rows {
+		values[i] = rows[i].Value
+	}
+	return &page.Figure{
+		ID: "figure-" + id, Caption: title + ". The outline is what the models say would have been used at default " +
+			"clocks. The table has the numbers.",
+		SVG: report.DrawBarRows(id, title, title+", a bar each.", "used", "at default clocks, modelled",
+			report.CommonScale(report.KilowattHours, report.ColumnDigits, values...), rows),
+	}
+}
