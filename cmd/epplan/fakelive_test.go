@@ -50,6 +50,7 @@ func liveSayings(mux *http.ServeMux) {
 		return epdapi.ErrorAnswer{Error: "job " + r.PathValue("id") + ": not found"}
 	})
 	say("GET "+epdapi.PathSavings, fakeSavings)
+	say("GET "+epdapi.PathUsage, fakeUsage)
 	say("POST "+epdapi.PathEstimate, fakeEstimate)
 	say("POST "+epdapi.PathCode, fakeCode)
 	say("GET "+epdapi.PathQueue, func(*http.Request) any { return fakeQueue() })

@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
@@ -39,9 +40,11 @@ func Usage(u *epdapi.Usage) *View {
 	}
 	v.Notices = append(v.Notices, savingsNotices(s)...)
 	what := groupWord(u.By)
-	groups := UsageGroups(u)
-	v.Tables = append(v.Tables, Table{"By " + what, groups})
-	v.addSection("groups", "By "+what, usageFigure(u, what), groups.Page("By "+what, groupsNote(u), -1))
+	if len(u.Groups) > 0 {
+		groups := UsageGroups(u)
+		v.Tables = append(v.Tables, Table{"By " + what, groups})
+		v.addSection("groups", "By "+what, usageFigure(u, what), groups.Page("By "+what, groupsNote(u), -1))
+	}
 	if len(u.Over) > 1 {
 		parts := usageParts(u)
 		v.Tables = append(v.Tables, Table{"Over time", parts})
@@ -56,25 +59,30 @@ func groupWord(by string) string {
 	if by == "gpu" {
 		return "GPU model"
 	}
-	return by
+	return slurm.Printable(by, 20)
 }
 
 // addUsed says what was used, what that cost, and what isn't known of it.
 func (v *View) addUsed(u *epdapi.Usage) {
 	t := &u.Total
-	who := report.Plural(int(t.Jobs), "job")
+	var who []string
+	if t.Jobs > 0 {
+		who = append(who, report.Plural(int(t.Jobs), "job"))
+	}
 	if t.Runs != t.Jobs {
-		who += ", " + report.Plural(int(t.Runs), "run") + " of one node each"
+		who = append(who, report.Plural(int(t.Runs), "run")+" of one node each")
 	}
-	used := []string{
-		fmt.Sprintf("%s by %s, %s GPU-hours", report.EnergyText(t.EnergyJ), who, amountText(t.GPUS/3600)), energyOf(t),
+	if t.GPUS > 0 {
+		who = append(who, amountText(t.GPUS/3600)+" GPU-hours")
 	}
+	by := strings.Join(who, ", ")
+	used := []string{report.EnergyText(t.EnergyJ) + " by " + by, energyOf(t)}
 	if unknown := t.Runs - t.EnergyRuns; unknown > 0 && u.Pruned == nil {
 		used = append(used, "the energy of "+report.Plural(int(unknown), "run")+" isn't known")
 	}
 	v.add("Used", used...)
 	v.Tiles = append(v.Tiles, page.Tile{
-		Label: "Used", Value: report.EnergyText(t.EnergyJ), Note: who + "; " + energyOf(t),
+		Label: "Used", Value: report.EnergyText(t.EnergyJ), Note: by + "; " + energyOf(t),
 	})
 	if cost := FootprintText(&u.Savings.Factors, t.EnergyJ); cost == "" {
 		v.add("Cost", "unknown: epd's configuration states no [factors]")
@@ -111,7 +119,7 @@ func UsageGroups(u *epdapi.Usage) *report.Table {
 		all = append(all[:len(all):len(all)], others)
 	}
 	return report.TableOf(all, func(row *report.Row, g *epdapi.UsageSum) {
-		row.Add(report.Column{Key: u.By, Head: groupWord(u.By), Left: true, Max: 40}, report.Text(groupName(u, g)))
+		row.Add(report.Column{Key: slurm.Printable(u.By, 20), Head: groupWord(u.By), Left: true, Max: 40}, report.Text(groupName(u, g)))
 		addUsage(row, u, g)
 	})
 }

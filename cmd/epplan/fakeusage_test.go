@@ -1,0 +1,53 @@
+package main
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/epplan/epplan/internal/epdapi"
+)
+
+// fakeUsage returns two users' runs of three days; before 2025 nobody's. A month whose records are gone is
+// October 2024.
+func fakeUsage(r *http.Request) any {
+	q := r.URL.Query()
+	since, _ := time.Parse(time.RFC3339, q.Get("since"))
+	until, _ := time.Parse(time.RFC3339, q.Get("until"))
+	u := epdapi.Usage{Since: since, Until: until, By: q.Get("by")}
+	if saved, ok := fakeSavings(r).(epdapi.Savings); ok {
+		u.Savings = saved
+	}
+	if !until.IsZero() && until.Year() < 2024 {
+		return u
+	}
+	if until.Year() == 2024 {
+		u.Pruned = &epdapi.UsageSum{Runs: 80, EnergyJ: 36e6, GPUEnergyJ: 36e6}
+		u.Total = *u.Pruned
+		return u
+	}
+	const kWh = 3.6e6
+	u.Groups = []epdapi.UsageSum{
+		{
+			Key: "ada", Jobs: 420, Runs: 440, GPUS: 3.6e6, EnergyJ: 150 * kWh, EnergyRuns: 430, GPUEnergyJ: 100 * kWh,
+			NodeEnergyJ: 145 * kWh, NodeRuns: 400, HeldOutJ: 9 * kWh,
+			Modelled: epdapi.ModelledUse{Runs: 400, DefaultJ: 120 * kWh, UsedJ: 95 * kWh},
+		},
+		{
+			Key: "bob", Jobs: 90, Runs: 90, GPUS: 7.2e5, EnergyJ: 50 * kWh, EnergyRuns: 90,
+			GPUEnergyJ: 40 * kWh, NodeEnergyJ: 50 * kWh, NodeRuns: 90, HeldOutJ: 2 * kWh,
+		},
+	}
+	for i := range u.Groups {
+		if u.By == "workload" {
+			u.Groups[i].LastJob = epdapi.LastJob{ID: 4711, Name: "train", User: "ada", Partition: "gpu"}
+		}
+		u.Total.Add(&u.Groups[i])
+	}
+	day := time.Date(2025, 10, 1, 0, 0, 0, 0, time.Local)
+	for i := range 3 {
+		from := day.AddDate(0, 0, i)
+		u.Over = append(u.Over, epdapi.UsagePart{From: from, Until: from.AddDate(0, 0, 1)})
+	}
+	u.Over[1].UsageSum, u.Over[2].UsageSum = u.Groups[0], u.Groups[1]
+	return u
+}
