@@ -150,7 +150,7 @@ func (*still) PrunedUsage(context.Context, string, time.Time, time.Time) (record
 	return record.Usage{}, nil
 }
 
-func (*still) FirstEnd(context.Context, string) (time.Time, error) { return start, nil }
+func (*still) Oldest(context.Context) (time.Time, error) { return start, nil }
 
 func (s *still) ProfileCounts(context.Context, string, string, int) ([]record.ProfileCount, error) {
 	return s.counts, nil

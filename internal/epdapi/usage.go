@@ -71,8 +71,8 @@ type UsagePart struct {
 	UsageSum
 }
 
-// Usage asks what runs used that ended since a time and before another one, by groups; zero times: ever.
-func (c *Client) Usage(ctx context.Context, since, until time.Time, by string) (*Usage, error) {
+// UsageOf asks what runs used that ended since a time and before another one, by groups; zero times: ever.
+func UsageOf(ctx context.Context, c *Client, since, until time.Time, by string) (*Usage, error) {
 	query := periodQuery(since, until)
 	query.Set("by", by)
 	return get[Usage](ctx, c, PathUsage, query)

@@ -59,12 +59,12 @@ type SumRecords interface {
 	RunDays(ctx context.Context, cluster string, from time.Time) ([]record.RunDay, error)
 	// Strata are sums over jobs that ended since a time and before another one, whose arms may be compared.
 	Strata(ctx context.Context, cluster string, since, until time.Time) ([]record.Stratum, error)
-	// Usage is what runs used, by one of [store.Groupings]; "" is all of them as one.
+	// Usage is what runs used, by one of [record.Groupings]; "" is all of them as one.
 	Usage(ctx context.Context, cluster string, since, until time.Time, by string) ([]record.Usage, error)
 	// PrunedUsage is what those used whose details were pruned.
 	PrunedUsage(ctx context.Context, cluster string, since, until time.Time) (record.Usage, error)
-	// FirstEnd is when the first run ended that is kept; zero: there is none.
-	FirstEnd(ctx context.Context, cluster string) (time.Time, error)
+	// Oldest is about when the oldest record was made; zero: there is none.
+	Oldest(ctx context.Context) (time.Time, error)
 	// ProfileCounts are how many profiles there are of workloads, those that ran last
 	// first; of one workload, if it is named.
 	ProfileCounts(ctx context.Context, cluster, workload string, most int) ([]record.ProfileCount, error)

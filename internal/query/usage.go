@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
@@ -22,9 +21,9 @@ func (s *Service) Usage(
 	if err := Operators.Admits(who); err != nil {
 		return u, err
 	}
-	if by = cmp.Or(by, store.Groupings[0]); !slices.Contains(store.Groupings, by) {
+	if by = cmp.Or(by, record.Groupings[0]); !slices.Contains(record.Groupings, by) {
 		return u, fmt.Errorf("%w: by is %s, want one of %s", epdapi.ErrRequest, slurm.Printable(by, 40),
-			strings.Join(store.Groupings, ", "))
+			strings.Join(record.Groupings, ", "))
 	}
 	sums, cluster := s.options.Records.Sums, s.options.Cluster
 	u = epdapi.Usage{Since: since, Until: until, By: by}
@@ -75,10 +74,10 @@ func usageSum(u *record.Usage) epdapi.UsageSum {
 	}
 }
 
-// usageOver returns a period's usage in parts, from the first run that is kept to now at most.
+// usageOver returns a period's usage in parts, from the oldest record to now at most.
 func (s *Service) usageOver(ctx context.Context, since, until time.Time) ([]epdapi.UsagePart, error) {
 	sums, cluster := s.options.Records.Sums, s.options.Cluster
-	first, err := sums.FirstEnd(ctx, cluster)
+	first, err := sums.Oldest(ctx)
 	if err != nil || first.IsZero() {
 		return []epdapi.UsagePart{}, err
 	}

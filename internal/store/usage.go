@@ -9,9 +9,6 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 )
 
-// Groupings are by what [Store.Usage] can tell runs apart.
-var Groupings = []string{"user", "account", "partition", "workload", "gpu"}
-
 // groupKeys are the columns of groupings; "" has one group of all.
 var groupKeys = map[string]string{
 	"": "''", "user": "COALESCE(j.user, '')", "account": "COALESCE(j.account, '')",
@@ -43,7 +40,7 @@ const prunedUsage = `
 SELECT COALESCE(SUM(runs), 0), TOTAL(gpu_energy_j), TOTAL(node_energy_j) FROM outcome_months
 WHERE cluster = ?1 AND month >= ?2 AND month < ?3`
 
-// Usage returns what runs used that ended since a time and before another one, by one of the [Groupings],
+// Usage returns what runs used that ended since a time and before another one, by one of [record.Groupings],
 // those that used most first; "" is all of them as one. Zero times are ever. Runs without a known job are in
 // the group without a name. Unmatched runs are left out, and so are those whose details were pruned: see
 // [Store.PrunedUsage].
@@ -52,7 +49,7 @@ func (s *Store) Usage(
 ) ([]record.Usage, error) {
 	key, ok := groupKeys[by]
 	if !ok {
-		return nil, fmt.Errorf("usage by %q, want one of %q", by, Groupings)
+		return nil, fmt.Errorf("usage by %q, want one of %q", by, record.Groupings)
 	}
 	from, before := microsBetween(since, until)
 	rows, err := s.db.read.QueryContext(ctx, "SELECT "+key+usageOf, cluster, from, before)
@@ -88,17 +85,6 @@ func (s *Store) PrunedUsage(
 		u = record.Usage{Runs: u.Runs}
 	}
 	return u, nil
-}
-
-// FirstEnd returns when the first run ended that is kept; zero: there is none.
-func (s *Store) FirstEnd(ctx context.Context, cluster string) (time.Time, error) {
-	var at *int64
-	err := s.db.read.QueryRowContext(ctx, `SELECT MIN(COALESCE(ended_us, received_us))
-		FROM outcomes INDEXED BY outcomes_by_end WHERE cluster = ?1`, cluster).Scan(&at)
-	if err != nil || at == nil {
-		return time.Time{}, err
-	}
-	return time.UnixMicro(*at), nil
 }
 
 // microsBetween returns a period as columns have it.

@@ -67,7 +67,7 @@ func TestUsageIsTheSumOfItsRuns(t *testing.T) {
 		if rapid.Bool().Draw(rt, "until") {
 			until = start.Add(time.Duration(rapid.IntRange(20, 40).Draw(rt, "minutes until")) * time.Minute)
 		}
-		for _, by := range append([]string{""}, store.Groupings...) {
+		for _, by := range append([]string{""}, record.Groupings...) {
 			want := map[string]*record.Usage{}
 			jobs := map[string]map[int64]bool{}
 			for _, o := range all {

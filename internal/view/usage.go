@@ -2,11 +2,13 @@ package view
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -54,12 +56,20 @@ func Usage(u *epdapi.Usage) *View {
 	return v
 }
 
+// groupKey names the column of groups for programs.
+func groupKey(by string) string {
+	if slices.Contains(record.Groupings, by) {
+		return by
+	}
+	return "group"
+}
+
 // groupWord is what a group is called before people.
 func groupWord(by string) string {
 	if by == "gpu" {
 		return "GPU model"
 	}
-	return slurm.Printable(by, 20)
+	return groupKey(by)
 }
 
 // addUsed says what was used, what that cost, and what isn't known of it.
@@ -119,7 +129,7 @@ func UsageGroups(u *epdapi.Usage) *report.Table {
 		all = append(all[:len(all):len(all)], others)
 	}
 	return report.TableOf(all, func(row *report.Row, g *epdapi.UsageSum) {
-		row.Add(report.Column{Key: slurm.Printable(u.By, 20), Head: groupWord(u.By), Left: true, Max: 40}, report.Text(groupName(u, g)))
+		row.Add(report.Column{Key: groupKey(u.By), Head: groupWord(u.By), Left: true, Max: 40}, report.Text(groupName(u, g)))
 		addUsage(row, u, g)
 	})
 }

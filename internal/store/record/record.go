@@ -408,6 +408,9 @@ type EndingCounts struct {
 	Completed int64 `json:"completed"` // of those
 }
 
+// Groupings are by what usage tells runs apart.
+var Groupings = []string{"user", "account", "partition", "workload", "gpu"}
+
 // Usage is what a group of runs used.
 type Usage struct {
 	Key         string // what the group is known by; "": nobody knows

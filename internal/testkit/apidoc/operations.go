@@ -78,7 +78,7 @@ func post(server, path, who, summary string, request, response reflect.Type, que
 
 // Operations returns all of them, the agent's first.
 func Operations() []Operation {
-	return slices.Concat(agentOperations(), controllerOperations(), budgetOperations())
+	return slices.Concat(agentOperations(), controllerOperations(), recordOperations(), budgetOperations())
 }
 
 func agentOperations() []Operation {
@@ -160,6 +160,16 @@ func controllerOperations() []Operation {
 			of[epdapi.ReloadAnswer]()),
 		post(Controller, epdapi.PathPower, Control, "Slurm powers nodes down or up: its programs tell.",
 			of[epdapi.PowerEvent](), of[struct{}]()),
+		get(Controller, epdapi.PathLevers, Anybody, "What is steered in Slurm now, and what is advised.",
+			of[epdapi.Levers]()),
+		post(Controller, epdapi.PathLeversUndo, Control, "Takes all of that back.", nil,
+			of[epdapi.UndoLeversAnswer]()),
+	}
+}
+
+// recordOperations are the controller's of single records.
+func recordOperations() []Operation {
+	return []Operation{
 		get(Controller, epdapi.PathRuns, Control,
 			"Recorded runs as they are, of a run, a job or a node: for epd db forget.", of[epdapi.RunPage](),
 			Param{"run", "of one run id"}, Param{"job", "of one job id"}, Param{"node", "of one node"},
@@ -170,10 +180,6 @@ func controllerOperations() []Operation {
 			"learn anew.", of[epdapi.RunIDs](), of[epdapi.RunsChanged]()),
 		post(Controller, epdapi.PathRemember, Control, "Puts back runs that were taken out.",
 			of[epdapi.RunList](), of[epdapi.RunsChanged]()),
-		get(Controller, epdapi.PathLevers, Anybody, "What is steered in Slurm now, and what is advised.",
-			of[epdapi.Levers]()),
-		post(Controller, epdapi.PathLeversUndo, Control, "Takes all of that back.", nil,
-			of[epdapi.UndoLeversAnswer]()),
 	}
 }
 
