@@ -24,7 +24,7 @@ import (
 const (
 	maxBody     = 1 << 20
 	requestTime = 5 * time.Second         // for anything
-	queueTime   = 10 * time.Second        // the queue may be long
+	queueTime   = 10 * time.Second        // the queue, or a period, may be long
 	submitTime  = 250 * time.Millisecond  // the hook gives up much sooner
 	decideTime  = 1500 * time.Millisecond // a Prolog waits for 2 s
 	contentType = "application/json"

@@ -63,7 +63,7 @@ func (a *api) routes() []route {
 		{"POST " + epdapi.PathModelsUse, query.Administrators, requestTime, posted(a.query.UseModel, true)},
 		{"GET " + epdapi.PathProfiles, query.Operators, requestTime, a.getProfiles},
 		{"GET " + epdapi.PathSavings, query.Anybody, requestTime, a.getSavings},
-		{"GET " + epdapi.PathUsage, query.Operators, requestTime, a.getUsage},
+		{"GET " + epdapi.PathUsage, query.Operators, queueTime, a.getUsage},
 		{"POST " + epdapi.PathEstimate, query.Anybody, requestTime, a.postEstimate},
 		{"POST " + epdapi.PathCode, query.Anybody, requestTime, a.postCode},
 		{"GET " + epdapi.PathQueue, query.Anybody, queueTime, plain(a.query.Queue)},
