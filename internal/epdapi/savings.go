@@ -262,11 +262,15 @@ func NewFactors(f *config.Factors) Factors {
 	}
 }
 
-// FootprintOf returns what an energy costs.
-func (f *Factors) FootprintOf(joules float64) config.Footprint {
-	factors := config.Factors{
+// Config returns them as a configuration has them.
+func (f *Factors) Config() *config.Factors {
+	return &config.Factors{
 		PUE: f.PUE, CarbonPerKWh: f.CarbonPerKWh, WaterPerKWh: f.WaterPerKWh, CostPerKWh: f.CostPerKWh,
 		Currency: f.Currency,
 	}
-	return factors.Footprint(dvfsmodel.Joule(joules))
+}
+
+// FootprintOf returns what an energy costs.
+func (f *Factors) FootprintOf(joules float64) config.Footprint {
+	return f.Config().Footprint(dvfsmodel.Joule(joules))
 }

@@ -83,7 +83,7 @@ func (v *View) addUsed(u *epdapi.Usage) {
 		who = append(who, report.Plural(int(t.Runs), "run")+" of one node each")
 	}
 	if t.GPUS > 0 {
-		who = append(who, amountText(t.GPUS/3600)+" GPU-hours")
+		who = append(who, report.AmountText(t.GPUS/3600)+" GPU-hours")
 	}
 	by := strings.Join(who, ", ")
 	used := []string{report.EnergyText(t.EnergyJ) + " by " + by, energyOf(t)}
@@ -165,7 +165,7 @@ func addUsage(row *report.Row, u *epdapi.Usage, g *epdapi.UsageSum) {
 	row.Add(report.Column{Key: "jobs", Head: "jobs"}, report.Count(int(g.Jobs)))
 	row.Add(report.Column{Key: "runs"}, report.Count(int(g.Runs)))
 	row.Add(report.Column{Key: "gpu_s"}, report.Number(g.GPUS))
-	row.Add(report.Column{Head: "GPU h"}, report.Text(amountText(g.GPUS/3600)))
+	row.Add(report.Column{Head: "GPU h"}, report.Text(report.AmountText(g.GPUS/3600)))
 	energy := func(key, head string, joules float64) {
 		row.Add(report.Column{Key: key, Head: head, Unit: report.KilowattHours, Group: 1}, report.Number(joules))
 	}
@@ -178,11 +178,11 @@ func addUsage(row *report.Row, u *epdapi.Usage, g *epdapi.UsageSum) {
 	cost := f.FootprintOf(g.EnergyJ)
 	if f.CostPerKWh > 0 {
 		row.Add(report.Column{Key: "cost"}, report.Number(cost.Cost))
-		row.Add(report.Column{Head: "cost", Note: slurm.Printable(f.Currency, 12)}, report.Text(amountText(cost.Cost)))
+		row.Add(report.Column{Head: "cost", Note: slurm.Printable(f.Currency, 12)}, report.Text(report.AmountText(cost.Cost)))
 	}
 	if f.CarbonPerKWh > 0 {
 		row.Add(report.Column{Key: "carbon_g"}, report.Number(cost.Carbon))
-		row.Add(report.Column{Head: "CO2", Note: "kg"}, report.Text(amountText(cost.Carbon/1000)))
+		row.Add(report.Column{Head: "CO2", Note: "kg"}, report.Text(report.AmountText(cost.Carbon/1000)))
 	}
 	energy("held_out_j", "held out", g.HeldOutJ)
 	energy("modelled_saved_j", "saved, modelled", g.Modelled.SavedJ())

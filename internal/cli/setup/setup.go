@@ -445,6 +445,9 @@ func (s *Setup) ResultOf(plan *planner.Plan, against policy.References) *planrep
 		Constant: against.Constant, AlwaysOn: against.AlwaysOn,
 		Bound: bound.Of(s.Problem, plan), QueueAt: s.QueueAt,
 	}
+	if s.Config != nil && s.Config.Factors.Series == "" {
+		r.Factors = &s.Config.Factors
+	}
 	if r.Baseline = planner.DefaultEnergy(s.Problem, plan); against.FCFS != nil {
 		r.Baseline = against.FCFS.Ledger.Total()
 	}

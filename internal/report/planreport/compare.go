@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/report"
 )
 
@@ -98,12 +99,13 @@ var shownColumns = []report.Column{
 	{Head: "turnaround", Note: "p95"},
 	{Head: "slowed"},
 	{Head: "worst slowdown", Note: "× alone"},
+	{Head: "cost"},
 }
 
 // shownValues returns the values of shownColumns: missing where they don't matter.
 func (r *Run) shownValues(sharing bool) []report.Value {
 	s := &r.Summary
-	var search, objective, end, slowed, slowdown report.Value
+	var search, objective, end, slowed, slowdown, cost report.Value
 	if r.Unfinished {
 		search = report.Text(unfinishedText)
 	}
@@ -116,6 +118,10 @@ func (r *Run) shownValues(sharing bool) []report.Value {
 	if sharing && r.Planned() {
 		slowed = report.Count(s.Slowed)
 	}
+	if s.Factors.CostPerKWh > 0 && r.Planned() {
+		money := config.Factors{CostPerKWh: s.Factors.CostPerKWh, Currency: s.Factors.Currency, PUE: s.Factors.PUE}
+		cost = report.Text(report.FootprintText(&money, s.Energy))
+	}
 	if s.WorstSlowdown > 0 {
 		slowdown = factorValue(s.WorstSlowdown)
 	}
@@ -127,7 +133,7 @@ func (r *Run) shownValues(sharing bool) []report.Value {
 		s.timesBaseline(func(s *Summary) float64 { return s.Wait.P95 }),
 		s.timesBaseline(func(s *Summary) float64 { return s.Turnaround.Mean }),
 		s.timesBaseline(func(s *Summary) float64 { return s.Turnaround.P95 }),
-		slowed, slowdown,
+		slowed, slowdown, cost,
 	}
 }
 

@@ -120,11 +120,28 @@ func (s *Summary) figures() []jsonField {
 		{key: "nodes_used", value: report.Count(s.NodesUsed)},
 		{key: "gpus_used", value: report.Count(s.GPUsUsed)},
 		{key: "end_s", value: report.Number(s.End)},
-	}, s.times(), []jsonField{
+	}, s.times(), s.costs(), []jsonField{
 		{key: "baseline", value: baseline, object: true},
 		{key: "easy", value: s.Easy.objectValue(), object: true},
 		{key: "constant", value: s.Constant.constantValue(), object: true},
 	})
+}
+
+// costs returns what a plan's energy costs; null where no factor is stated.
+func (s *Summary) costs() []jsonField {
+	f := &s.Factors
+	all := f.Footprint(s.Energy)
+	stated := func(factor, value float64) (v report.Value) {
+		if factor > 0 {
+			v = report.Number(value)
+		}
+		return v
+	}
+	return []jsonField{
+		{key: "cost", value: stated(f.CostPerKWh, all.Cost)},
+		{key: "carbon_g", value: stated(f.CarbonPerKWh, all.Carbon)},
+		{key: "water_l", value: stated(f.WaterPerKWh, all.Water)},
+	}
 }
 
 // times returns how long a plan takes, and keeps jobs waiting.

@@ -133,6 +133,13 @@ func (p *PlanPage) tiles(s *Summary) page.Tiles {
 		}
 		tiles = append(tiles, tile)
 	}
+	if cost := report.FootprintText(&s.Factors, s.Energy); cost != "" && planned > 0 {
+		tile := page.Tile{Label: "Cost", Value: cost}
+		if s.Baseline > 0 {
+			tile.Note = "at default clocks " + report.FootprintText(&s.Factors, s.Baseline)
+		}
+		tiles = append(tiles, tile)
+	}
 	if planned > 0 && s.isComparable(s.Constant) {
 		note := "of " + scale.With(float64(s.Constant.Energy)) +
 			" at the best clocks that are the same for all jobs of a GPU model"

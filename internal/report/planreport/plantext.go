@@ -104,6 +104,9 @@ func (s *Summary) facts() page.Facts {
 			facts = append(facts, page.Fact{Name: "Time", Text: later})
 		}
 	}
+	if cost := s.costText(); cost != "" {
+		facts = append(facts, page.Fact{Name: "Cost", Text: cost})
+	}
 	facts = append(facts, page.Fact{
 		Name: "Peak", Text: report.FormatWatts(s.Peak) + " at most, GPUs at work and idle with their hosts",
 	})
@@ -124,6 +127,21 @@ func (s *Summary) facts() page.Facts {
 		})
 	}
 	return facts
+}
+
+// costText says what the energy costs, and that at default clocks; "": nobody says what a kilowatt-hour costs.
+func (s *Summary) costText() string {
+	text := report.FootprintText(&s.Factors, s.Energy)
+	if text == "" {
+		return ""
+	}
+	if s.Factors.PUE > 1 {
+		text += fmt.Sprintf(", with a PUE of %v", s.Factors.PUE)
+	}
+	if s.Baseline > 0 {
+		text += "; at default clocks " + report.FootprintText(&s.Factors, s.Baseline)
+	}
+	return text
 }
 
 // budgetText says what a power budget costs.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/planner"
@@ -31,6 +32,8 @@ type Result struct {
 	Budget   powerbudget.Budget
 	Free     *planner.Plan
 	Frontier Frontier
+	// Factors are what a kilowatt-hour costs; nil: nobody says, or it changes over time.
+	Factors  *config.Factors
 	AlwaysOn bool      // nodes never sleep, neither in the plan nor in what it is held against
 	QueueAt  time.Time // when Slurm's queue was what is planned; zero: it is no queue of Slurm's
 	// EveryWarning has each warning of the plan written, not one line for each kind.
@@ -91,6 +94,8 @@ type Summary struct {
 	// How many times as long as first come, first served jobs may take whose due times were implied; 0:
 	// no job's was.
 	MaxTurnaround float64
+
+	Factors config.Factors // what a kilowatt-hour costs; zero: nobody says
 
 	Reference *Summary // first come, first served at default clocks; nil: not known
 	Easy      *Summary // EASY backfilling at default clocks; nil: not known
@@ -302,6 +307,9 @@ func (r *Result) summary() Summary {
 		Baseline: r.Baseline, Bound: r.Bound.Value, PastDue: len(r.Plan.PastDue(r.Problem)),
 		Objective: r.Problem.Cost(r.Plan), ObjectiveBound: r.Bound.Cost, ObjectiveUnit: r.Problem.CostUnit(),
 		Clocks: r.Plan.Clocks, MaxTurnaround: r.Problem.MaxTurnaround,
+	}
+	if r.Factors != nil {
+		s.Factors = *r.Factors
 	}
 	first := math.Inf(1)
 	waits, turnarounds := make([]float64, 0, s.JobsTotal), make([]float64, 0, s.JobsTotal)
