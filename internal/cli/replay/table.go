@@ -49,6 +49,9 @@ type historyPolicy struct {
 	Stretch   report.Interval `json:"run_time_stretch"` // by run times at default clocks
 	OverLimit report.Interval `json:"over_limit"`
 	NotPlaced int             `json:"not_placed"`
+	Cost      *float64        `json:"cost,omitempty"` // of the cluster's energy, where a price is stated
+	Carbon    *float64        `json:"carbon_g,omitempty"`
+	costText  string
 	// Clocks are those of all jobs of a GPU model, where they are the same.
 	Clocks     map[string]clockPair `json:"clocks,omitempty"`
 	Users      []historyGroup       `json:"users"`
@@ -126,6 +129,16 @@ func (h *historyReplay) policyReport(run, base *historyRun) historyPolicy {
 		Stretch:   of(func(c *historyCost) float64 { return c.Stretch }),
 		OverLimit: of(func(c *historyCost) float64 { return float64(c.OverLimit) }),
 		NotPlaced: int(of(func(c *historyCost) float64 { return float64(c.Unplaced) }).High),
+	}
+	if f := h.setup.Factors(); f != nil {
+		all := f.Footprint(dvfsmodel.Joule(p.Energy.Value))
+		if f.CostPerKWh > 0 {
+			p.Cost = &all.Cost
+		}
+		if f.CarbonPerKWh > 0 {
+			p.Carbon = &all.Carbon
+		}
+		p.costText = report.FootprintText(f, dvfsmodel.Joule(p.Energy.Value))
 	}
 	if run.clocks != nil {
 		p.Clocks = make(map[string]clockPair, len(run.clocks))
@@ -292,6 +305,15 @@ func (r *HistoryReport) policyTable() *report.Table {
 		row.Add(report.Column{Head: "run times", Note: "× default"}, bounds(p.Stretch, 1, 3))
 		row.Add(report.Column{Head: "over limit", Note: "jobs"}, bounds(p.OverLimit, 1, 0))
 		row.Add(report.Column{Key: "not_placed", Head: "not placed", Note: "jobs"}, report.Count(p.NotPlaced))
+		if p.costText != "" {
+			row.Add(report.Column{Head: "cost", Left: true}, report.Text(p.costText))
+		}
+		if p.Cost != nil {
+			row.Add(report.Column{Key: "cost"}, report.Number(*p.Cost))
+		}
+		if p.Carbon != nil {
+			row.Add(report.Column{Key: "carbon_g"}, report.Number(*p.Carbon))
+		}
 		row.Add(report.Column{Key: "energy_j"}, report.Number(p.Energy.Value))
 		row.Add(report.Column{Key: "energy_low_j"}, report.Number(p.Energy.Low))
 		row.Add(report.Column{Key: "energy_high_j"}, report.Number(p.Energy.High))

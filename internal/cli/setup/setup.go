@@ -438,6 +438,14 @@ func (s *Setup) References(ctx context.Context, of *planner.Policy) (r policy.Re
 	return r, err
 }
 
+// Factors are what a kilowatt-hour costs; nil: it changes over time.
+func (s *Setup) Factors() *config.Factors {
+	if s.Config == nil || s.Config.Factors.Series != "" {
+		return nil
+	}
+	return &s.Config.Factors
+}
+
 // ResultOf returns a plan with what it is held against.
 func (s *Setup) ResultOf(plan *planner.Plan, against policy.References) *planreport.Result {
 	r := &planreport.Result{
@@ -445,9 +453,7 @@ func (s *Setup) ResultOf(plan *planner.Plan, against policy.References) *planrep
 		Constant: against.Constant, AlwaysOn: against.AlwaysOn,
 		Bound: bound.Of(s.Problem, plan), QueueAt: s.QueueAt,
 	}
-	if s.Config != nil && s.Config.Factors.Series == "" {
-		r.Factors = &s.Config.Factors
-	}
+	r.Factors = s.Factors()
 	if r.Baseline = planner.DefaultEnergy(s.Problem, plan); against.FCFS != nil {
 		r.Baseline = against.FCFS.Ledger.Total()
 	}
