@@ -22,14 +22,27 @@ func newProgram() *terminal.Program {
 		Usage: "plan batches of GPU jobs that use little energy and miss no deadline",
 		Description: "epplan help COMMAND tells more. Results go to standard output, everything else to standard error.\n" +
 			"Exit status: 0 done, 1 failed, 2 usage, 3 some jobs can't be planned in time, 4 can't reach " +
-			"epd, 130 interrupted.\n\n" +
+			"epd, 130 interrupted.\n" +
+			"Slurm calls further ones: prolog, epilog, suspend and resume.\n\n" +
 			"Example: epplan plan batch.csv --cluster cluster.toml --models models.toml",
 		Version:  version,
 		Commands: commands,
+		Groups:   groups,
 		Values:   completionValues(),
 		Moved:    moved(),
 		Pages:    manualPages(),
 	}
+}
+
+// groups are those of the commands for people; the others are called by Slurm, but for a help on them.
+var groups = []terminal.Group{
+	{Name: "Plan", Commands: []string{"plan", "compare", "explain", "replay", "gpus", "model"}},
+	{Name: "Jobs on Slurm", Commands: []string{"estimate", "submit", "jobs", "job"}},
+	{Name: "A cluster with epd", Commands: []string{
+		"status", "savings", "report", "levers", "budget", "install", "doctor", "reload", "restore",
+	}},
+	{Name: "Data", Commands: []string{"import", "history", "predict", "profile"}},
+	{Name: "The program", Commands: []string{"config", "completion", "man", "version"}},
 }
 
 func commands(t *terminal.Terminal) []*cli.Command {

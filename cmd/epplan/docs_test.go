@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -78,4 +79,24 @@ func readTOML(t *testing.T, text string) error {
 		faults = append(faults, strings.TrimSpace(stderr))
 	}
 	return fmt.Errorf("no command reads it: %s", strings.Join(faults, "; "))
+}
+
+// Help lists each command once, but for those that Slurm calls.
+func TestHelpListsTheCommandsForPeople(t *testing.T) {
+	listed := map[string]int{"prolog": 1, "epilog": 1, "suspend": 1, "resume": 1}
+	for _, g := range groups {
+		for _, name := range g.Commands {
+			listed[name]++
+		}
+	}
+	p := newProgram()
+	for _, c := range p.App(p.NewTerminal(strings.NewReader(""), io.Discard, io.Discard)).Commands {
+		if listed[c.Name] != 1 {
+			t.Errorf("%s is in %d groups, want 1", c.Name, listed[c.Name])
+		}
+		delete(listed, c.Name)
+	}
+	if len(listed) > 0 {
+		t.Errorf("no commands: %v", listed)
+	}
 }

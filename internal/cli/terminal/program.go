@@ -23,12 +23,20 @@ type Program struct {
 	Version                  string
 	Commands                 func(t *Terminal) []*cli.Command // makes them anew
 	Values                   completion.Values                // of flags and arguments that have a few
+	// Groups are what help lists the commands in; one in no group isn't listed. None: it lists all in one.
+	Groups []Group
 	// BareValues has what flags stand for that may be given without a value.
 	BareValues map[string]string
 	// Moved has the new spellings of commands and flags that another program has now, by the old ones without
 	// the program's name, such as "generate openb" or "predict --code".
 	Moved map[string]string
 	Pages manual.Book // what the manual pages have in common, but for program, date and version
+}
+
+// Group is commands that serve the same end.
+type Group struct {
+	Name     string
+	Commands []string
 }
 
 // NewTerminal returns a terminal at which the program may run.
@@ -126,7 +134,27 @@ func (p *Program) App(t *Terminal) *cli.App {
 		prepareCommand(app.Name, c)
 		t.guardOutputs(c)
 	}
+	if len(p.Groups) > 0 {
+		app.CustomAppHelpTemplate = strings.Replace(cli.AppHelpTemplate,
+			`{{template "visibleCommandCategoryTemplate" .}}`, p.grouped(app.Commands), 1)
+	}
 	return app
+}
+
+// grouped lists the commands of the groups, as help shows them.
+func (p *Program) grouped(commands []*cli.Command) string {
+	var b strings.Builder
+	for _, g := range p.Groups {
+		b.WriteString("\n   " + g.Name + ":")
+		for _, name := range g.Commands {
+			for _, c := range commands {
+				if c.Name == name {
+					fmt.Fprintf(&b, "\n     %-11s %s", c.Name, c.Usage)
+				}
+			}
+		}
+	}
+	return b.String()
 }
 
 // prepareCommand gives a command the manners of this program: its usage line is what
