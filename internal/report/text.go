@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,8 +17,8 @@ import (
 
 // TextOptions change how text for people looks; nil means the defaults.
 type TextOptions struct {
-	// Rows is the most rows of a table that are shown. 0 means [DefaultRows],
-	// a negative number all of them.
+	// Rows is the most rows of a table that are shown. 0 means [DefaultRows], [NoRows]
+	// none, and another negative number all of them.
 	Rows int
 	// Color emphasises headings and trouble with terminal colours.
 	Color bool
@@ -25,6 +26,9 @@ type TextOptions struct {
 
 // DefaultRows is how many rows of a long table people get to see.
 const DefaultRows = 25
+
+// NoRows has tables say how many rows they have, and nothing else.
+const NoRows = math.MinInt
 
 // The emphasis that a terminal with colours gets.
 const (
@@ -51,7 +55,9 @@ func (t *Table) WriteText(w io.Writer, opts *TextOptions) error {
 	out := bufio.NewWriter(w)
 	limit := DefaultRows
 	if opts != nil && opts.Rows != 0 {
-		limit = opts.Rows
+		if limit = opts.Rows; limit == NoRows {
+			limit = 0
+		}
 	}
 	rows, more := t.firstRows(limit)
 	var columns []textColumn
@@ -60,7 +66,9 @@ func (t *Table) WriteText(w io.Writer, opts *TextOptions) error {
 			columns = append(columns, col)
 		}
 	}
-	writeAligned(out, columns, opts, func(c *textColumn) string { return c.head })
+	if len(rows) > 0 || more == 0 {
+		writeAligned(out, columns, opts, func(c *textColumn) string { return c.head })
+	}
 	if slices.ContainsFunc(columns, func(c textColumn) bool { return c.note != "" }) {
 		writeAligned(out, columns, opts, func(c *textColumn) string { return c.note })
 	}

@@ -271,8 +271,8 @@ func RowsFlag(of string) *cli.IntFlag {
 	return &cli.IntFlag{
 		Name: "rows", Usage: "`COUNT` of " + of + " in the table; -1: all", Value: report.DefaultRows,
 		Action: func(_ *cli.Context, rows int) error {
-			if rows < 1 && rows != -1 {
-				return Usagef("--rows %d, want 1 or more, or -1 for all", rows)
+			if rows < -1 {
+				return Usagef("--rows %d, want 0 or more, or -1 for all", rows)
 			}
 			return nil
 		},

@@ -189,8 +189,11 @@ func (t *Terminal) Print(f func(io.Writer) error) error {
 	return w.Flush()
 }
 
-// TextOptions returns how tables look; negative rows are all of them.
+// TextOptions returns how tables look; negative rows are all of them, 0 is none.
 func (t *Terminal) TextOptions(rows int) *report.TextOptions {
+	if rows == 0 {
+		rows = report.NoRows
+	}
 	return &report.TextOptions{Rows: rows, Color: t.color}
 }
 
