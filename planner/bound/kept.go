@@ -1,10 +1,12 @@
 package bound
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"sort"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
 )
 
@@ -37,6 +39,7 @@ const manyKept = 300
 
 // dueBound returns a bound of energy·E + time·T of plans that end every task by its due time.
 func dueBound(p *planner.Problem, energy, time float64) float64 {
+	p = inOrder(p)
 	plain := NewDueDual(p, energy, time)
 	idle := 0.0
 	for i := range p.Cluster.Classes {
@@ -57,6 +60,30 @@ func dueBound(p *planner.Problem, energy, time float64) float64 {
 		value = max(value, d.maximum(plain))
 	}
 	return max(value, d.withOneKept(plain))
+}
+
+// inOrder returns a problem whose tasks and classes don't stand as somebody happened to write them: rounding
+// differs by the order of sums, and where the steps of a search lead by rounding.
+func inOrder(p *planner.Problem) *planner.Problem {
+	q := *p
+	q.Cluster.Classes, q.Tasks = slices.Clone(p.Cluster.Classes), slices.Clone(p.Tasks)
+	slices.SortStableFunc(q.Cluster.Classes, func(a, b planner.NodeClass) int {
+		return cmp.Or(cmp.Compare(a.Model, b.Model), cmp.Compare(a.Name, b.Name), cmp.Compare(a.GPUs, b.GPUs),
+			cmp.Compare(a.Count, b.Count), cmp.Compare(a.IdleW, b.IdleW), cmp.Compare(a.HostW, b.HostW))
+	})
+	defaults := func(t *planner.Task) (sum dvfsmodel.Point) {
+		for i := range t.Options {
+			at := t.Options[i].Response.Default()
+			sum.Time, sum.Energy = sum.Time+at.Time, sum.Energy+at.Energy
+		}
+		return sum
+	}
+	slices.SortStableFunc(q.Tasks, func(a, b planner.Task) int {
+		x, y := defaults(&a), defaults(&b)
+		return cmp.Or(cmp.Compare(a.Due, b.Due), cmp.Compare(a.Arrival, b.Arrival), cmp.Compare(a.Limit, b.Limit),
+			cmp.Compare(a.ID, b.ID), cmp.Compare(x.Time, y.Time), cmp.Compare(x.Energy, y.Energy))
+	})
+	return &q
 }
 
 // countIdle adds the prices of idle GPUs to those that were found.

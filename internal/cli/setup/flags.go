@@ -38,6 +38,7 @@ func ProblemFlags() []cli.Flag {
 		},
 		&cli.StringFlag{
 			Name: "config", Usage: "TOML `FILE` with cluster, objective, policy and safety margins",
+			DefaultText: "$EPPLAN_CONFIG, ./epplan.toml, ~/.config/epplan/epplan.toml, /etc/epplan/config.toml",
 		},
 		&cli.StringFlag{Name: "cluster", Usage: "TOML `FILE` with the cluster, or paper: the EDL paper's"},
 		ModelsFlag("TOML `FILE` with fitted workload models; repeat it for more", ""),

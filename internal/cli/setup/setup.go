@@ -155,6 +155,9 @@ func (s *Setup) Configure(t *terminal.Terminal, c *cli.Context) error {
 		profiles = profiles.With(s.Profiles)
 	}
 	s.Profiles = profiles
+	if err := useFoundConfig(t, c); err != nil {
+		return err
+	}
 	name := c.String("config")
 	if cluster := c.String("cluster"); cluster != "" && !s.Paper {
 		if name != "" {

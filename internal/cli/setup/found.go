@@ -1,0 +1,50 @@
+package setup
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/epplan/epplan/internal/cli/terminal"
+)
+
+// ConfigVariable names a configuration for commands that are given none.
+const ConfigVariable = "EPPLAN_CONFIG"
+
+// useFoundConfig has a command that is given neither configuration nor cluster use the one that it finds, and
+// says which: the variable's, or the first of those in this folder, the user's and the site's.
+func useFoundConfig(t *terminal.Terminal, c *cli.Context) error {
+	takes := slices.ContainsFunc(c.Command.Flags, func(f cli.Flag) bool { return f.Names()[0] == "config" })
+	if !takes || c.IsSet("config") || c.IsSet("cluster") || c.Bool("from-slurm") {
+		return nil
+	}
+	name, why := os.Getenv(ConfigVariable), "of $"+ConfigVariable
+	if name == "" {
+		name, why = foundConfig(), "found"
+	}
+	if name == "" {
+		return nil
+	}
+	t.Notef("configuration %s, %s: --config names another", terminal.Printable(name), why)
+	if err := c.Set("config", name); err != nil {
+		return fmt.Errorf("configuration %s: %w", terminal.Printable(name), err)
+	}
+	return nil
+}
+
+// foundConfig returns the first configuration that is where one is looked for; "": there is none.
+func foundConfig() string {
+	places := []string{"epplan.toml"}
+	if dir, err := os.UserConfigDir(); err == nil {
+		places = append(places, filepath.Join(dir, "epplan", "epplan.toml"))
+	}
+	for _, name := range append(places, "/etc/epplan/config.toml") {
+		if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
+			return name
+		}
+	}
+	return ""
+}
