@@ -120,7 +120,7 @@ func (s *Summary) figures() []jsonField {
 		{key: "nodes_used", value: report.Count(s.NodesUsed)},
 		{key: "gpus_used", value: report.Count(s.GPUsUsed)},
 		{key: "end_s", value: report.Number(s.End)},
-	}, s.times(), s.costs(), []jsonField{
+	}, s.times(), costs(s), []jsonField{
 		{key: "baseline", value: baseline, object: true},
 		{key: "easy", value: s.Easy.objectValue(), object: true},
 		{key: "constant", value: s.Constant.constantValue(), object: true},
@@ -128,7 +128,7 @@ func (s *Summary) figures() []jsonField {
 }
 
 // costs returns what a plan's energy costs; null where no factor is stated.
-func (s *Summary) costs() []jsonField {
+func costs(s *Summary) []jsonField {
 	f := &s.Factors
 	all := f.Footprint(s.Energy)
 	stated := func(factor, value float64) (v report.Value) {

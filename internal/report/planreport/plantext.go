@@ -104,7 +104,7 @@ func (s *Summary) facts() page.Facts {
 			facts = append(facts, page.Fact{Name: "Time", Text: later})
 		}
 	}
-	if cost := s.costText(); cost != "" {
+	if cost := costText(s); cost != "" {
 		facts = append(facts, page.Fact{Name: "Cost", Text: cost})
 	}
 	facts = append(facts, page.Fact{
@@ -130,7 +130,7 @@ func (s *Summary) facts() page.Facts {
 }
 
 // costText says what the energy costs, and that at default clocks; "": nobody says what a kilowatt-hour costs.
-func (s *Summary) costText() string {
+func costText(s *Summary) string {
 	text := report.FootprintText(&s.Factors, s.Energy)
 	if text == "" {
 		return ""
