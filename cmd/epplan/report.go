@@ -18,16 +18,17 @@ func reportCommand(t *terminal.Terminal) *cli.Command {
 	return &cli.Command{
 		Name:  "report",
 		Usage: "what jobs used in a period, by whom, what it cost and what was saved",
-		Description: "Energy is that of nodes where it is known, else that of their GPUs; a run counts in the period in\n" +
-			"which it ended. Cost, carbon and water follow from [factors] in epd's configuration. Savings are measured\n" +
-			"against held-out runs, as by epplan savings; those of single groups are what the models say. For operators.\n" +
+		Description: "The energy of the nodes counts if it is known, otherwise the energy of the GPUs. A run counts in the\n" +
+			"period in which it ended. Cost, carbon and water follow from [factors] in epd's configuration. The total\n" +
+			"saving is measured against held-out runs, as in epplan savings; the savings of groups are the models'\n" +
+			"estimates. For operators.\n" +
 			"Example: epplan report --month last --by account\n" +
 			"Example: epplan report --month 2026-10 --html october.html\n" +
 			"Example: epplan report --since 7d -o csv",
 		Flags: []cli.Flag{
 			sinceFlag("runs"), untilFlag("runs"), monthFlag("runs"),
 			&cli.StringFlag{
-				Name: "by", Value: "user", Usage: "tell apart by `GROUP`: user, account, partition, workload or gpu",
+				Name: "by", Value: "user", Usage: "group by `GROUP`: user, account, partition, workload or gpu",
 			},
 			anySocketFlag(publicFirst), terminal.JSONFlag(), terminal.CSVFlag(), terminal.HTMLFlag(),
 			&cli.StringFlag{
@@ -85,7 +86,7 @@ func runReport(t *terminal.Terminal, c *cli.Context) error {
 	})
 }
 
-// setOutput sets the flag that --output stands for.
+// setOutput sets the flag for the format of --output.
 func setOutput(c *cli.Context) error {
 	format := c.String("output")
 	if format == "" || format == "table" {

@@ -6,53 +6,53 @@ import (
 	"time"
 )
 
-// PathUsage is that of [Usage].
+// PathUsage is the path of [Usage].
 const PathUsage = "/v1/usage"
 
-// MaxUsageGroups is how many groups a [Usage] tells apart.
+// MaxUsageGroups limits the groups of a [Usage].
 const MaxUsageGroups = 1000
 
-// Usage is what runs used that ended in a period, and what was saved by them.
+// Usage holds the energy, GPU time and savings of runs that ended in a period.
 type Usage struct {
-	Since time.Time `json:"since,omitzero"` // the zero time: all that is known
-	Until time.Time `json:"until,omitzero"` // the zero time: up to now
+	Since time.Time `json:"since,omitzero"` // absent: since the first record
+	Until time.Time `json:"until,omitzero"` // absent: up to now
 	By    string    `json:"by"`             // user, account, partition, workload or gpu
-	// Total is all runs, those of Pruned included.
+	// Total covers all runs, including Pruned.
 	Total UsageSum `json:"total"`
-	// Groups are those that used most, the first one most of all; those beyond [MaxUsageGroups] are summed up
-	// in Others.
+	// Groups are sorted by energy, the largest first. Others sums the groups beyond [MaxUsageGroups].
 	Groups     []UsageSum `json:"groups"`
 	Others     *UsageSum  `json:"others,omitempty"`
 	OtherCount int        `json:"other_groups,omitempty"`
-	// Pruned are runs that aren't kept one by one any more, of months whose middle lies in the period: they are in
-	// no group, and in no part of the period.
+	// Pruned sums runs of which only monthly totals remain, for months whose middle lies in the period. No group
+	// and no part of the period includes them.
 	Pruned *UsageSum `json:"pruned,omitempty"`
-	// Over is the period in parts: days, from 63 days on months, by the controller's clock.
+	// Over divides the period into days, or into months if it is longer than 62 days, in the controller's time
+	// zone.
 	Over    []UsagePart `json:"over"`
 	Savings Savings     `json:"savings"` // of the same period
 }
 
-// UsageSum is what runs used. Of a run on several nodes each node counts.
+// UsageSum sums runs. A run on several nodes counts once for each node.
 type UsageSum struct {
-	Key string `json:"key"` // of the group; "": nobody knows
+	Key string `json:"key"` // of the group; "": not known
 	// LastJob is the last job of a workload.
 	LastJob LastJob `json:"last_job,omitzero"`
 	Jobs    int64   `json:"jobs"` // that are known
 	Runs    int64   `json:"runs"` // on one node each
 	GPUS    float64 `json:"gpu_s"`
-	// EnergyJ is that of nodes, as far as it is measured or modelled, else that of GPUs, of EnergyRuns; the energy
-	// of the others isn't known.
+	// EnergyJ is the energy of EnergyRuns: of the node if it is known, otherwise of the GPUs. The energy of the
+	// other runs isn't known.
 	EnergyJ     float64 `json:"energy_j"`
 	EnergyRuns  int64   `json:"energy_runs"`
 	GPUEnergyJ  float64 `json:"gpu_energy_j"`
 	NodeEnergyJ float64 `json:"node_energy_j"`
 	NodeRuns    int64   `json:"node_runs"`
-	HeldOutJ    float64 `json:"held_out_j"` // part of EnergyJ that held-out runs used
-	// Modelled is what the models say that treated runs saved at the GPUs; it isn't measured.
+	HeldOutJ    float64 `json:"held_out_j"` // part of EnergyJ used by held-out runs
+	// Modelled is the models' estimate of the GPU energy that treated runs saved.
 	Modelled ModelledUse `json:"modelled"`
 }
 
-// Add adds what other runs used.
+// Add adds other runs.
 func (u *UsageSum) Add(o *UsageSum) {
 	u.Jobs, u.Runs, u.GPUS = u.Jobs+o.Jobs, u.Runs+o.Runs, u.GPUS+o.GPUS
 	u.EnergyJ, u.EnergyRuns = u.EnergyJ+o.EnergyJ, u.EnergyRuns+o.EnergyRuns
@@ -71,7 +71,7 @@ type UsagePart struct {
 	UsageSum
 }
 
-// UsageOf asks what runs used that ended since a time and before another one, by groups; zero times: ever.
+// UsageOf asks for the usage of runs that ended in a period, by groups. A zero time leaves the period open.
 func UsageOf(ctx context.Context, c *Client, since, until time.Time, by string) (*Usage, error) {
 	query := periodQuery(since, until)
 	query.Set("by", by)

@@ -59,11 +59,11 @@ type SumRecords interface {
 	RunDays(ctx context.Context, cluster string, from time.Time) ([]record.RunDay, error)
 	// Strata are sums over jobs that ended since a time and before another one, whose arms may be compared.
 	Strata(ctx context.Context, cluster string, since, until time.Time) ([]record.Stratum, error)
-	// Usage is what runs used, by one of [record.Groupings]; "" is all of them as one.
+	// Usage sums runs by one of [record.Groupings]; "" makes one group.
 	Usage(ctx context.Context, cluster string, since, until time.Time, by string) ([]record.Usage, error)
-	// PrunedUsage is what those used whose details were pruned.
+	// PrunedUsage sums pruned runs.
 	PrunedUsage(ctx context.Context, cluster string, since, until time.Time) (record.Usage, error)
-	// Oldest is about when the oldest record was made; zero: there is none.
+	// Oldest is the approximate time of the oldest record; zero: there is none.
 	Oldest(ctx context.Context) (time.Time, error)
 	// ProfileCounts are how many profiles there are of workloads, those that ran last
 	// first; of one workload, if it is named.

@@ -13,8 +13,8 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// Usage returns what runs used that ended since a time and before another one, by user, account, partition,
-// workload or gpu; "" is by user, zero times are ever.
+// Usage returns the usage of runs that ended in a period, by user (""), account, partition, workload or gpu. A
+// zero time leaves the period open.
 func (s *Service) Usage(
 	ctx context.Context, who Caller, since, until time.Time, by string,
 ) (u epdapi.Usage, err error) {
@@ -74,7 +74,7 @@ func usageSum(u *record.Usage) epdapi.UsageSum {
 	}
 }
 
-// usageOver returns a period's usage in parts, from the oldest record to now at most.
+// usageOver returns the usage by days or months, between the oldest record and now.
 func (s *Service) usageOver(ctx context.Context, since, until time.Time) ([]epdapi.UsagePart, error) {
 	sums, cluster := s.options.Records.Sums, s.options.Cluster
 	first, err := sums.Oldest(ctx)
@@ -103,13 +103,13 @@ func (s *Service) usageOver(ctx context.Context, since, until time.Time) ([]epda
 	return parts, nil
 }
 
-// mostDays is how many days a period has whose parts are days; mostMonths is how many months are told.
+// A period of up to mostDays is divided into days, a longer one into its last mostMonths months.
 const (
 	mostDays   = 62
 	mostMonths = 120
 )
 
-// partsOf yields the days of a period, or its months where they are many, by the times' clock.
+// partsOf yields the days or months of a period, in the time zone of its times.
 func partsOf(since, until time.Time) func(yield func([2]time.Time) bool) {
 	days, months := 1, 0
 	if until.Sub(since) > mostDays*24*time.Hour+time.Hour { // a clock may be put back

@@ -10,7 +10,7 @@ import (
 	"github.com/epplan/epplan/queue"
 )
 
-// FootprintText returns what an energy costs, as far as factors are stated; "": none is.
+// FootprintText returns the cost, carbon and water of an energy; "" without factors.
 func FootprintText(f *config.Factors, energy dvfsmodel.Joule) string {
 	const maxCurrency = 200 // bytes
 	all := f.Footprint(energy)
@@ -35,7 +35,7 @@ func FootprintText(f *config.Factors, energy dvfsmodel.Joule) string {
 	return strings.Join(parts, ", ")
 }
 
-// largeText returns an amount in a unit, or from 10,000 on in thousands of it.
+// largeText returns an amount in its unit, from 10,000 on in thousands of it.
 func largeText(x float64, unit, thousands string) string {
 	if math.Abs(x) >= 1e4 {
 		x, unit = x/1000, thousands

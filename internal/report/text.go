@@ -27,7 +27,7 @@ type TextOptions struct {
 // DefaultRows is how many rows of a long table people get to see.
 const DefaultRows = 25
 
-// NoRows has tables say how many rows they have, and nothing else.
+// NoRows makes a table print only its number of rows.
 const NoRows = math.MinInt
 
 // The emphasis that a terminal with colours gets.

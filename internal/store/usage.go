@@ -9,13 +9,13 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 )
 
-// groupKeys are the columns of groupings; "" has one group of all.
+// groupKeys maps a grouping to its SQL expression; "" puts all runs into one group.
 var groupKeys = map[string]string{
 	"": "''", "user": "COALESCE(j.user, '')", "account": "COALESCE(j.account, '')",
 	"partition": "COALESCE(j.partition, '')", "workload": "o.workload", "gpu": "o.gpu_model",
 }
 
-// usageOf sums runs of ?1 that ended from ?2 on and before ?3.
+// usageOf sums the runs of cluster ?1 that ended from ?2 on and before ?3.
 const usageOf = `, COUNT(*), COUNT(DISTINCT j.seq), TOTAL(o.time_s * j.gpus / MAX(j.nodes, 1)),
 	COUNT(o.gpu_energy_j), TOTAL(o.gpu_energy_j), COUNT(o.node_energy_j), TOTAL(o.node_energy_j),
 	COUNT(COALESCE(o.node_energy_j, o.gpu_energy_j)), TOTAL(COALESCE(o.node_energy_j, o.gpu_energy_j)),
@@ -31,18 +31,18 @@ WHERE o.cluster = ?1 AND o.unmatched = 0 AND COALESCE(o.ended_us, o.received_us)
 	AND COALESCE(o.ended_us, o.received_us) < ?3
 GROUP BY 1 ORDER BY 10 DESC, 1`
 
-// isPredicted is true of runs that are held against what their models predict.
+// isPredicted selects the runs whose energy is compared with the models' prediction.
 const isPredicted = "o.arm = 'treated' AND o.exit_state = 'COMPLETED' AND o.gpu_energy_j IS NOT NULL"
 
-// prunedUsage sums runs whose details were pruned, of months from ?2 on and before ?3. Which of them had an
-// energy isn't known any more.
+// prunedUsage sums the pruned runs of months from ?2 on and before ?3. The number of runs with a known energy
+// is lost.
 const prunedUsage = `
 SELECT COALESCE(SUM(runs), 0), TOTAL(gpu_energy_j), TOTAL(node_energy_j) FROM outcome_months
 WHERE cluster = ?1 AND month >= ?2 AND month < ?3`
 
-// Usage returns what runs used that ended since a time and before another one, by one of [record.Groupings],
-// those that used most first; "" is all of them as one. Zero times are ever. Runs without a known job are in
-// the group without a name. Unmatched runs are left out, and so are those whose details were pruned: see
+// Usage returns the energy and GPU time of runs that ended in a period, grouped by one of [record.Groupings],
+// the largest energy first; "" makes one group. A zero time leaves the period open. Runs without a known job
+// are in the group without a name. Unmatched runs are left out, and so are pruned ones: see
 // [Store.PrunedUsage].
 func (s *Store) Usage(
 	ctx context.Context, cluster string, since, until time.Time, by string,
@@ -65,7 +65,7 @@ func (s *Store) Usage(
 	}, "usage")
 }
 
-// PrunedUsage returns what those runs used whose details were pruned, of months whose middle lies in a period.
+// PrunedUsage returns the usage of pruned runs of the months whose middle lies in a period.
 func (s *Store) PrunedUsage(
 	ctx context.Context, cluster string, since, until time.Time,
 ) (u record.Usage, err error) {
@@ -87,7 +87,7 @@ func (s *Store) PrunedUsage(
 	return u, nil
 }
 
-// microsBetween returns a period as columns have it.
+// microsBetween returns a period in microseconds.
 func microsBetween(since, until time.Time) (from, before int64) {
 	from, before = math.MinInt64, math.MaxInt64
 	if !since.IsZero() {

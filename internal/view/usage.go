@@ -12,7 +12,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// Usage returns the view of what runs used in a period, by whom, and of what was saved.
+// Usage returns the view of the energy that jobs used in a period, of its cost, and of the savings.
 func Usage(u *epdapi.Usage) *View {
 	v := &View{Title: "Energy of jobs " + periodText(u.Since, u.Until)}
 	if u.Total.Runs == 0 {
@@ -51,12 +51,12 @@ func Usage(u *epdapi.Usage) *View {
 		parts := usageParts(u)
 		v.Tables = append(v.Tables, Table{"Over time", parts})
 		v.addSection("time", "Over time", usageOverFigure(u), parts.Page("Over time",
-			"A run counts where it ended.", -1))
+			"A run counts on the day it ended.", -1))
 	}
 	return v
 }
 
-// groupKey names the column of groups for programs.
+// groupKey returns the key of the column with the groups, in JSON and CSV.
 func groupKey(by string) string {
 	if slices.Contains(record.Groupings, by) {
 		return by
@@ -64,7 +64,7 @@ func groupKey(by string) string {
 	return "group"
 }
 
-// groupWord is what a group is called before people.
+// groupWord returns the heading of the groups.
 func groupWord(by string) string {
 	if by == "gpu" {
 		return "GPU model"
@@ -72,7 +72,7 @@ func groupWord(by string) string {
 	return groupKey(by)
 }
 
-// addUsed says what was used, what that cost, and what isn't known of it.
+// addUsed adds the energy used, its cost, and the number of runs without a known energy.
 func (v *View) addUsed(u *epdapi.Usage) {
 	t := &u.Total
 	var who []string
@@ -101,13 +101,13 @@ func (v *View) addUsed(u *epdapi.Usage) {
 		v.Tiles = append(v.Tiles, page.Tile{Label: "Cost", Value: cost, Note: "of all that was used"})
 	}
 	if p := u.Pruned; p != nil {
-		v.notice(page.Warn, fmt.Sprintf("%s with %s aren't kept one by one any more (keep_days): they are in what "+
-			"was used, in no group and in no part of the time", report.Plural(int(p.Runs), "run"),
+		v.notice(page.Warn, fmt.Sprintf("of %s with %s only monthly totals remain (keep_days): no group and "+
+			"no part of the period includes them", report.Plural(int(p.Runs), "run"),
 			report.EnergyText(p.EnergyJ)))
 	}
 }
 
-// energyOf says what an energy is of: of nodes as far as that is known.
+// energyOf says whether an energy covers nodes or GPUs alone.
 func energyOf(u *epdapi.UsageSum) string {
 	switch known := max(1, u.EnergyRuns); {
 	case u.NodeRuns == 0:
@@ -160,7 +160,7 @@ func partName(p *epdapi.UsagePart) string {
 	return p.From.Local().Format("2006-01")
 }
 
-// addUsage adds columns of what was used, and of what the models say that it saved.
+// addUsage adds the columns of a group or of a part of the period.
 func addUsage(row *report.Row, u *epdapi.Usage, g *epdapi.UsageSum) {
 	row.Add(report.Column{Key: "jobs", Head: "jobs"}, report.Count(int(g.Jobs)))
 	row.Add(report.Column{Key: "runs"}, report.Count(int(g.Runs)))
@@ -191,14 +191,14 @@ func addUsage(row *report.Row, u *epdapi.Usage, g *epdapi.UsageSum) {
 }
 
 func groupsNote(u *epdapi.Usage) string {
-	note := "Saved is what the models say for the GPUs; it isn't measured."
+	note := "The saving is the models' estimate for the GPUs, not a measurement."
 	if u.Pruned != nil {
-		note += " Runs that aren't kept one by one any more are in no row."
+		note += " No row includes pruned runs."
 	}
 	return note
 }
 
-// maxUsageBars is how many groups the picture has.
+// maxUsageBars limits the groups in the picture.
 const maxUsageBars = 12
 
 func usageFigure(u *epdapi.Usage, what string) *page.Figure {
@@ -231,8 +231,8 @@ func barsOf(id, title string, rows []report.BarRow) *page.Figure {
 		values[i] = rows[i].Value
 	}
 	return &page.Figure{
-		ID: "figure-" + id, Caption: title + ". The outline is what the models say would have been used at default " +
-			"clocks. The table has the numbers.",
+		ID: "figure-" + id, Caption: title + ". The outline is the models' estimate for default clocks. The table has the " +
+			"numbers.",
 		SVG: report.DrawBarRows(id, title, title+", a bar each.", "used", "at default clocks, modelled",
 			report.CommonScale(report.KilowattHours, report.ColumnDigits, values...), rows),
 	}

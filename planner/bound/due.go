@@ -36,8 +36,7 @@ type duePrices struct {
 	kept  *keptPrices // nil: idle GPUs don't count
 }
 
-// Numbers of the prices of time at which a task's costs are known: of those that are not negative, and of the
-// negative ones, which stand before them where idle GPUs count.
+// Numbers of tabulated prices of time: from 0 up, and negative ones, which come first if idle GPUs count.
 const (
 	duePriceCount = 32
 	negativeCount = 8
@@ -129,16 +128,16 @@ type dueSearch struct {
 	each         int               // one of so many tasks is asked
 	part         float64           // of the room, by what the tasks that are asked are of all
 	price        []float64         // of time, ascending
-	idle         float64           // highest worth of a second of an idle GPU; 0: idle GPUs don't count
-	unknown      bool              // what a task costs at a negative price of time
+	idle         float64           // highest price of an idle GPU-second; 0: idle GPUs don't count
+	unknown      bool              // a task's cost at a negative price of time isn't known
 	points       []dvfsmodel.Point // buffer of option
 	tasks        []dueTask
 	unpriced     float64 // what the other tasks cost, whose GPUs have no price
 	dual         DueDual
 }
 
-// prices are those at which costs are tabulated: 0, a geometric row that covers what a second of a GPU may be
-// worth, and an even one of what it is worth to idle GPUs.
+// prices sets the prices at which costs are tabulated: 0, a geometric series that covers what a GPU-second may
+// be worth, and evenly spaced negative ones if idle GPUs count.
 func (d *dueSearch) prices() {
 	const lowest, highest = 4, 4000 // watts
 	if d.idle > 0 {

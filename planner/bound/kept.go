@@ -10,34 +10,34 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-// keptPrices are what idle GPUs cost on a class by moment: β, which rises.
+// keptPrices holds the price β of an idle GPU-second on a class over time. β never falls.
 //
-// While a task runs on k nodes of l GPUs each, those nodes are on. Of a set of tasks of which no two fit on a
-// node, nodes of k·l GPUs for each that runs are on at any moment, and what other tasks don't occupy of them
-// is idle. Let a GPU-second be worth 0 ≤ β(τ) ≤ what an idle one costs: then a plan costs by idle GPUs at least
+// A task on k nodes of l GPUs each keeps those nodes on while it runs. Take a set of tasks of which no two fit
+// on one node: at any moment, k·l GPUs are on for each running task of the set, and other tasks use some of
+// them; the rest is idle. If 0 ≤ β(τ) ≤ the power of an idle GPU, the idle energy of a plan is at least
 //
-//	∫ β(τ)·(Σ over the set's tasks that run at τ of k·l − Σ over all tasks that run at τ of w) dτ
+//	∫ β(τ)·(Σ over the set's tasks running at τ of k·l − Σ over all tasks running at τ of w) dτ
 //
-// which is added to what [DueDual] counts. As λ falls and β rises, a run costs least by λ − β as late as it may
-// be, and by β·k·l as early.
+// This is added to the costs in [DueDual]. λ falls and β rises, so a run is cheapest by λ − β if it is as late
+// as possible, and by β·k·l if it is as early as possible.
 type keptPrices struct {
-	nu        []float64 // by how much β rises at 0 and at each end
-	unit      []float64 // GPU-seconds of which the slopes by nu are parts
-	most      float64   // of β
+	nu        []float64 // rise of β at 0 and at each end
+	unit      []float64 // GPU-seconds by which the slopes along nu are divided
+	most      float64   // upper limit of β
 	due, idle steps     // λ and −β
 }
 
-// keeping is what a task does for the nodes it keeps on.
+// keeping describes the nodes that a task keeps on.
 type keeping struct {
 	gpus     float64   // of these nodes; 0: they don't count
-	earliest float64   // start
-	turns    []float64 // run times at which the slope of its cost may change, ascending
+	earliest float64   // start of the task
+	turns    []float64 // run times at which the slope of the task's cost may change, ascending
 }
 
-// manyKept is how many tasks of which idle GPUs are counted have all steps.
+// manyKept limits the number of tasks whose search takes all steps; larger batches take fewer.
 const manyKept = 300
 
-// dueBound returns a bound of energy·E + time·T of plans that end every task by its due time.
+// dueBound returns a lower bound of energy·E + time·T for plans that end every task by its due time.
 func dueBound(p *planner.Problem, energy, time float64) float64 {
 	p = inOrder(p)
 	plain := NewDueDual(p, energy, time)
@@ -62,8 +62,8 @@ func dueBound(p *planner.Problem, energy, time float64) float64 {
 	return max(value, d.withOneKept(plain))
 }
 
-// inOrder returns a problem whose tasks and classes don't stand as somebody happened to write them: rounding
-// differs by the order of sums, and where the steps of a search lead by rounding.
+// inOrder returns the problem with its tasks and classes sorted. Rounding depends on the order of a sum, and
+// the search's path depends on rounding: without sorting, the bound would depend on the order of the input.
 func inOrder(p *planner.Problem) *planner.Problem {
 	q := *p
 	q.Cluster.Classes, q.Tasks = slices.Clone(p.Cluster.Classes), slices.Clone(p.Tasks)
@@ -86,7 +86,7 @@ func inOrder(p *planner.Problem) *planner.Problem {
 	return &q
 }
 
-// countIdle adds the prices of idle GPUs to those that were found.
+// countIdle adds prices of idle GPUs to the search, beginning with the prices found without them.
 func (d *dueSearch) countIdle(plain *DueDual) {
 	work := 1.0
 	for i := range d.tasks {
@@ -124,15 +124,15 @@ func (d *dueSearch) reset(plain *DueDual) {
 	}
 }
 
-// maximum returns what is proved from the prices found without idle GPUs on.
+// maximum returns the bound of a search that begins with the prices found without idle GPUs.
 func (d *dueSearch) maximum(plain *DueDual) float64 {
 	d.reset(plain)
 	d.ascend(min(maxSteps, maxSteps*manyKept/max(1, len(d.tasks))))
 	return d.dual.Value - roundedDown*math.Abs(d.dual.Value)
 }
 
-// withOneKept returns what is proved by the nodes that one task keeps on, whatever class it runs on: of the
-// one that leaves most of them free for longest.
+// withOneKept returns the bound from the nodes of a single task: the task that leaves the most GPU-seconds of
+// its nodes free. The bound is the lowest over the classes that the task can run on.
 func (d *dueSearch) withOneKept(plain *DueDual) float64 {
 	d.reset(plain)
 	d.value()
@@ -168,11 +168,11 @@ func (d *dueSearch) nodesOf(t *dueTask, o *dueOption) float64 {
 	return float64(k.GPUs * task.Options[task.Option(k.Model)].NodeCount())
 }
 
-// keep has the nodes count that tasks keep on of which no two fit on a node: on each class those that take
-// more than half of one, and on the given one no others than fit beside the given task, if it is one. It is
-// false where there are none.
+// keep chooses the tasks whose nodes count: on each class, the tasks that take more than half of a node. If a
+// task is given, it counts on the given class, together with tasks that don't fit beside it. keep reports
+// whether any task leaves GPUs of its nodes free.
 func (d *dueSearch) keep(one, class int) (some bool) {
-	room := 0.0 // what the one leaves of a node
+	room := 0.0 // GPUs that the given task leaves free on a node
 	perNode := func(t *dueTask, o *dueOption) float64 {
 		return o.weight * float64(d.p.Cluster.Classes[o.class].GPUs) / d.nodesOf(t, o)
 	}
@@ -207,11 +207,12 @@ func (o *dueOption) findTurns(ends []float64, due float64) {
 	}
 	turns = slices.DeleteFunc(turns, func(t float64) bool { return !(o.shortest <= t && t <= longest) })
 	slices.Sort(turns)
-	// Rounding makes turns of one: their costs must not decide where the least is.
+	// Turns that differ by rounding only would mislead the search for the lowest cost.
 	o.keeping.turns = slices.CompactFunc(turns, func(a, b float64) bool { return math.Abs(a-b) <= 1e-10*b })
 }
 
-// bestKeeping is best of a task whose nodes count. Its cost by run time is convex, and least at a turn.
+// bestKeeping returns the same as best for a task whose nodes count. Its cost is convex in the run time and
+// lowest at a turn.
 func (o *dueOption) bestKeeping(c *duePrices, due float64, price []float64) (time, cost float64) {
 	at := func(t float64) float64 {
 		k := sort.Search(len(price)-1, func(k int) bool { return o.bend[k] <= t })
@@ -223,8 +224,7 @@ func (o *dueOption) bestKeeping(c *duePrices, due float64, price []float64) (tim
 	return turns[n], at(turns[n])
 }
 
-// idleSlopes are how much more GPU-seconds of nodes that are on are idle from 0 and from each end on, at the
-// tasks' choices.
+// idleSlopes returns the idle GPU-seconds from 0 and from each end on, at the tasks' choices.
 func (d *dueSearch) idleSlopes(class int) []float64 {
 	c := &d.dual.prices[class]
 	slopes := make([]float64, len(c.kept.nu))
@@ -252,7 +252,7 @@ func (d *dueSearch) idleSlopes(class int) []float64 {
 	return slopes
 }
 
-// limit keeps β from being more than what an idle GPU costs: of all prices that don't it takes the nearest.
+// limit moves the prices to the nearest ones at which β doesn't exceed the power of an idle GPU.
 func (k *keptPrices) limit() {
 	sum := 0.0
 	for _, nu := range k.nu {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// steps are prices by time, which change at some ends.
+// steps holds prices over time that are constant between ends.
 type steps struct {
 	ends  []float64 // seconds, ascending
 	level []float64 // up to each of them, and beyond the last
@@ -16,7 +16,7 @@ func newSteps(ends []float64) steps {
 	return steps{ends: ends, level: make([]float64, len(ends)+1), paid: make([]float64, len(ends))}
 }
 
-// sum fills in the levels of prices that end, and of values that begin, at each end; the first value begins
+// sum sets the levels from prices that end at each end, less values that begin there; the first value begins
 // at 0.
 func (s *steps) sum(price, value []float64) {
 	sum := 0.0
@@ -39,7 +39,7 @@ func (s *steps) sum(price, value []float64) {
 	}
 }
 
-// to returns what a GPU costs from 0 to a moment.
+// to returns the price of a GPU from 0 to a moment.
 func (s *steps) to(at float64) float64 {
 	n := len(s.ends)
 	switch {
@@ -56,7 +56,7 @@ func (s *steps) to(at float64) float64 {
 	return s.paid[n-1] + s.level[n]*(at-s.ends[n-1])
 }
 
-// before returns what a GPU costs for so many seconds before a moment, which may be +Inf.
+// before returns the price of a GPU for some seconds before a moment, which may be +Inf.
 func (s *steps) before(at, seconds float64) float64 {
 	if math.IsInf(at, 1) {
 		return s.level[len(s.ends)] * seconds

@@ -11,11 +11,11 @@ import (
 	"github.com/epplan/epplan/internal/cli/terminal"
 )
 
-// ConfigVariable names a configuration for commands that are given none.
+// ConfigVariable is the environment variable that names the default configuration.
 const ConfigVariable = "EPPLAN_CONFIG"
 
-// useFoundConfig has a command that is given neither configuration nor cluster use the one that it finds, and
-// says which: the variable's, or the first of those in this folder, the user's and the site's.
+// useFoundConfig sets --config if neither it nor --cluster is given: to the file of [ConfigVariable], or to the
+// first file that exists in this folder, the user's folder or the site's. It notes which file it is.
 func useFoundConfig(t *terminal.Terminal, c *cli.Context) error {
 	takes := slices.ContainsFunc(c.Command.Flags, func(f cli.Flag) bool { return f.Names()[0] == "config" })
 	if !takes || c.IsSet("config") || c.IsSet("cluster") || c.Bool("from-slurm") {
@@ -35,7 +35,7 @@ func useFoundConfig(t *terminal.Terminal, c *cli.Context) error {
 	return nil
 }
 
-// foundConfig returns the first configuration that is where one is looked for; "": there is none.
+// foundConfig returns the first configuration file that exists, or "".
 func foundConfig() string {
 	places := []string{"epplan.toml"}
 	if dir, err := os.UserConfigDir(); err == nil {

@@ -23,7 +23,7 @@ type Program struct {
 	Version                  string
 	Commands                 func(t *Terminal) []*cli.Command // makes them anew
 	Values                   completion.Values                // of flags and arguments that have a few
-	// Groups are what help lists the commands in; one in no group isn't listed. None: it lists all in one.
+	// Groups divide the commands in the help, which omits commands without a group. Nil: no division.
 	Groups []Group
 	// BareValues has what flags stand for that may be given without a value.
 	BareValues map[string]string
@@ -33,7 +33,7 @@ type Program struct {
 	Pages manual.Book // what the manual pages have in common, but for program, date and version
 }
 
-// Group is commands that serve the same end.
+// Group is a heading with its commands.
 type Group struct {
 	Name     string
 	Commands []string
@@ -141,7 +141,7 @@ func (p *Program) App(t *Terminal) *cli.App {
 	return app
 }
 
-// grouped lists the commands of the groups, as help shows them.
+// grouped returns the commands by groups, as the help shows them.
 func (p *Program) grouped(commands []*cli.Command) string {
 	var b strings.Builder
 	for _, g := range p.Groups {

@@ -127,7 +127,7 @@ func (s *Summary) figures() []jsonField {
 	})
 }
 
-// costs returns what a plan's energy costs; null where no factor is stated.
+// costs returns the cost, carbon and water of a plan's energy; null without a factor.
 func costs(s *Summary) []jsonField {
 	f := &s.Factors
 	all := f.Footprint(s.Energy)

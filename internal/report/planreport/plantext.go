@@ -129,7 +129,7 @@ func (s *Summary) facts() page.Facts {
 	return facts
 }
 
-// costText says what the energy costs, and that at default clocks; "": nobody says what a kilowatt-hour costs.
+// costText returns the cost of the plan's energy, and of the energy at default clocks; "" without factors.
 func costText(s *Summary) string {
 	text := report.FootprintText(&s.Factors, s.Energy)
 	if text == "" {

@@ -408,12 +408,12 @@ type EndingCounts struct {
 	Completed int64 `json:"completed"` // of those
 }
 
-// Groupings are by what usage tells runs apart.
+// Groupings lists the keys by which usage can be grouped.
 var Groupings = []string{"user", "account", "partition", "workload", "gpu"}
 
-// Usage is what a group of runs used.
+// Usage holds the energy and GPU time of a group of runs.
 type Usage struct {
-	Key         string // what the group is known by; "": nobody knows
+	Key         string // of the group; "": not known
 	Runs        int64  // on one node each
 	Jobs        int64  // that are known
 	GPUSeconds  float64
