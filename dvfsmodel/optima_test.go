@@ -51,11 +51,20 @@ func TestOptimaAtManyPricesOfTimeCostWhatEachDoesByItself(t *testing.T) {
 	}
 }
 
-// LeastCosts is held against all that a response can do: of a range, against many of its points, between which
+// LeastCosts is compared with all points of a response, and for a range with a grid of points, between which
 // others cost a little less.
 func TestNothingCostsLessThanTheLeastWhereASecondIsWorthSomething(t *testing.T) {
 	wide := dvfsmodel.WideRange()
 	worth := 0
+	pointsOf := func(r dvfsmodel.Response, limit float64) (all []dvfsmodel.Point) {
+		for _, s := range dvfsmodel.SupportedPoints(r) {
+			pt, _ := dvfsmodel.PointAt(r, s)
+			all = append(all, pt)
+		}
+		return slices.DeleteFunc(append(all, r.Default()), func(pt dvfsmodel.Point) bool {
+			return !dvfsmodel.MeetsLimit(pt.Time, limit)
+		})
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		params, table := drawParams(t), drawTable(t)
 		at := table.Nearest(1000, 1000)
@@ -77,18 +86,12 @@ func TestNothingCostsLessThanTheLeastWhereASecondIsWorthSomething(t *testing.T) 
 		if !dvfsmodel.LeastCosts(got, r, goals, limit) {
 			t.Fatalf("%T isn't known", r)
 		}
-		all := []dvfsmodel.Point{r.Default()}
-		for _, s := range dvfsmodel.SupportedPoints(r) {
-			pt, _ := dvfsmodel.PointAt(r, s)
-			all = append(all, pt)
-		}
+		all := pointsOf(r, limit)
 		_, continuous := r.(*dvfsmodel.Continuous)
 		for i, goal := range goals {
 			want := math.Inf(1)
 			for _, pt := range all {
-				if dvfsmodel.MeetsLimit(pt.Time, limit) {
-					want = min(want, goal.Cost(pt))
-				}
+				want = min(want, goal.Cost(pt))
 			}
 			if got[i] > want+1e-9*math.Abs(want) || !continuous && got[i] != want {
 				t.Errorf("%T, price %v, limit %v: %v, want %v", r, goal.TimeWeight, limit, got[i], want)

@@ -154,6 +154,14 @@ func (p *pageSource) Series(ctx context.Context, id slurm.JobID) (*epdapi.JobSer
 	return ask(ctx, p, path, withArgument(p.server.Control.Queries.Series, id))
 }
 
+// Usage returns the usage of runs that ended in a period, by groups.
+func (p *pageSource) Usage(ctx context.Context, since, until time.Time, by string) (*epdapi.Usage, error) {
+	return ask(ctx, p, epdapi.PathUsage, func(ctx context.Context, who query.Caller) (*epdapi.Usage, error) {
+		u, err := p.server.Control.Queries.Usage(ctx, who, since, until, by)
+		return &u, err
+	})
+}
+
 // Levers returns those in force.
 func (p *pageSource) Levers(ctx context.Context) (*epdapi.Levers, error) {
 	return ask(ctx, p, epdapi.PathLevers, p.server.Levers)

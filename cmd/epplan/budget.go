@@ -69,7 +69,9 @@ func budgetCommand(t *terminal.Terminal) *cli.Command {
 }
 
 func runBudgetList(t *terminal.Terminal, c *cli.Context) error {
-	list, err := ask(c, publicFirst, (*epdapi.Client).Budgets)
+	list, err := ask(c, publicFirst, func(epd *epdapi.Client, ctx context.Context) (*epdapi.BudgetList, error) {
+		return epdapi.BudgetsOf(ctx, epd)
+	})
 	switch {
 	case err != nil:
 		return err

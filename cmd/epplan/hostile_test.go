@@ -14,10 +14,12 @@ import (
 // plain text, in JSON and CSV too.
 func TestNoTextThatEpdPassesOnDoesAnything(t *testing.T) {
 	for _, command := range []string{
-		"status", "jobs", "explain 4711", "explain 4712", "explain 4713", "savings", "report", "levers", "reload", "history",
+		"status", "jobs", "explain 4711", "explain 4712", "explain 4713", "savings", "report", "levers", "reload",
+		"history",
 		"estimate testdata/job.sh", "levers --undo", "import sacct testdata/sacct.txt", "plan --from-slurm",
 		"doctor --only gpus,journal --role node",
-		"status --json", "jobs --json", "explain 4712 --json", "savings --json", "report --json", "report --csv", "levers --json",
+		"status --json", "jobs --json", "explain 4712 --json", "savings --json", "report --json", "report --csv",
+		"levers --json",
 		"estimate testdata/job.sh --json", "plan --from-slurm --json", "jobs --csv",
 	} {
 		every := 1

@@ -57,7 +57,7 @@ func runReport(t *terminal.Terminal, c *cli.Context) error {
 		return err
 	}
 	u, err := ask(c, publicFirst, func(epd *epdapi.Client, ctx context.Context) (*epdapi.Usage, error) {
-		return epdapi.UsageOf(ctx, epd, since, until, c.String("by"))
+		return epd.Usage(ctx, since, until, c.String("by"))
 	})
 	if err != nil {
 		return err

@@ -107,7 +107,7 @@ type BudgetEvent struct {
 	Set   time.Time `json:"set"`
 }
 
-// Budgets asks for the power budgets.
-func (c *Client) Budgets(ctx context.Context) (*BudgetList, error) {
+// BudgetsOf asks for the power budgets.
+func BudgetsOf(ctx context.Context, c *Client) (*BudgetList, error) {
 	return get[BudgetList](ctx, c, PathBudget, nil)
 }

@@ -23,8 +23,8 @@ type Usage struct {
 	Groups     []UsageSum `json:"groups"`
 	Others     *UsageSum  `json:"others,omitempty"`
 	OtherCount int        `json:"other_groups,omitempty"`
-	// Pruned sums runs of which only monthly totals remain, for months whose middle lies in the period. No group
-	// and no part of the period includes them.
+	// Pruned sums runs of which only monthly totals remain, for months whose middle lies in the period. No
+	// group and no part of the period includes them.
 	Pruned *UsageSum `json:"pruned,omitempty"`
 	// Over divides the period into days, or into months if it is longer than 62 days, in the controller's time
 	// zone.
@@ -40,8 +40,8 @@ type UsageSum struct {
 	Jobs    int64   `json:"jobs"` // that are known
 	Runs    int64   `json:"runs"` // on one node each
 	GPUS    float64 `json:"gpu_s"`
-	// EnergyJ is the energy of EnergyRuns: of the node if it is known, otherwise of the GPUs. The energy of the
-	// other runs isn't known.
+	// EnergyJ is the energy of EnergyRuns: of the node if it is known, otherwise of the GPUs. The energy of
+	// the other runs isn't known.
 	EnergyJ     float64 `json:"energy_j"`
 	EnergyRuns  int64   `json:"energy_runs"`
 	GPUEnergyJ  float64 `json:"gpu_energy_j"`
@@ -71,8 +71,8 @@ type UsagePart struct {
 	UsageSum
 }
 
-// UsageOf asks for the usage of runs that ended in a period, by groups. A zero time leaves the period open.
-func UsageOf(ctx context.Context, c *Client, since, until time.Time, by string) (*Usage, error) {
+// Usage asks for the usage of runs that ended in a period, by groups. A zero time leaves the period open.
+func (c *Client) Usage(ctx context.Context, since, until time.Time, by string) (*Usage, error) {
 	query := periodQuery(since, until)
 	query.Set("by", by)
 	return get[Usage](ctx, c, PathUsage, query)

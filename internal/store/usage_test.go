@@ -2,7 +2,6 @@ package store_test
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strconv"
 	"testing"
@@ -15,50 +14,84 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// Usage is held against sums over the runs themselves.
+// usageRuns are runs in a store, with the jobs and predictions that are known of them.
+type usageRuns struct {
+	store     *store.Store
+	all       []*record.Outcome
+	jobs      map[int64]*record.Job
+	predicted map[string]float64 // by run
+}
+
+func (u *usageRuns) draw(t *rapid.T, i int) *record.Outcome {
+	o := outcome(i)
+	o.JobID = int64(1000 + rapid.IntRange(0, 5).Draw(t, "job"))
+	o.Node = "n" + strconv.Itoa(i)
+	o.Submitted, o.Unmatched = start.Truncate(time.Second), rapid.IntRange(0, 6).Draw(t, "unmatched") == 0
+	o.Arm = rapid.SampledFrom([]live.Arm{live.ArmTreated, live.ArmHeldOut, live.ArmExcluded}).Draw(t, "arm")
+	o.ExitState = rapid.SampledFrom([]string{record.Completed, "FAILED"}).Draw(t, "state")
+	if rapid.IntRange(0, 3).Draw(t, "unmeasured node") == 0 {
+		o.NodeEnergyJ = live.Number{}
+	}
+	if rapid.IntRange(0, 3).Draw(t, "unmeasured GPUs") == 0 {
+		o.GPUEnergyJ = live.Number{}
+	}
+	if rapid.Bool().Draw(t, "known job") && u.jobs[o.JobID] == nil {
+		u.jobs[o.JobID] = &record.Job{
+			Cluster: "alpha", ID: o.JobID, Submitted: o.Submitted, GPUs: 6, Nodes: 3,
+			User:      rapid.SampledFrom([]string{"alice", "bob"}).Draw(t, "user"),
+			Account:   rapid.SampledFrom([]string{"physics", ""}).Draw(t, "account"),
+			Partition: rapid.SampledFrom([]string{"gpu", "long"}).Draw(t, "partition"),
+		}
+		if err := u.store.PutJob(t.Context(), u.jobs[o.JobID]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if rapid.Bool().Draw(t, "decided") {
+		d := decision(i)
+		d.JobID, d.DefaultJ = o.JobID, live.Known(3e5)
+		id, err := u.store.PutDecision(t.Context(), d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.DecisionID, u.predicted[o.RunID] = id, 3e5
+	}
+	return o
+}
+
+// sums returns the usage of the runs in a period by groups, computed one run at a time.
+func (u *usageRuns) sums(since, until time.Time, by string) map[string]*record.Usage {
+	sums, jobs := map[string]*record.Usage{}, map[string]map[int64]bool{}
+	for _, o := range u.all {
+		if o.Unmatched || o.Ended.Before(since) || !until.IsZero() && !o.Ended.Before(until) {
+			continue
+		}
+		j := cmp.Or(u.jobs[o.JobID], &record.Job{})
+		key := map[string]string{
+			"": "", "user": j.User, "account": j.Account, "partition": j.Partition, "workload": o.Workload,
+			"gpu": o.GPUModel,
+		}[by]
+		if sums[key] == nil {
+			sums[key], jobs[key] = &record.Usage{Key: key}, map[int64]bool{}
+		}
+		addUsage(sums[key], o, j, u.predicted[o.RunID])
+		if j.GPUs > 0 {
+			jobs[key][o.JobID] = true
+		}
+		sums[key].Jobs = int64(len(jobs[key]))
+	}
+	return sums
+}
+
+// Usage is compared with sums over the runs themselves.
 func TestUsageIsTheSumOfItsRuns(t *testing.T) {
 	groups := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		s, _ := openNew(t)
-		joined := map[int64]*record.Job{}
-		var all []*record.Outcome
-		predicted := map[string]float64{}
+		u := &usageRuns{store: s, jobs: map[int64]*record.Job{}, predicted: map[string]float64{}}
 		for i := range rapid.IntRange(1, 12).Draw(rt, "runs") {
-			o := outcome(i)
-			o.JobID = int64(1000 + rapid.IntRange(0, 5).Draw(rt, "job"))
-			o.Node = "n" + strconv.Itoa(i)
-			o.Submitted, o.Unmatched = start.Truncate(time.Second), rapid.IntRange(0, 6).Draw(rt, "unmatched") == 0
-			o.Arm = rapid.SampledFrom([]live.Arm{live.ArmTreated, live.ArmHeldOut, live.ArmExcluded}).Draw(rt, "arm")
-			o.ExitState = rapid.SampledFrom([]string{record.Completed, "FAILED"}).Draw(rt, "state")
-			if rapid.IntRange(0, 3).Draw(rt, "unmeasured node") == 0 {
-				o.NodeEnergyJ = live.Number{}
-			}
-			if rapid.IntRange(0, 3).Draw(rt, "unmeasured GPUs") == 0 {
-				o.GPUEnergyJ = live.Number{}
-			}
-			if rapid.Bool().Draw(rt, "known job") && joined[o.JobID] == nil {
-				j := &record.Job{
-					Cluster: "alpha", ID: o.JobID, Submitted: o.Submitted, GPUs: 6, Nodes: 3,
-					User:      rapid.SampledFrom([]string{"alice", "bob"}).Draw(rt, "user"),
-					Account:   rapid.SampledFrom([]string{"physics", ""}).Draw(rt, "account"),
-					Partition: rapid.SampledFrom([]string{"gpu", "long"}).Draw(rt, "partition"),
-				}
-				if err := s.PutJob(t.Context(), j); err != nil {
-					rt.Fatal(err)
-				}
-				joined[o.JobID] = j
-			}
-			if rapid.Bool().Draw(rt, "decided") {
-				d := decision(i)
-				d.JobID, d.DefaultJ = o.JobID, live.Known(3e5)
-				id, err := s.PutDecision(t.Context(), d)
-				if err != nil {
-					rt.Fatal(err)
-				}
-				o.DecisionID, predicted[o.RunID] = id, 3e5
-			}
+			o := u.draw(rt, i)
 			put(t, s, o, store.Stored)
-			all = append(all, o)
+			u.all = append(u.all, o)
 		}
 		var since, until time.Time
 		if rapid.Bool().Draw(rt, "since") {
@@ -68,25 +101,7 @@ func TestUsageIsTheSumOfItsRuns(t *testing.T) {
 			until = start.Add(time.Duration(rapid.IntRange(20, 40).Draw(rt, "minutes until")) * time.Minute)
 		}
 		for _, by := range append([]string{""}, record.Groupings...) {
-			want := map[string]*record.Usage{}
-			jobs := map[string]map[int64]bool{}
-			for _, o := range all {
-				if o.Unmatched || o.Ended.Before(since) || !until.IsZero() && !o.Ended.Before(until) {
-					continue
-				}
-				j := cmp.Or(joined[o.JobID], &record.Job{})
-				key := map[string]string{
-					"": "", "user": j.User, "account": j.Account, "partition": j.Partition,
-					"workload": o.Workload, "gpu": o.GPUModel,
-				}[by]
-				if want[key] == nil {
-					want[key], jobs[key] = &record.Usage{Key: key}, map[int64]bool{}
-				}
-				addUsage(want[key], o, j, predicted[o.RunID])
-				if j.GPUs > 0 {
-					jobs[key][o.JobID] = true
-				}
-			}
+			want := u.sums(since, until, by)
 			got, err := s.Usage(t.Context(), "alpha", since, until, by)
 			if err != nil || len(got) != len(want) {
 				rt.Fatalf("by %q: %d groups, %v, want %d", by, len(got), err, len(want))
@@ -95,16 +110,9 @@ func TestUsageIsTheSumOfItsRuns(t *testing.T) {
 			if !slices.IsSortedFunc(got, func(a, b record.Usage) int { return cmp.Compare(b.EnergyJ, a.EnergyJ) }) {
 				rt.Errorf("by %q: not by energy: %+v", by, got)
 			}
-			for _, u := range got {
-				w := want[u.Key]
-				if w == nil {
-					rt.Fatalf("by %q: group %q", by, u.Key)
-				}
-				if w.Jobs = int64(len(jobs[u.Key])); math.Abs(u.EnergyJ-w.EnergyJ) > 1e-6 {
-					rt.Errorf("by %q: %v J, want %v J", by, u.EnergyJ, w.EnergyJ)
-				}
-				if u != *w {
-					rt.Errorf("by %q: %+v, want %+v", by, u, *w)
+			for _, one := range got {
+				if w := want[one.Key]; w == nil || one != *w {
+					rt.Errorf("by %q: %+v, want %+v", by, one, w)
 				}
 			}
 		}

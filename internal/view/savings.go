@@ -49,7 +49,9 @@ func comparisonsOf(s *epdapi.Savings) []comparison {
 
 // Savings returns the view of what was saved, and of its cost in time.
 func Savings(s *epdapi.Savings) *View {
-	v := &View{Title: "What was saved " + periodText(s.Since, s.Until), Lead: savingsLead(s), Tiles: savingsTiles(s)}
+	v := &View{
+		Title: "What was saved " + periodText(s.Since, s.Until), Lead: savingsLead(s), Tiles: savingsTiles(s),
+	}
 	addGroups(v, s)
 	all := comparisonsOf(s)
 	for i := range all {

@@ -125,11 +125,12 @@ func UsageGroups(u *epdapi.Usage) *report.Table {
 	all := u.Groups
 	if u.Others != nil {
 		others := *u.Others
-		others.Key = fmt.Sprintf("the other %s", report.FormatCount(u.OtherCount))
-		all = append(all[:len(all):len(all)], others)
+		others.Key = "the other " + report.FormatCount(u.OtherCount)
+		all = append(slices.Clip(all), others)
 	}
 	return report.TableOf(all, func(row *report.Row, g *epdapi.UsageSum) {
-		row.Add(report.Column{Key: groupKey(u.By), Head: groupWord(u.By), Left: true, Max: 40}, report.Text(groupName(u, g)))
+		row.Add(report.Column{Key: groupKey(u.By), Head: groupWord(u.By), Left: true, Max: 40},
+			report.Text(groupName(u, g)))
 		addUsage(row, u, g)
 	})
 }
@@ -178,7 +179,8 @@ func addUsage(row *report.Row, u *epdapi.Usage, g *epdapi.UsageSum) {
 	cost := f.FootprintOf(g.EnergyJ)
 	if f.CostPerKWh > 0 {
 		row.Add(report.Column{Key: "cost"}, report.Number(cost.Cost))
-		row.Add(report.Column{Head: "cost", Note: slurm.Printable(f.Currency, 12)}, report.Text(report.AmountText(cost.Cost)))
+		row.Add(report.Column{Head: "cost", Note: slurm.Printable(f.Currency, 12)},
+			report.Text(report.AmountText(cost.Cost)))
 	}
 	if f.CarbonPerKWh > 0 {
 		row.Add(report.Column{Key: "carbon_g"}, report.Number(cost.Carbon))
@@ -202,9 +204,9 @@ func groupsNote(u *epdapi.Usage) string {
 const maxUsageBars = 12
 
 func usageFigure(u *epdapi.Usage, what string) *page.Figure {
-	var rows []report.BarRow
-	for i := range u.Groups[:min(len(u.Groups), maxUsageBars)] {
-		rows = append(rows, usageBar(groupName(u, &u.Groups[i]), &u.Groups[i]))
+	rows := make([]report.BarRow, min(len(u.Groups), maxUsageBars))
+	for i := range rows {
+		rows[i] = usageBar(groupName(u, &u.Groups[i]), &u.Groups[i])
 	}
 	return barsOf("by-group", "Energy by "+what, rows)
 }
@@ -231,8 +233,8 @@ func barsOf(id, title string, rows []report.BarRow) *page.Figure {
 		values[i] = rows[i].Value
 	}
 	return &page.Figure{
-		ID: "figure-" + id, Caption: title + ". The outline is the models' estimate for default clocks. The table has the " +
-			"numbers.",
+		ID: "figure-" + id, Caption: title + ". The outline is the models' estimate for default clocks. The table " +
+			"has the numbers.",
 		SVG: report.DrawBarRows(id, title, title+", a bar each.", "used", "at default clocks, modelled",
 			report.CommonScale(report.KilowattHours, report.ColumnDigits, values...), rows),
 	}

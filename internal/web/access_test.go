@@ -172,6 +172,7 @@ func TestWhoSeesWhat(t *testing.T) {
 		"/nodes":        {"nobody": 403, "ada": 200, "bob": 200, "reader": 200, "admin": 200},
 		"/nodes/n1":     {"nobody": 403, "ada": 200, "bob": 200, "reader": 200, "admin": 200},
 		"/nodes/none":   {"nobody": 403, "ada": 404, "bob": 404, "reader": 404, "admin": 404},
+		"/month":        {"nobody": 403, "ada": 403, "bob": 403, "reader": 200, "admin": 200},
 		"/workloads":    {"nobody": 403, "ada": 403, "bob": 403, "reader": 200, "admin": 200},
 		"/admin":        {"nobody": 403, "ada": 403, "bob": 403, "reader": 403, "admin": 200},
 		"/admin/levers": {"nobody": 403, "ada": 403, "bob": 403, "reader": 403, "admin": 200},

@@ -88,6 +88,11 @@ func TestPagesAreReadableInABrowser(t *testing.T) {
 			},
 		},
 		{
+			"month", "/month?by=account", []string{
+				"Energy of jobs in", "120.0 kWh", "physics", "By account", "Over time", "epplan report --month",
+			},
+		},
+		{
 			"whatif", "/whatif?policy=edl&jobs=10", []string{
 				"What if", "Policy edl plans all 10 jobs", "turnaround, p95",
 				"until they are expected to end",

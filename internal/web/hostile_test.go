@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/net/html"
 
@@ -70,6 +71,11 @@ func (s spoilt) Models(ctx context.Context) (*epdapi.ModelList, error) {
 	return spoil(s, v, err)
 }
 
+func (s spoilt) Usage(ctx context.Context, since, until time.Time, by string) (*epdapi.Usage, error) {
+	v, err := s.cluster.Usage(ctx, since, until, by)
+	return spoil(s, v, err)
+}
+
 func (s spoilt) Status(ctx context.Context) (*epdapi.Status, error) {
 	v, err := s.cluster.Status(ctx)
 	return spoil(s, v, err)
@@ -78,7 +84,7 @@ func (s spoilt) Status(ctx context.Context) (*epdapi.Status, error) {
 // Whatever users, nodes and administrators wrote in any place of what a page shows: it is text there.
 func TestNoTextDoesAnythingOnAPage(t *testing.T) {
 	for path, every := range map[string]int{
-		"/": 7, "/queue": 3, "/jobs": 5, "/jobs/4711": 3, "/nodes": 5, "/nodes/n1": 5, "/workloads": 1,
+		"/": 7, "/queue": 3, "/jobs": 5, "/jobs/4711": 3, "/nodes": 5, "/nodes/n1": 5, "/workloads": 1, "/month": 1,
 		"/whatif": 1, "/admin": 1,
 	} {
 		t.Run(path, func(t *testing.T) {

@@ -176,7 +176,7 @@ func TestAllLinksOfTheSiteLeadSomewhere(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"/queue", "/jobs", "/jobs/4711", "/nodes", "/nodes/n1", "/workloads",
+		"/queue", "/jobs", "/jobs/4711", "/nodes", "/nodes/n1", "/workloads", "/month",
 		"/whatif", "/admin",
 	} {
 		if !seen[want] {

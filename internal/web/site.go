@@ -69,6 +69,7 @@ func allPages() []pageRoute {
 		{"/workloads", "Workloads", login.Reader, workloadsPage},
 		{"/workloads/{name}", "", login.Reader, workloadPage},
 		{"/workloads/{name}/use", "", login.Admin, useModelPage},
+		{"/month", "Month", login.Reader, monthPage},
 		{whatIfPath, "What if", login.User, whatIfPage},
 		{"/admin", "Administration", login.Admin, adminPage},
 		{"/admin/levers", "", login.Admin, leversPage},

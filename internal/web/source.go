@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/url"
+	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/slurm"
@@ -23,6 +24,7 @@ type Source interface {
 	Models(ctx context.Context) (*epdapi.ModelList, error)
 	ModelVersions(ctx context.Context, workload, gpuModel string) (*epdapi.ModelVersions, error)
 	Fit(ctx context.Context, workload, gpuModel string) (*epdapi.ModelFit, error)
+	Usage(ctx context.Context, since, until time.Time, by string) (*epdapi.Usage, error)
 }
 
 // Administration is what the pages of administrators ask, and do for one viewer, if the

@@ -122,7 +122,7 @@ func TestThePageThatConfirmsAVersionNamesTheWorkloadWithoutAFit(t *testing.T) {
 func TestOnlyOperatorsSeeModelsAndOnlyAdministratorsAct(t *testing.T) {
 	c := newCluster()
 	for path, least := range map[string]login.Role{
-		"/whatif": login.User, "/workloads": login.Reader, workloadPath: login.Reader,
+		"/whatif": login.User, "/workloads": login.Reader, "/month": login.Reader, workloadPath: login.Reader,
 		"/admin": login.Admin, "/admin/levers": login.Admin, "/admin/reload": login.Admin,
 		"/workloads/ada%2Ftrain.sh/use?gpu=V100&version=2": login.Admin,
 	} {

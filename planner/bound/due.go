@@ -330,12 +330,11 @@ func (d *dueSearch) choose(t *dueTask) float64 {
 	for n := range t.options {
 		o := &t.options[n]
 		c := &d.dual.prices[o.class]
-		time, cost := 0.0, 0.0
+		best := (*dueOption).best
 		if o.keeping.gpus > 0 {
-			time, cost = o.bestKeeping(c, t.due, d.price)
-		} else {
-			time, cost = o.best(c, t.due, d.price)
+			best = (*dueOption).bestKeeping
 		}
+		time, cost := best(o, c, t.due, d.price)
 		if cost *= o.weight; cost < least {
 			least, t.choice, t.time = cost, n, time
 		}
