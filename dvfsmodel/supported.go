@@ -94,9 +94,9 @@ func MaxDiscount(r Response) Watt {
 }
 
 // LeastCosts sets, for each objective, a lower bound of the cost of all points of a response within the
-// limit, seconds. The objectives are sums of energy and time whose price of a second may be negative. A longer
-// run may then cost less, so points count that others beat in both time and energy. LeastCosts returns false
-// for a kind of response that this package doesn't know.
+// limit, seconds. The objectives are sums of energy and time whose price of a second may be negative. A
+// longer run may then cost less, so points count that others beat in both time and energy. LeastCosts
+// returns false for a kind of response that this package doesn't know.
 func LeastCosts(costs []float64, r Response, goals []Objective, limit float64) bool {
 	for n := range costs {
 		costs[n] = math.Inf(1)

@@ -13,8 +13,8 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// Usage returns the usage of runs that ended in a period, by user (""), account, partition, workload or gpu. A
-// zero time leaves the period open.
+// Usage returns the usage of runs that ended in a period, by user (""), account, partition, workload or
+// gpu. A zero time leaves the period open.
 func (s *Service) Usage(
 	ctx context.Context, who Caller, since, until time.Time, by string,
 ) (u epdapi.Usage, err error) {

@@ -70,7 +70,8 @@ func FuzzPages(f *testing.F) {
 	for i, target := range []string{
 		"/", "/queue", "/queue?user=ada&partition=gpu&state=PENDING&model=V100", "/jobs?user=ada&state=COMPLETED",
 		"/jobs?before=9&limit=3&since=2026-01-01&mode=enforce&partition=a%2Cb", "/jobs/4711", "/jobs/4711_3",
-		"/nodes", "/nodes?partition=gpu&state=IDLE", "/nodes/n1", "/month?month=2026-02&by=account", "/workloads?user=ada",
+		"/nodes", "/nodes?partition=gpu&state=IDLE", "/nodes/n1", "/month?month=2026-02&by=account",
+		"/workloads?user=ada",
 		"/workloads/ada%2Ftrain.sh?gpu=V100", "/workloads/ada%2Ftrain.sh/use?gpu=V100&version=2", "/admin",
 		"/whatif", "/whatif?policy=edl&policy=fcfs&jobs=5&clocks=optimum", "/login?next=%2Fjobs", "/healthz",
 		"/static/epd.js", "/jobs/%3Cscript%3E?x=%22%3E%3Cimg", "/login?next=//evil.example", "/admin/levers",

@@ -11,7 +11,7 @@ import (
 )
 
 // Usage returns two accounts' runs of a month.
-func (c *cluster) Usage(_ context.Context, since, until time.Time, by string) (*epdapi.Usage, error) {
+func (c *cluster) Usage(ctx context.Context, since, until time.Time, by string) (*epdapi.Usage, error) {
 	const kWh = 3.6e6
 	u := &epdapi.Usage{Since: since, Until: until, By: by, Groups: []epdapi.UsageSum{
 		{
@@ -32,7 +32,7 @@ func (c *cluster) Usage(_ context.Context, since, until time.Time, by string) (*
 		u.Over = append(u.Over, epdapi.UsagePart{From: from, Until: from.AddDate(0, 0, 1)})
 	}
 	u.Over[1].UsageSum = u.Total
-	o, err := c.Overview(context.Background())
+	o, err := c.Overview(ctx)
 	if err == nil {
 		u.Savings = o.Savings
 		u.Savings.Since, u.Savings.Until = since, until

@@ -136,8 +136,8 @@ type dueSearch struct {
 	dual         DueDual
 }
 
-// prices sets the prices at which costs are tabulated: 0, a geometric series that covers what a GPU-second may
-// be worth, and evenly spaced negative ones if idle GPUs count.
+// prices sets the prices at which costs are tabulated: 0, a geometric series that covers what a GPU-second
+// may be worth, and evenly spaced negative ones if idle GPUs count.
 func (d *dueSearch) prices() {
 	const lowest, highest = 4, 4000 // watts
 	if d.idle > 0 {

@@ -12,14 +12,15 @@ import (
 
 // keptPrices holds the price β of an idle GPU-second on a class over time. β never falls.
 //
-// A task on k nodes of l GPUs each keeps those nodes on while it runs. Take a set of tasks of which no two fit
-// on one node: at any moment, k·l GPUs are on for each running task of the set, and other tasks use some of
-// them; the rest is idle. If 0 ≤ β(τ) ≤ the power of an idle GPU, the idle energy of a plan is at least
+// A task on k nodes of l GPUs each keeps those nodes on while it runs. Take a set of tasks of which no two
+// fit on one node: at any moment, k·l GPUs are on for each running task of the set, and other tasks use
+// some of them; the rest is idle. If 0 ≤ β(τ) ≤ the power of an idle GPU, the idle energy of a plan is at
+// least
 //
 //	∫ β(τ)·(Σ over the set's tasks running at τ of k·l − Σ over all tasks running at τ of w) dτ
 //
-// This is added to the costs in [DueDual]. λ falls and β rises, so a run is cheapest by λ − β if it is as late
-// as possible, and by β·k·l if it is as early as possible.
+// This is added to the costs in [DueDual]. λ falls and β rises, so a run is cheapest by λ − β if it is as
+// late as possible, and by β·k·l if it is as early as possible.
 type keptPrices struct {
 	nu        []float64 // rise of β at 0 and at each end
 	unit      []float64 // GPU-seconds by which the slopes along nu are divided

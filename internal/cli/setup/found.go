@@ -14,8 +14,8 @@ import (
 // ConfigVariable is the environment variable that names the default configuration.
 const ConfigVariable = "EPPLAN_CONFIG"
 
-// useFoundConfig sets --config if neither it nor --cluster is given: to the file of [ConfigVariable], or to the
-// first file that exists in this folder, the user's folder or the site's. It notes which file it is.
+// useFoundConfig sets --config if neither it nor --cluster is given: to the file of [ConfigVariable], or to
+// the first file that exists in this folder, the user's folder or the site's. It notes which file it is.
 func useFoundConfig(t *terminal.Terminal, c *cli.Context) error {
 	takes := slices.ContainsFunc(c.Command.Flags, func(f cli.Flag) bool { return f.Names()[0] == "config" })
 	if !takes || c.IsSet("config") || c.IsSet("cluster") || c.Bool("from-slurm") {
