@@ -24,12 +24,12 @@ type Source interface {
 	Models(ctx context.Context) (*epdapi.ModelList, error)
 	ModelVersions(ctx context.Context, workload, gpuModel string) (*epdapi.ModelVersions, error)
 	Fit(ctx context.Context, workload, gpuModel string) (*epdapi.ModelFit, error)
-	Usage(ctx context.Context, since, until time.Time, by string) (*epdapi.Usage, error)
 }
 
-// Administration is what the pages of administrators ask, and do for one viewer, if the
-// viewer may; its errors are a [Source]'s.
+// Administration answers the pages of operators and administrators, and acts for one viewer, if the viewer
+// may; its errors are a [Source]'s.
 type Administration interface {
+	Usage(ctx context.Context, since, until time.Time, by string) (*epdapi.Usage, error)
 	Status(ctx context.Context) (*epdapi.Status, error)
 	UseModel(ctx context.Context, m *epdapi.ModelChoice) (*epdapi.ModelStatus, error)
 	UndoLevers(ctx context.Context) (*epdapi.UndoLeversAnswer, error)
