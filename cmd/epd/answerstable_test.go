@@ -114,6 +114,7 @@ var pages = []shown{
 		answer{"/nodes/{name}", "/nodes/zznode-u", nil, herOwn, herOwn, herOwn, none},
 		[]string{"GET /v1/nodes"},
 	},
+	{answer{"/month", "", nil, any200, any200, no403, no403}, []string{"GET /v1/usage"}},
 	{answer{"/workloads", "", nil, both, both, no403, no403}, []string{"GET /v1/models"}},
 	{
 		answer{"/workloads/{name}", "/workloads/!?gpu=V100", nil, herOwn, herOwn, no403, no403},
