@@ -35,14 +35,18 @@ func useFoundConfig(t *terminal.Terminal, c *cli.Context) error {
 	return nil
 }
 
-// foundConfig returns the first configuration file that exists, or "".
+// foundConfig returns the first configuration file that exists and may be read, or "".
 func foundConfig() string {
 	places := []string{"epplan.toml"}
 	if dir, err := os.UserConfigDir(); err == nil {
 		places = append(places, filepath.Join(dir, "epplan", "epplan.toml"))
 	}
 	for _, name := range append(places, "/etc/epplan/config.toml") {
-		if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
+		if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		if f, err := os.Open(name); err == nil { // the site's may be for root alone
+			_ = f.Close()
 			return name
 		}
 	}
