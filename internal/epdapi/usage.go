@@ -23,8 +23,8 @@ type Usage struct {
 	Groups     []UsageSum `json:"groups"`
 	Others     *UsageSum  `json:"others,omitempty"`
 	OtherCount int        `json:"other_groups,omitempty"`
-	// Pruned sums runs of which only monthly totals remain, for months whose middle lies in the period. No
-	// group and no part of the period includes them.
+	// Pruned sums runs of which only monthly totals remain, for the same months as Savings. No group and no
+	// part of the period includes them.
 	Pruned *UsageSum `json:"pruned,omitempty"`
 	// Over divides the period into days, or into months if it is longer than 62 days, in the controller's time
 	// zone.

@@ -108,11 +108,10 @@ func (s *Store) Strata(
 	query, args := strataEver, []any{cluster}
 	if from := since.UnixMicro(); !since.IsZero() && from > 0 || !until.IsZero() {
 		from, before := max(from, 1), int64(math.MaxInt64)
-		first, end := time.UnixMicro(from).UTC().Format(monthLayout), "9999-12"
 		if !until.IsZero() {
 			before = max(until.UnixMicro(), from)
-			first, end = middleFrom(time.UnixMicro(from)), middleFrom(time.UnixMicro(before))
 		}
+		first, end := prunedMonths(time.UnixMicro(from), until)
 		next, last := from/microsPerDay+1, before/microsPerDay
 		midnight := min(next*microsPerDay, before)
 		query, args = strataSince, []any{
@@ -138,6 +137,15 @@ func (s *Store) Strata(
 }
 
 const monthLayout = "2006-01"
+
+// prunedMonths returns the first of a period's pruned months and the month after the last: from the month of
+// its beginning on, or, if the period has an end, the months whose middle lies in it.
+func prunedMonths(since, until time.Time) (first, end string) {
+	if until.IsZero() {
+		return since.UTC().Format(monthLayout), "9999-12"
+	}
+	return middleFrom(since), middleFrom(until)
+}
 
 // middleFrom returns the first month whose middle isn't before a time.
 func middleFrom(at time.Time) string {

@@ -65,17 +65,11 @@ func (s *Store) Usage(
 	}, "usage")
 }
 
-// PrunedUsage returns the usage of pruned runs of the months whose middle lies in a period.
+// PrunedUsage returns the usage of pruned runs of a period's months, which are those of [Store.Strata].
 func (s *Store) PrunedUsage(
 	ctx context.Context, cluster string, since, until time.Time,
 ) (u record.Usage, err error) {
-	first, end := "", "9999-12"
-	if !since.IsZero() {
-		first = middleFrom(since)
-	}
-	if !until.IsZero() {
-		end = middleFrom(until)
-	}
+	first, end := prunedMonths(since, until)
 	err = s.db.read.QueryRowContext(ctx, prunedUsage, cluster, first, end).Scan(&u.Runs, &u.GPUEnergyJ,
 		&u.NodeEnergyJ)
 	if err != nil {

@@ -148,7 +148,7 @@ func addUsage(u *record.Usage, o *record.Outcome, j *record.Job, predicted float
 	}
 }
 
-// What was pruned is told apart: a month whose middle lies in the period.
+// Pruned runs count by month, as those of savings do.
 func TestUsageOfPrunedRunsIsToldByMonth(t *testing.T) {
 	s, _ := openNew(t)
 	for i := range 3 {
@@ -168,6 +168,9 @@ func TestUsageOfPrunedRunsIsToldByMonth(t *testing.T) {
 		{march, march.AddDate(0, 1, 0), 3},
 		{march.AddDate(0, 0, 20), march.AddDate(0, 1, 0), 0},
 		{march.AddDate(0, -1, 0), march, 0},
+		{march.AddDate(0, 0, 20), time.Time{}, 3}, // as savings: from the month on
+		{march.AddDate(0, 1, 0), time.Time{}, 0},
+		{time.Time{}, march.AddDate(0, 1, 0), 3},
 	} {
 		got, err := s.PrunedUsage(t.Context(), "alpha", c.since, c.until)
 		if err != nil || got.Runs != c.runs || (got.EnergyJ > 0) != (c.runs > 0) {
