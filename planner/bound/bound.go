@@ -93,7 +93,12 @@ func Of(p *planner.Problem, plan *planner.Plan) Bound {
 	b := Lower(p)
 	dues := !p.HasSharing() && p.Snapshot == nil && len(plan.PastDue(p)) == 0
 	if dues {
-		value := dvfsmodel.Joule(dueBound(p, 1, 0) + turnOnBound(p, boundTasks(p, 1, 0)))
+		value := dvfsmodel.Joule(dueBound(p, 1, 0))
+		for _, term := range b.Terms {
+			if term.Name == TermTurnOn {
+				value += term.Value
+			}
+		}
 		if value > b.Value {
 			b.Terms = append(b.Terms, Term{Name: TermDue, Value: value - b.Value})
 			b.Extra += value - b.Value

@@ -40,15 +40,15 @@ const manyKept = 300
 
 // dueBound returns a lower bound of energy·E + time·T for plans that end every task by its due time.
 func dueBound(p *planner.Problem, energy, time float64) float64 {
-	p = inOrder(p)
-	plain := NewDueDual(p, energy, time)
 	idle := 0.0
 	for i := range p.Cluster.Classes {
 		idle = max(idle, energy*float64(p.Cluster.Classes[i].IdleW+p.Cluster.Classes[i].HostW))
 	}
 	if idle == 0 || len(p.Tasks) > manyTasks {
-		return plain.Value
+		return NewDueDual(p, energy, time).Value
 	}
+	p = inOrder(p)
+	plain := NewDueDual(p, energy, time)
 	d := &dueSearch{p: p, energy: energy, time: time, each: 1, part: 1, idle: idle}
 	d.prices()
 	if d.tabulate(); d.unknown {
