@@ -38,6 +38,28 @@ func (f *Factors) Footprint(energy dvfsmodel.Joule) Footprint {
 	}
 }
 
+// StatedFootprint is a [Footprint] that tells factors of 0 apart: nil is unknown.
+type StatedFootprint struct {
+	Cost   *float64 // in the factors' currency
+	Carbon *float64 // grams of CO2 equivalent
+	Water  *float64 // litres
+}
+
+// Stated returns the footprint of an energy, as far as factors are stated.
+func (f *Factors) Stated(energy dvfsmodel.Joule) (s StatedFootprint) {
+	all := f.Footprint(energy)
+	if f.CostPerKWh > 0 {
+		s.Cost = &all.Cost
+	}
+	if f.CarbonPerKWh > 0 {
+		s.Carbon = &all.Carbon
+	}
+	if f.WaterPerKWh > 0 {
+		s.Water = &all.Water
+	}
+	return s
+}
+
 func (r *Records) fields() []field {
 	const most = 36_500
 	return []field{

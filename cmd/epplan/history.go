@@ -56,7 +56,7 @@ func (s *historySummary) add(p *record.HistoryJob) {
 }
 
 func runHistory(t *terminal.Terminal, c *cli.Context) error {
-	since, err := parseSince(c.String("since"), time.Now())
+	since, err := parseTime("since", c.String("since"), time.Now())
 	if err != nil {
 		return err
 	}

@@ -2,15 +2,12 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/report/page"
 	"github.com/epplan/epplan/internal/view"
 )
 
@@ -49,22 +46,16 @@ func runReport(t *terminal.Terminal, c *cli.Context) error {
 	if err := setOutput(c); err != nil {
 		return err
 	}
-	if err := terminal.CheckHTML(c); err != nil {
-		return err
-	}
-	since, until, err := periodOf(c, time.Now())
-	if err != nil {
-		return err
-	}
-	u, err := ask(c, publicFirst, func(epd *epdapi.Client, ctx context.Context) (*epdapi.Usage, error) {
+	u, err := askOfPeriod(c, func(
+		epd *epdapi.Client, ctx context.Context, since, until time.Time,
+	) (*epdapi.Usage, error) {
 		return epd.Usage(ctx, since, until, c.String("by"))
 	})
 	if err != nil {
 		return err
 	}
 	shown := view.Usage(u)
-	html := func(w io.Writer) error { return page.WriteReport(w, shown.Report(t.Provenance())) }
-	return t.WithHTML(c, html, func() error {
+	return t.WithHTML(c, writesReport(t, shown), func() error {
 		switch {
 		case c.Bool("json"):
 			return t.PrintJSON(usageReport{Usage: *u, Footprint: footprintOf(&u.Savings.Factors, u.Total.EnergyJ)})
@@ -103,5 +94,5 @@ func setOutput(c *cli.Context) error {
 	case "html":
 		return c.Set("html", "-")
 	}
-	return terminal.Usagef("--output %s, want table, json, csv or html", fmt.Sprintf("%q", format))
+	return terminal.Usagef("--output %q, want table, json, csv or html", format)
 }

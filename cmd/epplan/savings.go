@@ -54,37 +54,20 @@ type footprint struct {
 }
 
 func footprintOf(f *epdapi.Factors, joules float64) footprint {
-	all := f.FootprintOf(joules)
-	stated := func(factor, value float64) *float64 {
-		if factor == 0 {
-			return nil
-		}
-		return &value
-	}
+	stated := f.Config().Stated(dvfsmodel.Joule(joules))
 	return footprint{
-		KWh: dvfsmodel.Joule(joules).KWh(), SiteKWh: all.KWh, Currency: f.Currency,
-		Cost: stated(f.CostPerKWh, all.Cost), Carbon: stated(f.CarbonPerKWh, all.Carbon),
-		Water: stated(f.WaterPerKWh, all.Water),
+		KWh: dvfsmodel.Joule(joules).KWh(), SiteKWh: f.FootprintOf(joules).KWh, Currency: f.Currency,
+		Cost: stated.Cost, Carbon: stated.Carbon, Water: stated.Water,
 	}
 }
 
 func runSavings(t *terminal.Terminal, c *cli.Context) error {
-	if err := terminal.CheckHTML(c); err != nil {
-		return err
-	}
-	since, until, err := periodOf(c, time.Now())
-	if err != nil {
-		return err
-	}
-	s, err := ask(c, publicFirst, func(epd *epdapi.Client, ctx context.Context) (*epdapi.Savings, error) {
-		return epd.Savings(ctx, since, until)
-	})
+	s, err := askOfPeriod(c, (*epdapi.Client).Savings)
 	if err != nil {
 		return err
 	}
 	shown := view.Savings(s)
-	html := func(w io.Writer) error { return page.WriteReport(w, shown.Report(t.Provenance())) }
-	return t.WithHTML(c, html, func() error {
+	return t.WithHTML(c, writesReport(t, shown), func() error {
 		if c.Bool("json") {
 			return t.PrintJSON(savingsReport{
 				Savings: *s, GPUCost: footprintOf(&s.Factors, s.GPU.SavedJ),
@@ -92,6 +75,27 @@ func runSavings(t *terminal.Terminal, c *cli.Context) error {
 			})
 		}
 		return t.PrintText(shown.Text())
+	})
+}
+
+// writesReport returns a function that writes a view as a report.
+func writesReport(t *terminal.Terminal, v *view.View) func(io.Writer) error {
+	return func(w io.Writer) error { return page.WriteReport(w, v.Report(t.Provenance())) }
+}
+
+// askOfPeriod asks epd about the period of the flags, once the flags are known to be right.
+func askOfPeriod[T any](
+	c *cli.Context, question func(epd *epdapi.Client, ctx context.Context, since, until time.Time) (T, error),
+) (answer T, err error) {
+	if err := terminal.CheckHTML(c); err != nil {
+		return answer, err
+	}
+	since, until, err := periodOf(c, time.Now())
+	if err != nil {
+		return answer, err
+	}
+	return ask(c, publicFirst, func(epd *epdapi.Client, ctx context.Context) (T, error) {
+		return question(epd, ctx, since, until)
 	})
 }
 
@@ -144,8 +148,6 @@ func periodOf(c *cli.Context, now time.Time) (since, until time.Time, err error)
 	}
 	return since, until, nil
 }
-
-func parseSince(text string, now time.Time) (time.Time, error) { return parseTime("since", text, now) }
 
 // parseTime reads a time as flags have it; "" is the zero time.
 func parseTime(flag, text string, now time.Time) (time.Time, error) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
@@ -155,8 +156,8 @@ func usageParts(u *epdapi.Usage) *report.Table {
 
 // partName returns a day, or a month.
 func partName(p *epdapi.UsagePart) string {
-	if from := p.From.Local(); p.Until.Sub(p.From) <= 25*60*60*1e9 {
-		return from.Format("2006-01-02")
+	if p.Until.Sub(p.From) <= 25*time.Hour {
+		return p.From.Local().Format(time.DateOnly)
 	}
 	return p.From.Local().Format("2006-01")
 }

@@ -60,11 +60,7 @@ func monthForm(month time.Time, by string, now time.Time) any {
 	if !slices.Contains(months, chosen) {
 		months = append(months, chosen)
 	}
-	groups := make([]selectOption, 0, len(record.Groupings))
-	for _, name := range record.Groupings {
-		groups = append(groups, selectOption{name, name})
-	}
 	return filterFormHTML("/month", formInput{
 		Name: "month", Label: "Month", Value: chosen.Value, Options: months,
-	}, formInput{Name: "by", Label: "By", Value: by, Options: groups})
+	}, formInput{Name: "by", Label: "By", Value: by, Options: anyOptions(record.Groupings)[1:]})
 }

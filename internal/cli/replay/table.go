@@ -131,13 +131,8 @@ func (h *historyReplay) policyReport(run, base *historyRun) historyPolicy {
 		NotPlaced: int(of(func(c *historyCost) float64 { return float64(c.Unplaced) }).High),
 	}
 	if f := h.setup.Factors(); f != nil {
-		all := f.Footprint(dvfsmodel.Joule(p.Energy.Value))
-		if f.CostPerKWh > 0 {
-			p.Cost = &all.Cost
-		}
-		if f.CarbonPerKWh > 0 {
-			p.Carbon = &all.Carbon
-		}
+		stated := f.Stated(dvfsmodel.Joule(p.Energy.Value))
+		p.Cost, p.Carbon = stated.Cost, stated.Carbon
 		p.costText = report.FootprintText(f, dvfsmodel.Joule(p.Energy.Value))
 	}
 	if run.clocks != nil {

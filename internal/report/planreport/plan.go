@@ -129,18 +129,17 @@ func (s *Summary) figures() []jsonField {
 
 // costs returns the cost, carbon and water of a plan's energy; null without a factor.
 func costs(s *Summary) []jsonField {
-	f := &s.Factors
-	all := f.Footprint(s.Energy)
-	stated := func(factor, value float64) (v report.Value) {
-		if factor > 0 {
-			v = report.Number(value)
+	stated := s.Factors.Stated(s.Energy)
+	number := func(x *float64) (v report.Value) {
+		if x != nil {
+			v = report.Number(*x)
 		}
 		return v
 	}
 	return []jsonField{
-		{key: "cost", value: stated(f.CostPerKWh, all.Cost)},
-		{key: "carbon_g", value: stated(f.CarbonPerKWh, all.Carbon)},
-		{key: "water_l", value: stated(f.WaterPerKWh, all.Water)},
+		{key: "cost", value: number(stated.Cost)},
+		{key: "carbon_g", value: number(stated.Carbon)},
+		{key: "water_l", value: number(stated.Water)},
 	}
 }
 
