@@ -137,8 +137,8 @@ func (e *easy) nextPair() *pair {
 // Refused leaves the task in its place. Where GPUs are all that runs out, others like it have no room either
 // before something ends.
 func (e *easy) Refused(task int) {
-	if e.v.OnlyGPUsLimited {
-		e.lineOf(&e.pairsOf[task][e.pair-1]).refused = true
+	if all := e.pairsOf[task]; e.v.OnlyGPUsLimited && len(all) > 0 { // a task that no class suits is in no line
+		e.lineOf(&all[e.pair-1]).refused = true
 	}
 	e.offered = noPair
 }
