@@ -79,7 +79,7 @@ func (t *Tracker) ask(ctx context.Context, id slurm.JobID, q *call) {
 	case j.ID != id:
 		q.err = fmt.Errorf("asked for job %d, slurm answered with job %d", id, j.ID)
 	default:
-		q.job = t.scripts.join(ctx, id, t.observe(&j, asked))
+		q.job, _ = t.scripts.join(ctx, id, t.observe(&j, asked)) // the script is asked for again
 	}
 }
 

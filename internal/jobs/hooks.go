@@ -32,8 +32,14 @@ type HookWatch struct {
 	missed  map[string]*epdapi.MissedProlog
 	noToken int64 // submissions without a token
 	tokens  int64
-	hears   bool          // some job has a token
-	unheard []slurm.JobID // jobs without one whose scripts are to be asked for
+	hears   bool      // some submission got a token
+	unheard []unheard // jobs without one whose scripts are to be asked for
+}
+
+// unheard is a job whose submission wasn't heard of.
+type unheard struct {
+	job   slurm.JobID
+	asked int // how often its script was
 }
 
 // jobNode is a job on one of its nodes.
@@ -146,7 +152,7 @@ func (w *HookWatch) submitted(id slurm.JobID, job *Job) {
 		return
 	}
 	if job.Token == "" && len(w.unheard) < maxUnheard {
-		w.unheard = append(w.unheard, id)
+		w.unheard = append(w.unheard, unheard{job: id})
 	}
 	switch {
 	case job.Restarts() > 0 || timeOf(job.Submitted).Before(w.since.Add(Skew)):
@@ -157,6 +163,13 @@ func (w *HookWatch) submitted(id slurm.JobID, job *Job) {
 	}
 }
 
+// heard notes that a submission came by job_submit.lua, whose job may not be known for a while.
+func (w *HookWatch) heard() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.hears = true
+}
+
 // hearsSome reports whether submissions come by job_submit.lua.
 func (w *HookWatch) hearsSome() bool {
 	w.mu.Lock()
@@ -165,14 +178,29 @@ func (w *HookWatch) hearsSome() bool {
 }
 
 // nextUnheard takes out a job whose submission wasn't heard of.
-func (w *HookWatch) nextUnheard() (id slurm.JobID, ok bool) {
+func (w *HookWatch) nextUnheard() (u unheard, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.unheard) == 0 {
-		return 0, false
+		return unheard{}, false
 	}
-	id, w.unheard = w.unheard[0], w.unheard[1:]
-	return id, true
+	u, w.unheard = w.unheard[0], w.unheard[1:]
+	u.asked++
+	return u, true
+}
+
+// maxScriptQuestions is how often Slurm is asked for a script without an answer: some jobs have none.
+const maxScriptQuestions = 3
+
+// askAgain puts back jobs for whose scripts Slurm was asked in vain.
+func (w *HookWatch) askAgain(list []unheard) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, u := range list {
+		if u.asked < maxScriptQuestions && len(w.unheard) < maxUnheard {
+			w.unheard = append(w.unheard, u)
+		}
+	}
 }
 
 // Reported takes what a node's agent tells: since when it runs, by the node's clock, and which Prologs it had

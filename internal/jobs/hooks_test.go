@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -215,6 +216,47 @@ func TestAJobWhoseSubmissionWasntHeardOfIsOfItsScriptsWorkload(t *testing.T) {
 		}
 		if asked != 2 {
 			t.Errorf("%s: Slurm was asked %d times for scripts of 2 jobs", how, asked)
+		}
+	}
+}
+
+// The first that the controller knows of its submissions is that it was asked about some; Slurm may tell of the
+// job that it wasn't asked about before it tells of the others, and of its changes while it looks for the script,
+// and it may not find the time to answer.
+func TestAScriptIsAskedForBeforeAJobWithATokenIsKnownAndUntilSlurmAnswers(t *testing.T) {
+	const text = "#!/bin/sh\ntrain\n"
+	script := SourceOf(0, ScriptHash(text), "")
+	for name, one := range map[string]struct{ busy, asked int }{
+		"at once":      {0, 1},
+		"after a list": {1, 2},
+		"never":        {100, 1 + maxScriptQuestions},
+	} {
+		c := newHookedCluster(t)
+		c.tracker.Submitted("a token", script, false, c.now)
+		job := c.start(8, "n1")
+		job.AdminComment = ""
+		asked := 0
+		c.tracker.options.Script = func(context.Context, slurm.JobID, int) (string, error) {
+			if asked++; asked <= one.busy {
+				return "", errors.New("Resource temporarily unavailable")
+			}
+			job.Nice++
+			c.tracker.Observe(c.jobs)
+			return text, nil
+		}
+		c.tracker.options.Resolve = func(context.Context, slurm.JobID) (slurm.Job, error) { return *job, nil }
+		if got, err := c.tracker.resolve(t.Context(), 8); err != nil || got.Scripted != (one.busy == 0) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+		for range 6 {
+			c.list()
+		}
+		got := c.tracker.Get(8)
+		if wanted := one.busy < maxScriptQuestions; got.Scripted != wanted || wanted && got.Source != script {
+			t.Errorf("%s: scripted %v", name, got.Scripted)
+		}
+		if asked != one.asked {
+			t.Errorf("%s: Slurm was asked %d times, want %d", name, asked, one.asked)
 		}
 	}
 }

@@ -217,31 +217,40 @@ type scripts struct {
 	hooks   *HookWatch
 }
 
-// ask asks for some of those that are due.
+// ask asks for some of those that are due. Where Slurm doesn't answer they are asked for again
+// after the next list.
 func (s *scripts) ask(ctx context.Context) {
+	var again []unheard
+	defer func() { s.hooks.askAgain(again) }()
 	for range scriptsAtOnce {
-		id, ok := s.hooks.nextUnheard()
+		u, ok := s.hooks.nextUnheard()
 		if !ok {
 			return
 		}
-		if job := s.table.get(id); job != nil {
-			bound, cancel := context.WithTimeout(ctx, s.options.ResolveTimeout)
-			s.join(bound, id, job)
-			cancel()
+		job := s.table.get(u.job)
+		if job == nil {
+			continue
+		}
+		bound, cancel := context.WithTimeout(ctx, s.options.ResolveTimeout)
+		_, err := s.join(bound, u.job, job)
+		cancel()
+		if err != nil && !errors.Is(err, slurm.ErrNotFound) {
+			again = append(again, u)
 		}
 	}
 }
 
 // join returns a job with its script asked for, if its submission wasn't heard of where others' are.
-func (s *scripts) join(ctx context.Context, id slurm.JobID, job *Job) *Job {
+// With an error, or if the job has no script, as srun's, it is the job as it was.
+func (s *scripts) join(ctx context.Context, id slurm.JobID, job *Job) (*Job, error) {
 	if job.Scripted || job.Token != "" || job.GPUs == 0 || s.options.Script == nil || !s.hooks.hearsSome() {
-		return job
+		return job, nil
 	}
 	script, err := s.options.Script(ctx, id, hooks.SentScript)
-	if err != nil || script == "" { // it has none, as srun's, or is over
-		return job
+	if err != nil || script == "" {
+		return job, err
 	}
-	return s.table.setSource(id, job, SourceOf(job.UID, ScriptHash(hooks.Hex(script)), job.Name))
+	return s.table.setSource(id, job, SourceOf(job.UID, ScriptHash(hooks.Hex(script)), job.Name)), nil
 }
 
 // maxAskedMissing bounds the jobs that are asked for one by one after a list.

@@ -118,13 +118,19 @@ func (j *table) put(id slurm.JobID, now knownJob) (job *Job, isNew bool) {
 	return now.job, !known
 }
 
-// setSource notes what repeats when a job is submitted again, unless another answer came meanwhile.
+// setSource notes what repeats when a job is submitted again, unless its number is another submission's by now.
 func (j *table) setSource(id slurm.JobID, job *Job, source Source) *Job {
-	scripted := *job
-	scripted.Source, scripted.Scripted = source, true
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if known := j.byID[id]; known.job == job {
+	known := j.byID[id]
+	now := known.job // not the one that is given, where Slurm answered another question meanwhile
+	same := now != nil && now.Submitted == job.Submitted && now.UID == job.UID && now.Token == job.Token
+	if !same {
+		now = job
+	}
+	scripted := *now
+	scripted.Source, scripted.Scripted = source, true
+	if same {
 		known.job = &scripted
 		j.byID[id] = known
 	}

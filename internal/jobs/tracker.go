@@ -140,4 +140,5 @@ func (t *Tracker) Number(ctx context.Context, text string) (slurm.JobID, error) 
 // with it.
 func (t *Tracker) Submitted(token string, from Source, ownFreq bool, at time.Time) {
 	t.table.putToken(token, submitted{source: from, ownFreq: ownFreq, at: at.Unix()})
+	t.Hooks.heard()
 }
