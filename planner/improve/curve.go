@@ -120,6 +120,19 @@ func (pr *pricing) points(r dvfsmodel.Response, room float64) (all [priceCount]d
 	return all, true
 }
 
+// pointsOf is points of a task on a GPU model. On a part of a GPU it has its default clocks, which others have, too.
+func (pr *pricing) pointsOf(t *planner.Task, option int) (all [priceCount]dvfsmodel.Point, ok bool) {
+	r := t.Options[option].Response
+	if t.Share == 1 {
+		return pr.points(r, t.Limit)
+	}
+	at := r.Default()
+	for g := range all {
+		all[g] = at
+	}
+	return all, dvfsmodel.MeetsLimit(at.Time, t.Limit)
+}
+
 // isStepped reports whether a response has no times between those at two prices.
 func isStepped(r dvfsmodel.Response) bool {
 	_, exact := dvfsmodel.MaxTime(r)

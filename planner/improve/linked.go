@@ -154,6 +154,7 @@ func (k *play) addCheckpoint() {
 func (t *nodeClock) copyFrom(o *nodeClock) {
 	t.free = append(t.free[:0], o.free...)
 	t.last, t.held, t.until, t.slept = o.last, append(t.held[:0], o.held...), o.until, o.slept
+	t.parts = append(t.parts[:0], o.parts...)
 }
 
 // playNode plays a node's list until a gang's turn comes that still waits for other nodes.
@@ -207,7 +208,7 @@ func (k *play) goOnBehind(node, besides int32) {
 func (k *play) run(node, i int32, j *job, from float64) {
 	l := k.l
 	t, end := &k.clocks[node], from+j.time
-	if from > t.free[0] && !l.arrive { // else the node may sleep
+	if from > t.free[0] && !l.arrive && j.used >= 1 { // else the node may sleep, or others are on its GPU
 		idle := 0.0
 		for g := range j.gpus {
 			idle += from - t.free[g]
@@ -216,8 +217,7 @@ func (k *play) run(node, i int32, j *job, from float64) {
 		k.extra += extra
 		k.least += extra
 	}
-	l.hold(t, l.nodes[node].class, i, from, end)
-	t.occupy(j.gpus, end)
+	l.start(t, l.nodes[node].class, i, j.gpus, from, end)
 	if l.weights.waited+l.weights.ended > 0 {
 		k.charge(node, l.waitCost(j, from))
 	}
@@ -313,8 +313,7 @@ func (l *listSchedule) startsOf(node int32) []float64 {
 	for _, i := range v.jobs {
 		j := &l.jobs[i]
 		from := l.earliest(t, v.class, i, j.gpus)
-		l.hold(t, v.class, i, from, from+j.time)
-		t.occupy(j.gpus, from+j.time)
+		l.start(t, v.class, i, j.gpus, from, from+j.time)
 		begins = append(begins, from)
 	}
 	return begins

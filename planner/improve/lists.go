@@ -22,7 +22,7 @@ type listSchedule struct {
 	nodes   []nodeList
 	needs   []need // by job and class; nil: GPUs are all that runs out
 	arrive  bool   // jobs arrive over time, and nodes sleep where that takes less
-	inOrder bool   // jobs start in the order of their lists: cores, memory or arrivals count
+	inOrder bool   // jobs start in the order of their lists: cores, memory, shares or arrivals count
 	playing *play  // of nodes with gangs
 	steps   int    // work done: jobs timed
 }
@@ -48,8 +48,9 @@ type listClass struct {
 // clockMenu is what a job can do on a class: points from the fastest to the slowest, each
 // the best one for a price of a second of a GPU.
 type clockMenu struct {
-	gpus  int // of each of its nodes; 0: it can't run there
-	nodes int // on which it runs
+	gpus  int     // of each of its nodes; 0: it can't run there
+	share float64 // of each of these GPUs
+	nodes int     // on which it runs
 	time  [priceCount]float64
 	// cost of its GPUs of a node and of the wait until 0, less what they would cost idle.
 	net [priceCount]float64
@@ -60,6 +61,7 @@ type job struct {
 	due   float64
 	time  float64 // of the run, seconds
 	net   float64 // as in menu
+	used  float64 // GPUs of each of its nodes, or its share of one
 	gpus  int32   // of each of its nodes
 	level int32   // index of a menu's points
 	node  int32   // -1: it isn't in a list
@@ -123,15 +125,15 @@ func (l *listSchedule) tabulate(i, class int) {
 		return
 	}
 	pr, w := l.pricing(class), l.weights
-	all, ok := pr.points(t.Options[o].Response, t.Limit)
+	all, ok := pr.pointsOf(t, o)
 	if !ok {
 		return
 	}
 	m := l.menu(int32(i), class)
-	m.gpus, m.nodes = t.Options[o].PerNode(), t.Options[o].NodeCount()
+	m.gpus, m.nodes, m.share = t.Options[o].PerNode(), t.Options[o].NodeCount(), t.Share
 	for g := range all {
 		m.time[g] = all[g].Time
-		m.net[g] = float64(m.gpus) *
+		m.net[g] = m.used() *
 			(pr.objective.Cost(all[g]) - l.classes[class].idle*all[g].Time - w.waited*t.Arrival)
 	}
 }
@@ -147,6 +149,9 @@ func (l *listSchedule) pricing(class int) pricing {
 	}
 }
 
+// used returns how many GPUs of a node a job has.
+func (m *clockMenu) used() float64 { return float64(m.gpus) * m.share }
+
 // menu returns what a job can do on a class.
 func (l *listSchedule) menu(i int32, class int) *clockMenu {
 	return &l.menus[int(i)*len(l.classes)+class]
@@ -157,8 +162,8 @@ func (l *listSchedule) set(i, node int32, more []int32, level int32) {
 	j := &l.jobs[i]
 	l.addToSums(j, -1)
 	m := l.menu(i, l.nodes[node].class)
-	j.node, j.more, j.level, j.time, j.net, j.gpus = node, more, level, m.time[level], m.net[level],
-		int32(m.gpus)
+	j.node, j.more, j.level, j.time, j.net = node, more, level, m.time[level], m.net[level]
+	j.gpus, j.used = int32(m.gpus), m.used()
 	l.addToSums(j, 1)
 }
 
@@ -176,7 +181,7 @@ func (l *listSchedule) addToSums(j *job, sign int) {
 // addToSums adds a job to the node's sums, or takes it out.
 func (n *nodeList) addToSums(j *job, sign int) {
 	n.net += float64(sign) * j.net
-	n.busy += float64(sign) * float64(j.gpus) * j.time
+	n.busy += float64(sign) * j.used * j.time
 	if j.more != nil {
 		n.gangs += sign
 	}
@@ -202,8 +207,7 @@ func (l *listSchedule) timeNode(n *nodeList, most float64) (cost float64, late i
 		start := l.earliest(&c.clock, n.class, i, j.gpus)
 		end := start + j.time
 		cost += l.waitCost(j, start)
-		l.hold(&c.clock, n.class, i, start, end)
-		c.clock.occupy(j.gpus, end)
+		l.start(&c.clock, n.class, i, j.gpus, start, end)
 		if end > j.due*(1+roundOff) {
 			late++
 			if cost += l.late.cost(end, j.due); cost > most {
@@ -216,7 +220,7 @@ func (l *listSchedule) timeNode(n *nodeList, most float64) (cost float64, late i
 
 // waitCost returns what it costs on a node that a job starts then instead of at 0, and ends then.
 func (l *listSchedule) waitCost(j *job, start float64) float64 {
-	return l.weights.waited*float64(j.gpus)*start + l.weights.ended*(start+j.time)/float64(1+len(j.more))
+	return l.weights.waited*j.used*start + l.weights.ended*(start+j.time)/float64(1+len(j.more))
 }
 
 // onCost returns what a second of a node being on costs above sleeping.

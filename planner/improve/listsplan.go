@@ -70,8 +70,10 @@ type nodeWriter struct {
 func (w *nodeWriter) write(v *nodeList, begins []float64) {
 	c := &w.l.classes[v.class]
 	free := slices.Repeat([]float64{c.delay}, len(c.clock.free))
+	shared := nodeClock{} // its GPUs have their own numbers
 	if v.runs != nil {
 		copy(free, v.runs.free)
+		shared.parts = slices.Clone(v.runs.parts)
 		for _, task := range v.runs.tasks {
 			was := &w.old.Assignments[task]
 			for part := range was.Parts {
@@ -86,14 +88,17 @@ func (w *nodeWriter) write(v *nodeList, begins []float64) {
 		m, level := w.l.menu(i, v.class), w.l.jobs[i].level
 		t, was := &w.l.p.Tasks[i], &w.old.Assignments[i]
 		option := t.Option(w.l.p.Cluster.Classes[v.class].Model)
-		points, _ := pr.points(t.Options[option].Response, t.Limit)
-		gpus, _ := planner.FirstFree(free, m.gpus)
+		points, _ := pr.pointsOf(t, option)
 		a := planner.Assignment{
 			Option: int32(option),
 			Start:  begins[turn], End: begins[turn] + m.time[level], Point: points[level], Reason: was.Reason,
 		}
+		gpus, _ := planner.FirstFree(free, m.gpus)
+		if t.Share < 1 {
+			gpus = shared.occupyOwn(free, t.Share, a.Start, a.End)
+		}
 		for s := gpus; s != 0; s &= s - 1 {
-			free[s.First()] = a.End
+			free[s.First()] = max(free[s.First()], a.End)
 		}
 		a.Reason.Place = planner.PlaceMoved
 		if m.nodes > 1 {
@@ -102,6 +107,19 @@ func (w *nodeWriter) write(v *nodeList, begins []float64) {
 		explainClocks(&a.Reason, &a, was, m, t)
 		w.part(int(i), &a, gpus)
 	}
+}
+
+// occupyOwn is occupyPart where the numbers in parts are those of the node's GPUs, of which free tells when
+// they are free.
+func (t *nodeClock) occupyOwn(free []float64, share, start, end float64) planner.GPUSet {
+	t.parts = slices.DeleteFunc(t.parts, func(p gpuPart) bool { return p.end <= start })
+	gpu := t.fullest(share, start)
+	if gpu < 0 {
+		gpus, _ := planner.FirstFree(free, 1)
+		gpu = int32(gpus.First())
+	}
+	t.parts = append(t.parts, gpuPart{gpu, share, end})
+	return 1 << uint(gpu)
 }
 
 // part gives a task GPUs of the node, its first one or a further one.
@@ -121,6 +139,10 @@ func explainClocks(
 	why *planner.Reason, a, was *planner.Assignment, m *clockMenu, t *planner.Task,
 ) {
 	own, time := m.time[freeOptimum], a.Point.Time
+	if t.Share < 1 {
+		why.Clocks = planner.ClocksShared
+		return
+	}
 	if !dvfsmodel.HasModel(t.Options[a.Option].Response) {
 		why.Clocks = planner.ClocksNoModel
 		return

@@ -74,7 +74,7 @@ func newPricedList(l *listSchedule, plan *planner.Plan) *pricedList {
 	for _, i := range s.jobs {
 		for class := range l.classes {
 			if m := l.menu(i, class); m.gpus > 0 {
-				s.waiting += l.weights.waited * float64(m.gpus*m.nodes) / float64(2*gpus)
+				s.waiting += l.weights.waited * m.used() * float64(m.nodes) / float64(2*gpus)
 				break
 			}
 		}
@@ -151,7 +151,7 @@ func (s *pricedList) shortFirst(margin float64) {
 	for k := range s.choices {
 		c := &s.choices[k]
 		m := l.menu(c.job, c.class)
-		c.work = float64(m.gpus*m.nodes) * c.time / gpus[c.class]
+		c.work = m.used() * float64(m.nodes) * c.time / gpus[c.class]
 		if c.size = c.work; l.weights.waited > 0 {
 			c.size = c.time
 		}
@@ -218,7 +218,7 @@ func (s *pricedList) choose(i int32, prices *bound.DueDual) (w pricedChoice) {
 		own := 1 + dither*(2*part-1)
 		for g, time := range m.time {
 			cost := float64(m.nodes) *
-				(m.net[g] + float64(m.gpus)*((c.idle+s.waiting)*time+own*prices.Price(class, due-time, due)))
+				(m.net[g] + m.used()*((c.idle+s.waiting)*time+own*prices.Price(class, due-time, due)))
 			late := c.delay+time > due // any place is better than none, in time better than late
 			if late {
 				cost += l.late.cost(c.delay+time, due)
@@ -254,8 +254,7 @@ func (s *pricedList) startInOrder() (late int) {
 		s.ends += end
 		l.add(w.job, nodes, w.level)
 		for _, n := range nodes {
-			l.hold(&clocks[n], w.class, w.job, start, end)
-			clocks[n].occupy(int32(m.gpus), end)
+			l.start(&clocks[n], w.class, w.job, int32(m.gpus), start, end)
 		}
 		if by := end - l.jobs[w.job].due; by > 0 {
 			s.hurry[w.job] += hurryFactor * by

@@ -13,6 +13,7 @@ type running struct {
 	tasks []int     // that are on it, and perhaps on others
 	free  []float64 // by GPU: when what runs there ends, seconds
 	held  []holding // cores and memory, where they count
+	parts []gpuPart // of GPUs
 }
 
 // setRunning lets nodes begin with what runs at the present, where a plan has it.
@@ -40,7 +41,10 @@ func (l *listSchedule) setRunning(plan *planner.Plan) {
 				n.runs.held = append(n.runs.held, holding{*l.need(int32(r.Task), n.class), a.End})
 			}
 			for _, g := range part.GPUs.Indexes() {
-				n.runs.free[g] = a.End
+				n.runs.free[g] = max(n.runs.free[g], a.End)
+				if share := l.p.Tasks[r.Task].Share; share < 1 {
+					n.runs.parts = append(n.runs.parts, gpuPart{int32(g), share, a.End})
+				}
 			}
 		}
 	}

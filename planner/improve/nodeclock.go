@@ -9,9 +9,10 @@ import (
 
 // nodeClock is when what a node has is free while its list is played.
 type nodeClock struct {
-	free []float64 // by GPU, ascending, seconds
-	last float64   // start of the last job, where starts keep the order of the list
-	held []holding // of jobs that may still run then
+	free  []float64 // by GPU, ascending, seconds
+	last  float64   // start of the last job, where starts keep the order of the list
+	held  []holding // of jobs that may still run then
+	parts []gpuPart // likewise
 	// Where jobs arrive over time: when the last of those so far ends, below 0 before the first; and what
 	// sleeping in the gaps between them, and before the first, costs less than being on.
 	until, slept float64
@@ -21,6 +22,12 @@ type nodeClock struct {
 type holding struct {
 	need
 	end float64
+}
+
+// gpuPart is what a job has of a GPU that others may be on until it ends.
+type gpuPart struct {
+	gpu        int32 // tells such GPUs of a node apart
+	share, end float64
 }
 
 // need is cores and memory of a node, in GiB.
@@ -58,9 +65,9 @@ func (l *listSchedule) need(i int32, class int) *need { return &l.needs[int(i)*l
 
 // restart makes the clock that of a node before its list.
 func (t *nodeClock) restart(c *listClass, n *nodeList) {
-	t.last, t.held, t.until, t.slept = 0, t.held[:0], -1, 0
+	t.last, t.held, t.parts, t.until, t.slept = 0, t.held[:0], t.parts[:0], -1, 0
 	if n.begin != nil {
-		t.held = append(t.held, n.runs.held...)
+		t.held, t.parts = append(t.held, n.runs.held...), append(t.parts, n.runs.parts...)
 		copy(t.free, n.begin)
 		return
 	}
@@ -69,7 +76,7 @@ func (t *nodeClock) restart(c *listClass, n *nodeList) {
 	}
 }
 
-// earliest returns when a node of a class could start a job next, on so many GPUs. It, hold and
+// earliest returns when a node of a class could start a job next, on so many GPUs. It and
 // occupy are short so that the compiler puts them in line: a search plays lists millions of times.
 func (l *listSchedule) earliest(t *nodeClock, class int, i, gpus int32) float64 {
 	if !l.inOrder {
@@ -78,10 +85,16 @@ func (l *listSchedule) earliest(t *nodeClock, class int, i, gpus int32) float64 
 	return l.earliestInOrder(t, class, i, gpus)
 }
 
-// earliestInOrder is earliest where cores, memory or arrivals count, too. Jobs start in the order of the
+// earliestInOrder is earliest where cores, memory, shares or arrivals count, too. Jobs start in the order of the
 // list, so that what is free then stays free.
 func (l *listSchedule) earliestInOrder(t *nodeClock, class int, i, gpus int32) float64 {
-	from := max(t.free[gpus-1], t.last, l.p.Tasks[i].Arrival)
+	task := &l.p.Tasks[i]
+	from := max(t.last, task.Arrival)
+	if task.Share < 1 {
+		from = t.earliestPart(task.Share, from)
+	} else {
+		from = max(from, t.free[gpus-1])
+	}
 	if l.needs == nil {
 		return from
 	}
@@ -125,10 +138,85 @@ func (t *nodeClock) occupy(gpus int32, end float64) {
 	}
 }
 
-// hold takes the cores and the memory that a job needs from its start until its end.
-func (l *listSchedule) hold(t *nodeClock, class int, i int32, start, end float64) {
+// start has a job take its GPUs, cores and memory from its start until its end.
+func (l *listSchedule) start(t *nodeClock, class int, i, gpus int32, start, end float64) {
 	if l.inOrder {
 		l.holdInOrder(t, class, i, start, end)
+		if share := l.p.Tasks[i].Share; share < 1 {
+			t.occupyPart(share, start, end)
+			return
+		}
+	}
+	t.occupy(gpus, end)
+}
+
+// earliestPart returns when a share of a GPU is free, from a time on: of one that others are on, or else of
+// the one that is free first.
+func (t *nodeClock) earliestPart(share, from float64) float64 {
+	best := max(from, t.free[0])
+	for k := range t.parts {
+		p := &t.parts[k]
+		if p.end <= from { // who came after it may have all of the GPU
+			continue
+		}
+		for _, at := range [...]float64{from, p.end} {
+			if at < best && t.used(p.gpu, at)+share <= 1+planner.ShareSlack {
+				best = at
+			}
+		}
+	}
+	return best
+}
+
+// used returns how much of a GPU is taken by those that are on it after a time.
+func (t *nodeClock) used(gpu int32, after float64) (share float64) {
+	for k := range t.parts {
+		if p := &t.parts[k]; p.gpu == gpu && p.end > after {
+			share += p.share
+		}
+	}
+	return share
+}
+
+// fullest returns the GPU with others on it that has room for a share from a time on, of several the one with
+// the least room; -1: none has. Nothing that ended by then is in parts.
+func (t *nodeClock) fullest(share, from float64) (gpu int32) {
+	gpu, most := -1, 0.0
+	for k := range t.parts {
+		p := &t.parts[k]
+		if used := t.used(p.gpu, from); used > most && used+share <= 1+planner.ShareSlack {
+			gpu, most = p.gpu, used
+		}
+	}
+	return gpu
+}
+
+// occupyPart takes a share of a GPU that others are on, of the fullest with room, or else of the one that is
+// free first.
+func (t *nodeClock) occupyPart(share, start, end float64) {
+	t.parts = slices.DeleteFunc(t.parts, func(p gpuPart) bool { return p.end <= start })
+	gpu := t.fullest(share, start)
+	if gpu < 0 {
+		t.occupy(1, end)
+		for _, p := range t.parts {
+			gpu = max(gpu, p.gpu)
+		}
+		t.parts = append(t.parts, gpuPart{gpu + 1, share, end})
+		return
+	}
+	until := 0.0
+	for _, p := range t.parts {
+		if p.gpu == gpu {
+			until = max(until, p.end)
+		}
+	}
+	t.parts = append(t.parts, gpuPart{gpu, share, end})
+	if end > until {
+		at := slices.Index(t.free, until)
+		for ; at+1 < len(t.free) && t.free[at+1] < end; at++ {
+			t.free[at] = t.free[at+1]
+		}
+		t.free[at] = end
 	}
 }
 

@@ -4,23 +4,19 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/bound"
 )
 
-// isSearchable reports whether plans of a problem may be lists: all tasks are known, of
-// whole GPUs, and start at any time.
+// isSearchable reports whether plans of a problem may be lists: all tasks are known, and start
+// at any time.
 func isSearchable(p *planner.Problem) bool {
-	if p.Mode == planner.Online || p.Start != planner.StartContinuous {
-		return false
-	}
-	return !slices.ContainsFunc(p.Tasks, func(t planner.Task) bool { return t.Share < 1 })
+	return p.Mode != planner.Online && p.Start == planner.StartContinuous
 }
 
-// isListable reports whether the plan is one of whole GPUs that start at any time, on
-// nodes that are on for as long as their tasks need, or not at all.
+// isListable reports whether the plan is one whose tasks start at any time and share GPUs by their
+// shares alone, on nodes that are on for as long as their tasks need, or not at all.
 func isListable(p *planner.Problem, plan *planner.Plan) bool {
 	if !isSearchable(p) || plan.Shared != nil {
 		return false

@@ -11,10 +11,10 @@ import (
 	"github.com/epplan/epplan/planner/bound"
 )
 
-// Retune improves a finished plan of any problem whose tasks are all known. Where tasks take whole GPUs
-// and nothing else that runs out, a search over lists of jobs, one a node, changes
-// places, turns and clocks of all of them together: simulated annealing from the plan,
-// and from where the prices of [bound.DueDual] would have each job. Then every task
+// Retune improves a finished plan of any problem whose tasks are all known. A search over
+// lists of jobs, one a node, changes places, turns and clocks of all of them together:
+// simulated annealing from the plan, and from where the prices of [bound.DueDual] would have
+// each job. Of a job on a part of a GPU it changes the place and the turn. Then every task
 // is stretched into the idle time that follows it, where that lowers the objective;
 // starts, places and the time that nodes are on stay as they are then.
 //

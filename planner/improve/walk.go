@@ -284,12 +284,12 @@ func (w *listAnnealing) exchange(i int32) {
 		return
 	}
 	j := &w.l.jobs[i]
-	seconds := float64(j.gpus) * j.time * (0.5 + w.rng.Float64())
+	seconds := j.used * j.time * (0.5 + w.rng.Float64())
 	until := place
 	for ; until < len(b.jobs) && seconds > 0; until++ {
 		k := b.jobs[until]
 		m := w.l.menu(k, a.class)
-		seconds -= float64(m.gpus) * m.time[w.l.jobs[k].level]
+		seconds -= m.used() * m.time[w.l.jobs[k].level]
 	}
 	if !w.canMove(b.jobs[place:until], b, a) {
 		return

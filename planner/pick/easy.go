@@ -46,14 +46,23 @@ func (e *easy) Arrive(tasks []int) {
 		}
 		e.pairsOf[task] = all
 		for k := range all {
-			e.lineOf(&all[k]).add(len(e.queue), k, all[k].Time)
+			e.lineOf(&all[k]).add(lineTask{len(e.queue), k, all[k].Time, e.needOf(&all[k])})
 		}
 		e.queue = append(e.queue, task)
 	}
 	e.at, e.pair, e.reserved = e.head, 0, nil
 	for i := range e.lines {
-		e.lines[i].refused = false
+		e.lines[i].refused = e.lines[i].refused[:0]
 	}
+}
+
+// needOf returns what a pair needs of each of its nodes besides GPUs; nothing where nothing else runs out.
+func (e *easy) needOf(p *pair) (n nodeNeed) {
+	if !e.v.OnlyGPUsLimited {
+		t := &e.v.Problem.Tasks[p.task]
+		n.cpus, n.mem = t.PerNode(t.Option(e.v.Problem.Cluster.Classes[p.class].Model))
+	}
+	return n
 }
 
 // lineOf returns the line of tasks that need as many GPUs of a class, on as many nodes.
@@ -117,7 +126,7 @@ func (e *easy) nextPair() *pair {
 	for i := range e.lines {
 		l := &e.lines[i]
 		longest := math.Inf(1)
-		if l.refused || l.gpus > e.total[l.class]-e.busy[l.class]+planner.ShareSlack {
+		if l.gpus > e.total[l.class]-e.busy[l.class]+planner.ShareSlack {
 			continue
 		}
 		if e.reserved != nil {
@@ -134,11 +143,16 @@ func (e *easy) nextPair() *pair {
 	return &e.pairsOf[e.queue[best]][bestPair]
 }
 
-// Refused leaves the task in its place. Where GPUs are all that runs out, others like it have no room either
-// before something ends.
+// Refused leaves the task in its place. Others that need no less have no room either before something ends.
 func (e *easy) Refused(task int) {
-	if all := e.pairsOf[task]; e.v.OnlyGPUsLimited && len(all) > 0 { // a task that no class suits is in no line
-		e.lineOf(&all[e.pair-1]).refused = true
+	if all := e.pairsOf[task]; len(all) > 0 { // a task that no class suits is in no line
+		p := &all[e.pair-1]
+		line, need := *e.lineOf(p), e.needOf(p)
+		for i := range e.lines {
+			if l := &e.lines[i]; l.class == line.class && l.nodes == line.nodes && l.gpus >= line.gpus {
+				l.refused = append(l.refused, need)
+			}
+		}
 	}
 	e.offered = noPair
 }
@@ -161,8 +175,8 @@ type gpuLine struct {
 	nodes   int
 	gpus    float64
 	places  []lineTask
-	refused bool      // one of them was at this event: no node has room
-	least   []float64 // by lineBlock tasks: the shortest run time of those that wait
+	refused []nodeNeed // at this event: no node has room for so much, or more
+	least   []lineTask // by lineBlock tasks: the shortest run time and the least needs of those that wait
 }
 
 // lineTask is a task of a line: its place in the queue, which of its pairs it is, and its run time; +Inf: it
@@ -170,16 +184,43 @@ type gpuLine struct {
 type lineTask struct {
 	place, pair int
 	time        float64
+	need        nodeNeed
+}
+
+// nodeNeed is cores and memory of a node, in GiB.
+type nodeNeed struct{ cpus, mem float64 }
+
+// nobody is the least of no tasks.
+func nobody() lineTask {
+	return lineTask{time: math.Inf(1), need: nodeNeed{math.Inf(1), math.Inf(1)}}
+}
+
+// takeLeast lowers a block's least time and needs to those of a task that waits.
+func (t *lineTask) takeLeast(o *lineTask) {
+	if !math.IsInf(o.time, 1) {
+		t.time = min(t.time, o.time)
+		t.need.cpus, t.need.mem = min(t.need.cpus, o.need.cpus), min(t.need.mem, o.need.mem)
+	}
 }
 
 const lineBlock = 128
 
-func (l *gpuLine) add(place, pair int, time float64) {
+func (l *gpuLine) add(t lineTask) {
 	if len(l.places)%lineBlock == 0 {
-		l.least = append(l.least, math.Inf(1))
+		l.least = append(l.least, nobody())
 	}
-	l.places = append(l.places, lineTask{place, pair, time})
-	l.least[len(l.least)-1] = min(l.least[len(l.least)-1], time)
+	l.places = append(l.places, t)
+	l.least[len(l.least)-1].takeLeast(&t)
+}
+
+// isRefused reports whether a task of the line that needs no more was refused at this event.
+func (l *gpuLine) isRefused(n nodeNeed) bool {
+	for _, r := range l.refused {
+		if n.cpus >= r.cpus && n.mem >= r.mem {
+			return true
+		}
+	}
+	return false
 }
 
 // from returns the index of the first task at a place of the queue or behind it.
@@ -192,21 +233,23 @@ func (l *gpuLine) remove(place int) {
 	i := l.from(place)
 	l.places[i].time = math.Inf(1)
 	block := i / lineBlock
-	l.least[block] = math.Inf(1)
-	for _, t := range l.places[block*lineBlock : min(len(l.places), (block+1)*lineBlock)] {
-		l.least[block] = min(l.least[block], t.time)
+	l.least[block] = nobody()
+	for k := block * lineBlock; k < min(len(l.places), (block+1)*lineBlock); k++ {
+		l.least[block].takeLeast(&l.places[k])
 	}
 }
 
 // first returns the place of the first task, from a pair of one place on, that runs no longer than some
-// seconds.
+// seconds and of which no like was refused.
 func (l *gpuLine) first(place, pair int, longest float64) (at, of int) {
 	for i := l.from(place); i < len(l.places); i++ {
-		if block := i / lineBlock; l.least[block] > longest || math.IsInf(l.least[block], 1) {
-			i = (block+1)*lineBlock - 1
+		b := &l.least[i/lineBlock]
+		if b.time > longest || math.IsInf(b.time, 1) || l.isRefused(b.need) {
+			i = (i/lineBlock+1)*lineBlock - 1
 			continue
 		}
-		if t := &l.places[i]; t.time <= longest && !math.IsInf(t.time, 1) && (t.place > place || t.pair >= pair) {
+		if t := &l.places[i]; t.time <= longest && !math.IsInf(t.time, 1) && (t.place > place || t.pair >= pair) &&
+			!l.isRefused(t.need) {
 			return t.place, t.pair
 		}
 	}

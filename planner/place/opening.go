@@ -3,7 +3,6 @@ package place
 import (
 	"math"
 
-	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
 )
 
@@ -225,14 +224,11 @@ func appendOptions(v *planner.View, list []int, task int) []int {
 	return list
 }
 
-// usableOption returns the task's option on a class, or -1: the class doesn't suit it, or
+// usableOption returns the task's option on a class, or -1 if its nodes have no room for the task, or
 // the task would exceed its limit there at the fastest clocks that Tune sets.
 func usableOption(v *planner.View, task, class int) int {
-	t := &v.Problem.Tasks[task]
-	option := v.Option(task, class)
-	if option < 0 || math.IsInf(t.Limit, 1) ||
-		dvfsmodel.MeetsLimit(v.Tuner.Fastest(task, option, class).Point.Time, t.Limit) {
-		return option
+	if v.CanRunOn(task, class) {
+		return v.Option(task, class)
 	}
 	return -1
 }
