@@ -1,6 +1,10 @@
 package planner
 
-import "slices"
+import (
+	"cmp"
+	"math"
+	"slices"
+)
 
 // nodeState is a node as the engine keeps it.
 type nodeState struct {
@@ -23,7 +27,7 @@ type calendar struct {
 	asleep    [][]int32 // by class: nodes that are off and can be woken; of limited and of shared classes
 
 	keepsReservations bool            // a task of the problem binds ([Problem.NeedsMoreThanGPUs])
-	reservations      [][]reservation // by node; only when they are kept
+	reservations      [][]reservation // by node, the last to end first; only when they are kept
 }
 
 // reservation is the part of a node that a task holds until it ends.
@@ -83,8 +87,12 @@ func (c *calendar) holdGPUs(node int, gpus GPUSet, end float64) {
 // until its end, and forgets what has ended by now.
 func (c *calendar) holdResources(node int, t *Task, option int, gpus GPUSet, now, end float64) {
 	cpus, mem := t.PerNode(option)
-	held := slices.DeleteFunc(c.reservations[node], func(r reservation) bool { return r.end <= now })
-	c.reservations[node] = append(held, reservation{
+	held := c.reservations[node]
+	for len(held) > 0 && held[len(held)-1].end <= now {
+		held = held[:len(held)-1]
+	}
+	at, _ := slices.BinarySearchFunc(held, end, func(r reservation, end float64) int { return cmp.Compare(end, r.end) })
+	c.reservations[node] = slices.Insert(held, at, reservation{
 		end: end, cpus: cpus, mem: mem, share: t.Share, gpus: gpus,
 	})
 }
@@ -116,6 +124,30 @@ func FirstFree(free []float64, count int) (gpus GPUSet, from float64) {
 	return gpus, from
 }
 
+// earliestRoom returns from when on a node of the class with these reservations has room for a task that
+// fits an empty one: the end of the last of them beside which it hasn't; -Inf: there is none.
+func (k *NodeClass) earliestRoom(t *Task, option int, held []reservation) float64 {
+	var used [MaxGPUs]float64
+	count, free := t.Options[option].PerNode(), k.GPUs
+	cpus, mem := t.PerNode(option)
+	hasRoom := func(gpu int) bool { return used[gpu]+t.Share <= 1+ShareSlack }
+	for i := range held {
+		h := &held[i]
+		cpus, mem = cpus+h.cpus, mem+h.mem
+		for s := h.gpus; s != 0; s &= s - 1 {
+			g := s.First()
+			had := hasRoom(g)
+			if used[g] += h.share; had && !hasRoom(g) {
+				free--
+			}
+		}
+		if free < count || (k.CPUs > 0 && cpus > k.CPUs) || (k.MemGiB > 0 && mem > k.MemGiB) {
+			return h.end
+		}
+	}
+	return math.Inf(-1)
+}
+
 // gpusFreeFrom finds GPUs for the task from start on, if a node of the class with these
 // reservations has enough of all. What is reserved counts until it ends, whenever it starts.
 func (k *NodeClass) gpusFreeFrom(t *Task, option int, held []reservation, start float64) (GPUSet, bool) {
@@ -125,7 +157,7 @@ func (k *NodeClass) gpusFreeFrom(t *Task, option int, held []reservation, start 
 	for i := range held {
 		h := &held[i]
 		if h.end <= start {
-			continue
+			break
 		}
 		cpus, mem = cpus+h.cpus, mem+h.mem
 		for s := h.gpus; s != 0; s &= s - 1 {

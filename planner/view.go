@@ -2,7 +2,6 @@ package planner
 
 import (
 	"math"
-	"slices"
 
 	"github.com/epplan/epplan/dvfsmodel"
 )
@@ -212,7 +211,7 @@ func (v *View) SleepingCount(class int) int {
 // option, and the GPUs it would get: those that are free first, the lowest
 // ones among equals. Of a task on several nodes it is that of the part on this one;
 // it may start at any later time, too. ok is false when the node doesn't suit. It
-// takes time linear in the node's GPUs and reservations.
+// takes time linear in the node's GPUs and in the reservations that end after the start.
 func (v *View) Earliest(task, option, node int) (start float64, gpus GPUSet, ok bool) {
 	n, t := &v.calendar.nodes[node], &v.Problem.Tasks[task]
 	k := &v.Problem.Cluster.Classes[n.class]
@@ -225,17 +224,7 @@ func (v *View) Earliest(task, option, node int) (start float64, gpus GPUSet, ok 
 		return v.StartFor(task, free), gpus, true
 	}
 	held := v.calendar.reservations[node]
-	moments := make([]float64, 0, len(held)+1) // at which the node gives something back
-	moments = append(moments, n.since+k.TurnOnDelay)
-	for i := range held {
-		moments = append(moments, held[i].end)
-	}
-	slices.Sort(moments)
-	for _, m := range moments {
-		start := v.StartFor(task, m)
-		if gpus, ok := k.gpusFreeFrom(t, option, held, start); ok {
-			return start, gpus, true
-		}
-	}
-	return 0, 0, false
+	start = v.StartFor(task, max(n.since+k.TurnOnDelay, k.earliestRoom(t, option, held)))
+	gpus, ok = k.gpusFreeFrom(t, option, held, start)
+	return start, gpus, ok
 }
