@@ -46,6 +46,16 @@ type screenedPair struct {
 	normal       bool
 }
 
+// add adds what a task takes at the pair, or at its default clocks where it can't have that.
+func (s *screenedPair) add(o *planner.Option) {
+	pt, ok := dvfsmodel.PointAt(o.Response, s.at)
+	if !ok {
+		pt = o.Response.Default()
+	}
+	s.time += float64(o.GPUs) * pt.Time
+	s.energy += float64(o.GPUs) * float64(pt.Energy)
+}
+
 // clockLadderOf screens the clock pairs of a class's GPU model by the sum over tasks, of
 // many by a part of them.
 func clockLadderOf(p *planner.Problem, class int) clockLadder {
@@ -55,12 +65,7 @@ func clockLadderOf(p *planner.Problem, class int) clockLadder {
 	all := pairsOf(options)
 	for i := range all {
 		for _, o := range options {
-			pt, ok := dvfsmodel.PointAt(o.Response, all[i].at)
-			if !ok {
-				pt = o.Response.Default()
-			}
-			all[i].time += float64(o.GPUs) * pt.Time
-			all[i].energy += float64(o.GPUs) * float64(pt.Energy)
+			all[i].add(o)
 		}
 	}
 	// A GPU that would idle otherwise costs only what a task draws beyond that.
@@ -147,4 +152,72 @@ func cheapestPairs(p *planner.Problem) planner.Tuner {
 		rungs[i] = ladders[i].least
 	}
 	return tune.Constant(clocksAt(ladders, rungs))(p)
+}
+
+// learnedPairs sets the clock pairs, each GPU model by itself, at which the tasks would have cost least that
+// arrived before: constant clocks as a site can find them that doesn't know what is to come. Until anything
+// has arrived they are the default ones.
+func learnedPairs(p *planner.Problem) planner.Tuner {
+	ladders := make([]pairSums, 0, len(p.Cluster.Classes))
+	for class := range p.Cluster.Classes {
+		model := p.Cluster.Classes[class].Model
+		if slices.ContainsFunc(ladders, func(l pairSums) bool { return l.model == model }) {
+			continue
+		}
+		if all := pairsOf(optionsOn(p, model)); len(all) > 0 {
+			ladders = append(ladders, pairSums{model, p.ClassObjective(class), all})
+		}
+	}
+	order := make([]int, len(p.Tasks))
+	for i := range order {
+		order[i] = i
+	}
+	planner.SortByKey(order, func(i int) float64 { return p.Tasks[i].Arrival })
+	clocks := make([]map[string]dvfsmodel.Point, len(p.Tasks))
+	for from := 0; from < len(order); {
+		until, now := from, make(map[string]dvfsmodel.Point, len(ladders))
+		for i := range ladders {
+			now[ladders[i].model] = ladders[i].cheapest()
+		}
+		for ; until < len(order) && p.Tasks[order[until]].Arrival == p.Tasks[order[from]].Arrival; until++ {
+			clocks[order[until]] = now
+		}
+		for _, i := range order[from:until] {
+			for k := range ladders {
+				ladders[k].add(&p.Tasks[i])
+			}
+		}
+		from = until
+	}
+	return tune.ConstantByTask(p, clocks)
+}
+
+// pairSums is what tasks take at each clock pair of a GPU model.
+type pairSums struct {
+	model string
+	price dvfsmodel.Objective
+	pairs []screenedPair
+}
+
+func (s *pairSums) add(t *planner.Task) {
+	o := t.Option(s.model)
+	if o < 0 || t.Share < 1 {
+		return
+	}
+	for i := range s.pairs {
+		s.pairs[i].add(&t.Options[o])
+	}
+}
+
+// cheapest returns the pair at which the tasks so far cost least, of equal ones the default one.
+func (s *pairSums) cheapest() dvfsmodel.Point {
+	best, least := 0, math.Inf(1)
+	for i := range s.pairs {
+		pair := &s.pairs[i]
+		cost := s.price.Cost(dvfsmodel.Point{Time: pair.time, Energy: dvfsmodel.Joule(pair.energy)})
+		if cost < least || cost == least && pair.normal {
+			best, least = i, cost
+		}
+	}
+	return s.pairs[best].at
 }

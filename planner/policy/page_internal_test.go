@@ -18,6 +18,8 @@ const page = "../../docs/reference/policies.md"
 var stageDocs = map[string]map[string]string{
 	"clocks": {
 		"default": "default clocks for every job",
+		"learned": "for each GPU model those at which the jobs submitted before would have cost least; default clocks " +
+			"for a job that these would take beyond its limit or deadline",
 		"optimum": "the clocks of the least energy that keep limit and deadline",
 		"adapted": "on shared GPUs: stepped down while every task keeps its tolerated slowdown " +
 			"(CATS algorithm 4)",
@@ -67,7 +69,8 @@ const constantDoc = "\n## Constant clocks\n\n" +
 	"due, then\nthe fewest missed deadlines, then the least objective, and looks for better places at " +
 	"those clocks. No job gets faster clocks for its limit\nor deadline. Jobs without a model, and " +
 	"those on a part of a GPU, stay at default clocks.\n\nJobs that arrive over time are placed as " +
-	"they come, but the pairs are chosen by hindsight. Every plan is compared with `constant` " +
+	"they come, but the pairs are chosen by hindsight. `easy,clocks=learned` is what a site can have that\ndoesn't " +
+	"know what is to come: EASY at the pairs at which the jobs submitted so far would have cost least. Every plan is compared with `constant` " +
 	"([what\nchoosing for each job " +
 	"adds](../how-to/compare-policies.md#what-choosing-for-each-job-adds)). `clocks=default` leaves " +
 	"the default pairs;\n`pick` and `place` fix how jobs are placed. As an order of Slurm's queue, " +

@@ -207,6 +207,7 @@ type stageChoice struct {
 var stages = map[string]map[string]stageChoice{
 	"clocks": {
 		"default": {func(p *planner.Policy, _ Params) { useDefaultClocks(p) }, nil},
+		"learned": {func(p *planner.Policy, _ Params) { p.Tune = learnedPairs }, nil},
 		"optimum": {func(p *planner.Policy, q Params) { p.Tune = q.optimum() }, []string{"stretch"}},
 		"adapted": {
 			func(p *planner.Policy, _ Params) { p.Tune = tune.WithSharedClocks(tune.None, share.AdaptedClock) },

@@ -38,3 +38,38 @@ func (c constant) Fastest(task, option, _ int) planner.Quote {
 	}
 	return defaultQuote(c.p, task, option)
 }
+
+// ConstantByTask is [Constant] where clocks change over time: by task those in force, by GPU model. A task that
+// these would take beyond its limit or due time has default clocks.
+func ConstantByTask(p *planner.Problem, clocks []map[string]dvfsmodel.Point) planner.Tuner {
+	return constantByTask{p, clocks}
+}
+
+type constantByTask struct {
+	p      *planner.Problem
+	clocks []map[string]dvfsmodel.Point
+}
+
+func (c constantByTask) Want(task, option, class int, room float64) (planner.Quote, bool) {
+	q := constant{c.p, c.clocks[task]}.Fastest(task, option, class)
+	if q.Point.Time > min(room, c.p.Tasks[task].Limit) {
+		q = defaultQuote(c.p, task, option)
+	}
+	return q, q.Point.Time <= room
+}
+
+func (c constantByTask) Fit(task, option, class int, want planner.Quote, room float64) (planner.Quote, bool) {
+	if want.Point.Time > room {
+		return c.Want(task, option, class, room)
+	}
+	return want, true
+}
+
+// Fastest returns the quicker of the only two points that there are.
+func (c constantByTask) Fastest(task, option, class int) planner.Quote {
+	q := constant{c.p, c.clocks[task]}.Fastest(task, option, class)
+	if normal := defaultQuote(c.p, task, option); normal.Point.Time < q.Point.Time {
+		return normal
+	}
+	return q
+}
