@@ -36,7 +36,7 @@ func newProgram() *terminal.Program {
 
 // groups are those of the commands for people; the others are called by Slurm, but for a help on them.
 var groups = []terminal.Group{
-	{Name: "Plan", Commands: []string{"plan", "compare", "explain", "replay", "gpus", "model"}},
+	{Name: "Plan", Commands: []string{"plan", "compare", "explain", "flex", "replay", "gpus", "model"}},
 	{Name: "Jobs on Slurm", Commands: []string{"estimate", "submit", "jobs", "job"}},
 	{Name: "A cluster with epd", Commands: []string{
 		"status", "savings", "report", "levers", "budget", "install", "doctor", "reload", "restore",
@@ -66,6 +66,7 @@ func commands(t *terminal.Terminal) []*cli.Command {
 		reloadCommand(t),
 		leversCommand(t),
 		budgetCommand(t),
+		flexCommand(t),
 		profileCommand(t),
 		restoreCommand(t),
 		prologCommand(t),

@@ -4,14 +4,22 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/budget"
+	"github.com/epplan/epplan/internal/cli/setup"
 	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/internal/view"
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/policy"
+	"github.com/epplan/epplan/planner/powerbudget"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -165,3 +173,104 @@ func runBudgetCancel(t *terminal.Terminal, c *cli.Context) error {
 	}
 	return t.PrintText(fmt.Sprintf("cancelled event %s: %s\n", gone.ID, terminal.Printable(eventWords(gone))))
 }
+
+func flexCommand(t *terminal.Terminal) *cli.Command {
+	return &cli.Command{
+		Name:      "flex",
+		Usage:     "how much power a batch or the queue can do without, from when, for how long, and what that costs",
+		ArgsUsage: "BATCH",
+		Description: "Plans the batch, and for each window of time once more within the least power at which every job still\n" +
+			"ends by its deadline or due time and within its limit, if it does in the plan. Jobs start later and at\n" +
+			"other clocks, on the GPUs that they have in the plan; what runs goes on. Nothing is changed.\n" +
+			"Example: epplan flex batch.csv --cluster cluster.toml --models models.toml\n" +
+			"Example: epplan flex batch.csv --cluster cluster.toml --models models.toml --from 1h --for 1h --csv\n" +
+			"Example: epplan flex --from-slurm --from 2h --for 3h",
+		Flags: slices.Concat(setup.PlanningFlags(), []cli.Flag{
+			terminal.BoolFlag("from-slurm", "plan what waits in Slurm, as epd knows it"),
+			anySocketFlag(publicFirst),
+			&cli.StringFlag{Name: "from", Value: "0,1h", Usage: "`TIMES` from now at which windows begin"},
+			&cli.StringFlag{Name: "for", Value: "15m,1h,4h", Usage: "`TIMES` for which windows last"},
+			terminal.JSONFlag(), terminal.CSVFlag(),
+		}),
+		Action: t.Runs(runFlex),
+	}
+}
+
+func runFlex(t *terminal.Terminal, c *cli.Context) error {
+	windows, err := flexWindows(c)
+	if err != nil {
+		return err
+	}
+	s, err := setupPlan(t, c)
+	if err != nil || s == nil {
+		return err
+	}
+	pol, err := s.Policy(c.String("policy"))
+	if err != nil {
+		return err
+	}
+	if planner.NeverSleeps(pol.Park, &s.Problem.Cluster) {
+		return terminal.Usagef("nodes that needn't be on are off in a window, want no park=never")
+	}
+	monitor, done := setup.PlanningMonitor(t)
+	defer done()
+	ctx, end := monitor.Begin(c.Context)
+	defer end()
+	plan, err := policy.SolveChecked(ctx, s.Problem, pol, &planner.Options{Seed: s.Seed})
+	if err != nil {
+		return setup.WithFileLocation(s.Config, err)
+	}
+	var all []*powerbudget.Flex
+	for _, window := range windows {
+		if window.From >= plan.Ledger.End {
+			continue
+		}
+		f, err := powerbudget.NewFlex(ctx, s.Problem, plan, window)
+		if err != nil {
+			return err
+		}
+		all = append(all, f)
+	}
+	done()
+	if len(plan.Unplaced)+len(plan.PastDue(s.Problem)) > 0 {
+		t.Message("note", fmt.Sprintf("%s past due in the plan already, and may end later still; %s",
+			report.Plural(len(plan.PastDue(s.Problem)), "job ends", "jobs end"),
+			report.Plural(len(plan.Unplaced), "job is left out", "jobs are left out")))
+	}
+	if len(all) == 0 {
+		return fmt.Errorf("the plan ends at %s, before any of the windows begins",
+			report.FormatSeconds(plan.Ledger.End))
+	}
+	return t.PrintTable(c, planreport.FlexTable(s.Problem, plan, all))
+}
+
+// flexWindows returns the windows that --from and --for name.
+func flexWindows(c *cli.Context) (windows []planner.Interval, err error) {
+	read := func(flag string, least time.Duration) (all []float64, err error) {
+		for text := range strings.SplitSeq(c.String(flag), ",") {
+			d, err := time.ParseDuration(strings.TrimSpace(text))
+			if err != nil || d < least || d > maxFlex {
+				return nil, terminal.Usagef("--%s %q, want times such as 15m,4h", flag, c.String(flag))
+			}
+			all = append(all, d.Seconds())
+		}
+		return all, nil
+	}
+	from, err := read("from", 0)
+	if err != nil {
+		return nil, err
+	}
+	lasting, err := read("for", time.Second)
+	if err != nil {
+		return nil, err
+	}
+	for _, at := range from {
+		for _, seconds := range lasting {
+			windows = append(windows, planner.Interval{From: at, To: at + seconds})
+		}
+	}
+	return windows, nil
+}
+
+// maxFlex is how far ahead a window may be, and how long.
+const maxFlex = 366 * 24 * time.Hour

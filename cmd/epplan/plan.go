@@ -67,13 +67,7 @@ func runPlan(t *terminal.Terminal, c *cli.Context) error {
 	if err := checkPlanFlags(c); err != nil {
 		return err
 	}
-	var s *setup.Setup
-	var err error
-	if c.Bool("from-slurm") {
-		s, err = setupFromSlurm(t, c)
-	} else {
-		s, err = setup.Problem(t, c, c.Args().First())
-	}
+	s, err := setupPlan(t, c)
 	if err != nil || s == nil { // nothing waits
 		return err
 	}
@@ -92,8 +86,19 @@ func runPlan(t *terminal.Terminal, c *cli.Context) error {
 	return terminal.NotInTime(len(result.Plan.Unplaced), len(result.Plan.Misses), countSlowed(result.Plan))
 }
 
-// checkPlanFlags reports flags that don't go together.
-func checkPlanFlags(c *cli.Context) error {
+// setupPlan returns what is to be planned, a batch or Slurm's queue; nil when nothing waits there.
+func setupPlan(t *terminal.Terminal, c *cli.Context) (*setup.Setup, error) {
+	if err := checkBatchArgs(c); err != nil {
+		return nil, err
+	}
+	if c.Bool("from-slurm") {
+		return setupFromSlurm(t, c)
+	}
+	return setup.Problem(t, c, c.Args().First())
+}
+
+// checkBatchArgs reports batches that are missing or too many.
+func checkBatchArgs(c *cli.Context) error {
 	files, want := 1, "one batch file"
 	if c.Bool("from-slurm") {
 		files, want = 0, "none with --from-slurm"
@@ -109,6 +114,14 @@ func checkPlanFlags(c *cli.Context) error {
 				flag,
 			)
 		}
+	}
+	return nil
+}
+
+// checkPlanFlags reports flags that don't go together.
+func checkPlanFlags(c *cli.Context) error {
+	if err := checkBatchArgs(c); err != nil {
+		return err
 	}
 	if err := terminal.CheckHTML(c, "svg"); err != nil {
 		return err

@@ -1,9 +1,11 @@
 package improve
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/bound"
@@ -44,6 +46,9 @@ const (
 	manyJobs        = 1_000
 )
 
+// partsEffort is by how much less is tried where jobs are on parts of GPUs: each move takes the more time.
+const partsEffort = 0.4
+
 // Temperatures of the search, in parts of what a job costs in the mean.
 const (
 	hottestStart = 0.3
@@ -62,6 +67,9 @@ func rearrange(
 	ctx context.Context, p *planner.Problem, plan *planner.Plan, how Retune, rng *rand.Rand,
 ) *planner.Plan {
 	n, moves := len(p.Tasks), how.Moves
+	if slices.ContainsFunc(p.Tasks, func(t planner.Task) bool { return t.Share < 1 }) {
+		how.Effort = partsEffort * cmp.Or(how.Effort, 1)
+	}
 	if moves <= 0 {
 		moves = mostMovesListed
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -16,16 +17,14 @@ import (
 // take more than the budget leaves whenever they start aren't placed. The error says what no plan can change.
 //
 // Jobs are placed one after the other, in the order of their starts, once more those first that must start
-// first to end by their due times, and in some orders between, drawn by a seed of their own: each at that of
-// some points of its response that ends by its due time and costs least, or else ends first. The best plan
-// counts. On a node no two jobs run together that didn't before, so that cores, memory and shares suffice as
+// first to end by their due times, and in some orders between, drawn by a seed of their own, a few in every
+// order: each at that of some points of its response, or of the faster ones of them, that ends by its due time
+// and costs least, or else ends first. The best plan counts. On a node no two jobs run together that didn't before, so that cores, memory and shares suffice as
 // they did.
 func Keep(p *planner.Problem, plan *planner.Plan, b Budget) (*planner.Plan, error) {
 	switch {
 	case p.Mode == planner.Online:
 		return nil, errors.New("a power budget is for jobs that are all there: with arrivals, by --clairvoyant")
-	case p.Snapshot != nil:
-		return nil, errors.New("a power budget isn't for what waits in Slurm: epd's is [budget] in its configuration")
 	case plan.Shared != nil:
 		return nil, errors.New("a power budget isn't for jobs that share GPUs by profile: want another policy")
 	}
@@ -34,30 +33,51 @@ func Keep(p *planner.Problem, plan *planner.Plan, b Budget) (*planner.Plan, erro
 	}
 	k := newKeeper(p, plan, b)
 	if k.asleep > b.Least() {
-		return nil, fmt.Errorf("the nodes of the plan take %.6g W while they sleep, the budget is %.6g W",
+		return nil, fmt.Errorf("%w %.6g W while they sleep, the budget is %.6g W", errAsleep,
 			float64(k.asleep), float64(b.Least()))
 	}
 	start := func(task int) float64 { return plan.Assignments[task].Start }
 	latest := func(task int) float64 {
 		return min(p.Tasks[task].Due, p.Tasks[task].Deadline, 1e12) - plan.Assignments[task].Point.Time
 	}
-	best := k.run(start)
+	best := k.placeAll(start)
+	fast, inTurn := 0, true
 	try := func(key func(task int) float64) {
-		if other := newKeeper(p, plan, b).run(key); p.RankOf(other).Compare(p.RankOf(best)) < 0 {
+		k := newKeeper(p, plan, b)
+		k.fast, k.inTurn = fast, inTurn
+		if other := k.placeAll(key); p.RankOf(other).Compare(p.RankOf(best)) < 0 {
 			best = other
 		}
 	}
 	try(latest)
+	inTurn = false
+	try(latest)
+	for fast = 1; fast <= len(timeWeights); fast++ {
+		try(start)
+		try(latest)
+	}
+	fast = 0
+	if n := len(p.Tasks); n <= mostPermuted {
+		for places := range permutations(n) {
+			for fast = range 1 + len(timeWeights) {
+				try(func(task int) float64 { return float64(places[task]) })
+			}
+		}
+		return best, nil
+	}
 	rng := rand.New(rand.NewPCG(1, uint64(len(p.Tasks))))
 	for range min(mostOrders, ordersByTask/max(1, len(p.Tasks))) {
 		part, noise := rng.Float64(), make([]float64, len(p.Tasks))
 		for i := range noise {
 			noise[i] = 1 + (rng.Float64()-0.5)/2
 		}
+		inTurn = rng.IntN(2) == 0
 		try(func(task int) float64 { return noise[task] * (part*start(task) + (1-part)*latest(task)) })
 	}
 	return best, nil
 }
+
+var errAsleep = errors.New("the nodes of the plan take")
 
 // Orders that are tried: so many at most, and fewer of many tasks.
 const (
@@ -65,34 +85,60 @@ const (
 	ordersByTask = 6000
 )
 
+// mostPermuted is up to how many tasks every order is tried.
+const mostPermuted = 5
+
+// permutations yields every order of the numbers below n.
+func permutations(n int) iter.Seq[[]int] {
+	return func(yield func([]int) bool) {
+		order := make([]int, n)
+		for i := range order {
+			order[i] = i
+		}
+		var permute func(k int) bool
+		permute = func(k int) bool {
+			if k == n {
+				return yield(order)
+			}
+			for i := k; i < n; i++ {
+				order[k], order[i] = order[i], order[k]
+				if !permute(k + 1) {
+					return false
+				}
+				order[k], order[i] = order[i], order[k]
+			}
+			return true
+		}
+		permute(0)
+	}
+}
+
 // mostTasks is how many jobs are placed within some seconds.
 const mostTasks = 2000
 
-// run places all tasks, of those whose nodes are done with what was before them always the one with the least
-// key.
-func (k *keeper) run(key func(task int) float64) *planner.Plan {
-	waits := make(map[int]int) // for how many tasks each one waits
-	next := make(map[int][]int)
+// placeAll places all tasks, first those that run, then those with the least keys, each on a node behind those
+// that are there already and weren't beside it before.
+func (k *keeper) placeAll(key func(task int) float64) *planner.Plan {
+	keys := make(map[int]float64, len(k.order))
 	for _, task := range k.order {
-		for _, other := range k.before(task) {
-			waits[task]++
-			next[other] = append(next[other], task)
+		keys[task] = key(task)
+		if k.runs != nil && k.runs[task] {
+			keys[task] = math.Inf(-1)
 		}
-	}
-	left := slices.Clone(k.order)
-	for len(left) > 0 {
-		at := -1
-		for i, task := range left {
-			if waits[task] == 0 && (at < 0 || key(task) < key(left[at])) {
-				at = i
+		if !k.inTurn {
+			continue
+		}
+		for other := range k.apart(task) {
+			if before, ok := keys[other]; ok {
+				keys[task] = max(keys[task], before)
 			}
 		}
-		task := left[at]
-		left = slices.Delete(left, at, at+1)
+	}
+	order := slices.Clone(k.order)
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(keys[a], keys[b]) })
+	for _, task := range order {
 		k.place(task)
-		for _, other := range next[task] {
-			waits[other]--
-		}
+		k.placed[task] = true
 	}
 	p, out := k.p, k.plan
 	slices.SortFunc(out.Unplaced, func(a, b planner.Unplaced) int { return cmp.Compare(a.Task, b.Task) })
@@ -101,17 +147,19 @@ func (k *keeper) run(key func(task int) float64) *planner.Plan {
 	return out
 }
 
-// before returns the tasks on a task's nodes that were over when it started.
-func (k *keeper) before(task int) (all []int) {
+// apart yields the tasks on a task's nodes that didn't run beside it.
+func (k *keeper) apart(task int) iter.Seq[int] {
 	a := &k.old.Assignments[task]
-	for part := range a.Parts {
-		for _, other := range k.byNode[part.Node] {
-			if other != task && k.old.Assignments[other].End <= a.Start {
-				all = append(all, other)
+	return func(yield func(int) bool) {
+		for part := range a.Parts {
+			for _, other := range k.byNode[part.Node] {
+				b := &k.old.Assignments[other]
+				if other != task && (b.End <= a.Start || a.End <= b.Start) && !yield(other) {
+					return
+				}
 			}
 		}
 	}
-	return all
 }
 
 // keeper is a plan that is made anew.
@@ -121,6 +169,10 @@ type keeper struct {
 	plan   *planner.Plan
 	budget Budget
 	order  []int
+	placed []bool         // by task
+	inTurn bool           // what ran one after the other on a node keeps that order
+	fast   int            // of the points of a task so many of the slowest aren't looked at
+	runs   []bool         // by task, at the present: these stay as they are; nil: none does
 	asleep dvfsmodel.Watt // of all nodes
 	// byNode are the tasks of each node, in the order of their starts; on is when the node is on, ascending.
 	byNode [][]int
@@ -130,7 +182,7 @@ type keeper struct {
 
 func newKeeper(p *planner.Problem, plan *planner.Plan, b Budget) *keeper {
 	k := &keeper{
-		p: p, old: plan, budget: b, byNode: make([][]int, len(plan.Nodes)),
+		p: p, old: plan, budget: b, runs: p.RunningTasks(), placed: make([]bool, len(p.Tasks)), byNode: make([][]int, len(plan.Nodes)),
 		on: make([][]planner.Interval, len(plan.Nodes)), load: profile{{From: math.Inf(-1)}},
 	}
 	next := *plan
@@ -157,16 +209,16 @@ func newKeeper(p *planner.Problem, plan *planner.Plan, b Budget) *keeper {
 	return k
 }
 
-// ready returns when a task may start at the earliest: it has arrived, its nodes may be on, and what was over
-// on them before it is over again.
+// ready returns when a task may start at the earliest: it has arrived, its nodes may be on, and what it can't
+// run beside is over.
 func (k *keeper) ready(task int) float64 {
 	a, t := &k.old.Assignments[task], &k.p.Tasks[task]
 	at := t.Arrival
 	for part := range a.Parts {
 		at = max(at, k.p.Cluster.Classes[k.old.Nodes[part.Node].Class].TurnOnDelay)
 	}
-	for _, other := range k.before(task) {
-		if now := &k.plan.Assignments[other]; now.Node >= 0 {
+	for other := range k.apart(task) {
+		if now := &k.plan.Assignments[other]; k.placed[other] && now.Node >= 0 {
 			at = max(at, now.End)
 		}
 	}
@@ -190,12 +242,16 @@ func (k *keeper) points(task int) []dvfsmodel.Point {
 			all = append(all, pt)
 		}
 	}
-	return all
+	return all[min(k.fast, len(all)-1):]
 }
 
 // place places a task.
 func (k *keeper) place(task int) {
 	t, a := &k.p.Tasks[task], &k.plan.Assignments[task]
+	if k.runs != nil && k.runs[task] {
+		k.take(a, t)
+		return
+	}
 	from, due := k.ready(task), min(t.Due, t.Deadline)
 	best, found := *a, false
 	inTime := func(x *planner.Assignment) bool { return x.End <= due }
@@ -226,6 +282,11 @@ func (k *keeper) place(task int) {
 		return
 	}
 	*a = best
+	k.take(a, t)
+}
+
+// take has a task take its watts, and its nodes be on.
+func (k *keeper) take(a *planner.Assignment, t *planner.Task) {
 	for _, add := range k.needs(a, t) {
 		k.load.add(add)
 	}
@@ -301,20 +362,31 @@ type span struct {
 // weren't on.
 func (k *keeper) needs(a *planner.Assignment, t *planner.Task) []span {
 	var all []span
+	for part := range a.Parts {
+		for _, iv := range without(k.with(int(part.Node), a), k.on[part.Node]) {
+			all = append(all, span{iv, k.awake(int(part.Node))})
+		}
+	}
+	return append(all, k.run(a, t))
+}
+
+// awake returns what a node takes that is on and runs nothing, above sleeping.
+func (k *keeper) awake(node int) dvfsmodel.Watt {
+	class := &k.p.Cluster.Classes[k.old.Nodes[node].Class]
+	return (class.IdleW+class.HostW)*dvfsmodel.Watt(class.GPUs) - class.SleepW
+}
+
+// run returns what a task takes while it runs, above its GPUs idling.
+func (k *keeper) run(a *planner.Assignment, t *planner.Task) span {
 	idle := dvfsmodel.Watt(0)
 	for part := range a.Parts {
-		class := &k.p.Cluster.Classes[k.old.Nodes[part.Node].Class]
 		gpus := float64(part.GPUs.Len())
 		if t.Share < 1 {
 			gpus = t.Share
 		}
-		idle += class.IdleW * dvfsmodel.Watt(gpus)
-		whole := (class.IdleW+class.HostW)*dvfsmodel.Watt(class.GPUs) - class.SleepW
-		for _, iv := range without(k.with(int(part.Node), a), k.on[part.Node]) {
-			all = append(all, span{iv, whole})
-		}
+		idle += k.p.Cluster.Classes[k.old.Nodes[part.Node].Class].IdleW * dvfsmodel.Watt(gpus)
 	}
-	return append(all, span{planner.Interval{From: a.Start, To: a.End}, a.Power(t) - idle})
+	return span{planner.Interval{From: a.Start, To: a.End}, a.Power(t) - idle}
 }
 
 // earliest returns the first time from which on a task has the watts to its end.
@@ -346,9 +418,11 @@ func (k *keeper) earliest(a *planner.Assignment, t *planner.Task, from float64) 
 	return 0, false
 }
 
+// rounding is the part by which sums of watts may be above a budget.
+const rounding = 1e-9
+
 // fits reports whether there are the watts for all of some spans.
 func (k *keeper) fits(spans []span) bool {
-	const rounding = 1e-9
 	added := func(at float64) (sum dvfsmodel.Watt) {
 		for _, s := range spans {
 			if s.From <= at && at < s.To {

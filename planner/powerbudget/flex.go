@@ -1,0 +1,148 @@
+package powerbudget
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner"
+)
+
+// Flex is what a plan can do without in a window of time.
+type Flex struct {
+	Window planner.Interval
+	// Mean and Peak are what the plan takes in the window, W.
+	Mean, Peak dvfsmodel.Watt
+	// Kept is a plan that takes Cap at most at every moment of the window and KeptMean in the mean: the least
+	// cap with which every job is placed that the plan places, and ends by its due time if it does there.
+	Kept          *planner.Plan
+	Cap, KeptMean dvfsmodel.Watt
+}
+
+// Gives returns how much less the plan that keeps the cap takes at most in the window.
+func (f *Flex) Gives() dvfsmodel.Watt { return f.Peak - f.Cap }
+
+// Caps that are tried: some at even distances, the least first, as a cap may be kept though a plan within a higher
+// one wasn't found; then the range below the first that is kept is halved so often.
+const (
+	evenCaps = 8
+	capSteps = 6
+)
+
+// NewFlex finds the least cap of a window that keeps all promises of a plan, to a fifth of a per cent of the
+// plan's peak there, as far as [Keep] finds plans. The context's end is an error.
+func NewFlex(
+	ctx context.Context, p *planner.Problem, plan *planner.Plan, window planner.Interval,
+) (*Flex, error) {
+	load := powerOf(p, plan)
+	f := &Flex{Window: window, Kept: plan}
+	f.Mean, f.Peak = load.over(window)
+	f.Cap, f.KeptMean = f.Peak, f.Mean
+	low, high := -f.Peak/evenCaps, f.Peak
+	for i := range evenCaps {
+		try := f.Peak * dvfsmodel.Watt(i) / evenCaps
+		kept, err := f.try(ctx, p, plan, try)
+		if err != nil {
+			return nil, err
+		}
+		if kept {
+			high = min(try, f.Cap)
+			break
+		}
+		low = try
+	}
+	for range capSteps {
+		try := (low + high) / 2
+		if low < 0 {
+			break
+		}
+		kept, err := f.try(ctx, p, plan, try)
+		switch {
+		case err != nil:
+			return nil, err
+		case kept:
+			high = min(try, f.Cap)
+		default:
+			low = try
+		}
+	}
+	return f, nil
+}
+
+// try takes the plan within a cap, if one is found that keeps the promises.
+func (f *Flex) try(
+	ctx context.Context, p *planner.Problem, plan *planner.Plan, most dvfsmodel.Watt,
+) (kept bool, err error) {
+	if err := planner.Cancelled(ctx); err != nil {
+		return false, err
+	}
+	other, err := Keep(p, plan, capIn(f.Window, most))
+	switch {
+	case errors.Is(err, errAsleep):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	mean, peak := powerOf(p, other).over(f.Window)
+	if !keepsPromises(p, plan, other) || peak > most*(1+rounding) { // by what runs already
+		return false, nil
+	}
+	f.Kept, f.KeptMean, f.Cap = other, mean, peak
+	return true, nil
+}
+
+// capIn is a budget in a window, and none before and after.
+func capIn(window planner.Interval, watts dvfsmodel.Watt) (b Budget) {
+	none := dvfsmodel.Watt(math.Inf(1))
+	if window.From > 0 {
+		b = append(b, Step{From: 0, Watts: none})
+	}
+	return append(b, Step{From: window.From, Watts: watts}, Step{From: window.To, Watts: none})
+}
+
+// keepsPromises reports whether another plan places every task that a plan places, and ends each by its due
+// time that ends by it there.
+func keepsPromises(p *planner.Problem, plan, other *planner.Plan) bool {
+	if len(other.Unplaced) > len(plan.Unplaced) {
+		return false
+	}
+	late := make(map[int]bool)
+	for _, task := range plan.PastDue(p) {
+		late[task] = true
+	}
+	for _, task := range other.PastDue(p) {
+		if !late[task] {
+			return false
+		}
+	}
+	return true
+}
+
+// powerOf returns the power of a plan over time.
+func powerOf(p *planner.Problem, plan *planner.Plan) profile {
+	k := newKeeper(p, plan, nil)
+	for n := range plan.Nodes {
+		for _, on := range plan.Nodes[n].On {
+			k.load.add(span{on, k.awake(n)})
+		}
+	}
+	for _, task := range k.order {
+		a := &plan.Assignments[task]
+		k.load.add(k.run(a, &p.Tasks[task]))
+	}
+	return k.load
+}
+
+// over returns the mean and the highest power in a window.
+func (l profile) over(window planner.Interval) (mean, peak dvfsmodel.Watt) {
+	for i := max(0, l.index(window.From)); i < len(l) && l[i].From < window.To; i++ {
+		until := window.To
+		if i+1 < len(l) {
+			until = min(until, l[i+1].From)
+		}
+		mean += l[i].Watts * dvfsmodel.Watt((until-max(l[i].From, window.From))/(window.To-window.From))
+		peak = max(peak, l[i].Watts)
+	}
+	return mean, peak
+}
