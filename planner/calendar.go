@@ -91,7 +91,9 @@ func (c *calendar) holdResources(node int, t *Task, option int, gpus GPUSet, now
 	for len(held) > 0 && held[len(held)-1].end <= now {
 		held = held[:len(held)-1]
 	}
-	at, _ := slices.BinarySearchFunc(held, end, func(r reservation, end float64) int { return cmp.Compare(end, r.end) })
+	at, _ := slices.BinarySearchFunc(held, end, func(r reservation, end float64) int {
+		return cmp.Compare(end, r.end)
+	})
 	c.reservations[node] = slices.Insert(held, at, reservation{
 		end: end, cpus: cpus, mem: mem, share: t.Share, gpus: gpus,
 	})

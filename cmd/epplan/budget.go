@@ -177,11 +177,11 @@ func runBudgetCancel(t *terminal.Terminal, c *cli.Context) error {
 func flexCommand(t *terminal.Terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "flex",
-		Usage:     "how much power a batch or the queue can do without, from when, for how long, and what that costs",
+		Usage:     "how much power a batch or the queue can do without, from when, for how long, at what price",
 		ArgsUsage: "BATCH",
-		Description: "Plans the batch, and for each window of time once more within the least power at which every job still\n" +
-			"ends by its deadline or due time and within its limit, if it does in the plan. Jobs start later and at\n" +
-			"other clocks, on the GPUs that they have in the plan; what runs goes on. Nothing is changed.\n" +
+		Description: "Plans the batch, and for each window of time once more within the least power at which every job\n" +
+			"still ends by its deadline or due time and within its limit, if it does in the plan. Jobs start later\n" +
+			"and at other clocks, on the GPUs that they have in the plan; what runs goes on. Nothing is changed.\n" +
 			"Example: epplan flex batch.csv --cluster cluster.toml --models models.toml\n" +
 			"Example: epplan flex batch.csv --cluster cluster.toml --models models.toml --from 1h --for 1h --csv\n" +
 			"Example: epplan flex --from-slurm --from 2h --for 3h",

@@ -220,9 +220,9 @@ func TestAJobWhoseSubmissionWasntHeardOfIsOfItsScriptsWorkload(t *testing.T) {
 	}
 }
 
-// The first that the controller knows of its submissions is that it was asked about some; Slurm may tell of the
-// job that it wasn't asked about before it tells of the others, and of its changes while it looks for the script,
-// and it may not find the time to answer.
+// The first that the controller knows of submissions is that it was asked about some; Slurm may tell of the
+// job that it wasn't asked about before it tells of the others, and of its changes while it looks for the
+// script, and it may not find the time to answer.
 func TestAScriptIsAskedForBeforeAJobWithATokenIsKnownAndUntilSlurmAnswers(t *testing.T) {
 	const text = "#!/bin/sh\ntrain\n"
 	script := SourceOf(0, ScriptHash(text), "")

@@ -120,7 +120,7 @@ func (pr *pricing) points(r dvfsmodel.Response, room float64) (all [priceCount]d
 	return all, true
 }
 
-// pointsOf is points of a task on a GPU model. On a part of a GPU it has its default clocks, which others have, too.
+// pointsOf is points of a task on a GPU model. On a part of a GPU it has its default clocks, as others there.
 func (pr *pricing) pointsOf(t *planner.Task, option int) (all [priceCount]dvfsmodel.Point, ok bool) {
 	r := t.Options[option].Response
 	if t.Share == 1 {

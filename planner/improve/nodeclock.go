@@ -85,8 +85,8 @@ func (l *listSchedule) earliest(t *nodeClock, class int, i, gpus int32) float64 
 	return l.earliestInOrder(t, class, i, gpus)
 }
 
-// earliestInOrder is earliest where cores, memory, shares or arrivals count, too. Jobs start in the order of the
-// list, so that what is free then stays free.
+// earliestInOrder is earliest where cores, memory, shares or arrivals count, too. Jobs start in the order of
+// the list, so that what is free then stays free.
 func (l *listSchedule) earliestInOrder(t *nodeClock, class int, i, gpus int32) float64 {
 	task := &l.p.Tasks[i]
 	from := max(t.last, task.Arrival)

@@ -84,37 +84,21 @@ func leastOn(p *planner.Problem, nodes [][]held, placed []bool, best float64) fl
 	return best
 }
 
-// starts returns where on a node a task can start first: on each GPU, or on both. What is held counts from 0 on,
-// which loses nothing where tasks are tried in the order of their starts.
+// starts returns where on a node a task can start first: on each GPU, or on both. What is held counts from 0
+// on, which loses nothing where tasks are tried in the order of their starts.
 func starts(p *planner.Problem, t *planner.Task, on []held) (all []held) {
 	time, sets := t.Options[0].Response.Default().Time, []planner.GPUSet{1, 2}
 	if t.Options[0].GPUs == 2 {
 		sets = []planner.GPUSet{3}
 	}
-	moments := []float64{0}
+	moments := make([]float64, 1, 1+len(on))
 	for _, h := range on {
 		moments = append(moments, h.end)
 	}
 	slices.Sort(moments)
 	for _, gpus := range sets {
 		for _, from := range moments {
-			used, cpu := [2]float64{}, t.CPUs
-			for _, h := range on {
-				if h.end <= from {
-					continue
-				}
-				for g := range used {
-					if h.gpus.Has(g) {
-						used[g] += h.share
-					}
-				}
-				cpu += h.cpu
-			}
-			fits := cpu <= p.Cluster.Classes[0].CPUs
-			for g := range used {
-				fits = fits && (!gpus.Has(g) || used[g]+t.Share <= 1+planner.ShareSlack)
-			}
-			if fits {
+			if hasRoom(p, t, gpus, on, from) {
 				all = append(all, held{gpus, t.Share, t.CPUs, from + time})
 				break
 			}
@@ -123,8 +107,29 @@ func starts(p *planner.Problem, t *planner.Task, on []held) (all []held) {
 	return all
 }
 
-// Of small batches on parts of GPUs the search finds the best plans; which GPU of a node has room for a share is
-// the only thing that it doesn't try.
+func hasRoom(p *planner.Problem, t *planner.Task, gpus planner.GPUSet, on []held, from float64) bool {
+	cpu := t.CPUs
+	for _, h := range on {
+		if h.end > from {
+			cpu += h.cpu
+		}
+	}
+	for _, g := range gpus.Indexes() {
+		used := t.Share
+		for _, h := range on {
+			if h.end > from && h.gpus.Has(g) {
+				used += h.share
+			}
+		}
+		if used > 1+planner.ShareSlack {
+			return false
+		}
+	}
+	return cpu <= p.Cluster.Classes[0].CPUs
+}
+
+// Of small batches on parts of GPUs the search finds the best plans; which GPU of a node has room for a share
+// is the only thing that it doesn't try.
 func TestPlansOfPartsOfGPUsAreTheBestThatThereAre(t *testing.T) {
 	rng, worse, drawn := rand.New(rand.NewPCG(7, 0)), 0, 200
 	for range drawn {

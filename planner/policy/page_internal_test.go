@@ -18,8 +18,8 @@ const page = "../../docs/reference/policies.md"
 var stageDocs = map[string]map[string]string{
 	"clocks": {
 		"default": "default clocks for every job",
-		"learned": "for each GPU model those at which the jobs submitted before would have cost least; default clocks " +
-			"for a job that these would take beyond its limit or deadline",
+		"learned": "for each GPU model those at which the jobs submitted before would have cost least; default " +
+			"clocks for a job that these would take beyond its limit or deadline",
 		"optimum": "the clocks of the least energy that keep limit and deadline",
 		"adapted": "on shared GPUs: stepped down while every task keeps its tolerated slowdown " +
 			"(CATS algorithm 4)",

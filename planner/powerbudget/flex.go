@@ -23,8 +23,8 @@ type Flex struct {
 // Gives returns how much less the plan that keeps the cap takes at most in the window.
 func (f *Flex) Gives() dvfsmodel.Watt { return f.Peak - f.Cap }
 
-// Caps that are tried: some at even distances, the least first, as a cap may be kept though a plan within a higher
-// one wasn't found; then the range below the first that is kept is halved so often.
+// Caps that are tried: some at even distances, the least first, as a cap may be kept though a plan within a
+// higher one wasn't found; then the range below the first that is kept is halved so often.
 const (
 	evenCaps = 8
 	capSteps = 6

@@ -2,8 +2,10 @@ package powerbudget_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -13,8 +15,8 @@ import (
 	"github.com/epplan/epplan/planner/powerbudget"
 )
 
-// What a plan is said to do without it can: its other plan takes no more than the cap at any moment of the window,
-// by code of its own, and everybody ends by the due time by which he ended.
+// What a plan is said to do without it can: its other plan takes no more than the cap at any moment of the
+// window, by code of its own, and everybody ends by the due time by which he ended.
 func TestWhatAPlanCanDoWithoutIsKeptWhenItIsCalledOn(t *testing.T) {
 	rng, drawn, gives := rand.New(rand.NewPCG(3, 0)), 0, 0.0
 	for seed := uint64(100); drawn < 100; seed++ {
@@ -40,30 +42,8 @@ func TestWhatAPlanCanDoWithoutIsKeptWhenItIsCalledOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		times, watts := []float64{0, window.From, window.To}, []float64{
-			math.Inf(1), float64(f.Cap), math.Inf(1),
-		}
-		if err := errors.Join(check.Plan(p, f.Kept), check.Budget(p, f.Kept, times, watts)); err != nil {
-			t.Fatalf("seed %d, %v: %v", seed, window, err)
-		}
-		due := make(map[int]bool)
-		for _, task := range plan.PastDue(p) {
-			due[task] = true
-		}
-		for _, task := range f.Kept.PastDue(p) {
-			if !due[task] {
-				t.Errorf("seed %d: task %d ends after its due time", seed, task)
-			}
-		}
-		if p.Snapshot != nil {
-			for i := range p.Snapshot.Running {
-				if a, was := &f.Kept.Assignments[i], &plan.Assignments[i]; a.Start != was.Start || a.End != was.End {
-					t.Errorf("seed %d: task %d runs, and ends at %v instead of %v", seed, i, a.End, was.End)
-				}
-			}
-		}
-		if f.Cap > f.Peak*(1+1e-9) || f.KeptMean > f.Cap*(1+1e-9) {
-			t.Errorf("seed %d: %+v", seed, f)
+		if err := kept(p, plan, f); err != nil {
+			t.Errorf("seed %d, %v: %v", seed, window, err)
 		}
 		gives += float64(f.Gives()/f.Peak) / 100
 	}
@@ -71,6 +51,29 @@ func TestWhatAPlanCanDoWithoutIsKeptWhenItIsCalledOn(t *testing.T) {
 	if gives < 0.1 {
 		t.Error("plans give next to nothing")
 	}
+}
+
+// kept says what a plan doesn't keep that does without something.
+func kept(p *planner.Problem, plan *planner.Plan, f *powerbudget.Flex) error {
+	times := []float64{0, f.Window.From, f.Window.To}
+	watts := []float64{math.Inf(1), float64(f.Cap), math.Inf(1)}
+	all := []error{check.Plan(p, f.Kept), check.Budget(p, f.Kept, times, watts)}
+	late := plan.PastDue(p)
+	for _, task := range f.Kept.PastDue(p) {
+		if !slices.Contains(late, task) {
+			all = append(all, fmt.Errorf("task %d ends after its due time", task))
+		}
+	}
+	for i, runs := range p.RunningTasks() {
+		a, was := &f.Kept.Assignments[i], &plan.Assignments[i]
+		if runs && (a.Start != was.Start || a.End != was.End) {
+			all = append(all, fmt.Errorf("task %d runs, and ends at %v instead of %v", i, a.End, was.End))
+		}
+	}
+	if f.Cap > f.Peak*(1+1e-9) || f.KeptMean > f.Cap*(1+1e-9) {
+		all = append(all, fmt.Errorf("%+v", f))
+	}
+	return errors.Join(all...)
 }
 
 // run is what a task takes.
@@ -85,9 +88,9 @@ func load(runs []run, at float64) (sum float64) {
 	return sum
 }
 
-// search looks for a plan of jobs on the GPUs that a plan has for them, each a node, that ends all in time and takes
-// no more than so much in a window. It tries every order in which they come to their watts, points of each, and
-// the end of each as the start of others.
+// search looks for a plan of jobs on the GPUs that a plan has for them, each a node, that ends all in time
+// and takes no more than so much in a window. It tries every order in which they come to their watts, points
+// of each, and the end of each as the start of others.
 type search struct {
 	p      *planner.Problem
 	plan   *planner.Plan

@@ -18,9 +18,9 @@ import (
 //
 // Jobs are placed one after the other, in the order of their starts, once more those first that must start
 // first to end by their due times, and in some orders between, drawn by a seed of their own, a few in every
-// order: each at that of some points of its response, or of the faster ones of them, that ends by its due time
-// and costs least, or else ends first. The best plan counts. On a node no two jobs run together that didn't before, so that cores, memory and shares suffice as
-// they did.
+// order: each at that of some points of its response, or of the faster ones of them, that ends by its due
+// time and costs least, or else ends first. The best plan counts. On a node no two jobs run together that
+// didn't before, so that cores, memory and shares suffice as they did.
 func Keep(p *planner.Problem, plan *planner.Plan, b Budget) (*planner.Plan, error) {
 	switch {
 	case p.Mode == planner.Online:
@@ -116,8 +116,8 @@ func permutations(n int) iter.Seq[[]int] {
 // mostTasks is how many jobs are placed within some seconds.
 const mostTasks = 2000
 
-// placeAll places all tasks, first those that run, then those with the least keys, each on a node behind those
-// that are there already and weren't beside it before.
+// placeAll places all tasks, first those that run, then those with the least keys, each on a node behind
+// those that are there already and weren't beside it before.
 func (k *keeper) placeAll(key func(task int) float64) *planner.Plan {
 	keys := make(map[int]float64, len(k.order))
 	for _, task := range k.order {
@@ -182,8 +182,9 @@ type keeper struct {
 
 func newKeeper(p *planner.Problem, plan *planner.Plan, b Budget) *keeper {
 	k := &keeper{
-		p: p, old: plan, budget: b, runs: p.RunningTasks(), placed: make([]bool, len(p.Tasks)), byNode: make([][]int, len(plan.Nodes)),
-		on: make([][]planner.Interval, len(plan.Nodes)), load: profile{{From: math.Inf(-1)}},
+		p: p, old: plan, budget: b, runs: p.RunningTasks(), placed: make([]bool, len(p.Tasks)),
+		byNode: make([][]int, len(plan.Nodes)),
+		on:     make([][]planner.Interval, len(plan.Nodes)), load: profile{{From: math.Inf(-1)}},
 	}
 	next := *plan
 	next.Assignments, next.Nodes = slices.Clone(plan.Assignments), slices.Clone(plan.Nodes)

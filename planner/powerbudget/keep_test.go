@@ -80,7 +80,7 @@ func TestAPlanIsWithinItsBudgetAtEveryMoment(t *testing.T) {
 		}
 	}
 	for i := range energy {
-		t.Logf("%d %% of the peak: energy %.3f, end %.3f of those without a budget, %d late, mean of %d plans", 90-10*i,
+		t.Logf("%d %% of the peak: energy %.3f, end %.3f of those without one, %d late, mean of %d plans", 90-10*i,
 			energy[i]/float64(plans), end[i]/float64(plans), late[i], plans)
 	}
 	if plans < 20 || left > 5*plans {

@@ -39,8 +39,8 @@ func (c constant) Fastest(task, option, _ int) planner.Quote {
 	return defaultQuote(c.p, task, option)
 }
 
-// ConstantByTask is [Constant] where clocks change over time: by task those in force, by GPU model. A task that
-// these would take beyond its limit or due time has default clocks.
+// ConstantByTask is [Constant] where clocks change over time: by task those in force, by GPU model. A task
+// that these would take beyond its limit or due time has default clocks.
 func ConstantByTask(p *planner.Problem, clocks []map[string]dvfsmodel.Point) planner.Tuner {
 	return constantByTask{p, clocks}
 }
