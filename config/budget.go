@@ -15,6 +15,8 @@ type Budget struct {
 	Cluster float64 // W; 0: no budget
 	// Partitions have those of the nodes of partitions, Nodes those of the nodes of hostlists, W.
 	Partitions, Nodes map[string]float64
+	// Series is a file with budgets of the cluster over time; empty: there is none.
+	Series string
 	// Lease is how many seconds a node whose controller is away keeps the limits that it was given.
 	Lease float64
 
@@ -22,7 +24,9 @@ type Budget struct {
 }
 
 // IsSet reports whether there is any budget.
-func (b *Budget) IsSet() bool { return b.Cluster > 0 || len(b.Partitions) > 0 || len(b.Nodes) > 0 }
+func (b *Budget) IsSet() bool {
+	return b.Cluster > 0 || b.Series != "" || len(b.Partitions) > 0 || len(b.Nodes) > 0
+}
 
 // NodesOf returns the names of the nodes of a hostlist of Nodes.
 func (b *Budget) NodesOf(list string) []string { return b.byList[list] }
@@ -47,6 +51,11 @@ func (b *Budget) fields() []field {
 			"Watts that all nodes with GPUs may take together, hosts (host_w_per_gpu) and idle GPUs included; 0: no\n"+
 				"budget. Jobs have as much as their promises need first, then watts go where they save the most time.",
 			&b.Cluster, numberRange{max: 1e12}),
+		textField("series",
+			"File (CSV) with budgets of the cluster over time: the columns time (RFC 3339, or 17:00 for every day in\n"+
+				"the machine's time zone) and watts, each row from its time on. Where cluster_w is lower, that counts;\n"+
+				"empty: there is none.",
+			&b.Series),
 		partitionNumberField("partitions_w", "Watts for the nodes of partitions, such as {gpu = 200000}.",
 			&b.Partitions, watts),
 		nodes,

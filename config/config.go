@@ -246,6 +246,9 @@ func (c *Config) Warnings() []error { return c.warnings }
 // FactorSeriesFile returns the file with factors over time; empty where none is named.
 func (c *Config) FactorSeriesFile() string { return c.resolvePath("factors.series", c.Factors.Series) }
 
+// BudgetSeriesFile returns the file with budgets over time; empty where none is named.
+func (c *Config) BudgetSeriesFile() string { return c.resolvePath("budget.series", c.Budget.Series) }
+
 // NodesAt returns where the file says how many GPUs the nodes of a class have; the zero
 // position where it has no classes.
 func (c *Config) NodesAt(class int) queue.Position {

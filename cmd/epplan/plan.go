@@ -179,16 +179,16 @@ func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup.Setup) (*planrepor
 	if err != nil {
 		return nil, setup.WithFileLocation(s.Config, err)
 	}
+	if err := beside.Wait(); err != nil {
+		return nil, err
+	}
 	free := plan
-	limit, err := withinBudget(t, c, s, pol, &plan)
+	limit, err := withinBudget(t, c, s, pol, &plan, &against)
 	if err != nil {
 		return nil, err
 	}
 	frontier, err := s.Frontier(planner.WithoutMonitor(search), plan)
 	if err != nil {
-		return nil, err
-	}
-	if err := beside.Wait(); err != nil {
 		return nil, err
 	}
 	done()
@@ -214,9 +214,11 @@ func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup.Setup) (*planrepor
 	return result, nil
 }
 
-// withinBudget brings a plan within --budget, if there is one, and checks that it is.
+// withinBudget brings a plan within --budget, if there is one, at its places or at those of a plan that it is
+// held against, and checks that it is.
 func withinBudget(
 	t *terminal.Terminal, c *cli.Context, s *setup.Setup, pol *planner.Policy, plan **planner.Plan,
+	against *policy.References,
 ) (powerbudget.Budget, error) {
 	if !c.IsSet(setup.BudgetFlag) {
 		return nil, nil
@@ -235,7 +237,7 @@ func withinBudget(
 	if check.Budget(s.Problem, *plan, times, watts) == nil {
 		return limit, nil
 	}
-	kept, err := powerbudget.Keep(s.Problem, *plan, limit)
+	kept, err := powerbudget.Keep(s.Problem, *plan, limit, against.Easy, against.FCFS, against.Constant)
 	if err != nil {
 		return nil, err
 	}

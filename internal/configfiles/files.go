@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/budget"
 	"github.com/epplan/epplan/internal/factors"
 	"github.com/epplan/epplan/internal/openai"
 	"github.com/epplan/epplan/internal/web/login"
@@ -23,6 +24,7 @@ import (
 // Files are the files without which epd doesn't go on.
 type Files struct {
 	Series *factors.Series // factors over time; nil: they are constant
+	Budget *budget.Series  // of the cluster over time; nil: it is constant
 	Curve  *sharing.Curve  // the time that sharing a GPU costs; nil: by load alone
 }
 
@@ -33,6 +35,11 @@ func Read(c *config.Config) (*Files, error) {
 	if path := c.FactorSeriesFile(); path != "" {
 		if f.Series, err = factors.ReadFile(path); err != nil {
 			return nil, fmt.Errorf("factors.series: %w", err)
+		}
+	}
+	if path := c.BudgetSeriesFile(); path != "" {
+		if f.Budget, err = budget.ReadSeriesFile(path); err != nil {
+			return nil, fmt.Errorf("budget.series: %w", err)
 		}
 	}
 	if path := c.LiveContention(); path != "" {

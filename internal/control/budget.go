@@ -112,6 +112,9 @@ func (b *PowerBudget) refresh(now time.Time, s *Settings) {
 		scopes = append(scopes, scope)
 	}
 	add("cluster", clusterScope, s.Budget.Cluster, func(string) bool { return true })
+	if s.budgetSeries != nil {
+		scopes[0].Schedule.Steps = s.budgetSeries.Steps(now, dvfsmodel.Watt(s.Budget.Cluster))
+	}
 	for _, partition := range slices.Sorted(maps.Keys(s.Budget.Partitions)) {
 		add("partition", partition, s.Budget.Partitions[partition], func(node string) bool {
 			return slices.Contains(nodes.partitions[node], partition)

@@ -2,8 +2,11 @@ package control
 
 import (
 	"errors"
+	"fmt"
 	"math"
+	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -102,6 +105,49 @@ func TestGPUsGetLeasesWithinTheBudgetAndEventsLowerIt(t *testing.T) {
 	}
 	if _, err := r.Budget.Cancel(set.ID); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("cancelled twice: %v", err)
+	}
+}
+
+// A budget that a file lowers later holds from its moment on, and an event lowers it further.
+func TestTheClustersBudgetFollowsItsSeries(t *testing.T) {
+	r := newRig(t, nil)
+	now := r.clock.read()
+	file := filepath.Join(t.TempDir(), "hours.csv")
+	var rows strings.Builder
+	rows.WriteString("time,watts\n")
+	for _, step := range []struct {
+		after time.Duration
+		watts int
+	}{{-time.Hour, 2000}, {5 * time.Minute, 600}, {10 * time.Minute, 2000}} {
+		fmt.Fprintf(&rows, "%s,%d\n", now.Add(step.after).Format(time.RFC3339Nano), step.watts)
+	}
+	if err := os.WriteFile(file, []byte(rows.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.onSite("[budget]\nmode = \"enforce\"\ncluster_w = 900\nseries = " + strconv.Quote(file) + "\n")
+	n1, n2 := &leasing{"n1", []dvfsmodel.Watt{300, 300}}, &leasing{"n2", []dvfsmodel.Watt{300, 300}}
+	for second := range 15 * 60 {
+		r.clock.move(time.Second)
+		n1.exchange(r)
+		n2.exchange(r)
+		taken, most := float64(n1.taken()+n2.taken()), 900.0
+		switch {
+		case second < 30: // they settle
+			continue
+		case second >= 5*60-1 && second < 10*60-1:
+			most = 600
+		}
+		if taken > most+1 {
+			t.Fatalf("after %d s nodes may take %v W, the budget is %v", second+1, taken, most)
+		}
+		if listed := r.Budget.List().Scopes[0].Budget.Or(0); second%60 == 30 && listed != most {
+			t.Errorf("after %d s the budget is listed as %v W, want %v", second+1, listed, most)
+		}
+		if second == 4*60 || second == 14*60 {
+			if taken < 890 {
+				t.Errorf("after %d s nodes may take %v W of 900", second+1, taken)
+			}
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/budget"
 	"github.com/epplan/epplan/internal/configfiles"
 	"github.com/epplan/epplan/internal/decide"
 	"github.com/epplan/epplan/internal/factors"
@@ -25,11 +26,12 @@ type Settings struct {
 	Web      config.Web
 	KeepDays int // of records; 0: for ever
 	// DetailDays is for how many of them runs are kept in full detail; 0: all of them.
-	DetailDays int
-	Warnings   []error // about what should be written otherwise in the file
-	beside     func(*config.SlurmNames) []error
-	series     *factors.Series // factors over time; nil: they are constant
-	curve      *sharing.Curve  // what it costs to share a GPU; nil: by load alone
+	DetailDays   int
+	Warnings     []error // about what should be written otherwise in the file
+	beside       func(*config.SlurmNames) []error
+	series       *factors.Series // factors over time; nil: they are constant
+	budgetSeries *budget.Series  // the cluster's budget over time; nil: it is constant
+	curve        *sharing.Curve  // what it costs to share a GPU; nil: by load alone
 }
 
 // NewSettings takes the settings from a configuration.
@@ -60,7 +62,7 @@ func ReadSettings(r io.Reader, name string) (*Settings, error) {
 		return nil, err
 	}
 	s := NewSettings(c, config.Digest(text))
-	s.series, s.curve = files.Series, files.Curve
+	s.series, s.curve, s.budgetSeries = files.Series, files.Curve, files.Budget
 	return s, nil
 }
 

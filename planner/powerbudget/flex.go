@@ -133,16 +133,3 @@ func powerOf(p *planner.Problem, plan *planner.Plan) profile {
 	}
 	return k.load
 }
-
-// over returns the mean and the highest power in a window.
-func (l profile) over(window planner.Interval) (mean, peak dvfsmodel.Watt) {
-	for i := max(0, l.index(window.From)); i < len(l) && l[i].From < window.To; i++ {
-		until := window.To
-		if i+1 < len(l) {
-			until = min(until, l[i+1].From)
-		}
-		mean += l[i].Watts * dvfsmodel.Watt((until-max(l[i].From, window.From))/(window.To-window.From))
-		peak = max(peak, l[i].Watts)
-	}
-	return mean, peak
-}

@@ -20,8 +20,27 @@ import (
 // first to end by their due times, and in some orders between, drawn by a seed of their own, a few in every
 // order: each at that of some points of its response, or of the faster ones of them, that ends by its due
 // time and costs least, or else ends first. The best plan counts. On a node no two jobs run together that
-// didn't before, so that cores, memory and shares suffice as they did.
-func Keep(p *planner.Problem, plan *planner.Plan, b Budget) (*planner.Plan, error) {
+// didn't before, so that cores, memory and shares suffice as they did. Of further plans, which may be nil, the
+// places are tried, too.
+func Keep(
+	p *planner.Problem, plan *planner.Plan, b Budget, others ...*planner.Plan,
+) (*planner.Plan, error) {
+	best, err := keepOn(p, plan, b)
+	for _, other := range others {
+		if err != nil || other == nil || other.Shared != nil {
+			continue
+		}
+		kept, err := keepOn(p, other, b)
+		if err == nil && p.RankOf(kept).Compare(p.RankOf(best)) < 0 {
+			kept.Policy, kept.From = best.Policy, other.Policy
+			best = kept
+		}
+	}
+	return best, err
+}
+
+// keepOn is Keep at the places of one plan.
+func keepOn(p *planner.Problem, plan *planner.Plan, b Budget) (*planner.Plan, error) {
 	switch {
 	case p.Mode == planner.Online:
 		return nil, errors.New("a power budget is for jobs that are all there: with arrivals, by --clairvoyant")
@@ -352,13 +371,6 @@ func without(all, others []planner.Interval) (left []planner.Interval) {
 	return left
 }
 
-// span is power over a time.
-type span struct {
-	planner.Interval
-
-	Watts dvfsmodel.Watt
-}
-
 // needs returns what a task adds: its own power in place of that of idle GPUs, and its nodes where they
 // weren't on.
 func (k *keeper) needs(a *planner.Assignment, t *planner.Task) []span {
@@ -453,39 +465,4 @@ func (k *keeper) fits(spans []span) bool {
 		}
 	}
 	return true
-}
-
-// profile is power over time, ascending, each step from its time on.
-type profile []Step
-
-// index returns the step that holds at a time.
-func (l profile) index(at float64) int {
-	i, found := slices.BinarySearchFunc(l, at, func(s Step, at float64) int { return cmp.Compare(s.From, at) })
-	if found {
-		return i
-	}
-	return i - 1
-}
-
-func (l profile) at(at float64) dvfsmodel.Watt { return l[l.index(at)].Watts }
-
-// split makes a step begin at a time, and returns its index.
-func (l *profile) split(at float64) int {
-	i := l.index(at)
-	if (*l)[i].From == at {
-		return i
-	}
-	*l = slices.Insert(*l, i+1, Step{From: at, Watts: (*l)[i].Watts})
-	return i + 1
-}
-
-// add adds a span.
-func (l *profile) add(s span) {
-	if s.From >= s.To {
-		return
-	}
-	from, to := l.split(s.From), l.split(s.To)
-	for i := from; i < to; i++ {
-		(*l)[i].Watts += s.Watts
-	}
 }
