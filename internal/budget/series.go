@@ -3,7 +3,6 @@ package budget
 import (
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"time"
@@ -51,16 +50,6 @@ func ReadSeries(r io.Reader, name string) (*Series, error) {
 		return nil, &textfile.SyntaxError{Pos: rows.CellAt(0), Msg: "no rows", Want: "one or more"}
 	}
 	return s, nil
-}
-
-// ReadSeriesFile is [ReadSeries] of a file.
-func ReadSeriesFile(path string) (*Series, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("budgets over time: %w", err)
-	}
-	defer func() { _ = f.Close() }() // only read
-	return ReadSeries(f, path)
 }
 
 // add reads a row.

@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -38,26 +39,26 @@ func Read(c *config.Config) (*Files, error) {
 		}
 	}
 	if path := c.BudgetSeriesFile(); path != "" {
-		if f.Budget, err = budget.ReadSeriesFile(path); err != nil {
+		if f.Budget, err = readFile(path, budget.ReadSeries); err != nil {
 			return nil, fmt.Errorf("budget.series: %w", err)
 		}
 	}
 	if path := c.LiveContention(); path != "" {
-		if f.Curve, err = readCurve(path); err != nil {
+		if f.Curve, err = readFile(path, sharing.ReadCurve); err != nil {
 			return nil, fmt.Errorf("live.sharing.contention: %w", err)
 		}
 	}
 	return f, nil
 }
 
-// readCurve reads the time that sharing a GPU costs. The administrator names the file.
-func readCurve(path string) (*sharing.Curve, error) {
+// readFile reads a file that the administrator names.
+func readFile[T any](path string, read func(r io.Reader, name string) (*T, error)) (*T, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }() // only read
-	return sharing.ReadCurve(f, path)
+	return read(f, path)
 }
 
 // Check reads every file that a configuration names. Refused are those without which epd doesn't start,
@@ -75,7 +76,7 @@ func Check(c *config.Config) (refused, doubtful []error) {
 	_, err := Read(c)
 	note(err, true)
 	if path := c.Contention(); path != "" {
-		if _, err := readCurve(path); err != nil {
+		if _, err := readFile(path, sharing.ReadCurve); err != nil {
 			note(fmt.Errorf("cluster.sharing.contention: %w", err), true)
 		}
 	}

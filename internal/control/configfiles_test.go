@@ -17,7 +17,7 @@ import (
 func TestTheCheckAcceptsTheConfigurationsThatEPDStartsWith(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"series.csv": "time,carbon_g_per_kwh\n2026-01-01T00:00:00Z,300\n", "empty": "", "foreign.csv": "a,b\n1,2\n",
+		"series.csv": "time,carbon_g_per_kwh\n2026-01-01T00:00:00Z,300\n", "empty": "", "hours.csv": "time,watts\n17:00,300\n", "foreign.csv": "a,b\n1,2\n",
 		"foreign.json": "{\"jobs\": 3}\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -26,11 +26,12 @@ func TestTheCheckAcceptsTheConfigurationsThatEPDStartsWith(t *testing.T) {
 	}
 	rapid.Check(t, func(r *rapid.T) {
 		file := rapid.SampledFrom([]string{
-			"", "", "series.csv", "empty", "foreign.csv", "foreign.json", "gone",
+			"", "", "series.csv", "hours.csv", "empty", "foreign.csv", "foreign.json", "gone",
 			".",
 		})
-		text := fmt.Sprintf("[factors]\nseries = %q\n[live.sharing]\ncontention = %q\n[live]\nmode = %q\nmin_core = %s\n",
-			file.Draw(r, "series"), file.Draw(r, "contention"),
+		text := fmt.Sprintf("[factors]\nseries = %q\n[budget]\nseries = %q\n[live.sharing]\ncontention = %q\n"+
+			"[live]\nmode = %q\nmin_core = %s\n",
+			file.Draw(r, "series"), file.Draw(r, "budgets"), file.Draw(r, "contention"),
 			rapid.SampledFrom([]string{"observe", "enforce", "enforced"}).Draw(r, "mode"),
 			rapid.SampledFrom([]string{"0.4", "0.4", "1200"}).Draw(r, "min_core"))
 		name := filepath.Join(dir, "epd.toml")
