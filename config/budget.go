@@ -52,9 +52,9 @@ func (b *Budget) fields() []field {
 				"budget. Jobs have as much as their promises need first, then watts go where they save the most time.",
 			&b.Cluster, numberRange{max: 1e12}),
 		textField("series",
-			"File (CSV) with budgets of the cluster over time: the columns time (RFC 3339, or 17:00 for every day in\n"+
-				"the machine's time zone) and watts, each row from its time on. Where cluster_w is lower, that counts;\n"+
-				"empty: there is none.",
+			"File (CSV) with budgets of the cluster over time: the columns time (RFC 3339, or 17:00 for every day\n"+
+				"in the machine's time zone) and watts, each row from its time on. Where cluster_w is lower, that\n"+
+				"counts; empty: there is none.",
 			&b.Series),
 		partitionNumberField("partitions_w", "Watts for the nodes of partitions, such as {gpu = 200000}.",
 			&b.Partitions, watts),

@@ -19,7 +19,8 @@ func seriesOf(t *testing.T, text string) *budget.Series {
 	return s
 }
 
-// A budget of every day holds at its times by the clock on the wall, also where clocks are set forward and back.
+// A budget of every day holds at its times by the clock on the wall, also where clocks are set forward and
+// back.
 func TestABudgetOfEveryDayHoldsByTheClock(t *testing.T) {
 	zone, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
@@ -55,7 +56,7 @@ func TestABudgetOfEveryDayHoldsByTheClock(t *testing.T) {
 	}
 }
 
-// clockSet reports whether clocks are set forward or back on the day of a time, so that 02:30 comes after 03:00.
+// clockSet reports whether clocks are set forward or back on the day of a time.
 func clockSet(at time.Time) bool {
 	y, m, d := at.Date()
 	return time.Date(y, m, d+1, 0, 0, 0, 0, at.Location()).Sub(time.Date(y, m, d, 0, 0, 0, 0, at.Location())) !=
@@ -116,7 +117,7 @@ func TestABadBudgetOverTimeIsAnErrorWithItsPlace(t *testing.T) {
 		"time\n17:00\n":                                             "watts",
 		"time,watts\n17:00,0\n":                                     "hours.csv:2:7: watts is \"0\"",
 		"time,watts\n17:00,2e12\n":                                  "hours.csv:2:7",
-		"time,watts\n17:00,5\n09:00,5\n":                            "hours.csv:3:1: time is \"09:00\", want one after",
+		"time,watts\n17:00,5\n09:00,5\n":                            "hours.csv:3:1: time is \"09:00\"",
 		"time,watts\n25:00,5\n":                                     "or 17:00 for every day",
 		"time,watts\n2026-01-31 13:00,5\n":                          "hours.csv:2:1: time is",
 		"time,watts\n17:00,5\n2026-01-31T13:00:00Z,5\n":             "a time of every day",
