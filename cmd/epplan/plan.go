@@ -120,9 +120,6 @@ func checkBatchArgs(c *cli.Context) error {
 
 // checkPlanFlags reports flags that don't go together.
 func checkPlanFlags(c *cli.Context) error {
-	if err := checkBatchArgs(c); err != nil {
-		return err
-	}
 	if err := terminal.CheckHTML(c, "svg"); err != nil {
 		return err
 	}

@@ -99,6 +99,11 @@ func (s *soak) takesBack() {
 	for range s.names {
 		jobs = append(jobs, name(s.submit("sleep 600", "--gres=gpu:8", "-N1", "-t", "60", "-J", "CANCELLED")))
 	}
+	// Else the short one finds a GPU, and nobody is to be put behind it.
+	s.within(patience, "all GPUs are taken", func() bool {
+		running := s.slurm("squeue", "-h", "-t", "RUNNING", "-o", "%T", "-j", strings.Join(jobs, ","))
+		return len(strings.Fields(running)) == len(s.names)
+	})
 	for i := range waiting {
 		nice := strconv.Itoa(3 * i)
 		job := name(s.submit("sleep 600", "--gres=gpu:8", "-N1", "-t", "50", "--nice="+nice, "-J", "CANCELLED"))
