@@ -126,7 +126,7 @@ func (e *easy) nextPair() *pair {
 	for i := range e.lines {
 		l := &e.lines[i]
 		longest := math.Inf(1)
-		if l.gpus > e.total[l.class]-e.busy[l.class]+planner.ShareSlack {
+		if l.isRefused(nodeNeed{}) || l.gpus > e.total[l.class]-e.busy[l.class]+planner.ShareSlack {
 			continue
 		}
 		if e.reserved != nil {
