@@ -41,7 +41,7 @@ func trialArms(waitWeight float64) []trialArm {
 		{"nothing", objective + "[live]\nmode = \"observe\"\n"},
 		{"clocks of each job", enforced},
 		{"clocks, waiting free", each},
-		plan("edl"), plan("value"), plan("best"),
+		plan("replan,pace=1"), plan("edl"), plan("value"), plan("best"),
 	}
 }
 
@@ -98,9 +98,9 @@ func BenchmarkPlansAgainstClocksAlone(b *testing.B) {
 		loads = []float64{only}
 	}
 	arms := trialArms(trialNumber("WAIT", 0))
-	if only := os.Getenv("EPPLAN_TRIAL_ARMS"); only != "" { // names, commas between
+	if only := os.Getenv("EPPLAN_TRIAL_ARMS"); only != "" { // names, semicolons between
 		arms = slices.DeleteFunc(arms, func(a trialArm) bool {
-			return !slices.Contains(strings.Split(only, ","), a.name)
+			return !slices.Contains(strings.Split(only, ";"), a.name)
 		})
 	}
 	for _, seed := range seeds {

@@ -43,7 +43,7 @@ func drawQueue(t *rapid.T) *epdapi.Queue {
 func TestAHopelessDeadlineIsNone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := drawQueue(t)
-		policies := []string{"edl", "edl:0.8", "edl-bin", "value", "easy"}
+		policies := []string{"replan,pace=1", "edl", "edl:0.8", "edl-bin", "value", "easy"}
 		wanted := planned(rapid.SampledFrom(policies).Draw(t, "policy"))
 		without, err := slurmqueue.NewPlan(t.Context(), q, usual(), wanted, dayStart)
 		if err != nil {

@@ -533,7 +533,7 @@ func BenchmarkLivePlan(b *testing.B) {
 		}
 		return clocks, true
 	}
-	for _, text := range []string{"edl", "edl:0.8", "value", "edl-bin", config.Best} {
+	for _, text := range []string{"replan,pace=1", "edl", "edl:0.8", "value", "edl-bin", config.Best} {
 		for name, q := range map[string]*epdapi.Queue{text: q, text + ", lost": lost} {
 			b.Run(name, func(b *testing.B) {
 				wanted := planned(text)
@@ -585,7 +585,7 @@ func TestAPlanSlowsNobodyForLessThanOthersWaitingCosts(t *testing.T) {
 		}
 		return crowded, alone
 	}
-	for _, policy := range []string{"edl", "value", "edl-bin", config.Best} {
+	for _, policy := range []string{"edl", "value", "edl-bin", config.Best} { // replan has a price of time of its own
 		few, alone := took(policy, 20, 1)
 		many, still := took(policy, 20, 40)
 		free, freeAlone := took(policy, 0, 40)
@@ -606,7 +606,7 @@ func TestAPlanSlowsNobodyForLessThanOthersWaitingCosts(t *testing.T) {
 // A deadline that can't be met doesn't cost a job its place: Slurm runs it all the same, and others wait
 // for its GPUs.
 func TestJobsWhoseDeadlineIsLostHaveAPlace(t *testing.T) {
-	for _, text := range []string{"edl", "value", "edl-bin", "cats-safe", config.Best} {
+	for _, text := range []string{"replan,pace=1", "edl", "value", "edl-bin", "cats-safe", config.Best} {
 		q := crowd(9)
 		pending := 0
 		for i := range q.Jobs {
@@ -633,7 +633,7 @@ func TestAJobThatCanRunNowhereKeepsNobodyElseFromBeingPlanned(t *testing.T) {
 		q := &epdapi.Queue{
 			Nodes: v100s(4), Models: workloads(1), Jobs: []epdapi.QueuedJob{lost, waits(2, 1, 900, 80)},
 		}
-		for _, text := range []string{"edl", "value", config.Best} {
+		for _, text := range []string{"replan,pace=1", "edl", "value", config.Best} {
 			p, err := slurmqueue.NewPlan(t.Context(), q, usual(), planned(text), dayStart)
 			if err != nil || len(p.Jobs) != 1 || p.Jobs[0].Job != 2 || p.Without != 1 {
 				t.Errorf("%s, deadline %v: %+v, %v", text, deadline, p, err)
@@ -654,7 +654,7 @@ func TestAPlannedJobEndsEarlyEnoughToBeAsLateAsIsAsPlanned(t *testing.T) {
 		job := waits(1, 1, 3000, 90)
 		job.Workload, job.DeadlineS = "w0", live.Known(deadline)
 		q := &epdapi.Queue{Nodes: v100s(4), Models: workloads(1), Jobs: []epdapi.QueuedJob{job}}
-		text := rapid.SampledFrom([]string{"edl", "edl-bin", "value", config.Best}).Draw(t, "policy")
+		text := rapid.SampledFrom([]string{"replan,pace=1", "edl", "edl-bin", "value", config.Best}).Draw(t, "policy")
 		p, err := slurmqueue.NewPlan(t.Context(), q, usual(), planned(text), dayStart)
 		if err != nil || len(p.Jobs) != 1 {
 			t.Fatalf("%+v, %v", p, err)
@@ -762,7 +762,7 @@ func TestAnyQueueIsPlanned(t *testing.T) {
 
 // A deadline that is over, or that nobody can meet, has its job go no earlier than without one.
 func TestAHopelessDeadlineHasNobodyGoFirst(t *testing.T) {
-	for _, text := range []string{"edl", "edl:0.8", "edl-bin", "value", "best"} {
+	for _, text := range []string{"replan,pace=1", "edl", "edl:0.8", "edl-bin", "value", "best"} {
 		for _, seconds := range []float64{-3600, 60} { // it takes 900 s
 			q := &epdapi.Queue{Nodes: v100s(4)}
 			for id := range int64(5) {
@@ -795,7 +795,7 @@ func TestWhatRunsHoldsNoGPUsOfAnotherPartition(t *testing.T) {
 		},
 		Jobs: []epdapi.QueuedJob{running, urgent, other},
 	}
-	for _, text := range []string{"edl", "value", "best"} {
+	for _, text := range []string{"replan,pace=1", "edl", "value", "best"} {
 		p, err := slurmqueue.NewPlan(t.Context(), q, usual(), planned(text), dayStart)
 		if err != nil {
 			t.Fatal(err)
@@ -808,7 +808,7 @@ func TestWhatRunsHoldsNoGPUsOfAnotherPartition(t *testing.T) {
 		if !reflect.DeepEqual(p.Needs, want) {
 			t.Errorf("%s: nodes that are needed: %+v", text, p.Needs)
 		}
-		if p.CountsDeadlines != (text != "value") {
+		if p.CountsDeadlines != (text == "edl" || text == "best") {
 			t.Errorf("%s: counts deadlines: %v", text, p.CountsDeadlines)
 		}
 	}

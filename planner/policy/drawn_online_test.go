@@ -261,6 +261,7 @@ type service struct {
 	energy       float64 // J
 	mean, p95    float64 // turnaround, seconds
 	wait         float64 // mean, seconds
+	waited       float64 // GPU-seconds in all
 	misses, late int     // deadlines missed; jobs past due
 	lost         int     // jobs left out
 	slow         int     // jobs whose run takes longer than 1.5 times that at default clocks

@@ -7,6 +7,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/steps"
 )
 
 // Flex is what a plan can do without in a window of time.
@@ -37,7 +38,7 @@ func NewFlex(
 ) (*Flex, error) {
 	load := powerOf(p, plan)
 	f := &Flex{Window: window, Kept: plan}
-	f.Mean, f.Peak = load.over(window)
+	f.Mean, f.Peak = load.Over(window)
 	f.Cap, f.KeptMean = f.Peak, f.Mean
 	low, high := -f.Peak/evenCaps, f.Peak
 	for i := range evenCaps {
@@ -84,7 +85,7 @@ func (f *Flex) try(
 	case err != nil:
 		return false, err
 	}
-	mean, peak := powerOf(p, other).over(f.Window)
+	mean, peak := powerOf(p, other).Over(f.Window)
 	if !keepsPromises(p, plan, other) || peak > most*(1+rounding) { // by what runs already
 		return false, nil
 	}
@@ -120,16 +121,17 @@ func keepsPromises(p *planner.Problem, plan, other *planner.Plan) bool {
 }
 
 // powerOf returns the power of a plan over time.
-func powerOf(p *planner.Problem, plan *planner.Plan) profile {
+func powerOf(p *planner.Problem, plan *planner.Plan) steps.Function[dvfsmodel.Watt] {
 	k := newKeeper(p, plan, nil)
 	for n := range plan.Nodes {
 		for _, on := range plan.Nodes[n].On {
-			k.load.add(span{on, k.awake(n)})
+			k.load.Add(on, k.awake(n))
 		}
 	}
 	for _, task := range k.order {
 		a := &plan.Assignments[task]
-		k.load.add(k.run(a, &p.Tasks[task]))
+		run := k.run(a, &p.Tasks[task])
+		k.load.Add(run.Interval, run.Watts)
 	}
 	return k.load
 }

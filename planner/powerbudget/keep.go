@@ -11,6 +11,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/steps"
 )
 
 // Keep returns a plan of the same jobs on the same GPUs that is within a budget at every moment. Jobs that
@@ -196,14 +197,21 @@ type keeper struct {
 	// byNode are the tasks of each node, in the order of their starts; on is when the node is on, ascending.
 	byNode [][]int
 	on     [][]planner.Interval
-	load   profile
+	load   steps.Function[dvfsmodel.Watt]
+}
+
+// span is power over a time.
+type span struct {
+	planner.Interval
+
+	Watts dvfsmodel.Watt
 }
 
 func newKeeper(p *planner.Problem, plan *planner.Plan, b Budget) *keeper {
 	k := &keeper{
 		p: p, old: plan, budget: b, runs: p.RunningTasks(), placed: make([]bool, len(p.Tasks)),
 		byNode: make([][]int, len(plan.Nodes)),
-		on:     make([][]planner.Interval, len(plan.Nodes)), load: profile{{From: math.Inf(-1)}},
+		on:     make([][]planner.Interval, len(plan.Nodes)),
 	}
 	next := *plan
 	next.Assignments, next.Nodes = slices.Clone(plan.Assignments), slices.Clone(plan.Nodes)
@@ -225,7 +233,7 @@ func newKeeper(p *planner.Problem, plan *planner.Plan, b Budget) *keeper {
 	for n := range plan.Nodes {
 		k.asleep += p.Cluster.Classes[plan.Nodes[n].Class].SleepW
 	}
-	k.load[0].Watts = k.asleep
+	k.load = steps.Constant(k.asleep)
 	return k
 }
 
@@ -308,7 +316,7 @@ func (k *keeper) place(task int) {
 // take has a task take its watts, and its nodes be on.
 func (k *keeper) take(a *planner.Assignment, t *planner.Task) {
 	for _, add := range k.needs(a, t) {
-		k.load.add(add)
+		k.load.Add(add.Interval, add.Watts)
 	}
 	for part := range a.Parts {
 		k.on[part.Node] = k.with(int(part.Node), a)
@@ -445,7 +453,7 @@ func (k *keeper) fits(spans []span) bool {
 		return sum
 	}
 	at := func(time float64) bool {
-		return k.load.at(time)+added(time) <= k.budget.At(time)*(1+rounding)
+		return k.load.At(time)+added(time) <= k.budget.At(time)*(1+rounding)
 	}
 	first, last := math.Inf(1), math.Inf(-1)
 	for _, s := range spans {
@@ -454,8 +462,8 @@ func (k *keeper) fits(spans []span) bool {
 			return false
 		}
 	}
-	for i := k.load.index(first) + 1; i < len(k.load) && k.load[i].From < last; i++ {
-		if !at(k.load[i].From) {
+	for part := range k.load.During(planner.Interval{From: first, To: last}) {
+		if part.From > first && !at(part.From) {
 			return false
 		}
 	}
