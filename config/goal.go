@@ -41,9 +41,18 @@ func (c *Config) Goal() Goal {
 		const hour = 3600
 		g.Objective.EnergyWeight, g.Objective.TimeWeight = c.Factors.Footprint(1).Cost, o.costPerGPUHour/hour
 		g.Currency, g.Tolerance = c.Factors.Currency, 0
+	case nameCarbon:
+		g.Objective.EnergyWeight = c.Factors.Footprint(1).Carbon
+		g.Currency, g.Tolerance = "g of CO2", 0
 	}
 	return g
 }
+
+// CountsCost and CountsCarbon report whether plans and clocks are chosen for money, or for CO2.
+func (c *Config) CountsCost() bool { return c.objective.name == nameCost }
+
+// CountsCarbon is described with [Config.CountsCost].
+func (c *Config) CountsCarbon() bool { return c.objective.name == nameCarbon }
 
 // Names of objectives.
 const (
@@ -52,6 +61,7 @@ const (
 	nameED2P   = "ed2p"
 	nameTime   = "time"
 	nameCost   = "cost"
+	nameCarbon = "carbon"
 )
 
 // objective is [objective] as a file has it.
@@ -66,8 +76,9 @@ func (o *objective) fields() []field {
 	return []field{
 		choiceField("name",
 			"What plans and clocks are chosen for: energy, edp (energy × time), ed2p (energy × time²), time,\n"+
-				"or cost (money: cost_per_kwh of [factors] and cost_per_gpu_hour).",
-			&o.name, nameEnergy, nameEDP, nameED2P, nameTime, nameCost),
+				"cost (money: cost_per_kwh of [factors] and cost_per_gpu_hour) or carbon\n"+
+				"(carbon_g_per_kwh of [factors]).",
+			&o.name, nameEnergy, nameEDP, nameED2P, nameTime, nameCost, nameCarbon),
 		numberField("energy_weight", "Weight of a joule. Only the ratio to the other weights matters.",
 			&o.energyWeight, nonNegativeRange),
 		numberField("tolerance", "Part by which a plan of jobs that are all there may cost more than the best one "+
@@ -107,6 +118,9 @@ func (o *objective) checkTogether(d *document, f *Factors) {
 		o.checkPrices(d, f)
 		return
 	}
+	if o.name == nameCarbon {
+		o.checkCarbon(d, f)
+	}
 	if o.costPerGPUHour > 0 {
 		d.faultAt("objective.cost_per_gpu_hour",
 			`objective.cost_per_gpu_hour is %v, want 0 unless name is "cost"`, o.costPerGPUHour)
@@ -132,5 +146,26 @@ func (o *objective) checkPrices(d *document, f *Factors) {
 	if f.CostPerKWh == 0 {
 		d.faultAt("objective.name",
 			`objective.name is "cost", want a price of energy with it: set cost_per_kwh and currency in [factors]`)
+	}
+}
+
+// checkCarbon notes weights beside grams, and that nobody says how many a joule is.
+func (o *objective) checkCarbon(d *document, f *Factors) {
+	for _, weight := range []struct {
+		key  string
+		is   float64
+		free bool
+	}{
+		{"energy_weight", o.energyWeight, o.energyWeight == 1},
+		{"time_weight", o.timeWeight, o.timeWeight == 0},
+		{"tolerance", o.tolerance, o.tolerance == 0 || o.tolerance == policy.DefaultTolerance},
+	} {
+		if !weight.free {
+			d.faultAt("objective."+weight.key, `objective.%s is %v, want it left out when name is "carbon"`, weight.key,
+				weight.is)
+		}
+	}
+	if f.CarbonPerKWh == 0 {
+		d.faultAt("objective.name", `objective.name is "carbon", want carbon_g_per_kwh in [factors] with it`)
 	}
 }

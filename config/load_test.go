@@ -198,6 +198,20 @@ func TestEachFaultIsNamedWithItsPositionAndWhatWasMeant(t *testing.T) { //nolint
 			`c.toml:2:8: objective.name is "cost", want a price of energy with it: set cost_per_kwh and currency in [factors]`,
 		},
 		{
+			"carbon that nobody states", "[objective]\nname = \"carbon\"\n",
+			`c.toml:2:8: objective.name is "carbon", want carbon_g_per_kwh in [factors] with it`,
+		},
+		{
+			"carbon and a price of GPUs",
+			"[objective]\nname = \"carbon\"\ncost_per_gpu_hour = 2\n[factors]\ncarbon_g_per_kwh = 300\n",
+			`c.toml:3:21: objective.cost_per_gpu_hour is 2, want 0 unless name is "cost"`,
+		},
+		{
+			"time weighed beside carbon",
+			"[objective]\nname = \"carbon\"\ntime_weight = 50\n[factors]\ncarbon_g_per_kwh = 300\n",
+			`c.toml:3:15: objective.time_weight is 50, want it left out when name is "carbon"`,
+		},
+		{
 			"a price without a currency", "[objective]\nname = \"cost\"\n[factors]\ncost_per_kwh = 0.2\n",
 			"c.toml:4:16: factors.cost_per_kwh is 0.2, want currency with it",
 		},

@@ -1,6 +1,9 @@
 package queue
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 // date sees to it that the moments of a batch are on one clock: all of them are
 // seconds, or dates without a zone, or dates with one.
@@ -43,6 +46,9 @@ func (b *batchBuilder) setClockStart() {
 	first := math.Inf(1)
 	for i := range b.out.Jobs {
 		first = min(first, b.out.Jobs[i].Arrival)
+	}
+	if b.dates == dateWithZone {
+		b.out.Start = time.Unix(0, 0).Add(time.Duration(first * float64(time.Second)))
 	}
 	for i := range b.out.Jobs {
 		b.out.Jobs[i].Arrival -= first

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
 )
@@ -76,6 +77,8 @@ type Batch struct {
 	Speeds []Speed
 	// SameElsewhere has a job whose run time is known on no GPU model that it may run on take as long on all.
 	SameElsewhere bool
+	// Start is second 0 of arrivals and deadlines, where these are dates with a zone; zero: it isn't known.
+	Start time.Time
 }
 
 // Speed is how fast a GPU model is beside others: one of twice the factor takes half as long.

@@ -14,6 +14,7 @@ import (
 	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/check"
+	"github.com/epplan/epplan/planner/hours"
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/planner/powerbudget"
 )
@@ -37,6 +38,7 @@ func planCommand(t *terminal.Terminal) *cli.Command {
 			"With --budget jobs start later and at other clocks, so that GPUs, hosts and idle nodes never take more\n" +
 			"together; what the plan is held against knows no budget.\n" +
 			"Example: epplan plan batch.csv --cluster cluster.toml --models models.toml --budget 4kW\n" +
+			"With --slack 4h jobs begin up to so much later, where energy then costs less by [factors] series.\n" +
 			"Example: epplan plan batch.csv --cluster cluster.toml --models models.toml --html plan.html\n" +
 			"Example: epplan plan batch.csv --cluster cluster.toml --models models.toml --svg plan.svg",
 		Flags: slices.Concat(setup.PlanningFlags(),
@@ -44,6 +46,7 @@ func planCommand(t *terminal.Terminal) *cli.Command {
 				terminal.BoolFlag("from-slurm", "plan what waits in Slurm, as epd knows it"),
 				anySocketFlag(publicFirst),
 			},
+			setup.HoursFlags(),
 			[]cli.Flag{
 				&cli.StringFlag{
 					Name: setup.BudgetFlag, DefaultText: "none",
@@ -156,6 +159,10 @@ func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup.Setup) (*planrepor
 		return nil, err
 	}
 	noteUnused(t, c, s, pol)
+	wished, err := s.Hours(t, c)
+	if err != nil {
+		return nil, err
+	}
 	monitor, done := setup.PlanningMonitor(t)
 	defer done()
 	ctx, end := monitor.Begin(c.Context)
@@ -177,6 +184,10 @@ func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup.Setup) (*planrepor
 		return nil, setup.WithFileLocation(s.Config, err)
 	}
 	if err := beside.Wait(); err != nil {
+		return nil, err
+	}
+	later, err := laterHours(search, c, s, wished, &plan)
+	if err != nil {
 		return nil, err
 	}
 	free := plan
@@ -205,10 +216,63 @@ func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup.Setup) (*planrepor
 	if limit != nil {
 		result.Budget, result.Free = limit, free
 	}
+	result.Hours = later
 	if pol.Improve != nil && s.Problem.Mode != planner.Online {
 		result.Seed = &s.Seed
 	}
 	return result, nil
+}
+
+// laterHours has jobs begin later when energy costs less then, if anybody wishes it. A plan of jobs that are all
+// known stays as it is where the other one costs no less, or ends jobs late that needn't be. Jobs are due as much
+// later from then on.
+func laterHours(
+	ctx context.Context, c *cli.Context, s *setup.Setup, wished *setup.Hours, plan **planner.Plan,
+) (*planreport.Hours, error) {
+	if wished == nil {
+		return nil, nil
+	}
+	p, wait := s.Problem, func(int) float64 { return wished.Slack }
+	atOnce, err := wished.Prices.Cost(p, *plan)
+	if err != nil {
+		return nil, err
+	}
+	out := &planreport.Hours{Slack: wished.Slack, Unit: wished.Unit, Cost: atOnce, AtOnce: atOnce}
+	begins := hours.Begins(p, wished.Prices, wait)
+	shifted := hours.Shifted(p, begins, wait)
+	s.Problem = hours.DueLater(p, wait)
+	if shifted == nil {
+		return out, nil
+	}
+	one := *s
+	one.Problem = shifted
+	pol, err := one.Policy(c.String("policy"))
+	if err != nil {
+		return nil, err
+	}
+	other, err := policy.SolveChecked(ctx, shifted, pol, &planner.Options{Seed: s.Seed})
+	if err != nil {
+		return nil, err
+	}
+	other.Recount(s.Problem)
+	if err := policy.CheckPlan(s.Problem, other, pol); err != nil {
+		return nil, err
+	}
+	cost, err := wished.Prices.Cost(s.Problem, other)
+	if err != nil {
+		return nil, err
+	}
+	was, is := s.Problem.RankOf(*plan), s.Problem.RankOf(other)
+	if was.Cost, is.Cost = atOnce, cost; p.Mode != planner.Online && is.Compare(was) >= 0 {
+		return out, nil
+	}
+	*plan, out.Cost = other, cost
+	for i := range begins {
+		if begins[i] > p.Tasks[i].Arrival {
+			out.Later++
+		}
+	}
+	return out, nil
 }
 
 // withinBudget brings a plan within --budget, if there is one, at its places or at those of a plan that it is

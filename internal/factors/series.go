@@ -12,6 +12,8 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/textfile"
+	"github.com/epplan/epplan/planner/hours"
+	"github.com/epplan/epplan/planner/steps"
 	"github.com/epplan/epplan/queue"
 )
 
@@ -178,6 +180,62 @@ func (s *Series) MeanFactors(from time.Time, long time.Duration, constant *confi
 		}
 	}
 	return out
+}
+
+// Kind is what a kilowatt-hour is reckoned in over time.
+type Kind int
+
+// Money, in the currency of the factors, and grams of CO2.
+const (
+	Money Kind = iota
+	Carbon
+)
+
+// States reports whether some row states the factor.
+func (s *Series) States(kind Kind) bool {
+	return slices.ContainsFunc(s.factors, func(v factorValues) bool { return !math.IsNaN(v.of(kind)) })
+}
+
+func (v factorValues) of(kind Kind) float64 {
+	if kind == Carbon {
+		return v.carbon
+	}
+	return v.cost
+}
+
+// repeatedDays is for how long the last day goes on behind the end of a series.
+const repeatedDays = 60
+
+// Prices returns what a joule of the computers costs over time, seconds from a moment on, the site's overhead
+// included; where a row doesn't state it, by the constant factor. Before the first row its price holds, behind
+// the last one those of the 24 hours before; known is until when they are the series' own.
+func (s *Series) Prices(kind Kind, from time.Time, constant *config.Factors) (prices hours.Prices, known float64) {
+	const joules, day = 3.6e6, 24 * time.Hour
+	usual := constant.CostPerKWh
+	if kind == Carbon {
+		usual = constant.CarbonPerKWh
+	}
+	add := func(at time.Time, value float64) {
+		if math.IsNaN(value) {
+			value = usual
+		}
+		prices.Function = append(prices.Function, steps.Step[float64]{
+			From: at.Sub(from).Seconds(), Value: value / joules * max(1, constant.PUE),
+		})
+	}
+	for i := range s.factors {
+		add(s.times[i], s.factors[i].of(kind))
+	}
+	end := s.times[len(s.factors)]
+	again := min(day, end.Sub(s.times[0])).Truncate(time.Second)
+	for begin, n := end, 0; again > 0 && n < repeatedDays; n++ {
+		first := max(0, s.index(end.Add(-again)))
+		for i := first; i < len(s.factors); i++ {
+			add(begin.Add(max(0, s.times[i].Sub(end.Add(-again)))), s.factors[i].of(kind))
+		}
+		begin = begin.Add(again)
+	}
+	return prices, end.Sub(from).Seconds()
 }
 
 // index returns the row that holds at a time; -1 before the first.

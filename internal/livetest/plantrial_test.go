@@ -41,7 +41,7 @@ func trialArms(waitWeight float64) []trialArm {
 		{"nothing", objective + "[live]\nmode = \"observe\"\n"},
 		{"clocks of each job", enforced},
 		{"clocks, waiting free", each},
-		plan("replan,pace=1"), plan("edl"), plan("value"), plan("best"),
+		plan("replan,pace=1"), plan("replan,pace=1.5"), plan("edl"), plan("value"), plan("best"),
 	}
 }
 

@@ -585,7 +585,7 @@ func TestAPlanSlowsNobodyForLessThanOthersWaitingCosts(t *testing.T) {
 		}
 		return crowded, alone
 	}
-	for _, policy := range []string{"edl", "value", "edl-bin", config.Best} { // replan has a price of time of its own
+	for _, policy := range []string{"edl", "value", "edl-bin", config.Best} { // replan prices time itself
 		few, alone := took(policy, 20, 1)
 		many, still := took(policy, 20, 40)
 		free, freeAlone := took(policy, 0, 40)
@@ -654,7 +654,8 @@ func TestAPlannedJobEndsEarlyEnoughToBeAsLateAsIsAsPlanned(t *testing.T) {
 		job := waits(1, 1, 3000, 90)
 		job.Workload, job.DeadlineS = "w0", live.Known(deadline)
 		q := &epdapi.Queue{Nodes: v100s(4), Models: workloads(1), Jobs: []epdapi.QueuedJob{job}}
-		text := rapid.SampledFrom([]string{"replan,pace=1", "edl", "edl-bin", "value", config.Best}).Draw(t, "policy")
+		text := rapid.SampledFrom(
+			[]string{"replan,pace=1", "edl", "edl-bin", "value", config.Best}).Draw(t, "policy")
 		p, err := slurmqueue.NewPlan(t.Context(), q, usual(), planned(text), dayStart)
 		if err != nil || len(p.Jobs) != 1 {
 			t.Fatalf("%+v, %v", p, err)

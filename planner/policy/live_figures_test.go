@@ -21,7 +21,8 @@ import (
 // asked for. An arm is a policy and a price of waiting, watts:
 //
 //	go test ./planner/policy -v -run xxx -bench LiveFigures -benchtime 1x -in-force 'easy@100;replan@100' -seeds 1:200
-var liveFigures = flag.String("in-force", "", "arms to print figures of, separated by semicolons, the one to compare with first")
+var liveFigures = flag.String("in-force", "",
+	"arms to print figures of, separated by semicolons, the one to compare with first")
 
 // BenchmarkLiveFigures plays the controller and Slurm: whenever a job comes or ends, what waits is planned
 // beside what runs; the jobs start that the plan has start now, and then those that backfilling by the
@@ -104,7 +105,9 @@ func newLiveArm(b *testing.B, text string) *liveArm {
 		}
 		return pol
 	}
-	return &liveArm{name: text, plan: parse(name), order: parse("easy"), wait: wait, kinds: make(map[string]*figures)}
+	return &liveArm{
+		name: text, plan: parse(name), order: parse("easy"), wait: wait, kinds: make(map[string]*figures),
+	}
 }
 
 // liveQueue is what waits and runs at a moment.
@@ -159,7 +162,9 @@ func (arm *liveArm) play(b *testing.B, p *planner.Problem) service {
 		})
 		if !policy.CountsDue(arm.plan.Name) { // jobs with deadlines go first
 			all := q.waiting
-			q.waiting = slices.DeleteFunc(slices.Clone(all), func(i int) bool { return math.IsInf(p.Tasks[i].Deadline, 1) })
+			q.waiting = slices.DeleteFunc(slices.Clone(all), func(i int) bool {
+				return math.IsInf(p.Tasks[i].Deadline, 1)
+			})
 			q.start(b, arm.order)
 			q.waiting = slices.DeleteFunc(all, func(i int) bool { return q.starts[i] > 0 || q.ends[i] > 0 })
 		}

@@ -23,7 +23,9 @@ func Constant[V ~float64](value V) Function[V] { return Function[V]{{math.Inf(-1
 
 // index returns the step that holds at a time; -1 before the first.
 func (f Function[V]) index(at float64) int {
-	i, found := slices.BinarySearchFunc(f, at, func(s Step[V], at float64) int { return cmp.Compare(s.From, at) })
+	i, found := slices.BinarySearchFunc(f, at, func(s Step[V], at float64) int {
+		return cmp.Compare(s.From, at)
+	})
 	if found {
 		return i
 	}

@@ -74,6 +74,9 @@ func (r *Result) fields() []jsonField {
 			jsonField{key: "without_budget", value: s.Free.objectValue()},
 			jsonField{key: "power", value: powerSteps(r)})
 	}
+	if s.Hours != nil {
+		out = append(out, jsonField{key: "hours", value: s.Hours.object()})
+	}
 	out = append(out,
 		jsonField{key: "slower", value: s.Slower.objectValue(jsonField{key: "pace", value: report.Number(s.Pace)})},
 		jsonField{key: "hindsight", value: s.Hindsight.objectValue()},

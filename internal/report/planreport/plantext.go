@@ -113,6 +113,9 @@ func (s *Summary) facts() page.Facts {
 	if s.Free != nil {
 		facts = append(facts, page.Fact{Name: "Budget", Text: budgetText(s, scale)})
 	}
+	if s.Hours != nil {
+		facts = append(facts, page.Fact{Name: "Hours", Text: s.Hours.text()})
+	}
 	if s.Least != nil {
 		facts = append(facts, page.Fact{Name: "Sooner", Text: soonerText(s)})
 	}

@@ -31,6 +31,7 @@ type Result struct {
 	// none.
 	Budget   powerbudget.Budget
 	Free     *planner.Plan
+	Hours    *Hours // jobs that could wait for cheap or clean hours; nil: none could
 	Frontier Frontier
 	// Factors are what a kilowatt-hour costs; nil: nobody says, or it changes over time.
 	Factors  *config.Factors
@@ -86,6 +87,7 @@ type Summary struct {
 	// Budget is the least that a power budget leaves, W, and Free the plan without it; 0: there is none.
 	Budget float64
 	Free   *Summary
+	Hours  *Hours // nil: no job could wait for cheap or clean hours
 	// Peak is the most that GPUs and hosts take together, W; the energy of switching a node on isn't in it.
 	Peak       float64
 	Makespan   float64    // from the first arrival to the last end, seconds
@@ -334,6 +336,7 @@ func (r *Result) summary() Summary {
 	}
 	s.Wait, s.Turnaround = spreadOf(waits), spreadOf(turnarounds)
 	s.Peak = newPowerTimeline(r.Problem, r.Plan).peak()
+	s.Hours = r.Hours
 	if len(r.Budget) > 0 {
 		s.Budget = float64(r.Budget.Least())
 		free := (&Result{Problem: r.Problem, Plan: r.Free}).summary()

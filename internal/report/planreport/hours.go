@@ -1,0 +1,40 @@
+package planreport
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/queue"
+)
+
+// Hours are jobs that could wait for hours in which energy costs less.
+type Hours struct {
+	Slack  float64 // that they could begin later, seconds
+	Unit   string  // of the costs: a currency, or g of CO2
+	Cost   float64 // of the plan's energy, by the hour
+	AtOnce float64 // of that of the same policy's plan in which all may start when they arrive
+	Later  int     // jobs that begin later
+}
+
+// text returns one line.
+func (h *Hours) text() string {
+	slack := report.FormatSeconds(h.Slack)
+	if h.Later == 0 {
+		return fmt.Sprintf("jobs could begin up to %s later, none does: that costs no less than %s %s, or ends jobs "+
+			"late", slack, report.AmountText(h.Cost), queue.Printable(h.Unit))
+	}
+	return fmt.Sprintf("%s %s by the hour, %+.1f %% of the %s that it costs if all begin at once; %d jobs begin "+
+		"later, up to %s", report.AmountText(h.Cost), queue.Printable(h.Unit), 100*(h.Cost/h.AtOnce-1),
+		report.AmountText(h.AtOnce), h.Later, slack)
+}
+
+// object returns it as JSON.
+func (h *Hours) object() report.Value {
+	unit, err := json.Marshal(h.Unit)
+	if err != nil { // a string
+		unit = []byte(`""`)
+	}
+	return report.JSON(fmt.Sprintf(`{"slack_s": %v, "unit": %s, "cost": %v, "cost_at_once": %v, "jobs_later": %d}`,
+		h.Slack, unit, h.Cost, h.AtOnce, h.Later))
+}
