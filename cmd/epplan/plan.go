@@ -200,16 +200,7 @@ func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup.Setup) (*planrepor
 		return nil, err
 	}
 	done()
-	stopped := "at --time-limit"
-	if c.Err() != nil {
-		stopped = "interrupted"
-	}
-	if plan.Cut {
-		t.Message("note", stopped+": the search stopped, this is the best plan so far")
-	}
-	if against.Cut {
-		t.Message("note", stopped+": constant clocks weren't looked for to the end, and are left out")
-	}
+	noteCut(t, c, plan, &against)
 	plan.Warnings = append(plan.Warnings, s.Warnings...)
 	result := s.ResultOf(plan, against)
 	result.Frontier, result.EveryWarning = frontier, t.EveryWarning
@@ -223,9 +214,23 @@ func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup.Setup) (*planrepor
 	return result, nil
 }
 
-// laterHours has jobs begin later when energy costs less then, if anybody wishes it. A plan of jobs that are all
-// known stays as it is where the other one costs no less, or ends jobs late that needn't be. Jobs are due as much
-// later from then on.
+// noteCut notes searches that were stopped before they were done.
+func noteCut(t *terminal.Terminal, c *cli.Context, plan *planner.Plan, against *policy.References) {
+	stopped := "at --time-limit"
+	if c.Err() != nil {
+		stopped = "interrupted"
+	}
+	if plan.Cut {
+		t.Message("note", stopped+": the search stopped, this is the best plan so far")
+	}
+	if against.Cut {
+		t.Message("note", stopped+": constant clocks weren't looked for to the end, and are left out")
+	}
+}
+
+// laterHours has jobs begin later when energy costs less then, if anybody wishes it. A plan of jobs that are
+// all known stays as it is where the other one costs no less, or ends jobs late that needn't be. Jobs are due
+// as much later from then on.
 func laterHours(
 	ctx context.Context, c *cli.Context, s *setup.Setup, wished *setup.Hours, plan **planner.Plan,
 ) (*planreport.Hours, error) {

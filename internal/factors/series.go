@@ -209,7 +209,9 @@ const repeatedDays = 60
 // Prices returns what a joule of the computers costs over time, seconds from a moment on, the site's overhead
 // included; where a row doesn't state it, by the constant factor. Before the first row its price holds, behind
 // the last one those of the 24 hours before; known is until when they are the series' own.
-func (s *Series) Prices(kind Kind, from time.Time, constant *config.Factors) (prices hours.Prices, known float64) {
+func (s *Series) Prices(
+	kind Kind, from time.Time, constant *config.Factors,
+) (prices hours.Prices, known float64) {
 	const joules, day = 3.6e6, 24 * time.Hour
 	usual := constant.CostPerKWh
 	if kind == Carbon {

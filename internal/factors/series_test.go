@@ -10,14 +10,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-const hoursText = `time,carbon_g_per_kwh,cost_per_kwh
+const someText = `time,carbon_g_per_kwh,cost_per_kwh
 2026-01-31T10:00:00Z,100,0.20
 2026-01-31T11:00:00Z,300,
 2026-01-31T12:00:00Z,500,-0.10
 `
 
 func TestFactorsAreMeansOverTheHoursOfARun(t *testing.T) {
-	s, err := Read(strings.NewReader(hoursText), "f.csv")
+	s, err := Read(strings.NewReader(someText), "f.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestFactorsAreMeansOverTheHoursOfARun(t *testing.T) {
 }
 
 func TestMeansOfFactorsLieBetweenThem(t *testing.T) {
-	s, err := Read(strings.NewReader(hoursText), "f.csv")
+	s, err := Read(strings.NewReader(someText), "f.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,14 +70,14 @@ func TestABadSeriesIsAnErrorWithItsLine(t *testing.T) {
 		"time\n":             "f.csv:1:1: no column of factors",
 		"time,price\n":       `f.csv:1:6: unknown column "price", want time, carbon_g_per_kwh`,
 		"carbon_g_per_kwh\n": "f.csv:1:1: no column time",
-		hoursText +
+		someText +
 			"2026-01-31T12:00:00Z,1,1\n": `f.csv:5:1: time "2026-01-31T12:00:00Z" isn't after the row before`,
-		hoursText + "soon,1,1\n":                        `f.csv:5:1: time is "soon", want one such as`,
-		hoursText + "2026-02-01T12:00:00Z,-1,1\n":       `f.csv:5:22: carbon_g_per_kwh is "-1", want a number`,
-		hoursText + "2026-02-01T12:00:00Z,NaN,1\n":      `f.csv:5:22: carbon_g_per_kwh is "NaN"`,
-		hoursText + "2026-02-01T12:00:00Z,1\n":          "f.csv:5:22: cells in this row: 2, want 3 as in the header",
-		hoursText + "\"" + strings.Repeat("x\n", 1<<20): "f.csv:5:1: record is longer than 1 MiB",
-		"time,cost_per_kwh\n2026-01-31T12:00:00Z,1\n":   "f.csv: 1 rows, want two or more",
+		someText + "soon,1,1\n":                        `f.csv:5:1: time is "soon", want one such as`,
+		someText + "2026-02-01T12:00:00Z,-1,1\n":       `f.csv:5:22: carbon_g_per_kwh is "-1", want a number`,
+		someText + "2026-02-01T12:00:00Z,NaN,1\n":      `f.csv:5:22: carbon_g_per_kwh is "NaN"`,
+		someText + "2026-02-01T12:00:00Z,1\n":          "f.csv:5:22: cells in this row: 2, want 3 as in the header",
+		someText + "\"" + strings.Repeat("x\n", 1<<20): "f.csv:5:1: record is longer than 1 MiB",
+		"time,cost_per_kwh\n2026-01-31T12:00:00Z,1\n":  "f.csv: 1 rows, want two or more",
 	} {
 		if _, err := Read(strings.NewReader(text), "f.csv"); err == nil ||
 			!strings.HasPrefix(err.Error(), want) {

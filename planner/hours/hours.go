@@ -75,9 +75,9 @@ func (pr Prices) Cost(p *planner.Problem, plan *planner.Plan) (float64, error) {
 }
 
 // Begins returns from when on each task may start, seconds: its arrival, or a later time at which its run
-// costs less, of those at which there will be GPUs for it, as far as is known when it arrives: as much later as
-// it can wait, seconds, at most. A task with a deadline of its own doesn't wait: others may then be in front of
-// it. Tasks are expected to start in the order of their arrivals.
+// costs less, of those at which there will be GPUs for it, as far as is known when it arrives: as much later
+// as it can wait, seconds, at most. A task with a deadline of its own doesn't wait: others may then be in
+// front of it. Tasks are expected to start in the order of their arrivals.
 //
 // What is known is what arrived before: nothing about a task is used before it arrives.
 func Begins(p *planner.Problem, prices Prices, wait func(task int) float64) []float64 {
@@ -234,8 +234,8 @@ func DueLater(p *planner.Problem, wait func(task int) float64) *planner.Problem 
 	return &later
 }
 
-// Shifted returns a problem whose tasks arrive when they begin, due as by [DueLater]: what is planned of it is
-// a plan of that, too, once it is counted anew. Where none begins later it returns nil.
+// Shifted returns a problem whose tasks arrive when they begin, due as by [DueLater]: what is planned of it
+// is a plan of that, too, once it is counted anew. Where none begins later it returns nil.
 func Shifted(p *planner.Problem, begins []float64, wait func(task int) float64) *planner.Problem {
 	shifted, changed := DueLater(p, wait), false
 	for i := range shifted.Tasks {

@@ -65,7 +65,9 @@ func TestAConstantPriceCostsTheEnergy(t *testing.T) {
 		p.Mode = []planner.Mode{planner.Online, planner.Clairvoyant}[rng.IntN(2)]
 		plan := solve(t, p)
 		price := rng.Float64()
-		flat := hours.Prices{Function: steps.Function[float64]{{1000, price}, {5000, price}}}
+		flat := hours.Prices{Function: steps.Function[float64]{
+			{From: 1000, Value: price}, {From: 5000, Value: price},
+		}}
 		cost, err := flat.Cost(p, plan)
 		if want := price * float64(plan.Ledger.Total()); err != nil || math.Abs(cost-want) > 1e-9*want {
 			t.Errorf("seed %d: costs %v, want %v: %v", seed, cost, want, err)

@@ -47,8 +47,8 @@ func BenchmarkHoursFigures(b *testing.B) {
 				possible, _ := meanOf(f.possible)
 				later, _ := meanOf(f.later)
 				b.Logf("swing %.0f %%, slack %v h, %s, %d windows: cost %.4f±%.4f (with GPUs without end %.4f) "+
-					"energy %.4f turnaround %+.2f h, deadlines %+d, past due %+d of %d", 100*swing, slack, name, len(f.cost), cost, half,
-					possible, energy, later/3600, f.missed, f.late, f.tasks)
+					"energy %.4f turnaround %+.2f h, deadlines %+d, past due %+d of %d", 100*swing, slack, name,
+					len(f.cost), cost, half, possible, energy, later/3600, f.missed, f.late, f.tasks)
 			}
 		}
 	}

@@ -55,8 +55,8 @@ func (s *Setup) Hours(t *terminal.Terminal, c *cli.Context) (*Hours, error) {
 	}
 	file := s.Config.FactorSeriesFile()
 	if file == "" {
-		return nil, terminal.Usagef("--slack: nobody says what energy costs over time, want series in [factors] of " +
-			"--config")
+		return nil, terminal.Usagef("--slack: nobody says what energy costs over time, want series in [factors] " +
+			"of --config")
 	}
 	begin, err := s.clockStart(c)
 	if err != nil {
@@ -120,8 +120,8 @@ func (s *Setup) kindOf(series *factors.Series) (factors.Kind, error) {
 	case carbon && !money && !s.Config.CountsCost():
 		return factors.Carbon, nil
 	case money && carbon:
-		return 0, terminal.Usagef("--slack: [factors] series has prices and carbon, want [objective] name cost or " +
-			"carbon")
+		return 0, terminal.Usagef("--slack: [factors] series has prices and carbon, want [objective] name cost " +
+			"or carbon")
 	}
 	return 0, terminal.Usagef("--slack: [factors] series doesn't state what [objective] name asks for, want " +
 		"cost_per_kwh for cost or carbon_g_per_kwh for carbon")

@@ -21,11 +21,11 @@ type Hours struct {
 func (h *Hours) text() string {
 	slack := report.FormatSeconds(h.Slack)
 	if h.Later == 0 {
-		return fmt.Sprintf("jobs could begin up to %s later, none does: that costs no less than %s %s, or ends jobs "+
-			"late", slack, report.AmountText(h.Cost), queue.Printable(h.Unit))
+		return fmt.Sprintf("jobs could begin up to %s later, none does: that costs no less than %s %s, or ends "+
+			"jobs late", slack, report.AmountText(h.Cost), queue.Printable(h.Unit))
 	}
-	return fmt.Sprintf("%s %s by the hour, %+.1f %% of the %s that it costs if all begin at once; %d jobs begin "+
-		"later, up to %s", report.AmountText(h.Cost), queue.Printable(h.Unit), 100*(h.Cost/h.AtOnce-1),
+	return fmt.Sprintf("%s %s by the hour, %+.1f %% of the %s that it costs if all begin at once; %d jobs "+
+		"begin later, up to %s", report.AmountText(h.Cost), queue.Printable(h.Unit), 100*(h.Cost/h.AtOnce-1),
 		report.AmountText(h.AtOnce), h.Later, slack)
 }
 
