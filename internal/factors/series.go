@@ -40,7 +40,8 @@ var seriesColumns = []textfile.Column{
 
 // Read reads factors over time from a table with the column time (a date with a time of day and
 // an offset) and one or more of carbon_g_per_kwh, water_l_per_kwh and cost_per_kwh. An empty cell is
-// not stated. The first bad cell is an error with its place.
+// not stated. Exports of Electricity Maps, Ember and ENTSO-E are read as they are. The first bad cell is an
+// error with its place.
 func Read(r io.Reader, name string) (*Series, error) {
 	rows, err := textfile.OpenTable(r, name, "time and factors", textfile.OnlyText)
 	if err != nil {
@@ -48,7 +49,11 @@ func Read(r io.Reader, name string) (*Series, error) {
 	}
 	s := &Series{}
 	in := &seriesReader{Table: rows, series: s}
-	if in.at, _, err = rows.Arrange(seriesColumns, nil); err != nil {
+	var options *textfile.Options
+	if in.export = exportOf(rows.Header); in.export != nil {
+		options = &textfile.Options{Columns: in.export.columns, Ignore: true}
+	}
+	if in.at, _, err = rows.Arrange(seriesColumns, options); err != nil {
 		return nil, err
 	}
 	if !slices.ContainsFunc(in.at[1:], func(f textfile.Found) bool { return f.At >= 0 }) {
@@ -84,12 +89,21 @@ type seriesReader struct {
 	*textfile.Table
 	at     []textfile.Found // as seriesColumns
 	series *Series
+	export *export // nil: the table is as epplan has it
 }
 
 func (r *seriesReader) add() error {
 	s, at := r.series, r.at[0].At
 	text := r.Cell(at)
 	when, zoned, ok := textfile.Moment(text)
+	if r.export != nil {
+		before := time.Time{}
+		if n := len(s.times); n > 0 {
+			before = s.times[n-1]
+		}
+		when, ok = r.export.moment(text, before)
+		zoned = true
+	}
 	fault := &textfile.SyntaxError{Pos: r.CellAt(at), Msg: "time is " + textfile.Quoted(text)}
 	switch n := len(s.times); {
 	case !ok:
@@ -101,6 +115,9 @@ func (r *seriesReader) add() error {
 		return fault
 	case n > 0 && !when.After(s.times[n-1]):
 		fault.Msg = "time " + textfile.Quoted(text) + " isn't after the row before"
+		if r.export != nil {
+			fault.Want = "the rows of one zone, by time"
+		}
 		return fault
 	case n == maxSeries:
 		fault.Msg = fmt.Sprintf("more than %d rows", maxSeries)
@@ -122,7 +139,7 @@ func (r *seriesReader) add() error {
 // factor returns a number of the current row; NaN where it states none.
 func (r *seriesReader) factor(column int) (float64, error) {
 	at, name := r.at[column].At, seriesColumns[column].Name
-	if r.Cell(at) == "" {
+	if r.export.stated(r.Cell(at)) == "" {
 		return math.NaN(), nil
 	}
 	plain, err := r.Number(at)
@@ -136,6 +153,9 @@ func (r *seriesReader) factor(column int) (float64, error) {
 			Pos: r.CellAt(at), Msg: name + " is " + textfile.Quoted(r.Cell(at)),
 			Want: fmt.Sprintf("a number from 0 to %g", maxFactor),
 		}
+	}
+	if r.export != nil {
+		v /= r.export.each
 	}
 	return v, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/bound"
 	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/planner/powerbudget"
@@ -28,7 +29,7 @@ func BenchmarkBudgetFigures(b *testing.B) {
 	if _, err := fmt.Sscanf(*onlineSeeds, "%d:%d", &first, &last); err != nil {
 		b.Fatal(err)
 	}
-	sums := make(map[string]*figures)
+	sums, gaps := make(map[string]*figures), make(map[string][]float64)
 	for seed := first; seed <= last; seed++ {
 		p := drawOffline(b, seed, *offlineJobs)
 		easy, _ := pastDue(b, p, policy.EasyDefault)
@@ -50,6 +51,8 @@ func BenchmarkBudgetFigures(b *testing.B) {
 					}
 					o := serviceOf(p, kept)
 					sums[key].add(p, &o, &base)
+					least := bound.Of(p, kept)
+					gaps[key] = append(gaps[key], float64(kept.Ledger.Total()/least.Value-1))
 				}
 			}
 		}
@@ -60,7 +63,9 @@ func BenchmarkBudgetFigures(b *testing.B) {
 	}
 	slices.Sort(keys)
 	for _, key := range keys {
-		b.Logf("%s: %d of %d batches: %s", key, len(sums[key].energy), last-first+1, sums[key])
+		gap, half := meanOf(gaps[key])
+		b.Logf("%s: %d of %d batches: %s, above the bound %.4f±%.4f (max %.4f)", key, len(sums[key].energy),
+			last-first+1, sums[key], gap, half, slices.Max(append(gaps[key], 0)))
 	}
 }
 
