@@ -376,7 +376,7 @@ func TestAPlanMayDoNoMoreThanEPD(t *testing.T) {
 	}
 	_, err := Load(strings.NewReader("[live]\nmode = \"enforce\"\n[live.pick]\npolicy = \"value\"\n"+
 		"[live.plan]\nmode = \"advise\"\n"), "site.toml", nil)
-	const want = "live.pick.policy is \"value\" beside a plan by \"replan,pace=1\""
+	const want = "live.pick.policy is \"value\" beside a plan by \"edl\""
 	if text := fmt.Sprint(err); !strings.Contains(text, want) || !strings.Contains(text, ":6:") {
 		t.Error(text)
 	}

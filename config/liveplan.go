@@ -41,7 +41,7 @@ type LivePlan struct {
 func defaultPlan() LivePlan {
 	const minute, tenMinutes, window, part = 60, 600, 1000, 0.2
 	return LivePlan{
-		Mode: PlanOff, Policy: "replan,pace=1", Window: window, Every: minute, Stale: tenMinutes, StaleJobs: part,
+		Mode: PlanOff, Policy: "edl", Window: window, Every: minute, Stale: tenMinutes, StaleJobs: part,
 	}
 }
 
@@ -57,7 +57,7 @@ func (p *LivePlan) fields() []field {
 		partitionTableField("modes", "The same for single partitions, such as {gpu = \"enforce\"}.",
 			"off, observe, advise or enforce", &p.Modes, planWords),
 		checkedField(lineField("policy", "The policy that makes the plan: any that plans take, such as "+
-			"replan,pace=1.1 or edl.", &p.Policy), checkPolicy),
+			"edl or replan,pace=1.", &p.Policy), checkPolicy),
 		intField("window", "How many tasks are planned at most: those that wait longest.", &p.Window, 1,
 			MaxPlanWindow),
 		numberField("every_s", "Seconds after which the plan is made anew at the latest; it is, too, when "+
