@@ -41,7 +41,7 @@ var groups = []terminal.Group{
 	{Name: "A cluster with epd", Commands: []string{
 		"status", "savings", "report", "levers", "budget", "install", "doctor", "reload", "restore",
 	}},
-	{Name: "Data", Commands: []string{"import", "history", "predict", "profile"}},
+	{Name: "Data", Commands: []string{"import", "history", "audit", "predict", "profile"}},
 	{Name: "The program", Commands: []string{"config", "completion", "man", "version"}},
 }
 
@@ -61,6 +61,7 @@ func commands(t *terminal.Terminal) []*cli.Command {
 		savingsCommand(t),
 		reportCommand(t),
 		historyCommand(t),
+		auditCommand(t),
 		estimateCommand(t),
 		predictCommand(t),
 		reloadCommand(t),

@@ -60,6 +60,7 @@ func TestNoTextOfAFileDoesAnything(t *testing.T) {
 		"compare FILE --cluster paper -p edl --csv":              "tasks.csv",
 		"predict --train testdata/history.csv --test FILE --csv": "waiting.csv",
 		"import sacct FILE":                                      "sacct.txt",
+		"audit FILE --change 2026-10-01":                         "change.txt",
 		"model fit FILE":                                         "measured.csv",
 		"model optimum FILE":                                     "params.csv",
 		"config check FILE":                                      "shared.toml",

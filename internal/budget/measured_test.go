@@ -22,7 +22,7 @@ func measuredCurves(t *testing.T, file string) [][]budget.Slowdown {
 			Watts: dvfsmodel.Watt(shareddata.Number(t, row["cap_w"])), Times: shareddata.Number(t, row["epoch_s"]),
 		})
 	}
-	var all [][]budget.Slowdown
+	all := make([][]budget.Slowdown, 0, len(byName))
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		curve := byName[name]
 		slices.SortFunc(curve, func(a, b budget.Slowdown) int { return cmp.Compare(a.Watts, b.Watts) })
@@ -49,9 +49,9 @@ func throughput(curve []budget.Slowdown, limit dvfsmodel.Watt) float64 {
 	return 1
 }
 
-// TestADividedBudgetKeepsMoreThroughputThanAUniformLimit draws 100 mixes of six workloads, measured by others
-// under power limits, on 256 GPUs that are to take 10 to 40 % less than their highest limits: a published event
-// was 25 % for three hours.
+// TestADividedBudgetKeepsMoreThroughputThanAUniformLimit draws 100 mixes of six workloads, measured by
+// others under power limits, on 256 GPUs that are to take 10 to 40 % less than their highest limits: a
+// published event was 25 % for three hours.
 func TestADividedBudgetKeepsMoreThroughputThanAUniformLimit(t *testing.T) {
 	for _, file := range []string{"powercap/zeus_v100.csv", "powercap/zeus_a40.csv"} {
 		curves := measuredCurves(t, file)
