@@ -154,10 +154,10 @@ type matched struct {
 // before.
 //
 // The change is one of sums. Its error has two parts: runs of a kind scatter about their mean, and kinds
-// change by themselves, as their inputs do, which no number of runs takes away. How much they do is learnt from how
-// far apart kinds are beyond their scatter, after Paule and Mandel. The interval is Student's with as many
-// degrees of freedom as there are kinds, less one; it is for work like this, of which these kinds are a
-// part.
+// change by themselves, as their inputs do, which no number of runs takes away. How much they do is learnt
+// from how far apart kinds are beyond their scatter, after Paule and Mandel. The interval is Student's with
+// as many degrees of freedom as there are kinds, less one; it is for work like this, of which these kinds are
+// a part.
 func effectOf(before, after []Run, of func(r *Run) float64) (e Effect) {
 	kinds := matchedKinds(before, after, of)
 	if e.Kinds = len(kinds); !e.Known() {
