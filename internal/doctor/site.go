@@ -90,18 +90,30 @@ func (s *Site) askEPD(ctx context.Context, socket string) (*epdapi.Status, error
 }
 
 // lockHolder returns the process that has a state folder in a role, by the lock that an
-// epd holds on it; 0: nobody. The lock is looked at, not tried.
+// epd holds on it; 0: nobody. The lock is looked at, not tried. The kernel prints its locks in parts, and
+// leaves one out where others end meanwhile: nobody holds it where it is missing several times.
 func (s *Site) lockHolder(state, role string) (pid int, err error) {
 	info, err := s.Files.Stat(filepath.Join(state, role+".lock"))
 	if err != nil {
 		return 0, err
 	}
-	text, err := s.Files.Read("/proc/locks")
-	if err != nil {
-		return 0, err
+	const looks = 8
+	for range looks {
+		text, err := s.Files.Read("/proc/locks")
+		if err != nil {
+			return 0, err
+		}
+		if pid, err := holderIn(text, info.Inode); pid != 0 || err != nil {
+			return pid, err
+		}
 	}
-	suffix := ":" + strconv.FormatUint(info.Inode, 10)
-	for line := range strings.Lines(text) {
+	return 0, nil
+}
+
+// holderIn returns the process that locks a file, by what the kernel prints of locks; 0: none does.
+func holderIn(locks string, inode uint64) (pid int, err error) {
+	suffix := ":" + strconv.FormatUint(inode, 10)
+	for line := range strings.Lines(locks) {
 		const pidField, inodeField = 4, 5
 		words := slices.DeleteFunc(strings.Fields(line), func(w string) bool { return w == "->" })
 		if len(words) > inodeField && words[1] == "FLOCK" && strings.HasSuffix(words[inodeField], suffix) {
