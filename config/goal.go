@@ -132,17 +132,7 @@ func (o *objective) checkTogether(d *document, f *Factors) {
 
 // checkPrices notes weights beside prices, and that there is no price of energy.
 func (o *objective) checkPrices(d *document, f *Factors) {
-	if o.energyWeight != 1 {
-		d.faultAt("objective.energy_weight",
-			`objective.energy_weight is %v, want it left out when name is "cost": cost_per_kwh of [factors] weighs energy`, o.energyWeight)
-	}
-	if o.timeWeight != 0 {
-		d.faultAt("objective.time_weight",
-			`objective.time_weight is %v, want it left out when name is "cost": cost_per_gpu_hour weighs time`, o.timeWeight)
-	}
-	if o.tolerance != 0 && o.tolerance != policy.DefaultTolerance {
-		d.faultAt("objective.tolerance", `objective.tolerance is %v, want it left out when name is "cost"`, o.tolerance)
-	}
+	o.checkLeftOut(d, ": cost_per_kwh of [factors] weighs energy", ": cost_per_gpu_hour weighs time")
 	if f.CostPerKWh == 0 {
 		d.faultAt("objective.name",
 			`objective.name is "cost", want a price of energy with it: set cost_per_kwh and currency in [factors]`)
@@ -151,21 +141,25 @@ func (o *objective) checkPrices(d *document, f *Factors) {
 
 // checkCarbon notes weights beside grams, and that nobody says how many a joule is.
 func (o *objective) checkCarbon(d *document, f *Factors) {
-	for _, weight := range []struct {
-		key  string
-		is   float64
-		free bool
-	}{
-		{"energy_weight", o.energyWeight, o.energyWeight == 1},
-		{"time_weight", o.timeWeight, o.timeWeight == 0},
-		{"tolerance", o.tolerance, o.tolerance == 0 || o.tolerance == policy.DefaultTolerance},
-	} {
-		if !weight.free {
-			d.faultAt("objective."+weight.key, `objective.%s is %v, want it left out when name is "carbon"`, weight.key,
-				weight.is)
-		}
-	}
+	o.checkLeftOut(d, "", "")
 	if f.CarbonPerKWh == 0 {
 		d.faultAt("objective.name", `objective.name is "carbon", want carbon_g_per_kwh in [factors] with it`)
+	}
+}
+
+// checkLeftOut notes weights where the name of the objective says all of them, with what weighs energy and
+// time instead.
+func (o *objective) checkLeftOut(d *document, ofEnergy, ofTime string) {
+	note := func(key string, is float64, instead string) {
+		d.faultAt("objective."+key, `objective.%s is %v, want it left out when name is "%s"%s`, key, is, o.name, instead)
+	}
+	if o.energyWeight != 1 {
+		note("energy_weight", o.energyWeight, ofEnergy)
+	}
+	if o.timeWeight != 0 {
+		note("time_weight", o.timeWeight, ofTime)
+	}
+	if o.tolerance != 0 && o.tolerance != policy.DefaultTolerance {
+		note("tolerance", o.tolerance, "")
 	}
 }

@@ -199,6 +199,7 @@ func (a *auditReport) read(t *terminal.Terminal, c *cli.Context, name string) (r
 	}
 	var tally *joblog.Tally
 	err = t.Read(name, func(r io.Reader, name string) (err error) {
+		r = setup.NewProgressReader(c.Context, r, nil)
 		tally, err = joblog.ReadAny(r, name, &joblog.Options{Zone: zone}, func(p *record.HistoryJob) error {
 			if p.Ended.Before(since) || !until.IsZero() && !p.Ended.Before(until) {
 				return nil
@@ -213,9 +214,7 @@ func (a *auditReport) read(t *terminal.Terminal, c *cli.Context, name string) (r
 	if err != nil {
 		return nil, err
 	}
-	for _, k := range tally.Skipped {
-		t.Message("warning", setup.ProblemText(&k, "left out"))
-	}
+	setup.WarnOfLog(t, tally)
 	return runs, tally.CheckBad(joblog.MaxBad)
 }
 

@@ -174,12 +174,10 @@ func (s *Series) MeanFactors(from time.Time, long time.Duration, constant *confi
 	until := from.Add(long)
 	first := max(0, s.index(from))
 	for _, one := range []struct {
-		to *float64
-		of func(*factorValues) float64
+		to   *float64
+		kind Kind
 	}{
-		{&out.CarbonPerKWh, func(m *factorValues) float64 { return m.carbon }},
-		{&out.WaterPerKWh, func(m *factorValues) float64 { return m.water }},
-		{&out.CostPerKWh, func(m *factorValues) float64 { return m.cost }},
+		{&out.CarbonPerKWh, Carbon}, {&out.WaterPerKWh, water}, {&out.CostPerKWh, Money},
 	} {
 		sum, stated := 0.0, 0.0
 		for i := first; i < len(s.factors) && s.times[i].Before(until); i++ {
@@ -190,7 +188,7 @@ func (s *Series) MeanFactors(from time.Time, long time.Duration, constant *confi
 			if end.After(until) {
 				end = until
 			}
-			if v := one.of(&s.factors[i]); !math.IsNaN(v) && end.After(begin) {
+			if v := s.factors[i].of(one.kind); !math.IsNaN(v) && end.After(begin) {
 				sum += v * end.Sub(begin).Seconds()
 				stated += end.Sub(begin).Seconds()
 			}
@@ -209,6 +207,7 @@ type Kind int
 const (
 	Money Kind = iota
 	Carbon
+	water // litres
 )
 
 // States reports whether some row states the factor.
@@ -217,10 +216,14 @@ func (s *Series) States(kind Kind) bool {
 }
 
 func (v factorValues) of(kind Kind) float64 {
-	if kind == Carbon {
+	switch kind {
+	case Carbon:
 		return v.carbon
+	case water:
+		return v.water
+	default:
+		return v.cost
 	}
-	return v.cost
 }
 
 // repeatedDays is for how long the last day goes on behind the end of a series.

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/steps"
 )
@@ -50,21 +49,14 @@ func (pr Prices) Cost(p *planner.Problem, plan *planner.Plan) (float64, error) {
 		if a.Node < 0 {
 			continue
 		}
-		watts := a.Power(&p.Tasks[i])
-		for part := range a.Parts {
-			gpus := float64(part.GPUs.Len())
-			if p.Tasks[i].Share < 1 {
-				gpus = p.Tasks[i].Share
-			}
-			watts -= p.Cluster.Classes[plan.Nodes[part.Node].Class].IdleW * dvfsmodel.Watt(gpus)
-		}
+		watts := plan.AboveIdle(p, &p.Tasks[i], a)
 		cost += float64(watts) * pr.Over(planner.Interval{From: a.Start, To: a.End})
 	}
 	for n := range plan.Nodes {
 		k := &p.Cluster.Classes[plan.Nodes[n].Class]
 		cost += float64(k.SleepW) * pr.Over(planner.Interval{To: end})
 		for _, on := range plan.Nodes[n].On {
-			cost += float64((k.IdleW+k.HostW)*dvfsmodel.Watt(k.GPUs)-k.SleepW) * pr.Over(on)
+			cost += float64(k.AboveSleep()) * pr.Over(on)
 			if p.Mode != planner.Offline || p.Cluster.OfflineTurnOn {
 				begin := pr.Over(planner.Interval{From: on.From, To: on.From + 1}) // a joule a second
 				cost += float64(k.TurnOn) * float64(k.GPUs) * begin

@@ -393,21 +393,12 @@ func (k *keeper) needs(a *planner.Assignment, t *planner.Task) []span {
 
 // awake returns what a node takes that is on and runs nothing, above sleeping.
 func (k *keeper) awake(node int) dvfsmodel.Watt {
-	class := &k.p.Cluster.Classes[k.old.Nodes[node].Class]
-	return (class.IdleW+class.HostW)*dvfsmodel.Watt(class.GPUs) - class.SleepW
+	return k.p.Cluster.Classes[k.old.Nodes[node].Class].AboveSleep()
 }
 
 // run returns what a task takes while it runs, above its GPUs idling.
 func (k *keeper) run(a *planner.Assignment, t *planner.Task) span {
-	idle := dvfsmodel.Watt(0)
-	for part := range a.Parts {
-		gpus := float64(part.GPUs.Len())
-		if t.Share < 1 {
-			gpus = t.Share
-		}
-		idle += k.p.Cluster.Classes[k.old.Nodes[part.Node].Class].IdleW * dvfsmodel.Watt(gpus)
-	}
-	return span{planner.Interval{From: a.Start, To: a.End}, a.Power(t) - idle}
+	return span{planner.Interval{From: a.Start, To: a.End}, k.old.AboveIdle(k.p, t, a)}
 }
 
 // earliest returns the first time from which on a task has the watts to its end.

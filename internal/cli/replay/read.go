@@ -16,7 +16,6 @@ import (
 	"github.com/epplan/epplan/internal/catalog"
 	"github.com/epplan/epplan/internal/cli/setup"
 	"github.com/epplan/epplan/internal/cli/terminal"
-	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/trace/joblog"
 	"github.com/epplan/epplan/planner"
@@ -182,15 +181,7 @@ func (h *historyReplay) read(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, k := range h.tally.Skipped {
-		h.terminal.Message("warning", setup.ProblemText(&k, "left out"))
-	}
-	for _, k := range h.tally.Noted {
-		if k.IsGrave() {
-			h.terminal.Warningf("%s: %s, the first at %s", report.Plural(int(k.Count), "job"), k.Kind,
-				k.First[0])
-		}
-	}
+	setup.WarnOfLog(h.terminal, h.tally)
 	slices.SortStableFunc(h.past, func(a, b record.HistoryJob) int {
 		return a.Submitted.Compare(b.Submitted)
 	})

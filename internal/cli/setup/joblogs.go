@@ -48,6 +48,18 @@ func (w *progressReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// WarnOfLog warns of what was left out of a log, and of what isn't known of what its jobs took.
+func WarnOfLog(t *terminal.Terminal, tally *joblog.Tally) {
+	for _, k := range tally.Skipped {
+		t.Message("warning", ProblemText(&k, "left out"))
+	}
+	for _, k := range tally.Noted {
+		if k.IsGrave() {
+			t.Warningf("%s: %s, the first at %s", report.Plural(int(k.Count), "job"), k.Kind, k.First[0])
+		}
+	}
+}
+
 // ProblemText returns what is wrong with lines, with the first of them.
 func ProblemText(k *joblog.LineProblem, what string) string {
 	var b strings.Builder
