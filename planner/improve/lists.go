@@ -23,7 +23,7 @@ type listSchedule struct {
 	needs   []need // by job and class; nil: GPUs are all that runs out
 	arrive  bool   // jobs arrive over time, and nodes sleep where that takes less
 	inOrder bool   // jobs start in the order of their lists: cores, memory, shares or arrivals count
-	playing *play  // of nodes with gangs
+	links   *links // of nodes with gangs
 	steps   int    // work done: jobs timed
 }
 
@@ -87,7 +87,7 @@ func newListSchedule(p *planner.Problem, w weights, open []int) *listSchedule {
 		p: p, weights: w, jobs: make([]job, len(p.Tasks)),
 		menus: make([]clockMenu, len(p.Tasks)*len(p.Cluster.Classes)),
 	}
-	l.playing = &play{l: l}
+	l.links = &links{l: l}
 	for class := range p.Cluster.Classes {
 		k := &p.Cluster.Classes[class]
 		c := listClass{
@@ -151,6 +151,17 @@ func (l *listSchedule) pricing(class int) pricing {
 
 // used returns how many GPUs of a node a job has.
 func (m *clockMenu) used() float64 { return float64(m.gpus) * m.share }
+
+// nodeCount returns on how many nodes a job is.
+func (j *job) nodeCount() int { return 1 + len(j.more) }
+
+// nodeAt returns one of a job's nodes, the first one at 0.
+func (j *job) nodeAt(k int) int32 {
+	if k == 0 {
+		return j.node
+	}
+	return j.more[k-1]
+}
 
 // menu returns what a job can do on a class.
 func (l *listSchedule) menu(i int32, class int) *clockMenu {
@@ -243,11 +254,7 @@ func (l *listSchedule) retimeAll() (ok bool) {
 			n.cost, n.late = l.timeNode(n, math.Inf(1))
 		}
 	}
-	l.playing.checkpoints, l.playing.recorded = l.playing.checkpoints[:0], false
-	if ok = l.playing.timeLists(nil, math.Inf(1), 0); ok {
-		l.playing.accept()
-	}
-	return ok
+	return l.links.playAll()
 }
 
 // total returns what all nodes cost, and how many jobs are late.
@@ -269,7 +276,7 @@ func (l *listSchedule) isBetter(o *listSchedule) bool {
 // clone returns a copy that can be changed apart.
 func (l *listSchedule) clone() *listSchedule {
 	o := *l
-	o.playing = &play{l: &o}
+	o.links = &links{l: &o}
 	o.jobs, o.nodes = slices.Clone(l.jobs), slices.Clone(l.nodes)
 	for n := range o.nodes {
 		o.nodes[n].jobs = slices.Clone(o.nodes[n].jobs)
@@ -280,7 +287,7 @@ func (l *listSchedule) clone() *listSchedule {
 // copyFrom takes over the places and clocks of another schedule of the same jobs and nodes.
 func (l *listSchedule) copyFrom(o *listSchedule) {
 	copy(l.jobs, o.jobs)
-	l.playing.checkpoints, l.playing.recorded = l.playing.checkpoints[:0], false
+	l.links.known = false
 	for n := range l.nodes {
 		v, u := &l.nodes[n], &o.nodes[n]
 		v.jobs = append(v.jobs[:0], u.jobs...)

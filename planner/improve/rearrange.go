@@ -92,11 +92,15 @@ func rearrange(
 		newPricedList(l, plan).place()
 	}
 	start := l.clone()
-	rounds, hot := searchRounds, hottestStart
-	if l.hasLinks() {
-		rounds = 1 // a move takes the work of many
+	rounds, hot, enough := searchRounds, hottestStart, enoughWork
+	if l.hasLinks() { // a move takes the work of many
+		rounds, hot, enough = searchRounds/2, mildStart, enoughWorkLinked
+		work = scaledWork(mostTimedLinked/max(1, n/manyLinked), how.Effort)
+		if how.Moves > 0 {
+			work /= briefLinked
+		}
 	}
-	if moves < enoughMoves*n || work < enoughWork*n {
+	if moves < enoughMoves*n || work < enough*n {
 		rounds, hot = 1, briefStart
 		if given.isBetter(start) {
 			start = given
@@ -135,6 +139,11 @@ const (
 	lateTime    = 20    // and as time of GPUs
 	enoughMoves = 2_000 // for each job, so that a search may start several times
 	enoughWork  = 10 * enoughMoves
+	// With gangs, nodes that these link are played, too.
+	enoughWorkLinked = 200 * enoughMoves
+	mostTimedLinked  = 100_000_000
+	manyLinked       = 300
+	briefLinked      = 4 // where less is to be searched, the part of that
 )
 
 // weightsOf returns the weights in the objective, as they are at a plan: those of a small

@@ -9,7 +9,6 @@ type trial struct {
 	changed    []changedNode // by the move
 	count      int           // how many of these there are
 	formerJobs []changedJob  // jobs that the move changed, in that order
-	nodes      []int32       // buffer of isTakenWithLinks
 }
 
 // changedNode is a node before a change.
@@ -30,6 +29,9 @@ type changedJob struct {
 // begin remembers the nodes that a move is about to change.
 func (t *trial) begin(nodes ...int32) {
 	t.count, t.formerJobs = 0, t.formerJobs[:0]
+	if !t.l.links.known {
+		t.l.links.playAll()
+	}
 	for _, n := range nodes {
 		t.touch(n)
 	}
@@ -105,7 +107,7 @@ func (t *trial) isTaken() bool {
 	l := t.l
 	for k := range t.count {
 		if l.nodes[t.changed[k].node].gangs > 0 {
-			return t.isTakenWithLinks()
+			return l.links.isTaken(t)
 		}
 	}
 	a := &l.nodes[t.changed[0].node]
@@ -116,6 +118,7 @@ func (t *trial) isTaken() bool {
 			return false
 		}
 		a.cost, a.late = cost, late
+		l.links.nodes[t.changed[0].node].known = false
 		return true
 	}
 	b := &l.nodes[t.changed[1].node]
@@ -129,47 +132,9 @@ func (t *trial) isTaken() bool {
 		return false
 	}
 	a.cost, a.late, b.cost, b.late = cost, late, other, late2
+	l.links.nodes[t.changed[0].node].known = false
+	l.links.nodes[t.changed[1].node].known = false
 	return true
-}
-
-// isTakenWithLinks is taken where gangs link nodes.
-func (t *trial) isTakenWithLinks() bool {
-	nodes := t.nodes[:0]
-	for k := range t.count {
-		nodes = append(nodes, t.changed[k].node)
-	}
-	t.nodes = nodes
-	same := t.unchangedPrefix()
-	if !t.l.playing.timeLists(nodes, t.limit, same) || t.l.playing.gain() < -t.limit {
-		return false
-	}
-	t.l.playing.accept()
-	t.l.playing.record(same)
-	return true
-}
-
-// unchangedPrefix returns how many jobs start, in the play that was recorded, before the first one
-// whose start the move may change.
-func (t *trial) unchangedPrefix() int {
-	l, same := t.l, len(t.l.jobs)
-	if !l.playing.recorded {
-		return 0
-	}
-	for k := range t.count {
-		c := &t.changed[k]
-		if c.gangs == 0 {
-			continue // it wasn't played
-		}
-		now := l.nodes[c.node].jobs
-		for turn, i := range c.jobs {
-			if turn == len(now) || now[turn] != i ||
-				slices.ContainsFunc(t.formerJobs, func(was changedJob) bool { return was.index == i }) {
-				same = min(same, l.playing.turn[i])
-				break
-			}
-		}
-	}
-	return same
 }
 
 func (t *trial) undo() {

@@ -377,7 +377,7 @@ func TestAClairvoyantPlanIsPreferredToPlansWithoutForesight(t *testing.T) {
 		}
 		missed += len(plan.Misses)
 		for _, name := range []string{"baseline", policy.EasyDefault, "replan,pace=1"} {
-			other, err := policy.Parse(name, policy.DefaultParams())
+			other, err := policy.Parse(name, params)
 			if err != nil {
 				t.Fatal(err)
 			}

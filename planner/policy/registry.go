@@ -325,7 +325,11 @@ func edlAlign(q Params) planner.Policy {
 			rescue = append(rescue, sites, start)
 		case PacedPolicy:
 			start.MaxTasks = MaxQueued
-			rescue, online = append(rescue, start), start
+			rescue = append(rescue, start)
+			usual := q
+			usual.Pace = 1
+			online, online.Policy = start, directPolicies[i].build(usual)
+			online.Name = start.Name + ",pace=1"
 		case "simple", "simple-backfill", "greedy", "value", "posted-price":
 			start.MaxTasks = MaxQueued
 			rescue = append(rescue, start)
