@@ -226,6 +226,7 @@ func (c *Config) UnknownNames(has *SlurmNames) []error {
 		{"live.reorders", slices.Collect(maps.Keys(l.Reorders))},
 		{"live.limit_hints", slices.Collect(maps.Keys(l.LimitHint.OnIn))},
 		{"live.plan.modes", slices.Collect(maps.Keys(l.Plan.Modes))},
+		{"live.plan.paces", slices.Collect(maps.Keys(l.Plan.Paces))},
 		{"live.adapt.modes", slices.Collect(maps.Keys(l.Adapt.Modes))},
 		{"live.cap.modes", slices.Collect(maps.Keys(l.Cap.Modes))},
 		{"live.cap.limits", slices.Collect(maps.Keys(l.Cap.Limits))},
@@ -285,6 +286,7 @@ func (c *Config) checkTogether(d *document) {
 			s.Pace, Best, online)
 	}
 	c.Live.checkTogether(d, c.profiles)
+	c.Live.Plan.checkPaces(d, c.Safety.MaxTurnaround)
 	c.Predict.checkTogether(d)
 	c.Factors.checkTogether(d)
 	c.Budget.checkTogether(d)

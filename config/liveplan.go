@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -31,6 +32,7 @@ type LivePlan struct {
 	Mode   PlanMode
 	Modes  map[string]PlanMode // by partition
 	Policy string              // a policy string, or [Best]
+	Paces  map[string]float64  // by partition, in place of the policy's
 	Window int                 // tasks that are planned at most: those that wait longest
 	Every  float64             // seconds after which the plan is made anew at the latest
 	Stale  float64             // seconds after which a plan that isn't made anew counts no more
@@ -58,6 +60,10 @@ func (p *LivePlan) fields() []field {
 			"off, observe, advise or enforce", &p.Modes, planWords),
 		checkedField(lineField("policy", "The policy that makes the plan: any that plans take, such as "+
 			"edl or replan,pace=1.", &p.Policy), checkPolicy),
+		partitionNumberField("paces", "Paces of single partitions in place of that of a policy which goes by one, "+
+			"such as {batch = 1.5}:\nhow long their jobs may take in the mean, submission to end, as a multiple of "+
+			"what EASY backfilling\nat default clocks would take, up to max_turnaround in [safety].", &p.Paces,
+			numberRange{min: 1, max: MaxFactor}),
 		intField("window", "How many tasks are planned at most: those that wait longest.", &p.Window, 1,
 			MaxPlanWindow),
 		numberField("every_s", "Seconds after which the plan is made anew at the latest; it is, too, when "+
@@ -73,6 +79,29 @@ func (p *LivePlan) fields() []field {
 // careful one.
 func (p *LivePlan) modeOf(partitions string) PlanMode {
 	return strictest(partitions, p.Modes, p.Mode, planWords)
+}
+
+// PaceOf returns the pace that a partition has of its own; 0: none. Of several partitions, with commas
+// between, the strictest counts.
+func (p *LivePlan) PaceOf(partitions string) float64 {
+	if pace := overPartitions(partitions, p.Paces, policy.PaceOf(p.Policy), slices.Min); len(p.Paces) > 0 {
+		return pace
+	}
+	return 0
+}
+
+// checkPaces notes paces that the policy doesn't go by, and those beyond what a job may take at most.
+func (p *LivePlan) checkPaces(d *document, most float64) {
+	for _, partition := range slices.Sorted(maps.Keys(p.Paces)) {
+		switch pace, path := p.Paces[partition], joinKey("live.plan.paces", partition); {
+		case policy.PaceOf(p.Policy) == 0:
+			d.faultAt(path, "live.plan.paces has partition %s, want it left out, or a policy that goes by a pace, "+
+				"such as replan,pace=1: %q doesn't", quoteName(partition), p.Policy)
+		case pace > most:
+			d.faultAt(path, "live.plan.paces has partition %s at %v, want max_turnaround, %v, at most",
+				quoteName(partition), pace, most)
+		}
+	}
 }
 
 // isOff reports whether no partition has a plan.

@@ -89,6 +89,7 @@ type Task struct {
 	MemGiB      float64       // memory, likewise
 	Options     []Option      // the GPU models it can run on; none: it can't be placed
 	Partitions  []string      // one of which its nodes must be in; empty: any
+	Pace        float64       // in place of the policy's, if that goes by a pace; 0: none of its own
 	Profile     *UsageProfile // what it uses of a GPU; nil: not known, so that nothing else may be beside it
 }
 

@@ -30,7 +30,7 @@ import (
 
 // planTerms returns what settings say of plans.
 func planTerms(s *control.Settings) *slurmqueue.PlanTerms {
-	return &slurmqueue.PlanTerms{Profiles: s.Profiles, Goal: s.Goal, Safety: s.Safety}
+	return &slurmqueue.PlanTerms{Profiles: s.Profiles, Goal: s.Goal, Safety: s.Safety, PaceOf: s.Live.Plan.PaceOf}
 }
 
 // openSite makes the pages, which sockets and the port serve.

@@ -33,6 +33,8 @@ type PlanTerms struct {
 	Profiles *config.Profiles
 	Goal     config.Goal
 	Safety   config.Safety
+	// PaceOf is the pace that a partition has of its own; 0, and nil: none.
+	PaceOf func(partition string) float64
 	// Admissible are the clocks that epd would set for a job; not ok: that isn't known. Nil: all that
 	// GPUs have may be set.
 	Admissible func(*liveplan.ClockQuestion) (clocks []dvfsmodel.Setting, ok bool)
@@ -162,6 +164,11 @@ func (w *WhatIf) problem(q *epdapi.Queue, terms *PlanTerms, question PlanOptions
 	// Nobody states power there, and a prediction or a limit is of wherever a job runs.
 	w.Warnings = append(w.Warnings, queue.WithoutWarnings(warnings, queue.WarnPower, queue.WarnRunTime)...)
 	terms.restrictClocks(tasks, jobs, w.Batch.RecordOf)
+	if terms.PaceOf != nil {
+		for i := range tasks {
+			tasks[i].Pace = terms.PaceOf(w.Batch.RecordOf[i].Partition)
+		}
+	}
 	leaveRoom(tasks)
 	p := &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks)}
 	terms.Goal.Set(p)

@@ -37,6 +37,24 @@ func crowd(jobs int) *epdapi.Queue {
 	return q
 }
 
+func TestJobsHaveThePaceOfTheirPartition(t *testing.T) {
+	terms, q := usual(), crowd(3)
+	plan := config.LivePlan{Policy: "replan,pace=1.1", Paces: map[string]float64{"batch": 1.5, "debug": 1}}
+	terms.PaceOf = plan.PaceOf
+	for i, partition := range []string{"batch", "gpu", "batch,debug"} {
+		q.Jobs[1+i].Partition = partition
+	}
+	w, err := slurmqueue.PlanQueue(t.Context(), q, terms, slurmqueue.PlanOptions{Policy: plan.Policy})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []float64{1.5, 1.1, 1} {
+		if got := w.Result.Problem.Tasks[i].Pace; got != want {
+			t.Errorf("job %d: pace %v, want %v", i+1, got, want)
+		}
+	}
+}
+
 func TestAPlanOfTheQueueIsOfWhatWaits(t *testing.T) {
 	for _, text := range []string{"", "edl", "baseline", "edl,clocks=default", "lpt-ff"} {
 		w, err := slurmqueue.PlanQueue(t.Context(), crowd(9), usual(), slurmqueue.PlanOptions{Policy: text})

@@ -19,7 +19,7 @@ import (
 // time that it causes on its node, and its time in the system at a price. Those that
 // would end late are then taken first, and the cheaper plan is kept.
 //
-// The price of time says how far users may be made to wait for energy. It is held
+// The price of time says how far users may be made to wait for energy. It is held, for each pace,
 // against what sites run: [pick.Conservative] plays default clocks beside the real run.
 // While tasks spend less time here than there, time is cheap and clocks are slow; as the
 // lead melts the price rises, to that of nearly fastest clocks. And what makes a task
@@ -40,30 +40,49 @@ type Replan struct {
 	Pace float64
 }
 
-// pacing is how a pace is kept.
+// pacing is how a pace is kept, and how the tasks that have it fare against default clocks.
 type pacing struct {
+	pace   float64
 	goal   float64 // time in the system at which time has its usual price, in that at default clocks
 	slack  float64 // time in the system that costs nothing more, likewise
 	least  float64 // the lowest price of time, in usual ones
 	late   float64 // what it costs to be past due, in costs of the task and of a mean one
 	rounds int     // schedules at most after the first one, in which other tasks come first
+
+	// Time in the system of tasks that started, the latest ones most, and of them at default clocks, seconds.
+	actualTime, defaultTime float64
+	price                   float64 // of a second of a task's time, in the schedule under work
 }
 
-// pacing returns how the pace is kept. Clocks are chosen before anybody knows who else will come: the
+// newPacing returns how a pace is kept. Clocks are chosen before anybody knows who else will come: the
 // goal is ahead of the pace, and never behind it.
-func (r Replan) pacing() pacing {
-	if r.Pace == 0 {
-		return pacing{goal: 0.9, slack: 1.1, least: 0.2, late: 2, rounds: 2}
+func newPacing(pace float64) *pacing {
+	if pace == 0 {
+		return &pacing{goal: 0.9, slack: 1.1, least: 0.2, late: 2, rounds: 2}
 	}
-	beyond := r.Pace - 1
-	return pacing{goal: min(0.82+1.8*beyond, r.Pace), slack: 1.1 + beyond, late: 5, rounds: 8}
+	beyond := pace - 1
+	return &pacing{
+		pace: pace, goal: min(0.82+1.8*beyond, pace), slack: 1.1 + beyond, late: 5, rounds: 8,
+	}
+}
+
+// pacingOf returns how the pace of a task is kept.
+func (p *replan) pacingOf(t *planner.Task) *pacing {
+	if p.opts.Pace == 0 || t.Pace == 0 {
+		return p.pacings[0]
+	}
+	k := slices.IndexFunc(p.pacings, func(s *pacing) bool { return s.pace == t.Pace })
+	if k < 0 {
+		k, p.pacings = len(p.pacings), append(p.pacings, newPacing(t.Pace))
+	}
+	return p.pacings[k]
 }
 
 // New returns the Place stage of one run.
 func (r Replan) New(v *planner.View) planner.Placer {
 	n := len(v.Problem.Tasks)
 	p := &replan{
-		atOnce: atOnce{v: v}, opts: r, pacing: r.pacing(), reference: pick.NewConservative(v),
+		atOnce: atOnce{v: v}, opts: r, pacings: []*pacing{newPacing(r.Pace)}, reference: pick.NewConservative(v),
 		jobs: make([]*pendingTask, n), runs: make([]bool, n), task: -1,
 	}
 	if r.Pace > 0 && v.Problem.Cluster.Classes[0].Count == 0 && v.Problem.WaitWeight == 0 {
@@ -75,7 +94,7 @@ func (r Replan) New(v *planner.View) planner.Placer {
 type replan struct {
 	atOnce
 	opts      Replan
-	pacing    pacing
+	pacings   []*pacing // the first one is that of tasks without a pace of their own
 	reference *pick.Conservative
 	// Starts the tasks, on as many nodes as they want, as long as none of them has a pace; nil
 	// from then on.
@@ -99,11 +118,10 @@ type replan struct {
 	now  startDecision
 }
 
-// delayAccount is how the tasks that arrived fare against default clocks.
+// delayAccount sums up the tasks that arrived, at default clocks.
 type delayAccount struct {
-	actualTime, defaultTime float64 // time in the system of tasks that started, the latest ones most, seconds
-	cost, time              float64 // sums over tasks at default clocks: by the objective, and seconds
-	tasks                   float64
+	cost, time float64 // by the objective, and seconds
+	tasks      float64
 }
 
 // Arrive notes tasks, which are looked at in Next: by then it is known what runs.
@@ -252,7 +270,7 @@ func (p *replan) Committed(task int, a *planner.Assignment) {
 			float64(a.GPUCount())*p.v.Problem.Tasks[task].Share, a.End)
 		return
 	}
-	p.delays.started(j, a.End)
+	j.pacing.started(j, a.End)
 	same := func(o *pendingTask) bool { return o == j }
 	p.byAge = slices.DeleteFunc(p.byAge, same)
 	p.byWork, p.byLatest = slices.DeleteFunc(p.byWork, same), slices.DeleteFunc(p.byLatest, same)

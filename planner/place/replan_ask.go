@@ -19,8 +19,9 @@ type pendingTask struct {
 	size          float64 // GPUs, or the share of one, where it takes fewest
 	cost          float64 // at default clocks, where it costs most
 	planned       float64 // when it ends in the latest plan
-	unpaced       bool    // it has a deadline, before which its time has less of a price
-	nodes         int     // that it runs on, where these are most
+	pacing        *pacing
+	unpaced       bool // it has a deadline, before which its time has less of a price
+	nodes         int  // that it runs on, where these are most
 	choices       []classChoice
 }
 
@@ -44,7 +45,7 @@ func (p *replan) newPending(task int) *pendingTask {
 	j := &pendingTask{
 		task: task, arrival: t.Arrival, due: t.Due, deadline: t.Deadline,
 		shortest: math.Inf(1), work: math.Inf(1), size: math.Inf(1),
-		unpaced: p.opts.Pace > 0 && !math.IsInf(t.Deadline, 1),
+		pacing: p.pacingOf(t), unpaced: p.opts.Pace > 0 && !math.IsInf(t.Deadline, 1),
 	}
 	longest := 0.0
 	for class := range p.v.Problem.Cluster.Classes {
@@ -132,7 +133,7 @@ func (s *delayAccount) arrived(j *pendingTask, time float64) {
 	s.cost, s.time, s.tasks = s.cost+j.cost, s.time+time, s.tasks+1
 }
 
-func (s *delayAccount) started(j *pendingTask, end float64) {
+func (s *pacing) started(j *pendingTask, end float64) {
 	if j.unpaced {
 		return
 	}
@@ -150,19 +151,18 @@ const (
 	priceGain, maxPrice = 8, 10
 )
 
-// price returns what a second of a task's time in the system costs now; what the tasks that
-// wait will have spent is taken from the latest plan.
-func (s *delayAccount) price(now float64, waiting []*pendingTask, as *pacing) float64 {
+// setPrice sets what a second of a task's time in the system costs now, by what is usual; what the tasks
+// that wait will have spent is taken from the latest plan.
+func (s *pacing) setPrice(now float64, waiting []*pendingTask, usual float64) {
 	ours, theirs := s.actualTime, s.defaultTime
 	for _, j := range waiting {
-		if !j.unpaced {
+		if !j.unpaced && j.pacing == s {
 			ours, theirs = ours+max(now, j.planned)-j.arrival, theirs+j.defaultEnd-j.arrival
 		}
 	}
-	if !(theirs > 0) {
-		return s.usual()
+	if s.price = usual; theirs > 0 {
+		s.price = usual * min(max(math.Exp(priceGain*(ours/theirs-s.goal)), s.least), maxPrice)
 	}
-	return s.usual() * min(max(math.Exp(priceGain*(ours/theirs-as.goal)), as.least), maxPrice)
 }
 
 // usual returns a part of what tasks cost a second at default clocks while they run.

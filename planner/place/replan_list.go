@@ -32,7 +32,6 @@ const (
 type listScheduler struct {
 	p      *replan
 	to     schedule
-	price  float64   // of a second of a task's time
 	behind []float64 // by class: tasks that come after the one that is looked at
 	wanted []float64 // and how many GPUs these want
 	total  []float64 // GPUs by class
@@ -55,9 +54,11 @@ type nodeRequest struct {
 
 func (p *replan) listSchedule(order []*pendingTask) *schedule {
 	classes := p.v.Problem.Cluster.Classes
+	for _, s := range p.pacings {
+		s.setPrice(p.v.Now, p.byAge, p.delays.usual())
+	}
 	l := listScheduler{
-		p: p, price: p.delays.price(p.v.Now, p.byAge, &p.pacing),
-		behind: make([]float64, len(classes)), wanted: make([]float64, len(classes)),
+		p: p, behind: make([]float64, len(classes)), wanted: make([]float64, len(classes)),
 		total: make([]float64, len(classes)),
 	}
 	l.to.nodes, l.to.gpus = slices.Clone(p.plan.nodes), slices.Clone(p.plan.gpus)
@@ -99,8 +100,9 @@ func (l *listScheduler) cheapest(j *pendingTask) (best reservation) {
 		b.idle = idleWeight * l.p.v.Problem.ClassObjective(choice.class).EnergyWeight *
 			float64(k.IdleW+k.HostW)
 		waited := l.p.v.Problem.WaitWeight
-		b.wait = l.price + waited*choice.size
-		b.second = l.price*(1+choice.size*l.behind[choice.class]/l.total[choice.class]) - b.idle*choice.size
+		price := j.pacing.price
+		b.wait = price + waited*choice.size
+		b.second = price*(1+choice.size*l.behind[choice.class]/l.total[choice.class]) - b.idle*choice.size
 		discount := l.discount(j)
 		b.wait, b.second = b.wait-discount, b.second-discount
 		b.second += waited * choice.size * l.wanted[choice.class] / l.total[choice.class]
@@ -229,7 +231,7 @@ func (l *listScheduler) discount(j *pendingTask) float64 {
 		return 0
 	}
 	left := (j.deadline-l.p.v.Now)/j.shortest - nearDeadline
-	return l.price * unpacedDiscount * min(max(left/nearDeadline, 0), 1)
+	return j.pacing.price * unpacedDiscount * min(max(left/nearDeadline, 0), 1)
 }
 
 // lateness returns what it costs that a task ends then: later than at default clocks, after
@@ -238,11 +240,11 @@ func (l *listScheduler) lateness(j *pendingTask, end float64) float64 {
 	s := &l.p.delays
 	cost := 0.0
 	if !j.unpaced {
-		cost = patientPrice * s.usual() * max(0, end-j.arrival-l.p.pacing.slack*(j.defaultEnd-j.arrival))
+		cost = patientPrice * s.usual() * max(0, end-j.arrival-j.pacing.slack*(j.defaultEnd-j.arrival))
 	}
 	mean := s.cost / s.tasks
 	if end > j.due {
-		cost += l.p.pacing.late * (j.cost + mean)
+		cost += j.pacing.late * (j.cost + mean)
 	}
 	if end > j.deadline {
 		cost += missCost * mean // no matter how large the task is

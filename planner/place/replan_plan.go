@@ -79,7 +79,7 @@ func (p *replan) replan() []startDecision {
 	order := p.ordered()
 	best := p.listSchedule(order)
 	late, first, worse := best.late, []*pendingTask(nil), 0
-	for range p.pacing.rounds {
+	for range p.pacings[0].rounds {
 		if p.opts.Pace > 0 {
 			first = savable(first, late)
 			late = slices.Clone(first)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -177,6 +178,51 @@ func TestASlowerPaceTakesLessEnergyAndMoreTime(t *testing.T) {
 			t.Errorf("by pace %v: energy %.3f and turnaround %.3f, want less and more with each", paces, energy, time)
 		}
 	}
+}
+
+// TestTasksHaveThePaceOfTheirOwn: where it is that of all, the plan is that of the pace, and where every second
+// task has a slower one, these take longer, the others no longer, and all take less energy.
+func TestTasksHaveThePaceOfTheirOwn(t *testing.T) {
+	const slower = 1.5
+	var energy, slow, others float64 // parts of what they are where nobody has one
+	batches := 2 * onlineBatches()
+	for seed := uint64(24_000); seed < 24_000+batches; seed++ {
+		p := kinds[seed%2].draw(t, seed, 20, 300)
+		all, half := *p, *p
+		all.Tasks, half.Tasks = slices.Clone(p.Tasks), slices.Clone(p.Tasks)
+		for i := range p.Tasks {
+			all.Tasks[i].Pace = slower
+			if i%2 == 0 {
+				half.Tasks[i].Pace = slower
+			}
+		}
+		want, _ := pastDue(t, p, policy.With("replan", "pace", slower))
+		if got, _ := pastDue(t, &all, "replan,pace=1"); !reflect.DeepEqual(got.Assignments, want.Assignments) {
+			t.Fatalf("seed %d: all have pace %v of their own, and another plan than at that pace", seed, slower)
+		}
+		if got, _ := pastDue(t, &all, "replan"); !reflect.DeepEqual(got.Assignments, mustPlan(t, p).Assignments) {
+			t.Fatalf("seed %d: the policy has no pace, and those of tasks count", seed)
+		}
+		usual, _ := pastDue(t, p, "replan,pace=1")
+		plan, _ := pastDue(t, &half, "replan,pace=1")
+		var sums [2][2]float64
+		for i := range p.Tasks {
+			sums[0][i%2] += usual.Assignments[i].End - p.Tasks[i].Arrival
+			sums[1][i%2] += plan.Assignments[i].End - p.Tasks[i].Arrival
+		}
+		energy += float64(plan.Ledger.Total()/usual.Ledger.Total()) / float64(batches)
+		slow, others = slow+sums[1][0]/sums[0][0]/float64(batches), others+sums[1][1]/sums[0][1]/float64(batches)
+	}
+	t.Logf("energy %.3f, turnaround %.3f of tasks with a slower pace and %.3f of others", energy, slow, others)
+	if energy >= 1 || slow <= 1.02 || others > 1.02 {
+		t.Errorf("energy %.3f, turnaround %.3f of tasks with a slower pace and %.3f of others", energy, slow, others)
+	}
+}
+
+// mustPlan returns the plan without a pace.
+func mustPlan(t *testing.T, p *planner.Problem) *planner.Plan {
+	plan, _ := pastDue(t, p, "replan")
+	return plan
 }
 
 // TestHindsightTakesNoMoreThanAnOnlinePlan: neither where it keeps that plan's promises and pace, nor where it
