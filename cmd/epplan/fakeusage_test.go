@@ -28,7 +28,7 @@ func fakeUsage(r *http.Request) any {
 	const kWh = 3.6e6
 	u.Groups = []epdapi.UsageSum{
 		{
-			Key: "ada", Jobs: 420, Runs: 440, GPUS: 3.6e6, EnergyJ: 150 * kWh, EnergyRuns: 430, GPUEnergyJ: 100 * kWh,
+			Key: "ada", Jobs: 420, Runs: 440, GPUS: 3.6e6, IdleGPUS: 4.5e5, IdleJ: 7 * kWh, EnergyJ: 150 * kWh, EnergyRuns: 430, GPUEnergyJ: 100 * kWh,
 			NodeEnergyJ: 145 * kWh, NodeRuns: 400, HeldOutJ: 9 * kWh,
 			Modelled: epdapi.ModelledUse{Runs: 400, DefaultJ: 120 * kWh, UsedJ: 95 * kWh},
 		},

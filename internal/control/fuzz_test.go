@@ -146,6 +146,10 @@ func (*still) Usage(context.Context, string, time.Time, time.Time, string) ([]re
 	return []record.Usage{{Key: "ada", Runs: 1}}, nil
 }
 
+func (*still) Idle(context.Context, string, time.Time, time.Time, string) ([]record.Idle, error) {
+	return []record.Idle{{Key: "ada", GPUModel: "V100", GPUSeconds: 1}}, nil
+}
+
 func (*still) PrunedUsage(context.Context, string, time.Time, time.Time) (record.Usage, error) {
 	return record.Usage{}, nil
 }

@@ -40,6 +40,10 @@ type UsageSum struct {
 	Jobs    int64   `json:"jobs"` // that are known
 	Runs    int64   `json:"runs"` // on one node each
 	GPUS    float64 `json:"gpu_s"`
+	// IdleGPUS is the part of GPUS in which the GPUs had no work, of runs whose utilisation is known, and IdleJ
+	// what GPUs of known models draw idle in that time.
+	IdleGPUS float64 `json:"idle_gpu_s"`
+	IdleJ    float64 `json:"idle_j"`
 	// EnergyJ is the energy of EnergyRuns: of the node if it is known, otherwise of the GPUs. The energy of
 	// the other runs isn't known.
 	EnergyJ     float64 `json:"energy_j"`
@@ -55,6 +59,7 @@ type UsageSum struct {
 // Add adds other runs.
 func (u *UsageSum) Add(o *UsageSum) {
 	u.Jobs, u.Runs, u.GPUS = u.Jobs+o.Jobs, u.Runs+o.Runs, u.GPUS+o.GPUS
+	u.IdleGPUS, u.IdleJ = u.IdleGPUS+o.IdleGPUS, u.IdleJ+o.IdleJ
 	u.EnergyJ, u.EnergyRuns = u.EnergyJ+o.EnergyJ, u.EnergyRuns+o.EnergyRuns
 	u.GPUEnergyJ += o.GPUEnergyJ
 	u.NodeEnergyJ, u.NodeRuns = u.NodeEnergyJ+o.NodeEnergyJ, u.NodeRuns+o.NodeRuns

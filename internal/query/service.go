@@ -61,6 +61,8 @@ type SumRecords interface {
 	Strata(ctx context.Context, cluster string, since, until time.Time) ([]record.Stratum, error)
 	// Usage sums runs by one of [record.Groupings]; "" makes one group.
 	Usage(ctx context.Context, cluster string, since, until time.Time, by string) ([]record.Usage, error)
+	// Idle is for how long GPUs of the same runs were idle.
+	Idle(ctx context.Context, cluster string, since, until time.Time, by string) ([]record.Idle, error)
 	// PrunedUsage sums pruned runs.
 	PrunedUsage(ctx context.Context, cluster string, since, until time.Time) (record.Usage, error)
 	// Oldest is the approximate time of the oldest record; zero: there is none.

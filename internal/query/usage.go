@@ -31,9 +31,14 @@ func (s *Service) Usage(
 	if err != nil {
 		return u, err
 	}
+	idle, err := s.idleOf(ctx, since, until, by)
+	if err != nil {
+		return u, err
+	}
 	u.Groups = make([]epdapi.UsageSum, min(len(groups), epdapi.MaxUsageGroups))
 	for i := range groups {
 		sum := usageSum(&groups[i])
+		sum.IdleGPUS, sum.IdleJ = idle[sum.Key].IdleGPUS, idle[sum.Key].IdleJ
 		if u.Total.Add(&sum); i < len(u.Groups) {
 			u.Groups[i] = sum
 			continue
@@ -62,6 +67,24 @@ func (s *Service) Usage(
 	}
 	u.Savings, err = s.Savings(ctx, who, since, until)
 	return u, err
+}
+
+// idleOf returns by group for how long its GPUs were idle, and what they draw then.
+func (s *Service) idleOf(
+	ctx context.Context, since, until time.Time, by string,
+) (map[string]epdapi.UsageSum, error) {
+	all, err := s.options.Records.Sums.Idle(ctx, s.options.Cluster, since, until, by)
+	idle, profiles := make(map[string]epdapi.UsageSum), s.options.Settings().Profiles
+	for _, i := range all {
+		sum := epdapi.UsageSum{IdleGPUS: i.GPUSeconds}
+		if p, err := profiles.Lookup(i.GPUModel); err == nil {
+			sum.IdleJ = i.GPUSeconds * float64(p.IdleW)
+		}
+		of := idle[i.Key]
+		of.Add(&sum)
+		idle[i.Key] = of
+	}
+	return idle, err
 }
 
 func usageSum(u *record.Usage) epdapi.UsageSum {

@@ -15,6 +15,16 @@ var groupKeys = map[string]string{
 	"partition": "COALESCE(j.partition, '')", "workload": "o.workload", "gpu": "o.gpu_model",
 }
 
+// runsWithJobs and ofPeriod select the runs of cluster ?1 that ended from ?2 on and before ?3.
+const (
+	runsWithJobs = `
+FROM outcomes AS o INDEXED BY outcomes_by_end
+	LEFT JOIN jobs AS j ON j.cluster = o.cluster AND j.job_id = o.job_id AND j.submitted_us = o.submitted_us`
+	ofPeriod = `
+WHERE o.cluster = ?1 AND o.unmatched = 0 AND COALESCE(o.ended_us, o.received_us) >= ?2
+	AND COALESCE(o.ended_us, o.received_us) < ?3`
+)
+
 // usageOf sums the runs of cluster ?1 that ended from ?2 on and before ?3.
 const usageOf = `, COUNT(*), COUNT(DISTINCT j.seq), TOTAL(o.time_s * j.gpus / MAX(j.nodes, 1)),
 	COUNT(o.gpu_energy_j), TOTAL(o.gpu_energy_j), COUNT(o.node_energy_j), TOTAL(o.node_energy_j),
@@ -23,13 +33,16 @@ const usageOf = `, COUNT(*), COUNT(DISTINCT j.seq), TOTAL(o.time_s * j.gpus / MA
 	COUNT(COALESCE(d.default_energy_j, r.default_energy_j)),
 	TOTAL(COALESCE(d.default_energy_j, r.default_energy_j)),
 	TOTAL(CASE WHEN COALESCE(d.default_energy_j, r.default_energy_j) IS NOT NULL THEN o.gpu_energy_j END)
-FROM outcomes AS o INDEXED BY outcomes_by_end
-	LEFT JOIN jobs AS j ON j.cluster = o.cluster AND j.job_id = o.job_id AND j.submitted_us = o.submitted_us
+` + runsWithJobs + `
 	LEFT JOIN decisions AS d ON d.decision_id = o.decision_id AND ` + isPredicted + `
 	LEFT JOIN old_runs AS r ON r.outcome_id = o.outcome_id AND ` + isPredicted + `
-WHERE o.cluster = ?1 AND o.unmatched = 0 AND COALESCE(o.ended_us, o.received_us) >= ?2
-	AND COALESCE(o.ended_us, o.received_us) < ?3
+` + ofPeriod + `
 GROUP BY 1 ORDER BY 10 DESC, 1`
+
+// idleOf sums the time in which GPUs of these runs had no work, as their drivers tell.
+const idleOf = `, o.gpu_model, TOTAL(o.time_s * j.gpus / MAX(j.nodes, 1) * (1 - MIN(MAX(o.utilisation, 0), 1)))` +
+	runsWithJobs + ofPeriod + ` AND o.utilisation IS NOT NULL
+GROUP BY 1, 2 ORDER BY 1, 2`
 
 // isPredicted selects the runs whose energy is compared with the models' prediction.
 const isPredicted = "o.arm = 'treated' AND o.exit_state = 'COMPLETED' AND o.gpu_energy_j IS NOT NULL"
@@ -63,6 +76,25 @@ func (s *Store) Usage(
 		}
 		return u, err
 	}, "usage")
+}
+
+// Idle returns for how long GPUs of the same runs and groups were idle, by GPU model. Runs whose utilisation
+// or job isn't known count for nothing.
+func (s *Store) Idle(
+	ctx context.Context, cluster string, since, until time.Time, by string,
+) ([]record.Idle, error) {
+	key, ok := groupKeys[by]
+	if !ok {
+		return nil, fmt.Errorf("idle GPUs by %q, want one of %q", by, record.Groupings)
+	}
+	from, before := microsBetween(since, until)
+	rows, err := s.db.read.QueryContext(ctx, "SELECT "+key+idleOf, cluster, from, before)
+	return list(rows, err, func(row scanner) (i record.Idle, err error) {
+		if err = row.Scan(&i.Key, &i.GPUModel, &i.GPUSeconds); !arePlausible(i.GPUSeconds) {
+			i.GPUSeconds = 0
+		}
+		return i, err
+	}, "idle GPUs")
 }
 
 // PrunedUsage returns the usage of pruned runs of a period's months, which are those of [Store.Strata].

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strconv"
 	"testing"
@@ -27,6 +28,11 @@ func (u *usageRuns) draw(t *rapid.T, i int) *record.Outcome {
 	o.JobID = int64(1000 + rapid.IntRange(0, 5).Draw(t, "job"))
 	o.Node = "n" + strconv.Itoa(i)
 	o.Submitted, o.Unmatched = start.Truncate(time.Second), rapid.IntRange(0, 6).Draw(t, "unmatched") == 0
+	o.Utilisation = live.Number{}
+	if rapid.Bool().Draw(t, "known utilisation") {
+		o.Utilisation = live.Known(rapid.Float64Range(0, 1).Draw(t, "utilisation"))
+	}
+	o.GPUModel = rapid.SampledFrom([]string{"V100", "A100"}).Draw(t, "GPU model")
 	o.Arm = rapid.SampledFrom([]live.Arm{live.ArmTreated, live.ArmHeldOut, live.ArmExcluded}).Draw(t, "arm")
 	o.ExitState = rapid.SampledFrom([]string{record.Completed, "FAILED"}).Draw(t, "state")
 	if rapid.IntRange(0, 3).Draw(t, "unmeasured node") == 0 {
@@ -66,10 +72,7 @@ func (u *usageRuns) sums(since, until time.Time, by string) map[string]*record.U
 			continue
 		}
 		j := cmp.Or(u.jobs[o.JobID], &record.Job{})
-		key := map[string]string{
-			"": "", "user": j.User, "account": j.Account, "partition": j.Partition, "workload": o.Workload,
-			"gpu": o.GPUModel,
-		}[by]
+		key := keyOf(o, j, by)
 		if sums[key] == nil {
 			sums[key], jobs[key] = &record.Usage{Key: key}, map[int64]bool{}
 		}
@@ -80,6 +83,28 @@ func (u *usageRuns) sums(since, until time.Time, by string) map[string]*record.U
 		sums[key].Jobs = int64(len(jobs[key]))
 	}
 	return sums
+}
+
+// idle returns for how long GPUs were idle by groups and GPU models, computed one run at a time.
+func (u *usageRuns) idle(since, until time.Time, by string) map[record.Idle]float64 {
+	sums := map[record.Idle]float64{}
+	for _, o := range u.all {
+		used, known := o.Utilisation.Get()
+		if !known || o.Unmatched || o.Ended.Before(since) || !until.IsZero() && !o.Ended.Before(until) {
+			continue
+		}
+		j := cmp.Or(u.jobs[o.JobID], &record.Job{})
+		sums[record.Idle{Key: keyOf(o, j, by), GPUModel: o.GPUModel}] += o.TimeS.Or(0) * float64(j.GPUs) / 3 * (1 - used)
+	}
+	return sums
+}
+
+// keyOf returns the group of a run.
+func keyOf(o *record.Outcome, j *record.Job, by string) string {
+	return map[string]string{
+		"": "", "user": j.User, "account": j.Account, "partition": j.Partition, "workload": o.Workload,
+		"gpu": o.GPUModel,
+	}[by]
 }
 
 // Usage is compared with sums over the runs themselves.
@@ -107,6 +132,17 @@ func TestUsageIsTheSumOfItsRuns(t *testing.T) {
 				rt.Fatalf("by %q: %d groups, %v, want %d", by, len(got), err, len(want))
 			}
 			groups += len(got)
+			wantIdle := u.idle(since, until, by)
+			idle, err := s.Idle(t.Context(), "alpha", since, until, by)
+			if err != nil || len(idle) != len(wantIdle) {
+				rt.Fatalf("by %q: %d idle groups, %v, want %d", by, len(idle), err, len(wantIdle))
+			}
+			for _, i := range idle {
+				want := wantIdle[record.Idle{Key: i.Key, GPUModel: i.GPUModel}]
+				if math.Abs(i.GPUSeconds-want) > 1e-9*want {
+					rt.Errorf("by %q: %+v, want %v s", by, i, want)
+				}
+			}
 			if !slices.IsSortedFunc(got, func(a, b record.Usage) int { return cmp.Compare(b.EnergyJ, a.EnergyJ) }) {
 				rt.Errorf("by %q: not by energy: %+v", by, got)
 			}

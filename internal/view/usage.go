@@ -95,6 +95,10 @@ func (v *View) addUsed(u *epdapi.Usage) {
 	v.Tiles = append(v.Tiles, page.Tile{
 		Label: "Used", Value: report.EnergyText(t.EnergyJ), Note: by + "; " + energyOf(t),
 	})
+	if t.IdleGPUS > 0 {
+		v.add("Idle", "GPUs that jobs held had no work for "+report.AmountText(t.IdleGPUS/3600)+" GPU-hours",
+			report.EnergyText(t.IdleJ)+" at their idle power")
+	}
 	if cost := FootprintText(&u.Savings.Factors, t.EnergyJ); cost == "" {
 		v.add("Cost", "unknown: epd's configuration states no [factors]")
 	} else {
@@ -133,6 +137,10 @@ func UsageGroups(u *epdapi.Usage) *report.Table {
 		row.Add(report.Column{Key: groupKey(u.By), Head: groupWord(u.By), Left: true, Max: 40},
 			report.Text(groupName(u, g)))
 		addUsage(row, u, g)
+		row.Add(report.Column{Key: "idle_gpu_s"}, report.Number(g.IdleGPUS))
+		row.Add(report.Column{Head: "idle GPU h"}, report.Text(report.AmountText(g.IdleGPUS/3600)))
+		row.Add(report.Column{Key: "idle_j", Head: "idle", Unit: report.KilowattHours, Group: 1},
+			report.Number(g.IdleJ))
 	})
 }
 

@@ -428,6 +428,12 @@ type Usage struct {
 	Predicted PredictedUse
 }
 
+// Idle is for how long GPUs of a model were idle that runs of a group had.
+type Idle struct {
+	Key, GPUModel string
+	GPUSeconds    float64
+}
+
 // Stratum is what is known of the energies and run times of the completed jobs of one workload
 // on one GPU model in one arm. A run is a job on all its nodes: it was drawn once.
 type Stratum struct {
