@@ -51,3 +51,17 @@ func fakeUsage(r *http.Request) any {
 	u.Over[1].UsageSum, u.Over[2].UsageSum = u.Groups[0], u.Groups[1]
 	return u
 }
+
+// fakeOwnUsage returns ada's runs.
+func fakeOwnUsage(r *http.Request) any {
+	u, ok := fakeUsage(r).(epdapi.Usage)
+	if !ok || len(u.Groups) == 0 {
+		return epdapi.OwnUsage{User: "ada", Since: u.Since, Until: u.Until}
+	}
+	train := u.Groups[0]
+	train.Key, train.LastJob = "w-1", epdapi.LastJob{ID: 4711, Name: "train", User: "ada", Partition: "gpu"}
+	return epdapi.OwnUsage{
+		User: "ada", Since: u.Since, Until: u.Until, Total: u.Groups[0], Groups: []epdapi.UsageSum{train},
+		Factors: u.Savings.Factors,
+	}
+}

@@ -70,19 +70,43 @@ func runReport(t *terminal.Terminal, c *cli.Context) error {
 		case c.Bool("csv"):
 			return t.PrintTable(c, view.UsageGroups(u))
 		}
-		if err := t.PrintText(shown.Text()); err != nil {
+		return printView(t, c, shown)
+	})
+}
+
+type ownUsageReport struct {
+	epdapi.OwnUsage
+	Footprint footprint `json:"footprint"`
+}
+
+func runOwnUsage(t *terminal.Terminal, c *cli.Context) error {
+	u, err := askOfPeriod(c, (*epdapi.Client).OwnUsage)
+	if err != nil {
+		return err
+	}
+	shown := view.OwnUsage(u)
+	return t.WithHTML(c, writesReport(t, shown), func() error {
+		if c.Bool("json") {
+			return t.PrintJSON(ownUsageReport{OwnUsage: *u, Footprint: footprintOf(&u.Factors, u.Total.EnergyJ)})
+		}
+		return printView(t, c, shown)
+	})
+}
+
+// printView prints the facts of a view, and its tables.
+func printView(t *terminal.Terminal, c *cli.Context, v *view.View) error {
+	if err := t.PrintText(v.Text()); err != nil {
+		return err
+	}
+	for _, table := range v.Tables {
+		if err := t.PrintText("\n" + table.Caption + "\n"); err != nil {
 			return err
 		}
-		for _, table := range shown.Tables {
-			if err := t.PrintText("\n" + table.Caption + "\n"); err != nil {
-				return err
-			}
-			if err := t.PrintTable(c, table.Table); err != nil {
-				return err
-			}
+		if err := t.PrintTable(c, table.Table); err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // setOutput sets the flag for the format of --output.

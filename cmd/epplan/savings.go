@@ -26,11 +26,14 @@ func savingsCommand(t *terminal.Terminal) *cli.Command {
 			"held-out run are in none of it. What the models believe is stated beside it. Price, carbon and water follow\n" +
 			"from [factors] in epd's configuration. Where the lot has jobs run at constant clocks (constant_arm in [live]),\n" +
 			"what these saved is measured in the same way, and what it adds to choose clocks for each job.\n" +
+			"--mine is for everybody: what your own jobs used and, as the models estimate, saved, by workload.\n" +
 			"Example: epplan savings --month 2026-10\n" +
+			"Example: epplan savings --mine --since 30d\n" +
 			"Example: epplan savings --since 30d\n" +
 			"Example: epplan savings --html savings.html",
 		Flags: []cli.Flag{
 			sinceFlag("runs"), untilFlag("runs"), monthFlag("runs"),
+			&cli.BoolFlag{Name: "mine", Usage: "what your own jobs used and saved"},
 			anySocketFlag(publicFirst), terminal.JSONFlag(), terminal.HTMLFlag(),
 		},
 		Action: t.Runs(terminal.TakesNone(runSavings)),
@@ -62,6 +65,9 @@ func footprintOf(f *epdapi.Factors, joules float64) footprint {
 }
 
 func runSavings(t *terminal.Terminal, c *cli.Context) error {
+	if c.Bool("mine") {
+		return runOwnUsage(t, c)
+	}
 	s, err := askOfPeriod(c, (*epdapi.Client).Savings)
 	if err != nil {
 		return err

@@ -82,6 +82,7 @@ func TestEveryRouteIsOpenToItsTiersAlone(t *testing.T) {
 		"POST /v1/models/use":      all[:1],
 		"GET /v1/savings":          all,
 		"GET /v1/usage":            all[:2],
+		"GET /v1/usage/own":        all,
 		"POST /v1/estimate":        all,
 		"POST /v1/code":            all,
 		"GET /v1/queue":            all,

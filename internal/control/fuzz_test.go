@@ -142,11 +142,17 @@ func (s *still) Strata(context.Context, string, time.Time, time.Time) ([]record.
 	return s.strata, nil
 }
 
-func (*still) Usage(context.Context, string, time.Time, time.Time, string) ([]record.Usage, error) {
+func (*still) Usage(_ context.Context, _ string, _, _ time.Time, _, user string) ([]record.Usage, error) {
+	if user != "" && user != "ada" {
+		return nil, nil
+	}
 	return []record.Usage{{Key: "ada", Runs: 1}}, nil
 }
 
-func (*still) Idle(context.Context, string, time.Time, time.Time, string) ([]record.Idle, error) {
+func (*still) Idle(_ context.Context, _ string, _, _ time.Time, _, user string) ([]record.Idle, error) {
+	if user != "" && user != "ada" {
+		return nil, nil
+	}
 	return []record.Idle{{Key: "ada", GPUModel: "V100", GPUSeconds: 1}}, nil
 }
 
@@ -355,6 +361,7 @@ func requestSeeds(workload string) []struct{ method, target, body string } {
 		{get, epdapi.PathModels + "?" + named, ``},
 		{get, epdapi.PathFit + "?" + named, ``},
 		{get, epdapi.PathProfiles + "?" + named, ``},
+		{get, epdapi.PathOwnUsage + "?since=2026-01-01T00:00:00Z", ``},
 		{get, epdapi.PathUsage + "?since=2026-01-01T00:00:00Z&until=2026-02-01T00:00:00Z&by=account", ``},
 		{get, epdapi.PathSavings + "?since=2026-01-01T00:00:00Z&until=2026-02-01T00:00:00Z", ``},
 		{get, epdapi.PathQueue, ``},

@@ -45,6 +45,7 @@ func questions(r *rig) map[string]asked {
 		"History":       {query.Anybody, []any{&query.HistoryQuery{}}, "ada bob", false},
 		"Savings":       {query.Anybody, []any{time.Time{}, time.Time{}}, "", false},
 		"Usage":         {query.Operators, []any{time.Time{}, time.Time{}, ""}, "", false},
+		"OwnUsage":      {query.Anybody, []any{time.Time{}, time.Time{}}, "", false},
 		"Estimate":      {query.Anybody, []any{script(1001), (*epdapi.Code)(nil), ""}, "", false},
 		"Code":          {query.Anybody, []any{script(1001), &epdapi.Code{}}, "", false},
 		"ModelStatuses": {query.Operators, nil, "", false},

@@ -9,6 +9,9 @@ import (
 // PathUsage is the path of [Usage].
 const PathUsage = "/v1/usage"
 
+// PathOwnUsage is the path of [OwnUsage].
+const PathOwnUsage = "/v1/usage/own"
+
 // MaxUsageGroups limits the groups of a [Usage].
 const MaxUsageGroups = 1000
 
@@ -30,6 +33,20 @@ type Usage struct {
 	// zone.
 	Over    []UsagePart `json:"over"`
 	Savings Savings     `json:"savings"` // of the same period
+}
+
+// OwnUsage is the usage of the runs of who asks that ended in a period, by workload.
+type OwnUsage struct {
+	User       string     `json:"user"` // "": not known, and so there are no runs
+	Since      time.Time  `json:"since,omitzero"`
+	Until      time.Time  `json:"until,omitzero"`
+	Total      UsageSum   `json:"total"`
+	Groups     []UsageSum `json:"groups"` // as in [Usage]
+	Others     *UsageSum  `json:"others,omitempty"`
+	OtherCount int        `json:"other_groups,omitempty"`
+	Factors    Factors    `json:"factors"`
+	// PrunedRuns is of how many runs of all users only monthly totals remain. None of them counts here.
+	PrunedRuns int64 `json:"pruned_runs"`
 }
 
 // UsageSum sums runs. A run on several nodes counts once for each node.
@@ -81,6 +98,11 @@ func (c *Client) Usage(ctx context.Context, since, until time.Time, by string) (
 	query := periodQuery(since, until)
 	query.Set("by", by)
 	return get[Usage](ctx, c, PathUsage, query)
+}
+
+// OwnUsage asks for the usage of the caller's own runs that ended in a period, by workload.
+func (c *Client) OwnUsage(ctx context.Context, since, until time.Time) (*OwnUsage, error) {
+	return get[OwnUsage](ctx, c, PathOwnUsage, periodQuery(since, until))
 }
 
 func periodQuery(since, until time.Time) url.Values {

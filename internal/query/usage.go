@@ -25,13 +25,53 @@ func (s *Service) Usage(
 		return u, fmt.Errorf("%w: by is %s, want one of %s", epdapi.ErrRequest, slurm.Printable(by, 40),
 			strings.Join(record.Groupings, ", "))
 	}
-	sums, cluster := s.options.Records.Sums, s.options.Cluster
-	u = epdapi.Usage{Since: since, Until: until, By: by}
-	groups, err := sums.Usage(ctx, cluster, since, until, by)
+	if u, err = s.groupedUsage(ctx, since, until, by, ""); err != nil {
+		return u, err
+	}
+	pruned, err := s.options.Records.Sums.PrunedUsage(ctx, s.options.Cluster, since, until)
 	if err != nil {
 		return u, err
 	}
-	idle, err := s.idleOf(ctx, since, until, by)
+	if pruned.Runs > 0 {
+		sum := usageSum(&pruned)
+		u.Pruned = &sum
+		u.Total.Add(&sum)
+	}
+	if u.Over, err = s.usageOver(ctx, since, until); err != nil {
+		return u, err
+	}
+	u.Savings, err = s.Savings(ctx, who, since, until)
+	return u, err
+}
+
+// OwnUsage returns the usage of the caller's own runs that ended in a period, by workload. What was saved is
+// the models' estimate.
+func (s *Service) OwnUsage(ctx context.Context, who Caller, since, until time.Time) (epdapi.OwnUsage, error) {
+	if who.Name == "" { // nobody's job is theirs
+		return epdapi.OwnUsage{Since: since, Until: until, Groups: []epdapi.UsageSum{}}, nil
+	}
+	u, err := s.groupedUsage(ctx, since, until, "workload", who.Name)
+	if err != nil {
+		return epdapi.OwnUsage{}, err
+	}
+	pruned, err := s.options.Records.Sums.PrunedUsage(ctx, s.options.Cluster, since, until)
+	return epdapi.OwnUsage{
+		User: who.Name, Since: since, Until: until, Total: u.Total, Groups: u.Groups, Others: u.Others,
+		OtherCount: u.OtherCount, Factors: epdapi.NewFactors(s.options.Settings().Factors),
+		PrunedRuns: pruned.Runs,
+	}, err
+}
+
+// groupedUsage returns the usage of a user's runs, or of all, by groups.
+func (s *Service) groupedUsage(
+	ctx context.Context, since, until time.Time, by, user string,
+) (u epdapi.Usage, err error) {
+	u = epdapi.Usage{Since: since, Until: until, By: by}
+	groups, err := s.options.Records.Sums.Usage(ctx, s.options.Cluster, since, until, by, user)
+	if err != nil {
+		return u, err
+	}
+	idle, err := s.idleOf(ctx, since, until, by, user)
 	if err != nil {
 		return u, err
 	}
@@ -53,27 +93,14 @@ func (s *Service) Usage(
 			return g.Key, &g.LastJob
 		})
 	}
-	pruned, err := sums.PrunedUsage(ctx, cluster, since, until)
-	if err != nil {
-		return u, err
-	}
-	if pruned.Runs > 0 {
-		sum := usageSum(&pruned)
-		u.Pruned = &sum
-		u.Total.Add(&sum)
-	}
-	if u.Over, err = s.usageOver(ctx, since, until); err != nil {
-		return u, err
-	}
-	u.Savings, err = s.Savings(ctx, who, since, until)
-	return u, err
+	return u, nil
 }
 
 // idleOf returns by group for how long its GPUs were idle, and what they draw then.
 func (s *Service) idleOf(
-	ctx context.Context, since, until time.Time, by string,
+	ctx context.Context, since, until time.Time, by, user string,
 ) (map[string]epdapi.UsageSum, error) {
-	all, err := s.options.Records.Sums.Idle(ctx, s.options.Cluster, since, until, by)
+	all, err := s.options.Records.Sums.Idle(ctx, s.options.Cluster, since, until, by, user)
 	idle, profiles := make(map[string]epdapi.UsageSum), s.options.Settings().Profiles
 	for _, i := range all {
 		sum := epdapi.UsageSum{IdleGPUS: i.GPUSeconds}
@@ -114,7 +141,7 @@ func (s *Service) usageOver(ctx context.Context, since, until time.Time) ([]epda
 	parts := []epdapi.UsagePart{}
 	for from := range partsOf(since.Local(), until.Local()) {
 		part := epdapi.UsagePart{From: from[0], Until: from[1]}
-		all, err := sums.Usage(ctx, cluster, part.From, part.Until, "")
+		all, err := sums.Usage(ctx, cluster, part.From, part.Until, "", "")
 		if err != nil {
 			return nil, err
 		}

@@ -142,7 +142,7 @@ func questions(s *store.Store, jobs int) []question { //nolint:funlen // most of
 		}},
 		{"usage of 30 days by user", func(ctx context.Context, i int) error {
 			since := start.AddDate(0, 0, -30).Add(-time.Duration(i%24) * time.Hour)
-			_, err := s.Usage(ctx, "alpha", since, since.AddDate(0, 0, 30), "user")
+			_, err := s.Usage(ctx, "alpha", since, since.AddDate(0, 0, 30), "user", "")
 			return err
 		}},
 		{"a job's outcomes and readings", func(ctx context.Context, i int) error {

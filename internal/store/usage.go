@@ -15,14 +15,15 @@ var groupKeys = map[string]string{
 	"partition": "COALESCE(j.partition, '')", "workload": "o.workload", "gpu": "o.gpu_model",
 }
 
-// runsWithJobs and ofPeriod select the runs of cluster ?1 that ended from ?2 on and before ?3.
+// runsWithJobs and ofPeriod select the runs of cluster ?1 that ended from ?2 on and before ?3, all or those of
+// user ?4.
 const (
 	runsWithJobs = `
 FROM outcomes AS o INDEXED BY outcomes_by_end
 	LEFT JOIN jobs AS j ON j.cluster = o.cluster AND j.job_id = o.job_id AND j.submitted_us = o.submitted_us`
 	ofPeriod = `
 WHERE o.cluster = ?1 AND o.unmatched = 0 AND COALESCE(o.ended_us, o.received_us) >= ?2
-	AND COALESCE(o.ended_us, o.received_us) < ?3`
+	AND COALESCE(o.ended_us, o.received_us) < ?3 AND (?4 = '' OR j.user = ?4)`
 )
 
 // usageOf sums the runs of cluster ?1 that ended from ?2 on and before ?3.
@@ -53,19 +54,19 @@ const prunedUsage = `
 SELECT COALESCE(SUM(runs), 0), TOTAL(gpu_energy_j), TOTAL(node_energy_j) FROM outcome_months
 WHERE cluster = ?1 AND month >= ?2 AND month < ?3`
 
-// Usage returns the energy and GPU time of runs that ended in a period, grouped by one of [record.Groupings],
-// the largest energy first; "" makes one group. A zero time leaves the period open. Runs without a known job
+// Usage returns the energy and GPU time of a user's runs (""; all) that ended in a period, grouped by one of
+// [record.Groupings], the largest energy first; "" makes one group. A zero time leaves the period open. Runs without a known job
 // are in the group without a name. Unmatched runs are left out, and so are pruned ones: see
 // [Store.PrunedUsage].
 func (s *Store) Usage(
-	ctx context.Context, cluster string, since, until time.Time, by string,
+	ctx context.Context, cluster string, since, until time.Time, by, user string,
 ) ([]record.Usage, error) {
 	key, ok := groupKeys[by]
 	if !ok {
 		return nil, fmt.Errorf("usage by %q, want one of %q", by, record.Groupings)
 	}
 	from, before := microsBetween(since, until)
-	rows, err := s.db.read.QueryContext(ctx, "SELECT "+key+usageOf, cluster, from, before)
+	rows, err := s.db.read.QueryContext(ctx, "SELECT "+key+usageOf, cluster, from, before, user)
 	return list(rows, err, func(row scanner) (record.Usage, error) {
 		var u record.Usage
 		err := row.Scan(&u.Key, &u.Runs, &u.Jobs, &u.GPUSeconds, &u.GPURuns, &u.GPUEnergyJ, &u.NodeRuns,
@@ -81,14 +82,14 @@ func (s *Store) Usage(
 // Idle returns for how long GPUs of the same runs and groups were idle, by GPU model. Runs whose utilisation
 // or job isn't known count for nothing.
 func (s *Store) Idle(
-	ctx context.Context, cluster string, since, until time.Time, by string,
+	ctx context.Context, cluster string, since, until time.Time, by, user string,
 ) ([]record.Idle, error) {
 	key, ok := groupKeys[by]
 	if !ok {
 		return nil, fmt.Errorf("idle GPUs by %q, want one of %q", by, record.Groupings)
 	}
 	from, before := microsBetween(since, until)
-	rows, err := s.db.read.QueryContext(ctx, "SELECT "+key+idleOf, cluster, from, before)
+	rows, err := s.db.read.QueryContext(ctx, "SELECT "+key+idleOf, cluster, from, before, user)
 	return list(rows, err, func(row scanner) (i record.Idle, err error) {
 		if err = row.Scan(&i.Key, &i.GPUModel, &i.GPUSeconds); !arePlausible(i.GPUSeconds) {
 			i.GPUSeconds = 0

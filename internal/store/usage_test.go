@@ -65,13 +65,16 @@ func (u *usageRuns) draw(t *rapid.T, i int) *record.Outcome {
 }
 
 // sums returns the usage of the runs in a period by groups, computed one run at a time.
-func (u *usageRuns) sums(since, until time.Time, by string) map[string]*record.Usage {
+func (u *usageRuns) sums(since, until time.Time, by, user string) map[string]*record.Usage {
 	sums, jobs := map[string]*record.Usage{}, map[string]map[int64]bool{}
 	for _, o := range u.all {
 		if o.Unmatched || o.Ended.Before(since) || !until.IsZero() && !o.Ended.Before(until) {
 			continue
 		}
 		j := cmp.Or(u.jobs[o.JobID], &record.Job{})
+		if user != "" && j.User != user {
+			continue
+		}
 		key := keyOf(o, j, by)
 		if sums[key] == nil {
 			sums[key], jobs[key] = &record.Usage{Key: key}, map[int64]bool{}
@@ -86,7 +89,7 @@ func (u *usageRuns) sums(since, until time.Time, by string) map[string]*record.U
 }
 
 // idle returns for how long GPUs were idle by groups and GPU models, computed one run at a time.
-func (u *usageRuns) idle(since, until time.Time, by string) map[record.Idle]float64 {
+func (u *usageRuns) idle(since, until time.Time, by, user string) map[record.Idle]float64 {
 	sums := map[record.Idle]float64{}
 	for _, o := range u.all {
 		used, known := o.Utilisation.Get()
@@ -94,6 +97,9 @@ func (u *usageRuns) idle(since, until time.Time, by string) map[record.Idle]floa
 			continue
 		}
 		j := cmp.Or(u.jobs[o.JobID], &record.Job{})
+		if user != "" && j.User != user {
+			continue
+		}
 		sums[record.Idle{Key: keyOf(o, j, by), GPUModel: o.GPUModel}] += o.TimeS.Or(0) * float64(j.GPUs) / 3 * (1 - used)
 	}
 	return sums
@@ -125,15 +131,16 @@ func TestUsageIsTheSumOfItsRuns(t *testing.T) {
 		if rapid.Bool().Draw(rt, "until") {
 			until = start.Add(time.Duration(rapid.IntRange(20, 40).Draw(rt, "minutes until")) * time.Minute)
 		}
+		user := rapid.SampledFrom([]string{"", "", "alice", "bob", "eve"}).Draw(rt, "whose")
 		for _, by := range append([]string{""}, record.Groupings...) {
-			want := u.sums(since, until, by)
-			got, err := s.Usage(t.Context(), "alpha", since, until, by)
+			want := u.sums(since, until, by, user)
+			got, err := s.Usage(t.Context(), "alpha", since, until, by, user)
 			if err != nil || len(got) != len(want) {
 				rt.Fatalf("by %q: %d groups, %v, want %d", by, len(got), err, len(want))
 			}
 			groups += len(got)
-			wantIdle := u.idle(since, until, by)
-			idle, err := s.Idle(t.Context(), "alpha", since, until, by)
+			wantIdle := u.idle(since, until, by, user)
+			idle, err := s.Idle(t.Context(), "alpha", since, until, by, user)
 			if err != nil || len(idle) != len(wantIdle) {
 				rt.Fatalf("by %q: %d idle groups, %v, want %d", by, len(idle), err, len(wantIdle))
 			}
@@ -212,7 +219,7 @@ func TestUsageOfPrunedRunsIsToldByMonth(t *testing.T) {
 		if err != nil || got.Runs != c.runs || (got.EnergyJ > 0) != (c.runs > 0) {
 			t.Errorf("%v to %v: %+v, %v, want %d runs", c.since, c.until, got, err, c.runs)
 		}
-		if kept, err := s.Usage(t.Context(), "alpha", c.since, c.until, "user"); err != nil || len(kept) > 0 {
+		if kept, err := s.Usage(t.Context(), "alpha", c.since, c.until, "user", ""); err != nil || len(kept) > 0 {
 			t.Errorf("%v to %v: %+v, %v are kept", c.since, c.until, kept, err)
 		}
 	}

@@ -57,6 +57,38 @@ func Usage(u *epdapi.Usage) *View {
 	return v
 }
 
+// OwnUsage returns the view of the energy that somebody's own jobs used in a period.
+func OwnUsage(own *epdapi.OwnUsage) *View {
+	period := periodText(own.Since, own.Until)
+	v := &View{Title: "Energy of your jobs " + period}
+	if own.PrunedRuns > 0 {
+		v.notice(page.Warn, "of "+report.Plural(int(own.PrunedRuns), "run")+" of all users only monthly totals remain "+
+			"(keep_days): yours among them don't count here")
+	}
+	if own.User == "" {
+		v.add("Used", "nobody knows who you are, so no job is yours")
+		return v
+	}
+	if own.Total.Runs == 0 {
+		v.add("Used", "no job of "+slurm.Printable(own.User, 40)+" ended "+period)
+		return v
+	}
+	u := &epdapi.Usage{
+		By: "workload", Total: own.Total, Groups: own.Groups, Others: own.Others, OtherCount: own.OtherCount,
+		Savings: epdapi.Savings{Factors: own.Factors},
+	}
+	v.addUsed(u)
+	if m := &u.Total.Modelled; m.Runs > 0 {
+		v.add("Saved", modelledText(m))
+	} else {
+		v.add("Saved", "unknown: none of them ended at chosen clocks with a known energy")
+	}
+	groups := UsageGroups(u)
+	v.Tables = append(v.Tables, Table{"By workload", groups})
+	v.addSection("groups", "By workload", usageFigure(u, "workload"), groups.Page("By workload", groupsNote(u), -1))
+	return v
+}
+
 // groupKey returns the key of the column with the groups, in JSON and CSV.
 func groupKey(by string) string {
 	if slices.Contains(record.Groupings, by) {

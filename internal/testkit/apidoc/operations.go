@@ -145,6 +145,9 @@ func controllerOperations() []Operation {
 			of[epdapi.Usage](), Param{"since", "ended from then on (RFC 3339)"},
 			Param{"until", "ended before then (RFC 3339)"},
 			Param{"by", "user (the default), account, partition, workload or gpu"}),
+		get(Controller, epdapi.PathOwnUsage, Anybody, "What the caller's own runs used, by workload, and what was saved "+
+			"by them as the models estimate.", of[epdapi.OwnUsage](), Param{"since", "ended from then on (RFC 3339)"},
+			Param{"until", "ended before then (RFC 3339)"}),
 		post(Controller, epdapi.PathEstimate, Anybody, "What a job would take, and at which clocks, if it "+
 			"were submitted.", of[hooks.Submission](), of[epdapi.Estimate](), model),
 		post(Controller, epdapi.PathCode, Anybody, "What the source code of a job that is about to be "+
