@@ -470,7 +470,9 @@ func FuzzLimitHintText(f *testing.F) {
 
 func TestPartitionsHavePacesWhereThePolicyGoesByOne(t *testing.T) {
 	c := load(t, "[live.plan]\npolicy = \"replan,pace=1.1\"\npaces = {batch = 1.5, debug = 1}\n")
-	for partitions, want := range map[string]float64{"": 1.1, "gpu": 1.1, "batch": 1.5, "batch,gpu": 1.1, "batch,debug": 1} {
+	for partitions, want := range map[string]float64{
+		"": 1.1, "gpu": 1.1, "batch": 1.5, "batch,gpu": 1.1, "batch,debug": 1,
+	} {
 		if got := c.Live.Plan.PaceOf(partitions); got != want {
 			t.Errorf("partitions %q: %v, want %v", partitions, got, want)
 		}
@@ -480,14 +482,14 @@ func TestPartitionsHavePacesWhereThePolicyGoesByOne(t *testing.T) {
 		t.Errorf("no partition has one: %v", got)
 	}
 	for text, want := range map[string]string{
-		"[live.plan]\npaces = {batch = 1.5}\n": "live.plan.paces has partition \"batch\", want it left out, or a " +
-			"policy that goes by a pace, such as replan,pace=1: \"edl\" doesn't",
-		"[live.plan]\npolicy = \"replan,pace=1\"\npaces = {batch = 2}\n": "live.plan.paces has partition \"batch\" " +
-			"at 2, want max_turnaround, 1.5, at most",
-		"[live.plan]\npolicy = \"replan,pace=1\"\npaces = {batch = 0.5}\n": "live.plan.paces.batch is 0.5, want a " +
-			"number from 1",
+		"paces = {batch = 1.5}": "live.plan.paces has partition \"batch\", want it left out, or a policy that " +
+			"goes by a pace, such as replan,pace=1: \"edl\" doesn't",
+		"policy = \"replan,pace=1\"\npaces = {batch = 2}": "live.plan.paces has partition \"batch\" at 2, want " +
+			"max_turnaround, 1.5, at most",
+		"policy = \"replan,pace=1\"\npaces = {batch = 0.5}": "live.plan.paces.batch is 0.5, want a number from 1",
 	} {
-		if _, err := Load(strings.NewReader(text), "c.toml", nil); err == nil || !strings.Contains(err.Error(), want) {
+		_, err := Load(strings.NewReader("[live.plan]\n"+text+"\n"), "c.toml", nil)
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}

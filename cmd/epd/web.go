@@ -30,7 +30,9 @@ import (
 
 // planTerms returns what settings say of plans.
 func planTerms(s *control.Settings) *slurmqueue.PlanTerms {
-	return &slurmqueue.PlanTerms{Profiles: s.Profiles, Goal: s.Goal, Safety: s.Safety, PaceOf: s.Live.Plan.PaceOf}
+	return &slurmqueue.PlanTerms{
+		Profiles: s.Profiles, Goal: s.Goal, Safety: s.Safety, PaceOf: s.Live.Plan.PaceOf,
+	}
 }
 
 // openSite makes the pages, which sockets and the port serve.
@@ -155,9 +157,11 @@ func (p *pageSource) Series(ctx context.Context, id slurm.JobID) (*epdapi.JobSer
 }
 
 // Usage returns the usage of runs that ended in a period, by groups.
-func (p *pageSource) Usage(ctx context.Context, since, until time.Time, by string) (*epdapi.Usage, error) {
+func (p *pageSource) Usage(
+	ctx context.Context, since, until time.Time, by string, own bool,
+) (*epdapi.Usage, error) {
 	return ask(ctx, p, epdapi.PathUsage, func(ctx context.Context, who query.Caller) (*epdapi.Usage, error) {
-		u, err := p.server.Control.Queries.Usage(ctx, who, since, until, by)
+		u, err := p.server.Control.Queries.Usage(ctx, who, since, until, by, own)
 		return &u, err
 	})
 }

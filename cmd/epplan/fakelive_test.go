@@ -51,7 +51,6 @@ func liveSayings(mux *http.ServeMux) {
 	})
 	say("GET "+epdapi.PathSavings, fakeSavings)
 	say("GET "+epdapi.PathUsage, fakeUsage)
-	say("GET "+epdapi.PathOwnUsage, fakeOwnUsage)
 	say("POST "+epdapi.PathEstimate, fakeEstimate)
 	say("POST "+epdapi.PathCode, fakeCode)
 	say("GET "+epdapi.PathQueue, func(*http.Request) any { return fakeQueue() })

@@ -15,9 +15,12 @@ func fakeUsage(r *http.Request) any {
 	until, _ := time.Parse(time.RFC3339, q.Get("until"))
 	u := epdapi.Usage{Since: since, Until: until, By: q.Get("by")}
 	if saved, ok := fakeSavings(r).(epdapi.Savings); ok {
-		u.Savings = saved
+		u.Factors, u.Savings = saved.Factors, &saved
 	}
 	if !until.IsZero() && until.Year() < 2024 {
+		if q.Get("own") == "true" {
+			u.Own, u.User, u.Savings = true, "ada", nil
+		}
 		return u
 	}
 	if until.Year() == 2024 {
@@ -28,7 +31,8 @@ func fakeUsage(r *http.Request) any {
 	const kWh = 3.6e6
 	u.Groups = []epdapi.UsageSum{
 		{
-			Key: "ada", Jobs: 420, Runs: 440, GPUS: 3.6e6, IdleGPUS: 4.5e5, IdleJ: 7 * kWh, EnergyJ: 150 * kWh, EnergyRuns: 430, GPUEnergyJ: 100 * kWh,
+			Key: "ada", Jobs: 420, Runs: 440, GPUS: 3.6e6, IdleGPUS: 4.5e5, IdleJ: 7 * kWh,
+			EnergyJ: 150 * kWh, EnergyRuns: 430, GPUEnergyJ: 100 * kWh,
 			NodeEnergyJ: 145 * kWh, NodeRuns: 400, HeldOutJ: 9 * kWh,
 			Modelled: epdapi.ModelledUse{Runs: 400, DefaultJ: 120 * kWh, UsedJ: 95 * kWh},
 		},
@@ -43,6 +47,12 @@ func fakeUsage(r *http.Request) any {
 		}
 		u.Total.Add(&u.Groups[i])
 	}
+	if q.Get("own") == "true" {
+		train := u.Groups[0]
+		train.Key = "w-1"
+		u.Own, u.User, u.Savings, u.Total, u.Groups = true, "ada", nil, train, []epdapi.UsageSum{train}
+		return u
+	}
 	day := time.Date(2025, 10, 1, 0, 0, 0, 0, time.Local)
 	for i := range 3 {
 		from := day.AddDate(0, 0, i)
@@ -50,18 +60,4 @@ func fakeUsage(r *http.Request) any {
 	}
 	u.Over[1].UsageSum, u.Over[2].UsageSum = u.Groups[0], u.Groups[1]
 	return u
-}
-
-// fakeOwnUsage returns ada's runs.
-func fakeOwnUsage(r *http.Request) any {
-	u, ok := fakeUsage(r).(epdapi.Usage)
-	if !ok || len(u.Groups) == 0 {
-		return epdapi.OwnUsage{User: "ada", Since: u.Since, Until: u.Until}
-	}
-	train := u.Groups[0]
-	train.Key, train.LastJob = "w-1", epdapi.LastJob{ID: 4711, Name: "train", User: "ada", Partition: "gpu"}
-	return epdapi.OwnUsage{
-		User: "ada", Since: u.Since, Until: u.Until, Total: u.Groups[0], Groups: []epdapi.UsageSum{train},
-		Factors: u.Savings.Factors,
-	}
 }

@@ -26,7 +26,7 @@ func reportCommand(t *terminal.Terminal) *cli.Command {
 		Description: "The energy of the nodes counts if it is known, otherwise the energy of the GPUs. A run counts in the\n" +
 			"period in which it ended. Cost, carbon and water follow from [factors] in epd's configuration. The total\n" +
 			"saving is measured against held-out runs, as in epplan savings; the savings of groups are the models'\n" +
-			"estimates. For operators.\n" +
+			"estimates. Operators see everybody's jobs, others their own.\n" +
 			"Example: epplan report --month last --by account\n" +
 			"Example: epplan report --month 2026-10 --html october.html\n" +
 			"Example: epplan report --since 7d -o csv",
@@ -57,56 +57,48 @@ func runReport(t *terminal.Terminal, c *cli.Context) error {
 	u, err := askOfPeriod(c, func(
 		epd *epdapi.Client, ctx context.Context, since, until time.Time,
 	) (*epdapi.Usage, error) {
-		return epd.Usage(ctx, since, until, c.String("by"))
+		return epd.Usage(ctx, since, until, c.String("by"), false)
 	})
 	if err != nil {
 		return err
 	}
+	return printUsage(t, c, u)
+}
+
+func runOwnUsage(t *terminal.Terminal, c *cli.Context) error {
+	u, err := askOfPeriod(c, func(
+		epd *epdapi.Client, ctx context.Context, since, until time.Time,
+	) (*epdapi.Usage, error) {
+		return epd.Usage(ctx, since, until, "workload", true)
+	})
+	if err != nil {
+		return err
+	}
+	return printUsage(t, c, u)
+}
+
+func printUsage(t *terminal.Terminal, c *cli.Context, u *epdapi.Usage) error {
 	shown := view.Usage(u)
 	return t.WithHTML(c, writesReport(t, shown), func() error {
 		switch {
 		case c.Bool("json"):
-			return t.PrintJSON(usageReport{Usage: *u, Footprint: footprintOf(&u.Savings.Factors, u.Total.EnergyJ)})
+			return t.PrintJSON(usageReport{Usage: *u, Footprint: footprintOf(&u.Factors, u.Total.EnergyJ)})
 		case c.Bool("csv"):
 			return t.PrintTable(c, view.UsageGroups(u))
 		}
-		return printView(t, c, shown)
-	})
-}
-
-type ownUsageReport struct {
-	epdapi.OwnUsage
-	Footprint footprint `json:"footprint"`
-}
-
-func runOwnUsage(t *terminal.Terminal, c *cli.Context) error {
-	u, err := askOfPeriod(c, (*epdapi.Client).OwnUsage)
-	if err != nil {
-		return err
-	}
-	shown := view.OwnUsage(u)
-	return t.WithHTML(c, writesReport(t, shown), func() error {
-		if c.Bool("json") {
-			return t.PrintJSON(ownUsageReport{OwnUsage: *u, Footprint: footprintOf(&u.Factors, u.Total.EnergyJ)})
-		}
-		return printView(t, c, shown)
-	})
-}
-
-// printView prints the facts of a view, and its tables.
-func printView(t *terminal.Terminal, c *cli.Context, v *view.View) error {
-	if err := t.PrintText(v.Text()); err != nil {
-		return err
-	}
-	for _, table := range v.Tables {
-		if err := t.PrintText("\n" + table.Caption + "\n"); err != nil {
+		if err := t.PrintText(shown.Text()); err != nil {
 			return err
 		}
-		if err := t.PrintTable(c, table.Table); err != nil {
-			return err
+		for _, table := range shown.Tables {
+			if err := t.PrintText("\n" + table.Caption + "\n"); err != nil {
+				return err
+			}
+			if err := t.PrintTable(c, table.Table); err != nil {
+				return err
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // setOutput sets the flag for the format of --output.

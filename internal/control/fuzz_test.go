@@ -149,13 +149,6 @@ func (*still) Usage(_ context.Context, _ string, _, _ time.Time, _, user string)
 	return []record.Usage{{Key: "ada", Runs: 1}}, nil
 }
 
-func (*still) Idle(_ context.Context, _ string, _, _ time.Time, _, user string) ([]record.Idle, error) {
-	if user != "" && user != "ada" {
-		return nil, nil
-	}
-	return []record.Idle{{Key: "ada", GPUModel: "V100", GPUSeconds: 1}}, nil
-}
-
 func (*still) PrunedUsage(context.Context, string, time.Time, time.Time) (record.Usage, error) {
 	return record.Usage{}, nil
 }
@@ -361,7 +354,7 @@ func requestSeeds(workload string) []struct{ method, target, body string } {
 		{get, epdapi.PathModels + "?" + named, ``},
 		{get, epdapi.PathFit + "?" + named, ``},
 		{get, epdapi.PathProfiles + "?" + named, ``},
-		{get, epdapi.PathOwnUsage + "?since=2026-01-01T00:00:00Z", ``},
+		{get, epdapi.PathUsage + "?own=true&by=workload", ``},
 		{get, epdapi.PathUsage + "?since=2026-01-01T00:00:00Z&until=2026-02-01T00:00:00Z&by=account", ``},
 		{get, epdapi.PathSavings + "?since=2026-01-01T00:00:00Z&until=2026-02-01T00:00:00Z", ``},
 		{get, epdapi.PathQueue, ``},

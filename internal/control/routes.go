@@ -63,8 +63,7 @@ func (a *api) routes() []route {
 		{"POST " + epdapi.PathModelsUse, query.Administrators, requestTime, posted(a.query.UseModel, true)},
 		{"GET " + epdapi.PathProfiles, query.Operators, requestTime, a.getProfiles},
 		{"GET " + epdapi.PathSavings, query.Anybody, requestTime, a.getSavings},
-		{"GET " + epdapi.PathUsage, query.Operators, queueTime, a.getUsage},
-		{"GET " + epdapi.PathOwnUsage, query.Anybody, queueTime, a.getOwnUsage},
+		{"GET " + epdapi.PathUsage, query.Anybody, queueTime, a.getUsage},
 		{"POST " + epdapi.PathEstimate, query.Anybody, requestTime, a.postEstimate},
 		{"POST " + epdapi.PathCode, query.Anybody, requestTime, a.postCode},
 		{"GET " + epdapi.PathQueue, query.Anybody, queueTime, plain(a.query.Queue)},
@@ -287,15 +286,11 @@ func (a *api) getUsage(r *http.Request, who query.Caller) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.query.Usage(r.Context(), who, since, until, r.URL.Query().Get("by"))
-}
-
-func (a *api) getOwnUsage(r *http.Request, who query.Caller) (any, error) {
-	since, until, err := periodOf(r)
+	own, err := query.ParseBool(r.URL.Query(), "own")
 	if err != nil {
 		return nil, err
 	}
-	return a.query.OwnUsage(r.Context(), who, since, until)
+	return a.query.Usage(r.Context(), who, since, until, r.URL.Query().Get("by"), own)
 }
 
 func periodOf(r *http.Request) (since, until time.Time, err error) {

@@ -9,9 +9,6 @@ import (
 // PathUsage is the path of [Usage].
 const PathUsage = "/v1/usage"
 
-// PathOwnUsage is the path of [OwnUsage].
-const PathOwnUsage = "/v1/usage/own"
-
 // MaxUsageGroups limits the groups of a [Usage].
 const MaxUsageGroups = 1000
 
@@ -20,33 +17,23 @@ type Usage struct {
 	Since time.Time `json:"since,omitzero"` // absent: since the first record
 	Until time.Time `json:"until,omitzero"` // absent: up to now
 	By    string    `json:"by"`             // user, account, partition, workload or gpu
-	// Total covers all runs, including Pruned.
+	// Own says that only runs of User count, who asked; "": not known, and so there are none.
+	Own  bool   `json:"own,omitempty"`
+	User string `json:"user,omitempty"`
+	// Total covers all runs, including Pruned, but for those of a user's own usage.
 	Total UsageSum `json:"total"`
 	// Groups are sorted by energy, the largest first. Others sums the groups beyond [MaxUsageGroups].
 	Groups     []UsageSum `json:"groups"`
 	Others     *UsageSum  `json:"others,omitempty"`
 	OtherCount int        `json:"other_groups,omitempty"`
 	// Pruned sums runs of which only monthly totals remain, for the same months as Savings. No group and no
-	// part of the period includes them.
+	// part of the period includes them. In a user's own usage they are those of all users.
 	Pruned *UsageSum `json:"pruned,omitempty"`
 	// Over divides the period into days, or into months if it is longer than 62 days, in the controller's time
-	// zone.
+	// zone; a user's own usage has no parts.
 	Over    []UsagePart `json:"over"`
-	Savings Savings     `json:"savings"` // of the same period
-}
-
-// OwnUsage is the usage of the runs of who asks that ended in a period, by workload.
-type OwnUsage struct {
-	User       string     `json:"user"` // "": not known, and so there are no runs
-	Since      time.Time  `json:"since,omitzero"`
-	Until      time.Time  `json:"until,omitzero"`
-	Total      UsageSum   `json:"total"`
-	Groups     []UsageSum `json:"groups"` // as in [Usage]
-	Others     *UsageSum  `json:"others,omitempty"`
-	OtherCount int        `json:"other_groups,omitempty"`
-	Factors    Factors    `json:"factors"`
-	// PrunedRuns is of how many runs of all users only monthly totals remain. None of them counts here.
-	PrunedRuns int64 `json:"pruned_runs"`
+	Factors Factors     `json:"factors"`
+	Savings *Savings    `json:"savings,omitempty"` // of the same period; left out of a user's own usage
 }
 
 // UsageSum sums runs. A run on several nodes counts once for each node.
@@ -93,16 +80,14 @@ type UsagePart struct {
 	UsageSum
 }
 
-// Usage asks for the usage of runs that ended in a period, by groups. A zero time leaves the period open.
-func (c *Client) Usage(ctx context.Context, since, until time.Time, by string) (*Usage, error) {
+// Usage asks for the usage of runs that ended in a period, the caller's own ones or all, by groups. A zero time leaves the period open.
+func (c *Client) Usage(ctx context.Context, since, until time.Time, by string, own bool) (*Usage, error) {
 	query := periodQuery(since, until)
+	if own {
+		query.Set("own", "true")
+	}
 	query.Set("by", by)
 	return get[Usage](ctx, c, PathUsage, query)
-}
-
-// OwnUsage asks for the usage of the caller's own runs that ended in a period, by workload.
-func (c *Client) OwnUsage(ctx context.Context, since, until time.Time) (*OwnUsage, error) {
-	return get[OwnUsage](ctx, c, PathOwnUsage, periodQuery(since, until))
 }
 
 func periodQuery(since, until time.Time) url.Values {

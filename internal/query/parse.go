@@ -46,3 +46,16 @@ func ParseTime(q url.Values, key string) (time.Time, error) {
 	}
 	return at, nil
 }
+
+// ParseBool reads true or false; what isn't there is false.
+func ParseBool(q url.Values, key string) (bool, error) {
+	switch text := q.Get(key); text {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	default:
+		return false, fmt.Errorf("%w: %s is %s, want true or false", epdapi.ErrRequest, key,
+			slurm.Printable(text, 40))
+	}
+}

@@ -59,10 +59,8 @@ type SumRecords interface {
 	RunDays(ctx context.Context, cluster string, from time.Time) ([]record.RunDay, error)
 	// Strata are sums over jobs that ended since a time and before another one, whose arms may be compared.
 	Strata(ctx context.Context, cluster string, since, until time.Time) ([]record.Stratum, error)
-	// Usage sums a user's runs (""; all) by one of [record.Groupings]; "" makes one group.
+	// Usage sums a user's runs ("": all) by one of [record.Groupings]; "" makes one group.
 	Usage(ctx context.Context, cluster string, since, until time.Time, by, user string) ([]record.Usage, error)
-	// Idle is for how long GPUs of the same runs were idle.
-	Idle(ctx context.Context, cluster string, since, until time.Time, by, user string) ([]record.Idle, error)
 	// PrunedUsage sums pruned runs.
 	PrunedUsage(ctx context.Context, cluster string, since, until time.Time) (record.Usage, error)
 	// Oldest is the approximate time of the oldest record; zero: there is none.

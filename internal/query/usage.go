@@ -14,18 +14,24 @@ import (
 )
 
 // Usage returns the usage of runs that ended in a period, by user (""), account, partition, workload or
-// gpu. A zero time leaves the period open.
+// gpu: of all, to operators, or of the caller's own ones. A zero time leaves the period open.
 func (s *Service) Usage(
-	ctx context.Context, who Caller, since, until time.Time, by string,
+	ctx context.Context, who Caller, since, until time.Time, by string, own bool,
 ) (u epdapi.Usage, err error) {
-	if err := Operators.Admits(who); err != nil {
-		return u, err
-	}
 	if by = cmp.Or(by, record.Groupings[0]); !slices.Contains(record.Groupings, by) {
 		return u, fmt.Errorf("%w: by is %s, want one of %s", epdapi.ErrRequest, slurm.Printable(by, 40),
 			strings.Join(record.Groupings, ", "))
 	}
-	if u, err = s.groupedUsage(ctx, since, until, by, ""); err != nil {
+	u = epdapi.Usage{
+		Since: since, Until: until, By: by, Own: own || Operators.Admits(who) != nil, Groups: []epdapi.UsageSum{}, Over: []epdapi.UsagePart{},
+		Factors: epdapi.NewFactors(s.options.Settings().Factors),
+	}
+	if u.Own {
+		if u.User = who.Name; u.User == "" { // nobody's job is theirs
+			return u, nil
+		}
+	}
+	if err := s.addUsageGroups(ctx, &u); err != nil {
 		return u, err
 	}
 	pruned, err := s.options.Records.Sums.PrunedUsage(ctx, s.options.Cluster, since, until)
@@ -35,52 +41,38 @@ func (s *Service) Usage(
 	if pruned.Runs > 0 {
 		sum := usageSum(&pruned)
 		u.Pruned = &sum
-		u.Total.Add(&sum)
+	}
+	if u.Own {
+		return u, nil
+	}
+	if u.Pruned != nil {
+		u.Total.Add(u.Pruned)
 	}
 	if u.Over, err = s.usageOver(ctx, since, until); err != nil {
 		return u, err
 	}
-	u.Savings, err = s.Savings(ctx, who, since, until)
+	saved, err := s.Savings(ctx, who, since, until)
+	u.Savings = &saved
 	return u, err
 }
 
-// OwnUsage returns the usage of the caller's own runs that ended in a period, by workload. What was saved is
-// the models' estimate.
-func (s *Service) OwnUsage(ctx context.Context, who Caller, since, until time.Time) (epdapi.OwnUsage, error) {
-	if who.Name == "" { // nobody's job is theirs
-		return epdapi.OwnUsage{Since: since, Until: until, Groups: []epdapi.UsageSum{}}, nil
-	}
-	u, err := s.groupedUsage(ctx, since, until, "workload", who.Name)
+// addUsageGroups adds the groups, and their sum.
+func (s *Service) addUsageGroups(ctx context.Context, u *epdapi.Usage) error {
+	groups, err := s.options.Records.Sums.Usage(ctx, s.options.Cluster, u.Since, u.Until, u.By, u.User)
 	if err != nil {
-		return epdapi.OwnUsage{}, err
+		return err
 	}
-	pruned, err := s.options.Records.Sums.PrunedUsage(ctx, s.options.Cluster, since, until)
-	return epdapi.OwnUsage{
-		User: who.Name, Since: since, Until: until, Total: u.Total, Groups: u.Groups, Others: u.Others,
-		OtherCount: u.OtherCount, Factors: epdapi.NewFactors(s.options.Settings().Factors),
-		PrunedRuns: pruned.Runs,
-	}, err
-}
-
-// groupedUsage returns the usage of a user's runs, or of all, by groups.
-func (s *Service) groupedUsage(
-	ctx context.Context, since, until time.Time, by, user string,
-) (u epdapi.Usage, err error) {
-	u = epdapi.Usage{Since: since, Until: until, By: by}
-	groups, err := s.options.Records.Sums.Usage(ctx, s.options.Cluster, since, until, by, user)
-	if err != nil {
-		return u, err
-	}
-	idle, err := s.idleOf(ctx, since, until, by, user)
-	if err != nil {
-		return u, err
-	}
-	u.Groups = make([]epdapi.UsageSum, min(len(groups), epdapi.MaxUsageGroups))
+	profiles := s.options.Settings().Profiles
 	for i := range groups {
 		sum := usageSum(&groups[i])
-		sum.IdleGPUS, sum.IdleJ = idle[sum.Key].IdleGPUS, idle[sum.Key].IdleJ
-		if u.Total.Add(&sum); i < len(u.Groups) {
-			u.Groups[i] = sum
+		for _, idle := range groups[i].Idle {
+			sum.IdleGPUS += idle.GPUSeconds
+			if p, err := profiles.Lookup(idle.GPUModel); err == nil {
+				sum.IdleJ += idle.GPUSeconds * float64(p.IdleW)
+			}
+		}
+		if u.Total.Add(&sum); i < epdapi.MaxUsageGroups {
+			u.Groups = append(u.Groups, sum)
 			continue
 		}
 		if u.OtherCount++; u.Others == nil {
@@ -88,30 +80,12 @@ func (s *Service) groupedUsage(
 		}
 		u.Others.Add(&sum)
 	}
-	if by == "workload" {
+	if u.By == "workload" {
 		nameWorkloads(ctx, &s.lastJobs, u.Groups, func(g *epdapi.UsageSum) (string, *epdapi.LastJob) {
 			return g.Key, &g.LastJob
 		})
 	}
-	return u, nil
-}
-
-// idleOf returns by group for how long its GPUs were idle, and what they draw then.
-func (s *Service) idleOf(
-	ctx context.Context, since, until time.Time, by, user string,
-) (map[string]epdapi.UsageSum, error) {
-	all, err := s.options.Records.Sums.Idle(ctx, s.options.Cluster, since, until, by, user)
-	idle, profiles := make(map[string]epdapi.UsageSum), s.options.Settings().Profiles
-	for _, i := range all {
-		sum := epdapi.UsageSum{IdleGPUS: i.GPUSeconds}
-		if p, err := profiles.Lookup(i.GPUModel); err == nil {
-			sum.IdleJ = i.GPUSeconds * float64(p.IdleW)
-		}
-		of := idle[i.Key]
-		of.Add(&sum)
-		idle[i.Key] = of
-	}
-	return idle, err
+	return nil
 }
 
 func usageSum(u *record.Usage) epdapi.UsageSum {

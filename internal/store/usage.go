@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"math"
 	"time"
@@ -15,8 +16,8 @@ var groupKeys = map[string]string{
 	"partition": "COALESCE(j.partition, '')", "workload": "o.workload", "gpu": "o.gpu_model",
 }
 
-// runsWithJobs and ofPeriod select the runs of cluster ?1 that ended from ?2 on and before ?3, all or those of
-// user ?4.
+// runsWithJobs and ofPeriod select the runs of cluster ?1 that ended from ?2 on and before ?3, all or those
+// of user ?4.
 const (
 	runsWithJobs = `
 FROM outcomes AS o INDEXED BY outcomes_by_end
@@ -41,7 +42,8 @@ const usageOf = `, COUNT(*), COUNT(DISTINCT j.seq), TOTAL(o.time_s * j.gpus / MA
 GROUP BY 1 ORDER BY 10 DESC, 1`
 
 // idleOf sums the time in which GPUs of these runs had no work, as their drivers tell.
-const idleOf = `, o.gpu_model, TOTAL(o.time_s * j.gpus / MAX(j.nodes, 1) * (1 - MIN(MAX(o.utilisation, 0), 1)))` +
+const idleOf = `, o.gpu_model,
+	TOTAL(o.time_s * j.gpus / MAX(j.nodes, 1) * (1 - MIN(MAX(o.utilisation, 0), 1)))` +
 	runsWithJobs + ofPeriod + ` AND o.utilisation IS NOT NULL
 GROUP BY 1, 2 ORDER BY 1, 2`
 
@@ -54,10 +56,10 @@ const prunedUsage = `
 SELECT COALESCE(SUM(runs), 0), TOTAL(gpu_energy_j), TOTAL(node_energy_j) FROM outcome_months
 WHERE cluster = ?1 AND month >= ?2 AND month < ?3`
 
-// Usage returns the energy and GPU time of a user's runs (""; all) that ended in a period, grouped by one of
-// [record.Groupings], the largest energy first; "" makes one group. A zero time leaves the period open. Runs without a known job
-// are in the group without a name. Unmatched runs are left out, and so are pruned ones: see
-// [Store.PrunedUsage].
+// Usage returns the energy and GPU time of a user's runs ("": all) that ended in a period, grouped by one of
+// [record.Groupings], the largest energy first; "" makes one group. A zero time leaves the period open. Runs
+// without a known job are in the group without a name. Unmatched runs are left out, and so are pruned ones:
+// see [Store.PrunedUsage].
 func (s *Store) Usage(
 	ctx context.Context, cluster string, since, until time.Time, by, user string,
 ) ([]record.Usage, error) {
@@ -66,6 +68,10 @@ func (s *Store) Usage(
 		return nil, fmt.Errorf("usage by %q, want one of %q", by, record.Groupings)
 	}
 	from, before := microsBetween(since, until)
+	idle, err := idleTimes(ctx, s.db.read, by, cluster, from, before, user)
+	if err != nil {
+		return nil, err
+	}
 	rows, err := s.db.read.QueryContext(ctx, "SELECT "+key+usageOf, cluster, from, before, user)
 	return list(rows, err, func(row scanner) (record.Usage, error) {
 		var u record.Usage
@@ -75,27 +81,25 @@ func (s *Store) Usage(
 		if !arePlausible(u.GPUSeconds, u.GPUEnergyJ, u.NodeEnergyJ, u.EnergyJ, u.Predicted.DefaultJ) {
 			u = record.Usage{Key: u.Key, Runs: u.Runs, Jobs: u.Jobs}
 		}
+		u.Idle = idle[u.Key]
 		return u, err
 	}, "usage")
 }
 
-// Idle returns for how long GPUs of the same runs and groups were idle, by GPU model. Runs whose utilisation
-// or job isn't known count for nothing.
-func (s *Store) Idle(
-	ctx context.Context, cluster string, since, until time.Time, by, user string,
-) ([]record.Idle, error) {
-	key, ok := groupKeys[by]
-	if !ok {
-		return nil, fmt.Errorf("idle GPUs by %q, want one of %q", by, record.Groupings)
-	}
-	from, before := microsBetween(since, until)
-	rows, err := s.db.read.QueryContext(ctx, "SELECT "+key+idleOf, cluster, from, before, user)
-	return list(rows, err, func(row scanner) (i record.Idle, err error) {
-		if err = row.Scan(&i.Key, &i.GPUModel, &i.GPUSeconds); !arePlausible(i.GPUSeconds) {
-			i.GPUSeconds = 0
+// idleTimes returns for how long the GPUs of each group were idle.
+func idleTimes(
+	ctx context.Context, db *sql.DB, by, cluster string, from, before int64, user string,
+) (map[string][]record.Idle, error) {
+	rows, err := db.QueryContext(ctx, "SELECT "+groupKeys[by]+idleOf, cluster, from, before, user)
+	idle := make(map[string][]record.Idle)
+	_, err = list(rows, err, func(row scanner) (i record.Idle, err error) {
+		var group string
+		if err = row.Scan(&group, &i.GPUModel, &i.GPUSeconds); err == nil && arePlausible(i.GPUSeconds) {
+			idle[group] = append(idle[group], i)
 		}
 		return i, err
 	}, "idle GPUs")
+	return idle, err
 }
 
 // PrunedUsage returns the usage of pruned runs of a period's months, which are those of [Store.Strata].

@@ -15,14 +15,50 @@ import (
 
 // Usage returns the view of the energy that jobs used in a period, of its cost, and of the savings.
 func Usage(u *epdapi.Usage) *View {
-	v := &View{Title: "Energy of jobs " + periodText(u.Since, u.Until)}
-	if u.Total.Runs == 0 {
-		v.add("Used", "no job ended "+periodText(u.Since, u.Until))
+	period := periodText(u.Since, u.Until)
+	v := &View{Title: "Energy of jobs " + period}
+	if u.Own {
+		v.Title = "Energy of your jobs " + period
+	}
+	switch {
+	case u.Own && u.User == "":
+		v.add("Used", "nobody knows who you are, so no job is yours")
+		return v
+	case u.Total.Runs == 0:
+		v.addPruned(u)
+		v.add("Used", strings.TrimSuffix("no job of "+slurm.Printable(u.User, 40), " of ")+" ended "+period)
 		return v
 	}
-	s := &u.Savings
-	v.Lead = savingsLead(s)
 	v.addUsed(u)
+	v.addPruned(u)
+	v.addSavings(u)
+	what := groupWord(u.By)
+	if len(u.Groups) > 0 {
+		groups := UsageGroups(u)
+		v.Tables = append(v.Tables, Table{"By " + what, groups})
+		v.addSection("groups", "By "+what, usageFigure(u, what), groups.Page("By "+what, groupsNote(u), -1))
+	}
+	if len(u.Over) > 1 {
+		parts := usageParts(u)
+		v.Tables = append(v.Tables, Table{"Over time", parts})
+		v.addSection("time", "Over time", usageOverFigure(u), parts.Page("Over time",
+			"A run counts on the day it ended.", -1))
+	}
+	return v
+}
+
+// addSavings adds what was saved: as it was measured, where that is known, and by the models.
+func (v *View) addSavings(u *epdapi.Usage) {
+	s := u.Savings
+	if s == nil {
+		if m := &u.Total.Modelled; m.Runs > 0 {
+			v.add("Saved", modelledText(m))
+		} else {
+			v.add("Saved", "unknown: none of them ended at chosen clocks with a known energy")
+		}
+		return
+	}
+	v.Lead = savingsLead(s)
 	best, of := widestSaving(s)
 	all := comparisonsOf(s)
 	for i := range all {
@@ -42,51 +78,19 @@ func Usage(u *epdapi.Usage) *View {
 		v.add("Modelled", modelledText(m))
 	}
 	v.Notices = append(v.Notices, savingsNotices(s)...)
-	what := groupWord(u.By)
-	if len(u.Groups) > 0 {
-		groups := UsageGroups(u)
-		v.Tables = append(v.Tables, Table{"By " + what, groups})
-		v.addSection("groups", "By "+what, usageFigure(u, what), groups.Page("By "+what, groupsNote(u), -1))
-	}
-	if len(u.Over) > 1 {
-		parts := usageParts(u)
-		v.Tables = append(v.Tables, Table{"Over time", parts})
-		v.addSection("time", "Over time", usageOverFigure(u), parts.Page("Over time",
-			"A run counts on the day it ended.", -1))
-	}
-	return v
 }
 
-// OwnUsage returns the view of the energy that somebody's own jobs used in a period.
-func OwnUsage(own *epdapi.OwnUsage) *View {
-	period := periodText(own.Since, own.Until)
-	v := &View{Title: "Energy of your jobs " + period}
-	if own.PrunedRuns > 0 {
-		v.notice(page.Warn, "of "+report.Plural(int(own.PrunedRuns), "run")+" of all users only monthly totals remain "+
-			"(keep_days): yours among them don't count here")
+// addPruned says which runs are in no group.
+func (v *View) addPruned(u *epdapi.Usage) {
+	if u.Pruned == nil {
+		return
 	}
-	if own.User == "" {
-		v.add("Used", "nobody knows who you are, so no job is yours")
-		return v
+	runs, ofThem := report.Plural(int(u.Pruned.Runs), "run"), "no group and no part of the period includes them"
+	if u.Own {
+		runs, ofThem = runs+" of all users", "yours among them don't count here"
 	}
-	if own.Total.Runs == 0 {
-		v.add("Used", "no job of "+slurm.Printable(own.User, 40)+" ended "+period)
-		return v
-	}
-	u := &epdapi.Usage{
-		By: "workload", Total: own.Total, Groups: own.Groups, Others: own.Others, OtherCount: own.OtherCount,
-		Savings: epdapi.Savings{Factors: own.Factors},
-	}
-	v.addUsed(u)
-	if m := &u.Total.Modelled; m.Runs > 0 {
-		v.add("Saved", modelledText(m))
-	} else {
-		v.add("Saved", "unknown: none of them ended at chosen clocks with a known energy")
-	}
-	groups := UsageGroups(u)
-	v.Tables = append(v.Tables, Table{"By workload", groups})
-	v.addSection("groups", "By workload", usageFigure(u, "workload"), groups.Page("By workload", groupsNote(u), -1))
-	return v
+	v.notice(page.Warn, fmt.Sprintf("of %s with %s only monthly totals remain (keep_days): %s", runs,
+		report.EnergyText(u.Pruned.EnergyJ), ofThem))
 }
 
 // groupKey returns the key of the column with the groups, in JSON and CSV.
@@ -131,16 +135,11 @@ func (v *View) addUsed(u *epdapi.Usage) {
 		v.add("Idle", "GPUs that jobs held had no work for "+report.AmountText(t.IdleGPUS/3600)+" GPU-hours",
 			report.EnergyText(t.IdleJ)+" at their idle power")
 	}
-	if cost := FootprintText(&u.Savings.Factors, t.EnergyJ); cost == "" {
+	if cost := FootprintText(&u.Factors, t.EnergyJ); cost == "" {
 		v.add("Cost", "unknown: epd's configuration states no [factors]")
 	} else {
-		v.add("Cost", cost+fmt.Sprintf(", with a PUE of %v", max(1, u.Savings.Factors.PUE)))
+		v.add("Cost", cost+fmt.Sprintf(", with a PUE of %v", max(1, u.Factors.PUE)))
 		v.Tiles = append(v.Tiles, page.Tile{Label: "Cost", Value: cost, Note: "of all that was used"})
-	}
-	if p := u.Pruned; p != nil {
-		v.notice(page.Warn, fmt.Sprintf("of %s with %s only monthly totals remain (keep_days): no group and "+
-			"no part of the period includes them", report.Plural(int(p.Runs), "run"),
-			report.EnergyText(p.EnergyJ)))
 	}
 }
 
@@ -216,7 +215,7 @@ func addUsage(row *report.Row, u *epdapi.Usage, g *epdapi.UsageSum) {
 	row.Add(report.Column{Key: "node_energy_j"}, report.Number(g.NodeEnergyJ))
 	row.Add(report.Column{Key: "part", Head: "part", Unit: report.Fraction, Digits: 2},
 		report.Number(g.EnergyJ/max(u.Total.EnergyJ, 1)))
-	f := &u.Savings.Factors
+	f := &u.Factors
 	cost := f.FootprintOf(g.EnergyJ)
 	if f.CostPerKWh > 0 {
 		row.Add(report.Column{Key: "cost"}, report.Number(cost.Cost))

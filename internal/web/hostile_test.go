@@ -71,8 +71,10 @@ func (s spoilt) Models(ctx context.Context) (*epdapi.ModelList, error) {
 	return spoil(s, v, err)
 }
 
-func (s spoilt) Usage(ctx context.Context, since, until time.Time, by string) (*epdapi.Usage, error) {
-	v, err := s.cluster.Usage(ctx, since, until, by)
+func (s spoilt) Usage(
+	ctx context.Context, since, until time.Time, by string, own bool,
+) (*epdapi.Usage, error) {
+	v, err := s.cluster.Usage(ctx, since, until, by, own)
 	return spoil(s, v, err)
 }
 

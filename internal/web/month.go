@@ -28,7 +28,7 @@ func monthPage(ctx context.Context, r *Request) (*View, error) {
 	if !slices.Contains(record.Groupings, by) {
 		return nil, badQuery("Jobs can't be grouped by that.", "Choose a group in the form.")
 	}
-	used, err := r.Admin.Usage(ctx, since, since.AddDate(0, 1, 0), by)
+	used, err := r.Admin.Usage(ctx, since, since.AddDate(0, 1, 0), by, false)
 	if err != nil {
 		return nil, err
 	}

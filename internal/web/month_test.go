@@ -11,7 +11,9 @@ import (
 )
 
 // Usage returns two accounts' runs of a month.
-func (c *cluster) Usage(ctx context.Context, since, until time.Time, by string) (*epdapi.Usage, error) {
+func (c *cluster) Usage(
+	ctx context.Context, since, until time.Time, by string, _ bool,
+) (*epdapi.Usage, error) {
 	const kWh = 3.6e6
 	u := &epdapi.Usage{Since: since, Until: until, By: by, Groups: []epdapi.UsageSum{
 		{
@@ -34,7 +36,7 @@ func (c *cluster) Usage(ctx context.Context, since, until time.Time, by string) 
 	u.Over[1].UsageSum = u.Total
 	o, err := c.Overview(ctx)
 	if err == nil {
-		u.Savings = o.Savings
+		u.Factors, u.Savings = o.Savings.Factors, &o.Savings
 		u.Savings.Since, u.Savings.Until = since, until
 	}
 	return u, err

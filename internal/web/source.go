@@ -29,7 +29,7 @@ type Source interface {
 // Administration answers the pages of operators and administrators, and acts for one viewer, if the viewer
 // may; its errors are a [Source]'s.
 type Administration interface {
-	Usage(ctx context.Context, since, until time.Time, by string) (*epdapi.Usage, error)
+	Usage(ctx context.Context, since, until time.Time, by string, own bool) (*epdapi.Usage, error)
 	Status(ctx context.Context) (*epdapi.Status, error)
 	UseModel(ctx context.Context, m *epdapi.ModelChoice) (*epdapi.ModelStatus, error)
 	UndoLevers(ctx context.Context) (*epdapi.UndoLeversAnswer, error)

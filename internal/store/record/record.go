@@ -426,12 +426,13 @@ type Usage struct {
 	HeldOutJ    float64 // of held-out runs
 	// Predicted are the treated runs that completed, at the GPUs.
 	Predicted PredictedUse
+	Idle      []Idle // of the runs whose utilisation and job are known
 }
 
-// Idle is for how long GPUs of a model were idle that runs of a group had.
+// Idle is for how long GPUs of a model had no work, as their drivers tell.
 type Idle struct {
-	Key, GPUModel string
-	GPUSeconds    float64
+	GPUModel   string
+	GPUSeconds float64
 }
 
 // Stratum is what is known of the energies and run times of the completed jobs of one workload

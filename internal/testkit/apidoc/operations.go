@@ -141,13 +141,12 @@ func controllerOperations() []Operation {
 		get(Controller, epdapi.PathSavings, Anybody, "What was saved: treated runs against held-out ones.",
 			of[epdapi.Savings](), Param{"since", "ended from then on (RFC 3339)"},
 			Param{"until", "ended before then (RFC 3339)"}),
-		get(Controller, epdapi.PathUsage, Operators, "What runs used, and what was saved by them.",
+		get(Controller, epdapi.PathUsage, Anybody, "What runs used, and what was saved by them: those of "+
+			"all, for operators, or the caller's own.",
 			of[epdapi.Usage](), Param{"since", "ended from then on (RFC 3339)"},
 			Param{"until", "ended before then (RFC 3339)"},
-			Param{"by", "user (the default), account, partition, workload or gpu"}),
-		get(Controller, epdapi.PathOwnUsage, Anybody, "What the caller's own runs used, by workload, and what was saved "+
-			"by them as the models estimate.", of[epdapi.OwnUsage](), Param{"since", "ended from then on (RFC 3339)"},
-			Param{"until", "ended before then (RFC 3339)"}),
+			Param{"by", "user (the default), account, partition, workload or gpu"},
+			Param{"own", "true: the caller's own runs alone"}),
 		post(Controller, epdapi.PathEstimate, Anybody, "What a job would take, and at which clocks, if it "+
 			"were submitted.", of[hooks.Submission](), of[epdapi.Estimate](), model),
 		post(Controller, epdapi.PathCode, Anybody, "What the source code of a job that is about to be "+
