@@ -23,7 +23,8 @@ func (s *Service) Usage(
 			strings.Join(record.Groupings, ", "))
 	}
 	u = epdapi.Usage{
-		Since: since, Until: until, By: by, Own: own || Operators.Admits(who) != nil, Groups: []epdapi.UsageSum{}, Over: []epdapi.UsagePart{},
+		Since: since, Until: until, By: by, Own: own || Operators.Admits(who) != nil,
+		Groups: []epdapi.UsageSum{}, Over: []epdapi.UsagePart{},
 		Factors: epdapi.NewFactors(s.options.Settings().Factors),
 	}
 	if u.Own {
