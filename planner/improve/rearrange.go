@@ -36,7 +36,7 @@ func isListable(p *planner.Problem, plan *planner.Plan) bool {
 
 // Limits of the work that a search over lists does unasked: moves for each three tasks,
 // or where that is more, the fewer of those for each four and for each one; moves in all,
-// and jobs timed. Batches of more than manyJobs get less by as much as they are larger.
+// and jobs timed. Batches of manyJobs get half of that, and larger ones less by as much as they are larger.
 const (
 	movesPerTriple  = 20
 	movesPerFour    = 12
@@ -73,9 +73,9 @@ func rearrange(
 	if moves <= 0 {
 		moves = mostMovesListed
 	}
-	moves = scaledWork(min(moves/max(1, n/manyJobs),
+	moves = scaledWork(min(moves/max(1, 2*n/manyJobs),
 		max(movesPerTriple*n*n, min(movesPerFour*n*n*n, movesPerTask))*n), how.Effort)
-	work := scaledWork(mostTimed/max(1, n/manyJobs), how.Effort)
+	work := scaledWork(mostTimed/max(1, 2*n/manyJobs), how.Effort)
 	w := weightsOf(p, plan)
 	w.ended = how.ended
 	l := newListSchedule(p, w, openNodes(p, plan))
