@@ -162,3 +162,31 @@ func (r *rig) checkAnswer(name string, of *asked, who query.Caller) {
 		}
 	}
 }
+
+// A workload is one user's, also where another one submits the same script later.
+func TestOwnUsageNamesWorkloadsByOnesOwnJobsAlone(t *testing.T) {
+	r := withJobs(t)
+	r.job(3, func(j *slurm.Job) { j.User, j.UID = "bob", 1001 }) // as ada's first one
+	request := ask(3)
+	request.UID = 1001
+	d := r.decide(request)
+	r.record(r.ran(d, request.RunID, memoryBound()), store.Stored)
+	named := 0
+	for _, who := range []query.Caller{ada, bob, operator} {
+		u, err := r.Queries.Usage(t.Context(), who, time.Time{}, time.Time{}, "workload", true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, g := range u.Groups {
+			if g.LastJob.User != "" {
+				named++
+			}
+			if g.LastJob.User != "" && g.LastJob.User != who.Name || g.LastJob.User == "" && g.LastJob.ID != 0 {
+				t.Errorf("%s is told of %+v", who.Name, g.LastJob)
+			}
+		}
+	}
+	if named == 0 {
+		t.Error("no workload has a name")
+	}
+}

@@ -16,9 +16,9 @@ import (
 // Usage returns the view of the energy that jobs used in a period, of its cost, and of the savings.
 func Usage(u *epdapi.Usage) *View {
 	period := periodText(u.Since, u.Until)
-	v := &View{Title: "Energy of jobs " + period}
+	v, nobodys := &View{Title: "Energy of jobs " + period}, "no job"
 	if u.Own {
-		v.Title = "Energy of your jobs " + period
+		v.Title, nobodys = "Energy of your jobs "+period, "no job of "+slurm.Printable(u.User, 40)
 	}
 	switch {
 	case u.Own && u.User == "":
@@ -26,7 +26,7 @@ func Usage(u *epdapi.Usage) *View {
 		return v
 	case u.Total.Runs == 0:
 		v.addPruned(u)
-		v.add("Used", strings.TrimSuffix("no job of "+slurm.Printable(u.User, 40), " of ")+" ended "+period)
+		v.add("Used", nobodys+" ended "+period)
 		return v
 	}
 	v.addUsed(u)

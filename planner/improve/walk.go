@@ -120,10 +120,7 @@ func (w *listAnnealing) nodeOf(i int32) int32 {
 	if j.more == nil {
 		return j.node
 	}
-	if k := w.rng.IntN(1 + len(j.more)); k > 0 {
-		return j.more[k-1]
-	}
-	return j.node
+	return j.nodeAt(w.rng.IntN(j.nodeCount()))
 }
 
 // nearbyLevel returns a level near a job's whose time differs.
