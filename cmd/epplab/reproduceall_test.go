@@ -119,11 +119,8 @@ func TestEachPaperStopsWithinASecondAtWhateverItIs(t *testing.T) {
 		reproduceScale: fullScale,
 	}
 	for i := range papers {
-		const before = 200 * time.Millisecond
 		t.Log(papers[i].name)
-		commandtest.InTime(t, before+commandtest.Soon, func() {
-			ctx, cancel := context.WithTimeout(t.Context(), before)
-			defer cancel()
+		commandtest.Stops(t, 200*time.Millisecond, func(ctx context.Context) {
 			r.count, r.sections = progressCounter(r.t, "test"), papers[i].sections
 			if _, err := papers[i].compute(ctx, r); err == nil {
 				t.Errorf("%s: ended without an error", papers[i].name)

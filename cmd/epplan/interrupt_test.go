@@ -115,10 +115,7 @@ func TestWorkInProgressStopsWithinASecond(t *testing.T) {
 	if err := os.WriteFile(tasks, []byte(text.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const before = 50 * time.Millisecond
-	commandtest.InTime(t, before+commandtest.Soon, func() {
-		ctx, cancel := context.WithTimeout(t.Context(), before)
-		defer cancel()
+	commandtest.Stops(t, 50*time.Millisecond, func(ctx context.Context) {
 		var out, errs bytes.Buffer
 		code := run(ctx,
 			[]string{"epplan", "compare", tasks, "--cluster", "paper", "--gpus-per-node", "1,2,4,8,16"},

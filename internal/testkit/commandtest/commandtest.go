@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -148,6 +149,31 @@ func InTime(t *testing.T, most time.Duration, attempt func()) {
 	t.Errorf("it took more than %v at each of %d attempts", most, tries)
 }
 
+// Stops wants an attempt to end soon after its context does, which it has for a while. What counts is the
+// processor's time: on a machine that is busy with something else each attempt takes long by the clock.
+func Stops(t *testing.T, before time.Duration, attempt func(ctx context.Context)) {
+	t.Helper()
+	const waits = 30 * time.Second // rather than works
+	ctx, cancel := context.WithTimeout(t.Context(), before)
+	defer cancel()
+	began, used := time.Now(), processorTime(t)
+	attempt(ctx)
+	took := time.Since(began) - before
+	if used = processorTime(t) - used; took > Soon && used > before+Soon || took > waits {
+		t.Errorf("ended %v after it was to stop, of which it worked for at most %v", took, used)
+	}
+}
+
+// processorTime returns how long this process has had a processor.
+func processorTime(t *testing.T) time.Duration {
+	t.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
 // WantInterrupted runs the program with a context that is done, and wants it to stop soon. It returns what
 // was printed.
 func (p *Program) WantInterrupted(
@@ -158,7 +184,7 @@ func (p *Program) WantInterrupted(
 ) (stdout string) {
 	t.Helper()
 	<-ctx.Done()
-	InTime(t, Soon, func() {
+	Stops(t, 0, func(context.Context) {
 		var out, errs bytes.Buffer
 		code := p.Run(ctx, append([]string{p.Name}, args...), stdin, &out, &errs)
 		if code != terminal.ExitInterrupted || errs.String() != "error: interrupted\n" {
@@ -191,9 +217,7 @@ func WantKeys(t *testing.T, what string, object map[string]any, keys []string) {
 // WantStopped has a command run for a while, and wants it to stop soon after.
 func (p *Program) WantStopped(t *testing.T, before time.Duration, args ...string) {
 	t.Helper()
-	InTime(t, before+Soon, func() {
-		ctx, cancel := context.WithTimeout(t.Context(), before)
-		defer cancel()
+	Stops(t, before, func(ctx context.Context) {
 		var out, errs bytes.Buffer
 		if code := p.Run(ctx, append([]string{p.Name}, args...), strings.NewReader(""), &out,
 			&errs); code != terminal.ExitInterrupted || out.Len() > 0 {
