@@ -120,7 +120,7 @@ func TestEachPaperStopsWithinASecondAtWhateverItIs(t *testing.T) {
 	}
 	for i := range papers {
 		t.Log(papers[i].name)
-		commandtest.Stops(t, 200*time.Millisecond, func(ctx context.Context) {
+		commandtest.Stops(t.Context(), t, 200*time.Millisecond, func(ctx context.Context) {
 			r.count, r.sections = progressCounter(r.t, "test"), papers[i].sections
 			if _, err := papers[i].compute(ctx, r); err == nil {
 				t.Errorf("%s: ended without an error", papers[i].name)

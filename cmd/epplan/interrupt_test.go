@@ -115,7 +115,7 @@ func TestWorkInProgressStopsWithinASecond(t *testing.T) {
 	if err := os.WriteFile(tasks, []byte(text.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	commandtest.Stops(t, 50*time.Millisecond, func(ctx context.Context) {
+	commandtest.Stops(t.Context(), t, 50*time.Millisecond, func(ctx context.Context) {
 		var out, errs bytes.Buffer
 		code := run(ctx,
 			[]string{"epplan", "compare", tasks, "--cluster", "paper", "--gpus-per-node", "1,2,4,8,16"},

@@ -151,10 +151,12 @@ func InTime(t *testing.T, most time.Duration, attempt func()) {
 
 // Stops wants an attempt to end soon after its context does, which it has for a while. What counts is the
 // processor's time: on a machine that is busy with something else each attempt takes long by the clock.
-func Stops(t *testing.T, before time.Duration, attempt func(ctx context.Context)) {
+func Stops(
+	ctx context.Context, t *testing.T, before time.Duration, attempt func(ctx context.Context),
+) {
 	t.Helper()
 	const waits = 30 * time.Second // rather than works
-	ctx, cancel := context.WithTimeout(t.Context(), before)
+	ctx, cancel := context.WithTimeout(ctx, before)
 	defer cancel()
 	began, used := time.Now(), processorTime(t)
 	attempt(ctx)
@@ -184,7 +186,7 @@ func (p *Program) WantInterrupted(
 ) (stdout string) {
 	t.Helper()
 	<-ctx.Done()
-	Stops(t, 0, func(context.Context) {
+	Stops(ctx, t, 0, func(ctx context.Context) {
 		var out, errs bytes.Buffer
 		code := p.Run(ctx, append([]string{p.Name}, args...), stdin, &out, &errs)
 		if code != terminal.ExitInterrupted || errs.String() != "error: interrupted\n" {
@@ -217,7 +219,7 @@ func WantKeys(t *testing.T, what string, object map[string]any, keys []string) {
 // WantStopped has a command run for a while, and wants it to stop soon after.
 func (p *Program) WantStopped(t *testing.T, before time.Duration, args ...string) {
 	t.Helper()
-	Stops(t, before, func(ctx context.Context) {
+	Stops(t.Context(), t, before, func(ctx context.Context) {
 		var out, errs bytes.Buffer
 		if code := p.Run(ctx, append([]string{p.Name}, args...), strings.NewReader(""), &out,
 			&errs); code != terminal.ExitInterrupted || out.Len() > 0 {
