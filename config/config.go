@@ -227,6 +227,7 @@ func (c *Config) UnknownNames(has *SlurmNames) []error {
 		{"live.limit_hints", slices.Collect(maps.Keys(l.LimitHint.OnIn))},
 		{"live.plan.modes", slices.Collect(maps.Keys(l.Plan.Modes))},
 		{"live.plan.paces", slices.Collect(maps.Keys(l.Plan.Paces))},
+		{"live.hours.slack_s", slices.Collect(maps.Keys(l.Hours.Slacks))},
 		{"live.adapt.modes", slices.Collect(maps.Keys(l.Adapt.Modes))},
 		{"live.cap.modes", slices.Collect(maps.Keys(l.Cap.Modes))},
 		{"live.cap.limits", slices.Collect(maps.Keys(l.Cap.Limits))},
@@ -286,6 +287,7 @@ func (c *Config) checkTogether(d *document) {
 			s.Pace, Best, online)
 	}
 	c.Live.checkTogether(d, c.profiles)
+	c.Live.Hours.check(d, &c.Factors)
 	c.Live.Plan.checkPaces(d, c.Safety.MaxTurnaround)
 	c.Predict.checkTogether(d)
 	c.Factors.checkTogether(d)
@@ -312,7 +314,7 @@ func (c *Config) fields() []field {
 		tableField("policy", c.Policy.fields()),
 		tableField("safety", c.Safety.fields()),
 		tableField("live", append(c.Live.fields(), tableField("pick", c.Live.Pick.fields()),
-			tableField("plan", c.Live.Plan.fields()),
+			tableField("plan", c.Live.Plan.fields()), tableField("hours", c.Live.Hours.fields()),
 			tableField("sharing", c.Live.Sharing.fields()),
 			tableField("adapt", c.Live.Adapt.fields()), tableField("cap", c.Live.Cap.fields()),
 			tableField("profile", c.Live.Profile.fields()))),

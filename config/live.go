@@ -41,6 +41,7 @@ type Live struct {
 	Reorders  map[string]Reorder // by partition
 	Pick      LivePick
 	Plan      LivePlan
+	Hours     LiveHours
 	LimitHint LimitHint
 	// Weights reports whether nodes that draw less get lower weights in Slurm.
 	Weights bool
@@ -96,7 +97,7 @@ func defaultLive() Live {
 		Mode: live.Observe, HoldOut: 0.05, Explore: 0.1, ExploreSlowdown: 0.1, TimeMargin: 0.1, MaxSlowdown: 1.1,
 		MinGain: 0.02, MinCore: 0.4, MaxCore: 1.5, MinMem: 0.4, MaxMem: 1.5,
 		Reorder: ReorderOwn, LimitHint: defaultLimitHint(),
-		Pick: defaultPick(), Plan: defaultPlan(), Sharing: defaultSharing(),
+		Pick: defaultPick(), Plan: defaultPlan(), Hours: defaultHours(), Sharing: defaultSharing(),
 		Adapt: defaultAdapt(), Cap: defaultCap(), Profile: LiveProfile{Name: ProfileOff},
 		SleepLearn: true, WakeWait: 300, Account: AccountOff,
 	}

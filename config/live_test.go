@@ -6,10 +6,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/live"
+	"github.com/epplan/epplan/slurm"
 )
 
 func TestLiveSettingsAreRead(t *testing.T) {
@@ -489,6 +491,31 @@ func TestPartitionsHavePacesWhereThePolicyGoesByOne(t *testing.T) {
 		"policy = \"replan,pace=1\"\npaces = {batch = 0.5}": "live.plan.paces.batch is 0.5, want a number from 1",
 	} {
 		_, err := Load(strings.NewReader("[live.plan]\n"+text+"\n"), "c.toml", nil)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
+
+func TestPartitionsHaveTheirSlackWhereNoUserSaysSo(t *testing.T) {
+	c := load(t, "[factors]\nseries = \"hours.csv\"\n[live.hours]\nby = \"cost\"\nslack_s = {batch = 14400, long = 60}\n")
+	for partitions, want := range map[string]time.Duration{
+		"": 0, "gpu": 0, "batch": 4 * time.Hour, "batch,long": time.Minute, "batch,gpu": 0,
+	} {
+		if got := c.Live.SlackOf(partitions, &slurm.Wishes{}); got != want {
+			t.Errorf("partitions %q: %v, want %v", partitions, got, want)
+		}
+		if got := c.Live.SlackOf(partitions, &slurm.Wishes{HasSlack: true, Slack: time.Hour}); got != time.Hour {
+			t.Errorf("partitions %q: %v, want what its user wishes", partitions, got)
+		}
+	}
+	for text, want := range map[string]string{
+		"by = \"cost\"":            "live.hours.by is \"cost\", want series in [factors] beside it",
+		"by = \"price\"":           "live.hours.by is \"price\", want one of off, cost, carbon",
+		"slack_s = {gpu = 604801}": "live.hours.slack_s.gpu is 604801, want a number from 0 to 604800",
+		"min_gain = 2":             "live.hours.min_gain is 2, want a number from 0 to 1",
+	} {
+		_, err := Load(strings.NewReader("[live.hours]\n"+text+"\n"), "c.toml", nil)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}

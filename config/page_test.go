@@ -40,6 +40,7 @@ func configTables() []described {
 		{"[live]", readByEPD, c.Live.fields()},
 		{"[live.pick]", readByEPD, c.Live.Pick.fields()},
 		{"[live.plan]", readByEPD, c.Live.Plan.fields()},
+		{"[live.hours]", readByEPD, c.Live.Hours.fields()},
 		{"[live.sharing]", readByEPD, c.Live.Sharing.fields()},
 		{"[live.adapt]", readByEPD, c.Live.Adapt.fields()},
 		{"[live.cap]", readByEPD, c.Live.Cap.fields()},

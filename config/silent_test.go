@@ -73,7 +73,7 @@ func TestNamesThatSlurmDoesntHaveAreWarnedOf(t *testing.T) {
 	for table, value := range map[string]string{
 		"live.modes": `"enforce"`, "live.max_slowdowns": "1.2", "live.min_gains": "0.1", "live.reorders": `"off"`,
 		"live.limit_hints": "true", "live.plan.modes": `"off"`, "live.adapt.modes": `"off"`, "live.cap.modes": `"off"`,
-		"live.cap.limits": "0.8", "live.plan.paces": "1.2", "live.profile.names": `"off"`, "live.site_clocks.partitions": "{V100 = 1237}",
+		"live.cap.limits": "0.8", "live.hours.slack_s": "3600", "live.plan.paces": "1.2", "live.profile.names": `"off"`, "live.site_clocks.partitions": "{V100 = 1237}",
 	} {
 		for name, wrong := range map[string]bool{"gpu": false, "gpuu": true} {
 			c := load(t, "["+table+"]\n"+name+" = "+value+"\n[live.plan]\npolicy = \"replan,pace=1\"\n")

@@ -48,6 +48,7 @@ func (c *Config) writeTo(out *bytes.Buffer, show fieldAnnotator) {
 	writeTable(out, "live", "[live]", c.Live.fields(), show)
 	writeTable(out, "live.pick", "[live.pick]", c.Live.Pick.fields(), show)
 	writeTable(out, "live.plan", "[live.plan]", c.Live.Plan.fields(), show)
+	writeTable(out, "live.hours", "[live.hours]", c.Live.Hours.fields(), show)
 	writeTable(out, "live.sharing", "[live.sharing]", c.Live.Sharing.fields(), show)
 	writeTable(out, "live.adapt", "[live.adapt]", c.Live.Adapt.fields(), show)
 	writeTable(out, "live.cap", "[live.cap]", c.Live.Cap.fields(), show)

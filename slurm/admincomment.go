@@ -111,6 +111,18 @@ func MergeToken(comment, id string) (string, error) {
 	return merged, validComment(merged)
 }
 
+// beginMark is before the begin time in the id of a job that was submitted with one of ours.
+const beginMark = "-begin"
+
+// TokenWithBegin returns an id that says that the job was given such a begin time as it was submitted.
+func TokenWithBegin(id string, begin time.Time) string {
+	return id + beginMark + strconv.FormatInt(begin.Unix(), 10)
+}
+
+// BeginAtSubmit returns the begin time, in Unix seconds, that the planner gave the job as it was submitted, by
+// its word in the AdminComment; 0: none.
+func (j *Job) BeginAtSubmit() int64 { return j.atSubmit(beginMark) }
+
 // niceMark is before the nice in the id of a job that was submitted with one of ours.
 const niceMark = "-nice"
 
@@ -119,17 +131,20 @@ func TokenWithNice(id string, nice int64) string { return id + niceMark + strcon
 
 // NiceAtSubmit returns the nice that the planner gave the job as it was submitted, by its word in the
 // AdminComment; 0: none.
-func (j *Job) NiceAtSubmit() int64 {
+func (j *Job) NiceAtSubmit() int64 { return j.atSubmit(niceMark) }
+
+// atSubmit returns the number behind a mark at the end of the id in the AdminComment; 0: none.
+func (j *Job) atSubmit(mark string) int64 {
 	id, _, _ := ParseToken(j.AdminComment)
-	at := strings.LastIndex(id, niceMark)
+	at := strings.LastIndex(id, mark)
 	if at < 0 {
 		return 0
 	}
-	nice, err := strconv.ParseInt(id[at+len(niceMark):], 10, 64)
+	number, err := strconv.ParseInt(id[at+len(mark):], 10, 64)
 	if err != nil {
 		return 0
 	}
-	return nice
+	return number
 }
 
 // Words in an AdminComment that say what a job took, and what it saved.

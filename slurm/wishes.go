@@ -11,8 +11,8 @@ import (
 )
 
 // Wishes is what a user asked of the planner in --comment: epplan:off,
-// epplan:fixed=1200,5001, epplan:deadline=…, epplan:slowdown=1.05, epplan:nocode. They bind that user's
-// own job and nothing else.
+// epplan:fixed=1200,5001, epplan:deadline=…, epplan:slowdown=1.05, epplan:slack=4h, epplan:nocode. They bind that
+// user's own job and nothing else.
 type Wishes struct {
 	Off       bool
 	NoCode    bool // source code isn't to be looked at
@@ -20,8 +20,11 @@ type Wishes struct {
 	MemoryMHz int  // 0: the default
 	CapW      int  // power limit of each GPU, W; 0: not fixed
 	Deadline  time.Time
-	Slowdown  float64  // times as long as at default clocks that the job may run; 0: not stated
-	Warnings  []string // words that begin with epplan: and mean nothing
+	Slowdown  float64 // times as long as at default clocks that the job may run; 0: not stated
+	// Slack is how much later the job may begin than it could; of no meaning unless HasSlack.
+	Slack    time.Duration
+	HasSlack bool
+	Warnings []string // words that begin with epplan: and mean nothing
 }
 
 // MaxText bounds one text of a user, in bytes.
@@ -38,6 +41,7 @@ const (
 	maxCapW     = 100_000
 	maxDeadline = 366 * 24 * time.Hour
 	maxSlowdown = 10
+	maxSlack    = 7 * 24 * time.Hour
 	maxWarnings = 16
 )
 
@@ -48,9 +52,9 @@ var (
 		`(?:(?:[\s\p{Z}]*[:=：])+[\s\p{Z}]*|[\s\p{Z}_-]+(off)\b)`)
 	// requestSeparator is what parts a wish from a further one: a comma, or anything before a word that is one.
 	requestSeparator = regexp.MustCompile(
-		`(?i)^(?:([\s\p{Z};,]+)(?:off|nocode|fixed|cap|deadline|slowdown)\b|(,)[^\s\p{Z};,])`)
+		`(?i)^(?:([\s\p{Z};,]+)(?:off|nocode|fixed|cap|deadline|slowdown|slack)\b|(,)[^\s\p{Z};,])`)
 	// requestEquals is a key with blanks around its equals sign.
-	requestEquals = regexp.MustCompile(`(?i)^(fixed|cap|deadline|slowdown)[\s\p{Z}]*=[\s\p{Z}]*`)
+	requestEquals = regexp.MustCompile(`(?i)^(fixed|cap|deadline|slowdown|slack)[\s\p{Z}]*=[\s\p{Z}]*`)
 	// requestFixed is one whose numbers are parted by commas.
 	requestFixed = regexp.MustCompile(`(?i)^fixed=[^\s;,]*(?:,[0-9]+)*(?:,$)?`)
 	// requestOptOut are words that may be meant to opt out.
@@ -77,10 +81,11 @@ func ParseWishes(comment string, now time.Time) Wishes {
 		comment = w.addList(rest, now)
 	}
 	if w.Off {
-		if w.IsFixed() || !w.Deadline.IsZero() || w.Slowdown > 0 {
+		if w.IsFixed() || !w.Deadline.IsZero() || w.Slowdown > 0 || w.HasSlack {
 			w.warn("off", errors.New("its other wishes don't count: hands off"))
 		}
 		w.CoreMHz, w.MemoryMHz, w.CapW, w.Deadline, w.Slowdown = 0, 0, 0, time.Time{}, 0
+		w.Slack, w.HasSlack = 0, false
 	}
 	return w
 }
@@ -128,7 +133,8 @@ func (w *Wishes) add(wish string, now time.Time) error {
 		w.NoCode = true
 		return nil
 	case key == "fixed" && w.HasFixedClocks(), key == "cap" && w.CapW > 0,
-		key == "deadline" && !w.Deadline.IsZero(), key == "slowdown" && w.Slowdown > 0:
+		key == "deadline" && !w.Deadline.IsZero(), key == "slowdown" && w.Slowdown > 0,
+		key == "slack" && w.HasSlack:
 		return errDuplicateRequest
 	case key == "fixed":
 		return w.setFixed(value)
@@ -146,6 +152,13 @@ func (w *Wishes) add(wish string, now time.Time) error {
 		}
 		w.Slowdown = x
 		return nil
+	case key == "slack":
+		slack, err := parseSlack(value)
+		if err != nil {
+			return err
+		}
+		w.Slack, w.HasSlack = slack, true
+		return nil
 	case key == "deadline":
 		at, err := parseDeadline(value, now)
 		if err != nil {
@@ -157,7 +170,7 @@ func (w *Wishes) add(wish string, now time.Time) error {
 		w.Off = true
 		return errors.New("taken for off: hands off")
 	}
-	return errors.New("want off, nocode, fixed=CORE,MEMORY, cap=WATTS, deadline=TIME or slowdown=FACTOR")
+	return errors.New("want off, nocode, fixed=CORE,MEMORY, cap=WATTS, deadline=TIME, slowdown=FACTOR or slack=TIME")
 }
 
 func (w *Wishes) setFixed(value string) error {
@@ -174,6 +187,18 @@ func (w *Wishes) setFixed(value string) error {
 	}
 	w.CoreMHz, w.MemoryMHz = c, m
 	return nil
+}
+
+// parseSlack reads 4h, 90m, 1d and 0.
+func parseSlack(value string) (time.Duration, error) {
+	if value == "0" {
+		return 0, nil
+	}
+	at, err := TimeAt("+"+strings.TrimPrefix(value, "+"), time.Time{})
+	if slack := at.Sub(time.Time{}); err == nil && slack <= maxSlack {
+		return slack, nil
+	}
+	return 0, errors.New("want how much later the job may begin, such as 4h or 90m, 7d at most")
 }
 
 // parseDeadline reads RFC 3339, +2h30m, +3d, and 18:00 (the next one).

@@ -31,20 +31,26 @@ func TestWishesInAComment(t *testing.T) {
 		},
 		"epplan:slowdown=1.05":                    {Slowdown: 1.05},
 		"epplan:slowdown=1.5 epplan:deadline=+2h": {Slowdown: 1.5, Deadline: now.Add(2 * time.Hour)},
+		"epplan:slack=4h":                         {Slack: 4 * time.Hour, HasSlack: true},
+		"epplan:slack = 90m; slowdown=1.5":        {Slack: 90 * time.Minute, HasSlack: true, Slowdown: 1.5},
+		"epplan:slack=+1d":                        {Slack: 24 * time.Hour, HasSlack: true},
+		"epplan:slack=0":                          {HasSlack: true},
+		"epplan:off,slack=4h":                     {Off: true, Warnings: []string{"the other doesn't count"}},
 		"epplan:off;epplan:slowdown=2":            {Off: true, Warnings: []string{"the other doesn't count"}},
 		"epplan:off epplan:fixed=1,1":             {Off: true, Warnings: []string{"the other doesn't count"}},
 		"prefix-epplan:off":                       {},
 	} {
 		got := slurm.ParseWishes(comment, now)
 		if got.Off != want.Off || got.CoreMHz != want.CoreMHz || got.MemoryMHz != want.MemoryMHz ||
-			got.Slowdown != want.Slowdown ||
+			got.Slowdown != want.Slowdown || got.Slack != want.Slack || got.HasSlack != want.HasSlack ||
 			!got.Deadline.Equal(want.Deadline) || len(got.Warnings) != len(want.Warnings) {
 			t.Errorf("%q: %+v", comment, got)
 		}
 	}
 	for _, comment := range []string{
 		"epplan:slowdown=0.9", "epplan:slowdown=", "epplan:slowdown=nan", "epplan:slowdown=11",
-		"epplan:slowdown=5%",
+		"epplan:slowdown=5%", "epplan:slack=", "epplan:slack=-1h", "epplan:slack=8d", "epplan:slack=18:00",
+		"epplan:slack=2026-11-22T10:00:00Z", "epplan:slack=nanh",
 		"epplan:fixed=0,0", "epplan:fixed=1200,", "epplan:fixed=-1,5", "epplan:fixed=99999999999999999999",
 		"epplan:fixed=1200,5001,7", "epplan:fixed", "epplan:deadline=", "epplan:deadline=-2h",
 		"epplan:deadline=+0s", "epplan:deadline=25:00", "epplan:deadline=+9999999h", "epplan:deadline=++2h",
@@ -52,7 +58,7 @@ func TestWishesInAComment(t *testing.T) {
 		"epplan:deadline=+NaNh",
 	} {
 		got := slurm.ParseWishes(comment, now)
-		if got.Off || got.HasFixedClocks() || !got.Deadline.IsZero() || len(got.Warnings) != 1 {
+		if got.Off || got.HasFixedClocks() || !got.Deadline.IsZero() || got.HasSlack || len(got.Warnings) != 1 {
 			t.Errorf("%q: %+v", comment, got)
 		}
 	}
@@ -111,7 +117,7 @@ func TestOptingOutWorksHoweverItIsWritten(t *testing.T) {
 			return blank.Draw(t, "blank") + rapid.SampledFrom([]string{",", ";", " "}).Draw(t, "part")
 		}
 		wish := rapid.SampledFrom([]string{
-			"nocode", "fixed=1200", "fixed=1200,5001", "deadline=+1h", "slowdown=1.2",
+			"nocode", "fixed=1200", "fixed=1200,5001", "deadline=+1h", "slowdown=1.2", "slack=3h",
 		})
 		text := rapid.SampledFrom([]string{"", "a note ", "x;", "(", "a=b,", "ü "}).Draw(t, "before") +
 			either("epplan") +

@@ -82,6 +82,7 @@ func (p *program) joinControl() error {
 			options.NiceAtSubmit = func(partition string, uid uint32, deadline bool) int64 {
 				return p.steerer.NiceAtSubmit(partition, uid, deadline)
 			}
+			options.HourAtSubmit = func(ask *steer.HourAsk) (steer.Hour, bool) { return p.steerer.HourAtSubmit(ask) }
 		}
 		one := slurm.NewClient(runner, epdapi.JobWait)
 		options.Resolve, options.Script, p.slurm = one.Job, one.Script, true
@@ -167,6 +168,7 @@ func (p *program) openLevers(runner slurm.Runner, lists *slurm.Client) error {
 			return &steer.Settings{
 				Version: s.Version, Live: s.Live, Profiles: s.Profiles, Margin: s.Safety.LimitMargin,
 				Upper: p.control.Foresight.Upper, Energy: p.control.Foresight.Energy, Ranking: p.planner.Ranking(),
+				Prices: s.Prices(),
 				Shared: func(cluster *colocate.ClusterState, j *slurm.Job) colocate.Order {
 					return p.control.Foresight.SharedNodes(p.Context.Context, cluster, j)
 				},

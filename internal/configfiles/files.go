@@ -37,6 +37,12 @@ func Read(c *config.Config) (*Files, error) {
 		if f.Series, err = factors.ReadFile(path); err != nil {
 			return nil, fmt.Errorf("factors.series: %w", err)
 		}
+		by := c.Live.Hours.By
+		if by == config.HoursCost && !f.Series.States(factors.Money) ||
+			by == config.HoursCarbon && !f.Series.States(factors.Carbon) {
+			return nil, fmt.Errorf("live.hours.by is %q, which %s doesn't state, want cost_per_kwh there for cost, "+
+				"carbon_g_per_kwh for carbon", string(by), path)
+		}
 	}
 	if path := c.BudgetSeriesFile(); path != "" {
 		if f.Budget, err = readFile(path, budget.ReadSeries); err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/epplan/epplan/internal/liveplan"
 	"github.com/epplan/epplan/internal/nodes"
 	"github.com/epplan/epplan/internal/query"
+	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
@@ -80,6 +81,9 @@ type Options struct {
 	// NiceAtSubmit is the nice of a job that a user submits to a partition, behind those that are in order
 	// already; 0: none. It must be quick. Nil: there is no order.
 	NiceAtSubmit func(partition string, uid uint32, deadline bool) int64
+	// HourAtSubmit is when a job that is being submitted and can wait had better begin; false: at once. It must
+	// be quick. Nil: no job waits for hours.
+	HourAtSubmit func(*steer.HourAsk) (steer.Hour, bool)
 	// BudgetEvents is the file of events of power budgets; "": they are lost at the end.
 	BudgetEvents string
 	// Load reads the configuration again; nil: it can't be.

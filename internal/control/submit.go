@@ -30,10 +30,6 @@ func (c *Controller) Submit(_ context.Context, s *hooks.Submission) (hooks.Submi
 	}
 	now := c.options.Clock()
 	wishes := slurm.ParseWishes(string(s.Comment), now)
-	token, nice := rand.Text(), c.niceAtSubmit(s, &wishes)
-	if nice > 0 {
-		token = slurm.TokenWithNice(token, nice)
-	}
 	from := jobs.SourceOf(s.UID, jobs.ScriptHash(s.Script), string(s.Name))
 	own := s.TRESFreq != ""
 	reason := "submitted"
@@ -57,9 +53,22 @@ func (c *Controller) Submit(_ context.Context, s *hooks.Submission) (hooks.Submi
 	if advice := c.adviseLimit(s, from, mode); advice != "" {
 		said = append(said, advice)
 	}
-	answer.Message = hooks.Hex(slurm.Printable(strings.Join(said, "; "), maxMessage))
+	token, nice := rand.Text(), c.niceAtSubmit(s, &wishes)
+	begin, word := c.hourAtSubmit(s, &wishes, from, expected, now)
+	switch {
+	case !begin.IsZero(): // who begins later passes nobody
+		token = slurm.TokenWithBegin(token, begin)
+	case nice > 0:
+		token = slurm.TokenWithNice(token, nice)
+	}
 	comment, err := slurm.MergeToken(string(s.Admin), token)
-	if _, foreign, _ := slurm.ParseToken(string(s.Admin)); err != nil || !slurm.IsPlainComment(foreign) {
+	_, foreign, _ := slurm.ParseToken(string(s.Admin))
+	marked := err == nil && slurm.IsPlainComment(foreign)
+	if marked && word != "" {
+		said = append(said, word)
+	}
+	answer.Message = hooks.Hex(slurm.Printable(strings.Join(said, "; "), maxMessage))
+	if !marked {
 		c.counters.foreignComments.Add(1) // they aren't to be touched, and the job goes by its name
 		return answer, nil                //nolint:nilerr // it is counted
 	}
@@ -72,7 +81,12 @@ func (c *Controller) Submit(_ context.Context, s *hooks.Submission) (hooks.Submi
 	forecast.Note(expected, noted)
 	c.decider.WriteSubmission(noted)
 	c.forecasts.KeepScript(job, !wishes.NoCode)
-	answer.AdminComment, answer.Nice = hooks.Hex(comment), nice
+	answer.AdminComment = hooks.Hex(comment)
+	if begin.IsZero() {
+		answer.Nice = nice
+	} else {
+		answer.Begin = begin.Unix()
+	}
 	return answer, nil
 }
 

@@ -27,6 +27,8 @@ func busy() *world {
 	w.job(2, 10, 900, deadline(2*time.Hour))
 	w.job(3, 10, 950, deadline(time.Hour))
 	w.job(4, 20, 940, "")
+	w.settings.Live.Hours.By, w.settings.Prices = config.HoursCost, cheapFrom(start.Add(2*time.Hour))
+	w.waiting(6, start.Add(2*time.Hour), "epplan:slack=4h")
 	w.node("a1", "a100", "cpu")
 	w.node("t1", "t4", "cpu")
 	w.node("t2", "t4", "cpu")
@@ -103,12 +105,15 @@ func checkUndone(t *testing.T, w *world, left bool, what string) {
 			t.Fatal(what, r, err)
 		}
 	}
-	if st := s.Status(); !left && len(st.Left) > 0 || st.Nice+st.Weights+st.Asleep > 0 {
+	if st := s.Status(); !left && len(st.Left) > 0 || st.InForce() > 0 {
 		t.Errorf("%s: %+v", what, st)
 	}
 	for id, j := range w.jobs {
 		if j.Nice != ownNice[id] {
 			t.Errorf("%s: nices %v", what, w.nices())
+		}
+		if j.Eligible.After(w.now) {
+			t.Errorf("%s: job %d begins at %v", what, id, j.Eligible)
 		}
 	}
 	for name, n := range w.nodes {

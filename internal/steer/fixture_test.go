@@ -138,6 +138,9 @@ func (w *world) takeBack() {
 		if j.Nice != ownNice[id] {
 			w.setNice(id, ownNice[id])
 		}
+		if j.BeginAtSubmit() > 0 && j.Eligible.After(w.now) {
+			j.Eligible = w.now
+		}
 	}
 	for _, n := range w.nodes {
 		n.Weight = 1
@@ -191,6 +194,20 @@ func (w *world) set(u lever.Undo, from, to string) error {
 		return err
 	case lever.Power:
 		w.nodes[u.Node].State.Flags = map[string][]string{"power_down": {"POWERED_DOWN"}, "power_up": nil}[to]
+		return nil
+	case lever.Begin:
+		j := w.jobs[u.Job]
+		switch {
+		case j == nil:
+			return slurm.ErrNotFound
+		case j.State.Base != slurm.Pending:
+			return slurm.ErrNotPending
+		case lever.BeginOf(j, w.now) == to:
+			return nil
+		case lever.BeginOf(j, w.now) != from:
+			return lever.ErrChanged
+		}
+		j.Eligible, j.Reason = w.now, "None"
 		return nil
 	case lever.Prefer:
 		if w.jobs[u.Job].Prefer != from {

@@ -214,6 +214,8 @@ func (e *ledgerEntry) valid() bool {
 		return e.Job == 0 && slurm.ValidNode(e.Node) == nil && number(e.Before) && number(e.After)
 	case lever.Power:
 		return e.Job == 0 && slurm.ValidNode(e.Node) == nil && e.Undo == powerDown(e.Node)
+	case lever.Begin:
+		return e.Job != 0 && e.Node == "" && e.Before == "" && number(e.After)
 	case lever.Prefer:
 		return e.Job != 0 && e.Node == "" && e.After != ""
 	}

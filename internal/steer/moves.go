@@ -72,7 +72,7 @@ func (s *Steerer) startValue(k leverKey, u *lever.Undo) (from string, ok bool) {
 // canUndo reports whether a value can be taken back now.
 func (x *snapshotIndex) canUndo(k leverKey) bool {
 	switch k.lever {
-	case lever.Nice, lever.Prefer:
+	case lever.Nice, lever.Prefer, lever.Begin:
 		j := x.jobs[k.job]
 		return j != nil && j.State.Base == slurm.Pending && !j.Held()
 	case lever.Power:
@@ -197,6 +197,8 @@ func (s *Steerer) publish(plan *Plan, report StepReport, err error) {
 			st.Nice++
 		case k.lever == lever.Prefer:
 			st.Prefer++
+		case k.lever == lever.Begin:
+			st.Begin++
 		case k.lever == lever.Weight:
 			st.Weights++
 		case k.lever == lever.Power:
@@ -230,6 +232,7 @@ func (s *Steerer) publish(plan *Plan, report StepReport, err error) {
 	s.status = st
 	if plan != nil {
 		s.lines = plan.lines
+		s.publishRooms(plan, s.seen)
 	}
 }
 

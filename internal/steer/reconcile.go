@@ -61,7 +61,7 @@ func (s *Steerer) askBooted(ctx context.Context, x *snapshotIndex) (err error) {
 	}
 	for k, e := range s.ledger.entries {
 		if j := x.jobs[k.job]; j != nil && e.Phase != phaseTakenOver && e.Phase != phaseUndone &&
-			valueOf(j, k.lever) == e.Before && e.After != e.Before {
+			x.valueOf(j, k.lever) == e.Before && e.After != e.Before {
 			x.booted, err = s.options.Booted(ctx)
 			return err
 		}
@@ -88,7 +88,7 @@ func (s *Steerer) reconcile(x *snapshotIndex) {
 	for _, k := range s.ledger.keys() {
 		e := s.ledger.entries[k]
 		switch k.lever {
-		case lever.Nice, lever.Prefer:
+		case lever.Nice, lever.Prefer, lever.Begin:
 			s.reconcileJob(k, e, x)
 		case lever.Weight:
 			s.reconcileWeight(k, e, x)
@@ -117,9 +117,12 @@ func (x *snapshotIndex) nodeIsGone(name string) bool {
 }
 
 // valueOf returns what a lever has set, or would set, at a job.
-func valueOf(j *slurm.Job, kind lever.Kind) string {
-	if kind == lever.Prefer {
+func (x *snapshotIndex) valueOf(j *slurm.Job, kind lever.Kind) string {
+	switch kind {
+	case lever.Prefer:
 		return j.Prefer
+	case lever.Begin:
+		return lever.BeginOf(j, x.snap.At)
 	}
 	return strconv.FormatInt(j.Nice, 10)
 }
@@ -130,10 +133,10 @@ func (s *Steerer) adopt(j *slurm.Job, x *snapshotIndex) {
 	if j.ArrayJob == 0 || j.ArrayJob == j.ID || x.jobs[j.ID] == nil {
 		return
 	}
-	for _, kind := range []lever.Kind{lever.Nice, lever.Prefer} {
+	for _, kind := range []lever.Kind{lever.Nice, lever.Prefer, lever.Begin} {
 		k := leverKey{lever: kind, job: j.ID}
 		whole := s.ledger.entries[leverKey{lever: kind, job: j.ArrayJob}]
-		value := valueOf(j, kind)
+		value := x.valueOf(j, kind)
 		if whole == nil || s.ledger.entries[k] != nil || !whole.isOwnValue(value) {
 			continue
 		}
@@ -145,18 +148,26 @@ func (s *Steerer) adopt(j *slurm.Job, x *snapshotIndex) {
 	}
 }
 
-// adoptNewcomer takes over the nice that a job was submitted with, by our word in its AdminComment.
+// adoptNewcomer takes over what a job was submitted with, by our word in its AdminComment.
 func (s *Steerer) adoptNewcomer(j *slurm.Job, x *snapshotIndex) {
-	k := leverKey{lever: lever.Nice, job: j.ID}
-	nice := j.NiceAtSubmit()
-	if nice <= 0 || j.Nice != nice || s.ledger.entries[k] != nil || x.jobs[j.ID] == nil {
+	if x.jobs[j.ID] == nil {
 		return
 	}
-	s.ledger.entries[k] = &ledgerEntry{
-		Undo:  lever.Undo{Lever: lever.Nice, Job: j.ID, Before: "0", After: valueOf(j, lever.Nice)},
-		Phase: phaseInForce, At: x.snap.At,
+	for _, at := range []struct {
+		kind   lever.Kind
+		before string
+		given  int64
+	}{{lever.Nice, "0", j.NiceAtSubmit()}, {lever.Begin, "", j.BeginAtSubmit()}} {
+		k, value := leverKey{lever: at.kind, job: j.ID}, strconv.FormatInt(at.given, 10)
+		if at.given <= 0 || x.valueOf(j, at.kind) != value || s.ledger.entries[k] != nil {
+			continue
+		}
+		s.ledger.entries[k] = &ledgerEntry{
+			Undo:  lever.Undo{Lever: at.kind, Job: j.ID, Before: at.before, After: value},
+			Phase: phaseInForce, At: x.snap.At,
+		}
+		s.ledger.dirty = true
 	}
-	s.ledger.dirty = true
 }
 
 // confirm notes that the value is the one that was set.
@@ -195,8 +206,10 @@ func (s *Steerer) reconcileJob(k leverKey, e *ledgerEntry, x *snapshotIndex) {
 		return
 	}
 	e.over = false
-	value := valueOf(j, k.lever)
+	value := x.valueOf(j, k.lever)
 	switch {
+	case k.lever == lever.Begin && x.hasCome(e):
+		s.ledger.drop(k)
 	case e.Phase == phaseTakenOver:
 	case e.Phase == phaseUndone && (!e.isOwnValue(value) || !x.canUndo(k)):
 		if !x.arrays[k.job] && x.snap.At.Sub(e.At) > settledAfter {
@@ -219,6 +232,12 @@ func (s *Steerer) reconcileJob(k leverKey, e *ledgerEntry, x *snapshotIndex) {
 		s.log.Info("a lever was moved by someone else and is left alone", "lever", k.String(), "is",
 			slurm.Printable(value, 80), "was_set_to", e.After)
 	}
+}
+
+// hasCome reports whether a begin time is over: nothing is left to take back.
+func (x *snapshotIndex) hasCome(e *ledgerEntry) bool {
+	begin, err := strconv.ParseInt(e.After, 10, 64)
+	return err == nil && begin <= x.snap.At.Unix()
 }
 
 // noteNotMade notes that an intended change wasn't made. A slurmctld that didn't answer in time may still
@@ -267,7 +286,7 @@ func (s *Steerer) reconcileWeight(k leverKey, e *ledgerEntry, x *snapshotIndex) 
 func (s *Steerer) ownChanges() *OwnChanges {
 	o := &OwnChanges{
 		UserNice: make(map[slurm.JobID]int64), Untouchable: make(map[slurm.JobID]bool),
-		Prefer: make(map[slurm.JobID]bool), Weights: make(map[string]uint32),
+		Prefer: make(map[slurm.JobID]bool), Begin: make(map[slurm.JobID]lever.Undo), Weights: make(map[string]uint32),
 		Asleep: make(map[string]bool), Idle: s.idle,
 	}
 	for k, e := range s.ledger.entries {
@@ -290,6 +309,10 @@ func (s *Steerer) ownChanges() *OwnChanges {
 			o.Asleep[k.node] = true
 		case lever.Prefer:
 			o.Prefer[k.job] = e.Phase != phaseTakenOver
+		case lever.Begin:
+			if e.Phase != phaseTakenOver {
+				o.Begin[k.job] = e.Undo
+			}
 		}
 	}
 	return o

@@ -43,6 +43,8 @@ type Settings struct {
 	Shared func(*colocate.ClusterState, *slurm.Job) colocate.Order
 	// Ranking is the order that a policy wants; nil: deadlines alone count.
 	Ranking *Ranking
+	// Prices are what energy costs over time; nil: that isn't known.
+	Prices Prices
 }
 
 // Ranking is the order in which a policy would start what waits.
@@ -81,13 +83,14 @@ func (set *Settings) countsDeadlines(s *Snapshot) bool {
 // OwnChanges is what was changed before a snapshot, as [NewPlan] needs it: it must not
 // take our part for somebody else's.
 type OwnChanges struct {
-	UserNice    map[slurm.JobID]int64 // the nice that is the user's own, of jobs whose nice was changed
-	Untouchable map[slurm.JobID]bool  // jobs whose nice isn't to be touched any more
-	Prefer      map[slurm.JobID]bool  // jobs whose preference is our doing
-	Weights     map[string]uint32     // by node, before the change
-	Asleep      map[string]bool       // nodes that were powered down and haven't come back
-	Idle        map[string]time.Time  // since when nodes have been idle
-	Sleeps      map[string]NodeSleep  // what is known of nodes' sleep
+	UserNice    map[slurm.JobID]int64      // the nice that is the user's own, of jobs whose nice was changed
+	Untouchable map[slurm.JobID]bool       // jobs whose nice isn't to be touched any more
+	Prefer      map[slurm.JobID]bool       // jobs whose preference is our doing
+	Begin       map[slurm.JobID]lever.Undo // of jobs that begin later by our doing
+	Weights     map[string]uint32          // by node, before the change
+	Asleep      map[string]bool            // nodes that were powered down and haven't come back
+	Idle        map[string]time.Time       // since when nodes have been idle
+	Sleeps      map[string]NodeSleep       // what is known of nodes' sleep
 }
 
 // WantedChange is a value that ought to be in force. Undoing it gives what was before.
@@ -129,7 +132,8 @@ type Plan struct {
 	Order  []slurm.JobID
 	Shared *colocate.Order // of nodes, for the next job that asks for a part of a GPU; nil: there is none
 
-	lines map[jobGroup]line // of groups that are put in order
+	lines map[jobGroup]line         // of groups that are put in order
+	rooms map[string]*partitionRoom // by partition; nil: no job waits for hours
 }
 
 // line is the end of a group that is in order, where newcomers come.
@@ -162,6 +166,7 @@ func NewPlan(s *Snapshot, set *Settings, ours *OwnChanges) Plan {
 		p.preferFeatures(s, set, ours)
 		p.weights(s, set, ours)
 		p.powerDownIdle(s, set, ours)
+		p.hours(s, set, ours)
 	}
 	p.limits(s, set)
 	return p

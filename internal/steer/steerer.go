@@ -87,6 +87,10 @@ type Steerer struct {
 	shown  sync.Mutex // guards what follows: Status doesn't wait for a step
 	status Status
 	lines  map[jobGroup]line // of groups in order
+	// GPUs of partitions over time from a snapshot on, and what has been given since, see [Steerer.HourAtSubmit].
+	rooms   map[string]*partitionRoom
+	roomsAt time.Time
+	given   []givenHour
 }
 
 // StepReport is what a step did.
@@ -107,6 +111,7 @@ type Status struct {
 	Paused  bool      `json:"paused"`  // everything was taken back, and nothing is set
 	Nice    int       `json:"nice"`    // jobs whose nice has a part of ours
 	Prefer  int       `json:"prefer"`  // jobs that prefer a feature by our doing
+	Begin   int       `json:"begin"`   // jobs that begin later by our doing
 	Weights int       `json:"weights"` // nodes whose weight is ours
 	Asleep  int       `json:"asleep"`  // nodes that sleep by our doing
 	// Nodes that came back from sleep, whoever had put them there.
@@ -274,7 +279,7 @@ func (s *Steerer) step(ctx context.Context, set *Settings, most int) (StepReport
 		if cannot != "" && plan.needsPowerSaving(ours) {
 			plan.dropPowerChanges(ours, cannot)
 		}
-		s.addDefaultPartition(ctx, plan.lines)
+		s.addDefaultPartition(ctx, &plan)
 	}
 	moves, report := s.changesFor(x, plan.Wants)
 	moves = s.onlyWeights(moves)
@@ -311,9 +316,10 @@ func (s *Steerer) NiceAtSubmit(partition string, uid uint32, deadline bool) int6
 	return most
 }
 
-// addDefaultPartition has the lines of the default partition count where no partition is named, too.
-func (s *Steerer) addDefaultPartition(ctx context.Context, lines map[jobGroup]line) {
-	if len(lines) == 0 || s.options.DefaultPartition == nil {
+// addDefaultPartition has what is said of the default partition count where no partition is named, too.
+func (s *Steerer) addDefaultPartition(ctx context.Context, plan *Plan) {
+	lines := plan.lines
+	if len(lines)+len(plan.rooms) == 0 || s.options.DefaultPartition == nil {
 		return
 	}
 	if now := s.options.Clock(); s.usual.asked.IsZero() || now.Sub(s.usual.asked) >= orderTTL {
@@ -330,6 +336,9 @@ func (s *Steerer) addDefaultPartition(ctx context.Context, lines map[jobGroup]li
 		if key.partition == s.usual.partition {
 			lines[jobGroup{all: key.all, uid: key.uid}] = end
 		}
+	}
+	if room := plan.rooms[s.usual.partition]; room != nil {
+		plan.rooms[""] = room
 	}
 }
 

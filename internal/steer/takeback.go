@@ -52,7 +52,7 @@ func TakeBack(ctx context.Context, o *Options) (StepReport, error) {
 }
 
 // InForce counts jobs and nodes that have a value of epd's.
-func (s *Status) InForce() int { return s.Nice + s.Prefer + s.Weights + s.Asleep }
+func (s *Status) InForce() int { return s.Nice + s.Prefer + s.Begin + s.Weights + s.Asleep }
 
 // Left is what an epd changed in Slurm that is still in force.
 type Left struct {
@@ -74,6 +74,7 @@ func (l *Left) String() string {
 	}{
 		{lever.Nice, "Nice", "job"},
 		{lever.Prefer, "preference", "job"},
+		{lever.Begin, "begin time", "job"},
 		{lever.Weight, "weight", "node"},
 		{lever.Power, "sleep", "node"},
 	} {

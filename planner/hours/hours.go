@@ -73,19 +73,19 @@ func (pr Prices) Cost(p *planner.Problem, plan *planner.Plan) (float64, error) {
 //
 // What is known is what arrived before: nothing about a task is used before it arrives.
 func Begins(p *planner.Problem, prices Prices, wait func(task int) float64) []float64 {
-	b := &beginner{p: p, prices: prices}
+	rooms := make([]*Room, len(p.Cluster.Classes))
 	for i := range p.Cluster.Classes {
 		k := &p.Cluster.Classes[i]
-		b.capacity = append(b.capacity, math.Inf(1))
+		gpus := math.Inf(1)
 		if k.Count > 0 {
-			b.capacity[i] = float64(k.Count * k.GPUs)
+			gpus = float64(k.Count * k.GPUs)
 		}
-		b.used = append(b.used, steps.Constant(0.0))
+		rooms[i] = NewRoom(prices, gpus)
 	}
 	if p.Snapshot != nil {
 		for _, r := range p.Snapshot.Running {
-			gpus := float64(p.Tasks[r.Task].Options[0].GPUs) * p.Tasks[r.Task].Share
-			b.used[r.Class].Add(planner.Interval{From: r.Start, To: r.End}, gpus)
+			rooms[r.Class].Use(planner.Interval{From: r.Start, To: r.End},
+				float64(p.Tasks[r.Task].Options[0].GPUs)*p.Tasks[r.Task].Share)
 		}
 	}
 	runs, begins := p.RunningTasks(), make([]float64, len(p.Tasks))
@@ -97,123 +97,47 @@ func Begins(p *planner.Problem, prices Prices, wait func(task int) float64) []fl
 	}
 	planner.SortByKey(order, func(i int) float64 { return p.Tasks[i].Arrival })
 	for _, i := range order {
-		begins[i] = b.begin(i, wait(i))
+		t := &p.Tasks[i]
+		class, run := place(p, t)
+		if class < 0 {
+			continue
+		}
+		run.Latest = t.Arrival
+		if math.IsInf(t.Deadline, 1) {
+			run.Latest += wait(i)
+		}
+		begin, later := rooms[class].Begin(&run)
+		rooms[class].Use(planner.Interval{From: begin, To: begin + run.Time}, run.GPUs)
+		if later {
+			begins[i] = begin
+		}
 	}
 	return begins
 }
 
-// beginner is the GPUs that tasks are expected to have.
-type beginner struct {
-	p        *planner.Problem
-	prices   Prices
-	capacity []float64                 // GPUs by class
-	used     []steps.Function[float64] // likewise
-}
-
-// mostUsed is the part of a class's GPUs that tasks which wait may be expected to use: who comes later has the
-// rest.
-const mostUsed = 0.9
-
-// leastGain is the part of what a run costs that a task must save to begin later.
-const leastGain = 0.01
-
-// begin chooses when a task begins, and notes the GPUs that it has then.
-func (b *beginner) begin(task int, wait float64) float64 {
-	t := &b.p.Tasks[task]
-	class, run := b.place(t)
-	if class < 0 {
-		return t.Arrival
-	}
-	gpus := float64(run.gpus) * t.Share
-	earliest := b.room(class, gpus, t.Arrival, run.time)
-	begin := earliest
-	latest := t.Arrival + wait
-	if latest > earliest && math.IsInf(t.Deadline, 1) {
-		least := b.prices.Over(planner.Interval{From: earliest, To: earliest + run.time})
-		least -= leastGain * math.Abs(least)
-		for _, at := range b.candidates(class, earliest, latest, run.time) {
-			cost := b.prices.Over(planner.Interval{From: at, To: at + run.time})
-			if cost < least && b.fits(class, gpus, at, run.time) {
-				least, begin = cost, at
-			}
-		}
-	}
-	b.used[class].Add(planner.Interval{From: begin, To: begin + run.time}, gpus)
-	if begin == earliest {
-		return t.Arrival
-	}
-	return begin
-}
-
-// candidates are the times at which a run may cost least: where it begins or ends with a price, or begins
-// with GPUs that come free; ascending.
-func (b *beginner) candidates(class int, earliest, latest, run float64) []float64 {
-	var all []float64
-	add := func(at float64) {
-		if at > earliest && at <= latest {
-			all = append(all, at)
-		}
-	}
-	for part := range b.prices.During(planner.Interval{From: earliest, To: latest + run}) {
-		add(part.From)
-		add(part.From - run)
-	}
-	for part := range b.used[class].During(planner.Interval{From: earliest, To: latest}) {
-		add(part.From)
-	}
-	add(latest)
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
-// expectedRun is how a task is expected to run.
-type expectedRun struct {
-	gpus int
-	time float64 // seconds
-}
-
-// place returns the class on which a task takes least; -1: none suits.
-func (b *beginner) place(t *planner.Task) (class int, run expectedRun) {
+// place returns the class on which a task takes least, and its run there; -1: none suits.
+func place(p *planner.Problem, t *planner.Task) (class int, run Run) {
 	class, least := -1, math.Inf(1)
-	for k := range b.p.Cluster.Classes {
-		option := t.Option(b.p.Cluster.Classes[k].Model)
-		if !b.p.Cluster.Classes[k].CanRun(t, option) {
+	for k := range p.Cluster.Classes {
+		option := t.Option(p.Cluster.Classes[k].Model)
+		if !p.Cluster.Classes[k].CanRun(t, option) {
 			continue
 		}
-		objective, o := b.p.ClassObjective(k), &t.Options[option]
+		objective, o := p.ClassObjective(k), &t.Options[option]
 		pt, err := o.Response.Optimum(objective, t.TimeBudget())
 		if err != nil {
 			pt = o.Response.Default()
 		}
 		if cost := objective.Cost(pt) * float64(o.GPUs); cost < least {
-			class, least, run = k, cost, expectedRun{o.GPUs, pt.Time}
+			class, least = k, cost
+			run = Run{GPUs: float64(o.GPUs) * t.Share, Time: pt.Time, Earliest: t.Arrival, LeastGain: leastGain}
 		}
 	}
 	return class, run
 }
 
-// fits reports whether a class has as many GPUs from a time on for a run.
-func (b *beginner) fits(class int, gpus, at, run float64) bool {
-	_, most := b.used[class].Over(planner.Interval{From: at, To: at + run})
-	return most+gpus <= mostUsed*b.capacity[class]*(1+1e-9)
-}
-
-// room returns the first time from which on a class has as many GPUs for a run.
-func (b *beginner) room(class int, gpus, from, run float64) float64 {
-	begin := from
-	for part, used := range b.used[class].During(planner.Interval{From: from, To: math.Inf(1)}) {
-		if part.From >= begin+run {
-			break
-		}
-		if used+gpus > b.capacity[class]*(1+1e-9) {
-			begin = part.To
-		}
-	}
-	if math.IsInf(begin, 1) { // it never has
-		return from
-	}
-	return begin
-}
+// leastGain is the part of what a run costs that a task must save to begin later.
+const leastGain = 0.01
 
 // DueLater returns a problem whose tasks are due as much later as they can wait; deadlines stay.
 func DueLater(p *planner.Problem, wait func(task int) float64) *planner.Problem {

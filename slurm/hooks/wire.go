@@ -77,7 +77,9 @@ type Submission struct {
 	CPUsPerTask uint32 `json:"cpus_per_task,omitempty"`
 	BeginTime   int64  `json:"begin_unix_s,omitempty"`
 	Held        bool   `json:"held,omitempty"`
-	OwnNice     bool   `json:"own_nice,omitempty"` // the user gave it one
+	// Tied is that it has a dependency, a reservation or a deadline of Slurm's.
+	Tied    bool `json:"tied,omitempty"`
+	OwnNice bool `json:"own_nice,omitempty"` // the user gave it one
 }
 
 // SubmitAnswer is what job_submit.lua may set. Empty fields leave the job as it is.
@@ -87,6 +89,8 @@ type SubmitAnswer struct {
 	Message      Hex `json:"message_hex,omitempty"` // one line for the user
 	// Nice is what a job gets whose user gave it none, if AdminComment, which says so, is set; 0: none.
 	Nice int64 `json:"nice,omitempty"`
+	// Begin is when a job may begin whose user said nothing of it, in Unix seconds, likewise; 0: at once.
+	Begin int64 `json:"begin_unix_s,omitempty"`
 }
 
 // Event is what epplan prolog and epplan epilog say.

@@ -14,6 +14,7 @@ local MAXSCRIPT = 65536
 local MAXTEXT   = 8192
 local MAXREPLY  = 16384
 local MAXHEX    = 32768 -- of an argument of PROGRAM
+local MAXSLACK  = 7 * 86400 -- seconds that a job is put off at most
 local NO_VAL    = slurm.NO_VAL or 4294967294
 local skip_until = 0
 
@@ -63,7 +64,14 @@ local function encode(jd, uid, most_text, most_script)
     local v = get(jd, key)
     if type(v) == "number" and v > 0 and v < 4294967296 and v ~= NO_VAL and v ~= 65534 then out[#out + 1] = string.format('"%s":%.0f', name, v) end
   end
+  local tied = false
   if get(jd, "priority") == 0 then out[#out + 1] = '"held":true' end
+  for _, key in ipairs({ "dependency", "reservation" }) do
+    local v = get(jd, key)
+    if type(v) == "string" and v ~= "" then tied = true end
+  end
+  local due = get(jd, "deadline")
+  if tied or type(due) == "number" and due > 0 and due ~= NO_VAL then out[#out + 1] = '"tied":true' end
   local nice = get(jd, "nice")
   if type(nice) == "number" and nice ~= NO_VAL then out[#out + 1] = '"own_nice":true' end
   if batch and most_script > 0 then out[#out + 1] = '"script_hex":"' .. hex(script:sub(1, most_script)) .. '"' end
@@ -165,6 +173,10 @@ local function plan(jd, uid)
       local nice = tonumber(body:match('"nice"%s*:%s*(%d+)') or "")
       local own = get(jd, "nice")
       if nice and nice >= 1 and nice <= 1048576 and slurm.NICE_OFFSET and (own == nil or own == NO_VAL) then jd.nice = slurm.NICE_OFFSET + nice end
+      -- when energy costs less, for a job that can wait: taken back likewise, and at any time by its owner
+      local begin = tonumber(body:match('"begin_unix_s"%s*:%s*(%d+)') or "")
+      own = get(jd, "begin_time")
+      if begin and begin > os.time() and begin < os.time() + MAXSLACK and (own == nil or own == 0 or own == NO_VAL) then jd.begin_time = begin end
     end
   end
   local message = unhex(body:match('"message_hex"%s*:%s*"(%x*)"') or "")

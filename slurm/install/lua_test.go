@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -178,6 +179,60 @@ print("nice", jd.nice and string.format("%.0f", jd.nice) or "nil")`)
 			if own := c.own != "nil" && c.own != "4294967294"; asked.OwnNice != own {
 				t.Errorf("%+v: says that its user gave it a nice: %v", c, asked.OwnNice)
 			}
+		}
+	}
+}
+
+// TestTheLuaHookPutsAJobOffWhoseUserSaidNothingOfIt, for a time that is to come and not too far, and only
+// together with the word that says so.
+func TestTheLuaHookPutsAJobOffWhoseUserSaidNothingOfIt(t *testing.T) {
+	now := time.Now().Unix()
+	for _, c := range []struct {
+		own  string
+		in   int64 // seconds
+		want bool
+	}{
+		{"nil", 7200, true},
+		{"0", 7200, true},
+		{"4294967294", 7200, true},
+		{"1000", 7200, false}, // --begin=now
+		{"nil", -10, false},
+		{"nil", 8 * 86400, false},
+	} {
+		for word, kept := range map[string]bool{"site;epplan:ab12-begin3": true, "epplan:ab12-begin3": false} {
+			socket, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = fmt.Fprintf(w, `{"v":1,"admin_comment_hex":"%s","begin_unix_s":%d}`,
+					hex.EncodeToString([]byte(word)), now+c.in)
+			})
+			out := luaProgram(t, waiting(t, luaModule(t, socket, ""), "1"), `
+local jd = { name = "a", admin_comment = "site", tres_per_node = "gres:gpu:1", begin_time = `+c.own+` }
+submit(jd)
+print("begin", jd.begin_time and string.format("%.0f", jd.begin_time) or "nil")`)
+			want := c.own
+			if kept && c.want {
+				want = strconv.FormatInt(now+c.in, 10)
+			}
+			if !strings.Contains(out, "begin\t"+want+"\n") {
+				t.Errorf("%+v, word %q: %s, want %s", c, word, out, want)
+			}
+		}
+	}
+}
+
+func TestTheLuaHookSaysWhatAJobIsTiedTo(t *testing.T) {
+	for field, tied := range map[string]bool{
+		`dependency = "afterok:7"`: true, `reservation = "maint"`: true, "deadline = 1800000000": true,
+		`dependency = ""`: false, "deadline = 0": false, "deadline = 4294967294": false, "nice = 3": false,
+	} {
+		var asked hooks.Submission
+		socket, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			asked, _ = hooks.DecodeSubmission(r.Body)
+			_, _ = w.Write([]byte("{}"))
+		})
+		luaProgram(t, waiting(t, luaModule(t, socket, ""), "1"), `
+submit({ name = "a", tres_per_node = "gres:gpu:1", `+field+` })`)
+		if asked.Name != "a" || asked.Tied != tied {
+			t.Errorf("%s: %+v", field, asked)
 		}
 	}
 }

@@ -3,8 +3,10 @@ package lever_test
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/epplan/epplan/slurm"
 	"github.com/epplan/epplan/slurm/lever"
@@ -68,6 +70,38 @@ func TestAChangeIsMadeOnlyFromWhatWasExpected(t *testing.T) {
 	}
 	if err := l.Change(t.Context(), "1", weight("5")); err != nil || f.weights["n1"] != 5 {
 		t.Error(err, f.weights)
+	}
+}
+
+func TestABeginTimeIsOnlyTakenBack(t *testing.T) {
+	f, _, l := levers(t)
+	later := time.Now().Add(time.Hour).Unix()
+	after := strconv.FormatInt(later, 10)
+	f.job(7, "PENDING", map[string]any{"eligible_time": later})
+	f.job(8, "RUNNING", map[string]any{"eligible_time": later})
+	f.job(9, "PENDING", map[string]any{"eligible_time": time.Now().Add(-time.Hour).Unix()})
+	ours := func(job slurm.JobID) lever.Undo { return lever.Undo{Lever: lever.Begin, Job: job, After: after} }
+	for _, c := range []struct {
+		u    lever.Undo
+		want error
+	}{
+		{lever.Undo{Lever: lever.Begin, Job: 7, After: after, Before: "now"}, slurm.ErrInvalid},
+		{lever.Undo{Lever: lever.Begin, Job: 7, After: strconv.FormatInt(later+1, 10)}, lever.ErrChanged},
+		{ours(8), slurm.ErrNotPending},
+		{ours(9), nil}, // its time has come
+	} {
+		if err := l.Undo(t.Context(), c.u); !errors.Is(err, c.want) {
+			t.Errorf("%+v: %v, want %v", c.u, err, c.want)
+		}
+	}
+	if err := l.Change(t.Context(), "", ours(9)); !errors.Is(err, slurm.ErrInvalid) {
+		t.Error(err)
+	}
+	if n := f.updates(); n != 0 {
+		t.Errorf("%d updates", n)
+	}
+	if err := l.Undo(t.Context(), ours(7)); err != nil || f.updates() != 1 || f.jobs[7]["eligible_time"] == later {
+		t.Error(err, f.jobs[7])
 	}
 }
 

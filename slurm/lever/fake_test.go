@@ -3,12 +3,14 @@ package lever_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/epplan/epplan/slurm"
 	"github.com/epplan/epplan/slurm/lever"
@@ -137,6 +139,11 @@ func (f *fakeSlurm) update(args []string) error {
 		j["admin_comment"] = value
 	case "Prefer":
 		j["prefer"] = value
+	case "StartTime":
+		if value != "now" {
+			return errors.New("invalid start time")
+		}
+		j["eligible_time"] = time.Now().Unix()
 	}
 	return nil
 }

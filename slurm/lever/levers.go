@@ -1,5 +1,5 @@
-// Package lever moves the few things of Slurm that a planner may move, and takes them back: a job's nice and what it
-// prefers, a node's weight and power. LEVERS.md says how Slurm was measured to answer.
+// Package lever moves the few things of Slurm that a planner may move, and takes them back: a job's nice, what it
+// prefers and when it begins, a node's weight and power. LEVERS.md says how Slurm was measured to answer.
 package lever
 
 import (
@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/epplan/epplan/slurm"
 )
@@ -22,6 +23,8 @@ const (
 	Prefer Kind = "prefer"
 	Weight Kind = "weight"
 	Power  Kind = "power"
+	// Begin is a job's begin time, in Unix seconds, which it was submitted with. It is only taken back.
+	Begin Kind = "begin"
 )
 
 // Undo is what it takes to take a lever back: written down before the change is
@@ -96,6 +99,10 @@ func (l *Levers) Undo(ctx context.Context, u Undo) error {
 			strings.ContainsFunc(u.Before, func(r rune) bool { return r <= ' ' || r > '~' }) {
 			return invalid("prefer", u.Before)
 		}
+	case Begin:
+		if u.Before != "" {
+			return invalid("begin", u.Before)
+		}
 	default:
 		if err := u.checkNumbers(u.Before); err != nil {
 			return err
@@ -139,6 +146,10 @@ func (l *Levers) set(ctx context.Context, u *Undo, from, to string) error {
 		var n slurm.Node
 		n, err = l.client.Node(ctx, u.Node)
 		now = strconv.FormatUint(uint64(n.Weight), 10)
+	case Begin:
+		field = "StartTime"
+		job, err = l.pendingJob(ctx, u.Job)
+		now = BeginOf(&job, time.Now())
 	case Prefer:
 		field = "Prefer"
 		job, err = l.pendingJob(ctx, u.Job)
@@ -163,10 +174,22 @@ func (l *Levers) set(ctx context.Context, u *Undo, from, to string) error {
 			return err
 		}
 	}
+	if u.Lever == Begin {
+		to = "now"
+	}
 	if err := l.client.Update(ctx, key+id, field, to); err != nil {
 		return fmt.Errorf("set %s of %s %s: %w", field, noun, id, err)
 	}
 	return nil
+}
+
+// BeginOf returns when a job may begin, if that is later than a time: the value of its [Begin]. Else it is
+// empty.
+func BeginOf(j *slurm.Job, at time.Time) string {
+	if !j.Eligible.After(at) {
+		return ""
+	}
+	return strconv.FormatInt(j.Eligible.Unix(), 10)
 }
 
 func (l *Levers) pendingJob(ctx context.Context, id slurm.JobID) (slurm.Job, error) {

@@ -1,0 +1,68 @@
+package config
+
+import (
+	"slices"
+	"time"
+
+	"github.com/epplan/epplan/slurm"
+)
+
+// HoursBy is what energy is to cost less of at the hours that jobs wait for.
+type HoursBy string
+
+// What hours are chosen by.
+const (
+	HoursOff    HoursBy = "off" // no job waits for them
+	HoursCost   HoursBy = "cost"
+	HoursCarbon HoursBy = "carbon"
+)
+
+var hoursWords = []string{string(HoursOff), string(HoursCost), string(HoursCarbon)}
+
+// LiveHours has jobs that can wait begin when energy is cheap, or clean.
+type LiveHours struct {
+	By     HoursBy
+	Slacks map[string]float64 // seconds that jobs can wait whose users say nothing, by partition
+	// MinGain is the least part of what a job's energy costs that it must save to begin later.
+	MinGain float64
+}
+
+func defaultHours() LiveHours { return LiveHours{By: HoursOff, MinGain: 0.05} }
+
+// MaxSlackS is how much later a job may begin at most, seconds.
+const MaxSlackS = 7 * 86_400
+
+func (h *LiveHours) fields() []field {
+	return []field{
+		choiceField("by", "By what hours are chosen for jobs that can wait (epplan:slack=4h): off (no job waits), "+
+			"cost or carbon,\nwhich series in [factors] must state. Where mode is enforce, such a job begins when its "+
+			"energy costs\nleast, if GPUs are free for it both now and then.", (*string)(&h.By), hoursWords...),
+		partitionNumberField("slack_s", "Seconds that jobs of single partitions can wait whose users say nothing of it, "+
+			"such as {batch = 14400}.", &h.Slacks, numberRange{max: MaxSlackS}),
+		numberField("min_gain", "The least part of what its energy costs that a job must save to begin later.",
+			&h.MinGain, numberRange{max: 1}),
+	}
+}
+
+// slackOf returns how many seconds jobs of a partition can wait whose users say nothing of it. Of several,
+// with commas between, the least counts.
+func (h *LiveHours) slackOf(partitions string) float64 {
+	return overPartitions(partitions, h.Slacks, 0, slices.Min)
+}
+
+// SlackOf returns how much later a job of a partition may begin: as its user wishes, else as the partition's
+// jobs may.
+func (l *Live) SlackOf(partitions string, w *slurm.Wishes) time.Duration {
+	if w.HasSlack {
+		return w.Slack
+	}
+	return time.Duration(l.Hours.slackOf(partitions) * float64(time.Second))
+}
+
+// check notes hours that nobody says anything of.
+func (h *LiveHours) check(d *document, f *Factors) {
+	if h.By != HoursOff && f.Series == "" {
+		d.faultAt("live.hours.by", "live.hours.by is %q, want series in [factors] beside it: what energy costs over time",
+			string(h.By))
+	}
+}
