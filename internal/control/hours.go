@@ -71,10 +71,14 @@ func (c *Controller) hourAtSubmit(
 	if !found {
 		return time.Time{}, ""
 	}
-	less := fmt.Sprintf("its energy costs %.0f %% less", 100*hour.Saves)
+	part, less := "", "its energy costs %sless"
 	if settings.Live.Hours.By == config.HoursCarbon {
-		less = fmt.Sprintf("its energy emits %.0f %% less CO2", 100*hour.Saves)
+		less = "its energy emits %sless CO2"
 	}
+	if hour.Saves > 0 {
+		part = fmt.Sprintf("%.0f %% ", 100*hour.Saves)
+	}
+	less = fmt.Sprintf(less, part)
 	at := hour.Begin.In(now.Location()).Format("Mon 15:04")
 	if mode == live.Advise {
 		return time.Time{}, fmt.Sprintf("epplan: from %s on %s (sbatch --begin)", at, less)

@@ -1,7 +1,6 @@
 package steer
 
 import (
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/hours"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/lever"
 )
 
 // Prices returns what energy costs over time, seconds from a moment on, and until when that is known.
@@ -50,7 +50,9 @@ func (p *Plan) hours(s *Snapshot, set *Settings, ours *OwnChanges) {
 		case j.State.Base != slurm.Pending:
 			set.noteRunning(p.rooms, j, s.At)
 		case set.waitsForHour(j, ours):
-			set.noteBegin(p.rooms[j.Partition], j, s.At)
+			set.noteBegin(p.rooms[j.Partition], j, ours.Begin[j.ID], s.At)
+		case ours.Begin[j.HetJob].Job != 0: // a component of a job that waits as a whole
+			set.noteBegin(p.rooms[j.Partition], j, ours.Begin[j.HetJob], s.At)
 		case isRunnable(j, s.At) && j.WaitKind() == slurm.WaitTurn && s.At.Sub(j.Eligible) >= fullAfter:
 			waitsIn[j.Partition] = true
 		}
@@ -128,11 +130,12 @@ func (set *Settings) noteRunning(rooms map[string]*partitionRoom, j *slurm.Job, 
 }
 
 // noteBegin notes the GPUs of a job that waits for its hour.
-func (set *Settings) noteBegin(room *partitionRoom, j *slurm.Job, at time.Time) {
-	if room == nil {
+func (set *Settings) noteBegin(room *partitionRoom, j *slurm.Job, u lever.Undo, at time.Time) {
+	hour, err := strconv.ParseInt(u.After, 10, 64)
+	if room == nil || err != nil {
 		return
 	}
-	begin := max(0, j.Eligible.Sub(at).Seconds())
+	begin := max(0, time.Unix(hour, 0).Sub(at).Seconds())
 	gpus := float64(j.GPUCount()) * float64(tasksOf(j))
 	room.Use(planner.Interval{From: begin, To: begin + set.runTime(j).Seconds()}, gpus)
 }
@@ -184,10 +187,10 @@ type HourAsk struct {
 	Note      bool          // it will begin as is answered
 }
 
-// Hour is when a job begins, and the part of what its energy costs that it saves.
+// Hour is when a job begins.
 type Hour struct {
 	Begin time.Time
-	Saves float64
+	Saves float64 // the part of what its energy costs; 0: it then costs nothing, or less
 }
 
 // HourAtSubmit returns when a job that is being submitted had better begin; false: at once, as nothing is
@@ -225,8 +228,11 @@ func (s *Steerer) HourAtSubmit(ask *HourAsk) (Hour, bool) {
 		s.given = append(s.given, g)
 		g.use(s.rooms, s.roomsAt)
 	}
-	first := room.Cost(run, earliest)
-	return Hour{Begin: at, Saves: (first - room.Cost(run, begin)) / math.Abs(first)}, true
+	hour := Hour{Begin: at}
+	if first, then := room.Cost(run, earliest), room.Cost(run, begin); then > 0 {
+		hour.Saves = (first - then) / first
+	}
+	return hour, true
 }
 
 // givenHour is when a job begins that was submitted, and may not be in a snapshot yet.

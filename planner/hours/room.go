@@ -24,6 +24,9 @@ func NewRoom(prices Prices, gpus float64) *Room {
 // rest.
 const mostUsed = 0.9
 
+// rounding is the part of a cost by which two that are equal may differ: the earlier one is taken.
+const rounding = 1e-9
+
 // Run is a run that may begin later.
 type Run struct {
 	GPUs      float64
@@ -42,10 +45,10 @@ func (r *Room) Begin(run *Run) (begin float64, later bool) {
 	if run.Latest <= begin {
 		return begin, false
 	}
-	least := r.Cost(run, begin)
-	least -= run.LeastGain * math.Abs(least)
+	first := math.Abs(r.Cost(run, begin))
+	least := r.Cost(run, begin) - run.LeastGain*first
 	for _, at := range r.candidates(begin, run) {
-		if cost := r.Cost(run, at); cost < least && r.fits(run, at) {
+		if cost := r.Cost(run, at); cost < least-rounding*(first+math.Abs(least)) && r.fits(run, at) {
 			least, begin, later = cost, at, true
 		}
 	}
@@ -57,8 +60,8 @@ func (r *Room) Cost(run *Run, begin float64) float64 {
 	return r.prices.Over(planner.Interval{From: begin, To: begin + run.Time})
 }
 
-// candidates are the times at which a run may cost least: where it begins or ends with a price, or begins
-// with GPUs that come free; ascending.
+// candidates are the times at which a run may cost least: where it begins or ends with a price, or where GPUs
+// come free or are used; ascending.
 func (r *Room) candidates(first float64, run *Run) []float64 {
 	var all []float64
 	add := func(at float64) {
@@ -70,8 +73,9 @@ func (r *Room) candidates(first float64, run *Run) []float64 {
 		add(part.From)
 		add(part.From - run.Time)
 	}
-	for part := range r.used.During(planner.Interval{From: first, To: run.Latest}) {
+	for part := range r.used.During(planner.Interval{From: first, To: run.Latest + run.Time}) {
 		add(part.From)
+		add(part.From - run.Time)
 	}
 	add(run.Latest)
 	slices.Sort(all)
