@@ -502,10 +502,11 @@ func TestPartitionsHaveTheirSlackWhereNoUserSaysSo(t *testing.T) {
 	for partitions, want := range map[string]time.Duration{
 		"": 0, "gpu": 0, "batch": 4 * time.Hour, "batch,long": time.Minute, "batch,gpu": 0,
 	} {
-		if got := c.Live.SlackOf(partitions, &slurm.Wishes{}); got != want {
+		if got := c.Live.Hours.SlackOf(partitions, &slurm.Wishes{}); got != want {
 			t.Errorf("partitions %q: %v, want %v", partitions, got, want)
 		}
-		if got := c.Live.SlackOf(partitions, &slurm.Wishes{HasSlack: true, Slack: time.Hour}); got != time.Hour {
+		hour := slurm.Wishes{HasSlack: true, Slack: time.Hour}
+		if got := c.Live.Hours.SlackOf(partitions, &hour); got != time.Hour {
 			t.Errorf("partitions %q: %v, want what its user wishes", partitions, got)
 		}
 	}

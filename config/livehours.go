@@ -29,40 +29,35 @@ type LiveHours struct {
 
 func defaultHours() LiveHours { return LiveHours{By: HoursOff, MinGain: 0.05} }
 
-// MaxSlackS is how much later a job may begin at most, seconds.
-const MaxSlackS = 7 * 86_400
+// maxSlackS is how much later a job may begin at most, seconds.
+const maxSlackS = 7 * 86_400
 
 func (h *LiveHours) fields() []field {
 	return []field{
-		choiceField("by", "By what hours are chosen for jobs that can wait (epplan:slack=4h): off (no job waits), "+
-			"cost or carbon,\nwhich series in [factors] must state. Where mode is enforce, such a job begins when its "+
-			"energy costs\nleast, if GPUs are free for it both now and then.", (*string)(&h.By), hoursWords...),
-		partitionNumberField("slack_s", "Seconds that jobs of single partitions can wait whose users say nothing of it, "+
-			"such as {batch = 14400}.", &h.Slacks, numberRange{max: MaxSlackS}),
+		choiceField("by", "By what hours are chosen for jobs that can wait (epplan:slack=4h): off (no job "+
+			"waits), cost or carbon,\nwhich series in [factors] must state. Where mode is enforce, such a job "+
+			"begins when its energy costs\nleast, if GPUs are free for it both now and then.", (*string)(&h.By),
+			hoursWords...),
+		partitionNumberField("slack_s", "Seconds that jobs of single partitions can wait whose users say nothing "+
+			"of it, such as {batch = 14400}.", &h.Slacks, numberRange{max: maxSlackS}),
 		numberField("min_gain", "The least part of what its energy costs that a job must save to begin later.",
 			&h.MinGain, numberRange{max: 1}),
 	}
 }
 
-// slackOf returns how many seconds jobs of a partition can wait whose users say nothing of it. Of several,
-// with commas between, the least counts.
-func (h *LiveHours) slackOf(partitions string) float64 {
-	return overPartitions(partitions, h.Slacks, 0, slices.Min)
-}
-
 // SlackOf returns how much later a job of a partition may begin: as its user wishes, else as the partition's
-// jobs may.
-func (l *Live) SlackOf(partitions string, w *slurm.Wishes) time.Duration {
+// jobs may, of several, with commas between, the least.
+func (h *LiveHours) SlackOf(partitions string, w *slurm.Wishes) time.Duration {
 	if w.HasSlack {
 		return w.Slack
 	}
-	return time.Duration(l.Hours.slackOf(partitions) * float64(time.Second))
+	return time.Duration(overPartitions(partitions, h.Slacks, 0, slices.Min) * float64(time.Second))
 }
 
 // check notes hours that nobody says anything of.
 func (h *LiveHours) check(d *document, f *Factors) {
 	if h.By != HoursOff && f.Series == "" {
-		d.faultAt("live.hours.by", "live.hours.by is %q, want series in [factors] beside it: what energy costs over time",
-			string(h.By))
+		d.faultAt("live.hours.by", "live.hours.by is %q, want series in [factors] beside it: what energy costs "+
+			"over time", string(h.By))
 	}
 }

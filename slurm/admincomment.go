@@ -119,8 +119,8 @@ func TokenWithBegin(id string, begin time.Time) string {
 	return id + beginMark + strconv.FormatInt(begin.Unix(), 10)
 }
 
-// BeginAtSubmit returns the begin time, in Unix seconds, that the planner gave the job as it was submitted, by
-// its word in the AdminComment; 0: none.
+// BeginAtSubmit returns the begin time, in Unix seconds, that the planner gave the job as it was submitted,
+// by its word in the AdminComment; 0: none.
 func (j *Job) BeginAtSubmit() int64 { return j.atSubmit(beginMark) }
 
 // niceMark is before the nice in the id of a job that was submitted with one of ours.

@@ -10,9 +10,9 @@ import (
 	"unicode"
 )
 
-// Wishes is what a user asked of the planner in --comment: epplan:off,
-// epplan:fixed=1200,5001, epplan:deadline=…, epplan:slowdown=1.05, epplan:slack=4h, epplan:nocode. They bind that
-// user's own job and nothing else.
+// Wishes is what a user asked of the planner in --comment: epplan:off, epplan:fixed=1200,5001,
+// epplan:deadline=…, epplan:slowdown=1.05, epplan:slack=4h, epplan:nocode. They bind that user's own job and
+// nothing else.
 type Wishes struct {
 	Off       bool
 	NoCode    bool // source code isn't to be looked at
@@ -170,7 +170,8 @@ func (w *Wishes) add(wish string, now time.Time) error {
 		w.Off = true
 		return errors.New("taken for off: hands off")
 	}
-	return errors.New("want off, nocode, fixed=CORE,MEMORY, cap=WATTS, deadline=TIME, slowdown=FACTOR or slack=TIME")
+	return errors.New("want off, nocode, fixed=CORE,MEMORY, cap=WATTS, deadline=TIME, slowdown=FACTOR or " +
+		"slack=TIME")
 }
 
 func (w *Wishes) setFixed(value string) error {

@@ -60,7 +60,7 @@ func (p *program) joinControl() error {
 		return err
 	}
 	options := control.Options{
-		Speed:   faster,
+		Speed: faster, HourAtSubmit: p.hours.Begin,
 		Records: control.RecordsIn(records), Cluster: p.String("cluster"), Settings: settings,
 		Seed: seed, Log: p.log, Load: p.readSettings, UserName: userName,
 		OnDecide:  func(o control.Observed) { countDecision(p.metrics, o) },
@@ -82,7 +82,6 @@ func (p *program) joinControl() error {
 			options.NiceAtSubmit = func(partition string, uid uint32, deadline bool) int64 {
 				return p.steerer.NiceAtSubmit(partition, uid, deadline)
 			}
-			options.HourAtSubmit = func(ask *steer.HourAsk) (steer.Hour, bool) { return p.steerer.HourAtSubmit(ask) }
 		}
 		one := slurm.NewClient(runner, epdapi.JobWait)
 		options.Resolve, options.Script, p.slurm = one.Job, one.Script, true
@@ -174,7 +173,7 @@ func (p *program) openLevers(runner slurm.Runner, lists *slurm.Client) error {
 				},
 			}
 		},
-		Dir: steer.Folder(p.String("state")), Log: p.log,
+		Dir: steer.Folder(p.String("state")), Log: p.log, Hours: &p.hours,
 	})
 	if err != nil {
 		return err

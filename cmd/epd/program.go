@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/internal/begins"
 	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
@@ -30,6 +31,7 @@ type program struct {
 	access  *daemon.Access
 	control *control.Controller     // nil: it runs elsewhere
 	steerer *steer.Steerer          // nil: Slurm isn't steered from here
+	hours   begins.Book             // for jobs that can wait
 	planner *slurmqueue.LivePlanner // with a steerer
 	node    *daemon.AgentServer     // nil: there are no GPUs here
 	metrics *metrics.Metrics

@@ -28,7 +28,7 @@ func restoreCommand(stderr io.Writer) *cli.Command {
 		Usage:     "give back clocks and Slurm's queue without a running epd",
 		UsageText: "epd restore [OPTIONS]\nepd THE-OPTIONS-OF-AN-EPD restore [OPTIONS]",
 		Description: "Gives back what an epd that has ended left: the clocks of this machine's GPUs by its journal, and in\n" +
-			"Slurm's queue and nodes by its levers.json the Nice and the preference of pending jobs, the weights of nodes,\n" +
+			"Slurm's queue and nodes by its levers.json the Nice, preference and begin time of pending jobs, the weights of nodes,\n" +
 			"and the sleep of nodes that it powered down. Values that somebody else set meanwhile stay. Without --state it\n" +
 			"looks into /var/lib/epplan and /var/lib/epplan-controller. The queue is left to an epd that runs with the\n" +
 			"folder, and by the second form with --standby to another machine whose slurmctld is in charge. Needs no\n" +

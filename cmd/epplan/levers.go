@@ -17,8 +17,8 @@ func leversCommand(t *terminal.Terminal) *cli.Command {
 	return &cli.Command{
 		Name:  "levers",
 		Usage: "what epd changed in Slurm beside clocks, and its advice; or take it back",
-		Description: "Counts jobs whose nice or preference, and nodes whose weight or power has a part of " +
-			"epd's, and lists what\n" +
+		Description: "Counts jobs whose nice, preference or begin time, and nodes whose weight or power " +
+			"has a part of epd's, and lists what\n" +
 			"it would do or what users might do. With [live.plan] it also shows the plan in force of what waits and how\n" +
 			"starts kept to it, with it or a policy in [live.pick] the order that is wanted of pending jobs, and with\n" +
 			"weights in [live.sharing] how nodes suit the next job for a part of a GPU (for operators).\n" +

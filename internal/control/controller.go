@@ -11,6 +11,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/begins"
 	"github.com/epplan/epplan/internal/decide"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/forecast"
@@ -19,7 +20,6 @@ import (
 	"github.com/epplan/epplan/internal/liveplan"
 	"github.com/epplan/epplan/internal/nodes"
 	"github.com/epplan/epplan/internal/query"
-	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
@@ -83,7 +83,7 @@ type Options struct {
 	NiceAtSubmit func(partition string, uid uint32, deadline bool) int64
 	// HourAtSubmit is when a job that is being submitted and can wait had better begin; false: at once. It must
 	// be quick. Nil: no job waits for hours.
-	HourAtSubmit func(*steer.HourAsk) (steer.Hour, bool)
+	HourAtSubmit func(*begins.Ask) (begins.Hour, bool)
 	// BudgetEvents is the file of events of power budgets; "": they are lost at the end.
 	BudgetEvents string
 	// Load reads the configuration again; nil: it can't be.

@@ -2,14 +2,15 @@ package control
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/begins"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/factors"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/predict"
-	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/planner/hours"
 	"github.com/epplan/epplan/slurm"
@@ -17,7 +18,7 @@ import (
 )
 
 // Prices returns what energy costs over time by what hours are chosen by; nil: no job waits for hours.
-func (s *Settings) Prices() steer.Prices {
+func (s *Settings) Prices() begins.Prices {
 	kind := factors.Money
 	switch {
 	case s.series == nil || s.Live.Hours.By == config.HoursOff:
@@ -28,46 +29,63 @@ func (s *Settings) Prices() steer.Prices {
 	return func(from time.Time) (hours.Prices, float64) { return s.series.Prices(kind, from, &s.Factors) }
 }
 
-// startMargin is how long Slurm may take to start a job whose time has come and for which GPUs are free.
-const startMargin = 5 * time.Minute
+// waiter is a job that is being submitted, and may begin later.
+type waiter struct {
+	*hooks.Submission
+	wishes   *slurm.Wishes
+	from     jobs.Source
+	expected *epdapi.Forecast // nil: none
+	now      time.Time
+}
 
-// hourAtSubmit returns when a job that can wait had better begin, and a word to its user; zero: at once. A job
-// that is interactive, one whose user says when it begins, and one that Slurm ties to others, to a reservation
-// or to a deadline begins as it would.
-func (c *Controller) hourAtSubmit(
-	s *hooks.Submission, wishes *slurm.Wishes, from jobs.Source, expected *epdapi.Forecast, now time.Time,
-) (begin time.Time, word string) {
-	settings := c.settings.Load()
-	partition := string(s.Partition)
-	mode, slack := settings.Live.ModeOf(partition), settings.Live.SlackOf(partition, wishes)
-	gpus, shared := jobs.GPUsOf(s)
-	if partition == "" && len(settings.Live.Modes) > 0 {
-		return time.Time{}, "" // Slurm chooses one later
+// canBeginLater reports whether a job begins when we say so: not one that is interactive, one whose user says
+// when it begins, nor one that Slurm ties to others, to a reservation or to a deadline, nor one whose
+// AdminComment takes no word of ours.
+func (w *waiter) canBeginLater() bool {
+	_, foreign, _ := slurm.ParseToken(string(w.Admin))
+	_, err := slurm.MergeToken(foreign, strings.Repeat("x", longestToken))
+	return err == nil && slurm.IsPlainComment(foreign) && w.Kind == "batch" && w.BeginTime == 0 && !w.Held &&
+		!w.Tied && !w.wishes.Off && len(w.Array) <= maxArrayList
+}
+
+// longestToken is more than an id with a begin time has, in bytes.
+const longestToken = 64
+
+// gpus returns how many GPUs a job asks for, with all of its tasks; 0: that isn't known.
+func (w *waiter) gpus() int {
+	gpus, shared := jobs.GPUsOf(w.Submission)
+	if shared {
+		return 0
 	}
-	if c.options.HourAtSubmit == nil || slack <= 0 || mode == live.Observe || wishes.Off || shared ||
-		s.Kind != "batch" || s.BeginTime > 0 || s.Held || s.Tied || len(s.Array) > maxArrayList {
-		return time.Time{}, ""
-	}
-	if s.Array != "" {
-		tasks, _, err := slurm.ParseArrayTasks(string(s.Array))
+	if w.Array != "" {
+		tasks, _, err := slurm.ParseArrayTasks(string(w.Array))
 		if err != nil {
-			return time.Time{}, ""
+			return 0
 		}
 		gpus *= len(tasks)
 	}
-	run, longest := c.runTimes(s, from, expected)
-	if run <= 0 {
+	return gpus
+}
+
+// hourOf returns when a job that can wait had better begin, and a word to its user; zero: at once.
+func (f *Foresight) hourOf(w *waiter) (begin time.Time, word string) {
+	settings, partition := f.settings(), string(w.Partition)
+	mode, slack := settings.Live.ModeOf(partition), settings.Live.Hours.SlackOf(partition, w.wishes)
+	unsure := partition == "" && len(settings.Live.Modes) > 0 // Slurm chooses one later
+	if f.options.HourAtSubmit == nil || slack <= 0 || mode == live.Observe || unsure || !w.canBeginLater() {
 		return time.Time{}, ""
 	}
-	ask := steer.HourAsk{
-		Partition: partition, GPUs: gpus, Run: run, Latest: now.Add(slack), Note: mode == live.Enforce,
+	run, longest := f.runTimes(w)
+	ask := begins.Ask{
+		Partition: partition, GPUs: w.gpus(), Run: run, Latest: w.now.Add(slack), Note: mode == live.Enforce,
 	}
-	if due := wishes.Deadline; !due.IsZero() {
-		if latest := due.Add(-longest - startMargin); latest.Before(ask.Latest) {
-			ask.Latest = latest
-		}
+	if due := w.wishes.Deadline; !due.IsZero() && due.Add(-longest-startMargin).Before(ask.Latest) {
+		ask.Latest = due.Add(-longest - startMargin)
 	}
-	hour, found := c.options.HourAtSubmit(&ask)
+	if ask.Run <= 0 || ask.GPUs == 0 {
+		return time.Time{}, ""
+	}
+	hour, found := f.options.HourAtSubmit(&ask)
 	if !found {
 		return time.Time{}, ""
 	}
@@ -78,34 +96,33 @@ func (c *Controller) hourAtSubmit(
 	if hour.Saves > 0 {
 		part = fmt.Sprintf("%.0f %% ", 100*hour.Saves)
 	}
-	less = fmt.Sprintf(less, part)
-	at := hour.Begin.In(now.Location()).Format("Mon 15:04")
+	at, less := hour.Begin.In(w.now.Location()).Format("Mon 15:04"), fmt.Sprintf(less, part)
 	if mode == live.Advise {
 		return time.Time{}, fmt.Sprintf("epplan: from %s on %s (sbatch --begin)", at, less)
 	}
-	return hour.Begin, fmt.Sprintf("epplan: begins %s, when %s; at once: scontrol update JobId=<its number> StartTime=now",
-		at, less)
+	return hour.Begin, fmt.Sprintf("epplan: begins %s, when %s; at once: scontrol update JobId=<its number> "+
+		"StartTime=now", at, less)
 }
 
-// runTimes returns how long a job that is being submitted is expected to run, and how long it runs at most; 0:
-// nothing is known, not even a limit.
-func (c *Controller) runTimes(
-	s *hooks.Submission, from jobs.Source, expected *epdapi.Forecast,
-) (run, longest time.Duration) {
-	run, _ = c.Jobs.Limit(s.Limit()).Duration()
-	gpus, _ := jobs.GPUsOf(s)
-	upper, likely := c.Foresight.upperAtDefault(from.Workload(gpus), string(s.Partition)), time.Duration(0)
+// startMargin is how long Slurm may take to start a job whose time has come and for which GPUs are free.
+const startMargin = 5 * time.Minute
+
+// runTimes returns how long a job that is being submitted is expected to run, and how long it runs at most;
+// 0: nothing is known, not even a limit.
+func (f *Foresight) runTimes(w *waiter) (likely, longest time.Duration) {
+	limit, _ := f.jobs.Limit(w.Limit()).Duration()
+	gpus, _ := jobs.GPUsOf(w.Submission)
+	if upper := f.upperAtDefault(w.from.Workload(gpus), string(w.Partition)); upper > 0 {
+		likely, longest = upper, upper
+	} else if e := w.expected; e != nil && e.Time.Rung != string(predict.Prior) {
+		likely = time.Duration(e.Time.Value * float64(time.Second))
+		longest = time.Duration(e.Time.High * float64(time.Second))
+	}
 	switch {
-	case upper > 0:
-		likely = upper
-	case expected != nil && expected.Time.Rung != string(predict.Prior):
-		upper = time.Duration(expected.Time.High * float64(time.Second))
-		likely = time.Duration(expected.Time.Value * float64(time.Second))
-	default:
-		return run, run
+	case likely == 0:
+		return limit, limit
+	case limit == 0:
+		return likely, longest
 	}
-	if run == 0 {
-		return likely, upper
-	}
-	return min(run, likely), min(run, upper)
+	return min(limit, likely), min(limit, longest)
 }

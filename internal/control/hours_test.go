@@ -8,20 +8,20 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/begins"
 	"github.com/epplan/epplan/internal/factors"
-	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 	"github.com/epplan/epplan/slurm/hooks"
 )
 
 func TestAJobThatCanWaitIsToldWhenItBegins(t *testing.T) {
-	var asked *steer.HourAsk
+	var asked *begins.Ask
 	r := newRig(t, func(o *Options) {
 		o.Settings.Live.Hours.By = config.HoursCost
-		o.HourAtSubmit = func(ask *steer.HourAsk) (steer.Hour, bool) {
+		o.HourAtSubmit = func(ask *begins.Ask) (begins.Hour, bool) {
 			asked = ask
-			return steer.Hour{Begin: start.Add(2 * time.Hour), Saves: 0.4}, true
+			return begins.Hour{Begin: start.Add(2 * time.Hour), Saves: 0.4}, true
 		}
 		o.NiceAtSubmit = func(string, uint32, bool) int64 { return 12 }
 	})
@@ -47,20 +47,29 @@ func TestAJobThatCanWaitIsToldWhenItBegins(t *testing.T) {
 		"a deadline": {func(s *hooks.Submission, _ *config.Live) {
 			s.Comment += ",deadline=+150m"
 		}, 150*time.Minute - time.Hour - startMargin, 2, 0, true},
-		"an array":    {func(s *hooks.Submission, _ *config.Live) { s.Array = "1-10%2" }, 4 * time.Hour, 20, 0, true},
+		"an array": {func(s *hooks.Submission, _ *config.Live) {
+			s.Array = "1-10%2"
+		}, 4 * time.Hour, 20, 0, true},
 		"interactive": {func(s *hooks.Submission, _ *config.Live) { s.Kind = "interactive" }, none, 0, 12, false},
 		"its own begin": {func(s *hooks.Submission, _ *config.Live) {
 			s.BeginTime = start.Unix()
 		}, none, 0, 0, false},
-		"held":           {func(s *hooks.Submission, _ *config.Live) { s.Held = true }, none, 0, 0, false},
-		"tied":           {func(s *hooks.Submission, _ *config.Live) { s.Tied = true }, none, 0, 12, false},
-		"no limit":       {func(s *hooks.Submission, _ *config.Live) { s.TimeLimit = 0 }, none, 0, 12, false},
-		"a part of GPUs": {func(s *hooks.Submission, _ *config.Live) { s.TRESPerNode = "gres/shard:2" }, none, 0, 12, false},
-		"only advised":   {func(_ *hooks.Submission, l *config.Live) { l.Mode = live.Advise }, 4 * time.Hour, 2, 12, false},
-		"not touched":    {func(_ *hooks.Submission, l *config.Live) { l.Mode = live.Observe }, none, 0, 12, false},
+		"held":     {func(s *hooks.Submission, _ *config.Live) { s.Held = true }, none, 0, 0, false},
+		"tied":     {func(s *hooks.Submission, _ *config.Live) { s.Tied = true }, none, 0, 12, false},
+		"no limit": {func(s *hooks.Submission, _ *config.Live) { s.TimeLimit = 0 }, none, 0, 12, false},
+		"a part of GPUs": {func(s *hooks.Submission, _ *config.Live) {
+			s.TRESPerNode = "gres/shard:2"
+		}, none, 0, 12, false},
+		"only advised": {func(_ *hooks.Submission, l *config.Live) {
+			l.Mode = live.Advise
+		}, 4 * time.Hour, 2, 12, false},
+		"not touched": {func(_ *hooks.Submission, l *config.Live) { l.Mode = live.Observe }, none, 0, 12, false},
 		"another's words": {func(s *hooks.Submission, _ *config.Live) {
 			s.Admin = "JS1:H4sIAAAAAAAAA"
-		}, 4 * time.Hour, 2, 0, true},
+		}, none, 0, 0, false},
+		"others' words without room": {func(s *hooks.Submission, _ *config.Live) {
+			s.Admin = hooks.Hex(strings.Repeat("words ", 165))
+		}, none, 0, 0, false},
 	} {
 		s := hooks.Submission{
 			Version: 1, Kind: "batch", UID: 1000, Name: "train", Partition: "gpu", TRESPerNode: "gres/gpu:2",
@@ -79,8 +88,8 @@ func TestAJobThatCanWaitIsToldWhenItBegins(t *testing.T) {
 			strings.Contains(string(answer.Message), "begins Mon 11:00, when its energy costs 40 % less") != begins {
 			t.Errorf("%s: %+v, %v, asked %+v", what, answer, err, asked)
 		}
-		if asked != nil && (asked.GPUs != c.gpus || !asked.Latest.Equal(start.Add(c.slack)) || asked.Note != c.note ||
-			asked.Run != time.Hour) {
+		if asked != nil && (asked.GPUs != c.gpus || !asked.Latest.Equal(start.Add(c.slack)) ||
+			asked.Note != c.note || asked.Run != time.Hour) {
 			t.Errorf("%s: %+v", what, asked)
 		}
 	}

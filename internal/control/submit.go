@@ -54,21 +54,19 @@ func (c *Controller) Submit(_ context.Context, s *hooks.Submission) (hooks.Submi
 		said = append(said, advice)
 	}
 	token, nice := rand.Text(), c.niceAtSubmit(s, &wishes)
-	begin, word := c.hourAtSubmit(s, &wishes, from, expected, now)
+	begin, word := c.Foresight.hourOf(&waiter{s, &wishes, from, expected, now})
+	if word != "" {
+		said = append(said, word)
+	}
 	switch {
 	case !begin.IsZero(): // who begins later passes nobody
 		token = slurm.TokenWithBegin(token, begin)
 	case nice > 0:
 		token = slurm.TokenWithNice(token, nice)
 	}
-	comment, err := slurm.MergeToken(string(s.Admin), token)
-	_, foreign, _ := slurm.ParseToken(string(s.Admin))
-	marked := err == nil && slurm.IsPlainComment(foreign)
-	if marked && word != "" {
-		said = append(said, word)
-	}
 	answer.Message = hooks.Hex(slurm.Printable(strings.Join(said, "; "), maxMessage))
-	if !marked {
+	comment, err := slurm.MergeToken(string(s.Admin), token)
+	if _, foreign, _ := slurm.ParseToken(string(s.Admin)); err != nil || !slurm.IsPlainComment(foreign) {
 		c.counters.foreignComments.Add(1) // they aren't to be touched, and the job goes by its name
 		return answer, nil                //nolint:nilerr // it is counted
 	}

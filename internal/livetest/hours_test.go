@@ -41,83 +41,104 @@ func (l *lab) looksAtQueue() {
 	}
 }
 
-// TestAJobThatCanWaitBeginsWhenEnergyIsCheap, of a real Slurm: it says so at the submission, its owner undoes it
-// at any time, and so do an administrator, and whoever comes after an epd that was killed. Others begin at
-// once.
-func TestAJobThatCanWaitBeginsWhenEnergyIsCheap(t *testing.T) {
-	slurmlab.AnySlurm(t)
-	series := filepath.Join(t.TempDir(), "hours.csv")
-	writeHours := func(soon time.Time) (night time.Time) {
-		night = soon.Add(3 * time.Hour)
-		text := "time,cost_per_kwh\n"
-		for _, row := range []struct {
-			at   time.Time
-			cost float64
-		}{{soon.Add(-time.Hour), 0.4}, {soon, 0.2}, {night, 0.1}, {night.Add(20 * time.Hour), 0.4}} {
-			text += fmt.Sprintf("%s,%g\n", row.at.UTC().Format(time.RFC3339), row.cost)
-		}
-		if err := os.WriteFile(series, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return night
+// hoursSite is a lab in which energy costs half from soon on, and a quarter from a later hour on.
+type hoursSite struct {
+	*lab
+
+	series      string // the file with prices
+	soon, night time.Time
+}
+
+// writePrices has energy be cheaper from soon on.
+func (s *hoursSite) writePrices(soon time.Time) {
+	s.soon, s.night = soon, soon.Add(3*time.Hour)
+	var text strings.Builder
+	text.WriteString("time,cost_per_kwh\n")
+	for _, row := range []struct {
+		at   time.Time
+		cost float64
+	}{{s.soon.Add(-time.Hour), 0.4}, {s.soon, 0.2}, {s.night, 0.1}, {s.night.Add(20 * time.Hour), 0.4}} {
+		_, _ = fmt.Fprintf(&text, "%s,%g\n", row.at.UTC().Format(time.RFC3339), row.cost)
 	}
-	writeHours(time.Now())
-	l := newLab(t, setup{
+	if err := os.WriteFile(s.series, []byte(text.String()), 0o600); err != nil {
+		panic(err) // a folder of the test's own
+	}
+}
+
+// openHours opens such a lab.
+func openHours(t *testing.T) *hoursSite {
+	t.Helper()
+	s := &hoursSite{series: filepath.Join(t.TempDir(), "hours.csv")}
+	s.writePrices(time.Now())
+	s.lab = newLab(t, setup{
 		config: enforce + "[live.pick]\nevery_s = 1\n[live.hours]\nby = \"cost\"\n" +
-			fmt.Sprintf("[factors]\nseries = %q\n", series),
+			fmt.Sprintf("[factors]\nseries = %q\n", s.series),
 		roles: true, waits: true,
 	})
-	l.ends(l.submit("true", "--gres=gpu:1"), "COMPLETED") // the nodes are there
-	soon := time.Now().Truncate(time.Second).Add(20 * time.Second)
-	night := writeHours(soon)
-	l.reloadController()
-	l.looksAtQueue()
-	submit := func(comment string, more ...string) int64 {
-		return l.submit("true", append([]string{"--gres=gpu:1", "-N1", "-t", "1", "--comment", comment}, more...)...)
-	}
-	const short, long = "epplan:slack=30m", "epplan:slack=5h"
-	wantBegin := func(job int64, want time.Time) {
-		t.Helper()
-		if got := l.waitsUntil(job); !got.Equal(want) {
-			t.Errorf("job %d begins %v, want %v", job, got, want)
-		}
-	}
-	at := submit(short)
-	wantBegin(at, soon)
-	l.ends(submit("", "-J", "cannot wait"), "COMPLETED")
-	l.ends(submit(short, "--begin=now"), "COMPLETED")
-	l.ends(submit(long+",off"), "COMPLETED")
-	byOwner, byUndo, array := submit(long), submit(long), submit(long, "--array=0-2")
-	het := submit(long, ":", "--gres=gpu:1", "-N1", "-t", "1", "--comment", long)
-	for _, job := range []int64{byOwner, byUndo, array, het} {
-		wantBegin(job, night)
-	}
-	l.eventually("all are known", func() bool { return l.steered().Begin >= 5 })
-	l.slurm("scontrol", "update", "jobid="+name(byOwner), "StartTime=now")
-	l.ends(byOwner, "COMPLETED")
-	l.within(2*patience, "the energy is cheap", func() bool { return l.state(at) == "COMPLETED" })
-	if began := time.Now(); began.Before(soon) {
-		t.Errorf("job %d began %v early", at, soon.Sub(began))
-	}
-	l.slurm("scontrol", "hold", name(byUndo))
-	l.levers("--undo")
-	l.ends(array, "COMPLETED")
-	l.ends(het, "COMPLETED")
-	if text := l.slurm("squeue", "-h", "-j", name(byUndo), "-o", "%T %r"); !strings.HasPrefix(text, "PENDING JobHeld") {
-		t.Errorf("the held job is %s", text)
-	}
-	l.slurm("scontrol", "release", name(byUndo))
-	l.ends(byUndo, "COMPLETED")
+	s.ends(s.lab.submit("true", "--gres=gpu:1"), "COMPLETED") // the nodes are there
+	s.writePrices(time.Now().Truncate(time.Second).Add(20 * time.Second))
+	s.reloadController()
+	s.looksAtQueue()
+	return s
+}
 
-	l.stopEPD(controller, os.Interrupt) // what was taken back is wanted again
-	l.startEPD(controller)
-	l.looksAtQueue()
-	killed := submit(long)
-	wantBegin(killed, night)
-	l.stopEPD(controller, syscall.SIGKILL)
-	if code, said := l.restoreQueue(); code != 0 {
+// submit submits a job of a minute at most.
+func (s *hoursSite) submit(comment string, more ...string) int64 {
+	s.Helper()
+	return s.lab.submit("true", append([]string{"--gres=gpu:1", "-N1", "-t1", "--comment", comment}, more...)...)
+}
+
+// wantBegin wants a job to wait until a time.
+func (s *hoursSite) wantBegin(job int64, want time.Time) {
+	s.Helper()
+	if got := s.waitsUntil(job); !got.Equal(want) {
+		s.Errorf("job %d begins %v, want %v", job, got, want)
+	}
+}
+
+// TestAJobThatCanWaitBeginsWhenEnergyIsCheap, of a real Slurm: its owner undoes it at any time, and so do an
+// administrator, and whoever comes after an epd that was killed. Others begin at once.
+func TestAJobThatCanWaitBeginsWhenEnergyIsCheap(t *testing.T) {
+	slurmlab.AnySlurm(t)
+	s := openHours(t)
+	const short, long = "epplan:slack=30m", "epplan:slack=5h"
+	at := s.submit(short)
+	s.wantBegin(at, s.soon)
+	s.ends(s.submit("", "-J", "cannot wait"), "COMPLETED")
+	s.ends(s.submit(short, "--begin=now"), "COMPLETED")
+	s.ends(s.submit(long+",off"), "COMPLETED")
+	byOwner, byUndo, array := s.submit(long), s.submit(long), s.submit(long, "--array=0-2")
+	het := s.submit(long, ":", "--gres=gpu:1", "-N1", "-t1", "--comment", long)
+	for _, job := range []int64{byOwner, byUndo, array, het} {
+		s.wantBegin(job, s.night)
+	}
+	s.eventually("all are known", func() bool { return s.steered().Begin >= 4 })
+	s.slurm("scontrol", "update", "jobid="+name(byOwner), "StartTime=now")
+	s.ends(byOwner, "COMPLETED")
+	s.within(2*patience, "the energy is cheap", func() bool { return s.state(at) == "COMPLETED" })
+	if began := time.Now(); began.Before(s.soon) {
+		t.Errorf("job %d began %v early", at, s.soon.Sub(began))
+	}
+	s.slurm("scontrol", "hold", name(byUndo))
+	s.levers("--undo")
+	s.ends(array, "COMPLETED")
+	s.ends(het, "COMPLETED")
+	held := s.slurm("squeue", "-h", "-j", name(byUndo), "-o", "%T %r")
+	if !strings.HasPrefix(held, "PENDING JobHeld") {
+		t.Errorf("the held job is %s", held)
+	}
+	s.slurm("scontrol", "release", name(byUndo))
+	s.ends(byUndo, "COMPLETED")
+
+	s.stopEPD(controller, os.Interrupt) // what was taken back is wanted again
+	s.startEPD(controller)
+	s.looksAtQueue()
+	killed := s.submit(long)
+	s.wantBegin(killed, s.night)
+	s.stopEPD(controller, syscall.SIGKILL)
+	if code, said := s.restoreQueue(); code != 0 {
 		t.Errorf("status %d: %s", code, said)
 	}
-	l.ends(killed, "COMPLETED")
-	l.undrained()
+	s.ends(killed, "COMPLETED")
+	s.undrained()
 }

@@ -232,7 +232,9 @@ func (s *Steerer) publish(plan *Plan, report StepReport, err error) {
 	s.status = st
 	if plan != nil {
 		s.lines = plan.lines
-		s.publishRooms(plan, s.seen)
+		if s.options.Hours != nil {
+			s.options.Hours.Put(plan.rooms)
+		}
 	}
 }
 

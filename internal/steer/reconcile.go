@@ -118,10 +118,10 @@ func (x *snapshotIndex) nodeIsGone(name string) bool {
 
 // valueOf returns what a lever has set, or would set, at a job.
 func (x *snapshotIndex) valueOf(j *slurm.Job, kind lever.Kind) string {
-	switch kind {
-	case lever.Prefer:
+	if kind == lever.Prefer {
 		return j.Prefer
-	case lever.Begin:
+	}
+	if kind == lever.Begin {
 		return lever.BeginOf(j, x.snap.At)
 	}
 	return strconv.FormatInt(j.Nice, 10)
@@ -286,7 +286,7 @@ func (s *Steerer) reconcileWeight(k leverKey, e *ledgerEntry, x *snapshotIndex) 
 func (s *Steerer) ownChanges() *OwnChanges {
 	o := &OwnChanges{
 		UserNice: make(map[slurm.JobID]int64), Untouchable: make(map[slurm.JobID]bool),
-		Prefer: make(map[slurm.JobID]bool), Begin: make(map[slurm.JobID]lever.Undo), Weights: make(map[string]uint32),
+		Prefer: make(map[slurm.JobID]bool), Begin: make(map[slurm.JobID]string), Weights: make(map[string]uint32),
 		Asleep: make(map[string]bool), Idle: s.idle,
 	}
 	for k, e := range s.ledger.entries {
@@ -311,7 +311,7 @@ func (s *Steerer) ownChanges() *OwnChanges {
 			o.Prefer[k.job] = e.Phase != phaseTakenOver
 		case lever.Begin:
 			if e.Phase != phaseTakenOver {
-				o.Begin[k.job] = e.Undo
+				o.Begin[k.job] = e.After
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/begins"
 	"github.com/epplan/epplan/internal/colocate"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
@@ -44,7 +45,7 @@ type Settings struct {
 	// Ranking is the order that a policy wants; nil: deadlines alone count.
 	Ranking *Ranking
 	// Prices are what energy costs over time; nil: that isn't known.
-	Prices Prices
+	Prices begins.Prices
 }
 
 // Ranking is the order in which a policy would start what waits.
@@ -83,14 +84,14 @@ func (set *Settings) countsDeadlines(s *Snapshot) bool {
 // OwnChanges is what was changed before a snapshot, as [NewPlan] needs it: it must not
 // take our part for somebody else's.
 type OwnChanges struct {
-	UserNice    map[slurm.JobID]int64      // the nice that is the user's own, of jobs whose nice was changed
-	Untouchable map[slurm.JobID]bool       // jobs whose nice isn't to be touched any more
-	Prefer      map[slurm.JobID]bool       // jobs whose preference is our doing
-	Begin       map[slurm.JobID]lever.Undo // of jobs that begin later by our doing
-	Weights     map[string]uint32          // by node, before the change
-	Asleep      map[string]bool            // nodes that were powered down and haven't come back
-	Idle        map[string]time.Time       // since when nodes have been idle
-	Sleeps      map[string]NodeSleep       // what is known of nodes' sleep
+	UserNice    map[slurm.JobID]int64  // the nice that is the user's own, of jobs whose nice was changed
+	Untouchable map[slurm.JobID]bool   // jobs whose nice isn't to be touched any more
+	Prefer      map[slurm.JobID]bool   // jobs whose preference is our doing
+	Begin       map[slurm.JobID]string // the begin times of jobs that begin later by our doing
+	Weights     map[string]uint32      // by node, before the change
+	Asleep      map[string]bool        // nodes that were powered down and haven't come back
+	Idle        map[string]time.Time   // since when nodes have been idle
+	Sleeps      map[string]NodeSleep   // what is known of nodes' sleep
 }
 
 // WantedChange is a value that ought to be in force. Undoing it gives what was before.
@@ -132,8 +133,8 @@ type Plan struct {
 	Order  []slurm.JobID
 	Shared *colocate.Order // of nodes, for the next job that asks for a part of a GPU; nil: there is none
 
-	lines map[jobGroup]line         // of groups that are put in order
-	rooms map[string]*partitionRoom // by partition; nil: no job waits for hours
+	lines map[jobGroup]line // of groups that are put in order
+	rooms *begins.Rooms     // for jobs that can wait; nil: none does
 }
 
 // line is the end of a group that is in order, where newcomers come.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/epplan/epplan/internal/begins"
 	"github.com/epplan/epplan/internal/colocate"
 	"github.com/epplan/epplan/internal/pause"
 	"github.com/epplan/epplan/internal/spool"
@@ -45,6 +46,8 @@ type Options struct {
 	Log              *slog.Logger     // nil: none
 	// MaxChanges is how many changes a step makes at most; 0: 50.
 	MaxChanges int
+	// Hours are told which GPUs are free for jobs that can wait; nil: nobody is.
+	Hours *begins.Book
 }
 
 const (
@@ -87,10 +90,6 @@ type Steerer struct {
 	shown  sync.Mutex // guards what follows: Status doesn't wait for a step
 	status Status
 	lines  map[jobGroup]line // of groups in order
-	// GPUs of partitions over time from a snapshot on, and what has been given since, see [Steerer.HourAtSubmit].
-	rooms   map[string]*partitionRoom
-	roomsAt time.Time
-	given   []givenHour
 }
 
 // StepReport is what a step did.
@@ -319,7 +318,7 @@ func (s *Steerer) NiceAtSubmit(partition string, uid uint32, deadline bool) int6
 // addDefaultPartition has what is said of the default partition count where no partition is named, too.
 func (s *Steerer) addDefaultPartition(ctx context.Context, plan *Plan) {
 	lines := plan.lines
-	if len(lines)+len(plan.rooms) == 0 || s.options.DefaultPartition == nil {
+	if len(lines) == 0 && plan.rooms == nil || s.options.DefaultPartition == nil {
 		return
 	}
 	if now := s.options.Clock(); s.usual.asked.IsZero() || now.Sub(s.usual.asked) >= orderTTL {
@@ -337,8 +336,8 @@ func (s *Steerer) addDefaultPartition(ctx context.Context, plan *Plan) {
 			lines[jobGroup{all: key.all, uid: key.uid}] = end
 		}
 	}
-	if room := plan.rooms[s.usual.partition]; room != nil {
-		plan.rooms[""] = room
+	if plan.rooms != nil {
+		plan.rooms.SetDefault(s.usual.partition)
 	}
 }
 

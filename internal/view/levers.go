@@ -58,6 +58,7 @@ func Moved(s *steer.Status) []string {
 	}{
 		{s.Nice, "job behind others by its Nice", "jobs behind others by their Nice"},
 		{s.Prefer, "job that prefers nodes with a feature", "jobs that prefer nodes with a feature"},
+		{s.Begin, "job that begins when energy costs less", "jobs that begin when energy costs less"},
 		{s.Weights, "node with another weight", "nodes with another weight"},
 		{s.Asleep, "node powered down", "nodes powered down"},
 	} {

@@ -100,7 +100,8 @@ func TestABeginTimeIsOnlyTakenBack(t *testing.T) {
 	if n := f.updates(); n != 0 {
 		t.Errorf("%d updates", n)
 	}
-	if err := l.Undo(t.Context(), ours(7)); err != nil || f.updates() != 1 || f.jobs[7]["eligible_time"] == later {
+	err := l.Undo(t.Context(), ours(7))
+	if err != nil || f.updates() != 1 || f.jobs[7]["eligible_time"] == later {
 		t.Error(err, f.jobs[7])
 	}
 }

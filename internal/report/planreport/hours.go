@@ -1,6 +1,7 @@
 package planreport
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -24,8 +25,12 @@ func (h *Hours) text() string {
 		return fmt.Sprintf("jobs could begin up to %s later, none does: that costs no less than %s %s, or ends "+
 			"jobs late", slack, report.AmountText(h.Cost), queue.Printable(h.Unit))
 	}
-	return fmt.Sprintf("%s %s by the hour, %+.1f %% of the %s that it costs if all begin at once; %d jobs "+
-		"begin later, up to %s", report.AmountText(h.Cost), queue.Printable(h.Unit), 100*(h.Cost/h.AtOnce-1),
+	part := ""
+	if h.AtOnce > 0 { // prices are below 0 at times
+		part = fmt.Sprintf("%+.1f %% of ", 100*(h.Cost/h.AtOnce-1))
+	}
+	return fmt.Sprintf("%s %s by the hour, %sthe %s that it costs if all begin at once; %d jobs "+
+		"begin later, up to %s", report.AmountText(h.Cost), queue.Printable(h.Unit), cmp.Or(part, "not "),
 		report.AmountText(h.AtOnce), h.Later, slack)
 }
 
