@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/epplan/epplan/planner"
@@ -19,7 +20,10 @@ import (
 // asked for:
 //
 //	go test ./planner/policy -v -run xxx -bench HoursFigures -benchtime 1x -hours 'replan,pace=1' -seeds 1:100
-var hoursFigures = flag.String("hours", "", "the policy to print figures of jobs that wait for hours of")
+var (
+	hoursFigures = flag.String("hours", "", "the policy to print figures of jobs that wait for hours of")
+	hoursInSlurm = flag.Bool("hours-in-slurm", false, "by the rule of a daemon beside Slurm: see beginsInSlurm")
+)
 
 func BenchmarkHoursFigures(b *testing.B) {
 	if *hoursFigures == "" {
@@ -73,7 +77,11 @@ func playHours(b *testing.B, p *planner.Problem, prices hours.Prices, slack floa
 	b.Helper()
 	wait := func(int) float64 { return slack }
 	base, late := pastDue(b, p, *hoursFigures)
-	shifted := cmp.Or(hours.Shifted(p, hours.Begins(p, prices, wait), wait), p)
+	begins := hours.Begins
+	if *hoursInSlurm {
+		begins = beginsInSlurm
+	}
+	shifted := cmp.Or(hours.Shifted(p, begins(p, prices, wait), wait), p)
 	plan, lateThen := pastDue(b, shifted, *hoursFigures)
 	was, err := prices.Cost(p, base)
 	now, err2 := prices.Cost(p, plan)
@@ -97,6 +105,97 @@ func playHours(b *testing.B, p *planner.Problem, prices hours.Prices, slack floa
 		later: []float64{after.mean - before.mean}, possible: []float64{least / at}, waited: before.wait,
 		missed: after.misses - before.misses, late: lateThen - late, tasks: len(p.Tasks),
 	}
+}
+
+// beginsInSlurm returns when tasks begin by the rule that holds in Slurm: one waits only if GPUs are free for
+// it at once, to save a twentieth or more, and as soon as another has waited for GPUs for a minute all that
+// wait for their hour are released.
+func beginsInSlurm(p *planner.Problem, prices hours.Prices, wait func(task int) float64) []float64 {
+	q := &hourQueue{p: p, begins: make([]float64, len(p.Tasks))}
+	for i := range p.Cluster.Classes {
+		k := &p.Cluster.Classes[i]
+		q.rooms = append(q.rooms, hours.NewRoom(prices, float64(k.Count*k.GPUs)))
+	}
+	order := make([]int, len(p.Tasks))
+	for i := range order {
+		order[i] = i
+	}
+	planner.SortByKey(order, func(i int) float64 { return p.Tasks[i].Arrival })
+	for _, i := range order {
+		q.arrive(i, wait(i))
+	}
+	return q.begins
+}
+
+// hourQueue is tasks that wait for their hour, and the GPUs of each class.
+type hourQueue struct {
+	p       *planner.Problem
+	rooms   []*hours.Room
+	begins  []float64
+	waiting []hourWaiter
+}
+
+type hourWaiter struct {
+	task, class int
+	run         hours.Run
+}
+
+// arrive notes when a task begins.
+func (q *hourQueue) arrive(task int, slack float64) {
+	const minute = 60
+	t := &q.p.Tasks[task]
+	q.begins[task] = t.Arrival
+	class, run := q.place(t)
+	if class < 0 {
+		return
+	}
+	begin := q.rooms[class].First(&run)
+	if begin > t.Arrival+minute { // it waits for GPUs
+		q.release(class, t.Arrival+minute)
+		begin = q.rooms[class].First(&run)
+	} else if math.IsInf(t.Deadline, 1) {
+		run.Latest += slack
+		if at, later := q.rooms[class].Begin(&run); later {
+			begin, q.begins[task] = at, at
+			q.waiting = append(q.waiting, hourWaiter{task, class, run})
+		}
+	}
+	q.rooms[class].Use(planner.Interval{From: begin, To: begin + run.Time}, run.GPUs)
+}
+
+// place returns where a task uses least at default clocks, and its run there; -1: nowhere.
+func (q *hourQueue) place(t *planner.Task) (class int, run hours.Run) {
+	class, least := -1, math.Inf(1)
+	for k := range q.p.Cluster.Classes {
+		option := t.Option(q.p.Cluster.Classes[k].Model)
+		if !q.p.Cluster.Classes[k].CanRun(t, option) {
+			continue
+		}
+		o := &t.Options[option]
+		pt := o.Response.Default()
+		if energy := float64(pt.Energy) * float64(o.GPUs); energy < least {
+			class, least = k, energy
+			run = hours.Run{
+				GPUs: float64(o.GPUs) * t.Share, Time: pt.Time, Earliest: t.Arrival, Latest: t.Arrival,
+				LeastGain: 0.05,
+			}
+		}
+	}
+	return class, run
+}
+
+// release has those begin that wait for their hour in a class.
+func (q *hourQueue) release(class int, at float64) {
+	room := q.rooms[class]
+	for _, w := range q.waiting {
+		if began := q.begins[w.task]; w.class == class && began > at {
+			room.Use(planner.Interval{From: began, To: began + w.run.Time}, -w.run.GPUs)
+			q.begins[w.task], w.run.Earliest = at, at
+			from := room.First(&w.run)
+			room.Use(planner.Interval{From: from, To: from + w.run.Time}, w.run.GPUs)
+		}
+	}
+	q.waiting = slices.DeleteFunc(q.waiting, func(w hourWaiter) bool { return w.class == class })
 }
 
 // giveDeadlines gives a fifth of the jobs deadlines.
