@@ -191,6 +191,7 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 	c.running.Go(func() { c.learner.Run(background) })
 	c.running.Go(func() { c.retain(background) })
 	c.running.Go(func() { c.keepWaiting(background) })
+	c.running.Go(func() { keepSeries(background, &c.settings, c.options.Log) })
 	c.running.Go(func() { c.decider.Run(background) })
 	c.running.Go(func() { c.forecasts.Run(background) })
 	return c, nil

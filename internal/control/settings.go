@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/budget"
@@ -32,6 +33,8 @@ type Settings struct {
 	series       *factors.Series // factors over time; nil: they are constant
 	budgetSeries *budget.Series  // the cluster's budget over time; nil: it is constant
 	curve        *sharing.Curve  // what it costs to share a GPU; nil: by load alone
+	source       *config.Config  // that they were read from; nil: from none
+	stamps       map[string]fileStamp
 }
 
 // NewSettings takes the settings from a configuration.
@@ -57,24 +60,31 @@ func ReadSettings(r io.Reader, name string) (*Settings, error) {
 	if err != nil {
 		return nil, err
 	}
+	stamps := stampsOf(c)
 	files, err := configfiles.Read(c)
 	if err != nil {
 		return nil, err
 	}
 	s := NewSettings(c, config.Digest(text))
 	s.series, s.curve, s.budgetSeries = files.Series, files.Curve, files.Budget
+	s.source, s.stamps = c, stamps
 	return s, nil
 }
 
 // DefaultSettings returns those without a configuration file: nothing is touched.
 func DefaultSettings() *Settings { return NewSettings(config.Default(), "default") }
 
-// warnings say what in the configuration is hardly meant, or names what Slurm doesn't have, by its nodes.
-func (s *Settings) warnings(nodes []slurm.Node) []error {
-	if s.beside == nil || len(nodes) == 0 {
-		return s.Warnings
+// warnings say what in the configuration is hardly meant, is over, or names what Slurm doesn't have, by its
+// nodes.
+func (s *Settings) warnings(now time.Time, nodes []slurm.Node) []error {
+	all := slices.Clone(s.Warnings)
+	if ended := s.seriesEnded(now); ended != nil {
+		all = append(all, ended)
 	}
-	return slices.Concat(s.Warnings, s.beside(config.NamesIn(nodes)))
+	if s.beside != nil && len(nodes) > 0 {
+		all = append(all, s.beside(config.NamesIn(nodes))...)
+	}
+	return all
 }
 
 // learning returns the settings that learning goes by.

@@ -117,7 +117,7 @@ func (c *Controller) status() epdapi.ControllerStatus {
 	status.Unwritten, status.Lost = c.decider.Unwritten()
 	status.Queue, status.Nodes = c.Jobs.Status()
 	status.Suspected = decide.Suspected(c.decider, &s.Settings)
-	for _, warning := range s.warnings(c.Jobs.Nodes()) {
+	for _, warning := range s.warnings(c.options.Clock(), c.Jobs.Nodes()) {
 		status.ConfigWarnings = append(status.ConfigWarnings, warning.Error())
 	}
 	if err := c.decider.Trouble(); err != nil {

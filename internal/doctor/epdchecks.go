@@ -286,6 +286,9 @@ func lookConfig(ctx context.Context, e *examination) []Finding {
 			doubts = append(doubts, c.UnknownNames(config.NamesIn(nodes))...)
 		}
 	}
+	for _, warning := range controller.ConfigWarnings { // what is over since it was read
+		doubts = append(doubts, errors.New(warning))
+	}
 	if len(doubts) > 0 {
 		return configDoubtful.finding(append(words, "warning", doubts[0].Error())...)
 	}

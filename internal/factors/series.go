@@ -163,6 +163,9 @@ func (r *seriesReader) factor(column int) (float64, error) {
 // maxFactor bounds factors, as those of a configuration.
 const maxFactor = 1e6
 
+// End returns when the last row's time is over.
+func (s *Series) End() time.Time { return s.times[len(s.factors)] }
+
 // MeanFactors returns the mean of factors from a time on for as long, by the series where it states
 // them, else by constant ones.
 func (s *Series) MeanFactors(from time.Time, long time.Duration, constant *config.Factors) config.Factors {
@@ -251,7 +254,7 @@ func (s *Series) Prices(
 	for i := range s.factors {
 		add(s.times[i], s.factors[i].of(kind))
 	}
-	end := s.times[len(s.factors)]
+	end := s.End()
 	again := min(day, end.Sub(s.times[0])).Truncate(time.Second)
 	for begin, n := end, 0; again > 0 && n < repeatedDays; n++ {
 		first := max(0, s.index(end.Add(-again)))

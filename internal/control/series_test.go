@@ -1,0 +1,125 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A safeLog is a text that one writes while another reads.
+type safeLog struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *safeLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// said returns what was written since it was asked last.
+func (l *safeLog) said() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.text.Reset()
+	return l.text.String()
+}
+
+func TestPricesOfTheNextDayCountWithoutAReload(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const header = "time,cost_per_kwh\n"
+	write("prices.csv", header+"2026-03-02T12:00Z,0.36\n2026-03-02T13:00Z,0.36\n")
+	write("budget.csv", "time,watts\n2026-03-02T12:00Z,3000\n")
+	read := func(objective string) *Settings {
+		t.Helper()
+		s, err := ReadSettings(strings.NewReader("[live.hours]\nby = \"cost\"\n[factors]\nseries = \"prices.csv\"\n"+
+			"[budget]\ncluster_w = 5000\nseries = \"budget.csv\"\n"+objective), filepath.Join(dir, "epd.toml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var inForce atomic.Pointer[Settings]
+		var log safeLog
+		inForce.Store(read(""))
+		version := inForce.Load().Version
+		go keepSeries(ctx, &inForce, slog.New(slog.NewTextHandler(&log, nil)))
+		at := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+		price := func() float64 {
+			t.Helper()
+			prices, _ := inForce.Load().Prices()(at)
+			return prices.At(0) * 3.6e6
+		}
+		look := func(want float64, says string) {
+			t.Helper()
+			time.Sleep(seriesEvery) //nolint:forbidigo // in a bubble
+			synctest.Wait()
+			if said := log.said(); price() != want || strings.Contains(said, "level=") != (says != "") ||
+				!strings.Contains(said, says) {
+				t.Errorf("a kWh costs %g, want %g; %q, want %q", price(), want, said, says)
+			}
+		}
+		look(0.36, "")
+		write("prices.csv", header+"2026-03-02T12:00Z,0.18\n2026-03-03T13:00Z,0.18\n")
+		look(0.18, "read again")
+		look(0.18, "")
+		write("prices.csv", header+"2026-03-02T12:00Z,0.1")
+		look(0.18, "isn't read again")
+		look(0.18, "") // it was said
+		if err := os.Remove(filepath.Join(dir, "prices.csv")); err != nil {
+			t.Fatal(err)
+		}
+		look(0.18, "isn't read again")
+		write("prices.csv", header+"2026-03-02T12:00Z,0.09\n2026-03-03T13:00Z,0.09\n")
+		look(0.09, "read again")
+		write("budget.csv", "time,watts\n2026-03-02T12:00Z,2000\n2026-03-02T18:00Z,1000\n")
+		look(0.09, "read again")
+		if got := inForce.Load(); got.Version != version || len(got.budgetSeries.Steps(at, 5000)) < 2 {
+			t.Errorf("version %s, was %s; budgets %v", got.Version, version, got.budgetSeries.Steps(at, 5000))
+		}
+		again := read("[objective]\ntime_weight = 5\n") // as it is read by a reload
+		inForce.Store(again)
+		look(0.09, "")
+		if inForce.Load() != again {
+			t.Error("other settings than those of the reload")
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
+func TestFactorsThatAreOverAreSaid(t *testing.T) {
+	dir := t.TempDir()
+	text := "time,cost_per_kwh\n2026-03-02T12:00Z,0.36\n2026-03-02T13:00Z,0.36\n"
+	if err := os.WriteFile(filepath.Join(dir, "prices.csv"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := ReadSettings(strings.NewReader("[factors]\nseries = \"prices.csv\"\n"), filepath.Join(dir, "epd.toml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := time.Date(2026, 3, 2, 14, 0, 0, 0, time.UTC)
+	for at, want := range map[time.Time]bool{end.Add(-time.Minute): false, end.Add(time.Minute): true} {
+		all := s.warnings(at, nil)
+		if said := len(all) == 1 && strings.Contains(all[0].Error(), "factors.series ended 2026-03-02T14:00:00Z"); said != want {
+			t.Errorf("at %v: %v", at, all)
+		}
+	}
+}
