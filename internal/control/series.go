@@ -71,6 +71,6 @@ func (s *Settings) seriesEnded(now time.Time) error {
 	if s.series == nil || s.series.End().After(now) {
 		return nil
 	}
-	return fmt.Errorf("factors.series ended %s: constant factors count since then, and from a day later on no job "+
-		"waits for an hour", s.series.End().UTC().Format(time.RFC3339))
+	return fmt.Errorf("factors.series ended %s: constant factors count since then, and from a day later on no "+
+		"job waits for an hour", s.series.End().UTC().Format(time.RFC3339))
 }

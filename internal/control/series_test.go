@@ -47,8 +47,9 @@ func TestPricesOfTheNextDayCountWithoutAReload(t *testing.T) {
 	write("budget.csv", "time,watts\n2026-03-02T12:00Z,3000\n")
 	read := func(objective string) *Settings {
 		t.Helper()
-		s, err := ReadSettings(strings.NewReader("[live.hours]\nby = \"cost\"\n[factors]\nseries = \"prices.csv\"\n"+
-			"[budget]\ncluster_w = 5000\nseries = \"budget.csv\"\n"+objective), filepath.Join(dir, "epd.toml"))
+		text := "[live.hours]\nby = \"cost\"\n[factors]\nseries = \"prices.csv\"\n" +
+			"[budget]\ncluster_w = 5000\nseries = \"budget.csv\"\n" + objective
+		s, err := ReadSettings(strings.NewReader(text), filepath.Join(dir, "epd.toml"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,14 +112,16 @@ func TestFactorsThatAreOverAreSaid(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "prices.csv"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, err := ReadSettings(strings.NewReader("[factors]\nseries = \"prices.csv\"\n"), filepath.Join(dir, "epd.toml"))
+	config := "[factors]\nseries = \"prices.csv\"\n"
+	s, err := ReadSettings(strings.NewReader(config), filepath.Join(dir, "epd.toml"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	end := time.Date(2026, 3, 2, 14, 0, 0, 0, time.UTC)
 	for at, want := range map[time.Time]bool{end.Add(-time.Minute): false, end.Add(time.Minute): true} {
 		all := s.warnings(at, nil)
-		if said := len(all) == 1 && strings.Contains(all[0].Error(), "factors.series ended 2026-03-02T14:00:00Z"); said != want {
+		said := len(all) == 1 && strings.Contains(all[0].Error(), "factors.series ended 2026-03-02T14:00:00Z")
+		if said != want {
 			t.Errorf("at %v: %v", at, all)
 		}
 	}

@@ -187,13 +187,34 @@ func Decision(d *epdapi.Decision) Facts {
 	if time != dash || energy != dash {
 		predicted = time + ", " + energy
 	}
+	clocks := []string{d.Setting.Words()}
+	if against := againstDefault(d.Default, d.Chosen); against != "" {
+		clocks = append(clocks, against)
+	}
 	return Facts{
-		{"Clocks", []string{d.Setting.Words()}},
+		{"Clocks", clocks},
 		{"Why", []string{orDash(d.Reason)}},
 		{"Under", []string{fmt.Sprintf("mode %s, %s, configuration %s", orDash(d.Mode), ArmWords(d.Arm),
 			orDash(d.ConfigVersion))}},
 		{"Predicted", []string{predicted}},
 	}
+}
+
+// againstDefault says what other clocks change, by a model; empty: there are none.
+func againstDefault(standard, chosen *epdapi.Point) string {
+	if standard == nil || chosen == nil || chosen.Setting == standard.Setting ||
+		standard.EnergyJ <= 0 || standard.TimeS <= 0 {
+		return ""
+	}
+	change := func(part float64, less, more string) string {
+		if part < 0 {
+			return report.FormatPercent(-part) + " " + less
+		}
+		return report.FormatPercent(part) + " " + more
+	}
+	return fmt.Sprintf("by its model %s than at default clocks, %s",
+		change(chosen.EnergyJ/standard.EnergyJ-1, "less energy of the GPUs", "more energy of the GPUs"),
+		change(chosen.TimeS/standard.TimeS-1, "shorter", "longer"))
 }
 
 // ModelText says which model a prediction goes by, and what it was learnt from.

@@ -35,10 +35,14 @@ func TestTerminalAndPageHaveTheSameFactsOfAJob(t *testing.T) {
 		Wishes: &epdapi.Wishes{Deadline: at.Add(3 * time.Hour), Warnings: []string{"epplan:what"}},
 		Plan:   &epdapi.JobPlan{Policy: "edl:0.8", Mode: "enforce", Why: "it is stale"},
 	}
-	d := &epdapi.Decision{Decision: record.Decision{
-		Setting: dvfsmodel.Setting{Core: 1087}, Reason: "because", Mode: "enforce", Arm: live.ArmHeldOut,
-		ConfigVersion: "c0ffee", TimeS: within(10, 20, 30), EnergyJ: within(1, 2, 3),
-	}}
+	d := &epdapi.Decision{
+		Decision: record.Decision{
+			Setting: dvfsmodel.Setting{Core: 1087}, Reason: "because", Mode: "enforce", Arm: live.ArmHeldOut,
+			ConfigVersion: "c0ffee", TimeS: within(10, 20, 30), EnergyJ: within(1, 2, 3),
+		},
+		Default: &epdapi.Point{Setting: dvfsmodel.Setting{Core: 1380}, TimeS: 16, EnergyJ: 4},
+		Chosen:  &epdapi.Point{Setting: dvfsmodel.Setting{Core: 1087}, TimeS: 20, EnergyJ: 3},
+	}
 	job, decision := view.Job(v), view.Decision(d)
 	var html strings.Builder
 	r := page.Report{Title: "job", Parts: append(job.Parts(), decision.Page())}
@@ -56,7 +60,8 @@ func TestTerminalAndPageHaveTheSameFactsOfAJob(t *testing.T) {
 		"6.000 W (5.000 W to 7.000 W)", "time by runs of the same job; energy by runs of similar jobs; power by",
 		"to end by 2026-05-04 12:00:00", "wish not understood: epplan:what",
 		"edl:0.8 has nothing for it: it is stale",
-		"core 1087 MHz", "because", "mode enforce, held out for comparison, configuration c0ffee",
+		"core 1087 MHz", "by its model 25.0 % less energy of the GPUs than at default clocks, 25.0 % longer",
+		"because", "mode enforce, held out for comparison, configuration c0ffee",
 		"20.00 s (10.00 s to 30.00 s), 2.000 J (1.000 J to 3.000 J)",
 	} {
 		for where, text := range shown {
