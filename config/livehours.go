@@ -29,9 +29,6 @@ type LiveHours struct {
 
 func defaultHours() LiveHours { return LiveHours{By: HoursOff, MinGain: 0.05} }
 
-// maxSlackS is how much later a job may begin at most, seconds.
-const maxSlackS = 7 * 86_400
-
 func (h *LiveHours) fields() []field {
 	return []field{
 		choiceField("by", "By what hours are chosen for jobs that can wait (epplan:slack=4h): off (no job "+
@@ -39,7 +36,7 @@ func (h *LiveHours) fields() []field {
 			"begins when its energy costs\nleast, if GPUs are free for it both now and then.", (*string)(&h.By),
 			hoursWords...),
 		partitionNumberField("slack_s", "Seconds that jobs of single partitions can wait whose users say nothing "+
-			"of it, such as {batch = 14400}.", &h.Slacks, numberRange{max: maxSlackS}),
+			"of it, such as {batch = 14400}.", &h.Slacks, numberRange{max: slurm.MaxSlack.Seconds()}),
 		numberField("min_gain", "The least part of what its energy costs that a job must save to begin later.",
 			&h.MinGain, numberRange{max: 1}),
 	}

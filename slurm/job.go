@@ -127,6 +127,9 @@ func countGPUs(list []Gres) int {
 	return int(min(n, maxHosts))
 }
 
+// GPUCount returns how many whole GPUs a node has.
+func (n *Node) GPUCount() int { return countGPUs(n.Gres) }
+
 // NodeGres is what a job got on one node.
 type NodeGres struct {
 	Node string

@@ -30,6 +30,9 @@ type Wishes struct {
 // MaxText bounds one text of a user, in bytes.
 const MaxText = 8 << 10
 
+// MaxSlack is how much later a job may begin at most.
+const MaxSlack = 7 * 24 * time.Hour
+
 // HasFixedClocks says whether the user chose the clocks.
 func (w *Wishes) HasFixedClocks() bool { return w.CoreMHz > 0 }
 
@@ -41,7 +44,6 @@ const (
 	maxCapW     = 100_000
 	maxDeadline = 366 * 24 * time.Hour
 	maxSlowdown = 10
-	maxSlack    = 7 * 24 * time.Hour
 	maxWarnings = 16
 )
 
@@ -196,7 +198,7 @@ func parseSlack(value string) (time.Duration, error) {
 		return 0, nil
 	}
 	at, err := TimeAt("+"+strings.TrimPrefix(value, "+"), time.Time{})
-	if slack := at.Sub(time.Time{}); err == nil && slack <= maxSlack {
+	if slack := at.Sub(time.Time{}); err == nil && slack <= MaxSlack {
 		return slack, nil
 	}
 	return 0, errors.New("want how much later the job may begin, such as 4h or 90m, 7d at most")

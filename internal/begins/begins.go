@@ -83,12 +83,7 @@ func (r *Rooms) addNodes(nodes []slurm.Node, terms *Terms) {
 	gpus := make(map[string]int)
 	for i := range nodes {
 		n := &nodes[i]
-		count := 0
-		for _, g := range n.Gres {
-			if g.Name == "gpu" {
-				count += int(g.Count)
-			}
-		}
+		count := n.GPUCount()
 		if count == 0 || !n.State.Usable() {
 			continue
 		}
@@ -144,11 +139,11 @@ func (r *Rooms) use(one *room, begin time.Time, run time.Duration, gpus float64)
 
 // tasksOf returns how many tasks a record has that haven't begun.
 func tasksOf(j *slurm.Job) int {
-	tasks, _, err := slurm.ParseArrayTasks(j.ArrayTasks)
-	if j.ArrayTasks == "" || err != nil {
+	n, ok := slurm.CountArrayTasks(j.ArrayTasks)
+	if !ok {
 		return 1
 	}
-	return len(tasks)
+	return n
 }
 
 // noteFull notes that jobs wait for GPUs, in each partition that has nodes of those where they do.

@@ -21,7 +21,6 @@ import (
 	"github.com/epplan/epplan/internal/budget"
 	"github.com/epplan/epplan/internal/decide"
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
@@ -161,7 +160,7 @@ func (b *PowerBudget) nodes(s *Settings) knownNodes {
 	for i := range all {
 		n := &all[i]
 		known.partitions[n.Name] = n.Partitions
-		gpus := jobs.GPUsOfNode(n)
+		gpus := n.GPUCount()
 		switch {
 		case n.State.IsPoweredDown() && !n.State.Is("POWERING_UP"):
 			known.off[n.Name] = true

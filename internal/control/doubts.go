@@ -87,7 +87,7 @@ func (d *unmeetableRequests) models() []string {
 	nodes := d.jobs.Nodes()
 	for i := range nodes {
 		n := &nodes[i]
-		if jobs.GPUsOfNode(n) == 0 || d.partition != "" && !slices.Contains(n.Partitions, d.partition) {
+		if n.GPUCount() == 0 || d.partition != "" && !slices.Contains(n.Partitions, d.partition) {
 			continue
 		}
 		model := d.decider.GPUs.Of(n.Name)

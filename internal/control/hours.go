@@ -32,6 +32,8 @@ func (s *Settings) Prices() begins.Prices {
 // waiter is a job that is being submitted, and may begin later.
 type waiter struct {
 	*hooks.Submission
+	gpus     int  // of a task
+	shared   bool // it asks for parts of GPUs
 	wishes   *slurm.Wishes
 	from     jobs.Source
 	expected *epdapi.Forecast // nil: none
@@ -39,32 +41,25 @@ type waiter struct {
 }
 
 // canBeginLater reports whether a job begins when we say so: not one that is interactive, one whose user says
-// when it begins, nor one that Slurm ties to others, to a reservation or to a deadline, nor one whose
-// AdminComment takes no word of ours.
+// when it begins, nor one that Slurm ties to others, to a reservation or to a deadline, nor one on
+// parts of GPUs, nor one whose AdminComment takes no word of ours.
 func (w *waiter) canBeginLater() bool {
 	_, foreign, _ := slurm.ParseToken(string(w.Admin))
 	_, err := slurm.MergeToken(foreign, strings.Repeat("x", longestToken))
 	return err == nil && slurm.IsPlainComment(foreign) && w.Kind == "batch" && w.BeginTime == 0 && !w.Held &&
-		!w.Tied && !w.wishes.Off && len(w.Array) <= maxArrayList
+		!w.Tied && !w.shared && !w.wishes.Off && len(w.Array) <= maxArrayList
 }
 
 // longestToken is more than an id with a begin time has, in bytes.
 const longestToken = 64
 
-// gpus returns how many GPUs a job asks for, with all of its tasks; 0: that isn't known.
-func (w *waiter) gpus() int {
-	gpus, shared := jobs.GPUsOf(w.Submission)
-	if shared {
-		return 0
+// allGPUs returns how many GPUs a job asks for, with all of its tasks; 0: that isn't known.
+func (w *waiter) allGPUs() int {
+	if w.Array == "" {
+		return w.gpus
 	}
-	if w.Array != "" {
-		tasks, _, err := slurm.ParseArrayTasks(string(w.Array))
-		if err != nil {
-			return 0
-		}
-		gpus *= len(tasks)
-	}
-	return gpus
+	tasks, _ := slurm.CountArrayTasks(string(w.Array))
+	return w.gpus * tasks
 }
 
 // hourOf returns when a job that can wait had better begin, and a word to its user; zero: at once.
@@ -77,10 +72,11 @@ func (f *Foresight) hourOf(w *waiter) (begin time.Time, word string) {
 	}
 	run, longest := f.runTimes(w)
 	ask := begins.Ask{
-		Partition: partition, GPUs: w.gpus(), Run: run, Latest: w.now.Add(slack), Note: mode == live.Enforce,
+		Partition: partition, GPUs: w.allGPUs(), Run: run, Latest: w.now.Add(slack), Note: mode == live.Enforce,
 	}
-	if due := w.wishes.Deadline; !due.IsZero() && due.Add(-longest-startMargin).Before(ask.Latest) {
-		ask.Latest = due.Add(-longest - startMargin)
+	latest := w.wishes.Deadline.Add(-longest - startMargin)
+	if !w.wishes.Deadline.IsZero() && latest.Before(ask.Latest) {
+		ask.Latest = latest
 	}
 	if ask.Run <= 0 || ask.GPUs == 0 {
 		return time.Time{}, ""
@@ -111,8 +107,7 @@ const startMargin = 5 * time.Minute
 // 0: nothing is known, not even a limit.
 func (f *Foresight) runTimes(w *waiter) (likely, longest time.Duration) {
 	limit, _ := f.jobs.Limit(w.Limit()).Duration()
-	gpus, _ := jobs.GPUsOf(w.Submission)
-	if upper := f.upperAtDefault(w.from.Workload(gpus), string(w.Partition)); upper > 0 {
+	if upper := f.upperAtDefault(w.from.Workload(w.gpus), string(w.Partition)); upper > 0 {
 		likely, longest = upper, upper
 	} else if e := w.expected; e != nil && e.Time.Rung != string(predict.Prior) {
 		likely = time.Duration(e.Time.Value * float64(time.Second))

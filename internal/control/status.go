@@ -9,7 +9,6 @@ import (
 
 	"github.com/epplan/epplan/internal/decide"
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
@@ -73,7 +72,7 @@ func (c *counters) ran(o *record.Outcome) {
 func sleepers(nodes []slurm.Node) (asleep, waking int) {
 	for i := range nodes {
 		switch n := &nodes[i]; {
-		case jobs.GPUsOfNode(n) == 0:
+		case n.GPUCount() == 0:
 		case n.State.Is("POWERING_UP") || n.State.Is("POWER_UP"):
 			waking++
 		case n.State.IsPoweredDown():

@@ -54,7 +54,7 @@ func (c *Controller) Submit(_ context.Context, s *hooks.Submission) (hooks.Submi
 		said = append(said, advice)
 	}
 	token, nice := rand.Text(), c.niceAtSubmit(s, &wishes)
-	begin, word := c.Foresight.hourOf(&waiter{s, &wishes, from, expected, now})
+	begin, word := c.Foresight.hourOf(&waiter{s, gpus, shared, &wishes, from, expected, now})
 	if word != "" {
 		said = append(said, word)
 	}

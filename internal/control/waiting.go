@@ -9,7 +9,6 @@ import (
 	"unique"
 
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/pause"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/slurm"
@@ -92,7 +91,7 @@ func (c *Controller) whoWaits() *waitingJobs {
 	nodes := c.Jobs.Nodes()
 	for i := range nodes {
 		n := &nodes[i]
-		count := jobs.GPUsOfNode(n)
+		count := n.GPUCount()
 		if count == 0 {
 			continue
 		}

@@ -429,12 +429,7 @@ func lookGres(ctx context.Context, e *examination, s *settings) []Finding {
 		if nodes[i].Name != status.Node {
 			continue
 		}
-		count := 0
-		for _, g := range nodes[i].Gres {
-			if g.Name == "gpu" {
-				count += int(g.Count)
-			}
-		}
+		count := nodes[i].GPUCount()
 		if count != len(status.GPUs) {
 			return gresCount.finding("slurm", strconv.Itoa(count), "node", status.Node, "epd",
 				strconv.Itoa(len(status.GPUs)),

@@ -78,7 +78,7 @@ func GPUsOn(nodes []slurm.Node, node string, given int) int {
 		if nodes[i].Name != node {
 			continue
 		}
-		if has := GPUsOfNode(&nodes[i]); has > 0 && (given == 0 || has < given) {
+		if has := nodes[i].GPUCount(); has > 0 && (given == 0 || has < given) {
 			return has
 		}
 	}

@@ -51,13 +51,3 @@ func ScriptHash(script hooks.Hex) string {
 	sum := sha256.Sum256([]byte(script))
 	return hex.EncodeToString(sum[:])
 }
-
-// GPUsOfNode returns how many GPUs a node has by Slurm.
-func GPUsOfNode(n *slurm.Node) (gpus int) {
-	for _, g := range n.Gres {
-		if g.Name == "gpu" {
-			gpus += int(g.Count)
-		}
-	}
-	return gpus
-}

@@ -48,7 +48,7 @@ func (r *reader) node(
 	if node != nil {
 		v.State = strings.Join(append([]string{node.State.Base}, node.State.Flags...), "+")
 		v.Reason, v.Partitions = slurm.ValidUTF8(node.Reason), nonNil(node.Partitions)
-		v.GPUs = jobs.GPUsOfNode(node)
+		v.GPUs = node.GPUCount()
 	}
 	if h == nil {
 		return v
@@ -89,7 +89,7 @@ func nodesWithGPUs(tracker *jobs.Tracker) map[string]*slurm.Node {
 	byName := make(map[string]*slurm.Node)
 	all := tracker.Nodes()
 	for i := range all {
-		if jobs.GPUsOfNode(&all[i]) > 0 {
+		if all[i].GPUCount() > 0 {
 			byName[all[i].Name] = &all[i]
 		}
 	}

@@ -27,7 +27,7 @@ func busy() *world {
 	w.job(2, 10, 900, deadline(2*time.Hour))
 	w.job(3, 10, 950, deadline(time.Hour))
 	w.job(4, 20, 940, "")
-	w.settings.Live.Hours.By, w.settings.Prices = config.HoursCost, cheapFrom(start.Add(2*time.Hour))
+	w.settings.Live.Hours.By, w.settings.Prices = config.HoursCost, anyPrices
 	w.waiting(6, start.Add(2*time.Hour))
 	w.node("a1", "a100", "cpu")
 	w.node("t1", "t4", "cpu")

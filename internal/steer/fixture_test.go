@@ -164,15 +164,25 @@ func (w *world) Undo(_ context.Context, u lever.Undo) error {
 	return w.call(u, func() error { return w.set(u, u.After, u.Before) })
 }
 
+// pending returns a job that waits.
+func (w *world) pending(id slurm.JobID) (*slurm.Job, error) {
+	j := w.jobs[id]
+	switch {
+	case j == nil:
+		return nil, slurm.ErrNotFound
+	case j.State.Base != slurm.Pending:
+		return nil, slurm.ErrNotPending
+	}
+	return j, nil
+}
+
 func (w *world) set(u lever.Undo, from, to string) error {
 	switch u.Lever {
 	case lever.Nice:
-		j := w.jobs[u.Job]
+		j, err := w.pending(u.Job)
 		switch {
-		case j == nil:
-			return slurm.ErrNotFound
-		case j.State.Base != slurm.Pending:
-			return slurm.ErrNotPending
+		case err != nil:
+			return err
 		case j.Held():
 			return lever.ErrHeld
 		case strconv.FormatInt(j.Nice, 10) != from:
@@ -196,12 +206,10 @@ func (w *world) set(u lever.Undo, from, to string) error {
 		w.nodes[u.Node].State.Flags = map[string][]string{"power_down": {"POWERED_DOWN"}, "power_up": nil}[to]
 		return nil
 	case lever.Begin:
-		j := w.jobs[u.Job]
+		j, err := w.pending(u.Job)
 		switch {
-		case j == nil:
-			return slurm.ErrNotFound
-		case j.State.Base != slurm.Pending:
-			return slurm.ErrNotPending
+		case err != nil:
+			return err
 		case lever.BeginOf(j, w.now) == to:
 			return nil
 		case lever.BeginOf(j, w.now) != from:

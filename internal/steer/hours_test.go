@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/config"
-	"github.com/epplan/epplan/internal/begins"
 	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/planner/hours"
@@ -14,21 +13,16 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// cheapFrom has energy cost half from a time on.
-func cheapFrom(at time.Time) begins.Prices {
-	return func(from time.Time) (hours.Prices, float64) {
-		cheap := at.Sub(from).Seconds()
-		return hours.Prices{Function: steps.Function[float64]{
-			{From: min(0, cheap) - 1, Value: 2}, {From: cheap, Value: 1},
-		}}, 1e9
-	}
+// anyPrices are those that nothing depends on: jobs have their begin times already.
+func anyPrices(time.Time) (hours.Prices, float64) {
+	return hours.Prices{Function: steps.Constant(1.0)}, 1e9
 }
 
-// hourly returns a world in which jobs wait for hours, and energy is cheap from two hours on.
+// hourly returns a world in which jobs wait for hours.
 func hourly() *world {
 	w := newWorld()
 	w.settings.Live.Hours.By = config.HoursCost
-	w.settings.Prices = cheapFrom(start.Add(2 * time.Hour))
+	w.settings.Prices = anyPrices
 	w.node("n1", "a100", "gpu")
 	return w
 }

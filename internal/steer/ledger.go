@@ -225,6 +225,15 @@ func (e *ledgerEntry) valid() bool {
 // keys returns the keys of the entries, in order.
 func (l *ledger) keys() []leverKey { return slices.SortedFunc(maps.Keys(l.entries), leverKey.compare) }
 
+// takeOver notes a value of a job's that is ours and had no entry.
+func (l *ledger) takeOver(k leverKey, before, after string, at time.Time) {
+	l.entries[k] = &ledgerEntry{
+		Undo:  lever.Undo{Lever: k.lever, Job: k.job, Before: before, After: after},
+		Phase: phaseInForce, At: at,
+	}
+	l.dirty = true
+}
+
 // drop removes an entry.
 func (l *ledger) drop(k leverKey) {
 	delete(l.entries, k)

@@ -216,13 +216,7 @@ func idleWatts(n *slurm.Node, profiles *config.Profiles) float64 {
 	if p == nil {
 		return 0
 	}
-	gpus := int64(0)
-	for i := range n.Gres {
-		if n.Gres[i].Name == "gpu" {
-			gpus += n.Gres[i].Count
-		}
-	}
-	return float64(p.IdleW+p.HostW) * float64(gpus)
+	return float64(p.IdleW+p.HostW) * float64(n.GPUCount())
 }
 
 // idleSince is since when nodes have been idle, as far as snapshots tell: one

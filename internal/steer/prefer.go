@@ -92,8 +92,7 @@ func featuresOf(nodes []slurm.Node, partition string, profiles *config.Profiles)
 	having := make(map[string][]*slurm.Node)
 	for i := range nodes {
 		n := &nodes[i]
-		gpu := slices.ContainsFunc(n.Gres, func(g slurm.Gres) bool { return g.Name == "gpu" && g.Count > 0 })
-		if !gpu || !slices.Contains(n.Partitions, partition) || !n.State.Usable() {
+		if n.GPUCount() == 0 || !slices.Contains(n.Partitions, partition) || !n.State.Usable() {
 			continue
 		}
 		p := profileOf(n, profiles)

@@ -140,11 +140,7 @@ func (s *Steerer) adopt(j *slurm.Job, x *snapshotIndex) {
 		if whole == nil || s.ledger.entries[k] != nil || !whole.isOwnValue(value) {
 			continue
 		}
-		s.ledger.entries[k] = &ledgerEntry{
-			Undo:  lever.Undo{Lever: kind, Job: j.ID, Before: whole.Before, After: value},
-			Phase: phaseInForce, At: x.snap.At,
-		}
-		s.ledger.dirty = true
+		s.ledger.takeOver(k, whole.Before, value, x.snap.At)
 	}
 }
 
@@ -162,11 +158,7 @@ func (s *Steerer) adoptNewcomer(j *slurm.Job, x *snapshotIndex) {
 		if at.given <= 0 || x.valueOf(j, at.kind) != value || s.ledger.entries[k] != nil {
 			continue
 		}
-		s.ledger.entries[k] = &ledgerEntry{
-			Undo:  lever.Undo{Lever: at.kind, Job: j.ID, Before: at.before, After: value},
-			Phase: phaseInForce, At: x.snap.At,
-		}
-		s.ledger.dirty = true
+		s.ledger.takeOver(k, at.before, value, x.snap.At)
 	}
 }
 

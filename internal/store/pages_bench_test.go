@@ -8,10 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/internal/testkit/cputime"
 	"github.com/epplan/epplan/internal/testkit/storetest"
 )
 
@@ -26,7 +25,7 @@ func BenchmarkPages(b *testing.B) {
 			for _, q := range questions(s, jobs) {
 				b.Run(q.name, func(b *testing.B) {
 					took := make([]time.Duration, 0, b.N)
-					i, before := 0, processorTime(b)
+					i, before := 0, cputime.Used(b)
 					for b.Loop() {
 						i++
 						began := time.Now()
@@ -35,7 +34,7 @@ func BenchmarkPages(b *testing.B) {
 						}
 						took = append(took, time.Since(began))
 					}
-					b.ReportMetric((processorTime(b)-before).Seconds()*1e3/float64(i), "processor-ms")
+					b.ReportMetric((cputime.Used(b)-before).Seconds()*1e3/float64(i), "processor-ms")
 					slices.Sort(took)
 					b.ReportMetric(float64(took[len(took)/2].Microseconds())/1e3, "median-ms")
 					b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1e3, "p99-ms")
@@ -43,17 +42,6 @@ func BenchmarkPages(b *testing.B) {
 			}
 		})
 	}
-}
-
-// processorTime returns what this process had of processors: unlike the time that passed
-// it says the same on a busy machine.
-func processorTime(b *testing.B) time.Duration {
-	b.Helper()
-	var used unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 // question is what a page asks; i tells asks apart.

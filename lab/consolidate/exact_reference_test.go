@@ -6,10 +6,10 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/internal/testkit/cputime"
 	"github.com/epplan/epplan/lab/catstest"
 	"github.com/epplan/epplan/lab/consolidate"
 	"github.com/epplan/epplan/planner/share"
@@ -147,30 +147,19 @@ func benchmark(
 			want := readBests(b, file)[problem]
 			b.Run(problem.String()+"/"+in.Name, func(b *testing.B) {
 				var got consolidate.Result
-				start := cpuSeconds(b)
+				start := cputime.Used(b).Seconds()
 				for b.Loop() {
 					ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
 					got = solve(ctx, in, problem)
 					cancel()
 				}
-				b.ReportMetric((cpuSeconds(b)-start)*1000/float64(b.N), "cpu-ms/op")
+				b.ReportMetric((cputime.Used(b).Seconds()-start)*1000/float64(b.N), "cpu-ms/op")
 				b.ReportMetric(got.PowerW, "W")
 				b.ReportMetric(got.BoundW, "bound-W")
 				b.ReportMetric(100*(got.PowerW/want.W-1), "%reference")
 			})
 		}
 	}
-}
-
-// cpuSeconds returns the processor time of this process; neighbours slow it down
-// less than they slow down the clock.
-func cpuSeconds(b *testing.B) float64 {
-	b.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 }
 
 // decoded returns what of a fixture a test looks at.

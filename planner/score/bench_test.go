@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"syscall"
 	"testing"
 
+	"github.com/epplan/epplan/internal/testkit/cputime"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/fleet"
 	"github.com/epplan/epplan/planner/score"
@@ -59,11 +59,11 @@ func BenchmarkDefaultRun(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
-			start := cpuSeconds(b)
+			start := cputime.Used(b)
 			for b.Loop() {
 				o.inflate(b, score.NewIndex(rules[name](), fleet.NewState(o.kinds)))
 			}
-			b.ReportMetric((cpuSeconds(b)-start)*1000/float64(b.N), "cpu-ms/op")
+			b.ReportMetric((cputime.Used(b)-start).Seconds()*1000/float64(b.N), "cpu-ms/op")
 		})
 	}
 	b.Run("Random", func(b *testing.B) {
@@ -72,16 +72,6 @@ func BenchmarkDefaultRun(b *testing.B) {
 			o.inflate(b, score.NewRandom(fleet.NewState(o.kinds), 42))
 		}
 	})
-}
-
-// cpuSeconds returns the CPU time of the process.
-func cpuSeconds(tb testing.TB) float64 {
-	tb.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		tb.Fatal(err)
-	}
-	return float64(u.Utime.Sec+u.Stime.Sec) + float64(u.Utime.Usec+u.Stime.Usec)/1e6
 }
 
 // inflate places all arrivals.
@@ -224,11 +214,11 @@ func BenchmarkDecision(b *testing.B) {
 				})
 				w.turn(b, 5000)
 				b.ReportAllocs()
-				start := cpuSeconds(b)
+				start := cputime.Used(b)
 				for b.Loop() {
 					w.turn(b, 1)
 				}
-				b.ReportMetric((cpuSeconds(b)-start)*1e6/float64(b.N), "cpu-µs/op")
+				b.ReportMetric((cputime.Used(b)-start).Seconds()*1e6/float64(b.N), "cpu-µs/op")
 			})
 		}
 	}

@@ -15,11 +15,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/internal/testkit/cputime"
 	"github.com/epplan/epplan/internal/testkit/shareddata"
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/urfave/cli/v2"
@@ -158,22 +158,12 @@ func Stops(
 	const waits = 30 * time.Second // rather than works
 	ctx, cancel := context.WithTimeout(ctx, before)
 	defer cancel()
-	began, used := time.Now(), processorTime(t)
+	began, used := time.Now(), cputime.Used(t)
 	attempt(ctx)
 	took := time.Since(began) - before
-	if used = processorTime(t) - used; took > Soon && used > before+Soon || took > waits {
+	if used = cputime.Used(t) - used; took > Soon && used > before+Soon || took > waits {
 		t.Errorf("ended %v after it was to stop, of which it worked for at most %v", took, used)
 	}
-}
-
-// processorTime returns how long this process has had a processor.
-func processorTime(t *testing.T) time.Duration {
-	t.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // WantInterrupted runs the program with a context that is done, and wants it to stop soon. It returns what
