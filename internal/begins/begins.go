@@ -242,21 +242,25 @@ func (b *Book) Begin(ask *Ask) (Hour, bool) {
 		return Hour{}, false
 	}
 	one, earliest := r.byPartition[ask.Partition], now.Sub(r.at).Seconds()
+	latest := ask.Latest.Truncate(time.Second) // Slurm's times are whole: of the submission, too, which counts
 	run := &hours.Run{
 		GPUs: float64(ask.GPUs), Time: ask.Run.Seconds(), Earliest: earliest,
-		Latest:    min(ask.Latest.Sub(r.at).Seconds(), r.known+(repeatedFor-ask.Run).Seconds()),
+		Latest:    min(latest.Sub(r.at).Seconds(), r.known+(repeatedFor-ask.Run).Seconds()),
 		LeastGain: r.leastGain,
 	}
 	if one.First(run) > earliest {
 		return Hour{}, false
 	}
 	begin, later := one.Begin(run)
-	at := r.at.Add(time.Duration(begin * float64(time.Second)))
-	if whole := at.Truncate(time.Second); whole.Before(at) { // Slurm's are whole
+	if !later {
+		return Hour{}, false
+	}
+	at := r.at.Add(time.Duration(begin * float64(time.Second))).Truncate(time.Millisecond)
+	if whole := at.Truncate(time.Second); whole.Before(at) {
 		at = whole.Add(time.Second)
 	}
-	if !later || at.After(ask.Latest) {
-		return Hour{}, false
+	if at.After(latest) {
+		at = latest
 	}
 	if ask.Note {
 		g := given{ask.Partition, float64(ask.GPUs), at, now, ask.Run}
