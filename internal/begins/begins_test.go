@@ -254,8 +254,8 @@ func TestJobsThatComeTogetherHaveGPUsTogether(t *testing.T) {
 	}
 }
 
-// Slurm shows jobs, and takes begin times, in whole seconds, at whatever fraction of one it is asked: a job for
-// which the latest is the best begins in the last second that it can.
+// Slurm shows jobs, and takes begin times, in whole seconds, at whatever fraction of one it is asked: a job
+// for which the latest is the best begins in the last second that it can.
 func TestAJobMayBeginInTheLastSecondThatItCan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fraction := func(what string) time.Duration {
@@ -266,8 +266,8 @@ func TestAJobMayBeginInTheLastSecondThatItCan(t *testing.T) {
 		latest := now.Add(time.Duration(rapid.IntRange(3600, 1e5).Draw(t, "slack")) * time.Second)
 		whole := latest.Truncate(time.Second)
 		book := begins.Book{Clock: func() time.Time { return now }}
-		book.Put(begins.NewRooms(at, nil, []slurm.Node{node("n1", "gpu")}, nil,
-			&begins.Terms{Prices: cheapFrom(latest.Add(30 * time.Minute)), LeastGain: 0.01}))
+		terms := &begins.Terms{Prices: cheapFrom(latest.Add(30 * time.Minute)), LeastGain: 0.01}
+		book.Put(begins.NewRooms(at, nil, []slurm.Node{node("n1", "gpu")}, nil, terms))
 		got, found := book.Begin(&begins.Ask{Partition: "gpu", GPUs: 1, Run: time.Hour, Latest: latest})
 		if !found || !got.Begin.Equal(whole) {
 			t.Fatalf("%+v, %t, want %v", got, found, whole)
