@@ -24,7 +24,7 @@ DEMO := plan testdata/demo/batch.csv \
 # how long each fuzz target runs; what runs under the race detector; which Slurm live
 # tests run against, where not this machine's, and the packages that have them; flags of
 # the load test, such as LOADFLAGS='-jobs 100000 -release 24.11.5 -rate 10', and of the soak,
-# such as SOAKFLAGS='-jobs 5000 -seed 7 -minutes 30'.
+# such as SOAKFLAGS='-jobs 5000 -seed 7 -minutes 30'; the key and the kinds of `make repo`.
 TESTFLAGS ?=
 TESTPKGS  ?= ./...
 BENCH     ?= .
@@ -35,6 +35,8 @@ RACEPKGS  ?= ./...
 SLURM     ?=
 LOADFLAGS ?=
 SOAKFLAGS ?=
+KEY       ?=
+KINDS     ?= deb rpm
 LIVEPKGS  ?= ./internal/livetest ./internal/steer ./slurm ./slurm/install
 
 .DEFAULT_GOAL := help
@@ -62,6 +64,11 @@ man: build build-epd ## write the manual pages to bin/man
 packages: build build-epd $(NFPM) ## build deb and rpm packages into bin/packages
 	rm -rf bin/packages
 	GO='$(GO)' NFPM=$(NFPM) packaging/build.sh '$(VERSION)' bin/epplan bin/epd $(CACHE)/packages bin/packages
+
+# Of what `make packages` built; earlier packages stay in it. KEY=ID signs it, KINDS=deb or rpm makes one of both.
+.PHONY: repo
+repo: ## make an apt and a dnf repository of the packages in bin/repo (KEY=GPG-ID KINDS="deb rpm")
+	KINDS='$(KINDS)' packaging/repo.sh bin/packages bin/repo $(KEY)
 
 # The same program gives the same list: without a serial number, and with the time of the last commit.
 .PHONY: sbom

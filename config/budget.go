@@ -41,27 +41,25 @@ const budgetNodes = "nodes_w"
 func (b *Budget) fields() []field {
 	watts := numberRange{max: 1e12, above: true}
 	nodes := partitionNumberField(budgetNodes,
-		"Watts for the nodes of hostlists, such as those of a rack: {\"gpu[01-16]\" = 40000}.", &b.Nodes, watts)
+		"Watts by hostlist, such as a rack: {\"gpu[01-16]\" = 40000}.", &b.Nodes, watts)
 	nodes.expected = "a table of hostlists, each with " + watts.String()
 	return []field{
 		choiceField("mode",
-			"observe and advise show what is measured beside the budget; enforce keeps it: every GPU under a\n"+
+			"observe and advise show what is measured beside the budget. enforce keeps it: every GPU under a\n"+
 				"budget has a power limit at all times, whoever's job runs there.", (*string)(&b.Mode), modeWords...),
 		numberField("cluster_w",
-			"Watts that all nodes with GPUs may take together, hosts (host_w_per_gpu) and idle GPUs included; 0: no\n"+
-				"budget. Jobs have as much as their promises need first, then watts go where they save the most time.",
+			"Watts of all nodes with GPUs, hosts (host_w_per_gpu) and idle GPUs included; 0: no budget.",
 			&b.Cluster, numberRange{max: 1e12}),
 		textField("series",
-			"File (CSV) with budgets of the cluster over time: the columns time (RFC 3339, or 17:00 for every day\n"+
-				"in the machine's time zone) and watts, each row from its time on. Where cluster_w is lower, that\n"+
-				"counts; empty: there is none.",
+			"File (CSV) with the cluster's budget over time: columns time (RFC 3339, or 17:00 for every day\n"+
+				"in the machine's time zone) and watts, each row from its time on. A lower cluster_w counts.",
 			&b.Series),
-		partitionNumberField("partitions_w", "Watts for the nodes of partitions, such as {gpu = 200000}.",
+		partitionNumberField("partitions_w", "Watts by partition.",
 			&b.Partitions, watts),
 		nodes,
 		numberField("lease_s",
-			"Seconds for which a node keeps its limits without word of the controller. Then, and after a restart,\n"+
-				"they fall to shares that keep the budget together.", &b.Lease, numberRange{min: 1, max: 600}),
+			"Seconds for which a node keeps its limits without word from the controller. Then, and after a\n"+
+				"restart, they fall to shares that keep the budget together.", &b.Lease, numberRange{min: 1, max: 600}),
 	}
 }
 

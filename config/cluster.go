@@ -60,9 +60,8 @@ func (c *Config) Speeds() []queue.Speed {
 // speedsField takes the speeds of GPU models as a line of text.
 func (c *Config) speedsField() field {
 	f := textField("gpu_speeds",
-		"How fast GPU models are beside each other, such as A100=1,H100=2.1: a job whose run time is known\n"+
-			"on one may run on the other for as long as that makes it, at the same power, with a warning.\n"+
-			"Empty: nobody knows.",
+		"Relative speeds of GPU models, such as A100=1,H100=2.1. A run time known on one model gives that\n"+
+			"on another, at the same power, with a warning. Empty: unknown.",
 		&c.speeds)
 	take := f.read
 	f.read = func(d *document, path string, v any) {
@@ -80,13 +79,12 @@ func (c *Config) clusterFields() []field {
 		lineField("name", "Name of the cluster.", &k.Name),
 		numberField("slot_s", "Length of a scheduling slot in seconds; 0: none.", &k.Slot, nonNegativeRange),
 		choiceField("start",
-			"When a queued job starts: continuous (right after the one before), slot (at the next\n"+
-				"whole slot), or auto: slot for online plans if there are slots.", &c.start, startAuto,
+			"When a queued job starts: continuous (right after the one before), slot (at the next whole slot)\n"+
+				"or auto (slot for online plans if there are slots).", &c.start, startAuto,
 			startContinuous, startSlot),
 		textField("runtime_gpu_model",
-			"The GPU model that runtime_s and power_w of a batch are of where the batch doesn't say\n"+
-				"and a job may run on several; * when they are the same on all. Empty: such a "+
-				"batch is refused.",
+			"GPU model on which runtime_s and power_w of a batch were measured, if it doesn't say and a job\n"+
+				"may run on several; *: the same on all. Empty: such a batch is refused.",
 			&c.runtimeOn),
 		c.speedsField(),
 		boolField("offline_turn_on", "Whether offline plans count the energy of switching nodes on.",
@@ -144,22 +142,23 @@ func classFields(k *planner.NodeClass) []field {
 	const profile = "the GPU model's profile"
 	return []field{
 		derivedField(lineField("name", "Name of this kind of node.", &k.Name), "the GPU model's name"),
-		intField("count", "How many nodes; 0: as many as wanted.", &k.Count, 0, planner.MaxNodes),
-		requiredField(lineField("gpu_model", "A GPU model of epplan or of a [[gpu]] table.", &k.Model)),
+		intField("count", "Number of nodes; 0: as many as wanted.", &k.Count, 0, planner.MaxNodes),
+		requiredField(lineField("gpu_model", "GPU model of epplan or of a [[gpu]] table.", &k.Model)),
 		requiredField(intField("gpus", "GPUs per node.", &k.GPUs, 1, planner.MaxGPUs)),
 		numberField("cpus", "CPU cores per node; 0: not limited.", &k.CPUs, nonNegativeRange),
 		numberField("mem_gib", "Memory per node in GiB; 0: not limited.", &k.MemGiB, nonNegativeRange),
-		derivedField(numberField("idle_w_per_gpu", "Watts of one idle GPU of a node that is on.", &k.IdleW,
+		derivedField(numberField("idle_w_per_gpu", "Watts of an idle GPU of a node that is on.", &k.IdleW,
 			nonNegativeRange), profile),
 		derivedField(numberField("host_w_per_gpu",
-			"Watts of everything else in a node that is on (CPUs, fans, memory), by GPU.",
+			"Watts per GPU of the rest of a node that is on.",
 			&k.HostW, nonNegativeRange), profile),
-		numberField("sleep_w", "Watts of a whole node that is off.", &k.SleepW, nonNegativeRange),
-		numberField("turn_on_j_per_gpu", "Joules to switch a node on, by GPU.", &k.TurnOn, nonNegativeRange),
+		numberField("sleep_w", "Watts of a node that is off.", &k.SleepW, nonNegativeRange),
+		numberField("turn_on_j_per_gpu", "Joules per GPU to switch a node on.", &k.TurnOn, nonNegativeRange),
 		numberField("turn_on_delay_s", "Seconds from switching on until the GPUs can be used.",
 			&k.TurnOnDelay, nonNegativeRange),
-		lineListField("partitions", "Slurm's partitions that the nodes are in: replay takes the GPU model of a job "+
-			"that its log\ndoesn't name from the job's partition. Empty: nobody says.", &k.Partitions),
+		lineListField("partitions",
+			"Slurm's partitions of these nodes; replay takes a job's GPU model from its partition if the log\n"+
+				"names none.", &k.Partitions),
 	}
 }
 

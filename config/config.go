@@ -322,21 +322,21 @@ func (c *Config) fields() []field {
 		tableField("records", c.Records.fields()),
 		tableField("factors", c.Factors.fields()),
 		tableField("budget", c.Budget.fields()),
-		tableField("web", c.Web.fields()),
+		tableField("web", append(c.Web.fields(), tableField("oidc", c.Web.OIDC.fields()))),
 		tableField("cluster", append(c.clusterFields(), tableField("sharing", c.sharedGPU.fields()), nodes)),
 	}
 }
 
 func (p *Policy) fields() []field {
 	return []field{
-		checkedField(lineField("offline", "The policy for batches whose jobs are all there: best, or a "+
-			"policy such as edl:0.9.", &p.Offline), checkPolicy),
-		checkedField(lineField("online", "The policy for jobs that arrive over time.", &p.Online),
+		checkedField(lineField("offline",
+			"Policy for batches whose jobs are all there: best, or one such as edl:0.9.", &p.Offline), checkPolicy),
+		checkedField(lineField("online", "Policy for jobs that arrive over time.", &p.Online),
 			checkPolicy),
 		numberField("theta",
-			"How far a job may be sped up to fit a gap, as a part of the time it wants: 1 not at all.",
+			"Fraction of its optimal time to which a job may be shortened to fit a gap; 1: not at all.",
 			&p.Theta, numberRange{max: 1, above: true}),
-		numberField("rho", "How many slots (seconds, if slot_s is 0) an idle node waits before it goes off.",
+		numberField("rho", "Slots (seconds, if slot_s is 0) that an idle node waits before it is switched off.",
 			&p.Rho, numberRange{max: 1e9}),
 	}
 }
@@ -348,15 +348,14 @@ func (s *Safety) fields() []field {
 		numberField("deadline_margin_s", "Seconds by which a job must end before its deadline.",
 			&s.DeadlineMargin, nonNegativeRange),
 		numberField("max_turnaround",
-			"How much later a job without a deadline may end: within this multiple of the time from its\n"+
-				"submission to its end that first come, first served at default clocks would take. Plans go by\n"+
-				"it, those of epd too. How much longer a job may run: max_slowdown in [live].",
+			"Bound on the end of a job without a deadline, in all plans: this multiple of its time from\n"+
+				"submission to end under first come, first served at default clocks. Run times: max_slowdown in\n"+
+				"[live].",
 			&s.MaxTurnaround, numberRange{min: 1, max: MaxFactor}),
 		numberField("pace",
-			"How long jobs that arrive over time may take in the mean, submission to end, to save energy: within\n"+
-				"this multiple of what EASY backfilling at default clocks would take, up to max_turnaround. The best\n"+
-				"policy online aims at it; where hardly anybody waits it may take longer. A job with a deadline only\n"+
-				"has to meet that.",
+			"Bound on the mean turnaround of jobs that arrive over time: this multiple of EASY backfilling's\n"+
+				"at default clocks, up to max_turnaround. The best policy aims at it, and may exceed it where\n"+
+				"hardly anybody waits. A job with a deadline only has to meet it.",
 			&s.Pace, numberRange{min: 1, max: MaxFactor}),
 	}
 }

@@ -63,30 +63,30 @@ func (f *Factors) Stated(energy dvfsmodel.Joule) (s StatedFootprint) {
 func (r *Records) fields() []field {
 	const most = 36_500
 	return []field{
-		intField("keep_days", "Days for which epd keeps what it knows of a job that ended; 0: for ever.",
+		intField("keep_days", "Days for which epd keeps ended jobs; 0: for ever.",
 			&r.KeepDays, 0, most),
 		intField("detail_days",
-			"Days for which epd keeps a run in full detail. What remains of older ones takes a third of the\n"+
-				"room: savings, models and lists of jobs stay as they are; the curves of a run, and why its clocks\n"+
-				"were chosen, go. 0: as long as keep_days.", &r.DetailDays, 0, most),
+			"Days for which epd keeps a run in full detail; 0: as long as keep_days. Older runs take a third\n"+
+				"of the room: curves and reasons for clocks go; savings, models and lists of jobs stay.",
+			&r.DetailDays, 0, most),
 	}
 }
 
 func (f *Factors) fields() []field {
 	factor := numberRange{max: 1e6}
 	return []field{
-		numberField("carbon_g_per_kwh", "Grams of CO2 equivalent for a kilowatt-hour; 0: not stated.",
+		numberField("carbon_g_per_kwh", "Grams of CO2 equivalent per kilowatt-hour; 0: not stated.",
 			&f.CarbonPerKWh, factor),
-		numberField("water_l_per_kwh", "Litres of water for a kilowatt-hour; 0: not stated.",
+		numberField("water_l_per_kwh", "Litres of water per kilowatt-hour; 0: not stated.",
 			&f.WaterPerKWh, factor),
-		numberField("cost_per_kwh", "Price of a kilowatt-hour, in currency; 0: not stated.",
+		numberField("cost_per_kwh", "Price per kilowatt-hour, in currency; 0: not stated.",
 			&f.CostPerKWh, factor),
 		textField("currency", "Currency of the price, such as \"EUR\".", &f.Currency),
 		numberField("pue", "Energy of the whole site over that of its computers (PUE); 1: not stated.",
 			&f.PUE, numberRange{min: 1, max: 10}),
 		textField("series",
-			"File (CSV) with factors over time: the columns time (RFC 3339) and some of carbon_g_per_kwh,\n"+
-				"water_l_per_kwh and cost_per_kwh; empty: there is none.", &f.Series),
+			"File (CSV) with factors over time: columns time (RFC 3339) and any of carbon_g_per_kwh,\n"+
+				"water_l_per_kwh and cost_per_kwh.", &f.Series),
 	}
 }
 

@@ -75,25 +75,25 @@ type objective struct {
 func (o *objective) fields() []field {
 	return []field{
 		choiceField("name",
-			"What plans and clocks are chosen for: energy, edp (energy × time), ed2p (energy × time²), time,\n"+
-				"cost (money: cost_per_kwh of [factors] and cost_per_gpu_hour) or carbon\n"+
-				"(carbon_g_per_kwh of [factors]).",
+			"What plans and clocks minimise: energy, edp (energy × time), ed2p (energy × time²), time, cost\n"+
+				"(money: cost_per_kwh of [factors] and cost_per_gpu_hour) or carbon (carbon_g_per_kwh of\n"+
+				"[factors]).",
 			&o.name, nameEnergy, nameEDP, nameED2P, nameTime, nameCost, nameCarbon),
 		numberField("energy_weight", "Weight of a joule. Only the ratio to the other weights matters.",
 			&o.energyWeight, nonNegativeRange),
-		numberField("tolerance", "Part by which a plan of jobs that are all there may cost more than the best one "+
-			"found, for a\nshorter mean turnaround. 0: none. Jobs with a deadline only have to meet that. "+
-			"Not with cost.",
+		numberField("tolerance",
+			"Fraction by which an offline plan may cost more than the best one found, for a shorter mean\n"+
+				"turnaround. Jobs with a deadline only have to meet it. Not with cost or carbon.",
 			&o.tolerance, numberRange{max: 1}),
-		numberField("time_weight", "Weight of a second of a GPU's time: above 0, faster clocks are worth some energy. "+
-			"Plans weigh\nthe seconds that jobs wait for GPUs likewise.", &o.timeWeight, nonNegativeRange),
+		numberField("time_weight",
+			"Weight of a second that a job holds a GPU or, in plans, waits for one. Above 0, faster clocks\n"+
+				"are worth some energy.", &o.timeWeight, nonNegativeRange),
 		numberField("wait_weight",
-			"Weight of a second that a job waits, beside that of its time, for each of its GPUs "+
-				"or by its "+
-				"share of one: above 0, an\n"+
-				"earlier start is worth some energy; epd slows no job for less than others' waiting costs. Only with energy.", &o.waitWeight, nonNegativeRange),
-		numberField("cost_per_gpu_hour", "What an hour of a GPU with a job costs beside energy, in the "+
-			"currency of [factors]. Only with cost.",
+			"Further weight of a second that a job waits, for each of its GPUs or its share of one. Above 0,\n"+
+				"an earlier start is worth some energy, and epd slows no job for less than others' waiting costs.\n"+
+				"Only with energy.", &o.waitWeight, nonNegativeRange),
+		numberField("cost_per_gpu_hour",
+			"Cost of a GPU hour beside energy, in the currency of [factors]. Only with cost.",
 			&o.costPerGPUHour, numberRange{max: 1e6}),
 	}
 }

@@ -24,14 +24,14 @@ const maxCores = 100_000
 
 func (c *CPU) fields() []field {
 	return []field{
-		requiredField(lineField("name", "Name of the CPU model, as lists of nodes have it.", &c.Name)),
+		requiredField(lineField("name", "CPU model, as lists of nodes name it.", &c.Name)),
 		requiredField(intField("cores", "Physical cores of a package.", &c.Cores, 1, maxCores)),
-		intField("threads_per_core", "vCPUs of a core.", &c.Threads, 1, maxCores),
-		requiredField(numberField("idle_w", "Watts of a package of which no core is in use.", &c.IdleW,
+		intField("threads_per_core", "vCPUs per core.", &c.Threads, 1, maxCores),
+		requiredField(numberField("idle_w", "Watts of a package without a core in use.", &c.IdleW,
 			nonNegativeRange)),
 		requiredField(numberField("busy_w",
-			"Watts of a package of which any core is in use; at least idle_w.", &c.BusyW, nonNegativeRange)),
-		numberField("sleep_w", "Watts of a whole node with such CPUs when it sleeps.", &c.SleepW,
+			"Watts of a package with any core in use; at least idle_w.", &c.BusyW, nonNegativeRange)),
+		numberField("sleep_w", "Watts of a whole node that sleeps.", &c.SleepW,
 			nonNegativeRange),
 		lineField("source", "Where the values come from.", &c.Source),
 	}

@@ -157,62 +157,64 @@ func (l *Live) fields() []field {
 	part := numberRange{max: 1}
 	return slices.Concat([]field{
 		choiceField("mode",
-			"What epd does to jobs: observe (touch nothing), advise (say what it would do) or\n"+
-				"enforce (set clocks).", (*string)(&l.Mode), modeWords...),
-		partitionTableField("modes", "Modes of single partitions, such as {gpu = \"enforce\", debug = "+
-			"\"observe\"}.", "a mode", &l.Modes, modeWords),
-		numberField("hold_out", "Part of the jobs, chosen by lot, that run at default clocks so that "+
-			"savings can be measured.", &l.HoldOut, part),
-		numberField("constant_arm", "Part of the jobs, chosen by the same lot, that run at constant "+
-			"clocks, so that it can be measured\n"+
-			"what it adds to choose clocks for each job. No job is both.", &l.ConstantArm, part),
+			"What epd does to jobs: observe (nothing), advise (say what it would do) or enforce (set clocks).",
+			(*string)(&l.Mode), modeWords...),
+		partitionTableField("modes",
+			"mode by partition, such as {gpu = \"enforce\", debug = \"observe\"}.", "a mode", &l.Modes, modeWords),
+		numberField("hold_out",
+			"Fraction of the jobs, chosen at random, that run at default clocks to measure savings.",
+			&l.HoldOut, part),
+		numberField("constant_arm",
+			"Fraction of the jobs, chosen at random, that run at constant clocks, to measure what choosing\n"+
+				"clocks for each job adds; none is in both groups.", &l.ConstantArm, part),
 		l.clocksField(),
-		numberField("explore", "Part of the runs of workloads that ran before, chosen by lot, that run at "+
-			"the clocks where most can be learnt.",
+		numberField("explore",
+			"Fraction of the runs of known workloads, chosen at random, at the clocks from which most can be\n"+
+				"learnt.",
 			&l.Explore, part),
-		numberField("explore_slowdown", "How much longer such a run may take than at default clocks or at "+
-			"those it would have had, as a fraction.",
+		numberField("explore_slowdown",
+			"How much longer such a run may take than at default clocks, or at those it would have had, as a\n"+
+				"fraction.",
 			&l.ExploreSlowdown, numberRange{max: 1}),
 	}, l.boundFields(), []field{
 		l.SiteClocks.field(),
-		choiceField("reorder", "Which pending jobs may be put later for one with a deadline, where mode is "+
-			"enforce: none (off),\n"+
-			"those of the same user (own) or all of the partition.", (*string)(&l.Reorder), reorderWords...),
-		partitionTableField("reorders", "The same for single partitions, such as {debug = \"off\"}.",
+		choiceField("reorder",
+			"Which pending jobs enforce may put behind one with a deadline: none (off), those of the same\n"+
+				"user (own) or all of the partition.", (*string)(&l.Reorder), reorderWords...),
+		partitionTableField("reorders", "reorder by partition.",
 			"off, own or all", &l.Reorders, reorderWords),
 		l.LimitHint.partitionsField(),
-		intField("limit_hint_runs", "The least runs on each GPU model on which the workload is known, for that.",
+		intField("limit_hint_runs", "Least runs for that, on each GPU model with runs of the workload.",
 			&l.LimitHint.Runs, minHintRuns, maxHintRuns),
-		checkedField(lineField("limit_hint_text", "What it says: {limit} is the limit that would do, {longest} "+
-			"the longest that it is thought to take, {runs}\n"+
-			"how many runs say so.", &l.LimitHint.Text), checkHintText),
-		boolField("weights", "Whether Slurm is told to prefer nodes that draw less, by their weights.",
+		checkedField(lineField("limit_hint_text",
+			"The hint: {limit} is the proposed limit, {longest} the longest run expected, {runs} how many\n"+
+				"runs say so.", &l.LimitHint.Text), checkHintText),
+		boolField("weights", "Whether epd sets nodes' weights so that Slurm prefers those that draw less.",
 			&l.Weights),
 		boolField("prefer",
-			"Whether pending jobs whose users named no kind of node are told to prefer, by a feature, the\n"+
-				"GPU model on which they need clearly less energy.", &l.Prefer),
+			"Whether pending jobs prefer, by a feature, the GPU model on which they need clearly less energy,\n"+
+				"unless their users named a kind of node.", &l.Prefer),
 		numberField("sleep_after_s",
-			"Seconds after which an idle node may be powered down, where Slurm's power saving is\n"+
-				"configured; 0: never.", &l.SleepAfter, numberRange{max: 1e9}),
+			"Seconds after which Slurm's power saving, if configured, may power an idle node down; 0: never.",
+			&l.SleepAfter, numberRange{max: 1e9}),
 		boolField("sleep_learn",
-			"Whether it must be idle for as long as pays, by how long nodes like it were idle and took\n"+
-				"to wake. sleep_after_s is the least then.", &l.SleepLearn),
-		numberField("wake_wait_s", "The longest that a job may wait for nodes that sleep: nodes that may "+
-			"take longer to come back\n"+
-			"stay awake. Slurm's SuspendTimeout and ResumeTimeout count, and what was seen.", &l.WakeWait,
+			"Whether a node must be idle for as long as pays, by the idle and wake times of its like.\n"+
+				"sleep_after_s is then the least.", &l.SleepLearn),
+		numberField("wake_wait_s",
+			"Longest that a job may wait for sleeping nodes: nodes that may take longer to wake stay on.\n"+
+				"Slurm's SuspendTimeout and ResumeTimeout count, and times seen.", &l.WakeWait,
 			numberRange{max: 1e9}),
-		choiceField("account_energy", "Which measured energy of a job that ended Slurm's accounting is given, "+
-			"for sacct: none (off), that\n"+
-			"of its GPUs (gpu), or that of its nodes (node), where all of them measure it. From Slurm 25.11 on\n"+
-			"it is ConsumedEnergy, before a word in the AdminComment.", (*string)(&l.Account), accountWords...),
+		choiceField("account_energy",
+			"Measured energy of ended jobs for Slurm's accounting and sacct: none (off), of the GPUs (gpu),\n"+
+				"or of the nodes (node), if all measure it. From Slurm 25.11 on it is ConsumedEnergy, before a\n"+
+				"word in the AdminComment.", (*string)(&l.Account), accountWords...),
 		l.operatorsField(),
-		machinesField("admin_hosts", "Machines, by name or address, where root and Slurm's user may ask over the "+
-			"network for what changes\n"+
-			"epd: to read its configuration again, to use another model, to take levers back. On the controller's\n"+
-			"own machine they always may.", &l.AdminHosts),
-		machinesField("node_hosts", "Machines, by name or address, from where the agents of any node may speak, "+
-			"such as a gateway that\n"+
-			"nodes are behind. From elsewhere a node speaks for itself alone.", &l.NodeHosts),
+		machinesField("admin_hosts",
+			"Machines, by name or address, from which root and Slurm's user may change epd over the network:\n"+
+				"reload, choose models, take levers back. On the controller's machine they always may.", &l.AdminHosts),
+		machinesField("node_hosts",
+			"Machines, by name or address, from which agents of any node may speak, such as a gateway. From\n"+
+				"elsewhere a node speaks for itself alone.", &l.NodeHosts),
 	})
 }
 
@@ -221,29 +223,29 @@ func (l *Live) boundFields() []field {
 	part, factor := numberRange{max: 1}, numberRange{min: 1, max: MaxFactor}
 	share := numberRange{max: 10, above: true, unit: "times the default clock, not MHz"}
 	return []field{
-		numberField("time_margin", "The least that a run may take longer than predicted, as a fraction.",
+		numberField("time_margin", "The least by which a run may exceed its predicted time, as a fraction.",
 			&l.TimeMargin, numberRange{max: 10}),
-		numberField("max_slowdown", "How much longer a job may run: at the clocks that epd sets no more than "+
-			"this multiple of its time at\n"+
-			"default clocks, by the upper ends of both predictions. Users may say otherwise for their own job\n"+
-			"(epplan:slowdown=1.05). How much later a job may end: max_turnaround in [safety].",
+		numberField("max_slowdown",
+			"How long a job may run at epd's clocks: this multiple of its time at default clocks, by the\n"+
+				"upper bounds of both predictions. Users may set their own (epplan:slowdown=1.05). Turnarounds:\n"+
+				"max_turnaround in [safety].",
 			&l.MaxSlowdown, factor),
-		partitionNumberField("max_slowdowns", "The same for single partitions, such as {long = 1.3, debug = 1}.",
+		partitionNumberField("max_slowdowns", "max_slowdown by partition.",
 			&l.MaxSlowdowns, factor),
-		numberField("min_gain", "The least that clocks must save to be set: a part of the energy at default "+
-			"clocks, of the GPUs with\n"+
-			"their share of the node, whatever the objective; 0: nothing is too little. Clocks at which a job is\n"+
-			"faster, runs that explore, and clocks that a user or constant_clocks states are apart.",
+		numberField("min_gain",
+			"Least saving for which clocks are set: a fraction of the energy at default clocks, of GPUs with\n"+
+				"their share of the node, whatever the objective. Not for faster clocks, runs that explore, and\n"+
+				"clocks that a user or constant_clocks states.",
 			&l.MinGain, part),
-		partitionNumberField("min_gains", "The same for single partitions, such as {long = 0.01}.",
+		partitionNumberField("min_gains", "min_gain by partition.",
 			&l.MinGains, part),
-		numberField("min_core", "The lowest core clock that may be set, relative to the default one.",
+		numberField("min_core", "Lowest core clock to set, relative to the default.",
 			&l.MinCore, share),
-		numberField("max_core", "The highest core clock that may be set, relative to the default one.",
+		numberField("max_core", "Highest core clock to set, relative to the default.",
 			&l.MaxCore, share),
-		numberField("min_mem", "The lowest memory clock that may be set, relative to the default one.",
+		numberField("min_mem", "Lowest memory clock to set, relative to the default.",
 			&l.MinMem, share),
-		numberField("max_mem", "The highest memory clock that may be set, relative to the default one.",
+		numberField("max_mem", "Highest memory clock to set, relative to the default.",
 			&l.MaxMem, share),
 	}
 }

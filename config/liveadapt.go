@@ -34,6 +34,9 @@ type LiveAdapt struct {
 	WritePause float64
 	// MaxGPUs is how many GPUs such a job has at most.
 	MaxGPUs int
+	// Rest is for how long the GPUs of a job without a model must have had no work before they go to their
+	// lowest clock, seconds; 0: they never do.
+	Rest float64
 }
 
 func defaultAdapt() LiveAdapt {
@@ -48,20 +51,26 @@ func (a *LiveAdapt) ModeOf(partitions string) Adapt {
 
 func (a *LiveAdapt) fields() []field {
 	return []field{
-		choiceField("mode", "Whether core clocks are adapted while jobs run, where mode is "+
-			"enforce: off or on.", (*string)(&a.Mode), adaptWords...),
-		partitionTableField("modes", "The same for single partitions, such as {gpu = \"on\"}.", "off or on",
+		choiceField("mode",
+			"Whether core clocks are adapted while jobs run, in mode enforce.", (*string)(&a.Mode), adaptWords...),
+		partitionTableField("modes", "mode by partition.", "off or on",
 			&a.Modes, adaptWords),
-		numberField("sla", "How many times as long as at default clocks such a run may take, at every "+
-			"moment of it.", &a.SLA, numberRange{min: 1, max: 10}),
-		numberField("tau_s", "Seconds from one look at a GPU to the next.", &a.Tau,
+		numberField("sla",
+			"How many times its time at default clocks such a run may take, at every moment.",
+			&a.SLA, numberRange{min: 1, max: 10}),
+		numberField("tau_s", "Seconds between readings of a GPU.", &a.Tau,
 			numberRange{min: 0.02, max: 0.15}),
-		intField("writes_per_minute", "The most clock writes that a GPU has in any minute. Below 3 nothing "+
-			"is adapted.", &a.Writes, 0, 6000),
-		numberField("write_pause_s", "Seconds from one step of a GPU's clock to the next at least: a write "+
-			"holds kernels up that communicate.", &a.WritePause, numberRange{min: 0, max: 10}),
-		intField("max_gpus", "The most GPUs of a job whose clocks are adapted: where several wait for each "+
-			"other, as under NCCL, each write may cost all of them time.", &a.MaxGPUs, 1, 64),
+		intField("writes_per_minute",
+			"Most clock writes of a GPU in any minute. Below 3 nothing is adapted.", &a.Writes, 0, 6000),
+		numberField("write_pause_s",
+			"Least seconds between steps of a GPU's clock: a write delays kernels that communicate.",
+			&a.WritePause, numberRange{min: 0, max: 10}),
+		intField("max_gpus",
+			"Most GPUs of an adapted job: if they wait for each other, as under NCCL, each write may delay\n"+
+				"all of them.", &a.MaxGPUs, 1, 64),
+		numberField("rest_s",
+			"Seconds without work after which the GPUs of a job without a model go to their lowest allowed\n"+
+				"clock until it has work again, in mode enforce; 0: never.", &a.Rest, numberRange{max: 1e6}),
 	}
 }
 
@@ -138,15 +147,17 @@ func (c *LiveCap) LimitOf(partitions string, inForce dvfsmodel.Watt) dvfsmodel.W
 func (c *LiveCap) fields() []field {
 	watts := numberRange{max: maxCapW}
 	return []field{
-		choiceField("mode", "How power limits of GPUs are set, where mode is enforce: off (not at all), "+
-			"chosen (where the\ncore clock can't be locked, in its place, and beside it where runs under several "+
-			"limits say\nthat it pays; plans choose them, too) or constant (limit, for jobs that keep what they are\n"+
-			"promised).", (*string)(&c.Mode), capWords...),
-		partitionTableField("modes", "The same for single partitions, such as {gpu = \"constant\"}.",
+		choiceField("mode",
+			"How power limits are set in mode enforce: off (not at all), chosen (in place of a core clock\n"+
+				"that can't be locked, or beside it if runs under several limits show that it pays; plans choose\n"+
+				"them, too) or constant (limit, for jobs that then keep their promises).",
+			(*string)(&c.Mode), capWords...),
+		partitionTableField("modes", "mode by partition.",
 			"off, chosen or constant", &c.Modes, capWords),
-		numberField("limit", "The constant power limit of a GPU: watts, or up to 1 a part of the limit in "+
-			"force. 0: none.", &c.Limit, watts),
-		partitionNumberField("limits", "The same for single partitions, such as {gpu = 0.75, debug = 200}.",
+		numberField("limit",
+			"Constant power limit of a GPU: watts, or up to 1 a fraction of the limit in force; 0: none.",
+			&c.Limit, watts),
+		partitionNumberField("limits", "limit by partition.",
 			&c.Limits, watts),
 	}
 }
@@ -191,10 +202,11 @@ func (p *LiveProfile) Of(partitions string) dvfsmodel.PowerProfile {
 
 func (p *LiveProfile) fields() []field {
 	return []field{
-		choiceField("name", "The workload power profile that is requested of GPUs while a job runs, where mode "+
-			"is enforce\nand the GPUs have it, as NVIDIA's have from Blackwell on: for all jobs alike, held out "+
-			"or not.\nEach profile has models of its own.", (*string)(&p.Name), profileWords()...),
-		partitionTableField("names", "The same for single partitions, such as {gpu = \"Max-Q\"}.",
+		choiceField("name",
+			"Workload power profile requested of GPUs that have it (NVIDIA's from Blackwell on) while a job\n"+
+				"runs, in mode enforce: for all jobs alike, held out or not. Each profile has models of its own.",
+			(*string)(&p.Name), profileWords()...),
+		partitionTableField("names", "name by partition.",
 			"off or the name of a profile", &p.Names, profileWords()),
 	}
 }

@@ -19,9 +19,8 @@ func (l *Live) clocksField() field {
 	const wanted = "a core clock in MHz, or [core, mem]"
 	f := field{
 		key: "constant_clocks", expected: "a table of GPU models, each with " + wanted,
-		doc: "The clocks of that arm, MHz, by GPU model, such as {V100 = 1087, A100 = [1155, 1215]}: core, or core and\n" +
-			"memory. epplan plan --json finds such pairs for a batch: constant.clocks. Other models " +
-			"have no such arm.",
+		doc: "That group's clocks, such as {V100 = 1087, A100 = [1155, 1215]}. epplan plan --json finds such\n" +
+			"pairs (constant.clocks). Other models have no such group.",
 	}
 	f.read = func(d *document, path string, v any) {
 		values, ok := v.(map[string]any)
@@ -263,13 +262,11 @@ func (s *SiteClocks) field() field {
 		key: "site_clocks", expected: "a table of GPU models, each with " + siteWanted +
 			"; nodes and partitions are " +
 			"tables of such tables",
-		doc: "The highest clocks at which the site lets its GPUs run, MHz, such as {V100 = 1237, A100 = " +
-			"{core_max_mhz = " +
-			"1290,\n" +
-			"mem_max_mhz = 1215}}. epd sets them where no job runs, gives them back after each job, goes by them as by\n" +
+		doc: "The site's limits on clocks, such as {V100 = 1237, A100 = {core_max_mhz = 1290, mem_max_mhz =\n" +
+			"1215}}. epd sets them on GPUs without a job, restores them after each job, takes them for the\n" +
 			"default clocks, and sets nothing above. [live.site_clocks.nodes.\"gpu[01-16]\"] and\n" +
-			"[live.site_clocks.partitions.debug] hold for those alone; the lowest counts. The highest clock of a model\n" +
-			"says that there is no limit.",
+			"[live.site_clocks.partitions.debug] hold for those alone; the lowest counts. A model's highest\n" +
+			"clock means no limit.",
 	}
 	f.read = func(d *document, path string, v any) {
 		values, ok := v.(map[string]any)

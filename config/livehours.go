@@ -31,13 +31,15 @@ func defaultHours() LiveHours { return LiveHours{By: HoursOff, MinGain: 0.05} }
 
 func (h *LiveHours) fields() []field {
 	return []field{
-		choiceField("by", "By what hours are chosen for jobs that can wait (epplan:slack=4h): off (no job "+
-			"waits), cost or carbon,\nwhich series in [factors] must state. Where mode is enforce, such a job "+
-			"begins when its energy costs\nleast, if GPUs are free for it both now and then.", (*string)(&h.By),
+		choiceField("by",
+			"How jobs that can wait (epplan:slack=4h) choose their hour: off (none waits), or by cost or\n"+
+				"carbon, from the series in [factors]. In mode enforce such a job begins when its energy costs\n"+
+				"least, if GPUs are free for it both now and then.", (*string)(&h.By),
 			hoursWords...),
-		partitionNumberField("slack_s", "Seconds that jobs of single partitions can wait whose users say nothing "+
-			"of it, such as {batch = 14400}.", &h.Slacks, numberRange{max: slurm.MaxSlack.Seconds()}),
-		numberField("min_gain", "The least part of what its energy costs that a job must save to begin later.",
+		partitionNumberField("slack_s",
+			"Seconds that jobs can wait if their users don't say, by partition.",
+			&h.Slacks, numberRange{max: slurm.MaxSlack.Seconds()}),
+		numberField("min_gain", "Least fraction of its energy's cost that a job must save to begin later.",
 			&h.MinGain, numberRange{max: 1}),
 	}
 }

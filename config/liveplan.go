@@ -52,26 +52,29 @@ const MaxPlanWindow = 100_000
 
 func (p *LivePlan) fields() []field {
 	return []field{
-		choiceField("mode", "What a plan of all that waits may do: off (there is none), observe (it is "+
-			"shown), advise (and\nsaid where it would do something else) or enforce (jobs are put in its order "+
-			"and get its clocks).\nmode and modes of [live] are the most that it may do.",
+		choiceField("mode",
+			"What a plan of all pending jobs may do: off (no plan), observe (is shown), advise (also says\n"+
+				"where it differs) or enforce (orders jobs and sets clocks). Never more than mode and modes of\n"+
+				"[live] allow.",
 			(*string)(&p.Mode), planWords...),
-		partitionTableField("modes", "The same for single partitions, such as {gpu = \"enforce\"}.",
+		partitionTableField("modes", "mode by partition.",
 			"off, observe, advise or enforce", &p.Modes, planWords),
-		checkedField(lineField("policy", "The policy that makes the plan: any that plans take, such as "+
-			"edl or replan,pace=1.", &p.Policy), checkPolicy),
-		partitionNumberField("paces", "Paces of single partitions in place of that of a policy which goes by one, "+
-			"such as {batch = 1.5}:\nhow long their jobs may take in the mean, submission to end, as a multiple of "+
-			"what EASY backfilling\nat default clocks would take, up to max_turnaround in [safety].", &p.Paces,
+		checkedField(lineField("policy",
+			"Policy that makes the plan, such as edl or replan,pace=1.", &p.Policy), checkPolicy),
+		partitionNumberField("paces",
+			"pace by partition for a policy that has one, as in [safety].", &p.Paces,
 			numberRange{min: 1, max: MaxFactor}),
-		intField("window", "How many tasks are planned at most: those that wait longest.", &p.Window, 1,
+		intField("window", "Most tasks in a plan: those that wait longest.", &p.Window, 1,
 			MaxPlanWindow),
-		numberField("every_s", "Seconds after which the plan is made anew at the latest; it is, too, when "+
-			"jobs come, go or start.", &p.Every, numberRange{min: 1, max: maxNumber}),
-		numberField("stale_s", "Seconds after which a plan that isn't made anew counts no more: jobs get the "+
-			"clocks that they\nwould have without it.", &p.Stale, numberRange{min: 1, max: maxNumber}),
-		numberField("stale_jobs", "Part of the pending jobs that the plan may not know yet; where it is more, "+
-			"the plan counts no more.", &p.StaleJobs, numberRange{max: 1}),
+		numberField("every_s",
+			"Most seconds between plans. Jobs that come, go or start cause a new one, too.",
+			&p.Every, numberRange{min: 1, max: maxNumber}),
+		numberField("stale_s",
+			"Seconds after which a plan that isn't renewed doesn't count. Jobs then get clocks as without it.",
+			&p.Stale, numberRange{min: 1, max: maxNumber}),
+		numberField("stale_jobs",
+			"Fraction of pending jobs that a plan may not know. If there are more, it doesn't count.",
+			&p.StaleJobs, numberRange{max: 1}),
 	}
 }
 
@@ -229,16 +232,18 @@ func defaultPick() LivePick {
 
 func (p *LivePick) fields() []field {
 	return []field{
-		checkedField(lineField("policy", "The order of pending jobs where [live.plan] is off: deadline (those "+
-			"with one go first, the others\nstay as they are), or a policy such as value or simple-backfill, "+
-			"whose order of starts it is.", &p.Policy), checkPick),
-		numberField("every_s", "Seconds after which a policy's order is made anew.", &p.Every,
+		checkedField(lineField("policy",
+			"Order of pending jobs without [live.plan]: deadline (jobs with one first, the others unchanged),\n"+
+				"or the order of starts of a policy such as value or simple-backfill.",
+			&p.Policy), checkPick),
+		numberField("every_s", "Seconds after which a policy's order is renewed.", &p.Every,
 			numberRange{min: 1, max: maxNumber}),
 		numberField("ageing_s",
-			"Seconds of waiting after which a job isn't put behind others any more, by this order or a\n"+
-				"plan's. Until then it comes forward step by step.", &p.Ageing, nonNegativeRange),
-		numberField("ageing_factor", "The same as a multiple of the job's time limit; 0: only "+
-			"ageing_s counts.", &p.AgeingFactor, nonNegativeRange),
+			"Seconds of waiting after which no order or plan puts a job behind others. Until then it comes\n"+
+				"forward step by step.", &p.Ageing, nonNegativeRange),
+		numberField("ageing_factor",
+			"The same as a multiple of the job's time limit; 0: only ageing_s counts.",
+			&p.AgeingFactor, nonNegativeRange),
 	}
 }
 

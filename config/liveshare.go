@@ -30,17 +30,17 @@ func (s *LiveSharing) fields() []field {
 	const fewest, most = 2, 8
 	return []field{
 		boolField("weights",
-			"Whether Slurm is told, by nodes' weights, beside what the next job that asks for a part of a GPU\n"+
-				"(shard or mps) fits best.", &s.Weights),
-		intField("runs", "On how many runs that had their GPUs alone a workload's profile must "+
-			"rest, at least.", &s.Runs, fewest, most),
-		numberField("spread", "How far those may be apart: utilisation, from 0 to 1, and part of "+
-			"the run time.", &s.Spread, numberRange{max: 1, above: true}),
+			"Whether epd also sets nodes' weights by where the next job that asks for a part of a GPU (shard\n"+
+				"or mps) fits best.", &s.Weights),
+		intField("runs", "Least runs with GPUs to themselves for a workload's profile.", &s.Runs, fewest, most),
+		numberField("spread",
+			"How far these may differ: in utilisation, from 0 to 1, and as a fraction of the run time.",
+			&s.Spread, numberRange{max: 1, above: true}),
 		numberField("slowdown", "How many times its time alone a job on a shared GPU may take.", &s.Slowdown,
 			numberRange{min: 1, max: 10}),
-		textField("contention", "File with what sharing a GPU costs in time, as epplab "+
-			"contention writes it, beside this\n"+
-			"file unless its path is absolute; empty: a slot with 140 % of work takes 1.4 slots.",
+		textField("contention",
+			"File with the time that sharing a GPU costs, from epplab contention, beside this file unless its\n"+
+				"path is absolute; empty: 140 % of work in a slot takes 1.4 slots.",
 			&s.Contention),
 	}
 }

@@ -248,9 +248,8 @@ func (m *Model) table(p *Profile) (*dvfsmodel.Table, dvfsmodel.Point, error) {
 // clocksField returns the key of the clocks that were measured.
 func (m *Model) clocksField() field {
 	return field{
-		key: "clocks", expected: clockGroups, doc: "Clocks that were measured, as in [[gpu]]: plans choose among " +
-			"them, and the nearest to the GPU model's default ones count as default. Without the key plans choose " +
-			"among all clocks of the GPU model.",
+		key: "clocks", expected: clockGroups, doc: "Measured clocks, as in [[gpu]]. Plans choose among them; the nearest to the GPU model's default\n" +
+			"clocks count as default. Without the key plans choose among all of the model's clocks.",
 		read: func(d *document, path string, v any) { m.Clocks = d.clockGroups("model.clocks", path, v, false) },
 	}
 }

@@ -33,23 +33,23 @@ func (s *Models) take(d *document, path string, values map[string]any) {
 func (m *Model) fields(values map[string]any) []field {
 	var form string
 	list := []field{
-		requiredField(lineField("workload", "The workload, as batches name it.", &m.Workload)),
-		requiredField(lineField("gpu_model", "The GPU model that it was measured on.", &m.GPUModel)),
-		requiredField(checkedField(lineField("form", "Form of the model: paper, or those of time and "+
-			"power, such as log-knee+log-quadratic.", &form), m.setForm)),
-		requiredField(numberField("base_core_mhz", "Core clock to which coefficients are relative, MHz.",
+		requiredField(lineField("workload", "Workload, as batches name it.", &m.Workload)),
+		requiredField(lineField("gpu_model", "GPU model on which it was measured.", &m.GPUModel)),
+		requiredField(checkedField(lineField("form",
+			"paper, or the forms of time and power, such as log-knee+log-quadratic.", &form), m.setForm)),
+		requiredField(numberField("base_core_mhz", "Core clock to which coefficients are relative.",
 			&m.Base.Core, positiveRange)),
-		requiredField(numberField("base_mem_mhz", "Memory clock to which they are relative, MHz.",
+		requiredField(numberField("base_mem_mhz", "Memory clock to which coefficients are relative.",
 			&m.Base.Mem, positiveRange)),
-		intField("settings", "How many clock settings it was fitted to.", &m.Settings, 0, 1e9),
-		numberField("time_mape", "Mean error of its times at settings left out, as a fraction.", &m.TimeMAPE,
+		intField("settings", "Number of clock settings it was fitted to.", &m.Settings, 0, 1e9),
+		numberField("time_mape", "Mean error of times at settings left out, as a fraction.", &m.TimeMAPE,
 			nonNegativeRange),
-		numberField("power_mape", "The same of its powers.", &m.PowerMAPE, nonNegativeRange),
+		numberField("power_mape", "The same of powers.", &m.PowerMAPE, nonNegativeRange),
 		lineField("source", "Where the measurements come from.", &m.Source), m.clocksField(),
 		{
 			key: "corrections", expected: "an array of tables", read: m.takeCorrections,
-			doc: "By which factors time and power differ at clocks from what the form says: tables {core_mhz, " +
-				"mem_mhz, time, power}, and cap_w with the form capped.",
+			doc: "Factors by which time and power differ from the form at some clocks: tables {core_mhz, mem_mhz,\n" +
+				"time, power}, and cap_w with the form capped.",
 		},
 	}
 	if text, ok := values["form"].(string); ok && m.setForm(text) == nil {
@@ -80,7 +80,7 @@ func formText(f dvfsmodel.Form) string {
 // of them for any other.
 func (m *Model) coefficientFields() []field {
 	deviations := field{
-		key: "std_errors", doc: "Standard errors of the coefficients, by their names.", expected: "a table",
+		key: "std_errors", doc: "Standard errors of the coefficients, by name.", expected: "a table",
 		read: func(d *document, path string, v any) {
 			d.coefficients(path, v, nonNegativeRange, func(name string, x float64) bool {
 				return m.setError(name, x)
@@ -89,8 +89,8 @@ func (m *Model) coefficientFields() []field {
 	}
 	if m.Form != dvfsmodel.PaperForm() {
 		table := field{
-			key: "coefficients", doc: "Coefficients of any other form, by their names: time.t0_s, " +
-				"power.p0_w.", expected: "a table", read: func(d *document, path string, v any) {
+			key: "coefficients", doc: "Coefficients by name: time.t0_s, power.p0_w.",
+			expected: "a table", read: func(d *document, path string, v any) {
 				d.coefficients(path, v, anyRange, func(name string, x float64) bool {
 					m.Coefficients = append(m.Coefficients, dvfsmodel.Coefficient{Name: name, Value: x})
 					return true
@@ -120,8 +120,7 @@ func (m *Model) coefficientFields() []field {
 // capFields returns the keys of models of what was measured under several power caps.
 func (m *Model) capFields() []field {
 	caps := field{
-		key: "caps_w", doc: "With the form capped: power caps that were measured, W, ascending. Plans choose " +
-			"among them.",
+		key: "caps_w", doc: "Measured power caps. Plans choose among them.",
 		expected: "an array of 1 to 1000 caps, ascending",
 	}
 	caps.read = func(d *document, path string, v any) {
@@ -141,8 +140,8 @@ func (m *Model) capFields() []field {
 		}
 	}
 	return []field{
-		requiredField(numberField("base_cap_w", "With the form capped: power cap to which coefficients are "+
-			"relative, W: the highest that was measured.", &m.Base.Cap, positiveRange)),
+		requiredField(numberField("base_cap_w",
+			"Power cap to which coefficients are relative: the highest measured.", &m.Base.Cap, positiveRange)),
 		requiredField(caps),
 	}
 }

@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"math"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,10 +22,8 @@ type described struct {
 }
 
 const (
-	readByPlans = "Read by the commands that plan (`plan`, `compare`, `explain`, `replay`), and by `epd` " +
-		"for its decisions."
-	readByEPD = "Read by `epd` at its start, and again by [`epplan " +
-		"reload`](../cli.md#epplan-reload) or SIGHUP."
+	readByBoth = "For plans, and for `epd`'s decisions."
+	readByEPD  = "" // the page's head says so for all of these tables
 )
 
 // configTables returns the tables of a configuration, in the order of DefaultText.
@@ -31,12 +31,12 @@ func configTables() []described {
 	c := Default()
 	class, shared := newClass(), sharedClass{}
 	return []described{
-		{"[objective]", readByPlans, c.objective.fields()},
+		{"[objective]", readByBoth, c.objective.fields()},
 		{
-			"[policy]", "Read by the commands that plan. `--policy`, `--theta` and `--rho` go before it.",
+			"[policy]", "For plans. `--policy`, `--theta` and `--rho` override it.",
 			c.Policy.fields(),
 		},
-		{"[safety]", readByPlans, c.Safety.fields()},
+		{"[safety]", readByBoth, c.Safety.fields()},
 		{"[live]", readByEPD, c.Live.fields()},
 		{"[live.pick]", readByEPD, c.Live.Pick.fields()},
 		{"[live.plan]", readByEPD, c.Live.Plan.fields()},
@@ -47,29 +47,26 @@ func configTables() []described {
 		{"[live.profile]", readByEPD, c.Live.Profile.fields()},
 		{"[predict]", readByEPD, c.Predict.fields()},
 		{"[records]", readByEPD, c.Records.fields()},
-		{
-			"[factors]", readByEPD + " The price counts in plans, too, where the objective is `cost`.",
-			c.Factors.fields(),
-		},
+		{"[factors]", readByEPD, c.Factors.fields()},
 		{"[budget]", readByEPD, c.Budget.fields()},
 		{"[web]", readByEPD, c.Web.fields()},
+		{"[web.oidc]", readByEPD, c.Web.OIDC.fields()},
 		{
-			"[cluster]", "Read by the commands that plan; `epd` takes from it what nodes use beside " +
-				"their GPUs.", c.clusterFields(),
+			"[cluster]", "For plans; `epd` reads only the power of nodes beside their GPUs.",
+			c.clusterFields(),
 		},
 		{
 			"[cluster.sharing]",
-			"Power and run times of GPUs that tasks share, by clock, and what sharing costs.",
+			"Power and run times of shared GPUs by clock.",
 			c.sharedGPU.fields(),
 		},
 		{
-			"[[cluster.nodes]]", "A kind of node; as many tables as there are kinds. A file that has one " +
-				"replaces all of the default ones.",
+			"[[cluster.nodes]]", "One table for each kind of node. They replace all default ones.",
 			append(classFields(&class), shared.fields()...),
 		},
 		{
 			"[[gpu]]", "A GPU model that epplan doesn't know, or knows otherwise. `--power` of `epplan " +
-				"replay` reads such tables too.", (&Profile{HostW: defaultHostW}).fields(),
+				"replay` reads these tables too.", (&Profile{HostW: defaultHostW}).fields(),
 		},
 	}
 }
@@ -79,23 +76,19 @@ func otherTables() []described {
 	paper, fitted, capped := &Model{}, &Model{}, &Model{}
 	return []described{
 		{
-			"[[cpu]]", "A CPU model, in a file for `--power` of `epplab replay`; the first one is that of " +
-				"nodes that don't say.", (&CPU{Threads: 1}).fields(),
+			"[[cpu]]", "A CPU model, in a file for `--power` of `epplab replay`. The first is that of " +
+				"nodes without one.", (&CPU{Threads: 1}).fields(),
 		},
 		{
 			"[[model]] of the paper's form",
-			"A workload on a GPU model, in a models file: `epplan model fit` writes them, " +
-				"`--models` reads them.",
+			"A workload on a GPU model, written by `epplan model fit` and read by `--models`.",
 			paper.fields(map[string]any{"form": formText(dvfsmodel.PaperForm())}),
 		},
 		{
-			"[[model]] of another form", "The same keys, but `coefficients` as a table.",
-			fitted.fields(map[string]any{"form": "log-knee+log-quadratic"}),
-		},
-		{
-			"[[model]] of the form capped",
-			"Where several power caps were measured. The keys of another form, and two more.",
-			capped.capFields(),
+			"[[model]] of other forms", "The same keys, but `coefficients` in place of `p0_w` to `t0_s`; with the " +
+				"form `capped`, for several power caps, also the caps.",
+			append(slices.DeleteFunc(fitted.fields(map[string]any{"form": "log-knee+log-quadratic"}),
+				func(f field) bool { return f.key != "coefficients" }), capped.capFields()...),
 		},
 	}
 }
@@ -117,27 +110,61 @@ func fieldRow(f field) string {
 		}
 	}
 	cell := func(s string) string { return strings.NewReplacer("\n", " ", "|", `\|`).Replace(s) }
-	return fmt.Sprintf("| `%s` | %s | %s | %s |\n", f.key, cell(byDefault), cell(f.expected), cell(f.doc))
+	return fmt.Sprintf("| `%s` | %s | %s | %s |\n", f.key, cell(byDefault), cell(taken(f.expected)), cell(f.doc))
 }
 
-func referenceText() string {
-	var b strings.Builder
-	b.WriteString(`# Configuration
+var (
+	// tableOf matches the description of a value that is a table, whose keys the field's own text states.
+	tableOf = regexp.MustCompile(`^a table of (?:partitions|hostlists|GPU models), each with ([^;]*).*`)
+	inRange = regexp.MustCompile(`a number from (\S+) to (\S+)`)
+	integer = regexp.MustCompile(`a whole number from (\S+) to (\S+)`)
+)
+
+// taken returns the description of a field's values, which is worded for messages, as the page has it.
+func taken(expected string) string {
+	expected = tableOf.ReplaceAllString(expected, "$1")
+	for _, short := range []struct{ long, short string }{
+		{", up to 1e+15", ""},
+		{"a number from 0 to 1e+15", "≥ 0"},
+		{"a number from 1 to 1e+15", "≥ 1"},
+		{"a number above ", "> "},
+		{" times the default clock, not MHz", ""},
+		{"a line of text", "text"},
+		{"an array of ", ""},
+		{"true or false", "boolean"},
+		{"one of ", ""},
+		{"a mode", "mode"},
+	} {
+		expected = strings.ReplaceAll(expected, short.long, short.short)
+	}
+	return inRange.ReplaceAllString(integer.ReplaceAllString(expected, "integer $1–$2"), "$1–$2")
+}
+
+// pageHead is the beginning of the page, with ' for each backquote.
+const pageHead = `# Configuration
 
 <!-- Written by go test ./config -update. -->
 
-One TOML file serves the commands that plan and ` + "`epd`" + `. Every key may be left out. ` +
-		"`epplan config init`" + ` writes a file with
-all of them, ` + "`epplan config check`" + ` finds mistakes with line and column, ` + "`epplan config show`" +
-		` says where each value comes from.
-Numbers are at most 1e15; keys end in their unit: ` + "`_s`" + ` seconds, ` + "`_w`" + ` watts, ` + "`_j`" +
-		` joules, ` + "`_mhz`" + ` megahertz, ` + "`_gib`" + ` 2³⁰ bytes.
-A file with a mistake is refused as a whole; ` + "`epd`" + ` then keeps the configuration that was in force.
+One TOML file configures the commands that plan ('plan', 'compare', 'explain', 'replay') and 'epd'. Every
+key is optional. 'epplan config init' writes a file with all keys, 'epplan config check' finds mistakes with
+line and column, 'epplan config show' says where each value comes from. If a file has a mistake, all of it
+is refused, and 'epd' keeps the configuration in force.
 
-`)
+'epd' reads [live] to [web] at its start, and again by ['epplan reload'](../cli.md#epplan-reload) or SIGHUP.
+Numbers are at most 1e15. Keys end in their unit: '_s' seconds, '_w' watts, '_j' joules, '_mhz' megahertz,
+'_gib' 2³⁰ bytes.
+
+`
+
+func referenceText() string {
+	var b strings.Builder
+	b.WriteString(strings.ReplaceAll(pageHead, "'", "`"))
 	section := func(d described) {
-		fmt.Fprintf(&b, "## %s\n\n%s\n\n| key | default | takes | meaning |\n|---|---|---|---|\n",
-			d.header, d.note)
+		fmt.Fprintf(&b, "## %s\n\n", d.header)
+		if d.note != "" {
+			b.WriteString(d.note + "\n\n")
+		}
+		b.WriteString("| key | default | takes | meaning |\n|---|---|---|---|\n")
 		for _, f := range d.fields {
 			b.WriteString(fieldRow(f))
 		}

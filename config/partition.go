@@ -78,11 +78,10 @@ func (h *LimitHint) Words(limit, longest string, runs int) string {
 
 // partitionsField takes true or false, or a table of partitions; those that it doesn't name are told nothing.
 func (h *LimitHint) partitionsField() field {
-	f := partitionsField("limit_hints", "Whether sbatch tells the user of a job whose limit is more than twice "+
-		"what its last runs took\n"+
-		"that a shorter one would do, where mode is advise or enforce: everywhere, or in single partitions, such "+
-		"as\n"+
-		"{gpu = true}. Administrators see it in any case, by epplan levers.", "true or false", &h.OnIn,
+	f := partitionsField("limit_hints",
+		"Whether sbatch proposes a shorter time limit if a job's is more than twice what its last runs\n"+
+			"took, in modes advise and enforce: everywhere, or by partition. epplan\n"+
+			"levers always shows it.", "true or false", &h.OnIn,
 		func(d *document, path string, v any) (on bool) {
 			boolField("", "", &on).read(d, path, v)
 			return on
@@ -127,7 +126,7 @@ func checkHintText(text string) error {
 const maxUserName = 256
 
 func (l *Live) operatorsField() field {
-	return checkedListField("operators", "Users who may see everybody's jobs, but change nothing.", &l.Operators,
+	return checkedListField("operators", "Users who may see all jobs, but change nothing.", &l.Operators,
 		func(names []string, i int) string {
 			switch {
 			case len(names[i]) > maxUserName || strings.ContainsFunc(names[i], isNotUserNameRune):

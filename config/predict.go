@@ -36,30 +36,29 @@ func defaultPredict() Predict {
 func (p *Predict) fields() []field {
 	const mostJobs, mostRounds = 200_000, 10
 	return slices.Concat([]field{
-		boolField("enabled", "Whether epd predicts run time, energy and power of each job at its submission.",
+		boolField("enabled", "Whether epd predicts each job's run time, energy and power at its submission.",
 			&p.Enabled),
 		intField("jobs",
-			"Jobs that predictions learn from, of the records and of imported logs together: the latest ones.\n"+
-				"Each takes some 1 KB of memory, and some 4 KB more while epd learns.", &p.Jobs,
+			"Latest jobs, recorded or imported, that predictions learn from. Each takes about 1 KB of memory,\n"+
+				"and 4 KB more while epd learns.", &p.Jobs,
 			100, mostJobs),
-		lineListField("allow_hosts", "Hosts that source code may be sent to, such as "+
-			"[\"llm.example.org\"]. Without one, no server is asked.",
+		lineListField("allow_hosts",
+			"Hosts that may be sent source code, such as [\"llm.example.org\"]. Empty: no server is asked.",
 			&p.AllowHosts),
-		textField("cache", "Folder that keeps embeddings, by the hash of what was sent; empty: "+
-			"none are kept.", &p.Cache),
+		textField("cache", "Folder to keep embeddings, by the hash of what was sent.", &p.Cache),
 	}, p.Embedding.fields("embedding", "an embedding server (OpenAI's /v1/embeddings)"),
-		p.Align.fields("align", "a chat-completion server (OpenAI's /v1/chat/completions), asked to\n"+
-			"rewrite code that is unlike all that was learnt from"),
-		[]field{intField("align_rounds", "Rewrites of a job's code at most.", &p.Rounds, 1, mostRounds)})
+		p.Align.fields("align", "a chat-completion server (OpenAI's /v1/chat/completions) that\n"+
+			"rewrites code unlike all that was learnt"),
+		[]field{intField("align_rounds", "Most rewrites of a job's code.", &p.Rounds, 1, mostRounds)})
 }
 
 // fields returns those of an endpoint, whose keys begin with a word.
 func (e *Endpoint) fields(word, what string) []field {
 	return []field{
-		textField(word+"_url", "Address of "+what+";\nempty: none is asked.", &e.URL),
-		textField(word+"_model", "Model that it is asked for.", &e.Model),
+		textField(word+"_url", "Address of "+what+".", &e.URL),
+		textField(word+"_model", "Model to ask for.", &e.Model),
 		textField(word+"_key_file",
-			"File with its key, readable by epd alone; empty: none is sent.", &e.KeyFile),
+			"File with the key, readable by epd alone.", &e.KeyFile),
 		numberField(word+"_timeout_s", "Seconds that an answer may take.", &e.TimeoutS,
 			numberRange{max: 3600, above: true}),
 	}

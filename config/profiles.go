@@ -289,55 +289,58 @@ func takeProfiles(d *document, path string, v any) []Profile {
 const defaultHostW dvfsmodel.Watt = 25
 
 func (p *Profile) fields() []field {
-	name := requiredField(lineField("name", "Name of the GPU model; one that epplan knows is replaced.",
+	name := requiredField(lineField("name", "GPU model; one that epplan knows is replaced.",
 		&p.Name))
-	core := numberField("default_core_mhz", "Default core clock, MHz.", &p.Default.Core, positiveRange)
-	mem := numberField("default_mem_mhz", "Default memory clock, MHz.", &p.Default.Mem, positiveRange)
+	core := numberField("default_core_mhz", "Default core clock.", &p.Default.Core, positiveRange)
+	mem := numberField("default_mem_mhz", "Default memory clock.", &p.Default.Mem, positiveRange)
 	clocks := field{
 		key: "clocks",
-		doc: "Supported clocks, MHz: each memory clock of a table goes with each of its core clocks. " +
-			"plan = false: plans choose none of these.",
+		doc: "Supported clocks, MHz: each memory clock of a table with each of its core clocks. plan = false:\n" +
+			"plans choose none of these.",
 		expected: clockGroups,
 		read:     func(d *document, path string, v any) { p.Clocks = d.clockGroups("gpu.clocks", path, v, true) },
 		format:   func() string { return clocksText(p.Clocks) },
 	}
 	voltage := field{
 		key: "voltage",
-		doc: "Core voltage over the core clock; only ratios to the one at the default clock count. Not " +
-			"said: the paper's curve.", expected: `"paper" or pairs [MHz, volts]`, read: p.takeVoltage,
+		doc: "Core voltage over the core clock; only ratios to that at the default clock count. Not said: the\n" +
+			"paper's curve.", expected: `"paper" or pairs [MHz, volts]`, read: p.takeVoltage,
 		format: p.voltageText,
 	}
 	return []field{
 		name,
-		lineListField("aliases", "Other names of it, such as those of its driver.", &p.Aliases),
+		lineListField("aliases", "Other names, such as its driver's.", &p.Aliases),
 		core, mem, clocks,
-		choiceField("range", "Continuous range of clocks of the EDL paper, for a model without a "+
-			"list of clocks.", &p.Range, "wide", "narrow"),
-		requiredField(numberField("idle_w", "Watts of one idle GPU.", &p.IdleW, nonNegativeRange)),
+		choiceField("range",
+			"The EDL paper's continuous range of clocks, for a model without a list.", &p.Range, "wide", "narrow"),
+		requiredField(numberField("idle_w", "Watts of an idle GPU.", &p.IdleW, nonNegativeRange)),
 		numberField("busy_w", "Watts of a GPU with anything allocated on it, for comparing places.", &p.BusyW,
 			positiveRange),
-		numberField("energy_weight", "What a watt of a node with such GPUs counts when places are "+
-			"compared; not said: 1.", &p.EnergyWeight, positiveRange),
-		numberField("host_w_per_gpu", "Watts of everything else in a node that is on, by GPU.", &p.HostW,
+		numberField("energy_weight",
+			"Weight of a watt of a node with such GPUs, for comparing places; not said: 1.",
+			&p.EnergyWeight, positiveRange),
+		numberField("host_w_per_gpu", "Watts per GPU of the rest of a node that is on.", &p.HostW,
 			nonNegativeRange),
 		voltage,
-		choiceField("vendor", "Who made it: names are told alike with and without the words that its "+
-			"driver puts before them.", &p.Vendor, "nvidia", "amd"),
-		numberField("memory_gb", "Memory of one GPU in GB, as its maker states it: names are told alike with "+
-			"and without it.", &p.MemoryGB, positiveRange),
-		numberField("limit_w_min", "The lowest power limit that its driver takes, W.", &p.PowerLimit.Min,
+		choiceField("vendor",
+			"Its maker. Names match with and without the maker's words in front.", &p.Vendor, "nvidia", "amd"),
+		numberField("memory_gb",
+			"Memory of one GPU in GB, as its maker states it. Names match with and without it.",
+			&p.MemoryGB, positiveRange),
+		numberField("limit_w_min", "Lowest power limit that its driver takes.", &p.PowerLimit.Min,
 			positiveRange),
-		numberField("limit_w_default", "Its power limit as delivered, W.", &p.PowerLimit.Default,
+		numberField("limit_w_default", "Power limit as delivered.", &p.PowerLimit.Default,
 			positiveRange),
-		numberField("limit_w_max", "The highest power limit that its driver takes, W.", &p.PowerLimit.Max,
+		numberField("limit_w_max", "Highest power limit that its driver takes.", &p.PowerLimit.Max,
 			positiveRange),
 		knownBoolField("core_lock", "Whether its driver locks the core clock.", &p.CoreLock),
 		knownBoolField("memory_lock", "Whether its driver locks the memory clock.", &p.MemoryLock),
-		choiceField("energy_scope", "What its driver's energy counter and power limit are of: the gpu, a "+
-			"module (several GPUs, or a GPU with a CPU), or none without a counter.", &p.EnergyScope,
+		choiceField("energy_scope",
+			"What its energy counter and power limit cover: the gpu, a module (several GPUs, or a GPU with a\n"+
+				"CPU), or none without a counter.", &p.EnergyScope,
 			"gpu", "module", "none"),
-		lineListField("estimate", "Keys of this table whose values nobody measured; plans that rest on "+
-			"them say so.", &p.Estimate),
+		lineListField("estimate",
+			"Keys with values that nobody measured; plans that rest on them say so.", &p.Estimate),
 		lineField("source", "Where the values come from.", &p.Source),
 	}
 }

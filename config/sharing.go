@@ -28,18 +28,15 @@ func defaultSharedGPU() sharedGPU {
 func (s *sharedGPU) fields() []field {
 	clock := numberRange{max: 1e5, above: true}
 	return []field{
-		numberField("base_w", "Watts of a GPU that runs something, without the part that grows "+
-			"with its clock.", &s.baseW, nonNegativeRange),
-		numberField("w_per_mhz", "Watts by MHz of its core clock.", &s.wPerMHz, nonNegativeRange),
+		numberField("base_w",
+			"Watts of a busy GPU, without the part that grows with its clock.", &s.baseW, nonNegativeRange),
+		numberField("w_per_mhz", "Watts per MHz of its core clock.", &s.wPerMHz, nonNegativeRange),
 		numberField("beta", "A job takes (max_mhz / clock) to the power of this as long as at max_mhz.",
 			&s.beta, numberRange{max: 10}),
-		numberField("min_mhz", "The lowest core clock.", &s.minMHz, clock),
-		numberField("max_mhz", "The highest one. Run times of jobs are those at it.", &s.maxMHz, clock),
-		numberField("step_mhz", "From one core clock to the next.", &s.stepMHz, clock),
-		textField("contention", "File with what sharing a GPU costs in time, as epplab "+
-			"contention writes it, beside this\n"+
-			"file unless its path is absolute; empty: a slot with 140 % of work takes 1.4 slots.",
-			&s.contention),
+		numberField("min_mhz", "Lowest core clock.", &s.minMHz, clock),
+		numberField("max_mhz", "Highest core clock, at which jobs' run times are given.", &s.maxMHz, clock),
+		numberField("step_mhz", "Step between core clocks.", &s.stepMHz, clock),
+		textField("contention", "As contention of [live.sharing], in plans.", &s.contention),
 	}
 }
 
@@ -91,9 +88,9 @@ type sharedClass struct {
 
 func (s *sharedClass) fields() []field {
 	return []field{
-		boolField("share", "Whether jobs with a profile (util_pct) may run on one GPU together, by "+
-			"policies such as cats-safe.", &s.share),
-		numberField("gpu_mem_gb", "Memory of one GPU in GB, where GPUs are shared; 0: not stated.", &s.memGB,
+		boolField("share",
+			"Whether jobs with a profile (util_pct) may share a GPU, by policies such as cats-safe.", &s.share),
+		numberField("gpu_mem_gb", "Memory of one GPU in GB, for sharing; 0: not stated.", &s.memGB,
 			nonNegativeRange),
 	}
 }

@@ -58,6 +58,7 @@ func (c *Config) writeTo(out *bytes.Buffer, show fieldAnnotator) {
 	writeTable(out, "factors", "[factors]", c.Factors.fields(), show)
 	writeTable(out, "budget", "[budget]", c.Budget.fields(), show)
 	writeTable(out, "web", "[web]", c.Web.fields(), show)
+	writeTable(out, "web.oidc", "[web.oidc]", c.Web.OIDC.fields(), show)
 	writeTable(out, "cluster", "[cluster]", c.clusterFields(), show)
 	writeTable(out, "cluster.sharing", "[cluster.sharing]", c.sharedGPU.fields(), show)
 	for i := range c.cluster.Classes {

@@ -34,7 +34,7 @@ var ops = []Op{
 // FaultKind is what goes wrong.
 type FaultKind string
 
-// Kinds of faults. The last six change the GPU, and the call goes on with
+// Kinds of faults. The last seven change the GPU, and the call goes on with
 // what is left.
 const (
 	FaultPermission  FaultKind = "permission"  // the call returns ErrPermission
@@ -48,18 +48,20 @@ const (
 	FaultStuck   FaultKind = "stuck"   // the energy counter stands still until a reset or a reload
 	FaultReload  FaultKind = "reload"  // the driver is reloaded: no locks, stale handles
 	FaultForeign FaultKind = "foreign" // somebody else sets the lowest clocks
+	// The GPU takes more than its power limit, which it still tells, until a reload.
+	FaultUnlimited FaultKind = "unlimited"
 )
 
 var faultKinds = []FaultKind{
 	FaultPermission, FaultUnsupported, FaultTransient, FaultSlow,
-	FaultLost, FaultMissing, FaultReset, FaultStuck, FaultReload, FaultForeign,
+	FaultLost, FaultMissing, FaultReset, FaultStuck, FaultReload, FaultForeign, FaultUnlimited,
 }
 
 // changesGPU tells which faults are of a GPU rather than of a call. They happen
 // once unless the rule says more.
 func (k FaultKind) changesGPU() bool {
 	return k == FaultLost || k == FaultMissing || k == FaultReset || k == FaultStuck || k == FaultReload ||
-		k == FaultForeign
+		k == FaultForeign || k == FaultUnlimited
 }
 
 var errTransient = errors.New("unknown error of the driver")
@@ -139,8 +141,8 @@ func (f *Faults) Clear() {
 // operations are open, clocks, lock, unlock, limit, read, processes, sharing
 // and * for any; open without a GPU is the opening of all of them, with one that
 // of this GPU among the others. The kinds are permission, unsupported, transient,
-// slow=delay, lost, missing, reset, stuck, reload and foreign. The first calls go
-// well where @after says how many. The last six kinds happen once, the others at
+// slow=delay, lost, missing, reset, stuck, reload, foreign and unlimited. The first calls go
+// well where @after says how many. The last seven kinds happen once, the others at
 // every call, unless xcount says how often.
 func ParseFaults(text string) (*Faults, error) {
 	list, err := parseFaults(text)
@@ -326,6 +328,8 @@ func (s *simState) applyFaults(m *simModel, kinds []FaultKind) error {
 			}
 			low := m.clocks.Core[last]
 			s.Set[CoreClock] = Value(low[len(low)-1])
+		case FaultUnlimited:
+			s.Unlimited = true
 		default:
 			return fmt.Errorf("%s changes no GPU", k)
 		}

@@ -94,6 +94,22 @@ func TestFaultsThatChangeTheGPULetTheCallGoOn(t *testing.T) {
 	}
 }
 
+func TestAnUnlimitedGPUTellsItsLimitAndTakesMore(t *testing.T) {
+	g, _ := oneSim(t, SimOptions{Faults: parse(t, "limit:unlimited@1")})
+	must(t, g.Run(Work{PID: 1, Model: someParams().Scale(100)}))
+	full := read(t, g).Power
+	must(t, g.Set(PowerLimit, Value(full)*3/4))
+	if r := read(t, g); r.Power >= full {
+		t.Errorf("%v W under a limit", r.Power)
+	}
+	must(t, g.InjectFault(FaultUnlimited))
+	r := read(t, g)
+	if limit, err := g.PowerLimit(); err != nil || limit >= r.Power || r.Power != full {
+		t.Errorf("%v W under a limit of %v W, want %v W; %v", r.Power, limit, full, err)
+	}
+	must(t, g.InjectFault(FaultReload))
+}
+
 func TestAStuckCounterGoesOnAfterAReload(t *testing.T) {
 	dir := t.TempDir()
 	l, clock := openSim(t, "sim", SimOptions{Dir: dir, Faults: parse(t, "read:stuck@1")})

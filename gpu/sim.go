@@ -450,7 +450,7 @@ func (g *Sim) Share(sharing Sharing) error {
 }
 
 // InjectFault makes the GPU suffer a fault at once: [FaultLost], [FaultMissing],
-// [FaultReset], [FaultStuck], [FaultReload] or [FaultForeign].
+// [FaultReset], [FaultStuck], [FaultReload], [FaultForeign] or [FaultUnlimited].
 func (g *Sim) InjectFault(k FaultKind) error {
 	return g.change(func(s *simState, m *simModel) error { return s.applyFaults(m, []FaultKind{k}) })
 }

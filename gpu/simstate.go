@@ -69,9 +69,11 @@ type simState struct {
 	Milli      uint64 // energy at Since, millijoules
 	Pico       uint64 // and picojoules beyond them
 	// Stuck is what the counter shows for ever, in millijoules; nil: what was used.
-	Stuck *uint64        `json:",omitempty"`
-	Work  []Work         // as of Since
-	Ended []FinishedWork `json:",omitempty"` // the last ones
+	Stuck *uint64 `json:",omitempty"`
+	// Unlimited tells that the GPU doesn't keep its power limit.
+	Unlimited bool           `json:",omitempty"`
+	Work      []Work         // as of Since
+	Ended     []FinishedWork `json:",omitempty"` // the last ones
 	// Writes are when controls were last set or given back.
 	Writes []time.Time `json:",omitempty"`
 
@@ -149,7 +151,7 @@ func (s *simState) operation(m *simModel) operatingPoint {
 	}
 	o.busy = true
 	o.power = s.busyPower(m, o.setting)
-	for o.power.watt() > s.limitInForce() {
+	for !s.Unlimited && o.power.watt() > s.limitInForce() {
 		next, ok := m.nextLowerCore(o.core, o.mem)
 		if !ok {
 			break
@@ -326,7 +328,7 @@ const simMemory = 16 << 30
 // energy counter at zero. Handles opened before are stale.
 func (s *simState) resetDriver(m *simModel) {
 	s.Set, s.Fixed, s.Limit = controlValues{}, 0, m.limit
-	s.Milli, s.Pico, s.Stuck, s.Work, s.Shown, s.Used = 0, 0, nil, nil, 0, 0
+	s.Milli, s.Pico, s.Stuck, s.Work, s.Shown, s.Used, s.Unlimited = 0, 0, nil, nil, 0, 0, false
 	s.Generation++
 }
 

@@ -18,6 +18,9 @@ type Adaptation struct {
 	// WritePauseS is how long after a change of the clock the next one may be at the earliest,
 	// seconds, unless another run comes to the GPU.
 	WritePauseS float64 `json:"write_pause_s,omitzero"`
+	// RestS is for how long nothing must have run before the clock falls to the floor, seconds, where that is
+	// more than the agent's own second.
+	RestS float64 `json:"rest_s,omitzero"`
 	// Levels are the clocks, falling. The first one is the ceiling, the default clock,
 	// at which nothing is lost, and the last one the floor.
 	Levels []AdaptLevel `json:"levels"`
@@ -28,6 +31,9 @@ func (a *Adaptation) Tau() time.Duration { return Known(a.TauS).Duration() }
 
 // WritePause returns the time from one change of the clock to the next at least.
 func (a *Adaptation) WritePause() time.Duration { return Known(a.WritePauseS).Duration() }
+
+// Rest returns for how long nothing must have run before the clock falls to the floor.
+func (a *Adaptation) Rest() time.Duration { return Known(a.RestS).Duration() }
 
 // AdaptLevel is a core clock at which an adapted run may be.
 type AdaptLevel struct {

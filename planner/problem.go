@@ -29,6 +29,14 @@ func (s GPUSet) First() int { return bits.TrailingZeros64(uint64(s)) }
 // Has reports whether GPU i is in the set.
 func (s GPUSet) Has(i int) bool { return s>>uint(i)&1 == 1 }
 
+// Lowest returns the count lowest GPUs of the set, or all where it has fewer.
+func (s GPUSet) Lowest(count int) (lowest GPUSet) {
+	for ; s != 0 && lowest.Len() < count; s &= s - 1 {
+		lowest |= s & -s
+	}
+	return lowest
+}
+
 // Indexes lists the GPUs in the set, ascending.
 func (s GPUSet) Indexes() []int {
 	all := make([]int, 0, s.Len())

@@ -235,6 +235,10 @@ var badCSV = []badInput{
 		"batch:2:5: gpus is 0, want 1 to 1024",
 	},
 	{
+		"resources without a GPU", "id,runtime_s,AllocTRES\na,1,\"billing=4,cpu=8,mem=64G,node=1\"\n",
+		`batch:2:5: gpus "billing=4,cpu=8,mem=64G,node=1" has no GPU, want one such as gpu:2 or gres/gpu=2`,
+	},
+	{
 		"too many GPUs", "id,runtime_s,gpus\na,1,V100:1025\n",
 		"batch:2:5: gpus is 1025, want 1 to 1024",
 	},

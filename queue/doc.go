@@ -5,29 +5,30 @@
 // A batch file is CSV or JSON. Both use the same names, which end in the unit:
 //
 //	id                       required, unique, 1 to 256 bytes
-//	name, user               for people
-//	workload                 a name in a models file
-//	arrival_s                when the job is submitted (0)
-//	deadline_s               when it must have ended, on the same clock (none)
-//	limit_s                  the longest it may run (none)
+//	name, user               shown to people
+//	workload                 name of a model in the models file
+//	arrival_s                time of submission (0)
+//	deadline_s               time by which the job must end, on the same clock (none)
+//	limit_s                  time limit (none)
 //	runtime_s                run time at default clocks (unknown)
-//	runtime_gpu_model        the GPU model that runtime_s and power_w are of; * when
-//	                         they are the same on all (needed where several are possible)
+//	runtime_gpu_model        GPU model on which runtime_s and power_w were measured;
+//	                         *: the same on all (needed if several are possible)
 //	power_w                  mean power of one GPU at default clocks (unknown)
 //	runtime_s.MODEL, power_w.MODEL
-//	                         the same on GPUs of one model, a column for each:
+//	                         the same for one GPU model, a column for each:
 //	                         runtime_s.V100, runtime_s.GTX1080Ti
-//	gpus                     those of the whole job, on all its nodes: 2, or per GPU
+//	gpus                     GPUs of the whole job, on all its nodes: 2, or per GPU
 //	                         model V100:2;GTX1080Ti:4;*:4 (1 on each node)
-//	gpu_model                the GPU model that it must run on, or several: A100;H100 (any)
-//	nodes                    how many nodes the job runs on, which start together and
-//	                         have equal parts of it (as few as hold its GPUs)
+//	gpu_model                GPU model that the job must run on, or several: A100;H100 (any)
+//	nodes                    number of nodes, which start together and have equal
+//	                         parts of the job (as few as hold its GPUs)
 //	share                    part of one GPU, above 0 and up to 1 (1)
 //	cpus, mem_gib            CPU cores and memory of the whole job (0)
 //	util_pct, slot_s, gpu_mem_gb
-//	                         what it uses of each GPU: percent by slot, "40 60 35",
+//	                         use of each GPU, for sharing: percent by slot, "40 60 35",
 //	                         seconds of a slot, GB: all three or none
-//	kappa                    how many times its run time alone it may take then (1.2)
+//	kappa                    highest acceptable slowdown by sharing, as a multiple of the
+//	                         run time alone (1.2)
 //	p0_w, gamma_w, c_w, d_s, delta, t0_s
 //	                         the job's own DVFS model: all six or none
 //	x_…                      kept with the job, never interpreted

@@ -8,7 +8,7 @@ import (
 
 // parseGPUs reads "2", what Slurm prints, or counts by GPU model as in "V100:2;GTX1080Ti:4;*:4".
 func parseGPUs(text string) ([]GPUCount, *FieldError) {
-	if slurmGPUs.MatchString(text) {
+	if slurmGPUs.MatchString(text) || slurmResources.MatchString(text) {
 		return parseGres(text)
 	}
 	if !strings.Contains(text, ":") {

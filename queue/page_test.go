@@ -28,7 +28,7 @@ func columns(t *testing.T) string {
 	}
 	const indent = "\t"
 	var b strings.Builder
-	b.WriteString("\n| name | what it is, and what it is where nothing is said |\n|---|---|\n")
+	b.WriteString("\n| name | meaning (default) |\n|---|---|\n")
 	rows := 0
 	for line := range strings.Lines(file.Doc.Text()) {
 		line, listed := strings.CutPrefix(strings.TrimRight(line, "\n"), indent)

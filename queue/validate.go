@@ -324,6 +324,9 @@ func (j *Job) checkTogether() *FieldError {
 	return nil
 }
 
+// slurmResources finds a list of trackable resources.
+var slurmResources = regexp.MustCompile(`^[a-z_/]+=[^,;*]*(?:,[a-z_/:]+=[^,;*]*)+$`)
+
 // slurmGPUs finds GPUs as Slurm writes them.
 var slurmGPUs = regexp.MustCompile(`^[^;*]*(?:^|[,/:])gpu(?:[:=(,][^;*]*)?$`)
 

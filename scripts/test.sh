@@ -11,7 +11,8 @@ done
 
 # The status of go test takes descriptor 3 past awk. Tests that run side by side write
 # in between each other: a line "=== NAME" says whose the next lines are. Of a test
-# with more than 300 lines the last ones are shown, and its own messages.
+# with more than 300 lines the last ones are shown, and its own messages; the first of
+# these once more at the end.
 exec 4>&1
 status=$({ {
 	"${GO:-go}" test -v "$@" 2>&1
@@ -42,9 +43,14 @@ status=$({ {
 	/^(ok|FAIL|\?)[ \t]/ {
 		for (test in lines) {
 			if (/^FAIL/) failed = failed test ":\n"
-			for (i = 1; /^FAIL/ && i <= lines[test]; i++)
-				if (i > lines[test] - 300 || said[test, i] ~ /^ *[a-z_0-9]+\.go:[0-9]+: /)
+			own = 0
+			for (i = 1; /^FAIL/ && i <= lines[test]; i++) {
+				isOwn = said[test, i] ~ /^ *[a-z_0-9]+\.go:[0-9]+: /
+				if (i > lines[test] - 300 || isOwn)
 					failed = failed said[test, i] "\n"
+				if (isOwn && ++own <= 4)
+					short = short test ": " substr(said[test, i], 1, 300) "\n"
+			}
 			delete lines[test]
 		}
 		name = ""
@@ -53,7 +59,7 @@ status=$({ {
 	name != "" { said[name, ++lines[name]] = $0; next }
 	!verbose { print; fflush() }
 	END {
-		if (failed) printf "\nWhat failed:\n%s", failed
+		if (failed) printf "\nWhat failed:\n%s\nIn short:\n%s", failed, short
 		for (reason in wanted) list = list (list ? ", " : "") reason " (" wanted[reason] ")"
 		if (list) {
 			skipped = "Skipped: " tests + 0 " tests and " cases + 0 " cases of others, for want of "

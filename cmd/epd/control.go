@@ -167,7 +167,7 @@ func (p *program) openLevers(runner slurm.Runner, lists *slurm.Client) error {
 			return &steer.Settings{
 				Version: s.Version, Live: s.Live, Profiles: s.Profiles, Margin: s.Safety.LimitMargin,
 				Upper: p.control.Foresight.Upper, Energy: p.control.Foresight.Energy, Ranking: p.planner.Ranking(),
-				Prices: s.Prices(),
+				Prices: s.Prices(), Short: p.control.Budget.Short,
 				Shared: func(cluster *colocate.ClusterState, j *slurm.Job) colocate.Order {
 					return p.control.Foresight.SharedNodes(p.Context.Context, cluster, j)
 				},

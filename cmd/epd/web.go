@@ -25,6 +25,7 @@ import (
 	"github.com/epplan/epplan/internal/slurmqueue"
 	"github.com/epplan/epplan/internal/web"
 	"github.com/epplan/epplan/internal/web/login"
+	"github.com/epplan/epplan/internal/web/oidc"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -49,9 +50,11 @@ func (p *program) openSite() {
 			source := &pageSource{server, callerOf(v)}
 			return source, source
 		},
-		API:     func(v login.Viewer) http.Handler { return inner(callerOf(v)) },
-		Proved:  daemon.Prove,
-		Version: version, Log: p.log, TLS: p.webSettings().Cert != "",
+		API:      func(v login.Viewer) http.Handler { return inner(callerOf(v)) },
+		Proved:   daemon.Prove,
+		Accounts: p.access.User,
+		Issuer:   oidc.New(func() config.OIDC { return p.webSettings().OIDC }, nil),
+		Version:  version, Log: p.log, TLS: p.webSettings().Cert != "",
 		Settings: p.webSettings,
 		Terms:    func() *slurmqueue.PlanTerms { return planTerms(p.control.Settings()) },
 		Tokens: func() (*login.Tokens, error) {
@@ -260,7 +263,7 @@ func (p *program) openWeb() error {
 		return nil
 	}
 	s := p.webSettings()
-	if err := configfiles.WebTokens(&s); err != nil {
+	if err := configfiles.WebSecrets(&s); err != nil {
 		return err
 	}
 	l, err := p.listen("web")
@@ -278,9 +281,9 @@ func (p *program) openWeb() error {
 			return err
 		}
 	}
-	if s.TokenFile == "" {
-		p.log.Warn("pages are served where nobody can log in: there is no token_file in [web]", "address",
-			l.Addr().String())
+	if s.TokenFile == "" && !s.HasNames() {
+		p.log.Warn("pages are served where nobody can log in: [web] has no token_file, proxy_header or oidc",
+			"address", l.Addr().String())
 	}
 	door := doorOf(p)
 	door.Sessions = true

@@ -20,6 +20,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -336,6 +337,51 @@ func TestThePageOfPagesWorksAsWritten(t *testing.T) {
 		if _, text := fetch(t, client, "http://"+address+"/"); !strings.Contains(text,
 			"You are "+words[1]+", "+words[0]+".") {
 			t.Errorf("%s %s isn't logged in:\n%s", words[0], words[1], text)
+		}
+	}
+}
+
+func TestTheSitesProxyLogsInUsersOfThisMachine(t *testing.T) {
+	me, err := user.Current()
+	if err != nil {
+		t.Skip(err)
+	}
+	dir, address := t.TempDir(), freePort(t)
+	writeFile(t, filepath.Join(dir, "c.toml"), "[web]\nproxy_header = \"X-Remote-User\"\n"+
+		"proxies = [\"127.0.0.1/32\", \"::1/128\"]\nreaders = [\"carol\"]\n")
+	_, stop := start(t, dir, "--web", address, "--config", filepath.Join(dir, "c.toml"))
+	defer stop()
+	for name, want := range map[string]string{
+		me.Username: "You see your own jobs only", "carol": "You are carol, reader.",
+		"no-such-user": "knows no user of your name", "a b": "a name that can&#39;t be",
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/jobs", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("X-Remote-User", name)
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(response.Body)
+		if _ = response.Body.Close(); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s: %d, %v, want %q in\n%s", name, response.StatusCode, err, want, text)
+		}
+	}
+}
+
+func TestPagesAreServedWhileTheIssuerIsDown(t *testing.T) {
+	dir, address := t.TempDir(), freePort(t)
+	writeFile(t, filepath.Join(dir, "c.toml"), "[web]\nadmins = [\"alice\"]\n[web.oidc]\nissuer = \"http://"+
+		freePort(t)+"\"\nclient_id = \"epd\"\n")
+	_, stop := start(t, dir, "--web", address, "--config", filepath.Join(dir, "c.toml"))
+	defer stop()
+	for path, want := range map[string]string{
+		"/healthz": "ok", "/": "Log in with the site", "/login/oidc": "answer now. Try again",
+	} {
+		if _, text := fetch(t, &http.Client{}, "http://"+address+path); !strings.Contains(text, want) {
+			t.Errorf("%s: want %q in\n%s", path, want, text)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func runFitContention(t *terminal.Terminal, c *cli.Context) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Args().First(), err)
 	}
-	err = t.Write(c.String("output"), func(w io.Writer) error {
+	err = t.Write(c.String("out"), func(w io.Writer) error {
 		return report.WriteJSON(w, fittedCurve{
 			fit.Exponent, fit.ByTask, fit.ByMemory, fit.Samples, fit.Outliers, fit.Residual,
 		}, "  ")

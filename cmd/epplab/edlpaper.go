@@ -10,6 +10,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/cli/setup"
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/lab/reproduction"
 	"github.com/epplan/epplan/lab/taskset"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/join"
@@ -27,9 +28,12 @@ func (e *edlPaper) experiments(section string) ([]experiment, error) {
 		return e.table3(), nil
 	case "offline":
 		return e.offline(), nil
-	default:
+	case "online":
 		return e.online(), nil
+	case "figure7":
+		return e.servers(), nil
 	}
+	return e.dailySavings(), nil
 }
 
 // meanSavings returns the mean saving of the library's applications on their own (§5.2).
@@ -50,11 +54,11 @@ func (e *edlPaper) meanSavings() ([]experiment, error) {
 	}
 	return []experiment{
 		{
-			finding{section: "single", what: "mean saving, wide interval", unit: "%", paper: 36.4},
+			reproduction.Finding{Section: "single", What: "mean saving, wide interval", Unit: "%", Paper: 36.4},
 			saving(dvfsmodel.WideRange()),
 		},
 		{
-			finding{section: "single", what: "mean saving, narrow interval", unit: "%"},
+			reproduction.Finding{Section: "single", What: "mean saving, narrow interval", Unit: "%"},
 			saving(dvfsmodel.NarrowRange()),
 		},
 	}, nil
@@ -78,14 +82,14 @@ func (e *edlPaper) table3() []experiment {
 		name := fmt.Sprintf("J%d (δ %g, deadline %g)", i+1, row.delta, row.deadline)
 		all = append(all,
 			experiment{
-				finding{section: "table3", what: name + " power", unit: "W", paper: row.power},
+				reproduction.Finding{Section: "table3", What: name + " power", Unit: "W", Paper: row.power},
 				func(context.Context) (float64, error) {
 					pt, err := solve()
 					return float64(pt.Power), err
 				},
 			},
 			experiment{
-				finding{section: "table3", what: name + " time", unit: "slots", paper: row.time},
+				reproduction.Finding{Section: "table3", What: name + " time", Unit: "slots", Paper: row.time},
 				func(context.Context) (float64, error) {
 					pt, err := solve()
 					return pt.Time, err
@@ -109,11 +113,11 @@ func (e *edlPaper) offline() []experiment {
 	for _, u := range []float64{0.2, 0.6, 1, 1.6} {
 		for _, l := range []int{1, 4, 16} {
 			for _, name := range []string{"edl:1", "edl:0.9", "edl:0.8", "edf-bf", "edf-wf", "lpt-ff"} {
-				f := finding{
-					section: "offline", unit: "% saved", what: fmt.Sprintf("%s, U %g, l %d", name, u, l),
+				f := reproduction.Finding{
+					Section: "offline", Unit: "% saved", What: fmt.Sprintf("%s, U %g, l %d", name, u, l),
 				}
 				if l == 1 && name == "edl:1" {
-					f.paper = paperOfflineSaving
+					f.Paper = paperOfflineSaving
 				}
 				all = append(all, e.meanOverSets(f, taskset.Spec{Offline: u}, l, name,
 					func(p *planner.Problem, plan *planner.Plan) float64 {
@@ -123,9 +127,9 @@ func (e *edlPaper) offline() []experiment {
 		}
 	}
 	for _, name := range []string{"edl", "lpt-ff"} {
-		f := finding{section: "offline", unit: "% idle", what: name + " without DVFS, U 0.2, l 16"}
+		f := reproduction.Finding{Section: "offline", Unit: "% idle", What: name + " without DVFS, U 0.2, l 16"}
 		if name == "lpt-ff" {
-			f.paper = 31
+			f.Paper = 31
 		}
 		all = append(all, e.meanOverSets(f, taskset.Spec{Offline: 0.2}, 16, name+",clocks=default",
 			func(p *planner.Problem, plan *planner.Plan) float64 {
@@ -137,7 +141,7 @@ func (e *edlPaper) offline() []experiment {
 
 // online returns the energy of the paper's day, by l, θ and ρ (figures 10 to 13).
 func (e *edlPaper) online() []experiment {
-	day := taskset.Spec{Offline: 0.4, Online: 1.6}
+	day := paperDay()
 	mega := func(energy func(*planner.Ledger) dvfsmodel.Joule) func(*planner.Problem, *planner.Plan) float64 {
 		return func(_ *planner.Problem, plan *planner.Plan) float64 {
 			return float64(energy(&plan.Ledger)) / 1e6
@@ -146,8 +150,8 @@ func (e *edlPaper) online() []experiment {
 	run := mega(func(l *planner.Ledger) dvfsmodel.Joule { return l.Run })
 	total := mega(func(l *planner.Ledger) dvfsmodel.Joule { return l.Total() })
 	idle := mega(func(l *planner.Ledger) dvfsmodel.Joule { return l.Idle })
-	at := func(what string, paper float64) finding {
-		return finding{section: "online", what: what, unit: "MJ", paper: paper}
+	at := func(what string, paper float64) reproduction.Finding {
+		return reproduction.Finding{Section: "online", What: what, Unit: "MJ", Paper: paper}
 	}
 	stated := []experiment{
 		e.meanOverSets(at("run energy at default clocks", paperRunDefault), day, 1,
@@ -181,9 +185,60 @@ func (e *edlPaper) online() []experiment {
 	return all
 }
 
+// servers returns the servers in use over utilisation, by policy, with and without DVFS.
+func (e *edlPaper) servers() []experiment {
+	loads, names := []float64{0.2, 0.6, 1, 1.6}, []string{"edl", "edf-bf", "edf-wf", "lpt-ff"}
+	all := make([]experiment, 0, 2*len(loads)*len(names))
+	for _, u := range loads {
+		for _, name := range names {
+			for _, clocks := range []string{"", ",clocks=default"} {
+				f := reproduction.Finding{
+					Section: "figure7", Unit: "servers", What: fmt.Sprintf("%s, U %g", name+clocks, u),
+				}
+				all = append(all, e.meanOverSets(f, taskset.Spec{Offline: u}, 1, name+clocks,
+					func(_ *planner.Problem, plan *planner.Plan) float64 {
+						used := 0
+						for _, node := range plan.Ledger.Nodes {
+							if node.Run > 0 {
+								used++
+							}
+						}
+						return float64(used)
+					}))
+			}
+		}
+	}
+	return all
+}
+
+// dailySavings returns the energy saved on the paper's day against EDL at default clocks, by l and θ.
+func (e *edlPaper) dailySavings() []experiment {
+	sizes, thetas := []int{1, 2, 4, 8, 16}, []float64{0.8, 0.85, 0.9, 0.95, 1}
+	all := make([]experiment, 0, len(sizes)*len(thetas))
+	total := func(_ *planner.Problem, plan *planner.Plan) float64 { return float64(plan.Ledger.Total()) }
+	for _, l := range sizes {
+		for _, theta := range thetas {
+			name := fmt.Sprintf("edl:%g", theta)
+			f := reproduction.Finding{Section: "figure13", Unit: "% saved", What: fmt.Sprintf("%s, l %d", name, l)}
+			all = append(all, experiment{f, func(ctx context.Context) (float64, error) {
+				before, err := e.meanOverSets(f, paperDay(), l, "edl,clocks=default", total).run(ctx)
+				if err != nil {
+					return 0, err
+				}
+				ours, err := e.meanOverSets(f, paperDay(), l, name, total).run(ctx)
+				return 100 * (1 - ours/before), err
+			}})
+		}
+	}
+	return all
+}
+
+func paperDay() taskset.Spec { return taskset.Spec{Offline: 0.4, Online: 1.6} }
+
 // meanOverSets returns the mean of a quantity over the task sets, planned by a policy.
 func (e *edlPaper) meanOverSets(
-	f finding, spec taskset.Spec, l int, name string, measure func(*planner.Problem, *planner.Plan) float64,
+	f reproduction.Finding, spec taskset.Spec, l int, name string,
+	measure func(*planner.Problem, *planner.Plan) float64,
 ) experiment {
 	return experiment{f, func(ctx context.Context) (float64, error) {
 		sum := 0.0
@@ -231,19 +286,22 @@ func (e *edlPaper) problem(spec taskset.Spec, l int, seed uint64) (*planner.Prob
 }
 
 var paperEDL = paper{ //nolint:gochecknoglobals // constant
-	"edl", "EDL: energy-aware non-preemptive scheduling with deadlines", "lab/docs/papers/edl.md",
-	edlSections, computeEDL,
+	reproduction.Paper{
+		Name: "edl", Title: "EDL: energy-aware non-preemptive scheduling with deadlines",
+		Page: "lab/docs/papers/edl.md", Sections: edlSections,
+	},
+	computeEDL,
 }
 
-var edlSections = []string{"single", "table3", "offline", "online"}
+var edlSections = []string{"single", "table3", "offline", "online", "figure7", "figure13"}
 
 type experiment struct {
-	finding
+	reproduction.Finding
 	run func(ctx context.Context) (float64, error)
 }
 
 // computeEDL runs the experiments of the sections, in parallel.
-func computeEDL(ctx context.Context, r *reproducer) (*reproducedPaper, error) {
+func computeEDL(ctx context.Context, r *reproducer) (*reproduction.Result, error) {
 	e, all := &edlPaper{r}, []experiment(nil)
 	for _, section := range r.sections {
 		some, err := e.experiments(section)
@@ -254,23 +312,23 @@ func computeEDL(ctx context.Context, r *reproducer) (*reproducedPaper, error) {
 	}
 	progress := r.count("", len(all))
 	defer progress.Finish()
-	found := &reproducedPaper{findings: make([]finding, len(all))}
+	findings := make([]reproduction.Finding, len(all))
 	err := terminal.SideBySide(ctx, 0, len(all), func(ctx context.Context, i int) error {
 		defer progress.Add(1)
 		value, err := all[i].run(ctx)
 		if err != nil {
-			return fmt.Errorf("%s: %w", all[i].what, err)
+			return fmt.Errorf("%s: %w", all[i].What, err)
 		}
-		found.findings[i] = all[i].finding
-		found.findings[i].ours = value
+		findings[i] = all[i].Finding
+		findings[i].Ours = value
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	found.table = findingsTable(found.findings)
+	found := r.result(findings)
 	if slices.Contains(r.sections, "offline") || slices.Contains(r.sections, "online") {
-		found.drawn = fmt.Sprintf("random task sets per figure: %d, seed %d", r.sets, r.seed)
+		found.Drawn = fmt.Sprintf("random task sets per figure: %d, seed %d", r.sets, r.seed)
 	}
 	return found, nil
 }

@@ -108,7 +108,7 @@ func runGenerate(t *terminal.Terminal, c *cli.Context) error {
 	if err != nil {
 		return &terminal.UsageError{Msg: err.Error(), Hint: "for example --offline 0.4 --online 1.6"}
 	}
-	if err := t.Write(c.String("output"), func(w io.Writer) error { return write(w, batch) }); err != nil {
+	if err := t.Write(c.String("out"), func(w io.Writer) error { return write(w, batch) }); err != nil {
 		return err
 	}
 	t.Notef("%d tasks, seed %d", len(batch.Jobs), seed)

@@ -49,7 +49,7 @@ func writeProfileLog(t *terminal.Terminal, c *cli.Context) error {
 			"epplan profile says what is missing",
 		)
 	}
-	if err := t.Write(c.String("output"),
+	if err := t.Write(c.String("out"),
 		func(w io.Writer) error { return profilelog.Write(w, list) }); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -10,14 +11,8 @@ import (
 
 	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/lab/reproduction"
 )
-
-type finding struct {
-	section, what string
-	unit          string
-	ours          float64
-	paper         float64 // 0: the paper gives none
-}
 
 type newProgress func(what string, steps int) *report.Progress
 
@@ -28,17 +23,6 @@ func progressCounter(t *terminal.Terminal, label string) newProgress {
 		}
 		return report.NewProgress(t.Stderr, t.Progress, time.Now, label+what, steps)
 	}
-}
-
-func findingsTable(findings []finding) *report.Table {
-	const digits = 5
-	return report.TableOf(findings, func(row *report.Row, f *finding) {
-		row.Add(report.Column{Key: "section", Head: "section", Left: true}, report.Text(f.section))
-		row.Add(report.Column{Key: "what", Head: "what", Left: true}, report.Text(f.what))
-		row.Add(report.Column{Key: "ours", Head: "ours", Digits: digits}, report.Number(f.ours))
-		row.Add(report.Column{Key: "paper", Head: "paper", Digits: digits}, report.NonZero(f.paper))
-		row.Add(report.Column{Key: "unit", Head: "unit", Left: true}, report.Text(f.unit))
-	})
 }
 
 func sectionsFlag(all []string) cli.Flag {
@@ -56,56 +40,112 @@ func checkFolder(c *cli.Context, flag string) error {
 	return nil
 }
 
-// reproduceOne is the command of one paper: the sections that --only names, or all of them.
-func reproduceOne(t *terminal.Terminal, c *cli.Context, p *paper, r *reproducer) error {
-	r.t, r.count, r.sections = t, progressCounter(t, "reproduce"), p.sections
-	r.seed, r.firstStream = c.Uint64("seed"), c.Uint64("seed")
-	if only := c.String("only"); only != "" {
-		r.sections = strings.Split(only, ",")
+// exhibitFlags are the flags of a paper that choose what is computed, and how it is printed.
+func exhibitFlags(p *paper) []cli.Flag {
+	return []cli.Flag{
+		sectionsFlag(p.Sections),
+		&cli.StringFlag{Name: "figure", Usage: "`NUMBERS` of the paper's figures, separated by commas"},
+		&cli.StringFlag{Name: "table", Usage: "`NUMBERS` of the paper's tables"},
+		terminal.HTMLFlag(), terminal.JSONFlag(), terminal.CSVFlag(),
 	}
-	for _, s := range r.sections {
-		if !slices.Contains(p.sections, s) {
-			return terminal.Usagef("--only %q, want some of %s", s, strings.Join(p.sections, ", "))
-		}
+}
+
+// reproduceOne is the command of one paper: what --only, --figure and --table name, or everything.
+func reproduceOne(t *terminal.Terminal, c *cli.Context, p *paper, r *reproducer) error {
+	if err := terminal.CheckHTML(c); err != nil {
+		return err
+	}
+	r.t, r.count = t, progressCounter(t, "reproduce")
+	r.seed, r.firstStream = c.Uint64("seed"), c.Uint64("seed")
+	chosen, err := r.choose(c, p)
+	if err != nil {
+		return err
 	}
 	found, err := p.compute(c.Context, r)
 	if err != nil {
 		return err
 	}
-	if found.drawn != "" {
-		t.Message("note", found.drawn)
+	if found.Drawn != "" {
+		t.Message("note", found.Drawn)
 	}
-	if err := t.PrintTable(c, found.table); err != nil {
+	page := func(w io.Writer) error {
+		return reproduction.WritePage(w, []*reproduction.Result{found}, chosen, "", t.Provenance())
+	}
+	if err := t.WithHTML(c, page, func() error { return t.PrintTable(c, found.Table) }); err != nil {
 		return err
 	}
-	for _, note := range found.notes {
+	for _, note := range found.Notes {
 		t.Message("note", note)
 	}
 	return nil
 }
 
-// reproducedPaper is a paper with its figures, computed anew.
-type reproducedPaper struct {
-	paper    *paper
-	findings []finding
-	table    *report.Table // as the paper's own command prints it
-	charts   []report.Chart
-	drawn    string   // what was, of which the table consists
-	notes    []string // on the table
+// start makes the paper the one to compute, all of it.
+func (r *reproducer) start(p *paper) {
+	r.paper, r.sections = &p.Paper, p.Sections
+	r.keep = func(*reproduction.Finding) bool { return true }
+}
+
+// choose sets the sections to compute, and which of their rows are kept, by the command's flags.
+func (r *reproducer) choose(c *cli.Context, p *paper) (chosen []*reproduction.Exhibit, err error) {
+	r.start(p)
+	for _, kind := range []reproduction.Kind{reproduction.FigureKind, reproduction.TableKind} {
+		for number := range strings.SplitSeq(c.String(string(kind)), ",") {
+			if number == "" {
+				continue
+			}
+			e, err := p.Exhibit(kind, number)
+			if err != nil {
+				return nil, terminal.Usagef("--%s %s: %v", kind, number, err)
+			}
+			if e.NeedsLists() && r.pwrDir == "" {
+				return nil, terminal.Usagef("--%s %s is of the trace's own lists, want --data", kind, number)
+			}
+			chosen = append(chosen, e)
+		}
+	}
+	only := c.String("only")
+	switch {
+	case only != "" && chosen != nil:
+		return nil, terminal.Usagef("--only names sections, want it left out with --figure and --table")
+	case only != "":
+		r.sections = strings.Split(only, ",")
+	case chosen != nil:
+		r.keep = func(f *reproduction.Finding) bool {
+			return slices.ContainsFunc(chosen, func(e *reproduction.Exhibit) bool { return e.Has(f) })
+		}
+		r.sections = slices.DeleteFunc(slices.Clone(p.Sections), func(section string) bool {
+			return !slices.ContainsFunc(chosen, func(e *reproduction.Exhibit) bool {
+				return slices.Contains(e.Sections(), section)
+			})
+		})
+	}
+	for _, s := range r.sections {
+		if !slices.Contains(p.Sections, s) {
+			return nil, terminal.Usagef("--only %q, want some of %s", s, strings.Join(p.Sections, ", "))
+		}
+	}
+	return chosen, nil
+}
+
+// result returns the findings that the command keeps, with their table.
+func (r *reproducer) result(all []reproduction.Finding) *reproduction.Result {
+	all = slices.DeleteFunc(all, func(f reproduction.Finding) bool { return !r.keep(&f) })
+	return &reproduction.Result{Paper: r.paper, Findings: all, Table: reproduction.Table(r.paper, all)}
 }
 
 // paper is one whose figures can be computed anew.
 type paper struct {
-	name, title string // name is of its command
-	page        string // of the documentation
-	sections    []string
-	compute     func(ctx context.Context, r *reproducer) (*reproducedPaper, error)
+	reproduction.Paper
+	compute func(ctx context.Context, r *reproducer) (*reproduction.Result, error)
 }
 
 type reproducer struct {
 	t        *terminal.Terminal
 	count    newProgress
-	sections []string // of the paper
+	paper    *reproduction.Paper
+	sections []string                           // of the paper
+	keep     func(f *reproduction.Finding) bool // reports whether a row was asked for
 	reproduceScale
 	seed, firstStream  uint64 // of what is drawn; of the PWR+FGD paper's first stream
 	jobs               int    // runs at a time; 0: as many as processors

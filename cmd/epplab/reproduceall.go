@@ -3,17 +3,20 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/cli/setup"
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/lab/reproduction"
 	"github.com/epplan/epplan/planner"
 )
 
 func reproduceFlags() []cli.Flag {
 	return []cli.Flag{
+		terminal.BoolFlag("list", "list the papers' figures and tables, and why some aren't computed"),
 		terminal.BoolFlag("quick",
 			"draw less: a task set, a stream, ten queues, a tenth of the simulations' tasks"),
 		&cli.StringFlag{
@@ -49,6 +52,9 @@ func runReproduceAll(t *terminal.Terminal, c *cli.Context) error {
 	if err := terminal.CheckHTML(c); err != nil {
 		return err
 	}
+	if c.Bool("list") {
+		return listExhibits(t, c)
+	}
 	r := &reproducer{
 		t: t, reproduceScale: fullScale, seed: planner.DefaultSeed, firstStream: paperFirstSeed,
 		pwrDir:     c.String("pwr-data"),
@@ -57,34 +63,47 @@ func runReproduceAll(t *terminal.Terminal, c *cli.Context) error {
 	if err := cmp.Or(checkFolder(c, "pwr-data"), checkFolder(c, "predict-data")); err != nil {
 		return err
 	}
+	warning := ""
 	if c.Bool("quick") {
 		r.reproduceScale = quickScale
-		t.Message("note", "quick: few draws, so that means are rougher than those of a full run")
+		warning = "quick: few draws, so that means are rougher than those of a full run"
+		t.Message("note", warning)
 	}
-	all := make([]*reproducedPaper, len(papers))
+	all := make([]*reproduction.Result, len(papers))
 	for i := range papers {
 		p := &papers[i]
-		r.count, r.sections = progressCounter(t,
-			fmt.Sprintf("%d of %d, %s", i+1, len(papers), p.name)), p.sections
+		r.count = progressCounter(t, fmt.Sprintf("%d of %d, %s", i+1, len(papers), p.Name))
+		r.start(p)
 		found, err := p.compute(c.Context, r)
 		if err != nil {
-			return fmt.Errorf("%s: %w", p.name, err)
+			return fmt.Errorf("%s: %w", p.Name, err)
 		}
-		if found.drawn != "" {
-			found.notes = append([]string{found.drawn}, found.notes...)
+		if found.Drawn != "" {
+			found.Notes = append([]string{found.Drawn}, found.Notes...)
 		}
-		if p.name == "pwr" && r.pwrDir == "" {
-			found.notes = append(found.notes, "a synthetic trace in place of Alibaba's (--pwr-data)")
+		if p.Name == "pwr" && r.pwrDir == "" {
+			found.Notes = append(found.Notes, "a synthetic trace in place of Alibaba's (--pwr-data)")
 		}
-		found.paper = p
 		all[i] = found
 	}
-	return t.WithHTML(c, reproducedPage(t, all, c.Bool("quick")), func() error {
+	page := func(w io.Writer) error { return reproduction.WritePage(w, all, nil, warning, t.Provenance()) }
+	return t.WithHTML(c, page, func() error {
 		if c.Bool("json") || c.Bool("csv") {
-			return t.PrintTable(c, figureTable(figuresOf(all)))
+			return t.PrintTable(c, reproduction.FullTable(all))
 		}
-		return t.PrintText(summaryText(all, t.TextOptions(-1)))
+		return t.PrintText(reproduction.SummaryText(all, t.TextOptions(-1)))
 	})
+}
+
+func listExhibits(t *terminal.Terminal, c *cli.Context) error {
+	if c.String("html") != "" {
+		return terminal.Usagef("--list is a table only, want it without --html, whose report has it")
+	}
+	list := make([]*reproduction.Paper, len(papers))
+	for i := range papers {
+		list[i] = &papers[i].Paper
+	}
+	return t.PrintTable(c, reproduction.ExhibitsTable(list))
 }
 
 func reproduceCommand(t *terminal.Terminal) *cli.Command {
@@ -105,14 +124,12 @@ func reproduceCommand(t *terminal.Terminal) *cli.Command {
 				Usage: "the EDL paper: single tasks, Table 3, offline and online savings",
 				Description: "Task sets are generated like the paper's; it publishes none, so its averages over 100 sets and ours\n" +
 					"over --sets sets differ by tenths of a per cent. lab/docs/papers.md says where readings differ.\n" +
-					"Example: epplab reproduce edl --only single,table3",
-				Flags: []cli.Flag{
-					sectionsFlag(edlSections),
+					"Example: epplab reproduce edl --figure 9 --html figure9.html",
+				Flags: append(exhibitFlags(&paperEDL),
 					terminal.AtLeast(&cli.IntFlag{
 						Name: "sets", Usage: "`COUNT` of random task sets to average over", Value: 1,
 					}, 1),
-					setup.SeedFlag(), terminal.JSONFlag(), terminal.CSVFlag(),
-				},
+					setup.SeedFlag()),
 				Action: t.Runs(terminal.TakesNone(runReproduceEDL)),
 			},
 			reproducePWRCommand(t),

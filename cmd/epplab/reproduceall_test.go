@@ -2,57 +2,18 @@ package main
 
 import (
 	"context"
+	"encoding/csv"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/testkit/commandtest"
-	"github.com/epplan/epplan/lab/paperdiff"
+	"github.com/epplan/epplan/lab/reproduction"
 	"github.com/epplan/epplan/planner"
 )
-
-func TestAFigureIsApartInPointsWhereItIsAPartOfSomething(t *testing.T) {
-	for _, c := range []struct {
-		f    finding
-		want string
-	}{
-		{finding{unit: "W", ours: 110, paper: 100}, "+10.0 %"},
-		{finding{unit: "W", ours: 99.99, paper: 100}, "+0.0 %"},
-		{finding{unit: "s", ours: 50, paper: 100}, "-50.0 %"},
-		{finding{unit: "% saved", ours: 35, paper: 33.5}, "+1.5 points"},
-		{finding{unit: "%", ours: -2.5, paper: 2.5}, "-5.0 points"},
-		{finding{unit: "GRAR", ours: 0.0247, paper: 0.02}, "+0.5 points"},
-		{finding{unit: "load", ours: 0.89, paper: 0.88}, "+1.0 points"},
-	} {
-		if got := c.f.differenceText(); got != c.want {
-			t.Errorf("%+v: %s, want %s", c.f, got, c.want)
-		}
-	}
-}
-
-func TestFiguresThatSayNothingOfThePaperAreCountedApart(t *testing.T) {
-	r := &reproducedPaper{paper: &papers[3], findings: []finding{
-		{section: "testbed", what: "mean of both stages: cats", unit: "W", ours: 502, paper: 301},
-		// Fitted
-		{section: "testbed", what: "mean of both stages: hotcloud", unit: "W", ours: 385.8, paper: 385.8},
-		// Another machine.
-		{section: "table1", what: "2 tasks, as-printed", unit: "s", ours: 0.02, paper: 0.02},
-		// The paper gives none.
-		{section: "pai", what: "bf: power", unit: "W", ours: 1},
-	}}
-	if got, want := countAgreement(r), (agreementCount{far: 1, incomparable: 2}); got != want {
-		t.Errorf("%+v, want %+v", got, want)
-	}
-	r.paper, r.findings = &papers[0], []finding{
-		{section: "table3", what: "J1 (δ 0, deadline 50) power", unit: "W", ours: 125, paper: 125.23},
-		{section: "online", what: "run energy with DVFS", unit: "MJ", ours: 76.2, paper: 79.87},
-	}
-	if got, want := countAgreement(r), (agreementCount{same: 1, near: 1}); got != want {
-		t.Errorf("%+v, want %+v", got, want)
-	}
-}
 
 // What is far off without a reason leaves the reader alone with it.
 func TestEveryFigureThatIsOffHasItsReason(t *testing.T) {
@@ -68,23 +29,70 @@ func TestEveryFigureThatIsOffHasItsReason(t *testing.T) {
 	}
 	why := make(map[string]bool)
 	for i := range papers {
-		r.count, r.sections = progressCounter(r.t, "test"), papers[i].sections
-		found, err := papers[i].compute(t.Context(), r)
+		p := &papers[i]
+		r.count = progressCounter(r.t, "test")
+		r.start(p)
+		found, err := p.compute(t.Context(), r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		found.paper = &papers[i]
-		for _, f := range withPaperValue(figuresOf([]*reproducedPaper{found})) {
-			why[f.why] = true
-			if off := f.difference(); f.why == "" && (off > samePct || off < -samePct) {
-				t.Errorf("%s, %s, %s is off by %s, and nothing says why", f.of.name, f.section, f.what,
-					f.differenceText())
-			}
+		for _, w := range wantExplained(t, found) {
+			why[w] = true
+		}
+		wantDrawn(t, found)
+	}
+	for _, w := range reproduction.Reasons() {
+		if !why[w] && w != reproduction.InWords { // which needs the trace's lists
+			t.Errorf("no figure has the reason %q", w)
 		}
 	}
-	for _, w := range paperdiff.All() {
-		if !why[w] && w != paperdiff.InWords { // which needs the trace's lists
-			t.Errorf("no figure has the reason %q", w)
+}
+
+// wantExplained returns the reasons of a paper's figures; each that is off needs one.
+func wantExplained(t *testing.T, found *reproduction.Result) (why []string) {
+	t.Helper()
+	var csvText strings.Builder
+	if err := reproduction.FullTable([]*reproduction.Result{found}).WriteCSV(&csvText); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(strings.NewReader(csvText.String())).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rows[1:] {
+		off, reason := row[6], row[7]
+		why = append(why, reason)
+		if x, err := strconv.ParseFloat(off, 64); err == nil && reason == "" && (x > 1 || x < -1) {
+			t.Errorf("%s, %s, %s is off by %s, and nothing says why", row[0], row[1], row[2], off)
+		}
+	}
+	return why
+}
+
+// wantDrawn checks that each figure of a paper that can be computed has a picture, and each table rows.
+func wantDrawn(t *testing.T, found *reproduction.Result) {
+	t.Helper()
+	var page strings.Builder
+	if err := reproduction.WritePage(&page, []*reproduction.Result{found}, nil, "", nil); err != nil {
+		t.Fatal(err)
+	}
+	list := found.Paper.Exhibits()
+	for i := range list {
+		e := &list[i]
+		for _, section := range e.Sections() {
+			if !slices.Contains(found.Paper.Sections, section) {
+				t.Errorf("%s, %s: no section %s", found.Paper.Name, e.Name(), section)
+			}
+		}
+		if e.WhyNot != "" || e.NeedsLists() {
+			continue
+		}
+		if !slices.ContainsFunc(found.Findings, func(f reproduction.Finding) bool { return e.Has(&f) }) {
+			t.Errorf("%s, %s has no number", found.Paper.Name, e.Name())
+		}
+		drawn := strings.Contains(page.String(), "<figcaption>"+e.Name()+": ")
+		if drawn != (e.Kind == reproduction.FigureKind) {
+			t.Errorf("%s, %s is drawn: %t", found.Paper.Name, e.Name(), drawn)
 		}
 	}
 }
@@ -96,7 +104,7 @@ func TestThePapersAreThoseThatHaveACommand(t *testing.T) {
 		want = append(want, c.Name)
 	}
 	for i := range papers {
-		names = append(names, papers[i].name)
+		names = append(names, papers[i].Name)
 	}
 	if !slices.Equal(names, want) {
 		t.Errorf("papers %v, commands %v", names, want)
@@ -119,11 +127,12 @@ func TestEachPaperStopsWithinASecondAtWhateverItIs(t *testing.T) {
 		reproduceScale: fullScale,
 	}
 	for i := range papers {
-		t.Log(papers[i].name)
+		t.Log(papers[i].Name)
 		commandtest.Stops(t.Context(), t, 200*time.Millisecond, func(ctx context.Context) {
-			r.count, r.sections = progressCounter(r.t, "test"), papers[i].sections
+			r.count = progressCounter(r.t, "test")
+			r.start(&papers[i])
 			if _, err := papers[i].compute(ctx, r); err == nil {
-				t.Errorf("%s: ended without an error", papers[i].name)
+				t.Errorf("%s: ended without an error", papers[i].Name)
 			}
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/lab/consolidate"
+	"github.com/epplan/epplan/lab/reproduction"
 	"github.com/epplan/epplan/lab/taskset"
 	"github.com/epplan/epplan/planner/share"
 	"github.com/epplan/epplan/planner/sharing"
@@ -28,19 +29,20 @@ func reproduceCATSCommand(t *terminal.Terminal) *cli.Command {
 			"measured. Streams of the simulations are drawn: those figures can't be compared, only their order. Tables 1\n" +
 			"and 2 are times of this machine. lab/docs/papers.md says what the paper's figures are.\n" +
 			"Example: epplab reproduce cats --only testbed",
-		Flags: []cli.Flag{
-			sectionsFlag(catsSections),
+		Flags: append(exhibitFlags(&paperCATS),
 			&cli.Float64Flag{Name: "scale", Usage: "`PART` of the simulations' tasks to draw", Value: 1},
 			setup.SearchTimeFlag("the `TIME` that each proof of table 1 may take", 10*time.Second),
-			setup.SeedFlag(), terminal.JSONFlag(), terminal.CSVFlag(),
-		},
+			setup.SeedFlag()),
 		Action: t.Runs(terminal.TakesNone(runReproduceCATS)),
 	}
 }
 
 var paperCATS = paper{ //nolint:gochecknoglobals // constant
-	"cats", "CATS: correlation-aware task scheduling on shared GPUs", "lab/docs/papers/cats.md",
-	catsSections, computeCATS,
+	reproduction.Paper{
+		Name: "cats", Title: "CATS: correlation-aware task scheduling on shared GPUs",
+		Page: "lab/docs/papers/cats.md", Sections: catsSections,
+	},
+	computeCATS,
 }
 
 var catsSections = []string{"testbed", "table1", "table2", "pai", "philly"}
@@ -57,12 +59,12 @@ func runReproduceCATS(t *terminal.Terminal, c *cli.Context) error {
 
 type catsPaper struct {
 	*reproducer
-	findings []finding
+	findings []reproduction.Finding
 	notes    []string
 	progress *report.Progress
 }
 
-func computeCATS(ctx context.Context, r *reproducer) (*reproducedPaper, error) {
+func computeCATS(ctx context.Context, r *reproducer) (*reproduction.Result, error) {
 	steps := map[string]int{
 		"testbed": 1, "table1": len(paperTable1), "table2": len(paperTable2), "pai": len(simulatedPolicies),
 		"philly": len(simulatedPolicies),
@@ -78,7 +80,9 @@ func computeCATS(ctx context.Context, r *reproducer) (*reproducedPaper, error) {
 			return nil, fmt.Errorf("%s: %w", section, err)
 		}
 	}
-	return &reproducedPaper{findings: p.findings, table: findingsTable(p.findings), notes: p.notes}, nil
+	found := r.result(p.findings)
+	found.Notes = p.notes
+	return found, nil
 }
 
 func (p *catsPaper) section(ctx context.Context, name string) error {
@@ -96,8 +100,8 @@ func (p *catsPaper) section(ctx context.Context, name string) error {
 }
 
 func (p *catsPaper) add(section, what, unit string, ours, paper float64) {
-	p.findings = append(p.findings, finding{
-		section: section, what: what, unit: unit, ours: ours, paper: paper,
+	p.findings = append(p.findings, reproduction.Finding{
+		Section: section, What: what, Unit: unit, Ours: ours, Paper: paper,
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/epplan/epplan/internal/cli/setup"
 	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/lab/queuereport"
+	"github.com/epplan/epplan/lab/reproduction"
 	"github.com/epplan/epplan/lab/trace"
 )
 
@@ -28,19 +29,17 @@ func reproducePredictCommand(t *terminal.Terminal) *cli.Command {
 			"do with its run time (independent); in the physical one it follows from it (coupled). What the paper's text and\n" +
 			"numbers don't say alike is noted; lab/docs/papers.md has more.\n" +
 			"Example: epplab reproduce predict --only table1 --instances 10",
-		Flags: []cli.Flag{
+		Flags: append(exhibitFlags(&paperPredict),
 			&cli.StringFlag{
 				Name: "data", DefaultText: "drawn queues", Usage: "`FOLDER` with clusters.csv and the queues",
 			},
-			sectionsFlag(predictSections),
 			terminal.Between(&cli.IntFlag{
 				Name: "instances", Usage: "`COUNT` of queues to draw", Value: paperInstances,
 			}, 1, maxInstances),
 			terminal.Between(&cli.IntFlag{
 				Name: "tuning", Usage: "`COUNT` of queues to tune table 2's weights on", Value: paperTuning,
 			}, 1, maxInstances),
-			setup.SeedFlag(), terminal.JSONFlag(), terminal.CSVFlag(),
-		},
+			setup.SeedFlag()),
 		Action: t.Runs(terminal.TakesNone(runReproducePredict)),
 	}
 }
@@ -53,8 +52,11 @@ const (
 )
 
 var paperPredict = paper{ //nolint:gochecknoglobals // constant
-	"predict", "PREDICT: predictive decisions for queues on two GPU types", "lab/docs/papers/predict.md",
-	predictSections, computePredict,
+	reproduction.Paper{
+		Name: "predict", Title: "PREDICT: predictive decisions for queues on two GPU types",
+		Page: "lab/docs/papers/predict.md", Sections: predictSections,
+	},
+	computePredict,
 }
 
 var predictSections = []string{"table1", "table2", "figure4", "power"}
@@ -73,9 +75,11 @@ func runReproducePredict(t *terminal.Terminal, c *cli.Context) error {
 }
 
 // computePredict plays the queues under both energy models.
-func computePredict(ctx context.Context, r *reproducer) (*reproducedPaper, error) {
-	findings := predictFindings(r.sections)
-	found := &reproducedPaper{}
+func computePredict(ctx context.Context, r *reproducer) (*reproduction.Result, error) {
+	findings := slices.DeleteFunc(predictFindings(r.sections), func(f predictFinding) bool {
+		return !slices.ContainsFunc(f.byModel(), func(one reproduction.Finding) bool { return r.keep(&one) })
+	})
+	var notes []string
 	for _, model := range []trace.EnergyModel{trace.Independent, trace.Coupled} {
 		p := predictReproduction{model: model, seed: r.seed, tuning: r.tuning}
 		if err := p.loadQueues(r); err != nil {
@@ -84,10 +88,11 @@ func computePredict(ctx context.Context, r *reproducer) (*reproducedPaper, error
 		if err := p.measureFindings(ctx, r.count, findings); err != nil {
 			return nil, fmt.Errorf("%s energy: %w", model, err)
 		}
-		found.notes = append(found.notes, p.notes()...)
+		notes = append(notes, p.notes()...)
 	}
-	found.findings, found.table = predictFigures(findings), predictTable(findings)
-	found.notes = append(found.notes, paperDisagreements(r.sections)...)
+	found := r.result(predictFigures(findings))
+	found.Table = predictTable(r.paper, findings)
+	found.Notes = append(notes, paperDisagreements(r.sections)...)
 	return found, nil
 }
 

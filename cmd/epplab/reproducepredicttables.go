@@ -7,6 +7,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/lab/reproduction"
 	"github.com/epplan/epplan/lab/trace"
 )
 
@@ -145,10 +146,11 @@ func saved(section, rule string, m ruleFigure, paper float64) predictFinding {
 	}
 }
 
-func predictTable(findings []predictFinding) *report.Table {
+func predictTable(paper *reproduction.Paper, findings []predictFinding) *report.Table {
 	const digits = 4
 	return report.TableOf(findings, func(row *report.Row, f *predictFinding) {
 		row.Add(report.Column{Key: "section", Head: "section", Left: true}, report.Text(f.section))
+		row.Add(reproduction.InPaper(), report.NonEmpty(paper.Shown(&f.byModel()[0])))
 		row.Add(report.Column{Key: "rule", Head: "rule", Left: true}, report.Text(f.rule))
 		row.Add(report.Column{Key: "what", Head: "what", Left: true}, report.Text(f.what))
 		row.Add(report.Column{Key: "ours_independent", Head: "independent", Digits: digits},
@@ -177,21 +179,21 @@ func (p *predictReproduction) notes() []string {
 
 // predictFigures returns the figures of the PREDICT paper: those of its own
 // energy model beside the paper's, and those of the physical one.
-func predictFigures(findings []predictFinding) []finding {
-	all := make([]finding, 0, 2*len(findings))
+func predictFigures(findings []predictFinding) []reproduction.Finding {
+	all := make([]reproduction.Finding, 0, 2*len(findings))
 	for i := range findings {
-		f := &findings[i]
-		what := f.rule + ": " + f.what
-		all = append(all,
-			finding{
-				section: f.section, what: what, unit: f.unit, ours: f.ours[trace.Independent], paper: f.paper,
-			},
-			finding{
-				section: f.section, what: what + ", coupled energy", unit: f.unit,
-				ours: f.ours[trace.Coupled],
-			})
+		all = append(all, findings[i].byModel()...)
 	}
 	return all
+}
+
+// byModel returns the figure by each energy model.
+func (f *predictFinding) byModel() []reproduction.Finding {
+	what := f.rule + ": " + f.what
+	return []reproduction.Finding{
+		{Section: f.section, What: what, Unit: f.unit, Ours: f.ours[trace.Independent], Paper: f.paper},
+		{Section: f.section, What: what + ", coupled energy", Unit: f.unit, Ours: f.ours[trace.Coupled]},
+	}
 }
 
 // paperDisagreements returns where the paper's text and numbers don't go together,

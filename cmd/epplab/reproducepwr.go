@@ -16,14 +16,18 @@ import (
 	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/lab/replay"
+	"github.com/epplan/epplan/lab/reproduction"
 	"github.com/epplan/epplan/lab/taskset"
 	"github.com/epplan/epplan/lab/trace"
 	"github.com/epplan/epplan/planner/fleet"
 )
 
 var paperPWR = paper{ //nolint:gochecknoglobals // constant
-	"pwr", "PWR+FGD: power- and fragmentation-aware placement", "lab/docs/papers/pwr-fgd.md",
-	pwrSections, computePWR,
+	reproduction.Paper{
+		Name: "pwr", Title: "PWR+FGD: power- and fragmentation-aware placement",
+		Page: "lab/docs/papers/pwr-fgd.md", Sections: pwrSections,
+	},
+	computePWR,
 }
 
 var pwrSections = []string{"power", "savings", "grar"}
@@ -37,19 +41,16 @@ func reproducePWRCommand(t *terminal.Terminal) *cli.Command {
 			"is replayed by all the paper's policies on --seeds streams; the paper averages ten. What its text states comes\n" +
 			"first. Without --data the trace is a synthetic one, marked as such: its figures are only roughly the paper's.\n" +
 			"Example: epplab reproduce pwr --only savings --seeds 1",
-		Flags: []cli.Flag{
+		Flags: append(exhibitFlags(&paperPWR),
 			&cli.StringFlag{
 				Name: "data", DefaultText: "a synthetic trace", Usage: "`FOLDER` with the trace's lists",
 			},
-			sectionsFlag(pwrSections),
 			terminal.Between(&cli.IntFlag{
 				Name: "seeds", Usage: "`COUNT` of streams to average over", Value: paperSeeds,
 			}, 1, maxSeeds),
 			streamSeedFlag(),
 			&cli.StringFlag{Name: "svg", Usage: "`FOLDER` to draw each family's figures to"},
-			terminal.WorkersFlag(),
-			terminal.JSONFlag(), terminal.CSVFlag(),
-		},
+			terminal.WorkersFlag()),
 		Action: t.Runs(terminal.TakesNone(runReproducePWR)),
 	}
 }
@@ -73,7 +74,7 @@ func runReproducePWR(t *terminal.Terminal, c *cli.Context) error {
 }
 
 // computePWR replays the families one after another: each takes all processors.
-func computePWR(ctx context.Context, r *reproducer) (*reproducedPaper, error) {
+func computePWR(ctx context.Context, r *reproducer) (*reproduction.Result, error) {
 	families, err := r.families()
 	if err != nil {
 		return nil, err
@@ -84,9 +85,8 @@ func computePWR(ctx context.Context, r *reproducer) (*reproducedPaper, error) {
 	}
 	progress := r.count("", total)
 	defer progress.Finish()
-	found := &reproducedPaper{
-		drawn: fmt.Sprintf("streams per figure: %d, seeds from %d", r.streams, r.firstStream),
-	}
+	var findings []reproduction.Finding
+	var curves []reproduction.Curves
 	var warnings []error
 	for _, in := range families {
 		all, err := in.parts(r.jobs).RunWith(ctx, progress)
@@ -94,7 +94,7 @@ func computePWR(ctx context.Context, r *reproducer) (*reproducedPaper, error) {
 			return nil, fmt.Errorf("%s: %w", in.label, err)
 		}
 		runs := in.byPolicy(all)
-		found.findings = append(found.findings, in.paperFindings(runs, r.sections)...)
+		findings = append(findings, in.paperFindings(runs, r.sections)...)
 		warnings = append(warnings, in.unplaceableArrivals(runs)...)
 		charts := in.charts(runs)
 		if r.svgDir != "" {
@@ -102,17 +102,16 @@ func computePWR(ctx context.Context, r *reproducer) (*reproducedPaper, error) {
 				return nil, err
 			}
 		}
-		for _, chart := range charts {
-			chart.Title = in.label + ": " + chart.Title
-			found.charts = append(found.charts, chart)
-		}
+		curves = append(curves, reproduction.Curves{Family: in.label, Charts: charts})
 	}
 	progress.Finish()
 	r.t.Warn(warnings)
-	slices.SortStableFunc(found.findings, func(a, b finding) int {
-		return slices.Index(pwrSections, a.section) - slices.Index(pwrSections, b.section)
+	slices.SortStableFunc(findings, func(a, b reproduction.Finding) int {
+		return slices.Index(pwrSections, a.Section) - slices.Index(pwrSections, b.Section)
 	})
-	found.table = findingsTable(found.findings)
+	found := r.result(findings)
+	found.Curves = curves
+	found.Drawn = fmt.Sprintf("streams per figure: %d, seeds from %d", r.streams, r.firstStream)
 	return found, nil
 }
 

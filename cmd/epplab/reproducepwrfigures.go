@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/epplan/epplan/lab/reproduction"
 	"github.com/epplan/epplan/planner/policy"
 )
 
@@ -85,7 +86,7 @@ var leadClaims = []leadClaim{
 
 // paperFindings returns the figures of some sections on one family; what the paper
 // states in words comes first, with its number.
-func (in *inflation) paperFindings(runs [][]inflationRun, sections []string) []finding {
+func (in *inflation) paperFindings(runs [][]inflationRun, sections []string) []reproduction.Finding {
 	f := &familyFigures{in: in, runs: runs, as: in.label}
 	if in.label == "synthetic" {
 		f.as = "default"
@@ -106,13 +107,13 @@ type familyFigures struct {
 	in    *inflation
 	runs  [][]inflationRun
 	as    string // the family whose statements apply
-	found []finding
+	found []reproduction.Finding
 }
 
 func (f *familyFigures) add(section, unit string, ours, paper float64, format string, args ...any) {
 	what := f.in.label + ", " + fmt.Sprintf(format, args...)
-	f.found = append(f.found, finding{
-		section: section, what: what, unit: unit, ours: rounded(ours), paper: paper,
+	f.found = append(f.found, reproduction.Finding{
+		Section: section, What: what, Unit: unit, Ours: rounded(ours), Paper: paper,
 	})
 }
 

@@ -42,7 +42,7 @@ var groups = []terminal.Group{
 		"status", "savings", "report", "levers", "budget", "install", "doctor", "reload", "restore",
 	}},
 	{Name: "Data", Commands: []string{"import", "history", "audit", "predict", "profile"}},
-	{Name: "The program", Commands: []string{"config", "completion", "man", "version"}},
+	{Name: "The program", Commands: []string{"init", "config", "completion", "man", "version"}},
 }
 
 func commands(t *terminal.Terminal) []*cli.Command {
@@ -75,6 +75,7 @@ func commands(t *terminal.Terminal) []*cli.Command {
 		submitCommand(t),
 		powerCommand(t, "suspend", "Slurm's SuspendProgram: switch nodes off by the site's own command"),
 		powerCommand(t, "resume", "Slurm's ResumeProgram: switch nodes on by the site's own command"),
+		initCommand(t),
 		configCommand(t),
 		gpusCommand(t),
 	}

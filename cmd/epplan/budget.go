@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -179,14 +178,14 @@ func flexCommand(t *terminal.Terminal) *cli.Command {
 		Name:      "flex",
 		Usage:     "how much power a batch or the queue can do without, from when, for how long, at what price",
 		ArgsUsage: "BATCH",
-		Description: "Plans the batch, and for each window of time once more within the least power at which every job\n" +
-			"still ends by its deadline or due time and within its limit, if it does in the plan. Jobs start later\n" +
-			"and at other clocks, on the GPUs that they have in the plan; what runs goes on. Nothing is changed.\n" +
+		Description: "Plans the batch, and for each window of time again within the least power at which every job that is in\n" +
+			"time in the plan still is. Jobs start later, at other clocks and on other GPUs of the nodes in the plan;\n" +
+			"running jobs go on. Nothing is changed.\n" +
 			"Example: epplan flex batch.csv --cluster cluster.toml --models models.toml\n" +
 			"Example: epplan flex batch.csv --cluster cluster.toml --models models.toml --from 1h --for 1h --csv\n" +
 			"Example: epplan flex --from-slurm --from 2h --for 3h",
 		Flags: slices.Concat(setup.PlanningFlags(), []cli.Flag{
-			terminal.BoolFlag("from-slurm", "plan what waits in Slurm, as epd knows it"),
+			terminal.BoolFlag("from-slurm", "plan Slurm's pending jobs, as epd knows them"),
 			anySocketFlag(publicFirst),
 			&cli.StringFlag{Name: "from", Value: "0,1h", Usage: "`TIMES` from now at which windows begin"},
 			&cli.StringFlag{Name: "for", Value: "15m,1h,4h", Usage: "`TIMES` for which windows last"},
@@ -246,21 +245,11 @@ func runFlex(t *terminal.Terminal, c *cli.Context) error {
 
 // flexWindows returns the windows that --from and --for name.
 func flexWindows(c *cli.Context) (windows []planner.Interval, err error) {
-	read := func(flag string, least time.Duration) (all []float64, err error) {
-		for text := range strings.SplitSeq(c.String(flag), ",") {
-			d, err := time.ParseDuration(strings.TrimSpace(text))
-			if err != nil || d < least || d > maxFlex {
-				return nil, terminal.Usagef("--%s %q, want times such as 15m,4h", flag, c.String(flag))
-			}
-			all = append(all, d.Seconds())
-		}
-		return all, nil
-	}
-	from, err := read("from", 0)
+	from, err := setup.Times(c, "from", 0)
 	if err != nil {
 		return nil, err
 	}
-	lasting, err := read("for", time.Second)
+	lasting, err := setup.Times(c, "for", time.Second)
 	if err != nil {
 		return nil, err
 	}
@@ -271,6 +260,3 @@ func flexWindows(c *cli.Context) (windows []planner.Interval, err error) {
 	}
 	return windows, nil
 }
-
-// maxFlex is how far ahead a window may be, and how long.
-const maxFlex = 366 * 24 * time.Hour

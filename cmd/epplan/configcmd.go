@@ -72,18 +72,63 @@ func configCommand(t *terminal.Terminal) *cli.Command {
 }
 
 func runConfigInit(t *terminal.Terminal, c *cli.Context) error {
-	name := c.Args().First()
-	if name == "" {
-		name = "-"
+	name := cmp.Or(c.Args().First(), "-")
+	if err := checkNew(name); err != nil {
+		return err
 	}
+	return t.WriteText(name, config.DefaultText())
+}
+
+// checkNew refuses the name of a file that is there already; "-" is standard output.
+func checkNew(name string) error {
 	if _, err := os.Lstat(name); err == nil && name != "-" {
 		return terminal.WithHint(fmt.Errorf("%s is there already", name),
 			"choose another name, or remove it first")
 	}
-	return t.Write(name, func(w io.Writer) error {
-		_, err := io.WriteString(w, config.DefaultText())
+	return nil
+}
+
+func initCommand(t *terminal.Terminal) *cli.Command {
+	return &cli.Command{
+		Name:      "init",
+		Usage:     "write a configuration with the nodes and GPUs that Slurm or nvidia-smi knows",
+		ArgsUsage: "[FILE]",
+		Description: "FILE is epplan.toml unless it is named; - is standard output. Slurm is asked first (scontrol); where it\n" +
+			"doesn't answer, the file is about this machine, by nvidia-smi. GPU models that epplan doesn't know are\n" +
+			"described as nvidia-smi has them. Nodes that can't be planned with are left out, and named.\n" +
+			"Example: epplan init - --nodes nodes.txt",
+		Flags: []cli.Flag{
+			&cli.StringFlag{
+				Name: "nodes", Usage: "`FILE` with what scontrol show node -d printed; -: standard input",
+				DefaultText: "Slurm is asked",
+			},
+			&cli.StringFlag{Name: "gpu-model", Usage: "GPU `MODEL` of nodes whose GPUs have no type in Slurm"},
+		},
+		Action: t.Runs(terminal.Takes(0, 1, "at most one file", runInit)),
+	}
+}
+
+func runInit(t *terminal.Terminal, c *cli.Context) error {
+	name := cmp.Or(c.Args().First(), "epplan.toml")
+	if err := checkNew(name); err != nil {
 		return err
-	})
+	}
+	found, err := setup.Discover(c.Context, t, c.String("nodes"), c.String("gpu-model"))
+	if err != nil {
+		return err
+	}
+	text, leftOut, err := found.Text()
+	for _, line := range leftOut {
+		t.Warningf("left out: %s", line)
+	}
+	if err != nil {
+		return err
+	}
+	if err := t.WriteText(name, text); err != nil || name == "-" {
+		return err
+	}
+	t.Notef("%s written; epplan plan BATCH in this folder uses it", name)
+	return nil
 }
 
 func gpusCommand(t *terminal.Terminal) *cli.Command {
@@ -151,10 +196,7 @@ func runAddGPUs(t *terminal.Terminal, c *cli.Context) error {
 			t.Message("note", note)
 		}
 	}
-	return t.Write(out, func(w io.Writer) error {
-		_, err := w.Write(text)
-		return err
-	})
+	return t.WriteText(out, string(text))
 }
 
 func runGPUs(t *terminal.Terminal, c *cli.Context) error {

@@ -102,7 +102,7 @@ func runDoctor(t *terminal.Terminal, c *cli.Context) error {
 	if c.Bool("json") {
 		err = t.PrintJSON(found)
 	} else {
-		err = t.PrintText(doctorText(found))
+		err = t.PrintText(doctorText(found, t.TextOptions(-1)))
 	}
 	if err != nil {
 		return err
@@ -167,16 +167,23 @@ var gradeTexts = map[doctor.Grade]string{
 	doctor.Unknown: "can't tell",
 }
 
+// gradeStyles emphasise what is to be mended.
+var gradeStyles = map[doctor.Grade]string{doctor.Warn: report.Yellow, doctor.Bad: report.BoldRed}
+
 // maxFixText is how long a line of a fix may be.
 const maxFixText = 600
 
 // doctorText returns a report for people: a line for each finding, and below those
 // that are none of the best why they matter and how they are mended.
-func doctorText(r *doctor.Report) string {
+func doctorText(r *doctor.Report, opts *report.TextOptions) string {
 	var b strings.Builder
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		fmt.Fprintf(&b, "%-10s %-15s %s\n", gradeTexts[f.Grade], f.Check, f.What)
+		grade := fmt.Sprintf("%-10s", gradeTexts[f.Grade])
+		if style := gradeStyles[f.Grade]; style != "" {
+			grade = opts.Paint(style, grade)
+		}
+		fmt.Fprintf(&b, "%s %-15s %s\n", grade, f.Check, f.What)
 		if f.Why != "" {
 			fmt.Fprintf(&b, "%26s why: %s\n", "", f.Why)
 		}

@@ -26,12 +26,11 @@ func estimateCommand(t *terminal.Terminal) *cli.Command {
 		Name:      "estimate",
 		Usage:     "what a submission would take and cost",
 		ArgsUsage: "SCRIPT",
-		Description: "SCRIPT is what sbatch would be given, - is standard input. Its #SBATCH lines count, " +
-			"and flags here go before\n" +
-			"those. What is known on each GPU model comes from earlier runs of the very same script on as many GPUs; what\n" +
-			"is expected of others, from similar jobs and from the source code that the script runs, such as\n" +
-			"python train.py below this folder. Of that, epd is sent numbers that no text can be had from. Nothing is\n" +
-			"submitted, and nothing is kept of the script.\n" +
+		Description: "SCRIPT is what sbatch would be given, - is standard input. #SBATCH lines are read; flags given here\n" +
+			"override them. What is known on each GPU model comes from earlier runs of the very same script on as many\n" +
+			"GPUs. Other expectations come from similar jobs and from the source code that the script runs, such as\n" +
+			"python train.py below this folder: epd receives only numeric features, from which the source can't be\n" +
+			"recovered. Nothing is submitted, and nothing is kept of the script.\n" +
 			"Example: epplan estimate job.sh --time 2:00:00",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "gpus", Aliases: []string{"G"}, Usage: "`COUNT` of GPUs, as sbatch has it"},
@@ -45,7 +44,7 @@ func estimateCommand(t *terminal.Terminal) *cli.Command {
 			&cli.StringFlag{Name: "job-name", Aliases: []string{"J"}, Usage: "`NAME` of the job"},
 			&cli.StringFlag{
 				Name:  "comment",
-				Usage: "`TEXT` with wishes, such as epplan:off, epplan:deadline=18:00 or epplan:slowdown=1.05",
+				Usage: "`TEXT` with requests, such as epplan:off, epplan:deadline=18:00 or epplan:slowdown=1.05",
 			},
 			&cli.StringFlag{
 				Name: "gpu-model", Usage: "this GPU `MODEL` only", DefaultText: "all that it ran on",

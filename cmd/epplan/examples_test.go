@@ -53,6 +53,7 @@ func TestEachSiteOfTheExamplesHasARightConfigurationAndABatchThatCanBePlanned(t 
 		if err := json.Unmarshal([]byte(stdout), &plan); err != nil {
 			t.Fatal(err)
 		}
+		wantBySchema(t, "plan", stdout)
 		if plan.Status != "complete" || plan.Misses != 0 || plan.Saving < 0.05 {
 			t.Errorf("%s: %+v, want a complete plan that saves something", site, plan)
 		}

@@ -24,11 +24,10 @@ func explainCommand(t *terminal.Terminal) *cli.Command {
 		Name:      "explain",
 		Usage:     "why a job of a batch, or of Slurm, gets its clocks",
 		ArgsUsage: "JOB [BATCH]",
-		Description: "A number alone is a job of Slurm's: epd is asked what was decided for it and why, what was predicted at\n" +
-			"default clocks and at the chosen ones, and by which model. No other flags than --socket and --json then.\n" +
-			"With a batch: plans the batch like plan does and shows what was known of the job, what it " +
-			"could have had, and why\n" +
-			"it got what it got. Due is when the plan wants it to end: its deadline less the margin, or what --stretch\n" +
+		Description: "A number alone is a Slurm job: shows what epd decided for it and why, the predictions at default clocks\n" +
+			"and at the chosen ones, and the model. Only --socket and --json are accepted in this form.\n" +
+			"With a batch: plans it as plan does and shows what was known of the job, its possible settings, and the\n" +
+			"reason for its own. Due is when the plan wants it to end: its deadline less the margin, or what --stretch\n" +
 			"implies for a job without one. Least energy counts the job's share of the node, whose watts by GPU are the\n" +
 			"cluster's; powers and energies are those of the GPUs alone.\n" +
 			"Example: epplan explain 4711\n" +

@@ -141,7 +141,7 @@ func restoreFlags() []cli.Flag {
 			Name: "journal", Usage: "`DIR` of epd's journal, for when epd doesn't run", Value: defaultJournal,
 		},
 		&cli.StringFlag{
-			Name: "epd", Usage: "`PATH` of the program that restores then", DefaultText: "epd beside epplan",
+			Name: "epd", Usage: "`PATH` of the epd that restores then", DefaultText: "epd beside epplan",
 		},
 	}
 }

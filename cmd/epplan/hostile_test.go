@@ -19,7 +19,7 @@ func TestNoTextThatEpdPassesOnDoesAnything(t *testing.T) {
 		"estimate testdata/job.sh", "levers --undo", "import sacct testdata/sacct.txt", "plan --from-slurm",
 		"doctor --only gpus,journal --role node",
 		"status --json", "jobs --json", "explain 4712 --json", "savings --json", "report --json", "report --csv",
-		"levers --json",
+		"levers --json", "jobs -o wide", "report -o md",
 		"estimate testdata/job.sh --json", "plan --from-slurm --json", "jobs --csv",
 	} {
 		every := 1
@@ -54,6 +54,7 @@ func TestNoTextThatEpdPassesOnDoesAnything(t *testing.T) {
 // Whatever the cells of a file have in them: what is printed of it, or said of what is wrong, is plain text.
 func TestNoTextOfAFileDoesAnything(t *testing.T) {
 	underTest().HostileFiles(t, map[string]string{
+		"init - --nodes FILE":                                    "nodes.txt",
 		"plan FILE --cluster paper":                              "tasks.csv",
 		"plan FILE --cluster paper --json":                       "tasks.csv",
 		"explain 1 FILE --cluster paper":                         "tasks.csv",

@@ -19,6 +19,7 @@ import (
 	"github.com/epplan/epplan/internal/doctor"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/queue"
+	"github.com/epplan/epplan/slurm"
 	"github.com/epplan/epplan/slurm/install"
 )
 
@@ -45,8 +46,15 @@ func installCommand(t *terminal.Terminal) *cli.Command {
 				terminal.DryRunFlag(),
 				terminal.BoolFlag("edit-conf", "change slurm.conf, too; each line says what it was"),
 				terminal.BoolFlag("undo", "take the changes back"),
+				terminal.BoolFlag("configless",
+					"have slurmctld send Prolog and Epilog to nodes that fetch slurm.conf (Slurm 23.11)"),
 				terminal.BoolFlag("popen",
 					"where slurmctld has no lua-socket, start epplan submit for each submission"),
+				&cli.StringFlag{
+					Name: "job-summary", DefaultText: "none",
+					Usage: "end each batch job's output with a line on its clocks, from the controller at `WHERE`: HOST:PORT, " +
+						"or its socket on one machine",
+				},
 				terminal.BoolFlag("no-lua-check", "write scripts that no Lua has read"),
 				&cli.StringFlag{Name: "dir", Usage: "`DIR` of slurm.conf", Value: "/etc/slurm"},
 				&cli.StringFlag{
@@ -74,6 +82,11 @@ func runInstallSlurm(t *terminal.Terminal, c *cli.Context) error {
 	site, err := readSite(t, c)
 	if err != nil {
 		return err
+	}
+	if c.Bool("configless") && !c.Bool("undo") {
+		if err := checkRelease(t, c, &site); err != nil {
+			return err
+		}
 	}
 	planned := install.PlanInstall
 	if c.Bool("undo") {
@@ -129,8 +142,32 @@ func installHooks(t *terminal.Terminal, c *cli.Context, site *install.Site, plan
 	if len(left) > 0 {
 		return printSteps(t, "To do by hand, or with --edit-conf; then scontrol reconfigure:\n", left)
 	}
-	if changed("slurm.conf") {
-		return t.PrintText(nextStepsText(site, c.Bool("undo")))
+	undo := c.Bool("undo")
+	if changed("slurm.conf") || !undo && (changed("epplan-prolog") || changed("epplan-epilog")) {
+		return t.PrintText(nextStepsText(site, plan, undo))
+	}
+	return nil
+}
+
+// checkRelease returns an error if the site's Slurm can't send hooks to nodes.
+func checkRelease(t *terminal.Terminal, c *cli.Context, site *install.Site) error {
+	scontrol, err := exec.LookPath("scontrol")
+	var release slurm.Version
+	if err == nil {
+		release, err = slurm.NewClient(slurm.ExecRunner{
+			Dir: filepath.Dir(scontrol), Conf: filepath.Join(site.Dir, "slurm.conf"),
+		}, luaTimeout).Version(c.Context)
+	}
+	switch {
+	case err != nil:
+		t.Message("warning",
+			"Slurm sends hooks to nodes from 23.11 on, and can't be asked which it is: "+err.Error())
+	case !release.AtLeast(23, 11):
+		return terminal.WithHint(
+			fmt.Errorf("this Slurm is %s and can't send hooks to nodes, from 23.11 on it can; nothing is changed",
+				release),
+			"install without --configless, and copy the hooks' folders to all nodes",
+		)
 	}
 	return nil
 }
@@ -142,9 +179,13 @@ func warnLeft(t *terminal.Terminal, c *cli.Context, site *install.Site) {
 	}
 }
 
-func nextStepsText(site *install.Site, undone bool) string {
+func nextStepsText(site *install.Site, plan *install.Plan, undone bool) string {
 	if undone {
 		return "Done. Now: scontrol reconfigure, then undo once more\n"
+	}
+	if plan.Configless {
+		return "Done. Now: scontrol reconfigure, with which nodes fetch slurm.conf and the hooks. Each needs " +
+			site.Binary + "\n"
 	}
 	return fmt.Sprintf(
 		"Done. First every node needs slurm.conf and what it names: a node without %s is drained.\n"+
@@ -184,8 +225,9 @@ func readSite(t *terminal.Terminal, c *cli.Context) (install.Site, error) {
 	}
 	site := install.Site{
 		Dir: dir, Socket: c.String("submit-socket"), Binary: c.String("program"), Hooks: c.String("socket"),
-		Journal: c.String("journal"), Popen: c.Bool("popen"),
-		Conf: conf, Script: script, HasScript: err == nil, Read: readText, CheckLua: check,
+		Journal: c.String("journal"), Popen: c.Bool("popen"), Summary: c.String("job-summary"),
+		Configless: c.Bool("configless"),
+		Conf:       conf, Script: script, HasScript: err == nil, Read: readText, CheckLua: check,
 	}
 	if check == nil {
 		site.Unchecked = true

@@ -3,11 +3,13 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
@@ -28,18 +30,49 @@ func jobCommand(t *terminal.Terminal) *cli.Command {
 		Description: "What it asked for, what was decided and why, and what each of its runs took, beside what was predicted.\n" +
 			"A run is one job on one node. A task of an array may be named as squeue and sacct\n" +
 			"show it, 4_3, or by its own number, as sacct -o JobIDRaw shows it.\n" +
+			"--line is for job scripts: one line on the clocks, within a second; without an answer it prints nothing, and\n" +
+			"the exit status is 0.\n" +
 			"Example: epplan job 4711",
-		Flags:  []cli.Flag{anySocketFlag(publicFirst), terminal.JSONFlag()},
+		Flags: []cli.Flag{
+			terminal.BoolFlag("line", "print one line, or nothing"), anySocketFlag(publicFirst), terminal.JSONFlag(),
+		},
 		Action: t.Runs(terminal.Takes(1, 1, "a job's number", runJob)),
 	}
 }
 
+// lineTimeout is how long the end of a job may wait for its line.
+const lineTimeout = 900 * time.Millisecond
+
 func runJob(t *terminal.Terminal, c *cli.Context) error {
+	if c.Bool("line") {
+		if c.Bool("json") {
+			return terminal.Usagef("--line and --json are both given, want one")
+		}
+		return printJobLine(t, c)
+	}
 	job, err := jobView(c, c.Args().First())
 	if err != nil {
 		return err
 	}
 	return terminal.PrintAnswer(t, c, job, jobText)
+}
+
+// printJobLine prints the job's line, and nothing if epd has none: the job that asks must not notice.
+func printJobLine(t *terminal.Terminal, c *cli.Context) error {
+	ctx, cancel := context.WithTimeout(c.Context, lineTimeout)
+	defer cancel()
+	c.Context = ctx
+	job, err := jobView(c, c.Args().First())
+	if err != nil {
+		if _, misused := errors.AsType[*terminal.UsageError](err); misused {
+			return err
+		}
+		return nil
+	}
+	if line := view.JobLine(job); line != "" {
+		_ = t.PrintText(line + "\n") // a full disk is the job's own trouble
+	}
+	return nil
 }
 
 func jobView(c *cli.Context, text string) (*epdapi.JobView, error) {
@@ -97,14 +130,14 @@ func writeRun(b *strings.Builder, o *epdapi.Outcome, d *epdapi.Decision) {
 		b.WriteString("  its start wasn't seen, so that nothing was measured\n")
 		return
 	}
-	var time, energy live.Number
+	var seconds, energy live.Number
 	if d != nil {
-		time, energy = d.TimeS.Value, d.EnergyJ.Value
+		seconds, energy = d.TimeS.Value, d.EnergyJ.Value
 	}
 	report.WriteRow(b, "  locked", "%s", slurm.Printable(o.LockedWords(), 800))
 	if s, ok := o.TimeS.Get(); ok {
 		report.WriteRow(b, "  time", "%s%s", report.FormatSeconds(s),
-			againstPredicted(s, time, report.FormatSeconds))
+			againstPredicted(s, seconds, report.FormatSeconds))
 	} else if s, ok := o.Restarted.TimeS.Get(); ok {
 		report.WriteRow(b, "  time", "%s, %s: in no model and no saving", report.FormatSeconds(s),
 			o.Restarted.Why())

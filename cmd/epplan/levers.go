@@ -17,13 +17,11 @@ func leversCommand(t *terminal.Terminal) *cli.Command {
 	return &cli.Command{
 		Name:  "levers",
 		Usage: "what epd changed in Slurm beside clocks, and its advice; or take it back",
-		Description: "Counts jobs whose nice, preference or begin time, and nodes whose weight or power " +
-			"has a part of epd's, and lists what\n" +
-			"it would do or what users might do. With [live.plan] it also shows the plan in force of what waits and how\n" +
-			"starts kept to it, with it or a policy in [live.pick] the order that is wanted of pending jobs, and with\n" +
-			"weights in [live.sharing] how nodes suit the next job for a part of a GPU (for operators).\n" +
-			"With --undo everything is taken back, and nothing is changed again\n" +
-			"before the configuration is another one.\n" +
+		Description: "Shows the jobs and nodes whose Nice, preference, begin time, weight or power state epd has changed, what\n" +
+			"it would change, and advice to users. With [live.plan] it also shows the plan in force and how starts\n" +
+			"kept to it; with it or a policy in [live.pick], the wanted order of pending jobs; with weights in\n" +
+			"[live.sharing], how nodes suit the next job for a part of a GPU (for operators).\n" +
+			"--undo takes everything back, and nothing is changed again until the configuration changes.\n" +
 			"Example: epplan levers",
 		Flags: []cli.Flag{
 			anySocketFlag(publicFirst), terminal.JSONFlag(),

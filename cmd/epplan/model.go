@@ -78,7 +78,7 @@ func fitCommand(t *terminal.Terminal) *cli.Command {
 
 func runFit(t *terminal.Terminal, c *cli.Context) error {
 	switch evaluate := c.Bool("evaluate"); {
-	case evaluate && c.IsSet("output"):
+	case evaluate && c.IsSet("out"):
 		return terminal.Usagef("--evaluate prints a table, want no --output with it")
 	case !evaluate && c.IsSet("slowdown"):
 		return terminal.Usagef("models are of all settings, want --evaluate with --slowdown")
@@ -185,7 +185,7 @@ func writeFits(t *terminal.Terminal, c *cli.Context, table *modelfit.Table) erro
 	if len(fit.Models) > 0 {
 		models, err := config.NewModels(fit.Models...)
 		if err == nil {
-			err = t.Write(c.String("output"),
+			err = t.Write(c.String("out"),
 				func(w io.Writer) error { return config.WriteModels(w, models) })
 		}
 		if err != nil {

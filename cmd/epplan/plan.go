@@ -13,6 +13,7 @@ import (
 	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/bound"
 	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/hours"
 	"github.com/epplan/epplan/planner/policy"
@@ -25,25 +26,25 @@ func planCommand(t *terminal.Terminal) *cli.Command {
 		Usage:     "plan a batch of jobs: who runs where, when, at which clocks, and why",
 		ArgsUsage: "BATCH",
 		Description: "BATCH is a CSV or JSON file, - is standard input. A batch with arrivals after 0 is planned online:\n" +
-			"nothing about a job is used before it arrives. Jobs that can't be planned are listed with when they\n" +
-			"would end at best, their GPUs free; the rest is planned, and the exit status is 3.\n" +
-			"With --from-slurm the batch is what waits in Slurm, and the cluster is its nodes unless --cluster says\n" +
-			"otherwise. Workloads that epd knows are planned with their models, others at default clocks for as long\n" +
-			"as their time limits. What runs holds its GPUs until its expected end, jobs stay in their partitions;\n" +
-			"GPUs count, priorities don't; Slurm isn't told of the plan.\n" +
+			"nothing about a job is used before it arrives. Jobs that can't be planned are listed with the earliest\n" +
+			"time they could finish on free GPUs; all other jobs are planned, and the exit status is 3.\n" +
+			"--from-slurm plans the pending jobs on Slurm's nodes, or on those of --cluster. Workloads that epd knows\n" +
+			"are planned with their models, others at default clocks for as long as their time limits. Running jobs\n" +
+			"hold their GPUs until their expected end, and jobs stay in their partitions. The plan respects GPU counts\n" +
+			"and ignores Slurm priorities. Slurm isn't told of it.\n" +
 			"Jobs with a profile (util_pct, slot_s, gpu_mem_gb) may share GPUs on nodes with share = true, by policies\n" +
 			"such as cats-safe; the table says who is beside whom.\n" +
 			"Example: epplan plan profiles.csv --cluster shared.toml --policy cats-safe\n" +
 			"Example: epplan plan --from-slurm --policy edl\n" +
 			"With --budget jobs start later and at other clocks, so that GPUs, hosts and idle nodes never take more\n" +
-			"together; what the plan is held against knows no budget.\n" +
+			"together. The baselines know no budget.\n" +
 			"Example: epplan plan batch.csv --cluster cluster.toml --models models.toml --budget 4kW\n" +
-			"With --slack 4h jobs begin up to so much later, where energy then costs less by [factors] series.\n" +
+			"With --slack 4h jobs may begin up to 4 hours later, if energy then costs less by [factors] series.\n" +
 			"Example: epplan plan batch.csv --cluster cluster.toml --models models.toml --html plan.html\n" +
 			"Example: epplan plan batch.csv --cluster cluster.toml --models models.toml --svg plan.svg",
 		Flags: slices.Concat(setup.PlanningFlags(),
 			[]cli.Flag{
-				terminal.BoolFlag("from-slurm", "plan what waits in Slurm, as epd knows it"),
+				terminal.BoolFlag("from-slurm", "plan Slurm's pending jobs, as epd knows them"),
 				anySocketFlag(publicFirst),
 			},
 			setup.HoursFlags(),
@@ -191,6 +192,7 @@ func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup.Setup) (*planrepor
 		return nil, err
 	}
 	free := plan
+	done()
 	limit, err := withinBudget(t, c, s, pol, &plan, &against)
 	if err != nil {
 		return nil, err
@@ -199,7 +201,6 @@ func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup.Setup) (*planrepor
 	if err != nil {
 		return nil, err
 	}
-	done()
 	noteCut(t, c, plan, &against)
 	plan.Warnings = append(plan.Warnings, s.Warnings...)
 	result := s.ResultOf(plan, against)
@@ -243,6 +244,7 @@ func laterHours(
 		return nil, err
 	}
 	out := &planreport.Hours{Slack: wished.Slack, Unit: wished.Unit, Cost: atOnce, AtOnce: atOnce}
+	out.Bound = bound.OfPrices(p, *plan, wished.Prices.Function)
 	begins := hours.Begins(p, wished.Prices, wait)
 	shifted := hours.Shifted(p, begins, wait)
 	s.Problem = hours.DueLater(p, wait)
@@ -271,7 +273,7 @@ func laterHours(
 	if was.Cost, is.Cost = atOnce, cost; p.Mode != planner.Online && is.Compare(was) >= 0 {
 		return out, nil
 	}
-	*plan, out.Cost = other, cost
+	*plan, out.Cost, out.Bound = other, cost, bound.OfPrices(s.Problem, other, wished.Prices.Function)
 	for i := range begins {
 		if begins[i] > p.Tasks[i].Arrival {
 			out.Later++
@@ -280,8 +282,8 @@ func laterHours(
 	return out, nil
 }
 
-// withinBudget brings a plan within --budget, if there is one, at its places or at those of a plan that it is
-// held against, and checks that it is.
+// withinBudget brings a plan within --budget, if there is one, beginning from it or from a plan that it is
+// held against, and checks that it is. The search may take as long as that for the plan.
 func withinBudget(
 	t *terminal.Terminal, c *cli.Context, s *setup.Setup, pol *planner.Policy, plan **planner.Plan,
 	against *policy.References,
@@ -303,7 +305,17 @@ func withinBudget(
 	if check.Budget(s.Problem, *plan, times, watts) == nil {
 		return limit, nil
 	}
-	kept, err := powerbudget.Keep(s.Problem, *plan, limit, against.Easy, against.FCFS, against.Constant)
+	monitor, done := setup.PlanningMonitor(t)
+	defer done()
+	ctx, end := monitor.Begin(c.Context)
+	defer end()
+	if s.SearchTime > 0 {
+		var done context.CancelFunc
+		ctx, done = context.WithTimeoutCause(ctx, s.SearchTime, planner.ErrCut)
+		defer done()
+	}
+	kept, err := powerbudget.Keep(ctx, s.Problem, *plan, limit,
+		against.Easy, against.FCFS, against.Constant)
 	if err != nil {
 		return nil, err
 	}

@@ -28,8 +28,8 @@ func powerCommand(t *terminal.Terminal, name, usage string) *cli.Command {
 		Usage:     usage,
 		ArgsUsage: "HOSTLIST",
 		Description: "Prints the nodes of a hostlist, one a line, runs a program for each with the node's name as its only\n" +
-			"argument, several side by side, and tells epd. One node that fails or takes too long keeps no other from\n" +
-			"it. Exit status 1: a node failed; Slurm logs that, and judges nodes by whether they come and go.\n" +
+			"argument, several side by side, and tells epd. A node that fails or takes too long doesn't affect the\n" +
+			"others. Exit status 1: a node failed; Slurm logs that, and judges nodes by whether they come and go.\n" +
 			"Example: epplan " + name + " 'gpu[01-03]' --run /bin/true",
 		Flags: []cli.Flag{
 			&cli.StringFlag{

@@ -18,12 +18,11 @@ import (
 func profileCommand(t *terminal.Terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "profile",
-		Usage:     "what workloads were seen to do on a GPU over time, by themselves",
+		Usage:     "how workloads use a GPU over time when they have it to themselves",
 		ArgsUsage: "[WORKLOAD]",
-		Description: "Without a workload it lists those that ran last, at most 200. A workload's key is " +
-			"what epplan job shows.\n" +
-			"Only runs that had their GPUs alone from start to end teach a profile, the last 8 of them. Intervals are\n" +
-			"those in which the next run is expected, 90 %. What isn't known is never put beside another job.\n" +
+		Description: "Without a workload it lists those that ran last, at most 200. epplan job shows a workload's key.\n" +
+			"A profile is learnt from the last 8 runs that had their GPUs to themselves. Intervals are 90 % prediction\n" +
+			"intervals. A workload without a profile is never taken to fit beside another.\n" +
 			"For root, Slurm's user and operators.\n" +
 			"Example: epplan profile",
 		Flags: []cli.Flag{

@@ -16,12 +16,19 @@ func replayCommand(t *terminal.Terminal) *cli.Command {
 		Description: "HISTORY is what sacct printed, or a table of jobs as epplan history writes it; - is standard input.\n" +
 			"It tells what its jobs would have cost on --cluster by policies of epplan plan, with 90 % intervals over\n" +
 			"--draws of how workloads respond to clocks.\n" +
+			"With --flex it tells instead what could have been given back at times of each day, the price in turnaround and\n" +
+			"energy beside it: the days of a month say what tomorrow may bring.\n" +
 			"Example: epplan replay history.csv --cluster cluster.toml --runtime-gpu-model V100",
 		Flags: append(historyFlags(),
 			&cli.StringSliceFlag{
 				Name: "policy", Aliases: []string{"p"}, DefaultText: "baseline,clocks=optimum",
 				Usage: "`POLICIES`, separated by commas; repeat it for more",
 			},
+			&cli.StringFlag{
+				Name: "flex", Usage: "tell how much power the queue could have done without at `TIMES` of each day, such as " +
+					"08:00,17:00", DefaultText: "not told",
+			},
+			&cli.StringFlag{Name: "for", Value: "1h", Usage: "`TIMES` for which windows of --flex last"},
 			&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` from which the draws follow", Value: 42},
 			terminal.JSONFlag(), terminal.CSVFlag(), terminal.HTMLFlag(),
 		),

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -25,21 +26,19 @@ func reportCommand(t *terminal.Terminal) *cli.Command {
 		Usage: "what jobs used in a period, by whom, what it cost and what was saved",
 		Description: "The energy of the nodes counts if it is known, otherwise the energy of the GPUs. A run counts in the\n" +
 			"period in which it ended. Cost, carbon and water follow from [factors] in epd's configuration. The total\n" +
-			"saving is measured against held-out runs, as in epplan savings; the savings of groups are the models'\n" +
-			"estimates. Operators see everybody's jobs, others their own.\n" +
+			"saving, and that of groups with enough held-out runs, is measured as in epplan savings; a saving that is\n" +
+			"called modelled is the models' estimate. Operators see everybody's jobs, others their own.\n" +
 			"Example: epplan report --month last --by account\n" +
 			"Example: epplan report --month 2026-10 --html october.html\n" +
-			"Example: epplan report --since 7d -o csv",
+			"Example: epplan report --since 7d -o csv\n" +
+			"Example: epplan report --year last -o csv",
 		Flags: []cli.Flag{
 			sinceFlag("runs"), untilFlag("runs"), monthFlag("runs"),
 			&cli.StringFlag{
-				Name: "by", Value: "user", Usage: "group by `GROUP`: user, account, partition, workload or gpu",
+				Name: "year", Usage: "IT energy by month of a `YEAR`, such as 2026 or last, measured and modelled apart",
 			},
+			byFlag("user"),
 			anySocketFlag(publicFirst), terminal.JSONFlag(), terminal.CSVFlag(), terminal.HTMLFlag(),
-			&cli.StringFlag{
-				Name: "output", Aliases: []string{"o"}, DefaultText: "table",
-				Usage: "print as `FORMAT`: table, json, csv (the groups) or html",
-			},
 		},
 		Action: t.Runs(terminal.TakesNone(runReport)),
 	}
@@ -51,74 +50,80 @@ type usageReport struct {
 }
 
 func runReport(t *terminal.Terminal, c *cli.Context) error {
-	if err := setOutput(c); err != nil {
-		return err
+	if c.String("year") == "" {
+		return printUsage(t, c, c.String("by"), false)
 	}
-	u, err := askOfPeriod(c, func(
-		epd *epdapi.Client, ctx context.Context, since, until time.Time,
-	) (*epdapi.Usage, error) {
-		return epd.Usage(ctx, since, until, c.String("by"), false)
-	})
+	if c.IsSet("by") {
+		return terminal.Usagef("--year has a row for each month: without --by")
+	}
+	u, err := askUsage(c, "gpu")
 	if err != nil {
 		return err
 	}
-	return printUsage(t, c, u)
+	if u.Own {
+		return terminal.WithHint(errors.New("only operators are told of a year's IT energy"),
+			"epplan savings --mine --since 365d says what your own jobs used")
+	}
+	shown := view.Year(u)
+	return t.WithHTML(c, writesReport(t, shown), func() error {
+		if c.Bool("json") || c.Bool("csv") {
+			return t.PrintTable(c, view.YearMonths(u))
+		}
+		return printView(t, c, shown)
+	})
 }
 
-func runOwnUsage(t *terminal.Terminal, c *cli.Context) error {
-	u, err := askOfPeriod(c, func(
+// askUsage asks epd for the usage of the flags' period by groups.
+func askUsage(c *cli.Context, by string) (*epdapi.Usage, error) {
+	return askOfPeriod(c, func(
 		epd *epdapi.Client, ctx context.Context, since, until time.Time,
 	) (*epdapi.Usage, error) {
-		return epd.Usage(ctx, since, until, "workload", true)
+		return epd.Usage(ctx, since, until, by, c.Bool("mine"))
 	})
+}
+
+func byFlag(value string) cli.Flag {
+	return &cli.StringFlag{
+		Name: "by", Value: value, Usage: "group by `GROUP`: user, account, partition, workload or gpu",
+	}
+}
+
+// printUsage prints the usage of a period by groups, or, of tables, only that of what they saved.
+func printUsage(t *terminal.Terminal, c *cli.Context, by string, saved bool) error {
+	u, err := askUsage(c, by)
 	if err != nil {
 		return err
 	}
-	return printUsage(t, c, u)
-}
-
-func printUsage(t *terminal.Terminal, c *cli.Context, u *epdapi.Usage) error {
-	shown := view.Usage(u)
+	shown, groups := view.Usage(u), view.UsageGroups(u)
+	if saved {
+		shown.Tables = []view.Table{view.GroupSavings(u)}
+		groups = shown.Tables[0].Table
+	}
 	return t.WithHTML(c, writesReport(t, shown), func() error {
 		switch {
 		case c.Bool("json"):
 			return t.PrintJSON(usageReport{Usage: *u, Footprint: footprintOf(&u.Factors, u.Total.EnergyJ)})
 		case c.Bool("csv"):
-			return t.PrintTable(c, view.UsageGroups(u))
+			return t.PrintTable(c, groups)
 		}
-		if err := t.PrintText(shown.Text()); err != nil {
-			return err
-		}
-		for _, table := range shown.Tables {
-			if err := t.PrintText("\n" + table.Caption + "\n"); err != nil {
-				return err
-			}
-			if err := t.PrintTable(c, table.Table); err != nil {
-				return err
-			}
-		}
-		return nil
+		return printView(t, c, shown)
 	})
 }
 
-// setOutput sets the flag for the format of --output.
-func setOutput(c *cli.Context) error {
-	format := c.String("output")
-	if format == "" || format == "table" {
-		return nil
+// printView prints the facts and tables of a view.
+func printView(t *terminal.Terminal, c *cli.Context, shown *view.View) error {
+	if err := t.PrintText(shown.Text()); err != nil {
+		return err
 	}
-	for _, other := range []string{"json", "csv", "html"} {
-		if c.IsSet(other) {
-			return terminal.Usagef("--output and --%s are both given, want one", other)
+	for _, table := range shown.Tables {
+		if err := t.PrintText("\n" + table.Caption + "\n"); err != nil {
+			return err
+		}
+		if err := t.PrintTable(c, table.Table); err != nil {
+			return err
 		}
 	}
-	switch format {
-	case "json", "csv":
-		return c.Set(format, "true")
-	case "html":
-		return c.Set("html", "-")
-	}
-	return terminal.Usagef("--output %q, want table, json, csv or html", format)
+	return nil
 }
 
 func auditCommand(t *terminal.Terminal) *cli.Command {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"strconv"
@@ -26,15 +27,17 @@ func savingsCommand(t *terminal.Terminal) *cli.Command {
 			"held-out run are in none of it. What the models believe is stated beside it. Price, carbon and water follow\n" +
 			"from [factors] in epd's configuration. Where the lot has jobs run at constant clocks (constant_arm in [live]),\n" +
 			"what these saved is measured in the same way, and what it adds to choose clocks for each job.\n" +
-			"--mine is for everybody: what your own jobs used and, as the models estimate, saved, by workload.\n" +
+			"--mine is for everybody: what your own jobs used and saved, by workload. --by GROUP measures the saving\n" +
+			"of each group of jobs in the same way, if at least 5 held-out jobs of the group can be compared.\n" +
 			"Example: epplan savings --month 2026-10\n" +
 			"Example: epplan savings --mine --since 30d\n" +
+			"Example: epplan savings --month last --by account\n" +
 			"Example: epplan savings --since 30d\n" +
 			"Example: epplan savings --html savings.html",
 		Flags: []cli.Flag{
 			sinceFlag("runs"), untilFlag("runs"), monthFlag("runs"),
 			&cli.BoolFlag{Name: "mine", Usage: "what your own jobs used and saved"},
-			anySocketFlag(publicFirst), terminal.JSONFlag(), terminal.HTMLFlag(),
+			byFlag(""), anySocketFlag(publicFirst), terminal.JSONFlag(), terminal.CSVFlag(), terminal.HTMLFlag(),
 		},
 		Action: t.Runs(terminal.TakesNone(runSavings)),
 	}
@@ -65,8 +68,11 @@ func footprintOf(f *epdapi.Factors, joules float64) footprint {
 }
 
 func runSavings(t *terminal.Terminal, c *cli.Context) error {
-	if c.Bool("mine") {
-		return runOwnUsage(t, c)
+	switch by := c.String("by"); {
+	case by != "" || c.Bool("mine"):
+		return printUsage(t, c, cmp.Or(by, "workload"), by != "")
+	case c.Bool("csv"):
+		return terminal.Usagef("--csv has a row for each group, want --by GROUP, too")
 	}
 	s, err := askOfPeriod(c, (*epdapi.Client).Savings)
 	if err != nil {
@@ -128,20 +134,32 @@ func monthFlag(what string) cli.Flag {
 
 // periodOf returns the period that flags ask for, its end excluded; zero times: from ever, and up to now.
 func periodOf(c *cli.Context, now time.Time) (since, until time.Time, err error) {
-	if month := c.String("month"); month != "" {
-		if c.IsSet("since") || c.IsSet("until") {
-			return since, until, terminal.Usagef("--month says the whole period: without --since and --until")
+	month := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, now.Location())
+	for _, p := range []struct {
+		flag, layout, example, others string
+		last                          time.Time
+		years, months                 int
+	}{
+		{"year", "2006", "2026", "--month, --since and --until", month.AddDate(-1, 1-int(now.Month()), 0), 1, 0},
+		{"month", "2006-01", "2026-10", "--since and --until", month.AddDate(0, -1, 0), 0, 1},
+	} {
+		text := c.String(p.flag)
+		if text == "" {
+			continue
 		}
-		since = time.Date(now.Year(), now.Month()-1, 1, 0, 0, 0, 0, now.Location())
-		if month != "last" {
-			if since, err = time.ParseInLocation("2006-01", month, now.Location()); err != nil {
-				return since, until, terminal.Usagef("--month %q, want a month such as 2026-10, or last", month)
+		if c.IsSet("since") || c.IsSet("until") || p.years > 0 && c.IsSet("month") {
+			return since, until, terminal.Usagef("--%s says the whole period: without %s", p.flag, p.others)
+		}
+		if since = p.last; text != "last" {
+			if since, err = time.ParseInLocation(p.layout, text, now.Location()); err != nil {
+				return since, until, terminal.Usagef("--%s %q, want a %s such as %s, or last", p.flag, text, p.flag,
+					p.example)
 			}
 		}
 		if since.After(now) {
-			return since, until, terminal.Usagef("--month %s is still to come", month)
+			return since, until, terminal.Usagef("--%s %s is still to come", p.flag, text)
 		}
-		return since, since.AddDate(0, 1, 0), nil
+		return since, since.AddDate(p.years, p.months, 0), nil
 	}
 	if since, err = parseTime("since", c.String("since"), now); err != nil {
 		return since, until, err

@@ -14,8 +14,8 @@ import (
 
 // The plot of the cost of decisions is of the table that the page has.
 const (
-	performancePage = "../../docs/performance.md"
-	scalePlot       = "../../lab/docs/placement-scale.svg"
+	figuresPage = "../../lab/docs/figures.md"
+	scalePlot   = "../../lab/docs/placement-scale.svg"
 )
 
 // scaleRow is a policy and µs for each decision at three sizes of cluster.
@@ -26,7 +26,7 @@ func TestTheScalePlotShowsTheTableOfThePage(t *testing.T) {
 		Title: "one task placed and one ended, 60 % of the GPUs allocated",
 		X:     "number of nodes, as a power of ten", Y: "CPU time, µs",
 	}
-	for _, row := range scaleRow.FindAllStringSubmatch(commandtest.ReadPage(t, performancePage), -1) {
+	for _, row := range scaleRow.FindAllStringSubmatch(commandtest.ReadPage(t, figuresPage), -1) {
 		line := report.Series{Name: strings.Trim(row[1], "`")}
 		for i, cell := range row[2:] {
 			y, err := strconv.ParseFloat(cell, 64)
@@ -38,7 +38,7 @@ func TestTheScalePlotShowsTheTableOfThePage(t *testing.T) {
 		chart.Lines = append(chart.Lines, line)
 	}
 	if len(chart.Lines) < 3 {
-		t.Fatalf("%d rows of decision costs in %s", len(chart.Lines), performancePage)
+		t.Fatalf("%d rows of decision costs in %s", len(chart.Lines), figuresPage)
 	}
 	var drawn bytes.Buffer
 	if err := report.WriteCharts(&drawn, "Cost of a placement decision by the size of the cluster",

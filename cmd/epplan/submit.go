@@ -78,11 +78,10 @@ func submitCommand(t *terminal.Terminal) *cli.Command {
 	return &cli.Command{
 		Name:      submitName,
 		Usage:     "submit a batch script by sbatch, after telling epd what its code looks like",
-		ArgsUsage: "SCRIPT",
-		Description: "The source code that the script runs, such as python train.py below this folder, is " +
-			"read, and epd is sent\n" +
-			"numbers that no text can be had from: so it can tell what to expect of a job that never ran. Then sbatch is\n" +
-			"started, whatever epd says, with the options that follow --; the exit status is sbatch's.\n" +
+		ArgsUsage: "SCRIPT [-- SBATCH_OPTIONS]",
+		Description: "Reads the source code that the script runs, such as python train.py below this folder, so that epd can\n" +
+			"predict a job that never ran. epd receives only numeric features, from which the source can't be recovered.\n" +
+			"Then sbatch is started, whatever epd says, with the options that follow --; the exit status is sbatch's.\n" +
 			"With --hex, it asks what to note on a job, for job_submit.lua where slurmctld has no lua-socket (epplan install\n" +
 			"slurm --popen): what the hook says, in hexadecimal digits; the answer is a line of JSON within 100 ms.\n" +
 			"Example: epplan submit --within 5s --hex " +

@@ -250,7 +250,7 @@ func (d *clockStepper) spareMargin(level int) float64 {
 // bestLevel returns the level that is best, were clock writes free.
 func (d *clockStepper) bestLevel(now time.Time) int {
 	floor := len(d.rule.Levels) - 1
-	if now.Sub(d.busyAt) >= patience && d.canBegin(floor) {
+	if now.Sub(d.busyAt) >= max(patience, d.rule.Rest()) && d.canBegin(floor) {
 		return floor
 	}
 	busy := (d.worked + priorBusy) / (d.base + priorBusy)

@@ -25,6 +25,16 @@ func v100(sla float64, writes int) *live.Adaptation {
 	return rule
 }
 
+// restingV100 are the levels of a run without a model: it is at default clocks, or at rest.
+func restingV100(sla, rest float64) *live.Adaptation {
+	return &live.Adaptation{
+		SLA: sla, TauS: 0.1, Writes: 30, RestS: rest,
+		Levels: []live.AdaptLevel{
+			{Core: 1380, Stretch: 1, Cost: 1}, {Core: 135, Stretch: 1380.0 / 135, Cost: 2.002},
+		},
+	}
+}
+
 // world is a job on a GPU with a driver: what really happens to it.
 type world struct {
 	d      *clockStepper
@@ -152,6 +162,9 @@ func TestTheSLAHoldsAtEveryMomentForAnyUtilisation(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rule := v100(rapid.Float64Range(1, 2).Draw(rt, "sla"), rapid.IntRange(0, 60).Draw(rt, "writes"))
 		rule.WritePauseS = rapid.SampledFrom([]float64{0, 1, 5, 10}).Draw(rt, "pause")
+		if rest := rapid.SampledFrom([]float64{0, 0, 3, 20}).Draw(rt, "rest"); rest > 0 {
+			rule = restingV100(rule.SLA, rest)
+		}
 		first := 0
 		for i, l := range rule.Levels {
 			if l.Stretch <= rule.SLA {
@@ -193,6 +206,43 @@ func TestTheSLAHoldsAtEveryMomentForAnyUtilisation(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A run without a model is at its lowest clock only after a rest, for most of a long one, and at default
+// clocks one look after it is seen at work.
+func TestARunWithoutAModelIsSlowOnlyAtRest(t *testing.T) {
+	const rest = 60.0
+	w := newWorld(restingV100(1.002, rest), 0, minPeriod)
+	random, quiet, low, long := rand.New(rand.NewPCG(7, 7)), 0.0, 0.0, 0.0
+	for range 40 {
+		busy := true
+		for _, seconds := range []float64{600 * random.Float64(), 600 * random.Float64()} {
+			for range int(10 * seconds) {
+				w.pass(100*time.Millisecond, busy)
+				if quiet += 0.1; busy {
+					quiet = 0
+				}
+				was := w.inForce
+				w.tick(w.shown, 0, busy)
+				if w.inForce == 1 {
+					low += 0.1
+				}
+				if w.inForce == 1 && (was == 0 && quiet < rest-1 || w.shown > 0) {
+					t.Fatalf("at %v MHz after %.1f s without work, seen at work for %v of the time",
+						float64(w.rule.Levels[1].Core), quiet, w.shown)
+				}
+			}
+			if !busy {
+				long += max(0, seconds-rest)
+			}
+			busy = false
+		}
+	}
+	t.Logf("%.0f s of the %.0f s of long rests at the lowest clock, %.5f times as long at most", low, long,
+		w.worst)
+	if low < 0.8*long || w.worst > 1.002 {
+		t.Error("want four fifths, and two thousandths")
+	}
 }
 
 // An adversary who begins to work as soon as clocks are low, and stops as soon

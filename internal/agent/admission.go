@@ -195,7 +195,7 @@ const (
 func checkAdaptation(a *live.Adaptation) error {
 	tau := a.Tau()
 	if !(a.SLA >= 1 && a.SLA <= maxStretch) || tau < minTau || tau > maxTau || a.Writes < 0 ||
-		a.Writes > maxWrites || !(a.WritePauseS >= 0) || a.WritePause() > maxPause ||
+		a.Writes > maxWrites || !(a.RestS >= 0) || !(a.WritePauseS >= 0) || a.WritePause() > maxPause ||
 		len(a.Levels) == 0 || len(a.Levels) > maxLevels || a.Levels[0].Stretch != 1 {
 		return fmt.Errorf("%w: adaptation by %v every %s over %d clocks", ErrSetting, a.SLA, tau,
 			len(a.Levels))

@@ -30,8 +30,8 @@ const (
 // largeStill are the packages and types that are beyond a limit, each with the figure
 // that it has: it may become smaller, and its entry with it, and not larger.
 var largeStill = map[string]int{
-	"cmd/epplab files": 37,
-	"cmd/epplab lines": 6997,
+	"cmd/epplab files": 35,
+	"cmd/epplab lines": 6853,
 }
 
 // figure is one number of a package or type.

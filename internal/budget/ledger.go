@@ -80,12 +80,19 @@ type account struct {
 	atMost       dvfsmodel.Watt
 	target, safe dvfsmodel.Watt
 	over         int // exchanges in a row with more than the limit measured
+	// floor is what the GPU was seen to take while its limit was lower, and found when; 0: it keeps its limits.
+	// Some boards can't get below a power at their lowest clocks, others keep no limit at all.
+	floor dvfsmodel.Watt
+	found time.Time
 }
 
 // NewLedger makes a ledger that knows no node.
 func NewLedger(times Times) *Ledger {
 	return &Ledger{times: times, nodes: make(map[string]*node), unheard: make(map[string]dvfsmodel.Watt)}
 }
+
+// SetTimes puts other times in force. What is known of nodes stays.
+func (l *Ledger) SetTimes(times Times) { l.times, l.divided = times, time.Time{} }
 
 // SetScopes puts budgets in force in place of those before.
 func (l *Ledger) SetScopes(scopes []Scope) { l.scopes, l.divided = scopes, time.Time{} }
@@ -135,35 +142,40 @@ func (l *Ledger) note(now time.Time, told *Exchange) *node {
 			l.divided = time.Time{}
 		}
 		a.GPU = *g
-		a.confirm()
+		a.confirm(now)
 	}
 	return n
 }
 
 // confirm works out the highest limit that a GPU may have, now that it was seen: an agent that asks anew
 // doesn't set what it was answered before any more.
-func (a *account) confirm() {
+func (a *account) confirm(now time.Time) {
 	if a.atMost = a.InForce; !a.canLimit() {
 		a.atMost = a.Board
 	}
-	if a.Power > overdrawn*a.InForce && a.canLimit() {
-		a.over++
-	} else {
+	switch {
+	case a.canLimit() && a.Power > overdrawn*a.InForce:
+		if a.over++; a.over >= overReadings {
+			a.floor, a.found = a.Power*overdrawn, now
+		}
+	case a.InForce*overdrawn < a.floor: // a lower limit that it keeps
+		a.over, a.floor = 0, 0
+	default:
 		a.over = 0
 	}
-	if a.isIgnoring() {
-		a.atMost = max(a.atMost, a.Power*overdrawn)
-	}
+	a.atMost = max(a.atMost, a.floor)
 }
 
-// A GPU that draws so much more than its limit in so many exchanges in a row doesn't keep it.
+// A GPU that draws so much more than its limit in so many exchanges in a row doesn't keep it. Every so often its
+// limit is lowered again to see whether it does.
 const (
 	overdrawn    = 1.05
 	overReadings = 4
+	tryAgain     = 2 * time.Minute
 )
 
-// isIgnoring reports whether the GPU doesn't keep its limit.
-func (a *account) isIgnoring() bool { return a.over >= overReadings }
+// isIgnoring reports whether the GPU doesn't keep lower limits than its floor.
+func (a *account) isIgnoring() bool { return a.floor > 0 }
 
 // canLimit reports whether the GPU's power limit can be set.
 func (a *account) canLimit() bool { return a.Max > 0 }
@@ -191,8 +203,11 @@ func (l *Ledger) divide(now time.Time) {
 			a := n.gpus[uuid]
 			d := Demand{Min: a.Min, Max: a.most(), Need: a.Need, Curve: a.Curve, Budgets: of}
 			switch {
-			case l.isSilent(now, n), !a.canLimit(), a.isIgnoring():
+			case l.isSilent(now, n), !a.canLimit():
 				d.Min, d.Max = a.atMost, a.atMost
+			case a.isIgnoring():
+				d.Min = max(d.Min, a.floor)
+				d.Max = max(d.Max, d.Min)
 			case n.stopping:
 				d.Min = d.Max
 			}
@@ -207,11 +222,25 @@ func (l *Ledger) divide(now time.Time) {
 	safe := Divide(alike, l.rooms(func(s *Schedule) dvfsmodel.Watt { return s.LeastEver(now) }))
 	for i, a := range accounts {
 		a.target, a.safe = division.Watts[i], safe.Watts[i]
-		if a.isIgnoring() {
+		if !a.isIgnoring() {
+			continue
+		}
+		a.target = a.unlessShort(&division, demands[i].Budgets, a.target)
+		a.safe = a.unlessShort(&safe, demands[i].Budgets, a.safe)
+		if a.target <= a.floor && now.Sub(a.found) > tryAgain {
 			a.target = a.Min
 		}
 	}
 	l.short, l.unmet = division.Short, division.Unmet
+}
+
+// unlessShort returns the limit of a GPU that ignores those below its floor: its share, or its least limit if
+// a budget lacks watts. A limit between these would only slow it, as its floor is counted anyway.
+func (a *account) unlessShort(of *Division, scopes []int, share dvfsmodel.Watt) dvfsmodel.Watt {
+	if slices.ContainsFunc(scopes, func(scope int) bool { return of.Short[scope] > 0 }) {
+		return a.Min
+	}
+	return max(a.Min, min(share, a.most()))
 }
 
 // rooms returns what each scope's budget leaves for GPUs of which agents told.
@@ -268,6 +297,9 @@ func (l *Ledger) lease(now time.Time, n *node) []Lease {
 			}
 			watts = a.atMost + max(0, more)
 		}
+		if a.isIgnoring() && slices.ContainsFunc(slices.Collect(maps.Values(left)), isNegative) {
+			watts = min(watts, a.InForce) // until others are lowered
+		}
 		watts = max(watts, a.Min)
 		for b := range left {
 			left[b] -= max(0, watts-a.atMost)
@@ -278,6 +310,8 @@ func (l *Ledger) lease(now time.Time, n *node) []Lease {
 	return leases
 }
 
+func isNegative(w dvfsmodel.Watt) bool { return w < 0 }
+
 // taken returns what a scope's nodes may take at most.
 func (l *Ledger) taken(s *Scope) dvfsmodel.Watt {
 	watts := l.overhead(s)
@@ -287,6 +321,16 @@ func (l *Ledger) taken(s *Scope) dvfsmodel.Watt {
 		}
 		for _, a := range n.gpus {
 			watts += a.atMost
+		}
+	}
+	return watts
+}
+
+// Short returns by how much the least limits of GPUs exceed the budgets that a node is under, at most.
+func (l *Ledger) Short(node string) (watts dvfsmodel.Watt) {
+	for _, scope := range l.scopesOf(node) {
+		if scope < len(l.short) {
+			watts = max(watts, l.short[scope])
 		}
 	}
 	return watts
@@ -352,7 +396,7 @@ func (n *node) addTo(s *ScopeStatus) {
 		if !a.canLimit() {
 			s.Unlimited = append(s.Unlimited, uuid)
 		}
-		if a.isIgnoring() {
+		if a.isIgnoring() && a.InForce <= a.floor { // above its floor it keeps its limit
 			s.Ignoring = append(s.Ignoring, uuid)
 		}
 	}

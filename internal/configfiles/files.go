@@ -86,7 +86,7 @@ func Check(c *config.Config) (refused, doubtful []error) {
 			note(fmt.Errorf("cluster.sharing.contention: %w", err), true)
 		}
 	}
-	note(WebTokens(&c.Web), true)
+	note(WebSecrets(&c.Web), true)
 	if c.Web.Cert != "" {
 		if _, err := tls.LoadX509KeyPair(c.Web.Cert, c.Web.Key); err != nil {
 			note(fmt.Errorf("[web] cert and key: %w", err), true)
@@ -107,13 +107,17 @@ func Check(c *config.Config) (refused, doubtful []error) {
 	return refused, doubtful
 }
 
-// WebTokens reports why the token file of the pages can't be used.
-func WebTokens(w *config.Web) error {
-	if w.TokenFile == "" {
-		return nil
+// WebSecrets reports why the pages' files with tokens and with their secret can't be used.
+func WebSecrets(w *config.Web) error {
+	if w.TokenFile != "" {
+		if _, err := login.ReadTokenFile(w.TokenFile); err != nil {
+			return fmt.Errorf("[web] token_file: %w", err)
+		}
 	}
-	if _, err := login.ReadTokenFile(w.TokenFile); err != nil {
-		return fmt.Errorf("[web] token_file: %w", err)
+	if w.OIDC.SecretFile != "" {
+		if _, err := login.ReadSecretFile(w.OIDC.SecretFile); err != nil {
+			return fmt.Errorf("[web.oidc] client_secret_file: %w", err)
+		}
 	}
 	return nil
 }

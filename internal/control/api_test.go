@@ -134,13 +134,14 @@ func TestAJobGoesFromSubmissionToItsOutcomeOverASocket(t *testing.T) {
 		len(job.Decisions) != 1 || len(job.Outcomes) != 1 {
 		t.Errorf("%+v", job)
 	}
-	var models struct{ Models []epdapi.ModelStatus }
-	if c.call(http.MethodGet, "/v1/models", nil, &models) != http.StatusOK || len(models.Models) != 1 ||
-		models.Models[0].Version == 0 {
-		t.Errorf("%+v", models)
+	var list struct{ Models []epdapi.ModelStatus }
+	listed := c.call(http.MethodGet, "/v1/models", nil, &list)
+	models := ofWorkloads(list.Models)
+	if listed != http.StatusOK || len(models) != 1 || models[0].Version == 0 {
+		t.Fatalf("%+v", list)
 	}
 	var versions struct{ Versions []record.Model }
-	path := "/v1/models?gpu_model=V100&workload=" + models.Models[0].Workload
+	path := "/v1/models?gpu_model=V100&workload=" + models[0].Workload
 	if c.call(http.MethodGet, path, nil, &versions) != http.StatusOK || len(versions.Versions) < 2 {
 		t.Errorf("%+v", versions)
 	}

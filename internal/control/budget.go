@@ -60,6 +60,8 @@ type PowerBudget struct {
 	settings  *Settings // by which the scopes were made
 	kinds     []string  // of the scopes
 	refreshed time.Time
+	began     time.Time // when the first agent asked
+	knowsAll  bool      // nodes
 	events    []epdapi.BudgetEvent
 }
 
@@ -92,8 +94,11 @@ func (b *PowerBudget) refresh(now time.Time, s *Settings) {
 	lease := time.Duration(s.Budget.Lease * float64(time.Second))
 	times := budget.Times{Lease: lease, Every: lease / exchangesPerLease}
 	switch age := now.Sub(b.refreshed); {
-	case b.ledger == nil || times != b.times:
+	case b.ledger == nil:
 		b.ledger, b.times = budget.NewLedger(times), times
+	case times != b.times:
+		b.ledger.SetTimes(times)
+		b.times = times
 	case b.settings == s && age >= 0 && age < refreshEvery:
 		return
 	}
@@ -205,12 +210,36 @@ func (b *PowerBudget) Lease(_ context.Context, r *epdapi.LeaseRequest) (epdapi.L
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := c.options.Clock()
+	if !b.knowsAll && b.knowsNodes(now) {
+		b.knowsAll, b.settings = true, nil // by which the ledger hears of them
+	}
 	b.refresh(now, s)
-	for _, l := range b.ledger.Exchange(now, told) {
+	leases := b.ledger.Exchange(now, told)
+	if !b.knowsAll {
+		return epdapi.LeaseAnswer{}, errUnknownNodes
+	}
+	for _, l := range leases {
 		answer.Leases = append(answer.Leases, epdapi.Lease(l))
 	}
 	answer.EveryS, answer.ForS = b.times.Every.Seconds(), b.times.Lease.Seconds()
 	return answer, nil
+}
+
+// errUnknownNodes keeps an agent at its safe shares: nodes that nobody knows of yet may take any part of the
+// budget.
+var errUnknownNodes = errors.New("no leases yet: this controller has just begun and doesn't know all nodes")
+
+// knowsNodes reports whether all nodes are known: Slurm has listed them, or where there is no Slurm every
+// agent has had the time to ask.
+func (b *PowerBudget) knowsNodes(now time.Time) bool {
+	if b.began.IsZero() {
+		b.began = now
+	}
+	if b.controller.options.Resolve != nil {
+		_, nodes := b.controller.Jobs.Status()
+		return !nodes.At.IsZero()
+	}
+	return now.Sub(b.began) > b.times.Lease+b.times.Every
 }
 
 // exchange says what an agent tells in the ledger's words, with what is known of the jobs.
@@ -295,6 +324,18 @@ func (b *PowerBudget) watch(s *Settings, r *epdapi.NodeReport) {
 	now := b.controller.options.Clock()
 	b.refresh(now, s)
 	b.ledger.Exchange(now, told)
+}
+
+// Short returns how many watts the budgets that a node is under lack, with all GPUs at their least limits.
+func (b *PowerBudget) Short(node string) (watts dvfsmodel.Watt) {
+	s := b.controller.settings.Load()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.holds(s) || !b.knowsAll {
+		return 0
+	}
+	b.refresh(b.controller.options.Clock(), s)
+	return b.ledger.Short(node)
 }
 
 // List returns the budgets with what the nodes take, and the events to come.

@@ -37,7 +37,7 @@ func (n *leasing) exchange(r *rig) *epdapi.LeaseAnswer {
 		})
 	}
 	answer, err := r.Budget.Lease(r.t.Context(), request)
-	if err != nil {
+	if err != nil && !errors.Is(err, errUnknownNodes) {
 		r.t.Fatal(err)
 	}
 	for i := range answer.Leases {
@@ -105,6 +105,36 @@ func TestGPUsGetLeasesWithinTheBudgetAndEventsLowerIt(t *testing.T) {
 	}
 	if _, err := r.Budget.Cancel(set.ID); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("cancelled twice: %v", err)
+	}
+}
+
+// A controller that has just begun gives no node what nodes of which it hasn't heard may take.
+func TestAfterARestartNoNodeGetsWhatOthersHave(t *testing.T) {
+	n1, n2 := &leasing{"n1", []dvfsmodel.Watt{180, 180}}, &leasing{"n2", []dvfsmodel.Watt{180, 180}}
+	const most = 900
+	for name, slurmTells := range map[string]bool{"where Slurm tells of nodes": true, "without Slurm": false} {
+		r := newRig(t, func(o *Options) {
+			if slurmTells {
+				o.Resolve = (&ctld{}).resolve
+			}
+		})
+		r.onSite("[budget]\nmode = \"enforce\"\ncluster_w = 900\n")
+		for range 20 {
+			r.clock.move(time.Second)
+			n1.exchange(r)
+			if got := n1.taken() + n2.taken(); got > most {
+				t.Fatalf("%s: they may take %v W", name, got)
+			}
+			if slurmTells {
+				continue
+			}
+			if n2.exchange(r); n1.taken()+n2.taken() > most {
+				t.Fatalf("%s: they may take %v W", name, n1.taken()+n2.taken())
+			}
+		}
+		if got := n1.taken() + n2.taken(); !slurmTells && got < most-1 {
+			t.Errorf("%s: they may take %v W, want 900", name, got)
+		}
 	}
 }
 

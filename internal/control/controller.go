@@ -52,7 +52,7 @@ type RunRecords interface {
 func RecordsIn(s *store.Store) Records {
 	return Records{
 		Runs: s, Jobs: s, Decisions: s, Models: s.Learning, Forecasts: s.Learning,
-		Queries: query.Records{Jobs: s, Sums: s, Runs: s, History: s.Learning},
+		Queries: query.Records{Jobs: s, Sums: s, Runs: s, History: s.Learning, Ended: s.Learning},
 	}
 }
 

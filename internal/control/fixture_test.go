@@ -58,6 +58,7 @@ type everything interface {
 	query.SumRecords
 	query.RunRecords
 	query.HistoryRecords
+	query.EndedRecords
 }
 
 // everythingIn is that of a store.
@@ -72,7 +73,7 @@ func (e everythingIn) WriteProblem() error { return e.Store.WriteProblem() }
 func recordsIn(e everything) Records {
 	return Records{
 		Runs: e, Jobs: e, Decisions: e, Models: e, Forecasts: e,
-		Queries: query.Records{Jobs: e, Sums: e, Runs: e, History: e},
+		Queries: query.Records{Jobs: e, Sums: e, Runs: e, History: e, Ended: e},
 	}
 }
 
@@ -311,7 +312,13 @@ func (r *rig) standings() []epdapi.ModelStatus {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return all
+	return ofWorkloads(all)
+}
+
+// ofWorkloads returns those of all that are of workloads. Forecasts, which are told beside
+// them, are first trained in the background: a test that ends soon may see them or not.
+func ofWorkloads(all []epdapi.ModelStatus) []epdapi.ModelStatus {
+	return slices.DeleteFunc(all, func(m epdapi.ModelStatus) bool { return m.Workload == forecast.Workload })
 }
 
 // useModel puts a version of a workload's model in use.

@@ -7,6 +7,9 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 )
 
+// longestRun is what longer runs are taken for where values over time are asked for, seconds: three years.
+const longestRun = 1e8
+
 // footprint returns what a forecast comes to if its job began now, by factors over time;
 // nil where there are only constant ones.
 func (s *Settings) footprint(now time.Time, f *epdapi.Forecast) *epdapi.ForecastFootprint {
@@ -15,8 +18,7 @@ func (s *Settings) footprint(now time.Time, f *epdapi.Forecast) *epdapi.Forecast
 	}
 	out := &epdapi.ForecastFootprint{Currency: s.Factors.Currency}
 	for i, seconds := range []float64{f.Time.Value, f.Time.Low, f.Time.High} {
-		const longest = 1e8 // s: three years
-		factors := s.series.MeanFactors(now, time.Duration(min(seconds, longest)*float64(time.Second)),
+		factors := s.series.MeanFactors(now, time.Duration(min(seconds, longestRun)*float64(time.Second)),
 			&s.Factors)
 		all := factors.Footprint(dvfsmodel.Joule(f.Energy.Value))
 		low, high := factors.Footprint(dvfsmodel.Joule(f.Energy.Low)),

@@ -18,6 +18,7 @@ import (
 	"github.com/epplan/epplan/internal/forecast"
 	"github.com/epplan/epplan/internal/predict"
 	words "github.com/epplan/epplan/internal/predict/source"
+	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
@@ -140,7 +141,10 @@ func TestARestartLearnsFromTheRecordsAndFromImportedLogs(t *testing.T) {
 	if err := r.learner.Load(t.Context()); err != nil {
 		t.Error(err)
 	}
-	standings := r.standings()
+	standings, err := r.Queries.ModelStatuses(t.Context(), query.ForEPD())
+	if err != nil {
+		t.Fatal(err)
+	}
 	if last := standings[len(standings)-1]; last.Workload != forecast.Workload || last.Samples != 4 ||
 		!strings.Contains(last.Note, "3 own and 1 imported") {
 		t.Errorf("%+v", standings)

@@ -138,6 +138,10 @@ func (s *still) RunDays(context.Context, string, time.Time) ([]record.RunDay, er
 	return s.days, nil
 }
 
+func (*still) RunEnergies(context.Context, string, time.Time) ([]record.RunEnergy, error) {
+	return nil, nil
+}
+
 func (s *still) Strata(context.Context, string, time.Time, time.Time) ([]record.Stratum, error) {
 	return s.strata, nil
 }

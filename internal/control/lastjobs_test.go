@@ -21,11 +21,12 @@ func TestAWorkloadIsToldWithTheJobThatPeopleKnowItBy(t *testing.T) {
 	told := func() epdapi.LastJob {
 		t.Helper()
 		var list epdapi.ModelList
-		if status := r.callAs(&operator, http.MethodGet, "/v1/models", "", &list); status != http.StatusOK ||
-			len(list.Models) != 1 {
+		status := r.callAs(&operator, http.MethodGet, "/v1/models", "", &list)
+		models := ofWorkloads(list.Models)
+		if status != http.StatusOK || len(models) != 1 {
 			t.Fatalf("%d, %+v", status, list)
 		}
-		return list.Models[0].LastJob
+		return models[0].LastJob
 	}
 	if got := told(); got != want {
 		t.Errorf("%+v, want %+v", got, want)

@@ -306,6 +306,17 @@ func TestAnOverviewAddsUpDaysAndShowsWhatItsCallerMaySee(t *testing.T) {
 		for _, d := range o.Days {
 			runs, joules = runs+d.Runs, joules+d.GPUEnergyJ
 		}
+		months, used, now := o.Months, 0.0, r.clock.read()
+		for i, h := range o.Hours {
+			used += h.UsedW * min(3600, max(60, now.Sub(h.From).Seconds()))
+			if i > 0 && h.From.Sub(o.Hours[i-1].From) != time.Hour {
+				t.Errorf("an hour begins at %s", h.From)
+			}
+		}
+		if len(o.Hours) != epdapi.OverviewHours || math.Abs(used-joules) > 1e-9*joules ||
+			len(months) != 2 || months[0].Runs+months[1].Runs != 2 || now.Month() != months[0].Day.Month() {
+			t.Errorf("%s: %g J by hour, want %g; %+v", c.who.Name, used, joules, months)
+		}
 		if runs != 2 || !(joules > 0) || len(o.States) != 1 ||
 			o.States[0] != (epdapi.StateCount{State: record.Completed, Runs: 2}) {
 			t.Errorf("%s: %d runs, %g J, %+v", c.who.Name, runs, joules, o.States)

@@ -312,3 +312,111 @@ func TestUnlikeEndingsInTheConstantArmAreToldFromChance(t *testing.T) {
 		t.Error("fewer treated ones")
 	}
 }
+
+// Groups are measured by the same experiment as the whole: where a group is all there is of a stratum,
+// they say the same, and runs of the groups add up to those of the whole.
+func TestSavingsOfGroupsAreThoseOfTheWholeOrNotStated(t *testing.T) {
+	r := newRig(t, nil)
+	r.userEnergies("ada", live.ArmTreated, 100, 101, 102, 99, 98, 100)
+	r.userEnergies("ada", live.ArmHeldOut, 130, 131, 129, 128, 132)
+	r.userEnergies("bob", live.ArmTreated, 50, 51, 49, 50, 50)
+	r.userEnergies("bob", live.ArmHeldOut, 90, 91, 89, 90) // one fewer than are needed
+	r.userEnergies("eve", live.ArmExcluded, 7)
+	ask := func(who query.Caller, by string) (*epdapi.Usage, map[string]*epdapi.GroupSaving) {
+		u, err := r.Queries.Usage(t.Context(), who, time.Time{}, time.Time{}, by, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		groups := map[string]*epdapi.GroupSaving{}
+		for i := range u.Groups {
+			groups[u.Groups[i].Key] = u.Groups[i].Measured
+		}
+		return &u, groups
+	}
+	u, users := ask(operator, "user")
+	if a := users["ada"]; a.Treated != 6 || a.HeldOut != 5 || math.Abs(a.GPU.SavedJ-6*30) > 1e-9 ||
+		!a.GPU.IsCertain() || math.Abs(a.Time.LongerS-6*10) > 1e-9 || a.Node.Runs != 0 {
+		t.Errorf("ada: %+v", a)
+	}
+	if b := *users["bob"]; b != (epdapi.GroupSaving{Treated: 5, HeldOut: 4}) {
+		t.Errorf("bob has figures from 4 held-out runs: %+v", b)
+	}
+	if users["eve"] != nil {
+		t.Errorf("eve, whose run is in no group: %+v", users["eve"])
+	}
+	for _, by := range record.Groupings {
+		u, _ := ask(operator, by)
+		var sum epdapi.UsageSum
+		var treated, heldOut int64
+		for i := range u.Groups {
+			sum.Add(&u.Groups[i])
+			if m := u.Groups[i].Measured; m != nil {
+				treated, heldOut = treated+m.Treated, heldOut+m.HeldOut
+			}
+		}
+		if sum.Runs != u.Total.Runs || math.Abs(sum.EnergyJ-u.Total.EnergyJ) > 1e-9 ||
+			treated != u.Savings.Treated || heldOut != u.Savings.HeldOut {
+			t.Errorf("by %s: %+v, %d treated, %d held out of %+v", by, sum, treated, heldOut, u)
+		}
+	}
+	for by, key := range map[string]string{"workload": "w", "gpu": "V100", "partition": "gpu"} { // one of each
+		u, groups := ask(operator, by)
+		if m := groups[key]; m.GPU != u.Savings.GPU || m.Time != u.Savings.Time || m.GPU.Runs != 11 {
+			t.Errorf("by %s: %+v, the whole %+v", by, m, u.Savings.GPU)
+		}
+	}
+	own, mine := ask(ada, "user")
+	if len(own.Groups) != 1 || mine["ada"] == nil || *mine["ada"] != *users["ada"] {
+		t.Errorf("ada is told %+v, an operator %+v", own.Groups, u.Groups)
+	}
+}
+
+// Parts of a period say what only sums are kept of, each once.
+func TestPrunedRunsAreInOnePartOfAPeriod(t *testing.T) {
+	r := newRig(t, nil)
+	r.energies("a", live.ArmTreated, 10, 20)
+	if _, err := r.store.Prune(t.Context(), start.AddDate(1, 0, 0)); err != nil {
+		t.Fatal(err)
+	}
+	r.clock.move(time.Hour)
+	r.userEnergies("ada", live.ArmTreated, 5)
+	for _, ago := range []int{1, 12} { // months: parts are days, or months
+		since := start.AddDate(0, -ago, 0)
+		u, err := r.Queries.Usage(t.Context(), operator, since, start.AddDate(0, 1, 0), "user", false)
+		if err != nil || u.Pruned == nil || u.Pruned.EnergyJ != 30 || u.Total.EnergyJ != 35 {
+			t.Fatalf("%+v, %v", u, err)
+		}
+		sum := 0.
+		for i := range u.Over {
+			sum += u.Over[i].PrunedJ + u.Over[i].EnergyJ
+		}
+		t.Logf("%d parts", len(u.Over))
+		if sum != u.Total.EnergyJ {
+			t.Errorf("since %v: the parts have %v J, all %v J", since, sum, u.Total.EnergyJ)
+		}
+	}
+}
+
+// userEnergies records jobs of a user that used so much: at chosen clocks in 110 s, otherwise in 100 s.
+func (r *rig) userEnergies(user string, arm live.Arm, joules ...float64) {
+	r.t.Helper()
+	seconds := 100.
+	if arm == live.ArmTreated {
+		seconds = 110
+	}
+	for i, j := range joules {
+		job := &record.Job{
+			Cluster: "alpha", ID: int64(1000 + r.clock.read().Minute() + i), Submitted: r.clock.read(), User: user,
+			Account: "of " + user, Partition: "gpu", GPUs: 1, Nodes: 1,
+		}
+		if err := r.store.PutJob(r.t.Context(), job); err != nil {
+			r.t.Fatal(err)
+		}
+		r.ended(&record.Outcome{
+			RunID: fmt.Sprintf("%s-%s-%d", user, arm, i), JobID: job.ID, Submitted: job.Submitted, Workload: "w",
+			GPUModel: "V100", Arm: arm, ExitState: record.Completed, GPUEnergyJ: live.Known(j),
+			TimeS: live.Known(seconds),
+		})
+	}
+	r.clock.move(time.Minute)
+}

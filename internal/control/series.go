@@ -59,7 +59,7 @@ func keepSeries(ctx context.Context, inForce *atomic.Pointer[Settings], log *slo
 		}
 		wrong = nil
 		after := *before
-		after.series, after.budgetSeries, after.stamps = files.Series, files.Budget, stamps
+		after.useSeries(files, stamps)
 		if inForce.CompareAndSwap(before, &after) { // else the configuration was read again meanwhile
 			log.Info("values over time were read again, as a file of them has changed")
 		}

@@ -3,6 +3,7 @@ package control
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -12,6 +13,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/epplan/epplan/live"
+	"github.com/epplan/epplan/slurm"
 )
 
 // A safeLog is a text that one writes while another reads.
@@ -124,5 +128,46 @@ func TestFactorsThatAreOverAreSaid(t *testing.T) {
 		if said != want {
 			t.Errorf("at %v: %v", at, all)
 		}
+	}
+}
+
+// Clocks are chosen by what energy costs during the run, as if that were the constant price: the dearer
+// it is, the slower.
+func TestClocksAreFasterWhenEnergyIsCheap(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	decided := func(perKWh float64, file string) live.Decision {
+		t.Helper()
+		text := fmt.Sprintf("%s[objective]\nname = \"cost\"\ncost_per_gpu_hour = 0.05\n"+
+			"[factors]\ncost_per_kwh = %v\ncurrency = \"EUR\"\n%s", enforceAll, perKWh, file)
+		r := rigAt(t, filepath.Join(t.TempDir(), "epd.db"), &hand{now: start}, text, nil)
+		for id := range slurm.JobID(3) {
+			r.run(id+1, memoryBound())
+		}
+		return r.run(10, memoryBound())
+	}
+	last, slowest := live.Decision{}, 0
+	for i, price := range []float64{0.01, 0.1, 0.3, 0.6, 1, 3} {
+		rows := fmt.Sprintf("time,cost_per_kwh\n2026-05-04T00:00:00Z,%v\n2026-05-06T00:00:00Z,0.3\n", price)
+		if err := os.WriteFile("prices.csv", []byte(rows), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		d, want := decided(0.3, "series = \"prices.csv\"\n"), decided(price, "")
+		if d.Core != want.Core || d.Mem != want.Mem || d.Apply != want.Apply {
+			t.Errorf("at %v EUR for some hours: %+v, at that price always: %+v", price, d, want)
+		}
+		if told := strings.Contains(d.Reason, "of its usual price"); told != (price != 0.3) {
+			t.Errorf("at %v EUR: %q", price, d.Reason)
+		}
+		if i > 0 && d.Predicted.Or(0) < last.Predicted.Or(0) {
+			t.Errorf("at %v EUR it takes %v, before %v", price, d.Predicted, last.Predicted)
+		}
+		if d.Predicted.Or(0) > last.Predicted.Or(0) {
+			slowest++
+		}
+		last = d
+	}
+	if slowest < 3 {
+		t.Errorf("all prices but %d give the same clocks", slowest)
 	}
 }

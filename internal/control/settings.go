@@ -66,9 +66,23 @@ func ReadSettings(r io.Reader, name string) (*Settings, error) {
 		return nil, err
 	}
 	s := NewSettings(c, config.Digest(text))
-	s.series, s.curve, s.budgetSeries = files.Series, files.Curve, files.Budget
-	s.source, s.stamps = c, stamps
+	s.curve, s.source = files.Curve, c
+	s.useSeries(files, stamps)
 	return s, nil
+}
+
+// useSeries takes values over time from their files. Where clocks are chosen for money, and time has a price,
+// they are faster in cheap hours and slower in dear ones.
+func (s *Settings) useSeries(files *configfiles.Files, stamps map[string]fileStamp) {
+	s.series, s.budgetSeries, s.stamps = files.Series, files.Budget, stamps
+	s.EnergyWeight = nil
+	if series, constant := s.series, s.Factors; series != nil && s.source.CountsCost() {
+		s.EnergyWeight = func(from time.Time, seconds float64) float64 {
+			long := time.Duration(min(seconds, longestRun) * float64(time.Second))
+			factors := series.MeanFactors(from, long, &constant)
+			return factors.Footprint(1).Cost
+		}
+	}
 }
 
 // DefaultSettings returns those without a configuration file: nothing is touched.

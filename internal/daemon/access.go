@@ -35,6 +35,14 @@ type Access struct {
 	mu     sync.Mutex
 	admins []uint32
 	names  map[uint32]cachedName
+	uids   map[string]cachedUID
+}
+
+// cachedUID is the uid of a name, as it was at a time.
+type cachedUID struct {
+	uid   uint32
+	known bool
+	at    time.Time
 }
 
 // cachedName is a user's name, as it was at a time.

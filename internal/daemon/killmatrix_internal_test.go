@@ -529,6 +529,7 @@ func faultRules(t *testing.T) (rules []string) {
 	}
 	kinds := []string{
 		"permission", "unsupported", "transient", "slow", "lost", "missing", "reset", "stuck", "reload", "foreign",
+		"unlimited",
 	}
 	for rule, all := range map[string][]string{"?:slow=1s": ops, "lock:?": kinds} {
 		if _, err := gpu.ParseFaults(rule); err == nil || !strings.Contains(err.Error(), fmt.Sprint(all)) {

@@ -56,6 +56,40 @@ func (ch *chooser) adapt(budget float64) bool {
 	return true
 }
 
+// restSLA is how many times as long as at default clocks a run without a model may take at every moment of it
+// because its GPUs were at their lowest clock when it had work again.
+const restSLA = 1.002
+
+// letRest decides that the GPUs of a run without a model go to their lowest clock while it leaves them
+// without work, if that is wanted and can be, on one node. At work they are at default clocks.
+func letRest(ch *chooser) {
+	rule, d, base := &ch.settings.Live.Adapt, ch.decision, ch.table.Base
+	if rule.Rest == 0 || rule.Writes < minWrites || d.Mode != live.Enforce || ch.job.Nodes != 1 ||
+		ch.constantCap() > 0 {
+		return
+	}
+	lowest, reachable := base, false
+	for _, at := range ch.table.Allowed {
+		if at.Mem == base.Mem && at.Core <= lowest.Core {
+			lowest = at
+		}
+		reachable = reachable || at == base
+	}
+	if !reachable || lowest.Core == base.Core {
+		return
+	}
+	d.Core = base.Core
+	d.Adapt = &live.Adaptation{
+		SLA: restSLA, TauS: rule.Tau, Writes: rule.Writes, WritePauseS: rule.WritePause, RestS: rule.Rest,
+		Levels: []live.AdaptLevel{
+			{Core: base.Core, Stretch: 1, Cost: 1},
+			{Core: lowest.Core, Stretch: float64(base.Core / lowest.Core), Cost: 1 + restSLA}, // never at work
+		},
+	}
+	ch.applyByMode(fmt.Sprintf(adaptedReason+" MHz after %v s without work and %v MHz at work; %s",
+		float64(lowest.Core), rule.Rest, float64(base.Core), d.Reason))
+}
+
 // adaptLevels returns the clocks among which a run may be stepped; none where there is
 // nothing to choose.
 func (ch *chooser) adaptLevels() []live.AdaptLevel {

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -8,6 +9,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/choose"
 	"github.com/epplan/epplan/internal/learn"
+	"github.com/epplan/epplan/live"
 )
 
 // What work costs at most is no less than it truly costs, for work that follows
@@ -49,4 +51,39 @@ func TestNoLevelStretchesWorkMoreThanItSays(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Only where an administrator wants it, and only without a model, GPUs go to their lowest allowed clock
+// at rest.
+func TestJobsWithoutAModelRestAtTheLowestClockIfThatIsWanted(t *testing.T) {
+	const enforced, wanted = "[live]\nmode = \"enforce\"\n", "[live.adapt]\nrest_s = 60\n"
+	d := decidedUnder(t, enforced+wanted, "")
+	if a := d.Adapt; !d.Apply || a == nil || d.Core != 1380 || a.RestS != 60 || a.SLA != restSLA ||
+		len(a.Levels) != 2 || a.Levels[0].Core != 1380 || a.Levels[1].Core != 802 ||
+		d.Arm != live.ArmExcluded || d.HoldOut ||
+		!strings.HasPrefix(d.Reason, "adapted between core 802 MHz after 60 s without work") {
+		t.Errorf("%+v, %+v", d, d.Adapt)
+	}
+	made := Decided{Decision: live.Decision{Reason: d.Reason}}
+	if low, is := made.adaptedDownTo(); !is || low != 802 {
+		t.Errorf("by the records down to %v, %v", float64(low), is)
+	}
+	d = decidedUnder(t, enforced+"min_core = 0.65\n"+wanted, "")
+	if d.Adapt == nil || d.Adapt.Levels[1].Core != 945 {
+		t.Errorf("below what the administrator allows: %+v", d.Adapt)
+	}
+	for name, text := range map[string]string{
+		"nobody wants it": enforced, "advice": strings.Replace(enforced, "enforce", "advise", 1) + wanted,
+		"no writes":      enforced + wanted + "writes_per_minute = 2\n",
+		"no clock below": enforced + "min_core = 1\n" + wanted,
+	} {
+		if d := decidedUnder(t, text, ""); d.Adapt != nil || d.Apply {
+			t.Errorf("%s: %+v, %+v", name, d, d.Adapt)
+		}
+	}
+	for _, comment := range []string{"epplan:off", "epplan:fixed=945"} {
+		if d := decidedUnder(t, enforced+wanted, comment); d.Adapt != nil {
+			t.Errorf("%s: %+v, %+v", comment, d, d.Adapt)
+		}
+	}
 }

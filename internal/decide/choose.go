@@ -74,7 +74,9 @@ func (ch *chooser) choose(wishes *slurm.Wishes) {
 	case wishes.IsFixed():
 		ch.fixClocks(wishes)
 	default:
-		ch.chooseByModel()
+		if ch.chooseByModel(); d.Workload == "" || ch.model.Model == nil {
+			letRest(ch)
+		}
 	}
 }
 
@@ -174,12 +176,12 @@ func (ch *chooser) chooseByModel() {
 		if forbidden := heldBackWords(ch, budget, bound); forbidden != "" {
 			d.Reason = "default clocks: " + forbidden
 		}
-		d.Reason += waitingWords(ch.backlog)
+		d.Reason += priceAndWaitingWords(ch)
 	default:
 		ch.setPoint(&best)
 		d.Arm = live.ArmTreated
 		ch.applyByMode(fmt.Sprintf("%s: %s and %.0f%% of the time at default clocks, by %s%s",
-			d.Words(), ch.energyWords(&best), 100*best.Time/standard.Time, m, waitingWords(ch.backlog)))
+			d.Words(), ch.energyWords(&best), 100*best.Time/standard.Time, m, priceAndWaitingWords(ch)))
 		if d.Mode != live.Enforce {
 			d.Arm = live.ArmExcluded
 		}
@@ -272,7 +274,28 @@ func (ch *chooser) timeBudget() (limit float64, bound string) {
 // wait for the run's GPUs.
 func (ch *chooser) objective() dvfsmodel.Objective {
 	goal := &ch.settings.Goal
-	return goal.Objective.WithHost(ch.hostPower()).WithBacklog(goal.WaitWeight, ch.backlog)
+	o := goal.Objective
+	o.EnergyWeight *= priceRatio(ch)
+	return o.WithHost(ch.hostPower()).WithBacklog(goal.WaitWeight, ch.backlog)
+}
+
+// priceRatio returns what energy costs during the run as it is at default clocks, in terms of the constant
+// price; 1 where the price doesn't change.
+func priceRatio(ch *chooser) float64 {
+	constant := ch.settings.Goal.Objective.EnergyWeight
+	if ch.settings.EnergyWeight == nil || ch.safe == nil || constant == 0 {
+		return 1
+	}
+	return max(0, ch.settings.EnergyWeight(ch.now, ch.safe.Standard.Time)/constant)
+}
+
+// priceAndWaitingWords says how far the price of energy during the run is from the constant one, if it is
+// a per cent, and that others wait for its GPUs.
+func priceAndWaitingWords(ch *chooser) (words string) {
+	if ratio := priceRatio(ch); math.Abs(ratio-1) >= 0.01 {
+		words = fmt.Sprintf(", with energy at %.0f%% of its usual price", 100*ratio)
+	}
+	return words + waitingWords(ch.backlog)
 }
 
 // hostPower returns the watts of the rest of the node for each of its GPUs.

@@ -1,6 +1,8 @@
 package decide
 
 import (
+	"time"
+
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 )
@@ -13,7 +15,10 @@ type Settings struct {
 	Safety   config.Safety
 	Live     config.Live
 	Profiles *config.Profiles
-	hostW    map[string]dvfsmodel.Watt // by GPU model, of nodes that the configuration names
+	// EnergyWeight returns what a joule weighs in the mean during a run that begins at a time and lasts so
+	// many seconds, where that changes over time; nil: as in Goal, always.
+	EnergyWeight func(from time.Time, seconds float64) float64
+	hostW        map[string]dvfsmodel.Watt // by GPU model, of nodes that the configuration names
 }
 
 // NewSettings takes the settings from a configuration.

@@ -22,12 +22,12 @@ var epdDown = &Fault{
 }
 
 var epdHung = &Fault{
-	"epd-hung", Bad, "the epd at {socket} takes calls and doesn't answer within {bound}", "{without}",
+	"epd-hung", Bad, "epd at {socket} takes calls and doesn't answer within {bound}", "{without}",
 	Fix{Run: "systemctl restart {unit}"},
 }
 
 var socketGone = &Fault{
-	"socket-missing", Bad, "epd runs (process {pid}), and its socket {socket} isn't there", "{without}",
+	"socket-missing", Bad, "epd runs (process {pid}) without its socket {socket}", "{without}",
 	Fix{Run: "systemctl restart {unit}"},
 }
 
@@ -94,32 +94,32 @@ func (e *examination) unitName(name string) string {
 }
 
 var socketOpen = &Fault{
-	"socket-open", Bad, "{socket} has mode {mode}, and is for its owner alone",
-	"others can take up epd's connections; it refuses what they ask",
+	"socket-open", Bad, "{socket} has mode {mode}, but is for its owner alone",
+	"others can use up epd's connections; it refuses their requests",
 	Fix{Run: "chmod 600 {socket}"},
 }
 
 var socketForeign = &Fault{
-	"socket-foreign", Bad, "{dir}, in which hooks look for epd's socket, is of the user with number {uid}",
-	"that user can put another socket there, which hooks and epplan restore would believe",
+	"socket-foreign", Bad, "{dir}, where hooks look for epd's socket, belongs to user {uid}",
+	"that user can put a false socket there, which hooks and epplan restore would trust",
 	Fix{Run: "chown root {dir}    # and restart {unit}, which has a folder of its own"},
 }
 
 var socketClosed = &Fault{
 	"socket-closed", Bad, "{socket} has mode {mode}: Slurm's user and others can't ask there",
-	"nothing is told to epd at a submission, and users see nothing of their jobs",
+	"epd isn't told of submissions, and users can't see their jobs",
 	Fix{Run: "chmod 666 {socket}"},
 }
 
 var socketFolder = &Fault{
-	"socket-folder", Bad, "{dir} has mode {mode}: others than its owner can't pass",
-	"Slurm's user can't reach the socket in it: nothing is told to epd at a submission",
+	"socket-folder", Bad, "{dir} has mode {mode}: only its owner can pass",
+	"Slurm's user can't reach the socket: epd isn't told of submissions",
 	Fix{Run: "chmod 755 {dir}"},
 }
 
 var publicGone = &Fault{
 	"submit-socket-missing", Bad, "{socket} isn't there",
-	"nothing is told to epd at a submission, and users can't ask about their jobs",
+	"epd isn't told of submissions, and users can't ask about their jobs",
 	Fix{
 		Run: "systemctl edit {unit}    # ExecStart must have --submit-socket {socket}; then " +
 			"systemctl restart {unit}",
@@ -179,8 +179,8 @@ func octal(mode fs.FileMode) string { return "0" + strconv.FormatUint(uint64(mod
 
 var versionsDiffer = &Fault{
 	"version-skew", Warn, "{versions}",
-	"messages are made for the same release: what one of them doesn't know is left out",
-	Fix{Run: "systemctl restart {unit}    # after the same packages are installed everywhere"},
+	"messages are for one release: what another doesn't know is left out",
+	Fix{Run: "systemctl restart {unit}    # after installing the same packages everywhere"},
 }
 
 func lookVersions(ctx context.Context, e *examination) []Finding {
@@ -221,13 +221,13 @@ func lookVersions(ctx context.Context, e *examination) []Finding {
 
 var configWrong = &Fault{
 	"config-wrong", Bad, "{error}",
-	"epd goes on with the configuration that it has, and doesn't start with this one",
-	Fix{Run: "{program} config check {file}    # names every fault; mend them, then: epplan reload"},
+	"epd keeps its configuration, and doesn't start with this one",
+	Fix{Run: "{program} config check {file}    # names every fault; then: epplan reload"},
 }
 
 var configMissing = &Fault{
 	"config-missing", Bad, "{file} isn't there",
-	"epd goes on with the configuration that it has, and doesn't start without",
+	"epd keeps its configuration, and doesn't start without one",
 	Fix{Run: "{program} config init {file}"},
 }
 
@@ -238,15 +238,15 @@ var configClosed = &Fault{
 }
 
 var configStale = &Fault{
-	"config-stale", Warn, "{file} isn't what is in force: it was changed since",
-	"what it says now doesn't count yet",
+	"config-stale", Warn, "{file} was changed since it was read",
+	"the changes don't count yet",
 	Fix{Run: "{program} reload --socket {socket}"},
 }
 
 var configDoubtful = &Fault{
 	"config-doubtful", Warn, "{warning}",
-	"epd goes by the file as it stands, which is hardly what is meant",
-	Fix{Run: "{program} config check {file}    # names every doubt; mend them, then: epplan reload"},
+	"epd uses the file as it is, which is hardly intended",
+	Fix{Run: "{program} config check {file}    # names every doubt; then: epplan reload"},
 }
 
 func lookConfig(ctx context.Context, e *examination) []Finding {

@@ -38,14 +38,14 @@ func (e *examination) installCommand(ctx context.Context, dir string) string {
 
 var pluginOff = &Fault{
 	"submit-plugin-off", Bad, "JobSubmitPlugins is {value}, without lua",
-	"slurmctld doesn't call job_submit.lua: no job is known by its script, and users' wishes aren't read",
+	"no job is known by its script, and users' requests aren't read",
 	Fix{File: "{conf}", Line: "JobSubmitPlugins={wanted}", Run: "scontrol reconfigure"},
 }
 
 var pluginMissing = &Fault{
 	"submit-plugin-missing", Bad, "{file} isn't there",
-	"slurmctld can't run job_submit.lua, and doesn't start without it",
-	Fix{Run: "apt-get install slurm-wlm-plugins    # or what your Slurm's Lua plugin is in"},
+	"slurmctld doesn't start without it",
+	Fix{Run: "apt-get install slurm-wlm-plugins    # or your package of Slurm's Lua plugin"},
 }
 
 func lookPlugin(_ context.Context, e *examination, s *settings) []Finding {
@@ -70,25 +70,25 @@ func lookPlugin(_ context.Context, e *examination, s *settings) []Finding {
 
 var scriptMissing = &Fault{
 	"submit-script-missing", Bad, "{file} isn't there",
-	"slurmctld goes on with the script that it has until it is restarted, and then it doesn't start",
+	"slurmctld keeps the old script, and doesn't start again",
 	Fix{Run: "{install}"},
 }
 
 var scriptForeign = &Fault{
 	"submit-script-foreign", Bad, "{file} doesn't call epplan",
-	"no job is known by its script, and users' wishes aren't read",
+	"no job is known by its script, and users' requests aren't read",
 	Fix{Run: "{install}"},
 }
 
 var scriptBroken = &Fault{
 	"submit-script-broken", Bad, "{file} doesn't load: {error}",
-	"slurmctld goes on with the script that it had; from 23.02 it ends at the next reconfigure",
-	Fix{Run: "luac -p {file}    # mend what it says; {file}.before-epplan is the site's own from before"},
+	"slurmctld keeps the old script; from 23.02 on it ends at the next reconfigure",
+	Fix{Run: "luac -p {file}    # fix what it says; {file}.before-epplan is your earlier script"},
 }
 
 var moduleMissing = &Fault{
 	"submit-module-missing", Bad, "{file}, which job_submit.lua calls, isn't there",
-	"nothing is told to epd at a submission",
+	"epd isn't told of submissions",
 	Fix{Run: "{install}"},
 }
 
@@ -100,7 +100,7 @@ var moduleChanged = &Fault{
 
 var moduleOld = &Fault{
 	"submit-module-old", Warn, "{file} is of another version of epplan",
-	"what newer versions do at a submission isn't done",
+	"newer functions at submission are missing",
 	Fix{Run: "{install}"},
 }
 
@@ -166,14 +166,14 @@ func (e *examination) luaComplaint(ctx context.Context, script string) (complain
 }
 
 var socketLibrary = &Fault{
-	"lua-socket", Bad, "Lua has no socket.unix here, and epplan.lua has no other way to ask",
-	"nothing is told to epd at a submission",
+	"lua-socket", Bad, "Lua has no socket.unix, and epplan.lua no other way to ask",
+	"epd isn't told of submissions",
 	Fix{Run: "apt-get install lua-socket    # or: {install} --popen"},
 }
 
 var moduleSocket = &Fault{
 	"submit-socket-other", Bad, "epplan.lua asks at {asked}, and epd answers at {answered}",
-	"nothing is told to epd at a submission",
+	"epd isn't told of submissions",
 	Fix{Run: "{install}"},
 }
 
@@ -238,22 +238,22 @@ var hookForeign = &Fault{
 
 var epilogNotFirst = &Fault{
 	"epilog-not-first", Warn, "in {key} {files} runs before epplan's {ours}",
-	"a job's GPUs stay locked until that is done, and if it fails, epplan's isn't called; when the job " +
-		"ended is known to the second only",
-	Fix{Run: "{install}    # it gets the name that runs first; where it has that: mv {file} {dir}/00-site, " +
-		"as the last name of a folder runs first"},
+	"GPUs stay locked until it is done; if it fails, epplan's isn't called; the job's end is known to " +
+		"the second only",
+	Fix{Run: "{install}    # gives ours the name that runs first; else mv {file} {dir}/00-site: the " +
+		"last name of a folder runs first"},
 }
 
 var prologNotLast = &Fault{
 	"prolog-not-last", Warn, "in {key} {files} runs after epplan's {ours}",
-	"that runs at the job's clocks, and its time and energy count as the job's",
+	"it runs at the job's clocks, and its time and energy count as the job's",
 	Fix{Run: "mv {file} {dir}/50-site    # the last name of a folder runs first"},
 }
 
 var epilogJournal = &Fault{
 	"epilog-journal", Bad,
-	"while epd doesn't run, the Epilog gives clocks back by {asked}, and epd's journal is {journal}",
-	"a job that ends then leaves its GPUs locked until epd is back",
+	"without epd the Epilog restores clocks by {asked}, but epd's journal is {journal}",
+	"jobs that end then leave GPUs locked until epd is back",
 	Fix{Run: "{install}"},
 }
 
@@ -286,7 +286,7 @@ func (e *examination) epilogJournal(ctx context.Context) string {
 		return ""
 	}
 	for pattern := range strings.SplitSeq(s.get("Epilog"), ",") {
-		for _, file := range e.site.Files.Glob(pattern) {
+		for _, file := range s.hookFiles(e.site.Files, pattern) {
 			text, err := e.site.Files.Read(file)
 			if err != nil {
 				continue
@@ -316,15 +316,30 @@ func newHookCheck(hook hooks.Hook, key, without string) func(context.Context, *e
 		if e.role == Head {
 			return okFinding("%s=%s; its files are looked at on nodes", key, value)
 		}
-		return e.checkHookFiles(hook, key, value, words)
+		return e.checkHookFiles(s, hook, value, words)
 	})
 }
 
-func (e *examination) checkHookFiles(hook hooks.Hook, key, value string, words []string) []Finding {
+// sentFolder is where slurmd keeps the slurm.conf and hooks that slurmctld sent it.
+const sentFolder = "/run/slurm/conf"
+
+// hookFiles returns the files that a Prolog or Epilog names. One without a path lies beside slurm.conf, on a
+// configless node beside the one that slurmd fetched.
+func (s *settings) hookFiles(files Files, pattern string) []string {
+	if path.IsAbs(pattern) {
+		return files.Glob(pattern)
+	}
+	if found := files.Glob(path.Join(sentFolder, pattern)); len(found) > 0 {
+		return found
+	}
+	return files.Glob(path.Join(path.Dir(s.path), pattern))
+}
+
+func (e *examination) checkHookFiles(s *settings, hook hooks.Hook, value string, words []string) []Finding {
 	var found []Finding
 	var order, ours []string // as slurmd runs them
 	for pattern := range strings.SplitSeq(value, ",") {
-		files := e.site.Files.Glob(pattern)
+		files := s.hookFiles(e.site.Files, pattern)
 		if len(files) == 0 {
 			found = append(found, hookNoMatch.finding(append([]string{"pattern", pattern}, words...)...)...)
 		}
@@ -350,7 +365,7 @@ func (e *examination) checkHookFiles(hook hooks.Hook, key, value string, words [
 	default:
 		found = checkHookOrder(hook, order, ours, words)
 	}
-	return orOK(found, "%s=%s", key, value)
+	return orOK(found, "%s=%s", words[1], value)
 }
 
 // checkHookOrder looks at what runs between a job and our hook: a Prolog of ours is to be the

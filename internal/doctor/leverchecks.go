@@ -11,8 +11,8 @@ import (
 )
 
 var leversLeft = &Fault{
-	"levers-left", Bad, "no epd runs, and Slurm still has what it changed: {left}",
-	"jobs that are submitted now pass those that epd put behind others, and nothing takes that back by itself",
+	"levers-left", Bad, "no epd runs, and its changes in Slurm are still there: {left}",
+	"new jobs pass those that epd put behind others, and nothing restores them",
 	Fix{Run: "epd restore --state {state}"},
 }
 

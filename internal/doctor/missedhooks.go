@@ -8,23 +8,21 @@ import (
 )
 
 var prologMissed = &Fault{
-	"prolog-missed", Bad, "{count} jobs with GPUs started on {node} since {since}, and no Prolog of theirs " +
-		"reached the " +
-		"agent, the last of job {job}",
-	"they run at default clocks, and nothing of them is recorded",
+	"prolog-missed", Bad, "{count} jobs with GPUs started on {node} since {since}, and no Prolog of " +
+		"theirs reached the agent; the last is {job}",
+	"they run at default clocks and aren't recorded",
 	Fix{
-		Run: "ssh {node} journalctl -t epplan -t slurmd    # then on it: epplan doctor; is the Prolog's program there, and " +
-			"may slurmd run it (mode, noexec, SELinux)?",
+		Run: "ssh {node} journalctl -t epplan -t slurmd    # then there: epplan doctor; may slurmd run the " +
+			"Prolog's program (mode, noexec, SELinux)?",
 	},
 }
 
 var submitMissed = &Fault{
 	"submit-missed", Bad, "{count} of {all} jobs with GPUs were submitted without a call of epplan.lua",
-	"their scripts aren't known, and their users' wishes are read late",
+	"their scripts are unknown, and users' requests are read late",
 	Fix{
-		Run: "grep -n epplan /etc/slurm/job_submit.lua    # our line must run for each job: is it behind a " +
-			"return? then " +
-			"slurmctld's log (epplan: no plan)",
+		Run: "grep -n epplan /etc/slurm/job_submit.lua    # our line must run for each job, before any " +
+			"return; then slurmctld's log (epplan: no plan)",
 	},
 }
 

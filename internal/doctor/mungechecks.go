@@ -16,18 +16,18 @@ import (
 
 var mungeDown = &Fault{
 	"munge-down", Bad, "no munged answers at {socket}: {error}",
-	"Slurm's commands and daemons can't talk to each other, nor can epd's agents and controller",
+	"Slurm's daemons can't talk to each other, nor can epd's",
 	Fix{Run: "systemctl restart munge"},
 }
 
 var mungeHung = &Fault{
 	"munge-hung", Bad, "munged at {socket} doesn't answer within {bound}",
-	"Slurm's commands hang as long as it does",
+	"Slurm's commands hang with it",
 	Fix{Run: "systemctl restart munge"},
 }
 
 var mungeWrong = &Fault{
-	"munge-wrong", Bad, "munged at {socket} makes credentials that it doesn't accept: {error}",
+	"munge-wrong", Bad, "munged at {socket} rejects its own credentials: {error}",
 	"nothing that needs munge works",
 	Fix{Run: "munge -n | unmunge    # shows it; then systemctl restart munge"},
 }
@@ -90,7 +90,7 @@ const (
 
 var linkDown = &Fault{
 	"controller-unreachable", Bad, "no controller answers at {address}: {error}",
-	"jobs of this node run at default clocks, and outcomes wait in its spool",
+	"this node's jobs run at default clocks, and outcomes wait in its spool",
 	Fix{
 		Run: "ssh {host} systemctl status epd-controller    # and the firewall between: nc -vz {host} {port}",
 	},
@@ -98,37 +98,35 @@ var linkDown = &Fault{
 
 var linkRefused = &Fault{
 	"controller-refuses", Bad, "the controller at {address} and this machine don't trust each other: {error}",
-	"jobs of this node run at default clocks, and outcomes wait in its spool",
+	"this node's jobs run at default clocks, and outcomes wait in its spool",
 	Fix{Run: "munge -n | ssh {host} unmunge    # must say STATUS: Success, and both epds must run as root " +
 		"or Slurm's user"},
 }
 
 var keyUnusable = &Fault{
-	"key-unusable", Bad, "epd's own key, or its list of keys, can't be used: {error}",
-	"jobs of this node run at default clocks, and outcomes wait in its spool",
+	"key-unusable", Bad, "epd's key or list of keys can't be used: {error}",
+	"this node's jobs run at default clocks, and outcomes wait in its spool",
 	Fix{Run: "epd keys show --key {key}; epd keys list    # whichever complains says why"},
 }
 
 var keyRefused = &Fault{
 	"controller-refuses-key", Bad,
 	"the controller at {address} and this machine don't know each other's keys: {error}",
-	"jobs of this node run at default clocks, and outcomes wait in its spool",
+	"this node's jobs run at default clocks, and outcomes wait in its spool",
 	Fix{
-		Run: "epd keys show --key {key} | ssh {host} epd keys add --replace -    # and the same the other way " +
-			"round",
+		Run: "epd keys show --key {key} | ssh {host} epd keys add --replace -    # and the other way round",
 	},
 }
 
 var clockSkewed = &Fault{
 	"clock-skew", Warn, "this machine's clock is {skew} {way} that of {host}",
-	"where an Epilog is late, its run ends when Slurm says, and takes as much more or less; munge refuses " +
-		"what is some minutes off",
+	"if an Epilog is late, the run time is off by as much; from some minutes on munge refuses credentials",
 	Fix{Run: "timedatectl set-ntp true    # on both; or: chronyc makestep"},
 }
 
 var clockSkewedFar = &Fault{
 	"clock-skew-large", Bad, "this machine's clock is {skew} {way} that of {host}",
-	"munge takes credentials for too old, or for made in the future: nothing is decided for this node",
+	"munge refuses credentials: nothing is decided for this node",
 	Fix{Run: "timedatectl set-ntp true    # on both; or: chronyc makestep"},
 }
 

@@ -22,21 +22,21 @@ var gpusNone = &Fault{
 }
 
 var gpuStuck = &Fault{
-	"gpu-stuck", Bad, "the driver of {gpu} doesn't answer", "its clocks can be neither set nor given back",
+	"gpu-stuck", Bad, "the driver of {gpu} doesn't answer", "its clocks can't be set or restored",
 	Fix{Run: "nvidia-smi -i {gpu} -q    # if that hangs too, drain the node and reboot it"},
 }
 
 var gpuLost = &Fault{
 	"gpu-lost", Bad, "{gpu} fell off the bus",
-	"what it was locked at is given back when it is there again; the others are served",
+	"its clocks are restored when it is back; the others are served",
 	Fix{Run: "journalctl -k -g NVRM    # why; then reset it (nvidia-smi -i {gpu} -r) or reboot the node"},
 }
 
 var gpuNumbers = &Fault{
 	"gpu-numbers", Bad, "it isn't certain which GPUs Slurm's numbers mean: {error}",
-	"no clock is set on this node, and no run recorded: another job's GPU might be taken",
+	"no clock is set here, and no run recorded: it might be another job's GPU",
 	Fix{
-		Run: "slurmd -G; nvidia-smi -L    # mend gres.conf, or give epd the UUIDs in slurmd's order: " +
+		Run: "slurmd -G; nvidia-smi -L    # fix gres.conf, or give epd the UUIDs in slurmd's order: " +
 			"--gpu-order GPU-…,GPU-…",
 	},
 }
@@ -53,17 +53,16 @@ var gpuRefused = &Fault{
 var gpuForeignClocks = &Fault{
 	"gpu-alien", Warn, "somebody else seems to set the clocks of {gpu}: {error}", "epd leaves it alone",
 	Fix{
-		Run: "nvidia-smi -i {gpu} -rgc -rmc    # after what sets them is switched off: another tool, " +
-			"or users' scripts",
+		Run: "nvidia-smi -i {gpu} -rgc -rmc    # after switching off the tool or script that sets them",
 	},
 }
 
 var gpuUnsure = &Fault{
 	"gpu-unsure", Warn, "{gpu}: {error}",
-	"the files that would tell couldn't be read: it may be epd's, or the site's, and epd doesn't touch it",
+	"it may be epd's or the site's: the files that tell couldn't be read, and epd doesn't touch it",
 	Fix{
-		Run: "nvidia-smi -i {gpu} -q -d POWER    # then set the limit that the site wants, such as " +
-			"nvidia-smi -i {gpu} -pl 250",
+		Run: "nvidia-smi -i {gpu} -q -d POWER    # then set the site's limit, such as nvidia-smi -i {gpu} " +
+			"-pl 250",
 	},
 }
 
@@ -107,8 +106,8 @@ func lookGPUs(ctx context.Context, e *examination) []Finding {
 
 var gpuPersistence = &Fault{
 	"gpu-persistence", Warn, "persistence mode is off: {gpus}",
-	"GPUs take seconds to open when nothing holds the driver, eight of them half a minute: jobs that come " +
-		"meanwhile begin at default clocks",
+	"idle GPUs take seconds to open, eight of them half a minute: jobs that start meanwhile begin at " +
+		"default clocks",
 	Fix{
 		Run: "systemctl enable --now nvidia-persistenced    # or nvidia-smi -pm 1 at each boot",
 	},
@@ -145,13 +144,13 @@ func lookPersistence(ctx context.Context, e *examination) []Finding {
 
 var lockOrphaned = &Fault{
 	"lock-without-run", Bad, "{gpus} locked, and no run of a job holds it",
-	"whatever runs there is slowed down for nothing",
+	"programs there are slowed for nothing",
 	Fix{Run: "{program} restore --socket {socket} --journal {journal}"},
 }
 
 var journalOrphaned = &Fault{
 	"journal-left", Bad, "epd doesn't run, and its journal has {count} entries: these GPUs may be locked",
-	"whatever runs there is slowed down, and nobody gives the clocks back",
+	"programs there are slowed, and nobody restores the clocks",
 	Fix{Run: "{program} restore --socket {socket} --journal {journal}"},
 }
 
@@ -219,24 +218,22 @@ var spoolOld = &Fault{
 	"spool-old", Bad, "{count} outcomes wait in {dir}, the oldest for {age}",
 	"the controller doesn't take them: nothing is learnt from this node's jobs",
 	Fix{
-		Run: "{program} doctor --only controller-link,controller,store    # what keeps it from taking " +
-			"them; nothing is lost meanwhile",
+		Run: "{program} doctor --only controller-link,controller,store    # shows why; nothing is lost meanwhile",
 	},
 }
 
 var spoolFull = &Fault{
 	"spool-full", Bad, "the spool {dir} has {size} MiB of 64",
-	"outcomes that have no room are kept by their runs' files only",
+	"further outcomes are kept only in their runs' files",
 	Fix{
-		Run: "{program} doctor --only controller-link,controller,store    # what keeps the controller " +
-			"from taking them",
+		Run: "{program} doctor --only controller-link,controller,store    # shows why",
 	},
 }
 
 var spoolAside = &Fault{
 	"spool-aside", Warn, "{count} outcomes were refused for good: {dir}/aside",
-	"their jobs count in no saving, and no model learns from them",
-	Fix{Run: "ls -l {dir}/aside    # the log of epd says why; remove them when you have seen it"},
+	"savings and models miss their jobs",
+	Fix{Run: "ls -l {dir}/aside    # epd's log says why; then remove them"},
 }
 
 // lookSpool looks at the files of the spool: epd need not answer.
@@ -324,7 +321,7 @@ func lookDisk(ctx context.Context, e *examination) []Finding {
 
 var stateOpen = &Fault{
 	"state-open", Bad, "{dir} has mode {mode}: others can write there, or read what users ran",
-	"a journal that others write has clocks set by them",
+	"whoever writes the journal can have clocks set",
 	Fix{Run: "chmod 700 {dir}"},
 }
 
@@ -336,7 +333,7 @@ var stateOwner = &Fault{
 
 var stateRefused = &Fault{
 	"state-refused", Bad, "epd doesn't use {dir}: {path} {what}",
-	"somebody else could have clocks set and Slurm's queue changed by what they lay there",
+	"others could change clocks and Slurm's queue by files there",
 	Fix{Run: "ls -ld {path}    # to mend it: {mend}"},
 }
 

@@ -29,8 +29,8 @@ var storeMoved = &Fault{
 	"store-moved", Bad, "{file} was removed or replaced while epd uses it: {error}",
 	"nothing is recorded: outcomes wait on the nodes, and jobs run at default clocks",
 	Fix{
-		Run: "systemctl restart {unit}    # it goes on with what is at {file}, or begins anew; a backup " +
-			"goes there while epd is stopped",
+		Run: "systemctl restart {unit}    # it uses what is at {file}, or begins anew; put a backup there " +
+			"while epd is stopped",
 	},
 }
 
@@ -42,7 +42,7 @@ var storeTrouble = &Fault{
 
 var storeLost = &Fault{
 	"store-lost", Warn, "{count} records were lost since epd began",
-	"these jobs are missing in tables and savings",
+	"tables and savings miss these jobs",
 	Fix{Run: "journalctl -u {unit} | grep -i record    # why"},
 }
 
@@ -87,11 +87,11 @@ func lookStore(ctx context.Context, e *examination) []Finding {
 }
 
 var suspectedLimit = &Fault{
-	"suspected-limit", Warn, "GPUs of {nodes} are busy and never above {clock} MHz, and epd holds no lock there",
-	"epd leaves jobs there alone until its configuration says whether the site holds them down",
+	"suspected-limit", Warn, "busy GPUs of {nodes} are never above {clock} MHz, and epd holds no lock there",
+	"epd leaves jobs there alone until the configuration says whether the site limits clocks",
 	Fix{
-		Run: "epplan reload    # after a line in the configuration: [live.site_clocks] {line}, or the model's highest " +
-			"clock if the site doesn't hold it down",
+		Run: "epplan reload    # after configuring [live.site_clocks] {line}, or the model's highest clock " +
+			"if the site has no limit",
 	},
 }
 
@@ -117,20 +117,20 @@ func lookSiteClocks(ctx context.Context, e *examination) []Finding {
 }
 
 var syncFails = &Fault{
-	"slurm-sync", Bad, "epd's last {count} questions to Slurm about {what} failed: {error}",
-	"it decides by what it knew, and steers nothing",
-	Fix{Run: "scontrol ping    # as epd's user; then what the findings about Slurm and munge say"},
+	"slurm-sync", Bad, "epd's last {count} queries to Slurm about {what} failed: {error}",
+	"it decides by old data, and steers nothing",
+	Fix{Run: "scontrol ping    # as epd's user; then see the findings about Slurm and munge"},
 }
 
 var slurmUnread = &Fault{
 	"slurm-unread", Warn, "{count} records of Slurm's {what} can't be read: {error}",
-	"epd passes them over; those {what} run at default clocks and aren't steered",
-	Fix{Run: "scontrol show job    # look for the one that is named; then report it"},
+	"these {what} run at default clocks and aren't steered",
+	Fix{Run: "scontrol show job    # find the one that is named, and report it"},
 }
 
 var foreignComments = &Fault{
 	"comment-foreign", Warn, "{count} jobs' AdminComment belongs to another tool, and stays as it is",
-	"their energies aren't in Slurm's accounting before 25.11, and if it is set at submission they go by their names",
+	"before 25.11 Slurm's accounting lacks their energies; if it is set at submission, they go by their names",
 	Fix{
 		Run: "epplan config check    # account_energy = \"off\" if the other tool writes energies; else keep " +
 			"its text elsewhere",
@@ -198,8 +198,8 @@ var unitDisabled = &Fault{
 }
 
 var unitNone = &Fault{
-	"unit-missing", Warn, "no unit of epd is installed", "nobody starts epd after a boot, or when it dies",
-	Fix{Run: "systemctl enable --now epd    # after the package is installed"},
+	"unit-missing", Warn, "no unit of epd is installed", "nothing starts epd after a boot or a crash",
+	Fix{Run: "systemctl enable --now epd    # after installing the package"},
 }
 
 func lookUnits(ctx context.Context, e *examination) []Finding {

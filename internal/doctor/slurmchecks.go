@@ -20,19 +20,19 @@ import (
 var oldestSlurm, newestSlurm = slurm.Version{Major: 22, Minor: 5}, slurm.Version{Major: 26, Minor: 5}
 
 var slurmMissing = &Fault{
-	"slurm-missing", Bad, "scontrol isn't on this machine", "epd asks Slurm by its own commands",
+	"slurm-missing", Bad, "scontrol isn't on this machine", "epd runs Slurm's commands",
 	Fix{Run: "apt-get install slurm-client"},
 }
 
 var slurmTooOld = &Fault{
 	"slurm-old", Bad, "Slurm is {version}, older than {least}",
-	"job_submit.lua and the output of squeue differ there, and were never tried",
-	Fix{Run: "sbatch --version    # then update Slurm to {least} or later"},
+	"job_submit.lua and squeue's output differ there, untested",
+	Fix{Run: "sbatch --version    # update Slurm to {least} or later"},
 }
 
 var slurmNew = &Fault{
-	"slurm-new", Warn, "Slurm is {version}, newer than {most}", "what changed since isn't known to epplan",
-	Fix{Run: "epplan status    # after a job ran: decisions and outcomes must have grown"},
+	"slurm-new", Warn, "Slurm is {version}, newer than {most}", "epplan doesn't know what changed since",
+	Fix{Run: "epplan status    # after a job, decisions and outcomes must have grown"},
 }
 
 func lookVersion(ctx context.Context, e *examination) []Finding {
@@ -54,13 +54,13 @@ func lookVersion(ctx context.Context, e *examination) []Finding {
 
 var ctldDown = &Fault{
 	"slurmctld-down", Bad, "slurmctld doesn't run: {error}",
-	"no job is submitted or started, and epd can't ask about jobs",
+	"no job is submitted or started",
 	Fix{Run: "systemctl restart slurmctld"},
 }
 
 var ctldHung = &Fault{
-	"slurmctld-hung", Bad, "slurmctld doesn't answer within {bound}: it hangs, or has too much to do",
-	"every submission waits for it, and epd knows nothing of new jobs",
+	"slurmctld-hung", Bad, "slurmctld doesn't answer within {bound}: it hangs or is overloaded",
+	"submissions wait, and epd doesn't learn of new jobs",
 	Fix{Run: "systemctl restart slurmctld"},
 }
 
@@ -87,9 +87,9 @@ var nodeSilent = &Fault{
 }
 
 var nodeDrained = &Fault{
-	"node-drained", Bad, "{nodes} drained: {reason}", "no job starts there until somebody resumes it",
+	"node-drained", Bad, "{nodes} drained: {reason}", "no job starts there until it is resumed",
 	Fix{
-		Run: "scontrol update nodename={nodes} state=resume    # after what the other findings say is mended",
+		Run: "scontrol update nodename={nodes} state=resume    # after fixing the other findings",
 	},
 }
 
@@ -146,7 +146,7 @@ func shortList(names []string) string {
 
 var flagsMissing = &Fault{
 	"prolog-flags", Warn, "PrologFlags is {value}, without Alloc",
-	"the Prolog runs at a job's first step only, so that its clocks come late",
+	"the Prolog runs only at a job's first step, so clocks come late",
 	Fix{File: "{conf}", Line: "PrologFlags={wanted}", Run: "scontrol reconfigure"},
 }
 
@@ -198,7 +198,7 @@ func lookTimeouts(_ context.Context, _ *examination, s *settings) []Finding {
 
 var priorityBasic = &Fault{
 	"priority-basic", Warn, "{wants}, and PriorityType is priority/basic",
-	"there nice passes one job a point, and neither age nor fair share brings a job forward again",
+	"each point of Nice passes one job there, and neither age nor fair share brings it forward again",
 	Fix{
 		File: "{conf}", Line: "PriorityType=priority/multifactor",
 		Run: "systemctl restart slurmctld    # with PriorityWeightPartition=100000 or other weights",
@@ -207,17 +207,17 @@ var priorityBasic = &Fault{
 
 var priorityFlat = &Fault{
 	"priority-flat", Bad, "{wants}, and all of priority/multifactor's weights are 0",
-	"every job has the lowest priority, from which nice can take nothing",
+	"all jobs have the lowest priority, which Nice can't lower",
 	Fix{File: "{conf}", Line: "PriorityWeightPartition=100000", Run: "scontrol reconfigure"},
 }
 
 var priorityLow = &Fault{
 	"priority-low", Bad, "{wants}, and {seen}",
-	"a nice can't take a priority below 1, so that jobs stay in Slurm's own order",
+	"Nice can't lower a priority below 1, so jobs stay in Slurm's own order",
 	// Of partitions that have the same PriorityJobFactor every job gets as much.
 	Fix{
 		File: "{conf}", Line: "PriorityWeightPartition=100000",
-		Run: "scontrol reconfigure    # jobs that wait already get theirs within PriorityCalcPeriod, 5 min",
+		Run: "scontrol reconfigure    # pending jobs follow within PriorityCalcPeriod, 5 min",
 	},
 }
 
@@ -319,8 +319,8 @@ func enforcesAnywhere(l *config.Live) bool {
 
 var privateJobs = &Fault{
 	"private-data", Bad,
-	"PrivateData={value}, and epd runs as user {uid}, who is neither root nor Slurm's user",
-	"Slurm hides other users' jobs from it, so that they run at default clocks",
+	"PrivateData={value}, and epd's user {uid} is neither root nor Slurm's user",
+	"Slurm hides other users' jobs from it: they run at default clocks",
 	Fix{Run: "systemctl edit epd-controller    # [Service] User={user}"},
 }
 
@@ -344,7 +344,7 @@ func lookPrivate(ctx context.Context, e *examination, s *settings) []Finding {
 
 var sleepProgram = &Fault{
 	"power-saving", Bad, "sleep_after_s is set, and Slurm has no {key}",
-	"no node ever sleeps: Slurm can't switch it off or on",
+	"Slurm can't switch nodes off or on",
 	Fix{
 		File: "{conf}", Line: "{key}={program}",
 		Run: "scontrol reconfigure    # the program: one line that runs epplan {hook} \"$1\" --run " +
@@ -359,7 +359,7 @@ var sleepMode = &Fault{
 }
 
 var sleepTimeout = &Fault{
-	"power-timeout", Warn, "ResumeTimeout is {value}, shorter than a server boots",
+	"power-timeout", Warn, "ResumeTimeout is {value}, shorter than a server's boot",
 	"a node that isn't back by then is set DOWN",
 	Fix{File: "{conf}", Line: "ResumeTimeout=600", Run: "scontrol reconfigure"},
 }
@@ -397,13 +397,13 @@ func lookPower(ctx context.Context, e *examination) []Finding {
 
 var gresOff = &Fault{
 	"gres-types", Bad, "GresTypes is {value}, without gpu",
-	"Slurm gives no job a GPU, so that no hook is told of any",
+	"Slurm gives no job a GPU",
 	Fix{File: "{conf}", Line: "GresTypes={wanted}", Run: "scontrol reconfigure"},
 }
 
 var gresCount = &Fault{
 	"gres-count", Bad, "Slurm has {slurm} GPUs on {node}, epd sees {epd}",
-	"where that leaves it uncertain which GPU a job has, none is touched",
+	"if it isn't certain which GPU a job has, none is touched",
 	Fix{Run: "nvidia-smi -L; cat {gres}    # make both lists the same, or give epd --gpu-order"},
 }
 
@@ -442,7 +442,7 @@ func lookGres(ctx context.Context, e *examination, s *settings) []Finding {
 
 var accountingOff = &Fault{
 	"accounting", Warn, "Slurm keeps no accounting",
-	"jobs that ended while epd didn't run are known no more, and predictions have no past to learn from",
+	"jobs that ended while epd was down are lost, and predictions have no history",
 	Fix{
 		File: "{conf}", Line: "AccountingStorageType=accounting_storage/slurmdbd",
 		Run: "scontrol reconfigure    # with slurmdbd running",

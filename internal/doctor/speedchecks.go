@@ -11,22 +11,20 @@ import (
 )
 
 var jobSlow = &Fault{
-	"job-slow", Bad, "Slurm doesn't tell of one job within {bound}, as long as epd waits, in {tries} tries",
-	"jobs that start as soon as they are submitted run at default clocks, and runs whose Epilog " +
-		"was lost stay open",
+	"job-slow", Bad, "Slurm doesn't report one job within {bound}, epd's timeout, in {tries} tries",
+	"jobs that start at once run at default clocks, and runs without an Epilog stay open",
 	Fix{
-		Run: "sdiag    # what slurmctld is busy with, and who asks so much; squeue --jobs={job} must " +
-			"answer within {bound}",
+		Run: "sdiag    # shows slurmctld's load and who causes it; squeue --jobs={job} must answer within " +
+			"{bound}",
 	},
 }
 
 var queueSlow = &Fault{
 	"queue-slow", Warn, "Slurm doesn't list its jobs within {bound}",
-	"epd waits {wait} for the list and leaves Slurm alone for nine times as long as it took: meanwhile it " +
-		"steers by an old one",
+	"epd waits {wait} for it, then pauses for nine times as long as it took, and uses an old list meanwhile",
 	Fix{
-		Run: "scontrol show config | grep MinJobAge    # so many seconds ended jobs are listed, 300 will " +
-			"do; sdiag tells what slurmctld is busy with",
+		Run: "scontrol show config | grep MinJobAge    # seconds for which ended jobs are listed, 300 will " +
+			"do; sdiag shows slurmctld's load",
 	},
 }
 

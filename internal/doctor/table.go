@@ -10,25 +10,25 @@ func Checks() []Check {
 func slurmChecks() []Check {
 	return []Check{
 		{
-			"munge", Both, "a credential made and read, by Slurm's munged and by epd's",
+			"munge", Both, "credentials of Slurm's and epd's munged",
 			[]*Fault{mungeDown, mungeHung, mungeWrong},
 			lookMunge,
 		},
 		{"slurm-version", Both, "Slurm's release", []*Fault{slurmMissing, slurmTooOld, slurmNew}, lookVersion},
 		{"slurmctld", Both, "whether slurmctld answers", []*Fault{ctldDown, ctldHung}, lookCtld},
 		{
-			"slurm-speed", Head, "how long Slurm takes to tell epd of one job, and of all",
+			"slurm-speed", Head, "how fast Slurm answers about one job, and about all",
 			[]*Fault{jobSlow, queueSlow},
 			lookSpeed,
 		},
 		{
-			"nodes", Both, "nodes that are down, or drained by a hook; on a node itself alone",
+			"nodes", Both, "nodes down, or drained by a hook; on a node only itself",
 			[]*Fault{nodeSilent, nodeDrained},
 			lookNodes,
 		},
 		{"job-submit", Head, "Slurm's Lua plugin", []*Fault{pluginOff, pluginMissing}, bySettings(lookPlugin)},
 		{
-			"submit-script", Head, "job_submit.lua and epplan.lua: there, read by Lua, called",
+			"submit-script", Head, "whether job_submit.lua and epplan.lua are there, load, and are called",
 			[]*Fault{scriptMissing, scriptForeign, scriptBroken, moduleMissing, moduleChanged, moduleOld},
 			bySettings(lookScript),
 		},
@@ -38,12 +38,12 @@ func slurmChecks() []Check {
 			bySettings(lookModule),
 		},
 		{
-			"prolog", Both, "Prolog: set, its files there, executable and ours, which runs last",
+			"prolog", Both, "Prolog: set, files there and executable, ours last",
 			[]*Fault{hookUnset, hookNoMatch, hookMode, hookForeign, prologNotLast},
 			newHookCheck(hooks.Prolog, "Prolog", "no clock is set for any job"),
 		},
 		{
-			"epilog", Both, "Epilog: the same, but ours runs first; and where it looks for the journal",
+			"epilog", Both, "Epilog: the same, but ours first; and its journal",
 			[]*Fault{hookUnset, hookNoMatch, hookMode, hookForeign, epilogNotFirst, epilogJournal},
 			lookEpilog,
 		},
@@ -54,18 +54,18 @@ func slurmChecks() []Check {
 			bySettings(lookTimeouts),
 		},
 		{
-			"priority", Head, "how priorities are made, where epd orders the queue",
+			"priority", Head, "priorities, if epd orders the queue",
 			[]*Fault{priorityBasic, priorityFlat, priorityLow},
 			lookPriority,
 		},
 		{"private-data", Head, "what Slurm hides from epd", []*Fault{privateJobs}, bySettings(lookPrivate)},
 		{
-			"power-saving", Head, "Slurm's power saving, where nodes are to sleep",
+			"power-saving", Head, "Slurm's power saving, if nodes may sleep",
 			[]*Fault{sleepProgram, sleepMode, sleepTimeout},
 			lookPower,
 		},
 		{
-			"gres", Both, "GPUs as Slurm counts them and as epd does",
+			"gres", Both, "Slurm's and epd's count of GPUs",
 			[]*Fault{gresOff, gresCount},
 			bySettings(lookGres),
 		},
@@ -86,12 +86,12 @@ func epdChecks() []Check {
 			controllerRole.check,
 		},
 		{
-			"sockets", Both, "modes of epd's sockets, and who can reach them",
+			"sockets", Both, "modes and reach of epd's sockets",
 			[]*Fault{socketOpen, socketForeign, socketClosed, socketFolder, publicGone},
 			lookSockets,
 		},
 		{
-			"controller-link", Node, "the controllers that this node's agent asks, and their clocks",
+			"controller-link", Node, "the agent's controllers and their clocks",
 			[]*Fault{linkDown, linkRefused, keyUnusable, keyRefused, clockSkewed, clockSkewedFar},
 			lookLink,
 		},
@@ -101,33 +101,33 @@ func epdChecks() []Check {
 			lookVersions,
 		},
 		{
-			"config", Head, "the configuration: right, readable by epd, in force; its modes",
+			"config", Head, "whether the configuration is right, readable by epd and in force",
 			[]*Fault{configWrong, configMissing, configClosed, configStale, configDoubtful},
 			lookConfig,
 		},
-		{"site-clocks", Head, "whether somebody else holds GPUs down", []*Fault{suspectedLimit}, lookSiteClocks},
+		{"site-clocks", Head, "whether somebody else limits GPUs", []*Fault{suspectedLimit}, lookSiteClocks},
 		{
 			"slurm-sync", Head, "whether Slurm answers epd",
 			[]*Fault{syncFails, slurmUnread, foreignComments},
 			lookSync,
 		},
 		{
-			"hook-calls", Head, "jobs with GPUs whose Prolog, or call at submission, never reached epd",
+			"hook-calls", Head, "jobs whose Prolog or submission never reached epd",
 			[]*Fault{prologMissed, submitMissed},
 			lookMissedHooks,
 		},
 		{
-			"levers", Head, "what an epd that has ended left in Slurm's queue and nodes",
+			"levers", Head, "what an ended epd left in Slurm's queue and nodes",
 			[]*Fault{leversLeft},
 			lookLevers,
 		},
 		{
-			"gpus", Node, "GPUs that epd sees, which is which in Slurm, and whether their drivers obey",
+			"gpus", Node, "GPUs: seen by epd, their numbers in Slurm, their drivers",
 			[]*Fault{gpusNone, gpuNumbers, gpuLost, gpuStuck, gpuRefused, gpuForeignClocks, gpuUnsure},
 			lookGPUs,
 		},
 		{
-			"persistence", Node, "whether the driver holds GPUs that nobody uses open",
+			"persistence", Node, "whether the driver keeps idle GPUs open",
 			[]*Fault{gpuPersistence},
 			lookPersistence,
 		},

@@ -26,6 +26,10 @@ type Overview struct {
 	Queue  QueueCounts      `json:"queue"`
 	Days   []Day            `json:"days"`   // one for each of the last days in UTC, oldest first
 	States []StateCount     `json:"states"` // how runs of these days ended, the most first
+	// Months are the sums of this month so far and of the last one, in UTC.
+	Months []Day `json:"months"`
+	// Hours are the last 48 hours, oldest first; as old as Savings, and without the runs that haven't ended.
+	Hours []HourPower `json:"hours"`
 	// Savings are all that were ever made, as they were a moment before: mostly some
 	// seconds, and at most 5 minutes.
 	Savings Savings `json:"savings"`
@@ -43,7 +47,7 @@ type QueueCounts struct {
 	States  map[string]int `json:"states"` // of Slurm's
 }
 
-// Day is what ended on a day. A run is a job on one node.
+// Day is what ended on a day, or in a month. A run is a job on one node.
 type Day struct {
 	Day        time.Time `json:"day"` // its begin, UTC
 	Runs       int64     `json:"runs"`
@@ -56,6 +60,18 @@ type Day struct {
 	NodeJ      float64   `json:"node_energy_j"`
 	NodeRuns   int64     `json:"node_measured"` // runs whose node energy is known, modelled or not
 	TimeS      float64   `json:"time_s"`        // of all runs together
+}
+
+// OverviewHours is how many hours an [Overview] tells of.
+const OverviewHours = 48
+
+// HourPower is the mean GPU power of jobs in an hour, from the energies of the runs that ended since, each
+// spread evenly over its run time.
+type HourPower struct {
+	From     time.Time `json:"from"`
+	UsedW    float64   `json:"used_w"`
+	DefaultW float64   `json:"default_w"`  // at default clocks, by the models where a run has a prediction
+	HeldOutW float64   `json:"held_out_w"` // of held-out runs, part of used_w
 }
 
 // StateCount is how many runs ended in a state; empty: nobody knows how.

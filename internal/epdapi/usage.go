@@ -55,9 +55,43 @@ type UsageSum struct {
 	GPUEnergyJ  float64 `json:"gpu_energy_j"`
 	NodeEnergyJ float64 `json:"node_energy_j"`
 	NodeRuns    int64   `json:"node_runs"`
-	HeldOutJ    float64 `json:"held_out_j"` // part of EnergyJ used by held-out runs
+	// NodeModelledJ is the part of NodeEnergyJ in which only the GPUs are measured, and the hosts modelled.
+	NodeModelledJ float64 `json:"node_modelled_j"`
+	HeldOutJ      float64 `json:"held_out_j"` // part of EnergyJ used by held-out runs
 	// Modelled is the models' estimate of the GPU energy that treated runs saved.
 	Modelled ModelledUse `json:"modelled"`
+	// Measured is what the jobs of a group saved; absent: none of them was compared.
+	Measured *GroupSaving `json:"measured,omitempty"`
+}
+
+// MinHeldOut is the number of compared held-out jobs from which on the saving of a group is stated. Which
+// groups have them depends on the draw, not on what they saved, so leaving out the others causes no bias.
+const MinHeldOut = 5
+
+// GroupSaving is what the jobs of a group saved, by the experiment of [Savings]: against held-out jobs of
+// the same group, workload and GPU model. A figure without runs is unknown: fewer than [MinHeldOut] held-out
+// jobs can be compared.
+type GroupSaving struct {
+	// Treated and HeldOut are all completed jobs, compared or not.
+	Treated  int64  `json:"treated_runs"`
+	HeldOut  int64  `json:"held_out_runs"`
+	EnergyOf string `json:"energy_of,omitempty"` // as that of [Savings]
+	GPU      Saving `json:"gpu"`
+	Node     Saving `json:"node"`
+	Time     Longer `json:"time"`
+}
+
+// Best returns the saving of the nodes if it is known, else that of the GPUs.
+func (g *GroupSaving) Best() (saving *Saving, of string) { return bestOf(&g.Node, &g.GPU) }
+
+// Best returns the saving of the nodes if they are measured, else that of the GPUs.
+func (s *Savings) Best() (saving *Saving, of string) { return bestOf(&s.Node, &s.GPU) }
+
+func bestOf(node, gpu *Saving) (saving *Saving, of string) {
+	if node.Runs > 0 {
+		return node, "nodes"
+	}
+	return gpu, "GPUs"
 }
 
 // Add adds other runs.
@@ -67,6 +101,7 @@ func (u *UsageSum) Add(o *UsageSum) {
 	u.EnergyJ, u.EnergyRuns = u.EnergyJ+o.EnergyJ, u.EnergyRuns+o.EnergyRuns
 	u.GPUEnergyJ += o.GPUEnergyJ
 	u.NodeEnergyJ, u.NodeRuns = u.NodeEnergyJ+o.NodeEnergyJ, u.NodeRuns+o.NodeRuns
+	u.NodeModelledJ += o.NodeModelledJ
 	u.HeldOutJ += o.HeldOutJ
 	u.Modelled.Runs += o.Modelled.Runs
 	u.Modelled.DefaultJ += o.Modelled.DefaultJ
@@ -78,6 +113,8 @@ type UsagePart struct {
 	From  time.Time `json:"from"`
 	Until time.Time `json:"until"`
 	UsageSum
+	// PrunedJ is the energy of pruned runs of the months whose middle lies in the part; UsageSum doesn't have it.
+	PrunedJ float64 `json:"pruned_j,omitzero"`
 }
 
 // Usage asks for the usage of runs that ended in a period, the caller's own ones or all, by groups. A zero time leaves the period open.

@@ -45,12 +45,12 @@ func TestPricesAreThoseOfTheSeriesThenOfItsLastDay(t *testing.T) {
 			expect = want[24+(at-48)%24]
 		}
 		during := planner.Interval{From: float64(h) * 3600, To: float64(h+1) * 3600}
-		if got := prices.Over(during) * 1000 / 1.5; math.Abs(got-expect) > 1e-9 { // a kilowatt for an hour
+		if got := prices.Integral(during) * 1000 / 1.5; math.Abs(got-expect) > 1e-9 { // a kilowatt for an hour
 			t.Errorf("hour %d: %v a kWh, want %v", h, got, expect)
 		}
 	}
 	carbon, _ := s.Prices(Carbon, begin, constant)
-	if got := carbon.Over(planner.Interval{From: 7200, To: 10800}) * 1000; math.Abs(got-600) > 1e-9 {
+	if got := carbon.Integral(planner.Interval{From: 7200, To: 10800}) * 1000; math.Abs(got-600) > 1e-9 {
 		t.Errorf("%v g a kWh where the series says nothing, want the constant 600", got)
 	}
 }

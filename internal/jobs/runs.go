@@ -173,7 +173,8 @@ type Settled struct {
 // Settle adds to the outcome of a run how its job (0: it has none) ended. The Epilog itself isn't told of
 // time limits and cancellations. Where nobody knows, what the Epilog knew stands. An outcome that nobody
 // decided about is [record.Outcome.Unmatched] if Slurm says that its job ran on other nodes, is elsewhere,
-// or was submitted after it. An error says why it is too early to tell.
+// was submitted after it, or was requeued, and nobody knows since when it can have run. An error says why it
+// is too early to tell.
 func (t *Tracker) Settle(
 	ctx context.Context, id slurm.JobID, o *record.Outcome, run Run,
 ) (Settled, error) {
@@ -187,16 +188,18 @@ func (t *Tracker) Settle(
 	switch {
 	case err == nil:
 		o.ExitState, o.Restart = string(end.state), int(end.restarts)
-		if end.submitted == 0 && o.Submitted.IsZero() && end.at > 0 { // nobody decided, it was requeued
-			if before := t.SubmittedAt(ctx, id, timeOf(end.at).Add(-time.Second)); before != nil {
+		isKnown := true                                               // since when it can have run
+		if end.submitted == 0 && o.Submitted.IsZero() && end.at > 0 { // it was requeued
+			before := t.SubmittedAt(ctx, id, timeOf(end.at).Add(-time.Second))
+			if isKnown = before != nil; isKnown {
 				end.submitted = before.Submitted.Unix()
 				end.start, run.GPUs, run.Limit = end.submitted, before.GPUs, before.Limit
 			}
 		}
+		o.Unmatched = o.DecisionID == 0 && (!isKnown || !listsNode(end.nodes, o.Node))
 		if end.submitted > 0 {
 			o.Submitted = timeOf(end.submitted)
 		}
-		o.Unmatched = o.DecisionID == 0 && !listsNode(end.nodes, o.Node)
 		switch {
 		case end.suspended:
 			o.MoveToRestarted(record.Restarted{Suspended: true})

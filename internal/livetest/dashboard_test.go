@@ -144,10 +144,9 @@ func exported(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	var names []string
-	for _, row := range regexp.MustCompile("(?m)^\\| `(epplan_\\w+)` "+
-		"\\| (\\w+) \\|").FindAllStringSubmatch(string(page), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `(epplan_\\w+)` \\|").FindAllStringSubmatch(string(page), -1) {
 		names = append(names, row[1])
-		if row[2] == "histogram" {
+		if row[1] == "epplan_request_duration_seconds" {
 			names = append(names, row[1]+"_bucket", row[1]+"_count", row[1]+"_sum")
 		}
 	}
@@ -260,12 +259,13 @@ func (w *watcher) ask(query string) (int, error) {
 }
 
 // grafana fills in a query what Grafana does.
-var grafana = strings.NewReplacer("$__rate_interval", "30s", "$__interval", "5s", "$instance", ".*",
-	"$partition", ".*", "$part", ".*")
+var grafana = strings.NewReplacer("$__rate_interval", "30s", "$__interval", "5s", "$__range", "1h",
+	"$instance", ".*", "$partition", ".*", "$part", ".*")
 
 func TestEachPanelAndEachMetricOfAnAlertHasDataFromARunningEPD(t *testing.T) {
 	slurmlab.AnySlurm(t, "prometheus")
-	const more = "[predict]\nenabled = true\n[budget]\nmode = \"observe\"\ncluster_w = 100000\n"
+	const more = "[predict]\nenabled = true\n[budget]\nmode = \"observe\"\ncluster_w = 100000\n" +
+		"[factors]\ncost_per_kwh = 0.2\ncurrency = \"EUR\"\ncarbon_g_per_kwh = 300\n"
 	l := newLab(t, setup{config: enforce + more})
 	address := slurmlab.Address(l)
 	l.stopEPD("n1", syscall.SIGTERM)

@@ -2,6 +2,7 @@ package livetest_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/testkit/slurmlab"
 )
 
@@ -73,7 +75,7 @@ func openHours(t *testing.T) *hoursSite {
 	s.lab = newLab(t, setup{
 		config: enforce + "[live.pick]\nevery_s = 1\n[live.hours]\nby = \"cost\"\n" +
 			fmt.Sprintf("[factors]\nseries = %q\n", s.series),
-		roles: true, waits: true,
+		roles: true, waits: true, gpu: atWork,
 	})
 	s.ends(s.lab.submit("true", "--gres=gpu:1"), "COMPLETED") // the nodes are there
 	s.writePrices(time.Now().Truncate(time.Second).Add(20 * time.Second))
@@ -88,10 +90,11 @@ func (s *hoursSite) submit(comment string, more ...string) int64 {
 	return s.lab.submit("true", append([]string{"--gres=gpu:1", "-N1", "-t1", "--comment", comment}, more...)...)
 }
 
-// wantBegin wants a job to wait until a time.
+// wantBegin wants a job to wait until a time. Slurm shows a start that it expects, which is some seconds
+// later than the begin time once its backfill has looked at the job.
 func (s *hoursSite) wantBegin(job int64, want time.Time) {
 	s.Helper()
-	if got := s.waitsUntil(job); !got.Equal(want) {
+	if got := s.waitsUntil(job); got.Before(want) || got.Sub(want) > time.Minute {
 		s.Errorf("job %d begins %v, want %v", job, got, want)
 	}
 }
@@ -141,4 +144,48 @@ func TestAJobThatCanWaitBeginsWhenEnergyIsCheap(t *testing.T) {
 	}
 	s.ends(killed, "COMPLETED")
 	s.undrained()
+}
+
+// TestWhatWaitingSavesIsMeasuredAgainstJobsThatBeginAtOnce has equal jobs of which lots say who can wait.
+func TestWhatWaitingSavesIsMeasuredAgainstJobsThatBeginAtOnce(t *testing.T) {
+	slurmlab.AnySlurm(t)
+	s := openHours(t)
+	const each = 5
+	lots := rand.New(rand.NewPCG(40, 0)).Perm(2 * each)
+	var jobs [2][]int64 // those that are held out, and those that can wait
+	submitted := make(map[int64]time.Time)
+	for _, lot := range lots {
+		comment := [...]string{"", "epplan:slack=30m"}[lot%2]
+		job := s.lab.submit("sleep 5", "--gres=gpu:1", "-N1", "-t1", "--comment", comment)
+		jobs[lot%2], submitted[job] = append(jobs[lot%2], job), time.Now()
+	}
+	var energy, cost, waited [2]float64
+	for group, all := range jobs {
+		for _, job := range all {
+			s.ends(job, "COMPLETED")
+			var list []record.Outcome
+			s.eventually(fmt.Sprintf("the outcome of job %d is recorded", job), func() bool {
+				var err error
+				list, err = s.records("n1").OutcomesOfJob(t.Context(), "cluster", job)
+				return err == nil && len(list) == 1
+			})
+			o := &list[0]
+			price := 0.4
+			if !o.Started.Before(s.soon) {
+				price = 0.2
+			}
+			energy[group] += o.GPUEnergyJ.Or(0)
+			cost[group] += price * o.GPUEnergyJ.Or(0)
+			waited[group] += o.Started.Sub(submitted[job]).Seconds() / each
+		}
+	}
+	if !(energy[0] > 0 && energy[1] > 0) {
+		t.Fatalf("energies %v", energy)
+	}
+	paid := cost[1] / energy[1] / (cost[0] / energy[0])
+	t.Logf("%d jobs that can wait pay %.3f of what %d held-out jobs pay for a joule, and start %.1f s later",
+		each, paid, each, waited[1]-waited[0])
+	if paid > 0.5+1e-9 {
+		t.Error("the price halves")
+	}
 }

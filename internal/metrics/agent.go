@@ -50,42 +50,42 @@ var agentMetrics = []metric[Agent]{
 	gauge("epplan_outcomes_aside", "Outcomes that the controller refused for good.", func(a *Agent) float64 {
 		return float64(a.Aside)
 	}),
-	counter("epplan_agent_troubles_total", "Things that went wrong on the node.", func(a *Agent) float64 {
+	counter("epplan_agent_troubles_total", "Errors on the node.", func(a *Agent) float64 {
 		return float64(a.Trouble)
 	}),
 	gauge("epplan_runs_adapted", "Runs whose clocks are adapted now.", func(a *Agent) float64 {
 		return float64(a.Adapted)
 	}),
-	counter("epplan_clock_steps_total", "Clock changes of runs whose clocks are adapted.",
+	counter("epplan_clock_steps_total", "Clock changes of adapted runs.",
 		func(a *Agent) float64 { return float64(a.Steps) }),
-	counter("epplan_guard_acts_total", "Runs that were put back to default clocks because their time limit "+
-		"was at risk; those with epplan:fixed never are.", func(a *Agent) float64 { return float64(a.Guarded) }),
+	counter("epplan_guard_acts_total", "Runs reset to default clocks because their time limit was at risk; "+
+		"never those with epplan:fixed.", func(a *Agent) float64 { return float64(a.Guarded) }),
 	gauge("epplan_gpu_numbers_unknown",
-		"1 while it isn't certain which GPUs Slurm's numbers mean, and no clock is touched, else 0.",
+		"1 while Slurm's GPU numbers are ambiguous, so that no clock is touched, else 0.",
 		func(a *Agent) float64 { return boolValue(a.Unnumbered) }),
 	gauge("epplan_gpus", "GPUs of the node.", func(a *Agent) float64 { return float64(len(a.GPUs)) }),
 }
 
 // gpuMetrics are the figures of each GPU.
 var gpuMetrics = []metric[Agent]{
-	gpuMetric("epplan_gpu_utilisation_ratio", "Part of the time in which a kernel runs; gpu is the UUID.",
+	gpuMetric("epplan_gpu_utilisation_ratio", "Fraction of the time in which a kernel runs; gpu is the UUID.",
 		func(g *GPU) (float64, bool) { return g.Utilisation, g.Read }),
-	clockMetric("epplan_gpu_clock_hertz", "Clock that the GPU runs at; domain is core or memory.",
+	clockMetric("epplan_gpu_clock_hertz", "Current clock; domain is core or memory.",
 		func(g *GPU) (dvfsmodel.Setting, bool) { return g.Clocks, g.Read }),
-	clockMetric("epplan_gpu_locked_clock_hertz", "Clock that the GPU is locked at; 0 at default clocks.",
+	clockMetric("epplan_gpu_locked_clock_hertz", "Locked clock; 0 at default clocks.",
 		func(g *GPU) (dvfsmodel.Setting, bool) { return g.Locked, true }),
 	gpuMetric("epplan_gpu_stuck", "1 while the GPU's driver doesn't answer, else 0.",
 		func(g *GPU) (float64, bool) { return boolValue(g.Stuck), true }),
 	gpuMetric("epplan_gpu_alien",
-		"1 while somebody else seems to set the GPU's clocks, else 0.",
+		"1 while something else seems to set the GPU's clocks, else 0.",
 		func(g *GPU) (float64, bool) { return boolValue(g.Alien), true }),
 	gpuMetric("epplan_gpu_unsure",
-		"1 while a power limit or profile of the GPU stays as it is because nobody knows who set it, or as "+
-			"somebody else set it above a power budget's share, else 0.",
+		"1 while epd leaves a power limit or profile because it doesn't know who set it, or because somebody "+
+			"else set it above a power budget's share, else 0.",
 		func(g *GPU) (float64, bool) { return boolValue(g.Unsure), true }),
-	gpuMetric("epplan_gpu_power_limit_watts", "Power limit in force on the GPU.",
+	gpuMetric("epplan_gpu_power_limit_watts", "Power limit in force.",
 		func(g *GPU) (float64, bool) { return g.Limit, g.Limit > 0 }),
-	gpuMetric("epplan_gpu_budget_watts", "Power limit that a power budget leaves the GPU now.",
+	gpuMetric("epplan_gpu_budget_watts", "Share of a power budget.",
 		func(g *GPU) (float64, bool) { return g.Share, g.Share > 0 }),
 }
 
@@ -130,7 +130,7 @@ func (a *Agent) eachShown(yield func(g *GPU, uuid, model string)) {
 func partitionPower() metric[Agent] {
 	groups := newBoundedLabels(maxGroups, powerGroup{overflowLabel, overflowLabel})
 	return labelled(prometheus.GaugeValue, "epplan_partition_power_watts",
-		"Power of the node's GPUs by the partition of the run on them; (none) without a run.",
+		"Power of the node's GPUs, by their run's partition; (none) without a run.",
 		[]string{"partition", "gpu_model"}, func(a *Agent, yield sample) {
 			power := make(map[powerGroup]float64)
 			for i := range a.GPUs {

@@ -73,70 +73,70 @@ type status = epdapi.ControllerStatus
 
 // statusMetrics are the figures of a controller's status.
 var statusMetrics = []metric[status]{
-	counter("epplan_submissions_total", "Submissions that job_submit told of.", func(s *status) float64 {
+	counter("epplan_submissions_total", "Submissions reported by job_submit.", func(s *status) float64 {
 		return float64(s.Submissions)
 	}),
 	counter("epplan_outcomes_total", "Ended runs that were recorded.", func(s *status) float64 {
 		return float64(s.Outcomes)
 	}),
-	counter("epplan_outcomes_implausible_total", "Outcomes of which something can't be, which "+
-		"counts nowhere.", func(s *status) float64 { return float64(s.Implausible) }),
-	counter("epplan_refits_total", "Models that were fitted anew.", func(s *status) float64 {
+	counter("epplan_outcomes_implausible_total", "Outcomes with impossible values, which "+
+		"count nowhere.", func(s *status) float64 { return float64(s.Implausible) }),
+	counter("epplan_refits_total", "Models fitted again.", func(s *status) float64 {
 		return float64(s.Refits)
 	}),
-	counter("epplan_models_retired_total", "Models that are no longer used because they predicted badly.",
+	counter("epplan_models_retired_total", "Models taken out of use because they predicted badly.",
 		func(s *status) float64 { return float64(s.Retired) }),
-	counter("epplan_adapted_runs_total", "Ended runs whose clocks were adapted while they ran.",
+	counter("epplan_adapted_runs_total", "Ended runs whose clocks were adapted.",
 		func(s *status) float64 { return float64(s.AdaptedRuns) }),
-	counter("epplan_shared_runs_total", "Ended runs that were placed beside others on a GPU.",
+	counter("epplan_shared_runs_total", "Ended runs that shared a GPU.",
 		func(s *status) float64 { return float64(s.SharedRuns) }),
 	labelled(prometheus.CounterValue, "epplan_runs_not_locked_total",
-		"Ended runs whose decided clocks weren't set, or not to their end, by what kept them from it.",
+		"Ended runs whose decided clocks weren't set, or not to their end.",
 		[]string{"reason"}, func(s *status, yield sample) {
 			for _, kind := range live.NotLockedKinds {
 				yield(float64(s.NotLocked[kind]), string(kind))
 			}
 		}),
-	gauge("epplan_nodes_asleep", "Nodes with GPUs that sleep, whoever put them to sleep.",
+	gauge("epplan_nodes_asleep", "GPU nodes asleep.",
 		func(s *status) float64 { return float64(s.Asleep) }),
-	gauge("epplan_nodes_waking", "Nodes with GPUs that wake from sleep.", func(s *status) float64 {
+	gauge("epplan_nodes_waking", "GPU nodes waking up.", func(s *status) float64 {
 		return float64(s.Waking)
 	}),
 	gauge("epplan_models", "Models of workloads in use.", func(s *status) float64 {
 		return float64(s.Models)
 	}),
-	gauge("epplan_jobs", "Jobs of Slurm's that the controller knows.", func(s *status) float64 {
+	gauge("epplan_jobs", "Slurm jobs that the controller knows.", func(s *status) float64 {
 		return float64(s.Jobs)
 	}),
-	gauge("epplan_submissions_waiting", "Submissions that no job was found for yet.",
+	gauge("epplan_submissions_waiting", "Submissions without a known job yet.",
 		func(s *status) float64 { return float64(s.Tokens) }),
-	gauge("epplan_runs_decided", "Runs that were decided on and haven't ended.", func(s *status) float64 {
+	gauge("epplan_runs_decided", "Runs with a decision that haven't ended.", func(s *status) float64 {
 		return float64(s.Decided)
 	}),
-	gauge("epplan_records_unwritten", "Records that wait to be written to the database.",
+	gauge("epplan_records_unwritten", "Records not yet in the database.",
 		func(s *status) float64 { return float64(s.Unwritten) }),
 	gauge("epplan_suspected_limit_nodes",
-		"Nodes that are left alone as somebody else seems to hold their GPUs down.",
+		"Nodes left alone because something else seems to limit their GPUs.",
 		func(s *status) float64 { return float64(len(s.Suspected)) }),
 	gauge("epplan_records_trouble", "1 while records can't be written, else 0.", func(s *status) float64 {
 		return boolValue(s.Trouble != "")
 	}),
-	budgetMetric("epplan_budget_watts", "Power budget in force; missing where there is none now.",
+	budgetMetric("epplan_budget_watts", "Power budget in force; missing without one.",
 		func(s *epdapi.BudgetScope) live.Number { return s.Budget }),
-	budgetMetric("epplan_budget_allowed_watts", "What power limits allow nodes under a budget, with hosts.",
+	budgetMetric("epplan_budget_allowed_watts", "Power that the limits allow under a budget, with hosts.",
 		func(s *epdapi.BudgetScope) live.Number { return live.Known(float64(s.InForce)) }),
-	budgetMetric("epplan_budget_measured_watts", "What nodes under a budget take, with hosts.",
+	budgetMetric("epplan_budget_measured_watts", "Power drawn under a budget, with hosts.",
 		func(s *epdapi.BudgetScope) live.Number { return live.Known(float64(s.Measured)) }),
-	budgetMetric("epplan_budget_short_watts", "By how much the least power limits exceed a budget: it isn't kept.",
+	budgetMetric("epplan_budget_short_watts", "Excess of the lowest power limits over a budget.",
 		func(s *epdapi.BudgetScope) live.Number { return live.Known(float64(s.Short)) }),
-	budgetMetric("epplan_budget_ignoring_gpus", "GPUs under a budget that draw more than their power limits.",
+	budgetMetric("epplan_budget_ignoring_gpus", "GPUs under a budget that exceed their power limits.",
 		func(s *epdapi.BudgetScope) live.Number { return live.Known(float64(len(s.Ignoring))) }),
-	gauge("epplan_holdout_ratio", "Part of the jobs that runs at default clocks, to compare with.",
+	gauge("epplan_holdout_ratio", "Fraction of jobs held out at default clocks.",
 		func(s *status) float64 { return s.HoldOut }),
 	labelled(prometheus.GaugeValue, "epplan_config_info", "The configuration in force; always 1.",
 		[]string{"version"}, func(s *status, yield sample) { yield(1, cleanLabel(s.ConfigVersion)) }),
 	labelled(prometheus.GaugeValue, "epplan_slurm_sync_timestamp_seconds",
-		"When Slurm last answered about jobs and nodes, in Unix time; missing until it did.",
+		"Time of Slurm's last answer; missing before the first.",
 		[]string{"what"}, func(s *status, yield sample) {
 			for what, sync := range syncs(s) {
 				if !sync.At.IsZero() {
@@ -145,14 +145,14 @@ var statusMetrics = []metric[status]{
 			}
 		}),
 	labelled(prometheus.GaugeValue, "epplan_slurm_sync_failures",
-		"Questions to Slurm that failed since it last answered.", []string{"what"},
+		"Failed requests since Slurm's last answer.", []string{"what"},
 		func(s *status, yield sample) {
 			for what, sync := range syncs(s) {
 				yield(float64(sync.Failures), what)
 			}
 		}),
 	labelled(prometheus.GaugeValue, "epplan_slurm_records_unread",
-		"Records of Slurm's last answer that could not be read and were passed over.", []string{"what"},
+		"Unreadable records in Slurm's last answer, ignored.", []string{"what"},
 		func(s *status, yield sample) {
 			for what, sync := range syncs(s) {
 				yield(float64(sync.Unread), what)
@@ -185,7 +185,7 @@ func boolValue(b bool) float64 {
 	return 0
 }
 
-var errorMetric = labelled(prometheus.CounterValue, "epplan_errors_total", "Things that went wrong, by kind.",
+var errorMetric = labelled(prometheus.CounterValue, "epplan_errors_total", "Errors.",
 	[]string{"kind"}, func(counts *map[string]float64, yield sample) {
 		for kind, n := range *counts {
 			yield(n, kind)
@@ -206,7 +206,23 @@ func addErrors(all map[string]float64, s *status) {
 }
 
 // savingMetrics are the figures of what was saved, and of what that cost in time.
-var savingMetrics = slices.Concat(energyMetrics(), timeMetrics())
+var savingMetrics = slices.Concat(energyMetrics(), timeMetrics(), []metric[epdapi.Savings]{footprintMetric})
+
+// footprintMetric turns the other metrics of energy into money, carbon and water.
+var footprintMetric = labelled(prometheus.GaugeValue, "epplan_footprint_per_joule",
+	"cost or emissions of a joule of the computers by [factors], PUE included: currency, grams of CO2 "+
+		"equivalent or litres; missing if not stated", []string{"what", "unit"},
+	func(s *epdapi.Savings, yield sample) {
+		stated := s.Factors.Config().Stated(1)
+		for _, f := range []struct {
+			value      *float64
+			what, unit string
+		}{{stated.Cost, "cost", s.Factors.Currency}, {stated.Carbon, "carbon", "g"}, {stated.Water, "water", "l"}} {
+			if f.value != nil {
+				yield(*f.value, f.what, cleanLabel(f.unit))
+			}
+		}
+	})
 
 // timeMetrics returns the figures of what savings cost in time.
 func timeMetrics() []metric[epdapi.Savings] {
@@ -220,13 +236,13 @@ func timeMetrics() []metric[epdapi.Savings] {
 			})
 	}
 	return []metric[epdapi.Savings]{
-		figure("_seconds", "Estimate of how much longer runs took than they would have at default clocks, from "+
-			"held-out runs of the same workloads.", func(l *epdapi.Longer) float64 { return l.LongerS }),
-		figure("_low_seconds", "Lower bound of its 95 % interval.",
+		figure("_seconds", "Extra time of runs against default clocks.",
+			func(l *epdapi.Longer) float64 { return l.LongerS }),
+		figure("_low_seconds", "Lower bound of the 95 % interval.",
 			func(l *epdapi.Longer) float64 { return l.LowS }),
-		figure("_high_seconds", "Upper bound of its 95 % interval.",
+		figure("_high_seconds", "Upper bound of the 95 % interval.",
 			func(l *epdapi.Longer) float64 { return l.HighS }),
-		figure("_baseline_seconds", "What these runs would have taken at default clocks.",
+		figure("_baseline_seconds", "Estimated time of these runs at default clocks.",
 			func(l *epdapi.Longer) float64 { return l.BaselineS }),
 	}
 }
@@ -241,16 +257,15 @@ func energyMetrics() []metric[epdapi.Savings] {
 			})
 	}
 	return []metric[epdapi.Savings]{
-		figure("_joules", "Estimate of what treated runs used less than they would have, from held-out runs "+
-			"of the same workloads; at most a minute old, missing while it isn't known.",
+		figure("_joules", "Energy saved by treated runs; at most a minute old, missing while unknown.",
 			func(s *epdapi.Saving) float64 { return s.SavedJ }),
-		figure("_low_joules", "Lower bound of its 95 % interval.",
+		figure("_low_joules", "Lower bound of the 95 % interval.",
 			func(s *epdapi.Saving) float64 { return s.LowJ }),
-		figure("_high_joules", "Upper bound of its 95 % interval.",
+		figure("_high_joules", "Upper bound of the 95 % interval.",
 			func(s *epdapi.Saving) float64 { return s.HighJ }),
-		figure("_baseline_joules", "What these runs would have used at default clocks.",
+		figure("_baseline_joules", "Estimated energy of these runs at default clocks.",
 			func(s *epdapi.Saving) float64 { return s.BaselineJ }),
-		figure("_runs", "Treated runs that the estimate is made of.",
+		figure("_runs", "Treated runs in the estimate.",
 			func(s *epdapi.Saving) float64 { return float64(s.Runs) }),
 	}
 }

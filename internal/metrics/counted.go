@@ -60,19 +60,19 @@ func newEventCounters() eventCounters {
 	c := eventCounters{
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "epplan_request_duration_seconds",
-			Help: "What requests took: submit, decide and outcome at the controller, prolog and epilog " +
+			Help: "Duration of requests: submit, decide and outcome at the controller, prolog and epilog " +
 				"at the agent.", Buckets: buckets,
 		}, []string{"request"}),
 		requestDurations: make(map[RequestKind]prometheus.Observer),
 		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "epplan_decisions_total", Help: "Decisions on the clocks of a job on a node.",
+			Name: "epplan_decisions_total", Help: "Decisions about the clocks of a job on a node.",
 		}, []string{"mode", "arm"}),
 		applied: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "epplan_decisions_applied_total", Help: "Decisions by which clocks are set.",
+			Name: "epplan_decisions_applied_total", Help: "Decisions that set clocks.",
 		}, []string{"mode", "arm"}),
 		energy: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "epplan_run_energy_joules_total",
-			Help: "Energy of runs that ended and were recorded; part is gpu or node.",
+			Help: "Energy of recorded runs; part is gpu or node.",
 		}, []string{"partition", "gpu_model", "arm", "part"}),
 		groups: newBoundedLabels(maxGroups, powerGroup{overflowLabel, overflowLabel}),
 		errors: &errorCounts{

@@ -11,15 +11,15 @@ import (
 // forecastMetrics are the figures of predictions at submission: nothing where there are none.
 var forecastMetrics = []metric[status]{
 	forecastMetric(prometheus.GaugeValue, "epplan_prediction_learnt_jobs",
-		"Ended jobs that the last training learnt from.",
+		"Ended jobs in the last training.",
 		func(s *epdapi.ForecastStatus) float64 { return float64(s.Jobs) }),
 	forecastMetric(prometheus.CounterValue, "epplan_prediction_missed_total",
-		"Submissions for which there was no time to predict.",
+		"Submissions without a prediction, for lack of time.",
 		func(s *epdapi.ForecastStatus) float64 { return float64(s.Missed) }),
-	scoreMetric("epplan_prediction_jobs", "Ended jobs whose predictions at submission are compared with "+
-		"what they took.", func(s *epdapi.ForecastScore) float64 { return float64(s.Jobs) }),
-	scoreMetric("epplan_prediction_coverage_ratio", "Part of the truths within their interval, which "+
-		"is to be 0.9.", func(s *epdapi.ForecastScore) float64 { return s.Coverage }),
+	scoreMetric("epplan_prediction_jobs", "Ended jobs whose predictions are compared with "+
+		"the outcome.", func(s *epdapi.ForecastScore) float64 { return float64(s.Jobs) }),
+	scoreMetric("epplan_prediction_coverage_ratio", "Fraction of outcomes within their interval; "+
+		"0.9 is intended.", func(s *epdapi.ForecastScore) float64 { return s.Coverage }),
 }
 
 func forecastMetric(

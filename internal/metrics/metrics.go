@@ -46,7 +46,7 @@ type Metrics struct {
 func New(s Sources) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), eventCounters: newEventCounters()}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "epplan_build_info", Help: "The program that answers; always 1.",
+		Name: "epplan_build_info", Help: "Version of epd; always 1.",
 		ConstLabels: prometheus.Labels{
 			"version": cleanLabel(s.Version), "goversion": runtime.Version(), "role": cleanLabel(s.Role),
 		},

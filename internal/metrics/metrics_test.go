@@ -51,6 +51,8 @@ func controller(context.Context) epdapi.ControllerStatus {
 
 func savings(context.Context) (epdapi.Savings, error) {
 	return epdapi.Savings{
+		Factors: epdapi.Factors{PUE: 1.5, CostPerKWh: 0.36, Currency: "EUR", CarbonPerKWh: 360},
+
 		GPU:  epdapi.Saving{Runs: 30, SavedJ: 1e6, LowJ: 8e5, HighJ: 1.2e6, BaselineJ: 5e6},
 		Node: epdapi.Saving{Runs: 20, SavedJ: -5e4, LowJ: -1e5, HighJ: 1e4, BaselineJ: 7e6},
 		Constant: &epdapi.ConstantArm{
@@ -162,6 +164,8 @@ epplan_saved_energy_low_joules{part="gpu"} 800000
 epplan_saved_energy_high_joules{part="gpu"} 1.2e+06
 epplan_saved_energy_baseline_joules{part="node"} 7e+06
 epplan_saved_energy_runs{part="gpu"} 30
+epplan_footprint_per_joule{unit="EUR",what="cost"} 1.5e-07
+epplan_footprint_per_joule{unit="g",what="carbon"} 0.00015
 epplan_gpus 3
 epplan_journal_entries 2
 epplan_runs_open 1
@@ -195,7 +199,7 @@ func TestTheMetricsAreWhatTheSourcesSay(t *testing.T) {
 			t.Errorf("missing: %s", line)
 		}
 	}
-	for _, no := range []string{`epplan_gpu_utilisation_ratio{gpu="GPU-3"`, "no such"} {
+	for _, no := range []string{`epplan_gpu_utilisation_ratio{gpu="GPU-3"`, "no such", `what="water"`} {
 		if strings.Contains(got, no) {
 			t.Errorf("there is %s", no)
 		}
@@ -280,6 +284,7 @@ func TestNoLabelNamesAJobOrAUser(t *testing.T) {
 	allowed := []string{
 		"version", "goversion", "role", "request", "kind", "mode", "arm", "part", "partition", "gpu",
 		"gpu_model", "domain", "what", "target", "rung", "lever", "how", "reason", "scope",
+		"unit",
 	}
 	for name, all := range series(t, whole()) {
 		for _, labels := range all {

@@ -51,15 +51,29 @@ func families(t *testing.T, m *metrics.Metrics) map[string]described {
 // rows returns a table of metrics in Markdown.
 func rows(of map[string]described) string {
 	var b strings.Builder
-	b.WriteString("\n| name | type | labels | meaning |\n|---|---|---|---|\n")
+	b.WriteString("\n| name | meaning (labels) |\n|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		help := strings.TrimSuffix(of[name].help, ".")
 		if first, rest, _ := strings.Cut(help, " "); first != "GPUs" && first != "Slurm" && first != "GPU" {
 			help = strings.TrimSpace(strings.ToLower(first) + " " + rest)
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", name, of[name].kind, of[name].labels, help)
+		if labels := of[name].labels; labels != "" {
+			help += " (" + labels + ")"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s |\n", name, help)
 	}
 	return b.String() + "\n"
+}
+
+// kindByName returns a metric's type by the rule that the page states.
+func kindByName(name string) string {
+	switch {
+	case name == "epplan_request_duration_seconds":
+		return "histogram"
+	case strings.HasSuffix(name, "_total"):
+		return "counter"
+	}
+	return "gauge"
 }
 
 func TestThePageListsTheMetricsAsTheyAre(t *testing.T) {
@@ -70,6 +84,9 @@ func TestThePageListsTheMetricsAsTheyAre(t *testing.T) {
 	}))
 	tables := map[string]map[string]described{"both roles": {}, "the controller": {}, "the agent": {}}
 	for name, f := range all {
+		if kind := kindByName(name); f.kind != kind {
+			t.Errorf("%s is a %s, by the page's rule on names a %s", name, f.kind, kind)
+		}
 		_, withoutController := controllers[name]
 		_, withoutAgent := agents[name]
 		switch {

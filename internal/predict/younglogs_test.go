@@ -112,7 +112,7 @@ func told(all []tried, which func(*tried) bool) (jobs int, coverage, width float
 	return len(widths), float64(inside) / float64(len(widths)), math.Exp(widths[len(widths)/2])
 }
 
-// docs/prediction.md has the table that this prints with -young-rounds=60.
+// docs/prediction.md has figures that this prints with -young-rounds=60.
 func TestIntervalsOfYoungHistoriesHoldOnTheLogs(t *testing.T) {
 	histories := map[int]int{5: 8, 20: 8, 100: 2}
 	if n := *youngRounds; n > 0 {

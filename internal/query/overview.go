@@ -25,15 +25,18 @@ func (s *Service) Overview(ctx context.Context, who Caller) (*epdapi.Overview, e
 	o := &epdapi.Overview{
 		At: now, Status: s.Status(ctx, who), Power: s.Power(), Queue: s.options.Tracker.QueueCounts(),
 	}
-	first := now.UTC().Truncate(24*time.Hour).AddDate(0, 0, 1-epdapi.OverviewDays)
-	sums, err := s.options.Records.Sums.RunDays(ctx, s.options.Cluster, first)
+	today := now.UTC().Truncate(24 * time.Hour)
+	first, month := today.AddDate(0, 0, 1-epdapi.OverviewDays), today.AddDate(0, 0, 1-today.Day())
+	sums, err := s.options.Records.Sums.RunDays(ctx, s.options.Cluster, earlier(first, month.AddDate(0, -1, 0)))
 	if err != nil {
 		return nil, err
 	}
-	o.Days, o.States = daysOf(sums, first), statesOf(sums)
-	if o.Savings, err = s.savings.get(ctx, s); err != nil {
+	o.Days, o.Months, o.States = daysOf(sums, first), monthsOf(sums, month), statesOf(sums, first)
+	saved, err := s.savings.get(ctx, s)
+	if err != nil {
 		return nil, err
 	}
+	o.Savings, o.Hours = saved.of, saved.hours
 	// What others are shown, too, isn't the caller's to change.
 	o.Savings.ByWorkload = slices.Clone(o.Savings.ByWorkload)
 	if Operators.Admits(who) != nil {
@@ -64,32 +67,57 @@ func daysOf(sums []record.RunDay, first time.Time) []epdapi.Day {
 		if at < 0 || at >= len(days) { // a node's clock is ahead
 			continue
 		}
-		d := &days[at]
-		d.Runs += s.Runs
-		switch s.Arm {
-		case live.ArmTreated:
-			d.Treated += s.Runs
-		case live.ArmHeldOut:
-			d.HeldOut += s.Runs
-		case live.ArmConstant:
-			d.Constant += s.Runs
-		case live.ArmExcluded:
-		}
-		if s.ExitState == record.Completed {
-			d.Completed += s.Runs
-		}
-		d.TimeS += s.TimeS
-		d.Measured, d.GPUEnergyJ = d.Measured+s.GPURuns, d.GPUEnergyJ+s.GPUEnergyJ
-		d.NodeRuns, d.NodeJ = d.NodeRuns+s.NodeRuns, d.NodeJ+s.NodeEnergyJ
+		addTo(&days[at], s)
 	}
 	return days
 }
 
-// statesOf counts runs by how they ended, the most first.
-func statesOf(sums []record.RunDay) []epdapi.StateCount {
+// monthsOf returns the sums of the month that begins on a day, and of the one before.
+func monthsOf(sums []record.RunDay, month time.Time) []epdapi.Day {
+	months := []epdapi.Day{{Day: month}, {Day: month.AddDate(0, -1, 0)}}
+	for i := range months {
+		for k := range sums {
+			if day := sums[k].Day; !day.Before(months[i].Day) && day.Before(months[i].Day.AddDate(0, 1, 0)) {
+				addTo(&months[i], &sums[k])
+			}
+		}
+	}
+	return months
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func addTo(d *epdapi.Day, s *record.RunDay) {
+	d.Runs += s.Runs
+	switch s.Arm {
+	case live.ArmTreated:
+		d.Treated += s.Runs
+	case live.ArmHeldOut:
+		d.HeldOut += s.Runs
+	case live.ArmConstant:
+		d.Constant += s.Runs
+	case live.ArmExcluded:
+	}
+	if s.ExitState == record.Completed {
+		d.Completed += s.Runs
+	}
+	d.TimeS += s.TimeS
+	d.Measured, d.GPUEnergyJ = d.Measured+s.GPURuns, d.GPUEnergyJ+s.GPUEnergyJ
+	d.NodeRuns, d.NodeJ = d.NodeRuns+s.NodeRuns, d.NodeJ+s.NodeEnergyJ
+}
+
+// statesOf counts the runs since a day by how they ended, the most first.
+func statesOf(sums []record.RunDay, first time.Time) []epdapi.StateCount {
 	byState := make(map[string]int64)
 	for i := range sums {
-		byState[sums[i].ExitState] += sums[i].Runs
+		if !sums[i].Day.Before(first) {
+			byState[sums[i].ExitState] += sums[i].Runs
+		}
 	}
 	states := make([]epdapi.StateCount, 0, len(byState))
 	for _, state := range slices.Sorted(maps.Keys(byState)) {

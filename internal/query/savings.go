@@ -19,9 +19,41 @@ func (s *Service) Savings(ctx context.Context, who Caller, since, until time.Tim
 	if err != nil {
 		return epdapi.Savings{}, err
 	}
-	settings := s.options.Settings()
+	sum := savingsOf(strata, s.options.Settings())
+	sum.Since, sum.Until = since, until
+	if Operators.Admits(who) == nil {
+		sum.ByWorkload = byWorkload(comparisonsOf(strata))
+		nameWorkloads(ctx, &s.lastJobs, sum.ByWorkload, func(w *epdapi.WorkloadSaving) (string, *epdapi.LastJob) {
+			return w.Workload, &w.LastJob
+		})
+	}
+	return sum, nil
+}
+
+// groupSaving returns what the jobs of a group saved, without figures where too few held-out ones are
+// compared; nil: none of its jobs was in the experiment.
+func groupSaving(strata []record.Stratum, settings *Settings) *epdapi.GroupSaving {
+	if len(strata) == 0 {
+		return nil
+	}
+	of := savingsOf(strata, settings)
+	g := &epdapi.GroupSaving{Treated: of.Treated, HeldOut: of.HeldOut, EnergyOf: of.EnergyOf}
+	if of.GPU.Against >= epdapi.MinHeldOut {
+		g.GPU = of.GPU
+	}
+	if of.Node.Against >= epdapi.MinHeldOut {
+		g.Node = of.Node
+	}
+	if of.Time.Against >= epdapi.MinHeldOut {
+		g.Time = of.Time
+	}
+	return g
+}
+
+// savingsOf returns what the jobs of strata saved, at the settings in force.
+func savingsOf(strata []record.Stratum, settings *Settings) epdapi.Savings {
 	sum := epdapi.Savings{
-		Since: since, Until: until, HoldOut: settings.Live.HoldOut, Factors: epdapi.NewFactors(settings.Factors),
+		HoldOut: settings.Live.HoldOut, Factors: epdapi.NewFactors(settings.Factors),
 		MaxSlowdown: settings.Live.MaxSlowdown, MaxSlowdowns: settings.Live.MaxSlowdowns,
 		SiteClocks: settings.Live.SiteClocks.Models,
 	}
@@ -74,13 +106,7 @@ func (s *Service) Savings(ctx context.Context, who Caller, since, until time.Tim
 		sum.Constant = &constant
 	}
 	sum.Workloads, sum.Alone = workloads(comparisons, sum.GPU.Runs > 0)
-	if Operators.Admits(who) == nil {
-		sum.ByWorkload = byWorkload(comparisons)
-		nameWorkloads(ctx, &s.lastJobs, sum.ByWorkload, func(w *epdapi.WorkloadSaving) (string, *epdapi.LastJob) {
-			return w.Workload, &w.LastJob
-		})
-	}
-	return sum, nil
+	return sum
 }
 
 func add(to *epdapi.EndingCounts, more record.EndingCounts) {

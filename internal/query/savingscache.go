@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/savings"
 )
 
 // cachedSavings is what was saved, as of a moment ago.
@@ -15,10 +16,11 @@ type cachedSavings struct {
 	saved atomic.Pointer[savedAt]
 }
 
-// savedAt is what was saved at a time.
+// savedAt is what was saved at a time, and the hours before it.
 type savedAt struct {
-	at time.Time
-	of epdapi.Savings
+	at    time.Time
+	of    epdapi.Savings
+	hours []epdapi.HourPower
 }
 
 // With very many workloads savings take some tenths of a second, so that overviews
@@ -31,7 +33,7 @@ const (
 
 // get returns what was ever saved, with all that operators are told, as it was at most
 // a moment ago. What is older is shown for some minutes while it is computed anew.
-func (c *cachedSavings) get(ctx context.Context, s *Service) (epdapi.Savings, error) {
+func (c *cachedSavings) get(ctx context.Context, s *Service) (*savedAt, error) {
 	last, now := c.saved.Load(), s.options.Clock()
 	if last == nil || now.Sub(last.at) > savingsStale {
 		c.turn.Lock()
@@ -46,18 +48,39 @@ func (c *cachedSavings) get(ctx context.Context, s *Service) (epdapi.Savings, er
 			_, _ = c.compute(ctx, s, now) // the next one who asks tries again
 		}()
 	}
-	return last.of, nil
+	return last, nil
 }
 
 // compute computes savings, unless somebody did meanwhile. The caller has the turn.
-func (c *cachedSavings) compute(ctx context.Context, s *Service, now time.Time) (epdapi.Savings, error) {
+func (c *cachedSavings) compute(ctx context.Context, s *Service, now time.Time) (*savedAt, error) {
 	if last := c.saved.Load(); last != nil && !now.After(last.at) {
-		return last.of, nil
+		return last, nil
 	}
 	fresh, err := s.Savings(ctx, Caller{Operator: true}, time.Time{}, time.Time{}) // others are shown it, too
 	if err != nil {
-		return epdapi.Savings{}, err
+		return nil, err
 	}
-	c.saved.Store(&savedAt{now, fresh})
-	return fresh, nil
+	hours, err := powerByHour(ctx, s.options, now)
+	if err != nil {
+		return nil, err
+	}
+	c.saved.Store(&savedAt{now, fresh, hours})
+	return c.saved.Load(), nil
+}
+
+// powerByHour returns the power of jobs over the last hours, the one that has begun included.
+func powerByHour(ctx context.Context, o *Options, now time.Time) ([]epdapi.HourPower, error) {
+	from := now.Truncate(time.Hour).Add((1 - epdapi.OverviewHours) * time.Hour)
+	runs, err := o.Records.Ended.RunEnergies(ctx, o.Cluster, from)
+	if err != nil {
+		return nil, err
+	}
+	hours := make([]epdapi.HourPower, epdapi.OverviewHours)
+	for i, slot := range savings.Slots(runs, from, time.Hour, len(hours)) {
+		h := &hours[i]
+		h.From = from.Add(time.Duration(i) * time.Hour)
+		seconds := min(time.Hour, max(time.Minute, now.Sub(h.From))).Seconds()
+		h.UsedW, h.DefaultW, h.HeldOutW = slot.Used/seconds, slot.Default/seconds, slot.HeldOut/seconds
+	}
+	return hours, nil
 }

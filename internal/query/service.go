@@ -90,12 +90,19 @@ type HistoryRecords interface {
 	VisitHistory(ctx context.Context, filter *store.HistoryFilter, visit func(record.HistoryJob) error) error
 }
 
+// EndedRecords are what questions about the last runs need of the store.
+type EndedRecords interface {
+	// RunEnergies are the runs that ended since a time, whose GPU energy is known.
+	RunEnergies(ctx context.Context, cluster string, since time.Time) ([]record.RunEnergy, error)
+}
+
 // Records are all that questions need of the store.
 type Records struct {
 	Jobs    JobRecords
 	Sums    SumRecords
 	Runs    RunRecords
 	History HistoryRecords
+	Ended   EndedRecords
 }
 
 // Settings are those in force at one moment, as far as answers go by them.

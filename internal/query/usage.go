@@ -63,12 +63,13 @@ func (s *Service) addUsageGroups(ctx context.Context, u *epdapi.Usage) error {
 	if err != nil {
 		return err
 	}
-	profiles := s.options.Settings().Profiles
+	settings := s.options.Settings()
 	for i := range groups {
 		sum := usageSum(&groups[i])
+		sum.Measured = groupSaving(groups[i].Strata, settings)
 		for _, idle := range groups[i].Idle {
 			sum.IdleGPUS += idle.GPUSeconds
-			if p, err := profiles.Lookup(idle.GPUModel); err == nil {
+			if p, err := settings.Profiles.Lookup(idle.GPUModel); err == nil {
 				sum.IdleJ += idle.GPUSeconds * float64(p.IdleW)
 			}
 		}
@@ -93,6 +94,7 @@ func usageSum(u *record.Usage) epdapi.UsageSum {
 	return epdapi.UsageSum{
 		Key: u.Key, Jobs: u.Jobs, Runs: u.Runs, GPUS: u.GPUSeconds, EnergyJ: u.EnergyJ, EnergyRuns: u.EnergyRuns,
 		GPUEnergyJ: u.GPUEnergyJ, NodeEnergyJ: u.NodeEnergyJ, NodeRuns: u.NodeRuns, HeldOutJ: u.HeldOutJ,
+		NodeModelledJ: u.ModelledJ,
 		Modelled: epdapi.ModelledUse{
 			Runs: u.Predicted.Runs, DefaultJ: u.Predicted.DefaultJ, UsedJ: u.Predicted.GPUJ,
 		},
@@ -106,9 +108,12 @@ func (s *Service) usageOver(ctx context.Context, since, until time.Time) ([]epda
 	if err != nil || first.IsZero() {
 		return []epdapi.UsagePart{}, err
 	}
-	now := s.options.Clock()
+	now, end := s.options.Clock(), until
 	if since.IsZero() {
 		since = first
+	}
+	if end.IsZero() {
+		end = now.AddDate(0, 1, 0)
 	}
 	if until.IsZero() || until.After(now) {
 		until = now
@@ -123,6 +128,15 @@ func (s *Service) usageOver(ctx context.Context, since, until time.Time) ([]epda
 		for i := range all {
 			part.UsageSum = usageSum(&all[i])
 		}
+		prunedUntil := part.Until
+		if prunedUntil.Equal(until) { // the middle of this month may be still to come
+			prunedUntil = end
+		}
+		pruned, err := sums.PrunedUsage(ctx, cluster, part.From, prunedUntil)
+		if err != nil {
+			return nil, err
+		}
+		part.PrunedJ = pruned.EnergyJ
 		parts = append(parts, part)
 	}
 	return parts, nil

@@ -16,11 +16,37 @@ type Canvas struct {
 	svg strings.Builder
 	// id is what the ids of the picture begin with. A picture that is part of a
 	// page has one, and colours and background of the page.
-	id string
+	id     string
+	shown  string // the class of the screens that show it; empty: all
+	narrow bool
 }
 
 // NewCanvas begins a picture; an id makes it a part of a page, on which the id is unique.
 func NewCanvas(id string) *Canvas { return &Canvas{id: id} }
+
+// NarrowWidth is the width of a picture on a phone, where text keeps its size.
+const NarrowWidth = 360
+
+// DrawForScreens returns a picture that is drawn for wide and for narrow screens, of which a page shows one.
+// Without an id it is a file of its own, and drawn once.
+func DrawForScreens(id string, draw func(c *Canvas) template.HTML) template.HTML {
+	if id == "" {
+		return draw(NewCanvas(""))
+	}
+	return draw(&Canvas{id: id, shown: " wide"}) +
+		draw(&Canvas{id: id + "-narrow", shown: " narrow", narrow: true})
+}
+
+// Narrow reports whether the picture is for a phone.
+func (c *Canvas) Narrow() bool { return c.narrow }
+
+// Either returns the length for a wide screen or for a narrow one.
+func (c *Canvas) Either(wide, narrow float64) float64 {
+	if c.narrow {
+		return narrow
+	}
+	return wide
+}
 
 // Printf writes SVG as it is: text in it has gone through [Escape].
 func (c *Canvas) Printf(format string, args ...any) { _, _ = fmt.Fprintf(&c.svg, format, args...) }
@@ -48,7 +74,7 @@ func (c *Canvas) Open(class string, width, height float64, title, desc string) {
 	}
 	c.Printf(
 		`<svg%s class="%s" width="%s" height="%s" viewBox="0 0 %[3]s %[4]s" role="img" aria-labelledby="%[5]s %[6]s">`+"\n",
-		attributes, class, Px(width), Px(height), c.ScopedID("title"), c.ScopedID("desc"),
+		attributes, class+c.shown, Px(width), Px(height), c.ScopedID("title"), c.ScopedID("desc"),
 	)
 	c.Printf("<title id=\"%s\">%s</title><desc id=\"%s\">%s</desc>\n", c.ScopedID("title"), Escape(title),
 		c.ScopedID("desc"), Escape(desc))

@@ -77,16 +77,8 @@ type Estimate struct {
 // bound, as a part of a page. The values are in the unit; the id has to be unique
 // on the page.
 func EstimateFigure(id, caption, what string, unit Unit, all []Estimate) *page.Figure {
-	values := []float64{0}
-	for i := range all {
-		values = append(values, all[i].Value)
-		if !all[i].Believed {
-			values = append(values, all[i].Low, all[i].High)
-		}
-	}
-	axis := TightAxis(what, unit, values, 8)
-	svg := drawEstimates(id, what,
-		"A dot for each value, on a line from its lower to its upper bound.", axis, all)
+	const desc = "A dot for each value, on a line from its lower to its upper bound."
+	svg := drawEstimates(id, desc, what, unit, all)
 	t := NewTable([]Column{
 		{Head: "of", Left: true},
 		{Head: what, Unit: unit, Group: 1},
@@ -102,6 +94,18 @@ func EstimateFigure(id, caption, what string, unit Unit, all []Estimate) *page.F
 		return row
 	})
 	return &page.Figure{ID: "figure-" + id, Caption: caption, SVG: svg, Numbers: t.Page(what, "", -1)}
+}
+
+// estimateAxis covers estimates with their bounds, and 0.
+func estimateAxis(what string, unit Unit, all []Estimate, ticks int) Axis {
+	values := []float64{0}
+	for i := range all {
+		values = append(values, all[i].Value)
+		if !all[i].Believed {
+			values = append(values, all[i].Low, all[i].High)
+		}
+	}
+	return TightAxis(what, unit, values, ticks)
 }
 
 // TradeOffPoint is one of several choices with two costs: less of both is better.
@@ -120,7 +124,7 @@ func TradeOffFigure(id, caption, what string, unit Unit, spots []TradeOffPoint) 
 	if len(spots) == 0 {
 		return nil
 	}
-	t := newTradeOff("Energy by "+what, what, unit, spots)
+	t := &tradeOff{"Energy by " + what, what, unit, spots}
 	front := t.paretoFront()
 	numbers := NewTable([]Column{
 		{Head: "choice", Left: true},

@@ -15,20 +15,9 @@ import (
 // tradeOff is choices and what they cost.
 type tradeOff struct {
 	title  string
-	x, y   Axis
+	x      string
+	unit   Unit
 	points []TradeOffPoint
-}
-
-// newTradeOff returns a picture of choices whose axes suit them.
-func newTradeOff(title, what string, unit Unit, spots []TradeOffPoint) *tradeOff {
-	xs, ys := make([]float64, len(spots)), make([]float64, len(spots))
-	for i, s := range spots {
-		xs[i], ys[i] = s.X, s.Y
-	}
-	t := &tradeOff{title: title, points: spots}
-	t.y = TightAxis("energy", Joules, ys, 6)
-	t.x = TightAxis(what, unit, xs, 8)
-	return t
 }
 
 // TightAxis returns an axis that covers some values and no more.
@@ -82,13 +71,21 @@ const (
 
 // draw draws the choices, and a line through those that none beats.
 func (t *tradeOff) draw(id string) template.HTML {
-	c := NewCanvas(id)
+	return DrawForScreens(id, t.drawOn)
+}
+
+func (t *tradeOff) drawOn(c *Canvas) template.HTML {
+	xs, ys := make([]float64, len(t.points)), make([]float64, len(t.points))
+	for i, s := range t.points {
+		xs[i], ys[i] = s.X, s.Y
+	}
+	width, height := c.Either(scatterWidth, NarrowWidth), c.Either(scatterHeight, 340)
 	f := Frame{
-		X: t.x, Y: t.y, Left: LeftMargin, Right: scatterWidth - RightMargin, Upper: 20,
-		Lower: scatterHeight - FootMargin,
+		X: TightAxis(t.x, t.unit, xs, int(c.Either(8, 3))), Y: TightAxis("energy", Joules, ys, 6),
+		Left: LeftMargin, Right: width - RightMargin, Upper: 20, Lower: height - FootMargin,
 	}
 	front := t.paretoFront()
-	c.Open(PictureClass, scatterWidth, scatterHeight, t.title, t.frontText(front))
+	c.Open(PictureClass, width, height, t.title, t.frontText(front))
 	c.Axes(&f)
 	path := ""
 	for n, i := range front {

@@ -29,6 +29,7 @@ type Chart struct {
 	X, Y  string // what the axes show, with units
 	Lines []Series
 	Zero  bool // the vertical axis shows 0, too
+	Half  bool // it stands in half of a page's width; of all charts of a picture, as the first one says
 }
 
 // WriteCharts draws charts below each other in one SVG picture. Lines of the
@@ -44,20 +45,29 @@ func WriteCharts(w io.Writer, title string, charts []Chart) error {
 // a page: with the page's colours, and ids that begin with the given one. The
 // title is for those who don't see it; the page shows its own.
 func InlineCharts(id, title string, charts []Chart) template.HTML {
-	p := &chartPicture{Canvas: NewCanvas(id), title: title}
-	if len(charts) > 0 {
-		p.layOutLegend(charts[0].Lines)
-	}
-	p.begin(charts)
-	for i := range charts {
-		p.chart(&charts[i], p.top+float64(i)*panelHeight)
-	}
-	return p.Close()
+	return DrawForScreens(id, func(c *Canvas) template.HTML {
+		p := &chartPicture{Canvas: c, title: title, width: c.Either(chartWidth, NarrowWidth), panel: panelHeight}
+		if len(charts) > 0 {
+			if charts[0].Half {
+				p.width, p.panel = c.Either(halfChartWidth, NarrowWidth), halfPanelHeight
+			}
+			p.layOutLegend(charts[0].Lines)
+		}
+		p.begin(charts)
+		for i := range charts {
+			p.chart(&charts[i], p.top+float64(i)*p.panel)
+		}
+		return p.Close()
+	})
 }
 
 // Lengths in pixels.
 const (
-	chartWidth  = 900
+	chartWidth = 900
+
+	halfChartWidth  = 600
+	halfPanelHeight = 250
+
 	panelHeight = 300
 	panelTop    = 34 // of the plot in its panel: the title
 	panelFoot   = 50 // below the plot: ticks and the axis' title
@@ -65,6 +75,7 @@ const (
 	legendRow   = 20
 	keyLength   = 26 // of a line in the legend
 	letterWidth = 6.7
+	tickRoom    = 64 // of a horizontal axis
 )
 
 // lineColors is how many colours tell lines apart; from the next line on they
@@ -75,6 +86,8 @@ const lineColors = 10
 type chartPicture struct {
 	*Canvas
 	title  string
+	width  float64
+	panel  float64 // height of one
 	legend []legendKey
 	top    float64 // of the first panel
 }
@@ -93,7 +106,7 @@ func (p *chartPicture) layOutLegend(lines []Series) {
 	for i := range lines {
 		name := Truncate(queue.Printable(lines[i].Name), 40)
 		wide := keyLength + 8 + letterWidth*float64(utf8.RuneCountInString(name)) + 18
-		if x+wide > chartWidth-20 && x > 20 {
+		if x+wide > p.width-20 && x > 20 {
 			x, y = 20, y+legendRow
 		}
 		p.legend = append(p.legend, legendKey{name, x, y})
@@ -103,7 +116,7 @@ func (p *chartPicture) layOutLegend(lines []Series) {
 }
 
 func (p *chartPicture) begin(charts []Chart) {
-	p.Open(PictureClass, chartWidth, p.top+float64(len(charts))*panelHeight, p.title, chartsText(charts))
+	p.Open(PictureClass, p.width, p.top+float64(len(charts))*p.panel, p.title, chartsText(charts))
 	if !p.InPage() {
 		p.Text(20, 30, "t", p.title)
 	}
@@ -182,7 +195,7 @@ func (s axisRange) label(v float64) string {
 
 // chart draws one panel from its upper edge on.
 func (p *chartPicture) chart(c *Chart, top float64) {
-	across := newAxisRange(14, func(yield func([]float64)) {
+	across := newAxisRange(int(p.width/tickRoom), func(yield func([]float64)) {
 		for i := range c.Lines {
 			yield(c.Lines[i].X)
 		}
@@ -198,8 +211,8 @@ func (p *chartPicture) chart(c *Chart, top float64) {
 		}
 	})
 	f := Frame{
-		X: plainAxis(across, c.X), Y: plainAxis(up, c.Y), Right: chartWidth - RightMargin,
-		Upper: top + panelTop, Lower: top + panelHeight - panelFoot,
+		X: plainAxis(across, c.X), Y: plainAxis(up, c.Y), Right: p.width - RightMargin,
+		Upper: top + panelTop, Lower: top + p.panel - panelFoot,
 	}
 	f.Left = f.Y.titleOffset() + panelLeft
 	p.Text(f.Left, top+20, "h", c.Title)

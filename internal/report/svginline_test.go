@@ -30,6 +30,7 @@ func TestAnInlineChartHasLinesBandsAndDots(t *testing.T) {
 		},
 	}})
 	text := string(picture)
+	wide, narrow, _ := strings.Cut(text, `<svg class="pic narrow" width="360"`)
 	for want, times := range map[string]int{
 		`<path class="a1" fill-opacity`: 2, // the band is broken once
 		`<circle class="dot a1"`:        4, // three runs and the legend
@@ -41,8 +42,10 @@ func TestAnInlineChartHasLinesBandsAndDots(t *testing.T) {
 		`NaN`:                           0,
 		`Inf`:                           0,
 	} {
-		if got := strings.Count(text, want); got != times {
-			t.Errorf("%q is there %d times, want %d:\n%s", want, got, times, text)
+		for _, screen := range []string{wide, strings.ReplaceAll(narrow, "fit-narrow-", "fit-")} {
+			if got := strings.Count(screen, want); got != times {
+				t.Errorf("%q is there %d times, want %d:\n%s", want, got, times, screen)
+			}
 		}
 	}
 	in, err := xml.NewDecoder(strings.NewReader(text)), error(nil)

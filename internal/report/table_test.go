@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
@@ -142,6 +143,84 @@ func TestEveryValueReadsBackTheSame(t *testing.T) {
 		rows, err := csv.NewReader(&asCSV).ReadAll()
 		if err != nil || textfile.UnescapeFormula(rows[1][0]) != queue.Printable(text) {
 			t.Fatalf("%q became %q, %v", text, rows, err)
+		}
+	})
+}
+
+// Whatever stands in cells: in Markdown each row has as many cells as the table has columns, and nothing in
+// them is HTML, a link or emphasis.
+func TestMarkdownCellsStayCells(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		texts := rapid.SliceOfN(rapid.StringOf(rapid.RuneFrom([]rune("ab|\\`*_[]()<>&!~#\x00\n\x1b é…"))), 1, 8).
+			Draw(rt, "texts")
+		table := report.NewTable([]report.Column{
+			{Key: "n", Head: "n"}, {Key: "text", Head: "te|xt", Left: true},
+		}, len(texts), func(i int) []report.Value { return []report.Value{report.Count(i), report.Text(texts[i])} })
+		lines := strings.Split(strings.TrimSuffix(table.Text(&report.TextOptions{Rows: -1, Markup: report.Markdown}), "\n"), "\n")
+		if len(lines) != len(texts)+3 { // heading, line, rows, an empty line
+			rt.Fatalf("%d lines of %d texts: %q", len(lines), len(texts), lines)
+		}
+		for _, line := range lines[:len(lines)-1] {
+			row, ok := strings.CutPrefix(line, report.MarkupRow)
+			bare := regexp.MustCompile(`\\.|&(amp|lt|gt);`).ReplaceAllString(row, "")
+			if !ok || strings.Count(bare, "|") != 3 || strings.ContainsAny(bare, "<>&*_[]`~!\x00\x1b") {
+				rt.Fatalf("%q", line)
+			}
+		}
+	})
+}
+
+// A table is as wide as the terminal if cutting texts makes it, and no number is cut.
+// Whatever stands in cells: in LaTeX each row has as many cells as the table has columns, and cells have only
+// characters that print themselves, and what the table writes for others.
+func TestLaTeXCellsStayCells(t *testing.T) {
+	printed := regexp.MustCompile(
+		"^([^\\\\{}$&#%_~^<>|\"`\\[\\]*\\x00-\\x1f]" + `|\\[{}$&#%_]|\\[a-z]+\{\}|\{[][*]?\}|\{\\char34\}|\$[^$]+\$)*$`)
+	rapid.Check(t, func(rt *rapid.T) {
+		texts := rapid.SliceOfN(rapid.StringOf(rapid.RuneFrom([]rune("ab|\\`'*_[]{}()<>&!?,-~#$%^\"\x00\n\r\x1b éδθ×…"))),
+			1, 8).Draw(rt, "texts")
+		table := report.NewTable([]report.Column{
+			{Key: "n", Head: "n"}, {Key: "text", Head: "te&xt", Note: "%", Left: true},
+		}, len(texts), func(i int) []report.Value { return []report.Value{report.Count(i), report.Text(texts[i])} })
+		lines := strings.Split(strings.TrimSuffix(table.Text(&report.TextOptions{Rows: -1, Markup: report.LaTeX}), "\n"), "\n")
+		if len(lines) != len(texts)+7 { // begin, line, heading, line; rows; line, end, an empty line
+			rt.Fatalf("%d lines of %d texts: %q", len(lines), len(texts), lines)
+		}
+		for _, line := range slices.Concat(lines[2:3], lines[4:4+len(texts)]) {
+			row, ok := strings.CutPrefix(line, report.MarkupRow)
+			row, ended := strings.CutSuffix(row, ` \\`)
+			cells := strings.Split(row, " & ")
+			if !ok || !ended || len(cells) != 2 {
+				rt.Fatalf("%q", line)
+			}
+			for _, cell := range cells {
+				if !printed.MatchString(cell) || regexp.MustCompile("--|''|,,|[!?]`").MatchString(cell) {
+					rt.Fatalf("%q", cell)
+				}
+			}
+		}
+	})
+}
+
+func TestATableFitsTheTerminal(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		words := rapid.SliceOfN(rapid.StringMatching(`[a-z ]{0,60}`), 1, 6).Draw(rt, "words")
+		width := rapid.IntRange(1, 120).Draw(rt, "width")
+		table := report.NewTable([]report.Column{
+			{Head: "name", Left: true}, {Head: "count"}, {Head: "why", Left: true},
+		}, len(words), func(i int) []report.Value {
+			return []report.Value{
+				report.Text("n" + words[i]), report.Count(123456), report.Text("w" + words[len(words)-1-i]),
+			}
+		})
+		for line := range strings.Lines(table.Text(&report.TextOptions{Rows: -1, Width: width})) {
+			const least = 12 + 2 + 7 + 2 + 12
+			if got := utf8.RuneCountInString(line) - 1; got > max(width, least) {
+				rt.Fatalf("%d columns of %d: %q", got, width, line)
+			}
+			if !strings.HasPrefix(line, "name") && !strings.Contains(line, "123,456") {
+				rt.Fatalf("a number was cut: %q", line)
+			}
 		}
 	})
 }

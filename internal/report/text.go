@@ -22,7 +22,26 @@ type TextOptions struct {
 	Rows int
 	// Color emphasises headings and trouble with terminal colours.
 	Color bool
+	// Width is in how many columns a table has to fit if cutting its longest texts makes it; 0: any number.
+	Width int
+	// Wide shows every column that a CSV file has, and cuts nothing.
+	Wide bool
+	// Markup writes a table in a markup language, its lines after [MarkupRow].
+	Markup Markup
 }
+
+// Markup is a language for tables in documents.
+type Markup uint8
+
+// The markup languages; none by default.
+const (
+	NoMarkup Markup = iota
+	Markdown
+	LaTeX
+)
+
+// MarkupRow tells the lines of a table in a markup language from others, which have no such character.
+const MarkupRow = "\x00"
 
 // DefaultRows is how many rows of a long table people get to see.
 const DefaultRows = 25
@@ -34,6 +53,7 @@ const NoRows = math.MinInt
 const (
 	Bold    = "1"
 	BoldRed = "1;31"
+	Yellow  = "33"
 )
 
 // Paint emphasises text where colours are wanted.
@@ -60,13 +80,23 @@ func (t *Table) WriteText(w io.Writer, opts *TextOptions) error {
 		}
 	}
 	rows, more := t.firstRows(limit)
-	var columns []textColumn
-	for _, c := range t.columns(func(c *Column) bool { return c.Head != "" }) {
-		if col := t.Columns[c].layOut(rows, c, t.scale(rows, c)); col.filled {
-			columns = append(columns, col)
-		}
+	columns := t.layOut(rows, opts)
+	switch {
+	case opts == nil || opts.Markup == NoMarkup:
+		writeText(out, columns, len(rows), more, opts)
+	case opts.Markup == LaTeX:
+		writeLaTeX(out, columns, len(rows))
+	default:
+		writeMarkdown(out, columns, len(rows))
 	}
-	if len(rows) > 0 || more == 0 {
+	if more > 0 {
+		WriteLines(out, "… "+FormatCount(more)+" more; --json or --csv shows all")
+	}
+	return out.Flush()
+}
+
+func writeText(out *bufio.Writer, columns []textColumn, rows, more int, opts *TextOptions) {
+	if rows > 0 || more == 0 {
 		writeAligned(out, columns, opts, func(c *textColumn) string { return c.head })
 	}
 	if slices.ContainsFunc(columns, func(c textColumn) bool { return c.note != "" }) {
@@ -75,10 +105,90 @@ func (t *Table) WriteText(w io.Writer, opts *TextOptions) error {
 	for i := range rows {
 		writeAligned(out, columns, nil, func(c *textColumn) string { return c.cells[i] })
 	}
-	if more > 0 {
-		WriteLines(out, "… "+FormatCount(more)+" more; --json or --csv shows all")
+}
+
+// layOut returns the columns that people see, as wide as what is in them.
+func (t *Table) layOut(rows [][]Value, opts *TextOptions) []textColumn {
+	if opts == nil {
+		opts = &TextOptions{}
 	}
-	return out.Flush()
+	var columns []textColumn
+	for _, i := range t.columns(func(c *Column) bool { return c.Head != "" || opts.Wide && !c.JSONOnly }) {
+		c := t.Columns[i]
+		if opts.Wide {
+			c.Left = c.Left || c.Head == "" && len(rows) > 0 && rows[0][i].kind == textKind
+			c.Head, c.Max = cmp.Or(c.Head, c.Key), 0
+		}
+		if col := c.layOut(rows, i, t.scale(rows, i)); col.filled {
+			columns = append(columns, col)
+		}
+	}
+	if opts.Width > 0 && !opts.Wide && opts.Markup == NoMarkup {
+		fit(columns, opts.Width)
+	}
+	return columns
+}
+
+// leastText is how much of a text is left, so that one sees what it is.
+const leastText = 12
+
+// fit cuts the longest texts until the columns fit in so many of a terminal, if they can.
+func fit(columns []textColumn, width int) {
+	total := -len(columnGap)
+	for i := range columns {
+		total += columns[i].width + len(columnGap)
+	}
+	cut := make([]bool, len(columns))
+	for ; total > width; total-- {
+		longest := -1
+		for i := range columns {
+			least := max(leastText, textWidth(columns[i].head), textWidth(columns[i].note))
+			if columns[i].left && columns[i].width > least &&
+				(longest < 0 || columns[i].width > columns[longest].width) {
+				longest = i
+			}
+		}
+		if longest < 0 {
+			break
+		}
+		columns[longest].width--
+		cut[longest] = true
+	}
+	for i := range columns {
+		for k, cell := range columns[i].cells {
+			if cut[i] {
+				columns[i].cells[k] = Truncate(cell, columns[i].width)
+			}
+		}
+	}
+}
+
+// markdownEscapes keep what stands in a cell from ending it, and from being read as Markdown or HTML.
+var markdownEscapes = strings.NewReplacer(
+	"\\", "\\\\", "|", "\\|", "`", "\\`", "*", "\\*", "_", "\\_", "[", "\\[", "]", "\\]", "~", "\\~", "!", "\\!",
+	"<", "&lt;", ">", "&gt;", "&", "&amp;",
+)
+
+// writeMarkdown writes a table in Markdown, units in the headings.
+func writeMarkdown(out *bufio.Writer, columns []textColumn, rows int) {
+	line := func(cell func(*textColumn) string) {
+		cells := make([]string, len(columns))
+		for i := range columns {
+			cells[i] = cell(&columns[i])
+		}
+		WriteLines(out, MarkupRow+"| "+strings.Join(cells, " | ")+" |")
+	}
+	line(func(c *textColumn) string { return markdownEscapes.Replace(c.heading()) })
+	line(func(c *textColumn) string {
+		if c.left {
+			return "---"
+		}
+		return "---:"
+	})
+	for i := range rows {
+		line(func(c *textColumn) string { return markdownEscapes.Replace(c.cells[i]) })
+	}
+	WriteLines(out, MarkupRow)
 }
 
 // Text returns what WriteText writes.
@@ -111,6 +221,14 @@ type textColumn struct {
 	width      int
 	left       bool
 	filled     bool // some cell has a value
+}
+
+// heading returns the heading with its unit on one line.
+func (c *textColumn) heading() string {
+	if c.note == "" {
+		return c.head
+	}
+	return c.head + " (" + c.note + ")"
 }
 
 func (c *Column) layOut(rows [][]Value, index int, scale Scale) textColumn {

@@ -107,7 +107,7 @@ func workload(random *rand.Rand, n int, deviation, holdOut float64) (savings.Str
 	return savings.Stratum{Treated: mean(treated[:]...), Held: mean(held)}, saved
 }
 
-// The table in docs/savings.md is what this test logs.
+// The table in docs/savings.md has what this test logs.
 func TestTheIntervalHoldsTheTrueSavingOf95MonthsIn100(t *testing.T) {
 	const months = 1000
 	for i, k := range kinds {
@@ -175,6 +175,41 @@ func TestTheIntervalHoldsWhatTheseVeryRunsSaved(t *testing.T) {
 		t.Logf("a saving of %v %%: within in %.1f %%", 100*share, 100*float64(within)/months)
 		if p := 100 * float64(within) / months; p < 94 {
 			t.Errorf("a saving of %v %%: what was saved is within the interval in %.1f %% of the months", 100*share, p)
+		}
+	}
+}
+
+// A group's saving is stated from 5 held-out runs on (epdapi.MinHeldOut), which may all be of one workload.
+func TestTheIntervalOfASmallGroupHoldsTheTruth(t *testing.T) {
+	const groups, heldOut, holdOut = 4000, 5, 0.05
+	for _, c := range []struct{ low, high, least float64 }{{0.01, 0.1, 93}, {0.05, 0.4, 93}, {0.5, 1.2, 89}} {
+		within, above, stated := 0, 0, 0
+		for seed := range uint64(groups) {
+			random := rand.New(rand.NewPCG(seed, 79))
+			strata, truth := make([]savings.Stratum, 1+random.IntN(3)), 0.0
+			for i := range strata {
+				s, saved := workload(random, 40+random.IntN(80), c.low+(c.high-c.low)*random.Float64(), holdOut)
+				if strata[i] = s; s.HasBothArms() {
+					truth += saved
+				}
+			}
+			e := savings.Measure(strata)
+			if e.Held < heldOut {
+				continue
+			}
+			stated++
+			switch {
+			case e.Low <= truth && truth <= e.High:
+				within++
+			case truth > e.High:
+				above++
+			}
+		}
+		share := func(n int) float64 { return 100 * float64(n) / float64(stated) }
+		t.Logf("%v to %v %%: %d groups, within in %.1f %%, above in %.1f %%", 100*c.low, 100*c.high, stated,
+			share(within), share(above))
+		if p := share(within); p < c.least || stated < groups/4 {
+			t.Errorf("scatter of %v to %v: the truth is within %.1f %% of %d intervals", c.low, c.high, p, stated)
 		}
 	}
 }

@@ -50,12 +50,8 @@ func Cluster(
 				countText(n.Count, "node"), countText(n.GPUs, "GPU"), n.GPUModel, err))
 			continue
 		}
-		kind := strings.ToLower(profile.Name) + "x" + strconv.Itoa(n.GPUs)
-		name := kind
-		for k := 2; names[name]; k++ { // the same in other partitions
-			name = kind + "-" + strconv.Itoa(k)
-		}
-		names[name], partitions = true, append(partitions, n.Partitions)
+		name := ClassName(names, profile.Name, n.GPUs)
+		partitions = append(partitions, n.Partitions)
 		fmt.Fprintf(&b, "[[cluster.nodes]]\nname = %q\ngpu_model = %q\ngpus = %d\ncount = %d\n", name,
 			profile.Name, n.GPUs, max(1, n.Count))
 	}
@@ -64,6 +60,17 @@ func Cluster(
 	}
 	c, err = config.Load(strings.NewReader(b.String()), "Slurm's nodes", profiles)
 	return c, partitions, warnings, err
+}
+
+// ClassName names a class of nodes by its GPUs, apart from those that are taken, to which it is added.
+func ClassName(taken map[string]bool, gpuModel string, gpus int) string {
+	kind := strings.ToLower(gpuModel) + "x" + strconv.Itoa(gpus)
+	name := kind
+	for k := 2; taken[name]; k++ { // the same in other partitions
+		name = kind + "-" + strconv.Itoa(k)
+	}
+	taken[name] = true
+	return name
 }
 
 func countText(n int, what string) string {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
@@ -158,6 +159,53 @@ func (w *world) rest(tb testing.TB, s *steer.Steerer, d time.Duration) {
 	tb.Helper()
 	for end := w.now.Add(d); w.now.Before(end); step(tb, s) {
 		w.now = w.now.Add(2 * time.Minute)
+	}
+}
+
+// As many nodes as the budget lacks watts of sleep at once, whatever their rest, the last one of a partition
+// too, and no more while they go off.
+func TestWhereABudgetLacksWattsIdleNodesSleepAtOnce(t *testing.T) {
+	w := sleeper("n1", "n2", "n3", "n4")
+	w.node("m1", "v100", "own")
+	lacks := map[string]dvfsmodel.Watt{}
+	w.settings.Short = func(node string) dvfsmodel.Watt { return lacks[node] }
+	s := w.open(t)
+	step(t, s)
+	if got := w.asleep(); len(got) != 0 {
+		t.Fatalf("%v sleep before they have rested", got)
+	}
+	board, err := w.settings.Profiles.Lookup("V100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	idle := (board.IdleW + board.HostW) * dvfsmodel.Watt(w.nodes["n1"].GPUCount())
+	for name := range w.nodes {
+		lacks[name] = idle * 3 / 2
+	}
+	step(t, s)
+	first := w.asleep()
+	if len(first) != 2 {
+		t.Errorf("%v sleep, want two", first)
+	}
+	for _, name := range first { // it takes a while
+		w.nodes[name].State.Flags = []string{"POWERING_DOWN"}
+	}
+	if r := step(t, s); r.Set != 0 {
+		t.Errorf("%+v while two go off", r)
+	}
+	for _, name := range first {
+		w.nodes[name].State.Flags = []string{"POWERED_DOWN"}
+	}
+	clear(lacks)
+	lacks["m1"] = idle / 2
+	step(t, s)
+	if got := w.asleep(); !slices.Contains(got, "m1") {
+		t.Errorf("%v sleep, want the only node of a partition too", got)
+	}
+	w.settings.Live.SleepAfter = 0
+	step(t, s)
+	if got := w.asleep(); len(got) != 0 {
+		t.Errorf("%v sleep where the site has no node sleep", got)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 	"github.com/epplan/epplan/slurm/lever"
@@ -34,17 +35,20 @@ func isDown(n *slurm.Node) bool {
 
 // powerDownIdle powers down nodes that have been idle long enough, where no job waits
 // that could run there, and that come back soon enough. Nodes that sleep by our
-// doing may go on.
+// doing may go on. Where a power budget lacks watts, nodes go to sleep at once, and
+// none has to stay awake.
 func (p *Plan) powerDownIdle(s *Snapshot, set *Settings, ours *OwnChanges) {
 	if set.Live.SleepAfter <= 0 {
 		return
 	}
 	awake := awakeCounts{make(map[string]int), make(map[*slurm.AwakeNodes]int)}
+	budget := &relief{set: set}
 	var tired []*slurm.Node
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		mode := modeOf(n.Partitions, &set.Live)
 		if ours.Asleep[n.Name] {
+			budget.relieveSoon(n)
 			if mode == live.Enforce && ours.Sleeps[n.Name].AwakeReason == "" {
 				p.Wants = append(p.Wants, WantedChange{powerDown(n.Name), "it sleeps already"})
 			}
@@ -54,7 +58,7 @@ func (p *Plan) powerDownIdle(s *Snapshot, set *Settings, ours *OwnChanges) {
 			continue
 		}
 		awake.addNode(n, ours, 1)
-		if mode != live.Observe && p.canSleep(n, s.At, set, ours) {
+		if mode != live.Observe && p.canSleep(n, s.At, set, ours, budget.lacks(n)) {
 			tired = append(tired, n)
 		}
 	}
@@ -64,10 +68,15 @@ func (p *Plan) powerDownIdle(s *Snapshot, set *Settings, ours *OwnChanges) {
 			strings.Compare(a.Name, b.Name))
 	})
 	for _, n := range tired {
-		if awake.isNeeded(n, ours) {
+		why := "idle since " + ours.Idle[n.Name].Format(time.RFC3339)
+		switch {
+		case awake.isNamed(n, ours):
+			continue
+		case budget.lacks(n):
+			why += ", and the power budget lacks watts"
+		case !p.hasRested(n, s.At, set, ours), awake.isLast(n):
 			continue
 		}
-		why := "idle since " + ours.Idle[n.Name].Format(time.RFC3339)
 		if spare, planned := needed.spare(n, set); planned {
 			if !spare {
 				continue
@@ -77,6 +86,7 @@ func (p *Plan) powerDownIdle(s *Snapshot, set *Settings, ours *OwnChanges) {
 			continue
 		}
 		awake.addNode(n, ours, -1)
+		budget.relieve(n)
 		if modeOf(n.Partitions, &set.Live) == live.Enforce {
 			p.Wants = append(p.Wants, WantedChange{powerDown(n.Name), why})
 			continue
@@ -167,22 +177,49 @@ func (v *awakeCounts) addNode(n *slurm.Node, ours *OwnChanges, by int) {
 	}
 }
 
-// isNeeded reports whether too few would be awake without a node.
-func (v *awakeCounts) isNeeded(n *slurm.Node, ours *OwnChanges) bool {
-	return slices.ContainsFunc(n.Partitions, func(name string) bool {
-		return v.partitions[name] <= spareNodes
-	}) ||
-		slices.ContainsFunc(ours.Sleeps[n.Name].AwakeGroups, func(a *slurm.AwakeNodes) bool {
-			return v.named[a] <= a.Idle
-		})
+// isLast reports whether too few nodes of a partition would be awake without a node.
+func (v *awakeCounts) isLast(n *slurm.Node) bool {
+	return slices.ContainsFunc(n.Partitions, func(name string) bool { return v.partitions[name] <= spareNodes })
 }
 
-// canSleep reports whether a node has been idle for long enough and comes back soon
-// enough.
-func (p *Plan) canSleep(n *slurm.Node, at time.Time, set *Settings, ours *OwnChanges) bool {
+// isNamed reports whether slurm.conf wants a node to stay awake.
+func (v *awakeCounts) isNamed(n *slurm.Node, ours *OwnChanges) bool {
+	return slices.ContainsFunc(ours.Sleeps[n.Name].AwakeGroups, func(a *slurm.AwakeNodes) bool {
+		return v.named[a] <= a.Idle
+	})
+}
+
+// relief is what power budgets lack, and what nodes that go to sleep give them.
+type relief struct {
+	set   *Settings
+	given dvfsmodel.Watt
+}
+
+// lacks reports whether a budget of a node still lacks watts.
+func (r *relief) lacks(n *slurm.Node) bool {
+	return r.set.Short != nil && r.set.Short(n.Name) > r.given
+}
+
+// relieve counts a node that goes to sleep.
+func (r *relief) relieve(n *slurm.Node) { r.given += dvfsmodel.Watt(idleWatts(n, r.set.Profiles)) }
+
+// relieveSoon counts a node that was put to sleep while it is on its way.
+func (r *relief) relieveSoon(n *slurm.Node) {
+	if !n.State.IsPoweredDown() {
+		r.relieve(n)
+	}
+}
+
+// hasRested reports whether a node has been idle for long enough.
+func (p *Plan) hasRested(n *slurm.Node, at time.Time, set *Settings, ours *OwnChanges) bool {
 	since, ok := ours.Idle[n.Name]
+	return ok && at.Sub(since) >= max(durationOf(set.Live.SleepAfter), ours.Sleeps[n.Name].MinIdle)
+}
+
+// canSleep reports whether a node has been idle for long enough, or has to sleep, and comes back soon enough.
+func (p *Plan) canSleep(n *slurm.Node, at time.Time, set *Settings, ours *OwnChanges, hasTo bool) bool {
 	nap := ours.Sleeps[n.Name]
-	if !ok || at.Sub(since) < max(durationOf(set.Live.SleepAfter), nap.MinIdle) {
+	if !hasTo && !p.hasRested(n, at, set, ours) {
 		return false
 	}
 	if note := "nodes stay awake: " + nap.AwakeReason; nap.AwakeReason != "" &&

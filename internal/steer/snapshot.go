@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/begins"
 	"github.com/epplan/epplan/internal/colocate"
 	"github.com/epplan/epplan/live"
@@ -46,6 +47,8 @@ type Settings struct {
 	Ranking *Ranking
 	// Prices are what energy costs over time; nil: that isn't known.
 	Prices begins.Prices
+	// Short is how many watts the power budgets of a node lack, with all GPUs at their least limits; nil: none.
+	Short func(node string) dvfsmodel.Watt
 }
 
 // Ranking is the order in which a policy would start what waits.

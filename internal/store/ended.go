@@ -42,6 +42,38 @@ func (l *Learning) EndedJob(
 	return e, lookupError(err, "ended job %d", id)
 }
 
+// selectEnergies reads the runs of cluster ?1 that ended from ?2 on, by their end.
+var selectEnergies = `
+SELECT COALESCE(o.started_us, o.ended_us - MIN(o.time_s, 1e9) * 1e6), o.ended_us, o.arm, o.gpu_energy_j,
+	COALESCE(d.default_energy_j, r.default_energy_j)
+FROM outcomes AS o INDEXED BY outcomes_by_end
+	LEFT JOIN decisions AS d ON d.decision_id = o.decision_id AND ` + isPredicted + `
+	LEFT JOIN old_runs AS r ON r.outcome_id = o.outcome_id AND ` + isPredicted + `
+WHERE o.cluster = ?1 AND o.unmatched = 0 AND COALESCE(o.ended_us, o.received_us) >= ?2
+	AND COALESCE(o.started_us, o.ended_us - o.time_s * 1e6) < o.ended_us
+	AND o.gpu_energy_j >= 0 AND o.gpu_energy_j < 1e15
+ORDER BY COALESCE(o.ended_us, o.received_us)`
+
+// RunEnergies returns the runs that ended since a time, by their end, if their GPU energy and their times are
+// known.
+func (l *Learning) RunEnergies(
+	ctx context.Context, cluster string, since time.Time,
+) ([]record.RunEnergy, error) {
+	rows, err := l.db.read.QueryContext(ctx, selectEnergies, cluster, since.UnixMicro())
+	return list(rows, err, func(row scanner) (record.RunEnergy, error) {
+		var r record.RunEnergy
+		var started float64
+		var ended int64
+		var predicted sql.NullFloat64
+		err := row.Scan(&started, &ended, &r.Arm, &r.GPUJ, &predicted)
+		r.Started, r.Ended = time.UnixMicro(int64(started)), time.UnixMicro(ended)
+		if arePlausible(predicted.Float64) {
+			r.DefaultJ = knownNumber(predicted)
+		}
+		return r, err
+	}, "energies of runs")
+}
+
 // scanEnded reads a row of selectEnded.
 func scanEnded(row scanner) (record.EndedJob, error) {
 	var e record.EndedJob

@@ -91,3 +91,46 @@ func TestFeaturesOfCodeStayWhereLaterOnesHaveNone(t *testing.T) {
 		t.Errorf("too long: %v", err)
 	}
 }
+
+func TestEnergiesOfRunsAreThoseThatEndedSinceWithWhatWasPredicted(t *testing.T) {
+	s, _ := openNew(t)
+	noted := &record.Decision{
+		Cluster: "alpha", JobID: 1, Node: "n1", RunID: "run-1", Created: start, DefaultJ: live.Known(1500),
+	}
+	id, err := s.PutDecision(t.Context(), noted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := start.Add(time.Hour)
+	add := func(i int, change func(o *record.Outcome)) {
+		o := outcome(i)
+		o.Started, o.Ended, o.GPUEnergyJ, o.Arm = start, end, live.Known(1000), live.ArmTreated
+		o.ExitState = record.Completed
+		change(o)
+		put(t, s, o, store.Stored)
+	}
+	add(1, func(o *record.Outcome) { o.DecisionID = id })
+	add(2, func(o *record.Outcome) { o.DecisionID, o.Arm = id, live.ArmHeldOut })
+	add(3, func(o *record.Outcome) { o.GPUEnergyJ = live.Number{} })
+	add(4, func(o *record.Outcome) { o.Started, o.TimeS = time.Time{}, live.Number{} })
+	add(5, func(o *record.Outcome) { o.Ended = start.Add(time.Second) })
+	add(6, func(o *record.Outcome) {
+		o.Started, o.TimeS, o.Arm = time.Time{}, live.Known(3600), live.ArmHeldOut
+	})
+	all, err := s.Learning.RunEnergies(t.Context(), "alpha", start.Add(time.Minute))
+	if err != nil || len(all) != 3 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	for _, r := range all {
+		predicted := live.Known(1500)
+		if r.Arm == live.ArmHeldOut { // its clocks were the default ones
+			predicted = live.Number{}
+		}
+		if !r.Started.Equal(start) || !r.Ended.Equal(end) || r.GPUJ != 1000 || r.DefaultJ != predicted {
+			t.Errorf("%+v", r)
+		}
+	}
+	if other, err := s.Learning.RunEnergies(t.Context(), "beta", start); err != nil || len(other) != 0 {
+		t.Errorf("of another cluster: %+v, %v", other, err)
+	}
+}

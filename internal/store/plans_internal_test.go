@@ -81,6 +81,9 @@ func TestNoQueryOfAPageReadsAWholeTable(t *testing.T) {
 	check("days", runDays, "alpha", 0)
 	check("readings", runReadings, "alpha", 7)
 	check("strata ever", strataEver, "alpha")
+	for by := range groupKeys {
+		check("strata by "+by, strataOfGroups(by), "alpha", 1, 2, "")
+	}
 	check("strata since", strataSince, "alpha", 1, 2, 3, "2026-01", 4, 5, 6, "2026-02")
 	check("sums of an outcome", addOneJob, 1)
 	check("others of a job", hasOthers, 1, 1, "alpha", 7, 1, "w", "V100", "treated")

@@ -119,11 +119,15 @@ func (s *Store) Strata(
 		}
 	}
 	rows, err := s.db.read.QueryContext(ctx, query, args...)
-	all, err := collect(rows, err, scanSums)
+	all, err := collect(rows, err, func(row scanner) (stratumSums, error) { return scanSums(row) })
 	if err != nil {
 		return nil, fmt.Errorf("mean energies: %w", err)
 	}
-	all = mergeNeighbours(all)
+	return strataOf(mergeNeighbours(all)), nil
+}
+
+// strataOf adds up the clocks of each stratum, which are in a row.
+func strataOf(all []stratumSums) []record.Stratum {
 	var strata []record.Stratum
 	for rest := all; len(rest) > 0; {
 		same := 1
@@ -133,7 +137,7 @@ func (s *Store) Strata(
 		strata = append(strata, stratumOf(rest[:same]))
 		rest = rest[same:]
 	}
-	return strata, nil
+	return strata
 }
 
 const monthLayout = "2006-01"
@@ -201,13 +205,15 @@ func (e *sums) add(o sums) {
 	e.runs, e.total, e.square = e.runs+o.runs, e.total+o.total, e.square+o.square
 }
 
-func scanSums(row scanner) (stratumSums, error) {
+// scanSums reads a row, and what stands before its sums.
+func scanSums(row scanner, before ...any) (stratumSums, error) {
 	var t stratumSums
-	err := row.Scan(&t.Cluster, &t.Workload, &t.GPUModel, &t.HoldOut, &t.ConstantArm, &t.Arm, &t.setting.Core,
-		&t.setting.Mem,
+	err := row.Scan(append(before, &t.Cluster, &t.Workload, &t.GPUModel, &t.HoldOut, &t.ConstantArm, &t.Arm,
+		&t.setting.Core, &t.setting.Mem,
 		&t.endings.Ended, &t.endings.Completed, &t.gpu.runs, &t.gpu.total, &t.gpu.square,
 		&t.node.runs, &t.node.total, &t.node.square,
-		&t.predicted.Runs, &t.predicted.DefaultJ, &t.predicted.GPUJ, &t.time.runs, &t.time.total, &t.time.square)
+		&t.predicted.Runs, &t.predicted.DefaultJ, &t.predicted.GPUJ,
+		&t.time.runs, &t.time.total, &t.time.square)...)
 	for _, e := range []*sums{&t.gpu, &t.node, &t.time} {
 		if !arePlausible(e.total, e.square/maxSum) {
 			*e = sums{}

@@ -34,6 +34,7 @@ func (u *usageRuns) draw(t *rapid.T, i int) *record.Outcome {
 		o.Utilisation = live.Known(rapid.Float64Range(0, 1).Draw(t, "utilisation"))
 	}
 	o.GPUModel = rapid.SampledFrom([]string{"V100", "A100"}).Draw(t, "GPU model")
+	o.NodeSource = rapid.SampledFrom([]record.Source{record.RAPL, record.Modelled}).Draw(t, "source")
 	o.Arm = rapid.SampledFrom([]live.Arm{live.ArmTreated, live.ArmHeldOut, live.ArmExcluded}).Draw(t, "arm")
 	o.ExitState = rapid.SampledFrom([]string{record.Completed, "FAILED"}).Draw(t, "state")
 	if rapid.IntRange(0, 3).Draw(t, "unmeasured node") == 0 {
@@ -126,6 +127,7 @@ func TestUsageIsTheSumOfItsRuns(t *testing.T) {
 			if !slices.IsSortedFunc(got, func(a, b record.Usage) int { return cmp.Compare(b.EnergyJ, a.EnergyJ) }) {
 				rt.Errorf("by %q: not by energy: %+v", by, got)
 			}
+			checkGroupStrata(rt, s, since, until, by, user, got)
 			for _, one := range got {
 				if w := want[one.Key]; w == nil || !isSameUsage(one, *w) {
 					rt.Errorf("by %q: %+v, want %+v", by, one, w)
@@ -136,6 +138,59 @@ func TestUsageIsTheSumOfItsRuns(t *testing.T) {
 	if groups < 300 {
 		t.Errorf("%d groups: too few to tell", groups)
 	}
+}
+
+// checkGroupStrata compares the strata of groups with those of all jobs, which are made in another way.
+// Groups of workloads and of GPU models only divide these; those of users may divide a stratum's jobs, too.
+func checkGroupStrata(
+	t *rapid.T, s *store.Store, since, until time.Time, by, user string, groups []record.Usage,
+) {
+	if by == "user" && user != "" && len(groups) > 0 { // the same as in the group of the user
+		all, err := s.Usage(t.Context(), "alpha", since, until, by, "")
+		k := slices.IndexFunc(all, func(u record.Usage) bool { return u.Key == user })
+		if err != nil || k < 0 || !reflect.DeepEqual(all[k].Strata, groups[0].Strata) {
+			t.Errorf("strata of %s: %+v, of all %+v, %v", user, groups[0].Strata, all, err)
+		}
+	}
+	if user != "" {
+		return
+	}
+	want, err := s.Strata(t.Context(), "alpha", since, until)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []record.Stratum
+	for i := range groups {
+		got = append(got, groups[i].Strata...)
+	}
+	if by == "" {
+		want = nil
+	}
+	g, w := armTotals(got), armTotals(want)
+	for arm := range w {
+		a, b := g[arm], w[arm]
+		if a.Runs != b.Runs || math.Abs(a.DefaultJ-b.DefaultJ) > 1e-9*b.DefaultJ ||
+			math.Abs(a.GPUJ-b.GPUJ) > 1e-9*b.GPUJ {
+			t.Errorf("by %s, %s: %+v, want %+v", by, arm, a, b)
+		}
+	}
+	if len(g) != len(w) || (by == "workload" || by == "gpu") && len(got) != len(want) {
+		t.Errorf("by %s: %d strata, want %d", by, len(got), len(want))
+	}
+}
+
+// armTotals returns the ended jobs of each arm, and the energies of their nodes and GPUs.
+func armTotals(strata []record.Stratum) map[live.Arm]record.PredictedUse {
+	sums := map[live.Arm]record.PredictedUse{}
+	for i := range strata {
+		s := &strata[i]
+		sum := sums[s.Arm]
+		sum.Runs += s.Endings.Ended
+		sum.DefaultJ += float64(s.Node.Runs) * s.Node.Value
+		sum.GPUJ += float64(s.GPU.Runs) * s.GPU.Value
+		sums[s.Arm] = sum
+	}
+	return sums
 }
 
 func addUsage(u *record.Usage, o *record.Outcome, j *record.Job, predicted float64) {
@@ -150,6 +205,9 @@ func addUsage(u *record.Usage, o *record.Outcome, j *record.Job, predicted float
 	}
 	if hasNode {
 		u.NodeRuns, u.NodeEnergyJ, energy = u.NodeRuns+1, u.NodeEnergyJ+node, node
+		if o.NodeSource == record.Modelled {
+			u.ModelledJ += node
+		}
 	}
 	if !hasGPU && !hasNode {
 		return
@@ -170,7 +228,10 @@ func TestUsageOfPrunedRunsIsToldByMonth(t *testing.T) {
 	s, _ := openNew(t)
 	for i := range 3 {
 		o := outcome(i)
-		o.NodeEnergyJ = live.Number{}
+		o.NodeEnergyJ, o.GPUEnergyJ = live.Number{}, live.Known(100)
+		if i == 0 {
+			o.NodeEnergyJ = live.Known(150) // of another workload: each counts by what is known of it
+		}
 		put(t, s, o, store.Stored)
 	}
 	if _, err := s.Prune(t.Context(), start.AddDate(1, 0, 0)); err != nil {
@@ -190,7 +251,7 @@ func TestUsageOfPrunedRunsIsToldByMonth(t *testing.T) {
 		{time.Time{}, march.AddDate(0, 1, 0), 3},
 	} {
 		got, err := s.PrunedUsage(t.Context(), "alpha", c.since, c.until)
-		if err != nil || got.Runs != c.runs || (got.EnergyJ > 0) != (c.runs > 0) {
+		if err != nil || got.Runs != c.runs || (got.EnergyJ == 350) != (c.runs > 0) {
 			t.Errorf("%v to %v: %+v, %v, want %d runs", c.since, c.until, got, err, c.runs)
 		}
 		if kept, err := s.Usage(t.Context(), "alpha", c.since, c.until, "user", ""); err != nil || len(kept) > 0 {
@@ -204,7 +265,7 @@ func isSameUsage(a, b record.Usage) bool {
 	isSame := slices.EqualFunc(a.Idle, b.Idle, func(x, y record.Idle) bool {
 		return x.GPUModel == y.GPUModel && math.Abs(x.GPUSeconds-y.GPUSeconds) <= 1e-9*y.GPUSeconds
 	})
-	a.Idle, b.Idle = nil, nil
+	a.Idle, b.Idle, a.Strata, b.Strata = nil, nil, nil, nil
 	return isSame && reflect.DeepEqual(a, b)
 }
 

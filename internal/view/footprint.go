@@ -9,17 +9,9 @@ import (
 	"github.com/epplan/epplan/internal/report"
 )
 
-// widestSaving returns the saving of the nodes if they are measured, else that of the GPUs.
-func widestSaving(s *epdapi.Savings) (saving *epdapi.Saving, of string) {
-	if s.Node.Runs > 0 {
-		return &s.Node, "nodes"
-	}
-	return &s.GPU, "GPUs"
-}
-
 // worthText says what a saving comes to beside energy, by the factors that are stated.
 func worthText(s *epdapi.Savings) string {
-	best, of := widestSaving(s)
+	best, of := s.Best()
 	text := FootprintText(&s.Factors, best.SavedJ)
 	if text == "" {
 		return "unknown: epd's configuration states no [factors]"

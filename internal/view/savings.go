@@ -197,7 +197,7 @@ func savingsLead(s *epdapi.Savings) string {
 	if s.GPU.Runs == 0 {
 		return tooFewRunsText(s)
 	}
-	best, _ := widestSaving(s)
+	best, _ := s.Best()
 	text := "GPUs used " + share(&s.GPU, s.GPU.SavedJ) + " less energy"
 	if s.Node.Runs > 0 {
 		text = "Nodes used " + share(best, best.SavedJ) + " less energy, their GPUs " +
@@ -240,7 +240,7 @@ func savingsTiles(s *epdapi.Savings) page.Tiles {
 			page.Tile{Label: "At constant clocks", Value: statedShare(c.Part), Note: now})
 	}
 	tiles = append(tiles, page.Tile{Label: "Held out", Value: statedShare(s.HoldOut), Note: now})
-	if best, of := widestSaving(s); best.Runs > 0 {
+	if best, of := s.Best(); best.Runs > 0 {
 		if worth := FootprintText(&s.Factors, best.SavedJ); worth != "" {
 			tiles = append(tiles, page.Tile{Label: "Worth", Value: worth, Note: "of the " + of})
 		}

@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -37,6 +38,9 @@ func Usage(u *epdapi.Usage) *View {
 		groups := UsageGroups(u)
 		v.Tables = append(v.Tables, Table{"By " + what, groups})
 		v.addSection("groups", "By "+what, usageFigure(u, what), groups.Page("By "+what, groupsNote(u), -1))
+		saved := GroupSavings(u)
+		v.Tables = append(v.Tables, saved)
+		v.addSection("saved-by", saved.Caption, saved.Page(saved.Caption, savedNote, -1))
 	}
 	if len(u.Over) > 1 {
 		parts := usageParts(u)
@@ -59,7 +63,7 @@ func (v *View) addSavings(u *epdapi.Usage) {
 		return
 	}
 	v.Lead = savingsLead(s)
-	best, of := widestSaving(s)
+	best, of := s.Best()
 	all := comparisonsOf(s)
 	for i := range all {
 		if all[i].saving == best {
@@ -175,6 +179,33 @@ func UsageGroups(u *epdapi.Usage) *report.Table {
 	})
 }
 
+// savedNote says how to read the savings of groups.
+const savedNote = "Measured against held-out runs of the same group. One in 20 intervals doesn't hold the true saving. " +
+	"The savings don't add up to that of all jobs: it also includes groups with few held-out runs."
+
+// GroupSavings returns the table of what the jobs of each group saved, measured.
+func GroupSavings(u *epdapi.Usage) Table {
+	table := report.TableOf(u.Groups, func(row *report.Row, g *epdapi.UsageSum) {
+		m := g.Measured
+		if m == nil {
+			m = &epdapi.GroupSaving{}
+		}
+		best, of := m.Best()
+		if m.EnergyOf == epdapi.OfModules && best == &m.GPU {
+			of = "modules"
+		}
+		row.Add(report.Column{Key: groupKey(u.By), Head: groupWord(u.By), Left: true, Max: 40},
+			report.Text(groupName(u, g)))
+		row.Add(report.Column{Key: "energy_j", Head: "used", Unit: report.KilowattHours, Group: 1},
+			report.Number(g.EnergyJ))
+		row.Add(report.Column{Key: "treated_runs"}, report.Count(int(m.Treated)))
+		row.Add(report.Column{Key: "held_out_runs"}, report.Count(int(m.HeldOut)))
+		row.Add(report.Column{Key: "saved_of", Head: "saving of", Left: true}, report.Text(of))
+		addSaving(row, best, &m.Time)
+	})
+	return Table{"Saved by " + groupWord(u.By), table}
+}
+
 func groupName(u *epdapi.Usage, g *epdapi.UsageSum) string {
 	switch {
 	case g.Key == "":
@@ -215,21 +246,33 @@ func addUsage(row *report.Row, u *epdapi.Usage, g *epdapi.UsageSum) {
 	row.Add(report.Column{Key: "node_energy_j"}, report.Number(g.NodeEnergyJ))
 	row.Add(report.Column{Key: "part", Head: "part", Unit: report.Fraction, Digits: 2},
 		report.Number(g.EnergyJ/max(u.Total.EnergyJ, 1)))
-	f := &u.Factors
-	cost := f.FootprintOf(g.EnergyJ)
-	if f.CostPerKWh > 0 {
-		row.Add(report.Column{Key: "cost"}, report.Number(cost.Cost))
-		row.Add(report.Column{Head: "cost", Note: slurm.Printable(f.Currency, 12)},
-			report.Text(report.AmountText(cost.Cost)))
-	}
-	if f.CarbonPerKWh > 0 {
-		row.Add(report.Column{Key: "carbon_g"}, report.Number(cost.Carbon))
-		row.Add(report.Column{Head: "CO2", Note: "kg"}, report.Text(report.AmountText(cost.Carbon/1000)))
-	}
+	addFootprint(row, &u.Factors, g.EnergyJ)
 	energy("held_out_j", "held out", g.HeldOutJ)
 	energy("modelled_saved_j", "saved, modelled", g.Modelled.SavedJ())
 	row.Add(report.Column{Key: "energy_unknown_runs", Head: "energy unknown"},
 		report.Count(int(g.Runs-g.EnergyRuns)))
+}
+
+// addFootprint adds the columns of what an energy costs, as far as factors are stated; NaN: it isn't known.
+func addFootprint(row *report.Row, f *epdapi.Factors, joules float64) {
+	cost := f.FootprintOf(joules)
+	add := func(key, head, note string, value, shown float64) {
+		text := ""
+		if !math.IsNaN(shown) {
+			text = report.AmountText(shown)
+		}
+		row.Add(report.Column{Key: key}, report.Number(value))
+		row.Add(report.Column{Head: head, Note: note}, report.NonEmpty(text))
+	}
+	if f.CostPerKWh > 0 {
+		add("cost", "cost", slurm.Printable(f.Currency, 12), cost.Cost, cost.Cost)
+	}
+	if f.CarbonPerKWh > 0 {
+		add("carbon_g", "CO2", "kg", cost.Carbon, cost.Carbon/1000)
+	}
+	if f.WaterPerKWh > 0 {
+		add("water_l", "water", "m³", cost.Water, cost.Water/1000)
+	}
 }
 
 func groupsNote(u *epdapi.Usage) string {

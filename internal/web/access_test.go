@@ -1,11 +1,13 @@
 package web_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"html"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -54,6 +56,7 @@ type port struct {
 	settings config.Web
 	tokens   string
 	asked    []login.Viewer // whom the JSON interface was asked for
+	log      bytes.Buffer
 }
 
 func openPort(t *testing.T) *port {
@@ -63,6 +66,11 @@ func openPort(t *testing.T) *port {
 		Source: ownedBy(p.cluster), Version: "1.0",
 		Now:      func() time.Time { return p.now },
 		Settings: func() config.Web { return p.settings },
+		Log:      slog.New(slog.NewTextHandler(&p.log, nil)),
+		Accounts: func(name string) (uint32, string, bool) {
+			uid, ok := map[string]uint32{"ada": 1000, "bob": 1001}[name]
+			return uid, name, ok
+		},
 		Tokens: func() (*login.Tokens, error) {
 			return login.ReadTokens(strings.NewReader(p.tokens), "tokens")
 		},

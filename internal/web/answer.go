@@ -3,9 +3,11 @@ package web
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/epplan/epplan/config"
@@ -28,6 +30,10 @@ type Options struct {
 	// Tokens are who may log in at a port, read anew where the file changed; nil:
 	// nobody may.
 	Tokens func() (*login.Tokens, error)
+	// Accounts finds users by the names that the site's proxy passes on; nil: none is known.
+	Accounts login.Accounts
+	// Issuer has people log in where the settings name one; nil: none does.
+	Issuer Issuer
 	// TLS reports whether the port is reached by TLS, so that cookies are sent by it
 	// alone.
 	TLS bool
@@ -41,6 +47,8 @@ type Options struct {
 // Site is the pages. Its methods may be used by several goroutines.
 type Site struct {
 	options      Options
+	warnOfHeader sync.Once // that a proxy's header came from elsewhere
+	warnOfProxy  sync.Once // that a proxy sent a name that can't be
 	forms        *formKeys
 	sessions     login.Sessions
 	failures     login.Failures
@@ -69,15 +77,20 @@ func (s *Site) Socket(who func(*http.Request) login.Viewer) http.Handler {
 // Network serves the pages at a port, to those who log in.
 func (s *Site) Network() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		v := login.Viewer{UID: -1}
-		if c, err := r.Cookie(s.cookieName(r)); err == nil {
-			if known, ok := s.sessions.Viewer(c.Value, s.tokens(), s.options.Now(),
-				r.Header.Get(liveHeader) != ""); ok {
-				v = known
-				s.options.Proved(r)
-			}
-		}
+		v, err := s.networkViewer(r)
 		r = r.WithContext(markPortRequest(login.WithViewer(r.Context(), v)))
+		if err != nil {
+			setSecurityHeaders(w.Header())
+			s.warnOfProxy.Do(func() { s.options.Log.Warn("requests of the proxy are refused", "error", err) })
+			s.fail(w, r, &pageError{
+				http.StatusForbidden, "The site's web server sent a name that can't be: " + err.Error() + ".",
+				"The administrator can correct what it passes on.",
+			})
+			return
+		}
+		if v.Role > login.Anonymous {
+			s.options.Proved(r)
+		}
 		if strings.HasPrefix(r.URL.Path, "/v1/") && s.options.API != nil &&
 			isKnownHost(r.Host, s.options.Settings().Hosts) {
 			s.serveAPI(w, r, v)
@@ -85,6 +98,33 @@ func (s *Site) Network() http.Handler {
 		}
 		s.serve(w, r)
 	})
+}
+
+// networkViewer returns who asks at a port: by the site's proxy, or else by a session. The
+// error is why the proxy's request must be refused.
+func (s *Site) networkViewer(r *http.Request) (login.Viewer, error) {
+	nobody, settings := login.Viewer{UID: -1}, s.options.Settings()
+	name, err := login.ByProxy(&settings, r)
+	switch {
+	case errors.Is(err, login.ErrNotProxy):
+		s.warnOfHeader.Do(func() {
+			s.options.Log.Warn("a header with a user's name was ignored; further ones are, too",
+				"header", settings.ProxyHeader, "error", err)
+		})
+	case err != nil:
+		return nobody, err
+	case name != "":
+		v := login.Named(&settings, name, s.options.Accounts)
+		v.ByProxy = true
+		return v, nil
+	}
+	if c, err := r.Cookie(s.cookieName(r)); err == nil {
+		if v, ok := s.sessions.Viewer(c.Value, &settings, s.tokens(), s.options.Accounts, s.options.Now(),
+			r.Header.Get(liveHeader) != ""); ok {
+			return v, nil
+		}
+	}
+	return nobody, nil
 }
 
 // serve answers a request whose viewer is known.

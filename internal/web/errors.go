@@ -39,7 +39,7 @@ func (s *Site) denyAccess(w http.ResponseWriter, r *http.Request, v login.Viewer
 	case least >= login.Admin:
 		s.fail(w, r, &pageError{
 			http.StatusForbidden, "Only administrators may do this.",
-			"Root and Slurm's user may at epd's socket, admins of the token file at its port.",
+			"Root and Slurm's user may at epd's socket, admins at its port.",
 		})
 	case v.Role == login.Anonymous:
 		s.fail(w, r, &pageError{

@@ -14,6 +14,7 @@ import (
 type healthReport struct {
 	parts []any
 	state string
+	good  bool // nothing is wrong
 }
 
 // healthOf tells what is wrong with epd, as far as the viewer may know: names of
@@ -32,10 +33,10 @@ func healthOf(o *epdapi.Overview, nodes *epdapi.NodeList, r *Request) healthRepo
 	case len(warn) > 0:
 		h.state = "Health: " + report.Plural(len(warn), "warning")
 	default:
-		h.state = "Health: nothing is wrong"
+		h.state, h.good = "Health: nothing is wrong", true
 		h.parts = append(h.parts, &page.Notice{Kind: page.Good, Text: "Nothing is wrong that epd knows of."})
 	}
-	h.parts = append(h.parts, page.Facts{
+	h.parts = append(h.parts, &page.Details{Summary: "Slurm, records and clocks", Parts: []any{page.Facts{
 		{Name: "Slurm's jobs", Text: syncText(&o.Status.Queue, r.Now)},
 		{Name: "Slurm's nodes", Text: syncText(&o.Status.Nodes, r.Now)},
 		{
@@ -44,7 +45,7 @@ func healthOf(o *epdapi.Overview, nodes *epdapi.NodeList, r *Request) healthRepo
 		},
 		{Name: "Slowest decision", Text: report.FormatSeconds(o.Status.SlowestDecideS)},
 		{Name: "Clocks held", Text: held},
-	})
+	}}})
 	return h
 }
 

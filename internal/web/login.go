@@ -1,6 +1,7 @@
 package web
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/report/page"
 	"github.com/epplan/epplan/internal/web/login"
 )
@@ -82,19 +84,29 @@ func askToLogIn(w http.ResponseWriter, r *http.Request) {
 func (s *Site) showLogin(w http.ResponseWriter, r *http.Request, status int, wrong *page.Notice) {
 	view := &View{Title: "Log in", Still: true}
 	section := Section{ID: "login", Still: true}
+	if wrong != nil {
+		section.Parts = append(section.Parts, wrong)
+	}
+	next, settings := localPath(r.FormValue("next")), s.options.Settings()
+	if s.hasIssuer() {
+		section.Parts = append(section.Parts, renderTemplate("button", map[string]any{
+			"Href": issuerPath + "?" + url.Values{"next": {next}}.Encode(), "Text": "Log in with the site's account",
+		}))
+	}
 	switch {
+	case s.tokens().Len() == 0 && s.hasIssuer():
+	case s.tokens().Len() == 0 && settings.ProxyHeader != "":
+		section.Parts = append(section.Parts, page.Text("Open these pages by the site's web server: it knows who "+
+			"you are."))
 	case s.tokens().Len() == 0:
 		section.Parts = append(section.Parts, &page.Notice{
 			Kind: page.Warn, Text: "Nobody can log in here: epd has no token file, or one that it can't " +
 				"use. epd's log says which.",
 		})
 	default:
-		if wrong != nil {
-			section.Parts = append(section.Parts, wrong)
-		}
 		view.Lead = "With a token from the administrator, who has them in epd's token file."
 		section.Parts = append(section.Parts, renderTemplate("login", map[string]any{
-			"Hidden": s.forms.hidden(login.ViewerOf(r.Context())), "Next": localPath(r.FormValue("next")),
+			"Hidden": s.forms.hidden(login.ViewerOf(r.Context())), "Next": next,
 		}))
 	}
 	section.Parts = append(section.Parts,
@@ -139,6 +151,117 @@ func (s *Site) login(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, s.cookie(r, s.sessions.Begin(t, now)))
 	s.options.Log.Info("logged in", "name", t.Name, "role", t.Role.String(), "from", from[0].Name)
 	http.Redirect(w, r, localPath(r.PostFormValue("next")), http.StatusSeeOther) //nolint:gosec // of this site alone
+}
+
+// issuerPath leads to the site's issuer.
+const issuerPath = "/login/oidc"
+
+// hasIssuer reports whether people may log in at the site's issuer.
+func (s *Site) hasIssuer() bool {
+	return s.options.Issuer != nil && s.options.Settings().OIDC.Issuer != ""
+}
+
+// atIssuer is the login of a site's viewers at the site's issuer.
+type atIssuer struct{ site *Site }
+
+// attemptCookie returns the cookie of an attempt to log in at the issuer, which sends the
+// browser back: a strict one wouldn't come along.
+func (a atIssuer) attemptCookie(r *http.Request, attempt string) *http.Cookie {
+	c := a.site.cookie(r, attempt) //nolint:gosec // as the session's, and lax
+	c.Name, c.SameSite = c.Name+"_oidc", http.SameSiteLaxMode
+	if attempt != "" {
+		c.MaxAge = int(attemptLifetime / time.Second)
+	}
+	return c
+}
+
+// attemptLifetime is for how long browsers keep an attempt, and maxNext how long the address
+// may be to which it leads: cookies have 4096 bytes.
+const (
+	attemptLifetime = 10 * time.Minute
+	maxNext         = 1024
+)
+
+// begin sends a browser to the site's issuer.
+func (a atIssuer) begin(w http.ResponseWriter, r *http.Request) {
+	s := a.site
+	v := login.ViewerOf(r.Context())
+	if v.Role > login.Anonymous || !isPortRequest(r.Context()) || !s.hasIssuer() {
+		http.Redirect(w, r, "/login", http.StatusSeeOther)
+		return
+	}
+	next := localPath(r.FormValue("next"))
+	if len(next) > maxNext || strings.HasPrefix(next, "/login") ||
+		strings.ContainsFunc(next, func(c rune) bool { return c <= ' ' || c >= 0x7f }) { // it goes into a header
+		next = "/"
+	}
+	back := s.options.Settings().OIDC.RedirectURL
+	if back == "" {
+		back = "http"
+		if s.options.TLS {
+			back = "https"
+		}
+		back += "://" + r.Host + config.OIDCCallback
+	}
+	address, attempt, err := s.options.Issuer.Begin(r.Context(), back, next)
+	if err != nil {
+		a.showFailure(w, r, err)
+		return
+	}
+	http.SetCookie(w, a.attemptCookie(r, attempt))
+	http.Redirect(w, r, address, http.StatusSeeOther) //nolint:gosec // the issuer's, as the configuration names it
+}
+
+// finish begins a session of somebody whom the issuer sends back. The browser takes
+// the session's strict cookie along from a page of this site alone, so that there is one.
+func (a atIssuer) finish(w http.ResponseWriter, r *http.Request) {
+	s := a.site
+	if !isPortRequest(r.Context()) || !s.hasIssuer() {
+		http.Redirect(w, r, "/login", http.StatusSeeOther)
+		return
+	}
+	attempt := ""
+	if c, err := r.Cookie(a.attemptCookie(r, "").Name); err == nil {
+		attempt = c.Value
+	}
+	http.SetCookie(w, a.attemptCookie(r, ""))
+	proved, err := s.options.Issuer.Finish(r.Context(), attempt, r.URL.Query())
+	if err != nil {
+		a.showFailure(w, r, err)
+		return
+	}
+	if c, err := r.Cookie(s.cookieName(r)); err == nil {
+		s.sessions.End(c.Value)
+	}
+	now, settings := s.options.Now(), s.options.Settings()
+	cookie := s.sessions.BeginNamed(proved.Issuer, proved.Name, now)
+	v, _ := s.sessions.Viewer(cookie, &settings, s.tokens(), s.options.Accounts, now, false)
+	http.SetCookie(w, s.cookie(r, cookie))
+	s.options.Log.Info("logged in", "name", proved.Name, "role", v.Role.String(),
+		"from", login.OriginsOf(r)[0].Name, "issuer", proved.Issuer)
+	next := localPath(proved.Next)
+	w.Header().Set("Refresh", "0; url="+next)
+	s.write(w, r.WithContext(login.WithViewer(r.Context(), v)), http.StatusOK, &View{
+		Title: "Logged in", Still: true, Sections: []Section{{ID: "login", Still: true, Parts: []any{
+			renderTemplate("button", map[string]any{"Href": next, "Text": "Go on"}),
+		}}},
+	})
+}
+
+// showFailure shows why a login at the issuer came to nothing, and how else to log in.
+func (a atIssuer) showFailure(w http.ResponseWriter, r *http.Request, err error) {
+	s := a.site
+	wrong, ok := errors.AsType[*login.IssuerError](err)
+	if !ok {
+		s.fail(w, r, err)
+		return
+	}
+	now, from := s.options.Now(), login.OriginsOf(r)
+	if s.failures.Wait(from, now) == 0 { // whoever sends many doesn't fill the log
+		s.failures.Record(from, now)
+		s.options.Log.Warn("a login at the issuer failed", "from", from[0].Name, "error", err)
+	}
+	s.showLogin(w, r, wrong.Status, &page.Notice{Kind: page.Bad, Text: wrong.Text})
 }
 
 func (s *Site) logout(w http.ResponseWriter, r *http.Request) {

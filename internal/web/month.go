@@ -35,17 +35,42 @@ func monthPage(ctx context.Context, r *Request) (*View, error) {
 	shown := view.Usage(used)
 	v := &View{Title: shown.Title, Lead: shown.Lead, Still: true} // a month of a large cluster takes a second
 	v.add("filter", "", monthForm(since, by, r.Now)).Still = true
-	parts := []any{shown.Tiles, shown.Facts.Page()}
+	parts := []any{shown.Tiles}
 	for _, n := range shown.Notices {
 		parts = append(parts, n)
 	}
-	v.add("month", "In figures", parts...)
+	v.add("month", "In figures", append(parts, besideFigures(shown))...)
 	for _, s := range shown.Sections {
-		v.add(s.ID, s.Heading, s.Parts...)
+		v.add(s.ID, s.Heading, slices.DeleteFunc(s.Parts, isFigure)...)
 	}
 	v.add("mail", "", page.Text("As a file to mail, or as data: epplan report --month "+month+" --by "+by+
 		" --html month.html, or -o csv."))
 	return v, nil
+}
+
+// besideFigures returns the facts and the pictures of a view in two columns; its tables take the whole width.
+func besideFigures(v *view.View) any {
+	left, right := &page.Group{Parts: []any{v.Facts.Page()}}, &page.Group{}
+	for _, s := range v.Sections {
+		for _, part := range s.Parts {
+			switch {
+			case !isFigure(part):
+			case s.ID == "time":
+				right.Parts = append(right.Parts, part)
+			default:
+				left.Parts = append(left.Parts, part)
+			}
+		}
+	}
+	if len(right.Parts) == 0 {
+		return left
+	}
+	return &page.Group{Columns: true, Parts: []any{left, right}}
+}
+
+func isFigure(part any) bool {
+	_, is := part.(*page.Figure)
+	return is
 }
 
 // monthForm returns the fields that choose a month and a group.

@@ -29,9 +29,29 @@ func overviewPage(ctx context.Context, r *Request) (*View, error) {
 	}
 	health, saved := healthOf(o, nodes, r), view.Savings(&o.Savings)
 	v := &View{Title: "Overview of " + orDash(o.Status.Cluster), Lead: modeLead(&o.Status)}
+	waiting, err := waitingParts(ctx, r)
+	if err != nil {
+		return nil, err
+	}
 	v.add("summary", "", summaryTiles(o, saved, r))
-	v.add("health", "Health", health.parts...).State = health.state
-	v.add("savings", "What was saved", saved.Parts("measured", "how")...)
+	if !health.good {
+		v.add("health", "Health", health.parts...).State = health.state
+	}
+	v.add("now", "Power, queue and clocks", &page.Group{Columns: true, Parts: []any{
+		&page.Group{Parts: append([]any{view.PowerOverTime(o.Hours)}, waiting...)},
+		&page.Group{Parts: []any{clocksTable(nodes), view.Months(o)}},
+	}})
+	if health.good {
+		v.add("health", "Health", health.parts...).State = health.state
+	}
+	v.add("days", "The last days", &page.Group{Columns: true, Parts: []any{
+		&page.Group{Parts: daysParts(o)}, modesTable(&o.Status),
+	}})
+	measured := saved.Parts("measured", "how")
+	facts := min(1, len(measured)) // stand first
+	v.add("savings", "What was saved", &page.Group{Columns: true, Parts: []any{
+		&page.Group{Parts: measured[:facts]}, &page.Group{Parts: measured[facts:]},
+	}})
 	if r.Viewer.Role > login.Anonymous {
 		advice, err := adviceParts(ctx, r, o)
 		if err != nil {
@@ -40,11 +60,22 @@ func overviewPage(ctx context.Context, r *Request) (*View, error) {
 		v.add("advice", "What epd would do, and what it moves", advice...)
 		v.add("decisions", "The last decisions", decisionsTable(o.Decisions, r))
 	}
-	v.add("modes", "Modes and clocks", &page.Group{
-		Columns: true, Parts: []any{modesTable(&o.Status), clocksTable(nodes)},
-	})
-	v.add("days", "The last days", daysParts(o)...)
 	return v, nil
+}
+
+// waitingParts returns who waits, if the viewer may know anybody.
+func waitingParts(ctx context.Context, r *Request) ([]any, error) {
+	if r.Viewer.Role <= login.Anonymous {
+		return nil, nil
+	}
+	q, err := r.Source.Queue(ctx)
+	if isUnavailable(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return []any{view.Waiting(q)}, nil
 }
 
 // modeLead says in a sentence what epd does to jobs.
@@ -143,7 +174,7 @@ func daysPicture(o *epdapi.Overview, t *page.Table) any {
 		line.Y = append(line.Y, d.GPUEnergyJ/dvfsmodel.JoulesPerKWh/factor)
 	}
 	chart := report.Chart{
-		Title: "Energy by day", X: "days from today", Y: unit, Zero: true, Lines: []report.Series{line},
+		Title: "Energy by day", X: "days from today", Y: unit, Zero: true, Half: true, Lines: []report.Series{line},
 	}
 	return &page.Figure{
 		ID: "days-figure", Caption: "What ended in the last " + report.FormatCount(len(o.Days)) +

@@ -41,6 +41,8 @@ func (s *Site) register() {
 	s.mux.HandleFunc("GET /healthz", s.health)
 	s.mux.HandleFunc("GET /login", s.loginPage)
 	s.mux.HandleFunc("POST /login", s.login)
+	s.mux.HandleFunc("GET "+issuerPath, atIssuer{s}.begin)
+	s.mux.HandleFunc("GET "+config.OIDCCallback, atIssuer{s}.finish)
 	s.mux.HandleFunc("POST /logout", s.logout)
 	for _, p := range s.pages {
 		s.mux.HandleFunc("GET "+p.path, func(w http.ResponseWriter, r *http.Request) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/web/login"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -24,6 +25,14 @@ type Source interface {
 	Models(ctx context.Context) (*epdapi.ModelList, error)
 	ModelVersions(ctx context.Context, workload, gpuModel string) (*epdapi.ModelVersions, error)
 	Fit(ctx context.Context, workload, gpuModel string) (*epdapi.ModelFit, error)
+}
+
+// Issuer has people log in where the site does; its errors are a [login.IssuerError].
+type Issuer interface {
+	// Begin returns the address there, and what the browser must bring back to redirect.
+	Begin(ctx context.Context, redirect, next string) (address, attempt string, err error)
+	// Finish returns who logged in by what the issuer's redirect says.
+	Finish(ctx context.Context, attempt string, answer url.Values) (*login.IssuerLogin, error)
 }
 
 // Administration answers the pages of operators and administrators, and acts for one viewer, if the viewer

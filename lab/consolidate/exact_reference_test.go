@@ -98,7 +98,7 @@ func TestImproveComesCloseToTheReference(t *testing.T) {
 	for _, file := range catstest.Files(t) {
 		in, want := catstest.Read(t, file), readBests(t, file)[share.Safe]
 		if len(in.Tasks) > 32 {
-			continue // see the benchmark and docs/performance.md
+			continue // see the benchmark and lab/docs/figures.md
 		}
 		place, watts := consolidate.Improve(context.Background(), in, share.Safe,
 			share.Placement{}, consolidate.ImproveOptions{})
@@ -115,7 +115,7 @@ func TestImproveComesCloseToTheReference(t *testing.T) {
 }
 
 // BenchmarkQuickBound, BenchmarkImprove and BenchmarkExact print what they find beside how long it
-// takes; see docs/performance.md.
+// takes; see lab/docs/figures.md.
 func BenchmarkImprove(b *testing.B) { benchmark(b, improve) }
 
 func BenchmarkQuickBound(b *testing.B) { benchmark(b, quickBound) }

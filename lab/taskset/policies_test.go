@@ -270,7 +270,7 @@ func TestEachPolicyForQueuesMakesPlansThatPassTheCheck(t *testing.T) {
 }
 
 // TestLookaheadBeatsTheTableOfTheGivenQueues holds the default policy against
-// the best rows that don't know the future (docs/performance.md).
+// the best rows that don't know the future (lab/docs/figures.md).
 func TestLookaheadBeatsTheTableOfTheGivenQueues(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

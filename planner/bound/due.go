@@ -28,10 +28,10 @@ type DueDual struct {
 
 // duePrices are the prices on one class.
 type duePrices struct {
-	ends  []float64 // D, ascending, seconds
-	room  []float64 // seconds of GPUs before it
-	mu    []float64 // price of one of them
-	price steps     // what a second of a GPU costs: λ, less β where idle GPUs count
+	ends  []float64  // D, ascending, seconds
+	room  []float64  // seconds of GPUs before it
+	mu    []float64  // price of one of them
+	price timePrices // what a second of a GPU costs: λ, less β where idle GPUs count
 	until [mostPrices]float64
 	kept  *keptPrices // nil: idle GPUs don't count
 }
@@ -242,7 +242,7 @@ func (d *dueSearch) choosePricedTimes() {
 	for class := range d.dual.prices {
 		k := &d.p.Cluster.Classes[class]
 		c := &d.dual.prices[class]
-		if c.price = newSteps(nil); k.Count == 0 && d.idle == 0 {
+		if c.price = newTimePrices(nil); k.Count == 0 && d.idle == 0 {
 			continue // there are always free GPUs
 		}
 		var dues []float64
@@ -265,7 +265,7 @@ func (d *dueSearch) choosePricedTimes() {
 			}
 		}
 		c.mu = make([]float64, len(c.ends))
-		c.price = newSteps(c.ends)
+		c.price = newTimePrices(c.ends)
 		c.precompute(d.price)
 	}
 }

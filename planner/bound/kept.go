@@ -22,10 +22,10 @@ import (
 // This is added to the costs in [DueDual]. λ falls and β rises, so a run is cheapest by λ − β if it is as
 // late as possible, and by β·k·l if it is as early as possible.
 type keptPrices struct {
-	nu        []float64 // rise of β at 0 and at each end
-	unit      []float64 // GPU-seconds by which the slopes along nu are divided
-	most      float64   // upper limit of β
-	due, idle steps     // λ and −β
+	nu        []float64  // rise of β at 0 and at each end
+	unit      []float64  // GPU-seconds by which the slopes along nu are divided
+	most      float64    // upper limit of β
+	due, idle timePrices // λ and −β
 }
 
 // keeping describes the nodes that a task keeps on.
@@ -100,7 +100,7 @@ func (d *dueSearch) countIdle(plain *DueDual) {
 		c.kept = &keptPrices{
 			nu: make([]float64, n), unit: slices.Repeat([]float64{work}, n),
 			most: d.energy * float64(k.IdleW+k.HostW),
-			due:  newSteps(c.ends), idle: newSteps(c.ends),
+			due:  newTimePrices(c.ends), idle: newTimePrices(c.ends),
 		}
 		for i := range d.tasks {
 			t := &d.tasks[i]

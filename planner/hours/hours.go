@@ -14,21 +14,6 @@ import (
 // step holds before it, too.
 type Prices struct{ steps.Function[float64] }
 
-// Over returns the integral of the price over a time: power times it is what the energy costs.
-func (pr Prices) Over(during planner.Interval) (sum float64) {
-	if len(pr.Function) == 0 {
-		return 0
-	}
-	if first := pr.Function[0]; during.From < first.From {
-		sum = first.Value * (min(during.To, first.From) - during.From)
-		during.From = min(during.To, first.From)
-	}
-	for part, price := range pr.During(during) {
-		sum += price * part.Len()
-	}
-	return sum
-}
-
 // ErrShared tells that GPUs are shared by profile: what each task takes over time isn't known.
 var ErrShared = errors.New("hours don't count for jobs that share GPUs by profile: want another policy")
 
@@ -50,15 +35,15 @@ func (pr Prices) Cost(p *planner.Problem, plan *planner.Plan) (float64, error) {
 			continue
 		}
 		watts := plan.AboveIdle(p, &p.Tasks[i], a)
-		cost += float64(watts) * pr.Over(planner.Interval{From: a.Start, To: a.End})
+		cost += float64(watts) * pr.Integral(planner.Interval{From: a.Start, To: a.End})
 	}
 	for n := range plan.Nodes {
 		k := &p.Cluster.Classes[plan.Nodes[n].Class]
-		cost += float64(k.SleepW) * pr.Over(planner.Interval{To: end})
+		cost += float64(k.SleepW) * pr.Integral(planner.Interval{To: end})
 		for _, on := range plan.Nodes[n].On {
-			cost += float64(k.AboveSleep()) * pr.Over(on)
+			cost += float64(k.AboveSleep()) * pr.Integral(on)
 			if p.Mode != planner.Offline || p.Cluster.OfflineTurnOn {
-				begin := pr.Over(planner.Interval{From: on.From, To: on.From + 1}) // a joule a second
+				begin := pr.Integral(planner.Interval{From: on.From, To: on.From + 1}) // a joule a second
 				cost += float64(k.TurnOn) * float64(k.GPUs) * begin
 			}
 		}

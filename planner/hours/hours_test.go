@@ -93,7 +93,7 @@ func TestAPriceIsSummedOverTime(t *testing.T) {
 			}
 			want += price
 		}
-		if got := pr.Over(planner.Interval{From: from, To: to}); math.Abs(got-want) > 1e-6*(1+want) {
+		if got := pr.Integral(planner.Interval{From: from, To: to}); math.Abs(got-want) > 1e-6*(1+want) {
 			t.Errorf("from %v to %v: %v, want %v", from, to, got, want)
 		}
 	}
@@ -112,7 +112,7 @@ func TestAJobAloneBeginsWhenItCostsLeast(t *testing.T) {
 		slack := math.Round(12 * hour * rng.Float64())
 		begin := hours.Begins(p, pr, func(int) float64 { return slack })[0]
 		run := task.Options[0].Response.Default().Time
-		cost := func(at float64) float64 { return pr.Over(planner.Interval{From: at, To: at + run}) }
+		cost := func(at float64) float64 { return pr.Integral(planner.Interval{From: at, To: at + run}) }
 		least := cost(task.Arrival)
 		for at := task.Arrival; at <= task.Arrival+slack; at += 60 {
 			least = min(least, cost(at))

@@ -57,7 +57,7 @@ func (r *Room) Begin(run *Run) (begin float64, later bool) {
 
 // Cost returns what a watt costs over a run that begins at a time.
 func (r *Room) Cost(run *Run, begin float64) float64 {
-	return r.prices.Over(planner.Interval{From: begin, To: begin + run.Time})
+	return r.prices.Integral(planner.Interval{From: begin, To: begin + run.Time})
 }
 
 // candidates are the times at which a run may cost least: where it begins or ends with a price, or where GPUs
@@ -90,15 +90,7 @@ func (r *Room) fits(run *Run, at float64) bool {
 
 // First returns the first time from which on there are GPUs for a run; its earliest where there never are.
 func (r *Room) First(run *Run) float64 {
-	begin := run.Earliest
-	for part, used := range r.used.During(planner.Interval{From: begin, To: math.Inf(1)}) {
-		if part.From >= begin+run.Time {
-			break
-		}
-		if used+run.GPUs > r.gpus*(1+1e-9) {
-			begin = part.To
-		}
-	}
+	begin := r.used.WhenAtMost(run.Earliest, run.Time, r.gpus*(1+1e-9)-run.GPUs)
 	if math.IsInf(begin, 1) {
 		return run.Earliest
 	}

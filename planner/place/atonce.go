@@ -119,16 +119,8 @@ func (r *freeCapacity) gpusFor(t *planner.Task, option int) (set planner.GPUSet,
 			return 1 << uint(best), true
 		}
 	}
-	set = lowestGPUs(r.free, count)
+	set = r.free.Lowest(count)
 	return set, set.Len() == count
-}
-
-// lowestGPUs returns the count lowest GPUs of a set, or all where it has fewer.
-func lowestGPUs(of planner.GPUSet, count int) (set planner.GPUSet) {
-	for ; of != 0 && set.Len() < count; of &= of - 1 {
-		set |= of & -of
-	}
-	return set
 }
 
 func (p *atOnce) Place(task int) (planner.Placement, planner.Verdict) {

@@ -87,7 +87,7 @@ func (p *colocate) freeGPUsFor(task, node, option int) (set planner.GPUSet, free
 		return p.atOnce.freeGPUsFor(task, node, option)
 	}
 	left := p.unusedGPUs(node)
-	return lowestGPUs(left, p.v.Problem.Tasks[task].Options[option].PerNode()), left.Len(),
+	return left.Lowest(p.v.Problem.Tasks[task].Options[option].PerNode()), left.Len(),
 		p.hasRoom(task, node, p.used[node]) &&
 			left.Len() >= p.v.Problem.Tasks[task].Options[option].PerNode()
 }
@@ -247,7 +247,7 @@ func (p *colocate) tightestUnused(task int) (node int, gpus planner.GPUSet, ok b
 		if free.Len() < want || rank >= fewest {
 			continue
 		}
-		gpus = lowestGPUs(free, want)
+		gpus = free.Lowest(want)
 		node, fewest, ok = n, rank, true
 	}
 	return node, gpus, ok

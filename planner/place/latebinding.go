@@ -32,7 +32,7 @@ import (
 // fall back to [Marginal].
 //
 // The numbers in these files without another reason were chosen on the online
-// reference sets (docs/performance.md, "Online: late-binding").
+// reference sets (lab/docs/figures.md, "Online: late-binding").
 func LateBinding(v *planner.View) planner.Placer {
 	if h := newLateBinding(v); h != nil {
 		return h

@@ -90,7 +90,7 @@ func keptIn(
 		if within(p, plan, budget) {
 			return plan
 		}
-		kept, err := powerbudget.Keep(p, plan, budget, others...)
+		kept, err := powerbudget.Keep(b.Context(), p, plan, budget, others...)
 		if err != nil {
 			return nil
 		}
@@ -101,7 +101,7 @@ func keptIn(
 	}
 	return map[string]*planner.Plan{
 		"1 epplan":         keep(p, free, easy),
-		"2 starts alone":   keep(fixed(p), easy),
+		"2 default clocks": keep(fixed(p), easy),
 		"3 uniform clocks": uniform(b, p, budget, clocksUpTo),
 		"4 uniform limits": uniform(b, p, budget, powerUpTo),
 	}

@@ -93,10 +93,10 @@ func playHours(b *testing.B, p *planner.Problem, prices hours.Prices, slack floa
 	for i := range base.Assignments {
 		a := &base.Assignments[i]
 		watts, during := float64(a.Power(&p.Tasks[i])), planner.Interval{From: a.Start, To: a.End}
-		cost := prices.Over(during)
+		cost := prices.Integral(during)
 		at += watts * cost
 		for later := 0.0; later <= slack; later += 900 {
-			cost = min(cost, prices.Over(planner.Interval{From: during.From + later, To: during.To + later}))
+			cost = min(cost, prices.Integral(planner.Interval{From: during.From + later, To: during.To + later}))
 		}
 		least += watts * cost
 	}

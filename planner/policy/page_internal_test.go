@@ -18,21 +18,22 @@ const page = "../../docs/reference/policies.md"
 var stageDocs = map[string]map[string]string{
 	"clocks": {
 		"default": "default clocks for every job",
-		"learned": "for each GPU model those at which the jobs submitted before would have cost least; default " +
-			"clocks for a job that these would take beyond its limit or deadline",
-		"optimum": "the clocks of the least energy that keep limit and deadline",
-		"adapted": "on shared GPUs: stepped down while every task keeps its tolerated slowdown " +
+		"learned": "for each GPU model the pair at which the earlier jobs would have cost least; default " +
+			"clocks if a job would exceed its limit or deadline at these",
+		"optimum": "the clocks with the least energy that keep limit and deadline",
+		"adapted": "on shared GPUs: lowered as long as every task keeps its tolerated slowdown " +
 			"(CATS algorithm 4)",
-		"lowest":   "on shared GPUs: the lowest clock at which every task does",
-		"cheapest": "on shared GPUs: the clock of the least energy at which every task does",
+		"lowest": "on shared GPUs: the lowest clock at which every task keeps its tolerated slowdown",
+		"cheapest": "on shared GPUs: the clock with the least energy at which every task keeps its tolerated " +
+			"slowdown",
 	},
 	"pick": {
 		"fcfs": "in order of arrival",
 		"edf":  "the earliest deadline first",
-		"deadline-first": "first tasks that must run faster than at their optimum, then by deadline " +
+		"deadline-first": "tasks that must run faster than at their optimum first, then by deadline " +
 			"(EDL definition 1)",
 		"lpt":             "the longest first",
-		"largest":         "the one with the most GPUs first; a task that has waited for a day comes before it",
+		"largest":         "the most GPUs first, after tasks that have waited for a day",
 		"simple":          "as policy simple",
 		"simple-backfill": "as policy simple-backfill",
 		"easy":            "as policy easy",
@@ -43,38 +44,35 @@ var stageDocs = map[string]map[string]string{
 	},
 	"place": {
 		"at-once":   "on GPUs that are free now",
-		"lightest":  "on the GPU that is free first, or a new one (EDL algorithm 2)",
+		"lightest":  "on the GPU that becomes free first, or a new one (EDL algorithm 2)",
 		"first-fit": "on the first GPU with room in time",
-		"best-fit":  "on the GPU with the least room that is enough",
+		"best-fit":  "on the GPU with the least sufficient room",
 		"worst-fit": "on the GPU with the most room",
 		"soonest":   "where the job can start soonest",
-		"latest":    "on the GPU that is free last and still in time",
+		"latest":    "on the GPU that becomes free last and still in time",
 	},
 	"park": {
-		"drs":        "a node goes off after rho slots, or seconds, without a job (EDL)",
-		"never":      "all nodes stay on, also in the plans that it is compared with",
-		"periodic":   "nodes without a job at the end of a period sleep (CATS algorithm 3)",
-		"break-even": "a node sleeps when it pays, judged by past gaps between jobs",
+		"drs":        "a node switches off after rho slots, or seconds, without a job (EDL)",
+		"never":      "all nodes stay on, also in the plans used for comparison",
+		"periodic":   "idle nodes sleep at the end of a period (CATS algorithm 3)",
+		"break-even": "a node sleeps when that saves energy, judged by past gaps between jobs",
 	},
 }
 
 // constantDoc describes policy constant.
 const constantDoc = "\n## Constant clocks\n\n" +
-	"`constant` answers what an administrator asks first: what would one clock " +
-	"for all save, set by `nvidia-smi -lgc` on every node? It chooses\none clock pair for each GPU " +
-	"model, from all that the model supports and the default, by coordinate descent from the default " +
-	"pairs and from\nthe cheapest ones for the jobs. At each step it places the jobs by `marginal`, " +
-	"`baseline`, `edl` and `easy` (larger batches by fewer of\nthem); if some are late, again with " +
-	"earlier due times. It keeps the plan that leaves out the fewest jobs, then has the fewest past " +
-	"due, then\nthe fewest missed deadlines, then the least objective, and looks for better places at " +
-	"those clocks. No job gets faster clocks for its limit\nor deadline. Jobs without a model, and " +
-	"those on a part of a GPU, stay at default clocks.\n\nJobs that arrive over time are placed as " +
-	"they come, but the pairs are chosen by hindsight. `easy,clocks=learned` is what a site can have that\ndoesn't " +
-	"know what is to come: EASY at the pairs at which the jobs submitted so far would have cost least. Every plan is compared with `constant` " +
-	"([what\nchoosing for each job " +
-	"adds](../how-to/compare-policies.md#what-choosing-for-each-job-adds)). `clocks=default` leaves " +
-	"the default pairs;\n`pick` and `place` fix how jobs are placed. As an order of Slurm's queue, " +
-	"`constant` is first come, first served.\n"
+	"`constant` answers an administrator's first question: how much would one clock for all save, set by " +
+	"`nvidia-smi -lgc` on every node? It\nchooses one clock pair for each GPU model, by coordinate descent over all supported pairs. " +
+	"It starts from the default pairs and from the\ncheapest ones for the jobs. At each step it places the jobs by `marginal`, " +
+	"`baseline`, `edl` and `easy` (larger batches by fewer of them).\nIf some are late, it tries again with earlier due " +
+	"times. It keeps the plan with the fewest unplanned jobs, then the fewest past due, " +
+	"then the\nfewest missed deadlines, then the least objective, and looks for better places at those clocks. No job gets faster clocks for its limit or\n" +
+	"deadline. Jobs without a model, and those on a part of a GPU, stay at default clocks.\n\n" +
+	"Jobs that arrive over time are placed as they come, but the pairs are chosen in hindsight. A site that can't know future " +
+	"jobs can have\n`easy,clocks=learned`: EASY at the pairs at which the jobs submitted so far would have cost least. Every " +
+	"plan is compared with `constant`\n([what choosing for each job " +
+	"adds](../how-to/compare-policies.md#what-choosing-for-each-job-adds)). `clocks=default` keeps the default pairs;\n`pick` " +
+	"and `place` fix how jobs are placed. As an order of Slurm's queue, `constant` is first come, first served.\n"
 
 // pageText returns the page as the registry has it.
 //
@@ -85,13 +83,13 @@ func pageText() string {
 
 <!-- Written by go test ./planner/policy -update. -->
 
-A policy chooses the next job, its place, its clocks, and the nodes that sleep. Its form is
+A policy chooses the next job, its place, its clocks, and the nodes that sleep. Write it as
 
 ` + "```text\nNAME[:THETA][,KEY=VALUE]…\n```" + `
 
 on the command line (` + "`--policy`" + `) and in the [configuration](config.md#policy). ` +
 		"`edl:0.9,pick=value,park=never`" + ` is EDL with θ 0.9,
-which takes the next job as policy value does and leaves nodes on. A placement is a policy too. [The papers](../../lab/docs/papers.md) explain them.
+which picks the next job like policy value and leaves nodes on. A placement is a policy too. [The papers](../../lab/docs/papers.md) explain them.
 
 ` + "```sh\nepplan compare batch.csv --cluster cluster.toml --models models.toml --policy " +
 		"edl:0.9,pick=edf,park=never --policy potential,clocks=default\n```" + `
@@ -105,21 +103,21 @@ which takes the next job as policy value does and leaves nodes on. A placement i
 		fmt.Fprintf(&b, "| `%s` | %s |\n", name, Describe(name))
 	}
 	b.WriteString(constantDoc)
-	b.WriteString("\n## Placements\n\nEach task goes to the node with the best score; jobs are taken by " +
-		"earliest due time, at their optimal clocks. `epplab replay` compares them.\n\n| placement | what it does |\n|---|---|\n")
+	b.WriteString("\n## Placements\n\nEach task goes to the node with the best score, in order of " +
+		"due time and at optimal clocks. `epplab replay` compares them.\n\n| placement | what it does |\n|---|---|\n")
 	for _, name := range PlacementNames() {
 		usage, doc := DescribePlacement(name)
 		fmt.Fprintf(&b, "| `%s` | %s |\n", strings.ReplaceAll(usage, "|", `\|`), doc)
 	}
 	b.WriteString("\n## Stages\n\n`KEY=VALUE` replaces a stage of a policy. epplan refuses a value that " +
-		"would change nothing, and names the policies that take it.\n`edl-align` starts from the plans of several policies, " +
-		"so it takes only `clocks=default` and `park=never`. Clocks of shared GPUs\nneed a policy that shares them.\n\n| key | value | what it does |\n|---|---|---|\n")
+		"changes nothing, and names the policies that take it.\n`edl-align` starts from the plans of several policies, " +
+		"so it takes only `clocks=default` and `park=never`. Clocks of shared GPUs\nneed a policy that shares GPUs.\n\n| key | value | what it does |\n|---|---|---|\n")
 	for _, key := range slices.Sorted(maps.Keys(stages)) {
 		for _, value := range sortedKeys(stages[key]) {
 			fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", key, value, stageDocs[key][value])
 		}
 	}
-	b.WriteString("| `place` | a placement | by its score; a task that has no room waits |\n")
+	b.WriteString("| `place` | a placement | by its score; a task without room waits |\n")
 	var rest []string
 	for _, name := range PlaceNames() {
 		if _, named := stages["place"][name]; !named {
@@ -137,12 +135,12 @@ which takes the next job as policy value does and leaves nodes on. A placement i
 		keys[i] = "`" + keys[i] + "`"
 	}
 	b.WriteString(strings.Join(keys, ", ") + ".\n")
-	b.WriteString("\nA number is taken by policies with a stage that asks for it:\n\n| number | asked for " +
+	b.WriteString("\nPolicies take a number if one of their stages uses it:\n\n| number | used " +
 		"by |\n|---|---|\n| `theta` | `place=lightest` with `clocks=optimum`, as `edl` has |\n")
 	for _, key := range append([]string{"stretch", "rho"}, numberKeys()...) {
 		by := "`" + strings.Join(acceptingStages(key), "`, `") + "`"
 		if key == "spread" {
-			by += "; beside `patience` by all that take that"
+			by += "; with `patience` by all stages that take it"
 		}
 		fmt.Fprintf(&b, "| `%s` | %s |\n", key, by)
 	}

@@ -71,16 +71,16 @@ func placements() []registeredPlacement {
 		{"fgd", "", "least added fragmentation (FGD)", singleScorer(newFGD)},
 		{
 			"pwr+fgd", ":ALPHA|:auto",
-			"both, ALPHA of the weight on power (equation 5; 0.1), or a weight that follows the load",
+			"pwr and fgd, with weight ALPHA on power (equation 5; 0.1), or a weight that follows the load",
 			readAlpha,
 		},
 		{
-			"bestfit", "", "least CPU and GPU left", singleScorer(func(fleet.Workload) score.Scorer {
+			"bestfit", "", "least CPU and GPU left over", singleScorer(func(fleet.Workload) score.Scorer {
 				return score.BestFit{}
 			}),
 		},
 		{
-			"dotprod", "", "smallest dot product of what is free and what is asked",
+			"dotprod", "", "smallest dot product of free and requested resources",
 			singleScorer(func(fleet.Workload) score.Scorer { return score.DotProd{} }),
 		},
 		{
@@ -92,17 +92,17 @@ func placements() []registeredPlacement {
 			singleScorer(func(fleet.Workload) score.Scorer { return score.GpuClustering{} }),
 		},
 		{"random", "[:SEED]", "any node and GPU with room", readRandom},
-		{"epwr", "", "least added power, of this task and expected of the next", singleScorer(newExpected)},
+		{"epwr", "", "least added power of this task, plus that expected of the next", singleScorer(newExpected)},
 		{
 			"priced", "[:F[,S[,C]]]",
 			"watts + F a GPU fragmented + S a GPU stranded below C vCPU (200,100,13)", readPriced,
 		},
 		{
 			"potential", "[:room=R]",
-			"least watts, of this task and the next, with room spoilt at its price: epplan's default",
+			"least added power of this task and the next, plus a price for lost room: epplan's default",
 			readPotential,
 		},
-		{"mix", ":NAME=WEIGHT[,…]", "any of them by weight", readMix},
+		{"mix", ":NAME=WEIGHT[,…]", "several placements, weighted", readMix},
 	}
 }
 

@@ -65,14 +65,14 @@ func (r *registeredPolicy) build(q Params) planner.Policy {
 // registry lists every policy, in the order in which they are shown.
 var registry = append(slices.Clone(directPolicies),
 	registeredPolicy{
-		Constant, "the best clocks that are the same for all jobs of a GPU model, as " +
-			"nvidia-smi -lgc sets them; online it knows what is to come",
+		Constant, "the best single clock pair for each GPU model, as " +
+			"nvidia-smi -lgc sets it; online it knows the future jobs",
 		stageNames{"clocks": "constant", "park": "drs"},
 		func(p *planner.Policy, q Params) { *p = constantClocks(q) },
 	},
 	registeredPolicy{
 		SearchPolicy, "our best offline: the best of several starts, and a search over places, " +
-			"turns and clocks of all jobs",
+			"order and clocks of all jobs",
 		optimalStages("", ""),
 		func(p *planner.Policy, q Params) { *p = edlAlign(q) },
 	})
@@ -88,7 +88,7 @@ func policyNamed(name string) *registeredPolicy {
 // directPolicies are the policies that make a plan by themselves, in one pass.
 var directPolicies = []registeredPolicy{
 	{
-		"baseline", "default clocks, first come first served, as soon as a GPU is free",
+		"baseline", "default clocks, first come, first served, as soon as a GPU is free",
 		stageNames{"clocks": "default", "pick": "fcfs", "place": "soonest", "park": "drs"},
 		nil,
 	},
@@ -118,41 +118,41 @@ var directPolicies = []registeredPolicy{
 		optimalStages("lpt", "first-fit"), nil,
 	},
 	{
-		"marginal", "each task where it adds the least energy, idle time and turning on counted",
+		"marginal", "places each task where it adds the least energy, including idle time and switching nodes on",
 		optimalStages("edf", ""),
 		func(p *planner.Policy, _ Params) { p.Place, p.Map = place.Marginal, false },
 	},
 	{
-		"late-binding", "least energy online, at the price of waiting: tasks wait until they must start, " +
-			"GPUs of a node end together",
+		"late-binding", "least energy online, with longer waits: delays each task to its latest start, and " +
+			"aligns the end times on a node",
 		optimalStages("", ""),
 		func(p *planner.Policy, _ Params) {
 			p.Place, p.Pick, p.Map = place.LateBinding, pick.ByPlacer, false
 		},
 	},
 	{
-		"replan", "our best online: what waits is planned anew at each arrival and end; clocks and places " +
-			"keep pace with EASY at default clocks, or go by a pace (pace=1.1)",
+		"replan", "our best online: plans the pending tasks again at each arrival and end, within the mean " +
+			"turnaround of EASY at default clocks, or within pace times that (pace=1.1)",
 		optimalStages("", ""), replan,
 	},
 	{
-		"simple", "head of the queue, on the first class with room; until it starts everybody " +
-			"waits (PREDICT)", optimalStages("simple", "at-once"), nil,
+		"simple", "strict FIFO: the first job starts on the first node class with room; all " +
+			"others wait (PREDICT)", optimalStages("simple", "at-once"), nil,
 	},
 	{
-		"simple-backfill", "the same for every task of the queue",
+		"simple-backfill", "simple, for every task of the queue",
 		optimalStages("simple-backfill", "at-once"), nil,
 	},
 	{
-		"easy", "simple with backfilling that keeps a reservation for the head of the queue",
+		"easy", "simple with backfilling and a reservation for the first job",
 		optimalStages("easy", "at-once"), nil,
 	},
 	{
-		"greedy", "head of the queue, on the class with the least alpha·s + gamma·kWh, free or not " +
+		"greedy", "the first job, on the node class with the least alpha·s + gamma·kWh, free or not " +
 			"(PREDICT algorithm 1)", optimalStages("greedy", "at-once"), nil,
 	},
 	{
-		"value", "the highest 1/(GPUs·s) − kappa·kWh of all tasks and classes with room (PREDICT " +
+		"value", "the task and node class with room that have the highest 1/(GPUs·s) − kappa·kWh (PREDICT " +
 			"algorithm 2)", optimalStages("value", "at-once"), nil,
 	},
 	{
@@ -160,29 +160,30 @@ var directPolicies = []registeredPolicy{
 		optimalStages("posted-price", "at-once"), nil,
 	},
 	{
-		"lookahead", "our best for queues: what costs least in many drawn futures, waits and energy",
+		"lookahead", "our best for queues: simulates many possible futures and picks the choice with the lowest " +
+			"mean cost (waiting and energy)",
 		optimalStages("lookahead", "at-once"), nil,
 	},
 	{
-		"cats", "tasks with profiles share GPUs with those unlike them, frequencies adapted (CATS " +
+		"cats", "tasks with different profiles share GPUs, with adapted frequencies (CATS " +
 			"algorithms 1–4)",
 		stageNames{"clocks": "adapted", "pick": "fcfs", "place": "share-cats", "park": "periodic"},
 		nil,
 	},
 	{
-		"cats-safe", "our best for sharing: where a task adds least energy and everybody keeps the SLA, " +
-			"contention counted",
+		"cats-safe", "our best for sharing: places each task where it adds the least energy, contention " +
+			"included, and all tasks keep the SLA",
 		stageNames{"clocks": "cheapest", "pick": "fcfs", "place": leastAdded, "park": "break-even"},
 		nil,
 	},
 	{
-		"hotcloud", "tasks with profiles share GPUs up to 100 % on average, at the highest " +
+		"hotcloud", "tasks with profiles share GPUs up to a mean utilisation of 100 %, at the highest " +
 			"frequency (HotCloud)",
 		stageNames{"clocks": "default", "pick": "fcfs", "place": "share-hotcloud", "park": "periodic"},
 		nil,
 	},
 	{
-		"first", "the same by their utilisation at first",
+		"first", "hotcloud, by the utilisation at the start",
 		stageNames{"clocks": "default", "pick": "fcfs", "place": "share-first", "park": "periodic"},
 		nil,
 	},

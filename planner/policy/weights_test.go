@@ -73,7 +73,7 @@ func TestThePlanForAnObjectiveIsTheBestByIt(t *testing.T) {
 }
 
 // BenchmarkWeightFigures prints how far plans are above the best by their objectives, over
-// 50 drawn batches; see docs/performance.md.
+// 50 drawn batches.
 func BenchmarkWeightFigures(b *testing.B) {
 	by := make([][]float64, len(goals))
 	for seed := range uint64(50) {

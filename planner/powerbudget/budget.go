@@ -32,8 +32,8 @@ func (b Budget) Least() dvfsmodel.Watt {
 	return least
 }
 
-// most returns the most that there ever is.
-func (b Budget) most() dvfsmodel.Watt {
+// Most returns the greatest budget.
+func (b Budget) Most() dvfsmodel.Watt {
 	most := dvfsmodel.Watt(0)
 	for _, step := range b {
 		most = max(most, step.Watts)

@@ -19,6 +19,8 @@ type Flex struct {
 	// cap with which every job is placed that the plan places, and ends by its due time if it does there.
 	Kept          *planner.Plan
 	Cap, KeptMean dvfsmodel.Watt
+
+	search *search // that found it; nil: it is the plan itself
 }
 
 // Gives returns how much less the plan that keeps the cap takes at most in the window.
@@ -29,6 +31,8 @@ func (f *Flex) Gives() dvfsmodel.Watt { return f.Peak - f.Cap }
 const (
 	evenCaps = 8
 	capSteps = 6
+	// Orders that are tried for each cap, at most.
+	ordersByCap = 100
 )
 
 // NewFlex finds the least cap of a window that keeps all promises of a plan, to a fifth of a per cent of the
@@ -68,7 +72,11 @@ func NewFlex(
 			low = try
 		}
 	}
-	return f, nil
+	if s := f.search; s != nil { // it has ended when all promises were kept
+		s.improve(ctx, ordersFor(p, 2*ordersByCap), never)
+		f.take(s, plan, f.Cap)
+	}
+	return f, planner.Cancelled(ctx)
 }
 
 // try takes the plan within a cap, if one is found that keeps the promises.
@@ -78,19 +86,31 @@ func (f *Flex) try(
 	if err := planner.Cancelled(ctx); err != nil {
 		return false, err
 	}
-	other, err := Keep(p, plan, capIn(f.Window, most))
+	s, err := newSearch(ctx, p, plan, capIn(f.Window, most))
 	switch {
 	case errors.Is(err, errAsleep):
 		return false, nil
 	case err != nil:
 		return false, err
 	}
-	mean, peak := powerOf(p, other).Over(f.Window)
-	if !keepsPromises(p, plan, other) || peak > most*(1+rounding) { // by what runs already
-		return false, nil
+	orders := ordersFor(p, ordersByCap)
+	for _, s := range []*search{s.asPlanned(), s} {
+		s.improve(ctx, orders, func() bool { return keepsPromises(p, plan, s.best) })
+		if f.take(s, plan, most) {
+			return true, planner.Cancelled(ctx)
+		}
 	}
-	f.Kept, f.KeptMean, f.Cap = other, mean, peak
-	return true, nil
+	return false, planner.Cancelled(ctx)
+}
+
+// take takes the best plan of a search if it keeps the promises of a plan within a cap.
+func (f *Flex) take(s *search, plan *planner.Plan, most dvfsmodel.Watt) bool {
+	mean, peak := powerOf(s.p, s.best).Over(f.Window)
+	if !keepsPromises(s.p, plan, s.best) || peak > most*(1+rounding) { // by what runs already
+		return false
+	}
+	f.Kept, f.KeptMean, f.Cap, f.search = s.best, mean, peak, s
+	return true
 }
 
 // capIn is a budget in a window, and none before and after.
@@ -130,7 +150,7 @@ func powerOf(p *planner.Problem, plan *planner.Plan) steps.Function[dvfsmodel.Wa
 	}
 	for _, task := range k.order {
 		a := &plan.Assignments[task]
-		run := k.run(a, &p.Tasks[task])
+		run := k.running(a, &p.Tasks[task])
 		k.load.Add(run.Interval, run.Watts)
 	}
 	return k.load

@@ -2,46 +2,113 @@ package powerbudget
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"iter"
-	"math"
 	"math/rand/v2"
 	"slices"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
-	"github.com/epplan/epplan/planner/steps"
 )
 
-// Keep returns a plan of the same jobs on the same GPUs that is within a budget at every moment. Jobs that
-// take more than the budget leaves whenever they start aren't placed. The error says what no plan can change.
+// Keep returns a plan of the same jobs on the same nodes that is within a budget at every moment. Jobs
+// that take more than the budget leaves whenever they start aren't placed. The error says what no plan
+// can change.
 //
-// Jobs are placed one after the other, in the order of their starts, once more those first that must start
-// first to end by their due times, and in some orders between, drawn by a seed of their own, a few in every
-// order: each at that of some points of its response, or of the faster ones of them, that ends by its due
-// time and costs least, or else ends first. The best plan counts. On a node no two jobs run together that
-// didn't before, so that cores, memory and shares suffice as they did. Of further plans, which may be nil, the
-// places are tried, too.
+// Jobs are placed one after the other: each at that of some points of its response, or of the faster ones
+// of them, that ends by its due time and costs least, or else ends first. A job of whole GPUs of one node
+// may move to another node; others keep their GPUs. Orders that are tried are those of the plan's starts
+// and of the latest ones by which jobs end in time, and some between; then a search lets some jobs of the
+// best plan move. Where there are few jobs every order is tried. Of further plans, which may be nil, the
+// same is tried.
+//
+// A context that ends with [planner.ErrCut] cuts the search, also before it began. The context's
+// [planner.Monitor] is told how far it is.
 func Keep(
-	p *planner.Problem, plan *planner.Plan, b Budget, others ...*planner.Plan,
+	ctx context.Context, p *planner.Problem, plan *planner.Plan, b Budget, others ...*planner.Plan,
 ) (*planner.Plan, error) {
-	best, err := keepOn(p, plan, b)
+	best, err := newSearch(ctx, p, plan, b)
+	if err != nil {
+		return nil, err
+	}
+	all := []*search{best, best.asPlanned()}
 	for _, other := range others {
-		if err != nil || other == nil || other.Shared != nil {
+		if other == nil || other.Shared != nil || ctx.Err() != nil {
 			continue
 		}
-		kept, err := keepOn(p, other, b)
-		if err == nil && p.RankOf(kept).Compare(p.RankOf(best)) < 0 {
-			kept.Policy, kept.From = best.Policy, other.Policy
-			best = kept
+		if s, err := newSearch(ctx, p, other, b); err == nil {
+			all = append(all, s)
 		}
 	}
-	return best, err
+	orders := ordersFor(p, mostOrders)
+	each := orders / 2 / len(all)
+	if len(p.Tasks) <= manyTasks {
+		each = max(leastOrders, each)
+	}
+	phase := counter{monitor: planner.MonitorOf(ctx), total: each*len(all) + orders/2}
+	phase.monitor.Found(p, best.best)
+	for _, s := range all {
+		if s.improve(ctx, each, phase.next); s.rank.Compare(best.rank) < 0 {
+			best = s
+		}
+		phase.monitor.Found(p, best.best)
+	}
+	best.improve(ctx, orders/2, func() bool {
+		phase.monitor.Found(p, best.best)
+		return phase.next()
+	})
+	if best.plan != plan {
+		best.best.Policy, best.best.From = plan.Policy, best.plan.Policy
+	}
+	if best.best.Cut = planner.StopRequested(ctx); !best.best.Cut && ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return best.best, nil
 }
 
-// keepOn is Keep at the places of one plan.
-func keepOn(p *planner.Problem, plan *planner.Plan, b Budget) (*planner.Plan, error) {
+// counter tells a monitor of each order that is tried.
+type counter struct {
+	monitor     *planner.Monitor
+	done, total int
+}
+
+// next counts an order, and is of searches that end when all were tried.
+func (c *counter) next() (enough bool) {
+	c.monitor.SetPhase(planner.Searching, c.done, c.total)
+	c.done++
+	return false
+}
+
+// search looks for the order of tasks that makes the best plan.
+type search struct {
+	p      *planner.Problem
+	plan   *planner.Plan
+	budget Budget
+
+	best *planner.Plan
+	rank planner.PlanRank
+
+	points map[run][]dvfsmodel.Point // some at which a task may run
+	rng    *rand.Rand
+}
+
+// run names how a task responds on a GPU model.
+type run struct{ task, option int32 }
+
+// placing is how tasks are placed one after the other.
+type placing struct {
+	keys  []float64 // by task: those with the least come first
+	moves []bool    // by task: it may run at another point than before; nil: all may
+	stay  bool      // but none on other GPUs
+	fast  int       // of the points of a task so many of the slowest aren't looked at
+	eager bool      // a task runs on the node where it starts first, else where it adds the least energy
+}
+
+// newSearch returns a search that knows the best of the orders that follow from the plan, of fewer once the
+// context has ended.
+func newSearch(ctx context.Context, p *planner.Problem, plan *planner.Plan, b Budget) (*search, error) {
 	switch {
 	case p.Mode == planner.Online:
 		return nil, errors.New("a power budget is for jobs that are all there: with arrivals, by --clairvoyant")
@@ -51,74 +118,216 @@ func keepOn(p *planner.Problem, plan *planner.Plan, b Budget) (*planner.Plan, er
 	if n := len(p.Tasks); n > mostTasks {
 		return nil, fmt.Errorf("%d jobs are too many for a power budget, want at most %d", n, mostTasks)
 	}
-	k := newKeeper(p, plan, b)
-	if k.asleep > b.Least() {
+	if asleep := newKeeper(p, plan, b).asleep; asleep > b.Least() {
 		return nil, fmt.Errorf("%w %.6g W while they sleep, the budget is %.6g W", errAsleep,
-			float64(k.asleep), float64(b.Least()))
+			float64(asleep), float64(b.Least()))
 	}
-	start := func(task int) float64 { return plan.Assignments[task].Start }
-	latest := func(task int) float64 {
-		return min(p.Tasks[task].Due, p.Tasks[task].Deadline, 1e12) - plan.Assignments[task].Point.Time
+	s := &search{
+		p: p, plan: plan, budget: b, points: make(map[run][]dvfsmodel.Point),
+		rng: rand.New(rand.NewPCG(1, uint64(len(p.Tasks)))),
 	}
-	best := k.placeAll(start)
-	fast, inTurn := 0, true
-	try := func(key func(task int) float64) {
-		k := newKeeper(p, plan, b)
-		k.fast, k.inTurn = fast, inTurn
-		if other := k.placeAll(key); p.RankOf(other).Compare(p.RankOf(best)) < 0 {
-			best = other
-		}
+	starts, latest := startsOf(plan), make([]float64, len(p.Tasks))
+	for i := range latest {
+		latest[i] = s.latest(i)
 	}
-	try(latest)
-	inTurn = false
-	try(latest)
-	for fast = 1; fast <= len(timeWeights); fast++ {
-		try(start)
-		try(latest)
+	s.try(plan, placing{keys: starts, moves: make([]bool, len(p.Tasks))})
+	weights := len(timeWeights)
+	switch n := len(p.Tasks); {
+	case n > manyTasks:
+		weights = 0
+	case n > fewTasks:
+		weights = 1
 	}
-	fast = 0
-	if n := len(p.Tasks); n <= mostPermuted {
-		for places := range permutations(n) {
-			for fast = range 1 + len(timeWeights) {
-				try(func(task int) float64 { return float64(places[task]) })
+	hasEnded := func() bool { return ctx.Err() != nil }
+	for fast := 0; fast <= weights && !hasEnded(); fast++ {
+		for _, how := range [...]placing{{eager: true}, {}, {stay: true}} {
+			for _, keys := range [...][]float64{starts, latest} {
+				if hasEnded() {
+					return s, nil
+				}
+				how.keys, how.fast = keys, fast
+				s.try(plan, how)
 			}
 		}
-		return best, nil
 	}
-	rng := rand.New(rand.NewPCG(1, uint64(len(p.Tasks))))
-	for range min(mostOrders, ordersByTask/max(1, len(p.Tasks))) {
-		part, noise := rng.Float64(), make([]float64, len(p.Tasks))
-		for i := range noise {
-			noise[i] = 1 + (rng.Float64()-0.5)/2
+	return s, nil
+}
+
+// asPlanned returns a search that knows only the plan's own order, on its GPUs and at its clocks: jobs
+// may be late there, but it costs little.
+func (s *search) asPlanned() *search {
+	own := *s
+	own.best = nil
+	own.try(s.plan, placing{keys: startsOf(s.plan), moves: make([]bool, len(s.p.Tasks))})
+	return &own
+}
+
+// never is of searches that end when all orders were tried.
+func never() bool { return false }
+
+// startsOf returns when the tasks of a plan start.
+func startsOf(plan *planner.Plan) []float64 {
+	starts := make([]float64, len(plan.Assignments))
+	for i := range starts {
+		starts[i] = plan.Assignments[i].Start
+	}
+	return starts
+}
+
+// between returns an order of all tasks between that of their starts and that of their latest starts.
+func (s *search) between() placing {
+	how := placing{keys: startsOf(s.plan), stay: s.rng.IntN(2) == 0, eager: s.rng.IntN(2) == 0}
+	part := s.rng.Float64()
+	for i := range how.keys {
+		noise := 1 + (s.rng.Float64()-0.5)/2
+		how.keys[i] = noise * (part*how.keys[i] + (1-part)*s.latest(i))
+	}
+	return how
+}
+
+// inTime returns the order of the best plan, but that tasks which are late there may move, with some of those
+// that run on their nodes before: at other clocks, mostly in their places.
+func (s *search) inTime() placing {
+	how := placing{
+		keys: startsOf(s.best), moves: make([]bool, len(s.p.Tasks)), stay: s.rng.IntN(8) > 0,
+		fast: s.rng.IntN(1 + len(timeWeights)), eager: s.rng.IntN(2) == 0,
+	}
+	part, earlier := s.rng.Float64(), s.rng.IntN(3) == 0
+	since := make(map[int32]float64) // by node: start of the last late task
+	for _, task := range s.best.PastDue(s.p) {
+		a := &s.best.Assignments[task]
+		how.moves[task] = true
+		if earlier {
+			how.keys[task] = min(how.keys[task], s.rng.Float64()*max(0, s.latest(task)))
 		}
-		inTurn = rng.IntN(2) == 0
-		try(func(task int) float64 { return noise[task] * (part*start(task) + (1-part)*latest(task)) })
+		since[a.Node] = max(since[a.Node], a.Start)
 	}
-	return best, nil
+	for i := range s.best.Assignments {
+		if a := &s.best.Assignments[i]; a.Node >= 0 && a.Start < since[a.Node] && s.rng.Float64() < part*part {
+			how.moves[i] = true
+		}
+	}
+	return how
+}
+
+// latest returns the latest time by which a task starts in time as it is planned.
+func (s *search) latest(task int) float64 {
+	t := &s.p.Tasks[task]
+	return min(t.Due, t.Deadline, 1e12) - s.plan.Assignments[task].Point.Time
+}
+
+// wasteful returns a task of the best plan, more likely one that takes much more than it might.
+func (s *search) wasteful() (task int) {
+	sum := 0.0
+	for i := range s.best.Assignments {
+		a := &s.best.Assignments[i]
+		if a.Node < 0 {
+			continue
+		}
+		least := float64(a.Point.Energy)
+		for _, pt := range s.points[run{int32(i), a.Option}] {
+			least = min(least, float64(pt.Energy))
+		}
+		waste := float64(a.GPUCount()) * (float64(a.Point.Energy) - least)
+		if sum += waste; s.rng.Float64()*sum < waste {
+			task = i
+		}
+	}
+	return task
+}
+
+// try places all tasks of a plan anew, and takes that as the best plan if it is no worse.
+func (s *search) try(plan *planner.Plan, how placing) {
+	k := newKeeper(s.p, plan, s.budget)
+	k.known = s.points
+	next := k.placeAll(how)
+	if rank := s.p.RankOf(next); s.best == nil || rank.Compare(s.rank) <= 0 {
+		s.best, s.rank = next, rank
+	}
+}
+
+// improve lets most of the tasks that start near one of them move, in another order, and keeps what makes the
+// best plan better. It ends after so many orders at most, or when the plan is enough.
+func (s *search) improve(ctx context.Context, most int, enough func() bool) {
+	n := len(s.p.Tasks)
+	if n <= mostPermuted {
+		for places := range permutations(n) {
+			for fast := range 1 + len(timeWeights) {
+				s.try(s.plan, placing{keys: places, fast: fast, eager: true})
+			}
+		}
+		return
+	}
+	rng, order := s.rng, make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	start := func(task int) float64 { return s.best.Assignments[task].Start }
+	for range most {
+		if enough() || ctx.Err() != nil {
+			return
+		}
+		switch {
+		case s.rank.Late > 0 && rng.IntN(4) > 0:
+			s.try(s.best, s.inTime())
+			continue
+		case n <= fewTasks && rng.IntN(globalEvery) == 0:
+			s.try(s.plan, s.between())
+			continue
+		}
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(start(a), start(b)) })
+		how := placing{
+			keys: make([]float64, n), moves: make([]bool, n), stay: rng.IntN(3) == 0,
+			fast: rng.IntN(1 + len(timeWeights)), eager: rng.IntN(2) == 0,
+		}
+		for place, task := range order {
+			how.keys[task] = float64(place)
+		}
+		near := 2 + rng.IntN(min(n-1, mostMoved))
+		first := rng.IntN(n - near + 1)
+		if rng.IntN(2) == 0 {
+			first = min(max(0, slices.Index(order, s.wasteful())-rng.IntN(near)), n-near)
+		}
+		for _, task := range order[first : first+near] {
+			if how.moves[task] = rng.IntN(3) > 0; how.moves[task] {
+				how.keys[task] = float64(first) + float64(near)*(1.5*rng.Float64()-0.5)
+			}
+		}
+		s.try(s.best, how)
+	}
 }
 
 var errAsleep = errors.New("the nodes of the plan take")
 
-// Orders that are tried: so many at most, and fewer of many tasks.
+// ordersFor returns how many orders are tried: so many at most, and fewer of many tasks, as each takes the
+// square of their number.
+func ordersFor(p *planner.Problem, most int) int {
+	const all = 300 // so many tasks have all orders tried
+	n := max(all, len(p.Tasks))
+	return max(1, most*all*all/(n*n))
+}
+
 const (
-	mostOrders   = 60
-	ordersByTask = 6000
+	mostOrders  = 3000
+	leastOrders = 40 // from each plan
+	mostMoved   = 30 // in one go
+	globalEvery = 5  // one in so many is an order of all
 )
 
 // mostPermuted is up to how many tasks every order is tried.
 const mostPermuted = 5
 
 // permutations yields every order of the numbers below n.
-func permutations(n int) iter.Seq[[]int] {
-	return func(yield func([]int) bool) {
-		order := make([]int, n)
+func permutations(n int) iter.Seq[[]float64] {
+	return func(yield func([]float64) bool) {
+		order := make([]float64, n)
 		for i := range order {
-			order[i] = i
+			order[i] = float64(i)
 		}
 		var permute func(k int) bool
 		permute = func(k int) bool {
 			if k == n {
-				return yield(order)
+				return yield(slices.Clone(order))
 			}
 			for i := k; i < n; i++ {
 				order[k], order[i] = order[i], order[k]
@@ -133,335 +342,11 @@ func permutations(n int) iter.Seq[[]int] {
 	}
 }
 
-// mostTasks is how many jobs are placed within some seconds.
-const mostTasks = 2000
+// Up to how many tasks many of their points are tried in each order at first, and up to how many two.
+const (
+	fewTasks  = 500
+	manyTasks = 3000
+)
 
-// placeAll places all tasks, first those that run, then those with the least keys, each on a node behind
-// those that are there already and weren't beside it before.
-func (k *keeper) placeAll(key func(task int) float64) *planner.Plan {
-	keys := make(map[int]float64, len(k.order))
-	for _, task := range k.order {
-		keys[task] = key(task)
-		if k.runs != nil && k.runs[task] {
-			keys[task] = math.Inf(-1)
-		}
-		if !k.inTurn {
-			continue
-		}
-		for other := range k.apart(task) {
-			if before, ok := keys[other]; ok {
-				keys[task] = max(keys[task], before)
-			}
-		}
-	}
-	order := slices.Clone(k.order)
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(keys[a], keys[b]) })
-	for _, task := range order {
-		k.place(task)
-		k.placed[task] = true
-	}
-	p, out := k.p, k.plan
-	slices.SortFunc(out.Unplaced, func(a, b planner.Unplaced) int { return cmp.Compare(a.Task, b.Task) })
-	out.CutIdle(p)
-	out.Recount(p)
-	return out
-}
-
-// apart yields the tasks on a task's nodes that didn't run beside it.
-func (k *keeper) apart(task int) iter.Seq[int] {
-	a := &k.old.Assignments[task]
-	return func(yield func(int) bool) {
-		for part := range a.Parts {
-			for _, other := range k.byNode[part.Node] {
-				b := &k.old.Assignments[other]
-				if other != task && (b.End <= a.Start || a.End <= b.Start) && !yield(other) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// keeper is a plan that is made anew.
-type keeper struct {
-	p      *planner.Problem
-	old    *planner.Plan
-	plan   *planner.Plan
-	budget Budget
-	order  []int
-	placed []bool         // by task
-	inTurn bool           // what ran one after the other on a node keeps that order
-	fast   int            // of the points of a task so many of the slowest aren't looked at
-	runs   []bool         // by task, at the present: these stay as they are; nil: none does
-	asleep dvfsmodel.Watt // of all nodes
-	// byNode are the tasks of each node, in the order of their starts; on is when the node is on, ascending.
-	byNode [][]int
-	on     [][]planner.Interval
-	load   steps.Function[dvfsmodel.Watt]
-}
-
-// span is power over a time.
-type span struct {
-	planner.Interval
-
-	Watts dvfsmodel.Watt
-}
-
-func newKeeper(p *planner.Problem, plan *planner.Plan, b Budget) *keeper {
-	k := &keeper{
-		p: p, old: plan, budget: b, runs: p.RunningTasks(), placed: make([]bool, len(p.Tasks)),
-		byNode: make([][]int, len(plan.Nodes)),
-		on:     make([][]planner.Interval, len(plan.Nodes)),
-	}
-	next := *plan
-	next.Assignments, next.Nodes = slices.Clone(plan.Assignments), slices.Clone(plan.Nodes)
-	next.Unplaced, next.Least, next.Clocks = slices.Clone(plan.Unplaced), nil, nil
-	k.plan = &next
-	for i := range plan.Assignments {
-		if plan.Assignments[i].Node >= 0 {
-			k.order = append(k.order, i)
-		}
-	}
-	slices.SortStableFunc(k.order, func(a, b int) int {
-		return cmp.Compare(plan.Assignments[a].Start, plan.Assignments[b].Start)
-	})
-	for _, i := range k.order {
-		for part := range plan.Assignments[i].Parts {
-			k.byNode[part.Node] = append(k.byNode[part.Node], i)
-		}
-	}
-	for n := range plan.Nodes {
-		k.asleep += p.Cluster.Classes[plan.Nodes[n].Class].SleepW
-	}
-	k.load = steps.Constant(k.asleep)
-	return k
-}
-
-// ready returns when a task may start at the earliest: it has arrived, its nodes may be on, and what it can't
-// run beside is over.
-func (k *keeper) ready(task int) float64 {
-	a, t := &k.old.Assignments[task], &k.p.Tasks[task]
-	at := t.Arrival
-	for part := range a.Parts {
-		at = max(at, k.p.Cluster.Classes[k.old.Nodes[part.Node].Class].TurnOnDelay)
-	}
-	for other := range k.apart(task) {
-		if now := &k.plan.Assignments[other]; k.placed[other] && now.Node >= 0 {
-			at = max(at, now.End)
-		}
-	}
-	return at
-}
-
-// timeWeights are what a second of a GPU is worth, W, where points of a response are looked for.
-var timeWeights = [...]float64{0, 30, 100, 300, 1000, 10000}
-
-// points returns some at which a task may run, the one that it has first.
-func (k *keeper) points(task int) []dvfsmodel.Point {
-	t, a := &k.p.Tasks[task], &k.old.Assignments[task]
-	all := []dvfsmodel.Point{a.Point}
-	if t.Share < 1 {
-		return all
-	}
-	response := t.Options[a.Option].Response
-	for _, weight := range timeWeights {
-		pt, err := response.Optimum(dvfsmodel.Objective{EnergyWeight: 1, TimeWeight: weight}, t.Limit)
-		if err == nil && !slices.Contains(all, pt) {
-			all = append(all, pt)
-		}
-	}
-	return all[min(k.fast, len(all)-1):]
-}
-
-// place places a task.
-func (k *keeper) place(task int) {
-	t, a := &k.p.Tasks[task], &k.plan.Assignments[task]
-	if k.runs != nil && k.runs[task] {
-		k.take(a, t)
-		return
-	}
-	from, due := k.ready(task), min(t.Due, t.Deadline)
-	best, found := *a, false
-	inTime := func(x *planner.Assignment) bool { return x.End <= due }
-	for _, pt := range k.points(task) {
-		at := *a
-		at.Point = pt
-		start, ok := k.earliest(&at, t, from)
-		if !ok {
-			continue
-		}
-		at.Start, at.End = start, start+pt.Time
-		better := !found
-		switch {
-		case !found:
-		case inTime(&at) != inTime(&best):
-			better = inTime(&at)
-		case inTime(&at):
-			better = at.Point.Energy < best.Point.Energy
-		default:
-			better = at.End < best.End
-		}
-		if better {
-			best, found = at, true
-		}
-	}
-	if !found {
-		k.leaveOut(task)
-		return
-	}
-	*a = best
-	k.take(a, t)
-}
-
-// take has a task take its watts, and its nodes be on.
-func (k *keeper) take(a *planner.Assignment, t *planner.Task) {
-	for _, add := range k.needs(a, t) {
-		k.load.Add(add.Interval, add.Watts)
-	}
-	for part := range a.Parts {
-		k.on[part.Node] = k.with(int(part.Node), a)
-	}
-}
-
-// leaveOut says that a task has no place.
-func (k *keeper) leaveOut(task int) {
-	a, t := &k.plan.Assignments[task], &k.p.Tasks[task]
-	least := dvfsmodel.Watt(math.Inf(1))
-	for _, pt := range k.points(task) {
-		at := *a
-		at.Point, at.Start, at.End = pt, 0, pt.Time
-		sum := k.asleep
-		for _, need := range k.needs(&at, t) {
-			sum += need.Watts
-		}
-		least = min(least, sum)
-	}
-	a.Node, a.More = -1, nil
-	k.plan.Unplaced = append(k.plan.Unplaced, planner.Unplaced{
-		Task: task, Earliest: math.Inf(1),
-		Why: fmt.Sprintf("with its nodes it takes %.6g W, and the power budget of %.6g W never has room for that",
-			float64(least), float64(k.budget.most())),
-	})
-}
-
-// with returns when a node is on once a task runs there, too: it sleeps in gaps where that pays.
-func (k *keeper) with(node int, a *planner.Assignment) []planner.Interval {
-	class := &k.p.Cluster.Classes[k.old.Nodes[node].Class]
-	runs := append(slices.Clone(k.on[node]), planner.Interval{From: a.Start - class.TurnOnDelay, To: a.End})
-	slices.SortFunc(runs, func(x, y planner.Interval) int { return cmp.Compare(x.From, y.From) })
-	on := runs[:1]
-	for _, run := range runs[1:] {
-		if last := &on[len(on)-1]; class.IsSleepWorthwhile(run.From - last.To) {
-			on = append(on, run)
-		} else {
-			last.To = max(last.To, run.To)
-		}
-	}
-	return on
-}
-
-// without returns the parts of some intervals that others leave, both ascending.
-func without(all, others []planner.Interval) (left []planner.Interval) {
-	for _, iv := range all {
-		for _, o := range others {
-			if o.To <= iv.From || o.From >= iv.To {
-				continue
-			}
-			if o.From > iv.From {
-				left = append(left, planner.Interval{From: iv.From, To: o.From})
-			}
-			iv.From = o.To
-		}
-		if iv.From < iv.To {
-			left = append(left, iv)
-		}
-	}
-	return left
-}
-
-// needs returns what a task adds: its own power in place of that of idle GPUs, and its nodes where they
-// weren't on.
-func (k *keeper) needs(a *planner.Assignment, t *planner.Task) []span {
-	var all []span
-	for part := range a.Parts {
-		for _, iv := range without(k.with(int(part.Node), a), k.on[part.Node]) {
-			all = append(all, span{iv, k.awake(int(part.Node))})
-		}
-	}
-	return append(all, k.run(a, t))
-}
-
-// awake returns what a node takes that is on and runs nothing, above sleeping.
-func (k *keeper) awake(node int) dvfsmodel.Watt {
-	return k.p.Cluster.Classes[k.old.Nodes[node].Class].AboveSleep()
-}
-
-// run returns what a task takes while it runs, above its GPUs idling.
-func (k *keeper) run(a *planner.Assignment, t *planner.Task) span {
-	return span{planner.Interval{From: a.Start, To: a.End}, k.old.AboveIdle(k.p, t, a)}
-}
-
-// earliest returns the first time from which on a task has the watts to its end.
-func (k *keeper) earliest(a *planner.Assignment, t *planner.Task, from float64) (start float64, ok bool) {
-	try := func(at float64) bool {
-		if slot := k.p.Cluster.Slot; k.p.Start != planner.StartContinuous {
-			at = math.Ceil(at/slot) * slot
-		}
-		a.Start, a.End = at, at+a.Point.Time
-		if k.fits(k.needs(a, t)) {
-			start = at
-			return true
-		}
-		return false
-	}
-	if try(from) {
-		return start, true
-	}
-	for _, at := range k.load {
-		if at.From > from && try(at.From) {
-			return start, true
-		}
-	}
-	for _, step := range k.budget {
-		if step.From > from && try(step.From) {
-			return start, true
-		}
-	}
-	return 0, false
-}
-
-// rounding is the part by which sums of watts may be above a budget.
-const rounding = 1e-9
-
-// fits reports whether there are the watts for all of some spans.
-func (k *keeper) fits(spans []span) bool {
-	added := func(at float64) (sum dvfsmodel.Watt) {
-		for _, s := range spans {
-			if s.From <= at && at < s.To {
-				sum += s.Watts
-			}
-		}
-		return sum
-	}
-	at := func(time float64) bool {
-		return k.load.At(time)+added(time) <= k.budget.At(time)*(1+rounding)
-	}
-	first, last := math.Inf(1), math.Inf(-1)
-	for _, s := range spans {
-		first, last = min(first, s.From), max(last, s.To)
-		if s.From < s.To && !at(s.From) {
-			return false
-		}
-	}
-	for part := range k.load.During(planner.Interval{From: first, To: last}) {
-		if part.From > first && !at(part.From) {
-			return false
-		}
-	}
-	for _, step := range k.budget {
-		if step.From > first && step.From < last && !at(step.From) {
-			return false
-		}
-	}
-	return true
-}
+// mostTasks is how many jobs are placed within a minute.
+const mostTasks = 5000

@@ -35,6 +35,14 @@ func (f Function[V]) index(at float64) int {
 // At returns the value at a time that isn't before the first step.
 func (f Function[V]) At(at float64) V { return f[f.index(at)].Value }
 
+// NextAfter returns when the first step after a time begins; +Inf: none does.
+func (f Function[V]) NextAfter(at float64) float64 {
+	if next := f.index(at) + 1; next < len(f) {
+		return f[next].From
+	}
+	return math.Inf(1)
+}
+
 // split makes a step begin at a time, and returns its index.
 func (f *Function[V]) split(at float64) int {
 	i := f.index(at)
@@ -69,6 +77,39 @@ func (f Function[V]) During(interval planner.Interval) func(yield func(planner.I
 			}
 		}
 	}
+}
+
+// WhenAtMost returns the first time from one on, which isn't before the first step, at which the value is at
+// most so much for a length of time; +Inf: there is none.
+func (f Function[V]) WhenAtMost(from, length float64, most V) float64 {
+	for i := f.index(from); i < len(f); i++ {
+		end := math.Inf(1)
+		if i+1 < len(f) {
+			end = f[i+1].From
+		}
+		if f[i].Value > most {
+			from = end
+		} else if end >= from+length {
+			break
+		}
+	}
+	return from
+}
+
+// Integral returns the integral of the value over a time; the first step holds before it, too. That of a
+// price times a power is what the energy costs.
+func (f Function[V]) Integral(during planner.Interval) (sum V) {
+	if len(f) == 0 {
+		return 0
+	}
+	if first := f[0]; during.From < first.From {
+		sum = first.Value * V(min(during.To, first.From)-during.From)
+		during.From = min(during.To, first.From)
+	}
+	for part, value := range f.During(during) {
+		sum += value * V(part.Len())
+	}
+	return sum
 }
 
 // Over returns the mean and the highest value, 0 or more, during a time.

@@ -71,10 +71,15 @@ func editConf(conf string, steps []Step) (edited, blocked string) {
 		}
 		key, _, _ := strings.Cut(s.Add, "=")
 		old, there := settings[strings.ToLower(key)]
-		if _, included := settings["include"]; included && !there {
+		if _, included := settings["include"]; included && (!there || s.Beside) {
 			return conf, key + " may be set in a file that slurm.conf includes"
 		}
-		if !there {
+		if there && s.Beside && strings.EqualFold(key, string(hooks.Epilog)) {
+			i := old.Number - 1
+			lines[i] = s.Add + confAddedMark + end + "\n" + lines[i] // other lines keep their numbers
+			continue
+		}
+		if !there || s.Beside {
 			at := len(lines)
 			if lines[at-1] == "" {
 				at--
@@ -130,6 +135,12 @@ func (s *Site) isOwnEdit(now, was string) bool {
 		if now == hookKey(hook)+"="+s.hookFolder(hook)+"/*" {
 			return was == "" || old[string(hook)].Text != ""
 		}
+		if now == hookKey(hook)+"="+sentName(hook) {
+			return was == ""
+		}
+	}
+	if now == summaryKey+"="+s.summaryFile() {
+		return was == ""
 	}
 	for key, word := range map[string]string{"JobSubmitPlugins": "lua", "PrologFlags": "Alloc"} {
 		value := word

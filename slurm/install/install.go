@@ -23,15 +23,19 @@ var luaSource string
 
 // Site is what an installation starts from.
 type Site struct {
-	Dir       string // folder of slurm.conf, absolute, such as /etc/slurm
-	Socket    string // the socket at which job_submit is answered, absolute
-	Binary    string // epplan, absolute
-	Hooks     string // the socket at which the node's epd answers hooks; "" is epplan's default
-	Journal   string // the folder of epd's journal; "" is epplan's default
-	Popen     bool   // where lua-socket is missing, Binary asks
-	Conf      string // the text of slurm.conf
-	Script    string // the text of job_submit.lua
-	HasScript bool   // it exists
+	Dir     string // folder of slurm.conf, absolute, such as /etc/slurm
+	Socket  string // the socket at which job_submit is answered, absolute
+	Binary  string // epplan, absolute
+	Hooks   string // the socket at which the node's epd answers hooks; "" is epplan's default
+	Journal string // the folder of epd's journal; "" is epplan's default
+	Summary string // where nodes ask for a job's summary, HOST:PORT or a socket; "": jobs get none
+	Popen   bool   // where lua-socket is missing, Binary asks
+	// Configless has the hooks lie beside slurm.conf and named without a path: slurmctld sends
+	// them to nodes that fetch slurm.conf (Slurm 23.11).
+	Configless bool
+	Conf       string // the text of slurm.conf
+	Script     string // the text of job_submit.lua
+	HasScript  bool   // it exists
 	// Read gives a file that an earlier installation may have left; nil: there is none.
 	Read func(file string) (string, error)
 	// CheckLua reads a script as Lua would, such as luac -p; its error
@@ -51,6 +55,7 @@ type Step struct {
 	Remove bool   // the file goes
 	Add    string // the line that is added to somebody else's file
 	Drop   string // the line that goes, or that Add takes the place of, or ""
+	Beside bool   // Add is a line of its own beside the site's: above its Epilogs, below its Prologs
 	Why    string
 	Undo   string // how to take it back
 }
@@ -64,6 +69,8 @@ type Plan struct {
 	// Conf is slurm.conf with its settings changed, each marked in a comment;
 	// the same as it was where there is nothing to change.
 	Conf string
+	// Configless reports that slurmctld sends the hooks to nodes with slurm.conf.
+	Configless bool
 	// ConfBlocked says why slurm.conf is to be changed by hand only; "": it need not be.
 	ConfBlocked string
 }
@@ -142,7 +149,16 @@ func PlanInstall(s Site) (Plan, error) {
 	}
 	p.Steps = append(p.Steps, script...)
 	settings := siteSettings(s.Conf)
+	if p.Configless, err = s.isConfigless(&p, settings); err != nil {
+		return Plan{}, err
+	}
 	for _, hook := range []hooks.Hook{hooks.Prolog, hooks.Epilog} {
+		if p.Configless {
+			if err := s.planSentHook(&p, hook); err != nil {
+				return Plan{}, err
+			}
+			continue
+		}
 		if n := len(slurmconf.HookLines(s.Conf, string(hook))); n > 1 {
 			p.Warnings = append(p.Warnings, fmt.Sprintf("%s is set on %d lines, all of which count from Slurm "+
 				"23.11 on, and only the last before", hookKey(hook), n))
@@ -150,6 +166,9 @@ func PlanInstall(s Site) (Plan, error) {
 		if err := s.planHook(&p, hook, settings); err != nil {
 			return Plan{}, err
 		}
+	}
+	if err := s.planSummary(&p, settings); err != nil {
+		return Plan{}, err
 	}
 	s.planListSetting(&p, settings, "JobSubmitPlugins", "lua", "slurmctld calls job_submit.lua")
 	s.planListSetting(&p, settings, "PrologFlags", "Alloc",

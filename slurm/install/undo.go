@@ -37,6 +37,9 @@ func PlanUndo(s Site) (Plan, error) {
 			return Plan{}, err
 		}
 	}
+	if err := s.planSummaryUndo(&p); err != nil {
+		return Plan{}, err
+	}
 	return p, s.planRemoval(&p, path.Join(s.Dir, "epplan.lua"), "the hook")
 }
 
@@ -122,17 +125,21 @@ func (s *Site) isBareScript(text string) bool {
 // clocks back in its Epilog.
 func (s *Site) planHookUndo(p *Plan, hook hooks.Hook, setting string) error {
 	folder := s.hookFolder(hook)
-	inForce := slices.ContainsFunc(slurmconf.HookLines(s.Conf, string(hook)), func(l slurmconf.Line) bool {
-		return l.Text == folder+"/*"
-	})
+	inForce := s.namesHook(hook, folder+"/*")
 	if dir, ok := strings.CutSuffix(setting, "/*"); ok && plainPath.MatchString(dir) && dir != folder {
 		if err := s.planHookRemoval(p, hook, dir); err != nil {
 			return err
 		}
 	}
+	sent := path.Join(s.Dir, sentName(hook))
+	const stays = " stays until slurm.conf without it is read again: scontrol reconfigure, then undo once more"
+	if s.namesHook(hook, sentName(hook)) {
+		p.Warnings = append(p.Warnings, sent+stays)
+	} else if err := s.planRemoval(p, sent, "our "+hookKey(hook)); err != nil {
+		return err
+	}
 	if inForce {
-		p.Warnings = append(p.Warnings, folder+" stays until slurm.conf without it is read again: scontrol "+
-			"reconfigure, then undo once more")
+		p.Warnings = append(p.Warnings, folder+stays)
 		return nil
 	}
 	if err := s.planHookRemoval(p, hook, folder); err != nil {
@@ -140,6 +147,13 @@ func (s *Site) planHookUndo(p *Plan, hook hooks.Hook, setting string) error {
 	}
 	return s.planRemoval(p, path.Join(folder, siteHookName),
 		"Slurm calls the site's own "+hookKey(hook)+" itself again (on every node)")
+}
+
+// namesHook reports whether a line of slurm.conf has a Prolog or Epilog by that name.
+func (s *Site) namesHook(hook hooks.Hook, name string) bool {
+	return slices.ContainsFunc(slurmconf.HookLines(s.Conf, string(hook)), func(l slurmconf.Line) bool {
+		return l.Text == name
+	})
 }
 
 // planHookRemoval removes our hook from a folder.

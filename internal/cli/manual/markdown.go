@@ -58,8 +58,11 @@ func flagsNotIn(flags, others []cli.Flag) (names []string) {
 	return names
 }
 
+// ResultFile is the usage of the flag --out of commands that print a result.
+const ResultFile = "write the result to `FILE`"
+
 // Usage returns a command's purpose, usage line, description without its examples, and
-// flags, in Markdown.
+// flags, in Markdown. How and where to results are printed is said once for all commands.
 func Usage(c *cli.Command) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s.\n\n", strings.ToUpper(c.Usage[:1])+c.Usage[1:])
@@ -67,13 +70,17 @@ func Usage(c *cli.Command) string {
 		b.WriteString("    " + strings.ReplaceAll(c.UsageText, "\n", "\n    ") + "\n\n")
 	}
 	b.WriteString(description(c))
-	if len(c.Flags) == 0 {
+	listed := slices.DeleteFunc(c.VisibleFlags(), func(f cli.Flag) bool {
+		text, ok := f.(*cli.StringFlag)
+		return ok && (text.Name == "output" || text.Usage == ResultFile)
+	})
+	if len(listed) == 0 {
 		return b.String()
 	}
 	b.WriteString("| flag | meaning | default |\n|------|---------|---------|\n")
-	for _, f := range c.Flags {
+	for _, f := range listed {
 		doc, ok := f.(cli.DocGenerationFlag)
-		if v, visible := f.(cli.VisibleFlag); !ok || visible && !v.IsVisible() {
+		if !ok {
 			continue
 		}
 		names := "--" + strings.Join(f.Names(), ", -")

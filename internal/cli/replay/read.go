@@ -107,6 +107,16 @@ func Run(t *terminal.Terminal, c *cli.Context) error {
 		terminal: t, name: c.Args().First(), kinds: make(map[string]*jobKind), draws: c.Int("draws"),
 		learning: c.Int("learning"),
 	}
+	var times []flexTime
+	if c.IsSet("flex") {
+		if err := terminal.Refuse(c, "says nothing beside --flex", "html", "draws"); err != nil {
+			return err
+		}
+		var err error
+		if times, err = flexTimes(c); err != nil {
+			return err
+		}
+	}
 	if err := h.prepare(c); err != nil {
 		return err
 	}
@@ -115,6 +125,9 @@ func Run(t *terminal.Terminal, c *cli.Context) error {
 	}
 	if err := h.join(c); err != nil {
 		return err
+	}
+	if times != nil {
+		return h.flex(c, times)
 	}
 	runs, err := h.run(c)
 	if err != nil {

@@ -46,9 +46,9 @@ func TableFlags(files string) []cli.Flag {
 		},
 		&cli.StringFlag{
 			Name:  "header",
-			Usage: "`COLUMNS`, separated by commas, of a file without a header; - is one to pass over",
+			Usage: "`COLUMNS`, separated by commas, of a file without a header; - is one to skip",
 		},
-		terminal.BoolFlag("ignore-columns", "pass over columns that aren't known, and name them"),
+		terminal.BoolFlag("ignore-columns", "skip unknown columns, and name them"),
 	}
 }
 

@@ -23,16 +23,16 @@ func PlanningFlags() []cli.Flag {
 			"to meet it"},
 		&cli.Float64Flag{Name: "effort", DefaultText: "1", Usage: "`FACTOR` of the usual search for a " +
 			"better plan: 5 searches five times as long"},
-		&cli.Float64Flag{Name: "rho", DefaultText: "2", Usage: "`SLOTS` (seconds where there are none) " +
-			"that an idle node waits before it goes off"},
+		&cli.Float64Flag{Name: "rho", DefaultText: "2", Usage: "`SLOTS` (seconds without slots) that an " +
+			"idle node waits before it is switched off"},
 	)
 }
 
 // ProblemFlags returns the flags that say what is planned.
 func ProblemFlags() []cli.Flag {
 	return append(slices.Concat(TableFlags("batches"),
-		RuntimeFlags("GPU `MODEL` that run times and powers of a batch are of which doesn't say; *: "+
-			"the same on all")),
+		RuntimeFlags("GPU `MODEL` on which the batch's run times and powers were measured, if it doesn't "+
+			"say; *: the same on all models")),
 		&cli.StringFlag{
 			Name: "format", Usage: "`FORMAT` of the batch: auto, csv, json or edl", Value: "auto",
 		},
@@ -53,13 +53,13 @@ func ProblemFlags() []cli.Flag {
 			Usage: "`RULE` by which queued jobs start: slot or continuous",
 		},
 		terminal.BoolFlag("clairvoyant", "use all jobs from the start, also those that arrive later"),
-		terminal.BoolFlag(priorFlag, "run jobs without a model at the clocks that suit the workloads with one, "+
-			"for as long as 19 of 20 of these would take"),
-		terminal.BoolFlag(capsFlag, "set power caps too, of workloads whose models know them on GPU models "+
-			"whose limits are known; without it only where live.cap.mode is chosen"),
+		terminal.BoolFlag(priorFlag, "use an average model for jobs without one, and reserve the 95th "+
+			"percentile of their run time"),
+		terminal.BoolFlag(capsFlag, "also set power caps, of workloads whose models have them on GPU models "+
+			"with known limits; without it only if live.cap.mode is chosen"),
 		&cli.Float64Flag{
 			Name: "stretch", DefaultText: "1.5",
-			Usage: "`FACTOR` over first come, first served within which jobs without deadline end (max_turnaround)",
+			Usage: "`FACTOR` over first come, first served by which jobs without a deadline end (max_turnaround)",
 		},
 		SeedFlag(),
 	)
@@ -70,8 +70,8 @@ func RuntimeFlags(model string) []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: RuntimeModelFlag, Usage: model},
 		&cli.StringFlag{
-			Name: SpeedFlag, Usage: "`SPEEDS` of GPU models beside each other, such as A100=1,H100=2.1: " +
-				"where a run time isn't known on one, it follows from another's",
+			Name: SpeedFlag, Usage: "relative `SPEEDS` of GPU models, such as A100=1,H100=2.1: a run time that isn't known on " +
+				"one follows from another's",
 		},
 		&cli.StringFlag{
 			Name: warningsFlag, Value: "kinds",

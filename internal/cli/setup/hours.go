@@ -25,12 +25,12 @@ func HoursFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.DurationFlag{
 			Name: "slack", DefaultText: "none",
-			Usage: "`TIME` that jobs without a deadline may begin later, such as 4h, when energy then costs less by " +
-				"[factors] series, or is cleaner",
+			Usage: "`TIME` by which jobs without a deadline may begin later, such as 4h, if energy is then cheaper or " +
+				"cleaner by [factors] series",
 		},
 		&cli.StringFlag{
 			Name: "at", DefaultText: "the batch's first date; Slurm's queue: now",
-			Usage: "`TIME` of the second 0 of the batch, for --slack: RFC 3339, +2h or 18:00",
+			Usage: "`TIME` of the batch's second 0, for --slack: RFC 3339, +2h or 18:00",
 		},
 	}
 }

@@ -43,7 +43,7 @@ func SlotFlag(usage string) *cli.DurationFlag {
 // SeedFlag returns the flag for the seed of random numbers.
 func SeedFlag() *cli.Uint64Flag {
 	return &cli.Uint64Flag{
-		Name: "seed", Usage: "`NUMBER` from which the random ones follow", Value: planner.DefaultSeed,
+		Name: "seed", Usage: "`NUMBER` from which random numbers follow", Value: planner.DefaultSeed,
 	}
 }
 

@@ -4,6 +4,9 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/budget"
@@ -77,4 +80,19 @@ func readBudget(r io.Reader, name string) (b powerbudget.Budget, err error) {
 		return nil, &textfile.SyntaxError{Pos: rows.CellAt(0), Msg: "no rows", Want: "one or more"}
 	}
 	return b, err
+}
+
+// maxTime is how far ahead a window may be, and how long.
+const maxTime = 366 * 24 * time.Hour
+
+// Times reads a flag with times such as 15m,4h, each of so much at least, in seconds.
+func Times(c *cli.Context, flag string, least time.Duration) (all []float64, err error) {
+	for text := range strings.SplitSeq(c.String(flag), ",") {
+		d, err := time.ParseDuration(strings.TrimSpace(text))
+		if err != nil || d < least || d > maxTime {
+			return nil, terminal.Usagef("--%s %q, want times such as 15m,4h", flag, c.String(flag))
+		}
+		all = append(all, d.Seconds())
+	}
+	return all, nil
 }

@@ -341,7 +341,13 @@ func CSVFlag() *cli.BoolFlag { return BoolFlag("csv", "print CSV") }
 // OutputFlag returns the flag that names the file for the result.
 func OutputFlag() *cli.StringFlag {
 	return &cli.StringFlag{
-		Name: "output", Aliases: []string{"o"}, Usage: "`FILE` to write; -: standard output", Value: "-",
+		Name: "out", Aliases: []string{"output", "o"}, Usage: "`FILE` to write; -: standard output", Value: "-",
+		Action: func(_ *cli.Context, name string) error {
+			if slices.Contains([]string{asTable, asWide, asMarkdown, asLaTeX, "json", "csv", "html"}, name) {
+				return Usagef("--out %s would write a file of that name; if that is meant, ./%[1]s", name)
+			}
+			return nil
+		},
 	}
 }
 

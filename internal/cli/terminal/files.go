@@ -87,6 +87,14 @@ func (t *Terminal) Write(name string, f func(io.Writer) error) error {
 	return unwritten(name, err)
 }
 
+// WriteText is [Terminal.Write] of a text.
+func (t *Terminal) WriteText(name, text string) error {
+	return t.Write(name, func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	})
+}
+
 // unwritten is the error of a file that can't be written; nil of none.
 func unwritten(name string, err error) error {
 	if err == nil {

@@ -11,20 +11,9 @@ import (
 
 // outputFlags are the flags that name what a command writes, where their help
 // says FILE.
-var outputFlags = []string{"curve", "decisions", "html", "log", "out", "output", "svg", "workload"}
+var outputFlags = []string{"curve", "decisions", "html", "log", "out", "svg", "workload"}
 
-// guardOutputs has a command, and those below it, tell what they are going to write
-// before they begin.
-func (t *Terminal) guardOutputs(c *cli.Command) {
-	c.Before = func(ctx *cli.Context) error {
-		t.outputs = namedOutputs(ctx, c.Flags)
-		return nil
-	}
-	for _, sub := range c.Subcommands {
-		t.guardOutputs(sub)
-	}
-}
-
+// namedOutputs returns the files that a command is going to write, by its flags.
 func namedOutputs(c *cli.Context, flags []cli.Flag) []outputFile {
 	var named []outputFile
 	for _, f := range flags {

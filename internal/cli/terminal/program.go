@@ -131,8 +131,8 @@ func (p *Program) App(t *Terminal) *cli.App {
 		Commands: append(p.Commands(t), completionCommand(t), manCommand(t), versionCommand(t)),
 	}
 	for _, c := range app.Commands {
+		t.addCommonFlags(c)
 		prepareCommand(app.Name, c)
-		t.guardOutputs(c)
 	}
 	if len(p.Groups) > 0 {
 		app.CustomAppHelpTemplate = strings.Replace(cli.AppHelpTemplate,
@@ -163,9 +163,13 @@ func prepareCommand(parent string, c *cli.Command) {
 	name := parent + " " + c.Name
 	c.HideHelpCommand = true
 	c.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return &UsageError{Msg: err.Error()} }
-	c.UsageText = strings.TrimSpace(name + " " + c.ArgsUsage)
-	if len(c.Flags) > 0 {
+	args, passed, passes := strings.Cut(c.ArgsUsage, " [--")
+	c.UsageText = strings.TrimSpace(name + " " + args)
+	if len(c.VisibleFlags()) > 0 {
 		c.UsageText += " [OPTIONS]"
+	}
+	if passes {
+		c.UsageText += " [--" + passed
 	}
 	if len(c.Subcommands) > 0 && c.Action == nil {
 		c.UsageText = name + " COMMAND"

@@ -37,7 +37,8 @@ type Terminal struct {
 	Stderr       io.Writer
 	Progress     bool
 	Now          func() time.Time
-	color        bool
+	color, quiet bool
+	format       string      // asWide, asMarkdown or asLaTeX; others: as it is
 	KeepsPartial atomic.Bool // an interrupted command ends by itself, with what it has
 	EveryWarning bool        // warnings are printed one by one, not by kind
 	args         []string    // as they were given, the program first
@@ -153,8 +154,11 @@ func (t *Terminal) Runs(command func(*Terminal, *cli.Context) error) cli.ActionF
 
 // Message prints lines on stderr that no input can use to control the
 // terminal. Each says what it is, unless it is indented, which continues the
-// line before.
+// line before. With --quiet there are no notes.
 func (t *Terminal) Message(kind, text string) {
+	if t.quiet && kind == "note" {
+		return
+	}
 	for line := range strings.SplitSeq(text, "\n") {
 		if !strings.HasPrefix(line, " ") {
 			line = kind + ": " + line
@@ -183,8 +187,21 @@ func (t *Terminal) Warn(warnings []error) {
 // Print writes results, buffered; nothing is on stdout when f fails early.
 func (t *Terminal) Print(f func(io.Writer) error) error {
 	w := bufio.NewWriterSize(t.Stdout, 1<<16)
-	if err := f(w); err != nil {
+	markup := markupOf(t.format)
+	if markup == report.NoMarkup {
+		if err := f(w); err != nil {
+			return err
+		}
+		return w.Flush()
+	}
+	var text strings.Builder
+	if err := f(&text); err != nil {
 		return err
+	}
+	if markup == report.LaTeX {
+		commentLines(w, text.String())
+	} else {
+		fenceLines(w, text.String())
 	}
 	return w.Flush()
 }
@@ -194,7 +211,15 @@ func (t *Terminal) TextOptions(rows int) *report.TextOptions {
 	if rows == 0 {
 		rows = report.NoRows
 	}
-	return &report.TextOptions{Rows: rows, Color: t.color}
+	markup := markupOf(t.format)
+	return &report.TextOptions{
+		Rows: rows, Color: t.color && markup == report.NoMarkup, Width: t.width(), Wide: t.format == asWide,
+		Markup: markup,
+	}
+}
+
+func markupOf(format string) report.Markup {
+	return map[string]report.Markup{asMarkdown: report.Markdown, asLaTeX: report.LaTeX}[format]
 }
 
 func isTerminal(w io.Writer) bool {
@@ -220,12 +245,7 @@ func PrintAnswer[T any](t *Terminal, c *cli.Context, value T, text func(T) strin
 }
 
 // PrintText writes a result.
-func (t *Terminal) PrintText(text string) error {
-	return t.Print(func(w io.Writer) error {
-		_, err := io.WriteString(w, text)
-		return err
-	})
-}
+func (t *Terminal) PrintText(text string) error { return t.WriteText("-", text) }
 
 // PrintTable writes a table as the flags ask.
 func (t *Terminal) PrintTable(c *cli.Context, table *report.Table) error {

@@ -154,6 +154,29 @@ func TestCellsAreBrokenByWhatIsInThem(t *testing.T) {
 	}
 }
 
+func TestShortCellsOfACardStandBesideEachOther(t *testing.T) {
+	table := &page.Table{
+		Columns: []page.Column{
+			{Head: "job"},
+			{Head: "GPUs", Number: true},
+			{Head: "time", Unit: "s"},
+			{Head: "state"},
+		},
+		Rows: [][]page.Cell{{
+			{Text: "1"}, {Text: "8"}, {Text: "123456789012"}, {Text: "COMPLETED", Badge: true},
+		}},
+	}
+	html, err := page.Render(table)
+	if err != nil || strings.Count(string(html), "half") != 1 ||
+		!strings.Contains(string(html), `<td class="n half" data-head="GPUs">8</td>`) {
+		t.Errorf("%s, %v", html, err)
+	}
+	table.Columns, table.Rows[0] = table.Columns[:3], table.Rows[0][:3]
+	if html, err := page.Render(table); err != nil || strings.Contains(string(html), "half") {
+		t.Errorf("a table that fits has %s, %v", html, err)
+	}
+}
+
 func TestTablesHaveCaptionsAndHeadersWithAScope(t *testing.T) {
 	text := written(t, "words")
 	ids, tables := map[string]bool{}, 0

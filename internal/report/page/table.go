@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/epplan/epplan/queue"
 )
@@ -21,6 +22,9 @@ func (t *Table) html() template.HTML {
 	b.WriteString(`<div class="scroll" role="region" aria-label="` + escape(t.Caption) +
 		`" tabindex="0">` + "\n<table")
 	writeAttribute(&b, "id", t.ID)
+	if t.asCards() {
+		writeAttribute(&b, "class", "cards")
+	}
 	b.WriteString(">\n<caption>" + escape(t.Caption))
 	if t.Note != "" {
 		b.WriteString(`<span class="muted">` + safeProse(t.Note) + `</span>`)
@@ -42,6 +46,12 @@ func (t *Table) html() template.HTML {
 		b.WriteString(`<p class="more">` + safeProse(t.More) + "</p>\n")
 	}
 	return template.HTML(b.String()) //nolint:gosec // all of it is escaped
+}
+
+// asCards reports whether a telephone shows each row as a card, as so many columns don't fit there.
+func (t *Table) asCards() bool {
+	const fitting = 3
+	return len(t.Columns) > fitting
 }
 
 func writeAttribute(b *strings.Builder, name, value string) {
@@ -73,14 +83,32 @@ func (t *Table) writeRow(b *strings.Builder, row []Cell) {
 		if tag == "th" {
 			b.WriteString(` scope="row"`)
 		}
-		writeAttribute(b, "class", c.class(i < len(t.Columns) && t.Columns[i].Number))
+		class, head := c.class(i < len(t.Columns) && t.Columns[i].Number), ""
+		if i > 0 && i < len(t.Columns) && t.asCards() {
+			head = strings.TrimSpace(t.Columns[i].Head + " " + t.Columns[i].Unit)
+			if c.isShort(head) {
+				class = strings.TrimSpace(class + " half")
+			}
+		}
+		writeAttribute(b, "class", class)
 		writeAttribute(b, "id", c.ID)
 		writeAttribute(b, "title", c.Title)
+		writeAttribute(b, "data-head", head)
 		b.WriteString(">")
 		c.writeTo(b)
 		b.WriteString("</" + tag + ">")
 	}
 	b.WriteString("</tr>\n")
+}
+
+// isShort reports whether the cell fits in half of a card, beside its heading.
+func (c *Cell) isShort(head string) bool {
+	const fitting, badge = 16, 3 // characters
+	length := utf8.RuneCountInString(head) + utf8.RuneCountInString(c.Text)
+	if c.Badge {
+		length += badge
+	}
+	return c.HTML == "" && length <= fitting
 }
 
 // minLongWord is how many characters without a place to break a cell may have before

@@ -6,10 +6,14 @@ import (
 
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/planner/powerbudget"
 )
 
-// maxTimelineSteps is how many steps of power a picture has at most.
-const maxTimelineSteps = 600
+// How many steps of power a picture has at most, on a wide screen and on a narrow one.
+const (
+	maxTimelineSteps = 600
+	maxNarrowSteps   = 250
+)
 
 // energyOverTime is the power of a plan by cause, and of the same jobs at
 // default clocks where that plan is known.
@@ -17,10 +21,13 @@ type energyOverTime struct {
 	plan, base *powerTimeline // base: nil where it isn't known
 	end        float64
 	turnOn     float64 // J
+	budget     powerbudget.Budget
 }
 
 func newEnergyOverTime(r *Result) *energyOverTime {
-	e := &energyOverTime{plan: newPowerTimeline(r.Problem, r.Plan), turnOn: float64(r.Plan.Ledger.TurnOn)}
+	e := &energyOverTime{
+		plan: newPowerTimeline(r.Problem, r.Plan), turnOn: float64(r.Plan.Ledger.TurnOn), budget: r.Budget,
+	}
 	e.end = e.plan.end()
 	if r.Reference != nil {
 		e.base = newPowerTimeline(r.Problem, r.Reference)
@@ -55,60 +62,125 @@ func (e *energyOverTime) presentCauses() []powerCause {
 }
 
 const (
-	timelineWidth  = 1160
-	timelineHeight = 330
-	timelineTop    = 40
+	timelineWidth = 1160
+	timelinePlot  = 240 // height
+	timelineTop   = 40
 )
 
-// timelineFrame returns the plot under a legend.
-func timelineFrame(end float64, y report.Axis) report.Frame {
-	f := report.Frame{
-		Left: report.LeftMargin, Right: timelineWidth - report.RightMargin, Upper: timelineTop,
-		Lower: timelineHeight - report.FootMargin,
-	}
-	f.X, f.Y = report.TimeAxis(end, f.Right-f.Left), y
-	return f
+// timeline is a plot over time under a legend.
+type timeline struct {
+	*report.Canvas
+	report.Frame
+	keys     [][2]string // markup of each key from its left upper corner on, and its name
+	keysTall float64
 }
+
+// newTimeline returns the plot of a plan that ends at a time, under these keys.
+func newTimeline(c *report.Canvas, end float64, y report.Axis, keys [][2]string) *timeline {
+	t := &timeline{Canvas: c, keys: keys}
+	if c.Narrow() {
+		t.keysTall = 20 * float64(len(keys)-1)
+	}
+	t.Frame = report.Frame{
+		Left: report.LeftMargin, Right: c.Either(timelineWidth, report.NarrowWidth) - report.RightMargin,
+		Upper: timelineTop + t.keysTall, Lower: timelineTop + t.keysTall + timelinePlot,
+	}
+	t.X, t.Y = report.TimeAxis(end, t.Right-t.Left), y
+	return t
+}
+
+// open begins the picture with the legend and the axes.
+func (t *timeline) open(title, desc string) {
+	t.Open(report.PictureClass, t.Right+report.RightMargin, t.Lower+report.FootMargin, title, desc)
+	x, y := t.Left, 8.0
+	for _, key := range t.keys {
+		t.Printf(`<g transform="translate(%s %s)">%s</g>`, report.Px(x), report.Px(y), key[0])
+		t.Text(x+34, y+12, "k", key[1])
+		if x += 58 + 7*float64(len(key[1])); t.Narrow() {
+			x, y = t.Left, y+20
+		}
+	}
+	t.Axes(&t.Frame)
+}
+
+// lineKey returns the key of a line.
+func lineKey(class string) string { return `<path class="` + class + `" d="M0 8h26"/>` }
 
 // drawPower draws what power goes into, piled up.
 func (e *energyOverTime) drawPower(id string) template.HTML {
-	c := report.NewCanvas(id)
-	plan, causes := e.plan.downsample(maxTimelineSteps), e.presentCauses()
+	return report.DrawForScreens(id, e.drawPowerOn)
+}
+
+func (e *energyOverTime) drawPowerOn(c *report.Canvas) template.HTML {
+	plan, causes := e.plan.downsample(int(c.Either(maxTimelineSteps, maxNarrowSteps))), e.presentCauses()
 	highest := plan.peak()
 	var base *powerTimeline
 	if e.base != nil {
-		base = e.base.downsample(maxTimelineSteps)
+		base = e.base.downsample(int(c.Either(maxTimelineSteps, maxNarrowSteps)))
 		highest = max(highest, base.peak())
 	}
+	steps := e.budgetSteps()
+	for _, step := range steps {
+		highest = max(highest, float64(step.Watts))
+	}
 	scale := report.CommonScale(report.Watts, report.SignificantDigits, highest)
-	f := timelineFrame(e.end, report.UnitAxis("power", scale, highest, 6))
-	names := make([]string, len(causes))
+	names, keys := make([]string, len(causes)), make([][2]string, len(causes))
 	for i, k := range causes {
 		names[i] = causeStyles[k].name
-	}
-	c.Open(report.PictureClass, timelineWidth, timelineHeight, "Power over time",
-		"Power piled up by what it goes into: "+strings.Join(names, ", ")+
-			". At most "+scale.With(plan.peak())+".")
-	x := f.Left
-	for _, k := range causes {
-		c.Printf(`<rect class="%s" x="%s" y="10" width="14" height="12"/>`, causeStyles[k].class, report.Px(x))
-		c.Text(x+20, 20, "k", causeStyles[k].name)
-		x += 90
+		keys[i] = [2]string{
+			`<rect class="` + causeStyles[k].class + `" x="6" y="2" width="14" height="12"/>`, names[i],
+		}
 	}
 	if base != nil {
-		c.Printf(`<path class="ln dash base" d="M%s 16h26"/>`, report.Px(x))
-		c.Text(x+34, 20, "k", "all of it at default clocks")
+		keys = append(keys, [2]string{lineKey("ln dash base"), "all of it at default clocks"})
 	}
-	c.Axes(&f)
+	if len(e.budget) > 0 {
+		keys = append(keys, [2]string{lineKey("ln c2"), "budget"})
+	}
+	t := newTimeline(c, e.end, report.UnitAxis("power", scale, highest, 6), keys)
+	t.open("Power over time", "Power piled up by what it goes into: "+strings.Join(names, ", ")+
+		". At most "+scale.With(plan.peak())+".")
+	f := &t.Frame
 	for i := range causes {
 		c.Printf(`<path class="%s" d="%s"><title>%s</title></path>`+"\n", causeStyles[causes[i]].class,
-			areaPath(&f, plan, causes[:i], causes[:i+1]), causeStyles[causes[i]].name)
+			areaPath(f, plan, causes[:i], causes[:i+1]), causeStyles[causes[i]].name)
 	}
 	if base != nil {
 		c.Printf(`<path class="ln dash base" d="%s"><title>default clocks</title></path>`+"\n",
-			stepPath(&f, base, nil, true))
+			stepPath(f, base, nil, true))
+	}
+	if len(e.budget) > 0 {
+		c.Printf(`<path class="ln c2" d="%s"><title>budget</title></path>`+"\n", budgetPath(f, steps))
 	}
 	return c.Close()
+}
+
+// budgetSteps returns the budget while the plan lasts.
+func (e *energyOverTime) budgetSteps() (steps powerbudget.Budget) {
+	if len(e.budget) == 0 {
+		return nil
+	}
+	steps = powerbudget.Budget{{Watts: e.budget.At(0)}}
+	for _, step := range e.budget {
+		if step.From > 0 && step.From < e.end {
+			steps = append(steps, step)
+		}
+	}
+	return steps
+}
+
+// budgetPath returns the line of a budget over the whole plot.
+func budgetPath(f *report.Frame, steps powerbudget.Budget) string {
+	var b strings.Builder
+	for i, step := range steps {
+		x, y := report.Px(f.Px(step.From)), report.Px(f.Py(float64(step.Watts)))
+		if i == 0 {
+			b.WriteString("M" + x + " " + y)
+		} else {
+			b.WriteString("H" + x + "V" + y)
+		}
+	}
+	return b.String() + "H" + report.Px(f.Right)
 }
 
 // areaPath returns the area between the sums of some causes and of more.
@@ -153,7 +225,10 @@ func stepPath(f *report.Frame, c *powerTimeline, some []powerCause, forward bool
 
 // drawEnergy draws the energy taken so far.
 func (e *energyOverTime) drawEnergy(id string) template.HTML {
-	c := report.NewCanvas(id)
+	return report.DrawForScreens(id, e.drawEnergyOn)
+}
+
+func (e *energyOverTime) drawEnergyOn(c *report.Canvas) template.HTML {
 	times := evenTimes(e.end, maxTimelineSteps/2)
 	plan := e.plan.totalEnergyUntil(times)
 	highest := plan[len(plan)-1]
@@ -171,14 +246,12 @@ func (e *energyOverTime) drawEnergy(id string) template.HTML {
 		desc += ", by this plan and at default clocks"
 	}
 	scale := report.CommonScale(report.Joules, report.SignificantDigits, highest)
-	f := timelineFrame(e.end, report.UnitAxis("energy so far", scale, highest, 6))
-	c.Open(report.PictureClass, timelineWidth, timelineHeight, "Energy over time",
-		desc+". In the end "+scale.With(plan[len(plan)-1])+".")
+	keys := make([][2]string, len(lines))
 	for i, line := range lines {
-		c.Printf(`<path class="%s" d="M%s 16h26"/>`, line.class, report.Px(f.Left+float64(i)*130))
-		c.Text(f.Left+float64(i)*130+34, 20, "k", line.name)
+		keys[i] = [2]string{lineKey(line.class), line.name}
 	}
-	c.Axes(&f)
+	f := newTimeline(c, e.end, report.UnitAxis("energy so far", scale, highest, 6), keys)
+	f.open("Energy over time", desc+". In the end "+scale.With(plan[len(plan)-1])+".")
 	for _, line := range lines {
 		s := report.Series{X: times, Y: line.sums}
 		c.Printf(`<path class="%s" d="%s"><title>%s</title></path>`+"\n", line.class,
@@ -235,6 +308,9 @@ func (e *energyOverTime) figures() []any {
 	if e.base != nil {
 		caption += " The dashed line is the power of the same jobs at default clocks, first " +
 			"come, first served."
+	}
+	if len(e.budget) > 0 {
+		caption += " The solid line is the budget, which the plan never exceeds."
 	}
 	return []any{
 		&page.Figure{ID: "figure-power", Caption: caption, SVG: e.drawPower("power"), Numbers: e.table()},

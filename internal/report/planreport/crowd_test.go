@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/planner/sharing"
@@ -79,7 +80,7 @@ func TestPowerOfSharedGPUsAddsUpToTheLedger(t *testing.T) {
 func TestJobsThatShareAGPUByProfileHideNoOther(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, plan := sharedPlan(t)
-		picture := newGanttChart(&Result{Problem: p, Plan: plan}, nil)
+		picture := newGanttChart(report.NewCanvas(""), &Result{Problem: p, Plan: plan}, &SVGOptions{})
 		bars := picture.collectBars()
 		if len(bars) != len(plan.Assignments) {
 			t.Fatalf("%d bars of %d jobs", len(bars), len(plan.Assignments))

@@ -16,6 +16,7 @@ type Hours struct {
 	Cost   float64 // of the plan's energy, by the hour
 	AtOnce float64 // of that of the same policy's plan in which all may start when they arrive
 	Later  int     // jobs that begin later
+	Bound  float64 // that no plan costs less than which promises as much; 0: not known
 }
 
 // text returns one line.
@@ -29,9 +30,13 @@ func (h *Hours) text() string {
 	if h.AtOnce > 0 { // prices are below 0 at times
 		part = fmt.Sprintf("%+.1f %% of ", 100*(h.Cost/h.AtOnce-1))
 	}
+	bound := ""
+	if h.Bound > 0 {
+		bound = "; no plan costs less than " + report.AmountText(h.Bound)
+	}
 	return fmt.Sprintf("%s %s by the hour, %sthe %s that it costs if all begin at once; %d jobs "+
-		"begin later, up to %s", report.AmountText(h.Cost), queue.Printable(h.Unit), cmp.Or(part, "not "),
-		report.AmountText(h.AtOnce), h.Later, slack)
+		"begin later, up to %s%s", report.AmountText(h.Cost), queue.Printable(h.Unit), cmp.Or(part, "not "),
+		report.AmountText(h.AtOnce), h.Later, slack, bound)
 }
 
 // object returns it as JSON.
@@ -40,6 +45,8 @@ func (h *Hours) object() report.Value {
 	if err != nil { // a string
 		unit = []byte(`""`)
 	}
-	return report.JSON(fmt.Sprintf(`{"slack_s": %v, "unit": %s, "cost": %v, "cost_at_once": %v, "jobs_later": %d}`,
-		h.Slack, unit, h.Cost, h.AtOnce, h.Later))
+	bound := report.NonZero(h.Bound)
+	return report.JSON(fmt.Sprintf(
+		`{"slack_s": %v, "unit": %s, "cost": %v, "cost_at_once": %v, "cost_bound": %s, "jobs_later": %d}`,
+		h.Slack, unit, h.Cost, h.AtOnce, bound.AppendJSON(nil), h.Later))
 }

@@ -97,28 +97,34 @@ func (r *Result) representativeCurves() []*jobCurve {
 }
 
 const (
-	jobPanel       = 380
-	jobPanelHeight = 330
+	jobPanel       = 380.0
+	jobPanelHeight = 330.0
 )
 
 // drawJobCurves draws jobs beside each other.
 func drawJobCurves(id string, jobs []*jobCurve) template.HTML {
-	c := report.NewCanvas(id)
 	names := make([]string, len(jobs))
 	for i, j := range jobs {
 		names[i] = j.id
 	}
-	c.Open(report.PictureClass, jobPanel*float64(len(jobs)), jobPanelHeight,
-		"Energy by run time of "+strings.Join(names, ", "),
-		"For each job the least energy that each run time takes, the point at which it runs, and the one "+
-			"at default clocks.")
-	for i, j := range jobs {
-		j.draw(c, jobPanel*float64(i))
-	}
-	return c.Close()
+	return report.DrawForScreens(id, func(c *report.Canvas) template.HTML {
+		across, down := jobPanel, 0.0
+		if c.Narrow() { // below each other
+			across, down = 0, jobPanelHeight
+		}
+		more := float64(len(jobs) - 1)
+		c.Open(report.PictureClass, jobPanel+across*more, jobPanelHeight+down*more,
+			"Energy by run time of "+strings.Join(names, ", "),
+			"For each job the least energy that each run time takes, the point at which it runs, and the one "+
+				"at default clocks.")
+		for i, j := range jobs {
+			j.draw(c, across*float64(i), down*float64(i))
+		}
+		return c.Close()
+	})
 }
 
-func (j *jobCurve) draw(c *report.Canvas, left float64) {
+func (j *jobCurve) draw(c *report.Canvas, left, top float64) {
 	s := report.Series{X: make([]float64, len(j.optimalPoints)), Y: make([]float64, len(j.optimalPoints))}
 	for i := range j.optimalPoints {
 		s.X[i], s.Y[i] = j.optimalPoints[i].Time, j.energy(&j.optimalPoints[i])
@@ -128,10 +134,11 @@ func (j *jobCurve) draw(c *report.Canvas, left float64) {
 	f := report.Frame{
 		X:    report.TightAxis("run time", report.Seconds, times, 4),
 		Y:    report.TightAxis("energy of a GPU", report.Joules, energies, 5),
-		Left: left + 78, Right: left + jobPanel - 18, Upper: 54, Lower: jobPanelHeight - report.FootMargin,
+		Left: left + 78, Right: left + jobPanel - 18, Upper: top + 54,
+		Lower: top + jobPanelHeight - report.FootMargin,
 	}
-	c.Text(f.Left, 18, "h", report.Truncate(queue.Printable(j.id), 36))
-	c.Text(f.Left, 36, "", report.Truncate(j.label, 44))
+	c.Text(f.Left, top+18, "h", report.Truncate(queue.Printable(j.id), 36))
+	c.Text(f.Left, top+36, "", report.Truncate(j.label, 44))
 	c.Axes(&f)
 	c.Printf(`<path class="ln c1" d="%s"/>`, report.LinePath(&s, f.Px, f.Py))
 	for i := range s.X {

@@ -213,17 +213,18 @@ func (p *PlanPage) problemNotices(s *Summary) []any {
 }
 
 func (p *PlanPage) schedule(s *Summary) []any {
-	chart := newGanttChart(p.Result, &SVGOptions{MaxBars: maxPageBars, MaxHeight: 1000, ID: "plan"})
+	picture, lanes, hidden := drawGantt(p.Result,
+		&SVGOptions{MaxBars: maxPageBars, MaxHeight: 1000, ID: "plan"})
 	caption := "A lane for each GPU, a bar for each job in the colour of its core clock; stripes are GPUs " +
 		"that are on and idle. Point at a bar for its details; the table of jobs has them too."
-	if grid := chart.grid; grid.hidden > 0 {
-		caption += " Only the first " + report.FormatCount(grid.lanes) +
-			" of " + report.FormatCount(grid.lanes+grid.hidden) + " GPUs are drawn."
+	if hidden > 0 {
+		caption += " Only the first " + report.FormatCount(lanes) +
+			" of " + report.FormatCount(lanes+hidden) + " GPUs are drawn."
 	}
 	if s.JobsTotal > maxPageBars {
 		caption += " Neighbours that are too short to be seen are one bar."
 	}
-	return []any{&page.Figure{ID: "figure-plan", Caption: caption, SVG: chart.draw()}}
+	return []any{&page.Figure{ID: "figure-plan", Caption: caption, SVG: picture}}
 }
 
 // energyParts returns where energy goes, and when.

@@ -29,7 +29,11 @@ func WritePlanTable(w io.Writer, r *Result, opts *report.TextOptions) error {
 	}
 	if table := s.againstTable(); table != nil && s.JobsTotal > s.Infeasible {
 		report.WriteLines(out, "", strings.Join(s.againstCaption(), "\n")+":")
-		all := report.TextOptions{Rows: -1, Color: opts != nil && opts.Color}
+		var all report.TextOptions
+		if opts != nil {
+			all = *opts
+		}
+		all.Rows = -1
 		if err := table.WriteText(out, &all); err != nil {
 			return err
 		}
@@ -58,7 +62,11 @@ func WritePlanTable(w io.Writer, r *Result, opts *report.TextOptions) error {
 	}
 	if s.JobsTotal > s.Infeasible {
 		report.WriteLines(out, "")
-		if err := r.textJobTable(s.JobsTotal-s.Infeasible).WriteText(out, opts); err != nil {
+		jobs := r.textJobTable(s.JobsTotal - s.Infeasible)
+		if opts != nil && opts.Wide {
+			jobs = r.jobTable(true)
+		}
+		if err := jobs.WriteText(out, opts); err != nil {
 			return err
 		}
 	}
@@ -149,7 +157,11 @@ func costText(s *Summary) string {
 
 // budgetText says what a power budget costs.
 func budgetText(s *Summary, scale report.Scale) string {
-	kept := report.FormatWatts(s.Budget) + ", kept at every moment; "
+	kept := report.FormatWatts(s.Budget)
+	if s.BudgetMost > s.Budget {
+		kept += " to " + report.FormatWatts(s.BudgetMost) + " over time"
+	}
+	kept += ", kept at every moment; "
 	if s.Free.Energy == s.Energy && s.Free.Turnaround == s.Turnaround {
 		return kept + "the plan is the one without it"
 	}

@@ -84,10 +84,11 @@ type Summary struct {
 	NodesUsed  int             // nodes that run a job
 	GPUsUsed   int             // GPUs that run a job
 	End        float64         // when the last job ends, seconds
-	// Budget is the least that a power budget leaves, W, and Free the plan without it; 0: there is none.
-	Budget float64
-	Free   *Summary
-	Hours  *Hours // nil: no job could wait for cheap or clean hours
+	// Budget is the least that a power budget leaves, W, BudgetMost the most, and Free the plan without it; 0:
+	// there is none.
+	Budget, BudgetMost float64
+	Free               *Summary
+	Hours              *Hours // nil: no job could wait for cheap or clean hours
 	// Peak is the most that GPUs and hosts take together, W; the energy of switching a node on isn't in it.
 	Peak       float64
 	Makespan   float64    // from the first arrival to the last end, seconds
@@ -338,7 +339,7 @@ func (r *Result) summary() Summary {
 	s.Peak = newPowerTimeline(r.Problem, r.Plan).peak()
 	s.Hours = r.Hours
 	if len(r.Budget) > 0 {
-		s.Budget = float64(r.Budget.Least())
+		s.Budget, s.BudgetMost = float64(r.Budget.Least()), float64(r.Budget.Most())
 		free := (&Result{Problem: r.Problem, Plan: r.Free}).summary()
 		s.Free = &free
 	}

@@ -33,7 +33,11 @@ type SVGOptions struct {
 // Where there are more GPUs than pixels the first ones are drawn; neighbours
 // too short to be seen become one bar.
 func WriteSVG(w io.Writer, r *Result, opts *SVGOptions) error {
-	_, err := io.WriteString(w, string(newGanttChart(r, opts).draw()))
+	if opts == nil {
+		opts = &SVGOptions{}
+	}
+	picture, _, _ := drawGantt(r, opts)
+	_, err := io.WriteString(w, string(picture))
 	return err
 }
 
@@ -61,31 +65,44 @@ const (
 	defaultMaxHeight = 1600
 	headingHeight    = 112 // title, totals and legend
 	legendHeight     = 46  // legend alone
-	topAxisHeight    = 18  // above tall lanes
-	axisHeight       = 44
+
+	narrowLegendHeight = 106
+	narrowBars         = 1500
+	topAxisHeight      = 18 // above tall lanes
+	axisHeight         = 44
 )
 
 // planPictureClass is the class of pictures of plans: text is small.
 const planPictureClass = report.PictureClass + " plan"
 
-func newGanttChart(r *Result, opts *SVGOptions) *ganttChart {
-	if opts == nil {
-		opts = &SVGOptions{}
+// drawGantt draws a plan, and returns how many GPUs have lanes and how many haven't.
+func drawGantt(r *Result, opts *SVGOptions) (picture template.HTML, lanes, hidden int) {
+	picture = report.DrawForScreens(opts.ID, func(c *report.Canvas) template.HTML {
+		p := newGanttChart(c, r, opts)
+		lanes, hidden = p.grid.lanes, p.grid.hidden
+		return p.draw()
+	})
+	return picture, lanes, hidden
+}
+
+func newGanttChart(c *report.Canvas, r *Result, opts *SVGOptions) *ganttChart {
+	top, maxBars := float64(headingHeight), cmp.Or(opts.MaxBars, defaultMaxBars)
+	if c.InPage() {
+		top = c.Either(legendHeight, narrowLegendHeight) // the page says the rest
 	}
-	top := float64(headingHeight)
-	if opts.ID != "" {
-		top = legendHeight // the page says the rest
+	if c.Narrow() {
+		maxBars = min(maxBars, narrowBars)
 	}
 	return &ganttChart{
-		Canvas: report.NewCanvas(opts.ID), result: r, summary: Summarise(r),
-		maxBars: cmp.Or(opts.MaxBars, defaultMaxBars),
-		grid:    layOutGrid(r, top, cmp.Or(opts.MaxHeight, defaultMaxHeight)),
+		Canvas: c, result: r, summary: Summarise(r), maxBars: maxBars,
+		grid: layOutGrid(r, c.Either(ganttWidth, report.NarrowWidth), top,
+			cmp.Or(opts.MaxHeight, defaultMaxHeight)),
 	}
 }
 
 // begin writes the head of the file, and what is drawn with.
 func (p *ganttChart) begin() {
-	p.Open(planPictureClass, ganttWidth, p.grid.height(), p.title(), p.description())
+	p.Open(planPictureClass, p.grid.width, p.grid.height(), p.title(), p.description())
 	p.Printf(
 		`<defs><pattern id="%s" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">`+
 			`<rect class="ib" width="6" height="6"/><rect class="il" width="1.6" height="6"/></pattern>`,
@@ -182,20 +199,28 @@ func (p *ganttChart) legend(x, y float64) {
 		}
 		p.Text(x+bar*(s.clock-slowest)/(fastest-slowest), y+17, "m f", label)
 	}
-	x += bar + 40
+	left := x - 64
+	next := func(wide float64, newRow bool) {
+		if x += wide; p.Narrow() && newRow {
+			x, y = left, y+22
+		}
+	}
+	if next(bar+40, true); p.Narrow() {
+		y += 12 // below the clocks
+	}
 	p.Printf(`<rect x="%s" y="%s" width="22" height="12" fill="url(#%s)" class="io"/>`+"\n", report.Px(x), report.Px(y-6),
 		p.ScopedID("idle"))
 	p.Text(x+28, y+4, "", "on, idle")
-	x += 90
+	next(90, false)
 	p.Printf(`<rect x="%s" y="%s" width="22" height="12" class="off"/>`+"\n", report.Px(x), report.Px(y-6))
 	p.Text(x+28, y+4, "", "off")
-	x += 66
+	next(66, true)
 	if p.summary.Misses > 0 {
 		p.Printf(`<rect class="l" x="%s" y="%s" width="22" height="12" fill="%s"/>`, report.Px(x), report.Px(y-6),
 			clockColor(1).hex())
 		p.drawDeadline(x+10, y-6, 12)
 		p.Text(x+28, y+4, "", "late: the line is the deadline")
-		x += 215
+		next(215, true)
 		p.drawOverdue(x, y-6, 12)
 		p.Text(x+12, y+4, "", "deadline before the start")
 	}

@@ -162,12 +162,12 @@ func (p *ganttChart) drawBar(b *bar) {
 	if p.grid.lane >= 12 && wide >= 6 {
 		round = ` rx="2"`
 	}
-	color := clockColor(b.clock)
-	p.Printf(
-		`<rect class="%s" x="%s" y="%s" width="%s" height="%s"%s fill="%s"><title>%s</title></rect>`+"\n",
-		class, report.Px(x), report.Px(y), report.Px(wide), report.Px(max(minBarWidth, high)), round, color.hex(),
-		escapeLines(p.tooltip(b)),
-	)
+	color, tooltip := clockColor(b.clock), ""
+	if !p.Narrow() { // a phone has no pointer
+		tooltip = "<title>" + escapeLines(p.tooltip(b)) + "</title>"
+	}
+	p.Printf(`<rect class="%s" x="%s" y="%s" width="%s" height="%s"%s fill="%s">%s</rect>`+"\n", class,
+		report.Px(x), report.Px(y), report.Px(wide), report.Px(max(minBarWidth, high)), round, color.hex(), tooltip)
 	if b.jobs > 1 {
 		return
 	}

@@ -10,6 +10,7 @@ import (
 
 // laneGrid says where lanes and times lie in a picture.
 type laneGrid struct {
+	width  float64 // of the picture
 	left   float64 // of the lanes
 	top    float64
 	lane   float64 // height of a lane
@@ -31,8 +32,8 @@ const maxLaneHeight = 22
 
 // layOutGrid gives a lane to each GPU of each node that is ever on, as far as
 // the height reaches.
-func layOutGrid(r *Result, top, height float64) laneGrid {
-	g := laneGrid{top: top, end: lastSecond(r)}
+func layOutGrid(r *Result, width, top, height float64) laneGrid {
+	g := laneGrid{width: width, top: top, end: lastSecond(r)}
 	all := 0
 	for node := range r.Plan.Nodes {
 		if n := &r.Plan.Nodes[node]; len(n.On) > 0 {
@@ -143,7 +144,7 @@ func (g *laneGrid) gpuLabels() bool {
 	return false
 }
 
-func (g *laneGrid) plotWidth() float64                    { return ganttWidth - g.left - report.RightMargin }
+func (g *laneGrid) plotWidth() float64                    { return g.width - g.left - report.RightMargin }
 func (g *laneGrid) x(t float64) float64                   { return g.left + t/g.end*g.plotWidth() }
 func (g *laneGrid) height() float64                       { return g.bottom() + axisHeight }
 func (g *laneGrid) perPixel() float64                     { return g.end / g.plotWidth() }

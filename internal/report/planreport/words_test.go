@@ -100,7 +100,8 @@ func TestDotsInTheSamePlaceShareTheirName(t *testing.T) {
 			defaultPoint: point(other),
 		}
 		var names []string
-		for _, text := range strings.Split(string(drawJobCurves("id", []*jobCurve{j})), "<text")[1:] {
+		wide, _, _ := strings.Cut(string(drawJobCurves("id", []*jobCurve{j})), "pic narrow")
+		for _, text := range strings.Split(wide, "<text")[1:] {
 			for _, name := range []string{">runs here, default<", ">runs here<", ">default<"} {
 				if strings.Contains(text[:strings.Index(text, "/text")+1], name) {
 					names = append(names, name)

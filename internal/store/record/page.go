@@ -15,6 +15,14 @@ type JobDecision struct {
 	Partition string
 }
 
+// RunEnergy is the time and the GPU energy of a run that ended.
+type RunEnergy struct {
+	Started, Ended time.Time
+	Arm            live.Arm
+	GPUJ           float64
+	DefaultJ       live.Number // predicted at default clocks, of completed runs at chosen clocks
+}
+
 // RunDay are sums of the runs that ended on a day in a state, by arm.
 type RunDay struct {
 	Day         time.Time // its begin, UTC

@@ -421,12 +421,15 @@ type Usage struct {
 	GPUEnergyJ  float64 // of those
 	NodeRuns    int64   // whose node energy is known
 	NodeEnergyJ float64 // of those
+	ModelledJ   float64 // the part of NodeEnergyJ whose hosts are modelled
 	EnergyRuns  int64   // with either
 	EnergyJ     float64 // of the node where it is known, else of the GPUs
 	HeldOutJ    float64 // of held-out runs
 	// Predicted are the treated runs that completed, at the GPUs.
 	Predicted PredictedUse
 	Idle      []Idle // of the runs whose utilisation and job are known
+	// Strata are those of the group's jobs. One group of all has none.
+	Strata []Stratum
 }
 
 // Idle is for how long GPUs of a model had no work, as their drivers tell.

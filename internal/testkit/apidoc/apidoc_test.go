@@ -20,7 +20,7 @@ import (
 	"github.com/epplan/epplan/internal/testkit/shareddata"
 )
 
-var update = flag.Bool("update", false, "write docs/reference/openapi.json and api.md anew")
+var update = flag.Bool("update", false, "write docs/reference/openapi.json, api.md and *.schema.json anew")
 
 func document(t *testing.T) *apidoc.Document {
 	t.Helper()
@@ -37,7 +37,15 @@ func TestTheReferenceIsWhatTheMessagesAre(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"openapi.json": string(text), "api.md": d.Markdown()} {
+	files := map[string]string{"openapi.json": string(text), "api.md": d.Markdown()}
+	for command, is := range apidoc.Outputs() {
+		text, err := apidoc.JSONSchema(shareddata.Root(t), command, is)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[command+".schema.json"] = string(text)
+	}
+	for name, want := range files {
 		path := filepath.Join(shareddata.Root(t), "docs", "reference", name)
 		got, err := os.ReadFile(path)
 		if err == nil && string(got) == want {

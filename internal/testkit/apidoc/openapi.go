@@ -113,6 +113,7 @@ func OpenAPI(root string, operations []Operation) (*Document, error) {
 	}
 	s := &schemas{
 		comments: newComments(root), types: make(map[string]reflect.Type), all: make(map[string]*schema),
+		at: "#/components/schemas/",
 	}
 	fault, err := s.of(of[epdapi.ErrorAnswer]())
 	if err != nil {

@@ -30,6 +30,8 @@ type schemas struct {
 	comments *comments
 	types    map[string]reflect.Type // whose name it is
 	all      map[string]*schema
+	at       string // of the schemas in the document
+	nulls    bool   // say which values may be null
 }
 
 var (
@@ -43,7 +45,11 @@ var (
 func (s *schemas) of(t reflect.Type) (*schema, error) {
 	switch {
 	case t.Kind() == reflect.Pointer:
-		return s.of(t.Elem())
+		is, err := s.of(t.Elem())
+		if err != nil || !s.nulls {
+			return is, err
+		}
+		return &schema{OneOf: []*schema{is, {Type: "null"}}}, nil
 	case t == timeType:
 		return &schema{Type: "string", Format: "date-time"}, nil
 	case t == rawType:
@@ -91,7 +97,7 @@ func (s *schemas) structure(t reflect.Type) (*schema, error) {
 	if other, taken := s.types[name]; taken && other != t {
 		name = strings.ToUpper(pkgName(t)[:1]) + pkgName(t)[1:] + name
 	}
-	ref := &schema{Ref: "#/components/schemas/" + name}
+	ref := &schema{Ref: s.at + name}
 	if _, there := s.types[name]; there {
 		return ref, nil
 	}

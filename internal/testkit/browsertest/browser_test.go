@@ -133,6 +133,12 @@ func TestFaultsOfAPageFailTheTest(t *testing.T) {
 			browsertest.View{Width: browsertest.Phone},
 			(*browsertest.Page).FitsWidth, "wider than its window",
 		},
+		{
+			"a box that scrolls", `<details><summary>x</summary>` +
+				`<div style="overflow-x:auto"><p style="width:500px">x</p></div></details>`,
+			browsertest.View{Width: browsertest.Phone},
+			(*browsertest.Page).ScrollsNowhere, "parts of the page scroll sideways: 500",
+		},
 		{"a field without a label", unlabelled, browsertest.View{}, noBarriers, "label (critical)"},
 		{
 			"grey on black", `<p style="color:#333">dim</p>`,

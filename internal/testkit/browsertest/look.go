@@ -42,6 +42,27 @@ func (p *Page) FitsWidth() {
 	}
 }
 
+// scrolling names the boxes of a page in which something is wider than they are, also where it is folded.
+const scrolling = `(() => {
+	const folded = [...document.querySelectorAll('details:not([open])')]
+	folded.forEach(d => d.open = true)
+	const out = [...document.querySelectorAll('body *')].filter(e => e.clientWidth > 1 &&
+		e.scrollWidth > e.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(e).overflowX)).map(e =>
+		e.scrollWidth + ' > ' + e.clientWidth + ': ' + (e.ariaLabel || e.outerHTML.slice(0, 120)))
+	folded.forEach(d => d.open = false)
+	return out.slice(0, 8)
+})()`
+
+// ScrollsNowhere demands that nothing on the page scrolls sideways in a box of its own.
+func (p *Page) ScrollsNowhere() {
+	p.Helper()
+	var out []string
+	p.Eval(scrolling, &out)
+	if len(out) > 0 {
+		p.Errorf("parts of the page scroll sideways: %s", strings.Join(out, "; "))
+	}
+}
+
 // Screenshot takes a picture of the whole page as it is shown, if
 // [ScreenshotsEnv] names a folder for it.
 func (p *Page) Screenshot(name string) {
@@ -62,7 +83,7 @@ func (p *Page) Screenshot(name string) {
 
 // Inspect opens a page and looks at it in all of its appearances: in light and
 // dark, on a telephone, on paper, and without scripts. In each it must say the
-// texts and fit the window's width; axe-core must find nothing serious, on the
+// texts and fit the window's width, on a telephone without any part that scrolls; axe-core must find nothing serious, on the
 // other screens by the rules that depend on those; the keyboard must reach its
 // elements visibly. Pictures are called by
 // the name. It returns the page, loaded anew as a desktop shows it in light
@@ -110,6 +131,7 @@ func (p *Page) look(name string, view View, texts []string) {
 		p.NoBarriers()
 		p.TabOrder(stops)
 	case view.Width == Phone:
+		p.ScrollsNowhere()
 		p.NoBarriers("scrollable-region-focusable")
 	case view.Dark:
 		p.NoBarriers("color-contrast")

@@ -68,7 +68,7 @@ func CopyExamples(tb testing.TB, dir string) error {
 			return err
 		}
 		for _, pattern := range []string{
-			"*.sh", "sacct.txt", "change.txt", "smi.txt", "*.swf", "consolidate.json", "profiles.json",
+			"*.sh", "sacct.txt", "change.txt", "smi.txt", "nodes.txt", "*.swf", "consolidate.json", "profiles.json",
 		} {
 			others, err := filepath.Glob(filepath.Join(from, pattern))
 			if err != nil {

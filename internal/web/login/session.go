@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"sync"
 	"time"
+
+	"github.com/epplan/epplan/config"
 )
 
 // Sessions are kept in memory: they end with epd.
@@ -20,6 +22,7 @@ const (
 type session struct {
 	name   string
 	token  [sha256.Size]byte // digest of the token that it began with
+	issuer string            // that proved the name; empty: a token did
 	began  time.Time
 	seen   time.Time
 	formID string // what forms are bound to
@@ -31,8 +34,17 @@ type Sessions struct {
 	byCookie map[[sha256.Size]byte]*session
 }
 
-// Begin makes a session and returns its cookie.
+// Begin makes a session of a token's owner and returns its cookie.
 func (s *Sessions) Begin(t *Token, now time.Time) string {
+	return s.begin(session{name: t.Name, token: t.digest}, now)
+}
+
+// BeginNamed makes a session of somebody whose name an issuer proved, and returns its cookie.
+func (s *Sessions) BeginNamed(issuer, name string, now time.Time) string {
+	return s.begin(session{name: name, issuer: issuer}, now)
+}
+
+func (s *Sessions) begin(one session, now time.Time) string {
 	var raw [32]byte
 	_, _ = rand.Read(raw[:]) // never fails
 	cookie := hex.EncodeToString(raw[:])
@@ -45,9 +57,8 @@ func (s *Sessions) Begin(t *Token, now time.Time) string {
 		s.dropExpired(now)
 	}
 	key := sha256.Sum256([]byte(cookie))
-	s.byCookie[key] = &session{
-		name: t.Name, token: t.digest, began: now, seen: now, formID: hex.EncodeToString(key[:]),
-	}
+	one.began, one.seen, one.formID = now, now, hex.EncodeToString(key[:])
+	s.byCookie[key] = &one
 	return cookie
 }
 
@@ -73,25 +84,47 @@ func (s *session) isExpired(now time.Time) bool {
 	return now.Sub(s.began) > SessionLifetime || now.Sub(s.seen) > sessionIdleTimeout
 }
 
-// Viewer is that of a cookie, as long as the token is still in the file. A page
-// that asks again by itself doesn't keep a session alive.
-func (s *Sessions) Viewer(cookie string, tokens *Tokens, now time.Time, byItself bool) (Viewer, bool) {
+// Viewer is that of a cookie, as long as the token is still in the file, or the issuer
+// in the configuration. A page that asks again by itself doesn't keep a session alive.
+func (s *Sessions) Viewer(
+	cookie string, w *config.Web, tokens *Tokens, accounts Accounts, now time.Time, byItself bool,
+) (Viewer, bool) {
+	one, ok := s.find(cookie, now, byItself)
+	if !ok {
+		return Viewer{}, false
+	}
+	v := Viewer{UID: -1, Name: one.name}
+	if one.issuer != "" {
+		ok = one.issuer == w.OIDC.Issuer
+		v = Named(w, one.name, accounts) // may ask the system's directory: not under the lock
+	} else {
+		v.Role, ok = tokens.roleOf(one.token)
+	}
+	if !ok {
+		s.End(cookie)
+		return Viewer{}, false
+	}
+	v.Session = one.formID
+	return v, true
+}
+
+// find returns the session of a cookie, which is used now unless a page asks by itself.
+func (s *Sessions) find(cookie string, now time.Time, byItself bool) (session, bool) {
 	key := sha256.Sum256([]byte(cookie))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one := s.byCookie[key]
 	if one == nil {
-		return Viewer{}, false
+		return session{}, false
 	}
-	role, ok := tokens.roleOf(one.token)
-	if !ok || one.isExpired(now) {
+	if one.isExpired(now) {
 		delete(s.byCookie, key)
-		return Viewer{}, false
+		return session{}, false
 	}
 	if !byItself {
 		one.seen = now
 	}
-	return Viewer{UID: -1, Name: one.name, Role: role, Session: one.formID}, true
+	return *one, true
 }
 
 // End forgets a session.

@@ -23,6 +23,7 @@ const (
 	maxTokenName = 64
 	minToken     = 16
 	maxToken     = 256
+	maxSecret    = 4 << 10
 )
 
 // ErrTokens tells that a token file can't be used; it is wrapped with where and why.
@@ -74,26 +75,55 @@ func (t *Tokens) roleOf(digest [sha256.Size]byte) (role Role, ok bool) {
 // ReadTokenFile reads a token file, which must be a file of root or of epd's own
 // user that nobody else may read: [ErrTokens] says what is wrong otherwise.
 func ReadTokenFile(path string) (*Tokens, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) //nolint:gosec // the administrator names it
+	f, err := openPrivate(path, "tokens")
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrTokens, err)
+		return nil, fmt.Errorf("%w%w", ErrTokens, err)
 	}
 	defer f.Close() //nolint:errcheck // read only
-	var info unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &info); err != nil {
-		return nil, fmt.Errorf("%w %s: %w", ErrTokens, path, err)
-	}
-	switch mode := info.Mode & 0o777; {
-	case info.Mode&unix.S_IFMT != unix.S_IFREG:
-		return nil, fmt.Errorf("%w %s: it isn't a file", ErrTokens, path)
-	case mode&0o077 != 0:
-		return nil, fmt.Errorf("%w %s: mode %04o, want 0600: others may read it; chmod 600 it, and "+
-			"change the tokens", ErrTokens, path, mode)
-	case info.Uid != 0 && int(info.Uid) != os.Geteuid():
-		return nil, fmt.Errorf("%w %s: it belongs to uid %d, want root or epd's own user", ErrTokens,
-			path, info.Uid)
-	}
 	return ReadTokens(f, path)
+}
+
+// ReadSecretFile returns the secret in a file, which must be private as a token file is.
+func ReadSecretFile(path string) (string, error) {
+	f, err := openPrivate(path, "secret")
+	if err != nil {
+		return "", fmt.Errorf("secret file%w", err)
+	}
+	defer f.Close() //nolint:errcheck // read only
+	text, err := io.ReadAll(io.LimitReader(f, maxSecret+1))
+	if err != nil {
+		return "", fmt.Errorf("secret file %s: %w", path, err)
+	}
+	secret := strings.TrimSpace(string(text))
+	if secret == "" || len(text) > maxSecret || !isPrintableASCII(secret) {
+		return "", fmt.Errorf("secret file %s: want one line with the secret, of printable ASCII", path)
+	}
+	return secret, nil
+}
+
+// openPrivate opens a file of root or of epd's own user that nobody else may read.
+func openPrivate(path, secrets string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) //nolint:gosec // the administrator names it
+	if err != nil {
+		return nil, fmt.Errorf(": %w", err)
+	}
+	var info unix.Stat_t
+	err = unix.Fstat(int(f.Fd()), &info)
+	mode := info.Mode & 0o777
+	switch {
+	case err != nil:
+	case info.Mode&unix.S_IFMT != unix.S_IFREG:
+		err = errors.New("it isn't a file")
+	case mode&0o077 != 0:
+		err = fmt.Errorf("mode %04o, want 0600: others may read it; chmod 600 it, and change the %s", mode, secrets)
+	case info.Uid != 0 && int(info.Uid) != os.Geteuid():
+		err = fmt.Errorf("it belongs to uid %d, want root or epd's own user", info.Uid)
+	}
+	if err != nil {
+		_ = f.Close() // nothing was read
+		return nil, fmt.Errorf(" %s: %w", path, err)
+	}
+	return f, nil
 }
 
 // ReadTokens reads lines of a role (reader or admin), a name and a token, with

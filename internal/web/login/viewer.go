@@ -1,6 +1,11 @@
 package login
 
-import "context"
+import (
+	"context"
+	"slices"
+
+	"github.com/epplan/epplan/config"
+)
 
 // Role is what a viewer may do, more from one to the next.
 type Role int
@@ -35,6 +40,7 @@ type Viewer struct {
 	Role Role
 	// Session is what forms are bound to; empty: somebody without a login.
 	Session string
+	ByProxy bool // logged in at the site's proxy, and out there alone
 }
 
 // SeesAll reports whether everybody's jobs are shown.
@@ -45,6 +51,9 @@ func (v Viewer) Scope() string {
 	switch {
 	case v.SeesAll():
 		return ""
+	case v.Role == User && v.UID < 0:
+		return "epd's machine knows no user of your name, so no job is yours. Nodes, counts and savings are of the " +
+			"whole cluster."
 	case v.Role == User:
 		return "You see your own jobs only. Nodes, counts and savings are of the whole cluster."
 	}
@@ -68,3 +77,51 @@ func ViewerOf(ctx context.Context) Viewer {
 	}
 	return Viewer{UID: -1}
 }
+
+// Accounts finds the user of this machine who has a name, and as which the machine knows
+// that user; ok is false if there is none.
+type Accounts func(name string) (uid uint32, user string, ok bool)
+
+// Named returns the viewer of a name that was proved elsewhere: by the site's proxy, or by an
+// issuer. The configuration says the role, and the machine whose jobs are the viewer's.
+func Named(w *config.Web, name string, accounts Accounts) Viewer {
+	v := Viewer{UID: -1, Name: name, Role: User, Session: "name " + name}
+	switch {
+	case slices.Contains(w.Admins, name):
+		v.Role = Admin
+	case slices.Contains(w.Readers, name):
+		v.Role = Reader
+	}
+	if accounts == nil {
+		return v
+	}
+	if uid, user, ok := accounts(name); ok {
+		v.UID, v.Name = int64(uid), user
+	}
+	return v
+}
+
+// IssuerLogin is somebody who logged in at the site's issuer.
+type IssuerLogin struct {
+	Issuer string
+	Name   string
+	Next   string // where the login leads
+}
+
+// IssuerError is returned for a login at the site's issuer that came to nothing.
+type IssuerError struct {
+	Status int    // of the page that says so
+	Text   string // for whoever logs in
+	Cause  error  // for epd's log; nil: nothing more is known
+}
+
+// Error returns both texts.
+func (e *IssuerError) Error() string {
+	if e.Cause == nil {
+		return e.Text
+	}
+	return e.Text + " (" + e.Cause.Error() + ")"
+}
+
+// Unwrap returns the cause.
+func (e *IssuerError) Unwrap() error { return e.Cause }

@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// steps holds prices over time that are constant between ends.
-type steps struct {
+// timePrices holds prices over time that are constant between ends.
+type timePrices struct {
 	ends  []float64 // seconds, ascending
 	level []float64 // up to each of them, and beyond the last
 	paid  []float64 // from 0 to each of them
 }
 
-func newSteps(ends []float64) steps {
-	return steps{ends: ends, level: make([]float64, len(ends)+1), paid: make([]float64, len(ends))}
+func newTimePrices(ends []float64) timePrices {
+	return timePrices{ends: ends, level: make([]float64, len(ends)+1), paid: make([]float64, len(ends))}
 }
 
 // sum sets the levels from prices that end at each end, less values that begin there; the first value begins
 // at 0.
-func (s *steps) sum(price, value []float64) {
+func (s *timePrices) sum(price, value []float64) {
 	sum := 0.0
 	for j := len(s.ends) - 1; j >= 0; j-- {
 		if price != nil {
@@ -40,7 +40,7 @@ func (s *steps) sum(price, value []float64) {
 }
 
 // to returns the price of a GPU from 0 to a moment.
-func (s *steps) to(at float64) float64 {
+func (s *timePrices) to(at float64) float64 {
 	n := len(s.ends)
 	switch {
 	case at <= 0:
@@ -57,7 +57,7 @@ func (s *steps) to(at float64) float64 {
 }
 
 // before returns the price of a GPU for some seconds before a moment, which may be +Inf.
-func (s *steps) before(at, seconds float64) float64 {
+func (s *timePrices) before(at, seconds float64) float64 {
 	if math.IsInf(at, 1) {
 		return s.level[len(s.ends)] * seconds
 	}

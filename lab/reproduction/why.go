@@ -1,5 +1,6 @@
-// Package paperdiff says why reproduced figures differ from the papers'.
-package paperdiff
+// Package reproduction puts numbers of the papers, computed anew, beside the papers', by the figures and
+// tables that have them: as text, table and page with pictures, and with the reasons why they differ.
+package reproduction
 
 import (
 	"slices"
@@ -73,11 +74,11 @@ type differenceReason struct{ paper, section, part, why string }
 // was met, for better or worse.
 var incomparable = []string{whyFitted, whyOtherMachine, whyOtherSolver, whyOwnUnit, whyDrawnStream} //nolint:gochecknoglobals // constant
 
-// IsIncomparable reports whether a reason says that the figure can't be compared.
-func IsIncomparable(why string) bool { return slices.Contains(incomparable, why) }
+// isIncomparable reports whether a reason says that the figure can't be compared.
+func isIncomparable(why string) bool { return slices.Contains(incomparable, why) }
 
-// All returns every reason.
-func All() []string {
+// Reasons returns every reason.
+func Reasons() []string {
 	all := make([]string, len(differenceReasons))
 	for i, w := range differenceReasons {
 		all[i] = w.why
