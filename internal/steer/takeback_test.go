@@ -107,8 +107,8 @@ func (o *owned) happen() {
 	case 6: // no value of ours is as high
 		o.setNice(id, int64(500_000+rapid.IntRange(0, 9).Draw(o.rt, "by the user")))
 		o.nice[id] = j.Nice
-	case 7:
-		node.Weight = uint32(5000 + rapid.IntRange(0, 9).Draw(o.rt, "by the administrator"))
+	case 7: // none is what ours is above another of them: the same value can't be told apart
+		node.Weight = uint32(5000 + 100*rapid.IntRange(0, 9).Draw(o.rt, "by the administrator"))
 		o.weight[node.Name] = node.Weight
 	case 8:
 		o.settings.Live.Weights = !o.settings.Live.Weights
