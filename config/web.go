@@ -44,6 +44,12 @@ type OIDC struct {
 	SecretFile string
 	// Claim is the one with the user's name.
 	Claim string
+	// GroupsClaim is the one with the user's groups, a text or a list of texts. Whoever is in one of
+	// AdminGroups or ReaderGroups has that role, unless the name has a higher one.
+	GroupsClaim               string
+	AdminGroups, ReaderGroups []string
+	// Scopes are asked for beside openid and profile: some issuers state groups only then.
+	Scopes []string
 	// RedirectURL is where the issuer sends browsers back; "": by the host that they named.
 	RedirectURL string
 }
@@ -58,7 +64,7 @@ const (
 )
 
 func defaultWeb() Web {
-	return Web{Anonymous: AnonymousNone, OIDC: OIDC{Claim: "preferred_username"}}
+	return Web{Anonymous: AnonymousNone, OIDC: OIDC{Claim: "preferred_username", GroupsClaim: "groups"}}
 }
 
 func (o *OIDC) fields() []field {
@@ -67,6 +73,10 @@ func (o *OIDC) fields() []field {
 		textField("client_id", "Name of epd's pages there.", &o.ClientID),
 		textField("client_secret_file", "File with their secret, readable by epd alone.", &o.SecretFile),
 		lineField("claim", "Claim with the user's name.", &o.Claim),
+		lineField("groups_claim", "Claim with the user's groups.", &o.GroupsClaim),
+		lineListField("admin_groups", "Groups with the role admin.", &o.AdminGroups),
+		lineListField("reader_groups", "Groups with the role reader.", &o.ReaderGroups),
+		lineListField("scopes", "What to ask the issuer for, beside openid and profile.", &o.Scopes),
 		textField("redirect_url", "Callback; empty: by the browser's host.", &o.RedirectURL),
 	}
 }
@@ -234,6 +244,8 @@ func (o *OIDC) check(d *document, w *Web) {
 	if o.Issuer == "" {
 		for _, other := range []struct{ key, value string }{
 			{"client_id", o.ClientID}, {"client_secret_file", o.SecretFile}, {"redirect_url", o.RedirectURL},
+			{"admin_groups", strings.Join(o.AdminGroups, ", ")},
+			{"reader_groups", strings.Join(o.ReaderGroups, ", ")}, {"scopes", strings.Join(o.Scopes, ", ")},
 		} {
 			if other.value != "" {
 				d.faultAt("web.oidc."+other.key, "web.oidc.%s is %s, want issuer with it", other.key,

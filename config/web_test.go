@@ -63,6 +63,8 @@ func TestAnIssuerThatCantBeAskedSafelyIsAFault(t *testing.T) {
 		`client_id = "epd"`:                "c.toml:4:13: web.oidc.client_id is \"epd\", want issuer with it",
 		`client_secret_file = "s"`:         "want issuer with it",
 		`redirect_url = "https://x"`:       "want issuer with it",
+		`admin_groups = ["a"]`:             "c.toml:4:16: web.oidc.admin_groups is \"a\", want issuer with it",
+		`scopes = ["groups"]`:              "want issuer with it",
 		`claim = ""`:                       "web.oidc.claim is \"\", want a line of text",
 		`issuer = "https://l.example.org"`: "want client_id with it",
 		"client_id = \"e\"\nissuer = \"http://login.example.org\"":      "c.toml:5:10: web.oidc.issuer is",

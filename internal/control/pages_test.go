@@ -386,6 +386,15 @@ func TestAnOverviewShowsSavingsOfAMomentAgoAndNeverOldOnes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		months := int64(0)
+		for i := range o.Months {
+			if saved := o.Months[i].Saved; saved != nil {
+				months += saved.Treated
+			}
+		}
+		if months != o.Savings.Treated {
+			t.Errorf("%d runs were treated in the two months, want %d", months, o.Savings.Treated)
+		}
 		return o.Savings.Treated
 	}
 	runs := func(from slurm.JobID) {

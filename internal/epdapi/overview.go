@@ -60,6 +60,8 @@ type Day struct {
 	NodeJ      float64   `json:"node_energy_j"`
 	NodeRuns   int64     `json:"node_measured"` // runs whose node energy is known, modelled or not
 	TimeS      float64   `json:"time_s"`        // of all runs together
+	// Saved is what a month's jobs saved, as old as Savings; absent: a day, or none was in the experiment.
+	Saved *GroupSaving `json:"saved,omitempty"`
 }
 
 // OverviewHours is how many hours an [Overview] tells of.

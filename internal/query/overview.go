@@ -25,8 +25,8 @@ func (s *Service) Overview(ctx context.Context, who Caller) (*epdapi.Overview, e
 	o := &epdapi.Overview{
 		At: now, Status: s.Status(ctx, who), Power: s.Power(), Queue: s.options.Tracker.QueueCounts(),
 	}
-	today := now.UTC().Truncate(24 * time.Hour)
-	first, month := today.AddDate(0, 0, 1-epdapi.OverviewDays), today.AddDate(0, 0, 1-today.Day())
+	month := monthOf(now)
+	first := now.UTC().Truncate(24*time.Hour).AddDate(0, 0, 1-epdapi.OverviewDays)
 	sums, err := s.options.Records.Sums.RunDays(ctx, s.options.Cluster, earlier(first, month.AddDate(0, -1, 0)))
 	if err != nil {
 		return nil, err
@@ -37,6 +37,9 @@ func (s *Service) Overview(ctx context.Context, who Caller) (*epdapi.Overview, e
 		return nil, err
 	}
 	o.Savings, o.Hours = saved.of, saved.hours
+	for i := range o.Months {
+		o.Months[i].Saved = saved.months[o.Months[i].Day]
+	}
 	// What others are shown, too, isn't the caller's to change.
 	o.Savings.ByWorkload = slices.Clone(o.Savings.ByWorkload)
 	if Operators.Admits(who) != nil {
@@ -83,6 +86,12 @@ func monthsOf(sums []record.RunDay, month time.Time) []epdapi.Day {
 		}
 	}
 	return months
+}
+
+// monthOf returns the begin of a time's month, in UTC.
+func monthOf(t time.Time) time.Time {
+	t = t.UTC()
+	return time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC)
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -16,11 +16,12 @@ type cachedSavings struct {
 	saved atomic.Pointer[savedAt]
 }
 
-// savedAt is what was saved at a time, and the hours before it.
+// savedAt is what was saved at a time, by month also in that and the one before, and the hours before it.
 type savedAt struct {
-	at    time.Time
-	of    epdapi.Savings
-	hours []epdapi.HourPower
+	at     time.Time
+	of     epdapi.Savings
+	months map[time.Time]*epdapi.GroupSaving
+	hours  []epdapi.HourPower
 }
 
 // With very many workloads savings take some tenths of a second, so that overviews
@@ -64,7 +65,15 @@ func (c *cachedSavings) compute(ctx context.Context, s *Service, now time.Time) 
 	if err != nil {
 		return nil, err
 	}
-	c.saved.Store(&savedAt{now, fresh, hours})
+	months := make(map[time.Time]*epdapi.GroupSaving)
+	for _, month := range []time.Time{monthOf(now), monthOf(now).AddDate(0, -1, 0)} {
+		strata, err := s.options.Records.Sums.Strata(ctx, s.options.Cluster, month, month.AddDate(0, 1, 0))
+		if err != nil {
+			return nil, err
+		}
+		months[month] = groupSaving(strata, s.options.Settings())
+	}
+	c.saved.Store(&savedAt{now, fresh, months, hours})
 	return c.saved.Load(), nil
 }
 

@@ -91,10 +91,24 @@ func Months(o *epdapi.Overview) *page.Table {
 	row("Held out", func(m *epdapi.Day) string { return report.FormatCount(int(m.HeldOut)) })
 	row("GPU energy", func(m *epdapi.Day) string { return report.EnergyText(m.GPUEnergyJ) })
 	row("Node energy", func(m *epdapi.Day) string { return report.EnergyText(m.NodeJ) })
+	row("Saved, measured", monthSaving)
 	row("Cost", func(m *epdapi.Day) string {
 		return cmp.Or(FootprintText(&o.Savings.Factors, max(m.NodeJ, m.GPUEnergyJ)), "–")
 	})
 	return t
+}
+
+// monthSaving returns what the jobs of a month saved, measured.
+func monthSaving(m *epdapi.Day) string {
+	if m.Saved == nil {
+		return "–"
+	}
+	best, of := m.Saved.Best()
+	if best.Runs == 0 {
+		return "too few held-out runs"
+	}
+	return share(best, best.SavedJ) + " of the " + of + " (" + share(best, best.LowJ) + " to " +
+		share(best, best.HighJ) + ")"
 }
 
 // maxWaiting is how many users a glance at the queue names.

@@ -50,9 +50,14 @@ func TestPowerOverTimeIsAPictureOnceAJobHasEnded(t *testing.T) {
 }
 
 func TestMonthsStandBesideEachOther(t *testing.T) {
-	got := view.Months(&epdapi.Overview{Months: []epdapi.Day{{Runs: 7}, {Runs: 70, GPUEnergyJ: 3.6e6}}})
+	saved := epdapi.Saving{Runs: 60, Against: 9, SavedJ: 20, LowJ: 10, HighJ: 30, BaselineJ: 100}
+	got := view.Months(&epdapi.Overview{Months: []epdapi.Day{
+		{Runs: 7, Saved: &epdapi.GroupSaving{Treated: 7}},
+		{Runs: 70, GPUEnergyJ: 3.6e6, Saved: &epdapi.GroupSaving{GPU: saved}},
+	}})
 	if len(got.Columns) != 3 || got.Rows[0][1].Text != "7" || got.Rows[0][2].Text != "70" ||
-		got.Rows[3][2].Text != "1.000 kWh" || got.Rows[5][2].Text != "–" {
+		got.Rows[3][2].Text != "1.000 kWh" || got.Rows[5][1].Text != "too few held-out runs" ||
+		got.Rows[5][2].Text != "20.0 % of the GPUs (10.0 % to 30.0 %)" || got.Rows[6][2].Text != "–" {
 		t.Errorf("%+v", got)
 	}
 }

@@ -114,7 +114,7 @@ func (s *Site) networkViewer(r *http.Request) (login.Viewer, error) {
 	case err != nil:
 		return nobody, err
 	case name != "":
-		v := login.Named(&settings, name, s.options.Accounts)
+		v := login.Named(&settings, name, nil, s.options.Accounts)
 		v.ByProxy = true
 		return v, nil
 	}

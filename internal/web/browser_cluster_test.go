@@ -131,7 +131,7 @@ func (c *cluster) Overview(context.Context) (*epdapi.Overview, error) {
 		month := time.Date(2026, time.May-time.Month(i), 1, 0, 0, 0, 0, time.UTC)
 		o.Months = append(o.Months, epdapi.Day{
 			Day: month, Runs: runs, Completed: runs - 4, HeldOut: runs / 20, GPUEnergyJ: 4e5 * float64(runs),
-			NodeJ: 6e5 * float64(runs),
+			NodeJ: 6e5 * float64(runs), Saved: &epdapi.GroupSaving{Node: o.Savings.Node},
 		})
 	}
 	for i := range epdapi.OverviewHours {

@@ -234,7 +234,7 @@ func (a atIssuer) finish(w http.ResponseWriter, r *http.Request) {
 		s.sessions.End(c.Value)
 	}
 	now, settings := s.options.Now(), s.options.Settings()
-	cookie := s.sessions.BeginNamed(proved.Issuer, proved.Name, now)
+	cookie := s.sessions.BeginNamed(proved, now)
 	v, _ := s.sessions.Viewer(cookie, &settings, s.tokens(), s.options.Accounts, now, false)
 	http.SetCookie(w, s.cookie(r, cookie))
 	s.options.Log.Info("logged in", "name", proved.Name, "role", v.Role.String(),

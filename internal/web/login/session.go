@@ -23,6 +23,7 @@ type session struct {
 	name   string
 	token  [sha256.Size]byte // digest of the token that it began with
 	issuer string            // that proved the name; empty: a token did
+	groups []string          // that it stated
 	began  time.Time
 	seen   time.Time
 	formID string // what forms are bound to
@@ -40,8 +41,8 @@ func (s *Sessions) Begin(t *Token, now time.Time) string {
 }
 
 // BeginNamed makes a session of somebody whose name an issuer proved, and returns its cookie.
-func (s *Sessions) BeginNamed(issuer, name string, now time.Time) string {
-	return s.begin(session{name: name, issuer: issuer}, now)
+func (s *Sessions) BeginNamed(l *IssuerLogin, now time.Time) string {
+	return s.begin(session{name: l.Name, issuer: l.Issuer, groups: l.Groups}, now)
 }
 
 func (s *Sessions) begin(one session, now time.Time) string {
@@ -96,7 +97,7 @@ func (s *Sessions) Viewer(
 	v := Viewer{UID: -1, Name: one.name}
 	if one.issuer != "" {
 		ok = one.issuer == w.OIDC.Issuer
-		v = Named(w, one.name, accounts) // may ask the system's directory: not under the lock
+		v = Named(w, one.name, one.groups, accounts) // may ask the system's directory: not under the lock
 	} else {
 		v.Role, ok = tokens.roleOf(one.token)
 	}

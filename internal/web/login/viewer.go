@@ -83,13 +83,18 @@ func ViewerOf(ctx context.Context) Viewer {
 type Accounts func(name string) (uid uint32, user string, ok bool)
 
 // Named returns the viewer of a name that was proved elsewhere: by the site's proxy, or by an
-// issuer. The configuration says the role, and the machine whose jobs are the viewer's.
-func Named(w *config.Web, name string, accounts Accounts) Viewer {
+// issuer, which may state groups, too. The configuration says the role, and the machine whose
+// jobs are the viewer's.
+func Named(w *config.Web, name string, groups []string, accounts Accounts) Viewer {
 	v := Viewer{UID: -1, Name: name, Role: User, Session: "name " + name}
+	isIn := func(names, ofRole []string) bool {
+		return slices.Contains(names, name) ||
+			slices.ContainsFunc(groups, func(g string) bool { return slices.Contains(ofRole, g) })
+	}
 	switch {
-	case slices.Contains(w.Admins, name):
+	case isIn(w.Admins, w.OIDC.AdminGroups):
 		v.Role = Admin
-	case slices.Contains(w.Readers, name):
+	case isIn(w.Readers, w.OIDC.ReaderGroups):
 		v.Role = Reader
 	}
 	if accounts == nil {
@@ -105,7 +110,8 @@ func Named(w *config.Web, name string, accounts Accounts) Viewer {
 type IssuerLogin struct {
 	Issuer string
 	Name   string
-	Next   string // where the login leads
+	Groups []string // of those with a role
+	Next   string   // where the login leads
 }
 
 // IssuerError is returned for a login at the site's issuer that came to nothing.

@@ -178,6 +178,7 @@ func oauth(p *library.Provider, o *config.OIDC, redirect string) (*oauth2.Config
 	if o.Claim == emailClaim {
 		c.Scopes = append(c.Scopes, emailClaim)
 	}
+	c.Scopes = append(c.Scopes, o.Scopes...)
 	if o.SecretFile == "" {
 		c.Endpoint.AuthStyle = oauth2.AuthStyleInParams
 		return c, nil

@@ -79,6 +79,16 @@ func (i *issuer) change(f func()) {
 	f()
 }
 
+// scopes returns what the browser that was sent last is asked for.
+func (i *issuer) scopes() (asked string) {
+	i.change(func() {
+		for _, q := range i.codes {
+			asked = q.Get("scope")
+		}
+	})
+	return asked
+}
+
 func (i *issuer) answer(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	library "github.com/coreos/go-oidc/v3/oidc"
@@ -89,7 +90,12 @@ func (c *Client) Finish(ctx context.Context, sealed string, answer url.Values) (
 		return nil, refused(http.StatusForbidden, "The site's login states no name that epd can use; epd's "+
 			"log says why.", shortError(err))
 	}
-	return &login.IssuerLogin{Issuer: o.Issuer, Name: name, Next: a.Next}, nil
+	groups, err := groupsIn(token, &o)
+	if err != nil {
+		return nil, refused(http.StatusForbidden, "The site's login states groups that epd can't read; epd's log "+
+			"says why.", shortError(err))
+	}
+	return &login.IssuerLogin{Issuer: o.Issuer, Name: name, Groups: groups, Next: a.Next}, nil
 }
 
 // notExchanged returns the error of a code that the issuer took no token for.
@@ -170,4 +176,27 @@ func nameIn(token *library.IDToken, claim string) (string, error) {
 		return "", errors.New("the address of the claim email isn't verified")
 	}
 	return name, nil
+}
+
+// groupsIn returns those of the groups that a token states, a text or a list, that have a role.
+func groupsIn(token *library.IDToken, o *config.OIDC) ([]string, error) {
+	withRole := slices.Concat(o.AdminGroups, o.ReaderGroups)
+	if len(withRole) == 0 {
+		return nil, nil
+	}
+	var claims map[string]any
+	if err := token.Claims(&claims); err != nil {
+		return nil, err //nolint:wrapcheck // says all
+	}
+	var stated []any
+	switch v := claims[o.GroupsClaim].(type) {
+	case nil: // no groups, or the issuer states none
+	case string:
+		stated = []any{v}
+	case []any:
+		stated = v
+	default:
+		return nil, fmt.Errorf("the claim %q is neither a text nor a list of texts", o.GroupsClaim)
+	}
+	return slices.DeleteFunc(withRole, func(g string) bool { return !slices.Contains(stated, any(g)) }), nil
 }

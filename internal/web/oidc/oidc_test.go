@@ -188,6 +188,57 @@ func TestTheIssuerLogsPeopleInWithTheirRoles(t *testing.T) {
 	}
 }
 
+// A name's role and that of a group may differ: the higher one counts.
+func TestGroupsOfTheIssuerHaveRoles(t *testing.T) {
+	for name, c := range map[string]struct {
+		user   string
+		groups any
+		want   string
+	}{
+		"an admin's group":          {"ada", []string{"staff", "/hpc/admins"}, "admin"},
+		"a reader's group":          {"ada", []string{"/hpc/readers"}, "reader"},
+		"both":                      {"ada", []string{"/hpc/readers", "/hpc/admins"}, "admin"},
+		"a reader in admins":        {"bob", []string{"/hpc/admins"}, "admin"},
+		"an admin in readers":       {"alice", []string{"/hpc/readers"}, "admin"},
+		"a group as a text":         {"ada", "/hpc/admins", "admin"},
+		"two in a text are another": {"ada", "/hpc/admins,/hpc/readers", "user"},
+		"a group that begins so":    {"ada", []string{"/hpc/admins2", "/hpc", "/HPC/ADMINS"}, "user"},
+		"no group":                  {"ada", []string{}, "user"},
+		"no claim":                  {"ada", nil, "user"},
+		"none that are texts":       {"ada", []any{7, nil, map[string]any{"/hpc/admins": true}}, "user"},
+		"a claim that isn't a list": {"ada", map[string]any{"/hpc/admins": true}, ""},
+		"a number":                  {"ada", 7, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := openPages(t)
+			p.settings.OIDC.AdminGroups, p.settings.OIDC.ReaderGroups = []string{"/hpc/admins"}, []string{"/hpc/readers"}
+			p.settings.OIDC.Scopes = []string{"groups"}
+			p.issuer.user = c.user
+			p.issuer.claims = func(all map[string]any) {
+				if c.groups != nil {
+					all["groups"] = c.groups
+				}
+			}
+			b := p.browser(t)
+			back := b.begin("/")
+			if asked := p.issuer.scopes(); asked != "openid profile groups" {
+				t.Errorf("asked for %s", asked)
+			}
+			want := ""
+			if c.want != "" {
+				want = "You are " + c.user + ", " + c.want
+			}
+			if b.get(back); b.viewer() != want {
+				t.Errorf("%q, want %q\n%s", b.viewer(), want, &p.log)
+			}
+			p.settings.OIDC.AdminGroups, p.settings.OIDC.ReaderGroups = nil, nil // by epplan reload
+			if said := b.viewer(); c.user == "ada" && want != "" && said != "You are ada, user" {
+				t.Errorf("once no group has a role: %q", said)
+			}
+		})
+	}
+}
+
 func TestASessionOfTheIssuersEndsAsOthersDo(t *testing.T) {
 	p := openPages(t)
 	p.now = time.Now()
