@@ -322,6 +322,15 @@ func brokenSlurm() []broken {
 		}},
 		{"epilog-not-first", func(m *machine) { m.files["/etc/slurm/epilog.d/the-site"] = "sleep 60" }},
 		{"prolog-not-last", func(m *machine) { m.files["/etc/slurm/prolog.d/a-site"] = "sleep 60" }},
+		{"task-epilog", func(m *machine) { m.conf["TaskEpilog"] = summaryFile }},
+		{"task-epilog", func(m *machine) {
+			hasSummary(m)
+			m.modes[summaryFile] = 0o700
+		}},
+		{"task-epilog", func(m *machine) {
+			hasSummary(m)
+			m.files[summaryFile] = strings.Replace(m.files[summaryFile], "/usr/bin/epplan", "/opt/epplan", 1)
+		}},
 		{"prolog-flags", func(m *machine) { m.conf["PrologFlags"] = "(null)" }},
 		{"hook-timeout", func(m *machine) { m.conf["PrologEpilogTimeout"] = "2" }},
 		{"hook-timeout", func(m *machine) { m.conf["EpilogTimeout"] = "2" }},
@@ -342,6 +351,28 @@ func brokenSlurm() []broken {
 		{"gres-types", func(m *machine) { m.conf["GresTypes"] = "shard" }},
 		{"gres-count", func(m *machine) { m.agent.GPUs = append(m.agent.GPUs, epdapi.GPU{UUID: "GPU-2"}) }},
 		{"accounting", func(m *machine) { m.conf["AccountingStorageType"] = "accounting_storage/none" }},
+	}
+}
+
+const summaryFile = "/etc/slurm/" + install.SummaryFile
+
+// hasSummary has jobs' outputs end with epplan's line.
+func hasSummary(m *machine) {
+	m.conf["TaskEpilog"], m.modes[summaryFile], m.files["/usr/bin/epplan"] = summaryFile, 0o755, ""
+	m.files[summaryFile] = "#!/bin/sh\n/usr/bin/timeout -k 0.1 1 /usr/bin/epplan job --line --socket head:6821 7\n"
+}
+
+func TestASoundTaskEpilogOfOursAndASitesOwnAreNoFindings(t *testing.T) {
+	for name, change := range map[string]func(*machine){
+		"ours": hasSummary, "the site's": func(m *machine) { m.conf["TaskEpilog"] = "/nowhere/own" },
+	} {
+		m := healthy()
+		change(m)
+		for _, f := range m.examine(t, doctor.Node).Findings {
+			if f.Check == "task-epilog" && f.Grade != doctor.OK {
+				t.Errorf("%s: %+v", name, f)
+			}
+		}
 	}
 }
 

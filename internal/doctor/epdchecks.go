@@ -126,7 +126,7 @@ var publicGone = &Fault{
 	},
 }
 
-func lookSockets(ctx context.Context, e *examination) []Finding {
+func checkSockets(ctx context.Context, e *examination) []Finding {
 	const private, public = 0o077, 0o666
 	var found []Finding
 	var seen, closed []string
@@ -183,7 +183,7 @@ var versionsDiffer = &Fault{
 	Fix{Run: "systemctl restart {unit}    # after installing the same packages everywhere"},
 }
 
-func lookVersions(ctx context.Context, e *examination) []Finding {
+func checkVersions(ctx context.Context, e *examination) []Finding {
 	versions := []string{"epplan " + cmp.Or(e.options.Version, "unknown")}
 	add := func(name string, s *epdapi.Status, err error) {
 		if err == nil {
@@ -249,7 +249,7 @@ var configDoubtful = &Fault{
 	Fix{Run: "{program} config check {file}    # names every doubt; then: epplan reload"},
 }
 
-func lookConfig(ctx context.Context, e *examination) []Finding {
+func checkConfig(ctx context.Context, e *examination) []Finding {
 	path := e.configPath(ctx)
 	if path == "" {
 		return okFinding("epd runs without a configuration: every partition is observed")

@@ -48,7 +48,7 @@ var pluginMissing = &Fault{
 	Fix{Run: "apt-get install slurm-wlm-plugins    # or your package of Slurm's Lua plugin"},
 }
 
-func lookPlugin(_ context.Context, e *examination, s *settings) []Finding {
+func checkPlugin(_ context.Context, e *examination, s *settings) []Finding {
 	value := s.get("JobSubmitPlugins")
 	if !slices.ContainsFunc(strings.Split(value, ","),
 		func(p string) bool { p = strings.TrimSpace(p); return p == "lua" || p == "job_submit/lua" }) {
@@ -104,8 +104,8 @@ var moduleOld = &Fault{
 	Fix{Run: "{install}"},
 }
 
-// lookScript looks at job_submit.lua and at our module that it calls.
-func lookScript(ctx context.Context, e *examination, s *settings) []Finding {
+// checkScript looks at job_submit.lua and at our module that it calls.
+func checkScript(ctx context.Context, e *examination, s *settings) []Finding {
 	dir := path.Dir(s.path)
 	words := func(file string) []string {
 		return []string{"file", hooks.ShellQuote(file), "install", e.installCommand(ctx, dir)}
@@ -177,7 +177,7 @@ var moduleSocket = &Fault{
 	Fix{Run: "{install}"},
 }
 
-func lookModule(ctx context.Context, e *examination, s *settings) []Finding {
+func checkModule(ctx context.Context, e *examination, s *settings) []Finding {
 	dir := path.Dir(s.path)
 	script, err := e.site.Files.Read(path.Join(dir, "job_submit.lua"))
 	if err != nil {
@@ -257,8 +257,8 @@ var epilogJournal = &Fault{
 	Fix{Run: "{install}"},
 }
 
-// lookEpilog looks at the Epilog, and at where it looks for the journal.
-func lookEpilog(ctx context.Context, e *examination) []Finding {
+// checkEpilog looks at the Epilog, and at where it looks for the journal.
+func checkEpilog(ctx context.Context, e *examination) []Finding {
 	found := newHookCheck(hooks.Epilog, "Epilog",
 		"clocks are given back late, and no job's end is recorded in time")(ctx, e)
 	state := cmp.Or(e.options.State, e.epdHealth(ctx, e.agentStatus).State)
@@ -273,6 +273,35 @@ func lookEpilog(ctx context.Context, e *examination) []Finding {
 	found = slices.DeleteFunc(found, func(f Finding) bool { return f.Grade == OK })
 	return append(found, epilogJournal.finding("asked", asked, "journal", path.Join(state, journalFolder),
 		"install", e.installCommand(ctx, path.Dir(s.path)))...)
+}
+
+var taskEpilog = &Fault{
+	"task-epilog", Warn, "{file}, of TaskEpilog, {wrong}",
+	"jobs' outputs end with Slurm's error, or without epplan's line",
+	Fix{Run: "{install} --job-summary HOST:PORT    # or delete TaskEpilog in slurm.conf and run scontrol reconfigure"},
+}
+
+// checkTaskEpilog looks at the program that ends jobs' outputs, if it is ours.
+func checkTaskEpilog(ctx context.Context, e *examination, s *settings) []Finding {
+	file := s.get("TaskEpilog")
+	if path.Base(file) != install.SummaryFile {
+		return okFinding("no line of epplan's in jobs' outputs")
+	}
+	wrong := ""
+	info, err := e.site.Files.Stat(file)
+	if err != nil {
+		wrong = "isn't there"
+	} else if info.Mode.Perm()&0o001 == 0 {
+		wrong = "isn't executable for users"
+	} else if text, err := e.site.Files.Read(file); err == nil {
+		if program := install.SummaryProgram(text); program != "" && !e.site.exists(program) {
+			wrong = "calls " + program + ", which isn't there"
+		}
+	}
+	if wrong == "" {
+		return okFinding("TaskEpilog=%s", file)
+	}
+	return taskEpilog.finding("file", file, "wrong", wrong, "install", e.installCommand(ctx, path.Dir(s.path)))
 }
 
 // journalFolder is the journal's in epd's folder.

@@ -16,8 +16,8 @@ var leversLeft = &Fault{
 	Fix{Run: "epd restore --state {state}"},
 }
 
-// lookLevers looks for what an epd that has ended left in Slurm's queue and nodes.
-func lookLevers(ctx context.Context, e *examination) []Finding {
+// checkLevers looks for what an epd that has ended left in Slurm's queue and nodes.
+func checkLevers(ctx context.Context, e *examination) []Finding {
 	if s, err := e.headStatus(ctx); err == nil {
 		if s.Controller == nil {
 			return skipFinding("the epd here is an agent")

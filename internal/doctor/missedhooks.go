@@ -26,8 +26,8 @@ var submitMissed = &Fault{
 	},
 }
 
-// lookMissedHooks asks the controller, which knows Slurm's jobs, whose hooks never reached epd.
-func lookMissedHooks(ctx context.Context, e *examination) []Finding {
+// checkMissedHooks asks the controller, which knows Slurm's jobs, whose hooks never reached epd.
+func checkMissedHooks(ctx context.Context, e *examination) []Finding {
 	_, c, err := e.controllerStatus(ctx)
 	if err != nil {
 		return unknownFinding("%v", err)

@@ -32,9 +32,9 @@ var mungeWrong = &Fault{
 	Fix{Run: "munge -n | unmunge    # shows it; then systemctl restart munge"},
 }
 
-// lookMunge makes and reads a credential, by Slurm's munged and by epd's where
+// checkMunge makes and reads a credential, by Slurm's munged and by epd's where
 // that is another one.
-func lookMunge(ctx context.Context, e *examination) []Finding {
+func checkMunge(ctx context.Context, e *examination) []Finding {
 	_, err := e.munge(ctx)
 	var sockets []string
 	var found []Finding
@@ -130,8 +130,8 @@ var clockSkewedFar = &Fault{
 	Fix{Run: "timedatectl set-ntp true    # on both; or: chronyc makestep"},
 }
 
-// lookLink asks the controllers of this node's agent.
-func lookLink(ctx context.Context, e *examination) []Finding {
+// checkLink asks the controllers of this node's agent.
+func checkLink(ctx context.Context, e *examination) []Finding {
 	addresses, by := e.options.Controllers, Proof{MungeSocket: e.options.MungeSocket}
 	if s, err := e.agentStatus(ctx); err == nil && s.Health != nil {
 		if s.Role == "both" && len(addresses) == 0 {

@@ -66,8 +66,8 @@ var gpuUnsure = &Fault{
 	},
 }
 
-// lookGPUs looks at what epd says of this machine's GPUs. No clock is tried.
-func lookGPUs(ctx context.Context, e *examination) []Finding {
+// checkGPUs looks at what epd says of this machine's GPUs. No clock is tried.
+func checkGPUs(ctx context.Context, e *examination) []Finding {
 	s, err := e.agentStatus(ctx)
 	if err != nil {
 		return unknownFinding("only epd looks at GPUs, and it doesn't answer: %v", err)
@@ -116,8 +116,8 @@ var gpuPersistence = &Fault{
 // nvidiaSMI is the driver's own program.
 const nvidiaSMI = "nvidia-smi"
 
-// lookPersistence asks the driver's own program, as it is of the driver and no matter of epd's.
-func lookPersistence(ctx context.Context, e *examination) []Finding {
+// checkPersistence asks the driver's own program, as it is of the driver and no matter of epd's.
+func checkPersistence(ctx context.Context, e *examination) []Finding {
 	said, err := e.site.Run(ctx, nvidiaSMI, "--query-gpu=uuid,persistence_mode", "--format=csv,noheader")
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
@@ -154,7 +154,7 @@ var journalOrphaned = &Fault{
 	Fix{Run: "{program} restore --socket {socket} --journal {journal}"},
 }
 
-func lookJournal(ctx context.Context, e *examination) []Finding {
+func checkJournal(ctx context.Context, e *examination) []Finding {
 	journal := filepath.Join(e.agentStateFolder(ctx), journalFolder)
 	words := []string{
 		"program", e.options.program(), "socket", hooks.ShellQuote(e.options.agentSocket()),
@@ -236,8 +236,8 @@ var spoolAside = &Fault{
 	Fix{Run: "ls -l {dir}/aside    # epd's log says why; then remove them"},
 }
 
-// lookSpool looks at the files of the spool: epd need not answer.
-func lookSpool(ctx context.Context, e *examination) []Finding {
+// checkSpool looks at the files of the spool: epd need not answer.
+func checkSpool(ctx context.Context, e *examination) []Finding {
 	dir := filepath.Join(e.agentStateFolder(ctx), "spool")
 	if _, err := e.site.Files.Stat(dir); err != nil {
 		return unknownFinding("%v", err)
@@ -299,7 +299,7 @@ func (e *examination) stateFolders(ctx context.Context) []string {
 	return all
 }
 
-func lookDisk(ctx context.Context, e *examination) []Finding {
+func checkDisk(ctx context.Context, e *examination) []Finding {
 	var found []Finding
 	var said []string
 	for _, dir := range e.stateFolders(ctx) {
@@ -337,9 +337,9 @@ var stateRefused = &Fault{
 	Fix{Run: "ls -ld {path}    # to mend it: {mend}"},
 }
 
-// lookState looks at the modes of the state folders and of what is in them, and
+// checkState looks at the modes of the state folders and of what is in them, and
 // whether epd uses them.
-func lookState(ctx context.Context, e *examination) []Finding {
+func checkState(ctx context.Context, e *examination) []Finding {
 	uids := make(map[string]uint32)
 	for _, ask := range []func(context.Context) (*epdapi.Status, error){e.agentStatus, e.headStatus} {
 		if h := e.epdHealth(ctx, ask); h.State != "" {

@@ -46,8 +46,8 @@ var storeLost = &Fault{
 	Fix{Run: "journalctl -u {unit} | grep -i record    # why"},
 }
 
-// lookStore asks epd how writing goes, and has its own program check the file.
-func lookStore(ctx context.Context, e *examination) []Finding {
+// checkStore asks epd how writing goes, and has its own program check the file.
+func checkStore(ctx context.Context, e *examination) []Finding {
 	dir := e.controllerState(ctx)
 	file := filepath.Join(dir, "records.db")
 	words := []string{
@@ -95,8 +95,8 @@ var suspectedLimit = &Fault{
 	},
 }
 
-// lookSiteClocks looks whether there are nodes that somebody else seems to hold down.
-func lookSiteClocks(ctx context.Context, e *examination) []Finding {
+// checkSiteClocks looks whether there are nodes that somebody else seems to hold down.
+func checkSiteClocks(ctx context.Context, e *examination) []Finding {
 	_, c, err := e.controllerStatus(ctx)
 	if err != nil {
 		return unknownFinding("%v", err)
@@ -137,7 +137,7 @@ var foreignComments = &Fault{
 	},
 }
 
-func lookSync(ctx context.Context, e *examination) []Finding {
+func checkSync(ctx context.Context, e *examination) []Finding {
 	_, c, err := e.controllerStatus(ctx)
 	if err != nil {
 		return unknownFinding("%v", err)
@@ -171,7 +171,7 @@ var recentTrouble = &Fault{
 	Fix{Run: "{program} status --socket {socket}"},
 }
 
-func lookTrouble(ctx context.Context, e *examination) []Finding {
+func checkTrouble(ctx context.Context, e *examination) []Finding {
 	s, err := e.agentStatus(ctx)
 	switch {
 	case err != nil:
@@ -202,7 +202,7 @@ var unitNone = &Fault{
 	Fix{Run: "systemctl enable --now epd    # after installing the package"},
 }
 
-func lookUnits(ctx context.Context, e *examination) []Finding {
+func checkUnits(ctx context.Context, e *examination) []Finding {
 	if !e.site.exists("/run/systemd/system") {
 		return skipFinding("systemd doesn't run here")
 	}

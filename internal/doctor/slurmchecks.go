@@ -35,7 +35,7 @@ var slurmNew = &Fault{
 	Fix{Run: "epplan status    # after a job, decisions and outcomes must have grown"},
 }
 
-func lookVersion(ctx context.Context, e *examination) []Finding {
+func checkVersion(ctx context.Context, e *examination) []Finding {
 	if e.site.Slurm == nil {
 		return slurmMissing.finding()
 	}
@@ -64,7 +64,7 @@ var ctldHung = &Fault{
 	Fix{Run: "systemctl restart slurmctld"},
 }
 
-func lookCtld(ctx context.Context, e *examination) []Finding {
+func checkCtld(ctx context.Context, e *examination) []Finding {
 	if e.site.Slurm == nil {
 		return skipFinding("%v", errNoSlurm)
 	}
@@ -93,8 +93,8 @@ var nodeDrained = &Fault{
 	},
 }
 
-// lookNodes looks at this node, on the head at all of them.
-func lookNodes(ctx context.Context, e *examination) []Finding {
+// checkNodes looks at this node, on the head at all of them.
+func checkNodes(ctx context.Context, e *examination) []Finding {
 	nodes, err := e.checkedNodes(ctx)
 	if err != nil {
 		return unknownFinding("%v", err)
@@ -153,7 +153,7 @@ var flagsMissing = &Fault{
 // flagsWithAlloc are the flags that mean Alloc, too; slurmctld says both.
 var flagsWithAlloc = []string{"alloc", "contain", "nohold", "runinjob", "serial", "x11"}
 
-func lookFlags(_ context.Context, _ *examination, s *settings) []Finding {
+func checkFlags(_ context.Context, _ *examination, s *settings) []Finding {
 	value, wanted := s.get("PrologFlags"), "Alloc"
 	if slices.ContainsFunc(strings.Split(strings.ToLower(value), ","),
 		func(f string) bool { return slices.Contains(flagsWithAlloc, strings.TrimSpace(f)) }) {
@@ -176,9 +176,9 @@ var timeoutShort = &Fault{
 	Fix{File: "{conf}", Line: "{key}=30", Run: "scontrol reconfigure"},
 }
 
-// lookTimeouts looks at what counts for each hook: from 25.05 on its own timeout, where it is set, in place
+// checkTimeouts looks at what counts for each hook: from 25.05 on its own timeout, where it is set, in place
 // of the one of both.
-func lookTimeouts(_ context.Context, _ *examination, s *settings) []Finding {
+func checkTimeouts(_ context.Context, _ *examination, s *settings) []Finding {
 	var found []Finding
 	var short []string
 	for _, own := range []string{"PrologTimeout", "EpilogTimeout"} {
@@ -221,7 +221,7 @@ var priorityLow = &Fault{
 	},
 }
 
-func lookPriority(ctx context.Context, e *examination) []Finding {
+func checkPriority(ctx context.Context, e *examination) []Finding {
 	c, err := e.epdConfig(ctx)
 	if err != nil {
 		return unknownFinding("whether epd orders the queue isn't known: %v", err)
@@ -324,7 +324,7 @@ var privateJobs = &Fault{
 	Fix{Run: "systemctl edit epd-controller    # [Service] User={user}"},
 }
 
-func lookPrivate(ctx context.Context, e *examination, s *settings) []Finding {
+func checkPrivate(ctx context.Context, e *examination, s *settings) []Finding {
 	value := s.get("PrivateData")
 	hides := strings.Contains(value, "jobs") || strings.Contains(value, "nodes")
 	if !hides {
@@ -364,7 +364,7 @@ var sleepTimeout = &Fault{
 	Fix{File: "{conf}", Line: "ResumeTimeout=600", Run: "scontrol reconfigure"},
 }
 
-func lookPower(ctx context.Context, e *examination) []Finding {
+func checkPower(ctx context.Context, e *examination) []Finding {
 	c, err := e.epdConfig(ctx)
 	switch {
 	case err != nil:
@@ -407,7 +407,7 @@ var gresCount = &Fault{
 	Fix{Run: "nvidia-smi -L; cat {gres}    # make both lists the same, or give epd --gpu-order"},
 }
 
-func lookGres(ctx context.Context, e *examination, s *settings) []Finding {
+func checkGres(ctx context.Context, e *examination, s *settings) []Finding {
 	types := s.get("GresTypes")
 	if !slices.ContainsFunc(strings.Split(types, ","),
 		func(t string) bool { return strings.EqualFold(t, "gpu") }) {
@@ -449,7 +449,7 @@ var accountingOff = &Fault{
 	},
 }
 
-func lookAccounting(_ context.Context, _ *examination, s *settings) []Finding {
+func checkAccounting(_ context.Context, _ *examination, s *settings) []Finding {
 	if s.hasNoAccounting() {
 		return accountingOff.finding("conf", s.path)
 	}

@@ -32,8 +32,8 @@ var queueSlow = &Fault{
 // busy is no fault.
 const maxJobTries = 3
 
-// lookSpeed puts epd's two questions to Slurm and times the answers.
-func lookSpeed(ctx context.Context, e *examination) []Finding {
+// checkSpeed puts epd's two questions to Slurm and times the answers.
+func checkSpeed(ctx context.Context, e *examination) []Finding {
 	if e.site.Slurm == nil {
 		return skipFinding("%v", errNoSlurm)
 	}

@@ -26,7 +26,20 @@ exit 0
 
 var hostPort = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]*:[0-9]{1,5}$`)
 
-func (s *Site) summaryFile() string { return path.Join(s.Dir, "epplan-task-epilog") }
+// SummaryFile is the name of that program, beside slurm.conf.
+const SummaryFile = "epplan-task-epilog"
+
+func (s *Site) summaryFile() string { return path.Join(s.Dir, SummaryFile) }
+
+var summaryCall = regexp.MustCompile(`(?m)^/usr/bin/timeout -k \S+ \S+ (/\S+) job --line `)
+
+// SummaryProgram returns the program that the text of such a file calls; "": none that is known.
+func SummaryProgram(text string) string {
+	if found := summaryCall.FindStringSubmatch(text); found != nil {
+		return found[1]
+	}
+	return ""
+}
 
 // planSummary plans the program that ends a job's output with epplan's line. A site's own TaskEpilog stays:
 // Slurm runs one only.
