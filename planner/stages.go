@@ -81,8 +81,8 @@ func (c *answerCheck) wake(at float64) (float64, error) {
 		return at, nil
 	}
 	if c.rounds++; c.rounds > maxRounds {
-		return 0, c.fault("pick", -1, "wants to be woken at %v s again and again, offers nothing that "+
-			"is placed, and it is %v s", at, c.view.Now)
+		return 0, c.fault("pick", -1, "asks repeatedly to be woken at %v s, offers no task that can "+
+			"be placed, and now is %v s", at, c.view.Now)
 	}
 	return c.view.Now, nil
 }

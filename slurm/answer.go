@@ -16,14 +16,14 @@ import (
 // answerDecoder walks Slurm's outer object as it comes in, one record at a time.
 type answerDecoder struct {
 	source string
-	in     *lineReader
+	in     *positionReader
 	dec    jsonReader
 	record int64 // where the latest record begins
 	meta   Meta
 }
 
 func newAnswerDecoder(source string, r io.Reader) *answerDecoder {
-	in := &lineReader{from: r}
+	in := &positionReader{from: r}
 	// Bytes that are not UTF-8 are made visible value by value.
 	return &answerDecoder{source: source, in: in, dec: jsonReader{
 		jsontext.NewDecoder(in, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)),

@@ -14,9 +14,9 @@ const maxRecord = 64 << 20
 // errLongRecord means that one record is longer than the bound.
 var errLongRecord = errors.New("record too long, want 64 MiB at most")
 
-// lineReader passes on what it reads, bounds each record, and knows the line
+// positionReader passes on what it reads, bounds each record, and knows the line
 // and column of every byte since the latest mark.
-type lineReader struct {
+type positionReader struct {
 	from io.Reader
 	read int64 // bytes passed on
 	err  error // why it ended before the end
@@ -29,7 +29,7 @@ type lineReader struct {
 }
 
 // Read implements io.Reader.
-func (l *lineReader) Read(p []byte) (int, error) {
+func (l *positionReader) Read(p []byte) (int, error) {
 	if l.read-l.recordStart > maxRecord {
 		l.err = errLongRecord
 		return 0, l.err
@@ -54,7 +54,7 @@ func (l *lineReader) Read(p []byte) (int, error) {
 
 // markRecord says that a record begins at an offset: places before it are not asked
 // for any more.
-func (l *lineReader) markRecord(offset int64) {
+func (l *positionReader) markRecord(offset int64) {
 	l.recordStart = offset
 	for l.passed < len(l.newlines) && l.newlines[l.passed] <= offset {
 		l.began = l.newlines[l.passed]
@@ -64,7 +64,7 @@ func (l *lineReader) markRecord(offset int64) {
 }
 
 // position returns the line and column of an offset, both from 1.
-func (l *lineReader) position(offset int64) (line, column int) {
+func (l *positionReader) position(offset int64) (line, column int) {
 	offset = min(offset, l.read)
 	began := l.began
 	since := l.newlines[l.passed:]

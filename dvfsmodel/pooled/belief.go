@@ -37,7 +37,7 @@ func (p *Prior) NewBelief() *Belief {
 	for _, g := range [...]*gaussian{&b.joint, &around} {
 		for i := range n {
 			for k := range n {
-				g.row(i)[k] += openTimeVariance
+				g.row(i)[k] += diffuseTimeVariance
 				g.row(n + i)[n+k] += powerLevel
 			}
 		}

@@ -36,8 +36,8 @@ type Curves struct {
 }
 
 const (
-	openTimeVariance  = 1e4  // variance of ln time at default clocks
-	openPowerVariance = 1e4  // and of ln power
+	diffuseTimeVariance  = 1e4  // variance of ln time at default clocks
+	diffusePowerVariance = 1e4  // and of ln power
 	vagueVariance     = 0.5  // variance of other coefficients before anything is known
 	emRounds          = 5    // of expectation and maximisation
 	minSpread         = 1e-6 // variance of residuals, at least
@@ -86,9 +86,9 @@ func rows(row *[terms]float64) (time, power [allTerms]float64) {
 	return time, power
 }
 
-// openPrior returns the distribution of coefficients of a workload of which nothing is
+// diffusePrior returns the distribution of coefficients of a workload of which nothing is
 // known: what it takes at default clocks is made vague.
-func (c *Curves) openPrior() gaussian {
+func (c *Curves) diffusePrior() gaussian {
 	g := newGaussian(allTerms)
 	copy(g.mean, c.Mean)
 	copy(g.cov, c.Covariance)
@@ -97,14 +97,14 @@ func (c *Curves) openPrior() gaussian {
 			g.cov[i*allTerms+level], g.cov[level*allTerms+i] = 0, 0
 		}
 	}
-	g.row(0)[0], g.row(terms)[terms] = openTimeVariance, openPowerVariance
+	g.row(0)[0], g.row(terms)[terms] = diffuseTimeVariance, diffusePowerVariance
 	return g
 }
 
 // condition returns the distribution of a workload's coefficients after measures
 // whose single runs vary with these variances of ln time and ln power.
 func (c *Curves) condition(list []settingMean, noise [2]float64) gaussian {
-	g := c.openPrior()
+	g := c.diffusePrior()
 	for i := range list {
 		m := &list[i]
 		time, power := rows(&m.row)

@@ -96,7 +96,7 @@ func compareSettings(a, b dvfsmodel.Setting) int {
 // workload of which nothing is known.
 func (c *Curves) jointAt(list []settingMean) gaussian {
 	n := len(list)
-	open := c.openPrior()
+	open := c.diffusePrior()
 	g := newGaussian(2 * n)
 	g.cov = c.covarianceAt(open.cov, list)
 	for i := range list {

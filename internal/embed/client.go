@@ -58,7 +58,7 @@ func (c *Client) Embed(ctx context.Context, texts []string) ([][]float64, error)
 	missing := make(map[string][]int) // what is sent, by where it is wanted
 	var order []string
 	for i, text := range texts {
-		text = prepareText(text)
+		text = scrubText(text)
 		if out[i] = c.load(text); out[i] != nil {
 			continue
 		}
@@ -89,8 +89,8 @@ func (c *Client) Embed(ctx context.Context, texts []string) ([][]float64, error)
 	return out, nil
 }
 
-// prepareText returns what of a text is sent.
-func prepareText(text string) string {
+// scrubText returns what of a text is sent.
+func scrubText(text string) string {
 	text = Scrub(text)
 	if len(text) > maxText {
 		text = text[:maxText]

@@ -55,7 +55,7 @@ func (p Public) String() string {
 }
 
 // who names a key.
-func (p Public) who() string { return string(p.Role) + " " + p.Name }
+func (p Public) subject() string { return string(p.Role) + " " + p.Name }
 
 // Secret is a machine's own key.
 type Secret struct {
@@ -152,9 +152,9 @@ func ParseTrusted(source, text string) ([]Public, error) {
 		}
 		p := Public{role, name, key}
 		for _, other := range list {
-			if other.who() == p.who() || bytes.Equal(other.Key, p.Key) {
+			if other.subject() == p.subject() || bytes.Equal(other.Key, p.Key) {
 				return nil, fmt.Errorf("%w: %s:%d: %s and %s: want one key for each, and another one", ErrFile, source,
-					i+1, other.who(), p.who())
+					i+1, other.subject(), p.subject())
 			}
 		}
 		list = append(list, p)
@@ -208,15 +208,15 @@ func readTrusted(path string) (text string, mode fs.FileMode, err error) {
 func Enrol(list, keys []Public, replace bool) ([]Public, error) {
 	list = slices.Clone(list)
 	for _, k := range keys {
-		at := slices.IndexFunc(list, func(p Public) bool { return p.who() == k.who() })
+		at := slices.IndexFunc(list, func(p Public) bool { return p.subject() == k.subject() })
 		same := slices.IndexFunc(list, func(p Public) bool { return bytes.Equal(p.Key, k.Key) })
 		switch {
 		case same >= 0 && same == at:
 		case same >= 0:
-			return nil, fmt.Errorf("%w: %s has the key of %s: want one of its own", ErrFile, k.who(),
-				list[same].who())
+			return nil, fmt.Errorf("%w: %s has the key of %s: want one of its own", ErrFile, k.subject(),
+				list[same].subject())
 		case at >= 0 && !replace:
-			return nil, fmt.Errorf("%w: %s has another key already, which --replace revokes", ErrFile, k.who())
+			return nil, fmt.Errorf("%w: %s has another key already, which --replace revokes", ErrFile, k.subject())
 		case at >= 0:
 			list[at] = k
 		default:

@@ -47,8 +47,8 @@ func (r *Rows) Separator() byte { return r.separator }
 // Line returns the line on which the current row begins.
 func (r *Rows) Line() int { return r.start }
 
-// Open reports whether the line that was read last has no end: it may be cut.
-func (r *Rows) Open() bool { return r.open }
+// Unterminated reports whether the line that was read last has no end: it may be cut.
+func (r *Rows) Unterminated() bool { return r.open }
 
 // CellAt returns the position of a cell of the current row; the row's, where it has none.
 func (r *Rows) CellAt(cell int) Position {

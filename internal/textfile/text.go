@@ -110,7 +110,7 @@ func (t *text) fill() {
 		t.ready, t.err = block[:bad], t.badByte(block[bad])
 		return
 	}
-	t.ready = t.withLineFeeds(block, ended)
+	t.ready = t.loneCRToLF(block, ended)
 	t.advance(t.ready)
 	switch {
 	case t.err != nil || err == nil:
@@ -189,9 +189,9 @@ func (t *text) narrow(block []byte, ended bool) (decoded, left []byte) {
 	return decoded, left
 }
 
-// withLineFeeds makes line feeds of carriage returns if the first line of the file ends
+// loneCRToLF makes line feeds of carriage returns if the first line of the file ends
 // in one alone.
-func (t *text) withLineFeeds(block []byte, ended bool) []byte {
+func (t *text) loneCRToLF(block []byte, ended bool) []byte {
 	if t.returned {
 		block, t.returned = append([]byte{'\r'}, block...), false
 	}

@@ -132,7 +132,7 @@ func (l *utilisationReader) eachRecord(record func() error) error {
 		default:
 			err = record()
 		}
-		if _, wrong := errors.AsType[*textfile.SyntaxError](err); wrong && l.table.in.Open() {
+		if _, wrong := errors.AsType[*textfile.SyntaxError](err); wrong && l.table.in.Unterminated() {
 			l.LastLineCut = true
 			return nil
 		}

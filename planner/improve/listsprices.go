@@ -124,7 +124,7 @@ func (s *pricedList) shortenTurnaround() {
 		s.shortFirst(margin)
 		clear(s.hurry)
 		for range pricedTries {
-			late := s.startInOrder()
+			late := s.rebuildByLatestStart()
 			if late > 0 {
 				continue
 			}
@@ -192,7 +192,7 @@ func (s *pricedList) try(part float64) (late int) {
 	clear(s.hurry)
 	least := math.MaxInt
 	for range pricedTries {
-		late = s.startInOrder()
+		late = s.rebuildByLatestStart()
 		if s.best == nil || l.isBetter(s.best) {
 			s.best, s.bestEnds, s.chosen = l.clone(), s.ends, slices.Clone(s.choices)
 		}
@@ -232,8 +232,8 @@ func (s *pricedList) choose(i int32, prices *bound.DueDual) (w pricedChoice) {
 	return w
 }
 
-// startInOrder puts the jobs into lists in the order of their latest starts, and returns how many are late.
-func (s *pricedList) startInOrder() (late int) {
+// rebuildByLatestStart puts the jobs into lists in the order of their latest starts, and returns how many are late.
+func (s *pricedList) rebuildByLatestStart() (late int) {
 	l := s.l
 	l.removeAll()
 	s.ends = 0

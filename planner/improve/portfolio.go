@@ -39,15 +39,15 @@ type StartPolicy struct {
 func (f Portfolio) Improve(
 	ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand,
 ) (*planner.Plan, error) {
-	least, err := f.least(ctx, p, plan, rng)
+	least, err := f.search(ctx, p, plan, rng)
 	if err != nil {
 		return nil, err
 	}
 	return f.Shorter.Improve(ctx, p, least, rng)
 }
 
-// least returns the best plan.
-func (f Portfolio) least(
+// search returns the best plan that it finds.
+func (f Portfolio) search(
 	ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand,
 ) (*planner.Plan, error) {
 	improved, err := f.Then.Improve(ctx, p, plan, rng)

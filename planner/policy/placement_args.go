@@ -37,7 +37,7 @@ func readPriced(args string) (Placement, *argError) {
 		count++
 	}
 	return Placement{rule: func(m fleet.Workload) score.Rule {
-		return score.Rule{Parts: []score.WeightedScorer{{Scorer: score.NewPriced(m, prices), Weight: 1}}}
+		return score.Rule{Parts: []score.WeightedScorer{{Scorer: score.NewAddedCost(m, prices), Weight: 1}}}
 	}}, nil
 }
 

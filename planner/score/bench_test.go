@@ -15,9 +15,9 @@ import (
 // ourRules returns the rules beyond the paper's.
 func ourRules(m fleet.Workload) map[string]func() score.Rule {
 	return map[string]func() score.Rule{
-		"Priced": func() score.Rule {
+		"AddedCost": func() score.Rule {
 			return score.Rule{
-				Parts: []score.WeightedScorer{{Scorer: score.NewPriced(m, score.DefaultPrices()), Weight: 1}},
+				Parts: []score.WeightedScorer{{Scorer: score.NewAddedCost(m, score.DefaultPrices()), Weight: 1}},
 			}
 		},
 		"Potential": func() score.Rule {
@@ -54,7 +54,7 @@ func BenchmarkDefaultRun(b *testing.B) {
 	rules := paperRules(m)
 	maps.Copy(rules, ourRules(m))
 	for _, name := range []string{
-		"PWR100_FGD900", "PWR", "FGD", "BestFit", "GpuClustering", "Auto", "Priced",
+		"PWR100_FGD900", "PWR", "FGD", "BestFit", "GpuClustering", "Auto", "AddedCost",
 		"ExpectedPWR", "Potential",
 	} {
 		b.Run(name, func(b *testing.B) {
@@ -202,7 +202,7 @@ func (w *town) depart() {
 // BenchmarkDecision is one decision and placement in a cluster kept at 60 % of
 // its GPU capacity, and the departure that makes room for it.
 func BenchmarkDecision(b *testing.B) {
-	for _, rule := range []string{"PWR100_FGD900", "FGD", "Priced", "Potential"} {
+	for _, rule := range []string{"PWR100_FGD900", "FGD", "AddedCost", "Potential"} {
 		for _, nodes := range []int{1000, 10_000, 100_000} {
 			b.Run(fmt.Sprintf("%s/%d", rule, nodes), func(b *testing.B) {
 				w := newTown(b, nodes, 0.6, func(m fleet.Workload, s *fleet.State) score.Chooser {

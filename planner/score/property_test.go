@@ -54,7 +54,7 @@ func scorers(m fleet.Workload) []score.Scorer {
 		score.DotProd{},
 		score.GpuPacking{},
 		score.GpuClustering{},
-		score.NewExpectedPWR(m), score.NewPriced(m, score.DefaultPrices()), &tide{},
+		score.NewExpectedPWR(m), score.NewAddedCost(m, score.DefaultPrices()), &tide{},
 		score.NewPotential(m, score.DefaultRoom),
 	}
 }

@@ -85,7 +85,7 @@ func TestScoresByHand(t *testing.T) {
 		// An idle GPU: 120 W; a fragment of 300: 60 W. 56 vCPU serve 4.3 GPUs at 13
 		// each, 5.4 are left; 52 serve 4 of 4.7: 0.39 stranded less.
 		{
-			"Priced", score.NewPriced(m, score.DefaultPrices()), share(700), full,
+			"AddedCost", score.NewAddedCost(m, score.DefaultPrices()), share(700), full,
 			-(120 + 60 + 100*((4.7-4)-(5.4-56./13))), 1 << 4,
 		},
 		// The next half GPU fits on a busy GPU before and after, or just before.

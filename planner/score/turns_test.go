@@ -9,7 +9,7 @@ import (
 
 func TestIndexAndPlainScanAgreeOverThousandsOfTurns(t *testing.T) {
 	for _, name := range []string{
-		"PWR100_FGD900", "BestFit", "GpuClustering", "Priced", "ExpectedPWR+FGD",
+		"PWR100_FGD900", "BestFit", "GpuClustering", "AddedCost", "ExpectedPWR+FGD",
 		"Potential",
 	} {
 		rule := func(m fleet.Workload) score.Rule {

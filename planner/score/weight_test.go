@@ -17,7 +17,7 @@ func TestScorersByPowerCompareWeightedWatts(t *testing.T) {
 	for name, scorer := range map[string]func() score.Scorer{
 		"pwr":    func() score.Scorer { return score.PWR{} },
 		"epwr":   func() score.Scorer { return score.NewExpectedPWR(m) },
-		"priced": func() score.Scorer { return score.NewPriced(m, score.Prices{CPUsPerGPU: 1}) },
+		"priced": func() score.Scorer { return score.NewAddedCost(m, score.Prices{CPUsPerGPU: 1}) },
 		"potential": func() score.Scorer {
 			return score.NewPotential(m, score.DefaultRoom)
 		},
