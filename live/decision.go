@@ -53,7 +53,7 @@ const (
 // Arm says in which group of the comparison a run is.
 type Arm string
 
-// A run is treated, held out at default clocks by lot, at the constant clocks of its
+// A run is treated, held out at default clocks at random, at the constant clocks of its
 // GPU model by the same lot, or in no group because its owner fixed the clocks or
 // opted out, or nothing was enforced.
 const (

@@ -59,7 +59,7 @@ type PlannedJob struct {
 	dvfsmodel.Setting
 	TimeS   float64 `json:"time_s"`
 	EnergyJ float64 `json:"energy_j"` // of its GPUs
-	HeldOut bool    `json:"held_out"` // drawn by lot to run as without a plan
+	HeldOut bool    `json:"held_out"` // drawn at random to run as without a plan
 	Reason  string  `json:"reason"`
 }
 
@@ -72,7 +72,7 @@ const (
 	KeptEarlier   PlanKept = "earlier"    // Slurm found room before
 	KeptLater     PlanKept = "later"      // Slurm let it wait though plans had it start
 	KeptElsewhere PlanKept = "elsewhere"  // on another GPU model
-	KeptHeldOut   PlanKept = "held_out"   // drawn by lot to run as without a plan
+	KeptHeldOut   PlanKept = "held_out"   // drawn at random to run as without a plan
 	KeptUnknown   PlanKept = "unknown"    // the plan didn't know the job yet
 	KeptNoPlace   PlanKept = "no_place"   // it couldn't be planned, or was beyond the window
 	KeptStale     PlanKept = "stale"      // the plan counted no more

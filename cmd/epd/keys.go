@@ -52,7 +52,7 @@ func keysCommand(stdin io.Reader, stdout io.Writer) *cli.Command {
 					}
 					return err
 				}, key),
-			sub("add", "LINE|-", "believe machines from now on, by the lines that epd keys make prints",
+			sub("add", "LINE|-", "trust machines by the lines that epd keys make prints",
 				"- reads lines from standard input. All are added or none. A running epd needs no word of it.\n"+
 					"Example: epd keys add 'node gpu01 7UG0qYc6fXe1Mn3yoYkq0qkV2hR6o0L4oV0p0xw3Y1k='",
 				func(c *cli.Context) error { return addKeys(c, stdin, stdout) }, trusted,

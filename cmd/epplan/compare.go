@@ -36,7 +36,7 @@ func compareCommand(t *terminal.Terminal) *cli.Command {
 			sharingPlacements() + ",\n" +
 			"and park periodic and break-even.\n" +
 			"Every batch is planned by every policy with every θ, ρ and l given, as many in parallel as there are processors;\n" +
-			"policies without θ or ρ, or that say it themselves, have one row for all of its values.\n" +
+			"policies without θ or ρ, or with one of their own, have one row for all its values.\n" +
 			"Example: epplan compare batch.csv --cluster cluster.toml --models models.toml --policy baseline --policy edl\n" +
 			"Example: epplan compare tasks.csv --cluster paper --policy edl --policy edf-bf --theta 1,0.9 " +
 			"--gpus-per-node 1,4,16",

@@ -201,12 +201,12 @@ func writeEstimateModel(b *strings.Builder, e *epdapi.Estimate, m *epdapi.Estima
 	b.WriteString(view.Points(m.Model, m.GPUModel, m.Default, m.Chosen).Text("  "))
 	report.WriteRow(b, "  why", "%s", slurm.Printable(m.Reason, 400))
 	if m.Apply && e.HoldOut > 0 {
-		report.WriteRow(b, "", "%s of the jobs run at default clocks all the same, by lot",
+		report.WriteRow(b, "", "%s of the jobs run at default clocks all the same, at random",
 			report.FormatPercent(e.HoldOut))
 	}
 	if m.Apply && e.ConstantArm > 0 {
 		report.WriteRow(b, "",
-			"%s of the jobs run at constant clocks instead, by lot, on GPU models that have such",
+			"%s of the jobs run at constant clocks instead, at random, on GPU models that have such",
 			report.FormatPercent(e.ConstantArm))
 	}
 	writeCost(b, e, m)

@@ -107,9 +107,9 @@ func modeText(d *epdapi.Decision) string {
 	mode := terminal.OrDash(d.Mode)
 	switch d.Arm {
 	case live.ArmHeldOut:
-		return mode + "; held out by lot: it runs at default clocks, so that savings can be measured"
+		return mode + "; held out at random: it runs at default clocks, so that savings can be measured"
 	case live.ArmConstant:
-		return mode + "; drawn by lot to run at constant clocks, so that it can be measured what choosing " +
+		return mode + "; drawn at random to run at constant clocks, so that it can be measured what choosing " +
 			"for each job adds"
 	case live.ArmTreated:
 		return mode + "; its energy is compared with that of held-out runs"

@@ -138,13 +138,13 @@ func fakeView(id string) *epdapi.JobView {
 		v.Wishes = &epdapi.Wishes{Warnings: []string{"epplan:\x1b]0;x\a"}}
 		v.Decisions[0].Arm, v.Decisions[0].Setting, v.Decisions[0].Chosen = live.ArmHeldOut,
 			dvfsmodel.Setting{}, nil
-		v.Decisions[0].Reason = "held out by lot, to compare with core 1087 MHz\x1b[2J"
+		v.Decisions[0].Reason = "held out at random, to compare with core 1087 MHz\x1b[2J"
 		v.Decisions[0].ConfigVersion = "000000000000"
 		v.Outcomes[0].ThrottledS = map[string]float64{"thermal\x1b[2J": 12}
 	case "4719":
 		v.Job.ID = 4719
 		v.Decisions[0].Arm, v.Decisions[0].Reason = live.ArmConstant,
-			"drawn by lot to run at constant clocks, core 1087 MHz: 90% of the GPUs' energy"
+			"drawn at random to run at constant clocks, core 1087 MHz: 90% of the GPUs' energy"
 	case "4713":
 		v.Job.ID, v.Job.State = 4713, string(slurm.Pending)
 		v.Decisions, v.Outcomes = []epdapi.Decision{}, []epdapi.Outcome{}

@@ -148,7 +148,7 @@ func TestWhatCantBeOfARunIsTold(t *testing.T) {
 	s := &epdapi.Status{Controller: &epdapi.ControllerStatus{
 		Implausible: 2, LastImplausible: "run r of job 7 on n1: time -60 s, want 0 to 60",
 	}}
-	if text := statusText(s); !strings.Contains(text, "Beware: 2 outcomes are implausible: kept, but counted "+
+	if text := statusText(s); !strings.Contains(text, "Warning: 2 outcomes are implausible: kept, but counted "+
 		"nowhere; the last: run r of job 7 on n1: time -60 s") {
 		t.Errorf("%s", text)
 	}

@@ -23,7 +23,7 @@ func jobsCommand(t *terminal.Terminal) *cli.Command {
 		Description: "The last that started come first. Users see their own; root, Slurm's user and " +
 			"operators see everybody's.\n" +
 			"Core and memory are the clocks that its runs had, or are to have where no agent told of any yet.\n" +
-			"A job's arm is treated (clocks chosen), held-out (default clocks by lot, for comparison),\n" +
+			"A job's arm is treated (clocks chosen), held-out (default clocks at random, for comparison),\n" +
 			"constant (the constant clocks of its GPU model, by the same lot) or excluded.\n" +
 			"Example: epplan jobs --state COMPLETED --limit 20",
 		Flags: []cli.Flag{

@@ -34,8 +34,8 @@ func TestAnEstimateTellsOfTheLot(t *testing.T) {
 			Apply: true, Model: &epdapi.Model{}, Default: &epdapi.Point{}, Chosen: &epdapi.Point{},
 		})
 	for _, want := range []string{
-		"5.00 % of the jobs run at default clocks all the same, by lot",
-		"10.0 % of the jobs run at constant clocks instead, by lot",
+		"5.00 % of the jobs run at default clocks all the same, at random",
+		"10.0 % of the jobs run at constant clocks instead, at random",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%s, want %s", b.String(), want)

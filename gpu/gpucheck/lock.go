@@ -199,7 +199,7 @@ func shown(d gpu.Device, at dvfsmodel.Setting) (text, wrong string) {
 		now, err := gpu.ProfilesOn(d)
 		parts = append(parts, "power profile "+now.Enforced.String())
 		if err != nil || !now.Enforced.Has(at.Profile) {
-			wrong = fmt.Sprintf("the power profile %v was requested, in force is %v (%v)", at.Profile,
+			wrong = fmt.Sprintf("power profile %v was requested, but %v is in force (%v)", at.Profile,
 				now.Enforced, err)
 		}
 	}

@@ -55,7 +55,7 @@ var drawCases = []struct {
 }{
 	{
 		name: "at constant clocks", text: constantly("1237"), core: 1237, arm: live.ArmConstant,
-		reason: "drawn by lot to run at constant clocks, core 1237 MHz: ",
+		reason: "drawn at random to run at constant clocks, core 1237 MHz: ",
 	},
 	{
 		name: "an alias, and the memory's clock", text: constantly("[1237, 877]"), core: 1237,
@@ -63,12 +63,12 @@ var drawCases = []struct {
 	},
 	{
 		name: "default clocks are the best", text: constantly("1237", bestAtDefault), core: 1237,
-		arm: live.ArmConstant, reason: "drawn by lot",
+		arm: live.ArmConstant, reason: "drawn at random",
 	},
 	{
 		name: "default clocks are the best, held out", text: strings.Replace(constantly("1237",
 			bestAtDefault), "hold_out = 0\nconstant_arm = 1", "hold_out = 0.99\nconstant_arm = 0.01", 1),
-		arm: live.ArmHeldOut, reason: "held out by lot, to compare with constant clocks, core 1237 MHz",
+		arm: live.ArmHeldOut, reason: "held out at random, to compare with constant clocks, core 1237 MHz",
 	},
 	{
 		name: "default clocks are the best, treated", text: strings.Replace(constantly("1237", bestAtDefault),
@@ -120,11 +120,11 @@ var drawCases = []struct {
 	},
 	{
 		name: "no adaptation", text: constantly("1237", "[live.adapt]\nmode = \"on\""), core: 1237,
-		arm: live.ArmConstant, reason: "drawn by lot",
+		arm: live.ArmConstant, reason: "drawn at random",
 	},
 	{
 		name: "no probe", text: strings.Replace(constantly("1237"), "explore = 0", "explore = 1", 1),
-		core: 1237, arm: live.ArmConstant, reason: "drawn by lot",
+		core: 1237, arm: live.ArmConstant, reason: "drawn at random",
 	},
 	{
 		name: "another GPU model", text: strings.Replace(constantly("1237"), "V100 = 1237", "T4 = 1005", 1),

@@ -378,7 +378,7 @@ type matrix struct {
 	t      *testing.T
 	dir    string
 	empty  []byte // a database without records
-	every  int    // one of so many trials is made, by lot
+	every  int    // one of so many trials is made, at random
 	lot    *rand.Rand
 	desks  int
 	job    slurm.JobID

@@ -26,7 +26,7 @@ type chooser struct {
 	model    learn.View
 	request  *epdapi.DecideRequest
 	job      *jobs.Job
-	explores bool  // drawn by lot
+	explores bool  // drawn at random
 	had      int   // GPUs that the job has on the node at most, by Slurm; 0: it doesn't say
 	staleErr error // why what is known of the job isn't fresh; nil: it is
 	now      time.Time

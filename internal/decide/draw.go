@@ -70,17 +70,17 @@ func (ch *chooser) drawArm(p *armShares, lot float64) {
 	}
 	switch arm := p.arm(lot); {
 	case arm == live.ArmHeldOut:
-		ch.revertToDefault("held out by lot, to compare with " + instead)
+		ch.revertToDefault("held out at random, to compare with " + instead)
 		d.HoldOut, d.Arm = true, live.ArmHeldOut
 	case arm != live.ArmConstant:
 	case constant == nil:
-		ch.revertToDefault("drawn by lot to run at constant clocks, " + ch.constantWords() + ", but " + unable +
+		ch.revertToDefault("drawn at random to run at constant clocks, " + ch.constantWords() + ", but " + unable +
 			": default clocks")
 		d.Arm = live.ArmConstant
 	default:
 		ch.setPoint(constant)
 		d.Arm, d.Adapt = live.ArmConstant, nil
-		ch.applyByMode(fmt.Sprintf("drawn by lot to run at constant clocks, %s: %s and %.0f%% of the time at "+
+		ch.applyByMode(fmt.Sprintf("drawn at random to run at constant clocks, %s: %s and %.0f%% of the time at "+
 			"default clocks, by %s",
 			ch.constantWords(), ch.energyWords(constant), 100*constant.Time/ch.safe.Standard.Time,
 			ch.model.Model))

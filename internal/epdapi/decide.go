@@ -162,7 +162,7 @@ type OutlookRequest struct {
 // Validate says what is impossible about a request, as an [ErrRequest].
 func (r *OutlookRequest) Validate() error {
 	if !isJobID(r.Job) || slurm.ValidNode(r.Node) != nil || !isRunID(r.RunID) {
-		return fmt.Errorf("%w: an outlook is of a run: job id, node, run id; %s", ErrRequest, wantRunID)
+		return fmt.Errorf("%w: want a run's job id, node and run id; %s", ErrRequest, wantRunID)
 	}
 	return nil
 }

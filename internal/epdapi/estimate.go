@@ -13,7 +13,7 @@ type Estimate struct {
 	// Limited reports whether a time limit is known; if not, clocks are chosen as if
 	// there were none.
 	Limited bool `json:"limited"`
-	// Part of the jobs that run at default clocks by lot.
+	// Part of the jobs that run at default clocks at random.
 	HoldOut float64 `json:"hold_out"`
 	// And at constant ones, on GPU models that have some.
 	ConstantArm   float64         `json:"constant_arm,omitempty"`

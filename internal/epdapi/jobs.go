@@ -164,7 +164,7 @@ func (p *JobPlan) Words(when func(time.Time) string) string {
 	text := fmt.Sprintf("plan %s (%s) has it from %s to %s on %s, at %s: %s", p.Policy, p.Mode, when(j.Start),
 		when(j.End), j.NodeClass, j.Words(), j.Reason)
 	if j.HeldOut {
-		text += "; held out by lot, to run as without a plan"
+		text += "; held out at random, to run as without a plan"
 	}
 	return text
 }

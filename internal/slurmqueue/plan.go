@@ -219,7 +219,7 @@ func (w *WhatIf) takePlan(
 				p.Mem = 0
 			}
 			if arm == live.ArmConstant {
-				p.Reason = "drawn by lot to run at constant clocks"
+				p.Reason = "drawn at random to run at constant clocks"
 			}
 		}
 		made.EnergyJ += p.EnergyJ

@@ -38,7 +38,7 @@ type PlanTerms struct {
 	// Admissible are the clocks that epd would set for a job; not ok: that isn't known. Nil: all that
 	// GPUs have may be set.
 	Admissible func(*liveplan.ClockQuestion) (clocks []dvfsmodel.Setting, ok bool)
-	// Arm is that into which a job is drawn by lot on GPUs of a model (empty: of one without constant
+	// Arm is that into which a job is drawn at random on GPUs of a model (empty: of one without constant
 	// clocks): all but treated ones run as without a plan. Nil: all are treated.
 	Arm func(job slurm.JobID, gpuModel string) live.Arm
 	// Constant are the clocks that a job of the constant arm gets; the zero value: the default ones.

@@ -38,7 +38,7 @@ func (v *View) noticesOf(s *epdapi.BudgetScope, mode live.Mode) {
 			s.Scope, report.FormatWatts(s.Short)))
 	}
 	if over := float64(s.Measured) - s.Budget.Or(float64(s.Measured)); over > 0 {
-		v.notice(page.Bad, fmt.Sprintf("%s: %s above the budget are measured", s.Scope, report.FormatWatts(over)))
+		v.notice(page.Bad, fmt.Sprintf("%s: measured power is %s above the budget", s.Scope, report.FormatWatts(over)))
 	}
 	for _, kind := range []struct {
 		one, many string
@@ -50,8 +50,8 @@ func (v *View) noticesOf(s *epdapi.BudgetScope, mode live.Mode) {
 			"%d GPUs have no power limits that can be set, and count by what their boards take at most", s.Unlimited,
 		},
 		{
-			"1 node isn't heard of: its limits stay as they were last",
-			"%d nodes aren't heard of: their limits stay as they were last", s.Silent,
+			"1 node doesn't report: its limits stay as they last were",
+			"%d nodes don't report: their limits stay as they last were", s.Silent,
 		},
 	} {
 		n := len(kind.names)

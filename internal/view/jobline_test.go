@@ -55,9 +55,9 @@ func TestAJobsLineSaysWhatItsClocksChange(t *testing.T) {
 		},
 		"held out": {
 			epdapi.JobView{Decisions: []epdapi.Decision{
-				decision(1, "a", at, dvfsmodel.Setting{}, "held out by lot\x1b[2J"),
+				decision(1, "a", at, dvfsmodel.Setting{}, "held out at random\x1b[2J"),
 			}},
-			`epplan: default clocks: held out by lot\x1b[2J`,
+			`epplan: default clocks: held out at random\x1b[2J`,
 		},
 		"no model": {
 			epdapi.JobView{Decisions: []epdapi.Decision{

@@ -51,7 +51,7 @@ var keptWords = []struct {
 	{live.KeptUnknown, "not known to the plan"},
 	{live.KeptNoPlace, "without a place in it"},
 	{live.KeptStale, "while it was stale"},
-	{live.KeptHeldOut, "held out by lot"},
+	{live.KeptHeldOut, "held out at random"},
 }
 
 // addKept adds how starts and runs kept to plans, if any did.
@@ -108,7 +108,7 @@ func plannedTable(list []live.PlannedJob) *report.Table {
 	return report.TableOf(list, func(row *report.Row, j *live.PlannedJob) {
 		why := j.Reason
 		if j.HeldOut {
-			why += "; held out by lot"
+			why += "; held out at random"
 		}
 		row.Add(report.Column{Key: "task", Head: "planned", Left: true, Max: 24}, report.Text(j.Task))
 		row.Add(report.Column{Key: "user", Head: "user", Left: true, Max: 16}, report.Text(j.User))

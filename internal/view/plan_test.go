@@ -43,10 +43,10 @@ func TestAPlanInForceIsShownWithWhatItHasForWhom(t *testing.T) {
 	for where, text := range shown {
 		for _, want := range []string{
 			"edl:0.8 of 2026-03-02 12:00:00: 2 tasks, 3.000 MJ", "2 have no place in it", "no more: it is old",
-			"no newer plan: no answer", "75.0 % as planned (3 as planned, 1 later, 2 held out by lot)",
+			"no newer plan: no answer", "75.0 % as planned (3 as planned, 1 later, 2 held out at random)",
 			"2 at planned clocks, planned 1.000 kJ, measured 2.000 kJ; 1 took over a tenth longer",
 			"4 runs didn't get the planned clocks",
-			"12_3", "13:00:00", "v100x4", "core 1087 MHz", "readjusted", "default clocks; held out by lot",
+			"12_3", "13:00:00", "v100x4", "core 1087 MHz", "readjusted", "default clocks; held out at random",
 			"11", "eve", "T4", "v100x8", "on another GPU model",
 		} {
 			if !strings.Contains(text, want) {

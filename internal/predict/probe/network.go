@@ -75,7 +75,7 @@ func fitNetwork(ctx context.Context, s *Set) (*network, error) {
 }
 
 // networkErrors returns the errors of networks on jobs that weren't learnt from, in
-// logarithms. Which jobs are left out together is drawn by lot: tables may have their
+// logarithms. Which jobs are left out together is drawn at random: tables may have their
 // own order, such as every fifth job of a kind, and a part of one kind only would say
 // what a job of a new kind is off by.
 func networkErrors(ctx context.Context, s *Set, logs []float64) ([]float64, error) {

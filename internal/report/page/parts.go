@@ -21,7 +21,7 @@ func (k Severity) Word() string {
 	case Good:
 		return "Good"
 	case Warn:
-		return "Beware"
+		return "Warning"
 	case Bad:
 		return "Problem"
 	default:

@@ -83,7 +83,7 @@ func (f *FS) step() (do bool, err error) {
 func (f *FS) Elsewhere() (do bool, err error) { return f.step() }
 
 // Reboot returns the file system after a crash of the process (powerCut false: what
-// was done is there) or of the machine: what wasn't synced is there or not, by lot.
+// was done is there) or of the machine: what wasn't synced is there or not, at random.
 func (f *FS) Reboot(powerCut bool, lot *rand.Rand) *FS {
 	next := New()
 	names := maps.Clone(f.names)
