@@ -50,7 +50,7 @@ var warningKinds = [...]struct{ name, one, many string }{
 	WarnEstimate: {"estimates", "GPU model rests on estimates", "GPU models rest on estimates"},
 	WarnProfile:  {"profile_unused", "job whose profile isn't used", "jobs whose profiles aren't used"},
 	WarnPower: {
-		"power_assumed", "job states no power: one is assumed", "jobs state no power: one is assumed",
+		"power_assumed", "job has no known power: one is assumed", "jobs have no known power: one is assumed",
 	},
 	WarnUnused: {"unused", "part of the file isn't used", "parts of the file aren't used"},
 	WarnOther:  {"other", "further warning", "further warnings"},

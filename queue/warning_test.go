@@ -26,7 +26,7 @@ func TestWarningsAreOneLineForEachKindTheMostDangerousFirst(t *testing.T) {
 	}
 	want := []string{
 		"2 jobs may run on GPU models on which their run times weren't measured, such as e may run on V100",
-		"c is killed", "2 jobs state no power: one is assumed, such as b has no power on V100", "first",
+		"c is killed", "2 jobs have no known power: one is assumed, such as b has no power on V100", "first",
 	}
 	if got := queue.WarningLines(warnings, false); !slices.Equal(got, want) {
 		t.Errorf("got %q\nwant %q", got, want)

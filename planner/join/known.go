@@ -323,7 +323,7 @@ func (j *joiner) assumePowers(job *queue.Job, all []knownRun) {
 		k.assumed = true
 		k.power = min(dvfsmodel.Watt(float64(cmp.Or(known, typical))/(k.time*float64(k.gpus))),
 			j.limits.of(k.hardware.Name))
-		j.warn(job, queue.WarnPower, float64(k.power), " states no power: %.4g W assumed on %s",
+		j.warn(job, queue.WarnPower, float64(k.power), " has no known power: %.4g W assumed on %s",
 			float64(k.power), k.hardware.Name)
 	}
 }
