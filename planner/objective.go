@@ -2,6 +2,7 @@ package planner
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -28,22 +29,43 @@ func (p *Problem) Cost(plan *Plan) float64 {
 // field on.
 type PlanRank struct {
 	Unplaced int // tasks left out
-	Late     int // tasks that end after their due times
 	Misses   int // missed deadlines
+	Late     int // tasks that end after their due times, which deadlines are, too
 	Cost     float64
 }
 
 // RankOf is that of a plan.
 func (p *Problem) RankOf(plan *Plan) PlanRank {
-	return PlanRank{len(plan.Unplaced), len(plan.PastDue(p)), len(plan.Misses), p.Cost(plan)}
+	return PlanRank{len(plan.Unplaced), len(plan.Misses), len(plan.PastDue(p)), p.Cost(plan)}
 }
 
 // Compare is below 0 where w is to be preferred, and above 0 where other is.
 func (w PlanRank) Compare(other PlanRank) int {
 	return cmp.Or(
-		cmp.Compare(w.Unplaced, other.Unplaced), cmp.Compare(w.Late, other.Late),
-		cmp.Compare(w.Misses, other.Misses), cmp.Compare(w.Cost, other.Cost),
+		cmp.Compare(w.Unplaced, other.Unplaced), cmp.Compare(w.Misses, other.Misses),
+		cmp.Compare(w.Late, other.Late), cmp.Compare(w.Cost, other.Cost),
 	)
+}
+
+// WithLaterDue returns the problem with due times that are so many times as long after the tasks' arrivals, but
+// for deadlines, which stay; nil: it has no other due times.
+func (p *Problem) WithLaterDue(stretch float64) *Problem {
+	later := *p
+	later.Tasks = nil
+	for i := range p.Tasks {
+		t := &p.Tasks[i]
+		if !(t.Due < t.Deadline) {
+			continue
+		}
+		if later.Tasks == nil {
+			later.Tasks = slices.Clone(p.Tasks)
+		}
+		later.Tasks[i].Due = min(t.Deadline, t.Arrival+stretch*(t.Due-t.Arrival))
+	}
+	if later.Tasks == nil {
+		return nil
+	}
+	return &later
 }
 
 // GPUSeconds returns how long the tasks hold GPUs, in all: a task's run time counts once

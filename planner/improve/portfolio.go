@@ -2,6 +2,7 @@ package improve
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"slices"
 
@@ -9,8 +10,8 @@ import (
 )
 
 // Portfolio plans anew by other policies, improves each plan by Then, and the best of
-// all by Last: the fewest tasks left out, then the fewest that end after their due
-// times, then the fewest missed deadlines, then the least of the problem's objective.
+// all by Last: the fewest tasks left out, then the fewest missed deadlines, then the fewest that end after
+// their due times, then the least of the problem's objective.
 // Where every task takes one whole GPU of the only class from time 0 on, Then alone
 // does better than any start, and nothing else is tried unless tasks are late or
 // waiting has a price.
@@ -43,7 +44,27 @@ func (f Portfolio) Improve(
 	if err != nil {
 		return nil, err
 	}
-	return f.Shorter.Improve(ctx, p, least, rng)
+	best := candidateOf(p, least)
+	for _, stretch := range []float64{2, 4, math.Inf(1)} {
+		if best.rank.Misses == 0 || planner.StopRequested(ctx) {
+			break
+		}
+		if len(p.Tasks) > manyJobs {
+			stretch = math.Inf(1)
+		}
+		loose := p.WithLaterDue(stretch)
+		if loose == nil {
+			break
+		}
+		if least, err = f.search(ctx, loose, plan, rng); err != nil {
+			return nil, err
+		}
+		best.takeIfBetter(p, least)
+		if math.IsInf(stretch, 1) {
+			break
+		}
+	}
+	return f.Shorter.Improve(ctx, p, best.Plan, rng)
 }
 
 // search returns the best plan that it finds.

@@ -129,18 +129,27 @@ func (s *site) deadlines(p *planner.Problem, length float64) {
 	}
 }
 
-// pastDue returns how many tasks a policy ends late, of how many that it places.
+// pastDue returns a policy's plan, and how many tasks it ends late.
 func pastDue(tb testing.TB, p *planner.Problem, text string) (plan *planner.Plan, late int) {
+	tb.Helper()
+	plan, broken := promisesOf(tb, p, text)
+	return plan, broken.Late
+}
+
+// promisesOf returns a policy's plan, and the promises that it breaks.
+func promisesOf(tb testing.TB, p *planner.Problem, text string) (*planner.Plan, planner.PlanRank) {
 	tb.Helper()
 	pol, err := policy.Parse(text, policy.DefaultParams())
 	if err != nil {
 		tb.Fatal(err)
 	}
-	plan, err = policy.SolveChecked(context.Background(), p, pol, nil)
+	plan, err := policy.SolveChecked(context.Background(), p, pol, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return plan, len(plan.PastDue(p))
+	broken := p.RankOf(plan)
+	broken.Cost = 0
+	return plan, broken
 }
 
 // TestTheDefaultPlanKeepsWhatOthersKeep draws batches as users write them.
@@ -150,15 +159,15 @@ func TestTheDefaultPlanKeepsWhatOthersKeep(t *testing.T) {
 	kept, saved := 0, 0.0
 	for seed := range batches {
 		p := drawBatch(t, seed)
-		plan, late := pastDue(t, p, policy.DefaultName(planner.Offline))
-		base, baseLate := pastDue(t, p, "baseline")
+		plan, broken := promisesOf(t, p, policy.DefaultName(planner.Offline))
+		base, byBase := promisesOf(t, p, "baseline")
 		if plan.Clocks != nil {
 			t.Errorf("seed %d: the plan says that clocks are the same for all tasks of a GPU model: %v",
 				seed, plan.Clocks)
 		}
 		saved += 1 - float64(plan.Ledger.Total()/base.Ledger.Total())
 		names := []string{"baseline", policy.EasyDefault}
-		if baseLate == 0 {
+		if byBase.Late == 0 {
 			kept++
 		} else {
 			names = append(names, policy.Names()...)
@@ -167,11 +176,8 @@ func TestTheDefaultPlanKeepsWhatOthersKeep(t *testing.T) {
 			if name == "lookahead" {
 				continue // takes minutes
 			}
-			other, otherLate := pastDue(t, p, name)
-			if lost, otherLost := len(plan.Unplaced), len(other.Unplaced); lost > otherLost ||
-				(lost == otherLost && late > otherLate) {
-				t.Errorf("seed %d, %d jobs: %d late and %d left out, by %s %d and %d", seed, len(p.Tasks),
-					late, lost, name, otherLate, otherLost)
+			if _, byOther := promisesOf(t, p, name); broken.Compare(byOther) > 0 {
+				t.Errorf("seed %d, %d jobs: %+v, by %s %+v", seed, len(p.Tasks), broken, name, byOther)
 			}
 		}
 	}
@@ -254,13 +260,11 @@ func TestPlansOfJobsOverNodesKeepWhatOthersKeep(t *testing.T) {
 	batches, saved := shareddata.Rounds[uint64](2, 2, 8), 0.0
 	for seed := range batches {
 		p := drawWideBatch(t, 300+seed)
-		plan, late := pastDue(t, p, policy.DefaultName(planner.Offline)) // which checks it
+		plan, broken := promisesOf(t, p, policy.DefaultName(planner.Offline)) // which checks it
 		for _, name := range []string{"baseline", policy.EasyDefault, "marginal", "value"} {
-			other, otherLate := pastDue(t, p, name)
-			if lost, otherLost := len(plan.Unplaced), len(other.Unplaced); lost > otherLost ||
-				(lost == otherLost && late > otherLate) {
-				t.Errorf("seed %d, %d jobs: %d late and %d left out, by %s %d and %d", seed, len(p.Tasks),
-					late, lost, name, otherLate, otherLost)
+			other, byOther := promisesOf(t, p, name)
+			if broken.Compare(byOther) > 0 {
+				t.Errorf("seed %d, %d jobs: %+v, by %s %+v", seed, len(p.Tasks), broken, name, byOther)
 			}
 			if name == policy.EasyDefault {
 				less := 1 - float64(plan.Ledger.Total()/other.Ledger.Total())
@@ -347,4 +351,55 @@ func (asItIs) Improve(
 	_ context.Context, _ *planner.Problem, plan *planner.Plan, _ *rand.Rand,
 ) (*planner.Plan, error) {
 	return plan, nil
+}
+
+// tight draws a batch of a dozen jobs at clocks of their own for eight GPUs, of which half have deadlines that
+// leave little room.
+func tight(tb testing.TB, seed uint64) *planner.Problem {
+	tb.Helper()
+	s := &site{Rand: rand.New(rand.NewPCG(seed, 21))}
+	p := &planner.Problem{Cluster: planner.Cluster{Classes: []planner.NodeClass{{
+		Name: "A", Model: "A", Count: 2, GPUs: 4, IdleW: 68, HostW: 300, TurnOn: 90, TurnOnDelay: 2,
+	}}}}
+	for i := range 12 {
+		at := dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling(), Time: 2000 + 7000*s.Float64()}
+		at.Power = dvfsmodel.Watt(350 + 300*s.Float64())
+		at.Energy = at.Power.Over(at.Time)
+		t := planner.NewTask(fmt.Sprint("t", i), planner.Option{
+			Model: "A", GPUs: []int{1, 2, 4}[s.IntN(3)], Response: &dvfsmodel.Fixed{At: at},
+		})
+		if s.IntN(2) == 0 {
+			t.Deadline = at.Time * (1.3 + 1.4*s.Float64())
+			t.Due = t.Deadline
+		}
+		p.Tasks = append(p.Tasks, t)
+	}
+	if err := policy.ImplyDue(context.Background(), p, 1.5); err != nil {
+		tb.Fatal(err)
+	}
+	return p
+}
+
+// A due time that is implied may be passed, a deadline may not: it isn't missed for jobs without one, nor by the
+// default where another policy keeps it.
+func TestDeadlinesAreKeptBeforeDueTimes(t *testing.T) {
+	t.Parallel()
+	for seed := range shareddata.Rounds[uint64](8, 12, 300) {
+		p := tight(t, seed)
+		name := policy.DefaultName(planner.Offline)
+		_, broken := promisesOf(t, p, name)
+		if broken.Misses == 0 {
+			continue
+		}
+		if loose := p.WithLaterDue(math.Inf(1)); loose != nil {
+			if _, only := promisesOf(t, loose, name); only.Misses < broken.Misses {
+				t.Errorf("seed %d: %+v, without other due times %+v", seed, broken, only)
+			}
+		}
+		for _, name := range []string{"edl", "edf-bf", policy.EasyDefault, "value"} {
+			if _, other := promisesOf(t, p, name); broken.Compare(other) > 0 {
+				t.Errorf("seed %d: %+v, by %s %+v", seed, broken, name, other)
+			}
+		}
+	}
 }
