@@ -38,6 +38,16 @@ type simMachine struct {
 	latest time.Time // a clock that goes back stands still here
 }
 
+// HoldSim keeps all processes from the simulated GPUs of a folder until it is closed. It waits for those that use
+// them.
+func HoldSim(dir string) (io.Closer, error) {
+	lock, err := statedir.OpenAlone(filepath.Join(dir, simFile+".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("simulator: lock the state: %w", err)
+	}
+	return lock, nil
+}
+
 // withState runs f on the state of one GPU as it is now. What f changes is kept when
 // it says so, and written where there is a folder.
 func (m *simMachine) withState(i int, f func(s *simState, now time.Time) (changed bool, err error)) error {
@@ -47,9 +57,9 @@ func (m *simMachine) withState(i int, f func(s *simState, now time.Time) (change
 		_, err := m.apply(i, f)
 		return err
 	}
-	lock, err := statedir.OpenAlone(filepath.Join(m.dir, simFile+".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	lock, err := HoldSim(m.dir)
 	if err != nil {
-		return fmt.Errorf("simulator: lock the state: %w", err)
+		return err
 	}
 	defer func() { _ = lock.Close() }()
 	if err := m.load(); err != nil {

@@ -43,6 +43,12 @@ func TestWhatOneMachineIsRefusedAgainAndAgainIsLoggedOnce(t *testing.T) {
 			r.note(fmt.Sprintf("10.0.0.9:%d", 4711+i), errors.New("node n1 speaks for itself alone"))
 		}
 		r.note("10.0.0.8:4711", errors.New("node n1 speaks for itself alone"))
+		for ahead := range 50 {
+			r.note("10.0.0.9:4711", fmt.Errorf("the clock is %d s ahead", 545+ahead))
+		}
+		if lines := strings.Count(log.String(), "the clock is"); lines != 1 {
+			t.Errorf("%d lines for one clock:\n%s", lines, log.String())
+		}
 		if lines := strings.Count(log.String(), "speaks for itself alone"); lines != 2 {
 			t.Errorf("%d lines for what two machines were refused:\n%s", lines, log.String())
 		}

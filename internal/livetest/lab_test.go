@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -17,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/gpu"
 	"github.com/epplan/epplan/internal/testkit/slurmlab"
 	"github.com/epplan/epplan/slurm/install"
 )
@@ -493,8 +495,32 @@ func (l *lab) signal(node string, sig os.Signal) {
 	l.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.epds[node].Process.Signal(sig); err != nil {
+	process := l.epds[node].Process
+	if sig == syscall.SIGSTOP {
+		defer l.holdSim(node, process.Pid)()
+	}
+	if err := process.Signal(sig); err != nil {
 		l.Fatal(err)
+	}
+}
+
+// holdSim keeps an epd out of its simulated GPUs until the function that it returns has seen it stand still: all
+// others wait for the state of simulated GPUs, as nobody does for real ones, while one that stands still holds it.
+func (l *lab) holdSim(node string, pid int) (release func()) {
+	l.Helper()
+	lock, err := gpu.HoldSim(filepath.Join(l.dir, node, "sim"))
+	if errors.Is(err, fs.ErrNotExist) { // a controller has none
+		return func() {}
+	}
+	if err != nil {
+		l.Fatal(err)
+	}
+	return func() {
+		defer lock.Close() //nolint:errcheck // nothing was written
+		l.within(patience, "epd stands still", func() bool {
+			state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+			return err != nil || strings.Contains(string(state), ") T ")
+		})
 	}
 }
 
