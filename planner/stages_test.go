@@ -189,8 +189,8 @@ func TestAPickStageThatGoesRoundInCirclesIsAnError(t *testing.T) {
 			planner.Offline, wait,
 			"put off each time",
 		},
-		{"woken at once for ever", stubborn{wake: 0}, planner.Offline, place.Marginal, "again and again"},
-		{"woken in the past", stubborn{wake: -1}, planner.Offline, place.Marginal, "again and again"},
+		{"woken at once for ever", stubborn{wake: 0}, planner.Offline, place.Marginal, "asks repeatedly"},
+		{"woken in the past", stubborn{wake: -1}, planner.Offline, place.Marginal, "asks repeatedly"},
 		{"woken at no time", stubborn{wake: math.NaN()}, planner.Offline, place.Marginal, "NaN"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

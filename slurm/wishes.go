@@ -52,6 +52,7 @@ var (
 	// requestStart is epplan: or epplan= at the start of a word; without either it is a wish only before off.
 	requestStart = regexp.MustCompile(`(?i)(?:^|[^\p{L}\p{N}_./-])epplan` +
 		`(?:(?:[\s\p{Z}]*[:=：])+[\s\p{Z}]*|[\s\p{Z}_-]+(off)\b)`)
+	requestName = regexp.MustCompile("(?i)epplan")
 	// requestSeparator is what parts a wish from a further one: a comma, or anything before a word that is one.
 	requestSeparator = regexp.MustCompile(
 		`(?i)^(?:([\s\p{Z};,]+)(?:off|nocode|fixed|cap|deadline|slowdown|slack)\b|(,)[^\s\p{Z};,])`)
@@ -63,6 +64,9 @@ var (
 	requestOptOut = regexp.MustCompile(`(?i)^(off?f?|[o0]ff|no|none|never|false|0|stop|skip|ignore|exclude|` +
 		`disabled?|opt.?out|hands.?off|aus)($|[^\p{L}\p{N}])`)
 )
+
+// MayHoldWishes reports whether a comment names epplan, without which nothing in it is a wish.
+func MayHoldWishes(comment string) bool { return requestName.MatchString(comment) }
 
 // ParseWishes reads a job's comment; times of day and durations count from now,
 // in now's zone. Wishes stand behind epplan: and are parted by commas, semicolons and blanks, in any case.

@@ -91,6 +91,9 @@ func TestOptingOutWorksHoweverItIsWritten(t *testing.T) {
 		if w := slurm.ParseWishes(comment, now); !w.Off || w.HasFixedClocks() || !w.Deadline.IsZero() {
 			t.Errorf("%q: %+v", comment, w)
 		}
+		if !slurm.MayHoldWishes(comment) {
+			t.Errorf("%q isn't kept", comment)
+		}
 	}
 	for _, comment := range []string{ // words about it
 		"epplan", "thanks to epplan this took less", "ask epplan about it", "epplan's clocks, see off-line",
@@ -134,6 +137,9 @@ func TestOptingOutWorksHoweverItIsWritten(t *testing.T) {
 		if w := slurm.ParseWishes(text, now); !w.Off || w.HasFixedClocks() || !w.Deadline.IsZero() ||
 			w.Slowdown != 0 {
 			t.Fatalf("%q: %+v", text, w)
+		}
+		if !slurm.MayHoldWishes(text) {
+			t.Fatalf("%q isn't kept", text)
 		}
 	})
 }

@@ -38,9 +38,9 @@ type Curves struct {
 const (
 	diffuseTimeVariance  = 1e4  // variance of ln time at default clocks
 	diffusePowerVariance = 1e4  // and of ln power
-	vagueVariance     = 0.5  // variance of other coefficients before anything is known
-	emRounds          = 5    // of expectation and maximisation
-	minSpread         = 1e-6 // variance of residuals, at least
+	vagueVariance        = 0.5  // variance of other coefficients before anything is known
+	emRounds             = 5    // of expectation and maximisation
+	minSpread            = 1e-6 // variance of residuals, at least
 )
 
 // settingMean is one setting of a workload.

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 	"unique"
 
 	"github.com/epplan/epplan/live"
@@ -199,19 +198,13 @@ func cut(text string) string { return text[:min(len(text), MaxText)] }
 
 func kept(text string) unique.Handle[string] { return unique.Make(cut(text)) }
 
-// keptComment keeps the words of a comment that may be wishes.
+// keptComment keeps a comment that may hold wishes.
 func keptComment(text string) unique.Handle[string] {
-	text = text[:min(len(text), slurm.MaxText)]
-	if !strings.Contains(text, requestPrefix) {
-		return unique.Make("")
+	if !slurm.MayHoldWishes(text) {
+		text = ""
 	}
-	words := strings.FieldsFunc(text, func(r rune) bool { return r == ';' || unicode.IsSpace(r) })
-	words = slices.DeleteFunc(words, func(w string) bool { return !strings.HasPrefix(w, requestPrefix) })
-	return unique.Make(strings.Join(words, " "))
+	return unique.Make(text[:min(len(text), slurm.MaxText)])
 }
-
-// requestPrefix begins a wish of a user.
-const requestPrefix = "epplan:"
 
 // tresText returns a count of resources as a text that is the same for the same
 // counts.
