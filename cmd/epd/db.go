@@ -57,6 +57,9 @@ func dbCommand(stdout, stderr io.Writer) *cli.Command {
 		Subcommands: append([]*cli.Command{
 			sub("check", "", "look for damage", "epd db check", 0, func(c *cli.Context, path string) error {
 				found, err := store.Check(c.Context, path)
+				if errors.Is(err, store.ErrCorrupt) {
+					found, err = append(found, err.Error()), nil
+				}
 				for _, damage := range found {
 					_, _ = fmt.Fprintln(stdout, damage)
 				}

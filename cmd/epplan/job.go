@@ -90,7 +90,7 @@ func jobView(c *cli.Context, text string) (*epdapi.JobView, error) {
 		return nil, terminal.WithHint(
 			fmt.Errorf("job %s isn't known", text),
 			fmt.Sprintf(
-				"tasks without GPUs aren't; one that ended before epd recorded tasks is known by its own number: "+
+				"epd sees new tasks within some seconds: try again. Tasks without GPUs aren't known; one that ended before epd recorded tasks is known by its own number: "+
 					"sacct -X -n -j %s -o JobIDRaw",
 				text,
 			),
@@ -98,7 +98,8 @@ func jobView(c *cli.Context, text string) (*epdapi.JobView, error) {
 	}
 	if hasStatus(err, http.StatusNotFound) {
 		return nil, terminal.WithHint(fmt.Errorf("job %d isn't known", ref.Job),
-			"jobs without GPUs, and those that ended before epd was there, aren't; users see only their own")
+			"epd sees a new job within some seconds: try again. Jobs without GPUs, and those that ended before epd was "+
+				"there, aren't known; users see only their own")
 	}
 	return job, err
 }

@@ -133,7 +133,7 @@ func CheckNamed(ctx context.Context, c *config.Config) (doubtful []error, err er
 		return nil, err //nolint:wrapcheck // says all
 	}
 	const patience = 3 * time.Second
-	client := slurm.NewClient(slurm.ExecRunner{Timeout: patience}, patience)
+	client := slurm.NewClient(slurm.ExecRunner{Conf: os.Getenv("SLURM_CONF"), Timeout: patience}, patience)
 	if nodes, _, err := client.Nodes(ctx); err == nil && len(nodes) > 0 {
 		doubtful = append(doubtful, c.UnknownNames(config.NamesIn(nodes))...)
 	}

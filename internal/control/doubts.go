@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/decide"
 	"github.com/epplan/epplan/internal/jobs"
@@ -47,6 +48,10 @@ func (d *unmeetableRequests) of(w *slurm.Wishes, most live.Limit, now time.Time)
 		said = append(said, fmt.Sprintf("epplan:deadline: it is in %s, and the time limit is %s: "+
 			"it is met only if the job takes less", w.Deadline.Sub(now).Round(time.Second), slurm.FormatLimit(limit)))
 	}
+	if w.HasSlack && w.Slack > 0 && d.settings.Live.Hours.By == config.HoursOff {
+		said = append(said, "epplan:slack changes nothing: no price of hours is configured here")
+	}
+	said = append(said, d.capDoubt(w)...)
 	if !w.HasFixedClocks() {
 		return said
 	}
@@ -78,6 +83,27 @@ func (d *unmeetableRequests) of(w *slurm.Wishes, most live.Limit, now time.Time)
 	}
 	return append(said, fmt.Sprintf("epplan:fixed=%d: no GPU there has these clocks, so it runs at default "+
 		"ones; the nearest: %s", w.CoreMHz, strings.Join(nearest, ", ")))
+}
+
+// capDoubt says where no GPU there takes a power limit.
+func (d *unmeetableRequests) capDoubt(w *slurm.Wishes) (said []string) {
+	if w.CapW <= 0 {
+		return nil
+	}
+	least, most := math.Inf(1), 0.0
+	for _, model := range d.models() {
+		p := d.settings.Profiles.Find(model)
+		if p == nil || p.PowerLimit.Min <= 0 { // it may take it
+			return nil
+		}
+		least = min(least, float64(p.PowerLimit.Min))
+		most = max(most, float64(cmp.Or(p.PowerLimit.Max, p.PowerLimit.Default)))
+	}
+	if limit := float64(w.CapW); most > 0 && (limit < least || limit > most) {
+		said = append(said, fmt.Sprintf("epplan:cap=%d: GPUs there take limits of %g to %g W, so none is set",
+			w.CapW, least, most))
+	}
+	return said
 }
 
 // models returns the GPU models there, as their agents name them; where an agent hasn't said, all that

@@ -234,6 +234,15 @@ func TestFixedClocksAreDoubtedByTheGPUsThatTheJobMayGet(t *testing.T) {
 		gpu := epdapi.NodeGPU{GPU: epdapi.GPU{UUID: "GPU-0", Model: model}}
 		r.hear(&epdapi.NodeReport{Node: node, GPUs: []epdapi.NodeGPU{gpu}})
 	}
+	for watts, says := range map[int]string{5: "so none is set", 65: "", 9000: "so none is set"} {
+		answer, err := r.Submit(t.Context(), &hooks.Submission{
+			Version: hooks.ProtocolVersion, UID: 1000, Name: "train", Partition: "told", TRESPerNode: "gres:gpu:1",
+			MinNodes: 1, Kind: "batch", Comment: hooks.Hex(fmt.Sprintf("epplan:cap=%d", watts)),
+		})
+		if got := string(answer.Message); err != nil || (got == "") != (says == "") || !strings.Contains(got, says) {
+			t.Errorf("%d W: %q, want %q; %v", watts, got, says, err)
+		}
+	}
 	for partition, doubted := range map[string]string{"told": "on T4", "untold": "", "both": ""} {
 		for pair, says := range map[dvfsmodel.Setting]string{
 			{Core: 1087, Mem: 877}: doubted, // a V100's
@@ -261,6 +270,7 @@ func TestAWishThatCanHardlyBeMetIsAnsweredAtSubmission(t *testing.T) {
 		"epplan:deadline=yesterday": "want", "epplan:slowdown=0.5": "from 1 to", "epplan:fast": "want off",
 		"epplan:off,fixed=1200": "don't count", "epplan:deadline=+2d,deadline=+3d": "twice", "epplan:offff": "epplan:offff",
 		"epplan:off": "", "epplan:deadline=+2d": "", "epplan:slowdown=1.2": "", "runs under epplan": "",
+		"epplan:slack=4h": "no price of hours", "epplan:slack=0": "", "epplan:cap=200": "",
 	} {
 		answer, err := r.Submit(t.Context(), &hooks.Submission{
 			Version: hooks.ProtocolVersion, UID: 1000, Name: "train", Partition: "gpu", TimeLimit: 60,

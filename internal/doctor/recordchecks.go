@@ -75,9 +75,9 @@ func checkStore(ctx context.Context, e *examination) []Finding {
 	said, err := e.site.Run(ctx, cmp.Or(e.options.EPDProgram, "epd"), "db", "check", "--state", dir)
 	_, failed := errors.AsType[*exec.ExitError](err)
 	switch {
-	case failed:
+	case failed && strings.TrimSpace(said) != "": // what is damaged
 		first, _, _ := strings.Cut(strings.TrimSpace(said), "\n")
-		found = append(found, storeDamaged.finding(append(words, "error", cmp.Or(first, err.Error()))...)...)
+		found = append(found, storeDamaged.finding(append(words, "error", first)...)...)
 	case errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil:
 		return append(found, unknownFinding("epd db check isn't done in time: run it by hand")...)
 	case err != nil:

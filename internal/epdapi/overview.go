@@ -31,7 +31,7 @@ type Overview struct {
 	// Hours are the last 48 hours, oldest first; as old as Savings, and without the runs that haven't ended.
 	Hours []HourPower `json:"hours"`
 	// Savings are all that were ever made, as they were a moment before: mostly some
-	// seconds, and at most 5 minutes.
+	// seconds, and at most a minute.
 	Savings Savings `json:"savings"`
 	// Decisions are the latest on runs; in advise mode what would have been done.
 	Decisions []JobDecision `json:"decisions"`

@@ -28,7 +28,7 @@ type savedAt struct {
 // show them again.
 const (
 	savingsFor   = 15 * time.Second
-	savingsStale = 5 * time.Minute // from then on they aren't shown again
+	savingsStale = time.Minute // from then on they aren't shown again
 	savingsTime  = 4 * time.Second
 )
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -135,7 +136,9 @@ func (f *Found) askSlurm(ctx context.Context, t *terminal.Terminal, file string)
 		if scontrol, err = filepath.Abs(scontrol); err != nil {
 			return err //nolint:wrapcheck // says why
 		}
-		client := slurm.NewClient(slurm.ExecRunner{Dir: filepath.Dir(scontrol), Timeout: patience}, patience)
+		client := slurm.NewClient(slurm.ExecRunner{
+			Dir: filepath.Dir(scontrol), Conf: os.Getenv("SLURM_CONF"), Timeout: patience,
+		}, patience)
 		nodes, unread, err = client.Nodes(ctx)
 		if settings, err := client.Settings(ctx); err == nil && settings["ClusterName"] != "" {
 			f.name = settings["ClusterName"]
