@@ -250,9 +250,10 @@ func TimeAt(value string, now time.Time) (time.Time, error) {
 		}
 		return at, nil
 	}
-	at, err := time.Parse(time.RFC3339, value)
-	if err != nil {
-		return time.Time{}, errors.New("want RFC 3339, +2h or 18:00")
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04Z07:00"} {
+		if at, err := time.Parse(layout, value); err == nil {
+			return at, nil
+		}
 	}
-	return at, nil
+	return time.Time{}, errors.New("want RFC 3339, +2h or 18:00")
 }

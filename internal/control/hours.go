@@ -26,8 +26,13 @@ func (s *Settings) Prices() begins.Prices {
 	case s.Live.Hours.By == config.HoursCarbon:
 		kind = factors.Carbon
 	}
-	return func(from time.Time) (hours.Prices, float64) { return s.series.Prices(kind, from, &s.Factors) }
+	return func(from time.Time) (hours.Prices, float64) {
+		return s.series.Prices(kind, from, repeatedFor, &s.Factors)
+	}
 }
+
+// repeatedFor is for how long the prices of the last day go on; jobs wait for one day of them at most.
+const repeatedFor = 2 * 24 * time.Hour
 
 // waiter is a job that is being submitted, and may begin later.
 type waiter struct {

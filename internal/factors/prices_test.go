@@ -34,7 +34,7 @@ func TestPricesAreThoseOfTheSeriesThenOfItsLastDay(t *testing.T) {
 		t.Error("it states money, and no carbon")
 	}
 	constant := &config.Factors{CostPerKWh: 0.25, CarbonPerKWh: 400, PUE: 1.5}
-	prices, known := s.Prices(Money, begin.Add(3*time.Hour), constant)
+	prices, known := s.Prices(Money, begin.Add(3*time.Hour), 40*24*time.Hour, constant)
 	if known != 45*3600 {
 		t.Errorf("known for %v s", known)
 	}
@@ -49,7 +49,17 @@ func TestPricesAreThoseOfTheSeriesThenOfItsLastDay(t *testing.T) {
 			t.Errorf("hour %d: %v a kWh, want %v", h, got, expect)
 		}
 	}
-	carbon, _ := s.Prices(Carbon, begin, constant)
+	// From long after the series it is the same day that goes on.
+	const hoursLater = 66*24 + 5
+	prices, known = s.Prices(Money, begin.Add(hoursLater*time.Hour), 2*24*time.Hour, constant)
+	for h := range 48 {
+		during := planner.Interval{From: float64(h) * 3600, To: float64(h+1) * 3600}
+		expect := want[24+(hoursLater+h)%24]
+		if got := prices.Integral(during) * 1000 / 1.5; math.Abs(got-expect) > 1e-9 || known >= 0 {
+			t.Errorf("hour %d after 66 days: %v a kWh, want %v", h, got, expect)
+		}
+	}
+	carbon, _ := s.Prices(Carbon, begin, 0, constant)
 	if got := carbon.Integral(planner.Interval{From: 7200, To: 10800}) * 1000; math.Abs(got-600) > 1e-9 {
 		t.Errorf("%v g a kWh where the series says nothing, want the constant 600", got)
 	}

@@ -163,6 +163,9 @@ func (r *seriesReader) factor(column int) (float64, error) {
 // maxFactor bounds factors, as those of a configuration.
 const maxFactor = 1e6
 
+// Begin returns when the first row's time begins.
+func (s *Series) Begin() time.Time { return s.times[0] }
+
 // End returns when the last row's time is over.
 func (s *Series) End() time.Time { return s.times[len(s.factors)] }
 
@@ -229,14 +232,12 @@ func (v factorValues) of(kind Kind) float64 {
 	}
 }
 
-// repeatedDays is for how long the last day goes on behind the end of a series.
-const repeatedDays = 60
-
 // Prices returns what a joule of the computers costs over time, seconds from a moment on, the site's overhead
 // included; where a row doesn't state it, by the constant factor. Before the first row its price holds, behind
-// the last one those of the 24 hours before; known is until when they are the series' own.
+// the last one those of the 24 hours before, until so long after it and after the moment; known is until when
+// they are the series' own.
 func (s *Series) Prices(
-	kind Kind, from time.Time, constant *config.Factors,
+	kind Kind, from time.Time, long time.Duration, constant *config.Factors,
 ) (prices hours.Prices, known float64) {
 	const joules, day = 3.6e6, 24 * time.Hour
 	usual := constant.CostPerKWh
@@ -256,12 +257,16 @@ func (s *Series) Prices(
 	}
 	end := s.End()
 	again := min(day, end.Sub(s.times[0])).Truncate(time.Second)
-	for begin, n := end, 0; again > 0 && n < repeatedDays; n++ {
+	begin, until := end, end.Add(long)
+	if secs := int64(again.Seconds()); secs > 0 && from.After(end) { // begins with the repetition that holds at from
+		begin = from.Truncate(time.Second).Add(-time.Duration((from.Unix()-end.Unix())%secs) * time.Second)
+		until = from.Add(long)
+	}
+	for ; again > 0 && begin.Before(until); begin = begin.Add(again) {
 		first := max(0, s.index(end.Add(-again)))
 		for i := first; i < len(s.factors); i++ {
 			add(begin.Add(max(0, s.times[i].Sub(end.Add(-again)))), s.factors[i].of(kind))
 		}
-		begin = begin.Add(again)
 	}
 	return prices, end.Sub(from).Seconds()
 }

@@ -74,18 +74,32 @@ func (s *Setup) Hours(t *terminal.Terminal, c *cli.Context) (*Hours, error) {
 	if kind == factors.Money {
 		h.Unit = cmp.Or(s.Config.Factors.Currency, "of its currency")
 	}
-	prices, known := series.Prices(kind, begin, &s.Config.Factors)
-	h.Prices = prices
 	last := 0.0
 	for i := range s.Problem.Tasks {
-		last = max(last, s.Problem.Tasks[i].Arrival)
+		task := &s.Problem.Tasks[i]
+		for k := range task.Options {
+			last = max(last, task.Arrival+task.Options[k].Response.Default().Time)
+		}
 	}
-	if known < last+h.Slack {
-		t.Message("warning", fmt.Sprintf("%s ends %s after the batch's second 0: the prices of its last day are "+
-			"repeated", file, time.Duration(known*float64(time.Second)).Round(time.Second)))
+	span := min(time.Duration(min(last, maxSpan.Seconds())*float64(time.Second))+slack, maxSpan)
+	h.Prices, _ = series.Prices(kind, begin, span+queued, &s.Config.Factors)
+	if from := series.Begin(); begin.Before(from) {
+		t.Message("warning", fmt.Sprintf("%s begins at %s, after the batch's second 0 (%s): its first price counts "+
+			"until then", file, from.Format(time.RFC3339), begin.Format(time.RFC3339)))
+	}
+	if end := series.End(); end.Before(begin.Add(span)) {
+		t.Message("warning", fmt.Sprintf("%s ends at %s, jobs may run until %s: the prices of its last day are "+
+			"repeated", file, end.Format(time.RFC3339), begin.Add(span).Format(time.RFC3339)))
 	}
 	return h, nil
 }
+
+// Prices of a series' last day are repeated for a batch of up to maxSpan, and for as long as its jobs may be
+// queued.
+const (
+	maxSpan = 10 * 366 * 24 * time.Hour
+	queued  = 366 * 24 * time.Hour
+)
 
 // clockStart returns when the second 0 of the batch is.
 func (s *Setup) clockStart(c *cli.Context) (begin time.Time, err error) {
