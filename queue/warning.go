@@ -13,7 +13,8 @@ type WarningKind int
 // The kinds of warnings.
 const (
 	WarnRunTime       WarningKind = iota // a run time taken for another GPU model than it was measured on
-	WarnPowerLimit                       // a stated power that is beyond the board's limit, and isn't used
+	WarnNoRunTime                        // the time of a workload's measurements, as the job states none and others do
+	WarnPowerLimit                       // a stated power that its board can't have, and isn't used
 	WarnKilled                           // a job that takes longer than its limit allows
 	WarnUnits                            // a unit that the file doesn't state
 	WarnContradiction                    // a stated power that a model contradicts
@@ -32,9 +33,13 @@ var warningKinds = [...]struct{ name, one, many string }{
 		"run_time_assumed", "job may run on a GPU model on which its run time wasn't measured",
 		"jobs may run on GPU models on which their run times weren't measured",
 	},
+	WarnNoRunTime: {
+		"run_time_missing", "job states no run time: its workload's measured one is taken",
+		"jobs state no run times: their workloads' measured ones are taken",
+	},
 	WarnPowerLimit: {
-		"power_beyond_limit", "job states a power beyond its board's limit, which isn't used",
-		"jobs state powers beyond their boards' limits, which aren't used",
+		"power_impossible", "job states a power that its board can't have, which isn't used",
+		"jobs state powers that their boards can't have, which aren't used",
 	},
 	WarnKilled: {
 		"killed_at_limit", "job will be killed at its limit", "jobs will be killed at their limits",

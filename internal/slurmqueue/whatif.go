@@ -162,7 +162,8 @@ func (w *WhatIf) problem(q *epdapi.Queue, terms *PlanTerms, question PlanOptions
 		return nil, err
 	}
 	// Nobody states power there, and a prediction or a limit is of wherever a job runs.
-	w.Warnings = append(w.Warnings, queue.WithoutWarnings(warnings, queue.WarnPower, queue.WarnRunTime)...)
+	w.Warnings = append(w.Warnings, queue.WithoutWarnings(warnings, queue.WarnPower, queue.WarnRunTime,
+		queue.WarnNoRunTime)...)
 	terms.restrictClocks(tasks, jobs, w.Batch.RecordOf)
 	if terms.PaceOf != nil {
 		for i := range tasks {

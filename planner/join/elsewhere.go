@@ -171,7 +171,7 @@ func (j *joiner) scaleRun(job *queue.Job, k *knownRun, sources []source) {
 // takeFrom takes the run time and the power from another GPU model. No board uses more than its limit.
 func (j *joiner) takeFrom(job *queue.Job, k *knownRun, from *source, factor float64, how string) {
 	k.time = from.time * factor
-	k.power = cmp.Or(k.power, min(from.power, j.limits.of(k.hardware.Name)))
+	k.power = cmp.Or(k.power, min(from.power, j.limits.most(k.hardware.Name)))
 	j.warn(job, queue.WarnRunTime, k.time, " says how long it runs on %s: %s on %s", from.model, how,
 		k.hardware.Name)
 }
@@ -197,30 +197,39 @@ func (j *joiner) warnOfSame(job *queue.Job, known []knownRun) {
 // watts: no board is sold with more than 1,400 W.
 const MaxUnknownBoardPower = 2000
 
-// powerLimits is the most power that one GPU can use, by GPU model.
+// powerLimits are the least and the most power that one GPU can use, by GPU model.
 type powerLimits struct {
 	catalog Catalog
-	known   map[string]dvfsmodel.Watt
+	known   map[string][2]dvfsmodel.Watt
 }
 
-// of returns the most power that one GPU of a model can use.
-func (l powerLimits) of(model string) dvfsmodel.Watt {
-	if limit, known := l.known[model]; known {
-		return limit
+// of returns the least and the most power that one GPU of a model can use.
+func (l powerLimits) of(model string) (least, most dvfsmodel.Watt) {
+	limits, known := l.known[model]
+	if !known {
+		h, err := l.catalog.Hardware(model)
+		if limits = [2]dvfsmodel.Watt{h.MinPower, h.MaxPower}; err != nil || h.MaxPower == 0 {
+			limits[1] = MaxUnknownBoardPower
+		}
+		l.known[model] = limits
 	}
-	h, err := l.catalog.Hardware(model)
-	limit := cmp.Or(h.MaxPower, dvfsmodel.Watt(MaxUnknownBoardPower))
-	if err != nil {
-		limit = MaxUnknownBoardPower
-	}
-	l.known[model] = limit
-	return limit
+	return limits[0], limits[1]
 }
 
-// warnOfPowers warns of stated powers that no board of the GPU model can use: they are taken for unknown.
+func (l powerLimits) most(model string) dvfsmodel.Watt {
+	_, most := l.of(model)
+	return most
+}
+
+// warnOfPowers warns of stated powers that no board of the GPU model can use while a job runs: they are taken for unknown.
 func (j *joiner) warnOfPowers(job *queue.Job, all []knownRun) {
 	check := func(model string, stated float64, gpus int) {
-		limit := float64(j.limits.of(model))
+		least, highest := j.limits.of(model)
+		limit := float64(highest)
+		if 0 < stated && stated < float64(least) {
+			j.warn(job, queue.WarnPowerLimit, float64(least)/stated, " states %.4g W, and an idle GPU of model %s uses "+
+				"%.4g W: taken for unknown; want the mean power of one GPU", stated, model, float64(least))
+		}
 		if !(stated > limit) {
 			return
 		}

@@ -27,7 +27,7 @@ func (b boards) Hardware(gpuModel string) (join.Hardware, error) {
 	wide := dvfsmodel.WideRange()
 	return join.Hardware{
 		Name: gpuModel, Range: &wide, Default: dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling()},
-		Typical: 100, MaxPower: limit,
+		Typical: 100, MaxPower: limit, MinPower: 20,
 	}, nil
 }
 
@@ -319,12 +319,16 @@ func checkOptions(t *testing.T, text string, task *planner.Task, want map[string
 	}
 }
 
-func TestAPowerBeyondTheBoardsLimitIsTakenForUnknown(t *testing.T) {
+func TestAPowerThatTheBoardCannotHaveIsTakenForUnknown(t *testing.T) {
 	for csv, want := range map[string]string{
 		"id,runtime_s,power_w,gpus\na,80,2400,4\n": `job "a" states 2400 W, and a GPU of model A uses 400 W at most: ` +
 			"taken for unknown; want the mean power of one GPU",
 		"id,runtime_s,power_w,gpus\na,80,1200,4\n": `job "a" states 1200 W, and a GPU of model A uses 400 W at most: ` +
 			"taken for unknown; of its 4 GPUs, each would use 300 W: power_w is of one GPU",
+		"id,runtime_s,power_w,gpus\na,80,5,4\n": `job "a" states 5 W, and an idle GPU of model A uses 20 W: ` +
+			"taken for unknown; want the mean power of one GPU",
+		"id,runtime_s,power_w.A,gpus\na,80,0.3,4\n": `job "a" states 0.3 W, and an idle GPU of model A uses 20 W: ` +
+			"taken for unknown; want the mean power of one GPU",
 		"id,runtime_s,power_w,gpus\na,80,400,4\n": "",
 	} {
 		tasks, warnings, err := joinBatch(t, csv, nil, "A")

@@ -26,6 +26,8 @@ type Hardware struct {
 	Typical dvfsmodel.Watt   // assumed for a job that doesn't say its power
 	// MaxPower is the board's highest power limit, beyond which no stated power is believed; 0: unknown.
 	MaxPower dvfsmodel.Watt
+	// MinPower is an idle GPU's, below which no stated power is believed.
+	MinPower dvfsmodel.Watt
 	// Caps are the power caps that plans may set; the zero value has none.
 	Caps dvfsmodel.CapRange
 	// Unseen is how jobs without a model respond; nil: they run at default clocks.
@@ -69,7 +71,8 @@ func Tasks(
 	j := joiner{
 		catalog: catalog, margins: margins, cluster: cluster, widest: make(map[string]int),
 		names: make(map[string]string), priors: make(map[string]*prior),
-		limits: powerLimits{catalog, make(map[string]dvfsmodel.Watt)}, sameElsewhere: batch.SameElsewhere,
+		limits: powerLimits{catalog, make(map[string][2]dvfsmodel.Watt)}, sameElsewhere: batch.SameElsewhere,
+		someTimes: slices.ContainsFunc(batch.Jobs, func(job queue.Job) bool { return job.HasRunTime() }),
 	}
 	if err := j.setSpeeds(batch.Speeds); err != nil {
 		return nil, nil, err
@@ -106,6 +109,7 @@ type joiner struct {
 	limits        powerLimits
 	speeds        map[string]float64 // of GPU models beside each other; nil: nobody stated any
 	sameElsewhere bool               // a run time that is known elsewhere only is as long here
+	someTimes     bool               // some job states its run time
 	elsewhere     ElsewhereError     // what it says of the jobs so far
 
 	// Of the current job, with GPU models by their own names.

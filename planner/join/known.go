@@ -88,6 +88,7 @@ func (j *joiner) knownRuns(job *queue.Job) ([]knownRun, error) {
 	if err := j.fillStated(job, all); err != nil {
 		return nil, err
 	}
+	j.warnOfNoRunTime(job, all)
 	all = j.withRunTime(job, all)
 	j.assumePowers(job, all)
 	return all, nil
@@ -168,7 +169,7 @@ func (j *joiner) statedOn(job *queue.Job, model string) (time float64, power dvf
 	if j.measuredOn == model || j.measuredOn == queue.AnyModel {
 		time, power = cmp.Or(time, job.Runtime), cmp.Or(power, dvfsmodel.Watt(job.Power))
 	}
-	if power > j.limits.of(model) {
+	if least, most := j.limits.of(model); power < least || power > most {
 		power = 0
 	}
 	return time, power
@@ -203,6 +204,19 @@ func (j *joiner) fillStated(job *queue.Job, all []knownRun) error {
 		}
 	}
 	return nil
+}
+
+// warnOfNoRunTime warns of a job that takes as long as its workload's measurements did, while others state their
+// run times: its cell may have been forgotten.
+func (j *joiner) warnOfNoRunTime(job *queue.Job, all []knownRun) {
+	if !j.someTimes || job.HasRunTime() {
+		return
+	}
+	longest := slices.MaxFunc(all, func(a, b knownRun) int { return cmp.Compare(a.time, b.time) })
+	if longest.time > 0 {
+		j.warn(job, queue.WarnNoRunTime, longest.time, " states no run time, as others do: %.4g s taken, those of the "+
+			"measurements of %q on %s", longest.time, job.Workload, longest.hardware.Name)
+	}
 }
 
 // statedRun is a GPU model on which the job says what it takes, and its workload has a
@@ -322,7 +336,7 @@ func (j *joiner) assumePowers(job *queue.Job, all []knownRun) {
 		}
 		k.assumed = true
 		k.power = min(dvfsmodel.Watt(float64(cmp.Or(known, typical))/(k.time*float64(k.gpus))),
-			j.limits.of(k.hardware.Name))
+			j.limits.most(k.hardware.Name))
 		j.warn(job, queue.WarnPower, float64(k.power), " has no known power: %.4g W assumed on %s",
 			float64(k.power), k.hardware.Name)
 	}

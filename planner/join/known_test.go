@@ -237,3 +237,22 @@ func TestARunTimeThatMayBeOfSeveralGPUModelsIsAnError(t *testing.T) {
 		}
 	}
 }
+
+func TestAMissingRunTimeIsCountedWhereOthersHaveOne(t *testing.T) {
+	for rows, want := range map[string]string{
+		"a,fft,9\nb,fft,\nc,fft,0\nd,mesh,\n": "3 jobs state no run times: their workloads' measured ones are taken, " +
+			`such as jobs.csv:5:1: job "d" states no run time, as others do: 5 s taken, those of the measurements of ` +
+			`"mesh" on fast`,
+		"a,fft,9\nb,fft,8\n": "",
+		"a,fft,\nb,fft,\n":   "", // a batch of workloads
+	} {
+		_, warnings, err := joinedBy(t, twoModels{}, "id,workload,runtime_s\n"+rows, "fast")
+		got := ""
+		if g := groupOf(warnings, queue.WarnNoRunTime); g.Count > 0 {
+			got = g.Text()
+		}
+		if err != nil || got != want {
+			t.Errorf("%q: %q, %v", rows, got, err)
+		}
+	}
+}

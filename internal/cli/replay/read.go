@@ -290,7 +290,8 @@ func (h *historyReplay) problemFor(drawn *pooled.ResponseDraw) (*planner.Problem
 	if drawn == nil {
 		h.warnings = append(
 			h.warnings,
-			queue.WithoutWarnings(warnings, queue.WarnPower, queue.WarnRunTime)...)
+			queue.WithoutWarnings(warnings, queue.WarnPower, queue.WarnRunTime,
+				queue.WarnNoRunTime)...)
 	}
 	p := &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks)}
 	goal := h.setup.Config.Goal()

@@ -222,7 +222,8 @@ func (s *Setup) Join(t *terminal.Terminal, c *cli.Context, gpusPerNode int) erro
 	s.Warnings = slices.Concat(s.Batch.Warnings, warnings, estimates)
 	// Nobody states power there, and a prediction or a limit is of wherever a job runs.
 	if c.Bool("from-slurm") {
-		s.Warnings = queue.WithoutWarnings(s.Warnings, queue.WarnPower, queue.WarnRunTime)
+		s.Warnings = queue.WithoutWarnings(s.Warnings, queue.WarnPower, queue.WarnRunTime,
+			queue.WarnNoRunTime)
 	}
 	t.Warn(s.Warnings)
 	if err != nil {
