@@ -41,8 +41,11 @@ var aliases = map[string]column{
 	"memorygib": colMem,
 }
 
-// minutesRaw is sacct's time limit in minutes, which has no unit in its name.
-const minutesRaw = "timelimitraw"
+// Columns of sacct whose names have no unit: a time limit in minutes, a run time in seconds.
+const (
+	minutesRaw = "timelimitraw"
+	secondsRaw = "elapsedraw"
+)
 
 // perNodeColumns are the names by which GPUs are those of each node, as Slurm means them.
 var perNodeColumns = []string{"gres", "reqgres", "gpuspernode", "gpupernode", "trespernode"}
@@ -87,7 +90,8 @@ func columnHeadingOf(name string) (h columnHeading, ok bool) {
 	}
 	if col, ok := aliases[folded]; ok {
 		return columnHeading{
-			col: col, loose: col == colLimit || col == colMem && !strings.HasSuffix(folded, "b"),
+			col: col, loose: timeColumns.has(col) && folded != secondsRaw ||
+				col == colMem && !strings.HasSuffix(folded, "b"),
 			each: slices.Contains(perNodeColumns, folded),
 		}, true
 	}

@@ -19,6 +19,7 @@ type batchBuilder struct {
 	given   map[string]string         // columns by the names that the caller gave them, folded
 	mapped  map[string]bool           // those that the file has
 	warned  map[string]bool           // names of the file that were warned of
+	loose   [numColumns]string        // names of the file that state no unit, by column
 	passed  *textfile.PassedOverError // names of the file that are passed over; nil: none
 	numbers textfile.Numbers
 	ids     map[string]int
@@ -31,6 +32,8 @@ type batchBuilder struct {
 
 	profiled      bool // some job has a profile
 	firstProfiled int  // its number
+
+	unitless columnSet // columns of times that were warned of, as they have numbers without a unit
 
 	dates        dateForm // how moments are written
 	firstDate    Position // of a moment, where the first stands
@@ -61,6 +64,7 @@ const slabSize = 256
 // add completes the draft of the current record and takes its job.
 func (b *batchBuilder) add(d *jobDraft) error {
 	job := &d.job
+	b.warnOfUnits(d)
 	if d.nodes > 0 && !d.given.has(colNodes) {
 		job.Nodes = d.nodes
 	}
@@ -226,6 +230,9 @@ func (b *batchBuilder) heading(name string) (h columnHeading, known bool, proble
 	target := b.given[folded]
 	if target == "" {
 		h, known = columnHeadingOf(name)
+		if h.loose {
+			b.loose[h.col] = name
+		}
 		return h, known, nil
 	}
 	b.mapped[folded] = true

@@ -15,6 +15,7 @@ type jobDraft struct {
 	job    Job
 	model  dvfsmodel.Params
 	given  columnSet
+	bare   columnSet   // times that are numbers without a unit
 	dated  [2]dateForm // how arrival and deadline are written
 	each   bool        // the GPUs are those of each node
 	pinned string      // GPU models that it may run on; "": any
@@ -58,6 +59,9 @@ func (d *jobDraft) set(c column, text string, at *columnHeading) *FieldError {
 		return problem
 	case colArrival, colDeadline, colLimit, colRuntime:
 		value, how, problem := parseTime(c, text, at.unit)
+		if at.loose && isBare(text) && value != 0 && !math.IsInf(value, 0) {
+			d.bare = d.bare.with(c)
+		}
 		*d.field(c) = value
 		if pointColumns.has(c) && !math.IsInf(value, 1) {
 			d.dated[c-colArrival] = how

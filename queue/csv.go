@@ -154,7 +154,7 @@ func (c *csvReader) headerCell(i int, name string, header []string) (known bool,
 	} else if c.b.names != &paramsNames {
 		return false, nil
 	}
-	c.b.warnOnce(c.cellAt(i), name, &h)
+	c.b.warnOfKept(c.cellAt(i), name, &h)
 	switch {
 	case h.col == colExtra:
 		extra, problem := c.b.extraName(h.extra)

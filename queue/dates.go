@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"fmt"
 	"math"
 	"time"
 )
@@ -56,20 +57,35 @@ func (b *batchBuilder) setClockStart() {
 	}
 }
 
-// warnOnce warns once of a name in the file whose values are not used, or whose
-// numbers have no unit.
-func (b *batchBuilder) warnOnce(at Position, name string, h *columnHeading) {
-	if !h.kept && (!h.loose || h.col != colLimit) || b.warned[name] {
+// warnOfKept warns once of a name in the file whose values are not used.
+func (b *batchBuilder) warnOfKept(at Position, name string, h *columnHeading) {
+	if !h.kept || b.warned[name] {
 		return
 	}
 	if b.warned == nil {
 		b.warned = map[string]bool{}
 	}
 	b.warned[name] = true
-	kind, msg := WarnUnused, quoted(name)+" is kept with the jobs and not used"
-	if !h.kept {
-		kind = WarnUnits
-		msg = quoted(name) + " is taken for " + nativeNames[h.col] + ": numbers without a unit are seconds"
+	b.out.Warnings = append(b.out.Warnings, &Warning{Kind: WarnUnused, Err: &SyntaxError{
+		Pos: at, Msg: quoted(name) + " is kept with the jobs and not used",
+	}})
+}
+
+// warnOfUnits warns once of each column of times in which a job has a number whose unit nobody states.
+func (b *batchBuilder) warnOfUnits(d *jobDraft) {
+	for c := colArrival; c <= colRuntime; c++ {
+		if !(d.bare &^ b.unitless).has(c) {
+			continue
+		}
+		name, is, unit := b.loose[c], "taken for seconds", "UNIT"
+		if c == colLimit {
+			is, unit = "minutes in Slurm, taken for seconds", "min"
+		}
+		b.out.Warnings = append(b.out.Warnings, &Warning{Kind: WarnUnits, Err: &SyntaxError{
+			Pos: b.where(c), Msg: fmt.Sprintf("%s has numbers without a unit, such as %s: %s; "+
+				"--map '%s[%s]=%s' states it",
+				quoted(name), formatNumber(*d.field(c)), is, nativeNames[c], unit, Printable(name)),
+		}})
 	}
-	b.out.Warnings = append(b.out.Warnings, &Warning{Kind: kind, Err: &SyntaxError{Pos: at, Msg: msg}})
+	b.unitless |= d.bare
 }

@@ -163,7 +163,7 @@ func (r *jsonReader) field(key string, at Position) error {
 		return r.skip()
 	}
 	if ok && h.col == colExtra {
-		r.b.warnOnce(at, key, &h)
+		r.b.warnOfKept(at, key, &h)
 		return r.extra(h.extra, at)
 	}
 	col := h.col
@@ -173,7 +173,7 @@ func (r *jsonReader) field(key string, at Position) error {
 	if err := r.noteOnce(col, key, at); err != nil {
 		return err
 	}
-	r.b.warnOnce(at, key, &h)
+	r.b.warnOfKept(at, key, &h)
 	r.heading = h
 	if (col == colRuntime || col == colPower) && r.lex.kind == '{' {
 		return r.byModel(col)

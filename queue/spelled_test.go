@@ -299,17 +299,34 @@ func TestNumbersOfAnAliasHaveTheUnitOfItsName(t *testing.T) {
 }
 
 func TestColumnsThatAreNotUsedAndNumbersWithoutAUnitAreWarnedOf(t *testing.T) {
-	b := read(t, queue.Auto, "id,runtime,Partition,walltime\na,1,gpu,5\n")
+	b := read(t, queue.Auto, "id,runtime,Partition,walltime\na,0:00:01,gpu,1-00\nb,1,gpu,2h\nc,2,gpu,5\n")
 	if want := []queue.Field{{Name: "x_partition", Value: "gpu"}}; !reflect.DeepEqual(b.Jobs[0].Extra,
-		want) || b.Jobs[0].Limit != 5 {
+		want) || b.Jobs[2].Limit != 5 {
 		t.Errorf("job %+v", b.Jobs[0])
 	}
 	for i, want := range []string{
 		`batch:1:12: "Partition" is kept with the jobs and not used`,
-		`batch:1:22: "walltime" is taken for limit_s: numbers without a unit are seconds`,
+		`batch:3:3: "runtime" has numbers without a unit, such as 1: taken for seconds; --map 'runtime_s[UNIT]=runtime' states it`,
+		`batch:4:9: "walltime" has numbers without a unit, such as 5: minutes in Slurm, taken for seconds; --map 'limit_s[min]=walltime' states it`,
 	} {
-		if len(b.Warnings) != 2 || b.Warnings[i].Error() != want {
+		if len(b.Warnings) != 3 || b.Warnings[i].Error() != want {
 			t.Fatalf("warnings %v, want %s", b.Warnings, want)
+		}
+	}
+}
+
+// One rule for all columns of times, in each format.
+func TestTimesAreWarnedOfIfTheyAreNumbersAndNobodyStatesTheirUnit(t *testing.T) {
+	for text, want := range map[string]int{
+		"id,runtime,submit,due,TimeLimit\na,1,2,3,4\nb,1,2,3,4\n":                        4,
+		`[{"id":"a","runtime":1,"submit":2,"due":3,"TimeLimit":4}]`:                      4,
+		"id,runtime,submit,due,TimeLimit\na,02:30:00,0,PT2H,UNLIMITED\nb,1-02,,inf,1h\n": 0,
+		"id,runtime_s,arrival_s,deadline_s,limit_s\na,1,2,3,4\n":                         0,
+		"id,ElapsedRaw,TimelimitRaw\na,60,2\n":                                           0,
+	} {
+		b, err := queue.Read(strings.NewReader(text), "batch", queue.Auto)
+		if err != nil || len(b.Warnings) != want {
+			t.Errorf("%q: %v, want %d warnings: %v", text, b, want, err)
 		}
 	}
 }

@@ -48,8 +48,7 @@ var (
 // 1-02:30:00, 90m, 1h30m, PT1H30M, a date where a moment is meant, UNLIMITED where
 // there may be none. unit are the seconds of a number without one; 0: 1.
 func parseTime(c column, text string, unit float64) (seconds float64, how dateForm, problem *FieldError) {
-	if _, err := strconv.ParseFloat(text, 64); err == nil || isHexadecimal(text) ||
-		errors.Is(err, strconv.ErrRange) {
+	if isBare(text) {
 		value, problem := parseNumber(c, text)
 		if math.IsNaN(unit) {
 			return 0, plainSeconds, newFieldError(c, quoted(text)+" has no unit, and the column's name none for numbers",
@@ -65,6 +64,12 @@ func parseTime(c column, text string, unit float64) (seconds float64, how dateFo
 	}
 	seconds, problem = parseDuration(c, text)
 	return seconds, plainSeconds, problem
+}
+
+// isBare reports whether a time is a number without a unit.
+func isBare(text string) bool {
+	_, err := strconv.ParseFloat(text, 64)
+	return err == nil || isHexadecimal(text) || errors.Is(err, strconv.ErrRange)
 }
 
 // isEndless reports whether a text says that there is no limit or deadline.
