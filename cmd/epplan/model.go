@@ -96,7 +96,7 @@ func runFit(t *terminal.Terminal, c *cli.Context) error {
 	if !(opts.Focus > 0) {
 		return terminal.Usagef("--focus %v, want a number above 0 or inf", opts.Focus)
 	}
-	profiles, err := setup.ReadProfiles(t, c.String("profiles"))
+	profiles, err := setup.KnownProfiles(t, c)
 	if err != nil {
 		return err
 	}
@@ -114,6 +114,9 @@ func runFit(t *terminal.Terminal, c *cli.Context) error {
 	table := &modelfit.Table{
 		File: c.Args().First(), Apps: apps, Profiles: profiles, Profile: profile, Options: opts,
 		AnyClocks: c.Bool(anyClocks),
+	}
+	for _, doubt := range table.Doubts() {
+		t.Warningf("%v", doubt)
 	}
 	if c.Bool("evaluate") {
 		return evaluateFits(t, c, table)
@@ -237,7 +240,7 @@ func runShow(t *terminal.Terminal, c *cli.Context) error {
 	if err != nil {
 		return fmt.Errorf("read models: %w", err)
 	}
-	profiles, err := setup.ReadProfiles(t, c.String("profiles"))
+	profiles, err := setup.KnownProfiles(t, c)
 	if err != nil {
 		return err
 	}
@@ -301,7 +304,7 @@ func runEvaluatePrior(t *terminal.Terminal, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	profiles, err := setup.ReadProfiles(t, c.String("profiles"))
+	profiles, err := setup.KnownProfiles(t, c)
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func (c *Catalog) Hardware(gpuModel string) (join.Hardware, error) {
 	}
 	h := join.Hardware{
 		Name: profile.Name, Default: profile.DefaultPoint(), Typical: typicalPowerOverIdle * profile.IdleW,
-		MaxPower: profile.PowerLimit.Max, MinPower: profile.IdleW,
+		MaxPower: profile.PowerLimit.Max, IdlePower: profile.IdleW,
 	}
 	if c.caps {
 		h.Caps = profile.PowerLimit.Caps()

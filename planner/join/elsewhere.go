@@ -197,18 +197,22 @@ func (j *joiner) warnOfSame(job *queue.Job, known []knownRun) {
 // watts: no board is sold with more than 1,400 W.
 const MaxUnknownBoardPower = 2000
 
-// powerLimits are the least and the most power that one GPU can use, by GPU model.
+// IdleSpread is how many times less than its model's idle power a GPU may use: in public tables of measurements, jobs
+// use a tenth less.
+const IdleSpread = 1.25
+
+// powerLimits are the power of an idle GPU and the most that one can use, by GPU model.
 type powerLimits struct {
 	catalog Catalog
 	known   map[string][2]dvfsmodel.Watt
 }
 
-// of returns the least and the most power that one GPU of a model can use.
-func (l powerLimits) of(model string) (least, most dvfsmodel.Watt) {
+// of returns an idle GPU's power and the most that one of the model can use.
+func (l powerLimits) of(model string) (idle, most dvfsmodel.Watt) {
 	limits, known := l.known[model]
 	if !known {
 		h, err := l.catalog.Hardware(model)
-		if limits = [2]dvfsmodel.Watt{h.MinPower, h.MaxPower}; err != nil || h.MaxPower == 0 {
+		if limits = [2]dvfsmodel.Watt{h.IdlePower, h.MaxPower}; err != nil || h.MaxPower == 0 {
 			limits[1] = MaxUnknownBoardPower
 		}
 		l.known[model] = limits
@@ -224,11 +228,11 @@ func (l powerLimits) most(model string) dvfsmodel.Watt {
 // warnOfPowers warns of stated powers that no board of the GPU model can use while a job runs: they are taken for unknown.
 func (j *joiner) warnOfPowers(job *queue.Job, all []knownRun) {
 	check := func(model string, stated float64, gpus int) {
-		least, highest := j.limits.of(model)
+		idle, highest := j.limits.of(model)
 		limit := float64(highest)
-		if 0 < stated && stated < float64(least) {
-			j.warn(job, queue.WarnPowerLimit, float64(least)/stated, " states %.4g W, and an idle GPU of model %s uses "+
-				"%.4g W: taken for unknown; want the mean power of one GPU", stated, model, float64(least))
+		if 0 < stated && stated < float64(idle/IdleSpread) {
+			j.warn(job, queue.WarnPowerLimit, float64(idle)/stated, " states %.4g W, and an idle GPU of model %s uses "+
+				"%.4g W: taken for unknown; want the mean power of one GPU", stated, model, float64(idle))
 		}
 		if !(stated > limit) {
 			return

@@ -27,7 +27,7 @@ func (b boards) Hardware(gpuModel string) (join.Hardware, error) {
 	wide := dvfsmodel.WideRange()
 	return join.Hardware{
 		Name: gpuModel, Range: &wide, Default: dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling()},
-		Typical: 100, MaxPower: limit, MinPower: 20,
+		Typical: 100, MaxPower: limit, IdlePower: 20,
 	}, nil
 }
 

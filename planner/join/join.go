@@ -26,8 +26,8 @@ type Hardware struct {
 	Typical dvfsmodel.Watt   // assumed for a job that doesn't say its power
 	// MaxPower is the board's highest power limit, beyond which no stated power is believed; 0: unknown.
 	MaxPower dvfsmodel.Watt
-	// MinPower is an idle GPU's, below which no stated power is believed.
-	MinPower dvfsmodel.Watt
+	// IdlePower is an idle GPU's: far below it no stated power is believed.
+	IdlePower dvfsmodel.Watt
 	// Caps are the power caps that plans may set; the zero value has none.
 	Caps dvfsmodel.CapRange
 	// Unseen is how jobs without a model respond; nil: they run at default clocks.

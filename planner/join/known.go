@@ -169,7 +169,7 @@ func (j *joiner) statedOn(job *queue.Job, model string) (time float64, power dvf
 	if j.measuredOn == model || j.measuredOn == queue.AnyModel {
 		time, power = cmp.Or(time, job.Runtime), cmp.Or(power, dvfsmodel.Watt(job.Power))
 	}
-	if least, most := j.limits.of(model); power < least || power > most {
+	if idle, most := j.limits.of(model); power < idle/IdleSpread || power > most {
 		power = 0
 	}
 	return time, power

@@ -125,6 +125,25 @@ func ReadProfiles(t *terminal.Terminal, name string) (*config.Profiles, error) {
 	return config.BuiltinProfiles().With(extra), nil
 }
 
+// KnownProfiles is [ReadProfiles] with the GPU models of the configuration that is found, for commands that read
+// nothing else of it.
+func KnownProfiles(t *terminal.Terminal, c *cli.Context) (*config.Profiles, error) {
+	profiles, err := ReadProfiles(t, c.String("profiles"))
+	name, _ := configHere()
+	if err != nil || name == "" {
+		return profiles, err
+	}
+	found, err := readConfig(t, name, profiles)
+	if err != nil {
+		return nil, err
+	}
+	if known := found.Profiles(); len(known.Names()) > len(profiles.Names()) {
+		t.Notef("GPU models of %s count, too", terminal.Printable(name))
+		profiles = known
+	}
+	return profiles, nil
+}
+
 // ProfilesFlag returns the flag that names a file of GPU models.
 func ProfilesFlag() cli.Flag {
 	return &cli.StringFlag{Name: "profiles", Usage: "TOML `FILE` with further GPU models"}

@@ -21,10 +21,7 @@ func useFoundConfig(t *terminal.Terminal, c *cli.Context) error {
 	if !takes || c.IsSet("config") || c.IsSet("cluster") || c.Bool("from-slurm") {
 		return nil
 	}
-	name, why := os.Getenv(ConfigVariable), "of $"+ConfigVariable
-	if name == "" {
-		name, why = foundConfig(), "found"
-	}
+	name, why := configHere()
 	if name == "" {
 		return nil
 	}
@@ -33,6 +30,14 @@ func useFoundConfig(t *terminal.Terminal, c *cli.Context) error {
 		return fmt.Errorf("configuration %s: %w", terminal.Printable(name), err)
 	}
 	return nil
+}
+
+// configHere returns the file of [ConfigVariable], or the first that exists, and which of both it is; or "".
+func configHere() (name, why string) {
+	if name := os.Getenv(ConfigVariable); name != "" {
+		return name, "of $" + ConfigVariable
+	}
+	return foundConfig(), "found"
 }
 
 // foundConfig returns the first configuration file that exists and may be read, or "".

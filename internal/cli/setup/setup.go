@@ -169,11 +169,8 @@ func (s *Setup) Configure(t *terminal.Terminal, c *cli.Context) error {
 	if name == "" {
 		s.Config = config.Default()
 	} else {
-		s.Config, err = terminal.ParseFile(t, name, func(r io.Reader, name string) (*config.Config, error) {
-			return config.Load(r, name, profiles)
-		})
-		if err != nil {
-			return fmt.Errorf("read configuration: %w", err)
+		if s.Config, err = readConfig(t, name, profiles); err != nil {
+			return err
 		}
 		if c.String("config") == "" && !s.Config.HasNodes() {
 			return NoNodes(name)
@@ -181,6 +178,17 @@ func (s *Setup) Configure(t *terminal.Terminal, c *cli.Context) error {
 	}
 	s.Params = s.Config.Policy.Params()
 	return nil
+}
+
+// readConfig reads a configuration, which may name the profiles beside its own.
+func readConfig(t *terminal.Terminal, name string, profiles *config.Profiles) (*config.Config, error) {
+	c, err := terminal.ParseFile(t, name, func(r io.Reader, name string) (*config.Config, error) {
+		return config.Load(r, name, profiles)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	return c, nil
 }
 
 // Join makes the problem of batch, cluster and models.
