@@ -159,6 +159,11 @@ type leftOut struct {
 	NoGPUs       int `json:"no_gpus"`
 }
 
+func (l *leftOut) text() string {
+	return fmt.Sprintf("left out: %d jobs that didn't complete, %d without energy, %d without GPUs", l.NotCompleted,
+		l.NoEnergy, l.NoGPUs)
+}
+
 type auditReport struct {
 	audit.Result
 	LeftOut leftOut `json:"left_out"`
@@ -192,20 +197,33 @@ func runAudit(t *terminal.Terminal, c *cli.Context) error {
 	}
 	if len(before) == 0 || len(after) == 0 {
 		return terminal.WithHint(fmt.Errorf("%d jobs that can be compared ended before the change, %d after it, "+
-			"want some of both", len(before), len(after)), "epplan import sacct LOG says what is in a log")
+			"want some of both; %s", len(before), len(after), out.LeftOut.text()),
+			"energies come from sacct's ConsumedEnergyRaw or a column energy_j; epplan import sacct LOG says what is in a log")
 	}
 	out.Result = audit.Of(before, after)
+	if c.NArg() == most {
+		warnOfOrder(t, &out.Result, terminal.Printable(c.Args().Get(0)), terminal.Printable(c.Args().Get(1)))
+	}
 	shown := view.Audit(&out.Result)
 	return t.WithHTML(c, writesReport(t, shown), func() error {
 		if c.Bool("json") {
 			return t.PrintJSON(out)
 		}
-		if l := &out.LeftOut; l.NotCompleted+l.NoEnergy+l.NoGPUs > 0 {
-			t.Notef("left out: %d jobs that didn't complete, %d without energy, %d without GPUs", l.NotCompleted,
-				l.NoEnergy, l.NoGPUs)
+		if out.LeftOut != (leftOut{}) {
+			t.Notef("%s", out.LeftOut.text())
 		}
 		return t.PrintText(shown.Text())
 	})
+}
+
+// warnOfOrder warns of logs that aren't of the time before a change and of that after it.
+func warnOfOrder(t *terminal.Terminal, r *audit.Result, before, after string) {
+	switch {
+	case r.After.Until.Before(r.Before.From):
+		t.Warningf("%s ends before %s begins: the logs are swapped, or the change was undone", after, before)
+	case !r.After.From.After(r.Before.Until):
+		t.Warningf("the times of %s and %s overlap: want a log before the change and one after it", before, after)
+	}
 }
 
 // read returns the jobs of a log that can be compared.
