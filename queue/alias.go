@@ -79,6 +79,9 @@ func columnHeadingOf(name string) (h columnHeading, ok bool) {
 	if col, ok := nativeNames.find(name); ok {
 		return columnHeading{col: col}, true
 	}
+	if h, ok := onModel(name); ok && h.unit == 0 {
+		return h, true
+	}
 	folded := textfile.Fold(name)
 	if folded == minutesRaw {
 		return columnHeading{col: colLimit, unit: minute}, true
@@ -107,7 +110,7 @@ func columnHeadingOf(name string) (h columnHeading, ok bool) {
 			}
 		}
 	}
-	return columnHeading{}, false
+	return onModel(name)
 }
 
 // perNode finds names of GPUs that are those of each node.
@@ -119,6 +122,14 @@ func givenHeading(name, target string) (columnHeading, *FieldError) {
 	column, unit := textfile.Target(target)
 	if isExtra(column) {
 		return columnHeading{col: colExtra, extra: column}, nil
+	}
+	if of, perModel := onModel(column); perModel && of.unit == 0 {
+		if unit != "" {
+			unit = "[" + unit + "]"
+		}
+		h, problem := givenHeading(name, nativeNames[of.of]+unit)
+		h.col, h.of, h.extra = colOnModel, of.of, of.extra
+		return h, problem
 	}
 	col, ok := nativeNames.find(column)
 	if !ok {

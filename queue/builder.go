@@ -233,11 +233,14 @@ func (b *batchBuilder) heading(name string) (h columnHeading, known bool, proble
 		if h.loose {
 			b.loose[h.col] = name
 		}
-		return h, known, nil
+	} else {
+		b.mapped[folded], known = true, true
+		h, problem = givenHeading(name, target)
 	}
-	b.mapped[folded] = true
-	h, problem = givenHeading(name, target)
-	return h, true, problem
+	if h.col == colOnModel && problem == nil {
+		problem = modelColumnFault(h.of, h.extra)
+	}
+	return h, known, problem
 }
 
 // checkMapped reports a name that the caller gave a column and the file hasn't.

@@ -15,11 +15,12 @@ type jobDraft struct {
 	job    Job
 	model  dvfsmodel.Params
 	given  columnSet
-	bare   columnSet   // times that are numbers without a unit
 	dated  [2]dateForm // how arrival and deadline are written
 	each   bool        // the GPUs are those of each node
 	pinned string      // GPU models that it may run on; "": any
 	nodes  int         // that a list of trackable resources has; 0: none
+
+	bare [colRuntime + 1]string // times that are numbers without a unit; "": they aren't
 }
 
 func (d *jobDraft) reset() { *d = jobDraft{job: blankJob()} }
@@ -59,9 +60,7 @@ func (d *jobDraft) set(c column, text string, at *columnHeading) *FieldError {
 		return problem
 	case colArrival, colDeadline, colLimit, colRuntime:
 		value, how, problem := parseTime(c, text, at.unit)
-		if at.loose && isBare(text) && value != 0 && !math.IsInf(value, 0) {
-			d.bare = d.bare.with(c)
-		}
+		d.noteBare(c, text, at)
 		*d.field(c) = value
 		if pointColumns.has(c) && !math.IsInf(value, 1) {
 			d.dated[c-colArrival] = how
@@ -79,9 +78,24 @@ func (d *jobDraft) set(c column, text string, at *columnHeading) *FieldError {
 	return nil
 }
 
+// noteBare notes a time whose unit nobody states. 0 and infinity are the same in all units.
+func (d *jobDraft) noteBare(c column, text string, at *columnHeading) {
+	if at.loose && isBare(text) {
+		if value, err := strconv.ParseFloat(text, 64); err == nil && value != 0 && !math.IsInf(value, 0) {
+			d.bare[c] = text
+		}
+	}
+}
+
 // setOn parses the run time or power on one GPU model.
-func (d *jobDraft) setOn(c column, model, text string) *FieldError {
-	value, problem := parseNumber(c, text)
+func (d *jobDraft) setOn(c column, model, text string, at *columnHeading) *FieldError {
+	value, problem := 0.0, (*FieldError)(nil)
+	if c == colRuntime {
+		value, _, problem = parseTime(c, text, at.unit)
+		d.noteBare(c, text, at)
+	} else if value, problem = parseNumber(c, text); problem == nil {
+		value = textfile.Scaled(text, value, at.unit)
+	}
 	if problem != nil {
 		return problem
 	}
@@ -89,12 +103,12 @@ func (d *jobDraft) setOn(c column, model, text string) *FieldError {
 		return newFieldError(c, "on "+model+" is "+formatNumber(value), "a number above 0, up to 1e15")
 	}
 	d.given = d.given.with(c)
-	at := slices.IndexFunc(d.job.Measured, func(m Measured) bool { return m.Model == model })
-	if at < 0 {
-		at = len(d.job.Measured)
+	i := slices.IndexFunc(d.job.Measured, func(m Measured) bool { return m.Model == model })
+	if i < 0 {
+		i = len(d.job.Measured)
 		d.job.Measured = append(d.job.Measured, Measured{Model: model})
 	}
-	place := d.job.Measured[at].field(c)
+	place := d.job.Measured[i].field(c)
 	if *place > 0 {
 		return newFieldError(c, "is there twice for GPU model "+quoted(model), "once each")
 	}

@@ -114,7 +114,8 @@ func Columns() []string { return nativeNames.known() }
 // IsColumn reports whether a batch has a column of a name, x_ columns among them.
 func IsColumn(name string) bool {
 	_, ok := nativeNames.find(name)
-	return ok || isExtra(name)
+	h, perModel := onModel(name)
+	return ok || isExtra(name) || perModel && h.unit == 0
 }
 
 // CheckTarget says what is wrong with a column that a name of a file is to stand for:
@@ -126,6 +127,9 @@ func CheckTarget(target string) error {
 			strings.Join(Columns(), ", "))
 	}
 	col, ok := nativeNames.find(column)
+	if h, perModel := onModel(column); perModel {
+		col, ok = h.of, true
+	}
 	if !ok {
 		col = colExtra
 	}
@@ -178,14 +182,15 @@ func isExtra(name string) bool {
 }
 
 // onModel reads the name of a column with run times or powers on one GPU model, such
-// as runtime_s.V100.
-func onModel(name string) (of column, model string, ok bool) {
-	for _, c := range [...]column{colRuntime, colPower} {
-		if model, found := strings.CutPrefix(name, nativeNames[c]+"."); found {
-			return c, strings.TrimSpace(model), true
-		}
+// as runtime_s.V100 or runtime_h.V100: what stands before the model says the unit.
+func onModel(name string) (h columnHeading, ok bool) {
+	head, model, found := strings.Cut(name, ".")
+	if !found || isExtra(name) {
+		return h, false
 	}
-	return 0, "", false
+	h, ok = columnHeadingOf(head)
+	h.of, h.extra, h.col = h.col, strings.TrimSpace(model), colOnModel
+	return h, ok && (h.of == colRuntime || h.of == colPower) && (head == nativeNames[h.of] || h.unit != 0)
 }
 
 // coefficient returns where a model column lives.

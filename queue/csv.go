@@ -133,19 +133,16 @@ func (c *csvReader) header(header []string) error {
 func (c *csvReader) headerCell(i int, name string, header []string) (known bool, err error) {
 	h := columnHeading{col: colIgnored}
 	if c.b.names == &nativeNames {
-		if of, model, ok := onModel(name); ok {
-			if problem := modelColumnFault(of, model); problem != nil {
-				return true, c.b.faultAt(c.cellAt(i), problem)
-			}
-			c.cols[i] = columnHeading{col: colOnModel, of: of, extra: model}
-			return true, nil
-		}
 		var problem *FieldError
 		if h, known, problem = c.b.heading(name); problem != nil {
 			return true, c.b.faultAt(c.cellAt(i), problem)
 		}
 		if !known {
 			return false, nil
+		}
+		if h.col == colOnModel {
+			c.cols[i] = h
+			return true, nil
 		}
 	} else if col, ok := c.b.names.find(name); ok {
 		h.col = col
@@ -277,7 +274,7 @@ func (c *csvReader) cell(i int, text string) *FieldError {
 		}
 	}
 	if h.col == colOnModel {
-		return c.d.setOn(h.of, h.extra, text)
+		return c.d.setOn(h.of, h.extra, text, h)
 	}
 	return c.d.set(h.col, text, h)
 }

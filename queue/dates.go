@@ -73,10 +73,12 @@ func (b *batchBuilder) warnOfKept(at Position, name string, h *columnHeading) {
 
 // warnOfUnits warns once of each column of times in which a job has a number whose unit nobody states.
 func (b *batchBuilder) warnOfUnits(d *jobDraft) {
-	for c := colArrival; c <= colRuntime; c++ {
-		if !(d.bare &^ b.unitless).has(c) {
+	for c, bare := range d.bare {
+		c := column(c)
+		if bare == "" || b.unitless.has(c) {
 			continue
 		}
+		b.unitless = b.unitless.with(c)
 		name, is, unit := b.loose[c], "taken for seconds", "UNIT"
 		if c == colLimit {
 			is, unit = "minutes in Slurm, taken for seconds", "min"
@@ -84,8 +86,7 @@ func (b *batchBuilder) warnOfUnits(d *jobDraft) {
 		b.out.Warnings = append(b.out.Warnings, &Warning{Kind: WarnUnits, Err: &SyntaxError{
 			Pos: b.where(c), Msg: fmt.Sprintf("%s has numbers without a unit, such as %s: %s; "+
 				"--map '%s[%s]=%s' states it",
-				quoted(name), formatNumber(*d.field(c)), is, nativeNames[c], unit, Printable(name)),
+				quoted(name), Printable(bare), is, nativeNames[c], unit, Printable(name)),
 		}})
 	}
-	b.unitless |= d.bare
 }

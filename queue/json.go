@@ -151,9 +151,6 @@ func (r *jsonReader) nestedObject(member func(key string, at Position) error) er
 
 // field reads a member of a job other than its model.
 func (r *jsonReader) field(key string, at Position) error {
-	if of, model, ok := onModel(key); ok {
-		return r.onModel(of, model, at)
-	}
 	h, ok, problem := r.b.heading(key)
 	if problem != nil {
 		return r.b.faultAt(at, problem)
@@ -165,6 +162,10 @@ func (r *jsonReader) field(key string, at Position) error {
 	if ok && h.col == colExtra {
 		r.b.warnOfKept(at, key, &h)
 		return r.extra(h.extra, at)
+	}
+	if h.col == colOnModel {
+		r.heading = h
+		return r.onModel(h.of, h.extra, at)
 	}
 	col := h.col
 	if !ok || col >= firstModelColumn {
@@ -337,7 +338,7 @@ func (r *jsonReader) onModel(of column, model string, at Position) error {
 	if r.lex.kind != '0' {
 		return r.wrongKind(of, "a number")
 	}
-	if problem := r.d.setOn(of, model, strings.TrimSpace(r.lex.text)); problem != nil {
+	if problem := r.d.setOn(of, model, strings.TrimSpace(r.lex.text), &r.heading); problem != nil {
 		return r.b.faultAt(r.lex.at, problem)
 	}
 	return nil

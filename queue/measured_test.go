@@ -29,6 +29,46 @@ func TestRunTimesAndPowersAreOfAGPUModel(t *testing.T) {
 	}
 }
 
+// Columns of a GPU model have units, and names that the caller gives them, as those of any.
+func TestRunTimesAndPowersOfAGPUModelHaveUnitsAndGivenNames(t *testing.T) {
+	byModel := job("a", func(j *queue.Job) {
+		j.Measured = []queue.Measured{{Model: "V100-SXM2", Runtime: 5400, Power: 250}}
+	})
+	for text, given := range map[string]map[string]string{
+		"id,Runtime (Std.),runtime_s.V100-SXM2,power_w.V100-SXM2\na,,5400,250\n": nil,
+		"id,runtime_h.V100-SXM2,Power (kW).V100-SXM2\na,1.5,0.25\n":              nil,
+		"id,runtime_s.V100-SXM2,power_w.V100-SXM2\na,01:30:00,250\n":             nil,
+		`[{"id":"a","runtime_min":{"V100-SXM2":90},"power_kw.V100-SXM2":0.25}]`:  nil,
+		"id;Zeit (h);Leistung\na;1,5;250\n": {
+			"Zeit (h)": "runtime_s.V100-SXM2", "Leistung": "power_w.V100-SXM2",
+		},
+		`[{"id":"a","Zeit":90,"Leistung":0.25}]`: {
+			"Zeit": "runtime_s.V100-SXM2[min]", "Leistung": "power_w.V100-SXM2[kW]",
+		},
+	} {
+		for _, target := range given {
+			if err := queue.CheckTarget(target); err != nil {
+				t.Error(err)
+			}
+		}
+		b, err := queue.ReadWith(strings.NewReader(text), "batch", queue.Auto, &queue.TableOptions{Columns: given})
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		checkJobs(t, placeless(b.Jobs), []queue.Job{byModel})
+		if len(b.Warnings) > 0 {
+			t.Errorf("%s: %v", text, b.Warnings)
+		}
+	}
+	if b := read(t, queue.Auto, `[{"id":"a","runtime":{"V100":60}}]`); len(b.Warnings) != 1 {
+		t.Errorf("%v, want a warning of the unit", b.Warnings)
+	}
+	if queue.CheckTarget("runtime_h.V100") == nil || queue.CheckTarget("runtime_s.V100[W]") == nil {
+		t.Error("targets are columns with the unit in brackets")
+	}
+}
+
 func TestARunTimeOfAGPUModelThatMakesNoSenseIsNamed(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{
@@ -39,7 +79,7 @@ func TestARunTimeOfAGPUModelThatMakesNoSenseIsNamed(t *testing.T) {
 			"id,runtime_s.a:b\na,1\n",
 			`batch:1:4: runtime_s on GPU model "a:b" has one of : ; *, want a name without`,
 		},
-		{"id,runtime_s.V100\na,soon\n", `batch:2:3: runtime_s "soon" is not a number, want one such as 12.5`},
+		{"id,runtime_s.V100\na,soon\n", `batch:2:3: runtime_s "soon" is not a time, want seconds such as 12.5, 02:30:00, 1-02:30:00, 90m or PT2H30M`},
 		{"id,runtime_s.V100\na,0\n", "batch:2:3: runtime_s on V100 is 0, want a number above 0, up to 1e15"},
 		{
 			"id,runtime_s.V100,runtime_s. V100\na,1,2\n",
