@@ -161,6 +161,9 @@ func runImportLog(
 		return t.PrintJSON(&in.report)
 	}
 	in.warnSkipped()
+	if r := &in.report; format == "swf" && r.Out != "" {
+		t.Notef("the format knows no GPUs: for epplan replay fill in column gpus of %s", terminal.Printable(r.Out))
+	}
 	return t.PrintText(in.report.text())
 }
 

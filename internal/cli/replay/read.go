@@ -219,8 +219,8 @@ func (h *historyReplay) join(c *cli.Context) error {
 	if len(batch.Jobs) == 0 {
 		return terminal.WithHint(
 			fmt.Errorf("%s: no job can be planned: %s", h.name, h.excluded.text()),
-			"GPUs come from sacct's columns AllocTRES or ReqTRES, or from gpus in a table; --cluster names the "+
-				"GPU models",
+			"GPUs come from sacct's columns AllocTRES or ReqTRES, or from gpus in a table, which is empty after epplan "+
+				"import swf: fill it in; --cluster names the GPU models",
 		)
 	}
 	if err := h.comparePeaks(c); err != nil {

@@ -217,8 +217,8 @@ func columnsOf(line []byte) (delimiter []byte, c slurm.AccountingHeader, err err
 	}
 	width := bytes.IndexFunc(line[word:], unicode.IsLetter)
 	if word == 0 || width <= 0 {
-		return nil, c, fmt.Errorf("want a header such as JobID|User|State|Submit|Start|End, or its columns "+
-			"given (--columns), got %s", printable(string(line)))
+		return nil, c, fmt.Errorf("want a header such as JobID|User|State|Submit|Start|End, or its columns by "+
+			"epplan import sacct --columns, got %s", printable(string(line)))
 	}
 	delimiter = slices.Clone(line[word : word+width])
 	if len(bytes.TrimSpace(delimiter)) == 0 && !bytes.Equal(delimiter, []byte{'\t'}) {

@@ -152,8 +152,12 @@ func ReadTable(r io.Reader, name string, o *Options, visit Visit) (*Tally, error
 // sacct prints.
 func ReadAny(r io.Reader, name string, o *Options, visit Visit) (*Tally, error) {
 	in := bufio.NewReaderSize(r, 1<<16)
-	if strings.Contains(textfile.FirstLine(in), "submit_s") {
+	switch first := textfile.FirstLine(in); {
+	case strings.Contains(first, "submit_s"):
 		return ReadTable(in, name, o, visit)
+	case strings.HasPrefix(first, ";"), len(strings.Fields(first)) == swfFields:
+		return newTally(name, o), fmt.Errorf("%s: is in the Standard Workload Format, want the job table that epplan "+
+			"import swf --out FILE makes of it, with the jobs' GPUs filled in", name)
 	}
 	return ReadSacct(in, name, o, visit)
 }
