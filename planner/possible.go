@@ -34,10 +34,27 @@ func canEverRun(v *View, task int) (why string, earliest float64, ok bool) {
 		shortest, earliest = min(shortest, fastest), min(earliest, start+fastest)
 	}
 	why = t.whyTooLong(t.Deadline-v.Problem.nextSlot(t.Arrival), shortest)
+	if len(t.Options) == 0 {
+		why += v.Problem.Cluster.modelsText(t)
+	}
 	if len(t.Options) > 0 && math.IsInf(shortest, 1) {
 		why += v.Problem.Cluster.roomText(t)
 	}
 	return why, earliest, why == ""
+}
+
+// modelsText says which GPU models a task that has none of the cluster's names, and which there are.
+func (c *Cluster) modelsText(t *Task) string {
+	var has []string
+	for i := range c.Classes {
+		if model := c.Classes[i].Model; !slices.Contains(has, model) {
+			has = append(has, model)
+		}
+	}
+	if len(t.Named) > 0 {
+		return "it names " + strings.Join(t.Named, ", ") + ", there are " + strings.Join(has, ", ")
+	}
+	return "its workload has no model on " + strings.Join(has, ", ")
 }
 
 // maxRooms is how many classes a reason names.
@@ -137,7 +154,7 @@ func (c *Cluster) spreadText(t *Task) string {
 func (t *Task) whyTooLong(left, shortest float64) (why string) {
 	switch {
 	case len(t.Options) == 0:
-		return "no GPU model of the cluster suits it: it names others, or its workload has no model there"
+		return "no GPU model of the cluster suits it: "
 	case math.IsInf(shortest, 1) && len(t.Partitions) > 0:
 		return "no node of its partition has the GPUs, CPUs and memory that it asks for"
 	case math.IsInf(shortest, 1) && t.IsGang():

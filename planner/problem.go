@@ -96,6 +96,7 @@ type Task struct {
 	CPUs        float64       // cores, of all its nodes together, which have equal parts
 	MemGiB      float64       // memory, likewise
 	Options     []Option      // the GPU models it can run on; none: it can't be placed
+	Named       []string      // the GPU models that it asks for, if it can run on none of them; for messages
 	Partitions  []string      // one of which its nodes must be in; empty: any
 	Pace        float64       // in place of the policy's, if that goes by a pace; 0: none of its own
 	Profile     *UsageProfile // what it uses of a GPU; nil: not known, so that nothing else may be beside it

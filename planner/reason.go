@@ -174,7 +174,13 @@ func (r Reason) slackText() string {
 	if r.TimeBudget <= r.Want || math.IsInf(r.TimeBudget, 1) || math.IsNaN(r.TimeBudget) {
 		return ""
 	}
-	return fmt.Sprintf(", %.6g s to spare", r.TimeBudget-r.Want)
+	const minute, hour = 60, 3600
+	spare := r.TimeBudget - r.Want
+	if spare < minute {
+		return fmt.Sprintf(", %.6g s to spare", spare)
+	}
+	return fmt.Sprintf(", %.0f:%02d:%02d to spare", math.Floor(spare/hour), int(math.Mod(spare, hour))/minute,
+		int(math.Mod(spare, minute)))
 }
 
 var placeTexts = [...]string{

@@ -89,7 +89,13 @@ func (b *batchBuilder) add(d *jobDraft) error {
 	}
 	slices.SortFunc(job.Extra, func(x, y Field) int { return strings.Compare(x.Name, y.Name) })
 	slices.SortFunc(job.Measured, func(x, y Measured) int { return strings.Compare(x.Model, y.Model) })
+	if err := b.date(d); err != nil {
+		return err
+	}
 	if problem := job.check(); problem != nil {
+		if problem.col == colDeadline && d.dated[colDeadline-colArrival] != plainSeconds {
+			problem.Msg = "is " + d.dateText(colDeadline) + ", before the arrival at " + d.dateText(colArrival)
+		}
 		return b.fault(problem)
 	}
 	if first, ok := b.ids[job.ID]; ok {
@@ -100,9 +106,6 @@ func (b *batchBuilder) add(d *jobDraft) error {
 		}
 	}
 	if err := b.checkAlike(job); err != nil {
-		return err
-	}
-	if err := b.date(d); err != nil {
 		return err
 	}
 	if job.Model != nil && job.Workload != "" {

@@ -99,6 +99,12 @@ func (c *csvReader) header(header []string) error {
 		}
 		if name == "" { // spreadsheets write some after the last column
 			c.cols[i] = columnHeading{col: colBlank}
+			if i == 0 && len(header) > 1 { // pandas writes the rows' numbers there
+				c.cols[i].col = colIgnored
+				c.b.out.Warnings = append(c.b.out.Warnings, &Warning{Kind: WarnUnused, Err: &SyntaxError{
+					Pos: c.cellAt(i), Msg: "the first column has no name and isn't used",
+				}})
+			}
 			continue
 		}
 		if seen[name] {

@@ -39,6 +39,15 @@ func (b *batchBuilder) date(d *jobDraft) error {
 	return nil
 }
 
+// dateText returns a moment that was written as a date, in UTC if it has a zone.
+func (d *jobDraft) dateText(c column) string {
+	layout := "2006-01-02T15:04:05"
+	if d.dated[c-colArrival] == dateWithZone {
+		layout += "Z"
+	}
+	return time.Unix(int64(*d.field(c)), 0).UTC().Format(layout)
+}
+
 // setClockStart lets the clock of a batch with dates begin at its first arrival.
 func (b *batchBuilder) setClockStart() {
 	if b.dates == plainSeconds {

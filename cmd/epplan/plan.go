@@ -68,8 +68,11 @@ func planCommand(t *terminal.Terminal) *cli.Command {
 // runPlan plans a batch and prints it. Jobs that can't be planned, or not in time, end
 // it with an infeasibleError after the plan was printed.
 func runPlan(t *terminal.Terminal, c *cli.Context) error {
-	if err := checkPlanFlags(c); err != nil {
+	if err := terminal.CheckHTML(c, "svg"); err != nil {
 		return err
+	}
+	if c.IsSet("rows") && (c.Bool("json") || c.Bool("csv")) {
+		t.Notef("--rows is of the table: --json and --csv have all jobs")
 	}
 	s, err := setupPlan(t, c)
 	if err != nil || s == nil { // nothing waits
@@ -118,17 +121,6 @@ func checkBatchArgs(c *cli.Context) error {
 				flag,
 			)
 		}
-	}
-	return nil
-}
-
-// checkPlanFlags reports flags that don't go together.
-func checkPlanFlags(c *cli.Context) error {
-	if err := terminal.CheckHTML(c, "svg"); err != nil {
-		return err
-	}
-	if c.IsSet("rows") && (c.Bool("json") || c.Bool("csv")) {
-		return terminal.Usagef("--rows is of the table, want it left out with --json or --csv")
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ func Tasks(
 	}
 	j := joiner{
 		catalog: catalog, margins: margins, cluster: cluster, widest: make(map[string]int),
-		names: make(map[string]string), priors: make(map[string]*prior),
+		names: make(map[string]string), unnamed: make(map[string]error), priors: make(map[string]*prior),
 		limits: powerLimits{catalog, make(map[string][2]dvfsmodel.Watt)}, sameElsewhere: batch.SameElsewhere,
 		someTimes: slices.ContainsFunc(batch.Jobs, func(job queue.Job) bool { return job.HasRunTime() }),
 	}
@@ -103,6 +103,7 @@ type joiner struct {
 	hardware []Hardware        // GPU models of the cluster, by name, each once
 	widest   map[string]int    // by GPU model: GPUs of its widest node
 	names    map[string]string // of GPU models, by alias
+	unnamed  map[string]error  // of GPU models that aren't known
 	priors   map[string]*prior // by GPU model
 	warnings []error
 
@@ -238,6 +239,17 @@ func (j *joiner) options(t *planner.Task, job *queue.Job) error {
 	runs, err := j.knownRuns(job)
 	if err != nil {
 		return err
+	}
+	for _, g := range job.GPUs {
+		if g.Model == "" {
+			continue
+		}
+		if _, err := j.resolveName(g.Model); err != nil && len(job.GPUs) > 1 {
+			j.warn(job, queue.WarnUnused, 1, " asks for GPU model %s, which isn't known: its other models count", g.Model)
+		}
+		if len(runs) == 0 {
+			t.Named = append(t.Named, queue.Printable(g.Model))
+		}
 	}
 	t.Options = make([]planner.Option, len(runs))
 	for i := range runs {

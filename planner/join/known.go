@@ -376,7 +376,11 @@ func (j *joiner) resolve(job *queue.Job) error {
 	var err error
 	if job.RuntimeModel != "" && job.RuntimeModel != queue.AnyModel {
 		if j.measuredOn, err = j.resolveName(job.RuntimeModel); err != nil {
-			return fmt.Errorf("%s: job %q: runtime_gpu_model: %w", job.Pos, job.ID, err)
+			column := "runtime_gpu_model"
+			if len(job.GPUs) == 1 && job.GPUs[0].Model == job.RuntimeModel { // nobody says it apart
+				column = "gpu_model"
+			}
+			return fmt.Errorf("%s: job %q: %s: %w", job.Pos, job.ID, column, err)
 		}
 	}
 	for _, m := range job.Measured {
@@ -404,8 +408,12 @@ func (j *joiner) resolveName(alias string) (string, error) {
 	if name, ok := j.names[alias]; ok {
 		return name, nil
 	}
+	if err := j.unnamed[alias]; err != nil {
+		return alias, err
+	}
 	h, err := j.catalog.Hardware(alias)
 	if err != nil {
+		j.unnamed[alias] = err
 		return alias, err
 	}
 	j.names[alias] = cmp.Or(h.Name, alias)
@@ -418,11 +426,7 @@ func (j *joiner) gpusOn(job *queue.Job, model string) (int, bool) {
 		if g.Model == "" || g.Model == model {
 			continue
 		}
-		name, err := j.resolveName(g.Model)
-		if err != nil {
-			j.names[g.Model] = g.Model // no model of this cluster's
-		}
-		if name == model {
+		if name, _ := j.resolveName(g.Model); name == model {
 			return g.Count, true
 		}
 	}

@@ -201,7 +201,7 @@ type PlanWarning struct {
 // PlannedJob is where and when a job runs, and at which clocks.
 type PlannedJob struct {
 	ID        string     `json:"id"`
-	Node      int        `json:"node"`
+	Node      int        `json:"node"` // unique only together with node_class
 	NodeClass string     `json:"node_class"`
 	GPUs      []int      `json:"gpus"`
 	Nodes     []NodePart `json:"nodes,omitempty"` // of a job on several nodes
