@@ -89,7 +89,8 @@ func (d *jobDraft) noteBare(c column, text string, at *columnHeading) {
 
 // setOn parses the run time or power on one GPU model.
 func (d *jobDraft) setOn(c column, model, text string, at *columnHeading) *FieldError {
-	value, problem := 0.0, (*FieldError)(nil)
+	var value float64
+	var problem *FieldError
 	if c == colRuntime {
 		value, _, problem = parseTime(c, text, at.unit)
 		d.noteBare(c, text, at)

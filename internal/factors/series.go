@@ -258,7 +258,7 @@ func (s *Series) Prices(
 	end := s.End()
 	again := min(day, end.Sub(s.times[0])).Truncate(time.Second)
 	begin, until := end, end.Add(long)
-	if secs := int64(again.Seconds()); secs > 0 && from.After(end) { // begins with the repetition that holds at from
+	if secs := int64(again.Seconds()); secs > 0 && from.After(end) { // those before it are of no use
 		begin = from.Truncate(time.Second).Add(-time.Duration((from.Unix()-end.Unix())%secs) * time.Second)
 		until = from.Add(long)
 	}

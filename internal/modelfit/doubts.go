@@ -9,8 +9,8 @@ import (
 	"github.com/epplan/epplan/planner/join"
 )
 
-// fasterBelow is how many times as long a run must take at higher clocks to be doubted: in public tables, which are
-// noisy, it is up to a fifth longer.
+// fasterBelow is how many times as long a run must take at higher clocks to be doubted: in public tables, which
+// are noisy, it is up to a fifth longer.
 const fasterBelow = 1.25
 
 // Doubts warns of measurements that can't be right: powers that the board can't have while it computes, and
@@ -37,8 +37,9 @@ func (t *Table) Doubts() []error {
 			}
 		}
 		if faster.Time > 0 {
-			inverted.note(slower.Time/faster.Time, fasterBelow, fmt.Sprintf("%q at %s MHz: %.4g s, and %.4g s at %s MHz",
-				app.App, slower.At().Short(), slower.Time, faster.Time, faster.At().Short()))
+			inverted.note(slower.Time/faster.Time, fasterBelow, fmt.Sprintf(
+				"%q at %s MHz: %.4g s, and %.4g s at %s MHz", app.App, slower.At().Short(), slower.Time,
+				faster.Time, faster.At().Short()))
 		}
 	}
 	var list []error
@@ -61,7 +62,10 @@ type doubt struct {
 }
 
 func powerDoubt(is string) doubt {
-	return doubt{one: "measurement " + is, many: "measurements " + is, want: "the mean power of one GPU in watts"}
+	return doubt{
+		one: "measurement " + is, many: "measurements " + is,
+		want: "the mean power of one GPU in watts",
+	}
 }
 
 // note counts a measurement that is further off than may be.

@@ -36,7 +36,8 @@ func TestMeasurementsThatCannotBeAreDoubtedWithTheWorstOfThem(t *testing.T) {
 		},
 	} {
 		samples := []dvfsmodel.Sample{
-			{Core: 510, Mem: 877, Time: 3, Power: 150}, {Core: 945, Mem: 877, Time: 2, Power: 200},
+			{Core: 510, Mem: 877, Time: 3, Power: 150},
+			{Core: 945, Mem: 877, Time: 2, Power: 200},
 			{Core: 1380, Mem: 877, Time: 1, Power: 250},
 		}
 		if what == "a part" {

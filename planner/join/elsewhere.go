@@ -197,8 +197,8 @@ func (j *joiner) warnOfSame(job *queue.Job, known []knownRun) {
 // watts: no board is sold with more than 1,400 W.
 const MaxUnknownBoardPower = 2000
 
-// IdleSpread is how many times less than its model's idle power a GPU may use: in public tables of measurements, jobs
-// use a tenth less.
+// IdleSpread is how many times less than its model's idle power a GPU may use: in public tables of measurements,
+// jobs use a tenth less.
 const IdleSpread = 1.25
 
 // powerLimits are the power of an idle GPU and the most that one can use, by GPU model.
@@ -225,14 +225,15 @@ func (l powerLimits) most(model string) dvfsmodel.Watt {
 	return most
 }
 
-// warnOfPowers warns of stated powers that no board of the GPU model can use while a job runs: they are taken for unknown.
+// warnOfPowers warns of stated powers that no board of the GPU model can use while a job runs: they are taken
+// for unknown.
 func (j *joiner) warnOfPowers(job *queue.Job, all []knownRun) {
 	check := func(model string, stated float64, gpus int) {
 		idle, highest := j.limits.of(model)
 		limit := float64(highest)
 		if 0 < stated && stated < float64(idle/IdleSpread) {
-			j.warn(job, queue.WarnPowerLimit, float64(idle)/stated, " states %.4g W, and an idle GPU of model %s uses "+
-				"%.4g W: taken for unknown; want the mean power of one GPU", stated, model, float64(idle))
+			j.warn(job, queue.WarnPowerLimit, float64(idle)/stated, " states %.4g W, and an idle GPU of model %s "+
+				"uses %.4g W: taken for unknown; want the mean power of one GPU", stated, model, float64(idle))
 		}
 		if !(stated > limit) {
 			return

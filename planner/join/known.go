@@ -206,16 +206,16 @@ func (j *joiner) fillStated(job *queue.Job, all []knownRun) error {
 	return nil
 }
 
-// warnOfNoRunTime warns of a job that takes as long as its workload's measurements did, while others state their
-// run times: its cell may have been forgotten.
+// warnOfNoRunTime warns of a job that takes as long as its workload's measurements did, while others state
+// their run times: its cell may have been forgotten.
 func (j *joiner) warnOfNoRunTime(job *queue.Job, all []knownRun) {
 	if !j.someTimes || job.HasRunTime() {
 		return
 	}
 	longest := slices.MaxFunc(all, func(a, b knownRun) int { return cmp.Compare(a.time, b.time) })
 	if longest.time > 0 {
-		j.warn(job, queue.WarnNoRunTime, longest.time, " states no run time, as others do: %.4g s taken, those of the "+
-			"measurements of %q on %s", longest.time, job.Workload, longest.hardware.Name)
+		j.warn(job, queue.WarnNoRunTime, longest.time, " states no run time, as others do: %.4g s taken, those of "+
+			"the measurements of %q on %s", longest.time, job.Workload, longest.hardware.Name)
 	}
 }
 

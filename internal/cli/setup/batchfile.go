@@ -125,8 +125,8 @@ func ReadProfiles(t *terminal.Terminal, name string) (*config.Profiles, error) {
 	return config.BuiltinProfiles().With(extra), nil
 }
 
-// KnownProfiles is [ReadProfiles] with the GPU models of the configuration that is found, for commands that read
-// nothing else of it.
+// KnownProfiles is [ReadProfiles] with the GPU models of the configuration that is found, for commands that
+// read nothing else of it.
 func KnownProfiles(t *terminal.Terminal, c *cli.Context) (*config.Profiles, error) {
 	profiles, err := ReadProfiles(t, c.String("profiles"))
 	name, _ := configHere()
