@@ -67,11 +67,8 @@ func (p *catsPaper) simulate(
 		p.add(section, q.name+": tasks beyond their SLA", "%", 100*s.slowed, 0)
 		p.progress.Add(1)
 	}
-	if p.scale < 1 {
-		p.notes = append(p.notes, fmt.Sprintf("%s: --scale %g, %d tasks", section, p.scale, spec.Tasks))
-	}
-	p.notes = append(p.notes, section+": not comparable, the stream is drawn (the paper's series aren't "+
-		"public); its MW are taken for kW, as its numbers of GPUs have it")
+	p.notes = append(p.notes, fmt.Sprintf("%s: not comparable, the stream is drawn (--scale %g; the paper's series "+
+		"aren't public); its MW are taken for kW, as its numbers of GPUs have it", section, p.scale))
 	return nil
 }
 

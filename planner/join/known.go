@@ -88,7 +88,6 @@ func (j *joiner) knownRuns(job *queue.Job) ([]knownRun, error) {
 	if err := j.fillStated(job, all); err != nil {
 		return nil, err
 	}
-	j.warnOfNoRunTime(job, all)
 	all = j.withRunTime(job, all)
 	j.assumePowers(job, all)
 	return all, nil
@@ -196,6 +195,10 @@ func (j *joiner) fillStated(job *queue.Job, all []knownRun) error {
 			k.time = at.Time * times
 		case !job.HasRunTime():
 			k.time = at.Time
+			if j.someTimes { // its cell may have been forgotten
+				j.warn(job, queue.WarnNoRunTime, k.time, " states no run time, as others do: %.4g s taken, those of the "+
+					"measurements of %q on %s", k.time, job.Workload, k.hardware.Name)
+			}
 		}
 		if k.power > 0 {
 			j.warnIfContradicted(job, k)
@@ -204,19 +207,6 @@ func (j *joiner) fillStated(job *queue.Job, all []knownRun) error {
 		}
 	}
 	return nil
-}
-
-// warnOfNoRunTime warns of a job that takes as long as its workload's measurements did, while others state
-// their run times: its cell may have been forgotten.
-func (j *joiner) warnOfNoRunTime(job *queue.Job, all []knownRun) {
-	if !j.someTimes || job.HasRunTime() {
-		return
-	}
-	longest := slices.MaxFunc(all, func(a, b knownRun) int { return cmp.Compare(a.time, b.time) })
-	if longest.time > 0 {
-		j.warn(job, queue.WarnNoRunTime, longest.time, " states no run time, as others do: %.4g s taken, those of "+
-			"the measurements of %q on %s", longest.time, job.Workload, longest.hardware.Name)
-	}
 }
 
 // statedRun is a GPU model on which the job says what it takes, and its workload has a
