@@ -187,8 +187,9 @@ func flexCommand(t *terminal.Terminal) *cli.Command {
 		Flags: slices.Concat(setup.PlanningFlags(), []cli.Flag{
 			terminal.BoolFlag("from-slurm", "plan Slurm's pending jobs, as epd knows them"),
 			anySocketFlag(publicFirst),
-			&cli.StringFlag{Name: "from", Value: "0,1h", Usage: "`TIMES` from now at which windows begin"},
+			&cli.StringFlag{Name: "from", Value: "0,1h", Usage: "`TIMES` at which windows begin: from now, or 17:00 by --at"},
 			&cli.StringFlag{Name: "for", Value: "15m,1h,4h", Usage: "`TIMES` for which windows last"},
+			setup.AtFlag("times of day and prices by the hour"),
 			terminal.JSONFlag(), terminal.CSVFlag(),
 		}),
 		Action: t.Runs(runFlex),
@@ -196,10 +197,6 @@ func flexCommand(t *terminal.Terminal) *cli.Command {
 }
 
 func runFlex(t *terminal.Terminal, c *cli.Context) error {
-	windows, err := flexWindows(c)
-	if err != nil {
-		return err
-	}
 	s, err := setupPlan(t, c)
 	if err != nil || s == nil {
 		return err
@@ -210,6 +207,17 @@ func runFlex(t *terminal.Terminal, c *cli.Context) error {
 	}
 	if planner.NeverSleeps(pol.Park, &s.Problem.Cluster) {
 		return terminal.Usagef("nodes that needn't be on are off in a window, want no park=never")
+	}
+	windows, err := flexWindows(c, s)
+	if err != nil {
+		return err
+	}
+	prices, err := s.Money(t, c)
+	if err != nil {
+		return err
+	}
+	if err := s.CheckClock(c); err != nil {
+		return err
 	}
 	monitor, done := setup.PlanningMonitor(t)
 	defer done()
@@ -240,12 +248,12 @@ func runFlex(t *terminal.Terminal, c *cli.Context) error {
 		return fmt.Errorf("the plan ends at %s, before any of the windows begins",
 			report.FormatSeconds(plan.Ledger.End))
 	}
-	return t.PrintTable(c, planreport.FlexTable(s.Problem, plan, all))
+	return t.PrintTable(c, planreport.FlexTable(s.Problem, plan, all, prices, s.Config.Factors.Currency))
 }
 
 // flexWindows returns the windows that --from and --for name.
-func flexWindows(c *cli.Context) (windows []planner.Interval, err error) {
-	from, err := setup.Times(c, "from", 0)
+func flexWindows(c *cli.Context, s *setup.Setup) (windows []planner.Interval, err error) {
+	from, err := s.Moments(c, "from")
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sync/errgroup"
@@ -51,8 +52,8 @@ func planCommand(t *terminal.Terminal) *cli.Command {
 			[]cli.Flag{
 				&cli.StringFlag{
 					Name: setup.BudgetFlag, DefaultText: "none",
-					Usage: "`WATTS` that GPUs and hosts may take together at any moment, such as 300kW, or a CSV file with " +
-						"time_s and watts, each row from its time on",
+					Usage: "`WATTS` that GPUs and hosts may take together at any moment, such as 300kW; a CSV file with " +
+						"watts and time_s, or time as in [budget] series; config: [budget] of --config",
 				},
 				terminal.JSONFlag(), terminal.CSVFlag(),
 				&cli.StringFlag{Name: "svg", Usage: "draw the plan to `FILE`"},
@@ -156,6 +157,10 @@ func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup.Setup) (*planrepor
 	if err != nil {
 		return nil, err
 	}
+	limit, err := planBudget(t, c, s, pol)
+	if err != nil {
+		return nil, err
+	}
 	monitor, done := setup.PlanningMonitor(t)
 	defer done()
 	ctx, end := monitor.Begin(c.Context)
@@ -179,16 +184,16 @@ func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup.Setup) (*planrepor
 	if err := beside.Wait(); err != nil {
 		return nil, err
 	}
-	later, err := laterHours(search, c, s, wished, &plan)
+	var budget *budgetKeeper
+	if limit != nil {
+		last := plan.Ledger.End + c.Duration("slack").Seconds()
+		budget = &budgetKeeper{t, limit.Until(last), &against, s.SearchTime, done}
+	}
+	free, plan, later, err := laterHours(search, c, s, wished, budget, plan)
 	if err != nil {
 		return nil, err
 	}
-	free := plan
 	done()
-	limit, err := withinBudget(t, c, s, pol, &plan, &against)
-	if err != nil {
-		return nil, err
-	}
 	frontier, err := s.Frontier(planner.WithoutMonitor(search), plan)
 	if err != nil {
 		return nil, err
@@ -198,13 +203,27 @@ func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup.Setup) (*planrepor
 	result := s.ResultOf(plan, against)
 	result.Frontier, result.EveryWarning = frontier, t.EveryWarning
 	if limit != nil {
-		result.Budget, result.Free = limit, free
+		result.Budget, result.Free = budget.limit, free
 	}
 	result.Hours = later
 	if pol.Improve != nil && s.Problem.Mode != planner.Online {
 		result.Seed = &s.Seed
 	}
 	return result, nil
+}
+
+// planBudget returns the power budget of a plan; nil: there is none.
+func planBudget(
+	t *terminal.Terminal, c *cli.Context, s *setup.Setup, pol *planner.Policy,
+) (*setup.PowerBudget, error) {
+	limit, err := s.PowerBudget(t, c)
+	if err == nil {
+		err = s.CheckClock(c)
+	}
+	if err == nil && limit != nil && planner.NeverSleeps(pol.Park, &s.Problem.Cluster) {
+		err = terminal.Usagef("--budget has nodes off that needn't be on, want it without park=never")
+	}
+	return limit, err
 }
 
 // noteCut notes searches that were stopped before they were done.
@@ -221,101 +240,122 @@ func noteCut(t *terminal.Terminal, c *cli.Context, plan *planner.Plan, against *
 	}
 }
 
-// laterHours has jobs begin later when energy costs less then, if anybody wishes it. A plan of jobs that are
-// all known stays as it is where the other one costs no less, or ends jobs late that needn't be. Jobs are due
-// as much later from then on.
+// laterHours has jobs begin later when energy costs less then, and returns the plan without and with the
+// budget. A plan of jobs that are all known stays as it is where the other one costs no less, or ends jobs late
+// that needn't be, each within the budget. Jobs are due as much later from then on.
 func laterHours(
-	ctx context.Context, c *cli.Context, s *setup.Setup, wished *setup.Hours, plan **planner.Plan,
-) (*planreport.Hours, error) {
+	ctx context.Context, c *cli.Context, s *setup.Setup, wished *setup.Hours, budget *budgetKeeper,
+	plan *planner.Plan,
+) (free, kept *planner.Plan, out *planreport.Hours, err error) {
 	if wished == nil {
-		return nil, nil
+		kept, err = budget.keep(c, s.Problem, plan)
+		return plan, kept, nil, err
 	}
 	p, wait := s.Problem, func(int) float64 { return wished.Slack }
-	atOnce, err := wished.Prices.Cost(p, *plan)
-	if err != nil {
-		return nil, err
-	}
-	out := &planreport.Hours{Slack: wished.Slack, Unit: wished.Unit, Cost: atOnce, AtOnce: atOnce}
-	out.Bound = bound.OfPrices(p, *plan, wished.Prices.Function)
 	begins := hours.Begins(p, wished.Prices, wait)
 	shifted := hours.Shifted(p, begins, wait)
 	s.Problem = hours.DueLater(p, wait)
-	if shifted == nil {
-		return out, nil
+	var other *planner.Plan
+	if shifted != nil {
+		if other, err = planShifted(ctx, c, s, shifted); err != nil {
+			return nil, nil, nil, err
+		}
 	}
+	if kept, err = budget.keep(c, s.Problem, plan); err != nil {
+		return nil, nil, nil, err
+	}
+	atOnce, err := wished.Prices.Cost(s.Problem, kept)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	out = &planreport.Hours{Slack: wished.Slack, Unit: wished.Unit, Cost: atOnce, AtOnce: atOnce}
+	free = plan
+	if other != nil {
+		held := *shifted // no job starts before its hour to keep the budget
+		held.Mode = p.Mode
+		later, err := budget.keep(c, &held, other)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		if later != other {
+			later.Recount(s.Problem)
+			if err := check.Plan(s.Problem, later); err != nil {
+				return nil, nil, nil, err
+			}
+		}
+		cost, err := wished.Prices.Cost(s.Problem, later)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		was, is := s.Problem.RankOf(kept), s.Problem.RankOf(later)
+		if was.Cost, is.Cost = atOnce, cost; p.Mode == planner.Online || is.Compare(was) < 0 {
+			free, kept, out.Cost = other, later, cost
+			for i := range begins {
+				if begins[i] > p.Tasks[i].Arrival {
+					out.Later++
+				}
+			}
+		}
+	}
+	out.Bound = bound.OfPrices(s.Problem, kept, wished.Prices.Function)
+	return free, kept, out, nil
+}
+
+// planShifted plans jobs that begin later, as a plan of them when they arrive.
+func planShifted(
+	ctx context.Context, c *cli.Context, s *setup.Setup, shifted *planner.Problem,
+) (*planner.Plan, error) {
 	one := *s
 	one.Problem = shifted
 	pol, err := one.Policy(c.String("policy"))
 	if err != nil {
 		return nil, err
 	}
-	other, err := policy.SolveChecked(ctx, shifted, pol, &planner.Options{Seed: s.Seed})
+	plan, err := policy.SolveChecked(ctx, shifted, pol, &planner.Options{Seed: s.Seed})
 	if err != nil {
 		return nil, err
 	}
-	other.Recount(s.Problem)
-	if err := policy.CheckPlan(s.Problem, other, pol); err != nil {
-		return nil, err
-	}
-	cost, err := wished.Prices.Cost(s.Problem, other)
-	if err != nil {
-		return nil, err
-	}
-	was, is := s.Problem.RankOf(*plan), s.Problem.RankOf(other)
-	if was.Cost, is.Cost = atOnce, cost; p.Mode != planner.Online && is.Compare(was) >= 0 {
-		return out, nil
-	}
-	*plan, out.Cost, out.Bound = other, cost, bound.OfPrices(s.Problem, other, wished.Prices.Function)
-	for i := range begins {
-		if begins[i] > p.Tasks[i].Arrival {
-			out.Later++
-		}
-	}
-	return out, nil
+	plan.Recount(s.Problem)
+	return plan, policy.CheckPlan(s.Problem, plan, pol)
 }
 
-// withinBudget brings a plan within --budget, if there is one, beginning from it or from a plan that it is
-// held against, and checks that it is. The search may take as long as that for the plan.
-func withinBudget(
-	t *terminal.Terminal, c *cli.Context, s *setup.Setup, pol *planner.Policy, plan **planner.Plan,
-	against *policy.References,
-) (powerbudget.Budget, error) {
-	if !c.IsSet(setup.BudgetFlag) {
-		return nil, nil
-	}
-	limit, err := setup.PowerBudget(t, c.String(setup.BudgetFlag))
-	if err != nil {
-		return nil, err
-	}
-	if planner.NeverSleeps(pol.Park, &s.Problem.Cluster) {
-		return nil, terminal.Usagef("--budget has nodes off that needn't be on, want it without park=never")
+// budgetKeeper brings plans within --budget.
+type budgetKeeper struct {
+	terminal *terminal.Terminal
+	limit    powerbudget.Budget
+	against  *policy.References // further plans to begin from
+	search   time.Duration      // at most, for each; 0: until it is done
+	done     func()             // ends what is shown of the search before
+}
+
+// keep returns a plan within the budget, checked, beginning from one that may exceed it or from those that it
+// is held against; without a budget the plan itself.
+func (k *budgetKeeper) keep(c *cli.Context, p *planner.Problem, plan *planner.Plan) (*planner.Plan, error) {
+	if k == nil {
+		return plan, nil
 	}
 	var times, watts []float64
-	for _, step := range limit {
+	for _, step := range k.limit {
 		times, watts = append(times, step.From), append(watts, float64(step.Watts))
 	}
-	if check.Budget(s.Problem, *plan, times, watts) == nil {
-		return limit, nil
+	if check.Budget(p, plan, times, watts) == nil {
+		return plan, nil
 	}
-	monitor, done := setup.PlanningMonitor(t)
+	k.done()
+	monitor, done := setup.PlanningMonitor(k.terminal)
 	defer done()
 	ctx, end := monitor.Begin(c.Context)
 	defer end()
-	if s.SearchTime > 0 {
+	if k.search > 0 {
 		var done context.CancelFunc
-		ctx, done = context.WithTimeoutCause(ctx, s.SearchTime, planner.ErrCut)
+		ctx, done = context.WithTimeoutCause(ctx, k.search, planner.ErrCut)
 		defer done()
 	}
-	kept, err := powerbudget.Keep(ctx, s.Problem, *plan, limit,
-		against.Easy, against.FCFS, against.Constant)
+	kept, err := powerbudget.Keep(ctx, p, plan, k.limit, k.against.Easy, k.against.FCFS, k.against.Constant)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(check.Plan(s.Problem, kept), check.Budget(s.Problem, kept, times, watts)); err != nil {
-		return nil, err
-	}
-	*plan = kept
-	return limit, nil
+	return kept, errors.Join(check.Plan(p, kept), check.Budget(p, kept, times, watts))
 }
 
 // noteUnused notes numbers that change nothing with a policy.

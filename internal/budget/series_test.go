@@ -130,3 +130,29 @@ func TestABadBudgetOverTimeIsAnErrorWithItsPlace(t *testing.T) {
 		}
 	}
 }
+
+// A plan reads the same files as epd, and seconds of its own: far ahead both count as the least to come.
+func TestAPlanReadsBudgetsBySecondsAndByTheClock(t *testing.T) {
+	begin := time.Date(2026, 11, 30, 16, 0, 0, 0, time.UTC)
+	for text, want := range map[string]map[time.Duration]dvfsmodel.Watt{
+		"time_s,watts\n0,500\n7200,300\n10800.5,600\n": {0: 500, 2 * time.Hour: 300, 4 * time.Hour: 600},
+		"time,watts\n00:00,500\n17:00,300\n20:00,600\n": {
+			0: 500, time.Hour: 300, 4 * time.Hour: 600, 25 * time.Hour: 300, 300 * time.Hour: 300,
+		},
+		"time,watts\n2026-11-30T12:00Z,500\n2026-11-30T18:00+01:00,300\n": {0: 500, 2 * time.Hour: 300},
+	} {
+		s, err := budget.ReadPlanSeries(strings.NewReader(text), "hours.csv")
+		if err != nil {
+			t.Fatal(err)
+		}
+		schedule := budget.Schedule{Steps: s.Ahead(begin, 0, 3)}
+		for ahead, want := range want {
+			if got := schedule.At(begin.Add(ahead)); got != want {
+				t.Errorf("%q: %v W after %v, want %v", text, got, ahead, want)
+			}
+		}
+	}
+	if _, err := budget.ReadSeries(strings.NewReader("time_s,watts\n0,500\n"), "hours.csv"); err == nil {
+		t.Error("epd takes seconds of nothing")
+	}
+}

@@ -7,9 +7,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/factors"
 	"github.com/epplan/epplan/planner/hours"
+	"github.com/epplan/epplan/planner/steps"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -28,10 +30,15 @@ func HoursFlags() []cli.Flag {
 			Usage: "`TIME` by which jobs without a deadline may begin later, such as 4h, if energy is then cheaper or " +
 				"cleaner by [factors] series",
 		},
-		&cli.StringFlag{
-			Name: "at", DefaultText: "the batch's first date; Slurm's queue: now",
-			Usage: "`TIME` of the batch's second 0, for --slack: RFC 3339, +2h or 18:00",
-		},
+		AtFlag("--slack and --budget FILE"),
+	}
+}
+
+// AtFlag says when a batch begins, for others that name times by the clock.
+func AtFlag(others string) cli.Flag {
+	return &cli.StringFlag{
+		Name: "at", DefaultText: "the batch's first date; Slurm's queue: now",
+		Usage: "`TIME` of the batch's second 0, for " + others + ": RFC 3339, +2h or 18:00",
 	}
 }
 
@@ -42,14 +49,10 @@ const maxSlack = 30 * 24 * time.Hour
 func (s *Setup) Hours(t *terminal.Terminal, c *cli.Context) (*Hours, error) {
 	slack := c.Duration("slack")
 	switch {
-	case !c.IsSet("slack") && c.IsSet("at"):
-		return nil, terminal.Usagef("--at means nothing without --slack, want that too")
 	case !c.IsSet("slack"):
 		return nil, nil
 	case slack <= 0 || slack > maxSlack:
 		return nil, terminal.Usagef("--slack %v, want more than 0 and up to %v", slack, maxSlack)
-	case c.IsSet(BudgetFlag):
-		return nil, terminal.Usagef("--slack and --%s don't go together, want one of them", BudgetFlag)
 	case s.Paper:
 		return nil, terminal.Usagef("--slack isn't for --cluster paper, want another cluster")
 	}
@@ -58,7 +61,7 @@ func (s *Setup) Hours(t *terminal.Terminal, c *cli.Context) (*Hours, error) {
 		return nil, terminal.Usagef("--slack: nobody says what energy costs over time, want series in [factors] " +
 			"of --config")
 	}
-	begin, err := s.clockStart(c)
+	begin, err := s.clockStart(c, "slack")
 	if err != nil {
 		return nil, err
 	}
@@ -74,14 +77,7 @@ func (s *Setup) Hours(t *terminal.Terminal, c *cli.Context) (*Hours, error) {
 	if kind == factors.Money {
 		h.Unit = cmp.Or(s.Config.Factors.Currency, "of its currency")
 	}
-	last := 0.0
-	for i := range s.Problem.Tasks {
-		task := &s.Problem.Tasks[i]
-		for k := range task.Options {
-			last = max(last, task.Arrival+task.Options[k].Response.Default().Time)
-		}
-	}
-	span := min(time.Duration(min(last, maxSpan.Seconds())*float64(time.Second))+slack, maxSpan)
+	span := min(s.span()+slack, maxSpan)
 	h.Prices, _ = series.Prices(kind, begin, span+queued, &s.Config.Factors)
 	if from := series.Begin(); begin.Before(from) {
 		t.Message("warning", fmt.Sprintf("%s begins at %s, after the batch's second 0 (%s): its first price counts "+
@@ -101,8 +97,30 @@ const (
 	queued  = 366 * 24 * time.Hour
 )
 
-// clockStart returns when the second 0 of the batch is.
-func (s *Setup) clockStart(c *cli.Context) (begin time.Time, err error) {
+// span returns how long after second 0 the last job ends if all start as they arrive, at default clocks.
+func (s *Setup) span() time.Duration {
+	last := 0.0
+	for i := range s.Problem.Tasks {
+		task := &s.Problem.Tasks[i]
+		for k := range task.Options {
+			last = max(last, task.Arrival+task.Options[k].Response.Default().Time)
+		}
+	}
+	return time.Duration(min(last, maxSpan.Seconds()) * float64(time.Second))
+}
+
+// CheckClock refuses an --at that nothing asked for.
+func (s *Setup) CheckClock(c *cli.Context) error {
+	if c.IsSet("at") && !s.clocked {
+		return terminal.Usagef("--at means nothing here: want it with a flag whose times are a clock's, such as " +
+			"--slack, or left out")
+	}
+	return nil
+}
+
+// clockStart returns when the second 0 of the batch is, for the times of a flag.
+func (s *Setup) clockStart(c *cli.Context, flag string) (begin time.Time, err error) {
+	s.clocked = true
 	now := time.Now()
 	if text := c.String("at"); text != "" {
 		if begin, err = slurm.TimeAt(text, now); err != nil {
@@ -117,8 +135,8 @@ func (s *Setup) clockStart(c *cli.Context) (begin time.Time, err error) {
 		begin = s.QueueAt
 	}
 	if begin.IsZero() {
-		return begin, terminal.Usagef("--slack: arrivals are no dates with a zone, want --at TIME for when their " +
-			"second 0 is")
+		return begin, terminal.Usagef("--%s: arrivals are no dates with a zone, want --at TIME for when their second 0 "+
+			"is", flag)
 	}
 	return begin, nil
 }
@@ -139,4 +157,31 @@ func (s *Setup) kindOf(series *factors.Series) (factors.Kind, error) {
 	}
 	return 0, terminal.Usagef("--slack: [factors] series doesn't state what [objective] name asks for, want " +
 		"cost_per_kwh for cost or carbon_g_per_kwh for carbon")
+}
+
+// Money returns what energy costs over time, for flags that ask for no hours: by [factors] series where it has
+// prices and the batch's second 0 is known, else by cost_per_kwh; none where neither says.
+func (s *Setup) Money(t *terminal.Terminal, c *cli.Context) (prices hours.Prices, err error) {
+	f := &s.Config.Factors
+	if file := s.Config.FactorSeriesFile(); file != "" {
+		series, err := factors.ReadFile(file)
+		if err != nil {
+			return prices, err
+		}
+		begin, unknown := s.clockStart(c, "from")
+		switch {
+		case !series.States(factors.Money):
+		case unknown == nil:
+			prices, _ = series.Prices(factors.Money, begin, s.span()+queued, f)
+			return prices, nil
+		case c.IsSet("at"):
+			return prices, unknown
+		default:
+			t.Notef("costs aren't by the hours of [factors] series: --at TIME says when second 0 is")
+		}
+	}
+	if f.CostPerKWh > 0 {
+		prices.Function = steps.Constant(f.Footprint(dvfsmodel.Joule(1)).Cost)
+	}
+	return prices, nil
 }

@@ -45,6 +45,7 @@ type Setup struct {
 	Seed           uint64
 	SearchTime     time.Duration // after which the search for a better plan stops; 0: when it is done
 	QueueAt        time.Time     // when Slurm's queue was what is planned; zero: it is a file
+	clocked        bool          // something asked for when the batch's second 0 is
 }
 
 // Read reads the batch and everything that it is planned with.
@@ -238,6 +239,7 @@ func (s *Setup) Join(t *terminal.Terminal, c *cli.Context, gpusPerNode int) erro
 		return WithRunTimeHint(err)
 	}
 	noteUnused(t, c, tasks)
+	s.noteBudget(t, c)
 	s.Problem = &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks)}
 	goal := s.Config.Goal()
 	goal.Set(s.Problem)
