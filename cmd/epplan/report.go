@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -134,7 +133,7 @@ func auditCommand(t *terminal.Terminal) *cli.Command {
 		Description: "LOG is what sacct prints, or a job table, with energies of any tool; - is standard input. The change is\n" +
 			"what was changed on the cluster, such as a clock, a limit or a setting of the scheduler: at --change,\n" +
 			"or between two logs. Jobs after it are held against jobs of the same kinds before: one program of one\n" +
-			"user, by its name without digits, on as many GPUs of a model in a partition. Only jobs count that\n" +
+			"user, by its name without digits and signs, on as many GPUs of a model in a partition. Only jobs count that\n" +
 			"completed and whose energy is known.\n" +
 			"Example: epplan audit change.txt --change 2026-10-01\n" +
 			"Example: epplan audit change.txt --change 2026-10-01 --html audit.html",
@@ -257,9 +256,6 @@ func (a *auditReport) read(t *terminal.Terminal, c *cli.Context, name string) (r
 	return runs, tally.CheckBad(joblog.MaxBad)
 }
 
-// digits are those in which the names of one program's jobs differ.
-var digits = regexp.MustCompile("[0-9]+")
-
 // runOf returns a job as it is compared, or counts why it isn't.
 func (a *auditReport) runOf(p *record.HistoryJob) (audit.Run, bool) {
 	seconds, ran := p.RunTime().Get()
@@ -273,8 +269,7 @@ func (a *auditReport) runOf(p *record.HistoryJob) (audit.Run, bool) {
 	case !known || gpus <= 0:
 		a.LeftOut.NoGPUs++
 	default:
-		name := digits.ReplaceAll(p.Name, []byte("#"))
-		kind := fmt.Sprintf("%q %q %v %q %q", p.User, name, gpus, p.GPUModel, p.Partition)
+		kind := fmt.Sprintf("%q %q %v %q %q", p.User, record.NameKind(p.Name), gpus, p.GPUModel, p.Partition)
 		return audit.Run{Kind: kind, At: p.Ended, Joules: joules, Seconds: seconds, GPUs: gpus}, true
 	}
 	return audit.Run{}, false

@@ -53,7 +53,7 @@ func (h *historyReplay) add(batch *queue.Batch, cluster *planner.Cluster, at int
 		job.Limit = max(limit, span*(1+h.setup.Config.Safety.LimitMargin))
 		limit = max(limit, span)
 	}
-	h.workload(&job, p, float64(gpus))
+	kind := h.workload(&job, p, float64(gpus))
 	parts := nodes // one for each node, which start as they can
 	switch {
 	case nodes > 1 && even:
@@ -74,7 +74,7 @@ func (h *historyReplay) add(batch *queue.Batch, cluster *planner.Cluster, at int
 			return
 		}
 		batch.Jobs = append(batch.Jobs, part)
-		h.jobs = append(h.jobs, historyJob{past: at, limit: limit, span: span})
+		h.jobs = append(h.jobs, historyJob{past: at, limit: limit, span: span, kind: kind})
 	}
 }
 
@@ -128,7 +128,8 @@ func widestNode(cluster *planner.Cluster, model string) (widest int) {
 	return widest
 }
 
-func (h *historyReplay) workload(job *queue.Job, p *record.HistoryJob, gpus float64) {
+// workload has a job respond as jobs of its kind do, where that is known when it starts, and returns the kind.
+func (h *historyReplay) workload(job *queue.Job, p *record.HistoryJob, gpus float64) *jobKind {
 	energy, metered := p.EnergyJ.Get()
 	if metered {
 		h.meteredJobs++
@@ -136,17 +137,20 @@ func (h *historyReplay) workload(job *queue.Job, p *record.HistoryJob, gpus floa
 	} else {
 		h.excluded.NoPower++
 	}
+	key, model := p.User+"\x00"+record.NameKind(p.Name), h.modelOf(string(p.Name))
+	if model != "" { // names that differ in digits may be of several models
+		key += "\x00" + model
+	}
+	k := h.kinds[key]
+	if k == nil {
+		k = &jobKind{model: model}
+		h.kinds[key] = k
+	}
 	if p.State == string(slurm.Timeout) {
 		// How much it had to do nobody knows: slower clocks would only have done less.
 		h.excluded.AtDefault++
 		job.Power = h.limits.PerGPU(p).Or(0)
-		return
-	}
-	key := p.User + "\x00" + string(p.Name)
-	k := h.kinds[key]
-	if k == nil {
-		k = &jobKind{model: h.modelOf(string(p.Name))}
-		h.kinds[key] = k
+		return k
 	}
 	k.jobs++
 	if metered {
@@ -159,11 +163,12 @@ func (h *historyReplay) workload(job *queue.Job, p *record.HistoryJob, gpus floa
 	case k.jobs <= h.learning:
 		h.excluded.Learning++
 		job.Power = h.limits.PerGPU(p).Or(0)
-		return
+		return k
 	default:
 		h.excluded.PriorJobs++
 	}
 	job.Workload = key
+	return k
 }
 
 // modelOf returns the workload in the models file of jobs of a name, or "".

@@ -107,6 +107,7 @@ func (r *HistoryReport) facts() page.Facts {
 				report.Plural(r.Left.KnownJobs, "job"), report.Plural(r.Left.KnownKinds, "workload"),
 				report.Plural(r.Left.PriorJobs, "job"), report.Plural(r.Left.PriorKinds, "workload")),
 		},
+		{Name: "Workloads", Text: r.workloadsText()},
 		{Name: "Energy", Text: r.energyText()},
 		{Name: "Constant", Text: r.constantClocksText()},
 		{Name: "Waiting", Text: r.waitingText()},
@@ -129,11 +130,6 @@ func historyCaveats(r *HistoryReport) *page.Notice {
 	if r.Left.NoPower > 0 {
 		n.Items = append(n.Items,
 			report.Plural(r.Left.NoPower, "job has", "jobs have")+" no energy in the log; power is assumed.")
-	}
-	if r.Left.Learning > 0 {
-		n.Items = append(n.Items,
-			fmt.Sprintf("The first %d jobs of each workload run at default clocks until its "+
-				"response is known.", r.Learning))
 	}
 	return n
 }

@@ -77,9 +77,10 @@ type historyJob struct {
 	past  int     // index
 	limit float64 // s, as it was asked for, +Inf: none
 	span  float64 // s it ran at default clocks
+	kind  *jobKind
 }
 
-// jobKind is jobs of one user and name, which respond alike to clocks.
+// jobKind is jobs of one user whose names are of one kind: they respond alike to clocks.
 type jobKind struct {
 	model   string  // its workload in the models file, or ""
 	energy  float64 // J, and
@@ -213,6 +214,12 @@ func (h *historyReplay) join(c *cli.Context) error {
 	for i := range h.past {
 		h.add(batch, &cluster, i)
 	}
+	for i := range batch.Jobs { // without energy in the log, and not by a workload
+		j, k := &batch.Jobs[i], h.jobs[i].kind
+		if _, metered := h.past[h.jobs[i].past].EnergyJ.Get(); !metered && j.Workload == "" && k.seconds > 0 {
+			j.Power = k.energy / k.seconds
+		}
+	}
 	if err := h.unnamed.Err(len(h.past)); err != nil {
 		return setup.WithRunTimeHint(fmt.Errorf("%s: %w", h.name, err))
 	}
@@ -227,9 +234,11 @@ func (h *historyReplay) join(c *cli.Context) error {
 		return err
 	}
 	for _, k := range h.kinds {
-		if k.model != "" {
+		switch {
+		case k.jobs == 0: // all hit their limits
+		case k.model != "":
 			h.excluded.KnownKinds++
-		} else {
+		default:
 			h.excluded.PriorKinds++
 		}
 	}

@@ -1,22 +1,28 @@
 package replay
 
 import (
+	"flag"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/internal/catalog"
 	"github.com/epplan/epplan/internal/cli/setup"
+	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/trace/joblog"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/planner/join"
 	"github.com/epplan/epplan/queue"
+	"github.com/epplan/epplan/slurm"
 )
 
 // v100 returns the clocks of a GPU model.
@@ -151,6 +157,45 @@ func TestEnergyOfAWorkloadIsThatOfItsJobs(t *testing.T) {
 	}
 	if math.Abs(float64(all)/6e6-1) > 1e-9 {
 		t.Errorf("%v J at default clocks, want those of the log", all)
+	}
+}
+
+// Numbered names are of one workload, as in an audit: its first jobs teach it, and jobs without energy, at default
+// clocks or not, take its mean power.
+func TestNumberedJobsAreOneWorkload(t *testing.T) {
+	h := planning(t)
+	h.learning, h.name, h.terminal = 3, "numbered.csv", &terminal.Terminal{}
+	for i := range 30 {
+		begin := time.Date(2025, 7, 1, i, 0, 0, 0, time.UTC)
+		p := record.HistoryJob{
+			JobID: "7", Submitted: begin, Started: begin, Ended: begin.Add(time.Hour), State: record.Completed,
+			User: "ada", Name: fmt.Appendf(nil, "md_run_%d", i), GPUs: live.Known(1), EnergyJ: live.Known(200 * 3600.0),
+		}
+		if i == 0 {
+			p.Name = []byte("md_run")
+		}
+		if i%5 == 1 {
+			p.EnergyJ = live.Number{}
+		}
+		if i == 6 {
+			p.State = string(slurm.Timeout)
+		}
+		h.past = append(h.past, p)
+	}
+	if err := h.join(cli.NewContext(nil, flag.NewFlagSet("", flag.ContinueOnError), nil)); err != nil {
+		t.Fatal(err)
+	}
+	if l := h.excluded; l.Learning != 3 || l.PriorKinds != 1 || l.PriorJobs != 26 || l.NoPower != 6 {
+		t.Errorf("%+v", l)
+	}
+	for i := range h.setup.Problem.Tasks {
+		if watts := h.setup.Problem.Tasks[i].Options[0].Response.Default().Power; math.Abs(float64(watts)-200) > 1e-6 {
+			t.Errorf("job %d takes %v W at default clocks, want the mean of its kind", i, watts)
+		}
+	}
+	r := HistoryReport{Jobs: 1447, Learning: 3, Left: historyExclusions{Learning: 1002}}
+	if text := r.workloadsText(); !strings.Contains(text, "1,002 of 1,447 ran at default clocks to learn") {
+		t.Error(text)
 	}
 }
 

@@ -220,16 +220,16 @@ func (r *HistoryReport) headText() string {
 	report.WriteRow(
 		&b,
 		"Responses",
-		"%s of %s by their models, %s of %s by what workloads have in common, %s and "+
-			"the first %d of each workload at default clocks",
+		"%s of %s by their models, %s of %s by what workloads have in common, %s at "+
+			"default clocks",
 		report.Plural(r.Left.KnownJobs, "job"),
 		report.Plural(r.Left.KnownKinds, "workload"),
 		report.Plural(r.Left.PriorJobs, "job"),
 		report.Plural(r.Left.PriorKinds, "workload"),
 		report.Plural(r.Left.AtDefault, "job that hit its limit",
 			"jobs that hit their limits"),
-		r.Learning,
 	)
+	report.WriteRow(&b, "Workloads", "%s", r.workloadsText())
 	if r.Left.Several > 0 {
 		report.WriteRow(&b, "Together", "%s on several nodes that start together",
 			report.Plural(r.Left.Several, "job"))
@@ -246,6 +246,12 @@ func (r *HistoryReport) headText() string {
 	}
 	b.WriteString("\n")
 	return b.String()
+}
+
+// workloadsText says how workloads are told apart, and how many jobs were needed to learn them.
+func (r *HistoryReport) workloadsText() string {
+	return fmt.Sprintf("jobs of one user and name, digits and signs aside; %s of %s ran at default clocks to learn, "+
+		"the first %d of each workload", report.FormatCount(r.Left.Learning), report.FormatCount(r.Jobs), r.Learning)
 }
 
 // energyText returns what jobs used by the log and by the model.

@@ -2,7 +2,9 @@ package record
 
 import (
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/epplan/epplan/live"
 )
@@ -77,4 +79,12 @@ func (p *HistoryJob) Canonical() (HistoryJob, error) {
 		c.Name = nil
 	}
 	return c, nil
+}
+
+// NameKind returns what the names of one program's jobs have in common: their words, without digits and signs.
+// So md_run, md_run_12 and 3-md-run are of one kind. It is "" for a name without a letter.
+func NameKind(name []byte) string {
+	return strings.Join(strings.FieldsFunc(string(name), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsMark(r)
+	}), " ")
 }

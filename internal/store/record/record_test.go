@@ -269,3 +269,14 @@ func TestWhatJSONCannotHoldIsInvalid(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestNamesThatDifferInDigitsAreOfOneKind(t *testing.T) {
+	for name, want := range map[string]string{
+		"md_run": "md run", "md_run_12": "md run", "md-run (3)": "md run", "17.md_run": "md run", "mdrun": "mdrun",
+		"4711": "", "": "", "größe_2": "größe", "a\xff1": "a",
+	} {
+		if got := record.NameKind([]byte(name)); got != want {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}
