@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,10 +10,13 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/audit"
 	"github.com/epplan/epplan/internal/cli/setup"
 	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/factors"
+	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/trace/joblog"
 	"github.com/epplan/epplan/internal/view"
@@ -145,7 +149,11 @@ func auditCommand(t *terminal.Terminal) *cli.Command {
 			&cli.StringFlag{
 				Name: "timezone", Usage: "`ZONE` of the log's times, such as Europe/Berlin", DefaultText: "this machine's",
 			},
-			terminal.JSONFlag(), terminal.HTMLFlag(),
+			&cli.StringFlag{
+				Name: "config", Usage: "TOML `FILE` whose [factors] say what the saved energy is worth",
+				DefaultText: "as of plan",
+			},
+			terminal.JSONFlag(), terminal.CSVFlag(), terminal.HTMLFlag(),
 		},
 		Action: t.Runs(runAudit),
 	}
@@ -165,7 +173,17 @@ func (l *leftOut) text() string {
 
 type auditReport struct {
 	audit.Result
-	LeftOut leftOut `json:"left_out"`
+	LeftOut leftOut    `json:"left_out"`
+	Saved   auditSaved `json:"saved"`
+}
+
+// auditSaved is the energy that jobs of the same kinds saved after the change, with the ends of its interval, and
+// what it is worth; null where too few kinds are known.
+type auditSaved struct {
+	EnergyJ *float64   `json:"energy_j"`
+	LowJ    *float64   `json:"low_j"`
+	HighJ   *float64   `json:"high_j"`
+	Worth   *footprint `json:"footprint"`
 }
 
 func runAudit(t *terminal.Terminal, c *cli.Context) error {
@@ -203,18 +221,37 @@ func runAudit(t *terminal.Terminal, c *cli.Context) error {
 	if c.NArg() == most {
 		warnOfOrder(t, &out.Result, terminal.Printable(c.Args().Get(0)), terminal.Printable(c.Args().Get(1)))
 	}
-	shown := view.Audit(&out.Result)
+	worth, err := auditFactors(t, c, &out.After)
+	if err != nil {
+		return err
+	}
+	if joules, low, high := out.Result.Saved(); out.Energy.Known() {
+		of := epdapi.NewFactors(worth)
+		all := footprintOf(&of, joules)
+		out.Saved = auditSaved{&joules, &low, &high, &all}
+	}
+	shown := view.Audit(&out.Result, worth)
 	return t.WithHTML(c, writesReport(t, shown), func() error {
 		if c.Bool("json") {
 			return t.PrintJSON(out)
 		}
+<<<<<<< HEAD
 		if out.LeftOut != (leftOut{}) {
 			t.Notef("%s", out.LeftOut.text())
+=======
+		if c.Bool("csv") {
+			return t.PrintTable(c, out.table())
+		}
+		if l := &out.LeftOut; l.NotCompleted+l.NoEnergy+l.NoGPUs > 0 {
+			t.Notef("left out: %d jobs that didn't complete, %d without energy, %d without GPUs", l.NotCompleted,
+				l.NoEnergy, l.NoGPUs)
+>>>>>>> b000c1ba (An audit states what a change saved: kWh with its interval, money and CO2, as a row of CSV, and on top of its page)
 		}
 		return t.PrintText(shown.Text())
 	})
 }
 
+<<<<<<< HEAD
 // warnOfOrder warns of logs that aren't of the time before a change and of that after it.
 func warnOfOrder(t *terminal.Terminal, r *audit.Result, before, after string) {
 	switch {
@@ -223,6 +260,64 @@ func warnOfOrder(t *terminal.Terminal, r *audit.Result, before, after string) {
 	case !r.After.From.After(r.Before.Until):
 		t.Warningf("the times of %s and %s overlap: want a log before the change and one after it", before, after)
 	}
+=======
+// auditFactors returns the factors of the configuration; of a series their means in the time after the change.
+func auditFactors(t *terminal.Terminal, c *cli.Context, after *audit.Period) (*config.Factors, error) {
+	s := &setup.Setup{}
+	if err := s.Configure(t, c); err != nil {
+		return nil, err
+	}
+	file := s.Config.FactorSeriesFile()
+	if file == "" {
+		return &s.Config.Factors, nil
+	}
+	series, err := factors.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	if series.End().Before(after.Until) {
+		t.Warningf("%s ends before the jobs do: the constant factors count from then on", terminal.Printable(file))
+	}
+	mean := series.MeanFactors(after.From, after.Until.Sub(after.From), &s.Config.Factors)
+	return &mean, nil
+}
+
+// table returns the result as a row.
+func (a *auditReport) table() *report.Table {
+	return report.TableOf([]*auditReport{a}, func(row *report.Row, of **auditReport) {
+		r := *of
+		add := func(key string, v *float64) {
+			value := report.Value{}
+			if v != nil {
+				value = report.Number(*v)
+			}
+			row.Add(report.Column{Key: key}, value)
+		}
+		effect := func(name string, e *audit.Effect) {
+			change, low, high := &e.Change, &e.Low, &e.High
+			if !e.Known() {
+				change, low, high = nil, nil, nil
+			}
+			add(name+"_change", change)
+			add(name+"_low", low)
+			add(name+"_high", high)
+		}
+		effect("energy", &r.Energy)
+		effect("time", &r.Time)
+		effect("placebo", &r.Placebo)
+		add("saved_energy_j", r.Saved.EnergyJ)
+		add("saved_low_j", r.Saved.LowJ)
+		add("saved_high_j", r.Saved.HighJ)
+		worth := cmp.Or(r.Saved.Worth, &footprint{})
+		add("saved_cost", worth.Cost)
+		add("saved_carbon_g", worth.Carbon)
+		add("saved_water_l", worth.Water)
+		row.Add(report.Column{Key: "kinds"}, report.Count(r.Energy.Kinds))
+		row.Add(report.Column{Key: "jobs_before"}, report.Count(r.Before.Runs))
+		row.Add(report.Column{Key: "jobs_after"}, report.Count(r.After.Runs))
+		row.Add(report.Column{Key: "matched_energy_after_j"}, report.Number(r.After.MatchedJoules))
+	})
+>>>>>>> b000c1ba (An audit states what a change saved: kWh with its interval, money and CO2, as a row of CSV, and on top of its page)
 }
 
 // read returns the jobs of a log that can be compared.

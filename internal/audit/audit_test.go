@@ -84,3 +84,25 @@ func TestIntervalsHoldTheTrueEffect(t *testing.T) {
 		}
 	}
 }
+
+// What a change saved is what the jobs after it would have taken more without it, with both ends of its interval.
+func TestWhatAChangeSavedIsWhatTheJobsAfterItWouldHaveTaken(t *testing.T) {
+	change := time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)
+	var runs []audit.Run
+	for kind := range 6 {
+		for day := -5; day < 5; day++ {
+			joules := 1e6 * float64(1+kind)
+			if day >= 0 {
+				joules *= 0.8
+			}
+			runs = append(runs, audit.Run{
+				Kind: strconv.Itoa(kind), At: change.AddDate(0, 0, day), Joules: joules, Seconds: 1, GPUs: 1,
+			})
+		}
+	}
+	r := audit.Of(audit.Split(runs, change))
+	saved, low, high := r.Saved()
+	if want := 0.2 * 5 * 21e6; math.Abs(saved-want) > 1 || low > saved || high < saved {
+		t.Errorf("saved %v J (%v to %v), want %v", saved, low, high, want)
+	}
+}

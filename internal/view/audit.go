@@ -3,16 +3,34 @@ package view
 import (
 	"fmt"
 
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/audit"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
 )
 
-// Audit returns the view of what a change did to the energy and the times of jobs.
-func Audit(r *audit.Result) *View {
+// Audit returns the view of what a change did to the energy and the times of jobs, and of what that is worth by
+// factors.
+func Audit(r *audit.Result, f *config.Factors) *View {
 	v := &View{
 		Title: "What a change did", Lead: "Jobs after it, held against jobs of the same kinds before it: one " +
 			"program of one user on as many GPUs of a model.",
+		Tiles: page.Tiles{
+			{Label: "Saved after the change", Value: "not known", Note: "too few kinds of jobs"},
+			effectTile("Energy of the same jobs", &r.Energy), effectTile("Time of the same jobs", &r.Time),
+		},
+	}
+	if r.Energy.Known() {
+		joules, low, high := r.Saved()
+		interval := report.EnergyText(low) + " to " + report.EnergyText(high) + " in 95 of 100 cases"
+		saved := report.EnergyText(joules) + " (" + interval + ")"
+		if worth := report.FootprintText(f, dvfsmodel.Joule(joules)); worth != "" {
+			saved += ": " + worth
+			interval += "; " + worth
+		}
+		v.Tiles[0].Value, v.Tiles[0].Note = report.EnergyText(joules), interval
+		v.add("Saved", saved+", by jobs of the same kinds since the change")
 	}
 	v.add("Before", auditPeriod(&r.Before))
 	v.add("After", auditPeriod(&r.After))
@@ -57,6 +75,16 @@ func effectWords(e *audit.Effect) string {
 	}
 	return fmt.Sprintf("%s (%s to %s in 95 of 100 cases) for jobs of the same kinds, %d of them",
 		signedPercent(e.Change), signedPercent(e.Low), signedPercent(e.High), e.Kinds)
+}
+
+func effectTile(label string, e *audit.Effect) page.Tile {
+	if !e.Known() {
+		return page.Tile{Label: label, Value: "not known", Note: effectWords(e)}
+	}
+	return page.Tile{
+		Label: label, Value: signedPercent(e.Change),
+		Note: signedPercent(e.Low) + " to " + signedPercent(e.High) + " in 95 of 100 cases",
+	}
 }
 
 func signedPercent(part float64) string { return fmt.Sprintf("%+.1f %%", 100*part) }
