@@ -153,11 +153,7 @@ func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup.Setup) (*planrepor
 		return nil, err
 	}
 	noteUnused(t, c, s, pol)
-	wished, err := s.Hours(t, c)
-	if err != nil {
-		return nil, err
-	}
-	limit, err := planBudget(t, c, s, pol)
+	wished, limit, err := hoursAndBudget(t, c, s, pol)
 	if err != nil {
 		return nil, err
 	}
@@ -184,12 +180,16 @@ func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup.Setup) (*planrepor
 	if err := beside.Wait(); err != nil {
 		return nil, err
 	}
+	later, err := planLater(search, c, s, wished)
+	if err != nil {
+		return nil, err
+	}
 	var budget *budgetKeeper
 	if limit != nil {
 		last := plan.Ledger.End + c.Duration("slack").Seconds()
 		budget = &budgetKeeper{t, limit.Until(last), &against, s.SearchTime, done}
 	}
-	free, plan, later, err := laterHours(search, c, s, wished, budget, plan)
+	free, plan, byTheHour, err := later.choose(c, s, budget, plan)
 	if err != nil {
 		return nil, err
 	}
@@ -205,25 +205,27 @@ func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup.Setup) (*planrepor
 	if limit != nil {
 		result.Budget, result.Free = budget.limit, free
 	}
-	result.Hours = later
+	result.Hours = byTheHour
 	if pol.Improve != nil && s.Problem.Mode != planner.Online {
 		result.Seed = &s.Seed
 	}
 	return result, nil
 }
 
-// planBudget returns the power budget of a plan; nil: there is none.
-func planBudget(
-	t *terminal.Terminal, c *cli.Context, s *setup.Setup, pol *planner.Policy,
-) (*setup.PowerBudget, error) {
-	limit, err := s.PowerBudget(t, c)
+// hoursAndBudget returns what --slack and --budget ask for, each nil where it isn't given.
+func hoursAndBudget(t *terminal.Terminal, c *cli.Context, s *setup.Setup, pol *planner.Policy) (
+	wished *setup.Hours, limit *setup.PowerBudget, err error,
+) {
+	if wished, err = s.Hours(t, c); err == nil {
+		limit, err = s.PowerBudget(t, c)
+	}
 	if err == nil {
 		err = s.CheckClock(c)
 	}
 	if err == nil && limit != nil && planner.NeverSleeps(pol.Park, &s.Problem.Cluster) {
 		err = terminal.Usagef("--budget has nodes off that needn't be on, want it without park=never")
 	}
-	return limit, err
+	return wished, limit, err
 }
 
 // noteCut notes searches that were stopped before they were done.
@@ -240,83 +242,92 @@ func noteCut(t *terminal.Terminal, c *cli.Context, plan *planner.Plan, against *
 	}
 }
 
-// laterHours has jobs begin later when energy costs less then, and returns the plan without and with the
-// budget. A plan of jobs that are all known stays as it is where the other one costs no less, or ends jobs late
-// that needn't be, each within the budget. Jobs are due as much later from then on.
-func laterHours(
-	ctx context.Context, c *cli.Context, s *setup.Setup, wished *setup.Hours, budget *budgetKeeper,
-	plan *planner.Plan,
-) (free, kept *planner.Plan, out *planreport.Hours, err error) {
-	if wished == nil {
-		kept, err = budget.keep(c, s.Problem, plan)
-		return plan, kept, nil, err
-	}
-	p, wait := s.Problem, func(int) float64 { return wished.Slack }
-	begins := hours.Begins(p, wished.Prices, wait)
-	shifted := hours.Shifted(p, begins, wait)
-	s.Problem = hours.DueLater(p, wait)
-	var other *planner.Plan
-	if shifted != nil {
-		if other, err = planShifted(ctx, c, s, shifted); err != nil {
-			return nil, nil, nil, err
-		}
-	}
-	if kept, err = budget.keep(c, s.Problem, plan); err != nil {
-		return nil, nil, nil, err
-	}
-	atOnce, err := wished.Prices.Cost(s.Problem, kept)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	out = &planreport.Hours{Slack: wished.Slack, Unit: wished.Unit, Cost: atOnce, AtOnce: atOnce}
-	free = plan
-	if other != nil {
-		held := *shifted // no job starts before its hour to keep the budget
-		held.Mode = p.Mode
-		later, err := budget.keep(c, &held, other)
-		if err != nil {
-			return nil, nil, nil, err
-		}
-		if later != other {
-			later.Recount(s.Problem)
-			if err := check.Plan(s.Problem, later); err != nil {
-				return nil, nil, nil, err
-			}
-		}
-		cost, err := wished.Prices.Cost(s.Problem, later)
-		if err != nil {
-			return nil, nil, nil, err
-		}
-		was, is := s.Problem.RankOf(kept), s.Problem.RankOf(later)
-		if was.Cost, is.Cost = atOnce, cost; p.Mode == planner.Online || is.Compare(was) < 0 {
-			free, kept, out.Cost = other, later, cost
-			for i := range begins {
-				if begins[i] > p.Tasks[i].Arrival {
-					out.Later++
-				}
-			}
-		}
-	}
-	out.Bound = bound.OfPrices(s.Problem, kept, wished.Prices.Function)
-	return free, kept, out, nil
+// laterPlan is a plan of jobs that begin later where energy costs less then.
+type laterPlan struct {
+	wished *setup.Hours
+	begins []float64        // of each job, from when on it may start
+	held   *planner.Problem // in which jobs arrive then; nil: no job begins later
+	plan   *planner.Plan    // as of jobs that arrive when they do
+	later  int              // jobs that begin later
 }
 
-// planShifted plans jobs that begin later, as a plan of them when they arrive.
-func planShifted(
-	ctx context.Context, c *cli.Context, s *setup.Setup, shifted *planner.Problem,
-) (*planner.Plan, error) {
+// planLater plans jobs that begin later when energy costs less then, if anybody wishes it. Jobs are due as
+// much later from then on.
+func planLater(ctx context.Context, c *cli.Context, s *setup.Setup, wished *setup.Hours) (*laterPlan, error) {
+	if wished == nil {
+		return nil, nil
+	}
+	p, wait := s.Problem, func(int) float64 { return wished.Slack }
+	l := &laterPlan{wished: wished, begins: hours.Begins(p, wished.Prices, wait)}
+	shifted := hours.Shifted(p, l.begins, wait)
+	s.Problem = hours.DueLater(p, wait)
+	if shifted == nil {
+		return l, nil
+	}
 	one := *s
 	one.Problem = shifted
 	pol, err := one.Policy(c.String("policy"))
 	if err != nil {
 		return nil, err
 	}
-	plan, err := policy.SolveChecked(ctx, shifted, pol, &planner.Options{Seed: s.Seed})
-	if err != nil {
+	if l.plan, err = policy.SolveChecked(ctx, shifted, pol, &planner.Options{Seed: s.Seed}); err != nil {
 		return nil, err
 	}
-	plan.Recount(s.Problem)
-	return plan, policy.CheckPlan(s.Problem, plan, pol)
+	l.plan.Recount(s.Problem)
+	held := *shifted // a budget has no job start before its hour
+	held.Mode, l.held = p.Mode, &held
+	for i := range l.begins {
+		if l.begins[i] > p.Tasks[i].Arrival {
+			l.later++
+		}
+	}
+	return l, policy.CheckPlan(s.Problem, l.plan, pol)
+}
+
+// choose returns the plan without and with the budget: the one with jobs that begin later; of jobs that are all
+// known the one in which all may begin at once, where the other costs no less within the budget, or ends jobs
+// late that needn't be.
+func (l *laterPlan) choose(c *cli.Context, s *setup.Setup, budget *budgetKeeper, atOnce *planner.Plan) (
+	free, kept *planner.Plan, out *planreport.Hours, err error,
+) {
+	if kept, err = budget.keep(c, s.Problem, atOnce); err != nil || l == nil {
+		return atOnce, kept, nil, err
+	}
+	prices := l.wished.Prices
+	out = &planreport.Hours{Slack: l.wished.Slack, Unit: l.wished.Unit}
+	if out.AtOnce, err = prices.Cost(s.Problem, kept); err != nil {
+		return nil, nil, nil, err
+	}
+	free, out.Cost = atOnce, out.AtOnce
+	if l.held != nil {
+		later, cost, err := l.within(c, s.Problem, budget)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		was, is := s.Problem.RankOf(kept), s.Problem.RankOf(later)
+		if was.Cost, is.Cost = out.AtOnce, cost; s.Problem.Mode == planner.Online || is.Compare(was) < 0 {
+			free, kept, out.Cost, out.Later = l.plan, later, cost, l.later
+		}
+	}
+	out.Bound = bound.OfPrices(s.Problem, kept, prices.Function)
+	return free, kept, out, nil
+}
+
+// within returns the plan with jobs that begin later within the budget, and what it costs by the hour.
+func (l *laterPlan) within(
+	c *cli.Context, p *planner.Problem, budget *budgetKeeper,
+) (plan *planner.Plan, cost float64, err error) {
+	if plan, err = budget.keep(c, l.held, l.plan); err != nil {
+		return nil, 0, err
+	}
+	if plan != l.plan {
+		plan.Recount(p)
+		if err := check.Plan(p, plan); err != nil {
+			return nil, 0, err
+		}
+	}
+	cost, err = l.wished.Prices.Cost(p, plan)
+	return plan, cost, err
 }
 
 // budgetKeeper brings plans within --budget.

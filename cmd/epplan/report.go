@@ -149,10 +149,7 @@ func auditCommand(t *terminal.Terminal) *cli.Command {
 			&cli.StringFlag{
 				Name: "timezone", Usage: "`ZONE` of the log's times, such as Europe/Berlin", DefaultText: "this machine's",
 			},
-			&cli.StringFlag{
-				Name: "config", Usage: "TOML `FILE` whose [factors] say what the saved energy is worth",
-				DefaultText: "as of plan",
-			},
+			setup.ConfigFlag("TOML `FILE` whose [factors] say what the saved energy is worth"),
 			terminal.JSONFlag(), terminal.CSVFlag(), terminal.HTMLFlag(),
 		},
 		Action: t.Runs(runAudit),
@@ -177,8 +174,8 @@ type auditReport struct {
 	Saved   auditSaved `json:"saved"`
 }
 
-// auditSaved is the energy that jobs of the same kinds saved after the change, with the ends of its interval, and
-// what it is worth; null where too few kinds are known.
+// auditSaved is the energy that jobs of the same kinds saved after the change, with the ends of its interval,
+// and what it is worth; null where too few kinds are known.
 type auditSaved struct {
 	EnergyJ *float64   `json:"energy_j"`
 	LowJ    *float64   `json:"low_j"`
@@ -235,23 +232,16 @@ func runAudit(t *terminal.Terminal, c *cli.Context) error {
 		if c.Bool("json") {
 			return t.PrintJSON(out)
 		}
-<<<<<<< HEAD
-		if out.LeftOut != (leftOut{}) {
-			t.Notef("%s", out.LeftOut.text())
-=======
 		if c.Bool("csv") {
 			return t.PrintTable(c, out.table())
 		}
-		if l := &out.LeftOut; l.NotCompleted+l.NoEnergy+l.NoGPUs > 0 {
-			t.Notef("left out: %d jobs that didn't complete, %d without energy, %d without GPUs", l.NotCompleted,
-				l.NoEnergy, l.NoGPUs)
->>>>>>> b000c1ba (An audit states what a change saved: kWh with its interval, money and CO2, as a row of CSV, and on top of its page)
+		if out.LeftOut != (leftOut{}) {
+			t.Notef("%s", out.LeftOut.text())
 		}
 		return t.PrintText(shown.Text())
 	})
 }
 
-<<<<<<< HEAD
 // warnOfOrder warns of logs that aren't of the time before a change and of that after it.
 func warnOfOrder(t *terminal.Terminal, r *audit.Result, before, after string) {
 	switch {
@@ -260,8 +250,9 @@ func warnOfOrder(t *terminal.Terminal, r *audit.Result, before, after string) {
 	case !r.After.From.After(r.Before.Until):
 		t.Warningf("the times of %s and %s overlap: want a log before the change and one after it", before, after)
 	}
-=======
-// auditFactors returns the factors of the configuration; of a series their means in the time after the change.
+}
+
+// auditFactors returns the factors of the configuration; of a series their means after the change.
 func auditFactors(t *terminal.Terminal, c *cli.Context, after *audit.Period) (*config.Factors, error) {
 	s := &setup.Setup{}
 	if err := s.Configure(t, c); err != nil {
@@ -317,7 +308,6 @@ func (a *auditReport) table() *report.Table {
 		row.Add(report.Column{Key: "jobs_after"}, report.Count(r.After.Runs))
 		row.Add(report.Column{Key: "matched_energy_after_j"}, report.Number(r.After.MatchedJoules))
 	})
->>>>>>> b000c1ba (An audit states what a change saved: kWh with its interval, money and CO2, as a row of CSV, and on top of its page)
 }
 
 // read returns the jobs of a log that can be compared.

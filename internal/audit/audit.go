@@ -63,8 +63,8 @@ type Result struct {
 	Placebo Effect `json:"placebo"`
 }
 
-// Saved returns by how much less energy the matched jobs after the change used than by the means before, J, and
-// the ends of its interval, the lower one first.
+// Saved returns by how much less energy the matched jobs after the change used than by the means before, J,
+// and the ends of its interval, the lower one first.
 func (r *Result) Saved() (joules, low, high float64) {
 	of := func(change float64) float64 { return -change / (1 + change) * r.After.MatchedJoules }
 	return of(r.Energy.Change), of(r.Energy.High), of(r.Energy.Low)

@@ -85,7 +85,7 @@ func TestIntervalsHoldTheTrueEffect(t *testing.T) {
 	}
 }
 
-// What a change saved is what the jobs after it would have taken more without it, with both ends of its interval.
+// What a change saved is what the jobs after it would have taken more without it.
 func TestWhatAChangeSavedIsWhatTheJobsAfterItWouldHaveTaken(t *testing.T) {
 	change := time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)
 	var runs []audit.Run

@@ -10,8 +10,7 @@ import (
 	"github.com/epplan/epplan/internal/report/page"
 )
 
-// Audit returns the view of what a change did to the energy and the times of jobs, and of what that is worth by
-// factors.
+// Audit returns the view of what a change did to the energy and the times of jobs, and of what that is worth.
 func Audit(r *audit.Result, f *config.Factors) *View {
 	v := &View{
 		Title: "What a change did", Lead: "Jobs after it, held against jobs of the same kinds before it: one " +

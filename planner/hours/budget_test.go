@@ -22,11 +22,7 @@ func TestABudgetIsKeptByJobsThatWaitForTheirHours(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		p, prices := drawProblem(rng), drawPrices(rng)
 		if p.Mode = planner.Clairvoyant; rng.IntN(2) == 0 {
-			p.Mode = planner.Offline
-			for i := range p.Tasks {
-				task := &p.Tasks[i]
-				task.Deadline, task.Due, task.Arrival = task.Deadline-task.Arrival, task.Due-task.Arrival, 0
-			}
+			arriveAtOnce(p)
 		}
 		wait := func(int) float64 { return 8 * hour }
 		begins := hours.Begins(p, prices, wait)
@@ -40,7 +36,7 @@ func TestABudgetIsKeptByJobsThatWaitForTheirHours(t *testing.T) {
 		held.Mode = p.Mode
 		times := []float64{0, 4 * hour, 9 * hour}
 		watts := []float64{1500, 400 + 400*rng.Float64(), 1500}
-		var limit powerbudget.Budget
+		limit := make(powerbudget.Budget, 0, len(times))
 		for i := range times {
 			limit = append(limit, powerbudget.Step{From: times[i], Watts: dvfsmodel.Watt(watts[i])})
 		}
@@ -55,17 +51,33 @@ func TestABudgetIsKeptByJobsThatWaitForTheirHours(t *testing.T) {
 		if err := errors.Join(check.Plan(due, kept), check.Budget(due, kept, times, watts)); err != nil {
 			t.Errorf("seed %d: %v", seed, err)
 		}
-		for i := range kept.Assignments {
-			a := &kept.Assignments[i]
-			if a.Node >= 0 && a.Start < begins[i]-1e-9*max(1, math.Abs(begins[i])) {
-				t.Errorf("seed %d: job %d starts at %v, before its hour %v", seed, i, a.Start, begins[i])
-			}
-			if begins[i] > p.Tasks[i].Arrival {
-				waited++
-			}
-		}
+		waited += checkBegins(t, p, kept, begins)
 	}
 	if t.Logf("%d plans exceed the budget, %d jobs wait", changed, waited); changed < 8 || waited < 50 {
 		t.Error("want eight plans and fifty jobs")
 	}
+}
+
+// arriveAtOnce has all jobs of a problem arrive at 0.
+func arriveAtOnce(p *planner.Problem) {
+	p.Mode = planner.Offline
+	for i := range p.Tasks {
+		task := &p.Tasks[i]
+		task.Deadline, task.Due, task.Arrival = task.Deadline-task.Arrival, task.Due-task.Arrival, 0
+	}
+}
+
+// checkBegins reports jobs that start before their hours, and returns how many have one.
+func checkBegins(t *testing.T, p *planner.Problem, plan *planner.Plan, begins []float64) (waiting int) {
+	t.Helper()
+	for i := range plan.Assignments {
+		a := &plan.Assignments[i]
+		if a.Node >= 0 && a.Start < begins[i]-1e-9*max(1, math.Abs(begins[i])) {
+			t.Errorf("job %d starts at %v, before its hour %v", i, a.Start, begins[i])
+		}
+		if begins[i] > p.Tasks[i].Arrival {
+			waiting++
+		}
+	}
+	return waiting
 }

@@ -128,7 +128,7 @@ func widestNode(cluster *planner.Cluster, model string) (widest int) {
 	return widest
 }
 
-// workload has a job respond as jobs of its kind do, where that is known when it starts, and returns the kind.
+// workload has a job respond as its kind does, where that is known when it starts, and returns the kind.
 func (h *historyReplay) workload(job *queue.Job, p *record.HistoryJob, gpus float64) *jobKind {
 	energy, metered := p.EnergyJ.Get()
 	if metered {

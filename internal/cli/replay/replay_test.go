@@ -160,8 +160,8 @@ func TestEnergyOfAWorkloadIsThatOfItsJobs(t *testing.T) {
 	}
 }
 
-// Numbered names are of one workload, as in an audit: its first jobs teach it, and jobs without energy, at default
-// clocks or not, take its mean power.
+// Numbered names are of one workload, as in an audit: its first jobs teach it, and jobs without energy take
+// its mean power, at default clocks or not.
 func TestNumberedJobsAreOneWorkload(t *testing.T) {
 	h := planning(t)
 	h.learning, h.name, h.terminal = 3, "numbered.csv", &terminal.Terminal{}
@@ -169,7 +169,8 @@ func TestNumberedJobsAreOneWorkload(t *testing.T) {
 		begin := time.Date(2025, 7, 1, i, 0, 0, 0, time.UTC)
 		p := record.HistoryJob{
 			JobID: "7", Submitted: begin, Started: begin, Ended: begin.Add(time.Hour), State: record.Completed,
-			User: "ada", Name: fmt.Appendf(nil, "md_run_%d", i), GPUs: live.Known(1), EnergyJ: live.Known(200 * 3600.0),
+			User: "ada", Name: fmt.Appendf(nil, "md_run_%d", i), GPUs: live.Known(1),
+			EnergyJ: live.Known(200 * 3600.0),
 		}
 		if i == 0 {
 			p.Name = []byte("md_run")
@@ -189,7 +190,8 @@ func TestNumberedJobsAreOneWorkload(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	for i := range h.setup.Problem.Tasks {
-		if watts := h.setup.Problem.Tasks[i].Options[0].Response.Default().Power; math.Abs(float64(watts)-200) > 1e-6 {
+		watts := h.setup.Problem.Tasks[i].Options[0].Response.Default().Power
+		if math.Abs(float64(watts)-200) > 1e-6 {
 			t.Errorf("job %d takes %v W at default clocks, want the mean of its kind", i, watts)
 		}
 	}

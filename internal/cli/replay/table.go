@@ -250,8 +250,9 @@ func (r *HistoryReport) headText() string {
 
 // workloadsText says how workloads are told apart, and how many jobs were needed to learn them.
 func (r *HistoryReport) workloadsText() string {
-	return fmt.Sprintf("jobs of one user and name, digits and signs aside; %s of %s ran at default clocks to learn, "+
-		"the first %d of each workload", report.FormatCount(r.Left.Learning), report.FormatCount(r.Jobs), r.Learning)
+	return fmt.Sprintf("jobs of one user and name, digits and signs aside; %s of %s ran at default clocks to "+
+		"learn, the first %d of each workload", report.FormatCount(r.Left.Learning), report.FormatCount(r.Jobs),
+		r.Learning)
 }
 
 // energyText returns what jobs used by the log and by the model.

@@ -36,10 +36,7 @@ func ProblemFlags() []cli.Flag {
 		&cli.StringFlag{
 			Name: "format", Usage: "`FORMAT` of the batch: auto, csv, json or edl", Value: "auto",
 		},
-		&cli.StringFlag{
-			Name: "config", Usage: "TOML `FILE` with cluster, objective, policy and safety margins",
-			DefaultText: "$EPPLAN_CONFIG, ./epplan.toml, ~/.config/epplan/epplan.toml, /etc/epplan/config.toml",
-		},
+		ConfigFlag("TOML `FILE` with cluster, objective, policy and safety margins"),
 		&cli.StringFlag{Name: "cluster", Usage: "TOML `FILE` with the cluster, or paper: the EDL paper's"},
 		ModelsFlag("TOML `FILE` with fitted workload models; repeat it for more", ""),
 		ProfilesFlag(),
@@ -103,3 +100,11 @@ const (
 	warningsFlag = "warnings"
 	allWarnings  = "all"
 )
+
+// ConfigFlag names the configuration, or else one that is found.
+func ConfigFlag(usage string) cli.Flag {
+	return &cli.StringFlag{
+		Name: "config", Usage: usage,
+		DefaultText: "$EPPLAN_CONFIG, ./epplan.toml, ~/.config/epplan/epplan.toml, /etc/epplan/config.toml",
+	}
+}

@@ -135,8 +135,8 @@ func (s *Setup) clockStart(c *cli.Context, flag string) (begin time.Time, err er
 		begin = s.QueueAt
 	}
 	if begin.IsZero() {
-		return begin, terminal.Usagef("--%s: arrivals are no dates with a zone, want --at TIME for when their second 0 "+
-			"is", flag)
+		return begin, terminal.Usagef("--%s: arrivals are no dates with a zone, want --at TIME for when their "+
+			"second 0 is", flag)
 	}
 	return begin, nil
 }
@@ -159,8 +159,8 @@ func (s *Setup) kindOf(series *factors.Series) (factors.Kind, error) {
 		"cost_per_kwh for cost or carbon_g_per_kwh for carbon")
 }
 
-// Money returns what energy costs over time, for flags that ask for no hours: by [factors] series where it has
-// prices and the batch's second 0 is known, else by cost_per_kwh; none where neither says.
+// Money returns what energy costs over time: by [factors] series where it has prices and the batch's second 0
+// is known, else by cost_per_kwh; none where neither says.
 func (s *Setup) Money(t *terminal.Terminal, c *cli.Context) (prices hours.Prices, err error) {
 	f := &s.Config.Factors
 	if file := s.Config.FactorSeriesFile(); file != "" {

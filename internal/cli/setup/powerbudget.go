@@ -27,8 +27,8 @@ type PowerBudget struct {
 	begin    time.Time      // of the plan, where the series has times of a clock
 }
 
-// PowerBudget reads what --budget says: a power such as 300kW, a CSV file with watts over time, or config; nil:
-// there is none.
+// PowerBudget reads what --budget says: a power such as 300kW, a CSV file with watts over time, or config. It
+// is nil if there is none.
 func (s *Setup) PowerBudget(t *terminal.Terminal, c *cli.Context) (b *PowerBudget, err error) {
 	own, text := &s.Config.Budget, c.String(BudgetFlag)
 	if text == "" {
@@ -62,8 +62,8 @@ func (s *Setup) PowerBudget(t *terminal.Terminal, c *cli.Context) (b *PowerBudge
 	return b, err
 }
 
-// Until returns the budget of a plan that would end at a time, seconds, without it: from as long after that on
-// it is the least that is to come.
+// Until returns the budget of a plan that would end at a time, seconds, without it. From twice that on it
+// is the least that is to come.
 func (b *PowerBudget) Until(end float64) (all powerbudget.Budget) {
 	if b.series == nil {
 		return powerbudget.Budget{{Watts: b.standing}}
@@ -110,7 +110,7 @@ func Times(c *cli.Context, flag string, least time.Duration) (all []float64, err
 	return all, nil
 }
 
-// Moments reads a flag with times of a plan, in seconds: from its second 0 on, such as 1h, or as --at has them.
+// Moments reads a flag with times of a plan, in seconds: from its begin on, such as 1h, or as --at has them.
 func (s *Setup) Moments(c *cli.Context, flag string) (all []float64, err error) {
 	for text := range strings.SplitSeq(c.String(flag), ",") {
 		from, wrong := time.ParseDuration(strings.TrimSpace(text))

@@ -11,8 +11,8 @@ import (
 	"github.com/epplan/epplan/queue"
 )
 
-// FlexTable returns what a plan can do without in some windows of time, a row each, and what that costs: also in
-// a currency, where there are prices.
+// FlexTable returns what a plan can do without in some windows of time, a row each, and what that costs: in a
+// currency, too, where there are prices.
 func FlexTable(
 	p *planner.Problem, plan *planner.Plan, all []*powerbudget.Flex, prices hours.Prices, currency string,
 ) *report.Table {
@@ -46,7 +46,8 @@ func FlexTable(
 			report.Number(float64(x.Kept.Ledger.Total()/plan.Ledger.Total())-1))
 		if len(prices.Function) > 0 {
 			now, then := cost(plan), cost(x.Kept)
-			row.Add(report.Column{Head: "cost", Note: queue.Printable(currency)}, report.Text(fmt.Sprintf("%+.2f", then-now)))
+			row.Add(report.Column{Head: "cost", Note: queue.Printable(currency)},
+				report.Text(fmt.Sprintf("%+.2f", then-now)))
 			row.Add(report.Column{Key: "cost"}, report.Number(now))
 			row.Add(report.Column{Key: "then_cost"}, report.Number(then))
 		}
