@@ -48,8 +48,8 @@ func constantClocks(q Params) planner.Policy {
 }
 
 // constantClockSearch looks for the clock pairs, one for each GPU model, with the best plan: the
-// fewest tasks left out, then the fewest that end after their due times, then the
-// fewest missed deadlines, then the least [planner.Problem.Cost].
+// fewest tasks left out, then the fewest missed deadlines, then the fewest that end after their due
+// times, then the least [planner.Problem.Cost].
 //
 // It begins with the default pairs and with those that cost the tasks least, each GPU
 // model by itself, and goes on by coordinate descent: along the pairs of one GPU model

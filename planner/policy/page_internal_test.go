@@ -65,8 +65,8 @@ const constantDoc = "\n## Constant clocks\n\n" +
 	"`nvidia-smi -lgc` on every node? It\nchooses one clock pair for each GPU model, by coordinate descent over all supported pairs. " +
 	"It starts from the default pairs and from the\ncheapest ones for the jobs. At each step it places the jobs by `marginal`, " +
 	"`baseline`, `edl` and `easy` (larger batches by fewer of them).\nIf some are late, it tries again with earlier due " +
-	"times. It keeps the plan with the fewest unplanned jobs, then the fewest past due, " +
-	"then the\nfewest missed deadlines, then the least objective, and looks for better places at those clocks. No job gets faster clocks for its limit or\n" +
+	"times. It keeps the plan with the fewest unplanned jobs, then the fewest missed deadlines, " +
+	"then the\nfewest past due, then the least objective, and looks for better places at those clocks. No job gets faster clocks for its limit or\n" +
 	"deadline. Jobs without a model, and those on a part of a GPU, stay at default clocks.\n\n" +
 	"Jobs that arrive over time are placed as they come, but the pairs are chosen in hindsight. A site that can't know future " +
 	"jobs can have\n`easy,clocks=learned`: EASY at the pairs at which the jobs submitted so far would have cost least. Every " +
